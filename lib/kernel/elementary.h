@@ -24,7 +24,7 @@ static inline float qk_from_bits(uint32_t u) {
     return v;
 }
 
-/* Inlined always: where the caller may use FMA3, so may they; elsewhere fmaf is a call. */
+/* Always inlined, so that fmaf is an instruction where the caller has FMA3; else it is a call. */
 #ifdef __GNUC__
 #define QK_INLINE __attribute__((always_inline)) static inline
 #else
@@ -35,8 +35,10 @@ QK_INLINE float qk_abs(float x) {
     return qk_from_bits(qk_bits(x) & 0x7fffffffu);
 }
 
-/* p * 2^n where k's lowest bits are n + 254; in two factors, so that overflow and denormals come by
- * themselves. */
+/*
+ * p * 2^n, where the lowest bits of k are n + 254; in two factors, so that overflow and denormals
+ * need no case of their own.
+ */
 QK_INLINE float qk_scale_exp(float p, float k) {
     const uint32_t n = qk_bits(k);
     return p * qk_from_bits(n >> 1 << 23) * qk_from_bits((n - (n >> 1)) << 23);
@@ -68,7 +70,7 @@ QK_INLINE float qk_join(float x, float bound, float small, float large) {
 #undef QK_SCALE
 #undef QK_JOIN
 
-/* log x, by that of the mantissa in [sqrt(1/2), sqrt(2)) as 2 artanh(s), s = (m - 1) / (m + 1). */
+/* log x = e log 2 + 2 artanh((m - 1) / (m + 1)), where x = 2^e m, m in [sqrt(1/2), sqrt(2)). */
 static inline double qk_log64(double x) {
     uint64_t u;
     int64_t e = 0;
@@ -111,9 +113,9 @@ static inline double qk_exp64(double x) {
     return p * fa * fb;
 }
 
-/* x^y as C99's pow has it; some 1e-14 of the result where |y log x| is large. */
+/* x^y with C99's special cases; within some 1e-14 of the result where |y log x| is large. */
 static inline double qk_pow64(double x, double y) {
-    const double most = 9007199254740992.0; /* 2^53: even from here on */
+    const double most = 9007199254740992.0; /* 2^53: doubles are even from here on */
     if (y == 0 || x == 1)
         return 1;
     if (x != x || y != y)
@@ -129,7 +131,7 @@ static inline double qk_pow64(double x, double y) {
     if (x < 0 && !whole && a <= 1.7976931348623157e308)
         return (double)NAN;
     double r;
-    if (b <= 1024 && whole) { /* exact wherever the result is */
+    if (b <= 1024 && whole) { /* exact where the result is */
         r = 1;
         for (int64_t n = (int64_t)b; n; n >>= 1, a *= a)
             r = n & 1 ? r * a : r;

@@ -12,7 +12,7 @@
 #define QK_HALF_PI 1.57079632679489661923
 #define QK_LOG2    0.69314718055994530942
 
-/* The remainder of |x| by pi / 2 in [-pi / 4, pi / 4], and the multiple's lowest two bits. */
+/* The remainder of |x| by pi / 2 in [-pi / 4, pi / 4]; *quadrant: the multiple modulo 4. */
 double qk_quarter64(double x, unsigned *quadrant);
 
 /* sin and cos of |r| <= pi / 4, by their Taylor series. */
@@ -50,7 +50,7 @@ static inline double qk_tan64(double x) {
     return signbit(x) ? -v : v;
 }
 
-/* By twice halving the angle of what is at most 1, then the series. */
+/* atan x: of 1 / x where |x| > 1; the angle is halved twice, then the series. */
 static inline double qk_atan64(double x) {
     const double a = fabs(x);
     double t = a > 1 ? 1 / a : a, p = 0;
@@ -71,7 +71,7 @@ static inline double qk_acos64(double x) {
     return 2 * qk_atan64(sqrt((1 - x) / (1 + x)));
 }
 
-/* e^x - 1 and log(1 + x), exact near 0. */
+/* e^x - 1 and log(1 + x), accurate near 0. */
 static inline double qk_expm164(double x) {
     double p = 1;
     if (!(fabs(x) < 0.5))

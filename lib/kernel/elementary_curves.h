@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The elementary functions of floats, written once for numbers (elementary.h) and for vectors of
- * them (x86/ew_vectors.h). A template; before it is included, these are defined:
+ * A template of the elementary functions of floats, for numbers (elementary.h) and for vectors of
+ * them (x86/ew_vectors.h). Before including it, define
  *
  *   QK_F                 a float, or a vector of them that has + - * /
- *   QK_CURVE             what a function's definition begins with
+ *   QK_CURVE             attributes of a function's definition
  *   QK_NAME(name)        its name
  *   QK_K(c)              the constant c
  *   QK_FMA(a, b, c)      a * b + c, rounded once
@@ -17,7 +17,7 @@
 /*
  * e^x = 2^n e^r with |r| <= ln(2) / 2. The constant rounds x / ln(2) to an integer in the low bits;
  * the product with ln(2)'s first part is exact in the fused operation. e^r = 1 + r + r^2 P(r), P
- * fitted to 3.2e-9 of it.
+ * fitted with an error of 3.2e-9 of e^r.
  */
 QK_CURVE QK_F QK_NAME(exp)(QK_F x) {
     x = QK_MIN(QK_K(90.0f), QK_MAX(QK_K(-110.0f), x));
@@ -36,8 +36,8 @@ QK_CURVE QK_F QK_NAME(exp)(QK_F x) {
 }
 
 /*
- * tanh: below 0.625 x + x^3 P(x^2), with P fitted on Chebyshev nodes (relative error 6.4e-10);
- * above, 1 - 2 / (e^2|x| + 1).
+ * tanh x = x + x^3 P(x^2) where |x| < 0.625, P fitted on Chebyshev nodes (relative error 6.4e-10);
+ * else 1 - 2 / (e^2|x| + 1) with the sign of x.
  */
 QK_CURVE QK_F QK_NAME(tanh)(QK_F x) {
     const QK_F a = QK_ABS(x), z = x * x;
@@ -52,7 +52,7 @@ QK_CURVE QK_F QK_NAME(tanh)(QK_F x) {
     return QK_JOIN(x, 0.625f, small, large);
 }
 
-/* 0 - x keeps the sign of a NaN, so that silu, a product of two, has it in whatever order. */
+/* 0 - x keeps the sign of a NaN, so silu, a product, has the same NaN in either order. */
 QK_CURVE QK_F QK_NAME(sigmoid)(QK_F x) {
     return QK_K(1.0f) / (QK_K(1.0f) + QK_NAME(exp)(QK_K(0.0f) - x));
 }
@@ -67,8 +67,8 @@ QK_CURVE QK_F QK_NAME(hardswish)(QK_F x) {
 }
 
 /*
- * erf: below 0.92 x + x P(x^2); above, 1 - e^-Q(|x|) with Q fitted to -log(1 - erf) on [0.92, 4],
- * beyond which the float is 1. P to 5e-10, Q to 1.5e-9 of the result.
+ * erf x = x + x P(x^2) where |x| < 0.92; else 1 - e^-Q(|x|) with the sign of x, Q fitted to -log(1
+ * - erf) on [0.92, 4], beyond which the float is 1. Errors: P 5e-10, Q 1.5e-9 of the result.
  */
 QK_CURVE QK_F QK_NAME(erf)(QK_F x) {
     const QK_F a = QK_MIN(QK_K(4.0f), QK_ABS(x)), z = x * x;
@@ -89,13 +89,13 @@ QK_CURVE QK_F QK_NAME(erf)(QK_F x) {
     return QK_JOIN(x, 0.92f, QK_FMA(x, p, x), QK_K(1.0f) - QK_NAME(exp)(q));
 }
 
-/* x times the normal distribution's integral up to x. */
+/* x times the standard normal distribution function of x. */
 QK_CURVE QK_F QK_NAME(gelu)(QK_F x) {
     const QK_F half = x * QK_K(0.5f);
     return QK_FMA(half, QK_NAME(erf)(x * QK_K(0.707106781f)), half);
 }
 
-/* The same with the integral's usual approximation by tanh. */
+/* The same with the usual approximation of that function by tanh. */
 QK_CURVE QK_F QK_NAME(gelu_tanh)(QK_F x) {
     const QK_F half = x * QK_K(0.5f);
     const QK_F inner = x * QK_FMA(x * x, QK_K(0.0356774081f), QK_K(0.797884561f));

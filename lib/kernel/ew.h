@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Element-wise kernels on floats; c/ew_c.c says what each computes. */
+/* Element-wise kernels on floats; their specification is c/ew_c.c. */
 #ifndef QK_EW_H
 #define QK_EW_H
 
@@ -9,10 +9,10 @@
 typedef void (*qk_ew_f32_fn)(const float *x, float *y, size_t n);
 
 /*
- * Sums of integers become floats:
+ * Conversion of int32 sums to floats:
  *     clamp((float)x * (factor * scale) + bias), or with `rows`
  *     clamp(((float)x * scale) * factor + bias)
- * scale and bias are lists, bias may be NULL; the clamp `v < lo ? lo : v`, `v > hi ? hi : v` lets
+ * scale and bias are arrays, bias may be NULL; the clamp `v < lo ? lo : v`, `v > hi ? hi : v` lets
  * NaN pass.
  */
 typedef struct qk_scale {
@@ -29,29 +29,29 @@ typedef struct qk_ew {
     float (*greatest)(const float *x, size_t n);
     /* y = x / d; x and y may be the same. */
     void (*divide)(const float *x, float d, float *y, size_t n);
-    /* y = exp(x - greatest) / their sum, of rows of n >= 1 each; x and y may be the same. */
+    /* y = exp(x - greatest) / sum of these, for rows of n >= 1; x and y may be the same. */
     void (*softmax)(const float *x, float *y, size_t n, size_t rows);
-    /* Trees over 16 lanes (lane = i mod 16, then 8-4-2-1): sums of x, of (x - shift)^2. */
+    /* Sums of x, of (x - shift)^2 by a tree: element i to lane i mod 16, then halves 8-4-2-1. */
     float (*sum)(const float *x, float unused, size_t n);
     float (*sum_squares)(const float *x, float shift, size_t n);
-    /* y = (x - shift) * factor * scale + bias; scale and bias are lists, bias may be NULL. */
+    /* y = (x - shift) * factor * scale + bias; scale and bias are arrays, bias may be NULL. */
     void (*normalize)(const float *x, float shift, float factor, const float *scale,
                       const float *bias, float *y, size_t n);
-    /* Least and greatest of 0 and all elements; a NaN is passed over. */
+    /* Least and greatest of 0 and all elements; NaNs are skipped. */
     void (*range)(const float *x, size_t n, float *low, float *high);
     /* Greatest magnitude; NaN if there is one. */
     float (*magnitude)(const float *x, size_t n);
     /* y = clamp(a + b), or clamp(a) where b is NULL, as qk_scale clamps; y may be a or b. */
     void (*bound)(const float *a, const float *b, float lo, float hi, float *y, size_t n);
-    /* y = clamp(x * f + b), product and sum rounded each; b NULL: clamp(x * f). */
+    /* y = clamp(x * f + b), product and sum each rounded; b NULL: clamp(x * f). */
     void (*muladd)(const float *x, const float *f, const float *b, float lo, float hi, float *y,
                    size_t n);
     /* The same as qk_scale; y may be x. */
     void (*scale)(const void *x, const qk_scale *how, float *y, size_t n);
-    qs_reads reads; /* of observers */
+    qs_reads reads; /* loops of the observers */
 } qk_ew;
 
-/* softmax by the other kernels of the table. */
+/* softmax by the other kernels of the table k. */
 void qk_softmax_by(const qk_ew *k, const float *x, float *y, size_t n, size_t rows);
 
 extern const qk_ew qk_ew_c;

@@ -20,10 +20,10 @@
 /*
  * c[r][j] = clamp(sum over s, i of a[row[r] + seg[s] + i] * b(s * k + i, j) + bias[j])
  *
- * A convolution's row is an output pixel (row[] = where its window begins) and a segment a run of
- * the window that lies together in memory; a plain product has one segment at 0. Pixels at the
- * image's border have windows with fewer taps: `at` tells which rows of b their segments meet, and
- * `out` where such pixels, which do not follow each other, are written.
+ * A row of a convolution is an output pixel (row[]: the offset of its window), a segment a run of
+ * the window that is contiguous in memory; a plain product has one segment at 0. Pixels at the
+ * image's border have windows with fewer taps: `at` gives the row of b for each segment, and `out`
+ * the place of each such pixel, since they are not adjacent.
  */
 typedef struct qk_gemm_f32 {
     const float *a;
@@ -36,21 +36,21 @@ typedef struct qk_gemm_f32 {
     float lo, hi;
     float *c;
     size_t ldc;           /* elements between rows of c */
-    const ptrdiff_t *out; /* NULL, or where each row of c begins instead of at r * ldc */
-    const size_t *at;     /* NULL, or the row of b where each segment begins instead of s * k */
-    size_t depth;         /* with `at`: rows of b altogether */
+    const ptrdiff_t *out; /* NULL, or the offset of each row of c instead of r * ldc */
+    const size_t *at;     /* NULL, or the row of b of each segment instead of s * k */
+    size_t depth;         /* with `at`: number of rows of b */
     /*
-     * Where the table has `parts`, for whole panels: c holds the sums of terms that came before; is
-     * left with sums, without bias and clamp, since terms follow.
+     * For tables with `parts`, and whole panels. begun: c holds the sums of earlier terms. open: c
+     * is left with sums, without bias and clamp, as terms follow.
      */
     bool begun, open;
-    const float *next; /* weights that are read after this job: fetched meanwhile */
+    const float *next; /* weights that the next job reads: prefetched during this one */
     size_t next_floats;
 } qk_gemm_f32;
 
 /*
- * Sides of a rectangle of output pixels whose windows reach over the image's border by one tap: the
- * first line lacks the first row of taps, the last column the last one.
+ * Sides of a rectangle of output pixels whose windows reach one tap beyond the image: with `top`
+ * the first line lacks its first row of taps, with `right` the last column its last one.
  */
 typedef struct qk_cut {
     bool top, bottom, left, right;
@@ -75,14 +75,13 @@ typedef struct qk_depthwise_f32 {
     float *c;
     ptrdiff_t out_line, out_pixel;
     qk_cut cut;
-    size_t
-        stretch; /* lines that depthwise_3x3 goes down before the next pixels; 0: its own number */
+    size_t stretch; /* lines of a block in depthwise_3x3; 0: its default */
 } qk_depthwise_f32;
 
 /*
- * Rows of output pixels of a pooling window: one, or several of maxima whose windows have all rows
- * inside. Rows of the window outside the image are left out by the caller (`x` is the first one
- * inside, `kh` counts those inside), columns here.
+ * Rows of output of a pooling: one, or several of maxima whose windows have all rows inside the
+ * image. The caller leaves out window rows outside the image (`x`: the first one inside, `kh`:
+ * their number), the kernel window columns.
  */
 typedef struct qk_pool {
     const void *x;      /* column 0 of the first window row */
@@ -91,16 +90,20 @@ typedef struct qk_pool {
     size_t kw, dw, sw;  /* window columns (0: none is inside), their dilation, the stride */
     ptrdiff_t left;     /* padding: output ox starts at ox * sw - left */
     size_t width, ow;   /* columns of the image, of the output */
-    /* Outputs [inside, inside_end) whose windows lie wholly inside: qk_pool_set_inside(). Fast;
-     * none, 0 and 0, is right too. */
+    /*
+     * Outputs [inside, inside_end) have windows wholly inside the image, which is fast:
+     * qk_pool_set_inside(). 0 and 0 is right, too.
+     */
     size_t inside, inside_end;
     size_t channels;
     void *y;
     size_t y_step; /* elements between output pixels: channels, or more */
-    size_t lines;  /* rows of output, so many elements of x and y from one to the next */
+    size_t lines;  /* rows of output, whose elements of x and y are apart by: */
     ptrdiff_t line_step, out_line;
-    /* An average divides by count_rows * (columns that count): those inside the image, or with
-     * count_pads those before width + right. */
+    /*
+     * An average divides by count_rows * (columns that count): those inside the image, or with
+     * count_pads those before width + right.
+     */
     size_t count_rows;
     ptrdiff_t right;
     bool count_pads;
@@ -114,12 +117,13 @@ typedef struct qk_pool {
 /* The float and pooling part of the kernel table. */
 typedef struct qk_f32 {
     size_t panel; /* columns of a packed panel, a multiple of 16 */
-    bool parts;   /* gemm knows `begun`, `open` and `next`; many terms cost it no room in caches */
+    bool parts; /* gemm supports `begun`, `open` and `next`, and reads many terms block by block */
     void (*gemm)(const qk_gemm_f32 *g);
-    void (*depthwise)(const qk_depthwise_f32 *d); /* without cuts */
+    void (*depthwise)(const qk_depthwise_f32 *d); /* for jobs without cuts */
     /*
-     * NULL, or with cuts, for 3 x 3 taps, pixels one or two taps apart, lines of
-     * QK_DEPTHWISE_3X3_LEAST pixels or more. `a` is where the first window would begin.
+     * NULL, or for jobs with cuts: 3 x 3 taps, pixels one or two taps apart, lines of
+     * QK_DEPTHWISE_3X3_LEAST pixels or more. `a` is where the first window would begin without a
+     * cut.
      */
     void (*depthwise_3x3)(const qk_depthwise_f32 *d);
     void (*max_f32)(const qk_pool *p);
@@ -128,7 +132,7 @@ typedef struct qk_f32 {
     void (*average_u8)(const qk_pool *p);
 } qk_f32;
 
-/* cfma is the C text compiled with FMA3: the same bits, faster where the CPU has it. */
+/* cfma: the C kernels compiled with FMA3: the same bits, faster where the CPU has it. */
 extern const qk_f32 qk_f32_c;
 #if QK_X86
 extern const qk_f32 qk_f32_cfma, qk_f32_avx2, qk_f32_avx512, qk_f32_two_ports;
@@ -142,7 +146,7 @@ void qk_average_f32_c(const qk_pool *p);
 void qk_max_u8_c(const qk_pool *p);
 void qk_average_u8_c(const qk_pool *p);
 
-/* Where row r of the output begins; how many rows b has. */
+/* The offset of row r of the output; the number of rows of b. */
 static inline ptrdiff_t qk_gemm_out(const qk_gemm_f32 *g, size_t r) {
     return g->out ? g->out[r] : (ptrdiff_t)(r * g->ldc);
 }
@@ -176,7 +180,7 @@ static inline bool qk_pool_valid(const qk_pool *p) {
  * panel row k holds its columns side by side, zero after the last.
  */
 
-/* Kernels load whole vectors after the last panel's last row: so many floats there are readable. */
+/* Floats that are readable after the last panel's last row: kernels load whole vectors there. */
 #define QK_PACK_SLACK 64
 
 /* Floats that the packed matrix needs, the slack included; false on overflow. */
@@ -194,14 +198,14 @@ static inline size_t qk_panel_width(size_t panel, size_t cols, size_t col) {
  * outer_step = 1.
  */
 typedef struct qk_pack_source {
-    const void *src; /* floats at any address, as files have them */
+    const void *src; /* floats as files have them: no alignment */
     size_t inner;
     ptrdiff_t outer_step, inner_step, col_step;
 } qk_pack_source;
 
 void qk_pack_f32(float *packed, size_t panel, size_t k, size_t cols, const qk_pack_source *source);
 
-/* Is none of these floats, at any address, infinite or no number? */
+/* Is no float infinite or NaN? Floats need no alignment. */
 bool qk_all_finite(const void *floats, size_t n);
 
 #endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Float depthwise convolution of any window, for the vector type at hand; before use what
- * f32_tile.h wants, and DW_WIDEST, the most pixels of a block.
+ * A template of float depthwise convolution of any window. Before including it, define the macros
+ * of f32_tile.h and DW_WIDEST, the most pixels of a block.
  *
- * Windows of 3 or 5 columns whose pixels lie one or two taps apart go by blocks of pixels side by
- * side, of two lines where these lie one tap apart: a vector of the input is loaded once for all
- * outputs of the block that it belongs to. Others go by pixels of a line, each loading its own.
+ * Windows of 3 or 5 columns whose pixels lie one or two taps apart are computed in blocks of
+ * adjacent pixels, of two lines where these lie one tap apart: a vector of the input is loaded once
+ * for all outputs of the block that use it. Other windows are computed by pixels of a line, each
+ * with its own loads.
  *
  * Blocks go down the image inside a segment of columns and a chunk of channels, whose lines stay in
  * the first-level cache.
@@ -15,27 +16,26 @@
 
 #include <assert.h>
 
-/* Four lines of a segment are 16 KB: long runs of few channels suit the prefetcher best. */
+/* Pixels. Four lines of a segment are 16 KB: long runs of few channels suit the prefetcher best. */
 #define DW_WIDE    20
 #define DW_SEGMENT 28
-#define DW_LEAST   3 /* pixels of a block */
+#define DW_LEAST   3 /* the fewest pixels of a block */
 
-/* Where a block begins. */
+/* The place of a block. */
 typedef struct dw_at {
     const float *a;
     float *c;
-    size_t j, end; /* channels */
-    size_t blocks; /* of the same width, one after the other */
+    size_t j, end; /* channels [j, end) */
+    size_t blocks; /* number of blocks of the same width, one after the other */
 } dw_at;
 
 /* ---- blocks ---- */
 
 /*
- * Which products a vector of the input has part in: BLOCK_<columns of the window>_<step>_<width>,
- * M(output, column of the window), in the order of the columns. Written out, because compilers
- * spill arrays.
+ * The products of each vector of the input: BLOCK_<columns of the window>_<step>_<width>, M(output,
+ * column of the window), in the order of the columns. Written out, because compilers spill arrays.
  */
-/* Walks a pointer; the barrier keeps gcc from making one for each use and spilling them. */
+/* Advances a pointer; the barrier keeps gcc from making one for each use and spilling them. */
 #define WALK(p, step)                                                                              \
     p += step;                                                                                     \
     __asm__("" : "+r"(p));
@@ -119,7 +119,7 @@ typedef struct dw_at {
     STORE_FIRST(q, FINISH(e##o), last);                                                            \
     WALK(q, out_pixel)
 
-/* Vectors of channels, and in each the blocks of a line. */
+/* Loops over vectors of channels, and for each over the blocks of a line. */
 #define DW_FUNCTION(name, width, body)                                                             \
     TARGET static void name(const qk_depthwise_f32 *d, const dw_at *at) {                          \
         const ptrdiff_t step = d->tap_across, out_pixel = d->out_pixel, down = d->tap_down;        \
@@ -186,7 +186,7 @@ typedef void (*dw_block_fn)(const qk_depthwise_f32 *d, const dw_at *at);
 
 /* ---- any pixels of a line ---- */
 
-/* The barrier keeps gcc from taking the address apart and adding it up at each use. */
+/* The barrier keeps gcc from computing the address again at each use. */
 #define DW_ROW(r)                                                                                  \
     const float *a##r = at->a + (ptrdiff_t)(r)*d->pixel_step;                                      \
     __asm__("" : "+r"(a##r));
@@ -225,7 +225,7 @@ static void dw_any(const qk_depthwise_f32 *d, size_t j, size_t end) {
         float *const c = d->c + (ptrdiff_t)y * d->out_line;
         for (size_t x = 0; x < d->pixels;) {
             const size_t rest = d->pixels - x, n = rest >= 8 ? 8 : d->pixels >= 4 ? 4 : 1;
-            x = rest < n ? d->pixels - n : x; /* again, what a block lacks */
+            x = rest < n ? d->pixels - n : x; /* the last block overlaps */
             const dw_at at = {a + (ptrdiff_t)x * d->pixel_step, c + (ptrdiff_t)x * d->out_pixel, j,
                               end, 1};
             (n == 8 ? dw_any_8 : n == 4 ? dw_any_4 : dw_any_1)(d, &at);
@@ -236,15 +236,14 @@ static void dw_any(const qk_depthwise_f32 *d, size_t j, size_t end) {
 
 /* ---- the image ---- */
 
-/* Blocks of one line and of two by their width, NULL where there is none. */
+/* Functions for blocks of one line and of two, by width; NULL where there is none. */
 typedef struct dw_kind {
     size_t across;
     ptrdiff_t stride;
     dw_block_fn one[DW_WIDEST + 1], two[DW_WIDEST + 1];
 } dw_kind;
 
-/* The width of the next block of n pixels: all, or one that leaves enough for another (not of 5).
- */
+/* Width of the next block of n pixels: n, or one that leaves DW_LEAST or more (but of n = 5). */
 static size_t dw_width(const dw_block_fn *fn, size_t n) {
     if (n <= DW_WIDEST && fn[n])
         return n;
@@ -254,7 +253,7 @@ static size_t dw_width(const dw_block_fn *fn, size_t n) {
     return width > DW_LEAST ? width : DW_LEAST;
 }
 
-/* Lines of a segment of `pixels` columns whose first is at `at`. */
+/* Computes the lines of a segment of `pixels` columns, the first of which is at `at`. */
 static void dw_segment(const qk_depthwise_f32 *d, const dw_kind *k, dw_at at, size_t pixels) {
     const bool pairs = k->two[DW_LEAST] && d->line_step == d->tap_down && d->down > 0;
     for (size_t y = 0; y < d->lines;) {
@@ -262,11 +261,12 @@ static void dw_segment(const qk_depthwise_f32 *d, const dw_kind *k, dw_at at, si
         const dw_block_fn *const fn = lines == 2 ? k->two : k->one;
         dw_at block = at;
         for (size_t x = 0; x < pixels;) {
-            x = pixels - x < DW_LEAST ? pixels - DW_LEAST : x; /* again, what a block lacks */
+            x = pixels - x < DW_LEAST ? pixels - DW_LEAST : x; /* the last block overlaps */
             const size_t rest = pixels - x, width = dw_width(fn, rest);
             block.a = at.a + (ptrdiff_t)x * d->pixel_step;
             block.c = at.c + (ptrdiff_t)x * d->out_pixel;
-            const size_t keep = rest % width == 0 ? 0 : DW_LEAST; /* for blocks of another width */
+            const size_t keep =
+                rest % width == 0 ? 0 : DW_LEAST; /* pixels for blocks of another width */
             block.blocks = rest >= width + keep ? (rest - keep) / width : 1;
             fn[width](d, &block);
             x += width * block.blocks;
@@ -288,7 +288,8 @@ static void dw_image(const qk_depthwise_f32 *given, const dw_kind *kinds, size_t
     assert(qk_depthwise_f32_valid(given));
     qk_depthwise_f32 d = *given;
     const dw_kind *const kind = d.pixels < DW_LEAST ? NULL : dw_find(&d, kinds, count);
-    if (!kind && d.pixels < 8 && d.lines > d.pixels) { /* a line of pixels may go down, too */
+    if (!kind && d.pixels < 8 &&
+        d.lines > d.pixels) { /* short lines: lines and columns are swapped */
         d.lines = given->pixels;
         d.pixels = given->lines;
         d.line_step = given->pixel_step;

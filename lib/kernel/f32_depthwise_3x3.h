@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Float depthwise convolution (AVX-512, NEON) by 3 x 3 taps that lie side by side, one or two from
- * pixel to pixel, for 32 vector registers; before use what f32_tile.h wants, f32_depthwise.h, and
+ * A template of float depthwise convolution by 3 x 3 adjacent taps, pixels one or two taps apart,
+ * for 32 vector registers (AVX-512, NEON). Before including it, define the macros of f32_tile.h,
+ * include f32_depthwise.h, and define
  *
  *   EDGE, EDGE_IF(on)       a mask of all lanes or none
  *   FMA_IF(edge, a, b, c)   FMA(a, b, c) where the mask is set, else c
  *
- * Blocks of pixels go down the image with the weights in registers. One tap apart, two lines of
- * outputs are summed at once; two apart, each line of the image is read once: it ends one line of
- * outputs and begins the next. Memory is what limits that, so no line may be needed again.
+ * Blocks of pixels go down the image with the weights in registers. With pixels one tap apart, two
+ * lines of outputs are summed at once; with two taps, each line of the image is read once: it ends
+ * one line of outputs and begins the next. Memory is the limit there, so no line may be read again.
  *
- * Taps outside the image are left out: lines of them by branches, columns by masks.
+ * Taps outside the image are left out: rows of them by branches, columns by masks.
  */
 #ifndef QK_F32_DEPTHWISE_3X3_H
 #define QK_F32_DEPTHWISE_3X3_H
 
-/* Lines of a segment: their pages stay known to the processor from block to block. */
+/* Lines of a block: their pages stay in the TLB from block to block. */
 #define DW3_LINES    28
 #define DW3_CHANNELS 16
 
@@ -24,7 +25,8 @@ typedef struct dw3_block {
     float *c;
     size_t j, end, lines;
     bool above, below; /* the first line lacks its first row of taps, the last one its last */
-    ptrdiff_t before, beyond; /* 0, or by how much the first or last column is outside the image */
+    ptrdiff_t before,
+        beyond; /* 0, or elements by which the first or last column is outside the image */
 } dw3_block;
 
 #define TAP(acc, w, o, k)                                                                          \
@@ -36,7 +38,7 @@ typedef struct dw3_block {
 #define TAP_FIRST(acc, w, o, k) TAP_EDGE(left, acc, w, o, k)
 #define TAP_LAST(acc, w, o, k)  TAP_EDGE(right, acc, w, o, k)
 
-/* Which row of the weights (u, v, x from above) meets an input for the lines of outputs c and e. */
+/* The row of weights (u, v, x from the top) of an input for the lines of outputs c and e. */
 #define C_U(o, k, how)     how(c, u, o, k)
 #define C_V(o, k, how)     how(c, v, o, k)
 #define C_X(o, k, how)     how(c, x, o, k)
@@ -45,7 +47,7 @@ typedef struct dw3_block {
 #define C_X_E_V(o, k, how) how(c, x, o, k) how(e, v, o, k)
 #define C_X_E_U(o, k, how) how(c, x, o, k) how(e, u, o, k)
 
-/* The barrier keeps gcc from loading once for every product. */
+/* The barrier keeps gcc from loading again for every product. */
 #define COLUMN_AT(q, products)                                                                     \
     {                                                                                              \
         VEC in = LOAD(q);                                                                          \
@@ -111,7 +113,7 @@ typedef struct dw3_block {
         }                                                                                          \
     }
 
-/* Lines of outputs one tap apart: two by two, the last one alone where they are odd. */
+/* Lines of outputs one tap apart: in pairs, a last odd one alone. */
 #define DW3_TWICE(width)                                                                           \
     DW3_FUNCTION(                                                                                  \
         dw3_1_##width, for (size_t n = at->lines; n > 0; n -= 2) {                                 \
@@ -151,14 +153,13 @@ DW3_TWICE(7)
 DW3_ROLL(4)
 DW3_ROLL(7)
 
-/* The rest of a line of `pixels` begins at x: the width of a block there, which may begin earlier.
- */
+/* Width of the block at pixel x of a line; the last one may begin earlier. */
 static size_t dw3_width(size_t x, size_t pixels) {
     const size_t rest = pixels - x;
     return rest > 4 && (rest >= 7 || x > 0) ? 7 : 4;
 }
 
-/* Lines [y, y + lines) and channels [j, end). */
+/* Computes lines [y, y + lines) of channels [j, end). */
 static void dw3_lines(const qk_depthwise_f32 *d, size_t y, size_t lines, size_t j, size_t end) {
     const bool apart = d->pixel_step != d->tap_across;
     dw3_block b = {.j = j, .end = end, .lines = lines};
@@ -180,8 +181,9 @@ static void dw3_lines(const qk_depthwise_f32 *d, size_t y, size_t lines, size_t 
 }
 
 /*
- * Where lines are not as many taps apart as pixels, each goes alone. Long lines whose blocks share
- * two columns of the image go by few channels, so that they find them in the first cache.
+ * Lines whose distance in taps is not that of pixels are computed one by one. Long lines whose
+ * blocks share two columns of the image are computed for few channels at a time, so that the shared
+ * columns stay in the first-level cache.
  */
 static void depthwise_3x3(const qk_depthwise_f32 *d) {
     assert(qk_depthwise_3x3_valid(d));
@@ -196,7 +198,7 @@ static void depthwise_3x3(const qk_depthwise_f32 *d) {
     }
 }
 
-/* Whether depthwise_3x3 does it. */
+/* Does depthwise_3x3 compute this job? */
 static bool is_depthwise_3x3(const qk_depthwise_f32 *d) {
     return d->down == 3 && d->across == 3 && d->pixels >= QK_DEPTHWISE_3X3_LEAST &&
            (d->pixel_step == d->tap_across || d->pixel_step == 2 * d->tap_across);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The blocks of f32_depthwise.h that pay where there are 32 vector registers: depthwise_f32 for the
- * tables of AVX-512 and of NEON. Before use what f32_tile.h wants.
+ * The blocks of f32_depthwise.h that pay with 32 vector registers: depthwise_f32 for the tables of
+ * AVX-512 and of NEON. Before including it, define the macros of f32_tile.h.
  */
 #ifndef QK_F32_DEPTHWISE_BLOCKS_H
 #define QK_F32_DEPTHWISE_BLOCKS_H

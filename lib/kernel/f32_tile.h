@@ -8,9 +8,9 @@
  *   LOAD(p) SET1(x) FMA(a, b, c) ADD MAX MIN STORE(p, v)
  *   STORE_FIRST(p, v, n) stores the first n lanes, 1 <= n <= LANES
  *
- * and makes TILE(name, rows, vectors) from it: `rows` output pixels times `vectors` * LANES
- * columns, every accumulator a named variable, because compilers spill arrays of them: the reason
- * why TILE and the macros of f32_depthwise*.h are no functions.
+ * TILE(name, rows, vectors) makes a tile of `rows` output pixels by `vectors` * LANES columns.
+ * Every accumulator is a named variable, because compilers spill arrays: so TILE and the macros of
+ * f32_depthwise*.h are no functions.
  */
 #define REP1(X)  X(0)
 #define REP2(X)  REP1(X) X(1)
@@ -46,7 +46,7 @@ typedef void (*tile_fn)(const tile *t);
 #else
 #define KEEP(v) __asm__("" : "+v"(v));
 #endif
-/* And from loading a vector again at each use; of 16 registers that would hold too many. */
+/* Keeps gcc from loading a vector again at each use; 16 registers are too few for that. */
 #if QK_X86 && LANES == 8
 #define HOLD(v)
 #else
@@ -82,12 +82,12 @@ typedef void (*tile_fn)(const tile *t);
 #define BIAS3 BIAS2 const VEC bias2 = LOAD(t->bias + 2 * LANES);
 #define BIAS4 BIAS3 const VEC bias3 = LOAD(t->bias + 3 * LANES);
 
-/* The barrier keeps gcc from taking the address apart and adding it up at each use. */
+/* The barrier keeps gcc from computing the address again at each use. */
 #define SEGMENT(r)                                                                                 \
     const float *a##r = a + row[r];                                                                \
     __asm__("" : "+r"(a##r));
 
-/* Keeps gcc from carrying what is a load away in registers that loops need, or in vectors. */
+/* Keeps gcc from holding what is a load away in registers that loops need, or in vectors. */
 #define RELOAD __asm__ volatile("" ::: "memory");
 
 #define TILE(name, rows, vectors)                                                                  \
@@ -102,7 +102,7 @@ typedef void (*tile_fn)(const tile *t);
             b = g->at ? t->b + g->at[s] * width : b;                                               \
             size_t i = 0;                                                                          \
             REP##rows(SEGMENT) if (k == 0) continue;                                               \
-            do { /* for size, gcc would test at the head and jump back there */                    \
+            do { /* compiling for size, gcc would test a while loop at its head */                 \
                 LOADB##vectors REP##rows(STEP##vectors) b += width;                                \
             } while (++i < k);                                                                     \
         }                                                                                          \
@@ -116,8 +116,8 @@ typedef void (*tile_fn)(const tile *t);
     }
 
 /*
- * Runs the rows of a job through tiles of one width: fn[i] takes 2^i rows, fn[big] as many as
- * `most` says. Two rows go one by one where fn[1] is NULL: it is as fast, sums wait for each other.
+ * Runs the rows of a job through tiles of one width: fn[i] takes 2^i rows, `big` takes `most`. Two
+ * rows go one by one where fn[1] is NULL: that is as fast, as sums wait for each other.
  */
 static inline void run_rows(const qk_gemm_f32 *g, tile *t, const tile_fn *fn, size_t most,
                             tile_fn big) {

@@ -19,41 +19,41 @@
 
 #define QK_I8_FITS16 32500 /* |acc * m| below it: round(acc * m) + zero_point fits int16 */
 
-/* How sums become outputs. Arrays are in position order (see below) and as long as the panel. */
+/* Conversion of sums to outputs. Arrays are in position order (see qk_i8), as long as the panel. */
 typedef struct qk_out_i8 {
-    const int32_t *bias; /* what sums start with */
-    const float *mult;   /* one multiplier per column; NULL: int32 sums are stored, or floats */
-    int32_t zp, lo, hi;  /* lo <= y <= hi, all in 0…255 */
+    const int32_t *bias; /* initial values of the sums */
+    const float *mult;   /* multiplier per column; NULL: outputs are int32 sums, or floats */
+    int32_t zp, lo, hi;  /* zero point and bounds of y, all in 0…255 */
     bool clamp;          /* |sum| * mult may reach 2^31: clamp before converting */
     bool fits16;         /* |sum| * mult stays below QK_I8_FITS16: zp can be added in 16 bits */
-    /* Floats: clamp((float)sum * scale + add), as qk_scale of ew.h clamps; NULL: int32. */
+    /* Outputs in floats: clamp((float)sum * scale + add), as qk_scale of ew.h; NULL: int32. */
     const float *scale, *add;
     float low, high;
 } qk_out_i8;
 
 /*
- * m rows of `segs` segments of k bytes, 64 at most, laid end to end: row r of a begins at
- * a + r * a_stride, that of the result at out + r * out_stride. Up to 64 bytes after a row's last
- * segment are overwritten.
+ * im2row: copies m rows of `segs` segments of k <= 64 bytes end to end. Row r is read at a + r *
+ * a_stride and written at out + r * out_stride. Up to 64 bytes after a row's last segment are
+ * overwritten.
  */
 typedef struct qk_gather_u8 {
     const uint8_t *a;
     ptrdiff_t a_stride;
     const int32_t *seg_offset;
     int32_t m, segs, k;
-    int32_t line; /* 0, or rows after which `a` continues line_stride bytes after its beginning */
+    int32_t line; /* 0, or rows of a line: line i begins at a + i * line_stride */
     ptrdiff_t line_stride;
     uint8_t *out;
     ptrdiff_t out_stride;
 } qk_gather_u8;
 
 /*
- * m rows x one panel of columns. Row r begins at rows[r], or at a + r * a_stride where rows is
- * NULL; a never is. Tables that take lines: every `line` rows, a continues line_stride bytes after
- * where they began; m is a multiple of `line` then, which is 0 where rows is not NULL. It consists
- * of `segs` segments of 4 * k4 bytes; segment s begins seg_offset[s] bytes after the row's address
- * (NULL: one segment at 0). b: for every segment, for every dword of it, `width` positions of 4
- * bytes; or for every two dwords, `width` positions of 8 bytes.
+ * The product of m rows by one panel of columns. Row r begins at rows[r], or at a + r * a_stride
+ * where rows is NULL; a is never NULL. Tables with `tiles` also take rows in lines: line i begins
+ * at a + i * line_stride, m is a multiple of `line`; 0: no lines, as always with `rows`. A row
+ * consists of `segs` segments of 4 * k4 bytes; segment s begins seg_offset[s] bytes after the row's
+ * address (NULL: one segment at 0). b: for every segment, for every dword of it, `width` positions
+ * of 4 bytes; or for every two dwords, `width` positions of 8 bytes.
  */
 typedef struct qk_gemm_u8s8 {
     const uint8_t *a;
@@ -61,17 +61,16 @@ typedef struct qk_gemm_u8s8 {
     ptrdiff_t a_stride;
     ptrdiff_t line_stride;
     const int32_t *seg_offset;
-    int32_t line; /* or 0 */
+    int32_t line; /* rows of a line, or 0 */
     int32_t m, segs, k4;
-    int32_t width; /* 64, 32 or 16; 24 or 8 where the table says so */
-    int32_t cols;  /* of them stored: 1 … width */
+    int32_t width; /* columns of the panel: 64, 32 or 16; with small_panels also 24 and 8 */
+    int32_t cols;  /* columns that are stored: 1 … width */
     const int8_t *b;
-    const int8_t
-        *next; /* NULL, or the next panel of b, as wide: tables that fetch do it meanwhile */
-    const int32_t *row_init;    /* NULL, or m numbers: what sums of a row start with besides bias */
-    const qk_gather_u8 *gather; /* NULL, or what first puts the rows where they are */
-    void *out;                  /* u8, or int32 without mult */
-    ptrdiff_t out_stride;       /* bytes from row to row */
+    const int8_t *next;         /* NULL, or the next panel of b, to be prefetched */
+    const int32_t *row_init;    /* NULL, or m initial values of rows, besides bias */
+    const qk_gather_u8 *gather; /* NULL, or the im2row that makes the rows first */
+    void *out;                  /* u8 with mult, else int32 or floats */
+    ptrdiff_t out_stride;       /* bytes between rows */
     qk_out_i8 o;
 } qk_gemm_u8s8;
 
@@ -92,26 +91,26 @@ typedef struct qk_depthwise_u8s8 {
 } qk_depthwise_u8s8;
 
 /*
- * Rows of output of a depthwise convolution, all channels, on the image itself: what lies outside
- * of it is seen as `zeros`, a row of zero points. To bytes without a clamp, or to floats
+ * Rows of output of a depthwise convolution, all channels, on the image itself; `zeros`, a row of
+ * zero points, stands for rows outside it. Outputs are bytes without a clamp, or floats
  * (qk_i8_floats_window). Weights: qk_i8_pack_window.
  */
 typedef struct qk_window_u8s8 {
     const uint8_t *image, *zeros;
     int32_t h, wd, channels;
-    int64_t top; /* where the first tap of the first output looks; may be negative */
+    int64_t top; /* image row of the first output's first tap (`left`: column); may be < 0 */
     int32_t left;
     int32_t kh, kw, stride_h, stride_w, dilation_h, dilation_w;
     int32_t rows, wo;
     bool split; /* two sets of weights, as in qk_i8_pack_window */
     const int8_t *w;
-    void *out; /* dense */
+    void *out; /* dense: rows of wo pixels */
     qk_out_i8 o;
 } qk_window_u8s8;
 
 /*
- * One row of sums with weight zero points:
- * out[i] = requantized acc[i] - row_zp * colsum[i] - w_zp[i] * rest. Arrays in natural order.
+ * One row of sums with weight zero points, in column order: out[i] = requantized acc[i] - row_zp *
+ * colsum[i] - w_zp[i] * rest.
  */
 typedef struct qk_post_row_i8 {
     const int32_t *acc, *colsum, *w_zp;
@@ -119,49 +118,50 @@ typedef struct qk_post_row_i8 {
     int32_t n;
     uint32_t row_zp, rest;
     uint8_t *out;
-    qk_out_i8 o; /* zp, lo, hi */
+    qk_out_i8 o; /* zp, lo and hi count */
 } qk_post_row_i8;
 
 /*
- * Multiplications of a product from which on setting up tiles (0.1 us) pays, measured with 1 to 100
- * rows; by weights that are padded for tiles already and by whole tiles of rows, half as many.
+ * The least number of multiplications of a product for which setting up tiles (0.1 us) pays,
+ * measured with 1 to 100 rows; half of it where weights are padded for tiles already and rows fill
+ * whole tiles.
  */
 #define QK_I8_TILES_FROM (1 << 18)
 
 /*
- * Position and column. Columns are permuted so that the in-lane packs of a vector unit write them
- * back in order: in a panel of V vectors of `lanes` 128-bit lanes, vector v, lane l, element e
- * holds column 4 * V * l + 4 * v + e. With one lane (C) that is the identity, and so it is in
- * panels of 24 and 8.
+ * The integer part of the kernel table, with its order of columns. Columns are permuted so that the
+ * in-lane packs of a vector unit write them back in order: in a panel of V vectors of `lanes`
+ * 128-bit lanes, the position of vector v, lane l, element e holds column 4 * V * l + 4 * v + e.
+ * With one lane (C) and in panels of 24 and 8 columns the position is the column.
  */
 typedef struct qk_i8 {
     int32_t lanes;
-    int32_t widest;    /* panel: 64 or 16 columns */
+    int32_t widest;    /* columns of the widest panel: 64 or 16 */
     bool small_panels; /* there are panels of 24 and 8 columns */
-    bool fetches;      /* gemm heeds `next` */
+    bool fetches;      /* gemm prefetches `next` */
     bool pairs;        /* gemm takes two dwords at a time: k4 is even */
-    bool planes;       /* of every 16 positions' dwords, the even bytes stand before the odd ones */
+    bool planes;       /* in each 64 bytes of weights, the even bytes come before the odd ones */
     /*
-     * Rows and weights go through tiles of 16 rows by 64 bytes: k4 is a multiple of 16, panels have
-     * 64 or 32 columns, rows can lie in lines. `below` packs and computes what tiles do not suit.
+     * gemm uses tiles of 16 rows by 64 bytes: k4 is a multiple of 16, panels have 64 or 32 columns,
+     * rows may come in lines. `below` packs and computes products that tiles do not suit.
      */
     bool tiles;
     const struct qk_i8 *below; /* or NULL */
     void (*gemm)(const qk_gemm_u8s8 *g);
     /*
-     * gemm of up to panel_rows rows and of panels side by side, all of the widest; g.cols is of all
-     * of them. NULL: no row.
+     * gemm of at most panel_rows rows by adjacent panels, all of the widest; g.cols counts the
+     * columns of all. NULL: panel_rows is 0.
      */
     void (*panels)(const qk_gemm_u8s8 *g, int32_t panels);
     int32_t panel_rows;
-    /* out[r] = factor * sum of the first k bytes of row r's segments; g as above, without b */
+    /* out[r] = factor * sum of the first k bytes of row r's segments; g as for gemm, without b */
     void (*row_sums)(const qk_gemm_u8s8 *g, int32_t k, int32_t factor, int32_t *out);
     void (*gather)(const qk_gather_u8 *g); /* or NULL */
     void (*depthwise)(const qk_depthwise_u8s8 *d);
-    /* kernels that qk_i8_has_window names, or NULL */
+    /* for kernels that qk_i8_has_window accepts; or NULL */
     void (*window)(const qk_window_u8s8 *d);
-    int32_t window_group;  /* rows of the kernel in a dword: 4 of 8 bits or 2 of 16 */
-    int32_t window_floats; /* qk_i8_floats_window: sets of weights at most, or 0 */
+    int32_t window_group;  /* rows of the kernel in a dword: 4 of 8 bits or 2 of 16 bits */
+    int32_t window_floats; /* most sets of weights with float outputs (qk_i8_floats_window), or 0 */
     /* y[i] = requantized acc[i], one multiplier */
     void (*requantize)(const int32_t *acc, size_t n, float m, int32_t zp, int32_t lo, int32_t hi,
                        uint8_t *y);
@@ -178,7 +178,7 @@ extern const qk_i8 qk_i8_neon, qk_i8_neondot, qk_i8_neoni8mm;
 
 /* ---- contracts: what kernels assert in debug and sanitizer builds ---- */
 
-/* Sums become bytes, floats or int32; whatever has more than one byte is aligned to it. */
+/* Outputs are bytes, floats or int32; the latter two are aligned to 4 bytes. */
 static inline bool qk_out_i8_valid(const qk_out_i8 *o, const void *out, ptrdiff_t stride) {
     const bool bytes =
         o->mult && o->lo >= 0 && o->lo <= o->hi && o->hi <= 255 && o->zp >= 0 && o->zp <= 255;
@@ -187,7 +187,7 @@ static inline bool qk_out_i8_valid(const qk_out_i8 *o, const void *out, ptrdiff_
     return o->bias && (bytes || dwords);
 }
 
-/* `panels` side by side, of the widest where there are several. */
+/* `panels`: adjacent panels, of the widest where there are several. */
 static inline bool qk_gemm_u8s8_valid(const qk_i8 *t, const qk_gemm_u8s8 *g, int32_t panels) {
     const bool small = t->small_panels && (g->width == 24 || g->width == 8);
     const bool usual =
@@ -214,7 +214,7 @@ static inline bool qk_depthwise_u8s8_valid(const qk_depthwise_u8s8 *d) {
 
 /* Width of the next panel when `left` columns remain. */
 int32_t qk_i8_panel(const qk_i8 *t, int32_t left);
-/* How many of the next ones t->panels can take together, of m rows. */
+/* Number of the next panels that t->panels takes at once, of m rows, with `left` columns left. */
 int32_t qk_i8_panels(const qk_i8 *t, int32_t m, int32_t left);
 /* Column of a position in a panel (or depthwise block) of `width`. */
 int32_t qk_i8_column(const qk_i8 *t, int32_t width, int32_t position);
@@ -225,73 +225,72 @@ int32_t qk_i8_column(const qk_i8 *t, int32_t width, int32_t position);
 void qk_i8_spread(const qk_i8 *t, int32_t columns, int32_t n, int32_t period, const void *in,
                   void *out);
 
-/* Where the weights of one group lie: (column, kernel row, kernel column, channel). */
+/* The weights of one group: w(column, kernel row, kernel column, channel). */
 typedef struct qk_source_i8 {
     const int8_t *w;
     uint8_t flip; /* 0x80: w is u8, its bytes are flipped into s8 */
     int32_t n, kh, kw, c;
     int64_t sn, sy, sx, sc; /* strides in elements */
-    const int32_t *zp;      /* per column, above -128: w - zp is packed; NULL: none */
-    int32_t pixels, shift;  /* merged only: see below; 0 pixels is 1 */
-    bool whole;             /* merged only: all kernel rows make one segment */
-    const qsim_ctx *ctx;    /* asked whether to go on: packing may end early; NULL: never asked */
-    bool split;             /* products: two sets of weights, as zp needs them */
+    const int32_t *zp;      /* zero points per column, above -128: w - zp is packed; NULL: none */
+    int32_t pixels, shift;  /* merged only: see qk_form_i8; 0 pixels is 1 */
+    bool whole;             /* merged only: all kernel rows are one segment */
+    const qsim_ctx *ctx;    /* its cancellation ends packing early; NULL: none */
+    bool split;             /* products only: two sets of weights, as zp needs them */
 } qk_source_i8;
 
 /*
- * merged: one segment per kernel row (kw * c bytes), else one per tap. sum_column: a column of ones
- * follows, whose sums are those of the activations.
+ * The packed form of a group. merged: one segment per kernel row (kw * c bytes), else one per tap.
+ * sum_column: a column of ones follows, whose sums are those of the activations.
  *
- * Several pixels: neighbouring outputs make one row of the product, with n columns each. Their
- * kernel rows begin `shift` bytes after each other in a longer one, zero elsewhere.
+ * Several pixels: neighbouring outputs make one row of the product, with n columns each. Each one's
+ * kernel row begins `shift` bytes after the one before in a longer row, zero elsewhere.
  *
- * split: all segments come twice, and what w - zp exceeds s8 by is in the second set.
+ * split: all segments come twice; the second set holds the part of w - zp that exceeds s8.
  */
 typedef struct qk_form_i8 {
     int32_t segs, k, k4;
     int32_t n; /* columns, the sum column included */
     int32_t positions;
-    size_t bytes; /* of the packed group */
+    size_t bytes; /* size of the packed group */
 } qk_form_i8;
 
-/* w - zp in two sets of s8 weights. */
+/* The part of w, a difference w - zp, in the first or second set of s8 weights. */
 static inline int8_t qk_i8_part(int32_t w, bool second) {
     const int32_t first = w < -128 ? -128 : w > 127 ? 127 : w;
     return (int8_t)(second ? w - first : first);
 }
 
-/* false: sizes overflow */
+/* The packed form of a group; false where sizes overflow. */
 bool qk_i8_form(const qk_i8 *t, const qk_source_i8 *s, bool merged, bool sum_column, qk_form_i8 *f);
-/* Packs one group; colsum (n of them) may be NULL. */
+/* Packs one group; the n sums of its columns go to colsum, which may be NULL. */
 void qk_i8_pack(const qk_i8 *t, const qk_source_i8 *s, bool merged, bool sum_column, int8_t *b,
                 int32_t *colsum);
 
 /*
  * Depthwise: the source has n channels and c = 1. Channels repeat with period n where `channels` is
  * larger: several pixels of few channels are then one of many. The last block repeats channels,
- * too, if they fill no more than half or a quarter of its lanes: those are 16, 32 or 64, at most
- * the block.
+ * too, if they fill no more than half or a quarter of it: with period 32 or 16.
  */
 /* Channels rounded up to whole blocks. */
 int32_t qk_i8_depthwise_positions(const qk_i8 *t, int32_t channels);
 /*
- * Packs 4 * ceil(taps / 4) bytes for each position; twice as many with zero points: what w - zp
- * exceeds s8 by comes in a second set of the same taps.
+ * Packs 4 * ceil(taps / 4) bytes for each position; with zero points twice as many: a second set of
+ * the same taps holds the part of w - zp that exceeds s8.
  */
 void qk_i8_pack_depthwise(const qk_i8 *t, const qk_source_i8 *s, int32_t channels, int8_t *w,
                           int32_t *colsum);
 /* out[position] = in[channel % n] */
 void qk_i8_spread_depthwise(const qk_i8 *t, int32_t channels, int32_t n, const void *in, void *out);
 
-/* Has the table a window kernel for this kernel? */
+/* Has the table a window kernel for kh x kw taps? */
 static inline bool qk_i8_has_window(const qk_i8 *t, int32_t kh, int32_t kw) {
     return t->window && kh >= 2 && kh <= 7 && kw <= 7;
 }
-/* Sets of weights: two where zero points exceed s8; in 16 bits they do not. */
+/* Sets of weights: two where w - zp exceeds s8; 16 bits always hold it. */
 static inline int32_t qk_i8_split_sets(const qk_i8 *t, bool split) {
     return split && t->window_group == 4 ? 2 : 1;
 }
-/* Does it have one to floats for this kernel, undilated? */
+/* Has the table a window kernel with float outputs for these taps, undilated? */
 static inline bool qk_i8_floats_window(const qk_i8 *t, int32_t kh, int32_t kw, int32_t stride_h,
                                        int32_t stride_w, bool split) {
     return qk_i8_split_sets(t, split) <= t->window_floats && kh == 3 && kw == 3 &&
@@ -301,13 +300,13 @@ static inline int32_t qk_i8_window_groups(const qk_i8 *t, int32_t kh) {
     return (kh + t->window_group - 1) / t->window_group;
 }
 /*
- * Two rows of output share what is interleaved for one if the kernel, moved down by the stride,
- * takes no more dwords: the second row then has its own, moved weights.
+ * Two rows of output share interleaved dwords if the kernel, moved down by the stride, takes no
+ * more of them: the second row then has its own, moved weights.
  */
 static inline bool qk_i8_window_shared(const qk_i8 *t, int32_t kh, int32_t stride_h) {
     return qk_i8_window_groups(t, kh) == qk_i8_window_groups(t, kh + stride_h);
 }
-/* Sets of weights in a block: one per row of output, twice where zero points exceed s8. */
+/* Sets of weights in a block: one per row of output, two where w - zp exceeds s8. */
 static inline int32_t qk_i8_window_sets(const qk_i8 *t, int32_t kh, int32_t stride_h, bool split) {
     return (qk_i8_window_shared(t, kh, stride_h) ? 2 : 1) * qk_i8_split_sets(t, split);
 }
@@ -320,23 +319,23 @@ static inline bool qk_window_u8s8_valid(const qk_i8 *t, const qk_window_u8s8 *d)
            (d->o.mult || (d->o.scale && floats)) && qk_out_i8_valid(&d->o, d->out, 4);
 }
 /*
- * For every block, row of output, set, column of the kernel and group of its rows: positions of
- * one dword. In 16 bits w - zp needs no second set.
+ * Packs for every block, row of output, set, column of the kernel and group of its rows: positions
+ * of one dword. In 16 bits w - zp needs no second set.
  */
 void qk_i8_pack_window(const qk_i8 *t, const qk_source_i8 *s, int32_t stride_h, int8_t *w,
                        int32_t *colsum);
 
 /* ---- bounds of sums ---- */
 
-/* Columns that qk_i8_totals looks at in one call, at most. */
+/* The most columns of one call of qk_i8_totals. */
 #define QK_I8_TOTALS 256
 /*
- * For each of `count` columns from `first` on, the sum of w - zp and the sum of those above 0; zp
- * has `count` numbers from -256 to 256, or is NULL.
+ * For each of `count` columns from `first` on: the sum of w - zp, and the sum of its positive
+ * terms. zp has `count` numbers from -256 to 256, or is NULL.
  */
 void qk_i8_totals(const qk_source_i8 *s, int32_t first, int32_t count, const int32_t *zp,
                   int64_t *sum, int64_t *above);
-/* The sums of the weights of columns [n, end) into colsum[n] and following. */
+/* Writes the sums of the weights of columns [n, end) to colsum[n] and following. */
 void qk_i8_column_sums(const qk_source_i8 *s, int32_t n, int32_t end, int32_t *colsum);
 /*
  * Least and greatest value of sum((x - x_zp) * (w - w_zp)) over x in 0…255, from a column's totals.

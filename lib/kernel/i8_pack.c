@@ -18,7 +18,7 @@ int32_t qk_i8_panel(const qk_i8 *t, int32_t left) {
 int32_t qk_i8_panels(const qk_i8 *t, int32_t m, int32_t left) {
     if (m > t->panel_rows)
         return 0;
-    if (left <= t->widest) /* a small product's time is not for divisions */
+    if (left <= t->widest) /* saves a division, which takes time in a small product */
         return qk_i8_panel(t, left) == t->widest;
     const int32_t whole = left / t->widest;
     return whole +
@@ -104,7 +104,7 @@ static int8_t weight_at(const qk_source_i8 *s, bool merged, int32_t n, int32_t s
                     : (int8_t)(bits ^ s->flip);
 }
 
-/* The same of a packed column: several pixels shift it. */
+/* Weight of a packed column at byte j: several pixels shift it. */
 static int8_t packed_weight(const qk_source_i8 *s, bool merged, int32_t n, int32_t seg, int32_t j) {
     if (s->whole)
         return weight_at(s, merged, n, j / (s->kw * s->c), j % (s->kw * s->c));
@@ -114,14 +114,16 @@ static int8_t packed_weight(const qk_source_i8 *s, bool merged, int32_t n, int32
     return at >= 0 && at < s->kw * s->c ? weight_at(s, merged, n % s->n, seg, at) : 0;
 }
 
-/* A panel's columns, and how far ahead of them weights are fetched: as they are packed in turns,
- * the processor does not see what comes next. */
+/*
+ * The columns of a panel, and the distance at which weights are prefetched: as columns are packed
+ * in turn, the hardware does not see what comes next.
+ */
 typedef struct packed_panel {
     int32_t columns[64], width;
-    int64_t ahead; /* 0: they were just read */
+    int64_t ahead; /* bytes; 0: weights were just read */
 } packed_panel;
 
-/* Any source and form: several pixels, whole kernels, pairs of dwords. */
+/* Packs any source and form: several pixels, whole kernels, pairs of dwords. */
 static void pack_any(const qk_i8 *t, const qk_source_i8 *s, const qk_form_i8 *f, bool merged,
                      const packed_panel *q, int8_t *b) {
     const int32_t unit = t->pairs ? 8 : 4;
@@ -139,10 +141,10 @@ static void pack_any(const qk_i8 *t, const qk_source_i8 *s, const qk_form_i8 *f,
     }
 }
 
-/* Bytes of a column that are packed at once: the lines they go to stay in the cache. */
+/* Bytes of a column packed at a time: the cache lines that they go to stay in the cache. */
 #define RUN 64
 
-/* Bytes [j, j + count) of one column's segment, which begins at `from`. */
+/* Copies bytes [j, j + count) of one column's segment, which begins at `from`. */
 static void gather_run(const qk_source_i8 *s, const int8_t *from, int32_t j, int32_t count,
                        uint8_t *to) {
     if (s->sc == 1 && (j % s->c + count <= s->c || s->sx == s->c)) {
@@ -159,7 +161,7 @@ static void gather_run(const qk_source_i8 *s, const int8_t *from, int32_t j, int
         to[i] ^= s->flip;
 }
 
-/* Dwords of four columns that stand side by side, `step` bytes from one four to the next. */
+/* Writes the dwords of four columns side by side, `step` bytes from one four to the next. */
 static void interleave(const uint8_t *const from[4], int32_t bytes, uint8_t flip, int32_t step,
                        int8_t *to) {
     const uint32_t flips = flip * 0x01010101u;
@@ -170,7 +172,7 @@ static void interleave(const uint8_t *const from[4], int32_t bytes, uint8_t flip
     }
 }
 
-/* Four columns' bytes [j, j + count) of a segment; `together`: they lie so. */
+/* Packs bytes [j, j + count) of a segment of four columns; `together`: those are contiguous. */
 static void pack_run(const qk_source_i8 *s, const qk_form_i8 *f, const int8_t *segment,
                      int32_t column, bool together, int32_t j, int32_t count, int32_t step,
                      int8_t *to) {
@@ -200,13 +202,13 @@ static void pack_run(const qk_source_i8 *s, const qk_form_i8 *f, const int8_t *s
         memcpy(to + (left / 4 + i) * step, last[i], 16);
 }
 
-/* Four lines that are written soon: memory that was never touched is far away. */
+/* Prefetches four cache lines to be written: memory never touched is in no cache. */
 static void fetch_lines(int8_t *to) {
     for (int32_t i = 0; i < 4; i++)
         __builtin_prefetch(to + 64 * i, 1);
 }
 
-/* A segment whose columns' bytes lie together or in strides. */
+/* Packs a segment; the bytes of a column are contiguous or in strides. */
 static void pack_rows(const qk_source_i8 *s, const qk_form_i8 *f, const int8_t *segment,
                       const packed_panel *q, int8_t *to) {
     const int32_t width = q->width;
@@ -223,10 +225,10 @@ static void pack_rows(const qk_source_i8 *s, const qk_form_i8 *f, const int8_t *
     }
 }
 
-/* Taps of a kernel whose channels are transposed 16 at a time. */
+/* The most taps of kernels whose channels are transposed 16 at a time. */
 #define MOST_TAPS 64
 
-/* Where the byte of a tap and channel stands in a segment, and in which. */
+/* The address of the dword of a tap and channel in the panel at b. */
 static int8_t *tap_place(const qk_source_i8 *s, const qk_form_i8 *f, bool merged, int32_t tap,
                          int32_t c, int32_t width, int8_t *b) {
     const int32_t seg = merged ? tap / s->kw : tap;
@@ -234,7 +236,7 @@ static int8_t *tap_place(const qk_source_i8 *s, const qk_form_i8 *f, bool merged
     return b + ((size_t)seg * (size_t)f->k4 + (size_t)(j / 4)) * 4 * (size_t)width;
 }
 
-/* All taps of 16 channels from c on, of four columns; the taps of a channel lie together. */
+/* Packs all taps of 16 channels from c on, of four columns; a channel's taps are adjacent. */
 static void transpose_taps(const qk_source_i8 *s, const qk_form_i8 *f, bool merged, int32_t column,
                            int32_t c, const packed_panel *q, int8_t *b) {
     const size_t taps = (size_t)s->kh * (size_t)s->kw;
@@ -258,7 +260,7 @@ static void transpose_taps(const qk_source_i8 *s, const qk_form_i8 *f, bool merg
 }
 
 #ifdef QK_SHUFFLES
-/* The same of a 3 x 3 kernel, which most are. */
+/* The same for a 3 x 3 kernel, the usual one. */
 static void transpose_nine(const qk_source_i8 *s, const qk_form_i8 *f, bool merged, int32_t column,
                            int32_t c, const packed_panel *q, int8_t *b) {
     const uint8_t *from[4];
@@ -279,8 +281,7 @@ static void transpose_nine(const qk_source_i8 *s, const qk_form_i8 *f, bool merg
 }
 #endif
 
-/* All segments, channels in strides: all taps of a few channels in turn, which stay in the cache.
- */
+/* Packs channels in strides: a few channels at a time, all of whose taps stay in the cache. */
 static void pack_taps(const qk_source_i8 *s, const qk_form_i8 *f, bool merged,
                       const packed_panel *q, int8_t *b) {
     const int32_t taps = s->kh * s->kw;
@@ -308,13 +309,13 @@ static void pack_taps(const qk_source_i8 *s, const qk_form_i8 *f, bool merged,
         }
 }
 
-/* A panel of columns that lie side by side. */
+/* A panel whose columns are adjacent in memory. */
 typedef struct side_panel {
     int32_t first, width;
-    int32_t place[16]; /* where in a row of dwords each four columns go */
+    int32_t place[16]; /* bytes: place of each four columns in a row of dwords */
 } side_panel;
 
-/* Four rows of the panel's columns, from `four` dwords on. */
+/* The four rows of dword `four` of the panel's columns; incomplete ones are copied to `spare`. */
 static void side_rows(const qk_source_i8 *s, const qk_form_i8 *f, const side_panel *p,
                       const int8_t *segment, int32_t four, uint8_t spare[4][64],
                       const uint8_t *rows[4]) {
@@ -336,7 +337,7 @@ static void side_rows(const qk_source_i8 *s, const qk_form_i8 *f, const side_pan
     }
 }
 
-/* Dwords [four, end) of a segment, as a matrix on the right has them. */
+/* Packs dwords [four, end) of a segment of a row-major matrix. */
 static void pack_columns(const qk_source_i8 *s, const qk_form_i8 *f, const side_panel *p,
                          const int8_t *segment, int32_t four, int32_t end, int8_t *to) {
     uint8_t spare[4][64], none[16];
@@ -357,7 +358,7 @@ static void pack_columns(const qk_source_i8 *s, const qk_form_i8 *f, const side_
     }
 }
 
-/* Dwords that are packed in all panels before those that follow. */
+/* Dwords that are packed in all panels before the following ones. */
 #define DWORDS 8
 
 /* The packing of one group. */
@@ -382,7 +383,7 @@ static void split_planes(int8_t *b, size_t bytes) {
     }
 }
 
-/* A matrix on the right: memory is gone through in its own order, all panels in turn. */
+/* Packs a row-major matrix in the order of its memory, for all panels in turn. */
 static void pack_matrix(const packing *k) {
     const qk_i8 *t = k->t;
     const qk_source_i8 *s = k->s;
@@ -409,7 +410,7 @@ static void pack_matrix(const packing *k) {
     }
 }
 
-/* Dwords after each segment's last one. */
+/* Clears the dwords after each segment's last one. */
 static void clear_padding(const qk_form_i8 *f, int32_t width, int8_t *b) {
     const size_t dword = 4 * (size_t)width, used = (size_t)(f->k + 3) / 4, all = (size_t)f->k4;
     for (int32_t seg = 0; seg < f->segs && used < all; seg++, b += all * dword)
@@ -444,7 +445,7 @@ static void pack_panels(const packing *k) {
             qk_i8_column_sums(s, first, first + width < s->n ? first + width : s->n, k->colsum);
         int8_t *to = k->b + depth * (size_t)first;
         packed_panel q = {.width = width, .ahead = k->colsum ? 0 : width * s->sn};
-        for (int32_t p = 0; p < width; p++) /* four at a time follow each other */
+        for (int32_t p = 0; p < width; p++) /* four at a time are consecutive */
             q.columns[p] = first + qk_i8_column(k->t, width, p);
         pack_panel(k->t, s, &k->f, k->merged, &q, to);
         if (k->t->planes)

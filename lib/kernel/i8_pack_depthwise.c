@@ -7,7 +7,7 @@ int32_t qk_i8_depthwise_positions(const qk_i8 *t, int32_t channels) {
     return (channels + block - 1) / block * block;
 }
 
-/* Channels that a block with `left` channels repeats. */
+/* Period of the channels in a block with `left` channels. */
 static int32_t repeated(const qk_i8 *t, int32_t left) {
     int32_t block = 16 * t->lanes;
     return left <= 16 ? 16 : left <= 32 && block > 32 ? 32 : block;
@@ -23,7 +23,7 @@ static int32_t s8_at(int8_t w, const qk_source_i8 *s) {
     return (int8_t)((uint8_t)w ^ s->flip);
 }
 
-/* w - zp of a tap, or its part that is not in the first set. */
+/* The part of w - zp of a tap in the first or the second set. */
 static int8_t depthwise_weight(const qk_source_i8 *s, int32_t n, int32_t tap, bool second) {
     int32_t w = s8_at(s->w[n * s->sn + tap / s->kw * s->sy + tap % s->kw * s->sx], s) -
                 (s->zp ? s->zp[n] : 0);
@@ -53,13 +53,13 @@ void qk_i8_pack_depthwise(const qk_i8 *t, const qk_source_i8 *s, int32_t channel
     depthwise_sums(s, colsum);
 }
 
-/* Kernels of windows have so many rows and columns at most; groups may begin as far outside. */
+/* The most rows and columns of a window's kernel; groups of rows may begin MARGIN outside it. */
 #define WINDOW 7
 #define MARGIN 8
 
 _Static_assert(MARGIN >= WINDOW, "a group of rows may begin a kernel's height outside");
 
-/* w - zp of a channel by columns of the kernel, zeros around: s8 in two parts, and in 16 bits. */
+/* w - zp of a channel by column of the kernel, zeros around: two s8 parts, and in 16 bits. */
 typedef struct window_taps {
     int8_t part[2][WINDOW][MARGIN + WINDOW + MARGIN];
     int16_t wide[WINDOW][MARGIN + WINDOW + MARGIN];
@@ -84,7 +84,7 @@ void qk_i8_pack_window(const qk_i8 *t, const qk_source_i8 *s, int32_t stride_h, 
     const int32_t groups = qk_i8_window_groups(t, s->kh), block = 16 * t->lanes;
     const int32_t rows = qk_i8_window_shared(t, s->kh, stride_h) ? 2 : 1;
     const int32_t sets = qk_i8_window_sets(t, s->kh, stride_h, s->zp != NULL), parts = sets / rows;
-    const size_t bytes = 4 * (size_t)sets * (size_t)s->kw * (size_t)groups; /* of a channel */
+    const size_t bytes = 4 * (size_t)sets * (size_t)s->kw * (size_t)groups; /* per channel */
     window_taps taps = {0};
     for (int32_t first = 0; first < s->n; first += block, w += bytes * (size_t)block)
         for (int32_t p = 0; p < block; p++) {

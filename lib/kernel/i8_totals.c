@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Totals of weights: what a column can sum up to. Every weight of a network is looked at when it
- * is loaded, so the loops go through memory in its own order; in which order numbers are added
- * makes no difference to sums of integers.
+ * Totals of weights, which bound a column's sums. Every weight of a network is read here when it is
+ * loaded, so the loops follow the order of memory; the order makes no difference to sums of
+ * integers.
  */
 #include "kernel/i8.h"
 
@@ -13,7 +13,7 @@
 #include <emmintrin.h>
 #endif
 
-/* Bytes that lanes of 16 bits add up: 256 of 255 would still fit. */
+/* Rows of bytes that 16-bit lanes add up: 256 times 255 would still fit. */
 #define ROWS 64
 
 typedef struct axis {
@@ -28,7 +28,7 @@ static void swap_if(axis *a, axis *b) {
     }
 }
 
-/* Axes by stride, the least first; those that continue each other become one. */
+/* Sorts axes by stride, the least first, and merges those that continue each other. */
 static void axes_of(const qk_source_i8 *s, axis a[3]) {
     a[0] = (axis){s->c, s->c > 1 ? s->sc : 0};
     a[1] = (axis){s->kw, s->kw > 1 ? s->sx : 0};
@@ -44,14 +44,14 @@ static void axes_of(const qk_source_i8 *s, axis a[3]) {
         }
 }
 
-/* Totals of 16 bytes side by side, those with even and those with odd numbers. */
+/* Totals of 16 adjacent bytes: of the even ones, and of the odd ones. */
 typedef struct lanes {
     uint16_t sum[2][8], above[2][8];
 } lanes;
 
 /*
- * `rows` times 16 bytes, ROWS at most. Weights and zero point are moved into 0…255: what lies above
- * keeps its value.
+ * Adds `rows` times 16 bytes, ROWS at most: `sum` of w + 128, `above` of w - zp where it is
+ * positive, both in 0…255.
  */
 static void add_lanes(lanes *l, const int8_t *w, int64_t rows, int64_t stride, uint8_t flip,
                       const int8_t zp[16]) {
@@ -84,7 +84,7 @@ static void add_lanes(lanes *l, const int8_t *w, int64_t rows, int64_t stride, u
 #endif
 }
 
-/* Columns side by side, a multiple of 16. */
+/* Adds rows of adjacent columns, a multiple of 16 of them. */
 static void add_rows(const int8_t *w, int64_t rows, int64_t stride, int32_t columns, uint8_t flip,
                      const int8_t *zp, int64_t *sum, int64_t *above) {
     for (int64_t r = 0; r < rows; r += ROWS) {
@@ -100,12 +100,12 @@ static void add_rows(const int8_t *w, int64_t rows, int64_t stride, int32_t colu
     }
 }
 
-/* Numbers of one column, a multiple of 16 of them side by side. */
+/* Adds `count` adjacent weights of one column, a multiple of 16. */
 static void add_bytes(const int8_t *w, int64_t count, uint8_t flip, int8_t zp, int64_t *sum,
                       int64_t *above) {
     int64_t all = 0, up = 0;
 #if defined(__x86_64__)
-    /* Moved into 0…255, what lies above zp is a saturated difference. */
+    /* With w and zp moved into 0…255, the part above zp is a saturated difference. */
     const __m128i flips = _mm_set1_epi8((char)(flip ^ 0x80)), none = _mm_setzero_si128(),
                   zps = _mm_set1_epi8((char)((uint8_t)zp ^ 0x80));
     __m128i sums = none, ups = none;
@@ -136,7 +136,7 @@ static void add_bytes(const int8_t *w, int64_t count, uint8_t flip, int8_t zp, i
     *above += up;
 }
 
-/* Numbers of one column. */
+/* Adds `count` weights of one column, `stride` apart. */
 static void add_run(const int8_t *w, int64_t count, int64_t stride, uint8_t flip, int32_t zp,
                     int64_t *sum, int64_t *above) {
     int64_t all = 0, up = 0, i = 0;

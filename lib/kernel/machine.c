@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* The machine's limits: the loops of peaks.h on all threads of a context, the best of many times.
- */
+/* The machine's limits: the best of many runs of the loops of peaks.h on all threads. */
 #include "kernel/context.h"
 #include "kernel/peaks.h"
 #include "kernel/table.h"
 
 #include <qsim/profile.h>
 
-/* For one limit; long enough to reach the clock that the CPU keeps. */
+/* Time for one limit: long enough to reach the clock rate that the CPU keeps. */
 #define MEASURE_NS 40000000u
-/* One measurement: long against starting the threads. */
+/* Time for one round: long against starting the threads. */
 #define ROUND_NS 500000u
 
 #if !QK_X86
@@ -34,12 +33,12 @@ bool qk_two_ports(void) {
 }
 #endif
 
-/* One limit under measurement: `loop` or `read` on each thread, so many times. */
+/* The measurement of one limit: `turns` turns of `loop` or `read` on each thread. */
 typedef struct trial {
     void (*loop)(int64_t turns);
     qk_read_fn read;
     const uint8_t *memory;
-    size_t bytes; /* of each thread */
+    size_t bytes; /* memory per thread */
     int64_t turns;
 } trial;
 
@@ -57,7 +56,7 @@ static uint64_t time_round(const qsim_ctx *ctx, trial *t) {
     return qs_clock_ns() - start;
 }
 
-/* Turns of all threads in a nanosecond, at best. */
+/* The best rate, in turns of all threads per nanosecond. */
 static double best_rate(const qsim_ctx *ctx, trial *t) {
     const uint64_t start = qs_clock_ns();
     double best = 0;

@@ -1,39 +1,39 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Products with weights of 4 bits in blocks: w(k, j) = (code - zero) * scale, as floats, or with
- * rows of integers in blocks of their own.
+ * Products with 4-bit weights that have a scale and a zero point per block: w(k, j) = (code - zero)
+ * * scale. Activations are floats, or integers in blocks of their own.
  */
 #ifndef QK_NBITS_H
 #define QK_NBITS_H
 
 #include "kernel/table.h"
 
-/* Columns that lie side by side, and how many of those groups kernels take together. */
+/* Adjacent columns, which make a group, and the number of groups that kernels take together. */
 #define QK_NBITS_GROUP    16
 #define QK_NBITS_TOGETHER 2
 
 /*
  * Packed weights. Group after group of 16 columns; in a group, for every 8 k, 16 dwords, each with
  * the codes of one column, the first in the lowest bits. Scales and zero points: 16 for each block
- * of a group. The number of groups is even; columns that there are not have code and scale 0.
+ * of a group. The number of groups is even; missing columns have code and scale 0.
  */
 typedef struct qk_nbits_weights {
     const uint32_t *codes;
     const float *scales;
-    const uint8_t *zeros; /* NULL: 8 */
-    size_t block, blocks; /* block: a multiple of 16; k goes to block * blocks */
+    const uint8_t *zeros; /* zero points; NULL: all are 8 */
+    size_t block, blocks; /* k per block, a multiple of 16; blocks of a column */
 } qk_nbits_weights;
 
 /* Rows of integers in [-127, 127] with the scale and the sum of each block. */
 typedef struct qk_nbits_rows {
-    /* [rows][block * blocks], of every 8 first those with an even number: qk_nbits_place */
+    /* [rows][block * blocks]; of every 8, those of even index come first: qk_nbits_place */
     const int8_t *a;
     const float *scales; /* [rows][blocks] */
     const int32_t *sums; /* likewise */
     size_t rows;
 } qk_nbits_rows;
 
-/* Where number i of a row of integers is put. */
+/* The place of integer i of a row. */
 static inline size_t qk_nbits_place(size_t i) {
     return (i & ~(size_t)7) + (i % 2 * 4) + i % 8 / 2;
 }
@@ -62,7 +62,7 @@ extern const qk_nbits qk_nbits_c;
 extern const qk_nbits qk_nbits_avx2, qk_nbits_avx512;
 #endif
 
-/* Codes of a group from dword `k / 8` on. */
+/* The codes of a group. */
 static inline const uint32_t *qk_nbits_codes(const qk_nbits_weights *w, size_t group) {
     return w->codes + group * (w->block * w->blocks / 8) * QK_NBITS_GROUP;
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pooling, a template for one type of element and vector. It stays in macros, since type, start,
- * join and end differ from use to use. Before use: TARGET,
- * VEC, LANES, LOAD, STORE_FIRST as for f32_tile.h, PICK(v, i), which moves dword i[k] of v to place
- * k, PICK_LOAD(i), PICK_MOST, and PICK_STORE(p, v, n) if what is picked can be stored in a shorter
- * way. Behind POOL's FINISH stands what the compiler is told of the taps of any window: sums are
- * faster without copies of that loop.
+ * A template of pooling for one type of element and vector; macros, since type, start, join and end
+ * differ from use to use. Before including it, define TARGET, VEC, LANES, LOAD, STORE_FIRST as for
+ * f32_tile.h, PICK(v, i), which moves dword i[k] of v to place k, PICK_LOAD(i), PICK_MOST, the most
+ * dwords of a pixel for it, and PICK_STORE(p, v, n) if picked elements have a shorter store. POOL's
+ * last argument is the pragma of the loop over the taps of any window: sums are faster without
+ * unrolling.
  *
- * Windows that lie wholly inside the image need no columns of their own. With stride 1 all their
- * outputs are one run of elements; with stride 2 and few channels a vector of such a run is
- * computed and every other pixel picked out of it. Each output takes its taps in the written order.
+ * Windows wholly inside the image have all their columns. With stride 1 all their outputs are one
+ * run of elements; with stride 2 and few channels a vector of such a run is computed and every
+ * other pixel picked out of it. Each output takes its taps in the order of the window.
  */
 #ifndef QK_POOL_TILE_H
 #define QK_POOL_TILE_H
@@ -18,8 +18,10 @@
 
 #include "kernel/pool_window.h"
 
-/* Every other pixel of 1…5 dwords, and how many of them 16 dwords hold; 8 dwords hold half of
- * that up to pixels of 2. */
+/*
+ * The dwords of every other pixel of 1…5 dwords, and the number of such pixels in 16 dwords; half
+ * of it in 8 dwords, for pixels of up to 2.
+ */
 static const int32_t pick_even[5][16] = {
     {0, 2, 4, 6, 8, 10, 12, 14},         {0, 1, 4, 5, 8, 9, 12, 13},
     {0, 1, 2, 6, 7, 8, 12, 13, 14},      {0, 1, 2, 3, 8, 9, 10, 11},
@@ -38,11 +40,11 @@ _Static_assert(PICK_MOST <= QS_COUNT(pick_count), "an order for every size of pi
     INLINE VEC name##_join(const T *line, ptrdiff_t row_step, ptrdiff_t step, size_t kh,           \
                            size_t kw) {                                                            \
         VEC m = START;                                                                             \
-        _Pragma("GCC unroll 3") /* also where size counts */                                       \
+        _Pragma("GCC unroll 3") /* also with -Os */                                                \
             for (size_t ky = 0; ky < kh; ky++, line += row_step) {                                 \
             const T *v = line;                                                                     \
             __asm__("" : "+r"(v)); /* one pointer, not one for each tap */                         \
-            if (__builtin_constant_p(kw) && (kw == 2 || kw == 3)) { /* also where size counts */   \
+            if (__builtin_constant_p(kw) && (kw == 2 || kw == 3)) { /* also with -Os */            \
                 m = JOIN(LOAD(v), m);                                                              \
                 m = JOIN(LOAD(v + step), m);                                                       \
                 if (kw == 3)                                                                       \
@@ -56,8 +58,8 @@ _Static_assert(PICK_MOST <= QS_COUNT(pick_count), "an order for every size of pi
     }
 
 /*
- * `run` neighbouring outputs of windows of any size: four vectors at a time, so that taps need not
- * wait for each other, and where pixels lie a page apart one line of the cache is read at once.
+ * `run` neighbouring outputs of windows of any size: four vectors at a time, so that joins do not
+ * wait for each other, and a cache line is read at once where pixels lie a page apart.
  */
 #define POOL_SPAN(name, T, START, JOIN, FINISH, TAPS)                                              \
     INLINE void name##_four(const T *line, ptrdiff_t row_step, ptrdiff_t step, size_t kh,          \
@@ -90,7 +92,7 @@ _Static_assert(PICK_MOST <= QS_COUNT(pick_count), "an order for every size of pi
         }                                                                                          \
     }
 
-/* Windows [ox, end), each with the columns it has inside. */
+/* Outputs [ox, end), each from the window columns inside the image. */
 #define POOL_BORDER(name, T)                                                                       \
     TARGET static void name##_border(const qk_pool *p, size_t ox, size_t end) {                    \
         const ptrdiff_t channels = (ptrdiff_t)p->channels, step = (ptrdiff_t)p->dw * channels;     \
@@ -103,7 +105,7 @@ _Static_assert(PICK_MOST <= QS_COUNT(pick_count), "an order for every size of pi
         }                                                                                          \
     }
 
-/* The windows inside, of one line and of all. Constants for kh and kw unroll the loops. */
+/* Outputs with windows wholly inside, of one line and of all. Constant kh and kw unroll loops. */
 #define POOL_INSIDE(name, T, FINISH)                                                               \
     INLINE void name##_line(const qk_pool *p, const T *x, T *y, size_t kh, size_t kw,              \
                             size_t divisor) {                                                      \

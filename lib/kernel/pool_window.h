@@ -9,7 +9,7 @@
 typedef struct qk_window {
     ptrdiff_t first; /* column of the first tap inside */
     size_t count;    /* taps inside, dw columns apart */
-    size_t divisor;  /* of an average */
+    size_t divisor;  /* divisor of an average */
 } qk_window;
 
 /* Taps of a window from `start` on that lie before column `end`. */
@@ -38,7 +38,7 @@ static inline qk_window qk_window_at(const qk_pool *p, size_t ox) {
     return w;
 }
 
-/* Once per image: it divides. */
+/* Sets inside and inside_end, once per image, since it divides. */
 static inline void qk_pool_set_inside(qk_pool *p) {
     const ptrdiff_t span = (ptrdiff_t)((p->kw - 1) * p->dw), sw = (ptrdiff_t)p->sw;
     const ptrdiff_t room = (ptrdiff_t)p->width - 1 - span; /* the last column to begin at */
@@ -50,12 +50,15 @@ static inline void qk_pool_set_inside(qk_pool *p) {
     p->inside_end = any ? (size_t)end : 0;
 }
 
-/* Where the first window inside begins. */
+/* The offset of the first window inside. */
 static inline ptrdiff_t qk_pool_first(const qk_pool *p) {
     return ((ptrdiff_t)(p->inside * p->sw) - p->left) * (ptrdiff_t)p->channels;
 }
 
-/* Elements of outputs that lie together as their windows do; *n windows are then *n runs. */
+/*
+ * Joins *n outputs to one run where they and their windows are contiguous: returns the elements of
+ * a run, and sets *n to the number of runs.
+ */
 static inline size_t qk_pool_run(const qk_pool *p, size_t *n) {
     const bool together = p->sw == 1 && p->y_step == p->channels && *n > 0;
     const size_t windows = together ? *n : 1;

@@ -2,7 +2,7 @@
 /* The remainder of an angle by pi / 2, exact for every double (Payne and Hanek, 1983). */
 #include "kernel/elementary64.h"
 
-#define WORDS 6 /* of the product: 2 bits of quadrant, 190 of fraction */
+#define WORDS 6 /* 32-bit words of the product: 2 bits of quadrant, 190 of fraction */
 
 /* The first 1280 bits of 2 / pi. */
 static const uint32_t two_over_pi[40] = {
@@ -13,7 +13,7 @@ static const uint32_t two_over_pi[40] = {
     0x4f463f66u, 0x9e5fea2du, 0x7527bac7u, 0xebe5f17bu, 0x3d0739f7u, 0x8a5292eau, 0x6bfb5fb1u,
     0x1f8d5d08u, 0x56033046u, 0xfc7b6babu, 0xf0cfbc20u, 0x9af4361du};
 
-/* 32 bits of 2 / pi from bit `at` on; those before the point are 0. */
+/* 32 bits of 2 / pi from bit `at` on; bits before the binary point are 0. */
 static uint32_t bits_at(int at) {
     const int word = (at + 64) / 32 - 2, shift = (at + 64) % 32;
     const uint64_t high = word >= 0 ? two_over_pi[word] : 0;
@@ -47,7 +47,7 @@ double qk_quarter64(double x, unsigned *quadrant) {
     const int exponent = (int)(u >> 52) - 1075;
     multiply((u & 0xfffffffffffffu) | 1ull << 52, exponent - 2, p);
     *quadrant = p[0] >> 30;
-    flip = p[0] >> 29 & 1 ? 0xffffffffu : 0; /* more than a half: the rest to the next multiple */
+    flip = p[0] >> 29 & 1 ? 0xffffffffu : 0; /* over 1/2: the distance to the next multiple */
     *quadrant = (*quadrant + (flip & 1)) & 3;
     p[0] = (p[0] ^ flip) & 0x3fffffffu;
     double r = 0;

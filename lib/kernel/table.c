@@ -18,7 +18,7 @@ static const qk_table table_cfma = {.isa = QSIM_ISA_C,
                                     .nbits = &qk_nbits_c};
 #endif
 
-/* From the set that is chosen last to the one that is chosen first. */
+/* In ascending order of preference. */
 static const qk_table tables[] = {
     {.isa = QSIM_ISA_C,
      .i8 = &qk_i8_c,
@@ -53,12 +53,12 @@ static const qk_table tables[] = {
 #ifdef QK_AMX
     {.isa = QSIM_ISA_AMX,
      .i8 = &qk_i8_amx,
-     .f32 = &qk_f32_two_ports, /* as all CPUs with tiles have */
+     .f32 = &qk_f32_two_ports, /* all CPUs with tiles have two ports */
      .ew = &qk_ew_avx512,
      .u8 = &qk_u8_avx512,
      .nbits = &qk_nbits_avx512},
 #endif
-/* Element-wise loops of floats: any build for aarch64 has NEON. */
+/* Element-wise float kernels are the C ones: any build for aarch64 compiles them to NEON. */
 #ifdef QK_NEON
     {.isa = QSIM_ISA_NEON,
      .i8 = &qk_i8_neon,

@@ -33,15 +33,15 @@
 #if QK_X86 && !defined(QS_NO_AVX512VNNI)
 #define QK_AVX512VNNI 1
 #endif
-/* Its epilogue and all that tiles do not suit are those of AVX-512. */
+/* AMX takes its epilogue, and products that tiles do not suit, from AVX-512. */
 #if defined(QK_AVX512VNNI) && !defined(QS_NO_AMX)
 #define QK_AMX 1
 #endif
-/* Each of them takes float and byte kernels of 256 bits from the AVX2 files, */
+/* All three take float and byte kernels of 256 bits from the AVX2 files, */
 #if defined(QK_AVX2) || defined(QK_AVXVNNI) || defined(QK_AVX512VNNI)
 #define QK_YMM 1
 #endif
-/* two of them also integer kernels without products. */
+/* two of them also integer kernels without products (i8_ymm.c). */
 #if defined(QK_AVX2) || defined(QK_AVXVNNI)
 #define QK_YMM_I8 1
 #endif
@@ -54,7 +54,7 @@
 #if QK_ARM && !defined(QS_NO_NEONI8MM)
 #define QK_NEONI8MM 1
 #endif
-/* An extension of ARMv8's for one function. */
+/* Function attribute: an extension of ARMv8. */
 #if defined(__clang__)
 #define QK_ARM_TARGET(extension) __attribute__((target(extension)))
 #else
@@ -79,13 +79,13 @@ typedef struct qk_table {
 /* The table of one instruction set (not AUTO); NULL if this build has none for it. Static. */
 const struct qk_table *qk_table_get(int32_t isa);
 /*
- * The same with other tiles, for cores with two ports for dot products of 512 bits; NULL where the
- * instruction set has none. Static.
+ * The table of an instruction set with other tiles, for cores with two ports for dot products of
+ * 512 bits; NULL where there is none. Static.
  */
 const struct qk_table *qk_table_two_ports(int32_t isa);
-/* Which of the two the CPU at hand wants: asks qk_two_ports (kernel/peaks.h). */
+/* The one of these two that suits this CPU, by qk_two_ports (kernel/peaks.h). */
 const struct qk_table *qk_table_here(int32_t isa);
-/* That of the best instruction set that this CPU runs and the system grants. Static. */
+/* The table of the best instruction set that this CPU runs and the system grants. Static. */
 const struct qk_table *qk_table_best(void);
 
 #endif

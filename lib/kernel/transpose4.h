@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * 4 x 4 transposes of dwords and bytes, used by the packing of weights. In the vectors
- * that every instruction set has, through the compiler's shuffles; from any address.
+ * 4 x 4 transposes of dwords and bytes for packing weights, in 128-bit vectors, which every
+ * instruction set has, through the compiler's shuffles. No alignment is needed.
  */
 #ifndef QK_TRANSPOSE4_H
 #define QK_TRANSPOSE4_H
@@ -25,7 +25,7 @@ typedef float qk_floats __attribute__((vector_size(16)));
 #endif
 
 #ifdef QK_SHUFFLES
-/* Rows of four dwords become columns. By name: the compiler shall keep all of them in registers. */
+/* Transposes four rows of four dwords. Named arguments, so that all stay in registers. */
 static inline void qk_turn_dwords(qk_four *a, qk_four *b, qk_four *c, qk_four *d) {
     const qk_four low = __builtin_shufflevector(*a, *b, 0, 4, 1, 5);
     const qk_four high = __builtin_shufflevector(*a, *b, 2, 6, 3, 7);
@@ -38,7 +38,7 @@ static inline void qk_turn_dwords(qk_four *a, qk_four *b, qk_four *c, qk_four *d
 }
 #endif
 
-/* from[c] + at: 16 bytes of column c; row i goes to to[i], all bits exclusive-or `flip`. */
+/* from[c] + at: 16 bytes of column c; row i goes to to[i]; every dword is xored with `flip`. */
 static inline void qk_transpose_dwords(const uint8_t *const from[4], size_t at, uint32_t flip,
                                        uint8_t *const to[4]) {
 #ifdef QK_SHUFFLES
@@ -100,9 +100,9 @@ static inline void qk_transpose_bytes(const uint8_t *const from[4], uint8_t flip
 }
 
 #ifdef QK_SHUFFLES
-/* Dwords of four channels, for each of their nine taps; bytes of a channel lie together. */
+/* Nine taps of four channels, a dword per tap; in memory a channel's taps are adjacent. */
 typedef struct qk_nine {
-    qk_four first, next, last; /* of the last one, the first dword */
+    qk_four first, next, last; /* of `last`, the first dword */
 } qk_nine;
 
 static inline qk_nine qk_nine_taps(const uint8_t *in, uint32_t flip) {
@@ -113,7 +113,7 @@ static inline qk_nine qk_nine_taps(const uint8_t *in, uint32_t flip) {
     memcpy(&b, in + 9, 16);
     memcpy(&c, in + 18, 16);
     memcpy(&d, in + 27, 8);
-    memcpy(&d8, in + 20, 16); /* no byte behind the 36 */
+    memcpy(&d8, in + 20, 16); /* reads no byte after the 36 */
     d8 = (qk_sixteen)((qk_two)d8 >> 56);
 #define ZIP(x, y, at)                                                                              \
     (qk_eight) __builtin_shufflevector(x, y, at, at + 16, at + 1, at + 17, at + 2, at + 18,        \
@@ -129,10 +129,7 @@ static inline qk_nine qk_nine_taps(const uint8_t *in, uint32_t flip) {
     };
 }
 
-/*
- * from[c]: 36 bytes of column c, four channels of 3 x 3 taps; those go to `to`, `across` and `down`
- * bytes apart.
- */
+/* from[c]: 36 bytes of column c, four channels of 3 x 3 taps, to `to` + y * down + x * across. */
 static inline void qk_transpose_nine(const uint8_t *const from[4], uint32_t flip, uint8_t *to,
                                      size_t across, size_t down) {
     qk_nine a = qk_nine_taps(from[0], flip), b = qk_nine_taps(from[1], flip);
@@ -152,7 +149,7 @@ static inline void qk_transpose_nine(const uint8_t *const from[4], uint32_t flip
 }
 #endif
 
-/* y = the bytes of x and of x + 8 * count, 8 * count of each, in turns. */
+/* Interleaves the bytes of x and of x + 8 * count, 8 * count of each, into y. */
 static inline void qk_zip_bytes(const uint8_t *x, size_t count, uint8_t *y) {
     const uint8_t *other = x + 8 * count;
     for (size_t i = 0; i < count; i++) {

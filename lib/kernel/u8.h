@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Element-wise kernels on 8 bits, and from and to them. */
+/* Element-wise kernels on 8 bits, quantization and dequantization. */
 #ifndef QK_U8_H
 #define QK_U8_H
 
@@ -8,12 +8,12 @@
 /*
  * c = round_half_even(clamp(v, lo, hi)) + zc on uint8, with
  *   add: v = ma (a - za) + mb (b - zb)      mul: v = ((a - za) (b - zb)) ma
- * A byte of an int8 operand is its uint8 twin ^ 0x80, which flip_* says. Strides are 0 or 1.
+ * An int8 operand is its uint8 twin ^ 0x80: its flip_* is 0x80, else 0. Strides are 0 or 1.
  */
 typedef struct qk_u8_pair {
     float ma, mb;
     int32_t za, zb, zc;
-    float lo, hi; /* minus zc */
+    float lo, hi; /* bounds of c, minus zc */
     uint8_t flip_a, flip_b, flip_c;
 } qk_u8_pair;
 
@@ -26,14 +26,16 @@ typedef void (*qk_scale_fn)(const uint8_t *a, const uint8_t *b, size_t m, uint8_
 
 #define QK_SCALE_MOST 1024
 
-/* y = table[x], 256 bytes; rows of n bytes that begin x_stride and y_stride bytes apart. x and y
- * may be the same. */
+/*
+ * y = table[x], 256 bytes, for rows of n bytes that begin x_stride and y_stride bytes apart. x and
+ * y may be the same.
+ */
 typedef void (*qk_table_fn)(const uint8_t *table, const uint8_t *x, size_t x_stride, uint8_t *y,
                             size_t y_stride, size_t n, size_t rows);
 
 /*
- * Two tensors of rows of n bytes, looked up in tables if those are given, become rows of 2 n: a0 b0
- * a1 b1 .... The first bytes of each go to y0, the rest, if there is any, to y1.
+ * Interleaves two tensors of rows of n bytes, looked up in tables where these are given, to rows of
+ * 2 n: a0 b0 a1 b1 .... The `first` bytes of each go to y0, the rest, if there is any, to y1.
  */
 typedef struct qk_shuffle {
     const uint8_t *a, *b, *table_a, *table_b;
@@ -45,7 +47,7 @@ typedef struct qk_shuffle {
 
 typedef struct qk_u8 {
     qk_u8_fn add, mul;
-    qk_scale_fn scale; /* or NULL: mul is as fast */
+    qk_scale_fn scale; /* NULL: mul is as fast */
     qk_table_fn table;
     void (*shuffle)(const qk_shuffle *s);
     void (*shuffle32)(const qk_shuffle *s); /* n and first count elements of 4 bytes; no tables */
@@ -55,7 +57,7 @@ typedef struct qk_u8 {
     void (*interleave)(const uint8_t *x, size_t plane, size_t planes, uint8_t *y, size_t n);
     /* One scale and the zero point of the uint8 twin, 0 ... 255; flip as above. */
     void (*quantize)(const float *x, size_t n, float scale, int32_t zp, uint8_t flip, uint8_t *y);
-    /* The same if all numbers are NaN or within the bound that qk_within was given. */
+    /* The same for elements that are NaN or at most a number for which qk_within is true. */
     void (*quantize_within)(const float *x, size_t n, float scale, int32_t zp, uint8_t flip,
                             uint8_t *y);
     void (*dequantize)(const uint8_t *x, size_t n, float scale, int32_t zp, uint8_t flip, float *y);
@@ -65,7 +67,7 @@ typedef struct qk_u8 {
     void (*transpose32)(const void *x, size_t line, void *y, size_t rows, size_t columns);
 } qk_u8;
 
-/* Does no number up to this one exceed 255? */
+/* Does no number up to `highest` exceed 255 when quantized? */
 static inline bool qk_within(float highest, float scale, int32_t zp) {
     return highest / scale < 255.5f - (float)zp;
 }
@@ -79,7 +81,7 @@ void qk_interleave_avx2(const uint8_t *x, size_t plane, size_t planes, uint8_t *
 
 void qk_shuffle32_c(const qk_shuffle *s);
 void qk_shuffle32_avx2(const qk_shuffle *s);
-/* By the tables of an instruction set. */
+/* shuffle by look_up, the table kernel of an instruction set. */
 void qk_shuffle_by(const qk_shuffle *s, qk_table_fn look_up);
 
 extern const qk_u8 qk_u8_c, qk_u8_avx2, qk_u8_avx512, qk_u8_neon;

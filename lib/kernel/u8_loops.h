@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The loops of the 8-bit family, to be instantiated once for each instruction set:
+ * Macros that instantiate the loops of the 8-bit family, once for each instruction set:
  *
  *   QK_U8_PAIRS(suffix, target)      defines <name>_<suffix>; target: an attribute or nothing
  *   QK_U8_SHUFFLE(suffix)            defines shuffle_<suffix> by table_<suffix>

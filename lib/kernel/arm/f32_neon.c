@@ -17,7 +17,7 @@
 #define SET1(x)      vdupq_n_f32(x)
 #define FMA(a, b, c) vfmaq_f32(c, b, a)
 #define ADD(a, b)    vaddq_f32(a, b)
-/* Not fmax and fmin, which order -0 and +0. The second operand when one is NaN. */
+/* The second operand where one is NaN or both are 0; fmax and fmin would order -0 and +0. */
 #define MAX(a, b)            max_f32(a, b)
 #define MIN(a, b)            min_f32(a, b)
 #define STORE_FIRST(p, v, n) store_first(p, v, n)
@@ -49,7 +49,7 @@ static inline void store_first(float *p, float32x4_t v, size_t n) {
 #define EDGE_IF(on)           vdupq_n_u32((on) ? UINT32_MAX : 0)
 #define FMA_IF(edge, a, b, c) vbslq_f32(edge, FMA(a, b, c), c)
 
-/* With pixels of one float every other lane. */
+/* Picks every other lane, for pixels of one float. */
 #define PICK_INDEX   int
 #define PICK_MOST    1
 #define PICK_LOAD(i) ((void)(i), 0)
@@ -85,7 +85,7 @@ TILE(tile_6x4, 6, 4)
 
 static void qk_gemm_f32_neon(const qk_gemm_f32 *g) {
     assert(qk_gemm_f32_valid(&qk_f32_neon, g));
-    /* By vectors of the panel: tiles of 1, 2, 4 and of most rows. */
+    /* Tiles by the panel's width in vectors: of 1, 2, 4 and of `most` rows. */
     static const struct {
         tile_fn few[3], many;
         size_t most;

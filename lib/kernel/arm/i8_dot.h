@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Depthwise convolution where there are dot products of bytes: the channels of four taps are
- * interleaved to dwords. Include after i8_neon.h, having defined
+ * Depthwise convolution with dot products of bytes: the channels of four taps are interleaved to
+ * dwords. Include it after i8_neon.h, having defined
  *
  *   dot(acc, x, w)   function: dwords of 4 activations x dwords of 4 s8, added up
  *
- * Where DEPTHWISE_SIGNED, the activations that it gets are flipped.
+ * With DEPTHWISE_SIGNED, dot gets flipped activations.
  */
 INLINE uint8x16_t taken(const uint8_t *p) {
     const uint8x16_t x = vld1q_u8(p);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Integer kernels for any aarch64. Bytes times bytes give words, neighbours of which are added into
- * dwords: a vector of sums is two columns, half of each.
+ * Integer kernels for any aarch64. Products of bytes are words, pairs of which are added to dwords:
+ * a vector of sums is two columns, two partial sums of each.
  */
 #include "kernel/table.h"
 
@@ -11,7 +11,7 @@
 #define TILE_ROWS 2
 #define PAIRS     false
 #define SIGNED    true
-/* Its products are those of 16 bits. */
+/* Depthwise products are in 16 bits. */
 #define DEPTHWISE_SIGNED false
 
 #include "kernel/arm/i8_neon.h"

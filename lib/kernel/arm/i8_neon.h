@@ -7,9 +7,9 @@
  *   TABLE       name of the table that is defined here
  *   TILE_ROWS   rows of the larger tile
  *   PAIRS       packed dwords come in pairs
- *   SIGNED      of the product: whether bytes are multiplied s8 x s8. Activations are then
- *               flipped (- 128) and sums begin with 128 times the column's weights, modulo 2^32.
- *   DEPTHWISE_SIGNED    the same of depthwise convolution
+ *   SIGNED      the product multiplies s8 x s8: activations are flipped (- 128), and sums begin
+ * with 128 times the column's weights, modulo 2^32 DEPTHWISE_SIGNED    the same of depthwise
+ * convolution
  *
  * and after it tile_1, tile_many and depthwise_pixels.
  */
@@ -27,12 +27,12 @@ typedef struct sink {
     uint8_t *out;
     ptrdiff_t stride;
     const float *mult;
-    const int32_t *base; /* what sums begin with, 16 columns */
-    const int32_t *init; /* and those of a tile's row, or NULL */
+    const int32_t *base; /* initial values of the sums of 16 columns */
+    const int32_t *init; /* row_init of the tile's rows, or NULL */
     int32_t cols, rows;
     limits l;
-    const qk_out_i8 *floats; /* what they are made with, or NULL */
-    int32_t column;          /* of floats->scale and add */
+    const qk_out_i8 *floats; /* conversion to floats, or NULL */
+    int32_t column;          /* first column in floats->scale and add */
 } sink;
 
 INLINE void store_i32(const sink *s, uint8_t *out, int32x4_t v0, int32x4_t v1, int32x4_t v2,
@@ -55,7 +55,7 @@ INLINE int32x4_t as_floats(const sink *s, int32x4_t acc, int32_t column) {
     return vreinterpretq_s32_f32(vbslq_f32(vcgtq_f32(v, high), high, v));
 }
 
-/* Sums of 16 columns, with all they begin with. */
+/* Converts and stores sums of 16 columns, initial values included. */
 INLINE void store(const sink *s, uint8_t *out, int32x4_t v0, int32x4_t v1, int32x4_t v2,
                   int32x4_t v3) {
     uint8_t row[16];
@@ -79,7 +79,7 @@ INLINE void store(const sink *s, uint8_t *out, int32x4_t v0, int32x4_t v1, int32
     memcpy(out, row, (size_t)s->cols);
 }
 
-/* Row r of a tile. */
+/* Adds the initial values to row r of a tile and stores it. */
 INLINE void finish(const sink *s, int32_t r, int32x4_t v0, int32x4_t v1, int32x4_t v2,
                    int32x4_t v3) {
     if (r >= s->rows)
@@ -154,7 +154,7 @@ TARGET static void signed_base(const int32_t *bias, const int8_t *b, int64_t dwo
 TARGET static void tile_1(const qk_gemm_u8s8 *g, const uint8_t *const *row, const sink *s);
 TARGET static void tile_many(const qk_gemm_u8s8 *g, const uint8_t *const *row, const sink *s);
 
-/* A short last block aliases its missing rows to the last one. */
+/* In an incomplete last tile, the last row stands in for missing ones. */
 TARGET static void gemm_u8s8(const qk_gemm_u8s8 *g) {
     assert(qk_gemm_u8s8_valid(&TABLE, g, 1));
     int32_t init[TILE_ROWS], base[16];

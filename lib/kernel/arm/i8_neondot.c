@@ -29,7 +29,7 @@ INLINE uint8x16_t dword_of(const uint8_t *p) {
     return vreinterpretq_u8_u32(vdupq_n_u32(dword ^ 0x80808080u));
 }
 
-/* One dword of a row, four columns. */
+/* Adds the products of one dword of a row by four columns. */
 #define DOT(r, v, lane)                                                                            \
     __asm__("sdot %0.4s, %1.16b, %2.4b[" #lane "]" : "+w"(a##r##_##v) : "w"(b##v), "w"(x##r));
 #define DOTS(r, lane) DOT(r, 0, lane) DOT(r, 1, lane) DOT(r, 2, lane) DOT(r, 3, lane)

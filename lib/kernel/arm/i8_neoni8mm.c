@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Integer kernels for aarch64 with products of bytes by matrices (I8MM), which also multiplies
- * unsigned by signed: eight bytes of two rows times eight of two columns are four sums.
+ * Integer kernels for aarch64 with matrix products of bytes (I8MM), which also multiply unsigned by
+ * signed: eight bytes of two rows times eight of two columns are four sums.
  */
 #include "kernel/table.h"
 
@@ -22,7 +22,7 @@ INLINE int32x4_t dot(int32x4_t acc, uint8x16_t x, int8x16_t w) {
 
 #include "kernel/arm/i8_dot.h"
 
-/* A pair of rows: q counts pairs. */
+/* Loads a pair of rows; q counts pairs. */
 INLINE uint8x16_t two(const uint8_t *p, const uint8_t *q) {
     return vcombine_u8(vld1_u8(p), vld1_u8(q));
 }

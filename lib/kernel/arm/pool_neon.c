@@ -5,7 +5,7 @@
 #if QK_ARM
 #include "kernel/arm/requantize_neon.h"
 
-/* Bytes that surely add up within 16 bits: 257 * 255 = 65535. */
+/* The most bytes that always add up within 16 bits: 257 * 255 = 65535. */
 #define WORD_TAPS 257
 
 #define TARGET
@@ -14,7 +14,7 @@
 
 #define LOAD(p)              vld1q_u8(p)
 #define STORE_FIRST(p, v, n) store_first(p, v, n)
-/* With pixels of 4 bytes every other dword. */
+/* Picks every other dword, for pixels of 4 bytes. */
 #define PICK_INDEX   int
 #define PICK_MOST    1
 #define PICK_LOAD(i) ((void)(i), 0)

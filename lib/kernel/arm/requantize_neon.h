@@ -17,8 +17,8 @@ static inline limits limits_of(int32_t zp, int32_t lo, int32_t hi) {
 }
 
 /*
- * Conversion rounds half to even and saturates, as all that follows does: so the definition's clamp
- * may stand at the end.
+ * Conversion rounds half to even and saturates, and later steps saturate, too: so the definition's
+ * clamp may come last.
  */
 static inline int32x4_t scale(int32x4_t acc, float32x4_t m) {
     return vcvtnq_s32_f32(vmulq_f32(vcvtq_f32_s32(acc), m));

@@ -12,7 +12,7 @@ QK_U8_INTERLEAVE(neon, )
 QK_U8_QUANTIZE(neon, )
 QK_U8_DEQUANTIZE(neon, )
 
-/* Indices beyond a quarter of the table leave what is there. */
+/* Indices outside a quarter of the table leave the result unchanged. */
 static inline uint8x16_t look_up(const uint8x16x4_t *quarter, uint8x16_t x) {
     const uint8x16_t step = vdupq_n_u8(64);
     uint8x16_t y = vqtbl4q_u8(quarter[0], x);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The specification of the element-wise kernels, and what runs where none are written out. The
- * compiler vectorizes these loops; nothing in them depends on the width, so the bits are the same.
+ * The specification of the element-wise kernels, which also run where an instruction set has none
+ * of its own. The compiler vectorizes these loops; nothing in them depends on the width, so the
+ * bits are the same.
  */
 #include "kernel/elementary.h"
 #include "kernel/ew.h"
@@ -36,7 +37,7 @@ static inline int32_t order_of(float x) {
     return (b ^ ((b >> 31) & 0x7fffffff)) & ~((0x7f800000 - m) >> 31);
 }
 
-/* The tree over 16 lanes: sums of x or of (x - shift)^2. */
+/* Sums of x or of (x - shift)^2 by the tree over 16 lanes (ew.h). */
 QK_INLINE float tree(const float *x, float shift, size_t n, bool square) {
     lanes sums = {0};
     float part[16];
@@ -90,7 +91,7 @@ static void normalize(const float *x, float shift, float factor, const float *sc
     }
 }
 
-/* A sum and the float it becomes may share memory. */
+/* Read by memcpy: a sum and the float it becomes may share memory. */
 static float sum_at(const void *x, size_t i) {
     int32_t acc;
     memcpy(&acc, (const int32_t *)x + i, sizeof(acc));

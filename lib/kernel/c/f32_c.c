@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The specification of the float kernels. On x86 the same text is also compiled with FMA3: the same
- * bits without a library call for every product.
+ * The specification of the float kernels. On x86 the same source is also compiled with FMA3: the
+ * same bits without a library call for every product.
  */
 #include <assert.h>
 #include <math.h>

@@ -12,16 +12,16 @@ bool qk_pack_f32_size(size_t panel, size_t k, size_t cols, size_t *floats) {
     return qs_mul(width & ~(size_t)7, k, &n) && qs_add(n, QK_PACK_SLACK, floats);
 }
 
-/* Terms that are packed at once: they and the rows they go to stay in the cache. */
+/* Terms packed at a time: they and the rows they go to stay in the cache. */
 #define TERMS 16
-/* Columns whose sources are gone through side by side: a line of the packed matrix. */
+/* Columns that are read side by side: a cache line of the packed matrix. */
 #define LINE 16
 
 static void move(float *to, const uint8_t *from) {
     memcpy(to, from, sizeof(*to));
 }
 
-/* Columns side by side: rows [first, first + rows) of one panel. */
+/* Packs `rows` rows of one panel of a row-major matrix. */
 static void pack_lines(float *to, size_t width, size_t rows, size_t cols, ptrdiff_t step,
                        const uint8_t *src) {
     for (size_t i = 0; i < rows; i++, to += width) {
@@ -30,7 +30,7 @@ static void pack_lines(float *to, size_t width, size_t rows, size_t cols, ptrdif
     }
 }
 
-/* All panels of some rows in turn: memory is gone through in its own order. */
+/* Packs a row-major matrix: some rows of all panels at a time, in the order of memory. */
 static void pack_matrix(float *packed, size_t panel, size_t k, size_t cols, ptrdiff_t step,
                         const uint8_t *src) {
     for (size_t i = 0; i < k; i += TERMS) {
@@ -44,7 +44,7 @@ static void pack_matrix(float *packed, size_t panel, size_t k, size_t cols, ptrd
     }
 }
 
-/* Memory is gone through column by column, all `outer` terms of a few inner ones in turn. */
+/* Packs columns one after the other: for a few inner terms at a time all `outer` ones. */
 static void pack_columns(float *to, size_t width, size_t outer, size_t cols,
                          const qk_pack_source *s, const uint8_t *src) {
     const ptrdiff_t size = sizeof(float);
@@ -62,15 +62,15 @@ static void pack_columns(float *to, size_t width, size_t outer, size_t cols,
 }
 
 /*
- * The same where the terms of a column lie together, whatever their order: four of them of `cols`
- * columns, LINE at most and a multiple of 4, at a time. Term t goes to row t % outer * inner + t /
- * outer.
+ * The same where the terms of a column are adjacent, in any order: transposes four terms of `cols`
+ * columns at a time; cols is a multiple of 4, LINE at most. Term t goes to row t % outer * inner +
+ * t / outer.
  */
 static void transpose_columns(float *to, size_t width, size_t outer, size_t cols,
                               const qk_pack_source *s, const uint8_t *src) {
     const size_t terms = outer * s->inner, whole = terms & ~(size_t)3;
     const uint8_t *from[LINE];
-    size_t row = 0; /* of the next term, in floats */
+    size_t row = 0; /* packed row of the next term */
     for (size_t j = 0; j < cols; j++)
         from[j] = src + (ptrdiff_t)sizeof(float) * (ptrdiff_t)j * s->col_step;
     for (size_t t = 0; t < terms;) {

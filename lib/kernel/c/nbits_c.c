@@ -15,7 +15,7 @@ static void unpack(const qk_nbits_weights *w, size_t group, size_t depth, size_t
     }
 }
 
-/* Sums of a block for 16 columns, less zero points. */
+/* Sums of a block for 16 columns, zero points subtracted. */
 static void block_sums(const qk_nbits_weights *w, const uint32_t *codes, size_t at, const int8_t *a,
                        int32_t sum_a, int32_t sums[QK_NBITS_GROUP]) {
     for (size_t j = 0; j < QK_NBITS_GROUP; j++)

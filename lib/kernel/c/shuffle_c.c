@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Channels of two tensors that alternate, through the compiler's shuffles. Bytes are looked up by
- * the instruction set's own tables, for as many rows at a time as stay in the cache.
+ * Interleaving of two tensors' channels, through the compiler's shuffles. Bytes are looked up by
+ * the instruction set's own table kernel, for as many rows at a time as stay in the cache.
  */
 #include <assert.h>
 
@@ -20,7 +20,7 @@ static inline void weave16(const uint8_t *a, const uint8_t *b, uint8_t *y) {
         __builtin_shufflevector(v, w, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
     const qk_sixteen high =
         __builtin_shufflevector(v, w, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
-    memcpy(y, &low, 16); /* each by itself: a pair would pass through the stack */
+    memcpy(y, &low, 16); /* two copies: a pair would pass through the stack */
     memcpy(y + 16, &high, 16);
 #else
     for (int i = 0; i < 16; i++) {
@@ -37,7 +37,7 @@ QS_COLD static void weave_few(const uint8_t *a, const uint8_t *b, uint8_t *y, si
     }
 }
 
-/* The same of n each; the last sixteen overlap those before. */
+/* The same for n each; the last sixteen overlap those before. */
 static inline void weave(const uint8_t *a, const uint8_t *b, uint8_t *y, size_t n) {
     if (n < 16) {
         weave_few(a, b, y, n);
@@ -48,7 +48,7 @@ static inline void weave(const uint8_t *a, const uint8_t *b, uint8_t *y, size_t 
     weave16(a + n - 16, b + n - 16, y + 2 * (n - 16));
 }
 
-/* Rows of n bytes that are here, to where they belong from row `at` on. */
+/* Interleaves `rows` rows of n bytes into the outputs from row `at` on. */
 static void place(const qk_shuffle *s, const uint8_t *a, const uint8_t *b, size_t at, size_t rows) {
     const size_t n = s->n, first = s->first, rest = 2 * n - first, half = first / 2;
     uint8_t row[2 * CHUNK];
