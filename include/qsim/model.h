@@ -196,6 +196,34 @@ QSIM_API const char *qsim_model_metadata_value(const qsim_model *model, int32_t 
  */
 QSIM_API int qsim_model_hash(const qsim_model *model, char hex[65]);
 
+/* ---- operators ---------------------------------------------------------------------------- */
+
+/* An operator that models may have. `struct_size` is set by the caller; texts are static. */
+typedef struct qsim_operator_info {
+    size_t struct_size;
+    const char *domain; /* "" for ai.onnx */
+    const char *op_type;
+    /*
+     * What does the same on quantized numbers: the name of an operator or a few words, as
+     * docs/OPERATORS.md lists them; "": it runs in float.
+     */
+    const char *integer_form;
+    const char *kernel; /* as in qsim_step_info; "": it makes no step, or is made of others */
+    /* Types that the first tensor of elements may have in the newest version: bit QSIM_* of each.
+     */
+    uint32_t types;
+    int32_t since, until;           /* versions of the domain's opset; until 0: no end */
+    int32_t min_inputs, max_inputs; /* of all versions; max -1: any number */
+    int32_t reserved;
+} qsim_operator_info;
+
+/*
+ * Operator `index`, counted from 0, domain by domain and by name; one that has changed much may be
+ * there twice, with other versions. Any number of threads. Errors: NOT_FOUND (behind the last one),
+ * ARGUMENT (a negative index, struct_size), NOMEM.
+ */
+QSIM_API int qsim_operator(qsim_ctx *ctx, int32_t index, qsim_operator_info *info);
+
 /* ---- build -------------------------------------------------------------------------------- */
 
 /*

@@ -14,6 +14,7 @@
 
 #include "base/base.h"
 #include "graph/graph.h"
+#include "op/kernel_names.h"
 
 /* Sets of data types, for the rules below. */
 #define QS_T(dtype) (1u << (dtype))
@@ -166,7 +167,8 @@ typedef struct qs_op {
     /* With attribute "into" (op/nn/window.h): the input that output 0 is written over; a table that
      * its bytes are looked up in may follow. 0: has no such attribute. */
     int8_t over;
-    qs_kind kind; /* of operators on floats */
+    uint8_t kernel; /* QS_KERNEL_*: of the steps, as profiles name them */
+    qs_kind kind;   /* of operators on floats */
     /* The leading inputs that quantizing it quantizes, too: 0: one; -1: all. */
     int8_t kind_inputs;
     uint16_t weight_inputs; /* a constant here is weights; pack, if there is one, takes it over */
@@ -201,6 +203,9 @@ size_t qs_op_count(void);
 const qs_op *qs_op_at(size_t index);
 /* That order: < 0, 0, > 0 as for strcmp; capitals count as small letters. */
 int qs_op_compare(const char *a, const char *b);
+
+/* What profiles call a row's steps; "" if it has none of its own. */
+const char *qs_op_kernel(const qs_op *op);
 
 /* The traits of a node, those of its attributes included; 0 if it is removed or has no row. */
 uint32_t qs_node_traits(const qs_graph *g, const qs_node *n);

@@ -433,6 +433,13 @@ int qs_op_resolve(qs_graph *g, qs_id node, const char *model, qsim_error *error)
     return code;
 }
 
+#define KERNEL_NAME(name, text) text,
+static const char kernel_names[][24] = {QS_KERNEL_NAMES(KERNEL_NAME)};
+
+const char *qs_op_kernel(const qs_op *op) {
+    return kernel_names[op->kernel];
+}
+
 uint32_t qs_node_traits(const qs_graph *g, const qs_node *n) {
     if (n->removed || !n->op)
         return 0;

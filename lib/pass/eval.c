@@ -110,7 +110,8 @@ static bool is_still(const qs_eval *e, qs_id node) {
 
 int qs_eval_lower(const qs_eval *e, qs_id node, const void *packed, qs_step *step, bool *alias) {
     const qs_node *n = &e->graph->nodes[node];
-    *step = (qs_step){.in = n->inputs, .out = n->outputs, .node = node};
+    *step =
+        (qs_step){.in = n->inputs, .out = n->outputs, .node = node, .kernel = qs_op_kernel(n->op)};
     *alias = is_still(e, node);
     if (*alias)
         return QSIM_OK;

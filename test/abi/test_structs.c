@@ -117,6 +117,18 @@ static void growing_model(void) {
     AT(qsim_value_info, dtype, 48);
     AT(qsim_value_info, rank, 52);
 
+    SIZE(qsim_operator_info, 64);
+    AT(qsim_operator_info, struct_size, 0);
+    AT(qsim_operator_info, domain, 8);
+    AT(qsim_operator_info, op_type, 16);
+    AT(qsim_operator_info, integer_form, 24);
+    AT(qsim_operator_info, kernel, 32);
+    AT(qsim_operator_info, types, 40);
+    AT(qsim_operator_info, since, 44);
+    AT(qsim_operator_info, until, 48);
+    AT(qsim_operator_info, min_inputs, 52);
+    AT(qsim_operator_info, max_inputs, 56);
+    AT(qsim_operator_info, reserved, 60);
     SIZE(qsim_node_info, 72);
     AT(qsim_node_info, struct_size, 0);
     AT(qsim_node_info, name, 8);

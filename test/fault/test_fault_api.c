@@ -112,6 +112,14 @@ static int job_look(things *t, qsim_error *e) {
     return untold(code < 0 ? code : qsim_model_hash(t->model, hash), e);
 }
 
+static int job_operators(things *t, qsim_error *e) {
+    qsim_operator_info op = {.struct_size = sizeof(op)};
+    int code = QSIM_OK;
+    for (int32_t i = 0; i < 3 && !code; i++)
+        code = qsim_operator(t->ctx, i, &op);
+    return untold(code, e);
+}
+
 static int job_save(things *t, qsim_error *e) {
     qsim_save_options o = {.struct_size = sizeof(o), .flags = QSIM_SAVE_REPLACE};
     return qsim_model_save(t->model, t->out, &o, e);
@@ -472,6 +480,7 @@ int main(void) {
     } jobs[] = {{"build", job_build},
                 {"load", job_load},
                 {"look", job_look},
+                {"operators", job_operators},
                 {"save", job_save},
                 {"optimize", job_optimize},
                 {"upgrade", job_upgrade},

@@ -151,6 +151,17 @@ class Sessions(unittest.TestCase):
         self.assertIn("c", qsim.isas())
         self.assertIn(qsim.Session(model).isa, qsim.isas())
 
+    def test_operators(self):
+        rows = {(o.domain, o.op_type, o.since): o for o in qsim.operators()}
+        self.assertEqual(rows["", "MaxPool", 1].until, 7)
+        conv, concat = rows["", "Conv", 1], rows["", "Concat", 1]
+        self.assertEqual((conv.until, conv.min_inputs, conv.max_inputs), (None, 2, 3))
+        self.assertEqual((conv.integer_form, conv.kernel), ("QLinearConv", "conv"))
+        self.assertIsNone(concat.max_inputs)
+        self.assertLessEqual({"float32", "float16", "int8", "bool"}, set(concat.types))
+        self.assertNotIn("bool", conv.types)
+        self.assertNotIn("qsim", {domain for domain, _, _ in rows})
+
     def test_context(self):
         data = network().dumps()
         with qsim.Context(threads=2, isa="c", memory=1 << 24, nodes=4) as context:

@@ -4,6 +4,7 @@
 
 #include "common/columns.h"
 #include "modelinfo.h"
+#include "operator_list.h"
 #include "scales.h"
 #include "steps.h"
 #include "verbs.h"
@@ -34,6 +35,18 @@ static int print_library(const tool *t) {
     printf("\nkernels   %s\nthreads   %d\n", qsim_isa_name(qsim_ctx_isa(t->ctx)),
            qsim_ctx_threads(t->ctx));
     return EXIT_OK;
+}
+
+static int print_operators(const tool *t) {
+    json j = {0};
+    if (!t->json)
+        return operators_print(t);
+    json_object(&j, NULL);
+    json_int(&j, "schema", 1);
+    const int code = operators_json(t, &j);
+    json_end(&j);
+    const int printed = tool_print_json(t, &j);
+    return code ? code : printed;
 }
 
 /* ---- text ---- */
@@ -205,8 +218,10 @@ static int run(tool *t) {
     qsim_model *m;
     if (!tool_operands(t, 0, 1))
         return EXIT_USAGE;
+    if (args_has(&t->args, "ops") && t->args.operand_count > 0)
+        return tool_usage(t, NULL, "--ops lists operators of the library, without a model");
     if (t->args.operand_count == 0)
-        return print_library(t);
+        return args_has(&t->args, "ops") ? print_operators(t) : print_library(t);
     const char *file = t->args.operands[0];
     int code = tool_load_model(t, file, args_has(&t->args, "inspect") ? QSIM_LOAD_INSPECT : 0, &m);
     if (code)
@@ -241,6 +256,7 @@ static const option options[] = {
     OPTION_SHAPE,
     {"tensors", NULL, "list the tensors", 0, NULL},
     {"quantization", NULL, "list scale and zero point of every quantized tensor", 0, NULL},
+    {"ops", NULL, "without a model: list the operators that models may have", 0, NULL},
     {"inspect", NULL, "look at models with operators that cannot be run, too", 0, NULL},
     {NULL, NULL, NULL, 0, NULL},
 };

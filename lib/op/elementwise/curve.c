@@ -48,6 +48,5 @@ int qs_curve_lower(qs_lower *l) {
         return QSIM_E_NOMEM;
     *p = (curve_params){qs_curve_of(l->node), qs_value_elements(qs_lower_in(l, 0))};
     l->step->run = run_curve;
-    l->step->kernel = "unary";
     return QSIM_OK;
 }

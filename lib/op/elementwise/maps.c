@@ -42,7 +42,6 @@ static int lower(qs_lower *l, qs_map_fn fn, double param0, double param1) {
                       .y = qs_dtype_bytes(y->dtype),
                       .param = {param0, param1}};
     l->step->run = run_map;
-    l->step->kernel = "unary";
     return QSIM_OK;
 }
 

@@ -126,26 +126,29 @@ static const qs_attr_rule isinf_attrs[] = {{"detect_positive", QS_ATTR_INT, 10, 
                                            {"detect_negative", QS_ATTR_INT, 10, 0}};
 
 QS_OP(celu, .name = "Celu", .since = 12, .min_in = 1, QS_ATTRS(alpha_attrs),
-      .traits = QS_ELEMENTWISE | QS_COSTLY, .curve = celu_curve, .alpha = 1.0f, .infer = infer_real,
-      .lower = lower_celu);
+      .traits = QS_ELEMENTWISE | QS_COSTLY, .curve = celu_curve, .alpha = 1.0f,
+      .kernel = QS_KERNEL_UNARY, .infer = infer_real, .lower = lower_celu);
 QS_OP(elu, .name = "Elu", .min_in = 1, QS_ATTRS(alpha_attrs), .traits = QS_ELEMENTWISE | QS_COSTLY,
-      .curve = elu_curve, .alpha = 1.0f, .infer = infer_real, .lower = lower_elu);
+      .curve = elu_curve, .alpha = 1.0f, .kernel = QS_KERNEL_UNARY, .infer = infer_real,
+      .lower = lower_elu);
 QS_OP(isinf, .name = "IsInf", .since = 10, .min_in = 1, QS_ATTRS(isinf_attrs),
-      .traits = QS_ELEMENTWISE, .infer = infer_question, .lower = lower_isinf);
+      .traits = QS_ELEMENTWISE, .kernel = QS_KERNEL_UNARY, .infer = infer_question,
+      .lower = lower_isinf);
 QS_OP(isnan, .name = "IsNaN", .since = 9, .min_in = 1, .traits = QS_ELEMENTWISE,
-      .infer = infer_question, .lower = lower_isnan);
+      .kernel = QS_KERNEL_UNARY, .infer = infer_question, .lower = lower_isnan);
 QS_OP(mish, .name = "Mish", .since = 18, .min_in = 1, .traits = QS_ELEMENTWISE | QS_COSTLY,
-      .curve = mish_curve, .infer = infer_real, .lower = lower_mish);
+      .curve = mish_curve, .kernel = QS_KERNEL_UNARY, .infer = infer_real, .lower = lower_mish);
 QS_OP(selu, .name = "Selu", .min_in = 1, QS_ATTRS(selu_attrs), .traits = QS_ELEMENTWISE,
-      .infer = infer_real, .lower = lower_selu);
+      .kernel = QS_KERNEL_UNARY, .infer = infer_real, .lower = lower_selu);
 QS_OP(shrink, .name = "Shrink", .since = 9, .min_in = 1, QS_ATTRS(shrink_attrs),
-      .traits = QS_ELEMENTWISE, .infer = infer_shrink, .lower = lower_shrink);
+      .traits = QS_ELEMENTWISE, .kernel = QS_KERNEL_UNARY, .infer = infer_shrink,
+      .lower = lower_shrink);
 QS_OP(softsign, .name = "Softsign", .min_in = 1, .traits = QS_ELEMENTWISE, .curve = softsign_curve,
-      .infer = infer_real, .lower = lower_softsign);
+      .kernel = QS_KERNEL_UNARY, .infer = infer_real, .lower = lower_softsign);
 QS_OP(swish, .name = "Swish", .since = 24, .min_in = 1, QS_ATTRS(alpha_attrs),
       .traits = QS_ELEMENTWISE | QS_COSTLY, .curve = swish_curve, .alpha = 1.0f,
-      .infer = infer_real, .lower = lower_swish);
+      .kernel = QS_KERNEL_UNARY, .infer = infer_real, .lower = lower_swish);
 /* Before version 10 an experiment of the same form. */
 QS_OP(thresholdedrelu, .name = "ThresholdedRelu", .min_in = 1, QS_ATTRS(alpha_attrs),
-      .traits = QS_ELEMENTWISE, .curve = thresholdedrelu_curve, .alpha = 1.0f, .infer = infer_real,
-      .lower = lower_thresholdedrelu);
+      .traits = QS_ELEMENTWISE, .curve = thresholdedrelu_curve, .alpha = 1.0f,
+      .kernel = QS_KERNEL_UNARY, .infer = infer_real, .lower = lower_thresholdedrelu);

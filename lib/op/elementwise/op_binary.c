@@ -170,7 +170,6 @@ QS_COLD static int lower_binary(qs_lower *l, int32_t which) {
     (void)qs_legacy_operand(l->node, a, b, &wide, dims);
     qs_loops_make(&p->loops, a, &wide, y);
     l->step->run = run_binary;
-    l->step->kernel = "binary";
     return QSIM_OK;
 }
 
@@ -199,20 +198,26 @@ static const qs_attr_rule clamp_attrs[] = {{"lo", QS_ATTR_FLOAT, 0, 0},
 
 QS_OP(add, .name = "Add", .min_in = 2, QS_ATTRS(qs_legacy_attrs),
       .traits = QS_ELEMENTWISE | QS_TAKES_BOUNDS, .kind = QS_KIND_ARITHMETIC, .kind_inputs = 2,
-      .infer = infer_binary, .upgrade = qs_upgrade_legacy, .lower = lower_add);
+      .kernel = QS_KERNEL_BINARY, .infer = infer_binary, .upgrade = qs_upgrade_legacy,
+      .lower = lower_add);
 QS_OP(sub, .name = "Sub", .min_in = 2, QS_ATTRS(qs_legacy_attrs), .traits = QS_ELEMENTWISE,
-      .infer = infer_binary, .upgrade = qs_upgrade_legacy, .lower = lower_sub);
+      .kernel = QS_KERNEL_BINARY, .infer = infer_binary, .upgrade = qs_upgrade_legacy,
+      .lower = lower_sub);
 QS_OP(mul, .name = "Mul", .min_in = 2, QS_ATTRS(qs_legacy_attrs), .traits = QS_ELEMENTWISE,
-      .kind = QS_KIND_ARITHMETIC, .kind_inputs = 2, .infer = infer_binary,
-      .upgrade = qs_upgrade_legacy, .lower = lower_mul);
+      .kind = QS_KIND_ARITHMETIC, .kind_inputs = 2, .kernel = QS_KERNEL_BINARY,
+      .infer = infer_binary, .upgrade = qs_upgrade_legacy, .lower = lower_mul);
 QS_OP(div, .name = "Div", .min_in = 2, QS_ATTRS(qs_legacy_attrs), .traits = QS_ELEMENTWISE,
-      .kind = QS_KIND_ARITHMETIC, .infer = infer_binary, .upgrade = qs_upgrade_legacy,
-      .lower = lower_div);
+      .kind = QS_KIND_ARITHMETIC, .kernel = QS_KERNEL_BINARY, .infer = infer_binary,
+      .upgrade = qs_upgrade_legacy, .lower = lower_div);
 QS_OP(qsim_add, .domain = "qsim", .name = "Add", .min_in = 2, QS_ATTRS(clamp_attrs),
-      .traits = QS_ELEMENTWISE, .infer = infer_binary, .lower = lower_add);
+      .traits = QS_ELEMENTWISE, .kernel = QS_KERNEL_BINARY, .infer = infer_binary,
+      .lower = lower_add);
 QS_OP(qsim_sub, .domain = "qsim", .name = "Sub", .min_in = 2, QS_ATTRS(clamp_attrs),
-      .traits = QS_ELEMENTWISE, .infer = infer_binary, .lower = lower_sub);
+      .traits = QS_ELEMENTWISE, .kernel = QS_KERNEL_BINARY, .infer = infer_binary,
+      .lower = lower_sub);
 QS_OP(qsim_mul, .domain = "qsim", .name = "Mul", .min_in = 2, QS_ATTRS(clamp_attrs),
-      .traits = QS_ELEMENTWISE, .infer = infer_binary, .lower = lower_mul);
+      .traits = QS_ELEMENTWISE, .kernel = QS_KERNEL_BINARY, .infer = infer_binary,
+      .lower = lower_mul);
 QS_OP(qsim_div, .domain = "qsim", .name = "Div", .min_in = 2, QS_ATTRS(clamp_attrs),
-      .traits = QS_ELEMENTWISE, .infer = infer_binary, .lower = lower_div);
+      .traits = QS_ELEMENTWISE, .kernel = QS_KERNEL_BINARY, .infer = infer_binary,
+      .lower = lower_div);

@@ -21,7 +21,7 @@ QS_COLD static int infer_bits(qs_infer *x, uint32_t types) {
     static const qs_pair_fn name##_fns[9] = {                                                      \
         [1] = name##_8, [2] = name##_16, [4] = name##_32, [8] = name##_64};                        \
     QS_COLD static int lower_##name(qs_lower *l) {                                                 \
-        return qs_lower_pair(l, name##_fns[qs_dtype_bytes(qs_lower_in(l, 0)->dtype)], "bits");     \
+        return qs_lower_pair(l, name##_fns[qs_dtype_bytes(qs_lower_in(l, 0)->dtype)]);             \
     }
 
 WIDTHS(bitwise_and, a &b)
@@ -96,12 +96,13 @@ static const qs_attr_rule bitcast_attrs[] = {{"to", QS_ATTR_INT, 26, 0}};
 QS_OP(bitcast, .name = "BitCast", .since = 26, .min_in = 1, QS_ATTRS(bitcast_attrs),
       .traits = QS_READS_EXACTLY, .infer = infer_bitcast, .lower = lower_bitcast);
 QS_OP(bitshift, .name = "BitShift", .since = 11, .min_in = 2, QS_ATTRS(shift_attrs),
-      .traits = QS_ELEMENTWISE, .infer = infer_shift, .lower = lower_shift);
+      .traits = QS_ELEMENTWISE, .kernel = QS_KERNEL_BITS, .infer = infer_shift,
+      .lower = lower_shift);
 QS_OP(bitwise_and, .name = "BitwiseAnd", .since = 18, .min_in = 2, .traits = QS_ELEMENTWISE,
-      .infer = infer_integers, .lower = lower_bitwise_and);
+      .kernel = QS_KERNEL_BITS, .infer = infer_integers, .lower = lower_bitwise_and);
 QS_OP(bitwise_not, .name = "BitwiseNot", .since = 18, .min_in = 1, .traits = QS_ELEMENTWISE,
-      .infer = infer_not, .lower = lower_not);
+      .kernel = QS_KERNEL_UNARY, .infer = infer_not, .lower = lower_not);
 QS_OP(bitwise_or, .name = "BitwiseOr", .since = 18, .min_in = 2, .traits = QS_ELEMENTWISE,
-      .infer = infer_integers, .lower = lower_bitwise_or);
+      .kernel = QS_KERNEL_BITS, .infer = infer_integers, .lower = lower_bitwise_or);
 QS_OP(bitwise_xor, .name = "BitwiseXor", .since = 18, .min_in = 2, .traits = QS_ELEMENTWISE,
-      .infer = infer_integers, .lower = lower_bitwise_xor);
+      .kernel = QS_KERNEL_BITS, .infer = infer_integers, .lower = lower_bitwise_xor);

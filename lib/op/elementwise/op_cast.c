@@ -268,7 +268,6 @@ QS_COLD static int lower_cast(qs_lower *l) {
     p->from = (size_t)qsim_dtype_bits(x->dtype);
     p->to = (size_t)qsim_dtype_bits(y->dtype);
     l->step->run = run_cast;
-    l->step->kernel = "cast";
     return QSIM_OK;
 }
 
@@ -280,7 +279,7 @@ static const qs_attr_rule cast_like_attrs[] = {{"saturate", QS_ATTR_INT, 19, 0},
                                                {"round_mode", QS_ATTR_STRING, 24, 0}};
 
 QS_OP(cast, .name = "Cast", .since = 6, .min_in = 1, QS_ATTRS(cast_attrs), .traits = QS_ELEMENTWISE,
-      .infer = infer_cast, .lower = lower_cast);
+      .kernel = QS_KERNEL_CAST, .infer = infer_cast, .lower = lower_cast);
 QS_OP(cast_like, .name = "CastLike", .since = 15, .min_in = 2, QS_ATTRS(cast_like_attrs),
-      .traits = QS_ELEMENTWISE, .setting_inputs = 1 << 1, .infer = infer_cast_like,
-      .lower = lower_cast);
+      .traits = QS_ELEMENTWISE, .setting_inputs = 1 << 1, .kernel = QS_KERNEL_CAST,
+      .infer = infer_cast_like, .lower = lower_cast);

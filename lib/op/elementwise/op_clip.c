@@ -151,7 +151,6 @@ QS_COLD static int lower_clip(qs_lower *l) {
         }
     }
     l->step->run = runs[l->node->input_count];
-    l->step->kernel = "clip";
     return QSIM_OK;
 }
 
@@ -190,4 +189,4 @@ static const qs_attr_rule clip_attrs[] = {{"min", QS_ATTR_FLOAT, 1, 10},
 
 QS_OP(clip, .name = "Clip", .min_in = 1, .later = {{11, 1, 3, 1}}, QS_ATTRS(clip_attrs),
       .traits = QS_ELEMENTWISE, .setting_inputs = 1 << 1 | 1 << 2, .kind = QS_KIND_POOL,
-      .infer = infer_clip, .upgrade = upgrade_clip, .lower = lower_clip);
+      .kernel = QS_KERNEL_CLIP, .infer = infer_clip, .upgrade = upgrade_clip, .lower = lower_clip);

@@ -21,7 +21,7 @@
         [QSIM_UINT8] = name##_u8,  [QSIM_UINT16] = name##_u16, [QSIM_UINT32] = name##_u32,         \
         [QSIM_UINT64] = name##_u64};                                                               \
     static int lower_##name(qs_lower *l) {                                                         \
-        return qs_lower_pair(l, name##_fns[qs_lower_in(l, 0)->dtype], "compare");                  \
+        return qs_lower_pair(l, name##_fns[qs_lower_in(l, 0)->dtype]);                             \
     }
 
 TYPES(greater, >)
@@ -33,7 +33,7 @@ TYPES(same, ==)
 #define TRUTHS(name, op)                                                                           \
     QS_PAIR(, name##_b8, uint8_t, uint8_t, uint8_t, !!a op !!b)                                    \
     static int lower_##name(qs_lower *l) {                                                         \
-        return qs_lower_pair(l, name##_b8, "logic");                                               \
+        return qs_lower_pair(l, name##_b8);                                                        \
     }
 
 TRUTHS(and, &)
@@ -65,18 +65,25 @@ QS_COLD static int infer_logic(qs_infer *x) {
 }
 
 QS_OP(and, .name = "And", .min_in = 2, QS_ATTRS(qs_legacy_attrs), .traits = QS_ELEMENTWISE,
-      .infer = infer_logic, .upgrade = qs_upgrade_legacy, .lower = lower_and);
+      .kernel = QS_KERNEL_LOGIC, .infer = infer_logic, .upgrade = qs_upgrade_legacy,
+      .lower = lower_and);
 QS_OP(equal, .name = "Equal", .min_in = 2, QS_ATTRS(qs_legacy_attrs), .traits = QS_ELEMENTWISE,
-      .infer = infer_equal, .upgrade = qs_upgrade_legacy, .lower = lower_equal);
+      .kernel = QS_KERNEL_COMPARE, .infer = infer_equal, .upgrade = qs_upgrade_legacy,
+      .lower = lower_equal);
 QS_OP(greater, .name = "Greater", .min_in = 2, QS_ATTRS(qs_legacy_attrs), .traits = QS_ELEMENTWISE,
-      .infer = infer_order, .upgrade = qs_upgrade_legacy, .lower = lower_greater);
+      .kernel = QS_KERNEL_COMPARE, .infer = infer_order, .upgrade = qs_upgrade_legacy,
+      .lower = lower_greater);
 QS_OP(greater_or_equal, .name = "GreaterOrEqual", .since = 12, .min_in = 2,
-      .traits = QS_ELEMENTWISE, .infer = infer_order, .lower = lower_greater_or_equal);
+      .traits = QS_ELEMENTWISE, .kernel = QS_KERNEL_COMPARE, .infer = infer_order,
+      .lower = lower_greater_or_equal);
 QS_OP(less, .name = "Less", .min_in = 2, QS_ATTRS(qs_legacy_attrs), .traits = QS_ELEMENTWISE,
-      .infer = infer_order, .upgrade = qs_upgrade_legacy, .lower = lower_less);
+      .kernel = QS_KERNEL_COMPARE, .infer = infer_order, .upgrade = qs_upgrade_legacy,
+      .lower = lower_less);
 QS_OP(less_or_equal, .name = "LessOrEqual", .since = 12, .min_in = 2, .traits = QS_ELEMENTWISE,
-      .infer = infer_order, .lower = lower_less_or_equal);
+      .kernel = QS_KERNEL_COMPARE, .infer = infer_order, .lower = lower_less_or_equal);
 QS_OP(or, .name = "Or", .min_in = 2, QS_ATTRS(qs_legacy_attrs), .traits = QS_ELEMENTWISE,
-      .infer = infer_logic, .upgrade = qs_upgrade_legacy, .lower = lower_or);
+      .kernel = QS_KERNEL_LOGIC, .infer = infer_logic, .upgrade = qs_upgrade_legacy,
+      .lower = lower_or);
 QS_OP(xor, .name = "Xor", .min_in = 2, QS_ATTRS(qs_legacy_attrs), .traits = QS_ELEMENTWISE,
-      .infer = infer_logic, .upgrade = qs_upgrade_legacy, .lower = lower_xor);
+      .kernel = QS_KERNEL_LOGIC, .infer = infer_logic, .upgrade = qs_upgrade_legacy,
+      .lower = lower_xor);

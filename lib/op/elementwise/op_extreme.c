@@ -178,7 +178,6 @@ QS_COLD static int lower(qs_lower *l, const extreme_fn *functions, bool mean) {
     p->element = qs_dtype_bytes(y->dtype);
     p->elements = qs_value_elements(y);
     l->step->run = run_extreme;
-    l->step->kernel = "extreme";
     return QSIM_OK;
 }
 
@@ -198,10 +197,14 @@ QS_COLD static int lower_mean(qs_lower *l) {
 static const qs_attr_rule legacy_attrs[] = {{"consumed_inputs", QS_ATTR_INTS, 1, 5}};
 
 QS_OP(max, .name = "Max", .min_in = 1, .max_in = -1, QS_ATTRS(legacy_attrs),
-      .traits = QS_ELEMENTWISE, .infer = infer_extreme, .lower = lower_max);
+      .traits = QS_ELEMENTWISE, .kernel = QS_KERNEL_EXTREME, .infer = infer_extreme,
+      .lower = lower_max);
 QS_OP(mean, .name = "Mean", .min_in = 1, .max_in = -1, QS_ATTRS(legacy_attrs),
-      .traits = QS_ELEMENTWISE, .infer = infer_sum, .lower = lower_mean);
+      .traits = QS_ELEMENTWISE, .kernel = QS_KERNEL_EXTREME, .infer = infer_sum,
+      .lower = lower_mean);
 QS_OP(min, .name = "Min", .min_in = 1, .max_in = -1, QS_ATTRS(legacy_attrs),
-      .traits = QS_ELEMENTWISE, .infer = infer_extreme, .lower = lower_min);
+      .traits = QS_ELEMENTWISE, .kernel = QS_KERNEL_EXTREME, .infer = infer_extreme,
+      .lower = lower_min);
 QS_OP(sum, .name = "Sum", .min_in = 1, .max_in = -1, QS_ATTRS(legacy_attrs),
-      .traits = QS_ELEMENTWISE, .infer = infer_sum, .lower = lower_sum);
+      .traits = QS_ELEMENTWISE, .kernel = QS_KERNEL_EXTREME, .infer = infer_sum,
+      .lower = lower_sum);

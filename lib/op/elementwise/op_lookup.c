@@ -41,9 +41,9 @@ QS_COLD static int lower_lookup(qs_lower *l) {
         return QSIM_E_NOMEM;
     *elements = qs_value_elements(qs_lower_in(l, 0));
     l->step->run = run_lookup;
-    l->step->kernel = "lookup";
     return QSIM_OK;
 }
 
 QS_OP(lookup, .domain = "qsim", .name = "Lookup", .min_in = 2, .traits = QS_ELEMENTWISE,
-      .setting_inputs = 1 << 1, .infer = infer_lookup, .lower = lower_lookup);
+      .setting_inputs = 1 << 1, .kernel = QS_KERNEL_LOOKUP, .infer = infer_lookup,
+      .lower = lower_lookup);

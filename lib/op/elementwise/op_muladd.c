@@ -97,7 +97,6 @@ QS_COLD int qs_muladd_lower(qs_lower *l, int32_t x, int32_t f, int32_t c, bool *
     p->lo = qs_node_float(l->node, "lo", -INFINITY);
     p->hi = qs_node_float(l->node, "hi", INFINITY);
     l->step->run = run_muladd;
-    l->step->kernel = c ? "mul add" : "binary";
     return QSIM_OK;
 }
 
@@ -127,4 +126,5 @@ static const qs_attr_rule muladd_attrs[] = {{"lo", QS_ATTR_FLOAT, 0, 0},
                                             {"hi", QS_ATTR_FLOAT, 0, 0}};
 
 QS_OP(muladd, .domain = "qsim", .name = "MulAdd", .min_in = 3, QS_ATTRS(muladd_attrs),
-      .traits = QS_ELEMENTWISE, .infer = infer_muladd, .lower = lower_muladd);
+      .traits = QS_ELEMENTWISE, .kernel = QS_KERNEL_MUL_ADD, .infer = infer_muladd,
+      .lower = lower_muladd);

@@ -79,11 +79,12 @@ QS_COLD static int lower_pow(qs_lower *l) {
     float two = 0;
     if (fn == f32_f32 && b->data && b->data->elements == 1)
         memcpy(&two, b->data->data, sizeof(two));
-    return qs_lower_pair(l, two == 2.0f ? square : fn, "pow");
+    return qs_lower_pair(l, two == 2.0f ? square : fn);
 }
 
 QS_OP(pow, .name = "Pow", .min_in = 2, QS_ATTRS(qs_legacy_attrs), .traits = QS_ELEMENTWISE,
-      .infer = infer_pow, .upgrade = qs_upgrade_legacy, .lower = lower_pow);
+      .kernel = QS_KERNEL_POW, .infer = infer_pow, .upgrade = qs_upgrade_legacy,
+      .lower = lower_pow);
 
 /* ---- PRelu ---- */
 
@@ -137,7 +138,7 @@ QS_COLD static int lower_prelu(qs_lower *l) {
     const qs_value *x = qs_lower_in(l, 0);
     qs_dim dims[QSIM_MAX_RANK];
     const qs_value slope = slope_of(l->node, x, qs_lower_in(l, 1), dims);
-    return qs_lower_pair_of(l, functions[x->dtype], "prelu", &slope);
+    return qs_lower_pair_of(l, functions[x->dtype], &slope);
 }
 
 /* To version 7: the axes of size 1 after the channels become an Unsqueeze. */
@@ -169,7 +170,8 @@ QS_COLD static int upgrade_prelu(qs_graph *g, qs_id node, int32_t to, qsim_error
 static const qs_attr_rule prelu_attrs[] = {{"consumed_inputs", QS_ATTR_INTS, 1, 5}};
 
 QS_OP(prelu, .name = "PRelu", .min_in = 2, QS_ATTRS(prelu_attrs), .traits = QS_ELEMENTWISE,
-      .infer = infer_prelu, .upgrade = upgrade_prelu, .lower = lower_prelu);
+      .kernel = QS_KERNEL_PRELU, .infer = infer_prelu, .upgrade = upgrade_prelu,
+      .lower = lower_prelu);
 
 /* ---- Mod ---- */
 
@@ -213,10 +215,10 @@ QS_COLD static int lower_mod(qs_lower *l) {
         {UNSIGNED_MODS, [QSIM_INT8] = fmod_s8, [QSIM_INT16] = fmod_s16, [QSIM_INT32] = fmod_s32,
          [QSIM_INT64] = fmod_s64, [QSIM_FLOAT] = fmod_f32, [QSIM_DOUBLE] = fmod_f64}};
     bool fmod = qs_node_int(l->node, "fmod", 0) != 0;
-    return qs_lower_pair(l, functions[fmod][qs_lower_in(l, 0)->dtype], "mod");
+    return qs_lower_pair(l, functions[fmod][qs_lower_in(l, 0)->dtype]);
 }
 
 static const qs_attr_rule mod_attrs[] = {{"fmod", QS_ATTR_INT, 10, 0}};
 
 QS_OP(mod, .name = "Mod", .since = 10, .min_in = 2, QS_ATTRS(mod_attrs), .traits = QS_ELEMENTWISE,
-      .infer = infer_mod, .lower = lower_mod);
+      .kernel = QS_KERNEL_MOD, .infer = infer_mod, .lower = lower_mod);

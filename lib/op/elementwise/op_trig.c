@@ -15,8 +15,8 @@ QS_COLD static int infer(qs_infer *x) {
     QS_COLD static int lower_##id(qs_lower *l) {                                                   \
         return qs_lower_reals(l, id##_reals, 0, 0);                                                \
     }                                                                                              \
-    QS_OP(id, .name = title, .since = from, .min_in = 1, .traits = QS_ELEMENTWISE, .infer = infer, \
-          .lower = lower_##id)
+    QS_OP(id, .name = title, .since = from, .min_in = 1, .traits = QS_ELEMENTWISE,                 \
+          .kernel = QS_KERNEL_UNARY, .infer = infer, .lower = lower_##id)
 
 CURVE(acos, "Acos", 7);
 CURVE(acosh, "Acosh", 9);

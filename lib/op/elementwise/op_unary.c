@@ -51,7 +51,6 @@ QS_COLD static int lower_unary(qs_lower *l, unary_fn fn) {
     p->element = qs_dtype_bytes(x->dtype);
     memcpy(p->param, qs_curve_of(l->node).param, sizeof(p->param));
     l->step->run = run_unary;
-    l->step->kernel = "unary";
     return QSIM_OK;
 }
 
@@ -273,55 +272,60 @@ static const qs_attr_rule alpha_beta_attrs[] = {{"alpha", QS_ATTR_FLOAT, 1, 0},
 static const qs_attr_rule gelu_attrs[] = {{"approximate", QS_ATTR_STRING, 20, 0}};
 
 QS_OP(abs, .name = "Abs", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
-      .infer = infer_any, .lower = lower_abs);
+      .kernel = QS_KERNEL_UNARY, .infer = infer_any, .lower = lower_abs);
 QS_OP(ceil, .name = "Ceil", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
-      .infer = infer_real, .lower = lower_ceil);
+      .kernel = QS_KERNEL_UNARY, .infer = infer_real, .lower = lower_ceil);
 QS_OP(erf, .name = "Erf", .since = 9, .min_in = 1, QS_ATTRS(plain_attrs),
-      .traits = QS_ELEMENTWISE | QS_COSTLY, .curve = erf_curve, .infer = infer_real,
-      .lower = lower_erf);
+      .traits = QS_ELEMENTWISE | QS_COSTLY, .curve = erf_curve, .kernel = QS_KERNEL_UNARY,
+      .infer = infer_real, .lower = lower_erf);
 QS_OP(floor, .name = "Floor", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
-      .infer = infer_real, .lower = lower_floor);
+      .kernel = QS_KERNEL_UNARY, .infer = infer_real, .lower = lower_floor);
 QS_OP(gelu, .name = "Gelu", .since = 20, .min_in = 1, QS_ATTRS(gelu_attrs),
-      .traits = QS_ELEMENTWISE, .infer = infer_gelu, .lower = lower_gelu);
+      .traits = QS_ELEMENTWISE, .kernel = QS_KERNEL_UNARY, .infer = infer_gelu,
+      .lower = lower_gelu);
 QS_OP(log, .name = "Log", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
-      .infer = infer_real, .lower = lower_log);
+      .kernel = QS_KERNEL_UNARY, .infer = infer_real, .lower = lower_log);
 QS_OP(not, .name = "Not", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
-      .infer = infer_bool, .lower = lower_not);
+      .kernel = QS_KERNEL_UNARY, .infer = infer_bool, .lower = lower_not);
 QS_OP(reciprocal, .name = "Reciprocal", .min_in = 1, QS_ATTRS(plain_attrs),
-      .traits = QS_ELEMENTWISE, .infer = infer_real, .lower = lower_reciprocal);
+      .traits = QS_ELEMENTWISE, .kernel = QS_KERNEL_UNARY, .infer = infer_real,
+      .lower = lower_reciprocal);
 QS_OP(round, .name = "Round", .since = 11, .min_in = 1, QS_ATTRS(plain_attrs),
-      .traits = QS_ELEMENTWISE, .infer = infer_real, .lower = lower_round);
+      .traits = QS_ELEMENTWISE, .kernel = QS_KERNEL_UNARY, .infer = infer_real,
+      .lower = lower_round);
 QS_OP(sign, .name = "Sign", .since = 9, .min_in = 1, QS_ATTRS(plain_attrs),
-      .traits = QS_ELEMENTWISE, .infer = infer_any, .lower = lower_sign);
+      .traits = QS_ELEMENTWISE, .kernel = QS_KERNEL_UNARY, .infer = infer_any, .lower = lower_sign);
 QS_OP(softplus, .name = "Softplus", .min_in = 1, QS_ATTRS(plain_attrs),
-      .traits = QS_ELEMENTWISE | QS_COSTLY, .curve = softplus_curve, .infer = infer_real,
-      .lower = lower_softplus);
+      .traits = QS_ELEMENTWISE | QS_COSTLY, .curve = softplus_curve, .kernel = QS_KERNEL_UNARY,
+      .infer = infer_real, .lower = lower_softplus);
 QS_OP(exp, .name = "Exp", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE | QS_COSTLY,
-      .curve = exp_curve, .infer = infer_real, .lower = lower_exp);
+      .curve = exp_curve, .kernel = QS_KERNEL_UNARY, .infer = infer_real, .lower = lower_exp);
 QS_OP(hardsigmoid, .name = "HardSigmoid", .min_in = 1, QS_ATTRS(alpha_beta_attrs),
       .traits = QS_ELEMENTWISE, .curve = hardsigmoid_curve, .alpha = 0.2f, .beta = 0.5f,
-      .kind = QS_KIND_ARITHMETIC, .infer = infer_real, .lower = lower_hardsigmoid);
+      .kind = QS_KIND_ARITHMETIC, .kernel = QS_KERNEL_UNARY, .infer = infer_real,
+      .lower = lower_hardsigmoid);
 QS_OP(leakyrelu, .name = "LeakyRelu", .min_in = 1, QS_ATTRS(alpha_attrs), .traits = QS_ELEMENTWISE,
-      .curve = leakyrelu_curve, .alpha = 0.01f, .kind = QS_KIND_ARITHMETIC, .infer = infer_real,
-      .lower = lower_leakyrelu);
+      .curve = leakyrelu_curve, .alpha = 0.01f, .kind = QS_KIND_ARITHMETIC,
+      .kernel = QS_KERNEL_UNARY, .infer = infer_real, .lower = lower_leakyrelu);
 QS_OP(neg, .name = "Neg", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
-      .infer = infer_signed, .lower = lower_neg);
+      .kernel = QS_KERNEL_UNARY, .infer = infer_signed, .lower = lower_neg);
 QS_OP(relu, .name = "Relu", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
-      .curve = relu_curve, .kind = QS_KIND_POOL, .infer = infer_signed, .lower = lower_relu);
+      .curve = relu_curve, .kind = QS_KIND_POOL, .kernel = QS_KERNEL_UNARY, .infer = infer_signed,
+      .lower = lower_relu);
 QS_OP(sigmoid, .name = "Sigmoid", .min_in = 1, QS_ATTRS(plain_attrs),
       .traits = QS_ELEMENTWISE | QS_COSTLY, .curve = sigmoid_curve, .kind = QS_KIND_ARITHMETIC,
-      .infer = infer_real, .lower = lower_sigmoid);
+      .kernel = QS_KERNEL_UNARY, .infer = infer_real, .lower = lower_sigmoid);
 QS_OP(sqrt, .name = "Sqrt", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
-      .infer = infer_real, .lower = lower_sqrt);
+      .kernel = QS_KERNEL_UNARY, .infer = infer_real, .lower = lower_sqrt);
 QS_OP(tanh, .name = "Tanh", .min_in = 1, QS_ATTRS(plain_attrs),
       .traits = QS_ELEMENTWISE | QS_COSTLY, .curve = tanh_curve, .kind = QS_KIND_ARITHMETIC,
-      .infer = infer_real, .lower = lower_tanh);
+      .kernel = QS_KERNEL_UNARY, .infer = infer_real, .lower = lower_tanh);
 
 /* x * Sigmoid(x), made by a pass. */
 QS_OP(qsim_silu, .domain = "qsim", .name = "Silu", .min_in = 1,
-      .traits = QS_ELEMENTWISE | QS_COSTLY, .curve = silu_curve, .infer = infer_f32,
-      .lower = lower_silu);
+      .traits = QS_ELEMENTWISE | QS_COSTLY, .curve = silu_curve, .kernel = QS_KERNEL_UNARY,
+      .infer = infer_f32, .lower = lower_silu);
 
 QS_OP(hardswish, .name = "HardSwish", .since = 14, .min_in = 1, .traits = QS_ELEMENTWISE,
-      .curve = hardswish_curve, .kind = QS_KIND_ARITHMETIC, .infer = infer_real,
-      .lower = lower_hardswish);
+      .curve = hardswish_curve, .kind = QS_KIND_ARITHMETIC, .kernel = QS_KERNEL_UNARY,
+      .infer = infer_real, .lower = lower_hardswish);

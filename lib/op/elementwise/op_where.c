@@ -107,7 +107,6 @@ QS_COLD static int lower(qs_lower *l, int32_t sources, int32_t first) {
     for (int32_t i = 0; i < sources; i++)
         strides_of(qs_lower_in(l, i), out, p->strides[first + i]);
     l->step->run = sources == 3 ? run_where : run_expand;
-    l->step->kernel = sources == 3 ? "where" : "expand";
     return QSIM_OK;
 }
 
@@ -159,7 +158,8 @@ QS_COLD static int infer_expand(qs_infer *x) {
 }
 
 QS_OP(where, .name = "Where", .since = 9, .min_in = 3, .traits = QS_ELEMENTWISE | QS_CHOOSES,
-      .infer = infer_where, .lower = lower_where);
+      .kernel = QS_KERNEL_WHERE, .infer = infer_where, .lower = lower_where);
 
 QS_OP(expand, .name = "Expand", .since = 8, .min_in = 2, .traits = QS_MOVES | QS_KEEPS,
-      .shape_inputs = 1 << 1, .infer = infer_expand, .lower = lower_expand);
+      .shape_inputs = 1 << 1, .kernel = QS_KERNEL_EXPAND, .infer = infer_expand,
+      .lower = lower_expand);

@@ -102,14 +102,14 @@ static void run_pair(const qs_step *s, const qs_frame *f) {
     qs_ranges(f->ctx, p->loops.rows, QS_GRAIN / 8 / (p->loops.inner + 1) + 1, pair_rows, &job);
 }
 
-int qs_lower_pair(qs_lower *l, qs_pair_fn fn, const char *kernel) {
+int qs_lower_pair(qs_lower *l, qs_pair_fn fn) {
     qs_value wide;
     qs_dim dims[QSIM_MAX_RANK];
     (void)qs_legacy_operand(l->node, qs_lower_in(l, 0), qs_lower_in(l, 1), &wide, dims);
-    return qs_lower_pair_of(l, fn, kernel, &wide);
+    return qs_lower_pair_of(l, fn, &wide);
 }
 
-int qs_lower_pair_of(qs_lower *l, qs_pair_fn fn, const char *kernel, const qs_value *b) {
+int qs_lower_pair_of(qs_lower *l, qs_pair_fn fn, const qs_value *b) {
     const qs_value *a = qs_lower_in(l, 0), *y = qs_lower_out(l, 0);
     pair_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)
@@ -120,6 +120,5 @@ int qs_lower_pair_of(qs_lower *l, qs_pair_fn fn, const char *kernel, const qs_va
     p->y = qs_dtype_bytes(y->dtype);
     qs_loops_make(&p->loops, a, b, y);
     l->step->run = run_pair;
-    l->step->kernel = kernel;
     return QSIM_OK;
 }

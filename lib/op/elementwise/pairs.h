@@ -26,11 +26,11 @@ typedef void (*qs_pair_fn)(const void *a, size_t sa, const void *b, size_t sb, v
 int qs_infer_pair(qs_infer *x, int32_t dtype);
 
 /* Makes inputs 0 and 1 through fn the step. */
-int qs_lower_pair(qs_lower *l, qs_pair_fn fn, const char *kernel);
+int qs_lower_pair(qs_lower *l, qs_pair_fn fn);
 
 /* The same with the shape that input 1 is taken to have. */
 int qs_infer_pair_of(qs_infer *x, int32_t dtype, const qs_value *b);
-int qs_lower_pair_of(qs_lower *l, qs_pair_fn fn, const char *kernel, const qs_value *b);
+int qs_lower_pair_of(qs_lower *l, qs_pair_fn fn, const qs_value *b);
 
 /*
  * Before version 7: with `broadcast`, b lies over axes [axis, axis + its rank) of a, the last ones

@@ -550,7 +550,6 @@ QS_COLD int qs_i8_lower(qs_lower *l, qs_i8_plan *p) {
     if (code)
         return code;
     l->step->run = run_nothing;
-    l->step->kernel = "int8";
     if (qs_value_elements(qs_lower_out(l, 0)) == 0)
         return QSIM_OK;
     p->packed = l->packed;
@@ -580,7 +579,8 @@ QS_COLD int qs_i8_lower(qs_lower *l, qs_i8_plan *p) {
     if (!qs_conv_i8_make_plan(&p->conv, p->tasks > 1 ? 1 : (int32_t)slices, offset, &p->conv_bytes))
         return qs_infer_fail(&x, QSIM_E_LIMIT, "an integer product is too large");
     l->step->macs = qs_conv_i8_macs(&p->conv) * p->batches;
-    l->step->kernel = qs_conv_i8_is_depthwise(&p->conv.w) ? "depthwise int8" : "gemm int8";
+    if (qs_conv_i8_is_depthwise(&p->conv.w))
+        l->step->kernel = "depthwise int8";
     l->step->tiles = qs_conv_i8_by_tiles(&p->conv);
     l->step->scratch = p->conv_bytes;
     l->step->run = run_prepared;

@@ -94,12 +94,12 @@ QS_COLD static int lower_dynamic(qs_lower *l) {
     p->tasks = qs_slice_count(l->ctx, MAX_TASKS, (double)p->elements / QS_QUANTIZED);
     p->part = p->elements / p->tasks;
     l->step->run = run_dynamic;
-    l->step->kernel = "dynamic quantize";
     return QSIM_OK;
 }
 
 QS_OP(dynamic_quantize, .name = "DynamicQuantizeLinear", .since = 11, .min_in = 1, .min_out = 3,
-      .traits = QS_RANGED | QS_QUANTIZES, .infer = infer_dynamic, .lower = lower_dynamic);
+      .traits = QS_RANGED | QS_QUANTIZES, .kernel = QS_KERNEL_DYNAMIC_QUANTIZE,
+      .infer = infer_dynamic, .lower = lower_dynamic);
 
 /* ---- QuantizeRows ---- */
 
@@ -171,12 +171,11 @@ QS_COLD static int lower_rows(qs_lower *l) {
     p->rows = (size_t)qs_dims_product(x->dims, 0, axis);
     p->count = (size_t)qs_dims_product(x->dims, axis, x->rank);
     l->step->run = run_rows;
-    l->step->kernel = "quantize rows";
     return QSIM_OK;
 }
 
 static const qs_attr_rule rows_attrs[] = {{"axis", QS_ATTR_INT, 0, 0}};
 
 QS_OP(qsim_quantize_rows, .domain = "qsim", .name = "QuantizeRows", .min_in = 1, .min_out = 2,
-      QS_ATTRS(rows_attrs), .traits = QS_RANGED | QS_QUANTIZES, .axis = -1, .infer = infer_rows,
-      .lower = lower_rows);
+      QS_ATTRS(rows_attrs), .traits = QS_RANGED | QS_QUANTIZES, .axis = -1,
+      .kernel = QS_KERNEL_QUANTIZE_ROWS, .infer = infer_rows, .lower = lower_rows);

@@ -185,7 +185,6 @@ QS_COLD static int lower_qlinear(qs_lower *l, bool mul) {
     p->scale = kernels->scale;
     p->period = mul && p->tiled && p->scale ? find_period(&p->loops) : 0;
     l->step->run = run_qlinear;
-    l->step->kernel = mul ? "qlinear mul" : "qlinear add";
     return QSIM_OK;
 }
 
@@ -200,17 +199,17 @@ static const qs_attr_rule lo_hi[] = {{"lo", QS_ATTR_INT, 0, 0}, {"hi", QS_ATTR_I
 
 QS_OP(qlinear_add, .domain = "com.microsoft", .name = "QLinearAdd", .until = 1, .min_in = 7,
       .max_in = 8, .traits = QS_ELEMENTWISE | QS_INTEGER,
-      .quantized = {.x = {{0, 1, 2}, {3, 4, 5}}, .y = {0, 6, 7}}, .infer = infer_qlinear,
-      .lower = lower_qadd);
+      .quantized = {.x = {{0, 1, 2}, {3, 4, 5}}, .y = {0, 6, 7}}, .kernel = QS_KERNEL_QLINEAR_ADD,
+      .infer = infer_qlinear, .lower = lower_qadd);
 QS_OP(qsim_qlinear_add, .domain = "qsim", .name = "QLinearAdd", .min_in = 7, .max_in = 8,
       QS_ATTRS(lo_hi), .traits = QS_ELEMENTWISE | QS_INTEGER,
-      .quantized = {.x = {{0, 1, 2}, {3, 4, 5}}, .y = {0, 6, 7}}, .infer = infer_qlinear,
-      .lower = lower_qadd);
+      .quantized = {.x = {{0, 1, 2}, {3, 4, 5}}, .y = {0, 6, 7}}, .kernel = QS_KERNEL_QLINEAR_ADD,
+      .infer = infer_qlinear, .lower = lower_qadd);
 QS_OP(qlinear_mul, .domain = "com.microsoft", .name = "QLinearMul", .until = 1, .min_in = 7,
       .max_in = 8, .traits = QS_ELEMENTWISE | QS_INTEGER,
-      .quantized = {.x = {{0, 1, 2}, {3, 4, 5}}, .y = {0, 6, 7}}, .infer = infer_qlinear,
-      .lower = lower_qmul);
+      .quantized = {.x = {{0, 1, 2}, {3, 4, 5}}, .y = {0, 6, 7}}, .kernel = QS_KERNEL_QLINEAR_MUL,
+      .infer = infer_qlinear, .lower = lower_qmul);
 QS_OP(qsim_qlinear_mul, .domain = "qsim", .name = "QLinearMul", .min_in = 7, .max_in = 8,
       QS_ATTRS(lo_hi), .traits = QS_ELEMENTWISE | QS_INTEGER,
-      .quantized = {.x = {{0, 1, 2}, {3, 4, 5}}, .y = {0, 6, 7}}, .infer = infer_qlinear,
-      .lower = lower_qmul);
+      .quantized = {.x = {{0, 1, 2}, {3, 4, 5}}, .y = {0, 6, 7}}, .kernel = QS_KERNEL_QLINEAR_MUL,
+      .infer = infer_qlinear, .lower = lower_qmul);

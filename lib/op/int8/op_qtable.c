@@ -140,7 +140,6 @@ QS_COLD static int lower_table_of(qs_lower *l, table_fn fn, float alpha) {
     p->elements = qs_value_elements(x);
     l->step->run = run_table;
     l->step->scratch = fn && !p->table ? 256 : 0;
-    l->step->kernel = "table";
     return QSIM_OK;
 }
 
@@ -161,7 +160,8 @@ QS_COLD static int lower_qtable(qs_lower *l) {
 }
 
 QS_OP(qsim_table, .domain = "qsim", .name = "QTable", .min_in = 2, .traits = QS_ELEMENTWISE,
-      .setting_inputs = 1 << 1, .infer = infer_qtable, .lower = lower_qtable);
+      .setting_inputs = 1 << 1, .kernel = QS_KERNEL_TABLE, .infer = infer_qtable,
+      .lower = lower_qtable);
 
 /* ---- QLinearSigmoid, QLinearLeakyRelu: x, x_scale, x_zp, y_scale, y_zp ---- */
 
@@ -210,13 +210,13 @@ static const qs_attr_rule alpha_attr[] = {{"alpha", QS_ATTR_FLOAT, 1, 0}};
 
 QS_OP(qlinear_sigmoid, .domain = "com.microsoft", .name = "QLinearSigmoid", .until = 1, .min_in = 4,
       .max_in = 5, .traits = QS_ELEMENTWISE | QS_INTEGER,
-      .quantized = {.x = {{0, 1, 2}}, .y = {0, 3, 4}}, .infer = infer_qunary, .pack = pack_sigmoid,
-      .lower = lower_qsigmoid);
+      .quantized = {.x = {{0, 1, 2}}, .y = {0, 3, 4}}, .kernel = QS_KERNEL_TABLE,
+      .infer = infer_qunary, .pack = pack_sigmoid, .lower = lower_qsigmoid);
 
 QS_OP(qlinear_leakyrelu, .domain = "com.microsoft", .name = "QLinearLeakyRelu", .until = 1,
       .min_in = 4, .max_in = 5, QS_ATTRS(alpha_attr), .traits = QS_ELEMENTWISE | QS_INTEGER,
-      .quantized = {.x = {{0, 1, 2}}, .y = {0, 3, 4}}, .infer = infer_qunary, .pack = pack_leaky,
-      .lower = lower_qleaky);
+      .quantized = {.x = {{0, 1, 2}}, .y = {0, 3, 4}}, .kernel = QS_KERNEL_TABLE,
+      .infer = infer_qunary, .pack = pack_leaky, .lower = lower_qleaky);
 
 /* ---- QLinearConcat: y_scale, y_zp, (x, x_scale, x_zp)… ---- */
 
@@ -346,7 +346,6 @@ QS_COLD static int lower_qconcat(qs_lower *l) {
     }
     l->step->run = run_qconcat;
     l->step->scratch = p->tables ? 0 : 256 * (size_t)count;
-    l->step->kernel = "qlinear concat";
     return QSIM_OK;
 }
 
@@ -354,12 +353,14 @@ static const qs_attr_rule axis_attr[] = {{"axis", QS_ATTR_INT, 0, 0}};
 
 QS_OP(qlinear_concat, .domain = "com.microsoft", .name = "QLinearConcat", .until = 1, .min_in = 5,
       .max_in = -1, QS_ATTRS(axis_attr), .traits = QS_ALONG_AXIS | QS_INTEGER,
-      .quantized = {.x = {{2, 3, 4}}, .y = {0, 0, 1}, .step = 3}, .infer = infer_qconcat,
-      .pack = pack_qconcat, .lower = lower_qconcat);
+      .quantized = {.x = {{2, 3, 4}}, .y = {0, 0, 1}, .step = 3},
+      .kernel = QS_KERNEL_QLINEAR_CONCAT, .infer = infer_qconcat, .pack = pack_qconcat,
+      .lower = lower_qconcat);
 QS_OP(qsim_qlinear_concat, .domain = "qsim", .name = "QLinearConcat", .min_in = 5, .max_in = -1,
       QS_ATTRS(axis_attr), .traits = QS_ALONG_AXIS | QS_INTEGER,
-      .quantized = {.x = {{2, 3, 4}}, .y = {0, 0, 1}, .step = 3}, .infer = infer_qconcat,
-      .pack = pack_qconcat, .lower = lower_qconcat);
+      .quantized = {.x = {{2, 3, 4}}, .y = {0, 0, 1}, .step = 3},
+      .kernel = QS_KERNEL_QLINEAR_CONCAT, .infer = infer_qconcat, .pack = pack_qconcat,
+      .lower = lower_qconcat);
 
 /* ---- QLinearSoftmax: x, x_scale, x_zp, y_scale, y_zp ---- */
 
@@ -462,7 +463,6 @@ QS_COLD static int lower_qsoftmax(qs_lower *l) {
     p->to = qs_lower_out(l, 0)->dtype;
     l->step->run = run_qsoftmax;
     l->step->scratch = p->shape.count * sizeof(float);
-    l->step->kernel = "qlinear softmax";
     return QSIM_OK;
 }
 
@@ -471,9 +471,9 @@ static const qs_attr_rule softmax_attrs[] = {{"axis", QS_ATTR_INT, 0, 0},
 
 QS_OP(qlinear_softmax, .domain = "com.microsoft", .name = "QLinearSoftmax", .until = 1, .min_in = 4,
       .max_in = 5, QS_ATTRS(softmax_attrs), .traits = QS_INTEGER, .also = qs_also_axis, .axis = -1,
-      .quantized = {.x = {{0, 1, 2}}, .y = {0, 3, 4}}, .infer = infer_qsoftmax,
-      .lower = lower_qsoftmax);
+      .quantized = {.x = {{0, 1, 2}}, .y = {0, 3, 4}}, .kernel = QS_KERNEL_QLINEAR_SOFTMAX,
+      .infer = infer_qsoftmax, .lower = lower_qsoftmax);
 QS_OP(qsim_qlinear_softmax, .domain = "qsim", .name = "QLinearSoftmax", .min_in = 4, .max_in = 5,
       QS_ATTRS(softmax_attrs), .traits = QS_INTEGER, .also = qs_also_axis, .axis = -1,
-      .quantized = {.x = {{0, 1, 2}}, .y = {0, 3, 4}}, .infer = infer_qsoftmax,
-      .lower = lower_qsoftmax);
+      .quantized = {.x = {{0, 1, 2}}, .y = {0, 3, 4}}, .kernel = QS_KERNEL_QLINEAR_SOFTMAX,
+      .infer = infer_qsoftmax, .lower = lower_qsoftmax);

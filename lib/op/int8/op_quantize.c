@@ -290,7 +290,6 @@ QS_COLD static int lower_quantize(qs_lower *l) {
     p->simple = s.per_tensor && (p->q.dtype == QSIM_UINT8 || p->q.dtype == QSIM_INT8);
     l->step->scratch = p->packed ? 0 : p->q.count * sizeof(int32_t);
     l->step->run = run_quantize;
-    l->step->kernel = p->quantize ? "quantize" : "dequantize";
     return code;
 }
 
@@ -318,17 +317,18 @@ static uint32_t scale_axis(const qs_graph *g, const qs_node *n) {
 
 QS_OP(quantize, .name = "QuantizeLinear", .since = 10, .min_in = 2, .max_in = 3,
       QS_ATTRS(standard_attrs), .traits = QS_QUANTIZES | QS_READS_EXACTLY, .also = scale_axis,
-      .axis = 1, .quantized = {.y = {0, 1, 2}}, .infer = infer_quantize, .pack = pack_params,
-      .lower = lower_quantize);
+      .axis = 1, .quantized = {.y = {0, 1, 2}}, .kernel = QS_KERNEL_QUANTIZE,
+      .infer = infer_quantize, .pack = pack_params, .lower = lower_quantize);
 QS_OP(dequantize, .name = "DequantizeLinear", .since = 10, .min_in = 2, .max_in = 3,
       QS_ATTRS(back_attrs), .traits = QS_DEQUANTIZES | QS_READS_EXACTLY, .also = scale_axis,
-      .axis = 1, .quantized = {.x = {{0, 1, 2}}}, .infer = infer_dequantize, .pack = pack_params,
-      .lower = lower_quantize);
+      .axis = 1, .quantized = {.x = {{0, 1, 2}}}, .kernel = QS_KERNEL_DEQUANTIZE,
+      .infer = infer_dequantize, .pack = pack_params, .lower = lower_quantize);
 QS_OP(ms_quantize, .domain = "com.microsoft", .name = "QuantizeLinear", .until = 1, .min_in = 2,
       .max_in = 3, QS_ATTRS(ms_attrs), .traits = QS_QUANTIZES | QS_READS_EXACTLY,
-      .also = scale_axis, .axis = 1, .quantized = {.y = {0, 1, 2}}, .infer = infer_quantize,
-      .pack = pack_params, .lower = lower_quantize);
+      .also = scale_axis, .axis = 1, .quantized = {.y = {0, 1, 2}}, .kernel = QS_KERNEL_QUANTIZE,
+      .infer = infer_quantize, .pack = pack_params, .lower = lower_quantize);
 QS_OP(ms_dequantize, .domain = "com.microsoft", .name = "DequantizeLinear", .until = 1, .min_in = 2,
       .max_in = 3, QS_ATTRS(ms_attrs), .traits = QS_DEQUANTIZES | QS_READS_EXACTLY,
-      .also = scale_axis, .axis = 1, .quantized = {.x = {{0, 1, 2}}}, .infer = infer_dequantize,
-      .pack = pack_params, .lower = lower_quantize);
+      .also = scale_axis, .axis = 1, .quantized = {.x = {{0, 1, 2}}},
+      .kernel = QS_KERNEL_DEQUANTIZE, .infer = infer_dequantize, .pack = pack_params,
+      .lower = lower_quantize);

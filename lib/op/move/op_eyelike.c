@@ -49,11 +49,11 @@ QS_COLD static int lower_eyelike(qs_lower *l) {
     else if (y->dtype == QSIM_DOUBLE)
         p->one.d = 1.0;
     l->step->run = run_eyelike;
-    l->step->kernel = "fill";
     return QSIM_OK;
 }
 
 static const qs_attr_rule eye_attrs[] = {{"dtype", QS_ATTR_INT, 9, 0}, {"k", QS_ATTR_INT, 9, 0}};
 
 QS_OP(eyelike, .name = "EyeLike", .since = 9, .min_in = 1, QS_ATTRS(eye_attrs),
-      .traits = QS_READS_EXACTLY, .infer = infer_eyelike, .lower = lower_eyelike);
+      .traits = QS_READS_EXACTLY, .kernel = QS_KERNEL_FILL, .infer = infer_eyelike,
+      .lower = lower_eyelike);

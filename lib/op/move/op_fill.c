@@ -66,15 +66,14 @@ static int lower_constant_of_shape(qs_lower *l) {
     p->element = qs_dtype_bytes(dtype);
     p->elements = qs_value_elements(qs_lower_out(l, 0));
     l->step->run = run_fill;
-    l->step->kernel = "fill";
     return code;
 }
 
 static const qs_attr_rule fill_attrs[] = {{"value", QS_ATTR_TENSOR, 9, 0}};
 
 QS_OP(constant_of_shape, .name = "ConstantOfShape", .since = 9, .min_in = 1, QS_ATTRS(fill_attrs),
-      .traits = QS_PLAIN, .shape_inputs = 1 << 0, .infer = infer_constant_of_shape,
-      .lower = lower_constant_of_shape);
+      .traits = QS_PLAIN, .shape_inputs = 1 << 0, .kernel = QS_KERNEL_FILL,
+      .infer = infer_constant_of_shape, .lower = lower_constant_of_shape);
 
 /* ---- Range ---- */
 
@@ -162,7 +161,6 @@ static int lower_range(qs_lower *l) {
     p->dtype = qs_lower_in(l, 0)->dtype;
     p->elements = qs_value_elements(qs_lower_out(l, 0));
     l->step->run = run_range;
-    l->step->kernel = "range";
     return QSIM_OK;
 }
 
@@ -170,4 +168,5 @@ static int lower_range(qs_lower *l) {
 static const qs_attr_rule range_attrs[] = {{"stash_type", QS_ATTR_INT, 27, 0}};
 
 QS_OP(range, .name = "Range", .since = 11, .min_in = 3, QS_ATTRS(range_attrs), .traits = QS_PLAIN,
-      .shape_inputs = 1 << 0 | 1 << 1 | 1 << 2, .infer = infer_range, .lower = lower_range);
+      .shape_inputs = 1 << 0 | 1 << 1 | 1 << 2, .kernel = QS_KERNEL_RANGE, .infer = infer_range,
+      .lower = lower_range);

@@ -39,9 +39,8 @@ QS_COLD static int lower_flip(qs_lower *l) {
         return QSIM_E_NOMEM;
     p->count = qs_value_elements(qs_lower_in(l, 0));
     l->step->run = run_flip;
-    l->step->kernel = "flip";
     return QSIM_OK;
 }
 
 QS_OP(qsim_flip, .domain = "qsim", .name = "Flip", .min_in = 1, .traits = QS_ELEMENTWISE,
-      .infer = infer_flip, .lower = lower_flip);
+      .kernel = QS_KERNEL_FLIP, .infer = infer_flip, .lower = lower_flip);

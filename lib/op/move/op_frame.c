@@ -73,14 +73,14 @@ QS_COLD static int lower_trilu(qs_lower *l) {
     p->width = (size_t)x->dims[x->rank - 1].size;
     p->bytes = qs_dtype_bytes(x->dtype);
     l->step->run = run_trilu;
-    l->step->kernel = "trilu";
     return QSIM_OK;
 }
 
 static const qs_attr_rule trilu_attrs[] = {{"upper", QS_ATTR_INT, 14, 0}};
 
 QS_OP(trilu, .name = "Trilu", .since = 14, .min_in = 1, .max_in = 2, QS_ATTRS(trilu_attrs),
-      .traits = QS_PLAIN, .setting_inputs = 1 << 1, .infer = infer_trilu, .lower = lower_trilu);
+      .traits = QS_PLAIN, .setting_inputs = 1 << 1, .kernel = QS_KERNEL_TRILU, .infer = infer_trilu,
+      .lower = lower_trilu);
 
 /* ---- CenterCropPad ---- */
 
@@ -164,14 +164,14 @@ QS_COLD static int lower_center(qs_lower *l) {
         ys *= b;
     }
     l->step->run = run_center;
-    l->step->kernel = "crop";
     return QSIM_OK;
 }
 
 static const qs_attr_rule center_attrs[] = {{"axes", QS_ATTR_INTS, 18, 0}};
 
 QS_OP(center_crop_pad, .name = "CenterCropPad", .since = 18, .min_in = 2, QS_ATTRS(center_attrs),
-      .traits = QS_PLAIN, .shape_inputs = 1 << 1, .infer = infer_center, .lower = lower_center);
+      .traits = QS_PLAIN, .shape_inputs = 1 << 1, .kernel = QS_KERNEL_CROP, .infer = infer_center,
+      .lower = lower_center);
 
 /* ---- OneHot ---- */
 
@@ -238,11 +238,11 @@ QS_COLD static int lower_onehot(qs_lower *l) {
     p->depth = (size_t)y->dims[at].size;
     p->bytes = qs_dtype_bytes(y->dtype);
     l->step->run = run_onehot;
-    l->step->kernel = "one hot";
     return QSIM_OK;
 }
 
 static const qs_attr_rule onehot_attrs[] = {{"axis", QS_ATTR_INT, 9, 0}};
 
 QS_OP(one_hot, .name = "OneHot", .since = 9, .min_in = 3, QS_ATTRS(onehot_attrs),
-      .traits = QS_PLAIN, .shape_inputs = 1 << 1, .infer = infer_onehot, .lower = lower_onehot);
+      .traits = QS_PLAIN, .shape_inputs = 1 << 1, .kernel = QS_KERNEL_ONE_HOT,
+      .infer = infer_onehot, .lower = lower_onehot);

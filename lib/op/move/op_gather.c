@@ -92,7 +92,6 @@ QS_COLD static int lower_gather(qs_lower *l) {
     if (p->block == 0)
         p->count = 0;
     l->step->run = run_gather;
-    l->step->kernel = "gather";
     return take_view(l, p);
 }
 
@@ -100,4 +99,4 @@ static const qs_attr_rule gather_attrs[] = {{"axis", QS_ATTR_INT, 1, 0}};
 
 QS_OP(gather, .name = "Gather", .min_in = 2, QS_ATTRS(gather_attrs),
       .traits = QS_MOVES | QS_READS_EXACTLY, .setting_inputs = 1 << 1, .weight_inputs = 1 << 0,
-      .infer = infer_gather, .lower = lower_gather);
+      .kernel = QS_KERNEL_GATHER, .infer = infer_gather, .lower = lower_gather);

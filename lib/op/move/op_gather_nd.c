@@ -97,14 +97,13 @@ QS_COLD static int lower_gather_elements(qs_lower *l) {
     p->row = p->dims[x->rank - 1];
     p->rows = p->row ? qs_value_elements(indices) / p->row : 0;
     l->step->run = run_gather_elements;
-    l->step->kernel = "gather";
     return QSIM_OK;
 }
 
 static const qs_attr_rule axis_attrs[] = {{"axis", QS_ATTR_INT, 11, 0}};
 
 QS_OP(gather_elements, .name = "GatherElements", .since = 11, .min_in = 2, QS_ATTRS(axis_attrs),
-      .traits = QS_MOVES | QS_READS_EXACTLY, .setting_inputs = 1 << 1,
+      .traits = QS_MOVES | QS_READS_EXACTLY, .setting_inputs = 1 << 1, .kernel = QS_KERNEL_GATHER,
       .infer = infer_gather_elements, .lower = lower_gather_elements);
 
 /* ---- GatherND ---- */
@@ -213,12 +212,11 @@ QS_COLD static int lower_gather_nd(qs_lower *l) {
     for (int32_t i = 0; i < k; i++)
         p->sizes[i] = x->dims[batch + i].size;
     l->step->run = run_gather_nd;
-    l->step->kernel = "gather";
     return QSIM_OK;
 }
 
 static const qs_attr_rule batch_attrs[] = {{"batch_dims", QS_ATTR_INT, 12, 0}};
 
 QS_OP(gather_nd, .name = "GatherND", .since = 11, .min_in = 2, QS_ATTRS(batch_attrs),
-      .traits = QS_MOVES | QS_READS_EXACTLY, .setting_inputs = 1 << 1, .infer = infer_gather_nd,
-      .lower = lower_gather_nd);
+      .traits = QS_MOVES | QS_READS_EXACTLY, .setting_inputs = 1 << 1, .kernel = QS_KERNEL_GATHER,
+      .infer = infer_gather_nd, .lower = lower_gather_nd);

@@ -70,11 +70,11 @@ static int lower_insert(qs_lower *l) {
     if (l->node->input_count > OVER && qs_lower_in(l, OVER))
         l->step->reuses = OVER;
     l->step->run = run_insert;
-    l->step->kernel = "insert";
     return QSIM_OK;
 }
 
 static const qs_attr_rule insert_attrs[] = {QS_INTO_ATTRS};
 
 QS_OP(qsim_insert, .domain = "qsim", .name = "Insert", .over = 1, .min_in = 1, .max_in = 3,
-      QS_ATTRS(insert_attrs), .traits = QS_PLAIN, .infer = infer_insert, .lower = lower_insert);
+      QS_ATTRS(insert_attrs), .traits = QS_PLAIN, .kernel = QS_KERNEL_INSERT, .infer = infer_insert,
+      .lower = lower_insert);

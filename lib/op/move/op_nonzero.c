@@ -85,12 +85,12 @@ static int lower_nonzero(qs_lower *l) {
     for (int32_t i = 0; i < x->rank; i++)
         p->dims[i] = x->dims[i].size;
     l->step->run = run_nonzero;
-    l->step->kernel = "nonzero";
     return QSIM_OK;
 }
 
 QS_OP(nonzero, .name = "NonZero", .since = 9, .min_in = 1, .traits = QS_PLAIN,
-      .infer = infer_nonzero, .bound = bound_nonzero, .lower = lower_nonzero);
+      .kernel = QS_KERNEL_NONZERO, .infer = infer_nonzero, .bound = bound_nonzero,
+      .lower = lower_nonzero);
 
 /* ---- Compress ---- */
 
@@ -159,7 +159,6 @@ static int lower_compress(qs_lower *l) {
     if (!p)
         return QSIM_E_NOMEM;
     l->step->run = run_compress;
-    l->step->kernel = "compress";
     p->rows = 1;
     p->length = qs_value_elements(x);
     p->bytes = qs_dtype_bytes(x->dtype);
@@ -178,5 +177,5 @@ static int lower_compress(qs_lower *l) {
 static const qs_attr_rule axis_attrs[] = {{"axis", QS_ATTR_INT, 1, 0}};
 
 QS_OP(compress, .name = "Compress", .since = 9, .min_in = 2, QS_ATTRS(axis_attrs),
-      .traits = QS_PLAIN, .setting_inputs = 1 << 1, .infer = infer_compress,
-      .bound = bound_compress, .lower = lower_compress);
+      .traits = QS_PLAIN, .setting_inputs = 1 << 1, .kernel = QS_KERNEL_COMPRESS,
+      .infer = infer_compress, .bound = bound_compress, .lower = lower_compress);

@@ -94,7 +94,6 @@ QS_COLD static int lower_blocks(qs_lower *l) {
     p->width = (size_t)deep->dims[3].size;
     p->bytes = qs_dtype_bytes(deep->dtype);
     l->step->run = run_blocks;
-    l->step->kernel = "blocks";
     return QSIM_OK;
 }
 
@@ -103,11 +102,11 @@ static const qs_attr_rule depth_attrs[] = {{"blocksize", QS_ATTR_INT, 1, 0},
 static const qs_attr_rule space_attrs[] = {{"blocksize", QS_ATTR_INT, 1, 0}};
 
 QS_OP(depth_to_space, .name = "DepthToSpace", .min_in = 1, QS_ATTRS(depth_attrs),
-      .traits = QS_MOVES | QS_KEEPS | QS_READS_EXACTLY, .infer = infer_blocks,
-      .lower = lower_blocks);
+      .traits = QS_MOVES | QS_KEEPS | QS_READS_EXACTLY, .kernel = QS_KERNEL_BLOCKS,
+      .infer = infer_blocks, .lower = lower_blocks);
 QS_OP(space_to_depth, .name = "SpaceToDepth", .min_in = 1, QS_ATTRS(space_attrs),
-      .traits = QS_MOVES | QS_KEEPS | QS_READS_EXACTLY, .infer = infer_blocks,
-      .lower = lower_blocks);
+      .traits = QS_MOVES | QS_KEEPS | QS_READS_EXACTLY, .kernel = QS_KERNEL_BLOCKS,
+      .infer = infer_blocks, .lower = lower_blocks);
 
 /* ---- ReverseSequence ---- */
 
@@ -170,7 +169,6 @@ QS_COLD static int lower_reverse(qs_lower *l) {
     p->batch_step = batch ? p->block : p->block * p->time;
     p->time_step = batch ? p->block * p->batch : p->block;
     l->step->run = run_reverse;
-    l->step->kernel = "reverse";
     return QSIM_OK;
 }
 
@@ -179,4 +177,5 @@ static const qs_attr_rule reverse_attrs[] = {{"batch_axis", QS_ATTR_INT, 10, 0},
 
 QS_OP(reverse_sequence, .name = "ReverseSequence", .since = 10, .min_in = 2,
       QS_ATTRS(reverse_attrs), .traits = QS_MOVES | QS_KEEPS | QS_READS_EXACTLY,
-      .setting_inputs = 1 << 1, .infer = infer_reverse, .lower = lower_reverse);
+      .setting_inputs = 1 << 1, .kernel = QS_KERNEL_REVERSE, .infer = infer_reverse,
+      .lower = lower_reverse);

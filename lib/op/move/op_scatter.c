@@ -184,7 +184,6 @@ QS_COLD static scatter_params *scatter_params_of(qs_lower *l, qs_step_fn run) {
     p->bytes = qs_dtype_bytes(x->dtype);
     p->all = qs_value_elements(x) * p->bytes;
     l->step->run = run;
-    l->step->kernel = "scatter";
     return p;
 }
 
@@ -223,10 +222,11 @@ static const qs_attr_rule scatter_attrs[] = {{"axis", QS_ATTR_INT, 9, 0}};
 
 QS_OP(scatter_elements, .name = "ScatterElements", .since = 11, .min_in = 3,
       QS_ATTRS(elements_attrs), .traits = QS_PLAIN, .setting_inputs = 1 << 1,
-      .infer = infer_scatter_elements, .lower = lower_scatter_elements);
+      .kernel = QS_KERNEL_SCATTER, .infer = infer_scatter_elements,
+      .lower = lower_scatter_elements);
 QS_OP(scatter, .name = "Scatter", .since = 9, .until = 10, .min_in = 3, QS_ATTRS(scatter_attrs),
-      .traits = QS_PLAIN, .setting_inputs = 1 << 1, .infer = infer_scatter_elements,
-      .upgrade = upgrade_scatter, .lower = lower_scatter_elements);
+      .traits = QS_PLAIN, .setting_inputs = 1 << 1, .kernel = QS_KERNEL_SCATTER,
+      .infer = infer_scatter_elements, .upgrade = upgrade_scatter, .lower = lower_scatter_elements);
 
 /* ---- ScatterND ---- */
 
@@ -302,5 +302,5 @@ QS_COLD static int lower_scatter_nd(qs_lower *l) {
 static const qs_attr_rule nd_attrs[] = {{"reduction", QS_ATTR_STRING, 16, 0}};
 
 QS_OP(scatter_nd, .name = "ScatterND", .since = 11, .min_in = 3, QS_ATTRS(nd_attrs),
-      .traits = QS_PLAIN, .setting_inputs = 1 << 1, .infer = infer_scatter_nd,
-      .lower = lower_scatter_nd);
+      .traits = QS_PLAIN, .setting_inputs = 1 << 1, .kernel = QS_KERNEL_SCATTER,
+      .infer = infer_scatter_nd, .lower = lower_scatter_nd);

@@ -221,7 +221,6 @@ QS_COLD static int lower_select(qs_lower *l, const walk *axes) {
         p->rows = 0;
     find_run(p);
     l->step->run = run_select;
-    l->step->kernel = "select";
     return QSIM_OK;
 }
 
@@ -426,8 +425,8 @@ static const qs_attr_rule slice_attrs[] = {
 
 QS_OP(slice, .name = "Slice", .min_in = 1, .later = {{10, 3, 5, 1}}, QS_ATTRS(slice_attrs),
       .traits = QS_MOVES | QS_READS_EXACTLY, .shape_inputs = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4,
-      .kind = QS_KIND_MOVEMENT, .infer = infer_slice, .upgrade = upgrade_slice,
-      .lower = lower_slice);
+      .kind = QS_KIND_MOVEMENT, .kernel = QS_KERNEL_SELECT, .infer = infer_slice,
+      .upgrade = upgrade_slice, .lower = lower_slice);
 
 /* ---- Pad ---- */
 
@@ -579,5 +578,5 @@ static uint32_t pad_moves(const qs_graph *g, const qs_node *n) {
 
 QS_OP(pad, .name = "Pad", .min_in = 1, .later = {{11, 2, 3, 1}, {18, 2, 4, 1}}, QS_ATTRS(pad_attrs),
       .traits = QS_READS_EXACTLY, .also = pad_moves, .shape_inputs = 1 << 1 | 1 << 3,
-      .setting_inputs = 1 << 2, .kind = QS_KIND_MOVEMENT, .infer = infer_pad,
-      .upgrade = upgrade_pad, .lower = lower_pad);
+      .setting_inputs = 1 << 2, .kind = QS_KIND_MOVEMENT, .kernel = QS_KERNEL_SELECT,
+      .infer = infer_pad, .upgrade = upgrade_pad, .lower = lower_pad);

@@ -330,7 +330,6 @@ static int lower_shape(qs_lower *l) {
     for (int32_t i = start; i < end; i++)
         p->sizes[i - start] = x->dims[i].size;
     l->step->run = run_shape;
-    l->step->kernel = "shape";
     return QSIM_OK;
 }
 
@@ -338,7 +337,7 @@ static const qs_attr_rule shape_attrs[] = {{"start", QS_ATTR_INT, 15, 0},
                                            {"end", QS_ATTR_INT, 15, 0}};
 
 QS_OP(shape, .name = "Shape", .min_in = 1, QS_ATTRS(shape_attrs), .traits = QS_READS_SIZES,
-      .infer = infer_shape, .lower = lower_shape);
+      .kernel = QS_KERNEL_SHAPE, .infer = infer_shape, .lower = lower_shape);
 
 /* ---- Size ---- */
 
@@ -356,9 +355,8 @@ static int lower_size(qs_lower *l) {
         return QSIM_E_NOMEM;
     *count = (int64_t)qs_value_elements(qs_lower_in(l, 0));
     l->step->run = run_size;
-    l->step->kernel = "shape";
     return QSIM_OK;
 }
 
-QS_OP(size, .name = "Size", .min_in = 1, .traits = QS_READS_SIZES, .infer = infer_size,
-      .lower = lower_size);
+QS_OP(size, .name = "Size", .min_in = 1, .traits = QS_READS_SIZES, .kernel = QS_KERNEL_SHAPE,
+      .infer = infer_size, .lower = lower_size);

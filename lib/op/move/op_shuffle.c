@@ -98,11 +98,11 @@ QS_COLD static int lower(qs_lower *l) {
     p->first = (size_t)qs_node_int(l->node, "first", 0);
     p->floats = x->dtype == QSIM_FLOAT;
     l->step->run = run_shuffle;
-    l->step->kernel = "shuffle";
     return QSIM_OK;
 }
 
 static const qs_attr_rule attrs[] = {{"first", QS_ATTR_INT, 0, 0}};
 
 QS_OP(qsim_shuffle, .domain = "qsim", .name = "Shuffle", .min_in = 2, .max_in = 4, .max_out = 2,
-      QS_ATTRS(attrs), .traits = QS_PLAIN, .infer = infer, .lower = lower);
+      QS_ATTRS(attrs), .traits = QS_PLAIN, .kernel = QS_KERNEL_SHUFFLE, .infer = infer,
+      .lower = lower);

@@ -85,7 +85,6 @@ static int lower_constant(qs_lower *l) {
     qs_lower_infer(l, &x);
     int code = constant_value(&x, c);
     l->step->run = run_constant;
-    l->step->kernel = "constant";
     return code;
 }
 
@@ -96,7 +95,7 @@ static const qs_attr_rule constant_attrs[] = {
     {"value_strings", QS_ATTR_STRINGS, 12, 0}};
 
 QS_OP(constant, .name = "Constant", QS_ATTRS(constant_attrs), .traits = QS_PLAIN,
-      .infer = infer_constant, .lower = lower_constant);
+      .kernel = QS_KERNEL_CONSTANT, .infer = infer_constant, .lower = lower_constant);
 
 /* ---- Dropout ---- */
 
@@ -162,7 +161,6 @@ static int lower_dropout(qs_lower *l) {
     p->bytes = p->elements * qs_dtype_bytes(x->dtype);
     p->float_mask = mask->dtype == QSIM_FLOAT;
     l->step->run = run_dropout;
-    l->step->kernel = "dropout";
     return QSIM_OK;
 }
 
@@ -182,4 +180,5 @@ static const qs_attr_rule dropout_attrs[] = {{"ratio", QS_ATTR_FLOAT, 1, 11},
 
 QS_OP(dropout, .name = "Dropout", .min_in = 1, .max_out = 2, .later = {{12, 1, 3, 2}},
       QS_ATTRS(dropout_attrs), .traits = QS_PLAIN, .setting_inputs = 1 << 1 | 1 << 2,
-      .infer = infer_dropout, .upgrade = upgrade_dropout, .lower = lower_dropout);
+      .kernel = QS_KERNEL_DROPOUT, .infer = infer_dropout, .upgrade = upgrade_dropout,
+      .lower = lower_dropout);

@@ -112,7 +112,6 @@ static int lower_tensorscatter(qs_lower *l) {
     p->circular = qs_node_string_is(l->node, "mode", "circular", false);
     p->placed = qs_lower_in(l, 2) != NULL;
     l->step->run = run_tensorscatter;
-    l->step->kernel = "tensorscatter";
     return QSIM_OK;
 }
 
@@ -121,4 +120,5 @@ static const qs_attr_rule scatter_attrs[] = {{"axis", QS_ATTR_INT, 24, 0},
 
 QS_OP(tensorscatter, .name = "TensorScatter", .since = 24, .min_in = 2, .max_in = 3,
       QS_ATTRS(scatter_attrs), .traits = QS_PLAIN, .setting_inputs = 1 << 2,
-      .infer = infer_tensorscatter, .lower = lower_tensorscatter);
+      .kernel = QS_KERNEL_TENSORSCATTER, .infer = infer_tensorscatter,
+      .lower = lower_tensorscatter);

@@ -77,7 +77,6 @@ static int lower_tile(qs_lower *l) {
     if (!p)
         return QSIM_E_NOMEM;
     l->step->run = run_tile;
-    l->step->kernel = "tile";
     if (qs_value_elements(y) == 0)
         return QSIM_OK; /* no rows */
     p->run = qs_dtype_bytes(x->dtype);
@@ -101,4 +100,4 @@ static int lower_tile(qs_lower *l) {
 }
 
 QS_OP(tile, .name = "Tile", .since = 6, .min_in = 2, .traits = QS_MOVES | QS_KEEPS,
-      .shape_inputs = 1 << 1, .infer = infer_tile, .lower = lower_tile);
+      .shape_inputs = 1 << 1, .kernel = QS_KERNEL_TILE, .infer = infer_tile, .lower = lower_tile);

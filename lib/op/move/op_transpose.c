@@ -300,7 +300,6 @@ QS_COLD static int lower_transpose(qs_lower *l) {
     p->block = l->ctx->threads == 1 && p->block > p->rows ? p->rows : p->block;
     p->blocks = (p->rows + p->block - 1) / p->block;
     l->step->run = run_transpose;
-    l->step->kernel = "transpose";
     return QSIM_OK;
 }
 
@@ -308,4 +307,4 @@ static const qs_attr_rule transpose_attrs[] = {{"perm", QS_ATTR_INTS, 1, 0}};
 
 QS_OP(transpose, .name = "Transpose", .min_in = 1, QS_ATTRS(transpose_attrs),
       .traits = QS_MOVES | QS_KEEPS | QS_READS_EXACTLY, .kind = QS_KIND_MOVEMENT,
-      .infer = infer_transpose, .lower = lower_transpose);
+      .kernel = QS_KERNEL_TRANSPOSE, .infer = infer_transpose, .lower = lower_transpose);

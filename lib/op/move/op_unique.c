@@ -214,7 +214,6 @@ static int lower_unique(qs_lower *l) {
         return QSIM_E_LIMIT;
     l->step->scratch = scratch + sizeof(size_t);
     l->step->run = run_unique;
-    l->step->kernel = "unique";
     return QSIM_OK;
 }
 
@@ -222,4 +221,5 @@ static const qs_attr_rule unique_attrs[] = {{"axis", QS_ATTR_INT, 1, 0},
                                             {"sorted", QS_ATTR_INT, 1, 0}};
 
 QS_OP(unique, .name = "Unique", .since = 11, .min_in = 1, .max_out = 4, QS_ATTRS(unique_attrs),
-      .traits = QS_PLAIN, .infer = infer_unique, .bound = bound_unique, .lower = lower_unique);
+      .traits = QS_PLAIN, .kernel = QS_KERNEL_UNIQUE, .infer = infer_unique, .bound = bound_unique,
+      .lower = lower_unique);

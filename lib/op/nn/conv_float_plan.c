@@ -293,7 +293,6 @@ QS_COLD int qs_conv_lower(qs_lower *l) {
     if (l->node->input_count > QS_CONV_OVER && qs_lower_in(l, QS_CONV_OVER))
         l->step->reuses = QS_CONV_OVER;
     l->step->run = run_nothing;
-    l->step->kernel = "conv";
     if (qs_value_elements(qs_lower_out(l, 0)) == 0)
         return QSIM_OK;
     if (!qs_conv_form_make(p->kernels, w, qs_node_int(l->node, "group", 1), &p->form))

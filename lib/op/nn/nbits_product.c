@@ -348,7 +348,6 @@ QS_COLD int qs_nbits_lower(qs_lower *l, size_t m, int32_t bias) {
                   .n = (size_t)w->f.n,
                   .bias = bias};
     const double macs = (double)m * (double)p->k * (double)p->n;
-    l->step->kernel = "nbits";
     l->step->macs = macs < 9e18 ? (int64_t)macs : INT64_MAX;
     l->step->run = run_nothing;
     if (m == 0)

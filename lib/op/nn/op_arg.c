@@ -110,7 +110,6 @@ QS_COLD static int lower_arg(qs_lower *l) {
     p->element = qs_dtype_bytes(x->dtype);
     p->last = qs_node_int(l->node, "select_last_index", 0) != 0;
     l->step->run = run_arg;
-    l->step->kernel = "arg";
     return QSIM_OK;
 }
 
@@ -119,6 +118,6 @@ static const qs_attr_rule arg_attrs[] = {{"axis", QS_ATTR_INT, 1, 0},
                                          {"select_last_index", QS_ATTR_INT, 12, 0}};
 
 QS_OP(argmax, .name = "ArgMax", .min_in = 1, QS_ATTRS(arg_attrs), .traits = QS_PLAIN,
-      .infer = infer_arg, .lower = lower_arg);
+      .kernel = QS_KERNEL_ARG, .infer = infer_arg, .lower = lower_arg);
 QS_OP(argmin, .name = "ArgMin", .min_in = 1, QS_ATTRS(arg_attrs), .traits = QS_PLAIN,
-      .infer = infer_arg, .lower = lower_arg);
+      .kernel = QS_KERNEL_ARG, .infer = infer_arg, .lower = lower_arg);

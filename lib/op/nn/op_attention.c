@@ -392,7 +392,6 @@ static int lower_attention(qs_lower *l) {
     if (!code && !qs_add(bytes, own, &l->step->scratch))
         code = qs_fail(l->error, QSIM_E_LIMIT, "an attention is too large");
     l->step->run = run_attention;
-    l->step->kernel = "attention";
     return code;
 }
 
@@ -406,4 +405,5 @@ static const qs_attr_rule attention_attrs[] = {
 
 QS_OP(attention, .name = "Attention", .since = 23, .min_in = 3, .max_in = 6, .max_out = 4,
       .later = {{24, 3, 7, 4}}, QS_ATTRS(attention_attrs), .traits = QS_READS_EXACTLY,
-      .setting_inputs = 1 << MASK | 1 << USED, .infer = infer_attention, .lower = lower_attention);
+      .setting_inputs = 1 << MASK | 1 << USED, .kernel = QS_KERNEL_ATTENTION,
+      .infer = infer_attention, .lower = lower_attention);

@@ -194,7 +194,6 @@ QS_COLD static int lower_batchnorm(qs_lower *l) {
     batchnorm_plan *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return QSIM_E_NOMEM;
-    l->step->kernel = "batchnorm";
     l->step->run = run_nothing;
     if (qs_value_elements(v) == 0)
         return QSIM_OK;
@@ -223,9 +222,9 @@ static const qs_attr_rule internal_attrs[] = {
 
 QS_OP(batchnormalization, .name = "BatchNormalization", .min_in = 5, .max_out = 5,
       .later = {{14, 5, 5, 3}}, QS_ATTRS(batchnorm_attrs), .traits = QS_NEEDS_LAST,
-      .infer = infer_batchnorm, .upgrade = upgrade_batchnorm, .lower = lower_batchnorm,
-      .expand = expand_batchnorm);
+      .kernel = QS_KERNEL_BATCHNORM, .infer = infer_batchnorm, .upgrade = upgrade_batchnorm,
+      .lower = lower_batchnorm, .expand = expand_batchnorm);
 
 QS_OP(qsim_batchnormalization, .domain = "qsim", .name = "BatchNormalization", .min_in = 5,
-      .max_out = 5, QS_ATTRS(internal_attrs), .traits = QS_NEEDS_LAST, .infer = infer_batchnorm,
-      .lower = lower_batchnorm);
+      .max_out = 5, QS_ATTRS(internal_attrs), .traits = QS_NEEDS_LAST,
+      .kernel = QS_KERNEL_BATCHNORM, .infer = infer_batchnorm, .lower = lower_batchnorm);

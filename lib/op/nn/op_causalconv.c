@@ -127,12 +127,11 @@ static int lower_causalconv(qs_lower *l) {
     p->silu = !qs_node_string_is(l->node, "activation", "none", true);
     p->state = qs_lower_out(l, 1) != NULL;
     l->step->run = run_causalconv;
-    l->step->kernel = "causal convolution";
     return QSIM_OK;
 }
 
 static const qs_attr_rule causal_attrs[] = {{"activation", QS_ATTR_STRING, 27, 0}};
 
 QS_OP(causalconv, .name = "CausalConvWithState", .since = 27, .min_in = 2, .max_in = 4,
-      .max_out = 2, QS_ATTRS(causal_attrs), .traits = QS_PLAIN, .infer = infer_causalconv,
-      .lower = lower_causalconv);
+      .max_out = 2, QS_ATTRS(causal_attrs), .traits = QS_PLAIN,
+      .kernel = QS_KERNEL_CAUSAL_CONVOLUTION, .infer = infer_causalconv, .lower = lower_causalconv);

@@ -446,7 +446,6 @@ QS_COLD static int lower_convtranspose(qs_lower *l) {
     if (!p)
         return QSIM_E_NOMEM;
     l->step->run = run_nothing;
-    l->step->kernel = "convtranspose";
     if (qs_value_elements(qs_lower_out(l, 0)) == 0)
         return QSIM_OK;
     if (w->dims[0].size == 0)
@@ -493,9 +492,10 @@ static const qs_attr_rule internal_attrs[] = {ATTRS(0),
 
 QS_OP(convtranspose, .name = "ConvTranspose", .min_in = 2, .max_in = 3,
       QS_ATTRS(convtranspose_attrs), .traits = QS_NEEDS_LAST | QS_TAKES_BOUNDS, .weight_axis = 1,
-      .weight_inputs = 1 << 1, .macs = qs_macs_convtranspose, .infer = infer_convtranspose);
+      .weight_inputs = 1 << 1, .macs = qs_macs_convtranspose, .kernel = QS_KERNEL_CONVTRANSPOSE,
+      .infer = infer_convtranspose);
 
 QS_OP(qsim_convtranspose, .domain = "qsim", .name = "ConvTranspose", .min_in = 2, .max_in = 3,
       QS_ATTRS(internal_attrs), .traits = QS_NEEDS_LAST, .weight_inputs = 1 << 1,
-      .macs = qs_macs_convtranspose, .infer = infer_convtranspose, .pack = pack_convtranspose,
-      .lower = lower_convtranspose);
+      .macs = qs_macs_convtranspose, .kernel = QS_KERNEL_CONVTRANSPOSE,
+      .infer = infer_convtranspose, .pack = pack_convtranspose, .lower = lower_convtranspose);

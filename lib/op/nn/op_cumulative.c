@@ -148,7 +148,6 @@ QS_COLD static int lower_cumulative(qs_lower *l) {
     for (int32_t i = 0; i < x->rank; i++)
         p->dims[i] = x->dims[i].size;
     l->step->run = run_cumulative;
-    l->step->kernel = "cumulative";
     return QSIM_OK;
 }
 
@@ -156,8 +155,8 @@ static const qs_attr_rule cumulative_attrs[] = {{"exclusive", QS_ATTR_INT, 11, 0
                                                 {"reverse", QS_ATTR_INT, 11, 0}};
 
 QS_OP(cum_prod, .name = "CumProd", .since = 26, .min_in = 2, QS_ATTRS(cumulative_attrs),
-      .traits = QS_PLAIN, .setting_inputs = 1 << 1, .infer = infer_cumulative,
-      .lower = lower_cumulative);
+      .traits = QS_PLAIN, .setting_inputs = 1 << 1, .kernel = QS_KERNEL_CUMULATIVE,
+      .infer = infer_cumulative, .lower = lower_cumulative);
 QS_OP(cum_sum, .name = "CumSum", .since = 11, .min_in = 2, QS_ATTRS(cumulative_attrs),
-      .traits = QS_PLAIN, .setting_inputs = 1 << 1, .infer = infer_cumulative,
-      .lower = lower_cumulative);
+      .traits = QS_PLAIN, .setting_inputs = 1 << 1, .kernel = QS_KERNEL_CUMULATIVE,
+      .infer = infer_cumulative, .lower = lower_cumulative);

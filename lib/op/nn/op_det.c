@@ -85,9 +85,8 @@ QS_COLD static int lower_det(qs_lower *l) {
         return QSIM_E_NOMEM;
     l->step->scratch = bytes;
     l->step->run = run_det;
-    l->step->kernel = "det";
     return QSIM_OK;
 }
 
-QS_OP(det, .name = "Det", .since = 11, .min_in = 1, .traits = QS_PLAIN, .infer = infer_det,
-      .lower = lower_det);
+QS_OP(det, .name = "Det", .since = 11, .min_in = 1, .traits = QS_PLAIN, .kernel = QS_KERNEL_DET,
+      .infer = infer_det, .lower = lower_det);

@@ -374,11 +374,10 @@ QS_COLD static int lower_einsum(qs_lower *l) {
         p->sums *= p->dims[i];
     p->outputs = qs_value_elements(qs_lower_out(l, 0));
     l->step->run = run_einsum;
-    l->step->kernel = "einsum";
     return QSIM_OK;
 }
 
 static const qs_attr_rule einsum_attrs[] = {{"equation", QS_ATTR_STRING, 12, 0}};
 
 QS_OP(einsum, .name = "Einsum", .since = 12, .min_in = 1, .max_in = -1, QS_ATTRS(einsum_attrs),
-      .traits = QS_PLAIN, .infer = infer_einsum, .lower = lower_einsum);
+      .traits = QS_PLAIN, .kernel = QS_KERNEL_EINSUM, .infer = infer_einsum, .lower = lower_einsum);

@@ -171,7 +171,6 @@ static int lower_gather(qs_lower *l) {
     p->zeros = qs_lower_in(l, ZEROS) != NULL;
     p->dtype = qs_lower_in(l, DATA)->dtype;
     l->step->run = run_gather;
-    l->step->kernel = "gather";
     return read_form(&x, &p->f);
 }
 
@@ -182,5 +181,5 @@ static const qs_attr_rule gather_attrs[] = {{"bits", QS_ATTR_INT, 1, 0},
 
 QS_OP(ms_gatherblocks, .domain = "com.microsoft", .name = "GatherBlockQuantized", .min_in = 3,
       .max_in = 4, QS_ATTRS(gather_attrs), .traits = QS_PLAIN,
-      .setting_inputs = 1 << DATA | 1 << INDICES | 1 << SCALES | 1 << ZEROS, .infer = infer_gather,
-      .lower = lower_gather);
+      .setting_inputs = 1 << DATA | 1 << INDICES | 1 << SCALES | 1 << ZEROS,
+      .kernel = QS_KERNEL_GATHER, .infer = infer_gather, .lower = lower_gather);

@@ -137,7 +137,6 @@ QS_COLD static int lower_group(qs_lower *l) {
         strcmp(l->node->op_type, "GroupNormalization") == 0 && l->node->version < GROUP_OF_CHANNELS;
     p->epsilon = (double)qs_node_float(l->node, "epsilon", 1e-5f);
     l->step->run = run_group;
-    l->step->kernel = "group normalization";
     return QSIM_OK;
 }
 
@@ -184,7 +183,8 @@ static const qs_attr_rule group_attrs[] = {{"epsilon", QS_ATTR_FLOAT, 18, 0},
                                            {"stash_type", QS_ATTR_INT, 21, 0}};
 
 QS_OP(instance_normalization, .name = "InstanceNormalization", .min_in = 3,
-      QS_ATTRS(instance_attrs), .traits = QS_PLAIN, .infer = infer_instance, .lower = lower_group);
+      QS_ATTRS(instance_attrs), .traits = QS_PLAIN, .kernel = QS_KERNEL_GROUP_NORMALIZATION,
+      .infer = infer_instance, .lower = lower_group);
 QS_OP(group_normalization, .name = "GroupNormalization", .since = 18, .min_in = 3,
-      QS_ATTRS(group_attrs), .traits = QS_PLAIN, .infer = infer_groups, .upgrade = upgrade_group,
-      .lower = lower_group);
+      QS_ATTRS(group_attrs), .traits = QS_PLAIN, .kernel = QS_KERNEL_GROUP_NORMALIZATION,
+      .infer = infer_groups, .upgrade = upgrade_group, .lower = lower_group);

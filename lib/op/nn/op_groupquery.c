@@ -393,7 +393,6 @@ static int lower_groupquery(qs_lower *l) {
     }
     p->v = p->k;
     l->step->run = run_groupquery;
-    l->step->kernel = "attention";
     return place_scratch(l, p);
 }
 
@@ -413,4 +412,4 @@ QS_OP(ms_groupquery, .domain = "com.microsoft", .name = "GroupQueryAttention", .
       .shape_inputs = 1 << TOTAL,
       .setting_inputs = 1 << LAST | 1 << COSINE | 1 << SINE | 1 << POSITIONS | 1 << BIAS |
                         1 << SINKS,
-      .infer = infer_groupquery, .lower = lower_groupquery);
+      .kernel = QS_KERNEL_ATTENTION, .infer = infer_groupquery, .lower = lower_groupquery);

@@ -171,7 +171,6 @@ QS_COLD static int lower_layernorm(qs_lower *l) {
     p->mean = qs_lower_out(l, 1) ? 1 : 0;
     p->inverse = qs_lower_out(l, 2) ? 2 : 0;
     p->centred = true;
-    l->step->kernel = "layer normalization";
     return QSIM_OK;
 }
 
@@ -204,7 +203,6 @@ QS_COLD static int lower_rmsnorm(qs_lower *l) {
     const size_t scales = qs_value_elements(qs_lower_in(l, 1));
     p->simple = scales == p->count;
     p->inverse = qs_lower_out(l, 1) ? 1 : 0;
-    l->step->kernel = "rms normalization";
     return p->simple || p->scalar_scale ? QSIM_OK : place_scale(l, p, axis);
 }
 
@@ -214,15 +212,16 @@ static const qs_attr_rule layernorm_attrs[] = {{"axis", QS_ATTR_INT, 17, 0},
 
 QS_OP(layernorm, .name = "LayerNormalization", .since = 17, .min_in = 2, .max_in = 3, .max_out = 3,
       QS_ATTRS(layernorm_attrs), .traits = QS_PLAIN, .gain_inputs = 1 << 1 | 1 << 2,
-      .infer = infer_layernorm, .lower = lower_layernorm);
+      .kernel = QS_KERNEL_LAYER_NORMALIZATION, .infer = infer_layernorm, .lower = lower_layernorm);
 
 static const qs_attr_rule rmsnorm_attrs[] = {{"axis", QS_ATTR_INT, 1, 0},
                                              {"epsilon", QS_ATTR_FLOAT, 1, 0},
                                              {"stash_type", QS_ATTR_INT, 1, 0}};
 
 QS_OP(rmsnorm, .name = "RMSNormalization", .since = 23, .min_in = 2, QS_ATTRS(rmsnorm_attrs),
-      .traits = QS_PLAIN, .gain_inputs = 1 << 1, .infer = infer_rmsnorm, .lower = lower_rmsnorm);
+      .traits = QS_PLAIN, .gain_inputs = 1 << 1, .kernel = QS_KERNEL_RMS_NORMALIZATION,
+      .infer = infer_rmsnorm, .lower = lower_rmsnorm);
 /* ONNX Runtime's name of RMSNormalization, though in ONNX's domain. */
 QS_OP(simplified_layernorm, .name = "SimplifiedLayerNormalization", .min_in = 2, .max_out = 2,
-      QS_ATTRS(rmsnorm_attrs), .traits = QS_PLAIN, .gain_inputs = 1 << 1, .infer = infer_rmsnorm,
-      .lower = lower_rmsnorm);
+      QS_ATTRS(rmsnorm_attrs), .traits = QS_PLAIN, .gain_inputs = 1 << 1,
+      .kernel = QS_KERNEL_RMS_NORMALIZATION, .infer = infer_rmsnorm, .lower = lower_rmsnorm);

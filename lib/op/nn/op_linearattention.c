@@ -251,7 +251,6 @@ static int lower_linear(qs_lower *l) {
         return qs_fail(l->error, QSIM_E_LIMIT, "an attention is too large");
     l->step->scratch = floats * sizeof(float);
     l->step->run = run_linear;
-    l->step->kernel = "linear attention";
     return QSIM_OK;
 }
 
@@ -262,5 +261,5 @@ static const qs_attr_rule linear_attrs[] = {{"chunk_size", QS_ATTR_INT, 27, 0},
                                             {"update_rule", QS_ATTR_STRING, 27, 0}};
 
 QS_OP(linearattention, .name = "LinearAttention", .since = 27, .min_in = 3, .max_in = 6,
-      .max_out = 2, QS_ATTRS(linear_attrs), .traits = QS_PLAIN, .infer = infer_linearattention,
-      .lower = lower_linear);
+      .max_out = 2, QS_ATTRS(linear_attrs), .traits = QS_PLAIN,
+      .kernel = QS_KERNEL_LINEAR_ATTENTION, .infer = infer_linearattention, .lower = lower_linear);

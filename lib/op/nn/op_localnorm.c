@@ -46,7 +46,7 @@ static void run_local(const qs_step *s, const qs_frame *f) {
         qs_ranges(f->ctx, p->outer * blocks(p), QS_GRAIN / 4 / (p->count * n) + 1, local_range, &j);
 }
 
-QS_COLD static local_params *local_params_of(qs_lower *l, int32_t axis, const char *kernel) {
+QS_COLD static local_params *local_params_of(qs_lower *l, int32_t axis) {
     const qs_value *x = qs_lower_in(l, 0);
     local_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)
@@ -56,7 +56,6 @@ QS_COLD static local_params *local_params_of(qs_lower *l, int32_t axis, const ch
     p->inner = (size_t)qs_dims_product(x->dims, axis + 1, x->rank);
     p->bytes = qs_dtype_bytes(x->dtype);
     l->step->run = run_local;
-    l->step->kernel = kernel;
     return p;
 }
 
@@ -105,7 +104,7 @@ QS_COLD static int lower_lp(qs_lower *l) {
     int code = lp_axis(&rules, &axis);
     if (code)
         return code;
-    local_params *p = local_params_of(l, axis, "lp normalization");
+    local_params *p = local_params_of(l, axis);
     if (!p)
         return QSIM_E_NOMEM;
     p->squares = qs_node_int(l->node, "p", 2) == 2;
@@ -116,7 +115,8 @@ QS_COLD static int lower_lp(qs_lower *l) {
 static const qs_attr_rule lp_attrs[] = {{"axis", QS_ATTR_INT, 1, 0}, {"p", QS_ATTR_INT, 1, 0}};
 
 QS_OP(lp_normalization, .name = "LpNormalization", .min_in = 1, QS_ATTRS(lp_attrs),
-      .traits = QS_PLAIN, .infer = infer_lp, .lower = lower_lp);
+      .traits = QS_PLAIN, .kernel = QS_KERNEL_LP_NORMALIZATION, .infer = infer_lp,
+      .lower = lower_lp);
 
 /* ---- LRN ---- */
 
@@ -152,7 +152,7 @@ QS_COLD static int infer_lrn(qs_infer *x) {
 
 QS_COLD static int lower_lrn(qs_lower *l) {
     const int64_t size = qs_node_int(l->node, "size", 1);
-    local_params *p = local_params_of(l, 1, "lrn");
+    local_params *p = local_params_of(l, 1);
     if (!p)
         return QSIM_E_NOMEM;
     p->before = (size_t)(size - 1) / 2;
@@ -169,5 +169,5 @@ static const qs_attr_rule lrn_attrs[] = {{"alpha", QS_ATTR_FLOAT, 1, 0},
                                          {"bias", QS_ATTR_FLOAT, 1, 0},
                                          {"size", QS_ATTR_INT, 1, 0}};
 
-QS_OP(lrn, .name = "LRN", .min_in = 1, QS_ATTRS(lrn_attrs), .traits = QS_PLAIN, .infer = infer_lrn,
-      .lower = lower_lrn);
+QS_OP(lrn, .name = "LRN", .min_in = 1, QS_ATTRS(lrn_attrs), .traits = QS_PLAIN,
+      .kernel = QS_KERNEL_LRN, .infer = infer_lrn, .lower = lower_lrn);

@@ -155,5 +155,5 @@ static const qs_attr_rule nbits_attrs[] = {
 };
 
 QS_OP(ms_nbits, .domain = "com.microsoft", .name = "MatMulNBits", .min_in = 3, .max_in = 6,
-      QS_ATTRS(nbits_attrs), .traits = QS_PLAIN, .setting_inputs = 0xf << 2, .infer = infer_nbits,
-      .pack = pack_nbits, .lower = lower_nbits);
+      QS_ATTRS(nbits_attrs), .traits = QS_PLAIN, .setting_inputs = 0xf << 2,
+      .kernel = QS_KERNEL_NBITS, .infer = infer_nbits, .pack = pack_nbits, .lower = lower_nbits);

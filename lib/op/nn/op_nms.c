@@ -193,12 +193,12 @@ static int lower_nms(qs_lower *l) {
     p->center = qs_node_int(l->node, "center_point_box", 0) != 0;
     l->step->scratch = p->boxes * (sizeof(size_t) + sizeof(corners)) + sizeof(corners);
     l->step->run = run_nms;
-    l->step->kernel = "non-max suppression";
     return QSIM_OK;
 }
 
 static const qs_attr_rule nms_attrs[] = {{"center_point_box", QS_ATTR_INT, 10, 0}};
 
 QS_OP(nms, .name = "NonMaxSuppression", .since = 10, .min_in = 2, .max_in = 5, QS_ATTRS(nms_attrs),
-      .traits = QS_PLAIN, .setting_inputs = 1 << 2 | 1 << 3 | 1 << 4, .infer = infer_nms,
-      .bound = bound_nms, .lower = lower_nms);
+      .traits = QS_PLAIN, .setting_inputs = 1 << 2 | 1 << 3 | 1 << 4,
+      .kernel = QS_KERNEL_NON_MAX_SUPPRESSION, .infer = infer_nms, .bound = bound_nms,
+      .lower = lower_nms);

@@ -235,7 +235,6 @@ QS_COLD static int lower_reduce(qs_lower *l) {
         p->reduced = 0;
     }
     l->step->run = run_reduce;
-    l->step->kernel = "reduce";
     return QSIM_OK;
 }
 
@@ -256,8 +255,8 @@ static const qs_attr_rule sum_attrs[] = {{"axes", QS_ATTR_INTS, 1, 12},
 /* Columns of all rows but ReduceSum's. */
 #define REDUCTION                                                                                  \
     .min_in = 1, .later = {{OTHER_AXES, 1, 2, 1}}, QS_ATTRS(reduce_attrs), .traits = QS_REDUCES,   \
-    .shape_inputs = 1 << 1, .infer = infer_reduce, .upgrade = upgrade_reduce,                      \
-    .lower = lower_reduce
+    .shape_inputs = 1 << 1, .kernel = QS_KERNEL_REDUCE, .infer = infer_reduce,                     \
+    .upgrade = upgrade_reduce, .lower = lower_reduce
 
 QS_OP(reduce_l1, .name = "ReduceL1", REDUCTION);
 QS_OP(reduce_l2, .name = "ReduceL2", REDUCTION);
@@ -269,5 +268,5 @@ QS_OP(reduce_min, .name = "ReduceMin", REDUCTION);
 QS_OP(reduce_prod, .name = "ReduceProd", REDUCTION);
 QS_OP(reduce_sum_square, .name = "ReduceSumSquare", REDUCTION);
 QS_OP(reduce_sum, .name = "ReduceSum", .min_in = 1, .later = {{SUM_AXES, 1, 2, 1}},
-      QS_ATTRS(sum_attrs), .traits = QS_REDUCES, .shape_inputs = 1 << 1, .infer = infer_reduce,
-      .upgrade = upgrade_reduce, .lower = lower_reduce);
+      QS_ATTRS(sum_attrs), .traits = QS_REDUCES, .shape_inputs = 1 << 1, .kernel = QS_KERNEL_REDUCE,
+      .infer = infer_reduce, .upgrade = upgrade_reduce, .lower = lower_reduce);

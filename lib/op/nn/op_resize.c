@@ -318,7 +318,6 @@ static int lower_resize(qs_lower *l) {
     if (code)
         return code;
     l->step->run = run_nothing;
-    l->step->kernel = "resize";
     if (qs_value_elements(y) == 0)
         return QSIM_OK;
     for (int32_t i = 0; i < s.rank && !code; i++) {
@@ -421,19 +420,19 @@ static uint32_t nearest_moves(const qs_graph *g, const qs_node *n) {
 
 QS_OP(resize, .name = "Resize", .since = 10, .min_in = 2, .later = {{11, 3, 4, 1}, {13, 1, 4, 1}},
       QS_ATTRS(resize_attrs), .traits = QS_TAKES_LAST, .also = nearest_moves,
-      .shape_inputs = 1 << 1 | 1 << 2 | 1 << 3, .infer = infer_resize, .upgrade = upgrade_resize,
-      .lower = lower_resize);
+      .shape_inputs = 1 << 1 | 1 << 2 | 1 << 3, .kernel = QS_KERNEL_RESIZE, .infer = infer_resize,
+      .upgrade = upgrade_resize, .lower = lower_resize);
 
 QS_OP(upsample, .name = "Upsample", .since = 7, .until = 9, .min_in = 1, .later = {{9, 2, 2, 1}},
       QS_ATTRS(upsample_attrs), .traits = QS_TAKES_LAST, .also = nearest_moves,
-      .shape_inputs = 1 << 1, .infer = infer_resize, .upgrade = upgrade_resize,
-      .lower = lower_resize);
+      .shape_inputs = 1 << 1, .kernel = QS_KERNEL_RESIZE, .infer = infer_resize,
+      .upgrade = upgrade_resize, .lower = lower_resize);
 
 QS_OP(qsim_resize, .domain = "qsim", .name = "Resize", .min_in = 1, .max_in = QS_RESIZE_TABLE + 1,
       QS_ATTRS(internal_attrs), .traits = QS_TAKES_LAST, .also = nearest_moves,
-      .shape_inputs = 1 << 1 | 1 << 2 | 1 << 3, .over = QS_RESIZE_OVER, .infer = infer_resize,
-      .lower = lower_resize);
+      .shape_inputs = 1 << 1 | 1 << 2 | 1 << 3, .over = QS_RESIZE_OVER, .kernel = QS_KERNEL_RESIZE,
+      .infer = infer_resize, .lower = lower_resize);
 QS_OP(qsim_upsample, .domain = "qsim", .name = "Upsample", .min_in = 1,
       .max_in = QS_RESIZE_TABLE + 1, QS_ATTRS(internal_attrs), .traits = QS_TAKES_LAST,
-      .also = nearest_moves, .shape_inputs = 1 << 1, .over = QS_RESIZE_OVER, .infer = infer_resize,
-      .lower = lower_resize);
+      .also = nearest_moves, .shape_inputs = 1 << 1, .over = QS_RESIZE_OVER,
+      .kernel = QS_KERNEL_RESIZE, .infer = infer_resize, .lower = lower_resize);

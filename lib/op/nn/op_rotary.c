@@ -227,7 +227,6 @@ static int lower_rotary(qs_lower *l) {
     p->looked_up = ids != NULL;
     p->offset = ids && ids->rank == 1;
     l->step->run = run_rotary;
-    l->step->kernel = "rotary";
     return QSIM_OK;
 }
 
@@ -242,7 +241,7 @@ static const qs_attr_rule rotary_attrs[] = {
 /* The last two attributes are ONNX Runtime's. */
 QS_OP(rotary, .name = "RotaryEmbedding", .since = 23, .min_in = 3, .max_in = 4,
       .attrs = rotary_attrs, .attr_count = 3, .traits = QS_PLAIN, .setting_inputs = 7 << 1,
-      .infer = infer_rotary, .lower = lower_rotary);
+      .kernel = QS_KERNEL_ROTARY, .infer = infer_rotary, .lower = lower_rotary);
 QS_OP(ms_rotary, .domain = "com.microsoft", .name = "RotaryEmbedding", .min_in = 4,
-      QS_ATTRS(rotary_attrs), .traits = QS_PLAIN, .setting_inputs = 7 << 1, .infer = infer_rotary,
-      .lower = lower_rotary);
+      QS_ATTRS(rotary_attrs), .traits = QS_PLAIN, .setting_inputs = 7 << 1,
+      .kernel = QS_KERNEL_ROTARY, .infer = infer_rotary, .lower = lower_rotary);

@@ -126,7 +126,6 @@ static int lower_skipnorm(qs_lower *l) {
     p->inverse = qs_lower_out(l, INVERSE) ? INVERSE : 0;
     p->sum = qs_lower_out(l, SUM) ? SUM : 0;
     l->step->run = run_skipnorm;
-    l->step->kernel = "layer normalization";
     return QSIM_OK;
 }
 
@@ -134,7 +133,9 @@ static const qs_attr_rule skip_attrs[] = {{"epsilon", QS_ATTR_FLOAT, 1, 0}};
 
 QS_OP(ms_skipnorm, .domain = "com.microsoft", .name = "SkipLayerNormalization", .min_in = 3,
       .max_in = 5, .max_out = 4, QS_ATTRS(skip_attrs), .traits = QS_PLAIN,
-      .gain_inputs = 1 << 2 | 1 << 3, .infer = infer_skipnorm, .lower = lower_skipnorm);
+      .gain_inputs = 1 << 2 | 1 << 3, .kernel = QS_KERNEL_LAYER_NORMALIZATION,
+      .infer = infer_skipnorm, .lower = lower_skipnorm);
 QS_OP(ms_simplified_skipnorm, .domain = "com.microsoft", .name = "SkipSimplifiedLayerNormalization",
       .min_in = 3, .max_in = 4, .max_out = 4, QS_ATTRS(skip_attrs), .traits = QS_PLAIN,
-      .gain_inputs = 1 << 2, .infer = infer_skipnorm, .lower = lower_skipnorm);
+      .gain_inputs = 1 << 2, .kernel = QS_KERNEL_LAYER_NORMALIZATION, .infer = infer_skipnorm,
+      .lower = lower_skipnorm);

@@ -238,7 +238,6 @@ QS_COLD static int lower_softmax(qs_lower *l) {
         return QSIM_E_NOMEM;
     *p = qs_softmax_split(x, axis, l->node->version < 13 ? x->rank - 1 : axis);
     l->step->run = x->dtype == QSIM_DOUBLE ? run_softmax_f64 : run_softmax;
-    l->step->kernel = "softmax";
     return QSIM_OK;
 }
 
@@ -295,11 +294,11 @@ QS_COLD static int upgrade_softmax(qs_graph *g, qs_id node, int32_t to, qsim_err
 static const qs_attr_rule softmax_attrs[] = {{"axis", QS_ATTR_INT, 1, 0}};
 
 QS_OP(log_softmax, .name = "LogSoftmax", .min_in = 1, QS_ATTRS(softmax_attrs), .traits = QS_PLAIN,
-      .also = qs_also_axis, .axis = -1, .infer = infer_softmax, .upgrade = upgrade_softmax,
-      .lower = lower_log_softmax);
+      .also = qs_also_axis, .axis = -1, .kernel = QS_KERNEL_SOFTMAX, .infer = infer_softmax,
+      .upgrade = upgrade_softmax, .lower = lower_log_softmax);
 QS_OP(softmax, .name = "Softmax", .min_in = 1, QS_ATTRS(softmax_attrs), .traits = QS_PLAIN,
-      .also = qs_also_axis, .axis = -1, .infer = infer_softmax, .upgrade = upgrade_softmax,
-      .lower = lower_softmax);
+      .also = qs_also_axis, .axis = -1, .kernel = QS_KERNEL_SOFTMAX, .infer = infer_softmax,
+      .upgrade = upgrade_softmax, .lower = lower_softmax);
 
 /* ---- Hardmax ---- */
 
@@ -325,10 +324,9 @@ HARDMAX(double)
 QS_COLD static int lower_hardmax(qs_lower *l) {
     const int code = lower_softmax(l);
     l->step->run = qs_lower_in(l, 0)->dtype == QSIM_DOUBLE ? run_hardmax_double : run_hardmax_float;
-    l->step->kernel = "hardmax";
     return code;
 }
 
 QS_OP(hardmax, .name = "Hardmax", .min_in = 1, QS_ATTRS(softmax_attrs), .traits = QS_PLAIN,
-      .also = qs_also_axis, .axis = -1, .infer = infer_softmax, .upgrade = upgrade_softmax,
-      .lower = lower_hardmax);
+      .also = qs_also_axis, .axis = -1, .kernel = QS_KERNEL_HARDMAX, .infer = infer_softmax,
+      .upgrade = upgrade_softmax, .lower = lower_hardmax);

@@ -199,7 +199,6 @@ QS_COLD static int lower_topk(qs_lower *l) {
     if (!qs_mul(p->outer * p->inner, p->k * sizeof(ranked), &l->step->scratch))
         return qs_infer_fail(&rules, QSIM_E_LIMIT, "larger than memory can be");
     l->step->run = run_topk;
-    l->step->kernel = "top k";
     return QSIM_OK;
 }
 
@@ -220,4 +219,4 @@ static const qs_attr_rule topk_attrs[] = {{"axis", QS_ATTR_INT, 1, 0},
 
 QS_OP(topk, .name = "TopK", .min_in = 1, .min_out = 2, .later = {{INPUT_K, 2, 2, 2}},
       QS_ATTRS(topk_attrs), .outputs_optional = true, .traits = QS_PLAIN, .shape_inputs = 1 << 1,
-      .infer = infer_topk, .upgrade = upgrade_topk, .lower = lower_topk);
+      .kernel = QS_KERNEL_TOP_K, .infer = infer_topk, .upgrade = upgrade_topk, .lower = lower_topk);

@@ -441,9 +441,6 @@ QS_COLD int qs_recurrent_lower(qs_lower *l, const qs_recurrent *r) {
     plan *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return QSIM_E_NOMEM;
-    static const char *const kernels[] = {"rnn", "gru", "lstm"};
-    _Static_assert(QS_RNN == 0 && QS_LSTM + 1 == QS_COUNT(kernels), "a name for each cell");
-    l->step->kernel = kernels[r->cell];
     l->step->run = run_nothing;
     p->kernels = l->ctx->kernels->f32;
     p->ew = l->ctx->kernels->ew;

@@ -146,7 +146,6 @@ QS_COLD int qs_resize_lower_nearest(qs_lower *l, float outside, const qs_resize_
         p->rows *= p->dims[i];
     }
     l->step->run = run_nearest;
-    l->step->kernel = "resize";
     return QSIM_OK;
 }
 
@@ -243,6 +242,5 @@ QS_COLD int qs_resize_lower_filter(qs_lower *l, float outside, const qs_resize_t
     if (p->count > 1 && !qs_mul(p->half, (p->count > 2 ? 2 : 1) * sizeof(float), &l->step->scratch))
         return qs_fail(l->error, QSIM_E_LIMIT, "Resize needs too much scratch memory");
     l->step->run = run_filter;
-    l->step->kernel = "resize";
     return QSIM_OK;
 }

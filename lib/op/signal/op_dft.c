@@ -110,7 +110,6 @@ QS_COLD static int finish(qs_lower *l, dft_params *p, size_t n) {
     p->room = 2 * n + p->f.terms;
     l->step->scratch = p->slices * p->room * sizeof(qs_complex);
     l->step->run = run_dft;
-    l->step->kernel = "fourier";
     return QSIM_OK;
 }
 
@@ -268,8 +267,8 @@ static const qs_attr_rule dft_attrs[] = {{"axis", QS_ATTR_INT, 17, DFT_AXIS_INPU
 
 QS_OP(dft, .name = "DFT", .since = 17, .min_in = 1, .max_in = 2,
       .later = {{DFT_AXIS_INPUT, 1, 3, 1}}, QS_ATTRS(dft_attrs), .traits = QS_PLAIN,
-      .shape_inputs = 1 << 1 | 1 << 2, .infer = infer_dft, .upgrade = upgrade_dft,
-      .lower = lower_dft);
+      .shape_inputs = 1 << 1 | 1 << 2, .kernel = QS_KERNEL_FOURIER, .infer = infer_dft,
+      .upgrade = upgrade_dft, .lower = lower_dft);
 
 /* ---- STFT ---- */
 
@@ -367,4 +366,4 @@ static const qs_attr_rule stft_attrs[] = {{"onesided", QS_ATTR_INT, 17, 0}};
 
 QS_OP(stft, .name = "STFT", .since = 17, .min_in = 2, .max_in = 4, QS_ATTRS(stft_attrs),
       .traits = QS_PLAIN, .shape_inputs = 1 << 1 | 1 << 3, .setting_inputs = 1 << 2,
-      .infer = infer_stft, .lower = lower_stft);
+      .kernel = QS_KERNEL_FOURIER, .infer = infer_stft, .lower = lower_stft);

@@ -93,7 +93,6 @@ QS_COLD static int lower_window(qs_lower *l, double a, double b, double c) {
     else if (size == 0)
         p->period = 1;
     l->step->run = run_window;
-    l->step->kernel = "window";
     return QSIM_OK;
 }
 
@@ -111,11 +110,14 @@ static const qs_attr_rule window_attrs[] = {{"output_datatype", QS_ATTR_INT, 17,
                                             {"periodic", QS_ATTR_INT, 17, 0}};
 
 QS_OP(hannwindow, .name = "HannWindow", .since = 17, .min_in = 1, QS_ATTRS(window_attrs),
-      .traits = QS_PLAIN, .shape_inputs = 1 << 0, .infer = infer_window, .lower = lower_hann);
+      .traits = QS_PLAIN, .shape_inputs = 1 << 0, .kernel = QS_KERNEL_WINDOW, .infer = infer_window,
+      .lower = lower_hann);
 QS_OP(hammingwindow, .name = "HammingWindow", .since = 17, .min_in = 1, QS_ATTRS(window_attrs),
-      .traits = QS_PLAIN, .shape_inputs = 1 << 0, .infer = infer_window, .lower = lower_hamming);
+      .traits = QS_PLAIN, .shape_inputs = 1 << 0, .kernel = QS_KERNEL_WINDOW, .infer = infer_window,
+      .lower = lower_hamming);
 QS_OP(blackmanwindow, .name = "BlackmanWindow", .since = 17, .min_in = 1, QS_ATTRS(window_attrs),
-      .traits = QS_PLAIN, .shape_inputs = 1 << 0, .infer = infer_window, .lower = lower_blackman);
+      .traits = QS_PLAIN, .shape_inputs = 1 << 0, .kernel = QS_KERNEL_WINDOW, .infer = infer_window,
+      .lower = lower_blackman);
 
 /* ---- MelWeightMatrix ---- */
 
@@ -221,7 +223,6 @@ QS_COLD static int lower_mel(qs_lower *l) {
     p->rows = (size_t)qs_lower_out(l, 0)->dims[0].size;
     p->bins = (size_t)qs_lower_out(l, 0)->dims[1].size;
     l->step->run = run_mel;
-    l->step->kernel = "mel weights";
     return QSIM_OK;
 }
 
@@ -229,4 +230,5 @@ static const qs_attr_rule mel_attrs[] = {{"output_datatype", QS_ATTR_INT, 17, 0}
 
 QS_OP(melweightmatrix, .name = "MelWeightMatrix", .since = 17, .min_in = 5, QS_ATTRS(mel_attrs),
       .traits = QS_PLAIN, .shape_inputs = 1 << 0 | 1 << 1,
-      .setting_inputs = 1 << 2 | 1 << 3 | 1 << 4, .infer = infer_mel, .lower = lower_mel);
+      .setting_inputs = 1 << 2 | 1 << 3 | 1 << 4, .kernel = QS_KERNEL_MEL_WEIGHTS,
+      .infer = infer_mel, .lower = lower_mel);

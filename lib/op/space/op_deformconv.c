@@ -205,7 +205,6 @@ QS_COLD static int lower_deform(qs_lower *l) {
         qs_slice_count(l->ctx, pixels, (double)pixels * (double)samples * (double)(20 + p->m));
     l->step->scratch = p->slices * samples * sizeof(double);
     l->step->run = run_deform;
-    l->step->kernel = "deformed conv";
     return code;
 }
 
@@ -217,4 +216,4 @@ static const qs_attr_rule deform_attrs[] = {
 
 QS_OP(deformconv, .name = "DeformConv", .since = 19, .min_in = 3, .max_in = 5,
       QS_ATTRS(deform_attrs), .traits = QS_PLAIN, .setting_inputs = 1 << 2 | 1 << 4,
-      .infer = infer_deform, .lower = lower_deform);
+      .kernel = QS_KERNEL_DEFORMED_CONV, .infer = infer_deform, .lower = lower_deform);

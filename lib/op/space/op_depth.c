@@ -126,7 +126,6 @@ QS_COLD static int lower_columns(qs_lower *l) {
         return qs_fail(l->error, QSIM_E_UNSUPPORTED,
                        "%s: a zero point for each channel (node '%s')", l->model, l->node->name);
     l->step->run = run_columns;
-    l->step->kernel = "depth columns";
     return QSIM_OK;
 }
 
@@ -165,7 +164,6 @@ QS_COLD static int lower_rows(qs_lower *l) {
     if (!p)
         return QSIM_E_NOMEM;
     l->step->run = run_rows;
-    l->step->kernel = "depth rows";
     return QSIM_OK;
 }
 
@@ -232,7 +230,6 @@ QS_COLD static int lower_sum(qs_lower *l) {
     p->out = (size_t)qs_lower_out(l, 0)->dims[2].size;
     p->filled = l->node->input_count > 2 && qs_lower_in(l, 2);
     l->step->run = run_sum;
-    l->step->kernel = "depth sum";
     return QSIM_OK;
 }
 
@@ -242,10 +239,11 @@ static const qs_attr_rule depth_attrs[] = {
 };
 
 QS_OP(qsim_depthcolumns, .domain = "qsim", .name = "DepthColumns", .min_in = 1, .max_in = 2,
-      QS_ATTRS(depth_attrs), .traits = QS_PLAIN, .setting_inputs = 1 << 1, .infer = infer_columns,
-      .lower = lower_columns);
+      QS_ATTRS(depth_attrs), .traits = QS_PLAIN, .setting_inputs = 1 << 1,
+      .kernel = QS_KERNEL_DEPTH_COLUMNS, .infer = infer_columns, .lower = lower_columns);
 QS_OP(qsim_depthrows, .domain = "qsim", .name = "DepthRows", .min_in = 2, QS_ATTRS(depth_attrs),
-      .traits = QS_PLAIN, .setting_inputs = 1 << 1, .infer = infer_rows, .lower = lower_rows);
+      .traits = QS_PLAIN, .setting_inputs = 1 << 1, .kernel = QS_KERNEL_DEPTH_ROWS,
+      .infer = infer_rows, .lower = lower_rows);
 QS_OP(qsim_depthsum, .domain = "qsim", .name = "DepthSum", .min_in = 2, .max_in = 3,
       QS_ATTRS(depth_attrs), .traits = QS_PLAIN, .setting_inputs = 1 << 1 | 1 << 2,
-      .infer = infer_sum, .lower = lower_sum);
+      .kernel = QS_KERNEL_DEPTH_SUM, .infer = infer_sum, .lower = lower_sum);

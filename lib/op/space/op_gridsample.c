@@ -283,7 +283,6 @@ QS_COLD static int lower_gridsample(qs_lower *l) {
     p->points = (size_t)qs_dims_product(y->dims, 2, y->rank);
     p->bytes = qs_dtype_bytes(v->dtype);
     l->step->run = run_gridsample;
-    l->step->kernel = "grid sample";
     return code;
 }
 
@@ -303,8 +302,8 @@ static const qs_attr_rule sample_attrs[] = {{"align_corners", QS_ATTR_INT, 16, 0
                                             {"padding_mode", QS_ATTR_STRING, 16, 0}};
 
 QS_OP(gridsample, .name = "GridSample", .since = 16, .min_in = 2, QS_ATTRS(sample_attrs),
-      .traits = QS_PLAIN, .setting_inputs = 1 << 1, .infer = infer_gridsample,
-      .upgrade = upgrade_gridsample, .lower = lower_gridsample);
+      .traits = QS_PLAIN, .setting_inputs = 1 << 1, .kernel = QS_KERNEL_GRID_SAMPLE,
+      .infer = infer_gridsample, .upgrade = upgrade_gridsample, .lower = lower_gridsample);
 
 /* ---- AffineGrid ---- */
 
@@ -406,12 +405,11 @@ QS_COLD static int lower_affinegrid(qs_lower *l) {
     p->aligned = qs_node_int(l->node, "align_corners", 0) != 0;
     p->is_double = y->dtype == QSIM_DOUBLE;
     l->step->run = run_affinegrid;
-    l->step->kernel = "affine grid";
     return QSIM_OK;
 }
 
 static const qs_attr_rule affine_attrs[] = {{"align_corners", QS_ATTR_INT, 20, 0}};
 
 QS_OP(affinegrid, .name = "AffineGrid", .since = 20, .min_in = 2, QS_ATTRS(affine_attrs),
-      .traits = QS_PLAIN, .shape_inputs = 1 << 1, .infer = infer_affinegrid,
-      .lower = lower_affinegrid);
+      .traits = QS_PLAIN, .shape_inputs = 1 << 1, .kernel = QS_KERNEL_AFFINE_GRID,
+      .infer = infer_affinegrid, .lower = lower_affinegrid);

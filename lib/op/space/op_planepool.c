@@ -210,7 +210,6 @@ QS_COLD static plane_params *start(qs_lower *l, plane_kind kind) {
     p->area = (size_t)qs_dims_product(v->dims, 2, v->rank);
     p->results = (size_t)qs_dims_product(y->dims, 2, y->rank);
     l->step->run = run_plane;
-    l->step->kernel = "plane pool";
     return p;
 }
 
@@ -303,13 +302,16 @@ static const qs_attr_rule plane_attrs[] = {
 };
 
 QS_OP(lppool, .name = "LpPool", .min_in = 1, QS_ATTRS(lppool_attrs), .traits = QS_PLAIN,
-      .infer = infer_lppool, .upgrade = upgrade_power, .lower = lower_lppool);
+      .kernel = QS_KERNEL_PLANE_POOL, .infer = infer_lppool, .upgrade = upgrade_power,
+      .lower = lower_lppool);
 QS_OP(globallppool, .name = "GlobalLpPool", .min_in = 1, QS_ATTRS(global_lp_attrs),
-      .traits = QS_PLAIN, .infer = infer_global, .upgrade = upgrade_power,
-      .lower = lower_global_lp);
+      .traits = QS_PLAIN, .kernel = QS_KERNEL_PLANE_POOL, .infer = infer_global,
+      .upgrade = upgrade_power, .lower = lower_global_lp);
 QS_OP(globalmaxpool, .name = "GlobalMaxPool", .min_in = 1, .traits = QS_PLAIN,
-      .infer = infer_global, .lower = lower_global_max);
+      .kernel = QS_KERNEL_PLANE_POOL, .infer = infer_global, .lower = lower_global_max);
 QS_OP(qsim_planemaxpool, .domain = "qsim", .name = "PlaneMaxPool", .min_in = 1, .max_out = 2,
-      QS_ATTRS(plane_attrs), .traits = QS_PLAIN, .infer = infer_plane, .lower = lower_max);
+      QS_ATTRS(plane_attrs), .traits = QS_PLAIN, .kernel = QS_KERNEL_PLANE_POOL,
+      .infer = infer_plane, .lower = lower_max);
 QS_OP(qsim_planeaveragepool, .domain = "qsim", .name = "PlaneAveragePool", .min_in = 1,
-      QS_ATTRS(plane_attrs), .traits = QS_PLAIN, .infer = infer_plane, .lower = lower_average);
+      QS_ATTRS(plane_attrs), .traits = QS_PLAIN, .kernel = QS_KERNEL_PLANE_POOL,
+      .infer = infer_plane, .lower = lower_average);

@@ -273,7 +273,6 @@ QS_COLD static int lower_roialign(qs_lower *l) {
     p->h = (size_t)v->dims[2].size;
     p->w = (size_t)v->dims[3].size;
     l->step->run = run_roialign;
-    l->step->kernel = "roi align";
     return code;
 }
 
@@ -297,5 +296,5 @@ static const qs_attr_rule roi_attrs[] = {
 };
 
 QS_OP(roialign, .name = "RoiAlign", .since = 10, .min_in = 3, QS_ATTRS(roi_attrs),
-      .traits = QS_PLAIN, .setting_inputs = 1 << 1 | 1 << 2, .infer = infer_roialign,
-      .upgrade = upgrade_roialign, .lower = lower_roialign);
+      .traits = QS_PLAIN, .setting_inputs = 1 << 1 | 1 << 2, .kernel = QS_KERNEL_ROI_ALIGN,
+      .infer = infer_roialign, .upgrade = upgrade_roialign, .lower = lower_roialign);

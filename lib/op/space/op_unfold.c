@@ -189,7 +189,6 @@ QS_COLD static int lower_col2im(qs_lower *l) {
     default: p->add = v->dtype == QSIM_DOUBLE ? add_f64 : add_u64; break;
     }
     l->step->run = run_col2im;
-    l->step->kernel = "col2im";
     return code;
 }
 
@@ -198,7 +197,8 @@ static const qs_attr_rule fold_attrs[] = {{"dilations", QS_ATTR_INTS, 18, 0},
                                           {"strides", QS_ATTR_INTS, 18, 0}};
 
 QS_OP(col2im, .name = "Col2Im", .since = 18, .min_in = 3, QS_ATTRS(fold_attrs), .traits = QS_PLAIN,
-      .shape_inputs = 1 << 1 | 1 << 2, .infer = infer_col2im, .lower = lower_col2im);
+      .shape_inputs = 1 << 1 | 1 << 2, .kernel = QS_KERNEL_COL2IM, .infer = infer_col2im,
+      .lower = lower_col2im);
 
 /* ---- MaxUnpool ---- */
 
@@ -323,7 +323,6 @@ QS_COLD static int lower_maxunpool(qs_lower *l) {
     p->results = qs_value_elements(y);
     p->bytes = qs_dtype_bytes(v->dtype);
     l->step->run = run_maxunpool;
-    l->step->kernel = "unpool";
     return code;
 }
 
@@ -333,4 +332,4 @@ static const qs_attr_rule unpool_attrs[] = {{"kernel_shape", QS_ATTR_INTS, 9, 0}
 
 QS_OP(maxunpool, .name = "MaxUnpool", .since = 9, .min_in = 2, .max_in = 3, QS_ATTRS(unpool_attrs),
       .traits = QS_PLAIN, .setting_inputs = 1 << 1, .shape_inputs = 1 << 2,
-      .infer = infer_maxunpool, .lower = lower_maxunpool);
+      .kernel = QS_KERNEL_UNPOOL, .infer = infer_maxunpool, .lower = lower_maxunpool);

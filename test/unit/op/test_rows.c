@@ -4,6 +4,8 @@
 
 #include "op/op.h"
 
+#include <qsim/model.h>
+
 static void fail(const qs_op *op, const char *what) {
     char text[160];
     snprintf(text, sizeof(text), "%s %s: %s", op->domain ? op->domain : "", op->name, what);
@@ -61,7 +63,9 @@ static void check_steps(const qs_op *op) {
     bool known;
     for (int i = 0; i < op->attr_count; i++)
         if (op->attrs[i].type == QS_ATTR_GRAPH)
-            return;              /* a run executes its subgraphs */
+            return; /* a run executes its subgraphs */
+    if (op->lower && !op->kernel && !(op->traits & QS_KEEPS) && !qs_same(op->name, "BitCast"))
+        fail(op, "has steps, and does not say what profiles call them");
     if (op->lower || op->expand) /* steps, or nodes that have them */
         return;
     const qs_op *made = qs_op_find("qsim", op->name, 1, &known);
@@ -156,6 +160,27 @@ static void test_kinds(void) {
     CHECK(found == 28); /* MaxPool has two rows */
 }
 
+/* The list that callers see ends before the rows that only passes make. */
+static void test_listing(void) {
+    qsim_operator_info op = {.struct_size = sizeof(op)};
+    const char *before = "";
+    int32_t count = 0;
+    int code;
+    while ((code = qsim_operator(NULL, count, &op)) == QSIM_OK) {
+        CHECK(qs_same(op.domain, "") || qs_same(op.domain, "com.microsoft"));
+        CHECK(qs_op_find(op.domain, op.op_type, op.since, NULL) != NULL);
+        CHECK(count == 0 || !qs_same(op.domain, "") || qs_op_compare(before, op.op_type) <= 0);
+        before = op.op_type;
+        count++;
+    }
+    CHECK_INT(code, QSIM_E_NOT_FOUND);
+    CHECK(count > 200);
+    CHECK_INT(qsim_operator(NULL, -1, &op), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_operator(NULL, 0, NULL), QSIM_E_ARGUMENT);
+    op.struct_size = 0;
+    CHECK_INT(qsim_operator(NULL, 0, &op), QSIM_E_ARGUMENT);
+}
+
 int main(void) {
     for (size_t i = 0; i < qs_op_count(); i++) {
         check_traits(qs_op_at(i));
@@ -167,5 +192,6 @@ int main(void) {
     test_defaults();
     test_operands();
     test_kinds();
+    test_listing();
     return test_done();
 }

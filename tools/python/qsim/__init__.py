@@ -26,7 +26,7 @@ from ._context import Context, isas, machine
 from ._files import dump_proto, read_array
 from ._layers import conv2d, fixed_from_float, linear, requantize, requantize_fixed
 from ._library import Error
-from ._model import Model, Node, Problem, Value, check
+from ._model import Model, Node, Operator, Problem, Value, check, operators
 from ._observer import Observer
 from ._options import QUANTIZE_OPTIONS
 from ._package import Package, PackageEntry
@@ -42,10 +42,10 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Attempt", "Builder", "Calibration", "Context", "Divergence", "Error", "Judged", "JudgedInput",
-    "Judgement", "Layer", "Metrics", "Model", "Node", "Observer", "Package", "PackageEntry", "Problem",
-    "Profile", "QUANTIZE_OPTIONS", "Recipe", "RecipeEntry", "SearchResult", "Sensitivity",
+    "Judgement", "Layer", "Metrics", "Model", "Node", "Observer", "Operator", "Package", "PackageEntry",
+    "Problem", "Profile", "QUANTIZE_OPTIONS", "Recipe", "RecipeEntry", "SearchResult", "Sensitivity",
     "Session", "Unit", "Value", "Verdict", "check", "choose", "compare", "conv2d", "dequantize",
     "dump_proto", "fixed_from_float", "isas", "judge", "limits", "linear", "machine", "mcnemar",
-    "measure", "quantize", "read_array", "requantize", "requantize_fixed", "search",
+    "measure", "operators", "quantize", "read_array", "requantize", "requantize_fixed", "search",
     "search_methods", "sensitivity", "version",
 ]

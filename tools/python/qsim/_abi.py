@@ -80,6 +80,13 @@ class _NodeInfo(_Sized):
                 ("output_count", _I32), ("macs", _I64), ("integer", _I32), ("reserved", _I32)]
 
 
+class _OperatorInfo(_Sized):
+    _c_ = "qsim_operator_info"
+    _fields_ = [("struct_size", _SIZE), ("domain", _S), ("op_type", _S), ("integer_form", _S),
+                ("kernel", _S), ("types", C.c_uint32), ("since", _I32), ("until", _I32),
+                ("min_inputs", _I32), ("max_inputs", _I32), ("reserved", _I32)]
+
+
 class _LoadOptions(_Sized):
     _c_ = "qsim_load_options"
     _fields_ = [("struct_size", _SIZE), ("external", _P), ("external_user", _P), ("name", _S),
@@ -332,6 +339,7 @@ _FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "qsim_model_output": (C.c_int, _P, _I32, C.POINTER(_ValueInfo)),
     "qsim_model_value": (C.c_int, _P, _I32, C.POINTER(_ValueInfo)),
     "qsim_model_node": (C.c_int, _P, _I32, C.POINTER(_NodeInfo)),
+    "qsim_operator": (C.c_int, _P, _I32, C.POINTER(_OperatorInfo)),
     "qsim_model_opset": (_I64, _P, _S),
     "qsim_model_ir_version": (_I64, _P),
     "qsim_model_bytes": (_I64, _P),

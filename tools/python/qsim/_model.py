@@ -12,7 +12,8 @@ from typing import (Any, Callable, Dict, Iterable, List, NamedTuple, Optional, S
 
 import numpy as np
 
-from ._abi import _LoadOptions, _NodeInfo, _ProblemFn, _SaveOptions, _ValueInfo, _lib, _text
+from ._abi import (_LoadOptions, _NodeInfo, _OperatorInfo, _ProblemFn, _SaveOptions, _ValueInfo,
+                   _lib, _text)
 from ._arrays import Array, _array, _bound, _storage
 from ._context import Context, _ctx, _of_context
 from ._html import _html_table, _size
@@ -23,6 +24,7 @@ from ._words import _DTYPES, _LEVELS, _RAW, _dtype_name
 Source = Union["Model", str, "os.PathLike[str]"]
 
 _INSPECT, _CHECK = 2, 4
+_NOT_FOUND = -12
 
 
 class Value:
@@ -77,6 +79,37 @@ class Problem(NamedTuple):
     name: str
     message: str
     hint: str
+
+
+class Operator(NamedTuple):
+    """An operator that models may have: versions of its domain's opset (until None: no end), numbers
+    of inputs (max_inputs None: any), types of the first tensor of elements in the newest version,
+    what does the same on quantized numbers ("": it runs in float), and the kernel of its step."""
+
+    domain: str
+    op_type: str
+    since: int
+    until: Optional[int]
+    min_inputs: int
+    max_inputs: Optional[int]
+    types: Tuple[str, ...]
+    integer_form: str
+    kernel: str
+
+
+def operators() -> List[Operator]:
+    """The operators that models may have, domain by domain and by name."""
+    info, found = _OperatorInfo(), []  # type: _OperatorInfo, List[Operator]
+    while True:
+        code = _lib.qsim_operator(None, len(found), C.byref(info))
+        if code == _NOT_FOUND:
+            return found
+        _check(code)
+        found.append(Operator(
+            _text(info.domain), _text(info.op_type), info.since, info.until or None, info.min_inputs,
+            None if info.max_inputs < 0 else info.max_inputs,
+            tuple(_dtype_name(t) for t in range(32) if info.types >> t & 1),
+            _text(info.integer_form), _text(info.kernel)))
 
 
 class Model(_Handle):
