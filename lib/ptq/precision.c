@@ -65,7 +65,7 @@ int qs_units_find(qs_search *s, qs_units *u) {
             code = add_unit(&q, q.g->order[k], u);
     qs_quantizer_free(&q);
     qsim_model_free(m);
-    for (size_t i = 0; i < u->count; i++) {
+    for (size_t i = 0; i < u->count && !code; i++) {
         const qsim_recipe_entry *e = qs_recipe_find(s->recipe, QSIM_RECIPE_LAYER, u->items[i].name);
         qsim_recipe_entry *begun = &u->items[i].begun;
         *begun = e ? *e : (qsim_recipe_entry){0};

@@ -2,6 +2,7 @@
 /* Quantize and dequantize. */
 #include "quant/affine.h"
 
+#include <assert.h>
 #include <math.h>
 
 /*
@@ -55,6 +56,7 @@ static int32_t packed_bits(int32_t dtype) {
 }
 
 static void put_packed(uint8_t *y, size_t index, int32_t bits, int32_t value) {
+    assert(bits > 0);
     size_t per = (size_t)(8 / bits);
     int32_t shift = (int32_t)(index % per) * bits, mask = (1 << bits) - 1;
     int32_t old = shift == 0 ? 0 : y[index / per];
@@ -62,6 +64,7 @@ static void put_packed(uint8_t *y, size_t index, int32_t bits, int32_t value) {
 }
 
 QS_COLD static int32_t get_packed(const uint8_t *x, size_t index, int32_t bits, bool is_signed) {
+    assert(bits > 0);
     size_t per = (size_t)(8 / bits);
     int32_t v = (x[index / per] >> (int32_t)(index % per) * bits) & ((1 << bits) - 1);
     return is_signed && v >> (bits - 1) ? v - (1 << bits) : v;

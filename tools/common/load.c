@@ -113,7 +113,7 @@ static int load_stdin(const tool *t, int32_t flags, qsim_model **model) {
     qsim_load_options options = {.struct_size = sizeof(options), .name = "(stdin)", .flags = flags};
     qsim_package *p;
     qsim_error e;
-    size_t size;
+    size_t size = 0;
     if (model_bytes)
         return tool_usage(t, NULL, "standard input holds one model, not two");
     int code = read_stdin(t, &model_bytes, &size);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Everything of a run configuration but passes and evaluators. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -175,6 +176,7 @@ static bool read_engine(job_reader *r) {
     if (keys && !job_part(r, keys, engine_keys))
         return false;
     const config *holders[] = {&j->root, keys};
+    assert(j);
     for (size_t i = 0; i < 2; i++)
         if (holders[i] && (!job_string(r, holders[i], "output_dir", &j->output_dir) ||
                            !job_string(r, holders[i], "output_name", &j->output_name) ||

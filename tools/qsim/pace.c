@@ -129,7 +129,7 @@ static void explain_steps(const step *a, size_t m, const step *b, size_t n, text
     const double floats = spent(b, n, IN_FLOATS, &longest);
     const double between = spent(b, n, CONVERTING, &other);
     const double all = floats + between + spent(b, n, IN_INTEGERS, &other);
-    if (floats > 0.2 * all) {
+    if (longest && floats > 0.2 * all) {
         snprintf(line, sizeof(line),
                  "%.0f %% of its time stays in floats, '%.60s' (%s) most of all",
                  100 * floats / all, longest->node, longest->op_type);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* qsim_requantize and its fixed-point form: requantization of the caller's buffers. */
+#include <assert.h>
 #include <math.h>
 
 #include <qsim/op.h>
@@ -32,6 +33,7 @@ int qsim_requantize(const int32_t *acc, size_t rows, size_t channels, const floa
     for (size_t i = 0; i < multipliers; i++)
         if (!isfinite(m[i]))
             return QSIM_E_VALUE;
+    assert(count == 0 || channels > 0);
     uint8_t *out = y;
     for (size_t i = 0; i < count; i++)
         out[i] = (uint8_t)qs_requantize(acc[i], m[multipliers == 1 ? 0 : i % channels], lo, hi,
@@ -79,6 +81,7 @@ int qsim_requantize_fixed(const int32_t *acc, size_t rows, size_t channels, cons
     for (size_t i = 0; i < multipliers; i++)
         if (m[i] < 0 || shift[i] < -31 || shift[i] > 30)
             return QSIM_E_VALUE;
+    assert(count == 0 || channels > 0);
     uint8_t *out = y;
     for (size_t i = 0; i < count; i++) {
         size_t c = multipliers == 1 ? 0 : i % channels;

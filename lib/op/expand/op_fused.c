@@ -4,6 +4,8 @@
  * convolution with the nodes around it; NhwcMaxPool and QLinearConv of com.microsoft are
  * channels-last.
  */
+#include <assert.h>
+
 #include "op/expand.h"
 #include "op/nn/window.h"
 
@@ -294,6 +296,7 @@ static void expand_last(qs_expand *e, const char *op_type, bool last) {
     qs_id in[9];
     if (e->standard || (rank < 0 && last))
         return;
+    assert(count > 0 && (size_t)count <= QS_COUNT(in));
     for (int32_t i = 0; i < count; i++)
         in[i] = n->inputs[i];
     in[0] = last ? permuted(e, in[0], rank, first_of) : in[0];

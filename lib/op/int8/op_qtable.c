@@ -3,6 +3,8 @@
  * 8-bit operators of one operand as tables of 256 bytes: QTable, QLinearSigmoid, QLinearLeakyRelu;
  * QLinearConcat with a table for each input; QLinearSoftmax.
  */
+#include <assert.h>
+
 #include "op/rules.h"
 
 #include "base/ctx.h"
@@ -417,6 +419,7 @@ static void qsoftmax_range(const void *arg, size_t begin, size_t end) {
 static void qsoftmax_strided(const qsoftmax_job *j, const qs_softmax_shape *n, float *row) {
     for (size_t r = 0; r < n->outer * n->inner; r++) {
         size_t at = r / n->inner * n->count * n->inner + r % n->inner;
+        assert(j->x && j->y);
         for (size_t i = 0; i < n->count; i++)
             row[i] = qs_q8_value(j->from, j->x[at + i * n->inner]);
         qs_softmax_row(j->ctx, row, row, n->count);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Gather: slices of one axis by index; negative indices count from the end. */
+#include <assert.h>
+
 #include "op/move/index.h"
 
 QS_COLD static int infer_gather(qs_infer *x) {
@@ -57,8 +59,10 @@ static void run_gather(const qs_step *s, const qs_frame *f) {
                          (ptrdiff_t)step, n, p->outer);
             continue;
         }
-        for (size_t o = 0; o < p->outer; o++)
+        for (size_t o = 0; o < p->outer; o++) {
+            assert(y);
             memset(y + o * step, 0, n);
+        }
         qs_index_outside(f, qs_index_at(indices, p->wide, i), p->size, p->axis);
     }
 }

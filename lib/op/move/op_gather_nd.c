@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* GatherElements: elements by an index along one axis. GatherND: slices by tuples of indices. */
+#include <assert.h>
+
 #include "op/move/index.h"
 
 /* ---- GatherElements ---- */
@@ -69,11 +71,13 @@ static void gather_rows(const void *arg, size_t begin, size_t end) {
 static void run_gather_elements(const qs_step *s, const qs_frame *f) {
     const elements_params *p = s->params;
     const elements_job j = {p, qs_step_in(s, f, 0), qs_step_in(s, f, 1), qs_step_out(s, f, 0)};
-    for (size_t i = 0; i < p->rows * p->row; i++)
+    for (size_t i = 0; i < p->rows * p->row; i++) {
+        assert(j.indices);
         if (qs_index_wrap(qs_index_at(j.indices, p->wide, i), p->size) < 0) {
             qs_index_outside(f, qs_index_at(j.indices, p->wide, i), p->size, p->axis);
             return;
         }
+    }
     if (p->row)
         qs_ranges(f->ctx, p->rows, QS_GRAIN / 8 / p->row + 1, gather_rows, &j);
 }
@@ -184,7 +188,8 @@ static void run_gather_nd(const qs_step *s, const qs_frame *f) {
     const nd_job j = {p, qs_step_in(s, f, 0), qs_step_in(s, f, 1), qs_step_out(s, f, 0)};
     const size_t tuples = p->tuples * p->batch;
     size_t at;
-    for (size_t t = 0; t < tuples; t++)
+    for (size_t t = 0; t < tuples; t++) {
+        assert(j.indices);
         if (!tuple_at(p, j.indices + t * p->k, &at)) {
             const int64_t *tuple = j.indices + t * p->k;
             size_t i = 0;
@@ -193,6 +198,7 @@ static void run_gather_nd(const qs_step *s, const qs_frame *f) {
             qs_index_outside(f, tuple[i], p->sizes[i], p->first + (int32_t)i);
             return;
         }
+    }
     qs_ranges(f->ctx, tuples, QS_GRAIN / (p->block + 1) + 1, gather_tuples, &j);
 }
 

@@ -216,7 +216,7 @@ QS_COLD static int lower_select(qs_lower *l, const walk *axes) {
     }
     p->rows = 1;
     for (int32_t i = 0; i + 1 < p->rank; i++)
-        p->rows *= (size_t)axes[i].out;
+        p->rows *= (size_t)copy[i].out;
     if (p->axes[p->rank - 1].out == 0)
         p->rows = 0;
     find_run(p);

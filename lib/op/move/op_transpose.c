@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Transpose, of elements of 1, 2, 4 or 8 bytes. */
+#include <assert.h>
+
 #include "op/rules.h"
 
 #include "base/ctx.h"
@@ -146,6 +148,7 @@ static void transpose_lines(const transpose_job *job, const char *x, char *y, si
     const transpose_params *p = job->p;
     uint64_t near[LINES / 8];
     const size_t most = LINES / (p->columns * p->element) / 16 * 16;
+    assert(job->kernel); /* column_axes looks for one */
     for (size_t r = 0; r < rows; r += most) {
         const size_t n = rows - r < most ? rows - r : most, bytes = n * p->element;
         for (size_t c = 0; c < p->columns; c++)
@@ -285,9 +288,11 @@ QS_COLD static int lower_transpose(qs_lower *l) {
         return QSIM_E_NOMEM;
     p->element = qs_dtype_bytes(x->dtype);
     const int32_t across = column_axes(dims, strides, n, p->element);
-    p->rank = n - 1 - across;
+    const int32_t outer = n - 1 - across;
+    assert(outer >= 0 && outer < n);
+    p->rank = outer;
     p->outer = 1;
-    for (int32_t i = 0; i < p->rank; i++) {
+    for (int32_t i = 0; i < outer; i++) {
         p->dims[i] = dims[i];
         p->strides[i] = strides[i];
         p->outer *= dims[i];

@@ -2,6 +2,7 @@
 /* Plans a float convolution: its bands, strips, slices and scratch memory. */
 #include "op/nn/conv_float_plan.h"
 
+#include <assert.h>
 #include <math.h>
 
 #include "base/slices.h"
@@ -123,6 +124,7 @@ static bool prefer_columns(const qs_conv_plan *p, size_t slices) {
 /* Divides the output into bands, blocks of columns and slices. */
 static void conv_split(const qsim_ctx *ctx, qs_conv_plan *p, double macs) {
     const size_t most = BAND_FLOATS;
+    assert(p->g.oh > 0 && p->g.ow > 0); /* an output without elements is not computed */
     const size_t floats = p->line * p->g.sh, per_row = floats != 0 ? floats : 1;
     size_t by_size = most / per_row, by_pixels = BAND_PIXELS / p->g.ow;
     if (p->choice == QS_CONV_BORDERED)

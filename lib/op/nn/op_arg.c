@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ArgMax and ArgMin. */
+#include <assert.h>
+
 #include "op/rules.h"
 
 /*
@@ -78,6 +80,7 @@ static void run_arg(const qs_step *s, const qs_frame *f) {
                 if (qs_stopped(f->ctx))
                     return;
             }
+            assert(x && y);
             *y++ = (int64_t)p->fn(x + (o * p->count * p->inner + i) * p->element, p->count,
                                   p->inner, p->last);
         }

@@ -4,6 +4,7 @@
  * float, in this order. Executed in either layout. For doubles, and with the batch's own mean and
  * variance (training_mode), it is expanded into other operators.
  */
+#include <assert.h>
 #include <math.h>
 
 #include "op/expand.h"
@@ -165,6 +166,7 @@ static void run_batchnorm(const qs_step *s, const qs_frame *f) {
     const batchnorm_plan *p = s->params;
     const float *scale = qs_step_in(s, f, 1), *var = qs_step_in(s, f, 4);
     float *a = f->scratch;
+    assert(p->channels > 0); /* an output without elements is not computed */
     for (size_t c = 0; c < p->channels; c++)
         a[c] = scale[c] / sqrtf(var[c] + p->epsilon);
     const batchnorm_job j = {.p = p,

@@ -6,6 +6,7 @@
  * stride-th pixel; its terms run over (kernel row, kernel column, channel). If the kernel is as
  * wide as the stride, all remainders are columns of one product.
  */
+#include <assert.h>
 #include <math.h>
 
 #include "base/slices.h"
@@ -256,6 +257,7 @@ static void border_image(const plan *p, const float *x, float *to) {
     const size_t row = p->w * p->c, inside = p->line - p->left * p->c;
     const size_t n = row < inside ? row : inside;
     memset(to, 0, p->n * p->rows * p->line * sizeof(float));
+    assert(x);
     for (size_t i = 0; i < p->n; i++)
         for (size_t y = 0; y < p->h && p->top + y < p->rows; y++)
             memcpy(to + (i * p->rows + p->top + y) * p->line + p->left * p->c,

@@ -5,6 +5,8 @@
  * codes, indices, scales, zero points. An element of type uint8 holds 8 / bits codes, whose zero
  * point is half their range by default; that of int4 and uint4 is 0.
  */
+#include <assert.h>
+
 #include "op/move/index.h"
 #include "op/nn/codes.h"
 
@@ -128,6 +130,7 @@ static void decode_row(const gather_job *j, int64_t row, float *y) {
         for (int64_t k = b * f->block; k < end; k++) {
             int32_t code = qs_code_at(j->data, f->bits, row * f->width + k);
             code -= j->p->dtype == QSIM_INT4 && code > 7 ? 16 : 0;
+            assert(y);
             y[k] = (float)(code - zero) * scale;
         }
     }
@@ -137,10 +140,12 @@ static void gather_range(const void *arg, size_t begin, size_t end) {
     const gather_job *j = arg;
     const form *f = &j->p->f;
     for (size_t i = begin; i < end; i++) {
+        assert(j->indices);
         const int64_t row = qs_index_wrap(qs_index_at(j->indices, j->p->wide, i), f->rows);
         float *y = j->y + (int64_t)i * f->inner * f->width;
         if (row < 0) {
-            memset(y, 0, (size_t)(f->inner * f->width) * sizeof(*y));
+            if (y)
+                memset(y, 0, (size_t)(f->inner * f->width) * sizeof(*y));
             qs_index_outside(j->frame, qs_index_at(j->indices, j->p->wide, i), f->rows, 0);
         } else
             for (int64_t r = 0; r < f->inner; r++)

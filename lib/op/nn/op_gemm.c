@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Gemm and MatMul on floats; on doubles and integers they are expanded into Einsum. */
+#include <assert.h>
+
 #include "op/elementwise/factor.h"
 #include "op/expand.h"
 #include "op/nn/product.h"
@@ -17,6 +19,7 @@ static int check_types(const qs_infer *x, int32_t count) {
         if (!code && other && dtype && other != dtype)
             code = qs_infer_same_type(x, 0, i);
     }
+    assert(x->in[0] && x->in[1]); /* operators here need two inputs */
     const bool ranked = x->in[0]->rank >= 0 && x->in[1]->rank >= 0;
     if (!code && dtype && dtype != QSIM_FLOAT && !ranked)
         return qs_infer_fail(x, QSIM_E_UNSUPPORTED, "ranks of %s factors must be in the file",

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include <assert.h>
+
 #include "op/nn/phases.h"
 
 static size_t common_divisor(size_t a, size_t b) {
@@ -35,6 +37,7 @@ bool qs_phases_make(const qk_f32 *k, const qs_transposed *g, const qs_value *w, 
         const size_t stride = (size_t)g->a[i].stride;
         f->kernel[i] = (size_t)g->a[i].kernel;
         f->step[i] = stride / common_divisor(stride, (size_t)g->a[i].dilation);
+        assert(f->step[i] > 0);
         f->phases[i] = f->step[i] < f->kernel[i] ? f->step[i] : f->kernel[i];
     }
     f->cols = f->mg;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "op/nn/product.h"
 
+#include <assert.h>
 #include <math.h>
 
 #include "base/slices.h"
@@ -197,6 +198,7 @@ static void split_product(const qsim_ctx *ctx, qs_product *p, double ns) {
     p->splits = 1;
     p->columns = p->right.n;
     const size_t items = p->batches * p->blocks;
+    assert(items > 0); /* an output without elements is not computed */
     if (across || (items < slices && panels > 1)) {
         const size_t wanted = across ? slices : (slices + items - 1) / items;
         const size_t splits = wanted < panels ? wanted : panels;

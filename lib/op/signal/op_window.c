@@ -139,8 +139,10 @@ QS_COLD static int infer_mel(qs_infer *x) {
     if (!code && (bins > INT32_MAX || length > INT32_MAX))
         code = qs_infer_fail(x, QSIM_E_LIMIT, "a matrix for %lld bins of %lld points",
                              (long long)bins, (long long)length);
+    if (code)
+        return code;
     const qs_dim dims[2] = {{length_known ? length / 2 + 1 : -1, NULL}, {bins, NULL}};
-    return code ? code : qs_infer_out(x, 0, output_type(x->node), 2, dims);
+    return qs_infer_out(x, 0, output_type(x->node), 2, dims);
 }
 
 typedef struct mel_params {

@@ -3,6 +3,7 @@
  * RoiAlign: the mean, or the greatest weighted corner, of places sampled in bins of regions.
  * Coordinates and sums in the type of the image, as the operator was defined.
  */
+#include <assert.h>
 #include <math.h>
 
 #include "op/rules.h"
@@ -244,16 +245,17 @@ QS_COLD static void run_roialign(const qs_step *s, const qs_frame *f) {
                        qs_step_out(s, f, 0)};
     bool right = true;
     for (size_t i = 0; i < p->rois; i++) {
+        assert(j.images);
         right = find_region(&j, i, &(region){0}) && right;
         if (j.images[i] < 0 || j.images[i] >= (int64_t)p->batch)
             qs_step_outside(f, "batch index", j.images[i], 0, (int64_t)p->batch, -1);
     }
-    if (!right) {
+    if (!right)
+        qs_step_fails(f);
+    if (!right && j.y)
         memset(j.y, 0,
                p->rois * p->channels * p->oh * p->ow *
                    (p->is_double ? sizeof(double) : sizeof(float)));
-        qs_step_fails(f);
-    }
     qs_ranges(f->ctx, p->rois * p->oh * p->ow, 1 + QS_GRAIN / (64 + 64 * p->channels), roi_range,
               &j);
 }
