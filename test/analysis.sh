@@ -10,8 +10,8 @@
 #     replay    gcc, AddressSanitizer and UBSan: the same targets without libFuzzer, TIMES (default 1)
 #               10 million mutations in all; the first input that fails is left in build-test/replay
 #     random    gcc -O0, AddressSanitizer and UBSan: SEEDS (default 2000) random graphs from seed FIRST (1) on
-#     coverage  gcc -O0: lines and branches of the library and of readers and writers that the ordinary
-#               tests reach, kernels' own tests aside
+#     coverage  lines and branches of readers and writers that the ordinary tests reach, and that fuzz targets
+#               alone do, replayed (test/coverage.py)
 #     valgrind  gcc: the quick unit tests
 #     analyzer  gcc -fanalyzer over what reads, checks and writes; what it is told: test/analyzer.h
 #     scan      clang --analyze, what scan-build runs, over lib and tools but the kernels
@@ -89,6 +89,7 @@ replay() {
         }
     done <<EOF
 api 50000
+args 100000
 array 750000
 config 25000
 csv 500000
@@ -121,17 +122,6 @@ told() {
 optional="-DTOOL_ZLIB -DTOOL_JANSSON -DTOOL_PNG -DTOOL_JPEG -DTOOL_WEBP -DTOOL_SNDFILE"
 plain="-std=c11 -O1 -Iinclude -Ilib -Itools -D_POSIX_C_SOURCE=200809L -D_FILE_OFFSET_BITS=64 -DNDEBUG $optional"
 
-# What gcov counted, of all and of what reads and writes files.
-coverage() {
-    say "library"
-    gcovr -r . build-test/coverage --filter lib/ --print-summary --txt /dev/null | grep -E '^(lines|branches)'
-    say "readers and writers"
-    gcovr -r . build-test/coverage --filter 'lib/(onnx|tensor|package)/' --filter lib/base/file --filter 'lib/ptq/(recipe|calibration_)' \
-        --filter 'tools/common/(csv|config|json|image_own|preprocess|utf8)' --filter 'tools/qsim/job_(read|keys)' \
-        --print-summary --txt build-test/coverage/readers.txt | grep -E '^(lines|branches)'
-    say "file by file: build-test/coverage/readers.txt"
-}
-
 analyses=${*:-tsan ubsan debug fuzz replay random coverage valgrind analyzer scan msan cppcheck tidy mutation}
 for analysis in $analyses; do
     say "$analysis"
@@ -162,11 +152,8 @@ for analysis in $analyses; do
         replay
         ;;
     coverage)
-        need gcovr
-        build coverage gcc -Dbuildtype=debug -Db_ndebug=true -Db_coverage=true -Dc_args=-fprofile-update=atomic
-        find build-test/coverage -name '*.gcda' -delete
-        tests coverage --suite unit --suite fuzz --suite conform --suite fault --suite cli --suite hostile --suite demo
-        coverage
+        need python3 pkg-config
+        python3 test/coverage.py || status=1
         ;;
     valgrind)
         need valgrind libc6-dbg

@@ -12,8 +12,7 @@ share that was caught. The same seed gives the same faults.
 
 The compiled file is a library of its own that is loaded before the others, so nothing is linked anew. What
 was found is kept in WORK/results.tsv: a run that was interrupted goes on where it ended. --fresh forgets
-it; --again repeats those that survived, after tests were added; --lines prints what share of each file's
-lines the tests reach, and makes no faults. Uses $CC (cc), gcov, and shared data at $QSIM_SHARED or ../shared. Not run are ONNX's
+it; --again repeats those that survived, after tests were added. Uses $CC (cc), gcov, and shared data at $QSIM_SHARED or ../shared. Not run are ONNX's
 own tests and long tests of other layers, and a fault that changes nothing that can be seen counts as
 missed: the share is a lower bound.
 """
@@ -123,7 +122,7 @@ class Build:
         out = os.path.join(self.work, folder, path.replace("/", "_")[:-2] + ".o")
         if not os.path.exists(out):
             # The tool asks its compiler whether limits of memory can hold.
-            more = self.checked if path == "tools/common/bounds.c" else []
+            more = ["-D__SANITIZE_ADDRESS__"] if path == "tools/common/bounds.c" else []
             if counted and path in self.counted:
                 more = more + ["-O0", "--coverage", "-fprofile-update=atomic"]
             elif counted:
@@ -197,14 +196,14 @@ class Build:
             elif f.startswith("test/fuzz/fuzz_") and name not in ("fuzz_heap", "fuzz_kernels"):
                 kind = name[5:]
                 arguments = [os.path.join(self.src, "test/fuzz", s) for s in seeds.get(kind, [])]
-                tests.append(("replay_" + kind, "tools" if kind in ("config", "csv", "picture") else "fuzz",
+                tests.append(("replay_" + kind, "tools" if kind in ("args", "config", "csv", "picture") else "fuzz",
                               [self.link("replay_" + kind, [f] + shared)] + arguments))
         tests.append(("images", "tools", [self.link("test_images", ["test/cli/test_images.c"])]))
         sh = lambda script, *rest: ["sh", os.path.join(self.src, script)] + list(rest)
         one = self.link("one_node", ["test/conform/one_node.c"])
         tests.append(("one_node", "conform", sh("test/conform/one_node.sh", one, "1")))
         tool, fixtures = self.link("qsim", ["tools/qsim/main.c"]), self.link("cli_fixtures", ["test/cli/fixtures.c"])
-        for cases in ("messages", "samples", "config", "run_config", "cases"):
+        for cases in ("edges", "messages", "samples", "config", "run_config", "cases"):
             tests.append(("cli_" + cases, "last" if cases == "cases" else "cli", sh("test/cli/cli.sh", tool, fixtures,
                                                     os.path.join(self.src, "test/cli", cases + ".txt"))))
         tests.append(("hostile", "last", sh("test/hostile/hostile.sh", tool, "1")))
@@ -293,20 +292,6 @@ class Reach:
         return bool(before) and max(before) in self.hit[test].get(path, ())
 
 
-def print_lines(reach):
-    """Of each file the lines that all tests reach, and those that the fuzz targets alone do; the worst first."""
-    rows = []
-    for path, code in reach.code.items():
-        if path.endswith(".c") and not path.startswith("/"):
-            by = {kind: set().union(*(hit.get(path, set()) for name, hit in reach.hit.items()
-                                      if kind == "all" or name.startswith("replay_"))) for kind in ("all", "fuzz")}
-            rows.append((len(by["all"]) / len(code), path, len(code), len(by["all"]), len(by["fuzz"])))
-    for share, path, code, hit, fuzz in sorted(rows):
-        print(f"{100 * share:5.1f} %  {hit}/{code}, fuzz targets {fuzz}  {path}")
-    code, hit, fuzz = (sum(r[i] for r in rows) for i in (2, 3, 4))
-    print(f"{code} lines: all tests {100 * hit / code:.1f} %, fuzz targets {100 * fuzz / code:.1f} %")
-
-
 def measure(tests, work, fresh, reach):
     """Tests that pass without a fault, with their seconds; measured once."""
     path = os.path.join(work, "tests.tsv")
@@ -375,7 +360,6 @@ def main():
     p.add_argument("--fresh", action="store_true")
     p.add_argument("--again", action="store_true")
     p.add_argument("--list", action="store_true")
-    p.add_argument("--lines", action="store_true")
     o = p.parse_args()
     faults = all_faults(o.only)
     paths = sorted({f[0] for f in faults})
@@ -388,9 +372,6 @@ def main():
     reach = Reach(work)
     tests, changed = build.all()
     timed = measure(tests, work, {t[0] for t in tests} if o.fresh else changed, reach)
-    if o.lines:
-        print_lines(reach)
-        return 0
     print(f"{len(faults)} faults in {len(paths)} files, {len(timed)} tests, {sum(s for _, s in timed):.0f} s", flush=True)
     results_path = os.path.join(work, "results.tsv")
     known = {}
