@@ -20,7 +20,7 @@ qs_curve qs_curve_of(const qs_node *n);
 /* The curve of the newest operator of that name. */
 qs_curve qs_curve_find(const char *name);
 
-/* A row's `lower` for input 0 of floats: its curve. */
+/* A row's `lower`: applies its curve to input 0, which holds floats. */
 int qs_curve_lower(qs_lower *l);
 
 static inline void qs_curve_run(const qs_curve *c, const qk_ew *k, const float *x, float *y,
@@ -28,7 +28,7 @@ static inline void qs_curve_run(const qs_curve *c, const qk_ew *k, const float *
     c->fn(k, c->param, x, y, n);
 }
 
-/* name_curve of a kernel, and of a loop over floats as UNARY and QS_MAP define them. */
+/* Defines name_curve from a kernel, or from a loop over floats made by UNARY or QS_MAP. */
 #define QS_CURVE_KERNEL(name)                                                                      \
     static void name##_curve(const qk_ew *k, const double *param, const float *x, float *y,        \
                              size_t n) {                                                           \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The factors of MatMul, QLinearMatMul and MatMulInteger as stacks of matrices. */
+/* Factors of MatMul, QLinearMatMul and MatMulInteger as stacks of matrices. */
 #ifndef QS_FACTOR_H
 #define QS_FACTOR_H
 
@@ -18,11 +18,11 @@ qs_factor qs_factor_of(const qs_value *v, bool right);
 /* Shape rule of the product: output 0 of type `dtype`. */
 int qs_infer_product(const qs_infer *x, const qs_value *a, const qs_value *b, int32_t dtype);
 
-/* Sizes of the batch axes of both, broadcast; *rank of them. */
+/* Sets the sizes of both factors' batch axes, broadcast; *rank: their number. */
 int qs_infer_batches(const qs_infer *x, const qs_factor *a, const qs_factor *b, int32_t *rank,
                      qs_dim dims[QSIM_MAX_RANK]);
 
-/* Which matrix of `f` has part in product number `batch` of these batch axes. */
+/* Index of the matrix of `f` that product `batch` of these batch axes multiplies. */
 size_t qs_factor_matrix(const qs_factor *f, const qs_dim *dims, int32_t rank, size_t batch);
 
 #endif

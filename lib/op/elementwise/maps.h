@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Operators of one tensor, element by element, whose result may have a type of its own. */
+/* Element-wise operators of one tensor, whose result may have another type. */
 #ifndef QS_MAPS_H
 #define QS_MAPS_H
 
 #include "op/rules.h"
 
-/* y[i] = f(x[i]) for n elements; param: what qs_lower_map was given. */
+/* y[i] = f(x[i]) for n elements; param: the numbers given to qs_lower_map. */
 typedef void (*qs_map_fn)(const void *x, void *y, size_t n, const double *param);
 
-/* The loop of such a function: the expression is of x and param. */
+/* Defines such a function; the expression uses x and param. */
 #define QS_MAP(name, TX, TY, expression)                                                           \
     QS_COLD static void name(const void *vx, void *vy, size_t n, const double *param) {            \
         const TX *px = vx;                                                                         \
@@ -20,18 +20,18 @@ typedef void (*qs_map_fn)(const void *x, void *y, size_t n, const double *param)
         }                                                                                          \
     }
 
-/* name_f32 and name_f64, computed in double, and both as name_reals. */
+/* Defines name_f32 and name_f64, computed in double, and name_reals with both. */
 #define QS_MAP_REALS(name, expression)                                                             \
     QS_MAP(name##_f32, float, float, expression((double)x))                                        \
     QS_MAP(name##_f64, double, double, expression(x))                                              \
     static const qs_map_fn name##_reals[2] = {name##_f32, name##_f64}
 
-/* Input 0 is of `types`; output 0 has its shape and `dtype`, or its type where that is 0. */
+/* Checks that input 0 is of `types`; output 0 has its shape and `dtype` (0: its type). */
 int qs_infer_map(qs_infer *x, uint32_t types, int32_t dtype);
 
-/* Makes input 0 through the function of its type the step. */
+/* Lowers to a step that applies the function for input 0's type. */
 int qs_lower_map(qs_lower *l, const qs_map_fn *fns, double param0, double param1);
-/* The same of floats and doubles. */
+/* The same for floats and doubles only. */
 int qs_lower_reals(qs_lower *l, const qs_map_fn reals[2], double param0, double param1);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Products of images with factors of their channels (op_muladd.c). */
+/* Products of images with one factor per channel (op_muladd.c). */
 #ifndef QS_MULADD_H
 #define QS_MULADD_H
 
 #include "op/rules.h"
 
 /*
- * Lowers y = clamp(x * f + c), inputs of these indices, c 0: none, if they are floats and f is one
- * row for many of x; *done says so.
+ * Lowers y = clamp(x * f + c), with the indices of inputs (c 0: none), if they are floats and f is
+ * one row for many rows of x; *done: whether it did.
  */
 int qs_muladd_lower(qs_lower *l, int32_t x, int32_t f, int32_t c, bool *done);
 

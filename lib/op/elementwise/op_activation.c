@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Activations by their formulas: Elu, Selu, Celu, Mish, Swish, Softsign, ThresholdedRelu, Shrink;
- * IsNaN and IsInf. Floats are computed in double and rounded once.
+ * Activations without kernels of their own: Elu, Selu, Celu, Mish, Swish, Softsign,
+ * ThresholdedRelu, Shrink; IsNaN and IsInf. Floats are computed in double and rounded once.
  */
 #include "kernel/elementary64.h"
 #include "op/elementwise/curve.h"
@@ -11,7 +11,7 @@ QS_COLD static int infer_real(qs_infer *x) {
     return qs_infer_map(x, QS_T_REAL, 0);
 }
 
-/* `name` lowered with attributes `first` and `second` or their defaults. */
+/* Defines lower_NAME with attributes `first` and `second` and their defaults. */
 #define LOWER(name, first, a, second, b)                                                           \
     QS_COLD static int lower_##name(qs_lower *l) {                                                 \
         return qs_lower_reals(l, name##_reals, (double)qs_node_float(l->node, first, a),           \
@@ -24,7 +24,7 @@ QS_COLD static int infer_real(qs_infer *x) {
 QS_MAP_REALS(elu, ELU);
 LOWER(elu, "alpha", 1.0f, "", 0)
 
-/* alpha as version 6 has it; version 1 gave fewer digits. */
+/* Default alpha and gamma of version 6; version 1 had fewer digits. */
 #define SELU(v) (param[1] * ((v) <= 0 ? param[0] * qk_expm164(v) : (v)))
 QS_MAP_REALS(selu, SELU);
 QS_COLD static int lower_selu(qs_lower *l) {
@@ -61,7 +61,7 @@ LOWER(softsign, "", 0, "", 0)
 QS_MAP_REALS(thresholdedrelu, THRESHOLDED);
 LOWER(thresholdedrelu, "alpha", 1.0f, "", 0)
 
-/* Integers: what comes out is cut to the type, as a Cast does. */
+/* Integers: the result is truncated to the type, as by Cast. */
 #define SHRINK(v)             ((v) < -param[0] ? (v) + param[1] : (v) > param[0] ? (v)-param[1] : (v)*0)
 #define SHRINK_INT(suffix, T) QS_MAP(shrink_##suffix, T, T, (int64_t)SHRINK((double)x))
 QS_MAP(shrink_f32, float, float, SHRINK((double)x))
@@ -81,7 +81,7 @@ QS_COLD static int lower_shrink(qs_lower *l) {
                         (double)qs_node_float(l->node, "bias", 0));
 }
 
-/* A double does not hold every integer of 64 bits. */
+/* 64-bit integers are refused: a double does not hold all of them. */
 QS_COLD static int infer_shrink(qs_infer *x) {
     return qs_infer_map(x, QS_T_ARITH & ~(QS_T(QSIM_INT64) | QS_T(QSIM_UINT64)), 0);
 }
@@ -148,7 +148,7 @@ QS_OP(softsign, .name = "Softsign", .min_in = 1, .traits = QS_ELEMENTWISE, .curv
 QS_OP(swish, .name = "Swish", .since = 24, .min_in = 1, QS_ATTRS(alpha_attrs),
       .traits = QS_ELEMENTWISE | QS_COSTLY, .curve = swish_curve, .alpha = 1.0f,
       .kernel = QS_KERNEL_UNARY, .infer = infer_real, .lower = lower_swish);
-/* Before version 10 an experiment of the same form. */
+/* Before version 10 an experimental operator of the same form. */
 QS_OP(thresholdedrelu, .name = "ThresholdedRelu", .min_in = 1, QS_ATTRS(alpha_attrs),
       .traits = QS_ELEMENTWISE, .curve = thresholdedrelu_curve, .alpha = 1.0f,
       .kernel = QS_KERNEL_UNARY, .infer = infer_real, .lower = lower_thresholdedrelu);

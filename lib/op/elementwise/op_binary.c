@@ -61,7 +61,7 @@ typedef void (*binary_fn)(const void *a, size_t sa, const void *b, size_t sb, vo
     BINARY(, name, f32, float, float, OP)                                                          \
     BINARY(QS_COLD, name, f64, double, double, OP)
 
-/* But for a quotient the bits are the same, signed or not. */
+/* Except for quotients, unsigned functions give the bits of signed ones. */
 FLOATS(add, ADD)
 UNSIGNED(add, ADD)
 FLOATS(sub, SUB)
@@ -109,7 +109,7 @@ typedef struct binary_job {
     char *y;
 } binary_job;
 
-/* n elements of a row, and the clamp after them. */
+/* Computes n elements of a row, and clamps them. */
 static void binary_run(const binary_job *job, const void *a, const void *b, void *y, size_t n) {
     const binary_params *p = job->p;
     if (p->plain_sum && p->loops.inner_a && p->loops.inner_b) {
@@ -121,7 +121,7 @@ static void binary_run(const binary_job *job, const void *a, const void *b, void
         p->kernels->bound(y, NULL, p->limit[0], p->limit[1], y, n);
 }
 
-/* Rows [begin, end) of the outer loops. */
+/* Computes rows [begin, end) of the outer loops. */
 static void binary_rows(const void *arg, size_t begin, size_t end) {
     const binary_job *job = arg;
     const binary_params *p = job->p;
@@ -134,7 +134,7 @@ static void binary_rows(const void *arg, size_t begin, size_t end) {
     }
 }
 
-/* Elements [begin, end) of the only row. */
+/* Computes elements [begin, end) of the only row. */
 static void binary_span(const void *arg, size_t begin, size_t end) {
     const binary_job *job = arg;
     const binary_params *p = job->p;

@@ -12,7 +12,7 @@ QS_COLD static int infer_bits(qs_infer *x, uint32_t types) {
     return code ? code : qs_infer_pair(x, x->in[0]->dtype);
 }
 
-/* Bits are the same whether signed or not: functions by bytes of an element. */
+/* Results do not depend on the sign of the type: functions by bytes of an element. */
 #define WIDTHS(name, expression)                                                                   \
     QS_PAIR(QS_COLD, name##_8, uint8_t, uint8_t, uint8_t, expression)                              \
     QS_PAIR(QS_COLD, name##_16, uint16_t, uint16_t, uint16_t, expression)                          \
@@ -27,7 +27,7 @@ QS_COLD static int infer_bits(qs_infer *x, uint32_t types) {
 WIDTHS(bitwise_and, a &b)
 WIDTHS(bitwise_or, a | b)
 WIDTHS(bitwise_xor, a ^ b)
-/* Shifting out every bit, and further, leaves 0. */
+/* Shifts by the width or more give 0. */
 WIDTHS(shift_left, b >= 8 * sizeof(a) ? 0 : (uint64_t)a << b)
 WIDTHS(shift_right, b >= 8 * sizeof(a) ? 0 : (uint64_t)a >> b)
 

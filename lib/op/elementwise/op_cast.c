@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cast and CastLike between floats of any width, the integers of 4 bits and more, and bool. Floats
- * become narrower ones by rounding to nearest even, integers by truncation towards zero; they
- * saturate, a NaN becomes 0; to 4 bits and between integers the low bits stay; anything but 0 is
+ * Cast and CastLike between floats of any width, integers of 4 bits and more, and bool. Floats are
+ * rounded to narrower ones to nearest even; to integers they are truncated towards zero and
+ * saturate, NaN gives 0. To 4 bits and between integers the low bits remain. Anything but 0 is
  * true.
  */
 #include "op/rules.h"
@@ -12,7 +12,7 @@
 #define QS_T_PACKED (QS_T(QSIM_UINT4) | QS_T(QSIM_INT4))
 #define CHUNK       256
 
-/* Values on their way: each type widens to one of three, from which every type is made exactly. */
+/* Intermediate values: each type widens to one of three, from which every type is made exactly. */
 typedef enum wide_kind { WIDE_I64, WIDE_U64, WIDE_F64 } wide_kind;
 
 typedef union wide {
@@ -42,7 +42,7 @@ LOAD(QS_COLD, u16, uint16_t, u)
 LOAD(QS_COLD, u32, uint32_t, u)
 LOAD(QS_COLD, u64, uint64_t, u)
 
-/* Narrow floats; the other loads are of types that C has. */
+/* Loads of float types that C lacks. */
 #define LOAD_VALUE(suffix, T, value)                                                               \
     static void load_##suffix(const void *vx, size_t n, wide *w) {                                 \
         const T *x = vx;                                                                           \
@@ -57,7 +57,7 @@ QS_COLD LOAD_VALUE(e4m3fn, uint8_t, FLOAT8(QSIM_FLOAT8E4M3FN)) QS_COLD
     LOAD_VALUE(e5m2, uint8_t, FLOAT8(QSIM_FLOAT8E5M2)) QS_COLD
     LOAD_VALUE(e5m2fnuz, uint8_t, FLOAT8(QSIM_FLOAT8E5M2FNUZ))
 
-    /* Two to a byte, the first in the low bits. */
+    /* Two elements per byte, the first in the low bits. */
     QS_COLD static void load_u4(const void *vx, size_t n, wide *w) {
     const uint8_t *x = vx;
     for (size_t i = 0; i < n; i++)
@@ -139,7 +139,7 @@ typedef struct cast_type {
         }                                                                                          \
     }
 
-/* Stores go through store_minifloat, or to the low 4 bits. */
+/* Narrow floats are stored by store_minifloat. */
 #define CAST_FLOAT(suffix)                                                                         \
     {                                                                                              \
         WIDE_F64, load_##suffix, {                                                                 \
@@ -194,7 +194,7 @@ typedef struct cast_params {
     size_t elements, from, to; /* from, to: bits of an element */
 } cast_params;
 
-/* An integer as a double, its lost bits left as one: it rounds as if it had all of them. */
+/* An integer as a double whose lost bits become one sticky bit, so that it rounds correctly. */
 static double sticky(uint64_t magnitude) {
     if (magnitude >> 53)
         magnitude = (magnitude >> 12 | ((magnitude & 4095u) != 0)) << 12;
@@ -227,7 +227,7 @@ typedef struct cast_job {
     char *y;
 } cast_job;
 
-/* Pairs of elements: a byte of two is one range's. */
+/* Casts pairs of elements, so that no two ranges share a byte of 4-bit elements. */
 static void cast_range(const void *arg, size_t begin, size_t end) {
     const cast_job *job = arg;
     const cast_params *p = job->p;

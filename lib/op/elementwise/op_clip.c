@@ -12,7 +12,7 @@
 
 typedef void (*clip_fn)(const void *x, void *y, size_t n, const void *lo, const void *hi);
 
-/* min(max(x, lo), hi) in this order: hi wins where lo > hi. A NaN in x stays. */
+/* min(max(x, lo), hi) in this order: hi wins if lo > hi. NaN in x stays NaN. */
 #define CLIP(RARE, suffix, T)                                                                      \
     RARE static void clip_##suffix(const void *vx, void *vy, size_t n, const void *vlo,            \
                                    const void *vhi) {                                              \
@@ -44,7 +44,7 @@ typedef union clip_bound {
 
 typedef struct clip_type {
     clip_fn fn;
-    clip_bound lo, hi; /* where none is given */
+    clip_bound lo, hi; /* defaults */
 } clip_type;
 
 static const clip_type types[QS_TYPES] = {
@@ -78,7 +78,7 @@ QS_COLD static int infer_clip(qs_infer *x) {
 
 typedef struct clip_params {
     const qk_ew *kernels;
-    clip_fn fn; /* NULL: of floats, by a kernel */
+    clip_fn fn; /* NULL: floats, by a kernel */
     clip_bound lo, hi;
     size_t elements, element;
 } clip_params;
@@ -113,7 +113,7 @@ static void run_clip(const qs_step *s, const qs_frame *f) {
     qs_ranges(f->ctx, p->elements, QS_GRAIN, clip_range, &job);
 }
 
-/* The same with bounds that are inputs: the step knows how many there are. */
+/* The same with one or two bounds that are inputs. */
 static void run_clip_min(const qs_step *s, const qs_frame *f) {
     const clip_params *p = s->params;
     clip_job job = {p, qs_step_in(s, f, 0), qs_step_out(s, f, 0), bound(s, f, 1, &p->lo), &p->hi};

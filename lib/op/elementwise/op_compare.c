@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Equal, Greater, Less, GreaterOrEqual, LessOrEqual; And, Or, Xor: two broadcast tensors to bool.
+ * Equal, Greater, Less, GreaterOrEqual, LessOrEqual; And, Or, Xor: bool results of two broadcast
+ * tensors.
  */
 #include "op/elementwise/pairs.h"
 

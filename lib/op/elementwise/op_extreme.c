@@ -2,7 +2,7 @@
 /* Max, Min, Sum, Mean of any number of broadcast tensors, from left to right. */
 #include "op/rules.h"
 
-/* Elements of all inputs that are taken together. */
+/* Elements that are computed over all inputs while they are in the cache. */
 #define SPAN ((size_t)2048)
 
 /* y[i] = y[i] op b[i * sb]; sb: 0 or 1 */
@@ -19,7 +19,7 @@ typedef void (*extreme_fn)(void *y, const void *b, size_t sb, size_t n);
         }                                                                                          \
     }
 
-/* In vectors, with one element or as many. */
+/* Vectorized for b with one element (sb 0) or n. */
 #define FOLD_FAST(name, T, expression)                                                             \
     FOLD(static inline __attribute__((always_inline)), name##_any, T, expression)                  \
     static void name(void *y, const void *b, size_t sb, size_t n) {                                \
@@ -29,7 +29,7 @@ typedef void (*extreme_fn)(void *y, const void *b, size_t sb, size_t n);
             name##_any(y, b, 0, n);                                                                \
     }
 
-/* A NaN on either side stays. */
+/* NaN on either side gives NaN. */
 #define GREATER a != a || a > b ? a : b
 #define LESS    a != a || a < b ? a : b
 #define EXTREMES(suffix, T)                                                                        \
@@ -91,7 +91,7 @@ typedef struct extreme_params {
     size_t elements, element;
     int32_t count, dtype;
     bool mean, flat; /* flat: all loops are one row */
-    qs_loops *loops; /* of each input against the output */
+    qs_loops *loops; /* one per input, with the output */
 } extreme_params;
 
 typedef struct extreme_job {
@@ -101,7 +101,7 @@ typedef struct extreme_job {
     int32_t input;
 } extreme_job;
 
-/* n elements of input i onto those of y, or in their place if it is the first. */
+/* Combines n elements of input i with those of y; copies them if it is the first input. */
 static void take(const extreme_params *p, int32_t i, const char *from, char *y, size_t n) {
     const size_t step = p->loops[i].inner_b, element = p->element;
     if (i > 0)
@@ -112,7 +112,7 @@ static void take(const extreme_params *p, int32_t i, const char *from, char *y, 
         qs_copy_rows(from, 0, y, (ptrdiff_t)element, element, n);
 }
 
-/* Elements, where each input has all of them or one: what was taken is still in the cache. */
+/* Computes elements [begin, end) of all inputs in spans; each input has all elements or one. */
 static void take_span(const void *arg, size_t begin, size_t end) {
     const extreme_job *j = arg;
     const extreme_params *p = j->p;
@@ -126,7 +126,7 @@ static void take_span(const void *arg, size_t begin, size_t end) {
     }
 }
 
-/* Rows of one input. */
+/* Computes rows [begin, end) for one input. */
 static void take_rows(const void *arg, size_t begin, size_t end) {
     const extreme_job *j = arg;
     const extreme_params *p = j->p;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Lookup, internal: a float curve of dequantized bytes as a table of 256 floats; made by passes. */
+/* Lookup, internal: a float curve of dequantized bytes as a table of 256 floats. Passes make it. */
 #include "op/rules.h"
 
 #include "base/ctx.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Images times factors of their channels, as in squeeze-and-excite: y = clamp(x * f + c), in one
- * step; c may be left out. Few channels are repeated in a tile, so that one call serves many
- * pixels.
+ * Products of images with one factor per channel, as in squeeze-and-excite: y = clamp(x * f + c) in
+ * one step; c is optional. Few channels are repeated in a tile, so that one kernel call processes
+ * many pixels.
  */
 #include "op/elementwise/muladd.h"
 
@@ -71,7 +71,7 @@ static void run_muladd(const qs_step *s, const qs_frame *f) {
         qs_ranges(f->ctx, p->loops.rows, QS_GRAIN / p->loops.inner + 1, muladd_rows, &job);
 }
 
-/* Whether x has one factor of each element of its rows, the same for many of them. */
+/* Whether each element of x's rows has its own factor, the same for many rows. */
 static bool has_factors(const qs_loops *l) {
     const int32_t last = l->rank - 1;
     if (l->rows == 0 || l->inner == 0)
@@ -100,7 +100,7 @@ QS_COLD int qs_muladd_lower(qs_lower *l, int32_t x, int32_t f, int32_t c, bool *
     return QSIM_OK;
 }
 
-/* ---- MulAdd: x, f, c; passes make it ---- */
+/* ---- MulAdd, internal: x, f, c ---- */
 
 QS_COLD static int infer_muladd(qs_infer *x) {
     int32_t rank;

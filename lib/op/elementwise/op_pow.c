@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pow: the result has the base's type. Integers to integer powers wrap; everything else is
- * computed in double. PRelu and Mod, which broadcast alike.
+ * Pow: the result has the base's type. Integers to integer powers wrap; everything else is computed
+ * in double. Also PRelu and Mod.
  */
 #include "op/elementwise/pairs.h"
 
@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-/* a^b in wrapping arithmetic; of a negative power only that of 1 and -1 is not 0. */
+/* a^b in wrapping arithmetic; negative powers are 0 except those of 1 and -1. */
 static uint64_t integer_power(uint64_t a, uint64_t b, bool negative, bool negative_one) {
     uint64_t y = 1;
     if (negative)
@@ -45,7 +45,7 @@ EXPONENTS(f64, double, REAL, REAL)
 EXPONENTS(s32, int32_t, TO_S32, WHOLE)
 EXPONENTS(s64, int64_t, TO_S64, WHOLE)
 
-/* Squares are the usual case: the product is the double's result rounded. */
+/* Squares, the usual case: the float product has the bits of the rounded double result. */
 static void square(const void *va, size_t sa, const void *vb, size_t sb, void *vy, size_t n) {
     const float *a = va;
     float *y = vy;
@@ -100,7 +100,7 @@ QS_PAIR(QS_COLD, prelu_u64, uint64_t, uint64_t, uint64_t, a + 0 * b)
 #define QS_T_PRELU                                                                                 \
     (QS_T_REAL | QS_T(QSIM_INT32) | QS_T(QSIM_INT64) | QS_T(QSIM_UINT32) | QS_T(QSIM_UINT64))
 
-/* Before version 7 a list of slopes is of channels, axis 1: as many axes of size 1 follow. */
+/* Before version 7 a list of slopes is per channel, axis 1: axes of size 1 are appended to it. */
 static qs_value slope_of(const qs_node *n, const qs_value *x, const qs_value *slope,
                          qs_dim dims[QSIM_MAX_RANK]) {
     qs_value v = *slope;
@@ -113,7 +113,7 @@ static qs_value slope_of(const qs_node *n, const qs_value *x, const qs_value *sl
     return v;
 }
 
-/* The slope broadcasts in one direction only. */
+/* The slope broadcasts to the input, not the other way round. */
 QS_COLD static int infer_prelu(qs_infer *x) {
     qs_dim dims[QSIM_MAX_RANK];
     int code = qs_infer_type(x, 0, QS_T_PRELU);

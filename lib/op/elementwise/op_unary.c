@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Operators of one tensor, element by element. */
+/* Element-wise operators of one tensor. */
 #include "op/elementwise/curve.h"
 
 #include "base/ctx.h"
@@ -14,7 +14,7 @@ typedef void (*unary_fn)(const void *x, void *y, size_t n, const double *param);
 
 typedef struct unary_params {
     unary_fn fn;
-    qk_ew_f32_fn kernel; /* in its place, if not NULL */
+    qk_ew_f32_fn kernel; /* used instead of fn if not NULL */
     size_t elements, element;
     double param[2]; /* alpha, beta */
 } unary_params;
@@ -123,7 +123,7 @@ QS_COLD static int infer_any(qs_infer *x) {
     }
 #define DTYPE (qs_lower_in(l, 0)->dtype)
 
-/* A NaN and -0 stay. */
+/* NaN and -0 are kept. */
 #define RELU(U) (x < 0 ? 0 : x)
 UNARY(QS_COLD, relu, f64, double, double, x < 0 ? 0 : x)
 SIGNED(relu, RELU)
@@ -185,7 +185,7 @@ UNARY(, ceil, f32, float, float, ceilf(x))
 UNARY(QS_COLD, ceil, f64, double, double, ceil(x))
 LOWER_REAL(ceil)
 
-/* Halves to even: the rounding mode is set while steps run. */
+/* Halves are rounded to even: steps run with that rounding mode. */
 UNARY(, round, f32, float, float, rintf(x))
 UNARY(QS_COLD, round, f64, double, double, rint(x))
 LOWER_REAL(round)
@@ -198,7 +198,7 @@ LOWER_CURVE(softplus)
 UNARY(, not, b8, uint8_t, uint8_t, !x)
 LOWER(not, not_b8)
 
-/* A NaN stays. */
+/* NaN is kept. */
 static float clamp01(float v) {
     return qs_minf(1.0f, qs_maxf(0.0f, v));
 }
@@ -216,8 +216,10 @@ UNARY(QS_COLD, hardsigmoid, f64, double, double, clamp01_f64(param[0] * x + para
 QS_CURVE_LOOP(hardsigmoid)
 LOWER_CURVE(hardsigmoid)
 
-/* 2 / sqrt(pi) e^(-x^2) times the sum of 2^n x^(2n + 1) / (1 3 5 ... (2n + 1)): no term is
- * negative. From 6 on it is 1. */
+/*
+ * 2 / sqrt(pi) e^(-x^2) times the sum of 2^n x^(2n + 1) / (1 3 5 ... (2n + 1)); for x > 0 no term
+ * is negative. From 6 on the result is 1.
+ */
 QS_COLD static double erf_f64_of(double x) {
     const double a = fabs(x);
     double term = a, sum = a;

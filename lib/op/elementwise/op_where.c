@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Where: x or y by a condition, all three broadcast. Expand: a tensor broadcast to a shape. */
+/* Where: selects x or y by a condition, all broadcast. Expand: broadcasts a tensor to a shape. */
 #include "op/rules.h"
 
 typedef struct where_params {
     int32_t rank;
     size_t element, rows, inner;
-    size_t dims[QSIM_MAX_RANK];       /* of all axes but the last */
+    size_t dims[QSIM_MAX_RANK];       /* all axes but the last */
     size_t strides[3][QSIM_MAX_RANK]; /* of condition, x, y in elements; the last is 0 or 1 */
-    int32_t sources;                  /* 3, or 1: x alone, which is Expand */
+    int32_t sources;                  /* 3: Where; 1: Expand, with x alone */
 } where_params;
 
 typedef struct where_job {
@@ -89,7 +89,7 @@ static void run_expand(const qs_step *s, const qs_frame *f) {
     qs_ranges(f->ctx, p->rows, QS_GRAIN / 4 / (p->inner + 1) + 1, where_rows, &job);
 }
 
-/* first: index in `strides` of input 0. */
+/* first: index in `strides` that input 0 has. */
 QS_COLD static int lower(qs_lower *l, int32_t sources, int32_t first) {
     const qs_value *out = qs_lower_out(l, 0);
     where_params *p = qs_lower_params(l, sizeof(*p));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Operators of two broadcast tensors whose result has a type of its own. */
+/* Operators of two broadcast tensors, whose result may have another type. */
 #ifndef QS_PAIRS_H
 #define QS_PAIRS_H
 
@@ -8,7 +8,7 @@
 /* y[i] = f(a[i * sa], b[i * sb]); strides are 0 or 1. */
 typedef void (*qs_pair_fn)(const void *a, size_t sa, const void *b, size_t sb, void *y, size_t n);
 
-/* The loop of such a function. RARE: QS_COLD, or nothing where it must be fast. */
+/* Defines such a function. RARE: QS_COLD, or empty if it must be fast. */
 #define QS_PAIR(RARE, name, TA, TB, TY, expression)                                                \
     RARE static void name(const void *va, size_t sa, const void *vb, size_t sb, void *vy,          \
                           size_t n) {                                                              \
@@ -22,25 +22,25 @@ typedef void (*qs_pair_fn)(const void *a, size_t sa, const void *b, size_t sb, v
         }                                                                                          \
     }
 
-/* Output 0 of type `dtype` and the shape of both inputs broadcast. */
+/* Gives output 0 the type `dtype` and the shape of both inputs broadcast. */
 int qs_infer_pair(qs_infer *x, int32_t dtype);
 
-/* Makes inputs 0 and 1 through fn the step. */
+/* Lowers to a step that applies fn to inputs 0 and 1. */
 int qs_lower_pair(qs_lower *l, qs_pair_fn fn);
 
-/* The same with the shape that input 1 is taken to have. */
+/* The same with the shape of b for input 1. */
 int qs_infer_pair_of(qs_infer *x, int32_t dtype, const qs_value *b);
 int qs_lower_pair_of(qs_lower *l, qs_pair_fn fn, const qs_value *b);
 
 /*
- * Before version 7: with `broadcast`, b lies over axes [axis, axis + its rank) of a, the last ones
- * by default. `wide` becomes b with as many axes of size 1 after it as that takes; false where it
- * does not fit. The two functions above know of it.
+ * Before version 7: with attribute `broadcast`, b broadcasts over axes [axis, axis + its rank) of
+ * a, the last ones by default. `wide` becomes b with the axes of size 1 appended that this needs;
+ * false if it does not fit. qs_infer_pair and qs_lower_pair apply it.
  */
 extern const qs_attr_rule qs_legacy_attrs[3];
 bool qs_legacy_operand(const qs_node *n, const qs_value *a, const qs_value *b, qs_value *wide,
                        qs_dim dims[QSIM_MAX_RANK]);
-/* To version 7: those axes of size 1 become an Unsqueeze. */
+/* To version 7: an Unsqueeze adds those axes of size 1. */
 int qs_upgrade_legacy(qs_graph *g, qs_id node, int32_t to, qsim_error *error);
 
 #endif

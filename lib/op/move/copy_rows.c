@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of bytes copied from one stride to another. */
+/* Copies rows of bytes between different strides. */
 #include "op/rules.h"
 
-/* Few bytes are no call; the last ones of 5 and more overlap those before. */
+/* Few bytes are copied without a call: in one piece, or in two that may overlap. */
 #define ROWS(T)                                                                                    \
     for (size_t r = 0; r < rows; r++, x += x_step, y += y_step)                                    \
         memcpy(y, x, sizeof(T));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Indices as data: elements of int32 and int64 tensors, negative ones counted from the end. */
+/* Indices in int32 and int64 tensors; negative ones count from the end. */
 #ifndef QS_INDEX_H
 #define QS_INDEX_H
 
@@ -19,7 +19,7 @@ static inline int64_t qs_index_at(const void *data, bool wide, size_t i) {
     return narrow;
 }
 
-/* An index in [-size, size) made one in [0, size); -1 for any other. */
+/* Turns an index in [-size, size) into one in [0, size); -1 for any other. */
 static inline int64_t qs_index_wrap(int64_t index, int64_t size) {
     index = index < 0 ? index + size : index;
     return index >= 0 && index < size ? index : -1;
@@ -34,20 +34,19 @@ static inline void qs_copy_element(char *y, const char *x, size_t bytes) {
     }
 }
 
-/* Element i of numeric data as an integer: floats lose their fraction, what int64 cannot hold
- * becomes its nearest bound, NaN 0. */
+/*
+ * Element i of numeric data as an integer: floats lose their fraction, numbers beyond int64 give
+ * its nearest bound, NaN 0.
+ */
 int64_t qs_number_at(const void *data, int32_t dtype, size_t i);
 
-/*
- * Constant input `index`, which holds one number of any type, as an integer. *known: whether it is
- * constant.
- */
+/* Reads input `index`, one number of any type, as an integer; *known: whether it is constant. */
 int qs_infer_number(const qs_infer *x, int32_t index, int64_t *number, bool *known);
 
-/* Fails if constant input `index`, of indices, has one outside [-size, size). size < 0: unknown. */
+/* Fails if input `index` is constant and has an index outside [-size, size). size < 0: unknown. */
 int qs_infer_indices(const qs_infer *x, int32_t index, int64_t size);
 
-/* A step has met an index outside an axis of `size`. */
+/* Reports from a step an index outside an axis of `size`. */
 static inline void qs_index_outside(const qs_frame *f, int64_t index, int64_t size, int32_t axis) {
     qs_step_outside(f, "index", index, -size, size, axis);
 }

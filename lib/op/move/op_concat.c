@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Concat and Split: blocks of bytes along one axis. */
+/* Concat and Split: copy blocks of bytes along one axis. */
 #include "op/rules.h"
 
 /* ---- Concat ---- */
@@ -69,7 +69,7 @@ typedef struct block_job {
     const qs_frame *frame;
 } block_job;
 
-/* Outer indices [begin, end) of all parts; as the one below. */
+/* Copies outer indices [begin, end) of all parts, as split_range does. */
 static void concat_range(const void *arg, size_t begin, size_t end) {
     const block_job *j = arg;
     const block_params *p = j->step->params;
@@ -112,7 +112,7 @@ static void run_split(const qs_step *s, const qs_frame *f) {
     run_blocks(s, f, split_range);
 }
 
-/* Parts that follow each other: no copies where they are placed so. */
+/* Contiguous parts need no copy if the planner places them so. */
 QS_COLD static int lie_together(qs_lower *l, const block_params *p, bool inputs) {
     size_t *at = qs_arena_alloc(l->arena, (size_t)p->count, sizeof(*at)), sum = 0;
     if (!at)
@@ -125,7 +125,7 @@ QS_COLD static int lie_together(qs_lower *l, const block_params *p, bool inputs)
     return QSIM_OK;
 }
 
-/* `whole` is the tensor that the parts make up. */
+/* `whole` is the tensor that consists of the parts. */
 QS_COLD static int lower_blocks(qs_lower *l, const qs_value *whole, int64_t fallback, bool inputs) {
     int32_t count = inputs ? l->node->input_count : l->node->output_count;
     int64_t axis = qs_node_int(l->node, "axis", fallback);
@@ -171,7 +171,7 @@ QS_OP(concat, .name = "Concat", .min_in = 1, .max_in = -1, QS_ATTRS(concat_attrs
 
 #define MANY_PARTS 256
 
-/* Sizes along the axis are given: one each, that sum up to `size` where that is known. */
+/* Checks given sizes along the axis: one per output, with the sum `size` if that is known. */
 QS_COLD static int split_given(const qs_infer *x, int64_t size, const int64_t *parts,
                                int32_t count) {
     int64_t sum = 0;
@@ -187,7 +187,7 @@ QS_COLD static int split_given(const qs_infer *x, int64_t size, const int64_t *p
     return QSIM_OK;
 }
 
-/* Size of part i of equal ones; from version 18 the last may be smaller. */
+/* Size of part i of equal parts; from version 18 on the last may be smaller. */
 QS_COLD static int split_equal(const qs_infer *x, int64_t size, int32_t i, int64_t *part) {
     int32_t n = x->node->output_count;
     *part = -1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* EyeLike: ones on a diagonal of a matrix as large as the input. */
+/* EyeLike: ones on a diagonal of a matrix of the input's size. */
 #include "op/rules.h"
 
 QS_COLD static int infer_eyelike(qs_infer *x) {
@@ -40,7 +40,7 @@ QS_COLD static int lower_eyelike(qs_lower *l) {
     const int64_t k = qs_node_int(l->node, "k", 0);
     p->rows = y->dims[0].size;
     p->columns = y->dims[1].size;
-    /* a diagonal outside the matrix is none */
+    /* a diagonal outside the matrix is empty */
     p->k = k > p->columns ? p->columns : k < -p->rows ? -p->rows : k;
     p->element = qs_dtype_bytes(y->dtype);
     p->one.u = 1;

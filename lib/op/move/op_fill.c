@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ConstantOfShape and Range: tensors made of numbers. */
+/* ConstantOfShape and Range: tensors filled with one number or a sequence. */
 #include "op/rules.h"
 
 /* ---- ConstantOfShape ---- */
@@ -49,7 +49,7 @@ typedef struct fill_params {
 static void run_fill(const qs_step *s, const qs_frame *f) {
     const fill_params *p = s->params;
     char *y = qs_step_out(s, f, 0);
-    const size_t piece = (size_t)1 << 20; /* between two looks whether to go on */
+    const size_t piece = (size_t)1 << 20; /* between two checks for a stop */
     for (size_t from = 0; from < p->elements && !qs_stopped(f->ctx); from += piece)
         for (size_t i = from; i < p->elements && i < from + piece; i++)
             memcpy(y + i * p->element, &p->bits, p->element);
@@ -164,7 +164,7 @@ static int lower_range(qs_lower *l) {
     return QSIM_OK;
 }
 
-/* Floats are what numbers in half precision are computed in anyway. */
+/* stash_type needs no code: half precision is always computed in float. */
 static const qs_attr_rule range_attrs[] = {{"stash_type", QS_ATTR_INT, 27, 0}};
 
 QS_OP(range, .name = "Range", .since = 11, .min_in = 3, QS_ATTRS(range_attrs), .traits = QS_PLAIN,

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Flip, internal: an 8-bit tensor as its twin of the other sign, x ^ 0x80 (zero points move by
- * 128). */
+/* Flip, internal: converts between int8 and uint8, x ^ 0x80; zero points move by 128. */
 #include "op/rules.h"
 
 typedef struct flip_params {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Trilu and CenterCropPad: a part of a tensor, zeros elsewhere. OneHot: one element set apart. */
+/* Trilu and CenterCropPad: keep a part of a tensor, zeros elsewhere. OneHot: sets one element. */
 #include "op/move/index.h"
 
 /* ---- Trilu ---- */
@@ -20,7 +20,7 @@ QS_COLD static int infer_trilu(qs_infer *x) {
 
 typedef struct trilu_params {
     bool upper, has_k;
-    size_t rows, height, width, bytes; /* rows of all matrices; of one; columns */
+    size_t rows, height, width, bytes; /* rows of all matrices; rows of one; columns */
 } trilu_params;
 
 typedef struct trilu_job {
@@ -37,7 +37,8 @@ static void trilu_rows(const void *arg, size_t begin, size_t end) {
     for (size_t r = begin; r < end; r++) {
         const char *x = j->x + r * p->width * p->bytes;
         char *y = j->y + r * p->width * p->bytes;
-        int64_t edge = (int64_t)(r % p->height) + j->k + !p->upper; /* first column beyond it */
+        int64_t edge =
+            (int64_t)(r % p->height) + j->k + !p->upper; /* first column beyond the diagonal */
         edge = edge < 0 ? 0 : edge > width ? width : edge;
         const size_t first = (size_t)edge * p->bytes, rest = p->width * p->bytes - first;
         if (p->upper) {
@@ -118,9 +119,10 @@ QS_COLD static int infer_center(qs_infer *x) {
 
 typedef struct center_params {
     int32_t rank;
-    size_t bytes, all, rows, row;              /* of an element, the output; rows both have */
-    size_t from, to, dims[QSIM_MAX_RANK];      /* first common element; sizes of what is common */
-    size_t x[QSIM_MAX_RANK], y[QSIM_MAX_RANK]; /* steps */
+    size_t bytes, all, rows,
+        row; /* bytes of an element, of the output; common rows, bytes of one */
+    size_t from, to, dims[QSIM_MAX_RANK];      /* first common elements; common sizes */
+    size_t x[QSIM_MAX_RANK], y[QSIM_MAX_RANK]; /* strides */
 } center_params;
 
 static void run_center(const qs_step *s, const qs_frame *f) {
@@ -156,7 +158,7 @@ QS_COLD static int lower_center(qs_lower *l) {
         p->y[i] = ys;
         p->dims[i] = a < b ? a : b;
         *(i == x->rank - 1 ? &p->row : &p->rows) *= p->dims[i];
-        if (a > b) /* cropped and padded at the end by one more where the difference is odd */
+        if (a > b) /* an odd difference crops or pads one more at the end */
             p->from += (a - b) / 2 * xs;
         else
             p->to += (b - a) / 2 * ys;
@@ -202,7 +204,7 @@ QS_COLD static int infer_onehot(qs_infer *x) {
 }
 
 typedef struct onehot_params {
-    int32_t dtype; /* of the indices */
+    int32_t dtype; /* type of the indices */
     bool negative; /* indices count from the end */
     size_t outer, depth, inner, bytes;
 } onehot_params;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Gather: slices of one axis by index; negative indices count from the end. */
+/* Gather: copies slices of one axis by index; negative indices count from the end. */
 #include <assert.h>
 
 #include "op/move/index.h"
@@ -30,7 +30,7 @@ QS_COLD static int infer_gather(qs_infer *x) {
 }
 
 typedef struct gather_params {
-    size_t outer, count, block; /* block: bytes that one index picks */
+    size_t outer, count, block; /* block: bytes that one index selects */
     int64_t size;
     int32_t axis;
     bool wide;
@@ -44,7 +44,7 @@ static void run_gather(const qs_step *s, const qs_frame *f) {
     const void *indices = qs_step_in(s, f, 1);
     char *y = qs_step_out(s, f, 0);
     const size_t n = p->block, step = p->count * n;
-    size_t done = 0; /* bytes since the last look whether to go on */
+    size_t done = 0; /* bytes since the last check for a stop */
     for (size_t i = 0; i < p->count; i++, y += n) {
         done += n * p->outer + 16;
         if (done > BETWEEN_LOOKS) {
@@ -67,7 +67,7 @@ static void run_gather(const qs_step *s, const qs_frame *f) {
     }
 }
 
-/* One known index: a part of the input, if what it picks lies together. */
+/* One constant index: the result is a view of the input if it is contiguous there. */
 static int take_view(qs_lower *l, const gather_params *p) {
     qs_infer rules;
     qs_const c;

@@ -32,9 +32,10 @@ QS_COLD static int infer_gather_elements(qs_infer *x) {
 typedef struct elements_params {
     int32_t rank, axis;
     bool wide;
-    int64_t size; /* of the axis in the data */
+    int64_t size; /* the data's size of the axis */
     size_t rows, row, bytes;
-    size_t dims[QSIM_MAX_RANK], steps[QSIM_MAX_RANK]; /* of the indices; of the data, in elements */
+    size_t dims[QSIM_MAX_RANK],
+        steps[QSIM_MAX_RANK]; /* sizes of the indices; strides of the data, in elements */
 } elements_params;
 
 typedef struct elements_job {
@@ -44,7 +45,7 @@ typedef struct elements_job {
     char *y;
 } elements_job;
 
-/* Row `row` of the indices begins here in the data, its own index left out. */
+/* The data's offset of row `row` of the indices, the gathered axis left out. */
 static size_t row_begin(const elements_params *p, size_t row) {
     size_t at = 0;
     for (int32_t i = p->rank - 1; i-- > 0; row /= p->dims[i])
@@ -112,7 +113,7 @@ QS_OP(gather_elements, .name = "GatherElements", .since = 11, .min_in = 2, QS_AT
 
 /* ---- GatherND ---- */
 
-/* Indices are (batch..., tuples..., k); a tuple names a place along the k axes after the batch. */
+/* Indices are (batch..., tuples..., k); a tuple indexes the k axes after the batch axes. */
 QS_COLD static int infer_gather_nd(qs_infer *x) {
     const qs_value *in = x->in[0], *indices = x->in[1];
     const int64_t batch = qs_node_int(x->node, "batch_dims", 0);
@@ -148,10 +149,10 @@ QS_COLD static int infer_gather_nd(qs_infer *x) {
 }
 
 typedef struct nd_params {
-    size_t tuples, batch, k, block; /* tuples a batch; bytes that one of them names */
-    size_t batch_bytes;             /* of the data */
+    size_t tuples, batch, k, block; /* tuples per batch; block: bytes that a tuple selects */
+    size_t batch_bytes;             /* bytes of the data per batch */
     int64_t sizes[QSIM_MAX_RANK];
-    int32_t first; /* axis that the first index of a tuple is of */
+    int32_t first; /* axis of a tuple's first index */
 } nd_params;
 
 typedef struct nd_job {
@@ -161,7 +162,7 @@ typedef struct nd_job {
     char *y;
 } nd_job;
 
-/* Blocks before the one that a tuple names; false if an index is outside its axis. */
+/* Index of the block that a tuple selects; false if an index is outside its axis. */
 static bool tuple_at(const nd_params *p, const int64_t *tuple, size_t *at) {
     *at = 0;
     for (size_t i = 0; i < p->k; i++) {

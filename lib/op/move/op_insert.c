@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Insert, internal: x as channels "column" and following of a tensor of "into" channels (window.h),
- * its bytes looked up in a table if there is one: x, the tensor so far, table.
+ * Insert, internal: copies x to channels "column" and following of a tensor of "into" channels
+ * (window.h), looking bytes up in a table if there is one. Inputs: x, the tensor, table.
  */
 #include "base/ctx.h"
 #include "kernel/table.h"
@@ -12,7 +12,7 @@
 #define TABLE 2
 
 typedef struct insert_params {
-    size_t rows, n, into, column; /* bytes of a row, of one of the whole, and before it there */
+    size_t rows, n, into, column; /* n: bytes per row of x; of the tensor; before x in it */
     bool table;
 } insert_params;
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* NonZero and Compress: elements picked by their values, so sizes are known after the step only. */
+/* NonZero and Compress: values select elements, so sizes are known only after the step. */
 #include "op/rules.h"
 
 #define FLOATS (QS_T_REAL | QS_T(QSIM_FLOAT16) | QS_T(QSIM_BFLOAT16))
 
-/* Whether an element is not zero; a float's sign is no value. */
+/* Whether an element is not zero; -0 is zero. */
 static bool is_set(const uint8_t *p, size_t bytes, bool is_float) {
     uint64_t bits = 0;
     memcpy(&bits, p, bytes);
@@ -44,7 +44,7 @@ typedef struct nonzero_params {
     int64_t dims[QSIM_MAX_RANK];
 } nonzero_params;
 
-/* Row `axis` of the result holds that index of every element which is not zero. */
+/* Row `axis` of the result gets the index along that axis of every element that is not zero. */
 static void write_indices(const qs_frame *f, const nonzero_params *p, const uint8_t *x, int64_t *y,
                           size_t count) {
     size_t at = 0;
@@ -132,8 +132,9 @@ static int bound_compress(qs_infer *x) {
 }
 
 typedef struct compress_params {
-    int32_t axis;                      /* of the result */
-    size_t rows, picks, length, bytes; /* conditions, of so many entries of so many bytes a row */
+    int32_t axis; /* axis of the result */
+    size_t rows, picks, length,
+        bytes; /* picks: conditions; a row has `length` entries of `bytes` */
 } compress_params;
 
 static void run_compress(const qs_step *s, const qs_frame *f) {

@@ -8,7 +8,7 @@ static bool to_space(const qs_node *n) {
     return strcmp(n->op_type, "DepthToSpace") == 0;
 }
 
-/* Sizes of (N, C, H, W), those of the blocks divided out or multiplied in. */
+/* Sizes (N, C, H, W), divided or multiplied by the block's. */
 QS_COLD static int infer_blocks(qs_infer *x) {
     const qs_value *in = x->in[0];
     const int64_t block = qs_node_int(x->node, "blocksize", 0);
@@ -41,7 +41,7 @@ QS_COLD static int infer_blocks(qs_infer *x) {
 /* The deep side is (N, channels · block², H, W), the wide one (N, channels, H · block, W · block).
  */
 typedef struct blocks_params {
-    bool space, channels_first; /* to the wide side; of the deep channels (mode CRD) */
+    bool space, channels_first; /* space: to the wide side; channels_first: mode CRD */
     size_t block, images, channels, height, width, bytes;
 } blocks_params;
 
@@ -51,7 +51,7 @@ typedef struct blocks_job {
     char *y;
 } blocks_job;
 
-/* Rows of the wide side: row r of them takes from, or gives to, `block` rows of the deep one. */
+/* Moves rows of the wide side; each comes from, or goes to, `block` rows of the deep side. */
 static void move_blocks(const void *arg, size_t begin, size_t end) {
     const blocks_job *j = arg;
     const blocks_params *p = j->p;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ScatterElements, Scatter and ScatterND: a copy of the data, and then updates at places that
- * indices name, one after another in the order of the updates; of several at one place without a
- * reduction the last stays.
+ * ScatterElements, Scatter and ScatterND: copy the data, then apply updates at the indices in
+ * order; without a reduction, the last of several updates at one index remains.
  */
 #include "op/move/index.h"
 
@@ -18,11 +17,11 @@ typedef void (*update_fn)(void *y, const void *u, size_t n);
             y[i] = (T)(expression);                                                                \
         }                                                                                          \
     }
-/* A NaN on either side stays. */
+/* NaN on either side gives NaN. */
 #define EXTREMES(suffix, T)                                                                        \
     UPDATE(max_##suffix, T, a != a || a > b ? a : b)                                               \
     UPDATE(min_##suffix, T, a != a || a < b ? a : b)
-/* Unsigned numbers serve for signed ones: sums and products wrap around alike. */
+/* Unsigned arithmetic serves signed types, too: sums and products wrap around alike. */
 #define ARITHMETIC(suffix, T, wide)                                                                \
     UPDATE(add_##suffix, T, (wide)a + (wide)b)                                                     \
     UPDATE(mul_##suffix, T, (wide)a *(wide)b)
@@ -72,7 +71,7 @@ static const struct reduction *reduction_of(const qs_node *n) {
     return NULL;
 }
 
-/* Types of data and updates; the output is like the data. */
+/* Checks the types of data and updates; the output has type and shape of the data. */
 QS_COLD static int infer_updated(qs_infer *x, uint32_t index_types) {
     const struct reduction *r = reduction_of(x->node);
     if (!r)
@@ -133,12 +132,12 @@ QS_COLD static int infer_scatter_elements(qs_infer *x) {
 }
 
 typedef struct scatter_params {
-    update_fn update;  /* NULL: it replaces */
-    size_t bytes, all; /* of an element, of the data */
-    /* elements */
+    update_fn update;  /* NULL: updates replace elements */
+    size_t bytes, all; /* bytes of an element, of the data */
+    /* for ScatterElements */
     int32_t rank, axis;
     bool wide;
-    int64_t size; /* of the axis in the data */
+    int64_t size; /* the data's size of the axis */
     size_t count, dims[QSIM_MAX_RANK], steps[QSIM_MAX_RANK];
 } scatter_params;
 
@@ -154,7 +153,7 @@ static void run_scatter_elements(const qs_step *s, const qs_frame *f) {
     const void *indices = qs_step_in(s, f, 1);
     const char *updates = qs_step_in(s, f, 2);
     char *y = qs_step_out(s, f, 0);
-    size_t at[QSIM_MAX_RANK] = {0}, base = 0; /* base: without the axis */
+    size_t at[QSIM_MAX_RANK] = {0}, base = 0; /* base: offset without the axis */
     start(s, f, p->all);
     for (size_t k = 0; k < p->count && !qs_stopped_at(f->ctx, k); k++) {
         const int64_t index = qs_index_wrap(qs_index_at(indices, p->wide, k), p->size);
@@ -206,7 +205,7 @@ QS_COLD static int lower_scatter_elements(qs_lower *l) {
     return QSIM_OK;
 }
 
-/* To version 11 on: Scatter is ScatterElements under its first name. */
+/* To version 11: Scatter is the former name of ScatterElements. */
 QS_COLD static int upgrade_scatter(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
     (void)error;
     if (to < 11)
@@ -262,7 +261,7 @@ static void run_scatter_nd(const qs_step *s, const qs_frame *f) {
     char *y = qs_step_out(s, f, 0);
     const size_t k = (size_t)p->rank, block = p->steps[0], bytes = block * p->bytes;
     start(s, f, p->all);
-    size_t done = 0; /* bytes since the last look whether to go on */
+    size_t done = 0; /* bytes since the last check for a stop */
     for (size_t t = 0; t < p->count; t++, tuple += k, u += bytes) {
         size_t at = 0;
         done += bytes + 16;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Slice and Pad: every axis of the result is read from an axis of the input through a simple map.
- */
+/* Slice and Pad: each axis of the result maps its indices to those of the input's axis. */
 #include "op/rules.h"
 
-/* Where index i of a result's axis comes from. */
+/* Input index of index i of a result's axis. */
 typedef enum walk_mode {
     WALK_STEP, /* start + i * step */
-    WALK_FILL, /* i - lead, or nowhere outside the input */
+    WALK_FILL, /* i - lead; outside the input: the fill value */
     WALK_EDGE,
     WALK_REFLECT,
     WALK_WRAP
@@ -14,7 +13,7 @@ typedef enum walk_mode {
 
 typedef struct walk {
     walk_mode mode;
-    int64_t start, step; /* STEP; a lead is -start */
+    int64_t start, step; /* of WALK_STEP; a lead is -start */
     int64_t in, out;     /* sizes */
 } walk;
 
@@ -34,13 +33,13 @@ static int64_t walk_at(const walk *w, int64_t i) {
 typedef struct select_params {
     int32_t rank;
     size_t element, rows;
-    size_t from; /* bytes, before the axes' own starts */
+    size_t from; /* bytes to add to the axes' starts */
     const walk *axes;
     size_t strides[QSIM_MAX_RANK]; /* of the input, in bytes */
-    size_t first, run;             /* of the last axis: contiguous from here, so many */
+    size_t first, run;             /* last axis: `run` contiguous elements from `first` on */
     uint64_t fill;
-    int32_t value; /* input with the fill value; 0: `fill` */
-    bool filled;   /* beside the run of the last axis there is nothing else */
+    int32_t value; /* index of the input with the fill value; 0: `fill` */
+    bool filled;   /* the last axis consists of its run and fill values */
 } select_params;
 
 static void put(char *y, const char *x, size_t element) {
@@ -53,7 +52,7 @@ static void put(char *y, const char *x, size_t element) {
 }
 
 static void fill_row(char *y, size_t n, const char *fill, size_t element) {
-    bool same = true; /* bytes */
+    bool same = true; /* all bytes are equal */
     for (size_t i = 1; i < element; i++)
         same &= fill[i] == *fill;
     if (same)
@@ -65,7 +64,7 @@ static void fill_row(char *y, size_t n, const char *fill, size_t element) {
 
 #define STRIDED(T)                                                                                 \
     static void strided_##T(const T *restrict x, T *restrict y, ptrdiff_t step, size_t n) {        \
-        if (step == 2) { /* known, it becomes loads and shuffles */                                \
+        if (step == 2) { /* a constant step becomes loads and shuffles */                          \
             for (size_t i = 0; i < n; i++)                                                         \
                 y[i] = x[2 * i];                                                                   \
             return;                                                                                \
@@ -78,7 +77,7 @@ STRIDED(uint16_t)
 STRIDED(uint32_t)
 STRIDED(uint64_t)
 
-/* A whole row of elements that are a step apart. */
+/* Copies a row of elements that are `step` apart. */
 static void strided_row(const char *x, char *y, ptrdiff_t step, size_t n, size_t element) {
     switch (element) {
     case 1: strided_uint8_t((const void *)x, (void *)y, step, n); break;
@@ -88,7 +87,7 @@ static void strided_row(const char *x, char *y, ptrdiff_t step, size_t n, size_t
     }
 }
 
-/* One row of the last axis; `x` is NULL where the whole row is filled. */
+/* Computes one row of the last axis; x NULL: the whole row is filled. */
 static void select_row(const select_params *p, const char *x, char *y, const char *fill) {
     const walk *w = &p->axes[p->rank - 1];
     size_t n = (size_t)w->out, e = p->element, from = x ? p->first : n;
@@ -100,7 +99,7 @@ static void select_row(const select_params *p, const char *x, char *y, const cha
         strided_row(x + w->start * (int64_t)e, y, (ptrdiff_t)w->step, n, e);
         return;
     }
-    if (p->filled) { /* what is outside, and the run inside */
+    if (p->filled) { /* fill values around the run */
         fill_row(y, from, fill, e);
         memcpy(y + from * e, x + (size_t)walk_at(w, (int64_t)from) * e, p->run * e);
         fill_row(y + (from + p->run) * e, n - from - p->run, fill, e);
@@ -123,7 +122,7 @@ typedef struct select_job {
     char *y;
 } select_job;
 
-/* Where row r of the result is in the input; or NULL: nowhere. */
+/* Address in the input of row r of the result; NULL: outside. */
 static const char *row_at(const select_job *job, size_t r) {
     const select_params *p = job->p;
     size_t at = p->from;
@@ -137,7 +136,7 @@ static const char *row_at(const select_job *job, size_t r) {
     return job->x + at;
 }
 
-/* Rows whose inside is one run and which follow each other by a step, and what is outside. */
+/* Copies rows at a constant step whose part inside the input is one run, and fills the rest. */
 static void select_rows(const select_params *p, const char *x, char *y, const char *fill,
                         size_t rows) {
     const walk *last = &p->axes[p->rank - 1], *next = &p->axes[p->rank - 2];
@@ -179,7 +178,7 @@ static void run_select(const qs_step *s, const qs_frame *f) {
     qs_ranges(f->ctx, p->rows, QS_GRAIN / (row + 1) + 1, select_range, &job);
 }
 
-/* The contiguous part of the last axis. */
+/* Finds the contiguous part of the last axis. */
 static void find_run(select_params *p) {
     const walk *w = &p->axes[p->rank - 1];
     if (w->step != 1)
@@ -206,7 +205,7 @@ QS_COLD static int lower_select(qs_lower *l, const walk *axes) {
         qs_arena_copy(l->arena, x->rank ? axes : &point, (size_t)p->rank * sizeof(*axes));
     if (!copy)
         return qs_fail(l->error, QSIM_E_NOMEM, "out of memory");
-    for (int32_t i = 0; i < p->rank; i++) /* nothing of it is outside */
+    for (int32_t i = 0; i < p->rank; i++) /* axes that stay inside the input need no other mode */
         if (copy[i].step == 1 && copy[i].start >= 0 && copy[i].out <= copy[i].in - copy[i].start)
             copy[i].mode = WALK_STEP;
     size_t stride = p->element;
@@ -228,13 +227,13 @@ QS_COLD static int infer_select(const qs_infer *x, const walk *axes) {
     qs_dim dims[QSIM_MAX_RANK];
     const qs_value *in = x->in[0];
     for (int32_t i = 0; i < in->rank; i++) {
-        bool same = axes[i].out < 0 && axes[i].in == -2; /* untouched */
+        bool same = axes[i].out < 0 && axes[i].in == -2; /* unchanged */
         dims[i] = same ? in->dims[i] : (qs_dim){axes[i].out, NULL};
     }
     return qs_infer_out(x, 0, in->dtype, in->rank, dims);
 }
 
-/* Every axis as it is; in = -2 marks one of unknown size that nothing touches. */
+/* Maps every axis to itself; in = -2 marks an unchanged axis of unknown size. */
 static void walk_whole(const qs_value *v, walk *axes) {
     for (int32_t i = 0; i < v->rank; i++) {
         int64_t size = v->dims[i].size;
@@ -246,7 +245,7 @@ static void walk_whole(const qs_value *v, walk *axes) {
 
 typedef struct slice_spec {
     int64_t starts[QSIM_MAX_RANK], ends[QSIM_MAX_RANK], axes[QSIM_MAX_RANK], steps[QSIM_MAX_RANK];
-    int32_t count; /* QS_DYNAMIC: not known */
+    int32_t count; /* QS_DYNAMIC: not constant */
 } slice_spec;
 
 QS_COLD static int slice_lists(const qs_infer *x, slice_spec *s, int32_t counts[4]) {
@@ -289,7 +288,7 @@ QS_COLD static int slice_read(const qs_infer *x, slice_spec *s) {
     return QSIM_OK;
 }
 
-/* v, counted from the end if negative, brought into [lo, hi]. */
+/* Clamps v, which counts from the end if negative, to [lo, hi]. */
 static int64_t slice_clamp(int64_t v, int64_t size, int64_t lo, int64_t hi) {
     if (v < 0)
         v = v < -size ? lo : v + size;
@@ -340,7 +339,7 @@ QS_COLD static int infer_slice(qs_infer *x) {
     return code ? code : infer_select(x, axes);
 }
 
-/* Whether the slice is one run of bytes, and where it begins: one index, then a range, then all. */
+/* Whether the slice is one run of bytes from *from on: single indices, a range, whole axes. */
 static bool is_run(const select_params *p, size_t *from) {
     bool whole = true;
     *from = 0;
@@ -355,8 +354,8 @@ static bool is_run(const select_params *p, size_t *from) {
 }
 
 /*
- * Axes of one index are only a place to begin from, and whole ones go with the axis before them, so
- * that rows are long; elements of the last axis may then be any step apart.
+ * Makes rows long: drops axes of one index, which only set a start, and merges whole axes with the
+ * axis before them; elements of the last axis may then be any step apart.
  */
 static void merge_axes(select_params *p, walk *axes) {
     int32_t n = 0;
@@ -446,7 +445,7 @@ QS_COLD static int pad_mode(const qs_infer *x, walk_mode *mode) {
     return qs_infer_fail(x, QSIM_E_UNSUPPORTED, "this padding mode is not known");
 }
 
-/* pads: `count` / 2 leads, then as many tails, of the axes in `axes`. */
+/* Reads pads: `count` / 2 leads, then as many tails, for the axes in `axes`. */
 QS_COLD static int pad_read(const qs_infer *x, int64_t *pads, int32_t *count, int64_t *axes,
                             int32_t *axis_count) {
     *axis_count = QS_ABSENT;
@@ -570,7 +569,7 @@ static const qs_attr_rule pad_attrs[] = {{"paddings", QS_ATTR_INTS, 1, 1},
                                          {"value", QS_ATTR_FLOAT, 1, 10},
                                          {"mode", QS_ATTR_STRING, 1, 0}};
 
-/* Integers can be padded from version 11 on. */
+/* Pad has integer types from version 11 on. */
 static uint32_t pad_moves(const qs_graph *g, const qs_node *n) {
     (void)g;
     return n->version >= 11 ? QS_MOVES | QS_KEEPS : 0;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Operators that only say the shape anew: Reshape, Flatten, Squeeze, Unsqueeze, Identity, Shape. */
+/*
+ * Operators that only change the shape (Reshape, Flatten, Squeeze, Unsqueeze, Identity) or read it
+ * (Shape, Size).
+ */
 #include "op/rules.h"
 
 #define QS_T_ALIAS (QS_T_BYTES | QS_T(QSIM_UINT4) | QS_T(QSIM_INT4))
@@ -30,7 +33,7 @@ static int reshape_read(const qs_infer *x, reshape_spec *s) {
     return code;
 }
 
-/* Copies the sizes that are given, finds where the -1 is. */
+/* Copies the given sizes; *open: the axis with -1. */
 static int reshape_given(const qs_infer *x, const reshape_spec *s, qs_dim *dims, int32_t *open,
                          uint32_t *kept) {
     bool zero = false;
@@ -63,7 +66,7 @@ static int reshape_given(const qs_infer *x, const reshape_spec *s, qs_dim *dims,
     return QSIM_OK;
 }
 
-/* Product of the known sizes not in `skip`; the number of unknown ones and the last of them. */
+/* Product of the known sizes; number of unknown ones not in `skip`, and the last of them. */
 static int reshape_product(const qs_infer *x, const qs_dim *dims, int32_t rank, uint32_t skip,
                            int64_t *product, int32_t *unknown, qs_dim *last) {
     *product = 1;
@@ -81,7 +84,7 @@ static int reshape_product(const qs_infer *x, const qs_dim *dims, int32_t rank, 
     return QSIM_OK;
 }
 
-/* The shape is computed: of another value (then it has that shape), or of known length. */
+/* The shape is not constant: it is that of another value, or only its length is known. */
 static int reshape_dynamic(const qs_infer *x) {
     const qs_value *shape = x->in[1], *values = x->values ? x->values : x->graph->values;
     int32_t dtype = x->in[0]->dtype;
@@ -118,7 +121,7 @@ static int infer_reshape(qs_infer *x) {
         return qs_infer_out(x, 0, in->dtype, s.count, dims);
     code = reshape_product(x, in->dims, in->rank, kept, &from, &unknown, &left);
     if (!code && open >= 0)
-        dims[open].size = 1; /* not a factor yet */
+        dims[open].size = 1; /* no factor of the product */
     if (!code)
         code = reshape_product(x, dims, s.count, kept, &to, &others, &none);
     if (code)
@@ -156,7 +159,7 @@ QS_OP(reshape, .name = "Reshape", .min_in = 1, .later = {{5, 2, 2, 1}}, QS_ATTRS
 
 /* ---- Flatten ---- */
 
-/* Axes [from, to) as one; an unknown one among ones keeps its symbol. */
+/* Joins axes [from, to); a single unknown size among sizes of 1 keeps its symbol. */
 static qs_dim join(const qs_dim *dims, int32_t from, int32_t to) {
     int64_t n = qs_dims_product(dims, from, to);
     qs_dim joined = {n, NULL};
@@ -290,7 +293,7 @@ QS_OP(identity, .name = "Identity", .min_in = 1, .traits = QS_ELEMENTWISE | QS_M
 
 /* ---- Shape ---- */
 
-/* The axes [start, end) that are asked for. */
+/* Reads the range of axes [start, end). */
 static void shape_range(const qs_node *n, int32_t rank, int32_t *start, int32_t *end) {
     int64_t s = qs_node_int(n, "start", 0), e = qs_node_int(n, "end", rank);
     s = s < -rank ? 0 : s < 0 ? s + rank : s > rank ? rank : s;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shuffle, internal: the channels of two tensors, which are the last axis of both, alternate, a0 b0
- * a1 b1 ..., and may be split in two: what ShuffleNet has between its units. Bytes may be looked up
- * in a table for each operand: a, b, table of a, table of b. Attribute first: channels of output 0.
+ * Shuffle, internal: interleaves the channels (last axis) of two tensors, a0 b0 a1 b1 ..., and may
+ * split the result in two, as between ShuffleNet's units. Each operand's bytes may be looked up in
+ * a table. Inputs: a, b, table of a, table of b. Attribute first: channels of output 0.
  */
 #include "base/ctx.h"
 #include "kernel/table.h"
@@ -41,13 +41,13 @@ QS_COLD static int infer(qs_infer *x) {
 typedef struct shuffle_params {
     size_t pixels, channels, first;
     int32_t inputs;
-    bool two; /* outputs */
+    bool two; /* two outputs */
     bool floats;
 } shuffle_params;
 
 typedef struct shuffle_job {
     void (*run)(const qk_shuffle *s);
-    size_t element; /* its bytes */
+    size_t element; /* bytes */
     qk_shuffle all;
 } shuffle_job;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Constant and Dropout (in inference). */
+/* Constant, and Dropout for inference. */
 #include "op/rules.h"
 
 #include "op/move/source.h"
@@ -9,7 +9,7 @@
 typedef struct constant {
     int32_t dtype, rank;
     const int64_t *dims;
-    int64_t count; /* of a list */
+    int64_t count; /* elements of a list */
     const void *data;
     size_t bytes;
 } constant;
@@ -99,7 +99,7 @@ QS_OP(constant, .name = "Constant", QS_ATTRS(constant_attrs), .traits = QS_PLAIN
 
 /* ---- Dropout ---- */
 
-/* Training drops nothing where the ratio is 0. */
+/* Accepts training only if the ratio is 0: nothing is dropped then. */
 static int dropout_inference(const qs_infer *x) {
     const qs_value *training = qs_infer_in(x, 2), *ratio = qs_infer_in(x, 1);
     float drop = 0.5f;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * TensorScatter: a copy of a cache (batch, ..., entries, ...) with an update written into each
- * batch from entry write_indices[batch] on, past the last entry either refused or, with mode
- * "circular", continued at the first.
+ * TensorScatter: copies a cache (batch, ..., entries, ...) and writes an update into each batch
+ * from entry write_indices[batch] on. An update beyond the last entry is refused or, with mode
+ * "circular", continues at the first.
  */
 #include "op/rules.h"
 
@@ -49,11 +49,11 @@ static int infer_tensorscatter(qs_infer *x) {
 }
 
 typedef struct scatter_params {
-    size_t batches, rows, entries, update, bytes; /* rows of a batch, bytes of an entry */
+    size_t batches, rows, entries, update, bytes; /* rows per batch, bytes per entry */
     bool circular, placed;
 } scatter_params;
 
-/* False: the index is out of range. */
+/* Finds the first entry to write; false: the index is out of range. */
 static bool first_entry(const scatter_params *p, int64_t given, size_t *first) {
     const int64_t n = (int64_t)p->entries;
     if (p->circular && n > 0)

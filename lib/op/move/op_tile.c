@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tile: the input repeated along every axis. */
+/* Tile: repeats the input along every axis. */
 #include "op/rules.h"
 
 #include "base/ctx.h"
@@ -30,7 +30,7 @@ static int infer_tile(qs_infer *x) {
     return qs_infer_out(x, 0, in->dtype, in->rank, dims);
 }
 
-/* A row of the result is `run` bytes of the input, `times` over; axes outside walk the input. */
+/* A row of the result is `run` bytes of the input `times` times; outer axes select the run. */
 typedef struct tile_params {
     int32_t rank;
     size_t rows, run, times;
@@ -43,7 +43,7 @@ typedef struct tile_job {
     char *y;
 } tile_job;
 
-/* The bytes written so far are copied after themselves, twice as many each time. */
+/* Appends a copy of the bytes written so far, doubling them each time. */
 static void repeat_run(const char *x, char *y, size_t run, size_t times) {
     const size_t total = run * times;
     memcpy(y, x, run);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Transpose, of elements of 1, 2, 4 or 8 bytes. */
+/* Transpose for elements of 1, 2, 4 or 8 bytes. */
 #include <assert.h>
 
 #include "op/rules.h"
@@ -8,9 +8,9 @@
 #include "kernel/table.h"
 #include "kernel/u8.h"
 
-/* About what one item of work is. */
+/* Elements per item of work, approximately. */
 #define BLOCK_ELEMENTS ((size_t)16384)
-/* One thread has no use for blocks but to look whether to go on. */
+/* The same with one thread, which needs items only to check for a stop. */
 #define ALONE_ELEMENTS ((size_t)4 << 20)
 
 QS_COLD static int read_perm(const qs_infer *x, int32_t rank, int32_t perm[QSIM_MAX_RANK]) {
@@ -49,23 +49,23 @@ QS_COLD static int infer_transpose(qs_infer *x) {
     return qs_infer_out(x, 0, in->dtype, in->rank, dims);
 }
 
-/* Lines that are brought together, as bytes: a part of the first cache. */
+/* Bytes of lines that transpose_lines gathers: a part of the first-level cache. */
 #define LINES      ((size_t)16384)
 #define MOST_LINES ((size_t)64)
 
 /*
- * Merged axes of the result; the last two, (rows, columns), are one tile copy: columns are
+ * Axes of the result, merged; the last two, (rows, columns), are copied as a tile. Columns are
  * contiguous in the result; in the input, rows are `row` elements apart and columns `column`.
  */
 typedef struct transpose_params {
     int32_t rank; /* of the axes outside the tile */
     size_t outer, rows, columns, row, column, element;
-    const size_t *lines;  /* where each column begins, if columns are of several axes; or NULL */
-    size_t block, blocks; /* a tile is cut into blocks of rows */
+    const size_t *lines;  /* offset of each column if columns span several axes; or NULL */
+    size_t block, blocks; /* rows of a block; blocks of a tile */
     size_t dims[QSIM_MAX_RANK], strides[QSIM_MAX_RANK];
 } transpose_params;
 
-/* Elements that are neither of 1 nor of 4 bytes, or whose rows are apart too. */
+/* For elements not of 1 or 4 bytes, or whose rows are not adjacent either. */
 #define GATHER(T)                                                                                  \
     static void gather_##T(const T *restrict x, T *restrict y, const transpose_params *p,          \
                            size_t rows) {                                                          \
@@ -85,7 +85,7 @@ static void copy_rows(const char *restrict x, char *restrict y, size_t step, siz
         memcpy(y + r * bytes, x + r * step, bytes);
 }
 
-/* Short rows of the usual sizes, as those of an attention's heads: no call for each. */
+/* Copies short rows of common sizes, such as those of attention heads, without a call for each. */
 static void copy_short_rows(const char *restrict x, char *restrict y, size_t step, size_t bytes,
                             size_t rows) {
     switch (bytes) {
@@ -128,7 +128,7 @@ static void transpose_pairs(const uint8_t *restrict x, size_t line, uint8_t *res
     }
 }
 
-/* Many small tiles, as of a channel shuffle, one after the other. */
+/* Transposes many small tiles in order, as in a channel shuffle. */
 static void transpose_tiles(const transpose_job *job, size_t begin, size_t end) {
     const transpose_params *p = job->p;
     const size_t step = p->rank > 0 ? p->strides[0] * p->element : 0;
@@ -143,7 +143,7 @@ static void transpose_tiles(const transpose_job *job, size_t begin, size_t end) 
         job->kernel(job->x + o * step, p->column, job->y + o * bytes, p->rows, p->columns);
 }
 
-/* Columns of several axes, as when blocks of pixels become channels: first brought together. */
+/* Columns that span several axes, as when blocks of pixels become channels, are gathered first. */
 static void transpose_lines(const transpose_job *job, const char *x, char *y, size_t rows) {
     const transpose_params *p = job->p;
     uint64_t near[LINES / 8];
@@ -157,7 +157,7 @@ static void transpose_lines(const transpose_job *job, const char *x, char *y, si
     }
 }
 
-/* `rows` rows of a tile. */
+/* Transposes `rows` rows of a tile. */
 static void transpose_rows(const transpose_job *job, const void *x, void *y, size_t rows) {
     const transpose_params *p = job->p;
     if (p->lines)
@@ -174,7 +174,7 @@ static void transpose_rows(const transpose_job *job, const void *x, void *y, siz
         gather(x, y, p, rows);
 }
 
-/* Items: (index of the outer axes, block of rows). */
+/* Transposes items (index of the outer axes, block of rows). */
 static void transpose_range(const void *arg, size_t begin, size_t end) {
     const transpose_job *job = arg;
     const transpose_params *p = job->p;
@@ -208,7 +208,7 @@ static void run_transpose(const qs_step *s, const qs_frame *f) {
               transpose_range, &job);
 }
 
-/* Merged axes of the result with their strides in the input; returns how many. */
+/* Merges axes of the result; sets their sizes and strides in the input, returns their number. */
 static int32_t merge_axes(const qs_value *x, const int32_t *perm, size_t *dims, size_t *strides) {
     size_t own[QSIM_MAX_RANK], step = 1;
     int32_t n = 0;
@@ -232,8 +232,8 @@ static int32_t merge_axes(const qs_value *x, const int32_t *perm, size_t *dims, 
 }
 
 /*
- * How many of the last axes are columns. More than one, if rows of adjacent elements stand before
- * them and a kernel transposes such.
+ * Number of last axes that are columns: more than one if adjacent elements form the rows before
+ * them and a kernel transposes these.
  */
 static int32_t column_axes(const size_t *dims, const size_t *strides, int32_t n, size_t element) {
     size_t columns = dims[n - 1];
@@ -247,7 +247,7 @@ static int32_t column_axes(const size_t *dims, const size_t *strides, int32_t n,
     return 1;
 }
 
-/* The tile of the last axes, of which `across` are columns. */
+/* Sets up the tile of the last axes, of which `across` are columns. */
 QS_COLD static int lower_tile(qs_lower *l, transpose_params *p, const size_t *dims,
                               const size_t *strides, int32_t n, int32_t across) {
     p->columns = 1;

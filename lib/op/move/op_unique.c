@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Unique: the distinct elements, or the distinct parts along an axis, with the index of each one's
- * first appearance, the place of each input among them, and how often each appears.
+ * first appearance, the index of each input's part among them, and the number of its appearances.
  */
 #include "op/rules.h"
 
@@ -44,12 +44,12 @@ static int bound_unique(qs_infer *x) {
 typedef struct unique_params {
     int32_t dtype, axis;
     bool sorted;
-    size_t count;                 /* parts */
-    bool given[4];                /* outputs */
+    size_t count;                 /* number of parts */
+    bool given[4];                /* whether the output is present */
     size_t outer, inner, element; /* a part is `outer` pieces of `inner` elements */
 } unique_params;
 
-/* Elements looked at before it is asked again whether to go on. */
+/* Elements compared between two checks for a stop. */
 #define BETWEEN_LOOKS 32768
 
 typedef struct parts {
@@ -57,10 +57,10 @@ typedef struct parts {
     const unique_params *p;
     const uint8_t *x;
     size_t work;
-    bool stopped; /* it is to end: what is found means nothing */
+    bool stopped; /* the run was stopped: results are meaningless */
 } parts;
 
-/* NaN is equal to itself and comes last, as numpy has it. */
+/* NaN is equal to itself and comes last, as in numpy. */
 #define COMPARE(T)                                                                                 \
     {                                                                                              \
         T u, v;                                                                                    \
@@ -84,7 +84,7 @@ static int compare_elements(int32_t dtype, const uint8_t *a, const uint8_t *b) {
     }
 }
 
-/* Work is counted in elements looked at; now and then it is asked whether to go on. */
+/* Counts compared elements and checks for a stop now and then; false: stop. */
 static bool goes_on(parts *s, size_t elements) {
     s->work += elements;
     if (s->work > BETWEEN_LOOKS) {
@@ -109,7 +109,7 @@ static int compare_parts(parts *s, size_t i, size_t j) {
     return 0;
 }
 
-/* Merge sort from the bottom up: stable, no recursion; `list` and `other` change roles. */
+/* Merge sort from the bottom up: stable, without recursion; `list` and `other` swap roles. */
 static size_t *sort_parts(parts *s, size_t *list, size_t *other) {
     const size_t n = s->p->count;
     for (size_t width = 1; width < n && !s->stopped; width *= 2) {
@@ -133,7 +133,7 @@ static size_t *sort_parts(parts *s, size_t *list, size_t *other) {
 
 /* ---- the step ---- */
 
-/* Outputs; those that are left out are NULL. */
+/* Outputs; NULL if left out. */
 typedef struct results {
     uint8_t *y;
     int64_t *first, *place, *times;
@@ -149,8 +149,8 @@ static void give_part(parts *s, const results *r, size_t count, size_t to, size_
 }
 
 /*
- * `order`: parts sorted, the first of equals first. group[i]: which distinct part i is, in sorted
- * order; head[g]: its first appearance; rank[g]: its place among the results.
+ * order: parts, sorted, equal ones by index. group[i]: index of part i's value among the distinct
+ * ones, in sorted order; head[g]: its first appearance; rank[g]: its index in the results.
  */
 static void run_unique(const qs_step *s, const qs_frame *f) {
     const unique_params *p = s->params;

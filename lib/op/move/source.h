@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading the node Constant. */
+/* Reads the node Constant. */
 #ifndef QS_SOURCE_H
 #define QS_SOURCE_H
 
 #include "graph/graph.h"
 
-/* If `n` is a Constant of a supported form: its dtype, rank, data, elements, bytes; no dims. */
+/* Reads dtype, rank, data, elements and bytes, but no dims; false if n is no supported Constant. */
 bool qs_constant_read(const qs_node *n, qs_const *out);
 
 #endif

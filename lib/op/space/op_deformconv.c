@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * DeformConv over two axes of space: a convolution whose taps are moved by offsets, sampled between
- * four pixels, those outside being 0, and weighted by a mask. Sums in double, in the order channel,
- * kernel row, kernel column.
+ * DeformConv over two spatial axes: a convolution whose taps are moved by offsets, interpolated
+ * between four pixels (0 outside the image), and weighted by a mask. Sums in double, in the order
+ * channel, kernel row, kernel column.
  */
 #include <math.h>
 
@@ -20,7 +20,7 @@ typedef struct deform_job {
     const void *x, *w, *offset, *bias, *mask;
     void *y;
     double *scratch;
-    const qsim_ctx *ctx; /* asked now and then whether to go on */
+    const qsim_ctx *ctx; /* tells whether the run was stopped */
 } deform_job;
 
 /* ---- rules ---- */
@@ -49,7 +49,7 @@ QS_COLD static int check_groups(const qs_infer *x, int64_t group, int64_t offset
     return check_dim(x, 1, 1, c < 0 ? -1 : c / group);
 }
 
-/* Offsets and masks: one or two numbers for each tap of each group, at each result. */
+/* Checks offsets and masks: two numbers and one for each tap of each group, at each result. */
 QS_COLD static int check_moves(const qs_infer *x, const qs_window *w, int64_t offset_group) {
     const int64_t taps = times(times(w->kernel[0], w->kernel[1]), offset_group);
     const int64_t want[2][4] = {
@@ -104,7 +104,7 @@ QS_COLD static double number_at(const deform_params *p, const void *x, size_t i)
     return p->is_double ? ((const double *)x)[i] : (double)((const float *)x)[i];
 }
 
-/* A pixel of a plane; 0 outside. */
+/* A pixel of a plane; 0 outside it. */
 QS_COLD static double pixel(const deform_job *j, size_t plane, double y, double x) {
     const deform_params *p = j->p;
     if (y < 0 || x < 0 || y >= (double)p->h || x >= (double)p->w)
@@ -121,7 +121,7 @@ QS_COLD static double sample(const deform_job *j, size_t plane, double y, double
            ly * (1 - lx) * pixel(j, plane, y0 + 1, x0) + ly * lx * pixel(j, plane, y0 + 1, x0 + 1);
 }
 
-/* The samples of every channel and tap under one result. */
+/* Gathers the samples of all channels and taps of one result. */
 QS_COLD static void gather(const deform_job *j, size_t n, size_t oy, size_t ox, double *to) {
     const deform_params *p = j->p;
     const qs_window *w = &p->window;

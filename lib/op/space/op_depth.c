@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Internal: convolutions over three axes of space as ones over two. DepthColumns lays the slices
- * under a window of the first axis side by side, as channels; DepthRows makes of the results,
- * slice by slice, a tensor of three axes again; DepthSum does so with the results of a transposed
- * convolution, where it adds up the slices that lie over each other.
+ * Internal: convolutions over three spatial axes as convolutions over two. DepthColumns turns the
+ * slices in a window of the first axis into channels; DepthRows joins the results, slice by slice,
+ * to a tensor of three axes again; DepthSum does so for transposed convolutions and adds up
+ * overlapping slices.
  *
  *     columns[n * depth_out + d][c * kernel + k] = x[n][c][d * stride + k * dilation - before]
  *     rows[n][m][d] = y[n * depth_out + d][m]
@@ -24,7 +24,7 @@ QS_COLD static int64_t attr_of(const qs_node *n, const char *name, int64_t least
     return v < least ? least : v > QS_WINDOW_LIMIT ? QS_WINDOW_LIMIT : v;
 }
 
-/* Over an axis of size `in`; -1: unknown. */
+/* Reads the attributes for an axis of size `in`; -1: unknown. */
 static depth_form read_form(const qs_node *n, int64_t in) {
     depth_form f = {attr_of(n, "kernel", 1, 1), attr_of(n, "stride", 1, 1),
                     attr_of(n, "dilation", 1, 1), attr_of(n, "before", 0, 0), -1};
@@ -49,7 +49,7 @@ QS_COLD static int64_t times(int64_t a, int64_t b) {
 
 typedef struct depth_params {
     depth_form form;
-    size_t batch, channels, in, out; /* channels of the tensor with three axes */
+    size_t batch, channels, in, out; /* channels: of the tensor with three spatial axes */
     size_t plane;                    /* elements of a slice of one channel */
     size_t bytes;
     bool filled;
@@ -58,11 +58,11 @@ typedef struct depth_params {
 typedef struct depth_job {
     const depth_params *p;
     const uint8_t *x;
-    const void *fill; /* or a bias */
+    const void *fill; /* fill value, or a bias */
     uint8_t *y;
 } depth_job;
 
-/* `five` has the channels and the slices that are worked on; `in` is the size of the first axis. */
+/* `five` (rank 5) has the channels and slices to compute; in: size of the first spatial axis. */
 QS_COLD static depth_params *params_of(qs_lower *l, const qs_value *five, int64_t in) {
     depth_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)
@@ -131,7 +131,7 @@ QS_COLD static int lower_columns(qs_lower *l) {
 
 /* ---- DepthRows ---- */
 
-/* Input 1 is the tensor that the columns were made of. */
+/* Input 1 is the tensor from which DepthColumns made the columns. */
 QS_COLD static int infer_rows(qs_infer *x) {
     const qs_value *y = x->in[0], *v = x->in[1];
     if (y->rank != 4 || v->rank != 5)
@@ -169,14 +169,14 @@ QS_COLD static int lower_rows(qs_lower *l) {
 
 /* ---- DepthSum ---- */
 
-/* The size that kernels at all slices cover, less the padding; "after" may be below 0. */
+/* Size that the kernel covers over all slices, minus the padding; "after" may be negative. */
 QS_COLD static int64_t sum_size(const qs_node *n, int64_t in) {
     const depth_form f = read_form(n, -1);
     const int64_t after = qs_node_int(n, "after", 0);
     return in < 0 ? -1 : (in - 1) * f.stride + (f.kernel - 1) * f.dilation + 1 - f.before - after;
 }
 
-/* Inputs: the results of two axes, the tensor of three axes, and a bias. */
+/* Inputs: results over two spatial axes, the tensor with three, and a bias. */
 QS_COLD static int infer_sum(qs_infer *x) {
     const depth_form f = read_form(x->node, -1);
     int code = qs_infer_type(x, 0, QS_T_FLOAT);
@@ -190,7 +190,7 @@ QS_COLD static int infer_sum(qs_infer *x) {
     return QSIM_OK;
 }
 
-/* One slice of the output: its terms in the order of the kernel. */
+/* Computes one slice of the output, its terms in the order of the kernel. */
 QS_COLD static void sum_slice(const depth_job *j, size_t i) {
     const depth_params *p = j->p;
     const size_t d = i % p->out, m = i / p->out % p->channels, n = i / p->out / p->channels;

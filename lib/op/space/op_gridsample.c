@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GridSample and AffineGrid. A grid names, for each point of the result, a place in the image by
- * coordinates in [-1, 1], the last axis of space first. Places are computed in the grid's type, the
- * taps' weights and sums in double. NaN lies outside.
+ * GridSample and AffineGrid. A grid has, for each point of the result, a position in the image as
+ * coordinates in [-1, 1], the last spatial axis first. Positions are computed in the grid's type,
+ * the taps' weights and sums in double. NaN is outside.
  */
 #include <math.h>
 
 #include "op/rules.h"
 
-#define SPACE 3 /* the most axes of space */
+#define SPACE 3 /* most spatial axes */
 
 typedef enum sample_mode { NEAREST, LINEAR, CUBIC } sample_mode;
 typedef enum sample_padding { ZEROS, BORDER, REFLECTION } sample_padding;
@@ -23,7 +23,7 @@ typedef struct sample_params {
     size_t batch;
 } sample_params;
 
-/* Where a result comes from: pixels of a channel with their weights. */
+/* Taps of a result: pixels of a channel and their weights. */
 typedef struct taps {
     size_t count;
     size_t at[4 * 4 * 4];
@@ -49,7 +49,7 @@ QS_COLD static int read_word(const qs_infer *x, const char *attr, const char *co
     return qs_infer_fail(x, QSIM_E_VALUE, "attribute %s has an unknown value", attr);
 }
 
-#define NAMES_SINCE 20 /* before it the modes were named for two axes */
+#define NAMES_SINCE 20 /* before it, modes had the names for two axes */
 
 QS_COLD static int read_modes(const qs_infer *x, sample_mode *mode, sample_padding *padding) {
     static const char *const early[] = {"bilinear", "nearest", "bicubic"};
@@ -114,9 +114,9 @@ QS_COLD static int infer_gridsample(qs_infer *x) {
     return qs_infer_out(x, 0, v->dtype, v->rank, dims);
 }
 
-/* ---- places ---- */
+/* ---- positions ---- */
 
-/* A coordinate in [-1, 1] as a place among `size` pixels, in the grid's arithmetic. */
+/* Turns a coordinate in [-1, 1] into a position among `size` pixels, in the grid's arithmetic. */
 QS_COLD static double place_of(const sample_params *p, const void *grid, size_t i, size_t size) {
     if (p->grid_double) {
         const double g = ((const double *)grid)[i], n = (double)size;
@@ -126,7 +126,7 @@ QS_COLD static double place_of(const sample_params *p, const void *grid, size_t 
     return (double)(p->aligned ? (g + 1) / 2 * (n - 1) : ((g + 1) * n - 1) / 2);
 }
 
-/* x mirrored at low and high until it lies between them. */
+/* Mirrors x at low and high until it lies between them. */
 QS_COLD static double reflect(double x, double low, double high) {
     const double range = high - low;
     if (x >= low && x <= high)
@@ -139,7 +139,7 @@ QS_COLD static double reflect(double x, double low, double high) {
     return (x < low) == even ? low + rest : high - rest;
 }
 
-/* The pixel that stands for index i, or -1: a zero. */
+/* The pixel for index i, by the padding mode; -1: zero. */
 QS_COLD static int64_t pixel_of(const sample_params *p, double i, size_t size) {
     const double last = (double)size - 1;
     if (i >= 0 && i <= last)
@@ -151,7 +151,7 @@ QS_COLD static int64_t pixel_of(const sample_params *p, double i, size_t size) {
     return i < 0 ? 0 : i > last ? (int64_t)last : (int64_t)i;
 }
 
-/* A place outside the image, moved as the padding says. */
+/* Moves a position outside the image by the padding mode. */
 QS_COLD static double inside(const sample_params *p, double x, size_t size) {
     const double far = 1e15, last = (double)size - 1;
     const double low = p->aligned ? 0 : -0.5, high = p->aligned ? last : last + 0.5;
@@ -163,7 +163,7 @@ QS_COLD static double inside(const sample_params *p, double x, size_t size) {
     return p->padding == REFLECTION ? reflect(x, low, high) : x;
 }
 
-/* Keys' kernel with a = -0.75 for the pixels -1, 0, 1, 2 around a place t behind pixel 0. */
+/* Keys' kernel with a = -0.75 for the pixels -1, 0, 1, 2 around a position t after pixel 0. */
 QS_COLD static void cubic_weights(double t, double w[4]) {
     const double a = -0.75, u = t + 1, v = 1 - t, z = 2 - t;
     w[0] = ((a * u - 5 * a) * u + 8 * a) * u - 4 * a;
@@ -172,7 +172,7 @@ QS_COLD static void cubic_weights(double t, double w[4]) {
     w[3] = ((a * z - 5 * a) * z + 8 * a) * z - 4 * a;
 }
 
-/* Pixels and weights along one axis; their number. */
+/* Finds pixels and weights along one axis; returns their number. */
 QS_COLD static size_t axis_taps(const sample_params *p, double x, size_t size, int64_t at[4],
                                 double weight[4]) {
     x = inside(p, p->mode == NEAREST ? rint(x) : x, size);
@@ -194,7 +194,7 @@ QS_COLD static size_t axis_taps(const sample_params *p, double x, size_t size, i
     return count;
 }
 
-/* The taps of one point of the grid: those of each axis times those of the axes before it. */
+/* Finds the taps of one point of the grid: those of each axis times those of the axes before. */
 QS_COLD static void find_taps(const sample_params *p, const void *grid, size_t point, taps *t) {
     t->count = 1;
     t->at[0] = 0;
@@ -319,7 +319,7 @@ typedef struct affine_job {
     void *y;
 } affine_job;
 
-/* Input 1: batch, channels and sizes. theta: [batch, axes, axes + 1]. */
+/* Inputs: theta [batch, axes, axes + 1]; batch, channels and sizes. */
 QS_COLD static int infer_affinegrid(qs_infer *x) {
     const qs_value *theta = x->in[0], *v = x->in[1];
     int64_t size[SPACE + 2];
@@ -352,7 +352,7 @@ QS_COLD static int infer_affinegrid(qs_infer *x) {
     return qs_infer_out(x, 0, theta->dtype, rank, dims);
 }
 
-/* Coordinate i of `size` in [-1, 1]; of a single one at the corners, -1. */
+/* Coordinate i of `size` in [-1, 1]; with aligned corners and size 1, -1. */
 QS_COLD static double coordinate(size_t i, size_t size, bool aligned) {
     if (aligned)
         return size > 1 ? 2.0 * (double)i / (double)(size - 1) - 1 : -1;

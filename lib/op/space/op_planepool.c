@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pools that run on images as they lie, [N, C, space...] with one to three axes: LpPool,
- * GlobalLpPool, GlobalMaxPool, and, internal, MaxPool and AveragePool over three axes. Each result
- * by itself: sums in double, in the order of the taps.
+ * Pools executed on images [N, C, space...] with one to three spatial axes: LpPool, GlobalLpPool,
+ * GlobalMaxPool, and the internal MaxPool and AveragePool over three axes. Each result is computed
+ * separately: sums in double, in the order of the taps.
  */
 #include <math.h>
 
@@ -18,8 +18,8 @@ typedef struct plane_params {
     int32_t dtype;
     bool count_pads, column_major, has_indices;
     double power;
-    size_t planes, area, results; /* of one plane */
-    /* From the first axis to the last; axes that are not there have size 1. */
+    size_t planes, area, results; /* area, results: elements per plane */
+    /* From the first axis to the last; missing axes have size 1. */
     int64_t in[AXES], out[AXES], kernel[AXES], stride[AXES], dilation[AXES];
     int64_t before[AXES], after[AXES];
 } plane_params;
@@ -54,7 +54,7 @@ QS_COLD static int infer_plane(qs_infer *x) {
     return infer_windows(x, QS_T_REAL | QS_T_8BIT);
 }
 
-/* The exponent: a float in version 1, an integer since. */
+/* Reads the exponent, a float in version 1, an integer since. */
 QS_COLD static int read_power(const qs_infer *x, double *power) {
     const qs_attr *a = qs_node_attr(x->node, "p");
     *power = !a ? 2.0 : a->type == QS_ATTR_FLOAT ? (double)a->u.f : (double)a->u.i;
@@ -106,10 +106,10 @@ QS_COLD static void put_number(const plane_params *p, void *y, size_t i, double 
     }
 }
 
-/* The state of a window: sum or maximum, and how many elements so far. */
+/* State of a window: sum or maximum, and the number of its elements so far. */
 typedef struct gathered {
     double value;
-    size_t count, at; /* at: the greatest */
+    size_t count, at; /* at: index of the greatest */
 } gathered;
 
 QS_COLD static void gather(const plane_params *p, gathered *g, double v, size_t at) {
@@ -125,7 +125,7 @@ QS_COLD static void gather(const plane_params *p, gathered *g, double v, size_t 
     g->count++;
 }
 
-/* Taps of a window that count towards a mean with its padding. */
+/* Number of taps of a window for a mean that includes padding. */
 QS_COLD static int64_t padded_taps(const plane_params *p, const int64_t first[AXES]) {
     int64_t all = 1;
     for (int i = 0; i < AXES; i++) {
@@ -137,7 +137,7 @@ QS_COLD static int64_t padded_taps(const plane_params *p, const int64_t first[AX
     return all;
 }
 
-/* The window that begins at `first`. */
+/* Reduces the window that begins at `first`. */
 QS_COLD static gathered walk(const plane_params *p, const void *x, size_t from,
                              const int64_t first[AXES]) {
     const double least = p->dtype == QSIM_INT8 ? -128 : p->dtype == QSIM_UINT8 ? 0 : -INFINITY;
@@ -169,7 +169,7 @@ QS_COLD static double finish(const plane_params *p, const gathered *g, const int
                            : qk_pow64(g->value, 1 / p->power);
 }
 
-/* An index into the whole input; the first axis fastest if it is stored by columns. */
+/* An index into the whole input; the first axis is the fastest if column_major. */
 QS_COLD static int64_t index_of(const plane_params *p, size_t plane, size_t at) {
     const int64_t i = (int64_t)at, w = i % p->in[2], h = i / p->in[2] % p->in[1],
                   d = i / p->in[2] / p->in[1];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * RoiAlign: the mean, or the greatest weighted corner, of places sampled in bins of regions.
- * Coordinates and sums in the type of the image, as the operator was defined.
+ * RoiAlign: the mean, or the greatest weighted corner, of samples in bins of regions. Coordinates
+ * and sums are in the image's type, as the operator defines.
  */
 #include <assert.h>
 #include <math.h>
@@ -17,14 +17,14 @@ typedef struct roi_params {
     size_t rois, batch, channels, h, w, oh, ow;
 } roi_params;
 
-/* Four pixels around a place, and their weights; outside: the sample is 0. */
+/* Four pixels around a position, and their weights; outside: the sample is 0. */
 typedef struct corners {
     bool outside;
     size_t at[4];
     double weight[4];
 } corners;
 
-/* A region's image, its corner and bins, and the samples of a bin. */
+/* A region: its image, corner, size of bins, and samples of a bin. */
 typedef struct region {
     size_t image;
     double y, x, bin_h, bin_w;
@@ -105,8 +105,10 @@ QS_COLD static int infer_roialign(qs_infer *x) {
 
 /* ---- steps ---- */
 
-/* A number rounded to the image's type: +, -, * and / of floats in double, rounded, are those of
- * floats. */
+/*
+ * Rounds to the image's type: +, -, * and / of floats, computed in double and rounded, have the
+ * bits of float arithmetic.
+ */
 QS_COLD static double as_type(const roi_params *p, double v) {
     return p->is_double ? v : (double)(float)v;
 }
@@ -115,7 +117,7 @@ QS_COLD static double number_at(const roi_params *p, const void *x, size_t i) {
     return p->is_double ? ((const double *)x)[i] : (double)((const float *)x)[i];
 }
 
-/* Samples of a bin along an axis: as given, or one a pixel. */
+/* Samples of a bin along an axis: as the attribute says, or one per pixel. */
 QS_COLD static int64_t samples(const roi_params *p, double bin) {
     const double most = INT32_MAX;
     if (p->sampling > 0)
@@ -147,7 +149,7 @@ QS_COLD static bool find_region(const roi_job *j, size_t roi, region *r) {
     return j->images[roi] >= 0 && r->image < p->batch;
 }
 
-/* Place i of `count` in bin `bin` of an axis. */
+/* Position of sample i of `count` in bin `bin` along an axis. */
 QS_COLD static double place(const roi_params *p, double from, double size, size_t bin, int64_t i,
                             int64_t count) {
     const double start = as_type(p, from + as_type(p, (double)bin * size));
@@ -155,7 +157,7 @@ QS_COLD static double place(const roi_params *p, double from, double size, size_
     return as_type(p, start + in);
 }
 
-/* The two pixels around a place, and the weight of the second; false outside. */
+/* Finds the two pixels around a position, and the weight of the second; false outside the image. */
 QS_COLD static bool around(const roi_params *p, double v, size_t size, size_t at[2],
                            double *weight) {
     if (!(v >= -1 && v <= (double)size) || size == 0)
@@ -183,7 +185,7 @@ QS_COLD static corners corners_of(const roi_params *p, double y, double x) {
     return c;
 }
 
-/* Adds a sample to a result, or keeps the greater. */
+/* Adds a sample to a result, or keeps the greater of both. */
 QS_COLD static double take(const roi_params *p, const corners *c, const void *x, size_t plane,
                            double y, bool first) {
     double v[4] = {0};
@@ -205,7 +207,7 @@ QS_COLD static void put(const roi_params *p, void *y, size_t i, double v) {
         ((float *)y)[i] = (float)v;
 }
 
-/* One bin of one region, in all channels. */
+/* Computes one bin of one region for all channels. */
 QS_COLD static void fill_bin(const roi_job *j, const region *r, size_t roi, size_t oy, size_t ox) {
     const roi_params *p = j->p;
     const size_t area = p->oh * p->ow, to = roi * p->channels * area + oy * p->ow + ox;
@@ -278,7 +280,7 @@ QS_COLD static int lower_roialign(qs_lower *l) {
     return code;
 }
 
-/* Before version 16 there was one way of coordinates, which is not what became the default. */
+/* Before version 16 there was one coordinate mode, which is not the later default. */
 QS_COLD static int upgrade_roialign(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
     static const char old[] = "output_half_pixel";
     qs_attr a = {.name = "coordinate_transformation_mode", .type = QS_ATTR_STRING};

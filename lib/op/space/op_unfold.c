@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Col2Im, which adds up the columns that windows were laid out as, and MaxUnpool, which puts maxima
- * back to where MaxPool found them.
+ * Col2Im, which adds the columns of windows up to an image, and MaxUnpool, which puts maxima back
+ * at MaxPool's indices.
  */
 #include "op/rules.h"
 
 #define LIST (2 * QSIM_MAX_RANK)
 
-/* A list of `count` numbers, none below `least`; `fallback` where the attribute is absent. */
+/* Reads a list of `count` numbers, none below `least`; `fallback` if the attribute is absent. */
 QS_COLD static int read_list(const qs_infer *x, const char *name, int32_t count, int64_t least,
                              int64_t fallback, int64_t *out) {
     int32_t found;
@@ -58,7 +58,7 @@ QS_COLD static int size_fold(const qs_infer *x, fold_form *f) {
     return QSIM_OK;
 }
 
-/* *known false: a shape is no constant. */
+/* Reads sizes and attributes; *known: whether the shapes are constant. */
 QS_COLD static int read_fold(const qs_infer *x, fold_form *f, bool *known) {
     int64_t image[LIST], block[LIST], strides[LIST], dilations[LIST], pads[LIST];
     int32_t count, of_block;
@@ -131,7 +131,7 @@ ADD(u16, uint16_t, uint32_t)
 ADD(u32, uint32_t, uint32_t)
 ADD(u64, uint64_t, uint64_t)
 
-/* Where column `step` puts entry `block` of its window; -1: outside the image. */
+/* Index in the image of entry `block` of the window of column `step`; -1: outside. */
 QS_COLD static int64_t place_of(const fold_form *f, int64_t block, int64_t step) {
     int64_t at = 0, unit = 1;
     for (int32_t i = f->axes; i-- > 0;) {
@@ -202,7 +202,7 @@ QS_OP(col2im, .name = "Col2Im", .since = 18, .min_in = 3, QS_ATTRS(fold_attrs), 
 
 /* ---- MaxUnpool ---- */
 
-/* The sizes that the pool had: given, or what its windows cover. */
+/* Sizes of the result: given, or those that the windows cover. */
 QS_COLD static int unpooled_dims(const qs_infer *x, const qs_value *v, qs_dim *dims, bool *known) {
     int64_t kernel[LIST], strides[LIST], pads[LIST], given[LIST];
     int32_t count;
@@ -267,11 +267,14 @@ QS_COLD static int infer_maxunpool(qs_infer *x) {
 typedef struct unpool_params {
     size_t count, bytes, results;
     int32_t rank;
-    int64_t from[QSIM_MAX_RANK], to[QSIM_MAX_RANK]; /* sizes of what was pooled, and results */
+    int64_t from[QSIM_MAX_RANK],
+        to[QSIM_MAX_RANK]; /* sizes of the tensor that was pooled, and of the result */
 } unpool_params;
 
-/* Indices count in the tensor that was pooled, of the size that its windows cover; output_shape may
- * be larger. -1: outside. */
+/*
+ * Converts an index into the tensor that was pooled to one into the result, which may be larger by
+ * output_shape; -1: outside.
+ */
 QS_COLD static int64_t moved(const unpool_params *p, int64_t at) {
     int64_t to = 0, unit = 1;
     for (int32_t i = p->rank; i-- > 0; at /= p->from[i]) {
@@ -283,7 +286,7 @@ QS_COLD static int64_t moved(const unpool_params *p, int64_t at) {
     return at == 0 ? to : -1;
 }
 
-/* In order: of two maxima at one place the later one stays. */
+/* Writes maxima in order: of two at one index the later one remains. */
 QS_COLD static void run_maxunpool(const qs_step *s, const qs_frame *f) {
     const unpool_params *p = s->params;
     const uint8_t *x = qs_step_in(s, f, 0);
