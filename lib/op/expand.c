@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "op/expand.h"
 
-#define PLAIN_VERSION 13 /* whose forms are made where the graph's own opset is older */
+#define PLAIN_VERSION 13 /* opset of the forms that are made if the graph's own is older */
 
 static qs_id failed(qs_expand *e, int code) {
     if (!e->code)

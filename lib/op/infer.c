@@ -54,7 +54,7 @@ bool qs_is_half(int32_t dtype) {
     return dtype == QSIM_FLOAT16 || dtype == QSIM_BFLOAT16;
 }
 
-/* The half type of a node's inputs; QSIM_UNDEFINED: none has one, or they have both. */
+/* The half-precision type of a node's inputs; QSIM_UNDEFINED: none, or both types. */
 static int32_t half_of(const qs_infer *x) {
     int32_t half = QSIM_UNDEFINED;
     for (int32_t i = 0; i < x->node->input_count && i < (int32_t)QS_COUNT(x->in); i++) {
@@ -67,7 +67,7 @@ static int32_t half_of(const qs_infer *x) {
     return half;
 }
 
-/* Statistics, outputs 1 and on where "stash_type" is an attribute, are floats all the same. */
+/* Whether outputs from 1 on are statistics, which stay floats: the operator has "stash_type". */
 static bool has_stash(const qs_op *op) {
     for (int32_t i = 0; i < op->attr_count; i++)
         if (qs_same(op->attrs[i].name, "stash_type"))
@@ -75,7 +75,7 @@ static bool has_stash(const qs_op *op) {
     return false;
 }
 
-/* Elements in half precision are computed in float32: the rule sees such inputs as floats. */
+/* Half precision is computed in float32: the shape rule sees such inputs as floats. */
 static int apply_half(qs_infer *x, int32_t half) {
     qs_value seen[QS_COUNT(x->in)];
     const qs_node *n = x->node;
@@ -125,8 +125,8 @@ int qs_op_bound_node(const qs_graph *g, const qs_value *values, qs_id node, qs_v
 }
 
 /*
- * Takes over declared sizes that are not inferred; fails where both are known and differ. An axis
- * that has the name of an input's counts as known: files whose input's batch was freed by editing
+ * Adopts declared sizes that are not inferred; fails if both are known and differ. An axis with the
+ * name of an input's axis counts as known: files whose input's batch was made symbolic by editing
  * often still declare the old batch everywhere else.
  */
 static int merge_declared(const qs_infer *x, const qs_value *v, qs_value *out, qs_dim *dims) {
@@ -223,8 +223,8 @@ static int upgrade_one(qs_graph *g, qs_id id, int64_t opset, const char *model, 
         if (code)
             return code;
     }
-    assert(n->op); /* resolved */
-    /* Opsets 1 to 5: what an implementation may overwrite. It changes no result. */
+    assert(n->op); /* qs_op_resolve has set it */
+    /* Opsets 1 to 5: inputs that may be overwritten. It changes no result. */
     qs_node_drop_attr(g, id, "consumed_inputs");
     return n->op->upgrade ? n->op->upgrade(g, id, (int32_t)opset, error) : QSIM_OK;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions that packing and lowering of all operators share. */
+/* Functions shared by packing and lowering of all operators. */
 #include <stdio.h>
 
 #include "op/rules.h"
@@ -45,7 +45,7 @@ void qs_lower_infer(const qs_lower *l, qs_infer *x) {
         x->in[i] = qs_lower_in(l, i);
 }
 
-/* Element strides of `v` over the axes of a result of rank `rank`; 0 where it is repeated. */
+/* Strides of `v` in elements over the axes of a result of rank `rank`; 0: broadcast. */
 static void broadcast_strides(const qs_value *v, int32_t rank, size_t *strides) {
     size_t step = 1;
     for (int32_t i = rank - 1; i >= 0; i--) {

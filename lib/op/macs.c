@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Multiply-accumulates: outputs times the length of the sum that makes each. */
+/* Counts multiply-accumulates: outputs times the length of each one's sum. */
 #include "op/rules.h"
 
 int64_t qs_op_macs(const qs_graph *g, qs_id node) {
@@ -7,8 +7,7 @@ int64_t qs_op_macs(const qs_graph *g, qs_id node) {
     return n->op && n->op->macs ? n->op->macs(g, n) : 0;
 }
 
-/* Product of sizes in [from, to), unknown ones taken as 1, times what `macs` was; false: too large.
- */
+/* Multiplies *macs by the sizes in [from, to), unknown ones taken as 1; false on overflow. */
 static bool multiply(const qs_value *v, int32_t from, int32_t to, int64_t *macs) {
     for (int32_t i = from; i < to; i++)
         if (!qs_mul64(*macs, v->dims[i].size < 0 ? 1 : v->dims[i].size, macs))
@@ -16,7 +15,7 @@ static bool multiply(const qs_value *v, int32_t from, int32_t to, int64_t *macs)
     return true;
 }
 
-/* Weights and output of a node, false if one is left out or of unknown rank. */
+/* Finds weights and output of a node; false if one is left out or of unknown rank. */
 static bool find(const qs_graph *g, const qs_node *n, const qs_value **w, const qs_value **y) {
     int32_t at = 0;
     while (at < 15 && !qs_op_in(n->op->weight_inputs, at))

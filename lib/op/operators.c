@@ -3,9 +3,9 @@
 #include "op/rules.h"
 
 /*
- * X(name): qs_op_NAME is defined in its family's file. A list for each domain, in alphabetical
- * order of the operators' names, as qs_op_find searches it; rows of one operator with different
- * versions stand for its different forms.
+ * X(name): the row qs_op_NAME is defined in its family's file. One list per domain, in alphabetical
+ * order of the operators' names, in which qs_op_find searches; several rows of one operator are its
+ * forms in different versions.
  */
 // clang-format off
 #define OPERATORS_ONNX(X) \
@@ -303,7 +303,7 @@ static const char *plain_domain(const char *domain) {
     return !domain || qs_same(domain, "ai.onnx") ? "" : domain;
 }
 
-/* The newest version that a row is for. */
+/* The newest version that a row covers. */
 static int32_t until(const qs_op *op) {
     return op->until ? op->until : op->domain ? INT16_MAX : QS_OPSET_NEWEST;
 }
@@ -356,7 +356,7 @@ int64_t qs_op_newest_opset(void) {
     return QS_OPSET_NEWEST;
 }
 
-/* Counts of a version; what the row leaves out is filled in. */
+/* Counts of inputs and outputs at a version, with defaults filled in. */
 static qs_counts counts_at(const qs_op *op, int32_t version) {
     const int8_t min_out = op->min_out ? op->min_out : 1;
     qs_counts c = {0, op->min_in, op->max_in ? op->max_in : op->min_in,
@@ -467,6 +467,6 @@ int32_t qs_op_weight_axis(const qs_node *n, int32_t rank) {
     if (qs_node_int(n, "transB", 0))
         return rank - 1 - axis;
     if (axis > 0 && qs_node_int(n, "group", 1) != 1)
-        return -1; /* it counts the channels of one group */
+        return -1; /* the axis has the channels of one group only */
     return axis;
 }

@@ -31,7 +31,7 @@ int qs_infer_type(const qs_infer *x, int32_t index, uint32_t set) {
                          (int)index, v->name ? v->name : "", qsim_dtype_name(v->dtype));
 }
 
-/* An input's own type, where the rule sees float16 as float (qs_op_infer_node). */
+/* An input's actual type: shape rules see float16 as float (qs_op_infer_node). */
 static int32_t stored_type(const qs_infer *x, int32_t index) {
     const qs_value *values = x->values ? x->values : x->graph->values;
     return values[x->node->inputs[index]].dtype;
@@ -101,7 +101,7 @@ int qs_infer_axes(const qs_infer *x, const int64_t *axes, int32_t count, int32_t
     return QSIM_OK;
 }
 
-/* One axis of a broadcast: false if a and b cannot meet. */
+/* Broadcasts one axis; false if a and b do not agree. */
 static bool broadcast_dim(const qs_dim *a, const qs_dim *b, qs_dim *out) {
     if (a->size == 1) {
         *out = *b;
@@ -292,7 +292,7 @@ typedef struct ranges {
     qs_range_fn fn;
     const void *arg;
     size_t n, unit, parts;
-    const qsim_ctx *ctx; /* asked whether to go on; NULL: items are short */
+    const qsim_ctx *ctx; /* to check for a stop; NULL: items are short */
 } ranges;
 
 static size_t range_begin(const ranges *r, size_t i) {
@@ -300,7 +300,7 @@ static size_t range_begin(const ranges *r, size_t i) {
     return at < r->n ? at : r->n;
 }
 
-/* Items that are long each are done in so many steps, with a look between whether to go on. */
+/* A range of long items is divided into this many pieces, with a check for a stop between them. */
 #define STEPS 64
 
 static void in_steps(const ranges *r, size_t begin, size_t end) {
@@ -321,7 +321,7 @@ static void ranges_task(void *arg, size_t i) {
 void qs_ranges(const qsim_ctx *ctx, size_t n, size_t grain, qs_range_fn fn, const void *arg) {
     const double work = grain ? (double)n / (double)grain * QS_SLICE_NS : 0.0;
     size_t parts = ctx ? qs_slice_count(ctx, n, work) : 1;
-    /* Long work is left where it stands when it is to end. */
+    /* Long work is divided into more parts, since a stop is noticed between parts. */
     if (ctx && work > (double)parts * LONGEST_PART_NS && n > parts) {
         const double wanted = work / LONGEST_PART_NS;
         parts = wanted < (double)n ? (size_t)wanted + 1 : n;

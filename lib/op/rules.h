@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Functions that the rules of several operators share: types, axes, broadcasting, constant inputs,
- * ranges.
- */
+/* Functions shared by several operators: types, axes, broadcasting, constant inputs, ranges. */
 #ifndef QS_RULES_H
 #define QS_RULES_H
 
@@ -14,13 +11,13 @@
 #define QS_T_INT      (QS_T_SIGNED | QS_T_UNSIGNED)
 #define QS_T_REAL     (QS_T_FLOAT | QS_T(QSIM_DOUBLE))
 #define QS_T_ARITH    (QS_T_REAL | QS_T_INT)
-/* The types that movement operators take: all of whole bytes. */
+/* Types of movement operators: all that occupy whole bytes. */
 #define QS_T_BYTES                                                                                 \
     (QS_T_ARITH | QS_T(QSIM_BOOL) | QS_T(QSIM_FLOAT16) | QS_T(QSIM_BFLOAT16) |                     \
      QS_T(QSIM_FLOAT8E4M3FN) | QS_T(QSIM_FLOAT8E4M3FNUZ) | QS_T(QSIM_FLOAT8E5M2) |                 \
      QS_T(QSIM_FLOAT8E5M2FNUZ))
 
-/* Entries of a table of numbers' types. */
+/* Entries of a table by numeric type. */
 #define QS_TYPES 16
 _Static_assert(QSIM_FLOAT < QS_TYPES && QSIM_DOUBLE < QS_TYPES && QSIM_UINT64 < QS_TYPES,
                "numbers' types are among the first");
@@ -35,24 +32,24 @@ size_t qs_dtype_bytes(int32_t dtype);
 
 /* ---- inputs and outputs ---- */
 
-/* Input `index`, also beyond the first 64; NULL if it is left out. */
+/* Input `index`, even beyond the first 64; NULL if it is left out. */
 const qs_value *qs_infer_in(const qs_infer *x, int32_t index);
 
 /* Fails unless input `index` is left out, of unknown type or of one in `set`. */
 int qs_infer_type(const qs_infer *x, int32_t index, uint32_t set);
 
-/* Fails unless inputs a and b have the same type as far as it is known. */
+/* Fails if the types of inputs a and b are known and differ. */
 int qs_infer_same_type(const qs_infer *x, int32_t a, int32_t b);
 
-/* Sets output `index`; checks that its size can be held. rank -1: unknown. dims may alias. */
+/* Sets output `index`; checks that its size is not too large. rank -1: unknown. dims may alias. */
 int qs_infer_out(const qs_infer *x, int32_t index, int32_t dtype, int32_t rank, const qs_dim *dims);
 
-/* Output `index` has the type and shape of input `from`. */
+/* Gives output `index` the type and shape of input `from`. */
 int qs_infer_like(const qs_infer *x, int32_t index, int32_t from);
 
 /* ---- shapes ---- */
 
-/* An axis in [-rank, rank) made >= 0. */
+/* Checks an axis in [-rank, rank) and makes it >= 0. */
 int qs_infer_axis(const qs_infer *x, int64_t axis, int32_t rank, int32_t *out);
 
 /* The set of `count` distinct axes as a bit mask. */
@@ -66,7 +63,7 @@ int qs_infer_broadcast(const qs_infer *x, const qs_value *a, const qs_value *b, 
 /* Concatenation: adds input `index` to dims along the axis; the other sizes must agree. */
 int qs_infer_join(const qs_infer *x, int32_t index, int32_t axis, int32_t rank, qs_dim *dims);
 
-/* Product of the sizes in [from, to); -1 if one is unknown or it does not fit. */
+/* Product of the sizes in [from, to); -1 if one is unknown, or on overflow. */
 int64_t qs_dims_product(const qs_dim *dims, int32_t from, int32_t to);
 
 /* Elements of a value whose sizes are all known. */
@@ -85,25 +82,25 @@ int qs_infer_ints(const qs_infer *x, int32_t index, int64_t *out, int32_t room, 
 /* Constant input `index`, an initializer or a Constant node's; dims may be missing. */
 bool qs_infer_const(const qs_infer *x, int32_t index, qs_const *out);
 
-/* A scale: float, and where it is constant, finite and above 0. */
+/* Checks a scale: float and, if constant, finite and above 0. */
 int qs_infer_scale(const qs_infer *x, int32_t index);
-/* The same, or below 0. */
+/* The same, but a scale may be negative. */
 int qs_infer_any_scale(const qs_infer *x, int32_t index);
 
-/* As qs_infer_ints for a list attribute. */
+/* qs_infer_ints for a list attribute. */
 int qs_infer_attr_ints(const qs_infer *x, const char *name, int64_t *out, int32_t room,
                        int32_t *count);
 
-/* A string attribute equals `text`; `fallback` if it is absent. */
+/* Whether a string attribute equals `text`; `fallback` if it is absent. */
 bool qs_node_string_is(const qs_node *n, const char *name, const char *text, bool fallback);
 
 /*
- * `also` of Softmax, LogSoftmax and Hardmax: before version 13 "axis" and all axes after it are
+ * `also` of Softmax, LogSoftmax and Hardmax: before version 13 all axes from "axis" on count as
  * one.
  */
 uint32_t qs_also_axis(const qs_graph *g, const qs_node *n);
 
-/* Rules of upgrades: appends a constant 1-D int64 input made of an attribute, which is dropped. */
+/* For upgrades: turns a list attribute into a constant 1-D int64 input. */
 int qs_upgrade_ints_to_input(qs_graph *g, qs_id node, const char *attr, int32_t index,
                              qsim_error *error);
 
@@ -112,25 +109,25 @@ qs_id qs_upgrade_add(qs_graph *g, const char *op_type, const char *base, qs_id a
 
 /* ---- lowering ---- */
 
-/* The rules' view of a node that is being lowered: every size is known. */
+/* The shape rules' view of a node that is being lowered: every size is known. */
 void qs_lower_infer(const qs_lower *l, qs_infer *x);
 
 /*
  * Calls fn(arg, begin, end) over [0, n) in ranges of at least `grain`, on the context's threads if
  * there is more than one range. Ranges of a thousand and more begin at multiples of 64.
  */
-#define QS_GRAIN      16384 /* elements of cheap work that take some QS_SLICE_NS */
+#define QS_GRAIN      16384 /* elements of cheap work that take about QS_SLICE_NS */
 #define QS_RANGE_UNIT 64
 typedef void (*qs_range_fn)(const void *arg, size_t begin, size_t end);
 void qs_ranges(const qsim_ctx *ctx, size_t n, size_t grain, qs_range_fn fn, const void *arg);
 
-/* Rows of n bytes, their steps apart from each other. */
+/* Copies rows of n bytes, x_step bytes apart in x and y_step in y. */
 void qs_copy_rows(const void *x, ptrdiff_t x_step, void *y, ptrdiff_t y_step, size_t n,
                   size_t rows);
 
 /*
- * Two operands broadcast over an output, as `rows` rows of `inner` elements: axes that both walk in
- * the same way are merged. Strides are in elements; inner ones are 0 or 1.
+ * Two operands broadcast over an output, as `rows` rows of `inner` elements; axes that can be
+ * merged in both are merged. Strides are in elements; inner ones are 0 or 1.
  */
 typedef struct qs_loops {
     int32_t rank; /* of the outer loops */
@@ -139,7 +136,7 @@ typedef struct qs_loops {
 } qs_loops;
 
 void qs_loops_make(qs_loops *l, const qs_value *a, const qs_value *b, const qs_value *y);
-/* Where row `row` begins in a and b. */
+/* Offsets of row `row` in a and b, in elements. */
 void qs_loops_offsets(const qs_loops *l, size_t row, size_t *a, size_t *b);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Steps: what operators are lowered to and what a run executes. op/ makes them, exec/ runs them.
+ * Steps, to which operators are lowered and which a run executes. op/ makes them, exec/ runs them.
  *
- * Two moments. pack: once a session, independent of input sizes; the result (packed weights,
- * tables) is shared by all runs. lower: once per combination of input shapes, inside a run; every
- * size is known, and the step's parameters are final. Executing a step only computes.
+ * pack: once per session, independent of input sizes; the result (packed weights, tables) is shared
+ * by all runs. lower: once per combination of input shapes, inside a run; every size is known, and
+ * the step's parameters are final. Executing a step only computes.
  */
 #ifndef QS_STEP_H
 #define QS_STEP_H
@@ -21,50 +21,50 @@ typedef struct qs_pack {
     qs_graph *graph; /* shapes at load: sizes may be -1, constants have data */
     qs_id node_id;
     const qs_node *node;
-    qs_arena *arena; /* the session's: lives as long as it */
+    qs_arena *arena; /* of the session, lives as long */
     const char *model;
     qsim_error *error;
-    /* By value id: what operators of one kind keep of weights they have packed; NULL: nothing. */
+    /* By value id: weights packed earlier, for operators of one kind; NULL: not kept. */
     const void **kept;
-    const void *result; /* set by the operator; handed to its lower */
+    const void *result; /* set by the operator; becomes qs_lower.packed */
 } qs_pack;
 
-/* Constant input `index` aligned to its element, or NULL if it is absent or not constant. */
+/* Constant input `index`, aligned for its elements; NULL if it is absent or not constant. */
 const void *qs_pack_const(qs_pack *p, int32_t index);
-/* The same at any address: nothing is copied. */
+/* The same without alignment: nothing is copied. */
 const void *qs_pack_bytes(const qs_pack *p, int32_t index);
 
 /* ---- lowering ---- */
 
 struct qs_step;
 
-/* Outputs that a row with a `bound` may have, and the sizes of one. */
+/* Most outputs of a row with a `bound`, and the sizes of one output. */
 #define QS_BOUND_OUTPUTS 4
 typedef int64_t qs_sizes_out[QSIM_MAX_RANK];
 
-/* The violation of its operator's rule that a step has met; code QSIM_OK: none. */
+/* The violation of an operator's rule that a step has found; code QSIM_OK: none. */
 typedef struct qs_fault {
     int code;
-    const char *what; /* "index": `value` is outside [low, end); NULL: no more is known */
+    const char *what; /* "index": `value` is outside [low, end); NULL: no details */
     int64_t value, low, end;
-    int32_t axis; /* that the bounds are of; -1: of none */
+    int32_t axis; /* axis that the bounds belong to; -1: none */
 } qs_fault;
 
 /* Addresses of every value of the plan while it executes, and the step's scratch memory. */
 typedef struct qs_frame {
     qsim_ctx *ctx;
     void *const *address; /* by value id */
-    void *scratch;        /* of this step, 64-byte aligned; of the size it asked for */
-    qs_fault *fault;      /* may be NULL; a step that meets a value breaking its rule says so */
-    /* For a row with a `bound`: the sizes of its outputs that the step has found. */
+    void *scratch;        /* of this step, 64-byte aligned, as large as the step asked for */
+    qs_fault *fault;      /* or NULL; set by a step that finds a value breaking its rule */
+    /* For a row with a `bound`: the outputs' actual sizes, written by the step. */
     qs_sizes_out *sizes;
 } qs_frame;
 
-/* For steps: the first fault stays. qs_step_fails: no more is known of it than the node. */
+/* Report a fault from a step; the first one stays. qs_step_fails: without details. */
 void qs_step_outside(const qs_frame *f, const char *what, int64_t value, int64_t low, int64_t end,
                      int32_t axis);
 void qs_step_fails(const qs_frame *f);
-/* The message of a fault, QSIM_OK without one. */
+/* Sets *error to a fault's message and returns its code; QSIM_OK without a fault. */
 int qs_fault_report(const qs_fault *fault, const qs_graph *g, qs_id node, const char *model,
                     qsim_error *error);
 
@@ -79,18 +79,18 @@ typedef struct qs_step {
     qs_id node;
     const char *kernel; /* kernel family, for profiles */
     int64_t macs;
-    bool tiles; /* it computes by those of QSIM_ISA_AMX */
-    /* Output 0 is written into this input's memory, which it extends; 0: it has its own memory. */
+    bool tiles; /* computes with AMX tiles */
+    /* Output 0 extends this input in its memory and keeps its elements; 0: has its own memory. */
     int32_t reuses;
     /*
-     * The step only copies bytes that lie together: output k is those of input 0 from views[k] on,
-     * input k those of output 0 from joins[k] on. The planner may leave the step out.
+     * The step only copies contiguous bytes: output k is input 0 from byte views[k] on, or input k
+     * is output 0 from byte joins[k] on. The planner may leave the step out.
      */
     const size_t *views, *joins;
     /*
-     * Output 0 may overlap input 0, if this is the last step to read it: it then begins at least
-     * min_lead bytes before it or min_lag bytes after it. 0: no overlap is allowed. The planner
-     * sets `overlaps` where it places them so.
+     * Output 0 may overlap input 0 if this is the last step to read it: output 0 then begins at
+     * least min_lead bytes before or min_lag bytes after input 0. 0: no overlap is allowed. The
+     * planner sets `overlaps` if it makes them overlap.
      */
     size_t min_lead, min_lag;
     bool overlaps;
@@ -99,26 +99,25 @@ typedef struct qs_step {
 typedef struct qs_lower {
     qsim_ctx *ctx;
     const qs_graph *graph;
-    const qs_value *values; /* the plan's: every size known; index by value id */
+    const qs_value *values; /* the plan's, by value id; every size is known */
     const qs_node *node;
     qs_id node_id;
-    const void *packed; /* what pack left */
-    qs_arena *arena;    /* the plan's */
+    const void *packed; /* result of pack */
+    qs_arena *arena;    /* of the plan */
     const char *model;
     qsim_error *error;
-    qs_step *step; /* to fill: run, params, scratch, kernel, macs */
-    bool alias;    /* set instead of filling the step: output 0 is input 0's bytes, reshaped */
+    qs_step *step; /* lower sets run, params, scratch, kernel, macs */
+    bool alias;    /* set instead of the step: output 0 has input 0's bytes, reshaped */
 } qs_lower;
 
-/* Parameters for the step, zeroed, in the plan's arena; step->params is set. NULL: out of memory.
- */
+/* Sets step->params to zeroed parameters in the plan's arena; returns NULL if out of memory. */
 void *qs_lower_params(qs_lower *l, size_t size);
 
-/* Value of input/output `index`; NULL for one left out. */
+/* Value of input or output `index`; NULL if it is left out. */
 const qs_value *qs_lower_in(const qs_lower *l, int32_t index);
 const qs_value *qs_lower_out(const qs_lower *l, int32_t index);
 
-/* Address of the step's input/output while it executes; NULL for one left out. */
+/* Address of the step's input or output during execution; NULL if it is left out. */
 static inline const void *qs_step_in(const qs_step *s, const qs_frame *f, int32_t index) {
     return s->in[index] == QS_NONE ? NULL : f->address[s->in[index]];
 }

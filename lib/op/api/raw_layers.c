@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* qsim_conv2d and qsim_linear: the operators' machinery on the caller's buffers. */
+/* qsim_conv2d and qsim_linear: the code of int8 operators applied to the caller's buffers. */
 #include <math.h>
 
 #include <qsim/op.h>
@@ -16,7 +16,7 @@ typedef struct layer {
     qs_conv_i8 conv;
     qk_source_i8 source;
     int64_t group_stride;
-    bool swap; /* NCHW outside, NHWC inside */
+    bool swap; /* the caller's buffers are NCHW, converted to NHWC */
     int32_t x_flip, y_flip;
     qs_i8_list w_zp;
     qs_i8_rules rules;
@@ -103,9 +103,9 @@ static int check_values(layer *k, int64_t columns) {
     return code;
 }
 
-/* ---- running ---- */
+/* ---- execution ---- */
 
-/* u8, channels last, with the readable bytes after it. */
+/* Copies x as u8, channels last, followed by the readable bytes that kernels need. */
 static uint8_t *import_x(const layer *k, size_t bytes) {
     const uint8_t *from = k->x->data;
     uint8_t *to = bytes > SIZE_MAX - 64 ? NULL : qs_alloc(k->ctx, bytes + 64, 1);
@@ -294,7 +294,7 @@ static int check_geometry(layer *k) {
     return code;
 }
 
-/* Size of an output axis, or less than 1. */
+/* Size of an output axis; 0 if the kernel does not fit. */
 static int64_t out_size(int64_t in, int64_t kernel, int64_t stride, int64_t dilation,
                         int64_t before, int64_t after) {
     int64_t room = in + before + after - (kernel - 1) * dilation - 1;

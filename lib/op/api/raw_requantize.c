@@ -8,7 +8,7 @@
 #include "base/base.h"
 #include "quant/requantize.h"
 
-/* 8-bit results are made unsigned and flipped where the type is signed. */
+/* Checks the arguments. Results are computed as uint8 and flipped if the type is signed. */
 static int check(const void *acc, const void *m, size_t channels, size_t multipliers, int32_t zp,
                  int32_t lo, int32_t hi, int32_t dtype, const void *y) {
     if (dtype != QSIM_UINT8 && dtype != QSIM_INT8)
@@ -41,7 +41,7 @@ int qsim_requantize(const int32_t *acc, size_t rows, size_t channels, const floa
     return QSIM_OK;
 }
 
-/* (a * b * 2) >> 32, rounded to nearest; the one overflow saturates. */
+/* (a * b * 2) >> 32, rounded to nearest; the only overflow saturates. */
 static int32_t doubling_high_product(int32_t a, int32_t b) {
     if (a == INT32_MIN && b == INT32_MIN)
         return INT32_MAX;

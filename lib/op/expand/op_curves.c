@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Activations made of other operators: SwiGLU, MeanVarianceNormalization, and ONNX Runtime's
- * BiasGelu, FastGelu, QuickGelu and BiasSplitGelu.
+ * Activations that are expanded into other operators: SwiGLU, MeanVarianceNormalization, and ONNX
+ * Runtime's BiasGelu, FastGelu, QuickGelu and BiasSplitGelu.
  */
 #include "op/expand.h"
 
-#define MEAN_AXES 18 /* version from which on the axes of ReduceMean are an input */
+#define MEAN_AXES 18 /* first version of ReduceMean whose axes are an input */
 
 /* ---- SwiGLU ---- */
 
@@ -22,7 +22,7 @@ QS_COLD static int infer_swiglu(qs_infer *x) {
     return code ? code : qs_infer_like(x, 0, 0);
 }
 
-/* x * Sigmoid(alpha * x); sessions know it as one curve. */
+/* x * Sigmoid(alpha * x), which a pass turns into one curve. */
 static qs_id swish(qs_expand *e, qs_id x, int32_t dtype, float alpha) {
     const qs_id by =
         alpha == 1.0f
@@ -95,7 +95,7 @@ QS_OP(mean_variance, .name = "MeanVarianceNormalization", .since = 9, .min_in = 
 
 /* ---- Gelus ---- */
 
-/* Whether an input is a vector along the last axis, or left out. */
+/* Checks that the bias is left out or a vector along the last axis. */
 QS_COLD static int check_bias(const qs_infer *x) {
     const qs_value *v = x->in[0], *b = qs_infer_in(x, 1);
     if (!b)
@@ -130,7 +130,7 @@ static qs_id half_of(qs_expand *e, qs_id x, qs_id f, int32_t dtype) {
     return times(e, times(e, x, more), qs_expand_number(e, dtype, 0.5));
 }
 
-/* By Erf, which old opsets have; the pass for curves makes one step of it. */
+/* Uses Erf, which old opsets have; the pass for curves makes one step of it. */
 static qs_id gelu(qs_expand *e, qs_id x, int32_t dtype) {
     const qs_id root = qs_expand_number(e, dtype, 1.41421356237309504880);
     const qs_id scaled = qs_expand_add(e, "Div", x, root, QS_NONE);

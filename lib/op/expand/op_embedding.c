@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * EmbedLayerNormalization of ONNX Runtime: rows of tables by word, position and segment, summed and
- * normalized. Inputs: word ids, segment ids, word table, position table, segment table, scale,
- * bias, mask, positions. Outputs: result, the number of words that the mask counts, the sum.
+ * EmbedLayerNormalization of ONNX Runtime: rows of three tables (words, positions, segments) are
+ * summed and normalized. Inputs: word ids, segment ids, word table, position table, segment table,
+ * scale, bias, mask, positions. Outputs: result, number of words in the mask, the sum.
  */
 #include "op/expand.h"
 
@@ -40,7 +40,7 @@ static qs_id rows(qs_expand *e, int32_t table, qs_id ids) {
     return qs_expand_add(e, "Gather", qs_expand_in(e, table), ids, QS_NONE);
 }
 
-/* 0, 1, ... for each of the words of a batch. */
+/* The positions 0, 1, ... of the words of a batch. */
 static qs_id counted(qs_expand *e) {
     const qs_id sizes = qs_expand_add(e, "Shape", qs_expand_in(e, WORDS), QS_NONE, QS_NONE);
     const qs_id count =
@@ -49,7 +49,7 @@ static qs_id counted(qs_expand *e) {
                          qs_expand_number(e, QSIM_INT64, 1));
 }
 
-/* The number of words that the mask counts in each batch; without a mask, 0. */
+/* The number of words in each batch's mask; without a mask, 0. */
 static qs_id words_of(qs_expand *e) {
     const qs_id mask = qs_expand_in(e, MASK);
     const qs_id of = mask == QS_NONE ? qs_expand_in(e, WORDS) : mask;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Operators made by ONNX Runtime's optimizer: FusedMatMul, FusedConv and FusedGemm are a product or
- * convolution with the nodes around it; NhwcMaxPool and QLinearConv of com.microsoft are
+ * Operators that ONNX Runtime's optimizer makes: FusedMatMul, FusedConv and FusedGemm are a product
+ * or convolution fused with the nodes around it; NhwcMaxPool and QLinearConv of com.microsoft are
  * channels-last.
  */
 #include <assert.h>
@@ -14,9 +14,9 @@
 static const char *const curves[] = {"Relu",     "Sigmoid",   "Tanh",           "Softplus",
                                      "Softsign", "Clip",      "Selu",           "HardSigmoid",
                                      "Elu",      "LeakyRelu", "ThresholdedRelu"};
-enum { CLIP = 5, SELU, HARD_SIGMOID }; /* from SELU on: have alpha; these two a second parameter */
+enum { CLIP = 5, SELU, HARD_SIGMOID }; /* SELU and later: alpha; SELU, HARD_SIGMOID: 2 parameters */
 
-/* The curve that attribute "activation" names; -1: none, QS_COUNT(curves): an unknown one. */
+/* Index of the curve that attribute "activation" names; -1: none, QS_COUNT(curves): unknown. */
 static int32_t curve_of(const qs_node *n) {
     int32_t i = 0;
     if (!qs_node_attr(n, "activation") || qs_node_string_is(n, "activation", "", false))
@@ -39,8 +39,10 @@ QS_COLD static int check_curve(const qs_infer *x) {
     return QSIM_OK;
 }
 
-/* Parameters are a list, or attributes of their own (FusedGemm); what is left out stays as the
- * operator has it. */
+/*
+ * Adds the curve's node. Parameters are a list, or single attributes (FusedGemm); missing ones keep
+ * the operator's defaults.
+ */
 static qs_id add_curve(qs_expand *e, qs_id y) {
     const qs_node *n = &e->graph->nodes[e->node_id];
     const qs_attr *a = qs_node_attr(n, "activation_params");
@@ -67,8 +69,9 @@ static qs_id add_curve(qs_expand *e, qs_id y) {
 /* ---- FusedMatMul ---- */
 
 /*
- * The axes of factor A or B, rank 2 at least, as MatMul has them: its rows are axis 0 where the
- * batches come after them (transBatchA), and the last two change places (transA). False: they are.
+ * The permutation that brings factor A or B, rank 2 at least, into MatMul's order of axes: with
+ * transBatchA its rows are axis 0, before the batches; transA swaps the last two. False: it is the
+ * identity.
  */
 static bool turned(const qs_node *n, bool second, int32_t rank, int64_t *perm) {
     const bool last = qs_node_int(n, second ? "transB" : "transA", 0) != 0;
@@ -166,7 +169,7 @@ QS_COLD static int infer_fusedconv(qs_infer *x) {
     return code ? code : qs_expand_infer(x, "Conv", NULL, 0);
 }
 
-/* Input 3 is added before the curve. */
+/* Input 3 is added to the convolution before the curve. */
 static void expand_fusedconv(qs_expand *e) {
     const qs_id z = qs_expand_in(e, 3);
     const qs_id y =
@@ -185,7 +188,7 @@ QS_OP(ms_fusedconv, .domain = "com.microsoft", .name = "FusedConv", .min_in = 2,
 
 /* ---- ConvTransposeWithDynamicPads ---- */
 
-/* The numbers of input 2, before each axis and then behind; NULL: not constant, or left out. */
+/* The pads of input 2: all begins, then all ends; NULL: not constant, or left out. */
 static const int64_t *pads_of(const qs_value *pads, int32_t axes) {
     const bool fits = pads && pads->data && pads->data->bytes == 2 * sizeof(int64_t) * (size_t)axes;
     return fits ? pads->data->data : NULL;
@@ -224,7 +227,7 @@ QS_COLD static int infer_dynamicpads(qs_infer *x) {
     return qs_infer_out(x, 0, y.dtype, y.rank, dims);
 }
 
-/* Pads take away from what is made without them. */
+/* Slices the result of a ConvTranspose without padding. */
 static void expand_dynamicpads(qs_expand *e) {
     const qs_id pads = qs_expand_in(e, 2), bias = qs_expand_in(e, 3);
     const int32_t rank = qs_expand_value(e, 0)->rank, n = rank - 2;
@@ -258,7 +261,7 @@ QS_OP(ms_convtransposedynamicpads, .domain = "com.microsoft",
 
 /* ---- channels last ---- */
 
-static int64_t first_of(int32_t axis, int32_t rank) { /* axis of NCHW: where NHWC has it */
+static int64_t first_of(int32_t axis, int32_t rank) { /* place in NHWC of an axis of NCHW */
     return axis == 0 ? 0 : axis == 1 ? rank - 1 : axis - 1;
 }
 
@@ -266,7 +269,7 @@ static int64_t last_of(int32_t axis, int32_t rank) {
     return axis == 0 ? 0 : axis == rank - 1 ? 1 : axis + 1;
 }
 
-/* The rules of an operator whose input 0 and output have their channels last. */
+/* Applies an operator's shape rule with input 0 and output channels last. */
 QS_COLD static int infer_last(qs_infer *x, const char *op_type) {
     qs_dim dims[QSIM_MAX_RANK], y[QSIM_MAX_RANK];
     qs_value first = *x->in[0];
@@ -289,7 +292,7 @@ static qs_id permuted(qs_expand *e, qs_id x, int32_t rank, int64_t (*from)(int32
     return qs_expand_transpose(e, x, perm, rank);
 }
 
-/* Transpose, the operator of ai.onnx on all inputs, Transpose. */
+/* Expands into Transpose, the operator of ai.onnx, Transpose. */
 static void expand_last(qs_expand *e, const char *op_type, bool last) {
     const qs_node *n = e->node;
     const int32_t rank = qs_expand_value(e, 0)->rank, count = n->input_count;
@@ -314,7 +317,7 @@ static void expand_nhwcmaxpool(qs_expand *e) {
     expand_last(e, "MaxPool", true);
 }
 
-/* The rules know "channels_last", since ours has it too. */
+/* The shape rule knows "channels_last" from the internal QLinearConv. */
 QS_COLD static int infer_qlinearconv(qs_infer *x) {
     return qs_expand_infer(x, "QLinearConv", NULL, 0);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ONNX Runtime's MultiHeadAttention and Attention, expressed by ai.onnx's Attention: heads side by
- * side, biases added before, masks of keys as numbers added to scores. ONNX Runtime's Attention
- * also has the product with its weights.
+ * ONNX Runtime's MultiHeadAttention and Attention, expanded into ai.onnx's Attention: heads are
+ * packed in the last axis, biases are added before, masks of keys become numbers added to scores.
+ * ONNX Runtime's Attention also includes the product with its weights.
  */
 #include "op/expand.h"
 
@@ -10,8 +10,10 @@ enum { Q, K, V, BIAS, PADDING, SCORES_BIAS, PAST_KEY, PAST_VALUE, PAST_LENGTH };
 
 /* ---- MultiHeadAttention ---- */
 
-/* Sizes; -1: unknown. Ranks: query 3, or 5 with keys and values beside it; keys 3, 4 with heads
- * apart, or 5 with values beside them. */
+/*
+ * Sizes; -1: unknown. Ranks: query 3, or 5 if it also holds keys and values; keys 3, 4 if heads are
+ * an axis, or 5 if they also hold values.
+ */
 typedef struct form {
     int64_t heads, batches, queries, fresh, past, width, v_width;
 } form;
@@ -94,17 +96,17 @@ QS_COLD static int infer_multihead(qs_infer *x) {
     return code;
 }
 
-/* (batch, rows, heads, size) or more as (batch, rows, heads * size). */
+/* Reshapes (batch, rows, heads, size) to (batch, rows, heads * size). */
 static qs_id side_by_side(qs_expand *e, qs_id x) {
     return qs_expand_reshape(e, x, (const int64_t[]){0, 0, -1}, 3);
 }
 
-/* (batch, heads, rows, size) to the same. */
+/* Brings (batch, heads, rows, size) into the same form. */
 static qs_id joined(qs_expand *e, qs_id x) {
     return side_by_side(e, qs_expand_transpose(e, x, (const int64_t[]){0, 2, 1, 3}, 4));
 }
 
-/* Query, key and value, (batch, rows, heads * size) each. */
+/* Makes query, key and value, each (batch, rows, heads * size). */
 static void split_inputs(qs_expand *e, qs_id in[3]) {
     static const int64_t ones[3] = {1, 1, 1};
     const int32_t q_rank = qs_expand_value(e, Q)->rank;
@@ -134,7 +136,7 @@ static qs_id unsqueezed(qs_expand *e, qs_id x, const int64_t *axes, int32_t n) {
     return qs_expand_add(e, "Unsqueeze", x, qs_expand_list(e, axes, n), QS_NONE);
 }
 
-/* Size `axis` of a value, int32. */
+/* Size of axis `axis` of a value, as int32. */
 static qs_id size_of(qs_expand *e, qs_id x, int64_t axis) {
     const qs_id sizes = qs_expand_add(e, "Shape", x, QS_NONE, QS_NONE);
     const qs_id size =
@@ -144,7 +146,7 @@ static qs_id size_of(qs_expand *e, qs_id x, int64_t axis) {
     return y;
 }
 
-/* Lengths of batches to a mask (batch, keys): the index of a key is below its batch's length. */
+/* Turns lengths of batches into a mask (batch, keys): a key's index is below its batch's length. */
 static qs_id mask_of_lengths(qs_expand *e, qs_id lengths) {
     const int32_t from = qs_expand_in(e, K) == QS_NONE ? Q : K;
     const qs_id past = qs_expand_in(e, PAST_KEY);
@@ -201,7 +203,7 @@ static void expand_multihead(qs_expand *e) {
         return;
     const bool biased = qs_expand_in(e, BIAS) != QS_NONE;
     if (biased && (f.width < 0 || f.v_width < 0))
-        return; /* sizes of the pieces */
+        return; /* the sizes of the bias's pieces are unknown */
     const bool causal = qs_node_int(n, "unidirectional", 0) != 0;
     split_inputs(e, in);
     add_biases(e, &f, in);
@@ -233,7 +235,7 @@ QS_OP(ms_multihead, .domain = "com.microsoft", .name = "MultiHeadAttention", .mi
 
 enum { X, W, B, MASK, PAST, ADDED };
 
-/* Sizes of query, key and value of all heads; -1: unknown. */
+/* Reads the sizes of query, key and value over all heads; -1: unknown. */
 static int read_sizes(const qs_infer *x, int64_t sizes[3]) {
     const int64_t heads = qs_node_int(x->node, "num_heads", 0), all = size_at(x->in[W], 1);
     int32_t count;

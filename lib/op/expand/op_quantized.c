@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ONNX Runtime's quantized operators that are made of others: products with floats around them
- * (MatMulIntegerToFloat, DynamicQuantizeMatMul), QGemm, QLinearWhere, QLinearReduceMean,
- * DynamicQuantizeLSTM. In a product the sums are exact integers; then float(sum) * (scale of a *
- * scale of b) + bias.
+ * ONNX Runtime's quantized operators that are expanded into others: integer products with float
+ * results (MatMulIntegerToFloat, DynamicQuantizeMatMul), QGemm, QLinearWhere, QLinearReduceMean,
+ * DynamicQuantizeLSTM. Sums of a product are exact integers; float results are float(sum) * (scale
+ * of a * scale of b) + bias.
  */
 #include "op/expand.h"
 
@@ -16,7 +16,7 @@ QS_COLD static int check_floats(const qs_infer *x, int32_t first, int32_t count)
     return code;
 }
 
-/* The rules of MatMul, whose factors would be floats; `a` its integers, b input 1. */
+/* Applies MatMul's shape rule to inputs 0 and 1 as if they were floats. */
 QS_COLD static int infer_product(qs_infer *x, bool quantizes, int32_t bias) {
     qs_value in[2] = {*x->in[0], *x->in[1]};
     int code = qs_infer_type(x, 0, quantizes ? QS_T_FLOAT : QS_T_8BIT);
@@ -37,7 +37,7 @@ static qs_id product(qs_expand *e, const qs_id in[4], qs_id scale, qs_id bias) {
     return bias == QS_NONE ? y : qs_expand_add(e, "Add", y, bias, QS_NONE);
 }
 
-/* a, b, scale of a, scale of b, zero point of a, of b, bias */
+/* Inputs: a, b, scale of a, scale of b, zero point of a, of b, bias. */
 QS_COLD static int infer_tofloat(qs_infer *x) {
     const int code = check_floats(x, 2, 2);
     return code ? code : infer_product(x, false, 6);
@@ -50,7 +50,7 @@ static void expand_tofloat(qs_expand *e) {
     e->out[0] = product(e, in, scale, qs_expand_in(e, 6));
 }
 
-/* a, b, scale of b, zero point of b, bias */
+/* Inputs: a, b, scale of b, zero point of b, bias. */
 QS_COLD static int infer_dynamic(qs_infer *x) {
     const int code = check_floats(x, 2, 1);
     return code ? code : infer_product(x, true, 4);
@@ -109,8 +109,10 @@ static qs_id turned(qs_expand *e, int32_t index, const char *name) {
     return qs_expand_transpose(e, x, (const int64_t[]){1, 0}, 2);
 }
 
-/* Without a scale of the result it is floats; with one, the sums are requantized as those of
- * QLinearMatMul, whose bias C is if it is a list of columns. */
+/*
+ * Without a scale for the result it is float; with one, sums are requantized as in QLinearMatMul,
+ * with C as its bias if C is a list of columns.
+ */
 static void expand_qgemm(qs_expand *e) {
     const float alpha = qs_node_float(e->node, "alpha", 1.0f);
     const qs_value *c = qs_expand_value(e, C);
@@ -157,13 +159,13 @@ static qs_id floats_of(qs_expand *e, int32_t x) {
                          qs_expand_in(e, x + 2));
 }
 
-/* Quantized with scale and zero point at inputs `scale` and the next. */
+/* Quantizes y to output 0, with scale and zero point at inputs `scale` and the next. */
 static void give(qs_expand *e, qs_id y, int32_t scale) {
     e->out[0] =
         qs_expand_add(e, "QuantizeLinear", y, qs_expand_in(e, scale), qs_expand_in(e, scale + 1));
 }
 
-/* condition, x, scale, zero point, y, scale, zero point, scale and zero point of the result */
+/* Inputs: condition, x and y each with scale and zero point, scale and zero point of the result. */
 QS_COLD static int infer_where(qs_infer *x) {
     int code = qs_infer_type(x, 1, QS_T_8BIT);
     if (!code)
@@ -188,7 +190,7 @@ static void expand_where(qs_expand *e) {
 QS_OP(ms_qlinearwhere, .domain = "com.microsoft", .name = "QLinearWhere", .min_in = 9,
       .traits = QS_PLAIN, .infer = infer_where, .expand = expand_where);
 
-/* x, scale, zero point, scale and zero point of the result */
+/* Inputs: x, scale, zero point, scale and zero point of the result. */
 QS_COLD static int infer_mean(qs_infer *x) {
     qs_value in = *x->in[0];
     int code = qs_infer_type(x, 0, QS_T_8BIT);
@@ -220,9 +222,11 @@ QS_OP(ms_qlinearreducemean, .domain = "com.microsoft", .name = "QLinearReduceMea
 
 /* ---- DynamicQuantizeLSTM ---- */
 
-/* x, w, r, bias, lengths, states, peepholes; w and r are (directions, inputs, gates), turned
- * against LSTM's, in 8 bits with a scale and zero point for each direction, or each of its gates'
- * columns. */
+/*
+ * Inputs: x, w, r, bias, lengths, states, peepholes; w and r are (directions, inputs, gates),
+ * LSTM's transposed, in 8 bits with a scale and zero point per direction, or per column of its
+ * gates.
+ */
 enum { LSTM_W = 1, LSTM_R, LSTM_INPUTS = 8, W_SCALE = 8, R_SCALE = 10 };
 
 QS_COLD static int infer_dynamiclstm(qs_infer *x) {
@@ -250,7 +254,7 @@ QS_COLD static int infer_dynamiclstm(qs_infer *x) {
     return code ? code : qs_expand_infer(x, "LSTM", in, 3);
 }
 
-/* As a float that broadcasts with the weights. */
+/* Reshapes a scale or zero point so that it broadcasts over the weights, as float. */
 static qs_id spread(qs_expand *e, int32_t index, bool whole) {
     const int64_t axes[] = {1, 2};
     qs_id x = qs_expand_in(e, index);
@@ -271,7 +275,7 @@ static qs_id lstm_weights(qs_expand *e, int32_t index, int32_t scale) {
     return qs_expand_transpose(e, x, (const int64_t[]){0, 2, 1}, 3);
 }
 
-/* Activations stay floats: nothing says how they would be quantized. */
+/* Activations stay floats: the operator does not define their quantization. */
 static void expand_dynamiclstm(qs_expand *e) {
     static const char *const names[] = {
         "activation_alpha", "activation_beta", "activations", "clip",

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * If, Loop, Scan: types and shapes of their subgraphs' inputs and outputs. They have no steps: a
- * run executes the subgraphs (exec/flow.c).
+ * If, Loop, Scan: types and shapes of their subgraphs' inputs and outputs. They have no steps:
+ * exec/flow.c executes the subgraphs.
  */
 #include "op/rules.h"
 
-/* A dim of which two sizes are seen is unknown. */
+/* Makes a dim unknown if the two sizes differ; true: it changed. */
 static bool widen(qs_dim *a, const qs_dim *b) {
     const bool same = a->size == b->size && (a->size >= 0 || a->symbol == b->symbol);
     const bool change = !same && (a->size >= 0 || a->symbol);
@@ -14,7 +14,7 @@ static bool widen(qs_dim *a, const qs_dim *b) {
     return change;
 }
 
-/* Makes `a` a type that `b` is of, too. True: it changed. */
+/* Widens the shape of `a` so that it covers `b`; true: it changed. */
 static bool unify(qs_value *a, qs_dim *dims, const qs_value *b) {
     bool changed = false;
     if (a->rank < 0)
@@ -32,7 +32,7 @@ static int no_memory(const qs_infer *x) {
     return qs_infer_fail(x, QSIM_E_NOMEM, "out of memory");
 }
 
-/* The type of input `index` of a subgraph; what the file declares fills in what is not known. */
+/* Sets type and shape of input `index` of a subgraph; the file's declaration fills in unknowns. */
 static int feed(const qs_infer *x, const qs_subgraph *sub, size_t index, int32_t dtype,
                 int32_t rank, const qs_dim *dims) {
     const qs_id id = sub->graph->inputs[index];
@@ -49,7 +49,7 @@ static int feed_value(const qs_infer *x, const qs_subgraph *sub, size_t index, c
     return feed(x, sub, index, v->dtype, v->rank, v->dims);
 }
 
-/* A single value; some files say that it has an axis. */
+/* A single number, which some files declare with an axis. */
 static int feed_single(const qs_infer *x, const qs_subgraph *sub, size_t index, int32_t dtype) {
     const qs_value *v = &sub->graph->values[sub->graph->inputs[index]];
     return feed(x, sub, index, dtype, v->rank < 0 ? 0 : v->rank, v->dims);
@@ -110,7 +110,7 @@ static int give_either(qs_infer *x, int32_t index, const qs_value *a, const qs_v
     return qs_infer_out(x, index, a->dtype ? a->dtype : b->dtype, y.rank, dims);
 }
 
-/* The rules of branch i; *broken: it breaks one, as one that is never taken may. */
+/* Infers a branch; *broken: it breaks a rule, which a branch that is never taken may. */
 static int infer_branch(qs_infer *x, const qs_subgraph *sub, bool *broken, qsim_error *why) {
     int code = check_counts(x, sub, 0, x->node->output_count);
     if (!code)
@@ -123,7 +123,7 @@ static int infer_branch(qs_infer *x, const qs_subgraph *sub, bool *broken, qsim_
 }
 
 /*
- * A branch that breaks a rule gives no types; if both break one, the first branch's error is
+ * A branch that breaks a rule leaves the types unknown; if both do, the first one's error is
  * reported.
  */
 static int infer_if(qs_infer *x) {
@@ -153,8 +153,8 @@ static int infer_if(qs_infer *x) {
 /* ---- loop-carried state ---- */
 
 /*
- * Infers the body with `count` states, which are its inputs and outputs from those indices on,
- * until what it gives is what it takes: sizes that change from one time to the next are unknown.
+ * Infers the body until the `count` states at its inputs from `in` on have the shapes of its
+ * outputs from `out` on: sizes that change between iterations become unknown.
  */
 static int settle(const qs_infer *x, const qs_subgraph *sub, size_t in, size_t out, size_t count) {
     bool changed = true;
@@ -184,7 +184,7 @@ static int settle(const qs_infer *x, const qs_subgraph *sub, size_t in, size_t o
     return QSIM_OK;
 }
 
-/* Output `index`: what the body gives at each time, along a new axis. */
+/* Sets output `index`: the body's results of all iterations along a new axis. */
 static int give_stack(qs_infer *x, int32_t index, const qs_value *v, int64_t axis, qs_dim length) {
     qs_dim dims[QSIM_MAX_RANK];
     if (v->rank < 0)
@@ -203,7 +203,7 @@ static int give_state(qs_infer *x, int32_t index, const qs_subgraph *sub, size_t
     return qs_infer_out(x, index, v->dtype, v->rank, v->dims);
 }
 
-/* Inputs that a subgraph is fed with cannot be left out. */
+/* Checks that no input that the subgraph gets is left out. */
 static int check_given(const qs_infer *x, int32_t first) {
     for (int32_t i = first; i < own_inputs(x->node); i++)
         if (x->node->inputs[i] == QS_NONE)
@@ -251,10 +251,10 @@ static int infer_loop(qs_infer *x) {
 
 typedef struct scan_form {
     const qs_subgraph *body;
-    int32_t first;  /* input: the first state; before it opset 8 has the lengths */
-    int32_t states; /* so many, then so many to walk along */
-    int32_t walked;
-    int32_t batch; /* axes in front: opset 8 has one of batches */
+    int32_t first;  /* index of the first state input; in opset 8 the lengths come before it */
+    int32_t states; /* number of state inputs; the scanned inputs follow them */
+    int32_t walked; /* number of scanned inputs */
+    int32_t batch;  /* 1 in opset 8, whose tensors begin with a batch axis; else 0 */
 } scan_form;
 
 static int scan_form_of(const qs_infer *x, scan_form *s) {
@@ -272,14 +272,15 @@ static int scan_form_of(const qs_infer *x, scan_form *s) {
     return code ? code : check_counts(x, s->body, s->states + s->walked, n->output_count);
 }
 
-/* The axis that list attribute `name` has for entry `index`. */
+/* Element `index` of list attribute `name`, an axis; 0 without it. */
 static int64_t scan_axis(const qs_node *n, const char *name, int32_t index) {
     const qs_attr *a = qs_node_attr(n, name);
     return a && a->type == QS_ATTR_INTS && index < a->count ? a->u.ints[index] : 0;
 }
 
 /*
- * The slice of an input that the body reads: without the batch's axis, and without the walked one.
+ * Sets the shape of the slice of an input that the body gets: without the batch axis and, if
+ * `walked`, without the scanned axis.
  */
 static int feed_slice(const qs_infer *x, const scan_form *s, int32_t index, bool walked,
                       qs_dim *length) {
@@ -308,7 +309,7 @@ static int feed_slice(const qs_infer *x, const scan_form *s, int32_t index, bool
     return feed(x, s->body, (size_t)index, v->dtype, rank, dims);
 }
 
-/* Opset 8: outputs have the batch's axis in front. */
+/* Opset 8: puts the batch axis in front of an output. */
 static int add_batch(qs_infer *x, const scan_form *s, int32_t index) {
     qs_value *y = &x->out[index];
     const qs_value *v = qs_infer_in(x, s->first);

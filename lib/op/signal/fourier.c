@@ -48,7 +48,7 @@ bool qs_fourier_make(qs_fourier *f, size_t n, qs_arena *arena) {
     return true;
 }
 
-/* Joins `factor` transforms of length m, one after the other in y, into one. */
+/* Combines `factor` consecutive transforms of length m in y into one. */
 static void join(const qs_fourier *f, qs_complex *y, size_t factor, size_t m, qs_complex *terms,
                  bool inverse) {
     const size_t stride = f->n / (factor * m);
@@ -70,7 +70,7 @@ static void join(const qs_fourier *f, qs_complex *y, size_t factor, size_t m, qs
     }
 }
 
-/* A transform of length n of every `step`-th number; as deep as n has prime factors. */
+/* Transforms every `step`-th number, n of them; recursion is as deep as n has prime factors. */
 static void transform(const qs_fourier *f, const qs_complex *x, size_t step, size_t n,
                       qs_complex *y, qs_complex *terms, bool inverse) {
     if (n == 1) {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * DFT and STFT: transforms of rows of numbers, computed in double. The last axis holds a number's
- * parts: the real one, and the imaginary one if there are two.
+ * DFT and STFT: transform rows of numbers, computed in double. The last axis holds a number's real
+ * part and, if its size is 2, the imaginary part.
  */
 #include "op/rules.h"
 #include "op/signal/fourier.h"
 
 #include "base/slices.h"
 
-#define POINT_NS 20.0 /* of one thread, for each point of a transform */
+#define POINT_NS 20.0 /* nanoseconds of one thread per point of a transform */
 
-/* Where a row and its points lie, in elements. */
+/* Strides in elements: of outer and inner axes, and of a row's points; parts of a number. */
 typedef struct side {
     size_t outer, inner, step, parts;
 } side;
@@ -19,9 +19,9 @@ typedef struct dft_params {
     qs_fourier f;
     size_t rows, inner;  /* row r is r / inner of the outer axes and r % inner of the inner ones */
     size_t take, give;   /* points read, and points written */
-    size_t slices, room; /* of scratch, in complex numbers a slice */
+    size_t slices, room; /* room: complex numbers of scratch memory per slice */
     side x, y;
-    int32_t window; /* an input that points are multiplied with; 0: none */
+    int32_t window; /* index of the input that points are multiplied by; 0: none */
     bool inverse, mirrored, is_double;
 } dft_params;
 
@@ -30,7 +30,7 @@ typedef struct dft_job {
     const void *x, *window;
     void *y;
     qs_complex *scratch;
-    const qsim_ctx *ctx; /* asked now and then whether to go on */
+    const qsim_ctx *ctx; /* tells whether the run was stopped */
 } dft_job;
 
 QS_COLD static double number_at(const void *x, size_t i, bool is_double) {
@@ -101,7 +101,7 @@ QS_COLD static void run_dft(const qs_step *s, const qs_frame *f) {
         qs_parallel(f->ctx, p->slices, transform_rows, &j);
 }
 
-/* Completes the parameters of transforms of n points. */
+/* Completes the parameters for transforms of n points. */
 QS_COLD static int finish(qs_lower *l, dft_params *p, size_t n) {
     if (!qs_fourier_make(&p->f, n, l->arena))
         return qs_fail(l->error, QSIM_E_NOMEM, "out of memory");
@@ -113,7 +113,7 @@ QS_COLD static int finish(qs_lower *l, dft_params *p, size_t n) {
     return QSIM_OK;
 }
 
-/* A single integer of input `index`; *given 1 if it is constant, else as qs_infer_ints says. */
+/* Reads a single integer, input `index`; *given: 1 if it is constant, else as in qs_infer_ints. */
 QS_COLD static int read_number(const qs_infer *x, int32_t index, int64_t *out, int32_t *given) {
     int code = qs_infer_ints(x, index, out, 1, given);
     if (!code && *given == 0)
@@ -121,14 +121,14 @@ QS_COLD static int read_number(const qs_infer *x, int32_t index, int64_t *out, i
     return code;
 }
 
-/* Checks a length that a transform has. */
+/* Checks the length of a transform. */
 QS_COLD static int check_length(const qs_infer *x, int64_t n) {
     return n >= 1 && n <= INT32_MAX / 8 ? QSIM_OK
                                         : qs_infer_fail(x, n < 1 ? QSIM_E_VALUE : QSIM_E_LIMIT,
                                                         "a transform of %lld points", (long long)n);
 }
 
-/* The last axis: 1 or 2 parts of a number; -1: unknown. */
+/* Reads the last axis: 1 or 2 parts of a number; -1: unknown. */
 QS_COLD static int read_parts(const qs_infer *x, int64_t *parts) {
     const qs_value *v = x->in[0];
     *parts = v->dims[v->rank - 1].size;
@@ -246,7 +246,7 @@ QS_COLD static int lower_dft(qs_lower *l) {
     return finish(l, p, (size_t)d.n);
 }
 
-/* The axis becomes an input; it was 1 where it was left out, and would be -2. */
+/* Turns the axis into an input, since its default changed from 1 to -2. */
 QS_COLD static int upgrade_dft(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
     if (to < DFT_AXIS_INPUT || g->nodes[node].version >= DFT_AXIS_INPUT)
         return QSIM_OK;
@@ -277,7 +277,7 @@ typedef struct stft_form {
     int64_t step, n, frames, bins, parts; /* -1: unknown */
 } stft_form;
 
-/* The length of a frame: that of the window and the number given have to agree. */
+/* Reads the length of a frame: the window's length and the input have to agree. */
 QS_COLD static int read_frame(const qs_infer *x, stft_form *s) {
     const qs_value *w = qs_infer_in(x, 2);
     int32_t given;

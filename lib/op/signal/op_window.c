@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * HannWindow, HammingWindow, BlackmanWindow and MelWeightMatrix: tables that spectra are made with,
- * computed in double and rounded, integers toward 0.
+ * HannWindow, HammingWindow, BlackmanWindow and MelWeightMatrix: tables for spectra, computed in
+ * double and rounded, integers toward 0.
  */
 #include "op/rules.h"
 #include "op/signal/fourier.h"
@@ -34,7 +34,7 @@ QS_COLD static void put(int32_t dtype, void *y, size_t i, double v) {
     }
 }
 
-/* A single integer, constant or not; -1 if it is not known, which *known says. */
+/* Reads a single integer; *known: it is constant, else *out is -1. */
 QS_COLD static int read_size(const qs_infer *x, int32_t index, int64_t *out, bool *known) {
     int32_t count;
     *out = -1;
@@ -70,7 +70,7 @@ typedef struct window_params {
 QS_COLD static void run_window(const qs_step *s, const qs_frame *f) {
     const window_params *p = s->params;
     void *y = qs_step_out(s, f, 0);
-    if (p->period == 0) { /* one number of a window that does not repeat: its middle */
+    if (p->period == 0) { /* a symmetric window of one number: its middle */
         put(p->dtype, y, 0, 1.0);
         return;
     }
@@ -168,13 +168,13 @@ QS_COLD static double hertz_of(double mel) {
     return 700.0 * (qk_exp64(mel / 2595.0 * LOG_10) - 1.0);
 }
 
-/* A row of the matrix as a number that surely fits: what is outside is cut off later. */
+/* A row of the matrix as an integer that fits; rows outside the matrix are cut off later. */
 QS_COLD static int64_t row_of(double position) {
     const double most = 1e15;
     return (int64_t)floor(position < -most ? -most : position > most ? most : position);
 }
 
-/* One column: a triangle that rises from row `low` to `mid` and falls to `high`. */
+/* Writes one column: a triangle that rises from row `low` to `mid` and falls to `high`. */
 QS_COLD static void put_triangle(const mel_params *p, void *y, size_t column, int64_t low,
                                  int64_t mid, int64_t high) {
     const int64_t rows = (int64_t)p->rows;
