@@ -139,8 +139,7 @@ typedef uint8_t qs_kind;
 enum {
     QS_KIND_FLOAT = 0,  /* stays float */
     QS_KIND_WEIGHTS,    /* sums of products with weights: integer regions begin here */
-    QS_KIND_ARITHMETIC, /* sums, joins, curves: quantized between other operators, not at the net's
-                           end */
+    QS_KIND_ARITHMETIC, /* sums, joins, curves: quantized between others, not at the net's end */
     QS_KIND_POOL,       /* averages and separate ReLUs: quantized after other operators */
     QS_KIND_MOVEMENT    /* values are unchanged: output and input share a scale */
 };
@@ -170,10 +169,9 @@ typedef struct qs_op {
     int8_t attr_count;
     const qs_attr_rule *attrs; /* QS_ATTRS sets both */
 
-    uint32_t traits;       /* of every node */
-    uint16_t shape_inputs; /* sizes of outputs depend on the values of these inputs */
-    uint16_t
-        gain_inputs; /* vectors along the last axis; output 0 is linear in all of them together */
+    uint32_t traits;         /* of every node */
+    uint16_t shape_inputs;   /* sizes of outputs depend on the values of these inputs */
+    uint16_t gain_inputs;    /* vectors along the last axis; output 0 is linear in all together */
     uint16_t setting_inputs; /* other inputs that are no operands: bounds, indices, tables */
     /*
      * With attribute "into" (op/nn/window.h): the input whose memory output 0 takes over; an input
@@ -184,11 +182,10 @@ typedef struct qs_op {
     qs_kind kind;   /* of operators on floats */
     /* Number of leading inputs that are quantized with the operator; 0: one, -1: all. */
     int8_t kind_inputs;
-    uint16_t
-        weight_inputs;     /* constants here are weights, which `pack`, if there is one, replaces */
-    qs_operands quantized; /* of operators on quantized integers */
-    qs_curve_fn curve;     /* with QS_ELEMENTWISE and one operand: its function on floats */
-    float alpha, beta;     /* defaults of these attributes, for `curve` */
+    uint16_t weight_inputs; /* constants here are weights, packed by `pack` if there is one */
+    qs_operands quantized;  /* of operators on quantized integers */
+    qs_curve_fn curve;      /* with QS_ELEMENTWISE and one operand: its function on floats */
+    float alpha, beta;      /* defaults of these attributes, for `curve` */
     uint32_t (*also)(const qs_graph *g, const qs_node *n); /* further traits of a node */
     /* Multiply-accumulates, symbolic sizes taken as 1; -1: unknown. NULL: none. */
     int64_t (*macs)(const qs_graph *g, const qs_node *n);
@@ -204,9 +201,7 @@ typedef struct qs_op {
     int (*upgrade)(qs_graph *g, qs_id node, int32_t to, qsim_error *error);
     /* Once per session: packs weights, makes tables. NULL: nothing to prepare. */
     int (*pack)(struct qs_pack *p);
-    /*
-     * Once per combination of input shapes: makes a step. NULL: a pass must have replaced the node.
-     */
+    /* Once per combination of input shapes: makes a step. NULL: a pass must have replaced it. */
     int (*lower)(struct qs_lower *l);
     /* Instead of `lower`: adds nodes that compute the same (expand.h). */
     void (*expand)(struct qs_expand *e);
@@ -272,18 +267,13 @@ int qs_op_infer_graph(qs_graph *g, const char *model, qsim_error *error);
 /* Converts the graph to ai.onnx `opset` (>= its own). */
 int qs_op_upgrade_graph(qs_graph *g, int64_t opset, const char *model, qsim_error *error);
 
-/*
- * Multiply-accumulates of a node by the shapes in its graph, symbolic sizes taken as 1; -1:
- * unknown.
- */
+/* Multiply-accumulates of a node by its graph's shapes, symbolic sizes taken as 1; -1: unknown. */
 int64_t qs_op_macs(const qs_graph *g, qs_id node);
 
 /* Functions for `macs` (macs.c): convolutions and matrix products; weights are in weight_inputs. */
 int64_t qs_macs_conv(const qs_graph *g, const qs_node *n);
 int64_t qs_macs_product(const qs_graph *g, const qs_node *n);
-/*
- * For each element of input 0 (recurrent layers: each row of features) the weights it multiplies.
- */
+/* Per element of input 0 (recurrent: per row of features), the weights that it multiplies. */
 int64_t qs_macs_convtranspose(const qs_graph *g, const qs_node *n);
 int64_t qs_macs_recurrent(const qs_graph *g, const qs_node *n);
 

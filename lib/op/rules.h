@@ -52,7 +52,7 @@ int qs_infer_like(const qs_infer *x, int32_t index, int32_t from);
 /* Checks an axis in [-rank, rank) and makes it >= 0. */
 int qs_infer_axis(const qs_infer *x, int64_t axis, int32_t rank, int32_t *out);
 
-/* The set of `count` distinct axes as a bit mask. */
+/* Turns `count` distinct axes into a bit mask. */
 int qs_infer_axes(const qs_infer *x, const int64_t *axes, int32_t count, int32_t rank,
                   uint32_t *mask);
 

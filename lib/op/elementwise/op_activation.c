@@ -97,9 +97,8 @@ QS_MAP(isnan_f64, double, uint8_t, x != x)
 static const qs_map_fn isnan_reals[2] = {isnan_f32, isnan_f64};
 LOWER(isnan, "", 0, "", 0)
 
-#define IS_INF(v, most)                                                                            \
-    (((v) > (most) && param[0] != 0) || ((v) < -(most) && param[1] != 0)) /* the largest numbers   \
-                                                                           */
+/* most: the largest number of the type. */
+#define IS_INF(v, most) (((v) > (most) && param[0] != 0) || ((v) < -(most) && param[1] != 0))
 QS_MAP(isinf_f32, float, uint8_t, IS_INF(x, 3.40282347e38f))
 QS_MAP(isinf_f64, double, uint8_t, IS_INF(x, 1.7976931348623157e308))
 static const qs_map_fn isinf_reals[2] = {isinf_f32, isinf_f64};

@@ -152,7 +152,7 @@ static const qs_attr_rule qgemm_attrs[] = {
 QS_OP(ms_qgemm, .domain = "com.microsoft", .name = "QGemm", .min_in = 6, .max_in = 9,
       QS_ATTRS(qgemm_attrs), .traits = QS_PLAIN, .infer = infer_qgemm, .expand = expand_qgemm);
 
-/* ---- by way of floats ---- */
+/* ---- computed in floats ---- */
 
 static qs_id floats_of(qs_expand *e, int32_t x) {
     return qs_expand_add(e, "DequantizeLinear", qs_expand_in(e, x), qs_expand_in(e, x + 1),

@@ -172,7 +172,7 @@ typedef struct packed_params {
     const int32_t *zero_point;
 } packed_params;
 
-/* Zero points of any type as int32; `wide` has room for n. */
+/* Converts n zero points of any type to int32. */
 static void widen(const void *data, size_t n, int32_t dtype, int32_t *wide) {
     float *f = (float *)(void *)wide;
     if (dtype == QSIM_INT32) {

@@ -55,7 +55,7 @@ static void visible(const qs_attention *a, int64_t position, int64_t used, int64
         *begin = *end;
 }
 
-/* Adds the mask to the scores [begin, end); false if it excludes all keys. */
+/* Adds the mask to the scores [begin, end); false if it excludes all of these keys. */
 static bool add_mask(const qs_attention *a, const void *mask, float *s, size_t begin, size_t end) {
     bool any = false;
     for (size_t k = begin; k < end; k++) {

@@ -27,7 +27,7 @@ typedef struct conv_job {
     size_t first, count; /* items of this wave */
 } conv_job;
 
-/* ---- running ---- */
+/* ---- execution ---- */
 
 /* Copies rows [first, first + rows) of the padded image. */
 static void copy_band(const qs_conv_plan *p, const float *image, size_t first, size_t rows,

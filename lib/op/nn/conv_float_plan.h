@@ -33,7 +33,7 @@ typedef struct qs_conv_strip {
 typedef struct qs_conv_plan {
     const qk_f32 *kernels;
     qs_conv_form form;
-    const qs_conv_weights *weights; /* NULL: packed into scratch by every run */
+    const qs_conv_weights *weights; /* NULL: packed into scratch memory in every run */
     qs_geometry g;
     qs_conv_choice choice;
     size_t stretch; /* qk_depthwise_f32's */

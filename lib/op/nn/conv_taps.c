@@ -62,7 +62,7 @@ bool qs_taps_make(qs_arena *arena, qs_taps *t, size_t lines) {
     return true;
 }
 
-/* ---- running ---- */
+/* ---- execution ---- */
 
 /* Adds a tap to the sums of a panel, in rows [oy, end) of the output; y is where row oy begins. */
 static void run_tap(const qs_taps *t, qk_gemm_f32 *job, const float *image, size_t oy, size_t end,

@@ -59,7 +59,7 @@ static int check_input(const qs_infer *x, int32_t index, int32_t rank, uint32_t 
     return qs_infer_type(x, index, types);
 }
 
-/* n hidden sizes; -1 if unknown, or too many for a tensor's size. */
+/* n * hidden; -1 if unknown, or on overflow. */
 static int64_t times(int64_t hidden, int64_t n) {
     int64_t out;
     return hidden >= 0 && qs_mul64(hidden, n, &out) ? out : -1;

@@ -252,7 +252,7 @@ static const qs_attr_rule sum_attrs[] = {{"axes", QS_ATTR_INTS, 1, 12},
                                          {"keepdims", QS_ATTR_INT, 1, 0},
                                          {"noop_with_empty_axes", QS_ATTR_INT, 13, 0}};
 
-/* Columns of all rows but ReduceSum's. */
+/* Fields shared by all rows but ReduceSum's. */
 #define REDUCTION                                                                                  \
     .min_in = 1, .later = {{OTHER_AXES, 1, 2, 1}}, QS_ATTRS(reduce_attrs), .traits = QS_REDUCES,   \
     .shape_inputs = 1 << 1, .kernel = QS_KERNEL_REDUCE, .infer = infer_reduce,                     \
