@@ -25,6 +25,17 @@ static bool parse_size(const char *s, double *out) {
     return *end == 0;
 }
 
+double tool_memory(void) {
+    const int limits[] = {RLIMIT_DATA, RLIMIT_AS};
+    double least = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    for (size_t i = 0; i < sizeof(limits) / sizeof(*limits); i++) {
+        struct rlimit limit;
+        if (!getrlimit(limits[i], &limit) && limit.rlim_cur != RLIM_INFINITY)
+            least = (double)limit.rlim_cur < least ? (double)limit.rlim_cur : least;
+    }
+    return least;
+}
+
 /*
  * The library limits the memory that it counts. The program's own arrays are limited by the system,
  * at a somewhat higher limit, so that the library's message comes first.

@@ -8,7 +8,7 @@
 
 static void *or_die(void *p, size_t count, size_t size) {
     if (!p) {
-        fprintf(stderr, "qsim: out of memory: %.4g bytes are needed\n",
+        fprintf(stderr, "qsim: out of memory: %.0f bytes are needed\n",
                 (double)count * (double)size);
         exit(6);
     }

@@ -38,6 +38,9 @@ void tool_stop(tool *t);
 /* --memory and --time as limits of the context; false after a usage error. Called by tool_start. */
 bool tool_limits(const tool *t, qsim_limits *limits);
 
+/* Bytes that this program can have at most: what the machine has, or a limit allows. */
+double tool_memory(void);
+
 /* The exit code of a QSIM_E_* code. */
 int tool_exit_code(int code);
 

@@ -26,7 +26,7 @@ static int prepare(const tool *t, const job_pass *p, quantizing *q, size_t most,
     if (code == EXIT_OK) /* those that the verdict is by */
         (void)dataset_hold_out(d, DATASET_HELD_OUT);
     if (code == EXIT_OK)
-        code = samples_read(d, q->model, most, s, NULL);
+        code = samples_read(&own, d, q->model, most, s, NULL);
     if (code == EXIT_OK)
         code = samples_calibrate(&own, q->file, q->model, &q->options, s, &q->calibration);
     dataset_close(d);

@@ -57,7 +57,23 @@ static void add(samples *s, const batch *b, size_t from, size_t to, bool divisib
     s->samples += to - from;
 }
 
-int samples_read(dataset *d, const qsim_model *m, size_t most, samples *s, samples *rest) {
+/* Whether `most` samples like those of `b` can be held; they are run again and again. */
+static int check_room(const tool *t, const dataset *d, const batch *b, size_t most) {
+    const int64_t all = dataset_samples(d);
+    const double count = (double)((uint64_t)all < most ? (uint64_t)all : most);
+    double bytes = 0;
+    char needed[32], there[32];
+    for (size_t i = 0; i < b->input_count; i++)
+        bytes += (double)b->inputs[i].bytes / (double)b->samples;
+    if (count * bytes <= tool_memory())
+        return EXIT_OK;
+    return tool_fail(t, QSIM_E_NOMEM,
+                     "out of memory: %.0f samples take %s, and there are %s: --limit takes fewer",
+                     count, tool_bytes(count * bytes, needed), tool_bytes(tool_memory(), there));
+}
+
+int samples_read(const tool *t, dataset *d, const qsim_model *m, size_t most, samples *s,
+                 samples *rest) {
     qsim_value_info input = {.struct_size = sizeof(input)};
     const bool free_axis =
         qsim_model_input(m, 0, &input) == QSIM_OK && input.rank > 0 && input.dims[0] < 0;
@@ -67,6 +83,8 @@ int samples_read(dataset *d, const qsim_model *m, size_t most, samples *s, sampl
         rest->labelled = s->labelled;
     while (s->samples < most) {
         int code = dataset_next(d, &b);
+        if (code == EXIT_OK && b.samples > 0 && s->count == 0)
+            code = check_room(t, d, &b, most);
         if (code || b.samples == 0)
             return code;
         const size_t n = (size_t)b.samples, left = most - s->samples;

@@ -20,8 +20,9 @@ typedef struct samples {
 /*
  * Reads on from where the data set is until `most` samples are there. What is left of the last
  * batch goes to `rest`, if that is not NULL and the model takes batches of any size; else to `s`.
+ * More than the memory can hold are refused before they are read.
  */
-int samples_read(dataset *d, const qsim_model *m, size_t most, samples *s, samples *rest);
+int samples_read(const tool *t, dataset *d, const qsim_model *m, size_t most, samples *s, samples *rest);
 void samples_free(samples *s);
 /* Facts about the samples that a search needs. */
 void samples_give(const samples *s, qsim_search_options *o);

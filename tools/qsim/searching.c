@@ -126,7 +126,7 @@ int quantize_search(const tool *t, quantizing *q) {
         dataset_rewind(q->data);
     if (code == EXIT_OK)
         code =
-            samples_read(q->data, q->model,
+            samples_read(t, q->data, q->model,
                          args_has(&t->args, "search") || q->chooses ? SIZE_MAX : REFINED, &s, NULL);
     if (code == EXIT_OK)
         code = search(t, q, &s, &o);

@@ -17,10 +17,10 @@
 static int read_samples(const tool *t, ladder *l) {
     const int64_t all = dataset_samples(l->q->data);
     size_t half = all > 0 ? ((size_t)all + 1) / 2 : SEARCHED;
-    int code = samples_read(l->q->data, l->q->model, half < SEARCHED ? half : SEARCHED, &l->seen,
+    int code = samples_read(t, l->q->data, l->q->model, half < SEARCHED ? half : SEARCHED, &l->seen,
                             &l->unseen);
     if (code == EXIT_OK && l->seen.samples > 0)
-        code = samples_read(l->q->data, l->q->model, TRIED, &l->unseen, NULL);
+        code = samples_read(t, l->q->data, l->q->model, TRIED, &l->unseen, NULL);
     l->on_unseen = l->unseen.samples > 0;
     if (code == EXIT_OK && l->seen.samples < 8)
         tool_warn(t, "%zu sample%s to search with: 32 to 256 tell more", l->seen.samples,

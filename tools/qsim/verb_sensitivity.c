@@ -67,7 +67,7 @@ static int measure(tool *t, page *p, quantizing *q, samples *s, units *u) {
     if (code == EXIT_OK)
         code = dataset_open(t, q->model, &q->data);
     if (code == EXIT_OK)
-        code = samples_read(q->data, q->model, most, s, NULL);
+        code = samples_read(t, q->data, q->model, most, s, NULL);
     if (code == EXIT_OK)
         code = path ? calibration_open(t, path, &q->calibration)
                     : samples_calibrate(t, q->file, q->model, &q->options, s, &q->calibration);
