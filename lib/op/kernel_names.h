@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* What profiles call the steps of operators: QS_KERNEL_POOL is "pool". A step may have a name of
- * its own that says more ("conv add"). */
+/*
+ * Names of operators' steps in profiles: QS_KERNEL_POOL is "pool". A step may have a more specific
+ * name ("conv add").
+ */
 #ifndef QS_KERNEL_NAMES_H
 #define QS_KERNEL_NAMES_H
 
 #define QS_KERNEL_NAMES(X)                                                                         \
-    X(NONE, "") /* no step, or those of the operators that it is made of */                        \
+    X(NONE, "") /* no steps, or only those of its expansion */                                     \
     X(AFFINE_GRID, "affine grid")                                                                  \
     X(ARG, "arg")                                                                                  \
     X(ATTENTION, "attention")                                                                      \

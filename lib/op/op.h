@@ -178,7 +178,7 @@ typedef struct qs_op {
      * with a table in which its bytes are looked up may follow. 0: no such attribute.
      */
     int8_t over;
-    uint8_t kernel; /* QS_KERNEL_*: of the steps, as profiles name them */
+    uint8_t kernel; /* QS_KERNEL_*: name of its steps in profiles */
     qs_kind kind;   /* of operators on floats */
     /* Number of leading inputs that are quantized with the operator; 0: one, -1: all. */
     int8_t kind_inputs;
@@ -217,7 +217,7 @@ const qs_op *qs_op_at(size_t index);
 /* Compares names in that order as strcmp does, ignoring case. */
 int qs_op_compare(const char *a, const char *b);
 
-/* What profiles call a row's steps; "" if it has none of its own. */
+/* Name of a row's steps in profiles; "" if it has none of its own. */
 const char *qs_op_kernel(const qs_op *op);
 
 /* The traits of a node, `also` included; 0 if it is removed or has no row. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* qsim_operator: rows of the operator table, with what their rules say of types. */
+/* qsim_operator: describes rows of the operator table, with the types that shape rules accept. */
 #include <assert.h>
 
 #include <qsim/model.h>
@@ -7,7 +7,7 @@
 #include "base/ctx.h"
 #include "op/op.h"
 
-/* Attributes without which rules do not look at types. */
+/* Sets attributes that shape rules need before they check types. */
 static int set_needed(qs_graph *g, qs_id node, const qs_op *op) {
     static const int64_t two[] = {2, 2};
     int code = QSIM_OK;
@@ -23,20 +23,20 @@ static int set_needed(qs_graph *g, qs_id node, const qs_op *op) {
     return code;
 }
 
-/* Where the first tensor of elements is. */
+/* Index of the first operand. */
 static int32_t first_operand(const qs_op *op) {
     const qs_operand *x = &op->quantized.x[0];
     return op->traits & (QS_INTEGER | QS_DEQUANTIZES) && x->zero_point ? x->at : 0;
 }
 
-/* A node of a row in a graph of its own: nothing is known of its inputs. */
+/* A graph with one node of a row, whose inputs have unknown types and shapes. */
 typedef struct specimen {
     qs_graph *g;
     qs_id node;
     const qs_op *op;
-    bool float_fits;    /* with floats: no rule is broken, */
-    int32_t float_made; /* and the output has this type, */
-    uint32_t traits;    /* and the node these traits */
+    bool float_fits;    /* the shape rule does not refuse floats, */
+    int32_t float_made; /* and gives the output this type; */
+    uint32_t traits;    /* traits of the node with floats */
 } specimen;
 
 #define INPUTS 16
@@ -69,8 +69,10 @@ static int specimen_make(qsim_ctx *ctx, const qs_op *op, specimen *s) {
     return set_needed(s->g, s->node, op);
 }
 
-/* Whether rules take this type at the first operand: of inputs of which nothing is known, or of
- * matrices that all have it. */
+/*
+ * Whether the shape rule accepts this type: for the first operand alone, or for all operands, then
+ * as matrices.
+ */
 static bool takes(specimen *s, int32_t dtype) {
     qs_value made[2];
     qs_dim dims[2][QSIM_MAX_RANK], sizes[2] = {{-1, NULL}, {-1, NULL}};
@@ -99,7 +101,7 @@ static bool takes(specimen *s, int32_t dtype) {
     return code != QSIM_E_DTYPE && code != QSIM_E_UNSUPPORTED;
 }
 
-/* The operator "QLinear" and this name; NULL: there is none. */
+/* The operator whose name is "QLinear" and this name; NULL: none. */
 static const char *own_form(const qs_op *op) {
     for (size_t i = 0; i < qs_op_count(); i++) {
         const qs_op *row = qs_op_at(i);
@@ -131,7 +133,7 @@ static const char *form_of(const specimen *s) {
     return op->min_in > 1 || op->max_in < 0 ? "table, if one operand varies" : "table";
 }
 
-/* Counts over all versions of a row. */
+/* Least and greatest number of inputs over all versions of a row. */
 static void count_inputs(const qs_op *op, qsim_operator_info *info) {
     int32_t low = op->min_in, high = op->max_in ? op->max_in : op->min_in;
     for (size_t i = 0; i < QS_COUNT(op->later); i++) {

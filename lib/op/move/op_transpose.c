@@ -148,7 +148,7 @@ static void transpose_lines(const transpose_job *job, const char *x, char *y, si
     const transpose_params *p = job->p;
     uint64_t near[LINES / 8];
     const size_t most = LINES / (p->columns * p->element) / 16 * 16;
-    assert(job->kernel); /* column_axes looks for one */
+    assert(job->kernel); /* column_axes needs one */
     for (size_t r = 0; r < rows; r += most) {
         const size_t n = rows - r < most ? rows - r : most, bytes = n * p->element;
         for (size_t c = 0; c < p->columns; c++)

@@ -309,7 +309,7 @@ static void place_mask(qs_attention *a, const qs_value *m) {
     size_t step = 1, *const steps[] = {&a->mask.row, &a->mask.head, &a->mask.batch};
     if (!m)
         return;
-    assert(m->rank >= 1 && m->rank <= 4); /* as check_mask wants */
+    assert(m->rank >= 1 && m->rank <= 4); /* check_mask has checked it */
     a->mask_kind = m->dtype == QSIM_BOOL ? QS_MASK_BOOL : QS_MASK_FLOAT;
     a->mask_keys = (size_t)m->dims[m->rank - 1].size;
     for (int32_t i = 1; i < m->rank; i++) {
