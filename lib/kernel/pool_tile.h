@@ -40,11 +40,11 @@ _Static_assert(PICK_MOST <= QS_COUNT(pick_count), "an order for every size of pi
     INLINE VEC name##_join(const T *line, ptrdiff_t row_step, ptrdiff_t step, size_t kh,           \
                            size_t kw) {                                                            \
         VEC m = START;                                                                             \
-        _Pragma("GCC unroll 3") /* also with -Os */                                                \
+        _Pragma("GCC unroll 3") /* also for size */                                                \
             for (size_t ky = 0; ky < kh; ky++, line += row_step) {                                 \
             const T *v = line;                                                                     \
             __asm__("" : "+r"(v)); /* one pointer, not one for each tap */                         \
-            if (__builtin_constant_p(kw) && (kw == 2 || kw == 3)) { /* also with -Os */            \
+            if (__builtin_constant_p(kw) && (kw == 2 || kw == 3)) { /* also for size */            \
                 m = JOIN(LOAD(v), m);                                                              \
                 m = JOIN(LOAD(v + step), m);                                                       \
                 if (kw == 3)                                                                       \

@@ -53,7 +53,7 @@ const char *args_nearest(const verb *v, const char *word) {
     return closest(word, names);
 }
 
-/* Options of other programs, Olive's above all. */
+/* Options of other programs, most of them Olive's, with hints. */
 static const struct {
     const char *word, *hint;
 } foreign[] = {

@@ -12,13 +12,13 @@ static bool ends_with(const char *s, const char *end) {
     return n >= m && strcmp(s + n - m, end) == 0;
 }
 
-/* Names that samples and their labels have in archives. */
+/* Usual names of samples and of their labels in archives. */
 static const char *const sample_names[] = {"x",       "X",       "x_test", "X_test",
                                            "x_train", "X_train", "images", NULL};
 static const char *const label_names[] = {"y",       "Y",       "y_test", "Y_test",
                                           "y_train", "Y_train", "labels", NULL};
 
-/* The place of a name in an .npz, -1: it has none. */
+/* The index of a name in an .npz; -1: not there. */
 static int32_t find_name(const source *s, const char *name) {
     for (int32_t i = 0; s->npz && i < qsim_npz_count(s->npz); i++)
         if (strcmp(qsim_npz_name(s->npz, i), name) == 0)
@@ -74,7 +74,7 @@ static int open_proto(const tool *t, source *s) {
     return qsim_proto_parse(s->data, s->size, &s->array, &e) ? tool_error(t, s->path, &e) : EXIT_OK;
 }
 
-/* A table: [rows, columns] of floats. */
+/* Reads a table as [rows, columns] floats. */
 static int open_csv(const tool *t, source *s) {
     csv table;
     size_t line;
@@ -84,7 +84,7 @@ static int open_csv(const tool *t, source *s) {
         memcpy(lines, s->data, s->size);
     bool good = csv_parse(lines, &table, &line, &why);
     free(lines);
-    s->kind = SOURCE_PROTO; /* decoded already */
+    s->kind = SOURCE_PROTO; /* needs no decoding */
     s->table = true;
     s->elements = table.values;
     if (!good)
@@ -221,16 +221,16 @@ bool source_is_random(const char *spec, uint64_t *seed) {
     return spec[6] == 0 || (spec[6] == ':' && parse_uint64(spec + 7, seed));
 }
 
-/* Rows of elements that lie in memory in their final form. */
+/* Copies rows of elements that need no decoding. */
 static void copy_rows(const source *s, const void *from, int64_t first, int64_t count, void *out) {
     size_t row = positions(s) > 0 ? s->array.bytes / (size_t)positions(s) : 0;
     if (first == 0 && count == positions(s) && s->array.bytes > 0)
-        memcpy(out, from, s->array.bytes); /* packed types: rows need not end with a byte */
+        memcpy(out, from, s->array.bytes); /* packed types: rows may end inside a byte */
     else if (row > 0 && count > 0)
         memcpy(out, (const char *)from + (size_t)first * row, (size_t)count * row);
 }
 
-/* Members and messages are decoded whole, when they are first wanted. */
+/* Decodes a member or message as a whole, on first use. */
 static int decode(const tool *t, source *s) {
     qsim_error e;
     if (s->elements)

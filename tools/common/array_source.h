@@ -13,25 +13,25 @@ enum { SOURCE_FILE, SOURCE_NPZ, SOURCE_PROTO, SOURCE_RANDOM };
 
 typedef struct source {
     int kind;
-    bool idx;         /* pixels: scaled to 0..1 where floats are wanted */
-    bool picture;     /* of a picture's file */
-    bool table;       /* text: rows of as many numbers as a sample has */
-    const char *path; /* the caller's */
-    const void *data; /* the file's bytes, inflated */
+    bool idx;         /* pixels, which become 0..1 in float inputs */
+    bool picture;     /* the file is a picture */
+    bool table;       /* the file is a text table: a row has the elements of one sample */
+    const char *path; /* owned by the caller */
+    const void *data; /* bytes of the file, inflated */
     size_t size;
     qsim_array array;
     qsim_file *file;
-    void *owned;    /* the bytes, where they were inflated or read */
-    void *elements; /* of a member or message, decoded */
+    void *owned;    /* those bytes, if they were inflated or read */
+    void *elements; /* decoded elements of a member or message */
     qsim_npz *npz;
     int32_t member;
     uint64_t seed;
 } source;
 
 /*
- * Opens a file. In an .npz, `member` is taken, else "x", "x_test" or the like, else the only
- * one; "y" stands for all names of labels. Prints what is wrong
- * and returns the exit code. `s` may be closed either way.
+ * Opens a file. In an .npz it takes `member`, else "x", "x_test" or the like, else the only member;
+ * "y" stands for all names of labels. Prints errors and returns the exit code. `s` may be closed
+ * either way.
  */
 int source_open(const tool *t, const char *path, const char *member, source *s);
 /*
@@ -46,7 +46,7 @@ int source_read(const tool *t, source *s, int64_t first, int64_t count, void *ou
 void source_close(source *s);
 /* 1 if an open .npz has a member of this name. */
 bool source_has_member(const source *s, const char *member);
-/* Whether an open .npz has a member that is called as labels are: y, y_test, labels, ... */
+/* Has an open .npz a member with a name of labels: y, y_test, labels, ...? */
 bool source_has_labels(const source *s);
 
 #endif

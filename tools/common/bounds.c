@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* --memory and --time: what a verb may take. */
+/* --memory and --time: limits of a verb. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -38,10 +38,10 @@ double tool_memory(void) {
 
 /*
  * The library limits the memory that it counts. The program's own arrays are limited by the system,
- * at a somewhat higher limit, so that the library's message comes first.
+ * at a somewhat higher value, so that the library's message comes first.
  */
 #define OWN_MEMORY ((rlim_t)24 << 20)
-#define STACKS     ((rlim_t)16 << 20) /* of one thread, in addresses */
+#define STACKS     ((rlim_t)16 << 20) /* address space of one thread's stack */
 
 bool tool_limits(const tool *t, qsim_limits *limits) {
     const char *memory = args_value(&t->args, "memory");
@@ -56,7 +56,7 @@ bool tool_limits(const tool *t, qsim_limits *limits) {
     if (!memory)
         return true;
     limits->memory = (uint64_t)bytes;
-#if !defined(__SANITIZE_ADDRESS__) /* whose own memory counts, too */
+#if !defined(__SANITIZE_ADDRESS__) /* its own memory would count, too */
     const rlim_t all = (rlim_t)bytes + OWN_MEMORY +
                        STACKS * (rlim_t)(t->threads ? t->threads : sysconf(_SC_NPROCESSORS_ONLN));
     const struct rlimit limit = {all, all};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pictures of a classifier's results, as SVG text for qsim_file_write. Colours tell apart for
+ * Charts of a classifier's results, as SVG text for qsim_file_write. Colours are safe for
  * colour-blind readers (one hue from light to dark; blue against orange), and every cell and bar
  * carries its number.
  */
@@ -12,7 +12,7 @@
 
 #include "common/text.h"
 
-/* Settings that all charts share. `labels` NULL: the class numbers; `note` NULL: none. */
+/* Settings of all charts. `labels` NULL: the class numbers; `note` NULL: none. */
 typedef struct chart {
     int classes;
     const char *const *labels;
@@ -31,20 +31,20 @@ typedef struct chart_series {
     const double *percent; /* one per class, 0 to 100; NaN: no data */
 } chart_series;
 
-/* Accuracy per class: one or two bars each. */
+/* Accuracy per class: one or two bars for each. */
 void chart_bars(text *svg, const chart *c, const chart_series *series, int count);
 
 typedef struct chart_value {
     const char *label;
     double value;
-    const char *shown; /* behind the bar */
-    bool marked;       /* in another colour */
+    const char *shown; /* text after the bar */
+    bool marked;       /* drawn in another colour */
 } chart_value;
 
-/* One bar each, from zero; what is not finite has none. */
+/* One bar per value, from zero; values that are not finite have none. */
 void chart_values(text *svg, const char *title, const chart_value *values, size_t count);
 
-/* Bins of one width, and the range that was chosen; what is outside of it has another colour. */
+/* Bins of equal width, and the chosen range; bins outside of it have another colour. */
 typedef struct chart_bins {
     double low, width;
     const uint64_t *counts;

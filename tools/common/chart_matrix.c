@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Class against class: confusion matrices and the difference of two. */
+/* Matrices of class against class: confusion, and the difference of two. */
 #include "common/chart.h"
 #include "common/svg.h"
 
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Where things are; computed once from the labels. */
+/* Positions and sizes, computed once from the labels. */
 typedef struct layout {
     double cell, left, top, right, bottom, font, label_font;
     double width, height, side;
@@ -24,7 +24,7 @@ static layout lay_out(const chart *c, int digits) {
     layout l = {.label_font = 13};
     double longest = 0;
     char buffer[16];
-    /* Many classes: small cells; the numbers go when they would not be readable. */
+    /* With many classes cells are small; numbers are left out where they would be unreadable. */
     l.cell = c->classes <= 12 ? 52 : c->classes <= 20 ? 40 : fmax(3, 900.0 / c->classes);
     if (l.cell < l.label_font * 1.3)
         l.label_font = fmax(2, l.cell / 1.3);

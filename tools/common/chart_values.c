@@ -14,7 +14,7 @@ static double width_of(const char *label) {
     return fmin(svg_width(label, 12), 360);
 }
 
-/* A label that is no longer than there is room. */
+/* Shortens a label to the room for it. */
 static void short_label(const char *label, char room[64]) {
     snprintf(room, 64, "%.58s", label);
 }

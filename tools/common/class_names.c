@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The end of a line's own number, "0," or "0:" or "0" and a blank; NULL: it does not begin so. */
+/* The text after a line's own number ("0," or "0:" or "0" and a blank); NULL: without number. */
 static const char *after_number(const char *line, size_t number) {
     char digits[24];
     int n = snprintf(digits, sizeof(digits), "%zu", number);
@@ -13,7 +13,7 @@ static const char *after_number(const char *line, size_t number) {
     return line + n + 1 + strspn(line + n + 1, " ");
 }
 
-/* Lines that count from 0 are "NUMBER,NAME", perhaps after a heading. */
+/* Drops the numbers, and a heading, from lines "NUMBER,NAME" that count from 0. */
 static void drop_numbers(class_names *n) {
     size_t heading = n->count > 1 && !after_number(n->items[0], 0) && after_number(n->items[1], 0);
     for (size_t i = heading; i < n->count; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The word that was probably meant. */
+/* Finds the word that was probably meant. */
 #include "common/args.h"
 
 #include <string.h>
@@ -27,7 +27,7 @@ static size_t distance(const char *a, const char *b) {
     return row[n];
 }
 
-/* "quant" of "quantize", or "evaluate" of "eval": one is how the other begins. */
+/* Is one a prefix of the other, like "quant" of "quantize", or "eval" of "evaluate"? */
 static bool begins(const char *a, const char *b) {
     size_t n = strlen(a), m = strlen(b), shorter = n < m ? n : m;
     return shorter >= 3 && strncmp(a, b, shorter) == 0;
@@ -43,7 +43,7 @@ const char *closest(const char *word, const char *const *names) {
             best = names[i];
         }
     }
-    /* A beginning says more than two letters that differ. */
+    /* A prefix is better than two wrong letters. */
     for (size_t i = 0; names[i] && (!best || least > 1); i++)
         if (begins(word, names[i]))
             return names[i];

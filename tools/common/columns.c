@@ -31,7 +31,7 @@ void table_free(table *t) {
     t->count = 0;
 }
 
-/* Padding in front of the end of a line is left out. */
+/* Prints a line without trailing padding. */
 static void print_line(text *line, FILE *out) {
     while (line->size > 0 && line->data[line->size - 1] == ' ')
         line->size--;

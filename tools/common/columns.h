@@ -8,8 +8,8 @@
 #include "common/text.h"
 
 /*
- * `columns` has one letter per column: 'l' left, 'r' right. Cells are added row by row, the first
- * `columns` of them are the heading.
+ * `columns` has one letter per column: 'l' left, 'r' right. Cells are added row by row; the first
+ * row is the heading.
  */
 typedef struct table {
     const char *columns;
@@ -17,12 +17,12 @@ typedef struct table {
     size_t count;
 } table;
 
-/* The number itself; a NaN without a sign, which would say nothing. */
+/* x; a NaN loses its sign, which means nothing. */
 double table_number(double x);
 void table_cell(table *t, const char *format, ...) TOOL_PRINTF(2, 3);
-/* Prints and empties it. Control bytes in cells are escaped. */
+/* Prints the table and empties it. Control bytes in cells are escaped. */
 void table_print(table *t, FILE *out);
-/* Empties it without printing. */
+/* Empties the table without printing. */
 void table_free(table *t);
 
 #endif

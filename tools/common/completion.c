@@ -4,19 +4,19 @@
 
 #include <string.h>
 
-/* An option's value is a file, or a word that no list knows. */
+/* Is an option's value a file, or a word without a list of choices? */
 static bool takes_file(const option *o) {
     return o->value && (strstr(o->value, "FILE") || strstr(o->value, "DIR") ||
                         strstr(o->value, "SPEC") || strstr(o->value, "json"));
 }
 
-/* "a|b|c" with spaces between. */
+/* Adds "a|b|c" with spaces in place of bars. */
 static void add_words(const char *choices, text *out) {
     for (const char *c = choices; *c; c++)
         text_add(out, *c == '|' ? " " : c, 1);
 }
 
-/* In single quotes of a shell; `escape` characters get a backslash before them. */
+/* Adds a string for single quotes of a shell, with a backslash before `escape` characters. */
 static void add_quoted(const char *string, const char *escape, text *out) {
     for (const char *c = string; *c; c++) {
         if (*c == '\'')
@@ -103,7 +103,7 @@ static void bash_script(const verb *const *verbs, text *out) {
 
 /* ---- zsh ---- */
 
-/* '*'{-o+,--output=}'[help]:FILE:_files' and its shorter forms: what _arguments takes. */
+/* An argument of _arguments: '*'{-o+,--output=}'[help]:FILE:_files', or shorter. */
 static void zsh_option(const option *o, text *out) {
     const char *sign = o->value ? "=" : "";
     text_puts(out, " \\\n            ");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The only file that knows the JSON library. */
+/* The only file that uses the JSON library. */
 #include "common/config.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 static bool convert(const json_t *from, config *to, int depth, text *problem);
 
 static bool convert_object(const json_t *from, config *to, int depth, text *problem) {
-    /* The iterator is not written through, but its type is not const. */
+    /* The iterator is only read, but its type is not const. */
     json_t *object = (json_t *)(uintptr_t)from;
     to->kind = CONFIG_OBJECT;
     to->items = tool_alloc(json_object_size(from), sizeof(*to->items));
@@ -68,7 +68,7 @@ static bool convert(const json_t *from, config *to, int depth, text *problem) {
     }
 }
 
-/* jansson does not always say that it lacks memory. */
+/* jansson does not always report a lack of memory. */
 static void *take(size_t size) {
     return tool_alloc(size, 1);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * JSON that people write: read strictly (no comments, no NaN, no key twice, at most 32 levels) into
- * a tree that keeps the file's order and knows the path of each value.
+ * JSON written by people: parsed strictly (no comments, no NaN, no duplicate keys, at most 32
+ * levels) into a tree that keeps the file's order and the path of each value.
  */
 #ifndef TOOL_CONFIG_H
 #define TOOL_CONFIG_H
@@ -32,19 +32,19 @@ typedef struct config {
     int64_t whole;
     double number; /* of integers, too */
     const struct config *parent;
-    struct config *items; /* of an array or object */
+    struct config *items; /* items of an array or object */
     size_t count;
 } config;
 
-/* Parses one object. On failure `problem` says what and where; c is empty then. c may not move. */
+/* Parses one object. On failure `problem` says what and where; c is empty. c must not be moved. */
 bool config_parse(const void *data, size_t size, config *c, text *problem);
 void config_free(config *c);
 
-/* A key of an object; NULL: it has none, or c is NULL or no object. */
+/* The value of a key; NULL: not there, or c is NULL or no object. */
 const config *config_get(const config *c, const char *key);
-/* "passes.quant.config.nodes_to_exclude[2]"; nothing for the top. */
+/* Writes "passes.quant.config.nodes_to_exclude[2]"; nothing for the root. */
 void config_path(const config *c, text *out);
-/* "a string", for messages. */
+/* The kind of a value for messages: "a string". */
 const char *config_kind_name(const config *c);
 
 #endif

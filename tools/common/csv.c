@@ -22,7 +22,7 @@ static char separator(const char *line) {
     return ' ';
 }
 
-/* strtod takes more than decimal numbers: words and hexadecimal ones are none here. */
+/* Reads a decimal number; strtod's words and hexadecimal numbers are refused. */
 static bool number(const char *s, float *out) {
     char *end;
     const char *at = s + strspn(s, " \t");
@@ -41,7 +41,7 @@ static void put(reader *r, float value) {
     r->out->values[r->count++] = value;
 }
 
-/* The numbers of one line; false: one of its fields is none. */
+/* Reads the numbers of one line; false: a field is not a number. */
 static bool read_row(reader *r, char *line) {
     char between = separator(line);
     size_t first = r->count;

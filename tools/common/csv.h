@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tables of numbers as text. */
+/* Text tables of numbers. */
 #ifndef TOOL_CSV_H
 #define TOOL_CSV_H
 
@@ -7,14 +7,14 @@
 #include <stddef.h>
 
 typedef struct csv {
-    float *values; /* row by row; freed with free() */
+    float *values; /* row by row; the caller frees them */
     size_t rows, columns;
 } csv;
 
 /*
- * Rows of numbers with commas, semicolons, tabs or blanks between them; the first row may be a
- * heading, lines that are empty or begin with '#' are none. `lines` ends with a NUL byte and is
- * changed. On failure false, `line` (from 1) and `why` (static text).
+ * Parses rows of numbers separated by commas, semicolons, tabs or blanks. The first row may be a
+ * heading; empty lines and lines that begin with '#' are skipped. `lines` ends with a NUL byte and
+ * is changed. On failure: false, `line` (from 1) and `why` (static text).
  */
 bool csv_parse(char *lines, csv *out, size_t *line, const char **why);
 

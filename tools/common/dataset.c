@@ -54,8 +54,10 @@ static int plan_arrays(dataset *d) {
     return EXIT_OK;
 }
 
-/* Do all inputs count samples with their first axis? Not where one of them is a number, or where
- * their first sizes differ: then each run takes a whole set of inputs. */
+/*
+ * Does the first axis of all inputs count samples? Not if an input is a scalar, or first sizes
+ * differ: then each run takes a whole set of inputs.
+ */
 static bool share_samples(const dataset *d) {
     bool shared = true;
     for (size_t i = 0; i < d->inputs; i++)
@@ -114,7 +116,7 @@ static int open_arrays(dataset *d, const char *spec) {
     return code ? code : plan_arrays(d);
 }
 
-/* ---- all of them ---- */
+/* ---- opening ---- */
 
 static int apply_window(dataset *d, const char *spec) {
     int64_t limit, skip, size;
@@ -148,7 +150,7 @@ static int apply_window(dataset *d, const char *spec) {
     return EXIT_OK;
 }
 
-/* The folder of Fashion-MNIST's four files: verbs that watch take those for training. */
+/* Opens the folder of Fashion-MNIST's four files; verbs that calibrate take the training set. */
 static bool open_idx_folder(dataset *d, const char *spec, int *code) {
     const char *name = d->t->args.verb ? d->t->args.verb->name : "";
     bool training = strcmp(name, "calibrate") == 0 || strcmp(name, "quantize") == 0;
@@ -205,7 +207,7 @@ int dataset_open_spec(const tool *t, const char *spec, const qsim_model *model, 
 
 /* ---- samples held out ---- */
 
-#define LEAST_SPLIT 8 /* units, of which two are held out */
+#define LEAST_SPLIT 8 /* units; two of eight are held out */
 
 int64_t dataset_hold_out(dataset *d, int64_t most) {
     const int64_t units = (d->end - d->first) / d->unit, rest = (d->all - d->end) / d->unit;
@@ -227,12 +229,12 @@ void dataset_use_held(dataset *d, bool held) {
     dataset_rewind(d);
 }
 
-/* Where what dataset_next gives ends. */
+/* The end of the samples that dataset_next gives. */
 static int64_t last_of(const dataset *d) {
     return d->using_held && d->beyond ? d->beyond : d->end;
 }
 
-/* How many samples from here on belong together; skips those that are not wanted. */
+/* The number of samples from here on that can be read together; skips unwanted ones. */
 static int64_t next_run(dataset *d) {
     const int64_t end = last_of(d);
     if (d->using_held && !d->beyond && !d->period)

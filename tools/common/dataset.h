@@ -26,31 +26,31 @@ typedef struct dataset dataset;
 typedef struct batch {
     const qsim_tensor *inputs;
     size_t input_count;
-    int64_t samples;       /* that count; a fixed batch may be filled up with repetitions */
+    int64_t samples; /* number of valid samples; a fixed batch may be filled up with repetitions */
     const int64_t *labels; /* one per sample, or NULL */
 } batch;
 
-/* Opens what --data says. Prints what is wrong. */
+/* Opens the data set of --data. Prints errors. */
 int dataset_open(const tool *t, const qsim_model *model, dataset **out);
-/* The same for a SPEC from elsewhere. */
+/* The same for another SPEC. */
 int dataset_open_spec(const tool *t, const char *spec, const qsim_model *model, dataset **out);
-/* How many samples (files, in a folder) dataset_next gives: after --skip and --limit. */
+/* The number of samples (files of a folder) that dataset_next gives, after --skip and --limit. */
 int64_t dataset_samples(const dataset *d);
 bool dataset_has_labels(const dataset *d);
-/* Whether each sample is a file. */
+/* Is each sample a file? */
 bool dataset_is_files(const dataset *d);
-/* Folders of a tree that were numbered in their order as classes; 0: labels are the model's. */
+/* Folders of a tree that were numbered as classes by their order; 0: labels are the model's. */
 size_t dataset_classes(const dataset *d);
-/* The next batch; b->samples is 0 at the end. It is valid until the next call. */
+/* Reads the next batch, valid until the next call; b->samples is 0 at the end. */
 int dataset_next(dataset *d, batch *b);
 void dataset_rewind(dataset *d);
 /*
- * Keeps samples back that dataset_next does not give, to judge by: those behind --limit, at most so
- * many, else one in five (two of eight at least). How many; 0: there are too few.
+ * Holds samples back from dataset_next, for a verdict: those after --limit, `most` at most, else
+ * one in five (at least two of eight). Returns their number; 0: there are too few samples.
  */
 #define DATASET_HELD_OUT 128
 int64_t dataset_hold_out(dataset *d, int64_t most);
-/* From here on dataset_next gives those held out alone, or the others, from the first one. */
+/* Makes dataset_next give, from the start, only the samples held out, or only the others. */
 void dataset_use_held(dataset *d, bool held);
 void dataset_close(dataset *d);
 

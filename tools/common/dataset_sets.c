@@ -77,7 +77,7 @@ int dataset_next_set(dataset *d, batch *b) {
             return code;
     }
     b->samples = d->files.files && d->tensors[0].rank > 0 ? d->tensors[0].dims[0] : 1;
-    if (b->samples == 0) /* which would look like the end */
+    if (b->samples == 0) /* 0 would mean the end */
         return tool_fail(d->t, QSIM_E_VALUE, "%s: no samples",
                          d->files.files[(size_t)d->at * d->inputs]);
     b->labels = d->labels && b->samples == 1 ? d->labels + d->at : NULL;

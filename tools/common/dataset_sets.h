@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Inside of a data set: arrays that are cut into batches, or sets of one array for each input. */
+/* Internals of a data set: arrays cut into batches, or sets of one array per input. */
 #ifndef TOOL_DATASET_SETS_H
 #define TOOL_DATASET_SETS_H
 
@@ -18,23 +18,25 @@ struct dataset {
     int64_t *labels;
     int64_t label_count;
     bool sets;          /* each run takes one array per input, whole */
-    sample_files files; /* of the sets; none: they are made up */
-    uint64_t seed;      /* of sets that are made up */
+    sample_files files; /* files of the sets; none: they are made up */
+    uint64_t seed;      /* seed of made-up sets */
     int64_t first, end, at, step;
-    int64_t all;     /* end of what there is, without --limit */
-    int64_t unit;    /* samples that go together: the model's fixed batch, else 1 */
-    int64_t period;  /* every so many units one is held out; 0: none between first and end */
-    int64_t beyond;  /* end of those held out behind `end`; 0: none there */
-    bool using_held; /* dataset_next gives those held out, and no others */
+    int64_t all;     /* end of the samples, without --limit */
+    int64_t unit;    /* samples that stay together: the model's fixed batch, or 1 */
+    int64_t period;  /* one in so many units is held out; 0: none between first and end */
+    int64_t beyond;  /* end of the samples held out after `end`; 0: none */
+    bool using_held; /* dataset_next gives the samples held out only */
 };
 
-/* Made-up data for input i; `first`: its first size, 0: the model's. */
+/* Makes up data for input i; `first`: its first size, 0: the model's. */
 void dataset_make_up(dataset *d, size_t i, uint64_t seed, int64_t first);
 void dataset_close_sources(dataset *d);
-/* Files that `spec` names: a folder or FOLDER,LABELS, a pattern, a picture or a sound. False: it
- * names something else. */
+/*
+ * Opens the files of `spec`: a folder or FOLDER,LABELS, a pattern, a picture or a sound. False: it
+ * is none of these.
+ */
 bool dataset_open_files(dataset *d, const char *spec, int *code);
-/* The next set. */
+/* Reads the next set. */
 int dataset_next_set(dataset *d, batch *b);
 
 #endif

@@ -19,7 +19,7 @@ static bool fits(int64_t wanted, int64_t there) {
     return wanted < 0 || wanted == there;
 }
 
-/* Do these sizes fit the slot? With `samples` the first one is free. */
+/* Do these sizes fit the slot? With `samples` the first size is free. */
 static bool shape_fits(const slot *s, const int64_t *dims, int32_t rank, bool samples) {
     if (rank != s->rank)
         return false;
@@ -29,7 +29,7 @@ static bool shape_fits(const slot *s, const int64_t *dims, int32_t rank, bool sa
     return true;
 }
 
-/* The array's sizes in the order that the model has them. */
+/* The array's sizes in the model's order of axes. */
 static void source_dims(const feed *f, int64_t dims[QSIM_MAX_RANK]) {
     int32_t rank = f->source->array.rank;
     memcpy(dims, f->source->array.dims, sizeof(f->source->array.dims));
@@ -47,7 +47,7 @@ static void insert_one(int64_t *dims, int32_t rank, int32_t at) {
     dims[at] = 1;
 }
 
-/* A table's rows are samples of any rank, with as many elements. */
+/* Plans the rows of a table as samples of any rank with the same number of elements. */
 static bool plan_table(feed *f, bool samples) {
     int64_t n = 1;
     int32_t free_axis = -1;
@@ -85,7 +85,7 @@ static bool plan_shape(feed *f, bool samples) {
             return false;
         insert_one(dims, rank, 1);
         if (rank < 1 || !shape_fits(&f->slot, dims, rank + 1, samples)) {
-            /* No channel axis: then the array is one sample without a batch axis. */
+            /* No channel axis fits: the array is one sample without a batch axis. */
             source_dims(f, dims);
             insert_one(dims, rank, 0);
             f->first = 0;
@@ -104,7 +104,7 @@ static bool plan_type(feed *f) {
     f->pixels = false;
     if (f->copies)
         return true;
-    /* Nor are pixels taken for floats that only a mean is taken from. */
+    /* With only a mean, integers are not taken for pixels. */
     if (f->how.given &&
         (f->how.scaled || f->source->picture || f->source->idx || from != QSIM_UINT8))
         return to == QSIM_FLOAT;
@@ -112,18 +112,18 @@ static bool plan_type(feed *f) {
         f->pixels = true;
         return true;
     }
-    /* Numbers are not silently taken for pixels: floats from floats, integers from integers. */
+    /* Float inputs take floats, integer inputs integers: numbers are not taken for pixels. */
     bool from_floats = from == QSIM_FLOAT || from == QSIM_DOUBLE || from == QSIM_FLOAT16;
     return floats == from_floats && !f->how.given;
 }
 
-/* Which axis of the input counts channels: its sizes. */
+/* The size of the input's channel axis. */
 static int64_t channels_of(const feed *f) {
     int32_t rank = f->slot.rank;
     return rank < 2 ? 1 : f->dims[f->how.channels_at_end ? rank - 1 : 1];
 }
 
-/* Parts of --preprocess that an array cannot follow; those of a package are for its pictures. */
+/* Refuses parts of --preprocess that need a picture; a package's parts are for its pictures. */
 static int check_parts(const tool *t, const feed *f) {
     const preprocess *how = &f->how;
     if (f->source->picture || how->packaged)
@@ -225,7 +225,7 @@ static int read_raw(const tool *t, feed *f, int64_t first, int64_t count, size_t
     return source_read(t, f->source, first, count, f->raw, f->raw_room);
 }
 
-/* Where element i of a channels-last array goes in a channels-first one. */
+/* The place of element i of a channels-last array in a channels-first one. */
 static size_t channels_first(size_t i, size_t channels, size_t plane) {
     size_t image = i / (channels * plane), rest = i % (channels * plane);
     return (image * channels + rest % channels) * plane + rest / channels;

@@ -7,7 +7,7 @@
 
 #include "common/folder.h"
 
-/* Takes the quotes from "a ""quoted"" field", in place; the character after it. */
+/* Removes the quotes of "a ""quoted"" field" in place; returns the character after it. */
 static char *unquote(char *s) {
     char *to = s;
     for (s++; *s && !(*s == '"' && s[1] != '"'); s++) {
@@ -40,7 +40,7 @@ static bool split(char *line, char **name, char **label) {
     return **name && **label;
 }
 
-/* Files whose name, or path below the folder, is this one. */
+/* Gives the label to files with this name, or this path below the folder. */
 static void give_label(const sample_files *s, const char *folder, size_t inputs, const char *name,
                        int64_t label) {
     size_t n = strlen(folder);

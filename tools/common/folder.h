@@ -5,14 +5,14 @@
 
 #include "common/tool.h"
 
-/* A folder's entries but hidden ones, sorted, ended by NULL. Prints what is wrong. */
+/* Reads a folder's entries except hidden ones, sorted, terminated by NULL. Prints errors. */
 int folder_read(const tool *t, const char *path, char ***names, size_t *count);
 void folder_free(char **names);
-/* "FOLDER/NAME", the caller's. */
+/* "FOLDER/NAME", freed by the caller. */
 char *folder_join(const char *folder, const char *name);
 /* Makes the folder if it is not there. */
 int folder_make(const tool *t, const char *path);
-/* Whether the first `size` bytes of a path name a folder. */
+/* Do the first `size` bytes of a path name a folder? */
 bool folder_is(const char *path, size_t size);
 
 #endif

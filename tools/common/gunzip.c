@@ -8,7 +8,7 @@
 
 #define LIMIT ((size_t)1 << 32)
 
-/* Bytes of the IDX file that begins with `p`, as far as its header says; LIMIT if it is none. */
+/* Size of the IDX file at `p` by its header; LIMIT if it is no IDX file. */
 static size_t idx_size(const unsigned char *p, size_t have) {
     static const size_t element[] = {1, 1, 0, 2, 4, 4, 8};
     if (have < 4 || p[0] || p[1] || p[2] < 8 || p[2] > 14 || have < 4 + 4 * (size_t)p[3])
@@ -24,7 +24,7 @@ static size_t idx_size(const unsigned char *p, size_t have) {
     return n + 4 + 4 * (size_t)p[3];
 }
 
-/* Inflates until the end or until more than the header says has come out. */
+/* Inflates to the end, or until there is more than the IDX header says. */
 static int inflate_all(z_stream *z, text *out) {
     unsigned char block[65536];
     size_t limit = LIMIT;

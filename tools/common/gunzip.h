@@ -6,8 +6,8 @@
 #include "common/tool.h"
 
 /*
- * Inflates a gzip stream. Of an IDX file no more is inflated than its header asks for and one byte,
- * of anything else no more than 4 GB. `*out` is freed with free().
+ * Inflates a gzip stream: an IDX file up to one byte more than its header says, other files up to 4
+ * GB. `*out` is freed with free().
  */
 int tool_gunzip(const tool *t, const char *path, const void *data, size_t size, void **out,
                 size_t *out_size);

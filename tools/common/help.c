@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Prints the option tables as help for people; completion.c does so for shells, manual.c for man.
- */
+/* Prints the option tables as help; completion.c prints them for shells, manual.c for man. */
 #include "common/args.h"
 
 static void help_option(const option *o, text *out) {

@@ -39,7 +39,7 @@ static void set_channels(image *im, int32_t channels) {
     im->channels = channels;
 }
 
-/* A format is recognized by the first bytes of the file. */
+/* File formats, recognized by their first bytes. */
 static const struct {
     const char *begin;
     size_t size;

@@ -23,7 +23,7 @@ bool image_decode_png(const void *data, size_t size, image *out, const char **wh
     out->channels = 3;
     bool good = rgba && out->pixels && png_image_finish_read(&png, NULL, rgba, 0, NULL);
     for (size_t i = 0; good && i < (size_t)png.width * png.height; i++)
-        memcpy(out->pixels + i * 3, rgba + i * 4, 3); /* what is transparent keeps its colour */
+        memcpy(out->pixels + i * 3, rgba + i * 4, 3); /* transparent pixels keep their colour */
     free(rgba);
     png_image_free(&png);
     return good;
@@ -56,7 +56,7 @@ static void say_nothing(j_common_ptr info) {
     (void)info;
 }
 
-/* Separate, so that no variable lives across the longjmp. */
+/* A function of its own, so that no variable lives across the longjmp. */
 static bool decode(struct jpeg_decompress_struct *jpeg, image *out) {
     if (jpeg_read_header(jpeg, TRUE) != JPEG_HEADER_OK)
         return false;

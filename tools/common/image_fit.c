@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sizes of pictures. Resizing is Pillow's (Resample.c, bilinear, 8 bits a channel), shorter sides
- * and crops are torchvision's, so that a model gets the numbers it was trained on.
+ * Resizing and cropping. Resizing is Pillow's (Resample.c, bilinear, 8 bits per channel), shorter
+ * sides and crops are torchvision's, so that a model gets the numbers that it was trained on.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -11,11 +11,11 @@
 
 /* ---- resizing ---- */
 
-enum { PRECISION = 32 - 8 - 2 }; /* bits of a weight after the point: 8 for a pixel, 2 to spare */
+enum { PRECISION = 32 - 8 - 2 }; /* fraction bits of a weight: 8 are for a pixel, 2 are spare */
 
-/* Weights of the source pixels of each place of one axis. */
+/* Weights of the source pixels for each target pixel of one axis. */
 typedef struct filter {
-    int32_t *first, *count, *weights; /* `reach` weights for each place */
+    int32_t *first, *count, *weights; /* `reach` weights per target pixel */
     int32_t reach;
 } filter;
 
@@ -25,7 +25,7 @@ static void filter_free(filter *f) {
     free(f->weights);
 }
 
-/* A triangle over the two nearest pixels, or over all that a smaller picture's pixel covers. */
+/* Triangle filter: over the two nearest pixels, or over all that one target pixel covers. */
 static filter make_filter(int32_t from, int32_t to) {
     double scale = (double)from / to, support = scale < 1 ? 1 : scale;
     filter f = {.reach = (int32_t)ceil(support) * 2 + 1};
@@ -51,7 +51,7 @@ static filter make_filter(int32_t from, int32_t to) {
     return f;
 }
 
-/* One axis of `lines` lines, `from` to `to` places of `inner` bytes each. */
+/* Resamples `lines` lines of one axis from `from` to `to` places of `inner` bytes. */
 static void resample(const unsigned char *in, size_t lines, int32_t from, int32_t to, size_t inner,
                      unsigned char *out) {
     filter f = make_filter(from, to);
@@ -95,7 +95,7 @@ bool image_resize(image *im, int32_t width, int32_t height) {
 
 /* ---- cutting and bordering ---- */
 
-/* Half of a difference, halves to the even one. */
+/* Half of a difference, rounded half to even. */
 static int32_t middle(int32_t difference) {
     int32_t half = difference / 2;
     return half + (difference % 2 && half % 2);
@@ -125,7 +125,7 @@ static void border(const preprocess *how, image *im, int32_t width, int32_t heig
     *im = (image){to, width, height, im->channels};
 }
 
-/* The largest size of this shape that is inside of another one. */
+/* The largest size with the picture's proportions inside `limit`. */
 static void inside(const image *im, const int32_t limit[2], int32_t size[2]) {
     int64_t w = im->width, h = im->height;
     bool high = w * limit[1] < h * limit[0];
@@ -135,7 +135,7 @@ static void inside(const image *im, const int32_t limit[2], int32_t size[2]) {
     size[1] = (int32_t)(height < 1 ? 1 : height);
 }
 
-/* ---- what is wanted ---- */
+/* ---- sizes ---- */
 
 static int32_t clamp_side(int64_t side) {
     return side < 1 ? 1 : side > 16384 ? 16384 : (int32_t)side;
@@ -159,8 +159,10 @@ static int32_t round_to_32(double side) {
     return rounded < 32 ? 32 : rounded;
 }
 
-/* A line of text gets the model's height, and a border where it is shorter than the model's width;
- * a page that may have any size gets sides of a multiple of 32, up to 960. */
+/*
+ * A line of text is resized to the model's height, and padded to its width; a page of any size is
+ * resized to sides of a multiple of 32, up to 960.
+ */
 static void plan_text(preprocess *how, const int32_t wanted[2], const image *im) {
     int32_t longer = im->width > im->height ? im->width : im->height;
     double ratio = longer > 960 ? 960.0 / longer : 1;
@@ -178,7 +180,7 @@ static void plan_text(preprocess *how, const int32_t wanted[2], const image *im)
     }
 }
 
-/* fit= in sizes. */
+/* Translates fit= to sizes. */
 static int plan(const tool *t, const char *path, const int32_t wanted[2], const image *im,
                 preprocess *how) {
     static const char *const names[] = {"", "crop", "stretch", "letterbox", "text"};

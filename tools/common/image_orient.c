@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cameras store pixels as the sensor has them and say in EXIF how to turn them: tag 0x0112, 1 to 8,
- * in the first directory of a TIFF in segment APP1 of a JPEG (JEITA CP-3451, section 4.6.4).
+ * Cameras store pixels in the sensor's order and the rotation in EXIF: tag 0x0112, 1 to 8, in the
+ * first directory of a TIFF in segment APP1 of a JPEG (JEITA CP-3451, section 4.6.4).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +48,7 @@ int image_jpeg_orientation(const void *jpeg, size_t size) {
     return 1;
 }
 
-/* 2 mirrors, 3 turns by half, 4 flips; 5 to 8 do so after rows and columns were exchanged. */
+/* 2 mirrors, 3 rotates by 180 degrees, 4 flips; 5 to 8 do so after exchanging rows and columns. */
 void image_orient(image *im, int orientation) {
     const bool swap = orientation >= 5;
     const bool right = orientation == 2 || orientation == 3 || orientation == 6 || orientation == 7;

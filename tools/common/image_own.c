@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Pictures that take no library: BMP, PGM and PPM. */
+/* Pictures decoded without a library: BMP, PGM and PPM. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,7 +38,7 @@ bool image_decode_pnm(const void *data, size_t size, image *out, const char **wh
     int64_t most = pnm_number(p, size, &at);
     if (most != 255 || at >= size || width < 1 || height < 1)
         return refuse(why, "is not a binary PGM or PPM of 8 bits");
-    at++; /* one white space */
+    at++; /* one white-space byte */
     if ((int64_t)((size - at) / (size_t)channels) / width < height)
         return refuse(why, "is shorter than its size says");
     out->pixels = image_room(width, height, channels);
@@ -53,10 +53,10 @@ bool image_decode_pnm(const void *data, size_t size, image *out, const char **wh
 
 typedef struct bmp {
     const unsigned char *palette, *pixels;
-    size_t colours, entry; /* of the palette: how many, bytes of each */
+    size_t colours, entry; /* palette: number of colours, bytes of each */
     int32_t width, height, bits;
-    int32_t shift[3]; /* of red, green and blue in 32 bits */
-    bool down;        /* the first row is the upper one */
+    int32_t shift[3]; /* bit positions of red, green and blue in 32 bits */
+    bool down;        /* rows are stored from top to bottom */
 } bmp;
 
 static uint32_t le(const unsigned char *p, int bytes) {
@@ -66,7 +66,7 @@ static uint32_t le(const unsigned char *p, int bytes) {
     return n;
 }
 
-/* Masks of 8 bits at whole bytes, as all common programs write them. */
+/* Reads masks of whole bytes, which all common programs write. */
 static bool read_masks(const unsigned char *p, bmp *b) {
     for (int i = 0; i < 3; i++) {
         uint32_t mask = le(p + 4 * i, 4);
@@ -80,7 +80,7 @@ static bool read_masks(const unsigned char *p, bmp *b) {
     return true;
 }
 
-/* Fields of BITMAPCOREHEADER or of BITMAPINFOHEADER and its successors. */
+/* Reads BITMAPCOREHEADER, or BITMAPINFOHEADER and its successors. */
 static bool read_header(const unsigned char *p, size_t size, bmp *b, const char **why) {
     uint32_t header = size >= 26 ? le(p + 14, 4) : 0, way = 0;
     bool core = header == 12;
@@ -116,7 +116,7 @@ static bool read_header(const unsigned char *p, size_t size, bmp *b, const char 
            refuse(why, "is a BMP whose palette is cut");
 }
 
-/* RGB of one row; false: a pixel has no colour in the palette. */
+/* Reads one row as RGB; false: a pixel's colour is not in the palette. */
 static bool read_row(const bmp *b, const unsigned char *row, unsigned char *rgb) {
     for (int32_t x = 0; x < b->width; x++, rgb += 3) {
         if (b->bits <= 8) {
@@ -141,7 +141,7 @@ bool image_decode_bmp(const void *data, size_t size, image *out, const char **wh
     if (!read_header(p, size, &b, why))
         return false;
     size_t stride = ((size_t)b.width * (size_t)b.bits + 31) / 32 * 4, at = le(p + 10, 4);
-    size_t last = ((size_t)b.width * (size_t)b.bits + 7) / 8; /* of the last row's bytes */
+    size_t last = ((size_t)b.width * (size_t)b.bits + 7) / 8; /* the last row may end early */
     if (at > size || (size - at) / stride + ((size - at) % stride >= last) < (size_t)b.height)
         return refuse(why, "is shorter than its size says");
     out->pixels = image_room(b.width, b.height, 3);

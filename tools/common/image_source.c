@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Pictures as inputs: which shape and order of channels a model wants them in. */
+/* Pictures as inputs: the shape and channel order that a model expects. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "common/image.h"
 
-/* 1 or 3 channels, and on which axis the slot has them; 0: nowhere. */
+/* The slot's number of channels, 1 or 3, and whether they are its last axis; 0: none. */
 static int32_t channels_of(const slot *s, bool *last) {
     int64_t front = s->rank == 4 ? s->dims[1] : 0, back = s->rank == 4 ? s->dims[3] : 0;
     *last = false;
@@ -16,7 +16,7 @@ static int32_t channels_of(const slot *s, bool *last) {
     return *last ? (int32_t)back : 0;
 }
 
-/* Planes instead of interleaved channels. */
+/* Converts interleaved channels to planes. */
 static void make_planes(image *im) {
     size_t n = (size_t)im->width * (size_t)im->height, channels = (size_t)im->channels;
     unsigned char *to = tool_alloc(n * channels, 1);
@@ -36,7 +36,7 @@ static void swap_red_and_blue(image *im) {
     }
 }
 
-/* A mean of pixels 0..255 says nothing of where its pictures end up. */
+/* Warns of a mean of pixels 0..255 without a scale: the range of its inputs is a guess. */
 static void warn_of_mean(const tool *t, const preprocess *given) {
     static bool warned;
     bool pixels = false;
@@ -50,7 +50,7 @@ static void warn_of_mean(const tool *t, const preprocess *given) {
     warned = true;
 }
 
-/* The pixels in the model's order, in the size that is asked for. */
+/* Reads pixels in the model's order of channels and in the size of --preprocess. */
 static int read_pixels(const tool *t, const char *path, const slot *s, const preprocess *given,
                        int32_t channels, bool last, image *im) {
     const int64_t *dims = s->dims + (last ? 1 : 2);
@@ -86,7 +86,7 @@ int image_source(const tool *t, const char *path, const slot *s, const preproces
     how->channels_at_end = last;
     warn_of_mean(t, given);
     size_t bytes = (size_t)im.width * (size_t)im.height * (size_t)channels;
-    src->kind = SOURCE_PROTO; /* decoded already */
+    src->kind = SOURCE_PROTO; /* needs no decoding */
     src->path = path;
     src->picture = true;
     src->elements = im.pixels;

@@ -54,7 +54,7 @@ static void open_scope(json *j, const char *key, const char *bracket, char close
     j->depth++;
     j->close[j->depth] = close;
     j->first[j->depth] = true;
-    j->flat[j->depth] = j->flat[j->depth - 1]; /* the outermost is never flat */
+    j->flat[j->depth] = j->flat[j->depth - 1]; /* the outermost object is not flat */
 }
 
 void json_object(json *j, const char *key) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A JSON writer into a text. Objects and arrays nest up to 15 deep; `key` is NULL inside arrays and
- * at the top. Strings come out as valid UTF-8 whatever went in; NaN and infinities become null.
+ * at the top. Strings are written as valid UTF-8, whatever their bytes; NaN and infinities as null.
  */
 #ifndef TOOL_JSON_H
 #define TOOL_JSON_H
@@ -20,15 +20,15 @@ typedef struct json {
 
 void json_object(json *j, const char *key);
 void json_array(json *j, const char *key);
-/* An array of plain values on one line. */
+/* Begins an array of plain values on one line. */
 void json_row(json *j, const char *key);
-/* An object on one line, with whatever is in it. */
+/* Begins an object on one line, with all that is in it. */
 void json_line(json *j, const char *key);
 void json_end(json *j);
 void json_string(json *j, const char *key, const char *value); /* NULL: null */
 void json_int(json *j, const char *key, int64_t value);
 void json_number(json *j, const char *key, double value);
-/* Nanoseconds as microseconds with three digits after the point. */
+/* Nanoseconds as microseconds with three decimals. */
 void json_micros(json *j, const char *key, uint64_t nanoseconds);
 void json_bool(json *j, const char *key, bool value);
 void json_null(json *j, const char *key);

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-/* Labels in a table of text are floats until here. */
+/* Converts labels of a text table, which are floats, to integers. */
 static int whole_numbers(const tool *t, const char *path, const float *in, size_t count,
                          int64_t *out) {
     for (size_t i = 0; i < count; i++) {

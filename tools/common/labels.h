@@ -5,7 +5,7 @@
 
 #include "common/array_source.h"
 
-/* Reads them all; *labels is the caller's to free. Prints what is wrong. */
+/* Reads all labels; the caller frees *labels. Prints errors. */
 int labels_read(const tool *t, const char *path, const char *member, int64_t **labels,
                 int64_t *count);
 

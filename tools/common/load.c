@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Models and whole files by name, read and written: "-" is standard input or output, "P.zip:NAME" a
- * model of a package.
- */
+/* Reads and writes models and files: "-" is stdin or stdout, "P.zip:NAME" a packaged model. */
 #include "common/tool.h"
 
 #include <stdlib.h>
@@ -12,7 +9,7 @@
 #include <qsim/data.h>
 #include <qsim/package.h>
 
-/* The model from standard input, which uses these bytes until the program ends. */
+/* Bytes of the model from standard input, which it uses until the program ends. */
 static void *model_bytes;
 
 /* Preprocessing and labels of the first package that has them. */
@@ -58,7 +55,7 @@ const char *tool_packaged_labels(void) {
     return packaged_labels;
 }
 
-/* Keeps a text of the package unless an earlier one has it; one that differs is worth a word. */
+/* Keeps a text of the package, unless an earlier package has one; notes a different one. */
 static int keep_text(const tool *t, qsim_package *p, const char *path, int32_t role, char **kept) {
     int32_t index = qsim_package_find_role(p, role);
     const void *data;
@@ -82,7 +79,7 @@ static int keep_text(const tool *t, qsim_package *p, const char *path, int32_t r
     return EXIT_OK;
 }
 
-/* The model `name` (NULL: the one that the manifest names); closes the package. */
+/* Loads the model `name` (NULL: the manifest's) and closes the package. */
 static int load_packaged(const tool *t, qsim_package *p, const char *path, const char *name,
                          int32_t flags, qsim_model **model) {
     qsim_load_options options = {.struct_size = sizeof(options), .flags = flags};
@@ -137,7 +134,7 @@ static bool is_package(const tool *t, const char *path) {
     return yes;
 }
 
-/* An output that is a file of the model's external data is refused, as the model itself is. */
+/* Refuses to overwrite the model's external data, like the model itself. */
 static int guard_external(const tool *t, const char *path, const qsim_model *m) {
     const char *slash = strrchr(path, '/'), *location;
     int code = EXIT_OK;
@@ -146,7 +143,7 @@ static int guard_external(const tool *t, const char *path, const qsim_model *m) 
         text_printf(&file, "%.*s%s", slash ? (int)(slash - path + 1) : 0, path, location);
         for (size_t k = 0; !code && k < t->args.given_count; k++) {
             const char *value = t->args.given[k].value;
-            text data = {0}; /* where a model of over 2 GB has its weights */
+            text data = {0}; /* external data of an output over 2 GB */
             text_printf(&data, "%s.data", value ? value : "");
             if (value && (tool_same_file(value, file.data) || tool_same_file(data.data, file.data)))
                 (void)tool_refuses_input(t, value, file.data, &code);
@@ -163,7 +160,7 @@ int tool_list_model(const tool *t, const char *path, const qsim_model *model) {
     return tool_fail(t, QSIM_E_NOMEM, "%s: out of memory for a list of what is in it", path);
 }
 
-/* A folder in place of a model: which file of it is meant, if any. */
+/* Refuses a folder in place of a model, with a hint at the file in it. */
 static int refuse_folder(const tool *t, const char *path) {
     static const struct {
         const char *name, *hint;

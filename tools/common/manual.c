@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* As roff takes it: a hyphen that can be copied, and no line that begins a request. */
+/* Adds text for roff: hyphens that can be copied, and no accidental requests. */
 static void add_roff(const char *string, size_t size, text *out) {
     for (size_t i = 0; i < size; i++) {
         if (i == 0 && (string[i] == '.' || string[i] == '\''))
@@ -66,7 +66,7 @@ static bool is_line(const char *line, size_t size, const char *word) {
     return size == strlen(word) && memcmp(line, word, size) == 0;
 }
 
-/* The verb that "@WORD VERB@" names, NULL: this line is another one, or names none. */
+/* The verb in a line "@WORD VERB@"; NULL: another line, or no such verb. */
 static const verb *named(const verb *const *verbs, const char *word, const char *line,
                          size_t size) {
     size_t skip = strlen(word);
@@ -78,7 +78,7 @@ static const verb *named(const verb *const *verbs, const char *word, const char 
     return NULL;
 }
 
-/* A line that begins with '@'; false: it names no verb. */
+/* Expands a line that begins with '@'; false: it names no verb. */
 static bool add_list(const verb *const *verbs, const char *line, size_t size, text *out) {
     const verb *usage = named(verbs, "@USAGE ", line, size);
     const verb *options = named(verbs, "@OPTIONS ", line, size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Outputs are judged before any work: may this file be written? */
+/* Checks, before any work, whether an output may be written. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,7 +16,7 @@ bool tool_same_file(const char *a, const char *b) {
     return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/* The output is the input, or one of the samples in the folder that the input is. */
+/* Is the output the input itself, or a sample in the input folder? */
 static bool covers(const char *input, const char *output) {
     if (!folder_is(input, strlen(input)))
         return tool_same_file(input, output);
@@ -48,7 +48,7 @@ static bool names_output(const char *value, const char *output) {
     return found;
 }
 
-/* The input of the command line that this output would replace, or NULL. */
+/* The input on the command line that this output would replace, or NULL. */
 static const char *replaced_input(const tool *t, const char *output) {
     static const char *const options[] = {"data",   "input",  "calibration", "recipe",
                                           "config", "labels", "report"};

@@ -61,7 +61,7 @@ static void put_u32(text *out, uint32_t v) {
     text_add(out, bytes, 4);
 }
 
-/* BMP: 24 bits, BGR, rows from below, each filled up to four bytes. */
+/* Writes a BMP: 24 bits, BGR, rows from bottom to top, each padded to 4 bytes. */
 static void put_bmp(text *out, const unsigned char *pixels, int32_t width, int32_t height,
                     int32_t channels) {
     const size_t row = ((size_t)width * 3 + 3) / 4 * 4, bytes = row * (size_t)height;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * --html FILE: one page with charts, pictures and the report as it is printed. It holds all that it
- * shows and asks for nothing: a browser needs no network for it.
+ * --html FILE: one page with charts, pictures and the printed report. The file is self-contained: a
+ * browser needs no network for it.
  */
 #ifndef TOOL_PAGE_H
 #define TOOL_PAGE_H
@@ -12,18 +12,18 @@
     { "html", "FILE", "write a page with charts, too: one file, no network", 0, NULL }
 
 typedef struct page {
-    const char *path;  /* NULL: none is wanted; nothing here does anything then */
+    const char *path;  /* NULL: no page; these functions then do nothing */
     text report, body; /* the report goes first */
-    FILE *captured;    /* what is printed while page_report runs */
-    int terminal;      /* standard output meanwhile */
+    FILE *captured;    /* output printed between page_report_begin and page_report_end */
+    int terminal;      /* standard output during that time */
 } page;
 
-/* False after an error if --html cannot be written. */
+/* False after an error if the file of --html cannot be written. */
 bool page_open(const tool *t, page *p, int *code);
 void page_heading(page *p, const char *heading);
-/* A chart as SVG text, which is emptied. */
+/* Adds a chart of SVG text, and empties that. */
 void page_chart(page *p, text *svg);
-/* A picture of interleaved RGB (channels 3) or grey (1) with a caption. */
+/* Adds a picture of interleaved RGB (channels 3) or grey (1) with a caption. */
 void page_picture(page *p, const unsigned char *pixels, int32_t width, int32_t height,
                   int32_t channels, const char *caption);
 /*
@@ -32,7 +32,7 @@ void page_picture(page *p, const unsigned char *pixels, int32_t width, int32_t h
  */
 void page_report_begin(const tool *t, page *p);
 void page_report_end(const tool *t, page *p);
-/* Writes the page and frees it; `code` is passed on, an error of its own only where that is 0. */
+/* Writes the page and frees it; returns `code`, or the error of writing if that is 0. */
 int page_close(const tool *t, page *p, const char *title, int code);
 
 #endif

@@ -6,7 +6,9 @@
 #include <string.h>
 #include <strings.h>
 
-/* Presets are lists. ImageNet's is torchvision's, tf and caffe are Keras's, the others their own.
+/*
+ * Presets are lists of parts. ImageNet's is torchvision's, tf and caffe are Keras's, the others are
+ * those of their projects.
  */
 static const struct {
     const char *name, *list;
@@ -67,7 +69,7 @@ static bool read_std(reading *r, char *s) {
     return true;
 }
 
-/* One of "a|b|c": its place, or -1. */
+/* The index of a word in "a|b|c", or -1. */
 static int place_of(const char *word, const char *choices) {
     size_t n = strlen(word);
     int i = 0;
@@ -79,7 +81,7 @@ static int place_of(const char *word, const char *choices) {
     return -1;
 }
 
-/* "224", "320:240", "320x240"; an empty side follows the other one where `follows`. */
+/* Reads "224", "320:240", "320x240"; an empty side keeps proportions if `follows`. */
 static bool read_size(reading *r, char *s, int32_t size[2], bool follows) {
     int64_t side[2] = {0, 0};
     char *second = strpbrk(s, ":x");
@@ -95,14 +97,14 @@ static bool read_size(reading *r, char *s, int32_t size[2], bool follows) {
     return true;
 }
 
-/* Sizes that are given replace those of a preset. */
+/* Reads sizes, which replace a preset's. */
 static bool read_sizes(reading *r, char *value, int32_t size[2]) {
     preprocess *p = r->p;
     p->fit = FIT_NONE;
     bool resize = size == p->resize;
     if (resize)
         p->shorter = !strpbrk(value, ":x");
-    if (resize || size == p->letterbox) /* the last one says which */
+    if (resize || size == p->letterbox) /* the last of both wins */
         p->resize[0] = p->resize[1] = p->letterbox[0] = p->letterbox[1] = 0;
     return read_size(r, value, size, resize);
 }
@@ -162,7 +164,7 @@ static bool read_value(reading *r, const char *key, char *value) {
     return good;
 }
 
-/* The first four are about values and their order, the others about pictures and sounds. */
+/* The first VALUES keys are for values and their order, the others for pictures and sounds. */
 enum { VALUES = 4 };
 static const char *const keys[] = {"scale", "mean",   "std",  "layout",    "channels",
                                    "fit",   "resize", "crop", "letterbox", "pad",
@@ -170,7 +172,7 @@ static const char *const keys[] = {"scale", "mean",   "std",  "layout",    "chan
 
 static bool read_parts(reading *r, const char *spec, char part[64], bool first);
 
-/* A word without "=" is a preset; it stands first. */
+/* Reads a preset: a word without "=", which must come first. */
 static bool read_word(reading *r, const char *word, char part[64], bool first) {
     double number;
     for (size_t i = 0; i < PRESETS; i++)
@@ -205,7 +207,7 @@ static bool read_part(reading *r, char part[64], bool first) {
                  "fill, place, rate; presets imagenet, tf, caffe, yolox, ppocr, none");
 }
 
-/* `part` is left as the one that was read last; `first`: a preset may lead the list. */
+/* `part` gets the part that was read last; `first`: a preset may begin the list. */
 static bool read_parts(reading *r, const char *spec, char part[64], bool first) {
     for (const char *at = spec; *at; first = false) {
         size_t n = strcspn(at, ",");
@@ -251,7 +253,7 @@ bool preprocess_sizes(const preprocess *p) {
     return p->fit || p->resize[0] || p->resize[1] || p->crop[0] || p->letterbox[0] || p->pad[0];
 }
 
-/* In units of pixels 0..255, which one of the values can only be above 1? */
+/* Divides by 255 if a value over 1 or under -1 shows that they are in units of pixels 0..255. */
 static void to_unit(double *values, int count) {
     bool pixels = false;
     for (int i = 0; i < count; i++)

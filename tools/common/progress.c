@@ -9,7 +9,7 @@
 
 #define QUIET_MS 2000.0
 
-/* A bar is on the terminal. */
+/* A bar is on the terminal now. */
 static bool bar_shown;
 
 void progress_begin(progress *p, const tool *t) {

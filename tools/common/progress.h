@@ -14,10 +14,10 @@ typedef struct progress {
 } progress;
 
 void progress_begin(progress *p, const tool *t);
-/* A qsim_progress_fn with the progress as user; non-zero once the user has interrupted. */
+/* A qsim_progress_fn with the progress as user; not 0 after Ctrl-C. */
 int32_t progress_step(void *p, const char *what, uint64_t done, uint64_t total);
 void progress_end(progress *p);
-/* Takes the bar from the terminal, so that a message has a line of its own. */
+/* Clears the bar, so that a message has a line of its own. */
 void progress_clear(void);
 
 #endif

@@ -24,7 +24,7 @@ bool sample_is_name(const char *name) {
            ends_with(name, ".pb") || ends_with(name, ".csv");
 }
 
-/* Labels of pictures, which are read beside them. */
+/* Is this a file of labels, which lies beside samples? */
 static bool is_label_file(const char *name) {
     return strcmp(name, "labels.txt") == 0 || strcmp(name, "labels.csv") == 0;
 }
@@ -46,7 +46,7 @@ static bool has_input(const char *folder) {
 typedef struct listing {
     const tool *t;
     size_t inputs, count, skipped;
-    text names; /* of the first few that were skipped */
+    text names; /* names of the first skipped files */
     sample_files *out;
 } listing;
 
@@ -58,13 +58,13 @@ static void put(listing *l, char *path) {
     s->groups = l->inputs ? l->count / l->inputs : 0;
 }
 
-/* A file that feeds all inputs. */
+/* Adds a file that feeds all inputs. */
 static void put_file(listing *l, const char *path) {
     for (size_t i = 0; i < l->inputs; i++)
         put(l, tool_copy(path));
 }
 
-/* input_0.pb, input_1.pb, ... of a folder. */
+/* Adds input_0.pb, input_1.pb, ... of a folder. */
 static void put_inputs(listing *l, const char *folder) {
     for (size_t i = 0; i < l->inputs; i++) {
         char name[32];
@@ -87,7 +87,7 @@ static void say_skipped(listing *l, const char *path) {
     text_free(&l->names);
 }
 
-/* The files of one folder that may hold samples; `deep`: sub-folders are looked at, too. */
+/* Adds the files of a folder that may be samples; `deep`: also those of sub-folders. */
 static int list_files(listing *l, const char *path) {
     char **names;
     size_t count;
@@ -109,7 +109,7 @@ static int list_files(listing *l, const char *path) {
 
 /* ---- trees ---- */
 
-/* Every folder's name is a number. */
+/* Are all folders named by numbers? */
 static bool numbered(char *const *names, size_t count) {
     int64_t n;
     for (size_t i = 0; i < count; i++)
@@ -130,7 +130,7 @@ static int list_tree(listing *l, const char *path, const class_names *classes) {
     char **names;
     size_t count, folders = 0;
     int code = folder_read(l->t, path, &names, &count);
-    for (size_t i = 0; i < count; i++) { /* the folders first */
+    for (size_t i = 0; i < count; i++) { /* folders come first */
         char *full = folder_join(path, names[i]), *name = names[i];
         if (folder_is(full, strlen(full))) {
             names[i] = names[folders];

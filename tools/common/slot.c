@@ -25,7 +25,7 @@ const char *slot_value(const char *given, const slot *s, bool only) {
     return only ? given : NULL;
 }
 
-/* "1x3x32x320" into dims; the rank, or -1. */
+/* Parses "1x3x32x320" into dims; returns the rank, or -1. */
 static int32_t parse_sizes(const char *at, int64_t dims[QSIM_MAX_RANK]) {
     char part[24];
     int32_t rank = 0;
@@ -88,7 +88,7 @@ static int give_shapes(const tool *t, slot *slots, size_t count) {
 }
 
 void slot_made_up(const tool *t, const slot *s) {
-    bool free_axes = false; /* the first axis of several counts samples */
+    bool free_axes = false; /* the first of several axes counts samples */
     for (int32_t k = s->rank > 1; k < s->rank; k++)
         free_axes = free_axes || s->dims[k] < 0;
     if (free_axes)

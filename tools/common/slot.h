@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A model's inputs, with the sizes that --shape gives to free axes. */
+/* The inputs of a model, with the sizes that --shape gives to free axes. */
 #ifndef TOOL_SLOT_H
 #define TOOL_SLOT_H
 
@@ -20,13 +20,13 @@ typedef struct slot {
 } slot;
 
 /*
- * The value of an option NAME=VALUE for this slot; NULL: it is for another one. With only one slot
- * the name may be left out.
+ * The VALUE of an option NAME=VALUE if it is for this slot, else NULL. With only one slot NAME may
+ * be left out.
  */
 const char *slot_value(const char *given, const slot *s, bool only);
-/* Remembers, for the tool's messages, that made-up data had sizes that no option gave. */
+/* Remembers, for messages, that made-up data had sizes that no option gave. */
 void slot_made_up(const tool *t, const slot *s);
-/* All inputs of a model; *slots is the caller's to free. Prints what is wrong. */
+/* All inputs of a model; the caller frees *slots. Prints errors. */
 int slots_of_model(const tool *t, const qsim_model *model, slot **slots, size_t *count);
 
 #endif

@@ -8,7 +8,7 @@
 #ifdef TOOL_SNDFILE
 #include <sndfile.h>
 
-/* The form that a sound needs: nothing is mixed or resampled silently. */
+/* Checks a sound's channels and rate: nothing is mixed or resampled silently. */
 static int check(const tool *t, const char *path, const SF_INFO *info, int32_t rate) {
     text hint = {0};
     int code = EXIT_OK;
@@ -28,7 +28,7 @@ static int check(const tool *t, const char *path, const SF_INFO *info, int32_t r
     return code;
 }
 
-/* The whole sound, or windows of as many samples as the input takes. */
+/* The array's shape: the whole sound, or windows of the input's number of frames. */
 static void shape(const tool *t, const slot *s, int64_t frames, qsim_array *a) {
     int64_t window = s->rank > 1 && s->dims[0] < 0 ? s->dims[s->rank - 1] : -1;
     bool cut = window > 0 && frames > window;
@@ -72,7 +72,7 @@ int sound_source(const tool *t, const char *path, const slot *s, int32_t rate, s
     if (there != info.frames)
         return tool_fail(t, QSIM_E_FORMAT, "%s: %lld of its %lld samples can be read", path,
                          (long long)there, (long long)info.frames);
-    src->kind = SOURCE_PROTO; /* decoded already */
+    src->kind = SOURCE_PROTO; /* needs no decoding */
     src->path = path;
     shape(t, s, info.frames, &src->array);
     return EXIT_OK;

@@ -6,7 +6,7 @@
 const svg_color svg_black = {34, 34, 34}, svg_gray = {110, 110, 110}, svg_pale = {225, 225, 225},
                 svg_white = {255, 255, 255}, svg_blue = {33, 102, 172}, svg_orange = {217, 120, 20};
 
-/* XML text: markup escaped, control characters and broken bytes shown as '?'. */
+/* Adds XML text: markup is escaped, control characters and broken bytes become '?'. */
 void svg_escaped(text *t, const char *s) {
     for (; *s; s++) {
         unsigned char c = (unsigned char)*s;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Elements that the charts are drawn with. Units are pixels. */
+/* SVG elements for charts. Units are pixels. */
 #ifndef TOOL_SVG_H
 #define TOOL_SVG_H
 
@@ -9,10 +9,10 @@ typedef struct svg_color {
     int r, g, b;
 } svg_color;
 
-/* Where a text is anchored. */
+/* The anchor of a text. */
 enum { SVG_START, SVG_MIDDLE, SVG_END };
 
-/* A text between tags. */
+/* Adds text between tags. */
 void svg_escaped(text *t, const char *string);
 void svg_begin(text *t, double width, double height, const char *title);
 void svg_end(text *t);
@@ -21,13 +21,13 @@ void svg_line(text *t, double x1, double y1, double x2, double y2, svg_color col
 /* `turn` rotates around (x, y), in degrees. */
 void svg_text(text *t, double x, double y, double size, int anchor, double turn, svg_color color,
               const char *string);
-/* Width that a string takes, estimated from above. */
+/* An upper estimate of the width of a string. */
 double svg_width(const char *string, double size);
 
 /* Light to dark blue for 0 to 1; orange over white to blue for -1 to 1. */
 svg_color svg_sequential(double value);
 svg_color svg_diverging(double value);
-/* Black or white, whichever reads better on this colour. */
+/* Black or white, whichever is more readable on this colour. */
 svg_color svg_ink(svg_color background);
 
 extern const svg_color svg_black, svg_gray, svg_pale, svg_white, svg_blue, svg_orange;

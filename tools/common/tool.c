@@ -119,7 +119,7 @@ int tool_error(const tool *t, const char *subject, const qsim_error *e) {
     if (e->code == QSIM_E_CANCELLED && tool_interrupted())
         message = "interrupted";
     if (subject && strncmp(message, subject, strlen(subject)) != 0) {
-        /* A long path must not push the reason out. */
+        /* A long path must not hide the reason. */
         utf8_printable(&line, subject, 160);
         text_puts(&line, ": ");
     }
@@ -134,7 +134,8 @@ int tool_error(const tool *t, const char *subject, const qsim_error *e) {
     print_error(t, e->code, line.data, hint.data);
     text_free(&hint);
     text_free(&line);
-    return e->code ? tool_exit_code(e->code) : EXIT_INTERNAL; /* a failure that told nothing, too */
+    return e->code ? tool_exit_code(e->code)
+                   : EXIT_INTERNAL; /* also for a failure without a code */
 }
 
 int tool_fail(const tool *t, int code, const char *format, ...) {

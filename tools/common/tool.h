@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The state that every verb works with: its arguments, a context, and one way to end. */
+/* The state of a verb: its arguments and context, its messages and exit codes. */
 #ifndef TOOL_TOOL_H
 #define TOOL_TOOL_H
 
@@ -29,13 +29,13 @@ typedef struct tool {
     bool quiet, verbose, json, force;
     int32_t threads, isa;
     qsim_ctx *ctx;
-    text *assumed; /* an input of made-up data with free axes taken as 1; NULL: not of interest */
+    text *assumed; /* first made-up input whose free axes were taken as 1; NULL: not recorded */
 } tool;
 
 /* Reads the common options and makes the context. `threads` is the verb's default. */
 int tool_start(tool *t, int32_t threads);
 void tool_stop(tool *t);
-/* --memory and --time as limits of the context; false after a usage error. Called by tool_start. */
+/* Limits of the context from --memory and --time; false after a usage error. For tool_start. */
 bool tool_limits(const tool *t, qsim_limits *limits);
 
 /* Bytes that this program can have at most: what the machine has, or a limit allows. */
@@ -45,18 +45,19 @@ double tool_memory(void);
 int tool_exit_code(int code);
 
 /*
- * Print `qsim: [SUBJECT: ]message` and a hint to stderr, the JSON form to stdout under --json, and
- * return the exit code. `subject` (a file) may be NULL and is left out where the message has it.
+ * Print `qsim: [SUBJECT: ]message` and a hint to stderr, with --json also JSON to stdout, and
+ * return the exit code. `subject` (a file) may be NULL and is left out if the message begins with
+ * it.
  */
 int tool_error(const tool *t, const char *subject, const qsim_error *e);
 int tool_fail(const tool *t, int code, const char *format, ...) TOOL_PRINTF(3, 4);
 int tool_usage(const tool *t, const char *hint, const char *format, ...) TOOL_PRINTF(3, 4);
 /*
- * Notes that made-up data for `input` has sizes that no option gave: an error about sizes then
- * hints at --shape, for the first such input. NULL: forget it.
+ * Records that made-up data for `input` has sizes that no option gave: errors about sizes then hint
+ * at --shape, for the first such input. NULL: forgets it.
  */
 void tool_assume(const tool *t, const char *input);
-/* Nothing with -q; a note says what was chosen, a warning what may be wrong. */
+/* Silent with -q; a note says what was chosen, a warning what may be wrong. */
 void tool_note(const tool *t, const char *format, ...) TOOL_PRINTF(2, 3);
 void tool_warn(const tool *t, const char *format, ...) TOOL_PRINTF(2, 3);
 
@@ -65,22 +66,21 @@ int tool_print_json(const tool *t, json *j);
 /* Flushes stdout; a full disk or closed pipe becomes EXIT_IO. */
 int tool_finish(const tool *t, int code);
 
-/* Numbers of options: false after printing the usage error. */
+/* Numbers of options; false after a usage error. */
 bool tool_int(const tool *t, const char *name, int64_t low, int64_t high, int64_t fallback,
               int64_t *out);
 bool tool_number(const tool *t, const char *name, double low, double high, double fallback,
                  double *out);
-/* Exactly this many operands, else a usage error. */
+/* Checks the number of operands; false after a usage error. */
 bool tool_operands(const tool *t, size_t low, size_t high);
 /*
- * False after an error if nothing can be written to `path`: no name, no such folder, a directory,
- * a file that the command line reads, or one that exists while -f was not given. For early on,
- * before long work.
+ * False after an error if `path` cannot be written: empty name, missing folder, a directory, a file
+ * that the command line reads, or an existing file without -f. To be called before long work.
  */
 bool tool_may_write(const tool *t, const char *path, int *code);
-/* Whether two names are of one file that is there. */
+/* Do both names mean the same existing file? */
 bool tool_same_file(const char *a, const char *b);
-/* True after the error that `output` is `input`; false where that is NULL. */
+/* True after an error if `output` is the file `input`; false if that is NULL. */
 bool tool_refuses_input(const tool *t, const char *output, const char *input, int *code);
 /* Writes bytes atomically, or to stdout where `path` is "-". */
 int tool_write(const tool *t, const char *path, const void *data, size_t size);
@@ -88,36 +88,35 @@ int tool_write(const tool *t, const char *path, const void *data, size_t size);
 /* ---- interruption ---- */
 
 /*
- * From here on the first Ctrl-C sets a flag and cancels what is in progress with `ctx`, which may
- * be NULL; the second one ends the program.
+ * After this call the first Ctrl-C sets a flag and cancels work with `ctx`, which may be NULL; the
+ * second one ends the program.
  */
 void tool_catch_interrupt(qsim_ctx *ctx);
-/* From here on Ctrl-C leaves that context alone, which works again: for what has been found. */
+/* Lets the context work again after Ctrl-C, to finish what was found; another leaves it alone. */
 void tool_after_interrupt(void);
 bool tool_interrupted(void);
-/* A file over the limit of the shell (ulimit -f) is an error of writing, not the end. */
+/* A file over the shell's limit (ulimit -f) is then an error, and does not end the program. */
 void tool_ignore_limits(void);
-/* The run that Ctrl-C is to cancel, or NULL. */
+/* Sets the run that Ctrl-C cancels; NULL: none. */
 void tool_cancel_on_interrupt(qsim_run *run);
 
 /* ---- models ---- */
 
 /*
- * Loads a model, printing what is wrong: a file, "-" for stdin, a package or one model of it
- * (P.zip:NAME). `flags` as in qsim_load_options.
+ * Loads a model, printing errors: a file, "-" for stdin, a package or one model of it (P.zip:NAME).
+ * `flags` as in qsim_load_options.
  */
 int tool_load_model(const tool *t, const char *path, int32_t flags, qsim_model **model);
 /*
- * Lists of a model's nodes and tensors are made on first use, which may fail. Once this has
- * returned EXIT_OK, asking for them does not fail. Models loaded by these functions have been
- * through it.
+ * Makes the lists of a model's nodes and tensors, which may fail; after EXIT_OK asking for them
+ * does not fail. Models loaded by these functions have been through it.
  */
 int tool_list_model(const tool *t, const char *path, const qsim_model *model);
 /* Writes a model to a file, atomically, or to stdout where `path` is "-". */
 int tool_save_model(const tool *t, const qsim_model *model, const char *path);
-/* --preprocess, or what the package of a model that was loaded says; NULL: neither. */
+/* --preprocess, or the preprocessing of a loaded model's package; NULL: neither. */
 const char *tool_preprocess(const tool *t, bool *packaged);
-/* The class names of such a package, one a line; NULL: none. */
+/* The class names of such a package, one per line; NULL: none. */
 const char *tool_packaged_labels(void);
 /* Reads all of stdin or a file. Freed with free(). */
 int tool_read_all(const tool *t, const char *path, void **data, size_t *size);
@@ -127,11 +126,11 @@ const char *tool_bytes(double bytes, char buffer[32]);
 const char *tool_time(double milliseconds, char buffer[32]);
 /* "26030/s", "1.23/s". */
 const char *tool_rate(double per_second, char buffer[32]);
-/* "s" but for 1. */
+/* "s", or "" for 1. */
 const char *tool_plural(int64_t count);
 /* The last component of a path. */
 const char *tool_base_name(const char *path);
-/* Milliseconds of a clock that only runs forward. */
+/* Milliseconds of a monotonic clock. */
 double tool_now(void);
 
 #endif

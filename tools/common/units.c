@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sizes, times and names as people read them. */
+/* Sizes, times and names in readable form. */
 #include <string.h>
 #include <time.h>
 

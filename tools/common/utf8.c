@@ -18,12 +18,12 @@ size_t utf8_length(const unsigned char *s, size_t left) {
     return n;
 }
 
-/* Sequences of the C1 controls (U+0080 to U+009F) drive terminals as well. */
+/* Is this a control character? C1 controls (U+0080 to U+009F) drive terminals, too. */
 static int is_control(const unsigned char *s, size_t n) {
     return s[0] < 0x20 || s[0] == 0x7f || (n == 2 && s[0] == 0xc2 && s[1] < 0xa0);
 }
 
-/* The largest cut <= at that does not split a sequence. */
+/* The largest cut <= at that splits no sequence. */
 static size_t whole(const char *s, size_t at) {
     while (at > 0 && ((unsigned char)s[at] & 0xc0) == 0x80)
         at--;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Text from strangers, made fit for a terminal. */
+/* Untrusted text, made safe for a terminal. */
 #ifndef TOOL_UTF8_H
 #define TOOL_UTF8_H
 
@@ -10,8 +10,10 @@
 /* Length of the well-formed UTF-8 sequence at s (RFC 3629), 0 if it is none. */
 size_t utf8_length(const unsigned char *s, size_t left);
 
-/* Adds at most `limit` bytes of a string for a terminal: control bytes and broken UTF-8 as \xHH,
- * what is longer elided in the middle. */
+/*
+ * Adds at most `limit` bytes of a string, safe for a terminal: control bytes and broken UTF-8 as
+ * \xHH, longer strings with the middle left out.
+ */
 void utf8_printable(text *t, const char *s, size_t limit);
 
 #endif

@@ -9,7 +9,7 @@
 #define SIDE   28
 #define PIXELS (SIDE * SIDE)
 
-/* The file as it is, or with .gz where only that is there. */
+/* The file's path, with .gz if only that exists. */
 static void find_file(const char *dir, const char *part, const char *kind, text *path) {
     text_printf(path, "%s/%s-%s-ubyte", dir, part, kind);
     FILE *plain = fopen(path->data, "rb");
@@ -19,7 +19,7 @@ static void find_file(const char *dir, const char *part, const char *kind, text 
         text_puts(path, ".gz");
 }
 
-/* An array of bytes: [count] labels or, with rank 3, [count, 28, 28] pixels. */
+/* Reads an array of bytes: [count] labels or, with rank 3, [count, 28, 28] pixels. */
 static int read_bytes(const tool *t, const char *path, int32_t rank, uint8_t **out, size_t *count) {
     source s = {0};
     int code = source_open(t, path, NULL, &s);
@@ -68,7 +68,7 @@ static int read_part(const tool *t, const char *dir, const char *part, uint8_t *
     return code;
 }
 
-/* The name goes into tables, CSV files and pictures: plain characters only. */
+/* Copies a name for tables, CSV files and pictures: plain characters only. */
 static void set_name(char name[64], const char *from, size_t size) {
     const char *plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
     size_t n = 0;

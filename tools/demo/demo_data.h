@@ -12,16 +12,16 @@ typedef struct demo_set {
 } demo_set;
 
 typedef struct demo_data {
-    char name[64];              /* what the file NAME in the folder says, else the folder's name */
-    char classes[10][32];       /* from labels.txt there; Fashion-MNIST's; else the digits */
-    demo_set train, validation; /* the last tenth of the training images validates */
+    char name[64];              /* from the file NAME in the folder, else the folder's name */
+    char classes[10][32];       /* from labels.txt there; else Fashion-MNIST's, or digits */
+    demo_set train, validation; /* the last tenth of the training images is for validation */
     demo_set test;
     uint8_t *owned[4];
 } demo_data;
 
 /*
- * Reads {train,t10k}-{images-idx3,labels-idx1}-ubyte, each plain or with .gz. Prints what is wrong
- * and returns the exit code. `d` may be freed either way.
+ * Reads {train,t10k}-{images-idx3,labels-idx1}-ubyte, plain or with .gz. Prints errors and returns
+ * the exit code. `d` may be freed either way.
  */
 int demo_data_load(const tool *t, const char *dir, demo_data *d);
 void demo_data_free(demo_data *d);

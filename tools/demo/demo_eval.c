@@ -81,7 +81,7 @@ static demo_times summarize(double *ms, size_t count) {
     return (demo_times){sum / (double)count, ms[count / 2], ms[count * 9 / 10]};
 }
 
-/* `ms` holds two rows of `rounds` times. */
+/* Times rounds of both networks; `ms` has two rows of `rounds` times. */
 static int time_rounds(demo_net nets[2], const uint8_t *images, size_t batches, size_t batch,
                        size_t rounds, float *x, double *ms, qsim_error *error) {
     const size_t warm_up = rounds / 10;

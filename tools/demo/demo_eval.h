@@ -11,7 +11,7 @@
 #define DEMO_CLASSES 10
 #define DEMO_BATCH   64
 
-/* A session and a run of one model. Zero is the state that demo_close leaves. */
+/* A session and a run of one model; all zero after demo_close. */
 typedef struct demo_net {
     qsim_session *session;
     qsim_run *run;
@@ -20,7 +20,7 @@ typedef struct demo_net {
 int demo_open(const qsim_model *model, demo_net *net, qsim_error *error);
 void demo_close(demo_net *net);
 
-/* Pixels / 255 as floats, in and out not overlapping. */
+/* Pixels / 255 as floats; `out` must not overlap. */
 void demo_scale(const uint8_t *pixels, size_t count, float *out);
 
 /* Runs `batch` images, `x` holding batch * DEMO_PIXELS floats; *logits belongs to the run. */
@@ -36,8 +36,8 @@ typedef struct demo_times {
 } demo_times;
 
 /*
- * Times `rounds` executions of each of two networks on batches of `images`, one after the other in
- * turns, so that both meet the same machine. A tenth as many rounds go before, to warm up.
+ * Times `rounds` executions of each of two networks on batches of `images`, in turns, so that both
+ * meet the same machine state. A tenth as many rounds run before, to warm up.
  */
 int demo_time(demo_net nets[2], const uint8_t *images, size_t count, size_t batch, size_t rounds,
               demo_times times[2], qsim_error *error);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Files that the demo leaves: table, numbers, pictures. */
+/* Files written by the demo: table, numbers, charts. */
 #include "demo_report.h"
 
 #include "common/chart.h"
@@ -7,7 +7,7 @@
 #include <qsim/data.h>
 #include <qsim/ptq.h>
 
-/* Writes `t` as dir/name and frees it; does nothing more once *status is a failure. */
+/* Writes `t` as dir/name unless *status is a failure, and frees it. */
 static void put_file(const char *dir, const char *name, text *t, int *status, qsim_error *error) {
     text path = {0};
     text_printf(&path, "%s/%s", dir, name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* qsim-demo: quantizes a trained classifier and puts FP32 and INT8 side by side. */
+/* qsim-demo: quantizes a trained classifier and compares FP32 with INT8. */
 #include "common/tool.h"
 
 #include "demo_data.h"
@@ -41,7 +41,7 @@ static int calibrate(demo *d, qsim_calibration *c, qsim_error *e) {
     return QSIM_OK;
 }
 
-/* Writes the INT8 model: what is measured afterwards is the file. */
+/* Quantizes and writes the INT8 model, which is measured as loaded from its file. */
 static int quantize(demo *d, const char *path, qsim_error *e) {
     const qsim_save_options save = {.struct_size = sizeof(save), .flags = QSIM_SAVE_REPLACE};
     qsim_calibration *c = NULL;
@@ -140,7 +140,7 @@ static int report(const demo *d) {
     return met ? EXIT_OK : EXIT_GATE;
 }
 
-/* From the command line to a demo that can be measured. */
+/* Reads options, data and models. */
 static int prepare(demo *d, text *int8_path) {
     tool *t = d->tool;
     int code = EXIT_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table, the numbers and the pictures of FP32 against INT8. */
+/* The report on FP32 and INT8: table, numbers, charts. */
 #ifndef DEMO_REPORT_H
 #define DEMO_REPORT_H
 
@@ -13,8 +13,8 @@
 typedef struct demo_mode {
     const char *name;
     size_t val_correct, test_correct;
-    uint64_t confusion[DEMO_COUNTS]; /* of the test images: [actual][predicted] */
-    demo_times single, batch;        /* of one run of 1 and of DEMO_BATCH images */
+    uint64_t confusion[DEMO_COUNTS]; /* test images: [actual][predicted] */
+    demo_times single, batch;        /* times of one run of 1 and of DEMO_BATCH images */
     int64_t weight_bytes, file_bytes;
 } demo_mode;
 
@@ -22,14 +22,14 @@ typedef struct demo_result {
     const char *data_name;
     const char *classes[DEMO_CLASSES];
     size_t val_count, test_count, calibration_count;
-    demo_mode mode[2];                    /* FP32, INT8 */
-    uint64_t agree, only_fp32, only_int8; /* test images: same class; only one of them right */
+    demo_mode mode[2]; /* FP32, INT8 */
+    uint64_t agree, only_fp32,
+        only_int8; /* test images with the same class; with only one of them right */
     const char *isa;
     int32_t threads;
 } demo_result;
 
-/* Counts what the predictions for the test images say: all of the result but modes' other fields.
- */
+/* Counts predictions for the test images: fills all of the result but other fields of the modes. */
 void demo_count(demo_result *r, const uint8_t *labels, const uint8_t *const predicted[2]);
 
 /* Accuracy on the test images in percent. */
@@ -40,10 +40,10 @@ void demo_table(const demo_result *r, text *out);
 /* The same as JSON. */
 void demo_json(const demo_result *r, int met, json *out);
 
-/* Which of the bars are met; returns 1 if accuracy and size are. Times never decide. */
+/* Lists the goals that are met; returns 1 if accuracy and size are. Times never decide. */
 int demo_bars(const demo_result *r, text *out);
 
-/* Writes summary.csv, confusion_*.csv, per_class.csv and the pictures into `dir`. */
+/* Writes summary.csv, confusion_*.csv, per_class.csv and the charts into `dir`. */
 int demo_write(const demo_result *r, const char *dir, qsim_error *error);
 
 #endif

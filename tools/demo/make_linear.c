@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* qsim-make-linear: the smallest model that is worth quantizing, Y = X W + b, through the builder.
- */
+/* qsim-make-linear: builds the smallest model worth quantizing, Y = X W + b. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,10 +9,10 @@
 #include "program.h"
 
 typedef struct sizes {
-    int64_t inputs, outputs, batch, seed; /* batch 0: open, called N */
+    int64_t inputs, outputs, batch, seed; /* batch 0: a free axis named N */
 } sizes;
 
-/* Uniform in [-limit, limit): a 64-bit linear congruence, its upper bits. */
+/* Uniform in [-limit, limit): the upper bits of a 64-bit linear congruential generator. */
 static void fill(float *values, size_t count, double limit, uint64_t *state) {
     for (size_t i = 0; i < count; i++) {
         *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
@@ -75,7 +74,7 @@ static int make(const tool *t, const sizes *s, const char *path) {
     float *w = tool_alloc(count, sizeof(*w)), *bias = tool_alloc((size_t)s->outputs, sizeof(*bias));
     qsim_model *m = NULL;
     qsim_error e;
-    double limit = sqrt(6.0 / (double)(s->inputs + s->outputs)); /* Glorot's */
+    double limit = sqrt(6.0 / (double)(s->inputs + s->outputs)); /* Glorot's initialization */
     fill(w, count, limit, &state);
     fill(bias, (size_t)s->outputs, 0.1, &state);
     int code = build(s, w, bias, &m, &e) ? tool_error(t, path, &e) : EXIT_OK;

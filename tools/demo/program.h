@@ -5,7 +5,7 @@
 
 #include "common/tool.h"
 
-/* Parses, answers --help and --version, runs the verb; `threads` is the default of -T. */
+/* Parses arguments, handles --help and --version, runs the verb; `threads`: default of -T. */
 int program_main(const verb *v, int32_t threads, int argc, char **argv);
 
 #endif

@@ -6,8 +6,8 @@
 #include <string.h>
 
 /*
- * A batch is always SLOTS passes of NET_LANES images. Each pass leaves its own gradient and these
- * are added slot by slot, so the number of workers changes nothing.
+ * A batch is always SLOTS passes of NET_LANES images. Each pass has a gradient of its own, and
+ * these are added slot by slot, so the number of workers changes no bits.
  */
 #define SLOTS         8
 #define BATCH         (SLOTS * NET_LANES)
@@ -23,12 +23,12 @@ struct train_fit {
     uint64_t random;
     size_t step, epochs;
     double beta1_power, beta2_power;
-    uint32_t *order;      /* set.count image numbers */
+    uint32_t *order;      /* numbers of set.count images */
     net_scratch *scratch; /* one per worker */
     net_params params, grad[SLOTS];
     net_params mean, variance; /* Adam's moments */
-    float rate, scale;         /* of the step in progress; scale is 1 / images */
-    size_t first;              /* its first image, an index into order */
+    float rate, scale;         /* learning rate of this step; 1 / images */
+    size_t first;              /* first image of this step, an index into order */
     train_set eval;
     size_t *correct; /* one per worker */
 };
@@ -90,7 +90,7 @@ static void compute_gradients(void *arg, size_t worker) {
     }
 }
 
-/* Adam on this worker's share of the parameters. */
+/* Updates this worker's share of the parameters by Adam. */
 static void update_params(void *arg, size_t worker) {
     train_fit *f = arg;
     const size_t size = team_size(f->team);
@@ -110,7 +110,7 @@ void fit_step(train_fit *f) {
     const size_t per_epoch = fit_steps_per_epoch(f), in_epoch = f->step % per_epoch;
     if (in_epoch == 0)
         shuffle(f);
-    /* A cubic that runs close to half a cosine, without the C library's cos. */
+    /* A cubic close to a half cosine, which avoids the C library's cos. */
     const double t = (double)f->step / (double)(per_epoch * f->epochs);
     const double decay = 1.0 - t * t * (3.0 - 2.0 * t);
     f->beta1_power *= (double)BETA1;

@@ -6,7 +6,7 @@
 #include "train_net.h"
 #include "train_team.h"
 
-/* Images of NET_PIXELS bytes each, one after the other, and their classes below NET_CLASSES. */
+/* Adjacent images of NET_PIXELS bytes each, and their classes below NET_CLASSES. */
 typedef struct train_set {
     const uint8_t *images, *labels;
     size_t count;
@@ -14,16 +14,16 @@ typedef struct train_set {
 
 typedef struct train_fit train_fit;
 
-/* Starts from fresh weights; `epochs` fixes how the learning rate falls. NULL: out of memory. */
+/* Initializes weights; `epochs` sets the decay of the learning rate. NULL: out of memory. */
 train_fit *fit_create(train_team *team, train_set set, uint64_t seed, size_t epochs);
 
 /* Steps of one epoch, and of all. */
 size_t fit_steps_per_epoch(const train_fit *fit);
 
-/* One step of Adam on the next batch. The order of the images is drawn anew for each epoch. */
+/* One step of Adam on the next batch. Each epoch shuffles the images. */
 void fit_step(train_fit *fit);
 
-/* How many images of `set` the present weights put into the right class. */
+/* The number of images of `set` that the weights of this step classify right. */
 size_t fit_evaluate(train_fit *fit, train_set set);
 
 const net_params *fit_params(const train_fit *fit);

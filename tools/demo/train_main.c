@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_THREADS 8 /* passes per batch: more would idle */
+#define MAX_THREADS 8 /* passes per batch: more threads would idle */
 
 typedef struct training {
     tool *tool;
@@ -20,7 +20,7 @@ typedef struct training {
     train_fit *fit;
     int64_t seed, epochs;
     double seconds;
-    size_t validation, test; /* images right */
+    size_t validation, test; /* correct images */
 } training;
 
 static train_set as_set(const demo_set *s) {
@@ -40,7 +40,7 @@ static int start_fit(training *tr) {
     return tr->fit ? EXIT_OK : tool_fail(tr->tool, QSIM_E_NOMEM, "cannot start training");
 }
 
-/* All epochs, each followed by a look at the validation images. */
+/* Runs all epochs, each followed by an evaluation on the validation images. */
 static int train(training *tr) {
     const size_t steps = fit_steps_per_epoch(tr->fit), total = steps * (size_t)tr->epochs;
     const double start = tool_now();
@@ -50,7 +50,7 @@ static int train(training *tr) {
         char what[64];
         snprintf(what, sizeof(what), "epoch %zu of %lld", step / steps + 1, (long long)tr->epochs);
         fit_step(tr->fit);
-        /* Without a terminal the lines of the epochs are progress enough. */
+        /* Without a terminal the line of each epoch is progress enough. */
         if (p.terminal ? progress_step(&p, what, step + 1, total) : tool_interrupted()) {
             progress_end(&p);
             return EXIT_INTERRUPTED;

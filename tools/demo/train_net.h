@@ -36,7 +36,7 @@ typedef float net_f8 __attribute__((vector_size(NET_LANES * sizeof(float))));
 /* Input and output buffers of one pass; 32-byte aligned. */
 typedef struct net_scratch {
     net_f8 x[NET_PIXELS];     /* in: pixels / 255 */
-    int32_t label[NET_LANES]; /* in: class, or -1 for a lane that must not count */
+    int32_t label[NET_LANES]; /* in: class, or -1 for an unused lane */
     net_f8 logits[NET_CLASSES];
     net_f8 conv1[8 * 24 * 24], pool1[8 * 12 * 12]; /* pool* after ReLU */
     net_f8 conv2[16 * 8 * 8], pool2[16 * 4 * 4], fc1[64];
@@ -44,7 +44,7 @@ typedef struct net_scratch {
     net_f8 d_pool1[8 * 12 * 12], d_conv1[8 * 24 * 24];
 } net_scratch;
 
-/* The passes as compiled for one instruction set. */
+/* The passes for one instruction set. */
 typedef struct net_passes {
     void (*forward)(const net_params *p, net_scratch *s);
     /* After forward: sets *grad to the sum over the lanes of d(cross entropy) / d(parameter). */
@@ -56,18 +56,18 @@ extern const net_passes net_passes_base, net_passes_avx2;
 /* The fastest passes that this CPU runs; all give the same bits. */
 const net_passes *net_passes_select(void);
 
-/* Puts image `lane` into the scratch memory: NET_PIXELS bytes, 0 to 255. */
+/* Writes image `lane` to the scratch memory: NET_PIXELS bytes, 0 to 255. */
 void net_load(net_scratch *s, size_t lane, const uint8_t *pixels, int32_t label);
 
 /* He's uniform initialization; biases are 0. */
 void net_init(net_params *p, uint64_t seed);
 
-/* Class with the largest logit of a lane after forward; the first one if several. */
+/* The class with the largest logit of a lane after forward; the first of equals. */
 int32_t net_top1(const net_scratch *s, size_t lane);
 
 /*
- * Softmax of a lane's logits in double precision, with exp in plain arithmetic: the C library's may
- * differ between CPUs.
+ * Softmax of a lane's logits in double precision, with an exp of plain arithmetic: the C library's
+ * may differ between CPUs.
  */
 void net_softmax(const net_scratch *s, size_t lane, double probability[NET_CLASSES]);
 

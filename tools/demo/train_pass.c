@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The passes of train_net.h; compiled once per instruction set, with NET_PASSES naming the result.
- * Vectors are only ever combined element by element, so the instruction set cannot change a bit.
+ * The passes of train_net.h; compiled once per instruction set, with NET_PASSES as the result's
+ * name. Vectors are only combined element by element, so the instruction set changes no bits.
  */
 #include "train_net.h"
 
@@ -10,7 +10,7 @@
 typedef net_f8 f8;
 typedef int32_t i8 __attribute__((vector_size(sizeof(f8))));
 
-/* One value out of the eight lanes, always summed as this tree. */
+/* The sum of the eight lanes, always by this tree. */
 static float lane_sum(const f8 *v) {
     const float *f = (const float *)v;
     return ((f[0] + f[4]) + (f[2] + f[6])) + ((f[1] + f[5]) + (f[3] + f[7]));
@@ -97,7 +97,7 @@ static void conv_input_grad(const f8 *d_out, size_t co_count, size_t side, const
     }
 }
 
-/* max(0, the four values), which are at v[0], v[1] and one row further. */
+/* max(0, v): the four values are at v[0], v[1] and one row further. */
 static void relu_pool(const f8 *in, size_t channels, size_t side, f8 *out) {
     const size_t half = side / 2, cells = channels * half * half;
     for (size_t i = 0; i < cells; i++) {
@@ -112,7 +112,7 @@ static void relu_pool(const f8 *in, size_t channels, size_t side, f8 *out) {
     }
 }
 
-/* Hands each cell's gradient to the first value that is its maximum, if that is positive. */
+/* Gives each cell's gradient to the first of its maxima, if that is positive. */
 static void relu_pool_grad(const f8 *in, const f8 *out, const f8 *d_out, size_t channels,
                            size_t side, f8 *d_in) {
     const size_t half = side / 2, cells = channels * half * half;
@@ -153,7 +153,7 @@ static void fc_input_grad(const f8 *d_out, size_t out_count, const float *weight
     }
 }
 
-/* Here the vectors run across inputs, so `in` is turned first; lanes are summed in order. */
+/* Vectors run across inputs here, so `in` is transposed first; lanes are summed in order. */
 static void fc_weight_grad(const f8 *in, size_t in_count, const f8 *d_out, size_t out_count,
                            float *d_weight, float *d_bias) {
     f8 turned[NET_LANES][256 / 8];

@@ -17,7 +17,7 @@ typedef struct outline {
     int8_t xy[MAX_POINTS][2]; /* pixels, y down */
 } outline;
 
-/* A silhouette and what is cut out of it. */
+/* A silhouette and a hole in it. */
 typedef struct garment {
     outline body, cut;
 } garment;
@@ -97,13 +97,13 @@ static double draw_unit(uint64_t *random) {
     return (double)(net_random(random) >> 11) * 0x1p-52 - 1.0;
 }
 
-/* x' = xx x + xy y + x0, y' likewise: a garment seen a little turned, scaled, moved. */
+/* x' = xx x + xy y + x0, y' likewise: a garment slightly rotated, scaled and moved. */
 typedef struct view {
     double xx, xy, yx, yy, x0, y0;
 } view;
 
 static view draw_view(uint64_t *random, int may_mirror) {
-    const double t = 0.09 * draw_unit(random); /* half the turn, as a tangent: no sine needed */
+    const double t = 0.09 * draw_unit(random); /* tangent of half the angle: no sine needed */
     const double c = (1 - t * t) / (1 + t * t), s = 2 * t / (1 + t * t);
     const double size = 0.9 + 0.12 * draw_unit(random),
                  wide = size * (1 + 0.12 * draw_unit(random));
@@ -116,12 +116,12 @@ static view draw_view(uint64_t *random, int may_mirror) {
                   14 + 1.5 * draw_unit(random)};
 }
 
-/* Four samples a pixel: one 56-bit row of samples per half pixel row. */
+/* Four samples per pixel: a row of samples is 56 bits, for half a row of pixels. */
 #define SAMPLES 56
 
 /*
- * Fills an outline by the even-odd rule, on top of what is there: every edge that crosses a row
- * flips all samples to its right.
+ * Fills an outline by the even-odd rule, over earlier ones: every edge that crosses a row flips all
+ * samples to its right.
  */
 static void fill(uint64_t rows[SAMPLES], const double (*p)[2], size_t points) {
     for (size_t i = 0; i < points; i++) {
@@ -156,7 +156,7 @@ static uint8_t to_byte(double v) {
 
 void procedural_draw(uint64_t *random, size_t label, uint8_t pixels[28 * 28]) {
     uint64_t rows[SAMPLES] = {0};
-    const int mirrored = label == 5 || label >= 7; /* shoes and bags point either way */
+    const int mirrored = label == 5 || label >= 7; /* shoes and bags may point either way */
     const view v = draw_view(random, mirrored);
     draw_outline(random, rows, &garments[label].body, &v);
     draw_outline(random, rows, &garments[label].cut, &v);

@@ -16,7 +16,7 @@ struct train_team {
     pthread_cond_t start, done;
     uint64_t round; /* counts tasks; a change starts the members */
     size_t busy, size;
-    team_fn fn; /* NULL: end */
+    team_fn fn; /* NULL: threads end */
     void *arg;
     member members[];
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Loading and running a model for the first time, in a fresh process. */
+/* Measures loading and running a model for the first time, in a fresh process. */
 #include <errno.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -32,7 +32,7 @@ static int measure_cold(tool *t, const char *file, cold *c) {
 
 static int in_child(tool *t, const char *file, int pipe_end) {
     cold c = {0};
-    /* The pool's threads did not come along: a context of the child's own. */
+    /* Threads do not survive fork: the child makes a context of its own. */
     qsim_limits limits = {.struct_size = sizeof(limits)};
     const qsim_ctx_options options = {
         .struct_size = sizeof(options), .threads = t->threads, .isa = t->isa, .limits = &limits};
@@ -63,6 +63,6 @@ int bench_cold(tool *t, const char *file, cold *c) {
     if (child < 0 || waitpid(child, &status, 0) < 0)
         return tool_fail(t, QSIM_E_INTERNAL, "%s: cannot start a process", file);
     if (WIFEXITED(status) && WEXITSTATUS(status) != 0)
-        return WEXITSTATUS(status); /* the child has said why */
+        return WEXITSTATUS(status); /* the child has printed why */
     return complete ? EXIT_OK : tool_fail(t, QSIM_E_IO, "%s: the process that measures died", file);
 }

@@ -5,12 +5,12 @@
 #include "benching.h"
 #include "common/columns.h"
 
-/* How much longer one run in ten takes than the fastest, as a part of the median. */
+/* The distance from the fastest run to the 90th percentile, as a fraction of the median. */
 static double noise(const latency *l) {
     return l->median > 0 ? (l->p90 - l->min) / l->median : 0;
 }
 
-/* Steps whose kernels are of an instruction set. */
+/* The number of steps with kernels of an instruction set. */
 static int64_t steps_of(const subject *s, int32_t isa) {
     int64_t found = 0;
     for (int32_t i = 0; i < qsim_run_step_count(s->engine.run); i++) {
@@ -20,7 +20,7 @@ static int64_t steps_of(const subject *s, int32_t isa) {
     return found;
 }
 
-/* Samples of one run. */
+/* Samples per run. */
 static int64_t rows_of(const subject *s) {
     return s->inputs.count > 0 && s->inputs.tensors[0].rank > 0 ? s->inputs.tensors[0].dims[0] : 1;
 }
@@ -132,9 +132,9 @@ static int integer_nodes(const subject *s) {
     return found;
 }
 
-/* Whether a quantized model is worth it, as far as the runs tell. */
+/* Says so where a quantized model is not faster, or may not be, as far as the runs tell. */
 static void print_gain(const subject *s, const char *name) {
-    const double least = 1.05; /* what counts as a gain */
+    const double least = 1.05; /* a gain under 5 % is none */
     const double low = s->speed.value - s->speed.margin, high = s->speed.value + s->speed.margin;
     if (high < least) /* false for NaN */
         printf("INT8 does not pay here: %s is quantized and not clearly faster (qsim profile tells "

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Models that are timed in turns: what qsim bench measures, and how it is shown. */
+/* Measurements of qsim bench, which times models in turns, and their report. */
 #ifndef QSIM_BENCHING_H
 #define QSIM_BENCHING_H
 
@@ -19,16 +19,16 @@ typedef struct subject {
     inputs inputs;
     cold cold;
     latency time;
-    time_ratio speed; /* the first model's time to this one's */
+    time_ratio speed; /* the first model's time over this one's */
 } subject;
 
 typedef struct bench {
     subject *subjects;
     size_t models;
     size_t warmup;   /* rounds before timing */
-    bool steady;     /* the last halves agreed */
-    bool fixed;      /* --runs: given, not checked for being enough */
-    double clock_ms; /* what taking the time costs */
+    bool steady;     /* the halves of the last rounds agreed */
+    bool fixed;      /* --runs: the number of rounds is given, not found */
+    double clock_ms; /* cost of reading the clock */
 } bench;
 
 /* Load time, first run and peak memory in a process of its own. Prints what is wrong. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* qsim calibrate --show: what a calibration has seen of each tensor. */
+/* qsim calibrate --show: ranges and histograms of each tensor of a calibration. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -7,11 +7,11 @@
 #include "common/columns.h"
 #include "pages.h"
 
-#define COLUMNS 24 /* of the histogram in a table */
+#define COLUMNS 24 /* of a histogram in the table */
 
 static const char *const methods[] = {"minmax", "percentile", "mse", "entropy"};
 
-/* Counts over COLUMNS equal parts from the least to the greatest value; false: nothing was seen. */
+/* Counts over COLUMNS equal parts from least to greatest value; false: no values. */
 static bool narrow(const qsim_observer *o, double out[COLUMNS]) {
     uint64_t *bins = tool_alloc(4096, sizeof(*bins));
     double low, width;
@@ -25,7 +25,7 @@ static bool narrow(const qsim_observer *o, double out[COLUMNS]) {
     return seen;
 }
 
-/* Blocks of eight heights, by the logarithm of the count. */
+/* Draws the logarithm of each count as a block of one of eight heights. */
 static void put_bars(const qsim_observer *o, text *out) {
     static const char *const blocks[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
     double counts[COLUMNS], most = 0;

@@ -7,10 +7,7 @@
 
 #include "common/dataset.h"
 
-/*
- * Runs the whole data set through a new calibration of the model; prints what is wrong. `options`
- * may be NULL.
- */
+/* Runs the whole data set through a new calibration; prints errors. `options` may be NULL. */
 int calibrate_data(const tool *t, const char *file, const qsim_model *m,
                    const qsim_calibration_options *options, dataset *d, qsim_calibration **out);
 /* Shows a calibration file: ranges and histograms (calibrate_show.c). */

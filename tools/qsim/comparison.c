@@ -6,7 +6,7 @@
 
 #include "common/columns.h"
 
-#define BAD_LAYER_DB 20.0 /* a tenth of the signal is noise: where rounding alone seldom gets */
+#define BAD_LAYER_DB 20.0 /* noise is a tenth of the signal: rounding alone seldom gets there */
 
 double comparison_agreement(const comparison *c) {
     const qsim_metrics *m = &c->outputs.metrics[0];
@@ -41,7 +41,7 @@ size_t comparison_first_bad(const comparison *c) {
 
 /* ---- the worst element ---- */
 
-/* Coordinates of element `at`, counted over all samples along the first axis; their number. */
+/* Coordinates of element `at`, with samples counted along the first axis; returns their number. */
 static int32_t coordinates(const qsim_tensor *shape, uint64_t at, uint64_t out[QSIM_MAX_RANK]) {
     for (int32_t i = shape->rank; i-- > 1;) {
         uint64_t size = shape->dims[i] > 0 ? (uint64_t)shape->dims[i] : 1;
@@ -229,7 +229,7 @@ static void print_layers(const comparison *c) {
         printf("no bad layer among the %zu that both models have\n", c->layers.taps.count);
 }
 
-/* Whether the first output scores classes: the last axis alone is longer than 1. */
+/* Does the first output score classes? Then only its first and last axis are longer than 1. */
 static bool has_classes(const comparison *c) {
     const qsim_tensor *y = &c->engine[0].outputs[0];
     for (int32_t i = 1; i + 1 < y->rank; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Two models on the same data: what qsim compare finds, and how it is shown. */
+/* Results of qsim compare, for two models on the same data, and their report. */
 #ifndef QSIM_COMPARISON_H
 #define QSIM_COMPARISON_H
 
@@ -12,11 +12,11 @@
 
 typedef struct bounds {
     double rtol, atol;
-    bool allclose;                                       /* a tolerance was given: it is a gate */
+    bool allclose; /* rtol or atol is given: they are a gate */
     double max_abs, min_sqnr, min_cosine, min_agreement; /* NaN: not given */
 } bounds;
 
-/* Pairs of tensors and what was found of each. */
+/* Pairs of tensors, and the metrics of each pair. */
 typedef struct matched {
     taps taps;
     qsim_metrics *metrics;
@@ -26,34 +26,33 @@ typedef struct comparison {
     const char *file[2];
     engine engine[2];
     latency time[2];
-    time_ratio speed;      /* of A's time to B's */
-    text why;              /* B, which is quantized, is not faster; empty: it is, or is not */
-    const char *data;      /* --data, NULL: made up */
-    int64_t samples, rows; /* rows: of the batch that was timed */
+    time_ratio speed;      /* A's time over B's */
+    text why;              /* reasons why B, which is quantized, is not faster; else empty */
+    const char *data;      /* --data, NULL: made up data */
+    int64_t samples, rows; /* rows: samples of the batch that was timed */
     matched outputs;
-    /* Layers are compared in sessions of their own: giving out a tensor keeps it from being fused.
-     */
+    /* Layers are compared in sessions of their own, since an output is never fused away. */
     engine layer_engine[2];
     matched layers;
     bounds bounds;
-    thumbs worst; /* samples by noise over signal of the first output */
+    thumbs worst; /* samples with the highest ratio of noise to signal in the first output */
 } comparison;
 
-/* Percent of rows of the first output with the same greatest element. */
+/* Percentage of rows of the first output with the same greatest element. */
 double comparison_agreement(const comparison *c);
 /*
- * The first layer in A's order that misses a bound, or where none was given has an SQNR under
- * 20 dB; the number of layers if there is none.
+ * The first layer, in A's order, that misses a bound or, without bounds, has an SQNR under 20 dB;
+ * the number of layers if there is none.
  */
 size_t comparison_first_bad(const comparison *c);
 
-/* One thing that a tensor misses; `what` NULL: nothing. */
+/* A bound that a tensor misses; `what` NULL: none. */
 typedef struct miss {
     const char *what;
     double value, bound;
 } miss;
 
-/* Which bounds a tensor misses: at most 4, the rest of `found` is empty. */
+/* The bounds that a tensor misses, at most 4; the rest of `found` is empty. */
 size_t comparison_misses(const bounds *b, const qsim_metrics *m, miss found[4]);
 
 void comparison_print(const tool *t, const comparison *c);

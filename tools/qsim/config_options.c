@@ -12,7 +12,7 @@
 #include "common/config.h"
 #include "verbs.h"
 
-/* Keys of groups that are options by another name. */
+/* Keys in groups, and the options that they stand for. */
 static const struct {
     const char *group, *key, *option;
 } grouped[] = {
@@ -92,7 +92,7 @@ static bool give_one(reading *r, const option *o, const config *c) {
     return good;
 }
 
-/* An array is an option that is repeated. Backwards, since each goes before the others. */
+/* An array repeats an option. In reverse order, since each value is put before the others. */
 static bool give(reading *r, const option *o, const config *c) {
     if (c->kind != CONFIG_ARRAY)
         return give_one(r, o, c);

@@ -63,7 +63,7 @@ static bool read_json(const config *root, costs *c, text *problem) {
 
 /* ---- CSV ---- */
 
-/* The next field, ended by a NUL; *at: behind it, NULL at the end of the line. */
+/* The next field, ended by a NUL; *at: the place after it, NULL at the end of the line. */
 static char *next_field(char **at) {
     char *from = *at, *to = from, *begin = from;
     const bool quoted = *from == '"';

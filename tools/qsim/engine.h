@@ -15,28 +15,28 @@ typedef struct engine {
     size_t output_count;
 } engine;
 
-/* For verbs that execute models. */
+/* An option of verbs that execute models. */
 #define OPTION_LEVEL                                                                               \
     { "level", "NAME", "graph optimization (all)", 0, "disable|basic|extended|all" }
 
 /* QSIM_LEVEL_* of --level; DEFAULT where it is not given. */
 int32_t level_option(const tool *t);
 
-/* Loads, compiles and makes a run; prints what is wrong. `e` may be closed either way. */
+/* Loads and compiles a model and makes a run; prints errors. `e` may be closed either way. */
 int engine_open(const tool *t, const char *file, engine *e);
-/* The same at --level for a model in memory, which stays the caller's; `names` are the outputs. */
+/* The same, at --level, for a model in memory, which stays the caller's; `names`: its outputs. */
 int engine_of_model(const tool *t, const char *file, const qsim_model *m, const char *const *names,
                     size_t count, engine *e);
-/* Executes; outputs stay valid until the next time. Ctrl-C cancels. */
+/* Executes the run; outputs are valid until the next execution. Ctrl-C cancels. */
 int engine_execute(const tool *t, const char *file, engine *e, const qsim_tensor *inputs,
                    size_t count);
-/* The same without saying what went wrong: a QSIM_E_* code, CANCELLED where it was interrupted. */
+/* The same without printing: returns QSIM_OK or QSIM_E_*, CANCELLED after Ctrl-C. */
 int engine_try(engine *e, const qsim_tensor *inputs, size_t count, qsim_error *error);
 void engine_close(engine *e);
 
-/* The element of a float, double or integer tensor. */
+/* Element i of a float, double or integer tensor. */
 double element(const qsim_tensor *t, size_t i);
-/* Elements of a tensor. */
+/* The number of elements of a tensor. */
 size_t elements(const qsim_tensor *t);
 
 #endif

@@ -10,7 +10,7 @@
 
 /* ---- files ---- */
 
-/* A row per actual class: its accuracy, then how often each class was predicted. */
+/* One row per actual class: its accuracy, then how often each class was predicted. */
 int eval_write_csv(const tool *t, const char *path, const scores *s, const class_names *n) {
     text out = {0};
     char b[24];
@@ -98,9 +98,9 @@ void eval_draw_page(page *p, const char *file, const scores *s, const class_name
 
 /* ---- printing ---- */
 
-#define MOST_ROWS 4096 /* of a matrix with 16 million cells */
+#define MOST_ROWS 4096 /* a matrix of 16 million cells */
 
-/* Every cell; of very many classes those that are not 0. */
+/* All cells of the confusion matrix; with more than MOST_ROWS classes only those over 0. */
 static void json_confusion(json *j, const scores *s) {
     bool whole = s->classes <= MOST_ROWS;
     json_array(j, whole ? "confusion" : "confusion_cells");

@@ -7,7 +7,7 @@
 #include "pages.h"
 #include "scores.h"
 
-/* A row per actual class: its accuracy, then how often each class was predicted. */
+/* One row per actual class: its accuracy, then how often each class was predicted. */
 int eval_write_csv(const tool *t, const char *path, const scores *s, const class_names *n);
 /* The charts of --svg and --svg-classes. */
 int eval_write_charts(const tool *t, const char *file, const scores *s, const class_names *n);

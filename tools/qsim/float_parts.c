@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Constants by name, sorted. */
+/* Constants of a model, sorted by name. */
 typedef struct constants {
     qsim_value_info *items;
     size_t count;
@@ -14,7 +14,7 @@ static int by_name(const void *a, const void *b) {
     return strcmp(((const qsim_value_info *)a)->name, ((const qsim_value_info *)b)->name);
 }
 
-/* Float weights: more than one element along at least two axes. */
+/* Is this a float weight? It is longer than 1 on two axes or more. */
 static bool is_weight(const qsim_value_info *v) {
     int wide = 0;
     bool is_float = v->dtype == QSIM_FLOAT || v->dtype == QSIM_DOUBLE || v->dtype == QSIM_FLOAT16 ||
@@ -37,7 +37,7 @@ static void find_constants(const qsim_model *m, constants *c) {
     qsort(c->items, c->count, sizeof(*c->items), by_name);
 }
 
-/* Operators whose float inputs are scales, also of blocks. */
+/* Does this operator take scales as float inputs (also per block)? */
 static bool takes_scales(const char *op_type) {
     return strcmp(op_type, "DequantizeLinear") == 0 || strcmp(op_type, "MatMulNBits") == 0 ||
            strcmp(op_type, "GatherBlockQuantized") == 0;

@@ -16,7 +16,7 @@ static const char *find_spec(const tool *t, const slot *s, bool only) {
     return found;
 }
 
-/* All elements the same number, which is a whole one where the input has integers. */
+/* Fills an input with one number, which must be whole for integer types. */
 static int fill_with(const tool *t, const slot *s, double number, source *src) {
     bool floats = s->dtype == QSIM_FLOAT || s->dtype == QSIM_DOUBLE || s->dtype == QSIM_FLOAT16 ||
                   s->dtype == QSIM_BFLOAT16;
@@ -34,7 +34,7 @@ static int fill_with(const tool *t, const slot *s, double number, source *src) {
         else
             ((int64_t *)all)[i] = whole;
     }
-    src->kind = SOURCE_PROTO; /* decoded already */
+    src->kind = SOURCE_PROTO; /* needs no decoding */
     src->elements = tool_alloc(src->array.bytes, 1);
     qsim_tensor from = {floats ? QSIM_DOUBLE : QSIM_INT64, 1, &n, all, bytes};
     qsim_tensor to = {s->dtype, 1, &n, src->elements, src->array.bytes};
@@ -43,7 +43,7 @@ static int fill_with(const tool *t, const slot *s, double number, source *src) {
     return code;
 }
 
-/* An input of these sizes that is made up: all elements the same number, or random. */
+/* Makes up an input of the slot's sizes: all elements the same number, or random. */
 static int make_up(const tool *t, const slot *s, const double *number, uint64_t seed, source *src) {
     int64_t dims[QSIM_MAX_RANK], batch;
     if (!tool_int(t, "batch", 1, INT32_MAX, 1, &batch))
@@ -58,7 +58,7 @@ static int make_up(const tool *t, const slot *s, const double *number, uint64_t 
     return fill_with(t, s, *number, src);
 }
 
-/* Is this a number and no file? */
+/* Is this a number, and not the name of a file? */
 static bool is_number(const char *spec, double *number) {
     struct stat st;
     return parse_number(spec, number) && stat(spec, &st) != 0;
@@ -87,13 +87,13 @@ static int fill(const tool *t, inputs *in, size_t i, const slot *s, const char *
         code = feed_plan(t, &in->feeds[i], s, &in->sources[i], &how, false);
     if (code == EXIT_OK)
         code = feed_read(t, &in->feeds[i], 0, feed_positions(&in->feeds[i]), &in->tensors[i]);
-    /* To run nothing is fine, to time it says nothing. */
+    /* Running nothing is fine; timing nothing says nothing. */
     if (code == EXIT_OK && spec && invent && in->count == 1 && feed_positions(&in->feeds[i]) == 0)
         code = tool_fail(t, QSIM_E_VALUE, "%s: no samples", spec);
     return code;
 }
 
-/* The input that an --input is for; `count`: none. */
+/* The index of the input that --input `spec` names; `count`: none. */
 static size_t find_slot(const char *spec, const slot *slots, size_t count) {
     size_t i = 0;
     while (i < count && !slot_value(spec, &slots[i], count == 1))
@@ -101,7 +101,7 @@ static size_t find_slot(const char *spec, const slot *slots, size_t count) {
     return i;
 }
 
-/* Every --input must be for some input of the model, and for one that has no other. */
+/* Each --input must name an input of the model that no other names. */
 static int check_names(const tool *t, const slot *slots, size_t count) {
     const char *spec, *other;
     for (size_t n = 0; (spec = args_repeated(&t->args, "input", n)) != NULL; n++) {

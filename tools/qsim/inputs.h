@@ -18,11 +18,11 @@ typedef struct inputs {
     source *sources;
     feed *feeds;
     preprocess how;
-    bool single;          /* a picture or a sound is among them */
-    qsim_tensor *tensors; /* what execute takes */
+    bool single;          /* one of them is a picture or a sound */
+    qsim_tensor *tensors; /* arguments of engine_execute */
 } inputs;
 
-/* Reads all inputs. Those that --input does not name are made up if `invent`, else an error. */
+/* Reads all inputs. Those without an --input are made up if `invent`, else an error. */
 int inputs_open(const tool *t, const qsim_model *model, bool invent, inputs *in);
 /* Reads the only input from this file, whatever --input says. */
 int inputs_open_file(const tool *t, const qsim_model *model, const char *file, inputs *in);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A run configuration as Olive writes them, in its older form (parts have a "config", the engine's
- * keys stand in "engine") or its newer, flat one; and what qsim makes of it.
+ * An Olive run configuration, in the older form (parts have a "config", the engine's keys are in
+ * "engine") or in the newer, flat one; and the plan that qsim makes of it.
  */
 #ifndef QSIM_JOB_H
 #define QSIM_JOB_H
@@ -9,16 +9,16 @@
 #include "common/config.h"
 #include "quantizing.h"
 
-/* Where data come from: an entry of data_configs, or a SPEC. Texts belong to the configuration. */
+/* The source of data: an entry of data_configs, or a SPEC. Texts belong to the configuration. */
 typedef struct job_data {
-    const char *spec; /* NULL: made up */
+    const char *spec; /* NULL: made up data */
     const char *preprocess;
-    int64_t batch, limit, skip; /* 0: not said */
+    int64_t batch, limit, skip; /* 0: not given */
 } job_data;
 
 enum {
     METRIC_LATENCY,
-    METRIC_THROUGHPUT, /* samples a second */
+    METRIC_THROUGHPUT, /* samples per second */
     METRIC_ACCURACY,
     METRIC_SIZE,
     METRIC_DIFFERENCE,
@@ -26,19 +26,19 @@ enum {
 };
 enum { GOAL_NONE, GOAL_THRESHOLD, GOAL_GAIN, GOAL_GAIN_PERCENT, GOAL_LOSS, GOAL_LOSS_PERCENT };
 
-/* One sub type of one metric. */
+/* One sub-type of one metric. */
 typedef struct job_metric {
-    const char *name; /* of the metric it belongs to */
+    const char *name; /* name of the metric */
     const char *sub;  /* "avg", "p99", "accuracy_score", "sqnr", … */
     int kind, goal;
     double goal_value;
-    bool higher; /* is better */
+    bool higher; /* higher values are better */
     int64_t priority;
     job_data data;
     int64_t warmup, repeat;
 } job_metric;
 
-/* An option of qsim quantize and the values that may be tried; a value NULL: without the option. */
+/* An option of qsim quantize and the values to try; a value NULL: without the option. */
 typedef struct job_choice {
     const char *option;
     char **values;
@@ -50,28 +50,28 @@ enum { ACTION_QUANTIZE, ACTION_TUNE, ACTION_NOTHING, ACTION_SENSITIVITY };
 typedef struct job_pass {
     const char *name, *type;
     int action;
-    const char *because; /* nothing is to be done */
+    const char *because; /* why there is nothing to do, for ACTION_NOTHING */
     job_choice *choices;
     size_t choice_count;
-    const config *op_types; /* array of strings, or NULL: all, of 4 bits MatMul */
-    int bits;               /* of the weights: 4, else 0 */
-    bool automatic;         /* the ladder of qsim auto */
+    const config *op_types; /* array of strings; NULL: all types, with 4 bits MatMul */
+    int bits;               /* bits of the weights: 4, else 0 */
+    bool automatic;         /* uses the ladder of qsim auto */
     job_data data;
-    const config *threads, *levels; /* what tuning tries, arrays; NULL: what there is */
+    const config *threads, *levels; /* arrays of values that tuning tries; NULL: all */
 } job_pass;
 
 typedef struct job_flow {
-    job_pass *passes; /* copies; what they hold belongs to the job's passes */
+    job_pass *passes; /* copies; their fields belong to the job's passes */
     size_t count;
-    char *name; /* of its folder; NULL: there is one flow only */
+    char *name; /* name of its folder; NULL: the only flow */
 } job_flow;
 
 enum { SEARCH_EXHAUSTIVE, SEARCH_RANDOM };
 
 typedef struct job {
     config root;
-    const char *file;  /* the configuration */
-    const char *model; /* its input */
+    const char *file;  /* file name of the configuration */
+    const char *model; /* file name of the input model */
     job_pass *passes;
     size_t pass_count;
     job_flow *flows;
@@ -82,8 +82,8 @@ typedef struct job {
     bool search, pass_by_pass;
     int algorithm;
     uint64_t seed;
-    int64_t samples; /* candidates at most; 0: all */
-    double seconds;  /* of searching at most; 0: any */
+    int64_t samples; /* most candidates; 0: all */
+    double seconds;  /* most time for the search; 0: no limit */
     const char *output_dir, *output_name, *package;
     text notes; /* lines "path: not used, because …" */
 } job;
@@ -94,7 +94,7 @@ typedef struct job_trouble {
     text message, hint;
 } job_trouble;
 
-/* Reads the whole configuration; false: see `trouble`. The job may not move. */
+/* Reads the whole configuration; false: see `trouble`. The job must not be moved. */
 bool job_read(job *j, const void *data, size_t size, job_trouble *trouble);
 void job_free(job *j);
 
@@ -108,19 +108,19 @@ typedef struct job_reader {
     job_trouble *trouble;
 } job_reader;
 
-/* "path: what"; false. */
+/* Reports "path: what" as the error; returns false. */
 bool job_wrong(job_reader *r, const config *at, const char *format, ...) TOOL_PRINTF(3, 4);
-/* The same for what is understood and cannot be done. */
+/* The same for settings that are understood but not supported. */
 bool job_unsupported(job_reader *r, const config *at, const char *format, ...) TOOL_PRINTF(3, 4);
 /* Notes that a key is not used. */
 void job_note(job_reader *r, const config *at, const char *because);
-/* Every key of an object must be one of the names. */
+/* Checks that every key of an object is one of the names. */
 bool job_keys(job_reader *r, const config *object, const char *const *names);
-/* The object and its "config" (which may not be there) must have known keys only. */
+/* Checks that an object and its "config", if there is one, have known keys only. */
 bool job_part(job_reader *r, const config *object, const char *const *names);
-/* A key of a part: in its "config" or in itself. */
+/* The value of a key in the "config" of a part, or in the part itself. */
 const config *job_key(const config *part, const char *key);
-/* Values of a kind; true where the key is not there: *out stays as it was. */
+/* Read a value of a kind; without the key they return true and leave *out as it is. */
 bool job_string(job_reader *r, const config *part, const char *key, const char **out);
 bool job_int(job_reader *r, const config *part, const char *key, int64_t low, int64_t *out);
 bool job_number(job_reader *r, const config *part, const char *key, double *out);
@@ -129,94 +129,97 @@ bool job_is_array(job_reader *r, const config *c, config_kind of);
 
 bool job_read_passes(job_reader *r);
 bool job_read_parameters(job_reader *r, const config *c, const char *mode, job_pass *pass);
-/* That of an option, made where there is none. */
+/* The choice of an option, made if there is none. */
 job_choice *job_choice_of(job_pass *p, const char *name);
-/* Adds a value that it does not have; NULL: without the option. */
+/* Adds a value, once; NULL: without the option. */
 void job_choice_add(job_choice *c, const char *value);
-/* per_channel and WeightSymmetric are one option: all values of the one with all of the other. */
+/*
+ * Joins per_channel and WeightSymmetric, which are one option here: every value of one with every
+ * value of the other.
+ */
 void job_choices_join(job_pass *p);
 void job_choices_free(job_pass *p);
-/* The same of a pass of 4 bits with these blocks by default, and of qsim's own (job_kinds.c). */
+/* Parameters of a 4-bit pass, with its default block, and of qsim's own passes (job_kinds.c). */
 bool job_read_narrow(job_reader *r, const config *c, int64_t block, job_pass *pass);
 bool job_read_auto(job_reader *r, const config *c, job_pass *pass);
 bool job_read_sensitivity(job_reader *r, const config *c, job_pass *pass);
-/* One rule per name of an array, "NAME=fp32"; each is a choice of its own, of one value. */
+/* Adds a rule "NAME=fp32" per name of an array, each as a choice with one value. */
 bool job_rules(job_reader *r, job_pass *pass, const config *v, const char *action);
-/* nodes_to_exclude, if it is there: rules after all others. */
+/* Adds the rules of nodes_to_exclude, if there are any, after all others. */
 bool job_exclude(job_reader *r, const config *c, job_pass *pass);
 bool job_read_search(job_reader *r, const config *c);
 bool job_read_evaluator(job_reader *r, const config *evaluator);
 bool job_read_data_configs(job_reader *r);
-/* A "data_config" (a name or an object), or data_dir and batch_size. */
+/* Reads a "data_config" (a name or an object), or data_dir and batch_size. */
 bool job_read_data(job_reader *r, const config *part, job_data *d);
 
 /* ---- running ---- */
 
-/* Measurements of a model. */
+/* Measurements of one model. */
 typedef struct job_result {
-    double *values;                                      /* as job.metrics */
-    double mean_ms, throughput, accuracy, max_abs, sqnr; /* for the table; NaN: not known */
+    double *values;                                      /* in the order of job.metrics */
+    double mean_ms, throughput, accuracy, max_abs, sqnr; /* for the table; NaN: not measured */
     int64_t bytes;
-    bool good; /* all goals are met */
+    bool good; /* meets all goals */
 } job_result;
 
-/* Measures `m` against the reference (which may be `m`); `base` (may be NULL): its results. */
+/* Measures `m` against `reference` (may be `m`); `base`: the latter's results, or NULL. */
 int job_measure(const tool *t, const job *j, const qsim_model *reference, const qsim_model *m,
                 const char *label, const job_result *base, job_result *out);
 /* A is better than B by the order of the metrics. */
 bool job_better(const job *j, const job_result *a, const job_result *b);
 
-/* A tool whose command line has the data's options, for `m`; closed with job_tool_close. */
+/* Makes a tool whose command line has the options of `d`, for `m`; job_tool_close ends it. */
 void job_tool(const tool *t, const job_data *d, const qsim_model *m, tool *own);
 void job_tool_close(tool *own);
 
-/* The best that a flow has come to. */
+/* The best candidate of a flow. */
 typedef struct job_best {
     qsim_model *model;
     job_result result;
-    size_t *picks; /* the value of each choice, over all passes of the flow */
+    size_t *picks; /* index of each choice's value, over all passes of the flow */
     size_t tried, possible;
-    bool interrupted;              /* before all was tried */
-    judging judged;                /* the model beside the input */
-    qsim_calibration *calibration; /* of the last quantization; NULL: it had none */
+    bool interrupted;              /* before all candidates were tried */
+    judging judged;                /* the model judged against the input model */
+    qsim_calibration *calibration; /* calibration of the last quantization; NULL: none */
     double percentile;
     pace pace;
-    text session; /* what tuning found, "--threads 2, level all" */
+    text session; /* result of tuning, "--threads 2, level all" */
 } job_best;
 
 void job_best_free(job_best *b);
-/* Runs a flow with all candidates that the search wants. */
+/* Runs a flow with all candidates of the search. */
 int job_run_flow(const tool *t, const job *j, const job_flow *f, const qsim_model *input,
                  const job_result *base, job_best *best);
-/* The verdict on the best of a flow; `kept`: the calibrations of its passes. */
+/* Judges the best candidate of a flow; `kept`: calibrations of its passes. */
 int job_judge(const tool *t, const job *j, const job_flow *f, const qsim_model *input,
               qsim_calibration *const *kept, job_best *best);
-/* The data of the first metric of a kind that names some, else of any metric or pass. */
+/* Data of the first metric of this kind that names some, else of any metric or pass. */
 const job_data *job_data_of(const job *j, int kind);
-/* One pass with these picks, kept calibrations in *kept (NULL: none are kept). */
+/* Runs one pass with these picks; *kept gets the calibration (`kept` NULL: it is not kept). */
 int job_quantize(const tool *t, const job *j, const job_pass *p, const size_t *picks,
                  const qsim_model *m, qsim_calibration **kept, qsim_model **out);
-/* Gives the pass's options to a tool; picks NULL: the first of each choice. */
+/* Gives a tool the options of a pass; picks NULL: the first value of each choice. */
 int job_give(const tool *t, const job_pass *p, const size_t *picks, tool *own);
-/* Finds q->recipe by the ladder, with the options that `own` has. */
+/* Finds q->recipe by the ladder of qsim auto, with the options of `own`. */
 int job_climb(const tool *t, const tool *own, const job_pass *p, quantizing *q);
-/* Writes sensitivity.csv of a model. */
+/* Writes sensitivity.csv for a model. */
 int job_sensitivity(const tool *t, const job *j, const job_flow *f, const job_pass *p,
                     const qsim_model *m);
 int job_tune(const tool *t, const job *j, const job_pass *p, const qsim_model *m, text *found);
-/* "qsim quantize --mode dynamic …"; without picks "--format qdq|qoperator" where there are more. */
+/* "qsim quantize --mode dynamic …"; without picks "--format qdq|qoperator", all values. */
 void job_command(const job_pass *p, const size_t *picks, text *out);
 
 /* ---- output ---- */
 
-/* The path of a file of a flow (NULL: of the whole run) below the output folder. */
+/* The path of a flow's file (f NULL: a file of the whole run) in the output folder. */
 void job_path(const job *j, const job_flow *f, const char *name, text *out);
-/* Makes the folders; refuses what exists and may not be replaced. */
+/* Makes the folders; refuses existing files that must not be replaced. */
 int job_prepare_output(const tool *t, const job *j);
 /* Writes model.onnx of each flow, metrics.json and the package. */
 int job_write(const tool *t, const job *j, const qsim_model *input, const job_result *base,
               const job_best *best);
-/* The object in metrics.json and under --json. */
+/* Writes the object of metrics.json and --json. */
 void job_report(const job *j, const job_result *base, const job_best *best, json *out);
 void job_print_table(const job *j, const job_result *base, const job_best *best);
 

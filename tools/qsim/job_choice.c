@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Options of a quantization pass and the values that are tried. */
+/* Options of a quantization pass, and the values to try. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,7 +42,7 @@ static const char *scheme_of(const char *scheme, bool asymmetric) {
 }
 
 void job_choices_join(job_pass *p) {
-    (void)job_choice_of(p, "weight-scheme"); /* both exist before either is pointed to */
+    (void)job_choice_of(p, "weight-scheme"); /* made first: making it later would move the other */
     job_choice *asymmetric = job_choice_of(p, "weight-asymmetric");
     job_choice *scheme = job_choice_of(p, "weight-scheme"), old = *scheme;
     const size_t schemes = old.count ? old.count : 1;

@@ -53,7 +53,7 @@ static bool read_data_object(job_reader *r, const config *c, job_data *d) {
     return true;
 }
 
-/* data_configs is an array of objects with names, or an object of objects. */
+/* Finds an entry by name: data_configs is an array of objects with names, or an object. */
 static const config *find_data(const config *list, const char *name) {
     for (size_t i = 0; list && i < list->count; i++) {
         const config *c = &list->items[i], *own = config_get(c, "name");

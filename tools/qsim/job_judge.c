@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The verdict on what a flow has made, by samples of the pass's data that it did not calibrate on.
- */
+/* The verdict on a flow's best model, on samples of the pass's data held out from calibration. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "job.h"
 
-/* The last quantization of a flow, its number; the flow's count: there is none. */
+/* Index of the last quantization in a flow; the flow's count if there is none. */
 static size_t last_quantization(const job_flow *f) {
     size_t found = f->count;
     for (size_t i = 0; i < f->count; i++)
@@ -15,7 +14,7 @@ static size_t last_quantization(const job_flow *f) {
     return found;
 }
 
-/* The best candidate's value of a pass's option; NULL: none. */
+/* The best candidate's value of an option of a pass; NULL: none. */
 static const char *value_of(const job_flow *f, const job_best *best, size_t pass,
                             const char *name) {
     const job_pass *p = &f->passes[pass];

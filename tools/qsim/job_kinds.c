@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Parameters of passes that are no plain quantization: Olive's of 4 bits, and qsim's own. */
+/* Parameters of passes other than plain quantization: Olive's 4-bit passes, and qsim's own. */
 #include <math.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@ static void choose(job_pass *pass, const char *name, const char *value) {
     job_choice_add(job_choice_of(pass, name), value);
 }
 
-/* A name as a glob that only it matches. */
+/* Writes a glob that matches this name only. */
 static void exact_glob(const char *name, text *out) {
     for (; *name; name++) {
         if (strchr("*?[\\", *name))
@@ -168,7 +168,7 @@ static bool choose_flag(job_reader *r, const config *c, const char *key, job_pas
     return true;
 }
 
-/* What both may say of the weights. */
+/* Reads the weight parameters that both passes have. */
 static bool read_common(job_reader *r, const config *c, job_pass *pass) {
     bool channels = true;
     if (!job_bool(r, c, "per_channel", &channels))

@@ -25,7 +25,7 @@ static void add_number(tool *own, const char *name, int64_t value) {
 static const option data_options[] = {OPTION_DATA, {NULL, NULL, NULL, 0, NULL}};
 static const verb data_verb = {"run-config", "", "", data_options, NULL, false};
 
-/* How many samples are made up: some, or as many as a model of a fixed batch takes. */
+/* The number of samples to make up: the model's fixed batch if it is over 16, else 16. */
 static int64_t made_up(const qsim_model *m) {
     qsim_value_info in = {.struct_size = sizeof(in)};
     bool fixed = qsim_model_input(m, 0, &in) == QSIM_OK && in.rank > 0 && in.dims[0] > 16;
@@ -34,7 +34,7 @@ static int64_t made_up(const qsim_model *m) {
 
 void job_tool(const tool *t, const job_data *d, const qsim_model *m, tool *own) {
     *own = *t;
-    own->assumed = NULL; /* there is no --shape */
+    own->assumed = NULL; /* since there is no --shape */
     memset(&own->args, 0, sizeof(own->args));
     own->args.verb = &data_verb;
     add_option(own, "data", d->spec ? d->spec : "random");
@@ -49,13 +49,13 @@ void job_tool_close(tool *own) {
     args_free(&own->args);
 }
 
-/* Two models side by side, and what was seen of them. */
+/* The reference and a model, and their measurements. */
 typedef struct pair {
     engine engine[2];
     qsim_metrics difference;
     scores scores;
     latency time;
-    int64_t rows; /* samples of one run that is timed */
+    int64_t rows; /* samples of one timed run */
     const char *label;
 } pair;
 
@@ -105,13 +105,12 @@ static int compare_all(const tool *t, const job *j, pair *p, const qsim_model *r
     return code;
 }
 
-/* Whether to time one more run: as often as was asked for, else 20 times and a tenth of a second.
- */
+/* Time one more run? As often as asked for, else 20 times and for a tenth of a second. */
 static bool more(int64_t done, int64_t wanted, double first) {
     return wanted > 0 ? done < wanted : done < 20 || tool_now() - first < 100;
 }
 
-/* One sample at a time, as a server sees them. */
+/* Times both models on one sample at a time, like a server. */
 static int time_runs(const tool *t, const job *j, pair *p, const qsim_model *reference) {
     job_data data = *job_data_of(j, METRIC_LATENCY);
     int64_t warmup = 3, repeat = 0;
@@ -158,7 +157,7 @@ static double latency_value(const latency *l, const char *sub) {
     return latency_quantile(l, digits >= 100 ? digits / 1000 : digits / 100);
 }
 
-/* Samples a second; the least comes with the longest time. */
+/* Samples per second; the minimum belongs to the longest time. */
 static double throughput_value(const pair *p, const char *sub) {
     const char *other = strcmp(sub, "min") == 0 ? "max" : strcmp(sub, "max") == 0 ? "min" : sub;
     const double ms = latency_value(&p->time, other);
@@ -190,7 +189,7 @@ static double value_of(const job_metric *m, const pair *p, int64_t bytes) {
     }
 }
 
-/* A goal that is relative to the input model is met by that one itself. */
+/* Does a value meet its goal? The input model itself meets goals relative to it. */
 static bool meets(const job_metric *m, double value, const double *base) {
     double bound = m->goal_value, sign = m->higher ? 1 : -1;
     if (m->goal == GOAL_NONE || (m->goal != GOAL_THRESHOLD && !base))

@@ -8,7 +8,7 @@
 static const struct {
     const char *type;
     int kind;
-    const char *subs[12]; /* the first is what stands for none */
+    const char *subs[12]; /* the first is the default */
 } kinds[] = {
     {"latency", METRIC_LATENCY, {"avg", "min", "max", "p50", "p75", "p90", "p95", "p99", "p999"}},
     {"throughput",
@@ -149,7 +149,7 @@ static bool read_metric(job_reader *r, const config *c) {
     return true;
 }
 
-/* By priority: 1 first, those without one (0 or less) last, equal ones as they stand. */
+/* Sorts by priority: 1 first, those without one (0 or less) last; equal ones keep their order. */
 static void sort_metrics(job *j) {
     for (size_t i = 1; i < j->metric_count; i++)
         for (size_t k = i; k > 0; k--) {
@@ -174,7 +174,7 @@ static bool read_evaluator(job_reader *r, const config *e) {
     return true;
 }
 
-/* All evaluators are checked, one is used. */
+/* Checks all evaluators and reads the chosen one. */
 bool job_read_evaluator(job_reader *r, const config *chosen) {
     const config *all = config_get(&r->job->root, "evaluators"), *e = chosen;
     if (all && all->kind != CONFIG_OBJECT)

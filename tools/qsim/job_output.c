@@ -21,7 +21,7 @@ void job_path(const job *j, const job_flow *f, const char *name, text *out) {
     text_printf(out, "/%s", name);
 }
 
-/* ---- before ---- */
+/* ---- folders ---- */
 
 /* Makes all folders of a file's path. */
 static int make_folders(const tool *t, char *path) {

@@ -8,7 +8,7 @@
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 #define ANY          "*"
 
-/* Parameters that are options: "theirs=ours|…"; ANY: the value as it is; ours empty: none. */
+/* Parameters and their options: "theirs=ours|…"; ANY: the value as it is; ours empty: no option. */
 static const struct {
     const char *key, *option, *values;
 } parameters[] = {
@@ -35,7 +35,7 @@ static const struct {
     {"search", "search", "greedy=greedy|anneal=anneal|both=both"},
 };
 
-/* Parameters that change nothing here. */
+/* Parameters without effect here, and why. */
 static const struct {
     const char *key, *because;
 } unused[] = {
@@ -62,7 +62,7 @@ typedef struct pass_reader {
     job_pass *pass;
 } pass_reader;
 
-/* One of "theirs=ours|…" becomes a value; `all`: each of 8 bits does. False: no such name. */
+/* Adds the value of a name in "theirs=ours|…"; `all`: every 8-bit value. False: unknown name. */
 static bool map_name(job_choice *c, const char *pairs, const char *name, bool all) {
     bool found = false;
     for (const char *p = pairs; p; p = strchr(p, '|')) {
@@ -201,7 +201,7 @@ static bool read_key(pass_reader *p, const config *v) {
     if (is_default(v) || is_of_pass(v->key))
         return true;
     if (strcmp(v->key, "nodes_to_exclude") == 0)
-        return true; /* after all others */
+        return true; /* added after all others */
     if (strcmp(v->key, "nodes_to_quantize") == 0)
         return v->kind != CONFIG_ARRAY || v->count == 0 || job_rules(p->r, p->pass, v, "int8");
     if (strcmp(v->key, "op_types_to_quantize") == 0) {
@@ -213,7 +213,7 @@ static bool read_key(pass_reader *p, const config *v) {
     return unknown_key(p, v);
 }
 
-/* Parameters of ranges that a calibration knows mean nothing to the other modes. */
+/* Notes the parameters of calibrated ranges, which other modes do not use. */
 static void note_static(job_reader *r, const config *c) {
     static const char *const names[] = {"method", "percentile", "format", "activations",
                                         "symmetric"};
@@ -228,9 +228,9 @@ static void note_static(job_reader *r, const config *c) {
 bool job_read_parameters(job_reader *r, const config *c, const char *mode, job_pass *pass) {
     pass_reader p = {.r = r, .pass = pass};
     const config *inner = config_get(c, "config"), *nodes = job_key(c, "nodes_to_quantize");
-    (void)job_choice_of(pass, "mode"); /* the first in commands */
+    (void)job_choice_of(pass, "mode"); /* so that it comes first in commands */
     if (nodes && nodes->kind == CONFIG_ARRAY && nodes->count > 0)
-        job_choice_add(job_choice_of(pass, "set"), "*=fp32"); /* nothing but those that follow */
+        job_choice_add(job_choice_of(pass, "set"), "*=fp32"); /* all nodes but those named next */
     if (!read_keys(&p, c) || (inner && inner->kind != CONFIG_NULL && !read_keys(&p, inner)) ||
         !job_exclude(r, c, pass))
         return false;

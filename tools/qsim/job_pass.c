@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Passes: what each type is here; flows of passes. */
+/* Types of passes, and flows of passes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,8 +7,10 @@
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
-/* Types of passes. `mode` is that of a quantization, or its blocks of 4 bits; `because`: there is
- * nothing to do. */
+/*
+ * Types of passes. `mode`: the mode of a quantization, or the block of a 4-bit one; `because`: why
+ * there is nothing to do.
+ */
 static const struct {
     const char *type;
     int action;
@@ -33,7 +35,7 @@ static const struct {
      "qsim fuses what it runs when it loads the model, and writes standard operators only"},
 };
 
-/* Types that are known and not done. */
+/* Types that are known but not supported. */
 static const struct {
     const char *type, *because;
 } refused[] = {
@@ -207,7 +209,7 @@ bool job_read_passes(job_reader *r) {
     j->passes = tool_alloc(passes->count, sizeof(*j->passes));
     for (size_t i = 0; i < passes->count; i++) {
         const config *c = &passes->items[i];
-        if (c->kind == CONFIG_ARRAY && c->count == 1) /* the newest form has a list */
+        if (c->kind == CONFIG_ARRAY && c->count == 1) /* the newest form has lists */
             c = &c->items[0];
         if (!read_pass(r, c, passes->items[i].key, &j->passes[j->pass_count++]))
             return false;

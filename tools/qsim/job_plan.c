@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* run-config --dry-run: what would be done, as JSON. */
+/* run-config --dry-run: the plan, as JSON. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A quantization pass: the options of qsim quantize that it is, and its run. */
+/* Runs a quantization pass with the options of qsim quantize. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ static const char *picked(const job_pass *p, const size_t *picks, const char *na
     return NULL;
 }
 
-/* Options that the picked mode or method does not have are left out: others may be tried, too. */
+/* Is the option valid with the picked mode and method? Others may be tried, too. */
 static bool applies(const job_pass *p, const size_t *picks, const char *name) {
     static const char *const of_static[] = {"method",      "percentile", "format",
                                             "activations", "symmetric",  "equalize",
@@ -49,7 +49,7 @@ void job_command(const job_pass *p, const size_t *picks, text *out) {
             const char *value = c->values[v] ? c->values[v] : "none";
             if (!*value)
                 continue;
-            if (v > first) /* what a search tries */
+            if (v > first) /* further values of a search */
                 text_printf(out, "|%s", value);
             else
                 text_shell_word(out, value);
@@ -73,7 +73,7 @@ static int give(const tool *t, tool *own, const char *name, const char *value) {
     return code;
 }
 
-/* Backwards, since each option goes before the others. */
+/* In reverse order, since each option is put before the others. */
 int job_give(const tool *t, const job_pass *p, const size_t *picks, tool *own) {
     int code = EXIT_OK;
     for (size_t i = p->choice_count; i-- > 0 && code == EXIT_OK;) {
@@ -86,7 +86,7 @@ int job_give(const tool *t, const job_pass *p, const size_t *picks, tool *own) {
     return code;
 }
 
-/* ---- kinds of operators ---- */
+/* ---- operator types ---- */
 
 static bool is_listed(const config *types, const char *op_type) {
     for (size_t i = 0; i < types->count; i++)
@@ -95,7 +95,7 @@ static bool is_listed(const config *types, const char *op_type) {
     return false;
 }
 
-/* Rules are matched against the names that are left when BatchNormalization is folded. */
+/* Is this rule's name that of a node once BatchNormalization is folded? */
 static bool is_node(const qsim_model *m, const char *rule) {
     char *pattern = tool_copy(rule);
     qsim_rule one = {.struct_size = sizeof(one), .pattern = pattern, .action = QSIM_RULE_INT8};
@@ -106,7 +106,7 @@ static bool is_node(const qsim_model *m, const char *rule) {
     return there;
 }
 
-/* All nodes in float, but those of the types: as rules before all others. */
+/* Gives rules, before all others, that keep all nodes float except those of the types. */
 static int give_types(const tool *t, const job_pass *p, const qsim_model *m, tool *own) {
     qsim_node_info n = {.struct_size = sizeof(n)};
     int code = EXIT_OK;
@@ -115,7 +115,7 @@ static int give_types(const tool *t, const job_pass *p, const qsim_model *m, too
         if (qsim_model_node(m, i, &n) ||
             !(p->op_types ? is_listed(p->op_types, n.op_type) : strcmp(n.op_type, "MatMul") == 0))
             continue;
-        /* A node without a name is called as its output. */
+        /* A node without a name goes by its output's. */
         for (const char *s = *n.name ? n.name : n.outputs[0]; *s; s++)
             text_printf(&rule, "%s%c", strchr("*?[\\", *s) ? "\\" : "", *s);
         text_puts(&rule, p->bits == 4 ? "=int4" : "=int8");
@@ -129,7 +129,7 @@ static int give_types(const tool *t, const job_pass *p, const qsim_model *m, too
 /* ---- the run ---- */
 
 static int calibrate(const tool *t, const job_pass *p, quantizing *q, qsim_calibration **kept) {
-    /* One that is kept serves other options, too. */
+    /* If kept, the calibration serves other options, too: it covers all tensors. */
     static const char *const everything[1] = {"*"};
     const qsim_calibration_options o = {.struct_size = sizeof(o),
                                         .tensors = everything,
@@ -157,7 +157,7 @@ static int calibrate(const tool *t, const job_pass *p, quantizing *q, qsim_calib
     return code;
 }
 
-/* What --search, --equalize and so on ask for, on the data of the pass. */
+/* Runs the searches that options ask for (--search, --equalize, …) on the data of the pass. */
 static int search(const tool *t, const tool *own, const job_pass *p, quantizing *q) {
     tool with;
     job_tool(t, &p->data, q->model, &with);
@@ -198,7 +198,7 @@ static int quantize(const tool *t, const tool *own, const job_pass *p, quantizin
 
 int job_quantize(const tool *t, const job *j, const job_pass *p, const size_t *picks,
                  const qsim_model *m, qsim_calibration **kept, qsim_model **out) {
-    /* quantize_options and the calibration only read the model. */
+    /* const is cast away: quantize_options and the calibration only read the model. */
     quantizing q = {.file = j->model, .output = p->name, .model = (qsim_model *)(uintptr_t)m};
     tool own = *t;
     memset(&own.args, 0, sizeof(own.args));
@@ -214,7 +214,7 @@ int job_quantize(const tool *t, const job *j, const job_pass *p, const size_t *p
     if (!kept)
         qsim_calibration_free(q.calibration);
     else if (p->automatic) {
-        qsim_calibration_free(*kept); /* of another candidate */
+        qsim_calibration_free(*kept); /* of the candidate before */
         *kept = q.calibration;
     }
     qsim_recipe_free(q.recipe);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Everything of a run configuration but passes and evaluators. */
+/* Reads a run configuration, but for its passes and evaluators. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,7 +112,7 @@ static bool check_system(job_reader *r, const config *s) {
     return true;
 }
 
-/* A system by name, or one on the spot. */
+/* Checks a system, given by name or in place. */
 static bool check_system_name(job_reader *r, const config *c) {
     if (!c)
         return true;

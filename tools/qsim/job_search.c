@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A flow of passes with all its candidates: every combination of the values that choices have.
- * Joint means all passes at once, pass by pass that each is settled before the next.
+ * Tries the candidates of a flow: every combination of the values of its choices. Joint search
+ * varies all passes together; pass by pass, each one is settled before the next.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ typedef struct walk {
     const job_flow *f;
     const qsim_model *input;
     const job_result *base;
-    qsim_calibration **kept; /* per pass: of the input model */
+    qsim_calibration **kept; /* calibrations of the input model, per pass */
     size_t *picks;
     double start;
 } walk;
@@ -29,7 +29,7 @@ static size_t first_pick(const job_flow *f, size_t pass) {
     return at;
 }
 
-/* How many combinations the choices of passes [first, last] have; MOST_CANDIDATES + 1: more. */
+/* Combinations of the choices of passes [first, last], at most MOST_CANDIDATES + 1. */
 static size_t combinations(const job_flow *f, size_t first, size_t last) {
     size_t n = 1;
     for (size_t i = first; i <= last && i < f->count; i++)
@@ -52,7 +52,7 @@ static void pick(walk *w, size_t first, size_t last, size_t number) {
         }
 }
 
-/* The model after passes [0, last]. */
+/* Makes the model after passes [0, last]. */
 static int build(walk *w, size_t last, qsim_model **out) {
     const qsim_model *m = w->input;
     int code = EXIT_OK;
@@ -138,7 +138,7 @@ static int try_one(walk *w, size_t last, size_t at, size_t count, job_best *best
     return EXIT_OK;
 }
 
-/* The numbers of the candidates in the order in which they are tried. */
+/* Indices of the candidates in the order of trying. */
 static size_t *draw_order(const walk *w, size_t count) {
     size_t *order = tool_alloc(count, sizeof(*order));
     uint64_t state = w->j->seed * 2 + 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads and optimization level with which a model is fastest on this machine. */
+/* Finds the threads and the optimization level that are fastest for a model on this machine. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,12 +12,12 @@
 
 static const char *const level_names[] = {"disable", "basic", "extended", "all"};
 
-/* ONNX Runtime counts 0, 1, 2 and 99. */
+/* ONNX Runtime numbers its levels 0, 1, 2 and 99. */
 static int32_t level_of(int64_t theirs) {
     return theirs >= 3 ? QSIM_LEVEL_ALL : (int32_t)(QSIM_LEVEL_DISABLE + theirs);
 }
 
-/* The shortest of many runs, in ms. */
+/* The shortest of RUNS runs, in ms. */
 static int time_model(const tool *own, const char *file, const qsim_model *m, int32_t level,
                       double *best) {
     qsim_session_options options = {.struct_size = sizeof(options), .level = level};
@@ -47,7 +47,7 @@ static int time_model(const tool *own, const char *file, const qsim_model *m, in
     return code;
 }
 
-/* The model in a context with that many threads. */
+/* Loads the model into a context with that many threads. */
 static int with_threads(const tool *t, const char *file, const void *bytes, size_t size,
                         int32_t threads, qsim_ctx **ctx, qsim_model **m) {
     qsim_limits limits = {.struct_size = sizeof(limits)};
@@ -56,7 +56,7 @@ static int with_threads(const tool *t, const char *file, const void *bytes, size
     qsim_load_options load = {.struct_size = sizeof(load), .name = file};
     qsim_error e;
     qsim_ctx_limits(t->ctx, &limits);
-    limits.memory -= qsim_ctx_memory(t->ctx); /* what both hold together is limited */
+    limits.memory -= qsim_ctx_memory(t->ctx); /* the limit is for both contexts together */
     if (qsim_ctx_create(&options, ctx, &e) ||
         qsim_model_load_memory(*ctx, bytes, size, &load, m, &e))
         return tool_error(t, file, &e);
@@ -82,7 +82,7 @@ static int try_threads(const tool *t, const job *j, const job_pass *p, const voi
         int32_t level = p->levels ? level_of(p->levels->items[i].whole) : QSIM_LEVEL_ALL;
         double ms;
         code = time_model(&own, j->model, m, level, &ms);
-        if (code == EXIT_OK && ms < *best * 0.98) { /* more threads must pay */
+        if (code == EXIT_OK && ms < *best * 0.98) { /* more threads must pay: 2 % */
             *best = ms;
             text_free(found);
             text_printf(found, "--threads %d, level %s", threads,

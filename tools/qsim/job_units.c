@@ -11,10 +11,10 @@
 #include "unit_report.h"
 #include "verbs.h"
 
-#define SEARCHED 256 /* samples, at most; as qsim auto and qsim sensitivity take */
+#define SEARCHED 256 /* most samples, as for qsim auto and qsim sensitivity */
 #define JUDGED   128
 
-/* Samples of the pass's data, and a calibration on them. */
+/* Reads samples of the pass's data and calibrates on them. */
 static int prepare(const tool *t, const job_pass *p, quantizing *q, size_t most, samples *s) {
     tool own;
     dataset *d = NULL;
@@ -23,7 +23,7 @@ static int prepare(const tool *t, const job_pass *p, quantizing *q, size_t most,
                           "passes.%s: %s needs data", p->name, p->type);
     job_tool(t, &p->data, q->model, &own);
     int code = dataset_open(&own, q->model, &d);
-    if (code == EXIT_OK) /* those that the verdict is by */
+    if (code == EXIT_OK) /* they are for the verdict */
         (void)dataset_hold_out(d, DATASET_HELD_OUT);
     if (code == EXIT_OK)
         code = samples_read(&own, d, q->model, most, s, NULL);
@@ -93,7 +93,7 @@ int job_sensitivity(const tool *t, const job *j, const job_flow *f, const job_pa
         progress_end(&bar);
     }
     job_path(j, f, "sensitivity.csv", &path);
-    own.force = true; /* job_prepare_output has looked */
+    own.force = true; /* job_prepare_output has checked it */
     if (code == EXIT_OK)
         code = units_csv(&own, path.data, &u);
     if (code == EXIT_OK && !t->quiet && !t->json)

@@ -22,7 +22,7 @@ bool judge_has_bounds(const tool *t) {
     return false;
 }
 
-/* Names what is compared, so that a layer of another type is no riddle. */
+/* Names the two models, so that a layer of another type is no riddle. */
 int judge_all(const tool *t, judging *j, dataset *d) {
     const qsim_verdict_options o = {.struct_size = sizeof(o),
                                     .calibration = j->calibration,
@@ -45,7 +45,7 @@ int judge_all(const tool *t, judging *j, dataset *d) {
             code = tool_error(t, j->output, &e);
         done += (uint64_t)b.samples;
         if (progress_step(&p, "judging", done, (uint64_t)dataset_samples(d)))
-            break; /* what was seen until here is judged */
+            break; /* the samples so far are judged */
     }
     progress_end(&p);
     return code;

@@ -7,7 +7,7 @@
 
 #include "common/dataset.h"
 
-/* For verbs that judge what they have made. */
+/* Options of verbs that judge the model they made. */
 #define OPTION_JUDGE                                                                               \
     {"held-out", "N", "keep at most N samples from calibrating, to judge by (128)", 0, NULL},      \
         {"min-sqnr", "DB", "exit 3, once written, if an output's SQNR is lower", 0, NULL},         \
@@ -15,11 +15,11 @@
         "min-agreement", "P", "the same for the percentage of equal classes", 0, NULL              \
     }
 
-/* How the samples relate to the calibration. */
+/* The relation of the samples to the calibration. */
 enum { SAMPLES_HELD_OUT, SAMPLES_SEEN, SAMPLES_OTHERS };
 
 typedef struct judging {
-    const char *file, *output; /* of the float model, and what the quantized one is called */
+    const char *file, *output; /* name of the float model, and of the quantized one */
     const qsim_model *model, *result;
     const qsim_calibration *calibration; /* NULL: none */
     int32_t method;
@@ -28,19 +28,19 @@ typedef struct judging {
     qsim_verdict *verdict; /* NULL: not judged */
 } judging;
 
-/* --held-out: keeps samples back. Before calibrating; false: a usage error. */
+/* --held-out: holds samples back before calibration; false: a usage error. */
 bool judge_hold_out(const tool *t, dataset *d, int64_t *held);
-/* Whether --min-... asks for a verdict. */
+/* Does one of --min-… ask for a verdict? */
 bool judge_has_bounds(const tool *t);
-/* Runs both models over what `d` gives now. */
+/* Runs both models on the samples that `d` gives from now on. */
 int judge_all(const tool *t, judging *j, dataset *d);
-/* EXIT_GATE after saying which bound is missed. */
+/* EXIT_GATE where a bound is missed, which it prints. */
 int judge_bounds(const tool *t, const judging *j);
 void judge_close(judging *j);
 
 /* The lines of a report: grade, outputs, worst layers; warnings go to stderr (judging_report.c). */
 void judge_print(const tool *t, const judging *j);
-/* "verdict": {...}; null where nothing was judged. */
+/* "verdict": {...}; null without a verdict. */
 void judge_json(const judging *j, const char *const *next, json *out);
 
 #endif

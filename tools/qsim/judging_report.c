@@ -33,7 +33,7 @@ static void print_output(const judging *j, int32_t i) {
                    qsim_grade_name(o.grade), table_number(o.sqnr), table_number(o.cosine));
 }
 
-/* The range of the input, and whether the model was trained on such values, as far as it tells. */
+/* Prints the input's range, and whether it is like that of training, as far as the model tells. */
 static void print_input(const judging *j) {
     static const char *const fits[] = {
         "a warning says what is odd of it",

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Options of qsim auto, as the search takes them. */
+/* Reads the options of qsim auto. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "laddering.h"
 
-#define ROUNDED 1000000 /* weights of a model whose rounding by GPTQ is tried, at most */
+#define ROUNDED 1000000 /* weights of the largest model that GPTQ rounding is tried on */
 
 /* "60", "60s", "1.5m", "1h". */
 static int read_budget(const tool *t, double *seconds) {
@@ -27,7 +27,7 @@ static int read_budget(const tool *t, double *seconds) {
     return EXIT_OK;
 }
 
-/* --bits: what a unit may have. */
+/* --bits: the bits that a unit may have. */
 static int read_bits(const tool *t, ladder *l) {
     static const struct {
         const char *word;

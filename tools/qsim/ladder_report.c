@@ -60,13 +60,13 @@ int32_t ladder_add(void *user, const qsim_attempt *a) {
         print_rung(r);
     if (a->kept && strcmp(l->q->output, "-") != 0) {
         tool own = *l->tool;
-        own.force = own.force || l->count > 1; /* its own, of before */
+        own.force = own.force || l->count > 1; /* the file is its own, from an earlier attempt */
         l->saved = tool_save_model(&own, a->model, l->q->output);
     }
     return l->saved != 0;
 }
 
-/* ---- the command that repeats it ---- */
+/* ---- the command that repeats the result ---- */
 
 static void put_option(const tool *t, text *out, const char *name) {
     const char *value;
@@ -86,7 +86,7 @@ static void put_float(text *out, const char *layer) {
     text_free(&rule);
 }
 
-/* Whether options of qsim quantize cannot say what an entry of a recipe says. */
+/* Does an entry of a recipe say more than options of qsim quantize can? */
 static bool needs_recipe(const qsim_recipe_entry *e) {
     return e->kind == QSIM_RECIPE_EQUALIZE ||
            (e->kind == QSIM_RECIPE_LAYER && e->action == QSIM_RECIPE_QUANTIZE);
@@ -154,7 +154,7 @@ static const rung *chosen(const ladder *l) {
     return best;
 }
 
-/* One line on the samples that were kept apart. */
+/* One line on the trial. */
 static void put_verdict(const ladder *l, text *out) {
     const trial *t = &l->trial;
     const trial_result *plain = &t->of[0], *found = &t->of[1];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The parts of qsim auto. */
+/* qsim auto: options, attempts and reports. */
 #ifndef QSIM_LADDERING_H
 #define QSIM_LADDERING_H
 
@@ -8,12 +8,12 @@
 #include "quantizing.h"
 #include "trial.h"
 
-/* One attempt, as reports list it. */
+/* An attempt as it is reported. */
 typedef struct rung {
     char *what;
     qsim_judgement judgement;
     int64_t bytes;
-    double microseconds, seconds; /* of one sample; since the beginning */
+    double microseconds, seconds; /* per sample; since the start */
     int32_t floats;
     bool kept, met;
 } rung;
@@ -21,41 +21,41 @@ typedef struct rung {
 typedef struct ladder {
     const tool *tool;
     quantizing *q;
-    samples seen, unseen; /* of the search; for the trial */
+    samples seen, unseen; /* samples for the search; for the trial */
     rung *rungs;
     size_t count;
     double begun, max_drop, seconds;
     int32_t goal; /* QSIM_GOAL_* */
     int32_t bits; /* QSIM_BITS_* */
-    costs costs;  /* of --latency */
+    costs costs;  /* from --latency */
     trial trial;
-    bool on_unseen; /* the trial's samples are none of the search's */
+    bool on_unseen; /* the trial has samples of its own */
     bool interrupted, over, met;
-    int saved;          /* the code of the last save */
-    const char *recipe; /* the file that the command repeats it from; NULL: options do */
-    char *own_recipe;   /* OUTPUT.qrecipe, where no other was named */
+    int saved;          /* exit code of the last save */
+    const char *recipe; /* recipe file in the command; NULL: options suffice */
+    char *own_recipe;   /* OUTPUT.qrecipe, unless another is named */
     text command;
 } ladder;
 
 /* Reads --max-drop, --budget, --goal, --bits, --latency. */
 int ladder_options(const tool *t, ladder *l);
-/* Whether calibrating keeps what GPTQ needs. */
+/* Does the calibration keep the moments that GPTQ needs? */
 int32_t ladder_keeps_moments(const ladder *l);
-/* All that a search is asked but whom it tells. */
+/* Sets the options of the search, except its callbacks. */
 void ladder_give(ladder *l, qsim_search_options *o);
-/* A qsim_attempt_fn: lists it, prints it, and saves what is kept. */
+/* A qsim_attempt_fn: records and prints an attempt, and saves its model if it is kept. */
 int32_t ladder_add(void *l, const qsim_attempt *attempt);
 void ladder_heading(const ladder *l);
-/* Whether only a recipe says what was found. */
+/* Does repeating the result need a recipe? */
 bool ladder_needs_recipe(const ladder *l);
-/* The command that makes the model again, from what was found. */
+/* Writes the command that makes the model again. */
 void ladder_command(ladder *l);
 
 void ladder_print(const ladder *l);
 void ladder_json(const ladder *l, json *j);
 /* --report FILE: Markdown, or JSON where the name ends in .json. */
 int ladder_report(const ladder *l, const char *path);
-/* Charts of what the attempts lose, take and weigh (ladder_page.c). */
+/* Charts of the attempts' loss, time and size (ladder_page.c). */
 void ladder_page(const ladder *l, page *p);
 void ladder_free(ladder *l);
 

@@ -9,7 +9,7 @@
 
 #include "common/text.h"
 
-#define CLOSE 0.1 /* an interval that ends within a tenth of 1 */
+#define CLOSE 0.1 /* an interval within a tenth of 1 */
 
 void latency_add(latency *l, double ms) {
     if (l->count == l->room) {
@@ -24,7 +24,7 @@ static int compare_doubles(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Between the two nearest of the sorted times. */
+/* Interpolates between the two nearest of the sorted times. */
 static double quantile(const double *sorted, size_t n, double q) {
     double at = q * (double)(n - 1);
     size_t i = (size_t)at;
@@ -69,7 +69,7 @@ time_ratio latency_inverse(time_ratio r) {
 }
 
 bool latency_differs(time_ratio r) {
-    return fabs(r.value - 1) > r.margin; /* false for NaN: nothing is known */
+    return fabs(r.value - 1) > r.margin; /* false for NaN: unknown */
 }
 
 const char *latency_verdict(time_ratio r, const char *than, char words[LATENCY_WORDS]) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* qsim: verbs over the public interface of libqsim. */
+/* qsim: a command line whose verbs use the public interface of libqsim. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,7 +34,7 @@ static void overview(text *out) {
                    "5 I/O, 6 memory, 130 interrupted\n");
 }
 
-/* Words of other programs, Olive's above all, and what they are here. */
+/* Words of other programs, most of them Olive's, with hints. */
 static const struct {
     const char *word, *hint;
 } foreign[] = {
@@ -116,7 +116,7 @@ static int manual(const tool *t, const char *path) {
     return code;
 }
 
-/* Options before a verb: --help, --version, --completions, --manual, or none. */
+/* Handles a command line without a verb: --help, --version, --completions, --manual, or nothing. */
 static int without_verb(const tool *t, int argc, char **argv) {
     text out = {0};
     const char *word = argc > 1 ? argv[1] : "";

@@ -17,7 +17,7 @@ typedef struct model_facts {
     int64_t macs;
 } model_facts;
 
-/* By node, whether it runs in integers in a session. free() it. */
+/* For each node: does a session compute it in integers? The caller frees the array. */
 bool *model_integers(const qsim_model *m);
 void model_collect(const qsim_model *m, const bool *integers, model_facts *f);
 void model_facts_free(model_facts *f);
@@ -29,7 +29,7 @@ void json_value(json *j, const qsim_value_info *v, bool constant);
 /* opset, ir_version, inputs, outputs, operators, parameters, macs, bytes. */
 void json_model(json *j, const qsim_model *m, const bool *integers);
 
-/* "label       text", over as many lines as it takes. */
+/* Prints "label     text", over as many lines as needed. */
 void table_line(const char *label, const char *format, ...) TOOL_PRINTF(2, 3);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Command lines that are worth a try after a result that is not good: the one that was given,
- * changed. */
+/* Command lines to try after a result that is not good: variations of the one that was given. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +13,7 @@ static bool is_one_of(const char *name, const char *const *names) {
     return false;
 }
 
-/* The command line without some options, and with `more` behind it. */
+/* The command line without some options and with `more` at its end. */
 static void repeat(const tool *t, const verb *v, const char *const *without, const char *more,
                    text *out) {
     text_printf(out, "qsim %s", v->name);
@@ -53,7 +52,7 @@ static bool has_warning(const judging *j, const char *kind) {
     return false;
 }
 
-/* Layers that add most noise stay in floats. */
+/* Adds a line that keeps the layers with most noise in float. */
 static void add_float_layers(next_steps *n, const tool *t, const judging *j, int32_t most) {
     text more = {0}, rule = {0};
     for (int32_t i = 0, found = 0; found < most && i < qsim_verdict_layer_count(j->verdict); i++) {
@@ -74,7 +73,7 @@ static void add_float_layers(next_steps *n, const tool *t, const judging *j, int
     text_free(&rule);
 }
 
-/* --preprocess as it was given, with other values: `more` in place of `without`. */
+/* Adds a line with another --preprocess: `more` in place of the parts `without`. */
 static void add_values(next_steps *n, const tool *t, const char *const *without, const char *more) {
     static const char *const own[] = {"preprocess", NULL};
     const char *s = args_value(&t->args, "preprocess");
@@ -96,12 +95,12 @@ static void add_values(next_steps *n, const tool *t, const char *const *without,
     text_free(&line);
 }
 
-/* Whether means and deviations are given, or in a preset (which has no "=" and stands first). */
+/* Are means and deviations given, by name or by a preset (no "=", first in the list)? */
 static bool has_means(const char *s) {
     return s && (strstr(s, "mean=") || strstr(s, "std=") || strcspn(s, "=") >= strcspn(s, ","));
 }
 
-/* Where the samples say too little: all that there are, or others. */
+/* Adds lines with more samples, or other ones, where the samples say too little. */
 static bool add_samples(next_steps *n, const tool *t, const judging *j) {
     static const char *const limit[] = {"limit", NULL};
     static const char *const data[] = {"data", "limit", "skip", "shape", NULL};
@@ -115,13 +114,13 @@ static bool add_samples(next_steps *n, const tool *t, const judging *j) {
     return true;
 }
 
-/* Other values of the input than those that the model does not know: 0 to 1, 0 to 255, -1 to 1. */
+/* Adds lines with other ranges of the input than one unknown to the model: 0…1, 0…255, -1…1. */
 static void add_input(next_steps *n, const tool *t, const judging *j) {
     static const char *const scale[] = {"scale=", NULL};
     static const char *const values[] = {"scale=", "mean=", "std=", NULL};
     const char *how = args_value(&t->args, "preprocess"), *spec = args_value(&t->args, "data");
     const bool array = spec && (strstr(spec, ".npy") || strstr(spec, ".npz") ||
-                                strstr(spec, ".csv")); /* whose own scale is not known */
+                                strstr(spec, ".csv")); /* their scale is unknown */
     const char *plain = has_means(how) ? ",mean=0,std=1" : "";
     qsim_verdict_input_info in = {.struct_size = sizeof(in)};
     text more = {0};
@@ -159,7 +158,7 @@ void next_steps_find(const tool *t, const quantizing *q, const judging *j, next_
     }
     if (grade <= QSIM_GRADE_GOOD)
         return;
-    /* Where the data is to blame no other option helps. */
+    /* Where the data are at fault, no other option helps. */
     qsim_verdict_input_info in = {.struct_size = sizeof(in)};
     const bool strange = !qsim_verdict_input(j->verdict, &in) && in.fits < 0;
     if (add_samples(n, t, j))

@@ -11,7 +11,7 @@
 
 #define SPEND_MS    250.0
 #define LEAST_GAIN  1.05
-#define STEP_US     0.5 /* below that a step is mostly its own beginning and end */
+#define STEP_US     0.5 /* shorter steps are mostly overhead */
 #define MOST_SLOWER 3
 #define REPEATS     5
 
@@ -26,7 +26,7 @@ enum { IN_INTEGERS, IN_FLOATS, CONVERTING };
 typedef struct step {
     const char *node, *op_type;
     int kind;
-    double us; /* the least of some runs */
+    double us; /* the least of REPEATS runs */
 } step;
 
 static int kind_of(const qsim_run *run, int32_t index, const qsim_step_info *info) {
@@ -89,7 +89,7 @@ static void add(text *why, const char *part) {
     text_printf(why, "%s%s", why->size ? "; " : "", part);
 }
 
-/* Time in one kind of steps, and the longest of them. */
+/* The time of one kind of steps, and the longest of them. */
 static double spent(const step *s, size_t n, int kind, const step **longest) {
     double sum = 0;
     *longest = NULL;
@@ -167,7 +167,7 @@ int pace_explain(const tool *t, const char *const file[2], engine e[2], const qs
     return code;
 }
 
-/* ---- both in turns ---- */
+/* ---- both models in turns ---- */
 
 static int time_both(const tool *t, const char *const file[2], engine e[2],
                      const qsim_tensor *inputs, size_t count, pace *p) {
@@ -195,7 +195,7 @@ static int time_both(const tool *t, const char *const file[2], engine e[2],
     return code;
 }
 
-/* One sample of each input, where the model takes any number of them. */
+/* Views of one sample of each input, if the model takes any number of samples. */
 static bool take_one(const qsim_model *m, const qsim_tensor *inputs, size_t count, qsim_tensor *out,
                      int64_t (*dims)[QSIM_MAX_RANK]) {
     for (size_t i = 0; i < count; i++) {

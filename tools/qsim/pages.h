@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Parts that the pages of several verbs share. Without --html these functions do nothing. */
+/* Parts of HTML pages that several verbs share. Without --html these functions do nothing. */
 #ifndef QSIM_PAGES_H
 #define QSIM_PAGES_H
 
@@ -16,11 +16,11 @@ typedef struct page_model {
 } page_model;
 
 void page_models(page *p, const page_model *models, size_t count);
-/* SQNR of each layer, those that add most noise first. */
+/* Draws the SQNR of each layer, those that add most noise first. */
 void page_layers(page *p, const qsim_verdict *v);
 /*
- * Histograms of calibrated tensors beside the ranges that the method chooses; the tensors behind
- * the worst layers of `v` (may be NULL) come first. At most so many.
+ * Draws histograms of calibrated tensors with the ranges that the method chooses, `most` at most;
+ * the tensors of the worst layers of `v` (may be NULL) come first.
  */
 void page_ranges(page *p, const qsim_calibration *c, int32_t method, double percentile,
                  const qsim_verdict *v, size_t most);
@@ -30,7 +30,7 @@ void page_ranges(page *p, const qsim_calibration *c, int32_t method, double perc
 #define THUMB_SIDE  96
 #define MOST_THUMBS 12
 
-/* Samples that are worst by some measure, as small pictures. */
+/* A small picture of a sample; `badness` orders them. */
 typedef struct thumb {
     double badness;
     int32_t width, height, channels;
@@ -44,9 +44,9 @@ typedef struct thumbs {
     size_t count;
 } thumbs;
 
-/* Whether a sample that bad would be kept. */
+/* Would a sample with this badness be kept? */
 bool thumbs_take(const thumbs *s, double badness);
-/* Keeps sample `at` of a batch where it looks like a picture: [N,C,H,W] or [N,H,W,C] of 1 or 3. */
+/* Keeps sample `at` of a batch if it is a picture: [N,C,H,W] or [N,H,W,C] with C = 1 or 3. */
 void thumbs_add(thumbs *s, const qsim_tensor *batch, size_t at, double badness,
                 const char *caption);
 void page_thumbs(page *p, const char *heading, const thumbs *s);

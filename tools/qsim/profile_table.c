@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Steps added up by node, by operator and by shape. */
+/* Tables of steps, summed by node, by operator and by shape. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 enum { BY_NODE, BY_OPERATOR, BY_SHAPE, KINDS };
 static const char *const kind_names[KINDS] = {"nodes", "operators", "shapes"};
 
-/* Steps that are the same to the reader. */
+/* Steps that make one row of a table. */
 typedef struct row {
     const profiled_step *first;
     size_t count;
@@ -75,7 +75,7 @@ static void number_cell(table *t, const char *format, double value) {
         table_cell(t, "-");
 }
 
-/* Whether kernels of several instruction sets ran: then each says which. */
+/* Did kernels of several instruction sets run? Then each row names its own. */
 static bool is_mixed(const profiling *p) {
     bool mixed = false;
     for (size_t i = 1; i < p->step_count; i++)
@@ -140,7 +140,7 @@ static void print_machine(const tool *t, const profiling *p) {
     static const char *const levels[QSIM_MEMORY_LEVELS] = {"L1", "L2", "L3", "memory"};
     bool any = false;
     for (int i = 0; i < QSIM_MEMORY_LEVELS; i++)
-        if (m->read_gbs[i] > 0) { /* 0: this machine has none, or it could not be told */
+        if (m->read_gbs[i] > 0) { /* 0: no such memory, or not measured */
             printf(any ? ", %s %.0f" : "; reading in GB/s: %s %.0f", levels[i], m->read_gbs[i]);
             any = true;
         }
@@ -158,7 +158,7 @@ void profile_print(const tool *t, const profiling *p, size_t top) {
         print_rows(p, kind, top);
     if (ns >= 0.5)
         printf("\nthe profile costs %.0f ns a step, %.2f %% of a run", ns, percent);
-    else /* noise: the runs with it were the faster ones */
+    else /* noise: runs with the profile were faster */
         printf("\nthe profile costs nothing measurable");
     printf(" (best of %zu with and without)\n", p->plain.count);
 }

@@ -16,7 +16,7 @@ static void add_shape(const profiling *p, int32_t step, int32_t tensor, text *ou
     text_puts(out, "]");
 }
 
-/* Scales, biases and the like would only hide what the step works on: vectors are left out. */
+/* Is this a vector? Scales, biases and the like are left out, as they hide what matters. */
 static bool is_vector(const profiling *p, int32_t step, int32_t tensor) {
     int64_t dims[QSIM_MAX_RANK];
     qsim_tensor t;
@@ -54,7 +54,7 @@ static bool is_integer(const profiling *p, int32_t step) {
            (t.dtype == QSIM_UINT8 || t.dtype == QSIM_INT8);
 }
 
-/* Bandwidth of the fastest memory that holds so many bytes, of those that were measured. */
+/* Measured bandwidth of the fastest memory that holds `bytes`. */
 static double bandwidth(const qsim_machine *m, double bytes) {
     double speed = 0;
     for (int level = 0; level < QSIM_MEMORY_LEVELS; level++) {
@@ -67,7 +67,7 @@ static double bandwidth(const qsim_machine *m, double bytes) {
     return speed;
 }
 
-/* The longer of computing at the machine's peak and of moving every byte once. 1 ns = 1 / GHz. */
+/* The longer of computing at the peak rate and moving every byte once. 1 ns = 1 / GHz. */
 static double ideal_ns(const profiling *p, int32_t step) {
     const qsim_step_info *i = &p->steps[step].info;
     const double integers = i->isa == QSIM_ISA_AMX ? p->machine.tile_gmacs : p->machine.int8_gmacs;

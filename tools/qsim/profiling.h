@@ -9,12 +9,12 @@
 #include "inputs.h"
 #include "latency.h"
 
-/* A step of the plan and its times. */
+/* A step of the plan, and its times. */
 typedef struct profiled_step {
     qsim_step_info info;
     latency time; /* in nanoseconds */
-    double ns;    /* the median */
-    double ideal; /* ns that the machine's limits allow; NaN where they are not known */
+    double ns;    /* median */
+    double ideal; /* ns at the machine's limits; NaN where they are not known */
     char *shapes; /* "[1,28,28,8] [8,8,3,3] -> [1,28,28,8]" */
 } profiled_step;
 
@@ -24,24 +24,24 @@ typedef struct profiling {
     inputs inputs;
     qsim_machine machine;
     uint64_t origin, loaded,
-        ready; /* on the clock of the events: start, model read, session made */
+        ready; /* times of the events' clock: start, model read, session made */
     profiled_step *steps;
     size_t step_count;
-    latency plain, timed;       /* whole runs in ms, without and with the profile */
-    qsim_profile_event *events; /* `execution` counted over all */
+    latency plain, timed;       /* times of whole runs in ms, without and with the profile */
+    qsim_profile_event *events; /* `execution` counts over all runs */
     size_t event_count, event_room, dropped;
     bool interrupted;
 } profiling;
 
-/* Reads of the steps what does not change; after the first run. */
+/* Reads the facts about steps that do not change; call it after the first run. */
 void profiling_describe(profiling *p);
-/* Medians and limits; after the last run. */
+/* Computes medians and limits; call it after the last run. */
 void profiling_summarize(profiling *p);
-/* The cost of profiling: nanoseconds a step, and percent of the run. */
+/* The cost of profiling in nanoseconds per step; *percent: of a run. */
 double profiling_overhead(const profiling *p, double *percent);
 void profiling_free(profiling *p);
 
-/* The trace of all events, as JSON; valid whatever was seen. */
+/* Writes the trace of all events as JSON, also after an interrupt. */
 void trace_write(const profiling *p, json *j);
 
 void profile_print(const tool *t, const profiling *p, size_t top);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Checks the quantized model: its answers and its speed beside the float model's. */
+/* Checks the quantized model's outputs and speed against the float model's. */
 #include "common/array_source.h"
 #include "quantizing.h"
 
-/* On one batch of the samples that are judged by. */
+/* Measures on one batch of the samples for the verdict. */
 static int measure_pace(const tool *t, quantizing *q, pace *p) {
     const char *const files[2] = {q->file, q->output};
     const qsim_model *const models[2] = {q->model, q->result};

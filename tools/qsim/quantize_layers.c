@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The layers of qsim quantize, listed once. */
+/* The list of layers of qsim quantize. */
 #include <stdlib.h>
 
 #include "quantizing.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Options of the command line and of --config as the library takes them. */
+/* Reads the options of the command line and of --config. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "quantizing.h"
 
-/* Position of the option's value in its choices; 0 without it. */
+/* Index of an option's value in its choices; 0 without the option. */
 static int32_t choice(const tool *t, const char *name, const char *const *choices) {
     const char *value = args_value(&t->args, name);
     for (int32_t i = 0; value && choices[i]; i++)
@@ -14,7 +14,7 @@ static int32_t choice(const tool *t, const char *name, const char *const *choice
     return 0;
 }
 
-/* GLOB=int8|int4|int16|fp32; the glob may hold '=' itself. */
+/* Reads GLOB=int8|int4|int16|fp32; the glob may contain '='. */
 static int read_rule(const tool *t, const char *spec, qsim_rule *rule, char **pattern) {
     const char *equals = strrchr(spec, '=');
     if (!equals || equals == spec)
@@ -54,7 +54,7 @@ static int read_rules(const tool *t, quantizing *q) {
     return EXIT_OK;
 }
 
-/* Options that mean something where a calibration chooses ranges; false: one was given. */
+/* Refuses options that need calibrated ranges; false: one was given. */
 static bool only_static(const tool *t, const char *mode) {
     static const char *const names[] = {"method",      "percentile", "format",
                                         "activations", "symmetric",  "search",
@@ -101,7 +101,7 @@ int quantize_options(const tool *t, quantizing *q) {
     o->method = choice(t, "method", methods);
     q->chooses = o->method > QSIM_METHOD_ENTROPY;
     if (q->chooses)
-        o->method = QSIM_METHOD_MINMAX; /* where the choice begins */
+        o->method = QSIM_METHOD_MINMAX; /* start of the choice */
     if (q->chooses && args_has(&t->args, "search"))
         return tool_usage(t, NULL, "--method auto does not go with --search");
     if (args_has(&t->args, "refine") && args_has(&t->args, "no-bias-correction"))
@@ -117,7 +117,7 @@ int quantize_options(const tool *t, quantizing *q) {
         return EXIT_USAGE;
     const char *search = args_value(&t->args, "search");
     if (search && strcmp(search, "greedy") != 0 && !args_has(&t->args, "method"))
-        o->percentile = 0; /* it is where the annealing starts */
+        o->percentile = 0; /* start of the annealing */
     if (o->percentile > 0 && !args_has(&t->args, "method"))
         o->method = QSIM_METHOD_PERCENTILE;
     if (o->percentile > 0 && o->method != QSIM_METHOD_PERCENTILE)

@@ -21,7 +21,7 @@ static const char *scheme_name(int32_t scheme) {
     }
 }
 
-/* The same with the type where that is not of 8 bits. */
+/* Text of a layer's scheme, with the type of weights under 8 bits. */
 static const char *weights_text(const qsim_layer_info *info, char out[64]) {
     const bool narrow = info->dtype == QSIM_INT4 || info->dtype == QSIM_UINT4;
     snprintf(out, 64, "%s%s%s", narrow ? qsim_dtype_name(info->dtype) : "", narrow ? ", " : "",
@@ -39,7 +39,7 @@ static const char *form_name(const quantizing *q) {
 
 /* ---- printing ---- */
 
-/* Layers that are quantized and those that are not. */
+/* Counts the layers that are quantized, and those that are not. */
 static void count_layers(const quantizing *q, int *integer, int *floats) {
     *integer = *floats = 0;
     for (size_t i = 0; i < q->layer_count; i++) {
@@ -47,7 +47,7 @@ static void count_layers(const quantizing *q, int *integer, int *floats) {
     }
 }
 
-/* Is this node a layer that becomes integers? */
+/* Is this node a layer that is quantized? */
 static bool becomes_integer(void *user, const char *name) {
     const quantizing *q = user;
     for (size_t i = 0; i < q->layer_count; i++) {
@@ -57,15 +57,15 @@ static bool becomes_integer(void *user, const char *name) {
     return false;
 }
 
-/* The nodes that stay float, in the result or in a dry run. */
+/* Finds the nodes with weights that stay float, in the result or in a dry run. */
 static void find_floats(quantizing *q, float_parts *f) {
-    if (!q->result && !q->folded) /* constants of nodes become constants of the graph */
+    if (!q->result && !q->folded) /* folds Constant nodes to constants of the graph */
         (void)qsim_model_optimize(q->model, QSIM_LEVEL_EXTENDED, &q->folded, NULL);
     const qsim_model *m = q->result ? q->result : q->folded ? q->folded : q->model;
     float_parts_find(m, becomes_integer, q, f);
 }
 
-/* Layers of all kinds that have weights: int8, and float ones whether or not they could be int8. */
+/* All layers with weights: int8 ones, and float ones, whether or not they could be int8. */
 static void json_layers(json *j, quantizing *q) {
     char weights[64];
     int integer, floats;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The parts of qsim quantize. */
+/* qsim quantize: options, search, check and reports. */
 #ifndef QSIM_QUANTIZING_H
 #define QSIM_QUANTIZING_H
 
@@ -11,34 +11,34 @@
 /* A candidate of a search. */
 typedef struct search_attempt {
     char *what;
-    double loss, agreement; /* agreement NaN: no class scores */
+    double loss, agreement; /* agreement NaN: outputs are no class scores */
     int64_t bytes;
-    bool kept; /* the best until then */
+    bool kept; /* the best so far */
 } search_attempt;
 
 typedef struct quantizing {
     const char *file, *output;
     qsim_model *model, *result;
-    qsim_model *folded; /* of a dry run: the model with its constants computed */
+    qsim_model *folded; /* in a dry run: the model with constants folded */
     qsim_calibration *calibration;
     dataset *data; /* NULL with --calibration alone */
     qsim_quantize_options options;
     qsim_rule *rules;
     char **patterns;
-    qsim_recipe *recipe;     /* of --recipe, and what a search has found; NULL: neither */
-    qsim_recipe *decided;    /* what quantizing decided */
-    qsim_layer_info *layers; /* as they would be quantized */
+    qsim_recipe *recipe;     /* recipe of --recipe and the searches; NULL: neither */
+    qsim_recipe *decided;    /* recipe of all decisions */
+    qsim_layer_info *layers; /* layers, with the schemes they get */
     size_t layer_count;
     bool searched, has_classes; /* has_classes: the losses are KL */
     bool chooses;               /* --method auto */
-    search_attempt *attempts;   /* in order */
+    search_attempt *attempts;   /* in the order of trying */
     size_t attempt_count;
-    double plain_loss, found_loss; /* before and after the search, on the data */
-    bool interrupted;              /* in a search: what it has found until then is written */
-    int64_t held_out;              /* samples of the data that were not calibrated on */
+    double plain_loss, found_loss; /* losses on the data before and after the search */
+    bool interrupted;              /* during a search, whose best result so far is written */
+    int64_t held_out;              /* samples held out from calibration */
 } quantizing;
 
-/* How ranges and weights are quantized, for all verbs that quantize. */
+/* Options for ranges and weights, of all verbs that quantize. */
 #define OPTION_RANGES                                                                              \
     {"method", "NAME",                                                                             \
      "how ranges are chosen (minmax); auto: by KL; entropy may cut what is needed", 0,             \
@@ -62,23 +62,23 @@ typedef struct quantizing {
 /* Reads the options of the command line into q->options. */
 int quantize_options(const tool *t, quantizing *q);
 void quantize_options_free(quantizing *q);
-/* Frees all that there is. */
+/* Frees all fields. */
 void quantize_close(quantizing *q);
-/* Prints why there is no result; a rule that matches nothing gets the nearest name as a hint. */
+/* Prints why there is no result; for a rule without a match, a hint with the nearest name. */
 int quantize_error(const tool *t, const quantizing *q, qsim_error *e);
 
-/* Whether any option asks for a search. */
+/* Does any option ask for a search? */
 bool quantize_searches(const tool *t, const quantizing *q);
-/* Searches as they say and puts what it finds into q->options. */
+/* Runs the searches and puts their results into q->options. */
 int quantize_search(const tool *t, quantizing *q);
 /* --attempts FILE: the candidates as CSV. */
 int quantize_save_attempts(const tool *t, const quantizing *q);
 void quantize_json_attempts(json *j, const quantizing *q);
 void quantize_attempts_free(quantizing *q);
-/* False after a usage error: an option of the annealing without it. */
+/* Checks options of the annealing without --search anneal: false after a usage error. */
 bool quantize_search_fits(const tool *t);
 
-/* --recipe; what --save-recipe asks for; what the recipe says, as JSON (recipes.c). */
+/* Reads --recipe; writes --save-recipe; prints the recipe as JSON (recipes.c). */
 int recipe_open(const tool *t, quantizing *q);
 int recipe_save(const tool *t, const quantizing *q);
 bool recipe_has_ranges(const quantizing *q);
@@ -95,8 +95,7 @@ typedef struct next_steps {
     size_t count;
 } next_steps;
 
-/* None where the result is good; other values of the input where those are to blame
- * (next_steps.c). */
+/* Finds none for a good result, and other input ranges where those are at fault (next_steps.c). */
 void next_steps_find(const tool *t, const quantizing *q, const judging *j, next_steps *n);
 void next_steps_free(next_steps *n);
 
@@ -111,7 +110,7 @@ int quantize_measure(const tool *t, quantizing *q, quantize_check *c);
 void quantize_check_free(quantize_check *c);
 void quantize_print(const tool *t, quantizing *q, const quantize_check *c);
 void quantize_print_json(const tool *t, quantizing *q, const quantize_check *c);
-/* The layers as they would be quantized. */
+/* Prints the layers and the schemes they get. */
 int quantize_print_layers(const tool *t, quantizing *q);
 
 #endif

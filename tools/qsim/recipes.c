@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Recipes of qsim quantize: read, saved, told. */
+/* Recipes of qsim quantize: reads, saves and prints them. */
 #include <string.h>
 
 #include "common/columns.h"
@@ -24,7 +24,7 @@ int recipe_save(const tool *t, const quantizing *q) {
     return EXIT_OK;
 }
 
-/* Whether the recipe gives every quantized tensor its range, so that no calibration is needed. */
+/* Does the recipe give every quantized tensor its range? Then no calibration is needed. */
 bool recipe_has_ranges(const quantizing *q) {
     bool any = false;
     for (int32_t i = 0; i < qsim_recipe_count(q->recipe); i++) {

@@ -30,7 +30,7 @@ static range find_range(const qsim_tensor *x) {
 
 /* ---- the greatest scores ---- */
 
-/* Rows of class scores: [N,K] or [N,K,1,..]; the classes, 0: they are not. */
+/* The number of classes if a tensor is rows of class scores ([N,K] or [N,K,1,..]), else 0. */
 static size_t classes_of(const qsim_tensor *x) {
     int64_t rest = 1;
     for (int32_t i = 2; i < x->rank; i++)
@@ -48,7 +48,7 @@ static bool is_distribution(const qsim_tensor *x, size_t first, size_t classes) 
             return false;
         sum += p;
     }
-    return fabs(sum - 1) < 0.05; /* of 8-bit outputs, too */
+    return fabs(sum - 1) < 0.05; /* 8-bit outputs round */
 }
 
 static double score_of(const qsim_tensor *x, size_t i) {
@@ -87,8 +87,10 @@ int run_report_open(const tool *t, const engine *e, bool single, run_report *r) 
                           "%s: output '%.100s', %s, is not a row of class scores",
                           t->args.operands[0], qsim_session_output_name(e->session, 0),
                           shape_text(x->dims, x->rank, shape));
-    /* Names of another number of classes may be meant for something else, unless they are asked
-     * for. */
+    /*
+     * Names of another number of classes may belong to something else; they are an error only where
+     * they were asked for.
+     */
     return r->classes && (asked || r->names.count == classes)
                ? class_names_check(t, &r->names, classes)
                : EXIT_OK;

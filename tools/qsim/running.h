@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The parts of qsim run. */
+/* Reports of qsim run. */
 #ifndef QSIM_RUNNING_H
 #define QSIM_RUNNING_H
 
@@ -7,18 +7,20 @@
 #include "engine.h"
 #include "inputs.h"
 
-/* How results are shown: as classes where the first output has a row of scores for each sample and
- * --top or --labels asks for them, or the input is a picture or a sound. */
+/*
+ * A report shows classes where the first output has a row of scores per sample and --top or
+ * --labels asks for them, or the input is a picture or a sound; else ranges of the outputs.
+ */
 typedef struct run_report {
     class_names names;
-    size_t classes; /* 0: as ranges of the outputs */
-    size_t top;     /* how many classes */
+    size_t classes; /* 0: ranges of the outputs */
+    size_t top;     /* number of classes to show */
 } run_report;
 
-/* After a run; `single`: its input is a picture or a sound. Prints what is wrong. */
+/* Call it after a run; `single`: its input is a picture or a sound. Prints errors. */
 int run_report_open(const tool *t, const engine *e, bool single, run_report *r);
 void run_report_print(const tool *t, const char *input, const engine *e, const run_report *r);
-/* The keys of an object. */
+/* Writes the keys of an object. */
 void run_report_json(const engine *e, const run_report *r, double ms, json *j);
 
 #endif

@@ -16,7 +16,7 @@ void samples_free(samples *s) {
     memset(s, 0, sizeof(*s));
 }
 
-/* Rows [from, to) of the first axis, or all of it. */
+/* A copy of rows [from, to) of the first axis, or of all. */
 static qsim_tensor keep(const qsim_tensor *x, size_t from, size_t to, bool all) {
     qsim_tensor copy = *x;
     const size_t row = all ? 0 : x->bytes / (size_t)x->dims[0];
@@ -32,7 +32,7 @@ static qsim_tensor keep(const qsim_tensor *x, size_t from, size_t to, bool all) 
     return copy;
 }
 
-/* Whether the samples of a batch are the rows of all its tensors, in any number. */
+/* Are the samples of a batch the rows of all its tensors, and any number of them valid? */
 static bool is_divisible(const batch *b, bool any) {
     for (size_t i = 0; i < b->input_count; i++)
         if (b->inputs[i].rank < 1 || b->inputs[i].dims[0] != b->samples)
@@ -40,7 +40,7 @@ static bool is_divisible(const batch *b, bool any) {
     return any;
 }
 
-/* Samples [from, to) of a batch; of one that is indivisible, all. */
+/* Adds samples [from, to) of a batch, or all of an indivisible one. */
 static void add(samples *s, const batch *b, size_t from, size_t to, bool divisible) {
     /* A fixed batch is filled up with repetitions, which have no labels. */
     size_t rows = to - from;

@@ -9,10 +9,10 @@
 
 #include "common/columns.h"
 
-/* One tensor in 8 bits, or another quantized type. */
+/* A tensor in 8 bits or another quantized type. */
 typedef struct scaled {
     const char *tensor, *op_type;
-    qsim_value_info scale, zero; /* constants; rank -2: not a constant, or left out */
+    qsim_value_info scale, zero; /* constants; rank -2: not constant, or missing */
 } scaled;
 
 typedef struct listing {
@@ -58,7 +58,7 @@ static void add(listing *l, const qsim_node_info *n, const char *tensor, int32_t
                                     constant(l, zero < n->input_count ? n->inputs[zero] : "")};
 }
 
-/* QLinear operators: each operand with its scale and zero point, then those of the output. */
+/* Adds the operands of a QLinear operator with their scales and zero points, then its output. */
 static void add_linear(listing *l, const qsim_node_info *n) {
     int32_t i = 0;
     if (strcmp(n->op_type, "QLinearConcat") == 0) {
@@ -124,7 +124,7 @@ static const char *type_of(const scaled *s) {
     return s->zero.rank >= -1 ? qsim_dtype_name(s->zero.dtype) : "uint8";
 }
 
-/* The real values of the least and the greatest code, if there is one scale. */
+/* Prints the real values of the least and the greatest code, if there is one scale. */
 static void put_range(table *rows, const scaled *s) {
     int32_t low, high;
     const int32_t dtype = s->zero.rank >= -1 ? s->zero.dtype : QSIM_UINT8;

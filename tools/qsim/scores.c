@@ -7,7 +7,7 @@
 
 #include "engine.h"
 
-#define MOST_CLASSES 20000u /* a confusion matrix of 3 GB */
+#define MOST_CLASSES 20000u /* whose confusion matrix takes 3 GB */
 
 size_t largest(const qsim_tensor *output, size_t first, size_t count) {
     size_t best = 0;
@@ -22,7 +22,7 @@ size_t largest(const qsim_tensor *output, size_t first, size_t count) {
     return best;
 }
 
-/* How many classes come before `label`: larger scores, and equal ones of a lower number. */
+/* The number of classes ahead of `label`: higher scores, and equal ones of lower index. */
 static size_t rank_of(const qsim_tensor *output, size_t first, size_t count, size_t label) {
     double own = element(output, first + label);
     size_t before = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Counting a classifier's answers. */
+/* Counts of a classifier's right and wrong answers. */
 #ifndef QSIM_SCORES_H
 #define QSIM_SCORES_H
 
@@ -9,14 +9,14 @@ typedef struct scores {
     size_t classes; /* 0 until the first batch */
     uint64_t samples, top1, top5;
     uint64_t *confusion; /* [actual * classes + predicted] */
-    bool interrupted;    /* by Ctrl-C: the samples until then */
+    bool interrupted;    /* by Ctrl-C: counts are of the samples before it */
 } scores;
 
-/* Adds a batch: `output` is one row of class scores per sample. Prints what does not fit. */
+/* Adds a batch: `output` has one row of class scores per sample. Prints errors. */
 int scores_add(const tool *t, scores *s, const char *file, const qsim_tensor *output,
                const int64_t *labels, int64_t samples);
 void scores_free(scores *s);
-/* Percent of class `c` that was right; NaN where it has no samples. */
+/* Percentage of class c that was classified right; NaN if it has no samples. */
 double scores_class(const scores *s, size_t c, uint64_t *samples, uint64_t *right);
 double scores_percent(const scores *s, uint64_t right);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* --search: the data is held in memory and every candidate is run over it. */
+/* --search: holds the data in memory and runs every candidate on it. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "quantizing.h"
 #include "samples.h"
 
-/* Options of the annealing where there is none; false: one was given. */
+/* Refuses options of the annealing without it; false: one was given. */
 bool quantize_search_fits(const tool *t) {
     static const char *const names[] = {"seed", "steps", "max-drop"};
     const char *search = args_value(&t->args, "search");
@@ -22,10 +22,10 @@ bool quantize_search_fits(const tool *t) {
     return true;
 }
 
-/* Samples that these run again and again, at most. */
+/* Most samples for the methods of `flags`, which run them again and again. */
 #define REFINED 128
 
-/* The options that need data, in the order in which what they name is done. */
+/* Options that need data, in the order of their methods. */
 static const char *const flags[] = {"equalize", "smooth", "refine"};
 
 bool quantize_searches(const tool *t, const quantizing *q) {
@@ -45,7 +45,7 @@ static const char *asking(const tool *t, const quantizing *q) {
     return flags[i];
 }
 
-/* Factors between layers, ranges or what --search names, then --refine. */
+/* Lists the methods: factors between layers, ranges or those of --search, then --refine. */
 static void list_methods(const tool *t, const quantizing *q, text *out) {
     const char *kind = args_value(&t->args, "search");
     const char *const wanted[] = {
@@ -74,7 +74,7 @@ static int read_options(const tool *t, qsim_search_options *o) {
     return EXIT_OK;
 }
 
-/* Remembers the candidates, of which the plain one is the first. */
+/* Records the candidates; the first is the plain model. */
 static int32_t on_attempt(void *user, const qsim_attempt *a) {
     quantizing *q = user;
     if (isnan(q->plain_loss))
@@ -96,7 +96,7 @@ static int search(const tool *t, quantizing *q, const samples *s, qsim_search_op
         return tool_error(t, q->file, &e);
     progress_begin(&p, t);
     samples_give(s, o);
-    o->labels = NULL; /* accuracy moves in steps of a sample; the loss does not, and needs none */
+    o->labels = NULL; /* accuracy moves by whole samples, the loss does not, and needs no labels */
     o->label_count = 0;
     o->attempt = on_attempt;
     o->attempt_user = q;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The steps that a model runs as here: their kernels, and the instruction set of each. */
+/* The steps of a model on this machine: their kernels and instruction sets. */
 #ifndef QSIM_STEPS_H
 #define QSIM_STEPS_H
 
@@ -12,8 +12,7 @@ typedef struct steps {
     int32_t count;
 } steps;
 
-/* Plans for the sizes that the model or --shape gives; nothing runs. `s` may be closed either way.
- */
+/* Plans for the sizes of the model or --shape; runs nothing. `s` may be closed either way. */
 int steps_open(const tool *t, const char *file, const qsim_model *m, steps *s);
 void steps_print(const steps *s);
 /* The array "steps". */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What each combination of a sweep costs. One calibration serves all: ranges are chosen from its
- * histograms. */
+/* Measures each combination of a sweep. One calibration serves all: it has histograms. */
 #include <math.h>
 
 #include "calibrating.h"
@@ -12,13 +11,13 @@
 
 #define TIMED_RUNS 20
 
-/* Prints why; nothing after an interrupt, which is told once. */
+/* Prints the error, but not after an interrupt, which is reported once. */
 static int failed(const tool *t, const char *file, const qsim_error *e) {
     return e->code == QSIM_E_CANCELLED && tool_interrupted() ? EXIT_INTERRUPTED
                                                              : tool_error(t, file, e);
 }
 
-/* Accuracy where there are labels, and the time of a run on the first batch. */
+/* Measures accuracy, if there are labels, and the time of a run on the first batch. */
 static int score(const tool *t, const char *file, const qsim_model *m, dataset *d, double *top1,
                  double *ms, int64_t *rows) {
     engine e = {0};
@@ -105,7 +104,7 @@ static int try_one(const tool *t, const sweep *s, const qsim_model *m, const qsi
     return code;
 }
 
-/* Counts those that were tried: they are shown after an interrupt, too. */
+/* Counts the combinations tried, which are reported after an interrupt, too. */
 static int try_each(const tool *t, sweep *s, const qsim_model *m, const qsim_calibration *c,
                     dataset *d, size_t all) {
     progress p;
@@ -130,7 +129,7 @@ int sweep_try(const tool *t, sweep *s, const qsim_model *m, dataset *d) {
     s->count = 0;
     int code = judge_hold_out(t, d, &s->held_out) ? EXIT_OK : EXIT_USAGE;
     if (code == EXIT_OK)
-        code = calibrate_data(t, s->file, m, NULL, d, &c); /* which tells of an interrupt */
+        code = calibrate_data(t, s->file, m, NULL, d, &c); /* reports an interrupt */
     if (code == EXIT_OK) {
         s->samples = qsim_calibration_samples(c);
         dataset_use_held(d, s->held_out > 0);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Every combination of weight schemes, range methods and percentiles, and what each costs. */
+/* Every combination of weight schemes, range methods and percentiles, with its measurements. */
 #ifndef QSIM_SWEEPING_H
 #define QSIM_SWEEPING_H
 
 #include "judging.h"
 #include "pages.h"
 
-/* One combination and what was found of it. */
+/* A combination and its measurements. */
 typedef struct attempt {
     const char *scheme, *method;
     int32_t weight_scheme, range_method; /* QSIM_WEIGHT_*, QSIM_METHOD_* */
-    double percentile;                   /* NaN: not a percentile */
+    double percentile;                   /* NaN: another method */
     int32_t grade;
     double agreement, sqnr, cosine; /* of the worst output; agreement NaN: no class scores */
     double top1;                    /* NaN: no labels */
@@ -24,13 +24,13 @@ typedef struct sweep {
     double float_top1, float_ms;
     int64_t samples, held_out, rows;
     attempt *attempts;
-    size_t count; /* that are listed; then those that were tried */
+    size_t count; /* listed combinations; after sweep_try those that were tried */
 } sweep;
 
-/* Calibrates and tries all; after an interrupt the first of them, which it tells (sweep_try.c). */
+/* Calibrates and tries all combinations; after an interrupt, reported, the first of them. */
 int sweep_try(const tool *t, sweep *s, const qsim_model *m, dataset *d);
 
-/* The attempt with the greatest SQNR; count: none. */
+/* Index of the attempt with the highest SQNR; `count`: none. */
 size_t sweep_best(const sweep *s);
 /* "channel mse", "tensor percentile 99.9". */
 void attempt_name(const attempt *a, text *out);

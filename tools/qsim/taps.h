@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which tensors of two models are compared with each other. */
+/* The pairs of tensors of two models that are compared. */
 #ifndef QSIM_TAPS_H
 #define QSIM_TAPS_H
 
@@ -10,9 +10,9 @@ typedef struct taps {
     size_t count;
 } taps;
 
-/* The outputs, in order; their numbers must be equal. The models must outlive the taps. */
+/* Pairs of outputs, in order; both models must have as many. The models must outlive the taps. */
 int taps_outputs(const tool *t, const qsim_model *a, const qsim_model *b, taps *out);
-/* The tensors between, as qsim_model_pairs has them. */
+/* Pairs of inner tensors, by qsim_model_pairs. */
 int taps_layers(const tool *t, const qsim_model *a, const qsim_model *b, taps *out);
 void taps_free(taps *t);
 

@@ -11,7 +11,7 @@ bool thumbs_take(const thumbs *s, double badness) {
     return s->wanted && (s->count < MOST_THUMBS || badness > s->items[MOST_THUMBS - 1].badness);
 }
 
-/* Where the axes of a batch of pictures are. */
+/* The axes of a batch of pictures. */
 typedef struct view {
     size_t height, width, channels;
     bool last; /* channels are the last axis */

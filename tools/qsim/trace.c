@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Trace events as Chrome and Perfetto read them, with the names that ONNX Runtime's profiles have,
- * so that scripts written for those find theirs: an array of complete events, cat Session or Node.
+ * Trace events in the format of Chrome and Perfetto: an array of complete events, cat Session or
+ * Node, with the names of ONNX Runtime's profiles, so that scripts for those work.
  */
 #include <string.h>
 #include <unistd.h>
@@ -34,7 +34,7 @@ static void session_event(const profiling *p, json *j, const char *name, uint64_
     end_event(j);
 }
 
-/* [{"float": [1, 3, 8, 8]}, ...] of tensors from..to of the step, those left out left out. */
+/* [{"float": [1, 3, 8, 8]}, ...] for tensors from..to of a step; omitted ones are skipped. */
 static void tensors(const profiling *p, json *j, const char *key, size_t step, int32_t from,
                     int32_t to) {
     int64_t dims[QSIM_MAX_RANK];

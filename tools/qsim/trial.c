@@ -7,7 +7,7 @@
 
 #include "scores.h"
 
-/* A model that runs, whether or not the search was interrupted: Ctrl-C was meant for that. */
+/* A model that runs even after the search was interrupted: Ctrl-C was meant for the search. */
 typedef struct player {
     qsim_session *session;
     qsim_run *run;
@@ -35,7 +35,7 @@ static int play(player *p, const samples *s, size_t first, qsim_error *e) {
     return qsim_run_execute(p->run, s->inputs + first, s->per_batch, p->outputs, p->count, e);
 }
 
-/* Counts of one batch, whose labels begin at `at`. */
+/* Adds the counts of one batch, whose labels begin at `at`. */
 static void count_batch(const samples *s, const player p[3], size_t at, trial *t,
                         uint64_t right[3]) {
     const qsim_tensor *y = &p[0].outputs[0];
@@ -58,8 +58,8 @@ static void count_batch(const samples *s, const player p[3], size_t at, trial *t
 }
 
 /*
- * Paired samples: the difference of two proportions has variance (b + c - (b - c)^2 / n) / n^2, an
- * agreement p (1 - p) / n.
+ * The standard error of paired samples: the difference of two proportions has variance (b + c - (b
+ * - c)^2 / n) / n^2, an agreement p (1 - p) / n.
  */
 static double standard_error(const trial *t, const trial_result *r) {
     if (t->labelled) {

@@ -164,7 +164,7 @@ int units_csv(const tool *t, const char *path, const units *u) {
     return code;
 }
 
-/* Two bars for each unit: alone in 8 bits, and what float gains; on one scale. */
+/* Draws two bars per unit, on one scale: loss alone in 8 bits, and gain of staying float. */
 void units_draw(text *svg, const char *file, const units *u) {
     const double bar = 9, row = 26, room = 420;
     double longest = 0, most = 1e-12;

@@ -8,12 +8,12 @@
 #include "laddering.h"
 #include "verbs.h"
 
-#define SEARCHED 256  /* samples that a search runs again and again, at most */
-#define TRIED    2000 /* samples of the trial, at most */
+#define SEARCHED 256  /* most samples for the search, which runs them again and again */
+#define TRIED    2000 /* most samples for the trial */
 
 /* ---- samples ---- */
 
-/* Half of them at most are searched with; the rest is for the trial. */
+/* Reads samples: half of them at most are for the search, the rest for the trial. */
 static int read_samples(const tool *t, ladder *l) {
     const int64_t all = dataset_samples(l->q->data);
     size_t half = all > 0 ? ((size_t)all + 1) / 2 : SEARCHED;
@@ -54,12 +54,12 @@ static int climb(const tool *t, ladder *l) {
     l->interrupted = code == QSIM_E_CANCELLED && tool_interrupted() && l->count > 0;
     qsim_recipe_free(q->recipe);
     q->recipe = found;
-    if (l->saved && !l->interrupted) /* else it is saved once more at the end */
+    if (l->saved && !l->interrupted) /* after an interrupt the end saves once more */
         return l->saved;
     return code && !l->interrupted ? quantize_error(t, q, &e) : EXIT_OK;
 }
 
-/* Makes the plain model and that of the recipe found, and tries both. */
+/* Makes the plain model and that of the found recipe, and runs the trial on both. */
 static int try_both(const tool *t, ladder *l, const qsim_recipe *begun) {
     quantizing *q = l->q;
     qsim_error e;
@@ -82,8 +82,7 @@ static int try_both(const tool *t, ladder *l, const qsim_recipe *begun) {
     return code;
 }
 
-/* What options cannot say is repeated from a recipe: the one that is saved, or one beside OUTPUT.
- */
+/* Where options cannot repeat the result, names the saved recipe, or saves one beside OUTPUT. */
 static int keep_recipe(const tool *t, ladder *l) {
     const char *named = args_value(&t->args, "save-recipe");
     qsim_error e;
@@ -100,7 +99,7 @@ static int finish(const tool *t, page *p, ladder *l) {
     const char *report = args_value(&t->args, "report");
     json j = {0};
     tool own = *t;
-    own.force = true; /* the best so far is there already */
+    own.force = true; /* the best model so far is there */
     int code = tool_save_model(&own, q->result, q->output);
     if (code == EXIT_OK)
         code = recipe_save(t, q);

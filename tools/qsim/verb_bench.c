@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Models are timed in turns, one run of each in a round, in changing order, so that a disturbance
- * or a change of clock speed meets all of them. Loading, the first run and peak memory are measured
+ * Models are timed in turns, one run of each per round, in changing order, so that a disturbance or
+ * a change of clock rate affects all of them. Loading, the first run and peak memory are measured
  * in a child process per model.
  */
 #include <math.h>
@@ -14,7 +14,7 @@
 
 /* ---- timing ---- */
 
-/* Medians of the older and the newer half of the last `count` times agree to `part`. */
+/* Do the medians of the older and the newer half of the last `count` times agree to `part`? */
 static bool halves_agree(const subject *s, size_t models, size_t count, double part) {
     for (size_t i = 0; i < models; i++) {
         const latency *l = &s[i].time;
@@ -41,7 +41,7 @@ static int time_round(const tool *t, bench *b, size_t round) {
     return code;
 }
 
-/* Rounds that are not counted: `rounds` of them or, where that is negative, until ten agree. */
+/* Runs rounds that are not counted: `rounds`, or if that is negative, until ten agree. */
 static int warm_up(const tool *t, bench *b, int64_t rounds, double limit) {
     enum { WINDOW = 10 };
     double start = tool_now();
@@ -84,7 +84,7 @@ static int measure(const tool *t, bench *b) {
     return code;
 }
 
-/* The cost of taking the time, the least of many. */
+/* The least cost of reading the clock. */
 static double clock_cost(void) {
     double least = INFINITY;
     for (int i = 0; i < 1000; i++) {
@@ -114,7 +114,7 @@ static void summarize(bench *b) {
     for (size_t i = 0; i < b->models; i++) {
         subject *s = &b->subjects[i];
         latency_summarize(&s->time);
-        /* Equal ticks of the clock do not make a difference exact. */
+        /* A difference cannot be more exact than the clock's ticks. */
         double tick = s->speed.value * b->clock_ms / s->time.median;
         if (s->speed.margin < tick)
             s->speed.margin = tick;
@@ -161,7 +161,7 @@ static int bench_all(tool *t, page *p, bench *b) {
     return judge(b, bound);
 }
 
-/* Each file is read twice: once by the process of its own that shows load and peak memory. */
+/* Is a file read from standard input? Each is read twice: the child process reads it again. */
 static bool reads_stdin(const tool *t) {
     const char *spec;
     for (size_t i = 0; i < t->args.operand_count; i++)

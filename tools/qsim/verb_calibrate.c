@@ -20,7 +20,7 @@ static int merge_files(const tool *t, qsim_calibration **out) {
     return code;
 }
 
-/* A sample that alone makes a tensor's range so many times as wide is worth a look. */
+/* A warning is printed if a single sample widens a tensor's range by this factor. */
 #define WIDENED 4.0
 
 static void warn_of_outliers(const tool *t, const qsim_calibration *c) {
@@ -43,7 +43,7 @@ static void warn_of_outliers(const tool *t, const qsim_calibration *c) {
                   count > 1 ? ", and of other tensors" : "");
 }
 
-/* --tensors and --bins as the library takes them. */
+/* Calibrates with --tensors and --bins. */
 static int calibrate(const tool *t, const char *file, const qsim_model *m, dataset *d,
                      qsim_calibration **out) {
     qsim_calibration_options o = {.struct_size = sizeof(o)};
@@ -118,7 +118,7 @@ static void print_table(const tool *t, const qsim_calibration *c, const char *ou
     table_print(&rows, stdout);
 }
 
-/* Options that say how a model is fed mean nothing to files; false: one was given. */
+/* Refuses options for feeding a model, since --merge reads files; false: one was given. */
 static bool only_merges(const tool *t) {
     static const char *const names[] = {"data",  "limit",      "skip",    "batch",
                                         "shape", "preprocess", "tensors", "bins"};
@@ -153,7 +153,7 @@ static int run(tool *t) {
     if (!tool_may_write(t, output, &code))
         return code;
     code = merge ? merge_files(t, &c) : from_data(t, &c);
-    /* The batches before an interrupt make a calibration, too. */
+    /* The batches before an interrupt make a valid calibration. */
     bool partial = code == EXIT_INTERRUPTED && c && qsim_calibration_samples(c) > 0;
     if ((code == EXIT_OK || partial) && qsim_calibration_save(c, output, t->force, &e))
         code = tool_error(t, output, &e);

@@ -10,7 +10,7 @@ typedef struct findings {
     const tool *tool;
     const char *file;
     json json;
-    int code; /* of the first problem */
+    int code; /* code of the first problem */
 } findings;
 
 static void report(void *user, const qsim_error *e) {
@@ -31,7 +31,7 @@ static void report(void *user, const qsim_error *e) {
     text_free(&line);
 }
 
-/* ---- what is no problem, but hardly meant ---- */
+/* ---- valid, but hardly meant ---- */
 
 static bool has_branches(const char *op_type) {
     return strcmp(op_type, "If") == 0 || strcmp(op_type, "Loop") == 0 ||
@@ -42,7 +42,7 @@ static int by_name(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Sorted names that nodes read or that are outputs; NULL if branches may read others. */
+/* Sorted names that nodes or outputs use; NULL if branches may use others. */
 static const char **used_names(const qsim_model *m, size_t *count) {
     const char **names = tool_alloc(1, sizeof(*names));
     size_t room = 0;
@@ -104,7 +104,7 @@ static void print_good(const char *file, const qsim_model *m) {
            tool_bytes((double)qsim_model_bytes(m), size));
 }
 
-/* Problems that only full loading finds: in branches, in local functions. */
+/* Loads the model fully, which finds problems in branches and in local functions. */
 static int load_in_earnest(const tool *t, const char *file, qsim_model **m) {
     if (strcmp(file, "-") == 0)
         return EXIT_OK;

@@ -36,7 +36,7 @@ static int add_metrics(const tool *t, const comparison *c, const engine e[2], ma
 #define MOST_SECONDS 0.5
 #define MOST_ROUNDS  1000
 
-/* Runs of both in turns, the first one of a round changing; the first run of all has warmed up. */
+/* Times runs of both in turns, in changing order; earlier runs have warmed up. */
 static int time_both(const tool *t, comparison *c, const batch *b) {
     double begin = tool_now();
     int code = EXIT_OK;
@@ -61,7 +61,7 @@ static int time_both(const tool *t, comparison *c, const batch *b) {
     return code;
 }
 
-/* Samples whose first output differs most. */
+/* Notes the samples whose first outputs differ most. */
 static void note_worst(comparison *c, const batch *b, uint64_t done) {
     const qsim_tensor *x = &c->engine[0].outputs[0], *y = &c->engine[1].outputs[0];
     const size_t n = b->samples > 0 ? elements(x) / (size_t)b->samples : 0;
@@ -80,7 +80,7 @@ static void note_worst(comparison *c, const batch *b, uint64_t done) {
     }
 }
 
-/* Both models on the same data. */
+/* Runs both models on one batch and adds the metrics. */
 static int compare_batch(const tool *t, comparison *c, const batch *b, uint64_t done) {
     int code = EXIT_OK;
     for (int k = 0; k < 2 && code == EXIT_OK; k++)

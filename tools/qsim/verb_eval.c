@@ -14,7 +14,7 @@
 
 static const char *const outputs[] = {"csv", "svg", "svg-classes"};
 
-/* How many outputs want standard output for themselves. */
+/* The number of outputs that go to standard output. */
 static int to_stdout(const tool *t) {
     int count = t->json;
     for (size_t i = 0; i < 3; i++)
@@ -53,7 +53,7 @@ static int report(const tool *t, page *p, const char *file, const scores *s, con
     return code;
 }
 
-/* Classes that were numbered in the order of their folders must be all that the model has. */
+/* Classes numbered by the order of their folders must be all classes of the model. */
 static int check_folders(const tool *t, const char *file, const dataset *d, const scores *s) {
     size_t folders = dataset_classes(d);
     if (folders == 0 || folders == s->classes)
@@ -64,7 +64,7 @@ static int check_folders(const tool *t, const char *file, const dataset *d, cons
                       s->classes);
 }
 
-/* Wrong answers by how far they are ahead of the right one. */
+/* Notes wrong answers, ordered by their lead over the right class. */
 static void note_wrong(thumbs *worst, const batch *b, const qsim_tensor *scored, uint64_t first) {
     const size_t classes = elements(scored) / (size_t)b->samples;
     for (size_t i = 0; i < (size_t)b->samples && worst->wanted; i++) {
@@ -79,7 +79,7 @@ static void note_wrong(thumbs *worst, const batch *b, const qsim_tensor *scored,
     }
 }
 
-/* s->interrupted: the scores are of the samples until then. */
+/* Counts answers; if s->interrupted, of the samples before the interrupt. */
 static int count(const tool *t, const char *file, engine *e, dataset *d, scores *s, thumbs *worst) {
     progress p;
     batch b;

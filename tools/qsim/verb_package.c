@@ -8,7 +8,7 @@
 #include "common/feed.h"
 #include "verbs.h"
 
-/* A file given by an option becomes the entry of a role. */
+/* Adds the file that an option names, with a role. */
 static int add_file(const tool *t, qsim_packer *w, const char *name, int32_t role) {
     const char *path = args_value(&t->args, name);
     void *data;
@@ -40,7 +40,7 @@ static int add_preprocess(const tool *t, qsim_packer *w) {
     return code ? tool_error(t, "--preprocess", &e) : EXIT_OK;
 }
 
-/* The manifest's options: how the package was made. */
+/* Adds options to the manifest: how the package was made. */
 static int add_options(const tool *t, qsim_packer *w) {
     const char *note = args_value(&t->args, "note"), *spec = args_value(&t->args, "preprocess");
     qsim_error e;
@@ -134,7 +134,7 @@ static int run(tool *t) {
         return code;
     if (qsim_packer_create(t->ctx, &w, &e))
         return tool_error(t, NULL, &e);
-    tool_catch_interrupt(t->ctx); /* no half-written file is left beside the old one */
+    tool_catch_interrupt(t->ctx); /* leaves no half-written file beside the old one */
     code = collect(t, w);
     if (code == EXIT_OK && tool_interrupted())
         code = tool_fail(t, QSIM_E_CANCELLED, "%s: interrupted, not written", output);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs with and without a profile take turns, so that what the profile costs is measured on the
- * same machine in the same state.
+ * Runs with and without a profile alternate, so that the cost of profiling is measured on the
+ * machine in the same state.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +35,7 @@ static int profile_open(tool *t, profiling *p) {
     return code == EXIT_OK ? inputs_open(t, model, true, &p->inputs) : code;
 }
 
-/* During the execution nothing but this is done: the rest waits until its time has been taken. */
+/* Only records the event; all else waits until the execution's time has been taken. */
 static void on_event(void *user, const qsim_profile_event *event) {
     profiling *p = user;
     if (p->event_count == p->event_room) {
@@ -45,8 +45,7 @@ static void on_event(void *user, const qsim_profile_event *event) {
     p->events[p->event_count++] = *event;
 }
 
-/* The events from `first` on are one run's: times of a whole one count, the trace has room or not.
- */
+/* Takes over one run's events, from `first` on: times of a whole run, trace if there is room. */
 static void take_events(profiling *p, size_t first, bool whole) {
     for (size_t i = first; i < p->event_count; i++) {
         qsim_profile_event *e = &p->events[i];

@@ -11,7 +11,7 @@
 
 static int get_calibration(const tool *t, quantizing *q) {
     const char *path = args_value(&t->args, "calibration");
-    /* In other modes for the means that biases are corrected by. */
+    /* Other modes use its means for bias correction. */
     bool needed = q->options.mode == QSIM_MODE_STATIC;
     bool wanted = needed || !q->options.no_bias_correction;
     int code = EXIT_OK;
@@ -95,7 +95,7 @@ static int quantize_file(tool *t, page *p, quantizing *q, quantize_check *check)
         code = path ? calibration_open(t, path, &q->calibration) : EXIT_OK;
         return code ? code : quantize_print_layers(t, q);
     }
-    /* Before long work: rules that match nothing. */
+    /* Finds rules without a match before long work begins. */
     if (code == EXIT_OK && q->options.rule_count > 0 &&
         qsim_quantize_layers(q->model, NULL, &q->options, NULL, NULL, &e) < 0)
         code = quantize_error(t, q, &e);

@@ -76,13 +76,13 @@ static int write_outputs(const tool *t, const engine *e) {
     return code;
 }
 
-/* Existing outputs are noticed before anything is computed. */
+/* Checks for existing outputs before anything is computed. */
 static bool may_write(const tool *t, const qsim_model *m, int *code) {
     const char *file = args_value(&t->args, "output");
     const char *dir = args_value(&t->args, "output-dir");
     text path = {0};
     bool may = !file || tool_may_write(t, file, code);
-    bool old = dir && folder_is(dir, strlen(dir)); /* else it is made, when there are outputs */
+    bool old = dir && folder_is(dir, strlen(dir)); /* else it is made later */
     for (size_t i = 0; old && may && i < (size_t)qsim_model_output_count(m); i++) {
         output_path(t, dir, i, &path);
         may = tool_may_write(t, path.data, code);
@@ -93,7 +93,7 @@ static bool may_write(const tool *t, const qsim_model *m, int *code) {
 
 /* ---- inputs ---- */
 
-/* Runs once, on `input` or (NULL) on what --input says. */
+/* Runs once, on `input`, or on the inputs of --input if it is NULL. */
 static int execute(tool *t, engine *e, const char *input, run_report *report, json *j) {
     const char *file = t->args.operands[0];
     const char *shown = input ? input : args_value(&t->args, "input");
@@ -132,7 +132,7 @@ static int execute_each(tool *t, engine *e, const sample_files *files, run_repor
     return code;
 }
 
-/* Files of a folder or pattern that --input names; none: it names one file or made-up data. */
+/* Files of a folder or pattern in --input; none if it names one file or made-up data. */
 static int find_files(const tool *t, const engine *e, sample_files *files) {
     const char *spec = args_value(&t->args, "input");
     struct stat st;

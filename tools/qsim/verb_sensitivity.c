@@ -9,7 +9,7 @@
 #include "unit_report.h"
 #include "verbs.h"
 
-/* Judged by default: so many order units as well as all that there are. */
+/* Default number of samples: enough to order units as all samples would. */
 #define SAMPLES 128
 
 static int analyse(const tool *t, quantizing *q, const samples *s, units *u) {
@@ -48,7 +48,7 @@ static int report(const tool *t, page *p, const char *file, const units *u) {
         draw_page(p, file, u);
     if (p->path || !(t->json || own)) {
         tool shown = *t;
-        shown.json = t->json || own; /* the page has it alone then */
+        shown.json = t->json || own; /* then only the page shows the table */
         page_report_begin(&shown, p);
         units_print(file, u);
         page_report_end(&shown, p);

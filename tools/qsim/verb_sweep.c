@@ -6,16 +6,15 @@
 #include "sweeping.h"
 #include "verbs.h"
 
-#define COUNT(list) (sizeof(list) / sizeof(*(list)) - 1) /* without the NULL at its end */
+#define COUNT(list) (sizeof(list) / sizeof(*(list)) - 1) /* without the last NULL */
 
 static const char *const schemes[] = {"channel", "tensor", "tensor-asymmetric",
                                       "channel-asymmetric", NULL};
 static const char *const methods[] = {"minmax", "percentile", "mse", "entropy", NULL};
 
-/* ---- what is tried ---- */
+/* ---- combinations ---- */
 
-/* Which of `names` a list "a,b" has; all of them where it is NULL. False: something else is in it.
- */
+/* Reads a list "a,b" into the flags of `names`; all if it is NULL. False: an unknown name. */
 static bool read_list(const tool *t, const char *name, const char *const *names, bool *wanted) {
     const char *list = args_value(&t->args, name);
     for (size_t i = 0; names[i]; i++)
@@ -43,7 +42,7 @@ static void add_attempt(sweep *s, size_t scheme, size_t method, double percentil
                                         .top1 = (double)NAN};
 }
 
-/* A percentile each. */
+/* Adds a combination per percentile. */
 static bool add_percentiles(const tool *t, sweep *s, size_t scheme) {
     const char *list = args_value(&t->args, "percentiles");
     char number[32];

@@ -16,7 +16,7 @@ static int run(tool *t) {
     if (qsim_package_open(t->ctx, file, 0, &p, &e))
         return tool_error(t, file, &e);
     int code = EXIT_OK;
-    tool_catch_interrupt(t->ctx); /* once only: a second Ctrl-C ends it where it is */
+    tool_catch_interrupt(t->ctx); /* handles one Ctrl-C: a second one ends the process at once */
     if (qsim_package_unpack(p, folder, t->force ? QSIM_UNPACK_REPLACE : 0, &e)) {
         struct stat st;
         if (e.code == QSIM_E_EXISTS && stat(folder, &st) == 0 && S_ISDIR(st.st_mode))

@@ -13,10 +13,10 @@ struct qsim_package;
 /* Lists the entries, as JSON or as a table. */
 void print_package(const tool *t, const struct qsim_package *package, const char *path);
 
-/* Options by name from the file that --config names, as if they stood first on the command line. */
+/* Applies the options of the --config file as if they stood first on the command line. */
 int config_options(tool *t);
 
-/* All verbs, ended by NULL. */
+/* All verbs, terminated by NULL. */
 extern const verb *const all_verbs[];
 
 #endif
