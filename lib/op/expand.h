@@ -23,9 +23,7 @@ typedef struct qs_expand {
 qs_id qs_expand_in(const qs_expand *e, int32_t index);
 const qs_value *qs_expand_value(const qs_expand *e, int32_t index);
 
-/*
- * Add a node of ai.onnx or com.microsoft; return output 0 of `outputs`, whose ids are consecutive.
- */
+/* Add a node of ai.onnx or com.microsoft; return the first of `outputs` consecutive output ids. */
 qs_id qs_expand_many(qs_expand *e, const char *op_type, const qs_id *in, int32_t count,
                      int32_t outputs);
 qs_id qs_expand_ms(qs_expand *e, const char *op_type, const qs_id *in, int32_t count,

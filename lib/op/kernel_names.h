@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Names of operators' steps in profiles: QS_KERNEL_POOL is "pool". A step may have a more specific
- * name ("conv add").
- */
+/* Names of operators' steps in profiles; a step may have a more specific one ("conv add"). */
 #ifndef QS_KERNEL_NAMES_H
 #define QS_KERNEL_NAMES_H
 

@@ -29,8 +29,7 @@ typedef struct qs_attr_rule {
 } qs_attr_rule;
 
 /*
- * The view of a node that shape rules get, at load (sizes may be -1) and during planning (every
- * size is known).
+ * A node as shape rules see it: at load (sizes may be -1), and in planning (all sizes are known).
  */
 typedef struct qs_infer {
     const qs_graph *graph;

@@ -95,8 +95,7 @@ int qs_infer_attr_ints(const qs_infer *x, const char *name, int64_t *out, int32_
 bool qs_node_string_is(const qs_node *n, const char *name, const char *text, bool fallback);
 
 /*
- * `also` of Softmax, LogSoftmax and Hardmax: before version 13 all axes from "axis" on count as
- * one.
+ * `also` of Softmax, LogSoftmax, Hardmax: before version 13 all axes from "axis" on count as one.
  */
 uint32_t qs_also_axis(const qs_graph *g, const qs_node *n);
 

@@ -69,10 +69,7 @@ static int specimen_make(qsim_ctx *ctx, const qs_op *op, specimen *s) {
     return set_needed(s->g, s->node, op);
 }
 
-/*
- * Whether the shape rule accepts this type: for the first operand alone, or for all operands, then
- * as matrices.
- */
+/* Whether the shape rule accepts a type, for the first operand or, as matrices, for all of them. */
 static bool takes(specimen *s, int32_t dtype) {
     qs_value made[2];
     qs_dim dims[2][QSIM_MAX_RANK], sizes[2] = {{-1, NULL}, {-1, NULL}};

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Equal, Greater, Less, GreaterOrEqual, LessOrEqual; And, Or, Xor: bool results of two broadcast
- * tensors.
- */
+/* Equal, Greater, Less, GreaterOrEqual, LessOrEqual, And, Or, Xor of two broadcast tensors. */
 #include "op/elementwise/pairs.h"
 
 #define TYPES(name, op)                                                                            \

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Circular and hyperbolic functions and their inverses; floats are computed in double, rounded
- * once.
- */
+/* Circular and hyperbolic functions and inverses; floats are computed in double, rounded once. */
 #include "kernel/elementary64.h"
 #include "op/elementwise/maps.h"
 

@@ -159,10 +159,7 @@ static qs_id mask_of_lengths(qs_expand *e, qs_id lengths) {
     return qs_expand_add(e, "Less", keys, unsqueezed(e, lengths, (const int64_t[]){1}, 1), QS_NONE);
 }
 
-/*
- * The tensor added to scores: the bias, and a large negative number for keys that the mask
- * excludes.
- */
+/* Makes the tensor added to scores: the bias, and a large negative number for masked keys. */
 static qs_id mask_of(qs_expand *e) {
     static const int64_t axes[] = {1, 2};
     const float far = qs_node_float(&e->graph->nodes[e->node_id], "mask_filter_value", -10000.0f);

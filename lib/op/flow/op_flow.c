@@ -123,8 +123,7 @@ static int infer_branch(qs_infer *x, const qs_subgraph *sub, bool *broken, qsim_
 }
 
 /*
- * A branch that breaks a rule leaves the types unknown; if both do, the first one's error is
- * reported.
+ * A branch that breaks a rule leaves types unknown; if both do, the first one's error is reported.
  */
 static int infer_if(qs_infer *x) {
     static const char *const names[] = {"then_branch", "else_branch"};
@@ -278,10 +277,7 @@ static int64_t scan_axis(const qs_node *n, const char *name, int32_t index) {
     return a && a->type == QS_ATTR_INTS && index < a->count ? a->u.ints[index] : 0;
 }
 
-/*
- * Sets the shape of the slice of an input that the body gets: without the batch axis and, if
- * `walked`, without the scanned axis.
- */
+/* Sets the shape of an input's slice: without batch axis and, if `walked`, without scanned axis. */
 static int feed_slice(const qs_infer *x, const scan_form *s, int32_t index, bool walked,
                       qs_dim *length) {
     const qs_value *v = qs_infer_in(x, s->first + index);

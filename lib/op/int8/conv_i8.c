@@ -46,10 +46,9 @@ typedef struct strip {
 } strip;
 
 /*
- * Copies input rows [top, top + rows) with their padding; the image's part of each row begins at a
- * cache line. The right padding of a row is filled together with the left padding of the next;
- * after the last row, with the bytes that dword products read beyond it and multiply by zero
- * weights.
+ * Copies input rows [top, top + rows) with padding; the image's part of each row begins at a cache
+ * line. A row's right padding is filled with the next row's left padding; after the last row, with
+ * the bytes that dword products read beyond it and multiply by zero weights.
  */
 static void copy_strip(const qs_conv_i8 *c, const uint8_t *image, int64_t top, int64_t rows,
                        uint8_t *to) {

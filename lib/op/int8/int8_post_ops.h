@@ -15,9 +15,7 @@
 #include "kernel/u8.h"
 #include "op/int8/int8_op.h"
 
-/*
- * Inputs (9 is QS_I8_CONV_OVER); S and ZP: scale and zero point of the sum's operands and result.
- */
+/* Inputs (9 is QS_I8_CONV_OVER); S, ZP: scale and zero point of the sum's operands and result. */
 #define QS_I8_FIRST    10
 #define QS_I8_OTHER    11
 #define QS_I8_OWN_S    12

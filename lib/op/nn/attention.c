@@ -259,9 +259,7 @@ static const float *place_values(const job *j, const room *m, const float *from,
     return m->v;
 }
 
-/*
- * Computes all query heads of one key head. Unused keys are not read, unless scores are an output.
- */
+/* Computes the query heads of one key head. Unused keys are only read if scores are an output. */
 static void attend_head(const job *j, const room *m, size_t item, bool more) {
     const qs_attention *a = j->a;
     const size_t batch = item / a->kv_heads, kv_head = item % a->kv_heads;

@@ -4,10 +4,7 @@
 
 #include "op/rules.h"
 
-/*
- * Index of the greatest or least of n elements `step` apart; a NaN is skipped unless it is the
- * first.
- */
+/* Index of the extreme of n elements `step` apart; a NaN is skipped unless it is the first. */
 typedef size_t (*arg_fn)(const void *x, size_t n, size_t step, bool last);
 
 #define ARG(name, T, op)                                                                           \

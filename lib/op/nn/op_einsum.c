@@ -94,9 +94,7 @@ QS_COLD static int join_sizes(const qs_infer *x, equation *e, int32_t operand) {
     return QSIM_OK;
 }
 
-/*
- * The result of an equation without an arrow: the ellipsis, then letters that occur once, by ASCII.
- */
+/* Without an arrow the result is the ellipsis, then the letters that occur once, by ASCII. */
 QS_COLD static void imply_result(const text_term *terms, int32_t count, text_term *out) {
     int32_t times[52] = {0};
     *out = (text_term){.dots_at = -1};
@@ -326,9 +324,7 @@ QS_COLD static void run_einsum(const qs_step *s, const qs_frame *f) {
     qs_ranges(f->ctx, p->outputs, 1 + QS_GRAIN / 4 / (work + 1), einsum_range, &j);
 }
 
-/*
- * Adds the loop over a letter: axes of size 1 have stride 0, axes with the same letter add strides.
- */
+/* Adds the loop over a letter. Axes of size 1 have stride 0; equal letters add their strides. */
 QS_COLD static void add_loop(einsum_params *p, const qs_infer *x, const equation *e,
                              int32_t letter) {
     const int32_t loop = p->loops++;

@@ -84,10 +84,7 @@ static bool overlaps(corners a, corners b, float limit) {
     return area_a > 0 && area_b > 0 && either > 0 && both / either > limit;
 }
 
-/*
- * Sifts entry `root` of a heap of indices down: the least score is on top, of equals the last
- * index.
- */
+/* Sifts entry `root` of a heap down: the least score is on top, of equal ones the last index. */
 static void sift(size_t *list, size_t root, size_t count, const float *score) {
     for (size_t child; (child = 2 * root + 1) < count; root = child) {
         const size_t right = child + 1;
@@ -123,10 +120,7 @@ typedef struct nms_limits {
     bool scored; /* a threshold of the score is given */
 } nms_limits;
 
-/*
- * Selects the boxes of one batch and class into `list`; returns their number. `list` and `taken`
- * have room for all boxes.
- */
+/* Selects boxes of one batch and class into `list`; returns their number. taken: one per box. */
 static size_t pick(const qsim_ctx *ctx, const nms_params *p, const nms_limits *limits,
                    const float *boxes, const float *score, size_t *list, corners *taken) {
     size_t count = 0, kept = 0;

@@ -341,9 +341,7 @@ static int set_string(qs_graph *g, qs_id node, const char *name, const char *val
     return qs_node_set_attr(g, node, &attr);
 }
 
-/*
- * Rounding of old versions: up for axes that shrink, down for those that grow; NULL if both occur.
- */
+/* Rounding of old versions: up for shrinking axes, down for growing ones; NULL if both occur. */
 static const char *old_rounding(const float *scales, size_t count) {
     bool grows = false, shrinks = false;
     for (size_t i = 0; i < count; i++) {

@@ -13,8 +13,7 @@ static size_t common_divisor(size_t a, size_t b) {
 }
 
 /*
- * Phase p has the taps p, p + step, p + 2 step, ... of axis i: they share a remainder by the
- * stride.
+ * Taps of phase p: p, p + step, p + 2 step, ... of axis i; their remainder by the stride is equal.
  */
 static size_t taps_of(const qs_phases *f, int32_t i, size_t phase) {
     return (f->kernel[i] - phase + f->step[i] - 1) / f->step[i];
@@ -60,10 +59,7 @@ bool qs_phases_make(const qk_f32 *k, const qs_transposed *g, const qs_value *w, 
            f->floats < SIZE_MAX / 8 && f->dense < SIZE_MAX / 8;
 }
 
-/*
- * Copies one group's phase into a matrix: rows (kernel row, kernel column, channel), output
- * columns.
- */
+/* Copies a group's phase to a matrix: rows (kernel row, kernel column, channel), output columns. */
 static void gather_phase(const qs_phases *f, const float *w, size_t group, size_t py, size_t px,
                          float *dense) {
     const size_t across = f->cols / f->mg * f->kernel[1], area = f->kernel[0] * across;

@@ -31,8 +31,7 @@ bool qs_phase_floats(const qk_f32 *k, const qs_phases *f, size_t py, size_t px, 
 bool qs_phases_make(const qk_f32 *k, const qs_transposed *g, const qs_value *w, qs_phases *f);
 
 /*
- * Packs the bias, then for each phase all groups; `to`: f->floats floats, `dense`: f->dense of
- * scratch.
+ * Packs the bias, then each phase of all groups. to: f->floats floats; dense: f->dense of scratch.
  */
 void qs_phases_pack(const qk_f32 *k, const qs_phases *f, const float *w, const float *bias,
                     float *dense, float *to);

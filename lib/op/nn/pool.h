@@ -27,7 +27,7 @@ typedef struct qs_pool_plan {
     qk_pool row; /* the fields that are the same for every row */
     /*
      * Large windows of MaxPool: `along` computes maxima along the input rows of `band` output rows
-     * into band_bytes of scratch memory, then `row` those down the columns; 0: both at once.
+     * into band_bytes of scratch memory, `row` then those down the columns; 0: both at once.
      */
     size_t band, band_bytes;
     qk_pool along;

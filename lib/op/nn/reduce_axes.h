@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Reductions over axes: the offsets of one output's elements, and the functions that reduce them.
- */
+/* Reductions over axes: offsets of one output's elements, and the functions that reduce them. */
 #ifndef QS_REDUCE_AXES_H
 #define QS_REDUCE_AXES_H
 

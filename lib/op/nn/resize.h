@@ -68,10 +68,7 @@ int qs_resize_taps_make(qs_arena *arena, const qs_resize_how *how, const qs_resi
 #define QS_RESIZE_OVER  4
 #define QS_RESIZE_TABLE 5
 
-/*
- * Lower a node whose output has elements. taps: one per axis of the tensor; not all are identities,
- * except with "into".
- */
+/* Lower a node whose output has elements. taps: per axis; not all are identities without "into". */
 int qs_resize_lower_nearest(qs_lower *l, float outside, const qs_resize_taps *taps);
 int qs_resize_lower_filter(qs_lower *l, float outside, const qs_resize_taps *taps);
 
