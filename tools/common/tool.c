@@ -206,9 +206,10 @@ bool tool_int(const tool *t, const char *name, int64_t low, int64_t high, int64_
     *out = fallback;
     if (!s || parse_int(s, low, high, out))
         return true;
-    if (high < INT32_MAX)
-        tool_usage(t, NULL, "--%s is '%s', not a whole number from %lld to %lld", name, s,
-                   (long long)low, (long long)high);
+    if (high < INT64_MAX)
+        tool_usage(t, high < INT32_MAX ? NULL : "as in 1000: digits only",
+                   "--%s is '%s', not a whole number from %lld to %lld", name, s, (long long)low,
+                   (long long)high);
     else
         tool_usage(t, "as in 1000: digits only", "--%s is '%s', not a whole number from %lld on",
                    name, s, (long long)low);
