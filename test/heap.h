@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An allocator that counts, and fails where a test wants it to. One thread at a time. */
+/* An allocator that counts, and fails where a test says. For one thread at a time. */
 #ifndef TEST_HEAP_H
 #define TEST_HEAP_H
 
@@ -9,11 +9,11 @@
 #include <stdbool.h>
 
 typedef struct test_heap {
-    long live;          /* blocks that are not given back */
-    long calls, failed; /* requests, and those that were refused */
-    long fail_at;       /* the request, counted from 1, that is refused; 0: none */
-    bool fail_after;    /* and all after it */
-    size_t bytes, peak; /* live now, and at most */
+    long live;          /* blocks not yet freed */
+    long calls, failed; /* requests; refused requests */
+    long fail_at;       /* number of the request to refuse, from 1; 0: none */
+    bool fail_after;    /* refuse all later ones, too */
+    size_t bytes, peak; /* live bytes, now and at most */
 } test_heap;
 
 static inline void *test_heap_alloc(void *user, size_t size, size_t align) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Protobuf written by hand, for tests that need messages which no writer would make. */
+/* Protobuf written by hand, for tests with messages that no writer makes. */
 #ifndef QS_TEST_PROTO_H
 #define QS_TEST_PROTO_H
 
@@ -63,7 +63,7 @@ static inline void proto_free(proto *p) {
     *p = (proto){0};
 }
 
-/* ---- pieces of ONNX ---- */
+/* ---- parts of ONNX ---- */
 
 static inline void proto_value(proto *graph, uint32_t field, const char *name, int dtype,
                                const int64_t *dims, int rank) {
@@ -103,7 +103,7 @@ static inline void proto_node(proto *graph, const char *op, const char *name, co
     proto_free(&node);
 }
 
-/* ir_version 7, opset 13 and this graph, which is emptied. */
+/* A model of ir_version 7, opset 13 and this graph, which is emptied. */
 static inline void proto_model(proto *model, proto *graph) {
     proto opset = {0};
     proto_int(model, 1, 7);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Used by every test program. A failed check prints its place and expression, and the program goes
- * on; main returns test_done(), which is 0 only if no check failed and at least one was made. A
- * test that cannot run here calls test_skip("why"): meson counts it as skipped, by name.
+ * For every test program. A failed check prints its place and expression, and the program goes on;
+ * main returns test_done(), which is 0 only if no check failed and at least one was made. A test
+ * that cannot run on this machine calls test_skip("why"): meson counts it as skipped.
  */
 #ifndef QS_TEST_H
 #define QS_TEST_H
@@ -23,7 +23,7 @@ static long test_checks, test_failures;
         }                                                                                          \
     } while (0)
 
-/* Records a failure where there is no condition to show. */
+/* Records a failure without a condition. */
 #define CHECK_FAIL(what)                                                                           \
     do {                                                                                           \
         test_checks++;                                                                             \
@@ -79,15 +79,15 @@ static inline int test_done(void) {
     return test_failures != 0 || test_checks == 0;
 }
 
-/* Leaves the program as skipped, unless a check has failed already. */
+/* Ends the program as skipped, unless a check has failed already. */
 static inline void test_skip(const char *why) {
     fprintf(stderr, "skipped: %s\n", why);
     exit(test_failures ? 1 : 77);
 }
 
 /*
- * Path of shared data, $QSIM_SHARED or ../shared. Where it is missing the test is skipped, or fails
- * if QSIM_REQUIRE_SHARED is 1.
+ * Path of shared data, in $QSIM_SHARED or ../shared. Without it the test is skipped, or fails if
+ * QSIM_REQUIRE_SHARED is 1.
  */
 static inline const char *test_shared(const char *path, char buffer[1024]) {
     const char *root = getenv("QSIM_SHARED");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Pictures as the tools read them: PNG and BMP without loss, JPEG nearly, sizes as Pillow's. */
+/* Pictures as the tools read them: PNG and BMP without loss, JPEG nearly; Pillow's resizing. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

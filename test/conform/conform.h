@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Recorded models one by one: reads names from a list, judges each, counts. A model that is refused
- * by name is counted, not judged; a wrong result is a failure.
- * Usage of both programs: PROGRAM FOLDER LIST MINIMUM    (fails also if fewer than MINIMUM pass)
+ * Runs recorded models, named in a list, judges each and counts. A model that is refused by name is
+ * counted, not judged; a wrong result is a failure.
+ * Usage of both programs: PROGRAM FOLDER LIST MINIMUM  (fails also if fewer than MINIMUM pass)
  */
 #ifndef CONFORM_H
 #define CONFORM_H
@@ -13,7 +13,7 @@
 
 enum verdict { PASSED, WRONG, REFUSED };
 
-/* A file's bytes with a NUL behind them, freed by the caller; NULL: it cannot be opened. */
+/* A file's bytes followed by a NUL, freed by the caller; NULL: it cannot be opened. */
 static inline void *read_file(const char *path, size_t *size) {
     FILE *f = fopen(path, "rb");
     if (!f)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Models of one node beside their recorded inputs and outputs: NAME.onnx and NAME.npz, whose
- * members are in_INPUT and out_OUTPUT. A result differs from the record by at most 2e-6 of the
- * record's largest value (conform.h).
+ * Models of one node with recorded inputs and outputs: NAME.onnx and NAME.npz, whose members are
+ * in_INPUT and out_OUTPUT. A result differs from the record by at most 2e-6 of the record's largest
+ * value (conform.h).
  */
 #include "conform.h"
 

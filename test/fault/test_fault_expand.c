@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The same of sessions of operators that stand for several others, of such with states, of weights
- * in 4 bits, and of sizes that are folded: every allocation of compiling and running one fails in
- * turn.
+ * The same for sessions of operators that expand to several others, of operators with states, of
+ * 4-bit weights, and of folded sizes: every allocation of compiling and running one fails in turn.
  */
 #include "heap.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a fuzz target is to libFuzzer and to replay.c, and what targets share. */
+/* The interface of a fuzz target to libFuzzer and to replay.c, and helpers of targets. */
 #ifndef FUZZ_H
 #define FUZZ_H
 
@@ -22,7 +22,7 @@ typedef struct fuzz_bytes {
     size_t left;
 } fuzz_bytes;
 
-/* The next byte; 0 once all are taken. */
+/* The next byte; 0 after the last. */
 static inline uint8_t fuzz_byte(fuzz_bytes *b) {
     if (b->left == 0)
         return 0;
@@ -34,7 +34,7 @@ static inline size_t fuzz_below(fuzz_bytes *b, size_t n) {
     return fuzz_byte(b) % n;
 }
 
-/* A number: small in most cases, else where arithmetic ends. */
+/* A number: small in most cases, else at the limits of arithmetic. */
 static inline int64_t fuzz_number(fuzz_bytes *b) {
     static const int64_t odd[] = {-1,        -2,        INT8_MIN,  255,           256,
                                   INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN,     65536,
@@ -46,34 +46,35 @@ static inline int64_t fuzz_number(fuzz_bytes *b) {
 /* ---- memory ---- */
 
 /*
- * A heap of one thread: 256 MiB at most, so that a model that asks for much gets NOMEM before the
- * machine does, and one refusal, or all from there on, where `refuse_at` is not 0.
+ * A heap for one thread: 256 MiB at most, so that a model that asks for more gets NOMEM before the
+ * machine runs out. If `refuse_at` is not 0, that request fails, with `refuse_on` all later ones,
+ * too.
  */
 typedef struct fuzz_heap {
     size_t in_use;
     uint64_t calls, refuse_at;
     bool refuse_on;
-    bool refused; /* anything, by now */
+    bool refused; /* a request was refused */
 } fuzz_heap;
 
-/* What a target does with an input. `heap` tells it whether a call may want memory. */
+/* A target's work on an input. `heap` tells whether a call may have lacked memory. */
 typedef void (*fuzz_attempt)(qsim_ctx *ctx, const fuzz_heap *heap, const uint8_t *data,
                              size_t size);
 
 /*
- * An attempt with a context on a heap of its own, which must be empty afterwards; then, for one
- * input in four, chosen by its bytes, again with an allocation refused, which they choose, too.
+ * Makes an attempt with a context on a heap of its own, which must be empty afterwards; for one
+ * input in four, chosen by its bytes, a second one with a refused allocation, chosen by them, too.
  */
 void fuzz_run(fuzz_attempt attempt, const uint8_t *data, size_t size);
 
-/* No call ends in INTERNAL; `code`. */
+/* Aborts if a call ended in INTERNAL; returns `code`. */
 static inline int fuzz_legal(int code) {
     if (code == QSIM_E_INTERNAL)
         abort();
     return code;
 }
 
-/* What has to be true unless memory was wanting. */
+/* Aborts if a condition is false though no memory was refused. */
 static inline bool fuzz_must(const fuzz_heap *heap, bool condition) {
     if (!condition && !heap->refused)
         abort();
@@ -84,7 +85,7 @@ static inline bool fuzz_must(const fuzz_heap *heap, bool condition) {
 static inline void fuzz_read_array(const qsim_array *a, const uint8_t *data, size_t size) {
     int64_t rows = a->rank > 0 ? a->dims[0] : 1;
     uint8_t *out = malloc(a->bytes + 1);
-    /* What was accepted holds its elements: only their values may still be refused. */
+    /* An accepted array holds all its elements: only their values may be refused. */
     int code = out ? qsim_array_read(a, data, size, 0, rows, out, a->bytes, NULL) : QSIM_OK;
     if (code != QSIM_OK && code != QSIM_E_VALUE)
         abort();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * libFuzzer target: bytes as a list of calls: a builder's, with any operator, name and attribute,
- * then everything that looks at, transforms, saves or executes what came out, with any index.
+ * then every function that reads, transforms, saves or executes the model, with any index.
  */
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libFuzzer target: bytes as what a caller says of an array: true, forged or out of range. It is
+ * libFuzzer target: bytes as a description of an array: true, forged or out of range. The array is
  * read, converted to every type, and written as .npy and as TensorProto, which read as the same.
  */
 #include <string.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* libFuzzer target: bytes as a configuration. Every value of what is read has a path; what is no
- * job says so in one line. */
+/*
+ * libFuzzer target: bytes as a configuration. Every value that is read has a path; a configuration
+ * that is no job gets one line that says so.
+ */
 #include "qsim/job.h"
 
 #include "fuzz.h"

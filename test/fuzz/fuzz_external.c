@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libFuzzer target: bytes as a model file with another file beside it. What loads is packed, and
- * the package's model has the same constants. Then the same bytes with a callback that gives data
- * of any length.
+ * libFuzzer target: bytes as a model file with another file beside it. A model that loads is
+ * packed, and the package's model has the same constants. Then the same bytes with a callback that
+ * gives data of any length.
  */
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A folder for targets that need files: in memory where the system has such, one a process. */
+/* A folder for targets that need files, in memory if possible, one per process. */
 #ifndef FUZZ_FOLDER_H
 #define FUZZ_FOLDER_H
 
@@ -12,7 +12,7 @@
 
 static char fuzz_folder_path[64];
 
-/* Removes what is in a folder, one folder deep, and the folder. */
+/* Removes a folder and its contents, one folder deep. */
 static inline void fuzz_remove(const char *folder) {
     char path[400];
     DIR *d = opendir(folder);
@@ -30,7 +30,7 @@ static inline void fuzz_folder_end(void) {
     fuzz_remove(fuzz_folder_path);
 }
 
-/* Its path; made when first asked for, removed when the process ends. */
+/* The folder's path; it is made on first use and removed when the process ends. */
 static inline const char *fuzz_folder(void) {
     struct stat s;
     if (!*fuzz_folder_path) {
@@ -44,7 +44,7 @@ static inline const char *fuzz_folder(void) {
     return fuzz_folder_path;
 }
 
-/* The path of a file in it, until the next call. */
+/* The path of a file in the folder, valid until the next call. */
 static inline const char *fuzz_file(const char *name) {
     static char path[128];
     snprintf(path, sizeof(path), "%s/%s", fuzz_folder(), name);

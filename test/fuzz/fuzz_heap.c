@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The heap of targets: bounded, counted, and refusing what an input chooses. */
+/* The heap of targets: bounded, counted, and refusing the request that an input chooses. */
 #include "fuzz.h"
 
 #define MOST_MEMORY ((size_t)1 << 28)

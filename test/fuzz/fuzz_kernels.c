@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libFuzzer target: bytes as the choices of a kernel's check: which case, which instruction set,
- * sizes and values. Its kernel gives what the C kernel gives, and touches nothing else.
+ * libFuzzer target: bytes as the choices of a kernel's check: case, instruction set, sizes and
+ * values. The kernel gives the C kernel's results, and touches no other memory.
  */
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* libFuzzer target: bytes as a .npy file; what is accepted is read. */
+/* libFuzzer target: bytes as a .npy file; accepted arrays are read. */
 #include <string.h>
 
 #include <qsim/data.h>

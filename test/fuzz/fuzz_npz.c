@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* libFuzzer target: bytes as an .npz file; what is accepted is read. */
+/* libFuzzer target: bytes as an .npz file; accepted arrays are read. */
 #include <stdlib.h>
 #include <string.h>
 

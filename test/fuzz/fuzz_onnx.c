@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libFuzzer target: bytes as a model, as a tensor file. What loads is looked at, checked, upgraded
- * and saved, and what was saved must load again.
+ * libFuzzer target: bytes as a model and as a tensor file. A model that loads is inspected,
+ * checked, upgraded and saved; the saved file must load again.
  */
 #include <stdlib.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libFuzzer target: bytes as a list of calls of the packer. What was added is in the package, with
- * its bytes, and in the folder that it is unpacked to; nothing is written elsewhere.
+ * libFuzzer target: bytes as a list of calls of the packer. Entries that were added are in the
+ * package, with their bytes, and in the folder that it is unpacked to; nothing is written
+ * elsewhere.
  */
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* libFuzzer target: bytes as a BMP, PGM or PPM; what is accepted is resized and bordered. */
+/* libFuzzer target: bytes as a BMP, PGM or PPM; accepted pictures are resized and padded. */
 #include <string.h>
 
 #include "common/image.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libFuzzer target: bytes as a model that goes the whole way: session, run, calibration, both forms
- * of quantization, and a run of what came out. Nothing may crash, and no error may be INTERNAL.
+ * libFuzzer target: bytes as a model that goes through session, run, calibration, both forms of
+ * quantization, and a run of the results. Nothing may crash, and no error may be INTERNAL.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* libFuzzer target: bytes as a calibration file. What loads is merged and asked for every range. */
+/* libFuzzer target: bytes as a calibration file, which is merged and asked for every range. */
 #include <math.h>
 #include <stdlib.h>
 

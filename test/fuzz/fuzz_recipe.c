@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* libFuzzer target: bytes as a recipe. What loads is written, read again and merged: the same text.
- */
+/* libFuzzer target: bytes as a recipe, which is written, read again and merged: the same text. */
 #include <stdlib.h>
 #include <string.h>
 

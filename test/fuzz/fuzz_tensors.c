@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libFuzzer target: bytes as tensors that are given to legal models: of any type, rank and size,
- * with just the memory that they say. They are executed, reserved, calibrated on and observed; and
- * given to the layers on plain buffers.
+ * libFuzzer target: bytes as tensors that are given to valid models: of any type, rank and size,
+ * with exactly the memory that they state. They are executed, reserved, calibrated on and observed,
+ * and given to the layers on plain buffers.
  */
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* libFuzzer target: bytes as a package; whatever can be read of it is read, and its model loaded.
- */
+/* libFuzzer target: bytes as a package: every readable entry is read, and its model loaded. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

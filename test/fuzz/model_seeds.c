@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Models to start from, made here: two float networks, each as QDQ and with integer operators, and
- * messages with what a builder has no words for: functions, subgraphs, every field of tensors.
+ * Initial models, made here: two float networks, each as QDQ and with integer operators, and
+ * messages that no builder makes: functions, subgraphs, every field of tensors.
  */
 #include "model_seeds.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Models that targets start from. */
+/* Initial models of targets. */
 #ifndef FUZZ_MODEL_SEEDS_H
 #define FUZZ_MODEL_SEEDS_H
 
@@ -13,7 +13,7 @@
 /* The index-th network, float, as QDQ or in integers; NULL: there are no more. */
 qsim_model *fuzz_model(size_t index);
 
-/* The index-th message: these networks, then what no builder makes; 0: there are no more. */
+/* The index-th message: these networks, then messages that no builder makes; 0: no more. */
 size_t fuzz_model_bytes(size_t index, uint8_t *buffer, size_t capacity);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* libFuzzer's mutations of bytes, and as often those of fields. */
+/* libFuzzer's mutations of bytes, and equally often those of fields. */
 #include "wire_mutator.h"
 
 #include <string.h>

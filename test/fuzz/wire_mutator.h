@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Mutations that know protobuf's wire format: of fields, not of bytes. */
+/* Mutations of the fields of protobuf's wire format instead of bytes. */
 #ifndef FUZZ_WIRE_H
 #define FUZZ_WIRE_H
 
@@ -8,9 +8,9 @@
 
 /*
  * Changes one field of the message in `data`, which has room for `capacity`: removes or repeats it,
- * puts another field's content or a telling value into it, moves it to another message, numbers it
- * anew. The lengths of the messages around it are written anew. `other` may be NULL: a message to
- * take fields from. Returns the new size.
+ * gives it another field's content or a telling value, moves it to another message, or changes its
+ * number. The lengths of enclosing messages are adjusted. `other`: a message to take fields from,
+ * or NULL. Returns the new size.
  */
 size_t fuzz_wire_mutate(uint8_t *data, size_t size, size_t capacity, const uint8_t *other,
                         size_t other_size, uint32_t seed);

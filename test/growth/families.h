@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Families of graphs that grow with a number, for counting how work grows with them. */
+/* Families of graphs of growing size, for counting how work grows with them. */
 #ifndef GROWTH_FAMILIES_H
 #define GROWTH_FAMILIES_H
 
@@ -7,7 +7,7 @@
 
 typedef struct family {
     const char *name;
-    /* Writes a model of about `n` of what the family is named after. */
+    /* Writes a model with about `n` of the family's elements. */
     void (*write)(proto *model, int n);
 } family;
 

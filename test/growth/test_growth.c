@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How work grows with a graph. Every basic block of the layers that walk graphs is counted, and
- * every byte asked for: twice the graph may be little more than twice the work (n log n is), in
- * each of the calls that a model goes through. Nothing is timed.
+ * Growth of work with a graph. Every basic block of the layers that walk graphs is counted, and
+ * every byte requested: twice the graph may be little more than twice the work (n log n is), in
+ * each of the calls of a model's life. Nothing is timed.
  */
 #include <qsim/qsim.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Float kernels and pools: against plain loops in the written order, bit for bit. */
+/* Float kernels and pools against plain loops in the same order of sums, bit for bit. */
 #include "checkkernel.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * checkkernel: every kernel of an instruction set against the C kernel, byte for byte, on random
- * shapes with guarded, poisoned outputs; and the same cases timed.
+ * shapes with guarded, poisoned outputs; the same cases are also timed.
  *
  * To add a family: write check_<family>.c with an array of ck_case, declare it at the end of this
  * file, add it to `families` in checkkernel.c and the file to meson.build.
@@ -14,12 +14,12 @@
 
 typedef struct ck_state {
     const qk_table *c; /* the specification */
-    const qk_table *t; /* under test; may be c itself: then compare with a plain loop */
+    const qk_table *t; /* the table under test; if it is c: compare with a plain loop */
     uint64_t random;
-    const uint8_t *choices; /* what ck_random gives before `random`, 4 bytes each */
-    size_t left;            /* bytes of it */
+    const uint8_t *choices; /* results of ck_random before `random`, 4 bytes each */
+    size_t left;            /* bytes left of choices */
     const char *isa;        /* name of t */
-    const char *name;       /* of the running case */
+    const char *name;       /* name of the running case */
     long failures, comparisons;
     struct ck_block *blocks;
 } ck_state;
@@ -35,9 +35,9 @@ int32_t ck_between(ck_state *s, int32_t least, int32_t greatest);
 float ck_real(ck_state *s, float least, float greatest);
 
 /*
- * Memory of one round, freed after it. Outputs are poisoned, with guard bytes before and after
- * that ck_same checks. Inputs are random bytes and have just the 64 readable bytes after that
- * kernels may count on, so that the address sanitizer sees what is read beyond.
+ * Memory of one round, freed after it. Outputs are poisoned, with guard bytes before and after that
+ * ck_same checks. Inputs are random bytes followed by exactly the 64 readable bytes that kernels
+ * may count on, so that the address sanitizer sees reads beyond.
  */
 void *ck_output(ck_state *s, size_t bytes);
 void *ck_input(ck_state *s, size_t bytes);
@@ -51,29 +51,29 @@ void ck_free(ck_state *s);
 void ck_same(ck_state *s, const void *expected, const void *actual, size_t bytes,
              const char *shape);
 
-/* Requantization as the design defines it, independent of the library's. */
+/* Requantization by the design's definition, independent of the library's. */
 uint8_t ck_requantize(int32_t acc, float m, int32_t zp, int32_t lo, int32_t hi);
 
-/* Prints the best time of many calls, and the rate of what is not 0. */
+/* Prints the best time of many calls, and the rates of macs and bytes that are not 0. */
 void ck_time(ck_state *s, const char *shape, double macs, double bytes, void (*call)(void *arg),
              void *arg);
 
-/* How ck_time does that; set by the command line. */
+/* Settings of ck_time, from the command line. */
 typedef struct ck_timing_options {
     bool tab_separated; /* for bench/kernels.sh */
-    bool names_only;    /* as that, without times */
+    bool names_only;    /* the same without times */
     const char *serve;  /* times runs of this shape on command, for bench/layers.sh */
-    bool upper;         /* runs each shape once and asks ck_upper_in_use */
+    bool upper;         /* runs each shape once and calls ck_upper_in_use */
 } ck_timing_options;
 extern ck_timing_options ck_timing;
 
 /*
- * What a kernel leaves behind, on x86: true if the CPU would have to keep the upper halves of
- * vector registers for the code that comes next, which slows SSE instructions on many CPUs.
+ * On x86: true if the upper halves of vector registers are in use after a kernel, which slows SSE
+ * instructions on many CPUs.
  */
 bool ck_upper_in_use(void);
 void ck_upper_clear(void);
-/* False where the CPU does not tell. */
+/* False if the CPU does not tell. */
 bool ck_upper_known(void);
 
 /* evex256.c, smallblocks.c and amxemulated.c; NULL where they cannot run */

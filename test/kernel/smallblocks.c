@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The float products for two ports with blocks of few terms: the same source, whose own blocks are
- * larger than products that a plain loop can check many of.
+ * The float products for two ports with blocks of few terms, from the same source: its own blocks
+ * are larger than products that a plain loop can check in numbers.
  */
 #include "checkkernel.h"
 

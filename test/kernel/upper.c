@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether the upper halves of vector registers are in use: what XGETBV says with ECX = 1. */
+/* Are the upper halves of vector registers in use? The answer of XGETBV with ECX = 1. */
 #include "checkkernel.h"
 
 #if defined(__x86_64__)

@@ -24,7 +24,7 @@ static inline void net_begin(net *n, qsim_ctx *ctx, int64_t opset) {
     CHECK_INT(qs_graph_set_import(n->g, "", opset), 0);
 }
 
-/* The value of this name, made if there is none. */
+/* The value of this name, added if there is none. */
 static inline qs_id net_value(net *n, const char *name) {
     qs_id id = qs_graph_find(n->g, name);
     return id == QS_NONE ? qs_graph_add_value(n->g, name) : id;
@@ -105,7 +105,7 @@ static inline void net_output(net *n, const char *name) {
     qs_graph_push_output(n->g, net_value(n, name));
 }
 
-/* Checks the graph as loading does. */
+/* Checks the graph like loading. */
 static inline int net_end(net *n) {
     for (size_t i = 0; i < n->g->node_count; i++) {
         int code = qs_op_resolve(n->g, (qs_id)i, "net", &n->error);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Float convolutions of any geometry beside a plain loop, for Conv and ConvTranspose. */
+/* Float convolutions of any geometry against a plain loop, for Conv and ConvTranspose. */
 #ifndef OP_CONV_H
 #define OP_CONV_H
 
@@ -15,7 +15,7 @@ typedef struct conv_shape {
     int64_t eh, ew; /* output_padding */
 } conv_shape;
 
-/* One output, NHWC, every product and sum in the written order; b NULL: no bias. */
+/* One output, NHWC, all products and sums in the definition's order; b NULL: no bias. */
 typedef float conv_output_fn(const conv_shape *s, const float *x, const float *w, const float *b,
                              int64_t n, int64_t oy, int64_t ox, int64_t o);
 
@@ -41,7 +41,7 @@ static inline or_case conv_case(const char *op, const conv_shape *s, float *x, f
     return c;
 }
 
-/* Runs the case and compares every output's bits; a NaN may have either sign. */
+/* Runs the case and compares the bits of all outputs; a NaN may have either sign. */
 static inline void conv_check(qsim_ctx *ctx, or_case *c, const conv_shape *s, int64_t oh,
                               int64_t ow, conv_output_fn *output_at) {
     or_result r = or_run(ctx, c, false);

@@ -24,8 +24,8 @@ typedef struct op_case {
     qs_id node;
     void *data[2 * CASE_VALUES]; /* by value id */
     size_t bytes[2 * CASE_VALUES];
-    const char *kernel; /* of the step that was executed */
-    qs_fault fault;     /* that it has met */
+    const char *kernel; /* kernel of the executed step */
+    qs_fault fault;     /* fault of the executed step */
     qsim_error error;
 } op_case;
 
@@ -64,7 +64,7 @@ static inline void *case_buffer(op_case *c, qs_id id, size_t bytes) {
     return c->data[id];
 }
 
-/* A graph input. Negative sizes: known only when it runs (case_size sets them). */
+/* A graph input. Negative sizes: known only at run time (case_size sets them). */
 static inline qs_id case_input(op_case *c, int32_t dtype, int32_t rank, const int64_t *dims,
                                const void *data) {
     char name[16];
@@ -103,7 +103,7 @@ static inline void case_absent(op_case *c) {
     c->in[c->ins++] = QS_NONE;
 }
 
-/* Adds the node once every input is there. */
+/* Adds the node, after all inputs. */
 static inline void case_node(op_case *c, int32_t outputs) {
     for (int32_t i = 0; i < outputs; i++) {
         char name[16];
@@ -211,7 +211,7 @@ static inline int case_run(op_case *c) {
         memcpy(c->data[c->out[0]], c->data[c->in[0]], c->bytes[c->out[0]]);
     else if (!code)
         case_execute(c, &step);
-    for (int32_t i = 0; i < c->outs && !code; i++) /* nothing written after an output */
+    for (int32_t i = 0; i < c->outs && !code; i++) /* nothing is written after an output */
         CHECK_INT(((uint8_t *)c->data[c->out[i]])[c->bytes[c->out[i]]], 0xcd);
     qs_arena_free(&plan);
     qs_arena_free(&session);

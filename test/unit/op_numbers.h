@@ -69,7 +69,7 @@ static inline void case_attr_int(op_case *c, const char *name, int64_t value) {
     CHECK_INT(qs_node_set_int(c->g, c->node, name, value), 0);
 }
 
-/* Output `index` has this shape and numbers within `error` of these, NaN where they are. */
+/* Output `index` has this shape, and these numbers within `error`; NaN where they are NaN. */
 static inline void check_numbers(const op_case *c, int32_t index, const char *shape,
                                  const double *expected, double error) {
     const int32_t dtype = case_out(c, index)->dtype;
@@ -89,7 +89,7 @@ static inline void check_numbers(const op_case *c, int32_t index, const char *sh
     test_checks++;
 }
 
-/* Runs the case, whose step must meet no rule broken, checks output 0 and frees it. */
+/* Runs the case, which must not fail, checks output 0 and frees it. */
 static inline void case_gives(op_case *c, const char *shape, const double *expected) {
     CHECK_INT(case_run(c), 0);
     CHECK_STR(c->error.message, "");
@@ -99,13 +99,13 @@ static inline void case_gives(op_case *c, const char *shape, const double *expec
     case_free(c);
 }
 
-/* Refused by its rules with this code. */
+/* The case is refused by its rules with this code. */
 static inline void case_refused(op_case *c, int code) {
     CHECK_INT(case_infer(c), code);
     case_free(c);
 }
 
-/* Its step meets a value that breaks its rule, and says so. */
+/* The step meets a value that breaks its rule, and reports it. */
 static inline void case_breaks(op_case *c) {
     CHECK_INT(case_run(c), 0);
     CHECK_INT(c->fault.code, QSIM_E_VALUE);

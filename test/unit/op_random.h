@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Random sizes and inputs for one operator (op_run.h): the same at every run of a test. */
+/* Random sizes and inputs for one operator (op_run.h), the same in every run of a test. */
 #ifndef OP_RANDOM_H
 #define OP_RANDOM_H
 

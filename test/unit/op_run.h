@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One operator on any context, described by one struct: for tests of many shapes and kernels. */
+/* One operator on any context, described by a struct, for tests of many shapes and kernels. */
 #ifndef OP_RUN_H
 #define OP_RUN_H
 
@@ -9,7 +9,7 @@
 typedef struct or_tensor {
     int32_t dtype, rank;
     int64_t dims[6];
-    void *data; /* with 64 bytes after the last element; NULL: this input is left out */
+    void *data; /* with 64 bytes after the last element; NULL: no such input */
     bool constant;
 } or_tensor;
 
@@ -32,7 +32,7 @@ typedef struct or_case {
     int32_t attr_count;
 } or_case;
 
-/* What came out. data is freed by or_free. */
+/* The result. or_free frees data. */
 typedef struct or_result {
     int code;
     qsim_error error;
@@ -62,7 +62,7 @@ static inline size_t or_elements(const or_tensor *t) {
         n *= (size_t)t->dims[i];
     return n;
 }
-/* A tensor's memory: zeroed, with the 64 bytes after that kernels may read. */
+/* A tensor's memory: zeroed, followed by the 64 bytes that kernels may read. */
 static inline void *or_memory(size_t bytes) {
     void *p = aligned_alloc(64, (bytes + 64 + 63) & ~(size_t)63);
     memset(p, 0, bytes + 64);
@@ -94,7 +94,7 @@ static inline void or_set_attr(qs_graph *g, qs_id node, const or_attr *a) {
                                     .u.s = {(const uint8_t *)a->s, strlen(a->s)}});
 }
 
-/* infer_only: stops after the rules; the outputs have shapes and no data. */
+/* infer_only: only applies the rules; outputs have shapes but no data. */
 static inline or_result or_run(qsim_ctx *ctx, const or_case *c, bool infer_only) {
     or_result r = {0};
     op_case *k = case_on(ctx, c->domain, c->op, c->version);
@@ -131,7 +131,7 @@ static inline void or_free(or_result *r) {
         free(r->out[i].data);
 }
 
-/* Contexts of every instruction set here, with `threads` threads. */
+/* Contexts of all instruction sets on this machine, with `threads` threads. */
 static inline int or_contexts(qsim_ctx **list, int32_t threads) {
     int n = 0;
     for (int32_t isa = QSIM_ISA_C; isa < QS_ISA_COUNT; isa++) {
@@ -141,7 +141,7 @@ static inline int or_contexts(qsim_ctx **list, int32_t threads) {
             if (!tables[i] || !qsim_isa_available(isa) ||
                 qsim_ctx_create(&o, &list[n], NULL) != QSIM_OK)
                 continue;
-            list[n++]->kernels = tables[i]; /* whichever the CPU would take */
+            list[n++]->kernels = tables[i]; /* whichever table the CPU would take */
         }
     }
     return n;

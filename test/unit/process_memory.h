@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Sanitizers keep memory of their own: bounds hold for the program alone. */
+/* Sanitizers use memory of their own: bounds hold for the program alone. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
 #elif defined(__has_feature)
@@ -17,7 +17,7 @@
 #endif
 #endif
 
-/* A line of /proc/self/status, "VmRSS:" for instance, in bytes; 0 where it tells nothing. */
+/* A line of /proc/self/status, such as "VmRSS:", in bytes; 0 if there is none. */
 static inline size_t process_memory(const char *name) {
     size_t kib = 0;
 #if defined(__linux__) && !defined(SANITIZED)

@@ -87,7 +87,7 @@ static inline qsim_calibration *net_calibrate(const qsim_model *m, int batches) 
     return c;
 }
 
-/* Layer `index` as it would be quantized; its texts are those of `room`. */
+/* Layer `index` with its scheme; its texts are in `room`. */
 typedef struct net_layers {
     int32_t wanted, seen;
     qsim_layer_info info;
@@ -168,7 +168,7 @@ static inline int net_value(const qsim_model *m, const char *name, qsim_value_in
     return 0;
 }
 
-/* qsim_quantize, which has to succeed. */
+/* qsim_quantize, which must succeed. */
 static inline qsim_model *net_quantize(const qsim_model *m, const qsim_calibration *c,
                                        const qsim_quantize_options *o) {
     qsim_model *q = NULL;
@@ -179,7 +179,7 @@ static inline qsim_model *net_quantize(const qsim_model *m, const qsim_calibrati
     return q;
 }
 
-/* Whether two small models are saved as the same bytes. */
+/* Are two small models saved as the same bytes? */
 static inline int net_same_bytes(const qsim_model *a, const qsim_model *b) {
     static char x[1 << 16], y[1 << 16];
     size_t n = 0, m = 0;

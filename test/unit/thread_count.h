@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* How many threads a program has: those of libqsim come and go as contexts say. */
+/* Threads of a program: those of libqsim come and go with contexts. */
 #ifndef THREAD_COUNT_H
 #define THREAD_COUNT_H
 
 #include <dirent.h>
 #include <time.h>
 
-/* Threads of this process; -1 where the system does not tell. */
+/* The number of threads of this process; -1 if the system does not tell. */
 static int thread_count(void) {
     DIR *d = opendir("/proc/self/task");
     int n = d ? 0 : -1;
@@ -19,7 +19,7 @@ static int thread_count(void) {
 
 static int idle; /* threads of this program before any test */
 
-/* Threads once they are `expected`, or after seconds: joined ones may stay listed for a moment. */
+/* The number of threads, once it is `expected` or after seconds: joined ones may stay listed. */
 static int settled(int expected) {
     const struct timespec rest = {0, 1000000};
     for (int i = 0; i < 5000 && thread_count() != expected; i++)

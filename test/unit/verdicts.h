@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of verdicts share. */
+/* Helpers of the tests of verdicts. */
 #ifndef QS_TEST_VERDICTS_H
 #define QS_TEST_VERDICTS_H
 

@@ -22,7 +22,8 @@ typedef struct samples {
  * goes to `rest`, if that is not NULL and the model takes batches of any size; else to `s`. Samples
  * that would not fit into memory are refused before they are read.
  */
-int samples_read(const tool *t, dataset *d, const qsim_model *m, size_t most, samples *s, samples *rest);
+int samples_read(const tool *t, dataset *d, const qsim_model *m, size_t most, samples *s,
+                 samples *rest);
 void samples_free(samples *s);
 /* Sets the samples of a search's options. */
 void samples_give(const samples *s, qsim_search_options *o);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A model's hash: whatever changes results changes it, names of the producer and metadata do not.
- * Calibrations know their model by it.
+ * A model's hash: changes of results change it, the producer's name and metadata do not.
+ * Calibrations recognize their model by it.
  */
 #include "test.h"
 #include "proto.h"

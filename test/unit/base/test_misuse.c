@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Callers' mistakes: NULL objects, sizes never set, forged arrays. Each has an answer. */
+/* Callers' mistakes: NULL objects, missing sizes, forged arrays. Each gets an error. */
 #include "base/base.h"
 
 #include <qsim/qsim.h>

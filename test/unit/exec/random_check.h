@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One model in one form, run in every way there is; test_random_graphs.c says what must be equal.
- */
+/* Runs one model of one form in every way; test_random_graphs.c says what must be equal. */
 #ifndef TEST_RANDOM_CHECK_H
 #define TEST_RANDOM_CHECK_H
 
@@ -17,8 +16,8 @@ typedef struct rc_subject {
     uint8_t *file;
     size_t size;
     int64_t batch;
-    bool fixed; /* the batch is written into the graph */
-    bool exact; /* no float operators that optimizing puts together */
+    bool fixed; /* the batch is fixed in the graph */
+    bool exact; /* no float operators that optimizing fuses */
     size_t input_count;
     qsim_tensor x[RG_INPUTS], other[RG_INPUTS]; /* two sets of inputs */
     int64_t dims[RG_INPUTS][5];
@@ -31,10 +30,10 @@ typedef struct rc_result {
     char name[RC_OUTPUTS][64];
 } rc_result;
 
-/* Contexts: every instruction set with 1, 2 and 3 threads. Freeing gives what was found. */
+/* Makes contexts: every instruction set with 1, 2 and 3 threads; rc_end frees them. */
 void rc_begin(void);
 typedef struct rc_found {
-    long checks, failures, shaky; /* shaky: differences that rounding the inputs makes as well */
+    long checks, failures, shaky; /* shaky: differences that rounding of inputs explains */
 } rc_found;
 rc_found rc_sofar(void);
 void rc_end(void);
@@ -44,14 +43,14 @@ void rc_check(bool good, const rc_subject *s, const char *what, const char *deta
 
 /* Writes the model into s->file, which is freed by the caller. */
 void rc_save(rc_subject *s, const qsim_model *m);
-/* Names of all tensors that are computed; they live as long as the model that is loaded for it. */
+/* Names of all computed tensors; valid as long as *model, which is loaded for it. */
 size_t rc_computed(const rc_subject *s, const char **names, qsim_model **model);
-/* These tensors as the graph is written, nothing optimized. */
+/* Values of these tensors in the unoptimized graph. */
 bool rc_tensors(const rc_subject *s, const char *const *names, size_t count, rc_result *r);
 void rc_drop(rc_result *r);
-/* Writes the model, as SEED_FORM.onnx, and beside it (.txt, .bin) inputs and all tensors. */
+/* Writes the model as SEED_FORM.onnx, and inputs and all tensors beside it (.txt, .bin). */
 void rc_write(const rc_subject *s, const char *folder);
-/* Everything that must be equal. */
+/* Checks all results that must be equal. */
 void rc_examine(const rc_subject *s);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Operators with weights, windows and sums, and the blocks that networks make of them. */
+/* Operators with weights, windows and sums, and the usual blocks of networks. */
 #include "random_graph.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Operators element by element, and those that move elements. */
+/* Element-wise operators, and operators that move elements. */
 #include "random_graph.h"
 
 #include "test.h"

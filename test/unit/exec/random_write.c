@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A model, its inputs and every tensor it computes, for another runtime to be compared with. */
+/* Writes a model, its inputs and all its tensors, for comparison with another runtime. */
 #include "random_check.h"
 
 #include <stdio.h>

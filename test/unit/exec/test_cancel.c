@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Cancelling: a context at every allocation of every call, a run inside a step, packing inside a
- * weight. What was cancelled ends with its own code and can be done again.
+ * weight. A cancelled call ends with its own code and can be repeated.
  */
 #include "heap.h"
 

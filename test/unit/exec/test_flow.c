@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Graphs inside nodes and sizes that follow from data: If with branches of different sizes, Loop
- * with a state that grows, NonZero and what stands behind it. Expected values are computed by hand.
+ * Graphs inside nodes, and sizes that depend on data: If with branches of different sizes, Loop
+ * with a growing state, NonZero and nodes after it. Expected values are computed by hand.
  */
 #include <stdbool.h>
 

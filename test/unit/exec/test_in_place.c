@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Convolutions and pools that write their output over their input: the bits of the same network
- * whose tensors are all read again at the end.
+ * Convolutions and pools that write their output over their input: the same bits as in a network
+ * that reads all tensors again at the end.
  */
 #include "net.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Limits: what is exactly as large as one passes, what is larger is refused by its name, its value
- * and the need. Memory: never more is held than allowed, whatever the call.
+ * Limits: a value equal to the limit passes, a larger one is refused with the limit's name, its
+ * value and the need. Memory: never more is held than allowed, in any call.
  */
 #include "heap.h"
 #include "proto.h"

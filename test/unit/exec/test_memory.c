@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The memory planner: nothing overlaps in time and place, and little is wasted. */
+/* The memory planner: no overlap in time and place, and little waste. */
 #include "test.h"
 
 #include "exec/exec.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a network takes in memory: the arena beside the largest set of tensors alive at once, the
- * peak of a process beside weights and arena, and the pages of the file.
+ * Memory of a network: the arena compared with the largest set of live tensors, a process's peak
+ * with weights and arena, and the pages of the file.
  */
 #include "net.h"
 #include "process_memory.h"

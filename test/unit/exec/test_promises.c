@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What qsim/base.h promises of every function: an error is emptied by success and set by failure,
- * to the code that is returned and one line of text; on failure *out is NULL.
+ * Promises of qsim/base.h for every function: success empties an error, failure sets it to the
+ * returned code and one line of text; on failure *out is NULL.
  */
 #include <stdbool.h>
 #include <unistd.h>

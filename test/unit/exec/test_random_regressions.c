@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What test_random_graphs has found, made small: graphs that did not run, or gave other integers at
- * another level, after optimizing, or when more was asked for; or files that no other runtime
- * takes.
+ * Findings of test_random_graphs, made small: graphs that did not run, or gave other integers at
+ * another level, after optimizing, or with more outputs; or files that no other runtime accepts.
  */
 #include "test.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The same bits whatever the threads, the batch and the instruction set: SHA-256 over outputs.
- * Networks of ../shared/models where they are here, and two made here.
+ * The same bits for any threads, batch and instruction set: SHA-256 over outputs. Networks of
+ * ../shared/models if they exist, and two made here.
  */
 #include "net.h"
 

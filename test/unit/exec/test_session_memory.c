@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Every allocation of a session's and a run's life fails once: an error, no leak, no crash. */
+/* Every allocation of a session and a run fails once: an error, no leak, no crash. */
 #include "heap.h"
 #include "net.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Totals and panels of weights in any order of their axes, against one loop over the definition:
- * sizes around the blocks that the fast loops take, flipped bytes, zero points, columns of ones.
+ * sizes around the blocks of the fast loops, flipped bytes, zero points, columns of ones.
  */
 #include "test.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tiles (QSIM_ISA_AMX): found where the system says that the CPU has them; a process that is
- * refused them gets the next instruction set, and they come when nothing is in the way any more.
- * Which products are packed for them.
+ * Tiles (QSIM_ISA_AMX): found where the system reports them; a process that is refused them gets
+ * the next instruction set, and tiles once nothing stands in the way. Which products are packed for
+ * them.
  */
 #define _GNU_SOURCE /* sigaltstack */
 #include "base/ctx.h"

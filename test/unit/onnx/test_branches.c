@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * If: either branch is computed as the condition says, names inside a branch are its own, and what
- * cannot be read as a choice between equal sizes is refused with the rule that it breaks.
+ * If: the condition selects the branch, names inside a branch are its own, and a node that is no
+ * choice between equal sizes is refused with the rule that it breaks.
  */
 #include <stdbool.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tensors kept outside of the model: read beside it or through a callback, saved inside or out. */
+/* Tensors outside the model: read beside it or through a callback, saved inside or outside. */
 #include "test.h"
 #include "proto.h"
 

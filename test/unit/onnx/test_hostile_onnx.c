@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Models that were damaged or made to hurt. Nothing may crash (run it under the sanitizers), every
- * refusal has one clear line, and memory stays in proportion to the file.
+ * Damaged and malicious models. Nothing may crash (run it under the sanitizers), every refusal is
+ * one clear line, and memory stays in proportion to the file.
  */
 #include "heap.h"
 #include "proto.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What can be learnt of a model: integer nodes, parameters, problems; upgrading. */
+/* Facts about a model: integer nodes, parameters, problems; upgrading. */
 #include "test.h"
 #include "proto.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Every shared model: loaded and saved it is the same file; what it holds adds up. */
+/* Every shared model: loaded and saved it is the same file; its counts add up. */
 #include "test.h"
 
 #include <qsim/model.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sizes that a model states and that a run contradicts: refused by the name of the node at every
- * level, and by what qsim_model_optimize makes of the model as well; other models run alike.
+ * Sizes that a model states and a run contradicts: refused with the node's name at every level, and
+ * also in the model from qsim_model_optimize; other models run alike.
  */
 #include "net.h"
 

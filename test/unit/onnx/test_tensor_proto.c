@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Every encoding of TensorProto gives the same plain bytes; wrong ones are refused. */
+/* Every encoding of TensorProto gives the same plain bytes; invalid ones are refused. */
 #include "test.h"
 #include "proto.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a transformation leaves as it was is written as it was read: descriptions, denotations and
- * fields that nobody here knows survive in values, nodes and tensors.
+ * Parts that a transformation does not change are written as they were read: descriptions,
+ * denotations and unknown fields of values, nodes and tensors.
  */
 #include <stdbool.h>
 

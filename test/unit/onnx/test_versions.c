@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Inputs and outputs that came with a later version of an operator are refused before it, and those
- * that became mandatory are demanded from it on. The numbers are those of ONNX's change log.
+ * Inputs and outputs that a later version of an operator added are refused before it, and those
+ * that became mandatory are required from it on. The numbers are those of ONNX's change log.
  */
 #include "net.h"
 

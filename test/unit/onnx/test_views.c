@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Slices, splits and joins along the first axis cost no step: what they give out is read, or made,
- * where it belongs. Every output is compared with what the operators say.
+ * Slices, splits and joins along the first axis cost no step: their data is read or written in
+ * place. Every output is compared with the operators' definition.
  */
 #include "net.h"
 

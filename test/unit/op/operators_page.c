@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Prints docs/OPERATORS.md: what qsim_operator says of each operator. */
+/* Prints docs/OPERATORS.md: the facts of qsim_operator about each operator. */
 #include <stdio.h>
 #include <string.h>
 

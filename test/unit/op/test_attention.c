@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Attention beside the definition in double, over random sizes and options; what is refused; rows
- * without any key; counts of used keys.
+ * Attention against the definition in double, over random sizes and options; refusals; rows without
+ * any key; counts of used keys.
  */
 #include "op_harness.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Gemm, MatMul and BatchNormalization against plain loops in the written order: the same bits. */
+/* Gemm, MatMul and BatchNormalization against plain loops in the same order: the same bits. */
 #include "op_random.h"
 
 #include <math.h>

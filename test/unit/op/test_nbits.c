@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* MatMulNBits and SkipLayerNormalization beside their definitions in double. */
+/* MatMulNBits and SkipLayerNormalization against their definitions in double. */
 #include "op_harness.h"
 
 #include <math.h>

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * BatchNormalization folded into a convolution: from the same input no further from the exact
- * result than the two nodes are, and within 1e-5 of the largest value of them. (Across whole
- * networks the difference grows as that of any rounding does: there is no bound that holds for
- * all.)
+ * result than the two nodes, and within 1e-5 of their largest value. (Across whole networks the
+ * difference grows like any rounding: no bound holds for all.)
  */
 #include "net.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Trigonometric operators, activations, questions and bits against libm, formulas and NumPy. */
+/* Trigonometric operators, activations, predicates and bits against libm, formulas and NumPy. */
 #include "op_harness.h"
 
 #include <float.h>

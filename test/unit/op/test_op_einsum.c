@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Einsum against loops over its letters, written out. */
+/* Einsum against explicit loops over its letters. */
 #include "op_harness.h"
 
 static float a[200], b[200];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Operators that index: gathers and scatters of elements and tuples, TopK, OneHot, and those that
- * rearrange or cut. Expected values are the examples of ONNX's text, NumPy's, or counted by hand.
+ * rearrange or crop. Expected values are the examples of ONNX's text, NumPy's, or counted by hand.
  */
 #include "op_numbers.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Comparisons, Where, Expand, Pow, Max and its kin, fills, LayerNormalization, ArgMax. */
+/* Comparisons, Where, Expand, Pow, Max and the like, fills, LayerNormalization, ArgMax. */
 #include "op_harness.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* LpPool, GlobalLpPool, GlobalMaxPool, and convolutions' depth, by their sums written out. */
+/* LpPool, GlobalLpPool, GlobalMaxPool, and convolutions' depth, against explicit sums. */
 #include "op_harness.h"
 
 #include <math.h>

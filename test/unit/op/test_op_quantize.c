@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* QuantizeLinear and its kin, QLinear operators and tables. */
+/* QuantizeLinear and related operators, QLinear operators and tables. */
 #include "op_harness.h"
 
 #include <math.h>

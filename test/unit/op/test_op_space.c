@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* GridSample, AffineGrid and RoiAlign: places worked out by hand. */
+/* GridSample, AffineGrid and RoiAlign: positions worked out by hand. */
 #include "op_harness.h"
 
 #include "op/rules.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* LinearAttention and CausalConvWithState beside their definitions in double. */
+/* LinearAttention and CausalConvWithState against their definitions in double. */
 #include "op_harness.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What every row of the operator table must state, and that what it states fits together. */
+/* Facts that every row of the operator table must state, and their consistency. */
 #include "test.h"
 
 #include "op/op.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The limit 'memory' at each stage of a model's life. Each would take 64 MiB: under a limit of 8
- * the call is refused by the limit's name, and the process takes no more than 32 MiB above it, as
- * the system counts. Without a limit it succeeds.
+ * The limit 'memory' at each stage of a model's life. Each stage would take 64 MiB: under a limit
+ * of 8 the call is refused with the limit's name, and the process takes no more than 32 MiB above
+ * it, by the system's count. Without a limit it succeeds.
  */
 #include "process_memory.h"
 #include "proto.h"

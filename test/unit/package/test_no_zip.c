@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A build without zip: archives are refused by the name of the function, .onnx files load. */
+/* A build without zip: archives are refused with the function's name, .onnx files load. */
 #include <qsim/qsim.h>
 
 #include <string.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* .npz: archives are made with libzip itself, so that stored and deflated members are the usual
- * ones. */
+/* .npz archives, made with libzip, so that stored and deflated members are the usual ones. */
 #include "test.h"
 
 #include <unistd.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Packages: what is written is read back, whatever is in it; and each rule of reading, broken alone
- * in an archive that keeps all the others.
+ * Packages: all contents that are written are read back; each rule of reading is broken alone in an
+ * archive that keeps all others.
  */
 #include "test.h"
 #include "proto.h"

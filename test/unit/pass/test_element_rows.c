@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What every element-wise row of the operator table is promised, asked of each row: between two
- * convolutions it leaves no Transpose, and a graph input that it reads is not copied.
+ * Promises for every element-wise row of the operator table: between two convolutions it leaves no
+ * Transpose, and a graph input that it reads is not copied.
  */
 #include "net.h"
 

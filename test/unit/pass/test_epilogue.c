@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What follows float convolutions: sums and curves run on each band of the results, with the
- * bits of the operators alone, whatever the threads; and that is what runs. Factors of channels and
- * a sum are one step.
+ * Operators after float convolutions: sums and curves run on each band of the results, with the
+ * bits of the operators alone, for any threads; such steps do run. Factors of channels and a sum
+ * are one step.
  */
 #include "net.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Operators that stand for several others, run by sessions, beside their definitions in double. */
+/* Operators that expand to several others, run by sessions, against their definitions in double. */
 #include "net.h"
 
 #include <math.h>

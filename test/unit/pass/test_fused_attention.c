@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Attention written as transposes, products and a softmax runs as one step with the bits of the
- * operators alone, whatever the factor and the sizes; what is not attention stays as it is.
+ * operators alone, for any factor and sizes; graphs that are not attention stay as they are.
  */
 #include "net.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What runs between integer convolutions: each network has the same bits at every level, and at the
- * highest the steps that are left are counted.
+ * Operators between integer convolutions: each network has the same bits at every level, and at the
+ * highest level the remaining steps are counted.
  */
 #include "net.h"
 

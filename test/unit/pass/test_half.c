@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* float16 and bfloat16: computed as floats, rounded where they are given out or their bits count.
- */
+/* float16 and bfloat16: computed as floats, rounded for outputs and where their bits matter. */
 #include "net.h"
 
 #include "exec/run.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a session says runs in integers, on networks whose float islands are known; and that the
- * model says the same, of every row of the operator table.
+ * The nodes that a session reports as integer, on networks with known float islands; the model
+ * reports the same, for every row of the operator table.
  */
 #include "net.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * qsim_model_optimize on trained networks: saved and loaded again, at every level and run at every
- * level, the same outputs and the same integer tensors; optimizing again changes nothing.
+ * level, the outputs and integer tensors are the same; optimizing again changes nothing.
  */
 #include "test.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Products and BatchNormalization on other types than float, BatchNormalization with the batch's
- * own statistics, and forms of before opset 7: sessions beside loops written out.
+ * Products and BatchNormalization on other types than float, BatchNormalization with statistics of
+ * the batch, and forms before opset 7: sessions against explicit loops.
  */
 #include "net.h"
 

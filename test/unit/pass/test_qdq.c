@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Quantize/dequantize graphs: what they become, and that it is within a step of what they say. The
- * literal evaluation, DQ -> float operator -> Q, is the other side of every comparison.
+ * Quantize/dequantize graphs: their integer forms, and results within a step of their definition:
+ * the literal evaluation, DQ -> float operator -> Q, which every comparison uses.
  */
 #include "net.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* qs_pass_redundant: what undoes itself is gone, what only looks like it stays. */
+/* qs_pass_redundant: nodes that undo each other are removed, similar ones stay. */
 #include "net.h"
 
 static void ints(net *n, const char *name, int64_t count, const int64_t *v) {

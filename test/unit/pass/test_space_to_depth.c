@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Blocks of pixels as channels and back, before and after convolutions that change nothing:
- * against a plain loop at every level, and at the highest the steps that are left are counted.
+ * Blocks of pixels to channels and back, before and after convolutions that change nothing: against
+ * a plain loop at every level; at the highest level the remaining steps are counted.
  */
 #include "net.h"
 

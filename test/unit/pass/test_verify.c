@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The graph verifier: a sound graph passes, one broken in any single way is refused by the rule. */
+/* The graph verifier: a valid graph passes, one with any single defect is refused by its rule. */
 #include "net.h"
 
 #include "pass/verify.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Weights of 4 bits with a DequantizeLinear before a product in floats: the session's product is
- * one of 4 bits, and its result has the bits of the product with the floats that they stand for.
+ * 4-bit weights with a DequantizeLinear before a float product: the session's product has 4-bit
+ * weights, and the bits of the product with the dequantized weights.
  */
 #include "net.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* 8-bit weights with a zero point for each channel: what is written, and that sums are exact. */
+/* 8-bit weights with a zero point per channel: the file's form, and exact sums. */
 #include <math.h>
 #include <stdbool.h>
 

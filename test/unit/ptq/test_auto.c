@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sensitivity of units, and the ladder, on a network with one layer that 8 bits spoil. */
+/* Sensitivity of units, and the ladder, on a network with one layer that 8 bits degrade. */
 #include <math.h>
 
 #include "ptq_nets.h"

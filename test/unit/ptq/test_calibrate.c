@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Observing while a network runs: memory, which tensors, exact means, samples, cancelling. */
+/* Observing a running network: memory, choice of tensors, exact means, samples, cancelling. */
 #include "heap.h"
 #include "ptq_nets.h"
 

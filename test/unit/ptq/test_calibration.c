@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The calibration file: what is saved is loaded, and what is malformed is refused with its line. */
+/* The calibration file: saved ones load, malformed ones are refused with the line. */
 #include "test.h"
 
 #include <unistd.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Factors that move between layers, and from a normalization to the layers that read it. */
+/* Factors moved between layers, and from a normalization to the layers that read it. */
 #include <math.h>
 
 #include "graph/model.h"

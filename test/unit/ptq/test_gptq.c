@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* GPTQ's rounding beside its definition with the inverse of H, as the paper has it. */
+/* GPTQ's rounding against its definition with the inverse of H, as in the paper. */
 #include "test.h"
 
 #include "ptq/gptq.h"

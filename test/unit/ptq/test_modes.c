@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Dynamic and weight-only quantization: what is written, and that fused and literal bits agree. */
+/* Dynamic and weight-only quantization: the file's form; fused and literal bits agree. */
 #include "ptq_nets.h"
 
 #include <math.h>

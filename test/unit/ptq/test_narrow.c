@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Weights in 4 bits: which layers, which numbers, in which operators. */
+/* 4-bit weights: the layers, numbers and operators. */
 #include "base/base.h"
 #include "ptq_nets.h"
 

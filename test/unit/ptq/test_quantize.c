@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Quantization of graphs: the form that is written, its numbers, rules, refusals. */
+/* Quantization of graphs: the file's form, its numbers, rules, refusals. */
 #include <math.h>
 
 #include "graph/model.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Recipes by themselves: text and back, what is refused, merging, running out of memory. */
+/* Recipes alone: text and back, refusals, merging, running out of memory. */
 #include "heap.h"
 
 #include <qsim/quant.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Recipes in quantization: what was decided, applied again, gives the same bytes. */
+/* Recipes in quantization: decisions that are applied again give the same bytes. */
 #include "ptq_nets.h"
 
 static qsim_recipe *empty(void) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which nodes are quantized, on graphs of every form that the rules speak of. */
+/* The choice of nodes to quantize, on graphs of every form in the rules. */
 #include <math.h>
 
 #include "ptq_nets.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a verdict says of the values that are fed. Expected values are worked out by hand. */
+/* The verdict on the input's values. Expected values are worked out by hand. */
 #include "verdicts.h"
 
 /* x * 1, then BatchNormalization of mean 0 and variance 1 on two channels. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Activations of 16 bits: of all tensors, of a unit, of some that a recipe names. */
+/* 16-bit activations: of all tensors, of a unit, of tensors that a recipe names. */
 #include <math.h>
 
 #include "ptq_nets.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Exact sums: whatever the order, what integers give; texts that come back as they were. */
+/* Exact sums: those of integers, in any order; texts that read back as they were. */
 #include "test.h"
 
 #include <float.h>

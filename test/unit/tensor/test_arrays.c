@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* .npy and IDX: files are put together here byte by byte, as the formats' documents say. */
+/* .npy and IDX: files are made here byte by byte, after the formats' documents. */
 #include "test.h"
 
 #include <qsim/data.h>

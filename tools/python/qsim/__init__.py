@@ -8,11 +8,11 @@ Needs numpy and the shared library (libqsim.so.0), nothing else.
     int8.save("int8.onnx")
     logits, = qsim.Session("int8.onnx", threads=2).run(batch)
 
-The library is looked for in $QSIM_LIBRARY, beside this file, then where the system looks. Arrays go
-in and out as numpy arrays; contiguous input is not copied. Failures raise qsim.Error with the
-library's own message. Objects may be used from several threads as include/qsim says: models and
-sessions freely, observers, calibrations and builders by one thread at a time. Whatever owns memory
-of the library has close() and works with `with`.
+The library is searched in $QSIM_LIBRARY, beside this file, then on the system's paths. Inputs and
+outputs are numpy arrays; contiguous inputs are not copied. Failures raise qsim.Error with the
+library's own message. Thread rules are those of include/qsim: models and sessions may be shared
+freely, observers, calibrations and builders are used by one thread at a time. Objects that own
+memory of the library have close() and work with `with`.
 """
 
 from __future__ import annotations

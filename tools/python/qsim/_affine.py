@@ -20,7 +20,7 @@ def _range_flags(symmetric: bool, reduced: bool = False, narrow: bool = False) -
 
 def limits(dtype: Any, symmetric: bool = False, reduced: bool = False,
            narrow: bool = False) -> Tuple[int, int]:
-    """(lowest, highest) value of a quantized type, as the words of choose() narrow it."""
+    """(lowest, highest) value of a quantized type; keywords as in choose()."""
     low, high = C.c_int32(), C.c_int32()
     _check(_lib.qsim_dtype_limits(_dtype(dtype), _range_flags(symmetric, reduced, narrow),
                                   C.byref(low), C.byref(high)), where=f"limits of {dtype}")
@@ -31,8 +31,8 @@ def choose(low: float, high: float, dtype: Any = "uint8", symmetric: bool = Fals
            reduced: bool = False, narrow: bool = False) -> Tuple[float, int]:
     """(scale, zero_point) for values between `low` and `high`; zero is always represented exactly.
 
-    scale = (high - low) / (qmax - qmin), zero_point = round_half_even(qmin - low / scale), after the
-    range was widened to contain 0.
+    scale = (high - low) / (qmax - qmin), zero_point = round_half_even(qmin - low / scale), where
+    the range is first widened to contain 0.
 
     symmetric: the zero point is the middle of the range; reduced: 7 bits; narrow: signed types
     without their lowest value."""

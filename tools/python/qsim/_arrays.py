@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Arrays as the library sees them, without copies where they are contiguous.
 
-Taken is whatever numpy can look at (ndarray, __array_interface__, buffers, __array__) and what
-speaks DLPack (__dlpack__), so arrays of most array libraries in this machine's memory.
+Accepted are objects that numpy reads (ndarray, __array_interface__, buffers, __array__) and objects
+with DLPack (__dlpack__): arrays of most array libraries, if they are in this machine's memory.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from ._words import _BITS, _RAW, _dtype, _dtype_name
 
 Array = NDArray[Any]
 
-# What numpy reads itself. Its own arrays have __dlpack__, too, but that loses read-only ones.
+# Protocols that numpy reads itself. Its arrays have __dlpack__, too, which refuses read-only ones.
 _NUMPY_READS = ("__array_interface__", "__array_struct__", "__array__")
 
 
 def _asarray(value: Any, dtype: Any = None) -> Array:
-    """The array in `value`, sharing its memory; what has no type of its own, as a list, gets
-    `dtype`."""
+    """The array in `value`, sharing its memory; a value without a type of its own, like a list,
+    gets `dtype`."""
     if isinstance(value, np.ndarray):
         return value
     if hasattr(value, "__dlpack__") and not any(hasattr(value, name) for name in _NUMPY_READS):
@@ -78,7 +78,7 @@ def _storage(dtype: int, shape: Tuple[int, ...], size: int) -> Tuple[Tuple[int, 
 
 
 def _array_of(tensor: _Tensor) -> Array:
-    """A copy of what a qsim_tensor shows, as a numpy array."""
+    """A copy of a qsim_tensor as a numpy array."""
     dims = tuple(tensor.dims[i] for i in range(tensor.rank))
     shape, kind = _storage(tensor.dtype, dims, tensor.bytes)
     out: Array = np.empty(shape, kind)
@@ -98,7 +98,7 @@ def _floats(values: Any) -> Tuple[Array, Any]:
 
 
 def _int32(values: Any) -> Array:
-    """Whole numbers as int32: numpy would cut fractions off and wrap what does not fit."""
+    """Whole numbers as int32: numpy would truncate fractions and wrap larger numbers."""
     array = _asarray(values)
     if array.size and array.dtype.kind not in "iu":
         raise TypeError(f"integers are needed, not {array.dtype}")
@@ -108,7 +108,7 @@ def _int32(values: Any) -> Array:
 
 
 def _number(value: Any) -> int:
-    """One whole number that ctypes would cut to 32 bits."""
+    """One whole number, which ctypes would truncate to 32 bits."""
     return int(_int32(value).item())
 
 
@@ -133,7 +133,7 @@ def _feed_all(feed: Callable[..., Any], data: Iterable[Any], inputs: Sequence[An
 
 def _bound(names: Sequence[str], given: Iterable[Any],
            named: Mapping[str, Any]) -> List[Any]:
-    """What is given for the inputs `names`: in their order, as keywords, or as one dict."""
+    """The values for the inputs `names`, given in their order, as keywords, or as one dict."""
     given = list(given)
     if len(given) == 1 and isinstance(given[0], Mapping):
         given, named = [], {**given[0], **named}

@@ -16,7 +16,7 @@ from ._model import Model
 
 
 class Builder(_Handle):
-    """A model made by calls, which may be chained; what is wrong is told by finish().
+    """A model made by calls, which may be chained; finish() raises their first error.
 
         b = qsim.Builder("linear").input("x", "float[N,64]").output("y")
         b.constant("W", W).constant("b", bias)
@@ -93,7 +93,8 @@ class Builder(_Handle):
         return self
 
     def finish(self) -> Model:
-        """Checks everything, infers types and shapes and returns the Model; once."""
+        """Checks the model, infers types and shapes and returns it as a Model; may be called
+        once."""
         pointer = C.c_void_p()
         _call("qsim_builder_finish", self._pointer, C.byref(pointer))
         return Model(pointer)

@@ -25,13 +25,14 @@ _NOT_FOUND = -12
 
 
 class Calibration(_Handle):
-    """Histograms of the activations of a model (or of the one at a path), filled batch by batch in
-    constant memory.
+    """Histograms of a model's activations, filled batch by batch in constant memory. The model may
+    be given by its path.
 
-    `tensors`: globs over tensor names, what is observed (default: the tensors that get a scale);
-    `bins`: of a histogram on either side of zero, a power of two from 128 to 2048 (default);
-    `batch_axis`: the axis of the first input that counts samples; `quantize`: a dict of quantize()'s
-    options, whose tensors are observed; `progress`: called while a batch is fed, as quantize()'s.
+    `tensors`: globs over names of tensors to observe (default: the tensors that get a scale);
+    `bins`: bins of a histogram on either side of zero, a power of two from 128 to 2048 (default);
+    `batch_axis`: the axis of the first input that counts samples; `quantize`: a dict of
+    quantize()'s options, whose tensors are observed; `progress`: called while a batch is fed, as in
+    quantize().
     """
 
     _free = "qsim_calibration_free"
@@ -72,7 +73,7 @@ class Calibration(_Handle):
 
     @classmethod
     def loads(cls, text: Union[str, bytes]) -> "Calibration":
-        """The same from its text."""
+        """Reads a calibration from its text."""
         data = text.encode() if isinstance(text, str) else text
         return cls._loaded("qsim_calibration_load_memory", data, len(data), None)
 
@@ -84,13 +85,13 @@ class Calibration(_Handle):
         return self
 
     def feed_all(self, data: Iterable[Any]) -> "Calibration":
-        """Feeds every batch of an iterable: arrays, tuples of arrays, or dicts by input name; or one
-        batch, a dict or an array of the input's rank."""
+        """Feeds every batch of an iterable: arrays, tuples of arrays, or dicts by input name; or
+        one batch, a dict or an array of the input's rank."""
         _feed_all(self.feed, data, self._inputs)
         return self
 
     def merge(self, other: "Calibration") -> "Calibration":
-        """Adds what another calibration of the same model has seen. Returns self."""
+        """Adds the samples of another calibration of the same model. Returns self."""
         _call("qsim_calibration_merge", self._pointer, Calibration._of(other))
         return self
 
@@ -108,12 +109,12 @@ class Calibration(_Handle):
 
     @property
     def samples(self) -> int:
-        """How many samples were fed."""
+        """Number of samples fed."""
         return int(_lib.qsim_calibration_samples(self._pointer))
 
     @property
     def model(self) -> str:
-        """SHA-256 of the model that it belongs to, as Model.hash gives it."""
+        """Model.hash of the model that the calibration belongs to."""
         return _text(_lib.qsim_calibration_model(self._pointer))
 
     @property
@@ -123,15 +124,16 @@ class Calibration(_Handle):
         return [_text(_lib.qsim_calibration_name(self._pointer, i)) for i in range(count)]
 
     def observer(self, tensor: str) -> Observer:
-        """The observer of a tensor, with its histogram; read it, do not feed it."""
+        """The observer of a tensor, with its histogram; it must not be fed."""
         index = self.tensors.index(tensor)
         pointer = C.c_void_p(_lib.qsim_calibration_observer(self._pointer, index))
         return _LentObserver(pointer, self)
 
     def outlier(self, tensor: str) -> Optional[Dict[str, Any]]:
-        """The sample that alone widens a tensor's range most: {sample, value, others, ratio}.
+        """The single sample that widens a tensor's range most: {sample, value, others, ratio}.
 
-        Samples are counted from 0 in the order of feeding; None: fewer than two, or from a file.
+        Samples are counted from 0 in the order of feeding. None for fewer than two samples, or from
+        a file.
         """
         o = _Outlier()
         code = _lib.qsim_calibration_outlier(self._pointer, self.tensors.index(tensor), C.byref(o))
@@ -142,7 +144,7 @@ class Calibration(_Handle):
 
     def range(self, tensor: str, method: str = "minmax", percentile: float = 0.0,
               dtype: Any = "uint8", symmetric: bool = False) -> Tuple[float, float]:
-        """(low, high) that `method` keeps of a tensor, as Observer.range()."""
+        """The range (low, high) of a tensor by `method`, as Observer.range()."""
         low, high = C.c_float(), C.c_float()
         _check(_lib.qsim_calibration_range(self._pointer, tensor.encode(), _METHODS[method],
                                            percentile, _dtype(dtype), _range_flags(symmetric),

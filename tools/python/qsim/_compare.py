@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How far results are apart."""
+"""Differences between results and a reference."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from ._words import _ANSWERS
 
 
 class Metrics:
-    """How far results are from a reference, over any number of batches: add(), then summary()."""
+    """Differences between results and a reference, over any number of batches: add(), then
+    summary()."""
 
     def __init__(self, rtol: float = 1e-3, atol: float = 1e-5) -> None:
         self.rtol, self.atol = rtol, atol
@@ -45,7 +46,7 @@ class Metrics:
         return float(self._sums.agree / self._sums.rows) if self._sums.rows else 1.0
 
     def summary(self) -> Dict[str, Any]:
-        """What compare() returns; worst is (index over all elements, both values)."""
+        """The dict of compare(), where worst is (index over all elements, both values)."""
         m = self._sums
         return {
             "max_abs": m.max_abs, "max_rel": m.max_rel, "sqnr_db": self.sqnr_db,
@@ -59,9 +60,10 @@ class Metrics:
 
 
 def compare(reference: Any, other: Any, rtol: float = 1e-3, atol: float = 1e-5) -> Dict[str, Any]:
-    """How far `other` is from `reference`: a dict of max_abs, max_rel, sqnr_db, cosine, allclose,
-    agreement (share of rows of the last axis with the same arg-max), worst (index of the greatest
-    difference and both values there), nan_both (counted as equal) and nan_one (never close)."""
+    """The difference of `other` from `reference`: a dict of max_abs, max_rel, sqnr_db, cosine,
+    allclose, agreement (share of rows of the last axis with the same arg-max), worst (index of the
+    greatest difference and both values there), nan_both (counted as equal) and nan_one (never
+    close)."""
     a = _array(reference)
     result = Metrics(rtol, atol).add(a, other).summary()
     index, *values = result["worst"]
@@ -70,9 +72,9 @@ def compare(reference: Any, other: Any, rtol: float = 1e-3, atol: float = 1e-5) 
 
 
 class Divergence:
-    """How far a network's answers are from a reference's, by what they are: KL divergence of
-    "probabilities" and of the Softmax of "logits", noise over signal of "values"; "unknown": the first
-    pair decides."""
+    """The divergence of a network's outputs from a reference's, by their kind: KL divergence of
+    "probabilities" and of the Softmax of "logits", noise over signal of "values"; "unknown": the
+    first pair decides."""
 
     def __init__(self, answer: str = "unknown") -> None:
         self._sums = _Divergence(answer=_ANSWERS[answer])
@@ -86,12 +88,12 @@ class Divergence:
 
     @property
     def answer(self) -> str:
-        """What the answers are."""
+        """The kind of the outputs."""
         return _ANSWERS.word(self._sums.answer)
 
     @property
     def loss(self) -> float:
-        """0 for equal answers: the mean KL divergence of a row in nats, or noise / signal."""
+        """The mean KL divergence of a row in nats, or noise / signal; 0 for equal outputs."""
         return float(_lib.qsim_divergence_loss(C.byref(self._sums)))
 
     @property
@@ -104,7 +106,8 @@ class Divergence:
 
 
 def mcnemar(only_a: int, only_b: int) -> float:
-    """McNemar's exact two-sided p-value: how likely is such a split if both are equally good."""
+    """McNemar's exact two-sided p-value: the probability of such a split if both are equally
+    good."""
     if only_a < 0 or only_b < 0:
         raise ValueError(f"{only_a} and {only_b} have to be counts")
     return float(_lib.qsim_mcnemar(only_a, only_b))

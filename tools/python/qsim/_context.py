@@ -23,11 +23,12 @@ _log_hook = _LogFn(_log)
 
 
 class Context(_Handle):
-    """Threads, instruction set and limits, for models and sessions that are made with it.
+    """Threads, instruction set and limits of the models and sessions that are made with it.
 
-    `threads`: 0: one for each CPU; `isa`: "c", "avx2", ..., isas() lists them. `limits` are those of
-    qsim_limits in qsim/base.h, of everything that is made with it: memory in bytes, milliseconds from
-    now on, file, nodes, values, elements, ratio, ... What is over one raises Error, which names it."""
+    `threads`: 0: one for each CPU; `isa`: "c", "avx2", ..., isas() lists them. `limits` are those
+    of qsim_limits in qsim/base.h, for all objects made with the context: memory in bytes,
+    milliseconds from now on, file, nodes, values, elements, ratio, ... Exceeding one raises Error,
+    which names it."""
 
     _free = "qsim_ctx_free"
 
@@ -46,7 +47,7 @@ class Context(_Handle):
 
     @property
     def threads(self) -> int:
-        """How many threads work is split over."""
+        """Number of threads that share work."""
         return int(_lib.qsim_ctx_threads(self._pointer))
 
     @property
@@ -56,19 +57,19 @@ class Context(_Handle):
 
     @property
     def limits(self) -> Dict[str, int]:
-        """The limits that hold; 0: none."""
+        """The limits of the context; 0: none."""
         own = _Limits()
         _check(_lib.qsim_ctx_limits(self._pointer, C.byref(own)))
         return {name: int(getattr(own, name)) for name, *_ in _Limits._fields_[1:]}
 
     @property
     def memory(self) -> int:
-        """Bytes that everything made with it holds now; 0 without a limit of memory."""
+        """Bytes that all objects of the context hold now; 0 without a memory limit."""
         return int(_lib.qsim_ctx_memory(self._pointer))
 
     def cancel(self, on: bool = True) -> None:
-        """Ends what is in progress with its objects, or begun, with Error (QSIM_E_CANCELLED), until
-        cancel(False). From any thread."""
+        """Ends calls on objects of the context, in progress or new, with Error (QSIM_E_CANCELLED),
+        until cancel(False). May be called from any thread."""
         _lib.qsim_ctx_cancel(self._pointer, 1 if on else 0)
 
     def __repr__(self) -> str:
@@ -77,7 +78,7 @@ class Context(_Handle):
         return f"<Context: {self.isa}, {self.threads} thread{'s' if self.threads > 1 else ''}>"
 
 
-# Of everything that has no threads or instruction set of its own.
+# The context of objects without threads or instruction set of their own.
 _shared = Context()
 _ctx = _shared._pointer
 
@@ -87,7 +88,7 @@ def _of_context(context: Optional[Context]) -> C.c_void_p:
 
 
 def isas() -> List[str]:
-    """The instruction sets whose kernels this build has and this CPU runs; "c" is always among
+    """The instruction sets that this build has kernels for and this CPU runs; "c" is always one of
     them."""
     found: List[str] = []
     number = 1
@@ -101,10 +102,9 @@ def isas() -> List[str]:
 
 
 def machine(threads: int = 0) -> Dict[str, Any]:
-    """What this machine can do at most, measured in about 0.3 s: int8_gmacs, tile_gmacs (of 8 bits by
-    AMX) and float_gmacs, in 10^9 multiply-accumulates a second; read_gbs, a list of (bytes, 10^9
-    bytes a second) for blocks that fit each level of cache, and memory; threads. 0 where nothing is
-    known."""
+    """The limits of this machine, measured in about 0.3 s: int8_gmacs, tile_gmacs (8 bits by AMX)
+    and float_gmacs, in 10^9 multiply-accumulates per second; read_gbs, a list of (bytes, 10^9 bytes
+    per second) for blocks that fit each level of cache, and memory; threads. 0: not known."""
     m, own = _Machine(), Context(threads)
     _call("qsim_machine_measure", own._pointer, C.byref(m))
     return {"int8_gmacs": m.int8_gmacs, "tile_gmacs": m.tile_gmacs, "float_gmacs": m.float_gmacs,

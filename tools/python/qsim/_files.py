@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Arrays from files that numpy does not read: IDX, TensorProto; .npy, too, without its evaluation."""
+"""Arrays from files that numpy does not read: IDX, TensorProto; .npy without evaluating its
+header."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ from ._library import _call, _check
 
 
 def read_array(source: Union[str, "os.PathLike[str]", bytes]) -> Array:
-    """The array in a file, or in a file's bytes: .npy, IDX (as MNIST has it) or an ONNX TensorProto
-    (.pb), gzipped or not; what it is, its first bytes tell."""
+    """The array in a file, or in a file's bytes: .npy, IDX (the format of MNIST) or an ONNX
+    TensorProto (.pb), gzipped or not; the first bytes tell the format."""
     data = source if isinstance(source, bytes) else _contents(source)
     if data[:2] == b"\x1f\x8b":
         data = gzip.decompress(data)
@@ -48,7 +49,7 @@ def _empty(info: _ArrayInfo) -> Array:
 
 
 def dump_proto(array: Any, name: Optional[str] = None) -> bytes:
-    """An array as the bytes of an ONNX TensorProto, as input_0.pb of ONNX's tests has it."""
+    """An array as the bytes of an ONNX TensorProto, like input_0.pb of ONNX's tests."""
     view, need = _view(_array(array)), C.c_size_t()
     text = name.encode() if name else None
     _check(_lib.qsim_proto_write(C.byref(view), text, None, 0, C.byref(need)))

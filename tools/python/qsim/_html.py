@@ -24,7 +24,7 @@ def _cell(value: Any) -> str:
 
 
 def _size(count: int) -> str:
-    """Bytes for people: 512 B, 12.5 KB, 3.21 MB."""
+    """Bytes in readable form: 512 B, 12.5 KB, 3.21 MB."""
     if count < 1024:
         return f"{count} B"
     return f"{count / 1024:.4g} KB" if count < 1024**2 else f"{count / 1024**2:.4g} MB"

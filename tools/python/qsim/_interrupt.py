@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Ctrl-C while a run computes. Python calls a handler of its own only once the library has returned,
-but writes a byte into a pipe at once: a thread reads it there and cancels the run."""
+"""Ctrl-C while a run computes. Python calls a handler of its own only once the library has
+returned, but writes a byte into a pipe at once: a thread reads it there and cancels the run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._abi import _lib
 
 
 class _Interrupts:
-    """Of the main thread: `with` watches one run of it."""
+    """Ctrl-C in the main thread: watch() to leave() cancels one run of it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -22,7 +22,7 @@ class _Interrupts:
         self._pipe = -1
 
     def _begin(self) -> None:
-        """Makes pipe and thread, after a fork anew."""
+        """Makes pipe and thread, again after a fork."""
         reading, self._pipe = os.pipe()
         os.set_blocking(self._pipe, False)
         self._process, self._lock, self._run = os.getpid(), threading.Lock(), None
@@ -38,7 +38,8 @@ class _Interrupts:
                     _lib.qsim_run_cancel(self._run._pointer)
 
     def watch(self, run: Any) -> "Optional[_Interrupts]":
-        """Watches a run until `leave`; None where Ctrl-C is nobody's, or somebody else listens."""
+        """Watches a run until `leave`; None if no handler takes Ctrl-C, or the wakeup pipe
+        is in use."""
         if (threading.current_thread() is not threading.main_thread()
                 or not callable(signal.getsignal(signal.SIGINT))):
             return None
@@ -53,7 +54,7 @@ class _Interrupts:
         return self
 
     def leave(self) -> None:
-        """The run has ended."""
+        """Stops watching: the run has ended."""
         with self._lock:
             self._run = None
         signal.set_wakeup_fd(-1)

@@ -35,11 +35,11 @@ def _requantized(function: Any, acc: Any, factors: Tuple[Any, ...], count: int, 
 
 def requantize(acc: Any, multiplier: Any, zero_point: int = 0, dtype: Any = "uint8",
                lo: Optional[int] = None, hi: Optional[int] = None) -> Array:
-    """int32 sums to 8 bits:
-    round_half_even(clamp(acc * multiplier, lo - zero_point, hi - zero_point)) + zero_point.
+    """int32 sums to 8 bits: round_half_even(clamp(acc * multiplier, lo - zero_point, hi -
+    zero_point)) + zero_point.
 
-    `acc` is [..., channels]; `multiplier` one float or one per channel, x_scale * w_scale / y_scale;
-    [lo, hi] bound the result (a fused ReLU is lo=zero_point)."""
+    `acc` is [..., channels]; `multiplier` one float or one per channel, x_scale * w_scale /
+    y_scale; [lo, hi] bound the result (a fused ReLU is lo=zero_point)."""
     m, m_p = _floats(np.atleast_1d(multiplier))
     return _requantized(_lib.qsim_requantize, acc, (m_p,), m.size, zero_point, dtype, lo, hi)
 
@@ -54,8 +54,8 @@ def fixed_from_float(multiplier: float) -> Tuple[int, int]:
 
 def requantize_fixed(acc: Any, m: Any, shift: Any, zero_point: int = 0, dtype: Any = "uint8",
                      lo: Optional[int] = None, hi: Optional[int] = None) -> Array:
-    """requantize() in integers only, as gemmlowp and TensorFlow Lite define it; `m` and `shift` are
-    one pair of fixed_from_float(), or arrays of one per channel."""
+    """requantize() in integers only, by the definition of gemmlowp and TensorFlow Lite; `m` and
+    `shift` are one pair of fixed_from_float(), or arrays of one per channel."""
     ms, m_p = _ints(np.atleast_1d(m))
     shifts, shift_p = _ints(np.atleast_1d(shift))
     if ms.shape != shifts.shape:
@@ -71,7 +71,7 @@ def _pair(value: Any) -> Tuple[int, ...]:
 def _layer(name: str, x: Array, w: Array, y_shape: Tuple[int, ...], options: _OpOptions,
            x_zero_point: Any, w_zero_point: Any, bias: Any, multiplier: Any, y_zero_point: Any,
            dtype: Any, relu: bool) -> Array:
-    """What conv2d and linear share: the arithmetic options and the call."""
+    """The common part of conv2d and linear: the arithmetic options and the call."""
     keep = []
     wz, wz_p = _ints(np.atleast_1d(w_zero_point))
     options.x_zero_point, y_zero_point = _number(x_zero_point), _number(y_zero_point)
@@ -101,7 +101,7 @@ def conv2d(x: Any, w: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
 
     `padding` is a number, (h, w), or (top, left, bottom, right) and holds x_zero_point. Without
     `multiplier` the int32 sums are returned; with it (one float or one per output channel) uint8 or
-    int8, ReLU fused on demand."""
+    int8, with a fused ReLU if `relu`."""
     x, w = _array(x), _array(w)
     if x.ndim != 4 or w.ndim != 4:
         raise ValueError(f"x and w have 4 axes, not {x.ndim} and {w.ndim}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The shared library: where it is found, and what its failures become."""
+"""The shared library: loading it, and its errors as exceptions."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ class _ErrorStruct(C.Structure):
 
 
 def _check(code: int, error: Optional[_ErrorStruct] = None, where: str = "") -> int:
-    """Raises what a negative code and its qsim_error tell; `where`, of functions without one."""
+    """Raises Error for a negative code, from its qsim_error, or with `where` for functions without
+    one."""
     if code < 0:
         if error is not None and error.code:
             raise Error(code, error.message.decode(), error.hint.decode())
@@ -69,7 +70,7 @@ def _call(name: str, *arguments: Any) -> int:
 class _Handle:
     """Owns an opaque object of the library, until it is closed or collected."""
 
-    _free = ""  # the function that frees it; "": it is lent
+    _free = ""  # the function that frees the object; "": another object owns it
     _made_by = "the library"
 
     _owned: Optional[C.c_void_p] = None
@@ -94,7 +95,7 @@ class _Handle:
         return value._pointer
 
     def close(self) -> None:
-        """Gives the memory back now; the object is of no use afterwards."""
+        """Frees the memory now; the object cannot be used afterwards."""
         pointer = getattr(self, "_owned", None)
         self._owned = None
         if pointer is not None and self._release is not None:

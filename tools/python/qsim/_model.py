@@ -20,7 +20,7 @@ from ._html import _html_table, _size
 from ._library import _Handle, _call, _check
 from ._words import _DTYPES, _LEVELS, _RAW, _dtype_name
 
-#: Where a model or a package lies, or a model itself.
+#: A model, or the path of a model or package.
 Source = Union["Model", str, "os.PathLike[str]"]
 
 _INSPECT, _CHECK = 2, 4
@@ -28,8 +28,8 @@ _NOT_FOUND = -12
 
 
 class Value:
-    """A tensor of a model: name, dtype and shape; a symbolic size is its name, an unknown one "?",
-    an unknown shape None."""
+    """A tensor of a model: name, dtype and shape. A symbolic size is given by its name, an unknown
+    size as "?", an unknown shape as None."""
 
     def __init__(self, info: _ValueInfo, owner: object = None) -> None:
         self.name = _text(info.name)
@@ -43,8 +43,8 @@ class Value:
 
     @property
     def constant(self) -> Optional[Array]:
-        """A copy of a constant's elements; None if the tensor is none. Types of 2 and 4 bits as packed
-        bytes, bfloat16 and float8 as their bits."""
+        """A copy of a constant's elements; None if the tensor is not constant. Types of 2 and 4
+        bits as packed bytes, bfloat16 and float8 as their bits."""
         data, size, dtype, _ = self._at
         if data is None or self.shape is None:
             return None
@@ -58,8 +58,8 @@ class Value:
 
 
 class Node:
-    """A node of the graph: name, op_type, domain, inputs, outputs, macs (multiply-accumulates at batch
-    1, -1: unknown), integer (it runs in integers)."""
+    """A node of the graph: name, op_type, domain, inputs, outputs, macs (multiply-accumulates at
+    batch 1, -1: unknown), integer (it runs in integers)."""
 
     def __init__(self, info: _NodeInfo, owner: object = None) -> None:
         self.name, self.op_type, self.domain = (
@@ -74,7 +74,7 @@ class Node:
 
 
 class Problem(NamedTuple):
-    """What check() finds: name of the code (QSIM_E_*), message and hint."""
+    """A problem that check() found: name of the code (QSIM_E_*), message and hint."""
 
     name: str
     message: str
@@ -82,9 +82,10 @@ class Problem(NamedTuple):
 
 
 class Operator(NamedTuple):
-    """An operator that models may have: versions of its domain's opset (until None: no end), numbers
-    of inputs (max_inputs None: any), types of the first tensor of elements in the newest version,
-    what does the same on quantized numbers ("": it runs in float), and the kernel of its step."""
+    """An operator that models may have: versions of its domain's opset (until None: no end),
+    numbers of inputs (max_inputs None: any), types of the first tensor of elements in the newest
+    version, what does the same on quantized numbers ("": it runs in float), and the kernel of its
+    step."""
 
     domain: str
     op_type: str
@@ -120,7 +121,7 @@ class Model(_Handle):
 
     def __init__(self, pointer: Optional[C.c_void_p] = None, keep: object = None) -> None:
         super().__init__(pointer)
-        self._keep = keep  # memory that weights are used in
+        self._keep = keep  # memory that holds the weights
 
     def __enter__(self) -> "Model":
         return self
@@ -128,8 +129,8 @@ class Model(_Handle):
     @classmethod
     def load(cls, path: Union[str, "os.PathLike[str]"], inspect: bool = False,
              context: Optional[Context] = None) -> "Model":
-        """Loads a model from an ONNX file or a package. `inspect` lets operators through that the
-        library does not know: such a model can be looked at, not run. `context` has its limits."""
+        """Loads a model from an ONNX file or a package. `inspect` accepts operators that the
+        library does not know: to inspect the model, not to run it. `context` sets its limits."""
         pointer, options = C.c_void_p(), _LoadOptions(flags=_INSPECT if inspect else 0)
         _call("qsim_model_load", _of_context(context), os.fsencode(path), C.byref(options),
               C.byref(pointer))
@@ -138,7 +139,7 @@ class Model(_Handle):
     @classmethod
     def loads(cls, data: Any, inspect: bool = False, name: Optional[str] = None,
               context: Optional[Context] = None) -> "Model":
-        """Loads a model from bytes; `name` is what messages call it."""
+        """Loads a model from bytes; `name` is its name in messages."""
         data, pointer = bytes(data), C.c_void_p()
         keep = C.create_string_buffer(data, len(data))
         options = _LoadOptions(flags=_INSPECT if inspect else 0, name=name.encode() if name else None)
@@ -149,7 +150,7 @@ class Model(_Handle):
     def save(self, path: Union[str, "os.PathLike[str]"], replace: bool = True,
              external: bool = False) -> None:
         """Writes the model as ONNX, atomically. `external`: weights of 1 KB and more go to a second
-        file, the path followed by ".data"; so they do without it where a model is over 2 GB."""
+        file, the path followed by ".data"; models over 2 GB are always saved so."""
         options = _SaveOptions(flags=(1 if replace else 0) | (2 if external else 0))
         _call("qsim_model_save", self._pointer, os.fsencode(path), C.byref(options))
 
@@ -171,12 +172,12 @@ class Model(_Handle):
 
     @property
     def inputs(self) -> List[Value]:
-        """The inputs that have to be given."""
+        """The inputs that a run needs."""
         return self._list("input", _ValueInfo, Value)
 
     @property
     def outputs(self) -> List[Value]:
-        """What run() returns."""
+        """The outputs that run() returns."""
         return self._list("output", _ValueInfo, Value)
 
     @property
@@ -201,7 +202,7 @@ class Model(_Handle):
 
     @property
     def bytes(self) -> int:
-        """Bytes of the file, external data included, or of what saving would write."""
+        """Size of the file, external data included, or of the file that saving would write."""
         return _check(_lib.qsim_model_bytes(self._pointer))
 
     @property
@@ -242,14 +243,14 @@ class Model(_Handle):
         return Model(pointer, self._keep)  # weights are shared, not copied
 
     def optimize(self, level: str = "all") -> "Model":
-        """The model after optimizing, still in operators of ONNX: "disable", "basic", "extended" or
-        "all" (include/qsim/model.h says what each does)."""
+        """The optimized model, still in operators of ONNX: "disable", "basic", "extended" or
+        "all" (include/qsim/model.h describes them)."""
         pointer = C.c_void_p()
         _call("qsim_model_optimize", self._pointer, _LEVELS[level], C.byref(pointer))
         return self._derived(pointer)
 
     def upgrade(self, opset: int) -> "Model":
-        """The model converted to ai.onnx `opset`, its own or a newer one, 13 at least."""
+        """The model converted to ai.onnx `opset`: at least its own, and at least 13."""
         pointer = C.c_void_p()
         _call("qsim_model_upgrade", self._pointer, opset, C.byref(pointer))
         return self._derived(pointer)
@@ -259,11 +260,12 @@ class Model(_Handle):
                  **options: Any) -> "Model":
         """A quantized copy of an FP32 model; `QUANTIZE_OPTIONS` lists the options.
 
-        `data` is one batch or an iterable of them: arrays, tuples of arrays, or dicts, as run()
-        takes them; it is calibrated on. Or `calibration` is a Calibration. The modes dynamic and
-        weights need neither; with one, biases are corrected by its means. `recipe`, a Recipe, says
-        what it names; `decided`, another, gets what was decided. `progress` is called with (what,
-        done, total); Ctrl-C, an exception or a true result of it ends the work."""
+        `data`, to calibrate on, is one batch or an iterable of them: arrays, tuples of arrays, or
+        dicts, as run() takes them; else `calibration` is a Calibration. The modes dynamic and
+        weights need neither; with one, biases are corrected by its means. `recipe`, a Recipe,
+        decides for the layers and tensors that it names; `decided`, another Recipe, gets all
+        decisions. `progress` is called with (what, done, total); Ctrl-C, an exception or a true
+        result of it ends the work."""
         from ._quantize import _quantize_model
         return _quantize_model(self, calibration, data, recipe, decided, progress, options)
 
@@ -308,8 +310,8 @@ def _signature(values: List[Value]) -> str:
 
 
 def _given(values: Sequence[Value], inputs: Iterable[Any], named: Mapping[str, Any]) -> List[Array]:
-    """Arrays for the inputs `values`, given in order, by name or as one dict; what has no type of its
-    own, as a list, gets the input's."""
+    """Arrays for the inputs `values`, given in order, by name or as one dict; a value without a
+    type of its own, like a list, gets the input's."""
     arrays = []
     for i, x in enumerate(_bound([v.name for v in values], inputs, named)):
         dtype = values[i].dtype if i < len(values) else "type"
@@ -319,7 +321,7 @@ def _given(values: Sequence[Value], inputs: Iterable[Any], named: Mapping[str, A
 
 
 def _model(source: Source) -> Model:
-    """A model, or the one that lies there."""
+    """The model itself, or loaded from its path."""
     if isinstance(source, Model):
         return source
     if isinstance(source, (str, os.PathLike)):
@@ -328,8 +330,8 @@ def _model(source: Source) -> Model:
 
 
 def check(source: Union[str, "os.PathLike[str]", bytes]) -> List[Problem]:
-    """Every problem of a model, not the first only; [] if there is none. `source` is a path or the
-    file's bytes. What is no ONNX at all raises Error."""
+    """All problems of a model; [] if there are none. `source` is a path or the file's bytes. A file
+    that is not ONNX raises Error."""
     pointer, options, found = C.c_void_p(), _LoadOptions(flags=_CHECK), []
 
     def note(_: Any, error: Any) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Observers: ranges and histograms of values that stream by."""
+"""Observers: ranges and histograms of values that are fed batch by batch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ._words import _METHODS, _dtype
 
 
 class Observer(_Handle):
-    """Watches values stream by in constant memory and yields the range to quantize them with."""
+    """Statistics of values, in constant memory, from which the range for quantizing is chosen."""
 
     _free = "qsim_observer_free"
 
@@ -41,13 +41,13 @@ class Observer(_Handle):
         return self
 
     def merge(self, other: "Observer") -> "Observer":
-        """Adds what another observer has seen; exact, in any order. Returns self."""
+        """Adds the values of another observer; exact, in any order. Returns self."""
         _check(_lib.qsim_observer_merge(self._pointer, Observer._of(other)), where="merging")
         return self
 
     @property
     def count(self) -> int:
-        """How many values were fed."""
+        """Number of values fed."""
         return int(_lib.qsim_observer_count(self._pointer))
 
     @property
@@ -56,7 +56,7 @@ class Observer(_Handle):
         return (_lib.qsim_observer_min(self._pointer), _lib.qsim_observer_max(self._pointer))
 
     def histogram(self) -> Tuple["np.ndarray[Any, Any]", "np.ndarray[Any, Any]"]:
-        """(counts, edges) as numpy.histogram() gives them; bins of one width, a power of two."""
+        """(counts, edges) like numpy.histogram(); the bins have one width, a power of two."""
         low, width, count = C.c_double(), C.c_double(), C.c_size_t()
         bins = np.zeros(4096, np.uint64)
         _check(_lib.qsim_observer_histogram(self._pointer, C.byref(low), C.byref(width),
@@ -67,7 +67,7 @@ class Observer(_Handle):
 
     def range(self, method: str = "minmax", percentile: float = 0.0, dtype: Any = "uint8",
               symmetric: bool = False) -> Tuple[float, float]:
-        """(low, high) that `method` keeps: "minmax", "percentile", "mse" or "entropy"."""
+        """The range (low, high) by `method`: "minmax", "percentile", "mse" or "entropy"."""
         low, high = C.c_float(), C.c_float()
         _check(_lib.qsim_observer_range(self._pointer, _METHODS[method], percentile, _dtype(dtype),
                                         _range_flags(symmetric), C.byref(low), C.byref(high)),
@@ -76,7 +76,7 @@ class Observer(_Handle):
 
 
 class _LentObserver(Observer):
-    """An observer inside of another object, `owner`."""
+    """An observer that another object, `owner`, owns."""
 
     _free = ""
 

@@ -29,7 +29,7 @@ QUANTIZE_OPTIONS: Dict[str, Any] = {
     "rules": "list of (glob over node names, 'fp32', 'int8', 'int4' or 'int16'); the last match wins",
 }
 
-# What other quantizers call them.
+# Names of options in other quantizers, and the options here.
 _ELSEWHERE = {
     "per_channel": "weight_scheme='channel' (the default) or 'tensor'",
     "calibrate_method": "method='minmax', 'percentile', 'mse' or 'entropy'",
@@ -53,7 +53,7 @@ def _refuse_unknown(options: Mapping[str, Any]) -> None:
 
 
 def _quantize_options(options: Mapping[str, Any]) -> Tuple[_QuantizeOptions, Any]:
-    """The struct, and what has to live as long."""
+    """The struct, and the objects that must live as long."""
     _refuse_unknown(options)
     rules = [_Rule(pattern=glob.encode(), action=_ACTIONS[action])
              for glob, action in options.get("rules", [])]

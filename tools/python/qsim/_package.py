@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Packages: a zip of models and what they need in use."""
+"""Packages: a zip of models with calibration, preprocessing, labels and a report."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class _Packer(_Handle):
 
 
 class PackageEntry(NamedTuple):
-    """What is known of an entry: its role ("model", "labels", "data", ...), bytes (inflated), SHA-256
-    in hexadecimal, and whether it is stored without compression."""
+    """Facts about an entry: its role ("model", "labels", "data", ...), bytes (inflated), SHA-256 in
+    hexadecimal, and whether it is stored without compression."""
 
     name: str
     role: str
@@ -44,7 +44,7 @@ class PackageEntry(NamedTuple):
 
 
 class Package(_Handle):
-    """A zip of models and what they need in use: labels, preprocessing, calibration, report."""
+    """A zip of models with labels, preprocessing, calibration and a report."""
 
     _free = "qsim_package_free"
     _made_by = "Package.open(path)"
@@ -58,7 +58,8 @@ class Package(_Handle):
 
     @classmethod
     def open(cls, source: Union[str, "os.PathLike[str]", bytes]) -> "Package":
-        """Opens a package, by path or from its bytes; every entry is checked when it is first read."""
+        """Opens a package, by path or from its bytes; every entry is checked when it is first
+        read."""
         pointer, keep = C.c_void_p(), None
         if isinstance(source, bytes):
             keep = C.create_string_buffer(source, len(source))
@@ -73,8 +74,8 @@ class Package(_Handle):
               options: Optional[Mapping[str, str]] = None,
               files: Optional[Mapping[str, Union[str, bytes]]] = None, **texts: Any) -> None:
         """Packs model files. `texts` are calibration, preprocess, labels, report (str or bytes),
-        `files` others by their names in the package; `options` go into the manifest, as `note`
-        does."""
+        `files` further ones by their names in the package; `options` and `note` go into the
+        manifest."""
         packer = _Packer()
         for model in models:
             _call("qsim_packer_model", packer._pointer, os.fsencode(model), None)
@@ -91,7 +92,7 @@ class Package(_Handle):
 
     @property
     def entries(self) -> List[PackageEntry]:
-        """What is inside, sorted by name."""
+        """The entries, sorted by name."""
         found, entry = [], _PackageEntry()
         for i in range(_lib.qsim_package_count(self._pointer)):
             _check(_lib.qsim_package_get(self._pointer, i, C.byref(entry)))
@@ -115,13 +116,13 @@ class Package(_Handle):
         return C.string_at(data, size.value) if size.value else b""
 
     def text(self, role: str) -> Optional[str]:
-        """The text of that role: "labels", "preprocess", "calibration", "report" or "manifest"; None
+        """The text of a role: "labels", "preprocess", "calibration", "report" or "manifest"; None
         if there is none."""
         index = _lib.qsim_package_find_role(self._pointer, _ROLES[role])
         return self._read(index).decode() if index >= 0 else None
 
     def model(self, name: Optional[str] = None) -> Model:
-        """The model of that name, or the one that the manifest names; nothing is unpacked."""
+        """The model of this name, or the one that the manifest names; nothing is unpacked."""
         pointer = C.c_void_p()
         _call("qsim_package_model", self._pointer, name.encode() if name else None, None,
               C.byref(pointer))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Profiles: what each step of a session takes."""
+"""Profiles: the times of a session's steps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._html import _html_table
 
 
 class Profile(List[Dict[str, Any]]):
-    """What Session.profile() returns: a dict for each step, slowest ones with top()."""
+    """The result of Session.profile(): a dict for each step; top() has the slowest ones."""
 
     def __init__(self, steps: Sequence[Dict[str, Any]],
                  events: Sequence[Tuple[int, int, int, int]]) -> None:
@@ -35,7 +35,8 @@ class Profile(List[Dict[str, Any]]):
         return sorted(self, key=lambda step: -float(step["us"]))[:count]
 
     def save_trace(self, path: Union[str, "os.PathLike[str]"]) -> None:
-        """Writes Chrome trace events, as Perfetto and scripts for ONNX Runtime's profiles read."""
+        """Writes Chrome trace events, which Perfetto and scripts for ONNX Runtime's profiles
+        read."""
         origin = min((e[2] for e in self._events), default=0)
         trace = [self._event(origin, *e) for e in self._events]
         temporary = f"{os.fspath(path)}.{os.getpid()}.tmp"

@@ -9,16 +9,16 @@ from typing import Any, Callable, Optional
 
 from ._abi import _ProgressFn
 
-#: Called with what is being done (a node, a tensor), how many steps are done, and of how many. A true
-#: result, or an exception, ends the work.
+#: Called with the current work (a node, a tensor), the steps done, and their total. A true result,
+#: or an exception, ends the work.
 Progress = Callable[[str, int, int], Any]
 
 
 class _Watch:
     """Lends one callback to a function of the library; `with` watches one call of it.
 
-    An exception would leave a ctypes callback unheard, the KeyboardInterrupt of a Ctrl-C with it. So
-    exceptions are kept and raised after the call, and a handler notes Ctrl-C meanwhile.
+    ctypes ignores an exception in a callback, also the KeyboardInterrupt of Ctrl-C. So exceptions
+    are kept and raised after the call, and a handler notes Ctrl-C meanwhile.
     """
 
     def __init__(self, progress: Optional[Progress] = None) -> None:
@@ -33,7 +33,7 @@ class _Watch:
                           self.progress((what or b"").decode(), done, total))
 
     def guard(self, work: Callable[[], Any]) -> int:
-        """Does what a callback has to do; 1 if the library is to stop."""
+        """Runs the work of a callback; returns 1 if the library must stop."""
         if self._interrupted or self.problem is not None:
             return 1
         try:

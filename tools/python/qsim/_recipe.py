@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Recipes: what a quantization decided, layer by layer and tensor by tensor."""
+"""Recipes: the decisions of a quantization, layer by layer and tensor by tensor."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _HAS_RANGE, _HAS_METHOD, _REDUCED = 1, 2, 4
 
 
 class RecipeEntry(NamedTuple):
-    """One line of a recipe. Of a layer: dtype of the weights, granularity ("channel", "tensor",
+    """One line of a recipe. For a layer: dtype of the weights, granularity ("channel", "tensor",
     "block"), block, symmetric, reduced, rounding, bias_correction ("default", "on", "off", "given"
-    with the numbers in `shift`). Of a tensor: dtype, symmetric, range (low, high), method,
-    percentile. Of kind "equalize", of a tensor, too: in `shift` the factors of its channels."""
+    with the numbers in `shift`). For a tensor: dtype, symmetric, range (low, high), method,
+    percentile. For a tensor of kind "equalize": the factors of its channels in `shift`."""
 
     kind: str  # "layer", "tensor", "equalize"
     name: str
@@ -51,9 +51,9 @@ def _entry(e: _RecipeEntry) -> RecipeEntry:
 
 
 class Recipe(_Handle):
-    """What a quantization decided for each layer and tensor, as text; empty at first.
+    """The decisions of a quantization for each layer and tensor, as text; empty at first.
 
-    str(recipe) is the text, iterating gives its lines as RecipeEntry."""
+    str(recipe) is the text, iteration gives its lines as RecipeEntry."""
 
     _free = "qsim_recipe_free"
 
@@ -78,16 +78,16 @@ class Recipe(_Handle):
         return recipe
 
     def save(self, path: Union[str, "os.PathLike[str]"], replace: bool = False) -> None:
-        """Writes the text to a file, all of it or nothing."""
+        """Writes the text to a file, atomically."""
         _call("qsim_recipe_save", self._pointer, os.fsencode(path), replace)
 
     def merge(self, other: "Recipe") -> "Recipe":
-        """Takes over every entry of another recipe. Returns self."""
+        """Adds every entry of another recipe. Returns self."""
         _call("qsim_recipe_merge", self._pointer, Recipe._of(other))
         return self
 
     def set(self, kind: str, name: str, **fields: Any) -> "Recipe":
-        """Adds an entry, or replaces the one of that kind and name; `fields` are those of
+        """Adds an entry, or replaces the one of this kind and name; `fields` are those of
         RecipeEntry: set("layer", "fc2", action="float"). Returns self."""
         f = RecipeEntry(kind, name, **fields)
         low, high = f.range if f.range else (0.0, 0.0)
@@ -105,7 +105,7 @@ class Recipe(_Handle):
         return self
 
     def get(self, kind: str, name: str) -> Optional[RecipeEntry]:
-        """The entry of that kind ("layer", "tensor", "equalize") and name, or None."""
+        """The entry of this kind ("layer", "tensor", "equalize") and name, or None."""
         index = _lib.qsim_recipe_find(self._pointer, _KINDS[kind], name.encode())
         return self[index] if index >= 0 else None
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Searches for what quantizes a model best; what each of its operators costs."""
+"""Searches for the best quantization of a model, and the sensitivity of its operators."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from ._words import _GOALS, _UNIT_BITS
 
 
 class SearchResult(NamedTuple):
-    """What was found: a recipe for quantize(), and its score: minus the loss without a score
-    function."""
+    """The result of a search: a recipe for quantize(), and its score; without a score function
+    minus the loss."""
 
     recipe: Recipe
     score: float
 
 
 class Judgement(NamedTuple):
-    """What answers are worth beside the float model's: loss (0: no difference), agreement and top1 in
+    """Quality of outputs beside the float model's: loss (0: no difference), agreement and top1 in
     percent (NaN: no classes, no labels), SQNR in dB of the first output, and its rows."""
 
     loss: float
@@ -40,9 +40,9 @@ class Judgement(NamedTuple):
 
 
 class Attempt(NamedTuple):
-    """A model that a search has tried: what it is, in one line; the model, None for the float one, and
-    the recipe that makes it, both valid during the call; bytes of its file; microseconds on one
-    sample; units in float; whether it is the best so far, and within max_drop."""
+    """A model that a search has tried: one line that describes it; the model (None for the float
+    one) and the recipe that makes it, both valid during the call; bytes of its file; microseconds
+    per sample; units in float; whether it is the best so far, and within max_drop."""
 
     what: str
     judgement: Judgement
@@ -56,10 +56,10 @@ class Attempt(NamedTuple):
 
 
 class Unit(NamedTuple):
-    """What one operator costs that runs in integers, with the activation that it takes along
-    (`takes`): the loss with it alone in integers, what the loss of all in integers falls by with it
-    in float, agreement in percent and SQNR in dB, bytes and microseconds in both forms; before_knee:
-    among the few that gain most."""
+    """The sensitivity of one operator in integers, with the activation that it absorbs (`takes`):
+    the loss with this unit alone in integers; the gain, by which the loss of all in integers falls
+    with this unit in float; agreement in percent and SQNR in dB; bytes and microseconds in both
+    forms; before_knee: one of the few units that gain most."""
 
     name: str
     op_type: str
@@ -76,7 +76,7 @@ class Unit(NamedTuple):
 
 
 class _Candidate(Model):
-    """A model that is lent during a call."""
+    """A model that is valid during a call; the library owns it."""
 
     _free = ""
 
@@ -86,7 +86,7 @@ class _Candidate(Model):
 
 
 class _LentRecipe(Recipe):
-    """A recipe that is lent during a call."""
+    """A recipe that is valid during a call; the library owns it."""
 
     _free = ""
 
@@ -95,7 +95,7 @@ class _LentRecipe(Recipe):
 
 
 def search_methods() -> Dict[str, bool]:
-    """Names of the methods, and whether each needs `inputs`; the others do with a score."""
+    """Names of the methods, and whether each needs `inputs`; for the others a score is enough."""
     found: Dict[str, bool] = {}
     while True:
         name = _text(_lib.qsim_search_method(len(found)))
@@ -105,7 +105,7 @@ def search_methods() -> Dict[str, bool]:
 
 
 class _Question:
-    """What a search is asked, as the library takes it, and all that has to live meanwhile."""
+    """The options of a search for the library, and the objects that must live as long."""
 
     def __init__(self, model: Model, inputs: Iterable[Any], labels: Any,
                  progress: Optional[Progress]) -> None:
@@ -177,17 +177,18 @@ def search(model: Model, calibration: Calibration, methods: str = "greedy", *,
     """Searches, beginning with quantize()'s `options` and `recipe`.
 
     `methods`: names of search_methods(), separated by commas. `inputs`: batches as quantize() takes
-    them; candidates are judged by the KL divergence of their answers from the FP32 model's, and by
-    `labels` where they are given, one for each row of the first output. Or `score`: is called with
-    each candidate, a Model that is valid during the call, and returns how good it is, accuracy in
-    percent for instance; `float_score` is that of the FP32 model.
+    them; candidates are judged by the KL divergence of their outputs from the FP32 model's, and by
+    `labels` if given, one for each row of the first output. Or `score` is called with each
+    candidate, a Model that is valid during the call, and returns its quality, for instance accuracy
+    in percent; `float_score` is that of the FP32 model.
 
-    `goal`: "accuracy", "size" or "latency", what auto prefers among candidates that lose at most
-    `max_drop` percent (0: 1 for auto; 2 for annealing, of the score); `cost` says what an operator
-    takes in float and in integers, in microseconds (default: it is measured); `bits`: what auto may
-    give a unit beside 8 bits, "float" and, of weights, for the goal size, "4". `seconds`: after that
-    the best so far is the answer (0: no limit). `steps` (0: 200), `seed` and `start_percentile` (0:
-    none) are of annealing. `attempt` is called with each Attempt; a true result ends the search.
+    `goal`: "accuracy", "size" or "latency", by which auto chooses among candidates that lose at
+    most `max_drop` percent (0: 1 for auto; 2 for annealing, of the score); `cost` returns the times
+    of an operator in float and in integers, in microseconds (default: they are measured); `bits`:
+    the forms that auto may give a unit besides 8 bits: "float" and, for weights with the goal size,
+    "4". `seconds`: time limit, after which the best so far is the result (0: none). `steps` (0:
+    200), `seed` and `start_percentile` (0: none) are for annealing. `attempt` is called with each
+    Attempt; a true result ends the search.
 
     The result is never worse than the plain quantization. Its recipe goes to quantize(), with the
     same options. Ctrl-C, or an exception of a callback, ends the search; `found`, an empty Recipe,
@@ -215,8 +216,8 @@ def search(model: Model, calibration: Calibration, methods: str = "greedy", *,
 
 
 class Sensitivity(List[Unit]):
-    """What sensitivity() returns: a Unit for each operator in integers, the greatest gain first;
-    `plain` is what all in integers is worth."""
+    """The result of sensitivity(): a Unit for each operator in integers, the greatest gain first;
+    `plain` is the Judgement with all in integers."""
 
     plain = Judgement(float("nan"), float("nan"), float("nan"), float("nan"), 0)
 
@@ -231,8 +232,8 @@ class Sensitivity(List[Unit]):
 def sensitivity(model: Model, calibration: Calibration, inputs: Iterable[Any], labels: Any = None, *,
                 recipe: Optional[Recipe] = None, progress: Optional[Progress] = None,
                 **options: Any) -> Sensitivity:
-    """What each operator costs that a static quantization with quantize()'s `options` runs in integers,
-    by the loss of the answers over `inputs`; see Unit."""
+    """The sensitivity of each operator that a static quantization with quantize()'s `options` runs
+    in integers, by the loss of the outputs over `inputs`; see Unit."""
     struct, keep = _quantize_options(options)
     struct.recipe = None if recipe is None else Recipe._of(recipe)
     asked, plain = _Question(model, inputs, labels, progress), _Judgement()

@@ -23,7 +23,7 @@ from ._words import _LEVELS, _RAW, _dtype, _dtype_name
 class _Run(_Handle):
     _free = "qsim_run_free"
 
-    cancelled = False  # by Ctrl-C: what it does next is not known
+    cancelled = False  # by Ctrl-C: the run is not used again
 
     def __init__(self, session: C.c_void_p) -> None:
         pointer = C.c_void_p()
@@ -37,7 +37,7 @@ class Session(_Handle):
         session = qsim.Session("model.onnx", threads=2)
         logits, = session.run(x)                          # inputs in order,
         logits, = session.run({"x": x})                   # by name,
-        logits, = session.run(["logits"], {"x": x})       # as ONNX Runtime has it
+        logits, = session.run(["logits"], {"x": x})       # as in ONNX Runtime
 
     Several threads may run one session at once: each run has memory of its own, kept for the next.
     """
@@ -47,11 +47,11 @@ class Session(_Handle):
     def __init__(self, model: Source, outputs: Optional[Sequence[str]] = None,
                  level: str = "default", threads: Optional[int] = None,
                  isa: Optional[str] = None, context: Optional[Context] = None) -> None:
-        """`model`: a Model, or the path of a model or package. `outputs`: names of tensors to give
-        out, any of the graph; None: the graph's outputs.
+        """`model`: a Model, or the path of a model or package. `outputs`: names of the session's
+        outputs, any tensors of the graph; None: the graph's outputs.
 
-        With `threads` (0: one for each CPU) or `isa` ("c", "avx2", ...; isas() lists them) the session
-        has threads of its own; else it shares those of `context`, or of the module.
+        With `threads` (0: one for each CPU) or `isa` ("c", "avx2", ...; isas() lists them) the
+        session has threads of its own; else it shares those of `context`, or of the module.
         """
         options = _SessionOptions(level=_LEVELS[level])
         if isinstance(outputs, str):
@@ -90,7 +90,7 @@ class Session(_Handle):
 
     @property
     def inputs(self) -> List[Value]:
-        """What run() takes."""
+        """The inputs of run()."""
         return list(self._inputs)
 
     @property
@@ -105,14 +105,14 @@ class Session(_Handle):
                 if _lib.qsim_session_node_integer(self._pointer, i)]
 
     def close(self) -> None:
-        """Gives the memory back now; runs in progress end first."""
+        """Frees the memory now; runs in progress end first."""
         for run in getattr(self, "_idle", []):
             run.close()
         super().close()
 
     @contextmanager
     def _running(self) -> Iterator[_Run]:
-        """One caller's memory, from those at rest or new."""
+        """One caller's memory: an idle one, or a new one."""
         with self._lock:
             pointer = self._pointer
             run = self._idle.pop() if self._idle else _Run(pointer)
@@ -134,13 +134,14 @@ class Session(_Handle):
     def run(self, *inputs: Any, out: Any = None, **named: Any) -> List[Array]:
         """Executes and returns the list of outputs.
 
-        Inputs are arrays in order, keywords, or one dict by name; run(names, dict) gives those outputs
-        alone, run(None, dict) all. Contiguous arrays in memory are not copied, whichever library
-        made them (DLPack, __array_interface__, buffers). A list gets the type of its input.
+        Inputs are arrays in order, keywords, or one dict by name; run(names, dict) returns the
+        outputs `names` only, run(None, dict) all. Contiguous arrays in memory are not copied,
+        whichever library made them (DLPack, __array_interface__, buffers). A list gets the type of
+        its input.
 
-        `out` are arrays that results are written into, without a copy: a list in the order of the
-        outputs (None: a new one), a dict by name, or one array for the only output. They have to be
-        contiguous, of the result's type and shape, and are what is returned in its place.
+        `out`: arrays that the outputs are written into, without a copy: a list in the order of the
+        outputs (None: a new array), a dict by name, or one array for the only output. They must be
+        contiguous and have the output's type and shape; they are returned in its place.
 
         Ctrl-C ends a run of the main thread within its step.
         """
@@ -176,7 +177,7 @@ class Session(_Handle):
         return results
 
     def _outputs(self, out: Any) -> List[Optional[Tuple[Any, Array]]]:
-        """What was given for each output, and the array that it is."""
+        """The object given for each output, and its array."""
         if out is None:
             return [None] * len(self.output_names)
         if isinstance(out, Mapping):
@@ -204,7 +205,7 @@ class Session(_Handle):
         return array
 
     def _kind(self, name: str) -> str:
-        """The data type of an output, "" if the model does not say it."""
+        """The data type of an output, "" if the model does not give it."""
         if self._kinds is None:
             self._kinds = {v.name: v.dtype for v in self.model.values}
             self._kinds.update((v.name, v.dtype) for v in self.model.outputs)
@@ -221,18 +222,18 @@ class Session(_Handle):
         return bound[0]
 
     def reserve(self, *inputs: Any, **named: Any) -> int:
-        """Plans for the shapes of these arrays, so that the next run of them allocates nothing;
-        returns the bytes of activations."""
+        """Plans for the shapes of these arrays, so that the next run with such shapes allocates
+        nothing; returns the bytes of activations."""
         with self._running() as run:
             arrays = _given(self._inputs, inputs, named)
             _call("qsim_run_reserve", run._pointer, _views(arrays), len(arrays))
             return int(_lib.qsim_run_arena_bytes(run._pointer))
 
     def profile(self, *inputs: Any, runs: int = 10, **named: Any) -> Profile:
-        """Executes `runs` times on arrays as run() takes them and tells what each step took.
+        """Executes `runs` times on arrays as run() takes them and measures each step.
 
-        Returns a Profile, a list of dicts in the order of execution: node, op_type, kernel, isa, macs,
-        bytes_read, bytes_written, inputs and outputs (pairs of dtype and shape), us (median
+        Returns a Profile, a list of dicts in the order of execution: node, op_type, kernel, isa,
+        macs, bytes_read, bytes_written, inputs and outputs (pairs of dtype and shape), us (median
         microseconds) and share (percent of all steps).
         """
         events: List[Tuple[int, int, int, int]] = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Is a quantized model any good?"""
+"""Verdicts: the quality of a quantized model beside its float model."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ._words import _GRADES, _MEASURES, _METHODS
 
 class Judged(NamedTuple):
     """An output or a layer: grade "good", "doubtful", "bad" or "none" by `measure`
-    ("agreement", "sqnr", "none"); agreement in percent of `rows`; SQNR in dB, and `before`, that of
-    the worst tensor that a layer reads."""
+    ("agreement", "sqnr", "none"); agreement in percent of `rows`; SQNR in dB; `before`: the lowest
+    SQNR of the tensors that a layer reads."""
 
     name: str
     tensor: str
@@ -46,8 +46,8 @@ class JudgedInput(NamedTuple):
 class Verdict(_Handle):
     """Runs a quantized model beside its float model: feed() it samples that were not calibrated on.
 
-    `calibration`: what the ranges are from; `method`: how they were chosen; `seen`: the samples were
-    calibrated on; `made_up`: they are noise; `layers`: rank layers, too."""
+    `calibration`: the source of the ranges; `method`: how they were chosen; `seen`: the samples
+    were calibrated on; `made_up`: the samples are noise; `layers`: rank layers, too."""
 
     _free = "qsim_verdict_free"
 
@@ -108,12 +108,12 @@ class Verdict(_Handle):
 
     @property
     def layers(self) -> List[Judged]:
-        """Layers by the noise that each adds, the worst first."""
+        """Layers, ordered by the noise that they add, the worst first."""
         return self._list("layer")
 
     @property
     def warnings(self) -> List[Tuple[str, str]]:
-        """What is wrong with the data: (kind, sentence)."""
+        """Problems of the data: (kind, sentence)."""
         found: List[Tuple[str, str]] = []
         kind = C.c_char_p()
         while True:
@@ -135,8 +135,8 @@ class Verdict(_Handle):
 def judge(model: Union[Model, str, "os.PathLike[str]"],
           quantized: Union[Model, str, "os.PathLike[str]"], data: Iterable[Any],
           calibration: Optional[Calibration] = None, **options: Any) -> Verdict:
-    """Runs both models over `data`, batches as Session.run() takes them (an array, a tuple or a dict
-    of arrays) or one of them, and returns the Verdict."""
+    """Runs both models over `data`, batches as Session.run() takes them (an array, a tuple or a
+    dict of arrays) or one of them, and returns the Verdict."""
     verdict = Verdict(_model(model), _model(quantized), calibration, **options)
     _feed_all(verdict.feed, data, verdict._inputs)
     return verdict

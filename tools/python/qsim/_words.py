@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Constants of the library under the words that people use."""
+"""Names of the library's constants."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ._abi import _lib, _text
 
 
 class _Words(Dict[str, int]):
-    """What constants are called here, and the numbers that they are in C."""
+    """Names of constants in Python, and their numbers in C."""
 
     def __missing__(self, word: str) -> int:
         raise ValueError(f"{word!r} is none of {', '.join(self)}")
@@ -40,8 +40,8 @@ _GOALS = _Words({"accuracy": 0, "size": 1, "latency": 2})
 _UNIT_BITS = _Words({"float": 1, "4": 2, "8": 4})
 _ANSWERS = _Words({"unknown": 0, "probabilities": 1, "logits": 2, "values": 3})
 
-# Data types. numpy has none for those of 2 and 4 bits and of _RAW: arrays of the former hold packed
-# bytes, those of the latter the bits.
+# Data types. numpy lacks those of 2 and 4 bits, whose arrays hold packed bytes, and those of _RAW,
+# whose arrays hold their bits.
 _DTYPES = _Words({
     "float32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7,
     "bool": 9, "float16": 10, "float64": 11, "uint32": 12, "uint64": 13, "bfloat16": 16,
@@ -58,7 +58,7 @@ _KNOWN: Dict[Any, int] = {}  # numpy's types: asking one for its name takes micr
 
 
 def _dtype(name: Any) -> int:
-    """The library's number of a data type that is given by name or as numpy gives it."""
+    """The library's number of a data type, given by name or as a numpy type."""
     number = _KNOWN.get(name)
     if number is None:
         text = name if isinstance(name, str) else np.dtype(name).name
