@@ -98,7 +98,7 @@ typedef struct qk_pool {
     size_t channels;
     void *y;
     size_t y_step; /* elements between output pixels: channels, or more */
-    size_t lines;  /* rows of output, whose elements of x and y are apart by: */
+    size_t lines;  /* rows of output; elements between them in x and y: */
     ptrdiff_t line_step, out_line;
     /*
      * An average divides by count_rows * (columns that count): those inside the image, or with

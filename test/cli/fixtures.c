@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Makes the models and data that the command-line tests work on, in the current folder. */
+/* Makes the models and data of the command-line tests in the current folder. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static void write_npy(const char *path, int32_t dtype, int32_t rank, const int64
     write_file(path, header, (size_t)qsim_npy_header(&t, header), data, bytes);
 }
 
-/* Values between -1 and 1 that look random. */
+/* Pseudo-random values between -1 and 1. */
 static float *values(size_t count, uint32_t seed) {
     float *v = malloc(count * sizeof(*v));
     for (size_t i = 0; v && i < count; i++) {
@@ -81,7 +81,7 @@ static void add_weights(qsim_builder *b, const char *name, int64_t rows, int64_t
     need(qsim_builder_constant(b, name, &t), name);
 }
 
-/* Gives its input out: the class is the greatest of three numbers. */
+/* Outputs its input: the class is the greatest of three numbers. */
 static void make_identity(void) {
     static const float one[] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
     qsim_builder *b = begin("identity");
@@ -132,7 +132,7 @@ static void make_image(void) {
     finish(b, "img.onnx");
 }
 
-/* Any number of pictures of any size that is not below 3 x 3, times a number. */
+/* Conv of any number of pictures of any size from 3 x 3 on, times a number. */
 static void make_free(void) {
     static const char *const names[] = {"N", NULL, "H", "W"};
     static const int64_t any[] = {-1, 1, -1, -1}, weight[] = {1, 1, 3, 3};
@@ -149,7 +149,7 @@ static void make_free(void) {
     free(w);
 }
 
-/* Gives its input, all of whose axes are free but one of 3, out as it comes in. */
+/* Outputs its input, all of whose axes but one of size 3 are free. */
 static void make_same(const char *path, int32_t dtype, int32_t rank, const int64_t *dims) {
     static const char *const names[] = {"N", "A", "B", "C"};
     qsim_builder *b = begin("same");

@@ -19,7 +19,7 @@ struct tolerance {
     double rtol, atol, integer;
 };
 
-/* 0, or a negative code; 1 if there is no such file. */
+/* Reads a slot: 0, a negative code, or 1 if there is no such file. */
 static int read_slot(const char *folder, const char *kind, int index, struct slot *s) {
     char path[1200];
     size_t size;

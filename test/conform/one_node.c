@@ -11,7 +11,7 @@
 #define MAX_SLOTS 32
 #define TOLERANCE 2e-6
 
-/* The member PREFIX_NAME as a tensor; its dims stay those of `a`. */
+/* Reads the member PREFIX_NAME as a tensor, whose dims are those of `a`. */
 static int take(qsim_npz *npz, const char *prefix, const char *name, qsim_array *a,
                 qsim_tensor *t) {
     char wanted[256];

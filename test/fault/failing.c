@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Linked into the tool, this makes it a server of failures: for each command on descriptor 100 it
- * forks before main, and in the child the n-th request fails, or kills the process. verbs.py gives
- * the commands and judges what is left.
+ * forks before main, and in the child the n-th request fails, or kills the process. verbs.py sends
+ * the commands and judges the files that are left.
  *
- *   command  KIND AT STICKY ERRNO    KIND: m memory, t threads, s system calls; AT counts from 1;
- *                                    STICKY 1: and all later ones; ERRNO 0: SIGKILL instead;
- *                                    below 0: that signal instead
- *   answer   STATUS COUNT            as waitpid has it; requests of that kind that were seen
+ *   command  KIND AT STICKY ERRNO  KIND: m memory, t threads, s system calls; AT counts from 1;
+ *                                  STICKY 1: all later ones fail, too; ERRNO 0: SIGKILL instead;
+ *                                  below 0: that signal instead
+ *   answer   STATUS COUNT          status of waitpid; number of requests of that kind
  *
  * The child's standard output and error go to ../out and ../err.
  *
- * Memory: malloc and its kin are defined here, so that other libraries' requests are met, too.
- * Under a sanitizer, which defines them itself, the linker wraps the calls of our own objects.
- * System calls: a filter lets the kernel send SIGSYS for those that concern files, whoever makes
- * them.
+ * Memory: malloc and related functions are defined here, so that other libraries' requests fail,
+ * too. Under a sanitizer, which defines them itself, the linker wraps the calls of our own objects.
+ * System calls: by a seccomp filter the kernel sends SIGSYS for those that concern files, whichever
+ * code makes them.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -48,7 +48,7 @@ static struct {
 } fail;
 static atomic_long *seen; /* shared with the server */
 
-/* Whether this request fails. */
+/* Does this request fail? */
 static bool hit(char kind) {
     if (kind != fail.kind)
         return false;
@@ -151,7 +151,7 @@ static void on_call(int number, siginfo_t *info, void *context) {
     (void)number;
     long result = -(long)fail.error;
     const bool failed = hit('s');
-    if (!failed || n == SYS_close) /* a descriptor is closed, whatever close says */
+    if (!failed || n == SYS_close) /* close always closes the descriptor */
         result = failing_syscall(n, a[0], a[1], a[2], a[3], a[4], a[5]);
     RESULT(u) = failed ? -(long)fail.error : result;
     errno = saved;
@@ -164,18 +164,18 @@ static void on_call(int number, siginfo_t *info, void *context) {
              (unsigned)(offsetof(struct seccomp_data, args) + sizeof(uint64_t) * (i)))
 #define ALLOW BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 #define TRAP  BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP)
-/* One call that traps, two instructions. */
+/* Traps one system call, in two instructions. */
 #define CALL(name) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 1), TRAP
 
 static bool watch_calls(void) {
     const uintptr_t own = (uintptr_t)failing_syscall_end;
     struct sock_filter code[] = {
-        /* The call that the handler makes. */
+        /* Allow the call of the handler itself. */
         LOAD(instruction_pointer), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)own, 0, 3),
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
                  (unsigned)offsetof(struct seccomp_data, instruction_pointer) + 4),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(own >> 32), 0, 1), ALLOW,
-        /* Memory, and what is said on standard error. */
+        /* Allow anonymous mappings and writes to standard error, trap other ones. */
         LOAD(nr), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 0, 4), ARGUMENT(4),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, UINT32_MAX, 0, 1), ALLOW, TRAP,
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_write, 0, 4), ARGUMENT(0),
@@ -245,7 +245,7 @@ __attribute__((constructor)) static void serve(void) {
     _exit(0);
 }
 
-/* What the program does after main, and what a sanitizer does then, is not made to fail. */
+/* After main neither the program nor a sanitizer gets failures. */
 __attribute__((destructor)) static void done(void) {
     fail.kind = 0;
 }

@@ -109,13 +109,13 @@ static int whole_job(test_heap *h, qsim_error *e) {
         code = round_trip(ctx, q, file, sizeof(file), &size, e);
     if (!code)
         code = execute(q, e);
-    qsim_ctx_free(ctx); /* any order is legal */
+    qsim_ctx_free(ctx); /* any order is valid */
     qsim_model_free(m);
     qsim_model_free(q);
     return code;
 }
 
-/* A node whose attribute is a list of strings, as a file has it. */
+/* A model file with a node whose attribute is a list of strings. */
 static proto recurrent_file(void) {
     const int64_t x[] = {2, 1, 2}, y[] = {2, 1, 1, 2};
     const char *const names[] = {"w", "r"};
@@ -197,7 +197,7 @@ int main(void) {
         if (test_failures > 20 || n > 1000000)
             break;
     }
-    CHECK(n > 20); /* the loop did fail things */
+    CHECK(n > 20); /* requests did fail */
     strings();
     fprintf(stderr, "%ld allocations\n", n);
     return test_done();

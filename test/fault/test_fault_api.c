@@ -12,14 +12,14 @@
 
 #include "../fuzz/fuzz.h" /* its .npz */
 
-/* What the jobs work on: made with all memory there is, in the same context. */
+/* The objects of the jobs: made without failures, in the same context. */
 typedef struct things {
     test_heap heap;
     qsim_ctx *ctx;
     qsim_model *model; /* opset 11, with BatchNormalization */
     qsim_calibration *calibration, *loaded;
     char folder[32], onnx[64], qcal[64], out[64], zip[64], below[64];
-    uint8_t package[1 << 16]; /* the bytes of zip */
+    uint8_t package[1 << 16]; /* bytes of the package in zip */
     size_t package_size;
     uint8_t npz[1024];
     size_t npz_size;
@@ -100,7 +100,7 @@ static int job_load(things *t, qsim_error *e) {
     return code;
 }
 
-/* For functions that fill no error. */
+/* For functions without a qsim_error. */
 static int untold(int code, qsim_error *e) {
     e->code = code;
     return code;
@@ -256,7 +256,7 @@ static int job_search(things *t, qsim_error *e) {
     return code;
 }
 
-/* A model of its own: what it says of itself is listed here for the first time. */
+/* With a model of its own, whose lists are made here for the first time. */
 static int job_verdict(things *t, qsim_error *e) {
     qsim_model *m = NULL, *q = NULL;
     qsim_verdict *v = NULL;
@@ -378,7 +378,7 @@ static int job_context(things *t, qsim_error *e) {
 
 /* ---- the loop ---- */
 
-/* `after`: and all later ones. */
+/* `after`: all later requests fail, too. */
 static long fail_each(things *t, int (*job)(things *, qsim_error *), bool after) {
     const long live = t->heap.live;
     const size_t bytes = t->heap.bytes;
@@ -396,7 +396,7 @@ static long fail_each(things *t, int (*job)(things *, qsim_error *), bool after)
         CHECK_INT(code, t->heap.failed ? QSIM_E_NOMEM : QSIM_OK);
         CHECK_INT(e.code, code);
     } while (t->heap.failed && n < 200000 && test_failures < failures + 5);
-    CHECK(n > 0); /* something was made to fail */
+    CHECK(n > 0); /* a request did fail */
     return n;
 }
 

@@ -9,7 +9,7 @@
 
 static float numbers[64];
 
-/* Operators with states, and weights in 4 bits: y becomes m, and rows of a table r. */
+/* Adds operators with states, and 4-bit weights: y becomes m, rows of a table r. */
 static void add_states(qsim_builder *b) {
     static const uint8_t codes[64] = {0x1f, 0x2e};
     const int64_t m[] = {1, 4, 6}, rows[] = {2, 16};

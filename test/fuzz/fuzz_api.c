@@ -111,7 +111,7 @@ static size_t take_sizes(fuzz_bytes *b, int64_t *v) {
     return n;
 }
 
-/* A constant of its exact size. */
+/* Adds a constant with memory of exactly its size. */
 static void constant(qsim_builder *q, fuzz_bytes *b, const char *name, bool is_attribute) {
     int64_t dims[5] = {0};
     const int32_t rank = (int32_t)take_sizes(b, dims);
@@ -192,7 +192,7 @@ static void look(const qsim_model *m, fuzz_bytes *b) {
     (void)qsim_model_parameters(m);
 }
 
-/* What saving writes loads. */
+/* Checks that the saved model loads. */
 static void reload(qsim_ctx *ctx, const fuzz_heap *heap, const qsim_model *m) {
     qsim_model *again = NULL;
     size_t need = 0;
@@ -205,7 +205,7 @@ static void reload(qsim_ctx *ctx, const fuzz_heap *heap, const qsim_model *m) {
     free(bytes);
 }
 
-/* Every input with sizes of 1 where the model leaves them open. */
+/* Executes on inputs with sizes of 1 for free axes. */
 static void execute(const qsim_model *m, int32_t level) {
     qsim_session_options o = {.struct_size = sizeof(o), .level = level};
     qsim_session *s = NULL;
@@ -268,7 +268,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     return 0;
 }
 
-/* y = MatMul(x, w); softmax of its Relu; y = Conv(x, w). Each call: a name, what, and with what. */
+/* y = MatMul(x, w); softmax of its Relu; y = Conv(x, w). Each call: name, kind, arguments. */
 size_t fuzz_seed(size_t index, uint8_t *buffer, size_t capacity) {
     static const uint8_t seeds[][40] = {
         {0, 1, 0, 0, 0, 3, 3, 1, 0, 7, 0, 2, 6, 1, 0, 1, 1, 1},

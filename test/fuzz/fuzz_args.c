@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * libFuzzer target: bytes as the words of a command line, each ended by a zero byte, of a verb with
- * options of every kind. What --preprocess takes is read as such, and the words, written as JSON,
- * read as they were.
+ * options of every kind. Values of --preprocess are parsed as such, and the words, written as JSON,
+ * read back as they were.
  */
 #include <math.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static const option options[] = {{"output", "FILE", "the file", 'o', NULL},
                                  {NULL, NULL, NULL, 0, NULL}};
 static const verb fuzzed = {"fuzz", "MODEL", "a verb", options, nothing, false};
 
-/* Numbers, and names that are near. */
+/* Parses a word as numbers and looks for near names. */
 static void read_word(const args *a, const char *word) {
     static const char *const names[] = {"minmax", "percentile", "mse", NULL};
     int64_t integer = 0;
@@ -54,7 +54,7 @@ static void read_preprocess(const tool *t, const char *list) {
         abort();
 }
 
-/* Each word as a text, its length as numbers, twice: on lines of their own and on one. */
+/* Writes each word as a text and its length as numbers, on lines of their own and on one. */
 static void write_json(int count, char **words) {
     json j = {0};
     config c;

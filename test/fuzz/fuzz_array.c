@@ -14,7 +14,7 @@ typedef struct view {
     qsim_tensor t;
 } view;
 
-/* A tensor whose memory is just as large as it says; seldom one that says less than it needs. */
+/* A tensor with memory of exactly its size; seldom one that states less than it needs. */
 static bool take_tensor(fuzz_bytes *b, view *v) {
     v->t = (qsim_tensor){(int32_t)fuzz_below(b, 28), (int32_t)fuzz_below(b, 5), v->dims, NULL, 0};
     for (int32_t i = 0; i < v->t.rank; i++)
@@ -33,7 +33,7 @@ static bool take_tensor(fuzz_bytes *b, view *v) {
     for (size_t i = 0; p && i < v->t.bytes; i++)
         p[i] = fuzz_byte(b);
     if (p && v->t.bytes > 0 && qsim_dtype_bits(v->t.dtype) < 8)
-        p[v->t.bytes - 1] = 0; /* its tail is zero by the rule for tensors */
+        p[v->t.bytes - 1] = 0; /* the rule for tensors: its tail is zero */
     return p != NULL;
 }
 
@@ -85,7 +85,7 @@ static void convert(fuzz_bytes *b) {
     free(from.t.data);
 }
 
-/* What was written reads as what it was. */
+/* Aborts unless the array reads as the tensor that was written. */
 static void same(const view *v, const qsim_array *a, const void *out) {
     if (a->dtype != v->t.dtype || a->rank != v->t.rank ||
         memcmp(a->dims, v->dims, (size_t)a->rank * sizeof(*a->dims)) != 0 ||
@@ -105,7 +105,7 @@ static void write_proto(const view *v) {
         const int code = qsim_proto_read(bytes, need, out, v->t.bytes, NULL);
         if (code == QSIM_OK)
             same(v, &a, out);
-        else if (code != QSIM_E_VALUE) /* bits of a last byte that no element has, say */
+        else if (code != QSIM_E_VALUE) /* for instance bits after the last element */
             abort();
     }
     free(bytes);
@@ -179,7 +179,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     return 0;
 }
 
-/* An array of 2 x 3 floats for each of the four. */
+/* An array of 2 x 3 floats for each of the four functions. */
 size_t fuzz_seed(size_t index, uint8_t *buffer, size_t capacity) {
     static const uint8_t heads[4][24] = {
         {0, 0, 1, 2, 2, 3, 0, 0, 0, 0, 0, 0, 2},

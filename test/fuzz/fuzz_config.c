@@ -7,7 +7,7 @@
 
 #include "fuzz.h"
 
-/* The build names a file to start from. */
+/* The build names an initial file. */
 size_t fuzz_seed(size_t index, uint8_t *buffer, size_t capacity) {
     (void)index, (void)buffer, (void)capacity;
     return 0;

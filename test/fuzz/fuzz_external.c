@@ -21,7 +21,7 @@ static unsigned read_all(const void *data, size_t size) {
     return sum;
 }
 
-/* Every constant can be read to its last byte; a sum over all. */
+/* Reads every constant to its last byte; returns a sum of all bytes. */
 static unsigned constants(const qsim_model *m) {
     qsim_value_info v = {.struct_size = sizeof(v)};
     unsigned sum = 0;
@@ -31,7 +31,7 @@ static unsigned constants(const qsim_model *m) {
     return sum;
 }
 
-/* The same model out of a package. */
+/* Loads the same model from a package. */
 static void pack(qsim_ctx *ctx, const fuzz_heap *heap, unsigned expected) {
     qsim_packer *w = NULL;
     qsim_package *p = NULL;
@@ -48,7 +48,7 @@ static void pack(qsim_ctx *ctx, const fuzz_heap *heap, unsigned expected) {
 }
 
 typedef struct given {
-    uint8_t *data; /* of exactly `size` bytes, so that reading beyond it is seen */
+    uint8_t *data; /* of exactly `size` bytes, so that reads beyond it are seen */
     size_t size;
 } given;
 

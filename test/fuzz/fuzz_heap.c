@@ -33,7 +33,7 @@ static void run_once(fuzz_attempt attempt, fuzz_heap *h, const uint8_t *data, si
         attempt(ctx, h, data, size);
     qsim_ctx_free(ctx);
     if (h->in_use != 0)
-        abort(); /* something was lost */
+        abort(); /* a leak */
 }
 
 void fuzz_run(fuzz_attempt attempt, const uint8_t *data, size_t size) {

@@ -16,7 +16,7 @@ static const struct {
                 {ck_cases_f32, &ck_cases_f32_count}, {ck_cases_ew, &ck_cases_ew_count},
                 {ck_cases_u8, &ck_cases_u8_count},   {ck_cases_nbits, &ck_cases_nbits_count}};
 
-/* The table of an instruction set that this CPU has; C where it has not. */
+/* The table of an instruction set, or that of C if this CPU lacks it. */
 static const qk_table *table(int32_t isa, bool two_ports) {
     if (isa >= QS_ISA_COUNT || !qsim_isa_available(isa) || !qs_cpu_take_isa(isa))
         isa = QSIM_ISA_C;
@@ -40,7 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     return 0;
 }
 
-/* A case of each family. */
+/* One case per family. */
 size_t fuzz_seed(size_t index, uint8_t *buffer, size_t capacity) {
     if (index >= QS_COUNT(families) || capacity < 64)
         return 0;

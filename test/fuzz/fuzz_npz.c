@@ -36,7 +36,7 @@ static void put16(uint8_t *p, size_t v) {
     p[1] = (uint8_t)(v >> 8);
 }
 
-/* CRC-32 as zip files use it. */
+/* The CRC-32 of zip files. */
 static uint32_t crc(const uint8_t *p, size_t n) {
     uint32_t c = 0xffffffffu;
     for (size_t i = 0; i < n; i++) {
@@ -47,7 +47,7 @@ static uint32_t crc(const uint8_t *p, size_t n) {
     return ~c;
 }
 
-/* The fields that local header and directory share, from "version needed" on; 26 bytes. */
+/* The fields common to local header and directory, from "version needed" on; 26 bytes. */
 static void put_entry(uint8_t *p, uint32_t sum, size_t size, size_t name) {
     memset(p, 0, 26);
     put16(p, 20);
@@ -59,7 +59,7 @@ static void put_entry(uint8_t *p, uint32_t sum, size_t size, size_t name) {
     put16(p + 22, name);
 }
 
-/* Archives of one and two stored members, put together by hand. */
+/* Archives of one and two stored members, made by hand. */
 size_t fuzz_seed(size_t index, uint8_t *buffer, size_t capacity) {
     static const char header[] = "{'descr': '|u1', 'fortran_order': False, 'shape': (4,), }\n";
     uint8_t member[128], directory[256];

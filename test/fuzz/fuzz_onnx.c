@@ -24,7 +24,7 @@ static void look(const qsim_model *m) {
     qsim_model_check(m, NULL, NULL);
 }
 
-/* A model made from a loaded one is written field by field. */
+/* Saves a model derived from the loaded one, which is written field by field. */
 static void rewrite(qsim_ctx *ctx, const fuzz_heap *heap, const qsim_model *m) {
     qsim_model *made = NULL, *again = NULL;
     size_t need = 0;

@@ -25,7 +25,7 @@ typedef struct added {
     size_t count;
 } added;
 
-/* A text of letters that names may and may not have. */
+/* A name of valid and invalid letters. */
 static void take_name(fuzz_bytes *b, char name[24]) {
     static const char letters[] = "abc./\\:\x01\xc3\xa9 ~_-0AB\xff*?x";
     const size_t n = fuzz_below(b, 23);
@@ -66,7 +66,7 @@ static void build(qsim_packer *w, fuzz_bytes *b, added *all) {
         }
 }
 
-/* Same bytes in the package, and in the file below the folder. */
+/* Compares the bytes in the package, and in the file below the folder. */
 static void compare(qsim_package *p, const fuzz_heap *heap, const entry *e, bool unpacked) {
     const void *data = NULL;
     char path[128];

@@ -14,7 +14,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     bool pnm = size > 0 && data[0] == 'P';
     bool good = (pnm ? image_decode_pnm : image_decode_bmp)(data, size, &im, &why);
     size_t pixels = (size_t)im.width * (size_t)im.height;
-    if (good && pixels * (size_t)im.channels / 64 > size) /* a bit is a pixel of 3 bytes at most */
+    if (good &&
+        pixels * (size_t)im.channels / 64 > size) /* one bit gives at most a pixel of 3 bytes */
         abort();
     if (good && pixels < 100000 && image_fit(&t, "fuzz", &how, any, &im) != EXIT_OK)
         abort();

@@ -13,9 +13,9 @@
 
 #define MOST_INPUTS  4
 #define MOST_OUTPUTS 8
-#define MOST_BYTES   (1u << 16) /* of one input */
+#define MOST_BYTES   (1u << 16) /* per input */
 
-/* Inputs as the model declares them, unknown sizes 1. */
+/* Inputs by the model's declaration, with 1 for unknown sizes. */
 typedef struct feed {
     qsim_tensor x[MOST_INPUTS];
     int64_t dims[MOST_INPUTS][QSIM_MAX_RANK];
@@ -35,7 +35,8 @@ static int feed_one(const qsim_model *m, int32_t i, feed *f) {
     t->data = malloc(t->bytes + 1);
     uint8_t *p = t->data;
     for (size_t k = 0; p && k < t->bytes; k++)
-        p[k] = (uint8_t)(k % 4 == 3 ? 0x3e : k); /* floats a little over 0.1; anything else */
+        p[k] =
+            (uint8_t)(k % 4 == 3 ? 0x3e : k); /* floats over 0.1; arbitrary bytes for other types */
     f->count = (size_t)i + 1;
     return p != NULL;
 }
@@ -56,7 +57,7 @@ static void feed_free(feed *f) {
         free(f->x[i].data);
 }
 
-/* Whatever runs gives outputs that can be read to their last byte. */
+/* Runs the model if it can, and reads its outputs to the last byte. */
 static void execute(const qsim_model *m, int32_t level, const feed *f) {
     qsim_session_options o = {.struct_size = sizeof(o), .level = level};
     qsim_tensor y[MOST_OUTPUTS] = {{0}};

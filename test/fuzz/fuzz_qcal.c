@@ -7,7 +7,7 @@
 
 #include "fuzz.h"
 
-/* The build names a file to start from. */
+/* The build names an initial file. */
 size_t fuzz_seed(size_t index, uint8_t *buffer, size_t capacity) {
     (void)index, (void)buffer, (void)capacity;
     return 0;
@@ -22,7 +22,7 @@ static void attempt(qsim_ctx *ctx, const fuzz_heap *heap, const uint8_t *data, s
     for (int32_t i = 0; i < qsim_calibration_count(c) && i < 8; i++)
         for (int32_t method = 0; method < 4; method++) {
             float low = NAN, high = NAN;
-            /* Every tensor in a file has seen something. */
+            /* Every tensor in a file has values. */
             if (!fuzz_must(heap, !qsim_calibration_range(c, qsim_calibration_name(c, i), method, 99,
                                                          QSIM_UINT8, 0, &low, &high)))
                 continue;

@@ -7,13 +7,13 @@
 
 #include "fuzz.h"
 
-/* The build names a file to start from. */
+/* The build names an initial file. */
 size_t fuzz_seed(size_t index, uint8_t *buffer, size_t capacity) {
     (void)index, (void)buffer, (void)capacity;
     return 0;
 }
 
-/* NULL where memory was wanting. */
+/* NULL if memory was refused. */
 static char *text_of(const fuzz_heap *heap, const qsim_recipe *r, size_t *size) {
     if (!fuzz_must(heap, qsim_recipe_text(r, NULL, 0, size, NULL) == QSIM_OK))
         return NULL;
@@ -24,7 +24,7 @@ static char *text_of(const fuzz_heap *heap, const qsim_recipe *r, size_t *size) 
     return NULL;
 }
 
-/* Every entry is found and can be set again. */
+/* Finds every entry and sets it again. */
 static void copy(const fuzz_heap *heap, const qsim_recipe *r, qsim_recipe *again) {
     for (int32_t i = 0; i < qsim_recipe_count(r); i++) {
         qsim_recipe_entry e = {.struct_size = sizeof(e)};

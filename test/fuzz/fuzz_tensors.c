@@ -20,7 +20,7 @@ typedef struct view {
     qsim_tensor t;
 } view;
 
-/* Sizes and type as the model says in most cases; the memory is just as long. */
+/* Usually sizes and type of the model's declaration; the memory is exactly as long. */
 static bool take_input(fuzz_bytes *b, const qsim_value_info *v, view *x) {
     x->t = (qsim_tensor){v->dtype, v->rank, x->dims, NULL, 0};
     for (int32_t i = 0; i < v->rank; i++)
@@ -45,7 +45,7 @@ static bool take_input(fuzz_bytes *b, const qsim_value_info *v, view *x) {
     return p != NULL;
 }
 
-/* The session's memory, or the caller's, which may be too small. */
+/* The output is in the session's memory, or in the caller's, which may be too small. */
 static void execute(qsim_run *r, fuzz_bytes *b, const qsim_tensor *x) {
     uint8_t *own = NULL;
     qsim_tensor y = {0};
@@ -170,7 +170,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     return 0;
 }
 
-/* Each network on an input as it wants it; calibration; a convolution and a linear layer. */
+/* Each network with a valid input; calibration; a convolution and a linear layer. */
 size_t fuzz_seed(size_t index, uint8_t *buffer, size_t capacity) {
     if (index >= FUZZ_MODELS + 3 || capacity < 400)
         return 0;

@@ -50,7 +50,7 @@ static void chain(qsim_builder *b) {
     qsim_builder_output(b, "y", QSIM_FLOAT, 2, (int64_t[]){-1, 3}, NULL);
 }
 
-/* Movement and arithmetic around shapes that constants give. */
+/* Movement and arithmetic around shapes from constants. */
 static void movement(qsim_builder *b) {
     qsim_builder_input(b, "x", QSIM_FLOAT, 3, (int64_t[]){2, 3, 4}, NULL);
     integers(b, "shape", (int64_t[]){2, 4, 3}, 3);
@@ -123,7 +123,7 @@ qsim_model *fuzz_model(size_t index) {
     return m;
 }
 
-/* ---- messages by hand ---- */
+/* ---- messages made by hand ---- */
 
 static void attribute_graph(proto *node, const char *name, proto *graph) {
     proto a = {0};
@@ -190,7 +190,7 @@ static void flow(proto *model) {
     proto_free(&inner);
 }
 
-/* y = Twice(x) of the model's own domain; metadata, documentation, another import. */
+/* y = Twice(x), a function of the model; metadata, documentation, another import. */
 static void called(proto *model) {
     proto graph = {0}, f = {0}, part = {0};
     proto_text(&part, 1, "x");
@@ -223,7 +223,7 @@ static void called(proto *model) {
     proto_free(&part);
 }
 
-/* y = x + w for each field that elements may stand in: packed, one by one, as raw bytes. */
+/* y = x + w for each field of elements: packed, one by one, as raw bytes. */
 static void tensors(proto *model) {
     static const struct {
         int dtype;
@@ -257,7 +257,7 @@ static void tensors(proto *model) {
     proto_free(&t);
 }
 
-/* y = x + w, and w is three floats of another file. */
+/* y = x + w, where w is three floats in another file. */
 static void outside(proto *model) {
     static const char *const pairs[][2] = {
         {"location", FUZZ_OUTSIDE}, {"offset", "8"}, {"length", "12"}};

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Runs a fuzz target without libFuzzer: over the files named as arguments, else over the target's
- * own seeds, else over small shared models, each with a number of reproducible mutations.
- * `replay [-n MUTATIONS] [FILE…]`; `replay -d FOLDER` writes the target's own seeds there, for
- * libFuzzer to start from. The input of a target that aborts is kept in `replay-found`; so is that
- * of a report of the address sanitizer with ASAN_OPTIONS=abort_on_error=1.
+ * own seeds, else over small shared models, each with a number of reproducible mutations. `replay
+ * [-n MUTATIONS] [FILE…]`; `replay -d FOLDER` writes the target's own seeds there, as an initial
+ * corpus for libFuzzer. The input of a target that aborts is kept in `replay-found`; so is that of
+ * a report of the address sanitizer with ASAN_OPTIONS=abort_on_error=1.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -14,7 +14,7 @@
 #include "test.h"
 #include "wire_mutator.h"
 
-#define ROOM 4096 /* what mutations of fields may add */
+#define ROOM 4096 /* the most that mutations of fields add */
 
 static uint64_t state = 1;
 
@@ -22,7 +22,7 @@ static uint64_t state = 1;
 static const uint8_t *input;
 static size_t input_size;
 
-/* A target aborted: its input is kept. */
+/* Keeps the input of a target that aborted. */
 static void found(int signal_number) {
     static const char text[] = "replay: the input is in replay-found\n";
     const int fd = open("replay-found", O_WRONLY | O_CREAT | O_TRUNC, 0644);
@@ -58,7 +58,7 @@ static uint8_t *read_file(const char *path, size_t *size) {
     return data;
 }
 
-/* Bytes set, flipped, removed or doubled; mostly near the beginning, where the structure is. */
+/* Sets, flips, removes or doubles bytes, mostly near the beginning, where the structure is. */
 static size_t mutate(uint8_t *p, size_t size) {
     for (uint32_t k = 1 + draw(4); k-- > 0 && size > 1;) {
         uint32_t reach = draw(2) && size > 512 ? 512 : (uint32_t)size;
@@ -77,7 +77,7 @@ static size_t mutate(uint8_t *p, size_t size) {
     return size;
 }
 
-/* A buffer of exactly the mutation's size each time, so that reading beyond it is seen. */
+/* Each mutation gets a buffer of exactly its size, so that reads beyond it are seen. */
 static int run_bytes(const uint8_t *data, size_t size, long mutations) {
     uint8_t *copy = malloc(size + ROOM);
     run_one(data, size);
@@ -109,7 +109,7 @@ static int run(const char *path, long mutations) {
     return ok;
 }
 
-/* The target's own seeds; how many there were. */
+/* Runs the target's own seeds; returns their number. */
 static size_t run_seeds(long mutations) {
     static uint8_t seed[65536];
     size_t count = 0, size;

@@ -8,9 +8,9 @@
 #define MOST_DEPTH  12
 
 typedef struct field {
-    size_t begin;   /* of the tag */
-    size_t length;  /* where the length is written; for wire type 2 */
-    size_t content; /* what follows tag and length */
+    size_t begin;   /* place of the tag */
+    size_t length;  /* place of the length; for wire type 2 */
+    size_t content; /* place of the content after tag and length */
     size_t end;
     int32_t parent; /* -1: the message itself */
     uint32_t number, wire;
@@ -77,7 +77,7 @@ static bool next_field(const uint8_t *data, size_t *at, size_t end, field *f) {
     return true;
 }
 
-/* Fields of data[at, end), and of what in them reads as messages; false: this is none. */
+/* Parses the fields of data[at, end), and contents that parse as messages; false: not a message. */
 static bool parse(message *m, size_t at, size_t end, int32_t parent, int depth) {
     const int32_t before = m->count;
     while (at < end && m->count < MOST_FIELDS) {
@@ -95,7 +95,7 @@ static bool parse(message *m, size_t at, size_t end, int32_t parent, int depth) 
     return true;
 }
 
-/* Puts `n` bytes in place of data[from, to) of message `parent` and corrects all lengths around. */
+/* Replaces data[from, to) of message `parent` by `n` bytes; corrects the lengths around it. */
 static size_t replace(const message *m, uint8_t *data, size_t size, size_t capacity, size_t from,
                       size_t to, const uint8_t *bytes, size_t n, int32_t parent) {
     if (size - (to - from) + n + 10 * MOST_DEPTH > capacity)
@@ -118,7 +118,7 @@ static size_t replace(const message *m, uint8_t *data, size_t size, size_t capac
     return size;
 }
 
-/* A number that readers treat in a way of its own. */
+/* A number that readers treat specially. */
 static uint64_t telling(uint64_t *state, uint64_t old) {
     static const uint64_t some[] = {0,           1,          2,         7,       8,
                                     16,          17,         255,       65536,   0x7fffffff,
@@ -131,7 +131,7 @@ static uint64_t telling(uint64_t *state, uint64_t old) {
     }
 }
 
-/* Another content for a field of any wire type; returns its size. */
+/* A new content for a field of any wire type; returns its size. */
 static size_t new_content(uint64_t *state, const uint8_t *data, const field *f, uint8_t out[64]) {
     static const char *const texts[] = {"",
                                         "x",
@@ -164,7 +164,7 @@ static size_t new_content(uint64_t *state, const uint8_t *data, const field *f, 
     return n;
 }
 
-/* The field with another content, its own length before it. */
+/* Replaces the content of a field, and its length. */
 static size_t refill(message *m, uint8_t *data, size_t size, size_t capacity, const field *f,
                      const uint8_t *content, size_t n) {
     uint8_t bytes[4096 + 10];
@@ -175,7 +175,7 @@ static size_t refill(message *m, uint8_t *data, size_t size, size_t capacity, co
     return replace(m, data, size, capacity, f->length, f->end, bytes, at + n, f->parent);
 }
 
-/* A copy of field `g` of `from` before field `f`. */
+/* Inserts a copy of field `g` of `from` before field `f`. */
 static size_t insert(message *m, uint8_t *data, size_t size, size_t capacity, const field *f,
                      const uint8_t *from, const field *g) {
     uint8_t bytes[4096];
@@ -207,7 +207,7 @@ size_t fuzz_wire_mutate(uint8_t *data, size_t size, size_t capacity, const uint8
     case 2:
         n = put_varint(bytes, (uint64_t)(1 + draw(&state, 26)) << 3 | f->wire);
         return replace(&own, data, size, capacity, f->begin, f->length, bytes, n, f->parent);
-    case 3: /* a shorter or longer content */
+    case 3: /* a content of another length */
         if (f->wire == 2 && f->end > f->content) {
             n = draw(&state, (uint32_t)(f->end - f->content));
             n = n < sizeof(copy) ? n : sizeof(copy);
@@ -215,7 +215,7 @@ size_t fuzz_wire_mutate(uint8_t *data, size_t size, size_t capacity, const uint8
             return refill(&own, data, size, capacity, f, copy, n);
         }
         break;
-    case 5: /* what another field of this wire type holds */
+    case 5: /* the content of another field of this wire type */
         for (int k = 0; k < 20 && g->wire != f->wire; k++)
             g = &theirs.fields[draw(&state, (uint32_t)theirs.count)];
         n = g->end - g->content;

@@ -8,7 +8,7 @@
 #define FLOAT 1
 #define INT64 7
 
-/* The number goes into one of a few buffers in turn: a call may name several. */
+/* "PREFIXi" in one of 8 buffers in turn: one call may use several. */
 static const char *named(const char *prefix, int i) {
     static char texts[8][64];
     static int next;
@@ -17,7 +17,7 @@ static const char *named(const char *prefix, int i) {
     return text;
 }
 
-/* The bytes of a node without its tag; inputs first, then NULL, then outputs, then NULL. */
+/* Writes a node without its tag; inputs, NULL, outputs, NULL. */
 static void begin_node(proto *node, const char *op, ...) {
     va_list list;
     va_start(list, op);
@@ -99,7 +99,7 @@ static void numbers(proto *g, const char *name, int64_t v) {
     initializer(g, name, INT64, 1, &one, &v, sizeof(v));
 }
 
-/* An output without sizes: what is found counts. */
+/* An output without sizes: the inferred ones count. */
 static void proto_untyped(proto *g, uint32_t field, const char *name) {
     proto elements = {0}, type = {0}, value = {0};
     proto_int(&elements, 1, FLOAT);
@@ -112,7 +112,7 @@ static void proto_untyped(proto *g, uint32_t field, const char *name) {
     proto_free(&value);
 }
 
-/* The rest of a graph whose input is x and whose output is `y`, and the model around it. */
+/* Ends a graph with input x and output `y`, and wraps it in a model. */
 static void finish(proto *model, proto *g, const char *y, const int64_t *dims, int rank) {
     proto_text(g, 2, "g");
     proto_value(g, 11, "x", FLOAT, dims, rank);
@@ -258,7 +258,7 @@ static void slices(proto *m, int n) {
     finish(m, &g, "y", wide, 2);
 }
 
-/* Values that are used again at the end, in the other order: all are alive at once. */
+/* Values that are used again at the end, in reverse order: all are alive at once. */
 static void long_lives(proto *m, int n) {
     proto g = {0};
     for (int i = 0; i < n / 2; i++)
@@ -359,7 +359,7 @@ static void pairs(proto *m, int n) {
     finish(m, &g, named("v", n / 3), row, 2);
 }
 
-/* Nodes in the order in which they cannot be executed. */
+/* Nodes in reverse of the order of execution. */
 static void backwards(proto *m, int n) {
     proto g = {0};
     for (int i = n; i-- > 0;)
@@ -367,7 +367,7 @@ static void backwards(proto *m, int n) {
     finish(m, &g, named("v", n), row, 2);
 }
 
-/* Names whose 64-bit FNV-1a hashes, folded once, agree in twelve bits: chosen to collide. */
+/* Names chosen to collide: their folded 64-bit FNV-1a hashes agree in twelve bits. */
 static void colliding_names(proto *m, int n) {
     proto g = {0};
     char last[32] = "x", text[32];

@@ -10,7 +10,7 @@
 #include "test.h"
 
 #define SMALL 1200
-#define WORST 2.5 /* of the work for twice as much */
+#define WORST 2.5 /* times the work for twice the graph */
 
 static uint64_t blocks, bytes;
 
@@ -53,7 +53,7 @@ static void end(int stage) {
     counted->bytes[stage] = bytes - bytes_before;
 }
 
-/* Zeros for every input; the first output alone is given a place by the run. */
+/* Zeros for every input. */
 static size_t make_inputs(const qsim_model *m, qsim_tensor **inputs) {
     static float zeros[1 << 16];
     const size_t count = (size_t)qsim_model_input_count(m);
@@ -68,7 +68,7 @@ static size_t make_inputs(const qsim_model *m, qsim_tensor **inputs) {
     return count;
 }
 
-/* What comparing layer by layer does: a session that gives out every tensor. */
+/* A session with every tensor as output, like a comparison by layers. */
 static void every_tensor(const qsim_model *m, qsim_error *e) {
     const size_t count = (size_t)qsim_model_value_count(m);
     const char **names = calloc(count + 1, sizeof(*names));
@@ -112,7 +112,7 @@ static void quantize(const qsim_model *m, const qsim_tensor *inputs, size_t coun
     qsim_model *q = NULL;
     size_t need;
     begin();
-    int code = qsim_quantize(m, NULL, &o, &q, e); /* refuses what has nothing to quantize */
+    int code = qsim_quantize(m, NULL, &o, &q, e); /* fails if there is nothing to quantize */
     end(DYNAMIC);
     CHECK(!code || code == QSIM_E_UNSUPPORTED || code == QSIM_E_STATE);
     qsim_model_free(q);
@@ -120,7 +120,7 @@ static void quantize(const qsim_model *m, const qsim_tensor *inputs, size_t coun
     begin();
     code = qsim_calibration_create(m, NULL, &c, e);
     end(CALIBRATE);
-    if (code) /* quantized already */
+    if (code) /* already quantized */
         return;
     begin();
     CHECK_INT(qsim_calibration_feed(c, inputs, count, e), QSIM_OK);
@@ -163,7 +163,7 @@ static void measure(const family *f, int n, qsim_ctx *ctx, work *into) {
     proto_free(&file);
 }
 
-/* What any call takes, whatever the graph, is left aside. */
+/* Compares the work of two sizes; work that any call needs, `least`, is allowed. */
 static void compare(const family *f, const char *stage, const char *what, uint64_t small,
                     uint64_t large, uint64_t least) {
     const double ratio = (double)large / (double)(small + 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The AMX kernels with tiles in plain C, for CPUs that have AVX-512 VNNI only: the same source, so
- * all but the instructions' encoding, their speed and the system's permission is tested. Where the
- * CPU would raise a fault, the program aborts.
+ * The AMX kernels with tiles in plain C, for CPUs that have AVX-512 VNNI only. The source is the
+ * same, so all is tested but the encoding of instructions, their speed and the system's permission.
+ * Where the CPU would raise a fault, the program aborts.
  */
 #include "checkkernel.h"
 
@@ -39,7 +39,7 @@ static void tiles_configure(const tile_config *c) {
 }
 
 static void tiles_release(void) {
-    fault_unless(tiles.c.palette == 1); /* the CPU does not mind: released once per configuration */
+    fault_unless(tiles.c.palette == 1); /* stricter than the CPU: one release per configuration */
     memset(&tiles, 0, sizeof(tiles));
 }
 
@@ -52,7 +52,7 @@ static void tile_zero(int i) {
     *tile_used(i) = (tile){0};
 }
 
-/* What lies beyond a tile's rows and columns is zero. */
+/* Elements beyond a tile's rows and columns are zero. */
 static void tile_load(int i, const void *from, int64_t stride) {
     tile *t = tile_used(i);
     memset(t, 0, sizeof(*t));

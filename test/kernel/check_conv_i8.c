@@ -16,7 +16,7 @@ typedef struct image {
     size_t y_bytes;
     bool int32_out;
     bool floats;           /* with int32_out */
-    bool handed, in_place; /* results are handed on block by block, where they are */
+    bool handed, in_place; /* a callback gets results block by block; it works in place */
     char text[128];
 } image;
 
@@ -30,7 +30,7 @@ static int32_t out_size(int32_t in, int32_t pads, int32_t k, int32_t stride, int
     return (in + pads - (k - 1) * dilation - 1) / stride + 1;
 }
 
-/* The largest result of a column, before it is rounded. */
+/* The largest value of a column before rounding. */
 static float reach(const image *p, size_t column, size_t terms) {
     int64_t sum = abs(p->bias[column]);
     for (size_t i = 0; i < terms; i++)
@@ -49,7 +49,7 @@ static void fill(ck_state *s, image *p) {
     p->w_zp = ck_input(s, 4 * columns);
     for (size_t i = 0; i < columns; i++) {
         p->bias[i] = ck_between(s, -3000, 3000);
-        /* Some channels have a zero point, far or near. */
+        /* Some channels have a zero point, small or large. */
         bool any = c->w.zero_points == QS_ZP_SPLIT && ck_random(s) % 8 == 0;
         p->w_zp[i] = c->w.zero_points == QS_ZP_SAME ? c->w_zp : any ? ck_between(s, -127, 127) : 0;
     }
@@ -67,7 +67,7 @@ static void fill(ck_state *s, image *p) {
     c->w.stride_w = c->g.stride_w;
 }
 
-/* Bounds of floats. */
+/* Bounds of float outputs. */
 #define LOW  (-20.0f)
 #define HIGH 20.0f
 
@@ -77,12 +77,12 @@ static int32_t float_of(int32_t acc, float scale, float add) {
     return acc;
 }
 
-/* Added to each byte by the callback; depends on the byte's place, so that misplaced ones show. */
+/* The callback's addition to byte `at`, which shows misplaced bytes. */
 static uint8_t mark(size_t at) {
     return (uint8_t)(at * 7 + at / 251);
 }
 
-/* The same of byte b of a float. */
+/* The same for byte b of a float. */
 static uint32_t marked(uint32_t bits, int32_t b, size_t at) {
     const uint32_t byte = (bits >> (8 * b) & 255u) + mark(at);
     return (bits & ~(255u << (8 * b))) | (byte & 255u) << (8 * b);
@@ -142,14 +142,14 @@ static call prepare(ck_state *s, const qk_i8 *t, const image *p, uint8_t *y) {
 }
 
 static void run(void *arg) {
-    static const qsim_ctx alone = {.threads = 1}; /* that nothing stops */
+    static const qsim_ctx alone = {.threads = 1}; /* never cancelled */
     const call *k = arg;
     qs_conv_i8_run(&alone, &k->conv, k->x, k->y, k->scratch, false);
 }
 
-/* The image, its batch, and the window that goes over it. */
+/* Draws the image, its batch, and the window. */
 static void random_window(ck_state *s, qs_conv_i8 *c) {
-    bool square = ck_random(s) % 2; /* 3 x 3, what has kernels of its own */
+    bool square = ck_random(s) % 2; /* 3 x 3 has kernels of its own */
     c->g.batch = ck_between(s, 1, 2);
     c->w.kh = square ? 3 : ck_between(s, 1, 8);
     c->w.kw = square ? 3 : ck_between(s, 1, 8);
@@ -170,15 +170,15 @@ static void random_window(ck_state *s, qs_conv_i8 *c) {
                        c->g.stride_w, c->g.dilation_w);
 }
 
-/* Groups of channels, a few or many. */
+/* Draws groups of channels, a few or many. */
 static void random_channels(ck_state *s, qs_conv_i8 *c) {
     c->w.groups = c->w.n = c->w.c = 1;
     if (ck_random(s) % 8 == 0)
-        c->w.groups = ck_random(s) % 2 ? 32 : 16; /* pixels that share vectors */
+        c->w.groups = ck_random(s) % 2 ? 32 : 16; /* several pixels share a vector */
     else if (ck_random(s) % 2)
         c->w.groups = ck_between(s, 2, ck_random(s) % 2 ? 200 : 40);
     else {
-        bool few = ck_random(s) % 2; /* several pixels make one row of the product */
+        bool few = ck_random(s) % 2; /* several pixels make a row of the product */
         c->w.n = ck_between(s, 1, few ? 12 : 90);
         c->w.c = ck_between(s, 1, few ? 4 : 20);
     }
@@ -191,10 +191,10 @@ static image random_outputs(ck_state *s) {
     return p;
 }
 
-/* All but the sizes. */
+/* Draws all but the sizes. */
 static image finish(ck_state *s, image p) {
     qs_conv_i8 *c = &p.conv;
-    if (ck_random(s) % 4 == 0) { /* a zero point of all weights */
+    if (ck_random(s) % 4 == 0) { /* one zero point for all weights */
         c->w.zero_points = QS_ZP_SAME;
         c->w_zp = ck_between(s, -128, 127);
         c->w.n = c->w.groups > 1 ? ck_between(s, 1, 3) : c->w.n;
@@ -210,7 +210,7 @@ static image finish(ck_state *s, image p) {
     const bool elsewhere = p.handed && !p.floats; /* not in place */
     c->w.apart =
         (c->w.groups == 1 || c->w.zero_points == QS_ZP_SAME || elsewhere) && ck_random(s) % 3 == 0;
-    if (c->w.apart) { /* channels of a larger tensor, whose others stay as they are */
+    if (c->w.apart) { /* channels of a larger tensor, whose other channels stay unchanged */
         c->g.y_column = ck_between(s, 0, 70);
         c->g.y_channels = c->g.y_column + c->w.groups * c->w.n + ck_between(s, 0, 70);
     }
@@ -228,7 +228,7 @@ static image random_image(ck_state *s) {
     qs_conv_i8 *c = &p.conv;
     random_window(s, c);
     random_channels(s, c);
-    if (c->w.groups == 1 && ck_random(s) % 4 == 0) { /* a first layer, whose kernel is gathered */
+    if (c->w.groups == 1 && ck_random(s) % 4 == 0) { /* a first layer, with im2row */
         c->w.n = ck_between(s, 1, 70);
         c->w.c = ck_between(s, 1, 4);
         c->g.wd = ck_between(s, 1, 150) + (c->w.kw - 1) * c->g.dilation_w;
@@ -237,8 +237,10 @@ static image random_image(ck_state *s) {
     return finish(s, p);
 }
 
-/* Depthwise windows of 5 x 5 and 7 x 7 (and 4 to 8) over rows several times as wide: what is read
- * for one pixel serves the next ones, and room for it is used again. */
+/*
+ * Depthwise windows of 5 x 5 and 7 x 7 (and 4 to 8) over rows several times as wide: vectors read
+ * for one pixel serve the next ones, and their room is reused.
+ */
 static image wide_image(ck_state *s) {
     static const int32_t sizes[] = {5, 7, 5, 7, 4, 6, 8};
     const int32_t k = sizes[ck_random(s) % QS_COUNT(sizes)];
@@ -258,7 +260,7 @@ static image wide_image(ck_state *s) {
     return finish(s, p);
 }
 
-/* Weights from far, which come while others are at work, and few pixels. */
+/* More weights than caches hold, which are prefetched during products, and few pixels. */
 static image far_image(ck_state *s) {
     image p = random_outputs(s);
     qs_conv_i8 *c = &p.conv;
@@ -266,14 +268,14 @@ static image far_image(ck_state *s) {
     c->w.groups = 1;
     c->w.c = ck_between(s, 20, 40);
     c->w.n = (1 << 19) / (c->w.c * c->w.kh * c->w.kw);
-    if (c->w.n > 400) { /* of one tap, or a few */
+    if (c->w.n > 400) { /* one tap, or a few */
         c->w.n = ck_between(s, 200, 400);
         c->w.c = (1 << 19) / (c->w.n * c->w.kh * c->w.kw) + 1;
     }
     return finish(s, p);
 }
 
-/* One output after the other, from the definition. */
+/* Computes output by output, from the definition. */
 static void plain(const image *p, uint8_t *y) {
     const qs_conv_i8 *c = &p->conv;
     int64_t pixels = c->g.batch * c->g.ho * c->g.wo, columns = (int64_t)c->w.groups * c->w.n;
@@ -326,13 +328,13 @@ static void check_wide(ck_state *s) {
     check_image(s, wide_image(s));
 }
 
-/* Of kernels that fetch; once in a while, as it takes as long as many others. */
+/* For kernels that prefetch; seldom, as it takes as long as many others. */
 static void check_far(ck_state *s) {
     if (s->t->i8->fetches && ck_random(s) % 8 == 0)
         check_image(s, far_image(s));
 }
 
-/* p.int32_out and p.floats are given. */
+/* The caller sets p.int32_out and p.floats. */
 static void bench_image(ck_state *s, image p, int32_t size, int32_t groups, int32_t c, int32_t n,
                         int32_t kernel, int32_t stride, int32_t zp, bool split) {
     p.conv = (qs_conv_i8){.g = {.batch = 1, .h = size, .wd = size}};
@@ -360,7 +362,7 @@ static void bench_zp(ck_state *s, int32_t size, int32_t groups, int32_t c, int32
     bench_image(s, (image){0}, size, groups, c, n, kernel, stride, zp, split);
 }
 
-/* Depthwise, as in the dynamic form. */
+/* Depthwise with float outputs, as in dynamic quantization. */
 static void bench_floats(ck_state *s, int32_t size, int32_t groups, int32_t kernel,
                          int32_t stride) {
     const image p = {.int32_out = true, .floats = true};

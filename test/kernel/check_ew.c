@@ -12,11 +12,11 @@ typedef struct ew_case {
     const void *a, *b;
     void *c;
     size_t n;
-    int which; /* as in call */
+    int which; /* number of the kernel, see `call` */
     qk_scale how;
 } ew_case;
 
-/* One row or three. */
+/* Runs one row, or three. */
 static void softmax(const ew_case *e) {
     const size_t n = e->n % 3 ? e->n : e->n / 3;
     e->k->softmax(e->a, e->c, n, e->n / n);
@@ -65,11 +65,11 @@ static void make(ew_case *e, ck_state *s, int which, size_t n, float reach) {
                         .rows = which % 2 == 0};
 }
 
-/* Zeros of both signs, no numbers, and what over- or underflows. Not for sums. */
+/* Adds zeros of both signs, NaNs, and values that overflow or underflow. Not for sums. */
 static void add_special(ck_state *s, float *x, size_t n) {
     static const float special[] = {NAN,   INFINITY, -INFINITY, -0.0f,  0.0f,    1e-44f, -1e-39f,
                                     1e30f, 88.7f,    -88.7f,    -87.4f, -103.9f, 88.8f,  -3e38f};
-    const size_t kinds = (size_t)ck_between(s, 1, QS_COUNT(special)); /* all negative at times */
+    const size_t kinds = (size_t)ck_between(s, 1, QS_COUNT(special)); /* sometimes all negative */
     for (size_t i = 0; i < n; i++)
         x[i] = ck_between(s, 0, 3) ? -fabsf(x[i]) : special[ck_random(s) % kinds];
 }
@@ -89,8 +89,8 @@ static double wanted(const ew_case *e, double x) {
 }
 
 /*
- * As elementary.h promises: in units in the last place, of normal numbers at least; what is a
- * product with x to 1.5e-7 of it.
+ * The accuracy that elementary.h promises: in units in the last place, for normal numbers at least;
+ * for products with x, within 1.5e-7 of x.
  */
 static bool is_near(const ew_case *e, size_t i, float y) {
     static const double units[] = {0, 0, 1, 2.5, 1.5, 1, 1.5, 0, 0};
@@ -121,7 +121,7 @@ static float scaled(const ew_case *e, size_t i) {
     return v > e->how.hi ? e->how.hi : v;
 }
 
-/* Against double arithmetic: sums to 1e-5 of their terms. */
+/* Compares with double arithmetic: sums within 1e-5 of their terms. */
 static void check_value(ck_state *s, const ew_case *e, const float *y, const char *shape) {
     const float *a = e->a;
     double sum = 0, size = 0, top = (double)a[0], low = 0, high = 0;
@@ -166,7 +166,7 @@ static void check(ck_state *s, int which) {
     float *a = (float *)(uintptr_t)e.a;
     if (mixed)
         add_special(s, a, n);
-    for (size_t i = 0; which == 25 && i < n; i++) /* the signs of NaNs are anyhow */
+    for (size_t i = 0; which == 25 && i < n; i++) /* signs of NaNs are not defined */
         a[i] = (n % 3 == 0 && i % (n / 3) == 0) || !(a[i] < INFINITY) ? 0.5f : a[i];
     snprintf(shape, sizeof(shape), "n %zu%s", n, mixed ? " with special values" : "");
     size_t bytes = which == 16 ? 8 : which >= 12 && which < 17 ? 4 : 4 * n;
@@ -187,7 +187,7 @@ static void bench(ck_state *s, int which) {
     make(&e, s, which, 50000, 10);
     e.k = s->t->ew;
     e.c = ck_output(s, 4 * e.n);
-    /* 12 to 16 only read; those that scale read a list beside. */
+    /* 12 to 16 only read; kernels with a scale read an array more. */
     const size_t streams = which >= 12 && which <= 16 ? 1 : e.b && which != 21 ? 3 : 2;
     ck_time(s, "n 50000", 0, 4.0 * (double)(e.n * streams), call, &e);
 }
@@ -227,9 +227,9 @@ CASE(product, 23)
 CASE(product_sum, 24)
 CASE(softmax, 25)
 
-/* ---- what observers read ---- */
+/* ---- kernels of observers ---- */
 
-/* Values of which some are 0, of either sign, for bins of width 1 / inverse. */
+/* Values, some of them zeros of either sign, for bins of width 1 / inverse. */
 static float *make_read(ck_state *s, size_t n, float *inverse) {
     const float reach = ldexpf(1.0f, ck_between(s, -20, 11));
     float *x = ck_floats(s, n, ck_between(s, 0, 1) ? -reach : 0, reach);
@@ -260,7 +260,7 @@ static void check_extremes(ck_state *s) {
     ck_same(s, yes, is, 1, "not finite");
 }
 
-/* Counts of bins, zeros in that of 0, wherever they were left. */
+/* Compares counts of bins; zeros, which a kernel may leave out, count for bin 0. */
 static void check_bins(ck_state *s) {
     const size_t n = (size_t)ck_between(s, 1, 200), bytes = 2 * QS_SIDE * sizeof(int32_t);
     float inverse, *x = make_read(s, n, &inverse);

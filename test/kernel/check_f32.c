@@ -21,7 +21,7 @@ static float clamp(float v, float lo, float hi) {
 
 typedef struct product {
     size_t m, n, segs, k, a_floats;
-    size_t depth;       /* rows of w */
+    size_t depth;       /* number of rows of w */
     const float *a, *w; /* w: [depth][n] */
     const float *bias;
     ptrdiff_t *row, *seg, *out; /* out and at: NULL or scattered */
@@ -83,7 +83,7 @@ static float product_at(const product *p, size_t i, size_t j) {
     return clamp(acc, p->g.lo, p->g.hi);
 }
 
-/* As at an image's border: segments meet any rows of w, every other output lies elsewhere. */
+/* As at an image's border: segments use any rows of w, every other output is elsewhere. */
 static void scatter_product(ck_state *s, product *p, size_t ldc) {
     p->at = ck_output(s, p->segs * sizeof(size_t));
     p->out = ck_output(s, p->m * sizeof(ptrdiff_t));
@@ -93,7 +93,7 @@ static void scatter_product(ck_state *s, product *p, size_t ldc) {
         p->out[i] = (ptrdiff_t)((i < p->m / 2 ? i : p->m - 1 - (i - p->m / 2)) * ldc);
 }
 
-/* The segments in several jobs, whose sums stand in the output; the first or last may have none. */
+/* Runs the segments in several jobs, with sums in the output; the first or last may be empty. */
 static void run_in_parts(ck_state *s, const product *p) {
     qk_gemm_f32 g = p->g;
     size_t done = 0;
@@ -111,8 +111,8 @@ static void run_in_parts(ck_state *s, const product *p) {
 }
 
 /*
- * in_line: rows follow each other by one element, as the pixels of a one-channel image do.
- * in_parts: one panel, whose weights all lie together, in several jobs.
+ * in_line: rows are one element apart, like the pixels of a one-channel image. in_parts: one panel,
+ * with adjacent weights, in several jobs.
  */
 static void check_product(ck_state *s, bool in_line, bool in_parts) {
     product p = {.m = size_between(s, 1, in_line ? 90 : 40),
@@ -166,7 +166,7 @@ static void call_gemm(void *arg) {
     p->t->gemm(&p->g);
 }
 
-/* rows in lines of `line` pixels, `step` floats apart; a segment begins every `seg` floats. */
+/* Rows in lines of `line` pixels, `step` floats apart; lines and segments `pitch` floats apart. */
 static void bench_product(ck_state *s, const char *text, size_t m, size_t n, size_t segs, size_t k,
                           size_t line, size_t pitch, size_t step) {
     product p = {.m = m, .n = n, .segs = segs, .k = k, .depth = segs * k};
@@ -210,7 +210,7 @@ typedef struct depthwise {
     const qk_f32 *t;
 } depthwise;
 
-/* Pixels in lines of `line`, `step` apart on an image; a window of across x down. */
+/* Pixels in lines of `line`, `step` apart in an image; a window of across x down. */
 typedef struct dw_shape {
     size_t line, pixels, channels, across, down, step;
 } dw_shape;
@@ -241,7 +241,7 @@ static void make_depthwise(ck_state *s, depthwise *p, const dw_shape *z) {
                               .hi = ck_real(s, 0.0f, 2.0f),
                               .out_line = (ptrdiff_t)(z->line * z->channels),
                               .out_pixel = (ptrdiff_t)z->channels};
-    if (s->t->f32->parts) /* as operators do */
+    if (s->t->f32->parts) /* like operators */
         p->d.stretch = z->step == 2 ? 2 : floats > 1 << 18 ? 4 : 0;
     p->t = s->t->f32;
 }
@@ -258,7 +258,7 @@ static float depthwise_at(const qk_depthwise_f32 *d, size_t y, size_t x, size_t 
     return clamp(acc + d->bias[j], d->lo, d->hi);
 }
 
-/* What an image's border does: fewer taps than weights, a line of outputs wider than pixels. */
+/* Like an image's border: fewer taps than weights, a line of outputs wider than pixels. */
 static void cut_depthwise(ck_state *s, qk_depthwise_f32 *d) {
     d->across -= d->across > 1 && ck_between(s, 0, 1);
     d->down -= size_between(s, 0, (int32_t)d->down);
@@ -296,7 +296,7 @@ static void check_depthwise(ck_state *s) {
     ck_same(s, expected, d->c, floats * sizeof(float), text);
 }
 
-/* What lies outside the image is no number: it must not count. */
+/* Elements outside the image are NaN: they must not count. */
 static void cut_sides(ck_state *s, qk_depthwise_f32 *d, float *a) {
     const size_t height = (d->lines - 1) * (size_t)(d->line_step / d->tap_down) + 3;
     const size_t width = (size_t)(d->tap_down / d->tap_across);
@@ -372,7 +372,7 @@ typedef struct pool {
     void (*run)(const qk_pool *p);
 } pool;
 
-/* One output row. The plain loops take columns by the definition. */
+/* Taps of one output, by the definition. */
 typedef struct taps {
     size_t at[400], inside, counted;
 } taps;
@@ -395,7 +395,7 @@ static taps taps_of(const qk_pool *p, size_t ox) {
     return t;
 }
 
-/* What vectors of several pixels are for: no dilation, few channels. */
+/* For vectors of several pixels: no dilation, few channels. */
 static void usual_pool(ck_state *s, qk_pool *p) {
     static const size_t channels[] = {1, 2, 3, 4, 5, 8, 12, 16, 20, 24, 32, 64, 96};
     p->kh = p->kw = size_between(s, 2, 3);
@@ -408,7 +408,7 @@ static void usual_pool(ck_state *s, qk_pool *p) {
     p->channels = channels[size_between(s, 0, QS_COUNT(channels) - 1)];
 }
 
-/* Of equal zeros a maximum keeps the first, of NaN none. */
+/* Adds special values: of equal zeros a maximum keeps the first, NaNs never win. */
 static void strew_specials(ck_state *s, float *x, size_t n) {
     static const float special[] = {0.0f, -0.0f, NAN, INFINITY, -INFINITY, -0.0f, 0.0f, -2.0f};
     if (ck_between(s, 0, 3))
@@ -418,7 +418,7 @@ static void strew_specials(ck_state *s, float *x, size_t n) {
             x[i] = special[size_between(s, 0, QS_COUNT(special) - 1)];
 }
 
-/* The whole image is one window; sums of white ones about the end of 16 bits. */
+/* One window is the whole image; sums of white ones are near the end of 16 bits. */
 static void whole_pool(ck_state *s, qk_pool *p) {
     p->kh = size_between(s, 14, 18);
     p->kw = p->width = size_between(s, 14, 18);
@@ -451,7 +451,7 @@ static void random_pool(ck_state *s, qk_pool *p, size_t element, bool average) {
     p->y_zero = ck_between(s, 0, 255);
     p->lo = ck_between(s, 0, 90);
     p->hi = ck_between(s, 100, 255);
-    if (ck_between(s, 0, 7)) /* without it is right too */
+    if (ck_between(s, 0, 7)) /* leaving it out is valid, too */
         qk_pool_set_inside(p);
     p->lines = average ? 1 : size_between(s, 1, 3);
     p->line_step = ck_between(s, 0, 2) * p->row_step;
@@ -504,7 +504,7 @@ static void check_pool(ck_state *s, void (*run)(const qk_pool *p), size_t elemen
         const size_t j = i % p.y_step;
         const taps t = taps_of(&p, i / p.y_step % p.ow);
         const size_t first = i / p.y_step / p.ow * (size_t)p.line_step;
-        if (j >= p.channels) /* others' channels stay */
+        if (j >= p.channels) /* other channels stay unchanged */
             continue;
         if (element == 1)
             ((uint8_t *)expected)[i] = pool_u8(&p, (const uint8_t *)p.x + first, &t, j, average);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Integer products: packing, every epilogue, every tail, against the C kernels. */
+/* Integer products: packing, every epilogue, every remainder, against the C kernels. */
 #include "checkkernel.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include "kernel/i8.h"
 
-/* One random product: rows of `segs` segments anywhere in a buffer, any column count. */
+/* A random product: rows of `segs` segments anywhere in a buffer, any number of columns. */
 typedef struct product {
     int32_t m, n, segs, k;
     bool int32_out, use_rows, clamp, fits16;
@@ -16,7 +16,7 @@ typedef struct product {
     const uint8_t **rows;
     int32_t *offset;
     ptrdiff_t a_stride;
-    int32_t line; /* with use_rows: those of a line are a_stride apart, lines line_stride; or 0 */
+    int32_t line; /* with use_rows: rows per line, a_stride apart, lines line_stride apart; or 0 */
     ptrdiff_t line_stride;
     const int8_t *w; /* [segs][k][n] */
     const int32_t *bias;
@@ -27,7 +27,7 @@ typedef struct product {
     char text[128];
 } product;
 
-/* Bounds of floats. */
+/* Bounds of float outputs. */
 #define LOW  (-1.5f)
 #define HIGH 6.25f
 
@@ -68,10 +68,10 @@ static void plain_product(const product *p, uint8_t *out) {
         }
 }
 
-/* Calls of the kernels, made ready: what is timed is those alone. */
+/* Prepared calls of the kernels: only these are timed. */
 typedef struct call {
     qk_gemm_u8s8 g;
-    int32_t panels; /* side by side, or 0: one, by gemm */
+    int32_t panels; /* adjacent panels; 0: one, by gemm */
 } call;
 
 typedef struct packed {
@@ -88,7 +88,7 @@ static call next_call(const packed *k, const product *p, int32_t first, qk_gemm_
     return (call){g, panels};
 }
 
-/* A call for each panel, or for those that the table takes together. */
+/* Prepares a call for each panel, or for those that the table takes together. */
 static void make_calls(packed *k, const product *p, qk_gemm_u8s8 g) {
     const size_t element = p->int32_out ? 4 : 1;
     for (int32_t first = 0; first < p->n;) {
@@ -187,7 +187,7 @@ static void random_range(ck_state *s, int32_t *zp, int32_t *lo, int32_t *hi) {
     *hi = ck_random(s) % 2 ? 255 : ck_between(s, *lo, 255);
 }
 
-/* Multipliers no larger than what makes results fit 16 bits. */
+/* Draws multipliers so small that results fit 16 bits. */
 static void fit_scales(product *p) {
     p->fits16 = true;
     for (int32_t n = 0; n < p->n; n++) {
@@ -199,7 +199,7 @@ static void fit_scales(product *p) {
     }
 }
 
-/* A matrix of given sizes, its rows in `size` bytes. */
+/* A matrix of given sizes, with rows in `size` bytes. */
 static product product_of(ck_state *s, product p, size_t size) {
     p.int32_out = ck_random(s) % 3 == 0;
     p.floats = p.int32_out && ck_random(s) % 2;
@@ -237,7 +237,7 @@ static product random_product(ck_state *s) {
     return product_of(s, p, 2000);
 }
 
-/* Of many rows, or of more weights than caches hold; rows lie in lines, some of them. */
+/* Many rows, or more weights than caches hold; some rows are in lines. */
 static product large_product(ck_state *s) {
     product p = {.m = ck_between(s, 1, 100), .segs = 1, .k = ck_between(s, 50, 300)};
     const uint32_t which = ck_random(s) % 32;
@@ -319,7 +319,7 @@ static void bench_gemm(ck_state *s) {
     for (size_t i = 0; i < QS_COUNT(shapes); i++) {
         product p = {.m = shapes[i][0], .n = shapes[i][1], .segs = 1, .k = shapes[i][2], .hi = 255};
         p.zp = 7;
-        p.fits16 = true; /* with the multipliers below */
+        p.fits16 = true; /* true for the multipliers below */
         p.a_stride = p.k;
         p.a = ck_input(s, (size_t)p.m * (size_t)p.k);
         p.w = ck_input(s, (size_t)p.k * (size_t)p.n);

@@ -56,7 +56,7 @@ static void make_rows(ck_state *s, nbits_case *c, size_t rows) {
     c->rows = (qk_nbits_rows){a, ck_floats(s, parts, 0.01f, 1), sums, rows};
 }
 
-/* What the header says, without the kernels: code less zero point, and its scale. */
+/* The definition in the header, without kernels: code minus zero point, and its scale. */
 static int less_zero(const nbits_case *c, size_t k, size_t column, float *scale) {
     const size_t group = column / QK_NBITS_GROUP, lane = column % QK_NBITS_GROUP;
     const size_t dwords = c->w.block * c->w.blocks / 8;

@@ -14,7 +14,7 @@ typedef struct ew_case {
     const void *a, *b;
     void *c;
     size_t n, sa, sb;
-    int which; /* as in call */
+    int which; /* number of the kernel, see `call` */
     const uint8_t *table;
     size_t rows, x_stride, y_stride;
     float scale;
@@ -51,7 +51,7 @@ static void make(ew_case *e, ck_state *s, int which, size_t n) {
     e->b = ck_input(s, n);
 }
 
-/* The definition once more, for the C kernels. */
+/* The definition again, for the C kernels. */
 static void plain(const ew_case *e, uint8_t *c) {
     const uint8_t *a = e->a, *b = e->b;
     for (size_t i = 0; i < e->n; i++) {
@@ -73,11 +73,11 @@ static void check(ck_state *s, int which) {
     e.sb = form != 2;
     if (ck_between(s, 0, 9) == 0) /* results beyond int32 */
         e.w.ma *= 1e8f;
-    if (ck_between(s, 0, 9) == 0) { /* infinite terms, whose sum is not a number */
+    if (ck_between(s, 0, 9) == 0) { /* infinite terms, whose sum is NaN */
         e.w.ma = 3e38f;
         e.w.mb = -3e38f;
     }
-    if (ck_between(s, 0, 1)) { /* as sums of residuals are: neither bounds nor flips */
+    if (ck_between(s, 0, 1)) { /* like residual sums: neither bounds nor flips */
         e.w.flip_a = e.w.flip_b = e.w.flip_c = 0;
     } else {
         e.w.lo += (float)ck_between(s, 0, 9);
@@ -111,7 +111,7 @@ static void bench(ck_state *s, int which) {
 CASE(add, 0)
 CASE(mul, 1)
 
-/* Products with factors of m columns, where they have a kernel. */
+/* Products with factors of m columns, if the table has a kernel for them. */
 static void check_scale(ck_state *s) {
     const size_t m = 64 * (size_t)ck_between(s, 1, ck_between(s, 0, 1) ? 16 : 3);
     const size_t n = (size_t)ck_between(s, 1, 400);
@@ -123,7 +123,7 @@ static void check_scale(ck_state *s) {
     e.n = n;
     if (ck_between(s, 0, 9) == 0) /* results beyond int32 */
         e.w.ma *= 1e8f;
-    if (ck_between(s, 0, 3)) /* as it mostly is: of uint8, and without bounds of its own */
+    if (ck_between(s, 0, 3)) /* the usual case: uint8 without bounds */
         e.w.flip_a = e.w.flip_c = 0;
     else
         e.w.lo += (float)ck_between(s, 0, 9);
@@ -190,7 +190,7 @@ static void check_interleave(ck_state *s) {
     ck_same(s, expected, actual, bytes, shape);
 }
 
-/* ---- channels of two that alternate ---- */
+/* ---- two inputs interleaved ---- */
 
 static void check_shuffle(ck_state *s) {
     const size_t n = (size_t)ck_between(s, 1, ck_between(s, 0, 1) ? 200 : 20);
@@ -218,7 +218,7 @@ static void check_shuffle(ck_state *s) {
     ck_same(s, y1, k.y1, rest * k.rows + 1, shape);
 }
 
-/* The same of floats. */
+/* The same for floats. */
 static void check_shuffle32(ck_state *s) {
     const size_t n = (size_t)ck_between(s, 1, ck_between(s, 0, 1) ? 200 : 20);
     qk_shuffle k = {.n = n, .rows = (size_t)ck_between(s, 1, 10)};
@@ -300,7 +300,7 @@ static void call_transpose(void *arg) {
     t->kernel(t->x, t->line, t->y, t->rows, t->columns);
 }
 
-/* Exactly what is read is there: the lines, and of the last only its rows. */
+/* The memory is exactly what is read: the lines, and of the last one only its rows. */
 static void check_transpose(ck_state *s, size_t element) {
     const size_t rows = (size_t)ck_between(s, 1, 70);
     const size_t columns = (size_t)ck_between(s, 1, ck_between(s, 0, 1) ? 8 : 150);
@@ -344,7 +344,7 @@ static void bench_transpose32(ck_state *s) {
 
 /* ---- quantization ---- */
 
-/* What lies on an edge takes another way, with all that is beside it: some have few or none. */
+/* Values seldom on an edge: a block with one takes another path, most blocks have none. */
 static float *seldom_awkward(ck_state *s, size_t n, float scale) {
     float *x = ck_floats(s, n, -300, 300);
     for (size_t i = 0; i < n; i++)
@@ -352,7 +352,7 @@ static float *seldom_awkward(ck_state *s, size_t n, float scale) {
     return x;
 }
 
-/* Floats whose quotients lie on, and next to, the edges where rounding changes; and any others. */
+/* Floats whose quotients lie on, or next to, the edges of rounding; and any others. */
 static float *awkward(ck_state *s, size_t n, float scale) {
     static const float special[] = {NAN, INFINITY, -INFINITY, 1e38f, -1e38f, 1e-44f, -0.0f};
     float *x = ck_floats(s, n, -300, 300);
@@ -380,7 +380,8 @@ static void check_quantize(ck_state *s) {
     float *x = (ck_random(s) % 2 ? awkward : seldom_awkward)(s, e.n, e.scale);
     uint8_t *expected = ck_output(s, e.n), *actual = ck_output(s, e.n);
     snprintf(shape, sizeof(shape), "n %zu scale %a", e.n, (double)e.scale);
-    if (ck_between(s, 0, 1) && e.scale > 0) { /* what is too large becomes as large as it may be */
+    if (ck_between(s, 0, 1) &&
+        e.scale > 0) { /* larger values become as large as qk_within allows */
         float most = (256.4f - (float)e.w.za) * e.scale;
         for (int32_t k = 0; k < 200 && !qk_within(most, e.scale, e.w.za); k++)
             most -= ck_real(s, 0.0f, 0.05f) * e.scale;

@@ -46,8 +46,10 @@ static void run_case(ck_state *s, const ck_case *k, const options *o) {
     printf("%-11s %-22s %s\n", s->isa, k->name, s->failures == before ? "ok" : "FAILED");
 }
 
-/* No instruction sets of the library's: kernels of one in another encoding, with other constants,
- * or in C. */
+/*
+ * Tables that are no instruction set of the library: kernels in another encoding, with other
+ * constants, or in C.
+ */
 static const struct {
     const char *name;
     const qk_table *(*table)(void);

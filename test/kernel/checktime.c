@@ -19,7 +19,7 @@ static double clock_of(clockid_t clock) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Mean of some calls: by the clock, and in processor time, one reading of which costs 0.2 us. */
+/* Mean time of some calls by the clock, and processor time, whose reading costs 0.2 us. */
 typedef struct span {
     double wall, cpu;
 } span;
@@ -33,7 +33,7 @@ static span mean_of(long calls, void (*call)(void *arg), void *arg) {
     return (span){wall / (double)calls, cpu / (double)calls};
 }
 
-/* How many calls take some 100 us: beside them, that the clocks are read takes no time. */
+/* The number of calls that take some 100 us, so that reading the clocks costs nothing beside. */
 static long calls_of(void (*call)(void *arg), void *arg) {
     long calls = 1;
     while (calls < 1 << 20 && (double)calls * mean_of(calls, call, arg).wall < 1e-4)
@@ -63,8 +63,8 @@ static int by_size(const void *a, const void *b) {
 }
 
 /*
- * The least time by the clock, or, where a neighbour on the same processor lengthens all of them,
- * the median of processor time (whose extremes a virtual machine may get wrong).
+ * The least time by the clock; or, where a neighbour on the same processor lengthens all calls, the
+ * median processor time (whose extremes a virtual machine may get wrong).
  */
 static double best_time(void (*call)(void *arg), void *arg) {
     static double cpu[ROUNDS];
@@ -82,8 +82,8 @@ static double best_time(void (*call)(void *arg), void *arg) {
 }
 
 /*
- * Nanoseconds that loading a tile from the first cache takes at this moment: in virtual machines it
- * is 3 to 4 at some times and three times that at others, and what AMX computes then is slower.
+ * Nanoseconds of loading a tile from the first-level cache now: in virtual machines 3 to 4 at some
+ * times and three times as much at others, when AMX is slower, too.
  */
 static double tile_load_ns(void) {
     double best = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The AVX-VNNI kernels in EVEX form, for CPUs that have AVX-512 VNNI only: the same source, so it
- * is tested although no CPU at hand may know the VEX form.
+ * The AVX-VNNI kernels in EVEX form, for CPUs that have AVX-512 VNNI only, from the same source: so
+ * they are tested although no CPU at hand may have the VEX form.
  */
 #include "checkkernel.h"
 
