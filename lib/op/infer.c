@@ -167,13 +167,33 @@ static bool same_shape(const qs_value *a, const qs_value *b) {
     return true;
 }
 
+/* A sequence of tensors goes where one is wanted, and nowhere else. */
+static int check_sequences(const qs_infer *x) {
+    const qs_node *n = x->node;
+    for (int32_t i = 0; i < n->input_count; i++) {
+        if (n->inputs[i] == QS_NONE)
+            continue;
+        const qs_value *v = &x->graph->values[n->inputs[i]];
+        const qs_op *op = v->producer == QS_NONE ? NULL : x->graph->nodes[v->producer].op;
+        const bool is = op && (op->traits & QS_MAKES_SEQUENCE);
+        const bool wanted = i == 0 && (n->op->traits & QS_TAKES_SEQUENCE);
+        if (is != wanted)
+            return qs_infer_fail(x, QSIM_E_UNSUPPORTED, "input '%s' is %s", v->name,
+                                 is ? "a sequence, not a tensor"
+                                    : "no sequence that nodes of this graph make");
+    }
+    return QSIM_OK;
+}
+
 static int infer_one(qs_graph *g, qs_id id, qs_value *out, qs_dim (*dims)[QSIM_MAX_RANK],
                      const char *model, qsim_error *error) {
     const qs_node *n = &g->nodes[id];
-    int code = qs_op_infer_node(g, g->values, id, out, dims, model, error);
+    qs_infer x = {.graph = g, .node = n, .node_id = id, .model = model, .error = error};
+    int code = check_sequences(&x);
+    if (!code)
+        code = qs_op_infer_node(g, g->values, id, out, dims, model, error);
     if (code)
         return code;
-    qs_infer x = {.graph = g, .node = n, .node_id = id, .model = model, .error = error};
     for (int32_t i = 0; i < n->output_count; i++) {
         if (n->outputs[i] == QS_NONE)
             continue;

@@ -113,6 +113,10 @@ enum {
     QS_CHOOSES = 1 << 18,
     /* QS_KEEPS, and elements keep their order: output 0 is input 0 with other sizes. */
     QS_RESHAPES = 1 << 19,
+    /* Output 0 is a sequence of tensors, which exists in the graph only (expand/op_sequence.c). */
+    QS_MAKES_SEQUENCE = 1 << 20,
+    /* Input 0 is one. */
+    QS_TAKES_SEQUENCE = 1 << 21,
 };
 
 /* Indices of the inputs that are an operand of a quantized operator, its scale and zero point. */

@@ -41,6 +41,7 @@
     X(col2im) \
     X(compress) \
     X(concat) \
+    X(concat_from_sequence) \
     X(constant) \
     X(constant_of_shape) \
     X(conv) \
@@ -120,6 +121,9 @@
     X(nonzero) \
     X(not) \
     X(one_hot) \
+    X(optional) \
+    X(optional_get) \
+    X(optional_has) \
     X(or) \
     X(pad) \
     X(pow) \
@@ -153,6 +157,12 @@
     X(scatter_elements) \
     X(scatter_nd) \
     X(selu) \
+    X(sequence_at) \
+    X(sequence_construct) \
+    X(sequence_empty) \
+    X(sequence_erase) \
+    X(sequence_insert) \
+    X(sequence_length) \
     X(shape) \
     X(shrink) \
     X(sigmoid) \
@@ -167,6 +177,7 @@
     X(softsign) \
     X(space_to_depth) \
     X(split) \
+    X(split_to_sequence) \
     X(sqrt) \
     X(squeeze) \
     X(stft) \

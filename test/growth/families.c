@@ -317,6 +317,20 @@ static void reshapes(proto *m, int n) {
     finish(m, &g, named("v", n / 3), row, 2);
 }
 
+/* A chain that goes through sequences. */
+static void sequences(proto *m, int n) {
+    proto g = {0};
+    numbers(&g, "zero", 0);
+    for (int i = 0; i < n / 4; i++) {
+        const char *x = i ? named("v", i) : "x";
+        unary(&g, "SequenceConstruct", x, named("s", i));
+        proto_node(&g, "SequenceInsert", NULL, named("s", i), "x", named("t", i));
+        proto_node(&g, "SequenceAt", NULL, named("t", i), "zero", named("a", i));
+        unary(&g, "Sigmoid", named("a", i), named("v", i + 1));
+    }
+    finish(m, &g, named("v", n / 4), row, 2);
+}
+
 static void branch(proto *out, const char *op, const char *x, const char *y) {
     unary(out, op, x, y);
     proto_text(out, 2, "b");
@@ -411,6 +425,7 @@ const family families[] = {
     {"dead", dead},
     {"folded", folded},
     {"reshapes", reshapes},
+    {"sequences", sequences},
     {"conditions", conditions},
     {"pairs", pairs},
     {"backwards", backwards},

@@ -77,7 +77,7 @@ static void every_tensor(const qsim_model *m, qsim_error *e) {
     for (size_t i = 0; names && i < count; i++) {
         qsim_value_info v = {.struct_size = sizeof(v)};
         CHECK_INT(qsim_model_value(m, (int32_t)i, &v), QSIM_OK);
-        if (!v.data)
+        if (!v.data && v.dtype != QSIM_UNDEFINED) /* no sequence */
             names[o.output_count++] = v.name;
     }
     begin();

@@ -71,7 +71,7 @@ static int specimen_make(qsim_ctx *ctx, const qs_op *op, specimen *s) {
 
 /* Whether the shape rule accepts a type, for the first operand or, as matrices, for all of them. */
 static bool takes(specimen *s, int32_t dtype) {
-    qs_value made[2];
+    qs_value made[2] = {0};
     qs_dim dims[2][QSIM_MAX_RANK], sizes[2] = {{-1, NULL}, {-1, NULL}};
     const qs_node *n = &s->g->nodes[s->node];
     int code = QSIM_E_DTYPE;

@@ -57,8 +57,8 @@ static void check_sets(const qs_op *op) {
     test_checks++;
 }
 
-/* A row that loading may find but for which a session has no steps is replaced by the layout pass.
- */
+/* A row that loading may find but for which a session has no steps is replaced by the layout pass,
+ * or makes a sequence, which its readers look through. */
 static void check_steps(const qs_op *op) {
     bool known;
     for (int i = 0; i < op->attr_count; i++)
@@ -66,7 +66,7 @@ static void check_steps(const qs_op *op) {
             return; /* a run executes its subgraphs */
     if (op->lower && !op->kernel && !(op->traits & QS_KEEPS) && !qs_same(op->name, "BitCast"))
         fail(op, "has steps, and does not say what profiles call them");
-    if (op->lower || op->expand) /* steps, or nodes that have them */
+    if (op->lower || op->expand || (op->traits & QS_MAKES_SEQUENCE)) /* steps, or nodes of them */
         return;
     const qs_op *made = qs_op_find("qsim", op->name, 1, &known);
     if (!(op->traits & QS_NEEDS_LAST) || !made || !made->lower)

@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sequences of tensors, and optional values. A sequence exists while a model is compiled only: what
+ * takes one out of it becomes operators on the tensors that were put in. So the operators that make
+ * a sequence, their positions and its length have to be known from the file.
+ */
+#include "op/expand.h"
+
+/* Most tensors in a sequence, and most insertions and removals that make one: each reader walks
+ * over all of them. */
+#define MOST 512
+
+#define LAST INT64_MAX /* a position that is left out */
+
+/* A tensor in a sequence: a value, or a part of the value that SplitToSequence cuts. */
+typedef struct item {
+    qs_id tensor;
+    const qs_node *split; /* NULL: the value as a whole */
+    int64_t begin, end;   /* part of the axis */
+    int32_t axis;
+    bool keeps_axis;
+} item;
+
+typedef struct list {
+    int32_t count;
+    item at[MOST];
+} list;
+
+static const qs_node *maker(const qs_graph *g, qs_id value) {
+    const qs_id id = value == QS_NONE ? QS_NONE : g->values[value].producer;
+    return id == QS_NONE ? NULL : &g->nodes[id];
+}
+
+/* The rules' view of a node of the graph, for messages of x. */
+static qs_infer view(const qs_infer *x, const qs_node *n) {
+    qs_infer v = *x;
+    v.node = n;
+    for (int32_t i = 0; i < n->input_count && i < (int32_t)QS_COUNT(v.in); i++)
+        v.in[i] = n->inputs[i] == QS_NONE ? NULL : &x->graph->values[n->inputs[i]];
+    return v;
+}
+
+static int too_long(const qs_infer *x) {
+    return qs_infer_fail(x, QSIM_E_LIMIT, "a sequence of more than %d tensors or insertions", MOST);
+}
+
+/* Input `index`, a position in 0 .. bound, negative ones counted from `length`. */
+static int read_position(const qs_infer *x, int32_t index, int64_t length, int64_t bound,
+                         int64_t *at) {
+    int32_t count;
+    int code = qs_infer_ints(x, index, at, 1, &count);
+    if (code)
+        return code;
+    if (count == QS_DYNAMIC)
+        return qs_infer_fail(x, QSIM_E_UNSUPPORTED, "position '%s' is not a constant",
+                             qs_infer_in(x, index)->name);
+    if (count == QS_ABSENT)
+        *at = LAST;
+    else if (count != 1)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "the position has no element");
+    const int64_t given = *at;
+    *at = given == LAST ? bound : given < 0 ? given + length : given;
+    if (*at < 0 || *at > bound)
+        return qs_infer_fail(x, QSIM_E_VALUE, "position %lld is outside of a sequence of %lld",
+                             (long long)given, (long long)length);
+    return QSIM_OK;
+}
+
+/* ---- SplitToSequence ---- */
+
+/* The size of each part: a list, parts of one size of which the last may be smaller, or 1. */
+static int read_sizes(const qs_infer *x, int64_t dim, int64_t *sizes, int32_t *count, bool *keeps) {
+    int code = qs_infer_ints(x, 1, sizes, MOST, count);
+    if (code)
+        return code;
+    if (*count == QS_DYNAMIC)
+        return qs_infer_fail(x, QSIM_E_UNSUPPORTED, "split is not a constant");
+    *keeps = *count != QS_ABSENT || qs_node_int(x->node, "keepdims", 1) != 0;
+    if (*count >= 0 && x->in[1]->rank == 1)
+        return QSIM_OK;
+    const int64_t size = *count == QS_ABSENT ? 1 : sizes[0];
+    if (size < 1)
+        return qs_infer_fail(x, QSIM_E_VALUE, "split is %lld", (long long)size);
+    if (dim < 0)
+        return qs_infer_fail(x, QSIM_E_UNSUPPORTED,
+                             "the size of the axis that is split must be in the file");
+    if ((dim - 1) / size >= MOST)
+        return too_long(x);
+    *count = (int32_t)(dim / size + (dim % size != 0));
+    for (int32_t i = 0; i < *count; i++)
+        sizes[i] = i < *count - 1 || dim % size == 0 ? size : dim % size;
+    return QSIM_OK;
+}
+
+static int read_split(const qs_infer *x, list *l) {
+    const qs_value *v = x->in[0];
+    int64_t sizes[MOST], dim, begin = 0;
+    int32_t axis;
+    bool keeps = true;
+    if (v->rank < 0)
+        return qs_infer_fail(x, QSIM_E_UNSUPPORTED, "the rank of its input must be in the file");
+    int code = qs_infer_axis(x, qs_node_int(x->node, "axis", 0), v->rank, &axis);
+    if (code)
+        return code;
+    dim = v->dims[axis].size;
+    code = read_sizes(x, dim, sizes, &l->count, &keeps);
+    for (int32_t i = 0; i < l->count && !code; i++) {
+        if (sizes[i] < 0 || (dim >= 0 && sizes[i] > dim - begin))
+            return qs_infer_fail(x, QSIM_E_SHAPE, "part %d of %lld does not fit axis %d", (int)i,
+                                 (long long)sizes[i], (int)axis);
+        l->at[i] = (item){x->node->inputs[0], x->node, begin, begin + sizes[i], axis, keeps};
+        begin += sizes[i];
+    }
+    if (!code && dim >= 0 && begin != dim)
+        code = qs_infer_fail(x, QSIM_E_SHAPE, "the parts have %lld of %lld", (long long)begin,
+                             (long long)dim);
+    return code;
+}
+
+/* ---- what a sequence holds ---- */
+
+extern const qs_op qs_op_sequence_construct, qs_op_sequence_insert, qs_op_sequence_erase,
+    qs_op_split_to_sequence;
+
+static int read_construct(const qs_infer *x, list *l) {
+    if (x->node->input_count > MOST)
+        return too_long(x);
+    for (; l->count < x->node->input_count; l->count++)
+        l->at[l->count] = (item){.tensor = x->node->inputs[l->count]};
+    return QSIM_OK;
+}
+
+static int insert(const qs_infer *x, list *l) {
+    int64_t at;
+    if (l->count == MOST)
+        return too_long(x);
+    const int code = read_position(x, 2, l->count, l->count, &at);
+    if (code)
+        return code;
+    memmove(&l->at[at + 1], &l->at[at], (size_t)(l->count - at) * sizeof(item));
+    l->at[at] = (item){.tensor = x->node->inputs[1]};
+    l->count++;
+    return QSIM_OK;
+}
+
+static int erase(const qs_infer *x, list *l) {
+    int64_t at;
+    const int code = read_position(x, 1, l->count, (int64_t)l->count - 1, &at);
+    if (code)
+        return code;
+    l->count--;
+    memmove(&l->at[at], &l->at[at + 1], (size_t)(l->count - at) * sizeof(item));
+    return QSIM_OK;
+}
+
+static bool changes(const qs_node *n) {
+    return n->op == &qs_op_sequence_insert || n->op == &qs_op_sequence_erase;
+}
+
+/* The tensors of the sequence that `n` makes. */
+static int read_list(const qs_infer *x, const qs_node *n, list *l) {
+    const qs_node *changed[MOST];
+    int32_t count = 0;
+    int code = QSIM_OK;
+    for (; n && changes(n); n = maker(x->graph, n->inputs[0])) {
+        if (count == MOST)
+            return too_long(x);
+        changed[count++] = n;
+    }
+    l->count = 0;
+    qs_infer first = n ? view(x, n) : *x;
+    if (n && n->op == &qs_op_split_to_sequence)
+        code = read_split(&first, l);
+    else if (n && n->op == &qs_op_sequence_construct)
+        code = read_construct(&first, l);
+    while (count > 0 && !code) {
+        const qs_infer at = view(x, changed[--count]);
+        code = at.node->op == &qs_op_sequence_insert ? insert(&at, l) : erase(&at, l);
+    }
+    return code;
+}
+
+/* Type and shape of a tensor in a sequence. */
+static qs_value value_of(const qs_graph *g, const item *t, qs_dim *dims) {
+    qs_value v = g->values[t->tensor];
+    if (!t->split)
+        return v;
+    memcpy(dims, v.dims, (size_t)v.rank * sizeof(*dims));
+    dims[t->axis] = (qs_dim){t->end - t->begin, NULL};
+    if (!t->keeps_axis) {
+        v.rank--;
+        memmove(&dims[t->axis], &dims[t->axis + 1], (size_t)(v.rank - t->axis) * sizeof(*dims));
+    }
+    v.dims = dims;
+    return v;
+}
+
+/* All have one type. */
+static int check_types(const qs_infer *x, const list *l) {
+    for (int32_t i = 1; i < l->count; i++) {
+        const qs_value *a = &x->graph->values[l->at[0].tensor],
+                       *b = &x->graph->values[l->at[i].tensor];
+        if (a->dtype != QSIM_UNDEFINED && b->dtype != QSIM_UNDEFINED && a->dtype != b->dtype)
+            return qs_infer_fail(x, QSIM_E_DTYPE, "tensor %d of the sequence is %s, the first %s",
+                                 (int)i, qsim_dtype_name(b->dtype), qsim_dtype_name(a->dtype));
+    }
+    return QSIM_OK;
+}
+
+/* Of a sequence nothing but its tensors is known: its value has no type and no shape. */
+QS_COLD static int infer_sequence(qs_infer *x) {
+    list l;
+    const int code = read_list(x, x->node, &l);
+    const qs_value *y = &x->graph->values[x->node->outputs[0]];
+    if (!code && y->is_output)
+        return qs_infer_fail(x, QSIM_E_UNSUPPORTED, "output '%s' is a sequence, not a tensor",
+                             y->name);
+    return code ? code : check_types(x, &l);
+}
+
+/* The tensor as a value of the graph. */
+static qs_id take(qs_expand *e, const item *t) {
+    if (!t->split)
+        return t->tensor;
+    const int64_t axis = t->axis;
+    const qs_id in[4] = {t->tensor, qs_expand_list(e, &t->begin, 1), qs_expand_list(e, &t->end, 1),
+                         qs_expand_list(e, &axis, 1)};
+    const qs_id part = qs_expand_many(e, "Slice", in, 4, 1);
+    return t->keeps_axis ? part : qs_expand_add(e, "Squeeze", part, in[3], QS_NONE);
+}
+
+/* The list of the sequence that input 0 is, for `expand`: infer has accepted it. */
+static qs_infer expand_view(qs_expand *e, list *l) {
+    qs_infer x = {.graph = e->graph,
+                  .node_id = e->node_id,
+                  .values = e->graph->values,
+                  .model = e->model,
+                  .error = e->error};
+    x = view(&x, &e->graph->nodes[e->node_id]);
+    e->code = read_list(&x, maker(e->graph, qs_expand_in(e, 0)), l);
+    return x;
+}
+
+/* ---- SequenceAt ---- */
+
+QS_COLD static int infer_at(qs_infer *x) {
+    list l;
+    int64_t at;
+    qs_dim dims[QSIM_MAX_RANK];
+    int code = read_list(x, maker(x->graph, x->node->inputs[0]), &l);
+    if (!code)
+        code = read_position(x, 1, l.count, (int64_t)l.count - 1, &at);
+    if (code)
+        return code;
+    const qs_value v = value_of(x->graph, &l.at[at], dims);
+    return qs_infer_out(x, 0, v.dtype, v.rank, v.dims);
+}
+
+static void expand_at(qs_expand *e) {
+    list l;
+    int64_t at;
+    const qs_infer x = expand_view(e, &l);
+    if (!e->code)
+        e->code = read_position(&x, 1, l.count, (int64_t)l.count - 1, &at);
+    if (!e->code)
+        e->out[0] = take(e, &l.at[at]);
+}
+
+/* ---- SequenceLength ---- */
+
+QS_COLD static int infer_length(qs_infer *x) {
+    return qs_infer_out(x, 0, QSIM_INT64, 0, NULL);
+}
+
+static void expand_length(qs_expand *e) {
+    list l;
+    expand_view(e, &l);
+    if (!e->code)
+        e->out[0] = qs_expand_number(e, QSIM_INT64, l.count);
+}
+
+/* ---- ConcatFromSequence ---- */
+
+/* Adds the sizes of one tensor to those of the result, in which `axis` counts; `stacks`: in a new
+ * axis. */
+static int join(const qs_infer *x, const qs_value *v, int32_t axis, bool stacks, int32_t rank,
+                qs_dim *dims, bool first) {
+    const int64_t size = stacks ? 1 : v->dims[axis].size;
+    for (int32_t i = 0; i < rank; i++) {
+        const qs_dim *d = stacks && i == axis ? NULL : &v->dims[i - (stacks && i > axis)];
+        if (first && d)
+            dims[i] = *d;
+        else if (i != axis && d && dims[i].size < 0)
+            dims[i] = *d;
+        else if (i != axis && d && d->size >= 0 && d->size != dims[i].size)
+            return qs_infer_fail(x, QSIM_E_SHAPE, "axis %d has sizes %lld and %lld", (int)i,
+                                 (long long)dims[i].size, (long long)d->size);
+    }
+    if (first)
+        dims[axis] = (qs_dim){size, NULL};
+    else
+        dims[axis].size = size < 0 || dims[axis].size < 0 ? -1 : dims[axis].size + size;
+    return QSIM_OK;
+}
+
+QS_COLD static int infer_concat(qs_infer *x) {
+    list l;
+    qs_dim dims[QSIM_MAX_RANK], own[QSIM_MAX_RANK];
+    const bool stacks = qs_node_int(x->node, "new_axis", 0) != 0;
+    int32_t axis = 0, rank = -1;
+    int code = read_list(x, maker(x->graph, x->node->inputs[0]), &l);
+    if (!code && !qs_node_attr(x->node, "axis"))
+        code = qs_infer_fail(x, QSIM_E_VALUE, "attribute axis is missing");
+    if (!code && l.count == 0)
+        code = qs_infer_fail(x, QSIM_E_VALUE, "the sequence is empty");
+    for (int32_t i = 0; i < l.count && !code; i++) {
+        const qs_value v = value_of(x->graph, &l.at[i], own);
+        if (v.rank < 0)
+            return qs_infer_out(x, 0, v.dtype, -1, NULL);
+        if (i == 0) {
+            rank = v.rank + stacks;
+            if (rank > QSIM_MAX_RANK)
+                return qs_infer_fail(x, QSIM_E_LIMIT, "rank %d", (int)rank);
+            code = qs_infer_axis(x, qs_node_int(x->node, "axis", 0), rank, &axis);
+        } else if (rank != v.rank + stacks) {
+            code = qs_infer_fail(x, QSIM_E_SHAPE, "tensors of ranks %d and %d",
+                                 (int)(rank - stacks), (int)v.rank);
+        }
+        if (!code)
+            code = join(x, &v, axis, stacks, rank, dims, i == 0);
+    }
+    return code ? code : qs_infer_out(x, 0, x->graph->values[l.at[0].tensor].dtype, rank, dims);
+}
+
+static void expand_concat(qs_expand *e) {
+    list l;
+    qs_id in[MOST];
+    const int64_t axis = qs_node_int(e->node, "axis", 0);
+    const bool stacks = qs_node_int(e->node, "new_axis", 0) != 0;
+    expand_view(e, &l);
+    for (int32_t i = 0; i < l.count && !e->code; i++) {
+        in[i] = take(e, &l.at[i]);
+        if (stacks)
+            in[i] = qs_expand_add(e, "Unsqueeze", in[i], qs_expand_list(e, &axis, 1), QS_NONE);
+    }
+    if (e->code)
+        return;
+    e->out[0] = qs_expand_many(e, "Concat", in, l.count, 1);
+    qs_expand_int(e, e->out[0], "axis", axis);
+}
+
+/* ---- optional values ---- */
+
+QS_COLD static int infer_same(qs_infer *x) {
+    return qs_infer_like(x, 0, 0);
+}
+
+static void expand_same(qs_expand *e) {
+    e->out[0] = qs_expand_in(e, 0);
+}
+
+QS_COLD static int infer_has(qs_infer *x) {
+    return qs_infer_out(x, 0, QSIM_BOOL, 0, NULL);
+}
+
+static void expand_has(qs_expand *e) {
+    e->out[0] = qs_expand_number(e, QSIM_BOOL, qs_expand_in(e, 0) != QS_NONE);
+}
+
+/* ---- rows ---- */
+
+static const qs_attr_rule empty_attrs[] = {{"dtype", QS_ATTR_INT, 11, 0}};
+static const qs_attr_rule split_attrs[] = {{"axis", QS_ATTR_INT, 11, 0},
+                                           {"keepdims", QS_ATTR_INT, 11, 0}};
+static const qs_attr_rule concat_attrs[] = {{"axis", QS_ATTR_INT, 11, 0},
+                                            {"new_axis", QS_ATTR_INT, 11, 0}};
+
+QS_OP(sequence_construct, .name = "SequenceConstruct", .since = 11, .min_in = 1, .max_in = -1,
+      .traits = QS_MAKES_SEQUENCE, .infer = infer_sequence);
+QS_OP(sequence_empty, .name = "SequenceEmpty", .since = 11, QS_ATTRS(empty_attrs),
+      .traits = QS_MAKES_SEQUENCE, .infer = infer_sequence);
+QS_OP(sequence_insert, .name = "SequenceInsert", .since = 11, .min_in = 2, .max_in = 3,
+      .traits = QS_MAKES_SEQUENCE | QS_TAKES_SEQUENCE, .infer = infer_sequence);
+QS_OP(sequence_erase, .name = "SequenceErase", .since = 11, .min_in = 1, .max_in = 2,
+      .traits = QS_MAKES_SEQUENCE | QS_TAKES_SEQUENCE, .infer = infer_sequence);
+QS_OP(split_to_sequence, .name = "SplitToSequence", .since = 11, .min_in = 1, .max_in = 2,
+      QS_ATTRS(split_attrs), .traits = QS_MAKES_SEQUENCE, .infer = infer_sequence);
+QS_OP(sequence_at, .name = "SequenceAt", .since = 11, .min_in = 2, .traits = QS_TAKES_SEQUENCE,
+      .infer = infer_at, .expand = expand_at);
+QS_OP(sequence_length, .name = "SequenceLength", .since = 11, .min_in = 1,
+      .traits = QS_TAKES_SEQUENCE, .infer = infer_length, .expand = expand_length);
+QS_OP(concat_from_sequence, .name = "ConcatFromSequence", .since = 11, .min_in = 1,
+      QS_ATTRS(concat_attrs), .traits = QS_TAKES_SEQUENCE, .infer = infer_concat,
+      .expand = expand_concat);
+
+static const qs_attr_rule optional_attrs[] = {{"type", QS_ATTR_OTHER, 15, 0}};
+
+QS_OP(optional, .name = "Optional", .since = 15, .min_in = 1, QS_ATTRS(optional_attrs),
+      .traits = QS_PLAIN, .infer = infer_same, .expand = expand_same);
+QS_OP(optional_get, .name = "OptionalGetElement", .since = 15, .min_in = 1, .traits = QS_PLAIN,
+      .infer = infer_same, .expand = expand_same);
+QS_OP(optional_has, .name = "OptionalHasElement", .since = 15, .max_in = 1, .traits = QS_PLAIN,
+      .infer = infer_has, .expand = expand_has);
