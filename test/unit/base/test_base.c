@@ -155,7 +155,7 @@ static void test_options(void) {
     big.o.struct_size = 3;
     CHECK_INT(qsim_ctx_create(&big.o, &c, &e), QSIM_E_ARGUMENT);
     qsim_ctx_options older = {.struct_size = offsetof(qsim_ctx_options, isa), .threads = 2};
-    older.isa = 99; /* beyond what this caller says it knows */
+    older.isa = 99; /* beyond the ISAs that this caller's struct_size covers */
     CHECK_INT(qsim_ctx_create(&older, &c, &e), QSIM_OK);
 #ifdef QS_NO_THREADS
     CHECK_INT(qsim_ctx_threads(c), 1);
@@ -203,7 +203,7 @@ static void count_task(void *arg, size_t i) {
 
 static void nested_task(void *arg, size_t i) {
     (void)i;
-    qs_parallel(ctx, 10, count_task, arg); /* the pool is busy: inline */
+    qs_parallel(ctx, 10, count_task, arg); /* the pool is busy: this job runs inline */
 }
 
 static void test_threads(void) {
@@ -219,7 +219,7 @@ static void test_threads(void) {
     CHECK_INT(atomic_load(&c.total), 200);
 }
 
-/* Many short jobs of different sizes: a worker that comes late to one is in time for the next. */
+/* Many short jobs of different sizes: a worker late for one job is in time for the next. */
 static void test_short_jobs(void) {
     for (size_t round = 0; round < 20000; round++) {
         static struct counted c;
@@ -291,7 +291,7 @@ static void test_files(void) {
     CHECK(qs_map_open_below(ctx, folder, "link", &m, &e) < 0);
     unlink(other);
     CHECK_INT(mkfifo(other, 0600), 0);
-    CHECK(qs_map_open_below(ctx, folder, "link", &m, &e) < 0); /* and does not hang */
+    CHECK(qs_map_open_below(ctx, folder, "link", &m, &e) < 0); /* opening a FIFO does not hang */
     unlink(other);
     unlink(path);
     CHECK_INT(rmdir(folder), 0); /* no temporary file is left */

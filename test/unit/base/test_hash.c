@@ -87,7 +87,7 @@ static void ints(proto *node, const char *name, const int64_t *v, size_t n) {
     proto_free(&a);
 }
 
-/* The number that eight letters are, written as the hash writes numbers. */
+/* The 64-bit integer whose little-endian bytes are the eight letters. */
 static int64_t number(const char *letters) {
     uint64_t v = 0;
     for (int i = 8; i-- > 0;)

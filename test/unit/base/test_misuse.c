@@ -94,7 +94,7 @@ static void no_sizes(void) {
     CHECK_INT(qsim_tensor_quantize(&x, &p, &y, &e), QSIM_OK);
 }
 
-/* Lists of names that are empty or not there, as a builder's first node; Constant may have them. */
+/* Lists of names that are empty or NULL, for a builder's first node; Constant may have them. */
 static void empty_lists(void) {
     static const char *const ops[] = {"Relu", "Constant"};
     for (int i = 0; i < 4; i++) {

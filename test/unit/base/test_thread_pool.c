@@ -2,7 +2,7 @@
 #if defined(__linux__)
 #define _GNU_SOURCE /* pthread_setattr_default_np */
 #endif
-/* The own thread pool: every task runs once, workers start when needed, sleep and end. */
+/* The library's own thread pool: each task runs once; workers start when needed, sleep and end. */
 #include "ptq_nets.h"
 #include "thread_count.h"
 
@@ -39,8 +39,7 @@ static void mark_task(void *arg, size_t i) {
     atomic_fetch_add((atomic_uchar *)arg + i, 1);
 }
 
-/* Every task exactly once: fewer tasks than threads, more than a job counts one by one, in a row.
- */
+/* Each task runs exactly once: fewer tasks than threads, or more than are taken one by one. */
 static void test_tasks(void) {
     static atomic_uchar marks[200001];
     static const size_t counts[] = {2, 3, 7, 65535, 65536, 200001};
@@ -67,7 +66,7 @@ static void test_tasks(void) {
     }
 }
 
-/* Workers with nothing to do sleep, also after having had something to do. */
+/* Idle workers sleep, before their first job and after one. */
 static void test_idle(void) {
     const qsim_ctx_options o = {.struct_size = sizeof(o), .threads = 4};
     const struct timespec rest = {.tv_nsec = 200 * 1000 * 1000};
@@ -86,7 +85,7 @@ static void test_idle(void) {
 
 /* ---- when threads start ---- */
 
-/* Observers, files and models have a context each, and none of them a thread. */
+/* Observers, files and models have a context each; none of these contexts starts a thread. */
 static void test_no_threads(void) {
     const int before = settled(idle);
     qsim_observer *observers[COUNT];
@@ -132,7 +131,7 @@ static void *first_jobs(void *arg) {
     return NULL;
 }
 
-/* Several callers at once: one starts the threads, the others do without. */
+/* Several callers at once: one starts the threads, the others run their jobs without them. */
 static void test_first_jobs(void) {
     for (int round = 0; round < 20; round++) {
         pthread_t threads[3];
@@ -153,7 +152,7 @@ static void test_first_jobs(void) {
     }
 }
 
-/* Where the system refuses threads, the caller does everything. */
+/* Where the system refuses threads, the caller runs all tasks. */
 static void test_no_thread_to_be_had(void) {
 #if defined(__GLIBC__)
     const int before = settled(idle);

@@ -66,7 +66,7 @@ static void threaded(void *user, size_t n, qsim_task_fn run, void *arg) {
 
 /* ---- models ---- */
 
-/* The network of net_lenet in another context, by way of its file. */
+/* The network of net_lenet, saved and loaded in another context. */
 static qsim_model *model_in(qsim_ctx *ctx, const qsim_model *m, uint8_t *file, size_t room) {
     size_t size = 0;
     qsim_model *out = NULL;
@@ -198,7 +198,7 @@ static void *work(void *arg) {
     return NULL;
 }
 
-/* Context, model and session are let go while runs of it are at work. */
+/* Context, model and session are freed while runs of the session execute. */
 static void test_shared_session(const qsim_model *source) {
     static uint8_t file[1 << 16];
     static float data[SAMPLES * 144], want[COUNT][64];
@@ -231,7 +231,7 @@ static void test_shared_session(const qsim_model *source) {
 
 /*
  * One model, compiled for several thread counts and instruction sets at once; contexts and model
- * are let go before the first run.
+ * are freed before the first run.
  */
 static void test_own_contexts(void) {
     static float data[SAMPLES * 8 * 256], want[SAMPLES * 32 * 144], got[SAMPLES * 32 * 144];
@@ -307,7 +307,7 @@ static void test_cancel(const qsim_model *m) {
     atomic_store(&c.stop, 1);
     pthread_join(thread, NULL);
     y = (qsim_tensor){0};
-    CHECK_INT(qsim_run_execute(c.run, &x, 1, &y, 1, NULL), QSIM_OK); /* one cancel, one end */
+    CHECK_INT(qsim_run_execute(c.run, &x, 1, &y, 1, NULL), QSIM_OK); /* one cancel ends one run */
     qsim_run_free(c.run);
     qsim_session_free(s);
 }
@@ -315,8 +315,8 @@ static void test_cancel(const qsim_model *m) {
 /* ---- saving ---- */
 
 /*
- * Stands before the C library's. A library may not call it: the mask is the process's, and between
- * two calls another thread would make its files with the wrong one.
+ * Replaces the C library's umask(). A library may not call it: the mask belongs to the process, and
+ * between two calls another thread would create its files with the wrong mask.
  */
 static atomic_int masks_set;
 mode_t umask(mode_t mask) {
@@ -327,7 +327,7 @@ mode_t umask(mode_t mask) {
 typedef struct saver {
     const qsim_model *model;
     char path[64];
-    mode_t mode; /* of a file made plainly */
+    mode_t mode; /* of a file created by open() with mode 0666 */
     int wrong;
 } saver;
 
@@ -342,7 +342,7 @@ static void *save(void *arg) {
     return NULL;
 }
 
-/* Several threads to one name at once: one of them wins, nothing is left behind. */
+/* Several threads save to one path at once: one file wins, no temporary file remains. */
 static void test_save(const qsim_model *m) {
     char folder[] = "qsim-threads-XXXXXX", path[64];
     pthread_t threads[COUNT];
@@ -372,8 +372,8 @@ static void test_save(const qsim_model *m) {
 }
 
 /*
- * One plan executed often goes with and without the workers by turns, and after pauses: always to
- * the same result.
+ * One plan, executed often, runs with and without the workers by turns, and after pauses; the
+ * result is always the same.
  */
 static void test_turns(void) {
     static float data[64 * 16], want[400];

@@ -102,7 +102,7 @@ void rc_check(bool good, const rc_subject *s, const char *what, const char *deta
         complain(s, NULL, what, detail);
 }
 
-/* How far apart, in parts of the largest value; 0 only where all bits are the same. */
+/* The largest difference, in parts of the largest value; 0 only where all bits are equal. */
 static double apart(const qsim_tensor *a, const qsim_tensor *b) {
     if (a->dtype != b->dtype || a->bytes != b->bytes)
         return INFINITY;
@@ -122,7 +122,7 @@ static double apart(const qsim_tensor *a, const qsim_tensor *b) {
     return most / largest;
 }
 
-/* The two of the same name that are further apart than `within`, -1 if there are none. */
+/* The first output of `a` that differs from its namesake in `b` by more than `within`, or -1. */
 static int32_t different(const rc_result *a, const rc_result *b, double within, double *how) {
     for (int32_t i = 0; i < a->count; i++)
         for (int32_t k = 0; k < b->count; k++)
@@ -197,7 +197,7 @@ static bool execute(const rc_subject *s, const world *w, machine *m, const qsim_
     return false;
 }
 
-/* The outputs of one run, nothing else done. */
+/* The outputs of one execution. */
 static bool once(const rc_subject *s, world *w, int32_t level, const char *const *names,
                  size_t count, rc_result *r) {
     machine m;
@@ -216,7 +216,7 @@ static void ignore_event(void *user, const qsim_profile_event *event) {
     (void)event;
 }
 
-/* One run used over and over: other data, a profile, outputs into the caller's memory. */
+/* One run executed again and again: with other data, a profile, outputs in the caller's memory. */
 static void again_and_again(const rc_subject *s, world *w, const rc_result *want) {
     static rc_result got;
     machine m;
@@ -238,7 +238,7 @@ static void again_and_again(const rc_subject *s, world *w, const rc_result *want
         keep(&got, m.session, m.y, m.count);
         compare(s, w, "second run", want, &got, 0);
         qsim_run_profile_begin(m.run, ignore_event, NULL);
-        for (int32_t i = 0; i < got.count; i++) /* exactly as large as they must be */
+        for (int32_t i = 0; i < got.count; i++) /* buffers of exactly the needed size */
             memset(got.t[i].data, 0xa5, got.t[i].bytes);
         for (int32_t i = 0; i < got.count; i++)
             m.y[i] = (qsim_tensor){.data = realloc(got.t[i].data, got.t[i].bytes + !got.t[i].bytes),
@@ -253,7 +253,7 @@ static void again_and_again(const rc_subject *s, world *w, const rc_result *want
     stop(&m);
 }
 
-/* Sample by sample, in a run that has seen the whole batch. */
+/* Sample by sample, in a run that has executed the whole batch. */
 static void rows(const rc_subject *s, world *w, const rc_result *want) {
     machine m;
     if (!start(s, w, QSIM_LEVEL_ALL, NULL, 0, &m))
@@ -292,7 +292,7 @@ static void rows(const rc_subject *s, world *w, const rc_result *want) {
     stop(&m);
 }
 
-/* No samples at all, before and after a batch: nothing comes out, in the shape of the rest. */
+/* A batch of 0, before and after a batch: outputs have 0 elements and the other axes' sizes. */
 static void nothing(const rc_subject *s, world *w, const rc_result *want) {
     machine m;
     qsim_tensor x[RG_INPUTS];
@@ -329,8 +329,8 @@ size_t rc_computed(const rc_subject *s, const char **names, qsim_model **model) 
 }
 
 /*
- * How far the outputs of a float graph move when its inputs do by a rounding error: what differs by
- * that was lost in the graph itself, x - (x + y) for instance.
+ * How far the outputs of a float graph move when its inputs move by a rounding error: an output
+ * that differs by as much lost its digits in the graph itself, as in x - (x + y).
  */
 static bool is_shaky(const rc_subject *s, world *w, const rc_result *want, double how,
                      int32_t output) {
@@ -373,7 +373,7 @@ static size_t integers(const qsim_model *m, const char **names) {
     return count;
 }
 
-/* What optimizing writes, read again. */
+/* The file of an optimized model, loaded again. */
 static void optimized(const rc_subject *s, world *w, const qsim_model *model, int32_t level,
                       const rc_result *want, const rc_result *all) {
     static rc_result got;

@@ -14,7 +14,7 @@ bool rg_chance(rg *g, uint32_t percent) {
     return rg_draw(g, 100) < percent;
 }
 
-/* The same for what only quantization asks. */
+/* As rg_chance(), from the random state that only quantization uses. */
 static bool form_chance(rg *g, uint32_t percent) {
     return test_random(&g->form) % 100 < percent;
 }
@@ -37,7 +37,7 @@ const char *rg_text(rg *g, const char *format, ...) {
     return text;
 }
 
-/* One of a tensor's names. */
+/* Writes a name of a tensor. */
 static void spell(char *name, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
@@ -94,7 +94,7 @@ const char *rg_ints(rg *g, size_t count, const int64_t *values) {
     return name;
 }
 
-/* DequantizeLinear of a constant `name`_q. */
+/* DequantizeLinear of a constant `name`_q, with result `name`. */
 static void constant_back(rg *g, const char *name, int32_t dtype, const float *scale, size_t scales,
                           const void *zero, int32_t axis) {
     const int64_t dims[] = {(int64_t)scales};
@@ -178,7 +178,7 @@ const char *rg_bias(rg *g, int64_t count, int32_t input) {
 /* ---- activations ---- */
 
 int32_t rg_pick(rg *g, int32_t rank) {
-    /* Mostly one of the last ones, so that graphs are deep. */
+    /* Mostly one of the last tensors, so that graphs are deep. */
     for (int tries = 0; tries < 24; tries++) {
         uint32_t n = (uint32_t)g->count;
         uint32_t back = rg_chance(g, 70) ? rg_draw(g, n < 3 ? n : 3) : rg_draw(g, n);
@@ -205,7 +205,7 @@ const char *rg_in(rg *g, int32_t tensor) {
     t->used++;
     if (!t->quantized[0] || form_chance(g, 3))
         return t->name;
-    if (form_chance(g, 3)) /* the same floats with another scale */
+    if (form_chance(g, 3)) /* the same floats, quantized by another scale */
         return other_scale(g, t);
     /* Quantizers write one DequantizeLinear for all readers, or one for each. */
     if (!t->back[0] || form_chance(g, 30)) {
@@ -295,7 +295,7 @@ static const char *type_of(rg *g, const char *dtype, int32_t rank, const int64_t
 static void input(rg *g, int32_t rank, const int64_t *dims) {
     int32_t t = rg_announce(g, -1, rank, dims);
     g->input_count++;
-    /* Some are given as integers. */
+    /* Some inputs have an integer type. */
     if (g->ranges && form_chance(g, 15)) {
         rg_tensor *x = &g->t[t];
         parameters(g, t, -1);
@@ -361,7 +361,7 @@ qsim_model *rg_make(rg *g, uint64_t seed, const rg_range *ranges, qsim_ctx *ctx,
     g->ranges = ranges;
     g->shape = seed * 0x9e3779b97f4a7c15u + 0x1234567;
     g->form = seed * 0xbf58476d1ce4e5b9u + 0x7654321;
-    for (int i = 0; i < 8; i++) { /* neighbouring seeds are far apart after a few steps */
+    for (int i = 0; i < 8; i++) { /* the states of neighbouring seeds differ after a few steps */
         test_random(&g->shape);
         test_random(&g->form);
     }

@@ -21,7 +21,7 @@ typedef struct window {
     int64_t kernel[2], stride[2], dilation[2], pads[4];
 } window;
 
-/* Size of axis `i` after a window; 0: none, or one of which ONNX Runtime makes another. */
+/* Size of axis `i` after a window; 0: none, or a size that ONNX Runtime computes otherwise. */
 static int64_t behind(const window *w, int i, int64_t size, bool ceil_mode) {
     int64_t reach = (w->kernel[i] - 1) * w->dilation[i] + 1;
     int64_t room = size + w->pads[i] + w->pads[2 + i] - reach;
@@ -145,7 +145,7 @@ static bool conv_transpose(rg *g) {
     return true;
 }
 
-/* The same weights for two maps, as the heads of detectors have them. */
+/* Two convolutions with the same weights on two maps, as heads of detectors have them. */
 static bool shared_conv(rg *g) {
     int32_t x = rg_pick(g, 4), y = -1;
     for (int32_t i = g->count - 1; i >= 0 && x >= 0 && y < 0; i--)
@@ -229,7 +229,7 @@ static int32_t softmax(rg *g, int32_t x) {
     return rg_made(g, x, g->t[x].rank, g->t[x].dims);
 }
 
-/* softmax(x x^T) x over [N,T,D], the second factor turned. */
+/* softmax(x x^T) x over [N,T,D], the second x transposed. */
 static bool attention(rg *g) {
     int32_t x = rg_pick(g, 3);
     if (x < 0 || g->t[x].power > 3 || g->t[x].dims[1] > 64)
@@ -357,7 +357,7 @@ static bool reduced(rg *g) {
     return true;
 }
 
-/* Over [N,T,D], turned to [T,N,D] and back. */
+/* Over [N,T,D], transposed to [T,N,D] and back. */
 static bool recurrent(rg *g) {
     int32_t x = rg_pick(g, 3);
     if (x < 0 || g->t[x].dims[1] > 20)

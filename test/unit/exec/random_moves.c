@@ -41,7 +41,7 @@ static int32_t clip(rg *g, int32_t x, float low, float high, uint32_t which) {
     return rg_made(g, x, g->t[x].rank, g->t[x].dims);
 }
 
-/* x * clip(x + 3, 0, 6) / 6 in one of the ways that exporters write it. */
+/* x * clip(x + 3, 0, 6) / 6, in one of the forms that exporters write. */
 static int32_t hard_swish(rg *g, int32_t x) {
     if (rg_chance(g, 40))
         return g->opset >= 14 ? rg_unary(g, "HardSwish", x) : rg_unary(g, "Relu", x);
@@ -108,7 +108,7 @@ static bool same_shape(const rg_tensor *a, const rg_tensor *b) {
     return a->rank == b->rank && memcmp(a->dims, b->dims, (size_t)a->rank * sizeof(*a->dims)) == 0;
 }
 
-/* Two activations of one shape, or a shape and the same with axes of 1. */
+/* Two activations of one shape, or one of them with axes of 1. */
 static bool pair(rg *g) {
     static const char *const ops[] = {"Add", "Add", "Add", "Mul", "Sub", "Max", "Min"};
     const char *op = ops[rg_draw(g, 7)];
@@ -148,7 +148,7 @@ static bool scaled(rg *g) {
     return true;
 }
 
-/* The same with a constant that has the form of weights. */
+/* Add or Mul with a constant of one element, or of one for each channel. */
 static bool shifted(rg *g) {
     int32_t x = rg_pick(g, 4);
     if (x < 0)
@@ -160,7 +160,7 @@ static bool shifted(rg *g) {
     return true;
 }
 
-/* Three of one shape in one sum. */
+/* A sum, maximum, minimum or mean of three tensors of one shape. */
 static bool variadic(rg *g) {
     static const char *const ops[] = {"Sum", "Max", "Min", "Mean"};
     int32_t x = rg_pick(g, 0), y = x;
@@ -218,7 +218,7 @@ static bool concat(rg *g) {
     if (count == 0 || (count == 1 && rg_chance(g, 60)))
         return false;
     if (count == 1 || (count < 4 && rg_chance(g, 12))) {
-        parts[count] = parts[rg_draw(g, (uint32_t)count)]; /* the same one twice */
+        parts[count] = parts[rg_draw(g, (uint32_t)count)]; /* the same tensor twice */
         count++;
     }
     const char *names = "";
@@ -291,7 +291,7 @@ static bool slice(rg *g) {
     return true;
 }
 
-/* Four strided slices side by side, as the first layer of detectors has it. */
+/* Four strided slices concatenated, as in the first layer of detectors. */
 static bool focus(rg *g) {
     int32_t x = rg_pick(g, 4), part[4];
     static const int64_t axes[] = {2, 3}, steps[] = {2, 2};
@@ -458,7 +458,7 @@ static bool squeeze(rg *g) {
     return true;
 }
 
-/* A tensor side by side with itself. */
+/* A tensor repeated along an axis. */
 static bool tile(rg *g) {
     int32_t x = rg_pick(g, 0);
     const int32_t rank = g->t[x].rank, axis = 1 + (int32_t)rg_draw(g, (uint32_t)rank - 1);
@@ -473,7 +473,7 @@ static bool tile(rg *g) {
     return true;
 }
 
-/* One pixel everywhere. */
+/* One pixel, repeated over the image. */
 static bool expand(rg *g) {
     int32_t x = rg_pick(g, 4);
     if (x < 0 || g->t[x].dims[2] != 1 || g->t[x].dims[3] != 1)

@@ -17,7 +17,7 @@ static bool put(const char *folder, const rc_subject *s, const char *ending, con
     return good;
 }
 
-/* One line of the list: what of which shape lies where in the data. */
+/* One line of the list: kind, name, type, shape, and place in the data. */
 static void list(FILE *f, const char *kind, const char *name, const qsim_tensor *t, size_t *at) {
     fprintf(f, "%s %s %s %zu %zu", kind, name, qsim_dtype_name(t->dtype), *at, t->bytes);
     for (int32_t i = 0; i < t->rank; i++)

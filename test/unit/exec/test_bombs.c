@@ -98,7 +98,7 @@ static void resized(qsim_builder *b, int64_t n) {
     largest(b, "e");
 }
 
-/* Each node doubles what comes in. */
+/* Each node doubles the size of its input. */
 static void doubled(qsim_builder *b, int64_t n) {
     char in[64] = "x,x", out[16] = "";
     for (int k = 0; n > 4; n /= 2, k++) {
@@ -110,7 +110,7 @@ static void doubled(qsim_builder *b, int64_t n) {
     largest(b, out);
 }
 
-/* The same of a constant: what could be computed at load. */
+/* As doubled(), from a constant: load could compute it. */
 static void folded(qsim_builder *b, int64_t n) {
     char in[64] = "w,w", out[16] = "";
     qsim_builder_constant_as(b, "w", "float[4]", (const float[]){1, 2, 3, 4});
@@ -130,7 +130,7 @@ static void square(qsim_builder *b, int64_t side) {
     node(b, "ConstantOfShape", "s", "c0");
 }
 
-/* Products of a matrix with itself, as many as n. */
+/* A chain of n products; each squares the matrix before it. */
 static void products(qsim_builder *b, int64_t n) {
     char in[72] = "c0,c0", out[32] = "c0";
     square(b, n > 10 ? 1024 : 16);
@@ -197,7 +197,7 @@ static const struct {
     const char *name;
     void (*make)(qsim_builder *b, int64_t n);
     int64_t small, large;
-    bool passes; /* the large one, too: its work is small */
+    bool passes; /* the large model passes, too: its work is small */
 } bombs[] = {
     {"ConstantOfShape", filled, 64, 1 << 28, false},
     {"ConstantOfShape beyond any memory", filled, 64, INT64_MAX / 8, false},
@@ -238,7 +238,7 @@ static int run(qsim_ctx *ctx, const void *file, size_t size, qsim_error *e) {
     return code;
 }
 
-/* In a process of its own: 0, or what is wrong. */
+/* Runs in a child process; 0, or what is wrong. */
 static int child(const void *file, size_t size, bool passes) {
     const size_t before = process_memory("VmRSS:");
     const qsim_limits limits = {
@@ -246,7 +246,7 @@ static int child(const void *file, size_t size, bool passes) {
     const qsim_ctx_options o = {.struct_size = sizeof(o), .threads = 1, .limits = &limits};
     qsim_ctx *ctx;
     qsim_error e = {0};
-    test_failures = 0; /* of the parent */
+    test_failures = 0; /* failures so far belong to the parent */
     CHECK_INT(qsim_ctx_create(&o, &ctx, &e), QSIM_OK);
     const int code = run(ctx, file, size, &e);
     if (passes)
@@ -262,7 +262,7 @@ static int child(const void *file, size_t size, bool passes) {
     return test_failures != 0;
 }
 
-/* The model's file; NULL: it cannot even be built, which is no failure where it must not pass. */
+/* The model's file; NULL: it cannot be built, which is a failure only where it has to pass. */
 static void *build(size_t which, int64_t n, bool passes, size_t *size) {
     qsim_builder *b;
     qsim_model *m = NULL;

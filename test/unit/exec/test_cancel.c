@@ -120,7 +120,7 @@ static const struct {
 } jobs[] = {{"load", job_load},         {"session", job_session},   {"calibrate", job_calibrate},
             {"quantize", job_quantize}, {"optimize", job_optimize}, {"save", job_save}};
 
-/* Cancelled at each of its allocations; those of the last lines of a call may come too late. */
+/* Cancelled at each of its allocations; a call may succeed if its last allocation cancels it. */
 static void at_every_allocation(things *t, size_t job) {
     qsim_error e = {0};
     long before = t->c.calls, live = t->c.live, cancelled = 0;
@@ -138,14 +138,14 @@ static void at_every_allocation(things *t, size_t job) {
         cancelled += code != 0;
         qsim_ctx_cancel(t->c.ctx, 0);
     }
-    CHECK_INT(jobs[job].run(t, &e), QSIM_OK); /* usable as before */
+    CHECK_INT(jobs[job].run(t, &e), QSIM_OK); /* the context is usable as before */
     if (2 * cancelled < calls) {
         fprintf(stderr, "%s: %ld of %ld\n", jobs[job].name, cancelled, calls);
         CHECK_FAIL("most cancellations are noticed");
     }
 }
 
-/* While it is cancelled nothing is begun. */
+/* While a context is cancelled, no call on it begins. */
 static void cancelled_before(things *t) {
     qsim_error e;
     qsim_tensor x = input(), y = {0};
@@ -169,7 +169,7 @@ static void cancelled_before(things *t) {
 typedef struct watcher {
     qsim_run *run;
     const volatile float *first; /* of the output: written once the step has begun */
-    qsim_ctx *ctx;               /* cancelled in place of the run, if there is one */
+    qsim_ctx *ctx;               /* cancelled in place of the run, unless NULL */
 } watcher;
 
 static void *watch(void *arg) {
@@ -184,8 +184,8 @@ static void *watch(void *arg) {
 }
 
 /*
- * A product of seconds with the C kernels: after its first result is there it is cancelled, and its
- * last one must not be.
+ * A product that takes seconds with the C kernels is cancelled after its first result is written;
+ * its last result may not be written.
  */
 static void inside(const char *type, bool whole_context, int32_t threads) {
     static float big[SIDE * SIDE], out[SIDE * SIDE];
@@ -228,7 +228,7 @@ static void inside(const char *type, bool whole_context, int32_t threads) {
 #define WEIGHT (64 * 8192)
 #define PAGE   65536 /* a multiple of the system's page */
 
-/* Memory whose first touch cancels, and whose second touch, if there is one, is noticed. */
+/* Memory whose first touch cancels, and whose second touch, if it has one, is recorded. */
 static struct {
     qsim_ctx *ctx;
     uint8_t *page, *last;
@@ -268,7 +268,7 @@ static uint8_t *pages(size_t bytes) {
     return p;
 }
 
-/* One step, its input of ones, w a constant of ones; "": the operator has none. */
+/* One step; its input is all ones, `w` a constant of ones; "": the operator has no weight. */
 typedef struct touch_case {
     const char *op, *x, *w, *y;
     double expected; /* each element of the result */
@@ -300,7 +300,7 @@ static qsim_model *one_step(qsim_ctx *ctx, const touch_case *c) {
     return m;
 }
 
-/* What the model takes, of ones, and gives. */
+/* A tensor of ones of the shape that the model declares, for its input or its output. */
 static qsim_tensor full(const qsim_model *m, qsim_value_info *v, bool input) {
     qsim_tensor t = {0};
     *v = (qsim_value_info){.struct_size = sizeof(*v)};
@@ -320,7 +320,7 @@ static double element(const qsim_tensor *t, size_t i) {
                                   : (double)((const int32_t *)t->data)[i];
 }
 
-/* Cancelled as the first number is written: the last one is not; and once more in full. */
+/* Cancelled when the first element is written: the last is not written; then executed in full. */
 static void at_first_result(const touch_case *c) {
     qsim_ctx_options o = {.struct_size = sizeof(o), .threads = 1, .isa = c->isa};
     qsim_session *s = NULL;
@@ -352,7 +352,7 @@ static void at_first_result(const touch_case *c) {
     qsim_ctx_free(ctx);
 }
 
-/* Where the bytes of the weight begin and end: it is all 1. */
+/* The weight's bytes, the first WEIGHT ones in a row; *end is behind them. */
 static uint8_t *find_ones(uint8_t *data, size_t size, uint8_t **end) {
     size_t run = 0;
     for (size_t i = 0; i < size; i++) {
@@ -367,7 +367,7 @@ static uint8_t *find_ones(uint8_t *data, size_t size, uint8_t **end) {
     return data;
 }
 
-/* Cancelled as packing reads the first page of a weight: the last page is not read. */
+/* Cancelled when packing reads the first page of a weight: the last page is not read. */
 static void while_packing(const char *w) {
     const touch_case c = {"MatMulInteger", "uint8[8,64]", w, "", 0, QSIM_ISA_AUTO};
     char path[] = "cancel-XXXXXX";

@@ -25,7 +25,7 @@ static void constant(proto *graph, const char *name, int dtype, int64_t n, const
     proto_free(&t);
 }
 
-/* An input (field 11) or output (12) of a subgraph, which says no more than its name. */
+/* An input (field 11) or output (12) of a subgraph: a name without type and shape. */
 static void named(proto *graph, uint32_t field, const char *name) {
     proto v = {0};
     proto_text(&v, 1, name);
@@ -243,7 +243,7 @@ static void check_endless(void) {
     end(&l);
 }
 
-/* A Loop or Scan that leaves out what its body is fed with is refused; one that has it is not. */
+/* A Loop or Scan without an input that its body needs is refused; with it, accepted. */
 static void check_left_out(void) {
     static const struct {
         const char *op, *inputs[3], *message;
@@ -296,7 +296,7 @@ static void check_left_out(void) {
     }
 }
 
-/* What stands behind NonZero has other sizes each time; sizes seen before allocate nothing. */
+/* Nodes after NonZero have other sizes each time; sizes seen before allocate nothing. */
 static void check_picked(void) {
     static const float x[] = {0, 1, -0.0f, 2, 3, 0, 4, 5};
     static const float y[] = {2, 4, 6, 8, 10};
@@ -324,7 +324,7 @@ static void check_picked(void) {
     CHECK_INT(heap.live, 0);
 }
 
-/* A caller's buffer is filled, one that is too small refused by the output's name. */
+/* A caller's buffer is filled; a buffer that is too small is refused with the output's name. */
 static void check_buffers(void) {
     static const float x[] = {1, 0, 2};
     static const float y[] = {2, 4};
@@ -343,7 +343,7 @@ static void check_buffers(void) {
     end(&l);
 }
 
-/* A model that was changed is written with its subgraphs, which still find what they capture. */
+/* A changed model is saved with its subgraphs, which still find the values that they capture. */
 static void check_saving(void) {
     static void (*const builds[])(proto *) = {different, growing};
     for (int i = 0; i < 2; i++) {

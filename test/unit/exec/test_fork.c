@@ -54,11 +54,11 @@ static int execute(qsim_run *run, float *out) {
     return qsim_run_execute(run, &x, 1, &y, 1, NULL);
 }
 
-/* 0, or the number of what went wrong. */
+/* 0, or the number of the failed step. */
 static int child(things *t) {
     static float got[SIDE * SIDE];
     qsim_run *another;
-    alarm(120); /* a child that waits for threads it has not would wait for ever */
+    alarm(120); /* a child that waits for the parent's threads would wait for ever */
     for (int i = 0; i < 3; i++)
         if (execute(t->run, got) || memcmp(got, expected, sizeof(got)) != 0)
             return 1;
@@ -72,8 +72,8 @@ static int child(things *t) {
 }
 
 /*
- * AddressSanitizer gives a child its allocator's locks as they are; a thread that starts holds them
- * for a moment, and nothing tells when it has started.
+ * AddressSanitizer copies its allocator's locks to a child as they are; a starting thread holds
+ * these locks for a moment, and no call reports when it has started.
  */
 static void let_threads_start(void) {
 #if defined(__SANITIZE_ADDRESS__)

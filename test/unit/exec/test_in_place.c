@@ -28,7 +28,7 @@ static int64_t draw(uint64_t *state, int64_t from, int64_t to) {
     return from + (int64_t)(test_random(state) % (uint32_t)(to - from + 1));
 }
 
-/* Something that becomes part of the convolution after `x`: y. */
+/* An operator that is fused into the convolution before it: y = op(x). */
 static void add_behind(net *n, uint64_t *state, int layer, const char *x, const char *y,
                        const char *input) {
     char names[64], t[16];
@@ -46,7 +46,7 @@ static void add_behind(net *n, uint64_t *state, int layer, const char *x, const 
     }
 }
 
-/* An infinite weight: padding is then a value like any other. */
+/* An infinite weight: padding then changes results, as any other value does. */
 static void add_weights(net *n, uint64_t *state, const char *name, const int64_t *dims,
                         bool infinite) {
     const size_t count = (size_t)(dims[0] * dims[1] * dims[2] * dims[3]);
@@ -180,7 +180,7 @@ typedef struct outcome {
     int overlaps;
 } outcome;
 
-/* Threads of an application that has none. */
+/* The parallel_for of an application without threads: tasks run one by one. */
 static void one_by_one(void *user, size_t n, qsim_task_fn task, void *arg) {
     (void)user;
     for (size_t i = n; i-- > 0;)
@@ -199,7 +199,7 @@ static void fill(const made *m, uint8_t *x, int round) {
     }
 }
 
-/* With `lent` threads are not ours; with `kept` all tensors are needed until the end. */
+/* `lent`: the caller's parallel_for runs tasks; `kept`: all tensors are kept until the end. */
 static outcome execute(made *m, int32_t threads, bool lent, bool kept) {
     const qsim_ctx_options co = {
         .struct_size = sizeof(co), .threads = threads, .parallel_for = lent ? one_by_one : NULL};
@@ -221,7 +221,7 @@ static outcome execute(made *m, int32_t threads, bool lent, bool kept) {
     NET_OK(&m->n, qsim_model_load_memory(ctx, file, size, NULL, &model, &m->n.error));
     NET_OK(&m->n, qsim_session_create(model, kept ? NULL : &o, &s, &m->n.error));
     NET_OK(&m->n, qsim_run_create(s, &r, &m->n.error));
-    for (int round = 0; round < 2 && r; round++) { /* on what the first time left, too */
+    for (int round = 0; round < 2 && r; round++) { /* the second reuses memory */
         fill(m, x, round);
         NET_OK(&m->n,
                qsim_run_execute(r, &in, 1, out, kept ? (size_t)m->layers + 1 : 1, &m->n.error));
@@ -241,7 +241,7 @@ static outcome execute(made *m, int32_t threads, bool lent, bool kept) {
     return result;
 }
 
-/* Returns how many steps slid. */
+/* Returns how many steps wrote over their input. */
 static int check(made *m, int32_t threads, bool lent, size_t most) {
     const outcome want = execute(m, 1, false, true), got = execute(m, threads, lent, false);
     CHECK_INT(want.overlaps, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Limits: a value equal to the limit passes, a larger one is refused with the limit's name, its
- * value and the need. Memory: never more is held than allowed, in any call.
+ * Limits: a value equal to the limit passes; a larger value is refused with the limit's name, the
+ * limit and the need. Memory: no call ever holds more than its limit.
  */
 #include "heap.h"
 #include "proto.h"
@@ -13,7 +13,7 @@
 
 static float numbers[64 * 64];
 
-/* `n` products of one weight, or of one each, on rows of 64. */
+/* `n` products of rows of 64 with one shared weight, or with a weight each. */
 static qsim_model *products(qsim_ctx *ctx, int n, bool shared, qsim_error *e) {
     qsim_builder *b = NULL;
     qsim_model *m = NULL;
@@ -56,7 +56,7 @@ static void shared_weight(void) {
     CHECK(session_bytes(60, false) > 50 * weight);
 }
 
-/* `n` products in integers of one weight, each with an output scale of its own. */
+/* `n` integer products with one weight, each with an output scale of its own. */
 static size_t scaled_bytes(int n) {
     static const uint8_t zero;
     static const float one = 1;
@@ -97,7 +97,7 @@ static void shared_integers(void) {
     CHECK(scaled_bytes(41) < scaled_bytes(1) + 40 * 2 * each);
 }
 
-/* Many results of one constant: all of them together stay in proportion to it. */
+/* Many results folded from one constant: memory stays below their total size. */
 static void folding(void) {
     enum { COUNT = 400, SIZE = 1 << 16 };
     static float big[SIZE];
@@ -125,7 +125,7 @@ static void folding(void) {
     CHECK_INT(qsim_builder_finish(b, &m, &e), QSIM_OK);
     qsim_builder_free(b);
     CHECK_INT(qsim_session_create(m, NULL, &s, &e), QSIM_OK);
-    CHECK(h.peak < (size_t)64 << 20); /* all of them: 100 MiB */
+    CHECK(h.peak < (size_t)64 << 20); /* all results: 100 MiB */
     qsim_session_free(s);
     qsim_model_free(m);
     qsim_ctx_free(ctx);
@@ -223,7 +223,7 @@ static void threads(void) {
     CHECK_INT(qsim_ctx_create(&o, &ctx, &e), QSIM_E_ARGUMENT);
 }
 
-/* A pipe that never ends, and a file. */
+/* A pipe without end, and a file. */
 static void files(void) {
     static const char bytes[1000];
     qsim_limits limits = {.struct_size = sizeof(limits), .file = 999, .stream = 5000};
@@ -268,7 +268,7 @@ static void out_of_time(void) {
 
 /* ---- memory ---- */
 
-/* A model's whole way; the first failure's code. */
+/* Compiles, runs, calibrates and quantizes a model; the first failure's code. */
 static int whole_way(qsim_ctx *ctx, qsim_error *e) {
     const int64_t dims[] = {1, 64};
     qsim_model *q = NULL, *m = products(ctx, 6, false, e);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The memory planner: no overlap in time and place, and little waste. */
+/* The memory planner: no two tensors overlap in place and time; little memory is wasted. */
 #include "test.h"
 
 #include "exec/exec.h"
@@ -10,7 +10,7 @@ static bool overlap(const qs_slot *a, const qs_slot *b) {
     return time && space;
 }
 
-/* Most bytes alive at one step: no placement can do with less. */
+/* The most bytes alive at one step, a lower bound of every placement. */
 static size_t least(const qs_slot *s, size_t n, int32_t steps) {
     size_t most = 0;
     for (int32_t t = 0; t < steps; t++) {
@@ -60,7 +60,7 @@ static void chain(qsim_ctx *ctx, size_t n) {
     free(s);
 }
 
-/* Blocks that may be written over: as far apart as they have to be, where that saves something. */
+/* Blocks that may be written over by the next: as far apart as needed, where that saves memory. */
 static void successors(qsim_ctx *ctx) {
     uint64_t state = 9;
     size_t with = 0, without = 0;
@@ -97,7 +97,7 @@ static void successors(qsim_ctx *ctx) {
     CHECK(with < without - without / 16);
 }
 
-/* Each over the one before, to and fro: no more than one distance is added to their size. */
+/* Each block over the one before, by turns up and down: the size grows by at most one distance. */
 static void slides(qsim_ctx *ctx, size_t n) {
     qs_slot *s = calloc(n, sizeof(*s));
     size_t total, live;
@@ -122,7 +122,7 @@ static void slides(qsim_ctx *ctx, size_t n) {
     free(s);
 }
 
-/* Everything alive at once: more than is searched for gaps, and still no overlap. */
+/* All blocks alive at once, more than the planner searches for gaps: still no overlap. */
 static void crowd(qsim_ctx *ctx, size_t n) {
     qs_slot *s = calloc(n, sizeof(*s));
     size_t total, live, bad = 0;

@@ -44,7 +44,7 @@ static int64_t add_conv(net *n, const made *x, const char *y, uint64_t *state) {
     return channels;
 }
 
-/* Branches that are added and put side by side, as they come; the last tensors are the outputs. */
+/* Branches that are added and concatenated at random; the last tensors are the outputs. */
 static void branches(net *n, qsim_ctx *ctx, uint64_t seed) {
     uint64_t state = seed;
     made t[40] = {{"x", 16}};
@@ -133,7 +133,7 @@ static void make_file(qsim_ctx *ctx, const char *path, int layers) {
     net_free(&n);
 }
 
-/* The same of unsigned bytes, as dynamic quantization leaves them. */
+/* As make_file, with unsigned 8-bit weights, as dynamic quantization writes them. */
 static void make_bytes(qsim_ctx *ctx, const char *path, int layers) {
     static uint8_t bytes[4 << 20];
     net n;
@@ -159,7 +159,7 @@ static void make_bytes(qsim_ctx *ctx, const char *path, int layers) {
     net_free(&n);
 }
 
-/* In a process of its own, which has held nothing before. */
+/* Runs in a process of its own, which has allocated nothing before. */
 static void load_and_run(const char *path, bool bytes) {
     static float x[1024];
     const int64_t dims[] = {1, bytes ? 2048 : 1024};
@@ -198,7 +198,7 @@ static void peak(qsim_ctx *ctx, bool bytes) {
     if (child == 0) {
         test_failures = 0;
 #if defined(__GLIBC__)
-        mallopt(M_PERTURB, 0); /* the test runner's setting touches what nobody uses */
+        mallopt(M_PERTURB, 0); /* the test runner's setting writes to unused memory */
 #endif
         load_and_run(path, bytes);
         _exit(test_failures != 0);
@@ -217,7 +217,7 @@ static void peak(qsim_ctx *ctx, bool bytes) {
 
 /* ---- the shared models ---- */
 
-/* Inputs of any size that the model leaves open. */
+/* Reserves a run with 1 for an open first axis, and 320 for each other open axis. */
 static int reserve(qsim_run *r, const qsim_model *m, int32_t inputs, qsim_error *error) {
     qsim_tensor t[8] = {{0}};
     int64_t dims[8][8];

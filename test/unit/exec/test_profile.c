@@ -95,7 +95,7 @@ static void events(void) {
     CHECK_INT(qsim_run_profile_begin(r, on_event, &l), QSIM_E_STATE);
     for (int64_t rows = 1; rows <= 2; rows++)
         CHECK_INT(execute(r, rows), 0);
-    CHECK_INT(execute(r, -1), QSIM_E_SHAPE); /* never began: nothing is told */
+    CHECK_INT(execute(r, -1), QSIM_E_SHAPE); /* the execution never began: no event is sent */
     CHECK_INT(l.count, 8);
     for (int32_t i = 0; i < l.count; i++) {
         const qsim_profile_event *e = &l.events[i], *all = &l.events[i / 4 * 4];
@@ -103,7 +103,7 @@ static void events(void) {
         CHECK_INT(e->execution, i / 4);
         CHECK_INT(e->step, i % 4 - 1);
         CHECK(e->start_ns >= all->start_ns);
-        /* Those of steps are converted from ticks one by one: within rounding. */
+        /* A step's times are converted from ticks separately: equal within rounding. */
         CHECK(e->start_ns + e->duration_ns <= all->start_ns + all->duration_ns + 8);
     }
     CHECK(l.events[4].start_ns >= l.events[0].start_ns + l.events[0].duration_ns);
@@ -114,7 +114,7 @@ static void events(void) {
     net_free(&n);
 }
 
-/* A run that was cancelled tells what it did: nothing here, but that there was one. */
+/* A cancelled run sends its events: here only that of the run. */
 static void cancelled(void) {
     net n;
     qsim_run *r;
@@ -147,7 +147,7 @@ static void machine(void) {
     CHECK_INT(m.threads, 2);
     CHECK(m.int8_gmacs >= 0 && m.float_gmacs >= 0);
     for (int i = 0; i < QSIM_MEMORY_LEVELS; i++) {
-        /* All are measured where one is. */
+        /* All rates of a machine are measured, or none. */
         CHECK((m.read_gbs[i] > 0) == (m.int8_gmacs > 0));
         CHECK(i == 0 || m.read_bytes[i] >= m.read_bytes[i - 1]);
     }

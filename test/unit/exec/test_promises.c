@@ -40,7 +40,7 @@ static bool tells(const qsim_error *e, int code) {
            strcmp(e->message, "of the call before") != 0 && strcmp(e->hint, "too") != 0;
 }
 
-/* A call that works, and one that does not; both are given &e and, if they make something, &out. */
+/* A call that succeeds, and one that fails; both receive &e and, if they make an object, &out. */
 #define WORKS(call)                                                                                \
     do {                                                                                           \
         qsim_error e = used();                                                                     \
@@ -84,7 +84,7 @@ static int build(qsim_ctx *ctx, const char *op, const char *inputs, qsim_model *
     return code;
 }
 
-/* A builder makes one model. */
+/* A builder makes one model only. */
 static void test_builder(things *t) {
     qsim_builder *b = NULL;
     CHECK_INT(qsim_builder_create(t->ctx, 13, "g", &b, NULL), QSIM_OK);

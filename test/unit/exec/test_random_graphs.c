@@ -74,7 +74,7 @@ static bool measure(rc_subject *s, const rg *g, rg_range *ranges) {
     return true;
 }
 
-/* The model in a form that the library's quantizer makes; NULL where it has nothing to do. */
+/* The model quantized by the library; NULL where the quantizer changes nothing. */
 static qsim_model *quantize(rc_subject *s, const qsim_model *m) {
     uint64_t state = s->seed * 977 + (uint64_t)s->form;
     qsim_quantize_options o = {.struct_size = sizeof(o)};
@@ -119,8 +119,7 @@ static qsim_model *in_form(rc_subject *s, rg *g, const qsim_model *floats, const
     return m;
 }
 
-/* Whether optimizing keeps the bits of its floats; else what is quantized after them may differ.
- */
+/* Whether optimizing keeps float bits; if not, integers quantized from them may differ. */
 static bool is_exact(const qsim_model *m) {
     for (int32_t i = 0; i < qsim_model_node_count(m); i++) {
         qsim_node_info n = {.struct_size = sizeof(n)};

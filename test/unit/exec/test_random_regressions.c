@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Findings of test_random_graphs, made small: graphs that did not run, or gave other integers at
+ * Findings of test_random_graphs, reduced: graphs that did not run, or gave other integers at
  * another level, after optimizing, or with more outputs; or files that no other runtime accepts.
  */
 #include "test.h"
@@ -9,7 +9,7 @@
 
 #define MAX_OUTPUTS 4
 
-/* Scales whose products are often half a step: what is not computed the same way differs. */
+/* Scales whose products are often half a step, so that any other way to compute differs. */
 static qsim_builder *begin(int32_t opset, const char *x) {
     qsim_builder *b = NULL;
     static const float scales[] = {0.1f, 0.3f, 0.1f * 0.3f * 8};
@@ -136,7 +136,7 @@ static void slope_of_three_axes(void) {
     check(end(b), "y", NULL);
 }
 
-/* Operators of com.microsoft have versions of their own. */
+/* Operators of com.microsoft have version numbers of their own. */
 static void contributed(void) {
     static const int64_t two[] = {2, 2};
     qsim_builder *b = begin_quantized("float[1,4,6,7]");
@@ -155,7 +155,7 @@ static void contributed(void) {
     check(end(b), "y", "rd");
 }
 
-/* The greatest of signed bytes that nothing made unsigned. */
+/* The maximum of signed bytes that no pass has made unsigned. */
 static void greatest_signed(void) {
     static const int64_t three[] = {3, 3};
     qsim_builder *b = begin(13, "int8[1,4,6,7]");
@@ -165,7 +165,7 @@ static void greatest_signed(void) {
     check(end(b), "y", NULL);
 }
 
-/* A convolution reads dequantized numbers through a Dropout that is asked for as well. */
+/* A convolution reads dequantized numbers through a Dropout that is also an output. */
 static void dropout(void) {
     qsim_builder *b = begin_quantized("float[1,4,6,7]");
     weights(b, "w", 3, 5);
@@ -176,7 +176,7 @@ static void dropout(void) {
     check(end(b), "y", "d");
 }
 
-/* Twice one tensor is a table, in a file too. */
+/* x + x becomes a table, in an optimized file, too. */
 static void twice(void) {
     qsim_builder *b = begin_quantized("float[1,4,6,7]");
     qsim_builder_node(b, "", "DequantizeLinear", "", "xq,s0,z1", "xe");
@@ -186,7 +186,7 @@ static void twice(void) {
     check(end(b), "y", "a");
 }
 
-/* A Concat of floats that is quantized, and given out as floats if someone wants it. */
+/* A Concat of floats that is quantized, and is also an output as floats. */
 static void concat_of_floats(void) {
     qsim_builder *b = begin_quantized("float[1,4,6,7]");
     weights(b, "w", 1, 9);
@@ -212,7 +212,7 @@ static void check_names(const qsim_model *m, int32_t at_least) {
     CHECK(named >= at_least);
 }
 
-/* A node that stays beside the integers made of it has another name than they. */
+/* A float node that stays beside the integer nodes made of it has a name different from theirs. */
 static void names(void) {
     qsim_builder *b = begin(13, "float[1,4,6,7]");
     qsim_model *m, *o = NULL;
@@ -230,7 +230,7 @@ static void names(void) {
     check(m, "y", "xd");
 }
 
-/* Weights that two convolutions share are quantized for each. */
+/* A weight that two convolutions share is quantized for each. */
 static void shared_weights(void) {
     static const float w[16] = {1, -2, 3, 4, 0.5f}, bias[4] = {1, 2, 3, 4};
     static float x[4 * 6 * 7] = {1, 2, 3, -4, 5};
@@ -256,7 +256,7 @@ static void shared_weights(void) {
     qsim_model_free(m);
 }
 
-/* A bias of floats that is no multiple of sums of several steps each. */
+/* A float bias that is no multiple of the sums' step, which is several output steps. */
 static void coarse_sums(void) {
     static given y;
     static const int8_t w[16], zero = 0;

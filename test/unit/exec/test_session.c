@@ -70,14 +70,14 @@ static void own_memory_and_shapes(void) {
     qsim_tensor out[2] = {{0}};
     two_outputs(&n, NULL);
     NET_OK(&n, qsim_session_create(n.model, NULL, &s, &n.error));
-    net_free(&n); /* the session holds what it needs */
+    net_free(&n); /* the session holds the data that it needs */
     CHECK_STR(qsim_session_input_name(s, 0), "x");
     CHECK_STR(qsim_session_output_name(s, 1), "z");
     CHECK(qsim_session_output_name(s, 2) == NULL);
     CHECK_INT(qsim_run_create(s, &r, NULL), 0);
     qsim_session_free(s);
     for (int round = 0; round < 24; round++) {
-        /* More shapes than are kept, and the views of the last round given back. */
+        /* More shapes than a run keeps plans for; `out` still has the views of the last round. */
         const int64_t dims[] = {1 + round * 7 % 10, 3};
         for (int i = 0; i < 30; i++)
             x[i] = (float)(i - round);
@@ -89,7 +89,7 @@ static void own_memory_and_shapes(void) {
             CHECK_NEAR(z[i], -x[i], 0);
     }
     CHECK(qsim_run_arena_bytes(r) > 0);
-    CHECK_INT(qsim_run_step_count(r), 2); /* Add with Relu in it, Neg */
+    CHECK_INT(qsim_run_step_count(r), 2); /* Add fused with Relu, Neg */
     qsim_step_info info = {.struct_size = sizeof(info)};
     CHECK_INT(qsim_run_step(r, 0, &info), 0);
     CHECK_STR(info.op_type, "Add");
@@ -136,7 +136,7 @@ static void refusals(void) {
     net_free(&n);
 }
 
-/* Any tensor by name: inner ones, inputs, constants, one twice. */
+/* Any tensor by name: intermediate ones, inputs, constants, the same tensor twice. */
 static void taps(void) {
     net n;
     float x[3] = {1, 2, 3};
@@ -234,7 +234,7 @@ static void shape_arithmetic(void) {
     net_free(&n);
 }
 
-/* A choice by a flag that is fed: only the branch that is taken has steps. */
+/* An If by an input: only the branch taken has steps. */
 static void choice_by_input(void) {
     net n;
     float x[4] = {-1, 2, -3, 4}, y[4];
@@ -267,8 +267,7 @@ static void choice_by_input(void) {
     net_free(&n);
 }
 
-/* Swish and its hard form as exporters write them: one step each; not where a part is read twice.
- */
+/* Swish and HardSwish as exporters write them: one step each, unless a part is read twice. */
 static void curves(void) {
     for (int i = 0; i < 4; i++) {
         net n;
@@ -352,7 +351,7 @@ static void shape_as_input(void) {
     net_free(&n);
 }
 
-/* A sum of a million rows and a million columns is refused before any memory is asked for. */
+/* A sum of a million rows and a million columns is refused before any memory is allocated. */
 static void too_large(void) {
     net n;
     qsim_session *s;
@@ -383,7 +382,7 @@ static void too_large(void) {
 }
 
 /* Gelu through Erf in three orders: one step. */
-/* Planning does not go through the rows of what will be refused: it would take years. */
+/* Planning does not loop over the rows of a node that it refuses: that would take years. */
 static void too_many(void) {
     net n;
     qsim_session *s;

@@ -40,7 +40,7 @@ static void make(net *n, qsim_ctx *ctx) {
     NET_OK(n, net_end(n));
 }
 
-/* Everything from the model to a result; the first failure's code. */
+/* Compiles, plans and executes; the first failure's code. */
 static int live(const qsim_model *model, qsim_ctx *own) {
     const qsim_session_options o = {.struct_size = sizeof(o), .ctx = own};
     static float x[2 * 2 * 6 * 6];
@@ -65,7 +65,7 @@ static int live(const qsim_model *model, qsim_ctx *own) {
     return code;
 }
 
-/* Every failure in a context of the session's own, while the model's has memory. */
+/* Allocations fail in the session's own context, while the model's context has memory. */
 static void own_context(const qsim_model *model) {
     test_heap h = {0};
     qsim_allocator a = test_heap_allocator(&h);

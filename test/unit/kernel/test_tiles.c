@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tiles (QSIM_ISA_AMX): found where the system reports them; a process that is refused them gets
- * the next instruction set, and tiles once nothing stands in the way. Which products are packed for
- * them.
+ * Tiles (QSIM_ISA_AMX): selected where the system reports them; a process that is refused them
+ * gets the next instruction set, and gets tiles once the reason is gone. Which products are packed
+ * for tiles.
  */
 #define _GNU_SOURCE /* sigaltstack */
 #include "base/ctx.h"
@@ -14,7 +14,7 @@
 #include <signal.h>
 
 #if defined(QK_AMX) && defined(__linux__)
-/* Linux names what CPU and kernel offer: an answer that owes nothing to the library's CPUID. */
+/* Linux lists the features of CPU and kernel: an answer independent of the library's CPUID. */
 static bool system_says(const char *flag) {
     static char line[16384];
     bool found = false;
@@ -43,7 +43,7 @@ static void test_found(void) {
 #endif
 }
 
-/* A signal's frame with tiles does not fit an alternate stack of the least size: refused. */
+/* A signal frame with tiles exceeds an alternate stack of the minimum size: tiles are refused. */
 static void test_refused(void) {
     static char small[2048];
     stack_t stack = {.ss_sp = small, .ss_size = sizeof(small)}, none = {.ss_flags = SS_DISABLE};
@@ -61,7 +61,7 @@ static void test_refused(void) {
 }
 
 #ifdef QK_AMX
-/* Whether a product of so many rows, terms and columns is packed for tiles. */
+/* Whether a product of these rows, terms and columns is packed for tiles. */
 static bool takes_tiles(int64_t rows, int32_t terms, int32_t columns) {
     qs_conv_i8_weights w = {
         .groups = 1, .n = columns, .kh = 1, .kw = 1, .c = terms, .rows = rows, .contiguous = true};
@@ -71,12 +71,12 @@ static bool takes_tiles(int64_t rows, int32_t terms, int32_t columns) {
     return w.t->tiles;
 }
 
-/* Weights do not need the CPU. */
+/* Packing for tiles needs no CPU with tiles. */
 static void test_rule(void) {
     CHECK(takes_tiles(64, 64, 64)); /* 2^18 multiplications */
     CHECK(!takes_tiles(63, 64, 64));
-    CHECK(takes_tiles(1, 4096, 64));  /* few rows are left to the kernel */
-    CHECK(takes_tiles(0, 64, 64));    /* so are unknown ones */
+    CHECK(takes_tiles(1, 4096, 64));  /* for few rows the kernel decides when it runs */
+    CHECK(takes_tiles(0, 64, 64));    /* also for an unknown number of rows */
     CHECK(takes_tiles(3136, 32, 64)); /* half of each tile is padding: as fast as vectors */
     CHECK(!takes_tiles(3136, 28, 64));
     CHECK(!takes_tiles(0, 28, 64));

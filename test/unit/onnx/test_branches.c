@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * If: the condition selects the branch, names inside a branch are its own, and a node that is no
+ * If: the condition selects the branch; names inside a branch are local to it; a node that is no
  * choice between equal sizes is refused with the rule that it breaks.
  */
 #include <stdbool.h>
@@ -24,7 +24,7 @@ static void constant(proto *graph, const char *name, int dtype, const int64_t *n
     proto_free(&t);
 }
 
-/* An output of a branch, which says no more than its name. */
+/* An output of a branch: a name without type and shape. */
 static void output(proto *graph, const char *name) {
     proto v = {0};
     proto_text(&v, 1, name);
@@ -210,7 +210,7 @@ static void small(proto *g, const char *input, const char *first, const char *se
         output(g, second);
 }
 
-/* What the Where that an If becomes would refuse in words of its own is said of the If. */
+/* An error of the Where that replaces an If is reported as the If's. */
 static void check_differences(void) {
     static const struct {
         const char *name, *condition, *part;
@@ -303,7 +303,7 @@ static void check_depth(void) {
     }
 }
 
-/* The size of axis 1 says whether it is dropped; what is not taken would break a rule. */
+/* The size of axis 1 selects whether it is dropped; the branch not taken would break a rule. */
 static void check_untaken(int64_t size) {
     static const int64_t at = 1;
     const int64_t dims[2] = {2, size};

@@ -76,7 +76,7 @@ static void check_nodes(const qsim_model *m) {
     CHECK_STR(qsim_model_metadata_value(m, 0), "a test");
 }
 
-/* Older callers have shorter structs: nothing after them is touched. */
+/* Callers compiled with shorter structs: no byte behind their struct is written. */
 static void check_short_struct(const qsim_model *m) {
     struct {
         qsim_value_info info;
@@ -141,7 +141,7 @@ static void check_failures(void) {
     CHECK_INT(qsim_builder_finish(b, &m, &e), QSIM_E_GRAPH);
     CHECK(strstr(e.message, "'nowhere'") && strstr(e.message, "'r'"));
     qsim_builder_free(b);
-    /* The first node of all, without a name for anything: no list of names is there yet. */
+    /* The first node, with all names empty: the builder has no list of names yet. */
     CHECK_INT(qsim_builder_create(NULL, 13, "g", &b, &e), QSIM_OK);
     CHECK_INT(qsim_builder_node(b, "", "Relu", "", "", ""), QSIM_OK);
     CHECK_INT(qsim_builder_finish(b, &m, &e), QSIM_E_GRAPH);
@@ -188,7 +188,7 @@ static void check_short_forms(void) {
     }
 }
 
-/* What is no UTF-8, or not there, becomes no metadata. */
+/* Text that is not UTF-8, or NULL, is refused as metadata. */
 static void check_metadata_text(void) {
     static const char *const bad[][2] = {{"\xff", "v"},         {"k", "\xc0\x80"},
                                          {NULL, "v"},           {"k", NULL},

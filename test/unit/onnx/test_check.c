@@ -39,7 +39,7 @@ static void add_constant(proto *graph, const char *name, int64_t n, size_t bytes
     proto_free(&t);
 }
 
-/* The same with its data in a file that is not there. */
+/* As add_constant(), with its data in a file that does not exist. */
 static void add_external(proto *graph, const char *name) {
     proto t = {0}, pair = {0};
     proto_int(&t, 1, 3);
@@ -76,7 +76,7 @@ static void make_broken(proto *model) {
     proto_free(&g);
 }
 
-/* Whoever looks past the problems is told that the rest is not the model. */
+/* A caller who goes on despite the problems: saving, optimizing and compiling are refused. */
 static void check_use(qsim_model *m) {
     qsim_error e;
     size_t need;

@@ -105,7 +105,7 @@ static proto model(void) {
     return file;
 }
 
-/* What was read is written anew, field by field. */
+/* Forgets the fields as they were read, so that they are written from the graph. */
 static void forget(qs_graph *g) {
     for (size_t i = 0; i < g->value_count; i++)
         g->values[i].source = (qs_span){NULL, 0};
@@ -155,7 +155,7 @@ static void check_graph(const qs_graph *g) {
                 check_message(g, i, kind);
 }
 
-/* Written anew it is read as the same graph, and written again it is the same file. */
+/* A model written from its graph loads as the same graph, and saves as the same file. */
 static void check_again(qsim_model *m) {
     uint8_t *bytes[2] = {NULL, NULL};
     size_t size[2] = {0, 0};

@@ -57,7 +57,7 @@ static void check_weights(const qsim_model *m) {
     CHECK(v.data && v.bytes == 12 && memcmp(v.data, values + 2, 12) == 0);
 }
 
-/* Saved elsewhere the model is whole: the same graph, nothing outside. */
+/* Saved elsewhere, the model includes its tensors: the same graph, no external data. */
 static void check_saved(const qsim_model *m, const char *folder) {
     char path[600], a[65], b[65];
     qsim_error e = {0};
@@ -181,7 +181,7 @@ static void check_two_files(const char *folder) {
     unlink(path);
     check_two(made, path, data);
     unlink(path);
-    /* the second file alone is in the way: nothing is written */
+    /* the second file exists: no file is written */
     CHECK_INT(qsim_model_save(made, path, &o, &e), QSIM_E_EXISTS);
     CHECK_INT(size_of(path), -1);
     unlink(data);
@@ -222,7 +222,7 @@ static void check_callback(proto *model) {
     CHECK_INT(qsim_model_load_memory(NULL, model->data, model->size, &o, &m, &e), QSIM_E_IO);
     CHECK_INT(qsim_model_load_memory(NULL, model->data, model->size, NULL, &m, &e), QSIM_E_IO);
     CHECK(strstr(e.message, "callback") != NULL);
-    write_model(model, "../up", "8", NULL); /* the callback never sees it */
+    write_model(model, "../up", "8", NULL); /* the callback is not called for this path */
     CHECK_INT(qsim_model_load_memory(NULL, model->data, model->size, &o, &m, &e), QSIM_E_VALUE);
     CHECK_INT(calls, 2);
 }

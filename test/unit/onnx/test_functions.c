@@ -10,7 +10,7 @@
 
 static const int64_t two[] = {2};
 
-/* An attribute of one number, or one that refers to the function's. */
+/* An attribute with a float, or one that refers to an attribute of the function. */
 static void attribute(proto *node, uint32_t field, const char *name, const char *refers, float v) {
     proto a = {0};
     proto_text(&a, 1, name);
@@ -96,7 +96,7 @@ static void import(proto *model, const char *domain, int version) {
     proto_free(&p);
 }
 
-/* The graph's names are those that the functions use for their own. */
+/* The graph uses the names that the functions use for their own values. */
 static void finish(proto *model, proto *graph) {
     proto_text(graph, 2, "g");
     proto_value(graph, 11, "t", QSIM_FLOAT, two, 1);
@@ -165,7 +165,7 @@ static void refused(const char *in, const char *out, int opset, int code, const 
     proto_free(&node);
 }
 
-/* Eleven functions, each of which calls the one before ten times: refused before memory is. */
+/* Eleven functions, each calling the one before ten times: refused before it takes memory. */
 static void check_bomb(void) {
     proto model = {0}, graph = {0}, node = {0}, body = {0};
     qsim_model *m = NULL;
@@ -195,7 +195,7 @@ static void check_bomb(void) {
     proto_free(&body);
 }
 
-/* Functions in no order, each of them called: y = -x as often as there are. */
+/* Functions in any order, each called once: y = -x, applied `count` times. */
 static void check_many(int count) {
     proto model = {0}, graph = {0}, node = {0}, body = {0};
     qsim_model *m = NULL;

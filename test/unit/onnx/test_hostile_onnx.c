@@ -14,7 +14,7 @@ static qsim_ctx *ctx;
 static int load(const void *data, size_t size, int32_t flags, qsim_error *e) {
     qsim_load_options o = {.struct_size = sizeof(o), .name = "hostile.onnx", .flags = flags};
     qsim_model *m = NULL;
-    /* A copy of exactly this size, so that reading beyond it is seen. */
+    /* A copy of exactly this size: sanitizers report any read beyond it. */
     uint8_t *copy = malloc(size ? size : 1);
     if (size)
         memcpy(copy, data, size);
@@ -100,7 +100,7 @@ static void check_damage(const proto *model) {
     free(bytes);
 }
 
-/* ---- what is no model ---- */
+/* ---- files that are no models ---- */
 
 static void check_other_files(void) {
     static const struct {
@@ -157,7 +157,7 @@ static void check_wire(const proto *model) {
     }
 }
 
-/* Legal cases beside them: unknown fields of every type, fields twice, a number written long. */
+/* Legal forms beside these: unknown fields of every type, repeated fields, overlong varints. */
 static void check_legal(const proto *model) {
     static const char tail[] = "\xa2\x06\3abc\xa8\x06\5\xad\x06"
                                "abcd\xa9\x06"

@@ -66,7 +66,7 @@ static void end(net *n, const char *last) {
     net_output(n, "y");
 }
 
-/* A Reshape whose own result is of no interest to the next. */
+/* A Reshape whose result's shape does not matter to the next Reshape. */
 static void reshapes(const int64_t *first, int64_t rows, const char *shape, const char *refusal) {
     net n;
     begin(&n);
@@ -78,7 +78,7 @@ static void reshapes(const int64_t *first, int64_t rows, const char *shape, cons
     check(&n, rows, shape, refusal);
 }
 
-/* An axis that is taken away and put back; its sum does not show how long it was. */
+/* An axis removed and inserted again; a sum over it hides its size. */
 static void squeezes(int64_t rows, const char *shape, const char *refusal) {
     net n;
     begin(&n);
@@ -107,7 +107,7 @@ static void declared(const char *symbol, int64_t rows, const char *shape, const 
     check(&n, rows, shape, refusal);
 }
 
-/* Declared of an output alone: many files state the one batch that they were made with. */
+/* Declared of an output only: many files declare the batch size that they were exported with. */
 static void declared_output(void) {
     const qs_dim dims[] = {{1, NULL}, {COLUMNS, NULL}};
     net n;

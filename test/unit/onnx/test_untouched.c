@@ -17,7 +17,7 @@ static bool holds(const uint8_t *data, size_t size, const proto *part) {
     return false;
 }
 
-/* A value with all that an input or output may say: a symbolic size, a fixed one, texts. */
+/* A value with every field of an input or output: a symbolic size, a fixed size, texts. */
 static void described_value(proto *value, const char *name) {
     proto dim = {0}, shape = {0}, tensor = {0}, type = {0};
     value->size = 0;

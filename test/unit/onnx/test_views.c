@@ -35,7 +35,7 @@ typedef struct got {
     int32_t steps;
 } got;
 
-/* Runs twice: into buffers of the caller, and where the run likes it. Both must agree. */
+/* Runs twice, into the caller's buffers and into the run's own; both results must be equal. */
 static void run(net *n, size_t outputs, got *g) {
     qsim_session *s = NULL;
     qsim_run *r = NULL;
@@ -79,7 +79,7 @@ static void check_rows(const float *y, int64_t at, int64_t from, int64_t count, 
 
 enum { ID, RELU, NEG, ABS, MINUS_RELU };
 
-/* Views of what a step makes and of the input, given out themselves and read by others. */
+/* Views of a step's result and of the input, as outputs and as inputs of other steps. */
 static void slices(void) {
     net n;
     static got g;
@@ -106,7 +106,7 @@ static void slices(void) {
     net_free(&n);
 }
 
-/* Operands made by steps are made in place, also joins of joins and reshaped ones. */
+/* Operands of a Concat are computed in place, also in joins of joins and reshaped joins. */
 static void joins(void) {
     net n;
     static got g;
@@ -133,7 +133,7 @@ static void joins(void) {
     net_free(&n);
 }
 
-/* What cannot be moved is copied: views, the second of two, inputs, constants, outputs. */
+/* Operands that cannot be moved are copied: views, a second use, inputs, constants, outputs. */
 static void copies(void) {
     net n;
     static got g;

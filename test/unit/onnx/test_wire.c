@@ -5,7 +5,7 @@
 
 #include "onnx/wire.h"
 
-/* The first field of a message, which is all of it if it can be read. */
+/* Reads the first field of a message. */
 static int first(const void *data, size_t size, qs_field *f) {
     qs_wire wire;
     qs_wire_begin(&wire, (qs_span){data, size});
@@ -38,7 +38,7 @@ static void check_varints(void) {
     check_value(UINT64_MAX);
 }
 
-/* Longer than it has to be, which is legal up to ten bytes, and what leaves 64 bits. */
+/* Varints longer than needed, legal up to ten bytes, and varints of more than 64 bits. */
 static void check_long(void) {
     uint8_t bytes[13] = {8};
     qs_field f;
@@ -71,7 +71,7 @@ static void check_fixed(void) {
         CHECK_INT(first(eight, n, &f), -1);
 }
 
-/* Packed numbers and single ones of one field together; other fields do not count. */
+/* Packed and single numbers of one field are counted together; other fields are not counted. */
 static void check_counts(void) {
     for (size_t bytes = 0; bytes <= 24; bytes++) {
         static const uint8_t zeros[24];

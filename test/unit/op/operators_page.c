@@ -81,7 +81,7 @@ static void print_heading(const char *domain) {
            *domain ? domain : "ai.onnx");
 }
 
-/* The newest opset that models may have: the builder knows. */
+/* The newest opset that models may have, found by asking the builder. */
 static int32_t newest_opset(void) {
     int32_t opset = 1;
     qsim_builder *b;

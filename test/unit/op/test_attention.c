@@ -13,7 +13,7 @@
 /* One node's sizes and options; -1 of a window: none. */
 typedef struct setting {
     int64_t batches, kv_heads, group, queries, past, fresh, width, v_width;
-    int64_t packed, causal, left, right, mode, mask_rank; /* 0: no mask */
+    int64_t packed, causal, left, right, mode, mask_rank; /* mask_rank 0: no mask */
     bool bool_mask, used, precise;
     float scale, cap; /* 0: left out */
 } setting;
@@ -64,7 +64,7 @@ static double bias_of(const setting *s, const numbers *n, int64_t b, int64_t h, 
     return s->bool_mask ? (n->allowed[at] ? 0 : -INFINITY) : (double)n->mask[at];
 }
 
-/* Scores of one query at the stage `mode` shows, then shares in p. */
+/* Scores of one query at the stage that `mode` selects, and its shares in p. */
 static void shares_of(const setting *s, const numbers *n, int64_t b, int64_t h, int64_t i,
                       double *shown, double *p) {
     const int64_t keys = s->past + s->fresh, heads = s->kv_heads * s->group;
@@ -248,7 +248,7 @@ static void test_random_settings(void) {
 #define HEADS   4
 #define LARGE   (2 * HEADS * KEYS * 80)
 
-/* The bytes of an input behind which no memory can be read. */
+/* An input whose last byte is followed by a page that cannot be read. */
 typedef struct guarded {
     char *map;
     size_t size; /* that can be read */
@@ -340,7 +340,7 @@ static void test_rows_without_keys(void) {
     case_free(c);
 }
 
-/* A window behind the keys that are used has none: zeros, and nothing else is read. */
+/* A window beyond the used keys is empty: zeros, and no value is read. */
 static void test_window_behind(void) {
     static const float q[1] = {1}, k[1] = {1}, v[1] = {INFINITY}, past_k[3] = {1, 1, 1},
                        past_v[3] = {5, INFINITY, INFINITY};

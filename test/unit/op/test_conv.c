@@ -2,7 +2,7 @@
 /* Conv on floats against a plain loop: the same order of sums, so the same bits. */
 #include "op_conv.h"
 
-/* NHWC, every product and sum in the written order, padding as products with +0. */
+/* NHWC; products are added in the definition's order, padding as products with +0. */
 static float conv_at(const conv_shape *s, const float *x, const float *w, const float *b, int64_t n,
                      int64_t oy, int64_t ox, int64_t o) {
     const int64_t cg = s->c / s->group, first = o / (s->m / s->group) * cg;
@@ -20,7 +20,7 @@ static float conv_at(const conv_shape *s, const float *x, const float *w, const 
     return acc > s->hi ? s->hi : acc;
 }
 
-/* Constant weights leave padding out where they are finite; others cannot. */
+/* Finite constant weights skip padding; other weights cannot. */
 static void check_shape(qsim_ctx **ctx, int contexts, const conv_shape *s) {
     const size_t x_floats = (size_t)(s->n * s->h * s->w * s->c);
     const size_t w_floats = (size_t)(s->m * s->c / s->group * s->kh * s->kw);
@@ -98,7 +98,7 @@ static void large_shapes(qsim_ctx **ctx, int contexts) {
         check_shape(ctx, contexts, &list[i]);
 }
 
-/* Weights of more than half a megabyte go tap by tap: none, one, some or all of them inside. */
+/* Weights over half a megabyte run tap by tap; no tap, one, some or all are inside the image. */
 static void far_weights(qsim_ctx **ctx, int contexts) {
     const conv_shape list[] = {
         {2, 6, 7, 64, 256, 1, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 0.0f, INFINITY, true, USUAL, 0, 0},

@@ -56,7 +56,7 @@ static params random_params(bool quantized, int64_t columns, int64_t rows, int64
     p.x_zp = random_bytes((size_t)rows);
     p.y_zp = random_bytes(1);
     p.w_zps = random_bytes((size_t)columns);
-    /* Without a zero point of its own a u8 weight has 128: what quantizers write. */
+    /* A u8 weight without a zero point parameter has 128, as quantizers write it. */
     for (int64_t i = 0; i < columns && !p.w_zp; i++)
         p.w_zps[i] = p.w_signed ? 0 : 128;
     for (int64_t i = 1; i < columns && !p.per_column; i++) {
@@ -339,7 +339,7 @@ static void test_example(qsim_ctx *ctx) {
     CHECK_INT(r.code, QSIM_E_SHAPE);
 }
 
-/* Sums that may leave int32 are refused by name, and just not leaving it is exact. */
+/* Sums that may exceed int32 are refused by name; the largest that cannot is exact. */
 static void test_overflow(qsim_ctx *ctx) {
     enum { K = 66000 };
     uint8_t *a = or_memory(K), zp[1] = {0};
@@ -369,7 +369,7 @@ static void test_overflow(qsim_ctx *ctx) {
     free(b);
 }
 
-/* Biases at the ends of int32: sums leave it, the result is that of exact arithmetic. */
+/* Biases at the ends of int32: sums exceed int32, the result is that of exact arithmetic. */
 static void test_extreme_bias(qsim_ctx *ctx) {
     uint8_t x[2 + 64] = {255, 0}, zp[1] = {0}, zp_y[1] = {200};
     int8_t w[2] = {-100, 100}, w_zp[1] = {0};
@@ -401,7 +401,7 @@ static int32_t requantized(const qs_i8_rules *r, float m, int64_t sum) {
     return (int32_t)rint(v) + r->y_zp;
 }
 
-/* Biases far outside get others of which no sum is wide and every result is the same. */
+/* A huge bias is replaced by a smaller one: no sum exceeds int32, every result stays the same. */
 static void test_narrow(void) {
     int narrowed = 0;
     for (int round = 0; round < 2000; round++) {

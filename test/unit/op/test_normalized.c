@@ -60,7 +60,7 @@ static void normalize(layer *l, double epsilon) {
 static layer make(uint64_t *seed, bool leaning) {
     layer l = {.in = 1 + test_random(seed) % 96, .out = 1 + test_random(seed) % 24};
     l.kernel = test_random(seed) % 2 ? 3 : 1;
-    const float lean = leaning ? 1.0f : 0.0f; /* all values on one side */
+    const float lean = leaning ? 1.0f : 0.0f; /* all values have one sign */
     const size_t outs = (size_t)l.out, terms = (size_t)(l.in * l.kernel * l.kernel);
     l.w = numbers(seed, outs * terms, -1.0f + lean, 1.0f);
     l.x = numbers(seed, (size_t)l.in * SIDE * SIDE, -1.0f + lean, 1.0f);

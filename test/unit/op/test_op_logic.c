@@ -161,7 +161,7 @@ static float folded(const char *op, float a, float b) {
     return op[1] == 'a' ? (a > b ? a : b) : op[1] == 'i' ? (a < b ? a : b) : a + b;
 }
 
-/* More elements than are taken at once: as many of each input, one of the first, or one a row. */
+/* More elements than one pass takes: full inputs, one element as the first, or one a row. */
 static void extreme_long(const char *op, int64_t first, int64_t second) {
     enum { ROWS = 3, COLUMNS = 1700, COUNT = ROWS * COLUMNS };
     static float x[3][COUNT];
@@ -233,7 +233,7 @@ static void test_fill(void) {
     case_free(c);
 }
 
-/* A value of this type; the data is read where the type and the one element are right. */
+/* A value of this type; its data is read if type and element count are valid. */
 static int fill_with(int32_t dtype, size_t elements, size_t bytes, op_case **out) {
     static const uint64_t data[4] = {0x4008000000000007, 0, 0, 0};
     qs_const value = {.dtype = dtype, .data = data, .elements = elements, .bytes = bytes};
@@ -335,7 +335,7 @@ static void test_arg(void) {
     }
 }
 
-/* The best of three numbers, of which other types would make others: 1, and the last. */
+/* ArgMax and ArgMin of numbers that other types would order differently: 1, and the last. */
 static void test_arg_types(void) {
     static const int16_t s16[] = {-300, 300, -301};
     static const uint16_t u16[] = {40000, 60000, 1};

@@ -96,8 +96,7 @@ static void test_legacy(void) {
     case_free(c);
 }
 
-/* Opset 1 said of most operators which inputs may be overwritten; 13 does not know the attribute.
- */
+/* Opset 1 had an attribute for inputs that may be overwritten; opset 13 does not have it. */
 static void test_consumed_inputs(void) {
     static const char *const ops[] = {"Relu", "Sum", "Max", "Exp", "Add", "Clip"};
     static const int64_t none = 0;

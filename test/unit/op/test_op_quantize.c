@@ -318,7 +318,7 @@ static void test_qconcat(bool constant) {
     case_free(c);
 }
 
-/* Scales and zero points of either side are looked at: which operand is replaced, and how. */
+/* Scales and zero points of both sides are checked: input `which` has this type and rank. */
 static void refuse_unary(int32_t which, int32_t dtype, int32_t rank, int expected) {
     static const float scale[2] = {0.1f, 0.2f};
     op_case *c = case_new("com.microsoft", "QLinearSigmoid", 1);

@@ -12,7 +12,7 @@ static bool is(const char *kind, const char *name) {
     return strcmp(kind + strlen("Reduce"), name) == 0;
 }
 
-/* What one kind makes of n numbers; what integers lose of it. */
+/* The reduction of n numbers by definition; `whole`: truncated, as integer types store it. */
 static double reduced(const char *kind, const double *v, size_t n, bool whole) {
     double sum = 0, l1 = 0, squares = 0, exps = 0, product = 1, max = -INFINITY, min = INFINITY;
     for (size_t i = 0; i < n; i++) {

@@ -18,7 +18,7 @@ static int64_t out_size(int64_t in, int64_t k, int64_t s, int64_t d, int64_t bef
     return out;
 }
 
-/* The window of one output: calls nothing, just collects. Returns how many elements count. */
+/* Collects the elements of one output's window. Returns how many count. */
 typedef struct window {
     double value[64];
     int64_t index[64];
@@ -133,7 +133,7 @@ static void check_indices(qsim_ctx *ctx, const shape *s, float *x) {
     or_free(&r);
 }
 
-/* Bytes as floats, so that one loop serves both. */
+/* Checks bytes by the loop for floats; xf has the same values. */
 static void check_u8(qsim_ctx *ctx, const char *op, const shape *s, const uint8_t *x,
                      const float *xf) {
     float sx = 0.02f, sy = 0.031f;

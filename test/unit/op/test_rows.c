@@ -74,7 +74,7 @@ static void check_steps(const qs_op *op) {
     test_checks++;
 }
 
-/* As qs_op_find searches them. */
+/* The order in which qs_op_find searches rows. */
 static void check_order(size_t index) {
     const qs_op *op = qs_op_at(index), *before = index > 0 ? qs_op_at(index - 1) : op;
     const bool same = op->domain == before->domain ||
@@ -98,7 +98,7 @@ static void check_versions(size_t index) {
     test_checks++;
 }
 
-/* Numbers that defaults stand for: one Add of two inputs and one output, and nothing else. */
+/* Defaults: all inputs are operands; versions reach to the newest opset, in com.microsoft to 1. */
 static void test_defaults(void) {
     const qs_op *add = qs_op_find(NULL, "Add", 14, NULL);
     const qs_op *sizes = qs_op_find("ai.onnx", "Shape", 14, NULL);
@@ -135,7 +135,7 @@ static void test_operands(void) {
     }
 }
 
-/* Which operators static quantization takes, and as what: no more and no less. */
+/* The operators that static quantization takes, each with its kind. */
 static void test_kinds(void) {
     static const char *const kinds[] = {
         [QS_KIND_WEIGHTS] = " Conv Gemm MatMul ",

@@ -52,7 +52,7 @@ static proto product(void) {
     return finish(&g, SIDE, 2, SIDE);
 }
 
-/* Numbers of 8 bytes that take one each in the file. */
+/* Numbers of 8 bytes that take one byte each in the file. */
 static proto packed(void) {
     proto g = {0};
     void *zeros = calloc(SIDE, SIDE / 2);
@@ -71,7 +71,7 @@ static proto expansion(void) {
     return finish(&g, 1, 1, size);
 }
 
-/* ---- stages: what they do after the model is loaded ---- */
+/* ---- stages: calls after the model is loaded ---- */
 
 static int stage_load(qsim_model *m, qsim_error *e) {
     (void)m;
@@ -131,7 +131,7 @@ static int stage_optimize(qsim_model *m, qsim_error *e) {
 
 static qsim_ctx *context;
 
-/* An entry is copied; the package itself goes straight to the file. */
+/* An entry is copied in memory; the package itself is streamed to the file. */
 static int stage_package(qsim_model *m, qsim_error *e) {
     const char *path = "memory-limit.onnx", *out = "memory-limit.zip";
     const qsim_save_options replace = {.struct_size = sizeof(replace), .flags = QSIM_SAVE_REPLACE};
@@ -159,7 +159,7 @@ static int stage_package(qsim_model *m, qsim_error *e) {
 /* ---- a process for each ---- */
 
 static int child(const proto *file, int (*stage)(qsim_model *, qsim_error *), size_t limit) {
-    test_failures = 0; /* of the parent */
+    test_failures = 0; /* failures so far belong to the parent */
     const size_t before = process_memory("VmRSS:");
     const qsim_limits limits = {.struct_size = sizeof(limits), .memory = limit};
     qsim_ctx_options o = {.struct_size = sizeof(o), .threads = 1, .limits = &limits};

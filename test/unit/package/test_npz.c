@@ -119,7 +119,7 @@ static void test_bad(size_t small_size) {
     part short_by_one = {"x.npy", small, small_size - 1, ZIP_CM_STORE};
     CHECK(make_zip(&short_by_one, 1));
     CHECK_INT(open_archive(&z, &e), QSIM_E_FORMAT);
-    /* libzip makes no two members of one name: the second one is renamed here. */
+    /* libzip writes no two members of one name: the second is renamed in the bytes. */
     part twins[] = {{"x.npy", small, small_size, ZIP_CM_STORE},
                     {"z.npy", small, small_size, ZIP_CM_STORE}};
     CHECK(make_zip(twins, 2));

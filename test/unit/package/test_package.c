@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Packages: all contents that are written are read back; each rule of reading is broken alone in an
- * archive that keeps all others.
+ * Packages: all written contents are read back; each rule of reading is broken alone in an archive
+ * that keeps all others.
  */
 #include "test.h"
 #include "proto.h"
@@ -83,7 +83,7 @@ static void check_models(const char *path, int count) {
         qsim_error e = {0};
         CHECK_INT(qsim_model_load(NULL, path, &o, &m, &e), QSIM_OK);
         CHECK_INT(qsim_model_optimize(m, QSIM_LEVEL_ALL, &derived, &e), QSIM_OK);
-        qsim_model_free(m); /* what was made from it keeps the package */
+        qsim_model_free(m); /* the derived model keeps the package */
         check_weights(derived);
         qsim_model_free(derived);
         CHECK_INT(qsim_package_open(NULL, path, flags[i], &p, &e), QSIM_OK);
@@ -259,7 +259,7 @@ static void make_zip(const part *parts, size_t count) {
 
 static const char good_manifest[] = "{\"model\": \"m.onnx\", \"schema\": 1, \"x\": [1.5e3, null]}";
 static proto good_model;
-static bool skip_sum; /* of the extra entry */
+static bool skip_sum; /* omits the extra entry from SHA256SUMS */
 
 static void make_package(const char *manifest, const part *extra) {
     static char sums[4096];
@@ -276,7 +276,7 @@ static void make_package(const char *manifest, const part *extra) {
     make_zip(parts, n);
 }
 
-/* It is refused with this text, by opening or by reading, and unpacking leaves nothing. */
+/* Opening or reading it is refused with this text; unpacking leaves no file. */
 static void refused(const char *text) {
     qsim_package *p = NULL;
     qsim_error e = {0};
@@ -389,12 +389,12 @@ static void test_contents(void) {
     refused("'x' is not listed");
     make_package(good_manifest, &extra);
     found = find("text", 0);
-    found[0] = 'T'; /* neither CRC nor hash */
+    found[0] = 'T'; /* CRC and hash no longer match */
     refused("'x' is damaged");
     patch(2, 14, 16, "\x8a\x9f\x45\x0a", 4);
     refused("'x' is damaged");
     make_package(good_manifest, &extra);
-    found = find("SHA2", 0) + 10; /* the list: its first hash is another one */
+    found = find("SHA2", 0) + 10; /* the first hash in SHA256SUMS is wrong */
     found[0] = found[0] == '0' ? '1' : '0';
     refused("damaged");
     make_zip(&extra, 1);
@@ -522,7 +522,7 @@ static long data_bytes(void) {
     return kib * 1024;
 }
 
-/* A package of any size is written and read with less than 16 MiB: nothing holds it as a whole. */
+/* Packages of any size are written and read with less than 16 MiB, never whole in memory. */
 static void test_memory(void) {
     struct rlimit old, small;
     qsim_packer *w = NULL;

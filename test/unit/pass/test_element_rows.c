@@ -13,8 +13,7 @@
 #define IMAGE  1, 4, 5, 7
 #define PIXELS 140
 
-/* How many inputs a test gives the row's nodes: all that have to be there, two if there is no end.
- */
+/* How many inputs a test gives the row's nodes: the mandatory ones; two if there is no limit. */
 static int32_t operands(const qs_op *op) {
     return op->max_in < 0 ? 2 : op->min_in;
 }
@@ -32,7 +31,7 @@ static bool has_attr(const qs_op *op, const char *name) {
     return false;
 }
 
-/* The row's node: reads x0, x1, ... and makes "made". Attributes that must be there are set. */
+/* The row's node reads x0, x1, ... and writes "made". Mandatory attributes are set. */
 static void add_node(net *n, const qs_op *op) {
     static const char *const names[] = {"x0", "x0,x1", "x0,x1,x2"};
     const qs_id id = net_node(n, "", op->name, names[operands(op) - 1], "made");
@@ -47,7 +46,7 @@ static void add_node(net *n, const qs_op *op) {
         qs_node_set_int(n->g, id, "fmod", 1);
 }
 
-/* Bit i: operand i is no float, but a truth value or, with INTEGERS, an integer. */
+/* Bit i: operand i is a truth value or, with INTEGERS, an integer, not a float. */
 #define INTEGERS 8u
 static int32_t type_of(unsigned truths, int32_t operand) {
     return !(truths >> operand & 1) ? QSIM_FLOAT : truths & INTEGERS ? QSIM_UINT32 : QSIM_BOOL;
@@ -57,7 +56,7 @@ static void cast(net *n, const char *x, const char *y, int32_t to) {
     qs_node_set_int(n->g, net_node(n, "", "Cast", x, y), "to", to);
 }
 
-/* Whether the row's operands can have these types, and the type made. */
+/* Whether the row's operands can have these types, and the type of the result. */
 static bool fits(const qs_op *op, unsigned truths, int32_t *made) {
     static const char *const names[] = {"x0", "x1", "x2"};
     net n;
@@ -107,7 +106,7 @@ static int transposes(const qs_graph *g) {
     return count;
 }
 
-/* The input's and the output's Transpose, and the same numbers as without any pass. */
+/* Only the input's and the output's Transpose remain; numbers equal those without any pass. */
 static void check_between(net *n, const char *name) {
     float x[PIXELS], y[2][PIXELS];
     const int64_t dims[] = {IMAGE};
@@ -177,11 +176,11 @@ static void test_legacy_axis(void) {
     net_free(&n);
 }
 
-/* ---- inputs where the caller has them ---- */
+/* ---- inputs read in the caller's memory ---- */
 
 #define PAGE ((size_t)4096)
 
-/* `bytes` with a page behind them that must not be read; *pages is to be given to let_go. */
+/* `bytes` followed by a page that must not be read; *pages is passed to let_go. */
 static void *at_the_end(size_t bytes, char **pages) {
     void *p = NULL;
     if (posix_memalign(&p, PAGE, 3 * PAGE) || mprotect((char *)p + 2 * PAGE, PAGE, PROT_NONE))
@@ -196,7 +195,7 @@ static void let_go(char *pages) {
     free(pages);
 }
 
-/* Runs the net with inputs at the end of memory: a step that reads on is killed. */
+/* Runs the net with inputs at the end of readable memory: a step that reads further is killed. */
 static void run_at_the_end(net *n, const char *name) {
     qsim_session *s = NULL;
     qsim_run *r = NULL;
@@ -241,7 +240,7 @@ static void check_input(qsim_ctx *ctx, const qs_op *op, unsigned truths) {
     net_free(&n);
 }
 
-/* Bytes through a curve: looked up as floats, or, quantized again, as bytes. */
+/* Bytes through a curve: a table gives floats or, quantized again, bytes. */
 static void check_bytes(qsim_ctx *ctx, int32_t dtype, bool quantized) {
     net n;
     net_begin(&n, ctx, 13);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Operators after float convolutions: sums and curves run on each band of the results, with the
- * bits of the operators alone, for any threads; such steps do run. Factors of channels and a sum
- * are one step.
+ * bits of the separate operators, for any number of threads; the tests count such steps. Factors of
+ * channels and a sum become one step.
  */
 #include "net.h"
 
@@ -39,7 +39,7 @@ static void begin(net *n, qsim_ctx *ctx, image *x, int64_t h, int64_t w) {
     net_input(n, "x", QSIM_FLOAT, 4, dims);
 }
 
-/* Runs at a level; how many steps run `kernel`. */
+/* Runs at a level; returns how many steps run `kernel`. */
 static int run(net *n, int32_t level, image *x, const char *kernel, float *y) {
     const qsim_session_options o = {.struct_size = sizeof(o), .level = level};
     qsim_session *s = NULL;
@@ -60,7 +60,7 @@ static int run(net *n, int32_t level, image *x, const char *kernel, float *y) {
     return found;
 }
 
-/* Finishes the network: the same bits with and without, `count` steps of `kernel`, and `before`. */
+/* Compares the levels' bits; `before` steps of `kernel` at the lowest, `count` at the highest. */
 static void same(net *n, image *x, const char *kernel, int count, int before) {
     static float plain[MOST], best[MOST];
     net_output(n, "y");
@@ -73,7 +73,7 @@ static void same(net *n, image *x, const char *kernel, int count, int before) {
     net_free(n);
 }
 
-/* Sums on either side, with a Relu and without; the operand of the last is read twice and stays. */
+/* Sums on either side, with a Relu and without; the last sum's operand is read twice and stays. */
 static void sums(qsim_ctx *ctx, image *x, int64_t h, int64_t w, int64_t groups, int64_t k) {
     net n;
     begin(&n, ctx, x, h, w);
@@ -119,7 +119,7 @@ static void every_curve(qsim_ctx *ctx, image *x) {
     int found = 0;
     for (size_t i = 0; i < qs_op_count(); i++) {
         const qs_op *op = qs_op_at(i);
-        const bool bounds = qs_same(op->name, "Relu"); /* these are the convolution's own */
+        const bool bounds = qs_same(op->name, "Relu"); /* Relu is the convolution's own bound */
         net n;
         if (!op->curve || op->domain)
             continue;
@@ -137,7 +137,7 @@ static void every_curve(qsim_ctx *ctx, image *x) {
     CHECK_INT(found, 15);
 }
 
-/* A pool of x like an image's: 3x3, the same size. */
+/* A pool of x with the shape of an image: 3x3, the same size. */
 static void pool(net *n, const char *op, const char *x, const char *y) {
     const int64_t kernel[] = {3, 3}, pads[] = {1, 1, 1, 1};
     const qs_id id = net_node(n, "", op, x, y);
@@ -184,7 +184,7 @@ static void joined(qsim_ctx *ctx, image *x, int64_t h, int64_t w) {
     same(&n, x, "concat", 1, 1);
 }
 
-/* Channels of two that alternate, split after `first` of them. */
+/* Channels of two tensors interleaved, then split after `first` of them. */
 static void shuffled(qsim_ctx *ctx, image *x, int64_t h, int64_t w, int64_t first) {
     net n;
     const int64_t apart[] = {2, 2, C, h, w}, shape[] = {2, 2 * C, h, w}, perm[] = {0, 2, 1, 3, 4};
@@ -210,7 +210,7 @@ static void shuffled(qsim_ctx *ctx, image *x, int64_t h, int64_t w, int64_t firs
     same(&n, x, "shuffle", 1, 0);
 }
 
-/* Squeeze-and-excite with a sum after it, of the image itself or of another, on either side. */
+/* Squeeze-and-excite followed by a sum with the image itself or another, on either side. */
 static void excited(qsim_ctx *ctx, image *x, int64_t h, int64_t w) {
     net n;
     for (int k = 0; k < 8; k++) {
@@ -227,7 +227,7 @@ static void excited(qsim_ctx *ctx, image *x, int64_t h, int64_t w) {
         net_node(&n, "", "Relu", "s", "y");
         same(&n, x, "mul add", 1, 0);
     }
-    begin(&n, ctx, x, h, w); /* one factor of all images */
+    begin(&n, ctx, x, h, w); /* one factor for all images */
     net_random(&n, "g", NET_DIMS(1, C, 1, 1), 3, 1);
     conv(&n, "x", "a", C, 3);
     net_node(&n, "", "Relu", "a", "b");

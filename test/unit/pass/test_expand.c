@@ -16,7 +16,7 @@ static void draw(void) {
     }
 }
 
-/* y of a net whose inputs are tensors in x, at the highest and the lowest level. */
+/* Compares y of a net, whose inputs are tensors in x, at the highest and the lowest level. */
 static void near(net *n, const qsim_tensor *in, size_t inputs, int32_t rank, const int64_t *dims,
                  const double *expected, double tolerance) {
     net_output(n, "y");
@@ -245,7 +245,7 @@ static void test_multihead(qsim_ctx *ctx) {
     near(&n, in, 3, NET_DIMS(1, 4, 6), y, 1e-5);
 }
 
-/* The same with products before it: weights that pick 6 of 6 numbers, thrice, by a factor. */
+/* Attention with products before it: weights that pick 6 of 6 numbers, three times, by a factor. */
 static void test_attention(qsim_ctx *ctx) {
     static const float factors[3] = {0.5f, -0.25f, 2};
     double parts[3][N], y[N];
@@ -354,7 +354,7 @@ static void test_quantized_products(qsim_ctx *ctx) {
     near(&n, &in, 1, NET_DIMS(4, 2), y, 1e-6);
 }
 
-/* Bytes out: the same at both levels, exactly. */
+/* Outputs of bytes: equal at both levels. */
 static void test_quantized_bytes(qsim_ctx *ctx) {
     for (int kind = 0; kind < 3; kind++) {
         uint8_t expected[N], y[N];
@@ -399,7 +399,7 @@ static void test_quantized_bytes(qsim_ctx *ctx) {
     }
 }
 
-/* Dynamic: x to bytes by its range with 0, then the product. */
+/* Dynamic: x is quantized by its range, which includes 0; then the product. */
 static void test_dynamic(qsim_ctx *ctx) {
     const qsim_tensor in = net_tensor(QSIM_FLOAT, NET_DIMS(4, 6), x);
     net n;
@@ -425,7 +425,7 @@ static void test_dynamic(qsim_ctx *ctx) {
     near(&n, &in, 1, NET_DIMS(4, 2), y, 1e-6);
 }
 
-/* Channels last beside channels first: 2 by 2 pixels, the greatest of each channel. */
+/* Channels last and channels first: 2 by 2 pixels, the maximum of each channel. */
 static void test_channels_last(qsim_ctx *ctx) {
     uint8_t y[3], q[12], expected[3] = {0};
     net n;
@@ -467,8 +467,8 @@ static void test_turned_batches(qsim_ctx *ctx) {
 }
 
 /*
- * x (1, 1, 2, 3) spread by w (1, 1, 3, 2) with strides 2 and 1 makes (5, 4); of it pads 1, 0, 2, 1
- * take a row before, two behind and a column behind away. Pads are constant or come with x.
+ * x (1, 1, 2, 3) spread by w (1, 1, 3, 2) with strides 2 and 1 makes (5, 4); pads 1, 0, 2, 1 remove
+ * a row before, two rows behind and a column behind. Pads are constant or an input.
  */
 static void test_dynamic_pads(qsim_ctx *ctx) {
     static int64_t pads[4] = {1, 0, 2, 1};

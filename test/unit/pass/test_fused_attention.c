@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Attention written as transposes, products and a softmax runs as one step with the bits of the
- * operators alone, for any factor and sizes; graphs that are not attention stay as they are.
+ * separate operators, for any factor and sizes; graphs that are not attention stay as they are.
  */
 #include "net.h"
 
@@ -9,7 +9,7 @@
 
 static const int64_t rows[] = {0, 2, 1, 3}, columns[] = {0, 2, 3, 1};
 
-/* One thing that is different; the rest makes an attention. */
+/* One deviation; all other fields make an attention. */
 typedef struct variant {
     int64_t dims[3], heads;
     const char *factor; /* operator after the first product, or NULL */
@@ -58,7 +58,7 @@ static void build(net *n, qsim_ctx *ctx, const variant *v) {
     NET_OK(n, net_end(n));
 }
 
-/* Runs at a level; how many steps are attentions. */
+/* Runs at a level; returns how many steps are attentions. */
 static int run(net *n, const variant *v, int32_t level, float *x, float *a, float *y) {
     const qsim_session_options o = {.struct_size = sizeof(o), .level = level};
     qsim_session *s = NULL;
@@ -91,7 +91,7 @@ int main(void) {
         {{1, 7, 10}, 1, NULL, 1.0f, -1, false, false, 1},
         {{3, 1, 16}, 4, "Div", 0.5f, -1, false, false, 1},
         {{1, 130, 64}, 2, "Div", -8.0f, -1, false, false, 1},
-        {{1, 33, 48}, 3, "Div", 3.0f, -1, false, false, 0}, /* rounds otherwise than a product */
+        {{1, 33, 48}, 3, "Div", 3.0f, -1, false, false, 0}, /* rounds differently from a product */
         {{1, 33, 48}, 3, "Add", 2.0f, -1, false, false, 0},
         {{1, 33, 48}, 3, "Div", 4.0f, 2, false, false, 0},
         {{1, 33, 48}, 3, "Div", 4.0f, -1, true, false, 0},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Operators between integer convolutions: each network has the same bits at every level, and at the
- * highest level the remaining steps are counted.
+ * Operators between integer convolutions: each network has the same bits at every level, and at
+ * the highest level the remaining steps are counted.
  */
 #include "net.h"
 
@@ -10,7 +10,7 @@
 #define C    12
 #define SIZE (C * H * W)
 
-/* "t" -> "t_q" quantized, "t_d" dequantized again, with a scale of its own name or that of `as`. */
+/* "t" -> "t_q" quantized -> "t_d" dequantized, by the scale and zero point of `as`. */
 static void pair(net *n, const char *t, const char *as) {
     char in[96], out[48], back[96];
     snprintf(in, sizeof(in), "%s,%s_s,%s_z", t, as, as);
@@ -77,7 +77,7 @@ static void begin(net *n, qsim_ctx *ctx) {
     begin_sized(n, ctx, H, W);
 }
 
-/* Runs at a level; steps whose kernel is `kernel` (NULL: all). */
+/* Runs at a level; returns how many steps run `kernel` (NULL: all steps). */
 static int run_of(net *n, int32_t level, const char *kernel, const qsim_tensor *in, float *y,
                   size_t bytes) {
     qsim_session_options o = {.struct_size = sizeof(o), .level = level};
@@ -107,7 +107,7 @@ static int run(net *n, int32_t level, const char *kernel, float *y, size_t bytes
     return run_of(n, level, kernel, &in, y, bytes);
 }
 
-/* The same bits at both levels; the number of steps of a kernel at the higher. */
+/* Compares the bits of both levels; returns the number of a kernel's steps at the higher level. */
 static int same(net *n, const char *kernel) {
     static float plain[4 * SIZE], best[4 * SIZE];
     memset(plain, 1, sizeof(plain));
@@ -168,7 +168,7 @@ static void tables(void) {
     net_free(&n);
 }
 
-/* Resizing by repetition moves bytes; the other scale after it is a table. */
+/* Resize by repetition moves bytes; the change of scale after it is a table. */
 static void resize(void) {
     net n;
     const float scales[] = {1, 1, 2, 2};
@@ -333,7 +333,7 @@ static void focus(void) {
     net_free(&n);
 }
 
-/* One whose end is known at run time only is not joined with the next. */
+/* A Slice whose end is known at run time only is not joined with the next Slice. */
 static void end_as_input(void) {
     net n;
     qsim_session *s = NULL;
@@ -368,7 +368,7 @@ static void end_as_input(void) {
     net_free(&n);
 }
 
-/* Curves of what a convolution's bytes stand for, as heads give them out: looked up. */
+/* Curves on dequantized bytes of a convolution, as detectors' heads give them out: tables. */
 static void heads(void) {
     static const char *const curves[] = {"Sigmoid", "Tanh", "Exp", "Erf", "Silu", "HardSwish"};
     for (size_t i = 0; i < QS_COUNT(curves); i++) {

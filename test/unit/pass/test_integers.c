@@ -84,7 +84,7 @@ static void island(int32_t dtype, bool leak) {
     if (leak)
         net_output(&n, "c");
     NET_OK(&n, net_end(&n));
-    /* Who wants the convolution in float gets one, beside the one in integers. */
+    /* A graph output of the convolution's floats adds a float node beside the integer one. */
     check(n.model, leak ? "x_q x_d w_d c soft soft_q y_d" : "x_q soft soft_q y_d");
     net_free(&n);
 }
@@ -103,7 +103,7 @@ static void floats_only(void) {
     net_free(&n);
 }
 
-/* Everything but the conversions at its two ends. */
+/* All nodes but the conversions at both ends. */
 static void shufflenet(void) {
     char path[1024];
     qsim_model *m = NULL;
@@ -117,11 +117,11 @@ static void shufflenet(void) {
 
 /* ---- every row ---- */
 
-/* Both answers; the node called `name` is in integers if `integer`. */
+/* Session and model agree; the node called `name` is integer if `integer`. */
 static void compare_answers(const qsim_model *m, const char *name, bool integer) {
     qsim_session *s = NULL;
     if (qsim_session_create(m, NULL, &s, NULL))
-        return; /* some operators do not take what this net gives them */
+        return; /* some operators refuse this net's inputs */
     for (int32_t i = 0; i < qsim_model_node_count(m); i++) {
         qsim_node_info n = {.struct_size = sizeof(n)};
         CHECK_INT(qsim_model_node(m, i, &n), 0);
@@ -135,7 +135,7 @@ static void compare_answers(const qsim_model *m, const char *name, bool integer)
     qsim_session_free(s);
 }
 
-/* x -> [pair] -> the row -> [pair]: with a tensor of its own for each operand, or one for all. */
+/* x -> [pair] -> the row -> [pair]: with a tensor for each operand, or one tensor for all. */
 static bool make_row(net *n, const qs_op *op, bool apart) {
     static const char *const own[] = {"x0_d", "x0_d,x1_d", "x0_d,x1_d,x2_d"};
     static const char *const one[] = {"x0_d", "x0_d,x0_d", "x0_d,x0_d,x0_d"};

@@ -124,7 +124,7 @@ static void levels(void) {
     net_free(&n);
 }
 
-/* What is left of the graph: no transposes but those at the border. */
+/* The remaining graph: no transposes except at the border. */
 static void shape_of_graph(void) {
     net n;
     make(&n, NULL);
@@ -140,7 +140,7 @@ static void shape_of_graph(void) {
     make(&n, NULL);
     p = net_pass(&n);
     NET_OK(&n, qs_pass_layout(&p, false));
-    /* The model's own, and around conv + BN and the second conv. */
+    /* The model's own, and those around conv + BN and the second conv. */
     CHECK_INT(net_count(&n, "Transpose"), 1 + 2 * 2);
     net_free(&n);
 }
@@ -189,7 +189,7 @@ static void sums(void) {
     net_free(&n);
 }
 
-/* Convolutions around a channel shuffle: nothing but it and the borders moves data. */
+/* Convolutions around a channel shuffle: only the shuffle and the borders move data. */
 static void shuffle(void) {
     net n;
     const int64_t apart[] = {2, 2, 3, H, W}, shape[] = {2, 6, H, W}, five = 5, four = 4;
@@ -222,7 +222,7 @@ static void shuffle(void) {
     net_free(&n);
 }
 
-/* ---- optimize: the same in standard operators ---- */
+/* ---- optimize: the same network in standard operators ---- */
 
 static void optimize(void) {
     net n;
@@ -240,7 +240,7 @@ static void optimize(void) {
     net_free(&n);
 }
 
-/* Nodes of one name get names of their own, the first keeps it. */
+/* Nodes of one name get distinct names; the first keeps its name. */
 static void names(void) {
     static const char *const expected[] = {"a", "a_2", "a_3"};
     net n;
@@ -261,7 +261,7 @@ static void names(void) {
     net_free(&n);
 }
 
-/* ConvTranspose, a constant for each channel, BatchNormalization, ReLU: one step, of files too. */
+/* ConvTranspose, a constant per channel, BatchNormalization, ReLU: one step, also from a file. */
 static void transposed(int64_t groups) {
     net n;
     qsim_model *m;

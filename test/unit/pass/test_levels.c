@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * qsim_model_optimize on trained networks: saved and loaded again, at every level and run at every
- * level, the outputs and integer tensors are the same; optimizing again changes nothing.
+ * qsim_model_optimize on trained networks: a model optimized at each level, saved, loaded and run
+ * at each level has the same outputs and integer tensors; optimizing again changes nothing.
  */
 #include "test.h"
 
@@ -18,7 +18,7 @@ typedef struct case_ {
     bool integer; /* has quantized tensors: all outputs are equal bit for bit */
 } net_case;
 
-/* What one session gives out of one model. */
+/* The outputs of a session of one model. */
 typedef struct outputs {
     qsim_session *session;
     qsim_run *run;
@@ -93,7 +93,7 @@ static bool has_domain(const qsim_model *m, const char *domain) {
     return false;
 }
 
-/* 8-bit tensors that both models compute. */
+/* 8-bit tensors computed by both models. */
 static size_t integer_names(const qsim_model *a, const qsim_model *b, const char **names) {
     size_t count = 0;
     for (int32_t i = 0; i < qsim_model_value_count(a); i++) {
@@ -121,7 +121,7 @@ static void same_integers(const qsim_model *m, const qsim_model *o, const qsim_t
     done(&b);
 }
 
-/* The optimized model as its file has it. */
+/* The optimized model, loaded from its file. */
 static void at_level(const net_case *c, const qsim_model *m, int32_t level, const qsim_tensor *x,
                      const outputs *wanted) {
     static outputs got;
@@ -173,7 +173,7 @@ static void check(const net_case *c) {
     qsim_model_free(m);
 }
 
-/* Most nodes of a quantized network become integer operators, in the file. */
+/* Most nodes of a quantized network become integer operators in the file. */
 static void pairs_are_gone(void) {
     char path[1024];
     qsim_model *m = NULL;

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-/* The net's outputs at the highest and the lowest level; `check` looks at them. */
+/* Checks the net's outputs at the highest and the lowest level. */
 typedef void (*check_fn)(const void *const *y, const void *arg);
 
 static void both_levels(net *n, const qsim_tensor *in, size_t inputs, qsim_tensor *out,
@@ -132,7 +132,7 @@ static void test_gemm(qsim_ctx *ctx) {
     }
 }
 
-/* What has no meaning, or no step, is refused when it is loaded. */
+/* A node without meaning, or without a step, is refused at load. */
 static void test_refused(qsim_ctx *ctx) {
     for (int i = 0; i < 2; i++) {
         net n;
@@ -207,7 +207,7 @@ static void parameters(net *n, int32_t dtype) {
     }
 }
 
-/* After a convolution with which it would be folded if it did not look at the batch. */
+/* After a convolution, into which it would be folded if it did not compute statistics. */
 static void test_training(qsim_ctx *ctx) {
     static const float unit[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
     float values[VALUES], y[VALUES], mean[3], var[3];
@@ -254,7 +254,7 @@ static void check_bytes(const void *const *y, const void *expected) {
     CHECK(memcmp(y[0], expected, 6) == 0);
 }
 
-/* (2, 3) and a list along the axis told: 1, the last, or 0. */
+/* (2, 3) and a list along the axis given: 1, the last, or 0. */
 static void test_old_broadcast(qsim_ctx *ctx) {
     static float a[6] = {1, 5, 3, 4, 2, 6}, rows[2] = {3, 4}, columns[3] = {4, 4, 4};
     static const uint8_t less[2][6] = {{1, 0, 1, 0, 1, 0}, {1, 0, 0, 0, 1, 0}};

@@ -62,7 +62,7 @@ static void begin(net *n, int32_t rank, const int64_t *dims) {
 
 /* ---- judging ---- */
 
-/* The graph with QDQ taken for integers. */
+/* The graph with its quantize/dequantize pairs replaced by integers. */
 static qs_graph *integers(net *n) {
     qs_graph *clone, *kept = n->g;
     qs_pass p = net_pass(n);
@@ -83,7 +83,7 @@ static int operators(net *n, const char *op) {
     return count;
 }
 
-/* Whether the product takes the bytes of w where they are. */
+/* Whether the product reads the bytes of w in place. */
 static bool in_place(net *n) {
     const void *w = n->g->values[qs_graph_find(n->g, "w")].data->data;
     qs_graph *clone = integers(n);
@@ -213,8 +213,7 @@ static void matmul(bool transposed) {
     net_free(&n);
 }
 
-/* Products of two tensors that the network computes: scores x x', and what they weigh, with Relu.
- */
+/* Products of two computed tensors: scores x x', then scores times x, with Relu or without. */
 static void attention(int32_t dtype, bool relu) {
     net n;
     const int64_t dims[] = {2, 3, 17, 9}, perm[] = {0, 1, 3, 2};
@@ -453,7 +452,7 @@ static void split(void) {
     net_free(&n);
 }
 
-/* Movement without a pair of its own: GlobalAveragePool -> Q -> DQ -> Reshape -> Gemm. */
+/* Reshape without a pair of its own: GlobalAveragePool -> Q -> DQ -> Reshape -> Gemm. */
 static void bare_movement(void) {
     net n;
     const int64_t dims[] = {2, 12, 4, 4}, kn[] = {12, 7}, shape[] = {-1, 12}, two = 2;
@@ -473,7 +472,7 @@ static void bare_movement(void) {
     net_free(&n);
 }
 
-/* Standard operators on signed tensors, as a file may say them. */
+/* Standard operators on signed tensors, as files may have them. */
 static void qoperator(int32_t x_type, int32_t w_type) {
     net n;
     const int64_t dims[] = {2, 3, 6, 5}, wdims[] = {4, 3, 3, 3};
@@ -509,7 +508,7 @@ static void qoperator(int32_t x_type, int32_t w_type) {
     net_free(&m);
 }
 
-/* The quantizer's use: only standard operators, no bounds that files cannot carry. */
+/* As the quantizer uses it: standard operators only, no bounds that files cannot hold. */
 static void standard(void) {
     net n;
     const int64_t dims[] = {1, 3, 6, 5}, wdims[] = {4, 3, 3, 3};
@@ -519,7 +518,7 @@ static void standard(void) {
         weights(&n, "w", QSIM_INT8, 4, wdims, 0, 4, true, 3);
         net_node(&n, "", "Conv", "x_d,w_d", "c");
         net_node(&n, "", "Relu", "c", "y");
-        /* With the least value as zero point the type itself is the Relu. */
+        /* With the least value as zero point, the clamp to the type is the Relu. */
         pair(&n, "y", QSIM_INT8, 0.05f, relu ? -128 : 0);
         net_node(&n, "", "Sigmoid", "y_d", "z");
         pair(&n, "z", QSIM_INT8, 0.01f, 0);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* qs_pass_redundant: nodes that undo each other are removed, similar ones stay. */
+/* qs_pass_redundant: nodes that undo each other are removed; similar nodes stay. */
 #include "net.h"
 
 static void ints(net *n, const char *name, int64_t count, const int64_t *v) {
     net_const(n, name, QSIM_INT64, 1, &count, v);
 }
 
-/* Runs the pass over a checked net and gives how many nodes are left. */
+/* Runs the pass over a checked net; returns how many nodes remain. */
 static int left(net *n) {
     qs_pass p = net_pass(n);
     NET_OK(n, net_end(n));
@@ -75,7 +75,7 @@ static void axes(void) {
     net_free(&n);
 }
 
-/* At known sizes, casts to the type there is, a Concat of one; an output keeps its name. */
+/* At known sizes: casts to the same type, a Concat of one input; an output keeps its name. */
 static void nothing_to_do(void) {
     net n;
     net_begin(&n, NULL, 13);

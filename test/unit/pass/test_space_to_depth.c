@@ -37,7 +37,7 @@ static void pair(net *n, const char *from, const char *to) {
     net_node(n, "", "DequantizeLinear", in, to);
 }
 
-/* Runs at every level; steps of this kernel at the highest. */
+/* Runs at every level; returns the number of this kernel's steps at the highest. */
 static int check(net *n, const char *kernel, const int64_t *dims, size_t size) {
     int found = 0;
     for (int32_t level = QSIM_LEVEL_DISABLE; level <= QSIM_LEVEL_ALL; level++) {
@@ -86,7 +86,7 @@ static void fill(const shape *d) {
     }
 }
 
-/* Slices and a Concat, as detectors begin. */
+/* Slices and a Concat, as in the first layer of detectors. */
 static void phases(const shape *d, int transposes, int slices) {
     net n;
     char joined[256] = "", name[32], in[96];
@@ -133,7 +133,7 @@ static void phases(const shape *d, int transposes, int slices) {
     net_free(&n);
 }
 
-/* Reshape, Transpose, Reshape, which undo what `phases` does if `up`. */
+/* Reshape, Transpose, Reshape, which invert `phases` if `up`. */
 static void turned(bool up, bool by_columns, bool behind, bool before, int transposes) {
     net n;
     const int64_t s = 2, h = 19, w = 18, planes = s * s * C;

@@ -31,7 +31,7 @@ static qs_value *value(const net *n, const char *name) {
     return &n->g->values[id(n, name)];
 }
 
-/* ---- one fault each ---- */
+/* ---- each with one fault ---- */
 
 static void input_out_of_range(net *n) {
     maker(n, "y")->inputs[0] = (qs_id)n->g->value_count;

@@ -116,7 +116,7 @@ static void one(qsim_ctx *ctx, const form *f, data *d) {
     net_free(&plain);
 }
 
-/* Weights that something else reads as floats too stay as they are; so do odd blocks. */
+/* Weights that another node also reads as floats stay as they are; so do blocks of 8. */
 static void test_left(qsim_ctx *ctx, data *d) {
     for (int i = 0; i < 2; i++) {
         const form f = {.sign = true, .k = 32, .n = 5, .block = i ? 8 : 16};
