@@ -56,13 +56,23 @@ static uint64_t time_round(const qsim_ctx *ctx, trial *t) {
     return qs_clock_ns() - start;
 }
 
+/* The shortest of three: other programs make a round long that does next to nothing. */
+static uint64_t time_rounds(const qsim_ctx *ctx, trial *t) {
+    uint64_t least = UINT64_MAX;
+    for (int i = 0; i < 3; i++) {
+        const uint64_t ns = time_round(ctx, t);
+        least = ns < least ? ns : least;
+    }
+    return least;
+}
+
 /* The best rate, in turns of all threads per nanosecond. */
 static double best_rate(const qsim_ctx *ctx, trial *t) {
     const uint64_t start = qs_clock_ns();
     double best = 0;
     int rounds = 0;
     t->turns = 1;
-    while (time_round(ctx, t) < ROUND_NS && t->turns < INT64_MAX / 4)
+    while (time_rounds(ctx, t) < ROUND_NS && t->turns < INT64_MAX / 4)
         t->turns *= 2;
     do {
         const double ns = (double)time_round(ctx, t) + 1;

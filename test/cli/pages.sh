@@ -24,6 +24,10 @@ fail() {
 echo '{"input_model": {"type": "OnnxModel", "model_path": "mlp.onnx"}, "passes": {"q":
 {"type": "OnnxStaticQuantization", "data_config": {"data_dir": "x4.npy"}}}, "output_dir": "o"}' >c.json
 "$qsim" run-config -q c.json --html run.html >/dev/null 2>&1 || fail run-config
+echo '{"input_model": {"type": "OnnxModel", "model_path": "mlp.onnx"}, "evaluator": "e", "evaluators": {"e": {"metrics": [{"name":
+"l", "type": "latency", "sub_types": [{"name": "avg"}]}]}}, "passes": {"q": {"type": "OnnxDynamicQuantization"}}, "output_dir": "t"}' >c.json
+"$qsim" run-config -q c.json --html timed.html >/dev/null 2>&1 || fail "run-config with a latency"
+grep -q 'Time of a run' timed.html || fail "no chart of the latency that run-config measures"
 
 # The report is on the page as it was printed, and under --json there, too.
 grep -q '^verdict .* held-out samples$' quantize.html || fail "no report on the page of quantize"

@@ -31,13 +31,20 @@ static void say_passes(const tool *t, const job_flow *f, const job_best *best) {
                    best->possible, best->result.good ? "" : "; none meets every goal");
 }
 
-static void draw_page(page *p, const job *j, const qsim_model *m, const job_best *best) {
+/* A model's bar: the latency of the table, else that of the verdict's. */
+static page_model bar(const char *name, int64_t bytes, double mean_ms, double ms) {
+    return (page_model){name, bytes, mean_ms > 0 ? mean_ms : ms};
+}
+
+static void draw_page(page *p, const job *j, const qsim_model *m, const job_result *base,
+                      const job_best *best) {
     page_model *models = tool_alloc(j->flow_count + 1, sizeof(*models));
     text *paths = tool_alloc(j->flow_count, sizeof(*paths));
-    models[0] = (page_model){j->model, qsim_model_bytes(m), best[0].pace.ms[0]};
+    models[0] = bar(j->model, qsim_model_bytes(m), base->mean_ms, best[0].pace.ms[0]);
     for (size_t i = 0; i < j->flow_count; i++) {
         job_path(j, &j->flows[i], "model.onnx", &paths[i]);
-        models[i + 1] = (page_model){paths[i].data, best[i].result.bytes, best[i].pace.ms[1]};
+        const job_result *r = &best[i].result;
+        models[i + 1] = bar(paths[i].data, r->bytes, r->mean_ms, best[i].pace.ms[1]);
     }
     page_models(p, models, j->flow_count + 1);
     for (size_t i = 0; i < j->flow_count; i++) {
@@ -62,7 +69,7 @@ static void say(const tool *t, const job *j, const job_result *base, const job_b
 static void report(const tool *t, page *p, const job *j, const qsim_model *m,
                    const job_result *base, const job_best *best) {
     if (p->path)
-        draw_page(p, j, m, best);
+        draw_page(p, j, m, base, best);
     if (!t->json || p->path) {
         page_report_begin(t, p);
         say(t, j, base, best);
