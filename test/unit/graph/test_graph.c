@@ -35,7 +35,7 @@ static void test_order(void) {
     CHECK_INT(u.start[va + 1] - u.start[va], 3); /* C once, B twice */
     CHECK_INT(u.start[vy + 1] - u.start[vy], 0);
     qs_uses_free(g, &u);
-    /* Nobody reads C once D is rewired: pruning removes it and nothing else. */
+    /* C has no readers once D is rewired: pruning removes C and nothing else. */
     qs_node_set_input(g, d, 1, qs_graph_find(g, "b"));
     qs_graph_push_output(g, vy);
     CHECK_INT(qs_graph_prune(g), QSIM_OK);
@@ -103,7 +103,7 @@ static void test_alignment(void) {
     memcpy(raw + 1, w, sizeof(w));
     CHECK_INT(qs_graph_create(ctx, &g), QSIM_OK);
     qs_id c = qs_graph_add_const(g, "w", QSIM_FLOAT, 1, dims, raw + 1, false);
-    CHECK(g->values[c].data->data == (void *)(raw + 1)); /* in place until someone needs more */
+    CHECK(g->values[c].data->data == (void *)(raw + 1)); /* in place until a reader needs more */
     const float *p = qs_graph_aligned(g, c);
     CHECK((uintptr_t)p % sizeof(float) == 0 && p[0] == 1 && p[2] == 3);
     CHECK(qs_graph_aligned(g, c) == p);

@@ -12,7 +12,7 @@
 #define X_SIZE   (2 * CHANNELS * SIDE * SIDE)
 #define W_SIZE   (CHANNELS * CHANNELS * 9)
 
-/* An operator between pairs, its weights and what they mean. */
+/* An operator between quantize/dequantize pairs, its weights and their real values. */
 typedef struct layer {
     const char *op;
     int groups, taps; /* of a convolution's window, along each side; 0: a product of rows */
@@ -29,7 +29,7 @@ static int code(const layer *l, uint8_t byte) {
     return l->is_signed ? (int8_t)byte : byte;
 }
 
-/* Numbers of all kinds, the ends of the type among them; `all`: w - zp may be 255. */
+/* Weights of all kinds, the ends of the type among them; `all`: w - zp may be 255. */
 static void draw(layer *l, bool all, uint64_t seed) {
     for (int i = 0; i < W_SIZE; i++)
         l->w[i] = (uint8_t)(test_random(&seed) >> 8);
@@ -114,7 +114,7 @@ static float product_at(const layer *l, const int *x, int row, int o) {
     return requantized(l, sum, o);
 }
 
-/* All of the layer runs as one integer step. */
+/* The whole layer runs as one integer step. */
 static void check_steps(const qsim_model *m, const qsim_tensor *x) {
     qsim_session *s = NULL;
     qsim_run *r = NULL;
@@ -177,7 +177,7 @@ static void test_sums(void) {
         }
 }
 
-/* ---- what is written ---- */
+/* ---- the written file ---- */
 
 /* One weight beside the formula: s = (high - low) / 254, z = round(qmin - low / s), qmin the second
  * lowest code. */
@@ -248,7 +248,7 @@ static void test_written(void) {
     qsim_model_free(m);
 }
 
-/* ConvInteger has one zero point in ONNX Runtime: convolutions stay symmetric, and are said to. */
+/* ConvInteger has one zero point in ONNX Runtime: convolutions stay symmetric, with a message. */
 static void test_dynamic(void) {
     qsim_model *m = net_lenet();
     qsim_quantize_options o = {.struct_size = sizeof(o),
@@ -273,7 +273,7 @@ static void test_dynamic(void) {
     qsim_model_free(m);
 }
 
-/* What a recipe says gives the bytes of the option. */
+/* A recipe with the option's scheme gives the option's bytes. */
 static void test_recipe(void) {
     static char text[4000];
     char hash[2][65];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sensitivity of units, and the ladder, on a network with one layer that 8 bits degrade. */
+/* Sensitivity of units, and attempts of auto, on a network with one layer that 8 bits degrade. */
 #include <math.h>
 
 #include "ptq_nets.h"
@@ -147,7 +147,7 @@ static void test_sensitivity(void) {
     CHECK_NEAR(s.units[0].loss_alone, loss_with(m, c, alone, 3), 1e-7);
     const qsim_rule others[] = {rule("good", QSIM_RULE_FLOAT), bad, rule("sum", QSIM_RULE_FLOAT)};
     CHECK_NEAR(s.units[find(&s, "head")].loss_alone, loss_with(m, c, others, 3), 1e-7);
-    /* A rule for a layer takes its activation along, whatever an earlier rule says of that. */
+    /* A rule for a layer covers its activation, too, whatever an earlier rule says of that. */
     const qsim_rule trap[] = {rule("*", QSIM_RULE_FLOAT), rule("bad", QSIM_RULE_INT8)};
     CHECK_NEAR(loss_with(m, c, trap, 2), loss_with(m, c, alone, 3), 1e-12);
     CHECK_INT(qsim_sensitivity(m, c, &spoiling, NULL, NULL, NULL, NULL, NULL), QSIM_E_ARGUMENT);
@@ -170,7 +170,7 @@ static int32_t on_attempt(void *user, const qsim_attempt *a) {
     CHECK(l->attempts < 64 && a->model && a->recipe && a->bytes > 0 && a->microseconds > 0);
     l->losses[l->attempts++] = a->judgement->loss;
     if (a->kept) {
-        CHECK(a->met || !l->met); /* the bound goes before the loss */
+        CHECK(a->met || !l->met); /* the bound has priority over the loss */
         l->met = a->met;
         l->kept++;
         l->floats = a->floats;
@@ -191,7 +191,7 @@ static qsim_recipe *climb(const qsim_model *m, const qsim_calibration *c, qsim_s
     CHECK_INT(qsim_recipe_create(NULL, &found, NULL), QSIM_OK);
     CHECK_INT(qsim_search(m, c, &spoiling, o, found, &score, NULL), expected);
     CHECK_NEAR(-score, l->best, 0);
-    CHECK(l->best <= l->losses[0]); /* never worse than the plain one, the first */
+    CHECK(l->best <= l->losses[0]); /* never worse than the first attempt, the plain model */
     return found;
 }
 
@@ -220,19 +220,19 @@ static void test_ladder(void) {
                              .input_count = BATCHES,
                              .goal = QSIM_GOAL_SIZE,
                              .max_drop = 15};
-    /* The one layer that is spoiled is float, the others are not. */
+    /* The one degraded layer is float, the others are not. */
     qsim_recipe *found = climb(m, c, &o, &l, QSIM_OK);
     CHECK_INT(action_of(found, "bad"), QSIM_RECIPE_FLOAT);
     CHECK_INT(action_of(found, "good"), QSIM_RECIPE_QUANTIZE);
     CHECK_INT(action_of(found, "head"), QSIM_RECIPE_QUANTIZE);
     CHECK_INT(l.floats, 1);
     qsim_recipe_free(found);
-    /* A drop that the plain model is within: nothing is float. */
+    /* A drop that the plain model does not exceed: no layer is float. */
     o.max_drop = 150;
     found = climb(m, c, &o, &l, QSIM_OK);
     CHECK_INT(l.floats, 0);
     qsim_recipe_free(found);
-    /* What 8 bits make slower is tried in float, by the table that was given. */
+    /* A unit that is slower in 8 bits, by the given table, is tried in float. */
     o.goal = QSIM_GOAL_ACCURACY;
     o.max_drop = 15;
     o.cost = cost;
@@ -241,7 +241,7 @@ static void test_ladder(void) {
     CHECK(strstr(l.last, "slower") != NULL || action_of(found, "head") == QSIM_RECIPE_FLOAT ||
           l.best <= 1e-6);
     qsim_recipe_free(found);
-    /* Interrupted after an attempt: the best until then. */
+    /* Interrupted after an attempt: the best recipe so far. */
     l.stop_at = 2;
     found = climb(m, c, &o, &l, QSIM_E_CANCELLED);
     CHECK_INT(l.attempts, 2);
@@ -268,7 +268,7 @@ static int32_t on_cost(void *user, const qsim_attempt *a) {
     return 0;
 }
 
-/* With a table nothing is measured: an attempt takes what the table says of its units. */
+/* With a table no time is measured: an attempt's time is the sum of its units' entries. */
 static void test_costs(void) {
     qsim_model *m = make_net();
     qsim_calibration *c = calibrate(m);
@@ -289,7 +289,7 @@ static void test_costs(void) {
     int floats = 0;
     for (int i = 0; us[i] > 0; i++) {
         CHECK(us[i] == floor(us[i]) && us[i] >= 5 && us[i] <= 9);
-        floats += us[i] == 1 + 2 + 2 + 1 + 3; /* `bad` in float, and so its ReLU */
+        floats += us[i] == 1 + 2 + 2 + 1 + 3; /* `bad` in float, and so is its ReLU */
     }
     CHECK(floats > 0);
     CHECK_INT(action_of(found, "head"), QSIM_RECIPE_FLOAT);
@@ -341,11 +341,11 @@ static void test_four_bits(void) {
     qsim_model_free(m);
 }
 
-/* Rounding and biases are one rung, told of once, where correction is allowed. */
+/* Rounding and biases are one attempt, reported once, where correction is allowed. */
 static int32_t on_refined(void *user, const qsim_attempt *a) {
     int *told = user;
     *told += strncmp(a->what, "refined", 7) == 0 && a->kept && a->bytes > 0;
-    CHECK(a->bytes > 0); /* no step of a layer */
+    CHECK(a->bytes > 0); /* not a step of a single layer */
     return 0;
 }
 

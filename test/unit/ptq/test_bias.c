@@ -13,7 +13,7 @@ static bool constant(const qsim_model *m, const char *name, float *out, size_t n
     return true;
 }
 
-/* What a quantized weight stands for. */
+/* The real value of a quantized weight. */
 static float stored(const qsim_model *m, const char *weights, const char *scales, size_t channel,
                     size_t i) {
     qsim_value_info w, s;
@@ -44,7 +44,7 @@ static qsim_calibration *calibrate(const qsim_model *m, const qsim_tensor *x) {
     return c;
 }
 
-/* A MatMul gets an Add of sum_k (W - Q(W))[k, o] * mean(x[k]); with the option it gets nothing. */
+/* A MatMul gets an Add of sum_k (W - Q(W))[k, o] * mean(x[k]); with the option, no Add. */
 static void test_product(void) {
     static float x[4 * 6], w[6 * 3], shift[3];
     const int64_t dims[2] = {4, 6}, wdims[2] = {6, 3};

@@ -31,7 +31,7 @@ static qsim_model *chain(qsim_ctx *ctx) {
     return net_finish(b);
 }
 
-/* A batch of 8: what running it takes at most, and what calibrating on it does. */
+/* A batch of 8: the most memory that running it takes, and that calibrating on it takes. */
 static void test_memory(void) {
     test_heap h = {0};
     qsim_allocator a = test_heap_allocator(&h);
@@ -94,7 +94,7 @@ static bool same_bins(const qsim_observer *a, const qsim_observer *b) {
            a->max == b->max && memcmp(a->bins, b->bins, 2 * QS_SIDE * sizeof(*a->bins)) == 0;
 }
 
-/* Those that get a scale by default; all; and each has the same histogram either way. */
+/* Tensors that get a scale by default; all tensors; the histograms of both are equal. */
 static void test_tensors(void) {
     static const char *const star[] = {"*"}, *const some[] = {"r?", "y"}, *const none[] = {"nix"};
     static float x[144 * 8];
@@ -130,7 +130,7 @@ static void test_tensors(void) {
     qsim_calibration_free(c);
     q = (qsim_quantize_options){.struct_size = sizeof(q), .mode = QSIM_MODE_DYNAMIC};
     c = create(m, &o);
-    CHECK_INT(qsim_calibration_count(c), 4); /* what the four layers read */
+    CHECK_INT(qsim_calibration_count(c), 4); /* the inputs of the four layers */
     qsim_calibration_free(c);
     qsim_calibration_free(named);
     qsim_calibration_free(few);
@@ -210,14 +210,14 @@ static void test_no_trace(void) {
     CHECK_INT(qsim_calibration_feed(c, &t, 1, &e), QSIM_E_VALUE);
     CHECK(strstr(e.message, "'x'"));
     for (int i = 144; i < 288; i++)
-        x[i] = i % 5 ? 3.4e38f : -3.4e38f; /* overflows on the way */
+        x[i] = i % 5 ? 3.4e38f : -3.4e38f; /* overflows inside the network */
     x[700] = 0;
     CHECK_INT(qsim_calibration_feed(c, &t, 1, &e), QSIM_E_VALUE);
     CHECK(!strstr(e.message, "'x'"));
     CHECK_INT(qs_calibration_hash(c, NULL, after), QSIM_OK);
     CHECK_STR(after, before);
     CHECK_INT(qsim_calibration_samples(c), 8);
-    net_batch(x, 8, 3); /* and the next one counts as it should */
+    net_batch(x, 8, 3); /* and the next batch counts as before */
     feed(c, x, 8);
     qsim_calibration *twice = create(m, NULL);
     feed(twice, x, 8);
@@ -232,7 +232,7 @@ static void test_no_trace(void) {
 
 /* ---- means ---- */
 
-/* The mean of the input, by hand; the same bytes however samples are grouped and merged. */
+/* The mean of the input, by hand; the same bytes for any grouping and merging of samples. */
 static void test_means(void) {
     static float x[144 * 8];
     char hex[3][65];
@@ -274,7 +274,7 @@ static void test_means(void) {
     qsim_model_free(m);
 }
 
-/* Means of the channels that the first convolution makes, against a run of its own. */
+/* Means of the first convolution's channels, against a separate run. */
 static void test_channels(void) {
     static float x[144 * 8];
     const char *const name[] = {"p1"};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The calibration file: saved ones load, malformed ones are refused with the line. */
+/* The calibration file: saved files load, malformed ones are refused with the line's number. */
 #include "test.h"
 
 #include <unistd.h>
@@ -92,7 +92,7 @@ static void test_round_trip(void) {
     free(again);
     qsim_calibration_free(c);
     qsim_calibration_free(back);
-    /* Tensors that saw nothing are not written. */
+    /* Tensors without values are not written. */
     text = text_of(empty);
     CHECK(strstr(text, "tensor") == NULL);
     CHECK_INT(load(text, &back, NULL), QSIM_OK);

@@ -31,12 +31,12 @@ static void test_probabilities(void) {
     CHECK_NEAR(d.kl, want, 1e-9);
     CHECK_NEAR(qsim_divergence_loss(&d), want / 2, 1e-9);
     CHECK_NEAR(qsim_divergence_agreement(&d), 50, 0);
-    /* What was decided stays, also for rows that are no distribution by themselves. */
+    /* The first choice, logits or probabilities, stays, also for rows that are no distribution. */
     CHECK_INT(qsim_divergence_add(&d, &a, &a), QSIM_OK);
     CHECK(d.rows == 4 && fabs(d.kl - want) < 1e-9);
 }
 
-/* Logits are the same distribution whatever is added to a row, and with axes of 1 behind. */
+/* Logits are the same distribution with any constant added to a row, and with axes of 1 behind. */
 static void test_logits(void) {
     const int64_t dims[4] = {2, 3, 1, 1};
     float x[6] = {1, 2, 4, -1, 0, 1}, y[6] = {0, 2, 3, 99, 100, 101};

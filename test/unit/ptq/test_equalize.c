@@ -45,7 +45,7 @@ static void crook(qsim_builder *b, const char *name, const int64_t *dims, int ra
 
 /*
  * conv(1->4) relu|clip pool conv(4->8, 2 groups) relu mean flatten fc(8->5), where the channels of
- * the first differ by 2^14 and the second takes that back.
+ * the first differ by 2^14 and the second has the inverse factors.
  */
 static qsim_model *make_net(float most) {
     qsim_builder *b = NULL;
@@ -88,7 +88,7 @@ static qsim_model *make_net(float most) {
     return net_finish(b);
 }
 
-/* Greatest difference of two models' answers to 8 samples, over the greatest answer. */
+/* Greatest difference of two models' outputs for 8 samples, over the greatest output. */
 static double distance(const qsim_model *m, const qsim_model *q) {
     static float x[144 * 8];
     float y[40], z[40], worst = 0, most = 0;
@@ -104,7 +104,7 @@ static double distance(const qsim_model *m, const qsim_model *q) {
     return (double)worst / (double)most;
 }
 
-/* All layers in float: the factors alone. Powers of two change no bit of the answers. */
+/* All layers in float: only the factors act. Powers of two change no bit of the outputs. */
 static void test_exact(void) {
     static const char text[] = "qsim-recipe 1\n"
                                "equalize \"c1\" 4 1 0.00390625 64 0.0625\n"
@@ -117,13 +117,13 @@ static void test_exact(void) {
     qsim_node_info node;
     CHECK_INT(qsim_quantize(m, NULL, &o, &q, NULL), QSIM_OK);
     CHECK(distance(m, q) == 0);
-    /* They are there: the first layer's weights and bias are multiplied. */
+    /* The factors are applied: the first layer's weights and bias are multiplied. */
     const float *was = qs_graph_aligned(m->graph, qs_graph_find(m->graph, "w1"));
     const float *w = qs_graph_aligned(q->graph, qs_graph_find(q->graph, "w1"));
     const float by[4] = {1, 0.00390625f, 64, 0.0625f};
     for (int i = 0; w && was && i < 36; i++)
         CHECK(w[i] == was[i] * by[i / 9]);
-    /* What carries factors is no tensor of the float network, and is not called so. */
+    /* A tensor with factors differs from the float network's, so it has another name. */
     CHECK(net_find(q, "Conv", "conv1", &node) && strcmp(node.outputs[0], "c1_equalized") == 0);
     CHECK(net_find(q, "Conv", "conv2", &node) && strcmp(node.outputs[0], "c2_equalized") == 0);
     qsim_model_free(q);
@@ -145,7 +145,7 @@ static int32_t on_attempt(void *user, const qsim_attempt *a) {
     return 0;
 }
 
-/* Searches by the method on 8 samples; the recipe found. */
+/* Runs a search by the method on 8 samples; returns the recipe. */
 static qsim_recipe *search(const qsim_model *m, const qsim_calibration *c,
                            const qsim_quantize_options *by, const char *methods, qsim_tensor *in,
                            seen *s) {
@@ -164,7 +164,7 @@ static qsim_recipe *search(const qsim_model *m, const qsim_calibration *c,
     return found;
 }
 
-/* One scale for all weights: equalized, the loss falls a hundredfold; the recipe says how. */
+/* One scale for all weights: equalizing divides the loss by 100; the recipe has the factors. */
 static void test_per_tensor(void) {
     static float x[144 * 8];
     const int64_t dims[4] = {8, 1, 12, 12};
@@ -182,7 +182,7 @@ static void test_per_tensor(void) {
     CHECK(s.loss[1] < s.loss[0] / 100);
     const qsim_recipe_entry e = entry(found, QSIM_RECIPE_EQUALIZE, "c1");
     CHECK_INT(e.shift_count, 4);
-    for (int i = 0; e.shift && i < 4; i++) { /* within 2 of what was spoiled, and 2^n */
+    for (int i = 0; e.shift && i < 4; i++) { /* within 2 of the inverse, and 2^n */
         int n;
         const float k = e.shift[i] * crooked[i] / (e.shift[0] * crooked[0]);
         CHECK(frexpf(e.shift[i], &n) == 0.5f && k >= 0.25f && k <= 4);
@@ -197,7 +197,7 @@ static void test_per_tensor(void) {
     by.recipe = decided;
     CHECK_INT(qsim_quantize(m, c, &by, &again, NULL), QSIM_OK);
     CHECK(net_same_bytes(q, again));
-    /* refine goes on from there. */
+    /* refine continues from the recipe. */
     qsim_recipe *both = search(m, c, &by, "refine", &in, &s);
     CHECK(s.attempts > 1);
     qsim_recipe_free(both);
@@ -222,12 +222,12 @@ static void test_clip(void) {
     const qsim_quantize_options by = {.struct_size = sizeof(by),
                                       .weight_scheme = QSIM_WEIGHT_TENSOR_SYMMETRIC};
     seen s;
-    net_batch(x, 8, 100); /* of those that were calibrated on */
+    net_batch(x, 8, 100); /* samples of the calibration */
     qsim_recipe *found = search(m, c, &by, "equalize", &in, &s);
     CHECK(s.kept == 2);
     const qsim_recipe_entry e = entry(found, QSIM_RECIPE_EQUALIZE, "c1");
     CHECK(e.shift && e.shift[1] == 1 && e.shift[2] > 1);
-    /* The same network but for the scale of numbers: nothing is cut off that was not. */
+    /* The same network except for the numbers' scale: no further values are cut off. */
     char text[512];
     size_t n = (size_t)snprintf(text, sizeof(text), "qsim-recipe 1\nequalize \"c1\" 4");
     for (int i = 0; e.shift && i < 4; i++)
@@ -284,7 +284,7 @@ static qsim_model *make_attention(int residual) {
     return net_finish(b);
 }
 
-/* One activation scale for all channels: smoothed, small channels are seen again. */
+/* One activation scale for all channels: smoothing restores the small channels' resolution. */
 static void test_smooth(void) {
     static float x[512], y[512], z[512];
     const int64_t dims[3] = {4, 8, 16};
@@ -300,7 +300,7 @@ static void test_smooth(void) {
         CHECK_INT(qsim_calibration_create(m, NULL, &c, NULL), QSIM_OK);
         CHECK_INT(qsim_calibration_feed(c, &in, 1, NULL), QSIM_OK);
         qsim_recipe *found = search(m, c, &by, "smooth", &in, &s);
-        if (residual) { /* the sum takes no factors */
+        if (residual) { /* the sum cannot take factors */
             CHECK_INT(s.attempts, 1);
         } else {
             CHECK_INT(s.attempts, 4);
@@ -360,7 +360,7 @@ static void test_refused(void) {
     qsim_model_free(m);
 }
 
-/* A file of before has no extremes: refused with a way out; and so is what is merged with it. */
+/* An older file has no extremes: refused, with advice; so is a file merged with it. */
 static void test_old_calibration(void) {
     static char text[1 << 20];
     const char *path = "test_equalize.qcal";

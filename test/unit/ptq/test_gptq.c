@@ -9,13 +9,13 @@
 static qsim_ctx *ctx;
 
 #define N        7
-#define CHANNELS 18 /* more than are rounded together */
+#define CHANNELS 18 /* more than one block of channels */
 
 static double uniform(uint64_t *seed) {
     return (double)test_random(seed) / 2147483648.0 - 1;
 }
 
-/* a becomes its inverse, by elimination. */
+/* Replaces a by its inverse, by elimination. */
 static void invert(double a[N][N]) {
     for (int p = 0; p < N; p++) {
         const double pivot = 1 / a[p][p];
@@ -29,7 +29,7 @@ static void invert(double a[N][N]) {
     }
 }
 
-/* Rounds one row: after each weight the others make up for its error, and H loses a row. */
+/* Rounds one row: after each weight the others compensate its error, and H loses a row. */
 static void by_definition(const double *h, const float *w, const float *scale, int low, int high,
                           int *codes) {
     double open[N];
@@ -42,7 +42,7 @@ static void by_definition(const double *h, const float *w, const float *scale, i
         for (int k = 0; k < N; k++)
             if (!done[k] && (next < 0 || h[k * N + k] > h[next * N + next]))
                 next = k;
-        for (int i = 0; i < N; i++) /* H of what is not rounded yet; 1 on the diagonal else */
+        for (int i = 0; i < N; i++) /* H of the weights not rounded yet; else 1 on the diagonal */
             for (int j = 0; j < N; j++)
                 rest[i][j] = done[i] || done[j] ? (double)(i == j) : h[i * N + j];
         invert(rest);
@@ -114,7 +114,7 @@ static void check_round(uint64_t seed) {
     qs_gptq_free(&g);
 }
 
-/* Codes without a sign, with zero points. */
+/* Unsigned codes, with zero points. */
 static void check_unsigned(void) {
     double h[4] = {1, 0, 0, 1};
     const float w[2] = {0.26f, -0.9f}, scale[1] = {0.1f};

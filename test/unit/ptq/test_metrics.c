@@ -45,7 +45,7 @@ static void test_types(void) {
     CHECK_INT(qsim_metrics_add(&m, &a, &b, 0, 0), QSIM_E_ARGUMENT);
     a.dtype = QSIM_FLOAT8E4M3FN;
     CHECK_INT(qsim_metrics_add(&m, &a, &b, 0, 0), QSIM_E_DTYPE);
-    /* 1, -2, 0.5, 65504 beside 1, -2.5, 0.5, 65504; the same of bfloat16 but 3 * 2^14. */
+    /* 1, -2, 0.5, 65504 beside 1, -2.5, 0.5, 65504; the same in bfloat16 except 3 * 2^14. */
     uint16_t h[2][4] = {{0x3c00, 0xc000, 0x3800, 0x7bff}, {0x3f80, 0xc000, 0x3f00, 0x4740}};
     float g[2][4] = {{1, -2.5f, 0.5f, 65504}, {1, -2.5f, 0.5f, 49152}};
     for (int i = 0; i < 2; i++) {
@@ -55,7 +55,7 @@ static void test_types(void) {
         CHECK_INT(qsim_metrics_add(&k, &narrow, &wide, 0, 0), QSIM_OK);
         CHECK(k.outside == 1 && k.max_abs == 0.5 && k.worst == 1 && k.worst_a == -2);
     }
-    /* A NaN that only one side has is a difference; the same on both sides is none. */
+    /* A NaN on one side only is a difference; a NaN on both sides is none. */
     qsim_metrics n = {.struct_size = sizeof(n)};
     CHECK_INT(qsim_metrics_add(&n, &c, &c, 0, 0), QSIM_OK);
     CHECK(n.outside == 0 && n.max_abs == 0);
@@ -64,7 +64,7 @@ static void test_types(void) {
     CHECK(n.outside == 2 && !(n.max_abs <= 1000));
 }
 
-/* NaN is counted, and says nothing by itself. */
+/* NaN is counted on one side and on both; on one side it makes the distances NaN, too. */
 static void test_nan(void) {
     const int64_t dims[2] = {2, 2};
     float x[4] = {NAN, NAN, 1, 2}, y[4] = {NAN, NAN, 1, NAN}, nothing[4] = {NAN, NAN, NAN, NAN};
@@ -80,7 +80,7 @@ static void test_nan(void) {
     CHECK_INT(qsim_metrics_add(&all, &c, &c, 0, 0), QSIM_OK);
     CHECK(all.nan_both == 4 && all.agree == 0 && isnan(qsim_metrics_sqnr(&all)) &&
           isnan(qsim_metrics_cosine(&all)));
-    /* Callers of the first version: nothing after what they know is touched. */
+    /* Callers of the first version: no byte behind their struct is written. */
     qsim_metrics old = {.struct_size = 88, .nan_both = 77, .worst = 77};
     CHECK_INT(qsim_metrics_add(&old, &a, &b, 0, 0), QSIM_OK);
     CHECK(old.outside == 1 && old.nan_both == 77 && old.nan_one == 0 && old.worst == 77);
@@ -99,7 +99,7 @@ static void test_mcnemar(void) {
     for (int i = 0; i <= 1900; i++)
         sum += exp(lgamma(4001) - lgamma(i + 1) - lgamma(4001 - i) - 4000 * log(2));
     CHECK_NEAR(qsim_mcnemar(1900, 2100) / (2 * sum), 1, 1e-9);
-    /* Across the border to the normal limit nothing jumps. */
+    /* At the border to the normal limit the value does not jump. */
     double below = qsim_mcnemar(4998000, 5002000), above = qsim_mcnemar(4998001, 5002001);
     CHECK_NEAR(below / above, 1, 1e-4);
     CHECK(qsim_mcnemar(UINT64_MAX, UINT64_MAX) == 1);

@@ -52,7 +52,7 @@ static qsim_model *net_mixed(void) {
     return net_finish(b);
 }
 
-/* Depthwise kernels of other sizes, steps and distances, with bounds after them. */
+/* Depthwise kernels of other sizes, strides and dilations, with bounds after them. */
 static qsim_model *net_depthwise(void) {
     qsim_builder *b = NULL;
     const char *symbol[4] = {"N", NULL, NULL, NULL};
@@ -160,7 +160,7 @@ static void check_like(const float *a, const float *b, size_t n, double least) {
 
 #define ROOM 4096
 
-/* The fused operators give the bits of the chain that is written, whatever the batch. */
+/* The fused operators give the bits of the literal chain, for any batch. */
 static void fused_one(const qsim_model *m, int32_t per_row, int32_t scheme, int32_t weights) {
     static float x[144 * 5], y[ROOM], literal[ROOM], reference[ROOM], alone[ROOM];
     int64_t dims[4] = {5, 1, 12, 12};
@@ -168,7 +168,7 @@ static void fused_one(const qsim_model *m, int32_t per_row, int32_t scheme, int3
     qsim_model *q = quantize(m, QSIM_MODE_DYNAMIC, per_row, scheme, weights);
     net_batch(x, 5, 7);
     for (int i = 144; i < 288; i++)
-        x[i] = x[i] * 8 - 4; /* one sample of another range */
+        x[i] = x[i] * 8 - 4; /* one sample has another range */
     for (int i = 288; i < 432; i++)
         x[i] = 0;
     size_t n = run_level(q, QSIM_LEVEL_ALL, &t, y, ROOM);
@@ -207,7 +207,7 @@ static void test_fused(void) {
         qsim_model_free(nets[i]);
 }
 
-/* Of the highest level: those that only curves, sums, bounds or joins take. */
+/* Whether an operator of the highest level is only a curve, sum, bound or join. */
 static bool is_extra(const char *op) {
     static const char *const names[] = {"Clip", "Relu",      "Silu",   "Sigmoid", "Mul",
                                         "Add",  "HardSwish", "Concat", "Insert"};
@@ -217,7 +217,7 @@ static bool is_extra(const char *op) {
     return extra;
 }
 
-/* What follows convolutions takes no step more than the one that makes the sums. */
+/* Operators after convolutions take no more steps than the one that computes sums. */
 static void steps_of(qsim_model *m, int wanted) {
     qsim_model *q = quantize(m, QSIM_MODE_DYNAMIC, 0, 0, 0);
     int64_t dims[4] = {1, 1, 12, 12};
@@ -275,7 +275,7 @@ static void test_form(void) {
     qsim_model_free(m);
 }
 
-/* Weights alone: the numbers of scale * (code - zero point), nothing else changed. */
+/* Weights only: the numbers are scale * (code - zero point), and nothing else changes. */
 static void test_weights(void) {
     static float x[144 * 2], y[ROOM], reference[ROOM];
     const int64_t dims[4] = {2, 1, 12, 12};
@@ -294,7 +294,7 @@ static void test_weights(void) {
     qsim_model_free(m);
 }
 
-/* One weight of three layers is one constant in each mode. */
+/* One weight shared by three layers is one constant in each mode. */
 static void test_shared_weight(void) {
     qsim_builder *b = NULL;
     qsim_value_info v;
@@ -322,7 +322,7 @@ static void test_shared_weight(void) {
     qsim_model_free(m);
 }
 
-/* Counts nodes and the bytes of their weights before and after; those in float as nodes alone. */
+/* Counts nodes and their weights' bytes before and after; float layers count as nodes only. */
 static int32_t count_layer(void *user, const qsim_layer_info *l) {
     int64_t *sum = user;
     sum[0]++;
@@ -346,7 +346,7 @@ static void check_stored_layers(const qsim_model *m) {
     CHECK(sum[2] == 54 + 4 * (96 + 64) && sum[3] == 1);
 }
 
-/* Tables and recurrent weights are stored in 8 bits in dynamic mode, too, unless told otherwise. */
+/* Tables and recurrent weights are stored in 8 bits in dynamic mode, too, unless forbidden. */
 static void test_stored(void) {
     qsim_builder *b = NULL;
     qsim_value_info v;

@@ -87,7 +87,7 @@ static bool is_grid(const float *w, int n, int first, int end, float step, bool 
     return fits;
 }
 
-/* Weights of a column in blocks: few values, evenly spaced, nearer than with the greatest scale. */
+/* Weights of a column in blocks: few evenly spaced values, nearer than by the greatest scale. */
 static void check_column(const float *w, int n, int block, bool zeros) {
     for (int first = 0; first < K; first += block) {
         const int end = first + block < K ? first + block : K;
@@ -112,7 +112,7 @@ static void check_column(const float *w, int n, int block, bool zeros) {
     }
 }
 
-/* The weights that a product of one layer has, by multiplying them with the unit matrix. */
+/* The weights that a product of one layer uses, found by multiplying the unit matrix. */
 static void check_weights(int32_t mode, int32_t format, int block, bool zeros, const char *op) {
     static float unit[K * K], w[K * N];
     const qsim_rule rule = {sizeof(rule), "*", QSIM_RULE_INT4, 0};
@@ -139,7 +139,7 @@ static void check_weights(int32_t mode, int32_t format, int block, bool zeros, c
     qsim_model_free(m);
 }
 
-/* Both forms say the same: the same bits. */
+/* Both forms of a model give the same bits. */
 static void check_forms(int block) {
     static float x[7 * N], y[2][7 * K];
     qsim_model *m = products();
@@ -204,7 +204,7 @@ static void check_layers(void) {
 
 #define SAMPLES 96
 
-/* Inputs that hang together, so that errors can make up for each other. */
+/* Correlated inputs, so that errors can compensate each other. */
 static void make_data(float *x) {
     uint64_t seed = 11;
     for (int s = 0; s < SAMPLES; s++) {
@@ -247,7 +247,7 @@ static double loss_of(const qsim_model *m, const qsim_model *q, float *x) {
     return sum;
 }
 
-/* GPTQ comes nearer, in the same way whatever the batches, also after one that is refused. */
+/* GPTQ has less error, equally for any batches, also after a refused batch. */
 static void check_gptq(int32_t mode, int32_t block) {
     static float x[SAMPLES * N];
     float bad[N];
@@ -272,7 +272,7 @@ static void check_gptq(int32_t mode, int32_t block) {
     qsim_model *plain = net_quantize(m, c, &o);
     CHECK(loss_of(m, q, x) < 0.8 * loss_of(m, plain, x));
     o.no_gptq = 0;
-    /* Parts that are merged: as good, if not the same bits. */
+    /* Merged parts: an error as small, if not the same bits. */
     qsim_calibration *half = calibrate(m, &o, x, 0, SAMPLES / 2, 16);
     qsim_calibration *rest = calibrate(m, &o, x, SAMPLES / 2, SAMPLES, 16);
     CHECK_INT(qsim_calibration_merge(half, rest, NULL), QSIM_OK);
@@ -289,7 +289,7 @@ static void check_gptq(int32_t mode, int32_t block) {
     qsim_model_free(m);
 }
 
-/* What was decided can be said again, with the data. */
+/* The decided recipe can be applied again, with the data. */
 static void check_recipe(void) {
     static float x[SAMPLES * N];
     char hash[2][65], text[2000] = "";

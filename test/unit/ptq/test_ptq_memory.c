@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Calibrating and quantizing when the n-th allocation fails: an error, nothing lost, no crash. */
+/* Calibrating and quantizing when the n-th allocation fails: an error, no leak, no crash. */
 #include "heap.h"
 #include "ptq_nets.h"
 
@@ -35,7 +35,7 @@ static qsim_model *deep_net(qsim_ctx *ctx) {
     return net_finish(b);
 }
 
-/* Given, so that what is tried does not depend on how fast the machine is just now. */
+/* A given cost, so that attempts do not depend on the machine's speed. */
 static void cost(void *user, const char *unit, double *in_float, double *in_integers) {
     (void)user;
     (void)unit;
@@ -50,7 +50,7 @@ static void cost(void *user, const char *unit, double *in_float, double *in_inte
 #define STEP 1
 #endif
 
-/* The whole way; the first error, or OK. */
+/* All calls from calibration to quantized model; the first error, or OK. */
 static int work(qsim_ctx *ctx, const qsim_model *m) {
     static const char text[] =
         "qsim-calibration 1\n"
@@ -98,7 +98,7 @@ static int work(qsim_ctx *ctx, const qsim_model *m) {
     return code;
 }
 
-/* Weights of 4 bits by GPTQ, in blocks, and what moves factors and refines. */
+/* 4-bit weights by GPTQ, in blocks, with equalization and refinement. */
 static int narrow(qsim_ctx *ctx, const qsim_model *m) {
     static const char text[] = "qsim-recipe 1\nequalize \"c\" 2 2 0.5\n";
     static float x[32];
@@ -150,7 +150,7 @@ static int narrow(qsim_ctx *ctx, const qsim_model *m) {
     return code;
 }
 
-/* Lets each `step`th allocation of a way fail. */
+/* Lets each `step`th allocation of `way` fail. */
 static void sweep(test_heap *h, qsim_ctx *ctx, qsim_model *m, long step,
                   int (*way)(qsim_ctx *ctx, const qsim_model *m)) {
     h->calls = h->fail_at = 0;

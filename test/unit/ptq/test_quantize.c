@@ -15,7 +15,7 @@ static float scalar(const qsim_model *m, const char *name) {
     return f;
 }
 
-/* What an INT8 LeNet looks like: pairs at the right places, ReLUs absorbed, scales shared. */
+/* An INT8 LeNet: pairs at the right places, ReLUs absorbed, scales shared. */
 static void test_form(void) {
     qsim_model *m = net_lenet();
     qsim_calibration *c = net_calibrate(m, 4);
@@ -46,7 +46,7 @@ static void test_form(void) {
     CHECK(net_value(q, "x_zero_point", &v) && v.dtype == QSIM_UINT8 && v.rank == 0);
     CHECK(!net_value(q, "w1", &v) || v.data == NULL || qsim_model_bytes(q) < qsim_model_bytes(m));
     CHECK_INT(qsim_model_opset(q, ""), 13);
-    /* Scales are those of the ranges: (max - 0) / 255 after a ReLU. */
+    /* Scales follow from the ranges: (max - 0) / 255 after a ReLU. */
     float low, high;
     CHECK_INT(qsim_calibration_range(c, "r1", QSIM_METHOD_MINMAX, 0, QSIM_UINT8, 0, &low, &high),
               QSIM_OK);
@@ -123,7 +123,7 @@ static void test_accuracy(void) {
     qsim_model_free(m);
 }
 
-/* Integer operators in the file: the same numbers as pairs, bit for bit. */
+/* Integer operators in the file give the bits of the pairs. */
 static void test_qoperator(void) {
     static float x[144 * 8], y[40], z[40];
     const int64_t dims[4] = {8, 1, 12, 12};
@@ -172,7 +172,7 @@ static size_t bytes_of(const qsim_model *m, void *buffer, size_t room) {
     return need;
 }
 
-/* The same bytes each time; what is written loads and gives the same numbers. */
+/* The same bytes each time; the written file loads and gives the same numbers. */
 static void test_bytes(void) {
     static char one[1 << 18], two[1 << 18];
     static float x[144], y[5], z[5];
@@ -265,7 +265,7 @@ static void test_refused(void) {
     CHECK(strstr(e.message, "'x'") != NULL);
     CHECK_INT(qsim_calibration_range(c, "y", 0, 0, QSIM_UINT8, 0, &low2, &high2), QSIM_OK);
     CHECK(low == low2 && high == high2);
-    /* By name what its observer says, for the type that is asked for. */
+    /* The range of a named tensor is that of its observer, for the given type. */
     CHECK_INT(qsim_calibration_range(c, "y", QSIM_METHOD_MSE, 0, QSIM_INT4, QSIM_RANGE_SYMMETRIC,
                                      &low, &high),
               QSIM_OK);
@@ -373,7 +373,7 @@ static void test_one_channel(void) {
     qsim_model_free(m);
 }
 
-/* Quantizing takes the graph that the calibration prepared, if that is of the same model. */
+/* Quantizing uses the graph that the calibration prepared, if both are of one model. */
 static void test_prepared_once(void) {
     qsim_model *m = net_lenet(), *same = net_lenet();
     qsim_calibration *c = net_calibrate(m, 2);

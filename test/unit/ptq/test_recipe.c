@@ -64,7 +64,7 @@ static void test_read(void) {
     e = entry(r, QSIM_RECIPE_TENSOR, "x");
     CHECK(e.flags == (QSIM_RECIPE_RANGE | QSIM_RECIPE_METHOD) && e.low == -1 && e.high == 6 &&
           e.method == QSIM_METHOD_MSE);
-    e = entry(r, QSIM_RECIPE_TENSOR, "conv"); /* names of layers and tensors are apart */
+    e = entry(r, QSIM_RECIPE_TENSOR, "conv"); /* layers and tensors have separate names */
     CHECK(e.dtype == QSIM_INT16 && e.percentile == 99.99);
     CHECK_INT(entry(r, QSIM_RECIPE_LAYER, "add").action, QSIM_RECIPE_INTEGER);
     CHECK_INT(entry(r, QSIM_RECIPE_TENSOR, "z").action, QSIM_RECIPE_FLOAT);
@@ -168,7 +168,7 @@ static void test_refused(void) {
         if (!strstr(e.message, cases[i].message))
             fprintf(stderr, "  %s\n  %s\n", e.message, cases[i].message);
     }
-    /* A NUL ends nothing. */
+    /* A NUL does not end the text. */
     qsim_recipe *r = NULL;
     CHECK_INT(qsim_recipe_load_memory(NULL, "qsim-recipe 1\n\0\n", 16, NULL, &r, NULL),
               QSIM_E_FORMAT);
@@ -200,7 +200,7 @@ static void test_set(void) {
     CHECK_INT(qsim_recipe_set(r, &e, NULL), QSIM_E_ARGUMENT);
     e = (qsim_recipe_entry){.struct_size = sizeof(e), .name = "", .kind = QSIM_RECIPE_LAYER};
     CHECK_INT(qsim_recipe_set(r, &e, NULL), QSIM_E_ARGUMENT);
-    /* Merging: what `from` names wins, the rest stays. */
+    /* Merging: entries of `from` replace those of the same name, the others stay. */
     e = (qsim_recipe_entry){
         .struct_size = sizeof(e), .name = "conv", .kind = QSIM_RECIPE_LAYER, .action = 1};
     CHECK_INT(qsim_recipe_set(r, &e, NULL), QSIM_OK);

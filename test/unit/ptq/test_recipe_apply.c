@@ -14,7 +14,7 @@ static qsim_recipe *load(const char *text) {
     return r;
 }
 
-/* By way of its text. */
+/* Copies a recipe by writing and loading its text. */
 static qsim_recipe *copy(const qsim_recipe *r) {
     static char text[16384];
     size_t n = 0;
@@ -93,7 +93,7 @@ static void test_same_bytes(const qsim_model *m, const qsim_calibration *c) {
                                                 .weight_type = scheme == 2 ? QSIM_UINT8 : 0});
 }
 
-/* A part of a recipe decides on what it names alone. */
+/* A part of a recipe decides only on the names in it. */
 static void test_part(const qsim_model *m, const qsim_calibration *c) {
     qsim_recipe *r = load("qsim-recipe 1\nlayer \"conv2\" weights uint8 tensor asymmetric\n"
                           "layer \"fc1\" float\ntensor \"r1\" uint8 range 0 2\n"
@@ -123,7 +123,7 @@ static void test_part(const qsim_model *m, const qsim_calibration *c) {
     CHECK(e.dtype == QSIM_INT8 && e.granularity == QSIM_GRANULARITY_CHANNEL && e.symmetric);
     qsim_model_free(q);
     qsim_recipe_free(decided);
-    /* Its tensors alone are no calibration. */
+    /* Its tensors without a calibration are not enough. */
     qsim_error error;
     q = NULL;
     CHECK_INT(qsim_quantize(m, NULL, &o, &q, &error), QSIM_E_NOT_FOUND);
@@ -155,7 +155,7 @@ static void test_refused(const qsim_model *m, const qsim_calibration *c) {
         const qsim_quantize_options o = {.struct_size = sizeof(o), .recipe = r, .decided = decided};
         CHECK_INT(qsim_quantize(m, c, &o, &q, &e), cases[i].code);
         CHECK(strstr(e.message, cases[i].message) != NULL);
-        CHECK_INT(qsim_recipe_count(decided), 0); /* nothing where nothing was made */
+        CHECK_INT(qsim_recipe_count(decided), 0); /* no decisions where no model was made */
         CHECK(qsim_quantize_layers(m, c, &o, NULL, NULL, NULL) == cases[i].code);
         qsim_recipe_free(r);
         qsim_recipe_free(decided);
@@ -180,7 +180,7 @@ static qsim_calibration *without_means(const qsim_calibration *c) {
     return out;
 }
 
-/* What cannot be corrected although the recipe says so; with the option nothing is. */
+/* A correction that the recipe asks for but cannot be made; with the option, none is made. */
 static void test_correction_refused(const qsim_model *m, const qsim_calibration *c) {
     qsim_calibration *bare = without_means(c);
     const struct {
@@ -209,7 +209,7 @@ static void test_correction_refused(const qsim_model *m, const qsim_calibration 
     qsim_calibration_free(bare);
 }
 
-/* Numbers that the recipe has are added to the answers, within a step of 8 bits. */
+/* Corrections given by the recipe are added to the outputs, within a step of 8 bits. */
 static void test_given(const qsim_model *m, const qsim_calibration *c) {
     static float x[144 * 8];
     const int64_t dims[4] = {8, 1, 12, 12};
@@ -237,7 +237,7 @@ static void test_given(const qsim_model *m, const qsim_calibration *c) {
     }
     CHECK_INT(qsim_calibration_range(c, "y", QSIM_METHOD_MINMAX, 0, QSIM_UINT8, 0, &low, &high),
               QSIM_OK);
-    for (int i = 0; i < 40; i++) { /* the range of y may cut what was moved out of it */
+    for (int i = 0; i < 40; i++) { /* the range of y may cut shifted values */
         const float want = plain[i] + shift[i % 5], step = (high - low) / 255;
         const float kept = want < low ? low : want > high ? high : want;
         CHECK_NEAR(given[i], kept, 1.01f * step);

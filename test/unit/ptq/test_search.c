@@ -52,7 +52,7 @@ static double kl(const float *y, const float *z) {
     return result;
 }
 
-/* Mean KL of a quantized model's answers to the float one's. */
+/* Mean KL of a quantized model's outputs to those of the float model. */
 static double loss_of(const qsim_model *m, const qsim_calibration *c, const qsim_recipe *r) {
     qsim_quantize_options o = {.struct_size = sizeof(o), .recipe = r};
     qsim_model *q = NULL;
@@ -69,7 +69,7 @@ static double loss_of(const qsim_model *m, const qsim_calibration *c, const qsim
     return sum;
 }
 
-/* Greedy's last step is to compare all schemes of the last layer: checked from outside. */
+/* Greedy's last step compares all schemes of the last layer; the test repeats that comparison. */
 static void test_greedy(void) {
     qsim_model *m = net_lenet();
     qsim_calibration *c = net_calibrate(m, 4);
@@ -100,7 +100,7 @@ static void test_greedy(void) {
     qsim_model_free(m);
 }
 
-/* Ranges by one of three methods: the one that a caller who tries all would choose. */
+/* Ranges by one of three methods: the choice equals that of trying all. */
 static void test_ranges(void) {
     qsim_model *m = net_lenet();
     qsim_calibration *c = net_calibrate(m, 4);
@@ -147,11 +147,11 @@ static qsim_recipe_entry choice_for(float *w, const int64_t *dims, float *x) {
     CHECK_INT(qsim_calibration_feed(c, &t, 1, NULL), QSIM_OK);
     qsim_search_options o = {
         .struct_size = sizeof(o), .inputs = &t, .input_count = 1, .methods = "greedy"};
-    /* A corrected bias would take back most of what the scheme costs. */
+    /* A corrected bias would hide most of a scheme's loss. */
     const qsim_quantize_options base = {.struct_size = sizeof(base), .no_bias_correction = 1};
     CHECK_INT(qsim_search(m, c, &base, &o, found, NULL, NULL), QSIM_OK);
     qsim_recipe_entry e = {.granularity = QSIM_GRANULARITY_CHANNEL, .symmetric = 1};
-    if (qsim_recipe_count(found) > 0) /* none: as the options say */
+    if (qsim_recipe_count(found) > 0) /* none: the options' scheme */
         e = entry(found, QSIM_RECIPE_LAYER, "mm");
     e.name = NULL;
     qsim_recipe_free(found);
@@ -160,8 +160,7 @@ static qsim_recipe_entry choice_for(float *w, const int64_t *dims, float *x) {
     return e;
 }
 
-/* Two layers for which the best scheme is plain: one-sided weights; channels a thousandfold apart.
- */
+/* Two layers whose best scheme is known: one-sided weights; channels a thousandfold apart. */
 static void test_greedy_knows(void) {
     static float one_sided[16 * 8], uneven[8 * 4], x[32 * 16];
     uint64_t seed = 77;
@@ -177,7 +176,7 @@ static void test_greedy_knows(void) {
     CHECK_INT(e.granularity, QSIM_GRANULARITY_CHANNEL);
 }
 
-/* A score that knows what it wants: some cut on r1, little elsewhere. Also counts and cancels. */
+/* A score with a known optimum: some cut on r1, little elsewhere. Also counts and cancels. */
 typedef struct judge {
     int calls, stop_at;
     float wanted;
@@ -232,16 +231,16 @@ static void test_anneal(void) {
         CHECK_INT(qsim_search(m, c, NULL, &o, found[k], &best[k], NULL), QSIM_OK);
     CHECK(best[0] == best[1] && same_text(found[0], found[1]));
     CHECK_INT(j.calls, 2 * 63); /* plain, two percentiles for all, the steps */
-    /* Better than where it began, and what it hands out has the score that it says. */
+    /* The result is better than the start, and has the score that is reported. */
     const double start = score_with(&j, m, c, NULL, 100);
     CHECK(best[0] > start);
     CHECK(best[0] == score_with(&j, m, c, found[0], 99));
-    /* A limit that nothing meets: steps up alone. */
+    /* A limit that no recipe meets: only steps up. */
     o.float_score = 500;
     o.max_drop = 1;
     CHECK_INT(qsim_search(m, c, NULL, &o, found[1], &best[1], NULL), QSIM_OK);
     CHECK(best[1] > start);
-    /* Stopped in the middle: cancelled, with the best so far. */
+    /* Stopped in the middle: cancelled, with the best recipe so far. */
     qsim_error e;
     j.calls = 0;
     j.stop_at = 5;
@@ -258,7 +257,7 @@ static void test_anneal(void) {
     qsim_model_free(m);
 }
 
-/* Mean error of each of the 5 answers over 64 samples, in steps of the greatest range. */
+/* Mean error of each of the 5 outputs over 64 samples, in steps of the greatest range. */
 static double worst_mean(const qsim_model *m, const qsim_model *q, qsim_tensor *x) {
     float y[320], z[320], low = 0, high = 0;
     double worst = 0;
@@ -356,7 +355,7 @@ static void test_refused(void) {
         CHECK_INT(qsim_search_method_needs_inputs(i), i >= 3);
     }
     CHECK(!qsim_search_method(7) && !qsim_search_method(-1));
-    /* auto judges by inputs; labels are classes of all rows. */
+    /* auto scores by inputs; labels are classes of all rows. */
     o = (qsim_search_options){.struct_size = sizeof(o), .methods = "auto", .score = score};
     CHECK_INT(qsim_search(m, c, NULL, &o, found, NULL, NULL), QSIM_E_ARGUMENT);
     o.inputs = batches;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The choice of nodes to quantize, on graphs of every form in the rules. */
+/* The choice of nodes to quantize, on graphs with every form of the rules. */
 #include <math.h>
 
 #include "ptq_nets.h"
@@ -44,7 +44,7 @@ static qsim_calibration *calibrate(const qsim_model *m, uint64_t seed) {
     return c;
 }
 
-/* Quantizes, writes, loads, runs, and compares with the float model. Free the result. */
+/* Quantizes, saves, loads, runs, and compares with the float model. The caller frees the result. */
 static qsim_model *quantized(const qsim_model *m, const qsim_calibration *c,
                              const qsim_quantize_options *o) {
     static char file[1 << 18];
@@ -134,7 +134,7 @@ static void test_concat_and_head(void) {
     check_input(q, "Sigmoid", "sig", 0, "ck_DequantizeLinear_Output");
     check_input(q, "Mul", "scale", 0, "s");
     qsim_model_free(q);
-    /* By rule it runs in integers all the same. */
+    /* By a rule it runs in integers. */
     qsim_rule rule = {.struct_size = sizeof(rule), .pattern = "sig", .action = QSIM_RULE_INT8};
     qsim_quantize_options o = {.struct_size = sizeof(o), .rules = &rule, .rule_count = 1};
     q = quantized(m, c, &o);
@@ -164,7 +164,7 @@ static void test_pad(void) {
         qsim_model *q = quantized(m, c, NULL);
         check_input(q, "QuantizeLinear", "k_QuantizeLinear", 1, other ? "k_scale" : "ca_scale");
         qsim_model_free(q);
-        /* As integer operators: the Pad itself takes integers. */
+        /* In the format of integer operators the Pad itself takes integers. */
         qsim_quantize_options o = {.struct_size = sizeof(o), .format = QSIM_FORMAT_QOPERATOR};
         q = quantized(m, c, &o);
         CHECK_INT(net_count(q, "QuantizeLinear"), other ? 2 : 1);
@@ -202,7 +202,7 @@ static void test_constants(void) {
     CHECK_INT(net_count(q, "QuantizeLinear"), 5); /* x ca m n y */
     check_input(q, "Mul", "mul", 1, "gain_DequantizeLinear_Output");
     CHECK(net_value(q, "gain_quantized", &info) && info.dtype == QSIM_UINT8 && info.bytes == 4);
-    /* The inner output keeps its name, and who reads it inside reads the same. */
+    /* The inner output keeps its name, and its readers inside read the same values. */
     check_input(q, "Conv", "c", 0, "n");
     check_input(q, "QuantizeLinear", "n_QuantizeLinear", 0, "n_QuantizeLinear_Input");
     CHECK_INT(qsim_model_output_count(q), 2);
@@ -251,7 +251,7 @@ static void test_commented(void) {
     qsim_model_free(m);
 }
 
-/* Without ranges nothing could be quantized: that is not a quantized model. */
+/* Without calibration data no tensor has a range: quantizing fails. */
 static void test_no_data(void) {
     qsim_builder *b = begin();
     qsim_builder_node(b, "", "Flatten", "flat", "x", "y");
@@ -305,7 +305,7 @@ static int32_t integer_nodes(const qsim_model *m, const char *op) {
     return n;
 }
 
-/* Factors, a bias of one element and transA: all of it in integers, the numbers those of floats. */
+/* Factors, a bias of one element and transA: all run in integers, close to the floats. */
 static void test_gemm_forms(void) {
     qsim_builder *b = begin();
     qsim_builder_node(b, "", "Flatten", "flat", "x", "f");
@@ -400,7 +400,7 @@ static void test_bias(void) {
     qsim_model_free(m);
 }
 
-/* y = x w + b along the last axis of rank 4, where no Gemm does it. */
+/* y = x w + b along the last axis of rank 4, which Gemm cannot express. */
 static void linear(qsim_builder *b, const char *name, const char *x, const char *y) {
     char w[16], v[16], product[16], in[64];
     snprintf(w, sizeof(w), "w%s", name);
@@ -414,7 +414,7 @@ static void linear(qsim_builder *b, const char *name, const char *x, const char 
     qsim_builder_node(b, "", "Add", v, in, y);
 }
 
-/* Self-attention: biases go with their products, scores and what they weigh run in integers. */
+/* Self-attention: biases join their products; scores and their product with values are integer. */
 static void test_attention(int masked) {
     qsim_builder *b = begin();
     const float eight = 2.83f;

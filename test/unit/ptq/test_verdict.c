@@ -103,7 +103,7 @@ static void test_agreement(void) {
     }
 }
 
-/* What lowers a good result. */
+/* Options that lower a good grade. */
 static void test_options(void) {
     const qsim_verdict_options seen = {.struct_size = sizeof(seen), .seen = 1};
     const qsim_verdict_options noise = {.struct_size = sizeof(noise), .made_up = 1};
@@ -177,7 +177,7 @@ static qsim_verdict *judge_lenet(const qsim_model *m, const qsim_calibration *c,
     return v;
 }
 
-/* Tensors that integer operators have swallowed can be neither compared nor given out. */
+/* Tensors inside integer operators can be neither compared nor read as outputs. */
 static void test_integer_operators(const qsim_model *m, const qsim_calibration *c) {
     const qsim_quantize_options o = {.struct_size = sizeof(o), .format = QSIM_FORMAT_QOPERATOR};
     static float x[144 * 8];
@@ -215,7 +215,7 @@ static void test_layers(void) {
         const double added = pow(10, -l.sqnr / 10) - pow(10, -l.before / 10);
         CHECK(added <= last * (1 + 1e-9) + 1e-12);
         last = added;
-        /* Rules know layers by that name. */
+        /* Rules find layers by that name. */
         const qsim_rule rule = {sizeof(rule), l.name, QSIM_RULE_FLOAT, 0};
         const qsim_quantize_options q = {.struct_size = sizeof(q), .rules = &rule, .rule_count = 1};
         CHECK_INT(qsim_quantize_layers(m, c, &q, NULL, NULL, NULL), 4);
@@ -251,8 +251,10 @@ static int32_t look(void *user, const char *tensor, const char *counterpart) {
     return --f->most == 0;
 }
 
-/* conv1 and relu1 become one operator: r1 is dequantized, c1 is inside. Every tensor of a model
- * beside itself. */
+/*
+ * conv1 and relu1 become one operator: r1 is dequantized, c1 is inside. Each tensor of a
+ * model is compared with itself.
+ */
 static void test_pairs(void) {
     qsim_model *m = net_lenet(), *q = NULL;
     qsim_calibration *c = net_calibrate(m, 4);
@@ -275,7 +277,7 @@ static void test_pairs(void) {
     qsim_model_free(m);
 }
 
-/* ---- what cannot be judged ---- */
+/* ---- refused comparisons ---- */
 
 static void test_refused(void) {
     const int64_t free_dims[2] = {-1, CLASSES};

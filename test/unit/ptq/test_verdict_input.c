@@ -96,7 +96,7 @@ static void test_biased(void) {
     CHECK(strcmp(biased_warns(1, ones), "") == 0);
     CHECK(strcmp(biased_warns(25, ones), "") == 0);
     CHECK(strcmp(biased_warns(40, ones), "raw-pixels") == 0);
-    CHECK(strcmp(biased_warns(0.02f, few), "") == 0); /* too few biases tell anything */
+    CHECK(strcmp(biased_warns(0.02f, few), "") == 0); /* too few biases for a warning */
 }
 
 /* ---- folded BatchNormalization ---- */
@@ -104,8 +104,8 @@ static void test_biased(void) {
 enum { CHANNELS = 8, LAYERS = 4 };
 
 /*
- * Four convolutions of one tap, channel c by c + 1, whose biases take back the mean of what they
- * add up but for 1, where the input's mean is `mean`: sums have mean 1 behind each of them.
+ * Four convolutions of one tap, channel c by c + 1, whose biases subtract the mean of their sums
+ * except 1 for an input of mean `mean`: sums have mean 1 after each of them.
  */
 static qsim_model *make_folded(float mean) {
     qsim_builder *b = NULL;
@@ -198,7 +198,7 @@ static void test_answers(void) {
     CHECK(
         answers_warn(0.1f, 8, 4)); /* 0.27 of 1 for the sample's own class: nearly a quarter each */
     CHECK(answers_warn(0.1f, 4, 4));
-    CHECK(!answers_warn(0.1f, 3, 3)); /* too few to say so */
+    CHECK(!answers_warn(0.1f, 3, 3)); /* too few samples for a warning */
     CHECK(!answers_warn(3, 8, 4));    /* 0.87, and all classes in turn */
     CHECK(!answers_warn(3, 8, 1));    /* sure of the same class: another warning */
 }
@@ -239,7 +239,7 @@ static void test_stated(void) {
 
 /* ---- raw pixels ---- */
 
-/* Whether pixels from 0 to `greatest` are named, in a model that tells nothing. */
+/* Whether pixels from 0 to `greatest` are reported, in a model without metadata on them. */
 static int named_raw(int32_t rank, float greatest) {
     qsim_builder *b = NULL;
     const char *symbol[4] = {"N", NULL, NULL, NULL};
@@ -256,7 +256,7 @@ static int named_raw(int32_t rank, float greatest) {
     qsim_model *m = net_finish(b);
     qsim_verdict *v = judge(m, m, NULL, &in);
     const int found = warns(v, "raw-pixels");
-    CHECK_INT(qsim_verdict_grade(v), QSIM_GRADE_GOOD); /* named, not blamed */
+    CHECK_INT(qsim_verdict_grade(v), QSIM_GRADE_GOOD); /* reported, without a lower grade */
     CHECK_INT(qsim_verdict_input(v, &i), QSIM_OK);
     CHECK_INT(i.fits, 0);
     qsim_verdict_free(v);
@@ -268,7 +268,7 @@ static void test_raw(void) {
     CHECK(named_raw(4, 255));
     CHECK(!named_raw(4, 254.5f)); /* no pixels */
     CHECK(!named_raw(4, 256));
-    CHECK(!named_raw(3, 255)); /* no pictures */
+    CHECK(!named_raw(3, 255)); /* no images */
 }
 
 /* Class scores of another type than float are compared, too. */

@@ -34,7 +34,7 @@ static void test_all(const qsim_model *m, const qsim_calibration *c) {
     o.activation_type = QSIM_INT16;
     o.activation_symmetric = 1;
     qsim_model *even = net_quantize(m, c, &o);
-    o.method = QSIM_METHOD_MSE; /* that of minmax */
+    o.method = QSIM_METHOD_MSE; /* the range by MSE is that of minmax */
     qsim_model *mse = net_quantize(m, c, &o);
     qsim_value_info a, b;
     float low, high;
@@ -63,7 +63,7 @@ static void test_all(const qsim_model *m, const qsim_calibration *c) {
     qsim_model_free(plain);
 }
 
-/* A unit: what it reads, with what shares that scale, and makes; other layers stay in integers. */
+/* A unit: its inputs, what shares their scale, and its output; other layers keep 8 bits. */
 static void test_unit(const qsim_model *m, const qsim_calibration *c) {
     static char text[4000];
     char hash[2][65];
@@ -80,7 +80,7 @@ static void test_unit(const qsim_model *m, const qsim_calibration *c) {
     CHECK_INT(type_of(q, "r2"), QSIM_UINT16);
     CHECK_INT(type_of(q, "r3"), QSIM_UINT8);
     CHECK_INT(type_of(q, "y"), QSIM_UINT8);
-    /* What was decided says so, and gives the same bytes without the rule. */
+    /* The decided recipe contains it, and gives the same bytes without the rule. */
     CHECK_INT(qsim_recipe_text(decided, text, sizeof(text) - 1, &need, NULL), QSIM_OK);
     CHECK(strstr(text, "tensor \"r2\" uint16 asymmetric range") != NULL);
     CHECK(strstr(text, "tensor \"r3\" uint8 asymmetric range") != NULL);
@@ -105,7 +105,7 @@ static void test_unit(const qsim_model *m, const qsim_calibration *c) {
     qsim_recipe_free(decided);
 }
 
-/* One tensor by a recipe that is written by hand. */
+/* One tensor by a handwritten recipe. */
 static void test_tensor(const qsim_model *m, const qsim_calibration *c) {
     static const char text[] = "qsim-recipe 1\ntensor \"r3\" int16 symmetric\ntensor \"x\" int8\n";
     qsim_recipe *r = NULL;
@@ -118,7 +118,7 @@ static void test_tensor(const qsim_model *m, const qsim_calibration *c) {
     qsim_recipe_free(r);
 }
 
-/* Constants that are added have the type of what they are added to. */
+/* Added constants have the type of the other operand. */
 static void test_constant(void) {
     qsim_builder *b = NULL;
     const char *symbol[2] = {"N", NULL};
@@ -156,7 +156,7 @@ static void test_constant(void) {
     qsim_model_free(m);
 }
 
-/* A calibration of other rules: named, not left in float without a word. */
+/* A calibration made with other rules: refused by name, not left in float silently. */
 static void test_unseen(const qsim_model *m) {
     static float x[144 * 8];
     const int64_t dims[4] = {8, 1, 12, 12};
@@ -183,7 +183,7 @@ static void test_unseen(const qsim_model *m) {
     o.recipe = r;
     CHECK_INT(qsim_quantize(m, c, &o, &q, &e), QSIM_E_NOT_FOUND);
     CHECK(strstr(e.message, "the layer 'conv1'") != NULL);
-    /* With a calibration of these rules it is done. */
+    /* A calibration made with these rules is accepted. */
     qsim_calibration_free(c);
     o.recipe = NULL;
     o.rule_count = 3;

@@ -24,7 +24,7 @@ static void test_choose(void) {
     check_choose(-1, 2, QSIM_UINT8, 0, 85, 3.0f / 255);
     check_choose(0, 0, QSIM_UINT8, 0, 0, 1);
     check_choose(0, 0, QSIM_INT8, sym | narrow, 0, 1);
-    /* Zero is inside even where the values are not around it. */
+    /* The range includes zero even if the values do not. */
     check_choose(3, 5, QSIM_UINT8, 0, 0, 5.0f / 255);
     check_choose(-5, -3, QSIM_UINT8, 0, 255, 5.0f / 255);
     check_choose(-8, 7, QSIM_INT4, 0, 0, 1);
@@ -33,9 +33,9 @@ static void test_choose(void) {
     check_choose(0, 127, QSIM_UINT8, QSIM_RANGE_REDUCED, 0, 1);
     check_choose(-32768, 32767, QSIM_INT16, 0, 0, 1);
     check_choose(0, 65535, QSIM_UINT16, 0, 0, 1);
-    /* The whole range of float: nothing overflows on the way. */
+    /* The whole range of float: no intermediate overflows. */
     check_choose(-FLT_MAX, FLT_MAX, QSIM_INT8, sym | narrow, 0, FLT_MAX / 127);
-    /* So narrow that the scale would be denormal. */
+    /* A range so narrow that its scale would be denormal. */
     check_choose(0, 255 * FLT_MIN / 2, QSIM_UINT8, 0, 0, 1);
     check_choose(0, 255 * FLT_MIN, QSIM_UINT8, 0, 0, FLT_MIN);
 }
@@ -76,7 +76,7 @@ static void test_choose_properties(void) {
         CHECK_INT(qsim_qparams_choose(low, high, dtype, flags, &s, &z), QSIM_OK);
         CHECK_INT(qsim_dtype_limits(dtype, flags, &qmin, &qmax), QSIM_OK);
         CHECK(z >= qmin && z <= qmax && s > 0);
-        /* What the ends lose: half a step by rounding the zero point, at most. */
+        /* The ends lose half a step at most, by rounding the zero point. */
         double lo = low < 0 ? low : 0, hi = high > 0 ? high : 0;
         CHECK(((double)qmin - z) * (double)s <= lo + 0.51 * (double)s);
         CHECK(((double)qmax - z) * (double)s >= hi - 0.51 * (double)s);

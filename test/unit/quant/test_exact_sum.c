@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Exact sums: those of integers, in any order; texts that read back as they were. */
+/* Exact sums equal integer sums, in any order; their text reads back unchanged. */
 #include "test.h"
 
 #include <float.h>

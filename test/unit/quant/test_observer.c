@@ -95,7 +95,7 @@ static void test_bins(void) {
     qsim_observer_free(o);
 }
 
-/* Zeros alone take no histogram; what is seen before and after counts all the same. */
+/* A tensor of zeros takes no histogram; zeros before and after other values are counted. */
 static void test_zeros(void) {
     const float zeros[3] = {0, -0.0f, 0}, mixed[4] = {0, 1, -0.0f, 0};
     qsim_observer *a = make(), *b = make(), *c = make(), *whole = make();
@@ -115,7 +115,7 @@ static void test_zeros(void) {
     qsim_observer_free(whole);
 }
 
-/* 128 = 2048 / 16 bins are 16 times as wide. Both numbers are settled when it is created. */
+/* 128 = 2048 / 16 bins are 16 times as wide. Creation fixes both numbers. */
 static void test_options(void) {
     static const int32_t wrong[] = {-1, 64, 100, 4096};
     const float x[3] = {0.5f, 3, -1.25f};
@@ -184,7 +184,7 @@ static void test_percentile(void) {
     qsim_observer_free(o);
 }
 
-/* Mean squared error of quantizing the very values, not the histogram. */
+/* Mean squared error of quantizing the values themselves, not the histogram. */
 static double true_mse(const float *x, int n, float low, float high, int32_t dtype, int32_t flags) {
     float s, back;
     int32_t z;
@@ -239,7 +239,7 @@ static void test_mse(void) {
     }
 }
 
-/* Values spread evenly lose nothing by keeping everything; far outliers are cut. */
+/* Evenly spread values keep their whole range; far outliers are cut. */
 static void test_entropy(void) {
     static float x[20000];
     uint64_t seed = 13;
@@ -389,7 +389,7 @@ static void test_degenerate(void) {
         }
 }
 
-/* One read in pieces of all sizes gives what feeding gives: zeros, signs, wide and narrow bins. */
+/* Values taken in pieces of any size give the result of feeding: zeros, signs, all bin widths. */
 static void test_take(void) {
     static qs_tally tally;
     static float x[20000];

@@ -125,7 +125,7 @@ static const struct {
                      {QSIM_INT16, 16, true},   {QSIM_UINT32, 32, false}, {QSIM_INT32, 32, true},
                      {QSIM_UINT64, 64, false}, {QSIM_INT64, 64, true},   {QSIM_BOOL, 8, false}};
 
-/* Whether a number has a place in a type: in 128 bits, where all of them do. */
+/* Whether a number is in a type's range, computed in 128 bits. */
 static bool has_place(size_t type, wide v) {
     const int bits = integer_types[type].bits;
     const wide one = 1;

@@ -88,7 +88,7 @@ static void make_case(void) {
         params.conv1_bias[i] = 0.01f * (float)i;
     for (size_t i = 0; i < NET_PARAMS; i++)
         exact[i] = (double)params.all[i];
-    /* Smooth-ish images: noise around a ramp. */
+    /* Images of noise around a ramp. */
     for (size_t k = 0; k < NET_LANES; k++)
         for (size_t i = 0; i < 784; i++)
             images[k][i] = (uint8_t)((i * (k + 1) / 8 + test_random(&state) % 64) % 256);
@@ -147,7 +147,7 @@ int main(void) {
     check_logits();
     check_softmax();
     check_gradient();
-    /* Whatever this CPU runs gives the same bits. */
+    /* The best passes of this CPU give the same bits. */
     net_passes_select()->forward(&params, &other);
     net_passes_select()->backward(&params, &other, &other_grad);
     CHECK(memcmp(&other_grad, &grad, sizeof(grad)) == 0);
