@@ -290,6 +290,7 @@ static int watch(feeding *f, qs_seen *s, const qsim_tensor *t, bool last, qsim_e
     if (last && axis >= 0)
         axis = qs_layout_axis(axis, t->rank);
     const qs_watched w = watched(f, t, axis);
+    qs_observer_expect(s->batch.observer, s->kept.observer->exponent);
     int code = qs_watch_tensor(&c->watch, &w, &s->batch);
     if (!code && c->gram_count > 0)
         code = qs_gram_take(c, (size_t)(s - c->tensors), t, last, c->samples, f->samples);

@@ -51,12 +51,6 @@ void qs_extremes_merge(float *into, const float *from, size_t channels);
 /* Room for the sums of so many channels, all 0 if there was none; MISMATCH: there are others. */
 int qs_means_reserve(qsim_ctx *ctx, qs_means *m, size_t channels);
 
-/* ---- extremes.c ---- */
-
-/* Of rows of channels side by side, and of one channel's values; added to what was seen before. */
-void qs_extremes_rows(const float *x, size_t rows, size_t channels, float *extreme);
-void qs_extremes_plane(const float *x, size_t count, float *low, float *high);
-
 /* ---- watching (watch.c) ---- */
 
 /* Scratch memory of each thread. */

@@ -39,18 +39,27 @@ typedef struct watching {
 
 /* ---- one unit ---- */
 
-static int take(const watching *g, qs_watch_part *p, size_t sample, const float *x, size_t n) {
-    float low, high;
-    if (n == 0)
-        return QSIM_OK;
-    qsim_observer *o = p == g->w->parts ? g->r->observer : p->observer;
-    int code = qs_observer_take(o, g->tally ? p->tally : NULL, g->reads, x, n, &low, &high);
-    if (code)
-        return code;
+/* The first part adds to the record itself. */
+static qsim_observer *observer_of(const watching *g, const qs_watch_part *p) {
+    return p == g->w->parts ? g->r->observer : p->observer;
+}
+
+static qs_exact *sums_of(const watching *g, const qs_watch_part *p) {
+    return p == g->w->parts ? g->r->means.sum : p->sum;
+}
+
+static float *ends_of(const watching *g, const qs_watch_part *p) {
+    return p == g->w->parts ? g->r->means.extreme : p->ends;
+}
+
+/* Values of a sample, between these extremes. */
+static int take(const watching *g, qs_watch_part *p, size_t sample, const float *x, size_t n,
+                float low, float high) {
     float *least = p->extremes + sample, *greatest = least + g->t->samples;
     *least = low < *least ? low : *least;
     *greatest = high > *greatest ? high : *greatest;
-    return QSIM_OK;
+    return qs_observer_take(observer_of(g, p), g->tally ? p->tally : NULL, g->reads, x, n, low,
+                            high);
 }
 
 /* Positions [first, first + count) of a sample whose channels lie side by side. */
@@ -64,34 +73,54 @@ static int watch_rows(const watching *g, qs_watch_part *p, size_t sample, size_t
         p->row[c] = 0;
     for (size_t i = 0; i < count && !code; i += step) {
         const size_t rows = count - i < step ? count - i : step;
-        code = take(g, p, sample, x + i * channels, rows * channels);
-        if (g->t->means && !code) {
-            g->reads->add_rows(x + i * channels, rows, channels, p->row);
-            qs_extremes_rows(x + i * channels, rows, channels, p->ends);
-        }
+        const float *from = x + i * channels;
+        float low, high;
+        const bool finite =
+            g->t->means ? g->reads->rows(from, rows, channels, p->row, ends_of(g, p), &low, &high)
+                        : g->reads->extremes(from, rows * channels, &low, &high);
+        code = finite ? take(g, p, sample, from, rows * channels, low, high) : QSIM_E_VALUE;
     }
     for (size_t c = 0; g->t->means && !code && c < channels; c++)
-        qs_exact_add(&p->sum[c], p->row[c]);
+        qs_exact_add(&sums_of(g, p)[c], p->row[c]);
     return code;
 }
 
-/* Channels [first, first + count), each of `inner` positions that lie together. */
+/* Extremes of `count` channels of n values each; false: not all are finite. */
+static bool find_extremes(const watching *g, const float *x, size_t count, size_t n, float *ends,
+                          float *low, float *high) {
+    bool finite = true;
+    *low = INFINITY;
+    *high = -INFINITY;
+    for (size_t c = 0; c < count; c++) {
+        float least, most, *under = &ends[c], *over = &ends[g->t->channels + c];
+        finite &= g->reads->extremes(x + c * n, n, &least, &most);
+        *under = least < *under ? least : *under;
+        *over = most > *over ? most : *over;
+        *low = least < *low ? least : *low;
+        *high = most > *high ? most : *high;
+    }
+    return finite;
+}
+
+/*
+ * Channels [first, first + count), each of `inner` positions that lie together: a piece of one, or
+ * all of them, is at most a chunk.
+ */
 static int watch_planes(const watching *g, qs_watch_part *p, size_t sample, size_t outer,
                         size_t first, size_t count) {
     const qs_watched *t = g->t;
     const float *x = t->x + ((sample * t->outer + outer) * t->channels + first) * t->inner;
-    for (size_t i = 0; i < count * t->inner; i += CHUNK) {
-        const size_t left = count * t->inner - i;
-        int code = take(g, p, sample, x + i, left < CHUNK ? left : CHUNK);
-        if (code)
-            return code;
+    const size_t all = count * t->inner;
+    int code = QSIM_OK;
+    for (size_t i = 0; i < all && !code; i += CHUNK) {
+        const size_t n = all - i < CHUNK ? all - i : CHUNK, planes = t->inner < n ? count : 1;
+        float low, high;
+        if (!find_extremes(g, x + i, planes, n / planes, ends_of(g, p) + first, &low, &high))
+            return QSIM_E_VALUE;
+        code = take(g, p, sample, x + i, n, low, high);
+        qs_read_planes(x + i, planes, n / planes, sums_of(g, p) + first);
     }
-    for (size_t c = 0; c < count; c++) {
-        qs_read_plane(x + c * t->inner, t->inner, &p->sum[first + c]);
-        qs_extremes_plane(x + c * t->inner, t->inner, &p->ends[first + c],
-                          &p->ends[t->channels + first + c]);
-    }
-    return QSIM_OK;
+    return code;
 }
 
 static int watch_unit(const watching *g, qs_watch_part *p, size_t sample, size_t unit) {
@@ -113,11 +142,11 @@ static void watch_slice(void *arg, size_t i) {
         p->extremes[s] = INFINITY;
         p->extremes[g->t->samples + s] = -INFINITY;
     }
-    if (g->t->means)
+    if (g->t->means && p != g->w->parts)
         qs_extremes_reset(p->ends, g->t->channels);
     for (size_t u = qs_slice_begin(all, g->slices, i); u < end && !p->code; u++)
         p->code = watch_unit(g, p, u / g->units, u % g->units);
-    qs_observer_settle(p == g->w->parts ? g->r->observer : p->observer, p->tally);
+    qs_observer_settle(observer_of(g, p), p->tally);
 }
 
 /* ---- all units ---- */
@@ -149,12 +178,12 @@ static int collect(const watching *g, qs_watch_part *p) {
         code = p->code ? p->code : qsim_observer_merge(g->r->observer, p->observer);
         qs_observer_reset(p->observer);
     }
-    for (size_t c = 0; g->t->means && c < g->t->channels; c++) {
+    const size_t channels = g->t->means && p != g->w->parts ? g->t->channels : 0;
+    for (size_t c = 0; c < channels; c++) {
         qs_exact_merge(&g->r->means.sum[c], &p->sum[c]);
         p->sum[c] = (qs_exact){{0}};
     }
-    if (g->t->means)
-        qs_extremes_merge(g->r->means.extreme, p->ends, g->t->channels);
+    qs_extremes_merge(g->r->means.extreme, p->ends, channels);
     float *all = g->w->parts->extremes;
     const size_t samples = g->t->samples;
     for (size_t s = 0; s < samples; s++) {

@@ -15,15 +15,20 @@ static void add_at(qs_exact *sum, size_t at, uint64_t low, uint64_t high) {
         const uint64_t partial = sum->limb[i] + term, total = partial + carry;
         carry = (partial < term) | (total < partial);
         sum->limb[i] = total;
+        if (i > at && carry == (sign != 0))
+            break; /* what is above stays as it is */
     }
 }
 
 void qs_exact_add(qs_exact *sum, double x) {
-    int exponent;
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof(bits));
     if (x == 0)
         return;
-    int64_t mantissa = (int64_t)ldexp(frexp(x, &exponent), 53);
-    int shift = exponent - 53 - QS_EXACT_EXPONENT;
+    /* A multiple of 2^-149 other than 0 is a normal double. */
+    const uint64_t whole = (bits & (((uint64_t)1 << 52) - 1)) | (uint64_t)1 << 52;
+    int64_t mantissa = x < 0 ? -(int64_t)whole : (int64_t)whole;
+    int shift = (int)(bits >> 52 & 0x7ff) - 1075 - QS_EXACT_EXPONENT;
     if (shift < 0) { /* the bits that fall off are zeros */
         mantissa /= (int64_t)1 << -shift;
         shift = 0;

@@ -9,8 +9,12 @@
 int32_t qs_histogram_exponent(float min, float max, int32_t bits) {
     float magnitude = max > -min ? max : -min;
     int exponent;
+    uint32_t word;
+    memcpy(&word, &magnitude, sizeof(word));
     if (!(magnitude > 0))
         return QS_MIN_EXPONENT;
+    if (word >> 23 > 0) /* normal: often asked */
+        return (int32_t)(word >> 23) - 126 - bits;
     (void)frexpf(magnitude, &exponent); /* magnitude < 2^exponent = 2^bits w */
     return exponent - bits;
 }
@@ -123,7 +127,9 @@ static int include(qsim_observer *o, float min, float max) {
         min = o->min < min ? o->min : min;
         max = o->max > max ? o->max : max;
     }
-    widen(o, qs_histogram_exponent(min, max, o->bits));
+    const int32_t exponent = qs_histogram_exponent(min, max, o->bits);
+    if (exponent > o->exponent)
+        widen(o, exponent);
     o->min = min;
     o->max = max;
     return QSIM_OK;
@@ -169,8 +175,12 @@ int qsim_observer_feed(qsim_observer *o, const float *values, size_t count) {
  */
 static size_t find_bins(const qs_reads *reads, const float *x, size_t n, int32_t exponent,
                         int32_t *at) {
-    if (exponent <= 0 && exponent >= -126)
-        return reads->bins(x, n, ldexpf(1.0f, -exponent), at);
+    const uint32_t word = (uint32_t)(127 - exponent) << 23; /* of 2^-exponent */
+    float inverse;
+    if (exponent <= 0 && exponent >= -126) {
+        memcpy(&inverse, &word, sizeof(inverse));
+        return reads->bins(x, n, inverse, at);
+    }
     for (size_t i = 0; i < n; i++)
         at[i] = QS_SIDE + qs_histogram_index(x[i], exponent);
     return n;
@@ -184,78 +194,82 @@ static void tally_values(qsim_observer *o, qs_tally *t, const qs_reads *reads, c
         const size_t count = find_bins(reads, x + from, size, o->exponent, at);
         size_t i = 0;
         o->bins[QS_SIDE] += size - count;
+        if (t && t->waiting > UINT32_MAX - PART)
+            qs_observer_settle(o, t);
         for (; t && i + QS_TALLIES <= count; i += QS_TALLIES)
             for (size_t k = 0; k < QS_TALLIES; k++)
                 t->count[k][at[i + k]]++;
+        if (t)
+            t->waiting += (uint32_t)(i / QS_TALLIES + count - i);
         for (; t && i < count; i++)
             t->count[0][at[i]]++;
         for (; i < count; i++)
             o->bins[at[i] < 2 * QS_SIDE ? at[i] : QS_SIDE]++;
     }
-    if (t)
-        t->waiting += (uint32_t)n;
 }
 
 void qs_observer_settle(qsim_observer *o, qs_tally *t) {
-    const int32_t below = qs_observer_below(o), above = qs_observer_above(o);
+    const int32_t first = QS_SIDE - qs_observer_below(o), end = QS_SIDE + qs_observer_above(o);
     if (!t || t->waiting == 0)
         return;
+    for (int32_t i = first; i < end; i++) {
+        uint32_t sum = 0;
+        for (size_t k = 0; k < QS_TALLIES; k++)
+            sum += t->count[k][i];
+        o->bins[i] += sum;
+    }
     for (size_t k = 0; k < QS_TALLIES; k++) {
-        uint32_t *count = t->count[k];
-        for (int32_t i = -below; i < above; i++) {
-            o->bins[QS_SIDE + i] += count[QS_SIDE + i];
-            count[QS_SIDE + i] = 0;
-        }
-        for (int32_t i = 0; i < QS_ZEROS; i++) {
-            o->bins[QS_SIDE] += count[2 * QS_SIDE + i];
-            count[2 * QS_SIDE + i] = 0;
-        }
+        uint32_t *zeros = t->count[k] + 2 * QS_SIDE;
+        for (int32_t i = 0; i < QS_ZEROS; i++)
+            o->bins[QS_SIDE] += zeros[i];
+        memset(zeros, 0, QS_ZEROS * sizeof(*zeros));
+        memset(t->count[k] + first, 0, (size_t)(end - first) * sizeof(**t->count));
     }
     t->waiting = 0;
 }
 
 int qs_observer_take(qsim_observer *o, qs_tally *t, const qs_reads *reads, const float *values,
-                     size_t count, float *min, float *max) {
-    if (count == 0)
-        return QSIM_OK;
-    if (!reads->extremes(values, count, min, max))
-        return QSIM_E_VALUE;
+                     size_t count, float min, float max) {
     if (o->count > UINT64_MAX - count)
         return QSIM_E_LIMIT;
-    const float low = o->count > 0 && o->min < *min ? o->min : *min;
-    const float high = o->count > 0 && o->max > *max ? o->max : *max;
-    if (qs_histogram_exponent(low, high, o->bits) != o->exponent ||
-        (t && t->waiting > UINT32_MAX / 2))
+    const float low = o->count > 0 && o->min < min ? o->min : min;
+    const float high = o->count > 0 && o->max > max ? o->max : max;
+    if (qs_histogram_exponent(low, high, o->bits) > o->exponent)
         qs_observer_settle(o, t);
-    int code = include(o, *min, *max);
+    int code = include(o, min, max);
+    o->count += code ? 0 : count;
     if (!code && o->bins)
         tally_values(o, t, reads, values, count);
-    o->count += code ? 0 : count;
     return code;
 }
 
-void qs_read_plane(const float *x, size_t n, qs_exact *sum) {
-    const size_t block = QS_READ_BLOCK;
-    size_t i = 0;
-    /* Four sums at a time, since an addition waits for the one before it. */
-    for (; n - i >= 4 * block; i += 4 * block) {
-        double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
-        for (const float *p = x + i, *end = p + block; p < end; p++) {
-            s0 += (double)p[0];
-            s1 += (double)p[block];
-            s2 += (double)p[2 * block];
-            s3 += (double)p[3 * block];
-        }
-        qs_exact_add(sum, s0);
-        qs_exact_add(sum, s1);
-        qs_exact_add(sum, s2);
-        qs_exact_add(sum, s3);
+/* ---- sums ---- */
+
+#define ABREAST 8 /* sums at a time, since an addition waits for the one before it */
+
+/* sum[i * step] gets the values of run i, of n values each, one after the other. */
+static void add_runs(const float *x, size_t runs, size_t n, qs_exact *sum, size_t step) {
+    for (size_t i = 0; i < runs; i += ABREAST) {
+        const size_t some = runs - i < ABREAST ? runs - i : ABREAST;
+        double part[ABREAST] = {0};
+        for (size_t j = 0; some == ABREAST && j < n; j++)
+            for (size_t k = 0; k < ABREAST; k++)
+                part[k] += (double)x[(i + k) * n + j];
+        for (size_t k = 0; some < ABREAST && k < some; k++)
+            for (size_t j = 0; j < n; j++)
+                part[k] += (double)x[(i + k) * n + j];
+        for (size_t k = 0; k < some; k++)
+            qs_exact_add(&sum[(i + k) * step], part[k]);
     }
-    while (i < n) {
-        double s = 0;
-        for (const size_t end = n - i < block ? n : i + block; i < end; i++)
-            s += (double)x[i];
-        qs_exact_add(sum, s);
+}
+
+void qs_read_planes(const float *x, size_t planes, size_t n, qs_exact *sum) {
+    const size_t whole = n / QS_READ_BLOCK, rest = n % QS_READ_BLOCK;
+    if (whole == 0)
+        add_runs(x, planes, n, sum, 1);
+    for (size_t c = 0; whole > 0 && c < planes; c++) {
+        add_runs(x + c * n, whole, QS_READ_BLOCK, &sum[c], 0);
+        add_runs(x + c * n + whole * QS_READ_BLOCK, rest > 0, rest, &sum[c], 0);
     }
 }
 

@@ -35,6 +35,11 @@ struct qsim_observer {
 int32_t qs_histogram_exponent(float min, float max, int32_t bits);
 /* Index of the bin that x falls into. */
 int32_t qs_histogram_index(float x, int32_t exponent);
+/* The exponent as it would be, before any value: an observer that will be merged into one with it
+ * need not widen its bins on the way there. */
+static inline void qs_observer_expect(qsim_observer *o, int32_t exponent) {
+    o->exponent = o->count == 0 && exponent > o->exponent ? exponent : o->exponent;
+}
 
 static inline int32_t qs_observer_below(const qsim_observer *o) {
     int32_t first = qs_histogram_index(o->min, o->exponent);
@@ -60,11 +65,11 @@ int qs_observer_reserve(qsim_observer *into, const qsim_observer *from);
  * of the same counter, so neighbours go to different tables, and zeros, of which a ReLU makes many,
  * have bins of their own.
  */
-#define QS_TALLIES 4
+#define QS_TALLIES 2
 #define QS_ZEROS   8
 typedef struct qs_tally {
     uint32_t count[QS_TALLIES][2 * QS_SIDE + QS_ZEROS];
-    uint32_t waiting; /* values that are not in the bins yet */
+    uint32_t waiting; /* upper bound of what one of these tables holds; 0: all are empty */
 } qs_tally;
 
 /* The loops of a read (observer_loops.h), as an instruction set has them (kernel/ew.h). */
@@ -76,23 +81,30 @@ typedef struct qs_reads {
      * how many: zeros may be left out. `at` has room for n, rounded up to 16.
      */
     size_t (*bins)(const float *x, size_t n, float inverse, int32_t *at);
-    /* sum[c] += x[i, c] for one row after the other. */
-    void (*add_rows)(const float *x, size_t rows, size_t channels, double *sum);
+    /*
+     * Rows >= 1 of channels side by side: sum[c] += x[i, c] for one row after the other; their
+     * extremes go to extreme[c] and extreme[channels + c], those of all to *min and *max, -0 as 0.
+     * False if a value is not finite.
+     */
+    bool (*rows)(const float *x, size_t rows, size_t channels, double *sum, float *extreme,
+                 float *min, float *max);
 } qs_reads;
 
 /*
- * One read of at most 2^16 values: finite, extremes, histogram. With qs_observer_settle at the end
- * it does what qsim_observer_feed does, except that after VALUE the observer has to be reset. The
- * tally is all zero at first and afterwards; NULL, for few values: none. Errors: VALUE, LIMIT,
- * NOMEM.
+ * Takes in finite values, whose extremes the caller has found. With qs_observer_settle at the end
+ * it does what qsim_observer_feed does. The tally is all zero at first and afterwards; NULL, for
+ * few values: none. Errors: LIMIT, NOMEM.
  */
 int qs_observer_take(qsim_observer *o, qs_tally *t, const qs_reads *reads, const float *values,
-                     size_t count, float *min, float *max);
+                     size_t count, float min, float max);
 void qs_observer_settle(qsim_observer *o, qs_tally *t);
 
-/* Adds contiguous values, each QS_READ_BLOCK of them in double, in order. */
+/*
+ * Adds planes of n values each, one after the other, to a sum for each plane: each QS_READ_BLOCK
+ * values of a plane in double, in order.
+ */
 #define QS_READ_BLOCK 1024
-void qs_read_plane(const float *x, size_t n, qs_exact *sum);
+void qs_read_planes(const float *x, size_t planes, size_t n, qs_exact *sum);
 
 /* Whether every value is finite, as feeding demands. */
 bool qs_all_finite(const float *x, size_t n);

@@ -53,24 +53,54 @@ static inline __attribute__((always_inline)) size_t qs_bins(const float *restric
     return n;
 }
 
-/* `width` channels at a time, whose sums stay in registers. */
-static inline __attribute__((always_inline)) void qs_add_rows(const float *restrict x, size_t rows,
-                                                              size_t channels, size_t width,
-                                                              double *restrict sum) {
-    double part[32];
-    size_t c = 0;
-    for (; c + width <= channels; c += width) {
-        for (size_t k = 0; k < width; k++)
-            part[k] = sum[c + k];
-        for (size_t i = 0; i < rows; i++)
-            for (size_t k = 0; k < width; k++)
-                part[k] += (double)x[i * channels + c + k];
-        for (size_t k = 0; k < width; k++)
-            sum[c + k] = part[k];
+/*
+ * `width` channels from c on, whose sums and extremes stay in registers. A sum that is not finite
+ * tells of a value that is not: of floats none overflows.
+ */
+static inline __attribute__((always_inline)) bool qs_read_columns(
+    const float *restrict x, size_t rows, size_t channels, size_t c, size_t width,
+    double *restrict sum, float *restrict extreme, float *min, float *max) {
+    double part[16];
+    float low[16], high[16];
+    bool finite = true;
+    for (size_t k = 0; k < width; k++) {
+        part[k] = sum[c + k];
+        low[k] = high[k] = x[c + k];
     }
+    for (size_t i = 0; i < rows; i++)
+        for (size_t k = 0; k < width; k++) {
+            const float v = x[i * channels + c + k];
+            part[k] += (double)v;
+            low[k] = v < low[k] ? v : low[k];
+            high[k] = v > high[k] ? v : high[k];
+        }
+    for (size_t k = 0; k < width; k++) {
+        float *least = &extreme[c + k], *most = &extreme[channels + c + k];
+        finite &= part[k] - part[k] == 0;
+        sum[c + k] = part[k];
+        *least = low[k] < *least ? low[k] : *least;
+        *most = high[k] > *most ? high[k] : *most;
+        *min = low[k] < *min ? low[k] : *min;
+        *max = high[k] > *max ? high[k] : *max;
+    }
+    return finite;
+}
+
+static inline __attribute__((always_inline)) bool qs_rows(const float *x, size_t rows,
+                                                          size_t channels, double *sum,
+                                                          float *extreme, float *min, float *max) {
+    float low = x[0], high = x[0];
+    bool finite = true;
+    size_t c = 0;
+    for (; c + 16 <= channels; c += 16)
+        finite &= qs_read_columns(x, rows, channels, c, 16, sum, extreme, &low, &high);
+    for (; c + 4 <= channels; c += 4)
+        finite &= qs_read_columns(x, rows, channels, c, 4, sum, extreme, &low, &high);
     for (; c < channels; c++)
-        for (size_t i = 0; i < rows; i++)
-            sum[c] += (double)x[i * channels + c];
+        finite &= qs_read_columns(x, rows, channels, c, 1, sum, extreme, &low, &high);
+    *min = low + 0.0f;
+    *max = high + 0.0f;
+    return finite;
 }
 
 #endif

@@ -278,18 +278,44 @@ static void check_bins(ck_state *s) {
     ck_same(s, at, at, (n + 16) * sizeof(*at), "room");
 }
 
-static void check_add_rows(ck_state *s) {
-    const size_t rows = (size_t)ck_between(s, 1, 9), channels = (size_t)ck_between(s, 1, 100);
+static void check_rows(ck_state *s) {
+    const size_t rows = (size_t)ck_between(s, 1, 9), channels = (size_t)ck_between(s, 1, 200);
+    const size_t n = rows * channels, all = 2 * channels + 2;
     char shape[48];
-    float unused, *x = make_read(s, rows * channels, &unused);
+    float unused, low, high, *x = make_read(s, n, &unused);
     double *expected = ck_output(s, channels * 8), *actual = ck_output(s, channels * 8);
+    float *ends = ck_output(s, all * 4), *found = ck_output(s, all * 4);
     snprintf(shape, sizeof(shape), "%zu rows of %zu", rows, channels);
-    for (size_t c = 0; c < channels; c++)
+    for (size_t c = 0; c < channels; c++) {
         expected[c] = actual[c] = (double)ck_real(s, -1, 1);
-    for (size_t i = 0; i < rows * channels; i++)
-        expected[i % channels] += (double)x[i];
-    s->t->ew->reads.add_rows(x, rows, channels, actual);
+        ends[c] = found[c] = c % 3 ? INFINITY : -1e30f;
+        ends[channels + c] = found[channels + c] = c % 3 ? -INFINITY : 1e30f;
+    }
+    ends[2 * channels] = ends[2 * channels + 1] = x[0];
+    for (size_t i = 0; i < n; i++) {
+        const size_t c = i % channels, low_at[2] = {c, 2 * channels};
+        expected[c] += (double)x[i];
+        for (int k = 0; k < 2; k++) {
+            float *least = &ends[low_at[k]], *most = &ends[k ? all - 1 : channels + c];
+            *least = x[i] < *least ? x[i] : *least;
+            *most = x[i] > *most ? x[i] : *most;
+        }
+    }
+    uint8_t *yes = ck_output(s, 2), *is = ck_output(s, 2);
+    is[0] = s->t->ew->reads.rows(x, rows, channels, actual, found, &low, &high);
+    found[2 * channels] = low;
+    found[2 * channels + 1] = high;
+    for (size_t i = 0; i < all; i++) { /* 0 and -0 are the same here */
+        ends[i] += 0.0f;
+        found[i] += 0.0f;
+    }
     ck_same(s, expected, actual, channels * 8, shape);
+    ck_same(s, ends, found, all * 4, shape);
+    x[ck_random(s) % n] = ck_between(s, 0, 1) ? NAN : -INFINITY;
+    is[1] = s->t->ew->reads.rows(x, rows, channels, actual, found, &low, &high);
+    yes[0] = 1;
+    yes[1] = 0;
+    ck_same(s, yes, is, 2, "finite");
 }
 
 const ck_case ck_cases_ew[] = {
@@ -321,6 +347,6 @@ const ck_case ck_cases_ew[] = {
     {"ew softmax", check_softmax, bench_softmax},
     {"ew read extremes", check_extremes, NULL},
     {"ew read bins", check_bins, NULL},
-    {"ew read sums", check_add_rows, NULL},
+    {"ew read rows", check_rows, NULL},
 };
 const size_t ck_cases_ew_count = QS_COUNT(ck_cases_ew);

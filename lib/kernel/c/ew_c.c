@@ -168,8 +168,9 @@ static size_t bins(const float *x, size_t n, float inverse, int32_t *at) {
     return qs_bins(x, n, inverse, at);
 }
 
-static void add_rows(const float *x, size_t rows, size_t channels, double *sum) {
-    qs_add_rows(x, rows, channels, 8, sum);
+static bool read_rows(const float *x, size_t rows, size_t channels, double *sum, float *extreme,
+                      float *min, float *max) {
+    return qs_rows(x, rows, channels, sum, extreme, min, max);
 }
 
 const qk_ew qk_ew_c = {.exp = each_exp,
@@ -192,4 +193,4 @@ const qk_ew qk_ew_c = {.exp = each_exp,
                        .bound = bound,
                        .muladd = muladd,
                        .scale = scale,
-                       .reads = {extremes, bins, add_rows}};
+                       .reads = {extremes, bins, read_rows}};

@@ -96,12 +96,13 @@ static TARGET size_t bins(const float *x, size_t n, float inverse, int32_t *at) 
     return qs_bins(x, n, inverse, at);
 }
 
-TARGET bool qk_extremes_avx2(const float *x, size_t n, float *min, float *max) {
+static TARGET bool extremes(const float *x, size_t n, float *min, float *max) {
     return qs_extremes(x, n, min, max);
 }
 
-TARGET void qk_add_rows_avx2(const float *x, size_t rows, size_t channels, double *sum) {
-    qs_add_rows(x, rows, channels, 32, sum);
+static TARGET bool read_rows(const float *x, size_t rows, size_t channels, double *sum,
+                             float *extreme, float *min, float *max) {
+    return qs_rows(x, rows, channels, sum, extreme, min, max);
 }
 
 #include "kernel/x86/ew_vectors.h"

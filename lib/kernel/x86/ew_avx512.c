@@ -73,22 +73,111 @@ INLINE V join(V x, V bound, V small, V large) {
 #define QK_SCALE(p, k)      _mm512_scalef_ps(p, k - QK_K(12582912.0f + 254.0f))
 #define QK_JOIN(x, b, s, l) join(x, QK_K(b), s, l)
 
-/* The same as qs_bins, but without zeros, which are often most of the values. */
-TARGET static size_t bins(const float *x, size_t n, float inverse, int32_t *at) {
-    size_t count = 0;
+/* ---- reads of observers ---- */
+
+TARGET static bool extremes(const float *x, size_t n, float *min, float *max) {
+    V low = _mm512_set1_ps(INFINITY), high = _mm512_set1_ps(-INFINITY);
+    I top = no_bits();
     for (size_t i = 0; i < n; i += W) {
-        const __mmask16 some = (__mmask16)((1u << (n - i < W ? n - i : W)) - 1);
-        const V v = _mm512_maskz_loadu_ps(some, x + i), scaled = v * _mm512_set1_ps(inverse);
-        const I whole = _mm512_cvttps_epi32(scaled);
-        const __mmask16 over = _mm512_cmp_ps_mask(scaled, _mm512_cvtepi32_ps(whole), _CMP_LT_OQ);
-        const I side = _mm512_set1_epi32(QS_SIDE);
-        const I bin = _mm512_mask_add_epi32(_mm512_add_epi32(whole, side), over, whole,
-                                            _mm512_set1_epi32(QS_SIDE - 1));
-        const __mmask16 kept = _mm512_cmp_ps_mask(v, _mm512_setzero_ps(), _CMP_NEQ_UQ);
-        _mm512_storeu_si512(at + count, _mm512_maskz_compress_epi32(kept, bin));
-        count += (size_t)__builtin_popcount(kept);
+        const V v = n - i >= W ? load(x + i)
+                               : _mm512_mask_loadu_ps(_mm512_set1_ps(x[0]),
+                                                      (__mmask16)((1u << (n - i)) - 1), x + i);
+        low = _mm512_min_ps(low, v);
+        high = _mm512_max_ps(high, v);
+        top = greater_bits(top, v);
     }
-    return count;
+    *min = _mm512_reduce_min_ps(low) + 0.0f;
+    *max = _mm512_reduce_max_ps(high) + 0.0f;
+    return _mm512_reduce_max_epi32(top) < 0x7f800000;
+}
+
+/* The first `left` of 16 lanes. */
+INLINE __mmask16 lanes(size_t left) {
+    return (__mmask16)(left < W ? (1u << left) - 1 : 0xffff);
+}
+
+/* The same as qs_bins, but without zeros, which are often most of the values. */
+INLINE size_t bins_of(V v, float inverse, int32_t *at) {
+    const I bin = _mm512_cvt_roundps_epi32(v * _mm512_set1_ps(inverse),
+                                           _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+    const __mmask16 kept = _mm512_cmp_ps_mask(v, _mm512_setzero_ps(), _CMP_NEQ_UQ);
+    const I index = _mm512_add_epi32(bin, _mm512_set1_epi32(QS_SIDE));
+    _mm512_storeu_si512(at, _mm512_maskz_compress_epi32(kept, index));
+    return (size_t)__builtin_popcount(kept);
+}
+
+TARGET static size_t bins(const float *x, size_t n, float inverse, int32_t *at) {
+    size_t count = 0, i = 0;
+    for (; i + W <= n; i += W)
+        count += bins_of(load(x + i), inverse, at + count);
+    return i < n ? count + bins_of(get_some(x + i, n - i), inverse, at + count) : count;
+}
+
+/*
+ * As qs_read_columns, of `vectors` times 16 channels, or up to 15 fewer: the last vector has the
+ * lanes of `last`.
+ */
+INLINE __mmask8 read_columns(const float *x, size_t rows, size_t channels, size_t vectors,
+                             __mmask16 last, double *sum, float *least, float *most, V *all) {
+    V low[4], high[4];
+    __m512d part[8];
+    __mmask8 bad = 0;
+#define LANES(k) (k + 1 < vectors ? (__mmask16)0xffff : last)
+    for (size_t k = 0; k < vectors; k++) {
+        low[k] = _mm512_set1_ps(INFINITY);
+        high[k] = _mm512_set1_ps(-INFINITY);
+        part[2 * k] = _mm512_maskz_loadu_pd((__mmask8)LANES(k), sum + k * W);
+        part[2 * k + 1] = _mm512_maskz_loadu_pd((__mmask8)(LANES(k) >> 8), sum + k * W + 8);
+    }
+    for (size_t i = 0; i < rows; i++, x += channels)
+        for (size_t k = 0; k < vectors; k++) {
+            const V v = k + 1 < vectors ? load(x + k * W) : _mm512_maskz_loadu_ps(last, x + k * W);
+            low[k] = _mm512_min_ps(low[k], v); /* lanes outside of `last` are not stored */
+            high[k] = _mm512_max_ps(high[k], v);
+            part[2 * k] += _mm512_cvtps_pd(_mm512_castps512_ps256(v));
+            part[2 * k + 1] += _mm512_cvtps_pd(_mm512_extractf32x8_ps(v, 1));
+        }
+    for (size_t k = 0; k < vectors; k++) {
+        const __mmask16 m = LANES(k);
+        for (size_t j = 0; j < 2; j++) {
+            const __m512d p = part[2 * k + j];
+            bad |= _mm512_cmp_pd_mask(p - p, _mm512_setzero_pd(), _CMP_NEQ_UQ);
+            _mm512_mask_storeu_pd(sum + k * W + 8 * j, (__mmask8)(m >> (8 * j)), p);
+        }
+        all[0] = _mm512_mask_min_ps(all[0], m, all[0], low[k]);
+        all[1] = _mm512_mask_max_ps(all[1], m, all[1], high[k]);
+        const V l = _mm512_maskz_loadu_ps(m, least + k * W);
+        const V h = _mm512_maskz_loadu_ps(m, most + k * W);
+        _mm512_mask_storeu_ps(least + k * W, m, _mm512_min_ps(l, low[k]));
+        _mm512_mask_storeu_ps(most + k * W, m, _mm512_max_ps(h, high[k]));
+    }
+#undef LANES
+    return bad;
+}
+
+TARGET static bool read_rows(const float *x, size_t rows, size_t channels, double *sum,
+                             float *extreme, float *min, float *max) {
+    V all[2] = {_mm512_set1_ps(INFINITY), _mm512_set1_ps(-INFINITY)};
+    float *least = extreme, *most = extreme + channels;
+    __mmask8 bad = 0;
+#define COLUMNS(n)                                                                                 \
+    bad |= read_columns(x + c, rows, channels, n, lanes(channels - c - (n - 1) * W), sum + c,      \
+                        least + c, most + c, all)
+    for (size_t c = 0; c < channels; c += 4 * W) {
+        const size_t left = channels - c;
+        if (left > 3 * W)
+            COLUMNS(4);
+        else if (left > 2 * W)
+            COLUMNS(3);
+        else if (left > W)
+            COLUMNS(2);
+        else
+            COLUMNS(1);
+    }
+#undef COLUMNS
+    *min = _mm512_reduce_min_ps(all[0]) + 0.0f;
+    *max = _mm512_reduce_max_ps(all[1]) + 0.0f;
+    return !bad;
 }
 
 #include "kernel/elementary_curves.h"

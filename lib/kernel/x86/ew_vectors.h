@@ -155,4 +155,4 @@ const qk_ew TABLE = {.exp = each_exp,
                      .bound = qk_bound_avx2,
                      .muladd = qk_muladd_avx2,
                      .scale = qk_scale_avx2,
-                     .reads = {qk_extremes_avx2, bins, qk_add_rows_avx2}};
+                     .reads = {extremes, bins, read_rows}};

@@ -16,8 +16,6 @@ void qk_bound_avx2(const float *a, const float *b, float lo, float hi, float *y,
 void qk_muladd_avx2(const float *x, const float *f, const float *b, float lo, float hi, float *y,
                     size_t n);
 void qk_scale_avx2(const void *x, const qk_scale *how, float *y, size_t n);
-bool qk_extremes_avx2(const float *x, size_t n, float *min, float *max);
-void qk_add_rows_avx2(const float *x, size_t rows, size_t channels, double *sum);
 float qk_sum_avx2(const float *x, float unused, size_t n);
 float qk_sum_squares_avx2(const float *x, float shift, size_t n);
 

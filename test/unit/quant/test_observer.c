@@ -406,26 +406,24 @@ static void test_take(void) {
         }
         CHECK_INT(qsim_observer_feed(a, x, 20000), QSIM_OK);
         for (size_t i = 0, n; i < 20000; i += n) {
-            float low, high;
+            float low = x[i], high = x[i];
             n = 1 + test_random(&seed) % 3000;
             n = n > 20000 - i ? 20000 - i : n;
-            CHECK_INT(qs_observer_take(b, &tally, &qk_ew_c.reads, x + i, n, &low, &high), QSIM_OK);
-            for (size_t j = i; j < i + n; j++)
-                CHECK(x[j] >= low && x[j] <= high);
+            for (size_t j = i; j < i + n; j++) {
+                low = x[j] < low ? x[j] : low;
+                high = x[j] > high ? x[j] : high;
+            }
+            CHECK_INT(
+                qs_observer_take(b, &tally, &qk_ew_c.reads, x + i, n, low + 0.0f, high + 0.0f),
+                QSIM_OK);
         }
         qs_observer_settle(b, &tally);
         CHECK(same(a, b));
-        x[100] = k % 2 ? INFINITY : -INFINITY;
-        float low, high;
-        CHECK_INT(qs_observer_take(b, &tally, &qk_ew_c.reads, x, 200, &low, &high), QSIM_E_VALUE);
-        x[100] = NAN;
-        CHECK_INT(qs_observer_take(b, &tally, &qk_ew_c.reads, x + 100, 1, &low, &high),
-                  QSIM_E_VALUE);
-        qs_observer_settle(b, &tally);
         qs_observer_reset(b);
-        CHECK_INT(qs_observer_take(b, &tally, &qk_ew_c.reads, x, 100, &low, &high), QSIM_OK);
+        CHECK_INT(qs_observer_take(b, &tally, &qk_ew_c.reads, x, 1, x[0] + 0.0f, x[0] + 0.0f),
+                  QSIM_OK);
         qs_observer_settle(b, &tally);
-        CHECK_INT(qsim_observer_count(b), 100);
+        CHECK_INT(qsim_observer_count(b), 1);
         qsim_observer_free(a);
         qsim_observer_free(b);
     }
