@@ -345,6 +345,7 @@ typedef int32_t (*qsim_attempt_fn)(void *user, const qsim_attempt *attempt);
 #define QSIM_BITS_FLOAT 1
 #define QSIM_BITS_8     4 /* always allowed */
 #define QSIM_BITS_4     2 /* of weights; not the first and the last layer, nor groups */
+#define QSIM_BITS_16    8 /* of activations: what the unit reads and makes; weights keep 8 */
 
 /*
  * Microseconds that a unit takes per sample, in float and in 8 bits; NaN: not known. For a search
@@ -369,8 +370,8 @@ typedef void (*qsim_cost_fn)(void *user, const char *unit, double *in_float, dou
  *   smooth   factors moved from a normalization to the products that read it, for activations whose
  *            channels differ in size; the best of three strengths is kept. Needs the same
  *   auto     ranges; equalize; smooth; refine (biases alone if the calibration has no moments);
- *            then units in float, those first that gain most per byte or microsecond, until
- *            max_drop is met; for the goal size also weights in 4 bits, if `bits` allows them; for
+ *            then units in float or, if `bits` allows them, with activations of 16 bits, those first
+ *            that gain most per byte or microsecond, until max_drop is met; for the goal size also weights in 4 bits, if `bits` allows them; for
  *            the other goals also units in float that 8 bits make slower. Needs `inputs`
  *
  * Candidates are quantized whole and judged by their answers: by the score function if there is

@@ -31,8 +31,7 @@ void qs_activation_mark(qs_quantizer *q) {
     }
 }
 
-/* The 16-bit type of the same sign. */
-static int32_t widened(int32_t dtype) {
+int32_t qs_widened(int32_t dtype) {
     return dtype == QSIM_INT8 ? QSIM_INT16 : dtype == QSIM_UINT8 ? QSIM_UINT16 : dtype;
 }
 
@@ -46,7 +45,7 @@ static qs_activation *root_of(const qs_quantizer *q, qs_id value) {
 static void widen(const qs_quantizer *q, qs_id value) {
     qs_activation *a = root_of(q, value);
     if (a)
-        a->dtype = widened(a->dtype);
+        a->dtype = qs_widened(a->dtype);
 }
 
 /* All that the node reads and makes, also with what it absorbs. */

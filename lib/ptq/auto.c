@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The ladder: ranges by other methods; factors moved between layers; weights rounded and biases
- * corrected by what the network does; then units in float, where that gains most for what it
- * costs, until max_drop is met; then units that 8 bits make slower on this machine.
+ * corrected by what the network does; then units in float or 16 bits, where that gains most for
+ * what it costs, until max_drop is met; then units that 8 bits make slower on this machine.
  */
 #include <math.h>
 #include <stdio.h>
@@ -60,14 +60,31 @@ static int add_float(qs_search *s, const qs_unit *u) {
     return code ? code : qs_search_try(s, what, NULL);
 }
 
+/* Gives a unit's activations 16 bits, unless that does not help. */
+static int add_wide(qs_search *s, const qs_unit *u) {
+    char what[160];
+    snprintf(what, sizeof(what), "'%.80s' with 16 bits of activations", u->name);
+    int code = qs_unit_widen(s, u);
+    if (!code)
+        code = qs_search_try(s, what, NULL);
+    return code ? code : qs_search_return(s);
+}
+
+static int32_t bits_of(const qs_search *s) {
+    return s->options.bits ? s->options.bits : QSIM_BITS_FLOAT;
+}
+
 /*
  * Keeps units in float one after the other, measuring them together each time; a unit that does not
  * help goes back. At least one layer with weights stays in integers: a float model is no answer.
+ * With 16 bits, which cost no bytes of weights, a unit is in float only where those do not help.
  */
-static int add_floats(qs_search *s, qs_units *u) {
+static int add_precision(qs_search *s, qs_units *u) {
     const size_t knee = qs_units_sort(u->items, u->count);
+    const bool wide = (bits_of(s) & QSIM_BITS_16) != 0,
+               floats = (bits_of(s) & QSIM_BITS_FLOAT) != 0;
     size_t layers = weight_units(u);
-    int code = QSIM_OK;
+    int code = qs_search_return(s);
     sort_by_worth(s, u->items, u->count);
     for (size_t i = 0; i < u->count && !code; i++) {
         const qs_unit *unit = &u->items[i];
@@ -75,11 +92,12 @@ static int add_floats(qs_search *s, qs_units *u) {
         const bool weights = unit->kind == QS_KIND_WEIGHTS;
         if (is_done(s, i >= knee) || unit->told.loss_gained <= 0)
             break;
-        if (weights && layers == 1)
-            continue;
         code = qs_search_progress(s, unit->name, i, u->count);
-        if (!code)
-            code = add_float(s, unit);
+        if (!code && wide)
+            code = add_wide(s, unit);
+        if (code || s->best > before || !floats || (weights && layers == 1))
+            continue;
+        code = add_float(s, unit);
         if (!code && s->best > before)
             layers -= weights;
         else if (!code) {
@@ -281,21 +299,22 @@ static int improve(qs_search *s) {
 }
 
 int qs_search_auto(qs_search *s) {
-    const int32_t bits = s->options.bits ? s->options.bits : QSIM_BITS_FLOAT;
+    const int32_t bits = bits_of(s);
     const bool floats = (bits & QSIM_BITS_FLOAT) != 0, size = s->options.goal == QSIM_GOAL_SIZE;
     qs_units u = {0};
     size_t done = 0;
     int code = improve(s);
     if (code || qs_search_is_over(s))
         return code;
-    const bool more = floats && !is_done(s, false), times = floats && !size;
+    const bool more = (bits & (QSIM_BITS_FLOAT | QSIM_BITS_16)) && !is_done(s, false),
+               times = floats && !size;
     code = qs_units_find(s, &u);
     if (!code && times)
         code = qs_units_times(s, &u);
     if (!code && more)
-        code = qs_units_gains(s, &u, s->judgement.loss, u.count, &done);
+        code = qs_units_gains(s, &u, !floats, s->judgement.loss, u.count, &done);
     if (!code && more && done == u.count)
-        code = add_floats(s, &u);
+        code = add_precision(s, &u);
     if (!code && s->options.goal != QSIM_GOAL_ACCURACY && s->floats > 1)
         code = take_back(s, &u);
     if (!code && size && (bits & QSIM_BITS_4) && !qs_search_is_over(s))

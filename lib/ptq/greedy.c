@@ -13,11 +13,13 @@ typedef struct subject {
 
 /* Sets a layer's scheme in the recipe. */
 static int set_scheme(qs_search *s, const subject *l, int32_t scheme) {
-    const bool channel = scheme == QSIM_WEIGHT_CHANNEL_SYMMETRIC;
+    const bool channel =
+        scheme == QSIM_WEIGHT_CHANNEL_SYMMETRIC || scheme == QSIM_WEIGHT_CHANNEL_ASYMMETRIC;
     const qsim_recipe_entry *old = qs_recipe_find(s->recipe, QSIM_RECIPE_LAYER, l->name);
     const qsim_recipe_entry e = {.kind = QSIM_RECIPE_LAYER,
                                  .dtype = l->form.dtype,
-                                 .symmetric = scheme != QSIM_WEIGHT_TENSOR_ASYMMETRIC,
+                                 .symmetric = scheme != QSIM_WEIGHT_TENSOR_ASYMMETRIC &&
+                                              scheme != QSIM_WEIGHT_CHANNEL_ASYMMETRIC,
                                  .flags = s->base.reduce_range ? QSIM_RECIPE_REDUCED : 0,
                                  .bias_correction = old ? old->bias_correction : 0,
                                  .shift = old ? old->shift : NULL,
@@ -30,10 +32,11 @@ static int set_scheme(qs_search *s, const subject *l, int32_t scheme) {
 static int choose_scheme(qs_search *s, const subject *l) {
     int32_t best = l->form.scheme;
     int code = QSIM_OK;
-    for (int32_t k = 0; k <= QSIM_WEIGHT_TENSOR_ASYMMETRIC && !code; k++) {
+    for (int32_t k = 0; k <= QSIM_WEIGHT_CHANNEL_ASYMMETRIC && !code; k++) {
         const double before = s->best;
-        if (k == l->form.scheme)
-            continue;
+        if (k == l->form.scheme ||
+            (k == QSIM_WEIGHT_CHANNEL_ASYMMETRIC && s->base.mode != QSIM_MODE_STATIC))
+            continue; /* ConvInteger has one zero point */
         code = set_scheme(s, l, k);
         if (!code)
             code = qs_search_step(s, l->name, NULL);

@@ -17,6 +17,30 @@ static bool is_unit(const qs_quantizer *q, qs_id node) {
            (c->kind == QS_KIND_WEIGHTS || c->kind == QS_KIND_ARITHMETIC || c->kind == QS_KIND_POOL);
 }
 
+/* The activations that have a scale and that the unit reads or makes, each once. */
+static int list_activations(const qs_quantizer *q, qs_id node, qs_units *u, qs_unit *unit) {
+    const qs_node *n = &q->g->nodes[node];
+    const int32_t reads = qs_operand_count(q->g, n);
+    unit->activations = qs_arena_alloc(&u->arena, (size_t)reads + 1, sizeof(*unit->activations));
+    if (!unit->activations)
+        return QSIM_E_NOMEM;
+    for (int32_t i = 0; i <= reads; i++) {
+        const qs_id value = i < reads ? n->inputs[i] : qs_choice_output(q, node);
+        const qs_id root = value == QS_NONE ? QS_NONE : q->activations[value].root;
+        bool listed =
+            root == QS_NONE || !q->activations[root].quantized || q->g->values[root].data != NULL;
+        for (size_t k = 0; k < unit->activation_count && !listed; k++)
+            listed = strcmp(unit->activations[k], q->g->values[root].name) == 0;
+        if (listed)
+            continue;
+        const char *name = keep_text(u, q->g->values[root].name);
+        if (!name)
+            return QSIM_E_NOMEM;
+        unit->activations[unit->activation_count++] = name;
+    }
+    return QSIM_OK;
+}
+
 static int add_unit(const qs_quantizer *q, qs_id node, qs_units *u) {
     const qs_choice *c = &q->choices[node];
     const qs_node *n = &q->g->nodes[node];
@@ -27,7 +51,8 @@ static int add_unit(const qs_quantizer *q, qs_id node, qs_units *u) {
     unit->tensor = keep_text(u, q->g->values[qs_choice_output(q, node)].name);
     if (c->absorbs != QS_NONE)
         unit->takes = keep_text(u, qs_node_label(q->g, c->absorbs));
-    if (!unit->name || !unit->op_type || !unit->tensor || (c->absorbs != QS_NONE && !unit->takes))
+    if (!unit->name || !unit->op_type || !unit->tensor || (c->absorbs != QS_NONE && !unit->takes) ||
+        list_activations(q, node, u, unit))
         return qs_fail(q->error, QSIM_E_NOMEM, "search: out of memory");
     unit->told.name = unit->name;
     unit->told.op_type = unit->op_type;
@@ -57,6 +82,8 @@ int qs_units_find(qs_search *s, qs_units *u) {
         return code;
     code = qs_quantizer_init(&q, m, s->c, &s->base, s->error);
     q.means = s->c;
+    if (!code)
+        qs_activation_mark(&q);
     u->items = qs_calloc(ctx, q.node_count + 1, sizeof(*u->items));
     if (!code && !u->items)
         code = qs_fail(s->error, QSIM_E_NOMEM, "search: out of memory");
@@ -101,6 +128,20 @@ int qs_unit_set(qs_search *s, const qs_unit *u, bool in_float) {
     return qs_recipe_put(s->recipe, &e, u->name, s->error);
 }
 
+int qs_unit_widen(qs_search *s, const qs_unit *u) {
+    int code = QSIM_OK;
+    for (size_t i = 0; i < u->activation_count && !code; i++) {
+        const qsim_recipe_entry *old =
+            qs_recipe_find(s->recipe, QSIM_RECIPE_TENSOR, u->activations[i]);
+        qsim_recipe_entry e = qs_search_method_entry(s, s->base.method, s->base.percentile);
+        if (old && old->action == QSIM_RECIPE_QUANTIZE)
+            e = *old;
+        e.dtype = qs_widened(e.dtype);
+        code = qs_recipe_put(s->recipe, &e, u->activations[i], s->error);
+    }
+    return code;
+}
+
 /* ---- costs ---- */
 
 int qs_units_judge(qs_search *s, qsim_judgement *out) {
@@ -113,18 +154,18 @@ int qs_units_judge(qs_search *s, qsim_judgement *out) {
     return code;
 }
 
-int qs_units_gains(qs_search *s, qs_units *u, double loss, size_t total, size_t *done) {
+int qs_units_gains(qs_search *s, qs_units *u, bool wide, double loss, size_t total, size_t *done) {
     int code = QSIM_OK;
     for (*done = 0; *done < u->count && !code && !qs_search_is_over(s);) {
         qs_unit *unit = &u->items[*done];
         qsim_judgement without;
         code = qs_search_progress(s, unit->name, *done, total);
         if (!code)
-            code = qs_unit_set(s, unit, true);
+            code = wide ? qs_unit_widen(s, unit) : qs_unit_set(s, unit, true);
         if (!code)
             code = qs_units_judge(s, &without);
         if (!code)
-            code = qs_unit_set(s, unit, false);
+            code = wide ? qs_search_return(s) : qs_unit_set(s, unit, false);
         if (code)
             break;
         unit->told.loss_gained = loss - without.loss;

@@ -172,6 +172,8 @@ int qs_initializer_quantize(qs_quantizer *q, qs_id value, int32_t axis, qs_weigh
 static inline bool qs_is_wide(int32_t dtype) {
     return dtype == QSIM_INT16 || dtype == QSIM_UINT16;
 }
+/* The 16-bit type of the same sign (activation.c). */
+int32_t qs_widened(int32_t dtype);
 /* Whether options, rules or recipe want 16 bits anywhere (activation.c). */
 bool qs_wide_wanted(const qsim_quantize_options *o);
 

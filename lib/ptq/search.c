@@ -189,7 +189,7 @@ static const struct method *next_method(const char **list) {
 static int check_options(const qs_search *s) {
     const qsim_search_options *o = &s->options;
     const bool inputs = o->inputs && o->input_count > 0;
-    if (o->bits & ~(QSIM_BITS_FLOAT | QSIM_BITS_4 | QSIM_BITS_8))
+    if (o->bits & ~(QSIM_BITS_FLOAT | QSIM_BITS_4 | QSIM_BITS_8 | QSIM_BITS_16))
         return qs_fail(s->error, QSIM_E_VERSION, "search: bits that this version does not know");
     if (o->steps < 0 || o->start_percentile < 0 || o->start_percentile > 100 || o->max_drop < 0 ||
         o->inputs_per_batch < 0 || o->goal < 0 || o->goal > QSIM_GOAL_LATENCY || o->seconds < 0)

@@ -76,9 +76,11 @@ int qs_search_set_range(qs_search *s, int32_t tensor, const qsim_recipe_entry *e
 typedef struct qs_unit {
     const char *name, *op_type, *takes, *tensor; /* tensor: what it makes */
     qs_kind kind;
-    qsim_recipe_entry begun; /* its entry in the recipe before; kind 0: none */
-    qs_weight_form form;     /* of weights, as the options say */
-    qsim_unit told;          /* texts are those above */
+    qsim_recipe_entry begun;  /* its entry in the recipe before; kind 0: none */
+    qs_weight_form form;      /* of weights, as the options say */
+    qsim_unit told;           /* texts are those above */
+    const char **activations; /* that have a scale and that it reads or makes */
+    size_t activation_count;
 } qs_unit;
 
 typedef struct qs_units {
@@ -92,11 +94,13 @@ int qs_units_find(qs_search *s, qs_units *u);
 void qs_units_free(qs_search *s, qs_units *u);
 /* Keeps a unit in float, or computes it in integers as the options say. */
 int qs_unit_set(qs_search *s, const qs_unit *u, bool in_float);
+/* Gives 16 bits to the activations that it reads and makes. */
+int qs_unit_widen(qs_search *s, const qs_unit *u);
 /*
- * loss_gained of all units beside a network of this loss; `total` is what progress is told. Where
- * it ends early: of *done units.
+ * loss_gained of all units beside a network of this loss, in float or, `wide`, in 16 bits; `total`
+ * is what progress is told. Where it ends early: of *done units.
  */
-int qs_units_gains(qs_search *s, qs_units *u, double loss, size_t total, size_t *done);
+int qs_units_gains(qs_search *s, qs_units *u, bool wide, double loss, size_t total, size_t *done);
 /* What a float tensor is called where it has been through 8 bits; NULL: nothing (sensitivity.c). */
 const char *qs_quantized_name(const qsim_model *m, const char *tensor, char *room, size_t size);
 /* Judges what the recipe makes, without making it a candidate. */

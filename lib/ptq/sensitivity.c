@@ -105,7 +105,7 @@ static int measure(qs_search *s, qs_units *u, size_t *done) {
     if (!code)
         code = measure_local(s, u);
     if (!code)
-        code = qs_units_gains(s, u, s->judgement.loss, 2 * u->count, done);
+        code = qs_units_gains(s, u, false, s->judgement.loss, 2 * u->count, done);
     for (size_t i = 0; i < u->count; i++)
         u->items[i].told.loss_alone = u->items[i].told.agreement = NAN;
     return code ? code : measure_alone(s, u, *done);

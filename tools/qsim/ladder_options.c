@@ -32,18 +32,17 @@ static int read_bits(const tool *t, ladder *l) {
     static const struct {
         const char *word;
         int32_t bits;
-    } words[] = {{"4", QSIM_BITS_4}, {"8", 0}, {"float", QSIM_BITS_FLOAT}};
+    } words[] = {{"4", QSIM_BITS_4}, {"8", 0}, {"16", QSIM_BITS_16}, {"float", QSIM_BITS_FLOAT}};
     const char *list = args_value(&t->args, "bits");
+    const size_t count = sizeof(words) / sizeof(*words);
     l->bits = list ? 0 : QSIM_BITS_FLOAT;
     while (list && *list) {
         const size_t n = strcspn(list, ",");
         size_t i = 0;
-        while (i < 3 && !(strlen(words[i].word) == n && strncmp(words[i].word, list, n) == 0))
+        while (i < count && !(strlen(words[i].word) == n && strncmp(words[i].word, list, n) == 0))
             i++;
-        if (i == 3)
-            return n == 2 && strncmp(list, "16", 2) == 0
-                       ? tool_fail(t, QSIM_E_UNSUPPORTED, "--bits: 16 is not supported")
-                       : tool_usage(t, NULL, "--bits: '%.*s' is none of 4, 8, float", (int)n, list);
+        if (i == count)
+            return tool_usage(t, NULL, "--bits: '%.*s' is none of 4, 8, 16, float", (int)n, list);
         l->bits |= words[i].bits;
         list += n + (list[n] == ',');
     }

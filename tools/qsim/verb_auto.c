@@ -201,7 +201,7 @@ static const option options[] = {
      NULL},
     {"budget", "TIME", "how long to search: 60s, 5m, 1h (60s)", 0, NULL},
     {"goal", "NAME", "what to prefer within that (accuracy)", 0, "accuracy|size|latency"},
-    {"bits", "LIST", "what a unit may have: 4 (with --goal size), 8, float (8,float)", 0, NULL},
+    {"bits", "LIST", "what a unit may have: 4 (with --goal size), 8, 16 (activations), float (8,float)", 0, NULL},
     {"latency", "FILE", "what units take, as qsim sensitivity wrote it (CSV, JSON); else measured",
      0, NULL},
     OPTION_RANGES,

@@ -341,6 +341,42 @@ static void test_four_bits(void) {
     qsim_model_free(m);
 }
 
+/* Activations in 16 bits where they are allowed and float is not: no layer leaves integers. */
+static void test_sixteen_bits(void) {
+    qsim_model *m = make_net();
+    qsim_calibration *c = calibrate(m);
+    const qsim_quantize_options plain = {.struct_size = sizeof(plain)};
+    double score[2];
+    for (int32_t wide = 0; wide < 2; wide++) {
+        qsim_recipe *found = NULL;
+        qsim_model *q = NULL;
+        int32_t count = 0;
+        const qsim_search_options o = {.struct_size = sizeof(o),
+                                       .methods = "auto",
+                                       .inputs = batches,
+                                       .input_count = BATCHES,
+                                       .max_drop = 1e-3,
+                                       .bits = QSIM_BITS_8 | (wide ? QSIM_BITS_16 : 0)};
+        CHECK_INT(qsim_recipe_create(NULL, &found, NULL), QSIM_OK);
+        CHECK_INT(qsim_search(m, c, &plain, &o, found, &score[wide], NULL), QSIM_OK);
+        for (int32_t i = 0; i < qsim_recipe_count(found); i++) {
+            qsim_recipe_entry e = {.struct_size = sizeof(e)};
+            CHECK_INT(qsim_recipe_get(found, i, &e), QSIM_OK);
+            CHECK(e.action == QSIM_RECIPE_QUANTIZE || e.action == QSIM_RECIPE_INTEGER);
+            count += e.kind == QSIM_RECIPE_TENSOR && e.dtype == QSIM_UINT16;
+        }
+        CHECK((count > 0) == (wide == 1));
+        qsim_quantize_options by = plain;
+        by.recipe = found;
+        CHECK_INT(qsim_quantize(m, c, &by, &q, NULL), QSIM_OK);
+        qsim_model_free(q);
+        qsim_recipe_free(found);
+    }
+    CHECK(score[1] > score[0]);
+    qsim_calibration_free(c);
+    qsim_model_free(m);
+}
+
 /* Rounding and biases are one attempt, reported once, where correction is allowed. */
 static int32_t on_refined(void *user, const qsim_attempt *a) {
     int *told = user;
@@ -377,6 +413,7 @@ int main(void) {
     test_ladder();
     test_costs();
     test_four_bits();
+    test_sixteen_bits();
     test_refined();
     return test_done();
 }

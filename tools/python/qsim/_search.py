@@ -185,9 +185,9 @@ def search(model: Model, calibration: Calibration, methods: str = "greedy", *,
     `goal`: "accuracy", "size" or "latency", by which auto chooses among candidates that lose at
     most `max_drop` percent (0: 1 for auto; 2 for annealing, of the score); `cost` returns the times
     of an operator in float and in integers, in microseconds (default: they are measured); `bits`:
-    the forms that auto may give a unit besides 8 bits: "float" and, for weights with the goal size,
-    "4". `seconds`: time limit, after which the best so far is the result (0: none). `steps` (0:
-    200), `seed` and `start_percentile` (0: none) are for annealing. `attempt` is called with each
+    the forms that auto may give a unit besides 8 bits: "float", "16" for activations and, for
+    weights with the goal size, "4". `seconds`: time limit, after which the best so far is the
+    result (0: none). `steps` (0: 200), `seed` and `start_percentile` (0: none) are for annealing. `attempt` is called with each
     Attempt; a true result ends the search.
 
     The result is never worse than the plain quantization. Its recipe goes to quantize(), with the
