@@ -370,9 +370,10 @@ typedef void (*qsim_cost_fn)(void *user, const char *unit, double *in_float, dou
  *   smooth   factors moved from a normalization to the products that read it, for activations whose
  *            channels differ in size; the best of three strengths is kept. Needs the same
  *   auto     ranges; equalize; smooth; refine (biases alone if the calibration has no moments);
- *            then units in float or, if `bits` allows them, with activations of 16 bits, those first
- *            that gain most per byte or microsecond, until max_drop is met; for the goal size also weights in 4 bits, if `bits` allows them; for
- *            the other goals also units in float that 8 bits make slower. Needs `inputs`
+ *            then units in float or, if `bits` allows them, with activations of 16 bits, those
+ *            first that gain most per byte or microsecond, until max_drop is met; for the goal size
+ *            also weights in 4 bits, if `bits` allows them; for the other goals also units in float
+ *            that 8 bits make slower. Needs `inputs`
  *
  * Candidates are quantized whole and judged by their answers: by the score function if there is
  * one, else by the loss over `inputs`. By that measure the result is never worse than the plain
