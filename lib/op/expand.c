@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "op/expand.h"
 
+#define MEAN_AXES     18 /* first version of ReduceMean whose axes are an input */
 #define PLAIN_VERSION 13 /* opset of the forms that are made if the graph's own is older */
 
 static qs_id failed(qs_expand *e, int code) {
@@ -127,6 +128,17 @@ qs_id qs_expand_number(qs_expand *e, int32_t dtype, double v) {
 qs_id qs_expand_list(qs_expand *e, const int64_t *v, int32_t n) {
     const int64_t count = n;
     return constant(e, QSIM_INT64, 1, &count, v);
+}
+
+qs_id qs_expand_mean(qs_expand *e, qs_id x, const int64_t *axes, int32_t n, bool keep) {
+    const bool as_input = !e->standard || qs_graph_import(e->graph, "") >= MEAN_AXES;
+    const qs_id y =
+        qs_expand_add(e, "ReduceMean", x, as_input ? qs_expand_list(e, axes, n) : QS_NONE, QS_NONE);
+    if (!as_input)
+        qs_expand_ints(e, y, "axes", axes, n);
+    if (!keep)
+        qs_expand_int(e, y, "keepdims", 0);
+    return y;
 }
 
 qs_id qs_expand_reshape(qs_expand *e, qs_id x, const int64_t *shape, int32_t n) {

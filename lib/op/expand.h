@@ -48,6 +48,9 @@ void qs_expand_copy(qs_expand *e, qs_id made, const char *name, const char *as);
 qs_id qs_expand_number(qs_expand *e, int32_t dtype, double v);
 qs_id qs_expand_list(qs_expand *e, const int64_t *v, int32_t n);
 
+/* The mean of x over axes. */
+qs_id qs_expand_mean(qs_expand *e, qs_id x, const int64_t *axes, int32_t n, bool keep);
+
 /* Add a Reshape (size 0 keeps an axis, -1 is the rest), or a Transpose. */
 qs_id qs_expand_reshape(qs_expand *e, qs_id x, const int64_t *shape, int32_t n);
 qs_id qs_expand_transpose(qs_expand *e, qs_id x, const int64_t *perm, int32_t n);

@@ -117,6 +117,8 @@ enum {
     QS_MAKES_SEQUENCE = 1 << 20,
     /* Input 0 is one. */
     QS_TAKES_SEQUENCE = 1 << 21,
+    /* The smallest change of an operand may move an element of the output by a whole step. */
+    QS_JUMPS = 1 << 22,
 };
 
 /* Indices of the inputs that are an operand of a quantized operator, its scale and zero point. */

@@ -259,6 +259,8 @@
     X(qsim_mul) \
     X(muladd) \
     X(qsim_planeaveragepool) \
+    X(qsim_planeconv) \
+    X(qsim_planeconvtranspose) \
     X(qsim_planemaxpool) \
     X(qsim_qlinear_add) \
     X(qsim_qlinearaveragepool) \

@@ -2,8 +2,9 @@
 /*
  * Half precision: nodes that compute on float16 or bfloat16 compute on floats instead. Values
  * between them stay floats. They are rounded to the half type where a tensor is an output of the
- * graph, and where an operator reads its bits or makes another type of it (a comparison, a
- * quantized tensor). Operators that only move or choose elements work on either type.
+ * graph, and where an operator reads its bits, makes another type of it (a comparison, a
+ * quantized tensor) or jumps (Round). Operators that only move or choose elements work on either
+ * type.
  */
 #include "pass/pass.h"
 #include "tensor/minifloat.h"
@@ -135,12 +136,12 @@ static int widen_attrs(halves *h, qs_id id) {
 
 static int widen(halves *h, qs_id id) {
     const qs_graph *g = h->g;
-    bool bits = false;
+    bool exact = (qs_node_traits(g, &g->nodes[id]) & QS_JUMPS) != 0;
     for (int32_t i = 0; i < g->nodes[id].output_count; i++) {
         const qs_id v = g->nodes[id].outputs[i];
-        bits = bits || (v != QS_NONE && !h->type[v] && g->values[v].dtype != QSIM_FLOAT);
+        exact = exact || (v != QS_NONE && !h->type[v] && g->values[v].dtype != QSIM_FLOAT);
     }
-    int code = feed(h, id, bits ? rounded : wide);
+    int code = feed(h, id, exact ? rounded : wide);
     if (!code)
         code = widen_attrs(h, id);
     for (int32_t i = 0; i < g->nodes[id].output_count && !code; i++)

@@ -16,11 +16,8 @@ const REASONS = [
   [(c) => c.op === 'ConvTranspose' && /^SAME/.test(c.attrs.auto_pad), 'ConvTranspose, SAME: sizes are those of the input times strides; ONNX Runtime pads by 0 at least'],
   [(c) => /Pool$/.test(c.op) && /^SAME/.test(c.attrs.auto_pad) && c.attrs.dilations, 'pools, SAME with dilations: sizes are those of the input over strides'],
   [(c) => c.op === 'ReduceLogSumExp' && /int/.test(c.inputs[0].type), 'ReduceLogSumExp of integers: ONNX Runtime cuts each exponential to an integer'],
-  [(c, wrong) => /^(MaxPool|AveragePool|Conv)$/.test(c.op) && c.inputs[0].type === 'double' && /^refused/.test(wrong),
-   'windows of double are refused by name'],
   [(c) => c.op === 'GridSample' && /cubic/.test(c.attrs.mode) && c.attrs.padding_mode === 'border',
    'GridSample, cubic with border: a place outside is moved to the border, as ONNX\'s reference has it; ONNX Runtime moves the pixels around it'],
-  [(c, wrong) => /sizes of weights over three axes/.test(wrong), 'weights over three axes whose sizes are not in the file are refused by name'],
 ];
 
 module.exports = function known(c, wrong) {

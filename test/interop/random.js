@@ -7,7 +7,7 @@ const fs = require('fs');
 const path = require('path');
 
 const TYPES = {float: ['float32', Float32Array, 1], uint8: ['uint8', Uint8Array, 2], int8: ['int8', Int8Array, 3],
-               int32: ['int32', Int32Array, 6], int64: ['int64', BigInt64Array, 7]};
+               int32: ['int32', Int32Array, 6], int64: ['int64', BigInt64Array, 7], bool: ['bool', Uint8Array, 9]};
 
 function number(n) {
   const bytes = [];

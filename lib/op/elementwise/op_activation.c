@@ -140,7 +140,7 @@ QS_OP(mish, .name = "Mish", .since = 18, .min_in = 1, .traits = QS_ELEMENTWISE |
 QS_OP(selu, .name = "Selu", .min_in = 1, QS_ATTRS(selu_attrs), .traits = QS_ELEMENTWISE,
       .kernel = QS_KERNEL_UNARY, .infer = infer_real, .lower = lower_selu);
 QS_OP(shrink, .name = "Shrink", .since = 9, .min_in = 1, QS_ATTRS(shrink_attrs),
-      .traits = QS_ELEMENTWISE, .kernel = QS_KERNEL_UNARY, .infer = infer_shrink,
+      .traits = QS_ELEMENTWISE | QS_JUMPS, .kernel = QS_KERNEL_UNARY, .infer = infer_shrink,
       .lower = lower_shrink);
 QS_OP(softsign, .name = "Softsign", .min_in = 1, .traits = QS_ELEMENTWISE, .curve = softsign_curve,
       .kernel = QS_KERNEL_UNARY, .infer = infer_real, .lower = lower_softsign);
@@ -149,5 +149,5 @@ QS_OP(swish, .name = "Swish", .since = 24, .min_in = 1, QS_ATTRS(alpha_attrs),
       .kernel = QS_KERNEL_UNARY, .infer = infer_real, .lower = lower_swish);
 /* Before version 10 an experimental operator of the same form. */
 QS_OP(thresholdedrelu, .name = "ThresholdedRelu", .min_in = 1, QS_ATTRS(alpha_attrs),
-      .traits = QS_ELEMENTWISE, .curve = thresholdedrelu_curve, .alpha = 1.0f,
+      .traits = QS_ELEMENTWISE | QS_JUMPS, .curve = thresholdedrelu_curve, .alpha = 1.0f,
       .kernel = QS_KERNEL_UNARY, .infer = infer_real, .lower = lower_thresholdedrelu);

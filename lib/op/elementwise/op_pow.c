@@ -220,5 +220,6 @@ QS_COLD static int lower_mod(qs_lower *l) {
 
 static const qs_attr_rule mod_attrs[] = {{"fmod", QS_ATTR_INT, 10, 0}};
 
-QS_OP(mod, .name = "Mod", .since = 10, .min_in = 2, QS_ATTRS(mod_attrs), .traits = QS_ELEMENTWISE,
-      .kernel = QS_KERNEL_MOD, .infer = infer_mod, .lower = lower_mod);
+QS_OP(mod, .name = "Mod", .since = 10, .min_in = 2, QS_ATTRS(mod_attrs),
+      .traits = QS_ELEMENTWISE | QS_JUMPS, .kernel = QS_KERNEL_MOD, .infer = infer_mod,
+      .lower = lower_mod);

@@ -275,13 +275,14 @@ static const qs_attr_rule gelu_attrs[] = {{"approximate", QS_ATTR_STRING, 20, 0}
 
 QS_OP(abs, .name = "Abs", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
       .kernel = QS_KERNEL_UNARY, .infer = infer_any, .lower = lower_abs);
-QS_OP(ceil, .name = "Ceil", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
+QS_OP(ceil, .name = "Ceil", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE | QS_JUMPS,
       .kernel = QS_KERNEL_UNARY, .infer = infer_real, .lower = lower_ceil);
 QS_OP(erf, .name = "Erf", .since = 9, .min_in = 1, QS_ATTRS(plain_attrs),
       .traits = QS_ELEMENTWISE | QS_COSTLY, .curve = erf_curve, .kernel = QS_KERNEL_UNARY,
       .infer = infer_real, .lower = lower_erf);
-QS_OP(floor, .name = "Floor", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
-      .kernel = QS_KERNEL_UNARY, .infer = infer_real, .lower = lower_floor);
+QS_OP(floor, .name = "Floor", .min_in = 1, QS_ATTRS(plain_attrs),
+      .traits = QS_ELEMENTWISE | QS_JUMPS, .kernel = QS_KERNEL_UNARY, .infer = infer_real,
+      .lower = lower_floor);
 QS_OP(gelu, .name = "Gelu", .since = 20, .min_in = 1, QS_ATTRS(gelu_attrs),
       .traits = QS_ELEMENTWISE, .kernel = QS_KERNEL_UNARY, .infer = infer_gelu,
       .lower = lower_gelu);
@@ -293,10 +294,11 @@ QS_OP(reciprocal, .name = "Reciprocal", .min_in = 1, QS_ATTRS(plain_attrs),
       .traits = QS_ELEMENTWISE, .kernel = QS_KERNEL_UNARY, .infer = infer_real,
       .lower = lower_reciprocal);
 QS_OP(round, .name = "Round", .since = 11, .min_in = 1, QS_ATTRS(plain_attrs),
-      .traits = QS_ELEMENTWISE, .kernel = QS_KERNEL_UNARY, .infer = infer_real,
+      .traits = QS_ELEMENTWISE | QS_JUMPS, .kernel = QS_KERNEL_UNARY, .infer = infer_real,
       .lower = lower_round);
 QS_OP(sign, .name = "Sign", .since = 9, .min_in = 1, QS_ATTRS(plain_attrs),
-      .traits = QS_ELEMENTWISE, .kernel = QS_KERNEL_UNARY, .infer = infer_any, .lower = lower_sign);
+      .traits = QS_ELEMENTWISE | QS_JUMPS, .kernel = QS_KERNEL_UNARY, .infer = infer_any,
+      .lower = lower_sign);
 QS_OP(softplus, .name = "Softplus", .min_in = 1, QS_ATTRS(plain_attrs),
       .traits = QS_ELEMENTWISE | QS_COSTLY, .curve = softplus_curve, .kernel = QS_KERNEL_UNARY,
       .infer = infer_real, .lower = lower_softplus);

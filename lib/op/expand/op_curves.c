@@ -5,8 +5,6 @@
  */
 #include "op/expand.h"
 
-#define MEAN_AXES 18 /* first version of ReduceMean whose axes are an input */
-
 /* ---- SwiGLU ---- */
 
 QS_COLD static int infer_swiglu(qs_infer *x) {
@@ -64,15 +62,6 @@ QS_COLD static int infer_mean_variance(qs_infer *x) {
     return code ? code : qs_infer_like(x, 0, 0);
 }
 
-static qs_id mean(qs_expand *e, qs_id x, const int64_t *axes, int32_t count) {
-    const qs_id in[2] = {x, qs_expand_list(e, axes, count)};
-    const bool as_input = !e->standard || qs_graph_import(e->graph, "") >= MEAN_AXES;
-    const qs_id y = qs_expand_many(e, "ReduceMean", in, as_input ? 2 : 1, 1);
-    if (!as_input)
-        qs_expand_ints(e, y, "axes", axes, count);
-    return y;
-}
-
 /* (x - mean) / (deviation + 1e-9) */
 static void expand_mean_variance(qs_expand *e) {
     static const int64_t plain[] = {0, 2, 3};
@@ -80,8 +69,9 @@ static void expand_mean_variance(qs_expand *e) {
     const int64_t *axes = a ? a->u.ints : plain;
     const int32_t count = a ? a->count : 3, dtype = qs_expand_value(e, 0)->dtype;
     const qs_id x = qs_expand_in(e, 0);
-    const qs_id rest = qs_expand_add(e, "Sub", x, mean(e, x, axes, count), QS_NONE);
-    const qs_id variance = mean(e, qs_expand_add(e, "Mul", rest, rest, QS_NONE), axes, count);
+    const qs_id rest = qs_expand_add(e, "Sub", x, qs_expand_mean(e, x, axes, count, true), QS_NONE);
+    const qs_id variance =
+        qs_expand_mean(e, qs_expand_add(e, "Mul", rest, rest, QS_NONE), axes, count, true);
     const qs_id deviation = qs_expand_add(e, "Sqrt", variance, QS_NONE, QS_NONE);
     const qs_id by = qs_expand_add(e, "Add", deviation, qs_expand_number(e, dtype, 1e-9), QS_NONE);
     e->out[0] = qs_expand_add(e, "Div", rest, by, QS_NONE);

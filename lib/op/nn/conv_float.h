@@ -25,6 +25,9 @@ typedef struct qs_conv_weights {
 /* Input: the tensor added to the results (op/nn/finish.h). */
 #define QS_CONV_OTHER 3
 
+/* The rule of Conv, of floats or doubles. */
+int qs_conv_infer(qs_infer *x);
+
 /* From the weights' sizes, which are known; false on overflow. */
 bool qs_conv_form_make(const qk_f32 *k, const qs_value *w, int64_t groups, qs_conv_form *f);
 

@@ -72,13 +72,7 @@ static qs_id channel_mean(qs_expand *e, qs_id x, int32_t rank) {
     int64_t axes[QSIM_MAX_RANK] = {0};
     for (int32_t i = 2; i < rank; i++)
         axes[i - 1] = i;
-    const bool as_input = !e->standard || qs_graph_import(e->graph, "") >= 18;
-    const qs_id in[2] = {x, as_input ? qs_expand_list(e, axes, rank - 1) : QS_NONE};
-    const qs_id y = qs_expand_many(e, "ReduceMean", in, as_input ? 2 : 1, 1);
-    if (!as_input)
-        qs_expand_ints(e, y, "axes", axes, rank - 1);
-    qs_expand_int(e, y, "keepdims", 0);
-    return y;
+    return qs_expand_mean(e, x, axes, rank - 1, false);
 }
 
 /* before * momentum + now * (1 - momentum) */

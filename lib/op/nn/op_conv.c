@@ -7,17 +7,17 @@
 #include "op/nn/window.h"
 
 /* The fourth input of the internal form is added to the result and has its shape. */
-QS_COLD static int infer_conv(qs_infer *x) {
+QS_COLD int qs_conv_infer(qs_infer *x) {
     const qs_value *v = x->in[0], *w = x->in[1], *b = x->in[2];
     for (int32_t i = 0; i < 3; i++) {
-        int code = qs_infer_type(x, i, QS_T_FLOAT);
+        int code = qs_infer_type(x, i, i && v->dtype ? QS_T(v->dtype) : QS_T_REAL);
         if (code)
             return code;
     }
     qs_window window;
     int64_t group = qs_node_int(x->node, "group", 1);
     if (v->rank < 0 || w->rank < 0)
-        return qs_infer_out(x, 0, QSIM_FLOAT, -1, NULL);
+        return qs_infer_out(x, 0, v->dtype, -1, NULL);
     if (w->rank != v->rank)
         return qs_infer_fail(x, QSIM_E_SHAPE, "the weights have rank %d, the input has %d",
                              (int)w->rank, (int)v->rank);
@@ -39,11 +39,13 @@ QS_COLD static int infer_conv(qs_infer *x) {
                              (long long)m);
     qs_dim dims[QS_WINDOW_AXES + 2];
     int32_t rank = qs_window_dims(&window, w->dims[0], dims);
-    return qs_infer_out(x, 0, QSIM_FLOAT, rank, dims);
+    return qs_infer_out(x, 0, v->dtype, rank, dims);
 }
 
 QS_COLD static int infer_internal(qs_infer *x) {
-    int code = infer_conv(x);
+    int code = qs_infer_type(x, 0, QS_T_FLOAT);
+    if (!code)
+        code = qs_conv_infer(x);
     if (!code)
         code = qs_finish_infer(x, QS_CONV_OTHER);
     return code ? code : qs_window_into(x, QS_CONV_OVER);
@@ -149,7 +151,8 @@ static const qs_attr_rule internal_attrs[] = {
 
 QS_OP(conv, .name = "Conv", .min_in = 2, .max_in = 3, QS_ATTRS(conv_attrs),
       .traits = QS_NEEDS_LAST | QS_CONVOLVES | QS_TAKES_BOUNDS, .weight_inputs = 1 << 1,
-      .macs = qs_macs_conv, .kind = QS_KIND_WEIGHTS, .kernel = QS_KERNEL_CONV, .infer = infer_conv);
+      .macs = qs_macs_conv, .kind = QS_KIND_WEIGHTS, .kernel = QS_KERNEL_CONV,
+      .infer = qs_conv_infer);
 
 QS_OP(qsim_conv, .domain = "qsim", .name = "Conv", .min_in = 2, .max_in = 5,
       QS_ATTRS(internal_attrs), .traits = QS_NEEDS_LAST | QS_CONVOLVES, .weight_inputs = 1 << 1,

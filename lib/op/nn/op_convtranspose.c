@@ -105,7 +105,7 @@ QS_COLD static int size_axis(const qs_infer *x, qs_transposed_axis *a, bool shap
 }
 
 /* The input's and the weights' ranks are known and equal. */
-QS_COLD static int read_geometry(const qs_infer *x, qs_transposed *g) {
+QS_COLD int qs_transposed_read(const qs_infer *x, qs_transposed *g) {
     const qs_value *v = x->in[0], *w = x->in[1];
     bool shaped = false;
     memset(g, 0, sizeof(*g));
@@ -154,22 +154,22 @@ QS_COLD static int check_channels(const qs_infer *x, const qs_dim *c) {
     return QSIM_OK;
 }
 
-QS_COLD static int infer_convtranspose(qs_infer *x) {
+QS_COLD int qs_convtranspose_infer(qs_infer *x) {
     const qs_value *v = x->in[0], *w = x->in[1];
     qs_transposed g;
     qs_dim dims[5];
     int code = QSIM_OK;
     for (int32_t i = 0; i < 3 && !code; i++)
-        code = qs_infer_type(x, i, QS_T_FLOAT);
+        code = qs_infer_type(x, i, i && v->dtype ? QS_T(v->dtype) : QS_T_REAL);
     if (code || v->rank < 0 || w->rank < 0)
-        return code ? code : qs_infer_out(x, 0, QSIM_FLOAT, -1, NULL);
+        return code ? code : qs_infer_out(x, 0, v->dtype, -1, NULL);
     if (v->rank < 3 || v->rank > 5)
         return qs_infer_fail(x, v->rank < 3 ? QSIM_E_SHAPE : QSIM_E_UNSUPPORTED,
                              "input 0 has rank %d; 3 to 5 are supported", (int)v->rank);
     if (w->rank != v->rank)
         return qs_infer_fail(x, QSIM_E_SHAPE, "the weights have rank %d, the input has %d",
                              (int)w->rank, (int)v->rank);
-    code = read_geometry(x, &g);
+    code = qs_transposed_read(x, &g);
     const int32_t channel = g.channels_last ? v->rank - 1 : 1, space = g.channels_last ? 1 : 2;
     if (!code)
         code = check_channels(x, &v->dims[channel]);
@@ -180,7 +180,12 @@ QS_COLD static int infer_convtranspose(qs_infer *x) {
     dims[channel] = (qs_dim){m < 0 ? -1 : m * g.group, NULL};
     for (int32_t i = 0; i < g.axes; i++)
         dims[space + i] = (qs_dim){axis_of(&g, i)->out, NULL};
-    return qs_infer_out(x, 0, QSIM_FLOAT, v->rank, dims);
+    return qs_infer_out(x, 0, v->dtype, v->rank, dims);
+}
+
+QS_COLD static int infer_internal(qs_infer *x) {
+    const int code = qs_infer_type(x, 0, QS_T_FLOAT);
+    return code ? code : qs_convtranspose_infer(x);
 }
 
 /* ---- packed weights ---- */
@@ -200,7 +205,7 @@ QS_COLD static int pack_convtranspose(qs_pack *p) {
     qs_phases f;
     if (!w || (has_bias && !bias) || x.in[0]->rank != wv->rank)
         return QSIM_OK; /* packed in every run */
-    int code = read_geometry(&x, &g);
+    int code = qs_transposed_read(&x, &g);
     if (code || wv->data->elements == 0)
         return code;
     if (!qs_phases_make(k, &g, wv, &f))
@@ -439,7 +444,7 @@ QS_COLD static int lower_convtranspose(qs_lower *l) {
     qs_infer x;
     qs_transposed g;
     qs_lower_infer(l, &x);
-    int code = read_geometry(&x, &g);
+    int code = qs_transposed_read(&x, &g);
     if (code)
         return code;
     if (!g.channels_last)
@@ -495,9 +500,9 @@ static const qs_attr_rule internal_attrs[] = {ATTRS(0),
 QS_OP(convtranspose, .name = "ConvTranspose", .min_in = 2, .max_in = 3,
       QS_ATTRS(convtranspose_attrs), .traits = QS_NEEDS_LAST | QS_TAKES_BOUNDS, .weight_axis = 1,
       .weight_inputs = 1 << 1, .macs = qs_macs_convtranspose, .kernel = QS_KERNEL_CONVTRANSPOSE,
-      .infer = infer_convtranspose);
+      .infer = qs_convtranspose_infer);
 
 QS_OP(qsim_convtranspose, .domain = "qsim", .name = "ConvTranspose", .min_in = 2, .max_in = 3,
       QS_ATTRS(internal_attrs), .traits = QS_NEEDS_LAST, .weight_inputs = 1 << 1,
-      .macs = qs_macs_convtranspose, .kernel = QS_KERNEL_CONVTRANSPOSE,
-      .infer = infer_convtranspose, .pack = pack_convtranspose, .lower = lower_convtranspose);
+      .macs = qs_macs_convtranspose, .kernel = QS_KERNEL_CONVTRANSPOSE, .infer = infer_internal,
+      .pack = pack_convtranspose, .lower = lower_convtranspose);

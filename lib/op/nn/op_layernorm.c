@@ -5,7 +5,7 @@
  * one multiplication by the reciprocal, which is an output, too. RMSNormalization, in ONNX Runtime
  * SimplifiedLayerNormalization, is the same with mean 0 and without bias.
  */
-#include "op/rules.h"
+#include "op/expand.h"
 
 #include "base/ctx.h"
 #include "kernel/ew.h"
@@ -36,16 +36,23 @@ QS_COLD static int check_broadcast(const qs_infer *x, int32_t axis) {
                                 "the scale does not broadcast over the axes from %d on", (int)axis);
 }
 
+/* Of the first `count` inputs; statistics are of type stash_type. */
+QS_COLD static int check_types(const qs_infer *x, int32_t count, int64_t stash) {
+    const int32_t dtype = x->in[0]->dtype;
+    int code = QSIM_OK;
+    for (int32_t i = 0; i < count && !code; i++)
+        code = qs_infer_type(x, i, i && dtype ? QS_T(dtype) : QS_T_REAL);
+    if (!code && stash != QSIM_FLOAT && stash != QSIM_DOUBLE)
+        code = qs_infer_fail(x, QSIM_E_UNSUPPORTED, "stash_type is %lld", (long long)stash);
+    return code;
+}
+
 QS_COLD static int infer_rmsnorm(qs_infer *x) {
     const qs_value *v = x->in[0];
     const int64_t stash = qs_node_int(x->node, "stash_type", QSIM_FLOAT);
     int32_t axis = 0;
     qs_dim dims[QSIM_MAX_RANK];
-    int code = qs_infer_type(x, 0, QS_T_FLOAT);
-    if (!code)
-        code = qs_infer_type(x, 1, QS_T_FLOAT);
-    if (!code && stash != QSIM_FLOAT)
-        code = qs_infer_fail(x, QSIM_E_UNSUPPORTED, "stash_type is %lld", (long long)stash);
+    int code = check_types(x, 2, stash);
     if (!code && v->rank >= 0)
         code = qs_infer_axis(x, qs_node_int(x->node, "axis", -1), v->rank, &axis);
     if (!code && v->rank >= 0 && x->in[1]->rank >= 0)
@@ -54,7 +61,7 @@ QS_COLD static int infer_rmsnorm(qs_infer *x) {
         dims[i] = i < axis ? v->dims[i] : (qs_dim){1, NULL};
     if (!code)
         code = qs_infer_like(x, 0, 0);
-    return code ? code : qs_infer_out(x, 1, QSIM_FLOAT, v->rank, dims);
+    return code ? code : qs_infer_out(x, 1, (int32_t)stash, v->rank, dims);
 }
 
 QS_COLD static int infer_layernorm(qs_infer *x) {
@@ -62,11 +69,7 @@ QS_COLD static int infer_layernorm(qs_infer *x) {
     int64_t stash = qs_node_int(x->node, "stash_type", QSIM_FLOAT);
     int32_t axis = 0;
     qs_dim dims[QSIM_MAX_RANK];
-    int code = QSIM_OK;
-    for (int32_t i = 0; i < 3 && !code; i++)
-        code = qs_infer_type(x, i, QS_T_FLOAT);
-    if (!code && stash != QSIM_FLOAT)
-        code = qs_infer_fail(x, QSIM_E_UNSUPPORTED, "stash_type is %lld", (long long)stash);
+    int code = check_types(x, 3, stash);
     if (code)
         return code;
     if (v->rank >= 0)
@@ -78,7 +81,7 @@ QS_COLD static int infer_layernorm(qs_infer *x) {
     if (!code)
         code = qs_infer_like(x, 0, 0);
     for (int32_t i = 1; i < 3 && !code; i++)
-        code = qs_infer_out(x, i, QSIM_FLOAT, v->rank, dims);
+        code = qs_infer_out(x, i, (int32_t)stash, v->rank, dims);
     return code;
 }
 
@@ -138,12 +141,20 @@ static void run_layernorm(const qs_step *s, const qs_frame *f) {
         qs_ranges(f->ctx, p->rows, QS_GRAIN / 2 / p->count + 1, layernorm_rows, &job);
 }
 
+/* Whether elements or statistics are doubles. */
+static bool in_double(const qs_node *n, const qs_value *x) {
+    return x->dtype == QSIM_DOUBLE || qs_node_int(n, "stash_type", QSIM_FLOAT) == QSIM_DOUBLE;
+}
+
 /* Makes the parameters that both normalizations share. */
 QS_COLD static int lower_rows(qs_lower *l, layernorm_params **out, int32_t *axis) {
     const qs_value *x = qs_lower_in(l, 0);
     qs_infer rules;
     qs_lower_infer(l, &rules);
     int code = qs_infer_axis(&rules, qs_node_int(l->node, "axis", -1), x->rank, axis);
+    if (!code && in_double(l->node, x))
+        code = qs_infer_fail(&rules, QSIM_E_UNSUPPORTED,
+                             "the type and rank of input 0 must be in the file for doubles");
     if (code)
         return code;
     layernorm_params *p = qs_lower_params(l, sizeof(*p));
@@ -206,13 +217,64 @@ QS_COLD static int lower_rmsnorm(qs_lower *l) {
     return p->simple || p->scalar_scale ? QSIM_OK : place_scale(l, p, axis);
 }
 
+/* ---- made of other operators ---- */
+
+static qs_id cast(qs_expand *e, qs_id x, int32_t dtype) {
+    const qs_id y = qs_expand_add(e, "Cast", x, QS_NONE, QS_NONE);
+    qs_expand_int(e, y, "to", dtype);
+    return y;
+}
+
+/*
+ * With doubles: as ONNX defines the operators by others. Statistics in stash_type; scale and bias
+ * in the type of x.
+ */
+QS_COLD static void expand(qs_expand *e, bool centred) {
+    const qs_value *v = qs_expand_value(e, 0);
+    const int32_t rank = v->rank, dtype = v->dtype;
+    const int32_t stash = (int32_t)qs_node_int(e->node, "stash_type", QSIM_FLOAT);
+    const double epsilon = (double)qs_node_float(e->node, "epsilon", 1e-5f);
+    const int64_t axis = qs_node_int(e->node, "axis", -1);
+    const qs_id scale = qs_expand_in(e, 1), bias = centred ? qs_expand_in(e, 2) : QS_NONE;
+    int64_t axes[QSIM_MAX_RANK];
+    int32_t n = 0;
+    if (!in_double(e->node, v) || rank < 0 || dtype == QSIM_UNDEFINED)
+        return;
+    for (int64_t i = axis < 0 ? axis + rank : axis; i < rank; i++)
+        axes[n++] = i;
+    qs_id x = cast(e, qs_expand_in(e, 0), stash), mean = QS_NONE;
+    if (centred) {
+        mean = qs_expand_mean(e, x, axes, n, true);
+        x = qs_expand_add(e, "Sub", x, mean, QS_NONE);
+    }
+    const qs_id squares = qs_expand_add(e, "Mul", x, x, QS_NONE);
+    const qs_id sum = qs_expand_add(e, "Add", qs_expand_mean(e, squares, axes, n, true),
+                                    qs_expand_number(e, stash, epsilon), QS_NONE);
+    const qs_id deviation = qs_expand_add(e, "Sqrt", sum, QS_NONE, QS_NONE);
+    const qs_id normal = cast(e, qs_expand_add(e, "Div", x, deviation, QS_NONE), dtype);
+    const qs_id inverse = qs_expand_add(e, "Reciprocal", deviation, QS_NONE, QS_NONE);
+    e->out[0] = qs_expand_add(e, "Mul", normal, scale, QS_NONE);
+    if (bias != QS_NONE)
+        e->out[0] = qs_expand_add(e, "Add", e->out[0], bias, QS_NONE);
+    e->out[1] = centred ? mean : inverse;
+    e->out[2] = centred ? inverse : QS_NONE;
+}
+
+static void expand_layernorm(qs_expand *e) {
+    expand(e, true);
+}
+static void expand_rmsnorm(qs_expand *e) {
+    expand(e, false);
+}
+
 static const qs_attr_rule layernorm_attrs[] = {{"axis", QS_ATTR_INT, 17, 0},
                                                {"epsilon", QS_ATTR_FLOAT, 17, 0},
                                                {"stash_type", QS_ATTR_INT, 17, 0}};
 
 QS_OP(layernorm, .name = "LayerNormalization", .since = 17, .min_in = 2, .max_in = 3, .max_out = 3,
       QS_ATTRS(layernorm_attrs), .traits = QS_PLAIN, .gain_inputs = 1 << 1 | 1 << 2,
-      .kernel = QS_KERNEL_LAYER_NORMALIZATION, .infer = infer_layernorm, .lower = lower_layernorm);
+      .kernel = QS_KERNEL_LAYER_NORMALIZATION, .infer = infer_layernorm, .lower = lower_layernorm,
+      .expand = expand_layernorm);
 
 static const qs_attr_rule rmsnorm_attrs[] = {{"axis", QS_ATTR_INT, 1, 0},
                                              {"epsilon", QS_ATTR_FLOAT, 1, 0},
@@ -220,8 +282,9 @@ static const qs_attr_rule rmsnorm_attrs[] = {{"axis", QS_ATTR_INT, 1, 0},
 
 QS_OP(rmsnorm, .name = "RMSNormalization", .since = 23, .min_in = 2, QS_ATTRS(rmsnorm_attrs),
       .traits = QS_PLAIN, .gain_inputs = 1 << 1, .kernel = QS_KERNEL_RMS_NORMALIZATION,
-      .infer = infer_rmsnorm, .lower = lower_rmsnorm);
+      .infer = infer_rmsnorm, .lower = lower_rmsnorm, .expand = expand_rmsnorm);
 /* ONNX Runtime's name of RMSNormalization, though in ONNX's domain. */
 QS_OP(simplified_layernorm, .name = "SimplifiedLayerNormalization", .min_in = 2, .max_out = 2,
       QS_ATTRS(rmsnorm_attrs), .traits = QS_PLAIN, .gain_inputs = 1 << 1,
-      .kernel = QS_KERNEL_RMS_NORMALIZATION, .infer = infer_rmsnorm, .lower = lower_rmsnorm);
+      .kernel = QS_KERNEL_RMS_NORMALIZATION, .infer = infer_rmsnorm, .lower = lower_rmsnorm,
+      .expand = expand_rmsnorm);

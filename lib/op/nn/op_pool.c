@@ -13,10 +13,16 @@
 #include "base/waves.h"
 #include "kernel/pool_window.h"
 #include "kernel/u8.h"
+#include "op/expand.h"
 #include "op/nn/pool.h"
 #include "op/nn/window.h"
 
 /* ---- rules ---- */
+
+/* Of doubles only passes make other nodes (pass_depth.c). */
+static uint32_t real_types(const qs_infer *x) {
+    return x->node->domain[0] ? QS_T_FLOAT : QS_T_REAL;
+}
 
 /* With "into", changes output 0, which is inferred already, to the larger tensor. */
 QS_COLD static int infer_into(const qs_infer *x, int32_t over) {
@@ -28,7 +34,7 @@ QS_COLD static int infer_into(const qs_infer *x, int32_t over) {
 }
 
 QS_COLD static int infer_maxpool(qs_infer *x) {
-    int code = qs_infer_type(x, 0, QS_T_FLOAT | QS_T_8BIT);
+    int code = qs_infer_type(x, 0, real_types(x) | QS_T_8BIT);
     if (code)
         return code;
     const qs_value *v = x->in[0];
@@ -66,7 +72,7 @@ QS_COLD static int infer_average(qs_infer *x) {
 }
 
 QS_COLD static int infer_average_float(qs_infer *x) {
-    int code = qs_infer_type(x, 0, QS_T_FLOAT);
+    int code = qs_infer_type(x, 0, real_types(x));
     code = code ? code : infer_average(x);
     return code ? code : infer_into(x, QS_POOL_OVER);
 }
@@ -86,7 +92,7 @@ QS_COLD static int infer_global(qs_infer *x) {
 }
 
 QS_COLD static int infer_global_float(qs_infer *x) {
-    int code = qs_infer_type(x, 0, QS_T_FLOAT);
+    int code = qs_infer_type(x, 0, real_types(x));
     code = code ? code : infer_global(x);
     return code ? code : infer_into(x, QS_POOL_OVER);
 }
@@ -354,6 +360,18 @@ QS_COLD static int lower_qglobal(qs_lower *l) {
     return lower_average_quantized(l, true);
 }
 
+/* ---- made of other operators ---- */
+
+/* Of doubles: the mean over all axes of space. */
+static void expand_global(qs_expand *e) {
+    const qs_value *v = qs_expand_value(e, 0);
+    int64_t axes[QSIM_MAX_RANK];
+    for (int32_t i = 2; i < v->rank; i++)
+        axes[i - 2] = i;
+    if (v->dtype == QSIM_DOUBLE && v->rank > 2)
+        e->out[0] = qs_expand_mean(e, qs_expand_in(e, 0), axes, v->rank - 2, true);
+}
+
 /* ---- rows ---- */
 
 static const qs_attr_rule maxpool_attrs[] = {
@@ -418,7 +436,8 @@ QS_OP(qsim_averagepool, .domain = "qsim", .name = "AveragePool", .min_in = 1, .m
       QS_ATTRS(internal_attrs), .traits = QS_NEEDS_LAST, .over = QS_POOL_OVER,
       .kernel = QS_KERNEL_POOL, .infer = infer_average_float, .lower = lower_averagepool);
 QS_OP(globalaveragepool, .name = "GlobalAveragePool", .min_in = 1, .traits = QS_NEEDS_LAST,
-      .kind = QS_KIND_POOL, .kernel = QS_KERNEL_POOL, .infer = infer_global_float);
+      .kind = QS_KIND_POOL, .kernel = QS_KERNEL_POOL, .infer = infer_global_float,
+      .expand = expand_global);
 QS_OP(qsim_globalaveragepool, .domain = "qsim", .name = "GlobalAveragePool", .min_in = 1,
       .max_in = 3, QS_ATTRS(last_attrs), .traits = QS_NEEDS_LAST, .over = QS_POOL_OVER,
       .kernel = QS_KERNEL_POOL, .infer = infer_global_float, .lower = lower_global);

@@ -327,6 +327,6 @@ QS_COLD static int lower_hardmax(qs_lower *l) {
     return code;
 }
 
-QS_OP(hardmax, .name = "Hardmax", .min_in = 1, QS_ATTRS(softmax_attrs), .traits = QS_PLAIN,
+QS_OP(hardmax, .name = "Hardmax", .min_in = 1, QS_ATTRS(softmax_attrs), .traits = QS_JUMPS,
       .also = qs_also_axis, .axis = -1, .kernel = QS_KERNEL_HARDMAX, .infer = infer_softmax,
       .upgrade = upgrade_softmax, .lower = lower_hardmax);

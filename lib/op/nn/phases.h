@@ -19,6 +19,11 @@ typedef struct qs_transposed {
     qs_transposed_axis a[3]; /* the last two axes, then the one before them */
 } qs_transposed;
 
+/* Of a node: the ranks of its input and of its weights are known and equal. */
+int qs_transposed_read(const qs_infer *x, qs_transposed *g);
+/* The rule of ConvTranspose, of floats or doubles. */
+int qs_convtranspose_infer(qs_infer *x);
+
 /* Sizes of the weights, independent of the image; phases: remainders that have taps. */
 typedef struct qs_phases {
     size_t groups, cg, mg, cols, kernel[2], step[2], phases[2];

@@ -2,7 +2,8 @@
 /*
  * Rewrites convolutions over three axes of space as ones over two (op/space/op_depth.c): the slices
  * under a window of the first axis become channels, in the order of the weights, which only have to
- * be reshaped. Pools over three axes run on images in their own layout.
+ * be reshaped. Pools over three axes run on images in their own layout, and so do all convolutions
+ * and pools of doubles, and convolutions over three axes whose weights' sizes are not known.
  */
 #include "pass/pass.h"
 
@@ -166,7 +167,8 @@ QS_COLD static int spread_transposed(qs_pass *p, qs_id node) {
     return add_after(p, node, "DepthSum", more, more[1] == QS_NONE ? 1 : 2, &a);
 }
 
-QS_COLD static int spread_pool(qs_pass *p, qs_id node, const char *op_type) {
+/* Makes the node the operator of domain qsim that has its attributes. */
+QS_COLD static int rename_to(qs_pass *p, qs_id node, const char *op_type) {
     p->graph->nodes[node].domain = "qsim";
     p->graph->nodes[node].op_type = op_type;
     return qs_pass_resolve(p, node);
@@ -189,22 +191,28 @@ static int32_t weights_of(const qs_graph *g, const qs_node *n) {
 QS_COLD static int visit(qs_pass *p, qs_id node, bool *changed) {
     const qs_graph *g = p->graph;
     const qs_node *n = &g->nodes[node];
-    if (n->input_count < 1 || n->inputs[0] == QS_NONE || g->values[n->inputs[0]].rank != RANK)
+    if (n->input_count < 1 || n->inputs[0] == QS_NONE)
+        return QSIM_OK;
+    const qs_value *x = &g->values[n->inputs[0]];
+    const bool wide = x->dtype == QSIM_DOUBLE, transposed = qs_node_is(n, "", "ConvTranspose");
+    if (!wide && x->rank != RANK)
         return QSIM_OK;
     const int32_t weights = weights_of(g, n);
     *changed = true;
     if (qs_node_is(n, "", "MaxPool"))
-        return spread_pool(p, node, "PlaneMaxPool");
+        return rename_to(p, node, "PlaneMaxPool");
     if (qs_node_is(n, "", "AveragePool"))
-        return spread_pool(p, node, "PlaneAveragePool");
-    if (qs_node_is(n, "", "ConvTranspose") && weights > 0)
+        return rename_to(p, node, "PlaneAveragePool");
+    if (transposed && weights > 0 && !wide)
         return spread_transposed(p, node);
-    if ((n->op->traits & QS_CONVOLVES) && weights > 0)
+    if ((n->op->traits & QS_CONVOLVES) && weights > 0 && !wide)
         return spread_conv(p, node, weights);
-    if ((n->op->traits & QS_CONVOLVES) || qs_node_is(n, "", "ConvTranspose")) {
-        const qs_infer x = {
+    if (transposed || qs_node_is(n, "", "Conv"))
+        return rename_to(p, node, transposed ? "PlaneConvTranspose" : "PlaneConv");
+    if (n->op->traits & QS_CONVOLVES) {
+        const qs_infer at = {
             .graph = g, .node = n, .node_id = node, .model = p->model, .error = p->error};
-        return qs_infer_fail(&x, QSIM_E_UNSUPPORTED,
+        return qs_infer_fail(&at, QSIM_E_UNSUPPORTED,
                              "the sizes of weights over three axes must be in the file");
     }
     *changed = false;

@@ -87,6 +87,12 @@ const char *rg_scalar(rg *g, float value) {
     return name;
 }
 
+const char *rg_index(rg *g, int64_t value) {
+    const char *name = rg_text(g, "c%d", g->constants++);
+    constant(g, name, QSIM_INT64, 0, NULL, &value);
+    return name;
+}
+
 const char *rg_ints(rg *g, size_t count, const int64_t *values) {
     const char *name = rg_text(g, "c%d", g->constants++);
     const int64_t dims[] = {(int64_t)count};
@@ -354,7 +360,7 @@ static void outputs(rg *g) {
 
 qsim_model *rg_make(rg *g, uint64_t seed, const rg_range *ranges, qsim_ctx *ctx,
                     qsim_error *error) {
-    static const int32_t opsets[] = {13, 13, 17, 18, 20, 21};
+    static const int32_t opsets[] = {13, 13, 17, 18, 20, 21, 23};
     qsim_model *m = NULL;
     memset(g, 0, sizeof(*g));
     g->seed = seed;
@@ -365,7 +371,7 @@ qsim_model *rg_make(rg *g, uint64_t seed, const rg_range *ranges, qsim_ctx *ctx,
         test_random(&g->shape);
         test_random(&g->form);
     }
-    g->opset = opsets[rg_draw(g, 6)];
+    g->opset = opsets[rg_draw(g, 7)];
     g->batch = 1 + rg_draw(g, 3);
     g->fixed = rg_chance(g, 20);
     g->want = 3 + (int32_t)rg_draw(g, 22);
@@ -376,7 +382,10 @@ qsim_model *rg_make(rg *g, uint64_t seed, const rg_range *ranges, qsim_ctx *ctx,
     inputs(g);
     for (int tries = 0; g->nodes < g->want && g->count < RG_TENSORS - 24 && tries < 200; tries++) {
         uint32_t kind = rg_draw(g, 100);
-        (void)(kind < 45 ? rg_layer(g) : kind < 65 ? rg_curve(g) : rg_move(g));
+        (void)(kind < 42   ? rg_layer(g)
+               : kind < 60 ? rg_curve(g)
+               : kind < 72 ? rg_other(g)
+                           : rg_move(g));
     }
     outputs(g);
     qsim_builder_finish(g->b, &m, error);

@@ -76,6 +76,7 @@ rg_text(rg *g, const char *format, ...);
 /* Constants. */
 const char *rg_floats(rg *g, int32_t rank, const int64_t *dims, float size, float around);
 const char *rg_scalar(rg *g, float value);
+const char *rg_index(rg *g, int64_t value);
 const char *rg_ints(rg *g, size_t count, const int64_t *values);
 /* Weights in the form's type; `axis` counts output channels. */
 const char *rg_weight(rg *g, int32_t rank, const int64_t *dims, float size, int32_t axis);
@@ -98,6 +99,7 @@ void rg_written(rg *g, int32_t tensor);
 bool rg_layer(rg *g);
 bool rg_curve(rg *g);
 bool rg_move(rg *g);
+bool rg_other(rg *g);
 int32_t rg_activation(rg *g, int32_t x);
 int32_t rg_conv(rg *g, int32_t x, int64_t channels, int64_t kernel, int64_t group, int64_t stride);
 int32_t rg_unary(rg *g, const char *op, int32_t x);

@@ -58,6 +58,24 @@ static void test_compared(void) {
     net_free(&n);
 }
 
+/* A Cast to the half type rounds before an operator that jumps. */
+static void test_jumps(void) {
+    float x[3] = {0.5001f, 1.4999f, 0.51f}, y[3];
+    net n;
+    net_begin(&n, NULL, 13);
+    net_input(&n, "x", QSIM_FLOAT, NET_DIMS(3));
+    qs_node_set_int(n.g, net_node(&n, "", "Cast", "x", "h"), "to", QSIM_FLOAT16);
+    net_node(&n, "", "Round", "h", "r");
+    qs_node_set_int(n.g, net_node(&n, "", "Cast", "r", "y"), "to", QSIM_FLOAT);
+    net_output(&n, "y");
+    NET_OK(&n, net_end(&n));
+    qsim_tensor in = net_tensor(QSIM_FLOAT, NET_DIMS(3), x);
+    qsim_tensor out = {.data = y, .bytes = sizeof(y)};
+    NET_OK(&n, net_run(&n, QSIM_LEVEL_ALL, false, &in, 1, &out, 1));
+    CHECK(y[0] == 0 && y[1] == 2 && y[2] == 1); /* 0.5 and 1.5, halves to even */
+    net_free(&n);
+}
+
 /* What only moves elements stays as it is: no Cast. A model with both half types is refused. */
 static void test_moved_and_mixed(void) {
     qsim_session *s = NULL;
@@ -91,6 +109,7 @@ int main(void) {
     test_island(QSIM_LEVEL_DISABLE);
     test_island(QSIM_LEVEL_ALL);
     test_compared();
+    test_jumps();
     test_moved_and_mixed();
     return test_done();
 }
