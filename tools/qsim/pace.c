@@ -16,7 +16,7 @@
 #define REPEATS     5
 
 bool pace_fails(time_ratio r) {
-    return r.value > 0 && r.value + (isnan(r.margin) ? 0 : r.margin) < LEAST_GAIN;
+    return r.value > 0 && r.value + r.margin < LEAST_GAIN; /* false for NaN: unknown */
 }
 
 /* ---- steps ---- */
