@@ -182,7 +182,7 @@ class Build:
         """(name, folder that it looks after, command)"""
         tests = []
         seeds = {"qcal": ["seed.qcal"], "recipe": ["seed.qrecipe"], "config": ["seed.json", "seed_flat.json"]}
-        shared = ["test/fuzz/fuzz_heap.c", "test/fuzz/model_seeds.c", "test/fuzz/wire_mutator.c", "test/fuzz/replay.c"]
+        shared = ["test/fuzz/fuzz_heap.c", "test/fuzz/model_seeds.c", "test/fuzz/odd_seeds.c", "test/fuzz/wire_mutator.c", "test/fuzz/replay.c"]
         for f in have:
             name = os.path.basename(f)[:-2]
             if name in LEFT_OUT:

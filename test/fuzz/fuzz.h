@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <qsim/data.h>
 
@@ -14,6 +15,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Writes the index-th legal input into `buffer` and returns its size; 0: there are no more. */
 size_t fuzz_seed(size_t index, uint8_t *buffer, size_t capacity);
+
+/* A seed among texts; what fuzz_seed returns. */
+static inline size_t fuzz_text_seed(const char *const *texts, size_t count, size_t index,
+                                    uint8_t *buffer, size_t capacity) {
+    const size_t size = index < count ? strlen(texts[index]) : 0;
+    if (size > 0 && size <= capacity)
+        memcpy(buffer, texts[index], size);
+    return size <= capacity ? size : 0;
+}
 
 /* ---- an input as a list of choices ---- */
 

@@ -179,7 +179,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     return 0;
 }
 
-/* An array of 2 x 3 floats for each of the four functions. */
+#define TYPES 28
+
+/* An array of 2 x 3 floats for each of the four functions; then conversions of each type to each
+ * other. */
 size_t fuzz_seed(size_t index, uint8_t *buffer, size_t capacity) {
     static const uint8_t heads[4][24] = {
         {0, 0, 1, 2, 2, 3, 0, 0, 0, 0, 0, 0, 2},
@@ -187,10 +190,20 @@ size_t fuzz_seed(size_t index, uint8_t *buffer, size_t capacity) {
         {2, 0, 0, 1, 1, 2, 2, 3, 3, 2, 0, 0, 1, 1},
         {3, 6, 2, 2, 3, 0, 0},
     };
-    if (index >= 4 || capacity < 64)
+    if (index >= 4 + TYPES * TYPES || capacity < 160)
         return 0;
-    for (size_t i = 0; i < 64; i++)
-        buffer[i] = (uint8_t)(i * 7 % 100);
-    memcpy(buffer, heads[index], 14);
-    return 64;
+    for (size_t i = 0; i < 160; i++)
+        buffer[i] = (uint8_t)(i * 37 % 251);
+    if (index < 4) {
+        memcpy(buffer, heads[index], 14);
+        return 64;
+    }
+    /* 1: convert; 6 elements of a type, whose bytes follow; the other type, 6 elements, their bytes
+     */
+    const uint8_t from = (uint8_t)((index - 4) / TYPES), to = (uint8_t)((index - 4) % TYPES);
+    const uint8_t first[] = {1, from, 1, 6, 0, 0}, second[] = {to, 1, 6, 0, 0};
+    const size_t bytes = (6 * (size_t)qsim_dtype_bits(from) + 7) / 8;
+    memcpy(buffer, first, sizeof(first));
+    memcpy(buffer + sizeof(first) + bytes, second, sizeof(second));
+    return 160;
 }

@@ -7,10 +7,62 @@
 
 #include "fuzz.h"
 
-/* The build names an initial file. */
+#define MODEL        "\"input_model\": {\"type\": \"ONNXModel\", \"model_path\": \"m.onnx\"}"
+#define PASSES       "\"passes\": {\"q\": {\"type\": \"OnnxDynamicQuantization\"}}"
+#define WITH(more)   "{" MODEL ", " PASSES ", " more "}"
+#define SYSTEM(more) WITH("\"systems\": {\"here\": {\"type\": \"LocalSystem\", " more "}}")
+#define PACKAGE(of)  WITH("\"packaging_config\": " of)
+
+/* Jobs that are right, and each that is wrong in one place; the build names larger initial ones. */
 size_t fuzz_seed(size_t index, uint8_t *buffer, size_t capacity) {
-    (void)index, (void)buffer, (void)capacity;
-    return 0;
+    static const char *const texts[] = {
+        "{}",
+        "[1, 2.5e-3, true, false, null, \"a\\u20ac\\n\"]",
+        "{\"input_model\": 3}",
+        "{\"input_model\": {\"type\": 3}}",
+        "{\"input_model\": {\"type\": \"HfModel\"}}",
+        "{\"input_model\": {\"type\": \"ONNXModel\", \"model_path\": \"\"}}",
+        "{\"input_model\": {\"type\": \"ONNXModel\", \"config\": {\"model_path\": 1}}}",
+        WITH("\"engine\": {\"host\": \"nowhere\"}"),
+        WITH("\"engine\": {\"host\": 3}"),
+        WITH("\"engine\": {\"target\": {\"type\": \"LocalSystem\"}}"),
+        WITH("\"engine\": {\"output_name\": \"a/b\"}"),
+        WITH("\"engine\": {\"output_name\": \".a\", \"cache_dir\": \"c\"}"),
+        WITH("\"output_dir\": \"o\", \"output_name\": \"n\", \"plot_pareto_frontier\": true"),
+        WITH("\"output_dir\": 3"),
+        WITH("\"evaluate_input_model\": 3"),
+        WITH("\"systems\": []"),
+        WITH("\"systems\": {\"here\": {\"type\": \"AzureML\"}}"),
+        WITH("\"systems\": {\"here\": {\"accelerators\": []}}"),
+        WITH("\"systems\": {\"here\": {\"type\": \"LocalSystem\"}}, \"host\": \"here\""),
+        SYSTEM("\"accelerators\": 3"),
+        SYSTEM("\"accelerators\": [\"cpu\", 3]"),
+        SYSTEM("\"accelerators\": [{\"device\": 3}]"),
+        SYSTEM("\"accelerators\": [{\"device\": \"gpu\"}]"),
+        SYSTEM("\"accelerators\": [{\"device\": \"CPU\", \"execution_providers\": 3}]"),
+        SYSTEM("\"accelerators\": [{\"execution_providers\": [3]}]"),
+        SYSTEM("\"accelerators\": [{\"execution_providers\": [\"CUDAExecutionProvider\"]}]"),
+        SYSTEM("\"accelerators\": [{\"device\": \"cpu\", "
+               "\"execution_providers\": [\"CPUExecutionProvider\"]}]"),
+        PACKAGE("[{\"type\": \"Zipfile\", \"name\": \"Out\"}]"),
+        PACKAGE("{\"type\": \"Zipfile\", \"name\": \"a/b\"}"),
+        PACKAGE("{\"type\": \"Zipfile\", \"name\": \"\"}"),
+        PACKAGE("{\"type\": \"Zipfile\", \"name\": 3}"),
+        PACKAGE("{\"type\": \"Dockerfile\"}"),
+        PACKAGE("{\"type\": 3}"),
+        PACKAGE("[]"),
+        WITH("\"search_strategy\": false"),
+        WITH("\"search_strategy\": {\"execution_order\": \"joint\", \"sampler\": \"tpe\"}"),
+        "{" MODEL ", \"passes\": {\"q\": {\"type\": 3}}}",
+        "{" MODEL ", \"passes\": {\"q\": {\"type\": \"OnnxNothing\"}}}",
+        "{" MODEL ", \"passes\": [3]}",
+        "{" MODEL ", \"passes\": {\"q\": {\"type\": \"OnnxStaticQuantization\", "
+        "\"data_config\": \"d\"}}, \"data_configs\": [{\"name\": \"d\"}]}",
+        "{" MODEL ", \"passes\": {\"a\": {\"type\": \"QsimAuto\"}, "
+        "\"s\": {\"type\": \"QsimSensitivity\"}}}",
+        "{" MODEL ", \"input_model\": {}}",
+    };
+    return fuzz_text_seed(texts, sizeof(texts) / sizeof(*texts), index, buffer, capacity);
 }
 
 static void walk(const config *c, int depth) {

@@ -9,6 +9,7 @@
 #include <qsim/model.h>
 
 #include "fuzz.h"
+#include "fuzz_folder.h"
 #include "model_seeds.h"
 
 static void look(const qsim_model *m) {
@@ -42,6 +43,26 @@ static void rewrite(qsim_ctx *ctx, const fuzz_heap *heap, const qsim_model *m) {
     qsim_model_free(made);
 }
 
+/* The same by files: loaded from one, saved into two, one of which replaces an old one. */
+static void files(qsim_ctx *ctx, const fuzz_heap *heap, const uint8_t *data, size_t size) {
+    const qsim_save_options o = {.struct_size = sizeof(o),
+                                 .flags = QSIM_SAVE_REPLACE | QSIM_SAVE_EXTERNAL};
+    qsim_model *m = NULL, *made = NULL, *again = NULL;
+    fuzz_write(fuzz_file("in.onnx"), data, size);
+    if (fuzz_legal(qsim_model_load(ctx, fuzz_file("in.onnx"), NULL, &m, NULL)) == QSIM_OK &&
+        fuzz_legal(qsim_model_upgrade(m, 21, &made, NULL)) == QSIM_OK &&
+        fuzz_legal(qsim_model_save(made, fuzz_file("out.onnx"), &o, NULL)) == QSIM_OK) {
+        fuzz_must(heap, qsim_model_load(ctx, fuzz_file("out.onnx"), NULL, &again, NULL) == QSIM_OK);
+        if (qsim_model_save(made, fuzz_file("out.onnx"), NULL, NULL) == QSIM_OK)
+            abort(); /* it exists */
+        fuzz_legal(qsim_model_save(m, fuzz_file("same.onnx"), NULL, NULL));
+        unlink(fuzz_file("same.onnx"));
+    }
+    qsim_model_free(again);
+    qsim_model_free(made);
+    qsim_model_free(m);
+}
+
 static void attempt(qsim_ctx *ctx, const fuzz_heap *heap, const uint8_t *data, size_t size) {
     static const int32_t flags[] = {0, QSIM_LOAD_INSPECT, QSIM_LOAD_CHECK};
     for (int i = 0; i < 3; i++) {
@@ -54,6 +75,8 @@ static void attempt(qsim_ctx *ctx, const fuzz_heap *heap, const uint8_t *data, s
             rewrite(ctx, heap, m);
         qsim_model_free(m);
     }
+    if (size > 0 && data[size / 2] % 8 == 0)
+        files(ctx, heap, data, size);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -67,6 +90,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     return 0;
 }
 
+/* Small ones first: their mutations take least. */
 size_t fuzz_seed(size_t index, uint8_t *buffer, size_t capacity) {
-    return fuzz_model_bytes(index, buffer, capacity);
+    static size_t odd = SIZE_MAX; /* how many there are */
+    if (index < odd) {
+        const size_t size = fuzz_odd_bytes(index, buffer, capacity);
+        if (size > 0)
+            return size;
+        odd = index;
+    }
+    return fuzz_model_bytes(index - odd, buffer, capacity);
 }

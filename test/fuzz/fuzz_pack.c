@@ -98,6 +98,12 @@ static void attempt(qsim_ctx *ctx, const fuzz_heap *heap, const uint8_t *data, s
             fuzz_must(heap, qsim_package_open(ctx, fuzz_file("p.zip"), 0, &p, NULL) == QSIM_OK)) {
             const bool out = qsim_package_unpack(p, folder, 0, NULL) == QSIM_OK;
             fuzz_must(heap, out);
+            /* Again: not without being told, then over what is there. */
+            if (out && qsim_package_unpack(p, folder, 0, NULL) == QSIM_OK)
+                abort();
+            if (out && all.count < 2)
+                fuzz_must(heap,
+                          qsim_package_unpack(p, folder, QSIM_UNPACK_REPLACE, NULL) == QSIM_OK);
             for (size_t i = 0; i < all.count; i++)
                 compare(p, heap, &all.list[i], out);
         }

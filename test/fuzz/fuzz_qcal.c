@@ -6,11 +6,44 @@
 #include <qsim/ptq.h>
 
 #include "fuzz.h"
+#include "fuzz_folder.h"
 
-/* The build names an initial file. */
+#define HEAD                                                                                       \
+    "qsim-calibration 1\n"                                                                         \
+    "model 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\nsamples 3\n"
+#define ONE                                                                                        \
+    HEAD "tensor \"a\" 0x0p+0 0x1.8p+1 -9 0 1 7 1 7\ntensor \"b\" 0x0p+0 0x0p+0 -160 0 1 7\n"
+
+/* Small files, and each that is wrong in one place; the build names a larger initial one. */
 size_t fuzz_seed(size_t index, uint8_t *buffer, size_t capacity) {
-    (void)index, (void)buffer, (void)capacity;
-    return 0;
+    static const char *const texts[] = {
+        ONE "means \"b\" 1 4 0 0 # none\nextremes \"b\" 0x0p0 0x0p0 0x0p0 0x1p0\n",
+        ONE "means \"b\" 1 32 428bp-14 -110d1p-14 -1c3bp-12 14e7p-14\n",
+        ONE "means \"b\" 1 4 0 0\nmeans \"b\" 1 4 0 0\n",
+        ONE "means \"b\" -1 4 0\n",
+        ONE "means \"b\" 1 0 0\n",
+        ONE "means \"b\" 1 4\n",
+        ONE "means \"b\" 1 4 x\n",
+        ONE "means \"c\" 1 4 0\n",
+        ONE "means b 1 4 0\n",
+        ONE "extremes \"b\" 0x0p0 0x0p0\n",
+        ONE "means \"b\" 1 4 0\nextremes \"b\" 0x0p0\n",
+        ONE "means \"b\" 1 4 0\nextremes \"b\" 0x1p0 0x0p0\n",
+        ONE "means \"b\" 1 4 0\nextremes \"b\" 0x0p0 0x0p0\nextremes \"b\" 0x0p0 0x0p0\n",
+        ONE "averages \"b\" 1\n",
+        HEAD "tensor \"b\" 0x1p+0 0x0p+0 -160 0 1 7\n",
+        HEAD "tensor \"b\" 0x0p+0 0x0p+0 -160 0\n",
+        HEAD "tensor \"b\" 0x0p+0 0x0p+0 -160 18446744073709551615 1 18446744073709551615\n",
+        HEAD "tensor \"b\" 0x0p+0 0x1p+0 -9 0 1 0\n",
+        HEAD "tensor \"b\" 0x0p+0 0x0p+0 -160 0 1 7\ntensor \"b\" 0x0p+0 0x0p+0 -160 0 1 7\n",
+        "qsim-calibration 2\n",
+        "qsim-calibration 1 2\n",
+        "qsim-calibration 1\nmodel 01\n",
+        "qsim-calibration 1\nsamples 3\n",
+        "qsim-calibration 1\n"
+        "model 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\nsamples -3\n",
+    };
+    return fuzz_text_seed(texts, sizeof(texts) / sizeof(*texts), index, buffer, capacity);
 }
 
 static void attempt(qsim_ctx *ctx, const fuzz_heap *heap, const uint8_t *data, size_t size) {
@@ -33,7 +66,20 @@ static void attempt(qsim_ctx *ctx, const fuzz_heap *heap, const uint8_t *data, s
     qsim_calibration_free(d);
 }
 
+/* From a file it is what it is from memory. */
+static void load(const uint8_t *data, size_t size) {
+    qsim_calibration *a = NULL, *b = NULL;
+    fuzz_write(fuzz_file("c"), data, size);
+    if (qsim_calibration_load(NULL, fuzz_file("c"), &a, NULL) !=
+        qsim_calibration_load_memory(NULL, data, size, "c", &b, NULL))
+        abort();
+    qsim_calibration_free(a);
+    qsim_calibration_free(b);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz_run(attempt, data, size);
+    if (size > 0 && data[size / 2] % 16 == 0)
+        load(data, size);
     return 0;
 }

@@ -16,4 +16,7 @@ qsim_model *fuzz_model(size_t index);
 /* The index-th message: these networks, then messages that no builder makes; 0: no more. */
 size_t fuzz_model_bytes(size_t index, uint8_t *buffer, size_t capacity);
 
+/* The index-th model with one odd field, or file of another kind; 0: there are no more. */
+size_t fuzz_odd_bytes(size_t index, uint8_t *buffer, size_t capacity);
+
 #endif

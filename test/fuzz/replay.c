@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs a fuzz target without libFuzzer: over the files named as arguments, else over the target's
- * own seeds, else over small shared models, each with a number of reproducible mutations. `replay
- * [-n MUTATIONS] [FILE…]`; `replay -d FOLDER` writes the target's own seeds there, as an initial
- * corpus for libFuzzer. The input of a target that aborts is kept in `replay-found`; so is that of
- * a report of the address sanitizer with ASAN_OPTIONS=abort_on_error=1.
+ * Runs a fuzz target without libFuzzer: over the files named as arguments and the target's own
+ * seeds, without either over small shared models, each with a number of reproducible mutations.
+ * `replay [-n MUTATIONS] [FILE…]`; `replay -d FOLDER` writes the target's own seeds there, as an
+ * initial corpus for libFuzzer. The input of a target that aborts is kept in `replay-found`; so is
+ * that of a report of the address sanitizer with ASAN_OPTIONS=abort_on_error=1.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -150,7 +150,7 @@ int main(int argc, char **argv) {
     }
     for (int i = first; i < argc; i++)
         CHECK(run(argv[i], mutations));
-    if (first >= argc && run_seeds(mutations) > 0)
+    if (run_seeds(mutations) > 0)
         return test_done();
     for (size_t i = 0; first >= argc && i < sizeof(shared) / sizeof(shared[0]); i++)
         CHECK(run(test_shared(shared[i], path), mutations));

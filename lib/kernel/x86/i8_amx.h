@@ -316,7 +316,7 @@ TARGET static void follow(work *k, int32_t i, bool two, int32_t panel) {
     p->bias = g->o.bias + column;
     p->here = k->t.rows;
     p->left = k->t.rows << two;
-    for (int32_t n = 0; n <= two; n++) {
+    for (int32_t n = 0; n < 1 + two; n++) {
         const int32_t row = k->t.place[i + n];
         p->init[n] = g->row_init ? g->row_init + row : NULL;
         p->out[n] =

@@ -151,7 +151,7 @@ QS_COLD static int lower_center(qs_lower *l) {
     p->rank = x->rank;
     p->rows = 1;
     p->row = p->bytes;
-    size_t xs = p->bytes, ys = p->bytes;
+    size_t xs = p->bytes, ys = xs;
     for (int32_t i = x->rank; i-- > 0;) {
         const size_t a = (size_t)x->dims[i].size, b = (size_t)y->dims[i].size;
         p->x[i] = xs;

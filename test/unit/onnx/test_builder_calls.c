@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Every call of a builder: without a builder, after an error, after the model was handed out, with
+ * wrong arguments, and with each allocation refused.
+ */
+#include "heap.h"
+#include "test.h"
+
+#include <qsim/model.h>
+
+static const int64_t two = 2;
+static const float numbers[2] = {1, 2};
+static char long_name[2000];
+
+/* One call with legal arguments; `call` counts from 0. */
+static int legal(qsim_builder *b, int call) {
+    const qsim_tensor t = {QSIM_FLOAT, 1, &two, (void *)(uintptr_t)numbers, sizeof(numbers)};
+    static const char *const symbols[] = {"N"};
+    static const int64_t open = -1;
+    switch (call) {
+    case 0: return qsim_builder_input(b, "a", QSIM_FLOAT, 1, &open, symbols);
+    case 1: return qsim_builder_input_as(b, "b", "float[2]");
+    case 2: return qsim_builder_constant(b, "c", &t);
+    case 3: return qsim_builder_constant_as(b, "d", "float[2]", numbers);
+    case 4: return qsim_builder_node(b, "ai.onnx", "Add", "add", "b,c", "e");
+    case 5: return qsim_builder_node(b, NULL, "Constant", NULL, "", "f");
+    case 6: return qsim_builder_attr_tensor(b, "value", &t);
+    case 7: return qsim_builder_node(b, "", "LeakyRelu", "", "e", "g");
+    case 8: return qsim_builder_attr_float(b, "alpha", 0.5f);
+    case 9: return qsim_builder_node(b, "", "Constant", "", "", "h");
+    case 10: return qsim_builder_attr_floats(b, "value_floats", numbers, 2);
+    case 11: return qsim_builder_node(b, "", "Transpose", "", "g", "i");
+    case 12: return qsim_builder_attr_ints(b, "perm", &(int64_t){0}, 1);
+    case 13: return qsim_builder_node(b, "", "Cast", "", "i", "j");
+    case 14: return qsim_builder_attr_int(b, "to", QSIM_FLOAT);
+    case 15: return qsim_builder_node(b, "com.microsoft", "Gelu", "", "j", "k");
+    case 16: return qsim_builder_import(b, "com.microsoft", 1);
+    case 17: return qsim_builder_import(b, "ai.onnx", 13);
+    case 18: return qsim_builder_metadata(b, "key", "value");
+    case 19: return qsim_builder_output(b, "k", QSIM_FLOAT, 1, &two, NULL);
+    case 20: return qsim_builder_output_as(b, "g", "float[2]");
+    case 21: return qsim_builder_output_as(b, "f", NULL);
+    default: return qsim_builder_attr_string(b, "word", "value");
+    }
+}
+#define CALLS 22
+#define MOST  23 /* with one that the model would not have */
+
+/* One call with wrong arguments after some legal ones; `call` counts from 0. */
+static int wrong(qsim_builder *b, int call) {
+    const qsim_tensor small = {QSIM_FLOAT, 1, &two, (void *)(uintptr_t)numbers, 4},
+                      empty = {QSIM_FLOAT, 1, &two, NULL, 8};
+    const int64_t open = -1;
+    const char *const no_text[] = {"\xff"};
+    switch (call) {
+    case 0: return qsim_builder_import(b, "qsim", 1);
+    case 1: return qsim_builder_import(b, "\xff", 1);
+    case 2: return qsim_builder_import(b, "a", 0);
+    case 3: return qsim_builder_input(b, "x", QSIM_FLOAT, -2, &two, NULL);
+    case 4: return qsim_builder_input(b, "x", QSIM_FLOAT, QSIM_MAX_RANK + 1, &two, NULL);
+    case 5: return qsim_builder_input(b, "x", QSIM_FLOAT, 1, NULL, NULL);
+    case 6: return qsim_builder_input(b, "x", -1, 1, &two, NULL);
+    case 7: return qsim_builder_input(b, "x", 99, 1, &two, NULL);
+    case 8: return qsim_builder_input(b, "x", QSIM_UNDEFINED, 1, &two, NULL);
+    case 9: return qsim_builder_input(b, "b", QSIM_FLOAT, 1, &open, NULL); /* a second time */
+    case 10: return qsim_builder_input(b, "x", QSIM_FLOAT, 1, &open, no_text);
+    case 11: return qsim_builder_input(b, NULL, QSIM_FLOAT, 1, &two, NULL);
+    case 12: return qsim_builder_output(b, "", QSIM_FLOAT, 1, &two, NULL);
+    case 13: return qsim_builder_output(b, "\xff", QSIM_FLOAT, 1, &two, NULL);
+    case 14: return qsim_builder_output(b, "y", 99, 1, &two, NULL);
+    case 15: return qsim_builder_output_as(b, "y", "float[");
+    case 16: return qsim_builder_output_as(b, NULL, NULL);
+    case 17: return qsim_builder_constant(b, "w", NULL);
+    case 18: return qsim_builder_constant(b, "w", &small);
+    case 19: return qsim_builder_constant(b, "w", &empty);
+    case 20: return qsim_builder_constant(b, "", &small);
+    case 21: return qsim_builder_constant_as(b, "w", "float[4611686018427387905,4]", numbers);
+    case 22: return qsim_builder_constant_as(b, "w", "float", numbers);
+    case 23: return qsim_builder_node(b, "qsim", "Relu", "", "b", "z");
+    case 24: return qsim_builder_node(b, "\xff", "Relu", "", "b", "z");
+    case 25: return qsim_builder_node(b, "", "", "", "b", "z");
+    case 26: return qsim_builder_node(b, "", "\xff", "", "b", "z");
+    case 27: return qsim_builder_node(b, "", "Relu", "\xff", "b", "z");
+    case 28: return qsim_builder_node(b, "", "Relu", "", "\xff", "z");
+    case 29: return qsim_builder_node(b, "", NULL, "", "b", "z");
+    case 30: return qsim_builder_node(b, "", "Relu", "", long_name, "z");
+    case 31: return qsim_builder_attr_int(b, "", 1);
+    case 32: return qsim_builder_attr_int(b, NULL, 1);
+    case 33: return qsim_builder_attr_string(b, "s", NULL);
+    case 34: return qsim_builder_attr_ints(b, "s", NULL, 1);
+    case 35: return qsim_builder_attr_ints(b, "s", &two, SIZE_MAX / 4);
+    case 36: return qsim_builder_attr_floats(b, "s", NULL, 1);
+    case 37: return qsim_builder_attr_tensor(b, "s", NULL);
+    case 38: return qsim_builder_attr_tensor(b, "s", &small);
+    default: return qsim_builder_metadata(b, NULL, NULL);
+    }
+}
+#define WRONG 40
+
+static qsim_builder *begin(qsim_ctx *ctx) {
+    qsim_builder *b = NULL;
+    CHECK_INT(qsim_builder_create(ctx, 13, "g", &b, NULL), QSIM_OK);
+    return b;
+}
+
+static void check_states(void) {
+    qsim_error e = {0};
+    for (int call = 0; call < MOST; call++) {
+        qsim_builder *b = begin(NULL);
+        qsim_model *m = NULL;
+        CHECK_INT(legal(NULL, call), QSIM_E_ARGUMENT);
+        CHECK_INT(qsim_builder_constant(b, "w", NULL), QSIM_E_ARGUMENT);
+        CHECK_INT(legal(b, call), QSIM_E_ARGUMENT); /* the first error stays */
+        CHECK_INT(qsim_builder_finish(b, &m, &e), QSIM_E_ARGUMENT);
+        CHECK(!m && strstr(e.message, "'w'"));
+        qsim_builder_free(b);
+        b = begin(NULL);
+        for (int k = 0; k < CALLS; k++)
+            CHECK_INT(legal(b, k), QSIM_OK);
+        CHECK_INT(qsim_builder_finish(b, &m, &e), QSIM_OK);
+        CHECK_INT(legal(b, call), QSIM_E_STATE);
+        CHECK_INT(qsim_builder_finish(b, &m, &e), QSIM_E_STATE);
+        qsim_model_free(m);
+        qsim_builder_free(b);
+    }
+    qsim_builder *b = begin(NULL);
+    CHECK_INT(qsim_builder_attr_int(b, "axis", 1), QSIM_E_STATE); /* before the first node */
+    CHECK_INT(qsim_builder_finish(b, NULL, &e), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_builder_finish(NULL, &(qsim_model *){NULL}, &e), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_builder_create(NULL, 13, NULL, &(qsim_builder *){NULL}, &e), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_builder_create(NULL, 13, "", &(qsim_builder *){NULL}, &e), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_builder_create(NULL, 13, "\xff", &(qsim_builder *){NULL}, &e), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_builder_create(NULL, 13, "g", NULL, &e), QSIM_E_ARGUMENT);
+    qsim_builder_free(b);
+}
+
+static void check_wrong(void) {
+    memset(long_name, 'n', sizeof(long_name) - 1);
+    for (int call = 0; call < WRONG; call++) {
+        qsim_builder *b = begin(NULL);
+        qsim_model *m = NULL;
+        qsim_error e = {0};
+        for (int k = 0; k < 5; k++)
+            CHECK_INT(legal(b, k), QSIM_OK);
+        const int code = wrong(b, call);
+        CHECK(code < 0);
+        CHECK(qsim_builder_finish(b, &m, &e) < 0 && !m && e.message[0]);
+        if (!code || !e.message[0])
+            fprintf(stderr, "wrong call %d: %d %s\n", call, code, e.message);
+        qsim_model_free(m);
+        qsim_builder_free(b);
+    }
+}
+
+/* The whole model with one allocation refused: want of memory and nothing else; nothing leaks. */
+static int build_once(test_heap *h) {
+    const qsim_allocator a = test_heap_allocator(h);
+    const qsim_ctx_options o = {.struct_size = sizeof(o), .allocator = &a, .threads = 1};
+    qsim_ctx *ctx = NULL;
+    qsim_builder *b = NULL;
+    qsim_model *m = NULL;
+    qsim_error e = {0};
+    int code = qsim_ctx_create(&o, &ctx, &e);
+    if (!code)
+        code = qsim_builder_create(ctx, 13, "g", &b, &e);
+    for (int k = 0; k < CALLS && b; k++)
+        legal(b, k);
+    if (b)
+        code = qsim_builder_finish(b, &m, &e);
+    CHECK(!code == (m != NULL));
+    qsim_model_free(m);
+    qsim_builder_free(b);
+    qsim_ctx_free(ctx);
+    CHECK_INT(h->live, 0);
+    return code;
+}
+
+static void check_memory(void) {
+    test_heap whole = {0};
+    CHECK_INT(build_once(&whole), QSIM_OK);
+    for (long at = 1; at <= whole.calls; at++)
+        for (int after = 0; after < 2; after++) {
+            test_heap h = {.fail_at = at, .fail_after = after};
+            CHECK_INT(build_once(&h), QSIM_E_NOMEM);
+        }
+}
+
+int main(void) {
+    check_states();
+    check_wrong();
+    check_memory();
+    return test_done();
+}
