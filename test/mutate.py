@@ -17,6 +17,7 @@ own tests and long tests of other layers, and a fault that changes nothing that 
 missed: the share is a lower bound.
 """
 import argparse
+import concurrent.futures
 import filecmp
 import glob
 import gzip
@@ -133,9 +134,10 @@ class Build:
     def library(self, name, paths, more):
         """Twice: with AddressSanitizer, and with gcov's counts of the files that get faults."""
         for folder, kind, counted in ((".", self.checked, False), ("counted", ["--coverage"], True)):
+            with concurrent.futures.ThreadPoolExecutor(2) as pool:
+                objects = list(pool.map(lambda p: self.object(p, counted), paths))
             self.run(self.cc + kind + ["-shared", "-Wl,-soname," + name, "-o", os.path.join(self.work, folder, name)]
-                     + [self.object(p, counted) for p in paths]
-                     + [os.path.join(self.work, folder, n) for n in more] + self.libs)
+                     + objects + [os.path.join(self.work, folder, n) for n in more] + self.libs)
 
     def link(self, name, paths):
         out = os.path.join(self.work, name)
