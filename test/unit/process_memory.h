@@ -17,10 +17,14 @@
 #endif
 #endif
 
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
 /* A line of /proc/self/status, such as "VmRSS:", in bytes; 0 if there is none. */
 static inline size_t process_memory(const char *name) {
     size_t kib = 0;
-#if defined(__linux__) && !defined(SANITIZED)
+#if defined(__linux__) && !SANITIZED
     char line[256];
     FILE *f = fopen("/proc/self/status", "r");
     while (f && fgets(line, sizeof(line), f))

@@ -6,6 +6,7 @@
  * What several threads may do at once: run one session, cancel each other, save, free in any order;
  * and whatever a caller's parallel_for does with tasks, the results are the same.
  */
+#include "process_memory.h"
 #include "ptq_nets.h"
 #include "thread_count.h"
 
@@ -405,6 +406,34 @@ static void test_turns(void) {
     qsim_ctx_free(ctx);
 }
 
+/* A model's whole way: made, calibrated, quantized, executed. */
+static void *whole_way(void *arg) {
+    static float data[SAMPLES * 144], y[SAMPLES * 10];
+    int64_t dims[4];
+    qsim_tensor x;
+    qsim_model *m = net_lenet();
+    batch(data, dims, &x, 3);
+    qsim_model *q = quantized(m, &x);
+    *(size_t *)arg = net_run(q, &x, y, SAMPLES * 10);
+    qsim_model_free(q);
+    qsim_model_free(m);
+    return NULL;
+}
+
+/* A thread whose stack is 64 KiB is enough; sanitizers want more. */
+static void test_small_stack(void) {
+    const size_t more = SANITIZED ? (size_t)1 << 20 : 0;
+    size_t count = 0;
+    pthread_attr_t a;
+    pthread_t t;
+    CHECK_INT(pthread_attr_init(&a), 0);
+    CHECK_INT(pthread_attr_setstacksize(&a, more + 65536), 0);
+    CHECK_INT(pthread_create(&t, &a, whole_way, &count), 0);
+    CHECK_INT(pthread_join(t, NULL), 0);
+    CHECK(count > 0);
+    pthread_attr_destroy(&a);
+}
+
 int main(void) {
     thread_count_start();
     qsim_model *m = net_lenet();
@@ -414,6 +443,7 @@ int main(void) {
     test_own_contexts();
     test_cancel(m);
     test_save(m);
+    test_small_stack();
     qsim_model_free(m);
     return test_done();
 }

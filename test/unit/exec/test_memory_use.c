@@ -93,7 +93,7 @@ static void generated(qsim_ctx *ctx) {
 
 /* ---- a process ---- */
 
-#if defined(__linux__) && !defined(SANITIZED)
+#if defined(__linux__) && !SANITIZED
 
 /* Bytes of a mapped file that are in memory. */
 static size_t resident(const char *path) {

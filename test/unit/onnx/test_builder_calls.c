@@ -119,7 +119,7 @@ static void check_states(void) {
             CHECK_INT(legal(b, k), QSIM_OK);
         CHECK_INT(qsim_builder_finish(b, &m, &e), QSIM_OK);
         CHECK_INT(legal(b, call), QSIM_E_STATE);
-        CHECK_INT(qsim_builder_finish(b, &m, &e), QSIM_E_STATE);
+        CHECK_INT(qsim_builder_finish(b, &(qsim_model *){NULL}, &e), QSIM_E_STATE);
         qsim_model_free(m);
         qsim_builder_free(b);
     }
