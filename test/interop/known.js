@@ -3,8 +3,10 @@
 'use strict';
 
 const REASONS = [
-  [(c) => c.op === 'LSTM' && c.attrs.clip,
+  [(c) => /LSTM$/.test(c.op) && c.attrs.clip,
    'LSTM, clip: bounds the input of activations, that of the cell among them; ONNX Runtime leaves that one as it is'],
+  [(c, wrong) => c.op === 'DynamicQuantizeLSTM' && (c.inputs[0].dims[0] > 1 || c.inputs[5]) && /^element/.test(wrong),
+   'DynamicQuantizeLSTM: the state stays a float; ONNX Runtime rounds it to 8 bits at each step, all samples with one scale'],
   [(c) => c.op === 'MultiHeadAttention' && c.attrs.unidirectional && c.inputs[1].dims[1] > c.inputs[0].dims[1],
    'MultiHeadAttention, unidirectional: ONNX Runtime lets the last query see keys behind it where there are more keys than queries'],
   [(c) => c.op === 'QLinearSoftmax' && c.inputs[0].type === 'uint8',

@@ -275,7 +275,10 @@ static qs_id lstm_weights(qs_expand *e, int32_t index, int32_t scale) {
     return qs_expand_transpose(e, x, (const int64_t[]){0, 2, 1}, 3);
 }
 
-/* Activations stay floats: the operator does not define their quantization. */
+/*
+ * x is rounded to 8 bits with one scale for all of it, as ONNX Runtime does. The state, which it
+ * rounds anew at each step, stays a float.
+ */
 static void expand_dynamiclstm(qs_expand *e) {
     static const char *const names[] = {
         "activation_alpha", "activation_beta", "activations", "clip",
@@ -284,6 +287,8 @@ static void expand_dynamiclstm(qs_expand *e) {
     qs_id in[LSTM_INPUTS];
     for (int32_t i = 0; i < LSTM_INPUTS; i++)
         in[i] = qs_expand_in(e, i);
+    const qs_id q = qs_expand_many(e, "DynamicQuantizeLinear", in, 1, 3);
+    in[0] = qs_expand_add(e, "DequantizeLinear", q, q + 1, q + 2);
     in[LSTM_W] = lstm_weights(e, LSTM_W, W_SCALE);
     in[LSTM_R] = lstm_weights(e, LSTM_R, R_SCALE);
     const qs_id y = qs_expand_many(e, "LSTM", in, LSTM_INPUTS, outputs);

@@ -498,17 +498,21 @@ static void test_dynamic_pads(qsim_ctx *ctx) {
     }
 }
 
-/* One step from zero states, hidden size 1: gates i, o, f, c of (q - zero point) * scale. */
+/* One step from zero states, hidden size 1: gates i, o, f, c of (q - zero point) * scale; x rounded
+ * as DynamicQuantizeLinear does. */
 static void test_dynamic_lstm(qsim_ctx *ctx) {
     static const uint8_t w[8] = {90, 140, 128, 200, 30, 128, 7, 160}, r[4] = {1, 2, 3, 4};
     static const uint8_t zero[1] = {128};
     static const float scale[4] = {0.02f, 0.01f, 0.5f, 0.005f}, state[1] = {0.1f};
     const qsim_tensor in = net_tensor(QSIM_FLOAT, NET_DIMS(1, 1, 2), x);
-    double gate[4], y[1];
+    double gate[4], y[1], rounded[2];
     net n;
+    const float low = fminf(0, fminf(x[0], x[1])), high = fmaxf(0, fmaxf(x[0], x[1]));
+    const float step = (high - low) / 255;
+    for (int i = 0; i < 2; i++)
+        rounded[i] = (double)(rintf(x[i] / step) * step);
     for (int i = 0; i < 4; i++)
-        gate[i] =
-            ((double)x[0] * (w[i] - 128) + (double)x[1] * (w[4 + i] - 128)) * (double)scale[i];
+        gate[i] = (rounded[0] * (w[i] - 128) + rounded[1] * (w[4 + i] - 128)) * (double)scale[i];
     y[0] = sigmoid(gate[1]) * tanh(sigmoid(gate[0]) * tanh(gate[3]));
     net_begin(&n, ctx, 13);
     CHECK_INT(qs_graph_set_import(n.g, MS, 1), 0);
