@@ -369,6 +369,7 @@ typedef void (*qsim_cost_fn)(void *user, const char *unit, double *in_float, dou
  *            `inputs`, and a calibration with the channels' extremes
  *   smooth   factors moved from a normalization to the products that read it, for activations whose
  *            channels differ in size; the best of three strengths is kept. Needs the same
+ *   correction  biases corrected or as they are, of all layers; in every mode
  *   auto     ranges; equalize; smooth; refine (biases alone if the calibration has no moments);
  *            then units in float or, if `bits` allows them, with activations of 16 bits, those
  *            first that gain most per byte or microsecond, until max_drop is met; for the goal size

@@ -14,7 +14,7 @@ static const struct method {
     {"greedy", false, qs_search_greedy}, {"anneal", false, qs_search_anneal},
     {"ranges", false, qs_search_ranges}, {"auto", true, qs_search_auto},
     {"refine", true, qs_search_refine},  {"equalize", true, qs_search_equalize},
-    {"smooth", true, qs_search_smooth},
+    {"smooth", true, qs_search_smooth},  {"correction", false, qs_search_correction},
 };
 
 const char *qsim_search_method(int32_t index) {

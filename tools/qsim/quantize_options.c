@@ -54,6 +54,12 @@ static int read_rules(const tool *t, quantizing *q) {
     return EXIT_OK;
 }
 
+/* --method auto, which in other modes is about biases alone. */
+static bool chooses(const tool *t, const char *name) {
+    const char *method = args_value(&t->args, "method");
+    return strcmp(name, "method") == 0 && method && strcmp(method, "auto") == 0;
+}
+
 /* Refuses options that need calibrated ranges; false: one was given. */
 static bool only_static(const tool *t, const char *mode) {
     static const char *const names[] = {"method",      "percentile", "format",
@@ -62,7 +68,8 @@ static bool only_static(const tool *t, const char *mode) {
     const char *weights = args_value(&t->args, "weights");
     const bool narrow = weights && strchr(weights, '4');
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-        if (args_has(&t->args, names[i]) && !(narrow && strcmp(names[i], "format") == 0)) {
+        if (args_has(&t->args, names[i]) && !(narrow && strcmp(names[i], "format") == 0) &&
+            !chooses(t, names[i])) {
             (void)tool_usage(t, NULL, "--%s goes with --mode static, not with %s", names[i], mode);
             return false;
         }

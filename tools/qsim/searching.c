@@ -51,7 +51,9 @@ static void list_methods(const tool *t, const quantizing *q, text *out) {
     const char *const wanted[] = {
         args_has(&t->args, flags[0]) ? flags[0] : NULL,
         args_has(&t->args, flags[1]) ? flags[1] : NULL,
-        q->chooses ? "ranges" : NULL,
+        !q->chooses                           ? NULL
+        : q->options.mode == QSIM_MODE_STATIC ? "ranges"
+                                              : "correction",
         kind && strcmp(kind, "anneal") != 0 ? "greedy" : NULL,
         kind && strcmp(kind, "greedy") != 0 ? "anneal" : NULL,
         args_has(&t->args, flags[2]) ? flags[2] : NULL,

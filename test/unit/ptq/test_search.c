@@ -83,19 +83,51 @@ static void test_greedy(void) {
     const double chosen = loss_of(m, c, found);
     CHECK_NEAR(-score, chosen, 1e-9);
     CHECK(chosen <= loss_of(m, c, NULL));
-    for (int k = 0; k < 3; k++) {
+    for (int k = 0; k < 4; k++) {
         qsim_recipe_entry e = {.struct_size = sizeof(e),
                                .name = "fc2",
                                .kind = QSIM_RECIPE_LAYER,
                                .dtype = QSIM_INT8,
                                .granularity =
-                                   k ? QSIM_GRANULARITY_TENSOR : QSIM_GRANULARITY_CHANNEL,
+                                   k % 3 ? QSIM_GRANULARITY_TENSOR : QSIM_GRANULARITY_CHANNEL,
                                .symmetric = k < 2};
         CHECK_INT(qsim_recipe_set(again, &e, NULL), QSIM_OK);
         CHECK(chosen <= loss_of(m, c, again) + 1e-9);
     }
     qsim_recipe_free(found);
     qsim_recipe_free(again);
+    qsim_calibration_free(c);
+    qsim_model_free(m);
+}
+
+/* Size times *user: corrected biases take bytes in dynamic mode. */
+static int score_size(void *user, const qsim_model *m, double *out) {
+    *out = (double)qsim_model_bytes(m) * *(const int *)user;
+    return 0;
+}
+
+/* Biases of all layers stay as they are where that has the better score, and nowhere else. */
+static void test_correction(void) {
+    qsim_model *m = net_lenet();
+    qsim_calibration *c = net_calibrate(m, 4);
+    const qsim_quantize_options base = {.struct_size = sizeof(base), .mode = QSIM_MODE_DYNAMIC};
+    for (int sign = -1; sign <= 1; sign += 2) {
+        int32_t off = 0;
+        qsim_recipe *found = make_recipe();
+        const qsim_search_options o = {.struct_size = sizeof(o),
+                                       .methods = "correction",
+                                       .score = score_size,
+                                       .score_user = &sign};
+        CHECK_INT(qsim_search(m, c, &base, &o, found, NULL, NULL), QSIM_OK);
+        for (int32_t i = 0; i < qsim_recipe_count(found); i++) {
+            qsim_recipe_entry e = {.struct_size = sizeof(e)};
+            CHECK_INT(qsim_recipe_get(found, i, &e), QSIM_OK);
+            CHECK_INT(e.kind, QSIM_RECIPE_LAYER);
+            off += e.bias_correction == QSIM_BIAS_CORRECTION_OFF;
+        }
+        CHECK_INT(off, sign < 0 ? 4 : 0);
+        qsim_recipe_free(found);
+    }
     qsim_calibration_free(c);
     qsim_model_free(m);
 }
@@ -349,12 +381,12 @@ static void test_refused(void) {
     CHECK_INT(qsim_search(m, c, NULL, &o, found, NULL, NULL), QSIM_E_ARGUMENT);
     CHECK_INT(qsim_search(m, c, NULL, NULL, NULL, NULL, NULL), QSIM_E_ARGUMENT);
     static const char *const names[] = {"greedy", "anneal",   "ranges", "auto",
-                                        "refine", "equalize", "smooth"};
-    for (int32_t i = 0; i < 7; i++) {
+                                        "refine", "equalize", "smooth", "correction"};
+    for (int32_t i = 0; i < 8; i++) {
         CHECK_STR(qsim_search_method(i), names[i]);
-        CHECK_INT(qsim_search_method_needs_inputs(i), i >= 3);
+        CHECK_INT(qsim_search_method_needs_inputs(i), i >= 3 && i < 7);
     }
-    CHECK(!qsim_search_method(7) && !qsim_search_method(-1));
+    CHECK(!qsim_search_method(8) && !qsim_search_method(-1));
     /* auto scores by inputs; labels are classes of all rows. */
     o = (qsim_search_options){.struct_size = sizeof(o), .methods = "auto", .score = score};
     CHECK_INT(qsim_search(m, c, NULL, &o, found, NULL, NULL), QSIM_E_ARGUMENT);
@@ -386,6 +418,7 @@ int main(void) {
     test_greedy();
     test_greedy_knows();
     test_ranges();
+    test_correction();
     test_anneal();
     test_refine();
     test_refused();

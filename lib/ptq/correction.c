@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whether biases are corrected at all: what quantizing activations shifts may happen to take back
+ * what quantizing weights shifts, and then correcting one of the two makes the loss greater.
+ */
+#include "ptq/search.h"
+
+/* Sets bias-correction off for every layer that has it on. */
+static int leave_biases(qs_search *s, const qs_quantizer *q) {
+    int code = QSIM_OK;
+    for (size_t i = 0; i < q->layer_count && !code; i++) {
+        const char *name = qs_node_label(q->g, q->layers[i].node);
+        const qsim_recipe_entry *old = qs_recipe_find(s->recipe, QSIM_RECIPE_LAYER, name);
+        qsim_recipe_entry e = {.kind = QSIM_RECIPE_LAYER};
+        if (qs_bias_decide(q, q->layers[i].node) != QSIM_BIAS_CORRECTION_ON || !name[0])
+            continue;
+        qs_recipe_form(&q->layers[i].form, &e);
+        if (old)
+            e = *old;
+        e.bias_correction = QSIM_BIAS_CORRECTION_OFF;
+        code = qs_recipe_put(s->recipe, &e, name, s->error);
+    }
+    return code;
+}
+
+int qs_search_correction(qs_search *s) {
+    static const char what[] = "without bias correction";
+    qs_quantizer q;
+    qsim_model *m;
+    int code = qs_model_derive(s->prepared, &m, s->error);
+    if (code)
+        return code;
+    code = qs_quantizer_init(&q, m, s->c, &s->base, s->error);
+    q.means = s->c;
+    if (!code)
+        code = qs_search_progress(s, what, 0, 1);
+    if (!code)
+        code = leave_biases(s, &q);
+    qs_quantizer_free(&q);
+    qsim_model_free(m);
+    return code ? code : qs_search_try(s, what, NULL);
+}
