@@ -26,6 +26,7 @@ OLD = b"what was there before"
 # Name: arguments and outputs. What measures time prints other numbers each time.
 VERBS = {
     "info": (["info", "--json", "--nodes", "--tensors", "q.onnx"], []),
+    "info ops": (["info", "--ops", "--json"], []),
     "check": (["check", "q.onnx"], []),
     "run": (["run", "q.onnx", "--input", "x1.npy", "-f", "-o", "out.npy"], ["out.npy"]),
     "run package": (["run", "p.zip", "--input", "x1.npy", "-f", "-o", "out.npy"], ["out.npy"]),

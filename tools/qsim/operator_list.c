@@ -14,8 +14,7 @@ static int each(const tool *t, operator_fn fn, void *user) {
         if (!code)
             fn(user, &op);
     }
-    return code == QSIM_E_NOT_FOUND ? EXIT_OK
-                                    : tool_fail(t, EXIT_MEMORY, "%s", qsim_error_text(code));
+    return code == QSIM_E_NOT_FOUND ? EXIT_OK : tool_fail(t, code, "%s", qsim_error_text(code));
 }
 
 static void print_one(void *user, const qsim_operator_info *op) {
