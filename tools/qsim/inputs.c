@@ -101,14 +101,24 @@ static size_t find_slot(const char *spec, const slot *slots, size_t count) {
     return i;
 }
 
+static int name_inputs(const tool *t, const char *spec, const slot *slots, size_t count) {
+    text hint = {0};
+    for (size_t i = 0; i < count; i++)
+        text_printf(&hint, "%s'%.100s'", i ? ", " : "NAME=FILE, where NAME is one of ",
+                    slots[i].name);
+    const int code =
+        tool_usage(t, count ? hint.data : NULL, "--input '%s' names no input of the model", spec);
+    text_free(&hint);
+    return code;
+}
+
 /* Each --input must name an input of the model that no other names. */
 static int check_names(const tool *t, const slot *slots, size_t count) {
     const char *spec, *other;
     for (size_t n = 0; (spec = args_repeated(&t->args, "input", n)) != NULL; n++) {
         size_t i = find_slot(spec, slots, count);
         if (i == count)
-            return tool_usage(t, "several inputs need NAME=FILE",
-                              "--input '%s' names no input of the model", spec);
+            return name_inputs(t, spec, slots, count);
         for (size_t k = 0; k < n && (other = args_repeated(&t->args, "input", k)) != NULL; k++)
             if (find_slot(other, slots, count) == i)
                 return tool_usage(t, "a folder or 'PATTERN' is run file by file",

@@ -154,7 +154,7 @@ static int run(tool *t) {
 
 static const option options[] = {
     OPTION_DATA,
-    {"calibration", "FILE", "what qsim calibrate wrote; --data is for the search and check then", 0,
+    {"calibration", "FILE", "what qsim calibrate wrote; --data is for search and verdict then", 0,
      NULL},
     {"mode", "NAME", "what is quantized when (static)", 0, "static|dynamic|weights"},
     {"per-row", NULL, "dynamic: each row of a product, each image, has its own scale", 0, NULL},
