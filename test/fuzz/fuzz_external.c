@@ -47,6 +47,20 @@ static void pack(qsim_ctx *ctx, const fuzz_heap *heap, unsigned expected) {
     qsim_packer_free(w);
 }
 
+/* The same model with all its bytes in one file. */
+static void inside(qsim_ctx *ctx, const fuzz_heap *heap, const qsim_model *m) {
+    qsim_model *again = NULL;
+    size_t need = 0;
+    if (fuzz_legal(qsim_model_save_memory(m, NULL, 0, &need, NULL)) || need > 1u << 22)
+        return;
+    uint8_t *bytes = malloc(need);
+    if (bytes && fuzz_must(heap, !qsim_model_save_memory(m, bytes, need, &need, NULL)) &&
+        fuzz_must(heap, !qsim_model_load_memory(ctx, bytes, need, NULL, &again, NULL)))
+        fuzz_must(heap, constants(again) == constants(m));
+    qsim_model_free(again);
+    free(bytes);
+}
+
 typedef struct given {
     uint8_t *data; /* of exactly `size` bytes, so that reads beyond it are seen */
     size_t size;
@@ -68,8 +82,10 @@ static void attempt(qsim_ctx *ctx, const fuzz_heap *heap, const uint8_t *data, s
     if (!g.data)
         return;
     memset(g.data, 1, g.size + 1);
-    if (fuzz_legal(qsim_model_load(ctx, fuzz_file("m.onnx"), NULL, &m, NULL)) == QSIM_OK)
+    if (fuzz_legal(qsim_model_load(ctx, fuzz_file("m.onnx"), NULL, &m, NULL)) == QSIM_OK) {
         pack(ctx, heap, constants(m));
+        inside(ctx, heap, m);
+    }
     qsim_model_free(m);
     if (fuzz_legal(qsim_model_load_memory(ctx, data, size, &o, &m, NULL)) == QSIM_OK)
         constants(m);

@@ -12,12 +12,14 @@
     "qsim-calibration 1\n"                                                                         \
     "model 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\nsamples 3\n"
 #define ONE                                                                                        \
-    HEAD "tensor \"a\" 0x0p+0 0x1.8p+1 -9 0 1 7 1 7\ntensor \"b\" 0x0p+0 0x0p+0 -160 0 1 7\n"
+    HEAD                                                                                           \
+        "tensor \"a\" 0x0.000000p+0 0x0.000000p+0 -160 0 1 9\ntensor \"b\" 0x0.000000p+0 0x0.000000p+0 -160 0 1 7\n"
 
 /* Small files, and each that is wrong in one place; the build names a larger initial one. */
 size_t fuzz_seed(size_t index, uint8_t *buffer, size_t capacity) {
     static const char *const texts[] = {
-        ONE "means \"b\" 1 4 0 0 # none\nextremes \"b\" 0x0p0 0x0p0 0x0p0 0x1p0\n",
+        ONE
+        "means \"b\" 1 4 0 0 # none\nextremes \"b\" 0x0.000000p0 0x0.000000p0 0x0.000000p0 0x1.000000p0\n",
         ONE "means \"b\" 1 32 428bp-14 -110d1p-14 -1c3bp-12 14e7p-14\n",
         ONE "means \"b\" 1 4 0 0\nmeans \"b\" 1 4 0 0\n",
         ONE "means \"b\" -1 4 0\n",
@@ -26,16 +28,19 @@ size_t fuzz_seed(size_t index, uint8_t *buffer, size_t capacity) {
         ONE "means \"b\" 1 4 x\n",
         ONE "means \"c\" 1 4 0\n",
         ONE "means b 1 4 0\n",
-        ONE "extremes \"b\" 0x0p0 0x0p0\n",
-        ONE "means \"b\" 1 4 0\nextremes \"b\" 0x0p0\n",
-        ONE "means \"b\" 1 4 0\nextremes \"b\" 0x1p0 0x0p0\n",
-        ONE "means \"b\" 1 4 0\nextremes \"b\" 0x0p0 0x0p0\nextremes \"b\" 0x0p0 0x0p0\n",
+        ONE "extremes \"b\" 0x0.000000p0 0x0.000000p0\n",
+        ONE "means \"b\" 1 4 0\nextremes \"b\" 0x0.000000p0\n",
+        ONE "means \"b\" 1 4 0\nextremes \"b\" 0x1.000000p0 0x0.000000p0\n",
+        ONE
+        "means \"b\" 1 4 0\nextremes \"b\" 0x0.000000p0 0x0.000000p0\nextremes \"b\" 0x0.000000p0 0x0.000000p0\n",
         ONE "averages \"b\" 1\n",
-        HEAD "tensor \"b\" 0x1p+0 0x0p+0 -160 0 1 7\n",
-        HEAD "tensor \"b\" 0x0p+0 0x0p+0 -160 0\n",
-        HEAD "tensor \"b\" 0x0p+0 0x0p+0 -160 18446744073709551615 1 18446744073709551615\n",
-        HEAD "tensor \"b\" 0x0p+0 0x1p+0 -9 0 1 0\n",
-        HEAD "tensor \"b\" 0x0p+0 0x0p+0 -160 0 1 7\ntensor \"b\" 0x0p+0 0x0p+0 -160 0 1 7\n",
+        HEAD "tensor \"b\" 0x1.000000p+0 0x0.000000p+0 -160 0 1 7\n",
+        HEAD "tensor \"b\" 0x0.000000p+0 0x0.000000p+0 -160 0\n",
+        HEAD
+        "tensor \"b\" 0x0.000000p+0 0x0.000000p+0 -160 18446744073709551615 1 18446744073709551615\n",
+        HEAD "tensor \"b\" 0x0.000000p+0 0x1.000000p+0 -9 0 1 0\n",
+        HEAD
+        "tensor \"b\" 0x0.000000p+0 0x0.000000p+0 -160 0 1 7\ntensor \"b\" 0x0.000000p+0 0x0.000000p+0 -160 0 1 7\n",
         "qsim-calibration 2\n",
         "qsim-calibration 1 2\n",
         "qsim-calibration 1\nmodel 01\n",

@@ -15,7 +15,8 @@
 /* Small recipes, and each that is wrong in one place; the build names a larger initial one. */
 size_t fuzz_seed(size_t index, uint8_t *buffer, size_t capacity) {
     static const char *const texts[] = {
-        HEAD "equalize \"a\" 3 1 -2 0\nlayer \"a\" weights uint4 block 16 asymmetric\n",
+        HEAD "equalize \"a\" 3 1 0.5 4\nlayer \"a\" weights uint4 block 16 asymmetric\n",
+        HEAD "equalize \"a\" 3 1 -2 0\n",
         HEAD "equalize \"a\" 3 1 2\n",
         HEAD "equalize \"a\" 2.5 1 2\n",
         HEAD "equalize \"a\" 99999999999 1\n",

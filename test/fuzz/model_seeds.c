@@ -281,8 +281,43 @@ static void outside(proto *model) {
     proto_free(&pair);
 }
 
+/* To each float of 8 bits and back; and a weight large enough for a file of its own. */
+static void casts(proto *model) {
+    static const float w[300] = {1, -2.5f};
+    proto graph = {0}, node = {0}, to = {0}, opset = {0};
+    for (int i = 0; i < 8; i++) {
+        const char in[] = {i % 2 ? 'a' : 'x', i % 2 ? (char)('0' + i / 2) : 0, 0};
+        const char out[] = {i % 2 ? 'y' : 'a', (char)('0' + i / 2), 0};
+        node_begin(&node, "Cast", in, out);
+        proto_text(&to, 1, "to");
+        proto_int(&to, 3, i % 2 ? QSIM_FLOAT : QSIM_FLOAT8E4M3FN + i / 2);
+        proto_int(&to, 20, 2);
+        proto_take(&node, 5, &to);
+        proto_take(&graph, 1, &node);
+        if (i % 2)
+            proto_value(&graph, 12, out, QSIM_FLOAT, (const int64_t[]){2}, 1);
+    }
+    proto_node(&graph, "Identity", NULL, "w", NULL, "z");
+    proto_int(&to, 1, 300);
+    proto_int(&to, 2, QSIM_FLOAT);
+    proto_text(&to, 8, "w");
+    proto_bytes(&to, 9, w, sizeof(w));
+    proto_take(&graph, 5, &to);
+    proto_text(&graph, 2, "g");
+    proto_value(&graph, 11, "x", QSIM_FLOAT, (const int64_t[]){2}, 1);
+    proto_value(&graph, 12, "z", QSIM_FLOAT, (const int64_t[]){300}, 1);
+    proto_int(model, 1, 9);
+    proto_take(model, 7, &graph);
+    proto_int(&opset, 2, 19);
+    proto_take(model, 8, &opset);
+    proto_free(&graph);
+    proto_free(&node);
+    proto_free(&to);
+    proto_free(&opset);
+}
+
 static size_t by_hand(size_t index, uint8_t *buffer, size_t capacity) {
-    static void (*const write[])(proto *) = {outside, flow, called, tensors};
+    static void (*const write[])(proto *) = {outside, flow, called, tensors, casts};
     proto p = {0};
     if (index >= sizeof(write) / sizeof(write[0]))
         return 0;
