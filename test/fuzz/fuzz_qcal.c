@@ -8,9 +8,10 @@
 #include "fuzz.h"
 #include "fuzz_folder.h"
 
-#define HEAD                                                                                       \
+#define MODEL                                                                                      \
     "qsim-calibration 1\n"                                                                         \
-    "model 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\nsamples 3\n"
+    "model 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\n"
+#define HEAD MODEL "samples 3\n"
 #define ONE                                                                                        \
     HEAD                                                                                           \
         "tensor \"a\" 0x0.000000p+0 0x0.000000p+0 -160 0 1 9\ntensor \"b\" 0x0.000000p+0 0x0.000000p+0 -160 0 1 7\n"
@@ -45,8 +46,7 @@ size_t fuzz_seed(size_t index, uint8_t *buffer, size_t capacity) {
         "qsim-calibration 1 2\n",
         "qsim-calibration 1\nmodel 01\n",
         "qsim-calibration 1\nsamples 3\n",
-        "qsim-calibration 1\n"
-        "model 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\nsamples -3\n",
+        MODEL "samples -3\n",
     };
     return fuzz_text_seed(texts, sizeof(texts) / sizeof(*texts), index, buffer, capacity);
 }
