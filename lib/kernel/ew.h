@@ -21,6 +21,18 @@ typedef struct qk_scale {
     bool rows;
 } qk_scale;
 
+/*
+ * Rows become (x - mean) * inverse * scale + bias, where inverse is 1 / sqrt(variance + epsilon);
+ * scale and bias are as long as a row, bias may be NULL. The mean and the variance are trees over
+ * 16 lanes, divided by n; the mean is 0 where rows are not `centred`.
+ */
+typedef struct qk_norm {
+    float epsilon;
+    bool centred;
+    const float *scale, *bias;
+    float *mean, *inverse; /* of each row; may be NULL */
+} qk_norm;
+
 typedef struct qk_ew {
     qk_ew_f32_fn exp, sigmoid, silu, hardswish, tanh, erf, gelu, gelu_tanh;
     /* y = exp(x - shift) */
@@ -34,9 +46,8 @@ typedef struct qk_ew {
     /* Sums of x, of (x - shift)^2 by a tree: element i to lane i mod 16, then halves 8-4-2-1. */
     float (*sum)(const float *x, float unused, size_t n);
     float (*sum_squares)(const float *x, float shift, size_t n);
-    /* y = (x - shift) * factor * scale + bias; scale and bias are arrays, bias may be NULL. */
-    void (*normalize)(const float *x, float shift, float factor, const float *scale,
-                      const float *bias, float *y, size_t n);
+    /* Of rows of n >= 1 each; x and y may be the same. */
+    void (*normalize)(const qk_norm *how, const float *x, float *y, size_t n, size_t rows);
     /* Least and greatest of 0 and all elements; NaNs are skipped. */
     void (*range)(const float *x, size_t n, float *low, float *high);
     /* Greatest magnitude; NaN if there is one. */

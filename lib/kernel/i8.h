@@ -157,6 +157,13 @@ typedef struct qk_i8 {
     /* out[r] = factor * sum of the first k bytes of row r's segments; g as for gemm, without b */
     void (*row_sums)(const qk_gemm_u8s8 *g, int32_t k, int32_t factor, int32_t *out);
     void (*gather)(const qk_gather_u8 *g); /* or NULL */
+    /*
+     * NULL, or packs 64 columns whose bytes lie side by side, 4 * fours rows of them `row` bytes
+     * apart, each byte ^ flip, as a panel without planes and pairs has them; adds what each
+     * position sums up to.
+     */
+    void (*pack_side)(const int8_t *w, int64_t row, int32_t fours, uint8_t flip, int8_t *to,
+                      int32_t sums[64]);
     void (*depthwise)(const qk_depthwise_u8s8 *d);
     /* for kernels that qk_i8_has_window accepts; or NULL */
     void (*window)(const qk_window_u8s8 *d);

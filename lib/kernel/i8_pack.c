@@ -383,8 +383,37 @@ static void split_planes(int8_t *b, size_t bytes) {
     }
 }
 
-/* Packs a row-major matrix in the order of its memory, for all panels in turn. */
-static void pack_matrix(const packing *k) {
+/* Columns from the first one on that the table's kernel packs, of a matrix on the right. */
+static int32_t side_columns(const packing *k) {
+    const qk_source_i8 *s = k->s;
+    const bool whole = k->f.segs == 1 && k->f.k == s->c && k->f.k % 4 == 0;
+    return k->t->pack_side && k->matrix && whole ? s->n / 64 * 64 : 0;
+}
+
+static void pack_sides(const packing *k, int32_t columns) {
+    const qk_source_i8 *s = k->s;
+    const int32_t fours = k->f.k / 4, step = columns > 256 ? DWORDS : fours;
+    int32_t place[16];
+    for (int32_t i = 0; i < 16; i++)
+        place[i] = qk_i8_column(k->t, 64, 4 * i);
+    if (k->colsum)
+        memset(k->colsum, 0, (size_t)columns * sizeof(*k->colsum));
+    for (int32_t at = 0; at < fours && !stopped(s); at += step)
+        for (int32_t first = 0; first < columns; first += 64) {
+            int32_t sums[64] = {0}, *all = k->colsum ? k->colsum + first : NULL;
+            const int32_t count = fours - at < step ? fours - at : step;
+            int8_t *to = k->b + 4 * (size_t)k->f.k4 * (size_t)first + 256 * (size_t)at;
+            k->t->pack_side(s->w + first + 4 * at * s->sc, s->sc, count, s->flip, to, sums);
+            for (int32_t p = 0; p < 64 && all; p++)
+                all[place[p / 4] + p % 4] += sums[p];
+            if (at + count == fours)
+                memset(to + 256 * count, 0, 256 * (size_t)(k->f.k4 - fours));
+        }
+}
+
+/* Packs a row-major matrix from column `side` on, in the order of its memory, for all panels in
+ * turn. */
+static void pack_matrix(const packing *k, int32_t side) {
     const qk_i8 *t = k->t;
     const qk_source_i8 *s = k->s;
     const qk_form_i8 *f = &k->f;
@@ -395,8 +424,8 @@ static void pack_matrix(const packing *k) {
         end = f->k4 - four < DWORDS ? f->k4 : four + DWORDS;
         const int8_t *from =
             s->w + (k->merged ? seg * s->sy : seg / s->kw * s->sy + seg % s->kw * s->sx);
-        int8_t *panel = k->b;
-        for (p.first = 0; p.first < f->n && !stopped(s); p.first += p.width) {
+        int8_t *panel = k->b + depth * (size_t)side;
+        for (p.first = side; p.first < f->n && !stopped(s); p.first += p.width) {
             const int32_t width = qk_i8_panel(t, f->n - p.first);
             for (int32_t i = 0; i < width && width != p.width; i += 4)
                 p.place[qk_i8_column(t, width, i) / 4] = 4 * i;
@@ -459,12 +488,15 @@ void qk_i8_pack(const qk_i8 *t, const qk_source_i8 *s, bool merged, bool sum_col
     if (!qk_i8_form(t, s, merged, sum_column, &k.f))
         return;
     k.matrix = s->sn == 1 && s->n > 1 && pixels_of(s) == 1 && !s->whole && !s->split && !t->pairs;
+    const int32_t side = side_columns(&k);
+    if (side)
+        pack_sides(&k, side);
     if (k.matrix)
-        pack_matrix(&k);
+        pack_matrix(&k, side);
     else
         pack_panels(&k);
     if (colsum && (k.matrix || pixels_of(s) > 1))
-        qk_i8_column_sums(s, 0, s->n, colsum);
+        qk_i8_column_sums(s, side, s->n, colsum);
     for (int32_t n = 0; n < s->n && colsum && s->split; n++)
         colsum[n] -= s->kh * s->kw * s->c * s->zp[n];
 }

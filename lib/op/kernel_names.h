@@ -67,6 +67,7 @@
     X(PRELU, "prelu")                                                                              \
     X(QLINEAR_ADD, "qlinear add")                                                                  \
     X(QLINEAR_CONCAT, "qlinear concat")                                                            \
+    X(QLINEAR_LAYER_NORMALIZATION, "qlinear layer norm")                                           \
     X(QLINEAR_MUL, "qlinear mul")                                                                  \
     X(QLINEAR_SOFTMAX, "qlinear softmax")                                                          \
     X(QUANTIZE, "quantize")                                                                        \

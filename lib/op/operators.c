@@ -267,6 +267,7 @@
     X(qsim_qlinear_concat) \
     X(qsim_qlinearconv) \
     X(qsim_qlinearglobalaveragepool) \
+    X(qsim_qlinear_layernorm) \
     X(qsim_qlinearmatmul) \
     X(qsim_qlinear_mul) \
     X(qsim_qlinear_softmax) \

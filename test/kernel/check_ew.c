@@ -16,10 +16,53 @@ typedef struct ew_case {
     qk_scale how;
 } ew_case;
 
-/* Runs one row, or three. */
+/* Runs one row, or three; or nine where these are normalized. */
 static void softmax(const ew_case *e) {
     const size_t n = e->n % 3 ? e->n : e->n / 3;
     e->k->softmax(e->a, e->c, n, e->n / n);
+}
+
+static size_t norm_rows(const ew_case *e) {
+    return e->n % 3 ? 1 : e->n % 9 ? 3 : 9;
+}
+
+static qk_norm norm_of(const ew_case *e) {
+    return (qk_norm){.epsilon = 0.01f,
+                     .centred = e->which == 11,
+                     .scale = e->b,
+                     .bias = e->which == 11 ? e->a : NULL};
+}
+
+/* What follows the rows: their means and the inverses. */
+static void normalize(const ew_case *e) {
+    const size_t rows = norm_rows(e);
+    qk_norm how = norm_of(e);
+    how.mean = (float *)e->c + e->n;
+    how.inverse = how.mean + rows;
+    e->k->normalize(&how, e->a, e->c, e->n / rows, rows);
+}
+
+static bool is_normal(const ew_case *e, const float *y) {
+    const size_t rows = norm_rows(e), n = e->n / rows;
+    const qk_norm how = norm_of(e);
+    bool right = true;
+    for (size_t r = 0; r < rows; r++) {
+        const float *x = (const float *)e->a + r * n;
+        double mean = 0, variance = 0;
+        for (size_t i = 0; i < n && how.centred; i++)
+            mean += (double)x[i] / (double)n;
+        for (size_t i = 0; i < n; i++)
+            variance += ((double)x[i] - mean) * ((double)x[i] - mean) / (double)n;
+        const double inverse = 1 / sqrt(variance + (double)how.epsilon);
+        right = right && fabs((double)y[e->n + r] - mean) <= 1e-4 &&
+                fabs((double)y[e->n + rows + r] - inverse) <= 1e-4 * inverse;
+        for (size_t i = 0; i < n; i++) {
+            const double v = ((double)x[i] - mean) * inverse * (double)how.scale[i] +
+                             (how.bias ? (double)how.bias[i] : 0);
+            right = right && fabs((double)y[r * n + i] - v) <= 2e-3;
+        }
+    }
+    return right;
 }
 
 static void call(void *arg) {
@@ -35,8 +78,8 @@ static void call(void *arg) {
     case 7: e->k->gelu(e->a, e->c, e->n); break;
     case 8: e->k->gelu_tanh(e->a, e->c, e->n); break;
     case 9: e->k->divide(e->a, 3.1f, e->c, e->n); break;
-    case 10: e->k->normalize(e->a, 0.1f, 1.7f, e->b, NULL, e->c, e->n); break;
-    case 11: e->k->normalize(e->a, 0.1f, 1.7f, e->b, e->a, e->c, e->n); break;
+    case 10:
+    case 11: normalize(e); break;
     case 12: *(float *)e->c = e->k->greatest(e->a, e->n); break;
     case 13: *(float *)e->c = e->k->sum(e->a, 0, e->n); break;
     case 14: *(float *)e->c = e->k->sum_squares(e->a, 0.3f, e->n); break;
@@ -144,6 +187,8 @@ static void check_value(ck_state *s, const ew_case *e, const float *y, const cha
         const double v = exp((double)a[i] - top) / size;
         right = right && fabs((double)y[i] - v) <= 2e-6 * v + 1e-40;
     }
+    if (e->which == 10 || e->which == 11)
+        right = is_normal(e, y);
     if (e->which == 15)
         right = (double)y[0] == fmax(-low, high);
     if (e->which == 16)
@@ -169,7 +214,10 @@ static void check(ck_state *s, int which) {
     for (size_t i = 0; which == 25 && i < n; i++) /* signs of NaNs are not defined */
         a[i] = (n % 3 == 0 && i % (n / 3) == 0) || !(a[i] < INFINITY) ? 0.5f : a[i];
     snprintf(shape, sizeof(shape), "n %zu%s", n, mixed ? " with special values" : "");
-    size_t bytes = which == 16 ? 8 : which >= 12 && which < 17 ? 4 : 4 * n;
+    size_t bytes = which == 10 || which == 11  ? 4 * (n + 2 * norm_rows(&e))
+                   : which == 16               ? 8
+                   : which >= 12 && which < 17 ? 4
+                                               : 4 * n;
     void *expected = ck_output(s, bytes), *actual = ck_output(s, bytes);
     e.k = s->c->ew;
     e.c = expected;
@@ -186,7 +234,7 @@ static void bench(ck_state *s, int which) {
     ew_case e;
     make(&e, s, which, 50000, 10);
     e.k = s->t->ew;
-    e.c = ck_output(s, 4 * e.n);
+    e.c = ck_output(s, 4 * (e.n + 2 * norm_rows(&e)));
     /* 12 to 16 only read; kernels with a scale read an array more. */
     const size_t streams = which >= 12 && which <= 16 ? 1 : e.b && which != 21 ? 3 : 2;
     ck_time(s, "n 50000", 0, 4.0 * (double)(e.n * streams), call, &e);
@@ -210,7 +258,7 @@ CASE(erf, 6)
 CASE(gelu, 7)
 CASE(gelu_tanh, 8)
 CASE(divide, 9)
-CASE(scale, 10)
+CASE(rms, 10)
 CASE(normalize, 11)
 CASE(greatest, 12)
 CASE(sum, 13)
@@ -329,7 +377,7 @@ const ck_case ck_cases_ew[] = {
     {"ew gelu", check_gelu, bench_gelu},
     {"ew gelu tanh", check_gelu_tanh, bench_gelu_tanh},
     {"ew divide", check_divide, bench_divide},
-    {"ew scale", check_scale, bench_scale},
+    {"ew normalize by squares", check_rms, bench_rms},
     {"ew normalize", check_normalize, bench_normalize},
     {"ew greatest", check_greatest, bench_greatest},
     {"ew sum", check_sum, bench_sum},

@@ -80,14 +80,18 @@ static void divide(const float *x, float d, float *y, size_t n) {
         y[i] = x[i] / d;
 }
 
-static void normalize(const float *x, float shift, float factor, const float *scale,
-                      const float *bias, float *y, size_t n) {
-    if (bias) {
-        for (size_t i = 0; i < n; i++)
-            y[i] = (x[i] - shift) * factor * scale[i] + bias[i];
-    } else {
-        for (size_t i = 0; i < n; i++)
-            y[i] = (x[i] - shift) * factor * scale[i];
+static void normalize(const qk_norm *how, const float *x, float *y, size_t n, size_t rows) {
+    for (size_t r = 0; r < rows; r++, x += n, y += n) {
+        const float mean = how->centred ? sum(x, 0, n) / (float)n : 0.0f;
+        const float inverse = 1.0f / sqrtf(sum_squares(x, mean, n) / (float)n + how->epsilon);
+        for (size_t i = 0; i < n; i++) {
+            const float v = (x[i] - mean) * inverse * how->scale[i];
+            y[i] = how->bias ? v + how->bias[i] : v;
+        }
+        if (how->mean)
+            how->mean[r] = mean;
+        if (how->inverse)
+            how->inverse[r] = inverse;
     }
 }
 

@@ -105,6 +105,7 @@ static TARGET bool read_rows(const float *x, size_t rows, size_t channels, doubl
     return qs_rows(x, rows, channels, sum, extreme, min, max);
 }
 
+#define NORMALIZE qk_normalize_avx2
 #include "kernel/x86/ew_vectors.h"
 
 /* ---- kernels that memory limits ---- */
@@ -129,8 +130,9 @@ TARGET void qk_divide_avx2(const float *x, float d, float *y, size_t n) {
 #undef STEP
 }
 
-TARGET void qk_normalize_avx2(const float *x, float shift, float factor, const float *scale,
-                              const float *bias, float *y, size_t n){
+TARGET static void normalize_row(const qk_norm *how, const float *x, float shift, float factor,
+                                 float *y, size_t n) {
+    const float *const scale = how->scale, *const bias = how->bias;
 #define STEP(left)                                                                                 \
     {                                                                                              \
         V v = (get(x + i, left) - QK_K(shift)) * QK_K(factor) * get(scale + i, left);              \
@@ -218,6 +220,20 @@ TARGET void qk_scale_avx2(const void *x, const qk_scale *how, float *y, size_t n
 #define ITSELF(v, shift) (v)
 #define SQUARE(v, shift) (((v) - (shift)) * ((v) - (shift)))
 
-TREE(qk_sum_avx2, ITSELF) TREE(qk_sum_squares_avx2, SQUARE)
+TREE(qk_sum_avx2, ITSELF)
+TREE(qk_sum_squares_avx2, SQUARE)
+
+void qk_normalize_avx2(const qk_norm *how, const float *x, float *y, size_t n, size_t rows) {
+    for (size_t r = 0; r < rows; r++, x += n, y += n) {
+        const float mean = how->centred ? qk_sum_avx2(x, 0, n) / (float)n : 0.0f;
+        const float variance = qk_sum_squares_avx2(x, mean, n) / (float)n;
+        const float inverse = 1.0f / sqrtf(variance + how->epsilon);
+        normalize_row(how, x, mean, inverse, y, n);
+        if (how->mean)
+            how->mean[r] = mean;
+        if (how->inverse)
+            how->inverse[r] = inverse;
+    }
+}
 
 #endif

@@ -212,6 +212,14 @@ INLINE bool top_of(const float *x, size_t n, float *top) {
     return !any_nan(bad);
 }
 
+/* The sum of 16 lanes, 8-4-2-1. */
+INLINE float fold(V sum) {
+    const __m256 v8 = _mm512_castps512_ps256(sum) + _mm512_extractf32x8_ps(sum, 1);
+    const __m128 v4 = _mm256_castps256_ps128(v8) + _mm256_extractf128_ps(v8, 1);
+    const __m128 v2 = v4 + _mm_movehl_ps(v4, v4);
+    return _mm_cvtss_f32(v2) + _mm_cvtss_f32(_mm_movehdup_ps(v2));
+}
+
 /* y = exp(x - top); returns the sum of y by the tree of ew.h, where missing lanes add 0. */
 INLINE float exps_of(const float *x, float top, float *y, size_t n) {
     V sum = _mm512_setzero_ps();
@@ -221,10 +229,7 @@ INLINE float exps_of(const float *x, float top, float *y, size_t n) {
         const __mmask16 there = (__mmask16)(n - i >= W ? 0xffff : (1u << (n - i)) - 1);
         sum = _mm512_mask_add_ps(sum, there, sum, v);
     }
-    const __m256 v8 = _mm512_castps512_ps256(sum) + _mm512_extractf32x8_ps(sum, 1);
-    const __m128 v4 = _mm256_castps256_ps128(v8) + _mm256_extractf128_ps(v8, 1);
-    const __m128 v2 = v4 + _mm_movehl_ps(v4, v4);
-    return _mm_cvtss_f32(v2) + _mm_cvtss_f32(_mm_movehdup_ps(v2));
+    return fold(sum);
 }
 
 /*
@@ -269,5 +274,74 @@ TARGET static void softmax(const float *x, float *y, size_t n, size_t rows) {
     }
 }
 
+/* ---- normalization: sums of several rows do not wait for each other's additions ---- */
+
+#define TOGETHER ((size_t)8)
+
+INLINE V term(V v, bool squares) {
+    return squares ? _mm512_mul_ps(v, v) : v;
+}
+
+/* Trees (ew.h) of the squares of x - shift, or of x - 0; n elements of each row. */
+INLINE void sums_of(const float *x, const float *shift, size_t n, bool squares, float *sum) {
+    V part[TOGETHER], by[TOGETHER];
+    size_t i = 0;
+    for (size_t r = 0; r < TOGETHER; r++) {
+        part[r] = _mm512_setzero_ps();
+        by[r] = _mm512_set1_ps(shift[r]);
+    }
+    for (; i + W <= n; i += W)
+        for (size_t r = 0; r < TOGETHER; r++)
+            part[r] += term(load(x + r * n + i) - by[r], squares);
+    const __mmask16 rest = (__mmask16)((1u << (n - i)) - 1);
+    for (size_t r = 0; r < TOGETHER; r++) {
+        const V v = term(_mm512_maskz_loadu_ps(rest, x + r * n + i) - by[r], squares);
+        sum[r] = fold(_mm512_mask_add_ps(part[r], rest, part[r], v));
+    }
+}
+
+INLINE void normalize_row(const float *x, V mean, V inverse, const float *scale, const float *bias,
+                          float *y, size_t n) {
+    size_t i = 0;
+    for (; i + W <= n; i += W) {
+        const V v = (load(x + i) - mean) * inverse * load(scale + i);
+        store(y + i, bias ? _mm512_add_ps(v, load(bias + i)) : v);
+    }
+    if (i == n)
+        return;
+    const V v = (get_some(x + i, n - i) - mean) * inverse * get_some(scale + i, n - i);
+    put_some(y + i, bias ? _mm512_add_ps(v, get_some(bias + i, n - i)) : v, n - i);
+}
+
+TARGET static void normalize_rows(const qk_norm *how, const float *x, float *y, size_t n) {
+    float mean[TOGETHER] = {0}, sum[TOGETHER], inverse[TOGETHER];
+    if (how->centred)
+        sums_of(x, mean, n, false, sum);
+    for (size_t r = 0; r < TOGETHER; r++)
+        mean[r] = how->centred ? sum[r] / (float)n : 0.0f;
+    sums_of(x, mean, n, true, sum);
+    for (size_t r = 0; r < TOGETHER; r++)
+        inverse[r] = 1.0f / sqrtf(sum[r] / (float)n + how->epsilon);
+    for (size_t r = 0; r < TOGETHER; r++)
+        normalize_row(x + r * n, QK_K(mean[r]), QK_K(inverse[r]), how->scale, how->bias, y + r * n,
+                      n);
+    if (how->mean)
+        memcpy(how->mean, mean, sizeof(mean));
+    if (how->inverse)
+        memcpy(how->inverse, inverse, sizeof(inverse));
+}
+
+/* The rows that are left over run by the kernel of 8 lanes. */
+TARGET static void normalize(const qk_norm *how, const float *x, float *y, size_t n, size_t rows) {
+    qk_norm at = *how;
+    for (; rows >= TOGETHER; rows -= TOGETHER, x += TOGETHER * n, y += TOGETHER * n) {
+        normalize_rows(&at, x, y, n);
+        at.mean = at.mean ? at.mean + TOGETHER : NULL;
+        at.inverse = at.inverse ? at.inverse + TOGETHER : NULL;
+    }
+    qk_normalize_avx2(&at, x, y, n, rows);
+}
+
+#define NORMALIZE normalize
 #include "kernel/x86/ew_vectors.h"
 #endif

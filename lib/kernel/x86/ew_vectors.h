@@ -10,7 +10,7 @@
  *   get_some, put_some     the first n < W elements: the rest is 0, or left alone
  *   nans                   the type in which add_nans collects, from no_nans() on, for any_nan
  *   greater_bits(I, V)     the maximum of I and |V| as integers; starts from no_bits()
- *   softmax                the kernel of that name
+ *   softmax, NORMALIZE     the kernels of these names
  */
 
 INLINE V get(const float *x, size_t left) {
@@ -149,7 +149,7 @@ const qk_ew TABLE = {.exp = each_exp,
                      .softmax = softmax,
                      .sum = qk_sum_avx2,
                      .sum_squares = qk_sum_squares_avx2,
-                     .normalize = qk_normalize_avx2,
+                     .normalize = NORMALIZE,
                      .range = range,
                      .magnitude = magnitude,
                      .bound = qk_bound_avx2,

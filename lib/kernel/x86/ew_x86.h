@@ -10,8 +10,7 @@
 #include "kernel/ew.h"
 
 void qk_divide_avx2(const float *x, float d, float *y, size_t n);
-void qk_normalize_avx2(const float *x, float shift, float factor, const float *scale,
-                       const float *bias, float *y, size_t n);
+void qk_normalize_avx2(const qk_norm *how, const float *x, float *y, size_t n, size_t rows);
 void qk_bound_avx2(const float *a, const float *b, float lo, float hi, float *y, size_t n);
 void qk_muladd_avx2(const float *x, const float *f, const float *b, float lo, float hi, float *y,
                     size_t n);

@@ -463,6 +463,7 @@ const qk_i8 TABLE = {
     .panel_rows = INT32_MAX,
     .row_sums = row_sums,
     .gather = gather,
+    .pack_side = qk_pack_side_avx512vnni,
     .depthwise = qk_depthwise_u8s8_avx512vnni,
     .window = qk_window_u8s8_avx512vnni,
     .window_group = 4,

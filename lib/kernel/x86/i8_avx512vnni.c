@@ -445,11 +445,47 @@ TARGET static void post_row(const qk_post_row_i8 *p) {
     qk_post_row(p);
 }
 
+/* In lanes, interleaving gives the order of positions (i8.h). */
+TARGET void qk_pack_side_avx512vnni(const int8_t *w, int64_t row, int32_t fours, uint8_t flip,
+                                    int8_t *to, int32_t sums[64]) {
+    const __m512i flips = _mm512_set1_epi8((char)flip), ones = _mm512_set1_epi8(1);
+    __m512i s0 = _mm512_loadu_si512(sums), s1 = _mm512_loadu_si512(sums + 16);
+    __m512i s2 = _mm512_loadu_si512(sums + 32), s3 = _mm512_loadu_si512(sums + 48);
+    for (int32_t i = 0; i < fours; i++, w += 4 * row, to += 256) {
+        for (int64_t r = 0; r < 4; r++)
+            _mm_prefetch((const char *)w + r * row + 128, _MM_HINT_T0);
+        const __m512i a = _mm512_xor_si512(_mm512_loadu_si512(w), flips);
+        const __m512i b = _mm512_xor_si512(_mm512_loadu_si512(w + row), flips);
+        const __m512i c = _mm512_xor_si512(_mm512_loadu_si512(w + 2 * row), flips);
+        const __m512i d = _mm512_xor_si512(_mm512_loadu_si512(w + 3 * row), flips);
+        const __m512i low = _mm512_unpacklo_epi8(a, b), high = _mm512_unpackhi_epi8(a, b);
+        const __m512i next = _mm512_unpacklo_epi8(c, d), last = _mm512_unpackhi_epi8(c, d);
+        const __m512i v0 = _mm512_unpacklo_epi16(low, next);
+        const __m512i v1 = _mm512_unpackhi_epi16(low, next);
+        const __m512i v2 = _mm512_unpacklo_epi16(high, last);
+        const __m512i v3 = _mm512_unpackhi_epi16(high, last);
+        _mm512_storeu_si512(to, v0);
+        _mm512_storeu_si512(to + 64, v1);
+        _mm512_storeu_si512(to + 128, v2);
+        _mm512_storeu_si512(to + 192, v3);
+        s0 = _mm512_dpbusd_epi32(s0, ones, v0);
+        s1 = _mm512_dpbusd_epi32(s1, ones, v1);
+        s2 = _mm512_dpbusd_epi32(s2, ones, v2);
+        s3 = _mm512_dpbusd_epi32(s3, ones, v3);
+    }
+    _mm512_storeu_si512(sums, s0);
+    _mm512_storeu_si512(sums + 16, s1);
+    _mm512_storeu_si512(sums + 32, s2);
+    _mm512_storeu_si512(sums + 48, s3);
+    _mm256_zeroupper();
+}
+
 #define KERNELS(product)                                                                           \
     .gemm = product, .lanes = 4, .widest = 64, .small_panels = true, .panels = row_u8s8,           \
     .panel_rows = 1, .row_sums = row_sums_u8, .gather = gather_u8,                                 \
-    .depthwise = qk_depthwise_u8s8_avx512vnni, .window = qk_window_u8s8_avx512vnni,                \
-    .window_group = 4, .window_floats = 2, .requantize = requantize_u8, .post = post_row
+    .pack_side = qk_pack_side_avx512vnni, .depthwise = qk_depthwise_u8s8_avx512vnni,               \
+    .window = qk_window_u8s8_avx512vnni, .window_group = 4, .window_floats = 2,                    \
+    .requantize = requantize_u8, .post = post_row
 
 const qk_i8 qk_i8_avx512vnni = {KERNELS(gemm_u8s8)};
 const qk_i8 qk_i8_two_ports = {KERNELS(gemm_two_ports), .fetches = true};

@@ -20,6 +20,9 @@
 /* i8_depthwise_avx512vnni.c */
 void qk_depthwise_u8s8_avx512vnni(const qk_depthwise_u8s8 *d);
 void qk_window_u8s8_avx512vnni(const qk_window_u8s8 *d);
+/* i8_avx512vnni.c */
+void qk_pack_side_avx512vnni(const int8_t *w, int64_t row, int32_t fours, uint8_t flip, int8_t *to,
+                             int32_t sums[64]);
 
 /* ---- requantization ---- */
 

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * 8-bit operators of one operand as tables of 256 bytes: QTable, QLinearSigmoid, QLinearLeakyRelu;
- * QLinearConcat with a table for each input; QLinearSoftmax.
+ * QLinearConcat with a table for each input.
  */
-#include <assert.h>
-
 #include "op/rules.h"
 
 #include "base/ctx.h"
@@ -167,7 +165,7 @@ QS_OP(qsim_table, .domain = "qsim", .name = "QTable", .min_in = 2, .traits = QS_
 
 /* ---- QLinearSigmoid, QLinearLeakyRelu: x, x_scale, x_zp, y_scale, y_zp ---- */
 
-QS_COLD static int infer_qunary(qs_infer *x) {
+QS_COLD int qs_infer_qunary(qs_infer *x) {
     int code = qs_infer_type(x, 0, QS_T_8BIT);
     if (!code)
         code = qs_infer_q8(x, 1, 2);
@@ -213,12 +211,12 @@ static const qs_attr_rule alpha_attr[] = {{"alpha", QS_ATTR_FLOAT, 1, 0}};
 QS_OP(qlinear_sigmoid, .domain = "com.microsoft", .name = "QLinearSigmoid", .until = 1, .min_in = 4,
       .max_in = 5, .traits = QS_ELEMENTWISE | QS_INTEGER,
       .quantized = {.x = {{0, 1, 2}}, .y = {0, 3, 4}}, .kernel = QS_KERNEL_TABLE,
-      .infer = infer_qunary, .pack = pack_sigmoid, .lower = lower_qsigmoid);
+      .infer = qs_infer_qunary, .pack = pack_sigmoid, .lower = lower_qsigmoid);
 
 QS_OP(qlinear_leakyrelu, .domain = "com.microsoft", .name = "QLinearLeakyRelu", .until = 1,
       .min_in = 4, .max_in = 5, QS_ATTRS(alpha_attr), .traits = QS_ELEMENTWISE | QS_INTEGER,
       .quantized = {.x = {{0, 1, 2}}, .y = {0, 3, 4}}, .kernel = QS_KERNEL_TABLE,
-      .infer = infer_qunary, .pack = pack_leaky, .lower = lower_qleaky);
+      .infer = qs_infer_qunary, .pack = pack_leaky, .lower = lower_qleaky);
 
 /* ---- QLinearConcat: y_scale, y_zp, (x, x_scale, x_zp)… ---- */
 
@@ -363,120 +361,3 @@ QS_OP(qsim_qlinear_concat, .domain = "qsim", .name = "QLinearConcat", .min_in = 
       .quantized = {.x = {{2, 3, 4}}, .y = {0, 0, 1}, .step = 3},
       .kernel = QS_KERNEL_QLINEAR_CONCAT, .infer = infer_qconcat, .pack = pack_qconcat,
       .lower = lower_qconcat);
-
-/* ---- QLinearSoftmax: x, x_scale, x_zp, y_scale, y_zp ---- */
-
-QS_COLD static int softmax_axis(const qs_infer *x, int32_t *axis) {
-    int64_t opset = qs_node_int(x->node, "opset", 0);
-    if (opset <= 0)
-        return qs_infer_fail(x, QSIM_E_VALUE, "opset %lld", (long long)opset);
-    if (x->in[0]->rank == 0)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "a scalar has no axis");
-    return qs_infer_axis(x, qs_node_int(x->node, "axis", -1), x->in[0]->rank, axis);
-}
-
-QS_COLD static int infer_qsoftmax(qs_infer *x) {
-    int32_t axis;
-    int code = infer_qunary(x);
-    return code || x->in[0]->rank < 0 ? code : softmax_axis(x, &axis);
-}
-
-typedef struct qsoftmax_params {
-    qs_softmax_shape shape;
-    int32_t inputs, from, to;
-} qsoftmax_params;
-
-/* Floats that a task processes at a time. */
-#define QSOFTMAX_PART 2048
-
-typedef struct qsoftmax_job {
-    const qsim_ctx *ctx;
-    size_t count;
-    qs_q8 from, to;
-    const uint8_t *x;
-    uint8_t *y;
-} qsoftmax_job;
-
-/* Computes contiguous rows: the bits of DequantizeLinear, Softmax and QuantizeLinear. */
-static void qsoftmax_rows(const qsoftmax_job *j, float *part, size_t row, size_t rows) {
-    const qk_u8 *k = j->ctx->kernels->u8;
-    const size_t at = row * j->count, n = rows * j->count;
-    k->dequantize(j->x + at, n, j->from.scale, j->from.zero_point, j->from.flip, part);
-    qs_softmax_rows(j->ctx, part, part, j->count, rows);
-    k->quantize(part, n, j->to.scale, j->to.zero_point, j->to.flip, j->y + at);
-}
-
-static void qsoftmax_range(const void *arg, size_t begin, size_t end) {
-    const qsoftmax_job *j = arg;
-    const size_t most = QSOFTMAX_PART / j->count;
-    float part[QSOFTMAX_PART];
-    for (size_t r = begin, rows; r < end; r += rows) {
-        rows = end - r < most ? end - r : most;
-        qsoftmax_rows(j, part, r, rows);
-    }
-}
-
-static void qsoftmax_strided(const qsoftmax_job *j, const qs_softmax_shape *n, float *row) {
-    for (size_t r = 0; r < n->outer * n->inner; r++) {
-        size_t at = r / n->inner * n->count * n->inner + r % n->inner;
-        assert(j->x && j->y);
-        for (size_t i = 0; i < n->count; i++)
-            row[i] = qs_q8_value(j->from, j->x[at + i * n->inner]);
-        qs_softmax_row(j->ctx, row, row, n->count);
-        for (size_t i = 0; i < n->count; i++)
-            j->y[at + i * n->inner] = qs_q8_byte(j->to, row[i]);
-    }
-}
-
-static void run_qsoftmax(const qs_step *s, const qs_frame *f) {
-    const qsoftmax_params *p = s->params;
-    const qs_softmax_shape *n = &p->shape;
-    const qsoftmax_job job = {.ctx = f->ctx,
-                              .count = n->count,
-                              .from = qs_q8_read(s, f, 1, 2, p->inputs, p->from),
-                              .to = qs_q8_read(s, f, 3, 4, p->inputs, p->to),
-                              .x = qs_step_in(s, f, 0),
-                              .y = qs_step_out(s, f, 0)};
-    if (n->count == 0)
-        return;
-    if (n->inner == 1 && n->count <= QSOFTMAX_PART)
-        qs_ranges(f->ctx, n->outer, QS_GRAIN / 8 / n->count + 1, qsoftmax_range, &job);
-    else if (n->inner == 1)
-        for (size_t r = 0; r < n->outer; r++)
-            qsoftmax_rows(&job, f->scratch, r, 1);
-    else
-        qsoftmax_strided(&job, n, f->scratch);
-}
-
-QS_COLD static int lower_qsoftmax(qs_lower *l) {
-    const qs_value *x = qs_lower_in(l, 0);
-    int32_t axis;
-    qs_infer rules;
-    qs_lower_infer(l, &rules);
-    int code = softmax_axis(&rules, &axis);
-    if (code)
-        return code;
-    qsoftmax_params *p = qs_lower_params(l, sizeof(*p));
-    if (!p)
-        return QSIM_E_NOMEM;
-    int32_t last = qs_node_int(l->node, "opset", 13) < 13 ? x->rank - 1 : axis;
-    p->shape = qs_softmax_split(x, axis, last);
-    p->inputs = l->node->input_count;
-    p->from = x->dtype;
-    p->to = qs_lower_out(l, 0)->dtype;
-    l->step->run = run_qsoftmax;
-    l->step->scratch = p->shape.count * sizeof(float);
-    return QSIM_OK;
-}
-
-static const qs_attr_rule softmax_attrs[] = {{"axis", QS_ATTR_INT, 0, 0},
-                                             {"opset", QS_ATTR_INT, 0, 0}};
-
-QS_OP(qlinear_softmax, .domain = "com.microsoft", .name = "QLinearSoftmax", .until = 1, .min_in = 4,
-      .max_in = 5, QS_ATTRS(softmax_attrs), .traits = QS_INTEGER, .also = qs_also_axis, .axis = -1,
-      .quantized = {.x = {{0, 1, 2}}, .y = {0, 3, 4}}, .kernel = QS_KERNEL_QLINEAR_SOFTMAX,
-      .infer = infer_qsoftmax, .lower = lower_qsoftmax);
-QS_OP(qsim_qlinear_softmax, .domain = "qsim", .name = "QLinearSoftmax", .min_in = 4, .max_in = 5,
-      QS_ATTRS(softmax_attrs), .traits = QS_INTEGER, .also = qs_also_axis, .axis = -1,
-      .quantized = {.x = {{0, 1, 2}}, .y = {0, 3, 4}}, .kernel = QS_KERNEL_QLINEAR_SOFTMAX,
-      .infer = infer_qsoftmax, .lower = lower_qsoftmax);

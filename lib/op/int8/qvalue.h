@@ -15,6 +15,9 @@ typedef struct qs_q8 {
 /* Checks scale and zero point, one element each; either index may be beyond the inputs. */
 int qs_infer_q8(const qs_infer *x, int32_t scale, int32_t zero_point);
 
+/* The rule of x, x_scale, x_zp, y_scale, y_zp, of which y has x's shape. */
+int qs_infer_qunary(qs_infer *x);
+
 /* Reads both during execution; `inputs`: the node's number of inputs, dtype: the operand's type. */
 qs_q8 qs_q8_read(const qs_step *s, const qs_frame *f, int32_t scale, int32_t zero_point,
                  int32_t inputs, int32_t dtype);

@@ -105,38 +105,39 @@ typedef struct layernorm_job {
 static void layernorm_rows(const void *arg, size_t begin, size_t end) {
     const layernorm_job *job = arg;
     const layernorm_params *p = job->p;
-    const size_t n = p->count;
-    for (size_t r = begin; r < end; r++) {
-        const float *x = job->x + r * n;
-        float *y = job->y + r * n;
-        float mean = p->centred ? job->k->sum(x, 0, n) / (float)n : 0.0f;
-        float variance = job->k->sum_squares(x, mean, n) / (float)n;
-        float inverse = 1.0f / sqrtf(variance + p->epsilon);
-        if (p->simple)
-            job->k->normalize(x, mean, inverse, job->scale, job->bias, y, n);
-        else
-            for (size_t i = 0; i < n; i++) {
-                const size_t at = p->scale_at ? p->scale_at[i] : p->scalar_scale ? 0 : i;
-                float v = (x[i] - mean) * inverse * job->scale[at];
-                y[i] = job->bias ? v + job->bias[p->scalar_bias ? 0 : i] : v;
-            }
-        if (job->mean)
-            job->mean[r] = mean;
-        if (job->inverse)
-            job->inverse[r] = inverse;
+    const size_t n = p->count, at = begin * n;
+    const qk_norm how = {.epsilon = p->epsilon,
+                         .centred = p->centred,
+                         .scale = job->scale,
+                         .bias = job->bias,
+                         .mean = job->mean ? job->mean + begin : NULL,
+                         .inverse = job->inverse ? job->inverse + begin : NULL};
+    job->k->normalize(&how, job->x + at, job->y + at, n, end - begin);
+}
+
+/* A scale and a bias that are broadcast, as lists. */
+QS_COLD static void spread(const layernorm_params *p, const float *scale, const float *bias,
+                           float *to) {
+    for (size_t i = 0; i < p->count; i++) {
+        to[i] = scale[p->scale_at ? p->scale_at[i] : p->scalar_scale ? 0 : i];
+        to[p->count + i] = bias ? bias[p->scalar_bias ? 0 : i] : 0.0f;
     }
 }
 
 static void run_layernorm(const qs_step *s, const qs_frame *f) {
     const layernorm_params *p = s->params;
+    const float *bias = p->bias ? qs_step_in(s, f, p->bias) : NULL;
+    float *whole = f->scratch;
     layernorm_job job = {p,
                          f->ctx->kernels->ew,
                          qs_step_in(s, f, 0),
-                         qs_step_in(s, f, 1),
-                         p->bias ? qs_step_in(s, f, p->bias) : NULL,
+                         p->simple ? qs_step_in(s, f, 1) : whole,
+                         p->simple || !bias ? bias : whole + p->count,
                          qs_step_out(s, f, 0),
                          p->mean ? qs_step_out(s, f, p->mean) : NULL,
                          p->inverse ? qs_step_out(s, f, p->inverse) : NULL};
+    if (!p->simple)
+        spread(p, qs_step_in(s, f, 1), bias, whole);
     if (p->count)
         qs_ranges(f->ctx, p->rows, QS_GRAIN / 2 / p->count + 1, layernorm_rows, &job);
 }
@@ -164,6 +165,8 @@ QS_COLD static int lower_rows(qs_lower *l, layernorm_params **out, int32_t *axis
     p->count = (size_t)qs_dims_product(x->dims, *axis, x->rank);
     p->epsilon = qs_node_float(l->node, "epsilon", 1e-5f);
     p->scalar_scale = qs_value_elements(qs_lower_in(l, 1)) == 1;
+    if (!qs_mul(p->count, 2 * sizeof(float), &l->step->scratch))
+        return qs_fail(l->error, QSIM_E_LIMIT, "a row is too long");
     l->step->run = run_layernorm;
     *out = p;
     return QSIM_OK;

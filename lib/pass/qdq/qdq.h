@@ -61,6 +61,7 @@ int qs_qdq_binary(qs_qdq *d, qs_target *t, bool *done);  /* qdq_simple.c: Add, M
 int qs_qdq_pool(qs_qdq *d, qs_target *t, bool *done);    /* average pools */
 int qs_qdq_concat(qs_qdq *d, qs_target *t, bool *done);
 int qs_qdq_softmax(qs_qdq *d, qs_target *t, bool *done);
+int qs_qdq_layernorm(qs_qdq *d, qs_target *t, bool *done);
 int qs_qdq_move(qs_qdq *d, qs_target *t, bool *done);  /* qdq_move.c: MaxPool, Reshape, ... */
 int qs_qdq_above(qs_qdq *d, qs_target *t, bool *done); /* qdq_above.c: quantized before it moves */
 int qs_qdq_table(qs_qdq *d, qs_target *t, bool *done); /* qdq_table.c: functions of one tensor */

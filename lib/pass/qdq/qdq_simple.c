@@ -166,3 +166,36 @@ int qs_qdq_softmax(qs_qdq *d, qs_target *t, bool *done) {
         return qs_pass_no_memory(d->p);
     return qs_pass_resolve(d->p, made);
 }
+
+/* ---- LayerNormalization ---- */
+
+/* Gives the bits of the three nodes, row by row; with a scale and a bias as long as a row. */
+int qs_qdq_layernorm(qs_qdq *d, qs_target *t, bool *done) {
+    const qs_graph *g = d->g;
+    qs_quantized x;
+    qs_id made;
+    if (d->p->standard || t->bounded || !core_is(d, t, "LayerNormalization") ||
+        !qs_qdq_source(d, g->nodes[t->core].inputs[0], &x))
+        return QSIM_OK;
+    const qs_node *n = &g->nodes[t->core];
+    const qs_value *v = &g->values[x.x];
+    const int64_t row = v->rank > 0 ? v->dims[v->rank - 1].size : -1;
+    const int64_t axis = qs_node_int(n, "axis", -1);
+    bool fits = row > 0 && (axis == -1 || axis == v->rank - 1) &&
+                qs_node_int(n, "stash_type", QSIM_FLOAT) == QSIM_FLOAT;
+    for (int32_t i = 1; i < n->input_count && fits; i++)
+        fits =
+            n->inputs[i] == QS_NONE || qs_value_elements(&g->values[n->inputs[i]]) == (size_t)row;
+    for (int32_t i = 1; i < n->output_count && fits; i++)
+        fits = n->outputs[i] == QS_NONE;
+    if (!fits)
+        return QSIM_OK;
+    if (qs_qdq_zero_point(d, &x) < 0 || qs_qdq_zero_point(d, &t->q) < 0)
+        return QSIM_E_NOMEM;
+    const qs_id bias = n->input_count > 2 ? n->inputs[2] : QS_NONE;
+    const qs_id in[7] = {x.x, x.scale, x.zp, t->q.scale, t->q.zp, n->inputs[1], bias};
+    *done = true;
+    const int code = qs_qdq_replace(d, t, "qsim", "QLinearLayerNormalization", in,
+                                    bias == QS_NONE ? 6 : 7, t->core, &made);
+    return code ? code : qs_pass_resolve(d->p, made);
+}

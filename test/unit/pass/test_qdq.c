@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-#define QDQ_MAX 4096
+#define QDQ_MAX 14000
 
 /* ---- building: "t" -> Q -> "t_q" -> DQ -> "t_d" ---- */
 
@@ -235,17 +235,25 @@ static void attention(int32_t dtype, bool relu) {
     net_free(&n);
 }
 
-/* Short and long rows, and axes of others that stay apart. */
-static void softmax(int32_t dtype, int64_t count, int64_t axis, int64_t opset) {
+/* Short and long rows, and axes of others that stay apart; x_d and what else a normalization has.
+ */
+static void rows_of(const char *in, int32_t dtype, int64_t count, int64_t axis, int64_t opset) {
     net n;
-    const int64_t dims[] = {2, 3, count};
+    static float list[7000];
+    const bool soft = strcmp(in, "x_d") == 0;
+    const int64_t dims[] = {2, count > 1000 ? 1 : soft ? 3 : 9, count};
+    for (int64_t i = 0; i < count; i++)
+        list[i] = 0.5f + 0.01f * (float)(i % 91);
     net_begin(&n, NULL, opset);
     net_input(&n, "x", QSIM_FLOAT, 3, dims);
+    net_const(&n, "scale", QSIM_FLOAT, 1, &count, list);
+    net_const(&n, "bias", QSIM_FLOAT, 1, &count, list);
     pair(&n, "x", dtype, 0.03f, 13);
-    qs_node_set_int(n.g, net_node(&n, "", "Softmax", "x_d", "y"), "axis", axis);
-    pair(&n, "y", dtype, 1.0f / 256, dtype == QSIM_UINT8 ? 0 : -128);
+    const qs_id node = net_node(&n, "", soft ? "Softmax" : "LayerNormalization", in, "y");
+    qs_node_set_int(n.g, node, "axis", axis);
+    pair(&n, "y", dtype, soft ? 1.0f / 256 : 0.02f, !soft || dtype == QSIM_UINT8 ? 0 : -128);
     finish(&n, "y_q");
-    CHECK_INT(operators(&n, "QLinearSoftmax"), axis == 2 || axis == -1);
+    CHECK_INT(operators(&n, soft ? "QLinearSoftmax" : "QLinearLayerNormalization"), axis != 1);
     CHECK_INT(operators(&n, "DequantizeLinear"), axis == 1);
     judge(&n, 3, dims, dtype, 0, 0);
     net_free(&n);
@@ -548,9 +556,12 @@ int main(void) {
     for (int i = 0; i < 4; i++)
         attention(types[i & 1], i >> 1);
     for (int i = 0; i < 8; i++) {
-        softmax(types[i & 1], i & 2 ? 7 : 70, 2, i & 4 ? 11 : 13);
-        softmax(types[i & 1], i & 2 ? 7 : 70, i & 4 ? -1 : 1, 13);
+        rows_of("x_d", types[i & 1], i & 2 ? 7 : 70, 2, i & 4 ? 11 : 13);
+        rows_of("x_d", types[i & 1], i & 2 ? 7 : 70, i & 4 ? -1 : 1, 13);
+        rows_of(i & 4 ? "x_d,scale,bias" : "x_d,scale", types[i & 1], i & 2 ? 7 : 70, 2, 17);
     }
+    rows_of("x_d", QSIM_UINT8, 7000, 2, 13);
+    rows_of("x_d,scale,bias", QSIM_INT8, 7000, -1, 17);
     for (int i = 0; i < 8; i++)
         binary(i & 1 ? "Add" : "Mul", types[i >> 1 & 1], i >> 2 & 1, i & 1);
     const char *ops[] = {"Relu",        "Sigmoid",   "Tanh", "Exp",
