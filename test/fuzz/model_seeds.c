@@ -281,21 +281,27 @@ static void outside(proto *model) {
     proto_free(&pair);
 }
 
+static void cast(proto *graph, const char *in, const char *out, int32_t dtype) {
+    proto node = {0}, to = {0};
+    node_begin(&node, "Cast", in, out);
+    proto_text(&to, 1, "to");
+    proto_int(&to, 3, dtype);
+    proto_int(&to, 20, 2);
+    proto_take(&node, 5, &to);
+    proto_take(graph, 1, &node);
+    proto_free(&node);
+    proto_free(&to);
+}
+
 /* To each float of 8 bits and back; and a weight large enough for a file of its own. */
 static void casts(proto *model) {
     static const float w[300] = {1, -2.5f};
-    proto graph = {0}, node = {0}, to = {0}, opset = {0};
-    for (int i = 0; i < 8; i++) {
-        const char in[] = {i % 2 ? 'a' : 'x', i % 2 ? (char)('0' + i / 2) : 0, 0};
-        const char out[] = {i % 2 ? 'y' : 'a', (char)('0' + i / 2), 0};
-        node_begin(&node, "Cast", in, out);
-        proto_text(&to, 1, "to");
-        proto_int(&to, 3, i % 2 ? QSIM_FLOAT : QSIM_FLOAT8E4M3FN + i / 2);
-        proto_int(&to, 20, 2);
-        proto_take(&node, 5, &to);
-        proto_take(&graph, 1, &node);
-        if (i % 2)
-            proto_value(&graph, 12, out, QSIM_FLOAT, (const int64_t[]){2}, 1);
+    static const char *const small[] = {"a", "b", "c", "d"}, *const back[] = {"e", "f", "g", "h"};
+    proto graph = {0}, to = {0}, opset = {0};
+    for (int32_t i = 0; i < 4; i++) {
+        cast(&graph, "x", small[i], QSIM_FLOAT8E4M3FN + i);
+        cast(&graph, small[i], back[i], QSIM_FLOAT);
+        proto_value(&graph, 12, back[i], QSIM_FLOAT, (const int64_t[]){2}, 1);
     }
     proto_node(&graph, "Identity", NULL, "w", NULL, "z");
     proto_int(&to, 1, 300);
@@ -311,7 +317,6 @@ static void casts(proto *model) {
     proto_int(&opset, 2, 19);
     proto_take(model, 8, &opset);
     proto_free(&graph);
-    proto_free(&node);
     proto_free(&to);
     proto_free(&opset);
 }
