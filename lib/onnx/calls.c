@@ -123,6 +123,9 @@ static int check_imports(qs_reader *r, const qs_call *call) {
         if (!name)
             return qs_read_nomem(r);
         const int64_t own = qs_graph_import(r->graph, name);
+        if (version < 1 || version > INT32_MAX) /* what the model itself may not import */
+            return qs_read_fail(r, QSIM_E_UNSUPPORTED, "opset %lld of %s does not exist",
+                                (long long)version, *name ? name : "ai.onnx");
         if (own && own != version)
             return qs_read_fail(r, QSIM_E_UNSUPPORTED,
                                 "the function '%s' is of opset %lld of %s, the model of %lld",

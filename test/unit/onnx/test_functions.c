@@ -237,6 +237,7 @@ int main(void) {
     refused("t,t,t", "a", 13, QSIM_E_GRAPH, "more inputs than the function 'Scaled' has");
     refused("t", "a,u", 13, QSIM_E_GRAPH, "more outputs than the function 'Scaled' has");
     refused("t", "a", 12, QSIM_E_UNSUPPORTED, "is of opset 12 of ai.onnx, the model of 13");
+    refused("t", "a", 0, QSIM_E_UNSUPPORTED, "opset 0 of ai.onnx does not exist");
     check_bomb();
     return test_done();
 }
