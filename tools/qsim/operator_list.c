@@ -24,12 +24,16 @@ static void print_one(void *user, const qsim_operator_info *op) {
         if (op->types >> t & 1)
             text_printf(&types, "%s%s", types.data ? " " : "", qsim_dtype_name(t));
     table_cell(rows, "%s%s%s", op->domain, *op->domain ? ":" : "", op->op_type);
-    if (op->until)
+    if (op->until == op->since)
+        table_cell(rows, "%d", op->since);
+    else if (op->until)
         table_cell(rows, "%d-%d", op->since, op->until);
     else
         table_cell(rows, "%d-", op->since);
     if (op->max_inputs < 0)
         table_cell(rows, "%d-", op->min_inputs);
+    else if (op->max_inputs == op->min_inputs)
+        table_cell(rows, "%d", op->min_inputs);
     else
         table_cell(rows, "%d-%d", op->min_inputs, op->max_inputs);
     table_cell(rows, "%s", *op->integer_form ? op->integer_form : "-");
