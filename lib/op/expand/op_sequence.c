@@ -352,7 +352,8 @@ static void expand_concat(qs_expand *e) {
 /* ---- optional values ---- */
 
 QS_COLD static int infer_same(qs_infer *x) {
-    return qs_infer_like(x, 0, 0);
+    return x->in[0] ? qs_infer_like(x, 0, 0)
+                    : qs_infer_fail(x, QSIM_E_UNSUPPORTED, "an optional without a value");
 }
 
 static void expand_same(qs_expand *e) {
@@ -395,9 +396,10 @@ QS_OP(concat_from_sequence, .name = "ConcatFromSequence", .since = 11, .min_in =
 
 static const qs_attr_rule optional_attrs[] = {{"type", QS_ATTR_OTHER, 15, 0}};
 
-QS_OP(optional, .name = "Optional", .since = 15, .min_in = 1, QS_ATTRS(optional_attrs),
+QS_OP(optional, .name = "Optional", .since = 15, .max_in = 1, QS_ATTRS(optional_attrs),
       .traits = QS_PLAIN, .infer = infer_same, .expand = expand_same);
 QS_OP(optional_get, .name = "OptionalGetElement", .since = 15, .min_in = 1, .traits = QS_PLAIN,
       .infer = infer_same, .expand = expand_same);
-QS_OP(optional_has, .name = "OptionalHasElement", .since = 15, .max_in = 1, .traits = QS_PLAIN,
-      .infer = infer_has, .expand = expand_has);
+QS_OP(optional_has, .name = "OptionalHasElement", .since = 15, .min_in = 1,
+      .later = {{.since = 18, .max_in = 1, .max_out = 1}}, .traits = QS_PLAIN, .infer = infer_has,
+      .expand = expand_has);
