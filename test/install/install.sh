@@ -65,7 +65,7 @@ target_link_libraries(shared libqsim::libqsim)
 add_executable(static main.c)
 target_link_libraries(static libqsim::static)
 EOF
-    CC=$cc cmake -S "$work/cmake" -B "$work/cmake/build" -DCMAKE_FIND_ROOT_PATH="$work/root" \
+    CC=$cc cmake -G Ninja -S "$work/cmake" -B "$work/cmake/build" -DCMAKE_FIND_ROOT_PATH="$work/root" \
         -Dlibqsim_ROOT="$(dirname "$(dirname "$(dirname "$pc")")")" >"$work/log" 2>&1 &&
         cmake --build "$work/cmake/build" >"$work/log" 2>&1 || { tail -n 30 "$work/log"; exit 1; }
     for kind in shared static; do
