@@ -40,6 +40,6 @@ need() {
         $missing >/dev/null
 }
 
-# What building the library and its tools takes.
-build_packages="gcc libc6-dev meson ninja-build pkg-config libnanopb-dev libzip-dev zlib1g-dev libjansson-dev
+# What building the library and its tools takes; dpkg-dev tells meson where Debian has its libraries.
+build_packages="gcc libc6-dev dpkg-dev meson ninja-build pkg-config libnanopb-dev libzip-dev zlib1g-dev libjansson-dev
 libpng-dev libjpeg-dev libwebp-dev libsndfile1-dev"
