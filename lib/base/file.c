@@ -359,16 +359,16 @@ int qs_out_open(qsim_ctx *ctx, const char *path, bool replace, qs_out *out, qsim
  * Sends what has been written to the disk piece by piece, so that the flush at the end, which
  * nothing can cancel, finds little left to do.
  */
-static void settle(qs_out *out) {
+static void flush_piece(qs_out *out) {
 #ifdef SYNC_FILE_RANGE_WRITE
     const unsigned all =
         SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
-    if (out->written - out->settled < PIECE)
+    if (out->written - out->flushed < PIECE)
         return;
     const int failed = sync_file_range(out->fd, 0, 0, all);
     if (failed && (errno == EIO || errno == ENOSPC || errno == EDQUOT))
         out->code = errno; /* reported once by the system: the flush would not report it again */
-    out->settled = out->written;
+    out->flushed = out->written;
 #else
     (void)out;
 #endif
@@ -390,7 +390,7 @@ int qs_out_write(qs_out *out, const void *data, size_t size) {
         p += n;
         size -= (size_t)n;
         out->written += (uint64_t)n;
-        settle(out);
+        flush_piece(out);
     }
     return out->stopped ? out->stopped : out->code ? QSIM_E_IO : QSIM_OK;
 }

@@ -51,7 +51,7 @@ typedef struct qs_out {
     char *temporary;
     int fd;
     bool nameless;
-    uint64_t written, settled; /* bytes, and those of them that are on the disk */
+    uint64_t written, flushed; /* bytes, and those of them that are on the disk */
     int code;                  /* first failure: later writes do nothing */
     int stopped;               /* QSIM_E_CANCELLED or QSIM_E_TIME: the same */
 } qs_out;

@@ -8,12 +8,12 @@
 
 typedef struct scan {
     qs_flow_call *c;
-    int32_t first, states, walked;
+    int32_t first, states, scanned;
     int32_t batch;    /* 1: there is a batch's axis */
-    int64_t length;   /* of the axis that is walked along */
+    int64_t length;   /* of the axis that is scanned along */
     qsim_tensor *fed; /* to the body */
     int64_t (*dims)[QSIM_MAX_RANK];
-    qs_store *slice; /* of each input that is walked along */
+    qs_store *slice; /* of each input that is scanned along */
     void **out;      /* of each output of the node, once it has memory */
 } scan;
 
@@ -22,13 +22,13 @@ static int64_t entry(const qs_node *n, const char *name, int32_t index) {
     return a && a->type == QS_ATTR_INTS && index < a->count ? a->u.ints[index] : 0;
 }
 
-static int64_t axis_of(const scan *s, int32_t walked, int32_t rank) {
-    const int64_t axis = s->batch ? 1 : entry(s->c->n, "scan_input_axes", walked);
+static int64_t axis_of(const scan *s, int32_t scanned, int32_t rank) {
+    const int64_t axis = s->batch ? 1 : entry(s->c->n, "scan_input_axes", scanned);
     return axis < 0 ? axis + rank : axis;
 }
 
-static bool is_back(const scan *s, int32_t walked) {
-    return entry(s->c->n, s->batch ? "directions" : "scan_input_directions", walked) == 1;
+static bool is_back(const scan *s, int32_t scanned) {
+    return entry(s->c->n, s->batch ? "directions" : "scan_input_directions", scanned) == 1;
 }
 
 /* Element `b` of a tensor's batch; the whole tensor where there is no batch. */
@@ -46,7 +46,7 @@ static void pick(const scan *s, int64_t b, qsim_tensor *t, int64_t *dims) {
 static int find_length(scan *s) {
     int64_t dims[QSIM_MAX_RANK];
     s->length = -1;
-    for (int32_t i = 0; i < s->walked; i++) {
+    for (int32_t i = 0; i < s->scanned; i++) {
         const qsim_tensor t = qs_flow_input(s->c, s->first + s->states + i, dims);
         const int64_t axis = axis_of(s, i, t.rank);
         if (axis < 0 || axis >= t.rank)
@@ -63,9 +63,9 @@ static int begin(scan *s) {
     qsim_ctx *ctx = s->c->deferred->ctx;
     s->batch = n->version < 9;
     s->first = s->batch;
-    s->walked = (int32_t)qs_node_int(n, "num_scan_inputs", 0);
-    s->states = n->input_count - n->captured - s->first - s->walked;
-    const size_t fed = (size_t)(s->states + s->walked) + 1;
+    s->scanned = (int32_t)qs_node_int(n, "num_scan_inputs", 0);
+    s->states = n->input_count - n->captured - s->first - s->scanned;
+    const size_t fed = (size_t)(s->states + s->scanned) + 1;
     s->fed = qs_calloc(ctx, fed, sizeof(*s->fed));
     s->dims = qs_calloc(ctx, fed, sizeof(*s->dims));
     s->slice = qs_calloc(ctx, fed, sizeof(*s->slice));
@@ -78,7 +78,7 @@ static int begin(scan *s) {
 
 static void end(scan *s) {
     qsim_ctx *ctx = s->c->deferred->ctx;
-    for (int32_t i = 0; s->slice && i < s->walked; i++)
+    for (int32_t i = 0; s->slice && i < s->scanned; i++)
         qs_free(ctx, s->slice[i].data);
     qs_free(ctx, s->fed);
     qs_free(ctx, s->dims);
@@ -88,12 +88,12 @@ static void end(scan *s) {
 
 /* ---- one element of the batch ---- */
 
-/* The slice of input `walked` that the body reads at index t. */
-static int slice(scan *s, int32_t walked, int64_t b, int64_t t) {
-    int64_t *dims = s->dims[s->states + walked];
-    qsim_tensor x = qs_flow_input(s->c, s->first + s->states + walked, dims);
-    const int64_t axis = axis_of(s, walked, x.rank) - s->batch;
-    qs_store *to = &s->slice[walked];
+/* The slice of input `scanned` that the body reads at index t. */
+static int slice(scan *s, int32_t scanned, int64_t b, int64_t t) {
+    int64_t *dims = s->dims[s->states + scanned];
+    qsim_tensor x = qs_flow_input(s->c, s->first + s->states + scanned, dims);
+    const int64_t axis = axis_of(s, scanned, x.rank) - s->batch;
+    qs_store *to = &s->slice[scanned];
     size_t outer = 1;
     pick(s, b, &x, dims);
     for (int32_t i = 0; i < axis; i++)
@@ -107,7 +107,7 @@ static int slice(scan *s, int32_t walked, int64_t b, int64_t t) {
                      (ptrdiff_t)(bytes * (size_t)s->length), to->data, (ptrdiff_t)bytes, bytes,
                      outer);
     memmove(dims + axis, dims + axis + 1, (size_t)(x.rank - 1 - axis) * sizeof(*dims));
-    s->fed[s->states + walked] = (qsim_tensor){x.dtype, x.rank - 1, dims, to->data, bytes * outer};
+    s->fed[s->states + scanned] = (qsim_tensor){x.dtype, x.rank - 1, dims, to->data, bytes * outer};
     return QSIM_OK;
 }
 
@@ -116,7 +116,7 @@ static int step(scan *s, int64_t b, int64_t t, int64_t length) {
     int code = QSIM_OK;
     for (int32_t i = 0; i < s->states; i++)
         s->fed[i] = f->state[i].t;
-    for (int32_t i = 0; i < s->walked && !code; i++)
+    for (int32_t i = 0; i < s->scanned && !code; i++)
         code = slice(s, i, b, is_back(s, i) ? length - 1 - t : t);
     if (!code)
         code = qs_flow_run(s->c, 0, s->fed);
@@ -127,7 +127,7 @@ static int step(scan *s, int64_t b, int64_t t, int64_t length) {
     return code;
 }
 
-/* How many indices of the walked axis count for element `b`. */
+/* How many indices of the scanned axis count for element `b`. */
 static int length_of(const scan *s, int64_t b, int64_t *length) {
     *length = s->length;
     if (!s->batch || s->c->n->inputs[0] == QS_NONE)
@@ -138,7 +138,7 @@ static int length_of(const scan *s, int64_t b, int64_t *length) {
                : QSIM_OK;
 }
 
-static int walk(scan *s, int64_t b, int64_t length) {
+static int run_slices(scan *s, int64_t b, int64_t length) {
     struct qs_flow *f = s->c->node->flow;
     int64_t dims[QSIM_MAX_RANK];
     int code = QSIM_OK;
@@ -232,7 +232,7 @@ int qs_flow_scan(qs_flow_call *c) {
     for (int64_t b = 0; b < batch && !code; b++) {
         code = length_of(&s, b, &length);
         if (!code)
-            code = walk(&s, b, length);
+            code = run_slices(&s, b, length);
         if (!code)
             code = give_all(&s, b, batch);
     }

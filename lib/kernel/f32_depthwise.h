@@ -42,7 +42,7 @@ typedef struct dw_at {
 #define IN(i, products)                                                                            \
     {                                                                                              \
         VEC in = LOAD(q);                                                                          \
-        HOLD(in)                                                                                   \
+        OPAQUE_LOAD(in)                                                                            \
         WALK(q, step) products                                                                     \
     }
 /* clang-format off */
@@ -91,15 +91,15 @@ typedef struct dw_at {
 
 #define UPPER(o, k)                                                                                \
     c##o = FMA(in, w##k, c##o);                                                                    \
-    KEEP(c##o)
+    OPAQUE(c##o)
 #define LOWER(o, k)                                                                                \
     e##o = FMA(in, x##k, e##o);                                                                    \
-    KEEP(e##o)
+    OPAQUE(e##o)
 #define BOTH(o, k) UPPER(o, k) LOWER(o, k)
 
 #define WEIGHT(to, k)                                                                              \
     VEC to##k = LOAD(z);                                                                           \
-    HOLD(to##k)                                                                                    \
+    OPAQUE_LOAD(to##k)                                                                             \
     WALK(z, stride)
 #define WEIGHTS_3(to) WEIGHT(to, 0) WEIGHT(to, 1) WEIGHT(to, 2)
 #define WEIGHTS_5(to) WEIGHTS_3(to) WEIGHT(to, 3) WEIGHT(to, 4)
@@ -193,7 +193,7 @@ typedef void (*dw_block_fn)(const qk_depthwise_f32 *d, const dw_at *at);
 #define DW_ZERO(r) VEC c##r = SET1(0.0f);
 #define DW_STEP(r)                                                                                 \
     c##r = FMA(LOAD(a##r + i), w, c##r);                                                           \
-    KEEP(c##r)
+    OPAQUE(c##r)
 #define DW_OUT(r)                                                                                  \
     STORE_FIRST(at->c + (ptrdiff_t)(r)*d->out_pixel + j, MIN(hi, MAX(lo, ADD(c##r, bias))), last);
 
@@ -208,7 +208,7 @@ typedef void (*dw_block_fn)(const qk_depthwise_f32 *d, const dw_at *at);
                 ptrdiff_t i = (ptrdiff_t)y * d->tap_down + (ptrdiff_t)j;                           \
                 for (size_t x = 0; x < d->across; x++, i += d->tap_across, v += d->stride) {       \
                     VEC w = LOAD(v);                                                               \
-                    HOLD(w)                                                                        \
+                    OPAQUE_LOAD(w)                                                                 \
                     REP##rows(DW_STEP)                                                             \
                 }                                                                                  \
             }                                                                                      \

@@ -31,10 +31,10 @@ typedef struct dw3_block {
 
 #define TAP(acc, w, o, k)                                                                          \
     acc##o = FMA(in, w##k, acc##o);                                                                \
-    KEEP(acc##o)
+    OPAQUE(acc##o)
 #define TAP_EDGE(edge, acc, w, o, k)                                                               \
     acc##o = FMA_IF(edge, in, w##k, acc##o);                                                       \
-    KEEP(acc##o)
+    OPAQUE(acc##o)
 #define TAP_FIRST(acc, w, o, k) TAP_EDGE(left, acc, w, o, k)
 #define TAP_LAST(acc, w, o, k)  TAP_EDGE(right, acc, w, o, k)
 
@@ -51,7 +51,7 @@ typedef struct dw3_block {
 #define COLUMN_AT(q, products)                                                                     \
     {                                                                                              \
         VEC in = LOAD(q);                                                                          \
-        KEEP(in) products                                                                          \
+        OPAQUE(in) products                                                                        \
     }
 #define COLUMN(products) WALK(q, across) COLUMN_AT(q, products)
 

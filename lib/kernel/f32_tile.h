@@ -40,28 +40,28 @@ typedef void (*tile_fn)(const tile *t);
 #define ZERO3(r) ZERO2(r) VEC c##r##_2 = SET1(0.0f);
 #define ZERO4(r) ZERO3(r) VEC c##r##_3 = SET1(0.0f);
 
-/* The barrier keeps gcc from moving an accumulator out of its register. */
+/* Hides from gcc how a vector was computed, so that an accumulator stays in its register. */
 #if QK_ARM
-#define KEEP(v) __asm__("" : "+w"(v));
+#define OPAQUE(v) __asm__("" : "+w"(v));
 #else
-#define KEEP(v) __asm__("" : "+v"(v));
+#define OPAQUE(v) __asm__("" : "+v"(v));
 #endif
-/* Keeps gcc from loading a vector again at each use; 16 registers are too few for that. */
+/* A loaded vector that gcc shall not load again at each use; 16 registers are too few to hold it. */
 #if QK_X86 && LANES == 8
-#define HOLD(v)
+#define OPAQUE_LOAD(v)
 #else
-#define HOLD(v) KEEP(v)
+#define OPAQUE_LOAD(v) OPAQUE(v)
 #endif
 #define LOADB(v)                                                                                   \
     VEC b##v = LOAD(b + v * LANES);                                                                \
-    HOLD(b##v)
+    OPAQUE_LOAD(b##v)
 #define LOADB1 LOADB(0)
 #define LOADB2 LOADB1 LOADB(1)
 #define LOADB3 LOADB2 LOADB(2)
 #define LOADB4 LOADB3 LOADB(3)
 #define MADD(r, v)                                                                                 \
     c##r##_##v = FMA(x##r, b##v, c##r##_##v);                                                      \
-    KEEP(c##r##_##v)
+    OPAQUE(c##r##_##v)
 #define X(r)     VEC x##r = SET1(a##r[i]);
 #define STEP1(r) X(r) MADD(r, 0)
 #define STEP2(r) X(r) MADD(r, 0) MADD(r, 1)

@@ -283,15 +283,15 @@ static int refine(qs_search *s) {
     return qs_search_try(s, "refined: rounding and biases", NULL);
 }
 
-/* The rungs before any unit leaves 8 bits. */
+/* The stages before any unit leaves 8 bits. */
 static int improve(qs_search *s) {
-    int (*const rungs[])(qs_search *) = {qs_search_ranges, qs_search_equalize, qs_search_smooth,
-                                         refine};
+    int (*const stages[])(qs_search *) = {qs_search_ranges, qs_search_equalize, qs_search_smooth,
+                                          refine};
     int code = QSIM_OK;
-    for (size_t i = 0; i < QS_COUNT(rungs) && !code; i++) {
+    for (size_t i = 0; i < QS_COUNT(stages) && !code; i++) {
         if (i > 0 && (qs_search_is_over(s) || is_done(s, false)))
             break;
-        code = rungs[i](s);
+        code = stages[i](s);
         if (!code)
             code = qs_search_return(s);
     }

@@ -365,7 +365,7 @@ int qsim_calibration_feed(qsim_calibration *c, const qsim_tensor *inputs, size_t
         code = qs_run_observe(c->run, inputs, input_count, observe, &f, error);
     if (!code)
         code = commit(&f, error);
-    qs_gram_settle(c, code == QSIM_OK);
+    qs_gram_end_batch(c, code == QSIM_OK);
     for (size_t i = 0; i < c->count; i++)
         qs_record_reset(&c->tensors[i].batch);
     return qs_leave(c->ctx, code, error);

@@ -205,7 +205,7 @@ static size_t take_rows(const qs_gram *g, const sample *s, int64_t number, float
 
 /* Scratch for one sample. */
 typedef struct work {
-    float *rows, *turned, *packed, *product, *bias;
+    float *rows, *transposed, *packed, *product, *bias;
     ptrdiff_t *at;
 } work;
 
@@ -227,8 +227,8 @@ static int make_work(qsim_calibration *c, const qs_gram *g, work *w) {
         return QSIM_E_NOMEM;
     w->at = c->gram_scratch;
     w->rows = (float *)(void *)(w->at + g->n);
-    w->turned = w->rows + qs_align(rows, 16);
-    w->packed = w->turned + qs_align(rows, 16);
+    w->transposed = w->rows + qs_align(rows, 16);
+    w->packed = w->transposed + qs_align(rows, 16);
     w->product = w->packed + packed;
     w->bias = w->product + qs_align(g->n * g->n, 16);
     for (size_t i = 0; i < wide; i++)
@@ -245,13 +245,13 @@ static void add_rows(const qsim_calibration *c, qs_gram *g, work *w, size_t coun
         float sum = 0;
         w->at[i] = (ptrdiff_t)(i * count);
         for (size_t r = 0; r < count; r++) {
-            w->turned[i * count + r] = w->rows[r * g->n + i];
+            w->transposed[i * count + r] = w->rows[r * g->n + i];
             sum += w->rows[r * g->n + i];
         }
         mean[i] += (double)sum;
     }
     qk_pack_f32(w->packed, k->panel, count, g->n, &source);
-    const qk_gemm_f32 job = {.a = w->turned,
+    const qk_gemm_f32 job = {.a = w->transposed,
                              .row = w->at,
                              .seg = (const ptrdiff_t[]){0},
                              .rows = g->n,
@@ -285,9 +285,9 @@ static int begin(qsim_calibration *c, qs_gram *g) {
 
 int qs_gram_take(qsim_calibration *c, size_t index, const qsim_tensor *t, bool channels_last,
                  int64_t first, int64_t samples) {
-    const bool apart =
+    const bool per_sample =
         c->batch_axis == 0 && samples > 0 && t->rank > 0 && t->dims[0] % samples == 0;
-    const int64_t parts = apart ? samples : 1;
+    const int64_t parts = per_sample ? samples : 1;
     int code = QSIM_OK;
     for (size_t i = 0; i < c->gram_count && !code; i++) {
         qs_gram *g = &c->grams[i];
@@ -307,7 +307,7 @@ int qs_gram_take(qsim_calibration *c, size_t index, const qsim_tensor *t, bool c
     return code;
 }
 
-void qs_gram_settle(qsim_calibration *c, bool counts) {
+void qs_gram_end_batch(qsim_calibration *c, bool counts) {
     for (size_t i = 0; i < c->gram_count; i++) {
         qs_gram *g = &c->grams[i];
         if (g->changed && !counts) {

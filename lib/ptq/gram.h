@@ -36,7 +36,7 @@ void qs_gram_free(qsim_calibration *c);
 int qs_gram_take(qsim_calibration *c, size_t index, const qsim_tensor *t, bool channels_last,
                  int64_t first, int64_t samples);
 /* Keeps or undoes the sums of the batch. */
-void qs_gram_settle(qsim_calibration *c, bool counts);
+void qs_gram_end_batch(qsim_calibration *c, bool counts);
 /* Adds those of another calibration; matrices that it does not have are dropped. */
 void qs_gram_merge(qsim_calibration *into, const qsim_calibration *from);
 

@@ -2,12 +2,12 @@
 /* A float constant in 8 bits by itself: where no accumulator and no bias take part. */
 #include "ptq/quantizer.h"
 
-typedef struct channel_walk {
+typedef struct channels {
     size_t channels, inner; /* element i belongs to channel i / inner % channels */
-} channel_walk;
+} channels;
 
-static channel_walk walk_of(const qs_const *c, int32_t axis) {
-    channel_walk w = {1, 1};
+static channels channels_of(const qs_const *c, int32_t axis) {
+    channels w = {1, 1};
     if (axis < 0)
         return w;
     w.channels = (size_t)c->dims[axis];
@@ -27,7 +27,7 @@ int qs_weight_params(const qs_weight_form *f, float low, float high, float *scal
     return code;
 }
 
-static int choose(qs_quantizer *q, const float *x, size_t elements, const channel_walk *w,
+static int choose(qs_quantizer *q, const float *x, size_t elements, const channels *w,
                   const qs_weight_form *form, qs_codes *out) {
     float *low = qs_arena_alloc(&q->g->arena, 2 * out->count, sizeof(*low));
     if (!low)
@@ -53,7 +53,7 @@ int qs_initializer_quantize(qs_quantizer *q, qs_id value, int32_t axis, qs_weigh
     qs_qlayout layout;
     if (!qs_has_channels(&form))
         axis = -1;
-    channel_walk w = walk_of(c, axis);
+    channels w = channels_of(c, axis);
     *out = (qs_codes){.count = w.channels};
     out->scale = qs_arena_alloc(a, w.channels, sizeof(*out->scale));
     out->zero_point = qs_arena_alloc(a, w.channels, sizeof(*out->zero_point));

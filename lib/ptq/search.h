@@ -39,7 +39,7 @@ int qs_search_equalize(qs_search *s);
 int qs_search_smooth(qs_search *s);
 /* Chooses between corrected biases and those of the model (correction.c). */
 int qs_search_correction(qs_search *s);
-/* Climbs the ladder (auto.c). */
+/* Makes the ladder of attempts (auto.c). */
 int qs_search_auto(qs_search *s);
 
 /*

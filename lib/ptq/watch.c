@@ -146,7 +146,7 @@ static void watch_slice(void *arg, size_t i) {
         qs_extremes_reset(p->ends, g->t->channels);
     for (size_t u = qs_slice_begin(all, g->slices, i); u < end && !p->code; u++)
         p->code = watch_unit(g, p, u / g->units, u % g->units);
-    qs_observer_settle(observer_of(g, p), p->tally);
+    qs_observer_flush(observer_of(g, p), p->tally);
 }
 
 /* ---- all units ---- */

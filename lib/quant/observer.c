@@ -195,7 +195,7 @@ static void tally_values(qsim_observer *o, qs_tally *t, const qs_reads *reads, c
         size_t i = 0;
         o->bins[QS_SIDE] += size - count;
         if (t && t->waiting > UINT32_MAX - PART)
-            qs_observer_settle(o, t);
+            qs_observer_flush(o, t);
         for (; t && i + QS_TALLIES <= count; i += QS_TALLIES)
             for (size_t k = 0; k < QS_TALLIES; k++)
                 t->count[k][at[i + k]]++;
@@ -208,7 +208,7 @@ static void tally_values(qsim_observer *o, qs_tally *t, const qs_reads *reads, c
     }
 }
 
-void qs_observer_settle(qsim_observer *o, qs_tally *t) {
+void qs_observer_flush(qsim_observer *o, qs_tally *t) {
     const int32_t first = QS_SIDE - qs_observer_below(o), end = QS_SIDE + qs_observer_above(o);
     if (!t || t->waiting == 0)
         return;
@@ -235,7 +235,7 @@ int qs_observer_take(qsim_observer *o, qs_tally *t, const qs_reads *reads, const
     const float low = o->count > 0 && o->min < min ? o->min : min;
     const float high = o->count > 0 && o->max > max ? o->max : max;
     if (qs_histogram_exponent(low, high, o->bits) > o->exponent)
-        qs_observer_settle(o, t);
+        qs_observer_flush(o, t);
     int code = include(o, min, max);
     o->count += code ? 0 : count;
     if (!code && o->bins)

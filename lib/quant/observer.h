@@ -91,13 +91,13 @@ typedef struct qs_reads {
 } qs_reads;
 
 /*
- * Takes in finite values, whose extremes the caller has found. With qs_observer_settle at the end
+ * Takes in finite values, whose extremes the caller has found. With qs_observer_flush at the end
  * it does what qsim_observer_feed does. The tally is all zero at first and afterwards; NULL, for
  * few values: none. Errors: LIMIT, NOMEM.
  */
 int qs_observer_take(qsim_observer *o, qs_tally *t, const qs_reads *reads, const float *values,
                      size_t count, float min, float max);
-void qs_observer_settle(qsim_observer *o, qs_tally *t);
+void qs_observer_flush(qsim_observer *o, qs_tally *t);
 
 /*
  * Adds planes of n values each, one after the other, to a sum for each plane: each QS_READ_BLOCK

@@ -208,13 +208,13 @@ static image finish(ck_state *s, image p) {
         c->o.hi = ck_between(s, c->o.lo, 255);
     }
     const bool elsewhere = p.handed && !p.floats; /* not in place */
-    c->w.apart =
+    c->w.strided_out =
         (c->w.groups == 1 || c->w.zero_points == QS_ZP_SAME || elsewhere) && ck_random(s) % 3 == 0;
-    if (c->w.apart) { /* channels of a larger tensor, whose other channels stay unchanged */
+    if (c->w.strided_out) { /* channels of a larger tensor, whose other channels stay unchanged */
         c->g.y_column = ck_between(s, 0, 70);
         c->g.y_channels = c->g.y_column + c->w.groups * c->w.n + ck_between(s, 0, 70);
     }
-    p.in_place = p.handed && (p.floats || (!c->w.apart && ck_random(s) % 2));
+    p.in_place = p.handed && (p.floats || (!c->w.strided_out && ck_random(s) % 2));
     fill(s, &p);
     c->o.fits16 = c->o.fits16 && ck_random(s) % 4 > 0;
     snprintf(p.text, sizeof(p.text), "%lldx%dx%d groups %d c %d n %d kernel %dx%d stride %d",

@@ -156,15 +156,15 @@ static void fc_input_grad(const f8 *d_out, size_t out_count, const float *weight
 /* Vectors run across inputs here, so `in` is transposed first; lanes are summed in order. */
 static void fc_weight_grad(const f8 *in, size_t in_count, const f8 *d_out, size_t out_count,
                            float *d_weight, float *d_bias) {
-    f8 turned[NET_LANES][256 / 8];
+    f8 transposed[NET_LANES][256 / 8];
     for (size_t i = 0; i < in_count; i++)
         for (size_t lane = 0; lane < NET_LANES; lane++)
-            ((float *)turned[lane])[i] = in[i][lane];
+            ((float *)transposed[lane])[i] = in[i][lane];
     for (size_t o = 0; o < out_count; o++) {
         for (size_t i = 0; i < in_count / 8; i++) {
             f8 acc = {0};
             for (size_t lane = 0; lane < NET_LANES; lane++)
-                acc += d_out[o][lane] * turned[lane][i];
+                acc += d_out[o][lane] * transposed[lane][i];
             memcpy(d_weight + o * in_count + i * 8, &acc, sizeof(acc));
         }
         d_bias[o] = lane_sum(&d_out[o]);

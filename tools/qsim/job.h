@@ -202,7 +202,7 @@ int job_quantize(const tool *t, const job *j, const job_pass *p, const size_t *p
 /* Gives a tool the options of a pass; picks NULL: the first value of each choice. */
 int job_give(const tool *t, const job_pass *p, const size_t *picks, tool *own);
 /* Finds q->recipe by the ladder of qsim auto, with the options of `own`. */
-int job_climb(const tool *t, const tool *own, const job_pass *p, quantizing *q);
+int job_auto(const tool *t, const tool *own, const job_pass *p, quantizing *q);
 /* Writes sensitivity.csv for a model. */
 int job_sensitivity(const tool *t, const job *j, const job_flow *f, const job_pass *p,
                     const qsim_model *m);

@@ -180,7 +180,7 @@ static int quantize(const tool *t, const tool *own, const job_pass *p, quantizin
     const bool narrow = p->bits == 4 && !q->options.no_gptq;
     q->options.keep_moments = args_has(&own->args, "refine");
     if (p->automatic)
-        code = job_climb(t, own, p, q);
+        code = job_auto(t, own, p, q);
     else if (q->options.mode == QSIM_MODE_STATIC || narrow)
         code = calibrate(t, p, q, kept);
     q->options.keep_moments = 0;

@@ -6,7 +6,7 @@
 
 #include "common/progress.h"
 #include "job.h"
-#include "laddering.h"
+#include "ladder.h"
 #include "modelinfo.h"
 #include "unit_report.h"
 #include "verbs.h"
@@ -34,7 +34,7 @@ static int prepare(const tool *t, const job_pass *p, quantizing *q, size_t most,
     return code;
 }
 
-int job_climb(const tool *t, const tool *own, const job_pass *p, quantizing *q) {
+int job_auto(const tool *t, const tool *own, const job_pass *p, quantizing *q) {
     ladder l = {.tool = t, .q = q, .begun = tool_now()};
     progress bar;
     qsim_error e;

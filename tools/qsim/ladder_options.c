@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "laddering.h"
+#include "ladder.h"
 
 #define ROUNDED 1000000 /* weights of the largest model that GPTQ rounding is tried on */
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-#include "laddering.h"
+#include "ladder.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 enum { LOSS, TIME, SIZE, CHARTS };
 
-static double value_of(const rung *r, int what) {
+static double value_of(const attempt *r, int what) {
     return what == LOSS   ? r->judgement.loss
            : what == TIME ? r->microseconds / 1e3
                           : (double)r->bytes;
 }
 
-static void show(const rung *r, int what, char shown[32]) {
+static void show(const attempt *r, int what, char shown[32]) {
     if (what == LOSS)
         snprintf(shown, 32, "%.6f", r->judgement.loss);
     else if (what == TIME)
@@ -22,7 +22,7 @@ static void show(const rung *r, int what, char shown[32]) {
 }
 
 static void draw(const ladder *l, int what, page *p) {
-    const bool classes = l->count > 0 && !isnan(l->rungs[0].judgement.agreement);
+    const bool classes = l->count > 0 && !isnan(l->attempts[0].judgement.agreement);
     const char *const titles[CHARTS] = {
         classes ? "KL divergence from the float model; kept attempts in orange"
                 : "Noise over signal; kept attempts in orange",
@@ -31,7 +31,7 @@ static void draw(const ladder *l, int what, page *p) {
     char(*shown)[32] = tool_alloc(l->count, sizeof(*shown));
     text svg = {0};
     for (size_t i = 0; i < l->count; i++) {
-        const rung *r = &l->rungs[i];
+        const attempt *r = &l->attempts[i];
         show(r, what, shown[i]);
         values[i] = (chart_value){r->what, value_of(r, what), shown[i], r->kept};
     }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/columns.h"
-#include "laddering.h"
+#include "ladder.h"
 #include "modelinfo.h"
 
 static const char *const goals[] = {"accuracy", "size", "latency"};
@@ -13,7 +13,7 @@ static const char *const goals[] = {"accuracy", "size", "latency"};
 /* ---- attempts ---- */
 
 static bool has_classes(const ladder *l) {
-    return l->count == 0 || !isnan(l->rungs[0].judgement.agreement);
+    return l->count == 0 || !isnan(l->attempts[0].judgement.agreement);
 }
 
 void ladder_heading(const ladder *l) {
@@ -33,7 +33,7 @@ static void percent(char room[16], double x) {
         snprintf(room, 16, "%.2f %%", x);
 }
 
-static void print_rung(const rung *r) {
+static void print_attempt(const attempt *r) {
     char agreement[16], top1[16], bytes[32], time[32];
     percent(agreement, r->judgement.agreement);
     percent(top1, r->judgement.top1);
@@ -46,18 +46,18 @@ static void print_rung(const rung *r) {
 
 int32_t ladder_add(void *user, const qsim_attempt *a) {
     ladder *l = user;
-    l->rungs = tool_grow(l->rungs, l->count + 1, sizeof(*l->rungs));
-    rung *r = &l->rungs[l->count++];
-    *r = (rung){.what = tool_copy(a->what),
-                .judgement = *a->judgement,
-                .bytes = a->bytes,
-                .microseconds = a->microseconds,
-                .seconds = (tool_now() - l->begun) / 1e3,
-                .floats = a->floats,
-                .kept = a->kept != 0,
-                .met = a->met != 0};
+    l->attempts = tool_grow(l->attempts, l->count + 1, sizeof(*l->attempts));
+    attempt *r = &l->attempts[l->count++];
+    *r = (attempt){.what = tool_copy(a->what),
+                   .judgement = *a->judgement,
+                   .bytes = a->bytes,
+                   .microseconds = a->microseconds,
+                   .seconds = (tool_now() - l->begun) / 1e3,
+                   .floats = a->floats,
+                   .kept = a->kept != 0,
+                   .met = a->met != 0};
     if (!l->tool->json && strcmp(l->q->output, "-") != 0)
-        print_rung(r);
+        print_attempt(r);
     if (a->kept && strcmp(l->q->output, "-") != 0) {
         tool own = *l->tool;
         own.force = own.force || l->count > 1; /* the file is its own, from an earlier attempt */
@@ -146,11 +146,11 @@ void ladder_command(ladder *l) {
 
 /* ---- report ---- */
 
-static const rung *chosen(const ladder *l) {
-    const rung *best = l->rungs;
+static const attempt *chosen(const ladder *l) {
+    const attempt *best = l->attempts;
     for (size_t i = 0; i < l->count; i++)
-        if (l->rungs[i].kept)
-            best = &l->rungs[i];
+        if (l->attempts[i].kept)
+            best = &l->attempts[i];
     return best;
 }
 
@@ -173,7 +173,7 @@ static void put_verdict(const ladder *l, text *out) {
 }
 
 void ladder_print(const ladder *l) {
-    const rung *r = chosen(l);
+    const attempt *r = chosen(l);
     text line = {0};
     put_verdict(l, &line);
     printf("\n");
@@ -200,7 +200,7 @@ static void json_result(json *j, const char *key, const trial_result *r) {
     json_end(j);
 }
 
-static void json_rung(json *j, const rung *r) {
+static void json_attempt(json *j, const attempt *r) {
     json_object(j, NULL);
     json_string(j, "what", r->what);
     json_number(j, "loss", r->judgement.loss);
@@ -226,7 +226,7 @@ void ladder_json(const ladder *l, json *j) {
     json_string(j, "measure", has_classes(l) ? "kl" : "relative_error");
     json_array(j, "attempts");
     for (size_t i = 0; i < l->count; i++)
-        json_rung(j, &l->rungs[i]);
+        json_attempt(j, &l->attempts[i]);
     json_end(j);
     json_string(j, "chosen", chosen(l)->what);
     json_bool(j, "met", l->met);
@@ -254,7 +254,7 @@ static void put_markdown(const ladder *l, text *out) {
     text_puts(out, ".\n\n| attempt | loss | agreement | top-1 | size | a sample | kept |\n"
                    "|---|---|---|---|---|---|---|\n");
     for (size_t i = 0; i < l->count; i++) {
-        const rung *r = &l->rungs[i];
+        const attempt *r = &l->attempts[i];
         percent(agreement, r->judgement.agreement);
         percent(top1, r->judgement.top1);
         text_printf(out, "| %s | %.6f | %s | %s | %s | %s | %s |\n", r->what, r->judgement.loss,
@@ -286,8 +286,8 @@ int ladder_report(const ladder *l, const char *path) {
 
 void ladder_free(ladder *l) {
     for (size_t i = 0; i < l->count; i++)
-        free(l->rungs[i].what);
-    free(l->rungs);
+        free(l->attempts[i].what);
+    free(l->attempts);
     text_free(&l->command);
     samples_free(&l->seen);
     samples_free(&l->unseen);

@@ -5,7 +5,7 @@
 
 #include "calibrating.h"
 #include "common/progress.h"
-#include "laddering.h"
+#include "ladder.h"
 #include "verbs.h"
 
 #define SEARCHED 256  /* most samples for the search, which runs them again and again */
@@ -30,7 +30,7 @@ static int read_samples(const tool *t, ladder *l) {
 
 /* ---- the search ---- */
 
-static int climb(const tool *t, ladder *l) {
+static int search(const tool *t, ladder *l) {
     quantizing *q = l->q;
     progress p;
     qsim_error e;
@@ -148,7 +148,7 @@ static int run_on(tool *t, page *p, ladder *l) {
          (q->recipe && qsim_recipe_merge(begun, q->recipe, &e))))
         code = tool_error(t, q->file, &e);
     if (code == EXIT_OK)
-        code = climb(t, l);
+        code = search(t, l);
     if (code == EXIT_OK)
         code = try_both(t, l, begun);
     qsim_recipe_free(begun);

@@ -21,7 +21,7 @@ INLINE void store_f32(const dw_job *o, uint8_t *to, const epilogue *e, __m512i a
     second += o->pixel;
 #define LOAD_BIAS(i)                                                                               \
     __m512i bias##i = _mm512_loadu_si512(o->bias + 16 * i);                                        \
-    KEEP(bias##i) /* else gcc loads it for each row */
+    OPAQUE(bias##i) /* else gcc loads it for each row */
 #define BEGIN_SUMS LOAD_BIAS(0) LOAD_BIAS(1) LOAD_BIAS(2) LOAD_BIAS(3) DW_SUMS
 
 TARGET static void f32out_s1(const dw_rows *s, const dw_job *given, ptrdiff_t at,

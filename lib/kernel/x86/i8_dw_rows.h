@@ -270,8 +270,8 @@ INLINE void dw_store(const dw_job *o, uint8_t *to, w_vec y, int32_t x, const epi
 INLINE void dw_store_floats(const dw_job *o, uint8_t *to, const epilogue *e, w_vec a0, w_vec a1,
                             w_vec a2, w_vec a3) {
     const sink s = {to, 0, NULL, NULL, o->cols, 1, *e, o->scale, o->add};
-    store_words(&s, as_floats(&s, a0, 0), as_floats(&s, a1, 8), as_floats(&s, a2, 16),
-                as_floats(&s, a3, 24));
+    store_dwords(&s, as_floats(&s, a0, 0), as_floats(&s, a1, 8), as_floats(&s, a2, 16),
+                 as_floats(&s, a3, 24));
 }
 #endif
 

@@ -25,7 +25,7 @@ INLINE __m512i dword_at(const uint8_t *p, int32_t d) {
                              ? _mm512_loadu_si512(g->b + 64 * (vectors * d + v))                   \
                              : _mm512_setzero_si512();                                             \
     if (d < dwords)                                                                                \
-    KEEP(w##d##_##v)
+    OPAQUE(w##d##_##v)
 #define SUM(acc, x, d, v) acc = _mm512_dpbusd_epi32(acc, x, w##d##_##v);
 
 /*

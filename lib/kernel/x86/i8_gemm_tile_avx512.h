@@ -26,8 +26,8 @@ INLINE __m512i broadcast(const uint8_t *p) {
 #define R8(F)  R6(F) F(6) F(7)
 #define R12(F) R8(F) F(8) F(9) F(10) F(11)
 
-/* Makes the compiler forget the value of a number or pointer, and so what it points to. */
-#define FORGET(p) __asm__("" : "+r"(p));
+/* Hides from the compiler the value of a number or pointer, and so what it points to. */
+#define OPAQUE_POINTER(p) __asm__("" : "+r"(p));
 
 #define ROW(r)         const uint8_t *p##r = row[r];
 #define SET(r, v)      __m512i a##r##_##v = _mm512_loadu_si512(bias + 16 * v);
@@ -36,17 +36,17 @@ INLINE __m512i broadcast(const uint8_t *p) {
 #define INIT_HALF(r)   h##r = _mm256_add_epi32(h##r, _mm256_set1_epi32(init[r]));
 #define LOAD(v)                                                                                    \
     __m512i b##v = _mm512_loadu_si512(b + 64 * v);                                                 \
-    KEEP(b##v)
+    OPAQUE(b##v)
 #define LOAD_HALF(v)                                                                               \
     __m256i bh = _mm256_loadu_si256((const void *)(b + 64 * v));                                   \
-    KEEP(bh)
+    OPAQUE(bh)
 #define BROADCAST(r) const __m512i x##r = broadcast(p##r + i);
 #define DOT(r, v, w)                                                                               \
     a##r##_##v = _mm512_dpbusd_epi32(a##r##_##v, x##r, w);                                         \
-    KEEP(a##r##_##v)
+    OPAQUE(a##r##_##v)
 #define DOT_HALF(r, w)                                                                             \
     h##r = _mm256_dpbusd_epi32(h##r, _mm512_castsi512_si256(x##r), w);                             \
-    KEEP(h##r)
+    OPAQUE(h##r)
 
 /* For a row of 64, 32 … columns: start of its sums, row_init, a dword of B, its products. */
 #define SET_64(r)  SET(r, 0) SET(r, 1) SET(r, 2) SET(r, 3)
@@ -162,8 +162,8 @@ INLINE int32_t whole_tiles(tile_fn tile, int32_t nr, int32_t w, const qk_gemm_u8
             nr == 4 && w == 64 && ahead->left > 0 && nr <= ahead->left - ahead->turn;
         if (!middle && ahead->left > 0)
             gather_more(ahead, nr);
-        FORGET(t) /* so that fields are loaded where they are used, */
-        FORGET(g) /* not kept in registers */
+        OPAQUE_POINTER(t) /* so that fields are loaded where they are used, */
+        OPAQUE_POINTER(g) /* not kept in registers */
         tile(g, row, t, how, middle ? ahead : NULL);
     }
     return r;

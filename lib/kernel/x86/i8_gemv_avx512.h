@@ -12,7 +12,7 @@
 
 /*
  * Every weight is read once, so loads are the limit: one load takes 16 dwords of the row. x holds
- * four of them in every lane; without KEEP clang would load each by itself.
+ * four of them in every lane; without OPAQUE clang would load each by itself.
  */
 #define DWORD(d, r)     const __m512i x##r = _mm512_shuffle_epi32(x, 0x55 * d);
 #define B(W, d, v)      _mm512_loadu_si512(b + 4 * W * d + 64 * v)
@@ -151,16 +151,16 @@ TARGET QS_NOINLINE static void rare_24(const qk_gemm_u8s8 *g, uint8_t *out, __m5
     for (int32_t left = g->k4; left > 0; left -= 16, p += 64) {                                    \
         __m512i y = _mm512_loadu_si512(p);                                                         \
         int32_t n = left < 16 ? left : 16;                                                         \
-        FORGET(n)                                                                                  \
-        KEEP(y)                                                                                    \
+        OPAQUE_POINTER(n)                                                                          \
+        OPAQUE(y)                                                                                  \
         for (; n >= 4; n -= 4, b += 16 * W) {                                                      \
             __m512i x = _mm512_shuffle_i32x4(y, y, 0);                                             \
-            KEEP(x)                                                                                \
+            OPAQUE(x)                                                                              \
             FOUR_##W y = _mm512_shuffle_i32x4(y, y, 0x39);                                         \
-            FORGET(n)                                                                              \
+            OPAQUE_POINTER(n)                                                                      \
         }                                                                                          \
         for (; n > 0; n--, b += 4 * W) {                                                           \
-            FORGET(n) /* else gcc counts the turns twice, or unrolls the loop */                   \
+            OPAQUE_POINTER(n) /* else gcc counts the turns twice, or unrolls the loop */           \
             const __m512i x0 = _mm512_broadcastd_epi32(_mm512_castsi512_si128(y));                 \
             ONE_##W y = _mm512_alignr_epi32(y, y, 1);                                              \
         }                                                                                          \
@@ -171,7 +171,7 @@ TARGET QS_NOINLINE static void rare_24(const qk_gemm_u8s8 *g, uint8_t *out, __m5
     int32_t left = g->k4;                                                                          \
     for (; left >= 4; left -= 4, p += 16, b += 16 * W) {                                           \
         __m512i x = _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)p));                      \
-        KEEP(x)                                                                                    \
+        OPAQUE(x)                                                                                  \
         FOUR_##W                                                                                   \
     }                                                                                              \
     for (; left > 0; left--, p += 4, b += 4 * W) {                                                 \

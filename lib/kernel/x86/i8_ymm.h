@@ -138,7 +138,7 @@ __attribute__((noinline)) QS_COLD static void store_some(uint8_t *to, const __m2
 }
 
 /* Stores dwords; vector v, lane l, element e holds channel 16 * l + 4 * v + e. */
-INLINE void store_words(const sink *s, __m256i a0, __m256i a1, __m256i a2, __m256i a3) {
+INLINE void store_dwords(const sink *s, __m256i a0, __m256i a1, __m256i a2, __m256i a3) {
     const __m256i v0 = _mm256_permute2x128_si256(a0, a1, 0x20);
     const __m256i v1 = _mm256_permute2x128_si256(a2, a3, 0x20);
     const __m256i v2 = _mm256_permute2x128_si256(a0, a1, 0x31);
@@ -162,7 +162,7 @@ INLINE void finish_channels(const sink *s, __m256i a0, __m256i a1, __m256i a2, _
             a2 = as_floats(s, a2, 16);
             a3 = as_floats(s, a3, 24);
         }
-        store_words(s, a0, a1, a2, a3);
+        store_dwords(s, a0, a1, a2, a3);
         return;
     }
     const __m256 m0 = _mm256_loadu_ps(s->mult), m1 = _mm256_loadu_ps(s->mult + 8);

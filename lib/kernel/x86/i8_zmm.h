@@ -14,8 +14,8 @@
 #define TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512vbmi")))
 #define INLINE TARGET static inline __attribute__((always_inline))
 
-/* Makes the compiler forget where a vector comes from: it is loaded, or computed, once and here. */
-#define KEEP(v) __asm__("" : "+v"(v));
+/* Hides from the compiler where a vector comes from: it is loaded, or computed, once and here. */
+#define OPAQUE(v) __asm__("" : "+v"(v));
 
 /* i8_depthwise_avx512vnni.c */
 void qk_depthwise_u8s8_avx512vnni(const qk_depthwise_u8s8 *d);

@@ -30,23 +30,23 @@
         (void)last;                                                                                \
     }
 
-#define KEEP(letter, v) __asm__ volatile("" : "+" letter(v))
+#define OPAQUE(letter, v) __asm__ volatile("" : "+" letter(v))
 #define DOT_ZMM(i)                                                                                 \
     a##i = _mm512_dpbusd_epi32(a##i, x, x);                                                        \
-    KEEP("v", a##i);
+    OPAQUE("v", a##i);
 #define DOT_YMM(i)                                                                                 \
     a##i = _mm256_dpbusd_avx_epi32(a##i, x, x);                                                    \
-    KEEP("x", a##i);
+    OPAQUE("x", a##i);
 /* Products without sums, which share ports with them and would lower the result. */
 #define MADD_YMM(i)                                                                                \
     a##i = _mm256_madd_epi16(x, x);                                                                \
-    KEEP("x", a##i);
+    OPAQUE("x", a##i);
 #define FMA_ZMM(i)                                                                                 \
     a##i = _mm512_fmadd_ps(x, x, a##i);                                                            \
-    KEEP("v", a##i);
+    OPAQUE("v", a##i);
 #define FMA_YMM(i)                                                                                 \
     a##i = _mm256_fmadd_ps(x, x, a##i);                                                            \
-    KEEP("x", a##i);
+    OPAQUE("x", a##i);
 
 LOOP(dot_zmm, "avx512f,avx512vnni", __m512i, DOT_ZMM, _mm512_set1_epi8(1), TWELVE)
 LOOP(dot_zmm_8, "avx512f,avx512vnni", __m512i, DOT_ZMM, _mm512_set1_epi8(1), EIGHT)
@@ -60,7 +60,7 @@ __attribute__((target("avx512f"))) static void read_zmm(const void *memory, size
     for (size_t i = 0; i < bytes; i += 512)
         for (size_t k = 0; k < 512; k += 64) {
             __m512i v = _mm512_load_si512((const void *)(p + i + k));
-            KEEP("v", v);
+            OPAQUE("v", v);
         }
 }
 
@@ -69,7 +69,7 @@ __attribute__((target("avx2"))) static void read_ymm(const void *memory, size_t 
     for (size_t i = 0; i < bytes; i += 512)
         for (size_t k = 0; k < 512; k += 32) {
             __m256i v = _mm256_load_si256((const __m256i *)(const void *)(p + i + k));
-            KEEP("x", v);
+            OPAQUE("x", v);
         }
 }
 

@@ -30,25 +30,25 @@ static int32_t first_operand(const qs_op *op) {
 }
 
 /* A graph with one node of a row, whose inputs have unknown types and shapes. */
-typedef struct specimen {
+typedef struct example {
     qs_graph *g;
     qs_id node;
     const qs_op *op;
     bool float_fits;    /* the shape rule does not refuse floats, */
     int32_t float_made; /* and gives the output this type; */
     uint32_t traits;    /* traits of the node with floats */
-} specimen;
+} example;
 
 #define INPUTS 16
 
-static int specimen_make(qsim_ctx *ctx, const qs_op *op, specimen *s) {
+static int example_make(qsim_ctx *ctx, const qs_op *op, example *s) {
     qs_id in[INPUTS] = {0};
     int32_t inputs = op->min_in;
     for (size_t i = 0; i < QS_COUNT(op->later); i++)
         if (op->later[i].since && op->later[i].min_in > inputs)
             inputs = op->later[i].min_in;
     assert(inputs <= INPUTS);
-    *s = (specimen){.op = op};
+    *s = (example){.op = op};
     int code = qs_graph_create(ctx, &s->g);
     if (code)
         return code;
@@ -70,7 +70,7 @@ static int specimen_make(qsim_ctx *ctx, const qs_op *op, specimen *s) {
 }
 
 /* Whether the shape rule accepts a type, for the first operand or, as matrices, for all of them. */
-static bool takes(specimen *s, int32_t dtype) {
+static bool takes(example *s, int32_t dtype) {
     qs_value made[2] = {0};
     qs_dim dims[2][QSIM_MAX_RANK], sizes[2] = {{-1, NULL}, {-1, NULL}};
     const qs_node *n = &s->g->nodes[s->node];
@@ -108,7 +108,7 @@ static const char *own_form(const qs_op *op) {
     return NULL;
 }
 
-static const char *form_of(const specimen *s) {
+static const char *form_of(const example *s) {
     const qs_op *op = s->op;
     const char *own = own_form(op);
     if (own)
@@ -145,8 +145,8 @@ static void count_inputs(const qs_op *op, qsim_operator_info *info) {
 }
 
 static int describe(qsim_ctx *ctx, const qs_op *op, qsim_operator_info *info) {
-    specimen s;
-    int code = specimen_make(ctx, op, &s);
+    example s;
+    int code = example_make(ctx, op, &s);
     for (int32_t t = 1; t < 32 && !code; t++)
         if (qsim_dtype_bits(t) > 0 && takes(&s, t) && (op->min_in || op->max_in))
             info->types |= 1u << t;

@@ -12,7 +12,7 @@
 
 #include <math.h>
 
-#define TILE 1024
+#define BLOCK 1024
 
 typedef struct muladd_params {
     qs_loops loops; /* a: x, b: f */
@@ -36,9 +36,9 @@ static void muladd_rows(const void *arg, size_t begin, size_t end) {
     const muladd_job *j = arg;
     const qs_loops *l = &j->p->loops;
     const size_t n = l->inner, same = l->rank ? l->dims[l->rank - 1] : 1;
-    const size_t fits = n < TILE ? TILE / n : 1, most = fits < same ? fits : same;
+    const size_t fits = n < BLOCK ? BLOCK / n : 1, most = fits < same ? fits : same;
     const float *have = NULL;
-    float tile[TILE];
+    float tile[BLOCK];
     for (size_t r = begin, k; r < end; r += k) {
         size_t ox, of;
         qs_loops_offsets(l, r, &ox, &of);

@@ -73,7 +73,7 @@ static qs_id add_curve(qs_expand *e, qs_id y) {
  * transBatchA its rows are axis 0, before the batches; transA swaps the last two. False: it is the
  * identity.
  */
-static bool turned(const qs_node *n, bool second, int32_t rank, int64_t *perm) {
+static bool transpose_order(const qs_node *n, bool second, int32_t rank, int64_t *perm) {
     const bool last = qs_node_int(n, second ? "transB" : "transA", 0) != 0;
     const bool batch = qs_node_int(n, second ? "transBatchB" : "transBatchA", 0) != 0 && rank > 2;
     for (int32_t i = 0; i < rank - 2; i++)
@@ -88,7 +88,7 @@ QS_COLD static int infer_fusedmatmul(qs_infer *x) {
     int64_t perm[QSIM_MAX_RANK];
     qs_value in[2] = {*x->in[0], *x->in[1]};
     for (int32_t i = 0; i < 2; i++) {
-        if (in[i].rank < 2 || !turned(x->node, i == 1, in[i].rank, perm))
+        if (in[i].rank < 2 || !transpose_order(x->node, i == 1, in[i].rank, perm))
             continue;
         for (int32_t k = 0; k < in[i].rank; k++)
             dims[i][k] = x->in[i]->dims[perm[k]];
@@ -100,7 +100,7 @@ QS_COLD static int infer_fusedmatmul(qs_infer *x) {
 static qs_id factor(qs_expand *e, int32_t index) {
     const int32_t rank = qs_expand_value(e, index)->rank;
     int64_t perm[QSIM_MAX_RANK];
-    if (rank < 2 || !turned(&e->graph->nodes[e->node_id], index == 1, rank, perm))
+    if (rank < 2 || !transpose_order(&e->graph->nodes[e->node_id], index == 1, rank, perm))
         return qs_expand_in(e, index);
     return qs_expand_transpose(e, qs_expand_in(e, index), perm, rank);
 }

@@ -27,8 +27,8 @@ static int64_t per_head(int64_t all, int64_t heads) {
 }
 
 static void read_keys(const qs_value *k, const qs_value *v, form *f) {
-    const bool apart = k->rank == 4;
-    f->fresh = size_at(k, apart ? 2 : 1);
+    const bool cache_form = k->rank == 4;
+    f->fresh = size_at(k, cache_form ? 2 : 1);
     f->v_width = k->rank == 5        ? size_at(k, 4)
                  : v && v->rank == 4 ? size_at(v, 3)
                                      : per_head(size_at(v, 2), f->heads);
@@ -40,9 +40,9 @@ static int read_form(const qs_infer *x, form *f) {
     if (f->heads < 1)
         return qs_infer_fail(x, QSIM_E_VALUE, "num_heads is %lld", (long long)f->heads);
     const bool whole = q->rank == 5 && !k && !v, keys = k && k->rank == 5 && !v && q->rank == 3;
-    const bool apart =
+    const bool cache_form =
         k && v && q->rank == 3 && k->rank == v->rank && (k->rank == 3 || k->rank == 4);
-    if (q->rank >= 0 && (!k || k->rank >= 0) && !whole && !keys && !apart)
+    if (q->rank >= 0 && (!k || k->rank >= 0) && !whole && !keys && !cache_form)
         return qs_infer_fail(x, QSIM_E_UNSUPPORTED,
                              "query, key and value in this form are not supported");
     f->batches = size_at(q, 0);
@@ -150,8 +150,8 @@ static qs_id size_of(qs_expand *e, qs_id x, int64_t axis) {
 static qs_id mask_of_lengths(qs_expand *e, qs_id lengths) {
     const int32_t from = qs_expand_in(e, K) == QS_NONE ? Q : K;
     const qs_id past = qs_expand_in(e, PAST_KEY);
-    const bool apart = from == K && qs_expand_value(e, K)->rank == 4;
-    qs_id count = size_of(e, qs_expand_in(e, from), apart ? 2 : 1);
+    const bool cache_form = from == K && qs_expand_value(e, K)->rank == 4;
+    qs_id count = size_of(e, qs_expand_in(e, from), cache_form ? 2 : 1);
     if (past != QS_NONE)
         count = qs_expand_add(e, "Add", count, size_of(e, past, 2), QS_NONE);
     const qs_id keys = qs_expand_add(e, "Range", qs_expand_number(e, QSIM_INT32, 0), count,

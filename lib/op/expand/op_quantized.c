@@ -102,7 +102,7 @@ QS_COLD static int infer_qgemm(qs_infer *x) {
     return code;
 }
 
-static qs_id turned(qs_expand *e, int32_t index, const char *name) {
+static qs_id transposed(qs_expand *e, int32_t index, const char *name) {
     const qs_id x = qs_expand_in(e, index);
     if (!qs_node_int(&e->graph->nodes[e->node_id], name, 0))
         return x;
@@ -120,8 +120,8 @@ static void expand_qgemm(qs_expand *e) {
     qs_id in[9] = {0}, c_id = qs_expand_in(e, C);
     if (e->standard)
         return;
-    in[0] = turned(e, A, "transA");
-    in[3] = turned(e, B, "transB");
+    in[0] = transposed(e, A, "transA");
+    in[3] = transposed(e, B, "transB");
     in[1] = qs_expand_in(e, A_SCALE);
     if (alpha != 1.0f)
         in[1] =

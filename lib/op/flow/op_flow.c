@@ -155,7 +155,8 @@ static int infer_if(qs_infer *x) {
  * Infers the body until the `count` states at its inputs from `in` on have the shapes of its
  * outputs from `out` on: sizes that change between iterations become unknown.
  */
-static int settle(const qs_infer *x, const qs_subgraph *sub, size_t in, size_t out, size_t count) {
+static int fix_shapes(const qs_infer *x, const qs_subgraph *sub, size_t in, size_t out,
+                      size_t count) {
     bool changed = true;
     for (int32_t round = 0; changed; round++) {
         int code = qs_op_infer_graph(sub->graph, x->model, x->error);
@@ -236,7 +237,7 @@ static int infer_loop(qs_infer *x) {
     if (!code)
         code = feed_captures(x, body);
     if (!code)
-        code = settle(x, body, 2, 1, (size_t)states);
+        code = fix_shapes(x, body, 2, 1, (size_t)states);
     for (int32_t i = 0; i < n->output_count && !code; i++) {
         if (n->outputs[i] == QS_NONE)
             continue;
@@ -250,25 +251,25 @@ static int infer_loop(qs_infer *x) {
 
 typedef struct scan_form {
     const qs_subgraph *body;
-    int32_t first;  /* index of the first state input; in opset 8 the lengths come before it */
-    int32_t states; /* number of state inputs; the scanned inputs follow them */
-    int32_t walked; /* number of scanned inputs */
-    int32_t batch;  /* 1 in opset 8, whose tensors begin with a batch axis; else 0 */
+    int32_t first;   /* index of the first state input; in opset 8 the lengths come before it */
+    int32_t states;  /* number of state inputs; the scanned inputs follow them */
+    int32_t scanned; /* number of scanned inputs */
+    int32_t batch;   /* 1 in opset 8, whose tensors begin with a batch axis; else 0 */
 } scan_form;
 
 static int scan_form_of(const qs_infer *x, scan_form *s) {
     const qs_node *n = x->node;
     *s = (scan_form){.body = qs_node_subgraph(n, "body"), .batch = n->version < 9};
     s->first = s->batch;
-    const int64_t walked = qs_node_int(n, "num_scan_inputs", 0);
-    const int64_t states = own_inputs(n) - s->first - walked;
-    if (walked < 1 || states < 0)
+    const int64_t scanned = qs_node_int(n, "num_scan_inputs", 0);
+    const int64_t states = own_inputs(n) - s->first - scanned;
+    if (scanned < 1 || states < 0)
         return qs_infer_fail(x, QSIM_E_GRAPH, "%lld of %d inputs are to be scanned",
-                             (long long)walked, (int)own_inputs(n) - s->first);
-    s->walked = (int32_t)walked;
+                             (long long)scanned, (int)own_inputs(n) - s->first);
+    s->scanned = (int32_t)scanned;
     s->states = (int32_t)states;
     const int code = check_given(x, s->first);
-    return code ? code : check_counts(x, s->body, s->states + s->walked, n->output_count);
+    return code ? code : check_counts(x, s->body, s->states + s->scanned, n->output_count);
 }
 
 /* Element `index` of list attribute `name`, an axis; 0 without it. */
@@ -277,8 +278,9 @@ static int64_t scan_axis(const qs_node *n, const char *name, int32_t index) {
     return a && a->type == QS_ATTR_INTS && index < a->count ? a->u.ints[index] : 0;
 }
 
-/* Sets the shape of an input's slice: without batch axis and, if `walked`, without scanned axis. */
-static int feed_slice(const qs_infer *x, const scan_form *s, int32_t index, bool walked,
+/* Sets the shape of an input's slice: without batch axis and, if `scanned`, without the scanned
+ * axis. */
+static int feed_slice(const qs_infer *x, const scan_form *s, int32_t index, bool scanned,
                       qs_dim *length) {
     const qs_value *v = qs_infer_in(x, s->first + index);
     qs_dim dims[QSIM_MAX_RANK];
@@ -286,21 +288,21 @@ static int feed_slice(const qs_infer *x, const scan_form *s, int32_t index, bool
     int64_t axis = s->batch;
     if (v->rank < 0)
         return feed(x, s->body, (size_t)index, v->dtype, -1, NULL);
-    if (!s->batch && walked)
+    if (!s->batch && scanned)
         axis = scan_axis(x->node, "scan_input_axes", index - s->states);
     axis += axis < 0 ? v->rank : 0;
-    if (v->rank < s->batch || (walked && (axis < 0 || axis >= v->rank)))
+    if (v->rank < s->batch || (scanned && (axis < 0 || axis >= v->rank)))
         return qs_infer_fail(x, QSIM_E_SHAPE, "input %d, rank %d, has no axis %lld to scan",
                              (int)(s->first + index), (int)v->rank, (long long)axis);
     for (int32_t i = s->batch; i < v->rank; i++)
-        if (!walked || i != axis)
+        if (!scanned || i != axis)
             dims[rank++] = v->dims[i];
-    if (walked && length->size >= 0 && v->dims[axis].size >= 0 &&
+    if (scanned && length->size >= 0 && v->dims[axis].size >= 0 &&
         length->size != v->dims[axis].size)
         return qs_infer_fail(x, QSIM_E_SHAPE, "input %d is %lld long, another one %lld",
                              (int)(s->first + index), (long long)v->dims[axis].size,
                              (long long)length->size);
-    if (walked && length->size < 0)
+    if (scanned && length->size < 0)
         *length = v->dims[axis];
     return feed(x, s->body, (size_t)index, v->dtype, rank, dims);
 }
@@ -324,12 +326,12 @@ static int infer_scan(qs_infer *x) {
     scan_form s;
     qs_dim length = {-1, NULL};
     int code = scan_form_of(x, &s);
-    for (int32_t i = 0; i < s.states + s.walked && !code; i++)
+    for (int32_t i = 0; i < s.states + s.scanned && !code; i++)
         code = feed_slice(x, &s, i, i >= s.states, &length);
     if (!code)
         code = feed_captures(x, s.body);
     if (!code)
-        code = settle(x, s.body, 0, 0, (size_t)s.states);
+        code = fix_shapes(x, s.body, 0, 0, (size_t)s.states);
     for (int32_t i = 0; i < n->output_count && !code; i++) {
         if (n->outputs[i] == QS_NONE)
             continue;

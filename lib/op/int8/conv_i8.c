@@ -144,11 +144,11 @@ static void run_depthwise(const work *k, const strip *s) {
         return;
     }
     const size_t bytes = k->element * (size_t)c->w.groups;
-    const size_t apart = k->element * (size_t)qs_conv_i8_out(c);
+    const size_t pitch = k->element * (size_t)qs_conv_i8_out(c);
     for (int32_t first = 0, rows; first < s->rows; first += rows) {
         const size_t pixel = (size_t)first * (size_t)c->p.wo;
         rows = least(c->p.block_rows, s->rows - first);
-        uint8_t *y = s->out + pixel * apart, *to = c->after_in_place ? y : s->results;
+        uint8_t *y = s->out + pixel * pitch, *to = c->after_in_place ? y : s->results;
         depthwise_rows(k, s, first, rows, to);
         const qs_conv_i8_block block = {.x = to,
                                         .n = bytes,
@@ -157,7 +157,7 @@ static void run_depthwise(const work *k, const strip *s) {
                                         .at = ((size_t)s->first + pixel) * bytes,
                                         .stride = bytes,
                                         .y = y,
-                                        .y_stride = apart};
+                                        .y_stride = pitch};
         c->after(c->after_arg, &block);
     }
 }
@@ -380,23 +380,23 @@ static void run_column(const work *k, const strip *s, int32_t group, int32_t x, 
 }
 
 /* Passes pixels [*from, end) to `after` once they have QS_CONV_I8_AFTER bytes, or if `last`. */
-static void settle(const work *k, const strip *s, int32_t *from, int32_t end, bool last) {
+static void pass_on(const work *k, const strip *s, int32_t *from, int32_t end, bool last) {
     const qs_conv_i8 *c = k->c;
     const int32_t channels = c->w.groups * c->w.n, upto = least(s->upto, channels);
     const size_t own = k->element * (size_t)channels, rows = (size_t)(end - *from);
-    const size_t apart = k->element * (size_t)qs_conv_i8_out(c), first = (size_t)*from;
+    const size_t pitch = k->element * (size_t)qs_conv_i8_out(c), first = (size_t)*from;
     if (!c->after_in_place || rows == 0 || (rows * own < QS_CONV_I8_AFTER && !last))
         return;
     const size_t column = k->element * (size_t)s->from;
-    uint8_t *y = s->out + first * apart + column;
+    uint8_t *y = s->out + first * pitch + column;
     const qs_conv_i8_block block = {.x = y,
                                     .n = k->element * (size_t)(upto - s->from),
                                     .rows = rows,
-                                    .x_stride = apart,
+                                    .x_stride = pitch,
                                     .at = ((size_t)s->first + first) * own + column,
                                     .stride = own,
                                     .y = y,
-                                    .y_stride = apart};
+                                    .y_stride = pitch};
     *from = end;
     if (s->from < upto)
         c->after(c->after_arg, &block);
@@ -411,7 +411,7 @@ static void run_columns(const work *k, const strip *s, int32_t wide) {
         for (int32_t x = 0; x < wide; x++)
             for (int32_t g = 0; g < c->w.groups; g++)
                 run_column(k, s, g, x, first, m);
-        settle(k, s, &done, (first + m) * c->p.wo, first + m == s->rows);
+        pass_on(k, s, &done, (first + m) * c->p.wo, first + m == s->rows);
     }
 }
 
@@ -428,7 +428,7 @@ static void run_strip(const work *k, const strip *s) {
         if (c->p.wo >= 48 && !c->p.whole_rows)
             m = least(m, c->p.wo - first % c->p.wo);
         run_gathered(k, s, first, m);
-        settle(k, s, &done, first + m, first + m == all);
+        pass_on(k, s, &done, first + m, first + m == all);
     }
     if (c->w.choice == QS_CONV_GATHERED)
         return;
@@ -444,7 +444,7 @@ static void run_strip(const work *k, const strip *s) {
             m = least(m, wide - first % wide);
         for (int32_t g = 0; g < c->w.groups; g++)
             run_pixels(k, s, g, first, m);
-        settle(k, s, &done, (first + m) * c->w.pixels, first + m == pixels);
+        pass_on(k, s, &done, (first + m) * c->w.pixels, first + m == pixels);
     }
 }
 

@@ -40,9 +40,9 @@ typedef struct qs_conv_i8_weights {
     /* set by the caller */
     int32_t groups, n, kh, kw, c; /* n output columns and c input channels per group */
     int32_t stride_h, stride_w;   /* 0: a matrix product */
-    int64_t rows;    /* of the product, for a batch of 1 if the batch is unknown; 0: unknown */
-    bool contiguous; /* no dilation along the width */
-    bool apart;      /* y has other channels between its pixels (geometry's y_channels) */
+    int64_t rows;     /* of the product, for a batch of 1 if the batch is unknown; 0: unknown */
+    bool contiguous;  /* no dilation along the width */
+    bool strided_out; /* y has other channels between its pixels (geometry's y_channels) */
     qs_conv_i8_zero_points zero_points;
     qs_conv_i8_result result;
     /* set by qs_conv_i8_weights_layout */
@@ -116,7 +116,7 @@ typedef struct qs_conv_i8_geometry {
     int32_t stride_h, stride_w, dilation_h, dilation_w, pad_top, pad_left;
     /*
      * y_channels: channels of y if it has others, too; results are those from y_column on. 0: y has
-     * no others. Needs w.apart, and `after` for depthwise.
+     * no others. Needs w.strided_out, and `after` for depthwise.
      */
     int32_t y_channels, y_column;
 } qs_conv_i8_geometry;

@@ -14,8 +14,8 @@
 #define WINDOW_BYTES (256 << 10)
 #define MOST_STRIPS  8
 /* Pixels of a block computed with tiles; the second with qs_conv_i8_post. */
-#define TILES_BLOCK 512
-#define TILES_POST  32
+#define AMX_BLOCK 512
+#define AMX_POST  32
 #define AFTER_ROWS                                                                                 \
     (64 << 10) /* bytes per call of `after` for depthwise, whose kernel calls have set-up time */
 
@@ -146,7 +146,7 @@ static bool fill_offsets(qs_conv_i8 *c, int32_t *offset) {
 
 /* Tiles compute many pixels per call: a part of one output row, or whole rows. */
 static void set_tiles_block(qs_conv_i8 *c) {
-    int32_t most = c->post ? TILES_POST : TILES_BLOCK;
+    int32_t most = c->post ? AMX_POST : AMX_BLOCK;
     if (c->w.zero_points == QS_ZP_SAME && most > QS_CONV_I8_BLOCK)
         most = QS_CONV_I8_BLOCK;
     c->p.block = c->p.wo > most || c->p.wo == 0 ? most / 16 * 16 : most / c->p.wo * c->p.wo;

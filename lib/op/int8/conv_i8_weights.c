@@ -79,9 +79,9 @@ static int32_t choose_pixels(const qs_conv_i8_weights *w, const qk_source_i8 *s)
     qk_form_i8 f;
     qk_source_i8 wide = *s;
     int32_t best = 1, row = w->kw * w->c;
-    if (t->tiles || w->choice == QS_CONV_BY_TAPS || w->apart || w->zero_points != QS_ZP_NONE ||
-        w->kw < 2 || w->stride_w < 1 || w->n > 32 || w->c > 64 || w->stride_w > 64 ||
-        !qk_i8_form(t, s, true, false, &f))
+    if (t->tiles || w->choice == QS_CONV_BY_TAPS || w->strided_out ||
+        w->zero_points != QS_ZP_NONE || w->kw < 2 || w->stride_w < 1 || w->n > 32 || w->c > 64 ||
+        w->stride_w > 64 || !qk_i8_form(t, s, true, false, &f))
         return 1;
     int64_t least = row_cost(t, &f) * 15 / 16; /* gains below 1/16 do not count */
     for (int32_t pixels = 2; pixels * w->n <= 64; pixels++) {

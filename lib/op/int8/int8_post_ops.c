@@ -153,8 +153,8 @@ QS_COLD void qs_i8_plan_post_ops(const qs_lower *l, qs_i8_post_ops *b) {
     const qs_node *n = l->node;
     b->t = l->ctx->kernels->u8;
     /* A depthwise convolution writes into a larger tensor through `after`, post-ops or not. */
-    const bool apart = b->product.conv.g.y_channels > 0 && qs_node_int(n, "group", 1) > 1;
-    if (n->input_count <= QS_I8_FIRST && !apart)
+    const bool strided = b->product.conv.g.y_channels > 0 && qs_node_int(n, "group", 1) > 1;
+    if (n->input_count <= QS_I8_FIRST && !strided)
         return;
     b->sums = n->input_count > QS_I8_OTHER;
     if (b->sums)

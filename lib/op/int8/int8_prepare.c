@@ -46,10 +46,10 @@ QS_COLD bool qs_i8_alike(const qs_conv_i8_weights *v, const qk_source_i8 *s,
                          const qs_conv_i8_weights *w, const qk_source_i8 *t) {
     return v->t == w->t && v->groups == w->groups && v->n == w->n && v->kh == w->kh &&
            v->kw == w->kw && v->c == w->c && v->stride_h == w->stride_h &&
-           v->stride_w == w->stride_w && v->contiguous == w->contiguous && v->apart == w->apart &&
-           v->zero_points == w->zero_points && v->result == w->result && v->bytes == w->bytes &&
-           s->w == t->w && s->flip == t->flip && s->sn == t->sn && s->sy == t->sy &&
-           s->sx == t->sx && s->sc == t->sc;
+           v->stride_w == w->stride_w && v->contiguous == w->contiguous &&
+           v->strided_out == w->strided_out && v->zero_points == w->zero_points &&
+           v->result == w->result && v->bytes == w->bytes && s->w == t->w && s->flip == t->flip &&
+           s->sn == t->sn && s->sy == t->sy && s->sx == t->sx && s->sc == t->sc;
 }
 
 QS_COLD int64_t qs_i8_sample_rows(const qs_value *y, const qs_conv_i8_weights *w) {

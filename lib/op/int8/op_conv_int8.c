@@ -95,7 +95,7 @@ static bool shape_of(const qs_node *n, const qs_value *w, qs_i8_shape *s) {
                                 .kw = (int32_t)kw,
                                 .c = (int32_t)c,
                                 .contiguous = along(n, "dilations", 0) == 1,
-                                .apart = qs_node_attr(n, "into") != NULL,
+                                .strided_out = qs_node_attr(n, "into") != NULL,
                                 .stride_h = along(n, "strides", 1),
                                 .stride_w = along(n, "strides", 0)};
     s->source = (qk_source_i8){.n = s->w.n,
@@ -156,7 +156,7 @@ static void geometry(const qs_window *w, qs_conv_i8_geometry *c) {
 }
 
 /* The caller has zeroed the plan. */
-static int lower_into(qs_lower *l, const qs_i8_roles *r, qs_i8_plan *p) {
+static int lower_roles(qs_lower *l, const qs_i8_roles *r, qs_i8_plan *p) {
     const qs_value *w = qs_lower_in(l, r->w);
     qs_infer x;
     qs_window window;
@@ -188,7 +188,7 @@ static int lower_qlinear(qs_lower *l) {
     b->product.conv.g.y_channels = (int32_t)into;
     b->product.conv.g.y_column = into ? (int32_t)qs_node_int(l->node, "column", 0) : 0;
     qs_i8_plan_post_ops(l, b);
-    int code = lower_into(l, &qlinear, &b->product);
+    int code = lower_roles(l, &qlinear, &b->product);
     return code ? code : qs_i8_lower_post_ops(l, b);
 }
 
@@ -197,7 +197,7 @@ int qs_convinteger_lower(qs_lower *l, const qs_i8_floats *how) {
     if (!p)
         return QSIM_E_NOMEM;
     p->floats = *how;
-    return lower_into(l, &integer, p);
+    return lower_roles(l, &integer, p);
 }
 
 static int lower_integer(qs_lower *l) {

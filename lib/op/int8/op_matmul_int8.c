@@ -40,13 +40,13 @@ static int check_lists(const qs_infer *x, const qs_i8_roles *r, const qs_factor 
 }
 
 /* The right factor; with "transB" (the internal QLinearMatMul) the weights are its transpose. */
-static qs_value right_of(const qs_node *n, const qs_value *v, qs_dim turned[2]) {
+static qs_value right_of(const qs_node *n, const qs_value *v, qs_dim transposed[2]) {
     qs_value b = *v;
     if (v->rank != 2 || !qs_node_int(n, "transB", 0))
         return b;
-    turned[0] = v->dims[1];
-    turned[1] = v->dims[0];
-    b.dims = turned;
+    transposed[0] = v->dims[1];
+    transposed[1] = v->dims[0];
+    b.dims = transposed;
     return b;
 }
 
@@ -55,8 +55,8 @@ static int infer(const qs_infer *x, const qs_i8_roles *r) {
     int code = qs_i8_check(x, r, -1, true);
     if (code)
         return code;
-    qs_dim turned[2];
-    const qs_value right = right_of(x->node, qs_infer_in(x, r->w), turned), *vb = &right;
+    qs_dim transposed[2];
+    const qs_value right = right_of(x->node, qs_infer_in(x, r->w), transposed), *vb = &right;
     code = qs_infer_product(x, va, vb, qs_i8_out_type(x, r));
     if (code || va->rank < 0 || vb->rank < 0)
         return code;
@@ -78,8 +78,8 @@ static int infer_integer(qs_infer *x) {
 }
 
 static bool shape_of(const qs_node *n, const qs_value *v, qs_i8_shape *s) {
-    qs_dim turned[2];
-    const qs_value right = right_of(n, v, turned);
+    qs_dim transposed[2];
+    const qs_value right = right_of(n, v, transposed);
     qs_factor b = qs_factor_of(&right, true);
     if (b.rows > INT32_MAX || b.cols > INT32_MAX)
         return false;
@@ -91,7 +91,7 @@ static bool shape_of(const qs_node *n, const qs_value *v, qs_i8_shape *s) {
                                 .c = (int32_t)b.rows,
                                 .contiguous = true};
     s->source = (qk_source_i8){.n = s->w.n, .kh = 1, .kw = 1, .c = s->w.c, .sn = 1, .sc = b.cols};
-    if (right.dims == turned) {
+    if (right.dims == transposed) {
         s->source.sn = b.rows;
         s->source.sc = 1;
     }
@@ -151,10 +151,10 @@ static bool one_product(const qs_lower *l, const qs_i8_roles *r, const qs_i8_sha
 }
 
 /* The caller has zeroed the plan. */
-static int lower_into(qs_lower *l, const qs_i8_roles *r, qs_i8_plan *p) {
-    qs_dim turned[2];
+static int lower_roles(qs_lower *l, const qs_i8_roles *r, qs_i8_plan *p) {
+    qs_dim transposed[2];
     const qs_value *va = qs_lower_in(l, r->x), *vb = qs_lower_in(l, r->w);
-    const qs_value right = right_of(l->node, vb, turned);
+    const qs_value right = right_of(l->node, vb, transposed);
     qs_factor a = qs_factor_of(va, false), b = qs_factor_of(&right, true);
     qs_infer x;
     qs_lower_infer(l, &x);
@@ -187,7 +187,7 @@ static int lower_qlinear(qs_lower *l) {
     if (!b)
         return QSIM_E_NOMEM;
     qs_i8_plan_post_ops(l, b);
-    int code = lower_into(l, &qlinear, &b->product);
+    int code = lower_roles(l, &qlinear, &b->product);
     return code ? code : qs_i8_lower_post_ops(l, b);
 }
 
@@ -196,7 +196,7 @@ int qs_matmulinteger_lower(qs_lower *l, const qs_i8_floats *how) {
     if (!p)
         return QSIM_E_NOMEM;
     p->floats = *how;
-    return lower_into(l, &integer, p);
+    return lower_roles(l, &integer, p);
 }
 
 static int lower_integer(qs_lower *l) {

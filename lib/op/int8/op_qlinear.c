@@ -69,10 +69,10 @@ static void qlinear_rows(const void *arg, size_t begin, size_t end) {
  * One operand is the same for many short rows, like the factors of squeeze-and-excite: a tile of
  * its copies lets one kernel call process many rows.
  */
-#define TILE 4096
+#define BLOCK 4096
 
 static bool is_tiled(const qs_loops *l) {
-    if (l->rank == 0 || l->inner_a != 1 || l->inner_b != 1 || l->inner > TILE / 2 || !l->inner)
+    if (l->rank == 0 || l->inner_a != 1 || l->inner_b != 1 || l->inner > BLOCK / 2 || !l->inner)
         return false;
     const size_t a = l->a[l->rank - 1], b = l->b[l->rank - 1];
     return (a == l->inner && b == 0) || (a == 0 && b == l->inner);
@@ -89,8 +89,8 @@ static void qlinear_tiles(const void *arg, size_t begin, size_t end) {
     const size_t n = l->inner, same = l->dims[l->rank - 1];
     const bool second = l->b[l->rank - 1] == 0;
     const uint8_t *have = NULL;
-    uint8_t tile[TILE];
-    const size_t rows = j->p->period ? j->p->period / n : TILE / n < same ? TILE / n : same;
+    uint8_t tile[BLOCK];
+    const size_t rows = j->p->period ? j->p->period / n : BLOCK / n < same ? BLOCK / n : same;
     for (size_t r = begin, k; r < end; r += k) {
         size_t oa, ob;
         qs_loops_offsets(l, r, &oa, &ob);

@@ -83,7 +83,7 @@ typedef struct scale_job {
     const float *x_scale, *w_scale, *bias;
     const float *other;
     float *y;     /* the sums, then the results */
-    float *apart; /* with `into`: the larger tensor, which gets the results */
+    float *whole; /* with `into`: the larger tensor, which gets the results */
 } scale_job;
 
 typedef struct scaled_params {
@@ -93,7 +93,7 @@ typedef struct scaled_params {
 } scaled_params;
 
 /* Floats of narrow rows that one call of the kernel scales. */
-#define TILED 256
+#define BLOCK 256
 
 /* Fills `to` with copies of the row; NULL stays NULL. */
 static const float *tile_row(const float *row, size_t n, size_t rows, float *to) {
@@ -107,9 +107,9 @@ static void scale_rows(const void *arg, size_t begin, size_t end) {
     const scale_job *s = arg;
     const scale_plan *p = s->p;
     const size_t n = p->columns, same = p->same;
-    const size_t narrow = p->into ? TILED / 4 : TILED / 2;
-    const size_t most = n < narrow && same > 1 && end - begin > 1 ? TILED / n : 1;
-    float scales[TILED], biases[TILED];
+    const size_t narrow = p->into ? BLOCK / 4 : BLOCK / 2;
+    const size_t most = n < narrow && same > 1 && end - begin > 1 ? BLOCK / n : 1;
+    float scales[BLOCK], biases[BLOCK];
     qk_scale how = {.lo = p->lo,
                     .hi = p->hi,
                     .scale = most > 1 ? tile_row(s->w_scale, n, most, scales) : s->w_scale,
@@ -119,7 +119,7 @@ static void scale_rows(const void *arg, size_t begin, size_t end) {
         rows = same - r % same < end - r ? same - r % same : end - r;
         rows = rows < most ? rows : most;
         how.factor = s->x_scale[r / same];
-        float *const place = p->into ? s->apart + r * p->into + p->column : NULL;
+        float *const place = p->into ? s->whole + r * p->into + p->column : NULL;
         float *const y = place && most == 1 ? place : s->y + r * n;
         p->k->scale(s->y + r * n, &how, y, rows * n);
         qs_finish_run(&p->end, y, p->end.sum ? s->other + r * n : NULL, rows * n);
@@ -179,7 +179,7 @@ static void run_scaled_into(const qs_step *s, const qs_frame *f) {
         address[i] = s->in[i] == QS_NONE ? NULL : f->address[s->in[i]];
     address[OWN] = f->scratch;
     const qs_frame own = {f->ctx, address, (char *)f->scratch + p->bytes, f->fault, NULL};
-    job.apart = job.y;
+    job.whole = job.y;
     job.y = f->scratch;
     scale_sums(p, &own, &job);
 }

@@ -36,7 +36,7 @@ typedef struct gather_params {
     bool wide;
 } gather_params;
 
-#define BETWEEN_LOOKS ((size_t)1 << 22)
+#define CANCEL_INTERVAL ((size_t)1 << 22)
 
 static void run_gather(const qs_step *s, const qs_frame *f) {
     const gather_params *p = s->params;
@@ -47,7 +47,7 @@ static void run_gather(const qs_step *s, const qs_frame *f) {
     size_t done = 0; /* bytes since the last check for a stop */
     for (size_t i = 0; i < p->count; i++, y += n) {
         done += n * p->outer + 16;
-        if (done > BETWEEN_LOOKS) {
+        if (done > CANCEL_INTERVAL) {
             done = 0;
             if (qs_stopped(f->ctx))
                 return;

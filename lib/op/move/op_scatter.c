@@ -93,13 +93,13 @@ static bool differ(qs_dim a, qs_dim b) {
     return a.size >= 0 && b.size >= 0 && a.size != b.size;
 }
 
-#define BETWEEN_LOOKS ((size_t)1 << 22)
+#define CANCEL_INTERVAL ((size_t)1 << 22)
 
 static void start(const qs_step *s, const qs_frame *f, size_t bytes) {
     char *y = qs_step_out(s, f, 0);
     const char *x = qs_step_in(s, f, 0);
-    for (size_t at = 0; at < bytes && x != y && !qs_stopped(f->ctx); at += BETWEEN_LOOKS)
-        memcpy(y + at, x + at, bytes - at < BETWEEN_LOOKS ? bytes - at : BETWEEN_LOOKS);
+    for (size_t at = 0; at < bytes && x != y && !qs_stopped(f->ctx); at += CANCEL_INTERVAL)
+        memcpy(y + at, x + at, bytes - at < CANCEL_INTERVAL ? bytes - at : CANCEL_INTERVAL);
 }
 
 /* ---- ScatterElements ---- */
@@ -265,7 +265,7 @@ static void run_scatter_nd(const qs_step *s, const qs_frame *f) {
     for (size_t t = 0; t < p->count; t++, tuple += k, u += bytes) {
         size_t at = 0;
         done += bytes + 16;
-        if (done > BETWEEN_LOOKS) {
+        if (done > CANCEL_INTERVAL) {
             done = 0;
             if (qs_stopped(f->ctx))
                 return;

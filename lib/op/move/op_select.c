@@ -3,29 +3,29 @@
 #include "op/rules.h"
 
 /* Input index of index i of a result's axis. */
-typedef enum walk_mode {
-    WALK_STEP, /* start + i * step */
-    WALK_FILL, /* i - lead; outside the input: the fill value */
-    WALK_EDGE,
-    WALK_REFLECT,
-    WALK_WRAP
-} walk_mode;
+typedef enum axis_mode {
+    AXIS_STEP, /* start + i * step */
+    AXIS_FILL, /* i - lead; outside the input: the fill value */
+    AXIS_EDGE,
+    AXIS_REFLECT,
+    AXIS_WRAP
+} axis_mode;
 
-typedef struct walk {
-    walk_mode mode;
-    int64_t start, step; /* of WALK_STEP; a lead is -start */
+typedef struct axis_map {
+    axis_mode mode;
+    int64_t start, step; /* of AXIS_STEP; a lead is -start */
     int64_t in, out;     /* sizes */
-} walk;
+} axis_map;
 
 /* Index in the input, or -1: the fill value. */
-static int64_t walk_at(const walk *w, int64_t i) {
+static int64_t axis_source(const axis_map *w, int64_t i) {
     int64_t j = w->start + i * w->step;
     if (j >= 0 && j < w->in)
         return j;
     switch (w->mode) {
-    case WALK_EDGE: return j < 0 ? 0 : w->in - 1;
-    case WALK_REFLECT: return j < 0 ? -j : 2 * (w->in - 1) - j;
-    case WALK_WRAP: j %= w->in; return j < 0 ? j + w->in : j;
+    case AXIS_EDGE: return j < 0 ? 0 : w->in - 1;
+    case AXIS_REFLECT: return j < 0 ? -j : 2 * (w->in - 1) - j;
+    case AXIS_WRAP: j %= w->in; return j < 0 ? j + w->in : j;
     default: return -1;
     }
 }
@@ -34,7 +34,7 @@ typedef struct select_params {
     int32_t rank;
     size_t element, rows;
     size_t from; /* bytes to add to the axes' starts */
-    const walk *axes;
+    const axis_map *axes;
     size_t strides[QSIM_MAX_RANK]; /* of the input, in bytes */
     size_t first, run;             /* last axis: `run` contiguous elements from `first` on */
     uint64_t fill;
@@ -89,29 +89,29 @@ static void strided_row(const char *x, char *y, ptrdiff_t step, size_t n, size_t
 
 /* Computes one row of the last axis; x NULL: the whole row is filled. */
 static void select_row(const select_params *p, const char *x, char *y, const char *fill) {
-    const walk *w = &p->axes[p->rank - 1];
+    const axis_map *w = &p->axes[p->rank - 1];
     size_t n = (size_t)w->out, e = p->element, from = x ? p->first : n;
     if (!x) {
         fill_row(y, n, fill, e);
         return;
     }
-    if (w->mode == WALK_STEP && w->step != 1) {
+    if (w->mode == AXIS_STEP && w->step != 1) {
         strided_row(x + w->start * (int64_t)e, y, (ptrdiff_t)w->step, n, e);
         return;
     }
     if (p->filled) { /* fill values around the run */
         fill_row(y, from, fill, e);
-        memcpy(y + from * e, x + (size_t)walk_at(w, (int64_t)from) * e, p->run * e);
+        memcpy(y + from * e, x + (size_t)axis_source(w, (int64_t)from) * e, p->run * e);
         fill_row(y + (from + p->run) * e, n - from - p->run, fill, e);
         return;
     }
     for (size_t i = 0; i < n; i++) {
         if (i == from && p->run) {
-            memcpy(y + i * e, x + (size_t)walk_at(w, (int64_t)i) * e, p->run * e);
+            memcpy(y + i * e, x + (size_t)axis_source(w, (int64_t)i) * e, p->run * e);
             i += p->run - 1;
             continue;
         }
-        int64_t j = x ? walk_at(w, (int64_t)i) : -1;
+        int64_t j = x ? axis_source(w, (int64_t)i) : -1;
         put(y + i * e, j < 0 ? fill : x + (size_t)j * e, e);
     }
 }
@@ -127,7 +127,7 @@ static const char *row_at(const select_job *job, size_t r) {
     const select_params *p = job->p;
     size_t at = p->from;
     for (int32_t i = p->rank - 2; i >= 0; i--) {
-        const int64_t j = walk_at(&p->axes[i], (int64_t)(r % (size_t)p->axes[i].out));
+        const int64_t j = axis_source(&p->axes[i], (int64_t)(r % (size_t)p->axes[i].out));
         r /= (size_t)p->axes[i].out;
         if (j < 0)
             return NULL;
@@ -139,12 +139,12 @@ static const char *row_at(const select_job *job, size_t r) {
 /* Copies rows at a constant step whose part inside the input is one run, and fills the rest. */
 static void select_rows(const select_params *p, const char *x, char *y, const char *fill,
                         size_t rows) {
-    const walk *last = &p->axes[p->rank - 1], *next = &p->axes[p->rank - 2];
+    const axis_map *last = &p->axes[p->rank - 1], *next = &p->axes[p->rank - 2];
     const size_t n = (size_t)last->out, e = p->element;
     const ptrdiff_t step = (ptrdiff_t)next->step * (ptrdiff_t)p->strides[p->rank - 2];
     if (p->run < n)
         fill_row(y, n * rows, fill, e);
-    qs_copy_rows(x + (size_t)walk_at(last, (int64_t)p->first) * e, step, y + p->first * e,
+    qs_copy_rows(x + (size_t)axis_source(last, (int64_t)p->first) * e, step, y + p->first * e,
                  (ptrdiff_t)(n * e), p->run * e, rows);
 }
 
@@ -152,8 +152,8 @@ static void select_range(const void *arg, size_t begin, size_t end) {
     const select_job *job = arg;
     const select_params *p = job->p;
     const size_t out = (size_t)p->axes[p->rank - 1].out, row = out * p->element;
-    const walk *next = p->rank > 1 ? &p->axes[p->rank - 2] : NULL;
-    const bool together = next && next->mode == WALK_STEP && p->run > 0 &&
+    const axis_map *next = p->rank > 1 ? &p->axes[p->rank - 2] : NULL;
+    const bool together = next && next->mode == AXIS_STEP && p->run > 0 &&
                           (p->run == out || (p->filled && row < 256));
     for (size_t r = begin, rows; r < end; r += rows) {
         const char *x = row_at(job, r);
@@ -180,7 +180,7 @@ static void run_select(const qs_step *s, const qs_frame *f) {
 
 /* Finds the contiguous part of the last axis. */
 static void find_run(select_params *p) {
-    const walk *w = &p->axes[p->rank - 1];
+    const axis_map *w = &p->axes[p->rank - 1];
     if (w->step != 1)
         return;
     int64_t first = w->start < 0 ? -w->start : 0, end = w->in - w->start;
@@ -188,17 +188,17 @@ static void find_run(select_params *p) {
     if (first < end) {
         p->first = (size_t)first;
         p->run = (size_t)(end - first);
-        p->filled = w->mode == WALK_FILL;
+        p->filled = w->mode == AXIS_FILL;
     }
 }
 
-QS_COLD static int lower_select(qs_lower *l, const walk *axes) {
+QS_COLD static int lower_select(qs_lower *l, const axis_map *axes) {
     const qs_value *x = qs_lower_in(l, 0);
     select_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return QSIM_E_NOMEM;
-    static const walk point = {WALK_STEP, 0, 1, 1, 1};
-    walk *copy;
+    static const axis_map point = {AXIS_STEP, 0, 1, 1, 1};
+    axis_map *copy;
     p->rank = x->rank ? x->rank : 1;
     p->element = qs_dtype_bytes(x->dtype);
     p->axes = copy =
@@ -207,7 +207,7 @@ QS_COLD static int lower_select(qs_lower *l, const walk *axes) {
         return qs_fail(l->error, QSIM_E_NOMEM, "out of memory");
     for (int32_t i = 0; i < p->rank; i++) /* axes that stay inside the input need no other mode */
         if (copy[i].step == 1 && copy[i].start >= 0 && copy[i].out <= copy[i].in - copy[i].start)
-            copy[i].mode = WALK_STEP;
+            copy[i].mode = AXIS_STEP;
     size_t stride = p->element;
     for (int32_t i = x->rank - 1; i >= 0; i--) {
         p->strides[i] = stride;
@@ -223,7 +223,7 @@ QS_COLD static int lower_select(qs_lower *l, const walk *axes) {
     return QSIM_OK;
 }
 
-QS_COLD static int infer_select(const qs_infer *x, const walk *axes) {
+QS_COLD static int infer_select(const qs_infer *x, const axis_map *axes) {
     qs_dim dims[QSIM_MAX_RANK];
     const qs_value *in = x->in[0];
     for (int32_t i = 0; i < in->rank; i++) {
@@ -234,10 +234,10 @@ QS_COLD static int infer_select(const qs_infer *x, const walk *axes) {
 }
 
 /* Maps every axis to itself; in = -2 marks an unchanged axis of unknown size. */
-static void walk_whole(const qs_value *v, walk *axes) {
+static void whole_axes(const qs_value *v, axis_map *axes) {
     for (int32_t i = 0; i < v->rank; i++) {
         int64_t size = v->dims[i].size;
-        axes[i] = (walk){WALK_STEP, 0, 1, size < 0 ? -2 : size, size};
+        axes[i] = (axis_map){AXIS_STEP, 0, 1, size < 0 ? -2 : size, size};
     }
 }
 
@@ -295,17 +295,17 @@ static int64_t slice_clamp(int64_t v, int64_t size, int64_t lo, int64_t hi) {
     return v < lo ? lo : v > hi ? hi : v;
 }
 
-static void slice_axis(walk *w, int64_t size, int64_t start, int64_t end, int64_t step) {
+static void slice_axis(axis_map *w, int64_t size, int64_t start, int64_t end, int64_t step) {
     bool back = step < 0;
     start = slice_clamp(start, size, 0, back ? size - 1 : size);
     end = slice_clamp(end, size, back ? -1 : 0, back ? size - 1 : size);
     int64_t span = back ? start - end : end - start;
     uint64_t by = back ? (uint64_t)0 - (uint64_t)step : (uint64_t)step;
     int64_t count = size > 0 && span > 0 ? (int64_t)(((uint64_t)span - 1) / by + 1) : 0;
-    *w = (walk){WALK_STEP, start, count > 1 ? step : 1, size, count};
+    *w = (axis_map){AXIS_STEP, start, count > 1 ? step : 1, size, count};
 }
 
-QS_COLD static int slice_walks(const qs_infer *x, walk *axes) {
+QS_COLD static int slice_axes(const qs_infer *x, axis_map *axes) {
     slice_spec s;
     uint32_t mask = 0;
     const qs_value *in = x->in[0];
@@ -314,15 +314,15 @@ QS_COLD static int slice_walks(const qs_infer *x, walk *axes) {
         code = qs_infer_axes(x, s.axes, s.count, in->rank, &mask);
     if (code)
         return code;
-    walk_whole(in, axes);
+    whole_axes(in, axes);
     for (int32_t i = 0; i < in->rank && s.count == QS_DYNAMIC; i++)
-        axes[i] = (walk){WALK_STEP, 0, 1, -1, -1};
+        axes[i] = (axis_map){AXIS_STEP, 0, 1, -1, -1};
     for (int32_t i = 0; i < s.count; i++) {
         int32_t axis = (int32_t)(s.axes[i] < 0 ? s.axes[i] + in->rank : s.axes[i]);
         int64_t size = in->dims[axis].size;
         bool whole = s.starts[i] == 0 && s.ends[i] >= INT32_MAX && s.steps[i] == 1;
         if (size < 0 && !whole)
-            axes[axis] = (walk){WALK_STEP, 0, 1, -1, -1};
+            axes[axis] = (axis_map){AXIS_STEP, 0, 1, -1, -1};
         else if (size >= 0)
             slice_axis(&axes[axis], size, s.starts[i], s.ends[i], s.steps[i]);
     }
@@ -330,12 +330,12 @@ QS_COLD static int slice_walks(const qs_infer *x, walk *axes) {
 }
 
 QS_COLD static int infer_slice(qs_infer *x) {
-    walk axes[QSIM_MAX_RANK];
+    axis_map axes[QSIM_MAX_RANK];
     int code = qs_infer_type(x, 0, QS_T_BYTES);
     if (!code && x->in[0]->rank < 0)
         return qs_infer_out(x, 0, x->in[0]->dtype, -1, NULL);
     if (!code)
-        code = slice_walks(x, axes);
+        code = slice_axes(x, axes);
     return code ? code : infer_select(x, axes);
 }
 
@@ -344,7 +344,7 @@ static bool is_run(const select_params *p, size_t *from) {
     bool whole = true;
     *from = 0;
     for (int32_t i = p->rank - 1; i >= 0; i--) {
-        const walk *w = &p->axes[i];
+        const axis_map *w = &p->axes[i];
         if (w->out != 1 && (w->step != 1 || !whole))
             return false;
         whole = whole && w->start == 0 && w->out == w->in;
@@ -357,16 +357,16 @@ static bool is_run(const select_params *p, size_t *from) {
  * Makes rows long: drops axes of one index, which only set a start, and merges whole axes with the
  * axis before them; elements of the last axis may then be any step apart.
  */
-static void merge_axes(select_params *p, walk *axes) {
+static void merge_axes(select_params *p, axis_map *axes) {
     int32_t n = 0;
     for (int32_t i = 0; i < p->rank; i++) {
-        const walk w = axes[i];
-        walk *last = n > 0 ? &axes[n - 1] : NULL;
+        const axis_map w = axes[i];
+        axis_map *last = n > 0 ? &axes[n - 1] : NULL;
         if (w.out == 1) {
             p->from += (size_t)w.start * p->strides[i];
         } else if (last && last->step == 1 && w.step == 1 && w.out == w.in &&
                    p->strides[n - 1] == p->strides[i] * (size_t)w.in) {
-            *last = (walk){WALK_STEP, last->start * w.in, 1, last->in * w.in, last->out * w.in};
+            *last = (axis_map){AXIS_STEP, last->start * w.in, 1, last->in * w.in, last->out * w.in};
             p->strides[n - 1] = p->strides[i];
         } else {
             p->strides[n] = p->strides[i];
@@ -374,10 +374,11 @@ static void merge_axes(select_params *p, walk *axes) {
         }
     }
     if (n == 0)
-        axes[n++] = (walk){WALK_STEP, 0, 1, 1, 1};
-    walk *last = &axes[n - 1];
-    const int64_t apart = last->in == 1 ? 1 : (int64_t)(p->strides[n - 1] / p->element);
-    *last = (walk){WALK_STEP, last->start * apart, last->step * apart, last->in * apart, last->out};
+        axes[n++] = (axis_map){AXIS_STEP, 0, 1, 1, 1};
+    axis_map *last = &axes[n - 1];
+    const int64_t stride = last->in == 1 ? 1 : (int64_t)(p->strides[n - 1] / p->element);
+    *last = (axis_map){AXIS_STEP, last->start * stride, last->step * stride, last->in * stride,
+                       last->out};
     p->rank = n;
     p->rows = 1;
     for (int32_t i = 0; i + 1 < n; i++)
@@ -386,10 +387,10 @@ static void merge_axes(select_params *p, walk *axes) {
 }
 
 QS_COLD static int lower_slice(qs_lower *l) {
-    walk axes[QSIM_MAX_RANK];
+    axis_map axes[QSIM_MAX_RANK];
     qs_infer x;
     qs_lower_infer(l, &x);
-    int code = slice_walks(&x, axes);
+    int code = slice_axes(&x, axes);
     if (!code)
         code = lower_select(l, axes);
     size_t from;
@@ -429,10 +430,10 @@ QS_OP(slice, .name = "Slice", .min_in = 1, .later = {{10, 3, 5, 1}}, QS_ATTRS(sl
 
 /* ---- Pad ---- */
 
-QS_COLD static int pad_mode(const qs_infer *x, walk_mode *mode) {
+QS_COLD static int pad_mode(const qs_infer *x, axis_mode *mode) {
     static const char *const names[] = {"constant", "edge", "reflect", "wrap"};
-    static const walk_mode modes[] = {WALK_FILL, WALK_EDGE, WALK_REFLECT, WALK_WRAP};
-    _Static_assert(QS_COUNT(names) == QS_COUNT(modes) && WALK_WRAP == QS_COUNT(modes),
+    static const axis_mode modes[] = {AXIS_FILL, AXIS_EDGE, AXIS_REFLECT, AXIS_WRAP};
+    _Static_assert(QS_COUNT(names) == QS_COUNT(modes) && AXIS_WRAP == QS_COUNT(modes),
                    "a mode for each name; Slice's is none of them");
     for (size_t i = 0; i < QS_COUNT(names); i++) {
         if (i == 3 && x->node->version < 19)
@@ -458,30 +459,30 @@ QS_COLD static int pad_read(const qs_infer *x, int64_t *pads, int32_t *count, in
     return code;
 }
 
-QS_COLD static int pad_axis(const qs_infer *x, walk *w, walk_mode mode, int64_t lead,
+QS_COLD static int pad_axis(const qs_infer *x, axis_map *w, axis_mode mode, int64_t lead,
                             int64_t tail) {
     int64_t size = w->in, out = -1;
     if (size == -2) {
-        *w = (walk){mode, 0, 1, lead || tail ? -1 : -2, -1};
+        *w = (axis_map){mode, 0, 1, lead || tail ? -1 : -2, -1};
         return QSIM_OK;
     }
     if (lead == INT64_MIN || !qs_add64(size, lead, &out) || !qs_add64(out, tail, &out) || out < 0)
         return qs_infer_fail(x, QSIM_E_VALUE, "pads %lld and %lld around %lld", (long long)lead,
                              (long long)tail, (long long)size);
-    if (mode == WALK_REFLECT && (lead >= size || tail >= size) && (lead > 0 || tail > 0))
+    if (mode == AXIS_REFLECT && (lead >= size || tail >= size) && (lead > 0 || tail > 0))
         return qs_infer_fail(x, QSIM_E_VALUE, "a reflection of %lld is wider than the axis of %lld",
                              (long long)(lead > tail ? lead : tail), (long long)size);
-    if (mode != WALK_FILL && size == 0 && out > 0)
+    if (mode != AXIS_FILL && size == 0 && out > 0)
         return qs_infer_fail(x, QSIM_E_VALUE, "an empty axis has nothing to repeat");
-    *w = (walk){mode, -lead, 1, size, out};
+    *w = (axis_map){mode, -lead, 1, size, out};
     return QSIM_OK;
 }
 
-QS_COLD static int pad_walks(const qs_infer *x, walk *walks) {
+QS_COLD static int pad_axes(const qs_infer *x, axis_map *maps) {
     int64_t pads[2 * QSIM_MAX_RANK], axes[QSIM_MAX_RANK];
     int32_t count, given, rank = x->in[0]->rank;
     uint32_t mask;
-    walk_mode mode = WALK_FILL;
+    axis_mode mode = AXIS_FILL;
     int code = pad_mode(x, &mode);
     if (!code)
         code = pad_read(x, pads, &count, axes, &given);
@@ -489,10 +490,10 @@ QS_COLD static int pad_walks(const qs_infer *x, walk *walks) {
         return code;
     if (count == QS_ABSENT)
         return qs_infer_fail(x, QSIM_E_GRAPH, "no pads are given");
-    walk_whole(x->in[0], walks);
+    whole_axes(x->in[0], maps);
     if (count == QS_DYNAMIC || given == QS_DYNAMIC) {
         for (int32_t i = 0; i < rank; i++)
-            walks[i] = (walk){mode, 0, 1, -1, -1};
+            maps[i] = (axis_map){mode, 0, 1, -1, -1};
         return QSIM_OK;
     }
     for (int32_t i = 0; i < rank && given == QS_ABSENT; i++)
@@ -503,13 +504,13 @@ QS_COLD static int pad_walks(const qs_infer *x, walk *walks) {
         code = qs_infer_fail(x, QSIM_E_SHAPE, "%d pads for %d axes", (int)count, (int)n);
     for (int32_t i = 0; i < n && !code; i++) {
         int64_t axis = axes[i] < 0 ? axes[i] + rank : axes[i];
-        code = pad_axis(x, &walks[axis], mode, pads[i], pads[i + n]);
+        code = pad_axis(x, &maps[axis], mode, pads[i], pads[i + n]);
     }
     return code;
 }
 
 QS_COLD static int infer_pad(qs_infer *x) {
-    walk axes[QSIM_MAX_RANK];
+    axis_map axes[QSIM_MAX_RANK];
     const qs_value *value = qs_infer_in(x, 2);
     int code = qs_infer_type(x, 0, x->node->version < 11 ? QS_T_REAL : QS_T_BYTES);
     if (!code)
@@ -519,15 +520,15 @@ QS_COLD static int infer_pad(qs_infer *x) {
     if (!code && x->in[0]->rank < 0)
         return qs_infer_out(x, 0, x->in[0]->dtype, -1, NULL);
     if (!code)
-        code = pad_walks(x, axes);
+        code = pad_axes(x, axes);
     return code ? code : infer_select(x, axes);
 }
 
 QS_COLD static int lower_pad(qs_lower *l) {
-    walk axes[QSIM_MAX_RANK];
+    axis_map axes[QSIM_MAX_RANK];
     qs_infer x;
     qs_lower_infer(l, &x);
-    int code = pad_walks(&x, axes);
+    int code = pad_axes(&x, axes);
     if (!code)
         code = lower_select(l, axes);
     if (code)

@@ -50,7 +50,7 @@ typedef struct unique_params {
 } unique_params;
 
 /* Elements compared between two checks for a stop. */
-#define BETWEEN_LOOKS 32768
+#define CANCEL_INTERVAL 32768
 
 typedef struct parts {
     const qsim_ctx *ctx;
@@ -85,9 +85,9 @@ static int compare_elements(int32_t dtype, const uint8_t *a, const uint8_t *b) {
 }
 
 /* Counts compared elements and checks for a stop now and then; false: stop. */
-static bool goes_on(parts *s, size_t elements) {
+static bool not_cancelled(parts *s, size_t elements) {
     s->work += elements;
-    if (s->work > BETWEEN_LOOKS) {
+    if (s->work > CANCEL_INTERVAL) {
         s->work = 0;
         s->stopped = s->stopped || qs_stopped(s->ctx);
     }
@@ -100,7 +100,7 @@ static int compare_parts(parts *s, size_t i, size_t j) {
     for (size_t o = 0; o < p->outer; o++) {
         const uint8_t *a = s->x + (o * p->count + i) * piece;
         const uint8_t *b = s->x + (o * p->count + j) * piece;
-        for (size_t k = 0; k < piece && goes_on(s, 1); k += p->element) {
+        for (size_t k = 0; k < piece && not_cancelled(s, 1); k += p->element) {
             const int c = compare_elements(p->dtype, a + k, b + k);
             if (c)
                 return c;
@@ -113,7 +113,7 @@ static int compare_parts(parts *s, size_t i, size_t j) {
 static size_t *sort_parts(parts *s, size_t *list, size_t *other) {
     const size_t n = s->p->count;
     for (size_t width = 1; width < n && !s->stopped; width *= 2) {
-        for (size_t begin = 0; begin < n && goes_on(s, 1); begin += 2 * width) {
+        for (size_t begin = 0; begin < n && not_cancelled(s, 1); begin += 2 * width) {
             const size_t middle = begin + width < n ? begin + width : n;
             const size_t end = begin + 2 * width < n ? begin + 2 * width : n;
             size_t a = begin, b = middle, k = begin;
@@ -142,7 +142,7 @@ typedef struct results {
 static void give_part(parts *s, const results *r, size_t count, size_t to, size_t from) {
     const unique_params *p = s->p;
     const size_t piece = p->inner * p->element;
-    for (size_t o = 0; o < p->outer && goes_on(s, p->inner); o++)
+    for (size_t o = 0; o < p->outer && not_cancelled(s, p->inner); o++)
         memcpy(r->y + (o * count + to) * piece, s->x + (o * p->count + from) * piece, piece);
     if (r->first)
         r->first[to] = (int64_t)from;
@@ -164,7 +164,7 @@ static void run_unique(const qs_step *s, const qs_frame *f) {
     for (size_t i = 0; i < n; i++)
         list[i] = i;
     const size_t *order = sort_parts(&all, list, other);
-    for (size_t i = 0; i < n && goes_on(&all, 1); i++) {
+    for (size_t i = 0; i < n && not_cancelled(&all, 1); i++) {
         if (i == 0 || compare_parts(&all, order[i - 1], order[i]) != 0)
             head[count++] = order[i];
         group[order[i]] = count - 1;
@@ -177,11 +177,11 @@ static void run_unique(const qs_step *s, const qs_frame *f) {
     for (size_t i = 0; i < n && !p->sorted; i++)
         if (head[group[i]] == i)
             rank[group[i]] = next++;
-    for (size_t g = 0; g < count && goes_on(&all, 1); g++)
+    for (size_t g = 0; g < count && not_cancelled(&all, 1); g++)
         give_part(&all, &r, count, rank[g], head[g]);
     if (r.times)
         memset(r.times, 0, count * sizeof(*r.times));
-    for (size_t i = 0; i < n && goes_on(&all, 1); i++) {
+    for (size_t i = 0; i < n && not_cancelled(&all, 1); i++) {
         if (r.place)
             r.place[i] = (int64_t)rank[group[i]];
         if (r.times)

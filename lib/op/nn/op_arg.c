@@ -62,7 +62,7 @@ typedef struct arg_params {
     bool last;
 } arg_params;
 
-#define BETWEEN_LOOKS ((size_t)1 << 20)
+#define CANCEL_INTERVAL ((size_t)1 << 20)
 
 static void run_arg(const qs_step *s, const qs_frame *f) {
     const arg_params *p = s->params;
@@ -72,7 +72,7 @@ static void run_arg(const qs_step *s, const qs_frame *f) {
     for (size_t o = 0; o < p->outer; o++)
         for (size_t i = 0; i < p->inner; i++) {
             done += p->count;
-            if (done > BETWEEN_LOOKS) {
+            if (done > CANCEL_INTERVAL) {
                 done = 0;
                 if (qs_stopped(f->ctx))
                     return;

@@ -170,7 +170,7 @@ typedef struct group_params {
     qs_heads k, v; /* strides of fresh keys and values */
     size_t past, entries, angles;
     size_t key_at, value_at; /* floats before keys and values in a packed query */
-    size_t keys_room, turned_room, cache_room;
+    size_t keys_room, rotated_room, cache_room;
     bool packed, turns, interleaved, present[2];
     int32_t inputs;
 } group_params;
@@ -180,7 +180,7 @@ typedef struct group_job {
     const qs_attention_keys *of;
     const float *q, *k, *v, *past_k, *past_v, *cosine, *sine;
     const int64_t *positions;
-    float *turned, *present_k, *present_v;
+    float *rotated, *present_k, *present_v;
 } group_job;
 
 static const void *optional(const group_params *p, const qs_step *s, const qs_frame *f,
@@ -212,7 +212,7 @@ static void turn_queries(const void *arg, size_t begin, size_t end) {
         const size_t batch = r / p->a.heads / p->a.queries;
         const size_t row = p->packed ? p->k.row : p->a.heads * p->a.width;
         const float *x = j->q + (batch * p->a.queries + at) * row + head * p->a.width;
-        turn(j, batch, at, x, j->turned + r * p->a.width);
+        turn(j, batch, at, x, j->rotated + r * p->a.width);
     }
 }
 
@@ -292,15 +292,15 @@ static void run_groupquery(const qs_step *s, const qs_frame *f) {
         return;
     j.k = p->packed ? j.q + p->key_at : qs_step_in(s, f, K);
     j.v = p->packed ? j.q + p->value_at : qs_step_in(s, f, V);
-    j.turned = (float *)(void *)(scratch += p->keys_room);
-    scratch += p->turned_room;
+    j.rotated = (float *)(void *)(scratch += p->keys_room);
+    scratch += p->rotated_room;
     j.present_k = p->present[0] ? qs_step_out(s, f, PRESENT_KEY) : (float *)(void *)scratch;
     scratch += p->present[0] ? 0 : p->cache_room;
     j.present_v = p->present[1] ? qs_step_out(s, f, PRESENT_VALUE) : (float *)(void *)scratch;
     scratch += p->present[1] ? 0 : p->cache_room;
     const size_t rows = p->a.batches * p->a.queries * p->a.heads, width = p->a.width;
     qs_ranges(f->ctx, rows, QS_GRAIN / (width + 1) + 1, turn_queries, &j);
-    const qs_attention_data d = {.q = j.turned,
+    const qs_attention_data d = {.q = j.rotated,
                                  .k = j.present_k,
                                  .v = j.present_v,
                                  .mask = optional(p, s, f, BIAS),
@@ -346,18 +346,18 @@ static void set_attention(const qs_lower *l, const form *f, qs_attention *a) {
 }
 
 static int place_scratch(qs_lower *l, group_params *p) {
-    size_t own, turned = sizeof(float), cache = sizeof(float);
+    size_t own, rotated = sizeof(float), cache = sizeof(float);
     int code = qs_attention_plan(l, &p->a, &own);
     if (code)
         return code;
-    if (!qs_mul(turned, p->a.batches, &turned) || !qs_mul(turned, p->a.q.batch, &turned) ||
+    if (!qs_mul(rotated, p->a.batches, &rotated) || !qs_mul(rotated, p->a.q.batch, &rotated) ||
         !qs_mul(cache, p->a.batches, &cache) || !qs_mul(cache, p->a.k.batch, &cache) ||
-        turned > SIZE_MAX / 8 || cache > SIZE_MAX / 8)
+        rotated > SIZE_MAX / 8 || cache > SIZE_MAX / 8)
         return qs_fail(l->error, QSIM_E_LIMIT, "an attention is too large");
     p->keys_room = qs_align(p->a.batches * sizeof(qs_attention_keys), 64);
-    p->turned_room = qs_align(turned + 64, 64); /* kernels read up to 64 bytes beyond a row */
+    p->rotated_room = qs_align(rotated + 64, 64); /* kernels read up to 64 bytes beyond a row */
     p->cache_room = qs_align(cache, 64);
-    l->step->scratch = p->keys_room + p->turned_room + own;
+    l->step->scratch = p->keys_room + p->rotated_room + own;
     for (int i = 0; i < 2; i++)
         l->step->scratch += p->present[i] ? 0 : p->cache_room;
     return QSIM_OK;

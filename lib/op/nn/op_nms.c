@@ -112,7 +112,7 @@ static void sort_by_score(const qsim_ctx *ctx, size_t *list, size_t count, const
 }
 
 /* Pairs of boxes compared between two checks for a stop. */
-#define BETWEEN_LOOKS ((size_t)1 << 20)
+#define CANCEL_INTERVAL ((size_t)1 << 20)
 
 typedef struct nms_limits {
     int64_t most;
@@ -131,7 +131,7 @@ static size_t pick(const qsim_ctx *ctx, const nms_params *p, const nms_limits *l
     size_t compared = 0;
     for (size_t i = 0; i < count && (int64_t)kept < limits->most; i++) {
         compared += kept + 1;
-        if (compared > BETWEEN_LOOKS) {
+        if (compared > CANCEL_INTERVAL) {
             compared = 0;
             if (qs_stopped(ctx))
                 break;

@@ -206,10 +206,10 @@ static void set_output(qs_lower *l, qs_pool_plan *p, int32_t over) {
     if (l->node->input_count > over + 1 && qs_lower_in(l, over + 1))
         p->table = over + 1;
     const bool thin = p->row.sw == 1 && p->c * p->element < THIN;
-    const bool apart = p->table || (p->y_step != p->c && thin);
-    p->row.y_step = apart ? p->c : p->y_step;
+    const bool staged = p->table || (p->y_step != p->c && thin);
+    p->row.y_step = staged ? p->c : p->y_step;
     p->row.out_line = (ptrdiff_t)(p->ow * p->row.y_step);
-    p->line = apart ? (p->ow * p->c * p->element + 127) / 64 * 64 : 0;
+    p->line = staged ? (p->ow * p->c * p->element + 127) / 64 * 64 : 0;
 }
 
 static int lower_pool(qs_lower *l, bool global, int32_t over, qs_pool_plan **out) {

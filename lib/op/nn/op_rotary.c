@@ -58,18 +58,18 @@ static int64_t cache_half(const qs_infer *x, int32_t index) {
 static int heads_of(const qs_infer *x, form *f) {
     const qs_value *v = x->in[0];
     const int64_t given = qs_node_int(x->node, "num_heads", 0);
-    const int64_t turned = qs_node_int(x->node, "rotary_embedding_dim", 0);
+    const int64_t rotated = qs_node_int(x->node, "rotary_embedding_dim", 0);
     const bool packed = v->rank == 3;
     const int64_t last = v->dims[v->rank - 1].size;
     f->batches = v->dims[0].size;
     f->sequence = v->dims[packed ? 1 : 2].size;
     f->heads = packed ? given : v->dims[1].size;
     f->size = packed ? -1 : last;
-    if (given < 0 || turned < 0 || turned % 2)
+    if (given < 0 || rotated < 0 || rotated % 2)
         return qs_infer_fail(x, QSIM_E_VALUE, "num_heads is %lld, rotary_embedding_dim %lld",
-                             (long long)given, (long long)turned);
+                             (long long)given, (long long)rotated);
     if (packed && given == 0) { /* ONNX Runtime's operator may take it from the caches */
-        if (!x->node->domain[0] || turned)
+        if (!x->node->domain[0] || rotated)
             return qs_infer_fail(x, QSIM_E_VALUE, "num_heads is missing");
         f->size = f->half < 0 ? -1 : 2 * f->half;
         f->heads = f->size > 0 && last >= 0 ? last / f->size : -1;
@@ -78,14 +78,14 @@ static int heads_of(const qs_infer *x, form *f) {
     if (packed && last >= 0 && f->heads >= 0 && f->size >= 0 && f->heads * f->size != last)
         return qs_infer_fail(x, QSIM_E_SHAPE, "%lld numbers are not %lld heads of %lld",
                              (long long)last, (long long)f->heads, (long long)f->size);
-    const int64_t whole = turned ? turned : f->size;
+    const int64_t whole = rotated ? rotated : f->size;
     if (f->half >= 0 && whole >= 0 && 2 * f->half != whole)
         return qs_infer_fail(x, QSIM_E_SHAPE, "the caches turn %lld numbers of %lld",
                              (long long)(2 * f->half), (long long)whole);
     if (f->half < 0 && whole >= 0)
         f->half = whole / 2;
     if (f->size >= 0 && f->half >= 0 && 2 * f->half > f->size)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "a head has %lld numbers, %lld are to be turned",
+        return qs_infer_fail(x, QSIM_E_SHAPE, "a head has %lld numbers, %lld are to be rotated",
                              (long long)f->size, (long long)(2 * f->half));
     return QSIM_OK;
 }

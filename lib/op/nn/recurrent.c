@@ -115,13 +115,13 @@ static void make_biases(const job *j) {
     for (int32_t d = 0; d < p->r.directions; d++) {
         const float *b = j->bias ? j->bias + (size_t)d * 2 * n : NULL;
         float *wb = j->biases + (size_t)d * 2 * p->bias, *rb = wb + p->bias;
-        const size_t apart = p->r.cell == QS_GRU && p->r.before_reset ? n - h : n;
+        const size_t summed = p->r.cell == QS_GRU && p->r.before_reset ? n - h : n;
         for (size_t i = 0; i < p->bias; i++)
             wb[i] = rb[i] = -0.0f;
         for (size_t i = 0; i < n && b; i++)
-            wb[i] = i < apart ? b[i] + b[n + i] : b[i];
-        for (size_t i = apart; i < n && b; i++)
-            rb[i - apart] = b[n + i];
+            wb[i] = i < summed ? b[i] + b[n + i] : b[i];
+        for (size_t i = summed; i < n && b; i++)
+            rb[i - summed] = b[n + i];
     }
 }
 

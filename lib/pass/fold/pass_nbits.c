@@ -7,11 +7,11 @@
 
 #define MOST_BLOCK 65536
 
-/* Codes of K x N weights, (N, K) in memory with `turned`, and one scale for each block of each
+/* Codes of K x N weights, (N, K) in memory with `transposed`, and one scale for each block of each
  * column, or for all: steps are in elements, along columns and blocks. */
 typedef struct weights {
     const qs_const *codes, *scale, *zero; /* zero NULL: 0 */
-    bool turned;
+    bool transposed;
     int64_t k, n, block, blocks;
     int64_t column_step, block_step; /* of scale and zero */
 } weights;
@@ -31,36 +31,36 @@ static int64_t whole(int64_t k) {
 
 static bool read_blocks(const qs_node *dq, weights *w) {
     const int64_t axis = qs_node_int(dq, "axis", 1), block = qs_node_int(dq, "block_size", 0);
-    const bool along_k = (axis < 0 ? axis + 2 : axis) == w->turned;
+    const bool along_k = (axis < 0 ? axis + 2 : axis) == w->transposed;
     const int64_t count = (int64_t)w->scale->elements;
     w->block = block ? block : whole(w->k);
     w->blocks = (w->k + w->block - 1) / w->block;
     if (w->block < 16 || w->block > MOST_BLOCK || (w->block & (w->block - 1)))
         return false;
     if (block) {
-        w->column_step = w->turned ? w->blocks : 1;
-        w->block_step = w->turned ? 1 : w->n;
+        w->column_step = w->transposed ? w->blocks : 1;
+        w->block_step = w->transposed ? 1 : w->n;
         return along_k && count == w->n * w->blocks;
     }
     w->column_step = count > 1;
     return count == 1 || (!along_k && count == w->n);
 }
 
-static bool read_weights(const qs_graph *g, const qs_node *dq, bool turned, weights *w) {
+static bool read_weights(const qs_graph *g, const qs_node *dq, bool transposed, weights *w) {
     *w = (weights){.codes = qs_node_const(g, dq, 0),
                    .scale = qs_node_const(g, dq, 1),
                    .zero = qs_node_const(g, dq, 2),
-                   .turned = turned};
+                   .transposed = transposed};
     const qs_const *c = w->codes;
     if (!c || c->rank != 2 || (c->dtype != QSIM_INT4 && c->dtype != QSIM_UINT4) ||
-        c->elements == 0 || c->dims[!turned] > INT32_MAX || c->dims[turned] > MOST_BLOCK)
+        c->elements == 0 || c->dims[!transposed] > INT32_MAX || c->dims[transposed] > MOST_BLOCK)
         return false;
     if (!w->scale || w->scale->dtype != QSIM_FLOAT ||
         (qs_node_input(dq, 2) != QS_NONE &&
          (!w->zero || w->zero->dtype != c->dtype || w->zero->elements != w->scale->elements)))
         return false;
-    w->k = c->dims[turned];
-    w->n = c->dims[!turned];
+    w->k = c->dims[transposed];
+    w->n = c->dims[!transposed];
     return read_blocks(dq, w);
 }
 
@@ -70,9 +70,9 @@ static qs_id match(const qs_graph *g, const qs_uses *uses, const qs_node *n, wei
     if ((!gemm && !qs_node_is(n, "", "MatMul")) || g->values[n->inputs[0]].data)
         return QS_NONE;
     const qs_id v = n->inputs[1], dq = qs_pass_producer(g, v, "DequantizeLinear");
-    const bool turned = qs_node_int(n, "transB", 0) != 0;
+    const bool transposed = qs_node_int(n, "transB", 0) != 0;
     if (dq == QS_NONE || g->values[v].is_output || uses->start[v + 1] - uses->start[v] != 1 ||
-        g->values[v].dtype != QSIM_FLOAT || !read_weights(g, &g->nodes[dq], turned, w))
+        g->values[v].dtype != QSIM_FLOAT || !read_weights(g, &g->nodes[dq], transposed, w))
         return QS_NONE;
     const qs_const *bias = gemm ? qs_node_const(g, n, 2) : NULL;
     const bool biased = gemm && qs_node_input(n, 2) != QS_NONE;
@@ -104,7 +104,7 @@ static qs_id pack_codes(qs_pass *p, const weights *w) {
     memset(to, 0x88, (size_t)w->n * row);
     for (int64_t n = 0; n < w->n; n++)
         for (int64_t k = 0; k < w->k; k++) {
-            const uint8_t code = code_at(w->codes, w->turned ? n * w->k + k : k * w->n + n);
+            const uint8_t code = code_at(w->codes, w->transposed ? n * w->k + k : k * w->n + n);
             put(to + (size_t)n * row, k, (code + flip_of(w)) & 15);
         }
     const qs_id id = qs_graph_add_const(p->graph, NULL, QSIM_UINT8, 3, dims, to, false);

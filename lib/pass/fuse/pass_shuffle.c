@@ -121,11 +121,11 @@ static int visit(qs_pass *p, const qs_uses *uses, qs_id concat, bool *changed) {
         return QSIM_OK;
     const int64_t c = t.channels;
     const int32_t rank = g->values[n->outputs[0]].rank;
-    const qs_id apart = reader(g, uses, n->outputs[0], "Reshape");
+    const qs_id grouped = reader(g, uses, n->outputs[0], "Reshape");
     const qs_id swap =
-        apart < 0 ? QS_NONE : reader(g, uses, g->nodes[apart].outputs[0], "Transpose");
+        grouped < 0 ? QS_NONE : reader(g, uses, g->nodes[grouped].outputs[0], "Transpose");
     if (swap == QS_NONE || !swaps_last(g, &g->nodes[swap], rank, c) ||
-        !keeps_axes(g, &g->nodes[apart], rank - 1))
+        !keeps_axes(g, &g->nodes[grouped], rank - 1))
         return QSIM_OK;
     const qs_id join = reader(g, uses, g->nodes[swap].outputs[0], "Reshape");
     const qs_value *y = join < 0 ? NULL : &g->values[g->nodes[join].outputs[0]];
@@ -140,7 +140,7 @@ static int visit(qs_pass *p, const qs_uses *uses, qs_id concat, bool *changed) {
     const int32_t outputs = g->nodes[end].output_count;
     memcpy(out, g->nodes[end].outputs, (size_t)outputs * sizeof(*out));
     const char *name = n->name;
-    const qs_id gone[] = {concat, apart, swap, join, end};
+    const qs_id gone[] = {concat, grouped, swap, join, end};
     for (size_t i = 0; i < QS_COUNT(gone); i++)
         qs_graph_remove_node(g, gone[i]);
     *changed = true;

@@ -232,8 +232,8 @@ static int emit(qs_qdq *d, qs_target *t, product *m, const char *op_type, qs_id 
         return bias_id;
     if (!fits)
         return QSIM_OK;
-    const bool turned = m->swap && !d->p->standard; /* packing takes them in this order */
-    int code = prepare_weights(d, &m->w, m->swap && !turned);
+    const bool transposed = m->swap && !d->p->standard; /* packing takes them in this order */
+    int code = prepare_weights(d, &m->w, m->swap && !transposed);
     if (code)
         return qs_pass_no_memory(d->p);
     if (qs_qdq_zero_point(d, &m->x) < 0 || qs_qdq_zero_point(d, &t->q) < 0)
@@ -243,7 +243,7 @@ static int emit(qs_qdq *d, qs_target *t, product *m, const char *op_type, qs_id 
     code = qs_qdq_replace(d, t, d->p->standard ? "" : "qsim", op_type, in,
                           bias_id == QS_NONE ? 8 : 9, attributes, &made);
     *done = true;
-    if (!code && turned && qs_node_set_int(d->g, made, "transB", 1))
+    if (!code && transposed && qs_node_set_int(d->g, made, "transB", 1))
         code = qs_pass_no_memory(d->p);
     return code ? code : qs_qdq_set_bounds(d, t, made);
 }

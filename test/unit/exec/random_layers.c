@@ -172,11 +172,11 @@ static bool shared_conv(rg *g) {
 static int32_t gemm(rg *g, int32_t x, int64_t n) {
     const rg_tensor *t = &g->t[x];
     const int64_t k = t->dims[1];
-    const bool turned = rg_chance(g, 60), plain = rg_chance(g, 80);
+    const bool transposed = rg_chance(g, 60), plain = rg_chance(g, 80);
     if (k * n > MAX_WEIGHTS)
         return -1;
-    const int64_t weights[] = {turned ? n : k, turned ? k : n};
-    const char *w = rg_weight(g, 2, weights, 1.7f / sqrtf((float)k), turned ? 0 : 1);
+    const int64_t weights[] = {transposed ? n : k, transposed ? k : n};
+    const char *w = rg_weight(g, 2, weights, 1.7f / sqrtf((float)k), transposed ? 0 : 1);
     const char *bias = "";
     if (rg_chance(g, 80)) {
         if (!plain)
@@ -184,7 +184,7 @@ static int32_t gemm(rg *g, int32_t x, int64_t n) {
         bias = rg_bias(g, n, x);
     }
     rg_node(g, "Gemm", rg_text(g, "%s,%s%s%s", rg_in(g, x), w, *bias ? "," : "", bias));
-    qsim_builder_attr_int(g->b, "transB", turned);
+    qsim_builder_attr_int(g->b, "transB", transposed);
     if (!plain) {
         qsim_builder_attr_float(g->b, "alpha", 0.5f);
         if (*bias)
@@ -240,8 +240,8 @@ static bool attention(rg *g) {
         return false;
     rg_node(g, "Transpose", rg_in(g, x));
     ints(g, "perm", 3, (int64_t[]){0, 2, 1});
-    int32_t turned = rg_made(g, x, 3, (int64_t[]){n, deep, time});
-    rg_node(g, "MatMul", rg_both(g, q, turned));
+    int32_t transposed = rg_made(g, x, 3, (int64_t[]){n, deep, time});
+    rg_node(g, "MatMul", rg_both(g, q, transposed));
     int32_t scores = rg_made(g, x, 3, (int64_t[]){n, time, time});
     rg_node(g, "Mul", rg_text(g, "%s,%s", rg_in(g, scores), rg_scalar(g, 0.25f)));
     scores = softmax(g, rg_made(g, scores, 3, (int64_t[]){n, time, time}));

@@ -93,7 +93,7 @@ static void check(uint64_t *seed, bool leaning, double sum[2]) {
     static const char *const names[] = {"scale", "shift", "mean", "variance"};
     layer l = make(seed, leaning);
     float *y[2] = {malloc(l.results * sizeof(float)), malloc(l.results * sizeof(float))};
-    double largest = 0, off[2] = {0, 0}, apart = 0;
+    double largest = 0, off[2] = {0, 0}, difference = 0;
     net n;
     net_begin(&n, NULL, 13);
     net_input(&n, "x", QSIM_FLOAT, NET_DIMS(1, l.in, SIDE, SIDE));
@@ -109,11 +109,11 @@ static void check(uint64_t *seed, bool leaning, double sum[2]) {
     run_at(&n, &l, QSIM_LEVEL_ALL, y[1]);
     for (size_t i = 0; i < l.results; i++) {
         largest = fmax(largest, fabs(l.exact[i]));
-        apart = fmax(apart, fabs((double)y[0][i] - (double)y[1][i]));
+        difference = fmax(difference, fabs((double)y[0][i] - (double)y[1][i]));
         for (int k = 0; k < 2; k++)
             off[k] = fmax(off[k], fabs((double)y[k][i] - l.exact[i]));
     }
-    CHECK(leaning || apart <= 1e-5 * largest);
+    CHECK(leaning || difference <= 1e-5 * largest);
     for (int k = 0; k < 2; k++)
         sum[k] += off[k] / largest;
     net_free(&n);
@@ -129,7 +129,7 @@ int main(void) {
         double sum[2] = {0, 0};
         for (int i = 0; i < 200; i++)
             check(&seed, leaning != 0, sum);
-        printf("mean distance from exact results: %.2e apart, %.2e folded\n", sum[0] / 200,
+        printf("mean distance from exact results: %.2e difference, %.2e folded\n", sum[0] / 200,
                sum[1] / 200);
         CHECK(sum[1] <= 1.25 * sum[0]);
     }

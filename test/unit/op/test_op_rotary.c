@@ -17,7 +17,7 @@ static const float quarter_cos[4] = {1, 1, 0, 0}, quarter_sin[4] = {0, 0, 1, 1};
 static const float counted[10] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
 
 static void test_rotary(void) {
-    op_case *c = case_new("", "RotaryEmbedding", 23); /* one head, two entries of 5, 4 turned */
+    op_case *c = case_new("", "RotaryEmbedding", 23); /* one head, two entries of 5, 4 rotated */
     case_input(c, QSIM_FLOAT, SHAPE(1, 1, 2, 5), counted);
     case_input(c, QSIM_FLOAT, SHAPE(2, 2), quarter_cos);
     case_input(c, QSIM_FLOAT, SHAPE(2, 2), quarter_sin);
@@ -53,7 +53,7 @@ static void test_rotary(void) {
 
 static void test_rotary_refused(void) {
     static const struct {
-        int64_t rank3, half, heads, turned;
+        int64_t rank3, half, heads, rotated;
     } bad[] = {{1, 2, 0, 0}, {1, 2, 3, 0}, {1, 3, 1, 0}, {0, 2, 0, 3}, {0, 3, 0, 6}};
     for (size_t i = 0; i < QS_COUNT(bad); i++) {
         op_case *c = case_new("", "RotaryEmbedding", 23);
@@ -62,7 +62,7 @@ static void test_rotary_refused(void) {
         case_input(c, QSIM_FLOAT, SHAPE(1, 1, bad[i].half), NULL);
         case_node(c, 1);
         qs_node_set_int(c->g, c->node, "num_heads", bad[i].heads);
-        qs_node_set_int(c->g, c->node, "rotary_embedding_dim", bad[i].turned);
+        qs_node_set_int(c->g, c->node, "rotary_embedding_dim", bad[i].rotated);
         CHECK(case_infer(c) != 0);
         case_free(c);
     }

@@ -138,28 +138,28 @@ static void test_products(qsim_ctx *ctx) {
     static const float one = 1;
     const qsim_tensor in = net_tensor(QSIM_FLOAT, NET_DIMS(4, 6), x);
     const qsim_tensor flat = net_tensor(QSIM_FLOAT, NET_DIMS(6, 4), x);
-    for (int turned = 0; turned < 2; turned++)
+    for (int transposed = 0; transposed < 2; transposed++)
         for (int gemm = 0; gemm < 2; gemm++) {
             net n;
             double y[8] = {0};
             for (int i = 0; i < 4; i++)
                 for (int j = 0; j < 2; j++) {
                     for (int k = 0; k < 6; k++)
-                        y[i * 2 + j] +=
-                            0.5 * (double)x[turned ? k * 4 + i : i * 6 + k] * (double)b[k * 2 + j];
+                        y[i * 2 + j] += 0.5 * (double)x[transposed ? k * 4 + i : i * 6 + k] *
+                                        (double)b[k * 2 + j];
                     y[i * 2 + j] += gemm;
                     if (gemm && y[i * 2 + j] < 0)
                         y[i * 2 + j] *= 0.25;
                 }
             net_begin(&n, ctx, 13);
             CHECK_INT(qs_graph_set_import(n.g, MS, 1), 0);
-            net_input(&n, "x", QSIM_FLOAT, 2, turned ? flat.dims : in.dims);
+            net_input(&n, "x", QSIM_FLOAT, 2, transposed ? flat.dims : in.dims);
             net_const(&n, "b", QSIM_FLOAT, NET_DIMS(6, 2), b);
             net_const(&n, "one", QSIM_FLOAT, NET_DIMS(1), &one);
             const qs_id node =
                 net_node(&n, MS, gemm ? "FusedGemm" : "FusedMatMul", gemm ? "x,b,one" : "x,b", "y");
             qs_node_set_float(n.g, node, "alpha", 0.5f);
-            qs_node_set_int(n.g, node, "transA", turned);
+            qs_node_set_int(n.g, node, "transA", transposed);
             const qs_attr curve = {.name = "activation",
                                    .type = QS_ATTR_STRING,
                                    .u.s = {(const uint8_t *)"LeakyRelu", 9}};
@@ -167,7 +167,7 @@ static void test_products(qsim_ctx *ctx) {
                 qs_node_set_attr(n.g, node, &curve);
                 qs_node_set_float(n.g, node, "activation_alpha", 0.25f);
             }
-            near(&n, turned ? &flat : &in, 1, NET_DIMS(4, 2), y, 2e-6);
+            near(&n, transposed ? &flat : &in, 1, NET_DIMS(4, 2), y, 2e-6);
         }
 }
 
@@ -447,8 +447,9 @@ static void test_channels_last(qsim_ctx *ctx) {
     net_free(&n);
 }
 
-/* a (2, batch 3, 4) times b (batch 3, 2, 4): rows of a before its batches, b's last axes turned. */
-static void test_turned_batches(qsim_ctx *ctx) {
+/* a (2, batch 3, 4) times b (batch 3, 2, 4): rows of a before its batches, b's last axes
+ * transposed. */
+static void test_transposed_batches(qsim_ctx *ctx) {
     const qsim_tensor in = net_tensor(QSIM_FLOAT, NET_DIMS(2, 3, 4), x);
     net n;
     double y[12] = {0};
@@ -564,7 +565,7 @@ int main(void) {
     test_quantized_products(ctx);
     test_quantized_bytes(ctx);
     test_dynamic(ctx);
-    test_turned_batches(ctx);
+    test_transposed_batches(ctx);
     test_dynamic_pads(ctx);
     test_dynamic_lstm(ctx);
     test_channels_last(ctx);

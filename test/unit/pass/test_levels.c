@@ -57,13 +57,13 @@ static void compare(const outputs *a, const outputs *b, bool exact) {
             continue;
         }
         const float *p = x->data, *q = y->data;
-        double largest = 0, apart = 0;
+        double largest = 0, difference = 0;
         for (size_t k = 0; k < x->bytes / 4 && k < y->bytes / 4; k++) {
             largest = fmax(largest, fabs((double)p[k]));
-            apart = fmax(apart, fabs((double)p[k] - (double)q[k]));
+            difference = fmax(difference, fabs((double)p[k] - (double)q[k]));
         }
         CHECK(largest > 0);
-        CHECK(apart <= 1e-5 * largest);
+        CHECK(difference <= 1e-5 * largest);
     }
 }
 

@@ -90,16 +90,16 @@ static void test_vectors(qsim_ctx *ctx) {
             right[i] += v[k] * a[i / 3 * 9 + i % 3 * 3 + k];
         }
     }
-    for (int turned = 0; turned < 2; turned++) {
+    for (int transposed = 0; transposed < 2; transposed++) {
         net n;
         net_begin(&n, ctx, 13);
         net_input(&n, "a", QSIM_DOUBLE, NET_DIMS(2, 3, 3));
         net_const(&n, "v", QSIM_DOUBLE, NET_DIMS(3), v);
-        net_node(&n, "", "MatMul", turned ? "a,v" : "v,a", "y");
+        net_node(&n, "", "MatMul", transposed ? "a,v" : "v,a", "y");
         net_output(&n, "y");
         const qsim_tensor in = net_tensor(QSIM_DOUBLE, NET_DIMS(2, 3, 3), a);
         qsim_tensor out = net_tensor(QSIM_DOUBLE, NET_DIMS(2, 3), y);
-        both_levels(&n, &in, 1, &out, 1, check_vector, turned ? right : left);
+        both_levels(&n, &in, 1, &out, 1, check_vector, transposed ? right : left);
     }
 }
 

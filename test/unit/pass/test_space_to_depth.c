@@ -134,7 +134,7 @@ static void phases(const shape *d, int transposes, int slices) {
 }
 
 /* Reshape, Transpose, Reshape, which invert `phases` if `up`. */
-static void turned(bool up, bool by_columns, bool behind, bool before, int transposes) {
+static void transposed_blocks(bool up, bool by_columns, bool behind, bool before, int transposes) {
     net n;
     const int64_t s = 2, h = 19, w = 18, planes = s * s * C;
     const shape d = {1, h * s, w * s, s, by_columns, false, false, -1};
@@ -180,10 +180,10 @@ int main(void) {
     phases(&(shape){2, 36, 800, 2, true, false, false, -1}, 2, 0);
     for (int k = 0; k < 4; k++) {
         const bool by_columns = k & 1, behind = k & 2;
-        turned(false, by_columns, behind, true, by_columns && !behind ? 2 : 3);
-        turned(true, by_columns, behind, true, 3);
-        turned(true, by_columns, true, false, 2);
+        transposed_blocks(false, by_columns, behind, true, by_columns && !behind ? 2 : 3);
+        transposed_blocks(true, by_columns, behind, true, 3);
+        transposed_blocks(true, by_columns, true, false, 2);
     }
-    turned(false, true, true, false, 2);
+    transposed_blocks(false, true, true, false, 2);
     return test_done();
 }

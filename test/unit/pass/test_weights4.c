@@ -8,7 +8,7 @@
 #define MOST 6000
 
 typedef struct form {
-    bool gemm, turned, sign, zeros, bias;
+    bool gemm, transposed, sign, zeros, bias;
     int64_t k, n, block; /* block 0: one scale a column; -1: one for all */
 } form;
 
@@ -28,7 +28,7 @@ static size_t scale_of(const form *f, int64_t k, int64_t n) {
     if (f->block == 0)
         return (size_t)n;
     const int64_t blocks = (f->k + f->block - 1) / f->block;
-    return (size_t)(f->turned ? n * blocks + k / f->block : k / f->block * f->n + n);
+    return (size_t)(f->transposed ? n * blocks + k / f->block : k / f->block * f->n + n);
 }
 
 static void halves(const uint8_t *codes, size_t count, uint8_t *to) {
@@ -45,8 +45,8 @@ static void fill(const form *f, data *d) {
     uint64_t seed = 3;
     const int64_t blocks = f->block > 0 ? (f->k + f->block - 1) / f->block : 1;
     d->scale_rank = f->block < 0 ? 0 : f->block == 0 ? 1 : 2;
-    d->scale_dims[0] = f->block == 0 || f->turned ? f->n : blocks;
-    d->scale_dims[1] = f->turned ? blocks : f->n;
+    d->scale_dims[0] = f->block == 0 || f->transposed ? f->n : blocks;
+    d->scale_dims[1] = f->transposed ? blocks : f->n;
     d->scale_count = (size_t)(f->block < 0 ? 1 : f->n * blocks);
     for (size_t i = 0; i < MOST; i++) {
         d->codes[i] = test_random(&seed) % 16;
@@ -59,7 +59,7 @@ static void fill(const form *f, data *d) {
     halves(d->zeros, d->scale_count, d->packed_zeros);
     for (int64_t i = 0; i < f->k * f->n; i++) {
         const size_t s =
-            f->turned ? scale_of(f, i % f->k, i / f->k) : scale_of(f, i / f->n, i % f->n);
+            f->transposed ? scale_of(f, i % f->k, i / f->k) : scale_of(f, i / f->n, i % f->n);
         const int32_t zero = f->zeros ? value_of(f, d->zeros[s]) : 0;
         d->floats[i] = (float)(value_of(f, d->codes[i]) - zero) * d->scales[s];
     }
@@ -67,7 +67,7 @@ static void fill(const form *f, data *d) {
 
 static void product(net *n, qsim_ctx *ctx, const form *f, const data *d, bool in_floats) {
     const int32_t dtype = f->sign ? QSIM_INT4 : QSIM_UINT4;
-    const int64_t dims[2] = {f->turned ? f->n : f->k, f->turned ? f->k : f->n};
+    const int64_t dims[2] = {f->transposed ? f->n : f->k, f->transposed ? f->k : f->n};
     net_begin(n, ctx, 21);
     net_input(n, "x", QSIM_FLOAT, 2, (int64_t[]){-1, f->k});
     if (in_floats) {
@@ -78,14 +78,14 @@ static void product(net *n, qsim_ctx *ctx, const form *f, const data *d, bool in
         if (f->zeros)
             net_const(n, "z", dtype, d->scale_rank, d->scale_dims, d->packed_zeros);
         const qs_id dq = net_node(n, "", "DequantizeLinear", f->zeros ? "q,s,z" : "q,s", "w");
-        qs_node_set_int(n->g, dq, "axis", f->block > 0 ? f->turned : !f->turned);
+        qs_node_set_int(n->g, dq, "axis", f->block > 0 ? f->transposed : !f->transposed);
         if (f->block > 0)
             qs_node_set_int(n->g, dq, "block_size", f->block);
     }
     if (f->bias)
         net_const(n, "b", QSIM_FLOAT, NET_DIMS(f->n), d->bias);
     const qs_id node = net_node(n, "", f->gemm ? "Gemm" : "MatMul", f->bias ? "x,w,b" : "x,w", "y");
-    if (f->turned)
+    if (f->transposed)
         qs_node_set_int(n->g, node, "transB", 1);
     net_output(n, "y");
     NET_OK(n, net_end(n));
@@ -142,14 +142,14 @@ int main(void) {
         {.zeros = true, .k = 37, .n = 20, .block = 16},
         {.k = 48, .n = 33, .block = -1},
         {.gemm = true,
-         .turned = true,
+         .transposed = true,
          .bias = true,
          .zeros = true,
          .sign = true,
          .k = 45,
          .n = 21,
          .block = 16},
-        {.gemm = true, .turned = true, .k = 33, .n = 3, .block = 0},
+        {.gemm = true, .transposed = true, .k = 33, .n = 3, .block = 0},
         {.gemm = true, .bias = true, .sign = true, .k = 128, .n = 8, .block = 64},
     };
     qsim_ctx *ctx = NULL;

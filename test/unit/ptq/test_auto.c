@@ -180,8 +180,8 @@ static int32_t on_attempt(void *user, const qsim_attempt *a) {
     return l->attempts == l->stop_at;
 }
 
-static qsim_recipe *climb(const qsim_model *m, const qsim_calibration *c, qsim_search_options *o,
-                          ladder *l, int expected) {
+static qsim_recipe *search(const qsim_model *m, const qsim_calibration *c, qsim_search_options *o,
+                           ladder *l, int expected) {
     qsim_recipe *found = NULL;
     double score = NAN;
     *l = (ladder){.stop_at = l->stop_at};
@@ -221,7 +221,7 @@ static void test_ladder(void) {
                              .goal = QSIM_GOAL_SIZE,
                              .max_drop = 15};
     /* The one degraded layer is float, the others are not. */
-    qsim_recipe *found = climb(m, c, &o, &l, QSIM_OK);
+    qsim_recipe *found = search(m, c, &o, &l, QSIM_OK);
     CHECK_INT(action_of(found, "bad"), QSIM_RECIPE_FLOAT);
     CHECK_INT(action_of(found, "good"), QSIM_RECIPE_QUANTIZE);
     CHECK_INT(action_of(found, "head"), QSIM_RECIPE_QUANTIZE);
@@ -229,27 +229,27 @@ static void test_ladder(void) {
     qsim_recipe_free(found);
     /* A drop that the plain model does not exceed: no layer is float. */
     o.max_drop = 150;
-    found = climb(m, c, &o, &l, QSIM_OK);
+    found = search(m, c, &o, &l, QSIM_OK);
     CHECK_INT(l.floats, 0);
     qsim_recipe_free(found);
     /* A unit that is slower in 8 bits, by the given table, is tried in float. */
     o.goal = QSIM_GOAL_ACCURACY;
     o.max_drop = 15;
     o.cost = cost;
-    found = climb(m, c, &o, &l, QSIM_OK);
+    found = search(m, c, &o, &l, QSIM_OK);
     CHECK_INT(action_of(found, "bad"), QSIM_RECIPE_FLOAT);
     CHECK(strstr(l.last, "slower") != NULL || action_of(found, "head") == QSIM_RECIPE_FLOAT ||
           l.best <= 1e-6);
     qsim_recipe_free(found);
     /* Interrupted after an attempt: the best recipe so far. */
     l.stop_at = 2;
-    found = climb(m, c, &o, &l, QSIM_E_CANCELLED);
+    found = search(m, c, &o, &l, QSIM_E_CANCELLED);
     CHECK_INT(l.attempts, 2);
     qsim_recipe_free(found);
     /* No time at all: the plain model. */
     l.stop_at = 0;
     o.seconds = 1e-9;
-    found = climb(m, c, &o, &l, QSIM_OK);
+    found = search(m, c, &o, &l, QSIM_OK);
     CHECK_INT(l.attempts, 1);
     CHECK_INT(qsim_recipe_count(found), 0);
     qsim_recipe_free(found);

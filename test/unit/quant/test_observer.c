@@ -417,12 +417,12 @@ static void test_take(void) {
                 qs_observer_take(b, &tally, &qk_ew_c.reads, x + i, n, low + 0.0f, high + 0.0f),
                 QSIM_OK);
         }
-        qs_observer_settle(b, &tally);
+        qs_observer_flush(b, &tally);
         CHECK(same(a, b));
         qs_observer_reset(b);
         CHECK_INT(qs_observer_take(b, &tally, &qk_ew_c.reads, x, 1, x[0] + 0.0f, x[0] + 0.0f),
                   QSIM_OK);
-        qs_observer_settle(b, &tally);
+        qs_observer_flush(b, &tally);
         CHECK_INT(qsim_observer_count(b), 1);
         qsim_observer_free(a);
         qsim_observer_free(b);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* qsim auto: options, attempts and reports. */
-#ifndef QSIM_LADDERING_H
-#define QSIM_LADDERING_H
+#ifndef QSIM_LADDER_H
+#define QSIM_LADDER_H
 
 #include "costs.h"
 #include "pages.h"
@@ -9,20 +9,20 @@
 #include "trial.h"
 
 /* An attempt as it is reported. */
-typedef struct rung {
+typedef struct attempt {
     char *what;
     qsim_judgement judgement;
     int64_t bytes;
     double microseconds, seconds; /* per sample; since the start */
     int32_t floats;
     bool kept, met;
-} rung;
+} attempt;
 
 typedef struct ladder {
     const tool *tool;
     quantizing *q;
     samples seen, unseen; /* samples for the search; for the trial */
-    rung *rungs;
+    attempt *attempts;
     size_t count;
     double begun, max_drop, seconds;
     int32_t goal; /* QSIM_GOAL_* */
