@@ -22,13 +22,13 @@ typedef struct job {
 } job;
 
 /* Scratch memory of a slice. */
-typedef struct room {
+typedef struct scratch {
     float *k, *v, *scores, *bias, *factors, *q;
-} room;
+} scratch;
 
-static room room_of(const job *j, size_t slice) {
+static scratch scratch_of(const job *j, size_t slice) {
     const qs_attention *a = j->a;
-    room r;
+    scratch r;
     r.k = j->d->scratch + slice * a->slice_floats;
     r.v = r.k + a->k_floats;
     r.scores = r.v + a->v_floats;
@@ -106,12 +106,12 @@ typedef struct place {
     size_t batch, head, query;
 } place;
 
-static void show(const job *j, const place *at, int32_t what, const float *s) {
+static void put_qk(const job *j, const place *at, int32_t what, const float *s) {
     const qs_attention *a = j->a;
-    if (what != a->show)
+    if (what != a->qk_mode)
         return;
     const size_t row = (at->batch * a->heads + at->head) * a->queries + at->query;
-    memcpy(j->d->shown + row * a->keys, s, a->keys * sizeof(*s));
+    memcpy(j->d->qk + row * a->keys, s, a->keys * sizeof(*s));
 }
 
 /* Turns a row of n products into softmax shares; n is all keys if scores are an output. */
@@ -122,17 +122,17 @@ static void finish_row(const job *j, const place *at, float *s, size_t n) {
     int64_t first, last;
     visible(a, of->first + (int64_t)at->query, of->used, &first, &last);
     const size_t begin = (size_t)first, end = (size_t)last;
-    const size_t scores = a->show == QS_SHOW_NONE ? end : n;
+    const size_t scores = a->qk_mode == QS_QK_NONE ? end : n;
     for (size_t i = 0; i < scores; i++)
         s[i] *= a->scale;
-    show(j, at, QS_SHOW_PRODUCT, s);
+    put_qk(j, at, QS_QK_PRODUCT, s);
     if (a->cap > 0 && scores) {
         k->divide(s, a->cap, s, scores);
         k->tanh(s, s, scores);
         for (size_t i = 0; i < scores; i++)
             s[i] *= a->cap;
     }
-    show(j, at, QS_SHOW_CAPPED, s);
+    put_qk(j, at, QS_QK_CAPPED, s);
     for (size_t i = 0; i < begin && i < scores; i++)
         s[i] = -INFINITY;
     for (size_t i = end; i < scores; i++)
@@ -144,14 +144,14 @@ static void finish_row(const job *j, const place *at, float *s, size_t n) {
         const size_t bytes = a->mask_kind == QS_MASK_FLOAT ? sizeof(float) : 1;
         any = add_mask(a, (const char *)j->d->mask + row * bytes, s, begin, end);
     }
-    show(j, at, QS_SHOW_MASKED, s);
+    put_qk(j, at, QS_QK_MASKED, s);
     if (any)
         softmax(j, at->head, s, end);
     if (any)
         memset(s + end, 0, (n - end) * sizeof(*s));
     else
         memset(s, 0, n * sizeof(*s));
-    show(j, at, QS_SHOW_SOFTMAX, s);
+    put_qk(j, at, QS_QK_SOFTMAX, s);
 }
 
 /* ---- products ---- */
@@ -173,11 +173,11 @@ static void multiply(const job *j, const qk_gemm_f32 *shape) {
 /* Whether all keys are used and only the scale comes between products and softmax. */
 static bool is_plain(const qs_attention *a, size_t used) {
     return used == a->keys && a->mask_kind == QS_MASK_NONE && !a->causal && a->left < 0 &&
-           a->right < 0 && a->cap == 0 && a->show == QS_SHOW_NONE && !a->precise && !a->smooth;
+           a->right < 0 && a->cap == 0 && a->qk_mode == QS_QK_NONE && !a->precise && !a->smooth;
 }
 
 /* The same as finish_row for many rows of a plain attention. */
-static void finish_rows(const job *j, const room *m, float *s, size_t rows) {
+static void finish_rows(const job *j, const scratch *m, float *s, size_t rows) {
     const size_t n = j->a->keys;
     for (size_t r = 0; r < rows && j->a->scale != 1.0f; r++)
         j->ctx->kernels->ew->muladd(s + r * n, m->factors, NULL, -INFINITY, INFINITY, s + r * n, n);
@@ -202,11 +202,12 @@ static size_t seen(const job *j, const place *at, size_t rows) {
  * Computes `rows` queries from at.query on. Keys that none of them may attend to are left out, in
  * whole panels of scores. The tensor's last rows are copied: kernels read beyond them.
  */
-static void attend_block(const job *j, const room *m, const head_data *h, place at, size_t rows) {
+static void attend_block(const job *j, const scratch *m, const head_data *h, place at,
+                         size_t rows) {
     const qs_attention *a = j->a;
     const size_t panel = a->kernels->panel, start = 0;
     const size_t met = seen(j, &at, rows), whole = (met + panel - 1) / panel * panel;
-    const size_t n = a->show == QS_SHOW_NONE && whole < h->n ? whole : h->n;
+    const size_t n = a->qk_mode == QS_QK_NONE && whole < h->n ? whole : h->n;
     const float *q = j->d->q + at.batch * a->q.batch + at.head * a->q.head + at.query * a->q.row;
     const bool last =
         at.batch + 1 == a->batches && at.head + 1 == a->heads && at.query + rows == a->queries;
@@ -248,7 +249,7 @@ static void attend_block(const job *j, const room *m, const head_data *h, place 
  * Packs values. Values already in the packed layout, one panel wide, are used in place if more of
  * the same slice follow, since kernels read beyond the end.
  */
-static const float *place_values(const job *j, const room *m, const float *from, size_t used,
+static const float *place_values(const job *j, const scratch *m, const float *from, size_t used,
                                  bool more) {
     const qs_attention *a = j->a;
     const qk_pack_source v = {from, 1, (ptrdiff_t)a->v.row, 0, 1};
@@ -260,11 +261,11 @@ static const float *place_values(const job *j, const room *m, const float *from,
 }
 
 /* Computes the query heads of one key head. Unused keys are only read if scores are an output. */
-static void attend_head(const job *j, const room *m, size_t item, bool more) {
+static void attend_head(const job *j, const scratch *m, size_t item, bool more) {
     const qs_attention *a = j->a;
     const size_t batch = item / a->kv_heads, kv_head = item % a->kv_heads;
     const size_t group = a->heads / a->kv_heads, used = (size_t)j->d->of[batch].used;
-    const size_t n = a->show == QS_SHOW_NONE ? used : a->keys;
+    const size_t n = a->qk_mode == QS_QK_NONE ? used : a->keys;
     const qk_pack_source k = {j->d->k + batch * a->k.batch + kv_head * a->k.head, 1, 1, 0,
                               (ptrdiff_t)a->k.row};
     head_data h = {m->k, m->v, n, used};
@@ -286,7 +287,7 @@ static void attend_slice(void *arg, size_t slice) {
     const job *j = arg;
     const qs_attention *a = j->a;
     const size_t items = a->batches * a->kv_heads;
-    const room m = room_of(j, slice);
+    const scratch m = scratch_of(j, slice);
     for (size_t i = 0; i < a->bias_floats; i++) {
         m.bias[i] = -0.0f;
         m.factors[i] = a->scale;

@@ -26,7 +26,7 @@ typedef struct qs_heads {
 enum { QS_MASK_NONE, QS_MASK_BOOL, QS_MASK_FLOAT };
 
 /* The scores that are an output, numbered as in ONNX's qk_matmul_output_mode. */
-enum { QS_SHOW_NONE = -1, QS_SHOW_PRODUCT, QS_SHOW_CAPPED, QS_SHOW_MASKED, QS_SHOW_SOFTMAX };
+enum { QS_QK_NONE = -1, QS_QK_PRODUCT, QS_QK_CAPPED, QS_QK_MASKED, QS_QK_SOFTMAX };
 
 typedef struct qs_attention {
     size_t batches, heads, kv_heads, queries, keys, width, v_width;
@@ -38,7 +38,7 @@ typedef struct qs_attention {
     bool precise;        /* the softmax in double */
     bool smooth;         /* softmax has one more score without a value: 0 or the head's sink */
     int64_t left, right; /* of the window: keys before and after the query's; -1: all */
-    int32_t show;
+    int32_t qk_mode;
 
     /* Set by qs_attention_plan. */
     const qk_f32 *kernels;
@@ -56,8 +56,8 @@ typedef struct qs_attention_data {
     const void *mask;
     const float *sinks; /* one per head, with `smooth`; NULL: 0 */
     const qs_attention_keys *of;
-    float *y, *shown; /* shown: (batch, head, query, key), dense */
-    float *scratch;   /* 64-byte aligned */
+    float *y, *qk;  /* qk: (batch, head, query, key), dense */
+    float *scratch; /* 64-byte aligned */
     /*
      * Or NULL: writes the keys and values of item (batch, key head) into k and v just before they
      * are read; called once per item, by any thread.

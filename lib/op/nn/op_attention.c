@@ -153,7 +153,7 @@ static int check_attributes(const qs_infer *x) {
     const int64_t left = qs_node_int(n, "left_window_size", -1);
     const int64_t right = qs_node_int(n, "right_window_size", -1);
     const float cap = qs_node_float(n, "softcap", 0), scale = qs_node_float(n, "scale", 1);
-    if (mode < QS_SHOW_PRODUCT || mode > QS_SHOW_SOFTMAX)
+    if (mode < QS_QK_PRODUCT || mode > QS_QK_SOFTMAX)
         return qs_infer_fail(x, QSIM_E_VALUE, "qk_matmul_output_mode is %lld", (long long)mode);
     if (type != QSIM_FLOAT && type != QSIM_DOUBLE && type != QSIM_FLOAT16 && type != QSIM_BFLOAT16)
         return qs_infer_fail(x, QSIM_E_VALUE, "softmax_precision is %lld", (long long)type);
@@ -285,7 +285,7 @@ static void run_attention(const qs_step *s, const qs_frame *f) {
                            .mask = optional_in(p, s, f, MASK),
                            .of = of,
                            .y = qs_step_out(s, f, Y),
-                           .shown = optional_out(p, s, f, SCORES),
+                           .qk = optional_out(p, s, f, SCORES),
                            .prepare = join_item,
                            .arg = &j};
     for (int32_t i = 0; i < 2; i++) {
@@ -329,8 +329,8 @@ static void set_options(const qs_lower *l, qs_attention *a) {
     a->precise = qs_node_int(n, "softmax_precision", QSIM_FLOAT) == QSIM_DOUBLE;
     a->left = left < most ? left : -1;
     a->right = right < most ? right : -1;
-    a->show = qs_lower_out(l, SCORES) ? (int32_t)qs_node_int(n, "qk_matmul_output_mode", 0)
-                                      : QS_SHOW_NONE;
+    a->qk_mode =
+        qs_lower_out(l, SCORES) ? (int32_t)qs_node_int(n, "qk_matmul_output_mode", 0) : QS_QK_NONE;
 }
 
 static void set_sizes(qs_attention *a, const form *f) {

@@ -332,7 +332,7 @@ static void set_attention(const qs_lower *l, const form *f, qs_attention *a) {
                                   qs_lower_in(l, SINKS) != NULL,
                         .left = window > 0 && window < INT32_MAX ? window - 1 : -1,
                         .right = -1,
-                        .show = QS_SHOW_NONE};
+                        .qk_mode = QS_QK_NONE};
     a->q = a->y = qs_heads_packed(a->heads, a->queries, width);
     a->k = a->v = qs_heads_dense(a->kv_heads, a->keys, width);
     if (!bias)
