@@ -46,7 +46,7 @@ typedef void (*tile_fn)(const tile *t);
 #else
 #define OPAQUE(v) __asm__("" : "+v"(v));
 #endif
-/* A loaded vector that gcc shall not load again at each use; 16 registers are too few to hold it. */
+/* A vector that gcc shall not load again at each use; 16 registers are too few for that. */
 #if QK_X86 && LANES == 8
 #define OPAQUE_LOAD(v)
 #else
