@@ -515,8 +515,8 @@ QSIM_API int32_t qsim_model_pairs(const qsim_model *model, const qsim_model *qua
 /* The kind of a network's output, which decides how the loss of a divergence is measured. */
 #define QSIM_ANSWER_UNKNOWN       0 /* the first tensor that is added decides */
 #define QSIM_ANSWER_PROBABILITIES 1 /* rows of numbers >= 0 that add up to 1 */
-#define QSIM_ANSWER_LOGITS        2 /* [samples, classes], also with axes of size 1 behind */
-#define QSIM_ANSWER_VALUES        3 /* anything else: boxes, pictures, states */
+#define QSIM_ANSWER_LOGITS        2 /* [samples, classes], axes of 1 behind; or qsim_answer_of */
+#define QSIM_ANSWER_VALUES 3 /* anything else: boxes, pictures, states */
 
 /*
  * How far the answers `b` of a network are from those of the reference, `a`, over any number of
@@ -532,6 +532,13 @@ typedef struct qsim_divergence {
     int32_t answer;       /* QSIM_ANSWER_* */
     int32_t reserved;
 } qsim_divergence;
+
+/*
+ * What the name of an output says of it: LOGITS for one that ends in "logits" and has three axes,
+ * [samples, positions, classes], as language models have; else UNKNOWN. For qsim_divergence.answer,
+ * since numbers alone do not tell the scores of words from hidden states.
+ */
+QSIM_API int32_t qsim_answer_of(const char *output, int32_t rank);
 
 /*
  * Adds a pair of float tensors of equal shape. Rows of logits become distributions by Softmax;

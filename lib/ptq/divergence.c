@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <string.h>
 
 #include <qsim/ptq.h>
 
@@ -123,6 +124,13 @@ static int32_t find_answer(const qsim_tensor *t, size_t count, size_t row) {
     if (sums)
         return QSIM_ANSWER_PROBABILITIES;
     return t->rank > 1 && row_axis(t) == 1 ? QSIM_ANSWER_LOGITS : QSIM_ANSWER_VALUES;
+}
+
+int32_t qsim_answer_of(const char *output, int32_t rank) {
+    static const char end[] = "logits";
+    const size_t n = output ? strlen(output) : 0, m = sizeof(end) - 1;
+    const bool logits = rank == 3 && n >= m && memcmp(output + n - m, end, m) == 0;
+    return logits ? QSIM_ANSWER_LOGITS : QSIM_ANSWER_UNKNOWN;
 }
 
 int qsim_divergence_add(qsim_divergence *d, const qsim_tensor *a, const qsim_tensor *b) {

@@ -203,6 +203,10 @@ int qs_judge_open(qs_judge *j, const qsim_model *reference, const qsim_search_op
     if (!j->answers || !j->kinds)
         return qs_fail(error, QSIM_E_NOMEM, "search: out of memory");
     int code = remember(j, reference, error);
+    for (size_t k = 0; k < j->outputs && j->batches > 0 && !code; k++) {
+        const qs_graph *g = reference->graph;
+        j->kinds[k] = qsim_answer_of(g->values[g->outputs[k]].name, j->answers[k].rank);
+    }
     if (!code)
         code = find_first(j, error);
     if (!code)

@@ -45,11 +45,18 @@ static bool is_real(int32_t dtype) {
     return dtype == QSIM_FLOAT || dtype == QSIM_DOUBLE || qs_is_half(dtype);
 }
 
-/* Scores of `classes` classes for each sample: no other axis is longer than 1. */
-static bool is_scores(const qsim_tensor *y, int64_t samples, size_t *classes) {
+/*
+ * Scores of `classes` classes for each sample: no other axis is longer than 1. Or for each position
+ * of each sample, if the name says so.
+ */
+static bool is_scores(const char *name, const qsim_tensor *y, int64_t samples, size_t *classes) {
     int64_t longest = 1;
     if (!is_real(y->dtype) || y->rank < 2 || y->dims[0] != samples)
         return false;
+    if (qsim_answer_of(name, y->rank) == QSIM_ANSWER_LOGITS) {
+        *classes = (size_t)y->dims[2];
+        return *classes > 1 && y->dims[1] > 0;
+    }
     for (int32_t i = 1; i < y->rank; i++) {
         if (y->dims[i] > 1 && longest > 1)
             return false;
@@ -130,14 +137,15 @@ static int add_output(qsim_verdict *v, size_t i, int64_t samples, qsim_error *er
     qs_pair *p = &v->outputs[i];
     const qsim_tensor *a = &v->side[0].outputs[i], *b = &v->side[1].outputs[i];
     size_t classes = 0;
-    const bool scores = is_scores(a, samples, &classes);
+    const bool scores = is_scores(p->name, a, samples, &classes);
     if (p->metrics.count == 0)
         p->classes = scores;
     if (!p->classes || !scores || b->rank != a->rank || b->bytes != a->bytes)
         return qs_pair_add(p, a, b, error);
-    const int64_t dims[2] = {samples, (int64_t)classes};
+    const int64_t positions = qsim_answer_of(p->name, a->rank) ? a->dims[1] : 1;
+    const int64_t dims[2] = {samples * positions, (int64_t)classes};
     const qsim_tensor x = as_rows(a, dims), y = as_rows(b, dims);
-    const bool seen = i == 0 && x.dtype == QSIM_FLOAT;
+    const bool seen = i == 0 && x.dtype == QSIM_FLOAT && positions == 1;
     const int code = seen ? qs_data_scores(v, &x, (size_t)samples, classes, error) : QSIM_OK;
     return code ? code : qs_pair_add(p, &x, &y, error);
 }

@@ -465,6 +465,8 @@ class Divergences(unittest.TestCase):
         v = qsim.Divergence("values").add(np.ones((1, 4), np.float32), np.full((1, 4), 1.5, np.float32))
         self.assertAlmostEqual(v.loss, 0.25)
         self.assertIn("values", repr(v))
+        self.assertEqual(qsim.Divergence.named("logits", 3).answer, "logits")
+        self.assertEqual(qsim.Divergence.named("states", 3).answer, "unknown")
 
 
 class LongWork(unittest.TestCase):

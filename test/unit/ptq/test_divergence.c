@@ -72,6 +72,18 @@ static void test_values(void) {
     CHECK(asked.rows == 2 && qsim_divergence_loss(&asked) == 0);
 }
 
+/* Only a name that ends in "logits" makes [samples, positions, classes] rows of classes. */
+static void test_answer_of(void) {
+    CHECK_INT(qsim_answer_of("logits", 3), QSIM_ANSWER_LOGITS);
+    CHECK_INT(qsim_answer_of("lm_logits", 3), QSIM_ANSWER_LOGITS);
+    CHECK_INT(qsim_answer_of("logits", 2), QSIM_ANSWER_UNKNOWN);
+    CHECK_INT(qsim_answer_of("logits", 4), QSIM_ANSWER_UNKNOWN);
+    CHECK_INT(qsim_answer_of("logits_1", 3), QSIM_ANSWER_UNKNOWN);
+    CHECK_INT(qsim_answer_of("last_hidden_state", 3), QSIM_ANSWER_UNKNOWN);
+    CHECK_INT(qsim_answer_of("its", 3), QSIM_ANSWER_UNKNOWN);
+    CHECK_INT(qsim_answer_of(NULL, 3), QSIM_ANSWER_UNKNOWN);
+}
+
 static void test_not_finite(void) {
     const int64_t dims[2] = {2, 2};
     float x[4] = {1, 2, 3, NAN}, y[4] = {1, 2, 3, 4};
@@ -103,6 +115,7 @@ int main(void) {
     test_probabilities();
     test_logits();
     test_values();
+    test_answer_of();
     test_not_finite();
     test_refusals();
     return test_done();

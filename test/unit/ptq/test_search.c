@@ -161,6 +161,57 @@ static void test_ranges(void) {
     qsim_model_free(m);
 }
 
+/* A product of [2, 4, 8] with weights for 5 classes, called `output`. */
+static qsim_model *positions_model(const char *output, float w[40]) {
+    static const int64_t in[3] = {2, 4, 8}, out[3] = {2, 4, 5}, dims[2] = {8, 5};
+    qsim_builder *b = NULL;
+    CHECK_INT(qsim_builder_create(NULL, 13, "g", &b, NULL), QSIM_OK);
+    qsim_builder_input(b, "x", QSIM_FLOAT, 3, in, NULL);
+    qsim_builder_output(b, output, QSIM_FLOAT, 3, out, NULL);
+    qsim_builder_constant(b, "w", &(qsim_tensor){QSIM_FLOAT, 2, dims, w, 40 * sizeof(*w)});
+    qsim_builder_node(b, "", "MatMul", "mm", "x,w", output);
+    return net_finish(b);
+}
+
+/* Logits of positions are judged by KL of each position's classes, other names by noise. */
+static void test_positions(void) {
+    static const int64_t in[3] = {2, 4, 8};
+    float w[40], x[64];
+    for (int i = 0; i < 40; i++)
+        w[i] = (float)((i * 37 % 41) - 20) / 7;
+    for (int i = 0; i < 64; i++)
+        x[i] = (float)((i * 29 % 53) - 26) / 11;
+    qsim_tensor t = {QSIM_FLOAT, 3, in, x, sizeof(x)};
+    for (int named = 0; named < 2; named++) {
+        qsim_model *m = positions_model(named ? "logits" : "states", w), *q = NULL;
+        qsim_calibration *c = NULL;
+        qsim_recipe *found = make_recipe();
+        double score = 0, want = 0, signal = 0, noise = 0;
+        float y[40], z[40];
+        CHECK_INT(qsim_calibration_create(m, NULL, &c, NULL), QSIM_OK);
+        CHECK_INT(qsim_calibration_feed(c, &t, 1, NULL), QSIM_OK);
+        const qsim_search_options o = {
+            .struct_size = sizeof(o), .inputs = &t, .input_count = 1, .methods = "ranges"};
+        CHECK_INT(qsim_search(m, c, NULL, &o, found, &score, NULL), QSIM_OK);
+        const qsim_quantize_options by = {.struct_size = sizeof(by), .recipe = found};
+        CHECK_INT(qsim_quantize(m, c, &by, &q, NULL), QSIM_OK);
+        CHECK_INT(net_run(m, &t, y, 40), 40);
+        CHECK_INT(net_run(q, &t, z, 40), 40);
+        for (int i = 0; i < 40; i++) {
+            const double a = (double)y[i], b = (double)z[i];
+            signal += a * a;
+            noise += (a - b) * (a - b);
+            want += i % 5 == 0 ? kl(y + i, z + i) / 8 : 0;
+        }
+        CHECK(noise > 0);
+        CHECK_NEAR(-score, named ? want : noise / signal, 1e-9);
+        qsim_recipe_free(found);
+        qsim_calibration_free(c);
+        qsim_model_free(q);
+        qsim_model_free(m);
+    }
+}
+
 /* What greedy chooses for a product of 32 rows with `w`. */
 static qsim_recipe_entry choice_for(float *w, const int64_t *dims, float *x) {
     qsim_builder *b = NULL;
@@ -418,6 +469,7 @@ int main(void) {
     test_greedy();
     test_greedy_knows();
     test_ranges();
+    test_positions();
     test_correction();
     test_anneal();
     test_refine();

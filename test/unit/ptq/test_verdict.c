@@ -6,18 +6,23 @@
 
 enum { ROWS = 40, CLASSES = 3 };
 
-/* y = x `op` c over [N, ...]: c is one value for each place of the last axis. */
-static qsim_model *make(const char *op, int rank, const int64_t *dims, const float *c) {
+/* `y` = x `op` c over [N, ...]: c is one value for each place of the last axis. */
+static qsim_model *make_named(const char *y, const char *op, int rank, const int64_t *dims,
+                              const float *c) {
     qsim_builder *b = NULL;
     const char *symbol[4] = {"N", NULL, NULL, NULL};
     const int64_t n = dims[rank - 1];
     qsim_tensor t = {QSIM_FLOAT, 1, &n, (void *)(uintptr_t)c, (size_t)n * sizeof(*c)};
     CHECK_INT(qsim_builder_create(NULL, 13, "one", &b, NULL), QSIM_OK);
     qsim_builder_input(b, "x", QSIM_FLOAT, rank, dims, symbol);
-    qsim_builder_output(b, "y", QSIM_FLOAT, rank, dims, symbol);
+    qsim_builder_output(b, y, QSIM_FLOAT, rank, dims, symbol);
     CHECK_INT(qsim_builder_constant(b, "c", &t), QSIM_OK);
-    qsim_builder_node(b, "", op, "node", "x,c", "y");
+    qsim_builder_node(b, "", op, "node", "x,c", y);
     return net_finish(b);
+}
+
+static qsim_model *make(const char *op, int rank, const int64_t *dims, const float *c) {
+    return make_named("y", op, rank, dims, c);
 }
 
 static qsim_verdict_info output(const qsim_verdict *v) {
@@ -100,6 +105,33 @@ static void test_agreement(void) {
         CHECK_INT(o.grade, cases[k].grade);
         CHECK_INT(qsim_verdict_grade(v), cases[k].grade);
         qsim_verdict_free(v);
+    }
+}
+
+/* 20 samples of 2 positions: classes where the name says so, else numbers. */
+static void test_positions(void) {
+    const int64_t free_dims[3] = {-1, 2, CLASSES}, dims[3] = {ROWS / 2, 2, CLASSES};
+    float x[ROWS * CLASSES] = {0};
+    const qsim_tensor in = {QSIM_FLOAT, 3, dims, x, sizeof(x)};
+    for (int i = 0; i < ROWS; i++) {
+        x[i * CLASSES + i % 2] = 1;
+        x[i * CLASSES + 2] = i < 3 ? 0.95f : 0;
+    }
+    for (int named = 0; named < 2; named++) {
+        const char *name = named ? "logits" : "states";
+        qsim_model *a = make_named(name, "Add", 3, free_dims, (float[]){0, 0, 0});
+        qsim_model *b = make_named(name, "Add", 3, free_dims, (float[]){0, 0, 0.1f});
+        qsim_verdict *v = judge(a, b, NULL, &in);
+        const qsim_verdict_info o = output(v);
+        CHECK_INT(o.measure, named ? QSIM_MEASURE_AGREEMENT : QSIM_MEASURE_SQNR);
+        CHECK_INT(o.rows, named ? ROWS : ROWS * CLASSES);
+        if (named)
+            CHECK_NEAR(o.agreement, 100.0 * (ROWS - 3) / ROWS, 1e-9);
+        else
+            CHECK(isnan(o.agreement));
+        qsim_verdict_free(v);
+        qsim_model_free(a);
+        qsim_model_free(b);
     }
 }
 
@@ -303,6 +335,7 @@ static void test_refused(void) {
 int main(void) {
     test_sqnr();
     test_agreement();
+    test_positions();
     test_options();
     test_data();
     test_layers();

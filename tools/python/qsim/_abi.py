@@ -449,6 +449,7 @@ _FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "qsim_divergence_add": (C.c_int, C.POINTER(_Divergence), _TENSORS, _TENSORS),
     "qsim_divergence_loss": (_F64, C.POINTER(_Divergence)),
     "qsim_divergence_agreement": (_F64, C.POINTER(_Divergence)),
+    "qsim_answer_of": (_I32, _S, _I32),
     "qsim_mcnemar": (_F64, _U64, _U64),
     # verdict.h
     "qsim_verdict_create": (C.c_int, _P, _P, C.POINTER(_VerdictOptions), _OUT, _ERR),

@@ -76,6 +76,12 @@ class Divergence:
     "probabilities" and of the Softmax of "logits", noise over signal of "values"; "unknown": the
     first pair decides."""
 
+    @classmethod
+    def named(cls, output: str, rank: int) -> "Divergence":
+        """Of an output by its name and rank: one called "...logits" with the axes samples,
+        positions and classes is logits; of others the first pair decides."""
+        return cls(_ANSWERS.word(_lib.qsim_answer_of(output.encode(), rank)))
+
     def __init__(self, answer: str = "unknown") -> None:
         self._sums = _Divergence(answer=_ANSWERS[answer])
 
