@@ -516,7 +516,7 @@ QSIM_API int32_t qsim_model_pairs(const qsim_model *model, const qsim_model *qua
 #define QSIM_ANSWER_UNKNOWN       0 /* the first tensor that is added decides */
 #define QSIM_ANSWER_PROBABILITIES 1 /* rows of numbers >= 0 that add up to 1 */
 #define QSIM_ANSWER_LOGITS        2 /* [samples, classes], axes of 1 behind; or qsim_answer_of */
-#define QSIM_ANSWER_VALUES 3 /* anything else: boxes, pictures, states */
+#define QSIM_ANSWER_VALUES        3 /* anything else: boxes, pictures, states */
 
 /*
  * How far the answers `b` of a network are from those of the reference, `a`, over any number of
