@@ -128,6 +128,21 @@ static int finish(const tool *t, page *p, ladder *l) {
     return EXIT_GATE;
 }
 
+/* --labels FILE is what --data X,FILE would be. */
+static int open_data(tool *t, quantizing *q) {
+    const char *labels = args_value(&t->args, "labels");
+    text spec = {0};
+    text_puts(&spec, args_value(&t->args, "data"));
+    if (labels)
+        text_printf(&spec, ",%s", labels);
+    const int code = dataset_open_spec(t, spec.data, q->model, &q->data);
+    free(spec.data);
+    if (code == EXIT_OK && labels && !dataset_has_labels(q->data))
+        return tool_fail(t, QSIM_E_VALUE, "%s: no labels of %s", labels,
+                         args_value(&t->args, "data"));
+    return code;
+}
+
 static int run_on(tool *t, page *p, ladder *l) {
     quantizing *q = l->q;
     qsim_recipe *begun = NULL;
@@ -136,7 +151,7 @@ static int run_on(tool *t, page *p, ladder *l) {
     if (code == EXIT_OK)
         code = recipe_open(t, q);
     if (code == EXIT_OK)
-        code = dataset_open(t, q->model, &q->data);
+        code = open_data(t, q);
     if (code == EXIT_OK)
         code = read_samples(t, l);
     q->options.keep_moments = ladder_keeps_moments(l);
@@ -197,6 +212,7 @@ static int run(tool *t) {
 
 static const option options[] = {
     OPTION_DATA,
+    {"labels", "FILE", "the samples' classes, as after a comma in --data", 0, NULL},
     {"max-drop", "P", "percent of top-1 (without labels: of agreement) that may be lost (1)", 0,
      NULL},
     {"budget", "TIME", "how long to search: 60s, 5m, 1h (60s)", 0, NULL},
