@@ -79,6 +79,7 @@
     X(RMS_NORMALIZATION, "rms normalization")                                                      \
     X(RNN, "rnn")                                                                                  \
     X(ROI_ALIGN, "roi align")                                                                      \
+    X(ROI_POOL, "roi pool")                                                                        \
     X(ROTARY, "rotary")                                                                            \
     X(SCATTER, "scatter")                                                                          \
     X(SELECT, "select")                                                                            \

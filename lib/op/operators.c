@@ -108,6 +108,7 @@
     X(max) \
     X(maxpool) \
     X(maxpool_1) \
+    X(maxroipool) \
     X(maxunpool) \
     X(mean) \
     X(mean_variance) \

@@ -103,6 +103,11 @@ families.AffineGrid = (g) => {
   const space = g.int(2, 3), n = g.int(1, 3);
   return {opset: opset(g, 21), attrs: {align_corners: g.int(0, 1)}, constants: 40, inputs: [g.tensor('float', [n, space, space + 1]), g.list([n, g.int(1, 3), ...g.dims(space).map((d) => d + 1)])]};
 };
+families.MaxRoiPool = (g) => {
+  const [n, c] = g.dims(2), h = g.int(4, 12), w = g.int(4, 12), rois = g.int(1, 4);
+  const boxes = g.fill('float', [rois, 5], (i) => (i % 5 === 0 ? g.int(0, n - 1) : i % 5 < 3 ? g.next() * 6 - 2 : 3 + g.next() * 12));
+  return {opset: g.pick([7, 13, 17, 22]), attrs: {pooled_shape: [g.int(1, 4), g.int(1, 4)], spatial_scale: {f: g.pick([1, 0.5, 1 / 16])}}, inputs: [g.tensor('float', [n, c, h, w]), boxes]};
+};
 families.RoiAlign = (g) => {
   const [n, c] = g.dims(2), h = g.int(4, 12), w = g.int(4, 12), rois = g.int(1, 4), version = g.pick([13, 16, 22]);
   const boxes = g.fill('float', [rois, 4], (i) => (i % 4 < 2 ? g.next() * 4 : 5 + g.next() * 8));

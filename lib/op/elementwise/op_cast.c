@@ -166,8 +166,29 @@ static const cast_type types[] = {
     [QSIM_INT4] = CAST_4(WIDE_I64, s4),
 };
 
+/* Attribute `to`; before version 6 it is a name, such as FLOAT. 0: no type. */
+QS_COLD static int64_t type_of(const qs_node *n) {
+    const qs_attr *a = qs_node_attr(n, "to");
+    char name[16] = "";
+    if (!a || a->type == QS_ATTR_INT || a->u.s.size >= sizeof(name))
+        return a && a->type == QS_ATTR_INT ? a->u.i : 0;
+    memcpy(name, a->u.s.data, a->u.s.size);
+    for (int32_t i = QSIM_FLOAT; i < 32; i++)
+        if (qs_op_compare(name, qsim_dtype_name(i)) == 0)
+            return i;
+    return 0;
+}
+
+QS_COLD static int upgrade_cast(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
+    const int64_t type = type_of(&g->nodes[node]);
+    if (to < 6 || g->nodes[node].version >= 6)
+        return QSIM_OK;
+    return qs_node_set_int(g, node, "to", type) ? qs_fail(error, QSIM_E_NOMEM, "out of memory")
+                                                : QSIM_OK;
+}
+
 QS_COLD static int infer_cast(qs_infer *x) {
-    int64_t to = qs_node_int(x->node, "to", 0);
+    int64_t to = type_of(x->node);
     int code = qs_infer_type(x, 0, QS_T_CAST);
     if (code)
         return code;
@@ -272,14 +293,15 @@ QS_COLD static int lower_cast(qs_lower *l) {
 }
 
 static const qs_attr_rule cast_attrs[] = {{"to", QS_ATTR_INT, 6, 0},
+                                          {"to", QS_ATTR_STRING, 1, 5},
                                           {"saturate", QS_ATTR_INT, 19, 0},
                                           {"round_mode", QS_ATTR_STRING, 24, 0}};
 
 static const qs_attr_rule cast_like_attrs[] = {{"saturate", QS_ATTR_INT, 19, 0},
                                                {"round_mode", QS_ATTR_STRING, 24, 0}};
 
-QS_OP(cast, .name = "Cast", .since = 6, .min_in = 1, QS_ATTRS(cast_attrs), .traits = QS_ELEMENTWISE,
-      .kernel = QS_KERNEL_CAST, .infer = infer_cast, .lower = lower_cast);
+QS_OP(cast, .name = "Cast", .min_in = 1, QS_ATTRS(cast_attrs), .traits = QS_ELEMENTWISE,
+      .kernel = QS_KERNEL_CAST, .infer = infer_cast, .upgrade = upgrade_cast, .lower = lower_cast);
 QS_OP(cast_like, .name = "CastLike", .since = 15, .min_in = 2, QS_ATTRS(cast_like_attrs),
       .traits = QS_ELEMENTWISE, .setting_inputs = 1 << 1, .kernel = QS_KERNEL_CAST,
       .infer = infer_cast_like, .lower = lower_cast);

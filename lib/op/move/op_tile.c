@@ -4,14 +4,52 @@
 
 #include "base/ctx.h"
 
+/* A constant of one number, which version 1 gives in the input's type; QS_DYNAMIC: none. */
+QS_COLD static int64_t number(const qs_graph *g, const qs_node *n, int32_t index) {
+    const qs_const *c = qs_node_const(g, n, index);
+    float v;
+    if (!c || c->elements != 1 || c->dtype != QSIM_FLOAT)
+        return QS_DYNAMIC;
+    memcpy(&v, c->data, sizeof(v));
+    return v >= 0 && v < 1e9f ? (int64_t)v : QS_DYNAMIC;
+}
+
+/* Version 1 has a number of tiles and an axis in place of the list. False: not constants. */
+QS_COLD static bool read_first(const qs_graph *g, const qs_node *n, int32_t rank,
+                               int64_t *repeats) {
+    const int64_t tiles = number(g, n, 1), axis = number(g, n, 2);
+    for (int32_t i = 0; i < rank; i++)
+        repeats[i] = i == axis ? tiles : 1;
+    return tiles >= 0 && axis >= 0 && axis < rank;
+}
+
+QS_COLD static int upgrade_tile(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
+    int64_t repeats[QSIM_MAX_RANK], rank = g->values[g->nodes[node].inputs[0]].rank;
+    if (to < 6 || g->nodes[node].version >= 6)
+        return QSIM_OK;
+    if (!read_first(g, &g->nodes[node], (int32_t)rank, repeats))
+        return qs_fail(error, QSIM_E_UNSUPPORTED, "Tile '%s': unknown rank", g->nodes[node].name);
+    const char *name = qs_graph_fresh_name(g, "repeats");
+    const qs_id list =
+        name ? qs_graph_add_const(g, name, QSIM_INT64, 1, &rank, repeats, true) : QSIM_E_NOMEM;
+    if (list < 0)
+        return qs_fail(error, QSIM_E_NOMEM, "out of memory");
+    qs_node_set_input(g, node, 1, list);
+    qs_node_set_input(g, node, 2, QS_NONE);
+    g->nodes[node].input_count = 2;
+    return QSIM_OK;
+}
+
 static int infer_tile(qs_infer *x) {
     const qs_value *in = x->in[0];
     int64_t repeats[QSIM_MAX_RANK];
     qs_dim dims[QSIM_MAX_RANK];
-    int32_t count = 0;
+    int32_t count = in->rank;
     int code = qs_infer_type(x, 0, QS_T_BYTES);
-    if (!code)
+    if (!code && x->node->version >= 6)
         code = qs_infer_ints(x, 1, repeats, QSIM_MAX_RANK, &count);
+    else if (!code && in->rank >= 0 && !read_first(x->graph, x->node, in->rank, repeats))
+        code = qs_infer_fail(x, QSIM_E_UNSUPPORTED, "tiles and axis are no float constants");
     if (code || in->rank < 0)
         return code ? code : qs_infer_out(x, 0, in->dtype, -1, NULL);
     if (count >= 0 && count != in->rank)
@@ -99,5 +137,6 @@ static int lower_tile(qs_lower *l) {
     return QSIM_OK;
 }
 
-QS_OP(tile, .name = "Tile", .since = 6, .min_in = 2, .traits = QS_MOVES | QS_KEEPS,
-      .shape_inputs = 1 << 1, .kernel = QS_KERNEL_TILE, .infer = infer_tile, .lower = lower_tile);
+QS_OP(tile, .name = "Tile", .min_in = 3, .later = {{6, 2, 2, 1}}, .traits = QS_MOVES | QS_KEEPS,
+      .shape_inputs = 1 << 1, .setting_inputs = 1 << 2, .kernel = QS_KERNEL_TILE,
+      .infer = infer_tile, .upgrade = upgrade_tile, .lower = lower_tile);

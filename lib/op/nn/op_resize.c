@@ -199,10 +199,22 @@ static int read_region(const qs_infer *x, resize_spec *s) {
     return QSIM_OK;
 }
 
+/* Before opset 7 Upsample has scales of the two axes of an image. */
+QS_COLD static bool image_scales(const qs_node *n, float scales[4]) {
+    scales[0] = scales[1] = 1.0f;
+    scales[2] = qs_node_float(n, "height_scale", 0.0f);
+    scales[3] = qs_node_float(n, "width_scale", 0.0f);
+    return qs_node_attr(n, "height_scale") != NULL;
+}
+
 /* Reads scales from the attribute (Upsample before opset 9) or an input. */
 static int read_scales(const qs_infer *x, resize_spec *s, int32_t index, int32_t *count) {
     float scales[QSIM_MAX_RANK];
     const qs_attr *a = qs_node_attr(x->node, "scales");
+    if (image_scales(x->node, scales) && s->count == 4) {
+        *count = 4;
+        return use_scales(x, s, scales);
+    }
     if (!a) {
         int code = read_floats(x, index, s->count, scales, count);
         return code || *count < 0 ? code : use_scales(x, s, scales);
@@ -351,6 +363,21 @@ static const char *old_rounding(const float *scales, size_t count) {
     return grows && shrinks ? NULL : shrinks ? "ceil" : "floor";
 }
 
+/* Turns the scales of an image's axes into a list of four, and then into the later form. */
+static int upgrade_resize(qs_graph *g, qs_id node, int32_t to, qsim_error *error);
+QS_COLD static int upgrade_image(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
+    float *scales = qs_arena_alloc(&g->arena, 4, sizeof(*scales));
+    qs_attr list = {.name = "scales", .type = QS_ATTR_FLOATS, .count = 4, .u.floats = scales};
+    if (!scales || !image_scales(&g->nodes[node], scales) || qs_node_set_attr(g, node, &list) ||
+        (qs_node_string_is(&g->nodes[node], "mode", "bilinear", false) &&
+         set_string(g, node, "mode", "linear")))
+        return qs_fail(error, QSIM_E_NOMEM, "out of memory");
+    qs_node_drop_attr(g, node, "height_scale");
+    qs_node_drop_attr(g, node, "width_scale");
+    g->nodes[node].version = 7;
+    return upgrade_resize(g, node, to, error);
+}
+
 /* Turns Resize before opset 11, and Upsample, into the later form. */
 static int upgrade_resize(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
     qs_node *n = &g->nodes[node];
@@ -358,6 +385,8 @@ static int upgrade_resize(qs_graph *g, qs_id node, int32_t to, qsim_error *error
     const bool upsample = n->op_type[0] == 'U';
     float scales[QSIM_MAX_RANK] = {0};
     int64_t count = a ? a->count : 0;
+    if (to >= 7 && n->version < 7)
+        return upgrade_image(g, node, to, error);
     if (to < 10 || (!upsample && n->version >= 11))
         return QSIM_OK;
     const qs_const *c = qs_node_const(g, n, 1);
@@ -406,7 +435,9 @@ static const qs_attr_rule internal_attrs[] = {
     QS_INTO_ATTRS,
 };
 
-static const qs_attr_rule upsample_attrs[] = {{"mode", QS_ATTR_STRING, 7, 0},
+static const qs_attr_rule upsample_attrs[] = {{"mode", QS_ATTR_STRING, 1, 0},
+                                              {"height_scale", QS_ATTR_FLOAT, 1, 6},
+                                              {"width_scale", QS_ATTR_FLOAT, 1, 6},
                                               {"scales", QS_ATTR_FLOATS, 7, 8}};
 
 static uint32_t nearest_moves(const qs_graph *g, const qs_node *n) {
@@ -421,7 +452,7 @@ QS_OP(resize, .name = "Resize", .since = 10, .min_in = 2, .later = {{11, 3, 4, 1
       .shape_inputs = 1 << 1 | 1 << 2 | 1 << 3, .kernel = QS_KERNEL_RESIZE, .infer = infer_resize,
       .upgrade = upgrade_resize, .lower = lower_resize);
 
-QS_OP(upsample, .name = "Upsample", .since = 7, .until = 9, .min_in = 1, .later = {{9, 2, 2, 1}},
+QS_OP(upsample, .name = "Upsample", .until = 9, .min_in = 1, .later = {{9, 2, 2, 1}},
       QS_ATTRS(upsample_attrs), .traits = QS_TAKES_LAST, .also = nearest_moves,
       .shape_inputs = 1 << 1, .kernel = QS_KERNEL_RESIZE, .infer = infer_resize,
       .upgrade = upgrade_resize, .lower = lower_resize);

@@ -482,6 +482,34 @@ static void test_cast(void) {
     case_free(c);
 }
 
+/* Before opset 6 the type is a name. */
+static void cast_to_name(void) {
+    static const float x[] = {-1.9f, 300.7f, 0.5f};
+    static const int64_t whole[] = {-1, 300, 0};
+    for (int64_t to = 0; to <= 13; to += 13) {
+        op_case *c = case_new("", "Cast", 5);
+        case_input(c, QSIM_FLOAT, SHAPE(3), x);
+        case_node(c, 1);
+        const qs_attr name = {
+            .name = "to", .type = QS_ATTR_STRING, .u.s = {(const uint8_t *)"INT64", 5}};
+        CHECK_INT(qs_node_set_attr(c->g, c->node, &name), 0);
+        if (to)
+            CHECK_INT(qs_op_upgrade_graph(c->g, to, "m", &c->error), 0);
+        CHECK_INT(case_run(c), 0);
+        CHECK_STR(case_shape(c, 0), "int64[3]");
+        CHECK(memcmp(case_data(c, 0), whole, sizeof(whole)) == 0);
+        CHECK_INT(qs_node_int(&c->g->nodes[c->node], "to", 0), to ? QSIM_INT64 : 0);
+        case_free(c);
+    }
+    op_case *c = case_new("", "Cast", 1);
+    case_input(c, QSIM_FLOAT, SHAPE(3), x);
+    case_node(c, 1);
+    const qs_attr odd = {.name = "to", .type = QS_ATTR_STRING, .u.s = {(const uint8_t *)"INT", 3}};
+    CHECK_INT(qs_node_set_attr(c->g, c->node, &odd), 0);
+    CHECK_INT(case_infer(c), QSIM_E_UNSUPPORTED);
+    case_free(c);
+}
+
 static void cast_one(int32_t from, const void *x, int32_t to, int64_t n, const void *expected) {
     op_case *c = case_new("", "Cast", 21);
     case_input(c, from, SHAPE(n), x);
@@ -547,6 +575,7 @@ int main(void) {
     test_softmax();
     test_reduce();
     test_cast();
+    cast_to_name();
     test_cast_narrow();
     return test_done();
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* GridSample, AffineGrid and RoiAlign: positions worked out by hand. */
+/* GridSample, AffineGrid, RoiAlign and MaxRoiPool: positions worked out by hand. */
 #include "op_harness.h"
 
 #include "op/rules.h"
@@ -176,6 +176,41 @@ static void test_roialign(void) {
     case_free(c);
 }
 
+/* ---- MaxRoiPool ---- */
+
+/*
+ * On an 8 x 8 ramp 8 y + x: scaled corners (1, 1.4) and (5, 3) are pixels (1, 1) to (5, 3), five by
+ * three of them in 2 x 2 bins, which overlap; then a region beyond the image.
+ */
+static void test_maxroipool(void) {
+    static const float regions[10] = {0, 2, 2.8f, 10, 6, 0, 40, 40, 44, 44};
+    op_case *c = case_new("", "MaxRoiPool", 1);
+    case_input(c, QSIM_FLOAT, SHAPE(1, 1, 8, 8), ramp);
+    case_input(c, QSIM_FLOAT, SHAPE(2, 5), regions);
+    case_node(c, 1);
+    const qs_attr scale = {.name = "spatial_scale", .type = QS_ATTR_FLOAT, .u.f = 0.5f};
+    const qs_attr bins = {
+        .name = "pooled_shape", .type = QS_ATTR_INTS, .count = 2, .u.ints = DIMS(2, 2)};
+    CHECK_INT(qs_node_set_attr(c->g, c->node, &scale), 0);
+    CHECK_INT(qs_node_set_attr(c->g, c->node, &bins), 0);
+    const float *y = run_ok(c);
+    CHECK_STR(case_shape(c, 0), "float[2,1,2,2]");
+    const int want[8] = {8 * 2 + 3, 8 * 2 + 5, 8 * 3 + 3, 8 * 3 + 5, 0, 0, 0, 0};
+    for (int i = 0; i < 8; i++)
+        CHECK_NEAR(y[i], want[i], 0);
+    case_free(c);
+
+    static const float wrong[5] = {1, 0, 0, 1, 1};
+    c = case_new("", "MaxRoiPool", 1); /* an image that the batch has not */
+    case_input(c, QSIM_FLOAT, SHAPE(1, 1, 8, 8), ramp);
+    case_input(c, QSIM_FLOAT, SHAPE(1, 5), wrong);
+    case_node(c, 1);
+    CHECK_INT(qs_node_set_attr(c->g, c->node, &bins), 0);
+    CHECK_INT(case_run(c), 0);
+    CHECK(c->fault.code != 0);
+    case_free(c);
+}
+
 int main(void) {
     for (int i = 0; i < 200; i++)
         ramp[i] = (float)i;
@@ -183,5 +218,6 @@ int main(void) {
     test_volume();
     test_affinegrid();
     test_roialign();
+    test_maxroipool();
     return test_done();
 }

@@ -172,7 +172,53 @@ static void upgrades(void) {
     }
 }
 
+/* Before opset 7 there are two attributes; upgraded, they are a list, then an input. */
+static void image_scales(void) {
+    const float x[4] = {1, 2, 3, 4};
+    for (int64_t to = 0; to <= 13; to = to == 0 ? 7 : to + 6) {
+        op_case *c = case_new("", "Upsample", 6);
+        case_input(c, QSIM_FLOAT, 4, (const int64_t[]){1, 1, 2, 2}, x);
+        case_node(c, 1);
+        const qs_attr height = {.name = "height_scale", .type = QS_ATTR_FLOAT, .u.f = 2};
+        const qs_attr width = {.name = "width_scale", .type = QS_ATTR_FLOAT, .u.f = 3};
+        const qs_attr mode = {
+            .name = "mode", .type = QS_ATTR_STRING, .u.s = {(const uint8_t *)"nearest", 7}};
+        CHECK_INT(qs_node_set_attr(c->g, c->node, &height), 0);
+        CHECK_INT(qs_node_set_attr(c->g, c->node, &width), 0);
+        CHECK_INT(qs_node_set_attr(c->g, c->node, &mode), 0);
+        if (to)
+            CHECK_INT(qs_op_upgrade_graph(c->g, to, "m", &c->error), 0);
+        CHECK_INT(case_run(c), 0);
+        CHECK_STR(case_shape(c, 0), "float[1,1,4,6]");
+        const float *y = case_data(c, 0);
+        for (size_t i = 0; i < 24; i++)
+            CHECK_NEAR(y[i], x[i / 12 * 2 + i % 6 / 3], 0);
+        CHECK_STR(c->g->nodes[c->node].op_type, to == 13 ? "Resize" : "Upsample");
+        case_free(c);
+    }
+}
+
 /* ---- Tile ---- */
+
+/* Before opset 6 a number of tiles along one axis, in the input's type. */
+static void tiles_along_axis(void) {
+    const float x[4] = {1, 2, 3, 4}, number = 3, axis = 0;
+    for (int64_t to = 0; to <= 13; to += 13) {
+        op_case *c = case_new("", "Tile", 5);
+        case_input(c, QSIM_FLOAT, 2, (const int64_t[]){2, 2}, x);
+        case_const(c, QSIM_FLOAT, 0, NULL, &number);
+        case_const(c, QSIM_FLOAT, 0, NULL, &axis);
+        case_node(c, 1);
+        if (to)
+            CHECK_INT(qs_op_upgrade_graph(c->g, to, "m", &c->error), 0);
+        CHECK_INT(case_run(c), 0);
+        CHECK_STR(case_shape(c, 0), "float[6,2]");
+        const float *y = case_data(c, 0);
+        for (size_t i = 0; i < 12; i++)
+            CHECK_NEAR(y[i], x[i % 4], 0);
+        case_free(c);
+    }
+}
 
 static void tiles(qsim_ctx *ctx) {
     const int64_t repeats[3] = {2, 3, 1};
@@ -216,7 +262,9 @@ int main(void) {
         layouts(ctx[i], "cubic", QSIM_FLOAT);
     }
     upgrades();
+    image_scales();
     tiles(ctx[0]);
+    tiles_along_axis();
     for (int i = 0; i < contexts; i++)
         qsim_ctx_free(ctx[i]);
     return test_done();
