@@ -212,6 +212,63 @@ static void test_positions(void) {
     }
 }
 
+/* The sum of two products, each of an input of its own, as logits of 5 classes. */
+static qsim_model *two_inputs(const float *w, const float *v) {
+    static const int64_t in[2] = {8, 6}, out[2] = {8, 5}, dims[2] = {6, 5};
+    qsim_builder *b = NULL;
+    CHECK_INT(qsim_builder_create(NULL, 13, "g", &b, NULL), QSIM_OK);
+    qsim_builder_input(b, "a", QSIM_FLOAT, 2, in, NULL);
+    qsim_builder_input(b, "b", QSIM_FLOAT, 2, in, NULL);
+    qsim_builder_output(b, "y", QSIM_FLOAT, 2, out, NULL);
+    for (int k = 0; k < 2; k++) {
+        void *weights = (void *)(uintptr_t)(k ? v : w);
+        const qsim_tensor t = {QSIM_FLOAT, 2, dims, weights, 30 * sizeof(*w)};
+        qsim_builder_constant(b, k ? "v" : "w", &t);
+    }
+    qsim_builder_node(b, "", "MatMul", "first", "a,w", "p");
+    qsim_builder_node(b, "", "MatMul", "second", "b,v", "q");
+    qsim_builder_node(b, "", "Add", "sum", "p,q", "y");
+    return net_finish(b);
+}
+
+/* Batches of two tensors: no search ends with a greater loss than it begins with. */
+static void test_two_inputs(void) {
+    static const int64_t in[2] = {8, 6};
+    static const char *const methods[] = {"", "greedy", "anneal", "greedy,anneal"};
+    float w[30], v[30], x[2][48];
+    for (int i = 0; i < 30; i++) {
+        w[i] = (float)(i * 37 % 41 - 20) / 7;
+        v[i] = (float)(i * 23 % 31 - 15) / (i % 5 == 0 ? 9.0f : 90.0f);
+    }
+    for (int i = 0; i < 48; i++) {
+        x[0][i] = (float)(i * 29 % 53 - 26) / 11;
+        x[1][i] = (float)(i * 31 % 59 - 29) / 13;
+    }
+    const qsim_tensor t[2] = {{QSIM_FLOAT, 2, in, x[0], sizeof(x[0])},
+                              {QSIM_FLOAT, 2, in, x[1], sizeof(x[1])}};
+    qsim_model *m = two_inputs(w, v);
+    qsim_calibration *c = NULL;
+    CHECK_INT(qsim_calibration_create(m, NULL, &c, NULL), QSIM_OK);
+    CHECK_INT(qsim_calibration_feed(c, t, 2, NULL), QSIM_OK);
+    double plain = 0;
+    for (size_t k = 0; k < sizeof(methods) / sizeof(*methods); k++) {
+        qsim_recipe *found = make_recipe();
+        const qsim_search_options o = {.struct_size = sizeof(o),
+                                       .inputs = t,
+                                       .input_count = 2,
+                                       .inputs_per_batch = 2,
+                                       .steps = 10,
+                                       .methods = methods[k]};
+        double score = NAN;
+        CHECK_INT(qsim_search(m, c, NULL, &o, found, &score, NULL), QSIM_OK);
+        plain = k == 0 ? score : plain;
+        CHECK(score < 0 && score >= plain);
+        qsim_recipe_free(found);
+    }
+    qsim_calibration_free(c);
+    qsim_model_free(m);
+}
+
 /* What greedy chooses for a product of 32 rows with `w`. */
 static qsim_recipe_entry choice_for(float *w, const int64_t *dims, float *x) {
     qsim_builder *b = NULL;
@@ -470,6 +527,7 @@ int main(void) {
     test_greedy_knows();
     test_ranges();
     test_positions();
+    test_two_inputs();
     test_correction();
     test_anneal();
     test_refine();
