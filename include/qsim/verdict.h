@@ -70,6 +70,14 @@ QSIM_API void qsim_verdict_free(qsim_verdict *v);
 QSIM_API int qsim_verdict_feed(qsim_verdict *v, const qsim_tensor *inputs, size_t input_count,
                                qsim_error *error);
 
+/*
+ * The right classes of the samples fed last, in their order; negative: unknown. `count` may be less
+ * than the samples. Nothing happens where the first output is no float class scores. Errors:
+ * ARGUMENT (more labels than samples).
+ */
+QSIM_API int qsim_verdict_label(qsim_verdict *v, const int64_t *labels, size_t count,
+                                qsim_error *error);
+
 /* QSIM_GRADE_* of all that was fed; its name ("good"), NULL: there is no such grade. */
 QSIM_API int32_t qsim_verdict_grade(const qsim_verdict *v);
 QSIM_API const char *qsim_grade_name(int32_t grade);
@@ -107,13 +115,25 @@ typedef struct qsim_verdict_input_info {
     const char *name; /* lives as long as the verdict */
     double least, greatest, mean;
     int32_t fits; /* 1: as in training, says the first BatchNormalization, or biases that swallowed
-                     one; -1: a warning says why it is not; 0: not judged, nothing in the model
-                     tells */
+                     one; -1: a warning says why it is not, or labels do; 0: not judged,
+                     nothing in the model tells */
     int32_t reserved;
 } qsim_verdict_input_info;
 
 /* Errors: ARGUMENT; NOT_FOUND (nothing was fed, or no floats). */
 QSIM_API int qsim_verdict_input(const qsim_verdict *v, qsim_verdict_input_info *info);
+
+/* Answers beside labels; struct_size is set by the caller. */
+typedef struct qsim_verdict_labels_info {
+    size_t struct_size;
+    uint64_t rows;            /* labelled */
+    uint64_t right;           /* of them by the float model */
+    uint64_t right_quantized; /* by the other */
+    double confidence;        /* mean probability of the float model's first class */
+} qsim_verdict_labels_info;
+
+/* Errors: ARGUMENT; NOT_FOUND (no labels). */
+QSIM_API int qsim_verdict_labels(const qsim_verdict *v, qsim_verdict_labels_info *info);
 
 /*
  * Faults of the data, one sentence each, by index from 0; NULL at the end. `kind` (may be NULL)
@@ -135,6 +155,8 @@ QSIM_API int qsim_verdict_input(const qsim_verdict *v, qsim_verdict_input_info *
  *     raw-pixels        the same, with whole numbers up to 255; or they drive class scores beyond
  *                       any doubt, or a first convolution far over its bias; or pictures of such
  *                       numbers of which nothing tells whether they are right (`fits` is 0)
+ *     labels            the float model is right on no more labels than by guessing, or on fewer
+ *                       by 20 points than its own probabilities say; at 1 % of error (Wilson)
  *     one-class         the float model gives all samples the same class
  *     dead-tensors      tensors that never change
  *     outlier           one sample alone widens a range 4 times or more

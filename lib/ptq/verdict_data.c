@@ -66,6 +66,10 @@ void qs_data_feed(qs_seen_data *d, const qsim_tensor *x) {
         look_at_floats(d, x->data, bytes / sizeof(float) * samples);
 }
 
+bool qs_is_share(double sum) {
+    return fabs(sum - 1) < 1e-3;
+}
+
 /* A row of probabilities. */
 static void add_shares(qs_seen_data *d, const float *x) {
     float top = 0;
@@ -95,7 +99,7 @@ static void add_row(qs_seen_data *d, const float *x) {
     d->one_class += at == d->first_class;
     d->rows++;
     /* Probabilities, or scores before softmax. */
-    const bool shares = fabs(sum - 1) < 1e-3;
+    const bool shares = qs_is_share(sum);
     d->certain += shares ? best >= 1 - 1e-6f : best - second > CERTAIN;
     d->sure += shares ? best >= 1 - 1e-6f : best - second > SURE;
     if (shares)
@@ -249,6 +253,7 @@ void qs_verdict_warn(qsim_verdict *v) {
         qs_input_warn(v);
     else
         v->fits = v->options.made_up ? 0 : -1;
+    qs_labels_warn(v);
     for (size_t i = 0; i < v->output_count; i++)
         if (v->outputs[i].metrics.nan_one > 0) {
             qs_verdict_say(v, "not-a-number", QSIM_GRADE_BAD,

@@ -413,6 +413,13 @@ static void growing_verdict(void) {
     AT(qsim_verdict_input_info, fits, 40);
     AT(qsim_verdict_input_info, reserved, 44);
 
+    SIZE(qsim_verdict_labels_info, 40);
+    AT(qsim_verdict_labels_info, struct_size, 0);
+    AT(qsim_verdict_labels_info, rows, 8);
+    AT(qsim_verdict_labels_info, right, 16);
+    AT(qsim_verdict_labels_info, right_quantized, 24);
+    AT(qsim_verdict_labels_info, confidence, 32);
+
     SIZE(qsim_verdict_info, 72);
     AT(qsim_verdict_info, struct_size, 0);
     AT(qsim_verdict_info, name, 8);

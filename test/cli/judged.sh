@@ -3,6 +3,7 @@
 # Networks of pictures, quantized on values that they were trained on and on others: what the verdict
 # says of the input, as a table. `ok`: no warning; `off`: a warning, and other values to try; `raw`:
 # wrong values that are named as raw pixels; `?`: wrong values of which nothing tells, which is said.
+# With labels: `right`: no warning; `wrong`: a warning by labels; `moved`: labels of other classes.
 # Usage: judged.sh QSIM SOURCE
 set -eu
 qsim=$1 shared=${QSIM_SHARED:-$2/../shared}
@@ -11,18 +12,31 @@ models=$shared/models photos=$shared/data/images fashion=$shared/data/fashion-mn
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 failed=0
+labels=$shared/data/fashion-mnist/t10k-labels-idx1-ubyte.gz
+gunzip -c "$labels" >"$dir/labels"
+{ head -c 8 "$dir/labels" && tail -c +9 "$dir/labels" | tr '\000-\011' '\001-\011\000'; } >"$dir/moved"
 imagenet=mean=0.485:0.456:0.406,std=0.229:0.224:0.225
 while read -r wanted model preprocess; do
     case $model in fashion* | mnist*) data=$fashion limit=32 ;; *) data=$photos limit=3 ;; esac
-    "$qsim" quantize "$models/$model.onnx" --data "$data" --limit $limit --held-out 32 --preprocess "$preprocess" \
+    case $wanted in right | wrong) data=$fashion,$labels limit=160 ;; moved) data=$fashion,$dir/moved limit=160 ;; esac
+    "$qsim" quantize "$models/$model.onnx" --data "$data" --limit $limit --held-out 128 --preprocess "$preprocess" \
         -o "$dir/q.onnx" -f >"$dir/out" 2>"$dir/err" || {
         grep -q 'without lib' "$dir/err" && echo "skipped: $(cat "$dir/err")" && exit 77
         cat "$dir/err" && exit 1
     }
     grade=$(sed -n 's/^verdict *\([a-z]*\),.*/\1/p' "$dir/out")
+    by_labels=$(sed -n 's/^qsim: warning: \(the float model is right on.*\)/\1/p' "$dir/err")
     why=$(sed -n 's/^qsim: warning: \(.*trained on.*\)/\1/p' "$dir/err" | head -n 1)
     printf '%-3s %-34s %-50s %-8s %s\n' "$wanted" "$model" "$preprocess" "$grade" "${why:-$(sed -n 's/^ *input .*; //p' "$dir/out")}"
     case $wanted in
+    right) [ -z "$why$by_labels" ] && grep -q '^ *accuracy .* of 128 labels' "$dir/out" || { echo "FAILED: a warning" && failed=1; } ;;
+    wrong | moved)
+        echo "    $by_labels"
+        case $wanted,$by_labels in
+        'wrong,'*'is its input'* | moved,*'are the labels'*) [ "$grade" != good ] ;;
+        *) false ;;
+        esac || { echo "FAILED: no warning by labels" && failed=1; }
+        ;;
     ok) [ -z "$why" ] || { echo "FAILED: a warning" && failed=1; } ;;
     raw) echo "$why" | grep -q '^the input is raw pixels' || { echo "FAILED: not named" && failed=1; } ;;
     '?') grep -q '^ *input .*; not judged: ' "$dir/out" || { echo "FAILED: judged" && failed=1; } ;;
@@ -76,5 +90,15 @@ ok super_resolution_onnxmodels fit=crop
 off super_resolution_onnxmodels fit=crop,scale=1
 ok ppocrv3_det_ch resize=320x320,$imagenet
 off ppocrv3_det_ch resize=320x320,scale=1
+right fashion_lenetlite scale=1/255
+wrong fashion_lenetlite mean=0.5,std=0.5
+wrong fashion_lenetlite mean=0.45,std=0.226
+moved fashion_lenetlite scale=1/255
+right fashion_resnet8 scale=1/255
+wrong fashion_resnet8 mean=0.5,std=0.5
+moved fashion_resnet8 scale=1/255
+right fashion_mobilenetv2_tiny scale=1/255
+wrong fashion_mobilenetv2_tiny mean=0.5,std=0.5
+wrong mnist-8 scale=1/255
 END
 exit $failed

@@ -539,6 +539,11 @@ class LongWork(unittest.TestCase):
         noise = [10 ** (-w.sqnr_db / 10) - 10 ** (-w.before_db / 10) for w in v.layers]
         self.assertEqual(noise, sorted(noise, reverse=True))
         zeros = [np.zeros_like(x) for x in self.data]
+        session = qsim.Session(self.model)
+        right = np.concatenate([session.run(x)[0].argmax(-1) for x in self.data])
+        v = qsim.judge(self.model, int8, self.data, labels=right)
+        self.assertEqual((v.labels.rows, v.labels.right_float), (12, 12))
+        self.assertNotIn("labels", [kind for kind, _ in v.warnings])
         black = qsim.judge(self.model, int8, zeros)
         self.assertEqual(black.grade, "bad")
         self.assertIn("constant-input", [kind for kind, _ in black.warnings])

@@ -22,6 +22,22 @@ bool judge_has_bounds(const tool *t) {
     return false;
 }
 
+/*
+ * Labels by the order of folders are the model's classes only if there is a folder for each; the
+ * library counts the others.
+ */
+static bool labels_are_classes(const judging *j, const dataset *d) {
+    qsim_value_info y = {.struct_size = sizeof(y)};
+    int64_t classes = 1;
+    if (dataset_classes(d) == 0)
+        return true;
+    if (qsim_model_output(j->model, 0, &y))
+        return false;
+    for (int32_t i = 1; i < y.rank; i++)
+        classes *= y.dims[i] > 0 ? y.dims[i] : 1;
+    return classes == (int64_t)dataset_classes(d);
+}
+
 /* Names the two models, so that a layer of another type is no riddle. */
 int judge_all(const tool *t, judging *j, dataset *d) {
     const qsim_verdict_options o = {.struct_size = sizeof(o),
@@ -29,6 +45,7 @@ int judge_all(const tool *t, judging *j, dataset *d) {
                                     .method = j->method,
                                     .seen = j->samples == SAMPLES_SEEN,
                                     .made_up = j->made_up};
+    const bool labelled = labels_are_classes(j, d);
     progress p = {0};
     qsim_error e;
     batch b;
@@ -42,6 +59,9 @@ int judge_all(const tool *t, judging *j, dataset *d) {
         if (code || b.samples == 0)
             break;
         if (qsim_verdict_feed(j->verdict, b.inputs, b.input_count, &e))
+            code = tool_error(t, j->output, &e);
+        else if (labelled && b.labels &&
+                 qsim_verdict_label(j->verdict, b.labels, (size_t)b.samples, &e))
             code = tool_error(t, j->output, &e);
         done += (uint64_t)b.samples;
         if (progress_step(&p, "judging", done, (uint64_t)dataset_samples(d)))

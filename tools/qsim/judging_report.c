@@ -6,7 +6,8 @@
 #include "judging.h"
 #include "modelinfo.h"
 
-#define WORST_LAYERS 3
+#define WORST_LAYERS  3
+#define ENOUGH_LABELS 32
 
 /* "7 held-out samples", "1 sample, calibrated on: too few to hold some out". */
 static void samples_text(const judging *j, text *out) {
@@ -33,16 +34,44 @@ static void print_output(const judging *j, int32_t i) {
                    qsim_grade_name(o.grade), table_number(o.sqnr), table_number(o.cosine));
 }
 
-/* Prints the input's range, and whether it is like that of training, as far as the model tells. */
+/* What is known of the input's range. */
+static const char *range_text(const judging *j, const qsim_verdict_input_info *in) {
+    qsim_verdict_labels_info l = {.struct_size = sizeof(l)};
+    qsim_verdict_info y = {.struct_size = sizeof(y)};
+    if (j->made_up)
+        return "made up";
+    if (in->fits)
+        return in->fits > 0 ? "as in training, as far as the model tells"
+                            : "a warning says what is odd of it";
+    if (!qsim_verdict_labels(j->verdict, &l))
+        return l.rows < ENOUGH_LABELS ? "not judged: the model does not tell its range, and labels "
+                                        "this few do not"
+                                      : "the labels do not speak against it";
+    if (!qsim_verdict_output(j->verdict, 0, &y) && y.measure == QSIM_MEASURE_AGREEMENT)
+        return "not judged: the model does not tell its range. Look it up where the model is from, "
+               "or give labels: --data DATA,LABELS";
+    return "not judged: the model does not tell its range. Look it up where the model is from";
+}
+
 static void print_input(const judging *j) {
-    static const char *const fits[] = {
-        "a warning says what is odd of it",
-        "not judged: the model does not tell whether it was trained on such values",
-        "as in training, as far as the model tells"};
     qsim_verdict_input_info in = {.struct_size = sizeof(in)};
     if (!qsim_verdict_input(j->verdict, &in))
         table_line("", "input '%s': %.4g to %.4g, mean %.4g; %s", in.name, in.least, in.greatest,
-                   in.mean, j->made_up ? "made up" : fits[in.fits + 1]);
+                   in.mean, range_text(j, &in));
+}
+
+static double percent(uint64_t part, uint64_t all) {
+    return 100.0 * (double)part / (double)all;
+}
+
+static void print_labels(const judging *j) {
+    qsim_verdict_labels_info l = {.struct_size = sizeof(l)};
+    if (!qsim_verdict_labels(j->verdict, &l))
+        table_line(
+            "",
+            "accuracy %.2f %% of %llu label%s; the float model %.2f %%, by its own scores %.0f %%",
+            percent(l.right_quantized, l.rows), (unsigned long long)l.rows,
+            tool_plural((int64_t)l.rows), percent(l.right, l.rows), 100 * l.confidence);
 }
 
 /* "conv7 (24.1 -> 18.2 dB), fc1 (...)": layers that add noise, the worst first. */
@@ -78,6 +107,7 @@ void judge_print(const tool *t, const judging *j) {
     text_free(&samples);
     for (int32_t i = 0; i < qsim_verdict_output_count(j->verdict); i++)
         print_output(j, i);
+    print_labels(j);
     print_input(j);
     worst_text(j->verdict, &worst);
     if (worst.size)
@@ -124,6 +154,20 @@ static void json_input(const qsim_verdict *v, json *out) {
     json_end(out);
 }
 
+static void json_labels(const qsim_verdict *v, json *out) {
+    qsim_verdict_labels_info l = {.struct_size = sizeof(l)};
+    if (qsim_verdict_labels(v, &l)) {
+        json_null(out, "labels");
+        return;
+    }
+    json_object(out, "labels");
+    json_int(out, "rows", (int64_t)l.rows);
+    json_int(out, "right_float", (int64_t)l.right);
+    json_int(out, "right_quantized", (int64_t)l.right_quantized);
+    json_number(out, "confidence_float", l.confidence);
+    json_end(out);
+}
+
 static void json_warnings(const qsim_verdict *v, json *out) {
     const char *warning, *kind;
     json_array(out, "warnings");
@@ -154,6 +198,7 @@ void judge_json(const judging *j, const char *const *next, json *out) {
     }
     json_end(out);
     json_input(v, out);
+    json_labels(v, out);
     json_array(out, "worst");
     for (int32_t i = 0; i < qsim_verdict_layer_count(v) && i < WORST_LAYERS; i++) {
         qsim_verdict_info l = {.struct_size = sizeof(l)};

@@ -178,6 +178,8 @@ static const option options[] = {
     {"config", "FILE", "options by name, from JSON; those of the command line win", 0, NULL},
     {"dry-run", NULL, "only show what would become of each layer", 'n', NULL},
     OPTION_JUDGE,
+    {"labels", "FILE", "names of the model's classes, by which folders of --data are numbered", 0,
+     NULL},
     OPTION_HTML,
     OPTION_OUTPUT("the quantized model; '-': stdout"),
     OPTION_FORCE,

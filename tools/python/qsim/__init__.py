@@ -36,7 +36,7 @@ from ._recipe import Recipe, RecipeEntry
 from ._search import (Attempt, Judgement, SearchResult, Sensitivity, Unit, search, search_methods,
                       sensitivity)
 from ._session import Session
-from ._verdict import Judged, JudgedInput, Verdict, judge
+from ._verdict import Judged, JudgedInput, JudgedLabels, Verdict, judge
 
 __version__ = "0.1.0"
 

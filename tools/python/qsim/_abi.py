@@ -258,6 +258,12 @@ class _VerdictInputInfo(_Sized):
                 ("mean", _F64), ("fits", _I32), ("reserved", _I32)]
 
 
+class _VerdictLabelsInfo(_Sized):
+    _c_ = "qsim_verdict_labels_info"
+    _fields_ = [("struct_size", _SIZE), ("rows", _U64), ("right", _U64),
+                ("right_quantized", _U64), ("confidence", _F64)]
+
+
 class _Divergence(_Sized):
     _c_ = "qsim_divergence"
     _fields_ = [("struct_size", _SIZE), ("rows", _U64), ("agree", _U64), ("skipped", _U64),
@@ -455,6 +461,8 @@ _FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "qsim_verdict_create": (C.c_int, _P, _P, C.POINTER(_VerdictOptions), _OUT, _ERR),
     "qsim_verdict_free": (None, _P),
     "qsim_verdict_feed": (C.c_int, _P, _TENSORS, _SIZE, _ERR),
+    "qsim_verdict_label": (C.c_int, _P, C.POINTER(C.c_int64), _SIZE, _ERR),
+    "qsim_verdict_labels": (C.c_int, _P, C.POINTER(_VerdictLabelsInfo)),
     "qsim_verdict_grade": (_I32, _P),
     "qsim_verdict_samples": (_I64, _P),
     "qsim_verdict_output_count": (_I32, _P),

@@ -7,8 +7,11 @@ import ctypes as C
 import os
 from typing import Any, Iterable, List, NamedTuple, Optional, Tuple, Union
 
-from ._abi import _VerdictInfo, _VerdictInputInfo, _VerdictOptions, _lib, _text
-from ._arrays import _feed_all, _views
+import numpy as np
+
+from ._abi import (_VerdictInfo, _VerdictInputInfo, _VerdictLabelsInfo, _VerdictOptions, _lib,
+                   _text)
+from ._arrays import _array, _asarray, _batches, _views
 from ._calibration import Calibration
 from ._html import _html_table
 from ._library import _Handle, _call, _check
@@ -34,13 +37,25 @@ class Judged(NamedTuple):
 
 class JudgedInput(NamedTuple):
     """What was fed to the first input. `as_in_training`: what the model's first BatchNormalization
-    or biases say; False where a warning tells why not, None where nothing in the model tells."""
+    or biases say; False where a warning tells why not, None where neither the model nor labels
+    tell: compare least, greatest and mean with what the model was trained on."""
 
     name: str
     least: float
     greatest: float
     mean: float
     as_in_training: Optional[bool]
+
+
+class JudgedLabels(NamedTuple):
+    """Answers beside labels: of `rows` labelled samples the float model is right on `right_float`,
+    the other on `right_quantized`; `confidence_float`: the mean probability, from 0 to 1, of the
+    float model's first class."""
+
+    rows: int
+    right_float: int
+    right_quantized: int
+    confidence_float: float
 
 
 class Verdict(_Handle):
@@ -72,6 +87,16 @@ class Verdict(_Handle):
         _call("qsim_verdict_feed", self._pointer, _views(arrays), len(arrays))
         return self
 
+    def label(self, labels: Any) -> "Verdict":
+        """The right classes (integers; negative: unknown) of the samples fed last. Returns self."""
+        given = _asarray(labels)
+        if given.size and given.dtype.kind not in "iu":
+            raise TypeError(f"integers are needed, not {given.dtype}")
+        classes = _array(given, np.int64)
+        _call("qsim_verdict_label", self._pointer,
+              classes.ctypes.data_as(C.POINTER(C.c_int64)), classes.size)
+        return self
+
     @property
     def grade(self) -> str:
         """ "good", "doubtful", "bad"; "none" before anything was fed."""
@@ -100,6 +125,14 @@ class Verdict(_Handle):
             return None
         return JudgedInput(_text(info.name), info.least, info.greatest, info.mean,
                            None if info.fits == 0 else info.fits > 0)
+
+    @property
+    def labels(self) -> Optional[JudgedLabels]:
+        """Right answers of both models; None: no labels, or no classes."""
+        info = _VerdictLabelsInfo()
+        if _lib.qsim_verdict_labels(self._pointer, C.byref(info)):
+            return None
+        return JudgedLabels(info.rows, info.right, info.right_quantized, info.confidence)
 
     @property
     def outputs(self) -> List[Judged]:
@@ -134,9 +167,17 @@ class Verdict(_Handle):
 
 def judge(model: Union[Model, str, "os.PathLike[str]"],
           quantized: Union[Model, str, "os.PathLike[str]"], data: Iterable[Any],
-          calibration: Optional[Calibration] = None, **options: Any) -> Verdict:
+          calibration: Optional[Calibration] = None, labels: Any = None,
+          **options: Any) -> Verdict:
     """Runs both models over `data`, batches as Session.run() takes them (an array, a tuple or a
-    dict of arrays) or one of them, and returns the Verdict."""
-    verdict = Verdict(_model(model), _model(quantized), calibration, **options)
-    _feed_all(verdict.feed, data, verdict._inputs)
+    dict of arrays) or one of them, and returns the Verdict. `labels`: the right class of each
+    sample, integers; with them a float model that is seldom right is noticed."""
+    verdict, done = Verdict(_model(model), _model(quantized), calibration, **options), 0
+    for batch in _batches(data, verdict._inputs):
+        verdict.feed(*batch) if isinstance(batch, tuple) else verdict.feed(batch)
+        if labels is not None:
+            verdict.label(labels[done:verdict.samples])
+        done = verdict.samples
+    if labels is not None and len(labels) != done:
+        raise ValueError(f"{len(labels)} labels for {done} samples")
     return verdict
