@@ -7,16 +7,16 @@
 #include <string.h>
 
 const option common_options[] = {
-    {"threads", "N", "threads to use; 0: all allowed cores (0; bench: 1)", 'T', NULL},
+    {"threads", "N", "number of threads; 0: all cores allowed (0; bench: 1)", 'T', NULL},
     {"isa", "NAME", "force the kernels of one instruction set", 0,
      "c|avx2|avxvnni|avx512vnni|amx|neon|neondot|neoni8mm"},
-    {"memory", "SIZE", "hold at most so much memory, as in 512MB", 0, NULL},
-    {"time", "S", "take at most so many seconds", 0, NULL},
+    {"memory", "SIZE", "use at most this much memory: 512MB, 2GB", 0, NULL},
+    {"time", "S", "stop after S seconds", 0, NULL},
     {"json", NULL, "print one JSON object instead of text", 0, NULL},
     {"quiet", NULL, "no progress, no warnings", 'q', NULL},
-    {"verbose", NULL, "say more", 'v', NULL},
-    {"help", NULL, "show this help", 'h', NULL},
-    {"version", NULL, "show the version", 'V', NULL},
+    {"verbose", NULL, "print more detail", 'v', NULL},
+    {"help", NULL, "print this help", 'h', NULL},
+    {"version", NULL, "print the version", 'V', NULL},
     {NULL, NULL, NULL, 0, NULL},
 };
 

@@ -37,8 +37,8 @@ void chart_bars(text *svg, const chart *c, const chart_series *series, int count
 typedef struct chart_value {
     const char *label;
     double value;
-    const char *shown; /* text after the bar */
-    bool marked;       /* drawn in another colour */
+    const char *text; /* after the bar */
+    bool marked;      /* drawn in another colour */
 } chart_value;
 
 /* One bar per value, from zero; values that are not finite have none. */

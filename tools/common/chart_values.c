@@ -28,7 +28,7 @@ void chart_values(text *svg, const char *title, const chart_value *values, size_
         high = fmax(high, v);
         short_label(values[i].label, label);
         longest = fmax(longest, width_of(label));
-        behind = fmax(behind, svg_width(values[i].shown, 11));
+        behind = fmax(behind, svg_width(values[i].text, 11));
     }
     const double left = longest + 30, span = high - low > 0 ? high - low : 1;
     const double zero = left - low / span * WIDTH;
@@ -44,7 +44,7 @@ void chart_values(text *svg, const char *title, const chart_value *values, size_
         svg_rect(svg, v < 0 ? zero - w : zero, y, fmax(w, 0.5), BAR,
                  values[i].marked ? svg_orange : svg_blue, values[i].label);
         svg_text(svg, (v < 0 ? zero : zero + w) + 5, y + BAR * 0.72, 11, SVG_START, 0, svg_black,
-                 values[i].shown);
+                 values[i].text);
     }
     svg_end(svg);
 }

@@ -15,14 +15,14 @@ static void help_option(const option *o, text *out) {
         text_printf(&t, " %s", o->value);
     text_printf(out, "%-28s  %s", t.data, o->help);
     if (o->choices)
-        text_printf(out, ": %s", o->choices);
+        text_printf(out, "; one of %s", o->choices);
     text_puts(out, "\n");
     text_free(&t);
 }
 
 void args_help(const verb *v, text *out) {
-    text_printf(out, "usage: %s%s [options]%s%s\n\n%s\n\noptions:\n", args_prefix(v), v->name,
-                v->operands[0] ? " " : "", v->operands, v->summary);
+    text_printf(out, "usage: %s%s [options]%s%s\n\n%s\n\noptions (defaults in parentheses):\n",
+                args_prefix(v), v->name, v->operands[0] ? " " : "", v->operands, v->summary);
     for (const option *o = v->options; o && o->name; o++)
         help_option(o, out);
     for (const option *o = args_common(v); o->name; o++)

@@ -9,7 +9,7 @@
 #include "common/tool.h"
 
 #define OPTION_HTML                                                                                \
-    { "html", "FILE", "write a page with charts, too: one file, no network", 0, NULL }
+    { "html", "FILE", "also write a page with charts, as one HTML file", 0, NULL }
 
 typedef struct page {
     const char *path;  /* NULL: no page; these functions then do nothing */

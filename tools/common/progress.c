@@ -10,7 +10,7 @@
 #define QUIET_MS 2000.0
 
 /* A bar is on the terminal now. */
-static bool bar_shown;
+static bool bar_drawn;
 
 void progress_begin(progress *p, const tool *t) {
     memset(p, 0, sizeof(*p));
@@ -33,14 +33,14 @@ static void draw_bar(const char *what, uint64_t done, uint64_t total, double ela
         fprintf(stderr, "  %.0f s left", elapsed / 1000 * (1 - share) / share);
     fprintf(stderr, "  %s", what);
     fflush(stderr);
-    bar_shown = true;
+    bar_drawn = true;
 }
 
 int32_t progress_step(void *user, const char *what, uint64_t done, uint64_t total) {
     progress *p = user;
     double now = tool_now();
     double pause = p->terminal ? 100 : 1000;
-    if (!p->silent && now - p->start >= QUIET_MS && (now - p->last >= pause || !p->shown)) {
+    if (!p->silent && now - p->start >= QUIET_MS && (now - p->last >= pause || !p->drawn)) {
         text name = {0};
         utf8_printable(&name, what ? what : "", 40);
         if (p->terminal)
@@ -50,19 +50,19 @@ int32_t progress_step(void *user, const char *what, uint64_t done, uint64_t tota
                     name.data ? name.data : "");
         text_free(&name);
         p->last = now;
-        p->shown = true;
+        p->drawn = true;
     }
     return tool_interrupted();
 }
 
 void progress_clear(void) {
-    if (bar_shown)
+    if (bar_drawn)
         fputs("\r\x1b[K", stderr);
-    bar_shown = false;
+    bar_drawn = false;
 }
 
 void progress_end(progress *p) {
     progress_clear();
     tool_after_interrupt();
-    p->shown = false;
+    p->drawn = false;
 }

@@ -9,7 +9,7 @@
 #include "common/tool.h"
 
 typedef struct progress {
-    bool silent, terminal, shown;
+    bool silent, terminal, drawn;
     double start, last;
 } progress;
 

@@ -74,8 +74,8 @@ static void put_inputs(listing *l, const char *folder) {
 }
 
 static void skip(listing *l, const char *name, bool folder) {
-    const size_t shown = 5;
-    if (l->skipped++ < shown)
+    const size_t most = 5;
+    if (l->skipped++ < most)
         text_printf(&l->names, "%s%s%s", l->names.size ? ", " : "", name, folder ? "/" : "");
 }
 

@@ -81,10 +81,10 @@ int tool_exit_code(int code) {
 }
 
 static void print_error(const tool *t, int code, const char *line, const char *hint) {
-    text shown = {0}, second = {0};
+    text printable = {0}, second = {0};
     progress_clear();
-    utf8_printable(&shown, line, 380);
-    fprintf(stderr, "qsim: %s\n", shown.data);
+    utf8_printable(&printable, line, 380);
+    fprintf(stderr, "qsim: %s\n", printable.data);
     if (hint && *hint) {
         utf8_printable(&second, hint, 300);
         fprintf(stderr, "hint: %s\n", second.data);
@@ -96,13 +96,13 @@ static void print_error(const tool *t, int code, const char *line, const char *h
         json_object(&j, "error");
         json_int(&j, "code", code);
         json_string(&j, "name", qsim_error_name(code));
-        json_string(&j, "message", shown.data);
+        json_string(&j, "message", printable.data);
         json_end(&j);
         json_end(&j);
         fputs(j.out.data, stdout);
         text_free(&j.out);
     }
-    text_free(&shown);
+    text_free(&printable);
     text_free(&second);
 }
 
@@ -160,14 +160,14 @@ int tool_usage(const tool *t, const char *hint, const char *format, ...) {
 
 static void say(const tool *t, const char *kind, const char *format, va_list list) {
     char line[2048];
-    text shown = {0};
+    text printable = {0};
     if (t->quiet)
         return;
     vsnprintf(line, sizeof(line), format, list);
-    utf8_printable(&shown, line, 400);
+    utf8_printable(&printable, line, 400);
     progress_clear();
-    fprintf(stderr, "qsim: %s%s\n", kind, shown.data);
-    text_free(&shown);
+    fprintf(stderr, "qsim: %s%s\n", kind, printable.data);
+    text_free(&printable);
 }
 
 void tool_note(const tool *t, const char *format, ...) {

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-static int show(const tool *t, text *out) {
+static int print(const tool *t, text *out) {
     fputs(out->data, stdout);
     text_free(out);
     return tool_finish(t, EXIT_OK);
@@ -17,10 +17,10 @@ int program_main(const verb *v, int32_t threads, int argc, char **argv) {
         code = tool_usage(&t, hint.data, "%s", out.data);
     } else if (args_has(&t.args, "help")) {
         args_help(v, &out);
-        code = show(&t, &out);
+        code = print(&t, &out);
     } else if (args_has(&t.args, "version")) {
         text_printf(&out, "%s %s\n", v->name, qsim_version_string());
-        code = show(&t, &out);
+        code = print(&t, &out);
     } else {
         code = tool_start(&t, threads);
         if (code == EXIT_OK)

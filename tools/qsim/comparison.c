@@ -30,13 +30,13 @@ size_t comparison_misses(const bounds *b, const qsim_metrics *m, miss found[4]) 
 size_t comparison_first_bad(const comparison *c) {
     const bounds *b = &c->bounds;
     bool given = b->allclose || !isnan(b->max_abs) || !isnan(b->min_sqnr) || !isnan(b->min_cosine);
-    for (size_t i = 0; i < c->layers.taps.count; i++) {
+    for (size_t i = 0; i < c->layers.count; i++) {
         const qsim_metrics *m = &c->layers.metrics[i];
         miss found[4];
         if (given ? comparison_misses(b, m, found) > 0 : !(qsim_metrics_sqnr(m) >= BAD_LAYER_DB))
             return i;
     }
-    return c->layers.taps.count;
+    return c->layers.count;
 }
 
 /* ---- the worst element ---- */
@@ -87,10 +87,10 @@ static void json_worst(json *j, const qsim_metrics *m, const qsim_tensor *shape)
 
 /* ---- JSON ---- */
 
-static void json_metrics(json *j, const matched *pairs, const engine *e, size_t i) {
+static void json_metrics(json *j, const tensor_pairs *pairs, const engine *e, size_t i) {
     const qsim_metrics *m = &pairs->metrics[i];
     json_object(j, NULL);
-    json_string(j, "name", pairs->taps.a[i]);
+    json_string(j, "name", pairs->a[i]);
     json_number(j, "max_abs", m->max_abs);
     json_number(j, "max_rel", m->max_rel);
     json_number(j, "sqnr_db", qsim_metrics_sqnr(m));
@@ -126,16 +126,16 @@ void comparison_print_json(const tool *t, const comparison *c) {
     json_number(&j, "speed_margin", c->speed.margin);
     json_string(&j, "why_not_faster", c->why.size ? c->why.data : NULL);
     json_array(&j, "outputs");
-    for (size_t i = 0; i < c->outputs.taps.count; i++)
+    for (size_t i = 0; i < c->outputs.count; i++)
         json_metrics(&j, &c->outputs, &c->engine[0], i);
     json_end(&j);
     json_number(&j, "agreement", comparison_agreement(c));
     json_array(&j, "layers");
-    for (size_t i = 0; i < c->layers.taps.count; i++)
+    for (size_t i = 0; i < c->layers.count; i++)
         json_metrics(&j, &c->layers, &c->layer_engine[0], i);
     json_end(&j);
     size_t bad = comparison_first_bad(c);
-    json_string(&j, "first_bad_layer", bad < c->layers.taps.count ? c->layers.taps.a[bad] : NULL);
+    json_string(&j, "first_bad_layer", bad < c->layers.count ? c->layers.a[bad] : NULL);
     json_end(&j);
     tool_print_json(t, &j);
 }
@@ -174,9 +174,9 @@ static void print_models(const comparison *c) {
             (long long)c->samples, tool_plural(c->samples));
 }
 
-static void metrics_cells(table *rows, const matched *pairs, const engine *e, size_t i) {
+static void metrics_cells(table *rows, const tensor_pairs *pairs, const engine *e, size_t i) {
     const qsim_metrics *m = &pairs->metrics[i];
-    table_cell(rows, "%s", pairs->taps.a[i]);
+    table_cell(rows, "%s", pairs->a[i]);
     table_cell(rows, "%.6g", table_number(m->max_abs));
     table_cell(rows, m->max_rel > 1e6 ? "> 1e6" : "%.6g", table_number(m->max_rel));
     table_cell(rows, "%.2f dB", table_number(qsim_metrics_sqnr(m)));
@@ -188,14 +188,15 @@ static void metrics_cells(table *rows, const matched *pairs, const engine *e, si
     worst_cell(rows, m, &e->outputs[i]);
 }
 
-static void print_metrics(const matched *pairs, const engine *e, const char *what, size_t mark) {
+static void print_metrics(const tensor_pairs *pairs, const engine *e, const char *what,
+                          size_t mark) {
     const char *const heading[] = {what,     "max abs",   "max rel",        "SQNR",
                                    "cosine", "all close", "worst: A's, B's"};
     table rows = {.columns = "lrrrrlll"};
     for (size_t i = 0; i < 7; i++)
         table_cell(&rows, "%s", heading[i]);
     table_cell(&rows, "%s", "");
-    for (size_t i = 0; i < pairs->taps.count; i++) {
+    for (size_t i = 0; i < pairs->count; i++) {
         metrics_cells(&rows, pairs, e, i);
         table_cell(&rows, "%s", i == mark ? "<- the first bad one" : "");
     }
@@ -203,13 +204,13 @@ static void print_metrics(const matched *pairs, const engine *e, const char *wha
 }
 
 static void warn_of_nan(const tool *t, const comparison *c) {
-    for (size_t i = 0; i < c->outputs.taps.count; i++) {
+    for (size_t i = 0; i < c->outputs.count; i++) {
         const qsim_metrics *m = &c->outputs.metrics[i];
         if (m->nan_both + m->nan_one > 0)
             tool_warn(t,
                       "output '%.100s': of %llu elements %llu are NaN in both models, which counts "
                       "as equal, and %llu in one of them",
-                      c->outputs.taps.a[i], (unsigned long long)m->count,
+                      c->outputs.a[i], (unsigned long long)m->count,
                       (unsigned long long)m->nan_both, (unsigned long long)m->nan_one);
     }
 }
@@ -217,23 +218,23 @@ static void warn_of_nan(const tool *t, const comparison *c) {
 static void print_layers(const comparison *c) {
     size_t bad = comparison_first_bad(c);
     putchar('\n');
-    if (c->layers.taps.count == 0) {
+    if (c->layers.count == 0) {
         printf("no layer of A has a counterpart in B\n");
         return;
     }
     print_metrics(&c->layers, &c->layer_engine[0], "layer", bad);
-    if (bad < c->layers.taps.count)
-        printf("first bad layer: %s, SQNR %.2f dB\n", c->layers.taps.a[bad],
+    if (bad < c->layers.count)
+        printf("first bad layer: %s, SQNR %.2f dB\n", c->layers.a[bad],
                qsim_metrics_sqnr(&c->layers.metrics[bad]));
     else
-        printf("no bad layer among the %zu that both models have\n", c->layers.taps.count);
+        printf("no bad layer among the %zu that both models have\n", c->layers.count);
 }
 
 /* Does the first output score classes? Then only its first and last axis are longer than 1, or its
  * name says so. */
 static bool has_classes(const comparison *c) {
     const qsim_tensor *y = &c->engine[0].outputs[0];
-    if (qsim_answer_of(c->outputs.taps.a[0], y->rank) == QSIM_ANSWER_LOGITS)
+    if (qsim_answer_of(c->outputs.a[0], y->rank) == QSIM_ANSWER_LOGITS)
         return true;
     for (int32_t i = 1; i + 1 < y->rank; i++)
         if (y->dims[i] > 1)

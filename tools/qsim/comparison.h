@@ -3,24 +3,16 @@
 #ifndef QSIM_COMPARISON_H
 #define QSIM_COMPARISON_H
 
-#include <qsim/ptq.h>
-
 #include "engine.h"
 #include "latency.h"
 #include "pages.h"
-#include "taps.h"
+#include "tensor_pairs.h"
 
 typedef struct bounds {
     double rtol, atol;
     bool allclose; /* rtol or atol is given: they are a gate */
     double max_abs, min_sqnr, min_cosine, min_agreement; /* NaN: not given */
 } bounds;
-
-/* Pairs of tensors, and the metrics of each pair. */
-typedef struct matched {
-    taps taps;
-    qsim_metrics *metrics;
-} matched;
 
 typedef struct comparison {
     const char *file[2];
@@ -30,10 +22,10 @@ typedef struct comparison {
     text why;              /* reasons why B, which is quantized, is not faster; else empty */
     const char *data;      /* --data, NULL: made up data */
     int64_t samples, rows; /* rows: samples of the batch that was timed */
-    matched outputs;
+    tensor_pairs outputs;
     /* Layers are compared in sessions of their own, since an output is never fused away. */
     engine layer_engine[2];
-    matched layers;
+    tensor_pairs layers;
     bounds bounds;
     thumbs worst; /* samples with the highest ratio of noise to signal in the first output */
 } comparison;

@@ -93,13 +93,13 @@ void float_parts_find(const qsim_model *m, float_parts_skip skip, void *user, fl
 }
 
 void float_parts_text(const float_parts *f, text *out) {
-    const size_t shown = 6;
+    const size_t most = 6;
     char b[32];
-    for (size_t i = 0; i < f->count && i < shown; i++)
+    for (size_t i = 0; i < f->count && i < most; i++)
         text_printf(out, "%s%s %d (%s)", i ? ", " : "", f->items[i].op_type, f->items[i].nodes,
                     tool_bytes((double)f->items[i].bytes, b));
-    if (f->count > shown)
-        text_printf(out, " and %zu operators more", f->count - shown);
+    if (f->count > most)
+        text_printf(out, " and %zu operators more", f->count - most);
 }
 
 void float_parts_free(float_parts *f) {

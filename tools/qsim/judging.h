@@ -9,10 +9,11 @@
 
 /* Options of verbs that judge the model they made. */
 #define OPTION_JUDGE                                                                               \
-    {"held-out", "N", "keep at most N samples from calibrating, to judge by (128)", 0, NULL},      \
-        {"min-sqnr", "DB", "exit 3, once written, if an output's SQNR is lower", 0, NULL},         \
-        {"min-cosine", "X", "the same for the cosine", 0, NULL}, {                                 \
-        "min-agreement", "P", "the same for the percentage of equal classes", 0, NULL              \
+    {"held-out", "N", "hold back at most N samples from calibration, for the verdict (128)", 0,    \
+     NULL},                                                                                        \
+        {"min-sqnr", "DB", "exit 3 if an output's SQNR is lower; the model is written", 0, NULL},  \
+        {"min-cosine", "X", "exit 3 if an output's cosine is lower", 0, NULL}, {                   \
+        "min-agreement", "P", "exit 3 if fewer than P percent of the classes agree", 0, NULL       \
     }
 
 /* The relation of the samples to the calibration. */

@@ -125,12 +125,12 @@ void json_model(json *j, const qsim_model *m, const bool *integers) {
 
 void table_line(const char *label, const char *format, ...) {
     char line[4096];
-    text shown = {0};
+    text printable = {0};
     va_list list;
     va_start(list, format);
     vsnprintf(line, sizeof(line), format, list);
     va_end(list);
-    utf8_printable(&shown, line, 4000);
-    printf("%-10s  %s\n", label, shown.data ? shown.data : "");
-    text_free(&shown);
+    utf8_printable(&printable, line, 4000);
+    printf("%-10s  %s\n", label, printable.data ? printable.data : "");
+    text_free(&printable);
 }

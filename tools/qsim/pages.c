@@ -21,26 +21,26 @@ void page_models(page *p, const page_model *models, size_t count) {
     if (!p->path)
         return;
     chart_value *values = tool_alloc(count, sizeof(*values));
-    char(*shown)[32] = tool_alloc(count, sizeof(*shown));
+    char(*texts)[32] = tool_alloc(count, sizeof(*texts));
     for (int times = 0; times < 2; times++) {
         size_t n = 0;
         for (size_t i = 0; i < count; i++) {
             const double v = times ? models[i].ms : (double)models[i].bytes;
             if (!(v > 0))
                 continue;
-            (void)(times ? tool_time(v, shown[n]) : tool_bytes(v, shown[n]));
-            values[n] = (chart_value){models[i].name, v, shown[n], i > 0};
+            (void)(times ? tool_time(v, texts[n]) : tool_bytes(v, texts[n]));
+            values[n] = (chart_value){models[i].name, v, texts[n], i > 0};
             n++;
         }
         draw_values(p, times ? "Time of a run" : "Size of the file", values, n);
     }
     free(values);
-    free(shown);
+    free(texts);
 }
 
 void page_layers(page *p, const qsim_verdict *v) {
     chart_value values[MOST_LAYERS];
-    char shown[MOST_LAYERS][48];
+    char texts[MOST_LAYERS][48];
     const char *names[MOST_LAYERS];
     size_t n = 0;
     if (!p->path || !v)
@@ -51,10 +51,10 @@ void page_layers(page *p, const qsim_verdict *v) {
             continue;
         names[n] = l.name;
         if (isfinite(l.before))
-            snprintf(shown[n], sizeof(shown[n]), "%.1f dB (reads %.1f)", l.sqnr, l.before);
+            snprintf(texts[n], sizeof(texts[n]), "%.1f dB (reads %.1f)", l.sqnr, l.before);
         else
-            snprintf(shown[n], sizeof(shown[n]), "%.1f dB", l.sqnr);
-        values[n] = (chart_value){names[n], l.sqnr, shown[n], l.sqnr < 20};
+            snprintf(texts[n], sizeof(texts[n]), "%.1f dB", l.sqnr);
+        values[n] = (chart_value){names[n], l.sqnr, texts[n], l.sqnr < 20};
         n++;
     }
     page_heading(p, "SQNR behind each layer");

@@ -40,21 +40,21 @@ typedef struct quantizing {
 
 /* Options for ranges and weights, of all verbs that quantize. */
 #define OPTION_RANGES                                                                              \
-    {"method", "NAME",                                                                             \
-     "how ranges are chosen (minmax); auto: by KL; entropy may cut what is needed", 0,             \
+    {"method", "NAME", "how activation ranges are chosen (minmax); auto: tries several", 0,        \
      "minmax|percentile|mse|entropy|auto"},                                                        \
-        {"percentile", "P", "share of values kept, implies --method percentile (99.999)", 0,       \
-         NULL},                                                                                    \
+        {"percentile", "P",                                                                        \
+         "percent of values within the range; implies --method percentile (99.999)", 0, NULL},     \
         {"activations", "TYPE", "type of activations (uint8)", 0, "uint8|int8|uint16|int16"},      \
         {"weights", "TYPE", "type of weights (int8); 4 bits: all but the first and last layer", 0, \
          "int8|uint8|int4|uint4"},                                                                 \
-        {"weight-scheme", "NAME", "scales of weights (channel)", 0,                                \
+        {"weight-scheme", "NAME",                                                                  \
+         "one weight scale per channel or per tensor, symmetric or not (channel)", 0,              \
          "channel|tensor|tensor-asymmetric|channel-asymmetric"},                                   \
         {"block", "N", "4 bits: weights that share a scale, 16 to 256 (a channel)", 0, NULL},      \
         {"no-gptq", NULL, "4 bits: round each weight to the nearest", 0, NULL},                    \
-        {"symmetric", NULL, "symmetric activation ranges", 0, NULL},                               \
-        {"no-bias-correction", NULL, "biases do not take back what rounding moves means by", 0,    \
-         NULL},                                                                                    \
+        {"symmetric", NULL, "activation ranges symmetric around zero", 0, NULL},                   \
+        {"no-bias-correction", NULL,                                                               \
+         "leave biases as they are; by default they correct means that rounding shifts", 0, NULL}, \
     {                                                                                              \
         "reduce-range", NULL, "7-bit weights, for other runtimes on CPUs without VNNI", 0, NULL    \
     }

@@ -8,13 +8,13 @@
 #include "inputs.h"
 
 /*
- * A report shows classes where the first output has a row of scores per sample and --top or
+ * A report lists classes where the first output has a row of scores per sample and --top or
  * --labels asks for them, or the input is a picture or a sound; else ranges of the outputs.
  */
 typedef struct run_report {
     class_names names;
     size_t classes; /* 0: ranges of the outputs */
-    size_t top;     /* number of classes to show */
+    size_t top;     /* number of classes to list */
 } run_report;
 
 /* Call it after a run; `single`: its input is a picture or a sound. Prints errors. */

@@ -112,16 +112,16 @@ void sweep_chart(const sweep *s, text *svg) {
     const size_t best = sweep_best(s);
     chart_value *values = tool_alloc(s->count, sizeof(*values));
     text *names = tool_alloc(s->count, sizeof(*names));
-    char(*shown)[24] = tool_alloc(s->count, sizeof(*shown));
+    char(*texts)[24] = tool_alloc(s->count, sizeof(*texts));
     for (size_t i = 0; i < s->count; i++) {
         attempt_name(&s->attempts[i], &names[i]);
-        snprintf(shown[i], sizeof(shown[i]), "%.2f dB", s->attempts[i].sqnr);
-        values[i] = (chart_value){names[i].data, s->attempts[i].sqnr, shown[i], i == best};
+        snprintf(texts[i], sizeof(texts[i]), "%.2f dB", s->attempts[i].sqnr);
+        values[i] = (chart_value){names[i].data, s->attempts[i].sqnr, texts[i], i == best};
     }
     chart_values(svg, "SQNR of the worst output in dB", values, s->count);
     for (size_t i = 0; i < s->count; i++)
         text_free(&names[i]);
     free(names);
     free(values);
-    free(shown);
+    free(texts);
 }

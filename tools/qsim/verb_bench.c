@@ -204,14 +204,14 @@ static int run(tool *t) {
 static const option options[] = {
     OPTION_INPUT,
     OPTION_LEVEL,
-    {"runs", "N", "exactly N runs of each model, instead of until steady", 0, NULL},
-    {"warmup", "N", "rounds before timing, instead of until they are steady", 0, NULL},
+    {"runs", "N", "time exactly N runs of each model", 0, NULL},
+    {"warmup", "N", "rounds before timing (until times are steady)", 0, NULL},
     {"seconds", "S", "at most S seconds of timing per model (3)", 0, NULL},
-    {"min-ratio", "R", "exit 3 unless all are R times as fast as the first", 0, NULL},
+    {"min-ratio", "R", "exit 3 unless every model is R times as fast as the first", 0, NULL},
     OPTION_HTML,
     OPTION_FORCE,
     {NULL, NULL, NULL, 0, NULL},
 };
 
 const verb verb_bench = {
-    "bench", "MODEL [MODEL...]", "time models, interleaved, and compare them", options, run, false};
+    "bench", "MODEL [MODEL...]", "time models in turns and compare them", options, run, false};

@@ -170,8 +170,8 @@ static int run(tool *t) {
 
 static const option options[] = {
     OPTION_DATA,
-    {"tensors", "GLOB", "tensors to observe (those that get a scale); repeatable", 0, NULL},
-    {"bins", "N", "of histograms on either side of zero: a power of two (2048)", 0, NULL},
+    {"tensors", "GLOB", "tensors to observe (all that get a scale); repeatable", 0, NULL},
+    {"bins", "N", "histogram bins on each side of zero; a power of two (2048)", 0, NULL},
     {"merge", NULL, "merge calibration files (the operands) exactly", 0, NULL},
     {"show", NULL, "print the ranges and histograms of a calibration file (the operand)", 0, NULL},
     OPTION_HTML,
@@ -182,7 +182,7 @@ static const option options[] = {
 
 const verb verb_calibrate = {"calibrate",
                              "MODEL --data SPEC -o FILE | --merge A B... -o FILE | --show FILE",
-                             "watch activations on data, for quantize",
+                             "record the ranges of activations on data, for quantize",
                              options,
                              run,
                              false};

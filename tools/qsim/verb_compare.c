@@ -22,13 +22,13 @@ static int read_bounds(const tool *t, bounds *b) {
                : EXIT_USAGE;
 }
 
-static int add_metrics(const tool *t, const comparison *c, const engine e[2], matched *m) {
-    for (size_t i = 0; i < m->taps.count; i++) {
+static int add_metrics(const tool *t, const comparison *c, const engine e[2], tensor_pairs *m) {
+    for (size_t i = 0; i < m->count; i++) {
         int code = qsim_metrics_add(&m->metrics[i], &e[0].outputs[i], &e[1].outputs[i],
                                     c->bounds.rtol, c->bounds.atol);
         if (code)
             return tool_fail(t, code, "%s: '%.100s' differs in type or shape: %s", c->file[1],
-                             m->taps.a[i], qsim_error_text(code));
+                             m->a[i], qsim_error_text(code));
     }
     return EXIT_OK;
 }
@@ -89,7 +89,7 @@ static int compare_batch(const tool *t, comparison *c, const batch *b, uint64_t 
         code = add_metrics(t, c, c->engine, &c->outputs);
     if (code == EXIT_OK)
         note_worst(c, b, done);
-    for (int k = 0; k < 2 && code == EXIT_OK && c->layers.taps.count > 0; k++)
+    for (int k = 0; k < 2 && code == EXIT_OK && c->layers.count > 0; k++)
         code = engine_execute(t, c->file[k], &c->layer_engine[k], b->inputs, b->input_count);
     if (code == EXIT_OK)
         code = add_metrics(t, c, c->layer_engine, &c->layers);
@@ -124,12 +124,12 @@ static int compare_all(const tool *t, comparison *c, dataset *d) {
 static int judge(const comparison *c) {
     const bounds *b = &c->bounds;
     bool bad = false;
-    for (size_t i = 0; i < c->outputs.taps.count; i++) {
+    for (size_t i = 0; i < c->outputs.count; i++) {
         miss found[4];
         size_t count = comparison_misses(b, &c->outputs.metrics[i], found);
         for (size_t k = 0; k < count; k++)
             fprintf(stderr, "qsim: %s: output '%.100s': %s is %g, the gate is %g\n", c->file[1],
-                    c->outputs.taps.a[i], found[k].what, found[k].value, found[k].bound);
+                    c->outputs.a[i], found[k].what, found[k].value, found[k].bound);
         bad |= count > 0;
     }
     double same = comparison_agreement(c);
@@ -142,15 +142,14 @@ static int judge(const comparison *c) {
 }
 
 static int open_pair(const tool *t, const comparison *c, qsim_model *const m[2], engine e[2],
-                     matched *pairs) {
+                     tensor_pairs *pairs) {
     int code = EXIT_OK;
-    size_t count = pairs->taps.count;
+    size_t count = pairs->count;
     pairs->metrics = tool_alloc(count, sizeof(*pairs->metrics));
     for (size_t i = 0; i < count; i++)
         pairs->metrics[i].struct_size = sizeof(*pairs->metrics);
     for (int k = 0; k < 2 && code == EXIT_OK && count > 0; k++)
-        code =
-            engine_of_model(t, c->file[k], m[k], k ? pairs->taps.b : pairs->taps.a, count, &e[k]);
+        code = engine_of_model(t, c->file[k], m[k], k ? pairs->b : pairs->a, count, &e[k]);
     return code;
 }
 
@@ -160,11 +159,11 @@ static int open_both(const tool *t, comparison *c) {
     if (code == EXIT_OK)
         code = tool_load_model(t, c->file[1], 0, &m[1]);
     if (code == EXIT_OK)
-        code = taps_outputs(t, m[0], m[1], &c->outputs.taps);
+        code = tensor_pairs_outputs(t, m[0], m[1], &c->outputs);
     if (code == EXIT_OK)
         code = open_pair(t, c, m, c->engine, &c->outputs);
     if (code == EXIT_OK && (args_has(&t->args, "layers") || args_has(&t->args, "html"))) {
-        code = taps_layers(t, m[0], m[1], &c->layers.taps);
+        code = tensor_pairs_layers(t, m[0], m[1], &c->layers);
         if (code == EXIT_OK)
             code = open_pair(t, c, m, c->layer_engine, &c->layers);
     }
@@ -174,20 +173,20 @@ static int open_both(const tool *t, comparison *c) {
 }
 
 static void draw_layers(page *p, const comparison *c) {
-    const size_t n = c->layers.taps.count;
+    const size_t n = c->layers.count;
     chart_value *values = tool_alloc(n, sizeof(*values));
-    char(*shown)[24] = tool_alloc(n, sizeof(*shown));
+    char(*texts)[24] = tool_alloc(n, sizeof(*texts));
     text svg = {0};
     for (size_t i = 0; i < n; i++) {
         const double sqnr = qsim_metrics_sqnr(&c->layers.metrics[i]);
-        snprintf(shown[i], sizeof(shown[i]), "%.1f dB", table_number(sqnr));
-        values[i] = (chart_value){c->layers.taps.a[i], sqnr, shown[i], sqnr < 20};
+        snprintf(texts[i], sizeof(texts[i]), "%.1f dB", table_number(sqnr));
+        values[i] = (chart_value){c->layers.a[i], sqnr, texts[i], sqnr < 20};
     }
     chart_values(&svg, "SQNR of each layer in dB, in order; below 20 dB in orange", values, n);
     if (n > 0)
         page_chart(p, &svg);
     text_free(&svg);
-    free(shown);
+    free(texts);
     free(values);
 }
 
@@ -242,28 +241,27 @@ static int run(tool *t) {
         latency_free(&c.time[k]);
     }
     text_free(&c.why);
-    free(c.outputs.metrics);
-    free(c.layers.metrics);
-    taps_free(&c.outputs.taps);
-    taps_free(&c.layers.taps);
+    tensor_pairs_free(&c.outputs);
+    tensor_pairs_free(&c.layers);
     return code;
 }
 
 static const option options[] = {
     OPTION_DATA,
     OPTION_LEVEL,
-    {"layers", NULL, "compare the layers that both models have, too, and mark the first bad", 0,
+    {"layers", NULL, "also compare the layers of both models, and mark the first bad one", 0, NULL},
+    {"rtol", "X", "relative tolerance of 'all close' (0.001); if given, exit 3 beyond it", 0, NULL},
+    {"atol", "X", "absolute tolerance of 'all close' (0.00001); if given, exit 3 beyond it", 0,
      NULL},
-    {"rtol", "X", "relative tolerance of 'all close' (0.001); given: exit 3 beyond", 0, NULL},
-    {"atol", "X", "absolute tolerance of 'all close' (0.00001); given: exit 3 beyond", 0, NULL},
     {"max-abs", "X", "exit 3 if an output differs by more", 0, NULL},
     {"min-sqnr", "DB", "exit 3 if an output's SQNR is lower", 0, NULL},
     {"min-cosine", "X", "exit 3 if an output's cosine is lower", 0, NULL},
-    {"min-agreement", "P", "exit 3 if fewer than P percent of the top-1 agree", 0, NULL},
+    {"min-agreement", "P", "exit 3 if fewer than P percent of the classes agree", 0, NULL},
     OPTION_HTML,
     OPTION_FORCE,
     {NULL, NULL, NULL, 0, NULL},
 };
 
 const verb verb_compare = {
-    "compare", "A B [--data SPEC]", "how far model B is from model A", options, run, false};
+    "compare", "A B [--data SPEC]", "compare two models: outputs, speed, size", options, run,
+    false};

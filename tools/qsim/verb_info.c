@@ -250,16 +250,15 @@ static int run(tool *t) {
 }
 
 static const option options[] = {
-    {"nodes", NULL, "list the nodes and what each runs in", 0, NULL},
-    {"steps", NULL, "list what runs here, with the kernel and instruction set of each step", 0,
-     NULL},
+    {"nodes", NULL, "list the nodes and the type that each runs in", 0, NULL},
+    {"steps", NULL, "list the steps of a run, with kernel and instruction set", 0, NULL},
     OPTION_SHAPE,
     {"tensors", NULL, "list the tensors", 0, NULL},
     {"quantization", NULL, "list scale and zero point of every quantized tensor", 0, NULL},
     {"ops", NULL, "without a model: list the operators that models may have", 0, NULL},
-    {"inspect", NULL, "look at models with operators that cannot be run, too", 0, NULL},
+    {"inspect", NULL, "accept models with operators that cannot be run", 0, NULL},
     {NULL, NULL, NULL, 0, NULL},
 };
 
-const verb verb_info = {"info",  "[MODEL]", "what a model is, or what this library can do",
+const verb verb_info = {"info",  "[MODEL]", "describe a model, or what this library can do",
                         options, run,       false};

@@ -72,5 +72,5 @@ static const option options[] = {
     {NULL, NULL, NULL, 0, NULL},
 };
 
-const verb verb_optimize = {
-    "optimize", "MODEL -o FILE", "write the model as it is after optimizing", options, run, false};
+const verb verb_optimize = {"optimize", "MODEL -o FILE", "write the optimized model", options, run,
+                            false};

@@ -105,7 +105,7 @@ void print_package(const tool *t, const qsim_package *p, const char *path) {
     table_free(&rows);
 }
 
-static int show(const tool *t, const char *path) {
+static int list(const tool *t, const char *path) {
     qsim_package *p;
     qsim_error e;
     if (qsim_package_open(t->ctx, path, 0, &p, &e))
@@ -124,7 +124,7 @@ static int run(tool *t) {
         return EXIT_USAGE;
     if (args_has(&t->args, "list"))
         return t->args.operand_count == 1
-                   ? show(t, t->args.operands[0])
+                   ? list(t, t->args.operands[0])
                    : tool_usage(t, NULL, "package: --list takes one package");
     if (!output)
         return tool_usage(t, "-o names the package", "package: --output is missing");
@@ -143,7 +143,7 @@ static int run(tool *t) {
     if (code == EXIT_OK && qsim_packer_save(w, output, flags, &e))
         code = tool_error(t, output, &e);
     qsim_packer_free(w);
-    return code == EXIT_OK ? show(t, output) : code;
+    return code == EXIT_OK ? list(t, output) : code;
 }
 
 static const option options[] = {
@@ -152,16 +152,16 @@ static const option options[] = {
     {"preprocess", "LIST", "how inputs are made; eval, run and the rest then do so", 0, NULL},
     {"labels", "FILE", "add the names of the classes, one a line", 0, NULL},
     {"report", "FILE", "add an evaluation report, JSON", 0, NULL},
-    {"note", "TEXT", "a line for the manifest", 0, NULL},
+    {"note", "TEXT", "add a line of text to the manifest", 0, NULL},
     {"list", NULL, "list what is in a package (the operand), with hashes", 0, NULL},
-    {"compress", NULL, "deflate the entries; they are not used in place then", 0, NULL},
+    {"compress", NULL, "compress the entries; loading takes more memory then", 0, NULL},
     OPTION_FORCE,
     {NULL, NULL, NULL, 0, NULL},
 };
 
 const verb verb_package = {"package",
                            "MODEL... -o P.zip | --list P.zip",
-                           "put models and what they need into one file",
+                           "pack models, labels and preprocessing into one file",
                            options,
                            run,
                            false};

@@ -124,18 +124,18 @@ static int save_trace(const tool *t, const profiling *p, const char *path) {
 static void report(const tool *t, page *sheet, const profiling *p, size_t top, const char *path) {
     const size_t n = p->step_count < MOST_STEPS ? p->step_count : MOST_STEPS;
     chart_value *values = tool_alloc(n, sizeof(*values));
-    char(*shown)[32] = tool_alloc(n, sizeof(*shown));
+    char(*texts)[32] = tool_alloc(n, sizeof(*texts));
     text svg = {0};
     for (size_t i = 0; i < n; i++) {
         const profiled_step *s = &p->steps[i];
-        (void)tool_time(s->ns / 1e6, shown[i]);
-        values[i] = (chart_value){*s->info.node ? s->info.node : s->info.op_type, s->ns, shown[i],
+        (void)tool_time(s->ns / 1e6, texts[i]);
+        values[i] = (chart_value){*s->info.node ? s->info.node : s->info.op_type, s->ns, texts[i],
                                   strstr(s->info.op_type, "QuantizeLinear") != NULL};
     }
     chart_values(&svg, "Time of the first steps in order; conversions in orange", values, n);
     page_chart(sheet, &svg);
     text_free(&svg);
-    free(shown);
+    free(texts);
     free(values);
     if (sheet->path || (!t->json && !(path && strcmp(path, "-") == 0))) {
         page_report_begin(t, sheet);
@@ -194,5 +194,9 @@ static const option options[] = {
     {NULL, NULL, NULL, 0, NULL},
 };
 
-const verb verb_profile = {
-    "profile", "MODEL [-o TRACE.json]", "where the time of a model goes", options, run, false};
+const verb verb_profile = {"profile",
+                           "MODEL [-o TRACE.json]",
+                           "measure which steps of a model take how long",
+                           options,
+                           run,
+                           false};

@@ -178,11 +178,12 @@ static int run(tool *t) {
 
 static const option options[] = {
     {"output-dir", "DIR", "write below this folder instead of the configuration's", 'o', NULL},
-    {"dry-run", NULL, "only print the effective plan, as JSON", 'n', NULL},
+    {"dry-run", NULL, "print the plan as JSON and stop", 'n', NULL},
     OPTION_HTML,
     OPTION_FORCE,
     {NULL, NULL, NULL, 0, NULL},
 };
 
 const verb verb_run_config = {
-    "run-config", "CONFIG.json", "run a configuration as Olive reads them", options, run, false};
+    "run-config", "CONFIG.json", "carry out an Olive configuration: quantize, measure, search",
+    options,      run,           false};

@@ -47,11 +47,11 @@ static int report(const tool *t, page *p, const char *file, const units *u) {
     if (p->path)
         draw_page(p, file, u);
     if (p->path || !(t->json || own)) {
-        tool shown = *t;
-        shown.json = t->json || own; /* then only the page shows the table */
-        page_report_begin(&shown, p);
+        tool quiet = *t;
+        quiet.json = t->json || own; /* then only the page shows the table */
+        page_report_begin(&quiet, p);
         units_print(file, u);
-        page_report_end(&shown, p);
+        page_report_end(&quiet, p);
     }
     if (t->json)
         units_json(t, file, u);
@@ -111,12 +111,14 @@ static int run(tool *t) {
 
 static const option options[] = {
     OPTION_DATA,
-    {"calibration", "FILE", "what qsim calibrate wrote; else the data is watched", 0, NULL},
+    {"calibration", "FILE", "use the ranges that qsim calibrate wrote, not those of --data", 0,
+     NULL},
     OPTION_RANGES,
-    {"set", "GLOB=int8|int4|int16|fp32", "nodes that stay as they are told", 0, NULL},
-    {"recipe", "FILE", "what a recipe says of layers and tensors, before the options", 0, NULL},
+    {"set", "GLOB=int8|int4|int16|fp32", "fixed type of the nodes with this name or operator", 0,
+     NULL},
+    {"recipe", "FILE", "read settings of layers and tensors; options override them", 0, NULL},
     {"csv", "FILE", "write the table as CSV", 0, NULL},
-    {"svg", "FILE", "draw it", 0, NULL},
+    {"svg", "FILE", "draw the table as a chart", 0, NULL},
     OPTION_HTML,
     OPTION_FORCE,
     {NULL, NULL, NULL, 0, NULL},
@@ -124,7 +126,7 @@ static const option options[] = {
 
 const verb verb_sensitivity = {"sensitivity",
                                "MODEL --data SPEC",
-                               "what each unit costs in 8 bits, and gains in float",
+                               "measure the accuracy that each unit loses in 8 bits",
                                options,
                                run,
                                false};

@@ -160,15 +160,19 @@ static const option options[] = {
     {"schemes", "LIST", "of channel,tensor,tensor-asymmetric,channel-asymmetric (all)", 0, NULL},
     {"methods", "LIST", "of minmax,percentile,mse,entropy (all)", 0, NULL},
     {"percentiles", "LIST", "for percentile (99,99.9,99.99,99.999)", 0, NULL},
-    {"held-out", "N", "keep at most N samples from calibrating, to judge by (128)", 0, NULL},
-    {"markdown", "FILE", "write the table, which is also printed", 0, NULL},
-    {"csv", "FILE", "write it as CSV", 0, NULL},
-    {"svg", "FILE", "draw the SQNR of each", 0, NULL},
+    {"held-out", "N", "hold back at most N samples from calibration, for the verdict (128)", 0,
+     NULL},
+    {"markdown", "FILE", "write the table as Markdown", 0, NULL},
+    {"csv", "FILE", "write the table as CSV", 0, NULL},
+    {"svg", "FILE", "draw the SQNR of each combination", 0, NULL},
     OPTION_HTML,
     OPTION_FORCE,
     {NULL, NULL, NULL, 0, NULL},
 };
 
-const verb verb_sweep = {
-    "sweep", "MODEL --data SPEC", "try schemes, ranges, percentiles, all with all", options, run,
-    false};
+const verb verb_sweep = {"sweep",
+                         "MODEL --data SPEC",
+                         "try every combination of weight scheme and range method",
+                         options,
+                         run,
+                         false};

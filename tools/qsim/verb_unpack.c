@@ -29,7 +29,7 @@ static int run(tool *t) {
 }
 
 static const option options[] = {
-    {"output", "DIR", "the folder to write to; it is made", 'o', NULL},
+    {"output", "DIR", "the folder to write to; created if missing", 'o', NULL},
     OPTION_FORCE,
     {NULL, NULL, NULL, 0, NULL},
 };

@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-#include "taps.h"
-
-#include <qsim/ptq.h>
+#include "tensor_pairs.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static void add(taps *t, const char *a, const char *b) {
-    t->a = tool_grow(t->a, t->count + 1, sizeof(*t->a));
-    t->b = tool_grow(t->b, t->count + 1, sizeof(*t->b));
-    t->a[t->count] = a;
-    t->b[t->count++] = b;
+static void add(tensor_pairs *p, const char *a, const char *b) {
+    p->a = tool_grow(p->a, p->count + 1, sizeof(*p->a));
+    p->b = tool_grow(p->b, p->count + 1, sizeof(*p->b));
+    p->a[p->count] = a;
+    p->b[p->count++] = b;
 }
 
-void taps_free(taps *t) {
-    free(t->a);
-    free(t->b);
-    memset(t, 0, sizeof(*t));
+void tensor_pairs_free(tensor_pairs *p) {
+    free(p->a);
+    free(p->b);
+    free(p->metrics);
+    memset(p, 0, sizeof(*p));
 }
 
 static bool is_output(const qsim_model *m, const char *name) {
@@ -30,7 +29,7 @@ static bool is_output(const qsim_model *m, const char *name) {
 
 typedef struct listing {
     const qsim_model *a, *b;
-    taps *out;
+    tensor_pairs *out;
 } listing;
 
 static int32_t add_layer(void *user, const char *tensor, const char *counterpart) {
@@ -40,13 +39,15 @@ static int32_t add_layer(void *user, const char *tensor, const char *counterpart
     return 0;
 }
 
-int taps_layers(const tool *t, const qsim_model *a, const qsim_model *b, taps *out) {
+int tensor_pairs_layers(const tool *t, const qsim_model *a, const qsim_model *b,
+                        tensor_pairs *out) {
     listing l = {a, b, out};
     qsim_error e;
     return qsim_model_pairs(a, b, add_layer, &l, &e) < 0 ? tool_error(t, "--layers", &e) : EXIT_OK;
 }
 
-int taps_outputs(const tool *t, const qsim_model *a, const qsim_model *b, taps *out) {
+int tensor_pairs_outputs(const tool *t, const qsim_model *a, const qsim_model *b,
+                         tensor_pairs *out) {
     int32_t count = qsim_model_output_count(a);
     if (count == 0 || qsim_model_output_count(b) != count)
         return tool_fail(t, QSIM_E_SHAPE, "the models have %d and %d outputs", count,
