@@ -146,8 +146,9 @@ static void add_input(next_steps *n, const tool *t, const judging *j) {
 
 void next_steps_find(const tool *t, const quantizing *q, const judging *j, next_steps *n) {
     static const char *const scheme[] = {"weight-scheme", NULL};
-    static const char *const for_auto[] = {"set",        "recipe", "save-recipe", "method",
-                                           "percentile", "search", "held-out",    NULL};
+    static const char *const for_auto[] = {"set",      "recipe",     "save-recipe",
+                                           "method",   "percentile", "search",
+                                           "held-out", "labels",     NULL};
     static const char *const method[] = {"method", "percentile", NULL};
     const int32_t grade = qsim_verdict_grade(j->verdict);
     int32_t worst = QSIM_GRADE_NONE;
