@@ -64,6 +64,12 @@ static double log_sum(const float *x, size_t n, double *most) {
     return qk_log64(sum);
 }
 
+double qs_first_probability(const float *x, size_t n) {
+    double most;
+    const double sum = log_sum(x, n, &most);
+    return is_distribution(x, n) ? most : qk_exp64(-sum);
+}
+
 static double kl_of_logits(const pair *r) {
     double most_a, most_b, kl = 0;
     const double sum_a = log_sum(r->a, r->n, &most_a), sum_b = log_sum(r->b, r->n, &most_b);

@@ -12,4 +12,7 @@ size_t qs_row_length(const qsim_tensor *t);
 /* The greatest of n > 0 elements; the first of equals. */
 size_t qs_first_largest(const float *x, size_t n);
 
+/* The greatest probability: of n > 0 probabilities, or of scores by softmax. */
+double qs_first_probability(const float *x, size_t n);
+
 #endif

@@ -110,7 +110,7 @@ struct qsim_verdict {
     const char *input;       /* the first one's name */
     const char *pixel_range; /* metadata Image.NominalPixelRange, or NULL */
     qs_seen_data data;
-    qsim_verdict_labels_info labels; /* confidence: the sum */
+    qsim_verdict_labels_info labels;
     qs_witnesses witness;
     qs_warning warnings[QS_MOST_WARNINGS];
     int32_t fits;                 /* as qsim_verdict_input has it */
@@ -149,8 +149,6 @@ void qs_input_warn(qsim_verdict *v);
 void qs_labels_warn(qsim_verdict *v);
 
 /* verdict_data.c */
-/* Are class scores with this sum probabilities? */
-bool qs_is_share(double sum);
 void qs_verdict_say(qsim_verdict *v, const char *kind, int32_t at_best, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 void qs_data_feed(qs_seen_data *d, const qsim_tensor *x);

@@ -66,10 +66,6 @@ void qs_data_feed(qs_seen_data *d, const qsim_tensor *x) {
         look_at_floats(d, x->data, bytes / sizeof(float) * samples);
 }
 
-bool qs_is_share(double sum) {
-    return fabs(sum - 1) < 1e-3;
-}
-
 /* A row of probabilities. */
 static void add_shares(qs_seen_data *d, const float *x) {
     float top = 0;
@@ -99,7 +95,7 @@ static void add_row(qs_seen_data *d, const float *x) {
     d->one_class += at == d->first_class;
     d->rows++;
     /* Probabilities, or scores before softmax. */
-    const bool shares = qs_is_share(sum);
+    const bool shares = fabs(sum - 1) < 1e-3;
     d->certain += shares ? best >= 1 - 1e-6f : best - second > CERTAIN;
     d->sure += shares ? best >= 1 - 1e-6f : best - second > SURE;
     if (shares)
@@ -142,15 +138,13 @@ static void warn_of_constants(qsim_verdict *v, const qsim_calibration *c) {
         first = dead++ ? first : i;
     }
     if (inputs > 0)
-        qs_verdict_say(
-            v, "constant-input", QSIM_GRADE_BAD,
-            "calibrated on an input that is one number over and over (black pictures?): the ranges "
-            "are of nothing");
+        qs_verdict_say(v, "constant-input", QSIM_GRADE_BAD,
+                       "calibrated on an input that is one number over and over (black pictures?)");
     else if (dead > 0)
         qs_verdict_say(
             v, "dead-tensors", QSIM_GRADE_GOOD,
             "%d of %d tensors never changed while calibrating, '%.80s' first: dead channels, or data "
-            "that does not reach them",
+            "that misses them",
             (int)dead, (int)qsim_calibration_count(c), qsim_calibration_name(c, first));
 }
 
@@ -197,16 +191,15 @@ static void warn_of_stretched(qsim_verdict *v, const qsim_calibration *c) {
             v, "stretched-range", QSIM_GRADE_GOOD,
             "1 value in 10,000 makes the range of '%.80s' %.3g times as wide%s: a percentile or "
             "least squares cuts it off",
-            qsim_calibration_name(c, at), worst, count > 1 ? ", and those of other tensors" : "");
+            qsim_calibration_name(c, at), worst, count > 1 ? ", and of other tensors" : "");
 }
 
 void qs_verdict_warn_early(qsim_verdict *v) {
     const qsim_calibration *c = v->options.calibration;
     const int64_t samples = qsim_calibration_samples(c);
     if (v->options.made_up)
-        qs_verdict_say(
-            v, "made-up", QSIM_GRADE_DOUBTFUL,
-            "the data is made up (noise): ranges and this verdict say nothing of real data");
+        qs_verdict_say(v, "made-up", QSIM_GRADE_DOUBTFUL,
+                       "the data is made up (noise): ranges and verdict say nothing of real data");
     if (c && samples == 1)
         qs_verdict_say(v, "one-sample", QSIM_GRADE_DOUBTFUL,
                        "calibrated on a single sample: its ranges are "
@@ -244,11 +237,10 @@ void qs_verdict_warn(qsim_verdict *v) {
         qs_verdict_say(v, "same-samples", QSIM_GRADE_DOUBTFUL, "all %lld samples judged are equal",
                        (long long)d->samples);
     else if (d->rows >= QS_FEW_JUDGED && d->one_class == d->rows && !v->options.made_up)
-        qs_verdict_say(
-            v, "one-class", QSIM_GRADE_DOUBTFUL,
-            "the float model answers class %zu to all %llu samples: are the data and the "
-            "preprocessing right?",
-            d->first_class, (unsigned long long)d->rows);
+        qs_verdict_say(v, "one-class", QSIM_GRADE_DOUBTFUL,
+                       "the float model answers class %zu to all %llu samples: are data and "
+                       "preprocessing right?",
+                       d->first_class, (unsigned long long)d->rows);
     if (!v->options.made_up && (d->samples == 0 || d->constant < d->samples))
         qs_input_warn(v);
     else

@@ -32,6 +32,8 @@
 #define LEAST_SHARED 4
 #define UNSURE       0.5 /* mean probability of the first class */
 
+static const char strange[] = "the float model itself sees other data than it was trained on";
+
 static void warn_by_norm(qsim_verdict *v, double off, double ratio) {
     const qs_seen_data *d = &v->data;
     const bool pixels = d->whole && d->greatest > 1, enough = v->witness.samples >= QS_FEW_JUDGED;
@@ -40,9 +42,9 @@ static void warn_by_norm(qsim_verdict *v, double off, double ratio) {
     if (v->fits < 0)
         qs_verdict_say(
             v, pixels ? "raw-pixels" : "input-range", QSIM_GRADE_DOUBTFUL,
-            "the float model itself sees other data than it was trained on%s The variance "
+            "%s%s The variance "
             "before '%.80s' is %.3g times that of training, the mean %.2g deviations off",
-            pixels ? ": raw pixels from 0 to 255?" : ": is the preprocessing right?",
+            strange, pixels ? ": raw pixels from 0 to 255?" : ": is the preprocessing right?",
             v->witness.layers[0].name, ratio, off);
 }
 
@@ -76,11 +78,11 @@ static void warn_of_overrun(qsim_verdict *v, const qs_biases *given, const qs_bi
             "its bias: was the model trained on 0 to 1?",
             (double)d->least, (double)d->greatest, name, given->first);
     else if (is_folded(given) && given->slope < OFF_SLOPE)
-        qs_verdict_say(v, "input-range", QSIM_GRADE_DOUBTFUL,
-                       "the float model itself sees other data than it was trained on: is the "
-                       "preprocessing right? What '%.80s' and the layers behind it add up is "
-                       "%.2g times what their biases take back",
-                       name, 1 / given->slope);
+        qs_verdict_say(
+            v, "input-range", QSIM_GRADE_DOUBTFUL,
+            "%s: is the preprocessing right? What '%.80s' and the layers behind it add up is "
+            "%.2g times what their biases take back",
+            strange, name, 1 / given->slope);
     else
         return;
     v->fits = -1;
@@ -128,11 +130,11 @@ static void warn_by_answers(qsim_verdict *v) {
     double entropy;
     if (certain_of_pixels(d)) {
         v->fits = -1;
-        qs_verdict_say(
-            v, "raw-pixels", QSIM_GRADE_DOUBTFUL,
-            "the input is raw pixels (whole numbers up to %g), and the float model is certain "
-            "beyond any doubt of %llu of %llu answers: was it trained on 0 to 1?",
-            (double)d->greatest, (unsigned long long)d->certain, (unsigned long long)d->rows);
+        qs_verdict_say(v, "raw-pixels", QSIM_GRADE_DOUBTFUL,
+                       "the input is raw pixels (up to %g), and the float model is certain "
+                       "of %llu of %llu answers: was it trained on 0 to 1?",
+                       (double)d->greatest, (unsigned long long)d->certain,
+                       (unsigned long long)d->rows);
         return;
     }
     if (d->shared < LEAST_SHARED || d->shared < d->rows || d->same == d->samples)
@@ -142,11 +144,10 @@ static void warn_by_answers(qsim_verdict *v) {
     if (!(top < UNSURE && decided < same * entropy))
         return;
     v->fits = -1;
-    qs_verdict_say(
-        v, "input-range", QSIM_GRADE_DOUBTFUL,
-        "the float model answers much the same to every sample, and with %.0f %% for the first "
-        "class is not sure: was it trained on other values than %.3g to %.3g?",
-        100 * top, (double)d->least, (double)d->greatest);
+    qs_verdict_say(v, "input-range", QSIM_GRADE_DOUBTFUL,
+                   "the float model answers much the same to every sample, and is not "
+                   "sure (%.0f %%): was it trained on other values than %.3g to %.3g?",
+                   100 * top, (double)d->least, (double)d->greatest);
 }
 
 /* ---- by metadata ---- */
@@ -172,11 +173,10 @@ static bool warn_by_metadata(qsim_verdict *v) {
 static void name_raw_pixels(qsim_verdict *v) {
     const qs_seen_data *d = &v->data;
     if (d->whole && d->pictures && d->greatest > QS_PIXELS)
-        qs_verdict_say(
-            v, "raw-pixels", QSIM_GRADE_GOOD,
-            "the input is raw pixels (whole numbers from %g to %g), and the model does not tell "
-            "whether it was trained on such: most are on 0 to 1, or on values around 0",
-            (double)d->least, (double)d->greatest);
+        qs_verdict_say(v, "raw-pixels", QSIM_GRADE_GOOD,
+                       "the input is raw pixels (%g to %g), and the model does not tell "
+                       "whether it was trained on such: most are not",
+                       (double)d->least, (double)d->greatest);
 }
 
 void qs_input_warn(qsim_verdict *v) {

@@ -2,6 +2,7 @@
 /* Compares answers with labels: a float model that is seldom right was fed or labelled wrongly. */
 #include <math.h>
 
+#include "ptq/divergence.h"
 #include "ptq/verdict.h"
 
 /*
@@ -12,20 +13,6 @@
 #define OVERSURE  0.2
 #define CHANCE_OF 0.25  /* of the way from guessing to always right */
 #define QUANTILE  2.326 /* 1 in 100 */
-
-/* The largest score, and its probability by softmax; rows that add up to 1 are probabilities. */
-static size_t first_class(const float *x, size_t n, double *probability) {
-    size_t at = 0;
-    double sum = 0, powers = 0;
-    for (size_t c = 0; c < n; c++) {
-        at = x[c] > x[at] ? c : at;
-        sum += (double)fabsf(x[c]);
-    }
-    for (size_t c = 0; c < n; c++)
-        powers += exp((double)x[c] - (double)x[at]);
-    *probability = qs_is_share(sum) ? (double)x[at] : 1 / powers;
-    return at;
-}
 
 int qsim_verdict_label(qsim_verdict *v, const int64_t *labels, size_t count, qsim_error *error) {
     qs_error_clear(error);
@@ -41,15 +28,15 @@ int qsim_verdict_label(qsim_verdict *v, const int64_t *labels, size_t count, qsi
     if (count > rows)
         return qs_fail(error, QSIM_E_ARGUMENT, "verdict: %zu labels for %zu samples", count, rows);
     qsim_verdict_labels_info *l = &v->labels;
-    for (size_t i = 0; i < count; i++) {
-        double probability, other;
+    const float *a = y[0]->data, *b = y[1]->data;
+    for (size_t i = 0; i < count; i++, a += n, b += n) {
         const uint64_t label = (uint64_t)labels[i];
         if (labels[i] < 0)
             continue;
         l->rows++;
-        l->right += first_class((const float *)y[0]->data + i * n, n, &probability) == label;
-        l->right_quantized += first_class((const float *)y[1]->data + i * n, n, &other) == label;
-        l->confidence += probability;
+        l->right += qs_first_largest(a, n) == label;
+        l->right_quantized += qs_first_largest(b, n) == label;
+        l->confidence += (qs_first_probability(a, n) - l->confidence) / (double)l->rows;
     }
     qs_verdict_warn(v);
     return QSIM_OK;
@@ -65,7 +52,7 @@ void qs_labels_warn(qsim_verdict *v) {
     const qsim_verdict_labels_info *l = &v->labels;
     if (l->rows == 0)
         return;
-    const double chance = 1 / (double)v->data.classes, sure = l->confidence / (double)l->rows;
+    const double chance = 1 / (double)v->data.classes, sure = l->confidence;
     const double most = bound(l->right, l->rows, QUANTILE);
     const bool guessed =
         bound(l->right, l->rows, -QUANTILE) <= chance && most < chance + CHANCE_OF * (1 - chance);
@@ -73,12 +60,13 @@ void qs_labels_warn(qsim_verdict *v) {
         return;
     const bool known = v->fits > 0;
     v->fits = known ? 1 : -1;
-    qs_verdict_say(v, "labels", QSIM_GRADE_DOUBTFUL,
-                   "the float model is right on %llu of %llu labels%s, though %.0f %% sure: %s",
-                   (unsigned long long)l->right, (unsigned long long)l->rows,
-                   guessed ? ", no more than by guessing" : "", 100 * sure,
-                   known ? "its input is as in training, so are the labels (their numbers) right?"
-                         : "is its input (range, mean, colour order) right, and are the labels?");
+    qs_verdict_say(
+        v, "labels", QSIM_GRADE_DOUBTFUL,
+        "the float model is right on %llu of %llu labels%s, though %.0f %% sure: %s right?",
+        (unsigned long long)l->right, (unsigned long long)l->rows,
+        guessed ? ", as by guessing" : "", 100 * sure,
+        known ? "are the labels (their numbers)"
+              : "are its input (range, mean, colours) and the labels");
 }
 
 int qsim_verdict_labels(const qsim_verdict *v, qsim_verdict_labels_info *info) {
@@ -86,7 +74,5 @@ int qsim_verdict_labels(const qsim_verdict *v, qsim_verdict_labels_info *info) {
         return QSIM_E_ARGUMENT;
     if (v->labels.rows == 0)
         return QSIM_E_NOT_FOUND;
-    qsim_verdict_labels_info own = v->labels;
-    own.confidence /= (double)own.rows;
-    return qs_give(info, &own, sizeof(own));
+    return qs_give(info, &v->labels, sizeof(v->labels));
 }

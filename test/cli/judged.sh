@@ -33,7 +33,7 @@ while read -r wanted model preprocess; do
     wrong | moved)
         echo "    $by_labels"
         case $wanted,$by_labels in
-        'wrong,'*'is its input'* | moved,*'are the labels'*) [ "$grade" != good ] ;;
+        'wrong,'*'are its input'* | moved,*'labels'*) [ "$grade" != good ] ;;
         *) false ;;
         esac || { echo "FAILED: no warning by labels" && failed=1; }
         ;;
