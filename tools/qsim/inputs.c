@@ -93,10 +93,16 @@ static int fill(const tool *t, inputs *in, size_t i, const slot *s, const char *
     return code;
 }
 
+/* Is a single input's value given without its name? A file may have "=" in its name. */
+static bool is_bare(const char *spec) {
+    struct stat st;
+    return !strchr(spec, '=') || stat(spec, &st) == 0;
+}
+
 /* The index of the input that --input `spec` names; `count`: none. */
 static size_t find_slot(const char *spec, const slot *slots, size_t count) {
     size_t i = 0;
-    while (i < count && !slot_value(spec, &slots[i], count == 1))
+    while (i < count && !slot_value(spec, &slots[i], count == 1 && is_bare(spec)))
         i++;
     return i;
 }

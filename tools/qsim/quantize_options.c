@@ -120,7 +120,7 @@ int quantize_options(const tool *t, quantizing *q) {
     o->activation_symmetric = args_has(&t->args, "symmetric");
     o->no_bias_correction = args_has(&t->args, "no-bias-correction");
     o->reduce_range = args_has(&t->args, "reduce-range");
-    if (!tool_number(t, "percentile", 0.001, 100, 0, &o->percentile))
+    if (!tool_number(t, "percentile", 50, 100, 0, &o->percentile))
         return EXIT_USAGE;
     const char *search = args_value(&t->args, "search");
     if (search && strcmp(search, "greedy") != 0 && !args_has(&t->args, "method"))

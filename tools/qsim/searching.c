@@ -70,7 +70,7 @@ static int read_options(const tool *t, qsim_search_options *o) {
         return tool_usage(t, NULL, "--seed is '%s', not a whole number", seed);
     if (!tool_int(t, "steps", 1, 1000000, 200, &steps) ||
         !tool_number(t, "max-drop", 0.001, 100, 0, &o->max_drop) ||
-        !tool_number(t, "percentile", 0.001, 100, 0, &o->start_percentile))
+        !tool_number(t, "percentile", 50, 100, 0, &o->start_percentile))
         return EXIT_USAGE;
     o->steps = (int32_t)steps;
     return EXIT_OK;
