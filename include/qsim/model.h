@@ -89,8 +89,11 @@ typedef struct qsim_save_options {
 /* Replaces an existing file; without it an existing file gives QSIM_E_EXISTS. */
 #define QSIM_SAVE_REPLACE 1
 /*
- * Initializers of 1 KB and more go to a second file beside it, the path followed by ".data", as
- * ONNX's external data. A model of over 2 GB, which no ONNX file holds, is always saved so.
+ * Initializers of 1 KB and more go to a second file beside it, as ONNX's external data. Its name is
+ * the path followed by ".data"; where that exists and QSIM_SAVE_REPLACE is given, ".data1" to
+ * ".data9", the first that is free, and the other nine are removed once the model is in its place.
+ * So a model and its data are replaced together. A model of over 2 GB, which no ONNX file holds, is
+ * always saved so.
  */
 #define QSIM_SAVE_EXTERNAL 2
 
@@ -99,8 +102,9 @@ typedef struct qsim_save_options {
  * Parts that were read and not changed are written byte for byte, unknown fields included; external
  * data is brought inside, up to 2 GB. In a model made by a transformation unused constants are left
  * out, constants are no inputs, and ir_version is at least the one that came with its opset.
- * Errors: IO, EXISTS, LIMIT (over 2 GB without initializers), NOMEM. On failure an old file stays
- * as it was; a second file takes its place before the first.
+ * Errors: IO, EXISTS, LIMIT (over 2 GB without initializers), NOMEM. On failure old files stay as
+ * they were. A process that is killed may leave the data of a new model beside an old one, or that
+ * of an old model beside a new one, until the next time.
  */
 QSIM_API int qsim_model_save(const qsim_model *model, const char *path,
                              const qsim_save_options *options, qsim_error *error);

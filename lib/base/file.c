@@ -435,6 +435,7 @@ int qs_out_commit(qs_out *out, qsim_error *error) {
         out->code = errno;
     if (!out->code && put_in_place(out))
         out->code = errno;
+    out->placed = !out->code;
     if (close(out->fd) && !out->code)
         out->code = errno;
     if (out->code) {
@@ -446,6 +447,10 @@ int qs_out_commit(qs_out *out, qsim_error *error) {
     }
     out_forget(out);
     return code;
+}
+
+void qs_file_remove(const char *path) {
+    (void)unlink(path);
 }
 
 void qs_out_abort(qs_out *out) {

@@ -51,6 +51,7 @@ typedef struct qs_out {
     char *temporary;
     int fd;
     bool nameless;
+    bool placed;               /* by qs_out_commit, which may fail after that */
     uint64_t written, flushed; /* bytes, and those of them that are on the disk */
     int code;                  /* first failure: later writes do nothing */
     int stopped;               /* QSIM_E_CANCELLED or QSIM_E_TIME: the same */
@@ -64,5 +65,8 @@ int qs_out_seek(qs_out *out, uint64_t at);
 int qs_out_map(const qs_out *out, qs_map *map, qsim_error *error);
 int qs_out_commit(qs_out *out, qsim_error *error);
 void qs_out_abort(qs_out *out);
+
+/* Removes a file, if it is there and may be removed; never a folder. */
+void qs_file_remove(const char *path);
 
 #endif

@@ -346,19 +346,51 @@ static bool is_written(const struct job *job, size_t i) {
     return job->used ? job->used[i] : v->data && v->producer == QS_NONE;
 }
 
-/* Gives the large constants places in the file `path` followed by ".data", and the model's size. */
-static int place_outside(struct job *job, const char *path, char **name, qs_emit_fn *body,
-                         size_t *size, qsim_error *error) {
+/*
+ * Names of the second file: PATH.data, PATH.data1, ... Where a model is replaced, its new data has
+ * a name that is free, so that the old model, which names the old data, is whole until the new one
+ * takes its place.
+ */
+#define DATA_NAMES 10
+
+static void name_data(char *name, size_t room, const char *path, int which) {
+    if (which)
+        snprintf(name, room, "%s.data%d", path, which);
+    else
+        snprintf(name, room, "%s.data", path);
+}
+
+static int open_data(const qsim_model *m, const char *path, char *name, size_t room, bool replace,
+                     qs_out *data, qsim_error *error) {
+    int code = QSIM_E_EXISTS;
+    for (int i = 0; code == QSIM_E_EXISTS && i < (replace ? DATA_NAMES : 1); i++) {
+        qs_error_clear(error);
+        name_data(name, room, path, i);
+        code = qs_out_open(m->ctx, name, false, data, error);
+    }
+    return code;
+}
+
+/* Removes the data of models that were replaced: all but `name`. */
+static void remove_other_data(const char *path, const char *name, char *other, size_t room) {
+    for (int i = 0; i < DATA_NAMES; i++) {
+        name_data(other, room, path, i);
+        if (strcmp(other, name) != 0)
+            qs_file_remove(other);
+    }
+}
+
+/* Gives the large constants places in the file `name`, and the model's size. */
+static int place_outside(struct job *job, const char *name, qs_emit_fn *body, qsim_error *error) {
     const qsim_model *m = job->model;
-    const size_t count = m->graph->value_count, length = strlen(path) + sizeof(".data");
+    const size_t count = m->graph->value_count;
+    const char *slash = strrchr(name, '/');
     uint64_t at = 0;
+    size_t size;
     job->outside.offset = qs_calloc(m->ctx, count + 1, sizeof(uint64_t));
-    *name = qs_alloc(m->ctx, length, 1);
-    if (!job->outside.offset || !*name)
+    if (!job->outside.offset)
         return qs_fail(error, QSIM_E_NOMEM, "%s: out of memory", m->name);
-    snprintf(*name, length, "%s.data", path);
-    const char *slash = strrchr(*name, '/');
-    job->outside.location = slash ? slash + 1 : *name;
+    job->outside.location = slash ? slash + 1 : name;
     for (size_t i = 0; i < count; i++) {
         const bool large = is_written(job, i) && m->graph->values[i].data->bytes >= LARGE;
         job->outside.offset[i] = large ? at : INSIDE;
@@ -367,8 +399,8 @@ static int place_outside(struct job *job, const char *path, char **name, qs_emit
     }
     if (m->source)
         *body = inlined_body;
-    const int code = measure(job, *body, size, error);
-    return code ? code : check_size(m, *size, error);
+    const int code = measure(job, *body, &size, error);
+    return code ? code : check_size(m, size, error);
 }
 
 /* Failures of writing are the file's. */
@@ -391,30 +423,58 @@ static int write_model(const struct job *job, qs_emit_fn body, qs_out *file, con
     return qs_fail(error, QSIM_E_INTERNAL, "%s: the model cannot be written", path);
 }
 
-/* Both files are written before either takes its place, the second one's first. */
-static int save_files(const struct job *job, qs_emit_fn body, const char *path, const char *name,
-                      bool replace, qsim_error *error) {
-    qs_out file, data;
+/* Both files are written before the data gets its name, and then the model. */
+static int save_both(struct job *job, qs_emit_fn body, const char *path, char *name, size_t room,
+                     qs_out *file, bool replace, qsim_error *error) {
+    qs_out data;
+    int code = open_data(job->model, path, name, room, replace, &data, error);
+    if (code)
+        return code;
+    code = place_outside(job, name, &body, error);
+    code = code ? code : write_model(job, body, file, path, error);
+    if (code || file->code || file->stopped) {
+        qs_out_abort(&data);
+        return code;
+    }
+    (void)write_outside(job, &data);
+    code = qs_out_commit(&data, error);
+    if (code && data.placed)
+        qs_file_remove(name);
+    return code;
+}
+
+static int save_external(struct job *job, qs_emit_fn body, const char *path, bool replace,
+                         qsim_error *error) {
+    const size_t room = strlen(path) + sizeof(".data0");
+    char *name = qs_calloc(job->model->ctx, 2, room), *other = name ? name + room : NULL;
+    qs_out file;
+    if (!name)
+        return qs_fail(error, QSIM_E_NOMEM, "%s: out of memory", job->model->name);
+    int code = qs_out_open(job->model->ctx, path, replace, &file, error);
+    if (!code) {
+        code = save_both(job, body, path, name, room, &file, replace, error);
+        if (code)
+            qs_out_abort(&file);
+        else if ((code = qs_out_commit(&file, error)) && !file.placed)
+            qs_file_remove(name);
+        else if (!code && replace)
+            remove_other_data(path, name, other, room);
+    }
+    qs_free(job->model->ctx, name);
+    return code;
+}
+
+static int save_one(const struct job *job, qs_emit_fn body, const char *path, bool replace,
+                    qsim_error *error) {
+    qs_out file;
     int code = qs_out_open(job->model->ctx, path, replace, &file, error);
     if (code)
         return code;
-    code = name ? qs_out_open(job->model->ctx, name, replace, &data, error) : QSIM_OK;
-    if (code) {
-        qs_out_abort(&file);
-        return code;
-    }
     code = write_model(job, body, &file, path, error);
-    if (name && (code || file.code || file.stopped))
-        qs_out_abort(&data);
-    else if (name) {
-        (void)write_outside(job, &data);
-        code = qs_out_commit(&data, error);
-    }
-    if (code) {
-        qs_out_abort(&file);
-        return code;
-    }
-    return qs_out_commit(&file, error);
+    if (!code)
+        return qs_out_commit(&file, error);
+    qs_out_abort(&file);
+    return code;
 }
 
 int qsim_model_save(const qsim_model *model, const char *path, const qsim_save_options *options,
@@ -422,7 +482,6 @@ int qsim_model_save(const qsim_model *model, const char *path, const qsim_save_o
     qsim_save_options o;
     struct job job = {0};
     bool *used = NULL;
-    char *name = NULL;
     qs_emit_fn body;
     size_t size;
     qs_error_clear(error);
@@ -436,11 +495,11 @@ int qsim_model_save(const qsim_model *model, const char *path, const qsim_save_o
     if (o.reserved)
         return qs_fail(error, QSIM_E_VERSION, "save: a reserved option is set");
     code = prepare(model, &job, &used, &body, &size, error);
+    const bool replace = (o.flags & QSIM_SAVE_REPLACE) != 0;
     if (!code && ((o.flags & QSIM_SAVE_EXTERNAL) || size > SIZE_LIMIT))
-        code = place_outside(&job, path, &name, &body, &size, error);
-    if (!code)
-        code = save_files(&job, body, path, name, (o.flags & QSIM_SAVE_REPLACE) != 0, error);
-    qs_free(model->ctx, name);
+        code = save_external(&job, body, path, replace, error);
+    else if (!code)
+        code = save_one(&job, body, path, replace, error);
     qs_free(model->ctx, job.outside.offset);
     qs_free(model->ctx, used);
     return qs_leave(model->ctx, code, error);

@@ -134,6 +134,18 @@ static bool is_package(const tool *t, const char *path) {
     return yes;
 }
 
+/* Whether saving an output over 2 GB replaces or removes `file`: its data has one of ten names. */
+static bool is_data_of(const char *output, const char *file) {
+    bool same = false;
+    for (int i = 0; i < 10 && !same; i++) {
+        text data = {0};
+        text_printf(&data, "%s.data%.*s", output, i ? 1 : 0, &"0123456789"[i]);
+        same = tool_same_file(data.data, file);
+        text_free(&data);
+    }
+    return same;
+}
+
 /* Refuses to overwrite the model's external data, like the model itself. */
 static int guard_external(const tool *t, const char *path, const qsim_model *m) {
     const char *slash = strrchr(path, '/'), *location;
@@ -143,11 +155,8 @@ static int guard_external(const tool *t, const char *path, const qsim_model *m) 
         text_printf(&file, "%.*s%s", slash ? (int)(slash - path + 1) : 0, path, location);
         for (size_t k = 0; !code && k < t->args.given_count; k++) {
             const char *value = t->args.given[k].value;
-            text data = {0}; /* external data of an output over 2 GB */
-            text_printf(&data, "%s.data", value ? value : "");
-            if (value && (tool_same_file(value, file.data) || tool_same_file(data.data, file.data)))
+            if (value && (tool_same_file(value, file.data) || is_data_of(value, file.data)))
                 (void)tool_refuses_input(t, value, file.data, &code);
-            text_free(&data);
         }
         text_free(&file);
     }

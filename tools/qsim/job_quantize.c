@@ -210,6 +210,10 @@ int job_quantize(const tool *t, const job *j, const job_pass *p, const size_t *p
         code = quantize_options(&own, &q);
     if (code == EXIT_OK)
         code = quantize(t, &own, p, &q, kept);
+    if (code != EXIT_OK) {
+        qsim_model_free(q.result);
+        q.result = NULL;
+    }
     *out = q.result;
     if (!kept)
         qsim_calibration_free(q.calibration);

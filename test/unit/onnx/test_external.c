@@ -188,6 +188,8 @@ static void check_two_files(const char *folder) {
     check_two(loaded, path, data); /* read from one file, and not changed */
     o.flags |= QSIM_SAVE_REPLACE;
     CHECK_INT(qsim_model_save(made, path, &o, &e), QSIM_OK);
+    CHECK_INT(size_of(data), -1); /* the new data has another name */
+    strcat(data, "1");
     unlink(path);
     unlink(data);
     qsim_model_free(made);

@@ -102,11 +102,14 @@ static void check_sizes(const qsim_model *m, int32_t flags, int files) {
     CHECK_INT(save_within(m, RLIM_INFINITY, flags | QSIM_SAVE_REPLACE, &e), QSIM_OK);
     CHECK_INT(files_there(), files);
     unlink(FOLDER "/m.onnx");
+    unlink(FOLDER "/m.onnx.data1");
     if (files == 2) { /* the other file is in the way */
+        put(FOLDER "/m.onnx.data");
         CHECK_INT(save_within(m, RLIM_INFINITY, flags, &e), QSIM_E_EXISTS);
+        CHECK(is_old(FOLDER "/m.onnx.data"));
         CHECK_INT(files_there(), 1);
+        unlink(FOLDER "/m.onnx.data");
     }
-    unlink(FOLDER "/m.onnx.data");
 }
 
 static void check_arguments(const qsim_model *m) {
