@@ -15,15 +15,39 @@ static void *model_bytes;
 /* Preprocessing and labels of the first package that has them. */
 static char *packaged_preprocess, *packaged_labels;
 
+/* Refuses more bytes than a pipe may have, than --memory allows or than the machine has. */
+static int check_stdin(const tool *t, size_t size) {
+    qsim_limits limits = {.struct_size = sizeof(limits)};
+    (void)qsim_ctx_limits(t->ctx, &limits);
+    if (size > limits.stream)
+        return tool_fail(t, QSIM_E_LIMIT,
+                         "-: the limit 'stream' is %llu bytes: standard input has more",
+                         (unsigned long long)limits.stream);
+    if (limits.memory && size > limits.memory)
+        return tool_fail(t, QSIM_E_NOMEM,
+                         "-: the limit 'memory' is %llu bytes: standard input has more",
+                         (unsigned long long)limits.memory);
+    if ((double)size > tool_memory())
+        return tool_fail(t, QSIM_E_NOMEM,
+                         "-: this machine has %.0f MB of memory: standard input has more",
+                         tool_memory() / 1e6);
+    return EXIT_OK;
+}
+
 static int read_stdin(const tool *t, void **data, size_t *size) {
     text all = {0};
     char block[65536];
     size_t n;
-    while ((n = fread(block, 1, sizeof(block), stdin)) > 0)
+    int code = EXIT_OK;
+    while (!code && (n = fread(block, 1, sizeof(block), stdin)) > 0) {
         text_add(&all, block, n);
-    if (ferror(stdin)) {
+        code = check_stdin(t, all.size);
+    }
+    if (!code && ferror(stdin))
+        code = tool_fail(t, QSIM_E_IO, "-: cannot read standard input");
+    if (code) {
         text_free(&all);
-        return tool_fail(t, QSIM_E_IO, "-: cannot read standard input");
+        return code;
     }
     *data = all.data ? all.data : tool_alloc(1, 1);
     *size = all.size;
