@@ -16,6 +16,7 @@ static const char head[] =
     "max-width:1100px;margin:2em auto;padding:0 1em}\n"
     "h1{font-size:1.5em}h2{font-size:1.15em;margin-top:2em;border-bottom:1px solid #ddd}\n"
     "pre{background:#f6f6f6;padding:1em;overflow-x:auto;font:13px/1.4 'DejaVu Sans Mono',monospace}\n"
+    "pre.wrapped{white-space:pre-wrap}\n"
     "svg{display:block;max-width:100%;height:auto;margin:1em 0}\n"
     "figure{display:inline-block;margin:0 1em 1em 0;vertical-align:top;width:112px}\n"
     "figure img{width:96px;image-rendering:pixelated;border:1px solid #ddd}\n"
@@ -24,6 +25,7 @@ static const char head[] =
 
 bool page_open(const tool *t, page *p, int *code) {
     *p = (page){.path = args_value(&t->args, "html"), .terminal = -1};
+    tool_keep_warnings(p->path ? &p->warnings : NULL);
     return !p->path || tool_may_write(t, p->path, code);
 }
 
@@ -137,6 +139,7 @@ void page_report_end(const tool *t, page *p) {
 
 int page_close(const tool *t, page *p, const char *title, int code) {
     text all = {0};
+    tool_keep_warnings(NULL);
     if (p->path && (code == EXIT_OK || code == EXIT_GATE)) {
         text_puts(&all, head);
         svg_escaped(&all, title);
@@ -144,6 +147,11 @@ int page_close(const tool *t, page *p, const char *title, int code) {
         svg_escaped(&all, title);
         text_puts(&all, "</h1>\n");
         text_add(&all, p->report.data ? p->report.data : "", p->report.size);
+        if (p->warnings.size) {
+            text_puts(&all, "<h2>Warnings</h2>\n<pre class=\"wrapped\">");
+            svg_escaped(&all, p->warnings.data);
+            text_puts(&all, "</pre>\n");
+        }
         text_add(&all, p->body.data ? p->body.data : "", p->body.size);
         text_puts(&all, "</body></html>\n");
         const int failed = tool_write(t, p->path, all.data, all.size);
@@ -151,6 +159,7 @@ int page_close(const tool *t, page *p, const char *title, int code) {
     }
     text_free(&all);
     text_free(&p->report);
+    text_free(&p->warnings);
     text_free(&p->body);
     return code;
 }

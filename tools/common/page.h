@@ -12,13 +12,16 @@
     { "html", "FILE", "also write a page with charts, as one HTML file", 0, NULL }
 
 typedef struct page {
-    const char *path;  /* NULL: no page; these functions then do nothing */
-    text report, body; /* the report goes first */
-    FILE *captured;    /* output printed between page_report_begin and page_report_end */
-    int terminal;      /* standard output during that time */
+    const char *path;            /* NULL: no page; these functions then do nothing */
+    text report, warnings, body; /* in this order */
+    FILE *captured;              /* output printed between page_report_begin and page_report_end */
+    int terminal;                /* standard output during that time */
 } page;
 
-/* False after an error if the file of --html cannot be written. */
+/*
+ * False after an error if the file of --html cannot be written. Warnings printed from then on
+ * become part of the page.
+ */
 bool page_open(const tool *t, page *p, int *code);
 void page_heading(page *p, const char *heading);
 /* Adds a chart of SVG text, and empties that. */

@@ -60,6 +60,8 @@ void tool_assume(const tool *t, const char *input);
 /* Silent with -q; a note says what was chosen, a warning what may be wrong. */
 void tool_note(const tool *t, const char *format, ...) TOOL_PRINTF(2, 3);
 void tool_warn(const tool *t, const char *format, ...) TOOL_PRINTF(2, 3);
+/* Adds each warning from now on to `lines`, also those that --quiet hides; NULL ends that. */
+void tool_keep_warnings(text *lines);
 
 /* Prints a finished JSON object to stdout. */
 int tool_print_json(const tool *t, json *j);

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/* Errors with their exit codes, warnings and notes of the tools. */
+#include <string.h>
+
+#include "common/progress.h"
+#include "common/tool.h"
+#include "common/utf8.h"
+
+int tool_exit_code(int code) {
+    switch (code) {
+    case QSIM_OK: return EXIT_OK;
+    case QSIM_E_ARGUMENT:
+    case QSIM_E_NOT_FOUND: return EXIT_USAGE;
+    case QSIM_E_NOMEM: return EXIT_MEMORY;
+    case QSIM_E_IO:
+    case QSIM_E_EXISTS: return EXIT_IO;
+    case QSIM_E_CANCELLED: return EXIT_INTERRUPTED;
+    case QSIM_E_TIME: return EXIT_GATE;
+    case QSIM_E_INTERNAL:
+    case QSIM_E_VERSION:
+    case QSIM_E_STATE: return EXIT_INTERNAL;
+    default: return EXIT_DATA;
+    }
+}
+
+static void print_error(const tool *t, int code, const char *line, const char *hint) {
+    text printable = {0}, second = {0};
+    progress_clear();
+    utf8_printable(&printable, line, 380);
+    fprintf(stderr, "qsim: %s\n", printable.data);
+    if (hint && *hint) {
+        utf8_printable(&second, hint, 300);
+        fprintf(stderr, "hint: %s\n", second.data);
+    }
+    if (t->json) {
+        json j = {0};
+        json_object(&j, NULL);
+        json_int(&j, "schema", 1);
+        json_object(&j, "error");
+        json_int(&j, "code", code);
+        json_string(&j, "name", qsim_error_name(code));
+        json_string(&j, "message", printable.data);
+        json_end(&j);
+        json_end(&j);
+        fputs(j.out.data, stdout);
+        text_free(&j.out);
+    }
+    text_free(&printable);
+    text_free(&second);
+}
+
+void tool_assume(const tool *t, const char *input) {
+    if (t->assumed && !input)
+        t->assumed->size = 0;
+    else if (t->assumed && t->assumed->size == 0)
+        text_puts(t->assumed, input);
+}
+
+int tool_error(const tool *t, const char *subject, const qsim_error *e) {
+    text line = {0};
+    const char *message = e->message[0] ? e->message : qsim_error_text(e->code);
+    if (e->code == QSIM_E_CANCELLED && tool_interrupted())
+        message = "interrupted";
+    if (subject && strncmp(message, subject, strlen(subject)) != 0) {
+        /* A long path must not hide the reason. */
+        utf8_printable(&line, subject, 160);
+        text_puts(&line, ": ");
+    }
+    text_puts(&line, message);
+    text hint = {0};
+    text_puts(&hint, e->hint);
+    const bool by_size = e->code == QSIM_E_SHAPE || e->code == QSIM_E_VALUE;
+    if (hint.size == 0 && by_size && t->assumed && t->assumed->size)
+        text_printf(&hint,
+                    "free axes of input '%.100s' were taken as 1; --shape NAME=DIMS gives sizes",
+                    t->assumed->data);
+    print_error(t, e->code, line.data, hint.data);
+    text_free(&hint);
+    text_free(&line);
+    return e->code ? tool_exit_code(e->code)
+                   : EXIT_INTERNAL; /* also for a failure without a code */
+}
+
+int tool_fail(const tool *t, int code, const char *format, ...) {
+    char line[2048];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(line, sizeof(line), format, list);
+    va_end(list);
+    print_error(t, code, line, NULL);
+    return tool_exit_code(code);
+}
+
+int tool_usage(const tool *t, const char *hint, const char *format, ...) {
+    char line[2048];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(line, sizeof(line), format, list);
+    va_end(list);
+    print_error(t, QSIM_E_ARGUMENT, line, hint);
+    return EXIT_USAGE;
+}
+
+static void say(const tool *t, const char *kind, const char *format, va_list list) {
+    char line[2048];
+    text printable = {0};
+    if (t->quiet)
+        return;
+    vsnprintf(line, sizeof(line), format, list);
+    utf8_printable(&printable, line, 400);
+    progress_clear();
+    fprintf(stderr, "qsim: %s%s\n", kind, printable.data);
+    text_free(&printable);
+}
+
+void tool_note(const tool *t, const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    say(t, "", format, list);
+    va_end(list);
+}
+
+static text *kept_warnings;
+
+void tool_keep_warnings(text *lines) {
+    kept_warnings = lines;
+}
+
+void tool_warn(const tool *t, const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    if (kept_warnings) {
+        char line[2048];
+        va_list again;
+        va_copy(again, list);
+        vsnprintf(line, sizeof(line), format, again);
+        va_end(again);
+        utf8_printable(kept_warnings, line, 400);
+        text_puts(kept_warnings, "\n");
+    }
+    say(t, "warning: ", format, list);
+    va_end(list);
+}
