@@ -19,6 +19,7 @@
 #               what it is not to judge: test/msan.txt
 #     cppcheck  lib and tools; what is not so, and why: test/cppcheck.txt
 #     tidy      clang-tidy over lib and tools; what is looked for, and why not for more: .clang-tidy
+#     looks     gcc: how much operators compute between two looks whether to go on (test/growth/looks.c)
 #     mutation  how many of 200 faults in parsing and checking code the tests catch (test/mutate.py)
 set -eu
 cd "$(dirname "$0")/.."
@@ -122,7 +123,7 @@ told() {
 optional="-DTOOL_ZLIB -DTOOL_JANSSON -DTOOL_PNG -DTOOL_JPEG -DTOOL_WEBP -DTOOL_SNDFILE"
 plain="-std=c11 -O1 -Iinclude -Ilib -Itools -D_POSIX_C_SOURCE=200809L -D_FILE_OFFSET_BITS=64 -DNDEBUG $optional"
 
-analyses=${*:-tsan ubsan debug fuzz replay random coverage valgrind analyzer scan msan cppcheck tidy mutation}
+analyses=${*:-tsan ubsan debug fuzz replay random coverage valgrind analyzer scan msan cppcheck tidy looks mutation}
 for analysis in $analyses; do
     say "$analysis"
     case $analysis in
@@ -203,6 +204,11 @@ for analysis in $analyses; do
         build gcc gcc
         find lib tools -name '*.c' ! -path 'lib/kernel/arm/*' ! -name no_zip.c ! -path 'tools/python/*' |
             xargs -n 40 clang-tidy -quiet -p build-test/gcc || status=1
+        ;;
+    looks)
+        [ -f build-test/looks/build.ninja ] || CC=gcc meson setup build-test/looks -Dwerror=true
+        ninja -C build-test/looks test/growth/test_looks
+        build-test/looks/test/growth/test_looks || status=1
         ;;
     mutation)
         need python3 pkg-config

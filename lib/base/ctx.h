@@ -80,7 +80,7 @@ static inline bool qs_stopped(const qsim_ctx *ctx) {
 }
 /* The same for a loop over small items with counter `i`: checks every 32768th time. */
 static inline bool qs_stopped_at(const qsim_ctx *ctx, size_t i) {
-    return (i & 0x7fff) == 0x7fff && qs_stopped(ctx);
+    return (i & 0x7fff) == 0x7fff && qs_stop_code(ctx) != QSIM_OK;
 }
 /* The same with `error` set: for loops over nodes, files, candidates. */
 int qs_go_on(const qsim_ctx *ctx, const char *name, qsim_error *error);

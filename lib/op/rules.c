@@ -288,11 +288,17 @@ qs_id qs_upgrade_add(qs_graph *g, const char *op_type, const char *base, qs_id a
 
 /* ---- ranges ---- */
 
+size_t qs_piece(const qsim_ctx *ctx, size_t at, size_t n) {
+    if (n - at <= QS_PIECE)
+        return n - at;
+    return at && qs_stopped(ctx) ? 0 : QS_PIECE;
+}
+
 typedef struct ranges {
     qs_range_fn fn;
     const void *arg;
-    size_t n, unit, parts;
-    const qsim_ctx *ctx; /* to check for a stop; NULL: items are short */
+    size_t n, unit, parts, step;
+    const qsim_ctx *ctx; /* NULL: nothing can stop it */
 } ranges;
 
 static size_t range_begin(const ranges *r, size_t i) {
@@ -300,13 +306,10 @@ static size_t range_begin(const ranges *r, size_t i) {
     return at < r->n ? at : r->n;
 }
 
-/* A range of long items is divided into this many pieces, with a check for a stop between them. */
-#define STEPS 64
-
+/* With a look for a stop before every `step` items. */
 static void in_steps(const ranges *r, size_t begin, size_t end) {
-    const size_t step = r->ctx ? (end - begin) / STEPS + 1 : end - begin;
     for (size_t n; begin < end && !(r->ctx && qs_stopped(r->ctx)); begin += n) {
-        n = end - begin < step ? end - begin : step;
+        n = end - begin < r->step ? end - begin : r->step;
         r->fn(r->arg, begin, begin + n);
     }
 }
@@ -327,7 +330,9 @@ void qs_ranges(const qsim_ctx *ctx, size_t n, size_t grain, qs_range_fn fn, cons
         parts = wanted < (double)n ? (size_t)wanted + 1 : n;
     }
     const size_t unit = n / (parts + !parts) < 16 * QS_RANGE_UNIT ? 1 : QS_RANGE_UNIT;
-    ranges r = {fn, arg, n, unit, parts, grain <= 1 ? ctx : NULL};
+    /* A grain of one item may be much longer than a slice. */
+    const size_t step = (grain * 16 + QS_RANGE_UNIT - 1) / QS_RANGE_UNIT * QS_RANGE_UNIT;
+    ranges r = {fn, arg, n, unit, parts, grain > 1 ? step : 1, ctx};
     if (parts <= 1) {
         in_steps(&r, 0, n);
         return;

@@ -3,6 +3,7 @@
 #ifndef QS_RULES_H
 #define QS_RULES_H
 
+#include "base/ctx.h"
 #include "op/op.h"
 #include "op/step.h"
 
@@ -119,6 +120,14 @@ void qs_lower_infer(const qs_lower *l, qs_infer *x);
 #define QS_RANGE_UNIT 64
 typedef void (*qs_range_fn)(const void *arg, size_t begin, size_t end);
 void qs_ranges(const qsim_ctx *ctx, size_t n, size_t grain, qs_range_fn fn, const void *arg);
+
+/*
+ * The next piece of a row of `n` elements, of which `at` are done, with a look for a stop before
+ * each but the first: for (size_t at = 0, count; (count = qs_piece(ctx, at, n)); at += count). 0:
+ * it is done, or stopped.
+ */
+#define QS_PIECE ((size_t)1 << 16)
+size_t qs_piece(const qsim_ctx *ctx, size_t at, size_t n);
 
 /* Copies rows of n bytes, x_step bytes apart in x and y_step in y. */
 void qs_copy_rows(const void *x, ptrdiff_t x_step, void *y, ptrdiff_t y_step, size_t n,

@@ -74,6 +74,6 @@ int qs_initializer_quantize(qs_quantizer *q, qs_id value, int32_t axis, qs_weigh
                       .zero_point = out->zero_point};
     code = qs_qlayout_make(c->rank, c->dims, &p, &layout, q->error);
     if (!code)
-        qs_quantize(x, &layout, &p, out->data);
+        qs_quantize(NULL, x, &layout, &p, out->data);
     return code;
 }

@@ -196,7 +196,7 @@ static int round_weights(const maker *m, const qs_const *w) {
                       .zero_point = l->zero_point};
     int code = qs_qlayout_make(w->rank, w->dims, &p, &layout, m->q->error);
     if (!code)
-        qs_quantize(m->weights, &layout, &p, l->weights);
+        qs_quantize(NULL, m->weights, &layout, &p, l->weights);
     return code;
 }
 

@@ -2,6 +2,8 @@
 /* Quantize and dequantize. */
 #include "quant/affine.h"
 
+#include "base/ctx.h"
+
 #include <assert.h>
 #include <math.h>
 
@@ -121,17 +123,23 @@ static void dequantize_part(const void *x, size_t first, size_t n, float scale, 
 typedef void (*part_fn)(const void *x, size_t first, size_t n, float scale, int32_t zp,
                         int32_t dtype, void *y);
 
+/* Elements between two looks for a stop: a multiple of what a byte holds. */
+#define PIECE ((size_t)1 << 20)
+
 /* Calls `part` with every run of neighbours that share a scale, in order. */
-static void for_each_run(const void *x, const qs_qlayout *l, const qsim_qparams *q, void *y,
-                         part_fn part) {
+static void for_each_run(const qsim_ctx *ctx, const void *x, const qs_qlayout *l,
+                         const qsim_qparams *q, void *y, part_fn part) {
     if (q->count == 1 && l->block == 0) {
-        part(x, 0, l->outer * l->axis * l->inner, q->scale[0], q->zero_point ? q->zero_point[0] : 0,
-             q->dtype, y);
+        const size_t all = l->outer * l->axis * l->inner;
+        for (size_t at = 0, n; at < all && !(at && ctx && qs_stopped(ctx)); at += n) {
+            n = all - at < PIECE ? all - at : PIECE;
+            part(x, at, n, q->scale[0], q->zero_point ? q->zero_point[0] : 0, q->dtype, y);
+        }
         return;
     }
     size_t run = l->block ? 1 : l->inner;
     for (size_t o = 0; o < l->outer; o++)
-        for (size_t a = 0; a < l->axis; a++)
+        for (size_t a = 0; a < l->axis && !(ctx && qs_stopped_at(ctx, a)); a++)
             for (size_t i = 0; i < l->inner; i += run) {
                 size_t s = l->block ? (o * l->blocks + a / l->block) * l->inner + i : a;
                 part(x, (o * l->axis + a) * l->inner + i, run, q->scale[s],
@@ -139,12 +147,14 @@ static void for_each_run(const void *x, const qs_qlayout *l, const qsim_qparams 
             }
 }
 
-void qs_quantize(const float *x, const qs_qlayout *layout, const qsim_qparams *q, void *y) {
-    for_each_run(x, layout, q, y, quantize_part);
+void qs_quantize(const qsim_ctx *ctx, const float *x, const qs_qlayout *layout,
+                 const qsim_qparams *q, void *y) {
+    for_each_run(ctx, x, layout, q, y, quantize_part);
 }
 
-void qs_dequantize(const void *x, const qs_qlayout *layout, const qsim_qparams *q, float *y) {
-    for_each_run(x, layout, q, y, dequantize_part);
+void qs_dequantize(const qsim_ctx *ctx, const void *x, const qs_qlayout *layout,
+                   const qsim_qparams *q, float *y) {
+    for_each_run(ctx, x, layout, q, y, dequantize_part);
 }
 
 /* ---- public ---- */
@@ -215,7 +225,7 @@ int qsim_tensor_quantize(const qsim_tensor *x, const qsim_qparams *q, qsim_tenso
     qs_error_clear(error);
     int code = check_pair(x, y, q, &layout, error);
     if (!code)
-        qs_quantize(x->data, &layout, q, y->data);
+        qs_quantize(NULL, x->data, &layout, q, y->data);
     return code;
 }
 
@@ -225,6 +235,6 @@ int qsim_tensor_dequantize(const qsim_tensor *x, const qsim_qparams *q, qsim_ten
     qs_error_clear(error);
     int code = check_pair(y, x, q, &layout, error);
     if (!code)
-        qs_dequantize(x->data, &layout, q, y->data);
+        qs_dequantize(NULL, x->data, &layout, q, y->data);
     return code;
 }

@@ -30,8 +30,10 @@ int qs_qlayout_make(int32_t rank, const int64_t *dims, const qsim_qparams *q, qs
 int qs_qparams_check(const qsim_qparams *q, qsim_error *error);
 
 /* Both expect arguments that the two functions above have accepted. */
-void qs_quantize(const float *x, const qs_qlayout *layout, const qsim_qparams *q, void *y);
-void qs_dequantize(const void *x, const qs_qlayout *layout, const qsim_qparams *q, float *y);
+void qs_quantize(const qsim_ctx *ctx, const float *x, const qs_qlayout *layout,
+                 const qsim_qparams *q, void *y);
+void qs_dequantize(const qsim_ctx *ctx, const void *x, const qs_qlayout *layout,
+                   const qsim_qparams *q, float *y);
 
 /* `n` elements with one scale, vectorized; the functions above call these. */
 void qs_quantize_u8(const float *x, size_t n, float scale, int32_t zero_point, uint8_t *y);

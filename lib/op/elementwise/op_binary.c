@@ -104,6 +104,7 @@ typedef struct binary_params {
 } binary_params;
 
 typedef struct binary_job {
+    const qsim_ctx *ctx;
     const binary_params *p;
     const char *a, *b;
     char *y;
@@ -129,8 +130,10 @@ static void binary_rows(const void *arg, size_t begin, size_t end) {
     for (size_t r = begin; r < end; r++) {
         size_t oa, ob;
         qs_loops_offsets(l, r, &oa, &ob);
-        char *y = job->y + r * l->inner * p->element;
-        binary_run(job, job->a + oa * p->element, job->b + ob * p->element, y, l->inner);
+        for (size_t at = 0, n; (n = qs_piece(job->ctx, at, l->inner)); at += n)
+            binary_run(job, job->a + (oa + at * l->inner_a) * p->element,
+                       job->b + (ob + at * l->inner_b) * p->element,
+                       job->y + (r * l->inner + at) * p->element, n);
     }
 }
 
@@ -146,7 +149,7 @@ static void binary_span(const void *arg, size_t begin, size_t end) {
 
 static void run_binary(const qs_step *s, const qs_frame *f) {
     const binary_params *p = s->params;
-    binary_job job = {p, qs_step_in(s, f, 0), qs_step_in(s, f, 1), qs_step_out(s, f, 0)};
+    binary_job job = {f->ctx, p, qs_step_in(s, f, 0), qs_step_in(s, f, 1), qs_step_out(s, f, 0)};
     if (p->loops.rows == 1)
         qs_ranges(f->ctx, p->loops.inner, QS_GRAIN, binary_span, &job);
     else

@@ -136,7 +136,9 @@ static void take_rows(const void *arg, size_t begin, size_t end) {
     for (size_t r = begin; r < end; r++) {
         size_t oa, ob;
         qs_loops_offsets(l, r, &oa, &ob);
-        take(p, j->input, x + ob * p->element, y + r * l->inner * p->element, l->inner);
+        for (size_t at = 0, n; (n = qs_piece(j->f->ctx, at, l->inner)); at += n)
+            take(p, j->input, x + (ob + at * l->inner_b) * p->element,
+                 y + (r * l->inner + at) * p->element, n);
     }
 }
 

@@ -21,6 +21,7 @@ typedef struct muladd_params {
 } muladd_params;
 
 typedef struct muladd_job {
+    const qsim_ctx *ctx;
     const muladd_params *p;
     const qk_ew *k;
     const float *x, *f, *c;
@@ -47,7 +48,10 @@ static void muladd_rows(const void *arg, size_t begin, size_t end) {
         k = end - r < k ? end - r : k;
         if (most > 1 && f != have)
             fill_tile(tile, have = f, n, most);
-        j->k->muladd(j->x + ox, most > 1 ? tile : f, c, j->p->lo, j->p->hi, j->y + r * n, k * n);
+        const float *factors = most > 1 ? tile : f;
+        for (size_t at = 0, count; (count = qs_piece(j->ctx, at, k * n)); at += count)
+            j->k->muladd(j->x + ox + at, factors + at, c ? c + at : NULL, j->p->lo, j->p->hi,
+                         j->y + r * n + at, count);
     }
 }
 
@@ -59,7 +63,8 @@ static void muladd_span(const void *arg, size_t begin, size_t end) {
 
 static void run_muladd(const qs_step *s, const qs_frame *f) {
     const muladd_params *p = s->params;
-    const muladd_job job = {.p = p,
+    const muladd_job job = {.ctx = f->ctx,
+                            .p = p,
                             .k = f->ctx->kernels->ew,
                             .x = qs_step_in(s, f, p->x),
                             .f = qs_step_in(s, f, p->f),

@@ -11,6 +11,7 @@ typedef struct where_params {
 } where_params;
 
 typedef struct where_job {
+    const qsim_ctx *ctx;
     const where_params *p;
     const uint8_t *condition;
     const char *x, *y;
@@ -27,11 +28,11 @@ static void strides_of(const qs_value *v, const qs_value *out, size_t *strides) 
     }
 }
 
-static void copy_row(const where_params *p, const char *x, size_t step, char *z) {
+static void copy_row(const where_params *p, const char *x, size_t step, char *z, size_t n) {
     if (step)
-        memcpy(z, x, p->inner * p->element);
+        memcpy(z, x, n * p->element);
     else
-        for (size_t i = 0; i < p->inner; i++)
+        for (size_t i = 0; i < n; i++)
             memcpy(z + i * p->element, x, p->element);
 }
 
@@ -66,26 +67,33 @@ static void where_rows(const void *arg, size_t begin, size_t end) {
             for (int32_t s = 0; s < 3; s++)
                 at[s] += k * p->strides[s][i];
         }
-        char *z = job->z + r * p->inner * p->element;
-        const char *x = job->x + at[1] * p->element;
-        if (p->sources == 1)
-            copy_row(p, x, p->strides[1][last], z);
-        else
-            choose_row(p->element, p->inner, job->condition + at[0], p->strides[0][last], x,
-                       p->strides[1][last], job->y + at[2] * p->element, p->strides[2][last], z);
+        const size_t sc = p->strides[0][last], sx = p->strides[1][last], sy = p->strides[2][last];
+        for (size_t k = 0, n; (n = qs_piece(job->ctx, k, p->inner)); k += n) {
+            char *z = job->z + (r * p->inner + k) * p->element;
+            const char *x = job->x + (at[1] + k * sx) * p->element;
+            if (p->sources == 1)
+                copy_row(p, x, sx, z, n);
+            else
+                choose_row(p->element, n, job->condition + at[0] + k * sc, sc, x, sx,
+                           job->y + (at[2] + k * sy) * p->element, sy, z);
+        }
     }
 }
 
 static void run_where(const qs_step *s, const qs_frame *f) {
     const where_params *p = s->params;
-    where_job job = {p, qs_step_in(s, f, 0), qs_step_in(s, f, 1), qs_step_in(s, f, 2),
+    where_job job = {f->ctx,
+                     p,
+                     qs_step_in(s, f, 0),
+                     qs_step_in(s, f, 1),
+                     qs_step_in(s, f, 2),
                      qs_step_out(s, f, 0)};
     qs_ranges(f->ctx, p->rows, QS_GRAIN / 4 / (p->inner + 1) + 1, where_rows, &job);
 }
 
 static void run_expand(const qs_step *s, const qs_frame *f) {
     const where_params *p = s->params;
-    where_job job = {p, NULL, qs_step_in(s, f, 0), NULL, qs_step_out(s, f, 0)};
+    where_job job = {f->ctx, p, NULL, qs_step_in(s, f, 0), NULL, qs_step_out(s, f, 0)};
     qs_ranges(f->ctx, p->rows, QS_GRAIN / 4 / (p->inner + 1) + 1, where_rows, &job);
 }
 

@@ -8,6 +8,7 @@ typedef struct pair_params {
 } pair_params;
 
 typedef struct pair_job {
+    const qsim_ctx *ctx;
     const pair_params *p;
     const char *a, *b;
     char *y;
@@ -91,14 +92,16 @@ static void pair_rows(const void *arg, size_t begin, size_t end) {
     for (size_t r = begin; r < end; r++) {
         size_t oa, ob;
         qs_loops_offsets(l, r, &oa, &ob);
-        p->fn(job->a + oa * p->a, l->inner_a, job->b + ob * p->b, l->inner_b,
-              job->y + r * l->inner * p->y, l->inner);
+        for (size_t at = 0, n; (n = qs_piece(job->ctx, at, l->inner)); at += n)
+            p->fn(job->a + (oa + at * l->inner_a) * p->a, l->inner_a,
+                  job->b + (ob + at * l->inner_b) * p->b, l->inner_b,
+                  job->y + (r * l->inner + at) * p->y, n);
     }
 }
 
 static void run_pair(const qs_step *s, const qs_frame *f) {
     const pair_params *p = s->params;
-    pair_job job = {p, qs_step_in(s, f, 0), qs_step_in(s, f, 1), qs_step_out(s, f, 0)};
+    pair_job job = {f->ctx, p, qs_step_in(s, f, 0), qs_step_in(s, f, 1), qs_step_out(s, f, 0)};
     qs_ranges(f->ctx, p->loops.rows, QS_GRAIN / 8 / (p->loops.inner + 1) + 1, pair_rows, &job);
 }
 

@@ -187,8 +187,8 @@ static uint8_t requantize_wide(const qs_conv_i8 *c, int64_t sum, float m) {
     return (uint8_t)(qs_round_even(qs_minf(v, (float)(c->o.hi - c->o.zp))) + c->o.zp);
 }
 
-static void post_row(const qs_conv_i8 *c, int32_t group, int64_t row, const int32_t *acc, int32_t n,
-                     uint8_t *out) {
+static void post_row(const qsim_ctx *ctx, const qs_conv_i8 *c, int32_t group, int64_t row,
+                     const int32_t *acc, int32_t n, uint8_t *out) {
     const qs_conv_i8_post *p = c->post;
     int64_t at = (int64_t)group * n;
     uint32_t zp = (uint32_t)(p->row_zp ? p->row_zp[row] : p->zp);
@@ -206,7 +206,7 @@ static void post_row(const qs_conv_i8 *c, int32_t group, int64_t row, const int3
         c->w.t->post(&row_of);
         return;
     }
-    for (int32_t i = 0; i < n; i++) {
+    for (int32_t i = 0; i < n && !qs_stopped_at(ctx, (size_t)i); i++) {
         uint32_t sum = (uint32_t)acc[i] - zp * (uint32_t)p->colsum[at + i];
         if (p->w_zp)
             sum -= (uint32_t)p->w_zp[at + i] * rest;
@@ -306,7 +306,8 @@ static void run_block(const work *k, const strip *s, int32_t group, int32_t firs
     }
     run_panels(k, s, group, n, g);
     for (int32_t i = 0; c->post && i < g->m; i++, out += out_stride)
-        post_row(c, group, s->first + first + i, s->block + (int64_t)i * c->w.form.n, c->w.n, out);
+        post_row(k->ctx, c, group, s->first + first + i, s->block + (int64_t)i * c->w.form.n,
+                 c->w.n, out);
     if (handed)
         finish_block(k, s, (int32_t)stored, g->m, to, (size_t)to_stride);
 }

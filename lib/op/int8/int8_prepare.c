@@ -83,12 +83,13 @@ static bool sums_packed(const qs_conv_i8_weights *w) {
            w->form.k4 <= ONES / 4;
 }
 
-static void sum_packed(const qs_conv_i8_weights *w, const int8_t *b, int32_t *colsum) {
+static void sum_packed(const qsim_ctx *ctx, const qs_conv_i8_weights *w, const int8_t *b,
+                       int32_t *colsum) {
     static const int32_t zeros[64];
     uint8_t ones[ONES + 64];
     qk_gemm_u8s8 g = {.a = ones, .m = 1, .segs = 1, .k4 = w->form.k4, .b = b, .o = {.bias = zeros}};
     memset(ones, 1, sizeof(ones));
-    for (int32_t n = 0; n < w->n; n += g.width) {
+    for (int32_t n = 0; n < w->n && !(ctx && qs_stopped(ctx)); n += g.width) {
         g.width = qk_i8_panel(w->t, w->form.n - n);
         g.cols = w->n - n < g.width ? w->n - n : g.width;
         g.out = colsum + n;
@@ -112,7 +113,7 @@ void qs_i8_weights_fill(const qs_conv_i8_weights *w, const qk_source_i8 *s, int6
     const bool first = totals || sums_packed(w);
     qs_conv_i8_weights_pack(w, &source, group_stride, memory, first ? NULL : colsum);
     if (!totals && first)
-        sum_packed(w, memory, colsum);
+        sum_packed(s->ctx, w, memory, colsum);
     for (size_t i = 0; i < columns && totals; i++) {
         const int64_t zp =
             w->zero_points == QS_ZP_SPLIT ? 0 : qs_i8_list_at(w_zp, (int64_t)i) - s->flip;

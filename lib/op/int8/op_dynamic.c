@@ -32,6 +32,7 @@ typedef struct dynamic_params {
 
 typedef struct dynamic_job {
     const dynamic_params *p;
+    const qsim_ctx *ctx;
     const qk_ew *k;
     const float *x;
     uint8_t *y;
@@ -47,16 +48,20 @@ static size_t part_end(const dynamic_params *p, size_t task) {
 
 static void find_range(void *arg, size_t task) {
     dynamic_job *job = arg;
-    size_t begin = task * job->p->part;
-    job->k->range(job->x + begin, part_end(job->p, task) - begin, &job->low[task],
-                  &job->high[task]);
+    const size_t begin = task * job->p->part, n = part_end(job->p, task) - begin;
+    float *low = &job->low[task], *high = &job->high[task], least, most;
+    for (size_t at = 0, count; (count = qs_piece(job->ctx, at, n)); at += count) {
+        job->k->range(job->x + begin + at, count, &least, &most);
+        *low = at ? qs_minf(least, *low) : least;
+        *high = at ? qs_maxf(most, *high) : most;
+    }
 }
 
 static void quantize_part(void *arg, size_t task) {
     const dynamic_job *job = arg;
-    size_t begin = task * job->p->part;
-    job->quantize(job->x + begin, part_end(job->p, task) - begin, job->scale, job->zp, 0,
-                  job->y + begin);
+    const size_t begin = task * job->p->part, n = part_end(job->p, task) - begin;
+    for (size_t at = begin, count; (count = qs_piece(job->ctx, at, begin + n)); at += count)
+        job->quantize(job->x + at, count, job->scale, job->zp, 0, job->y + at);
 }
 
 static void for_all(const qs_frame *f, const dynamic_params *p, qsim_task_fn fn, void *job) {
@@ -68,8 +73,11 @@ static void for_all(const qs_frame *f, const dynamic_params *p, qsim_task_fn fn,
 
 static void run_dynamic(const qs_step *s, const qs_frame *f) {
     const dynamic_params *p = s->params;
-    dynamic_job job = {
-        .p = p, .k = f->ctx->kernels->ew, .x = qs_step_in(s, f, 0), .y = qs_step_out(s, f, 0)};
+    dynamic_job job = {.p = p,
+                       .ctx = f->ctx,
+                       .k = f->ctx->kernels->ew,
+                       .x = qs_step_in(s, f, 0),
+                       .y = qs_step_out(s, f, 0)};
     for_all(f, p, find_range, &job);
     float low = 0.0f, high = 0.0f;
     for (size_t i = 0; i < p->tasks; i++) {

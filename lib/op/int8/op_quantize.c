@@ -173,14 +173,14 @@ typedef struct packed_params {
 } packed_params;
 
 /* Converts n zero points of any type to int32. */
-static void widen(const void *data, size_t n, int32_t dtype, int32_t *wide) {
+static void widen(const qsim_ctx *ctx, const void *data, size_t n, int32_t dtype, int32_t *wide) {
     float *f = (float *)(void *)wide;
     if (dtype == QSIM_INT32) {
         memset(wide, 0, n * sizeof(*wide));
         return;
     }
     (void)qsim_values_dequantize(data, n, 1.0f, 0, dtype, f);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && !qs_stopped_at(ctx, i); i++) {
         float v;
         memcpy(&v, &f[i], sizeof(v));
         wide[i] = (int32_t)v;
@@ -201,7 +201,7 @@ QS_COLD static int pack_params(qs_pack *p) {
     packed->scale = scale;
     packed->zero_point = wide;
     if (zp)
-        widen(zp, c->elements, p->graph->values[p->node->inputs[2]].data->dtype, wide);
+        widen(p->ctx, zp, c->elements, p->graph->values[p->node->inputs[2]].data->dtype, wide);
     p->result = packed;
     return QSIM_OK;
 }
@@ -248,7 +248,7 @@ static void run_quantize(const qs_step *s, const qs_frame *f) {
         q.zero_point = wide;
         memset(wide, 0, q.count * sizeof(*wide));
         if (p->zp_dtype != QSIM_UNDEFINED)
-            widen(qs_step_in(s, f, 2), q.count, p->zp_dtype, wide);
+            widen(f->ctx, qs_step_in(s, f, 2), q.count, p->zp_dtype, wide);
     }
     quantize_job job = {.p = p,
                         .k = f->ctx->kernels->u8,
@@ -259,9 +259,9 @@ static void run_quantize(const qs_step *s, const qs_frame *f) {
     if (p->simple)
         qs_ranges(f->ctx, p->elements, QS_GRAIN, quantize_range, &job);
     else if (p->quantize)
-        qs_quantize(job.x, &p->layout, &q, job.y);
+        qs_quantize(f->ctx, job.x, &p->layout, &q, job.y);
     else
-        qs_dequantize(job.x, &p->layout, &q, job.y);
+        qs_dequantize(f->ctx, job.x, &p->layout, &q, job.y);
 }
 
 QS_COLD static int lower_quantize(qs_lower *l) {

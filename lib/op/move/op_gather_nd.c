@@ -39,6 +39,7 @@ typedef struct elements_params {
 } elements_params;
 
 typedef struct elements_job {
+    const qsim_ctx *ctx;
     const elements_params *p;
     const char *x;
     const void *indices;
@@ -60,7 +61,7 @@ static void gather_rows(const void *arg, size_t begin, size_t end) {
     const size_t step = p->axis == p->rank - 1 ? 0 : 1, along = p->steps[p->axis];
     for (size_t r = begin; r < end; r++) {
         const size_t from = row_begin(p, r);
-        for (size_t i = 0; i < p->row; i++) {
+        for (size_t i = 0; i < p->row && !qs_stopped_at(j->ctx, i); i++) {
             const size_t k = r * p->row + i;
             const int64_t index = qs_index_wrap(qs_index_at(j->indices, p->wide, k), p->size);
             const size_t at = from + i * step + (size_t)index * along;
@@ -71,9 +72,12 @@ static void gather_rows(const void *arg, size_t begin, size_t end) {
 
 static void run_gather_elements(const qs_step *s, const qs_frame *f) {
     const elements_params *p = s->params;
-    const elements_job j = {p, qs_step_in(s, f, 0), qs_step_in(s, f, 1), qs_step_out(s, f, 0)};
+    const elements_job j = {f->ctx, p, qs_step_in(s, f, 0), qs_step_in(s, f, 1),
+                            qs_step_out(s, f, 0)};
     for (size_t i = 0; i < p->rows * p->row; i++) {
         assert(j.indices);
+        if (qs_stopped_at(f->ctx, i))
+            return;
         if (qs_index_wrap(qs_index_at(j.indices, p->wide, i), p->size) < 0) {
             qs_index_outside(f, qs_index_at(j.indices, p->wide, i), p->size, p->axis);
             return;
@@ -191,6 +195,8 @@ static void run_gather_nd(const qs_step *s, const qs_frame *f) {
     size_t at;
     for (size_t t = 0; t < tuples; t++) {
         assert(j.indices);
+        if (qs_stopped_at(f->ctx, t))
+            return;
         if (!tuple_at(p, j.indices + t * p->k, &at)) {
             const int64_t *tuple = j.indices + t * p->k;
             size_t i = 0;

@@ -142,8 +142,11 @@ static void run_compress(const qs_step *s, const qs_frame *f) {
     const uint8_t *x = qs_step_in(s, f, 0), *condition = qs_step_in(s, f, 1);
     uint8_t *y = qs_step_out(s, f, 0);
     int64_t count = 0;
-    for (size_t i = 0; i < p->picks; i++)
+    for (size_t i = 0; i < p->picks; i++) {
+        if (qs_stopped_at(f->ctx, i))
+            return;
         count += condition[i] != 0;
+    }
     for (size_t row = 0; row < p->rows; row++, x += p->length * p->bytes)
         for (size_t i = 0; i < p->picks && !qs_stopped_at(f->ctx, row + i); i++)
             if (condition[i]) {

@@ -150,7 +150,7 @@ static void run_reverse(const qs_step *s, const qs_frame *f) {
         }
     for (size_t b = 0; b < p->batch; b++) {
         const size_t n = (size_t)lengths[b];
-        for (size_t t = 0; t < p->time; t++) {
+        for (size_t t = 0; t < p->time && !qs_stopped_at(f->ctx, t); t++) {
             const size_t from = t < n ? n - 1 - t : t, at = b * p->batch_step;
             qs_copy_element(y + at + t * p->time_step, x + at + from * p->time_step, p->block);
         }

@@ -88,7 +88,8 @@ static void strided_row(const char *x, char *y, ptrdiff_t step, size_t n, size_t
 }
 
 /* Computes one row of the last axis; x NULL: the whole row is filled. */
-static void select_row(const select_params *p, const char *x, char *y, const char *fill) {
+static void select_row(const qsim_ctx *ctx, const select_params *p, const char *x, char *y,
+                       const char *fill) {
     const axis_map *w = &p->axes[p->rank - 1];
     size_t n = (size_t)w->out, e = p->element, from = x ? p->first : n;
     if (!x) {
@@ -96,7 +97,9 @@ static void select_row(const select_params *p, const char *x, char *y, const cha
         return;
     }
     if (w->mode == AXIS_STEP && w->step != 1) {
-        strided_row(x + w->start * (int64_t)e, y, (ptrdiff_t)w->step, n, e);
+        for (size_t at = 0, count; (count = qs_piece(ctx, at, n)); at += count)
+            strided_row(x + (w->start + (int64_t)at * w->step) * (int64_t)e, y + at * e,
+                        (ptrdiff_t)w->step, count, e);
         return;
     }
     if (p->filled) { /* fill values around the run */
@@ -105,7 +108,7 @@ static void select_row(const select_params *p, const char *x, char *y, const cha
         fill_row(y + (from + p->run) * e, n - from - p->run, fill, e);
         return;
     }
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && !qs_stopped_at(ctx, i); i++) {
         if (i == from && p->run) {
             memcpy(y + i * e, x + (size_t)axis_source(w, (int64_t)i) * e, p->run * e);
             i += p->run - 1;
@@ -117,6 +120,7 @@ static void select_row(const select_params *p, const char *x, char *y, const cha
 }
 
 typedef struct select_job {
+    const qsim_ctx *ctx;
     const select_params *p;
     const char *x, *fill;
     char *y;
@@ -164,7 +168,7 @@ static void select_range(const void *arg, size_t begin, size_t end) {
             rows = rest < end - r ? rest : end - r;
             select_rows(p, x, y, job->fill, rows);
         } else {
-            select_row(p, x, y, job->fill);
+            select_row(job->ctx, p, x, y, job->fill);
         }
     }
 }
@@ -172,7 +176,7 @@ static void select_range(const void *arg, size_t begin, size_t end) {
 static void run_select(const qs_step *s, const qs_frame *f) {
     const select_params *p = s->params;
     const char *fill = p->value ? qs_step_in(s, f, p->value) : NULL;
-    select_job job = {p, qs_step_in(s, f, 0), fill ? fill : (const char *)&p->fill,
+    select_job job = {f->ctx, p, qs_step_in(s, f, 0), fill ? fill : (const char *)&p->fill,
                       qs_step_out(s, f, 0)};
     size_t row = (size_t)p->axes[p->rank - 1].out;
     qs_ranges(f->ctx, p->rows, QS_GRAIN / (row + 1) + 1, select_range, &job);

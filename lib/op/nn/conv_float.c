@@ -47,29 +47,37 @@ static void copy_band(const qs_conv_plan *p, const float *image, size_t first, s
 }
 
 /* Computes one block of columns for pixels of a strip that all use the kernel rows `rows`. */
+/* Multiply-accumulates between two looks for a stop, and a multiple of the pixels of every tile. */
+#define PIECE_MACS ((size_t)1 << 26)
+#define TILES      ((size_t)96)
+
 static void conv_columns(const conv_job *j, const qs_conv_strip *s, qs_tap_span rows,
                          const float *a, size_t pixels, float *y, size_t split) {
     const qs_conv_plan *p = j->p;
     const size_t first = split * p->columns, rest = p->form.mg - first;
     const size_t depth = p->form.taps * p->form.cg;
-    qk_gemm_f32 g = {.row = s->row,
-                     .out = s->out,
-                     .seg = s->seg,
+    qk_gemm_f32 g = {.seg = s->seg,
                      .at = p->choice == QS_CONV_STRIPS ? s->at + rows.from * s->per_row : NULL,
                      .depth = depth,
-                     .rows = pixels,
                      .segs = (rows.to - rows.from) * s->per_row,
                      .k = s->k,
                      .cols = rest < p->columns ? rest : p->columns,
                      .lo = p->lo,
                      .hi = p->hi,
                      .ldc = p->stride};
+    const size_t piece = PIECE_MACS / ((depth + 16) * (g.cols + 16)) / TILES * TILES + TILES;
     for (size_t i = 0; i < p->form.groups; i++) {
         g.a = a + i * p->form.cg;
         g.b = j->weights.packed + i * j->weights.group_floats + first * depth;
         g.bias = j->weights.bias + i * j->weights.bias_stride + first;
         g.c = y + i * p->form.mg + first;
-        p->kernels->gemm(&g);
+        for (size_t at = 0; at < pixels && !qs_stopped(j->ctx); at += piece) {
+            g.rows = pixels - at < piece ? pixels - at : piece;
+            g.row = s->row + at;
+            g.out = s->out ? s->out + at : NULL;
+            p->kernels->gemm(&g);
+            g.c += s->out ? 0 : piece * p->stride;
+        }
     }
 }
 

@@ -4,14 +4,18 @@
 
 #include "op/rules.h"
 
-/* Index of the extreme of n elements `step` apart; a NaN is skipped unless it is the first. */
-typedef size_t (*arg_fn)(const void *x, size_t n, size_t step, bool last);
+/*
+ * Index of the extreme of x[best] and elements [from, end), which are `step` apart; a NaN is
+ * skipped unless it is the first.
+ */
+typedef size_t (*arg_fn)(const void *x, size_t best, size_t from, size_t end, size_t step,
+                         bool last);
 
 #define ARG(name, T, op)                                                                           \
-    static size_t name(const void *vx, size_t n, size_t step, bool last) {                         \
+    static size_t name(const void *vx, size_t best, size_t from, size_t end, size_t step,          \
+                       bool last) {                                                                \
         const T *x = vx;                                                                           \
-        size_t best = 0;                                                                           \
-        for (size_t i = 1; i < n; i++)                                                             \
+        for (size_t i = from; i < end; i++)                                                        \
             if (x[i * step] op x[best * step] || (last && x[i * step] == x[best * step]))          \
                 best = i;                                                                          \
         return best;                                                                               \
@@ -62,7 +66,14 @@ typedef struct arg_params {
     bool last;
 } arg_params;
 
-#define CANCEL_INTERVAL ((size_t)1 << 20)
+#define CANCEL_INTERVAL ((size_t)1 << 18)
+
+static size_t arg_row(const qsim_ctx *ctx, const arg_params *p, const char *x) {
+    size_t best = 0;
+    for (size_t at = 0, n; (n = qs_piece(ctx, at, p->count)); at += n)
+        best = p->fn(x, best, at, at + n, p->inner, p->last);
+    return best;
+}
 
 static void run_arg(const qs_step *s, const qs_frame *f) {
     const arg_params *p = s->params;
@@ -78,8 +89,7 @@ static void run_arg(const qs_step *s, const qs_frame *f) {
                     return;
             }
             assert(x && y);
-            *y++ = (int64_t)p->fn(x + (o * p->count * p->inner + i) * p->element, p->count,
-                                  p->inner, p->last);
+            *y++ = (int64_t)arg_row(f->ctx, p, x + (o * p->count * p->inner + i) * p->element);
         }
 }
 

@@ -125,6 +125,7 @@ typedef struct batchnorm_plan {
 } batchnorm_plan;
 
 typedef struct batchnorm_job {
+    const qsim_ctx *ctx;
     const batchnorm_plan *p;
     const float *x, *mean, *scale, *shift;
     float *y;
@@ -139,8 +140,9 @@ static void planes(const void *arg, size_t begin, size_t end) {
         const float mean = j->mean[c], scale = j->scale[c], shift = j->shift[c];
         const float *x = j->x + i * inner;
         float *y = j->y + i * inner;
-        for (size_t k = 0; k < inner; k++)
-            y[k] = (x[k] - mean) * scale + shift;
+        for (size_t at = 0, n; (n = qs_piece(j->ctx, at, inner)); at += n)
+            for (size_t k = at; k < at + n; k++)
+                y[k] = (x[k] - mean) * scale + shift;
     }
 }
 
@@ -151,8 +153,9 @@ static void pixels(const void *arg, size_t begin, size_t end) {
     for (size_t i = begin; i < end; i++) {
         const float *x = j->x + i * channels;
         float *y = j->y + i * channels;
-        for (size_t c = 0; c < channels; c++)
-            y[c] = (x[c] - j->mean[c]) * j->scale[c] + j->shift[c];
+        for (size_t at = 0, n; (n = qs_piece(j->ctx, at, channels)); at += n)
+            for (size_t c = at; c < at + n; c++)
+                y[c] = (x[c] - j->mean[c]) * j->scale[c] + j->shift[c];
     }
 }
 
@@ -161,9 +164,10 @@ static void run_batchnorm(const qs_step *s, const qs_frame *f) {
     const float *scale = qs_step_in(s, f, 1), *var = qs_step_in(s, f, 4);
     float *a = f->scratch;
     assert(p->channels > 0); /* an output without elements is not computed */
-    for (size_t c = 0; c < p->channels; c++)
+    for (size_t c = 0; c < p->channels && !qs_stopped_at(f->ctx, c); c++)
         a[c] = scale[c] / sqrtf(var[c] + p->epsilon);
-    const batchnorm_job j = {.p = p,
+    const batchnorm_job j = {.ctx = f->ctx,
+                             .p = p,
                              .x = qs_step_in(s, f, 0),
                              .mean = qs_step_in(s, f, 3),
                              .scale = a,

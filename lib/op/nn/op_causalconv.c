@@ -66,6 +66,7 @@ typedef struct causal_params {
 } causal_params;
 
 typedef struct causal_job {
+    const qsim_ctx *ctx;
     const causal_params *p;
     const qk_ew *k;
     const float *x, *w, *bias, *past;
@@ -87,14 +88,15 @@ static void causal_rows(const void *arg, size_t begin, size_t end) {
     for (size_t r = begin; r < end; r++) {
         const size_t c = r % p->channels;
         float *y = j->y + r * p->length;
-        for (size_t t = 0; t < p->length; t++) {
+        for (size_t t = 0; t < p->length && !qs_stopped_at(j->ctx, t); t++) {
             float sum = 0.0f;
             for (size_t i = 0; i < p->taps; i++)
                 sum += j->w[c * p->taps + i] * number(j, r, t + i);
             y[t] = j->bias ? sum + j->bias[c] : sum;
         }
         if (p->silu)
-            j->k->silu(y, y, p->length);
+            for (size_t at = 0, n; (n = qs_piece(j->ctx, at, p->length)); at += n)
+                j->k->silu(y + at, y + at, n);
         for (size_t i = 0; i < before && j->state; i++)
             j->state[r * before + i] = number(j, r, p->length + i);
     }
@@ -102,7 +104,8 @@ static void causal_rows(const void *arg, size_t begin, size_t end) {
 
 static void run_causalconv(const qs_step *s, const qs_frame *f) {
     const causal_params *p = s->params;
-    const causal_job j = {.p = p,
+    const causal_job j = {.ctx = f->ctx,
+                          .p = p,
                           .k = f->ctx->kernels->ew,
                           .x = qs_step_in(s, f, X),
                           .w = qs_step_in(s, f, W),

@@ -279,7 +279,6 @@ static void make_series(const job *j, const float *image, float *y, const series
     const product *d = &p->products[phase];
     qk_gemm_f32 g = {.row = p->row,
                      .seg = d->seg,
-                     .rows = sx->count,
                      .segs = reached ? d->segs : 0,
                      .k = f->cg,
                      .cols = f->cols,
@@ -291,7 +290,11 @@ static void make_series(const job *j, const float *image, float *y, const series
         g.b = j->weights + d->at + i * d->group_floats;
         g.bias = j->weights + i * f->bias_stride;
         g.c = y + i * f->mg;
-        p->kernels->gemm(&g);
+        for (size_t at = 0; (g.rows = qs_piece(j->ctx, at, sx->count)); at += g.rows) {
+            p->kernels->gemm(&g);
+            g.a += g.rows * p->c;
+            g.c += g.rows * g.ldc;
+        }
     }
 }
 

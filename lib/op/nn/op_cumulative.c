@@ -68,7 +68,7 @@ typedef struct cumulative_job {
 } cumulative_job;
 
 /* Elements between two checks for a stop. */
-#define PIECE ((size_t)1 << 20)
+#define PIECE ((size_t)1 << 18)
 
 /* Accumulates in pieces; each begins with the last row of the piece before. */
 static void cumulate(const cumulative_job *j, size_t at, size_t n, ptrdiff_t step) {

@@ -224,7 +224,7 @@ typedef union total {
 
 struct einsum_params;
 typedef void (*row_fn)(const struct einsum_params *p, const void *const *x, const size_t *at,
-                       total *sum);
+                       size_t from, size_t count, total *sum);
 
 /* Loops: first the result's axes, then those summed over, the last of which is `inner`. */
 typedef struct einsum_params {
@@ -238,8 +238,8 @@ typedef struct einsum_params {
 
 #define ROW(name, T, A, field)                                                                     \
     static void row_##name(const einsum_params *p, const void *const *x, const size_t *at,         \
-                           total *sum) {                                                           \
-        for (size_t i = 0; i < p->inner; i++) {                                                    \
+                           size_t from, size_t count, total *sum) {                                \
+        for (size_t i = from; i < from + count; i++) {                                             \
             A product = (A)((const T *)x[0])[at[0] + i * p->inner_steps[0]];                       \
             for (int32_t k = 1; k < p->operands; k++)                                              \
                 product *= (A)((const T *)x[k])[at[k] + i * p->inner_steps[k]];                    \
@@ -293,6 +293,7 @@ QS_COLD static void move_to(const einsum_params *p, size_t i, int32_t from, int3
 }
 
 typedef struct einsum_job {
+    const qsim_ctx *ctx;
     const einsum_params *p;
     const void *x[OPERANDS];
     void *y;
@@ -306,10 +307,11 @@ QS_COLD static void einsum_range(const void *arg, size_t begin, size_t end) {
         total sum = p->dtype == QSIM_FLOAT || p->dtype == QSIM_DOUBLE ? (total){.real = 0}
                                                                       : (total){.whole = 0};
         move_to(p, o, 0, p->kept, base);
-        for (size_t i = 0; i < p->sums; i++) {
+        for (size_t i = 0; i < p->sums && !qs_stopped_at(j->ctx, i); i++) {
             memcpy(at, base, sizeof(at));
             move_to(p, i, p->kept, p->loops, at);
-            p->row(p, j->x, at, &sum);
+            for (size_t k = 0, n; (n = qs_piece(j->ctx, k, p->inner)); k += n)
+                p->row(p, j->x, at, k, n, &sum);
         }
         put_total(p->dtype, j->y, o, sum);
     }
@@ -317,7 +319,7 @@ QS_COLD static void einsum_range(const void *arg, size_t begin, size_t end) {
 
 QS_COLD static void run_einsum(const qs_step *s, const qs_frame *f) {
     const einsum_params *p = s->params;
-    einsum_job j = {.p = p, .y = qs_step_out(s, f, 0)};
+    einsum_job j = {.ctx = f->ctx, .p = p, .y = qs_step_out(s, f, 0)};
     for (int32_t i = 0; i < p->operands; i++)
         j.x[i] = qs_step_in(s, f, i);
     const size_t work = p->sums * p->inner * (size_t)p->operands;

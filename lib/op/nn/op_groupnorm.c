@@ -9,6 +9,7 @@
 #include "base/ctx.h"
 #include "kernel/ew.h"
 #include "kernel/table.h"
+#include "op/nn/reduce.h"
 
 #include <math.h>
 
@@ -21,6 +22,7 @@ typedef struct group_params {
 } group_params;
 
 typedef struct group_job {
+    const qsim_ctx *ctx;
     const group_params *p;
     const qk_ew *k;
     const char *x, *scale, *bias;
@@ -39,12 +41,14 @@ static void row_f32(const group_job *j, size_t r) {
     const float *x = (const float *)(const void *)j->x + r * n;
     const float *scale = (const void *)j->scale, *bias = (const void *)j->bias;
     float *y = (float *)(void *)j->y + r * n;
-    const float mean = j->k->sum(x, 0, n) / (float)n;
-    const float variance = j->k->sum_squares(x, mean, n) / (float)n;
+    const float mean = qs_row_sum(j->ctx, x, n) / (float)n;
+    const float variance = qs_row_squares(j->ctx, x, mean, n) / (float)n;
     const float inverse = 1.0f / sqrtf(variance + (float)p->epsilon);
-    for (size_t c = 0; c < p->channels; c++) {
+    for (size_t c = 0; c < p->channels && !qs_stopped_at(j->ctx, c); c++) {
         const size_t at = p->by_group ? group : group * p->channels + c;
-        shift(x + c * p->inner, mean, inverse * scale[at], bias[at], y + c * p->inner, p->inner);
+        for (size_t k = c * p->inner, end = k + p->inner, count; (count = qs_piece(j->ctx, k, end));
+             k += count)
+            shift(x + k, mean, inverse * scale[at], bias[at], y + k, count);
     }
 }
 
@@ -54,13 +58,13 @@ QS_COLD static void row_f64(const group_job *j, size_t r) {
     const double *x = (const double *)(const void *)j->x + r * n;
     const double *scale = (const void *)j->scale, *bias = (const void *)j->bias;
     double *y = (double *)(void *)j->y + r * n, mean = 0, variance = 0;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n && !qs_stopped_at(j->ctx, i); i++)
         mean += x[i];
     mean /= (double)n;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n && !qs_stopped_at(j->ctx, i); i++)
         variance += (x[i] - mean) * (x[i] - mean);
     const double inverse = 1.0 / sqrt(variance / (double)n + p->epsilon);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && !qs_stopped_at(j->ctx, i); i++) {
         const size_t at = p->by_group ? group : group * p->channels + i / p->inner;
         y[i] = (x[i] - mean) * (inverse * scale[at]) + bias[at];
     }
@@ -74,7 +78,8 @@ static void group_rows(const void *arg, size_t begin, size_t end) {
 
 static void run_group(const qs_step *s, const qs_frame *f) {
     const group_params *p = s->params;
-    const group_job j = {p,
+    const group_job j = {f->ctx,
+                         p,
                          f->ctx->kernels->ew,
                          qs_step_in(s, f, 0),
                          qs_step_in(s, f, 1),

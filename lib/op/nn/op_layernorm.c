@@ -10,6 +10,7 @@
 #include "base/ctx.h"
 #include "kernel/ew.h"
 #include "kernel/table.h"
+#include "op/nn/reduce.h"
 
 #include <math.h>
 
@@ -97,7 +98,7 @@ typedef struct layernorm_params {
 
 typedef struct layernorm_job {
     const layernorm_params *p;
-    const qk_ew *k;
+    const qsim_ctx *ctx;
     const float *x, *scale, *bias;
     float *y, *mean, *inverse;
 } layernorm_job;
@@ -112,7 +113,7 @@ static void layernorm_rows(const void *arg, size_t begin, size_t end) {
                          .bias = job->bias,
                          .mean = job->mean ? job->mean + begin : NULL,
                          .inverse = job->inverse ? job->inverse + begin : NULL};
-    job->k->normalize(&how, job->x + at, job->y + at, n, end - begin);
+    qs_normalize(job->ctx, &how, job->x + at, job->y + at, n, end - begin);
 }
 
 /* A scale and a bias that are broadcast, as lists. */
@@ -129,7 +130,7 @@ static void run_layernorm(const qs_step *s, const qs_frame *f) {
     const float *bias = p->bias ? qs_step_in(s, f, p->bias) : NULL;
     float *whole = f->scratch;
     layernorm_job job = {p,
-                         f->ctx->kernels->ew,
+                         f->ctx,
                          qs_step_in(s, f, 0),
                          p->simple ? qs_step_in(s, f, 1) : whole,
                          p->simple || !bias ? bias : whole + p->count,

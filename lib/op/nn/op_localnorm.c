@@ -14,10 +14,12 @@ typedef struct local_params {
     bool squares; /* LpNormalization: p is 2 */
     size_t before, after;
     double alpha, beta, bias;
-    void (*block)(const struct local_params *p, const void *x, void *y, size_t n);
+    void (*block)(const qsim_ctx *ctx, const struct local_params *p, const void *x, void *y,
+                  size_t n);
 } local_params;
 
 typedef struct local_job {
+    const qsim_ctx *ctx;
     const local_params *p;
     const char *x;
     char *y;
@@ -34,13 +36,13 @@ static void local_range(const void *arg, size_t begin, size_t end) {
     for (size_t i = begin; i < end; i++) {
         const size_t first = i % blocks(p) * COLUMNS, left = p->inner - first;
         const size_t at = (i / blocks(p) * p->count * p->inner + first) * p->bytes;
-        p->block(p, j->x + at, j->y + at, left < COLUMNS ? left : COLUMNS);
+        p->block(j->ctx, p, j->x + at, j->y + at, left < COLUMNS ? left : COLUMNS);
     }
 }
 
 static void run_local(const qs_step *s, const qs_frame *f) {
     const local_params *p = s->params;
-    const local_job j = {p, qs_step_in(s, f, 0), qs_step_out(s, f, 0)};
+    const local_job j = {f->ctx, p, qs_step_in(s, f, 0), qs_step_out(s, f, 0)};
     const size_t n = p->inner < COLUMNS ? p->inner : COLUMNS;
     if (p->count && n)
         qs_ranges(f->ctx, p->outer * blocks(p), QS_GRAIN / 4 / (p->count * n) + 1, local_range, &j);
@@ -63,17 +65,18 @@ QS_COLD static local_params *local_params_of(qs_lower *l, int32_t axis) {
 
 /* n norms over count rows, sums in order; a norm of 0 gives results of 0. */
 #define LP(suffix, T, root)                                                                        \
-    QS_COLD static void lp_##suffix(const local_params *p, const void *vx, void *vy, size_t n) {   \
+    QS_COLD static void lp_##suffix(const qsim_ctx *ctx, const local_params *p, const void *vx,    \
+                                    void *vy, size_t n) {                                          \
         const T *x = vx;                                                                           \
         T *y = vy, norm[COLUMNS] = {0};                                                            \
-        for (size_t t = 0; t < p->count; t++)                                                      \
+        for (size_t t = 0; t < p->count && !qs_stopped_at(ctx, t); t++)                            \
             for (size_t i = 0; i < n; i++) {                                                       \
                 const T v = x[t * p->inner + i];                                                   \
                 norm[i] += p->squares ? v * v : v < 0 ? -v : v;                                    \
             }                                                                                      \
         for (size_t i = 0; i < n && p->squares; i++)                                               \
             norm[i] = root(norm[i]);                                                               \
-        for (size_t t = 0; t < p->count; t++)                                                      \
+        for (size_t t = 0; t < p->count && !qs_stopped_at(ctx, t); t++)                            \
             for (size_t i = 0; i < n; i++)                                                         \
                 y[t * p->inner + i] = norm[i] == 0 ? 0 : x[t * p->inner + i] / norm[i];            \
     }
@@ -122,10 +125,11 @@ QS_OP(lp_normalization, .name = "LpNormalization", .min_in = 1, QS_ATTRS(lp_attr
 
 /* x / (bias + alpha / size * sum of squares)^beta; the power in double for either type. */
 #define LRN(suffix, T)                                                                             \
-    QS_COLD static void lrn_##suffix(const local_params *p, const void *vx, void *vy, size_t n) {  \
+    QS_COLD static void lrn_##suffix(const qsim_ctx *ctx, const local_params *p, const void *vx,   \
+                                     void *vy, size_t n) {                                         \
         const T *x = vx;                                                                           \
         T *y = vy, sum[COLUMNS];                                                                   \
-        for (size_t c = 0; c < p->count; c++) {                                                    \
+        for (size_t c = 0; c < p->count && !qs_stopped_at(ctx, c); c++) {                          \
             const size_t first = c < p->before ? 0 : c - p->before;                                \
             const size_t last = p->count - 1 - c < p->after ? p->count - 1 : c + p->after;         \
             memset(sum, 0, sizeof(sum));                                                           \

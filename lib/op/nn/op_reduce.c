@@ -30,6 +30,54 @@ float qs_tree_sum(const float *x, size_t n, size_t step) {
     return qs_reduce_fold(lanes);
 }
 
+/* Numbers of a row over which it is summed in pieces: kernels take the others whole. */
+#define LONG_ROW ((size_t)1 << 21)
+
+float qs_row_sum(const qsim_ctx *ctx, const float *x, size_t n) {
+    float lanes[16] = {0};
+    if (n <= LONG_ROW)
+        return ctx->kernels->ew->sum(x, 0, n);
+    for (size_t at = 0, count; (count = qs_piece(ctx, at, n)); at += count)
+        qs_tree_add(x + at, count, 1, lanes);
+    return qs_reduce_fold(lanes);
+}
+
+float qs_row_squares(const qsim_ctx *ctx, const float *x, float mean, size_t n) {
+    float lanes[16] = {0};
+    if (n <= LONG_ROW)
+        return ctx->kernels->ew->sum_squares(x, mean, n);
+    for (size_t i = 0; i < n && !qs_stopped_at(ctx, i); i++) {
+        const float d = x[i] - mean;
+        lanes[i % 16] += d * d;
+    }
+    return qs_reduce_fold(lanes);
+}
+
+QS_COLD static void normalize_long(const qsim_ctx *ctx, const qk_norm *how, const float *x,
+                                   float *y, size_t n, size_t rows) {
+    for (size_t r = 0; r < rows; r++, x += n, y += n) {
+        const float mean = how->centred ? qs_row_sum(ctx, x, n) / (float)n : 0.0f;
+        const float squares = qs_row_squares(ctx, x, mean, n);
+        const float inverse = 1.0f / sqrtf(squares / (float)n + how->epsilon);
+        for (size_t i = 0; i < n && !qs_stopped_at(ctx, i); i++) {
+            const float v = (x[i] - mean) * inverse * how->scale[i];
+            y[i] = how->bias ? v + how->bias[i] : v;
+        }
+        if (how->mean)
+            how->mean[r] = mean;
+        if (how->inverse)
+            how->inverse[r] = inverse;
+    }
+}
+
+void qs_normalize(const qsim_ctx *ctx, const qk_norm *how, const float *x, float *y, size_t n,
+                  size_t rows) {
+    if (n <= LONG_ROW)
+        ctx->kernels->ew->normalize(how, x, y, n, rows);
+    else
+        normalize_long(ctx, how, x, y, n, rows);
+}
+
 /* Kinds by name, and the first versions with 8-bit and with bool types. */
 static const struct reduction {
     const char *name;
@@ -116,7 +164,7 @@ QS_COLD static int infer_reduce(qs_infer *x) {
 
 typedef struct reduce_job {
     const qs_reduce *p;
-    const qk_ew *k;
+    const qsim_ctx *ctx;
     const char *x;
     char *y;
 } reduce_job;
@@ -124,11 +172,11 @@ typedef struct reduce_job {
 /* Sums of COLUMNS adjacent outputs, whose terms are `step` apart: each the bits of qs_tree_sum. */
 #define COLUMNS ((size_t)16)
 
-__attribute__((always_inline)) static inline void columns_of(const float *x, size_t n, size_t step,
-                                                             float *y, bool magnitudes,
-                                                             bool squares) {
+__attribute__((always_inline)) static inline void columns_of(const qsim_ctx *ctx, const float *x,
+                                                             size_t n, size_t step, float *y,
+                                                             bool magnitudes, bool squares) {
     float lanes[16][COLUMNS] = {{0}};
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n && !qs_stopped_at(ctx, i); i++)
         for (size_t c = 0; c < COLUMNS; c++) {
             const float v = x[i * step + c];
             lanes[i % 16][c] += magnitudes ? qk_abs(v) : squares ? v * v : v;
@@ -140,14 +188,14 @@ __attribute__((always_inline)) static inline void columns_of(const float *x, siz
     memcpy(y, lanes[0], COLUMNS * sizeof(*y));
 }
 
-static void reduce_columns(const qs_reduce *p, const float *x, float *y) {
+static void reduce_columns(const qsim_ctx *ctx, const qs_reduce *p, const float *x, float *y) {
     const size_t n = p->count, step = p->strides[0];
     if (p->kind == QS_REDUCE_L1)
-        columns_of(x, n, step, y, true, false);
+        columns_of(ctx, x, n, step, y, true, false);
     else if (p->kind == QS_REDUCE_SUM_SQUARE)
-        columns_of(x, n, step, y, false, true);
+        columns_of(ctx, x, n, step, y, false, true);
     else
-        columns_of(x, n, step, y, false, false);
+        columns_of(ctx, x, n, step, y, false, false);
     for (size_t c = 0; c < COLUMNS && p->kind == QS_REDUCE_MEAN; c++)
         y[c] /= (float)n;
 }
@@ -169,16 +217,16 @@ static void reduce_range(const void *arg, size_t begin, size_t end) {
             job->x + qs_reduce_offset(o, p->kept, p->kept_dims, p->kept_strides) * p->bytes;
         char *y = job->y + o * p->bytes;
         if (are_columns(p, o, end)) {
-            reduce_columns(p, (const float *)(const void *)x, (float *)(void *)y);
+            reduce_columns(job->ctx, p, (const float *)(const void *)x, (float *)(void *)y);
             o += COLUMNS - 1;
         } else
-            p->fn(p, job->k, x, y);
+            p->fn(p, job->ctx, x, y);
     }
 }
 
 static void run_reduce(const qs_step *s, const qs_frame *f) {
     const qs_reduce *p = s->params;
-    reduce_job job = {p, f->ctx->kernels->ew, qs_step_in(s, f, 0), qs_step_out(s, f, 0)};
+    reduce_job job = {p, f->ctx, qs_step_in(s, f, 0), qs_step_out(s, f, 0)};
     qs_ranges(f->ctx, p->outputs, QS_GRAIN / (p->count + 1) + 1, reduce_range, &job);
 }
 

@@ -9,6 +9,7 @@
 #include "base/ctx.h"
 #include "kernel/ew.h"
 #include "kernel/table.h"
+#include "op/nn/reduce.h"
 
 #include <math.h>
 
@@ -66,7 +67,7 @@ typedef struct skip_params {
 
 typedef struct skip_job {
     const skip_params *p;
-    const qk_ew *k;
+    const qsim_ctx *ctx;
     const float *x, *skip, *gamma, *beta, *bias;
     float *y, *mean, *inverse, *sum;
 } skip_job;
@@ -74,10 +75,11 @@ typedef struct skip_job {
 static void add_row(const skip_job *j, size_t r, float *sum) {
     const size_t n = j->p->count;
     const float *x = j->x + r * n, *skip = j->skip + r % j->p->skip_rows * n;
-    for (size_t i = 0; i < n; i++) {
-        const float v = x[i] + skip[i];
-        sum[i] = j->bias ? v + j->bias[i] : v;
-    }
+    for (size_t at = 0, count; (count = qs_piece(j->ctx, at, n)); at += count)
+        for (size_t i = at; i < at + count; i++) {
+            const float v = x[i] + skip[i];
+            sum[i] = j->bias ? v + j->bias[i] : v;
+        }
 }
 
 #define ROWS ((size_t)8) /* at a time: they stay in the first cache */
@@ -97,14 +99,14 @@ static void skip_rows(const void *arg, size_t begin, size_t end) {
         rows = end - at < ROWS ? end - at : ROWS;
         for (size_t r = 0; r < rows; r++)
             add_row(j, at + r, sums + r * n);
-        j->k->normalize(&how, sums, y, n, rows);
+        qs_normalize(j->ctx, &how, sums, y, n, rows);
     }
 }
 
 static void run_skipnorm(const qs_step *s, const qs_frame *f) {
     const skip_params *p = s->params;
     const skip_job j = {.p = p,
-                        .k = f->ctx->kernels->ew,
+                        .ctx = f->ctx,
                         .x = qs_step_in(s, f, X),
                         .skip = qs_step_in(s, f, SKIP),
                         .gamma = qs_step_in(s, f, GAMMA),

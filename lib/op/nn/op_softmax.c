@@ -53,7 +53,7 @@ void qs_softmax_row(const qsim_ctx *ctx, const float *x, float *y, size_t n) {
 
 /* Elements of a row between two checks for a stop: a multiple of 16. */
 #define PIECE    ((size_t)1 << 15)
-#define LONG_ROW ((size_t)1 << 20)
+#define LONG_ROW ((size_t)1 << 19)
 
 /* Sets y = exp(x - greatest), elements `step` apart, and their sum; returns the greatest. */
 static float exponentials(const qsim_ctx *ctx, const float *x, float *y, size_t n, size_t step,
@@ -203,26 +203,26 @@ static void run_log_softmax(const qs_step *s, const qs_frame *f) {
 }
 
 /* Softmax or LogSoftmax of doubles, sums in order. */
-QS_COLD static void softmax_f64(const qs_softmax_shape *p, const double *x, double *y, bool logs) {
+QS_COLD static void softmax_f64(const qsim_ctx *ctx, const qs_softmax_shape *p, const double *x,
+                                double *y, bool logs) {
     for (size_t r = 0; p->count && r < p->outer * p->inner; r++) {
         const size_t at = r / p->inner * p->count * p->inner + r % p->inner;
-        const size_t end = at + p->count * p->inner;
         double top = x[at], sum = 0;
-        for (size_t i = at; i < end; i += p->inner)
+        for (size_t k = 0, i = at; k < p->count && !qs_stopped_at(ctx, r + k); k++, i += p->inner)
             top = x[i] > top ? x[i] : top;
-        for (size_t i = at; i < end; i += p->inner)
+        for (size_t k = 0, i = at; k < p->count && !qs_stopped_at(ctx, r + k); k++, i += p->inner)
             sum += qk_exp64(x[i] - top);
-        for (size_t i = at; i < end; i += p->inner)
+        for (size_t k = 0, i = at; k < p->count && !qs_stopped_at(ctx, r + k); k++, i += p->inner)
             y[i] = logs ? x[i] - top - qk_log64(sum) : qk_exp64(x[i] - top) / sum;
     }
 }
 
 QS_COLD static void run_softmax_f64(const qs_step *s, const qs_frame *f) {
-    softmax_f64(s->params, qs_step_in(s, f, 0), qs_step_out(s, f, 0), false);
+    softmax_f64(f->ctx, s->params, qs_step_in(s, f, 0), qs_step_out(s, f, 0), false);
 }
 
 QS_COLD static void run_log_softmax_f64(const qs_step *s, const qs_frame *f) {
-    softmax_f64(s->params, qs_step_in(s, f, 0), qs_step_out(s, f, 0), true);
+    softmax_f64(f->ctx, s->params, qs_step_in(s, f, 0), qs_step_out(s, f, 0), true);
 }
 
 QS_COLD static int lower_softmax(qs_lower *l) {
@@ -311,7 +311,7 @@ QS_OP(softmax, .name = "Softmax", .min_in = 1, QS_ATTRS(softmax_attrs), .traits 
         for (size_t r = 0; p->count && r < p->outer * p->inner; r++) {                             \
             const size_t at = r / p->inner * p->count * p->inner + r % p->inner;                   \
             size_t top = 0;                                                                        \
-            for (size_t i = 0; i < p->count; i++) {                                                \
+            for (size_t i = 0; i < p->count && !qs_stopped_at(f->ctx, at + i); i++) {              \
                 top = x[at + i * p->inner] > x[at + top * p->inner] ? i : top;                     \
                 y[at + i * p->inner] = 0;                                                          \
             }                                                                                      \

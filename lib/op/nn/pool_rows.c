@@ -44,16 +44,42 @@ static void pool_row(const qs_pool_plan *p, size_t oy, qk_pool *r, size_t *first
     r->count_rows = r->count_pads ? taps_before(p, start, (ptrdiff_t)(p->h + p->bottom)) : r->kh;
 }
 
-/* Computes one output row: in y, or in the scratch memory `apart` and then copies it to y. */
-static void make_row(const pool_job *j, qk_pool *r, char *apart, char *y) {
+/* Computes columns of an output row: in y, or in the scratch memory `apart` and copies them to y.
+ */
+QS_NOINLINE static void make_columns(const pool_job *j, qk_pool *r, char *apart, char *y) {
     const qs_pool_plan *p = j->p;
     const size_t n = p->c * p->element, step = p->y_step * p->element;
     r->y = apart ? apart : y;
     p->kernel(r);
     if (j->table)
-        j->bytes->table(j->table, r->y, n, (uint8_t *)y, step, n, p->ow);
+        j->bytes->table(j->table, r->y, n, (uint8_t *)y, step, n, r->ow);
     else if (apart)
-        qs_copy_rows(r->y, (ptrdiff_t)n, y, (ptrdiff_t)step, n, p->ow);
+        qs_copy_rows(r->y, (ptrdiff_t)n, y, (ptrdiff_t)step, n, r->ow);
+}
+
+/* Elements read between two looks for a stop, approximately. */
+#define PIECE ((size_t)1 << 20)
+
+static size_t less(size_t a, size_t b) {
+    return a > b ? a - b : 0;
+}
+
+/* Computes output rows; a long one in pieces. */
+QS_NOINLINE static void make_row(const pool_job *j, qk_pool *r, char *apart, char *y) {
+    const qk_pool whole = *r;
+    const size_t most = PIECE / (j->p->c * (r->kh + 1) * (r->kw + 1)) + 1;
+    if (r->lines > 1 || whole.ow <= most) {
+        make_columns(j, r, apart, y);
+        return;
+    }
+    for (size_t at = 0; at < whole.ow && !qs_stopped(j->ctx); at += most) {
+        r->ow = less(whole.ow, at) < most ? whole.ow - at : most;
+        r->left = whole.left - (ptrdiff_t)(at * whole.sw);
+        r->inside = less(whole.inside, at);
+        r->inside_end = less(whole.inside_end, at) < r->ow ? less(whole.inside_end, at) : r->ow;
+        make_columns(j, r, apart, y + at * j->p->y_step * j->p->element);
+    }
+    *r = whole;
 }
 
 /* Computes maxima along the input rows of `count` output rows; returns the first input row. */
@@ -100,7 +126,7 @@ static void pool_slice(void *arg, size_t slice) {
             skipped = join_rows(p, x, oy, stop - i, own + p->line);
             x = own + p->line;
         }
-        for (; i < stop; i += r.lines, oy += r.lines) {
+        for (; i < stop && !qs_stopped(j->ctx); i += r.lines, oy += r.lines) {
             pool_row(p, oy, &r, &first);
             r.lines = rows_at_once(p, oy, stop - i);
             r.x = r.kh ? x + (first - skipped) * line : x;
@@ -149,8 +175,15 @@ static int64_t index_of(const qs_pool_plan *p, const char *x, size_t image, size
     return (int64_t)(plane + (p->column_major ? best_x * p->h + best_y : best_y * p->w + best_x));
 }
 
-static void write_indices(const qs_pool_plan *p, const char *x, int64_t *indices) {
-    for (size_t i = 0; i < p->n * p->c * p->oh * p->ow; i++) {
+static void write_indices(const qsim_ctx *ctx, const qs_pool_plan *p, const char *x,
+                          int64_t *indices) {
+    const size_t taps = p->kh * p->row.kw + 1;
+    for (size_t i = 0, done = 0; i < p->n * p->c * p->oh * p->ow; i++, done += taps) {
+        if (done > PIECE / 8) {
+            done = 0;
+            if (qs_stopped(ctx))
+                return;
+        }
         const size_t plane = i / (p->oh * p->ow);
         indices[i] = index_of(p, x, plane / p->c, plane % p->c, i / p->ow % p->oh, i % p->ow);
     }
@@ -186,5 +219,5 @@ void qs_run_pool(const qs_step *s, const qs_frame *f) {
 
 void qs_run_pool_indices(const qs_step *s, const qs_frame *f) {
     qs_run_pool(s, f);
-    write_indices(s->params, qs_step_in(s, f, 0), qs_step_out(s, f, 1));
+    write_indices(f->ctx, s->params, qs_step_in(s, f, 0), qs_step_out(s, f, 1));
 }

@@ -114,7 +114,7 @@ static void product_block(const job *j, const float *a, const float *b, float *y
                      .c = y + col,
                      .ldc = p->right.n};
     const size_t cols = rest < p->columns ? rest : p->columns, panel = p->kernels->panel;
-    const size_t share = PIECE_MACS / (g.rows * g.k + 1) / panel * panel;
+    const size_t share = PIECE_MACS / (g.rows * (g.k + 64)) / panel * panel;
     const size_t piece = share ? share : panel;
     for (size_t at = 0; at < cols && !qs_stopped(j->ctx); at += piece) {
         g.cols = cols - at < piece ? cols - at : piece;
@@ -150,9 +150,9 @@ static void product_slice(void *arg, size_t slice) {
 }
 
 /* Makes the vector that the kernel adds: beta * the addend's only row, or -0. */
-static void make_bias(const qs_product *p, const float *addend, float *bias) {
+static void make_bias(const qsim_ctx *ctx, const qs_product *p, const float *addend, float *bias) {
     const bool used = addend && ends_in_kernel(p);
-    for (size_t i = 0; i < p->bias_floats; i++)
+    for (size_t i = 0; i < p->bias_floats && !qs_stopped_at(ctx, i); i++)
         bias[i] = used && i < p->right.n ? p->beta * addend[(ptrdiff_t)i * p->addend_col] : -0.0f;
 }
 
@@ -162,7 +162,7 @@ static void run_product(const qs_step *s, const qs_frame *f) {
     job j = {
         .ctx = f->ctx, .p = p, .a = qs_step_in(s, f, 0), .b = p->packed, .y = qs_step_out(s, f, 0)};
     j.addend = p->addend_input >= 0 ? qs_step_in(s, f, p->addend_input) : NULL;
-    make_bias(p, j.addend, scratch);
+    make_bias(f->ctx, p, j.addend, scratch);
     j.bias = scratch;
     scratch += p->bias_floats;
     if (!p->packed) {

@@ -5,6 +5,8 @@
 
 #include "graph/graph.h"
 
+struct qk_norm;
+
 /* Sum of x[0], x[step], …: 16 lanes (lane = i mod 16), each in order, then 8-4-2-1. */
 float qs_tree_sum(const float *x, size_t n, size_t step);
 /*
@@ -12,6 +14,13 @@ float qs_tree_sum(const float *x, size_t n, size_t step);
  * All parts but the last have a multiple of 16 numbers.
  */
 void qs_tree_add(const float *x, size_t n, size_t step, float lanes[16]);
+
+/* qs_tree_sum of x[i], and of (x[i] - mean)^2, contiguous; ends early where the run is stopped. */
+float qs_row_sum(const qsim_ctx *ctx, const float *x, size_t n);
+float qs_row_squares(const qsim_ctx *ctx, const float *x, float mean, size_t n);
+/* The kernel's `normalize`; long rows in pieces, with the same bits. */
+void qs_normalize(const qsim_ctx *ctx, const struct qk_norm *how, const float *x, float *y,
+                  size_t n, size_t rows);
 
 /* exp(x - max) over its sum; n >= 1. x and y may be the same. */
 void qs_softmax_row(const qsim_ctx *ctx, const float *x, float *y, size_t n);

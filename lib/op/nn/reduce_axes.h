@@ -22,7 +22,8 @@ typedef enum qs_reduce_kind {
 
 struct qs_reduce;
 /* Computes one output from its elements, the first of which is at x. */
-typedef void (*qs_reduce_fn)(const struct qs_reduce *p, const qk_ew *k, const void *x, void *y);
+typedef void (*qs_reduce_fn)(const struct qs_reduce *p, const qsim_ctx *ctx, const void *x,
+                             void *y);
 
 /* Sizes and strides of the kept axes (one index per output) and of the reduced axes. */
 typedef struct qs_reduce {
@@ -51,13 +52,13 @@ static inline size_t qs_reduce_offset(size_t i, int32_t n, const size_t *dims,
 float qs_reduce_fold(float lanes[16]);
 
 /* Float: sums are trees over 16 lanes, lane = i mod 16; products are in order. */
-void qs_reduce_f32(const qs_reduce *p, const qk_ew *k, const void *x, void *y);
+void qs_reduce_f32(const qs_reduce *p, const qsim_ctx *ctx, const void *x, void *y);
 /* Double: in order. */
-void qs_reduce_f64(const qs_reduce *p, const qk_ew *k, const void *x, void *y);
+void qs_reduce_f64(const qs_reduce *p, const qsim_ctx *ctx, const void *x, void *y);
 /*
  * Integers and bool: sums and products wrap around at the type's width; means, roots and logarithms
  * lose their fraction.
  */
-void qs_reduce_int(const qs_reduce *p, const qk_ew *k, const void *x, void *y);
+void qs_reduce_int(const qs_reduce *p, const qsim_ctx *ctx, const void *x, void *y);
 
 #endif

@@ -3,6 +3,7 @@
 #include "op/nn/reduce_axes.h"
 
 #include "kernel/elementary.h"
+#include "kernel/table.h"
 #include "op/nn/reduce.h"
 
 #include <math.h>
@@ -25,22 +26,31 @@ static size_t row_at(const qs_reduce *p, size_t row) {
 
 /* ---- float ---- */
 
-static float sum_f32(const qs_reduce *p, const float *x) {
+/* qs_tree_sum in pieces. */
+static float tree_sum(const qsim_ctx *ctx, const float *x, size_t n, size_t step) {
+    float lanes[16] = {0};
+    for (size_t at = 0, count; (count = qs_piece(ctx, at, n)); at += count)
+        qs_tree_add(x + at * step, count, step, lanes);
+    return qs_reduce_fold(lanes);
+}
+
+static float sum_f32(const qs_reduce *p, const qsim_ctx *ctx, const float *x) {
     const rows r = rows_of(p);
     float lanes[16] = {0};
     size_t lane = 0;
     if (p->reduced <= 1)
-        return qs_tree_sum(x, p->count, r.step);
+        return tree_sum(ctx, x, p->count, r.step);
     for (size_t o = 0; o < r.count; o++) {
         const float *row = x + row_at(p, o);
-        for (size_t i = 0; i < r.inner; i++, lane++)
+        for (size_t i = 0; i < r.inner && !qs_stopped_at(ctx, lane); i++, lane++)
             lanes[lane % 16] += row[i * r.step];
     }
     return qs_reduce_fold(lanes);
 }
 
 /* Sum of |x| or of x². */
-__attribute__((always_inline)) static inline float sum_terms(const qs_reduce *p, const float *x,
+__attribute__((always_inline)) static inline float sum_terms(const qs_reduce *p,
+                                                             const qsim_ctx *ctx, const float *x,
                                                              bool squares) {
     const rows r = rows_of(p);
     float lanes[16] = {0};
@@ -49,10 +59,11 @@ __attribute__((always_inline)) static inline float sum_terms(const qs_reduce *p,
         const float *row = x + row_at(p, o);
         size_t i = 0;
         if (r.step == 1 && lane % 16 == 0)
-            for (; i + 16 <= r.inner; i += 16, lane += 16)
+            for (; i + 16 <= r.inner && !(lane % QS_PIECE == 0 && qs_stopped(ctx));
+                 i += 16, lane += 16)
                 for (size_t k = 0; k < 16; k++)
                     lanes[k] += squares ? row[i + k] * row[i + k] : qk_abs(row[i + k]);
-        for (; i < r.inner; i++, lane++) {
+        for (; i < r.inner && !qs_stopped_at(ctx, lane); i++, lane++) {
             const float v = row[i * r.step];
             lanes[lane % 16] += squares ? v * v : qk_abs(v);
         }
@@ -60,12 +71,12 @@ __attribute__((always_inline)) static inline float sum_terms(const qs_reduce *p,
     return qs_reduce_fold(lanes);
 }
 
-static float extreme_f32(const qs_reduce *p, const float *x, bool max) {
+static float extreme_f32(const qs_reduce *p, const qsim_ctx *ctx, const float *x, bool max) {
     const rows r = rows_of(p);
     float best = max ? -INFINITY : INFINITY;
     for (size_t o = 0; o < r.count; o++) {
         const float *row = x + row_at(p, o);
-        for (size_t i = 0; i < r.inner; i++) {
+        for (size_t i = 0; i < r.inner && !qs_stopped_at(ctx, o + i); i++) {
             const float v = row[i * r.step];
             if (v != v)
                 return v;
@@ -89,15 +100,16 @@ static void add_exponentials(exponentials *e, const qk_ew *k, float top) {
 }
 
 /* The greatest plus the logarithm of the sum of exp(x - greatest), which cannot overflow. */
-static float log_sum_exp_f32(const qs_reduce *p, const qk_ew *k, const float *x) {
+static float log_sum_exp_f32(const qs_reduce *p, const qsim_ctx *ctx, const float *x) {
     const rows r = rows_of(p);
-    const float top = extreme_f32(p, x, true);
+    const qk_ew *k = ctx->kernels->ew;
+    const float top = extreme_f32(p, ctx, x, true);
     exponentials e = {.n = 0};
     if (!(qk_abs(top) < INFINITY))
         return top;
     for (size_t o = 0; o < r.count; o++) {
         const float *row = x + row_at(p, o);
-        for (size_t i = 0; i < r.inner; i++) {
+        for (size_t i = 0; i < r.inner && !qs_stopped_at(ctx, o + i); i++) {
             e.part[e.n++] = row[i * r.step];
             if (e.n == QS_COUNT(e.part))
                 add_exponentials(&e, k, top);
@@ -108,37 +120,37 @@ static float log_sum_exp_f32(const qs_reduce *p, const qk_ew *k, const float *x)
     return (float)((double)top + qk_log64((double)qs_reduce_fold(e.lanes)));
 }
 
-static float product_f32(const qs_reduce *p, const float *x) {
+static float product_f32(const qs_reduce *p, const qsim_ctx *ctx, const float *x) {
     const rows r = rows_of(p);
     float product = 1;
     for (size_t o = 0; o < r.count; o++) {
         const float *row = x + row_at(p, o);
-        for (size_t i = 0; i < r.inner; i++)
+        for (size_t i = 0; i < r.inner && !qs_stopped_at(ctx, o + i); i++)
             product *= row[i * r.step];
     }
     return product;
 }
 
-void qs_reduce_f32(const qs_reduce *p, const qk_ew *k, const void *vx, void *vy) {
+void qs_reduce_f32(const qs_reduce *p, const qsim_ctx *ctx, const void *vx, void *vy) {
     const float *x = vx;
     float *y = vy;
     switch (p->kind) {
-    case QS_REDUCE_SUM: *y = sum_f32(p, x); break;
-    case QS_REDUCE_MEAN: *y = sum_f32(p, x) / (float)p->count; break;
-    case QS_REDUCE_L1: *y = sum_terms(p, x, false); break;
-    case QS_REDUCE_SUM_SQUARE: *y = sum_terms(p, x, true); break;
-    case QS_REDUCE_L2: *y = sqrtf(sum_terms(p, x, true)); break;
-    case QS_REDUCE_LOG_SUM: *y = (float)qk_log64((double)sum_f32(p, x)); break;
-    case QS_REDUCE_LOG_SUM_EXP: *y = log_sum_exp_f32(p, k, x); break;
-    case QS_REDUCE_PROD: *y = product_f32(p, x); break;
-    default: *y = extreme_f32(p, x, p->kind == QS_REDUCE_MAX);
+    case QS_REDUCE_SUM: *y = sum_f32(p, ctx, x); break;
+    case QS_REDUCE_MEAN: *y = sum_f32(p, ctx, x) / (float)p->count; break;
+    case QS_REDUCE_L1: *y = sum_terms(p, ctx, x, false); break;
+    case QS_REDUCE_SUM_SQUARE: *y = sum_terms(p, ctx, x, true); break;
+    case QS_REDUCE_L2: *y = sqrtf(sum_terms(p, ctx, x, true)); break;
+    case QS_REDUCE_LOG_SUM: *y = (float)qk_log64((double)sum_f32(p, ctx, x)); break;
+    case QS_REDUCE_LOG_SUM_EXP: *y = log_sum_exp_f32(p, ctx, x); break;
+    case QS_REDUCE_PROD: *y = product_f32(p, ctx, x); break;
+    default: *y = extreme_f32(p, ctx, x, p->kind == QS_REDUCE_MAX);
     }
 }
 
 /* ---- double ---- */
 
-QS_COLD static double fold_f64(const qs_reduce *p, const double *x, qs_reduce_kind kind,
-                               double top) {
+QS_COLD static double fold_f64(const qs_reduce *p, const qsim_ctx *ctx, const double *x,
+                               qs_reduce_kind kind, double top) {
     const rows r = rows_of(p);
     double y = kind == QS_REDUCE_PROD  ? 1
                : kind == QS_REDUCE_MAX ? -(double)INFINITY
@@ -146,7 +158,7 @@ QS_COLD static double fold_f64(const qs_reduce *p, const double *x, qs_reduce_ki
                                        : 0;
     for (size_t o = 0; o < r.count; o++) {
         const double *row = x + row_at(p, o);
-        for (size_t i = 0; i < r.inner; i++) {
+        for (size_t i = 0; i < r.inner && !qs_stopped_at(ctx, o + i); i++) {
             const double v = row[i * r.step];
             switch (kind) {
             case QS_REDUCE_PROD: y *= v; break;
@@ -163,13 +175,12 @@ QS_COLD static double fold_f64(const qs_reduce *p, const double *x, qs_reduce_ki
     return y;
 }
 
-QS_COLD void qs_reduce_f64(const qs_reduce *p, const qk_ew *k, const void *vx, void *vy) {
-    (void)k;
+QS_COLD void qs_reduce_f64(const qs_reduce *p, const qsim_ctx *ctx, const void *vx, void *vy) {
     const bool stable = p->kind == QS_REDUCE_LOG_SUM_EXP;
-    const double top = stable ? fold_f64(p, vx, QS_REDUCE_MAX, 0) : 0;
+    const double top = stable ? fold_f64(p, ctx, vx, QS_REDUCE_MAX, 0) : 0;
     double y = top;
     if (!stable || fabs(top) < (double)INFINITY)
-        y = fold_f64(p, vx, p->kind, top);
+        y = fold_f64(p, ctx, vx, p->kind, top);
     switch (p->kind) {
     case QS_REDUCE_MEAN: y /= (double)p->count; break;
     case QS_REDUCE_L2: y = sqrt(y); break;
@@ -224,7 +235,7 @@ static uint64_t worst(const qs_reduce *p, uint64_t flip) {
     return (p->kind == QS_REDUCE_MIN ? most : flip ? ~most : 0) ^ flip;
 }
 
-QS_COLD static uint64_t fold_int(const qs_reduce *p, const void *x) {
+QS_COLD static uint64_t fold_int(const qs_reduce *p, const qsim_ctx *ctx, const void *x) {
     const rows r = rows_of(p);
     const uint64_t flip =
         is_signed(p->dtype) ? (uint64_t)1 << 63 : 0; /* makes the order that of unsigned numbers */
@@ -232,7 +243,7 @@ QS_COLD static uint64_t fold_int(const qs_reduce *p, const void *x) {
     uint64_t y = extreme ? worst(p, flip) : p->kind == QS_REDUCE_PROD ? 1 : 0;
     for (size_t o = 0; o < r.count; o++) {
         const size_t at = row_at(p, o);
-        for (size_t i = 0; i < r.inner; i++) {
+        for (size_t i = 0; i < r.inner && !qs_stopped_at(ctx, o + i); i++) {
             const uint64_t v = load(x, p->dtype, at + i * r.step), key = v ^ flip;
             switch (p->kind) {
             case QS_REDUCE_PROD: y *= v; break;
@@ -249,22 +260,21 @@ QS_COLD static uint64_t fold_int(const qs_reduce *p, const void *x) {
 }
 
 /* Log of the sum of exp(x), in order. */
-QS_COLD static double log_sum_exp_int(const qs_reduce *p, const void *x) {
+QS_COLD static double log_sum_exp_int(const qs_reduce *p, const qsim_ctx *ctx, const void *x) {
     const rows r = rows_of(p);
     qs_reduce max = *p;
     double sum = 0;
     max.kind = QS_REDUCE_MAX;
-    const double top = as_double(fold_int(&max, x), p->dtype);
+    const double top = as_double(fold_int(&max, ctx, x), p->dtype);
     for (size_t o = 0; o < r.count; o++)
-        for (size_t i = 0; i < r.inner; i++)
+        for (size_t i = 0; i < r.inner && !qs_stopped_at(ctx, o + i); i++)
             sum +=
                 qk_exp64(as_double(load(x, p->dtype, row_at(p, o) + i * r.step), p->dtype) - top);
     return p->count ? top + qk_log64(sum) : -(double)INFINITY;
 }
 
-QS_COLD void qs_reduce_int(const qs_reduce *p, const qk_ew *k, const void *x, void *y) {
-    (void)k;
-    uint64_t v = p->kind == QS_REDUCE_LOG_SUM_EXP ? 0 : fold_int(p, x);
+QS_COLD void qs_reduce_int(const qs_reduce *p, const qsim_ctx *ctx, const void *x, void *y) {
+    uint64_t v = p->kind == QS_REDUCE_LOG_SUM_EXP ? 0 : fold_int(p, ctx, x);
     switch (p->kind) {
     case QS_REDUCE_MEAN:
         if (p->count == 0)
@@ -276,7 +286,7 @@ QS_COLD void qs_reduce_int(const qs_reduce *p, const qk_ew *k, const void *x, vo
         break;
     case QS_REDUCE_L2: v = whole(sqrt(as_double(v, p->dtype)), p->dtype); break;
     case QS_REDUCE_LOG_SUM: v = whole(qk_log64(as_double(v, p->dtype)), p->dtype); break;
-    case QS_REDUCE_LOG_SUM_EXP: v = whole(log_sum_exp_int(p, x), p->dtype); break;
+    case QS_REDUCE_LOG_SUM_EXP: v = whole(log_sum_exp_int(p, ctx, x), p->dtype); break;
     default: break;
     }
     switch (p->bytes) {

@@ -22,6 +22,7 @@ typedef struct nearest_params {
 } nearest_params;
 
 typedef struct resize_job {
+    const qsim_ctx *ctx;
     const void *p;
     const char *x;
     char *y;
@@ -45,11 +46,12 @@ static void fill_outside(char *y, size_t bytes, float value) {
 }
 
 /* Blocks that are not contiguous or are long; equal neighbours are written together. */
-static void nearest_blocks(const resize_job *job, const char *x, char *y) {
+static void nearest_blocks(const resize_job *job, const char *x, char *y, const int64_t *last,
+                           size_t n) {
     const nearest_params *p = job->p;
-    for (size_t i = 0, same; i < p->count; i += same, y += same * p->step) {
-        const char *const from = x + (size_t)(p->last[i] < 0 ? 0 : p->last[i]) * p->block;
-        for (same = 1; i + same < p->count && p->last[i + same] == p->last[i];)
+    for (size_t i = 0, same; i < n; i += same, y += same * p->step) {
+        const char *const from = x + (size_t)(last[i] < 0 ? 0 : last[i]) * p->block;
+        for (same = 1; i + same < n && last[i + same] == last[i];)
             same++;
         if (job->table)
             job->bytes->table(job->table, (const uint8_t *)from, 0, (uint8_t *)y, p->step, p->block,
@@ -59,18 +61,27 @@ static void nearest_blocks(const resize_job *job, const char *x, char *y) {
     }
 }
 
+/* Elements [at, at + n) of a row. */
+static void nearest_piece(const resize_job *job, const char *x, char *y, size_t at, size_t n) {
+    const nearest_params *p = job->p;
+    const int64_t *last = p->last + at;
+    y += at * p->step;
+    switch (p->step == p->block && !job->table ? p->block : 0) {
+    case 1: pick_uint8_t((const void *)x, (void *)y, last, n); break;
+    case 2: pick_uint16_t((const void *)x, (void *)y, last, n); break;
+    case 4: pick_uint32_t((const void *)x, (void *)y, last, n); break;
+    case 8: pick_uint64_t((const void *)x, (void *)y, last, n); break;
+    default: nearest_blocks(job, x, y, last, n);
+    }
+    for (size_t i = 0; i < n; i++)
+        if (last[i] < 0)
+            fill_outside(y + i * p->step, p->block, p->outside);
+}
+
 static void nearest_row(const resize_job *job, const char *x, char *y) {
     const nearest_params *p = job->p;
-    switch (p->step == p->block && !job->table ? p->block : 0) {
-    case 1: pick_uint8_t((const void *)x, (void *)y, p->last, p->count); break;
-    case 2: pick_uint16_t((const void *)x, (void *)y, p->last, p->count); break;
-    case 4: pick_uint32_t((const void *)x, (void *)y, p->last, p->count); break;
-    case 8: pick_uint64_t((const void *)x, (void *)y, p->last, p->count); break;
-    default: nearest_blocks(job, x, y);
-    }
-    for (size_t i = 0; i < p->count; i++)
-        if (p->last[i] < 0)
-            fill_outside(y + i * p->step, p->block, p->outside);
+    for (size_t at = 0, n; (n = qs_piece(job->ctx, at, p->count)); at += n)
+        nearest_piece(job, x, y, at, n);
 }
 
 /* Copies the row above. */
@@ -109,7 +120,8 @@ static void nearest_range(const void *arg, size_t begin, size_t end) {
 
 static void run_nearest(const qs_step *s, const qs_frame *f) {
     const nearest_params *p = s->params;
-    const resize_job job = {.p = p,
+    const resize_job job = {.ctx = f->ctx,
+                            .p = p,
                             .x = qs_step_in(s, f, 0),
                             .y = qs_step_out(s, f, 0),
                             .bytes = f->ctx->kernels->u8,

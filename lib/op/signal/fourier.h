@@ -27,7 +27,7 @@ bool qs_fourier_make(qs_fourier *f, size_t n, qs_arena *arena);
  * decimation in time with the prime factors of n. `terms`: f->terms numbers of scratch memory; x
  * and y do not overlap.
  */
-void qs_fourier_run(const qs_fourier *f, const qs_complex *x, qs_complex *y, qs_complex *terms,
-                    bool inverse);
+void qs_fourier_run(const qsim_ctx *ctx, const qs_fourier *f, const qs_complex *x, qs_complex *y,
+                    qs_complex *terms, bool inverse);
 
 #endif

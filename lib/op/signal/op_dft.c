@@ -84,7 +84,7 @@ QS_COLD static void transform_rows(void *arg, size_t slice) {
     for (size_t row = qs_slice_begin(p->rows, p->slices, slice); row < end && !qs_stopped(j->ctx);
          row++) {
         gather(j, row, x);
-        qs_fourier_run(&p->f, x, y, terms, p->inverse);
+        qs_fourier_run(j->ctx, &p->f, x, y, terms, p->inverse);
         scatter(j, row, y);
     }
 }

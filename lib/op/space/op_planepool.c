@@ -25,6 +25,7 @@ typedef struct plane_params {
 } plane_params;
 
 typedef struct plane_job {
+    const qsim_ctx *ctx;
     const plane_params *p;
     const void *x;
     void *y;
@@ -138,7 +139,7 @@ QS_COLD static int64_t padded_taps(const plane_params *p, const int64_t first[AX
 }
 
 /* Reduces the window that begins at `first`. */
-QS_COLD static gathered walk(const plane_params *p, const void *x, size_t from,
+QS_COLD static gathered walk(const qsim_ctx *ctx, const plane_params *p, const void *x, size_t from,
                              const int64_t first[AXES]) {
     const double least = p->dtype == QSIM_INT8 ? -128 : p->dtype == QSIM_UINT8 ? 0 : -INFINITY;
     gathered g = {p->kind == PLANE_MAX ? least : 0, 0, 0};
@@ -149,6 +150,8 @@ QS_COLD static gathered walk(const plane_params *p, const void *x, size_t from,
             for (int64_t c = 0; h >= 0 && h < p->in[1] && c < p->kernel[2]; c++) {
                 const int64_t w = first[2] + c * p->dilation[2];
                 const size_t at = (size_t)((d * p->in[1] + h) * p->in[2] + w);
+                if (qs_stopped_at(ctx, g.count))
+                    return g;
                 if (w >= 0 && w < p->in[2])
                     gather(p, &g, number_at(p, x, from + at), at);
             }
@@ -184,7 +187,7 @@ QS_COLD static void plane_range(const void *arg, size_t begin, size_t end) {
         int64_t first[AXES], rest = (int64_t)(i % p->results);
         for (int k = AXES; k-- > 0; rest /= p->out[k])
             first[k] = rest % p->out[k] * p->stride[k] - p->before[k];
-        const gathered g = walk(p, j->x, plane * p->area, first);
+        const gathered g = walk(j->ctx, p, j->x, plane * p->area, first);
         put_number(p, j->y, i, finish(p, &g, first));
         if (j->indices)
             j->indices[i] = index_of(p, plane, g.at);
@@ -193,7 +196,7 @@ QS_COLD static void plane_range(const void *arg, size_t begin, size_t end) {
 
 QS_COLD static void run_plane(const qs_step *s, const qs_frame *f) {
     const plane_params *p = s->params;
-    const plane_job j = {p, qs_step_in(s, f, 0), qs_step_out(s, f, 0),
+    const plane_job j = {f->ctx, p, qs_step_in(s, f, 0), qs_step_out(s, f, 0),
                          p->has_indices ? qs_step_out(s, f, 1) : NULL};
     const size_t taps = (size_t)(p->kernel[0] * p->kernel[1] * p->kernel[2]);
     qs_ranges(f->ctx, p->planes * p->results, 1 + QS_GRAIN / (4 * taps), plane_range, &j);

@@ -115,6 +115,7 @@ typedef struct fold_params {
 } fold_params;
 
 typedef struct fold_job {
+    const qsim_ctx *ctx;
     const fold_params *p;
     const uint8_t *x;
     uint8_t *y;
@@ -156,7 +157,7 @@ QS_COLD static void fold_range(const void *arg, size_t begin, size_t end) {
         const uint8_t *x = j->x + plane * (size_t)(f->blocks * f->steps) * bytes;
         memset(y, 0, (size_t)f->area * bytes);
         for (int64_t b = 0; b < f->blocks; b++)
-            for (int64_t s = 0; s < f->steps; s++) {
+            for (int64_t s = 0; s < f->steps && !qs_stopped_at(j->ctx, (size_t)s); s++) {
                 const int64_t at = place_of(f, b, s);
                 if (at >= 0)
                     j->p->add(y, (size_t)at, x, (size_t)(b * f->steps + s));
@@ -166,7 +167,7 @@ QS_COLD static void fold_range(const void *arg, size_t begin, size_t end) {
 
 QS_COLD static void run_col2im(const qs_step *s, const qs_frame *f) {
     const fold_params *p = s->params;
-    const fold_job j = {p, qs_step_in(s, f, 0), qs_step_out(s, f, 0)};
+    const fold_job j = {f->ctx, p, qs_step_in(s, f, 0), qs_step_out(s, f, 0)};
     const size_t work = (size_t)(p->f.blocks * p->f.steps) * 8;
     qs_ranges(f->ctx, p->planes, 1 + QS_GRAIN / (1 + work), fold_range, &j);
 }
@@ -293,7 +294,7 @@ QS_COLD static void run_maxunpool(const qs_step *s, const qs_frame *f) {
     const int64_t *at = qs_step_in(s, f, 1);
     uint8_t *y = qs_step_out(s, f, 0);
     memset(y, 0, p->results * p->bytes);
-    for (size_t i = 0; i < p->count; i++) {
+    for (size_t i = 0; i < p->count && !qs_stopped_at(f->ctx, i); i++) {
         const int64_t to = moved(p, at[i]);
         if (to >= 0)
             memcpy(y + (size_t)to * p->bytes, x + i * p->bytes, p->bytes);

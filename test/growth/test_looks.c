@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Work between two looks whether to go on. Every basic block of operators and C kernels is counted,
+ * and every 16 bytes copied or set, from one look to the next, in steps over millions of elements:
+ * their number may not depend on how long a row is. One window of a pool, the channels of one pixel
+ * and the terms of one sum of products are not looked into: a million of them is within the bound.
+ * Nothing is timed. With an argument: the cases whose operator it is, and their figures; "all":
+ * every one.
+ */
+#define _GNU_SOURCE
+#include <qsim/qsim.h>
+
+#include <stdbool.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "looks.h"
+#include "test.h"
+
+/* Most work between two looks: some ms of the C kernels. */
+#define MOST 6000000
+
+static uint64_t work, last, gap, looks;
+static bool tells; /* of every case */
+
+void __sanitizer_cov_trace_pc(void);
+void __sanitizer_cov_trace_pc(void) {
+    work++;
+}
+
+/* With a time limit each look reads the clock, and nothing else in a step does. */
+int clock_gettime(clockid_t clock, struct timespec *t) {
+    looks++;
+    gap = work - last > gap ? work - last : gap;
+    last = work;
+    return (int)syscall(SYS_clock_gettime, clock, t);
+}
+
+void *__real_memcpy(void *to, const void *from, size_t n);
+void *__real_memmove(void *to, const void *from, size_t n);
+void *__real_memset(void *to, int byte, size_t n);
+void *__wrap_memcpy(void *to, const void *from, size_t n);
+void *__wrap_memmove(void *to, const void *from, size_t n);
+void *__wrap_memset(void *to, int byte, size_t n);
+
+void *__wrap_memcpy(void *to, const void *from, size_t n) {
+    work += n / 16;
+    return __real_memcpy(to, from, n);
+}
+
+void *__wrap_memmove(void *to, const void *from, size_t n) {
+    work += n / 16;
+    return __real_memmove(to, from, n);
+}
+
+void *__wrap_memset(void *to, int byte, size_t n) {
+    work += n / 16;
+    return __real_memset(to, byte, n);
+}
+
+/* ---- a case as text ---- */
+
+/* The next word, ended by a blank or the end; false: there is none. */
+static bool next_word(const char **at, char *word, size_t room) {
+    size_t n = 0;
+    while (**at == ' ')
+        ++*at;
+    while (**at && **at != ' ' && n + 1 < room)
+        word[n++] = *(*at)++;
+    word[n] = 0;
+    return n > 0;
+}
+
+static size_t numbers(const char *text, int64_t *values, size_t room) {
+    size_t n = 0;
+    for (char *end; n < room; text = end + (*end == ',')) {
+        const long long v = strtoll(text, &end, 10);
+        if (end == text)
+            break;
+        values[n++] = v;
+    }
+    return n;
+}
+
+/* name=3, name=0.5, name=[1,2], name='text' */
+static void attributes(qsim_builder *b, const char *text) {
+    char word[128];
+    int64_t values[16];
+    while (next_word(&text, word, sizeof(word))) {
+        char *value = strchr(word, '=');
+        if (!value)
+            continue;
+        *value++ = 0;
+        if (*value == '[')
+            qsim_builder_attr_ints(b, word, values, numbers(value + 1, values, 16));
+        else if (*value == '\'')
+            value[strlen(value) - 1] = 0, qsim_builder_attr_string(b, word, value + 1);
+        else if (strchr(value, '.'))
+            qsim_builder_attr_float(b, word, strtof(value, NULL));
+        else
+            qsim_builder_attr_int(b, word, strtoll(value, NULL, 10));
+    }
+}
+
+static void fill(qsim_tensor *t, int64_t below) {
+    uint32_t seed = 88172645u;
+    const size_t n = t->bytes * 8 / (size_t)qsim_dtype_bits(t->dtype);
+    for (size_t i = 0; t->data && i < n; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        const uint32_t draw = seed >> 8;
+        const int64_t whole = (int64_t)(draw % (uint32_t)below);
+        switch (t->dtype) {
+        case QSIM_FLOAT: ((float *)t->data)[i] = (float)draw / 8388608.0f - 1.0f; break;
+        case QSIM_DOUBLE: ((double *)t->data)[i] = draw / 8388608.0 - 1.0; break;
+        case QSIM_FLOAT16: ((uint16_t *)t->data)[i] = (uint16_t)(draw % 0x3c00); break;
+        case QSIM_INT64: ((int64_t *)t->data)[i] = whole; break;
+        case QSIM_INT32: ((int32_t *)t->data)[i] = (int32_t)whole; break;
+        default: ((uint8_t *)t->data)[i] = (uint8_t)whole; break;
+        }
+    }
+}
+
+#define INPUTS 9
+
+/* An input's word: TYPE of what is given to the run, TYPE<N with numbers below N, TYPE=1,2 of a
+ * constant; "-": left out. */
+static int input(qsim_builder *b, char *word, char *names, int index, int64_t *below) {
+    int64_t values[16];
+    float floats[16];
+    char name[3] = {(char)('a' + index), 0, 0};
+    char *constant = strchr(word, '='), *most = strchr(word, '<');
+    strcat(names, index ? "," : "");
+    if (*word == '-')
+        return 0;
+    strcat(names, name);
+    *below = most ? strtoll(most + 1, NULL, 10) : 100;
+    if (constant)
+        *constant = 0;
+    if (most)
+        *most = 0;
+    if (!constant)
+        return qsim_builder_input_as(b, name, word) == QSIM_OK;
+    const size_t n = numbers(constant + 1, values, 16);
+    for (size_t i = 0; i < n; i++)
+        floats[i] = (float)values[i];
+    for (size_t i = 0; i < n && (word[0] == 'u' || strncmp(word, "int8", 4) == 0); i++)
+        ((uint8_t *)floats)[i] = (uint8_t)values[i];
+    qsim_builder_constant_as(
+        b, name, word, *word == 'f' || *word == 'u' || word[3] == '8' ? (void *)floats : values);
+    return 0;
+}
+
+static qsim_model *build(qsim_ctx *ctx, const look_case *c, int64_t *below) {
+    char word[128], names[64] = "", outputs[32] = "";
+    const char *text = c->inputs, *domain = c->domain ? c->domain : "";
+    qsim_builder *b = NULL;
+    qsim_model *m = NULL;
+    qsim_error e = {0};
+    CHECK_INT(qsim_builder_create(ctx, c->opset ? c->opset : 21, c->op, &b, &e), QSIM_OK);
+    if (*domain)
+        qsim_builder_import(b, domain, 1);
+    for (int i = 0, given = 0; i < INPUTS && next_word(&text, word, sizeof(word)); i++)
+        given += input(b, word, names, i, &below[given]);
+    const int count = c->outputs ? c->outputs : 1;
+    for (int i = 0; i < count; i++)
+        sprintf(outputs + strlen(outputs), i ? ",y%d" : "y%d", i);
+    qsim_builder_node(b, domain, c->op, "", names, outputs);
+    attributes(b, c->attributes ? c->attributes : "");
+    for (int i = 0; i < count; i++)
+        sprintf(word, "y%d", i), qsim_builder_output_as(b, word, NULL);
+    if (qsim_builder_finish(b, &m, &e))
+        fprintf(stderr, "%s %s: %s\n", c->op, c->inputs, e.message);
+    qsim_builder_free(b);
+    return m;
+}
+
+/* ---- */
+
+static void execute(const qsim_model *m, const look_case *c, const int64_t *below) {
+    qsim_session *s = NULL;
+    qsim_run *r = NULL;
+    qsim_error e = {0};
+    qsim_tensor x[INPUTS], y[4] = {{0}};
+    const size_t count = (size_t)qsim_model_input_count(m);
+    for (size_t i = 0; i < count; i++) {
+        qsim_value_info v = {.struct_size = sizeof(v)};
+        CHECK_INT(qsim_model_input(m, (int32_t)i, &v), QSIM_OK);
+        x[i] = (qsim_tensor){v.dtype, v.rank, v.dims, NULL, 0};
+        CHECK_INT(qsim_tensor_size(v.dtype, v.rank, v.dims, NULL, &x[i].bytes), QSIM_OK);
+        x[i].data = malloc(x[i].bytes);
+        fill(&x[i], below[i]);
+    }
+    int code = qsim_session_create(m, NULL, &s, &e);
+    if (!code)
+        code = qsim_run_create(s, &r, &e);
+    looks = gap = 0;
+    last = work;
+    const uint64_t before = work;
+    if (!code)
+        code = qsim_run_execute(r, x, count, y, (size_t)(c->outputs ? c->outputs : 1), &e);
+    gap = work - last > gap ? work - last : gap;
+    if (code)
+        fprintf(stderr, "%s: %s\n", c->op, e.message);
+    CHECK_INT(code, QSIM_OK);
+    if (gap > MOST || tells)
+        fprintf(stderr, "%s %s %s: %llu of work between two of %llu looks, %llu in all\n", c->op,
+                c->inputs, c->attributes ? c->attributes : "", (unsigned long long)gap,
+                (unsigned long long)looks, (unsigned long long)(work - before));
+    CHECK(gap <= MOST);
+    for (size_t i = 0; i < count; i++)
+        free(x[i].data);
+    qsim_run_free(r);
+    qsim_session_free(s);
+}
+
+int main(int argc, char **argv) {
+    qsim_ctx_options o = {.struct_size = sizeof(o), .threads = 1, .isa = QSIM_ISA_C};
+    qsim_ctx *ctx;
+    const qsim_limits limits = {.struct_size = sizeof(limits), .milliseconds = 1u << 30};
+    o.limits = &limits;
+    tells = argc > 1;
+    CHECK_INT(qsim_ctx_create(&o, &ctx, NULL), QSIM_OK);
+    for (int i = 0; i < look_case_count; i++) {
+        int64_t below[INPUTS];
+        if (argc > 1 && strcmp(argv[1], "all") && strcmp(argv[1], look_cases[i].op))
+            continue;
+        qsim_model *m = build(ctx, &look_cases[i], below);
+        CHECK(m != NULL);
+        if (m)
+            execute(m, &look_cases[i], below);
+        qsim_model_free(m);
+    }
+    qsim_ctx_free(ctx);
+    return test_done();
+}
