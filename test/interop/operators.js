@@ -85,7 +85,7 @@ async function one(ort, qsim, work, seed, only, counts) {
   ours.forEach((t, i) => { wrong = wrong || different(given[i], t, within); });
   counts.same += !wrong;
   if (!wrong) return;
-  const reason = ours.length ? known(c, wrong, given) : null;
+  const reason = ours.length ? known(c, wrong, given, m.half) : null;
   const still = reason ? await elsewhere(ort, reason, c, given, ours, within) : wrong;
   counts[still ? 'bad' : 'known']++;
   if (!still) counts.reasons[reason.why] = (counts.reasons[reason.why] || 0) + 1;
