@@ -9,8 +9,6 @@
 
 #define COLUMNS 24 /* of a histogram in the table */
 
-static const char *const methods[] = {"minmax", "percentile", "mse", "entropy"};
-
 /* Counts over COLUMNS equal parts from least to greatest value; false: no values. */
 static bool narrow(const qsim_observer *o, double out[COLUMNS]) {
     uint64_t *bins = tool_alloc(4096, sizeof(*bins));
@@ -105,7 +103,7 @@ static void print_json(const tool *t, const qsim_calibration *c, const char *fil
             float low, high;
             if (qsim_observer_range(o, m, 0, QSIM_UINT8, 0, &low, &high))
                 continue;
-            json_row(&j, methods[m]);
+            json_row(&j, range_methods[m]);
             json_number(&j, NULL, (double)low);
             json_number(&j, NULL, (double)high);
             json_end(&j);

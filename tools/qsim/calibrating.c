@@ -6,6 +6,10 @@
 
 #include "common/progress.h"
 
+const char *const range_methods[] = {"minmax", "percentile", "mse", "entropy", NULL};
+const char *const weight_schemes[] = {"channel", "tensor", "tensor-asymmetric",
+                                      "channel-asymmetric", NULL};
+
 int calibrate_data(const tool *t, const char *file, const qsim_model *m,
                    const qsim_calibration_options *options, dataset *d, qsim_calibration **out) {
     progress p;

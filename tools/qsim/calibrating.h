@@ -7,6 +7,11 @@
 
 #include "common/dataset.h"
 
+/* Names of the methods that choose ranges: QSIM_METHOD_* is the index; ended by NULL. */
+extern const char *const range_methods[QSIM_METHOD_ENTROPY + 2];
+/* Names of weight schemes: QSIM_WEIGHT_* is the index; ended by NULL. */
+extern const char *const weight_schemes[QSIM_WEIGHT_CHANNEL_ASYMMETRIC + 2];
+
 /* Runs the whole data set through a new calibration; prints errors. `options` may be NULL. */
 int calibrate_data(const tool *t, const char *file, const qsim_model *m,
                    const qsim_calibration_options *options, dataset *d, qsim_calibration **out);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "calibrating.h"
 #include "job.h"
 
 /* Index of the last quantization in a flow; the flow's count if there is none. */
@@ -28,10 +29,9 @@ static const char *value_of(const job_flow *f, const job_best *best, size_t pass
 }
 
 static int32_t method_of(const job_flow *f, const job_best *best, size_t pass) {
-    static const char *const names[] = {"minmax", "percentile", "mse", "entropy"};
     const char *method = value_of(f, best, pass, "method");
-    for (int32_t i = 0; method && i < 4; i++)
-        if (strcmp(method, names[i]) == 0)
+    for (int32_t i = 0; method && range_methods[i]; i++)
+        if (strcmp(method, range_methods[i]) == 0)
             return i;
     return QSIM_METHOD_MINMAX;
 }

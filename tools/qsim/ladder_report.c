@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "calibrating.h"
 #include "common/columns.h"
 #include "ladder.h"
 #include "modelinfo.h"
@@ -105,7 +106,6 @@ void ladder_command(ladder *l) {
     static const char *const kept[] = {"data",   "skip", "batch",       "shape",   "preprocess",
                                        "recipe", "set",  "activations", "weights", "weight-scheme"};
     static const char *const flags[] = {"symmetric", "no-bias-correction", "reduce-range"};
-    static const char *const methods[] = {"minmax", "percentile", "mse", "entropy"};
     const tool *t = l->tool;
     const qsim_recipe *found = l->q->recipe;
     int32_t method = l->q->options.method;
@@ -137,7 +137,7 @@ void ladder_command(ladder *l) {
             put_float(&l->command, e.name);
         }
     }
-    text_printf(&l->command, " --method %s", methods[method]);
+    text_printf(&l->command, " --method %s", range_methods[method]);
     if (method == QSIM_METHOD_PERCENTILE)
         text_printf(&l->command, " --percentile %.9g", cut > 0 ? cut : 99.999);
     text_puts(&l->command, " -o");

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "calibrating.h"
 #include "quantizing.h"
 
 /* Index of an option's value in its choices; 0 without the option. */
@@ -79,11 +80,9 @@ static bool only_static(const tool *t, const char *mode) {
 static bool read_weights(const tool *t, qsim_quantize_options *o) {
     static const char *const names[] = {"int8", "uint8", "int4", "uint4", NULL};
     static const int32_t types[] = {QSIM_INT8, QSIM_UINT8, QSIM_INT4, QSIM_UINT4};
-    static const char *const schemes[] = {"channel", "tensor", "tensor-asymmetric",
-                                          "channel-asymmetric", NULL};
     int64_t block = 0;
     o->weight_type = types[choice(t, "weights", names)];
-    o->weight_scheme = choice(t, "weight-scheme", schemes);
+    o->weight_scheme = choice(t, "weight-scheme", weight_schemes);
     o->no_gptq = args_has(&t->args, "no-gptq");
     if (!tool_int(t, "block", 0, 256, 0, &block))
         return false;
@@ -92,7 +91,6 @@ static bool read_weights(const tool *t, qsim_quantize_options *o) {
 }
 
 int quantize_options(const tool *t, quantizing *q) {
-    static const char *const methods[] = {"minmax", "percentile", "mse", "entropy", "auto", NULL};
     static const char *const formats[] = {"qdq", "qoperator", NULL};
     static const char *const modes[] = {"static", "dynamic", "weights", NULL};
     static const char *const activations[] = {"uint8", "int8", "uint16", "int16", NULL};
@@ -105,10 +103,8 @@ int quantize_options(const tool *t, quantizing *q) {
         return tool_usage(t, NULL, "--per-row goes with --mode dynamic");
     if (o->mode != QSIM_MODE_STATIC && !only_static(t, modes[o->mode]))
         return EXIT_USAGE;
-    o->method = choice(t, "method", methods);
-    q->chooses = o->method > QSIM_METHOD_ENTROPY;
-    if (q->chooses)
-        o->method = QSIM_METHOD_MINMAX; /* start of the choice */
+    o->method = choice(t, "method", range_methods); /* with "auto" the first: minmax */
+    q->chooses = chooses(t, "method");
     if (q->chooses && args_has(&t->args, "search"))
         return tool_usage(t, NULL, "--method auto does not go with --search");
     if (args_has(&t->args, "refine") && args_has(&t->args, "no-bias-correction"))

@@ -4,12 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "calibrating.h"
 #include "common/columns.h"
 #include "float_parts.h"
 #include "modelinfo.h"
 #include "quantizing.h"
-
-static const char *const method_names[] = {"minmax", "percentile", "mse", "entropy"};
 
 static const char *scheme_name(int32_t scheme) {
     switch (scheme) {
@@ -173,7 +172,7 @@ void quantize_print(const tool *t, quantizing *q, const quantize_check *c) {
         table_line("calib", "%lld sample%s, %s, %d tensors",
                    (long long)qsim_calibration_samples(q->calibration),
                    tool_plural(qsim_calibration_samples(q->calibration)),
-                   q->searched ? "ranges as searched" : method_names[q->options.method],
+                   q->searched ? "ranges as searched" : range_methods[q->options.method],
                    qsim_calibration_count(q->calibration));
     print_counts(q);
     const char *saved = args_value(&t->args, "save-recipe");
@@ -213,7 +212,7 @@ void quantize_print_json(const tool *t, quantizing *q, const quantize_check *c) 
     if (q->calibration) {
         json_object(&j, "calibration");
         json_int(&j, "samples", qsim_calibration_samples(q->calibration));
-        json_string(&j, "method", method_names[q->options.method]);
+        json_string(&j, "method", range_methods[q->options.method]);
         json_int(&j, "tensors", qsim_calibration_count(q->calibration));
         json_end(&j);
     }

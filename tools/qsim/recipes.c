@@ -2,6 +2,7 @@
 /* Recipes of qsim quantize: reads, saves and prints them. */
 #include <string.h>
 
+#include "calibrating.h"
 #include "common/columns.h"
 #include "quantizing.h"
 
@@ -55,7 +56,6 @@ static void put_layer(json *j, const qsim_recipe_entry *e) {
 }
 
 static void put_tensor(json *j, const qsim_recipe_entry *e) {
-    static const char *const methods[] = {"minmax", "percentile", "mse", "entropy"};
     json_string(j, "type", qsim_dtype_name(e->dtype));
     json_bool(j, "symmetric", e->symmetric);
     if (e->flags & QSIM_RECIPE_RANGE) {
@@ -65,7 +65,7 @@ static void put_tensor(json *j, const qsim_recipe_entry *e) {
         json_end(j);
     }
     if (e->flags & QSIM_RECIPE_METHOD)
-        json_string(j, "method", methods[e->method]);
+        json_string(j, "method", range_methods[e->method]);
     if (e->percentile > 0)
         json_number(j, "percentile", e->percentile);
 }

@@ -3,14 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "calibrating.h"
 #include "sweeping.h"
 #include "verbs.h"
 
 #define COUNT(list) (sizeof(list) / sizeof(*(list)) - 1) /* without the last NULL */
-
-static const char *const schemes[] = {"channel", "tensor", "tensor-asymmetric",
-                                      "channel-asymmetric", NULL};
-static const char *const methods[] = {"minmax", "percentile", "mse", "entropy", NULL};
 
 /* ---- combinations ---- */
 
@@ -34,8 +31,8 @@ static bool read_list(const tool *t, const char *name, const char *const *names,
 
 static void add_attempt(sweep *s, size_t scheme, size_t method, double percentile) {
     s->attempts = tool_grow(s->attempts, s->count + 1, sizeof(*s->attempts));
-    s->attempts[s->count++] = (attempt){.scheme = schemes[scheme],
-                                        .method = methods[method],
+    s->attempts[s->count++] = (attempt){.scheme = weight_schemes[scheme],
+                                        .method = range_methods[method],
                                         .weight_scheme = (int32_t)scheme,
                                         .range_method = (int32_t)method,
                                         .percentile = percentile,
@@ -59,11 +56,12 @@ static bool add_percentiles(const tool *t, sweep *s, size_t scheme) {
 }
 
 static bool list_attempts(const tool *t, sweep *s) {
-    bool scheme[COUNT(schemes)], method[COUNT(methods)];
-    if (!read_list(t, "schemes", schemes, scheme) || !read_list(t, "methods", methods, method))
+    bool scheme[COUNT(weight_schemes)], method[COUNT(range_methods)];
+    if (!read_list(t, "schemes", weight_schemes, scheme) ||
+        !read_list(t, "methods", range_methods, method))
         return false;
-    for (size_t i = 0; i < COUNT(schemes); i++)
-        for (size_t k = 0; k < COUNT(methods) && scheme[i]; k++) {
+    for (size_t i = 0; i < COUNT(weight_schemes); i++)
+        for (size_t k = 0; k < COUNT(range_methods) && scheme[i]; k++) {
             if (method[k] && k == QSIM_METHOD_PERCENTILE && !add_percentiles(t, s, i))
                 return false;
             if (method[k] && k != QSIM_METHOD_PERCENTILE)
