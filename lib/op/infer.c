@@ -167,7 +167,7 @@ static bool same_shape(const qs_value *a, const qs_value *b) {
     return true;
 }
 
-/* A sequence of tensors goes where one is wanted, and nowhere else. */
+/* Checks that an input is a sequence of tensors exactly where the operator takes one. */
 static int check_sequences(const qs_infer *x) {
     const qs_node *n = x->node;
     for (int32_t i = 0; i < n->input_count; i++) {
@@ -244,7 +244,7 @@ static int upgrade_one(qs_graph *g, qs_id id, int64_t opset, const char *model, 
             return code;
     }
     assert(n->op); /* qs_op_resolve has set it */
-    /* Opsets 1 to 5: inputs that may be overwritten. It changes no result. */
+    /* Opsets 1 to 5 list inputs that may be overwritten, which changes no result. */
     qs_node_drop_attr(g, id, "consumed_inputs");
     return n->op->upgrade ? n->op->upgrade(g, id, (int32_t)opset, error) : QSIM_OK;
 }

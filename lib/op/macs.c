@@ -52,7 +52,8 @@ int64_t qs_macs_convtranspose(const qs_graph *g, const qs_node *n) {
     return known ? macs : -1;
 }
 
-/* W (directions, gates * hidden, features) and R (the same, hidden), for each step and sample. */
+/* All elements of W (directions, gates * hidden, features) and of R (directions, gates * hidden,
+ * hidden), once per step and sample. */
 int64_t qs_macs_recurrent(const qs_graph *g, const qs_node *n) {
     const qs_value *x = &g->values[n->inputs[0]], *w = &g->values[n->inputs[1]];
     const qs_value *r = &g->values[n->inputs[2]];

@@ -98,8 +98,8 @@ static bool takes(example *s, int32_t dtype) {
     return code != QSIM_E_DTYPE && code != QSIM_E_UNSUPPORTED;
 }
 
-/* The operator whose name is "QLinear" and this name; NULL: none. */
-static const char *own_form(const qs_op *op) {
+/* The name of operator "QLinear" + this row's name; NULL: there is no such operator. */
+static const char *qlinear_form(const qs_op *op) {
     for (size_t i = 0; i < qs_op_count(); i++) {
         const qs_op *row = qs_op_at(i);
         if (strncmp(row->name, "QLinear", 7) == 0 && qs_same(row->name + 7, op->name))
@@ -110,7 +110,7 @@ static const char *own_form(const qs_op *op) {
 
 static const char *form_of(const example *s) {
     const qs_op *op = s->op;
-    const char *own = own_form(op);
+    const char *own = qlinear_form(op);
     if (own)
         return own;
     if (op->traits & QS_INTEGER)

@@ -102,7 +102,7 @@ typedef struct extreme_job {
 } extreme_job;
 
 /* Combines n elements of input i with those of y; copies them if it is the first input. */
-static void take(const extreme_params *p, int32_t i, const char *from, char *y, size_t n) {
+static void combine(const extreme_params *p, int32_t i, const char *from, char *y, size_t n) {
     const size_t step = p->loops[i].inner_b, element = p->element;
     if (i > 0)
         p->fn(y, from, step, n);
@@ -113,7 +113,7 @@ static void take(const extreme_params *p, int32_t i, const char *from, char *y, 
 }
 
 /* Computes elements [begin, end) of all inputs in spans; each input has all elements or one. */
-static void take_span(const void *arg, size_t begin, size_t end) {
+static void combine_span(const void *arg, size_t begin, size_t end) {
     const extreme_job *j = arg;
     const extreme_params *p = j->p;
     char *y = qs_step_out(j->s, j->f, 0);
@@ -121,13 +121,13 @@ static void take_span(const void *arg, size_t begin, size_t end) {
         n = end - at < SPAN ? end - at : SPAN;
         for (int32_t i = 0; i < p->count; i++) {
             const char *x = qs_step_in(j->s, j->f, i);
-            take(p, i, x + at * p->loops[i].inner_b * p->element, y + at * p->element, n);
+            combine(p, i, x + at * p->loops[i].inner_b * p->element, y + at * p->element, n);
         }
     }
 }
 
 /* Computes rows [begin, end) for one input. */
-static void take_rows(const void *arg, size_t begin, size_t end) {
+static void combine_rows(const void *arg, size_t begin, size_t end) {
     const extreme_job *j = arg;
     const extreme_params *p = j->p;
     const qs_loops *l = &p->loops[j->input];
@@ -137,8 +137,8 @@ static void take_rows(const void *arg, size_t begin, size_t end) {
         size_t oa, ob;
         qs_loops_offsets(l, r, &oa, &ob);
         for (size_t at = 0, n; (n = qs_piece(j->f->ctx, at, l->inner)); at += n)
-            take(p, j->input, x + (ob + at * l->inner_b) * p->element,
-                 y + (r * l->inner + at) * p->element, n);
+            combine(p, j->input, x + (ob + at * l->inner_b) * p->element,
+                    y + (r * l->inner + at) * p->element, n);
     }
 }
 
@@ -147,10 +147,10 @@ static void run_extreme(const qs_step *s, const qs_frame *f) {
     char *y = qs_step_out(s, f, 0);
     extreme_job job = {p, s, f, 0};
     if (p->flat)
-        qs_ranges(f->ctx, p->elements, QS_GRAIN / 4, take_span, &job);
+        qs_ranges(f->ctx, p->elements, QS_GRAIN / 4, combine_span, &job);
     for (; !p->flat && job.input < p->count; job.input++) {
         const qs_loops *l = &p->loops[job.input];
-        qs_ranges(f->ctx, l->rows, QS_GRAIN / 4 / (l->inner + 1) + 1, take_rows, &job);
+        qs_ranges(f->ctx, l->rows, QS_GRAIN / 4 / (l->inner + 1) + 1, combine_rows, &job);
     }
     if (p->mean && p->dtype == QSIM_FLOAT)
         for (size_t i = 0; i < p->elements; i++)

@@ -160,7 +160,7 @@ static qs_id floats_of(qs_expand *e, int32_t x) {
 }
 
 /* Quantizes y to output 0, with scale and zero point at inputs `scale` and the next. */
-static void give(qs_expand *e, qs_id y, int32_t scale) {
+static void quantize_output(qs_expand *e, qs_id y, int32_t scale) {
     e->out[0] =
         qs_expand_add(e, "QuantizeLinear", y, qs_expand_in(e, scale), qs_expand_in(e, scale + 1));
 }
@@ -184,7 +184,8 @@ QS_COLD static int infer_where(qs_infer *x) {
 
 static void expand_where(qs_expand *e) {
     if (!e->standard)
-        give(e, qs_expand_add(e, "Where", qs_expand_in(e, 0), floats_of(e, 1), floats_of(e, 4)), 7);
+        quantize_output(
+            e, qs_expand_add(e, "Where", qs_expand_in(e, 0), floats_of(e, 1), floats_of(e, 4)), 7);
 }
 
 QS_OP(ms_qlinearwhere, .domain = "com.microsoft", .name = "QLinearWhere", .min_in = 9,
@@ -211,7 +212,7 @@ static void expand_mean(qs_expand *e) {
     in[1] = axes ? qs_expand_list(e, axes->u.ints, axes->count) : QS_NONE;
     const qs_id y = qs_expand_many(e, "ReduceMean", in, axes ? 2 : 1, 1);
     qs_expand_copy(e, y, "keepdims", "keepdims");
-    give(e, y, 3);
+    quantize_output(e, y, 3);
 }
 
 static const qs_attr_rule mean_attrs[] = {{"axes", QS_ATTR_INTS, 1, 0},
@@ -255,7 +256,7 @@ QS_COLD static int infer_dynamiclstm(qs_infer *x) {
 }
 
 /* Reshapes a scale or zero point so that it broadcasts over the weights, as float. */
-static qs_id spread(qs_expand *e, int32_t index, bool whole) {
+static qs_id broadcast_param(qs_expand *e, int32_t index, bool whole) {
     const int64_t axes[] = {1, 2};
     qs_id x = qs_expand_in(e, index);
     if (whole) {
@@ -270,8 +271,8 @@ static qs_id lstm_weights(qs_expand *e, int32_t index, int32_t scale) {
     qs_id x = qs_expand_add(e, "Cast", qs_expand_in(e, index), QS_NONE, QS_NONE);
     qs_expand_int(e, x, "to", QSIM_FLOAT);
     if (qs_expand_in(e, scale + 1) != QS_NONE)
-        x = qs_expand_add(e, "Sub", x, spread(e, scale + 1, true), QS_NONE);
-    x = qs_expand_add(e, "Mul", x, spread(e, scale, false), QS_NONE);
+        x = qs_expand_add(e, "Sub", x, broadcast_param(e, scale + 1, true), QS_NONE);
+    x = qs_expand_add(e, "Mul", x, broadcast_param(e, scale, false), QS_NONE);
     return qs_expand_transpose(e, x, (const int64_t[]){0, 2, 1}, 3);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sequences of tensors, and optional values. A sequence exists while a model is compiled only: what
- * takes one out of it becomes operators on the tensors that were put in. So the operators that make
- * a sequence, their positions and its length have to be known from the file.
+ * Sequences of tensors, and optional values. A sequence exists only while a model is compiled: an
+ * operator that reads one is expanded into operators on its tensors. So the operators that make a
+ * sequence, the positions that they state and its length have to be known from the file.
  */
 #include "op/expand.h"
 
@@ -44,7 +44,7 @@ static int too_long(const qs_infer *x) {
     return qs_infer_fail(x, QSIM_E_LIMIT, "a sequence of more than %d tensors or insertions", MOST);
 }
 
-/* Input `index`, a position in 0 .. bound, negative ones counted from `length`. */
+/* Reads input `index`, a position from 0 to bound; negative ones count from `length`. */
 static int read_position(const qs_infer *x, int32_t index, int64_t length, int64_t bound,
                          int64_t *at) {
     int32_t count;
@@ -68,7 +68,7 @@ static int read_position(const qs_infer *x, int32_t index, int64_t length, int64
 
 /* ---- SplitToSequence ---- */
 
-/* The size of each part: a list, parts of one size of which the last may be smaller, or 1. */
+/* Reads the size of each part: a list, parts of one size of which the last may be smaller, or 1. */
 static int read_sizes(const qs_infer *x, int64_t dim, int64_t *sizes, int32_t *count, bool *keeps) {
     int code = qs_infer_ints(x, 1, sizes, MOST, count);
     if (code)
@@ -117,7 +117,7 @@ static int read_split(const qs_infer *x, list *l) {
     return code;
 }
 
-/* ---- what a sequence holds ---- */
+/* ---- the tensors of a sequence ---- */
 
 extern const qs_op qs_op_sequence_construct, qs_op_sequence_insert, qs_op_sequence_erase,
     qs_op_split_to_sequence;
@@ -157,7 +157,7 @@ static bool changes(const qs_node *n) {
     return n->op == &qs_op_sequence_insert || n->op == &qs_op_sequence_erase;
 }
 
-/* The tensors of the sequence that `n` makes. */
+/* Lists the tensors of the sequence that node `n` makes. */
 static int read_list(const qs_infer *x, const qs_node *n, list *l) {
     const qs_node *changed[MOST];
     int32_t count = 0;
@@ -195,7 +195,7 @@ static qs_value value_of(const qs_graph *g, const item *t, qs_dim *dims) {
     return v;
 }
 
-/* All have one type. */
+/* Checks that all tensors have one type. */
 static int check_types(const qs_infer *x, const list *l) {
     for (int32_t i = 1; i < l->count; i++) {
         const qs_value *a = &x->graph->values[l->at[0].tensor],
@@ -207,7 +207,7 @@ static int check_types(const qs_infer *x, const list *l) {
     return QSIM_OK;
 }
 
-/* Of a sequence nothing but its tensors is known: its value has no type and no shape. */
+/* Shape rule of nodes that make a sequence, whose value has neither type nor shape. */
 QS_COLD static int infer_sequence(qs_infer *x) {
     list l;
     const int code = read_list(x, x->node, &l);
@@ -218,8 +218,8 @@ QS_COLD static int infer_sequence(qs_infer *x) {
     return code ? code : check_types(x, &l);
 }
 
-/* The tensor as a value of the graph. */
-static qs_id take(qs_expand *e, const item *t) {
+/* Returns the value of a tensor in a sequence; a part is cut by a new node. */
+static qs_id add_item(qs_expand *e, const item *t) {
     if (!t->split)
         return t->tensor;
     const int64_t axis = t->axis;
@@ -229,7 +229,7 @@ static qs_id take(qs_expand *e, const item *t) {
     return t->keeps_axis ? part : qs_expand_add(e, "Squeeze", part, in[3], QS_NONE);
 }
 
-/* The list of the sequence that input 0 is, for `expand`: infer has accepted it. */
+/* Lists the tensors of input 0 for `expand`; this cannot fail, since infer has accepted it. */
 static qs_infer expand_view(qs_expand *e, list *l) {
     qs_infer x = {.graph = e->graph,
                   .node_id = e->node_id,
@@ -263,7 +263,7 @@ static void expand_at(qs_expand *e) {
     if (!e->code)
         e->code = read_position(&x, 1, l.count, (int64_t)l.count - 1, &at);
     if (!e->code)
-        e->out[0] = take(e, &l.at[at]);
+        e->out[0] = add_item(e, &l.at[at]);
 }
 
 /* ---- SequenceLength ---- */
@@ -339,7 +339,7 @@ static void expand_concat(qs_expand *e) {
     const bool stacks = qs_node_int(e->node, "new_axis", 0) != 0;
     expand_view(e, &l);
     for (int32_t i = 0; i < l.count && !e->code; i++) {
-        in[i] = take(e, &l.at[i]);
+        in[i] = add_item(e, &l.at[i]);
         if (stacks)
             in[i] = qs_expand_add(e, "Unsqueeze", in[i], qs_expand_list(e, &axis, 1), QS_NONE);
     }

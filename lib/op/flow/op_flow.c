@@ -33,8 +33,8 @@ static int no_memory(const qs_infer *x) {
 }
 
 /* Sets type and shape of input `index` of a subgraph; the file's declaration fills in unknowns. */
-static int feed(const qs_infer *x, const qs_subgraph *sub, size_t index, int32_t dtype,
-                int32_t rank, const qs_dim *dims) {
+static int set_input(const qs_infer *x, const qs_subgraph *sub, size_t index, int32_t dtype,
+                     int32_t rank, const qs_dim *dims) {
     const qs_id id = sub->graph->inputs[index];
     const qs_value *v = &sub->graph->values[id];
     if (v->dtype && dtype && v->dtype != dtype)
@@ -46,13 +46,14 @@ static int feed(const qs_infer *x, const qs_subgraph *sub, size_t index, int32_t
 }
 
 static int feed_value(const qs_infer *x, const qs_subgraph *sub, size_t index, const qs_value *v) {
-    return feed(x, sub, index, v->dtype, v->rank, v->dims);
+    return set_input(x, sub, index, v->dtype, v->rank, v->dims);
 }
 
 /* A single number, which some files declare with an axis. */
-static int feed_single(const qs_infer *x, const qs_subgraph *sub, size_t index, int32_t dtype) {
+static int set_scalar_input(const qs_infer *x, const qs_subgraph *sub, size_t index,
+                            int32_t dtype) {
     const qs_value *v = &sub->graph->values[sub->graph->inputs[index]];
-    return feed(x, sub, index, dtype, v->rank < 0 ? 0 : v->rank, v->dims);
+    return set_input(x, sub, index, dtype, v->rank < 0 ? 0 : v->rank, v->dims);
 }
 
 static int feed_captures(const qs_infer *x, const qs_subgraph *sub) {
@@ -98,7 +99,7 @@ static int check_single(const qs_infer *x, const qs_value *v, int32_t dtype, con
 
 /* ---- If ---- */
 
-static int give_either(qs_infer *x, int32_t index, const qs_value *a, const qs_value *b) {
+static int set_branch_output(qs_infer *x, int32_t index, const qs_value *a, const qs_value *b) {
     qs_dim dims[QSIM_MAX_RANK];
     qs_value y = *a;
     if (a->dtype && b->dtype && a->dtype != b->dtype)
@@ -144,8 +145,8 @@ static int infer_if(qs_infer *x) {
     }
     for (int32_t i = 0; i < n->output_count && !code; i++)
         if (n->outputs[i] != QS_NONE)
-            code = give_either(x, i, broken[0] ? &unknown : result(sub[0], (size_t)i),
-                               broken[1] ? &unknown : result(sub[1], (size_t)i));
+            code = set_branch_output(x, i, broken[0] ? &unknown : result(sub[0], (size_t)i),
+                                     broken[1] ? &unknown : result(sub[1], (size_t)i));
     return code;
 }
 
@@ -185,7 +186,8 @@ static int fix_shapes(const qs_infer *x, const qs_subgraph *sub, size_t in, size
 }
 
 /* Sets output `index`: the body's results of all iterations along a new axis. */
-static int give_stack(qs_infer *x, int32_t index, const qs_value *v, int64_t axis, qs_dim length) {
+static int set_stacked_output(qs_infer *x, int32_t index, const qs_value *v, int64_t axis,
+                              qs_dim length) {
     qs_dim dims[QSIM_MAX_RANK];
     if (v->rank < 0)
         return qs_infer_out(x, index, v->dtype, -1, NULL);
@@ -198,12 +200,12 @@ static int give_stack(qs_infer *x, int32_t index, const qs_value *v, int64_t axi
     return qs_infer_out(x, index, v->dtype, v->rank + 1, dims);
 }
 
-static int give_state(qs_infer *x, int32_t index, const qs_subgraph *sub, size_t in) {
+static int set_state_output(qs_infer *x, int32_t index, const qs_subgraph *sub, size_t in) {
     const qs_value *v = &sub->graph->values[sub->graph->inputs[in]];
     return qs_infer_out(x, index, v->dtype, v->rank, v->dims);
 }
 
-/* Checks that no input that the subgraph gets is left out. */
+/* Fails if an input from `first` on, which the subgraph reads, is left out. */
 static int check_given(const qs_infer *x, int32_t first) {
     for (int32_t i = first; i < own_inputs(x->node); i++)
         if (x->node->inputs[i] == QS_NONE)
@@ -229,9 +231,9 @@ static int infer_loop(qs_infer *x) {
         code = qs_infer_fail(x, QSIM_E_GRAPH, "%d outputs for %d states", (int)n->output_count,
                              (int)states);
     if (!code)
-        code = feed_single(x, body, 0, QSIM_INT64);
+        code = set_scalar_input(x, body, 0, QSIM_INT64);
     if (!code)
-        code = feed_single(x, body, 1, QSIM_BOOL);
+        code = set_scalar_input(x, body, 1, QSIM_BOOL);
     for (int32_t i = 0; i < states && !code; i++)
         code = feed_value(x, body, (size_t)i + 2, qs_infer_in(x, i + 2));
     if (!code)
@@ -241,8 +243,8 @@ static int infer_loop(qs_infer *x) {
     for (int32_t i = 0; i < n->output_count && !code; i++) {
         if (n->outputs[i] == QS_NONE)
             continue;
-        code = i < states ? give_state(x, i, body, (size_t)i + 2)
-                          : give_stack(x, i, result(body, (size_t)i + 1), 0, unknown);
+        code = i < states ? set_state_output(x, i, body, (size_t)i + 2)
+                          : set_stacked_output(x, i, result(body, (size_t)i + 1), 0, unknown);
     }
     return code;
 }
@@ -280,14 +282,14 @@ static int64_t scan_axis(const qs_node *n, const char *name, int32_t index) {
 
 /* Sets the shape of an input's slice: without batch axis and, if `scanned`, without the scanned
  * axis. */
-static int feed_slice(const qs_infer *x, const scan_form *s, int32_t index, bool scanned,
-                      qs_dim *length) {
+static int set_slice_input(const qs_infer *x, const scan_form *s, int32_t index, bool scanned,
+                           qs_dim *length) {
     const qs_value *v = qs_infer_in(x, s->first + index);
     qs_dim dims[QSIM_MAX_RANK];
     int32_t rank = 0;
     int64_t axis = s->batch;
     if (v->rank < 0)
-        return feed(x, s->body, (size_t)index, v->dtype, -1, NULL);
+        return set_input(x, s->body, (size_t)index, v->dtype, -1, NULL);
     if (!s->batch && scanned)
         axis = scan_axis(x->node, "scan_input_axes", index - s->states);
     axis += axis < 0 ? v->rank : 0;
@@ -304,7 +306,7 @@ static int feed_slice(const qs_infer *x, const scan_form *s, int32_t index, bool
                              (long long)length->size);
     if (scanned && length->size < 0)
         *length = v->dims[axis];
-    return feed(x, s->body, (size_t)index, v->dtype, rank, dims);
+    return set_input(x, s->body, (size_t)index, v->dtype, rank, dims);
 }
 
 /* Opset 8: puts the batch axis in front of an output. */
@@ -327,7 +329,7 @@ static int infer_scan(qs_infer *x) {
     qs_dim length = {-1, NULL};
     int code = scan_form_of(x, &s);
     for (int32_t i = 0; i < s.states + s.scanned && !code; i++)
-        code = feed_slice(x, &s, i, i >= s.states, &length);
+        code = set_slice_input(x, &s, i, i >= s.states, &length);
     if (!code)
         code = feed_captures(x, s.body);
     if (!code)
@@ -335,9 +337,10 @@ static int infer_scan(qs_infer *x) {
     for (int32_t i = 0; i < n->output_count && !code; i++) {
         if (n->outputs[i] == QS_NONE)
             continue;
-        code = i < s.states ? give_state(x, i, s.body, (size_t)i)
-                            : give_stack(x, i, result(s.body, (size_t)i),
-                                         scan_axis(n, "scan_output_axes", i - s.states), length);
+        code = i < s.states
+                   ? set_state_output(x, i, s.body, (size_t)i)
+                   : set_stacked_output(x, i, result(s.body, (size_t)i),
+                                        scan_axis(n, "scan_output_axes", i - s.states), length);
         if (!code)
             code = add_batch(x, &s, i);
     }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The output is cut into strips of rows. If the input is padded, a strip's input is first copied
- * into scratch memory with its padding (about 2 % of a 3 x 3 convolution's time, in the cache), so
- * that kernels need not handle padding. In a depthwise convolution the copy would take a quarter of
- * the time, so its window kernel handles padding itself and reads a row of zero points. A task is a
- * range of strips, or of column panels where rows are few, and has its own scratch memory.
+ * Executes an integer convolution. The output is cut into strips of rows. If the input is padded, a
+ * strip's input is first copied into scratch memory with its padding (about 2 % of a 3 x 3
+ * convolution's time, in the cache), so that kernels need not handle padding. In a depthwise
+ * convolution the copy would take a quarter of the time, so its window kernel handles padding
+ * itself and reads a row of zero points. A task is a range of strips, or of column panels where
+ * rows are few, and has its own scratch memory.
  */
 #include <assert.h>
 

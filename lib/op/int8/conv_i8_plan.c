@@ -50,7 +50,7 @@ static void flatten(qs_conv_i8 *c) {
     c->p.wd = c->p.wo = 1;
 }
 
-/* Rows of a strip where a single strip would be possible: several let y overlap x. */
+/* Rows of a strip where one strip would suffice: with several, y may overlap x in memory. */
 static int64_t part_rows(const qs_conv_i8 *c) {
     const int64_t bytes = (int64_t)c->p.h * c->p.wd * qs_conv_i8_in(c),
                   unit = c->p.input == QS_INPUT_FLAT ? 96 : 2;

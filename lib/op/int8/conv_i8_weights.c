@@ -25,8 +25,8 @@ static bool layout_depthwise(qs_conv_i8_weights *w) {
         taps > INT32_MAX / 2 - 8)
         return false;
     /* With few channels and stride 1, joining pixels makes floats faster than the window kernel. */
-    const int64_t room = (int64_t)block * ((w->groups - 1) / block + 1);
-    const bool filled = w->stride_w == 2 || 4 * (int64_t)w->groups >= 3 * room;
+    const int64_t lanes = (int64_t)block * ((w->groups - 1) / block + 1);
+    const bool filled = w->stride_w == 2 || 4 * (int64_t)w->groups >= 3 * lanes;
     const bool has =
         w->result == QS_RESULT_FLOATS
             ? filled && qk_i8_floats_window(t, w->kh, w->kw, w->stride_h, w->stride_w, split)

@@ -155,9 +155,9 @@ QS_COLD static int prove_fail(qs_pack *p, int32_t column, int64_t bound) {
                    p->model, (int)column, (long long)bound, p->node->name, p->node->op_type);
 }
 
-/* Reduces biases that make sums leave int32 where results stay the same. */
-QS_COLD static int narrow(qs_pack *p, const qs_i8_shape *shape, const qs_i8_totals *totals,
-                          qs_i8_rules *rules, bool *clamp) {
+/* Replaces biases that make sums leave int32 by smaller ones with the same results. */
+QS_COLD static int reduce_biases(qs_pack *p, const qs_i8_shape *shape, const qs_i8_totals *totals,
+                                 qs_i8_rules *rules, bool *clamp) {
     int32_t column;
     int64_t bound;
     size_t columns = (size_t)shape->w.n * (size_t)shape->w.groups;
@@ -189,7 +189,7 @@ QS_COLD static int prove_rules(qs_pack *p, const qs_i8_roles *r, const qs_i8_sha
         return qs_stop_code(p->ctx);
     if (!qs_i8_prove(&shape->w, totals, rules, clamp, &column, &bound))
         return prove_fail(p, column, bound);
-    return rules->wide ? narrow(p, shape, totals, rules, clamp) : QSIM_OK;
+    return rules->wide ? reduce_biases(p, shape, totals, rules, clamp) : QSIM_OK;
 }
 
 #define WAYS 8 /* packings of one constant that are compared: only hostile models have more */

@@ -273,15 +273,15 @@ bool qs_i8_prove(const qs_conv_i8_weights *w, const qs_i8_totals *t, qs_i8_rules
 }
 
 /*
- * Finds a sum near 0 that, times m, is still at or beyond `bound` (`below`: at most it, else at
- * least it); false if that is not certain.
+ * Finds the sum nearest to 0 whose product with m saturates: it is at most `bound` if `below`,
+ * else at least `bound`. False if no such sum is certain.
  */
 static bool saturated_sum(float m, float bound, bool below, int64_t *sum) {
     double t = (double)bound / (double)m;
     if (!(m > 0) || !(fabs(t) < 1e9))
         return false;
     *sum = below ? (int64_t)floor(t) - 1 : (int64_t)ceil(t) + 1;
-    /* Sums are rounded to float, so it moves outwards by one part in 2^22. */
+    /* Sums are rounded to float: move this one away from 0 by one part in 2^22. */
     *sum += (below ? -1 : 1) * (llabs(*sum) >> 22);
     return below ? (float)*sum * m <= bound : (float)*sum * m >= bound;
 }

@@ -31,11 +31,11 @@ static uint32_t known_types(const qs_node *n) {
 /* ---- granularity ---- */
 
 /* Granularity of the scale, for qs_qlayout_make. */
-typedef struct spread {
+typedef struct granularity {
     int32_t axis;
     int64_t block;
     bool per_tensor;
-} spread;
+} granularity;
 
 static bool is_scalar(const qs_value *v) {
     return v->rank == 0 || (v->rank == 1 && v->dims[0].size == 1);
@@ -46,7 +46,7 @@ static bool fits(int64_t a, int64_t b) {
 }
 
 QS_COLD static int spread_block(const qs_infer *x, const qs_value *in, const qs_value *scale,
-                                spread *s) {
+                                granularity *s) {
     for (int32_t i = 0; i < in->rank; i++) {
         int64_t size = in->dims[i].size;
         if (i == s->axis && size > 0)
@@ -59,10 +59,10 @@ QS_COLD static int spread_block(const qs_infer *x, const qs_value *in, const qs_
 }
 
 /* The ranks of x and the scale are known. */
-QS_COLD static int spread_read(const qs_infer *x, spread *s) {
+QS_COLD static int read_granularity(const qs_infer *x, granularity *s) {
     const qs_value *in = x->in[0], *scale = x->in[1];
     int64_t axis = qs_node_int(x->node, "axis", 1);
-    *s = (spread){0, qs_node_int(x->node, "block_size", 0), false};
+    *s = (granularity){0, qs_node_int(x->node, "block_size", 0), false};
     if (s->block < 0)
         return qs_infer_fail(x, QSIM_E_VALUE, "block_size %lld", (long long)s->block);
     if (is_scalar(scale) && (s->block == 0 || scale->rank != in->rank)) {
@@ -139,8 +139,8 @@ QS_COLD static int check_common(const qs_infer *x, uint32_t types) {
     if (x->node->domain[0] == '\0' && x->node->version < 13 && !is_scalar(x->in[1]) &&
         x->in[1]->rank != 1)
         return qs_infer_fail(x, QSIM_E_SHAPE, "the scale is not a scalar");
-    spread s;
-    return spread_read(x, &s);
+    granularity s;
+    return read_granularity(x, &s);
 }
 
 QS_COLD static int infer_quantize(qs_infer *x) {
@@ -266,11 +266,11 @@ static void run_quantize(const qs_step *s, const qs_frame *f) {
 
 QS_COLD static int lower_quantize(qs_lower *l) {
     const qs_value *x = qs_lower_in(l, 0), *scale = qs_lower_in(l, 1), *zp = qs_lower_in(l, 2);
-    spread s;
+    granularity s;
     qs_infer rules;
     int64_t dims[QSIM_MAX_RANK];
     qs_lower_infer(l, &rules);
-    int code = spread_read(&rules, &s);
+    int code = read_granularity(&rules, &s);
     if (code)
         return code;
     quantize_params *p = qs_lower_params(l, sizeof(*p));

@@ -46,11 +46,11 @@ static void copy_band(const qs_conv_plan *p, const float *image, size_t first, s
     }
 }
 
-/* Computes one block of columns for pixels of a strip that all use the kernel rows `rows`. */
-/* Multiply-accumulates between two looks for a stop, and a multiple of the pixels of every tile. */
+/* Multiply-accumulates between two checks for a stop; a multiple of the pixels of every tile. */
 #define PIECE_MACS ((size_t)1 << 26)
 #define TILES      ((size_t)96)
 
+/* Computes one block of columns for pixels of a strip that all use the kernel rows `rows`. */
 static void conv_columns(const conv_job *j, const qs_conv_strip *s, qs_tap_span rows,
                          const float *a, size_t pixels, float *y, size_t split) {
     const qs_conv_plan *p = j->p;
@@ -152,7 +152,8 @@ static void conv_inside(const conv_job *j, const float *image, size_t oy, size_t
     }
 }
 
-/* Few channels of a larger tensor: those of many pixels are copied side by side and back. */
+/* Up to this many channels of a larger tensor are finished for many pixels at once: copied side by
+ * side, and copied back. */
 #define THIN 64
 static void finish_thin(const qs_conv_plan *p, float *y, const float *other, size_t pixels) {
     float side[16 * THIN];

@@ -14,7 +14,7 @@
 enum { X, W, BIAS, PAST };
 
 /* Checks an input's size against `size`. */
-static int meet(const qs_infer *x, int32_t index, int32_t axis, int64_t size) {
+static int check_size(const qs_infer *x, int32_t index, int32_t axis, int64_t size) {
     const qs_value *v = qs_infer_in(x, index);
     if (!v || v->rank < 0 || size < 0 || v->dims[axis].size < 0 || v->dims[axis].size == size)
         return QSIM_OK;
@@ -48,13 +48,13 @@ static int infer_causalconv(qs_infer *x) {
     const qs_dim state[3] = {in->dims[0], in->dims[1], {k < 0 ? -1 : k - 1, NULL}};
     if (k == 0)
         return qs_infer_fail(x, QSIM_E_SHAPE, "the window is empty");
-    code = meet(x, W, 0, channels);
+    code = check_size(x, W, 0, channels);
     if (!code)
-        code = meet(x, W, 1, 1);
+        code = check_size(x, W, 1, 1);
     if (!code)
-        code = meet(x, BIAS, 0, channels);
+        code = check_size(x, BIAS, 0, channels);
     for (int32_t i = 0; i < 3 && !code; i++)
-        code = meet(x, PAST, i, state[i].size);
+        code = check_size(x, PAST, i, state[i].size);
     if (!code)
         code = qs_infer_like(x, 0, X);
     return code ? code : qs_infer_out(x, 1, QSIM_FLOAT, 3, state);

@@ -70,7 +70,7 @@ QS_COLD static int read_lists(const qs_infer *x, qs_transposed *g, bool *shaped)
 }
 
 /* Sets *span: the output size before padding is cut off. */
-QS_COLD static int covered(const qs_infer *x, const qs_transposed_axis *a, int64_t *span) {
+QS_COLD static int full_size(const qs_infer *x, const qs_transposed_axis *a, int64_t *span) {
     int64_t steps, taps;
     if (a->in > QS_WINDOW_LIMIT || a->kernel > QS_WINDOW_LIMIT || a->kernel == 0 ||
         !qs_mul64(a->in > 0 ? a->in - 1 : 0, a->stride, &steps) ||
@@ -86,7 +86,7 @@ QS_COLD static int size_axis(const qs_infer *x, qs_transposed_axis *a, bool shap
     int64_t span = 0;
     if (a->in < 0 || a->kernel < 0)
         return QSIM_OK;
-    int code = covered(x, a, &span);
+    int code = full_size(x, a, &span);
     if (code)
         return code;
     if (shaped || upper || lower) {

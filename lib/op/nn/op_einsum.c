@@ -58,8 +58,8 @@ QS_COLD static int read_term(const qs_infer *x, qs_span s, size_t *at, text_term
 }
 
 /* Replaces the ellipsis of a term by `dots` axes, the last ones of e->dots. */
-QS_COLD static int spread_dots(const qs_infer *x, const equation *e, const text_term *t,
-                               int32_t dots, term *out) {
+QS_COLD static int expand_ellipsis(const qs_infer *x, const equation *e, const text_term *t,
+                                   int32_t dots, term *out) {
     if (t->count + dots > QSIM_MAX_RANK)
         return qs_infer_fail(x, QSIM_E_LIMIT, "a term has more than %d axes", QSIM_MAX_RANK);
     out->rank = 0;
@@ -185,11 +185,11 @@ QS_COLD static int read_equation(const qs_infer *x, equation *e) {
     if (!code)
         code = count_dots(x, terms, e);
     for (int32_t i = 0; i < e->operands && !code; i++) {
-        code = spread_dots(x, e, &terms[i], x->in[i]->rank - terms[i].count, &e->in[i]);
+        code = expand_ellipsis(x, e, &terms[i], x->in[i]->rank - terms[i].count, &e->in[i]);
         code = code ? code : join_sizes(x, e, i);
     }
     if (!code)
-        code = spread_dots(x, e, &result, result.dots_at >= 0 ? e->dots : 0, &e->out);
+        code = expand_ellipsis(x, e, &result, result.dots_at >= 0 ? e->dots : 0, &e->out);
     return code ? code : check_result(x, e);
 }
 

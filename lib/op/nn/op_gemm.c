@@ -139,8 +139,8 @@ static int upgrade_gemm(qs_graph *g, qs_id node, int32_t to, qsim_error *error) 
     return QSIM_OK;
 }
 
-/* x times the attribute `name`, alpha or beta. */
-static qs_id times(qs_expand *e, qs_id x, const char *name, int32_t dtype) {
+/* Multiplies x by the attribute `name`, alpha or beta. */
+static qs_id scaled(qs_expand *e, qs_id x, const char *name, int32_t dtype) {
     const float by = qs_node_float(&e->graph->nodes[e->node_id], name, 1.0f);
     if (by == 1.0f)
         return x;
@@ -156,9 +156,9 @@ QS_COLD static void expand_gemm(qs_expand *e) {
         return;
     const bool ta = qs_node_int(e->node, "transA", 0) != 0;
     const bool tb = qs_node_int(e->node, "transB", 0) != 0;
-    e->out[0] = times(e, einsum(e, equations[ta][tb]), "alpha", dtype);
+    e->out[0] = scaled(e, einsum(e, equations[ta][tb]), "alpha", dtype);
     if (c != QS_NONE)
-        e->out[0] = qs_expand_add(e, "Add", e->out[0], times(e, c, "beta", dtype), QS_NONE);
+        e->out[0] = qs_expand_add(e, "Add", e->out[0], scaled(e, c, "beta", dtype), QS_NONE);
 }
 
 /* ---- MatMul ---- */
@@ -195,8 +195,7 @@ static int pack_matmul(qs_pack *p) {
 static int matmul_batches(qs_lower *l, qs_product *p, const qs_factor *a, const qs_factor *b,
                           const qs_dim *dims, int32_t rank) {
     p->batches = (size_t)qs_dims_product(dims, 0, rank);
-    if (p->right.count ==
-        1) { /* one matrix on the right: those on the left are one with more rows */
+    if (p->right.count == 1) { /* b is one matrix: all rows of a form one product */
         p->m *= p->batches;
         p->batches = 1;
         return QSIM_OK;

@@ -37,7 +37,7 @@ QS_COLD static int check_broadcast(const qs_infer *x, int32_t axis) {
                                 "the scale does not broadcast over the axes from %d on", (int)axis);
 }
 
-/* Of the first `count` inputs; statistics are of type stash_type. */
+/* Checks the types of the first `count` inputs, and stash_type, the type of statistics. */
 QS_COLD static int check_types(const qs_infer *x, int32_t count, int64_t stash) {
     const int32_t dtype = x->in[0]->dtype;
     int code = QSIM_OK;
@@ -116,9 +116,9 @@ static void layernorm_rows(const void *arg, size_t begin, size_t end) {
     qs_normalize(job->ctx, &how, job->x + at, job->y + at, n, end - begin);
 }
 
-/* A scale and a bias that are broadcast, as lists. */
-QS_COLD static void spread(const layernorm_params *p, const float *scale, const float *bias,
-                           float *to) {
+/* Broadcasts a scale and a bias to lists as long as a row. */
+QS_COLD static void broadcast_params(const layernorm_params *p, const float *scale,
+                                     const float *bias, float *to) {
     for (size_t i = 0; i < p->count; i++) {
         to[i] = scale[p->scale_at ? p->scale_at[i] : p->scalar_scale ? 0 : i];
         to[p->count + i] = bias ? bias[p->scalar_bias ? 0 : i] : 0.0f;
@@ -138,7 +138,7 @@ static void run_layernorm(const qs_step *s, const qs_frame *f) {
                          p->mean ? qs_step_out(s, f, p->mean) : NULL,
                          p->inverse ? qs_step_out(s, f, p->inverse) : NULL};
     if (!p->simple)
-        spread(p, qs_step_in(s, f, 1), bias, whole);
+        broadcast_params(p, qs_step_in(s, f, 1), bias, whole);
     if (p->count)
         qs_ranges(f->ctx, p->rows, QS_GRAIN / 2 / p->count + 1, layernorm_rows, &job);
 }
@@ -221,7 +221,7 @@ QS_COLD static int lower_rmsnorm(qs_lower *l) {
     return p->simple || p->scalar_scale ? QSIM_OK : place_scale(l, p, axis);
 }
 
-/* ---- made of other operators ---- */
+/* ---- expansion into other operators ---- */
 
 static qs_id cast(qs_expand *e, qs_id x, int32_t dtype) {
     const qs_id y = qs_expand_add(e, "Cast", x, QS_NONE, QS_NONE);
@@ -230,8 +230,8 @@ static qs_id cast(qs_expand *e, qs_id x, int32_t dtype) {
 }
 
 /*
- * With doubles: as ONNX defines the operators by others. Statistics in stash_type; scale and bias
- * in the type of x.
+ * Expands normalizations of doubles as ONNX defines them by other operators: statistics in
+ * stash_type, scale and bias in the type of x.
  */
 QS_COLD static void expand(qs_expand *e, bool centred) {
     const qs_value *v = qs_expand_value(e, 0);

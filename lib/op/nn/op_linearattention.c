@@ -26,7 +26,7 @@ typedef struct form {
     int64_t batches, tokens, heads, kv_heads, width, v_width;
 } form;
 
-static int meet(const qs_infer *x, int64_t *size, int64_t other, const char *what) {
+static int match_size(const qs_infer *x, int64_t *size, int64_t other, const char *what) {
     if (*size >= 0 && other >= 0 && *size != other)
         return qs_infer_fail(x, QSIM_E_SHAPE, "%s: %lld and %lld", what, (long long)*size,
                              (long long)other);
@@ -63,14 +63,14 @@ static int read_input(const qs_infer *x, int32_t index, form *f, int64_t heads, 
     if (v->rank != 3)
         return qs_infer_fail(x, QSIM_E_SHAPE, "input %d has rank %d, expected 3", (int)index,
                              (int)v->rank);
-    code = meet(x, &f->batches, v->dims[0].size, "batches");
+    code = match_size(x, &f->batches, v->dims[0].size, "batches");
     if (!code)
-        code = meet(x, &f->tokens, v->dims[1].size, "tokens");
+        code = match_size(x, &f->tokens, v->dims[1].size, "tokens");
     const int64_t last = v->dims[2].size;
     if (!code && last >= 0 && last % heads)
         code = qs_infer_fail(x, QSIM_E_SHAPE, "input %d: %lld numbers are not %lld heads",
                              (int)index, (long long)last, (long long)heads);
-    return code || last < 0 ? code : meet(x, width, last / heads, "sizes of heads");
+    return code || last < 0 ? code : match_size(x, width, last / heads, "sizes of heads");
 }
 
 static int read_past(const qs_infer *x, form *f) {
@@ -82,7 +82,7 @@ static int read_past(const qs_infer *x, form *f) {
     if (v->rank != 4)
         return qs_infer_fail(x, QSIM_E_SHAPE, "the state has rank %d, expected 4", (int)v->rank);
     for (int32_t i = 0; i < 4 && !code; i++)
-        code = meet(x, sizes[i], v->dims[i].size, "sizes of the state");
+        code = match_size(x, sizes[i], v->dims[i].size, "sizes of the state");
     return code;
 }
 
@@ -155,8 +155,8 @@ static void decay_state(const linear_params *p, const float *g, float *state) {
     }
 }
 
-/* to[d] = sum over i of by[i] state[i][d] */
-static void ask(const linear_params *p, const float *state, const float *by, float *to) {
+/* Multiplies the state: to[d] = sum over i of by[i] state[i][d]. */
+static void multiply_state(const linear_params *p, const float *state, const float *by, float *to) {
     memset(to, 0, p->v_width * sizeof(*to));
     for (size_t i = 0; i < p->width; i++)
         for (size_t d = 0; d < p->v_width; d++)
@@ -173,7 +173,7 @@ static void take_token(const linear_job *j, size_t b, size_t h, size_t t, float 
         decay_state(p, j->decay + token * p->decays + h * (p->decays / p->kv_heads), state);
     if (p->delta) {
         const float beta = j->beta[token * p->betas + (p->betas == 1 ? 0 : h)];
-        ask(p, state, k, rest);
+        multiply_state(p, state, k, rest);
         for (size_t d = 0; d < p->v_width; d++)
             rest[d] = beta * (v[d] - rest[d]);
         v = rest;
@@ -184,7 +184,7 @@ static void take_token(const linear_job *j, size_t b, size_t h, size_t t, float 
     for (size_t g = 0; g < group; g++) {
         const size_t head = token * p->heads + h * group + g;
         float *y = j->y + head * p->v_width;
-        ask(p, state, j->q + head * p->width, y);
+        multiply_state(p, state, j->q + head * p->width, y);
         for (size_t d = 0; d < p->v_width; d++)
             y[d] *= p->scale;
     }
@@ -254,8 +254,9 @@ static int lower_linear(qs_lower *l) {
     return QSIM_OK;
 }
 
+/* chunk_size is a hint for speed, which needs no code. */
 static const qs_attr_rule linear_attrs[] = {{"chunk_size", QS_ATTR_INT, 27, 0},
-                                            /* a hint */ {"kv_num_heads", QS_ATTR_INT, 27, 0},
+                                            {"kv_num_heads", QS_ATTR_INT, 27, 0},
                                             {"q_num_heads", QS_ATTR_INT, 27, 0},
                                             {"scale", QS_ATTR_FLOAT, 27, 0},
                                             {"update_rule", QS_ATTR_STRING, 27, 0}};

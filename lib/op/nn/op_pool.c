@@ -19,7 +19,7 @@
 
 /* ---- rules ---- */
 
-/* Of doubles only passes make other nodes (pass_depth.c). */
+/* Doubles are allowed in ONNX's nodes alone, which pass_depth.c replaces by others. */
 static uint32_t real_types(const qs_infer *x) {
     return x->node->domain[0] ? QS_T_FLOAT : QS_T_REAL;
 }
@@ -360,9 +360,9 @@ QS_COLD static int lower_qglobal(qs_lower *l) {
     return lower_average_quantized(l, true);
 }
 
-/* ---- made of other operators ---- */
+/* ---- expansion into other operators ---- */
 
-/* Of doubles: the mean over all axes of space. */
+/* Expands a global average of doubles into the mean over all spatial axes. */
 static void expand_global(qs_expand *e) {
     const qs_value *v = qs_expand_value(e, 0);
     int64_t axes[QSIM_MAX_RANK];

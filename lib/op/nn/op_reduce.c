@@ -30,7 +30,7 @@ float qs_tree_sum(const float *x, size_t n, size_t step) {
     return qs_reduce_fold(lanes);
 }
 
-/* Numbers of a row over which it is summed in pieces: kernels take the others whole. */
+/* Longer rows are summed in pieces, with checks for a stop; shorter ones by one kernel call. */
 #define LONG_ROW ((size_t)1 << 21)
 
 float qs_row_sum(const qsim_ctx *ctx, const float *x, size_t n) {

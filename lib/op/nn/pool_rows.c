@@ -44,20 +44,19 @@ static void pool_row(const qs_pool_plan *p, size_t oy, qk_pool *r, size_t *first
     r->count_rows = r->count_pads ? taps_before(p, start, (ptrdiff_t)(p->h + p->bottom)) : r->kh;
 }
 
-/* Computes columns of an output row: in y, or in the scratch memory `apart` and copies them to y.
- */
-QS_NOINLINE static void make_columns(const pool_job *j, qk_pool *r, char *apart, char *y) {
+/* Computes columns of an output row: in y, or in `scratch`, and copies them to y. */
+QS_NOINLINE static void make_columns(const pool_job *j, qk_pool *r, char *scratch, char *y) {
     const qs_pool_plan *p = j->p;
     const size_t n = p->c * p->element, step = p->y_step * p->element;
-    r->y = apart ? apart : y;
+    r->y = scratch ? scratch : y;
     p->kernel(r);
     if (j->table)
         j->bytes->table(j->table, r->y, n, (uint8_t *)y, step, n, r->ow);
-    else if (apart)
+    else if (scratch)
         qs_copy_rows(r->y, (ptrdiff_t)n, y, (ptrdiff_t)step, n, r->ow);
 }
 
-/* Elements read between two looks for a stop, approximately. */
+/* Elements read between two checks for a stop, approximately. */
 #define PIECE ((size_t)1 << 20)
 
 static size_t less(size_t a, size_t b) {
@@ -65,11 +64,11 @@ static size_t less(size_t a, size_t b) {
 }
 
 /* Computes output rows; a long one in pieces. */
-QS_NOINLINE static void make_row(const pool_job *j, qk_pool *r, char *apart, char *y) {
+QS_NOINLINE static void make_row(const pool_job *j, qk_pool *r, char *scratch, char *y) {
     const qk_pool whole = *r;
     const size_t most = PIECE / (j->p->c * (r->kh + 1) * (r->kw + 1)) + 1;
     if (r->lines > 1 || whole.ow <= most) {
-        make_columns(j, r, apart, y);
+        make_columns(j, r, scratch, y);
         return;
     }
     for (size_t at = 0; at < whole.ow && !qs_stopped(j->ctx); at += most) {
@@ -77,7 +76,7 @@ QS_NOINLINE static void make_row(const pool_job *j, qk_pool *r, char *apart, cha
         r->left = whole.left - (ptrdiff_t)(at * whole.sw);
         r->inside = less(whole.inside, at);
         r->inside_end = less(whole.inside_end, at) < r->ow ? less(whole.inside_end, at) : r->ow;
-        make_columns(j, r, apart, y + at * j->p->y_step * j->p->element);
+        make_columns(j, r, scratch, y + at * j->p->y_step * j->p->element);
     }
     *r = whole;
 }
@@ -111,7 +110,7 @@ static void pool_slice(void *arg, size_t slice) {
     const pool_job *j = arg;
     const qs_pool_plan *p = j->p;
     char *const own = j->scratch + slice * (p->line + p->band_bytes);
-    char *const apart = p->line ? own : NULL;
+    char *const scratch = p->line ? own : NULL;
     const size_t most = p->band ? p->band : p->oh;
     const size_t line = (p->band ? p->ow : p->w) * p->c * p->element;
     const size_t end = j->first + qs_slice_begin(j->count, p->slices, slice + 1);
@@ -134,7 +133,7 @@ static void pool_slice(void *arg, size_t slice) {
                 r.kw = r.kh;
                 r.kh = 1;
             }
-            make_row(j, &r, apart, j->y + (i * p->ow * p->y_step + p->column) * p->element);
+            make_row(j, &r, scratch, j->y + (i * p->ow * p->y_step + p->column) * p->element);
         }
     }
 }

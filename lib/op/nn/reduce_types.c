@@ -214,7 +214,7 @@ static double as_double(uint64_t v, int32_t dtype) {
 }
 
 /* Rounds `v` towards 0 and clamps it to the type's range; NaN gives 0. */
-static uint64_t whole(double v, int32_t dtype) {
+static uint64_t truncated(double v, int32_t dtype) {
     const double least = is_signed(dtype) ? -9223372036854775808.0 : 0;
     const double most = is_signed(dtype) ? 9223372036854775808.0 : 18446744073709551616.0;
     const uint64_t bits = dtype == QSIM_INT32 || dtype == QSIM_UINT32 ? 32 : 64;
@@ -229,7 +229,7 @@ static uint64_t whole(double v, int32_t dtype) {
 }
 
 /* The extreme of an empty set: the type's bound at the other end. */
-static uint64_t worst(const qs_reduce *p, uint64_t flip) {
+static uint64_t empty_extreme(const qs_reduce *p, uint64_t flip) {
     const uint64_t most =
         p->dtype == QSIM_BOOL ? 1 : UINT64_MAX >> (64 - 8 * p->bytes + (flip ? 1 : 0));
     return (p->kind == QS_REDUCE_MIN ? most : flip ? ~most : 0) ^ flip;
@@ -240,7 +240,7 @@ QS_COLD static uint64_t fold_int(const qs_reduce *p, const qsim_ctx *ctx, const 
     const uint64_t flip =
         is_signed(p->dtype) ? (uint64_t)1 << 63 : 0; /* makes the order that of unsigned numbers */
     const bool extreme = p->kind >= QS_REDUCE_MAX;
-    uint64_t y = extreme ? worst(p, flip) : p->kind == QS_REDUCE_PROD ? 1 : 0;
+    uint64_t y = extreme ? empty_extreme(p, flip) : p->kind == QS_REDUCE_PROD ? 1 : 0;
     for (size_t o = 0; o < r.count; o++) {
         const size_t at = row_at(p, o);
         for (size_t i = 0; i < r.inner && !qs_stopped_at(ctx, o + i); i++) {
@@ -284,9 +284,9 @@ QS_COLD void qs_reduce_int(const qs_reduce *p, const qsim_ctx *ctx, const void *
         else
             v /= p->count;
         break;
-    case QS_REDUCE_L2: v = whole(sqrt(as_double(v, p->dtype)), p->dtype); break;
-    case QS_REDUCE_LOG_SUM: v = whole(qk_log64(as_double(v, p->dtype)), p->dtype); break;
-    case QS_REDUCE_LOG_SUM_EXP: v = whole(log_sum_exp_int(p, ctx, x), p->dtype); break;
+    case QS_REDUCE_L2: v = truncated(sqrt(as_double(v, p->dtype)), p->dtype); break;
+    case QS_REDUCE_LOG_SUM: v = truncated(qk_log64(as_double(v, p->dtype)), p->dtype); break;
+    case QS_REDUCE_LOG_SUM_EXP: v = truncated(log_sum_exp_int(p, ctx, x), p->dtype); break;
     default: break;
     }
     switch (p->bytes) {

@@ -6,8 +6,8 @@
 /* Bound of coordinates: greater than any axis, so that they fit an integer. */
 #define FAR 4e9f
 
-/* The input's coordinate of position x of the result. */
-static float original(const qs_resize_how *how, const qs_resize_axis *a, float x) {
+/* The coordinate in the input that position x of the result has. */
+static float input_coordinate(const qs_resize_how *how, const qs_resize_axis *a, float x) {
     const float in = (float)a->in, out = (float)a->out;
     switch (how->coordinates) {
     case QS_HALF_PIXEL: break;
@@ -57,18 +57,18 @@ static float weight_at(const qs_resize_how *how, float distance) {
 }
 
 /* Factor of distances in the filter: shrinking with antialias averages more neighbours. */
-static float stretch(const qs_resize_how *how, const qs_resize_axis *a) {
+static float filter_scale(const qs_resize_how *how, const qs_resize_axis *a) {
     return how->antialias && a->scale < 1.0f ? a->scale : 1.0f;
 }
 
 static int64_t first_tap(const qs_resize_how *how, const qs_resize_axis *a) {
     const float reach = how->mode == QS_CUBIC ? 2.0f : 1.0f;
-    return (int64_t)floorf(-reach / stretch(how, a)) + 1;
+    return (int64_t)floorf(-reach / filter_scale(how, a)) + 1;
 }
 
 static void filter_taps(const qs_resize_how *how, const qs_resize_axis *a, float x, size_t taps,
                         int64_t *index, float *weight) {
-    const float base = floorf(x), factor = stretch(how, a);
+    const float base = floorf(x), factor = filter_scale(how, a);
     const int64_t first = (int64_t)base + first_tap(how, a);
     const bool normalize = how->exclude_outside || factor < 1.0f;
     float sum = 0.0f;
@@ -115,7 +115,7 @@ QS_COLD int qs_resize_taps_make(qs_arena *arena, const qs_resize_how *how,
     const bool crop = how->coordinates == QS_TF_CROP_AND_RESIZE;
     for (int64_t i = 0; i < axis->out; i++) {
         const size_t at = (size_t)i * out->taps;
-        float x = original(how, axis, (float)i);
+        float x = input_coordinate(how, axis, (float)i);
         const bool outside = crop && !(x >= 0.0f && x <= (float)(axis->in - 1));
         x = x < -FAR ? -FAR : x > FAR ? FAR : x;
         if (filter)

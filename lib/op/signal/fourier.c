@@ -48,7 +48,7 @@ bool qs_fourier_make(qs_fourier *f, size_t n, qs_arena *arena) {
     return true;
 }
 
-/* Points, or a prime factor, that a look for a stop costs little of. */
+/* Points, or a prime factor, long enough that a check for a stop costs little. */
 #define LONG ((size_t)1024)
 
 /* Combines `factor` consecutive transforms of length m in y into one. */

@@ -17,9 +17,9 @@ typedef struct side {
 
 typedef struct dft_params {
     qs_fourier f;
-    size_t rows, inner;  /* row r is r / inner of the outer axes and r % inner of the inner ones */
-    size_t take, give;   /* points read, and points written */
-    size_t slices, room; /* room: complex numbers of scratch memory per slice */
+    size_t rows, inner; /* row r is r / inner of the outer axes and r % inner of the inner ones */
+    size_t x_points, y_points;   /* points read, and points written */
+    size_t slices, slice_points; /* slice_points: complex numbers of scratch memory per slice */
     side x, y;
     int32_t window; /* index of the input that points are multiplied by; 0: none */
     bool inverse, mirrored, is_double;
@@ -50,7 +50,7 @@ QS_COLD static void gather(const dft_job *j, size_t row, qs_complex *to) {
     for (size_t i = 0; i < p->f.n; i++) {
         const size_t at = from + i * p->x.step;
         to[i] = (qs_complex){0, 0};
-        if (i >= p->take)
+        if (i >= p->x_points)
             continue;
         to[i].re = number_at(j->x, at, p->is_double);
         to[i].im = p->x.parts > 1 ? number_at(j->x, at + 1, p->is_double) : 0;
@@ -68,7 +68,7 @@ QS_COLD static void scatter(const dft_job *j, size_t row, const qs_complex *from
     const dft_params *p = j->p;
     const size_t to = row / p->inner * p->y.outer + row % p->inner * p->y.inner;
     const double divisor = p->inverse ? (double)p->f.n : 1.0;
-    for (size_t i = 0; i < p->give; i++) {
+    for (size_t i = 0; i < p->y_points; i++) {
         const size_t at = to + i * p->y.step;
         put_number(j->y, at, from[i].re / divisor, p->is_double);
         if (p->y.parts > 1)
@@ -79,7 +79,7 @@ QS_COLD static void scatter(const dft_job *j, size_t row, const qs_complex *from
 QS_COLD static void transform_rows(void *arg, size_t slice) {
     const dft_job *j = arg;
     const dft_params *p = j->p;
-    qs_complex *x = j->scratch + slice * p->room, *y = x + p->f.n, *terms = y + p->f.n;
+    qs_complex *x = j->scratch + slice * p->slice_points, *y = x + p->f.n, *terms = y + p->f.n;
     const size_t end = qs_slice_begin(p->rows, p->slices, slice + 1);
     for (size_t row = qs_slice_begin(p->rows, p->slices, slice); row < end && !qs_stopped(j->ctx);
          row++) {
@@ -107,8 +107,8 @@ QS_COLD static int finish(qs_lower *l, dft_params *p, size_t n) {
         return qs_fail(l->error, QSIM_E_NOMEM, "out of memory");
     p->is_double = qs_lower_in(l, 0)->dtype == QSIM_DOUBLE;
     p->slices = qs_slice_count(l->ctx, p->rows, (double)p->rows * (double)n * POINT_NS);
-    p->room = 2 * n + p->f.terms;
-    l->step->scratch = p->slices * p->room * sizeof(qs_complex);
+    p->slice_points = 2 * n + p->f.terms;
+    l->step->scratch = p->slices * p->slice_points * sizeof(qs_complex);
     l->step->run = run_dft;
     return QSIM_OK;
 }
@@ -148,11 +148,11 @@ QS_COLD static int one_side_of_complex(const qs_infer *x) {
 
 typedef struct dft_form {
     bool inverse, onesided;
-    int32_t axis;    /* -1: unknown */
-    int64_t n;       /* points of a transform; -1: unknown */
-    int64_t out;     /* points of a result */
-    int64_t parts;   /* of the input */
-    int64_t give_of; /* parts of the result */
+    int32_t axis;      /* -1: unknown */
+    int64_t n;         /* points of a transform; -1: unknown */
+    int64_t out;       /* points of a result */
+    int64_t parts;     /* of the input */
+    int64_t out_parts; /* parts of the result */
 } dft_form;
 
 QS_COLD static int read_dft_axis(const qs_infer *x, dft_form *d) {
@@ -199,7 +199,7 @@ QS_COLD static int read_dft(const qs_infer *x, dft_form *d) {
         code = read_dft_axis(x, d);
     if (!code)
         code = read_dft_length(x, d);
-    d->give_of = d->onesided && d->inverse ? 1 : 2;
+    d->out_parts = d->onesided && d->inverse ? 1 : 2;
     return code;
 }
 
@@ -217,7 +217,7 @@ QS_COLD static int infer_dft(qs_infer *x) {
         dims[i] = d.axis < 0 ? (qs_dim){-1, NULL} : v->dims[i];
     if (d.axis >= 0)
         dims[d.axis] = (qs_dim){d.out, NULL};
-    dims[v->rank - 1] = (qs_dim){d.give_of, NULL};
+    dims[v->rank - 1] = (qs_dim){d.out_parts, NULL};
     return qs_infer_out(x, 0, v->dtype, v->rank, dims);
 }
 
@@ -233,14 +233,14 @@ QS_COLD static int lower_dft(qs_lower *l) {
     if (code)
         return code;
     const size_t in = (size_t)v->dims[d.axis].size, out = (size_t)d.out;
-    const size_t parts = (size_t)d.parts, of = (size_t)d.give_of;
+    const size_t parts = (size_t)d.parts, of = (size_t)d.out_parts;
     p->inner = (size_t)qs_dims_product(v->dims, d.axis + 1, v->rank - 1);
     p->rows = (size_t)qs_dims_product(v->dims, 0, d.axis) * p->inner;
     p->inverse = d.inverse;
     p->mirrored = d.inverse && d.onesided;
     const size_t most = p->mirrored ? (size_t)d.n / 2 + 1 : (size_t)d.n;
-    p->take = in < most ? in : most;
-    p->give = out;
+    p->x_points = in < most ? in : most;
+    p->y_points = out;
     p->x = (side){in * p->inner * parts, parts, p->inner * parts, parts};
     p->y = (side){out * p->inner * of, of, p->inner * of, of};
     return finish(l, p, (size_t)d.n);
@@ -354,8 +354,8 @@ QS_COLD static int lower_stft(qs_lower *l) {
     const size_t parts = (size_t)s.parts, bins = (size_t)s.bins, frames = (size_t)s.frames;
     p->inner = frames;
     p->rows = (size_t)v->dims[0].size * frames;
-    p->take = (size_t)s.n;
-    p->give = bins;
+    p->x_points = (size_t)s.n;
+    p->y_points = bins;
     p->x = (side){(size_t)v->dims[1].size * parts, (size_t)s.step * parts, parts, parts};
     p->y = (side){frames * bins * 2, bins * 2, 2, 2};
     p->window = qs_node_input(l->node, 2) == QS_NONE ? 0 : 2;

@@ -50,7 +50,7 @@ QS_COLD static int check_groups(const qs_infer *x, int64_t group, int64_t offset
 }
 
 /* Checks offsets and masks: two numbers and one for each tap of each group, at each result. */
-QS_COLD static int check_moves(const qs_infer *x, const qs_window *w, int64_t offset_group) {
+QS_COLD static int check_offsets(const qs_infer *x, const qs_window *w, int64_t offset_group) {
     const int64_t taps = times(times(w->kernel[0], w->kernel[1]), offset_group);
     const int64_t want[2][4] = {
         {w->batch.size, times(taps, 2), w->out[0], w->out[1]},
@@ -69,7 +69,7 @@ QS_COLD static int read_deform(const qs_infer *x, qs_window *w) {
     if (!code)
         code = qs_window_infer(x, 0, x->in[1]->dims + 2, w);
     if (!code)
-        code = check_moves(x, w, offset_group);
+        code = check_offsets(x, w, offset_group);
     if (!code && x->in[3] && x->in[3]->rank == 1)
         code = check_dim(x, 3, 0, x->in[1]->dims[0].size);
     return code;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Conv and ConvTranspose on images as they lie, [N, C, space...] with one to three axes: of
- * doubles, and of floats over three axes whose weights' sizes are not in the file. Each result by
- * itself, summed in double in the order of the channels, then of the taps.
+ * Conv and ConvTranspose of channels-first images [N, C, space...] with one to three axes: of
+ * doubles, and of floats over three axes whose weights' sizes are not in the file. Each result is
+ * computed separately, summed in double in the order of the channels, then of the taps.
  */
 #include "op/nn/conv_float.h"
 #include "op/nn/phases.h"
@@ -10,8 +10,8 @@
 
 #define AXES QS_WINDOW_AXES
 
-/* Place o of the output meets place i of the input by tap t: i = o stride + t dilation - before, or
- * transposed o = i stride + t dilation - before. */
+/* Tap t connects position o of the output with position i of the input: i = o stride + t dilation -
+ * before, or transposed o = i stride + t dilation - before. */
 typedef struct plane_axis {
     int64_t in, out, kernel, stride, dilation, before;
 } plane_axis;
@@ -19,7 +19,7 @@ typedef struct plane_axis {
 typedef struct conv_params {
     bool transposed, wide, biased; /* wide: of doubles */
     size_t c, cg, mg, m;           /* channels in, of one group; of one group out, out */
-    size_t area, taps, results;    /* results: places of one output plane */
+    size_t area, taps, results;    /* results: positions of one output plane */
     size_t count;                  /* of all results */
     plane_axis a[AXES];            /* from the first axis to the last */
 } conv_params;
@@ -44,7 +44,7 @@ static bool source(const conv_params *p, int axis, int64_t o, int64_t t, int64_t
     return *i >= 0 && *i < a->in;
 }
 
-/* The products of one plane of the input with one of the weights, for one place of the output. */
+/* The sum over one plane of the input and one of the weights, for one position of the output. */
 static double sum_plane(const conv_job *j, size_t x, size_t w, const int64_t o[AXES]) {
     const conv_params *p = j->p;
     double sum = 0;

@@ -108,12 +108,12 @@ QS_COLD static void put_number(const plane_params *p, void *y, size_t i, double 
 }
 
 /* State of a window: sum or maximum, and the number of its elements so far. */
-typedef struct gathered {
+typedef struct window_state {
     double value;
     size_t count, at; /* at: index of the greatest */
-} gathered;
+} window_state;
 
-QS_COLD static void gather(const plane_params *p, gathered *g, double v, size_t at) {
+QS_COLD static void gather(const plane_params *p, window_state *g, double v, size_t at) {
     if (p->kind == PLANE_AVERAGE) {
         g->value += v;
     } else if (p->kind == PLANE_LP) {
@@ -139,10 +139,10 @@ QS_COLD static int64_t padded_taps(const plane_params *p, const int64_t first[AX
 }
 
 /* Reduces the window that begins at `first`. */
-QS_COLD static gathered walk(const qsim_ctx *ctx, const plane_params *p, const void *x, size_t from,
-                             const int64_t first[AXES]) {
+QS_COLD static window_state reduce_window(const qsim_ctx *ctx, const plane_params *p, const void *x,
+                                          size_t from, const int64_t first[AXES]) {
     const double least = p->dtype == QSIM_INT8 ? -128 : p->dtype == QSIM_UINT8 ? 0 : -INFINITY;
-    gathered g = {p->kind == PLANE_MAX ? least : 0, 0, 0};
+    window_state g = {p->kind == PLANE_MAX ? least : 0, 0, 0};
     for (int64_t a = 0; a < p->kernel[0]; a++) {
         const int64_t d = first[0] + a * p->dilation[0];
         for (int64_t b = 0; d >= 0 && d < p->in[0] && b < p->kernel[1]; b++) {
@@ -160,7 +160,8 @@ QS_COLD static gathered walk(const qsim_ctx *ctx, const plane_params *p, const v
     return g;
 }
 
-QS_COLD static double finish(const plane_params *p, const gathered *g, const int64_t first[AXES]) {
+QS_COLD static double finish(const plane_params *p, const window_state *g,
+                             const int64_t first[AXES]) {
     if (p->kind == PLANE_MAX)
         return g->value;
     if (p->kind == PLANE_AVERAGE) {
@@ -187,7 +188,7 @@ QS_COLD static void plane_range(const void *arg, size_t begin, size_t end) {
         int64_t first[AXES], rest = (int64_t)(i % p->results);
         for (int k = AXES; k-- > 0; rest /= p->out[k])
             first[k] = rest % p->out[k] * p->stride[k] - p->before[k];
-        const gathered g = walk(j->ctx, p, j->x, plane * p->area, first);
+        const window_state g = reduce_window(j->ctx, p, j->x, plane * p->area, first);
         put_number(p, j->y, i, finish(p, &g, first));
         if (j->indices)
             j->indices[i] = index_of(p, plane, g.at);

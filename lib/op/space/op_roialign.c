@@ -150,16 +150,16 @@ QS_COLD static bool find_region(const roi_job *j, size_t roi, region *r) {
 }
 
 /* Position of sample i of `count` in bin `bin` along an axis. */
-QS_COLD static double place(const roi_params *p, double from, double size, size_t bin, int64_t i,
-                            int64_t count) {
+QS_COLD static double sample_position(const roi_params *p, double from, double size, size_t bin,
+                                      int64_t i, int64_t count) {
     const double start = as_type(p, from + as_type(p, (double)bin * size));
     const double in = as_type(p, as_type(p, ((double)i + 0.5) * size) / (double)count);
     return as_type(p, start + in);
 }
 
 /* Finds the two pixels around a position, and the weight of the second; false outside the image. */
-QS_COLD static bool around(const roi_params *p, double v, size_t size, size_t at[2],
-                           double *weight) {
+QS_COLD static bool find_neighbours(const roi_params *p, double v, size_t size, size_t at[2],
+                                    double *weight) {
     if (!(v >= -1 && v <= (double)size) || size == 0)
         return false;
     v = v > 0 ? v : 0;
@@ -176,7 +176,8 @@ QS_COLD static bool around(const roi_params *p, double v, size_t size, size_t at
 QS_COLD static corners corners_of(const roi_params *p, double y, double x) {
     size_t row[2], column[2];
     double ly = 0, lx = 0;
-    corners c = {.outside = !around(p, y, p->h, row, &ly) || !around(p, x, p->w, column, &lx)};
+    corners c = {.outside = !find_neighbours(p, y, p->h, row, &ly) ||
+                            !find_neighbours(p, x, p->w, column, &lx)};
     const double hy = as_type(p, 1 - ly), hx = as_type(p, 1 - lx);
     for (size_t i = 0; i < 4 && !c.outside; i++) {
         c.at[i] = row[i / 2] * p->w + column[i % 2];
@@ -186,8 +187,8 @@ QS_COLD static corners corners_of(const roi_params *p, double y, double x) {
 }
 
 /* Adds a sample to a result, or keeps the greater of both. */
-QS_COLD static double take(const roi_params *p, const corners *c, const void *x, size_t plane,
-                           double y, bool first) {
+QS_COLD static double add_sample(const roi_params *p, const corners *c, const void *x, size_t plane,
+                                 double y, bool first) {
     double v[4] = {0};
     for (size_t i = 0; i < 4 && !c->outside; i++)
         v[i] = as_type(p, c->weight[i] * number_at(p, x, plane + c->at[i]));
@@ -216,13 +217,13 @@ QS_COLD static void fill_bin(const roi_job *j, const region *r, size_t roi, size
         put(p, j->y, to + c * area, 0);
     for (int64_t iy = 0; iy < r->grid_h; iy++)
         for (int64_t ix = 0; ix < r->grid_w; ix++) {
-            const corners k = corners_of(p, place(p, r->y, r->bin_h, oy, iy, r->grid_h),
-                                         place(p, r->x, r->bin_w, ox, ix, r->grid_w));
+            const corners k = corners_of(p, sample_position(p, r->y, r->bin_h, oy, iy, r->grid_h),
+                                         sample_position(p, r->x, r->bin_w, ox, ix, r->grid_w));
             for (size_t c = 0; c < p->channels; c++) {
                 const size_t at = to + c * area;
                 put(p, j->y, at,
-                    take(p, &k, j->x, from + c * p->h * p->w, number_at(p, j->y, at),
-                         iy == 0 && ix == 0));
+                    add_sample(p, &k, j->x, from + c * p->h * p->w, number_at(p, j->y, at),
+                               iy == 0 && ix == 0));
             }
         }
     const double count = (double)r->grid_h * (double)r->grid_w;

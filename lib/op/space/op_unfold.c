@@ -203,7 +203,7 @@ QS_OP(col2im, .name = "Col2Im", .since = 18, .min_in = 3, QS_ATTRS(fold_attrs), 
 
 /* ---- MaxUnpool ---- */
 
-/* Sizes of the result: given, or those that the windows cover. */
+/* Reads the sizes of the result: output_shape, or those that the windows cover. */
 QS_COLD static int unpooled_dims(const qs_infer *x, const qs_value *v, qs_dim *dims, bool *known) {
     int64_t kernel[LIST], strides[LIST], pads[LIST], given[LIST];
     int32_t count;
@@ -276,7 +276,7 @@ typedef struct unpool_params {
  * Converts an index into the tensor that was pooled to one into the result, which may be larger by
  * output_shape; -1: outside.
  */
-QS_COLD static int64_t moved(const unpool_params *p, int64_t at) {
+QS_COLD static int64_t unpooled_index(const unpool_params *p, int64_t at) {
     int64_t to = 0, unit = 1;
     for (int32_t i = p->rank; i-- > 0; at /= p->from[i]) {
         if (p->from[i] == 0 || at < 0 || at % p->from[i] >= p->to[i])
@@ -295,7 +295,7 @@ QS_COLD static void run_maxunpool(const qs_step *s, const qs_frame *f) {
     uint8_t *y = qs_step_out(s, f, 0);
     memset(y, 0, p->results * p->bytes);
     for (size_t i = 0; i < p->count && !qs_stopped_at(f->ctx, i); i++) {
-        const int64_t to = moved(p, at[i]);
+        const int64_t to = unpooled_index(p, at[i]);
         if (to >= 0)
             memcpy(y + (size_t)to * p->bytes, x + i * p->bytes, p->bytes);
         else
