@@ -315,7 +315,7 @@ typedef struct side_panel {
     int32_t place[16]; /* bytes: place of each four columns in a row of dwords */
 } side_panel;
 
-/* The four rows of dword `four` of the panel's columns; incomplete ones are copied to `spare`. */
+/* Finds the four rows of dword `four` of the panel's columns; incomplete rows go to `spare`. */
 static void side_rows(const qk_source_i8 *s, const qk_form_i8 *f, const side_panel *p,
                       const int8_t *segment, int32_t four, uint8_t spare[4][64],
                       const uint8_t *rows[4]) {

@@ -56,7 +56,7 @@ static uint64_t time_round(const qsim_ctx *ctx, trial *t) {
     return qs_clock_ns() - start;
 }
 
-/* The shortest of three: other programs make a round long that does next to nothing. */
+/* The shortest of three rounds: other programs lengthen a round that does almost nothing. */
 static uint64_t time_rounds(const qsim_ctx *ctx, trial *t) {
     uint64_t least = UINT64_MAX;
     for (int i = 0; i < 3; i++) {

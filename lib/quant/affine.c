@@ -123,7 +123,7 @@ static void dequantize_part(const void *x, size_t first, size_t n, float scale, 
 typedef void (*part_fn)(const void *x, size_t first, size_t n, float scale, int32_t zp,
                         int32_t dtype, void *y);
 
-/* Elements between two looks for a stop: a multiple of what a byte holds. */
+/* Elements between two checks for a stop: a multiple of the elements in a byte. */
 #define PIECE ((size_t)1 << 20)
 
 /* Calls `part` with every run of neighbours that share a scale, in order. */

@@ -7,7 +7,7 @@
  *
  * With DEPTHWISE_SIGNED, dot gets flipped activations.
  */
-INLINE uint8x16_t taken(const uint8_t *p) {
+INLINE uint8x16_t load_x(const uint8_t *p) {
     const uint8x16_t x = vld1q_u8(p);
     return DEPTHWISE_SIGNED ? veorq_u8(x, vdupq_n_u8(0x80)) : x;
 }
@@ -19,8 +19,9 @@ INLINE uint16x8_t words(uint8x16_t v) {
 /* Adds four taps of one pixel. */
 #define ADD_TAPS(v, pixel)                                                                         \
     {                                                                                              \
-        const uint8x16_t t0 = taken(tap_at(d, pixel, t)), t1 = taken(tap_at(d, pixel, t + 1));     \
-        const uint8x16_t t2 = taken(tap_at(d, pixel, t + 2)), t3 = taken(tap_at(d, pixel, t + 3)); \
+        const uint8x16_t t0 = load_x(tap_at(d, pixel, t)), t1 = load_x(tap_at(d, pixel, t + 1));   \
+        const uint8x16_t t2 = load_x(tap_at(d, pixel, t + 2)),                                     \
+                         t3 = load_x(tap_at(d, pixel, t + 3));                                     \
         const uint16x8_t lo01 = words(vzip1q_u8(t0, t1)), hi01 = words(vzip2q_u8(t0, t1));         \
         const uint16x8_t lo23 = words(vzip1q_u8(t2, t3)), hi23 = words(vzip2q_u8(t2, t3));         \
         v##0 = dot(v##0, vreinterpretq_u8_u16(vzip1q_u16(lo01, lo23)), w0);                        \

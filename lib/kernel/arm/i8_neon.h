@@ -7,11 +7,11 @@
  *   TABLE       name of the table that is defined here
  *   TILE_ROWS   rows of the larger tile
  *   PAIRS       packed dwords come in pairs
- *   SIGNED      the product multiplies s8 x s8: activations are flipped (- 128), and sums begin
- * with 128 times the column's weights, modulo 2^32 DEPTHWISE_SIGNED    the same of depthwise
- * convolution
+ *   SIGNED      true if the product multiplies s8 x s8: activations are flipped (- 128)
+ *   DEPTHWISE_SIGNED   the same for depthwise convolution
  *
- * and after it tile_1, tile_many and depthwise_pixels.
+ * and after it tile_1, tile_many and depthwise_pixels. With SIGNED, sums begin with 128 times the
+ * column's weights, modulo 2^32.
  */
 #include <assert.h>
 

@@ -35,7 +35,8 @@ INLINE uint8x16_t two(const uint8_t *p, const uint8_t *q) {
     int32x4_t a##q##_6 = a##q##_0, a##q##_7 = a##q##_0;                                            \
     const uint8_t *p##q = row[2 * q], *n##q = row[2 * q + ONE_MORE];
 #define TAKE(q) const uint8x16_t x##q = two(p##q + i, n##q + i);
-/* Two columns. The barrier keeps gcc from loading all of them first and spilling sums for it. */
+/* Multiplies all rows by two columns. The barrier keeps gcc from loading the next columns first and
+ * spilling sums for them. */
 #define COLUMNS(v, NR)                                                                             \
     {                                                                                              \
         const int8x16_t b = vld1q_s8(w);                                                           \

@@ -95,7 +95,7 @@ static void normalize(const qk_norm *how, const float *x, float *y, size_t n, si
     }
 }
 
-/* Read by memcpy: a sum and the float it becomes may share memory. */
+/* Reads a sum by memcpy: it may share memory with the float that it becomes. */
 static float sum_at(const void *x, size_t i) {
     int32_t acc;
     memcpy(&acc, (const int32_t *)x + i, sizeof(acc));

@@ -43,15 +43,16 @@ CURVE(erf)
 CURVE(gelu)
 CURVE(gelu_tanh)
 
-/* So short that asking each time whether a vector is complete would cost time. */
+/* The loop is so short that a test in each turn for an incomplete vector would cost time. */
 TARGET static void each_hardswish(const float *x, float *y, size_t n) {
     for (; n >= W; n -= W, x += W, y += W)
         store(y, v_hardswish(load(x)));
     EACH(v_hardswish(v))
 }
 
-TARGET static void exp_shifted(const float *x, float shift, float *y,
-                               size_t n){EACH(v_exp(v - QK_K(shift)))}
+TARGET static void exp_shifted(const float *x, float shift, float *y, size_t n) {
+    EACH(v_exp(v - QK_K(shift)))
+}
 
 /* ---- reductions ---- */
 
@@ -80,10 +81,13 @@ TARGET static void exp_shifted(const float *x, float shift, float *y,
         return part[0];                                                                            \
     }
 
-EXTREME(most, v, QK_MAX, >) EXTREME(least, v, QK_MIN, <)
+/* clang-format off */
+EXTREME(most, v, QK_MAX, >)
+EXTREME(least, v, QK_MIN, <)
+/* clang-format on */
 
-    /* Vectors choose between zeros by their order, and skip NaNs: then the C loop decides. */
-    TARGET static float greatest(const float *x, size_t n) {
+/* A maximum of vectors depends on the order of zeros, and skips NaNs: the C loop decides then. */
+TARGET static float greatest(const float *x, size_t n) {
     if (n < W)
         return qk_ew_c.greatest(x, n);
     V top[4] = {QK_K(-INFINITY), QK_K(-INFINITY), QK_K(-INFINITY), QK_K(-INFINITY)};

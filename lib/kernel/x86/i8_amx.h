@@ -49,9 +49,9 @@ typedef struct work {
     int32_t some;       /* rows of `before` that each inner step (64 bytes of k) converts */
     int32_t fetch;      /* cache lines of weights that each inner step prefetches */
     const int8_t *next; /* the next of these lines */
-    int32_t *sums;      /* this block's sums: room[0] and room[1] in turn */
+    int32_t *sums;      /* this block's sums: memory[0] and memory[1] in turn */
     tiling t;
-    _Alignas(4096) int32_t room[2][2 * TILE_ROWS * 64];
+    _Alignas(4096) int32_t memory[2][2 * TILE_ROWS * 64];
 } work;
 
 /* ---- sums to results ---- */
@@ -349,7 +349,7 @@ TARGET static void run_group(work *k, int32_t count, int32_t first, int32_t end,
             k->some = some + some % 2; /* in short bursts: loads of tiles go on behind them */
             run_block(k, i, g->b + panel * bytes, two);
             follow(k, i, two, panel);
-            k->sums = k->sums == k->room[0] ? k->room[1] : k->room[0];
+            k->sums = k->sums == k->memory[0] ? k->memory[1] : k->memory[0];
         }
 }
 
@@ -359,7 +359,7 @@ TARGET QS_NOINLINE static void by_tiles(const qk_gemm_u8s8 *g, int32_t panels) {
     const int32_t most = bytes < GROUP ? (int32_t)(GROUP / bytes) : 1;
     k.g = g;
     k.t = tiling_of(g);
-    k.sums = k.room[0];
+    k.sums = k.memory[0];
     k.before = stream_of(&k);
     configure(k.t.rows);
     for (int32_t first = 0, count; first < k.t.tiles; first += count) {

@@ -176,7 +176,7 @@ INLINE void pairs_tile(const pairs *t, const int8_t *b, int32_t first, int32_t n
     }
 }
 
-/* The same for three rows, which leave room for the sums of w0 * w1: c0 and c1 lack them. */
+/* The same for three rows, which leave registers for the sums of w0 * w1: c0 and c1 lack them. */
 #define ADD_COLUMNS(r)                                                                             \
     a##r##_0 = _mm256_add_epi32(a##r##_0, p0), a##r##_1 = _mm256_add_epi32(a##r##_1, p1);
 INLINE void pairs_tile_3(const pairs *t, const int8_t *b, int32_t first, int32_t n, __m256i c0,

@@ -54,23 +54,23 @@ INLINE dwords dwords_of(w_vec t0, w_vec t1, w_vec t2, w_vec t3) {
     else                                                                                           \
         dw_store(o, to, DWORD_BYTES(a), x, e, ranges);
 
-INLINE dwords any_group(const dw_rows *s, const uint8_t *const *row, ptrdiff_t at, bool inside,
-                        int32_t ranges) {
+INLINE dwords load_group(const dw_rows *s, const uint8_t *const *row, ptrdiff_t at, bool inside,
+                         int32_t ranges) {
     w_vec t0, t1, t2, t3;
-#define ANY_ROW(k)                                                                                 \
+#define GROUP_ROW(k)                                                                               \
     t##k = inside ? load_row(s, row[k], at, ranges) : edge_row(s, row[k], at, ranges);
-    ANY_ROW(0)
-    ANY_ROW(1)
+    GROUP_ROW(0)
+    GROUP_ROW(1)
     t2 = t0, t3 = t1;
     if (W_GROUP == 4) {
-        ANY_ROW(2)
-        ANY_ROW(3)
+        GROUP_ROW(2)
+        GROUP_ROW(3)
     }
-#undef ANY_ROW
+#undef GROUP_ROW
     return dwords_of(t0, t1, t2, t3);
 }
 
-INLINE void any_rows(const dw_rows *given_rows, const dw_job *given, ptrdiff_t at,
+INLINE void any_size(const dw_rows *given_rows, const dw_job *given, ptrdiff_t at,
                      const epilogue *usual, int32_t ranges) {
     epilogue copied = *usual, *e = &copied;
     copied.clamp = false;
@@ -89,7 +89,7 @@ INLINE void any_rows(const dw_rows *given_rows, const dw_job *given, ptrdiff_t a
                 (size_t)column < s->end && (size_t)(column + (ranges - 1) * s->q) < s->end;
             const uint8_t *const *row = s->row;
             for (int32_t g = 0; g < o->stored; g++, row += W_GROUP) {
-                const dwords c = any_group(s, row, column, inside, ranges);
+                const dwords c = load_group(s, row, column, inside, ranges);
                 if (g < o->groups) {
                     DWORD_SETS(a, c, w)
                     w += W_ALL;
@@ -152,12 +152,17 @@ INLINE void shared_columns(const dw_rows *s, const dw_job *o, ptrdiff_t at, cons
             const w_vec *pair = pairs[column][0];
             for (int32_t g = 0; g < groups; g++, pair += 2, w += W_ALL, v += W_ALL) {
                 w_vec low = pair[0], high = pair[1];
-                __asm__("" : "+v"(low), "+v"(high), "+r"(pair)); /* else gcc loads them twice */
+                __asm__(""
+                        : "+v"(low), "+v"(high),
+                          "+r"(pair)); /* else gcc loads both vectors twice */
                 PAIR_DOTS(0, lo, low);
                 PAIR_DOTS(1, hi, low);
                 PAIR_DOTS(2, lo, high);
                 PAIR_DOTS(3, hi, high);
-                __asm__("" : : "v"(low), "v"(high)); /* and moves sums away and back */
+                __asm__(""
+                        :
+                        : "v"(low),
+                          "v"(high)); /* else gcc moves sums to other registers and back */
             }
             column = column == kw - 1 ? 0 : column + 1;
         }
@@ -170,36 +175,36 @@ INLINE void shared_columns(const dw_rows *s, const dw_job *o, ptrdiff_t at, cons
 }
 #endif
 
-TARGET static void any_1(const dw_rows *s, const dw_job *o, ptrdiff_t at, const epilogue *e) {
+TARGET static void any_size_1(const dw_rows *s, const dw_job *o, ptrdiff_t at, const epilogue *e) {
 #if W_GROUP == 2
     if (o->groups == o->stored && o->second_group == 0 && o->stride == o->dilation) {
         shared_columns(s, o, at, e);
         return;
     }
 #endif
-    any_rows(s, o, at, e, 1);
+    any_size(s, o, at, e, 1);
 }
 
-TARGET static void any_2(const dw_rows *s, const dw_job *o, ptrdiff_t at, const epilogue *e) {
-    any_rows(s, o, at, e, 2);
+TARGET static void any_size_2(const dw_rows *s, const dw_job *o, ptrdiff_t at, const epilogue *e) {
+    any_size(s, o, at, e, 2);
 }
 
 #if W_LANES == 4
-TARGET static void any_4(const dw_rows *s, const dw_job *o, ptrdiff_t at, const epilogue *e) {
-    any_rows(s, o, at, e, 4);
+TARGET static void any_size_4(const dw_rows *s, const dw_job *o, ptrdiff_t at, const epilogue *e) {
+    any_size(s, o, at, e, 4);
 }
 #endif
 
 /* The last rows of a table of kernels, which fit any size. */
 #if W_LANES == 4
 #define DW_ANY_SIZE                                                                                \
-    {0, 0, 4, 0, 0, any_4, NULL}, {0, 0, 2, 0, 0, any_2, NULL}, {                                  \
-        0, 0, 0, 0, 0, any_1, NULL                                                                 \
+    {0, 0, 4, 0, 0, any_size_4, NULL}, {0, 0, 2, 0, 0, any_size_2, NULL}, {                        \
+        0, 0, 0, 0, 0, any_size_1, NULL                                                            \
     }
 #else
 #define DW_ANY_SIZE                                                                                \
-    {0, 0, 2, 0, 0, any_2, NULL}, {                                                                \
-        0, 0, 0, 0, 0, any_1, NULL                                                                 \
+    {0, 0, 2, 0, 0, any_size_2, NULL}, {                                                           \
+        0, 0, 0, 0, 0, any_size_1, NULL                                                            \
     }
 #endif
 

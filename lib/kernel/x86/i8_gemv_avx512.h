@@ -63,24 +63,24 @@ INLINE void finish_one(const sink *s, kind how, __m512i a, __m512 ma, __m512i b,
                             _mm512_permutexvar_epi32(order, joined(v, v, s, how)));
 }
 
-#define ORDER     _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 0, 0, 0, 0, 0, 0, 0, 0)
-#define PAIRED    _mm512_setr_epi32(0, 1, 4, 5, 8, 9, 12, 13, 0, 0, 0, 0, 0, 0, 0, 0)
-#define WIDE(h)   _mm512_castsi256_si512(h)
-#define M16(i)    _mm512_loadu_ps(s->mult + i)
-#define HALF(m)   _mm512_castps256_ps512(_mm256_loadu_ps(m))
-#define M8(i)     HALF(s->mult + i)
-#define PLAIN_64  finish_64(s, KIND_PLAIN, 0, a0_0, a0_1, a0_2, a0_3);
-#define PLAIN_32  finish_one(s, KIND_PLAIN, a0_0, M16(0), a0_1, M16(16), PAIRED);
-#define PLAIN_24  finish_one(s, KIND_PLAIN, a0_0, M16(0), WIDE(h0), M8(16), ORDER);
-#define PLAIN_16  finish_one(s, KIND_PLAIN, a0_0, M16(0), a0_0, M16(0), ORDER);
-#define PLAIN_8   finish_one(s, KIND_PLAIN, WIDE(h0), M8(0), WIDE(h0), M8(0), ORDER);
-#define RARELY_64 rare_64(g, out, a0_0, a0_1, a0_2, a0_3);
-#define RARELY_32 rare_32(g, out, a0_0, a0_1);
-#define RARELY_24 rare_24(g, out, a0_0, WIDE(h0));
-#define RARELY_16 rare_24(g, out, a0_0, a0_0);
-#define RARELY_8  rare_24(g, out, WIDE(h0), WIDE(h0));
+#define ORDER       _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 0, 0, 0, 0, 0, 0, 0, 0)
+#define PAIRED      _mm512_setr_epi32(0, 1, 4, 5, 8, 9, 12, 13, 0, 0, 0, 0, 0, 0, 0, 0)
+#define WIDE(h)     _mm512_castsi256_si512(h)
+#define M16(i)      _mm512_loadu_ps(s->mult + i)
+#define HALF(m)     _mm512_castps256_ps512(_mm256_loadu_ps(m))
+#define M8(i)       HALF(s->mult + i)
+#define PLAIN_64    finish_64(s, KIND_PLAIN, 0, a0_0, a0_1, a0_2, a0_3);
+#define PLAIN_32    finish_one(s, KIND_PLAIN, a0_0, M16(0), a0_1, M16(16), PAIRED);
+#define PLAIN_24    finish_one(s, KIND_PLAIN, a0_0, M16(0), WIDE(h0), M8(16), ORDER);
+#define PLAIN_16    finish_one(s, KIND_PLAIN, a0_0, M16(0), a0_0, M16(0), ORDER);
+#define PLAIN_8     finish_one(s, KIND_PLAIN, WIDE(h0), M8(0), WIDE(h0), M8(0), ORDER);
+#define UNCOMMON_64 finish_any_64(g, out, a0_0, a0_1, a0_2, a0_3);
+#define UNCOMMON_32 finish_any_32(g, out, a0_0, a0_1);
+#define UNCOMMON_24 finish_any_24(g, out, a0_0, WIDE(h0));
+#define UNCOMMON_16 finish_any_24(g, out, a0_0, a0_0);
+#define UNCOMMON_8  finish_any_24(g, out, WIDE(h0), WIDE(h0));
 
-INLINE bool is_rare(const qk_gemm_u8s8 *g) {
+INLINE bool is_uncommon(const qk_gemm_u8s8 *g) {
     return __builtin_expect(!g->o.mult || g->o.clamp, false);
 }
 
@@ -91,13 +91,14 @@ INLINE sink row_sink(const qk_gemm_u8s8 *g, uint8_t *out) {
     return at;
 }
 
-TARGET QS_NOINLINE static void rare_64(const qk_gemm_u8s8 *g, uint8_t *out, __m512i a, __m512i b,
-                                       __m512i c, __m512i d) {
+TARGET QS_NOINLINE static void finish_any_64(const qk_gemm_u8s8 *g, uint8_t *out, __m512i a,
+                                             __m512i b, __m512i c, __m512i d) {
     const sink s = row_sink(g, out);
     finish_4(&s, 0, a, b, c, d);
 }
 
-TARGET QS_NOINLINE static void rare_32(const qk_gemm_u8s8 *g, uint8_t *out, __m512i a, __m512i b) {
+TARGET QS_NOINLINE static void finish_any_32(const qk_gemm_u8s8 *g, uint8_t *out, __m512i a,
+                                             __m512i b) {
     const sink at = row_sink(g, out), *s = &at;
     if (s->mult) {
         finish_one(s, KIND_ANY, a, M16(0), b, M16(16), PAIRED);
@@ -119,7 +120,8 @@ INLINE __m512 others_of(const float *m, int32_t width) {
     return width == 24 ? HALF(m + 16) : first_of(m, width);
 }
 
-TARGET QS_NOINLINE static void rare_24(const qk_gemm_u8s8 *g, uint8_t *out, __m512i a, __m512i b) {
+TARGET QS_NOINLINE static void finish_any_24(const qk_gemm_u8s8 *g, uint8_t *out, __m512i a,
+                                             __m512i b) {
     const sink at = row_sink(g, out), *s = &at;
     const int32_t w = g->width;
     if (s->mult) {
@@ -181,7 +183,7 @@ TARGET QS_NOINLINE static void rare_24(const qk_gemm_u8s8 *g, uint8_t *out, __m5
 
 /*
  * single_W: one row by one panel. The cost of a call counts here: nothing is kept on the stack, and
- * rare kinds come last, in functions of their own.
+ * other kinds than the plain one come last, in functions of their own.
  *
  * Compiling for size, gcc would leave the upper halves of registers in use, which slows down the
  * SSE code that runs next: here, as in i8_avx512vnni.c, they are cleared explicitly.
@@ -192,8 +194,8 @@ TARGET QS_NOINLINE static void rare_24(const qk_gemm_u8s8 *g, uint8_t *out, __m5
         const int8_t *b = g->b;                                                                    \
         const int32_t *bias = g->o.bias;                                                           \
         ROW_SUMS(W, BY_SIXTEEN)                                                                    \
-        if (is_rare(g)) {                                                                          \
-            RARELY_##W                                                                             \
+        if (is_uncommon(g)) {                                                                      \
+            UNCOMMON_##W                                                                           \
         } else {                                                                                   \
             const sink at = row_sink(g, out), *s = &at;                                            \
             PLAIN_##W                                                                              \
@@ -212,7 +214,7 @@ TARGET QS_NOINLINE static void several_64(const qk_gemm_u8s8 *g, int32_t panels)
     const uint8_t *row = g->rows ? g->rows[0] : g->a;
     const int32_t *bias = g->o.bias, *init = g->row_init;
     const int8_t *b = g->b;
-    const bool rare = is_rare(g);
+    const bool rare = is_uncommon(g);
     sink at = row_sink(g, g->out), *s = &at;
     for (int32_t rest = g->cols; panels > 0; panels--, bias += 64, rest -= 64) {
         s->cols = rest < 64 ? rest : 64;

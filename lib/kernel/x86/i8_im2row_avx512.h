@@ -2,7 +2,7 @@
 /*
  * im2row for first layers, AVX-512: the kernel rows of a pixel with few channels are copied end to
  * end, so that no dword is partly empty. Tiles gather the rows of the next tile while they compute:
- * loads and stores that would take a tenth of the time alone then cost next to nothing.
+ * loads and stores, which alone would take a tenth of the time, then cost almost nothing.
  */
 #ifndef QK_I8_IM2ROW_AVX512_H
 #define QK_I8_IM2ROW_AVX512_H

@@ -68,7 +68,7 @@ INLINE __mmask16 mask16(int32_t n) {
     return (__mmask16)bits;
 }
 
-/* ---- where a tile's rows are stored ---- */
+/* ---- the destination of a tile's rows ---- */
 
 typedef struct sink {
     uint8_t *out;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Loops for the limits of an x86 CPU: products in registers and reads. Twelve accumulators each:
- * more than latency times throughput of any of these instructions. They are named, as an array of
- * so many would live in memory under gcc; the empty assembler after each keeps compilers from
- * merging or hoisting them.
+ * more than latency times throughput of any of these instructions. They are named
+ * variables, since gcc would keep an array of so many in memory; the empty assembler after each
+ * keeps compilers from merging or hoisting them.
  */
 #include "kernel/peaks.h"
 #include "base/ctx.h"

@@ -47,7 +47,7 @@ INLINE const uint8_t *add_row(const uint8_t *v, size_t count, ptrdiff_t step, VE
     return v;
 }
 
-INLINE void take_over(sums *s, VEC a, VEC b) {
+INLINE void add_words(sums *s, VEC a, VEC b) {
     const VEC none = ZERO;
     s->v[0] = W(add_epi32)(s->v[0], W(unpacklo_epi16)(a, none));
     s->v[1] = W(add_epi32)(s->v[1], W(unpackhi_epi16)(a, none));
@@ -61,7 +61,7 @@ INLINE void add_runs(const uint8_t *v, size_t count, ptrdiff_t step, sums *s, bo
         VEC a = ZERO, b = a;
         n = count < QK_POOL_WORD_TAPS ? count : QK_POOL_WORD_TAPS;
         v = add_row(v, n, step, &a, &b, wide);
-        take_over(s, a, b);
+        add_words(s, a, b);
     }
 }
 
@@ -94,7 +94,7 @@ INLINE sums sum_u8(const qk_pool *p, const uint8_t *line, size_t count, VEC bias
     }
     for (; rows > 0; rows--, line += p->row_step)
         add_row(line, count, step, &a, &b, wide);
-    take_over(&s, a, b);
+    add_words(&s, a, b);
     return s;
 }
 

@@ -124,7 +124,7 @@ INLINE __m256 value(__m256 a, __m256 b, const pair *k, bool mul) {
                : _mm256_add_ps(_mm256_mul_ps(k->ma, a), _mm256_mul_ps(k->mb, b));
 }
 
-/* Packs 32 words, which stand lane by lane, to bytes in order. */
+/* Packs 32 words, which are in the order of lanes, to bytes in their own order. */
 INLINE __m256i bytes_of(__m256i low, __m256i high) {
     const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     return _mm256_permutevar8x32_epi32(_mm256_packus_epi16(low, high), order);

@@ -32,16 +32,16 @@ INLINE __m512i pack(const __m512 *v, __m512i zp) {
 
 /* ---- tables ---- */
 
-typedef struct book {
+typedef struct byte_table {
     __m512i page[4];
-} book;
+} byte_table;
 
-INLINE void load_book(book *t, const uint8_t *table) {
+INLINE void load_table(byte_table *t, const uint8_t *table) {
     for (size_t i = 0; i < 4; i++)
         t->page[i] = _mm512_loadu_si512(table + 64 * i);
 }
 
-INLINE __m512i look_up(const book *t, __m512i x) {
+INLINE __m512i look_up(const byte_table *t, __m512i x) {
     __m512i low = _mm512_permutex2var_epi8(t->page[0], x, t->page[1]);
     __m512i high = _mm512_permutex2var_epi8(t->page[2], x, t->page[3]);
     return _mm512_mask_blend_epi8(_mm512_movepi8_mask(x), low, high);
@@ -57,8 +57,8 @@ INLINE void store_32(uint8_t *y, __m256i v) {
 
 TARGET static void table_avx512(const uint8_t *table, const uint8_t *x, size_t x_stride, uint8_t *y,
                                 size_t y_stride, size_t n, size_t rows) {
-    book t;
-    load_book(&t, table);
+    byte_table t;
+    load_table(&t, table);
     /* Adjacent short rows fill a vector: four of 16 bytes, or two of 32. */
     for (; n == 16 && x_stride == 16 && rows >= 4; rows -= 4, x += 64, y += 4 * y_stride) {
         const __m512i v = look_up(&t, _mm512_loadu_si512(x));
@@ -87,7 +87,7 @@ TARGET static void table_avx512(const uint8_t *table, const uint8_t *x, size_t x
 
 /* Tables of both inputs; byte orders that interleave their first 32 bytes, and their last. */
 typedef struct weaver {
-    book a, b;
+    byte_table a, b;
     __m512i low, high;
 } weaver;
 
@@ -158,8 +158,8 @@ TARGET static void shuffle_avx512(const qk_shuffle *s) {
     }
     for (size_t i = 0; i < 256; i++)
         same[i] = (uint8_t)i;
-    load_book(&w.a, s->table_a ? s->table_a : same);
-    load_book(&w.b, s->table_b ? s->table_b : same);
+    load_table(&w.a, s->table_a ? s->table_a : same);
+    load_table(&w.b, s->table_b ? s->table_b : same);
     weave_rows(s, &w, true);
 }
 
@@ -167,7 +167,7 @@ TARGET static void shuffle_avx512(const qk_shuffle *s) {
  * Looks up 64 floats, byte by byte of each. The elements are permuted first, so that interleaving
  * within lanes puts them in order.
  */
-INLINE void floats_of(const book *t, __m512i x, __m512i *out) {
+INLINE void floats_of(const byte_table *t, __m512i x, __m512i *out) {
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     const __m512i z = _mm512_permutexvar_epi32(order, x);
     const __m512i a = look_up(&t[0], z), b = look_up(&t[1], z);
@@ -182,7 +182,7 @@ INLINE void floats_of(const book *t, __m512i x, __m512i *out) {
 
 TARGET static void lookup_avx512(const float *table, const uint8_t *x, float *y, size_t n) {
     uint8_t bytes[4][256];
-    book t[4];
+    byte_table t[4];
     __m512i v[4];
     size_t i = 0;
     if (n < 64) {
@@ -196,7 +196,7 @@ TARGET static void lookup_avx512(const float *table, const uint8_t *x, float *y,
             store_16(bytes[b] + k, _mm512_cvtepi32_epi8(wide));
         }
     for (size_t b = 0; b < 4; b++)
-        load_book(&t[b], bytes[b]);
+        load_table(&t[b], bytes[b]);
     for (; i + 64 <= n; i += 64) {
         floats_of(t, _mm512_loadu_si512(x + i), v);
         for (size_t k = 0; k < 4; k++)
@@ -218,7 +218,7 @@ typedef struct binary {
 } binary;
 
 /* False where a result may exceed int32: the AVX2 kernels clamp before they convert. */
-static bool is_tame(const qk_u8_pair *w, bool mul) {
+static bool fits_int32(const qk_u8_pair *w, bool mul) {
     float a = w->ma < 0 ? -w->ma : w->ma, b = w->mb < 0 ? -w->mb : w->mb;
     return mul ? a < 16384.0f : a < 1048576.0f && b < 1048576.0f;
 }
@@ -300,9 +300,9 @@ INLINE void binaries(const uint8_t *restrict a, size_t sa, const uint8_t *restri
 
 TARGET static void add_avx512(const uint8_t *restrict a, size_t sa, const uint8_t *restrict b,
                               size_t sb, uint8_t *restrict c, size_t n, const qk_u8_pair *w) {
-    if (is_tame(w, false) && n && sa && sb && is_plain(w) && !w->flip_b)
+    if (fits_int32(w, false) && n && sa && sb && is_plain(w) && !w->flip_b)
         binaries(a, 1, b, 1, c, n, w, false, true); /* the usual case of residual connections */
-    else if (is_tame(w, false) && n)
+    else if (fits_int32(w, false) && n)
         binaries(a, sa, b, sb, c, n, w, false, false);
     else
         qk_u8_avx2.add(a, sa, b, sb, c, n, w);
@@ -310,7 +310,7 @@ TARGET static void add_avx512(const uint8_t *restrict a, size_t sa, const uint8_
 
 TARGET static void mul_avx512(const uint8_t *restrict a, size_t sa, const uint8_t *restrict b,
                               size_t sb, uint8_t *restrict c, size_t n, const qk_u8_pair *w) {
-    if (is_tame(w, true) && n)
+    if (fits_int32(w, true) && n)
         binaries(a, sa, b, sb, c, n, w, true, false);
     else
         qk_u8_avx2.mul(a, sa, b, sb, c, n, w);
@@ -332,7 +332,7 @@ TARGET static void scale_avx512(const uint8_t *restrict a, const uint8_t *restri
                                 uint8_t *restrict c, size_t n, const qk_u8_pair *w) {
     _Alignas(64) float factors[QK_SCALE_MOST];
     assert(m > 0 && m % 64 == 0 && m <= QK_SCALE_MOST);
-    if (!is_tame(w, true) || !is_plain(w)) {
+    if (!fits_int32(w, true) || !is_plain(w)) {
         for (size_t i = 0; i < n; i += m)
             mul_avx512(a + i, 1, b, 1, c + i, n - i < m ? n - i : m, w);
         return;

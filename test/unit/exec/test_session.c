@@ -381,7 +381,6 @@ static void too_large(void) {
     net_free(&n);
 }
 
-/* Gelu through Erf in three orders: one step. */
 /* Planning does not loop over the rows of a node that it refuses: that would take years. */
 static void too_many(void) {
     net n;
