@@ -119,6 +119,7 @@ INLINE void finish_row(stream *p, const columns *c, kind how) {
 
 /* Converts rows of one tile, of any kind; rows of 32 columns two at a time. */
 INLINE void finish_some(const stream *p, int32_t rows, kind how, int32_t width) {
+    const kind rows_as = how == KIND_PLAIN ? KIND_PLAIN : KIND_ANY;
     sink s = p->s;
     const int32_t *sums = p->sums, *init = p->init[0], high = width - 32, step = 64 / width;
     const __m512i bias0 = _mm512_loadu_si512(p->bias), bias1 = _mm512_loadu_si512(p->bias + 16);
@@ -140,9 +141,9 @@ INLINE void finish_some(const stream *p, int32_t rows, kind how, int32_t width) 
             c = _mm512_add_epi32(c, second), d = _mm512_add_epi32(d, second);
         }
         if (width == 64)
-            finish_64(&s, how, 0, a, b, c, d);
+            finish_64(&s, rows_as, 0, a, b, c, d);
         else
-            finish_32(&s, how, 0, a, b, c, d);
+            finish_32(&s, rows_as, 0, a, b, c, d);
     }
 }
 
@@ -323,6 +324,7 @@ TARGET static void follow(work *k, int32_t i, bool two, int32_t panel) {
             (uint8_t *)g->out + row * g->out_stride + (ptrdiff_t)column * (g->o.mult ? 1 : 4);
     }
     p->s.cols = left < width ? left : width;
+    p->s.mask = mask64(p->s.cols);
     p->s.mult = g->o.mult ? g->o.mult + column : NULL;
     p->s.scale = g->o.scale ? g->o.scale + column : NULL;
     p->s.add = g->o.scale ? g->o.add + column : NULL;

@@ -67,14 +67,11 @@ TARGET QS_NOINLINE static void finish_sums_8(const sink *s, const __m256i *h) {
                  join(h[6], h[7]));
 }
 
-TILE(2, 64, INLINE)
-TILE(4, 64, INLINE)
-TILE(4, 32, INLINE)
-TILE(8, 32, INLINE)
-TILE(8, 24, INLINE)
-TILE(4, 16, INLINE)
-TILE(8, 16, INLINE)
-TILE(8, 8, INLINE)
+TILE(4, 64)
+TILE(8, 32)
+TILE(8, 24)
+TILE(8, 16)
+TILE(8, 8)
 
 /*
  * Tiles of short sums: each is packed and stored after the products of the next one, for the reason
@@ -144,9 +141,11 @@ TILE(8, 8, INLINE)
 
 /* Adding a zero point of 0 costs nothing here: one kind serves both. */
 #define SHORT_TILES(NR, W)                                                                         \
-    INLINE int32_t short_##NR##x##W(const qk_gemm_u8s8 *g, sink at, gatherer *ahead) {             \
+    TARGET static int32_t short_##NR##x##W(const qk_gemm_u8s8 *from, const sink *to,               \
+                                           gatherer *ahead) {                                      \
         const kind how = KIND_SHORT;                                                               \
-        sink *s = &at;                                                                             \
+        const qk_gemm_u8s8 all = *from, *g = &all; /* in memory beside the stack's pointer */      \
+        sink at = *to, *s = &at;                                                                   \
         int32_t r = 0;                                                                             \
         ptrdiff_t move = 0; /* the first turn stores zeros, the second the first tile */           \
         ZERO_##NR##x##W if (ahead->left > 0) gather_more(ahead, NR);                               \
@@ -204,14 +203,34 @@ TARGET static void single(const qk_gemm_u8s8 *g, const uint8_t *p0, const int32_
 
 /* ---- the product ---- */
 
-_Static_assert(KIND_ZERO < KIND_SHORT && KIND_SHORT < KIND_PLAIN,
-               "kinds up to KIND_SHORT fit 16 bits");
-
 INLINE kind kind_of(const qk_gemm_u8s8 *g) {
     if (!g->o.mult || g->o.clamp)
-        return g->o.mult || !g->o.scale || g->width < 32 ? KIND_ANY : KIND_FLOAT;
-    return g->o.zp == 0 ? KIND_ZERO : g->o.fits16 ? KIND_SHORT : KIND_PLAIN;
+        return KIND_ANY;
+    return g->o.zp == 0 || g->o.fits16 ? KIND_SHORT : KIND_PLAIN;
 }
+
+#define SHORT 96 /* dwords of a row; 24 KB of weights */
+#define THIN  16 /* the same where rows are gathered */
+
+typedef int32_t (*short_fn)(const qk_gemm_u8s8 *g, const sink *to, gatherer *ahead);
+
+/* Tiles of one width. */
+typedef struct tiles {
+    int32_t width, nr; /* nr: rows of whole tiles */
+    tile_fn whole;
+    int32_t low;  /* rows of short tiles, or 0 */
+    int32_t high; /* the same for two ports */
+    short_fn shorter;
+    short_fn higher;
+} tiles;
+
+static const tiles all_tiles[] = {
+    {64, 4, tile_4x64, 2, 3, short_2x64, short_3x64},
+    {32, 8, tile_8x32, 4, 6, short_4x32, short_6x32},
+    {24, 8, tile_8x24, 8, 0, short_8x24, NULL},
+    {16, 8, tile_8x16, 8, 12, short_8x16, short_12x16},
+    {8, 8, tile_8x8, 0, 0, NULL, NULL},
+};
 
 /* An incomplete tile: the last row stands in for missing ones. */
 typedef struct rest {
@@ -219,97 +238,72 @@ typedef struct rest {
     int32_t init[8];
 } rest;
 
-TARGET QS_NOINLINE static void take_rows(const qk_gemm_u8s8 *g, int32_t r, int32_t few,
-                                         int32_t most, rest *t, sink *s) {
-    s->rows = g->m - r < most ? g->m - r : most;
-    const int32_t count = s->rows == 1 ? 1 : s->rows <= few ? few : most;
-    for (int32_t i = 0; i < count; i++) {
-        int32_t at = r + i < g->m ? r + i : g->m - 1;
-        t->row[i] = g->rows ? g->rows[at] : g->a + at * g->a_stride;
-        t->init[i] = g->row_init ? g->row_init[at] : 0;
+TARGET QS_NOINLINE static void rest_of(const tiles *k, const qk_gemm_u8s8 *g, sink *s, int32_t r) {
+    rest t;
+    s->rows = g->m - r;
+    for (int32_t i = 0, at = r; i < k->nr; i++, at += at + 1 < g->m) {
+        t.row[i] = g->rows ? g->rows[at] : g->a + at * g->a_stride;
+        t.init[i] = g->row_init ? g->row_init[at] : 0;
     }
-    s->out = (uint8_t *)g->out + r * g->out_stride;
-    s->init = g->row_init ? t->init : NULL;
+    if (s->init)
+        s->init = t.init;
+    if (s->rows == 1)
+        single(g, t.row[0], s->init, s->out);
+    else
+        k->whole(g, t.row, s, false);
 }
 
-#define SHORT 96 /* dwords of a row; 24 KB of weights */
-#define THIN  16 /* the same where rows are gathered: whole tiles gather in their middle */
-
-typedef int32_t (*short_fn)(const qk_gemm_u8s8 *g, sink at, gatherer *ahead);
-
-/* Tiles of one width: of nr rows and, for remaining rows, of `few` rows or fewer. */
-typedef struct tiles {
-    int32_t width, nr, few;
-    tile_fn whole, small;
-    int32_t low; /* rows of short tiles */
-    short_fn shorter;
-    int32_t high; /* rows of short tiles for two ports, or 0 */
-    short_fn higher;
-} tiles;
-
-/* Computes the rows from r on: fewer than a whole tile, or all where nothing else fits. */
-INLINE void rest_of(const tiles *k, const qk_gemm_u8s8 *g, sink *s, int32_t r) {
-    rest t;
-    for (; r < g->m; r += k->nr) {
-        take_rows(g, r, k->few, k->nr, &t, s);
-        if (s->rows == 1)
-            single(g, t.row[0], s->init, s->out);
-        else if (k->few < k->nr && s->rows <= k->few)
-            k->small(g, t.row, s, KIND_ANY, NULL);
-        else
-            k->whole(g, t.row, s, KIND_ANY, NULL);
+/* Computes the rows from r on by whole tiles. */
+TARGET QS_NOINLINE static void whole_tiles(const tiles *k, const qk_gemm_u8s8 *g, sink *s,
+                                           int32_t r, gatherer *ahead) {
+    const int32_t nr = k->nr;
+    const bool plain = kind_of(g) <= KIND_PLAIN;
+    const uint8_t *row[8], *p = g->a + r * g->a_stride;
+    s->rows = nr;
+    s->out = (uint8_t *)g->out + r * g->out_stride;
+    gather_more(ahead, nr);
+    for (;; r += nr, s->out += nr * s->stride, s->next += 64 * s->lines) {
+        if (ahead->left > 0)
+            gather_more(ahead, nr);
+        s->init = g->row_init ? g->row_init + r : NULL;
+        if (r + nr > g->m)
+            break;
+        const ptrdiff_t step = g->a_stride;
+#pragma GCC unroll 8
+        for (int32_t i = 0; i < 8; i++) /* a loop of nr turns is often mispredicted */
+            row[i] = p + i * step;
+        p += nr * step;
+        k->whole(g, g->rows ? g->rows + r : row, s, plain);
     }
+    if (r < g->m)
+        rest_of(k, g, s, r);
 }
 
 /*
- * Computes whole tiles: short ones, whose epilogue stands among the next tile's products, where a
- * panel's weights stay in the first-level cache. Returns the number of rows computed. Tiles of 8
- * columns are compiled in i8_gemm_n8_avx512vnni.c.
+ * Computes the panel: by short tiles, whose epilogue stands among the next tile's products, where
+ * its weights stay in the first-level cache, else by whole ones, then the remaining rows.
  */
-INLINE int32_t rows_of(const tiles *k, const qk_gemm_u8s8 *g, sink *s, gatherer *ahead,
-                       bool two_ports) {
+TARGET QS_NOINLINE static void gemm_panel(const tiles *k, const qk_gemm_u8s8 *g, sink *s,
+                                          gatherer *ahead, bool two_ports) {
     kind how = kind_of(g);
     const int32_t most = ahead->left > 0 ? THIN : SHORT;
-    const bool low =
-        k->width > 8 && how <= KIND_SHORT && g->segs <= most && g->segs * g->k4 <= most;
+    const bool low = k->low > 0 && how <= KIND_SHORT && g->segs <= most && g->segs * g->k4 <= most;
     int32_t r = low && k->width >= 32 ? qk_gemm_resident_avx512vnni(g, s, how, ahead) : 0;
     if (two_ports && g->next && g->m >= k->nr) { /* tiles share the cache lines of a panel */
         s->next = (const char *)g->next;
         s->lines = (4 * g->segs * g->k4 * k->nr + g->m - 1) / g->m;
     }
     if (r == 0 && low && two_ports && k->high > 0 && g->m >= k->high && ahead->left <= 0)
-        r = k->higher(g, *s, ahead);
+        r = k->higher(g, s, ahead);
     else if (r == 0 && low && g->m >= k->low)
-        r = k->shorter(g, *s, ahead);
-    else if (r == 0 && how != KIND_ANY && g->m >= k->nr)
-        r = k->width == 8 ? qk_rows_8_avx512vnni(g, s, how, ahead)
-                          : whole_tiles(k->whole, k->nr, k->width, g, s, how, ahead);
-    return r;
+        r = k->shorter(g, s, ahead);
+    if (r < g->m)
+        whole_tiles(k, g, s, r, ahead);
 }
-
-/* rest_W is a function of its own, so that its stack frame costs the usual case nothing. */
-#define GEMM(W, ...)                                                                               \
-    TARGET static void rest_##W(const qk_gemm_u8s8 *g, sink *s, int32_t r) {                       \
-        const tiles k = {W, __VA_ARGS__};                                                          \
-        rest_of(&k, g, s, r);                                                                      \
-    }                                                                                              \
-    TARGET QS_NOINLINE static void gemm_##W(const qk_gemm_u8s8 *g, sink *s, gatherer *ahead,       \
-                                            bool two_ports) {                                      \
-        const tiles k = {W, __VA_ARGS__};                                                          \
-        const int32_t r = rows_of(&k, g, s, ahead, two_ports);                                     \
-        if (r < g->m)                                                                              \
-            rest_##W(g, s, r);                                                                     \
-    }
-
-GEMM(64, 4, 2, tile_4x64, tile_2x64, 2, short_2x64, 3, short_3x64)
-GEMM(32, 8, 4, tile_8x32, tile_4x32, 4, short_4x32, 6, short_6x32)
-GEMM(24, 8, 8, tile_8x24, NULL, 8, short_8x24, 0, NULL)
-GEMM(16, 8, 4, tile_8x16, tile_4x16, 8, short_8x16, 12, short_12x16)
-GEMM(8, 8, 8, tile_8x8, NULL, 8, NULL, 0, NULL)
 
 /* Does the kernel of g gather while it computes? That takes whole tiles. */
 TARGET static bool gathers(const qk_gemm_u8s8 *g) {
-    return kind_of(g) != KIND_ANY && g->m >= 8 && ((g->width == 64 && g->k4 > 4) || g->width == 32);
+    return g->m >= 8 && ((g->width == 64 && g->k4 > 4) || g->width == 32);
 }
 
 TARGET QS_NOINLINE static void gather_u8(const qk_gather_u8 *g) {
@@ -341,16 +335,10 @@ TARGET __attribute__((noinline)) static void gemm_rows(const qk_gemm_u8s8 *g, bo
     if (g->gather && !gathers(g))
         gather_more(&ahead, g->gather->m);
     sink s = sink_of(g);
-    if (g->width == 64)
-        gemm_64(g, &s, &ahead, two_ports);
-    else if (g->width == 32)
-        gemm_32(g, &s, &ahead, two_ports);
-    else if (g->width == 24)
-        gemm_24(g, &s, &ahead, two_ports);
-    else if (g->width == 16)
-        gemm_16(g, &s, &ahead, two_ports);
-    else
-        gemm_8(g, &s, &ahead, two_ports);
+    const tiles *k = all_tiles;
+    while (k->width != g->width)
+        k++;
+    gemm_panel(k, g, &s, &ahead, two_ports);
     _mm256_zeroupper();
 }
 

@@ -54,12 +54,18 @@ typedef struct block {
 /* The weights, biases and multipliers of the block of channels from c on. */
 INLINE block block_at(const qk_depthwise_u8s8 *d, int32_t c) {
     size_t element = d->o.mult ? 1 : 4, bytes = 256 * (size_t)((d->taps + 3) / 4);
+    const int32_t cols = d->channels - c < 64 ? d->channels - c : 64;
     return (block){d->w + (size_t)(c / 64) * bytes,
                    d->o.bias + c,
-                   {(uint8_t *)d->out + element * (size_t)c, d->out_stride,
-                    d->o.mult ? d->o.mult + c : NULL, NULL,
-                    d->channels - c < 64 ? d->channels - c : 64, 1, epilogue_of(&d->o),
-                    d->o.scale ? d->o.scale + c : NULL, d->o.scale ? d->o.add + c : NULL, NULL, 0}};
+                   {.out = (uint8_t *)d->out + element * (size_t)c,
+                    .stride = d->out_stride,
+                    .mult = d->o.mult ? d->o.mult + c : NULL,
+                    .cols = cols,
+                    .rows = 1,
+                    .mask = mask64(cols),
+                    .e = epilogue_of(&d->o),
+                    .scale = d->o.scale ? d->o.scale + c : NULL,
+                    .add = d->o.scale ? d->o.add + c : NULL}};
 }
 
 TARGET void qk_depthwise_u8s8_avx512vnni(const qk_depthwise_u8s8 *given) {

@@ -10,7 +10,13 @@
 
 INLINE void store_f32(const dw_job *o, uint8_t *to, const epilogue *e, __m512i a, __m512i b,
                       __m512i c, __m512i d) {
-    const sink s = {to, 0, NULL, NULL, o->cols, 1, *e, o->scale, o->add, NULL, 0};
+    const sink s = {.out = to,
+                    .cols = o->cols,
+                    .rows = 1,
+                    .mask = mask64(o->cols),
+                    .e = *e,
+                    .scale = o->scale,
+                    .add = o->add};
     store_floats_4(&s, 0, a, b, c, d);
 }
 

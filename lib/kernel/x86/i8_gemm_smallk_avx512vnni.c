@@ -50,7 +50,8 @@ INLINE __m512i dword_at(const uint8_t *p, int32_t d) {
         SUM(a0, x, d, 0) SUM(a1, x, d, 1) SUM(a2, x, d, 2) SUM(a3, x, d, 3)                        \
     }
 
-INLINE void rows_64(const qk_gemm_u8s8 *g, sink s, kind how, int32_t dwords) {
+INLINE void rows_64(const qk_gemm_u8s8 *g, sink s, int32_t dwords) {
+    const kind how = KIND_SHORT;
     const ptrdiff_t offset = g->seg_offset ? g->seg_offset[0] : 0;
     const int32_t *bias = g->o.bias;
     F4(WEIGHTS_64)
@@ -86,7 +87,8 @@ INLINE void rows_64(const qk_gemm_u8s8 *g, sink s, kind how, int32_t dwords) {
 
 #define AHEAD 8 /* rows gathered in advance, so that their stores are done when they are read */
 
-INLINE void rows_32(const qk_gemm_u8s8 *g, sink s, kind how, int32_t dwords, gatherer *ahead) {
+INLINE void rows_32(const qk_gemm_u8s8 *g, sink s, int32_t dwords, gatherer *ahead) {
+    const kind how = KIND_SHORT;
     const ptrdiff_t offset = g->seg_offset ? g->seg_offset[0] : 0;
     const int32_t *bias = g->o.bias;
     F8(WEIGHTS_32)
@@ -119,30 +121,18 @@ INLINE void rows_32(const qk_gemm_u8s8 *g, sink s, kind how, int32_t dwords, gat
 
 /* ---- choice of the loop ---- */
 
-TARGET static void resident_64(const qk_gemm_u8s8 *g, const sink *s, kind how) {
-    if (how == KIND_ZERO)
-        rows_64(g, *s, KIND_ZERO, 4);
-    else
-        rows_64(g, *s, KIND_SHORT, 4);
+/* Adding a zero point of 0 costs little: one kind serves both. */
+TARGET QS_NOINLINE static void resident_64(const qk_gemm_u8s8 *g, const sink *s) {
+    rows_64(g, *s, 4);
 }
 
-/* Adding a zero point of 0 costs little beside more than four dwords: one kind serves both. */
-TARGET static void resident_32(const qk_gemm_u8s8 *g, const sink *s, kind how, gatherer *ahead) {
-    switch (g->k4) {
-    case 1: /* 1 to 3 are rare */
-    case 2:
-    case 3:
-    case 4:
-        if (how == KIND_ZERO)
-            rows_32(g, *s, KIND_ZERO, 4, ahead);
-        else
-            rows_32(g, *s, KIND_SHORT, 4, ahead);
-        break;
-    case 5:
-    case 6: rows_32(g, *s, KIND_SHORT, 6, ahead); break;
-    case 7: rows_32(g, *s, KIND_SHORT, 7, ahead); break; /* 3 x 3 of 3 channels */
-    default: rows_32(g, *s, KIND_SHORT, 8, ahead);
-    }
+TARGET QS_NOINLINE static void resident_32(const qk_gemm_u8s8 *g, const sink *s, gatherer *ahead) {
+    if (g->k4 <= 4) /* 1 to 3 are rare, as 5 and 6 */
+        rows_32(g, *s, 4, ahead);
+    else if (g->k4 <= 7)
+        rows_32(g, *s, 7, ahead); /* 3 x 3 of 3 channels */
+    else
+        rows_32(g, *s, 8, ahead);
 }
 
 TARGET int32_t qk_gemm_resident_avx512vnni(const qk_gemm_u8s8 *g, const sink *s, kind how,
@@ -150,11 +140,11 @@ TARGET int32_t qk_gemm_resident_avx512vnni(const qk_gemm_u8s8 *g, const sink *s,
     if (how == KIND_ANY || how == KIND_PLAIN || g->segs != 1 || g->rows || g->m < 2)
         return 0;
     if (g->width == 64 && g->k4 <= 4) {
-        resident_64(g, s, how);
+        resident_64(g, s);
         return g->m;
     }
     if (g->width == 32 && g->k4 <= 8) {
-        resident_32(g, s, how, ahead);
+        resident_32(g, s, ahead);
         return g->m / 2 * 2;
     }
     return 0;

@@ -97,13 +97,13 @@ INLINE void rows_at(const qk_gemm_u8s8 *g, int32_t r, int32_t count, const uint8
 }
 
 /*
- * tile_RxW: R rows of W columns. LINK: tiles of long sums are functions that serve every kind,
- * tiles of short sums are inlined in their loops. Tiles of 4 rows and 64 columns prefetch a cache
- * line of the next panel beside each dword, s->lines of them.
+ * tile_RxW: R rows of W columns. `plain`: whole tiles of bytes without a clamp (KIND_PLAIN); all
+ * else goes through memory, to one epilogue of each width. Tiles of 4 rows and 64 columns prefetch
+ * a cache line of the next panel beside each dword, s->lines of them.
  */
-#define TILE(NR, W, LINK)                                                                          \
-    LINK void tile_##NR##x##W(const qk_gemm_u8s8 *g, const uint8_t *const *row, const sink *s,     \
-                              kind how, gatherer *between) {                                       \
+#define TILE(NR, W)                                                                                \
+    TARGET static void tile_##NR##x##W(const qk_gemm_u8s8 *g, const uint8_t *const *row,           \
+                                       const sink *s, bool plain) {                                \
         const int8_t *b = g->b;                                                                    \
         const int32_t *bias = g->o.bias;                                                           \
         const int32_t *init = s->init;                                                             \
@@ -116,60 +116,26 @@ INLINE void rows_at(const qk_gemm_u8s8 *g, int32_t r, int32_t count, const uint8
         for (int32_t seg = 0; seg < g->segs; seg++) {                                              \
             ptrdiff_t i = g->seg_offset ? g->seg_offset[seg] : 0;                                  \
             const ptrdiff_t end = i + 4 * (ptrdiff_t)g->k4;                                        \
-            ptrdiff_t stop = between ? i + 2 * (ptrdiff_t)g->k4 : end;                             \
-            for (;; stop = end) {                                                                  \
-                do { /* compiling for size, gcc would test a while loop at its head */             \
-                    if (NR == 4 && W == 64 && lines > 0) {                                         \
-                        _mm_prefetch(next, _MM_HINT_T1);                                           \
-                        next += 64;                                                                \
-                        lines--;                                                                   \
-                    }                                                                              \
-                    LOAD_##W R##NR(STEP_##W) b += 4 * W;                                           \
-                } while ((i += 4) < stop);                                                         \
-                if (NR != 4 || W != 64 || !between)                                                \
-                    break;                                                                         \
-                gather_rows(between, NR);                                                          \
-                between = NULL;                                                                    \
-            }                                                                                      \
+            do { /* compiling for size, gcc would test a while loop at its head */                 \
+                if (NR == 4 && W == 64 && lines > 0) {                                             \
+                    _mm_prefetch(next, _MM_HINT_T1);                                               \
+                    next += 64;                                                                    \
+                    lines--;                                                                       \
+                }                                                                                  \
+                LOAD_##W R##NR(STEP_##W) b += 4 * W;                                               \
+            } while ((i += 4) < end);                                                              \
+            OPAQUE_POINTER(g) /* so that fields are loaded where they are used, */                 \
+            OPAQUE_POINTER(s) /* not kept in registers */                                          \
         }                                                                                          \
-        if (how == KIND_ANY) {                                                                     \
-            FINISH_ANY_##W(NR)                                                                     \
-        } else {                                                                                   \
+        if (plain) {                                                                               \
+            const kind how = KIND_PLAIN;                                                           \
             FINISH_##NR##x##W                                                                      \
+        } else {                                                                                   \
+            FINISH_ANY_##W(NR)                                                                     \
         }                                                                                          \
     }
 
-typedef void (*tile_fn)(const qk_gemm_u8s8 *g, const uint8_t *const *row, const sink *s, kind how,
-                        gatherer *between);
-
-/*
- * Computes as many rows of g, from 0 on, as make whole tiles of nr rows and w columns; returns
- * their number. `how` is not KIND_ANY.
- */
-INLINE int32_t whole_tiles(tile_fn tile, int32_t nr, int32_t w, const qk_gemm_u8s8 *g, sink *s,
-                           kind how, gatherer *ahead) {
-    int32_t r = 0;
-    if (ahead->left > 0)
-        gather_more(ahead, nr);
-    s->rows = nr;
-    for (; r + nr <= g->m; r += nr, s->out += nr * s->stride, s->next += 64 * s->lines) {
-        const sink *t = s;
-        const uint8_t *row[8];
-        for (int32_t i = 0; i < nr; i++)
-            row[i] = g->rows ? g->rows[r + i] : g->a + (r + i) * g->a_stride;
-        s->init = g->row_init ? g->row_init + r : NULL;
-        const bool middle =
-            nr == 4 && w == 64 && ahead->left > 0 && nr <= ahead->left - ahead->turn;
-        if (!middle && ahead->left > 0)
-            gather_more(ahead, nr);
-        OPAQUE_POINTER(t) /* so that fields are loaded where they are used, */
-        OPAQUE_POINTER(g) /* not kept in registers */
-        tile(g, row, t, how, middle ? ahead : NULL);
-    }
-    return r;
-}
-
-/* Tiles of 8 columns, compiled on their own: see i8_gemm_n8_avx512vnni.c. */
-int32_t qk_rows_8_avx512vnni(const qk_gemm_u8s8 *g, sink *s, kind how, gatherer *ahead);
+typedef void (*tile_fn)(const qk_gemm_u8s8 *g, const uint8_t *const *row, const sink *s,
+                        bool plain);
 
 #endif

@@ -59,8 +59,7 @@
 INLINE void finish_one(const sink *s, kind how, __m512i a, __m512 ma, __m512i b, __m512 mb,
                        __m512i order) {
     const __m512i v = _mm512_packs_epi32(scaled(a, ma, s, how), scaled(b, mb, s, how));
-    _mm512_mask_storeu_epi8(s->out, mask64(s->cols),
-                            _mm512_permutexvar_epi32(order, joined(v, v, s, how)));
+    _mm512_mask_storeu_epi8(s->out, s->mask, _mm512_permutexvar_epi32(order, joined(v, v, s, how)));
 }
 
 #define ORDER       _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 0, 0, 0, 0, 0, 0, 0, 0)
@@ -218,6 +217,7 @@ TARGET QS_NOINLINE static void several_64(const qk_gemm_u8s8 *g, int32_t panels)
     sink at = row_sink(g, g->out), *s = &at;
     for (int32_t rest = g->cols; panels > 0; panels--, bias += 64, rest -= 64) {
         s->cols = rest < 64 ? rest : 64;
+        s->mask = mask64(rest);
         ROW_SUMS(64, BY_FOUR)
         if (rare) {
             finish_4(s, 0, a0_0, a0_1, a0_2, a0_3);

@@ -10,11 +10,10 @@
 #include "kernel/x86/i8_zmm.h"
 
 typedef enum kind {
-    KIND_ZERO,  /* u8, zero point 0, whole tiles */
-    KIND_SHORT, /* u8, whole tiles, results that fit 16 bits (qk_out_i8) */
+    KIND_SHORT, /* u8, whole tiles, results that fit 16 bits (qk_out_i8) also with the zero point */
     KIND_PLAIN, /* u8, whole tiles */
-    KIND_FLOAT, /* floats, whole tiles of 64 or 32 columns */
-    KIND_ANY    /* int32, a clamp, floats of less than 32 columns, or incomplete tiles */
+    KIND_FLOAT, /* floats, whole tiles (AMX) */
+    KIND_ANY    /* int32, floats, a clamp, or incomplete tiles */
 } kind;
 
 struct gatherer;
@@ -38,7 +37,7 @@ INLINE __m512i joined(__m512i ab, __m512i cd, const sink *s, kind how) {
     if (how == KIND_SHORT) { /* saturation would take the port of the products */
         ab = _mm512_add_epi16(ab, s->e.zp);
         cd = _mm512_add_epi16(cd, s->e.zp);
-    } else if (how != KIND_ZERO) {
+    } else {
         ab = _mm512_adds_epi16(ab, s->e.zp);
         cd = _mm512_adds_epi16(cd, s->e.zp);
     }
@@ -67,15 +66,11 @@ INLINE void store_u8_64(const sink *s, int32_t r, __m512i y) {
     if (s->cols == 64)
         _mm512_storeu_si512(s->out + r * s->stride, y);
     else
-        _mm512_mask_storeu_epi8(s->out + r * s->stride, mask64(s->cols), y);
+        _mm512_mask_storeu_epi8(s->out + r * s->stride, s->mask, y);
 }
 
 INLINE void finish_64(const sink *s, kind how, int32_t r, __m512i a, __m512i b, __m512i c,
                       __m512i d) {
-    if (how == KIND_FLOAT) {
-        store_floats_4(s, r, a, b, c, d);
-        return;
-    }
     if (how == KIND_ANY) {
         finish_4(s, r, a, b, c, d);
         return;
@@ -101,7 +96,7 @@ INLINE void store_u8_32(const sink *s, kind how, int32_t r, __m256i y) {
     if (s->cols == 32 && has_row(s, r, how))
         _mm256_storeu_si256((void *)(s->out + r * s->stride), y);
     else if (has_row(s, r, how))
-        _mm256_mask_storeu_epi8(s->out + r * s->stride, (__mmask32)mask64(s->cols), y);
+        _mm256_mask_storeu_epi8(s->out + r * s->stride, (__mmask32)s->mask, y);
 }
 
 /* Stores two rows of 32 bytes from a packed vector, which has their lanes in turn. */
@@ -117,8 +112,8 @@ INLINE void store_u8_32_2(const sink *s, kind how, int32_t r, __m512i y) {
 
 INLINE void finish_32(const sink *s, kind how, int32_t r, __m512i a0, __m512i b0, __m512i a1,
                       __m512i b1) {
-    if (how == KIND_FLOAT || (how == KIND_ANY && !s->mult)) {
-        if (how == KIND_FLOAT || s->scale) {
+    if (how == KIND_ANY && !s->mult) {
+        if (s->scale) {
             FLOATS(a0, 0);
             FLOATS(b0, 1);
             FLOATS(a1, 0);
@@ -137,7 +132,7 @@ INLINE void finish_32(const sink *s, kind how, int32_t r, __m512i a0, __m512i b0
 
 INLINE void store_u8_16(const sink *s, kind how, int32_t r, __m128i y) {
     if (has_row(s, r, how))
-        _mm_mask_storeu_epi8(s->out + r * s->stride, mask16(s->cols), y);
+        _mm_mask_storeu_epi8(s->out + r * s->stride, (__mmask16)s->mask, y);
 }
 
 /* Stores four rows of 16 bytes from a packed vector, which has their dwords in turn. */
@@ -183,12 +178,12 @@ INLINE void store_row_8(const sink *s, int32_t r, int32_t j, __m256i v) {
                                              _mm512_castps256_ps512(scale),
                                              _mm512_castps256_ps512(add)));
     }
-    _mm256_mask_storeu_epi32(s->out + r * s->stride + 4 * j, (__mmask8)mask16(s->cols - j), v);
+    _mm256_mask_storeu_epi32(s->out + r * s->stride + 4 * j, (__mmask8)(s->mask >> j), v);
 }
 
 /* Stores rows of `width` adjacent bytes at the sink's stride. */
 INLINE void scatter_rows(const sink *s, const uint8_t *bytes, int32_t width) {
-    const __mmask32 mask = (__mmask32)mask64(s->cols);
+    const __mmask32 mask = (__mmask32)s->mask;
     __asm__("" : "+r"(bytes) : : "memory"); /* else clang copies byte by byte */
     for (int32_t r = 0; r < s->rows; r++, bytes += width)
         _mm256_mask_storeu_epi8(s->out + r * s->stride, mask, _mm256_maskz_loadu_epi8(mask, bytes));

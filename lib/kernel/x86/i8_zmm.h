@@ -76,6 +76,7 @@ typedef struct sink {
     const float *mult;
     const int32_t *init; /* row_init of the tile's rows, or NULL */
     int32_t cols, rows;  /* columns and rows that are stored */
+    __mmask64 mask;      /* a bit for each of the columns */
     epilogue e;
     const float *scale, *add; /* those of qk_out_i8 */
     const char *next;         /* cache lines of weights that a tile prefetches */
@@ -83,8 +84,14 @@ typedef struct sink {
 } sink;
 
 INLINE sink sink_of(const qk_gemm_u8s8 *g) {
-    return (sink){g->out,     g->out_stride, g->o.mult, NULL, g->cols, 0, epilogue_of(&g->o),
-                  g->o.scale, g->o.add,      NULL,      0};
+    return (sink){.out = g->out,
+                  .stride = g->out_stride,
+                  .mult = g->o.mult,
+                  .cols = g->cols,
+                  .mask = mask64(g->cols),
+                  .e = epilogue_of(&g->o),
+                  .scale = g->o.scale,
+                  .add = g->o.add};
 }
 
 /* The usual case: u8 without a clamp. plain_sink's copy has constants instead of branches. */
@@ -93,13 +100,19 @@ INLINE bool is_plain(const sink *s) {
 }
 
 INLINE sink plain_sink(const sink *s, int32_t rows) {
-    sink f = {s->out, s->stride, s->mult, NULL, s->cols, rows, s->e, NULL, NULL, NULL, 0};
+    sink f = {.out = s->out,
+              .stride = s->stride,
+              .mult = s->mult,
+              .cols = s->cols,
+              .rows = rows,
+              .mask = s->mask,
+              .e = s->e};
     f.e.clamp = false;
     return f;
 }
 
 INLINE void store_i32(const sink *s, int32_t r, int32_t j, __m512i v) {
-    _mm512_mask_storeu_epi32(s->out + r * s->stride + 64 * j, mask16(s->cols - 16 * j), v);
+    _mm512_mask_storeu_epi32(s->out + r * s->stride + 64 * j, (__mmask16)(s->mask >> 16 * j), v);
 }
 
 /* Sums as floats: acc * scale + add, clamped. */
@@ -162,6 +175,6 @@ INLINE void finish_4(const sink *s, int32_t r, __m512i a, __m512i b, __m512i c, 
     if (s->cols == 64)
         _mm512_storeu_si512(s->out + r * s->stride, y);
     else
-        _mm512_mask_storeu_epi8(s->out + r * s->stride, mask64(s->cols), y);
+        _mm512_mask_storeu_epi8(s->out + r * s->stride, s->mask, y);
 }
 #endif
