@@ -37,7 +37,7 @@ INLINE uint8x16_t dword_of(const uint8_t *p) {
     int32x4_t a##r##_0 = vdupq_n_s32(0), a##r##_1 = a##r##_0, a##r##_2 = a##r##_0;                 \
     int32x4_t a##r##_3 = a##r##_0;                                                                 \
     const uint8_t *p##r = row[r];
-#define TAKE_4(r) const uint8x16_t x##r = taken(p##r + i);
+#define TAKE_4(r) const uint8x16_t x##r = load_x(p##r + i);
 #define TAKE_1(r) const uint8x16_t x##r = dword_of(p##r + i);
 #define FINISH(r) finish(s, r, a##r##_0, a##r##_1, a##r##_2, a##r##_3);
 #define DOTS_0(r) DOTS(r, 0)
