@@ -71,17 +71,18 @@ static const char *markup(qs_span file) {
     return NULL;
 }
 
-/* Lines of text, such as a table: an ONNX file has a byte below 32 among its first few. */
+/* Lines of text, such as a table, or a long one: an ONNX file has bytes below 32 among its first.
+ */
 static bool is_text(qs_span file) {
     bool lines = false;
-    size_t n = file.size < 256 ? file.size : 256;
+    const size_t most = 256, n = file.size < most ? file.size : most;
     for (size_t i = 0; i < n; i++) {
         uint8_t c = file.data[i];
         if (c == 127 || (c < 32 && c != '\n' && c != '\r' && c != '\t'))
             return false;
         lines = lines || c == '\n';
     }
-    return lines;
+    return lines || n == most;
 }
 
 /* Size of a JSON header, then JSON. */

@@ -74,7 +74,7 @@ static void warn_of_overrun(qsim_verdict *v, const qs_biases *given, const qs_bi
              (2 * d->sure >= d->rows || given->rest < OVERRUN_REST))
         qs_verdict_say(
             v, "raw-pixels", QSIM_GRADE_DOUBTFUL,
-            "the input runs from %.3g to %.3g, and what '%.80s' makes of it is %.3g times "
+            "the input runs from %.3g to %.3g, and what '%.80s' makes of it is %.0f times "
             "its bias: was the model trained on 0 to 1?",
             (double)d->least, (double)d->greatest, name, given->first);
     else if (is_folded(given) && given->slope < OFF_SLOPE)

@@ -33,8 +33,15 @@ grep -q 'Time of a run' timed.html || fail "no chart of the latency that run-con
 grep -q '^verdict .* held-out samples$' quantize.html || fail "no report on the page of quantize"
 grep -q '^verdict' quantize.txt || fail "the page took the report from standard output"
 grep -q 'before the knee' sensitivity.html && grep -q 'before the knee' sensitivity.txt || fail "no report of sensitivity"
-grep -q 'Attempts' auto.html && grep -q '^chosen' auto.html && grep -q '^chosen' auto.txt || fail "no report of auto"
+grep -q 'Attempts' auto.html && grep -q 'samples to search with' auto.html && grep -q 'kept: better' auto.html && grep -q '^chosen' auto.html && grep -q '^chosen' auto.txt || fail "no report of auto"
 grep -q 'Activations and the ranges chosen' run.html || fail "no histograms on the page of run-config"
+echo '{"input_model": {"type": "OnnxModel", "model_path": "mlp.onnx"}, "evaluator": "e", "evaluators": {"e": {"metrics": [{"name": "d", "type":
+"difference", "data_config": {"data_dir": "x4.npy"}, "sub_types": [{"name": "sqnr"}]}]}}, "passes": {"q": {"type": "OnnxStaticQuantization",
+"data_config": {"data_dir": "x4.npy"}, "per_channel": [true, false]}}, "search_strategy": {"execution_order": "joint", "search_algorithm": "exhaustive"}, "output_dir": "s"}' >c.json
+"$qsim" run-config -q c.json --html search.html >/dev/null 2>&1 || fail "run-config with a search"
+grep -q '<h2>Candidates' search.html && grep -q '^2 .*weight-scheme tensor' search.html || fail "no candidates on the page of run-config"
+[ "$(tr -d ' \n' <s/metrics.json | grep -o '"attempts":\[{"command":"qsimquantize[^"]*","d-sqnr":[0-9.]*,"goals_met":true,"best":' | wc -l)" = 1 ] ||
+    fail "no candidates in metrics.json"
 "$qsim" compare mlp.onnx q.onnx -d x4.npy --json -f --html json.html >json.txt || fail compare --json
 grep -q '^{' json.txt && grep -q 'top-1 agreement' json.html || fail "--json and --html do not go together"
 "$qsim" compare mlp.onnx q.onnx -d x4.npy --html compare.html >/dev/null 2>&1 && fail "a page was replaced without -f"

@@ -26,7 +26,7 @@ static const option options[] = {{"output", "FILE", "the file", 'o', NULL},
                                  {"every", NULL, "all of them", 'a', NULL},
                                  OPTION_FORCE,
                                  {NULL, NULL, NULL, 0, NULL}};
-static const verb fuzzed = {"fuzz", "MODEL", "a verb", options, nothing, false};
+static const verb fuzzed = {"fuzz", "MODEL", "a verb", options, nothing, false, NULL};
 
 /* Parses a word as numbers and looks for near names. */
 static void read_word(const args *a, const char *word) {

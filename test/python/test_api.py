@@ -78,7 +78,7 @@ class Arrays(unittest.TestCase):
         self.same(run(a.tolist(), b.tolist()), self.y, self.z)  # a list gets the input's type
         with self.assertRaisesRegex(ValueError, "'q' is no output; those are .'y', 'z'."):
             run(["q"], {"a": a, "b": b})
-        with self.assertRaisesRegex(TypeError, "'c' is no input that is not given yet"):
+        with self.assertRaisesRegex(TypeError, "no input 'c'; the model's are a, b"):
             run({"a": a, "c": b})
         with self.assertRaisesRegex(TypeError, "an array is needed, not object"):
             run(a, object())
@@ -221,6 +221,12 @@ class Sessions(unittest.TestCase):
 
     def test_version(self):
         self.assertEqual(qsim.__version__, qsim.version())
+
+    def test_names_of_other_runtimes(self):
+        with self.assertRaisesRegex(AttributeError, r"'InferenceSession': here it is qsim\.Session\(path\)"):
+            qsim.InferenceSession
+        with self.assertRaisesRegex(AttributeError, "no attribute 'nothing'$"):
+            qsim.nothing
 
 
 class Inspecting(unittest.TestCase):

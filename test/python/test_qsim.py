@@ -408,10 +408,13 @@ class Models(unittest.TestCase):
 
     def test_unknown_words(self):
         session, name = qsim.Session(self.model), self.model.inputs[0].name
-        for arrays, named in [((), {"nothing": 1}), ((self.images,), {"nothing": 1}),
-                              ((self.images,), {name: self.images})]:
-            with self.assertRaisesRegex(TypeError, "is no input that is not given yet"):
+        for arrays, named, wrong in [((), {"nothing": 1}, f"no input 'nothing'; the model's are {name}$"),
+                                     ((self.images,), {"nothing": 1}, "no input 'nothing'"),
+                                     ((self.images,), {name: self.images}, f"input '{name}' is given twice")]:
+            with self.assertRaisesRegex(TypeError, wrong):
                 session.run(*arrays, **named)
+        with self.assertRaisesRegex(TypeError, "an array of numbers is needed, not text or objects"):
+            session.run("cat.jpg")
         with self.assertRaisesRegex(ValueError, "'most' is none of default, disable, basic"):
             self.model.optimize("most")
         with self.assertRaisesRegex(ValueError, "'int2' is none of fp32, int8, int4, int16"):

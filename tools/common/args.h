@@ -37,6 +37,7 @@ typedef struct verb {
     const option *options;
     int (*run)(struct tool *t); /* returns the exit code */
     bool runs_nothing;          /* --threads and --isa have no effect and are not listed */
+    const char *example;        /* what stands behind the name, for --help; NULL: none */
 } verb;
 
 /* Options common to all verbs; each verb lists those that it takes. */

@@ -40,20 +40,50 @@ static void print_line(text *line, FILE *out) {
     line->size = 0;
 }
 
-void table_print(table *t, FILE *out) {
-    size_t n = strlen(t->columns);
-    text line = {0};
+static size_t *widths(const table *t, size_t n) {
     size_t *width = tool_alloc(n, sizeof(*width));
     for (size_t i = 0; i < t->count; i++)
         if (text_columns(t->cells[i]) > width[i % n])
             width[i % n] = text_columns(t->cells[i]);
+    return width;
+}
+
+static void put_cell(text *out, const char *cell, char column, size_t width) {
+    const int pad = (int)(width - text_columns(cell));
+    if (column == 'r')
+        text_printf(out, "%*s%s", pad, "", cell);
+    else
+        text_printf(out, "%s%*s", cell, pad, "");
+}
+
+void table_markdown(table *t, text *out) {
+    const size_t n = strlen(t->columns);
+    size_t *width = widths(t, n);
+    for (size_t i = 0; i < t->count; i++) {
+        if (i == n) { /* below the heading */
+            for (size_t k = 0; k < n; k++) {
+                text_puts(out, "|-");
+                for (size_t c = 0; c < width[k]; c++)
+                    text_puts(out, "-");
+                text_puts(out, t->columns[k] == 'r' ? ":" : "-");
+            }
+            text_puts(out, "|\n");
+        }
+        text_puts(out, "| ");
+        put_cell(out, t->cells[i], t->columns[i % n], width[i % n]);
+        text_puts(out, i % n + 1 < n ? " " : " |\n");
+    }
+    free(width);
+    table_free(t);
+}
+
+void table_print(table *t, FILE *out) {
+    size_t n = strlen(t->columns);
+    text line = {0};
+    size_t *width = widths(t, n);
     for (size_t i = 0; i < t->count; i++) {
         size_t k = i % n;
-        int pad = (int)(width[k] - text_columns(t->cells[i]));
-        if (t->columns[k] == 'r')
-            text_printf(&line, "%*s%s", pad, "", t->cells[i]);
-        else
-            text_printf(&line, "%s%*s", t->cells[i], pad, "");
+        put_cell(&line, t->cells[i], t->columns[k], width[k]);
         if (k + 1 < n)
             text_puts(&line, "  ");
         else

@@ -22,6 +22,8 @@ double table_number(double x);
 void table_cell(table *t, const char *format, ...) TOOL_PRINTF(2, 3);
 /* Prints the table and empties it. Control bytes in cells are escaped. */
 void table_print(table *t, FILE *out);
+/* Writes it as Markdown, whose columns also stand below one another as text, and empties it. */
+void table_markdown(table *t, text *out);
 /* Empties the table without printing. */
 void table_free(table *t);
 

@@ -21,8 +21,11 @@ static void help_option(const option *o, text *out) {
 }
 
 void args_help(const verb *v, text *out) {
-    text_printf(out, "usage: %s%s [options]%s%s\n\n%s\n\noptions (defaults in parentheses):\n",
-                args_prefix(v), v->name, v->operands[0] ? " " : "", v->operands, v->summary);
+    text_printf(out, "usage: %s%s [options]%s%s\n\n%s\n\n", args_prefix(v), v->name,
+                v->operands[0] ? " " : "", v->operands, v->summary);
+    if (v->example)
+        text_printf(out, "for example: %s%s %s\n\n", args_prefix(v), v->name, v->example);
+    text_puts(out, "options (defaults in parentheses):\n");
     for (const option *o = v->options; o && o->name; o++)
         help_option(o, out);
     for (const option *o = args_common(v); o->name; o++)

@@ -74,6 +74,12 @@ int tool_error(const tool *t, const char *subject, const qsim_error *e) {
         text_printf(&hint,
                     "free axes of input '%.100s' were taken as 1; --shape NAME=DIMS gives sizes",
                     t->assumed->data);
+    if (hint.size == 0 && e->code == QSIM_E_IO && subject && strstr(subject, "://"))
+        text_puts(&hint, "qsim opens no network: download the file first");
+    else if (hint.size == 0 && e->code == QSIM_E_IO && subject && strncmp(subject, "~/", 2) == 0)
+        text_puts(
+            &hint,
+            "a ~ in quotes stays as it is; without them the shell puts the home folder there");
     print_error(t, e->code, line.data, hint.data);
     text_free(&hint);
     text_free(&line);

@@ -113,3 +113,25 @@ int tool_write(const tool *t, const char *path, const void *data, size_t size) {
     int flags = t->force ? QSIM_FILE_REPLACE : 0;
     return qsim_file_write(t->ctx, path, flags, &piece, 1, &e) ? tool_error(t, path, &e) : EXIT_OK;
 }
+
+bool tool_may_write_model(const tool *t, const char *path, int *code) {
+    static const struct {
+        const char *suffix, *hint;
+    } others[] = {
+        {".zip", "qsim package makes a package of the ONNX file"},
+        {".qcal", "qsim calibrate writes such files"},
+        {".tflite", "the output is ONNX"},
+        {".pt", "the output is ONNX"},
+        {".pth", "the output is ONNX"},
+        {".engine", "the output is ONNX"},
+        {".npy", "qsim run writes arrays"},
+    };
+    const char *dot = strrchr(path, '.');
+    for (size_t i = 0; dot && i < sizeof(others) / sizeof(*others); i++)
+        if (strcmp(dot, others[i].suffix) == 0) {
+            *code = tool_usage(t, others[i].hint, "%s: a model is written as ONNX, not as %s", path,
+                               others[i].suffix);
+            return false;
+        }
+    return tool_may_write(t, path, code);
+}

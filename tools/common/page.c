@@ -17,8 +17,11 @@ static const char head[] =
     "h1{font-size:1.5em}h2{font-size:1.15em;margin-top:2em;border-bottom:1px solid #ddd}\n"
     "pre{background:#f6f6f6;padding:1em;overflow-x:auto;font:13px/1.4 'DejaVu Sans Mono',monospace}\n"
     "pre.wrapped{white-space:pre-wrap}\n"
+    ".long{display:inline-block;box-sizing:border-box;width:100%;white-space:pre-wrap;overflow-wrap:anywhere;padding-left:12ch;"
+    "text-indent:-12ch}\n"
+    ".half{display:inline-block;width:49%;vertical-align:top}\n"
     "svg{display:block;max-width:100%;height:auto;margin:1em 0}\n"
-    "figure{display:inline-block;margin:0 1em 1em 0;vertical-align:top;width:112px}\n"
+    "figure{display:inline-block;margin:0 1em 1em 0;vertical-align:top;width:124px}\n"
     "figure img{width:96px;image-rendering:pixelated;border:1px solid #ddd}\n"
     "figcaption{font-size:12px;overflow-wrap:anywhere}\n"
     "</style>\n<title>";
@@ -37,10 +40,54 @@ void page_heading(page *p, const char *heading) {
     text_puts(&p->body, "</h2>\n");
 }
 
+void page_note(page *p, const char *note) {
+    if (!p->path)
+        return;
+    text_puts(&p->body, "<p>");
+    svg_escaped(&p->body, note);
+    text_puts(&p->body, "</p>\n");
+}
+
 void page_chart(page *p, text *svg) {
     if (p->path && svg->data)
         text_add(&p->body, svg->data, svg->size);
     svg->size = 0;
+}
+
+void page_half_chart(page *p, text *svg) {
+    if (!p->path)
+        return;
+    text_puts(&p->body, "<div class=\"half\">");
+    page_chart(p, svg);
+    text_puts(&p->body, "</div>\n");
+}
+
+#define LONG_LINE  130
+#define REPORT_KEY 12
+
+/*
+ * Adds printed lines. Long ones in words are wrapped, below the text behind their first word;
+ * tables, which have blanks between columns, stay as they are.
+ */
+static void put_lines(text *out, char *lines) {
+    text_puts(out, "<pre>");
+    for (char *line = lines; *line;) {
+        const size_t n = strcspn(line, "\n");
+        char *next = line + n + (line[n] == '\n');
+        line[n] = 0;
+        const bool wrapped = n > LONG_LINE && !strstr(line + REPORT_KEY, "  ");
+        text_puts(out, wrapped ? "<span class=\"long\">" : "");
+        svg_escaped(out, line);
+        text_puts(out, wrapped ? "</span>\n" : "\n");
+        line = next;
+    }
+    text_puts(out, "</pre>\n");
+}
+
+void page_lines(page *p, text *lines) {
+    if (p->path && lines->size)
+        put_lines(&p->body, lines->data);
+    text_free(lines);
 }
 
 /* ---- pictures ---- */
@@ -131,9 +178,7 @@ void page_report_end(const tool *t, page *p) {
         return;
     if (!t->json)
         fwrite(report.data, 1, report.size, stdout);
-    text_puts(&p->report, "<pre>");
-    svg_escaped(&p->report, report.data);
-    text_puts(&p->report, "</pre>\n");
+    put_lines(&p->report, report.data);
     text_free(&report);
 }
 

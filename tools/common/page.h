@@ -24,8 +24,14 @@ typedef struct page {
  */
 bool page_open(const tool *t, page *p, int *code);
 void page_heading(page *p, const char *heading);
+/* Adds a sentence below a heading. */
+void page_note(page *p, const char *note);
 /* Adds a chart of SVG text, and empties that. */
 void page_chart(page *p, text *svg);
+/* The same at half of the width: two such charts stand side by side. */
+void page_half_chart(page *p, text *svg);
+/* Adds lines as they are printed in a report, and frees them. */
+void page_lines(page *p, text *lines);
 /* Adds a picture of interleaved RGB (channels 3) or grey (1) with a caption. */
 void page_picture(page *p, const unsigned char *pixels, int32_t width, int32_t height,
                   int32_t channels, const char *caption);

@@ -81,7 +81,7 @@ static void skip(listing *l, const char *name, bool folder) {
 
 static void say_skipped(listing *l, const char *path) {
     if (l->skipped > 0 && l->count > 0)
-        tool_warn(l->t, "%s: %zu of %zu entries skipped, which hold no samples: %s%s", path,
+        tool_warn(l->t, "%s: %zu of %zu entries skipped, which are no samples: %s%s", path,
                   l->skipped, l->skipped + l->out->groups, l->names.data,
                   l->skipped > 5 ? ", ..." : "");
     text_free(&l->names);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "common/tool.h"
 
+#include "common/sample_files.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -82,13 +84,14 @@ bool tool_int(const tool *t, const char *name, int64_t low, int64_t high, int64_
     *out = fallback;
     if (!s || parse_int(s, low, high, out))
         return true;
+    const size_t digits = strspn(s, "0123456789");
+    const char *hint = digits > 0 && s[digits] ? "as in 1000: digits only" : NULL;
     if (high < INT64_MAX)
-        tool_usage(t, high < INT32_MAX ? NULL : "as in 1000: digits only",
-                   "--%s is '%s', not a whole number from %lld to %lld", name, s, (long long)low,
-                   (long long)high);
+        tool_usage(t, hint, "--%s is '%s', not a whole number from %lld to %lld", name, s,
+                   (long long)low, (long long)high);
     else
-        tool_usage(t, "as in 1000: digits only", "--%s is '%s', not a whole number from %lld on",
-                   name, s, (long long)low);
+        tool_usage(t, hint, "--%s is '%s', not a whole number from %lld on", name, s,
+                   (long long)low);
     return false;
 }
 
@@ -98,8 +101,18 @@ bool tool_number(const tool *t, const char *name, double low, double high, doubl
     *out = fallback;
     if (!s || (parse_number(s, out) && *out >= low && *out <= high))
         return true;
-    tool_usage(t, NULL, "--%s is '%s', not a number from %g to %g", name, s, low, high);
+    const bool percent = high == 100 && (strchr(s, '%') || (*out > 0 && *out < low));
+    tool_usage(t, percent ? "percent without a sign, as in 99.9" : NULL,
+               "--%s is '%s', not a number from %g to %g", name, s, low, high);
     return false;
+}
+
+bool tool_percent(const tool *t, const char *name, double fallback, double *out) {
+    if (!tool_number(t, name, 0, 100, fallback, out))
+        return false;
+    if (*out > 0 && *out <= 1 && args_has(&t->args, name))
+        tool_warn(t, "--%s is %g of 100 percent: almost everything passes", name, *out);
+    return true;
 }
 
 /* The name of operand `n` in the usage line: in "MODEL... -o P.zip" operand 0 is MODEL. */
@@ -111,6 +124,22 @@ static const char *operand_name(const char *usage, size_t n, char name[16]) {
         size--;
     snprintf(name, 16, "%.*s", (int)size, usage);
     return name;
+}
+
+/* What an operand was probably meant as, in place of the usage that is in `hint`. */
+static const char *suggest_operand(const tool *t, const char *operand, text *hint) {
+    const verb *v = t->args.verb;
+    const size_t n = strlen(operand);
+    const bool model = n > 5 && strcmp(operand + n - 5, ".onnx") == 0;
+    const char *name = model                      ? "output"
+                       : !sample_is_name(operand) ? NULL
+                       : args_option(v, "input")  ? "input"
+                                                  : "data";
+    if (!name || !args_option(v, name) || args_has(&t->args, name))
+        return hint->data;
+    hint->size = 0;
+    text_printf(hint, "did you mean --%s %s?", name, operand);
+    return hint->data;
 }
 
 bool tool_operands(const tool *t, size_t low, size_t high) {
@@ -125,8 +154,8 @@ bool tool_operands(const tool *t, size_t low, size_t high) {
         tool_usage(t, hint.data, "%s: %s is missing", t->args.verb->name,
                    operand_name(t->args.verb->operands, n, name));
     else
-        tool_usage(t, hint.data, "%s: one operand too many: '%s'", t->args.verb->name,
-                   t->args.operands[high]);
+        tool_usage(t, suggest_operand(t, t->args.operands[high], &hint),
+                   "%s: one operand too many: '%s'", t->args.verb->name, t->args.operands[high]);
     text_free(&hint);
     return false;
 }

@@ -73,6 +73,8 @@ bool tool_int(const tool *t, const char *name, int64_t low, int64_t high, int64_
               int64_t *out);
 bool tool_number(const tool *t, const char *name, double low, double high, double fallback,
                  double *out);
+/* The same from 0 to 100; warns of a share between 0 and 1, which is probably meant as such. */
+bool tool_percent(const tool *t, const char *name, double fallback, double *out);
 /* Checks the number of operands; false after a usage error. */
 bool tool_operands(const tool *t, size_t low, size_t high);
 /*
@@ -80,6 +82,8 @@ bool tool_operands(const tool *t, size_t low, size_t high);
  * that the command line reads, or an existing file without -f. To be called before long work.
  */
 bool tool_may_write(const tool *t, const char *path, int *code);
+/* The same for a model: names that promise another format than ONNX are refused, too. */
+bool tool_may_write_model(const tool *t, const char *path, int *code);
 /* Do both names mean the same existing file? */
 bool tool_same_file(const char *a, const char *b);
 /* True after an error if `output` is the file `input`; false if that is NULL. */

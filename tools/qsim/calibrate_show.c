@@ -125,7 +125,8 @@ int calibration_show(const tool *t, const char *file) {
         return code;
     code = calibration_open(t, file, &c);
     if (code == EXIT_OK) {
-        page_ranges(&p, c, QSIM_METHOD_MINMAX, 0, NULL, 200);
+        page_ranges(&p, "Activations and their ranges by minmax", c, QSIM_METHOD_MINMAX, 0, NULL,
+                    200);
         if (!t->json || p.path) {
             page_report_begin(t, &p);
             printf("%s: %lld sample%s, %d tensors\n", tool_base_name(file),

@@ -246,8 +246,9 @@ void comparison_print(const tool *t, const comparison *c) {
     print_models(c);
     print_metrics(&c->outputs, &c->engine[0], "output", SIZE_MAX);
     if (has_classes(c))
-        printf("top-1 agreement %.2f %% of %llu rows\n", comparison_agreement(c),
-               (unsigned long long)c->outputs.metrics[0].rows);
+        printf("top-1 agreement %.2f %% of %llu row%s\n", comparison_agreement(c),
+               (unsigned long long)c->outputs.metrics[0].rows,
+               tool_plural((int64_t)c->outputs.metrics[0].rows));
     if (args_has(&t->args, "layers"))
         print_layers(c);
     warn_of_nan(t, c);

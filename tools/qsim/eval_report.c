@@ -76,8 +76,7 @@ void eval_draw_page(page *p, const char *file, const scores *s, const class_name
     text title = {0}, svg = {0};
     if (!p->path)
         return;
-    text_printf(&title, "%s: %llu samples, top-1 %.2f %%", tool_base_name(file),
-                (unsigned long long)s->samples, scores_percent(s, s->top1));
+    text_printf(&title, "Confusion matrix: %s", tool_base_name(file));
     chart c = {(int)s->classes, n->items, title.data, NULL};
     if (s->classes <= 100) {
         double *percent = tool_alloc(s->classes, sizeof(*percent));
@@ -87,6 +86,7 @@ void eval_draw_page(page *p, const char *file, const scores *s, const class_name
         chart_confusion(&svg, &c, s->confusion);
         page_chart(p, &svg);
         chart_series series = {"top-1 accuracy, %", percent};
+        c.title = "Accuracy per class";
         chart_bars(&svg, &c, &series, 1);
         page_chart(p, &svg);
         free(percent);
@@ -100,9 +100,12 @@ void eval_draw_page(page *p, const char *file, const scores *s, const class_name
 
 #define MOST_ROWS 4096 /* a matrix of 16 million cells */
 
-/* All cells of the confusion matrix; with more than MOST_ROWS classes only those over 0. */
+/*
+ * All cells of the confusion matrix; only those over 0 where there are more than MOST_ROWS classes,
+ * or more than 100 and more than samples: the matrix then has nothing but zeros to show.
+ */
 static void json_confusion(json *j, const scores *s) {
-    bool whole = s->classes <= MOST_ROWS;
+    const bool whole = s->classes <= 100 || (s->classes <= MOST_ROWS && s->classes <= s->samples);
     json_array(j, whole ? "confusion" : "confusion_cells");
     for (size_t c = 0; c < s->classes; c++) {
         if (whole)

@@ -110,7 +110,10 @@ static size_t find_slot(const char *spec, const slot *slots, size_t count) {
 static int name_inputs(const tool *t, const char *spec, const slot *slots, size_t count) {
     text hint = {0};
     for (size_t i = 0; i < count; i++)
-        text_printf(&hint, "%s'%.100s'", i ? ", " : "NAME=FILE, where NAME is one of ",
+        text_printf(&hint, "%s'%.100s'",
+                    i ? ", "
+                      : (count > 1 ? "NAME=FILE or NAME=NUMBER, where NAME is one of "
+                                   : "NAME=FILE, where NAME is "),
                     slots[i].name);
     const int code =
         tool_usage(t, count ? hint.data : NULL, "--input '%s' names no input of the model", spec);

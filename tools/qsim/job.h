@@ -7,6 +7,7 @@
 #define QSIM_JOB_H
 
 #include "common/config.h"
+#include "pages.h"
 #include "quantizing.h"
 
 /* The source of data: an entry of data_configs, or a SPEC. Texts belong to the configuration. */
@@ -173,12 +174,20 @@ bool job_better(const job *j, const job_result *a, const job_result *b);
 void job_tool(const tool *t, const job_data *d, const qsim_model *m, tool *own);
 void job_tool_close(tool *own);
 
+/* A candidate that was measured. */
+typedef struct job_candidate {
+    text command;
+    double *values; /* in the order of job.metrics */
+    bool good;      /* meets all goals */
+} job_candidate;
+
 /* The best candidate of a flow. */
 typedef struct job_best {
     qsim_model *model;
     job_result result;
-    size_t *picks; /* index of each choice's value, over all passes of the flow */
-    size_t tried, possible;
+    size_t *picks;             /* index of each choice's value, over all passes of the flow */
+    job_candidate *candidates; /* `tried` of `possible` ones */
+    size_t tried, possible, chosen;
     bool interrupted;              /* before all candidates were tried */
     judging judged;                /* the model judged against the input model */
     qsim_calibration *calibration; /* calibration of the last quantization; NULL: none */
@@ -219,6 +228,13 @@ int job_prepare_output(const tool *t, const job *j);
 /* Writes model.onnx of each flow, metrics.json and the package. */
 int job_write(const tool *t, const job *j, const qsim_model *input, const job_result *base,
               const job_best *best);
+/* A candidate with its first metrics: "accuracy_score 0.91, avg 0.35 ms". */
+void job_candidate_line(const job *j, const job_candidate *c, text *out);
+/* A flow's candidates, if it has several: charts of the first two metrics, and lines. */
+void job_candidates_page(const job *j, const job_best *best, page *p);
+/* "attempts": [...] with every metric. */
+void job_candidates_json(const job *j, const job_best *best, json *out);
+void job_candidates_free(job_best *b);
 /* Writes the object of metrics.json and --json. */
 void job_report(const job *j, const job_result *base, const job_best *best, json *out);
 void job_print_table(const job *j, const job_result *base, const job_best *best);

@@ -23,7 +23,7 @@ static void add_number(tool *own, const char *name, int64_t value) {
 }
 
 static const option data_options[] = {OPTION_DATA, {NULL, NULL, NULL, 0, NULL}};
-static const verb data_verb = {"run-config", "", "", data_options, NULL, false};
+static const verb data_verb = {"run-config", "", "", data_options, NULL, false, NULL};
 
 /* The number of samples to make up: the model's fixed batch if it is over 16, else 16. */
 static int64_t made_up(const qsim_model *m) {

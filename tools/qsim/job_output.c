@@ -121,6 +121,7 @@ static void report_model(const job *j, const job_flow *f, const job_best *b, jso
     report_result(j, &b->result, out);
     json_bool(out, "goals_met", b->result.good);
     json_int(out, "candidates", (int64_t)b->tried);
+    job_candidates_json(j, b, out);
     if (b->session.data)
         json_string(out, "session", b->session.data);
     pace_json(&b->pace, out);

@@ -77,6 +77,7 @@ void job_best_free(job_best *b) {
     qsim_model_free(b->model);
     free(b->result.values);
     free(b->picks);
+    job_candidates_free(b);
     judge_close(&b->judged);
     qsim_calibration_free(b->calibration);
     pace_free(&b->pace);
@@ -97,21 +98,31 @@ static void keep(const walk *w, qsim_model *m, const job_result *result, job_bes
     best->picks = picks;
 }
 
-static void say_candidate(const walk *w, size_t last, size_t at, size_t count,
-                          const job_result *result) {
-    text line = {0};
-    if (w->t->quiet || w->t->json || count < 2)
-        return;
+/* Records a candidate. */
+static job_candidate *add_candidate(const walk *w, size_t last, const job_result *result,
+                                    job_best *best) {
+    const size_t n = w->j->metric_count;
+    best->candidates = tool_grow(best->candidates, best->tried + 1, sizeof(*best->candidates));
+    job_candidate *c = &best->candidates[best->tried++];
+    *c = (job_candidate){.values = tool_alloc(n, sizeof(*c->values)), .good = result->good};
+    for (size_t i = 0; i < n; i++)
+        c->values[i] = result->values[i];
     for (size_t i = 0; i <= last && i < w->f->count; i++)
         if (w->f->passes[i].action == ACTION_QUANTIZE) {
-            text_puts(&line, line.size ? "; " : "");
-            job_command(&w->f->passes[i], w->picks + first_pick(w->f, i), &line);
+            text_puts(&c->command, c->command.size ? "; " : "");
+            job_command(&w->f->passes[i], w->picks + first_pick(w->f, i), &c->command);
         }
-    for (size_t i = 0; i < w->j->metric_count && i < 3; i++)
-        text_printf(&line, "%s%s %.6g", i ? ", " : ": ", w->j->metrics[i].sub, result->values[i]);
+    return c;
+}
+
+static void say_candidate(const walk *w, size_t at, size_t count, const job_candidate *c) {
+    text line = {0};
     char label[48];
+    if (w->t->quiet || w->t->json || count < 2)
+        return;
+    job_candidate_line(w->j, c, &line);
     snprintf(label, sizeof(label), "%zu/%zu", at, count);
-    table_line(label, "%s%s", line.data, result->good ? "" : " (misses a goal)");
+    table_line(label, "%s", line.data);
     fflush(stdout);
     text_free(&line);
 }
@@ -127,11 +138,11 @@ static int try_one(walk *w, size_t last, size_t at, size_t count, job_best *best
         free(result.values);
         return code;
     }
-    say_candidate(w, last, at, count, &result);
-    best->tried++;
-    if (first || job_better(w->j, &result, &best->result))
+    say_candidate(w, at, count, add_candidate(w, last, &result, best));
+    if (first || job_better(w->j, &result, &best->result)) {
         keep(w, m, &result, best);
-    else {
+        best->chosen = best->tried - 1;
+    } else {
         qsim_model_free(m);
         free(result.values);
     }

@@ -85,21 +85,22 @@ static bool misses(const char *file, const qsim_verdict_info *o, const char *wha
     return true;
 }
 
-int judge_bounds(const tool *t, const judging *j) {
-    double sqnr, cosine, same;
+bool judge_bounds_read(const tool *t, judge_limits *l) {
+    return tool_number(t, "min-sqnr", -1e3, 1e3, (double)NAN, &l->sqnr) &&
+           tool_number(t, "min-cosine", -1, 1, (double)NAN, &l->cosine) &&
+           tool_percent(t, "min-agreement", (double)NAN, &l->agreement);
+}
+
+int judge_bounds(const judging *j, const judge_limits *l) {
     bool bad = false;
-    if (!tool_number(t, "min-sqnr", -1e3, 1e3, (double)NAN, &sqnr) ||
-        !tool_number(t, "min-cosine", -1, 1, (double)NAN, &cosine) ||
-        !tool_number(t, "min-agreement", 0, 100, (double)NAN, &same))
-        return EXIT_USAGE;
     for (int32_t i = 0; i < qsim_verdict_output_count(j->verdict); i++) {
         qsim_verdict_info o = {.struct_size = sizeof(o)};
         if (qsim_verdict_output(j->verdict, i, &o) || o.measure == QSIM_MEASURE_NONE)
             continue;
-        bad |= misses(j->output, &o, "SQNR", o.sqnr, sqnr);
-        bad |= misses(j->output, &o, "cosine", o.cosine, cosine);
+        bad |= misses(j->output, &o, "SQNR", o.sqnr, l->sqnr);
+        bad |= misses(j->output, &o, "cosine", o.cosine, l->cosine);
         if (o.measure == QSIM_MEASURE_AGREEMENT)
-            bad |= misses(j->output, &o, "agreement", o.agreement, same);
+            bad |= misses(j->output, &o, "agreement", o.agreement, l->agreement);
     }
     return bad ? EXIT_GATE : EXIT_OK;
 }

@@ -35,8 +35,15 @@ bool judge_hold_out(const tool *t, dataset *d, int64_t *held);
 bool judge_has_bounds(const tool *t);
 /* Runs both models on the samples that `d` gives from now on. */
 int judge_all(const tool *t, judging *j, dataset *d);
+/* Bounds of outputs; NaN: none. */
+typedef struct judge_limits {
+    double sqnr, cosine, agreement;
+} judge_limits;
+
+/* Reads --min-…, before any work; false: a usage error. */
+bool judge_bounds_read(const tool *t, judge_limits *l);
 /* EXIT_GATE where a bound is missed, which it prints. */
-int judge_bounds(const tool *t, const judging *j);
+int judge_bounds(const judging *j, const judge_limits *l);
 void judge_close(judging *j);
 
 /* The lines of a report: grade, outputs, worst layers; warnings go to stderr (judging_report.c). */

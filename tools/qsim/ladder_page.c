@@ -43,9 +43,12 @@ static void draw(const ladder *l, int what, page *p) {
 }
 
 void ladder_page(const ladder *l, page *p) {
+    text table = {0};
     if (!p->path)
         return;
     page_heading(p, "Attempts");
+    ladder_table(l, &table);
+    page_lines(p, &table);
     for (int what = 0; what < CHARTS; what++)
         draw(l, what, p);
 }

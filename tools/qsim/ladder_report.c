@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The output of qsim auto: each attempt as it ends, and the report. */
+/* The report of qsim auto, and the command that repeats its result. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,62 +9,8 @@
 #include "ladder.h"
 #include "modelinfo.h"
 
-static const char *const goals[] = {"accuracy", "size", "latency"};
-
-/* ---- attempts ---- */
-
 static bool has_classes(const ladder *l) {
     return l->count == 0 || !isnan(l->attempts[0].judgement.agreement);
-}
-
-void ladder_heading(const ladder *l) {
-    if (l->tool->json || strcmp(l->q->output, "-") == 0)
-        return;
-    printf("%s: %zu samples to search with, %zu unseen; at most %g %% lost, goal %s, %g s\n\n",
-           tool_base_name(l->q->file), l->seen.samples, l->unseen.samples, l->max_drop,
-           goals[l->goal], l->seconds);
-    printf("%8s  %9s  %9s  %8s  %10s  %10s    %s\n", "time", "loss", "agreement", "top-1", "size",
-           "a sample", "attempt");
-}
-
-static void percent(char room[16], double x) {
-    if (isnan(x))
-        snprintf(room, 16, "-");
-    else
-        snprintf(room, 16, "%.2f %%", x);
-}
-
-static void print_attempt(const attempt *r) {
-    char agreement[16], top1[16], bytes[32], time[32];
-    percent(agreement, r->judgement.agreement);
-    percent(top1, r->judgement.top1);
-    printf("%6.1f s  %9.6f  %9s  %8s  %10s  %10s  %s %s%s\n", r->seconds, r->judgement.loss,
-           agreement, top1, tool_bytes((double)r->bytes, bytes),
-           tool_time(r->microseconds / 1e3, time), r->kept ? "*" : " ", r->what,
-           r->met ? "" : " (loses too much)");
-    fflush(stdout);
-}
-
-int32_t ladder_add(void *user, const qsim_attempt *a) {
-    ladder *l = user;
-    l->attempts = tool_grow(l->attempts, l->count + 1, sizeof(*l->attempts));
-    attempt *r = &l->attempts[l->count++];
-    *r = (attempt){.what = tool_copy(a->what),
-                   .judgement = *a->judgement,
-                   .bytes = a->bytes,
-                   .microseconds = a->microseconds,
-                   .seconds = (tool_now() - l->begun) / 1e3,
-                   .floats = a->floats,
-                   .kept = a->kept != 0,
-                   .met = a->met != 0};
-    if (!l->tool->json && strcmp(l->q->output, "-") != 0)
-        print_attempt(r);
-    if (a->kept && strcmp(l->q->output, "-") != 0) {
-        tool own = *l->tool;
-        own.force = own.force || l->count > 1; /* the file is its own, from an earlier attempt */
-        l->saved = tool_save_model(&own, a->model, l->q->output);
-    }
-    return l->saved != 0;
 }
 
 /* ---- the command that repeats the result ---- */
@@ -221,7 +167,7 @@ void ladder_json(const ladder *l, json *j) {
     json_string(j, "file", l->q->output);
     json_string(j, "model", l->q->file);
     json_int(j, "bytes", qsim_model_bytes(l->q->result));
-    json_string(j, "goal", goals[l->goal]);
+    json_string(j, "goal", ladder_goals[l->goal]);
     json_number(j, "max_drop", l->max_drop);
     json_string(j, "measure", has_classes(l) ? "kl" : "relative_error");
     json_array(j, "attempts");
@@ -248,15 +194,15 @@ void ladder_json(const ladder *l, json *j) {
 static void put_markdown(const ladder *l, text *out) {
     char agreement[16], top1[16], bytes[32], time[32];
     text_printf(out, "# %s: chosen: %s\n\n", tool_base_name(l->q->file), chosen(l)->what);
-    text_printf(out, "Goal %s, at most %g %% lost: %s.\n\n", goals[l->goal], l->max_drop,
+    text_printf(out, "Goal %s, at most %g %% lost: %s.\n\n", ladder_goals[l->goal], l->max_drop,
                 l->met ? "met" : "not met");
     put_verdict(l, out);
     text_puts(out, ".\n\n| attempt | loss | agreement | top-1 | size | a sample | kept |\n"
                    "|---|---|---|---|---|---|---|\n");
     for (size_t i = 0; i < l->count; i++) {
         const attempt *r = &l->attempts[i];
-        percent(agreement, r->judgement.agreement);
-        percent(top1, r->judgement.top1);
+        ladder_percent(agreement, r->judgement.agreement);
+        ladder_percent(top1, r->judgement.top1);
         text_printf(out, "| %s | %.6f | %s | %s | %s | %s | %s |\n", r->what, r->judgement.loss,
                     agreement, top1, tool_bytes((double)r->bytes, bytes),
                     tool_time(r->microseconds / 1e3, time), r->kept ? "yes" : "");

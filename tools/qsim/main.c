@@ -68,6 +68,8 @@ static const struct {
     {"tune", "qsim auto searches for the best quantized model"},
     {"distill", "qsim trains nothing: it starts from a trained ONNX model"},
     {"download", "qsim opens no network: it starts from a file"},
+    {"version", "did you mean qsim --version?"},
+    {"completions", "did you mean qsim --completions bash?"},
 };
 
 static int unknown_verb(const tool *t, const char *name) {
@@ -81,6 +83,9 @@ static int unknown_verb(const tool *t, const char *name) {
     for (size_t i = 0; i < sizeof(foreign) / sizeof(*foreign) && !hint.size; i++)
         if (strcmp(name, foreign[i].word) == 0)
             text_puts(&hint, foreign[i].hint);
+    const size_t length = strlen(name);
+    if (length > 5 && strcmp(name + length - 5, ".onnx") == 0)
+        text_printf(&hint, "a verb stands first: qsim info %.100s describes it", name);
     if (!hint.size && near)
         text_printf(&hint, "did you mean qsim %s?", near);
     if (!hint.size)

@@ -84,7 +84,7 @@ static void draw_range(page *p, const qsim_calibration *c, int32_t index, int32_
     text_printf(&title, "%s: values from %.6g to %.6g", qsim_calibration_name(c, index),
                 (double)qsim_observer_min(o), (double)qsim_observer_max(o));
     chart_histogram(&svg, title.data, &h);
-    page_chart(p, &svg);
+    page_half_chart(p, &svg);
     text_free(&svg);
     text_free(&title);
 }
@@ -96,14 +96,16 @@ static int32_t find_tensor(const qsim_calibration *c, const char *name) {
     return -1;
 }
 
-void page_ranges(page *p, const qsim_calibration *c, int32_t method, double percentile,
-                 const qsim_verdict *v, size_t most) {
+void page_ranges(page *p, const char *heading, const qsim_calibration *c, int32_t method,
+                 double percentile, const qsim_verdict *v, size_t most) {
     const int32_t count = qsim_calibration_count(c);
     size_t drawn = 0;
     if (!p->path || !c)
         return;
     bool *done = tool_alloc((size_t)count, sizeof(*done));
-    page_heading(p, "Activations and the ranges chosen (counts as logarithms)");
+    page_heading(p, heading);
+    page_note(p, "Bars are logarithms of counts. The upright lines are the ends of the range; what "
+                 "lies beyond it, in orange, is cut off.");
     for (int32_t i = 0; i < qsim_verdict_layer_count(v) && drawn < most; i++) {
         qsim_verdict_info l = {.struct_size = sizeof(l)};
         const int32_t at = qsim_verdict_layer(v, i, &l) ? -1 : find_tensor(c, l.tensor);

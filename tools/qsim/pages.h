@@ -18,12 +18,14 @@ typedef struct page_model {
 void page_models(page *p, const page_model *models, size_t count);
 /* Draws the SQNR of each layer, those that add most noise first. */
 void page_layers(page *p, const qsim_verdict *v);
+#define RANGES_CHOSEN "Activations and the ranges chosen"
+
 /*
  * Draws histograms of calibrated tensors with the ranges that the method chooses, `most` at most;
  * the tensors of the worst layers of `v` (may be NULL) come first.
  */
-void page_ranges(page *p, const qsim_calibration *c, int32_t method, double percentile,
-                 const qsim_verdict *v, size_t most);
+void page_ranges(page *p, const char *heading, const qsim_calibration *c, int32_t method,
+                 double percentile, const qsim_verdict *v, size_t most);
 
 /* ---- samples (thumbs.c) ---- */
 

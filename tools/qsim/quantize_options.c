@@ -148,6 +148,33 @@ void quantize_close(quantizing *q) {
     quantize_options_free(q);
 }
 
+/* The name in which a part between slashes is, or is most like, the word; NULL: none. */
+static const char *name_with(const char *word, const char *const *names) {
+    size_t count = 0, n = 0;
+    const char *found = NULL;
+    while (names[count])
+        count++;
+    char **parts = tool_alloc(count + 1, sizeof(*parts));
+    for (size_t i = 0; i < count; i++) {
+        const char *at = names[i];
+        while (!found && *at) {
+            at += strspn(at, "/");
+            const size_t size = strcspn(at, "/");
+            found = size == strlen(word) && memcmp(at, word, size) == 0 ? names[i] : NULL;
+            at += size;
+        }
+        parts[i] = tool_copy(names[i] + strspn(names[i], "/"));
+        parts[i][strcspn(parts[i], "/")] = 0;
+    }
+    const char *near = found ? NULL : closest(word, (const char *const *)parts);
+    for (; !found && near && n < count; n++)
+        found = parts[n] == near ? names[n] : NULL;
+    for (size_t i = 0; i < count; i++)
+        free(parts[i]);
+    free(parts);
+    return found;
+}
+
 int quantize_error(const tool *t, const quantizing *q, qsim_error *e) {
     const char *wanted = NULL;
     for (size_t i = 0; i < q->options.rule_count && e->code == QSIM_E_NOT_FOUND; i++)
@@ -168,6 +195,7 @@ int quantize_error(const tool *t, const quantizing *q, qsim_error *e) {
     char *plain = tool_copy(wanted);
     plain[strcspn(plain, "*?[")] = 0;
     const char *near = plain[0] ? closest(plain, names) : NULL;
+    near = near || !plain[0] ? near : name_with(plain, names);
     snprintf(e->hint, sizeof(e->hint),
              "%s%.80s%s--dry-run lists names; operators (Conv) match, too",
              near ? "did you mean '" : "", near ? near : "", near ? "'? " : "");

@@ -101,7 +101,8 @@ void next_steps_free(next_steps *n);
 
 /* Results of checking the quantized model (quantize_check.c). */
 typedef struct quantize_check {
-    judging judging; /* against the float model */
+    judging judging;
+    judge_limits limits; /* against the float model */
     pace pace;
     next_steps next;
 } quantize_check;

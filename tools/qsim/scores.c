@@ -40,7 +40,9 @@ int scores_add(const tool *t, scores *s, const char *file, const qsim_tensor *ou
     size_t total = elements(output), classes = samples > 0 ? total / (size_t)samples : 0;
     if (output->rank < 2 || output->dims[0] != samples || classes < 2 || classes > MOST_CLASSES)
         return tool_fail(t, QSIM_E_SHAPE,
-                         "%s: the first output is not one row of class scores per sample", file);
+                         "%s: the first output is not one row of class scores per sample; "
+                         "qsim compare judges other outputs against another model's",
+                         file);
     if (s->classes == 0) {
         s->classes = classes;
         s->confusion = tool_alloc(classes * classes, sizeof(*s->confusion));

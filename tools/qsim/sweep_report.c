@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "common/columns.h"
 #include "sweeping.h"
 
 size_t sweep_best(const sweep *s) {
@@ -18,39 +19,40 @@ void attempt_name(const attempt *a, text *out) {
         text_printf(out, " %g", a->percentile);
 }
 
-static void put_number(text *out, const char *format, double value) {
+static void number_cell(table *rows, const char *format, double value) {
     if (isnan(value))
-        text_puts(out, "-");
+        table_cell(rows, "-");
     else
-        text_printf(out, format, value);
+        table_cell(rows, format, value);
 }
 
 void sweep_markdown(const sweep *s, text *out) {
+    static const char *const heading[] = {"weights", "ranges", "grade", "agreement", "SQNR",
+                                          "cosine",  "top-1",  "size",  "run"};
     const size_t best = sweep_best(s);
+    table rows = {.columns = "lllrrrrrr"};
     char b[32];
-    text_puts(out, "| weights | ranges | grade | agreement | SQNR | cosine | top-1 | size | run |\n"
-                   "|---|---|---|--:|--:|--:|--:|--:|--:|\n");
-    text_puts(out, "| fp32 | | | | | | ");
-    put_number(out, "%.2f %%", s->float_top1);
-    text_printf(out, " | %s", tool_bytes((double)s->float_bytes, b));
-    text_printf(out, " | %s |\n", tool_time(s->float_ms, b));
+    for (size_t i = 0; i < sizeof(heading) / sizeof(*heading); i++)
+        table_cell(&rows, "%s", heading[i]);
+    table_cell(&rows, "fp32");
+    for (int i = 0; i < 5; i++)
+        table_cell(&rows, "%s", "");
+    number_cell(&rows, "%.2f %%", s->float_top1);
+    table_cell(&rows, "%s", tool_bytes((double)s->float_bytes, b));
+    table_cell(&rows, "%s", tool_time(s->float_ms, b));
     for (size_t i = 0; i < s->count; i++) {
         const attempt *a = &s->attempts[i];
-        text_printf(out, "| %s | %s", a->scheme, a->method);
-        if (!isnan(a->percentile))
-            text_printf(out, " %g", a->percentile);
-        text_printf(out, " | %s%s | ", qsim_grade_name(a->grade),
-                    i == best ? ", **best SQNR**" : "");
-        put_number(out, "%.2f %%", a->agreement);
-        text_puts(out, " | ");
-        put_number(out, "%.2f dB", a->sqnr);
-        text_puts(out, " | ");
-        put_number(out, "%.6f", a->cosine);
-        text_puts(out, " | ");
-        put_number(out, "%.2f %%", a->top1);
-        text_printf(out, " | %s", tool_bytes((double)a->bytes, b));
-        text_printf(out, " | %s |\n", tool_time(a->ms, b));
+        table_cell(&rows, "%s", a->scheme);
+        table_cell(&rows, isnan(a->percentile) ? "%s" : "%s %g", a->method, a->percentile);
+        table_cell(&rows, "%s%s", qsim_grade_name(a->grade), i == best ? ", **best SQNR**" : "");
+        number_cell(&rows, "%.2f %%", a->agreement);
+        number_cell(&rows, "%.2f dB", a->sqnr);
+        number_cell(&rows, "%.6f", a->cosine);
+        number_cell(&rows, "%.2f %%", a->top1);
+        table_cell(&rows, "%s", tool_bytes((double)a->bytes, b));
+        table_cell(&rows, "%s", tool_time(a->ms, b));
     }
+    table_markdown(&rows, out);
 }
 
 static void csv_number(text *out, double value) {

@@ -8,6 +8,10 @@
 #include "common/columns.h"
 #include "common/svg.h"
 
+#define BAR  10.0
+#define ROW  28.0
+#define ROOM 480.0
+
 static char *copy_or_null(const char *s) {
     return s ? tool_copy(s) : NULL;
 }
@@ -164,38 +168,45 @@ int units_csv(const tool *t, const char *path, const units *u) {
     return code;
 }
 
-/* Draws two bars per unit, on one scale: loss alone in 8 bits, and gain of staying float. */
+/* One bar with its number behind it, to the left of `zero` where it is negative. */
+static void draw_bar(text *svg, double zero, double y, double value, double scale,
+                     svg_color color) {
+    const double w = fabs(value) * scale;
+    char number[32];
+    if (isnan(value))
+        return;
+    snprintf(number, sizeof(number), "%.5f", value);
+    svg_rect(svg, value < 0 ? zero - w : zero, y, fmax(w, 0.5), BAR, color, NULL);
+    svg_text(svg, zero + fmax(value * scale, 0) + 5, y + BAR - 1, 9, SVG_START, 0, svg_black,
+             number);
+}
+
+/* Draws two bars per unit, on one scale: gain of staying float, and loss alone in 8 bits. */
 void units_draw(text *svg, const char *file, const units *u) {
-    const double bar = 9, row = 26, room = 420;
-    double longest = 0, most = 1e-12;
-    char title[256], number[32];
-    for (size_t i = 0; i < u->count; i++) {
-        longest = fmax(longest, svg_width(u->items[i].name, 12));
-        most = fmax(most, fmax(u->items[i].loss_gained, u->items[i].loss_alone));
-    }
-    const double left = longest + 30, top = 70, height = row * (double)u->count;
-    snprintf(title, sizeof(title), "Sensitivity: %.200s", tool_base_name(file));
-    svg_begin(svg, left + room + 110, top + height + 20, title);
-    svg_text(svg, 20, 30, 18, SVG_START, 0, svg_black, title);
-    svg_text(svg, 20, 52, 12, SVG_START, 0, svg_gray,
-             has_classes(u)
-                 ? "KL to float. Blue: gained when in float (orange: after the knee); "
-                   "gray: alone in 8 bits"
-                 : "noise / signal. Blue: gained when in float (orange: after the knee); "
-                   "gray: alone in 8 bits");
+    double longest = 0, low = 0, high = 1e-12;
+    char title[256], legend[128];
     for (size_t i = 0; i < u->count; i++) {
         const qsim_unit *x = &u->items[i];
-        const double y = top + row * (double)i;
-        const double gain = room * fmax(x->loss_gained, 0) / most;
-        snprintf(number, sizeof(number), "%.5f", x->loss_gained);
+        longest = fmax(longest, svg_width(x->name, 12));
+        low = fmin(low, x->loss_gained);
+        high = fmax(high, fmax(x->loss_gained, x->loss_alone));
+    }
+    const double left = longest + 30, top = 70, height = ROW * (double)u->count;
+    const double scale = ROOM / (high - low), zero = left - low * scale;
+    snprintf(title, sizeof(title), "Sensitivity: %.200s", tool_base_name(file));
+    snprintf(legend, sizeof(legend),
+             "%s. Blue: gained when in float (orange: after the knee); gray: alone in 8 bits",
+             has_classes(u) ? "KL to float" : "noise / signal");
+    svg_begin(svg, fmax(left + ROOM + 110, svg_width(legend, 12) + 40), top + height + 20, title);
+    svg_text(svg, 20, 30, 18, SVG_START, 0, svg_black, title);
+    svg_text(svg, 20, 52, 12, SVG_START, 0, svg_gray, legend);
+    svg_line(svg, zero, top - 4, zero, top + height, svg_pale);
+    for (size_t i = 0; i < u->count; i++) {
+        const qsim_unit *x = &u->items[i];
+        const double y = top + ROW * (double)i;
         svg_text(svg, left - 8, y + 14, 12, SVG_END, 0, svg_black, x->name);
-        svg_rect(svg, left, y + 2, fmax(gain, 0.5), bar, x->before_knee ? svg_blue : svg_orange,
-                 NULL);
-        if (!isnan(x->loss_alone))
-            svg_rect(svg, left, y + 2 + bar, fmax(room * x->loss_alone / most, 0.5), bar, svg_gray,
-                     NULL);
-        const double alone = isnan(x->loss_alone) ? 0 : room * x->loss_alone / most;
-        svg_text(svg, left + fmax(gain, alone) + 5, y + 11, 10, SVG_START, 0, svg_black, number);
+        draw_bar(svg, zero, y + 2, x->loss_gained, scale, x->before_knee ? svg_blue : svg_orange);
+        draw_bar(svg, zero, y + 2 + BAR, x->loss_alone, scale, svg_gray);
     }
     svg_end(svg);
 }

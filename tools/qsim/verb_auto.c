@@ -180,12 +180,12 @@ static int run(tool *t) {
         return EXIT_USAGE;
     q.file = t->args.operands[0];
     if (!q.output)
-        return tool_usage(t, NULL, "auto: -o FILE is missing");
+        return tool_usage(t, "for instance -o model-int8.onnx", "auto: -o FILE is missing");
     if (!args_has(&t->args, "data"))
         return tool_usage(t, "--data SPEC names one", "auto: --data is missing");
     for (size_t i = 0; i < sizeof(outputs) / sizeof(*outputs); i++) {
         const char *path = args_value(&t->args, outputs[i]);
-        if (path && !tool_may_write(t, path, &code))
+        if (path && !(i == 0 ? tool_may_write_model : tool_may_write)(t, path, &code))
             return code;
     }
     if (!args_has(&t->args, "save-recipe") && strcmp(q.output, "-") != 0) {
@@ -233,9 +233,11 @@ static const option options[] = {
     {NULL, NULL, NULL, 0, NULL},
 };
 
-const verb verb_auto = {"auto",
-                        "MODEL --data SPEC -o FILE",
-                        "search for the best quantized model within a time",
-                        options,
-                        run,
-                        false};
+const verb verb_auto = {
+    "auto",
+    "MODEL --data SPEC -o FILE",
+    "search for the best quantized model within a time",
+    options,
+    run,
+    false,
+    "model.onnx --data photos,labels.csv --preprocess imagenet --budget 5m -o int8.onnx"};

@@ -213,5 +213,10 @@ static const option options[] = {
     {NULL, NULL, NULL, 0, NULL},
 };
 
-const verb verb_bench = {
-    "bench", "MODEL [MODEL...]", "time models in turns and compare them", options, run, false};
+const verb verb_bench = {"bench",
+                         "MODEL [MODEL...]",
+                         "time models in turns and compare them",
+                         options,
+                         run,
+                         false,
+                         "model.onnx int8.onnx --batch 8"};

@@ -147,7 +147,7 @@ static int run(tool *t) {
     if (merge && !only_merges(t))
         return EXIT_USAGE;
     if (!output)
-        return tool_usage(t, NULL, "calibrate: -o FILE is missing");
+        return tool_usage(t, "for instance -o model.qcal", "calibrate: -o FILE is missing");
     if (strcmp(output, "-") == 0)
         return tool_usage(t, NULL, "a calibration goes to a file, not to standard output");
     if (!tool_may_write(t, output, &code))
@@ -185,4 +185,5 @@ const verb verb_calibrate = {"calibrate",
                              "record the ranges of activations on data, for quantize",
                              options,
                              run,
-                             false};
+                             false,
+                             "model.onnx --data photos --preprocess imagenet -o model.qcal"};

@@ -152,5 +152,5 @@ static int run(tool *t) {
 
 static const option options[] = {{NULL, NULL, NULL, 0, NULL}};
 
-const verb verb_check = {"check", "MODEL", "validate a model and list every problem",
-                         options, run,     true};
+const verb verb_check = {
+    "check", "MODEL", "validate a model and list every problem", options, run, true, "model.onnx"};

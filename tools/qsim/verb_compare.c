@@ -17,7 +17,7 @@ static int read_bounds(const tool *t, bounds *b) {
                    tool_number(t, "max-abs", 0, 1e30, NAN, &b->max_abs) &&
                    tool_number(t, "min-sqnr", -1e3, 1e3, NAN, &b->min_sqnr) &&
                    tool_number(t, "min-cosine", -1, 1, NAN, &b->min_cosine) &&
-                   tool_number(t, "min-agreement", 0, 100, NAN, &b->min_agreement)
+                   tool_percent(t, "min-agreement", NAN, &b->min_agreement)
                ? EXIT_OK
                : EXIT_USAGE;
 }
@@ -73,8 +73,10 @@ static void note_worst(comparison *c, const batch *b, uint64_t done) {
             signal += a * a;
             noise += d * d;
         }
-        snprintf(caption, sizeof(caption), "sample %llu: %.1f dB", (unsigned long long)(done + i),
-                 10 * log10(signal / noise));
+        snprintf(caption, sizeof(caption),
+                 "sample %llu: %.1f\xc2\xa0"
+                 "dB",
+                 (unsigned long long)(done + i), 10 * log10(signal / noise));
         if (noise > 0 && signal > 0)
             thumbs_add(&c->worst, &b->inputs[0], i, noise / signal, caption);
     }
@@ -262,6 +264,10 @@ static const option options[] = {
     {NULL, NULL, NULL, 0, NULL},
 };
 
-const verb verb_compare = {
-    "compare", "A B [--data SPEC]", "compare two models: outputs, speed, size", options, run,
-    false};
+const verb verb_compare = {"compare",
+                           "A B [--data SPEC]",
+                           "compare two models: outputs, speed, size",
+                           options,
+                           run,
+                           false,
+                           "model.onnx int8.onnx --data photos --preprocess imagenet --layers"};

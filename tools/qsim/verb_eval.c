@@ -23,33 +23,27 @@ static int to_stdout(const tool *t) {
     return count;
 }
 
-static int report(const tool *t, page *p, const char *file, const scores *s, const thumbs *worst,
-                  double bound) {
-    class_names n;
+static int report(const tool *t, page *p, const char *file, const scores *s, const class_names *n,
+                  const thumbs *worst, double bound) {
     const char *csv = args_value(&t->args, "csv");
-    int code = class_names_read(t, &n);
+    int code = csv ? eval_write_csv(t, csv, s, n) : EXIT_OK;
     if (code == EXIT_OK)
-        code = class_names_check(t, &n, s->classes);
-    if (code == EXIT_OK && csv)
-        code = eval_write_csv(t, csv, s, &n);
-    if (code == EXIT_OK)
-        code = eval_write_charts(t, file, s, &n);
+        code = eval_write_charts(t, file, s, n);
     if (code == EXIT_OK) {
-        eval_draw_page(p, file, s, &n, worst);
+        eval_draw_page(p, file, s, n, worst);
         if (p->path || (!t->json && to_stdout(t) == 0)) {
             page_report_begin(t, p);
-            eval_print_table(file, s, &n);
+            eval_print_table(file, s, n);
             page_report_end(t, p);
         }
         if (t->json)
-            eval_print_json(t, file, s, &n);
+            eval_print_json(t, file, s, n);
         if (scores_percent(s, s->top1) < bound) {
             fprintf(stderr, "qsim: %s: top-1 %.4f %%, the gate is %g %%\n", file,
                     scores_percent(s, s->top1), bound);
             code = EXIT_GATE;
         }
     }
-    class_names_free(&n);
     return code;
 }
 
@@ -65,13 +59,15 @@ static int check_folders(const tool *t, const char *file, const dataset *d, cons
 }
 
 /* Notes wrong answers, ordered by their lead over the right class. */
-static void note_wrong(thumbs *worst, const batch *b, const qsim_tensor *scored, uint64_t first) {
+static void note_wrong(thumbs *worst, const class_names *n, const batch *b,
+                       const qsim_tensor *scored, uint64_t first) {
     const size_t classes = elements(scored) / (size_t)b->samples;
     for (size_t i = 0; i < (size_t)b->samples && worst->wanted; i++) {
         const size_t guess = largest(scored, i * classes, classes), label = (size_t)b->labels[i];
-        char caption[96];
-        snprintf(caption, sizeof(caption), "sample %llu: %zu taken for %zu",
-                 (unsigned long long)(first + i), label, guess);
+        char caption[96], right[24], wrong[24];
+        snprintf(caption, sizeof(caption), "sample %llu: %.30s taken for %.30s",
+                 (unsigned long long)(first + i), class_name(n, label, right),
+                 class_name(n, guess, wrong));
         if (guess != label)
             thumbs_add(worst, &b->inputs[0], i,
                        element(scored, i * classes + guess) - element(scored, i * classes + label),
@@ -80,7 +76,8 @@ static void note_wrong(thumbs *worst, const batch *b, const qsim_tensor *scored,
 }
 
 /* Counts answers; if s->interrupted, of the samples before the interrupt. */
-static int count(const tool *t, const char *file, engine *e, dataset *d, scores *s, thumbs *worst) {
+static int count(const tool *t, const char *file, engine *e, dataset *d, const class_names *n,
+                 scores *s, thumbs *worst) {
     progress p;
     batch b;
     qsim_error error;
@@ -96,9 +93,11 @@ static int count(const tool *t, const char *file, engine *e, dataset *d, scores 
                    : scores_add(t, s, file, &e->outputs[0], b.labels, b.samples);
         if (code == EXIT_OK)
             code = check_folders(t, file, d, s);
+        if (code == EXIT_OK)
+            code = class_names_check(t, n, s->classes);
         if (code)
             break;
-        note_wrong(worst, &b, &e->outputs[0], s->samples - (uint64_t)b.samples);
+        note_wrong(worst, n, &b, &e->outputs[0], s->samples - (uint64_t)b.samples);
         progress_step(&p, "evaluating", s->samples, total);
     }
     progress_end(&p);
@@ -113,10 +112,11 @@ static int run(tool *t) {
     dataset *d = NULL;
     scores s = {0};
     thumbs worst = {0};
+    class_names n = {0};
     page p;
     double bound;
     int code = EXIT_OK;
-    if (!tool_operands(t, 1, 1) || !tool_number(t, "min-top1", 0, 100, 0, &bound))
+    if (!tool_operands(t, 1, 1) || !tool_percent(t, "min-top1", 0, &bound))
         return EXIT_USAGE;
     if (to_stdout(t) > 1)
         return tool_usage(t, NULL, "eval: one thing at a time can go to standard output");
@@ -135,12 +135,16 @@ static int run(tool *t) {
         code = dataset_open(t, e.model, &d);
     if (code == EXIT_OK && !dataset_has_labels(d))
         code = tool_usage(t, dataset_is_files(d) ? FILES_LABELLED : LABELLED,
-                          "%s: the data has no labels", args_value(&t->args, "data"));
+                          "%s: the data has no labels%s", args_value(&t->args, "data"),
+                          args_has(&t->args, "labels") ? "; --labels names classes" : "");
     if (code == EXIT_OK)
-        code = count(t, file, &e, d, &s, &worst);
+        code = class_names_read(t, &n);
     if (code == EXIT_OK)
-        code = report(t, &p, file, &s, &worst, bound);
+        code = count(t, file, &e, d, &n, &s, &worst);
+    if (code == EXIT_OK)
+        code = report(t, &p, file, &s, &n, &worst, bound);
     code = page_close(t, &p, "qsim eval", code);
+    class_names_free(&n);
     thumbs_free(&worst);
     if (code == EXIT_OK && s.interrupted)
         code = EXIT_INTERRUPTED;
@@ -168,4 +172,5 @@ const verb verb_eval = {"eval",
                         "measure a classifier: top-1, top-5, per class, confusion",
                         options,
                         run,
-                        false};
+                        false,
+                        "int8.onnx --data photos,labels.csv --preprocess imagenet --min-top1 70"};

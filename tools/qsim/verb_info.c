@@ -260,5 +260,6 @@ static const option options[] = {
     {NULL, NULL, NULL, 0, NULL},
 };
 
-const verb verb_info = {"info",  "[MODEL]", "describe a model, or what this library can do",
-                        options, run,       false};
+const verb verb_info = {
+    "info", "[MODEL]",           "describe a model, or what this library can do", options, run,
+    false,  "model.onnx --nodes"};

@@ -56,8 +56,8 @@ static int run(tool *t) {
         return EXIT_USAGE;
     o.file = t->args.operands[0];
     if (!o.output)
-        return tool_usage(t, NULL, "optimize: -o FILE is missing");
-    if (!tool_may_write(t, o.output, &code))
+        return tool_usage(t, "for instance -o optimized.onnx", "optimize: -o FILE is missing");
+    if (!tool_may_write_model(t, o.output, &code))
         return code;
     code = optimize(t, &o);
     qsim_model_free(o.result);
@@ -72,5 +72,10 @@ static const option options[] = {
     {NULL, NULL, NULL, 0, NULL},
 };
 
-const verb verb_optimize = {"optimize", "MODEL -o FILE", "write the optimized model", options, run,
-                            false};
+const verb verb_optimize = {"optimize",
+                            "MODEL -o FILE",
+                            "write the optimized model",
+                            options,
+                            run,
+                            false,
+                            "model.onnx --level extended -o optimized.onnx"};

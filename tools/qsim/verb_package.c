@@ -164,4 +164,5 @@ const verb verb_package = {"package",
                            "pack models, labels and preprocessing into one file",
                            options,
                            run,
-                           false};
+                           true,
+                           "int8.onnx --preprocess imagenet --labels names.txt -o model.zip"};

@@ -199,4 +199,5 @@ const verb verb_profile = {"profile",
                            "measure which steps of a model take how long",
                            options,
                            run,
-                           false};
+                           false,
+                           "model.onnx --top 5 -o trace.json"};

@@ -68,7 +68,8 @@ static void draw_page(page *p, const quantizing *q, const quantize_check *check)
     page_models(p, models, 2);
     page_layers(p, v);
     if (q->options.mode == QSIM_MODE_STATIC)
-        page_ranges(p, q->calibration, q->options.method, q->options.percentile, v, 24);
+        page_ranges(p, RANGES_CHOSEN, q->calibration, q->options.method, q->options.percentile, v,
+                    24);
 }
 
 static void report(const tool *t, page *p, quantizing *q, const quantize_check *check) {
@@ -118,7 +119,7 @@ static int quantize_file(tool *t, page *p, quantizing *q, quantize_check *check)
                          q->file, q->output);
     if (code == EXIT_OK && strcmp(q->output, "-") != 0)
         report(t, p, q, check);
-    return code ? code : judge_bounds(t, &check->judging);
+    return code ? code : judge_bounds(&check->judging, &check->limits);
 }
 
 static int run(tool *t) {
@@ -132,8 +133,8 @@ static int run(tool *t) {
         return EXIT_USAGE;
     q.file = t->args.operands[0];
     if (!q.output && !args_has(&t->args, "dry-run"))
-        return tool_usage(t, NULL, "quantize: -o FILE is missing");
-    if (q.output && !tool_may_write(t, q.output, &code))
+        return tool_usage(t, "for instance -o model-int8.onnx", "quantize: -o FILE is missing");
+    if (q.output && !tool_may_write_model(t, q.output, &code))
         return code;
     if (recipe && !tool_may_write(t, recipe, &code))
         return code;
@@ -143,6 +144,8 @@ static int run(tool *t) {
         return code;
     if (judge_has_bounds(t) && !args_has(&t->args, "data"))
         return tool_usage(t, NULL, "quantize: --min-... judges by --data, which is missing");
+    if (!judge_bounds_read(t, &check.limits))
+        return EXIT_USAGE;
     code = quantize_search_fits(t) ? quantize_options(t, &q) : EXIT_USAGE;
     if (code == EXIT_OK)
         code = quantize_file(t, &p, &q, &check);
@@ -192,4 +195,5 @@ const verb verb_quantize = {"quantize",
                             "quantize a float model to INT8, and judge the result",
                             options,
                             run,
-                            false};
+                            false,
+                            "model.onnx --data photos --preprocess imagenet -o int8.onnx"};

@@ -81,7 +81,16 @@ static bool may_write(const tool *t, const qsim_model *m, int *code) {
     const char *file = args_value(&t->args, "output");
     const char *dir = args_value(&t->args, "output-dir");
     text path = {0};
+    const char *dot = file ? strrchr(file, '.') : NULL;
     bool may = !file || tool_may_write(t, file, code);
+    for (const char *const *other = (const char *const[]){".csv", ".txt", ".json", ".png", NULL};
+         may && dot && *other; other++)
+        if (strcmp(dot, *other) == 0) {
+            *code =
+                tool_usage(t, "--json prints the ranges of all outputs",
+                           "%s: an output is written as .npy, or with --format pb as .pb", file);
+            return false;
+        }
     bool old = dir && folder_is(dir, strlen(dir)); /* else it is made later */
     for (size_t i = 0; old && may && i < (size_t)qsim_model_output_count(m); i++) {
         output_path(t, dir, i, &path);
@@ -200,5 +209,10 @@ static const option options[] = {
     {NULL, NULL, NULL, 0, NULL},
 };
 
-const verb verb_run = {"run",   "MODEL", "run a model once and write its outputs",
-                       options, run,     false};
+const verb verb_run = {"run",
+                       "MODEL",
+                       "run a model once and write its outputs",
+                       options,
+                       run,
+                       false,
+                       "classifier.onnx -i cat.jpg --preprocess imagenet --top 5"};

@@ -48,10 +48,11 @@ static void draw_page(page *p, const job *j, const qsim_model *m, const job_resu
     }
     page_models(p, models, j->flow_count + 1);
     for (size_t i = 0; i < j->flow_count; i++) {
+        job_candidates_page(j, &best[i], p);
         page_layers(p, best[i].judged.verdict);
         if (best[i].calibration)
-            page_ranges(p, best[i].calibration, best[i].judged.method, best[i].percentile,
-                        best[i].judged.verdict, 24);
+            page_ranges(p, RANGES_CHOSEN, best[i].calibration, best[i].judged.method,
+                        best[i].percentile, best[i].judged.verdict, 24);
         text_free(&paths[i]);
     }
     free(paths);
@@ -184,6 +185,10 @@ static const option options[] = {
     {NULL, NULL, NULL, 0, NULL},
 };
 
-const verb verb_run_config = {
-    "run-config", "CONFIG.json", "carry out an Olive configuration: quantize, measure, search",
-    options,      run,           false};
+const verb verb_run_config = {"run-config",
+                              "CONFIG.json",
+                              "carry out an Olive configuration: quantize, measure, search",
+                              options,
+                              run,
+                              false,
+                              "config.json --dry-run"};

@@ -129,4 +129,5 @@ const verb verb_sensitivity = {"sensitivity",
                                "measure the accuracy that each unit loses in 8 bits",
                                options,
                                run,
-                               false};
+                               false,
+                               "model.onnx --data photos --preprocess imagenet --html page.html"};

@@ -35,4 +35,5 @@ static const option options[] = {
 };
 
 const verb verb_unpack = {
-    "unpack", "P.zip -o DIR", "check a package and write its entries as files", options, run, true};
+    "unpack", "P.zip -o DIR",       "check a package and write its entries as files", options, run,
+    true,     "model.zip -o folder"};

@@ -150,6 +150,7 @@ static void machine(void) {
         /* All rates of a machine are measured, or none. */
         CHECK((m.read_gbs[i] > 0) == (m.int8_gmacs > 0));
         CHECK(i == 0 || m.read_bytes[i] >= m.read_bytes[i - 1]);
+        CHECK(i == 0 || m.read_gbs[i] <= m.read_gbs[i - 1]);
     }
     qsim_ctx_free(ctx);
 }

@@ -17,6 +17,8 @@ memory of the library have close() and work with `with`.
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from ._abi import version
 from ._affine import choose, dequantize, limits, measure
 from ._builder import Builder
@@ -39,6 +41,16 @@ from ._session import Session
 from ._verdict import Judged, JudgedInput, JudgedLabels, Verdict, judge
 
 __version__ = "0.1.0"
+
+_OTHER_NAMES = {"InferenceSession": "Session(path)", "SessionOptions": "Session(path, threads=, level=)",
+              "load": "Model.load(path)", "load_model": "Model.load(path)", "quantize_dynamic":
+              'quantize(model, mode="dynamic")', "quantize_static": "quantize(model, data=batches)"}
+
+
+def __getattr__(name: str) -> NoReturn:
+    hint = f": here it is qsim.{_OTHER_NAMES[name]}" if name in _OTHER_NAMES else ""
+    raise AttributeError(f"module 'qsim' has no attribute {name!r}{hint}")
+
 
 __all__ = [
     "Attempt", "Builder", "Calibration", "Context", "Divergence", "Error", "Judged", "JudgedInput",

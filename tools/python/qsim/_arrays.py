@@ -140,5 +140,6 @@ def _bound(names: Sequence[str], given: Iterable[Any],
     rest = list(names[len(given):])
     for name in named:
         if name not in rest:
-            raise TypeError(f"'{name}' is no input that is not given yet; those are {rest}")
+            raise TypeError(f"input '{name}' is given twice" if name in names
+                            else f"no input '{name}'; the model's are {', '.join(names)}")
     return given + [named[name] for name in rest if name in named]
