@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What calibrating costs beside running: milliseconds a sample, one thread, the least of five.
+"""What calibrating costs beside running: milliseconds of processor time a sample, one thread, the least of eight.
 
     QSIM_LIBRARY=build/lib/libqsim.so PYTHONPATH=tools/python python3 bench/calibrate.py MODEL.onnx...
 
@@ -18,14 +18,16 @@ def batch_of(model, count):
     return np.random.default_rng(1).uniform(0, 1, sizes).astype(np.float32)
 
 
-def least(call, x, samples):
-    times = []
-    for _ in range(5):
-        start = time.perf_counter()
-        for _ in range(max(1, samples // len(x))):
-            call(x)
-        times.append(time.perf_counter() - start)
-    return min(times) / max(1, samples // len(x)) / len(x) * 1e3
+def least(calls, x):
+    """Milliseconds a sample of each, taken in turns, since other work on the machine comes and goes."""
+    times, repeats = [[] for _ in calls], max(1, 16 // len(x))
+    for _ in range(9):
+        for call, found in zip(calls, times):
+            start = time.process_time()
+            for _ in range(repeats):
+                call(x)
+            found.append(time.process_time() - start)
+    return [min(found[1:]) / repeats / len(x) * 1e3 for found in times]
 
 
 def main():
@@ -37,8 +39,7 @@ def main():
             x = batch_of(model, count)
             if len(x) != count:
                 continue
-            run = least(qsim.Session(model).run, x, 8)
-            feed = least(qsim.Calibration(model).feed, x, 8)
+            run, feed = least([qsim.Session(model).run, qsim.Calibration(model).feed], x)
             print(f"| {path.rsplit('/', 1)[-1][:-5]} | {count} | {run:.3f} | {feed:.3f} | {feed / run:.1f} |", flush=True)
 
 

@@ -46,7 +46,7 @@ typedef struct qsim_calibration_options {
      * ReLU that it absorbs. Read during the call alone.
      */
     const struct qsim_quantize_options *quantize;
-    qsim_progress_fn progress; /* after each tensor of a batch; cancels it: nothing is recorded */
+    qsim_progress_fn progress; /* after each tensor read; cancels the batch: nothing is recorded */
     void *progress_user;
     int32_t bins;       /* on either side of zero: a power of two from 128 to 2048; 0: 2048 */
     int32_t batch_axis; /* of the first input: the one that counts samples */

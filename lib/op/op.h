@@ -119,6 +119,8 @@ enum {
     QS_TAKES_SEQUENCE = 1 << 21,
     /* The smallest change of an operand may move an element of the output by a whole step. */
     QS_JUMPS = 1 << 22,
+    /* QS_KEEPS, and output 0 holds each element of the operands once and nothing else. */
+    QS_KEEPS_ONCE = 1 << 23,
 };
 
 /* Indices of the inputs that are an operand of a quantized operator, its scale and zero point. */

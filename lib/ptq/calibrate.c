@@ -159,19 +159,83 @@ static int list_tensors(const listing *l, size_t *inputs) {
     return code;
 }
 
+/* ---- tensors that are not read ---- */
+
+static bool is_read(const qs_seen *s) {
+    return s->part_count == 0;
+}
+
+/* Of an output of moved elements: index of the tensor, if nothing but its values is asked of it. */
+static qs_id moved_tensor(const qsim_calibration *c, const qs_graph *g, const qs_node *n) {
+    if (!(n->op->traits & QS_KEEPS_ONCE) || !is_observable(g, n->outputs[0]))
+        return QS_NONE;
+    const qs_id at = qs_names_find(c->names, g->values[n->outputs[0]].name);
+    bool plain = at != QS_NONE && c->tensors[at].batch.means.axis < 0;
+    for (size_t i = 0; i < c->gram_count && plain; i++)
+        plain = c->grams[i].tensor != (size_t)at;
+    return plain ? at : QS_NONE;
+}
+
+/*
+ * Appends what is read in place of an operand; `parts` NULL: counts it. 0: that is not observed, or
+ * an input, which a session without its readers would not have.
+ */
+static size_t add_parts(const qsim_calibration *c, const qs_graph *g, qs_id operand,
+                        int32_t *parts) {
+    const bool made = is_observable(g, operand) && g->values[operand].producer != QS_NONE;
+    const qs_id at = made ? qs_names_find(c->names, g->values[operand].name) : QS_NONE;
+    const qs_seen *s = at == QS_NONE ? NULL : &c->tensors[at];
+    if (parts && is_read(s))
+        *parts = at;
+    else if (parts)
+        memcpy(parts, s->parts, s->part_count * sizeof(*parts));
+    return !s ? 0 : is_read(s) ? 1 : s->part_count;
+}
+
+/*
+ * The values of what only moves elements are those of its operands together, and their histogram is
+ * the sum of the operands'.
+ */
+static int find_parts(qsim_calibration *c, const qs_graph *g, qsim_error *error) {
+    for (size_t k = 0; k < g->order_count; k++) {
+        const qs_node *n = &g->nodes[g->order[k]];
+        const qs_id at = moved_tensor(c, g, n);
+        const int32_t operands = at == QS_NONE ? 0 : qs_operand_count(g, n);
+        size_t count = 0, all = operands > 0;
+        for (int32_t i = 0; i < operands; i++) {
+            const size_t some = add_parts(c, g, n->inputs[i], NULL);
+            all &= some > 0;
+            count += some;
+        }
+        if (!all)
+            continue;
+        qs_seen *s = &c->tensors[at];
+        s->parts = qs_arena_alloc(&c->arena, count, sizeof(*s->parts));
+        if (!s->parts)
+            return qs_fail(error, QSIM_E_NOMEM, "calibration: out of memory");
+        for (int32_t i = 0; i < operands; i++)
+            s->part_count += add_parts(c, g, n->inputs[i], s->parts + s->part_count);
+    }
+    return QSIM_OK;
+}
+
 /* ---- create ---- */
 
-/* Compiles the graph up to the tensors that are observed. */
+/* Compiles the graph up to the tensors that are read. */
 static int compile(qsim_calibration *c, size_t inputs, qsim_error *error) {
-    const size_t count = c->count - inputs;
-    const char **names = qs_alloc(c->ctx, count + 1, sizeof(*names));
-    c->outputs = qs_alloc(c->ctx, count + 1, sizeof(*c->outputs));
+    const char **names = qs_alloc(c->ctx, c->count + 1, sizeof(*names));
+    size_t count = 0;
+    c->outputs = qs_alloc(c->ctx, c->count + 1, sizeof(*c->outputs));
+    c->read_count = inputs;
     int code = QSIM_OK;
     if (!names || !c->outputs)
         code = qs_fail(error, QSIM_E_NOMEM, "calibration: out of memory");
-    for (size_t i = 0; i < count && !code; i++) {
-        names[i] = c->tensors[inputs + i].name;
-        c->outputs[i] = (int32_t)(inputs + i);
+    for (size_t i = inputs; i < c->count && !code; i++) {
+        if (!is_read(&c->tensors[i]))
+            continue;
+        names[count] = c->tensors[i].name;
+        c->outputs[count++] = (int32_t)i;
+        c->read_count++;
     }
     qsim_session_options options = {
         .struct_size = sizeof(options), .outputs = names, .output_count = count};
@@ -226,6 +290,8 @@ static int build(qsim_calibration *c, const qsim_model *model,
     qs_free(c->ctx, l.axis);
     if (!code)
         code = qs_gram_create(c, options->quantize, error);
+    if (!code)
+        code = find_parts(c, l.g, error);
     return code ? code : compile(c, inputs, error);
 }
 
@@ -302,7 +368,7 @@ static int watch(feeding *f, qs_seen *s, const qsim_tensor *t, bool last, qsim_e
     if (code)
         return qs_fail(error, code, "calibration: tensor '%s': %s", s->name, qsim_error_text(code));
     f->done++;
-    if (c->progress && c->progress(c->progress_user, s->name, f->done, c->count))
+    if (c->progress && c->progress(c->progress_user, s->name, f->done, c->read_count))
         return qs_fail(error, QSIM_E_CANCELLED, "calibration: cancelled after tensor '%s'",
                        s->name);
     return QSIM_OK;
@@ -336,13 +402,20 @@ static int commit(feeding *f, qsim_error *error) {
     if (!qs_add64(c->samples, f->samples, &f->samples))
         return qs_fail(error, QSIM_E_LIMIT, "calibration: too many samples");
     for (size_t i = 0; i < c->count; i++) {
-        int code = qs_record_reserve(c->ctx, &c->tensors[i].kept, &c->tensors[i].batch);
+        qs_seen *s = &c->tensors[i];
+        int code = qs_record_reserve(c->ctx, &s->kept, &s->batch);
+        for (size_t k = 0; k < s->part_count && !code; k++)
+            code = qs_observer_reserve(s->kept.observer, c->tensors[s->parts[k]].batch.observer);
         if (code)
-            return qs_fail(error, code, "calibration: tensor '%s': %s", c->tensors[i].name,
+            return qs_fail(error, code, "calibration: tensor '%s': %s", s->name,
                            qsim_error_text(code));
     }
-    for (size_t i = 0; i < c->count; i++)
-        qs_record_merge(&c->tensors[i].kept, &c->tensors[i].batch, c->samples);
+    for (size_t i = 0; i < c->count; i++) {
+        qs_seen *s = &c->tensors[i];
+        qs_record_merge(&s->kept, &s->batch, c->samples);
+        for (size_t k = 0; k < s->part_count; k++)
+            qs_record_merge_values(&s->kept, &c->tensors[s->parts[k]].batch, c->samples);
+    }
     c->samples = f->samples;
     return QSIM_OK;
 }

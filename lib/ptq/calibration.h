@@ -15,6 +15,9 @@ typedef struct qs_seen {
     qs_record kept;
     qs_record batch; /* of the batch being fed; no observer in a calibration that was loaded */
     int32_t input;   /* of the session, or -1 */
+    /* Tensors whose values together are this one's, so that it is not read; none: it is. */
+    int32_t *parts;
+    size_t part_count;
 } qs_seen;
 
 struct qsim_calibration {
@@ -31,7 +34,8 @@ struct qsim_calibration {
     qsim_session *session;
     qsim_run *run;
     qs_watch watch;
-    int32_t *outputs; /* tensor of each output of the session */
+    int32_t *outputs;  /* tensor of each output of the session */
+    size_t read_count; /* tensors that are read; the others' values are moved ones of these */
     int32_t batch_axis;
     qsim_progress_fn progress;
     void *progress_user;

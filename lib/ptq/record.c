@@ -27,7 +27,9 @@ void qs_record_reset(qs_record *r) {
 }
 
 void qs_top_add(qs_top *top, float value, int64_t sample) {
-    if (value > top->value) {
+    if (sample >= 0 && sample == top->sample) {
+        top->value = value > top->value ? value : top->value;
+    } else if (value > top->value) {
         top->next = top->value;
         top->value = value;
         top->sample = sample;
@@ -84,8 +86,14 @@ int qs_record_reserve(qsim_ctx *ctx, qs_record *into, const qs_record *from) {
     return qs_means_reserve(ctx, &into->means, from->means.channels);
 }
 
-void qs_record_merge(qs_record *into, const qs_record *from, int64_t first) {
+void qs_record_merge_values(qs_record *into, const qs_record *from, int64_t first) {
     (void)qsim_observer_merge(into->observer, from->observer);
+    merge_top(&into->high, &from->high, first);
+    merge_top(&into->low, &from->low, first);
+}
+
+void qs_record_merge(qs_record *into, const qs_record *from, int64_t first) {
+    qs_record_merge_values(into, from, first);
     if (from->means.positions > 0)
         for (size_t c = 0; c < from->means.channels; c++)
             qs_exact_merge(&into->means.sum[c], &from->means.sum[c]);
@@ -94,6 +102,4 @@ void qs_record_merge(qs_record *into, const qs_record *from, int64_t first) {
         into->means.bare |= from->means.bare;
     }
     into->means.positions += from->means.positions;
-    merge_top(&into->high, &from->high, first);
-    merge_top(&into->low, &from->low, first);
 }

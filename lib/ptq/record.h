@@ -45,6 +45,8 @@ int qs_record_reserve(qsim_ctx *ctx, qs_record *into, const qs_record *from);
  * qs_record_reserve.
  */
 void qs_record_merge(qs_record *into, const qs_record *from, int64_t first);
+/* The same but for the channels, whose means and extremes stay; after qs_observer_reserve. */
+void qs_record_merge_values(qs_record *into, const qs_record *from, int64_t first);
 /* No extremes yet: of `channels` channels. */
 void qs_extremes_reset(float *extreme, size_t channels);
 void qs_extremes_merge(float *into, const float *from, size_t channels);

@@ -174,7 +174,7 @@ int qsim_observer_feed(qsim_observer *o, const float *values, size_t count) {
  * underflow, or narrower than a float can invert.
  */
 static size_t find_bins(const qs_reads *reads, const float *x, size_t n, int32_t exponent,
-                        int32_t *at) {
+                        uint16_t *at) {
     const uint32_t word = (uint32_t)(127 - exponent) << 23; /* of 2^-exponent */
     float inverse;
     if (exponent <= 0 && exponent >= -126) {
@@ -182,23 +182,26 @@ static size_t find_bins(const qs_reads *reads, const float *x, size_t n, int32_t
         return reads->bins(x, n, inverse, at);
     }
     for (size_t i = 0; i < n; i++)
-        at[i] = QS_SIDE + qs_histogram_index(x[i], exponent);
+        at[i] = (uint16_t)(QS_SIDE + qs_histogram_index(x[i], exponent));
     return n;
 }
 
 static void tally_values(qsim_observer *o, qs_tally *t, const qs_reads *reads, const float *x,
                          size_t n) {
-    int32_t at[PART + 16];
+    uint16_t at[PART + 16];
     for (size_t from = 0; from < n; from += PART) {
         const size_t size = n - from < PART ? n - from : PART;
         const size_t count = find_bins(reads, x + from, size, o->exponent, at);
         size_t i = 0;
         o->bins[QS_SIDE] += size - count;
-        if (t && t->waiting > UINT32_MAX - PART)
+        if (t && t->waiting > UINT16_MAX - PART)
             qs_observer_flush(o, t);
-        for (; t && i + QS_TALLIES <= count; i += QS_TALLIES)
-            for (size_t k = 0; k < QS_TALLIES; k++)
-                t->count[k][at[i + k]]++;
+        for (; t && i + QS_TALLIES <= count; i += QS_TALLIES) {
+            t->count[0][at[i]]++;
+            t->count[1][at[i + 1]]++;
+            t->count[2][at[i + 2]]++;
+            t->count[3][at[i + 3]]++;
+        }
         if (t)
             t->waiting += (uint32_t)(i / QS_TALLIES + count - i);
         for (; t && i < count; i++)
@@ -212,14 +215,11 @@ void qs_observer_flush(qsim_observer *o, qs_tally *t) {
     const int32_t first = QS_SIDE - qs_observer_below(o), end = QS_SIDE + qs_observer_above(o);
     if (!t || t->waiting == 0)
         return;
-    for (int32_t i = first; i < end; i++) {
-        uint32_t sum = 0;
-        for (size_t k = 0; k < QS_TALLIES; k++)
-            sum += t->count[k][i];
-        o->bins[i] += sum;
-    }
+    _Static_assert(QS_TALLIES == 4, "all are summed");
+    for (int32_t i = first; i < end; i++)
+        o->bins[i] += (uint32_t)t->count[0][i] + t->count[1][i] + t->count[2][i] + t->count[3][i];
     for (size_t k = 0; k < QS_TALLIES; k++) {
-        uint32_t *zeros = t->count[k] + 2 * QS_SIDE;
+        uint16_t *zeros = t->count[k] + 2 * QS_SIDE;
         for (int32_t i = 0; i < QS_ZEROS; i++)
             o->bins[QS_SIDE] += zeros[i];
         memset(zeros, 0, QS_ZEROS * sizeof(*zeros));
@@ -245,19 +245,23 @@ int qs_observer_take(qsim_observer *o, qs_tally *t, const qs_reads *reads, const
 
 /* ---- sums ---- */
 
-#define ABREAST 8 /* sums at a time, since an addition waits for the one before it */
+#define ABREAST 4 /* sums at a time, since an addition waits for the one before it */
 
 /* sum[i * step] gets the values of run i, of n values each, one after the other. */
 static void add_runs(const float *x, size_t runs, size_t n, qs_exact *sum, size_t step) {
-    for (size_t i = 0; i < runs; i += ABREAST) {
-        const size_t some = runs - i < ABREAST ? runs - i : ABREAST;
-        double part[ABREAST] = {0};
-        for (size_t j = 0; some == ABREAST && j < n; j++)
-            for (size_t k = 0; k < ABREAST; k++)
-                part[k] += (double)x[(i + k) * n + j];
-        for (size_t k = 0; some < ABREAST && k < some; k++)
-            for (size_t j = 0; j < n; j++)
-                part[k] += (double)x[(i + k) * n + j];
+    for (size_t i = 0, some; i < runs; i += some) {
+        const float *from = x + i * n;
+        double a = 0, b = 0, c = 0, d = 0;
+        some = runs - i < ABREAST ? 1 : ABREAST;
+        for (size_t j = 0; some == 1 && j < n; j++)
+            a += (double)from[j];
+        for (size_t j = 0; some > 1 && j < n; j++) {
+            a += (double)from[j];
+            b += (double)from[n + j];
+            c += (double)from[2 * n + j];
+            d += (double)from[3 * n + j];
+        }
+        const double part[ABREAST] = {a, b, c, d};
         for (size_t k = 0; k < some; k++)
             qs_exact_add(&sum[(i + k) * step], part[k]);
     }
@@ -284,6 +288,11 @@ int qs_observer_reserve(qsim_observer *into, const qsim_observer *from) {
     return make_bins(into) ? QSIM_OK : QSIM_E_NOMEM;
 }
 
+static void add_bins(uint64_t *restrict into, const uint64_t *restrict from, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        into[i] += from[i];
+}
+
 int qsim_observer_merge(qsim_observer *into, const qsim_observer *from) {
     if (!into || !from)
         return QSIM_E_ARGUMENT;
@@ -298,8 +307,9 @@ int qsim_observer_merge(qsim_observer *into, const qsim_observer *from) {
     if (into->bins && !from->bins)
         into->bins[QS_SIDE] += from->count;
     const int32_t below = qs_observer_below(from), above = qs_observer_above(from);
-    for (int32_t i = -below; shift == 0 && into->bins && from->bins && i < above; i++)
-        into->bins[QS_SIDE + i] += from->bins[QS_SIDE + i];
+    if (shift == 0 && into->bins && from->bins)
+        add_bins(into->bins + QS_SIDE - below, from->bins + QS_SIDE - below,
+                 (size_t)(below + above));
     for (int32_t i = -below; shift != 0 && into->bins && from->bins && i < above; i++) {
         int32_t wide = i >= 0 ? i >> shift : -1 - ((-1 - i) >> shift);
         into->bins[QS_SIDE + wide] += from->bins[QS_SIDE + i];

@@ -65,10 +65,10 @@ int qs_observer_reserve(qsim_observer *into, const qsim_observer *from);
  * of the same counter, so neighbours go to different tables, and zeros, of which a ReLU makes many,
  * have bins of their own.
  */
-#define QS_TALLIES 2
+#define QS_TALLIES 4
 #define QS_ZEROS   8
 typedef struct qs_tally {
-    uint32_t count[QS_TALLIES][2 * QS_SIDE + QS_ZEROS];
+    uint16_t count[QS_TALLIES][2 * QS_SIDE + QS_ZEROS]; /* narrow: tables stay in the first cache */
     uint32_t waiting; /* upper bound of what one of these tables holds; 0: all are empty */
 } qs_tally;
 
@@ -80,7 +80,7 @@ typedef struct qs_reads {
      * Where in a tally values are counted: bin floor(x * inverse), or one of the zeros'. Returns
      * how many: zeros may be left out. `at` has room for n, rounded up to 16.
      */
-    size_t (*bins)(const float *x, size_t n, float inverse, int32_t *at);
+    size_t (*bins)(const float *x, size_t n, float inverse, uint16_t *at);
     /*
      * Rows >= 1 of channels side by side: sum[c] += x[i, c] for one row after the other; their
      * extremes go to extreme[c] and extreme[channels + c], those of all to *min and *max, -0 as 0.

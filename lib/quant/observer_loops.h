@@ -41,15 +41,13 @@ static inline __attribute__((always_inline)) bool qs_extremes(const float *x, si
 }
 
 static inline __attribute__((always_inline)) size_t qs_bins(const float *restrict x, size_t n,
-                                                            float inverse, int32_t *restrict at) {
+                                                            float inverse, uint16_t *restrict at) {
     for (size_t i = 0; i < n; i++) {
         const float v = x[i] * inverse;
-        const int32_t index = (int32_t)v;
-        at[i] = QS_SIDE + index - (v < (float)index);
+        const int32_t index = (int32_t)v, bin = QS_SIDE + index - (v < (float)index);
+        const int32_t zero = 2 * QS_SIDE + (int32_t)(i & (QS_ZEROS - 1)), is = -(x[i] == 0.0f);
+        at[i] = (uint16_t)((zero & is) | (bin & ~is));
     }
-    /* A loop of its own: together they are not vectorized. */
-    for (size_t i = 0; i < n; i++)
-        at[i] = x[i] == 0.0f ? 2 * QS_SIDE + (int32_t)(i & (QS_ZEROS - 1)) : at[i];
     return n;
 }
 

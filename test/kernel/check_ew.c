@@ -313,7 +313,7 @@ static void check_bins(ck_state *s) {
     const size_t n = (size_t)ck_between(s, 1, 200), bytes = 2 * QS_SIDE * sizeof(int32_t);
     float inverse, *x = make_read(s, n, &inverse);
     int32_t *expected = ck_output(s, bytes), *actual = ck_output(s, bytes);
-    int32_t *at = ck_output(s, (n + 16) * sizeof(*at));
+    uint16_t *at = ck_output(s, (n + 16) * sizeof(*at));
     memset(expected, 0, bytes);
     memset(actual, 0, bytes);
     for (size_t i = 0; i < n; i++)

@@ -168,7 +168,7 @@ static bool extremes(const float *x, size_t n, float *min, float *max) {
     return qs_extremes(x, n, min, max);
 }
 
-static size_t bins(const float *x, size_t n, float inverse, int32_t *at) {
+static size_t bins(const float *x, size_t n, float inverse, uint16_t *at) {
     return qs_bins(x, n, inverse, at);
 }
 

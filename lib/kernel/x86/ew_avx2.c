@@ -92,7 +92,7 @@ static void softmax(const float *x, float *y, size_t n, size_t rows) {
 
 #include "kernel/elementary_curves.h"
 
-static TARGET size_t bins(const float *x, size_t n, float inverse, int32_t *at) {
+static TARGET size_t bins(const float *x, size_t n, float inverse, uint16_t *at) {
     return qs_bins(x, n, inverse, at);
 }
 

@@ -97,16 +97,17 @@ INLINE __mmask16 lanes(size_t left) {
 }
 
 /* The same as qs_bins, but without zeros, which are often most of the values. */
-INLINE size_t bins_of(V v, float inverse, int32_t *at) {
+INLINE size_t bins_of(V v, float inverse, uint16_t *at) {
     const I bin = _mm512_cvt_roundps_epi32(v * _mm512_set1_ps(inverse),
                                            _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
     const __mmask16 kept = _mm512_cmp_ps_mask(v, _mm512_setzero_ps(), _CMP_NEQ_UQ);
     const I index = _mm512_add_epi32(bin, _mm512_set1_epi32(QS_SIDE));
-    _mm512_storeu_si512(at, _mm512_maskz_compress_epi32(kept, index));
+    const I some = kept == 0xffff ? index : _mm512_maskz_compress_epi32(kept, index);
+    _mm256_storeu_si256((void *)at, _mm512_cvtepi32_epi16(some));
     return (size_t)__builtin_popcount(kept);
 }
 
-TARGET static size_t bins(const float *x, size_t n, float inverse, int32_t *at) {
+TARGET static size_t bins(const float *x, size_t n, float inverse, uint16_t *at) {
     size_t count = 0, i = 0;
     for (; i + W <= n; i += W)
         count += bins_of(load(x + i), inverse, at + count);

@@ -163,9 +163,9 @@ QS_COLD static int upgrade_concat(qs_graph *g, qs_id node, int32_t to, qsim_erro
 }
 
 QS_OP(concat, .name = "Concat", .min_in = 1, .max_in = -1, QS_ATTRS(concat_attrs),
-      .traits = QS_MOVES | QS_KEEPS | QS_ALONG_AXIS | QS_READS_EXACTLY, .kind = QS_KIND_ARITHMETIC,
-      .kind_inputs = -1, .kernel = QS_KERNEL_CONCAT, .infer = infer_concat,
-      .upgrade = upgrade_concat, .lower = lower_concat);
+      .traits = QS_MOVES | QS_KEEPS | QS_KEEPS_ONCE | QS_ALONG_AXIS | QS_READS_EXACTLY,
+      .kind = QS_KIND_ARITHMETIC, .kind_inputs = -1, .kernel = QS_KERNEL_CONCAT,
+      .infer = infer_concat, .upgrade = upgrade_concat, .lower = lower_concat);
 
 /* ---- Split ---- */
 

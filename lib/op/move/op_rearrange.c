@@ -102,10 +102,10 @@ static const qs_attr_rule depth_attrs[] = {{"blocksize", QS_ATTR_INT, 1, 0},
 static const qs_attr_rule space_attrs[] = {{"blocksize", QS_ATTR_INT, 1, 0}};
 
 QS_OP(depth_to_space, .name = "DepthToSpace", .min_in = 1, QS_ATTRS(depth_attrs),
-      .traits = QS_MOVES | QS_KEEPS | QS_READS_EXACTLY, .kernel = QS_KERNEL_BLOCKS,
+      .traits = QS_MOVES | QS_KEEPS | QS_KEEPS_ONCE | QS_READS_EXACTLY, .kernel = QS_KERNEL_BLOCKS,
       .infer = infer_blocks, .lower = lower_blocks);
 QS_OP(space_to_depth, .name = "SpaceToDepth", .min_in = 1, QS_ATTRS(space_attrs),
-      .traits = QS_MOVES | QS_KEEPS | QS_READS_EXACTLY, .kernel = QS_KERNEL_BLOCKS,
+      .traits = QS_MOVES | QS_KEEPS | QS_KEEPS_ONCE | QS_READS_EXACTLY, .kernel = QS_KERNEL_BLOCKS,
       .infer = infer_blocks, .lower = lower_blocks);
 
 /* ---- ReverseSequence ---- */
@@ -176,6 +176,6 @@ static const qs_attr_rule reverse_attrs[] = {{"batch_axis", QS_ATTR_INT, 10, 0},
                                              {"time_axis", QS_ATTR_INT, 10, 0}};
 
 QS_OP(reverse_sequence, .name = "ReverseSequence", .since = 10, .min_in = 2,
-      QS_ATTRS(reverse_attrs), .traits = QS_MOVES | QS_KEEPS | QS_READS_EXACTLY,
+      QS_ATTRS(reverse_attrs), .traits = QS_MOVES | QS_KEEPS | QS_KEEPS_ONCE | QS_READS_EXACTLY,
       .setting_inputs = 1 << 1, .kernel = QS_KERNEL_REVERSE, .infer = infer_reverse,
       .lower = lower_reverse);

@@ -153,9 +153,9 @@ static const qs_attr_rule reshape_attrs[] = {{"shape", QS_ATTR_INTS, 1, 4},
                                              {"allowzero", QS_ATTR_INT, 14, 0}};
 
 QS_OP(reshape, .name = "Reshape", .min_in = 1, .later = {{5, 2, 2, 1}}, QS_ATTRS(reshape_attrs),
-      .traits = QS_MOVES | QS_KEEPS | QS_RESHAPES | QS_READS_EXACTLY, .shape_inputs = 1 << 1,
-      .kind = QS_KIND_MOVEMENT, .infer = infer_reshape, .upgrade = upgrade_reshape,
-      .lower = lower_alias);
+      .traits = QS_MOVES | QS_KEEPS | QS_KEEPS_ONCE | QS_RESHAPES | QS_READS_EXACTLY,
+      .shape_inputs = 1 << 1, .kind = QS_KIND_MOVEMENT, .infer = infer_reshape,
+      .upgrade = upgrade_reshape, .lower = lower_alias);
 
 /* ---- Flatten ---- */
 
@@ -196,8 +196,8 @@ static int infer_flatten(qs_infer *x) {
 static const qs_attr_rule axis_attr[] = {{"axis", QS_ATTR_INT, 1, 0}};
 
 QS_OP(flatten, .name = "Flatten", .min_in = 1, QS_ATTRS(axis_attr),
-      .traits = QS_MOVES | QS_KEEPS | QS_RESHAPES | QS_READS_EXACTLY, .kind = QS_KIND_MOVEMENT,
-      .infer = infer_flatten, .lower = lower_alias);
+      .traits = QS_MOVES | QS_KEEPS | QS_KEEPS_ONCE | QS_RESHAPES | QS_READS_EXACTLY,
+      .kind = QS_KIND_MOVEMENT, .infer = infer_flatten, .lower = lower_alias);
 
 /* ---- Squeeze, Unsqueeze ---- */
 
@@ -273,13 +273,13 @@ static int upgrade_axes(qs_graph *g, qs_id node, int32_t to, qsim_error *error) 
 static const qs_attr_rule axes_attr[] = {{"axes", QS_ATTR_INTS, 1, 12}};
 
 QS_OP(squeeze, .name = "Squeeze", .min_in = 1, .later = {{13, 1, 2, 1}}, QS_ATTRS(axes_attr),
-      .traits = QS_MOVES | QS_KEEPS | QS_RESHAPES | QS_READS_EXACTLY, .shape_inputs = 1 << 1,
-      .kind = QS_KIND_MOVEMENT, .infer = infer_squeeze, .upgrade = upgrade_axes,
-      .lower = lower_alias);
+      .traits = QS_MOVES | QS_KEEPS | QS_KEEPS_ONCE | QS_RESHAPES | QS_READS_EXACTLY,
+      .shape_inputs = 1 << 1, .kind = QS_KIND_MOVEMENT, .infer = infer_squeeze,
+      .upgrade = upgrade_axes, .lower = lower_alias);
 QS_OP(unsqueeze, .name = "Unsqueeze", .min_in = 1, .later = {{13, 2, 2, 1}}, QS_ATTRS(axes_attr),
-      .traits = QS_MOVES | QS_KEEPS | QS_RESHAPES | QS_READS_EXACTLY, .shape_inputs = 1 << 1,
-      .kind = QS_KIND_MOVEMENT, .infer = infer_unsqueeze, .upgrade = upgrade_axes,
-      .lower = lower_alias);
+      .traits = QS_MOVES | QS_KEEPS | QS_KEEPS_ONCE | QS_RESHAPES | QS_READS_EXACTLY,
+      .shape_inputs = 1 << 1, .kind = QS_KIND_MOVEMENT, .infer = infer_unsqueeze,
+      .upgrade = upgrade_axes, .lower = lower_alias);
 
 /* ---- Identity ---- */
 
@@ -288,8 +288,9 @@ static int infer_identity(qs_infer *x) {
     return code ? code : qs_infer_like(x, 0, 0);
 }
 
-QS_OP(identity, .name = "Identity", .min_in = 1, .traits = QS_ELEMENTWISE | QS_MOVES | QS_KEEPS,
-      .kind = QS_KIND_MOVEMENT, .infer = infer_identity, .lower = lower_alias);
+QS_OP(identity, .name = "Identity", .min_in = 1,
+      .traits = QS_ELEMENTWISE | QS_MOVES | QS_KEEPS | QS_KEEPS_ONCE, .kind = QS_KIND_MOVEMENT,
+      .infer = infer_identity, .lower = lower_alias);
 
 /* ---- Shape ---- */
 

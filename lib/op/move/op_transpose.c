@@ -311,5 +311,5 @@ QS_COLD static int lower_transpose(qs_lower *l) {
 static const qs_attr_rule transpose_attrs[] = {{"perm", QS_ATTR_INTS, 1, 0}};
 
 QS_OP(transpose, .name = "Transpose", .min_in = 1, QS_ATTRS(transpose_attrs),
-      .traits = QS_MOVES | QS_KEEPS | QS_READS_EXACTLY, .kind = QS_KIND_MOVEMENT,
+      .traits = QS_MOVES | QS_KEEPS | QS_KEEPS_ONCE | QS_READS_EXACTLY, .kind = QS_KIND_MOVEMENT,
       .kernel = QS_KERNEL_TRANSPOSE, .infer = infer_transpose, .lower = lower_transpose);

@@ -19,7 +19,9 @@ static void check_traits(const qs_op *op) {
         fail(op, "is plain and is not");
     if ((op->traits & QS_KEEPS) && !(op->traits & QS_MOVES))
         fail(op, "keeps elements that it does not move");
-    if ((op->traits & QS_RESHAPES) && !(op->traits & QS_KEEPS))
+    if ((op->traits & QS_KEEPS_ONCE) && !(op->traits & QS_KEEPS))
+        fail(op, "keeps elements once that it does not keep");
+    if ((op->traits & QS_RESHAPES) && !(op->traits & QS_KEEPS_ONCE))
         fail(op, "reshapes elements that it does not keep");
     if ((op->traits & QS_CONVOLVES) && !(op->traits & QS_NEEDS_LAST))
         fail(op, "convolves in any layout");

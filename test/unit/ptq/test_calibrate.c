@@ -335,8 +335,110 @@ static void test_outlier(void) {
     qsim_model_free(m);
 }
 
+/* ---- moved values ---- */
+
+/* A unit of ShuffleNet: half of the channels go past a convolution, then both are shuffled. */
+static qsim_model *shuffle(void) {
+    qsim_builder *b = NULL;
+    CHECK_INT(qsim_builder_create(NULL, 13, "shuffle", &b, NULL), QSIM_OK);
+    qsim_builder_input(b, "x", QSIM_FLOAT, 4, (int64_t[]){-1, 1, 12, 12}, NULL);
+    net_constant(b, "w1", 4, (int64_t[]){4, 1, 3, 3}, 0.5f, 1);
+    net_constant(b, "w2", 4, (int64_t[]){2, 2, 1, 1}, 0.9f, 2);
+    net_constant(b, "w3", 4, (int64_t[]){3, 4, 3, 3}, 0.4f, 3);
+    const int64_t apart[5] = {-1, 2, 2, 10, 10}, together[4] = {-1, 4, 10, 10};
+    const qsim_tensor t = {QSIM_INT64, 1, (int64_t[]){5}, (void *)apart, sizeof(apart)};
+    const qsim_tensor u = {QSIM_INT64, 1, (int64_t[]){4}, (void *)together, sizeof(together)};
+    CHECK_INT(qsim_builder_constant(b, "apart", &t), QSIM_OK);
+    CHECK_INT(qsim_builder_constant(b, "together", &u), QSIM_OK);
+    qsim_builder_node(b, "", "Conv", "", "x,w1", "c1");
+    qsim_builder_node(b, "", "Relu", "", "c1", "r1");
+    qsim_builder_node(b, "", "Split", "", "r1", "left,right");
+    qsim_builder_attr_int(b, "axis", 1);
+    qsim_builder_node(b, "", "Conv", "", "right,w2", "c2");
+    qsim_builder_node(b, "", "Concat", "", "c2,left", "both");
+    qsim_builder_attr_int(b, "axis", 1);
+    qsim_builder_node(b, "", "Reshape", "", "both,apart", "wide");
+    qsim_builder_node(b, "", "Transpose", "", "wide", "turned");
+    qsim_builder_attr_ints(b, "perm", (int64_t[]){0, 2, 1, 3, 4}, 5);
+    qsim_builder_node(b, "", "Reshape", "", "turned,together", "mixed");
+    qsim_builder_node(b, "", "Conv", "", "mixed,w3", "y");
+    qsim_builder_output(b, "y", QSIM_FLOAT, 4, (int64_t[]){-1, 3, 8, 8}, NULL);
+    return net_finish(b);
+}
+
+/* The greatest value of the samples, but for `without`; *at gets whose it is. */
+static float greatest(const float *x, int samples, size_t each, int without, int *at) {
+    float most = -INFINITY;
+    for (int s = 0; s < samples; s++)
+        for (size_t i = 0; i < each; i++)
+            if (s != without && x[(size_t)s * each + i] > most) {
+                most = x[(size_t)s * each + i];
+                *at = s;
+            }
+    return most;
+}
+
+/*
+ * Tensors that are not read have the histograms and outliers of what a session computes for them.
+ */
+static void test_moved(void) {
+    static const char *const names[] = {"c1",   "r1",   "left",   "right", "c2",
+                                        "both", "wide", "turned", "mixed", "y"};
+    enum { COUNT = sizeof(names) / sizeof(*names) };
+    static float x[144 * 8];
+    static const char *const star[] = {"*"};
+    const int64_t dims[4] = {8, 1, 12, 12};
+    qsim_tensor in = {QSIM_FLOAT, 4, dims, x, sizeof(x)}, out[COUNT] = {{0}};
+    qsim_model *m = shuffle();
+    qsim_session *s = NULL;
+    qsim_run *run = NULL;
+    counter n = {0};
+    qsim_calibration_options o = {.struct_size = sizeof(o),
+                                  .tensors = star,
+                                  .tensor_count = 1,
+                                  .progress = count,
+                                  .progress_user = &n};
+    qsim_calibration *c = create(m, &o);
+    net_batch(x, 8, 3);
+    for (int i = 144 * 5; i < 144 * 6; i++)
+        x[i] *= 9; /* sample 5 is the outlier */
+    for (int i = 144 * 2; i < 144 * 3; i++)
+        x[i] *= 4; /* the next */
+    feed(c, x, 8);
+    CHECK_INT(qsim_calibration_count(c), 11);
+    CHECK(n.calls == 8 && n.total == 8); /* not both, wide, turned */
+    const qsim_session_options so = {
+        .struct_size = sizeof(so), .outputs = names, .output_count = COUNT};
+    CHECK_INT(qsim_session_create(m, &so, &s, NULL), QSIM_OK);
+    CHECK_INT(qsim_run_create(s, &run, NULL), QSIM_OK);
+    CHECK_INT(qsim_run_execute(run, &in, 1, out, COUNT, NULL), QSIM_OK);
+    for (int i = 0; i < COUNT; i++) {
+        const size_t each = out[i].bytes / sizeof(float) / 8;
+        int first = -1, other = -1;
+        const float most = greatest(out[i].data, 8, each, -1, &first);
+        const float next = greatest(out[i].data, 8, each, first, &other);
+        int32_t at;
+        qsim_observer *seen = NULL;
+        qsim_outlier found = {.struct_size = sizeof(found)};
+        CHECK_INT(qsim_observer_create(NULL, NULL, &seen, NULL), QSIM_OK);
+        CHECK_INT(qsim_observer_feed(seen, out[i].data, 8 * each), QSIM_OK);
+        const qsim_observer *taken = qs_calibration_find(c, names[i], &at);
+        CHECK(taken && same_bins(taken, seen));
+        CHECK_INT(qsim_calibration_outlier(c, at, &found), QSIM_OK);
+        if (found.value > 0) /* else the least values stand out more */
+            CHECK(found.sample == first && found.value == most && found.others == next);
+        CHECK_INT(found.sample, 5);
+        qsim_observer_free(seen);
+    }
+    qsim_run_free(run);
+    qsim_session_free(s);
+    qsim_calibration_free(c);
+    qsim_model_free(m);
+}
+
 int main(void) {
     test_memory();
+    test_moved();
     test_tensors();
     test_options();
     test_no_trace();
