@@ -67,6 +67,10 @@ static int32_t half_of(const qs_infer *x) {
     return half;
 }
 
+bool qs_op_takes_integers(const qs_op *op, int32_t dtype) {
+    return op->integers_as && (op->integers_of ? dtype == op->integers_of : QS_T_INT >> dtype & 1);
+}
+
 /* Whether outputs from 1 on are statistics, which stay floats: the operator has "stash_type". */
 static bool has_stash(const qs_op *op) {
     for (int32_t i = 0; i < op->attr_count; i++)
@@ -75,27 +79,40 @@ static bool has_stash(const qs_op *op) {
     return false;
 }
 
-/* Half precision is computed in float32: the shape rule sees such inputs as floats. */
-static int apply_half(qs_infer *x, int32_t half) {
+/* Whether the first operand is a float, which outputs then are, too, whatever other inputs are. */
+static bool stays_float(const qs_infer *x) {
+    int32_t i = 0;
+    while (i < x->node->input_count && !qs_op_is_operand(x->node->op, i))
+        i++;
+    return i == x->node->input_count || (x->in[i] && x->in[i]->dtype == QSIM_FLOAT);
+}
+
+/* The shape rule sees inputs of type `from` as `to`; outputs that it makes `to` become `from`. */
+static int apply_as(qs_infer *x, int32_t from, int32_t to) {
     qs_value seen[QS_COUNT(x->in)];
     const qs_node *n = x->node;
     look(x);
+    const bool kept = stays_float(x);
     for (int32_t i = 0; i < n->input_count && i < (int32_t)QS_COUNT(x->in); i++) {
-        if (!x->in[i] || x->in[i]->dtype != half)
+        if (!x->in[i] || x->in[i]->dtype != from)
             continue;
         seen[i] = *x->in[i];
-        seen[i].dtype = QSIM_FLOAT;
+        seen[i].dtype = to;
         seen[i].data = NULL;
         seen[i].producer = QS_NONE;
         x->in[i] = &seen[i];
     }
     const int code = n->op->infer(x);
-    for (int32_t i = 0; i < n->output_count && !code; i++)
-        if (x->out[i].dtype == QSIM_FLOAT && !(i && has_stash(n->op)))
-            x->out[i].dtype = half;
+    for (int32_t i = 0; i < n->output_count && !code && !kept; i++)
+        if (x->out[i].dtype == to && !(i && has_stash(n->op)))
+            x->out[i].dtype = from;
     return code;
 }
 
+/*
+ * Half precision is computed in float32, and integers that the rule refuses in the row's type for
+ * them: passes convert them (pass_half.c).
+ */
 int qs_op_infer_node(const qs_graph *g, const qs_value *values, qs_id node, qs_value *out,
                      qs_dim (*dims)[QSIM_MAX_RANK], const char *model, qsim_error *error) {
     qs_infer x = {.graph = g,
@@ -106,10 +123,14 @@ int qs_op_infer_node(const qs_graph *g, const qs_value *values, qs_id node, qs_v
                   .dims = dims,
                   .model = model};
     look(&x);
-    const int32_t half = half_of(&x);
-    if (half && apply(g, values, node, out, dims, x.node->op->infer, model, NULL) == QSIM_E_DTYPE) {
+    int32_t from = half_of(&x), to = QSIM_FLOAT;
+    if (x.in[0] && qs_op_takes_integers(x.node->op, x.in[0]->dtype)) {
+        from = x.in[0]->dtype;
+        to = x.node->op->integers_as;
+    }
+    if (from && apply(g, values, node, out, dims, x.node->op->infer, model, NULL) == QSIM_E_DTYPE) {
         x.error = error;
-        return apply_half(&x, half);
+        return apply_as(&x, from, to);
     }
     return apply(g, values, node, out, dims, x.node->op->infer, model, error);
 }

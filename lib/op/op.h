@@ -191,8 +191,13 @@ typedef struct qs_op {
     int8_t kind_inputs;
     uint16_t weight_inputs; /* constants here are weights, packed by `pack` if there is one */
     qs_operands quantized;  /* of operators on quantized integers */
-    qs_curve_fn curve;      /* with QS_ELEMENTWISE and one operand: its function on floats */
-    float alpha, beta;      /* defaults of these attributes, for `curve` */
+    /*
+     * The type in which integers of input 0 that `infer` refuses are computed, and which of their
+     * types has that; 0: none, and all.
+     */
+    int8_t integers_as, integers_of;
+    qs_curve_fn curve; /* with QS_ELEMENTWISE and one operand: its function on floats */
+    float alpha, beta; /* defaults of these attributes, for `curve` */
     uint32_t (*also)(const qs_graph *g, const qs_node *n); /* further traits of a node */
     /* Multiply-accumulates, symbolic sizes taken as 1; -1: unknown. NULL: none. */
     int64_t (*macs)(const qs_graph *g, const qs_node *n);
@@ -255,11 +260,14 @@ int qs_op_infer_node(const qs_graph *g, const qs_value *values, qs_id node, qs_v
                      qs_dim (*dims)[QSIM_MAX_RANK], const char *model, qsim_error *error);
 
 /*
- * The same without half precision: qs_op_infer_node also accepts float16 and bfloat16 where the
- * rule accepts float, since a pass converts them to float (pass_half.c).
+ * The same without conversions: qs_op_infer_node also accepts float16 and bfloat16 where the rule
+ * accepts float, and integers by the row's integers_as, since a pass converts them (pass_half.c).
  */
 int qs_op_infer_exact(const qs_graph *g, const qs_value *values, qs_id node, qs_value *out,
                       qs_dim (*dims)[QSIM_MAX_RANK], const char *model, qsim_error *error);
+
+/* Whether input 0 may have this type of integers because of the row's integers_as. */
+bool qs_op_takes_integers(const qs_op *op, int32_t dtype);
 
 /* Whether dtype is float16 or bfloat16. */
 bool qs_is_half(int32_t dtype);

@@ -4,7 +4,7 @@
  * between them stay floats. They are rounded to the half type where a tensor is an output of the
  * graph, and where an operator reads its bits, makes another type of it (a comparison, a
  * quantized tensor) or jumps (Round). Operators that only move or choose elements work on either
- * type.
+ * type. Before that, integers are converted where an operator computes them as floats.
  */
 #include "pass/pass.h"
 #include "tensor/minifloat.h"
@@ -196,6 +196,50 @@ static int visit(halves *h, qs_id id) {
     return widen(h, id);
 }
 
+/* ---- integers ---- */
+
+/* Whether the node takes integers that are computed as its row's integers_as says. */
+static bool takes_integers(const qs_pass *p, qs_id id) {
+    const qs_graph *g = p->graph;
+    const qs_node *n = &g->nodes[id];
+    qs_value out[1];
+    qs_dim dims[1][QSIM_MAX_RANK];
+    return qs_op_takes_integers(n->op, g->values[n->inputs[0]].dtype) &&
+           qs_op_infer_exact(g, g->values, id, out, dims, p->model, NULL);
+}
+
+/* Casts before the node, and after it if the result is of the integers' type. */
+static int convert_integers(qs_pass *p, qs_id id) {
+    qs_graph *g = p->graph;
+    halves h = {.p = p, .g = g};
+    const qs_id from = g->nodes[id].inputs[0], y = g->nodes[id].outputs[0];
+    const int32_t to = g->nodes[id].op->integers_as;
+    const qs_id x = new_cast(&h, from, to);
+    if (x < 0)
+        return x;
+    qs_node_set_input(g, id, 0, x);
+    if (g->values[y].dtype != g->values[from].dtype)
+        return QSIM_OK;
+    const qs_id made = qs_pass_value(p, y);
+    if (made < 0)
+        return made;
+    g->values[made].dtype = to;
+    qs_pass_set_output(p, id, 0, made);
+    return add_cast(&h, made, g->values[y].dtype, y) < 0 ? QSIM_E_NOMEM : QSIM_OK;
+}
+
+static int convert_all(qs_pass *p) {
+    const size_t count = p->graph->order_count;
+    bool any = false;
+    int code = QSIM_OK;
+    for (size_t k = 0; k < count && !code; k++)
+        if (takes_integers(p, p->graph->order[k])) {
+            any = true;
+            code = convert_integers(p, p->graph->order[k]);
+        }
+    return any && !code ? qs_pass_finish(p) : code;
+}
+
 /* ---- the pass ---- */
 
 /* Finds the nodes that execute unchanged; called before any node is changed. */
@@ -249,8 +293,9 @@ bool qs_graph_has_half(const qs_graph *g) {
 
 int qs_pass_half(qs_pass *p) {
     qs_graph *g = p->graph;
-    if (!qs_graph_has_half(g))
-        return QSIM_OK;
+    int code = convert_all(p);
+    if (code || !qs_graph_has_half(g))
+        return code;
     const size_t values = g->value_count + 1, nodes = g->node_count + 1;
     halves h = {.p = p,
                 .g = g,
@@ -262,7 +307,7 @@ int qs_pass_half(qs_pass *p) {
                 .exact = qs_calloc(p->ctx, nodes, sizeof(*h.exact)),
                 .values = g->value_count};
     const bool room = h.type && h.wide && h.rounded && h.narrow && h.computed && h.exact;
-    const int code = room ? transform(&h) : qs_pass_no_memory(p);
+    code = room ? transform(&h) : qs_pass_no_memory(p);
     qs_free(p->ctx, h.exact);
     qs_free(p->ctx, h.computed);
     qs_free(p->ctx, h.narrow);

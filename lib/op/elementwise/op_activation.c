@@ -61,30 +61,9 @@ LOWER(softsign, "", 0, "", 0)
 QS_MAP_REALS(thresholdedrelu, THRESHOLDED);
 LOWER(thresholdedrelu, "alpha", 1.0f, "", 0)
 
-/* Integers: the result is truncated to the type, as by Cast. */
-#define SHRINK(v)             ((v) < -param[0] ? (v) + param[1] : (v) > param[0] ? (v)-param[1] : (v)*0)
-#define SHRINK_INT(suffix, T) QS_MAP(shrink_##suffix, T, T, (int64_t)SHRINK((double)x))
-QS_MAP(shrink_f32, float, float, SHRINK((double)x))
-QS_MAP(shrink_f64, double, double, SHRINK(x))
-SHRINK_INT(s8, int8_t)
-SHRINK_INT(s16, int16_t)
-SHRINK_INT(s32, int32_t)
-SHRINK_INT(u8, uint8_t)
-SHRINK_INT(u16, uint16_t)
-SHRINK_INT(u32, uint32_t)
-static const qs_map_fn shrink_fns[] = {
-    [QSIM_FLOAT] = shrink_f32,  [QSIM_DOUBLE] = shrink_f64, [QSIM_INT8] = shrink_s8,
-    [QSIM_INT16] = shrink_s16,  [QSIM_INT32] = shrink_s32,  [QSIM_UINT8] = shrink_u8,
-    [QSIM_UINT16] = shrink_u16, [QSIM_UINT32] = shrink_u32};
-QS_COLD static int lower_shrink(qs_lower *l) {
-    return qs_lower_map(l, shrink_fns, (double)qs_node_float(l->node, "lambd", 0.5f),
-                        (double)qs_node_float(l->node, "bias", 0));
-}
-
-/* 64-bit integers are refused: a double does not hold all of them. */
-QS_COLD static int infer_shrink(qs_infer *x) {
-    return qs_infer_map(x, QS_T_ARITH & ~(QS_T(QSIM_INT64) | QS_T(QSIM_UINT64)), 0);
-}
+#define SHRINK(v) ((v) < -param[0] ? (v) + param[1] : (v) > param[0] ? (v)-param[1] : (v)*0)
+QS_MAP_REALS(shrink, SHRINK);
+LOWER(shrink, "lambd", 0.5f, "bias", 0)
 
 /* ---- tests of values ---- */
 
@@ -140,8 +119,8 @@ QS_OP(mish, .name = "Mish", .since = 18, .min_in = 1, .traits = QS_ELEMENTWISE |
 QS_OP(selu, .name = "Selu", .min_in = 1, QS_ATTRS(selu_attrs), .traits = QS_ELEMENTWISE,
       .kernel = QS_KERNEL_UNARY, .infer = infer_real, .lower = lower_selu);
 QS_OP(shrink, .name = "Shrink", .since = 9, .min_in = 1, QS_ATTRS(shrink_attrs),
-      .traits = QS_ELEMENTWISE | QS_JUMPS, .kernel = QS_KERNEL_UNARY, .infer = infer_shrink,
-      .lower = lower_shrink);
+      .traits = QS_ELEMENTWISE | QS_JUMPS, .integers_as = QSIM_DOUBLE, .kernel = QS_KERNEL_UNARY,
+      .infer = infer_real, .lower = lower_shrink);
 QS_OP(softsign, .name = "Softsign", .min_in = 1, .traits = QS_ELEMENTWISE, .curve = softsign_curve,
       .kernel = QS_KERNEL_UNARY, .infer = infer_real, .lower = lower_softsign);
 QS_OP(swish, .name = "Swish", .since = 24, .min_in = 1, QS_ATTRS(alpha_attrs),

@@ -278,8 +278,8 @@ QS_OP(abs, .name = "Abs", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEME
 QS_OP(ceil, .name = "Ceil", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE | QS_JUMPS,
       .kernel = QS_KERNEL_UNARY, .infer = infer_real, .lower = lower_ceil);
 QS_OP(erf, .name = "Erf", .since = 9, .min_in = 1, QS_ATTRS(plain_attrs),
-      .traits = QS_ELEMENTWISE | QS_COSTLY, .curve = erf_curve, .kernel = QS_KERNEL_UNARY,
-      .infer = infer_real, .lower = lower_erf);
+      .traits = QS_ELEMENTWISE | QS_COSTLY, .curve = erf_curve, .integers_as = QSIM_FLOAT,
+      .kernel = QS_KERNEL_UNARY, .infer = infer_real, .lower = lower_erf);
 QS_OP(floor, .name = "Floor", .min_in = 1, QS_ATTRS(plain_attrs),
       .traits = QS_ELEMENTWISE | QS_JUMPS, .kernel = QS_KERNEL_UNARY, .infer = infer_real,
       .lower = lower_floor);

@@ -317,8 +317,9 @@ static uint32_t scale_axis(const qs_graph *g, const qs_node *n) {
 
 QS_OP(quantize, .name = "QuantizeLinear", .since = 10, .min_in = 2, .max_in = 3,
       QS_ATTRS(standard_attrs), .traits = QS_QUANTIZES | QS_READS_EXACTLY, .also = scale_axis,
-      .axis = 1, .quantized = {.y = {0, 1, 2}}, .kernel = QS_KERNEL_QUANTIZE,
-      .infer = infer_quantize, .pack = pack_params, .lower = lower_quantize);
+      .axis = 1, .quantized = {.y = {0, 1, 2}}, .integers_as = QSIM_FLOAT,
+      .integers_of = QSIM_INT32, .kernel = QS_KERNEL_QUANTIZE, .infer = infer_quantize,
+      .pack = pack_params, .lower = lower_quantize);
 QS_OP(dequantize, .name = "DequantizeLinear", .since = 10, .min_in = 2, .max_in = 3,
       QS_ATTRS(back_attrs), .traits = QS_DEQUANTIZES | QS_READS_EXACTLY, .also = scale_axis,
       .axis = 1, .quantized = {.x = {{0, 1, 2}}}, .kernel = QS_KERNEL_DEQUANTIZE,

@@ -247,5 +247,5 @@ QS_COLD static int lower_onehot(qs_lower *l) {
 static const qs_attr_rule onehot_attrs[] = {{"axis", QS_ATTR_INT, 9, 0}};
 
 QS_OP(one_hot, .name = "OneHot", .since = 9, .min_in = 3, QS_ATTRS(onehot_attrs),
-      .traits = QS_PLAIN, .shape_inputs = 1 << 1, .kernel = QS_KERNEL_ONE_HOT,
-      .infer = infer_onehot, .lower = lower_onehot);
+      .traits = QS_PLAIN, .shape_inputs = 1 << 1, .setting_inputs = 1 << 0,
+      .kernel = QS_KERNEL_ONE_HOT, .infer = infer_onehot, .lower = lower_onehot);

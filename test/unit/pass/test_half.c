@@ -105,11 +105,40 @@ static void test_moved_and_mixed(void) {
     net_free(&n);
 }
 
+/* The result has the type of the first operand: a float, whatever the other inputs are. */
+static void test_other_inputs(void) {
+    const float two = 2, values[] = {0, 5};
+    const uint16_t three = 0x4200, one = 0x3c00;
+    const int64_t depth = 3;
+    net n;
+    net_begin(&n, NULL, 13);
+    net_input(&n, "x", QSIM_FLOAT, NET_DIMS(1));
+    net_input(&n, "i", QSIM_FLOAT16, NET_DIMS(1));
+    CHECK(qs_graph_add_const(n.g, "e", QSIM_FLOAT16, 0, NULL, &three, true) >= 0);
+    CHECK(qs_graph_add_const(n.g, "d", QSIM_INT64, 0, NULL, &depth, true) >= 0);
+    net_const(&n, "v", QSIM_FLOAT, NET_DIMS(2), values);
+    net_node(&n, "", "Pow", "x,e", "p");
+    net_node(&n, "", "OneHot", "i,d,v", "h");
+    net_output(&n, "p");
+    net_output(&n, "h");
+    NET_OK(&n, net_end(&n));
+    float p, h[3];
+    const qsim_tensor in[] = {
+        net_tensor(QSIM_FLOAT, 1, (const int64_t[]){1}, (void *)(uintptr_t)&two),
+        net_tensor(QSIM_FLOAT16, 1, (const int64_t[]){1}, (void *)(uintptr_t)&one)};
+    qsim_tensor out[] = {{.data = &p, .bytes = sizeof(p)}, {.data = h, .bytes = sizeof(h)}};
+    NET_OK(&n, net_run(&n, QSIM_LEVEL_ALL, false, in, 2, out, 2));
+    CHECK(out[0].dtype == QSIM_FLOAT && p == 8);
+    CHECK(out[1].dtype == QSIM_FLOAT && h[0] == 0 && h[1] == 5 && h[2] == 0);
+    net_free(&n);
+}
+
 int main(void) {
     test_island(QSIM_LEVEL_DISABLE);
     test_island(QSIM_LEVEL_ALL);
     test_compared();
     test_jumps();
     test_moved_and_mixed();
+    test_other_inputs();
     return test_done();
 }

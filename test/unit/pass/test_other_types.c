@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Products and BatchNormalization on other types than float, BatchNormalization with statistics of
- * the batch, and forms before opset 7: sessions against explicit loops.
+ * the batch, and forms before opset 7: sessions against explicit loops. Integers that operators
+ * compute as floats.
  */
 #include "net.h"
 
@@ -303,6 +304,72 @@ static void test_old_gru(qsim_ctx *ctx) {
     both_levels(&n, &x2, 1, &out, 1, check_states, (const double[]){0.25, 0.375});
 }
 
+/* ---- integers that are computed as floats ---- */
+
+static void check_five(const void *const *y, const void *expected) {
+    CHECK(memcmp(y[0], expected, 5 * sizeof(int64_t)) == 0);
+}
+
+static void check_steps(const void *const *y, const void *expected) {
+    CHECK(memcmp(y[0], expected, 5) == 0);
+}
+
+/* Results are cut to the type, as by Cast. */
+static void test_integers(qsim_ctx *ctx) {
+    static int64_t v[5] = {-5, -1, 0, 5, LARGE};
+    static int32_t q[5] = {-7, 5, 1000, -1000, 0};
+    int64_t y[5];
+    net n;
+    net_begin(&n, ctx, 13);
+    net_input(&n, "x", QSIM_INT64, NET_DIMS(5));
+    const qs_id shrink = net_node(&n, "", "Shrink", "x", "y");
+    qs_node_set_float(n.g, shrink, "lambd", 1.5f);
+    qs_node_set_float(n.g, shrink, "bias", 1.5f);
+    net_output(&n, "y");
+    const qsim_tensor in = net_tensor(QSIM_INT64, NET_DIMS(5), v);
+    qsim_tensor out = net_tensor(QSIM_INT64, NET_DIMS(5), y);
+    both_levels(&n, &in, 1, &out, 1, check_five, (const int64_t[]){-3, 0, 0, 3, LARGE - 2});
+
+    net_begin(&n, ctx, 13); /* between other nodes on integers; erf(5) is 1 - 1.5e-12 */
+    net_input(&n, "x", QSIM_INT64, NET_DIMS(5));
+    net_node(&n, "", "Neg", "x", "a");
+    net_node(&n, "", "Erf", "a", "b");
+    net_node(&n, "", "Sub", "b,x", "y");
+    net_output(&n, "y");
+    both_levels(&n, &in, 1, &out, 1, check_five, (const int64_t[]){6, 1, 0, -6, -LARGE - 1});
+
+    net_begin(&n, ctx, 13); /* -3.5 and 2.5 to even */
+    net_input(&n, "x", QSIM_INT32, NET_DIMS(5));
+    net_float(&n, "s", 2);
+    net_byte(&n, "z", QSIM_UINT8, 10);
+    net_node(&n, "", "QuantizeLinear", "x,s,z", "y");
+    net_output(&n, "y");
+    const qsim_tensor in2 = net_tensor(QSIM_INT32, NET_DIMS(5), q);
+    out = net_tensor(QSIM_UINT8, NET_DIMS(5), y);
+    both_levels(&n, &in2, 1, &out, 1, check_steps, (const uint8_t[]){6, 12, 255, 0, 10});
+}
+
+static void check_pair(const void *const *y, const void *expected) {
+    CHECK(memcmp(y[0], expected, 2 * sizeof(int16_t)) == 0);
+}
+
+/* In the middle between -11 and -20, and a tenth of the way. */
+static void test_sampled(qsim_ctx *ctx) {
+    static int16_t image[2] = {-11, -20};
+    static float places[4] = {0, 0, -0.8f, 0};
+    int16_t y[2];
+    net n;
+    net_begin(&n, ctx, 20);
+    net_input(&n, "x", QSIM_INT16, NET_DIMS(1, 1, 1, 2));
+    net_input(&n, "g", QSIM_FLOAT, NET_DIMS(1, 1, 2, 2));
+    qs_node_set_int(n.g, net_node(&n, "", "GridSample", "x,g", "y"), "align_corners", 1);
+    net_output(&n, "y");
+    const qsim_tensor in[] = {net_tensor(QSIM_INT16, NET_DIMS(1, 1, 1, 2), image),
+                              net_tensor(QSIM_FLOAT, NET_DIMS(1, 1, 2, 2), places)};
+    qsim_tensor out = net_tensor(QSIM_INT16, NET_DIMS(1, 1, 1, 2), y);
+    both_levels(&n, in, 2, &out, 1, check_pair, (const int16_t[]){-15, -11});
+}
+
 int main(void) {
     qsim_ctx *ctx = NULL;
     CHECK_INT(qsim_ctx_create(NULL, &ctx, NULL), 0);
@@ -316,6 +383,8 @@ int main(void) {
     test_wide_batchnorm(ctx);
     test_old_broadcast(ctx);
     test_old_gru(ctx);
+    test_integers(ctx);
+    test_sampled(ctx);
     qsim_ctx_free(ctx);
     return test_done();
 }
