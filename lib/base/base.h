@@ -76,8 +76,8 @@
  */
 int qs_fail(qsim_error *error, int code, const char *format, ...) QS_PRINTF(3, 4);
 
-/* Adds the hint to an error that qs_fail has just set. Returns error's code. */
-int qs_hint(qsim_error *error, const char *format, ...) QS_PRINTF(2, 3);
+/* Adds the hint to an error that qs_fail has just set; `error` may be NULL. */
+void qs_hint(qsim_error *error, const char *format, ...) QS_PRINTF(2, 3);
 
 /* Empties an error struct so that qs_fail can fill it. Every public function starts with it. */
 void qs_error_clear(qsim_error *error);

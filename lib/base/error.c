@@ -112,14 +112,11 @@ int qs_fail(qsim_error *error, int code, const char *format, ...) {
     return code;
 }
 
-int qs_hint(qsim_error *error, const char *format, ...) {
-    if (!error)
-        return QSIM_E_INTERNAL;
-    if (error->hint[0] == 0) {
-        va_list args;
-        va_start(args, format);
-        format_text(error->hint, sizeof(error->hint), format, args);
-        va_end(args);
-    }
-    return error->code;
+void qs_hint(qsim_error *error, const char *format, ...) {
+    va_list args;
+    if (!error || error->hint[0])
+        return;
+    va_start(args, format);
+    format_text(error->hint, sizeof(error->hint), format, args);
+    va_end(args);
 }

@@ -176,6 +176,14 @@ const char *qs_graph_fresh_name(qs_graph *g, const char *base) {
     return name;
 }
 
+bool qs_shape_fits(int32_t dtype, int32_t rank, const qs_dim *dims) {
+    int64_t sizes[QSIM_MAX_RANK];
+    for (int32_t i = 0; i < rank; i++)
+        sizes[i] = dims[i].size < 0 ? 1 : dims[i].size;
+    return rank < 0 || qsim_dtype_bits(dtype) <= 0 ||
+           qsim_tensor_size(dtype, rank, sizes, NULL, NULL) == QSIM_OK;
+}
+
 int qs_value_set_shape(qs_graph *g, qs_id value, int32_t dtype, int32_t rank, const qs_dim *dims) {
     const qs_dim *kept =
         rank > 0 ? qs_arena_copy(&g->arena, dims, (size_t)rank * sizeof(*dims)) : NULL;

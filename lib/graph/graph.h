@@ -229,6 +229,9 @@ void qs_uses_free(const qs_graph *g, qs_uses *uses);
 /* Removes nodes none of whose outputs is read, also from `order`. */
 int qs_graph_prune(qs_graph *g);
 
+/* Whether the bytes of a tensor of these sizes can be counted, unknown ones taken for 1. */
+bool qs_shape_fits(int32_t dtype, int32_t rank, const qs_dim *dims);
+
 int qs_value_set_shape(qs_graph *g, qs_id value, int32_t dtype, int32_t rank, const qs_dim *dims);
 /* The constant's bytes aligned to the element; copies into the arena on first need. NULL: no
  * memory. */

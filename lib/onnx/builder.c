@@ -106,6 +106,8 @@ static int set_type(qsim_builder *b, qs_id id, int32_t dtype, int32_t rank, cons
         if (!shape[i].symbol)
             return nomem(b);
     }
+    if (!qs_shape_fits(dtype, rank, shape))
+        return fail(b, QSIM_E_LIMIT, "has a shape that is too large", g->values[id].name);
     g->values[id].declared = true;
     return qs_value_set_shape(g, id, dtype, rank, shape) ? nomem(b) : QSIM_OK;
 }

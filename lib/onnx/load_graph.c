@@ -90,11 +90,7 @@ int qs_read_initializer(qs_reader *r, qs_span message) {
 
 /* Checks that the number of elements that an input or output declares fits. */
 static int check_size(qs_reader *r, const char *name, const qs_type *type) {
-    int64_t dims[QSIM_MAX_RANK];
-    for (int32_t i = 0; i < type->rank; i++)
-        dims[i] = type->dims[i].size < 0 ? 1 : type->dims[i].size;
-    if (type->rank >= 0 && qsim_dtype_bits(type->dtype) > 0 &&
-        qsim_tensor_size(type->dtype, type->rank, dims, NULL, NULL))
+    if (!qs_shape_fits(type->dtype, type->rank, type->dims))
         return qs_read_fail(r, QSIM_E_LIMIT, "the shape of tensor '%s' is too large", name);
     return QSIM_OK;
 }

@@ -12,7 +12,8 @@
 static int refuse(const char *function, qsim_error *error) {
     qs_error_clear(error);
     qs_fail(error, QSIM_E_UNSUPPORTED, "%s: this build of libqsim has no zip archives", function);
-    return qs_hint(error, "build it with -Dzip=enabled; that needs libzip");
+    qs_hint(error, "build it with -Dzip=enabled; that needs libzip");
+    return QSIM_E_UNSUPPORTED;
 }
 
 /* ---- packages, reading ---- */

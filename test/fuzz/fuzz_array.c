@@ -17,8 +17,8 @@ typedef struct view {
 /* A tensor with memory of exactly its size; seldom one that states less than it needs. */
 static bool take_tensor(fuzz_bytes *b, view *v) {
     v->t = (qsim_tensor){(int32_t)fuzz_below(b, 28), (int32_t)fuzz_below(b, 5), v->dims, NULL, 0};
-    for (int32_t i = 0; i < v->t.rank; i++)
-        v->dims[i] = fuzz_number(b);
+    for (int32_t i = 0; i < QSIM_MAX_RANK; i++) /* set, should the rank be forged */
+        v->dims[i] = i < v->t.rank ? fuzz_number(b) : 1;
     if (fuzz_byte(b) > 250)
         v->t.rank = (int32_t)fuzz_number(b);
     if (v->t.rank > QSIM_MAX_RANK)

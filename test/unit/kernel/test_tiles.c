@@ -40,6 +40,8 @@ static void test_found(void) {
 #if defined(QK_AMX) && defined(__linux__)
     const bool tiles = system_says(" amx_int8") && system_says(" amx_tile");
     CHECK_INT(qsim_isa_available(QSIM_ISA_AMX), tiles && system_says(" avx512_vnni"));
+#elif !defined(QK_AMX)
+    CHECK_INT(qsim_isa_available(QSIM_ISA_AMX), 0);
 #endif
 }
 

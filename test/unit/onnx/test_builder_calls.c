@@ -92,10 +92,12 @@ static int wrong(qsim_builder *b, int call) {
     case 36: return qsim_builder_attr_floats(b, "s", NULL, 1);
     case 37: return qsim_builder_attr_tensor(b, "s", NULL);
     case 38: return qsim_builder_attr_tensor(b, "s", &small);
-    default: return qsim_builder_metadata(b, NULL, NULL);
+    case 39: return qsim_builder_metadata(b, NULL, NULL);
+    case 40: return qsim_builder_input_as(b, "x", "float[4611686018427387904]");
+    default: return qsim_builder_output_as(b, "y", "int4[N,4611686018427387904,16]");
     }
 }
-#define WRONG 40
+#define WRONG 42
 
 static qsim_builder *begin(qsim_ctx *ctx) {
     qsim_builder *b = NULL;
