@@ -88,7 +88,9 @@ static void causal_rows(const void *arg, size_t begin, size_t end) {
     for (size_t r = begin; r < end; r++) {
         const size_t c = r % p->channels;
         float *y = j->y + r * p->length;
-        for (size_t t = 0; t < p->length && !qs_stopped_at(j->ctx, t); t++) {
+        for (size_t t = 0; t < p->length; t++) {
+            if (p->taps > 1000 ? qs_stopped(j->ctx) : qs_stopped_at(j->ctx, t))
+                return;
             float sum = 0.0f;
             for (size_t i = 0; i < p->taps; i++)
                 sum += j->w[c * p->taps + i] * number(j, r, t + i);

@@ -269,6 +269,9 @@ static void border_image(const plan *p, const float *x, float *to) {
                    x + (i * p->h + y) * row, n * sizeof(float));
 }
 
+/* Multiply-accumulates between two looks for a stop, approximately. */
+#define PIECE_MACS ((size_t)1 << 23)
+
 /* Computes the positions of one output row that have the same remainder. */
 static void make_series(const job *j, const float *image, float *y, const series *sy,
                         const series *sx, size_t down) {
@@ -285,12 +288,15 @@ static void make_series(const job *j, const float *image, float *y, const series
                      .lo = p->lo,
                      .hi = p->hi,
                      .ldc = p->stride[1] * p->m};
+    const size_t work = PIECE_MACS / (g.segs * g.k * g.cols + 1) + 1;
+    const size_t most = work < QS_PIECE ? work : QS_PIECE;
     for (size_t i = 0; i < f->groups; i++) {
         g.a = image + (sy->from + down) * p->line + sx->from * p->c + i * f->cg;
         g.b = j->weights + d->at + i * d->group_floats;
         g.bias = j->weights + i * f->bias_stride;
         g.c = y + i * f->mg;
-        for (size_t at = 0; (g.rows = qs_piece(j->ctx, at, sx->count)); at += g.rows) {
+        for (size_t at = 0; at < sx->count && !qs_stopped(j->ctx); at += g.rows) {
+            g.rows = sx->count - at < most ? sx->count - at : most;
             p->kernels->gemm(&g);
             g.a += g.rows * p->c;
             g.c += g.rows * g.ldc;

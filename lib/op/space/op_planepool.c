@@ -130,27 +130,31 @@ QS_COLD static void gather(const plane_params *p, window_state *g, double v, siz
 QS_COLD static int64_t padded_taps(const plane_params *p, const int64_t first[AXES]) {
     int64_t all = 1;
     for (int i = 0; i < AXES; i++) {
-        int64_t count = 0;
-        for (int64_t k = 0; k < p->kernel[i]; k++)
-            count += first[i] + k * p->dilation[i] < p->in[i] + p->after[i];
-        all *= count;
+        const int64_t room = p->in[i] + p->after[i] - first[i];
+        const int64_t count = room > 0 ? (room - 1) / p->dilation[i] + 1 : 0;
+        all *= count < p->kernel[i] ? count : p->kernel[i];
     }
     return all;
 }
 
-/* Reduces the window that begins at `first`. */
+/* Reduces the window that begins at `first`; its taps may all be outside. */
 QS_COLD static window_state reduce_window(const qsim_ctx *ctx, const plane_params *p, const void *x,
                                           size_t from, const int64_t first[AXES]) {
     const double least = p->dtype == QSIM_INT8 ? -128 : p->dtype == QSIM_UINT8 ? 0 : -INFINITY;
     window_state g = {p->kind == PLANE_MAX ? least : 0, 0, 0};
+    size_t seen = 0;
     for (int64_t a = 0; a < p->kernel[0]; a++) {
         const int64_t d = first[0] + a * p->dilation[0];
+        if (qs_stopped_at(ctx, seen++))
+            return g;
         for (int64_t b = 0; d >= 0 && d < p->in[0] && b < p->kernel[1]; b++) {
+            if (qs_stopped_at(ctx, seen++))
+                return g;
             const int64_t h = first[1] + b * p->dilation[1];
             for (int64_t c = 0; h >= 0 && h < p->in[1] && c < p->kernel[2]; c++) {
                 const int64_t w = first[2] + c * p->dilation[2];
                 const size_t at = (size_t)((d * p->in[1] + h) * p->in[2] + w);
-                if (qs_stopped_at(ctx, g.count))
+                if (qs_stopped_at(ctx, seen++))
                     return g;
                 if (w >= 0 && w < p->in[2])
                     gather(p, &g, number_at(p, x, from + at), at);
@@ -199,8 +203,9 @@ QS_COLD static void run_plane(const qs_step *s, const qs_frame *f) {
     const plane_params *p = s->params;
     const plane_job j = {f->ctx, p, qs_step_in(s, f, 0), qs_step_out(s, f, 0),
                          p->has_indices ? qs_step_out(s, f, 1) : NULL};
-    const size_t taps = (size_t)(p->kernel[0] * p->kernel[1] * p->kernel[2]);
-    qs_ranges(f->ctx, p->planes * p->results, 1 + QS_GRAIN / (4 * taps), plane_range, &j);
+    const double taps = (double)p->kernel[0] * (double)p->kernel[1] * (double)p->kernel[2];
+    qs_ranges(f->ctx, p->planes * p->results, 1 + (size_t)(QS_GRAIN / (4 * taps + 1)), plane_range,
+              &j);
 }
 
 QS_COLD static plane_params *start(qs_lower *l, plane_kind kind) {

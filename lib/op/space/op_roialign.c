@@ -32,6 +32,7 @@ typedef struct region {
 } region;
 
 typedef struct roi_job {
+    const qsim_ctx *ctx; /* tells whether the run was stopped */
     const roi_params *p;
     const void *x, *rois;
     const int64_t *images;
@@ -213,13 +214,16 @@ QS_COLD static void fill_bin(const roi_job *j, const region *r, size_t roi, size
     const roi_params *p = j->p;
     const size_t area = p->oh * p->ow, to = roi * p->channels * area + oy * p->ow + ox;
     const size_t from = r->image * p->channels * p->h * p->w;
+    size_t seen = 0; /* samples */
     for (size_t c = 0; c < p->channels; c++)
         put(p, j->y, to + c * area, 0);
     for (int64_t iy = 0; iy < r->grid_h; iy++)
         for (int64_t ix = 0; ix < r->grid_w; ix++) {
+            if (qs_stopped_at(j->ctx, seen++))
+                return;
             const corners k = corners_of(p, sample_position(p, r->y, r->bin_h, oy, iy, r->grid_h),
                                          sample_position(p, r->x, r->bin_w, ox, ix, r->grid_w));
-            for (size_t c = 0; c < p->channels; c++) {
+            for (size_t c = 0; c < p->channels && !qs_stopped_at(j->ctx, c); c++) {
                 const size_t at = to + c * area;
                 put(p, j->y, at,
                     add_sample(p, &k, j->x, from + c * p->h * p->w, number_at(p, j->y, at),
@@ -244,7 +248,11 @@ QS_COLD static void roi_range(const void *arg, size_t begin, size_t end) {
 
 QS_COLD static void run_roialign(const qs_step *s, const qs_frame *f) {
     const roi_params *p = s->params;
-    const roi_job j = {p, qs_step_in(s, f, 0), qs_step_in(s, f, 1), qs_step_in(s, f, 2),
+    const roi_job j = {f->ctx,
+                       p,
+                       qs_step_in(s, f, 0),
+                       qs_step_in(s, f, 1),
+                       qs_step_in(s, f, 2),
                        qs_step_out(s, f, 0)};
     bool right = true;
     for (size_t i = 0; i < p->rois; i++) {

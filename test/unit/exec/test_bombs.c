@@ -172,6 +172,39 @@ static void pooled(qsim_builder *b, int64_t n) {
     largest(b, "c");
 }
 
+/* A bin of n by n samples. */
+static void sampled(qsim_builder *b, int64_t n) {
+    ints(b, "s", 4, 1, 1, 8, 8);
+    ints(b, "r", 2, 1, 4, 0, 0);
+    ints(b, "i", 1, 0, 0, 0, 0);
+    node(b, "ConstantOfShape", "s", "e");
+    node(b, "ConstantOfShape", "r", "regions");
+    node(b, "RoiAlign", "e,regions,i", "c");
+    qsim_builder_attr_int(b, "sampling_ratio", n);
+    largest(b, "c");
+}
+
+/* Windows of n numbers, nearly all of them padding. */
+static void bordered(qsim_builder *b, int64_t n) {
+    const int64_t pads[] = {n / 2, n / 2};
+    ints(b, "s", 3, 1, 1, 4, 0);
+    node(b, "ConstantOfShape", "s", "e");
+    node(b, "LpPool", "e", "c");
+    qsim_builder_attr_ints(b, "kernel_shape", &n, 1);
+    qsim_builder_attr_ints(b, "pads", pads, 2);
+    largest(b, "c");
+}
+
+/* A kernel of n taps over 4 numbers. */
+static void spread(qsim_builder *b, int64_t n) {
+    ints(b, "s", 3, 1, 1, 4, 0);
+    ints(b, "k", 3, 1, 1, n, 0);
+    node(b, "ConstantOfShape", "s", "e");
+    node(b, "ConstantOfShape", "k", "w");
+    node(b, "ConvTranspose", "e,w", "c");
+    largest(b, "c");
+}
+
 /* One node with n inputs. */
 static void wide(qsim_builder *b, const char *op, int64_t n) {
     char *in = malloc((size_t)n * 2);
@@ -213,6 +246,9 @@ static const struct {
     {"LSTM", recurrent, 64, 12 << 20, false},
     {"Conv", convolved, 1, 1000, false},
     {"AveragePool", pooled, 1, 1000, false},
+    {"RoiAlign", sampled, 4, INT32_MAX, false},
+    {"LpPool", bordered, 64, 1 << 30, false},
+    {"ConvTranspose", spread, 64, 1 << 20, false},
     {"Sum", summed, 3, 20000, true},
     {"Concat", joined, 3, 20000, true},
 };

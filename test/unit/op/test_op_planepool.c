@@ -43,6 +43,13 @@ static void test_global(void) {
         CHECK_NEAR(((const float *)case_data(c, 0))[i], most, 0);
     }
     case_free(c);
+    c = case_new("", "GlobalMaxPool", 1); /* of no numbers: the least float */
+    case_input(c, QSIM_FLOAT, SHAPE(1, 2, 3, 0), ramp);
+    case_node(c, 1);
+    CHECK_INT(case_run(c), 0);
+    CHECK_STR(case_shape(c, 0), "float[1,2,1,1]");
+    CHECK(((const float *)case_data(c, 0))[1] == -INFINITY);
+    case_free(c);
     c = case_new("", "GlobalLpPool", 1);
     case_input(c, QSIM_FLOAT, SHAPE(1, 2, 5), ramp);
     case_node(c, 1);

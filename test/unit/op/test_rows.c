@@ -144,8 +144,8 @@ static void test_kinds(void) {
         [QS_KIND_WEIGHTS] = " Conv Gemm MatMul ",
         [QS_KIND_ARITHMETIC] = " Add Concat Div HardSigmoid HardSwish LeakyRelu Mul Sigmoid Tanh ",
         [QS_KIND_POOL] = " AveragePool Clip GlobalAveragePool ReduceMean Relu ",
-        [QS_KIND_MOVEMENT] = " Flatten Identity MaxPool Pad Reshape Slice Split Squeeze Transpose "
-                             "Unsqueeze ",
+        [QS_KIND_MOVEMENT] = (" Flatten Identity MaxPool Pad Reshape Slice Split Squeeze Transpose "
+                              "Unsqueeze "),
     };
     size_t found = 0;
     for (size_t i = 0; i < qs_op_count(); i++) {
