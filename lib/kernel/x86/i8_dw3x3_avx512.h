@@ -173,9 +173,9 @@ INLINE void rows_by_two(const dw_rows *s, const dw_job *given, ptrdiff_t at, con
 
 #define TALL_DOTS(c, at) DW_BOTH(0, c, at) DW_BOTH(1, c, at) DW_BOTH(2, c, at) DW_BOTH(3, c, at)
 
-/* Kernels whose rows take two dwords per column: reads the first `count` rows of s. */
+/* Kernels whose rows take two dwords per column: reads all eight rows of s. */
 INLINE void tall_rows(const dw_rows *s, const dw_job *given, ptrdiff_t at, const epilogue *usual,
-                      int32_t count, int32_t ranges) {
+                      int32_t ranges) {
     epilogue e = *usual;
     e.clamp = false;
     const dw_job copy = *given, *o = &copy;
@@ -186,7 +186,7 @@ INLINE void tall_rows(const dw_rows *s, const dw_job *given, ptrdiff_t at, const
         DW_SUMS
         const int8_t *w = o->w, *v = o->v;
         for (int32_t i = 0; i < o->kw; i++, w += 512, v += 512) {
-            const dw_taps t = load_rows(s, at + i * o->dilation * s->across, count, ranges);
+            const dw_taps t = load_rows(s, at + i * o->dilation * s->across, 8, ranges);
             column c = interleave(t.t0, t.t1, t.t2, t.t3);
             TALL_DOTS(c, 0)
             c = interleave(t.t4, t.t5, t.t6, t.t7);
@@ -214,14 +214,13 @@ KERNEL(dw3_s2_2, rows_by_two, 2, false)
 KERNEL(dw3_s1_single, rows_by_one, 1, true)
 KERNEL(dw3_s2_single, rows_by_two, 1, true)
 
-#define TALL(NAME, ROWS, RANGES)                                                                   \
+#define TALL(NAME, RANGES)                                                                         \
     TARGET static void NAME(const dw_rows *s, const dw_job *o, ptrdiff_t at, const epilogue *e) {  \
-        tall_rows(s, o, at, e, ROWS, RANGES);                                                      \
+        tall_rows(s, o, at, e, RANGES);                                                            \
     }
-TALL(tall_7, 7, 1)
-TALL(tall_8, 8, 1)
-TALL(tall_2, 8, 2)
-TALL(tall_4, 8, 4)
+TALL(tall_8, 1)
+TALL(tall_2, 2)
+TALL(tall_4, 4)
 
 static const dw_choice dw_choices[] = {
     {3, 1, 1, DW_FLOATS, 0, f32out_s1, NULL},
@@ -236,7 +235,6 @@ static const dw_choice dw_choices[] = {
     {3, 2, 4, 0, DW_DILATED | DW_SETS, c16_s2, NULL},
     {5, 1, 1, 0, DW_DILATED | DW_SETS, dw5_s1, NULL},
     {5, 1, 2, 0, DW_DILATED | DW_SETS, dw5_s1_2, NULL},
-    {0, 0, 1, DW_TALL | DW_SEVEN, DW_SETS, tall_7, NULL},
     {0, 0, 1, DW_TALL, DW_SETS, tall_8, NULL},
     {0, 0, 2, DW_TALL, DW_SETS, tall_2, NULL},
     {0, 0, 4, DW_TALL, DW_SETS, tall_4, NULL},

@@ -54,20 +54,11 @@ INLINE dwords dwords_of(w_vec t0, w_vec t1, w_vec t2, w_vec t3) {
     else                                                                                           \
         dw_store(o, to, DWORD_BYTES(a), x, e, ranges);
 
-INLINE dwords load_group(const dw_rows *s, const uint8_t *const *row, ptrdiff_t at, bool inside,
-                         int32_t ranges) {
-    w_vec t0, t1, t2, t3;
-#define GROUP_ROW(k)                                                                               \
-    t##k = inside ? load_row(s, row[k], at, ranges) : edge_row(s, row[k], at, ranges);
-    GROUP_ROW(0)
-    GROUP_ROW(1)
-    t2 = t0, t3 = t1;
-    if (W_GROUP == 4) {
-        GROUP_ROW(2)
-        GROUP_ROW(3)
-    }
-#undef GROUP_ROW
-    return dwords_of(t0, t1, t2, t3);
+INLINE dwords load_group(const dw_column *c, int32_t ranges) {
+    const w_vec t0 = load_row(c, 0, ranges), t1 = load_row(c, 1, ranges);
+    if (W_GROUP == 2)
+        return dwords_of(t0, t1, t0, t1);
+    return dwords_of(t0, t1, load_row(c, 2, ranges), load_row(c, 3, ranges));
 }
 
 INLINE void any_size(const dw_rows *given_rows, const dw_job *given, ptrdiff_t at,
@@ -75,7 +66,7 @@ INLINE void any_size(const dw_rows *given_rows, const dw_job *given, ptrdiff_t a
     epilogue copied = *usual, *e = &copied;
     copied.clamp = false;
     const dw_job copy = *given, *o = &copy; /* a copy: stores cannot alias it */
-    const dw_rows rows = *given_rows, *s = &rows;
+    const dw_rows copied_rows = *given_rows, *s = &copied_rows;
     uint8_t *first = o->first, *second = o->second;
     const ptrdiff_t more = o->more;
     for (int32_t x = 0; x < o->n; x++, at += o->stride * s->across) {
@@ -85,11 +76,9 @@ INLINE void any_size(const dw_rows *given_rows, const dw_job *given, ptrdiff_t a
         const int8_t *w = o->w, *v = o->v;
         ptrdiff_t column = at;
         for (int32_t i = 0; i < o->kw; i++, column += o->dilation * s->across) {
-            const bool inside =
-                (size_t)column < s->end && (size_t)(column + (ranges - 1) * s->q) < s->end;
-            const uint8_t *const *row = s->row;
-            for (int32_t g = 0; g < o->stored; g++, row += W_GROUP) {
-                const dwords c = load_group(s, row, column, inside, ranges);
+            dw_column rows = column_of(s, column, ranges);
+            for (int32_t g = 0; g < o->stored; g++, rows.row += W_GROUP) {
+                const dwords c = load_group(&rows, ranges);
                 if (g < o->groups) {
                     DWORD_SETS(a, c, w)
                     w += W_ALL;

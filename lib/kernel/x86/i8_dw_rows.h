@@ -67,7 +67,8 @@ INLINE void w_store_n(uint8_t *p, w_vec v, int32_t n) {
 enum {
     W_BYTES = 16 * W_LANES, /* bytes of a vector; channels of a block */
     W_DWORDS = 4 * W_LANES,
-    W_ALL = 4 * W_BYTES, /* bytes of a block's weights for one dword of each channel */
+    W_STORED = W_BYTES + W_BYTES / 4, /* what halves of a vector write that begin at quarters */
+    W_ALL = 4 * W_BYTES,              /* bytes of a block's weights for one dword of each channel */
 };
 
 /* A pair of rows of output: weights, requantization, addresses of results. */
@@ -90,9 +91,16 @@ typedef struct dw_job {
     int32_t rows;                         /* rows of output at a time */
 } dw_job;
 
+/* Where the rows of a column are read that is outside of the image, all or some ranges of it. */
+typedef struct dw_outside {
+    const uint8_t *zeros[8], *some[8]; /* rows of zero points; those of `bytes` */
+    uint8_t bytes[8][W_STORED];
+} dw_outside;
+
 /* Rows of the image that a kernel reads, and the row of zero points that stands for the outside. */
 typedef struct dw_rows {
     const uint8_t *row[8], *zeros;
+    dw_outside *outside;
     /* In bytes: the step from column to column, a row, the step from range to range. */
     ptrdiff_t across;
     size_t end;
@@ -117,7 +125,6 @@ enum dw_trait {
     DW_DILATED = 4, /* along either axis */
     DW_DENSE = 8,   /* the channels of a whole pixel are a half or a quarter of a vector */
     DW_TALL = 16,   /* two dwords hold the rows that both rows of output read */
-    DW_SEVEN = 32,  /* at most seven rows, with DW_TALL */
 };
 
 /* Keeps a vector in its register: gcc otherwise moves sums through memory. */
@@ -210,33 +217,47 @@ typedef struct dw_taps {
     w_vec t0, t1, t2, t3, t4, t5, t6, t7;
 } dw_taps;
 
-/* Loads a row of a column once; gcc would load it again as an operand. */
-INLINE w_vec load_row(const dw_rows *s, const uint8_t *row, ptrdiff_t at, int32_t ranges) {
-    const uint8_t *const from[4] = {row + at, row + (at + s->q), row + (at + 2 * s->q),
-                                    row + (at + 3 * s->q)};
-    w_vec t = ranges == 1 ? w_load(row + at) : load_ranges(from, ranges);
-    W_KEEP(t)
-    return t;
+/* A column of the image, or of what stands for it. */
+typedef struct dw_column {
+    const uint8_t *const *row;
+    ptrdiff_t at, q; /* bytes from the beginning of a row, and from range to range */
+} dw_column;
+
+/* Copies the rows of a column of which some ranges are outside of the image. */
+TARGET QS_NOINLINE static void copy_column(const dw_rows *s, ptrdiff_t at, ptrdiff_t each) {
+    uint8_t *to = s->outside->bytes[0];
+    for (ptrdiff_t i = 0; i < W_BYTES; i += each, at += s->q) {
+        const bool inside = (size_t)at < s->end;
+#pragma GCC unroll 1
+        for (int32_t k = 0; k < 8; k++)
+            memcpy(to + i + k * W_STORED, inside ? s->row[k] + at : s->zeros, W_BYTES / 2);
+    }
 }
 
-/* Loads a row of a column of which some or all ranges are outside of the image. */
-INLINE w_vec edge_row(const dw_rows *s, const uint8_t *row, ptrdiff_t at, int32_t ranges) {
-    const uint8_t *from[4];
-    for (int32_t r = 0; r < ranges; r++, at += s->q)
-        from[r] = (size_t)at < s->end ? row + at : s->zeros;
-    w_vec t = ranges == 1 ? w_load(s->zeros) : load_ranges(from, ranges);
+/* The column that begins `at` bytes after a row's beginning. */
+INLINE dw_column column_of(const dw_rows *s, ptrdiff_t at, int32_t ranges) {
+    if (__builtin_expect((size_t)at < s->end && (size_t)(at + (ranges - 1) * s->q) < s->end, true))
+        return (dw_column){s->row, at, s->q};
+    if (ranges == 1)
+        return (dw_column){s->outside->zeros, 0, 0};
+    copy_column(s, at, W_BYTES / ranges);
+    return (dw_column){s->outside->some, 0, W_BYTES / ranges};
+}
+
+/* Loads a row of a column once; gcc would load it again as an operand. */
+INLINE w_vec load_row(const dw_column *c, int32_t k, int32_t ranges) {
+    const uint8_t *p = c->row[k] + c->at;
+    const uint8_t *const from[4] = {p, p + c->q, p + 2 * c->q, p + 3 * c->q};
+    w_vec t = ranges == 1 ? w_load(p) : load_ranges(from, ranges);
     W_KEEP(t)
     return t;
 }
 
 /* Loads `count` rows of the column that begins `at` bytes after a row's beginning. */
 INLINE dw_taps load_rows(const dw_rows *s, ptrdiff_t at, int32_t count, int32_t ranges) {
-    const bool inside = (size_t)at < s->end && (size_t)(at + (ranges - 1) * s->q) < s->end;
+    const dw_column c = column_of(s, at, ranges);
     dw_taps t;
-#define DW_ROW(i)                                                                                  \
-    t.t##i = i >= count ? W_ZERO                                                                   \
-             : inside   ? load_row(s, s->row[i], at, ranges)                                       \
-                        : edge_row(s, s->row[i], at, ranges)
+#define DW_ROW(i) t.t##i = i >= count ? W_ZERO : load_row(&c, i, ranges)
     DW_ROW(0);
     DW_ROW(1);
     DW_ROW(2);

@@ -29,6 +29,7 @@ typedef struct plan {
     size_t set_bytes, block_bytes;
     ptrdiff_t row_bytes; /* bytes of a row of the image */
     epilogue e;
+    dw_outside *outside;
 } plan;
 
 /* A range of channels with one kind of block. */
@@ -111,6 +112,7 @@ INLINE void pair_at(const plan *p, const dw_job *o, int32_t y, int32_t c, row_pa
         edge_rows(p, top, looks, c, &q->s);
     }
     q->s.zeros = d->zeros;
+    q->s.outside = p->outside;
     q->s.across = d->channels;
     q->s.end = (size_t)p->row_bytes;
     const ptrdiff_t line = d->wo * o->pixel;
@@ -165,8 +167,7 @@ static uint32_t traits_of(const plan *p, int32_t ranges, bool more) {
     const bool tall = p->shared && p->groups == 2;
     return (d->o.scale ? DW_FLOATS : 0u) | (more ? DW_SETS : 0u) |
            (d->dilation_h != 1 || d->dilation_w != 1 ? DW_DILATED : 0u) |
-           (ranges * d->channels == W_BYTES ? DW_DENSE : 0u) | (tall ? DW_TALL : 0u) |
-           (tall && d->kh + d->stride_h <= 7 ? DW_SEVEN : 0u);
+           (ranges * d->channels == W_BYTES ? DW_DENSE : 0u) | (tall ? DW_TALL : 0u);
 }
 
 static const dw_choice *find_choice(const plan *p, int32_t ranges, bool more) {
@@ -259,7 +260,13 @@ static void run_parts(const plan *p, part *t, const part *last, int32_t begin, i
 }
 
 TARGET static void window_u8s8(const qk_window_u8s8 *d) {
-    const plan p = plan_of(d);
+    dw_outside outside;
+    plan p = plan_of(d);
+    p.outside = &outside;
+    for (int32_t k = 0; k < 8; k++) {
+        outside.zeros[k] = d->zeros;
+        outside.some[k] = outside.bytes[k];
+    }
     int32_t rest = d->channels % W_BYTES;
     int32_t each = rest == 0 ? W_BYTES : rest <= 16 ? 16 : rest <= 32 ? 32 : W_BYTES;
     if (d->o.scale) /* floats have one range */
