@@ -174,6 +174,18 @@ _Static_assert(PICK_MOST <= QS_COUNT(pick_count), "an order for every size of pi
     POOL_SIZE(name, _2x2, 2, 2)                                                                    \
     POOL_SIZE(name, _3x3, 3, 3)                                                                    \
     POOL_ANY(name, T)                                                                              \
+    POOL_RUN(name, name##_2x2(p), name##_3x3(p))
+
+/* Windows of any size by the same loops. */
+#define POOL_OF_ANY_SIZE(name, T, START, JOIN, FINISH, TAPS)                                       \
+    POOL_JOIN(name, T, START, JOIN)                                                                \
+    POOL_SPAN(name, T, START, JOIN, FINISH, TAPS)                                                  \
+    POOL_BORDER(name, T)                                                                           \
+    POOL_ANY(name, T)                                                                              \
+    POOL_RUN(name, name##_any(p), name##_any(p))
+
+/* The kernel: by_two and by_three compute windows of 2x2 and 3x3 that are wholly inside. */
+#define POOL_RUN(name, by_two, by_three)                                                           \
     static void name(const qk_pool *p) {                                                           \
         assert(qk_pool_valid(p));                                                                  \
         if (p->inside > 0)                                                                         \
@@ -181,9 +193,9 @@ _Static_assert(PICK_MOST <= QS_COUNT(pick_count), "an order for every size of pi
         if (p->inside == p->inside_end)                                                            \
             ;                                                                                      \
         else if (p->kh == 2 && p->kw == 2)                                                         \
-            name##_2x2(p);                                                                         \
+            by_two;                                                                                \
         else if (p->kh == 3 && p->kw == 3)                                                         \
-            name##_3x3(p);                                                                         \
+            by_three;                                                                              \
         else                                                                                       \
             name##_any(p);                                                                         \
         if (p->inside_end < p->ow)                                                                 \

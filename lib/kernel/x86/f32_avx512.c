@@ -17,10 +17,7 @@
 #define EDGE_IF(on)           ((__mmask16)((on) ? 0xffff : 0))
 #define FMA_IF(edge, a, b, c) _mm512_mask3_fmadd_ps(a, b, c, edge)
 
-#define PICK_INDEX   __m512i
-#define PICK_MOST    5
-#define PICK_LOAD(i) _mm512_loadu_si512(i)
-#define PICK(v, i)   _mm512_permutexvar_ps(i, v)
+#define PICK_MOST 0
 
 #include "kernel/f32_tile.h"
 #include "kernel/f32_depthwise_blocks.h"
@@ -189,17 +186,15 @@ static void qk_gemm_f32_avx512(const qk_gemm_f32 *g) {
     }
 }
 
-#define AS_IT_IS(v, count) (v)
-#define DIVIDE(v, count)   _mm512_div_ps(v, SET1((float)(count)))
-POOL(max_f32_zmm, float, SET1(-INFINITY), MAX, AS_IT_IS, "GCC unroll 2")
-POOL(qk_average_f32_avx512, float, SET1(0.0f), ADD, DIVIDE, "GCC unroll 1")
+/* Small windows, as all maxima, are as fast in 256 bits. */
+#define DIVIDE(v, count) _mm512_div_ps(v, SET1((float)(count)))
+POOL_OF_ANY_SIZE(average_f32, float, SET1(0.0f), ADD, DIVIDE, "GCC unroll 1")
 
-/* Pixels that fit a ymm: half of the loads of a zmm would cross cache lines for nothing. */
-static void qk_max_f32_avx512(const qk_pool *p) {
-    if (p->sw > 1 && p->channels > PICK_MOST && p->channels <= 8)
-        qk_f32_avx2.max_f32(p);
+static void qk_average_f32_avx512(const qk_pool *p) {
+    if (p->kh == p->kw && p->kh <= 3)
+        qk_average_f32_avx2(p);
     else
-        max_f32_zmm(p);
+        average_f32(p);
 }
 
 /*
@@ -214,14 +209,13 @@ static void qk_max_f32_avx512(const qk_pool *p) {
 LEAVE(leave_gemm, qk_gemm_f32, qk_gemm_f32_avx512)
 LEAVE(leave_depthwise, qk_depthwise_f32, depthwise_f32)
 LEAVE(leave_depthwise_3x3, qk_depthwise_f32, depthwise_3x3)
-LEAVE(leave_max, qk_pool, qk_max_f32_avx512)
 LEAVE(leave_average, qk_pool, qk_average_f32_avx512)
 
 /* Tables that differ only in their product. */
 #define KERNELS(product)                                                                           \
     .panel = PANEL, .gemm = product, .depthwise = leave_depthwise,                                 \
-    .depthwise_3x3 = leave_depthwise_3x3, .max_f32 = leave_max, .average_f32 = leave_average,      \
-    .max_u8 = qk_max_u8_avx512, .average_u8 = qk_average_u8_avx512
+    .depthwise_3x3 = leave_depthwise_3x3, .max_f32 = qk_max_f32_avx2,                              \
+    .average_f32 = leave_average, .max_u8 = qk_max_u8_avx2, .average_u8 = qk_average_u8_avx512
 
 const qk_f32 qk_f32_avx512 = {KERNELS(leave_gemm)};
 const qk_f32 qk_f32_two_ports = {KERNELS(qk_gemm_f32_two_ports), .parts = true};

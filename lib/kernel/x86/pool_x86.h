@@ -13,7 +13,6 @@ void qk_max_f32_avx2(const qk_pool *p);
 void qk_average_f32_avx2(const qk_pool *p);
 void qk_max_u8_avx2(const qk_pool *p);
 void qk_average_u8_avx2(const qk_pool *p);
-void qk_max_u8_avx512(const qk_pool *p);
 void qk_average_u8_avx512(const qk_pool *p);
 
 #endif
