@@ -23,6 +23,7 @@ typedef struct places {
 
 INLINE places find_places(const qk_nbits_weights *w, size_t group) {
     places p;
+#pragma GCC unroll 16
     for (size_t v = 0; v < ACROSS; v++) {
         const size_t g = group + v / PARTS, lane = v % PARTS * LANES;
         p.codes[v] = qk_nbits_codes(w, g) + lane;
@@ -54,8 +55,12 @@ TARGET static void unpack_vector(const qk_nbits_weights *w, size_t group, size_t
         for (; k < end; codes += QK_NBITS_GROUP) {
             I x = load_i(codes);
             const size_t n = end - k < 8 ? end : k + 8;
-            for (; k < n; k++, x = down4(x))
-                store_f(to + k * width, weight(x, zero, scale, zeros));
+            if (zeros)
+                for (; k < n; k++, x = down4(x))
+                    store_f(to + k * width, weight(x, zero, scale, true));
+            else
+                for (; k < n; k++, x = down4(x))
+                    store_f(to + k * width, weight(x, zero, scale, false));
         }
     }
 }
@@ -75,9 +80,11 @@ INLINE void row_groups(const qk_nbits_weights *w, const float *a, size_t depth, 
     places p = find_places(w, group);
     V sum[ACROSS], scale[ACROSS], zero[ACROSS];
     I x[ACROSS];
+#pragma GCC unroll 16
     for (size_t v = 0; v < ACROSS; v++)
         sum[v] = set_f(0);
     for (size_t b = 0, k = 0, dword = 0; b < w->blocks; b++) {
+#pragma GCC unroll 16
         for (size_t v = 0; v < ACROSS; v++) {
             scale[v] = load_f(p.scales[v] + b * QK_NBITS_GROUP);
             zero[v] = zeros ? zero_f(p.zeros[v] + b * QK_NBITS_GROUP) : set_f(0);
@@ -85,10 +92,12 @@ INLINE void row_groups(const qk_nbits_weights *w, const float *a, size_t depth, 
         const size_t end = k + w->block < depth ? k + w->block : depth;
         for (; k < end; dword += QK_NBITS_GROUP) {
             const size_t n = end - k < 8 ? end : k + 8;
+#pragma GCC unroll 16
             for (size_t v = 0; v < ACROSS; v++)
                 x[v] = load_i(p.codes[v] + dword);
             for (; k < n; k++) {
                 const V one = set_f(a[k]);
+#pragma GCC unroll 16
                 for (size_t v = 0; v < ACROSS; v++) {
                     sum[v] = fma(one, weight(x[v], zero[v], scale[v], zeros), sum[v]);
                     x[v] = down4(x[v]);
@@ -96,6 +105,7 @@ INLINE void row_groups(const qk_nbits_weights *w, const float *a, size_t depth, 
             }
         }
     }
+#pragma GCC unroll 16
     for (size_t v = 0; v < ACROSS; v++)
         store_f(y + v * LANES, sum[v]);
 }
@@ -114,13 +124,17 @@ INLINE void rounded_rows(const qk_nbits_weights *w, const qk_nbits_rows *m, cons
                          size_t first, size_t rows, float *y, size_t ldy) {
     const size_t depth = w->block * w->blocks, dwords = w->block / 8;
     const int8_t *a = m->a + first * depth;
+#pragma GCC unroll 16
     for (size_t r = 0; r < rows; r++)
+#pragma GCC unroll 16
         for (size_t v = 0; v < ACROSS; v++)
             store_f(y + r * ldy + v * LANES, set_f(0));
     for (size_t b = 0; b < w->blocks; b++, a += w->block) {
         const size_t at = first * w->blocks + b;
         I sum[8][ACROSS];
+#pragma GCC unroll 16
         for (size_t r = 0; r < rows; r++)
+#pragma GCC unroll 16
             for (size_t v = 0; v < ACROSS; v++) {
                 const int32_t sum_a = m->sums[at + r * w->blocks];
                 sum[r][v] = p->zeros[v]
@@ -128,14 +142,18 @@ INLINE void rounded_rows(const qk_nbits_weights *w, const qk_nbits_rows *m, cons
                                 : set_i(-8 * sum_a);
             }
         for (size_t q = 0; q < dwords; q++)
+#pragma GCC unroll 16
             for (size_t v = 0; v < ACROSS; v++) {
                 const I x = load_i(p->codes[v] + (b * dwords + q) * QK_NBITS_GROUP);
                 const I lo = low(x), hi = low(down4(x));
+#pragma GCC unroll 16
                 for (size_t r = 0; r < rows; r++)
                     sum[r][v] = dot2(sum[r][v], lo, hi, a + r * depth + q * 8);
             }
+#pragma GCC unroll 16
         for (size_t v = 0; v < ACROSS; v++) {
             const V scale = load_f(p->scales[v] + b * QK_NBITS_GROUP);
+#pragma GCC unroll 16
             for (size_t r = 0; r < rows; r++) {
                 float *to = y + r * ldy + v * LANES;
                 const V factor = mul_f(set_f(m->scales[at + r * w->blocks]), scale);

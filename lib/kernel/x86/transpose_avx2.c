@@ -36,9 +36,11 @@ INLINE void transpose_half(__m256i a, __m256i b, __m256i c, __m256i d, __m256i *
 
 INLINE void tile32x8(const float *x, size_t line, float *y, size_t columns) {
     __m256i r[4];
+#pragma GCC unroll 16
     for (size_t h = 0; h < 2; h++, x += 4, y += 4 * columns) {
         transpose_half(half(x, x + 4 * line), half(x + line, x + 5 * line),
                        half(x + 2 * line, x + 6 * line), half(x + 3 * line, x + 7 * line), r);
+#pragma GCC unroll 16
         for (size_t i = 0; i < 4; i++)
             _mm256_storeu_si256((__m256i *)(void *)(y + i * columns), r[i]);
     }
@@ -48,6 +50,7 @@ INLINE void tile32x4(const float *x, size_t line, float *y, size_t columns) {
     __m256i r[4];
     transpose_half(half(x, x + 4), half(x + line, x + line + 4),
                    half(x + 2 * line, x + 2 * line + 4), half(x + 3 * line, x + 3 * line + 4), r);
+#pragma GCC unroll 16
     for (size_t i = 0; i < 4; i++) {
         _mm_storeu_si128((__m128i *)(void *)(y + i * columns), _mm256_castsi256_si128(r[i]));
         _mm_storeu_si128((__m128i *)(void *)(y + (i + 4) * columns),
@@ -73,11 +76,14 @@ INLINE void row32(const float *x, size_t line, float *y, size_t columns, size_t 
 INLINE void tile32xfew(const float *x, size_t line, float *y, size_t columns) {
     const float *at[8];
     __m256i r[4];
+#pragma GCC unroll 16
     for (size_t i = 0; i < 8; i++)
         at[i] = x + (i < columns ? i : 0) * line;
+#pragma GCC unroll 16
     for (size_t h = 0; h < 8; h += 4, y += 4 * columns) {
         transpose_half(half(at[0] + h, at[4] + h), half(at[1] + h, at[5] + h),
                        half(at[2] + h, at[6] + h), half(at[3] + h, at[7] + h), r);
+#pragma GCC unroll 16
         for (size_t i = 0; i < 4; i++)
             _mm256_storeu_si256((__m256i *)(void *)(y + i * columns), r[i]);
     }
@@ -142,6 +148,7 @@ TARGET void qk_transpose32_avx2(const void *from, size_t line, void *to, size_t 
 
 /* Interleaves lines i and i + 4 of 8: three rounds transpose a tile of 8, or two side by side. */
 INLINE void round8(const __m128i *from, __m128i *to) {
+#pragma GCC unroll 16
     for (size_t i = 0; i < 4; i++) {
         to[2 * i] = _mm_unpacklo_epi8(from[i], from[i + 4]);
         to[2 * i + 1] = _mm_unpackhi_epi8(from[i], from[i + 4]);
@@ -149,6 +156,7 @@ INLINE void round8(const __m128i *from, __m128i *to) {
 }
 
 INLINE void round16(const __m256i *from, __m256i *to) {
+#pragma GCC unroll 16
     for (size_t i = 0; i < 4; i++) {
         to[2 * i] = _mm256_unpacklo_epi8(from[i], from[i + 4]);
         to[2 * i + 1] = _mm256_unpackhi_epi8(from[i], from[i + 4]);
@@ -172,6 +180,7 @@ INLINE __m128i load8(const uint8_t *x) {
 INLINE void tile8x16(const uint8_t *x, size_t line, uint8_t *y, size_t columns) {
     __m256i a[8], b[8];
     const size_t far = 8 * line;
+#pragma GCC unroll 16
     for (size_t i = 0; i < 8; i++) {
         a[i] = _mm256_inserti128_si256(_mm256_castsi128_si256(load8(x)), load8(x + far), 1);
         WALK(x, line)
@@ -179,6 +188,7 @@ INLINE void tile8x16(const uint8_t *x, size_t line, uint8_t *y, size_t columns) 
     round16(a, b);
     round16(b, a);
     round16(a, b);
+#pragma GCC unroll 16
     for (size_t i = 0; i < 8; i++) {
         const __m256i rows = _mm256_permute4x64_epi64(b[i], 0xd8);
         store16(y, _mm256_castsi256_si128(rows));
@@ -190,11 +200,13 @@ INLINE void tile8x16(const uint8_t *x, size_t line, uint8_t *y, size_t columns) 
 
 INLINE void tile8x8(const uint8_t *x, size_t line, uint8_t *y, size_t columns) {
     __m128i a[8], b[8];
+#pragma GCC unroll 16
     for (size_t i = 0; i < 8; i++)
         a[i] = load8(x + i * line);
     round8(a, b);
     round8(b, a);
     round8(a, b);
+#pragma GCC unroll 16
     for (size_t i = 0; i < 8; i++) {
         _mm_storel_epi64((__m128i *)(void *)(y + 2 * i * columns), b[i]);
         _mm_storel_epi64((__m128i *)(void *)(y + (2 * i + 1) * columns),
@@ -205,11 +217,13 @@ INLINE void tile8x8(const uint8_t *x, size_t line, uint8_t *y, size_t columns) {
 /* 16 rows of 5 to 7 columns: each is stored as 8, the next row overwrites the excess. */
 INLINE void tile8xfew(const uint8_t *x, size_t line, uint8_t *y, size_t columns) {
     __m128i a[8], b[8];
+#pragma GCC unroll 16
     for (size_t i = 0; i < 8; i++)
         a[i] = load8(x + (i < columns ? i : 0) * line);
     round8(a, b);
     round8(b, a);
     round8(a, b);
+#pragma GCC unroll 16
     for (size_t i = 0; i < 8; i++) {
         _mm_storel_epi64((__m128i *)(void *)y, b[i]);
         WALK(y, columns)

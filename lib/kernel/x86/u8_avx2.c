@@ -139,6 +139,7 @@ INLINE __m256i pack(const __m256i *r, __m256i zp) {
 INLINE void pair_32(const uint8_t *a, const uint8_t *b, uint8_t *c, const pair *w, bool mul) {
     const pair k = *w;
     __m256i r[4];
+#pragma GCC unroll 16
     for (size_t i = 0; i < 4; i++) {
         const __m256 ta = term(a + 8 * i, k.bits_a, k.za);
         const __m256 tb = term(b + 8 * i, k.bits_b, k.zb);
@@ -190,6 +191,7 @@ typedef struct division {
 
 INLINE void quantize_32(const float *x, const division *d, uint8_t *y) {
     __m256i r[4];
+#pragma GCC unroll 16
     for (size_t k = 0; k < 4; k++) {
         const __m256 q = _mm256_div_ps(_mm256_loadu_ps(x + 8 * k), d->scale);
         r[k] = _mm256_cvtps_epi32(_mm256_min_ps(_mm256_max_ps(q, d->lo), d->hi));
@@ -209,6 +211,7 @@ INLINE size_t quantize_from(const float *x, size_t i, size_t n, const qk_bracket
     const __m256i low = _mm256_set1_epi32(255);
     for (; i + 32 <= n; i += 32) {
         __m256i differ = _mm256_setzero_si256(), r[4];
+#pragma GCC unroll 16
         for (size_t k = 0; k < 4; k++) {
             const __m256 v = _mm256_max_ps(_mm256_loadu_ps(x + i + 8 * k), least);
             const __m256 w = within ? v : _mm256_min_ps(v, most);
@@ -287,11 +290,13 @@ TARGET static size_t interleave_3(const uint8_t *x, size_t plane, uint8_t *y, si
     const uint8_t *const x1 = x + plane, *const x2 = x1 + plane;
     __m256i from[3][3];
     size_t i = 0;
+#pragma GCC unroll 16
     for (size_t k = 0; k < 9; k++)
         from[k / 3][k % 3] = _mm256_broadcastsi128_si256(load_16(thirds[k]));
     for (; i + 32 <= n; i += 32, y += 96) {
         const __m256i a = load_32(x + i), b = load_32(x1 + i), c = load_32(x2 + i);
         __m256i part[3];
+#pragma GCC unroll 16
         for (size_t v = 0; v < 3; v++)
             part[v] = _mm256_or_si256(_mm256_or_si256(_mm256_shuffle_epi8(a, from[v][0]),
                                                       _mm256_shuffle_epi8(b, from[v][1])),

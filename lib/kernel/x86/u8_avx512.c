@@ -37,6 +37,7 @@ typedef struct byte_table {
 } byte_table;
 
 INLINE void load_table(byte_table *t, const uint8_t *table) {
+#pragma GCC unroll 16
     for (size_t i = 0; i < 4; i++)
         t->page[i] = _mm512_loadu_si512(table + 64 * i);
 }
@@ -195,10 +196,12 @@ TARGET static void lookup_avx512(const float *table, const uint8_t *x, float *y,
                                                    _mm512_set1_epi32((int32_t)(8 * b)));
             store_16(bytes[b] + k, _mm512_cvtepi32_epi8(wide));
         }
+#pragma GCC unroll 16
     for (size_t b = 0; b < 4; b++)
         load_table(&t[b], bytes[b]);
     for (; i + 64 <= n; i += 64) {
         floats_of(t, _mm512_loadu_si512(x + i), v);
+#pragma GCC unroll 16
         for (size_t k = 0; k < 4; k++)
             _mm512_storeu_si512(y + i + 16 * k, v[k]);
     }
@@ -206,6 +209,7 @@ TARGET static void lookup_avx512(const float *table, const uint8_t *x, float *y,
         return;
     const __mmask64 m = left(n - i);
     floats_of(t, _mm512_maskz_loadu_epi8(m, x + i), v);
+#pragma GCC unroll 16
     for (size_t k = 0; k < 4; k++)
         _mm512_mask_storeu_epi32(y + i + 16 * k, (__mmask16)(m >> 16 * k), v[k]);
 }
@@ -245,6 +249,7 @@ static bool is_plain(const qk_u8_pair *w) {
 
 /* Adds zp, the negated zero point, to 64 bytes: v[i] has byte i of every four. */
 INLINE void terms(__m512i x, __m512i zp, __m512i *v) {
+#pragma GCC unroll 16
     for (int i = 0; i < 4; i++)
         v[i] = _mm512_dpbusd_epi32(zp, x, _mm512_set1_epi32(1 << 8 * i));
 }
@@ -266,6 +271,7 @@ INLINE __m512i binary_64(__m512i x, __m512i z, const binary *w, bool mul, bool p
     __m512 v[4];
     terms(plain ? x : _mm512_xor_si512(x, k.flip_a), k.za, p);
     terms(plain ? z : _mm512_xor_si512(z, k.flip_b), k.zb, q);
+#pragma GCC unroll 16
     for (size_t i = 0; i < 4; i++) {
         IN_TURN(p[i]);
         IN_TURN(q[i]);
@@ -323,6 +329,7 @@ INLINE __m512i scale_64(__m512i x, const float *factors, const binary *w) {
     __m512i p[4];
     __m512 v[4];
     terms(x, k.za, p);
+#pragma GCC unroll 16
     for (size_t i = 0; i < 4; i++)
         v[i] = _mm512_mul_ps(_mm512_mul_ps(FLOAT(p[i]), _mm512_load_ps(factors + 16 * i)), k.ma);
     return _mm512_shuffle_epi8(pack(v, k.zc), order);
@@ -341,6 +348,7 @@ TARGET static void scale_avx512(const uint8_t *restrict a, const uint8_t *restri
     for (size_t i = 0; i < m; i += 64) {
         __m512i q[4];
         terms(_mm512_xor_si512(_mm512_loadu_si512(b + i), k.flip_b), k.zb, q);
+#pragma GCC unroll 16
         for (size_t j = 0; j < 4; j++)
             _mm512_store_ps(factors + i + 16 * j, FLOAT(q[j]));
     }
@@ -391,6 +399,7 @@ INLINE __m512 between(__m512 x, const division *d) {
 /* Writes 64 results; false if one of them is near the middle of two integers. */
 INLINE bool quantize_plain(const __m512 *x, const division *d, uint8_t *y, bool within) {
     __m512i differ = _mm512_setzero_si512();
+#pragma GCC unroll 16
     for (size_t k = 0; k < 4; k++) {
         const __m512 v = within ? _mm512_max_ps(x[k], d->least) : between(x[k], d);
         const __m512i a = _mm512_castps_si512(_mm512_fmadd_ps(v, d->less, d->middle));
@@ -411,6 +420,7 @@ INLINE __m512 divide(__m512 x, const division *d) {
 INLINE __m512i quantize_64(const __m512 *x, const division *d) {
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     __m512 v[4];
+#pragma GCC unroll 16
     for (size_t k = 0; k < 4; k++)
         v[k] = divide(x[k], d);
     return _mm512_xor_si512(_mm512_permutexvar_epi32(order, pack(v, d->zp)), d->flip);
@@ -427,6 +437,7 @@ INLINE void quantize_any(const float *x, size_t n, float scale, int32_t zp, uint
     __m512 v[4];
     size_t i = 0;
     for (; i + 64 <= n; i += 64) {
+#pragma GCC unroll 16
         for (size_t k = 0; k < 4; k++)
             v[k] = _mm512_loadu_ps(x + i + 16 * k);
         if (!quantize_plain(v, &d, y + i, within))
@@ -434,6 +445,7 @@ INLINE void quantize_any(const float *x, size_t n, float scale, int32_t zp, uint
     }
     if (i < n) {
         __mmask64 m = left(n - i);
+#pragma GCC unroll 16
         for (size_t k = 0; k < 4; k++)
             v[k] = _mm512_maskz_loadu_ps((__mmask16)(m >> 16 * k), x + i + 16 * k);
         _mm512_mask_storeu_epi8(y + i, m, quantize_64(v, &d));
