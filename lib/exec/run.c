@@ -137,7 +137,7 @@ done:
     return qs_leave(r->session->ctx, code, error);
 }
 
-int qsim_run_create(const qsim_session *session, qsim_run **out, qsim_error *error) {
+QS_COLD int qsim_run_create(const qsim_session *session, qsim_run **out, qsim_error *error) {
     qs_error_clear(error);
     if (out)
         *out = NULL;

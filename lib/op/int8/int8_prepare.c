@@ -27,8 +27,8 @@ static bool one_zero_point(const qs_i8_list *w_zp) {
     return true;
 }
 
-void qs_i8_choose(qs_conv_i8_weights *w, const qs_i8_list *w_zp, uint8_t flip, bool known,
-                  bool wide) {
+QS_COLD void qs_i8_choose(qs_conv_i8_weights *w, const qs_i8_list *w_zp, uint8_t flip, bool known,
+                          bool wide) {
     bool any = qs_i8_any_zero_point(w_zp, flip);
     const bool same = any && known && !wide && one_zero_point(w_zp);
     const bool depthwise = w->groups > 1 && w->n == 1 && w->c == 1;
@@ -178,8 +178,8 @@ static qk_out_i8 floats_of(const qs_conv_i8_weights *w, const qs_i8_rules *r, ui
                        .high = r->high};
 }
 
-void qs_i8_epilogue_fill(const qs_conv_i8_weights *w, const qs_i8_weights *packed,
-                         const qs_i8_rules *r, void *memory, qs_i8_epilogue *out) {
+QS_COLD void qs_i8_epilogue_fill(const qs_conv_i8_weights *w, const qs_i8_weights *packed,
+                                 const qs_i8_rules *r, void *memory, qs_i8_epilogue *out) {
     size_t columns = columns_of(w), positions = (size_t)w->positions;
     uint8_t *at = memory;
     uint32_t zeros = (uint32_t)(w->kh * w->kw * w->c) * (uint32_t)packed->row_zp;
@@ -244,8 +244,8 @@ void qs_i8_sum_up(const qs_conv_i8_weights *w, const qk_source_i8 *s, int64_t gr
         }
 }
 
-bool qs_i8_prove(const qs_conv_i8_weights *w, const qs_i8_totals *t, qs_i8_rules *r, bool *clamp,
-                 int32_t *column, int64_t *bound) {
+QS_COLD bool qs_i8_prove(const qs_conv_i8_weights *w, const qs_i8_totals *t, qs_i8_rules *r,
+                         bool *clamp, int32_t *column, int64_t *bound) {
     *clamp = false;
     r->wide = false;
     r->fits16 = true;
@@ -302,8 +302,8 @@ static bool narrow_column(const qs_i8_rules *r, float m, int64_t least, int64_t 
     return true;
 }
 
-bool qs_i8_narrow(const qs_conv_i8_weights *w, const qs_i8_totals *t, const qs_i8_rules *r,
-                  int32_t *bias) {
+QS_COLD bool qs_i8_narrow(const qs_conv_i8_weights *w, const qs_i8_totals *t, const qs_i8_rules *r,
+                          int32_t *bias) {
     for (int64_t at = 0; at < (int64_t)w->groups * w->n; at++) {
         int64_t least, greatest;
         qk_i8_bounds(t->sum[at], t->above[at], r->x_zp, &least, &greatest);

@@ -151,7 +151,7 @@ static bool one_product(const qs_lower *l, const qs_i8_roles *r, const qs_i8_sha
 }
 
 /* The caller has zeroed the plan. */
-static int lower_roles(qs_lower *l, const qs_i8_roles *r, qs_i8_plan *p) {
+QS_COLD static int lower_roles(qs_lower *l, const qs_i8_roles *r, qs_i8_plan *p) {
     qs_dim transposed[2];
     const qs_value *va = qs_lower_in(l, r->x), *vb = qs_lower_in(l, r->w);
     const qs_value right = right_of(l->node, vb, transposed);

@@ -324,7 +324,7 @@ static int plan_rows(qs_lower *l, qs_attention *a) {
     return QSIM_OK;
 }
 
-int qs_attention_plan(qs_lower *l, qs_attention *a, size_t *bytes) {
+QS_COLD int qs_attention_plan(qs_lower *l, qs_attention *a, size_t *bytes) {
     const double macs = (double)a->batches * (double)a->heads * (double)a->queries *
                         (double)a->keys * (double)(a->width + a->v_width);
     a->kernels = l->ctx->kernels->f32;

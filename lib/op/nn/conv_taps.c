@@ -48,7 +48,7 @@ static bool make_column(qs_arena *arena, const qs_taps *t, size_t kx, size_t lin
     return true;
 }
 
-bool qs_taps_make(qs_arena *arena, qs_taps *t, size_t lines) {
+QS_COLD bool qs_taps_make(qs_arena *arena, qs_taps *t, size_t lines) {
     const qs_geometry *g = t->g;
     t->inside = qs_arena_alloc(arena, g->oh, sizeof(*t->inside));
     t->columns = qs_arena_alloc(arena, t->form->kw, sizeof(*t->columns));

@@ -34,7 +34,7 @@ static bool add_part(const qk_f32 *kernels, part *p, size_t k, size_t cols, size
     return qs_add(*at, p->floats, at);
 }
 
-static bool form_make(const qk_f32 *kernels, const qs_recurrent *r, form *f) {
+QS_COLD static bool form_make(const qk_f32 *kernels, const qs_recurrent *r, form *f) {
     const size_t h = (size_t)r->hidden, gates = (size_t)r->gates;
     size_t at = 0;
     memset(f, 0, sizeof(*f));
@@ -54,8 +54,8 @@ static void pack_part(const qk_f32 *kernels, const part *p, const void *data, fl
     qk_pack_f32(to + p->at, kernels->panel, p->k, p->cols, &source);
 }
 
-static void pack_all(const qk_f32 *kernels, const qs_recurrent *r, const form *f, const float *w,
-                     const float *rec, float *to) {
+QS_COLD static void pack_all(const qk_f32 *kernels, const qs_recurrent *r, const form *f,
+                             const float *w, const float *rec, float *to) {
     const size_t h = (size_t)r->hidden, rows = (size_t)r->gates * h;
     for (int32_t d = 0; d < r->directions; d++, to += f->floats) {
         pack_part(kernels, &f->w, w + (size_t)d * rows * (size_t)r->input, to);
