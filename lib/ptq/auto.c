@@ -261,12 +261,14 @@ static int add_narrow(qs_search *s, const qs_units *u) {
 
 /* ---- the method ---- */
 
+#define REFINED "refined: rounding and biases"
+
 /*
  * Refinement counts as one attempt, not one per layer. It is judged by the loss alone, since the
  * model's size and time stay.
  */
 static int refine(qs_search *s) {
-    const double best = s->best;
+    const double best = s->best, time = s->microseconds;
     const int32_t goal = s->options.goal;
     if (s->base.mode != QSIM_MODE_STATIC || s->base.no_bias_correction)
         return QSIM_OK;
@@ -275,12 +277,19 @@ static int refine(qs_search *s) {
     int code = qs_search_refine(s);
     s->quiet = false;
     s->options.goal = goal;
+    if (code == QSIM_E_CANCELLED && s->best > best)
+        return qs_search_stop(s, REFINED ", as far as it came", time);
     if (!code) /* else it would empty the error */
         code = qs_search_return(s);
     if (code || !(s->best > best))
         return code;
+    const double refined = s->best;
     s->best = NAN; /* so that the attempt is reported as the best */
-    return qs_search_try(s, "refined: rounding and biases", NULL);
+    code = qs_search_try(s, REFINED, NULL);
+    if (code != QSIM_E_CANCELLED || !isnan(s->best))
+        return code;
+    s->best = refined;
+    return qs_search_stop(s, REFINED, time);
 }
 
 /* The stages before any unit leaves 8 bits. */

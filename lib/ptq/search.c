@@ -159,6 +159,19 @@ int qs_search_step(qs_search *s, const char *what, double *score) {
     return try_candidate(s, what, false, score);
 }
 
+int qs_search_stop(qs_search *s, const char *what, double microseconds) {
+    candidate c = {.judgement = s->judgement, .microseconds = microseconds};
+    int code = s->options.attempt ? qs_search_return(s) : QSIM_E_STATE;
+    if (!code)
+        code = qs_quantize_prepared(s->prepared, s->c, &s->base, &c.model, s->error);
+    c.bytes = code ? -1 : qsim_model_bytes(c.model);
+    c.met = is_met(s, &c.judgement);
+    if (c.bytes >= 0)
+        (void)tell(s, &c, what, true);
+    qsim_model_free(c.model);
+    return cancelled(s);
+}
+
 int qs_search_return(qs_search *s) {
     qsim_recipe *copy = NULL;
     int code = qsim_recipe_create(s->prepared->ctx, &copy, s->error);

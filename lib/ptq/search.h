@@ -49,6 +49,8 @@ int qs_search_auto(qs_search *s);
 int qs_search_try(qs_search *s, const char *what, double *score);
 /* The same for a method of very many candidates: reported, but neither timed nor sized. */
 int qs_search_step(qs_search *s, const char *what, double *score);
+/* Reports the best so far, which no attempt was told of, as the last one. Returns CANCELLED. */
+int qs_search_stop(qs_search *s, const char *what, double microseconds);
 /* Makes the best recipe that of the next candidate. */
 int qs_search_return(qs_search *s);
 /* Reports progress; CANCELLED if the caller says so. */

@@ -93,7 +93,19 @@ static void softmax(const float *x, float *y, size_t n, size_t rows) {
 #include "kernel/elementary_curves.h"
 
 static TARGET size_t bins(const float *x, size_t n, float inverse, uint16_t *at) {
-    return qs_bins(x, n, inverse, at);
+    const I zeros =
+        _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(QS_SIDE));
+    _Static_assert(QS_ZEROS == W, "a bin for the zeros of each lane");
+    for (size_t i = 0; i < n; i += W) {
+        const V v = get_some(x + i, n - i);
+        const I none = _mm256_castps_si256(_mm256_cmp_ps(v, _mm256_setzero_ps(), _CMP_EQ_OQ));
+        const I bin = _mm256_cvtps_epi32(_mm256_floor_ps(v * _mm256_set1_ps(inverse)));
+        const I below = _mm256_blendv_epi8(bin, zeros, none);
+        const I index = _mm256_add_epi32(below, _mm256_set1_epi32(QS_SIDE));
+        const I narrow = _mm256_permute4x64_epi64(_mm256_packus_epi32(index, index), 0x08);
+        _mm_storeu_si128((void *)(at + i), _mm256_castsi256_si128(narrow));
+    }
+    return n;
 }
 
 static TARGET bool extremes(const float *x, size_t n, float *min, float *max) {

@@ -407,8 +407,75 @@ static void test_refined(void) {
     qsim_model_free(m);
 }
 
+/* ---- interrupted ---- */
+
+typedef struct stopping {
+    int calls, stop_at, partial;
+    double loss;
+    size_t size;
+    char text[16384]; /* the recipe of the last attempt that was kept */
+} stopping;
+
+static int32_t on_progress(void *user, const char *what, uint64_t done, uint64_t total) {
+    stopping *s = user;
+    (void)what, (void)done, (void)total;
+    return ++s->calls == s->stop_at;
+}
+
+static int32_t on_kept(void *user, const qsim_attempt *a) {
+    stopping *s = user;
+    if (!a->kept)
+        return 0;
+    s->partial += strstr(a->what, "as far as it came") != NULL;
+    s->loss = a->judgement->loss;
+    CHECK_INT(qsim_recipe_text(a->recipe, s->text, sizeof(s->text), &s->size, NULL), QSIM_OK);
+    CHECK(s->size <= sizeof(s->text) && a->bytes > 0 && a->model);
+    return 0;
+}
+
+/* Wherever a search is cancelled, the last attempt that it told of is what it found. */
+static void test_interrupted(void) {
+    static stopping s;
+    static char text[sizeof(s.text)];
+    qsim_model *m = make_net();
+    qsim_calibration *c = calibrate(m);
+    const qsim_quantize_options tensor = {.struct_size = sizeof(tensor),
+                                          .weight_scheme = QSIM_WEIGHT_TENSOR_SYMMETRIC};
+    const qsim_search_options o = {.struct_size = sizeof(o),
+                                   .methods = "auto",
+                                   .inputs = batches,
+                                   .input_count = BATCHES,
+                                   .max_drop = 0.001,
+                                   .progress = on_progress,
+                                   .progress_user = &s,
+                                   .attempt = on_kept,
+                                   .attempt_user = &s};
+    int all = 0, partial = 0;
+    for (int k = 0; k <= all; k++) {
+        qsim_recipe *found = NULL;
+        double score = NAN;
+        size_t size = 0;
+        s = (stopping){.stop_at = k};
+        CHECK_INT(qsim_recipe_create(NULL, &found, NULL), QSIM_OK);
+        CHECK_INT(qsim_search(m, c, &tensor, &o, found, &score, NULL),
+                  k ? QSIM_E_CANCELLED : QSIM_OK);
+        all = k ? all : s.calls;
+        partial += s.partial;
+        CHECK_INT(qsim_recipe_text(found, text, sizeof(text), &size, NULL), QSIM_OK);
+        if (s.size > 0) {
+            CHECK(size == s.size && memcmp(text, s.text, size) == 0);
+            CHECK_NEAR(-score, s.loss, 0);
+        }
+        qsim_recipe_free(found);
+    }
+    CHECK(all > 40 && partial > 0);
+    qsim_calibration_free(c);
+    qsim_model_free(m);
+}
+
 int main(void) {
     make_batches();
+    test_interrupted();
     test_sensitivity();
     test_ladder();
     test_costs();
