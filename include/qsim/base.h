@@ -13,7 +13,7 @@
  * gives QSIM_E_VERSION; it is never ignored. Structs that the library fills begin in the same way.
  * - Threads. A context, model and session are immutable after creation and may be used from any
  *   number of threads at once. A run, an observer, a calibration and a builder belong to one thread
- *   at a time. A call uses at most 256 KiB of its thread's stack, tasks of parallel_for 64 KiB.
+ *   at a time. A call uses at most 128 KiB of its thread's stack, tasks of parallel_for 64 KiB.
  * - Memory. Everything is allocated through the context's allocator. Opaque objects are
  *   reference-counted inside, so they may be freed in any order. Every *_free accepts NULL; other
  *   functions need valid objects. On failure `*out` is NULL. Where a function takes `ctx`, NULL

@@ -33,9 +33,10 @@ static void look(qs_infer *x) {
         x->out[i] = (qs_value){.dims = x->dims[i], .rank = -1};
 }
 
-static int apply(const qs_graph *g, const qs_value *values, qs_id node, qs_value *out,
-                 qs_dim (*dims)[QSIM_MAX_RANK], int (*rule)(qs_infer *x), const char *model,
-                 qsim_error *error) {
+/* Rules of graphs in graphs call each other: the frames between them are kept small. */
+QS_NOINLINE static int apply(const qs_graph *g, const qs_value *values, qs_id node, qs_value *out,
+                             qs_dim (*dims)[QSIM_MAX_RANK], int (*rule)(qs_infer *x),
+                             const char *model, qsim_error *error) {
     qs_infer x = {.graph = g,
                   .node = &g->nodes[node],
                   .node_id = node,
@@ -55,14 +56,16 @@ bool qs_is_half(int32_t dtype) {
 }
 
 /* The half-precision type of a node's inputs; QSIM_UNDEFINED: none, or both types. */
-static int32_t half_of(const qs_infer *x) {
+static int32_t half_of(const qs_node *n, const qs_value *values) {
+    const int32_t most = (int32_t)QS_COUNT(((const qs_infer *)NULL)->in);
     int32_t half = QSIM_UNDEFINED;
-    for (int32_t i = 0; i < x->node->input_count && i < (int32_t)QS_COUNT(x->in); i++) {
-        if (!x->in[i] || !qs_is_half(x->in[i]->dtype))
+    for (int32_t i = 0; i < n->input_count && i < most; i++) {
+        const int32_t dtype = n->inputs[i] == QS_NONE ? QSIM_UNDEFINED : values[n->inputs[i]].dtype;
+        if (!qs_is_half(dtype))
             continue;
-        if (half && half != x->in[i]->dtype)
+        if (half && half != dtype)
             return QSIM_UNDEFINED;
-        half = x->in[i]->dtype;
+        half = dtype;
     }
     return half;
 }
@@ -88,24 +91,34 @@ static bool stays_float(const qs_infer *x) {
 }
 
 /* The shape rule sees inputs of type `from` as `to`; outputs that it makes `to` become `from`. */
-static int apply_as(qs_infer *x, int32_t from, int32_t to) {
-    qs_value seen[QS_COUNT(x->in)];
-    const qs_node *n = x->node;
-    look(x);
-    const bool kept = stays_float(x);
-    for (int32_t i = 0; i < n->input_count && i < (int32_t)QS_COUNT(x->in); i++) {
-        if (!x->in[i] || x->in[i]->dtype != from)
+QS_NOINLINE static int apply_as(const qs_graph *g, const qs_value *values, qs_id node,
+                                qs_value *out, qs_dim (*dims)[QSIM_MAX_RANK], const char *model,
+                                qsim_error *error, int32_t from, int32_t to) {
+    const qs_node *n = &g->nodes[node];
+    qs_infer x = {.graph = g,
+                  .node = n,
+                  .node_id = node,
+                  .values = values,
+                  .out = out,
+                  .dims = dims,
+                  .model = model,
+                  .error = error};
+    qs_value seen[QS_COUNT(x.in)];
+    look(&x);
+    const bool kept = stays_float(&x);
+    for (int32_t i = 0; i < n->input_count && i < (int32_t)QS_COUNT(x.in); i++) {
+        if (!x.in[i] || x.in[i]->dtype != from)
             continue;
-        seen[i] = *x->in[i];
+        seen[i] = *x.in[i];
         seen[i].dtype = to;
         seen[i].data = NULL;
         seen[i].producer = QS_NONE;
-        x->in[i] = &seen[i];
+        x.in[i] = &seen[i];
     }
-    const int code = n->op->infer(x);
+    const int code = n->op->infer(&x);
     for (int32_t i = 0; i < n->output_count && !code && !kept; i++)
-        if (x->out[i].dtype == to && !(i && has_stash(n->op)))
-            x->out[i].dtype = from;
+        if (x.out[i].dtype == to && !(i && has_stash(n->op)))
+            x.out[i].dtype = from;
     return code;
 }
 
@@ -115,24 +128,17 @@ static int apply_as(qs_infer *x, int32_t from, int32_t to) {
  */
 int qs_op_infer_node(const qs_graph *g, const qs_value *values, qs_id node, qs_value *out,
                      qs_dim (*dims)[QSIM_MAX_RANK], const char *model, qsim_error *error) {
-    qs_infer x = {.graph = g,
-                  .node = &g->nodes[node],
-                  .node_id = node,
-                  .values = values,
-                  .out = out,
-                  .dims = dims,
-                  .model = model};
-    look(&x);
-    int32_t from = half_of(&x), to = QSIM_FLOAT;
-    if (x.in[0] && qs_op_takes_integers(x.node->op, x.in[0]->dtype)) {
-        from = x.in[0]->dtype;
-        to = x.node->op->integers_as;
+    const qs_node *n = &g->nodes[node];
+    const qs_value *first =
+        n->input_count > 0 && n->inputs[0] != QS_NONE ? &values[n->inputs[0]] : NULL;
+    int32_t from = half_of(n, values), to = QSIM_FLOAT;
+    if (first && qs_op_takes_integers(n->op, first->dtype)) {
+        from = first->dtype;
+        to = n->op->integers_as;
     }
-    if (from && apply(g, values, node, out, dims, x.node->op->infer, model, NULL) == QSIM_E_DTYPE) {
-        x.error = error;
-        return apply_as(&x, from, to);
-    }
-    return apply(g, values, node, out, dims, x.node->op->infer, model, error);
+    if (from && apply(g, values, node, out, dims, n->op->infer, model, NULL) == QSIM_E_DTYPE)
+        return apply_as(g, values, node, out, dims, model, error, from, to);
+    return apply(g, values, node, out, dims, n->op->infer, model, error);
 }
 
 int qs_op_infer_exact(const qs_graph *g, const qs_value *values, qs_id node, qs_value *out,
@@ -189,43 +195,50 @@ static bool same_shape(const qs_value *a, const qs_value *b) {
 }
 
 /* Checks that an input is a sequence of tensors exactly where the operator takes one. */
-static int check_sequences(const qs_infer *x) {
-    const qs_node *n = x->node;
+QS_NOINLINE static int check_sequences(const qs_graph *g, qs_id id, const char *model,
+                                       qsim_error *error) {
+    const qs_node *n = &g->nodes[id];
+    const qs_infer x = {.graph = g, .node = n, .node_id = id, .model = model, .error = error};
     for (int32_t i = 0; i < n->input_count; i++) {
         if (n->inputs[i] == QS_NONE)
             continue;
-        const qs_value *v = &x->graph->values[n->inputs[i]];
-        const qs_op *op = v->producer == QS_NONE ? NULL : x->graph->nodes[v->producer].op;
+        const qs_value *v = &g->values[n->inputs[i]];
+        const qs_op *op = v->producer == QS_NONE ? NULL : g->nodes[v->producer].op;
         const bool is = op && (op->traits & QS_MAKES_SEQUENCE);
         const bool wanted = i == 0 && (n->op->traits & QS_TAKES_SEQUENCE);
         if (is != wanted)
-            return qs_infer_fail(x, QSIM_E_UNSUPPORTED, "input '%s' is %s", v->name,
+            return qs_infer_fail(&x, QSIM_E_UNSUPPORTED, "input '%s' is %s", v->name,
                                  is ? "a sequence, not a tensor"
                                     : "no sequence that nodes of this graph make");
     }
     return QSIM_OK;
 }
 
-static int infer_one(qs_graph *g, qs_id id, qs_value *out, qs_dim (*dims)[QSIM_MAX_RANK],
-                     const char *model, qsim_error *error) {
+/* Gives a node's outputs what was inferred, and what is declared besides. */
+QS_NOINLINE static int set_outputs(qs_graph *g, qs_id id, qs_value *out,
+                                   qs_dim (*dims)[QSIM_MAX_RANK], const char *model,
+                                   qsim_error *error) {
     const qs_node *n = &g->nodes[id];
-    qs_infer x = {.graph = g, .node = n, .node_id = id, .model = model, .error = error};
-    int code = check_sequences(&x);
-    if (!code)
-        code = qs_op_infer_node(g, g->values, id, out, dims, model, error);
-    if (code)
-        return code;
+    const qs_infer x = {.graph = g, .node = n, .node_id = id, .model = model, .error = error};
     for (int32_t i = 0; i < n->output_count; i++) {
         if (n->outputs[i] == QS_NONE)
             continue;
         const qs_value *v = &g->values[n->outputs[i]];
-        code = v->declared ? merge_declared(&x, v, &out[i], dims[i]) : QSIM_OK;
+        int code = v->declared ? merge_declared(&x, v, &out[i], dims[i]) : QSIM_OK;
         if (!code && !same_shape(v, &out[i]))
             code = qs_value_set_shape(g, n->outputs[i], out[i].dtype, out[i].rank, out[i].dims);
         if (code)
             return code == QSIM_E_NOMEM ? qs_fail(error, code, "out of memory") : code;
     }
     return QSIM_OK;
+}
+
+static int infer_one(qs_graph *g, qs_id id, qs_value *out, qs_dim (*dims)[QSIM_MAX_RANK],
+                     const char *model, qsim_error *error) {
+    int code = check_sequences(g, id, model, error);
+    if (!code)
+        code = qs_op_infer_node(g, g->values, id, out, dims, model, error);
+    return code ? code : set_outputs(g, id, out, dims, model, error);
 }
 
 int qs_op_infer_graph(qs_graph *g, const char *model, qsim_error *error) {

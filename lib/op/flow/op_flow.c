@@ -132,16 +132,16 @@ static int infer_if(qs_infer *x) {
     const qs_node *n = x->node;
     const qs_subgraph *sub[2];
     bool broken[2] = {false, false};
-    qsim_error why[2] = {{0}};
+    qsim_error why = {0}; /* of the first branch */
     int code = check_single(x, x->in[0], QSIM_BOOL, "condition");
     for (int i = 0; i < 2 && !code; i++) {
         sub[i] = qs_node_subgraph(n, names[i]);
-        code = infer_branch(x, sub[i], &broken[i], &why[i]);
+        code = infer_branch(x, sub[i], &broken[i], i ? NULL : &why);
     }
     if (!code && broken[0] && broken[1]) {
         if (x->error)
-            *x->error = why[0];
-        return why[0].code;
+            *x->error = why;
+        return why.code;
     }
     for (int32_t i = 0; i < n->output_count && !code; i++)
         if (n->outputs[i] != QS_NONE)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How much of a thread's stack calls use: written over before, looked at after. base.h promises
- * 256 KiB, for graphs however deep, and for all instruction sets. With an argument: the figures.
+ * 128 KiB, for graphs however deep, and for all instruction sets. With an argument: the figures.
  */
 #include "process_memory.h"
 #include "proto.h"
@@ -11,7 +11,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#define PROMISED 262144
+#define PROMISED 131072
 #define STACK    ((size_t)1 << (SANITIZED ? 24 : 20)) /* sanitizers want more */
 #define UNUSED   0xa5
 #define SIDE     48
