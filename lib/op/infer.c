@@ -82,12 +82,15 @@ static bool has_stash(const qs_op *op) {
     return false;
 }
 
-/* Whether the first operand is a float, which outputs then are, too, whatever other inputs are. */
+/* Whether outputs stay floats: the first operand is one; where there is none, input 0 is no half.
+ */
 static bool stays_float(const qs_infer *x) {
     int32_t i = 0;
     while (i < x->node->input_count && !qs_op_is_operand(x->node->op, i))
         i++;
-    return i == x->node->input_count || (x->in[i] && x->in[i]->dtype == QSIM_FLOAT);
+    const bool none = i == x->node->input_count;
+    const qs_value *v = x->in[none ? 0 : i];
+    return v && (none ? !qs_is_half(v->dtype) : v->dtype == QSIM_FLOAT);
 }
 
 /* The shape rule sees inputs of type `from` as `to`; outputs that it makes `to` become `from`. */

@@ -24,19 +24,19 @@ typedef struct halves {
 
 /* ---- twins ---- */
 
-static qs_id add_cast(halves *h, qs_id from, int32_t to, qs_id y) {
-    qs_graph *g = h->g;
+static qs_id add_cast(qs_pass *p, qs_id from, int32_t to, qs_id y) {
+    qs_graph *g = p->graph;
     const int32_t version = qs_graph_import(g, "") >= 6 ? 0 : 13;
     g->values[y].dtype = to;
-    const qs_id id = qs_pass_node(h->p, "", "Cast", "", version, &from, 1, &y, 1);
+    const qs_id id = qs_pass_node(p, "", "Cast", "", version, &from, 1, &y, 1);
     if (id < 0)
         return id;
-    return qs_node_set_int(g, id, "to", to) ? qs_pass_no_memory(h->p) : y;
+    return qs_node_set_int(g, id, "to", to) ? qs_pass_no_memory(p) : y;
 }
 
-static qs_id new_cast(halves *h, qs_id from, int32_t to) {
-    const qs_id y = qs_pass_value(h->p, from);
-    return y < 0 ? y : add_cast(h, from, to, y);
+static qs_id new_cast(qs_pass *p, qs_id from, int32_t to) {
+    const qs_id y = qs_pass_value(p, from);
+    return y < 0 ? y : add_cast(p, from, to, y);
 }
 
 /* A constant in half precision as one of floats. */
@@ -58,15 +58,15 @@ static qs_id widen_const(halves *h, qs_id value) {
 
 static qs_id wide(halves *h, qs_id v) {
     if (h->wide[v] == QS_NONE)
-        h->wide[v] = h->g->values[v].data ? widen_const(h, v) : new_cast(h, v, QSIM_FLOAT);
+        h->wide[v] = h->g->values[v].data ? widen_const(h, v) : new_cast(h->p, v, QSIM_FLOAT);
     return h->wide[v];
 }
 
 static qs_id narrow(halves *h, qs_id v) {
     if (h->narrow[v] == QS_NONE && h->wide[v] != v)
-        h->narrow[v] = add_cast(h, h->wide[v], h->type[v], v);
+        h->narrow[v] = add_cast(h->p, h->wide[v], h->type[v], v);
     else if (h->narrow[v] == QS_NONE)
-        h->narrow[v] = new_cast(h, v, h->type[v]);
+        h->narrow[v] = new_cast(h->p, v, h->type[v]);
     return h->narrow[v];
 }
 
@@ -75,7 +75,7 @@ static qs_id rounded(halves *h, qs_id v) {
         return wide(h, v);
     if (h->rounded[v] == QS_NONE) {
         const qs_id half = narrow(h, v);
-        h->rounded[v] = half < 0 ? half : new_cast(h, half, QSIM_FLOAT);
+        h->rounded[v] = half < 0 ? half : new_cast(h->p, half, QSIM_FLOAT);
     }
     return h->rounded[v];
 }
@@ -211,10 +211,9 @@ static bool takes_integers(const qs_pass *p, qs_id id) {
 /* Casts before the node, and after it if the result is of the integers' type. */
 static int convert_integers(qs_pass *p, qs_id id) {
     qs_graph *g = p->graph;
-    halves h = {.p = p, .g = g};
     const qs_id from = g->nodes[id].inputs[0], y = g->nodes[id].outputs[0];
     const int32_t to = g->nodes[id].op->integers_as;
-    const qs_id x = new_cast(&h, from, to);
+    const qs_id x = new_cast(p, from, to);
     if (x < 0)
         return x;
     qs_node_set_input(g, id, 0, x);
@@ -225,7 +224,7 @@ static int convert_integers(qs_pass *p, qs_id id) {
         return made;
     g->values[made].dtype = to;
     qs_pass_set_output(p, id, 0, made);
-    return add_cast(&h, made, g->values[y].dtype, y) < 0 ? QSIM_E_NOMEM : QSIM_OK;
+    return add_cast(p, made, g->values[y].dtype, y) < 0 ? QSIM_E_NOMEM : QSIM_OK;
 }
 
 static int convert_all(qs_pass *p) {
