@@ -41,7 +41,6 @@ REFUSED = {
     ("GridSample", "T1"): ("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 double",
                            "this schema gives the output the grid's type, a slip that version 20 mends"),
     ("LSTM", "T"): ("double", "computed in float32 only"),
-    ("Pow", "T1"): ("int8 int16 uint8 uint16", "exponents of 8 and 16 bits"),
     ("RNN", "T"): ("double", "computed in float32 only"),
     ("Resize", "T2"): ("double", "a roi of doubles"),
 }

@@ -24,26 +24,67 @@ static int64_t to_integer(double v, double low, double high) {
     return v != v ? 0 : v <= low ? (int64_t)low : v >= high ? (int64_t)high : (int64_t)v;
 }
 
-#define WHOLE  integer_power((uint64_t)(int64_t)a, (uint64_t)b, b < 1 && b != 0, a == -1)
-#define REAL   qk_pow64((double)a, (double)b)
-#define TO_S32 to_integer(REAL, -2147483648.0, 2147483647.0)
-#define TO_S64 to_integer(REAL, -9223372036854775808.0, 9223372036854774784.0)
+#define REAL qk_pow64((double)a, (double)b)
+QS_PAIR(QS_COLD, power_f32, float, float, float, REAL)
 
-/* Exponents by type: floats, and integers of 32 and 64 bits. */
-#define EXPONENTS(suffix, T, real, whole)                                                          \
-    QS_PAIR(QS_COLD, suffix##_f32, T, float, T, real)                                              \
-    QS_PAIR(QS_COLD, suffix##_f64, T, double, T, real)                                             \
-    QS_PAIR(QS_COLD, suffix##_s32, T, int32_t, T, whole)                                           \
-    QS_PAIR(QS_COLD, suffix##_s64, T, int64_t, T, whole)                                           \
-    QS_PAIR(QS_COLD, suffix##_u32, T, uint32_t, T, whole)                                          \
-    QS_PAIR(QS_COLD, suffix##_u64, T, uint64_t, T, whole)
-#define ROW(suffix)                                                                                \
-    { suffix##_f32, suffix##_f64, suffix##_s32, suffix##_s64, suffix##_u32, suffix##_u64 }
+static bool is_real(int32_t type) {
+    return type == QSIM_FLOAT || type == QSIM_DOUBLE;
+}
 
-EXPONENTS(f32, float, REAL, REAL)
-EXPONENTS(f64, double, REAL, REAL)
-EXPONENTS(s32, int32_t, TO_S32, WHOLE)
-EXPONENTS(s64, int64_t, TO_S64, WHOLE)
+/* Element i of integers, its sign extended. */
+QS_COLD static uint64_t whole_at(const void *p, size_t i, int32_t type) {
+    switch (type) {
+    case QSIM_INT8: return (uint64_t)((const int8_t *)p)[i];
+    case QSIM_INT16: return (uint64_t)((const int16_t *)p)[i];
+    case QSIM_INT32: return (uint64_t)((const int32_t *)p)[i];
+    case QSIM_UINT8: return ((const uint8_t *)p)[i];
+    case QSIM_UINT16: return ((const uint16_t *)p)[i];
+    case QSIM_UINT32: return ((const uint32_t *)p)[i];
+    default: return ((const uint64_t *)p)[i];
+    }
+}
+
+QS_COLD static double real_at(const void *p, size_t i, int32_t type) {
+    if (type == QSIM_FLOAT)
+        return (double)((const float *)p)[i];
+    if (type == QSIM_DOUBLE)
+        return ((const double *)p)[i];
+    const uint64_t v = whole_at(p, i, type);
+    return type == QSIM_UINT64 ? (double)v : (double)(int64_t)v;
+}
+
+/* An integer to a real or to an integer power. */
+QS_COLD static int64_t power_of(int64_t x, const void *b, size_t i, int32_t type, bool is_short) {
+    if (!is_real(type)) {
+        const uint64_t n = whole_at(b, i, type);
+        return (int64_t)integer_power((uint64_t)x, n, type != QSIM_UINT64 && (int64_t)n < 0,
+                                      x == -1);
+    }
+    const double v = qk_pow64((double)x, real_at(b, i, type));
+    return is_short ? to_integer(v, -2147483648.0, 2147483647.0)
+                    : to_integer(v, -9223372036854775808.0, 9223372036854774784.0);
+}
+
+QS_COLD static void power(const int32_t types[2], const void *a, size_t sa, const void *b,
+                          size_t sb, void *y, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        if (types[0] == QSIM_FLOAT)
+            ((float *)y)[i] =
+                (float)qk_pow64(real_at(a, i * sa, QSIM_FLOAT), real_at(b, i * sb, types[1]));
+        else if (types[0] == QSIM_DOUBLE)
+            ((double *)y)[i] =
+                qk_pow64(real_at(a, i * sa, QSIM_DOUBLE), real_at(b, i * sb, types[1]));
+        else {
+            const bool is_short = types[0] == QSIM_INT32;
+            const int64_t x = (int64_t)whole_at(a, i * sa, types[0]);
+            const int64_t v = power_of(x, b, i * sb, types[1], is_short);
+            if (is_short)
+                ((int32_t *)y)[i] = (int32_t)v;
+            else
+                ((int64_t *)y)[i] = v;
+        }
+    }
+}
 
 /* Squares, the usual case: the float product has the bits of the rounded double result. */
 static void square(const void *va, size_t sa, const void *vb, size_t sb, void *vy, size_t n) {
@@ -55,31 +96,21 @@ static void square(const void *va, size_t sa, const void *vb, size_t sb, void *v
         y[i] = a[i * sa] * a[i * sa];
 }
 
-static int32_t type_index(int32_t dtype) {
-    static const int8_t types[] = {QSIM_FLOAT, QSIM_DOUBLE, QSIM_INT32, QSIM_INT64, QSIM_UINT32};
-    int32_t i = 0;
-    while (i < (int32_t)QS_COUNT(types) && types[i] != dtype)
-        i++;
-    return i;
-}
-
-#define QS_T_POWER (QS_T_REAL | QS_T(QSIM_INT32) | QS_T(QSIM_INT64))
-
 QS_COLD static int infer_pow(qs_infer *x) {
-    int code = qs_infer_type(x, 0, QS_T_POWER);
+    int code = qs_infer_type(x, 0, QS_T_REAL | QS_T(QSIM_INT32) | QS_T(QSIM_INT64));
     if (!code)
-        code = qs_infer_type(x, 1, QS_T_POWER | QS_T(QSIM_UINT32) | QS_T(QSIM_UINT64));
+        code = qs_infer_type(x, 1, QS_T_ARITH);
     return code ? code : qs_infer_pair(x, x->in[0]->dtype);
 }
 
 QS_COLD static int lower_pow(qs_lower *l) {
-    static const qs_pair_fn functions[4][6] = {ROW(f32), ROW(f64), ROW(s32), ROW(s64)};
     const qs_value *a = qs_lower_in(l, 0), *b = qs_lower_in(l, 1);
-    qs_pair_fn fn = functions[type_index(a->dtype)][type_index(b->dtype)];
     float two = 0;
-    if (fn == f32_f32 && b->data && b->data->elements == 1)
+    if (a->dtype != QSIM_FLOAT || b->dtype != QSIM_FLOAT)
+        return qs_lower_types(l, power);
+    if (b->data && b->data->elements == 1)
         memcpy(&two, b->data->data, sizeof(two));
-    return qs_lower_pair(l, two == 2.0f ? square : fn);
+    return qs_lower_pair(l, two == 2.0f ? square : power_f32);
 }
 
 QS_OP(pow, .name = "Pow", .min_in = 2, QS_ATTRS(qs_legacy_attrs), .traits = QS_ELEMENTWISE,

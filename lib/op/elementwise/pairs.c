@@ -3,6 +3,8 @@
 
 typedef struct pair_params {
     qs_pair_fn fn;
+    qs_types_fn of_types; /* in place of fn */
+    int32_t types[2];
     qs_loops loops;
     size_t a, b, y; /* bytes of an element */
 } pair_params;
@@ -92,10 +94,15 @@ static void pair_rows(const void *arg, size_t begin, size_t end) {
     for (size_t r = begin; r < end; r++) {
         size_t oa, ob;
         qs_loops_offsets(l, r, &oa, &ob);
-        for (size_t at = 0, n; (n = qs_piece(job->ctx, at, l->inner)); at += n)
-            p->fn(job->a + (oa + at * l->inner_a) * p->a, l->inner_a,
-                  job->b + (ob + at * l->inner_b) * p->b, l->inner_b,
-                  job->y + (r * l->inner + at) * p->y, n);
+        for (size_t at = 0, n; (n = qs_piece(job->ctx, at, l->inner)); at += n) {
+            const char *a = job->a + (oa + at * l->inner_a) * p->a;
+            const char *b = job->b + (ob + at * l->inner_b) * p->b;
+            char *y = job->y + (r * l->inner + at) * p->y;
+            if (p->fn)
+                p->fn(a, l->inner_a, b, l->inner_b, y, n);
+            else
+                p->of_types(p->types, a, l->inner_a, b, l->inner_b, y, n);
+        }
     }
 }
 
@@ -105,23 +112,38 @@ static void run_pair(const qs_step *s, const qs_frame *f) {
     qs_ranges(f->ctx, p->loops.rows, QS_GRAIN / 8 / (p->loops.inner + 1) + 1, pair_rows, &job);
 }
 
-int qs_lower_pair(qs_lower *l, qs_pair_fn fn) {
-    qs_value wide;
-    qs_dim dims[QSIM_MAX_RANK];
-    (void)qs_legacy_operand(l->node, qs_lower_in(l, 0), qs_lower_in(l, 1), &wide, dims);
-    return qs_lower_pair_of(l, fn, &wide);
-}
-
-int qs_lower_pair_of(qs_lower *l, qs_pair_fn fn, const qs_value *b) {
+static int lower_of(qs_lower *l, qs_pair_fn fn, qs_types_fn of_types, const qs_value *b) {
     const qs_value *a = qs_lower_in(l, 0), *y = qs_lower_out(l, 0);
     pair_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return QSIM_E_NOMEM;
     p->fn = fn;
+    p->of_types = of_types;
+    p->types[0] = a->dtype;
+    p->types[1] = b->dtype;
     p->a = qs_dtype_bytes(a->dtype);
     p->b = qs_dtype_bytes(b->dtype);
     p->y = qs_dtype_bytes(y->dtype);
     qs_loops_make(&p->loops, a, b, y);
     l->step->run = run_pair;
     return QSIM_OK;
+}
+
+static int lower(qs_lower *l, qs_pair_fn fn, qs_types_fn of_types) {
+    qs_value wide;
+    qs_dim dims[QSIM_MAX_RANK];
+    (void)qs_legacy_operand(l->node, qs_lower_in(l, 0), qs_lower_in(l, 1), &wide, dims);
+    return lower_of(l, fn, of_types, &wide);
+}
+
+int qs_lower_pair(qs_lower *l, qs_pair_fn fn) {
+    return lower(l, fn, NULL);
+}
+
+int qs_lower_types(qs_lower *l, qs_types_fn of_types) {
+    return lower(l, NULL, of_types);
+}
+
+int qs_lower_pair_of(qs_lower *l, qs_pair_fn fn, const qs_value *b) {
+    return lower_of(l, fn, NULL, b);
 }

@@ -8,7 +8,11 @@
 /* y[i] = f(a[i * sa], b[i * sb]); strides are 0 or 1. */
 typedef void (*qs_pair_fn)(const void *a, size_t sa, const void *b, size_t sb, void *y, size_t n);
 
-/* Defines such a function. RARE: QS_COLD, or empty if it must be fast. */
+/* The same for any types of a and b. */
+typedef void (*qs_types_fn)(const int32_t types[2], const void *a, size_t sa, const void *b,
+                            size_t sb, void *y, size_t n);
+
+/* Defines a qs_pair_fn. RARE: QS_COLD, or empty if it must be fast. */
 #define QS_PAIR(RARE, name, TA, TB, TY, expression)                                                \
     RARE static void name(const void *va, size_t sa, const void *vb, size_t sb, void *vy,          \
                           size_t n) {                                                              \
@@ -27,6 +31,7 @@ int qs_infer_pair(qs_infer *x, int32_t dtype);
 
 /* Lowers to a step that applies fn to inputs 0 and 1. */
 int qs_lower_pair(qs_lower *l, qs_pair_fn fn);
+int qs_lower_types(qs_lower *l, qs_types_fn fn);
 
 /* The same with the shape of b for input 1. */
 int qs_infer_pair_of(qs_infer *x, int32_t dtype, const qs_value *b);

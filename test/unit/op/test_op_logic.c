@@ -84,6 +84,19 @@ static void test_expand(void) {
     case_free(c);
 }
 
+/* Element i of a list of `type` becomes v. */
+static void store(void *list, int i, int32_t type, double v) {
+    switch (type) {
+    case QSIM_FLOAT: ((float *)list)[i] = (float)v; break;
+    case QSIM_DOUBLE: ((double *)list)[i] = v; break;
+    case QSIM_INT32: ((int32_t *)list)[i] = (int32_t)v; break;
+    case QSIM_INT64: ((int64_t *)list)[i] = (int64_t)v; break;
+    case QSIM_INT16:
+    case QSIM_UINT16: ((int16_t *)list)[i] = (int16_t)v; break;
+    default: ((int8_t *)list)[i] = (int8_t)v;
+    }
+}
+
 static void test_pow(void) {
     static const float x[] = {2, -2, 0, 1.5f, 10, -3}, y[] = {0.5f, 3, -1, 2.5f, -3, 2};
     op_case *c = case_new("", "Pow", 15);
@@ -132,6 +145,32 @@ static void test_pow(void) {
     CHECK_INT(((const int64_t *)case_data(c, 0))[0], 27);
     CHECK_INT(((const int64_t *)case_data(c, 0))[4], 5);
     case_free(c);
+}
+
+/* 2, -2 and -1 to powers of every type; one below 0 for floats only. */
+static void test_powers(void) {
+    static const int32_t types[] = {QSIM_FLOAT, QSIM_DOUBLE, QSIM_INT32, QSIM_INT64};
+    static const int32_t powers[] = {QSIM_FLOAT, QSIM_DOUBLE, QSIM_INT8,  QSIM_INT16,
+                                     QSIM_INT32, QSIM_INT64,  QSIM_UINT8, QSIM_UINT16};
+    for (size_t k = 0; k < 4 * QS_COUNT(powers); k++) {
+        const int32_t t = types[k / QS_COUNT(powers)], u = powers[k % QS_COUNT(powers)];
+        const double x[] = {2, -2, -1}, y[] = {k < 6 ? -2 : 3, 2, 5};
+        uint64_t a[3], b[3];
+        for (int i = 0; i < 3; i++) {
+            store(a, i, t, x[i]);
+            store(b, i, u, y[i]);
+        }
+        op_case *c = case_new("", "Pow", 15);
+        case_input(c, t, SHAPE(3), a);
+        case_input(c, u, SHAPE(3), b);
+        case_node(c, 1);
+        CHECK_INT(case_run(c), 0);
+        uint64_t want[3];
+        for (int i = 0; i < 3; i++)
+            store(want, i, t, pow(x[i], y[i]));
+        CHECK(memcmp(case_data(c, 0), want, c->bytes[c->out[0]]) == 0);
+        case_free(c);
+    }
 }
 
 static void extreme_one(const char *op, const float *expected) {
@@ -360,6 +399,7 @@ int main(void) {
     test_where();
     test_expand();
     test_pow();
+    test_powers();
     test_extremes();
     test_long_extremes();
     test_range();
