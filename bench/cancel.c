@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How long it takes from qsim_ctx_cancel to the return of what it cancels, by the clock on the
- * wall: the worst of five moments inside one long step of each operator. cancel [ISA]    avx2,
- * c, ...; nothing: the best that there is Lines of four fields, separated by tabs: operator, its
- * time undisturbed, the median and the worst of the times to the return, in milliseconds.
+ * Times the latency of cancelling: from qsim_ctx_cancel to the return of the cancelled call, in
+ * elapsed time, at five moments inside one long step of each operator.
+ *
+ *     cancel [ISA]    avx2, c, ...; by default the best that the CPU has
+ *
+ * Prints lines of four fields, separated by tabs: operator, the time of its step, the median and
+ * the worst latency, in milliseconds.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -22,7 +25,7 @@ static double now(void) {
     return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
 }
 
-/* One node: its inputs' types in order, a second input that is small and given, its attributes. */
+/* A node to cancel: the types of its inputs, a small constant as last input, one attribute. */
 typedef struct subject {
     const char *name, *op, *inputs, *outputs, *types[3];
     const char *constant; /* type of the last input, an int64 whose elements are all `value` */
@@ -61,7 +64,7 @@ static const subject subjects[] = {
     {"Transpose 8192^2", "Transpose", "a", "y", {"float[8192,8192]"}, 0, 0, 0, 0},
 };
 
-/* By a signal, so that one core is enough. */
+/* The context that the signal handler cancels: with a signal one core is enough. */
 static qsim_ctx *context;
 static volatile double cancelled_at;
 
@@ -102,7 +105,7 @@ static qsim_model *build(qsim_ctx *ctx, const subject *s) {
     return m;
 }
 
-/* Numbers that look random; indices of a Scatter stay below its size. */
+/* Fills an input with varied numbers; indices of a Scatter stay below its size. */
 static void fill(qsim_tensor *t, const qsim_value_info *v) {
     uint64_t seed = 88172645463325252u;
     *t = (qsim_tensor){v->dtype, v->rank, v->dims, NULL, 0};
@@ -151,7 +154,7 @@ static void measure(qsim_ctx *ctx, const subject *s) {
         cancel_after(whole * (i + 0.5) / MOMENTS);
         const int code = qsim_run_execute(run, x, count, y, 1, &e);
         const double end = now();
-        while (cancelled_at <= 0) /* it ended sooner than the last time */
+        while (cancelled_at <= 0) /* the run ended before the signal: try an earlier moment */
             ;
         qsim_ctx_cancel(ctx, 0);
         late[i] = code == QSIM_E_CANCELLED && end > cancelled_at ? end - cancelled_at : 0;

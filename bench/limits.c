@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * limits: what this core can do at most, for the percentages of kernels.sh. Arithmetic: loops over
- * registers only, one per instruction set; memory: reads, and copies of several mixes, at the size
- * of each cache and beyond. Each loop is one block of assembler with its counter inside: no
- * compiler can hoist, unroll or drop any of it (objdump -d shows the loops as they stand here).
- * Prints lines of three fields, separated by tabs: what, which, GMAC/s or GB/s. Best of many.
+ * limits: measures the highest rates of this core, to which kernels.sh relates its times.
+ * Arithmetic: loops over registers only, one per instruction set. Memory: reads, and copies with
+ * several ratios of loads to stores, at the size of each cache and beyond. Each loop is one block
+ * of assembler with its counter inside, so that compilers cannot hoist, unroll or drop any of it.
+ * Prints lines of three fields, separated by tabs: kind of limit, name, GMAC/s or GB/s. Each rate
+ * is the best of many runs.
  */
 #define _GNU_SOURCE /* syscall */
 #include <stdint.h>
@@ -50,7 +51,7 @@ static double now(void) {
 
 #define STEP_DP_ZMM(i) "vpdpbusd %%zmm15, %%zmm15, %%zmm" #i "\n\t"
 #define STEP_DP_YMM(i) "%{vex%} vpdpbusd %%ymm15, %%ymm15, %%ymm" #i "\n\t"
-/* Products alone are the limit; with their sums the pipes that both use give less. */
+/* Products alone: additions share their ports and would lower the rate. */
 #define STEP_MADD(i) "vpmaddwd %%ymm15, %%ymm14, %%ymm" #i "\n\t"
 #define STEP_MADD_ADD(i)                                                                           \
     "vpmaddwd %%ymm15, %%ymm14, %%ymm13\n\tvpaddd %%ymm13, %%ymm" #i ", %%ymm" #i "\n\t"
@@ -65,8 +66,8 @@ ARITHMETIC(fma_zmm, "avx512f", "zmm", TWELVE(STEP_FMA_ZMM))
 ARITHMETIC(fma_ymm, "avx2,fma", "ymm", TWELVE(STEP_FMA_YMM))
 
 /*
- * A store reads its data by the register port that an FMA reads its third operand by (Zen 4: 1.5
- * FMAs per store of 64 bytes): what a product loses that has few terms.
+ * FMAs with stores: a store reads its data by the register port that an FMA reads its third operand
+ * by (Zen 4: 1.5 FMAs per store of 64 bytes), which limits products of few terms.
  */
 #define STEP_STORE "vmovups %%zmm15, %1\n\t"
 #define FOUR_FMA_STORE(a, b, c, d)                                                                 \
@@ -75,9 +76,9 @@ ARITHMETIC(fma_store_zmm, "avx512f", "zmm",
            FOUR_FMA_STORE(0, 1, 2, 3) FOUR_FMA_STORE(4, 5, 6, 7) FOUR_FMA_STORE(8, 9, 10, 11))
 
 /*
- * What the pipes make of 64 results of the kernels in u8_avx512.c, whose instructions these are
- * without loads and stores. Of zmm instructions two start per cycle, of products one, of sums,
- * comparisons and conversions one.
+ * The arithmetic instructions of 64 results of the kernels in u8_avx512.c, without loads and
+ * stores: the limit that execution ports set. Per cycle two instructions on zmm registers start,
+ * among them at most one product, and one sum, comparison or conversion.
  */
 #define TERM(i)                                                                                    \
     "vmovdqa64 %%zmm14, %%zmm" #i "\n\tvpdpbusd %%zmm15, %%zmm14, %%zmm" #i                        \
@@ -102,7 +103,7 @@ ARITHMETIC(fma_store_zmm, "avx512f", "zmm",
 ARITHMETIC(add_zmm, "avx512f,avx512bw,avx512vnni", "zmm", FOUR(ADD_TERMS) BYTES)
 ARITHMETIC(mul_zmm, "avx512f,avx512bw,avx512vnni", "zmm", FOUR(MUL_TERMS) BYTES)
 
-/* The written order of a sum: each of 16 lanes one after the other. */
+/* Dependent additions: a sum over 16 lanes in its defined order. */
 #define STEP_CHAIN(i) "vaddps %%zmm14, %%zmm0, %%zmm0\n\t"
 #define STEP_DIV(i)   "vdivps %%zmm14, %%zmm14, %%zmm" #i "\n\t"
 ARITHMETIC(chain_zmm, "avx512f", "zmm", TWELVE(STEP_CHAIN))
@@ -129,7 +130,7 @@ ARITHMETIC(quantize_zmm, "avx512f,avx512bw,avx512vnni", "zmm", FOUR(BRACKET) WHE
     WEAVE("wd", 4, 6, 8, 9) WEAVE("wd", 5, 7, 8, 9) "vpermd %%zmm14, %%zmm15, %%zmm9\n\t"
 ARITHMETIC(lookup_zmm, "avx512f,avx512bw,avx512vbmi", "zmm", FOUR(PAGES) FLOATS)
 
-/* The same of 32 results of the kernels in u8_avx2.c. */
+/* The same for 32 results of the kernels in u8_avx2.c. */
 #define TERM_YMM(i)                                                                                \
     "vpmovzxbd %%xmm14, %%ymm" #i "\n\tvpxor %%ymm14, %%ymm" #i ", %%ymm" #i                       \
     "\n\tvsubps %%ymm15, %%ymm" #i ", %%ymm" #i "\n\t"
@@ -155,7 +156,7 @@ ARITHMETIC(mul_ymm, "avx2", "ymm", FOUR(MUL_YMM) LIMITED_YMM)
 #define WHETHER_YMM "vptest %%ymm6, %%ymm6\n\tvpxor %%xmm6, %%xmm6, %%xmm6\n\t"
 ARITHMETIC(quantize_ymm, "avx2,fma", "ymm", FOUR(BRACKET_YMM) PACK_YMM BYTES_YMM WHETHER_YMM)
 
-/* Of sixteen rows two at a time: which of two answers, of four, of eight, of all. */
+/* Lookups of a table of sixteen rows: each blend halves the number of candidate rows. */
 #define ROWS                                                                                       \
     "vpshufb %%ymm14, %%ymm15, %%ymm0\n\tvpshufb %%ymm13, %%ymm15, %%ymm1\n\t"                     \
     "vpor %%ymm0, %%ymm1, %%ymm2\n\t"
@@ -202,7 +203,7 @@ static double best_arithmetic(void (*loop)(long turns), double macs) {
     return 12.0 * macs * (double)turns / best * 1e-9;
 }
 
-/* What a turn's instructions, which a kernel takes for so many bytes, leave of memory's speed. */
+/* Prints the rate in GB/s of a kernel whose turn, for `bytes` bytes, only executes instructions. */
 static void port(const char *isa, const char *kernel, void (*loop)(long turns), double bytes) {
     printf("ports %s\t%s\t%.2f\n", isa, kernel, best_arithmetic(loop, bytes / 12));
 }
@@ -214,7 +215,7 @@ static void ports_avx2(void) {
     port("avx2", "u8 table", table_ymm, 64);
 }
 
-/* Beside them the FMAs that a store takes the place of. */
+/* Also prints the number of FMAs that a store displaces. */
 static void ports_avx512(void) {
     const double fma = best_arithmetic(fma_zmm, 16), both = best_arithmetic(fma_store_zmm, 16);
     printf("store\tavx512vnni\t%.2f\n", 4 * (fma / both - 1));
@@ -229,7 +230,7 @@ static void ports_avx512(void) {
 }
 
 #ifdef __linux__
-/* Products of tiles: four sums, two tiles of rows, two of weights. */
+/* Products of tiles: four tiles of sums, two of rows, two of weights. */
 static void dp_tiles(long turns) {
     struct {
         uint8_t palette, start_row, reserved[14];
@@ -252,7 +253,7 @@ static void dp_tiles(long turns) {
                      : "cc");
 }
 
-/* The system is asked for them, as the library does. */
+/* Asks the system for tiles, as the library does, and measures them. */
 static void tiles(void) {
     unsigned a, b, c, d;
     __cpuid_count(7, 0, a, b, c, d);
@@ -327,8 +328,8 @@ static void memory(void) {
     memory_level("L1", l1 / 2);
     memory_level("L2", l2 / 2);
     /*
-     * What the system says of L3 is all that the machine has, not what one core reaches; what lies
-     * between is slower the more of it is used: a level of its own.
+     * The system reports the machine's whole L3, of which one core reaches a part; beyond that part
+     * reads slow down gradually, so sizes in between count as a level of their own.
      */
     printf("size\tL3\t%zu\nsize\t16 MB\t%zu\n", 8 * l2, (size_t)24 << 20);
     memory_level("L3", 4 * l2);

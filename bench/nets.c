@@ -16,7 +16,7 @@ static const struct {
     {"bert", net_bert},
 };
 
-/* What a node costs beside its arithmetic. LeakyRelu: no two of them fold into one. */
+/* A chain of nodes, to time the overhead of a node. LeakyRelu: two of them do not fold into one. */
 static void chain(net *n, long length) {
     const int64_t dims[] = {1};
     net_value x = {"input", 1};

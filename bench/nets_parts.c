@@ -23,7 +23,7 @@ net_value net_new(net *n, const char *what) {
 
 static void constant(net *n, const net_value *v, int32_t dtype, int32_t rank, const int64_t *dims,
                      const void *data, size_t bytes) {
-    /* The builder copies; it takes the bytes as they would come from a caller, not const. */
+    /* The builder only reads the bytes, but qsim_tensor.data is not const. */
     qsim_tensor t = {dtype, rank, dims, (void *)(uintptr_t)data, bytes};
     qsim_builder_constant(n->b, v->name, &t);
 }

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-/* oneDNN has a program of its own: the other engines shall not carry its memory. */
+/* oneDNN is in a program of its own, so that its memory does not count for other engines. */
 #ifdef WITH_ONEDNN
 static const worker_engine *const engines[] = {&worker_onednn};
 #else
@@ -64,7 +64,7 @@ static void fill(worker_tensor *t, size_t count) {
     }
 }
 
-/* Microseconds that making up inputs took: no part of loading. */
+/* Microseconds spent on making up inputs, which are subtracted from the time of loading. */
 static double made_us;
 
 int worker_make_up(const worker_job *job, worker_tensor *t) {
@@ -155,7 +155,7 @@ static int answer(const worker_engine *engine, worker_job *job, long runs) {
     return code;
 }
 
-/* getrusage would count what the parent had before this program replaced it. */
+/* Not getrusage, which includes the parent's memory before exec replaced it. */
 static long peak_kb(void) {
     char line[128];
     long kb = 0;

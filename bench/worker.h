@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * worker: runs one model on one engine in its own process, on command, and says how long each run
- * took. What interleaves the engines (benchlib.py) is outside.
+ * worker: runs one model on one engine in its own process, on command, and prints the time of each
+ * run. benchlib.py alternates between the workers of several engines.
  */
 #ifndef BENCH_WORKER_H
 #define BENCH_WORKER_H
@@ -34,7 +34,7 @@ typedef struct worker_tensor {
 
 typedef struct worker_engine {
     const char *name;
-    int (*prepare)(worker_job *job); /* what a process does once: not timed; may be NULL */
+    int (*prepare)(worker_job *job); /* set-up of the process, not timed; may be NULL */
     int (*open)(worker_job *job);    /* 0, or -1 with job->refusal set; as the other two */
     int (*run)(worker_job *job);
 } worker_engine;
@@ -44,7 +44,7 @@ extern const worker_engine worker_qsim, worker_ort, worker_onednn;
 /*
  * Puts sizes in place of the unknown (negative) ones of `t` and fills it: floats in [-1, 1), bytes
  * of any value, wider integers 0 or 1, always the same. The memory lives as long as the process.
- * -1 if the type is none that this can make up.
+ * -1 if it cannot make up numbers of this type.
  */
 int worker_make_up(const worker_job *job, worker_tensor *t);
 

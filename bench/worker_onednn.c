@@ -2,8 +2,8 @@
 /*
  * oneDNN on one layer, for layers.sh; the "model" is its text: TYPE conv GROUPS C N KERNEL STRIDE
  * SIZE (C and N per group, padding KERNEL / 2, square) or TYPE gemm M N K, TYPE being int8 (u8 x s8
- * to u8, a scale per output channel, no zero points) or f32. Layouts are those that oneDNN chooses;
- * nothing but the primitive is timed.
+ * to u8, a scale per output channel, no zero points) or f32. oneDNN chooses the layouts; only the
+ * primitive is timed.
  */
 #include "worker.h"
 
@@ -43,7 +43,7 @@ static int parse_layer(const char *text, layer *l) {
     l->conv = strcmp(kind, "conv") == 0;
     if (!l->conv && fields == 5) {
         l->rank = l->weight_rank = 2;
-        set(l->source, g, n, 0, 0, 0); /* M N K stand in g c n */
+        set(l->source, g, n, 0, 0, 0); /* for gemm, g, c and n are M, N and K */
         set(l->weights, n, c, 0, 0, 0);
         set(l->target, g, c, 0, 0, 0);
         return 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ONNX Runtime through its C interface, opened at run time: no call of another language lies in
- * between. Its interface is a table of function pointers whose places never change; named here are
- * those that this file calls. All of them give a status that is NULL on success, but for those that
- * release and the two that read an error.
+ * ONNX Runtime through its C interface, opened at run time, without another language in between.
+ * The interface is a table of function pointers whose indices never change; this file names those
+ * that it calls. They return a status that is NULL on success, except the functions that release
+ * objects and the two that read an error.
  */
 #include "worker.h"
 

@@ -230,7 +230,7 @@ static void copy_rows(const source *s, const void *from, int64_t first, int64_t 
         memcpy(out, (const char *)from + (size_t)first * row, (size_t)count * row);
 }
 
-/* Decodes a member or message as a whole, on first use. */
+/* Decodes a whole archive member or TensorProto, on first use. */
 static int decode(const tool *t, source *s) {
     qsim_error e;
     if (s->elements)

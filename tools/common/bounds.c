@@ -56,7 +56,7 @@ bool tool_limits(const tool *t, qsim_limits *limits) {
     if (!memory)
         return true;
     limits->memory = (uint64_t)bytes;
-#if !defined(__SANITIZE_ADDRESS__) /* its own memory would count, too */
+#if !defined(__SANITIZE_ADDRESS__) /* a sanitizer's memory would count, too */
     const rlim_t all = (rlim_t)bytes + OWN_MEMORY +
                        STACKS * (rlim_t)(t->threads ? t->threads : sysconf(_SC_NPROCESSORS_ONLN));
     const struct rlimit limit = {all, all};

@@ -14,9 +14,9 @@ static double width_of(const char *label) {
     return fmin(svg_width(label, 12), 360);
 }
 
-/* Shortens a label to the room for it. */
-static void short_label(const char *label, char room[64]) {
-    snprintf(room, 64, "%.58s", label);
+/* Shortens a label to the space beside its bar. */
+static void short_label(const char *label, char out[64]) {
+    snprintf(out, 64, "%.58s", label);
 }
 
 void chart_values(text *svg, const char *title, const chart_value *values, size_t count) {

@@ -43,7 +43,7 @@ const char *closest(const char *word, const char *const *names) {
             best = names[i];
         }
     }
-    /* A prefix is better than two wrong letters. */
+    /* A prefix is nearer than a word with two wrong letters. */
     for (size_t i = 0; names[i] && (!best || least > 1); i++)
         if (begins(word, names[i]))
             return names[i];

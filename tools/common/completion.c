@@ -49,7 +49,7 @@ static void bash_choices(const char *verb_name, const option *o, text *out) {
     }
 }
 
-/* Bash splits --mode=static at the sign; a data set is two files with a comma between. */
+/* Bash splits --mode=static at the equals sign; a data set may be two files, with a comma. */
 static const char bash_head[] =
     "# bash completion for qsim, made by: qsim --completions bash\n"
     "_qsim() {\n"

@@ -42,7 +42,8 @@ void config_free(config *c);
 
 /* The value of a key; NULL: not there, or c is NULL or no object. */
 const config *config_get(const config *c, const char *key);
-/* Writes "passes.quant.config.nodes_to_exclude[2]"; nothing for the root. */
+/* Writes the path of a value, as "passes.quant.config.nodes_to_exclude[2]"; nothing for the root.
+ */
 void config_path(const config *c, text *out);
 /* The kind of a value for messages: "a string". */
 const char *config_kind_name(const config *c);

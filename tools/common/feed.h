@@ -33,7 +33,7 @@ int feed_read(const tool *t, feed *f, int64_t first, int64_t count, qsim_tensor 
 int64_t feed_positions(const feed *f);
 void feed_close(feed *f);
 
-/* "[N,1,28,28]". */
+/* Writes sizes as "[N,1,28,28]"; returns the buffer. */
 const char *shape_text(const int64_t *dims, int32_t rank, char buffer[256]);
 
 #endif

@@ -8,7 +8,7 @@
 /* Reads a folder's entries except hidden ones, sorted, terminated by NULL. Prints errors. */
 int folder_read(const tool *t, const char *path, char ***names, size_t *count);
 void folder_free(char **names);
-/* "FOLDER/NAME", freed by the caller. */
+/* Returns "FOLDER/NAME", freed by the caller. */
 char *folder_join(const char *folder, const char *name);
 /* Makes the folder if it is not there. */
 int folder_make(const tool *t, const char *path);

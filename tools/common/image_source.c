@@ -36,7 +36,7 @@ static void swap_red_and_blue(image *im) {
     }
 }
 
-/* Warns of a mean of pixels 0..255 without a scale: the range of its inputs is a guess. */
+/* Warns if a mean in units of 0..255 is given without a scale: the range of values is a guess. */
 static void warn_of_mean(const tool *t, const preprocess *given) {
     static bool warned;
     bool pixels = false;

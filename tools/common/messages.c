@@ -62,7 +62,7 @@ int tool_error(const tool *t, const char *subject, const qsim_error *e) {
     if (e->code == QSIM_E_CANCELLED && tool_interrupted())
         message = "interrupted";
     if (subject && strncmp(message, subject, strlen(subject)) != 0) {
-        /* A long path must not hide the reason. */
+        /* A long path is shortened, so that the reason stays visible. */
         utf8_printable(&line, subject, 160);
         text_puts(&line, ": ");
     }

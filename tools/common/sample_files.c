@@ -24,7 +24,7 @@ bool sample_is_name(const char *name) {
            ends_with(name, ".pb") || ends_with(name, ".csv");
 }
 
-/* Is this a file of labels, which lies beside samples? */
+/* Is this the name of a file of labels beside samples? */
 static bool is_label_file(const char *name) {
     return strcmp(name, "labels.txt") == 0 || strcmp(name, "labels.csv") == 0;
 }

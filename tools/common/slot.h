@@ -24,7 +24,7 @@ typedef struct slot {
  * be left out.
  */
 const char *slot_value(const char *given, const slot *s, bool only);
-/* Remembers, for messages, that made-up data had sizes that no option gave. */
+/* Records for error messages that free axes of made-up data were taken as 1. */
 void slot_made_up(const tool *t, const slot *s);
 /* All inputs of a model; the caller frees *slots. Prints errors. */
 int slots_of_model(const tool *t, const qsim_model *model, slot **slots, size_t *count);

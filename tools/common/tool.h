@@ -38,7 +38,7 @@ void tool_stop(tool *t);
 /* Limits of the context from --memory and --time; false after a usage error. For tool_start. */
 bool tool_limits(const tool *t, qsim_limits *limits);
 
-/* Bytes that this program can have at most: what the machine has, or a limit allows. */
+/* The most bytes that this program can use: the machine's memory, or a lower limit. */
 double tool_memory(void);
 
 /* The exit code of a QSIM_E_* code. */
@@ -114,8 +114,8 @@ void tool_cancel_on_interrupt(qsim_run *run);
  */
 int tool_load_model(const tool *t, const char *path, int32_t flags, qsim_model **model);
 /*
- * Makes the lists of a model's nodes and tensors, which may fail; after EXIT_OK asking for them
- * does not fail. Models loaded by these functions have been through it.
+ * Makes the lists of a model's nodes and tensors, which may fail for lack of memory; afterwards
+ * reading them cannot fail. The functions that load models call it.
  */
 int tool_list_model(const tool *t, const char *path, const qsim_model *model);
 /* Writes a model to a file, atomically, or to stdout where `path` is "-". */
@@ -127,12 +127,12 @@ const char *tool_packaged_labels(void);
 /* Reads all of stdin or a file. Freed with free(). */
 int tool_read_all(const tool *t, const char *path, void **data, size_t *size);
 
-/* Human sizes and times: "80.2 KB" (1024), "1.23 ms", "12.3 µs". */
+/* Write sizes and times for people: "80.2 KB" (units of 1024), "1.23 ms", "12.3 µs". */
 const char *tool_bytes(double bytes, char buffer[32]);
 const char *tool_time(double milliseconds, char buffer[32]);
-/* "26030/s", "1.23/s". */
+/* Writes a rate as "26030/s" or "1.23/s". */
 const char *tool_rate(double per_second, char buffer[32]);
-/* "s", or "" for 1. */
+/* The ending of a plural: "s", or "" for a count of 1. */
 const char *tool_plural(int64_t count);
 /* The last component of a path. */
 const char *tool_base_name(const char *path);

@@ -11,7 +11,7 @@ size_t utf8_length(const unsigned char *s, size_t left) {
     for (size_t i = 1; i < n; i++)
         if ((s[i] & 0xc0) != 0x80)
             return 0;
-    /* Overlong forms, surrogates, above U+10FFFF. */
+    /* Refuses overlong forms, surrogates and code points above U+10FFFF. */
     if ((c == 0xe0 && s[1] < 0xa0) || (c == 0xed && s[1] > 0x9f) || (c == 0xf0 && s[1] < 0x90) ||
         (c == 0xf4 && s[1] > 0x8f))
         return 0;
@@ -23,7 +23,7 @@ static int is_control(const unsigned char *s, size_t n) {
     return s[0] < 0x20 || s[0] == 0x7f || (n == 2 && s[0] == 0xc2 && s[1] < 0xa0);
 }
 
-/* The largest cut <= at that splits no sequence. */
+/* The greatest offset up to `at` that does not split a sequence. */
 static size_t whole(const char *s, size_t at) {
     while (at > 0 && ((unsigned char)s[at] & 0xc0) == 0x80)
         at--;

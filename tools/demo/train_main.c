@@ -50,7 +50,7 @@ static int train(training *tr) {
         char what[64];
         snprintf(what, sizeof(what), "epoch %zu of %lld", step / steps + 1, (long long)tr->epochs);
         fit_step(tr->fit);
-        /* Without a terminal the line of each epoch is progress enough. */
+        /* Without a terminal, the line printed after each epoch shows progress. */
         if (p.terminal ? progress_step(&p, what, step + 1, total) : tool_interrupted()) {
             progress_end(&p);
             return EXIT_INTERRUPTED;

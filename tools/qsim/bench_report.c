@@ -132,7 +132,7 @@ static int integer_nodes(const subject *s) {
     return found;
 }
 
-/* Says so where a quantized model is not faster, or may not be, as far as the runs tell. */
+/* Prints a line if a quantized model is not faster, or if the runs cannot tell. */
 static void print_gain(const subject *s, const char *name) {
     const double least = 1.05; /* a gain under 5 % is none */
     const double low = s->speed.value - s->speed.margin, high = s->speed.value + s->speed.margin;

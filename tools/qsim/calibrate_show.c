@@ -10,7 +10,7 @@
 #define COLUMNS 24 /* of a histogram in the table */
 
 /* Counts over COLUMNS equal parts from least to greatest value; false: no values. */
-static bool narrow(const qsim_observer *o, double out[COLUMNS]) {
+static bool merge_bins(const qsim_observer *o, double out[COLUMNS]) {
     uint64_t *bins = tool_alloc(4096, sizeof(*bins));
     double low, width;
     size_t count;
@@ -27,7 +27,7 @@ static bool narrow(const qsim_observer *o, double out[COLUMNS]) {
 static void put_bars(const qsim_observer *o, text *out) {
     static const char *const blocks[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
     double counts[COLUMNS], most = 0;
-    if (!narrow(o, counts))
+    if (!merge_bins(o, counts))
         return;
     for (int k = 0; k < COLUMNS; k++)
         most = fmax(most, log(1 + counts[k]));

@@ -230,8 +230,8 @@ static void print_layers(const comparison *c) {
         printf("no bad layer among the %zu that both models have\n", c->layers.count);
 }
 
-/* Does the first output score classes? Then only its first and last axis are longer than 1, or its
- * name says so. */
+/* Is the first output class scores? Its name says so, or only its first and last axis are longer
+ * than 1. */
 static bool has_classes(const comparison *c) {
     const qsim_tensor *y = &c->engine[0].outputs[0];
     if (qsim_answer_of(c->outputs.a[0], y->rank) == QSIM_ANSWER_LOGITS)

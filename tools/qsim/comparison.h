@@ -19,7 +19,7 @@ typedef struct comparison {
     engine engine[2];
     latency time[2];
     time_ratio speed;      /* A's time over B's */
-    text why;              /* reasons why B, which is quantized, is not faster; else empty */
+    text why;              /* why quantized B is not faster; empty if it is */
     const char *data;      /* --data, NULL: made up data */
     int64_t samples, rows; /* rows: samples of the batch that was timed */
     tensor_pairs outputs;

@@ -26,7 +26,7 @@ typedef bool (*float_parts_skip)(void *user, const char *name);
  * are not weights.
  */
 void float_parts_find(const qsim_model *m, float_parts_skip skip, void *user, float_parts *out);
-/* "LSTM 2 (1.22 MB), Gemm 1 (20.0 KB)". */
+/* Writes "LSTM 2 (1.22 MB), Gemm 1 (20.0 KB)". */
 void float_parts_text(const float_parts *f, text *out);
 void float_parts_free(float_parts *f);
 

@@ -87,7 +87,7 @@ static int fill(const tool *t, inputs *in, size_t i, const slot *s, const char *
         code = feed_plan(t, &in->feeds[i], s, &in->sources[i], &how, false);
     if (code == EXIT_OK)
         code = feed_read(t, &in->feeds[i], 0, feed_positions(&in->feeds[i]), &in->tensors[i]);
-    /* Running nothing is fine; timing nothing says nothing. */
+    /* A run without samples is allowed; timing one is not. */
     if (code == EXIT_OK && spec && invent && in->count == 1 && feed_positions(&in->feeds[i]) == 0)
         code = tool_fail(t, QSIM_E_VALUE, "%s: no samples", spec);
     return code;

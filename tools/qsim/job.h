@@ -51,7 +51,7 @@ enum { ACTION_QUANTIZE, ACTION_TUNE, ACTION_NOTHING, ACTION_SENSITIVITY };
 typedef struct job_pass {
     const char *name, *type;
     int action;
-    const char *because; /* why there is nothing to do, for ACTION_NOTHING */
+    const char *because; /* why the pass has no effect here, for ACTION_NOTHING */
     job_choice *choices;
     size_t choice_count;
     const config *op_types; /* array of strings; NULL: all types, with 4 bits MatMul */

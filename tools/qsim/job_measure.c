@@ -105,7 +105,7 @@ static int compare_all(const tool *t, const job *j, pair *p, const qsim_model *r
     return code;
 }
 
-/* Time one more run? As often as asked for, else 20 times and for a tenth of a second. */
+/* Is one more run to be timed? As many as asked for, else 20 and at least 0.1 s of them. */
 static bool more(int64_t done, int64_t wanted, double first) {
     return wanted > 0 ? done < wanted : done < 20 || tool_now() - first < 100;
 }
@@ -157,7 +157,7 @@ static double latency_value(const latency *l, const char *sub) {
     return latency_quantile(l, digits >= 100 ? digits / 1000 : digits / 100);
 }
 
-/* Samples per second; the minimum belongs to the longest time. */
+/* Samples per second; the lowest rate is that of the longest run. */
 static double throughput_value(const pair *p, const char *sub) {
     const char *other = strcmp(sub, "min") == 0 ? "max" : strcmp(sub, "max") == 0 ? "min" : sub;
     const double ms = latency_value(&p->time, other);

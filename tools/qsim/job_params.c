@@ -8,7 +8,8 @@
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 #define ANY          "*"
 
-/* Parameters and their options: "theirs=ours|…"; ANY: the value as it is; ours empty: no option. */
+/* Olive's parameters and qsim's options: values as "OLIVE=QSIM|…"; ANY: the same value; an empty
+ * QSIM: no option. */
 static const struct {
     const char *key, *option, *values;
 } parameters[] = {
@@ -62,7 +63,7 @@ typedef struct pass_reader {
     job_pass *pass;
 } pass_reader;
 
-/* Adds the value of a name in "theirs=ours|…"; `all`: every 8-bit value. False: unknown name. */
+/* Adds qsim's value for a name in "OLIVE=QSIM|…"; `all`: every 8-bit value. False: unknown name. */
 static bool map_name(job_choice *c, const char *pairs, const char *name, bool all) {
     bool found = false;
     for (const char *p = pairs; p; p = strchr(p, '|')) {
@@ -79,7 +80,7 @@ static bool map_name(job_choice *c, const char *pairs, const char *name, bool al
     return found;
 }
 
-/* "QInt8, int8, QUInt8": the left sides. */
+/* Lists Olive's names: "QInt8, int8, QUInt8". */
 static void list_names(const char *pairs, text *out) {
     for (const char *p = pairs; p; p = strchr(p, '|')) {
         p += *p == '|';
@@ -230,7 +231,8 @@ bool job_read_parameters(job_reader *r, const config *c, const char *mode, job_p
     const config *inner = config_get(c, "config"), *nodes = job_key(c, "nodes_to_quantize");
     (void)job_choice_of(pass, "mode"); /* so that it comes first in commands */
     if (nodes && nodes->kind == CONFIG_ARRAY && nodes->count > 0)
-        job_choice_add(job_choice_of(pass, "set"), "*=fp32"); /* all nodes but those named next */
+        job_choice_add(job_choice_of(pass, "set"),
+                       "*=fp32"); /* all nodes stay float but those of later rules */
     if (!read_keys(&p, c) || (inner && inner->kind != CONFIG_NULL && !read_keys(&p, inner)) ||
         !job_exclude(r, c, pass))
         return false;

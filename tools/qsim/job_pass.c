@@ -9,7 +9,7 @@
 
 /*
  * Types of passes. `mode`: the mode of a quantization, or the block of a 4-bit one; `because`: why
- * there is nothing to do.
+ * the pass has no effect here.
  */
 static const struct {
     const char *type;

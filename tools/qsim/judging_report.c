@@ -9,7 +9,7 @@
 #define WORST_LAYERS  3
 #define ENOUGH_LABELS 32
 
-/* "7 held-out samples", "1 sample, calibrated on: too few to hold some out". */
+/* Writes "7 held-out samples", or "1 sample, calibrated on: too few to hold some out". */
 static void samples_text(const judging *j, text *out) {
     const int64_t n = qsim_verdict_samples(j->verdict);
     const char *kind = j->made_up ? "made-up " : j->samples == SAMPLES_HELD_OUT ? "held-out " : "";
@@ -34,7 +34,7 @@ static void print_output(const judging *j, int32_t i) {
                    qsim_grade_name(o.grade), table_number(o.sqnr), table_number(o.cosine));
 }
 
-/* What is known of the input's range. */
+/* The verdict on the input's range as text. */
 static const char *range_text(const judging *j, const qsim_verdict_input_info *in) {
     qsim_verdict_labels_info l = {.struct_size = sizeof(l)};
     qsim_verdict_info y = {.struct_size = sizeof(y)};
@@ -74,7 +74,7 @@ static void print_labels(const judging *j) {
             tool_plural((int64_t)l.rows), percent(l.right, l.rows), 100 * l.confidence);
 }
 
-/* "conv7 (24.1 -> 18.2 dB), fc1 (...)": layers that add noise, the worst first. */
+/* Lists layers that add noise, the worst first: "conv7 (24.1 -> 18.2 dB), fc1 (...)". */
 static void worst_text(const qsim_verdict *v, text *out) {
     for (int32_t i = 0; i < qsim_verdict_layer_count(v) && i < WORST_LAYERS; i++) {
         qsim_verdict_info l = {.struct_size = sizeof(l)};

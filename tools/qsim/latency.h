@@ -36,8 +36,8 @@ time_ratio latency_inverse(time_ratio r);
 /* Does the interval exclude 1? False where it is not known. */
 bool latency_differs(time_ratio r);
 /*
- * "1.83 ± 0.05 times faster than A", "1.10 ± 0.02 times slower than A", or that it cannot be told;
- * for a thing that takes 1/value of A's time.
+ * Writes "1.83 ± 0.05 times faster than A", "1.10 ± 0.02 times slower than A", or that the times
+ * cannot be told apart, for a model that takes 1/value of A's time.
  */
 #define LATENCY_WORDS 192
 const char *latency_verdict(time_ratio r, const char *than, char words[LATENCY_WORDS]);

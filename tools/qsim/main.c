@@ -34,7 +34,7 @@ static void overview(text *out) {
                    "5 I/O, 6 memory, 130 interrupted\n");
 }
 
-/* Words of other programs, most of them Olive's, with hints. */
+/* Verbs of other programs, most of them Olive's, with hints. */
 static const struct {
     const char *word, *hint;
 } foreign[] = {

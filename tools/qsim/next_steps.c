@@ -159,7 +159,7 @@ void next_steps_find(const tool *t, const quantizing *q, const judging *j, next_
     }
     if (grade <= QSIM_GRADE_GOOD)
         return;
-    /* Where the data are at fault, no other option helps. */
+    /* If the data are at fault, other options do not help. */
     qsim_verdict_input_info in = {.struct_size = sizeof(in)};
     const bool strange = !qsim_verdict_input(j->verdict, &in) && in.fits < 0;
     if (add_samples(n, t, j))

@@ -19,10 +19,10 @@ typedef struct pace {
  */
 int pace_measure(const tool *t, const char *const file[2], const qsim_model *const model[2],
                  const qsim_tensor *inputs, size_t count, pace *p);
-/* Is it certainly not worth it? False where noise leaves that open. */
+/* Is the quantized model certainly not faster? False if noise hides the difference. */
 bool pace_fails(time_ratio r);
 /*
- * Writes to `why` what keeps the second model, which is quantized, from being faster: operators
+ * Writes to `why` the reasons that the second model, which is quantized, is not faster: operators
  * that stay float, conversions, a small model, layers that became slower.
  */
 int pace_explain(const tool *t, const char *const file[2], engine e[2], const qsim_tensor *inputs,

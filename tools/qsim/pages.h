@@ -46,7 +46,7 @@ typedef struct thumbs {
     size_t count;
 } thumbs;
 
-/* Would a sample with this badness be kept? */
+/* Is a sample with this badness among the worst so far? */
 bool thumbs_take(const thumbs *s, double badness);
 /* Keeps sample `at` of a batch if it is a picture: [N,C,H,W] or [N,H,W,C] with C = 1 or 3. */
 void thumbs_add(thumbs *s, const qsim_tensor *batch, size_t at, double badness,

@@ -16,7 +16,7 @@ static void add_shape(const profiling *p, int32_t step, int32_t tensor, text *ou
     text_puts(out, "]");
 }
 
-/* Is this a vector? Scales, biases and the like are left out, as they hide what matters. */
+/* Is this a vector? Scales and biases are left out of the shapes that are printed. */
 static bool is_vector(const profiling *p, int32_t step, int32_t tensor) {
     int64_t dims[QSIM_MAX_RANK];
     qsim_tensor t;

@@ -148,7 +148,7 @@ int quantize_print_layers(const tool *t, quantizing *q) {
     return tool_print_json(t, &j);
 }
 
-/* "2 int8, 2 fp32: LSTM 2 (1.22 MB)". */
+/* Prints "2 int8, 2 fp32: LSTM 2 (1.22 MB)". */
 static void print_counts(quantizing *q) {
     int integer, floats;
     float_parts f;

@@ -88,8 +88,8 @@ int run_report_open(const tool *t, const engine *e, bool single, run_report *r) 
                           t->args.operands[0], qsim_session_output_name(e->session, 0),
                           shape_text(x->dims, x->rank, shape));
     /*
-     * Names of another number of classes may belong to something else; they are an error only where
-     * they were asked for.
+     * A package's names are left out if their number is not that of the classes; names from
+     * --labels are then an error.
      */
     return r->classes && (asked || r->names.count == classes)
                ? class_names_check(t, &r->names, classes)

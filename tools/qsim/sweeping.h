@@ -32,7 +32,7 @@ int sweep_try(const tool *t, sweep *s, const qsim_model *m, dataset *d);
 
 /* Index of the attempt with the highest SQNR; `count`: none. */
 size_t sweep_best(const sweep *s);
-/* "channel mse", "tensor percentile 99.9". */
+/* Writes the name of a combination: "channel mse", "tensor percentile 99.9". */
 void attempt_name(const attempt *a, text *out);
 /* Markdown, CSV, JSON, and bars of SQNR (sweep_report.c). */
 void sweep_markdown(const sweep *s, text *out);

@@ -7,7 +7,7 @@
 
 #include "scores.h"
 
-/* A model that runs even after the search was interrupted: Ctrl-C was meant for the search. */
+/* A model and its run, which works after Ctrl-C, too: that interrupted only the search. */
 typedef struct player {
     qsim_session *session;
     qsim_run *run;

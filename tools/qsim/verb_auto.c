@@ -128,7 +128,7 @@ static int finish(const tool *t, page *p, ladder *l) {
     return EXIT_GATE;
 }
 
-/* --labels FILE is what --data X,FILE would be. */
+/* --labels FILE adds the file to --data, as X,FILE does. */
 static int open_data(tool *t, quantizing *q) {
     const char *labels = args_value(&t->args, "labels");
     text spec = {0};

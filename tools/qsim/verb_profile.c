@@ -35,7 +35,7 @@ static int profile_open(tool *t, profiling *p) {
     return code == EXIT_OK ? inputs_open(t, model, true, &p->inputs) : code;
 }
 
-/* Only records the event; all else waits until the execution's time has been taken. */
+/* Only records the event: other work would add to the time of the execution. */
 static void on_event(void *user, const qsim_profile_event *event) {
     profiling *p = user;
     if (p->event_count == p->event_room) {
@@ -45,7 +45,7 @@ static void on_event(void *user, const qsim_profile_event *event) {
     p->events[p->event_count++] = *event;
 }
 
-/* Takes over one run's events, from `first` on: times of a whole run, trace if there is room. */
+/* Adds the times of one run's events, from `first` on; drops them if there are too many. */
 static void take_events(profiling *p, size_t first, bool whole) {
     for (size_t i = first; i < p->event_count; i++) {
         qsim_profile_event *e = &p->events[i];

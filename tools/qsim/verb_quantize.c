@@ -11,7 +11,7 @@
 
 static int get_calibration(const tool *t, quantizing *q) {
     const char *path = args_value(&t->args, "calibration");
-    /* Other modes use its means for bias correction. */
+    /* In other modes a calibration is optional: its means correct biases. */
     bool needed = q->options.mode == QSIM_MODE_STATIC;
     bool wanted = needed || !q->options.no_bias_correction;
     int code = EXIT_OK;
