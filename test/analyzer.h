@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A fact that analyzers cannot see from one file: qs_fail and functions like it return the code
- * that they get, which is not 0.
+ * Tells analyzers, which see one file at a time, that qs_fail and functions like it return the code
+ * that they are given, which is not 0.
  */
 #include "exec/flow.h"
 #include "onnx/reader.h"

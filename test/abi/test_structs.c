@@ -394,7 +394,7 @@ static void growing_session(void) {
     AT(qsim_machine, tile_gmacs, 96);
 }
 
-/* Numbers that files and bindings contain. */
+/* Numbers that files and other languages' bindings contain: they never change. */
 static void growing_verdict(void) {
     SIZE(qsim_verdict_options, 32);
     AT(qsim_verdict_options, struct_size, 0);

@@ -81,7 +81,7 @@ static void add_weights(qsim_builder *b, const char *name, int64_t rows, int64_t
     need(qsim_builder_constant(b, name, &t), name);
 }
 
-/* Outputs its input: the class is the greatest of three numbers. */
+/* A model whose output is its input: the class is the greatest of three numbers. */
 static void make_identity(void) {
     static const float one[] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
     qsim_builder *b = begin("identity");
@@ -118,7 +118,7 @@ static void make_sum(void) {
     finish(b, "two.onnx");
 }
 
-/* Sums of the upper and the lower half of 4 x 4 pixels. */
+/* A model that adds up the upper and the lower half of 4 x 4 pixels. */
 static void make_image(void) {
     float w[32] = {0};
     for (int i = 0; i < 16; i++)
@@ -132,7 +132,7 @@ static void make_image(void) {
     finish(b, "img.onnx");
 }
 
-/* Conv of any number of pictures of any size from 3 x 3 on, times a number. */
+/* A Conv, times a number, of any number of pictures of any size from 3 x 3 on. */
 static void make_free(void) {
     static const char *const names[] = {"N", NULL, "H", "W"};
     static const int64_t any[] = {-1, 1, -1, -1}, weight[] = {1, 1, 3, 3};
@@ -149,7 +149,7 @@ static void make_free(void) {
     free(w);
 }
 
-/* Outputs its input, all of whose axes but one of size 3 are free. */
+/* A model whose output is its input; all axes are free but one of size 3. */
 static void make_same(const char *path, int32_t dtype, int32_t rank, const int64_t *dims) {
     static const char *const names[] = {"N", "A", "B", "C"};
     qsim_builder *b = begin("same");
@@ -167,7 +167,7 @@ static uint8_t *put(uint8_t *p, int field, const void *data, size_t size) {
     return p + size;
 }
 
-/* Two nodes of operators that nobody has. */
+/* A model with two nodes of unknown operators. */
 static void make_unknown(void) {
     static const uint8_t type[] = {0x0a, 4, 8, 1, 0x12, 0};
     uint8_t graph[256], node[64], value[64], model[256] = {8, 8}, *g = graph, *n, *m = model + 2;
@@ -189,7 +189,7 @@ static void make_unknown(void) {
     write_file("unknown.onnx", model, (size_t)(m - model), NULL, 0);
 }
 
-/* Five things that no model may have. */
+/* A model that breaks five rules. */
 static void make_broken(void) {
     static const int64_t dims[] = {3};
     static const uint8_t zeros[8];
@@ -214,7 +214,7 @@ static void make_broken(void) {
     proto_free(&model);
 }
 
-/* y = x + w, whose numbers lie in outside.bin. */
+/* y = x + w; the numbers of w are in outside.bin. */
 static void make_outside(void) {
     static const int64_t dims[] = {3};
     static const float w[] = {1, 2, 3};
@@ -308,7 +308,7 @@ static void write_wav(const char *path, uint8_t channels, uint16_t rate, const i
     write_file(path, head, sizeof(head), samples, bytes);
 }
 
-/* A zip archive with one empty entry, as PyTorch's and others' are. */
+/* A zip archive with one empty entry, like files of PyTorch. */
 static void write_zip(const char *path, const char *entry) {
     uint8_t file[256] = "PK\3\4\24", *p = file + 30, n = (uint8_t)strlen(entry);
     file[26] = n;
@@ -326,7 +326,7 @@ static void write_zip(const char *path, const char *entry) {
     write_file(path, file, (size_t)(p + 22 - file), NULL, 0);
 }
 
-/* Files that are samples by themselves. */
+/* Files that are one sample each. */
 static void make_samples(void) {
     static const int16_t tone[] = {0, 8192, 16384, 8192, 0, -8192, -16384, -8192};
     static const uint8_t red[] = {'B', 'M', 62, 0, 0, 0, 0,   0,   0,   0,   58, 0, 0, 0, 40, 0,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Pictures as the tools read them: PNG and BMP without loss, JPEG nearly; Pillow's resizing. */
+/* Reading of pictures: PNG and BMP without loss, JPEG nearly so; resizing as Pillow does it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 enum { WIDTH = 13, HEIGHT = 9 };
 
 #if defined(TOOL_PNG) || defined(TOOL_JPEG) || defined(TOOL_WEBP)
-/* Smooth, so that JPEG loses little. */
+/* Draws a smooth picture, of which JPEG loses little. */
 static void draw(unsigned char *rgb) {
     for (int y = 0; y < HEIGHT; y++)
         for (int x = 0; x < WIDTH; x++) {
@@ -28,7 +28,7 @@ static void draw(unsigned char *rgb) {
         }
 }
 
-/* The decoded bytes, each within `off` of what was drawn; cut in half they are no picture. */
+/* Checks that decoded bytes are within `off` of the drawn ones, and that half a file is refused. */
 static void check_decoder(bool (*decode)(const void *, size_t, image *, const char **),
                           const void *data, size_t size, int off) {
     unsigned char rgb[WIDTH * HEIGHT * 3];
@@ -80,7 +80,7 @@ static void check_jpeg(void) {
     jpeg.in_color_space = JCS_RGB;
     jpeg_set_defaults(&jpeg);
     jpeg_set_quality(&jpeg, 100, TRUE);
-    for (int i = 0; i < 3; i++) /* colour at full resolution */
+    for (int i = 0; i < 3; i++) /* JPEG with colour at full resolution */
         jpeg.comp_info[i].h_samp_factor = jpeg.comp_info[i].v_samp_factor = 1;
     jpeg_start_compress(&jpeg, TRUE);
     draw(rgb);
@@ -128,7 +128,7 @@ static void check_sizes(void) {
     free(im.pixels);
 }
 
-/* Sizes that the model decides. */
+/* Checks sizes that follow from the model's input. */
 static void check_fit(void) {
     static const struct {
         int fit;
@@ -150,7 +150,7 @@ static void check_fit(void) {
     }
 }
 
-/* Pillow's numbers, by pictures.py --golden. */
+/* Compares with Pillow's numbers, printed by pictures.py --golden. */
 static void check_golden(void) {
     static const unsigned char small[] = {
         101, 131, 142, 119, 121, 142, 121, 132, 121, 120, 110, 132, 147, 111, 143,
@@ -242,7 +242,7 @@ static void check_hostile(void) {
         file[28] = 24;
         image im = {0};
         const char *why = "";
-        if (i == 0) { /* without a change it is fine */
+        if (i == 0) { /* the unchanged file is accepted */
             CHECK(image_decode_bmp(file, sizeof(file), &im, &why));
             free(im.pixels);
             im.pixels = NULL;
@@ -278,8 +278,8 @@ static void check_webp(void) {
 }
 #endif
 
-/* 1 2 3 over 4 5 6, and what a viewer has to show of it, by JEITA CP-3451: 6 has the top of the
- * scene at the right side of the file, 8 at the left. */
+/* Checks the upright form of 1 2 3 over 4 5 6 for each orientation of JEITA CP-3451: with 6 the
+ * top of the scene is at the right side of the file, with 8 at the left. */
 static void check_orientation(void) {
     static const unsigned char pixels[6] = {1, 2, 3, 4, 5, 6};
     static const unsigned char shown[9][6] = {
@@ -307,11 +307,11 @@ static void check_orientation(void) {
                              "\10\0\0\0\0\0\0\0\377\332";
     CHECK_INT(image_jpeg_orientation(big, sizeof(big) - 1), 6);
     CHECK_INT(image_jpeg_orientation(little, sizeof(little) - 1), 8);
-    for (size_t n = 0; n < sizeof(big) - 1; n++) /* cut anywhere */
+    for (size_t n = 0; n < sizeof(big) - 1; n++) /* a file cut anywhere */
         CHECK(image_jpeg_orientation(big, n) == 1 || n > 35);
     big[31] = 9; /* no such orientation */
     CHECK_INT(image_jpeg_orientation(big, sizeof(big) - 1), 1);
-    memset(big + 16, 0xff, 4); /* a directory far outside */
+    memset(big + 16, 0xff, 4); /* a directory far outside of the file */
     CHECK_INT(image_jpeg_orientation(big, sizeof(big) - 1), 1);
 }
 

@@ -12,7 +12,7 @@
 
 #include "../fuzz/fuzz.h" /* its .npz */
 
-/* The objects of the jobs: made without failures, in the same context. */
+/* Objects that jobs use, made without failures in the same context. */
 typedef struct things {
     test_heap heap;
     qsim_ctx *ctx;
@@ -256,7 +256,7 @@ static int job_search(things *t, qsim_error *e) {
     return code;
 }
 
-/* With a model of its own, whose lists are made here for the first time. */
+/* Judges a model of its own, whose lists of nodes and tensors are not made yet. */
 static int job_verdict(things *t, qsim_error *e) {
     qsim_model *m = NULL, *q = NULL;
     qsim_verdict *v = NULL;
@@ -378,7 +378,7 @@ static int job_context(things *t, qsim_error *e) {
 
 /* ---- the loop ---- */
 
-/* `after`: all later requests fail, too. */
+/* Repeats a job with each of its requests failing; `after`: all later requests fail, too. */
 static long fail_each(things *t, int (*job)(things *, qsim_error *), bool after) {
     const long live = t->heap.live;
     const size_t bytes = t->heap.bytes;

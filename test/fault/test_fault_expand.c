@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The same for sessions of operators that expand to several others, of operators with states, of
- * 4-bit weights, and of folded sizes: every allocation of compiling and running one fails in turn.
+ * Every allocation of compiling and running a session can fail: sessions of operators that expand
+ * to several others, of operators with states, of 4-bit weights, and of folded sizes.
  */
 #include "heap.h"
 

@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 /* Writes the index-th legal input into `buffer` and returns its size; 0: there are no more. */
 size_t fuzz_seed(size_t index, uint8_t *buffer, size_t capacity);
 
-/* A seed among texts; what fuzz_seed returns. */
+/* Writes a seed of a list of texts, for fuzz_seed to return. */
 static inline size_t fuzz_text_seed(const char *const *texts, size_t count, size_t index,
                                     uint8_t *buffer, size_t capacity) {
     const size_t size = index < count ? strlen(texts[index]) : 0;
@@ -44,7 +44,7 @@ static inline size_t fuzz_below(fuzz_bytes *b, size_t n) {
     return fuzz_byte(b) % n;
 }
 
-/* A number: small in most cases, else at the limits of arithmetic. */
+/* Draws a number: small in most cases, else at the limits of arithmetic. */
 static inline int64_t fuzz_number(fuzz_bytes *b) {
     static const int64_t odd[] = {-1,        -2,        INT8_MIN,  255,           256,
                                   INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN,     65536,

@@ -114,7 +114,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     char *words[MOST_WORDS], *all = malloc(size + 1);
     int count = 0;
 #ifdef __GLIBC__
-    static FILE *unheard; /* messages; a sanitizer's reports do not go through it */
+    static FILE *unheard; /* discards messages; a sanitizer's reports are written elsewhere */
     if (!unheard && (unheard = fopen("/dev/null", "w")) != NULL)
         stderr = unheard;
 #endif

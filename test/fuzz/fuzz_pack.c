@@ -98,7 +98,7 @@ static void attempt(qsim_ctx *ctx, const fuzz_heap *heap, const uint8_t *data, s
             fuzz_must(heap, qsim_package_open(ctx, fuzz_file("p.zip"), 0, &p, NULL) == QSIM_OK)) {
             const bool out = qsim_package_unpack(p, folder, 0, NULL) == QSIM_OK;
             fuzz_must(heap, out);
-            /* Again: not without being told, then over what is there. */
+            /* A second time: refused without the flag, then over the existing files. */
             if (out && qsim_package_unpack(p, folder, 0, NULL) == QSIM_OK)
                 abort();
             if (out && all.count < 2)

@@ -71,7 +71,7 @@ static void attempt(qsim_ctx *ctx, const fuzz_heap *heap, const uint8_t *data, s
     qsim_calibration_free(d);
 }
 
-/* From a file it is what it is from memory. */
+/* A file gives the same calibration as memory. */
 static void load(const uint8_t *data, size_t size) {
     qsim_calibration *a = NULL, *b = NULL;
     fuzz_write(fuzz_file("c"), data, size);

@@ -84,7 +84,7 @@ static void attempt(qsim_ctx *ctx, const fuzz_heap *heap, const uint8_t *data, s
     qsim_recipe_free(again);
 }
 
-/* From a file it is what it is from memory. */
+/* A file gives the same recipe as memory. */
 static void load(const uint8_t *data, size_t size) {
     qsim_recipe *a = NULL, *b = NULL;
     fuzz_write(fuzz_file("r"), data, size);

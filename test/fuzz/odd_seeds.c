@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Models with one odd field each: attributes of every type, tensors whose bytes stand where, or are
- * of what, they should not be, wrong shapes, names and imports.
+ * Models with one odd field each: attributes of every type, tensors with their bytes in the wrong
+ * field or of the wrong type, wrong shapes, names and imports.
  */
 #include <string.h>
 
@@ -12,7 +12,7 @@
 
 #include "fuzz.h"
 
-/* y = op(x, w) with what is given of the node and of a tensor w. */
+/* A model y = op(x, w) with the given fields of the node and of tensor w. */
 static void small(proto *model, const char *op, proto *node, proto *tensor) {
     proto graph = {0};
     proto_text(node, 1, "x");
@@ -76,7 +76,7 @@ static void odd_attribute(proto *model, size_t index) {
 
 #define TENSORS 34
 
-/* Of a tensor of two elements: sizes, type, where the elements stand. */
+/* A tensor of two elements with an odd size, type or field of its elements. */
 static void odd_tensor(proto *model, size_t index) {
     static const char eight[16] = {0};
     static const struct {
@@ -133,7 +133,7 @@ static void odd_tensor(proto *model, size_t index) {
     proto_free(&t);
 }
 
-/* Bytes inside and outside, twice, of many axes. */
+/* A tensor with bytes inside and outside, in two fields, or with many axes. */
 static void odd_place(proto *model, size_t index) {
     proto node = {0}, t = {0}, pair = {0};
     for (int i = 0; i < (index == 0 ? 20 : 1); i++)
@@ -159,7 +159,7 @@ static void odd_place(proto *model, size_t index) {
 }
 #define PLACES 5
 
-/* A function that calls another, with an attribute that refers to its own; what is wrong in it. */
+/* A function that calls another, with an attribute that refers to its own; one field is wrong. */
 static void odd_function(proto *model, size_t index) {
     proto node = {0}, none = {0}, f = {0}, part = {0}, a = {0};
     proto_text(&node, 7, "mine");
@@ -208,7 +208,7 @@ static void odd_function(proto *model, size_t index) {
 }
 #define FUNCTIONS 11
 
-/* What other files begin with. */
+/* The first bytes of other kinds of files. */
 static size_t other_file(size_t index, uint8_t *buffer, size_t capacity) {
     static const char *const texts[] = {"\xef\xbb\xbf<html><body>no model</body></html>",
                                         "<?xml version=\"1.0\"?><net></net>",

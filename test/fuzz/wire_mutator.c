@@ -118,7 +118,7 @@ static size_t replace(const message *m, uint8_t *data, size_t size, size_t capac
     return size;
 }
 
-/* A number that readers treat specially. */
+/* Draws a number that readers treat specially. */
 static uint64_t telling(uint64_t *state, uint64_t old) {
     static const uint64_t some[] = {0,           1,          2,         7,       8,
                                     16,          17,         255,       65536,   0x7fffffff,

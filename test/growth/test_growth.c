@@ -163,7 +163,7 @@ static void measure(const family *f, int n, qsim_ctx *ctx, work *into) {
     proto_free(&file);
 }
 
-/* Compares the work of two sizes; work that any call needs, `least`, is allowed. */
+/* Compares the work of two sizes; work up to `least`, which any call needs, is allowed. */
 static void compare(const family *f, const char *stage, const char *what, uint64_t small,
                     uint64_t large, uint64_t least) {
     const double ratio = (double)large / (double)(small + 1);

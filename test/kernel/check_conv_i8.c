@@ -191,7 +191,7 @@ static image random_outputs(ck_state *s) {
     return p;
 }
 
-/* Draws all but the sizes. */
+/* Draws everything but the sizes. */
 static image finish(ck_state *s, image p) {
     qs_conv_i8 *c = &p.conv;
     if (ck_random(s) % 4 == 0) { /* one zero point for all weights */
@@ -239,7 +239,7 @@ static image random_image(ck_state *s) {
 
 /*
  * Depthwise windows of 5 x 5 and 7 x 7 (and 4 to 8) over rows several times as wide: vectors read
- * for one pixel serve the next ones, and their room is reused.
+ * for one pixel serve the next ones, and their buffer is reused.
  */
 static image wide_image(ck_state *s) {
     static const int32_t sizes[] = {5, 7, 5, 7, 4, 6, 8};
@@ -328,7 +328,7 @@ static void check_wide(ck_state *s) {
     check_image(s, wide_image(s));
 }
 
-/* For kernels that prefetch; seldom, as it takes as long as many others. */
+/* Checks kernels that prefetch; seldom, as it takes as long as many other checks. */
 static void check_far(ck_state *s) {
     if (s->t->i8->fetches && ck_random(s) % 8 == 0)
         check_image(s, far_image(s));

@@ -33,7 +33,7 @@ static qk_norm norm_of(const ew_case *e) {
                      .bias = e->which == 11 ? e->a : NULL};
 }
 
-/* What follows the rows: their means and the inverses. */
+/* After the rows the output holds their means and inverse deviations. */
 static void normalize(const ew_case *e) {
     const size_t rows = norm_rows(e);
     qk_norm how = norm_of(e);

@@ -51,7 +51,7 @@ static void make(ew_case *e, ck_state *s, int which, size_t n) {
     e->b = ck_input(s, n);
 }
 
-/* The definition again, for the C kernels. */
+/* The definition in a plain loop, against which the C kernels are checked. */
 static void plain(const ew_case *e, uint8_t *c) {
     const uint8_t *a = e->a, *b = e->b;
     for (size_t i = 0; i < e->n; i++) {
@@ -251,7 +251,7 @@ static void call_shuffle(void *arg) {
     b->run(&b->k);
 }
 
-/* Between two units of ShuffleNetV2. */
+/* Times the shuffle between two units of ShuffleNetV2. */
 static void bench_shuffle(ck_state *s) {
     shuffle_bench b = {s->t->u8->shuffle, {.n = 116, .rows = 196, .first = 116}};
     const size_t bytes = b.k.n * b.k.rows;
@@ -300,7 +300,7 @@ static void call_transpose(void *arg) {
     t->kernel(t->x, t->line, t->y, t->rows, t->columns);
 }
 
-/* The memory is exactly what is read: the lines, and of the last one only its rows. */
+/* Checks in memory of exactly the elements that are read: the last line ends with its rows. */
 static void check_transpose(ck_state *s, size_t element) {
     const size_t rows = (size_t)ck_between(s, 1, 70);
     const size_t columns = (size_t)ck_between(s, 1, ck_between(s, 0, 1) ? 8 : 150);
@@ -344,7 +344,7 @@ static void bench_transpose32(ck_state *s) {
 
 /* ---- quantization ---- */
 
-/* Values seldom on an edge: a block with one takes another path, most blocks have none. */
+/* Values that are seldom at an edge of rounding: a block with one takes the slower path. */
 static float *seldom_awkward(ck_state *s, size_t n, float scale) {
     float *x = ck_floats(s, n, -300, 300);
     for (size_t i = 0; i < n; i++)

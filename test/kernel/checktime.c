@@ -19,7 +19,7 @@ static double clock_of(clockid_t clock) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Mean time of some calls by the clock, and processor time, whose reading costs 0.2 us. */
+/* Mean time of some calls: elapsed, and of the processor, whose reading costs 0.2 us. */
 typedef struct span {
     double wall, cpu;
 } span;
@@ -63,7 +63,7 @@ static int by_size(const void *a, const void *b) {
 }
 
 /*
- * The least time by the clock; or, where a neighbour on the same processor lengthens all calls, the
+ * The least elapsed time; or, where a neighbour on the same processor lengthens all calls, the
  * median processor time (whose extremes a virtual machine may get wrong).
  */
 static double best_time(void (*call)(void *arg), void *arg) {

@@ -64,7 +64,7 @@ static inline qsim_model *net_lenet(void) {
     return net_finish(b);
 }
 
-/* One batch of `n` samples of 144 values in [0, 1). */
+/* Fills one batch of `n` samples of 144 values in [0, 1). */
 static inline void net_batch(float *x, int n, uint64_t seed) {
     seed = seed * 2654435761u + 99;
     for (int i = 0; i < 144 * n; i++)

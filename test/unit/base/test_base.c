@@ -116,7 +116,7 @@ static void test_sha256(void) {
     }
 }
 
-/* Numbers are names: they have no gap, and AUTO is none of them. */
+/* Checks the numbers of instruction sets: they have no gap, and AUTO is none of them. */
 static void test_isas(void) {
     qsim_ctx *c = NULL;
     int32_t count = 0;

@@ -14,7 +14,7 @@ typedef struct hash {
     char text[65];
 } hash;
 
-/* What a model of two nodes says; each variant below changes one of these. */
+/* The fields of a model of two nodes; each variant below changes one of them. */
 typedef struct words {
     const char *name, *author, *input, *type, *first, *second, *mode;
     int64_t pads[4];

@@ -34,7 +34,7 @@ static void null_objects(void) {
     CHECK_INT(qsim_run_step_count(NULL), 0);
 }
 
-/* Whatever was on the stack: neither read nor cleared past the caller's struct. */
+/* Structs of unset memory: bytes past the caller's struct_size are neither read nor written. */
 static void unset_sizes(void) {
     static const size_t wild[] = {0, 1, 7, 4096, (size_t)1 << 20, SIZE_MAX / 2, SIZE_MAX};
     struct {

@@ -65,7 +65,7 @@ void rc_begin(void) {
         }
 }
 
-/* ---- what is compared ---- */
+/* ---- comparison of results ---- */
 
 static void complain(const rc_subject *s, const world *w, const char *what, const char *detail) {
     found.failures++;
@@ -216,7 +216,7 @@ static void ignore_event(void *user, const qsim_profile_event *event) {
     (void)event;
 }
 
-/* One run executed again and again: with other data, a profile, outputs in the caller's memory. */
+/* Executes one run many times: with other data, a profile, outputs in the caller's memory. */
 static void again_and_again(const rc_subject *s, world *w, const rc_result *want) {
     static rc_result got;
     machine m;

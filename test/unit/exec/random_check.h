@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs one model of one form in every way; test_random_graphs.c says what must be equal. */
+/* Runs one model of one form in every way; test_random_graphs.c lists the results that are equal.
+ */
 #ifndef TEST_RANDOM_CHECK_H
 #define TEST_RANDOM_CHECK_H
 

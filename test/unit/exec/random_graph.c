@@ -14,7 +14,7 @@ bool rg_chance(rg *g, uint32_t percent) {
     return rg_draw(g, 100) < percent;
 }
 
-/* As rg_chance(), from the random state that only quantization uses. */
+/* Like rg_chance(), with the random state that only quantization uses. */
 static bool form_chance(rg *g, uint32_t percent) {
     return test_random(&g->form) % 100 < percent;
 }

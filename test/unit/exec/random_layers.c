@@ -357,7 +357,7 @@ static bool reduced(rg *g) {
     return true;
 }
 
-/* Over [N,T,D], transposed to [T,N,D] and back. */
+/* A recurrent layer over [N,T,D], transposed to [T,N,D] and back. */
 static bool recurrent(rg *g) {
     int32_t x = rg_pick(g, 3);
     if (x < 0 || g->t[x].dims[1] > 20)

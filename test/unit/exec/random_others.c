@@ -38,7 +38,7 @@ static bool curve(rg *g) {
     return rg_unary(g, ops[k].op, x) >= 0;
 }
 
-/* Along one axis. */
+/* Operators along one axis. */
 static bool along(rg *g) {
     static const char *const ops[] = {"LogSoftmax", "LpNormalization", "CumSum"};
     const uint32_t k = rg_draw(g, 3);
@@ -168,7 +168,7 @@ static bool triangle(rg *g) {
     return same_sizes(g, x);
 }
 
-/* The larger one, by a comparison: continuous. */
+/* The larger of two values, chosen by a comparison: a continuous function. */
 static bool chosen(rg *g) {
     const int32_t x = rg_pick(g, 0), at = g->nodes;
     const char *least = rg_scalar(g, 0.125f);

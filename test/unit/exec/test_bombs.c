@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Small models that ask for much: tensors of gigabytes from a few bytes of shape, arithmetic
- * without end, names and graphs that repeat. Under limits of 64 MiB and a second each ends, small,
- * with its outputs and, large, with one clear error, in a process that takes no more than 32 MiB
- * above the limit.
+ * Small models that need much memory or time: tensors of gigabytes from a few bytes of shape,
+ * arithmetic without end, names and graphs that repeat. Under limits of 64 MiB and a second the
+ * small form of each gives its outputs, the large form one clear error, in a process that takes no
+ * more than 32 MiB above the limit.
  */
 #include "process_memory.h"
 #include "proto.h"

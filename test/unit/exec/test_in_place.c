@@ -241,7 +241,7 @@ static outcome execute(made *m, int32_t threads, bool lent, bool kept) {
     return result;
 }
 
-/* Returns how many steps wrote over their input. */
+/* Compares results; returns the number of steps that wrote over their input. */
 static int check(made *m, int32_t threads, bool lent, size_t most) {
     const outcome want = execute(m, 1, false, true), got = execute(m, threads, lent, false);
     CHECK_INT(want.overlaps, 0);

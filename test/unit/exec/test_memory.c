@@ -97,7 +97,8 @@ static void successors(qsim_ctx *ctx) {
     CHECK(with < without - without / 16);
 }
 
-/* Each block over the one before, by turns up and down: the size grows by at most one distance. */
+/* Each block overlaps the one before, alternately above and below: at most one distance is added.
+ */
 static void slides(qsim_ctx *ctx, size_t n) {
     qs_slot *s = calloc(n, sizeof(*s));
     size_t total, live;
@@ -113,7 +114,7 @@ static void slides(qsim_ctx *ctx, size_t n) {
     CHECK_INT(total, 640000 + 256);
     for (size_t i = 0; i + 1 < n; i++)
         CHECK(qs_memory_overlaps(&s[i]));
-    for (size_t i = 0; i < n; i++) { /* not for so little */
+    for (size_t i = 0; i < n; i++) { /* a gain this small is not taken */
         s[i].bytes = 6400;
         s[i].successor = i + 1 < n ? &s[i + 1] : NULL;
     }

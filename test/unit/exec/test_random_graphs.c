@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Random graphs, each in several forms (floats, quantized by the library, quantized pairs with
- * scales at random), must give the same whatever the instruction set, the threads, the batch, the
- * optimization level, what else is asked for, and what the memory held before.
+ * random scales), give the same results for every instruction set, number of threads, batch and
+ * optimization level, with other outputs besides, and in memory of any content.
  *
  *     test_random_graphs                       the seeds of every day
  *     test_random_graphs FIRST [COUNT [FORM]]  these seeds; FORM: one form alone

@@ -100,7 +100,7 @@ static void compare(const qsim_model *source, const char *path, const int64_t *s
         }
 }
 
-/* Quantized while it runs, with one scale for all that a run is given. */
+/* Checks a model quantized dynamically, with one scale for a whole batch. */
 static void compare_dynamic(const qsim_model *m, const int64_t *shape, int32_t rank) {
     const qsim_quantize_options o = {.struct_size = sizeof(o), .mode = QSIM_MODE_DYNAMIC};
     qsim_model *q = NULL;

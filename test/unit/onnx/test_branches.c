@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * If: the condition selects the branch; names inside a branch are local to it; a node that is no
- * choice between equal sizes is refused with the rule that it breaks.
+ * If: the condition selects the branch, names inside a branch are local to it, and malformed nodes
+ * are refused by the rule that they break.
  */
 #include <stdbool.h>
 
@@ -74,7 +74,7 @@ static void squaring(proto *g) {
     output(g, "u");
 }
 
-/* The other way round, and the first one is a value of the graph outside. */
+/* The outputs in the other order; the first is a value of the outer graph. */
 static void outside(proto *g) {
     proto_node(g, "Neg", "neg", "x", NULL, "u");
     output(g, "x");
@@ -177,7 +177,7 @@ static void check_names(void) {
     proto_free(&p);
 }
 
-/* ---- what is refused ---- */
+/* ---- refusals ---- */
 
 static void refused(proto *graph, int code, const char *part) {
     proto model = {0};

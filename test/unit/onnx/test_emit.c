@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Messages written into streams that end after each number of bytes: only one that is long enough
- * takes the message, and then it holds what was read.
+ * Messages written into streams of every length: a stream that is too short fails, and one that is
+ * long enough holds the message that was read.
  */
 #include "proto.h"
 #include "test.h"

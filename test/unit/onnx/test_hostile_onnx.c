@@ -100,7 +100,7 @@ static void check_damage(const proto *model) {
     free(bytes);
 }
 
-/* ---- files that are no models ---- */
+/* ---- files of other kinds ---- */
 
 static void check_other_files(void) {
     static const struct {

@@ -93,7 +93,7 @@ static int save(const qsim_model *m, int32_t flags) {
     return qsim_model_save(m, PATH, &o, NULL);
 }
 
-/* What every element of the saved model is; -1: it cannot be loaded, or they differ. */
+/* The value of every element of the saved model; -1: it cannot be loaded, or elements differ. */
 static float loaded(void) {
     qsim_model *m = NULL;
     qsim_value_info v = {.struct_size = sizeof(v)};

@@ -37,7 +37,7 @@ static double entry(const float *x, int64_t packed, int64_t heads, int64_t rows,
     return (double)x[row * width + d];
 }
 
-/* Of a key or value, those of the past first. */
+/* An element of the joined past and fresh keys or values. */
 static double cached(const setting *s, const float *past, const float *fresh, int64_t width,
                      const int64_t place[3], int64_t d) {
     const int64_t old[3] = {place[0], place[1], place[2]};
@@ -294,8 +294,8 @@ static op_case *blocks(const setting *s, const float *x, int32_t outputs) {
     return c;
 }
 
-/* Where scores are shown, every key meets every query; else those that none sees are left out. The
- * same bits, and nothing behind an input is read. */
+/* With scores as an output all products are computed, else only those of visible keys: the same
+ * bits, and nothing after an input is read. */
 static void test_blocks(void) {
     static const int64_t settings[][6] = {
         /* kv heads, width, width of values, causal, left, right */
@@ -340,7 +340,7 @@ static void test_rows_without_keys(void) {
     case_free(c);
 }
 
-/* A window beyond the used keys is empty: zeros, and no value is read. */
+/* A window beyond the used keys is empty: the result is zeros, and no value is read. */
 static void test_window_behind(void) {
     static const float q[1] = {1}, k[1] = {1}, v[1] = {INFINITY}, past_k[3] = {1, 1, 1},
                        past_v[3] = {5, INFINITY, INFINITY};

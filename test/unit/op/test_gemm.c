@@ -99,7 +99,7 @@ static float matmul_at(const product *p, const float *a, const float *b, size_t 
         bd[4] = bd[5];
         bd[5] = 1;
     }
-    int32_t slot = p->b.rank == 1 ? 4 : 5; /* where y's last axis stands */
+    int32_t slot = p->b.rank == 1 ? 4 : 5; /* index of y's last axis */
     for (int32_t i = y->rank - 1; i >= 0; i--) {
         if (slot == 4 && p->a.rank == 1)
             slot--;
@@ -208,7 +208,7 @@ static void batchnorm(qsim_ctx *ctx, bool last) {
         free(lists[i]);
 }
 
-/* ---- what is refused, by rule ---- */
+/* ---- refusals ---- */
 
 static void refuses(qsim_ctx *ctx) {
     float x[1] = {0};

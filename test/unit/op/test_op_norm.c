@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* (2, 4, 3), some negative. */
+/* Inputs of shape (2, 4, 3), some negative. */
 static double data[24];
 
 static op_case *on_data(const char *op, int32_t version, int32_t dtype) {

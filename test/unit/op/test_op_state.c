@@ -20,7 +20,7 @@ typedef struct sizes {
 
 static float q[MOST], k[MOST], v[MOST], past[MOST], decay[MOST], beta[MOST];
 
-/* One token into state s, and what its queries get. */
+/* Updates state s by one token, and computes the answer to its query. */
 static void take(const sizes *z, int64_t token, int64_t h, double *s, double *y) {
     for (int64_t i = 0; i < z->width && z->gated; i++) {
         const int64_t at =

@@ -3,7 +3,8 @@
 #include "op_harness.h"
 
 static void test_col2im(void) {
-    /* Windows of 2 x 2 over 3 x 3 pixels, each column 1, 10, 100, 1000 times what window it is. */
+    /* Windows of 2 x 2 over 3 x 3 pixels: entries are 1, 10, 100, 1000 times the number of the
+     * window. */
     float columns[16];
     static const float want[9] = {1, 12, 20, 103, 1234, 2040, 300, 3400, 4000};
     for (int i = 0; i < 16; i++)

@@ -18,7 +18,7 @@ static int32_t operands(const qs_op *op) {
     return op->max_in < 0 ? 2 : op->min_in;
 }
 
-/* CastLike's second input only states a type. */
+/* CastLike is left out: its second input only states a type. */
 static bool is_tested(const qs_op *op) {
     const bool stated = op->min_in > 1 && !qs_op_is_operand(op, 1);
     return !op->domain && (op->traits & QS_ELEMENTWISE) && !stated;

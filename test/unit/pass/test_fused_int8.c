@@ -538,8 +538,7 @@ static void pyramid(qsim_ctx *ctx, bool bytes, bool equal) {
     net_free(&n);
 }
 
-/* With the kernels of this CPU, whose vectors may be long, and with C's; with threads and without.
- */
+/* Runs the cases with this CPU's kernels and with those of C, with threads and without. */
 static void of_contexts(void) {
     for (int i = 0; i < 4; i++) {
         const qsim_ctx_options o = {.struct_size = sizeof(o),

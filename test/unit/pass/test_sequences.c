@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sequences of tensors: made at random, changed, and read at every position, beside a list that the
- * test keeps; optional values; what is refused, and how.
+ * Sequences of tensors: random ones are made, changed and read at every position, and compared with
+ * a list that the test keeps. Optional values; refusals.
  */
 #include "net.h"
 

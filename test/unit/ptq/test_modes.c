@@ -207,7 +207,7 @@ static void test_fused(void) {
         qsim_model_free(nets[i]);
 }
 
-/* Whether an operator of the highest level is only a curve, sum, bound or join. */
+/* Is an operator of the highest level only a curve, sum, bound or join? */
 static bool is_extra(const char *op) {
     static const char *const names[] = {"Clip", "Relu",      "Silu",   "Sigmoid", "Mul",
                                         "Add",  "HardSwish", "Concat", "Insert"};

@@ -18,7 +18,7 @@ static qsim_model *small_net(qsim_ctx *ctx) {
     return net_finish(b);
 }
 
-/* The same with a layer in between, which has 4 bits where weights have. */
+/* small_net with a layer in between, which gets 4 bits where weights may have them. */
 static qsim_model *deep_net(qsim_ctx *ctx) {
     qsim_builder *b = NULL;
     CHECK_INT(qsim_builder_create(ctx, 13, "deep", &b, NULL), QSIM_OK);
