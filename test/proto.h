@@ -103,6 +103,33 @@ static inline void proto_node(proto *graph, const char *op, const char *name, co
     proto_free(&node);
 }
 
+/* An input (field 11) or output (12) of a graph: a name without type and shape. */
+static inline void proto_name(proto *graph, uint32_t field, const char *name) {
+    proto value = {0};
+    proto_text(&value, 1, name);
+    proto_take(graph, field, &value);
+    proto_free(&value);
+}
+
+/* An attribute that is a graph, which is emptied. */
+static inline void proto_graph(proto *node, const char *name, proto *graph) {
+    proto a = {0};
+    proto_text(&a, 1, name);
+    proto_take(&a, 6, graph);
+    proto_int(&a, 20, 5);
+    proto_take(node, 5, &a);
+    proto_free(&a);
+}
+
+/* One fact about the external data of a tensor: its location, offset or length. */
+static inline void proto_external(proto *tensor, const char *key, const char *value) {
+    proto pair = {0};
+    proto_text(&pair, 1, key);
+    proto_text(&pair, 2, value);
+    proto_take(tensor, 13, &pair);
+    proto_free(&pair);
+}
+
 /* A model of ir_version 7, opset 13 and this graph, which is emptied. */
 static inline void proto_model(proto *model, proto *graph) {
     proto opset = {0};

@@ -13,6 +13,20 @@ int qs_pass_finish(qs_pass *p) {
     return code ? code : qs_op_infer_graph(p->graph, p->model, p->error);
 }
 
+int qs_pass_nodes(qs_pass *p,
+                  int (*visit)(qs_pass *p, const qs_uses *uses, qs_id node, bool *changed)) {
+    const size_t count = p->graph->order_count;
+    bool changed = false;
+    int code = QSIM_OK;
+    qs_uses uses;
+    if (qs_graph_uses(p->graph, &uses))
+        return qs_pass_no_memory(p);
+    for (size_t i = 0; i < count && !code; i++)
+        code = visit(p, &uses, p->graph->order[i], &changed);
+    qs_uses_free(p->graph, &uses);
+    return code || !changed ? code : qs_pass_finish(p);
+}
+
 qs_id qs_pass_value(qs_pass *p, qs_id like) {
     qs_id id = qs_graph_add_value(p->graph, NULL);
     if (id < 0)

@@ -150,6 +150,12 @@ bool qs_sizes_same(const qs_sizes *s, qs_id a, qs_id b);
 int qs_pass_no_memory(const qs_pass *p);
 /* Sort, prune, infer: at the end of a pass that changed something. */
 int qs_pass_finish(qs_pass *p);
+/*
+ * Calls `visit` for each node in order, removed ones included, with the readers that values had
+ * before the pass; then finishes the pass if a visit has set *changed.
+ */
+int qs_pass_nodes(qs_pass *p,
+                  int (*visit)(qs_pass *p, const qs_uses *uses, qs_id node, bool *changed));
 /* An unnamed value of the type and shape of `like`; negative: failed, error set. */
 qs_id qs_pass_value(qs_pass *p, qs_id like);
 /* An unnamed constant whose bytes are copied. */

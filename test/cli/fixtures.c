@@ -218,14 +218,12 @@ static void make_broken(void) {
 static void make_outside(void) {
     static const int64_t dims[] = {3};
     static const float w[] = {1, 2, 3};
-    proto g = {0}, t = {0}, pair = {0}, model = {0};
+    proto g = {0}, t = {0}, model = {0};
     proto_node(&g, "Add", "add", "x", "w", "y");
     proto_int(&t, 1, 3);
     proto_int(&t, 2, QSIM_FLOAT);
     proto_text(&t, 8, "w");
-    proto_text(&pair, 1, "location");
-    proto_text(&pair, 2, "outside.bin");
-    proto_take(&t, 13, &pair);
+    proto_external(&t, "location", "outside.bin");
     proto_int(&t, 14, 1);
     proto_take(&g, 5, &t);
     proto_value(&g, 11, "x", QSIM_FLOAT, dims, 1);
@@ -235,7 +233,6 @@ static void make_outside(void) {
     write_file("outside.bin", w, sizeof(w), NULL, 0);
     proto_free(&g);
     proto_free(&t);
-    proto_free(&pair);
     proto_free(&model);
 }
 

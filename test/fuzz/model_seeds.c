@@ -125,15 +125,6 @@ qsim_model *fuzz_model(size_t index) {
 
 /* ---- messages made by hand ---- */
 
-static void attribute_graph(proto *node, const char *name, proto *graph) {
-    proto a = {0};
-    proto_text(&a, 1, name);
-    proto_take(&a, 6, graph);
-    proto_int(&a, 20, 5);
-    proto_take(node, 5, &a);
-    proto_free(&a);
-}
-
 static void node_begin(proto *node, const char *op, const char *in, const char *out) {
     for (; *in; in += strcspn(in, ","), in += *in == ',')
         proto_bytes(node, 1, in, strcspn(in, ","));
@@ -164,9 +155,9 @@ static void flow(proto *model) {
     proto_take(&graph, 1, &node);
     node_begin(&node, "If", "flag", "chosen");
     branch(&inner, "Relu");
-    attribute_graph(&node, "then_branch", &inner);
+    proto_graph(&node, "then_branch", &inner);
     branch(&inner, "Neg");
-    attribute_graph(&node, "else_branch", &inner);
+    proto_graph(&node, "else_branch", &inner);
     proto_take(&graph, 1, &node);
     node_begin(&node, "Loop", "three,,chosen", "y");
     proto_node(&inner, "Add", NULL, "state", "x", "next");
@@ -176,7 +167,7 @@ static void flow(proto *model) {
     proto_value(&inner, 11, "state", QSIM_FLOAT, (const int64_t[]){2}, 1);
     proto_value(&inner, 12, "still", QSIM_BOOL, NULL, 0);
     proto_value(&inner, 12, "next", QSIM_FLOAT, (const int64_t[]){2}, 1);
-    attribute_graph(&node, "body", &inner);
+    proto_graph(&node, "body", &inner);
     proto_take(&graph, 1, &node);
     proto_int(&inner, 2, QSIM_INT64);
     proto_int(&inner, 7, 3);
@@ -261,16 +252,13 @@ static void tensors(proto *model) {
 static void outside(proto *model) {
     static const char *const pairs[][2] = {
         {"location", FUZZ_OUTSIDE}, {"offset", "8"}, {"length", "12"}};
-    proto graph = {0}, t = {0}, pair = {0};
+    proto graph = {0}, t = {0};
     proto_node(&graph, "Add", "add", "x", "w", "y");
     proto_int(&t, 1, 3);
     proto_int(&t, 2, QSIM_FLOAT);
     proto_text(&t, 8, "w");
-    for (size_t i = 0; i < 3; i++) {
-        proto_text(&pair, 1, pairs[i][0]);
-        proto_text(&pair, 2, pairs[i][1]);
-        proto_take(&t, 13, &pair);
-    }
+    for (size_t i = 0; i < 3; i++)
+        proto_external(&t, pairs[i][0], pairs[i][1]);
     proto_int(&t, 14, 1);
     proto_take(&graph, 5, &t);
     proto_value(&graph, 11, "x", QSIM_FLOAT, (const int64_t[]){-1, 3}, 2);
@@ -278,7 +266,6 @@ static void outside(proto *model) {
     proto_model(model, &graph);
     proto_free(&graph);
     proto_free(&t);
-    proto_free(&pair);
 }
 
 static void cast(proto *graph, const char *in, const char *out, int32_t dtype) {

@@ -135,7 +135,7 @@ static void odd_tensor(proto *model, size_t index) {
 
 /* A tensor with bytes inside and outside, in two fields, or with many axes. */
 static void odd_place(proto *model, size_t index) {
-    proto node = {0}, t = {0}, pair = {0};
+    proto node = {0}, t = {0};
     for (int i = 0; i < (index == 0 ? 20 : 1); i++)
         proto_int(&t, 1, 2);
     proto_int(&t, 2, QSIM_FLOAT);
@@ -147,15 +147,12 @@ static void odd_place(proto *model, size_t index) {
     if (index == 3)
         proto_bytes(&t, 7, "\1\1", 2);
     if (index == 2 || index == 4) {
-        proto_text(&pair, 1, "location");
-        proto_text(&pair, 2, index == 2 ? "w" : "../w");
-        proto_take(&t, 13, &pair);
+        proto_external(&t, "location", index == 2 ? "w" : "../w");
         proto_int(&t, 14, 1);
     }
     small(model, "Add", &node, &t);
     proto_free(&node);
     proto_free(&t);
-    proto_free(&pair);
 }
 #define PLACES 5
 

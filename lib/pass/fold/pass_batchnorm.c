@@ -98,29 +98,24 @@ static int fold(qs_pass *p, qs_id conv, qs_id bn, const folding *f) {
     return QSIM_OK;
 }
 
+static int fold_node(qs_pass *p, const qs_uses *uses, qs_id node, bool *changed) {
+    const qs_graph *g = p->graph;
+    const qs_node *bn = &g->nodes[node];
+    const qs_id x = bn->input_count ? bn->inputs[0] : QS_NONE;
+    folding f;
+    if (!qs_node_is(bn, "", "BatchNormalization") || qs_node_int(bn, "training_mode", 0) ||
+        g->values[x].dtype != QSIM_FLOAT)
+        return QSIM_OK;
+    qs_id conv = qs_pass_producer(g, x, "Conv");
+    if (conv == QS_NONE)
+        conv = qs_pass_producer(g, x, "ConvTranspose");
+    if (conv == QS_NONE || g->values[x].is_output || uses->start[x + 1] - uses->start[x] != 1 ||
+        !match(g, &g->nodes[conv], bn, &f))
+        return QSIM_OK;
+    *changed = true;
+    return fold(p, conv, node, &f);
+}
+
 int qs_pass_batchnorm(qs_pass *p) {
-    qs_graph *g = p->graph;
-    qs_uses uses;
-    int code = QSIM_OK;
-    size_t folded = 0;
-    if (qs_graph_uses(g, &uses))
-        return qs_pass_no_memory(p);
-    for (size_t i = 0; i < g->order_count && !code; i++) {
-        const qs_node *bn = &g->nodes[g->order[i]];
-        qs_id x = bn->input_count ? bn->inputs[0] : QS_NONE;
-        folding f;
-        if (!qs_node_is(bn, "", "BatchNormalization") || qs_node_int(bn, "training_mode", 0) ||
-            g->values[x].dtype != QSIM_FLOAT)
-            continue;
-        qs_id conv = qs_pass_producer(g, x, "Conv");
-        if (conv == QS_NONE)
-            conv = qs_pass_producer(g, x, "ConvTranspose");
-        if (conv == QS_NONE || g->values[x].is_output || uses.start[x + 1] - uses.start[x] != 1 ||
-            !match(g, &g->nodes[conv], bn, &f))
-            continue;
-        code = fold(p, conv, g->order[i], &f);
-        folded++;
-    }
-    qs_uses_free(g, &uses);
-    return code || !folded ? code : qs_pass_finish(p);
+    return qs_pass_nodes(p, fold_node);
 }

@@ -72,28 +72,20 @@ static int add_bias(qs_pass *p, qs_id node, qs_id add, qs_id constant, int64_t c
     return qs_pass_resolve(p, node);
 }
 
-int qs_pass_bias(qs_pass *p) {
-    qs_graph *g = p->graph;
-    qs_uses uses;
-    int code = QSIM_OK;
-    size_t found = 0;
-    if (qs_graph_uses(g, &uses))
-        return qs_pass_no_memory(p);
-    for (size_t i = 0; i < g->order_count && !code; i++) {
-        const qs_id id = g->order[i];
-        const qs_node *n = &g->nodes[id];
-        if (!qs_node_is(n, "", "Add"))
+static int fold_add(qs_pass *p, const qs_uses *uses, qs_id add, bool *changed) {
+    const qs_graph *g = p->graph;
+    const qs_node *n = &g->nodes[add];
+    for (int32_t k = 0; k < 2 && qs_node_is(n, "", "Add"); k++) {
+        const qs_id x = n->inputs[k], c = n->inputs[1 - k];
+        const qs_id node = bare_producer(g, uses, x);
+        if (node == QS_NONE || !is_per_channel(g->values[c].data, &g->values[x]))
             continue;
-        for (int32_t k = 0; k < 2; k++) {
-            const qs_id x = n->inputs[k], c = n->inputs[1 - k];
-            const qs_id node = bare_producer(g, &uses, x);
-            if (node == QS_NONE || !is_per_channel(g->values[c].data, &g->values[x]))
-                continue;
-            code = add_bias(p, node, id, c, g->values[x].dims[1].size);
-            found++;
-            break;
-        }
+        *changed = true;
+        return add_bias(p, node, add, c, g->values[x].dims[1].size);
     }
-    qs_uses_free(g, &uses);
-    return code || !found ? code : qs_pass_finish(p);
+    return QSIM_OK;
+}
+
+int qs_pass_bias(qs_pass *p) {
+    return qs_pass_nodes(p, fold_add);
 }

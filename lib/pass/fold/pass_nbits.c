@@ -166,20 +166,14 @@ static int replace(qs_pass *p, qs_id node, const weights *w) {
                : QSIM_OK;
 }
 
+static int replace_product(qs_pass *p, const qs_uses *uses, qs_id node, bool *changed) {
+    weights w;
+    if (match(p->graph, uses, &p->graph->nodes[node], &w) == QS_NONE)
+        return QSIM_OK;
+    *changed = true;
+    return replace(p, node, &w);
+}
+
 int qs_pass_nbits(qs_pass *p) {
-    qs_graph *g = p->graph;
-    qs_uses uses;
-    int code = QSIM_OK;
-    size_t found = 0;
-    if (qs_graph_uses(g, &uses))
-        return qs_pass_no_memory(p);
-    for (size_t i = 0; i < g->order_count && !code; i++) {
-        weights w;
-        if (match(g, &uses, &g->nodes[g->order[i]], &w) == QS_NONE)
-            continue;
-        code = replace(p, g->order[i], &w);
-        found++;
-    }
-    qs_uses_free(g, &uses);
-    return code || !found ? code : qs_pass_finish(p);
+    return qs_pass_nodes(p, replace_product);
 }

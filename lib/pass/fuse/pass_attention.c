@@ -11,26 +11,26 @@
 
 typedef struct search {
     const qs_graph *g;
-    qs_uses uses;
+    const qs_uses *uses;
 } search;
 
-/* What is one attention. */
-typedef struct found {
+/* Inputs, output and settings of an attention that was found. */
+typedef struct pattern {
     qs_id q, k, v, y;
     int64_t heads;
     float scale;
-} found;
+} pattern;
 
-/* The only reader of what `n` makes, if it is this operator; or NULL. */
+/* The only reader of the output of `n`, if it is this operator; or NULL. */
 static const qs_node *only_reader(const search *s, const qs_node *n, const char *op) {
     const qs_id v = n->outputs[0];
-    if (s->g->values[v].is_output || s->uses.start[v + 1] - s->uses.start[v] != 1)
+    if (s->g->values[v].is_output || s->uses->start[v + 1] - s->uses->start[v] != 1)
         return NULL;
-    const qs_node *reader = &s->g->nodes[s->uses.nodes[s->uses.start[v]]];
+    const qs_node *reader = &s->g->nodes[s->uses->nodes[s->uses->start[v]]];
     return qs_node_is(reader, "", op) ? reader : NULL;
 }
 
-/* The node of that operator that makes `v`; or NULL. */
+/* The node that makes `v`, if it is this operator; or NULL. */
 static const qs_node *maker(const search *s, qs_id v, const char *op) {
     const qs_id id = qs_pass_producer(s->g, v, op);
     return id == QS_NONE ? NULL : &s->g->nodes[id];
@@ -87,10 +87,10 @@ static bool is_last_axis(const search *s, const qs_node *softmax) {
 }
 
 /* What ends in this Softmax and goes on from there; false: something else. */
-static bool find(const search *s, const qs_node *softmax, found *f) {
+static bool find(const search *s, const qs_node *softmax, pattern *f) {
     static const int64_t rows[] = {0, 2, 1, 3}, columns[] = {0, 2, 3, 1};
     const qs_id x = softmax->inputs[0];
-    *f = (found){.scale = 1.0f};
+    *f = (pattern){.scale = 1.0f};
     const qs_node *product = maker(s, x, "MatMul");
     if (!product)
         product = below_factor(s, maker(s, x, "Div"), &f->scale);
@@ -109,7 +109,7 @@ static bool find(const search *s, const qs_node *softmax, found *f) {
            are_heads(s, f->y, back->outputs[0], &f->heads);
 }
 
-static int become(qs_pass *p, const found *f, qs_id joined) {
+static int replace(qs_pass *p, const pattern *f, qs_id joined) {
     const qs_id in[] = {f->q, f->k, f->v};
     qs_graph_remove_node(p->graph, joined);
     const qs_id made = qs_pass_node(p, "", "Attention", "", 23, in, 3, &f->y, 1);
@@ -122,21 +122,16 @@ static int become(qs_pass *p, const found *f, qs_id joined) {
                : QSIM_OK;
 }
 
+static int fuse_softmax(qs_pass *p, const qs_uses *uses, qs_id node, bool *changed) {
+    const search s = {p->graph, uses};
+    const qs_node *n = &p->graph->nodes[node];
+    pattern f;
+    if (!qs_node_is(n, "", "Softmax") || !is_last_axis(&s, n) || !find(&s, n, &f))
+        return QSIM_OK;
+    *changed = true;
+    return replace(p, &f, p->graph->values[f.y].producer);
+}
+
 int qs_pass_attention(qs_pass *p) {
-    search s = {.g = p->graph};
-    size_t made = 0;
-    int code = QSIM_OK;
-    const size_t count = p->graph->order_count;
-    if (qs_graph_uses(p->graph, &s.uses))
-        return qs_pass_no_memory(p);
-    for (size_t i = 0; i < count && !code; i++) {
-        const qs_node *n = &p->graph->nodes[p->graph->order[i]];
-        found f;
-        if (!qs_node_is(n, "", "Softmax") || !is_last_axis(&s, n) || !find(&s, n, &f))
-            continue;
-        code = become(p, &f, p->graph->values[f.y].producer);
-        made++;
-    }
-    qs_uses_free(p->graph, &s.uses);
-    return code || !made ? code : qs_pass_finish(p);
+    return qs_pass_nodes(p, fuse_softmax);
 }

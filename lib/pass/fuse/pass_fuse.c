@@ -43,28 +43,22 @@ static int set_bounds(qs_pass *p, qs_id node, double lo, double hi) {
     return qs_pass_resolve(p, node);
 }
 
-int qs_pass_fuse(qs_pass *p) {
+static int fuse_bounds(qs_pass *p, const qs_uses *uses, qs_id id, bool *changed) {
     qs_graph *g = p->graph;
-    qs_uses uses;
-    int code = QSIM_OK;
-    size_t fused = 0;
-    if (qs_graph_uses(g, &uses))
-        return qs_pass_no_memory(p);
-    for (size_t i = 0; i < g->order_count && !code; i++) {
-        qs_id id = g->order[i];
-        double lo, hi;
-        if (!qs_node_bounds(g, &g->nodes[id], &lo, &hi) || !(lo <= hi))
-            continue;
-        qs_id x = g->nodes[id].inputs[0], y = g->nodes[id].outputs[0],
-              maker = g->values[x].producer;
-        if (maker == QS_NONE || !takes_bounds(&g->nodes[maker]) || g->values[x].is_output ||
-            g->values[x].dtype != QSIM_FLOAT || uses.start[x + 1] - uses.start[x] != 1)
-            continue;
-        qs_graph_remove_node(g, id);
-        qs_pass_set_output(p, maker, 0, y);
-        code = set_bounds(p, maker, lo, hi);
-        fused++;
-    }
-    qs_uses_free(g, &uses);
-    return code || !fused ? code : qs_pass_finish(p);
+    double lo, hi;
+    if (!qs_node_bounds(g, &g->nodes[id], &lo, &hi) || !(lo <= hi))
+        return QSIM_OK;
+    const qs_id x = g->nodes[id].inputs[0], y = g->nodes[id].outputs[0],
+                maker = g->values[x].producer;
+    if (maker == QS_NONE || !takes_bounds(&g->nodes[maker]) || g->values[x].is_output ||
+        g->values[x].dtype != QSIM_FLOAT || uses->start[x + 1] - uses->start[x] != 1)
+        return QSIM_OK;
+    *changed = true;
+    qs_graph_remove_node(g, id);
+    qs_pass_set_output(p, maker, 0, y);
+    return set_bounds(p, maker, lo, hi);
+}
+
+int qs_pass_fuse(qs_pass *p) {
+    return qs_pass_nodes(p, fuse_bounds);
 }

@@ -113,7 +113,7 @@ static int emit(qs_pass *p, const pair *t, const char *name, const qs_id *out, i
     return qs_pass_resolve(p, made);
 }
 
-static int visit(qs_pass *p, const qs_uses *uses, qs_id concat, bool *changed) {
+static int fuse_shuffle(qs_pass *p, const qs_uses *uses, qs_id concat, bool *changed) {
     qs_graph *g = p->graph;
     const qs_node *n = &g->nodes[concat];
     pair t;
@@ -148,14 +148,5 @@ static int visit(qs_pass *p, const qs_uses *uses, qs_id concat, bool *changed) {
 }
 
 int qs_pass_shuffle(qs_pass *p) {
-    qs_graph *g = p->graph;
-    qs_uses uses;
-    bool changed = false;
-    int code = QSIM_OK;
-    if (qs_graph_uses(g, &uses))
-        return qs_pass_no_memory(p);
-    for (size_t i = 0; i < g->order_count && !code; i++)
-        code = visit(p, &uses, g->order[i], &changed);
-    qs_uses_free(g, &uses);
-    return code || !changed ? code : qs_pass_finish(p);
+    return qs_pass_nodes(p, fuse_shuffle);
 }

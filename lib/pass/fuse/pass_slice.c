@@ -129,26 +129,20 @@ static int replace_phases(qs_pass *p, qs_id node, int64_t s, qs_id x, bool by_co
     return code ? code : qs_pass_reshape(p, transposed, join, 4, y);
 }
 
+static int replace_concat(qs_pass *p, const qs_uses *uses, qs_id node, bool *changed) {
+    const qs_graph *g = p->graph;
+    qs_id x;
+    bool by_columns;
+    if (!qs_node_is(&g->nodes[node], "", "Concat") ||
+        !qs_layout_wants_last(g, uses, g->nodes[node].outputs[0]))
+        return QSIM_OK;
+    const int64_t s = match_phases(g, &g->nodes[node], &x, &by_columns);
+    if (s == 0)
+        return QSIM_OK;
+    *changed = true;
+    return replace_phases(p, node, s, x, by_columns);
+}
+
 int qs_pass_phases(qs_pass *p) {
-    qs_graph *g = p->graph;
-    qs_uses uses;
-    bool changed = false;
-    int code = QSIM_OK;
-    if (qs_graph_uses(g, &uses))
-        return qs_pass_no_memory(p);
-    for (size_t i = 0; i < g->order_count && !code; i++) {
-        const qs_id node = g->order[i];
-        qs_id x;
-        bool by_columns;
-        if (!qs_node_is(&g->nodes[node], "", "Concat") ||
-            !qs_layout_wants_last(g, &uses, g->nodes[node].outputs[0]))
-            continue;
-        const int64_t s = match_phases(g, &g->nodes[node], &x, &by_columns);
-        if (s == 0)
-            continue;
-        code = replace_phases(p, node, s, x, by_columns);
-        changed = true;
-    }
-    qs_uses_free(g, &uses);
-    return code || !changed ? code : qs_pass_finish(p);
+    return qs_pass_nodes(p, replace_concat);
 }

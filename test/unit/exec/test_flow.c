@@ -25,23 +25,6 @@ static void constant(proto *graph, const char *name, int dtype, int64_t n, const
     proto_free(&t);
 }
 
-/* An input (field 11) or output (12) of a subgraph: a name without type and shape. */
-static void named(proto *graph, uint32_t field, const char *name) {
-    proto v = {0};
-    proto_text(&v, 1, name);
-    proto_take(graph, field, &v);
-    proto_free(&v);
-}
-
-static void subgraph(proto *node, const char *name, proto *graph) {
-    proto a = {0};
-    proto_text(&a, 1, name);
-    proto_take(&a, 6, graph);
-    proto_int(&a, 20, 5);
-    proto_take(node, 5, &a);
-    proto_free(&a);
-}
-
 static qsim_model *load(qsim_ctx *ctx, proto *graph, qsim_error *e) {
     proto model = {0};
     qsim_model *m = NULL;
@@ -59,17 +42,17 @@ static void different(proto *g) {
     static const float w[] = {7, 8};
     proto a = {0}, b = {0}, node = {0};
     proto_node(&a, "Add", "add", "x", "x", "t");
-    named(&a, 12, "t");
+    proto_name(&a, 12, "t");
     proto_node(&b, "Identity", "same", "w", NULL, "u");
-    named(&b, 12, "u");
+    proto_name(&b, 12, "u");
     constant(g, "w", QSIM_FLOAT, 2, w, sizeof(w));
     proto_value(g, 11, "c", QSIM_BOOL, NULL, 0);
     proto_value(g, 11, "x", QSIM_FLOAT, four, 1);
     proto_text(&node, 1, "c");
     proto_text(&node, 2, "y");
     proto_text(&node, 4, "If");
-    subgraph(&node, "then_branch", &a);
-    subgraph(&node, "else_branch", &b);
+    proto_graph(&node, "then_branch", &a);
+    proto_graph(&node, "else_branch", &b);
     proto_take(g, 1, &node);
     proto_node(g, "Neg", "neg", "y", NULL, "z");
     proto_value(g, 12, "z", QSIM_FLOAT, any, 1);
@@ -87,9 +70,9 @@ static void growing(proto *g) {
     static const int64_t last = 2;
     proto b = {0}, node = {0}, axis = {0};
     constant(&b, "last", QSIM_INT64, -1, &last, sizeof(last));
-    named(&b, 11, "trip");
-    named(&b, 11, "go");
-    named(&b, 11, "s");
+    proto_name(&b, 11, "trip");
+    proto_name(&b, 11, "go");
+    proto_name(&b, 11, "s");
     proto_node(&b, "Add", "double", "s", "s", "d");
     proto_text(&node, 1, "d");
     proto_text(&node, 1, "k");
@@ -102,9 +85,9 @@ static void growing(proto *g) {
     proto_take(&b, 1, &node);
     proto_node(&b, "Less", "less", "trip", "last", "more");
     proto_node(&b, "Identity", "same", "trip", NULL, "seen");
-    named(&b, 12, "more");
-    named(&b, 12, "next");
-    named(&b, 12, "seen");
+    proto_name(&b, 12, "more");
+    proto_name(&b, 12, "next");
+    proto_name(&b, 12, "seen");
     constant(g, "k", QSIM_FLOAT, 1, k, sizeof(k));
     proto_value(g, 11, "m", QSIM_INT64, NULL, 0);
     proto_value(g, 11, "x", QSIM_FLOAT, any, 1);
@@ -114,7 +97,7 @@ static void growing(proto *g) {
     proto_text(&node, 2, "y");
     proto_text(&node, 2, "trips");
     proto_text(&node, 4, "Loop");
-    subgraph(&node, "body", &b);
+    proto_graph(&node, "body", &b);
     proto_take(g, 1, &node);
     proto_value(g, 12, "y", QSIM_FLOAT, any, 1);
     proto_value(g, 12, "trips", QSIM_INT64, any, 1);
@@ -211,20 +194,20 @@ static void check_loop(void) {
 /* A Loop that nothing ends is refused. */
 static void endless(proto *g) {
     proto b = {0}, node = {0};
-    named(&b, 11, "trip");
-    named(&b, 11, "go");
-    named(&b, 11, "s");
+    proto_name(&b, 11, "trip");
+    proto_name(&b, 11, "go");
+    proto_name(&b, 11, "s");
     proto_node(&b, "Identity", "on", "go", NULL, "more");
     proto_node(&b, "Identity", "same", "s", NULL, "next");
-    named(&b, 12, "more");
-    named(&b, 12, "next");
+    proto_name(&b, 12, "more");
+    proto_name(&b, 12, "next");
     proto_value(g, 11, "x", QSIM_FLOAT, any, 1);
     proto_text(&node, 1, "");
     proto_text(&node, 1, "");
     proto_text(&node, 1, "x");
     proto_text(&node, 2, "y");
     proto_text(&node, 4, "Loop");
-    subgraph(&node, "body", &b);
+    proto_graph(&node, "body", &b);
     proto_take(g, 1, &node);
     proto_value(g, 12, "y", QSIM_FLOAT, any, 1);
     proto_free(&b);
@@ -260,20 +243,20 @@ static void check_left_out(void) {
         qsim_model *m = NULL;
         qsim_error e;
         if (loop)
-            named(&b, 11, "trip");
-        named(&b, 11, "first");
-        named(&b, 11, "second");
+            proto_name(&b, 11, "trip");
+        proto_name(&b, 11, "first");
+        proto_name(&b, 11, "second");
         proto_node(&b, "Identity", "one", "first", NULL, "p");
         proto_node(&b, "Identity", "two", "second", NULL, "q");
-        named(&b, 12, "p");
-        named(&b, 12, "q");
+        proto_name(&b, 12, "p");
+        proto_name(&b, 12, "q");
         for (int k = 0; k < 3 && cases[i].inputs[k]; k++)
             proto_text(&node, 1, cases[i].inputs[k]);
         proto_text(&node, 2, "y");
         if (!loop)
             proto_text(&node, 2, "z");
         proto_text(&node, 4, cases[i].op);
-        subgraph(&node, "body", &b);
+        proto_graph(&node, "body", &b);
         proto_text(&a, 1, "num_scan_inputs");
         proto_int(&a, 3, 1);
         proto_int(&a, 20, 2);
@@ -281,7 +264,7 @@ static void check_left_out(void) {
             proto_take(&node, 5, &a);
         proto_value(&g, 11, "x", QSIM_FLOAT, any, 1);
         proto_take(&g, 1, &node);
-        named(&g, 12, "y");
+        proto_name(&g, 12, "y");
         proto_text(&g, 2, "g");
         proto_model(&model, &g);
         const int code = qsim_model_load_memory(NULL, model.data, model.size, NULL, &m, &e);

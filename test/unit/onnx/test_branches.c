@@ -24,23 +24,6 @@ static void constant(proto *graph, const char *name, int dtype, const int64_t *n
     proto_free(&t);
 }
 
-/* An output of a branch: a name without type and shape. */
-static void output(proto *graph, const char *name) {
-    proto v = {0};
-    proto_text(&v, 1, name);
-    proto_take(graph, 12, &v);
-    proto_free(&v);
-}
-
-static void branch(proto *node, const char *name, proto *graph) {
-    proto a = {0};
-    proto_text(&a, 1, name);
-    proto_take(&a, 6, graph);
-    proto_int(&a, 20, 5);
-    proto_take(node, 5, &a);
-    proto_free(&a);
-}
-
 /* If with two outputs; both branches are emptied. */
 static void choice(proto *graph, const char *name, const char *condition, proto *then,
                    proto *otherwise, const char *y, const char *z) {
@@ -50,8 +33,8 @@ static void choice(proto *graph, const char *name, const char *condition, proto 
     proto_text(&node, 2, z);
     proto_text(&node, 3, name);
     proto_text(&node, 4, "If");
-    branch(&node, "then_branch", then);
-    branch(&node, "else_branch", otherwise);
+    proto_graph(&node, "then_branch", then);
+    proto_graph(&node, "else_branch", otherwise);
     proto_take(graph, 1, &node);
     proto_free(&node);
 }
@@ -62,23 +45,23 @@ static void adding(proto *g) {
     constant(g, "k", QSIM_FLOAT, two, k, sizeof(k));
     proto_node(g, "Add", "add", "x", "k", "t");
     proto_node(g, "Neg", "neg", "t", NULL, "u");
-    output(g, "t");
-    output(g, "u");
+    proto_name(g, 12, "t");
+    proto_name(g, 12, "u");
 }
 
 /* t = x * x, u = max(x, 0): the names of the other branch. */
 static void squaring(proto *g) {
     proto_node(g, "Mul", "mul", "x", "x", "t");
     proto_node(g, "Relu", "relu", "x", NULL, "u");
-    output(g, "t");
-    output(g, "u");
+    proto_name(g, 12, "t");
+    proto_name(g, 12, "u");
 }
 
 /* The outputs in the other order; the first is a value of the outer graph. */
 static void outside(proto *g) {
     proto_node(g, "Neg", "neg", "x", NULL, "u");
-    output(g, "x");
-    output(g, "u");
+    proto_name(g, 12, "x");
+    proto_name(g, 12, "u");
 }
 
 /* c ? adding : d ? squaring : outside, into y and z. */
@@ -88,8 +71,8 @@ static void nested(proto *model, bool known) {
     squaring(&a);
     outside(&b);
     choice(&otherwise, "inner", "d", &a, &b, "t", "u");
-    output(&otherwise, "t");
-    output(&otherwise, "u");
+    proto_name(&otherwise, 12, "t");
+    proto_name(&otherwise, 12, "u");
     adding(&then);
     choice(&g, "outer", "c", &then, &otherwise, "y", "z");
     proto_text(&g, 2, "g");
@@ -205,9 +188,9 @@ static void refused(proto *graph, int code, const char *part) {
 static void small(proto *g, const char *input, const char *first, const char *second) {
     proto_node(g, "Neg", "neg", input, NULL, "t");
     proto_node(g, "Relu", "relu", "x", NULL, "u");
-    output(g, first);
+    proto_name(g, 12, first);
     if (second)
-        output(g, second);
+        proto_name(g, 12, second);
 }
 
 /* An error of the Where that replaces an If is reported as the If's. */
@@ -228,8 +211,8 @@ static void check_differences(void) {
         constant(&a, "k", cases[i].dtype, three, data, sizeof(data));
         proto_node(&a, "Neg", "neg", "k", NULL, "t");
         proto_node(&a, "Relu", "relu", "x", NULL, "u");
-        output(&a, "t");
-        output(&a, "u");
+        proto_name(&a, 12, "t");
+        proto_name(&a, 12, "u");
         small(&b, "x", "t", "u");
         proto_value(&g, 11, "f", QSIM_FLOAT, NULL, 0);
         choice(&g, cases[i].name, cases[i].condition, &a, &b, "y", "z");
@@ -285,8 +268,8 @@ static void check_depth(void) {
             small(&other, "x", "t", "u");
             choice(&around, "if", "c", &inner, &other, last ? "y" : "t", last ? "z" : "u");
             if (!last) {
-                output(&around, "t");
-                output(&around, "u");
+                proto_name(&around, 12, "t");
+                proto_name(&around, 12, "u");
             }
             proto swap = inner;
             inner = around;
@@ -312,9 +295,9 @@ static void check_untaken(int64_t size) {
     qsim_run *run = NULL;
     float x[6] = {3, -4, 5, -6, 7, -8};
     proto_node(&then, "Squeeze", "squeeze", "r", "axes", "sq");
-    output(&then, "sq");
+    proto_name(&then, 12, "sq");
     proto_node(&otherwise, "Identity", "same", "r", NULL, "id");
-    output(&otherwise, "id");
+    proto_name(&otherwise, 12, "id");
     constant(&g, "at", QSIM_INT64, NULL, &at, sizeof(at));
     constant(&g, "axes", QSIM_INT64, one, &at, sizeof(at));
     proto_node(&g, "Relu", "relu", "x", NULL, "r");
@@ -324,8 +307,8 @@ static void check_untaken(int64_t size) {
     proto_text(&node, 1, "c");
     proto_text(&node, 2, "y");
     proto_text(&node, 4, "If");
-    branch(&node, "then_branch", &then);
-    branch(&node, "else_branch", &otherwise);
+    proto_graph(&node, "then_branch", &then);
+    proto_graph(&node, "else_branch", &otherwise);
     proto_take(&g, 1, &node);
     proto_text(&g, 2, "g");
     proto_value(&g, 11, "x", QSIM_FLOAT, dims, 2);

@@ -41,16 +41,13 @@ static void add_constant(proto *graph, const char *name, int64_t n, size_t bytes
 
 /* As add_constant(), with its data in a file that does not exist. */
 static void add_external(proto *graph, const char *name) {
-    proto t = {0}, pair = {0};
+    proto t = {0};
     proto_int(&t, 1, 3);
     proto_int(&t, 2, QSIM_FLOAT);
     proto_text(&t, 8, name);
-    proto_text(&pair, 1, "location");
-    proto_text(&pair, 2, "no_such_file.bin");
-    proto_take(&t, 13, &pair);
+    proto_external(&t, "location", "no_such_file.bin");
     proto_int(&t, 14, 1);
     proto_take(graph, 5, &t);
-    proto_free(&pair);
     proto_free(&t);
 }
 

@@ -11,14 +11,6 @@
 static const float values[6] = {9, 9, 1, 2, 3, 9}; /* w is 1, 2, 3 at offset 8 */
 static const int64_t dims[] = {-1, 3};
 
-static void entry(proto *t, const char *key, const char *value) {
-    proto pair = {0};
-    proto_text(&pair, 1, key);
-    proto_text(&pair, 2, value);
-    proto_take(t, 13, &pair);
-    proto_free(&pair);
-}
-
 static void write_model(proto *model, const char *location, const char *offset,
                         const char *length) {
     proto g = {0}, t = {0};
@@ -28,11 +20,11 @@ static void write_model(proto *model, const char *location, const char *offset,
     proto_int(&t, 2, QSIM_FLOAT);
     proto_text(&t, 8, "w");
     proto_text(&t, 12, "kept");
-    entry(&t, "location", location);
+    proto_external(&t, "location", location);
     if (offset)
-        entry(&t, "offset", offset);
+        proto_external(&t, "offset", offset);
     if (length)
-        entry(&t, "length", length);
+        proto_external(&t, "length", length);
     proto_int(&t, 14, 1);
     proto_take(&g, 5, &t);
     proto_value(&g, 11, "x", QSIM_FLOAT, dims, 2);

@@ -32,14 +32,6 @@ static void write_file(const char *path, const void *data, size_t size) {
         abort();
 }
 
-static void pair(proto *t, const char *key, const char *value) {
-    proto p = {0};
-    proto_text(&p, 1, key);
-    proto_text(&p, 2, value);
-    proto_take(t, 13, &p);
-    proto_free(&p);
-}
-
 /* y = x + w; w lies in `location`, or inside where that is NULL. */
 static void make_model(proto *model, const char *location) {
     const int64_t dims[] = {-1, 3};
@@ -50,9 +42,9 @@ static void make_model(proto *model, const char *location) {
     proto_int(&t, 2, QSIM_FLOAT);
     proto_text(&t, 8, "w");
     if (location) {
-        pair(&t, "location", location);
-        pair(&t, "offset", "8");
-        pair(&t, "length", "12");
+        proto_external(&t, "location", location);
+        proto_external(&t, "offset", "8");
+        proto_external(&t, "length", "12");
         proto_int(&t, 14, 1);
     } else
         proto_bytes(&t, 9, values + 2, 12);
