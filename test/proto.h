@@ -9,13 +9,13 @@
 
 typedef struct proto {
     uint8_t *data;
-    size_t size, room;
+    size_t size, capacity;
 } proto;
 
 static inline void proto_raw(proto *p, const void *data, size_t size) {
-    if (p->size + size > p->room) {
-        p->room = 2 * (p->size + size) + 64;
-        p->data = realloc(p->data, p->room);
+    if (p->size + size > p->capacity) {
+        p->capacity = 2 * (p->size + size) + 64;
+        p->data = realloc(p->data, p->capacity);
         if (!p->data)
             abort();
     }

@@ -209,16 +209,16 @@ typedef struct qsim_limits {
     size_t struct_size;    /* sizeof(qsim_limits) */
     uint64_t memory;       /* bytes held at once, mapped files aside; default: no limit */
     uint64_t milliseconds; /* from the context's creation on, for all calls; default: no limit */
-    uint64_t file;         /* bytes of a file; 1 TiB */
-    uint64_t stream;       /* bytes of a pipe, or of a file read into memory; 16 GiB */
-    uint64_t nodes;        /* of a model, its subgraphs included; 4,000,000 */
-    uint64_t values;       /* tensors that a graph names; 16,000,000 */
-    uint64_t elements;     /* of one constant; 2^40 */
-    uint64_t attributes;   /* of one node; 1,000 */
+    uint64_t file;         /* bytes of a file; default: 1 TiB */
+    uint64_t stream;       /* bytes of a pipe, or of a file read into memory; default: 16 GiB */
+    uint64_t nodes;        /* of a model, its subgraphs included; default: 4,000,000 */
+    uint64_t values;       /* tensors that a graph names; default: 16,000,000 */
+    uint64_t elements;     /* of one constant; default: 2^40 */
+    uint64_t attributes;   /* of one node; default: 1,000 */
     uint64_t nesting;      /* of graphs in graphs, at most 16, which is the default */
     uint64_t entries;      /* of a package, at most 4096, which is the default */
-    uint64_t ratio;        /* bytes of a package inflated for each in the file; 100 */
-    uint64_t threads;      /* of a context; 1024 */
+    uint64_t ratio;        /* inflated bytes of a package per byte of its file; default: 100 */
+    uint64_t threads;      /* of a context; default: 1024 */
 } qsim_limits;
 
 typedef struct qsim_ctx_options {
@@ -238,8 +238,8 @@ typedef struct qsim_ctx_options {
  * (threads), NOMEM.
  *
  * After fork() a context serves the child as well as the parent: its threads are started anew where
- * they are needed, and both free it. Objects that another thread was using at that moment can be
- * freed in the child, no more.
+ * they are needed, and both free it. Objects that another thread was using at that moment may only
+ * be freed in the child.
  */
 QSIM_API int qsim_ctx_create(const qsim_ctx_options *options, qsim_ctx **out, qsim_error *error);
 

@@ -208,13 +208,12 @@ typedef struct qsim_operator_info {
     const char *domain; /* "" for ai.onnx */
     const char *op_type;
     /*
-     * What does the same on quantized numbers: the name of an operator or a few words, as
-     * docs/OPERATORS.md lists them; "": it runs in float.
+     * The quantized form: the name of an operator or a few words, as docs/OPERATORS.md lists them;
+     * "": there is none, the operator runs in float.
      */
     const char *integer_form;
     const char *kernel; /* as in qsim_step_info; "": it makes no step, or is made of others */
-    /* Types that the first tensor of elements may have in the newest version: bit QSIM_* of each.
-     */
+    /* Types of the first tensor of elements in the newest version: bit QSIM_FLOAT for float, … */
     uint32_t types;
     int32_t since, until;           /* versions of the domain's opset; until 0: no end */
     int32_t min_inputs, max_inputs; /* of all versions; max -1: any number */
@@ -223,7 +222,7 @@ typedef struct qsim_operator_info {
 
 /*
  * Operator `index`, counted from 0, domain by domain and by name; one that has changed much may be
- * there twice, with other versions. Any number of threads. Errors: NOT_FOUND (behind the last one),
+ * there twice, with other versions. Any number of threads. Errors: NOT_FOUND (after the last one),
  * ARGUMENT (a negative index, struct_size), NOMEM.
  */
 QSIM_API int qsim_operator(qsim_ctx *ctx, int32_t index, qsim_operator_info *info);

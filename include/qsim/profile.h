@@ -3,8 +3,7 @@
  * qsim/profile.h - where the time goes.
  *
  * A run executes steps: nodes, fused as the session compiled them. With timing on, the run keeps
- * the duration of each step of its last execution; a profile is called with every step of every
- * one:
+ * the duration of each step of its last execution; a profile receives each step of each execution:
  *
  *     qsim_run_profile_begin(run, on_event, NULL);
  *     qsim_run_execute(run, inputs, 1, outputs, 1, &e);
@@ -24,10 +23,11 @@ extern "C" {
 #endif
 
 /*
- * Type and shape of what a step reads and writes: `tensor` counts its inputs, then its outputs.
- * `out` gets dtype, rank, bytes and dims, which points to `dims`, room for QSIM_MAX_RANK sizes; its
- * data is NULL. An optional one that is left out has dtype QSIM_UNDEFINED. Inside, activations are
- * channels last where that is faster. Errors: ARGUMENT (index, tensor, no room).
+ * Type and shape of a tensor that a step reads or writes: `tensor` counts its inputs, then its
+ * outputs. `out` gets dtype, rank, bytes and dims, which points to `dims`, an array of
+ * QSIM_MAX_RANK sizes; its data is NULL. An optional tensor that is left out has dtype
+ * QSIM_UNDEFINED. Inside a session activations are channels last where that is faster. Errors:
+ * ARGUMENT (index, tensor, dims).
  */
 QSIM_API int qsim_run_step_tensor(const qsim_run *run, int32_t index, int32_t tensor, int64_t *dims,
                                   qsim_tensor *out);
@@ -51,7 +51,7 @@ typedef void (*qsim_profile_fn)(void *user, const qsim_profile_event *event);
  * Errors: ARGUMENT (NULL), STATE (a profile has begun already).
  */
 QSIM_API int qsim_run_profile_begin(qsim_run *run, qsim_profile_fn event, void *user);
-/* Ends it. Returns how many executions were reported; STATE if none has begun. */
+/* Ends the profile. Returns the number of reported executions, or STATE if none has begun. */
 QSIM_API int64_t qsim_run_profile_end(qsim_run *run);
 
 /* ---- limits of the machine ---------------------------------------------------------------- */

@@ -35,7 +35,7 @@ typedef struct qsim_calibration_options {
     size_t struct_size; /* sizeof(qsim_calibration_options) */
     /*
      * Globs over the names of the tensors to observe. None: the tensors that get a scale, and those
-     * that layers with weights read. One that matches no float activation: NOT_FOUND.
+     * that layers with weights read. A glob that matches no float activation gives NOT_FOUND.
      */
     const char *const *tensors;
     size_t tensor_count;
@@ -49,7 +49,7 @@ typedef struct qsim_calibration_options {
     qsim_progress_fn progress; /* after each tensor read; cancels the batch: nothing is recorded */
     void *progress_user;
     int32_t bins;       /* on either side of zero: a power of two from 128 to 2048; 0: 2048 */
-    int32_t batch_axis; /* of the first input: the one that counts samples */
+    int32_t batch_axis; /* the axis of the first input that counts samples */
 } qsim_calibration_options;
 
 /*
@@ -131,14 +131,14 @@ typedef struct qsim_outlier {
 } qsim_outlier;
 
 /*
- * Looks for it in one tensor. Samples are told apart where they are the outermost axis; they are
- * not kept in files. Errors: NOT_FOUND (index, fewer than two samples, loaded from a file),
+ * Finds the outlier of one tensor. Samples are told apart where they are the outermost axis; files
+ * do not keep them. Errors: NOT_FOUND (index, fewer than two samples, loaded from a file),
  * ARGUMENT.
  */
 QSIM_API int qsim_calibration_outlier(const qsim_calibration *c, int32_t index,
                                       qsim_outlier *outlier);
 
-/* SHA-256 of the model it belongs to, as qsim_model_hash gives it. */
+/* SHA-256 of the model that was calibrated, as qsim_model_hash gives it. */
 QSIM_API const char *qsim_calibration_model(const qsim_calibration *c);
 
 /* ---- quantize ----------------------------------------------------------------------------- */
@@ -311,7 +311,7 @@ typedef int (*qsim_score_fn)(void *user, const qsim_model *candidate, double *sc
 typedef struct qsim_judgement {
     size_t struct_size;
     double loss;      /* sum of qsim_divergence_loss over the float outputs; 0: no difference */
-    double agreement; /* percent, of the first output; NaN where that has no classes */
+    double agreement; /* percent, of the first output; NaN if it has no classes */
     double top1;      /* percent of samples that the labels say are right; NaN without labels */
     double sqnr;      /* of the first output, dB */
     int64_t rows;     /* of the first output: samples, if they are classified */
@@ -323,17 +323,16 @@ typedef struct qsim_attempt {
     const char *what; /* one line */
     const qsim_judgement *judgement;
     const qsim_model *model;   /* the candidate; NULL: the float model itself */
-    const qsim_recipe *recipe; /* that makes it, with the options of the search */
+    const qsim_recipe *recipe; /* the candidate's, for the options of the search */
     int64_t bytes;             /* of its file; 0: not measured, as the steps of greedy and anneal */
-    double
-        microseconds; /* median of one execution on one sample, as measured or as `cost` has it */
-    int32_t floats;   /* units kept in float */
-    int32_t kept;     /* 1: the best so far */
-    int32_t met;      /* 1: within max_drop */
+    double microseconds;       /* median of one execution on one sample, or the sum by `cost` */
+    int32_t floats;            /* units kept in float */
+    int32_t kept;              /* 1: the best so far */
+    int32_t met;               /* 1: within max_drop */
     int32_t reserved;
 } qsim_attempt;
 
-/* Told of each attempt; all that it points to is valid during the call. Non-zero: CANCELLED. */
+/* Called with each attempt, which is valid during the call. Non-zero: CANCELLED. */
 typedef int32_t (*qsim_attempt_fn)(void *user, const qsim_attempt *attempt);
 
 /* The preference of a search among candidates within max_drop. */
@@ -348,8 +347,8 @@ typedef int32_t (*qsim_attempt_fn)(void *user, const qsim_attempt *attempt);
 #define QSIM_BITS_16    8 /* of activations: what the unit reads and makes; weights keep 8 */
 
 /*
- * Microseconds that a unit takes per sample, in float and in 8 bits; NaN: not known. For a search
- * that gives the same answer on every machine.
+ * Sets the microseconds that a unit takes per sample, in float and in 8 bits; NaN: not known. With
+ * it a search gives the same answer on every machine.
  */
 typedef void (*qsim_cost_fn)(void *user, const char *unit, double *in_float, double *in_integers);
 
@@ -369,7 +368,7 @@ typedef void (*qsim_cost_fn)(void *user, const char *unit, double *in_float, dou
  *            `inputs`, and a calibration with the channels' extremes
  *   smooth   factors moved from a normalization to the products that read it, for activations whose
  *            channels differ in size; the best of three strengths is kept. Needs the same
- *   correction  biases corrected or as they are, of all layers; in every mode
+ *   correction  the biases of all layers corrected or unchanged; in every mode
  *   auto     ranges; equalize; smooth; refine (biases alone if the calibration has no moments);
  *            then units in float or, if `bits` allows them, with activations of 16 bits, those
  *            first that gain most per byte or microsecond, until max_drop is met; for the goal size
@@ -397,9 +396,9 @@ typedef struct qsim_search_options {
     double start_percentile; /* of annealing: a start beside the plain one; 0: none */
     double float_score;      /* of the score function for the FP32 model */
     /*
-     * Percent that a candidate may lose. Annealing with a score function: a step down never
-     * leads further below float_score; 0: 2. auto: of top-1 with labels; else of agreement with the
-     * float model; for outputs that are no classes, of 100 sqrt(loss); 0: 1.
+     * Percent that a candidate may lose. Annealing with a score function: no step leads further
+     * below float_score; 0: 2. auto: of top-1, if there are labels; else of agreement with the
+     * float model; for outputs without classes, of 100 sqrt(loss); 0: 1.
      */
     double max_drop;
     int32_t steps;            /* of annealing; 0: 200 */
@@ -416,12 +415,12 @@ typedef struct qsim_search_options {
 } qsim_search_options;
 
 /*
- * Searches, beginning with `base` and its recipe, and sets in `found` what was decided; the rest is
- * that of `base`. `found` goes to qsim_quantize_options.recipe, with the same other options.
- * `score` (may be NULL) is set to the score of what was found: minus the loss without a score
- * function. A search that is cancelled leaves the best so far, and so does one that `seconds` end,
- * which is QSIM_OK. Errors: those of qsim_quantize; ARGUMENT (no such method, neither a score
- * function nor inputs, labels that do not fit), UNSUPPORTED (no float output to judge), CANCELLED.
+ * Searches, beginning with `base` and its recipe, and writes its decisions to `found`, for
+ * qsim_quantize_options.recipe with the other options of `base`. `score` (may be NULL) is set to
+ * the score of the result; without a score function that is minus the loss. A cancelled search
+ * leaves the best recipe so far, and so does one that `seconds` end, which is QSIM_OK. Errors:
+ * those of qsim_quantize; ARGUMENT (no such method, neither a score function nor inputs, labels
+ * that do not fit), UNSUPPORTED (no float output to judge), CANCELLED.
  */
 QSIM_API int qsim_search(const qsim_model *model, const qsim_calibration *c,
                          const qsim_quantize_options *base, const qsim_search_options *options,
@@ -437,14 +436,14 @@ typedef struct qsim_unit {
     size_t struct_size;
     const char *name; /* the operator's, as rules and recipes call it */
     const char *op_type;
-    const char *takes;   /* the node that it takes along; NULL: none */
-    double loss_alone;   /* with it alone in integers, all others in float */
-    double loss_gained;  /* decrease of the loss if it alone is kept in float */
-    double agreement;    /* with it alone in integers, percent; NaN: no classes */
-    double sqnr;         /* at its own output in the quantized network, dB: predicts little */
+    const char *takes;   /* the activation or bias that is part of the unit; NULL: none */
+    double loss_alone;   /* with this unit alone in integers, all others in float */
+    double loss_gained;  /* decrease of the loss if this unit alone is kept in float */
+    double agreement;    /* with this unit alone in integers, percent; NaN: no classes */
+    double sqnr;         /* dB at the unit's output in the quantized network: predicts little */
     int64_t float_bytes; /* of weights and bias */
     int64_t bytes;       /* the same as written */
-    double float_us;     /* microseconds of its steps for one sample; NaN: part of another's */
+    double float_us;     /* microseconds of its steps for one sample; NaN: in another unit's */
     double us;           /* the same in integers */
     int32_t before_knee; /* 1: among the few that gain the most */
     int32_t reserved;
@@ -457,8 +456,9 @@ typedef int32_t (*qsim_unit_fn)(void *user, const qsim_unit *unit);
  * Measures every unit of a static quantization by the loss over the inputs of `options` (whose
  * methods, score and goal do not matter), and calls `unit` with each, the greatest gain first. The
  * knee is where the curve of the sum of gains is furthest above the straight line to its end.
- * `plain` (may be NULL) is set to what all in integers is worth. A cancelled one tells of the units
- * that it has measured. Returns their number or a negative code: those of qsim_search.
+ * `plain` (may be NULL) is set to the judgement of the model with all units in integers. A
+ * cancelled analysis reports the units measured so far. Returns the number of units or a negative
+ * code: those of qsim_search.
  */
 QSIM_API int32_t qsim_sensitivity(const qsim_model *model, const qsim_calibration *c,
                                   const qsim_quantize_options *base,
@@ -481,12 +481,12 @@ typedef struct qsim_metrics {
     double signal, noise; /* sums of a^2 and (a - b)^2 */
     double dot, norm_b;   /* sums of a b and b^2 */
     /*
-     * Where both are NaN they count as equal and are no part of the sums; where one is alone it is
-     * never close and the sums are NaN. Look here before believing the rest.
+     * Elements that are NaN in both count as equal and are left out of the sums; an element that is
+     * NaN in one is never close and makes the sums NaN. Check these counts first.
      */
     uint64_t nan_both, nan_one;
-    uint64_t worst;          /* which element, counted over all tensors, has max_abs */
-    double worst_a, worst_b; /* and what it is in each */
+    uint64_t worst;          /* index over all tensors of the element with max_abs */
+    double worst_a, worst_b; /* its value in each */
 } qsim_metrics;
 
 /*
@@ -534,9 +534,9 @@ typedef struct qsim_divergence {
 } qsim_divergence;
 
 /*
- * What the name of an output says of it: LOGITS for one that ends in "logits" and has three axes,
- * [samples, positions, classes], as language models have; else UNKNOWN. For qsim_divergence.answer,
- * since numbers alone do not tell the scores of words from hidden states.
+ * The kind of an output by its name: LOGITS if the name ends in "logits" and the output has three
+ * axes, [samples, positions, classes], as in language models; else UNKNOWN. For
+ * qsim_divergence.answer, since numbers alone do not tell scores of words from hidden states.
  */
 QSIM_API int32_t qsim_answer_of(const char *output, int32_t rank);
 

@@ -151,16 +151,16 @@ QSIM_API float qsim_observer_min(const qsim_observer *o);
 QSIM_API float qsim_observer_max(const qsim_observer *o);
 
 /*
- * The histogram: `*width` is that of its bins, `*low` the lower edge of the first one, `*count` how
- * many there are (at most 4096; 0 where nothing was fed), each with the number of its values. At
- * most `room` are written. Errors: ARGUMENT.
+ * The histogram: `*width` is the width of a bin, `*low` the lower edge of the first one, `*count`
+ * the number of bins (at most 4096; 0 if nothing was fed). `bins` gets the number of values in each
+ * of the first `capacity` bins. Errors: ARGUMENT.
  */
 QSIM_API int qsim_observer_histogram(const qsim_observer *o, double *low, double *width,
-                                     uint64_t *bins, size_t room, size_t *count);
+                                     uint64_t *bins, size_t capacity, size_t *count);
 
 /*
  * The range that `method` keeps when the target is `dtype` with `flags` (MSE and ENTROPY search for
- * it; the others do not look at the type). It lies within [min(0, min), max(0, max)] and goes to
+ * it; the others do not depend on the type). It lies within [min(0, min), max(0, max)] and goes to
  * qsim_qparams_choose. `percentile` is in (0, 100]; 0: 99.999. The same on every machine.
  * Errors: STATE (nothing was fed), ARGUMENT (method, percentile, flags), DTYPE (method and type do
  * not go together: MSE and ENTROPY take types up to 8 bits).

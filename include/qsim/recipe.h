@@ -31,13 +31,13 @@
  * asymmetric (asymmetric), and its `range` or the `method` that finds one in a calibration; or that
  * it stays `float`. `equalize` multiplies the channels of a tensor by N factors, in the constants
  * of the layer or normalization that makes it, and divides by them in the weights of the layers
- * that read it, behind nothing but ReLU, Clip from 0 on, pooling and changes of sizes: the network
- * computes the same, behind a Clip as long as no channel reaches its bound. Ranges that the recipe
- * has are of what is multiplied; others are those of the extremes of channels that the calibration
- * has. Numbers are decimal, 99.99, or hexadecimal, 0x1.8p+2. Text after # is a comment. A word that
- * this version does not know is refused by name, as is what it can read but not carry out (blocks
- * of 8-bit weights; a zero point for each channel of a convolution in mode DYNAMIC): quantizing
- * says which. A layer that says `rounding gptq` needs the calibration's data again.
+ * that read it; between both there may be ReLU, Clip from 0 on, pooling and changes of sizes. The
+ * network computes the same (with a Clip, as long as no channel reaches its bound). Ranges in the
+ * recipe are those of the multiplied tensors; other ranges follow from the extremes of channels in
+ * the calibration. Numbers are decimal, 99.99, or hexadecimal, 0x1.8p+2. Text after # is a comment.
+ * A word that this version does not know is refused by name, as is what it can read but not carry
+ * out (blocks of 8-bit weights; a zero point for each channel of a convolution in mode DYNAMIC):
+ * quantizing says which. A layer that says `rounding gptq` needs the calibration's data again.
  *
  * A recipe has ranges but no means: a layer that says `bias-correction on` needs the calibration
  * again, and quantizing without one is refused (ARGUMENT) unless the option no_bias_correction
@@ -104,9 +104,9 @@ typedef struct qsim_recipe_entry {
     float low, high;         /* of a tensor; low <= high */
     int32_t reserved;
     double percentile;  /* of QSIM_METHOD_PERCENTILE, in (0, 100]; kept to 9 decimals */
-    const float *shift; /* of QSIM_BIAS_CORRECTION_GIVEN: what is added to each channel's bias; of
-                         * QSIM_RECIPE_EQUALIZE: the factors. Is copied, and lives as long as the
-                         * recipe */
+    const float *shift; /* with QSIM_BIAS_CORRECTION_GIVEN: the number added to each channel's bias;
+                         * with QSIM_RECIPE_EQUALIZE: the factors. Copied when an entry is set;
+                         * lives as long as the recipe */
     int64_t shift_count;
 } qsim_recipe_entry;
 
@@ -122,7 +122,8 @@ QSIM_API int qsim_recipe_load_memory(qsim_ctx *ctx, const void *data, size_t siz
                                      qsim_recipe **out, qsim_error *error);
 QSIM_API void qsim_recipe_free(qsim_recipe *recipe);
 
-/* Writes it atomically; an existing file gives QSIM_E_EXISTS unless `replace`. Errors: IO, NOMEM.
+/* Writes a file atomically; an existing one gives QSIM_E_EXISTS unless `replace`. Errors: IO,
+ * NOMEM.
  */
 QSIM_API int qsim_recipe_save(const qsim_recipe *recipe, const char *path, int32_t replace,
                               qsim_error *error);
@@ -144,13 +145,12 @@ QSIM_API int32_t qsim_recipe_find(const qsim_recipe *recipe, int32_t kind, const
 QSIM_API int qsim_recipe_set(qsim_recipe *recipe, const qsim_recipe_entry *entry,
                              qsim_error *error);
 /*
- * Sets every entry of `from` in `into`, which keeps what `from` does not name; also the hashes
- * where it has none. Errors: MISMATCH (recipes of two models), NOMEM: part of it may have been set.
+ * Sets every entry of `from` in `into`, which keeps its other entries, and takes the hashes that it
+ * lacks. Errors: MISMATCH (recipes of two models), NOMEM: some entries may have been set.
  */
 QSIM_API int qsim_recipe_merge(qsim_recipe *into, const qsim_recipe *from, qsim_error *error);
 
-/* SHA-256 of the model and of the calibration that it was made with, in hexadecimal; "": not known.
- */
+/* SHA-256 of the recipe's model and calibration, in hexadecimal; "": not known. */
 QSIM_API const char *qsim_recipe_model(const qsim_recipe *recipe);
 QSIM_API const char *qsim_recipe_calibration(const qsim_recipe *recipe);
 

@@ -100,8 +100,9 @@ QSIM_API int qsim_run_execute(qsim_run *run, const qsim_tensor *inputs, size_t i
                               qsim_tensor *outputs, size_t output_count, qsim_error *error);
 
 /*
- * Makes the execute in progress (or the next one) end with QSIM_E_CANCELLED, inside a step, too:
- * what is in the outputs is then not defined. From any thread. All of a context: qsim_ctx_cancel.
+ * Makes the execution in progress (or the next one) end with QSIM_E_CANCELLED, inside a step, too;
+ * the contents of outputs are then not defined. May be called from any thread. qsim_ctx_cancel
+ * cancels all work of a context.
  */
 QSIM_API void qsim_run_cancel(qsim_run *run);
 
@@ -109,7 +110,7 @@ QSIM_API void qsim_run_cancel(qsim_run *run);
 QSIM_API size_t qsim_run_arena_bytes(const qsim_run *run);
 
 /*
- * One executed step, what qsim_run_step fills in; `struct_size` set by the caller. More on profiles
+ * One executed step, described by qsim_run_step; `struct_size` is set by the caller. Profiles are
  * in qsim/profile.h.
  */
 typedef struct qsim_step_info {
@@ -119,13 +120,13 @@ typedef struct qsim_step_info {
     const char *kernel;    /* kernel family */
     int64_t macs;          /* multiply-accumulates of one execution */
     uint64_t nanoseconds;  /* of the last execution, when timing is on */
-    uint64_t start_ns;     /* when that began, on a clock that only runs forward */
+    uint64_t start_ns;     /* its beginning, on a clock that only runs forward */
     int64_t bytes_read;    /* of all inputs, weights as the graph has them; each once */
     int64_t bytes_written; /* of all outputs */
     int32_t input_count;   /* for qsim_run_step_tensor, those left out included */
     int32_t output_count;
-    int32_t isa; /* of its kernel, QSIM_ISA_*: in a context of AMX, what gains nothing by tiles has
-                    AVX512VNNI */
+    int32_t isa; /* of its kernel, QSIM_ISA_*: in a context of AMX, AVX512VNNI for steps that tiles
+                    do not make faster */
     int32_t reserved;
 } qsim_step_info;
 

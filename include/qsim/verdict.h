@@ -21,15 +21,16 @@ extern "C" {
 #endif
 
 /*
- * By output: class scores (one row of at least two for each sample) and whole numbers by agreement
- * in percent, everything else by SQNR.
+ * Grades of outputs: class scores (one row of at least two for each sample) and integers are graded
+ * by agreement in percent, all other outputs by SQNR.
  *
  *     GOOD       agreement >= 97, SQNR >= 20 dB: a tenth of the signal's size is noise
  *     DOUBTFUL   agreement >= 90, SQNR >= 10 dB: a third of it
  *     BAD        below, or NaN on one side alone
  *
- * Below 32 rows agreement is too coarse: then class scores go by SQNR, and are doubtful where a row
- * disagrees. The model is as its worst output; a warning may lower that.
+ * With fewer than 32 rows agreement is too coarse: class scores are then graded by SQNR, and are
+ * doubtful if a row disagrees. The model has the grade of its worst output, which a warning may
+ * lower.
  */
 #define QSIM_GRADE_NONE     0 /* nothing was fed */
 #define QSIM_GRADE_GOOD     1
@@ -48,7 +49,7 @@ typedef struct qsim_verdict_options {
     const qsim_calibration *calibration; /* the ranges' source, read by create alone; or NULL */
     int32_t method;                      /* QSIM_METHOD_* that the ranges were chosen with */
     int32_t seen;      /* 1: the samples that will be fed were calibrated on: never GOOD */
-    int32_t made_up;   /* 1: the samples are noise and no data: never GOOD */
+    int32_t made_up;   /* 1: the samples are noise instead of data: never GOOD */
     int32_t no_layers; /* 1: outputs alone */
 } qsim_verdict_options;
 
@@ -64,16 +65,16 @@ QSIM_API void qsim_verdict_free(qsim_verdict *v);
 
 /*
  * Runs both models on a batch, whose samples the first axis of the first input counts. Layers are
- * looked at in the first batch, in four samples of it at most. Errors: those of qsim_run_execute;
+ * compared on at most four samples of the first batch. Errors: those of qsim_run_execute;
  * MISMATCH (an output's type or shape differs).
  */
 QSIM_API int qsim_verdict_feed(qsim_verdict *v, const qsim_tensor *inputs, size_t input_count,
                                qsim_error *error);
 
 /*
- * The right classes of the samples fed last, in their order; negative: unknown. `count` may be less
- * than the samples. Nothing happens where the first output is no float class scores. Errors:
- * ARGUMENT (more labels than samples).
+ * Gives the right classes of the samples fed last, in their order; negative: unknown. `count` may
+ * be less than their number. Without effect if the first output is not class scores in float.
+ * Errors: ARGUMENT (more labels than samples).
  */
 QSIM_API int qsim_verdict_label(qsim_verdict *v, const int64_t *labels, size_t count,
                                 qsim_error *error);
@@ -87,15 +88,15 @@ QSIM_API int64_t qsim_verdict_samples(const qsim_verdict *v);
 /* An output or a layer; struct_size is set by the caller. Texts live as long as the verdict. */
 typedef struct qsim_verdict_info {
     size_t struct_size;
-    const char *name;   /* of the output; of the layer's node as rules of qsim_quantize know it */
-    const char *tensor; /* that was compared; an output's is its name */
+    const char *name;   /* of the output, or of the layer as rules of qsim_quantize name it */
+    const char *tensor; /* the tensor that was compared; of an output, its name */
     int32_t measure;    /* QSIM_MEASURE_* */
     int32_t grade;
     double agreement; /* percent; NaN: no class scores */
     double sqnr;      /* dB */
     double cosine;
     double before; /* a layer: SQNR in dB of the worst tensor it reads; infinite for exact ones */
-    uint64_t rows; /* that agreement counts */
+    uint64_t rows; /* the rows that agreement is a percentage of */
 } qsim_verdict_info;
 
 /* Outputs in the order of the model. Errors: ARGUMENT, NOT_FOUND (index). */
@@ -114,9 +115,9 @@ typedef struct qsim_verdict_input_info {
     size_t struct_size;
     const char *name; /* lives as long as the verdict */
     double least, greatest, mean;
-    int32_t fits; /* 1: as in training, says the first BatchNormalization, or biases that swallowed
-                     one; -1: a warning says why it is not, or labels do; 0: not judged,
-                     nothing in the model tells */
+    int32_t fits; /* 1: the values are those of training, by the first BatchNormalization or the
+                     biases that it was folded into; -1: they are not, and a warning says why;
+                     0: not judged, nothing in the model tells */
     int32_t reserved;
 } qsim_verdict_input_info;
 
@@ -127,8 +128,8 @@ QSIM_API int qsim_verdict_input(const qsim_verdict *v, qsim_verdict_input_info *
 typedef struct qsim_verdict_labels_info {
     size_t struct_size;
     uint64_t rows;            /* labelled */
-    uint64_t right;           /* of them by the float model */
-    uint64_t right_quantized; /* by the other */
+    uint64_t right;           /* rows that the float model answers right */
+    uint64_t right_quantized; /* rows that the quantized model answers right */
     double confidence;        /* mean probability of the float model's first class */
 } qsim_verdict_labels_info;
 
@@ -146,15 +147,14 @@ QSIM_API int qsim_verdict_labels(const qsim_verdict *v, qsim_verdict_labels_info
  *     few-judged        judged on fewer than 8
  *     constant-input    every sample is one number over and over: black pictures
  *     same-samples      all samples are equal
- *     input-range       the float model sees other values than it was trained on, says its first
- *                       BatchNormalization, which knows its input's mean and variance; or,
- *                       without one, its first convolutions, whose biases are those of other
- *                       sums, or beside whose bias the input hardly counts; or class
- *                       probabilities that are unsure and much the same for every sample; or
- *                       the metadata of pictures (Image.NominalPixelRange)
- *     raw-pixels        the same, with whole numbers up to 255; or they drive class scores beyond
- *                       any doubt, or a first convolution far over its bias; or pictures of such
- *                       numbers of which nothing tells whether they are right (`fits` is 0)
+ *     input-range       the input has other values than the float model was trained on. The signs:
+ *                       mean and variance in its first BatchNormalization; without one, biases of
+ *                       its first convolutions that do not fit their sums, or that hide the input,
+ *                       class probabilities that are unsure and nearly equal for every sample; the
+ *                       metadata of pictures (Image.NominalPixelRange)
+ *     raw-pixels        the same, with integers up to 255; or such values make class scores
+ *                       extreme, or sums of the first convolution far greater than its biases, or
+ *                       nothing tells whether pictures of such values are right (`fits` is 0)
  *     labels            the float model is right on no more labels than by guessing, or on fewer
  *                       by 20 points than its own probabilities say; at 1 % of error (Wilson)
  *     one-class         the float model gives all samples the same class

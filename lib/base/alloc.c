@@ -67,19 +67,19 @@ void qs_free(qsim_ctx *ctx, void *ptr) {
 bool qs_grow(qsim_ctx *ctx, void **array, size_t *capacity, size_t needed, size_t element) {
     if (needed <= *capacity)
         return true;
-    size_t room = *capacity + *capacity / 2;
-    if (room < needed)
-        room = needed;
-    if (room < 8)
-        room = 8;
-    void *p = qs_alloc(ctx, room, element);
+    size_t size = *capacity + *capacity / 2;
+    if (size < needed)
+        size = needed;
+    if (size < 8)
+        size = 8;
+    void *p = qs_alloc(ctx, size, element);
     if (!p)
         return false;
     if (*capacity)
         memcpy(p, *array, *capacity * element);
     qs_free(ctx, *array);
     *array = p;
-    *capacity = room;
+    *capacity = size;
     return true;
 }
 
@@ -94,7 +94,7 @@ bool qs_grow(qsim_ctx *ctx, void **array, size_t *capacity, size_t needed, size_
 
 struct qs_arena_block {
     struct qs_arena_block *next;
-    size_t used, room; /* from the start of the block, header included */
+    size_t used, size; /* from the start of the block, header included */
 };
 
 void qs_arena_init(qs_arena *arena, qsim_ctx *ctx) {
@@ -105,22 +105,22 @@ void qs_arena_init(qs_arena *arena, qsim_ctx *ctx) {
 
 static struct qs_arena_block *arena_block(qs_arena *arena, size_t bytes, size_t align) {
     struct qs_arena_block *b = arena->blocks;
-    if (b && qs_align(b->used, align) <= b->room && b->room - qs_align(b->used, align) >= bytes)
+    if (b && qs_align(b->used, align) <= b->size && b->size - qs_align(b->used, align) >= bytes)
         return b;
-    size_t room = arena->bytes < ARENA_FIRST ? ARENA_FIRST : arena->bytes;
-    if (room > ARENA_LARGE)
-        room = room / 8 < ARENA_LARGE ? ARENA_LARGE : room / 8;
-    if (room > ARENA_LARGEST)
-        room = ARENA_LARGEST;
+    size_t size = arena->bytes < ARENA_FIRST ? ARENA_FIRST : arena->bytes;
+    if (size > ARENA_LARGE)
+        size = size / 8 < ARENA_LARGE ? ARENA_LARGE : size / 8;
+    if (size > ARENA_LARGEST)
+        size = ARENA_LARGEST;
     size_t needed;
     if (!qs_add(bytes, BLOCK_ALIGN, &needed))
         return NULL;
-    bool own = needed > room; /* a block of its own: the current one stays in use */
-    b = qs_alloc(arena->ctx, 1, own ? needed : room);
+    bool own = needed > size; /* a block of its own: the current one stays in use */
+    b = qs_alloc(arena->ctx, 1, own ? needed : size);
     if (!b)
         return NULL;
     b->used = sizeof(*b);
-    b->room = own ? needed : room;
+    b->size = own ? needed : size;
     if (own && arena->blocks) {
         b->next = arena->blocks->next;
         arena->blocks->next = b;
@@ -132,13 +132,13 @@ static struct qs_arena_block *arena_block(qs_arena *arena, size_t bytes, size_t 
 }
 
 int qs_arena_reserve(qs_arena *arena, size_t bytes) {
-    size_t room;
-    if (!qs_add(bytes, sizeof(struct qs_arena_block) + BLOCK_ALIGN, &room))
+    size_t size;
+    if (!qs_add(bytes, sizeof(struct qs_arena_block) + BLOCK_ALIGN, &size))
         return QSIM_E_NOMEM;
-    struct qs_arena_block *b = qs_alloc(arena->ctx, 1, room);
+    struct qs_arena_block *b = qs_alloc(arena->ctx, 1, size);
     if (!b)
         return QSIM_E_NOMEM;
-    *b = (struct qs_arena_block){arena->blocks, sizeof(*b), room};
+    *b = (struct qs_arena_block){arena->blocks, sizeof(*b), size};
     arena->blocks = b;
     return QSIM_OK;
 }

@@ -61,12 +61,12 @@ static size_t utf8_length(const unsigned char *s, size_t left) {
 }
 
 /* Copies text to out, escaping what is not printable UTF-8, never splitting a character. */
-static void escape(const char *text, char *out, size_t room) {
+static void escape(const char *text, char *out, size_t capacity) {
     const unsigned char *s = (const unsigned char *)text;
     size_t left = strlen(text), used = 0;
     while (left > 0) {
         size_t n = utf8_length(s, left), take = n ? n : 1;
-        if (used + (n ? n : 4) >= room)
+        if (used + (n ? n : 4) >= capacity)
             break;
         if (n)
             memcpy(out + used, s, n);
@@ -81,16 +81,16 @@ static void escape(const char *text, char *out, size_t room) {
 
 /* Formats into `out`; in a text that is too long "..." replaces the middle. */
 QS_PRINTF(3, 0)
-static void format_text(char *out, size_t room, const char *format, va_list args) {
+static void format_text(char *out, size_t capacity, const char *format, va_list args) {
     char raw[2048], whole[4096] = "";
     vsnprintf(raw, sizeof(raw), format, args);
     escape(raw, whole, sizeof(whole));
     size_t n = strlen(whole);
-    if (n < room) {
+    if (n < capacity) {
         memcpy(out, whole, n + 1);
         return;
     }
-    size_t head = (room - 4) / 2, tail = room - 4 - head;
+    size_t head = (capacity - 4) / 2, tail = capacity - 4 - head;
     const char *end = whole + n - tail;
     while (head > 0 && ((unsigned char)whole[head] & 0xc0) == 0x80)
         head--;

@@ -27,14 +27,14 @@ static int fail_errno(qsim_error *error, const char *path, const char *what) {
 /* Reads to the end: for pipes, whose size is unknown, and for copies. */
 static int read_all(qsim_ctx *ctx, int fd, const char *path, qs_map *map, qsim_error *error) {
     uint8_t *data = NULL;
-    size_t room = 0, size = 0;
+    size_t capacity = 0, size = 0;
     int code = QSIM_OK;
     for (;;) {
-        if (size == room && !qs_grow(ctx, (void **)&data, &room, size + 65536, 1)) {
+        if (size == capacity && !qs_grow(ctx, (void **)&data, &capacity, size + 65536, 1)) {
             code = qs_fail(error, QSIM_E_NOMEM, "%s: out of memory after %zu bytes", path, size);
             break;
         }
-        const size_t most = room - size < PIECE ? room - size : PIECE;
+        const size_t most = capacity - size < PIECE ? capacity - size : PIECE;
         ssize_t n = read(fd, data + size, most);
         if (n == 0)
             break;
@@ -241,13 +241,13 @@ static int create_named(qs_out *out) {
 }
 
 #ifdef O_TMPFILE
-static const char *descriptor_path(int fd, char room[32]) {
-    snprintf(room, 32, "/proc/self/fd/%d", fd);
-    return room;
+static const char *descriptor_path(int fd, char text[32]) {
+    snprintf(text, 32, "/proc/self/fd/%d", fd);
+    return text;
 }
 
 static int create_nameless(qs_out *out) {
-    char room[32], *slash = strrchr(out->temporary, '/');
+    char text[32], *slash = strrchr(out->temporary, '/');
     const char *folder = slash == out->temporary ? "/" : slash ? out->temporary : ".";
     if (slash)
         *slash = 0;
@@ -255,7 +255,7 @@ static int create_nameless(qs_out *out) {
     if (slash)
         *slash = '/';
     /* Naming such a file later needs /proc. */
-    if (fd >= 0 && access(descriptor_path(fd, room), F_OK)) {
+    if (fd >= 0 && access(descriptor_path(fd, text), F_OK)) {
         close(fd);
         fd = -1;
     }
@@ -263,8 +263,8 @@ static int create_nameless(qs_out *out) {
 }
 
 static int give(const qs_out *out, const char *name) {
-    char room[32];
-    return linkat(AT_FDCWD, descriptor_path(out->fd, room), AT_FDCWD, name, AT_SYMLINK_FOLLOW);
+    char text[32];
+    return linkat(AT_FDCWD, descriptor_path(out->fd, text), AT_FDCWD, name, AT_SYMLINK_FOLLOW);
 }
 #else
 static int create_nameless(qs_out *out) {

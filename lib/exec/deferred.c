@@ -125,8 +125,8 @@ static void join(qs_deferred *d, const qs_plan *plan, qs_id value, qs_id of) {
     plan->address[value] = plan->address[of];
 }
 
-static int no_room(const qsim_run *run, const qs_node *n, size_t bytes, int code,
-                   qsim_error *error) {
+static int no_memory(const qsim_run *run, const qs_node *n, size_t bytes, int code,
+                     qsim_error *error) {
     if (code == QSIM_E_LIMIT)
         return qs_fail(error, code,
                        "%s: %zu bytes exceed the limit of activations, %zu (node '%s', %s)",
@@ -141,7 +141,7 @@ static int take(qsim_run *run, qs_plan *plan, const qs_node *n, qs_id value, siz
     int code;
     d->chunk[value] = qs_chunk_take(&d->memory, bytes, &code);
     if (!d->chunk[value])
-        return no_room(run, n, bytes, code, error);
+        return no_memory(run, n, bytes, code, error);
     plan->address[value] = qs_chunk_data(d->chunk[value]);
     return QSIM_OK;
 }
@@ -152,7 +152,7 @@ static bool append(qs_deferred *d, qs_deferred_node *dn, size_t *at, bool *same,
                    size_t size) {
     if (*same && (*at + size > dn->key_bytes || memcmp(dn->key + *at, bytes, size) != 0))
         *same = false;
-    if (!qs_grow(d->ctx, (void **)&dn->key, &dn->key_room, *at + size, 1))
+    if (!qs_grow(d->ctx, (void **)&dn->key, &dn->key_capacity, *at + size, 1))
         return false;
     if (!*same && size)
         memcpy(dn->key + *at, bytes, size);
@@ -223,7 +223,7 @@ static int keep_bounds(const qsim_run *run, const qs_plan *plan, qs_deferred_nod
     const qs_node *n = &run->session->graph->nodes[dn->node];
     dn->bounds = qs_arena_alloc(&dn->arena, QS_BOUND_OUTPUTS, sizeof(*dn->bounds));
     if (!dn->bounds)
-        return no_room(run, n, sizeof(*dn->bounds), QSIM_E_NOMEM, error);
+        return no_memory(run, n, sizeof(*dn->bounds), QSIM_E_NOMEM, error);
     for (int32_t k = 0; k < n->output_count; k++) {
         const qs_value *v = n->outputs[k] == QS_NONE ? NULL : &plan->values[n->outputs[k]];
         for (int32_t i = 0; v && i < v->rank; i++)
@@ -288,13 +288,13 @@ static int run_step(qsim_run *run, qs_plan *plan, qs_deferred_node *dn, qs_sizes
     const qsim_session *s = run->session;
     const qs_node *n = &s->graph->nodes[dn->node];
     qs_fault fault = {0};
-    if (dn->step.scratch > dn->scratch_room) {
+    if (dn->step.scratch > dn->scratch_capacity) {
         qs_free(s->ctx, dn->scratch);
-        dn->scratch_room = 0;
+        dn->scratch_capacity = 0;
         dn->scratch = qs_alloc(s->ctx, dn->step.scratch, 1);
         if (!dn->scratch)
-            return no_room(run, n, dn->step.scratch, QSIM_E_NOMEM, error);
-        dn->scratch_room = dn->step.scratch;
+            return no_memory(run, n, dn->step.scratch, QSIM_E_NOMEM, error);
+        dn->scratch_capacity = dn->step.scratch;
     }
     const qs_frame frame = {.ctx = &run->view,
                             .address = plan->address,
@@ -340,7 +340,7 @@ static int execute_node(qsim_run *run, qs_plan *plan, qs_deferred_node *dn, qsim
     qs_sizes_out sizes[QS_BOUND_OUTPUTS];
     bool same;
     if (!update_key(plan->deferred, plan, dn, &same))
-        return no_room(run, n, dn->key_bytes, QSIM_E_NOMEM, error);
+        return no_memory(run, n, dn->key_bytes, QSIM_E_NOMEM, error);
     int code = same ? QSIM_OK : lower(run, plan, dn, error);
     if (!code && n->op->bound) {
         memcpy(sizes, dn->bounds, sizeof(sizes));

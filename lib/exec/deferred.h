@@ -41,8 +41,8 @@ typedef struct qs_deferred_node {
     qs_step step;
     bool lowered, alias;
     uint8_t *key; /* types, sizes and, where sizes depend on them, values of the inputs */
-    size_t key_bytes, key_room;
-    size_t scratch_room;
+    size_t key_bytes, key_capacity;
+    size_t scratch_capacity;
     void *scratch;
     qs_sizes_out *bounds;          /* of the outputs, where the row has a `bound` */
     struct qs_flow *flow;          /* of a node with subgraphs: their runs, */

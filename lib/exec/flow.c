@@ -88,13 +88,13 @@ static bool is_left_out(const qs_node *n, int32_t index) {
 }
 
 int qs_flow_copy(qs_flow_call *c, qs_store *s, const qsim_tensor *t) {
-    if (t->bytes + 1 > s->room) {
+    if (t->bytes + 1 > s->capacity) {
         qs_free(c->deferred->ctx, s->data);
-        s->room = 0;
+        s->capacity = 0;
         s->data = qs_alloc(c->deferred->ctx, t->bytes + 1, 1);
         if (!s->data)
             return qs_flow_fail(c, QSIM_E_NOMEM, "out of memory for a state");
-        s->room = t->bytes + 1;
+        s->capacity = t->bytes + 1;
     }
     if (t->bytes)
         memcpy(s->data, t->data, t->bytes);
@@ -141,7 +141,7 @@ int qs_flow_push(qs_flow_call *c, qs_stack *s, const qsim_tensor *t) {
     if (!qs_mul(t->bytes, (size_t)s->count, &used) || !qs_add(used, t->bytes, &need) ||
         need >= QS_ARENA_LIMIT)
         return qs_flow_fail(c, QSIM_E_LIMIT, "the results of all times are too large");
-    if (!qs_grow(c->deferred->ctx, &at->data, &at->room, need + 1, 1))
+    if (!qs_grow(c->deferred->ctx, &at->data, &at->capacity, need + 1, 1))
         return qs_flow_fail(c, QSIM_E_NOMEM, "out of memory for the results of all times");
     if (t->bytes)
         memcpy((uint8_t *)at->data + used, t->data, t->bytes);

@@ -12,7 +12,7 @@ typedef struct qs_store {
     qsim_tensor t; /* rank -1: nothing yet */
     int64_t dims[QSIM_MAX_RANK];
     void *data;
-    size_t room;
+    size_t capacity;
 } qs_store;
 
 /* The results of all iterations, one after the other. */

@@ -65,13 +65,13 @@ static uint64_t hash_node(const qsim_ctx *ctx, const qs_graph *g, const qs_node 
 #define CHAIN 8
 
 int qs_find_packed_by(qsim_ctx *ctx, const qs_graph *g, qs_id *packed_by) {
-    size_t room = 16;
-    while (room < 2 * g->order_count)
-        room *= 2;
-    qs_id *table = qs_alloc(ctx, room, sizeof(*table));
+    size_t capacity = 16;
+    while (capacity < 2 * g->order_count)
+        capacity *= 2;
+    qs_id *table = qs_alloc(ctx, capacity, sizeof(*table));
     if (!table)
         return QSIM_E_NOMEM;
-    for (size_t i = 0; i < room; i++)
+    for (size_t i = 0; i < capacity; i++)
         table[i] = QS_NONE;
     for (size_t i = 0; i < g->order_count; i++) {
         const qs_node *n = &g->nodes[g->order[i]];
@@ -80,7 +80,7 @@ int qs_find_packed_by(qsim_ctx *ctx, const qs_graph *g, qs_id *packed_by) {
             continue;
         size_t at = (size_t)hash_node(ctx, g, n);
         for (int looks = 0; looks < CHAIN && packed_by[i] == QS_NONE; looks++, at++) {
-            qs_id *seen = &table[at & (room - 1)];
+            qs_id *seen = &table[at & (capacity - 1)];
             if (*seen == QS_NONE) {
                 *seen = g->order[i];
                 break;

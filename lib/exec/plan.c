@@ -15,11 +15,11 @@
 #define PLAN_CONST_LIMIT ((size_t)1 << 20)
 
 /* Sizes as "[1,3,224,224]", shortened to fit. */
-static const char *shape_text(char *text, size_t room, int32_t rank, const int64_t *dims) {
+static const char *shape_text(char *text, size_t capacity, int32_t rank, const int64_t *dims) {
     size_t n = 0;
-    for (int32_t i = 0; i < rank && n + 24 < room; i++)
-        n += (size_t)snprintf(text + n, room - n, "%s%lld", i ? "," : "[", (long long)dims[i]);
-    snprintf(text + n, room - n, rank > 0 ? "]" : "[]");
+    for (int32_t i = 0; i < rank && n + 24 < capacity; i++)
+        n += (size_t)snprintf(text + n, capacity - n, "%s%lld", i ? "," : "[", (long long)dims[i]);
+    snprintf(text + n, capacity - n, rank > 0 ? "]" : "[]");
     return text;
 }
 

@@ -33,8 +33,8 @@ static size_t oldest(const qsim_run *r) {
 }
 
 /* Grows the arena, which all plans share: only one executes at a time. */
-static int make_room(qsim_run *r, size_t bytes, qsim_error *error) {
-    if (bytes <= r->room)
+static int grow_arena(qsim_run *r, size_t bytes, qsim_error *error) {
+    if (bytes <= r->capacity)
         return QSIM_OK;
     uint8_t *p = qs_alloc(r->session->ctx, bytes, 1);
     if (!p)
@@ -47,7 +47,7 @@ static int make_room(qsim_run *r, size_t bytes, qsim_error *error) {
 #endif
     qs_free(r->session->ctx, r->arena);
     r->arena = p;
-    r->room = bytes;
+    r->capacity = bytes;
     for (size_t i = 0; i < QS_PLANS; i++)
         if (r->plans[i])
             qs_plan_rebase(r->session, r->plans[i], p);
@@ -59,7 +59,7 @@ static int add_plan(qsim_run *r, const qsim_tensor *inputs, qsim_error *error) {
     int code = qs_plan_create(r->session, inputs, &plan, error);
     if (code)
         return code;
-    code = make_room(r, plan->arena_bytes, error);
+    code = grow_arena(r, plan->arena_bytes, error);
     if (code) {
         qs_plan_free(r->session->ctx, plan);
         return code;
@@ -223,7 +223,7 @@ static bool is_given(const qsim_tensor *output, const qs_port *p) {
  */
 static bool is_ours(const qsim_run *r, const void *data) {
     return (uintptr_t)data >= (uintptr_t)r->arena &&
-           (uintptr_t)data < (uintptr_t)r->arena + r->room;
+           (uintptr_t)data < (uintptr_t)r->arena + r->capacity;
 }
 
 /* The same for a deferred node's output, which has memory of its own. */

@@ -20,7 +20,7 @@ struct qsim_run {
     qs_plan *plans[QS_PLANS];
     qs_plan *plan; /* the one last used */
     uint8_t *arena;
-    size_t room;
+    size_t capacity;
     uint64_t clock;
     qs_stop
         stop; /* outside of it: that of the run whose subgraph this one runs, or the context's */

@@ -164,14 +164,14 @@ static int place_constants(qsim_session *s, qsim_error *error) {
     for (size_t v = 0; v < g->value_count && !code; v++) {
         code = qs_go_on(s->ctx, s->name, error);
         const qs_const *c = code ? NULL : g->values[v].data;
-        size_t room;
+        size_t bytes;
         if (!c || !c->data)
             continue;
         if (!read[v]) {
             s->constants[v] = c->data;
             continue;
         }
-        uint8_t *p = qs_add(c->bytes, QS_SLACK, &room) ? qs_arena_raw64(&s->arena, room) : NULL;
+        uint8_t *p = qs_add(c->bytes, QS_SLACK, &bytes) ? qs_arena_raw64(&s->arena, bytes) : NULL;
         if (!p) {
             code = no_memory(s, error);
         } else {

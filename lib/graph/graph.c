@@ -44,11 +44,11 @@ void qs_graph_free(qs_graph *g) {
 }
 
 /* Copies an array of the graph; an empty one stays NULL. */
-static bool copy_array(qsim_ctx *ctx, void **to, size_t *room, const void *from, size_t count,
+static bool copy_array(qsim_ctx *ctx, void **to, size_t *capacity, const void *from, size_t count,
                        size_t element) {
     if (count == 0)
         return true;
-    if (!qs_grow(ctx, to, room, count, element))
+    if (!qs_grow(ctx, to, capacity, count, element))
         return false;
     memcpy(*to, from, count * element);
     return true;
@@ -70,12 +70,13 @@ int qs_graph_clone(const qs_graph *from, qsim_ctx *ctx, qs_graph **out) {
     qs_names_free(ctx, g->names);
     g->names = qs_names_clone(ctx, from->names);
     g->name = from->name;
-#define COPY(field, count, room)                                                                   \
-    copy_array(ctx, (void **)&g->field, &g->room, from->field, from->count, sizeof(*g->field))
-    bool ok = g->names && COPY(values, value_count, value_room) &&
-              COPY(nodes, node_count, node_room) && COPY(inputs, input_count, input_room) &&
-              COPY(outputs, output_count, output_room) && COPY(order, order_count, order_room) &&
-              COPY(imports, import_count, import_room);
+#define COPY(field, count, capacity)                                                               \
+    copy_array(ctx, (void **)&g->field, &g->capacity, from->field, from->count, sizeof(*g->field))
+    bool ok = g->names && COPY(values, value_count, value_capacity) &&
+              COPY(nodes, node_count, node_capacity) && COPY(inputs, input_count, input_capacity) &&
+              COPY(outputs, output_count, output_capacity) &&
+              COPY(order, order_count, order_capacity) &&
+              COPY(imports, import_count, import_capacity);
 #undef COPY
     if (ok) {
         g->value_count = from->value_count;
@@ -114,7 +115,7 @@ int qs_graph_rename(qs_graph *g, qs_id value, const char *name) {
 qs_id qs_graph_add_value(qs_graph *g, const char *name) {
     if (g->value_count >= INT32_MAX)
         return QSIM_E_LIMIT;
-    if (!qs_grow(ctx_of(g), (void **)&g->values, &g->value_room, g->value_count + 1,
+    if (!qs_grow(ctx_of(g), (void **)&g->values, &g->value_capacity, g->value_count + 1,
                  sizeof(*g->values)))
         return QSIM_E_NOMEM;
     qs_id id = (qs_id)g->value_count;
@@ -163,13 +164,13 @@ qs_id qs_graph_add_const(qs_graph *g, const char *name, int32_t dtype, int32_t r
 }
 
 const char *qs_graph_fresh_name(qs_graph *g, const char *base) {
-    size_t n = strlen(base), room = n + 24;
+    size_t n = strlen(base), capacity = n + 24;
     uint32_t *next = qs_names_counter(g->names, base);
     if (!next)
         return qs_arena_string(&g->arena, base, n);
-    char *name = qs_arena_alloc(&g->arena, room, 1);
+    char *name = qs_arena_alloc(&g->arena, capacity, 1);
     for (; name; (*next)++) { /* a name once used is never free again */
-        snprintf(name, room, "%s_%u", base, (unsigned)*next);
+        snprintf(name, capacity, "%s_%u", base, (unsigned)*next);
         if (qs_graph_find(g, name) == QS_NONE)
             break;
     }
@@ -218,7 +219,7 @@ qs_id qs_graph_add_node(qs_graph *g, const char *domain, const char *op_type, co
                         int32_t output_count) {
     if (g->node_count >= INT32_MAX)
         return QSIM_E_LIMIT;
-    if (!qs_grow(ctx_of(g), (void **)&g->nodes, &g->node_room, g->node_count + 1,
+    if (!qs_grow(ctx_of(g), (void **)&g->nodes, &g->node_capacity, g->node_count + 1,
                  sizeof(*g->nodes)))
         return QSIM_E_NOMEM;
     qs_id id = (qs_id)g->node_count;
@@ -275,7 +276,7 @@ void qs_graph_remove_node(qs_graph *g, qs_id node) {
 /* ---- inputs, outputs, imports ---- */
 
 int qs_graph_push_input(qs_graph *g, qs_id value) {
-    if (!qs_grow(ctx_of(g), (void **)&g->inputs, &g->input_room, g->input_count + 1,
+    if (!qs_grow(ctx_of(g), (void **)&g->inputs, &g->input_capacity, g->input_count + 1,
                  sizeof(*g->inputs)))
         return QSIM_E_NOMEM;
     g->inputs[g->input_count++] = value;
@@ -284,7 +285,7 @@ int qs_graph_push_input(qs_graph *g, qs_id value) {
 }
 
 int qs_graph_push_output(qs_graph *g, qs_id value) {
-    if (!qs_grow(ctx_of(g), (void **)&g->outputs, &g->output_room, g->output_count + 1,
+    if (!qs_grow(ctx_of(g), (void **)&g->outputs, &g->output_capacity, g->output_count + 1,
                  sizeof(*g->outputs)))
         return QSIM_E_NOMEM;
     g->outputs[g->output_count++] = value;
@@ -315,7 +316,7 @@ int qs_graph_set_import(qs_graph *g, const char *domain, int64_t version) {
             return QSIM_OK;
         }
     char *kept = qs_arena_string(&g->arena, domain, strlen(domain));
-    if (!kept || !qs_grow(ctx_of(g), (void **)&g->imports, &g->import_room, g->import_count + 1,
+    if (!kept || !qs_grow(ctx_of(g), (void **)&g->imports, &g->import_capacity, g->import_count + 1,
                           sizeof(*g->imports)))
         return QSIM_E_NOMEM;
     g->imports[g->import_count++] = (qs_import){kept, version};

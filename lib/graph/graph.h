@@ -125,10 +125,11 @@ typedef struct qs_graph {
     qs_id *order;   /* live nodes, every producer before its consumers */
     qs_import *imports;
     size_t value_count, node_count, input_count, output_count, order_count, import_count;
-    size_t value_room, node_room, input_room, output_room, order_room, import_room;
+    size_t value_capacity, node_capacity, input_capacity, output_capacity, order_capacity,
+        import_capacity;
     struct qs_names *names;  /* value name -> id */
     struct qs_graph **owned; /* of subgraphs; freed with this graph */
-    size_t owned_count, owned_room;
+    size_t owned_count, owned_capacity;
 } qs_graph;
 
 /* A captured value: one of the outer graph that a subgraph reads. */

@@ -49,11 +49,11 @@ qsim_model *qs_model_hold(const qsim_model *model) {
     return m;
 }
 
-static bool copy_spans(qsim_ctx *ctx, qs_span **to, size_t *room, size_t *count,
+static bool copy_spans(qsim_ctx *ctx, qs_span **to, size_t *capacity, size_t *count,
                        const qs_span *from, size_t n) {
     if (n == 0)
         return true;
-    if (!qs_grow(ctx, (void **)to, room, n, sizeof(**to)))
+    if (!qs_grow(ctx, (void **)to, capacity, n, sizeof(**to)))
         return false;
     memcpy(*to, from, n * sizeof(**to));
     *count = n;
@@ -75,11 +75,11 @@ int qs_model_derive(const qsim_model *base, qsim_model **out, qsim_error *error)
     m->producer_name = base->producer_name;
     m->producer_version = base->producer_version;
     m->inspect_only = base->inspect_only;
-    bool ok =
-        qs_graph_clone(base->graph, m->ctx, &m->graph) == QSIM_OK &&
-        copy_spans(m->ctx, &m->kept, &m->kept_room, &m->kept_count, base->kept, base->kept_count) &&
-        copy_spans(m->ctx, &m->kept_graph, &m->kept_graph_room, &m->kept_graph_count,
-                   base->kept_graph, base->kept_graph_count);
+    bool ok = qs_graph_clone(base->graph, m->ctx, &m->graph) == QSIM_OK &&
+              copy_spans(m->ctx, &m->kept, &m->kept_capacity, &m->kept_count, base->kept,
+                         base->kept_count) &&
+              copy_spans(m->ctx, &m->kept_graph, &m->kept_graph_capacity, &m->kept_graph_count,
+                         base->kept_graph, base->kept_graph_count);
     for (size_t i = 0; ok && i < base->property_count; i++)
         ok =
             qs_model_set_property(m, base->properties[i].key, base->properties[i].value) == QSIM_OK;
@@ -101,8 +101,8 @@ int qs_model_set_property(qsim_model *m, const char *key, const char *value) {
             return QSIM_OK;
         }
     char *name = qs_arena_string(&m->graph->arena, key, strlen(key));
-    if (!name || !qs_grow(m->ctx, (void **)&m->properties, &m->property_room, m->property_count + 1,
-                          sizeof(*m->properties)))
+    if (!name || !qs_grow(m->ctx, (void **)&m->properties, &m->property_capacity,
+                          m->property_count + 1, sizeof(*m->properties)))
         return QSIM_E_NOMEM;
     m->properties[m->property_count++] = (qs_property){name, kept};
     return QSIM_OK;

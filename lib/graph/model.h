@@ -34,17 +34,17 @@ struct qsim_model {
     const char *name; /* for messages: the file */
     int64_t ir_version;
     qs_property *properties; /* metadata_props, in the graph's arena */
-    size_t property_count, property_room;
+    size_t property_count, property_capacity;
     const char *producer_name, *producer_version;
     qs_span
         *kept; /* fields of ModelProto to write back as they were: docs, functions, unknown ones */
-    size_t kept_count, kept_room;
+    size_t kept_count, kept_capacity;
     qs_span *kept_graph; /* the same of GraphProto */
-    size_t kept_graph_count, kept_graph_room;
+    size_t kept_graph_count, kept_graph_capacity;
     int64_t bytes;        /* of the file, 0 if built here */
     bool inspect_only;    /* loaded with QSIM_LOAD_INSPECT or QSIM_LOAD_CHECK */
     qsim_error *problems; /* problems that QSIM_LOAD_CHECK has collected */
-    size_t problem_count, problem_room;
+    size_t problem_count, problem_capacity;
     atomic_size_t saved_bytes; /* of the file that saving writes; 0: not counted yet */
     qs_views *_Atomic views;
     atomic_int holds;

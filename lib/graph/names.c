@@ -10,7 +10,7 @@ struct entry {
 
 struct qs_names {
     struct entry *entries;
-    size_t room; /* a power of two, at most two thirds full */
+    size_t capacity; /* a power of two, at most two thirds full */
     size_t count;
     const qs_secret *secret; /* the context's: authors of files cannot make names collide */
 };
@@ -19,10 +19,10 @@ static uint64_t hash_text(const struct qs_names *names, const char *s) {
     return qs_keyed_hash(names->secret, s, strlen(s));
 }
 
-static struct entry *slot(struct entry *entries, size_t room, const char *key, uint64_t hash) {
-    size_t i = (size_t)hash & (room - 1);
+static struct entry *slot(struct entry *entries, size_t capacity, const char *key, uint64_t hash) {
+    size_t i = (size_t)hash & (capacity - 1);
     while (entries[i].key && (entries[i].hash != hash || strcmp(entries[i].key, key) != 0))
-        i = (i + 1) & (room - 1);
+        i = (i + 1) & (capacity - 1);
     return &entries[i];
 }
 
@@ -40,57 +40,57 @@ void qs_names_free(qsim_ctx *ctx, struct qs_names *names) {
 }
 
 qs_id qs_names_find(const struct qs_names *names, const char *key) {
-    if (!names->room)
+    if (!names->capacity)
         return QS_NONE;
-    const struct entry *e = slot(names->entries, names->room, key, hash_text(names, key));
+    const struct entry *e = slot(names->entries, names->capacity, key, hash_text(names, key));
     return e->key ? e->id : QS_NONE;
 }
 
 static int grow(qsim_ctx *ctx, struct qs_names *names) {
-    size_t room = names->room ? names->room * 2 : 64;
-    struct entry *entries = qs_calloc(ctx, room, sizeof(*entries));
+    size_t capacity = names->capacity ? names->capacity * 2 : 64;
+    struct entry *entries = qs_calloc(ctx, capacity, sizeof(*entries));
     if (!entries)
         return QSIM_E_NOMEM;
-    for (size_t i = 0; i < names->room; i++) {
+    for (size_t i = 0; i < names->capacity; i++) {
         const struct entry *e = &names->entries[i];
         if (e->key)
-            *slot(entries, room, e->key, e->hash) = *e;
+            *slot(entries, capacity, e->key, e->hash) = *e;
     }
     qs_free(ctx, names->entries);
     names->entries = entries;
-    names->room = room;
+    names->capacity = capacity;
     return QSIM_OK;
 }
 
 int qs_names_put(qsim_ctx *ctx, struct qs_names *names, const char *key, qs_id id) {
-    if (3 * (names->count + 1) > 2 * names->room && grow(ctx, names))
+    if (3 * (names->count + 1) > 2 * names->capacity && grow(ctx, names))
         return QSIM_E_NOMEM;
     uint64_t hash = hash_text(names, key);
-    struct entry *e = slot(names->entries, names->room, key, hash);
+    struct entry *e = slot(names->entries, names->capacity, key, hash);
     names->count += e->key == NULL;
     *e = (struct entry){key, hash, id, e->key ? e->next : 1};
     return QSIM_OK;
 }
 
 uint32_t *qs_names_counter(const struct qs_names *names, const char *key) {
-    if (!names->room)
+    if (!names->capacity)
         return NULL;
-    struct entry *e = slot(names->entries, names->room, key, hash_text(names, key));
+    struct entry *e = slot(names->entries, names->capacity, key, hash_text(names, key));
     return e->key ? &e->next : NULL;
 }
 
 struct qs_names *qs_names_clone(qsim_ctx *ctx, const struct qs_names *names) {
     struct qs_names *copy = qs_names_create(ctx);
-    if (!copy || !names->room)
+    if (!copy || !names->capacity)
         return copy;
-    copy->entries = qs_alloc(ctx, names->room, sizeof(*copy->entries));
+    copy->entries = qs_alloc(ctx, names->capacity, sizeof(*copy->entries));
     if (!copy->entries) {
         qs_names_free(ctx, copy);
         return NULL;
     }
-    memcpy(copy->entries, names->entries, names->room * sizeof(*copy->entries));
+    memcpy(copy->entries, names->entries, names->capacity * sizeof(*copy->entries));
     copy->secret = names->secret;
-    copy->room = names->room;
+    copy->capacity = names->capacity;
     copy->count = names->count;
     return copy;
 }

@@ -94,12 +94,12 @@ static void sort_nodes(qs_graph *g, const qs_uses *uses, int32_t *waiting, qs_id
 int qs_graph_sort(qs_graph *g, qsim_error *error) {
     qsim_ctx *ctx = ctx_of(g);
     qs_uses uses = {0};
-    size_t live = 0, room = g->node_count ? g->node_count : 1;
-    int32_t *waiting = qs_calloc(ctx, room, sizeof(*waiting));
-    qs_id *heap = qs_alloc(ctx, room, sizeof(*heap));
+    size_t live = 0, capacity = g->node_count ? g->node_count : 1;
+    int32_t *waiting = qs_calloc(ctx, capacity, sizeof(*waiting));
+    qs_id *heap = qs_alloc(ctx, capacity, sizeof(*heap));
     int code = QSIM_E_NOMEM;
     if (!waiting || !heap || qs_graph_uses(g, &uses) ||
-        !qs_grow(ctx, (void **)&g->order, &g->order_room, room, sizeof(*g->order))) {
+        !qs_grow(ctx, (void **)&g->order, &g->order_capacity, capacity, sizeof(*g->order))) {
         qs_fail(error, code, "out of memory");
         goto done;
     }

@@ -41,7 +41,7 @@ typedef struct qk_ew {
     float (*greatest)(const float *x, size_t n);
     /* y = x / d; x and y may be the same. */
     void (*divide)(const float *x, float d, float *y, size_t n);
-    /* y = exp(x - greatest) / sum of these, for rows of n >= 1; x and y may be the same. */
+    /* y = exp(x - greatest) / sum of exp(x - greatest) in each row of n >= 1; y may be x. */
     void (*softmax)(const float *x, float *y, size_t n, size_t rows);
     /* Sums of x, of (x - shift)^2 by a tree: element i to lane i mod 16, then halves 8-4-2-1. */
     float (*sum)(const float *x, float unused, size_t n);

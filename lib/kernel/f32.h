@@ -5,7 +5,7 @@
  * Numbers. Every output has one accumulator that starts at +0 and takes its products one after the
  * other, in the order of `seg` and then k, each by a fused multiply-add. Vectors run across
  * outputs. So all instruction sets give the same bits, and splitting rows or columns changes
- * nothing. The end is: acc + bias, then the clamp `v < lo ? lo : v`, `v > hi ? hi : v`,
+ * nothing. The result is acc + bias, then the clamp `v < lo ? lo : v`, `v > hi ? hi : v`,
  * which lets NaN pass.
  *
  * Memory. Inputs are channels last and dense; up to 64 bytes after a row may be read, never used.

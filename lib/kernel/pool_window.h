@@ -41,11 +41,11 @@ static inline qk_window qk_window_at(const qk_pool *p, size_t ox) {
 /* Sets inside and inside_end, once per image, since it divides. */
 static inline void qk_pool_set_inside(qk_pool *p) {
     const ptrdiff_t span = (ptrdiff_t)((p->kw - 1) * p->dw), sw = (ptrdiff_t)p->sw;
-    const ptrdiff_t room = (ptrdiff_t)p->width - 1 - span; /* the last column to begin at */
+    const ptrdiff_t last = (ptrdiff_t)p->width - 1 - span; /* the last column to begin at */
     const ptrdiff_t first = p->left > 0 ? (p->left + sw - 1) / sw : 0;
-    ptrdiff_t end = room + p->left < 0 ? 0 : (room + p->left) / sw + 1;
+    ptrdiff_t end = last + p->left < 0 ? 0 : (last + p->left) / sw + 1;
     end = end < (ptrdiff_t)p->ow ? end : (ptrdiff_t)p->ow;
-    const bool any = room >= 0 && first < end;
+    const bool any = last >= 0 && first < end;
     p->inside = any ? (size_t)first : 0;
     p->inside_end = any ? (size_t)end : 0;
 }

@@ -26,7 +26,7 @@ typedef float qk_floats __attribute__((vector_size(16)));
 
 #ifdef QK_SHUFFLES
 /* Transposes four rows of four dwords. Named arguments, so that all stay in registers. */
-static inline void qk_turn_dwords(qk_four *a, qk_four *b, qk_four *c, qk_four *d) {
+static inline void qk_transpose4_dwords(qk_four *a, qk_four *b, qk_four *c, qk_four *d) {
     const qk_four low = __builtin_shufflevector(*a, *b, 0, 4, 1, 5);
     const qk_four high = __builtin_shufflevector(*a, *b, 2, 6, 3, 7);
     const qk_four low2 = __builtin_shufflevector(*c, *d, 0, 4, 1, 5);
@@ -49,7 +49,7 @@ static inline void qk_transpose_dwords(const uint8_t *const from[4], size_t at, 
     memcpy(&c, from[2] + at, 16);
     memcpy(&d, from[3] + at, 16);
     a ^= flips, b ^= flips, c ^= flips, d ^= flips;
-    qk_turn_dwords(&a, &b, &c, &d);
+    qk_transpose4_dwords(&a, &b, &c, &d);
     memcpy(to[0], &a, 16);
     memcpy(to[1], &b, 16);
     memcpy(to[2], &c, 16);
@@ -134,17 +134,17 @@ static inline void qk_transpose_nine(const uint8_t *const from[4], uint32_t flip
                                      size_t across, size_t down) {
     qk_nine a = qk_nine_taps(from[0], flip), b = qk_nine_taps(from[1], flip);
     qk_nine c = qk_nine_taps(from[2], flip), d = qk_nine_taps(from[3], flip);
-    qk_turn_dwords(&a.first, &b.first, &c.first, &d.first);
+    qk_transpose4_dwords(&a.first, &b.first, &c.first, &d.first);
     memcpy(to, &a.first, 16);
     memcpy(to + across, &b.first, 16);
     memcpy(to + 2 * across, &c.first, 16);
     memcpy(to + down, &d.first, 16);
-    qk_turn_dwords(&a.next, &b.next, &c.next, &d.next);
+    qk_transpose4_dwords(&a.next, &b.next, &c.next, &d.next);
     memcpy(to + down + across, &a.next, 16);
     memcpy(to + down + 2 * across, &b.next, 16);
     memcpy(to + 2 * down, &c.next, 16);
     memcpy(to + 2 * down + across, &d.next, 16);
-    qk_turn_dwords(&a.last, &b.last, &c.last, &d.last);
+    qk_transpose4_dwords(&a.last, &b.last, &c.last, &d.last);
     memcpy(to + 2 * down + 2 * across, &a.last, 16);
 }
 #endif

@@ -11,7 +11,7 @@ struct qsim_builder {
     qsim_error error;  /* the first failure */
     qs_id node;        /* the last one added */
     qs_id *ids;
-    size_t ids_room;
+    size_t ids_capacity;
 };
 
 #define ENTER(b)                                                                                   \
@@ -231,7 +231,7 @@ int qsim_builder_constant_as(qsim_builder *b, const char *name, const char *type
 static int parse_names(qsim_builder *b, const char *names, size_t at, size_t *count) {
     char name[1024];
     *count = 0;
-    if (!qs_grow(b->ctx, (void **)&b->ids, &b->ids_room, at + 1, sizeof(*b->ids)))
+    if (!qs_grow(b->ctx, (void **)&b->ids, &b->ids_capacity, at + 1, sizeof(*b->ids)))
         return nomem(b); /* room for at least one, also for a node without names */
     for (const char *p = names; p && *names; p = *p ? p + 1 : NULL) {
         size_t n = strcspn(p, ",");
@@ -239,7 +239,7 @@ static int parse_names(qsim_builder *b, const char *names, size_t at, size_t *co
             return qs_fail(&b->error, QSIM_E_ARGUMENT, "builder: a name is over 1023 bytes");
         memcpy(name, p, n);
         name[n] = 0;
-        if (!qs_grow(b->ctx, (void **)&b->ids, &b->ids_room, at + *count + 1, sizeof(*b->ids)))
+        if (!qs_grow(b->ctx, (void **)&b->ids, &b->ids_capacity, at + *count + 1, sizeof(*b->ids)))
             return nomem(b);
         qs_id *id = &b->ids[at + (*count)++];
         *id = QS_NONE;

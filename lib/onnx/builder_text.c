@@ -31,17 +31,17 @@ static bool parse_dim(char *word, int64_t *dim, const char **name) {
 
 bool qs_builder_type(const char *text, qs_text_type *t) {
     size_t n = text ? strcspn(text, "[") : 0;
-    if (!text || strlen(text) >= sizeof(t->room) || !parse_dtype(text, n, &t->dtype))
+    if (!text || strlen(text) >= sizeof(t->text) || !parse_dtype(text, n, &t->dtype))
         return false;
     t->rank = -1;
-    memcpy(t->room, text, strlen(text) + 1);
-    if (!t->room[n])
+    memcpy(t->text, text, strlen(text) + 1);
+    if (!t->text[n])
         return true;
-    char *p = t->room + n + 1, *end = strchr(p, ']');
+    char *p = t->text + n + 1, *end = strchr(p, ']');
     if (!end || end[1])
         return false;
     *end = '\0';
-    for (t->rank = 0; p && end != t->room + n + 1; t->rank++) {
+    for (t->rank = 0; p && end != t->text + n + 1; t->rank++) {
         char *comma = strchr(p, ',');
         if (comma)
             *comma++ = '\0';

@@ -11,8 +11,8 @@
 typedef struct qs_text_type {
     int32_t dtype, rank; /* rank -1: without brackets */
     int64_t dims[QSIM_MAX_RANK];
-    const char *names[QSIM_MAX_RANK]; /* in `room`; NULL for numbers */
-    char room[512];
+    const char *names[QSIM_MAX_RANK]; /* in `text`; NULL for numbers */
+    char text[512];
 } qs_text_type;
 
 /* Parses "float[N,64]", "int8[]", "float"; false where it is none. */

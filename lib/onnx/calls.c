@@ -181,8 +181,9 @@ int qs_read_call(qs_reader *r, qs_span message, const qs_node *head, qs_span bod
     if (r->branches > CALL_LIMIT || r->graph->node_count > NODE_LIMIT)
         return qs_read_fail(r, QSIM_E_LIMIT, "more than %d calls of functions, or %d nodes",
                             CALL_LIMIT, NODE_LIMIT);
-    const size_t room = count_fields(body, FUNCTION_INPUT) + count_fields(body, FUNCTION_OUTPUT);
-    call.aliases = qs_arena_alloc(r->arena, room, sizeof(*call.aliases));
+    const size_t capacity =
+        count_fields(body, FUNCTION_INPUT) + count_fields(body, FUNCTION_OUTPUT);
+    call.aliases = qs_arena_alloc(r->arena, capacity, sizeof(*call.aliases));
     if (!call.aliases)
         return qs_read_nomem(r);
     int code = bind(r, &call, message, FUNCTION_INPUT, NODE_INPUT);

@@ -82,7 +82,7 @@ static int find_outside(qs_reader *r, qs_span location, const char *name, const 
             return QSIM_OK;
         }
     qs_outside o = {.location = qs_read_text(r, location)};
-    if (!o.location || !qs_grow(r->ctx, (void **)&s->outside, &s->outside_room,
+    if (!o.location || !qs_grow(r->ctx, (void **)&s->outside, &s->outside_capacity,
                                 s->outside_count + 1, sizeof(*s->outside)))
         return qs_read_nomem(r);
     int code = open_outside(r, o.location, name, &o);

@@ -111,14 +111,14 @@ static int check_recursion(qs_reader *r, struct qs_functions *all) {
 static int collect(qs_reader *r, qs_span model, struct qs_functions *all) {
     qs_wire wire;
     qs_field f;
-    size_t room = 0;
+    size_t capacity = 0;
     qs_wire_begin(&wire, model);
     while (qs_wire_next(&wire, &f) == 1) {
         if (f.number != MODEL_FUNCTION)
             continue;
         if (all->count == FUNCTION_LIMIT)
             return qs_read_fail(r, QSIM_E_LIMIT, "more than %d local functions", FUNCTION_LIMIT);
-        if (!qs_grow(r->ctx, (void **)&all->list, &room, all->count + 1, sizeof(*all->list)))
+        if (!qs_grow(r->ctx, (void **)&all->list, &capacity, all->count + 1, sizeof(*all->list)))
             return qs_read_nomem(r);
         all->list[all->count++] =
             (struct function){.domain = plain_domain(qs_wire_find(f.data, FUNCTION_DOMAIN)),

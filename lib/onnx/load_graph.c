@@ -251,7 +251,7 @@ static int read_rest(qs_reader *r, qs_span graph) {
                 return qs_read_nomem(r);
             break;
         default:
-            if (qs_keep_field(r->ctx, &m->kept_graph, &m->kept_graph_room, &m->kept_graph_count,
+            if (qs_keep_field(r->ctx, &m->kept_graph, &m->kept_graph_capacity, &m->kept_graph_count,
                               f.whole))
                 return qs_read_nomem(r);
         }

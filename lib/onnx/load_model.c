@@ -8,7 +8,7 @@
 
 struct head {
     qs_span *graphs;
-    size_t graph_count, graph_room;
+    size_t graph_count, graph_capacity;
     bool has_ir;
 };
 
@@ -57,7 +57,7 @@ static int read_property(qs_reader *r, qs_span message) {
     const char *key = qs_read_text(r, qs_wire_find(message, PAIR_KEY));
     const char *value = qs_read_text(r, qs_wire_find(message, PAIR_VALUE));
     if (!key || !value ||
-        !qs_grow(r->ctx, (void **)&m->properties, &m->property_room, m->property_count + 1,
+        !qs_grow(r->ctx, (void **)&m->properties, &m->property_capacity, m->property_count + 1,
                  sizeof(*m->properties)))
         return qs_read_nomem(r);
     m->properties[m->property_count++] = (qs_property){key, value};
@@ -78,7 +78,7 @@ static int read_field(qs_reader *r, const qs_field *f, struct head *h) {
         m->producer_version = qs_read_text(r, f->data);
         return m->producer_version ? QSIM_OK : qs_read_nomem(r);
     case MODEL_GRAPH:
-        if (!qs_grow(r->ctx, (void **)&h->graphs, &h->graph_room, h->graph_count + 1,
+        if (!qs_grow(r->ctx, (void **)&h->graphs, &h->graph_capacity, h->graph_count + 1,
                      sizeof(*h->graphs)))
             return qs_read_nomem(r);
         h->graphs[h->graph_count++] = f->data;
@@ -86,7 +86,7 @@ static int read_field(qs_reader *r, const qs_field *f, struct head *h) {
     case MODEL_OPSET: return read_import(r, f->data);
     case MODEL_METADATA: return read_property(r, f->data);
     default:
-        return qs_keep_field(r->ctx, &m->kept, &m->kept_room, &m->kept_count, f->whole)
+        return qs_keep_field(r->ctx, &m->kept, &m->kept_capacity, &m->kept_count, f->whole)
                    ? qs_read_nomem(r)
                    : QSIM_OK;
     }

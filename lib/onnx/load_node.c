@@ -264,7 +264,7 @@ static int read_ends(qs_reader *r, qs_span message, const struct node_parts *p) 
     qs_wire wire;
     qs_field f;
     size_t in = 0, out = p->inputs;
-    if (!qs_grow(r->ctx, (void **)&r->ids, &r->ids_room, p->inputs + p->outputs + 1,
+    if (!qs_grow(r->ctx, (void **)&r->ids, &r->ids_capacity, p->inputs + p->outputs + 1,
                  sizeof(*r->ids)))
         return qs_read_nomem(r);
     qs_wire_begin(&wire, message);

@@ -23,7 +23,7 @@ struct qs_source {
     qs_span bytes; /* the whole model */
     char *folder;  /* of the model; NULL: no external files */
     qs_outside *outside;
-    size_t outside_count, outside_room;
+    size_t outside_count, outside_capacity;
     void (*release)(void *owner); /* of bytes that are not in a map; may be NULL */
     void *owner;
 };
@@ -62,7 +62,7 @@ typedef struct qs_captured {
 typedef struct qs_level {
     qs_subgraph *sub;
     qs_captured *pairs; /* sub->capture_count of them */
-    size_t room;
+    size_t capacity;
     qs_graph *outer_graph;
     const qs_scope *outer_scope;
     struct qs_level *outer; /* NULL: that graph is the model's */
@@ -88,9 +88,9 @@ typedef struct qs_reader {
     qsim_external_fn external;
     void *external_user;
     char *text; /* a name with its NUL, for look-ups */
-    size_t text_room;
+    size_t text_capacity;
     qs_id *ids; /* inputs and outputs of the node being read */
-    size_t ids_room;
+    size_t ids_capacity;
     const qs_scope *scope; /* NULL: of the graph */
     qs_level *level;       /* NULL: the model's graph */
     bool keep_ifs;         /* If stays a node with subgraphs */
@@ -98,7 +98,7 @@ typedef struct qs_reader {
     size_t branches;       /* read so far */
     size_t nodes_before;   /* of subgraphs read so far */
     qs_if_choice *choices;
-    size_t choice_count, choice_room;
+    size_t choice_count, choice_capacity;
     struct qs_functions *functions; /* sorted; NULL: none */
     bool inspect;
     bool passing; /* problems are collected in the model, parts that have them are left out */
@@ -222,6 +222,6 @@ int qs_sniff(qs_span file, const char *name, qsim_error *error);
 int64_t qs_ir_of_opset(int64_t opset);
 
 /* Appends to a list of kept fields; one that follows the last one directly extends it. */
-int qs_keep_field(qsim_ctx *ctx, qs_span **kept, size_t *room, size_t *count, qs_span field);
+int qs_keep_field(qsim_ctx *ctx, qs_span **kept, size_t *capacity, size_t *count, qs_span field);
 
 #endif

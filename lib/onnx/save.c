@@ -353,28 +353,28 @@ static bool is_written(const struct job *job, size_t i) {
  */
 #define DATA_NAMES 10
 
-static void name_data(char *name, size_t room, const char *path, int which) {
+static void name_data(char *name, size_t capacity, const char *path, int which) {
     if (which)
-        snprintf(name, room, "%s.data%d", path, which);
+        snprintf(name, capacity, "%s.data%d", path, which);
     else
-        snprintf(name, room, "%s.data", path);
+        snprintf(name, capacity, "%s.data", path);
 }
 
-static int open_data(const qsim_model *m, const char *path, char *name, size_t room, bool replace,
-                     qs_out *data, qsim_error *error) {
+static int open_data(const qsim_model *m, const char *path, char *name, size_t capacity,
+                     bool replace, qs_out *data, qsim_error *error) {
     int code = QSIM_E_EXISTS;
     for (int i = 0; code == QSIM_E_EXISTS && i < (replace ? DATA_NAMES : 1); i++) {
         qs_error_clear(error);
-        name_data(name, room, path, i);
+        name_data(name, capacity, path, i);
         code = qs_out_open(m->ctx, name, false, data, error);
     }
     return code;
 }
 
 /* Removes the data of models that were replaced: all but `name`. */
-static void remove_other_data(const char *path, const char *name, char *other, size_t room) {
+static void remove_other_data(const char *path, const char *name, char *other, size_t capacity) {
     for (int i = 0; i < DATA_NAMES; i++) {
-        name_data(other, room, path, i);
+        name_data(other, capacity, path, i);
         if (strcmp(other, name) != 0)
             qs_file_remove(other);
     }
@@ -424,10 +424,10 @@ static int write_model(const struct job *job, qs_emit_fn body, qs_out *file, con
 }
 
 /* Both files are written before the data gets its name, and then the model. */
-static int save_both(struct job *job, qs_emit_fn body, const char *path, char *name, size_t room,
-                     qs_out *file, bool replace, qsim_error *error) {
+static int save_both(struct job *job, qs_emit_fn body, const char *path, char *name,
+                     size_t capacity, qs_out *file, bool replace, qsim_error *error) {
     qs_out data;
-    int code = open_data(job->model, path, name, room, replace, &data, error);
+    int code = open_data(job->model, path, name, capacity, replace, &data, error);
     if (code)
         return code;
     code = place_outside(job, name, &body, error);
@@ -445,20 +445,20 @@ static int save_both(struct job *job, qs_emit_fn body, const char *path, char *n
 
 static int save_external(struct job *job, qs_emit_fn body, const char *path, bool replace,
                          qsim_error *error) {
-    const size_t room = strlen(path) + sizeof(".data0");
-    char *name = qs_calloc(job->model->ctx, 2, room), *other = name ? name + room : NULL;
+    const size_t capacity = strlen(path) + sizeof(".data0");
+    char *name = qs_calloc(job->model->ctx, 2, capacity), *other = name ? name + capacity : NULL;
     qs_out file;
     if (!name)
         return qs_fail(error, QSIM_E_NOMEM, "%s: out of memory", job->model->name);
     int code = qs_out_open(job->model->ctx, path, replace, &file, error);
     if (!code) {
-        code = save_both(job, body, path, name, room, &file, replace, error);
+        code = save_both(job, body, path, name, capacity, &file, replace, error);
         if (code)
             qs_out_abort(&file);
         else if ((code = qs_out_commit(&file, error)) && !file.placed)
             qs_file_remove(name);
         else if (!code && replace)
-            remove_other_data(path, name, other, room);
+            remove_other_data(path, name, other, capacity);
     }
     qs_free(job->model->ctx, name);
     return code;

@@ -33,7 +33,8 @@ static int add_capture(qs_reader *r, qs_span text, qs_id outer, qs_id *out) {
     const char *name = qs_read_scratch(r, text);
     *out = name ? qs_graph_add_value(r->graph, name) : QSIM_E_NOMEM;
     if (*out < 0 || count >= INT32_MAX ||
-        !qs_grow(r->ctx, (void **)&level->pairs, &level->room, count + 1, sizeof(*level->pairs)))
+        !qs_grow(r->ctx, (void **)&level->pairs, &level->capacity, count + 1,
+                 sizeof(*level->pairs)))
         return qs_read_nomem(r);
     level->pairs[count] = (qs_captured){.inner = *out, .outer = outer};
     level->sub->capture_count++;

@@ -132,14 +132,14 @@ static bool in_range(int32_t dtype, int64_t v, bool packed) {
 }
 
 /* Where decoded elements go. */
-static uint8_t *room(qs_reader *r, const struct parts *p, const qs_const *c) {
+static uint8_t *alloc_elements(qs_reader *r, const struct parts *p, const qs_const *c) {
     return p->mode == COPY ? p->copy : qs_arena_alloc64(r->arena, c->bytes ? c->bytes : 1);
 }
 
 static int decode_integers(qs_reader *r, const struct parts *p, qs_const *c, size_t count) {
     size_t width = c->bytes / (count ? count : 1);
     bool packed = qsim_dtype_bits(c->dtype) < 8;
-    uint8_t *out = room(r, p, c);
+    uint8_t *out = alloc_elements(r, p, c);
     if (!out)
         return qs_read_nomem(r);
     qs_numbers numbers;
@@ -167,7 +167,7 @@ static int decode_floats(qs_reader *r, const struct parts *p, qs_const *c, size_
         c->data = list.data;
         return QSIM_OK;
     }
-    uint8_t *out = room(r, p, c);
+    uint8_t *out = alloc_elements(r, p, c);
     if (!out)
         return qs_read_nomem(r);
     qs_numbers numbers;

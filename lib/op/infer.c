@@ -246,14 +246,14 @@ static int infer_one(qs_graph *g, qs_id id, qs_value *out, qs_dim (*dims)[QSIM_M
 
 int qs_op_infer_graph(qs_graph *g, const char *model, qsim_error *error) {
     qsim_ctx *ctx = g->arena.ctx;
-    size_t room = 4;
+    size_t capacity = 4;
     int code = QSIM_OK;
     for (size_t k = 0; k < g->order_count; k++) {
         size_t outputs = (size_t)g->nodes[g->order[k]].output_count;
-        room = outputs > room ? outputs : room;
+        capacity = outputs > capacity ? outputs : capacity;
     }
-    qs_value *out = qs_alloc(ctx, room, sizeof(*out));
-    qs_dim(*dims)[QSIM_MAX_RANK] = qs_alloc(ctx, room, sizeof(*dims));
+    qs_value *out = qs_alloc(ctx, capacity, sizeof(*out));
+    qs_dim(*dims)[QSIM_MAX_RANK] = qs_alloc(ctx, capacity, sizeof(*dims));
     if (!out || !dims)
         code = qs_fail(error, QSIM_E_NOMEM, "out of memory");
     for (size_t k = 0; k < g->order_count && !code; k++) {

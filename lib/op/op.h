@@ -86,7 +86,8 @@ enum {
      * turns it into the operator of domain qsim with attribute "channels_last".
      */
     QS_NEEDS_LAST = 1 << 6,
-    /* The same, but there are steps for either layout, and its settings stay unchanged. */
+    /* Input 0 is an image, and there are steps for either layout; other attributes stay unchanged.
+     */
     QS_TAKES_LAST = 1 << 7,
     /* A convolution: its weights are (M, C / group, window...); attributes strides, pads,
      * dilations, group. */
@@ -115,7 +116,7 @@ enum {
     QS_RESHAPES = 1 << 19,
     /* Output 0 is a sequence of tensors, which exists in the graph only (expand/op_sequence.c). */
     QS_MAKES_SEQUENCE = 1 << 20,
-    /* Input 0 is one. */
+    /* Input 0 is a sequence of tensors. */
     QS_TAKES_SEQUENCE = 1 << 21,
     /* The smallest change of an operand may move an element of the output by a whole step. */
     QS_JUMPS = 1 << 22,

@@ -210,7 +210,8 @@ static void copy_ints(const qs_const *c, int64_t *out) {
     }
 }
 
-int qs_infer_ints(const qs_infer *x, int32_t index, int64_t *out, int32_t room, int32_t *count) {
+int qs_infer_ints(const qs_infer *x, int32_t index, int64_t *out, int32_t capacity,
+                  int32_t *count) {
     const qs_value *v = qs_infer_in(x, index);
     *count = QS_ABSENT;
     if (!v)
@@ -225,24 +226,24 @@ int qs_infer_ints(const qs_infer *x, int32_t index, int64_t *out, int32_t room, 
     qs_const data;
     if (!qs_infer_const(x, index, &data))
         return QSIM_OK;
-    if (data.elements > (size_t)room)
+    if (data.elements > (size_t)capacity)
         return qs_infer_fail(x, QSIM_E_LIMIT, "input %d has %zu elements, at most %d are possible",
-                             (int)index, data.elements, (int)room);
+                             (int)index, data.elements, (int)capacity);
     copy_ints(&data, out);
     *count = (int32_t)data.elements;
     return QSIM_OK;
 }
 
-int qs_infer_attr_ints(const qs_infer *x, const char *name, int64_t *out, int32_t room,
+int qs_infer_attr_ints(const qs_infer *x, const char *name, int64_t *out, int32_t capacity,
                        int32_t *count) {
     const qs_attr *a = qs_node_attr(x->node, name);
     *count = QS_ABSENT;
     if (!a)
         return QSIM_OK;
-    if (a->count > room)
+    if (a->count > capacity)
         return qs_infer_fail(x, QSIM_E_LIMIT,
                              "attribute %s has %d elements, at most %d are possible", name,
-                             (int)a->count, (int)room);
+                             (int)a->count, (int)capacity);
     for (int32_t i = 0; i < a->count; i++)
         out[i] = a->u.ints[i];
     *count = a->count;

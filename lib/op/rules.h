@@ -76,7 +76,7 @@ size_t qs_value_elements(const qs_value *v);
  * Reads constant input `index` (int32 or int64, rank 0 or 1) into `out`. *count is set to -1 if the
  * input is left out, and to -2 if it is not constant.
  */
-int qs_infer_ints(const qs_infer *x, int32_t index, int64_t *out, int32_t room, int32_t *count);
+int qs_infer_ints(const qs_infer *x, int32_t index, int64_t *out, int32_t capacity, int32_t *count);
 #define QS_ABSENT  (-1)
 #define QS_DYNAMIC (-2)
 
@@ -89,7 +89,7 @@ int qs_infer_scale(const qs_infer *x, int32_t index);
 int qs_infer_any_scale(const qs_infer *x, int32_t index);
 
 /* qs_infer_ints for a list attribute. */
-int qs_infer_attr_ints(const qs_infer *x, const char *name, int64_t *out, int32_t room,
+int qs_infer_attr_ints(const qs_infer *x, const char *name, int64_t *out, int32_t capacity,
                        int32_t *count);
 
 /* Whether a string attribute equals `text`; `fallback` if it is absent. */
@@ -122,7 +122,7 @@ typedef void (*qs_range_fn)(const void *arg, size_t begin, size_t end);
 void qs_ranges(const qsim_ctx *ctx, size_t n, size_t grain, qs_range_fn fn, const void *arg);
 
 /*
- * The next piece of a row of `n` elements, of which `at` are done, with a look for a stop before
+ * The next piece of a row of `n` elements, of which `at` are done, with a check for a stop before
  * each but the first: for (size_t at = 0, count; (count = qs_piece(ctx, at, n)); at += count). 0:
  * it is done, or stopped.
  */

@@ -9,7 +9,7 @@
 static void add(qs_text *t, const char *bytes, size_t size) {
     size_t need;
     if (t->failed || !qs_add(t->size, size, &need) ||
-        !qs_grow(t->ctx, (void **)&t->data, &t->room, need, 1)) {
+        !qs_grow(t->ctx, (void **)&t->data, &t->capacity, need, 1)) {
         t->failed = true;
         return;
     }

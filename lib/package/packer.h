@@ -23,7 +23,7 @@ struct qsim_packer {
     qs_package_part *parts;
     qs_choice *options;
     qsim_model **models; /* counted references: parts point into their files */
-    size_t part_count, part_room, option_count, option_room, model_count, model_room;
+    size_t part_count, part_capacity, option_count, option_capacity, model_count, model_capacity;
     const char *main; /* the first model's name */
 };
 
@@ -31,7 +31,7 @@ struct qsim_packer {
 typedef struct qs_text {
     qsim_ctx *ctx;
     char *data;
-    size_t size, room;
+    size_t size, capacity;
     bool failed;
 } qs_text;
 

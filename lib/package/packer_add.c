@@ -75,8 +75,8 @@ int qs_packer_part(qsim_packer *w, const qs_package_part *part, qsim_error *erro
     if (code)
         return code;
     char *name = qs_arena_string(&w->arena, part->name, strlen(part->name));
-    if (!name ||
-        !qs_grow(w->ctx, (void **)&w->parts, &w->part_room, w->part_count + 1, sizeof(*w->parts)))
+    if (!name || !qs_grow(w->ctx, (void **)&w->parts, &w->part_capacity, w->part_count + 1,
+                          sizeof(*w->parts)))
         return nomem(error);
     w->parts[w->part_count] = *part;
     w->parts[w->part_count].name = name;
@@ -137,7 +137,7 @@ int qsim_packer_model(qsim_packer *w, const char *path, const char *name, qsim_e
     qs_error_clear(error);
     if (!w || !path)
         return qs_fail(error, QSIM_E_ARGUMENT, "qsim_packer_model: bad argument");
-    if (!qs_grow(w->ctx, (void **)&w->models, &w->model_room, w->model_count + 1,
+    if (!qs_grow(w->ctx, (void **)&w->models, &w->model_capacity, w->model_count + 1,
                  sizeof(qsim_model *)))
         return nomem(error);
     int code = qsim_model_load(w->ctx, path, NULL, &m, error);
@@ -211,7 +211,7 @@ int qsim_packer_option(qsim_packer *w, const char *key, const char *value, qsim_
             return QSIM_OK;
         }
     char *name = qs_arena_string(&w->arena, key, strlen(key));
-    if (!name || !qs_grow(w->ctx, (void **)&w->options, &w->option_room, w->option_count + 1,
+    if (!name || !qs_grow(w->ctx, (void **)&w->options, &w->option_capacity, w->option_count + 1,
                           sizeof(*w->options)))
         return nomem(error);
     w->options[w->option_count++] = (qs_choice){name, kept};

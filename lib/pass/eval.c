@@ -144,8 +144,8 @@ int qs_eval_lower(const qs_eval *e, qs_id node, const void *packed, qs_step *ste
 /* Gives a constant input an aligned address with slack after it while this node is evaluated. */
 static int address_input(const qs_eval *e, const qs_node *n, qs_arena *temporary, qs_id id) {
     const qs_const *c = e->values[id].data;
-    size_t room;
-    void *p = qs_add(c->bytes, QS_SLACK, &room) ? qs_arena_alloc64(temporary, room) : NULL;
+    size_t need;
+    void *p = qs_add(c->bytes, QS_SLACK, &need) ? qs_arena_alloc64(temporary, need) : NULL;
     if (!p)
         return no_memory(e, n);
     memcpy(p, c->data, c->bytes);
@@ -156,16 +156,16 @@ static int address_input(const qs_eval *e, const qs_node *n, qs_arena *temporary
 
 static qs_const *make_result(const qs_eval *e, const qs_node *n, qs_id id, const void *shared) {
     const qs_value *v = &e->values[id];
-    size_t elements, bytes, room;
+    size_t elements, bytes, need;
     qs_const *c = qs_arena_alloc(e->arena, 1, sizeof(*c));
     int64_t *dims = qs_arena_alloc(e->arena, (size_t)v->rank + 1, sizeof(*dims));
-    if (!c || !dims || !qs_value_size(v, &elements, &bytes) || !qs_add(bytes, QS_SLACK, &room)) {
+    if (!c || !dims || !qs_value_size(v, &elements, &bytes) || !qs_add(bytes, QS_SLACK, &need)) {
         no_memory(e, n);
         return NULL;
     }
     for (int32_t i = 0; i < v->rank; i++)
         dims[i] = v->dims[i].size;
-    void *data = shared ? NULL : qs_arena_alloc64(e->arena, room);
+    void *data = shared ? NULL : qs_arena_alloc64(e->arena, need);
     if (!shared && !data) {
         no_memory(e, n);
         return NULL;

@@ -11,11 +11,11 @@
 /* Another name for a node whose own is taken: `name`_2 and so on. */
 static int rename_node(qs_pass *p, struct qs_names *names, qs_id id) {
     qs_node *n = &p->graph->nodes[id];
-    const size_t room = strlen(n->name) + 24;
+    const size_t capacity = strlen(n->name) + 24;
     uint32_t *next = qs_names_counter(names, n->name);
-    char *name = qs_arena_alloc(&p->graph->arena, room, 1);
+    char *name = qs_arena_alloc(&p->graph->arena, capacity, 1);
     for (*next += *next < 2; name; (*next)++) {
-        snprintf(name, room, "%s_%u", n->name, (unsigned)*next);
+        snprintf(name, capacity, "%s_%u", n->name, (unsigned)*next);
         if (qs_names_find(names, name) == QS_NONE)
             break;
     }

@@ -148,8 +148,8 @@ bool qs_const_scalar(const qs_graph *g, qs_id value, double *out) {
     return true;
 }
 
-int32_t qs_const_ints(const qs_const *c, int64_t *out, int32_t room) {
-    if (!c || c->elements > (size_t)room || (c->dtype != QSIM_INT64 && c->dtype != QSIM_INT32))
+int32_t qs_const_ints(const qs_const *c, int64_t *out, int32_t capacity) {
+    if (!c || c->elements > (size_t)capacity || (c->dtype != QSIM_INT64 && c->dtype != QSIM_INT32))
         return -1;
     for (size_t i = 0; i < c->elements; i++)
         if (c->dtype == QSIM_INT64) /* a double is not exact for the largest */

@@ -25,7 +25,8 @@ typedef struct qs_pass {
     bool only_marks;        /* the pipeline stops once they are made */
     /* By graph output: set where the layout pass leaves it channels-last. May be NULL. */
     bool *channels_last;
-    size_t fold_room; /* bytes that folding may still make; 0: no pass has folded yet */
+    size_t
+        fold_left; /* bytes of constants that folding may still make; 0: no pass has folded yet */
 } qs_pass;
 
 /* ---- the pipeline (pipeline.c) ---- */
@@ -184,9 +185,9 @@ bool qs_const_scalar(const qs_graph *g, qs_id value, double *out);
 double qs_const_at(const qs_const *c, size_t i);
 /*
  * Reads the elements of an int32 or int64 constant. Returns their number; -1: no such constant, or
- * more than `room`.
+ * more than `capacity`.
  */
-int32_t qs_const_ints(const qs_const *c, int64_t *out, int32_t room);
+int32_t qs_const_ints(const qs_const *c, int64_t *out, int32_t capacity);
 /* A node's axes (attribute "axes" or constant input 1) of `rank` as a mask; 0: not known. */
 uint32_t qs_node_axes(const qs_graph *g, const qs_node *n, int32_t rank);
 /* Bounds of a Relu, or of a Clip with constant bounds; false for other nodes (pass_fuse.c). */

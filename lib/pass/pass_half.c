@@ -244,12 +244,12 @@ static int convert_all(qs_pass *p) {
 /* Finds the nodes that execute unchanged; called before any node is changed. */
 static int find_exact(halves *h) {
     const qs_graph *g = h->g;
-    size_t room = 1;
+    size_t capacity = 1;
     for (size_t k = 0; k < g->order_count; k++)
-        if ((size_t)g->nodes[g->order[k]].output_count > room)
-            room = (size_t)g->nodes[g->order[k]].output_count;
-    qs_value *out = qs_alloc(h->p->ctx, room, sizeof(*out));
-    qs_dim(*dims)[QSIM_MAX_RANK] = qs_alloc(h->p->ctx, room, sizeof(*dims));
+        if ((size_t)g->nodes[g->order[k]].output_count > capacity)
+            capacity = (size_t)g->nodes[g->order[k]].output_count;
+    qs_value *out = qs_alloc(h->p->ctx, capacity, sizeof(*out));
+    qs_dim(*dims)[QSIM_MAX_RANK] = qs_alloc(h->p->ctx, capacity, sizeof(*dims));
     for (size_t k = 0; out && dims && k < g->order_count; k++) {
         const qs_id id = g->order[k];
         bool half = false;
@@ -305,8 +305,8 @@ int qs_pass_half(qs_pass *p) {
                 .computed = qs_calloc(p->ctx, values, sizeof(*h.computed)),
                 .exact = qs_calloc(p->ctx, nodes, sizeof(*h.exact)),
                 .values = g->value_count};
-    const bool room = h.type && h.wide && h.rounded && h.narrow && h.computed && h.exact;
-    code = room ? transform(&h) : qs_pass_no_memory(p);
+    const bool allocated = h.type && h.wide && h.rounded && h.narrow && h.computed && h.exact;
+    code = allocated ? transform(&h) : qs_pass_no_memory(p);
     qs_free(p->ctx, h.exact);
     qs_free(p->ctx, h.computed);
     qs_free(p->ctx, h.narrow);

@@ -29,12 +29,13 @@ static int find_fused(const qsim_model *m, bool *fused, qsim_error *error) {
     return QSIM_OK;
 }
 
-/* `room` holds every name with the suffix. NULL: the quantized model computes no such floats. */
-static const char *counterpart(const qs_graph *h, const bool *fused, const char *name, char *room) {
+/* `buffer` holds every name with the suffix. NULL: the quantized model computes no such floats. */
+static const char *counterpart(const qs_graph *h, const bool *fused, const char *name,
+                               char *buffer) {
     const size_t length = strlen(name);
-    memcpy(room, name, length);
-    memcpy(room + length, SUFFIX, sizeof(SUFFIX));
-    qs_id id = qs_graph_find(h, room);
+    memcpy(buffer, name, length);
+    memcpy(buffer + length, SUFFIX, sizeof(SUFFIX));
+    qs_id id = qs_graph_find(h, buffer);
     if (id == QS_NONE) {
         id = qs_graph_find(h, name);
         if (id != QS_NONE && fused[id])
@@ -58,22 +59,22 @@ int qs_pairs_list(const qsim_model *model, const qsim_model *quantized, qs_pairs
                   void *user, qsim_error *error) {
     const qs_graph *g = model->graph, *h = quantized->graph;
     bool *fused = qs_calloc(quantized->ctx, h->value_count + 1, sizeof(*fused));
-    char *room = qs_alloc(quantized->ctx, longest_name(g) + sizeof(SUFFIX), 1);
-    int code = fused && room ? find_fused(quantized, fused, error)
-                             : qs_fail(error, QSIM_E_NOMEM, "%s: out of memory", model->name);
+    char *buffer = qs_alloc(quantized->ctx, longest_name(g) + sizeof(SUFFIX), 1);
+    int code = fused && buffer ? find_fused(quantized, fused, error)
+                               : qs_fail(error, QSIM_E_NOMEM, "%s: out of memory", model->name);
     for (size_t k = 0; k < g->order_count && !code; k++) {
         const qs_node *n = &g->nodes[g->order[k]];
         for (int32_t i = 0; i < n->output_count && !code; i++) {
             const qs_value *y = n->outputs[i] == QS_NONE ? NULL : &g->values[n->outputs[i]];
             const char *other = y && y->name[0] && y->dtype == QSIM_FLOAT && !y->data
-                                    ? counterpart(h, fused, y->name, room)
+                                    ? counterpart(h, fused, y->name, buffer)
                                     : NULL;
             if (other)
                 code = pair(user, g->order[k], n->outputs[i], other);
         }
     }
     qs_free(quantized->ctx, fused);
-    qs_free(quantized->ctx, room);
+    qs_free(quantized->ctx, buffer);
     return code;
 }
 

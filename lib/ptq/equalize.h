@@ -26,9 +26,9 @@ typedef struct qs_site {
     qs_id gains[3];  /* constants that the first tensor is linear in, the weights first */
     size_t gain_count;
     qs_carrier *tensors; /* the first is the one that recipes name */
-    size_t tensor_count, tensor_room;
+    size_t tensor_count, tensor_capacity;
     qs_id *readers; /* layers with weights; none: it is no such place */
-    size_t reader_count, reader_room;
+    size_t reader_count, reader_capacity;
 } qs_site;
 
 /* Looks for the place that begins with a tensor. Errors: NOMEM. */

@@ -103,7 +103,7 @@ void qs_gptq_free(qs_gptq *g) {
 
 /* ---- rounding ---- */
 
-size_t qs_gptq_room(const qs_gptq *g) {
+size_t qs_gptq_scratch(const qs_gptq *g) {
     return g->n * TOGETHER;
 }
 
@@ -117,16 +117,16 @@ static int32_t nearest(const qs_grid *grid, size_t at, double v, double *stands)
     return (int32_t)q;
 }
 
-/* Channels [first, first + count) with their errors at room[j * TOGETHER + channel]. */
+/* Channels [first, first + count) with their errors at scratch[j * TOGETHER + channel]. */
 static void round_some(const qs_gptq *g, const qs_rows *r, const qs_grid *grid, size_t first,
-                       size_t count, uint8_t *codes, double *room) {
+                       size_t count, uint8_t *codes, double *scratch) {
     for (size_t j = 0; j < g->n; j++) {
         const double *root = g->root + j * g->n;
         const size_t k = g->order[j];
-        double carried[TOGETHER] = {0}, *error = room + j * TOGETHER;
+        double carried[TOGETHER] = {0}, *error = scratch + j * TOGETHER;
         for (size_t i = 0; i < j; i++)
             for (size_t c = 0; c < TOGETHER; c++)
-                carried[c] += room[i * TOGETHER + c] * root[i];
+                carried[c] += scratch[i * TOGETHER + c] * root[i];
         for (size_t c = 0; c < TOGETHER; c++)
             error[c] = 0;
         for (size_t c = 0; c < count; c++) {
@@ -140,10 +140,10 @@ static void round_some(const qs_gptq *g, const qs_rows *r, const qs_grid *grid, 
 }
 
 void qs_gptq_round(const qs_gptq *g, const qs_rows *rows, const qs_grid *grid, void *codes,
-                   double *room) {
+                   double *scratch) {
     for (size_t c = 0; c < rows->channels && g; c += TOGETHER) {
         const size_t left = rows->channels - c;
-        round_some(g, rows, grid, c, left < TOGETHER ? left : TOGETHER, codes, room);
+        round_some(g, rows, grid, c, left < TOGETHER ? left : TOGETHER, codes, scratch);
     }
     for (size_t c = 0; c < rows->channels && !g; c++)
         for (size_t k = 0; k < rows->depth; k++) {

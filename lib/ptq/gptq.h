@@ -43,13 +43,13 @@ int qs_gptq_create(qsim_ctx *ctx, double *h, size_t n, qs_gptq *g);
 void qs_gptq_free(qs_gptq *g);
 
 /* Size of qs_gptq_round's scratch, in doubles. */
-size_t qs_gptq_room(const qs_gptq *g);
+size_t qs_gptq_scratch(const qs_gptq *g);
 /*
  * Rounds all channels; codes are in the order of the weights, one byte each, as int8 or, if low is
  * 0, uint8. NULL for `g`: each to the nearest.
  */
 void qs_gptq_round(const qs_gptq *g, const qs_rows *rows, const qs_grid *grid, void *codes,
-                   double *room);
+                   double *scratch);
 
 /* Where scale and zero of a weight are. */
 static inline size_t qs_grid_at(const qs_grid *g, size_t channel, size_t k) {

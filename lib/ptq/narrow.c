@@ -143,7 +143,7 @@ static void choose_scale(const narrowing *n, finder *f, size_t channel, size_t f
     *zero = middle + below - 8;
 }
 
-static int make_room(const narrowing *n) {
+static int alloc_weights(const narrowing *n) {
     qs_arena *a = &n->q->g->arena;
     const size_t block = n->l->form.block ? (size_t)n->l->form.block : n->l->depth;
     const size_t blocks = (n->l->depth + block - 1) / block;
@@ -198,7 +198,7 @@ int qs_narrow_scales(qs_quantizer *q, const qs_layer *l, qs_codes *out) {
     narrowing n = {.q = q, .l = l, .w = qs_graph_aligned(q->g, weights), .out = out};
     finder f;
     float *moment = NULL;
-    int code = n.w ? make_room(&n) : QSIM_E_NOMEM;
+    int code = n.w ? alloc_weights(&n) : QSIM_E_NOMEM;
     if (!code && !qs_all_finite(n.w, q->g->values[weights].data->elements))
         return fail_layer(q, l, QSIM_E_VALUE, "the weights hold a NaN or an infinity");
     if (!code)
@@ -268,15 +268,15 @@ int qs_narrow_round(qs_quantizer *q, const qs_layer *l, qs_codes *codes) {
     const qs_gram *gram = qs_gram_find(q, l);
     const bool by_gptq = gram && l->form.rounding == QSIM_ROUNDING_GPTQ;
     qs_gptq g = {0};
-    double *room = NULL;
+    double *scratch = NULL;
     int code = rows.w ? QSIM_OK : QSIM_E_NOMEM;
     if (!code && by_gptq)
         code = take_apart(q, l, gram, &g);
-    if (!code && by_gptq && !(room = qs_alloc(q->ctx, qs_gptq_room(&g), sizeof(*room))))
+    if (!code && by_gptq && !(scratch = qs_alloc(q->ctx, qs_gptq_scratch(&g), sizeof(*scratch))))
         code = QSIM_E_NOMEM;
     if (!code)
-        qs_gptq_round(by_gptq ? &g : NULL, &rows, &grid, codes->data, room);
-    qs_free(q->ctx, room);
+        qs_gptq_round(by_gptq ? &g : NULL, &rows, &grid, codes->data, scratch);
+    qs_free(q->ctx, scratch);
     qs_gptq_free(&g);
     if (code == QSIM_E_CANCELLED)
         return qs_go_on(q->ctx, q->model->name, q->error);

@@ -127,7 +127,7 @@ typedef struct qs_quantizer {
     qs_scaled *scaled; /* NULL: nothing is equalized */
     qs_layer *layers;
     bool *decided; /* by node: its weights are quantized; as of before rewriting */
-    size_t layer_count, layer_room;
+    size_t layer_count, layer_capacity;
     size_t value_count, node_count; /* before rewriting */
     /* For bias correction (bias.c). */
     const qsim_calibration *means; /* NULL: there is none */

@@ -13,7 +13,7 @@ struct qsim_recipe {
     qs_arena arena; /* names */
     char model[65], calibration[65];
     qsim_recipe_entry *entries;
-    size_t count, room;
+    size_t count, capacity;
     struct qs_names *names[3]; /* by kind - 1: name -> index in entries */
 };
 

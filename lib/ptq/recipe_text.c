@@ -12,12 +12,12 @@
 typedef struct sink {
     qsim_ctx *ctx;
     char *text;
-    size_t size, room;
+    size_t size, capacity;
     bool failed;
 } sink;
 
 static void put(sink *s, const char *text, size_t n) {
-    if (!s->failed && qs_grow(s->ctx, (void **)&s->text, &s->room, s->size + n + 1, 1)) {
+    if (!s->failed && qs_grow(s->ctx, (void **)&s->text, &s->capacity, s->size + n + 1, 1)) {
         memcpy(s->text + s->size, text, n);
         s->size += n;
     } else {

@@ -82,14 +82,14 @@ static int find_means(const qs_search *s, const qsim_model *m, const char *tenso
 /* Means of the layer's input in the float network, and their drift in the quantized one. */
 static int measure(const qs_search *s, const qs_bias_source *from, const qs_means *seen,
                    double *mean, double *drift) {
-    char room[1024], base[1024];
+    char buffer[1024], base[1024];
     qsim_model *m;
     sums b = {.sum = drift, .channels = from->channels, .axis = from->axis};
     snprintf(base, sizeof(base), "%s%s", from->tensor, from->factor ? "_equalized" : "");
     int code = qs_quantize_prepared(s->prepared, s->c, &s->base, &m, s->error);
     if (code)
         return code;
-    const char *name = qs_quantized_name(m, base, room, sizeof(room));
+    const char *name = qs_quantized_name(m, base, buffer, sizeof(buffer));
     code = name ? find_means(s, m, name, &b) : QSIM_OK;
     qsim_model_free(m);
     for (size_t c = 0; c < from->channels; c++) {

@@ -185,7 +185,7 @@ static int measure(scaling *g, place *p) {
 /* ---- factors ---- */
 
 /* The greatest factor with which a channel stays below the Clip's bound; 0: it reaches it. */
-static double room_of(const place *p, size_t c) {
+static double headroom_of(const place *p, size_t c) {
     if (!isfinite(p->site.most))
         return INFINITY;
     if (!p->values)
@@ -198,11 +198,11 @@ static double room_of(const place *p, size_t c) {
 /* Of a place between layers; *changed if some factor is another than before. */
 static void balance(place *p, bool *changed) {
     for (size_t c = 0; c < p->site.channels; c++) {
-        const double room = room_of(p, c);
+        const double headroom = headroom_of(p, c);
         float k = 1;
-        if (room > 0 && p->made[c] > TINY && p->read[c] > TINY)
+        if (headroom > 0 && p->made[c] > TINY && p->read[c] > TINY)
             k = power_near(sqrt(p->read[c] / p->made[c]));
-        while (room > 0 && (double)k > room)
+        while (headroom > 0 && (double)k > headroom)
             k /= 2;
         *changed |= k != p->factor[c];
         p->factor[c] = k;

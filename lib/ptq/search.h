@@ -106,7 +106,7 @@ int qs_unit_widen(qs_search *s, const qs_unit *u);
  */
 int qs_units_gains(qs_search *s, qs_units *u, bool wide, double loss, size_t total, size_t *done);
 /* What a float tensor is called where it has been through 8 bits; NULL: nothing (sensitivity.c). */
-const char *qs_quantized_name(const qsim_model *m, const char *tensor, char *room, size_t size);
+const char *qs_quantized_name(const qsim_model *m, const char *tensor, char *buffer, size_t size);
 /* Judges what the recipe makes, without making it a candidate. */
 int qs_units_judge(qs_search *s, qsim_judgement *out);
 /* What the caller's costs say of the model that the recipe makes. */

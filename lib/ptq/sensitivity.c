@@ -30,15 +30,15 @@ static int measure_alone(qs_search *s, qs_units *u, size_t count) {
     return code;
 }
 
-const char *qs_quantized_name(const qsim_model *m, const char *tensor, char *room, size_t size) {
+const char *qs_quantized_name(const qsim_model *m, const char *tensor, char *buffer, size_t size) {
     static const char suffix[] = "_DequantizeLinear_Output";
     const size_t n = strlen(tensor);
     const char *plain = qs_graph_find(m->graph, tensor) == QS_NONE ? NULL : tensor;
     if (n + sizeof(suffix) > size)
         return plain;
-    memcpy(room, tensor, n);
-    memcpy(room + n, suffix, sizeof(suffix));
-    return qs_graph_find(m->graph, room) == QS_NONE ? plain : room;
+    memcpy(buffer, tensor, n);
+    memcpy(buffer + n, suffix, sizeof(suffix));
+    return qs_graph_find(m->graph, buffer) == QS_NONE ? plain : buffer;
 }
 
 /* One tensor of one model on the first batch, in `run`'s memory. */
@@ -63,12 +63,12 @@ static int measure_local(qs_search *s, qs_units *u) {
     if (code)
         return code;
     for (size_t i = 0; i < u->count && !code; i++) {
-        char room[1024];
+        char buffer[1024];
         qs_unit *unit = &u->items[i];
         qsim_run *runs[2] = {NULL, NULL};
         qsim_tensor a = {0}, b = {0};
         qsim_metrics sums = {.struct_size = sizeof(sums)};
-        const char *name = qs_quantized_name(m, unit->tensor, room, sizeof(room));
+        const char *name = qs_quantized_name(m, unit->tensor, buffer, sizeof(buffer));
         unit->told.sqnr = NAN;
         code = qs_search_progress(s, unit->name, 0, 2 * u->count);
         if (!name) /* its channels are multiplied by factors */

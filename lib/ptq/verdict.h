@@ -71,7 +71,7 @@ typedef struct qs_heard {
 typedef struct qs_witness {
     const char *name;
     double *mean, *variance; /* stored, by channel; mean: the bias of a convolution */
-    double *room;            /* for medians */
+    double *sorted;          /* for medians */
     size_t channels;
     qs_heard seen[QS_TRIALS];
 } qs_witness;

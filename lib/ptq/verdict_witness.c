@@ -72,9 +72,9 @@ static int watch(qsim_verdict *v, const qs_graph *g, const qs_node *n, qsim_erro
     if (!w->name || !w->mean)
         return qs_fail(error, QSIM_E_NOMEM, "verdict: out of memory");
     w->variance = w->mean + w->channels;
-    w->room = w->variance + w->channels;
+    w->sorted = w->variance + w->channels;
     for (size_t k = 0; k < QS_TRIALS; k++) {
-        w->seen[k].sum = w->room + (2 * k + 1) * w->channels;
+        w->seen[k].sum = w->sorted + (2 * k + 1) * w->channels;
         w->seen[k].square = w->seen[k].sum + w->channels;
     }
     copy_floats(mean, w->channels, w->mean);
@@ -196,10 +196,10 @@ bool qs_witness_norm(const qsim_verdict *v, double *off, double *ratio) {
     for (size_t c = 0; c < w->channels; c++) {
         if (!(w->variance[c] > 1e-10))
             continue;
-        w->room[n] = fabs(mean_of(s, c) - w->mean[c]) / sqrt(w->variance[c]);
+        w->sorted[n] = fabs(mean_of(s, c) - w->mean[c]) / sqrt(w->variance[c]);
         ratios[n++] = variance_of(s, c) / w->variance[c];
     }
-    *off = median(w->room, n);
+    *off = median(w->sorted, n);
     *ratio = median(ratios, n);
     return n > 0;
 }
@@ -209,8 +209,8 @@ static double bias_ratio(const qs_witness *w, const qs_heard *s) {
     size_t n = 0;
     for (size_t c = 0; c < w->channels; c++)
         if (w->mean[c] != 0)
-            w->room[n++] = sqrt(variance_of(s, c)) / fabs(w->mean[c]);
-    return n >= LEAST_BIASED && 2 * n >= w->channels ? median(w->room, n) : (double)NAN;
+            w->sorted[n++] = sqrt(variance_of(s, c)) / fabs(w->mean[c]);
+    return n >= LEAST_BIASED && 2 * n >= w->channels ? median(w->sorted, n) : (double)NAN;
 }
 
 /*

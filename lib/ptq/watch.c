@@ -23,7 +23,7 @@ typedef struct qs_watch_part {
     qs_exact *sum;
     float *ends;     /* extremes of each channel */
     float *extremes; /* the least value of each sample, then the greatest */
-    size_t row_room, extreme_room;
+    size_t row_capacity, extreme_capacity;
     int code;
 } qs_watch_part;
 
@@ -151,24 +151,24 @@ static void watch_slice(void *arg, size_t i) {
 
 /* ---- all units ---- */
 
-static int make_room(const watching *g, qs_watch_part *p) {
+static int grow_scratch(const watching *g, qs_watch_part *p) {
     qsim_ctx *ctx = g->w->ctx;
     const size_t channels = g->t->means ? g->t->channels : 0;
-    if (p->extreme_room < 2 * g->t->samples) {
+    if (p->extreme_capacity < 2 * g->t->samples) {
         qs_free(ctx, p->extremes);
         p->extremes = qs_calloc(ctx, 2 * g->t->samples, sizeof(*p->extremes));
-        p->extreme_room = p->extremes ? 2 * g->t->samples : 0;
+        p->extreme_capacity = p->extremes ? 2 * g->t->samples : 0;
     }
-    if (p->row_room < channels) {
+    if (p->row_capacity < channels) {
         qs_free(ctx, p->row);
         qs_free(ctx, p->sum);
         qs_free(ctx, p->ends);
         p->ends = qs_alloc(ctx, 2 * channels, sizeof(*p->ends));
         p->row = qs_calloc(ctx, channels, sizeof(*p->row));
         p->sum = qs_calloc(ctx, channels, sizeof(*p->sum));
-        p->row_room = p->row && p->sum && p->ends ? channels : 0;
+        p->row_capacity = p->row && p->sum && p->ends ? channels : 0;
     }
-    return p->extreme_room && p->row_room >= channels ? QSIM_OK : QSIM_E_NOMEM;
+    return p->extreme_capacity && p->row_capacity >= channels ? QSIM_OK : QSIM_E_NOMEM;
 }
 
 /* Merges the statistics of one part into the record. */
@@ -218,7 +218,7 @@ int qs_watch_tensor(qs_watch *w, const qs_watched *t, qs_record *r) {
         code = qs_means_reserve(w->ctx, &r->means, t->channels);
     plan(&g, positions * t->channels);
     for (size_t i = 0; i < g.slices && !code; i++)
-        code = make_room(&g, &w->parts[i]);
+        code = grow_scratch(&g, &w->parts[i]);
     if (code)
         return code;
     qs_parallel(w->ctx, g.slices, watch_slice, &g);

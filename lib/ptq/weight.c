@@ -138,7 +138,7 @@ static int choose_scales(const maker *m) {
 }
 
 /* Reads the bias, and makes room for it in 32 bits. */
-static int bias_room(maker *m) {
+static int alloc_bias(maker *m) {
     qs_graph *g = m->q->g;
     qs_layer *l = m->l;
     const qs_id b = qs_node_input(&g->nodes[l->node], 2);
@@ -179,7 +179,7 @@ static int correct(maker *m) {
     if (code || !shift)
         return code;
     code = qs_bias_add(q, l, shift);
-    return code || product ? code : bias_room(m);
+    return code || product ? code : alloc_bias(m);
 }
 
 static int round_weights(const maker *m, const qs_const *w) {
@@ -215,7 +215,7 @@ static int quantize_layer(maker *m, const qs_const *w) {
     return QSIM_OK;
 }
 
-static bool make_room(const maker *m, size_t weights) {
+static bool alloc_weights(const maker *m, size_t weights) {
     qs_arena *a = &m->q->g->arena;
     qs_layer *l = m->l;
     l->scale = qs_arena_alloc(a, l->scale_count, sizeof(*l->scale));
@@ -234,9 +234,9 @@ int qs_weight_make(qs_quantizer *q, qs_layer *l, const qs_activation *x) {
     m.weights = qs_graph_aligned(q->g, n->inputs[1]);
     l->scale_count = qs_has_channels(&l->form) ? l->channels : 1;
     const qs_const *w = q->g->values[n->inputs[1]].data;
-    if (!m.weights || !make_room(&m, w->elements))
+    if (!m.weights || !alloc_weights(&m, w->elements))
         return qs_fail(q->error, QSIM_E_NOMEM, "quantization: out of memory");
-    int code = bias_room(&m);
+    int code = alloc_bias(&m);
     if (code)
         return code;
     if (!qs_all_finite(m.weights, w->elements) || (m.bias && !qs_all_finite(m.bias, l->channels)))

@@ -294,7 +294,7 @@ static void check_orientation(void) {
         {3, 6, 2, 5, 1, 4},
     };
     for (int o = 1; o <= 8; o++) {
-        image im = {image_room(3, 2, 1), 3, 2, 1};
+        image im = {image_alloc(3, 2, 1), 3, 2, 1};
         memcpy(im.pixels, pixels, sizeof(pixels));
         image_orient(&im, o);
         CHECK(im.width == (o < 5 ? 3 : 2) && im.height == (o < 5 ? 2 : 3));

@@ -66,10 +66,10 @@ static int execute(const qsim_model *m, qsim_error *e) {
     return code;
 }
 
-static int round_trip(qsim_ctx *ctx, const qsim_model *m, char *file, size_t room, size_t *size,
+static int round_trip(qsim_ctx *ctx, const qsim_model *m, char *file, size_t capacity, size_t *size,
                       qsim_error *e) {
     qsim_model *again = NULL;
-    int code = qsim_model_save_memory(m, file, room, size, e);
+    int code = qsim_model_save_memory(m, file, capacity, size, e);
     if (!code)
         code = qsim_model_load_memory(ctx, file, *size, NULL, &again, e);
     qsim_model_free(again);

@@ -52,12 +52,12 @@ static void forge(fuzz_bytes *b) {
     a.swapped = fuzz_byte(b) % 2;
     a.offset = fuzz_byte(b) > 128 ? (size_t)fuzz_number(b) : 0;
     const int64_t first = fuzz_number(b), count = fuzz_number(b);
-    const size_t room = a.bytes < 4096 ? a.bytes : fuzz_below(b, 200);
+    const size_t capacity = a.bytes < 4096 ? a.bytes : fuzz_below(b, 200);
     const size_t size = b->left;
-    uint8_t *in = malloc(size + 1), *out = malloc(room + 1);
+    uint8_t *in = malloc(size + 1), *out = malloc(capacity + 1);
     if (in && out) {
         memcpy(in, b->data, size);
-        fuzz_legal(qsim_array_read(&a, in, size, first, count, out, room, NULL));
+        fuzz_legal(qsim_array_read(&a, in, size, first, count, out, capacity, NULL));
     }
     free(in);
     free(out);

@@ -62,19 +62,19 @@ void *__wrap_memset(void *to, int byte, size_t n) {
 /* ---- a case as text ---- */
 
 /* The next word, ended by a blank or the end; false: there is none. */
-static bool next_word(const char **at, char *word, size_t room) {
+static bool next_word(const char **at, char *word, size_t capacity) {
     size_t n = 0;
     while (**at == ' ')
         ++*at;
-    while (**at && **at != ' ' && n + 1 < room)
+    while (**at && **at != ' ' && n + 1 < capacity)
         word[n++] = *(*at)++;
     word[n] = 0;
     return n > 0;
 }
 
-static size_t numbers(const char *text, int64_t *values, size_t room) {
+static size_t numbers(const char *text, int64_t *values, size_t capacity) {
     size_t n = 0;
-    for (char *end; n < room; text = end + (*end == ',')) {
+    for (char *end; n < capacity; text = end + (*end == ',')) {
         const long long v = strtoll(text, &end, 10);
         if (end == text)
             break;

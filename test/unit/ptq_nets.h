@@ -117,7 +117,7 @@ static inline int32_t net_layer_count(const qsim_model *m) {
 }
 
 /* Runs one input through a model; writes the first output's floats and returns their number. */
-static inline size_t net_run(const qsim_model *m, qsim_tensor *x, float *y, size_t room) {
+static inline size_t net_run(const qsim_model *m, qsim_tensor *x, float *y, size_t capacity) {
     qsim_session *s = NULL;
     qsim_run *r = NULL;
     qsim_error e = {0};
@@ -127,7 +127,7 @@ static inline size_t net_run(const qsim_model *m, qsim_tensor *x, float *y, size
         qsim_run_execute(r, x, 1, out, outputs, &e))
         fprintf(stderr, "%s\n", e.message);
     CHECK_INT(e.code, QSIM_OK);
-    if (!e.code && out[0].dtype == QSIM_FLOAT && out[0].bytes <= room * sizeof(float)) {
+    if (!e.code && out[0].dtype == QSIM_FLOAT && out[0].bytes <= capacity * sizeof(float)) {
         memcpy(y, out[0].data, out[0].bytes);
         n = out[0].bytes / sizeof(float);
     }

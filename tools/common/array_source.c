@@ -242,17 +242,18 @@ static int decode(const tool *t, source *s) {
     return code ? tool_error(t, s->path, &e) : EXIT_OK;
 }
 
-int source_read(const tool *t, source *s, int64_t first, int64_t count, void *out, size_t room) {
+int source_read(const tool *t, source *s, int64_t first, int64_t count, void *out,
+                size_t capacity) {
     qsim_error e;
     int code;
     int64_t rows = positions(s);
     if (first < 0 || count < 0 || first > rows || count > rows - first ||
-        (rows > 0 && s->array.bytes / (size_t)rows * (size_t)count > room))
+        (rows > 0 && s->array.bytes / (size_t)rows * (size_t)count > capacity))
         return tool_fail(t, QSIM_E_INTERNAL, "%s: bad range", s->path);
     size_t row = rows > 0 ? s->array.elements / (size_t)rows : 0;
     switch (s->kind) {
     case SOURCE_FILE:
-        code = qsim_array_read(&s->array, s->data, s->size, first, count, out, room, &e);
+        code = qsim_array_read(&s->array, s->data, s->size, first, count, out, capacity, &e);
         return code ? tool_error(t, s->path, &e) : EXIT_OK;
     case SOURCE_RANDOM:
         fill_random(s, (size_t)first * row, (size_t)count * row, out);

@@ -42,7 +42,7 @@ void source_random(source *s, uint64_t seed, int32_t dtype, int32_t rank, const 
 /* "random" or "random:SEED". */
 bool source_is_random(const char *spec, uint64_t *seed);
 /* Copies positions of the first axis, row-major. */
-int source_read(const tool *t, source *s, int64_t first, int64_t count, void *out, size_t room);
+int source_read(const tool *t, source *s, int64_t first, int64_t count, void *out, size_t capacity);
 void source_close(source *s);
 /* 1 if an open .npz has a member of this name. */
 bool source_has_member(const source *s, const char *member);

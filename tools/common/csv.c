@@ -9,7 +9,7 @@
 
 typedef struct reader {
     csv *out;
-    size_t count, room, columns;
+    size_t count, capacity, columns;
     const char *why;
 } reader;
 
@@ -34,9 +34,9 @@ static bool number(const char *s, float *out) {
 }
 
 static void put(reader *r, float value) {
-    if (r->count == r->room) {
-        r->room = r->room * 2 + 256;
-        r->out->values = tool_grow(r->out->values, r->room, sizeof(float));
+    if (r->count == r->capacity) {
+        r->capacity = r->capacity * 2 + 256;
+        r->out->values = tool_grow(r->out->values, r->capacity, sizeof(float));
     }
     r->out->values[r->count++] = value;
 }

@@ -206,23 +206,23 @@ int64_t feed_positions(const feed *f) {
     return f->first ? f->source->array.dims[0] : 1;
 }
 
-static void *room_for(void *p, size_t *room, size_t bytes) {
-    if (bytes <= *room && p)
+static void *reserve(void *p, size_t *capacity, size_t bytes) {
+    if (bytes <= *capacity && p)
         return p;
     free(p);
-    *room = bytes;
+    *capacity = bytes;
     return tool_alloc(bytes, 1);
 }
 
 static int read_raw(const tool *t, feed *f, int64_t first, int64_t count, size_t *elements) {
     *elements = f->sample * (size_t)count;
     size_t bits = (size_t)qsim_dtype_bits(f->source->array.dtype);
-    f->raw = room_for(f->raw, &f->raw_room, (*elements * bits + 7) / 8);
+    f->raw = reserve(f->raw, &f->raw_capacity, (*elements * bits + 7) / 8);
     if (!f->first) {
         first = 0;
         count = f->source->array.rank > 0 ? f->source->array.dims[0] : 1;
     }
-    return source_read(t, f->source, first, count, f->raw, f->raw_room);
+    return source_read(t, f->source, first, count, f->raw, f->raw_capacity);
 }
 
 /* The place of element i of a channels-last array in a channels-first one. */
@@ -247,16 +247,16 @@ static void apply(const feed *f, const float *in, size_t elements, float *out) {
 static int transform(const tool *t, feed *f, size_t elements) {
     int64_t n = (int64_t)elements;
     qsim_error e;
-    f->data = room_for(f->data, &f->data_room,
-                       (elements * (size_t)qsim_dtype_bits(f->slot.dtype) + 7) / 8);
+    f->data = reserve(f->data, &f->data_capacity,
+                      (elements * (size_t)qsim_dtype_bits(f->slot.dtype) + 7) / 8);
     if (f->pixels) {
         const unsigned char *in = f->raw;
         for (size_t i = 0; i < elements; i++)
             ((float *)f->data)[i] = (float)in[i] / 255.0f;
         return EXIT_OK;
     }
-    qsim_tensor from = {f->source->array.dtype, 1, &n, f->raw, f->raw_room};
-    qsim_tensor to = {f->slot.dtype, 1, &n, f->data, f->data_room};
+    qsim_tensor from = {f->source->array.dtype, 1, &n, f->raw, f->raw_capacity};
+    qsim_tensor to = {f->slot.dtype, 1, &n, f->data, f->data_capacity};
     if (!f->how.given)
         return qsim_tensor_convert(&from, &to, &e) ? tool_error(t, f->source->path, &e) : EXIT_OK;
     float *plain = tool_alloc(elements, sizeof(float));

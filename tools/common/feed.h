@@ -21,7 +21,7 @@ typedef struct feed {
     int64_t first;               /* positions of the first axis in one reading; 0: no such axis */
     size_t sample;               /* elements per position */
     void *raw, *data;
-    size_t raw_room, data_room;
+    size_t raw_capacity, data_capacity;
 } feed;
 
 /* Plans the conversion; prints errors. The source must outlive the feed. */

@@ -15,7 +15,7 @@ bool image_is_name(const char *name) {
     return false;
 }
 
-unsigned char *image_room(int64_t width, int64_t height, int32_t channels) {
+unsigned char *image_alloc(int64_t width, int64_t height, int32_t channels) {
     const int64_t most = (int64_t)1 << 28;
     if (width < 1 || height < 1 || width > most || height > most / width)
         return NULL;

@@ -18,7 +18,7 @@ bool image_is_name(const char *name);
 /* Reads a picture as RGB, or as grey where `channels` is 1 (ITU-R 601-2 in PIL's integers). */
 int image_read(const tool *t, const char *path, int32_t channels, image *out);
 /* Allocates pixels for sizes from a file; NULL for absurd sizes. */
-unsigned char *image_room(int64_t width, int64_t height, int32_t channels);
+unsigned char *image_alloc(int64_t width, int64_t height, int32_t channels);
 
 /* EXIF orientation, 1 to 8; 1: pixels are upright. */
 int image_jpeg_orientation(const void *jpeg, size_t size);

@@ -16,8 +16,8 @@ bool image_decode_png(const void *data, size_t size, image *out, const char **wh
     if (!png_image_begin_read_from_memory(&png, data, size))
         return false;
     png.format = PNG_FORMAT_RGBA;
-    unsigned char *rgba = image_room(png.width, png.height, 4);
-    out->pixels = image_room(png.width, png.height, 3);
+    unsigned char *rgba = image_alloc(png.width, png.height, 4);
+    out->pixels = image_alloc(png.width, png.height, 3);
     out->width = (int32_t)png.width;
     out->height = (int32_t)png.height;
     out->channels = 3;
@@ -62,7 +62,7 @@ static bool decode(struct jpeg_decompress_struct *jpeg, image *out) {
         return false;
     jpeg->out_color_space = JCS_RGB;
     jpeg->dct_method = JDCT_ISLOW;
-    out->pixels = image_room(jpeg->image_width, jpeg->image_height, 3);
+    out->pixels = image_alloc(jpeg->image_width, jpeg->image_height, 3);
     if (!out->pixels || !jpeg_start_decompress(jpeg) || jpeg->output_components != 3)
         return false;
     out->width = (int32_t)jpeg->output_width;
@@ -112,7 +112,7 @@ bool image_decode_webp(const void *data, size_t size, image *out, const char **w
     *why = "is not a readable WebP";
     if (!WebPGetInfo(data, size, &width, &height))
         return false;
-    out->pixels = image_room(width, height, 3);
+    out->pixels = image_alloc(width, height, 3);
     out->width = width;
     out->height = height;
     out->channels = 3;

@@ -73,7 +73,7 @@ static void resample(const unsigned char *in, size_t lines, int32_t from, int32_
 bool image_resize(image *im, int32_t width, int32_t height) {
     size_t channels = (size_t)im->channels;
     if (width != im->width) {
-        unsigned char *wide = image_room(width, im->height, im->channels);
+        unsigned char *wide = image_alloc(width, im->height, im->channels);
         if (!wide)
             return false;
         resample(im->pixels, (size_t)im->height, im->width, width, channels, wide);
@@ -82,7 +82,7 @@ bool image_resize(image *im, int32_t width, int32_t height) {
         im->width = width;
     }
     if (height != im->height) {
-        unsigned char *high = image_room(width, height, im->channels);
+        unsigned char *high = image_alloc(width, height, im->channels);
         if (!high)
             return false;
         resample(im->pixels, 1, im->height, height, (size_t)width * channels, high);

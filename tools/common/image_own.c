@@ -41,7 +41,7 @@ bool image_decode_pnm(const void *data, size_t size, image *out, const char **wh
     at++; /* one white-space byte */
     if ((int64_t)((size - at) / (size_t)channels) / width < height)
         return refuse(why, "is shorter than its size says");
-    out->pixels = image_room(width, height, channels);
+    out->pixels = image_alloc(width, height, channels);
     if (!out->pixels)
         return refuse(why, "is larger than a picture may be");
     memcpy(out->pixels, p + at, (size_t)(width * height * channels));
@@ -144,7 +144,7 @@ bool image_decode_bmp(const void *data, size_t size, image *out, const char **wh
     size_t last = ((size_t)b.width * (size_t)b.bits + 7) / 8; /* the last row may end early */
     if (at > size || (size - at) / stride + ((size - at) % stride >= last) < (size_t)b.height)
         return refuse(why, "is shorter than its size says");
-    out->pixels = image_room(b.width, b.height, 3);
+    out->pixels = image_alloc(b.width, b.height, 3);
     if (!out->pixels)
         return refuse(why, "is larger than a picture may be");
     for (int32_t y = 0; y < b.height; y++) {

@@ -31,9 +31,9 @@ char *tool_copy(const char *string) {
 }
 
 void text_add(text *t, const char *bytes, size_t size) {
-    if (t->room - t->size <= size) {
-        t->room = (t->size + size) + (t->size + size) / 2 + 64;
-        t->data = tool_grow(t->data, t->room, 1);
+    if (t->capacity - t->size <= size) {
+        t->capacity = (t->size + size) + (t->size + size) / 2 + 64;
+        t->data = tool_grow(t->data, t->capacity, 1);
     }
     memcpy(t->data + t->size, bytes, size);
     t->size += size;

@@ -17,7 +17,7 @@
 
 typedef struct text {
     char *data; /* terminated by NUL after the first addition */
-    size_t size, room;
+    size_t size, capacity;
 } text;
 
 void text_add(text *t, const char *bytes, size_t size);

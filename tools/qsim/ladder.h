@@ -45,7 +45,7 @@ int32_t ladder_keeps_moments(const ladder *l);
 void ladder_give(ladder *l, qsim_search_options *o);
 extern const char *const ladder_goals[]; /* by QSIM_GOAL_* */
 /* Writes a percentage, or "-" for NaN. */
-void ladder_percent(char room[16], double x);
+void ladder_percent(char capacity[16], double x);
 /* The table of all attempts with its heading (ladder_attempts.c). */
 void ladder_table(const ladder *l, text *out);
 /* A qsim_attempt_fn: records and prints an attempt, and saves its model if it is kept. */

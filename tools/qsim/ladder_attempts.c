@@ -20,11 +20,11 @@ static void put_heading(const ladder *l, text *out) {
                 "size", "a sample", "attempt");
 }
 
-void ladder_percent(char room[16], double x) {
+void ladder_percent(char capacity[16], double x) {
     if (isnan(x))
-        snprintf(room, 16, "-");
+        snprintf(capacity, 16, "-");
     else
-        snprintf(room, 16, "%.2f %%", x);
+        snprintf(capacity, 16, "%.2f %%", x);
 }
 
 static void put_attempt(const attempt *r, text *out) {

@@ -12,9 +12,9 @@
 #define CLOSE 0.1 /* an interval within a tenth of 1 */
 
 void latency_add(latency *l, double ms) {
-    if (l->count == l->room) {
-        l->room = l->room * 2 + 1024;
-        l->ms = tool_grow(l->ms, l->room, sizeof(*l->ms));
+    if (l->count == l->capacity) {
+        l->capacity = l->capacity * 2 + 1024;
+        l->ms = tool_grow(l->ms, l->capacity, sizeof(*l->ms));
     }
     l->ms[l->count++] = ms;
 }

@@ -8,7 +8,7 @@
 
 typedef struct latency {
     double *ms;
-    size_t count, room;
+    size_t count, capacity;
     double min, median, mean, deviation, p90, p99; /* set by latency_summarize */
 } latency;
 

@@ -29,7 +29,7 @@ typedef struct profiling {
     size_t step_count;
     latency plain, timed;       /* times of whole runs in ms, without and with the profile */
     qsim_profile_event *events; /* `execution` counts over all runs */
-    size_t event_count, event_room, dropped;
+    size_t event_count, event_capacity, dropped;
     bool interrupted;
 } profiling;
 

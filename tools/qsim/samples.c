@@ -58,7 +58,7 @@ static void add(samples *s, const batch *b, size_t from, size_t to, bool divisib
 }
 
 /* Whether `most` samples like those of `b` can be held; they are run again and again. */
-static int check_room(const tool *t, const dataset *d, const batch *b, size_t most) {
+static int check_memory(const tool *t, const dataset *d, const batch *b, size_t most) {
     const int64_t all = dataset_samples(d);
     const double count = (double)((uint64_t)all < most ? (uint64_t)all : most);
     double bytes = 0;
@@ -84,7 +84,7 @@ int samples_read(const tool *t, dataset *d, const qsim_model *m, size_t most, sa
     while (s->samples < most) {
         int code = dataset_next(d, &b);
         if (code == EXIT_OK && b.samples > 0 && s->count == 0)
-            code = check_room(t, d, &b, most);
+            code = check_memory(t, d, &b, most);
         if (code || b.samples == 0)
             return code;
         const size_t n = (size_t)b.samples, left = most - s->samples;

@@ -45,7 +45,7 @@ static int by_name(const void *a, const void *b) {
 /* Sorted names that nodes or outputs use; NULL if branches may use others. */
 static const char **used_names(const qsim_model *m, size_t *count) {
     const char **names = tool_alloc(1, sizeof(*names));
-    size_t room = 0;
+    size_t capacity = 0;
     *count = 0;
     for (int32_t i = 0; i < qsim_model_node_count(m); i++) {
         qsim_node_info n = {.struct_size = sizeof(n)};
@@ -53,9 +53,9 @@ static const char **used_names(const qsim_model *m, size_t *count) {
             free(names);
             return NULL;
         }
-        if (*count + (size_t)n.input_count > room) {
-            room = 2 * (*count + (size_t)n.input_count) + 64;
-            names = tool_grow(names, room, sizeof(*names));
+        if (*count + (size_t)n.input_count > capacity) {
+            capacity = 2 * (*count + (size_t)n.input_count) + 64;
+            names = tool_grow(names, capacity, sizeof(*names));
         }
         for (int32_t k = 0; k < n.input_count; k++)
             names[(*count)++] = n.inputs[k];

@@ -38,9 +38,9 @@ static int profile_open(tool *t, profiling *p) {
 /* Only records the event: other work would add to the time of the execution. */
 static void on_event(void *user, const qsim_profile_event *event) {
     profiling *p = user;
-    if (p->event_count == p->event_room) {
-        p->event_room = p->event_room * 2 + 1024;
-        p->events = tool_grow(p->events, p->event_room, sizeof(*p->events));
+    if (p->event_count == p->event_capacity) {
+        p->event_capacity = p->event_capacity * 2 + 1024;
+        p->events = tool_grow(p->events, p->event_capacity, sizeof(*p->events));
     }
     p->events[p->event_count++] = *event;
 }

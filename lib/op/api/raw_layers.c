@@ -297,8 +297,8 @@ static int check_geometry(layer *k) {
 /* Size of an output axis; 0 if the kernel does not fit. */
 static int64_t out_size(int64_t in, int64_t kernel, int64_t stride, int64_t dilation,
                         int64_t before, int64_t after) {
-    int64_t room = in + before + after - (kernel - 1) * dilation - 1;
-    return room < 0 ? 0 : room / stride + 1;
+    int64_t last = in + before + after - (kernel - 1) * dilation - 1;
+    return last < 0 ? 0 : last / stride + 1;
 }
 
 static int conv_shapes(layer *k) {

@@ -88,12 +88,12 @@ static int size_axis(const qs_infer *x, qs_window *w, int32_t i, bool same, bool
         w->after[i] = total - w->before[i];
         return QSIM_OK;
     }
-    int64_t room = in + w->before[i] + w->after[i] - span;
-    if (room < 0)
+    int64_t last = in + w->before[i] + w->after[i] - span;
+    if (last < 0)
         return qs_infer_fail(x, QSIM_E_SHAPE,
                              "the window spans %lld elements of an axis that has %lld with padding",
-                             (long long)span, (long long)(room + span));
-    w->out[i] = (w->ceil_mode ? room + s - 1 : room) / s + 1;
+                             (long long)span, (long long)(last + span));
+    w->out[i] = (w->ceil_mode ? last + s - 1 : last) / s + 1;
     /* The last window has to begin inside the image or the padding before it. */
     if (w->ceil_mode && (w->out[i] - 1) * s >= in + w->before[i])
         w->out[i]--;

@@ -32,8 +32,8 @@ static depth_form read_form(const qs_node *n, int64_t in) {
     if (in < 0)
         return f;
     if (same == PADS_GIVEN) {
-        const int64_t room = in + f.before + attr_of(n, "after", 0, 0) - span;
-        f.out = room < 0 ? 0 : room / f.stride + 1;
+        const int64_t last = in + f.before + attr_of(n, "after", 0, 0) - span;
+        f.out = last < 0 ? 0 : last / f.stride + 1;
         return f;
     }
     f.out = (in + f.stride - 1) / f.stride;

@@ -46,11 +46,11 @@ QS_COLD static int size_fold(const qs_infer *x, fold_form *f) {
             return qs_infer_fail(x, QSIM_E_VALUE, "axis %d: an image of %lld, a block of %lld",
                                  (int)i, (long long)a->size, (long long)a->block);
         const int64_t span = (a->block - 1) * a->dilation + 1;
-        const int64_t room = a->size + a->before + a->after - span;
-        if (room < 0)
+        const int64_t last = a->size + a->before + a->after - span;
+        if (last < 0)
             return qs_infer_fail(x, QSIM_E_SHAPE, "axis %d: a block spans %lld of %lld", (int)i,
-                                 (long long)span, (long long)(room + span));
-        a->steps = room / a->stride + 1;
+                                 (long long)span, (long long)(last + span));
+        a->steps = last / a->stride + 1;
         if (!qs_mul64(f->area, a->size, &f->area) || !qs_mul64(f->blocks, a->block, &f->blocks) ||
             !qs_mul64(f->steps, a->steps, &f->steps))
             return qs_infer_fail(x, QSIM_E_LIMIT, "the image is too large");

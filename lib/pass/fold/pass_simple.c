@@ -118,15 +118,15 @@ static bool all_constant(const qs_graph *g, const qs_node *n, size_t *limit) {
 }
 
 /* The bytes of constants that the first folding of a pipeline finds set the budget of all. */
-static void set_room(qs_pass *p) {
-    size_t bytes = 0, room = SIZE_MAX;
+static void set_fold_left(qs_pass *p) {
+    size_t bytes = 0, left = SIZE_MAX;
     for (size_t v = 0; v < p->graph->value_count && bytes < SIZE_MAX / 2; v++)
         if (p->graph->values[v].data && !qs_add(bytes, p->graph->values[v].data->bytes, &bytes))
             bytes = SIZE_MAX / 2;
-    if (p->fold_room == 0 && qs_mul(bytes, FOLD_GROWTH, &room) && !qs_add(room, FOLD_START, &room))
-        room = SIZE_MAX;
-    if (p->fold_room == 0)
-        p->fold_room = room;
+    if (p->fold_left == 0 && qs_mul(bytes, FOLD_GROWTH, &left) && !qs_add(left, FOLD_START, &left))
+        left = SIZE_MAX;
+    if (p->fold_left == 0)
+        p->fold_left = left;
 }
 
 /* Bytes of a node's results, now constants; results that share an input's bytes count, too. */
@@ -150,18 +150,18 @@ int qs_pass_fold(qs_pass *p, int flags) {
                  .error = p->error};
     if (!e.address)
         return qs_pass_no_memory(p);
-    set_room(p);
+    set_fold_left(p);
     for (size_t i = 0; i < g->order_count && !code; i++) {
         qs_id id = g->order[i];
         size_t limit;
         bool done = false;
         if (!is_foldable(g, &g->nodes[id], flags) || !all_constant(g, &g->nodes[id], &limit))
             continue;
-        code = qs_eval_const(&e, id, NULL, limit < p->fold_room ? limit : p->fold_room, &done);
+        code = qs_eval_const(&e, id, NULL, limit < p->fold_left ? limit : p->fold_left, &done);
         if (!done)
             continue;
-        p->fold_room -= made(g, &g->nodes[id]); /* at most the limit */
-        p->fold_room += p->fold_room == 0;
+        p->fold_left -= made(g, &g->nodes[id]); /* at most the limit */
+        p->fold_left += p->fold_left == 0;
         qs_graph_remove_node(g, id);
     }
     qs_free(p->ctx, e.address);

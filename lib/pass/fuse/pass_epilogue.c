@@ -149,9 +149,9 @@ static qs_id float_maker(const epilogue *e, qs_id v, bool sum) {
     const qs_id id = only_maker(e, v);
     const qs_node *n = id == QS_NONE ? NULL : &e->g->nodes[id];
     const int32_t other = n ? other_of(n) : 0;
-    const bool room = sum ? n && n->input_count <= other
+    const bool fits = sum ? n && n->input_count <= other
                           : n && n->input_count <= other + 1 && !qs_node_attr(n, "then");
-    return other && room ? id : QS_NONE;
+    return other && fits ? id : QS_NONE;
 }
 
 static int fuse_curve(epilogue *e, qs_id node) {

@@ -68,11 +68,11 @@ static void threaded(void *user, size_t n, qsim_task_fn run, void *arg) {
 /* ---- models ---- */
 
 /* The network of net_lenet, saved and loaded in another context. */
-static qsim_model *model_in(qsim_ctx *ctx, const qsim_model *m, uint8_t *file, size_t room) {
+static qsim_model *model_in(qsim_ctx *ctx, const qsim_model *m, uint8_t *file, size_t capacity) {
     size_t size = 0;
     qsim_model *out = NULL;
-    CHECK_INT(qsim_model_save_memory(m, file, room, &size, NULL), QSIM_OK);
-    CHECK(size <= room);
+    CHECK_INT(qsim_model_save_memory(m, file, capacity, &size, NULL), QSIM_OK);
+    CHECK(size <= capacity);
     CHECK_INT(qsim_model_load_memory(ctx, file, size, NULL, &out, NULL), QSIM_OK);
     return out;
 }

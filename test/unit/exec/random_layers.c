@@ -24,10 +24,10 @@ typedef struct window {
 /* Size of axis `i` after a window; 0: none, or a size that ONNX Runtime computes otherwise. */
 static int64_t behind(const window *w, int i, int64_t size, bool ceil_mode) {
     int64_t reach = (w->kernel[i] - 1) * w->dilation[i] + 1;
-    int64_t room = size + w->pads[i] + w->pads[2 + i] - reach;
-    if (room < 0)
+    int64_t last = size + w->pads[i] + w->pads[2 + i] - reach;
+    if (last < 0)
         return 0;
-    int64_t n = (room + (ceil_mode ? w->stride[i] - 1 : 0)) / w->stride[i] + 1;
+    int64_t n = (last + (ceil_mode ? w->stride[i] - 1 : 0)) / w->stride[i] + 1;
     return (n - 1) * w->stride[i] >= size + w->pads[i] ? 0 : n;
 }
 

@@ -49,16 +49,16 @@ static void check_pack(size_t panel) {
     const size_t k = taps * some[between(0, 11)];
     qk_pack_source s;
     const size_t floats = random_source(&s, cols, taps, k / taps), shift = between(0, 3);
-    size_t room = 0, wrong = 0;
+    size_t capacity = 0, wrong = 0;
     uint8_t *memory = malloc(floats * sizeof(float) + shift);
-    CHECK(qk_pack_f32_size(panel, k, cols, &room));
-    float *packed = malloc(room * sizeof(float)), *at = packed;
+    CHECK(qk_pack_f32_size(panel, k, cols, &capacity));
+    float *packed = malloc(capacity * sizeof(float)), *at = packed;
     for (size_t i = 0; i < floats; i++) {
         const float v = (float)i + 1;
         memcpy(memory + shift + i * sizeof(v), &v, sizeof(v));
     }
     s.src = memory + shift;
-    memset(packed, 0x55, room * sizeof(float));
+    memset(packed, 0x55, capacity * sizeof(float));
     qk_pack_f32(packed, panel, k, cols, &s);
     for (size_t col = 0; col < cols; col += panel) {
         const size_t width = qk_panel_width(panel, cols, col);
@@ -66,7 +66,7 @@ static void check_pack(size_t panel) {
             for (size_t j = 0; j < width; j++, at++)
                 wrong += *at != (col + j < cols ? source_at(&s, i, col + j) : 0.0f);
     }
-    for (; at < packed + room; at++)
+    for (; at < packed + capacity; at++)
         wrong += *at != 0.0f;
     CHECK_INT(wrong, 0);
     free(memory);

@@ -136,9 +136,9 @@ static void check_message(const qs_graph *g, size_t what, int kind) {
     pb_ostream_t size = PB_OSTREAM_SIZING;
     CHECK(emit(&size, g, what, kind));
     CHECK(size.bytes_written > 0 && size.bytes_written < sizeof(bytes));
-    for (size_t room = 0; room <= size.bytes_written; room++) {
-        pb_ostream_t out = pb_ostream_from_buffer(bytes, room);
-        CHECK(emit(&out, g, what, kind) == (room == size.bytes_written));
+    for (size_t capacity = 0; capacity <= size.bytes_written; capacity++) {
+        pb_ostream_t out = pb_ostream_from_buffer(bytes, capacity);
+        CHECK(emit(&out, g, what, kind) == (capacity == size.bytes_written));
     }
 }
 

@@ -26,39 +26,39 @@ static const struct {
     {"8-bit", BIT(QSIM_UINT8) | BIT(QSIM_INT8)},
 };
 
-static void add_word(char *text, size_t room, const char *word) {
-    snprintf(text + strlen(text), room - strlen(text), "%s%s", *text ? ", " : "", word);
+static void add_word(char *text, size_t capacity, const char *word) {
+    snprintf(text + strlen(text), capacity - strlen(text), "%s%s", *text ? ", " : "", word);
 }
 
-static void types_of(const qsim_operator_info *op, char *text, size_t room) {
+static void types_of(const qsim_operator_info *op, char *text, size_t capacity) {
     uint32_t rest = op->types, known = 0;
     *text = 0;
     for (int32_t t = 1; t < 32; t++)
         known |= qsim_dtype_bits(t) > 0 ? BIT(t) : 0;
     if (rest == 0 || rest == known) {
-        snprintf(text, room, "%s", rest ? "any" : "–");
+        snprintf(text, capacity, "%s", rest ? "any" : "–");
         return;
     }
     for (size_t s = 0; s < sizeof(sets) / sizeof(*sets); s++) {
         if ((rest & sets[s].types) != sets[s].types)
             continue;
-        add_word(text, room, sets[s].name);
+        add_word(text, capacity, sets[s].name);
         rest &= ~sets[s].types;
     }
     for (int32_t t = 1; t < 32; t++)
         if (rest & BIT(t))
-            add_word(text, room, qsim_dtype_name(t));
+            add_word(text, capacity, qsim_dtype_name(t));
 }
 
 /* ---- the page ---- */
 
-static void inputs_of(const qsim_operator_info *op, char *text, size_t room) {
+static void inputs_of(const qsim_operator_info *op, char *text, size_t capacity) {
     if (op->max_inputs < 0)
-        snprintf(text, room, "%d or more", op->min_inputs);
+        snprintf(text, capacity, "%d or more", op->min_inputs);
     else if (op->max_inputs > op->min_inputs)
-        snprintf(text, room, "%d to %d", op->min_inputs, op->max_inputs);
+        snprintf(text, capacity, "%d to %d", op->min_inputs, op->max_inputs);
     else
-        snprintf(text, room, "%d", op->min_inputs);
+        snprintf(text, capacity, "%d", op->min_inputs);
 }
 
 static void print_row(const qsim_operator_info *op) {

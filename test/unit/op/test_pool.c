@@ -10,8 +10,8 @@ typedef struct shape {
 
 static int64_t out_size(int64_t in, int64_t k, int64_t s, int64_t d, int64_t before, int64_t after,
                         bool ceil_mode) {
-    int64_t room = in + before + after - (k - 1) * d - 1, out = room / s + 1;
-    if (ceil_mode && room % s != 0)
+    int64_t last = in + before + after - (k - 1) * d - 1, out = last / s + 1;
+    if (ceil_mode && last % s != 0)
         out++;
     if (ceil_mode && (out - 1) * s >= in + before) /* would begin in the padding after it */
         out--;

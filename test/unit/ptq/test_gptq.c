@@ -90,8 +90,8 @@ static void check_round(uint64_t seed) {
     const qs_grid grid = {scale, NULL, 2, 4, -8, 7};
     qs_gptq g;
     CHECK_INT(qs_gptq_create(ctx, h, N, &g), QSIM_OK);
-    double *room = malloc(qs_gptq_room(&g) * sizeof(*room));
-    qs_gptq_round(&g, &rows, &grid, codes, room);
+    double *scratch = malloc(qs_gptq_scratch(&g) * sizeof(*scratch));
+    qs_gptq_round(&g, &rows, &grid, codes, scratch);
     qs_gptq_round(NULL, &rows, &grid, plain, NULL);
     for (int c = 0; c < CHANNELS; c++) {
         float row[N];
@@ -110,7 +110,7 @@ static void check_round(uint64_t seed) {
         sum[1] += error_of(damped, row, nearest, own);
     }
     CHECK(sum[0] < sum[1]);
-    free(room);
+    free(scratch);
     qs_gptq_free(&g);
 }
 
@@ -122,11 +122,11 @@ static void check_unsigned(void) {
     const qs_rows rows = {w, 1, 2, 2, 1};
     const qs_grid grid = {scale, zero, 1, 2, 0, 15};
     uint8_t codes[2];
-    double room[32];
+    double scratch[32];
     qs_gptq g;
     CHECK_INT(qs_gptq_create(ctx, h, 2, &g), QSIM_OK);
-    CHECK(qs_gptq_room(&g) <= QS_COUNT(room));
-    qs_gptq_round(&g, &rows, &grid, codes, room);
+    CHECK(qs_gptq_scratch(&g) <= QS_COUNT(scratch));
+    qs_gptq_round(&g, &rows, &grid, codes, scratch);
     CHECK_INT(codes[0], 8); /* 2.6 + 5 */
     CHECK_INT(codes[1], 0); /* -9 + 5 */
     qs_gptq_free(&g);

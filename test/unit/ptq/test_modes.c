@@ -129,7 +129,8 @@ static qsim_model *net_behind(bool wide, bool any) {
     return net_finish(b);
 }
 
-static size_t run_level(const qsim_model *m, int32_t level, qsim_tensor *x, float *y, size_t room) {
+static size_t run_level(const qsim_model *m, int32_t level, qsim_tensor *x, float *y,
+                        size_t capacity) {
     qsim_session_options o = {.struct_size = sizeof(o), .level = level};
     qsim_session *s = NULL;
     qsim_run *r = NULL;
@@ -140,7 +141,7 @@ static size_t run_level(const qsim_model *m, int32_t level, qsim_tensor *x, floa
         qsim_run_execute(r, x, 1, out, outputs, &e))
         fprintf(stderr, "%s\n", e.message);
     CHECK_INT(e.code, QSIM_OK);
-    for (size_t i = 0; i < outputs && !e.code && n + out[i].bytes / 4 <= room; i++) {
+    for (size_t i = 0; i < outputs && !e.code && n + out[i].bytes / 4 <= capacity; i++) {
         memcpy(y + n, out[i].data, out[i].bytes);
         n += out[i].bytes / 4;
     }

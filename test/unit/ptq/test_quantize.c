@@ -165,10 +165,10 @@ static void test_qoperator(void) {
     qsim_model_free(m);
 }
 
-static size_t bytes_of(const qsim_model *m, void *buffer, size_t room) {
+static size_t bytes_of(const qsim_model *m, void *buffer, size_t capacity) {
     size_t need = 0;
-    CHECK_INT(qsim_model_save_memory(m, buffer, room, &need, NULL), QSIM_OK);
-    CHECK(need <= room);
+    CHECK_INT(qsim_model_save_memory(m, buffer, capacity, &need, NULL), QSIM_OK);
+    CHECK(need <= capacity);
     return need;
 }
 
