@@ -37,6 +37,20 @@
     R##NR(HALF_SUM) finish_sums_8(s, halves);
 
 TARGET QS_NOINLINE static void finish_sums_64(const sink *s, const __m512i *sums) {
+    if (!s->mult && s->scale) { /* the usual one: floats */
+        __m512 scale[4], add[4];
+#pragma GCC unroll 4
+        for (int32_t v = 0; v < 4; v++) {
+            scale[v] = _mm512_loadu_ps(s->scale + 16 * v);
+            add[v] = _mm512_loadu_ps(s->add + 16 * v);
+        }
+        for (int32_t r = 0; r < s->rows; r++, sums += 4)
+            store_i32_4(s, r, as_floats(s, sums[0], scale[0], add[0]),
+                        as_floats(s, sums[1], scale[1], add[1]),
+                        as_floats(s, sums[2], scale[2], add[2]),
+                        as_floats(s, sums[3], scale[3], add[3]));
+        return;
+    }
     for (int32_t r = 0; r < s->rows; r++, sums += 4)
         finish_64(s, KIND_ANY, r, sums[0], sums[1], sums[2], sums[3]);
 }
