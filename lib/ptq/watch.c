@@ -4,6 +4,7 @@
  * BLOCK positions, which do not depend on threads or batches; within a block they are made in
  * double in the order of positions.
  */
+#include <assert.h>
 #include <math.h>
 
 #include "base/slices.h"
@@ -112,6 +113,7 @@ static int watch_planes(const watching *g, qs_watch_part *p, size_t sample, size
     const float *x = t->x + ((sample * t->outer + outer) * t->channels + first) * t->inner;
     const size_t all = count * t->inner;
     int code = QSIM_OK;
+    assert(count > 0);
     for (size_t i = 0; i < all && !code; i += CHUNK) {
         const size_t n = all - i < CHUNK ? all - i : CHUNK, planes = t->inner < n ? count : 1;
         float low, high;
