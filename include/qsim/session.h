@@ -115,7 +115,7 @@ QSIM_API size_t qsim_run_arena_bytes(const qsim_run *run);
  */
 typedef struct qsim_step_info {
     size_t struct_size;
-    const char *node;      /* name of the (fused) node */
+    const char *node;      /* name of the (fused) node; without one, of its first output */
     const char *op_type;   /* operator it runs as */
     const char *kernel;    /* kernel family */
     int64_t macs;          /* multiply-accumulates of one execution */

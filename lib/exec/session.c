@@ -10,6 +10,18 @@ static int no_memory(const qsim_session *s, qsim_error *error) {
 
 /* ---- passes ---- */
 
+/*
+ * Gives nodes without a name that of their first output, by which models are read: profiles and
+ * messages then have it, whatever the passes make of the output.
+ */
+static void name_nodes(qs_graph *g) {
+    for (size_t i = 0; i < g->order_count; i++) {
+        qs_node *n = &g->nodes[g->order[i]];
+        if (!n->name[0] && n->output_count > 0 && n->outputs[0] != QS_NONE)
+            n->name = g->values[n->outputs[0]].name;
+    }
+}
+
 static int transform(qsim_session *s, int32_t level, int flags, qsim_error *error) {
     const qs_graph *model = s->model->graph;
     s->integer = qs_arena_alloc(&s->arena, model->order_count + 1, sizeof(bool));
@@ -25,6 +37,7 @@ static int transform(qsim_session *s, int32_t level, int flags, qsim_error *erro
                  .origin = model,
                  .integer = s->integer,
                  .channels_last = s->channels_last};
+    name_nodes(s->graph);
     return qs_pipeline_run(&p, QS_FOR_SESSION, level);
 }
 

@@ -26,9 +26,12 @@ static void print_output(const judging *j, int32_t i) {
         table_line("", "output '%s' cannot be compared", o.name);
     else if (o.measure == QSIM_MEASURE_AGREEMENT)
         table_line("",
-                   "output '%s': %s, agreement %.2f %% of %llu row%s, SQNR %.2f dB, cosine %.6f",
+                   "output '%s': %s, agreement %.2f %% of %llu row%s, SQNR %.2f dB, cosine %.6f%s",
                    o.name, qsim_grade_name(o.grade), o.agreement, (unsigned long long)o.rows,
-                   tool_plural((int64_t)o.rows), table_number(o.sqnr), table_number(o.cosine));
+                   tool_plural((int64_t)o.rows), table_number(o.sqnr), table_number(o.cosine),
+                   o.agreement >= 97 && o.grade != QSIM_GRADE_GOOD && o.sqnr < 20
+                       ? "; of so few rows SQNR decides"
+                       : "");
     else
         table_line("", "output '%s': %s, SQNR %.2f dB, cosine %.6f", o.name,
                    qsim_grade_name(o.grade), table_number(o.sqnr), table_number(o.cosine));
@@ -111,7 +114,7 @@ void judge_print(const tool *t, const judging *j) {
     print_input(j);
     worst_text(j->verdict, &worst);
     if (worst.size)
-        table_line("worst", "layers by the noise that they add: %s", worst.data);
+        table_line("worst", "layers that add most noise (SQNR before -> behind): %s", worst.data);
     text_free(&worst);
     print_warnings(t, j);
 }
