@@ -115,11 +115,15 @@ static int parse_content(const tool *t, source *s, const char *member) {
         s->idx = true;
     } else {
         code = qsim_npy_parse(s->data, s->size, 0, &s->array, &e);
-        if (code == QSIM_E_FORMAT && !ends_with(s->path, ".npy") && !e.hint[0])
+        if (code == QSIM_E_FORMAT && !ends_with(s->path, ".npy") && !e.hint[0]) {
+            if (s->size == 0 || p[0] != 0x93)
+                snprintf(e.message, sizeof(e.message),
+                         "no picture, sound or array that qsim reads");
             snprintf(
                 e.hint, sizeof(e.hint),
                 "pictures end in .jpg, .png, .bmp, .webp, .ppm or .pgm, sounds in .wav, arrays "
                 "in .npy, .npz, .pb or .csv");
+        }
     }
     return code ? tool_error(t, s->path, &e) : EXIT_OK;
 }

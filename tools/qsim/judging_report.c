@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Reports a verdict. */
 #include <math.h>
+#include <string.h>
 
 #include "common/columns.h"
 #include "judging.h"
@@ -77,13 +78,24 @@ static void print_labels(const judging *j) {
             tool_plural((int64_t)l.rows), percent(l.right, l.rows), 100 * l.confidence);
 }
 
+/* Is it another output of a layer that stands before it? */
+static bool is_named(const qsim_verdict *v, int32_t count, const char *name) {
+    qsim_verdict_info l = {.struct_size = sizeof(l)};
+    for (int32_t i = 0; i < count; i++)
+        if (!qsim_verdict_layer(v, i, &l) && strcmp(l.name, name) == 0)
+            return true;
+    return false;
+}
+
 /* Lists layers that add noise, the worst first: "conv7 (24.1 -> 18.2 dB), fc1 (...)". */
 static void worst_text(const qsim_verdict *v, text *out) {
-    for (int32_t i = 0; i < qsim_verdict_layer_count(v) && i < WORST_LAYERS; i++) {
+    for (int32_t i = 0, n = 0; i < qsim_verdict_layer_count(v) && n < WORST_LAYERS; i++) {
         qsim_verdict_info l = {.struct_size = sizeof(l)};
         if (qsim_verdict_layer(v, i, &l) || !(l.sqnr < l.before))
             break;
-        text_printf(out, "%s%s (", i ? ", " : "", l.name);
+        if (is_named(v, i, l.name))
+            continue;
+        text_printf(out, "%s%s (", n++ ? ", " : "", l.name);
         if (isfinite(l.before))
             text_printf(out, "%.1f -> %.1f dB)", l.before, l.sqnr);
         else
