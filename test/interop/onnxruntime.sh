@@ -12,14 +12,25 @@ node "$root/test/interop/peer.js" "$peer" images "$data/t10k-images-idx3-ubyte.g
 "$qsim" calibrate -q "$model" -o "$work/cal.qcal" --skip 54000 --limit 512 \
     --data "$data/train-images-idx3-ubyte.gz,$data/train-labels-idx1-ubyte.gz"
 
+compared() { # NAME: every tensor of its file
+    node "$root/test/interop/peer.js" "$peer" taps "$work/$1.onnx" "$work/$1.taps.onnx"
+    "$qsim" run -q "$work/$1.taps.onnx" --input "$work/x.npy" --output-dir "$work/$1"
+    node "$root/test/interop/peer.js" "$peer" compare "$work/$1.taps.onnx" "$work/x.npy" "$work/$1"
+}
 check() { # NAME QUANTIZE-OPTIONS...
     name=$1
     shift
     echo "== $name"
     "$qsim" quantize -q "$model" -o "$work/$name.onnx" --calibration "$work/cal.qcal" "$@" >/dev/null
-    node "$root/test/interop/peer.js" "$peer" taps "$work/$name.onnx" "$work/$name.taps.onnx"
-    "$qsim" run -q "$work/$name.taps.onnx" --input "$work/x.npy" --output-dir "$work/$name"
-    node "$root/test/interop/peer.js" "$peer" compare "$work/$name.taps.onnx" "$work/x.npy" "$work/$name"
+    compared "$name"
+}
+found() { # NAME VERB OPTIONS...: what a search finds
+    name=$1 verb=$2
+    shift 2
+    echo "== $name"
+    "$qsim" "$verb" -q "$model" -o "$work/$name.onnx" --skip 54000 --limit 128 --save-recipe "$work/$name.qrecipe" \
+        --data "$data/train-images-idx3-ubyte.gz,$data/train-labels-idx1-ubyte.gz" "$@" >/dev/null || [ $? = 3 ]
+    compared "$name"
 }
 check fp32_to_qdq
 check per_tensor --weight-scheme tensor
@@ -28,12 +39,10 @@ check qoperator --format qoperator
 check asymmetric --weight-scheme channel-asymmetric
 check qoperator_asymmetric --format qoperator --weights uint8 --weight-scheme channel-asymmetric
 # What --refine finds: weights rounded by GPTQ, biases layer by layer.
-echo "== refined"
-"$qsim" quantize -q "$model" -o "$work/refined.onnx" --skip 54000 --limit 128 --refine \
-    --data "$data/train-images-idx3-ubyte.gz,$data/train-labels-idx1-ubyte.gz" >/dev/null
-node "$root/test/interop/peer.js" "$peer" taps "$work/refined.onnx" "$work/refined.taps.onnx"
-"$qsim" run -q "$work/refined.taps.onnx" --input "$work/x.npy" --output-dir "$work/refined"
-node "$root/test/interop/peer.js" "$peer" compare "$work/refined.taps.onnx" "$work/x.npy" "$work/refined"
+found refined quantize --refine
+found equalized quantize --weight-scheme tensor --equalize
+check applied --weight-scheme tensor --recipe "$work/equalized.qrecipe"
+found mixed auto --max-drop 0.001 --budget 20s # reached or not: some units in float
 # 16 bits of activations: floats between pairs, for some units or for all.
 wide() { # NAME QUANTIZE-OPTIONS...
     name=$1
