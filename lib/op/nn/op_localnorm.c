@@ -129,13 +129,16 @@ QS_OP(lp_normalization, .name = "LpNormalization", .min_in = 1, QS_ATTRS(lp_attr
                                      void *vy, size_t n) {                                         \
         const T *x = vx;                                                                           \
         T *y = vy, sum[COLUMNS];                                                                   \
-        for (size_t c = 0; c < p->count && !qs_stopped_at(ctx, c); c++) {                          \
+        for (size_t c = 0, rows = 0; c < p->count; c++) {                                          \
             const size_t first = c < p->before ? 0 : c - p->before;                                \
             const size_t last = p->count - 1 - c < p->after ? p->count - 1 : c + p->after;         \
             memset(sum, 0, sizeof(sum));                                                           \
-            for (size_t k = first; k <= last; k++)                                                 \
+            for (size_t k = first; k <= last; k++) {                                               \
+                if (qs_stopped_at(ctx, rows++))                                                    \
+                    return;                                                                        \
                 for (size_t i = 0; i < n; i++)                                                     \
                     sum[i] += x[k * p->inner + i] * x[k * p->inner + i];                           \
+            }                                                                                      \
             for (size_t i = 0; i < n; i++)                                                         \
                 y[c * p->inner + i] = (T)((double)x[c * p->inner + i] /                            \
                                           qk_pow64(p->bias + p->alpha * (double)sum[i], p->beta)); \

@@ -39,7 +39,7 @@ static void pool_row(const qs_pool_plan *p, size_t oy, qk_pool *r, size_t *first
     const size_t before = taps_before(p, start, (ptrdiff_t)p->h);
     size_t skip = start < 0 ? (size_t)((dh - 1 - start) / dh) : 0;
     skip = skip < before ? skip : before;
-    r->kh = before - skip;
+    r->kh = p->w ? before - skip : 0; /* an image without columns may have any number of rows */
     *first = r->kh ? (size_t)(start + (ptrdiff_t)skip * dh) : 0;
     r->count_rows = r->count_pads ? taps_before(p, start, (ptrdiff_t)(p->h + p->bottom)) : r->kh;
 }

@@ -205,6 +205,23 @@ static void spread(qsim_builder *b, int64_t n) {
     largest(b, "c");
 }
 
+/* Sums over all of n channels, for each of them. */
+static void neighbours(qsim_builder *b, int64_t n) {
+    ints(b, "s", 3, 1, n, 1, 0);
+    node(b, "ConstantOfShape", "s", "e");
+    node(b, "LRN", "e", "c");
+    qsim_builder_attr_int(b, "size", (int64_t)1 << 40);
+    largest(b, "c");
+}
+
+/* A mean over n rows without columns. */
+static void columnless(qsim_builder *b, int64_t n) {
+    ints(b, "s", 4, 1, 1, n, 0);
+    node(b, "ConstantOfShape", "s", "e");
+    node(b, "GlobalAveragePool", "e", "c");
+    largest(b, "c");
+}
+
 /* One node with n inputs. */
 static void wide(qsim_builder *b, const char *op, int64_t n) {
     char *in = malloc((size_t)n * 2);
@@ -249,6 +266,8 @@ static const struct {
     {"RoiAlign", sampled, 4, INT32_MAX, false},
     {"LpPool", bordered, 64, 1 << 30, false},
     {"ConvTranspose", spread, 64, 1 << 20, false},
+    {"LRN", neighbours, 64, 1 << 22, false},
+    {"GlobalAveragePool", columnless, 64, (int64_t)1 << 40, true},
     {"Sum", summed, 3, 20000, true},
     {"Concat", joined, 3, 20000, true},
 };
