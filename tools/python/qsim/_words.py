@@ -63,7 +63,7 @@ def _dtype(name: Any) -> int:
     if number is None:
         text = name if isinstance(name, str) else np.dtype(name).name
         if text not in _DTYPES:
-            kind = np.dtype(text).kind if not isinstance(name, str) else ""
+            kind = "" if isinstance(name, str) else np.dtype(name).kind
             raise TypeError("an array of numbers is needed, not text or objects" if kind in ("U", "S", "O")
                             else f"libqsim has no data type {text!r}")
         number = _KNOWN[name] = _DTYPES[text]
