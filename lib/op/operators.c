@@ -118,6 +118,7 @@
     X(mod) \
     X(mul) \
     X(neg) \
+    X(loss) \
     X(nms) \
     X(nonzero) \
     X(not) \
@@ -174,6 +175,7 @@
     X(size) \
     X(slice) \
     X(softmax) \
+    X(entropy_loss) \
     X(softplus) \
     X(softsign) \
     X(space_to_depth) \

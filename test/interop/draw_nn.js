@@ -33,6 +33,20 @@ families.LpNormalization = (g) => {
 };
 families.MeanVarianceNormalization = (g) => ({opset: opset(g), within: 2e-2, attrs: g.chance(60) ? {axes: g.pick([[0, 2, 3], [2, 3], [1, 2, 3], [0]])} : {}, inputs: [g.tensor('float', g.dims(4).map((d) => d + 1))]});
 
+// scores, targets of which some are ignored, weights of classes
+function loss(g, outputs) {
+  const dims = [g.size(), g.int(1, 6), ...g.dims(g.int(0, 3))], at = [dims[0], ...dims.slice(2)], attrs = {};
+  if (g.chance(70)) attrs.reduction = g.pick(['mean', 'sum', 'none']);
+  if (g.chance(50)) attrs.ignore_index = g.int(0, dims[1]);
+  const low = attrs.ignore_index === dims[1] ? dims[1] : dims[1] - 1, inputs = [g.tensor('float', dims), g.ints(g.pick(['int32', 'int64']), at, 0, low)];
+  inputs[1].data[0] = inputs[1].type === 'int64' ? 0n : 0; // a mean of ignored ones alone is 0 / 0
+  if (attrs.ignore_index === 0) delete attrs.ignore_index;
+  if (g.chance(50)) inputs.push(positive(g, [dims[1]]));
+  return {opset: g.pick([12, 13, 17, 21]), outputs, attrs, inputs};
+}
+families.NegativeLogLikelihoodLoss = (g) => loss(g, 1);
+families.SoftmaxCrossEntropyLoss = (g) => loss(g, g.int(1, 2));
+
 // X, W, R, B, sequence lengths, initial states
 function recurrent(g, gates, curves, hidden) {
   const direction = g.pick(['forward', 'reverse', 'bidirectional']), d = direction === 'bidirectional' ? 2 : 1, [time, batch, input] = [g.int(1, 5), g.int(1, 3), g.int(1, 5)], version = opset(g);

@@ -49,8 +49,6 @@ RANDOM = "random numbers, which no two runtimes draw alike"
 OPERATORS = {
     "Bernoulli": RANDOM, "Multinomial": RANDOM, "RandomNormal": RANDOM, "RandomNormalLike": RANDOM,
     "RandomUniform": RANDOM, "RandomUniformLike": RANDOM,
-    "NegativeLogLikelihoodLoss": "a loss, for training",
-    "SoftmaxCrossEntropyLoss": "a loss, for training",
     "SequenceMap": "a sequence as an input of each of ONNX's models",
     "StringNormalizer": "texts are no numbers", "TfIdfVectorizer": "texts are no numbers",
 }
