@@ -70,76 +70,12 @@ QK_INLINE float qk_join(float x, float bound, float small, float large) {
 #undef QK_SCALE
 #undef QK_JOIN
 
-/* log x = e log 2 + 2 artanh((m - 1) / (m + 1)), where x = 2^e m, m in [sqrt(1/2), sqrt(2)). */
-static inline double qk_log64(double x) {
-    uint64_t u;
-    int64_t e = 0;
-    if (!(x > 0))
-        return x < 0 || x != x ? (double)NAN : -(double)INFINITY;
-    if (x > 1.7976931348623157e308)
-        return x;
-    if (x < 2.2250738585072014e-308) {
-        x *= 18014398509481984.0; /* 2^54 */
-        e = -54;
-    }
-    memcpy(&u, &x, sizeof(u));
-    e += (int64_t)((u + 0x95f619980c433ull) >> 52) - 1023; /* rounds up from sqrt(2) on */
-    u -= (uint64_t)((int64_t)((u + 0x95f619980c433ull) >> 52) - 1023) << 52;
-    memcpy(&x, &u, sizeof(x));
-    double s = (x - 1) / (x + 1), z = s * s, p = 0;
-    for (int i = 21; i > 0; i -= 2)
-        p = p * z + 2.0 / i;
-    return (double)e * 0.693147180369123816490 + (s * p + (double)e * 1.90821492927058770002e-10);
-}
-
-/* e^x by its Taylor series around multiples of log 2. */
-static inline double qk_exp64(double x) {
-    if (x != x)
-        return x;
-    if (x > 709.8)
-        return (double)INFINITY;
-    if (x < -745.2)
-        return 0;
-    const double shift = 6755399441055744.0; /* 1.5 * 2^52 */
-    double whole = x * 1.4426950408889634 + shift - shift;
-    double r = (x - whole * 0.693147180369123816490) - whole * 1.90821492927058770002e-10, p = 1;
-    for (int i = 14; i > 0; i--)
-        p = p * (r / i) + 1;
-    int64_t n = (int64_t)whole, half = n >> 1;
-    uint64_t a = (uint64_t)(half + 1023) << 52, b = (uint64_t)(n - half + 1023) << 52;
-    double fa, fb;
-    memcpy(&fa, &a, sizeof(fa));
-    memcpy(&fb, &b, sizeof(fb));
-    return p * fa * fb;
-}
-
-/* x^y with C99's special cases; within some 1e-14 of the result where |y log x| is large. */
-static inline double qk_pow64(double x, double y) {
-    const double most = 9007199254740992.0; /* 2^53: doubles are even from here on */
-    if (y == 0 || x == 1)
-        return 1;
-    if (x != x || y != y)
-        return (double)NAN;
-    double a = x < 0 ? -x : x, b = y < 0 ? -y : y;
-    bool whole = b >= most || (double)(int64_t)b == b;
-    bool odd = b < most && whole && ((int64_t)b & 1);
-    uint64_t u;
-    memcpy(&u, &x, sizeof(u));
-    bool negative = u >> 63;
-    if (a == 1 && b > 1.7976931348623157e308)
-        return 1;
-    if (x < 0 && !whole && a <= 1.7976931348623157e308)
-        return (double)NAN;
-    double r;
-    if (b <= 1024 && whole) { /* exact where the result is */
-        r = 1;
-        for (int64_t n = (int64_t)b; n; n >>= 1, a *= a)
-            r = n & 1 ? r * a : r;
-        r = y < 0 ? 1 / r : r;
-    } else {
-        r = qk_exp64(y * qk_log64(a));
-    }
-    return negative && odd ? -r : r;
-}
+/*
+ * Of doubles, out of line (elementary64.c). x^y has C99's special cases and is within some 1e-14 of
+ * the result where |y log x| is large.
+ */
+double qk_log64(double x);
+double qk_exp64(double x);
+double qk_pow64(double x, double y);
 
 #endif
