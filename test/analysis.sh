@@ -19,7 +19,7 @@
 #               what it is not to judge: test/msan.txt
 #     cppcheck  lib and tools; what is not so, and why: test/cppcheck.txt
 #     tidy      clang-tidy over lib and tools; what is looked for, and why not for more: .clang-tidy
-#     looks     gcc: how much operators compute between two looks whether to go on (test/growth/looks.c)
+#     stops     gcc: how much operators compute between two checks for a stop (test/growth/stop_checks.c)
 #     mutation  how many of 200 faults in parsing and checking code the tests catch (test/mutate.py)
 set -eu
 cd "$(dirname "$0")/.."
@@ -123,7 +123,7 @@ told() {
 optional="-DTOOL_ZLIB -DTOOL_JANSSON -DTOOL_PNG -DTOOL_JPEG -DTOOL_WEBP -DTOOL_SNDFILE"
 plain="-std=c11 -O1 -Iinclude -Ilib -Itools -D_POSIX_C_SOURCE=200809L -D_FILE_OFFSET_BITS=64 -DNDEBUG $optional"
 
-analyses=${*:-tsan ubsan debug fuzz replay random coverage valgrind analyzer scan msan cppcheck tidy looks mutation}
+analyses=${*:-tsan ubsan debug fuzz replay random coverage valgrind analyzer scan msan cppcheck tidy stops mutation}
 for analysis in $analyses; do
     say "$analysis"
     case $analysis in
@@ -205,10 +205,10 @@ for analysis in $analyses; do
         find lib tools -name '*.c' ! -path 'lib/kernel/arm/*' ! -name no_zip.c ! -path 'tools/python/*' |
             xargs -n 40 clang-tidy -quiet -p build-test/gcc || status=1
         ;;
-    looks)
-        [ -f build-test/looks/build.ninja ] || CC=gcc meson setup build-test/looks -Dwerror=true
-        ninja -C build-test/looks test/growth/test_looks
-        build-test/looks/test/growth/test_looks || status=1
+    stops)
+        [ -f build-test/stops/build.ninja ] || CC=gcc meson setup build-test/stops -Dwerror=true
+        ninja -C build-test/stops test/growth/test_stop_checks
+        build-test/stops/test/growth/test_stop_checks || status=1
         ;;
     mutation)
         need python3 pkg-config

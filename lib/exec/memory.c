@@ -160,9 +160,9 @@ static void keep(struct entry *entries, size_t count) {
         entries[i].slot->offset = entries[i].offset;
 }
 
-/* Whether more than one part in `part` of the bytes is unused at the peak. */
-static bool wastes(size_t total, size_t least, size_t part) {
-    return total - least > least / part;
+/* Whether more than 1 / `fraction` of the bytes is unused at the peak. */
+static bool wastes(size_t total, size_t least, size_t fraction) {
+    return total - least > least / fraction;
 }
 
 /* Places the entries in their present order; keeps the result if it is the tightest so far. */
@@ -176,10 +176,14 @@ static size_t try_placing(struct entry *entries, size_t count, struct entry **pl
     return needed;
 }
 
-static void take_turns(struct entry *entries, size_t count, struct entry **placed, size_t least,
-                       size_t *total) {
-    const size_t turns = TURN_PAIRS / (count * count);
-    for (size_t turn = 0; turn < turns && wastes(*total, least, 16); turn++) {
+/*
+ * Local search: in turn, the topmost entry is placed first or halfway to the front, for as many
+ * trials as the number of pairs allows.
+ */
+static void reorder(struct entry *entries, size_t count, struct entry **placed, size_t least,
+                    size_t *total) {
+    const size_t trials = TURN_PAIRS / (count * count);
+    for (size_t trial = 0; trial < trials && wastes(*total, least, 16); trial++) {
         const size_t needed = try_placing(entries, count, placed, false, total);
         size_t top = 0;
         while (top < count && entries[top].offset + entries[top].slot->bytes < needed)
@@ -187,7 +191,7 @@ static void take_turns(struct entry *entries, size_t count, struct entry **place
         if (top == 0 || top == count)
             return;
         const struct entry e = entries[top];
-        const size_t to = turn % 2 ? 0 : top / 2;
+        const size_t to = trial % 2 ? 0 : top / 2;
         memmove(entries + to + 1, entries + to, (top - to) * sizeof(e));
         entries[to] = e;
     }
@@ -225,7 +229,7 @@ int qs_memory_plan(qsim_ctx *ctx, qs_slot *slots, size_t count, size_t *total, s
         find_crowds(entries, count, begin, live);
         qsort(entries, count, sizeof(*entries), fullest_first);
         try_placing(entries, count, placed, false, total);
-        take_turns(entries, count, placed, *least, total);
+        reorder(entries, count, placed, *least, total);
     }
     code = *total == SIZE_MAX ? QSIM_E_LIMIT : QSIM_OK;
     for (size_t i = 0; i < count && !code; i++)

@@ -79,7 +79,7 @@ int qs_find_packed_by(qsim_ctx *ctx, const qs_graph *g, qs_id *packed_by) {
         if (!n->op->pack || n->input_count > 16)
             continue;
         size_t at = (size_t)hash_node(ctx, g, n);
-        for (int looks = 0; looks < CHAIN && packed_by[i] == QS_NONE; looks++, at++) {
+        for (int probes = 0; probes < CHAIN && packed_by[i] == QS_NONE; probes++, at++) {
             qs_id *seen = &table[at & (capacity - 1)];
             if (*seen == QS_NONE) {
                 *seen = g->order[i];

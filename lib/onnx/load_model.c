@@ -112,7 +112,7 @@ static int check_head(qs_reader *r, const struct head *h) {
 }
 
 /* For inspection: nodes that break a rule are left as they are, all others are inferred. */
-static int look_at_operators(qs_reader *r) {
+static int inspect_operators(qs_reader *r) {
     qs_graph *g = r->graph;
     for (size_t i = 0; i < g->order_count; i++)
         if (qs_read_node_rules(g, g->order[i], r->name, NULL) == QSIM_E_NOMEM)
@@ -141,7 +141,7 @@ int qs_read_operators(qs_reader *r) {
     if (code)
         return code;
     if (r->inspect)
-        return look_at_operators(r);
+        return inspect_operators(r);
     code = qs_op_infer_graph(g, r->name, &why);
     return code ? qs_read_choices_failed(r, code, &why) : qs_read_choices(r);
 }

@@ -25,7 +25,8 @@ int qs_infer_fail(const qs_infer *x, int code, const char *format, ...) {
                    domain[0] ? "." : "", n->op_type, (int)n->version);
 }
 
-static void look(qs_infer *x) {
+/* Points x->in at the values of the inputs, and clears the outputs. */
+static void bind(qs_infer *x) {
     const qs_node *n = x->node;
     for (int32_t i = 0; i < n->input_count && i < (int32_t)QS_COUNT(x->in); i++)
         x->in[i] = n->inputs[i] == QS_NONE ? NULL : &x->values[n->inputs[i]];
@@ -45,7 +46,7 @@ QS_NOINLINE static int apply(const qs_graph *g, const qs_value *values, qs_id no
                   .dims = dims,
                   .model = model,
                   .error = error};
-    look(&x);
+    bind(&x);
     return rule(&x);
 }
 
@@ -107,7 +108,7 @@ QS_NOINLINE static int apply_as(const qs_graph *g, const qs_value *values, qs_id
                   .model = model,
                   .error = error};
     qs_value seen[QS_COUNT(x.in)];
-    look(&x);
+    bind(&x);
     const bool kept = stays_float(&x);
     for (int32_t i = 0; i < n->input_count && i < (int32_t)QS_COUNT(x.in); i++) {
         if (!x.in[i] || x.in[i]->dtype != from)

@@ -50,9 +50,9 @@ static void broadcast_strides(const qs_value *v, int32_t rank, size_t *strides) 
     size_t step = 1;
     for (int32_t i = rank - 1; i >= 0; i--) {
         int32_t k = i - (rank - v->rank);
-        bool walks = k >= 0 && v->dims[k].size != 1;
-        strides[i] = walks ? step : 0;
-        if (walks)
+        bool varies = k >= 0 && v->dims[k].size != 1;
+        strides[i] = varies ? step : 0;
+        if (varies)
             step *= (size_t)v->dims[k].size;
     }
 }

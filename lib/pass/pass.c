@@ -14,7 +14,7 @@ int qs_pass_finish(qs_pass *p) {
 }
 
 int qs_pass_nodes(qs_pass *p,
-                  int (*visit)(qs_pass *p, const qs_uses *uses, qs_id node, bool *changed)) {
+                  int (*rewrite)(qs_pass *p, const qs_uses *uses, qs_id node, bool *changed)) {
     const size_t count = p->graph->order_count;
     bool changed = false;
     int code = QSIM_OK;
@@ -22,7 +22,7 @@ int qs_pass_nodes(qs_pass *p,
     if (qs_graph_uses(p->graph, &uses))
         return qs_pass_no_memory(p);
     for (size_t i = 0; i < count && !code; i++)
-        code = visit(p, &uses, p->graph->order[i], &changed);
+        code = rewrite(p, &uses, p->graph->order[i], &changed);
     qs_uses_free(p->graph, &uses);
     return code || !changed ? code : qs_pass_finish(p);
 }

@@ -110,8 +110,9 @@ int qs_pass_attention(qs_pass *p);
 int qs_pass_fuse(qs_pass *p);
 /* Sums and products of tables of the same bytes, and tables of tables (pass_table.c). */
 int qs_pass_table(qs_pass *p);
-/* Channels-last convolutions and pools; `spread`: also the nodes between them (pass_layout.c). */
-int qs_pass_layout(qs_pass *p, bool spread);
+/* Channels-last convolutions and pools; `propagate`: also the nodes between them (pass_layout.c).
+ */
+int qs_pass_layout(qs_pass *p, bool propagate);
 
 /* After the layout: tables and sums into the integer convolution or product that makes an operand,
  * sums and curves into the float convolution (pass_epilogue.c). */
@@ -152,11 +153,11 @@ int qs_pass_no_memory(const qs_pass *p);
 /* Sort, prune, infer: at the end of a pass that changed something. */
 int qs_pass_finish(qs_pass *p);
 /*
- * Calls `visit` for each node in order, removed ones included, with the readers that values had
- * before the pass; then finishes the pass if a visit has set *changed.
+ * Calls `rewrite` for each node in order, removed ones included, with the readers that values had
+ * before the pass; then finishes the pass if a rewrite has set *changed.
  */
 int qs_pass_nodes(qs_pass *p,
-                  int (*visit)(qs_pass *p, const qs_uses *uses, qs_id node, bool *changed));
+                  int (*rewrite)(qs_pass *p, const qs_uses *uses, qs_id node, bool *changed));
 /* An unnamed value of the type and shape of `like`; negative: failed, error set. */
 qs_id qs_pass_value(qs_pass *p, qs_id like);
 /* An unnamed constant whose bytes are copied. */

@@ -179,7 +179,7 @@ static bool is_generic(const halves *h, const qs_node *n) {
     return half;
 }
 
-static int visit(halves *h, qs_id id) {
+static int convert_node(halves *h, qs_id id) {
     const qs_node *n = &h->g->nodes[id];
     bool half = false, computed = false;
     for (int32_t i = 0; i < n->input_count; i++) {
@@ -276,7 +276,7 @@ static int transform(halves *h) {
     }
     int code = find_exact(h);
     for (size_t k = 0; k < count && !code; k++)
-        code = visit(h, g->order[k]);
+        code = convert_node(h, g->order[k]);
     for (size_t v = 0; v < h->values && !code; v++)
         if (h->computed[v] && g->values[v].is_output && narrow(h, (qs_id)v) < 0)
             code = QSIM_E_NOMEM;

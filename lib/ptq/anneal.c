@@ -3,8 +3,8 @@
  * Chooses percentiles of activation ranges by simulated annealing. It begins with the ranges that
  * the search began with, or with one percentile for all tensors if that scores better. A move
  * changes how much is cut off one tensor's range, or restores its first range; the score decides.
- * It is seeded and has a logarithm of its own: the same walk on every machine as long as scores are
- * the same.
+ * It is seeded and has a logarithm of its own: the same moves on every machine as long as scores
+ * are the same.
  */
 #include <math.h>
 
@@ -14,18 +14,18 @@
 #define LEAST_CUT 1e-4 /* percent */
 #define MOST_CUT  10.0
 
-typedef struct walk {
+typedef struct annealing {
     qs_search *s;
     int32_t *tensors; /* indices in the calibration of tensors that have a scale */
     size_t tensor_count;
-    qsim_recipe_entry *begun; /* the recipe's entry of each of these tensors before the walk */
+    qsim_recipe_entry *begun; /* the recipe's entry of each of these tensors before the annealing */
     double *now, *next;       /* percentiles of these tensors; NaN: the first range */
     double score;             /* of `now` */
     double hot, cold;         /* temperatures, from the first step to the last */
     uint64_t random;
-} walk;
+} annealing;
 
-static uint32_t draw(walk *w) {
+static uint32_t draw(annealing *w) {
     w->random ^= w->random >> 12;
     w->random ^= w->random << 25;
     w->random ^= w->random >> 27;
@@ -33,21 +33,21 @@ static uint32_t draw(walk *w) {
 }
 
 /* In (0, 1). */
-static double draw_fraction(walk *w) {
+static double draw_fraction(annealing *w) {
     return ((double)draw(w) + 0.5) / 4294967296.0;
 }
 
-static void copy_all(const walk *w, double *to, const double *from) {
+static void copy_all(const annealing *w, double *to, const double *from) {
     memcpy(to, from, w->tensor_count * sizeof(*to));
 }
 
-static void set_all(const walk *w, double *to, double percentile) {
+static void set_all(const annealing *w, double *to, double percentile) {
     for (size_t i = 0; i < w->tensor_count; i++)
         to[i] = percentile;
 }
 
 /* Reads the entry of each tensor, or the one that it would get. */
-static void remember(const walk *w) {
+static void remember(const annealing *w) {
     const qs_search *s = w->s;
     for (size_t i = 0; i < w->tensor_count; i++) {
         const char *name = s->c->tensors[w->tensors[i]].name;
@@ -56,7 +56,7 @@ static void remember(const walk *w) {
     }
 }
 
-static int score_of(const walk *w, const double *percentiles, double *score) {
+static int score_of(const annealing *w, const double *percentiles, double *score) {
     int code = QSIM_OK;
     for (size_t i = 0; i < w->tensor_count && !code; i++) {
         const qsim_recipe_entry cut =
@@ -68,12 +68,12 @@ static int score_of(const walk *w, const double *percentiles, double *score) {
 }
 
 /* The lowest score that a step down may lead to, if there is a score function and a float score. */
-static double limit(const walk *w) {
+static double limit(const annealing *w) {
     const double drop = w->s->options.max_drop > 0 ? w->s->options.max_drop : 2;
     return w->s->options.score ? w->s->options.float_score - drop : -INFINITY;
 }
 
-static int begin(walk *w) {
+static int begin(annealing *w) {
     const double wider[3] = {w->s->options.start_percentile, 99.9, 99.99};
     int code = QSIM_OK;
     set_all(w, w->now, NAN);
@@ -96,7 +96,7 @@ static int begin(walk *w) {
 }
 
 /* Halves or doubles what is cut off one tensor's range, or restores its first range. */
-static void move(walk *w) {
+static void move(annealing *w) {
     static const double factors[4] = {0.25, 0.5, 2, 4};
     const uint32_t tensor = draw(w) % (uint32_t)w->tensor_count, kind = draw(w) % 9;
     double cut = 100 - w->now[tensor];
@@ -109,7 +109,7 @@ static void move(walk *w) {
     w->next[tensor] = 100 - (cut < LEAST_CUT ? LEAST_CUT : cut > MOST_CUT ? MOST_CUT : cut);
 }
 
-static int walk_on(walk *w) {
+static int anneal(annealing *w) {
     const int32_t steps = w->s->options.steps ? w->s->options.steps : 200;
     for (int32_t i = 0; i < steps && !qs_search_is_over(w->s); i++) {
         double score;
@@ -132,7 +132,7 @@ static int walk_on(walk *w) {
 }
 
 int qs_search_anneal(qs_search *s) {
-    walk w = {.s = s, .random = s->options.seed * 2654435769u + 88172645463325252u};
+    annealing w = {.s = s, .random = s->options.seed * 2654435769u + 88172645463325252u};
     qsim_ctx *ctx = s->prepared->ctx;
     const size_t count = s->c->count + 1;
     w.tensors = qs_alloc(ctx, count, sizeof(*w.tensors));
@@ -149,7 +149,7 @@ int qs_search_anneal(qs_search *s) {
         code = begin(&w);
     }
     if (!code && w.tensor_count > 0)
-        code = walk_on(&w);
+        code = anneal(&w);
     qs_free(ctx, w.tensors);
     qs_free(ctx, w.begun);
     qs_free(ctx, w.now);

@@ -114,7 +114,7 @@ static bool is_float(const qs_search *s, const qs_unit *u) {
 }
 
 /* Puts units back to integers, the least gain first, that max_drop does not need in float. */
-static int take_back(qs_search *s, qs_units *u) {
+static int return_to_integers(qs_search *s, qs_units *u) {
     int code = qs_search_return(s);
     (void)qs_units_sort(u->items, u->count);
     for (size_t i = u->count; i-- > 0 && !code && s->floats > 1 && !qs_search_is_over(s);) {
@@ -325,7 +325,7 @@ int qs_search_auto(qs_search *s) {
     if (!code && more && done == u.count)
         code = add_precision(s, &u);
     if (!code && s->options.goal != QSIM_GOAL_ACCURACY && s->floats > 1)
-        code = take_back(s, &u);
+        code = return_to_integers(s, &u);
     if (!code && size && (bits & QSIM_BITS_4) && !qs_search_is_over(s))
         code = add_narrow(s, &u);
     if (!code && times && !qs_search_is_over(s))

@@ -270,8 +270,8 @@ int qs_bias_check(const qs_quantizer *q) {
     return QSIM_OK;
 }
 
-/* The recipe's own numbers, in the graph's arena: not all of them may fit. */
-static int take_given(const qs_quantizer *q, const qs_layer *l, float **shift) {
+/* Copies the recipe's own shifts of the bias to the graph's arena. */
+static int copy_given(const qs_quantizer *q, const qs_layer *l, float **shift) {
     *shift = qs_arena_alloc(&q->g->arena, l->channels, sizeof(**shift));
     if (!*shift)
         return qs_fail(q->error, QSIM_E_NOMEM, "quantization: out of memory");
@@ -288,7 +288,7 @@ int qs_bias_find(qs_quantizer *q, const qs_layer *l, const qs_codes *codes, int3
     if (!is_wanted(q, l->node) || !has_place(q, l->node))
         return QSIM_OK;
     if (is_given(q, l->node))
-        return take_given(q, l, shift);
+        return copy_given(q, l, shift);
     int code = expect(q, l, &e, &known);
     if (code || !known)
         return code;

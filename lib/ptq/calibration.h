@@ -26,7 +26,7 @@ struct qsim_calibration {
     char model[65];
     int64_t samples;
     qs_seen *tensors;
-    size_t count, room;
+    size_t count, capacity;
     struct qs_names *names; /* name -> index in tensors */
     int32_t bits;           /* of observers */
     /* NULL in a calibration that was loaded. */
@@ -40,7 +40,7 @@ struct qsim_calibration {
     qsim_progress_fn progress;
     void *progress_user;
     struct qs_gram *grams; /* for weights of 4 bits (gram.h) */
-    size_t gram_count, gram_room, gram_bytes;
+    size_t gram_count, gram_capacity, gram_bytes;
     void *gram_scratch;
 };
 

@@ -24,11 +24,11 @@ static void flush(sink *s) {
 
 static void put(sink *s, const char *text, size_t n) {
     while (n > 0) {
-        size_t room = sizeof(s->buffer) - s->used, part = n < room ? n : room;
-        memcpy(s->buffer + s->used, text, part);
-        s->used += part;
-        text += part;
-        n -= part;
+        size_t left = sizeof(s->buffer) - s->used, piece = n < left ? n : left;
+        memcpy(s->buffer + s->used, text, piece);
+        s->used += piece;
+        text += piece;
+        n -= piece;
         if (s->used == sizeof(s->buffer))
             flush(s);
     }

@@ -29,9 +29,9 @@ static const qs_const *weights_of(const qs_graph *g, const qs_uses *uses, const 
     return convolves && qs_op_weight_axis(n, w->rank) != 0 ? NULL : w;
 }
 
-qs_spread qs_spread_of(const qs_graph *g, const qs_node *n) {
+qs_weight_map qs_weight_map_of(const qs_graph *g, const qs_node *n) {
     const qs_const *w = g->values[n->inputs[1]].data;
-    qs_spread s = {.groups = 1, .taps = 1};
+    qs_weight_map s = {.groups = 1, .taps = 1};
     const int32_t axis = qs_op_weight_axis(n, w->rank);
     s.outputs_first = axis == 0;
     s.outputs = (size_t)w->dims[axis];
@@ -221,8 +221,8 @@ static bool is_reader(const qs_graph *g, const qs_uses *uses, const qs_node *n, 
     if (!w || n->inputs[0] != x.value || n->inputs[1] == x.value)
         return false;
     const int32_t axis = convolves ? 1 : g->values[x.value].rank - 1;
-    const qs_spread spread = qs_spread_of(g, n);
-    return x.axis == axis && spread.inputs == s->channels && spread.inputs % spread.groups == 0;
+    const qs_weight_map map = qs_weight_map_of(g, n);
+    return x.axis == axis && map.inputs == s->channels && map.inputs % map.groups == 0;
 }
 
 /* Continues from every tensor that carries factors. *fits false: a reader cannot take them. */
@@ -352,13 +352,13 @@ static int multiply(qs_quantizer *q, const qs_site *s, qs_id value, const float 
     float *made = begin_change(q, value, &old);
     const size_t elements = q->g->values[value].data->elements;
     const bool weights = value == s->gains[0] && !s->normalized;
-    qs_spread spread = {0};
+    qs_weight_map map = {0};
     if (!made)
         return out_of_memory(q);
     if (weights)
-        spread = qs_spread_of(q->g, &q->g->nodes[s->maker]);
+        map = qs_weight_map_of(q->g, &q->g->nodes[s->maker]);
     for (size_t i = 0; i < elements; i++)
-        made[i] = old[i] * factor[weights ? qs_spread_output(&spread, i) : i];
+        made[i] = old[i] * factor[weights ? qs_weight_output(&map, i) : i];
     return end_change(q, value, made);
 }
 
@@ -367,11 +367,11 @@ static int divide(qs_quantizer *q, qs_id node, const float *factor) {
     const qs_id value = n->inputs[1];
     const float *old;
     float *made = begin_change(q, value, &old);
-    const qs_spread spread = qs_spread_of(q->g, n);
+    const qs_weight_map map = qs_weight_map_of(q->g, n);
     if (!made)
         return out_of_memory(q);
     for (size_t i = 0; i < q->g->values[value].data->elements; i++)
-        made[i] = old[i] / factor[qs_spread_input(&spread, i)];
+        made[i] = old[i] / factor[qs_weight_input(&map, i)];
     return end_change(q, value, made);
 }
 

@@ -35,21 +35,21 @@ typedef struct qs_site {
 int qs_site_find(qsim_ctx *ctx, const qs_graph *g, const qs_uses *uses, qs_id tensor, qs_site *out);
 void qs_site_free(qsim_ctx *ctx, qs_site *s);
 
-/* The weights of a node as rows, each those of one output channel. */
-typedef struct qs_spread {
+/* Maps the index of a weight to the output and the input channel that it connects. */
+typedef struct qs_weight_map {
     size_t outputs, inputs; /* channels on either side */
     size_t depth, taps, groups;
     bool outputs_first; /* the weights of an output are contiguous */
-} qs_spread;
+} qs_weight_map;
 
-qs_spread qs_spread_of(const qs_graph *g, const qs_node *n);
+qs_weight_map qs_weight_map_of(const qs_graph *g, const qs_node *n);
 /* The output and the input channel that weight `i` belongs to. */
-static inline size_t qs_spread_output(const qs_spread *s, size_t i) {
+static inline size_t qs_weight_output(const qs_weight_map *s, size_t i) {
     return s->outputs_first ? i / s->depth : i % s->outputs;
 }
-static inline size_t qs_spread_input(const qs_spread *s, size_t i) {
+static inline size_t qs_weight_input(const qs_weight_map *s, size_t i) {
     const size_t k = s->outputs_first ? i % s->depth : i / s->outputs;
-    const size_t group = qs_spread_output(s, i) / (s->outputs / s->groups);
+    const size_t group = qs_weight_output(s, i) / (s->outputs / s->groups);
     return group * (s->inputs / s->groups) + k / s->taps;
 }
 

@@ -56,9 +56,9 @@ bool qs_lines_is(const qs_lines *r, const char *word) {
 }
 
 size_t qs_lines_left(const qs_lines *r) {
-    qs_lines look = *r;
+    qs_lines ahead = *r;
     size_t count = 0;
-    while (qs_lines_word(&look))
+    while (qs_lines_word(&ahead))
         count++;
     return count;
 }

@@ -136,7 +136,9 @@ static bool same_channels(const qs_moments *m, const qs_node *n) {
     return x && (y->rank != 2 || y->dims[1].size == (int64_t)x->channels);
 }
 
-static bool visit(qs_moments *m, const qs_node *n) {
+/* Derives the moments of the output from those of the input, where the operator allows; false: no
+ * memory. */
+static bool propagate(qs_moments *m, const qs_node *n) {
     double lo, hi;
     if (n->output_count < 1 || n->input_count < 1 || n->inputs[0] == QS_NONE ||
         n->outputs[0] == QS_NONE)
@@ -163,7 +165,7 @@ int qs_moments_find(qsim_ctx *ctx, const qs_graph *g, qs_moments *m) {
     bool made = m->values != NULL;
     for (size_t k = 0; k < g->order_count && made; k++)
         if (!g->nodes[g->order[k]].removed)
-            made = visit(m, &g->nodes[g->order[k]]);
+            made = propagate(m, &g->nodes[g->order[k]]);
     return made ? QSIM_OK : QSIM_E_NOMEM;
 }
 

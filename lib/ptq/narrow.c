@@ -219,8 +219,11 @@ int qs_narrow_scales(qs_quantizer *q, const qs_layer *l, qs_codes *out) {
 
 /* ---- rounding ---- */
 
-/* The second moments of the inputs or, if the bias is corrected by their means, the covariances. */
-static int take_apart(qs_quantizer *q, const qs_layer *l, const qs_gram *gram, qs_gptq *g) {
+/*
+ * Factorizes the layer's Hessian for GPTQ: the second moments of its inputs or, if the bias is
+ * corrected by their means, the covariances.
+ */
+static int factorize(qs_quantizer *q, const qs_layer *l, const qs_gram *gram, qs_gptq *g) {
     const int32_t correction = qs_bias_decide(q, l->node);
     const bool centred =
         correction == QSIM_BIAS_CORRECTION_ON || correction == QSIM_BIAS_CORRECTION_GIVEN;
@@ -271,7 +274,7 @@ int qs_narrow_round(qs_quantizer *q, const qs_layer *l, qs_codes *codes) {
     double *scratch = NULL;
     int code = rows.w ? QSIM_OK : QSIM_E_NOMEM;
     if (!code && by_gptq)
-        code = take_apart(q, l, gram, &g);
+        code = factorize(q, l, gram, &g);
     if (!code && by_gptq && !(scratch = qs_alloc(q->ctx, qs_gptq_scratch(&g), sizeof(*scratch))))
         code = QSIM_E_NOMEM;
     if (!code)

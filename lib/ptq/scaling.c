@@ -154,13 +154,13 @@ static void end(scaling *g) {
 static int magnitudes(scaling *g, qs_id node, bool by_output, double *most) {
     const qs_id value = g->q.g->nodes[node].inputs[1];
     const float *w = qs_graph_aligned(g->q.g, value);
-    const qs_spread spread = qs_spread_of(g->q.g, &g->q.g->nodes[node]);
+    const qs_weight_map map = qs_weight_map_of(g->q.g, &g->q.g->nodes[node]);
     const int32_t other = by_output ? g->reads[node] : g->makes[node];
     const float *factor = other < 0 ? NULL : g->places[other].factor;
     if (!w)
         return out_of_memory(g);
     for (size_t i = 0; i < g->q.g->values[value].data->elements; i++) {
-        const size_t o = qs_spread_output(&spread, i), c = qs_spread_input(&spread, i);
+        const size_t o = qs_weight_output(&map, i), c = qs_weight_input(&map, i);
         const double at = fabs((double)w[i]);
         const double scaled = !factor     ? at
                               : by_output ? at / (double)factor[c]

@@ -27,7 +27,7 @@ static void stop(const qs_judge *j, stopwatch *w) {
 }
 
 /* Views of the first sample where all inputs have the same first size. */
-static void take_first(const qs_judge *j, stopwatch *w) {
+static void view_first_sample(const qs_judge *j, stopwatch *w) {
     const int64_t batch = w->inputs[0].rank > 0 ? w->inputs[0].dims[0] : 1;
     for (size_t i = 0; i < j->per_batch; i++)
         if (w->inputs[i].rank < 1 || w->inputs[i].dims[0] != batch)
@@ -49,7 +49,7 @@ static void take_first(const qs_judge *j, stopwatch *w) {
 static int warm_up(const qs_judge *j, stopwatch *w, qsim_error *error) {
     memcpy(w->inputs, j->options->inputs, j->per_batch * sizeof(*w->inputs));
     const double batch = w->inputs[0].rank > 0 ? (double)w->inputs[0].dims[0] : 1;
-    take_first(j, w);
+    view_first_sample(j, w);
     w->samples = w->inputs[0].rank > 0 ? (double)w->inputs[0].dims[0] : 1;
     int code = qsim_run_execute(w->run, w->inputs, j->per_batch, w->outputs, j->outputs, error);
     if (code != QSIM_E_SHAPE)

@@ -35,7 +35,7 @@ static uint64_t hash(const uint8_t *p, size_t n) {
     return h;
 }
 
-static void look_at_floats(qs_seen_data *d, const float *x, size_t n) {
+static void observe_floats(qs_seen_data *d, const float *x, size_t n) {
     for (size_t i = 0; i < n; i++) {
         d->whole = d->whole && x[i] >= 0 && x[i] <= 255 && x[i] == floorf(x[i]);
         d->least = x[i] < d->least || d->elements == 0 ? x[i] : d->least;
@@ -63,7 +63,7 @@ void qs_data_feed(qs_seen_data *d, const qsim_tensor *x) {
         d->constant += bytes > element && memcmp(p, p + element, bytes - element) == 0;
     }
     if (x->dtype == QSIM_FLOAT)
-        look_at_floats(d, x->data, bytes / sizeof(float) * samples);
+        observe_floats(d, x->data, bytes / sizeof(float) * samples);
 }
 
 /* A row of probabilities. */

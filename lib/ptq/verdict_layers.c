@@ -68,7 +68,8 @@ static bool has_weights(const qs_graph *g, const qs_node *n) {
            qs_op_in(n->op->weight_inputs, 1);
 }
 
-static void visit(qsim_verdict *v, const qs_graph *g, const blame *b, qs_id id, qs_pair **next) {
+/* Charges the noise that the node adds to the layer with weights that it belongs to. */
+static void charge(qsim_verdict *v, const qs_graph *g, const blame *b, qs_id id, qs_pair **next) {
     const qs_node *n = &g->nodes[id];
     const qs_pair *end = v->layers + v->layer_count;
     double before = 0;
@@ -128,7 +129,7 @@ static int rank(qsim_verdict *v, const qs_graph *g, qsim_error *error) {
     for (size_t i = 0; !code && i < g->value_count; i++)
         b.owner[i] = QS_NONE;
     for (size_t k = 0; !code && k < g->order_count; k++)
-        visit(v, g, &b, g->order[k], &next);
+        charge(v, g, &b, g->order[k], &next);
     qs_free(v->ctx, b.noise);
     qs_free(v->ctx, b.owner);
     if (!code)

@@ -229,10 +229,10 @@ static bool match_biases(const qs_witness *w, const qs_heard *s, double *correla
         bb += bias * bias;
         eb += mean * bias;
     }
-    const double spread = (ee - e * e / n) * (bb - b * b / n);
-    if (w->channels < LEAST_BIASED || !(spread > 0))
+    const double variances = (ee - e * e / n) * (bb - b * b / n);
+    if (w->channels < LEAST_BIASED || !(variances > 0))
         return false;
-    *correlation = (eb - e * b / n) / sqrt(spread);
+    *correlation = (eb - e * b / n) / sqrt(variances);
     *slope = eb / ee;
     return true;
 }

@@ -224,14 +224,14 @@ void qs_search_entropy(const qsim_observer *o, int32_t dtype, int32_t flags, flo
 /* ---- the histogram itself ---- */
 
 int qsim_observer_histogram(const qsim_observer *o, double *low, double *width, uint64_t *counts,
-                            size_t room, size_t *count) {
-    if (!o || !low || !width || !count || (room > 0 && !counts))
+                            size_t capacity, size_t *count) {
+    if (!o || !low || !width || !count || (capacity > 0 && !counts))
         return QSIM_E_ARGUMENT;
     const int32_t below = qs_observer_below(o), above = qs_observer_above(o);
     *count = (size_t)below + (size_t)above;
     *width = ldexp(1, o->exponent);
     *low = -(double)below * *width;
-    for (size_t i = 0; i < *count && i < room; i++)
+    for (size_t i = 0; i < *count && i < capacity; i++)
         counts[i] = o->bins ? o->bins[(size_t)QS_SIDE - (size_t)below + i] : o->count;
     return QSIM_OK;
 }

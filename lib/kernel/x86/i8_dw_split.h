@@ -89,27 +89,28 @@ typedef struct row_pair {
     dw_fn run;
 } row_pair;
 
-/* Addresses of rows of which some are outside the image. Those after `looks` rows are not used. */
-QS_COLD static void edge_rows(const plan *p, int64_t at, int32_t looks, int32_t c, dw_rows *s) {
+/* Addresses of rows of which some are outside the image. Those after `rows_read` rows are not used.
+ */
+QS_COLD static void edge_rows(const plan *p, int64_t at, int32_t rows_read, int32_t c, dw_rows *s) {
     const qk_window_u8s8 *d = p->d;
-    for (int32_t k = 0; k < 8; k++, at += k < looks ? d->dilation_h : 0)
+    for (int32_t k = 0; k < 8; k++, at += k < rows_read ? d->dilation_h : 0)
         s->row[k] = (uint64_t)at < (uint64_t)d->h ? d->image + at * p->row_bytes + c : d->zeros + c;
 }
 
 /* Few instructions on purpose: rows are short. */
 INLINE void pair_at(const plan *p, const dw_job *o, int32_t y, int32_t c, row_pair *q) {
     const qk_window_u8s8 *d = p->d;
-    const int32_t looks = o->rows == 1 ? d->kh : d->kh + d->stride_h;
+    const int32_t rows_read = o->rows == 1 ? d->kh : d->kh + d->stride_h;
     const int64_t top = d->top + (int64_t)y * d->stride_h;
-    const int64_t bottom = top + (int64_t)(looks - 1) * d->dilation_h;
+    const int64_t bottom = top + (int64_t)(rows_read - 1) * d->dilation_h;
     q->single = y + 1 == d->rows;
     if (__builtin_expect(top >= 0 && bottom < d->h, true)) {
         const ptrdiff_t apart = d->dilation_h * p->row_bytes;
         const uint8_t *row = d->image + top * p->row_bytes + c;
-        for (int32_t k = 0; k < 8; k++, row += k < looks ? apart : 0)
+        for (int32_t k = 0; k < 8; k++, row += k < rows_read ? apart : 0)
             q->s.row[k] = row;
     } else {
-        edge_rows(p, top, looks, c, &q->s);
+        edge_rows(p, top, rows_read, c, &q->s);
     }
     q->s.zeros = d->zeros;
     q->s.outside = p->outside;

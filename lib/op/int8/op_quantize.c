@@ -45,8 +45,8 @@ static bool fits(int64_t a, int64_t b) {
     return a < 0 || b < 0 || a == b;
 }
 
-QS_COLD static int spread_block(const qs_infer *x, const qs_value *in, const qs_value *scale,
-                                granularity *s) {
+QS_COLD static int check_block_scale(const qs_infer *x, const qs_value *in, const qs_value *scale,
+                                     granularity *s) {
     for (int32_t i = 0; i < in->rank; i++) {
         int64_t size = in->dims[i].size;
         if (i == s->axis && size > 0)
@@ -75,7 +75,7 @@ QS_COLD static int read_granularity(const qs_infer *x, granularity *s) {
     if (code)
         return code;
     if (scale->rank == in->rank && s->block > 0)
-        return spread_block(x, in, scale, s);
+        return check_block_scale(x, in, scale, s);
     if (scale->rank != 1 || s->block > 0)
         return qs_infer_fail(x, QSIM_E_SHAPE, "a scale of rank %d for an input of rank %d%s",
                              (int)scale->rank, (int)in->rank,

@@ -225,9 +225,9 @@ static int infer_attention(qs_infer *x) {
 typedef struct attention_params {
     qs_attention a;
     qs_cache key, value;
-    bool joined[2];   /* keys, values: read from the present cache */
-    size_t room[2];   /* scratch bytes of a cache that is no output */
-    size_t keys_room; /* scratch bytes of the counts of keys */
+    bool joined[2];        /* keys, values: read from the present cache */
+    size_t cache_bytes[2]; /* scratch bytes of a cache that is no output */
+    size_t keys_bytes;     /* scratch bytes of the counts of keys */
     int64_t past;
     bool counted; /* positions follow from the counts of used keys */
     int32_t inputs, outputs;
@@ -278,7 +278,7 @@ static void run_attention(const qs_step *s, const qs_frame *f) {
     char *scratch = f->scratch;
     qs_attention_keys *of = f->scratch;
     attention_job j = {.p = p};
-    scratch += p->keys_room;
+    scratch += p->keys_bytes;
     if (!read_used(p, optional_in(p, s, f, USED), of, f))
         return;
     qs_attention_data d = {.q = qs_step_in(s, f, Q),
@@ -296,7 +296,7 @@ static void run_attention(const qs_step *s, const qs_frame *f) {
         j.present[i] = optional_out(p, s, f, PRESENT_KEY + i);
         if (!j.present[i]) {
             j.present[i] = (float *)(void *)scratch;
-            scratch += p->room[i];
+            scratch += p->cache_bytes[i];
         }
     }
     d.k = j.present[0] ? j.present[0] : j.fresh[0];
@@ -366,7 +366,7 @@ static int place_cache(const qs_lower *l, attention_params *p, const form *f, in
     if (!qs_mul(all, p->a.batches, &all) || !qs_mul(all, read->batch, &all) || all > SIZE_MAX / 8 ||
         !qs_add(*bytes, qs_align(all, 64), bytes))
         return qs_fail(l->error, QSIM_E_LIMIT, "an attention is too large");
-    p->room[which] = qs_align(all, 64);
+    p->cache_bytes[which] = qs_align(all, 64);
     return QSIM_OK;
 }
 
@@ -385,8 +385,8 @@ static int lower_attention(qs_lower *l) {
     p->counted = qs_lower_in(l, USED) && !qs_lower_in(l, PAST_KEY);
     p->inputs = l->node->input_count;
     p->outputs = l->node->output_count;
-    p->keys_room = qs_align(p->a.batches * sizeof(qs_attention_keys), 64);
-    size_t bytes = p->keys_room, own = 0;
+    p->keys_bytes = qs_align(p->a.batches * sizeof(qs_attention_keys), 64);
+    size_t bytes = p->keys_bytes, own = 0;
     for (int32_t i = 0; i < 2 && !code; i++)
         code = place_cache(l, p, &f, i, &bytes);
     if (!code)

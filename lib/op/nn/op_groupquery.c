@@ -170,7 +170,7 @@ typedef struct group_params {
     qs_heads k, v; /* strides of fresh keys and values */
     size_t past, entries, angles;
     size_t key_at, value_at; /* floats before keys and values in a packed query */
-    size_t keys_room, rotated_room, cache_room;
+    size_t keys_bytes, rotated_bytes, cache_bytes;
     bool packed, turns, interleaved, present[2];
     int32_t inputs;
 } group_params;
@@ -242,10 +242,10 @@ static void store_head(const void *arg, size_t item) {
 /* Reads the lengths; false: they do not fit each other or the buffers. */
 static bool read_lengths(const group_params *p, const int32_t *last, int32_t total,
                          qs_attention_keys *of, const qs_frame *f) {
-    const int64_t queries = (int64_t)p->a.queries, room = (int64_t)p->entries;
+    const int64_t queries = (int64_t)p->a.queries, capacity = (int64_t)p->entries;
     const int64_t angles = p->turns ? (int64_t)p->angles : INT64_MAX;
-    if (total < queries || total > room) {
-        qs_step_outside(f, "total_sequence_length", total, queries, room + 1, -1);
+    if (total < queries || total > capacity) {
+        qs_step_outside(f, "total_sequence_length", total, queries, capacity + 1, -1);
         return false;
     }
     for (size_t b = 0; b < p->a.batches; b++) {
@@ -292,12 +292,12 @@ static void run_groupquery(const qs_step *s, const qs_frame *f) {
         return;
     j.k = p->packed ? j.q + p->key_at : qs_step_in(s, f, K);
     j.v = p->packed ? j.q + p->value_at : qs_step_in(s, f, V);
-    j.rotated = (float *)(void *)(scratch += p->keys_room);
-    scratch += p->rotated_room;
+    j.rotated = (float *)(void *)(scratch += p->keys_bytes);
+    scratch += p->rotated_bytes;
     j.present_k = p->present[0] ? qs_step_out(s, f, PRESENT_KEY) : (float *)(void *)scratch;
-    scratch += p->present[0] ? 0 : p->cache_room;
+    scratch += p->present[0] ? 0 : p->cache_bytes;
     j.present_v = p->present[1] ? qs_step_out(s, f, PRESENT_VALUE) : (float *)(void *)scratch;
-    scratch += p->present[1] ? 0 : p->cache_room;
+    scratch += p->present[1] ? 0 : p->cache_bytes;
     const size_t rows = p->a.batches * p->a.queries * p->a.heads, width = p->a.width;
     qs_ranges(f->ctx, rows, QS_GRAIN / (width + 1) + 1, turn_queries, &j);
     const qs_attention_data d = {.q = j.rotated,
@@ -354,12 +354,12 @@ static int place_scratch(qs_lower *l, group_params *p) {
         !qs_mul(cache, p->a.batches, &cache) || !qs_mul(cache, p->a.k.batch, &cache) ||
         rotated > SIZE_MAX / 8 || cache > SIZE_MAX / 8)
         return qs_fail(l->error, QSIM_E_LIMIT, "an attention is too large");
-    p->keys_room = qs_align(p->a.batches * sizeof(qs_attention_keys), 64);
-    p->rotated_room = qs_align(rotated + 64, 64); /* kernels read up to 64 bytes beyond a row */
-    p->cache_room = qs_align(cache, 64);
-    l->step->scratch = p->keys_room + p->rotated_room + own;
+    p->keys_bytes = qs_align(p->a.batches * sizeof(qs_attention_keys), 64);
+    p->rotated_bytes = qs_align(rotated + 64, 64); /* kernels read up to 64 bytes beyond a row */
+    p->cache_bytes = qs_align(cache, 64);
+    l->step->scratch = p->keys_bytes + p->rotated_bytes + own;
     for (int i = 0; i < 2; i++)
-        l->step->scratch += p->present[i] ? 0 : p->cache_room;
+        l->step->scratch += p->present[i] ? 0 : p->cache_bytes;
     return QSIM_OK;
 }
 

@@ -130,8 +130,8 @@ QS_COLD static void gather(const plane_params *p, window_state *g, double v, siz
 QS_COLD static int64_t padded_taps(const plane_params *p, const int64_t first[AXES]) {
     int64_t all = 1;
     for (int i = 0; i < AXES; i++) {
-        const int64_t room = p->in[i] + p->after[i] - first[i];
-        const int64_t count = room > 0 ? (room - 1) / p->dilation[i] + 1 : 0;
+        const int64_t extent = p->in[i] + p->after[i] - first[i];
+        const int64_t count = extent > 0 ? (extent - 1) / p->dilation[i] + 1 : 0;
         all *= count < p->kernel[i] ? count : p->kernel[i];
     }
     return all;

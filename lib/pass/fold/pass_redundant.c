@@ -177,7 +177,8 @@ static int reshape(qs_pass *p, qs_id node) {
 
 /* ---- all ---- */
 
-static int look(qs_pass *p, qs_id node) {
+/* Makes the node Identity if it does nothing or undoes the one before it. */
+static int simplify(qs_pass *p, qs_id node) {
     const qs_graph *g = p->graph;
     const qs_node *n = &g->nodes[node];
     if (qs_node_is(n, "", "Transpose"))
@@ -193,6 +194,6 @@ static int look(qs_pass *p, qs_id node) {
 int qs_pass_redundant(qs_pass *p) {
     int code = QSIM_OK;
     for (size_t i = 0; i < p->graph->order_count && !code; i++)
-        code = look(p, p->graph->order[i]);
+        code = simplify(p, p->graph->order[i]);
     return code ? code : qs_pass_identities(p);
 }

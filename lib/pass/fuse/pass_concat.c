@@ -12,25 +12,25 @@
 #include "op/int8/int8_post_ops.h"
 #include "op/int8/qvalue.h"
 
-typedef struct part {
+typedef struct operand {
     qs_id value;
     qs_id producer; /* producer that writes it in place; QS_NONE: it is inserted */
     int32_t place;  /* of the producer in the order */
     int64_t channels, column;
     bool rescaled;
     uint8_t table[256];
-} part;
+} operand;
 
-typedef struct joining {
+typedef struct concat_fusion {
     qs_pass *p;
     qs_graph *g;
     qs_uses uses;
     int32_t *place; /* by node id */
-    part *parts;
+    operand *operands;
     int32_t count;
     int64_t channels;
     size_t fused;
-} joining;
+} concat_fusion;
 
 /* ---- which operands fit ---- */
 
@@ -83,7 +83,7 @@ static bool writes(const qs_pass *p, const qs_node *n) {
 /*
  * The producer of `v` if this is its only reader and it can write into a larger tensor; or QS_NONE.
  */
-static qs_id producer_of(const joining *j, qs_id v) {
+static qs_id producer_of(const concat_fusion *j, qs_id v) {
     const qs_value *x = &j->g->values[v];
     if (x->producer == QS_NONE || x->is_output || j->uses.start[v + 1] - j->uses.start[v] != 1)
         return QS_NONE;
@@ -110,10 +110,10 @@ bool qs_pass_rescaling(const qs_q8 *from, const qs_q8 *to, uint8_t *table) {
 }
 
 /*
- * Looks through a table before the operand: the two tables become one and, if no other node reads
- * the operand, the producer before the table may write in place.
+ * Composes a table (QTable) that makes the operand with its rescaling and, if no other node reads
+ * the operand, lets the producer before that table write in place.
  */
-static void look_through(const joining *j, part *a) {
+static void compose_tables(const concat_fusion *j, operand *a) {
     const qs_id id = j->g->values[a->value].producer;
     const qs_node *n = id == QS_NONE ? NULL : &j->g->nodes[id];
     const qs_const *t =
@@ -133,11 +133,12 @@ static void look_through(const joining *j, part *a) {
 }
 
 /* Reads one operand, quantized to `to` if that is given; false: it does not fit. */
-static bool read_part(const joining *j, const qs_node *n, int32_t i, const qs_q8 *to, part *a) {
+static bool read_operand(const concat_fusion *j, const qs_node *n, int32_t i, const qs_q8 *to,
+                         operand *a) {
     const int32_t at = to ? 2 + 3 * i : i;
     const qs_value *y = &j->g->values[n->outputs[0]], *x = &j->g->values[n->inputs[at]];
     qs_q8 from;
-    *a = (part){.value = n->inputs[at], .producer = producer_of(j, n->inputs[at])};
+    *a = (operand){.value = n->inputs[at], .producer = producer_of(j, n->inputs[at])};
     if (x->rank != y->rank || x->dtype != y->dtype || x->data || x->dims[x->rank - 1].size <= 0)
         return false;
     a->channels = x->dims[x->rank - 1].size;
@@ -146,24 +147,24 @@ static bool read_part(const joining *j, const qs_node *n, int32_t i, const qs_q8
     if (to)
         a->rescaled = qs_pass_rescaling(&from, to, a->table);
     if (x->dtype == QSIM_UINT8 && a->producer == QS_NONE)
-        look_through(j, a);
+        compose_tables(j, a);
     a->place = a->producer == QS_NONE ? INT32_MAX : j->place[a->producer];
     return true;
 }
 
 /* Sorts producers by the order in which they run, inserted operands after them. */
-static void sort_parts(part *parts, int32_t count) {
+static void sort_operands(operand *operands, int32_t count) {
     for (int32_t i = 1; i < count; i++) {
-        const part a = parts[i];
+        const operand a = operands[i];
         int32_t k = i;
-        for (; k > 0 && parts[k - 1].place > a.place; k--)
-            parts[k] = parts[k - 1];
-        parts[k] = a;
+        for (; k > 0 && operands[k - 1].place > a.place; k--)
+            operands[k] = operands[k - 1];
+        operands[k] = a;
     }
 }
 
-/* Fills parts from a Concat of channels; false: it stays. */
-static bool read_parts(joining *j, const qs_node *n) {
+/* Fills operands from a Concat of channels; false: it stays. */
+static bool read_operands(concat_fusion *j, const qs_node *n) {
     const bool plain = qs_node_is(n, "", "Concat");
     const qs_value *y = &j->g->values[n->outputs[0]];
     const int64_t axis = qs_node_int(n, "axis", 1);
@@ -177,15 +178,15 @@ static bool read_parts(joining *j, const qs_node *n) {
         (!plain && !qs_pass_q8(j->g, n->inputs[0], n->inputs[1], &to)))
         return false;
     for (int32_t i = 0; i < j->count; i++) {
-        if (!read_part(j, n, i, plain ? NULL : &to, &j->parts[i]))
+        if (!read_operand(j, n, i, plain ? NULL : &to, &j->operands[i]))
             return false;
-        producers += j->parts[i].producer != QS_NONE;
-        copied += j->parts[i].producer != QS_NONE ? 0 : j->parts[i].channels;
-        j->parts[i].column = j->channels;
-        if (!qs_add64(j->channels, j->parts[i].channels, &j->channels))
+        producers += j->operands[i].producer != QS_NONE;
+        copied += j->operands[i].producer != QS_NONE ? 0 : j->operands[i].channels;
+        j->operands[i].column = j->channels;
+        if (!qs_add64(j->channels, j->operands[i].channels, &j->channels))
             return false;
     }
-    sort_parts(j->parts, j->count);
+    sort_operands(j->operands, j->count);
     /*
      * Rows of floats are long: copying many inserted operands would cost more than the others save.
      */
@@ -193,7 +194,7 @@ static bool read_parts(joining *j, const qs_node *n) {
            j->channels <= INT32_MAX;
 }
 
-/* ---- joining ---- */
+/* ---- fusion ---- */
 
 /* The input for the table, which is applied after everything else that a convolution does. */
 static int32_t table_of(const qs_node *n) {
@@ -201,7 +202,7 @@ static int32_t table_of(const qs_node *n) {
     return sums ? QS_I8_LAST : n->op->over + 1;
 }
 
-static int append_table(joining *j, qs_id conv, const part *a) {
+static int append_table(concat_fusion *j, qs_id conv, const operand *a) {
     const int64_t dims = 256;
     const int32_t at = table_of(&j->g->nodes[conv]);
     const qs_id before =
@@ -219,7 +220,7 @@ static int append_table(joining *j, qs_id conv, const part *a) {
     return QSIM_OK;
 }
 
-static int redirect(joining *j, const part *a, qs_id over, qs_id y) {
+static int redirect(concat_fusion *j, const operand *a, qs_id over, qs_id y) {
     qs_graph *g = j->g;
     const qs_id id = a->producer;
     const int32_t at = g->nodes[id].op->over;
@@ -233,7 +234,8 @@ static int redirect(joining *j, const part *a, qs_id over, qs_id y) {
     return QSIM_OK;
 }
 
-static int insert(joining *j, const part *a, const char *name, qs_id over, qs_id y, qs_id *made) {
+static int insert(concat_fusion *j, const operand *a, const char *name, qs_id over, qs_id y,
+                  qs_id *made) {
     const int64_t dims = 256;
     const qs_id table = a->rescaled ? qs_pass_const(j->p, QSIM_UINT8, 1, &dims, a->table) : QS_NONE;
     const qs_id in[] = {a->value, over, table};
@@ -243,8 +245,9 @@ static int insert(joining *j, const part *a, const char *name, qs_id over, qs_id
     return *made < 0 ? qs_pass_no_memory(j->p) : QSIM_OK;
 }
 
-/* Makes a part write into `y`, which reuses the memory of `over`. */
-static int place_part(joining *j, const part *a, const char *name, qs_id over, qs_id y) {
+/* Makes an operand write into `y`, which reuses the memory of `over`. */
+static int place_operand(concat_fusion *j, const operand *a, const char *name, qs_id over,
+                         qs_id y) {
     qs_id id = a->producer;
     int code = id == QS_NONE ? insert(j, a, name, over, y, &id) : redirect(j, a, over, y);
     if (code)
@@ -255,7 +258,7 @@ static int place_part(joining *j, const part *a, const char *name, qs_id over, q
     return qs_pass_resolve(j->p, id);
 }
 
-static int join(joining *j, qs_id concat) {
+static int join(concat_fusion *j, qs_id concat) {
     const qs_id y = j->g->nodes[concat].outputs[0];
     const char *name = j->g->nodes[concat].name;
     qs_id over = QS_NONE;
@@ -265,7 +268,7 @@ static int join(joining *j, qs_id concat) {
         const qs_id to = i + 1 < j->count ? qs_pass_value(j->p, y) : y;
         if (to < 0)
             return to;
-        code = place_part(j, &j->parts[i], name, over, to);
+        code = place_operand(j, &j->operands[i], name, over, to);
         over = to;
     }
     return code;
@@ -275,31 +278,31 @@ static bool is_concat(const qs_node *n) {
     return qs_node_is(n, "", "Concat") || (!n->removed && qs_same(n->op_type, "QLinearConcat"));
 }
 
-static int visit(joining *j, qs_id concat) {
+static int fuse_concat(concat_fusion *j, qs_id concat) {
     const qs_node *n = &j->g->nodes[concat];
     int code = QSIM_OK;
     if (!is_concat(n))
         return QSIM_OK;
-    j->parts = qs_alloc(j->p->ctx, (size_t)n->input_count, sizeof(*j->parts));
-    if (!j->parts)
+    j->operands = qs_alloc(j->p->ctx, (size_t)n->input_count, sizeof(*j->operands));
+    if (!j->operands)
         return qs_pass_no_memory(j->p);
-    if (read_parts(j, n)) {
+    if (read_operands(j, n)) {
         code = join(j, concat);
         j->fused++;
     }
-    qs_free(j->p->ctx, j->parts);
+    qs_free(j->p->ctx, j->operands);
     return code;
 }
 
 int qs_pass_concat(qs_pass *p) {
     qs_graph *g = p->graph;
-    joining j = {.p = p, .g = g};
+    concat_fusion j = {.p = p, .g = g};
     j.place = qs_calloc(p->ctx, g->node_count + 1, sizeof(*j.place));
     int code = !j.place || qs_graph_uses(g, &j.uses) ? qs_pass_no_memory(p) : QSIM_OK;
     for (size_t i = 0; i < g->order_count && !code; i++)
         j.place[g->order[i]] = (int32_t)i;
     for (size_t i = 0; i < g->order_count && !code; i++)
-        code = visit(&j, g->order[i]);
+        code = fuse_concat(&j, g->order[i]);
     qs_uses_free(g, &j.uses);
     qs_free(p->ctx, j.place);
     return code || !j.fused ? code : qs_pass_finish(p);

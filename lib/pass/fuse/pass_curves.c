@@ -128,7 +128,7 @@ static int try_gelu(curves *c, qs_id id, bool *done) {
     return QSIM_OK;
 }
 
-static int visit(curves *c, qs_id id) {
+static int fuse_at(curves *c, qs_id id) {
     const qs_node *n = &c->g->nodes[id];
     const bool mul = qs_node_is(n, "", "Mul");
     bool done = false;
@@ -149,7 +149,7 @@ int qs_pass_curves(qs_pass *p) {
     if (qs_graph_uses(p->graph, &c.uses))
         return qs_pass_no_memory(p);
     for (size_t i = 0; i < count && !code; i++)
-        code = visit(&c, p->graph->order[i]);
+        code = fuse_at(&c, p->graph->order[i]);
     qs_uses_free(p->graph, &c.uses);
     return code || !c.made ? code : qs_pass_finish(p);
 }

@@ -281,7 +281,7 @@ static int fuse_lookup(epilogue *e, qs_id node) {
 }
 
 /* Fuses node `id` into its producer if they fit. */
-static int visit(epilogue *e, qs_id id) {
+static int fuse_at(epilogue *e, qs_id id) {
     const qs_node *n = &e->g->nodes[id];
     if (n->removed)
         return QSIM_OK;
@@ -310,7 +310,7 @@ int qs_pass_epilogue(qs_pass *p) {
     for (size_t i = 0; i < g->order_count && !code; i++)
         e.place[g->order[i]] = (int32_t)i;
     for (size_t i = 0; i < g->order_count && !code; i++)
-        code = visit(&e, g->order[i]);
+        code = fuse_at(&e, g->order[i]);
     qs_sizes_free(p, &e.sizes);
     qs_uses_free(g, &e.uses);
     qs_free(p->ctx, e.place);

@@ -7,17 +7,18 @@
 #include "pass/pass.h"
 
 /* An operand: table[bytes of value], or the bytes themselves. */
-typedef struct view {
+typedef struct lookup {
     qs_id value;
     uint8_t table[256];
-} view;
+} lookup;
 
 static bool is_bytes(const qs_graph *g, qs_id v) {
     return v != QS_NONE && g->values[v].dtype == QSIM_UINT8 && !g->values[v].data;
 }
 
-static view look(const qs_graph *g, qs_id v) {
-    view w = {.value = v};
+/* `v` as a lookup in bytes: by the table of the QTable that makes it, else by the identity. */
+static lookup find_table(const qs_graph *g, qs_id v) {
+    lookup w = {.value = v};
     qs_id maker = v == QS_NONE ? QS_NONE : g->values[v].producer;
     const qs_node *n = maker == QS_NONE ? NULL : &g->nodes[maker];
     const qs_const *c = n && qs_node_is(n, "qsim", "QTable") ? g->values[n->inputs[1]].data : NULL;
@@ -31,7 +32,7 @@ static view look(const qs_graph *g, qs_id v) {
 }
 
 /* Runs the node on all 256 values of its operands. */
-static int compute(qs_pass *p, qs_id node, const view *a, const view *b, uint8_t *table) {
+static int compute(qs_pass *p, qs_id node, const lookup *a, const lookup *b, uint8_t *table) {
     const qs_node *n = &p->graph->nodes[node];
     const int64_t dims = 256;
     qs_graph *g;
@@ -81,7 +82,7 @@ static bool is_pair(const qs_graph *g, const qs_node *n) {
            is_bytes(g, n->outputs[0]);
 }
 
-static int visit(qs_pass *p, qs_id node, bool *changed) {
+static int fuse_at(qs_pass *p, qs_id node, bool *changed) {
     qs_graph *g = p->graph;
     const qs_node *n = &g->nodes[node];
     const bool table = qs_node_is(n, "qsim", "QTable"), pair = is_pair(g, n);
@@ -89,7 +90,7 @@ static int visit(qs_pass *p, qs_id node, bool *changed) {
     uint8_t made[256];
     if (!pair && !(table && g->values[n->inputs[1]].data))
         return QSIM_OK;
-    view a = look(g, n->inputs[0]), b = pair ? look(g, n->inputs[3]) : a;
+    lookup a = find_table(g, n->inputs[0]), b = pair ? find_table(g, n->inputs[3]) : a;
     if (a.value != b.value || (table && a.value == n->inputs[0]))
         return QSIM_OK;
     int code = pair ? compute(p, node, &a, &b, made) : QSIM_OK;
@@ -112,6 +113,6 @@ int qs_pass_table(qs_pass *p) {
     bool changed = false;
     int code = QSIM_OK;
     for (size_t i = 0; i < p->graph->order_count && !code; i++)
-        code = visit(p, p->graph->order[i], &changed);
+        code = fuse_at(p, p->graph->order[i], &changed);
     return code || !changed ? code : qs_pass_finish(p);
 }

@@ -30,8 +30,8 @@ int32_t qs_layout_axis(int32_t axis, int32_t rank);
 /* The axis of the original that axis i of the twin comes from. */
 int32_t qs_layout_origin(int32_t i, int32_t rank);
 
-/* Makes the node work on twins if it can; *done: it does (layout_spread.c). */
-int qs_layout_spread(qs_layout *l, qs_id node, bool *done);
+/* Makes the node work on twins if it can; *done: it does (layout_propagate.c). */
+int qs_layout_propagate(qs_layout *l, qs_id node, bool *done);
 /* Slice, Pad, ReduceMean, Transpose (layout_axes.c). */
 int qs_layout_axes(qs_layout *l, qs_id node, bool *done);
 /* Flatten before a product with constant weights: permutes their rows (layout_flatten.c). */

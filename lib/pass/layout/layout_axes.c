@@ -89,7 +89,7 @@ static bool move_axes(int64_t *axes, int32_t count, int32_t rank) {
     return true;
 }
 
-static int take_twin(qs_layout *l, qs_id node, bool emit, bool *done) {
+static int read_twin(qs_layout *l, qs_id node, bool emit, bool *done) {
     qs_id t = qs_layout_last(l, l->g->nodes[node].inputs[0]);
     if (t < 0)
         return t;
@@ -112,7 +112,7 @@ static int slice(qs_layout *l, qs_id node, int32_t rank, bool *done) {
     if (!move_axes(axes, count, rank))
         return QSIM_OK;
     int code = set_ints(l, node, 3, axes, count);
-    return code ? code : take_twin(l, node, true, done);
+    return code ? code : read_twin(l, node, true, done);
 }
 
 static int pad(qs_layout *l, qs_id node, int32_t rank, bool *done) {
@@ -126,7 +126,7 @@ static int pad(qs_layout *l, qs_id node, int32_t rank, bool *done) {
         if (named < 0 || named > rank || !move_axes(axes, named, rank))
             return QSIM_OK;
         int code = set_ints(l, node, 3, axes, named);
-        return code ? code : take_twin(l, node, true, done);
+        return code ? code : read_twin(l, node, true, done);
     }
     if (count != 2 * rank)
         return QSIM_OK;
@@ -135,7 +135,7 @@ static int pad(qs_layout *l, qs_id node, int32_t rank, bool *done) {
         moved[rank + i] = pads[rank + qs_layout_origin(i, rank)];
     }
     int code = set_ints(l, node, 1, moved, count);
-    return code ? code : take_twin(l, node, true, done);
+    return code ? code : read_twin(l, node, true, done);
 }
 
 /* Reduced over all axes of space and without them, the result is the same in both layouts. */
@@ -160,7 +160,7 @@ static int reduce(qs_layout *l, qs_id node, int32_t rank, bool *done) {
         return QSIM_OK;
     int code =
         a ? qs_node_set_ints(l->g, node, "axes", axes, count) : set_ints(l, node, 1, axes, count);
-    return code ? code : take_twin(l, node, keep, done);
+    return code ? code : read_twin(l, node, keep, done);
 }
 
 /* ---- Reshape ---- */
@@ -174,7 +174,7 @@ static int merge_space(qs_layout *l, qs_id node, int32_t rank, bool *done) {
         return QSIM_OK;
     const int64_t shape[3] = {0, y->dims[2].size < 0 ? -1 : y->dims[2].size, x->dims[1].size};
     int code = set_ints(l, node, 1, shape, 3);
-    return code ? code : take_twin(l, node, true, done);
+    return code ? code : read_twin(l, node, true, done);
 }
 
 int qs_layout_axes(qs_layout *l, qs_id node, bool *done) {

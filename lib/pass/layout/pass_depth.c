@@ -111,7 +111,7 @@ static depth_attrs attrs_of(const qs_node *n, const qs_value *w) {
                          valid ? 0 : pads[0], valid ? 0 : pads[3], same_of(n)};
 }
 
-QS_COLD static int spread_conv(qs_pass *p, qs_id node, int32_t weights) {
+QS_COLD static int rewrite_conv(qs_pass *p, qs_id node, int32_t weights) {
     qs_graph *g = p->graph;
     const qs_node *n = &g->nodes[node];
     const qs_id x = n->inputs[0];
@@ -147,7 +147,7 @@ QS_COLD static int transposed_pads(qs_pass *p, const qs_node *n, int64_t in, dep
     return QSIM_OK;
 }
 
-QS_COLD static int spread_transposed(qs_pass *p, qs_id node) {
+QS_COLD static int rewrite_transposed(qs_pass *p, qs_id node) {
     qs_graph *g = p->graph;
     qs_node *n = &g->nodes[node];
     const qs_id more[2] = {n->inputs[0], qs_node_input(n, 2)};
@@ -188,7 +188,7 @@ static int32_t weights_of(const qs_graph *g, const qs_node *n) {
     return -1;
 }
 
-QS_COLD static int visit(qs_pass *p, qs_id node, bool *changed) {
+QS_COLD static int rewrite_node(qs_pass *p, qs_id node, bool *changed) {
     const qs_graph *g = p->graph;
     const qs_node *n = &g->nodes[node];
     if (n->input_count < 1 || n->inputs[0] == QS_NONE)
@@ -204,9 +204,9 @@ QS_COLD static int visit(qs_pass *p, qs_id node, bool *changed) {
     if (qs_node_is(n, "", "AveragePool"))
         return rename_to(p, node, "PlaneAveragePool");
     if (transposed && weights > 0 && !wide)
-        return spread_transposed(p, node);
+        return rewrite_transposed(p, node);
     if ((n->op->traits & QS_CONVOLVES) && weights > 0 && !wide)
-        return spread_conv(p, node, weights);
+        return rewrite_conv(p, node, weights);
     if (transposed || qs_node_is(n, "", "Conv"))
         return rename_to(p, node, transposed ? "PlaneConvTranspose" : "PlaneConv");
     if (n->op->traits & QS_CONVOLVES) {
@@ -225,7 +225,7 @@ int qs_pass_depth(qs_pass *p) {
     const size_t count = p->graph->order_count;
     for (size_t i = 0; i < count && !code; i++) {
         bool changed = false;
-        code = visit(p, p->graph->order[i], &changed);
+        code = rewrite_node(p, p->graph->order[i], &changed);
         any = any || changed;
     }
     return code || !any ? code : qs_pass_finish(p);

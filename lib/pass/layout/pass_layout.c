@@ -121,7 +121,7 @@ static int convert_windowed(qs_layout *l, qs_id node) {
 
 /* ---- the pass ---- */
 
-static int visit(qs_layout *l, qs_id node, bool spread) {
+static int convert_node(qs_layout *l, qs_id node, bool propagate) {
     qs_node *n = &l->g->nodes[node];
     bool done = false;
     int code = QSIM_OK;
@@ -135,17 +135,17 @@ static int visit(qs_layout *l, qs_id node, bool spread) {
         return convert_windowed(l, node);
     const bool takes_last =
         (n->op->traits & QS_TAKES_LAST) && qs_node_int(n, "channels_last", 0) == 0;
-    if (spread && takes_last && qs_layout_is_pending(l, n->inputs[0]))
+    if (propagate && takes_last && qs_layout_is_pending(l, n->inputs[0]))
         return convert_windowed(l, node);
-    if (spread)
-        code = qs_layout_spread(l, node, &done);
-    if (spread && !code && !done)
+    if (propagate)
+        code = qs_layout_propagate(l, node, &done);
+    if (propagate && !code && !done)
         code = qs_layout_axes(l, node, &done);
-    if (spread && !code && !done)
+    if (propagate && !code && !done)
         code = qs_layout_flatten(l, node, &done);
-    if (spread && !code && !done)
+    if (propagate && !code && !done)
         code = qs_layout_shuffle(l, node, &done);
-    if (spread && !code && !done)
+    if (propagate && !code && !done)
         code = qs_layout_blocks(l, node, &done);
     /* A node that works on twins reads its other inputs, such as bounds, in their own layout. */
     n = &l->g->nodes[node];
@@ -171,7 +171,7 @@ static int give_outputs(qs_layout *l) {
     return code;
 }
 
-int qs_pass_layout(qs_pass *p, bool spread) {
+int qs_pass_layout(qs_pass *p, bool propagate) {
     qs_graph *g = p->graph;
     qs_layout l = {.p = p, .g = g, .count = g->value_count};
     int code = qs_op_infer_graph(g, p->model, p->error);
@@ -189,7 +189,7 @@ int qs_pass_layout(qs_pass *p, bool spread) {
         l.same[v] = (qs_id)v;
     }
     for (size_t i = 0; i < g->order_count && !code; i++)
-        code = visit(&l, g->order[i], spread);
+        code = convert_node(&l, g->order[i], propagate);
     if (!code)
         code = give_outputs(&l);
     if (!code)

@@ -58,7 +58,8 @@ static bool readers_are(const search *s, qs_id node) {
     return any;
 }
 
-static void look(const search *s, qs_id node) {
+/* Sets whether the node runs in integers; its readers are already marked. */
+static void mark(const search *s, qs_id node) {
     qs_id at = s->there[node] ? node : successor(s, node);
     s->integer[node] = at == QS_NONE ? readers_are(s, node) : is_integer(s->g, at);
 }
@@ -75,7 +76,7 @@ int qs_pass_mark_integers(qs_pass *p) {
         for (size_t i = 0; i < s.g->order_count; i++)
             s.there[s.g->order[i]] = true;
         for (size_t i = s.model->order_count; i-- > 0;)
-            look(&s, s.model->order[i]);
+            mark(&s, s.model->order[i]);
         size_t count = 0;
         for (size_t i = 0; i < s.model->order_count; i++)
             if (!s.model->nodes[s.model->order[i]].removed)

@@ -250,7 +250,7 @@ static int replace_rows(dynamic *d, qs_id node, qs_id x, qs_id scale, int32_t ax
 
 /* ---- the pass ---- */
 
-static int visit(dynamic *d, qs_id node) {
+static int match_node(dynamic *d, qs_id node) {
     qs_id x, scale;
     int32_t axis;
     product m;
@@ -267,7 +267,7 @@ int qs_pass_dynamic(qs_pass *p) {
     if (qs_graph_uses(d.g, &d.uses))
         return qs_pass_no_memory(p);
     for (size_t i = 0; i < d.g->order_count && !code; i++)
-        code = visit(&d, d.g->order[i]);
+        code = match_node(&d, d.g->order[i]);
     qs_uses_free(d.g, &d.uses);
     return code || !d.made ? code : qs_pass_finish(p);
 }

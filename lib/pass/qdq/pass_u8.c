@@ -227,7 +227,7 @@ static bool can_move(const signs *s, qs_id node) {
 
 /* ---- the pass ---- */
 
-static int visit(signs *s, qs_id node) {
+static int convert_node(signs *s, qs_id node) {
     const qs_operands *q = &s->g->nodes[node].op->quantized;
     int code = QSIM_OK;
     if (q->step)
@@ -255,7 +255,7 @@ int qs_pass_u8(qs_pass *p) {
     for (size_t v = 0; v < s.count; v++)
         s.twin[v] = QS_NONE;
     for (size_t i = 0; i < g->order_count && !code; i++)
-        code = visit(&s, g->order[i]);
+        code = convert_node(&s, g->order[i]);
     for (size_t i = 0; i < g->output_count && !code; i++)
         code = need(&s, g->outputs[i]);
     if (!code)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Work between two looks whether to go on. Every basic block of operators and C kernels is counted,
- * and every 16 bytes copied or set, from one look to the next, in steps over millions of elements:
+ * Work between two checks for a stop. Every basic block of operators and C kernels is counted,
+ * and every 16 bytes copied or set, from one check to the next, in steps over millions of elements:
  * their number may not depend on how long a row is. One window of a pool, the channels of one pixel
- * and the terms of one sum of products are not looked into: a million of them is within the bound.
+ * and the terms of one sum of products are not divided: a million of them is within the bound.
  * Nothing is timed. With an argument: the cases whose operator it is, and their figures; "all":
  * every one.
  */
@@ -15,13 +15,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "looks.h"
+#include "stop_checks.h"
 #include "test.h"
 
-/* Most work between two looks: some ms of the C kernels. */
+/* Most work between two checks: some ms of the C kernels. */
 #define MOST 6000000
 
-static uint64_t work, last, gap, looks;
+static uint64_t work, last, gap, checks;
 static bool tells; /* of every case */
 
 void __sanitizer_cov_trace_pc(void);
@@ -29,9 +29,9 @@ void __sanitizer_cov_trace_pc(void) {
     work++;
 }
 
-/* With a time limit each look reads the clock, and nothing else in a step does. */
+/* With a time limit each check reads the clock, and nothing else in a step does. */
 int clock_gettime(clockid_t clock, struct timespec *t) {
-    looks++;
+    checks++;
     gap = work - last > gap ? work - last : gap;
     last = work;
     return (int)syscall(SYS_clock_gettime, clock, t);
@@ -151,7 +151,7 @@ static int input(qsim_builder *b, char *word, char *names, int index, int64_t *b
     return 0;
 }
 
-static qsim_model *build(qsim_ctx *ctx, const look_case *c, int64_t *below) {
+static qsim_model *build(qsim_ctx *ctx, const stop_case *c, int64_t *below) {
     char word[128], names[64] = "", outputs[32] = "";
     const char *text = c->inputs, *domain = c->domain ? c->domain : "";
     qsim_builder *b = NULL;
@@ -177,7 +177,7 @@ static qsim_model *build(qsim_ctx *ctx, const look_case *c, int64_t *below) {
 
 /* ---- */
 
-static void execute(const qsim_model *m, const look_case *c, const int64_t *below) {
+static void execute(const qsim_model *m, const stop_case *c, const int64_t *below) {
     qsim_session *s = NULL;
     qsim_run *r = NULL;
     qsim_error e = {0};
@@ -194,7 +194,7 @@ static void execute(const qsim_model *m, const look_case *c, const int64_t *belo
     int code = qsim_session_create(m, NULL, &s, &e);
     if (!code)
         code = qsim_run_create(s, &r, &e);
-    looks = gap = 0;
+    checks = gap = 0;
     last = work;
     const uint64_t before = work;
     if (!code)
@@ -204,9 +204,9 @@ static void execute(const qsim_model *m, const look_case *c, const int64_t *belo
         fprintf(stderr, "%s: %s\n", c->op, e.message);
     CHECK_INT(code, QSIM_OK);
     if (gap > MOST || tells)
-        fprintf(stderr, "%s %s %s: %llu of work between two of %llu looks, %llu in all\n", c->op,
+        fprintf(stderr, "%s %s %s: %llu of work between two of %llu checks, %llu in all\n", c->op,
                 c->inputs, c->attributes ? c->attributes : "", (unsigned long long)gap,
-                (unsigned long long)looks, (unsigned long long)(work - before));
+                (unsigned long long)checks, (unsigned long long)(work - before));
     CHECK(gap <= MOST);
     for (size_t i = 0; i < count; i++)
         free(x[i].data);
@@ -221,14 +221,14 @@ int main(int argc, char **argv) {
     o.limits = &limits;
     tells = argc > 1;
     CHECK_INT(qsim_ctx_create(&o, &ctx, NULL), QSIM_OK);
-    for (int i = 0; i < look_case_count; i++) {
+    for (int i = 0; i < stop_case_count; i++) {
         int64_t below[INPUTS];
-        if (argc > 1 && strcmp(argv[1], "all") && strcmp(argv[1], look_cases[i].op))
+        if (argc > 1 && strcmp(argv[1], "all") && strcmp(argv[1], stop_cases[i].op))
             continue;
-        qsim_model *m = build(ctx, &look_cases[i], below);
+        qsim_model *m = build(ctx, &stop_cases[i], below);
         CHECK(m != NULL);
         if (m)
-            execute(m, &look_cases[i], below);
+            execute(m, &stop_cases[i], below);
         qsim_model_free(m);
     }
     qsim_ctx_free(ctx);

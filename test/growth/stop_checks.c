@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "looks.h"
+#include "stop_checks.h"
 
 #define ROW   "[1,4194304]"
 #define ROWS  "[4194304,1]"
@@ -8,7 +8,7 @@
 #define DEEP  "[1,4194304,1,1]"
 #define MS    "com.microsoft"
 
-const look_case look_cases[] = {
+const stop_case stop_cases[] = {
     /* element by element */
     {"Relu", "float" ROW, 0, 0, 0, 0},
     {"Exp", "float" ROW, 0, 0, 0, 0},
@@ -250,4 +250,4 @@ const look_case look_cases[] = {
     {"MelWeightMatrix", "int64[]=128 int64[]=16384 int64[]=16000 float[]=0 float[]=8000", 0, 0, 0,
      0},
 };
-const int look_case_count = sizeof(look_cases) / sizeof(*look_cases);
+const int stop_case_count = sizeof(stop_cases) / sizeof(*stop_cases);

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Operators that treat all axes alike, or all but one, work on twins as well as on values. */
+/*
+ * Propagates the channels-last layout through nodes between convolutions: operators that treat all
+ * axes alike, or all but one, read and write twins instead of values.
+ */
 #include "pass/layout/layout.h"
 
 /* How a node can work on twins. */
-typedef struct spread {
+typedef struct propagation {
     uint32_t traits; /* 0: not at all */
     int32_t rank;    /* of its twins */
     int32_t axis;    /* the one that is treated differently; -1: none */
     int32_t outputs; /* how many outputs, from the first on, become twins */
-} spread;
+} propagation;
 
 /* One element, whatever its rank. */
 static bool is_single(const qs_value *v) {
@@ -17,7 +20,7 @@ static bool is_single(const qs_value *v) {
 }
 
 /* Whether operand `v` of a node with outputs of this rank can be taken channels-last. */
-static bool is_fit(const qs_layout *l, qs_id id, const spread *s) {
+static bool is_fit(const qs_layout *l, qs_id id, const propagation *s) {
     const qs_value *v = &l->g->values[id];
     if (v->rank == s->rank)
         return true;
@@ -27,7 +30,7 @@ static bool is_fit(const qs_layout *l, qs_id id, const spread *s) {
 }
 
 /* Rank of the pending operands; 0: there are none, or an operand or output does not fit. */
-static int32_t pending_rank(const qs_layout *l, const qs_node *n, spread *s) {
+static int32_t pending_rank(const qs_layout *l, const qs_node *n, propagation *s) {
     for (int32_t i = 0; i < n->input_count; i++)
         if (qs_op_is_operand(n->op, i) && qs_layout_is_pending(l, n->inputs[i]))
             s->rank = l->g->values[n->inputs[i]].rank;
@@ -80,11 +83,12 @@ static bool ranges_over_images(const qs_node *n) {
     return axis == 0 || axis == 1;
 }
 
-static spread look(const qs_layout *l, const qs_node *n) {
-    const spread none = {0};
-    spread s = {.traits = qs_node_traits(l->g, n) & (QS_ELEMENTWISE | QS_RANGED | QS_ALONG_AXIS),
-                .axis = -1,
-                .outputs = n->output_count};
+static propagation propagation_of(const qs_layout *l, const qs_node *n) {
+    const propagation none = {0};
+    propagation s = {.traits =
+                         qs_node_traits(l->g, n) & (QS_ELEMENTWISE | QS_RANGED | QS_ALONG_AXIS),
+                     .axis = -1,
+                     .outputs = n->output_count};
     /* Before version 7 the second operand's axes were counted from the first. */
     if (!s.traits || qs_node_int(n, "broadcast", 0) ||
         ((s.traits & QS_RANGED) && !ranges_over_images(n)))
@@ -102,9 +106,9 @@ static spread look(const qs_layout *l, const qs_node *n) {
     return s;
 }
 
-int qs_layout_spread(qs_layout *l, qs_id node, bool *done) {
+int qs_layout_propagate(qs_layout *l, qs_id node, bool *done) {
     qs_graph *g = l->g;
-    const spread s = look(l, &g->nodes[node]);
+    const propagation s = propagation_of(l, &g->nodes[node]);
     int code = QSIM_OK;
     if (!s.traits)
         return QSIM_OK;
