@@ -19,11 +19,11 @@ ln -s "$shared" "$dir/shared"
     grep -q 'without lib' "$dir/err" && echo "skipped: $(cat "$dir/err")" && exit 77
     cat "$dir/err" && exit 1
 }
-# Of 1000 classes and one photo no matrix of a million zeros is printed.
+# Of 1000 classes and one photo the matrix has one row of numbers, at its place, not a million zeros.
 mkdir "$dir/set"
 cp "$shared/data/images/parrot.jpg" "$dir/set"
 echo 'parrot.jpg 88' >"$dir/set/labels.txt"
 qsim eval "$shared/models/mobilenet_v1_025_224_imagenet.onnx" -d "$dir/set" --preprocess tf --json >"$dir/json" || exit 1
-tr -d ' \n' <"$dir/json" | grep -q '"confusion_cells":\[\[88,88,1\]\],"confusion":null' || { echo "eval: a matrix of few samples" && exit 1; }
+tr -d ' \n' <"$dir/json" | grep -qE '"confusion":\[(\[],){88}\[(0,){88}1(,0){911}](,\[]){911}]' || { echo "eval: a matrix of few samples" && exit 1; }
 sed 1d "$dir/block" | awk '{ print $1, $2 }' >"$dir/wanted"
 awk '{ print $1, $2 }' "$dir/out" | diff "$dir/wanted" -

@@ -98,19 +98,27 @@ void eval_draw_page(page *p, const char *file, const scores *s, const class_name
 
 /* ---- printing ---- */
 
-#define MOST_ROWS 4096 /* a matrix of 16 million cells */
+#define MOST_CELLS ((size_t)1 << 24) /* of a matrix in JSON: some 50 MB */
 
 /*
- * All cells of the confusion matrix; only those over 0 where there are more than MOST_ROWS classes,
- * or more than 100 and more than samples: the matrix then has nothing but zeros to show.
+ * "confusion" is a list of rows, confusion[actual][predicted], whatever the data: programs index
+ * it. A million zeros for four pictures tell nothing, so where a model of more than 100 classes saw
+ * fewer samples than classes, the row of a class without samples is empty (its per_class is null).
+ * Beyond MOST_CELLS the list itself is empty and "confusion_cells" has the counts over 0.
  */
 static void json_confusion(json *j, const scores *s) {
-    const bool whole = s->classes <= 100 || (s->classes <= MOST_ROWS && s->classes <= s->samples);
+    const bool sparse = s->classes > 100 && s->samples < s->classes;
+    const size_t rows = sparse ? (size_t)s->samples : s->classes; /* that are not empty, at most */
+    const bool whole = rows <= MOST_CELLS / s->classes;
+    if (!whole)
+        json_row(j, "confusion"), json_end(j);
     json_array(j, whole ? "confusion" : "confusion_cells");
     for (size_t c = 0; c < s->classes; c++) {
+        uint64_t samples, right;
+        scores_class(s, c, &samples, &right);
         if (whole)
             json_row(j, NULL);
-        for (size_t i = 0; i < s->classes; i++) {
+        for (size_t i = 0; i < s->classes && (samples > 0 || !sparse); i++) {
             int64_t n = (int64_t)s->confusion[c * s->classes + i];
             if (whole)
                 json_int(j, NULL, n);
@@ -126,8 +134,6 @@ static void json_confusion(json *j, const scores *s) {
             json_end(j);
     }
     json_end(j);
-    if (!whole)
-        json_null(j, "confusion");
 }
 
 void eval_print_json(const tool *t, const char *file, const scores *s, const class_names *n) {
