@@ -39,7 +39,7 @@ struct qsim_session {
 #define QS_COMPILE_LITERAL 1
 /* For qs_run_observe: outputs are in the fastest layout and do not live until the end of a run. */
 #define QS_COMPILE_OBSERVED 2
-/* qsim_session_create with flags. */
+/* qsim_session_create with flags, and without its line in the log: searches compile hundreds. */
 int qs_session_compile(const qsim_model *model, const qsim_session_options *options, int flags,
                        qsim_session **out, qsim_error *error);
 /* Fills by_value (by_value.c). */

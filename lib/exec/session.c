@@ -286,15 +286,17 @@ int qs_session_compile(const qsim_model *model, const qsim_session_options *opti
         qsim_session_free(s);
         return code;
     }
-    qs_log(s->ctx, QSIM_LOG_INFO, "%s: compiled to %zu nodes, %zu bytes of packed weights", s->name,
-           s->graph->order_count, s->arena.bytes);
     *out = s;
     return QSIM_OK;
 }
 
 int qsim_session_create(const qsim_model *model, const qsim_session_options *options,
                         qsim_session **out, qsim_error *error) {
-    return qs_session_compile(model, options, 0, out, error);
+    int code = qs_session_compile(model, options, 0, out, error);
+    if (!code)
+        qs_log((*out)->ctx, QSIM_LOG_INFO, "%s: compiled to %zu nodes, %zu bytes of packed weights",
+               (*out)->name, (*out)->graph->order_count, (*out)->arena.bytes);
+    return code;
 }
 
 qsim_session *qs_session_hold(const qsim_session *session) {

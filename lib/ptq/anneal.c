@@ -56,7 +56,10 @@ static void remember(const annealing *w) {
     }
 }
 
-static int score_of(const annealing *w, const double *percentiles, double *score) {
+/* Scores these percentiles; `tensor`: the one that changed, by name. */
+static int score_of(const annealing *w, const double *percentiles, const char *tensor,
+                    double percentile, double *score) {
+    char change[QS_CHANGE];
     int code = QSIM_OK;
     for (size_t i = 0; i < w->tensor_count && !code; i++) {
         const qsim_recipe_entry cut =
@@ -64,7 +67,8 @@ static int score_of(const annealing *w, const double *percentiles, double *score
         code =
             qs_search_set_range(w->s, w->tensors[i], isnan(percentiles[i]) ? &w->begun[i] : &cut);
     }
-    return code ? code : qs_search_step(w->s, "annealing", score);
+    qs_search_name_cut(tensor, percentile, change);
+    return code ? code : qs_search_step(w->s, change, score);
 }
 
 /* The lowest score that a step down may lead to, if there is a score function and a float score. */
@@ -83,7 +87,7 @@ static int begin(annealing *w) {
         if (!(wider[i] > 0))
             continue;
         set_all(w, w->next, wider[i]);
-        code = score_of(w, w->next, &score);
+        code = score_of(w, w->next, "all ranges", wider[i], &score);
         if (!code && score > w->score) {
             copy_all(w, w->now, w->next);
             w->score = score;
@@ -95,18 +99,21 @@ static int begin(annealing *w) {
     return code;
 }
 
-/* Halves or doubles what is cut off one tensor's range, or restores its first range. */
-static void move(annealing *w) {
+/*
+ * Halves or doubles what is cut off one tensor's range, or restores its first range. Returns which.
+ */
+static uint32_t move(annealing *w) {
     static const double factors[4] = {0.25, 0.5, 2, 4};
     const uint32_t tensor = draw(w) % (uint32_t)w->tensor_count, kind = draw(w) % 9;
     double cut = 100 - w->now[tensor];
     copy_all(w, w->next, w->now);
     if (kind == 8) {
         w->next[tensor] = NAN;
-        return;
+        return tensor;
     }
     cut = (isnan(cut) || cut <= 0 ? 0.01 : cut) * factors[kind % 4];
     w->next[tensor] = 100 - (cut < LEAST_CUT ? LEAST_CUT : cut > MOST_CUT ? MOST_CUT : cut);
+    return tensor;
 }
 
 static int anneal(annealing *w) {
@@ -116,8 +123,9 @@ static int anneal(annealing *w) {
         int code = qs_search_progress(w->s, "annealing", (size_t)i, (size_t)steps);
         if (code)
             return code;
-        move(w);
-        code = score_of(w, w->next, &score);
+        const uint32_t moved = move(w);
+        code =
+            score_of(w, w->next, w->s->c->tensors[w->tensors[moved]].name, w->next[moved], &score);
         if (code)
             return code;
         const double gain = score - w->score;

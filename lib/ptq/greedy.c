@@ -3,6 +3,8 @@
  * Weight schemes, layer by layer in order of execution: each gets the scheme with which the
  * network, quantized with the schemes chosen so far, has the best score.
  */
+#include <stdio.h>
+
 #include "ptq/search.h"
 
 /* A layer whose scheme is chosen. */
@@ -30,16 +32,20 @@ static int set_scheme(qs_search *s, const subject *l, int32_t scheme) {
 }
 
 static int choose_scheme(qs_search *s, const subject *l) {
+    static const char *const schemes[] = {"per channel, symmetric", "per tensor, symmetric",
+                                          "per tensor, asymmetric", "per channel, asymmetric"};
     int32_t best = l->form.scheme;
     int code = QSIM_OK;
     for (int32_t k = 0; k <= QSIM_WEIGHT_CHANNEL_ASYMMETRIC && !code; k++) {
+        char change[QS_CHANGE];
         const double before = s->best;
         if (k == l->form.scheme ||
             (k == QSIM_WEIGHT_CHANNEL_ASYMMETRIC && s->base.mode != QSIM_MODE_STATIC))
             continue; /* ConvInteger has one zero point */
+        snprintf(change, sizeof(change), "%.100s: %s", l->name, schemes[k]);
         code = set_scheme(s, l, k);
         if (!code)
-            code = qs_search_step(s, l->name, NULL);
+            code = qs_search_step(s, change, NULL);
         best = !code && s->best > before ? k : best;
     }
     /* After an interrupt the earlier entry is restored. */

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "exec/exec.h"
 #include "graph/model.h"
 #include "ptq/divergence.h"
 
@@ -45,7 +46,7 @@ static void player_close(const qs_judge *j, player *p) {
 }
 
 static int player_open(const qs_judge *j, const qsim_model *m, player *p, qsim_error *error) {
-    int code = qsim_session_create(m, NULL, &p->session, error);
+    int code = qs_session_compile(m, NULL, 0, &p->session, error);
     if (!code)
         code = qsim_run_create(p->session, &p->run, error);
     if (code)

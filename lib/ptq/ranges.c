@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Chooses one method for the ranges of all activations; lists the tensors that have a range. */
+#include <math.h>
+#include <stdio.h>
+
 #include "ptq/search.h"
 
 int qs_search_tensors(qs_search *s, int32_t *tensors, size_t *count) {
@@ -29,6 +32,18 @@ qsim_recipe_entry qs_search_method_entry(const qs_search *s, int32_t method, dou
                                .flags = QSIM_RECIPE_METHOD,
                                .method = method,
                                .percentile = cuts ? percentile : 0};
+}
+
+void qs_search_name_cut(const char *name, double percentile, char text[QS_CHANGE]) {
+    if (isnan(percentile)) {
+        snprintf(text, QS_CHANGE, "%.100s: range as at first", name);
+        return;
+    }
+    const long cut = (long)(percentile * 1e6 + 0.5); /* printed as integers: no locale shows */
+    int n = snprintf(text, QS_CHANGE, "%.100s: percentile %ld.%06ld", name, cut / 1000000,
+                     cut % 1000000);
+    while (text[n - 1] == '0' && text[n - 2] != '.')
+        text[--n] = 0;
 }
 
 int qs_search_set_range(qs_search *s, int32_t tensor, const qsim_recipe_entry *entry) {

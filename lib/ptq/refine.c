@@ -11,6 +11,7 @@
  */
 #include <stdio.h>
 
+#include "exec/exec.h"
 #include "ptq/equalize.h"
 #include "ptq/gram.h"
 #include "ptq/search.h"
@@ -55,7 +56,7 @@ static int find_means(const qs_search *s, const qsim_model *m, const char *tenso
     qsim_run *run = NULL;
     const qs_id id = qs_graph_find(m->graph, tensor);
     const bool given = id != QS_NONE && m->graph->values[id].is_input;
-    int code = qsim_session_create(m, given ? NULL : &o, &session, s->error);
+    int code = qs_session_compile(m, given ? NULL : &o, 0, &session, s->error);
     const int32_t input = code || !given ? -1 : input_of(session, tensor);
     if (!code && !given)
         code = qsim_run_create(session, &run, s->error);

@@ -72,6 +72,10 @@ void qs_search_close(qs_search *s);
 int qs_search_tensors(qs_search *s, int32_t *tensors, size_t *count);
 /* The entry of a tensor whose range that method finds. */
 qsim_recipe_entry qs_search_method_entry(const qs_search *s, int32_t method, double percentile);
+/* Bytes for a line that says what a candidate changes. */
+#define QS_CHANGE 160
+/* Writes "NAME: percentile 99.92", or for a NaN that the range is the one of the beginning. */
+void qs_search_name_cut(const char *name, double percentile, char text[QS_CHANGE]);
 /* Sets a tensor's entry in the recipe of the next candidate. */
 int qs_search_set_range(qs_search *s, int32_t tensor, const qsim_recipe_entry *entry);
 

@@ -2,6 +2,7 @@
 /* qsim_sensitivity: each unit alone in integers, and each unit alone in float. */
 #include <math.h>
 
+#include "exec/exec.h"
 #include "ptq/search.h"
 
 /* Each unit in 8 bits while all others are in float. */
@@ -47,7 +48,7 @@ static int peek(const qs_search *s, const qsim_model *m, const char *tensor, qsi
     const qsim_session_options o = {
         .struct_size = sizeof(o), .outputs = &tensor, .output_count = 1};
     qsim_session *session = NULL;
-    int code = qsim_session_create(m, &o, &session, s->error);
+    int code = qs_session_compile(m, &o, 0, &session, s->error);
     if (!code)
         code = qsim_run_create(session, run, s->error);
     if (!code)

@@ -2,6 +2,7 @@
 /* Measures how long candidates take on this machine. */
 #include <math.h>
 
+#include "exec/exec.h"
 #include "ptq/judge.h"
 
 #include <qsim/base.h>
@@ -61,7 +62,7 @@ static int warm_up(const qs_judge *j, stopwatch *w, qsim_error *error) {
 }
 
 static int start(const qs_judge *j, const qsim_model *m, stopwatch *w, qsim_error *error) {
-    int code = qsim_session_create(m, NULL, &w->session, error);
+    int code = qs_session_compile(m, NULL, 0, &w->session, error);
     if (!code)
         code = qsim_run_create(w->session, &w->run, error);
     if (code)

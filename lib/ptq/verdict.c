@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "exec/exec.h"
 #include "graph/model.h"
 #include "kernel/context.h"
 #include "op/op.h"
@@ -17,7 +18,7 @@ int qs_side_open(const qsim_model *m, const char *const *names, size_t count, qs
                  qsim_ctx *ctx, qsim_error *error) {
     const qsim_session_options o = {
         .struct_size = sizeof(o), .outputs = names, .output_count = count};
-    int code = qsim_session_create(m, &o, &s->session, error);
+    int code = qs_session_compile(m, &o, 0, &s->session, error);
     if (!code)
         code = qsim_run_create(s->session, &s->run, error);
     if (code)

@@ -172,7 +172,7 @@ void quantize_print(const tool *t, quantizing *q, const quantize_check *c) {
         table_line("calib", "%lld sample%s, %s, %d tensors",
                    (long long)qsim_calibration_samples(q->calibration),
                    tool_plural(qsim_calibration_samples(q->calibration)),
-                   q->searched ? "ranges as searched" : range_methods[q->options.method],
+                   strcmp(recipe_method(q), "mixed") ? recipe_method(q) : "mixed ranges",
                    qsim_calibration_count(q->calibration));
     print_counts(q);
     const char *saved = args_value(&t->args, "save-recipe");
@@ -193,6 +193,7 @@ void quantize_print(const tool *t, quantizing *q, const quantize_check *c) {
     if (t->verbose) {
         putchar('\n');
         print_layer_table(q);
+        recipe_print_ranges(q);
     }
 }
 
@@ -212,7 +213,7 @@ void quantize_print_json(const tool *t, quantizing *q, const quantize_check *c) 
     if (q->calibration) {
         json_object(&j, "calibration");
         json_int(&j, "samples", qsim_calibration_samples(q->calibration));
-        json_string(&j, "method", range_methods[q->options.method]);
+        json_string(&j, "method", recipe_method(q));
         json_int(&j, "tensors", qsim_calibration_count(q->calibration));
         json_end(&j);
     }

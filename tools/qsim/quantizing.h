@@ -81,6 +81,9 @@ bool quantize_search_fits(const tool *t);
 /* Reads --recipe; writes --save-recipe; prints the recipe as JSON (recipes.c). */
 int recipe_open(const tool *t, quantizing *q);
 int recipe_save(const tool *t, const quantizing *q);
+/* How the ranges that were decided were found; "mixed" where not all in the same way. */
+const char *recipe_method(const quantizing *q);
+void recipe_print_ranges(const quantizing *q);
 bool recipe_has_ranges(const quantizing *q);
 void recipe_json(json *j, const quantizing *q);
 

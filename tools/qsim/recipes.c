@@ -39,6 +39,59 @@ bool recipe_has_ranges(const quantizing *q) {
     return any;
 }
 
+/* ---- ranges ---- */
+
+/* The next tensor at *i or behind that is quantized with a range of its own; false: none is left.
+ */
+static bool next_range(const qsim_recipe *r, int32_t *i, qsim_recipe_entry *e) {
+    for (; *i < qsim_recipe_count(r); ++*i) {
+        *e = (qsim_recipe_entry){.struct_size = sizeof(*e)};
+        if (qsim_recipe_get(r, *i, e) == QSIM_OK && e->kind == QSIM_RECIPE_TENSOR &&
+            e->action == QSIM_RECIPE_QUANTIZE)
+            return true;
+    }
+    return false;
+}
+
+static const char *method_of(const qsim_recipe_entry *e) {
+    return e->flags & QSIM_RECIPE_METHOD ? range_methods[e->method] : "given";
+}
+
+const char *recipe_method(const quantizing *q) {
+    const char *name = NULL;
+    qsim_recipe_entry e;
+    double percentile = 0;
+    for (int32_t i = 0; next_range(q->decided, &i, &e); i++) {
+        if (name && (name != method_of(&e) || percentile != e.percentile))
+            return "mixed";
+        name = method_of(&e);
+        percentile = e.percentile;
+    }
+    return name ? name : range_methods[q->options.method];
+}
+
+void recipe_print_ranges(const quantizing *q) {
+    const char *const heading[] = {"activation", "type", "low", "high", "range by"};
+    table rows = {.columns = "llrrl"};
+    qsim_recipe_entry e;
+    for (size_t i = 0; i < 5; i++)
+        table_cell(&rows, "%s", heading[i]);
+    for (int32_t i = 0; next_range(q->decided, &i, &e); i++) {
+        if (!(e.flags & QSIM_RECIPE_RANGE))
+            continue;
+        table_cell(&rows, "%s", e.name);
+        table_cell(&rows, "%s%s", qsim_dtype_name(e.dtype), e.symmetric ? " symmetric" : "");
+        table_cell(&rows, "%.6g", (double)e.low);
+        table_cell(&rows, "%.6g", (double)e.high);
+        table_cell(&rows, e.percentile > 0 ? "%s %.8g" : "%s", method_of(&e), e.percentile);
+    }
+    if (rows.count > 5) {
+        putchar('\n');
+        table_print(&rows, stdout);
+    } else
+        table_free(&rows);
+}
+
 /* ---- JSON ---- */
 
 static void put_layer(json *j, const qsim_recipe_entry *e) {
