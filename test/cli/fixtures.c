@@ -107,6 +107,20 @@ static void make_mlp(void) {
     free(w2);
 }
 
+/* Pictures, each value times 0.9. */
+static void make_dimmer(void) {
+    const int64_t dims[] = {-1, 3, -1, -1};
+    const char *names[] = {"N", NULL, "H", "W"};
+    float factor = 0.9f;
+    qsim_tensor t = {QSIM_FLOAT, 0, NULL, &factor, sizeof(factor)};
+    qsim_builder *b = begin("dimmer");
+    need(qsim_builder_input(b, "x", QSIM_FLOAT, 4, dims, names), "x");
+    need(qsim_builder_constant(b, "factor", &t), "factor");
+    need(qsim_builder_node(b, "", "Mul", "dim", "x,factor", "y"), "Mul");
+    need(qsim_builder_output(b, "y", QSIM_FLOAT, 4, dims, names), "y");
+    finish(b, "dim.onnx");
+}
+
 static void make_sum(void) {
     qsim_builder *b = begin("sum");
     add_input(b, "a", 2, (int64_t[]){2});
@@ -341,6 +355,7 @@ int main(void) {
     static const char html[] = "<html><body>404</body></html>\n";
     make_identity();
     make_mlp();
+    make_dimmer();
     make_sum();
     make_image();
     make_free();

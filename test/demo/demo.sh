@@ -75,6 +75,9 @@ printf 'zero\none\n' >"$dir/data/labels.txt"
 "$demo" --data "$dir/data" --results "$dir/results" --rounds 20 "$dir/a.onnx" -f --json >"$dir/json" 2>"$dir/err"
 check "--json prints JSON" sh -c 'head -1 "$1" | grep -qx "{" && grep -q "\"validation_images\": 600" "$1"' - "$dir/json"
 check "classes have the data set's names" grep -q '^one,' "$dir/results/confusion_int8.csv"
+# Printed with 6 digits behind the point.
+check "times are per image in all reports" awk -F '[:,} ]+' 'FNR == NR { if (/batch64_ms/ && !n++) want = $4; next }
+    FNR == 2 { split($0, f, ","); d = f[8] - want; ok = d < 1e-6 && d > -1e-6 } END { exit !ok }' "$dir/json" "$dir/results/summary.csv"
 check "summary" test "$(wc -l <"$dir/results/summary.csv")" = 3
 check "results are kept" exits 5 "$demo" --data "$dir/data" --results "$dir/results" "$dir/a.onnx"
 

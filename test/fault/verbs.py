@@ -30,6 +30,10 @@ VERBS = {
     "check": (["check", "q.onnx"], []),
     "run": (["run", "q.onnx", "--input", "x1.npy", "-f", "-o", "out.npy"], ["out.npy"]),
     "run package": (["run", "p.zip", "--input", "x1.npy", "-f", "-o", "out.npy"], ["out.npy"]),
+    "run tensors": (
+        ["run", "q.onnx", "--input", "x1.npy", "-f", "--tensors", "*", "-o", "out.npy"],
+        ["out.npy"],
+    ),
     "optimize": (["optimize", "mlp.onnx", "-f", "-o", "out.onnx"], ["out.onnx"]),
     "calibrate": (["calibrate", "mlp.onnx", "-d", "x4.npy", "-f", "-o", "out.qcal"], ["out.qcal"]),
     "quantize": (["quantize", "mlp.onnx", "-d", "x4.npy", "-f", "-o", "out.onnx"], ["out.onnx"]),

@@ -23,13 +23,14 @@ static void summary_row(const demo_result *r, const demo_mode *m, text *t) {
     text_printf(t, "%s,%s,%.4f,%.4f,%.6f,%.6f,%.6f,%.6f,%.6f,%.6f,%lld,%lld,", r->data_name,
                 m->name, 100.0 * (double)m->val_correct / (double)r->val_count,
                 100.0 * (double)m->test_correct / (double)r->test_count, m->single.mean,
-                m->single.p50, m->single.p90, m->batch.mean, m->batch.p50, m->batch.p90,
-                (long long)m->weight_bytes, (long long)m->file_bytes);
+                m->single.p50, m->single.p90, m->batch.mean / DEMO_BATCH, m->batch.p50 / DEMO_BATCH,
+                m->batch.p90 / DEMO_BATCH, (long long)m->weight_bytes, (long long)m->file_bytes);
 }
 
 static void summary_csv(const demo_result *r, text *t) {
-    text_puts(t, "data,mode,val_percent,test_percent,batch1_mean_ms,batch1_p50_ms,batch1_p90_ms,"
-                 "batch64_mean_ms,batch64_p50_ms,batch64_p90_ms,weight_bytes,file_bytes,"
+    text_puts(t, "data,mode,val_percent,test_percent,batch1_mean_ms_per_image,"
+                 "batch1_p50_ms_per_image,batch1_p90_ms_per_image,batch64_mean_ms_per_image,"
+                 "batch64_p50_ms_per_image,batch64_p90_ms_per_image,weight_bytes,file_bytes,"
                  "agreement_percent,only_fp32_right,only_int8_right,mcnemar_p\n");
     summary_row(r, &r->mode[0], t);
     text_puts(t, ",,,\n");

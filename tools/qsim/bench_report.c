@@ -75,7 +75,7 @@ void bench_print_json(const tool *t, const bench *b) {
 
 /* ---- the table ---- */
 
-static void print_table(const bench *b) {
+static table make_table(const bench *b) {
     static const char *const heading[] = {"model",   "runs", "load",  "first",      "min",
                                           "median",  "mean", "σ",     "p90",        "p99",
                                           "samples", "size", "arena", "peak memory"};
@@ -96,7 +96,34 @@ static void print_table(const bench *b) {
         table_cell(&rows, "%s", tool_bytes((double)qsim_run_arena_bytes(s->engine.run), buffer));
         table_cell(&rows, "%s", tool_bytes((double)s->cold.peak_bytes, buffer));
     }
-    table_print(&rows, stdout);
+    return rows;
+}
+
+void bench_markdown(const tool *t, const bench *b, text *out) {
+    table rows = make_table(b);
+    (void)t;
+    table_markdown(&rows, out);
+}
+
+void bench_csv(const tool *t, const bench *b, text *out) {
+    text_puts(out, "file,threads,isa,batch,runs,load_ms,first_ms,min_ms,median_ms,mean_ms,"
+                   "stddev_ms,p90_ms,p99_ms,samples_per_second,bytes,arena_bytes,peak_rss_bytes,"
+                   "ratio,ratio_margin\n");
+    for (size_t i = 0; i < b->models; i++) {
+        const subject *s = &b->subjects[i];
+        const latency *l = &s->time;
+        const double numbers[] = {s->cold.load_ms, s->cold.first_ms, l->min, l->median,    l->mean,
+                                  l->deviation,    l->p90,           l->p99, per_second(s)};
+        text_csv(out, s->file);
+        text_printf(out, ",%d,%s,%lld,%zu", qsim_ctx_threads(t->ctx),
+                    qsim_isa_name(qsim_ctx_isa(t->ctx)), (long long)rows_of(s), l->count);
+        for (size_t k = 0; k < sizeof(numbers) / sizeof(*numbers); k++)
+            text_printf(out, ",%.9g", numbers[k]);
+        text_printf(out, ",%lld,%lld,%lld,%.9g,%.9g\n",
+                    (long long)qsim_model_bytes(s->engine.model),
+                    (long long)qsim_run_arena_bytes(s->engine.run), (long long)s->cold.peak_bytes,
+                    s->speed.value, i == 0 ? 0 : s->speed.margin);
+    }
 }
 
 static void print_isa(const tool *t, const bench *b) {
@@ -173,7 +200,8 @@ static void warn(const tool *t, const bench *b) {
 }
 
 void bench_print(const tool *t, const bench *b) {
-    print_table(b);
+    table rows = make_table(b);
+    table_print(&rows, stdout);
     print_how(t, b);
     for (size_t i = 1; i < b->models; i++)
         print_verdict(&b->subjects[0], &b->subjects[i]);

@@ -35,6 +35,8 @@ typedef struct bench {
 int bench_cold(tool *t, const char *file, cold *c);
 
 void bench_print(const tool *t, const bench *b);
+void bench_markdown(const tool *t, const bench *b, text *out);
+void bench_csv(const tool *t, const bench *b, text *out);
 void bench_print_json(const tool *t, const bench *b);
 
 #endif

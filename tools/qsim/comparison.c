@@ -85,6 +85,37 @@ static void json_worst(json *j, const qsim_metrics *m, const qsim_tensor *shape)
     json_end(j);
 }
 
+/* ---- pictures ---- */
+
+/* Does a tensor have the shape of pictures, [N,C,H,W] or [N,H,W,C] with C = 1 or 3? */
+static bool is_picture(const qsim_tensor *x) {
+    if (x->rank != 4)
+        return false;
+    const int64_t *d = x->dims;
+    const bool first = (d[1] == 1 || d[1] == 3) && d[2] >= 8 && d[3] >= 8;
+    const bool last = (d[3] == 1 || d[3] == 3) && d[1] >= 8 && d[2] >= 8;
+    return first || last;
+}
+
+/* The greatest value of A's pictures, 1 or 255: what PSNR relates to. */
+static double picture_peak(const qsim_metrics *m) {
+    return m->signal > 4 * (double)m->count ? 255 : 1;
+}
+
+/* 10 log10(peak^2 / mean square error). */
+static double picture_psnr(const qsim_metrics *m) {
+    const double peak = picture_peak(m);
+    return 10 * log10(peak * peak * (double)m->count / m->noise);
+}
+
+static void print_pictures(const comparison *c) {
+    for (size_t i = 0; i < c->outputs.count; i++)
+        if (is_picture(&c->engine[0].outputs[i]))
+            printf("'%s' as pictures from 0 to %g: PSNR %.2f dB\n", c->outputs.a[i],
+                   picture_peak(&c->outputs.metrics[i]),
+                   table_number(picture_psnr(&c->outputs.metrics[i])));
+}
+
 /* ---- JSON ---- */
 
 static void json_metrics(json *j, const tensor_pairs *pairs, const engine *e, size_t i) {
@@ -95,6 +126,7 @@ static void json_metrics(json *j, const tensor_pairs *pairs, const engine *e, si
     json_number(j, "max_rel", m->max_rel);
     json_number(j, "sqnr_db", qsim_metrics_sqnr(m));
     json_number(j, "cosine", qsim_metrics_cosine(m));
+    json_number(j, "psnr_db", is_picture(&e->outputs[i]) ? picture_psnr(m) : (double)NAN);
     json_bool(j, "allclose", m->outside == 0);
     json_int(j, "elements", (int64_t)m->count);
     json_int(j, "outside", (int64_t)m->outside);
@@ -245,6 +277,7 @@ static bool has_classes(const comparison *c) {
 void comparison_print(const tool *t, const comparison *c) {
     print_models(c);
     print_metrics(&c->outputs, &c->engine[0], "output", SIZE_MAX);
+    print_pictures(c);
     if (has_classes(c))
         printf("top-1 agreement %.2f %% of %llu row%s\n", comparison_agreement(c),
                (unsigned long long)c->outputs.metrics[0].rows,

@@ -108,27 +108,41 @@ static double us_of(const step *s, size_t n, const char *node) {
     return sum;
 }
 
+/* The time that a step of B takes more than its node in A; 0: none, or A has no such node. */
+static double lost(const step *a, size_t m, const step *b) {
+    const double before = b->kind == IN_INTEGERS ? us_of(a, m, b->node) : 0;
+    return before > 0 && b->us >= before * LEAST_GAIN ? b->us - before : 0;
+}
+
+/* Names the layers that lose most, the worst first. */
 static void explain_slower(const step *a, size_t m, const step *b, size_t n, text *why) {
     text line = {0};
-    int found = 0;
-    for (size_t i = 0; i < n && found < MOST_SLOWER; i++) {
-        const double before = us_of(a, m, b[i].node);
-        if (b[i].kind != IN_INTEGERS || before <= 0 || b[i].us < before * LEAST_GAIN)
-            continue;
+    double below = INFINITY;
+    for (int found = 0; found < MOST_SLOWER; found++) {
+        const step *worst = NULL;
+        for (size_t i = 0; i < n; i++) {
+            const double own = lost(a, m, &b[i]);
+            if (own > 0 && own < below && (!worst || own > lost(a, m, worst)))
+                worst = &b[i];
+        }
+        if (!worst)
+            break;
+        below = lost(a, m, worst);
         text_printf(&line, "%s'%.60s' %.3g -> %.3g \xc2\xb5s",
-                    found++ ? ", " : "slower layers: ", b[i].node, before, b[i].us);
+                    found ? ", " : "slower layers: ", worst->node, us_of(a, m, worst->node),
+                    worst->us);
     }
-    if (found)
+    if (line.size)
         add(why, line.data);
     text_free(&line);
 }
 
 static void explain_steps(const step *a, size_t m, const step *b, size_t n, text *why) {
-    const step *longest, *other;
+    const step *longest, *other, *layer;
     char line[256];
     const double floats = spent(b, n, IN_FLOATS, &longest);
     const double between = spent(b, n, CONVERTING, &other);
-    const double all = floats + between + spent(b, n, IN_INTEGERS, &other);
+    const double all = floats + between + spent(b, n, IN_INTEGERS, &layer);
     if (longest && floats > 0.2 * all) {
         snprintf(line, sizeof(line),
                  "%.0f %% of its time stays in floats, '%.60s' (%s) most of all",
@@ -136,8 +150,9 @@ static void explain_steps(const step *a, size_t m, const step *b, size_t n, text
         add(why, line);
     }
     if (between > 0.15 * all) {
-        snprintf(line, sizeof(line), "%.0f %% goes into conversions between floats and integers",
-                 100 * between / all);
+        snprintf(line, sizeof(line),
+                 "%.0f %% goes into conversions between floats and integers, '%.60s' most of all",
+                 100 * between / all, other->node);
         add(why, line);
     }
     if (all < STEP_US * (double)n) {
@@ -148,7 +163,13 @@ static void explain_steps(const step *a, size_t m, const step *b, size_t n, text
             n, all / (double)n);
         add(why, line);
     }
+    const size_t known = why->size;
     explain_slower(a, m, b, n, why);
+    if (why->size == known && layer && all >= STEP_US * (double)n) {
+        snprintf(line, sizeof(line), "of its integer layers '%.60s' takes longest, %.3g \xc2\xb5s",
+                 layer->node, layer->us);
+        add(why, line);
+    }
 }
 
 int pace_explain(const tool *t, const char *const file[2], engine e[2], const qsim_tensor *inputs,

@@ -80,6 +80,8 @@ int run_report_open(const tool *t, const engine *e, bool single, run_report *r) 
     char shape[256];
     if (!tool_int(t, "top", 1, INT32_MAX, 5, &top))
         return EXIT_USAGE;
+    if (args_has(&t->args, "tensors"))
+        classes = 0;
     r->classes = asked || single ? classes : 0;
     r->top = (size_t)top < classes ? (size_t)top : classes;
     if (asked && !classes && x)
@@ -170,11 +172,12 @@ void run_report_json(const engine *e, const run_report *r, double ms, json *j) {
         json_top(j, &e->outputs[0], r);
 }
 
-static void print_ranges(const engine *e) {
-    static const char *const heading[] = {"output", "type", "shape", "min", "max", "mean"};
-    table rows = {.columns = "lllrrr"};
+/* `files`: with the number of each file of --output-dir. */
+static void print_ranges(const engine *e, bool files) {
+    static const char *const heading[] = {"output", "type", "shape", "min", "max", "mean", "file"};
+    table rows = {.columns = files ? "lllrrrl" : "lllrrr"};
     char shape[256];
-    for (size_t i = 0; i < 6; i++)
+    for (size_t i = 0; i < (files ? 7 : 6); i++)
         table_cell(&rows, "%s", heading[i]);
     for (size_t i = 0; i < e->output_count; i++) {
         const qsim_tensor *x = &e->outputs[i];
@@ -185,6 +188,8 @@ static void print_ranges(const engine *e) {
         table_cell(&rows, "%.6g", table_number(r.low));
         table_cell(&rows, "%.6g", table_number(r.high));
         table_cell(&rows, "%.6g", table_number(r.mean));
+        if (files)
+            table_cell(&rows, "output_%zu", i);
     }
     table_print(&rows, stdout);
 }
@@ -193,5 +198,5 @@ void run_report_print(const tool *t, const char *input, const engine *e, const r
     if (r->classes)
         print_top(input, &e->outputs[0], r);
     if (!r->classes || e->output_count > 1 || t->verbose)
-        print_ranges(e);
+        print_ranges(e, args_has(&t->args, "tensors") && args_has(&t->args, "output-dir"));
 }

@@ -139,6 +139,28 @@ static void report(const tool *t, page *p, const bench *b) {
         bench_print_json(t, b);
 }
 
+/* Are all files of options free to be written? */
+static bool may_write(const tool *t, int *code) {
+    const char *const names[] = {"csv", "markdown"};
+    for (size_t i = 0; i < 2; i++)
+        if (args_has(&t->args, names[i]) &&
+            !tool_may_write(t, args_value(&t->args, names[i]), code))
+            return false;
+    return true;
+}
+
+static int write_file(const tool *t, const char *name, const bench *b,
+                      void (*print)(const tool *t, const bench *b, text *out)) {
+    const char *path = args_value(&t->args, name);
+    text out = {0};
+    if (!path)
+        return EXIT_OK;
+    print(t, b, &out);
+    const int code = tool_write(t, path, out.data, out.size);
+    text_free(&out);
+    return code;
+}
+
 static int bench_all(tool *t, page *p, bench *b) {
     int code = EXIT_OK;
     subject *s = b->subjects;
@@ -158,7 +180,10 @@ static int bench_all(tool *t, page *p, bench *b) {
         return code;
     summarize(b);
     report(t, p, b);
-    return judge(b, bound);
+    code = write_file(t, "csv", b, bench_csv);
+    if (code == EXIT_OK)
+        code = write_file(t, "markdown", b, bench_markdown);
+    return code ? code : judge(b, bound);
 }
 
 /* Is a file read from standard input? Each is read twice: the child process reads it again. */
@@ -185,7 +210,7 @@ static int run(tool *t) {
         return tool_usage(t, NULL, "--min-ratio compares at least two models");
     if (reads_stdin(t))
         return tool_usage(t, NULL, "bench: files are read twice, standard input is not");
-    if (!page_open(t, &p, &wrong))
+    if (!may_write(t, &wrong) || !page_open(t, &p, &wrong))
         return wrong;
     tool_catch_interrupt(NULL);
     b.subjects = tool_alloc(b.models, sizeof(*b.subjects));
@@ -208,6 +233,8 @@ static const option options[] = {
     {"warmup", "N", "rounds before timing (until times are steady)", 0, NULL},
     {"seconds", "S", "at most S seconds of timing per model (3)", 0, NULL},
     {"min-ratio", "R", "exit 3 unless every model is R times as fast as the first", 0, NULL},
+    {"csv", "FILE", "write the table as CSV", 0, NULL},
+    {"markdown", "FILE", "write the table as Markdown", 0, NULL},
     OPTION_HTML,
     OPTION_FORCE,
     {NULL, NULL, NULL, 0, NULL},

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -77,7 +78,7 @@ static int write_outputs(const tool *t, const engine *e) {
 }
 
 /* Checks for existing outputs before anything is computed. */
-static bool may_write(const tool *t, const qsim_model *m, int *code) {
+static bool may_write(const tool *t, const engine *e, int *code) {
     const char *file = args_value(&t->args, "output");
     const char *dir = args_value(&t->args, "output-dir");
     text path = {0};
@@ -92,12 +93,76 @@ static bool may_write(const tool *t, const qsim_model *m, int *code) {
             return false;
         }
     bool old = dir && folder_is(dir, strlen(dir)); /* else it is made later */
-    for (size_t i = 0; old && may && i < (size_t)qsim_model_output_count(m); i++) {
+    for (size_t i = 0; old && may && i < e->output_count; i++) {
         output_path(t, dir, i, &path);
         may = tool_may_write(t, path.data, code);
     }
     text_free(&path);
     return may;
+}
+
+/* ---- tensors in place of outputs ---- */
+
+static bool is_input(const qsim_model *m, const char *name) {
+    for (int32_t i = 0; i < qsim_model_input_count(m); i++) {
+        qsim_value_info v = {.struct_size = sizeof(v)};
+        if (qsim_model_input(m, i, &v) == QSIM_OK && strcmp(v.name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Does the --tensors option at `index`, or any if it is negative, match a name? */
+static bool matches(const tool *t, int index, const char *name) {
+    const char *glob;
+    for (size_t i = index < 0 ? 0 : (size_t)index;
+         (glob = args_repeated(&t->args, "tensors", i)) != NULL &&
+         (index < 0 || i == (size_t)index);
+         i++)
+        if (strcmp(glob, name) == 0 || fnmatch(glob, name, FNM_NOESCAPE) == 0)
+            return true;
+    return false;
+}
+
+/* Lists what nodes make, in the order of first mention. */
+static int list_tensors(const tool *t, const char *file, const qsim_model *m, const char ***names,
+                        size_t *count) {
+    const char *glob;
+    for (int32_t i = 0; i < qsim_model_value_count(m); i++) {
+        qsim_value_info v = {.struct_size = sizeof(v)};
+        if (qsim_model_value(m, i, &v) || v.data || is_input(m, v.name) || !matches(t, -1, v.name))
+            continue;
+        *names = tool_grow(*names, *count + 1, sizeof(**names));
+        (*names)[(*count)++] = v.name;
+    }
+    for (int k = 0; (glob = args_repeated(&t->args, "tensors", (size_t)k)) != NULL; k++) {
+        size_t i = 0;
+        while (i < *count && !matches(t, k, (*names)[i]))
+            i++;
+        if (i == *count)
+            return tool_usage(t, "qsim info --tensors lists the names",
+                              "%s: no node makes a tensor called '%s'", file, glob);
+    }
+    return EXIT_OK;
+}
+
+static int open_engine(const tool *t, const char *file, engine *e) {
+    qsim_model *m = NULL;
+    const char **names = NULL;
+    size_t count = 0;
+    memset(e, 0, sizeof(*e));
+    if (!args_has(&t->args, "tensors"))
+        return engine_open(t, file, e);
+    if (args_has(&t->args, "top") || args_has(&t->args, "labels"))
+        return tool_usage(t, NULL, "run: --top and --labels are for outputs, not for --tensors");
+    int code = tool_load_model(t, file, 0, &m);
+    if (code == EXIT_OK)
+        code = list_tensors(t, file, m, &names, &count);
+    if (code == EXIT_OK)
+        code = engine_of_model(t, file, m, names, count, e);
+    e->model = m;
+    free(names);
+    return code;
 }
 
 /* ---- inputs ---- */
@@ -118,7 +183,8 @@ static int execute(tool *t, engine *e, const char *input, run_report *report, js
     if (code == EXIT_OK)
         code = write_outputs(t, e);
     bool written = args_has(&t->args, "output") || args_has(&t->args, "output-dir");
-    bool asked = args_has(&t->args, "top") && args_value(&t->args, "output") == NULL;
+    bool asked = (args_has(&t->args, "top") || args_has(&t->args, "tensors")) &&
+                 args_value(&t->args, "output") == NULL;
     if (code == EXIT_OK && t->json)
         run_report_json(e, report, ms, j);
     else if (code == EXIT_OK && (!written || asked))
@@ -188,10 +254,10 @@ static int run(tool *t) {
         return EXIT_USAGE;
     const char *file = t->args.operands[0];
     tool_catch_interrupt(t->ctx);
-    int code = engine_open(t, file, &e);
+    int code = open_engine(t, file, &e);
     if (code == EXIT_OK && e.output_count == 0)
         code = tool_fail(t, QSIM_E_GRAPH, "%s: the model has no outputs", file);
-    if (code == EXIT_OK && may_write(t, e.model, &code))
+    if (code == EXIT_OK && may_write(t, &e, &code))
         code = run_all(t, &e);
     engine_close(&e);
     return code;
@@ -201,6 +267,7 @@ static const option options[] = {
     OPTION_INPUT,
     OPTION_OUTPUT("write the first output alone; '-': stdout"),
     {"output-dir", "DIR", "write output_0.npy, output_1.npy, ... into DIR", 0, NULL},
+    {"tensors", "GLOB", "tensors inside the model, in place of its outputs; repeatable", 0, NULL},
     OPTION_LEVEL,
     {"top", "K", "print the K classes with the greatest scores (5, for pictures)", 0, NULL},
     {"labels", "FILE", "class names, one a line; or NUMBER,NAME", 0, NULL},
