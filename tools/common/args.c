@@ -60,6 +60,8 @@ static const struct {
     {"model_name_or_path", "the model is an operand: qsim VERB MODEL.onnx"},
     {"model-name-or-path", "the model is an operand: qsim VERB MODEL.onnx"},
     {"model", "the model is an operand: qsim VERB MODEL.onnx"},
+    {"config", "qsim run-config FILE runs a configuration"},
+    {"run-config", "qsim run-config FILE runs a configuration"},
     {"output_path", "-o FILE names the output"},
     {"output-path", "-o FILE names the output"},
     {"precision", "qsim quantize makes INT8 models; --weights is the type of weights"},

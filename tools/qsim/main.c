@@ -44,6 +44,8 @@ static const struct {
     {"capture-onnx-graph", "qsim starts from ONNX: torch.onnx.export writes it"},
     {"convert", "qsim starts from ONNX: torch.onnx.export writes it"},
     {"export", "qsim starts from ONNX: torch.onnx.export writes it"},
+    {"generate", "qsim runs a model once; it generates no text"},
+    {"chat", "qsim runs a model once; it generates no text"},
     {"generate-adapter", "adapters of language models are not supported"},
     {"extract-adapters", "adapters of language models are not supported"},
     {"tune-session-params", "qsim bench times a model, -T sets threads"},

@@ -63,6 +63,30 @@ static void print_value_line(const char *what, const qsim_value_info *v) {
     text_free(&shape);
 }
 
+/* Bytes of all constants, scales and zero points among them. */
+static int64_t constant_bytes(const qsim_model *m) {
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < qsim_model_value_count(m); i++) {
+        qsim_value_info v = {.struct_size = sizeof(v)};
+        if (qsim_model_value(m, i, &v) == QSIM_OK && v.data)
+            bytes += (int64_t)v.bytes;
+    }
+    return bytes;
+}
+
+/* What the file holds beside its parameters. */
+static void print_rest(const qsim_model *m) {
+    const int64_t all = constant_bytes(m), others = all - qsim_model_parameter_bytes(m);
+    const int64_t graph = qsim_model_bytes(m) - all;
+    const int64_t both = qsim_model_bytes(m) - qsim_model_parameter_bytes(m);
+    char a[32], b[32];
+    if (others < 0 && both >= 0) /* parameters are in nodes (Constant) */
+        table_line("rest", "%s graph, names, metadata", tool_bytes((double)both, b));
+    if (others >= 0 && graph >= 0) /* else the file stores constants in another encoding */
+        table_line("rest", "%s scales and other constants, %s graph, names and metadata",
+                   tool_bytes((double)others, a), tool_bytes((double)graph, b));
+}
+
 static void print_summary(const char *file, const qsim_model *m, const bool *integers) {
     char size[32], weights[32];
     model_facts f;
@@ -87,6 +111,7 @@ static void print_summary(const char *file, const qsim_model *m, const bool *int
     table_line("operators", "%s", ops.data ? ops.data : "none");
     table_line("parameters", "%lld  %s", (long long)qsim_model_parameters(m),
                tool_bytes((double)qsim_model_parameter_bytes(m), weights));
+    print_rest(m);
     if (f.macs_unknown)
         table_line("MACs", "%lld and %d nodes of unknown shape", (long long)f.macs, f.macs_unknown);
     else
