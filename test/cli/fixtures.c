@@ -118,7 +118,7 @@ static void make_dimmer(void) {
     need(qsim_builder_constant(b, "factor", &t), "factor");
     need(qsim_builder_node(b, "", "Mul", "dim", "x,factor", "y"), "Mul");
     need(qsim_builder_output(b, "y", QSIM_FLOAT, 4, dims, names), "y");
-    finish(b, "dim.onnx");
+    finish(b, "faded.onnx");
 }
 
 static void make_sum(void) {
