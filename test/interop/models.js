@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Whether every model of the shared data loads, computes what ONNX Runtime computes, and quantizes in every mode into a file that
 // both run alike: on made-up and on real inputs (real.js), in batches of 1 and, where the batch is free, of 3.
-//   node models.js ORT_FOLDER QSIM WORK SHARED [FOLDER|MODEL...]
+//   node models.js ORT_FOLDER QSIM WORK SHARED [MODE|FOLDER|MODEL...]      modes: those alone
 // One line a model, in each cell the worst on made-up and on real inputs: the largest distance over the largest value; with n
-// noise over signal, where steps of integers are inside; with s these spread, and each node is right alone. "-": it is quantized.
+// noise over signal, where steps of integers are inside; with s these spread, and each node is right alone. "-": it is quantized, or smoothing loses more.
 'use strict';
 const fs = require('fs');
 const path = require('path');
@@ -18,7 +18,7 @@ const {withOutputs, parts, distance, judged} = require('./nodes.js');
 const SIZES = [[/^total_sequence/, 8, 4], [/^past_sequence/, 3, 3], [/^sequence_length/, 5, 1], [/^sequence$/, 576, 576]];
 const FILES = {ppocrv3_det_ch: {'p2o.DynamicDimension.1': 64, 'p2o.DynamicDimension.2': 96}, ppocrv2_rec_en_number: {'p2o.DynamicDimension.1': 100}};
 const MODES = {
-  static: ['--mode', 'static'], qoperator: ['--mode', 'static', '--format', 'qoperator'], uint16: ['--mode', 'static', '--activations', 'uint16'],
+  static: ['--mode', 'static'], smooth: ['--mode', 'static', '--smooth'], qoperator: ['--mode', 'static', '--format', 'qoperator'], uint16: ['--mode', 'static', '--activations', 'uint16'],
   dynamic: ['--mode', 'dynamic'], rows: ['--mode', 'dynamic', '--per-row'], weights: ['--mode', 'weights'], int4: ['--mode', 'weights', '--weights', 'int4', '--block', '32'],
 };
 
@@ -130,8 +130,9 @@ function quantize(x, file, mode) {
     fs.writeFileSync(data, zip(calibration(x).map((t, i) => [x.metadata[i].name, npy(t)])));
     args.push('--data', data, '--batch', x.free ? '3' : '1', '--held-out', '0');
   }
-  const r = spawnSync(x.qsim, args);
+  const recipe = path.join(x.work, 'q.qrecipe'), r = spawnSync(x.qsim, [...args, ...(mode === 'smooth' ? ['--save-recipe', recipe] : [])]);
   if (r.status) throw new Error(`quantize: ${String(r.stderr).trim().split('\n')[0]}`);
+  if (mode === 'smooth' && !/^equalize /m.test(fs.readFileSync(recipe, 'latin1'))) throw new Error('nothing is smoothed');
   return out;
 }
 
@@ -141,7 +142,7 @@ async function cell(x, what) {
     x.bad += d.fault;
     return `${d.fault ? 'BAD ' : ''}${d.text}`;
   } catch (e) {
-    if (/is already quantized|nothing to quantize|has no layers/.test(e.message)) return '-';
+    if (/is already quantized|nothing to quantize|has no layers|nothing is smoothed/.test(e.message)) return '-';
     x.bad++;
     console.log(`      ${x.model}: ${e.message.slice(0, 500)}`);
     return 'BAD';
@@ -164,20 +165,21 @@ async function row(x, file) {
   const shown = path.relative(x.shared, file), integers = /int8|qdq|int4|rtn|uint4/.test(shown) && !/fp32|dequantized/.test(path.basename(file));
   x.free = x.metadata.some((m) => m.shape.some((d) => typeof d === 'string' && sizeOf(x.model, d, -1) === -1));
   const cells = [await cell(x, () => compare(x, file, integers ? STEPS : 0))];
-  for (const mode of Object.keys(MODES))
+  for (const mode of x.modes)
     cells.push(await cell(x, () => compare(x, quantize(x, file, mode), integers ? STEPS : mode === 'uint16' ? FINE : /weights|int4/.test(mode) ? 0 : STEPS)));
   console.log(`${shown.padEnd(50)} ${cells.map((c) => c.padEnd(12)).join(' ')}`);
 }
 
 async function main() {
-  const [folder, qsim, work, shared, ...folders] = process.argv.slice(2);
+  const [folder, qsim, work, shared, ...rest] = process.argv.slice(2), asked = rest.filter((a) => a in MODES), folders = rest.filter((a) => !(a in MODES));
   const x = {ort: require(path.resolve(folder, 'node_modules', 'onnxruntime-node')), qsim, work, shared, bad: 0, asked: 0, real: new Real(shared, qsim, work)}, files = [];
+  x.modes = asked.length ? asked : Object.keys(MODES);
   const walk = (d) => fs.readdirSync(d, {withFileTypes: true}).forEach((e) => {
     if (e.isDirectory() && e.name !== 'ops') walk(path.join(d, e.name));
     else if (e.name.endsWith('.onnx')) files.push(path.join(d, e.name));
   });
   folders.forEach((f) => (f.endsWith('.onnx') ? files.push(f) : walk(f)));
-  console.log(`${'model'.padEnd(50)} ${['as it is', ...Object.keys(MODES)].map((c) => c.padEnd(12)).join(' ')}`);
+  console.log(`${'model'.padEnd(50)} ${['as it is', ...x.modes].map((c) => c.padEnd(12)).join(' ')}`);
   for (const f of files.sort()) await row(x, f);
   console.log(`${files.length} models, ${x.asked} answers, ${x.bad} bad cells`);
   process.exitCode = x.bad || !files.length ? 1 : 0;
