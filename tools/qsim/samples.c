@@ -78,6 +78,7 @@ int samples_read(const tool *t, dataset *d, const qsim_model *m, size_t most, sa
     const bool free_axis =
         qsim_model_input(m, 0, &input) == QSIM_OK && input.rank > 0 && input.dims[0] < 0;
     batch b;
+    tool_catch_interrupt(t->ctx);
     s->labelled = dataset_has_labels(d);
     if (rest)
         rest->labelled = s->labelled;
@@ -93,6 +94,9 @@ int samples_read(const tool *t, dataset *d, const qsim_model *m, size_t most, sa
         add(s, &b, 0, mine, divisible);
         if (mine < n)
             add(rest, &b, mine, n, divisible);
+        if (tool_interrupted())
+            return tool_fail(t, QSIM_E_CANCELLED, "%s: interrupted while reading samples",
+                             args_value(&t->args, "data"));
     }
     return EXIT_OK;
 }

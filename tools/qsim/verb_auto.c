@@ -147,6 +147,7 @@ static int run_on(tool *t, page *p, ladder *l) {
     quantizing *q = l->q;
     qsim_recipe *begun = NULL;
     qsim_error e;
+    tool_catch_interrupt(t->ctx); /* from here on an end in one line */
     int code = tool_load_model(t, q->file, 0, &q->model);
     if (code == EXIT_OK)
         code = recipe_open(t, q);
