@@ -412,6 +412,22 @@ class Quantizing(unittest.TestCase):
         self.assertNotIn("float", {e.action for e in narrow.recipe})
         self.assertLessEqual(self.model.quantize(calibration, recipe=narrow.recipe).bytes, int8.bytes)
 
+    def test_auto_bits(self):
+        """Every set of forms: a unit gets none that is not in it."""
+        x = RNG.normal(size=(256, 1, 8, 8)).astype(np.float32)
+        calibration = qsim.Calibration(self.model).feed(x)
+        reached = set()
+        for chosen in range(1, 16):
+            bits = {w for i, w in enumerate(("4", "8", "16", "float")) if chosen >> i & 1}
+            recipe = self.model.search(calibration, "auto", inputs=[x], bits=bits, goal="size", max_drop=1e-3).recipe
+            used = {e.action for e in recipe} | {e.dtype for e in recipe}
+            for word, form in (("4", "int4"), ("16", "uint16"), ("float", "float")):
+                self.assertTrue(form not in used or word in bits, (bits, used))
+                reached |= {form} & used
+            found = self.model.quantize(calibration, recipe=recipe).run(x)[0]
+            self.assertGreater(qsim.compare(self.model.run(x)[0], found)["sqnr_db"], 20)
+        self.assertLessEqual({"uint16", "float"}, reached)
+
     def test_equalize(self):
         recipe = qsim.Recipe('qsim-recipe 1\nequalize "a" 2 0.5 4\n')
         self.assertEqual(recipe.get("equalize", "a").shift, (0.5, 4.0))

@@ -377,6 +377,48 @@ static void test_sixteen_bits(void) {
     qsim_model_free(m);
 }
 
+/* Every set of forms: units get those that it has and no others. */
+static void search_bits(const qsim_model *m, const qsim_calibration *c, int32_t bits,
+                        double max_drop, int counts[3]) {
+    const qsim_quantize_options plain = {.struct_size = sizeof(plain)};
+    const qsim_search_options o = {.struct_size = sizeof(o),
+                                   .methods = "auto",
+                                   .inputs = batches,
+                                   .input_count = BATCHES,
+                                   .goal = QSIM_GOAL_SIZE,
+                                   .max_drop = max_drop,
+                                   .bits = bits};
+    qsim_recipe *found = NULL;
+    memset(counts, 0, 3 * sizeof(*counts));
+    CHECK_INT(qsim_recipe_create(NULL, &found, NULL), QSIM_OK);
+    CHECK_INT(qsim_search(m, c, &plain, &o, found, NULL, NULL), QSIM_OK);
+    for (int32_t i = 0; i < qsim_recipe_count(found); i++) {
+        qsim_recipe_entry e = {.struct_size = sizeof(e)};
+        CHECK_INT(qsim_recipe_get(found, i, &e), QSIM_OK);
+        counts[0] += e.action == QSIM_RECIPE_FLOAT;
+        counts[1] += e.dtype == QSIM_INT4;
+        counts[2] += e.dtype == QSIM_UINT16;
+    }
+    qsim_recipe_free(found);
+}
+
+static void test_every_bits(void) {
+    qsim_model *m = make_net();
+    qsim_calibration *c = calibrate(m);
+    int counts[3]; /* in float, of 4 bits, of 16 */
+    for (int32_t bits = 0; bits < 16; bits++) {
+        const int floats = bits == 0 || (bits & QSIM_BITS_FLOAT), wide = (bits & QSIM_BITS_16) != 0;
+        search_bits(m, c, bits, 1e-3, counts);
+        CHECK((counts[2] > 0) == wide);
+        CHECK(floats || counts[0] == 0);
+        CHECK(!floats || wide || counts[0] > 0);
+        search_bits(m, c, bits, 100, counts); /* nothing has to leave integers */
+        CHECK(counts[0] == 0 && counts[2] == 0 && (counts[1] > 0) == ((bits & QSIM_BITS_4) != 0));
+    }
+    qsim_calibration_free(c);
+    qsim_model_free(m);
+}
+
 /* Rounding and biases are one attempt, reported once, where correction is allowed. */
 static int32_t on_refined(void *user, const qsim_attempt *a) {
     int *told = user;
@@ -481,6 +523,7 @@ int main(void) {
     test_costs();
     test_four_bits();
     test_sixteen_bits();
+    test_every_bits();
     test_refined();
     return test_done();
 }
