@@ -38,6 +38,10 @@ static void ranges_task(void *arg, size_t i) {
 #define LONGEST_PART_NS 2e6
 
 void qs_ranges(const qsim_ctx *ctx, size_t n, size_t grain, qs_range_fn fn, const void *arg) {
+    if (n > 0 && n <= grain) { /* less than a slice */
+        fn(arg, 0, n);
+        return;
+    }
     const double work = grain ? (double)n / (double)grain * QS_SLICE_NS : 0.0;
     size_t parts = ctx ? qs_slice_count(ctx, n, work) : 1;
     /* Long work is divided into more parts, since a stop is noticed between parts. */

@@ -466,12 +466,17 @@ static void take_columns(const qs_conv_i8 *c, int32_t column, strip *s) {
     s->upto = at;
 }
 
+/* Most divisors are 1, and a division takes as long as the sums of some pixels. */
+static int64_t quotient(int64_t a, int64_t b) {
+    return b == 1 ? a : a / b;
+}
+
 static void run_task(void *arg, size_t index) {
     const work *k = arg;
     const qs_conv_i8 *c = k->c;
     uint8_t *scratch = k->scratch + index * c->p.task_bytes;
-    int64_t part = (int64_t)index / c->p.column_tasks;
-    int64_t end = k->first + k->count * (part + 1) / c->p.row_tasks;
+    int64_t part = quotient((int64_t)index, c->p.column_tasks);
+    int64_t end = k->first + quotient(k->count * (part + 1), c->p.row_tasks);
     int64_t image_bytes = (int64_t)c->p.h * c->p.wd * qs_conv_i8_in(c);
     int64_t pixel_bytes = (int64_t)k->element * qs_conv_i8_out(c);
     strip s = {.block = (int32_t *)(void *)(scratch + c->p.strip_bytes),
@@ -483,9 +488,9 @@ static void run_task(void *arg, size_t index) {
         take_columns(c, (int32_t)((int64_t)index % c->p.column_tasks), &s);
     if (c->w.choice == QS_CONV_DEPTHWISE_2D && !k->again)
         memset(scratch, c->x_zp, c->p.strip_bytes);
-    for (int64_t i = k->first + k->count * part / c->p.row_tasks; i < end && !qs_stopped(k->ctx);
-         i++) {
-        int64_t n = i / c->p.strips, y = i % c->p.strips * c->p.strip_rows;
+    for (int64_t i = k->first + quotient(k->count * part, c->p.row_tasks);
+         i < end && !qs_stopped(k->ctx); i++) {
+        int64_t n = quotient(i, c->p.strips), y = (i - n * c->p.strips) * c->p.strip_rows;
         const uint8_t *image = k->x + n * image_bytes;
         s.rows = least(c->p.strip_rows, c->p.ho - y);
         s.first = (n * c->p.ho + y) * c->p.wo;

@@ -87,6 +87,13 @@ static void strided_row(const char *x, char *y, ptrdiff_t step, size_t n, size_t
     }
 }
 
+/* The same for rows of any length. */
+static void strided_part(const qsim_ctx *ctx, const char *x, char *y, int64_t step, size_t n,
+                         size_t e) {
+    for (size_t at = 0, count; (count = qs_piece(ctx, at, n)); at += count)
+        strided_row(x + (int64_t)at * step * (int64_t)e, y + at * e, (ptrdiff_t)step, count, e);
+}
+
 /* Computes one row of the last axis; x NULL: the whole row is filled. */
 static void select_row(const qsim_ctx *ctx, const select_params *p, const char *x, char *y,
                        const char *fill) {
@@ -97,15 +104,22 @@ static void select_row(const qsim_ctx *ctx, const select_params *p, const char *
         return;
     }
     if (w->mode == AXIS_STEP && w->step != 1) {
-        for (size_t at = 0, count; (count = qs_piece(ctx, at, n)); at += count)
-            strided_row(x + (w->start + (int64_t)at * w->step) * (int64_t)e, y + at * e,
-                        (ptrdiff_t)w->step, count, e);
+        strided_part(ctx, x + w->start * (int64_t)e, y, w->step, n, e);
         return;
     }
     if (p->filled) { /* fill values around the run */
         fill_row(y, from, fill, e);
         memcpy(y + from * e, x + (size_t)axis_source(w, (int64_t)from) * e, p->run * e);
         fill_row(y + (from + p->run) * e, n - from - p->run, fill, e);
+        return;
+    }
+    if (p->run && w->mode != AXIS_WRAP) { /* the edge or its neighbours around the run */
+        const size_t end = from + p->run;
+        const int64_t step = w->mode == AXIS_REFLECT ? -1 : 0;
+        strided_part(ctx, x + axis_source(w, 0) * (int64_t)e, y, step, from, e);
+        memcpy(y + from * e, x + (size_t)axis_source(w, (int64_t)from) * e, p->run * e);
+        strided_part(ctx, x + axis_source(w, (int64_t)end) * (int64_t)e, y + end * e, step, n - end,
+                     e);
         return;
     }
     for (size_t i = 0; i < n && !qs_stopped_at(ctx, i); i++) {
