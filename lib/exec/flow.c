@@ -131,22 +131,24 @@ int qs_flow_run(qs_flow_call *c, int which, const qsim_tensor *fed) {
 
 int qs_flow_push(qs_flow_call *c, qs_stack *s, const qsim_tensor *t) {
     qs_store *at = &s->at;
-    size_t used, need;
+    const int64_t before = s->count && s->joins ? at->dims[0] : 0;
+    size_t need;
     bool same = s->count == 0 || (at->t.dtype == t->dtype && at->t.rank == t->rank);
-    for (int32_t i = 0; s->count && same && i < t->rank; i++)
+    for (int32_t i = s->joins; s->count && same && i < t->rank; i++)
         same = at->dims[i] == t->dims[i];
     if (!same)
         return qs_flow_fail(c, QSIM_E_SHAPE,
                             "what the body gives changes its sizes from one time to the next");
-    if (!qs_mul(t->bytes, (size_t)s->count, &used) || !qs_add(used, t->bytes, &need) ||
-        need >= QS_ARENA_LIMIT)
+    s->used = s->count ? s->used : 0;
+    if (!qs_add(s->used, t->bytes, &need) || need >= QS_ARENA_LIMIT)
         return qs_flow_fail(c, QSIM_E_LIMIT, "the results of all times are too large");
     if (!qs_grow(c->deferred->ctx, &at->data, &at->capacity, need + 1, 1))
         return qs_flow_fail(c, QSIM_E_NOMEM, "out of memory for the results of all times");
     if (t->bytes)
-        memcpy((uint8_t *)at->data + used, t->data, t->bytes);
+        memcpy((uint8_t *)at->data + s->used, t->data, t->bytes);
+    s->used = need;
     for (int32_t i = 0; i < t->rank; i++)
-        at->dims[i] = t->dims[i];
+        at->dims[i] = t->dims[i] + (i == 0 ? before : 0);
     at->t = (qsim_tensor){.dtype = t->dtype, .rank = t->rank, .dims = at->dims};
     s->bytes = t->bytes;
     s->count++;
@@ -243,6 +245,12 @@ static int give_times(qs_flow_call *c, int32_t index, size_t body_output, qs_sta
         return QSIM_OK;
     if (s->count == 0)
         qs_flow_describe(c, body_output, s);
+    if (s->joins) {
+        s->at.t.data = s->at.data;
+        s->at.t.bytes = s->count ? s->used : 0;
+        s->at.dims[0] = s->count ? s->at.dims[0] : 0;
+        return qs_flow_give(c, index, &s->at.t);
+    }
     const int32_t rank = s->at.t.rank + 1;
     if (rank > QSIM_MAX_RANK)
         return qs_flow_fail(c, QSIM_E_LIMIT, "results of all times have too many axes");
@@ -267,8 +275,10 @@ static int execute_loop(qs_flow_call *c) {
         const qsim_tensor t = qs_flow_input(c, i + 2, dims);
         code = qs_flow_copy(c, &f->state[i], &t);
     }
-    for (int32_t i = 0; !code && i < f->stacks; i++)
+    for (int32_t i = 0; !code && i < f->stacks; i++) {
         f->stack[i].count = 0;
+        f->stack[i].joins = qs_node_entry(c->n, "joins", i) != 0;
+    }
     begin_loop(c, &trips, &go);
     for (int64_t t = 0; t < trips && go && !code; t++) {
         if (qs_stopped(&c->run->view))

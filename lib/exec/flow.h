@@ -19,7 +19,9 @@ typedef struct qs_store {
 typedef struct qs_stack {
     qs_store at;  /* the first one's type and sizes; data: all of them */
     size_t bytes; /* of one */
+    size_t used;  /* of all */
     int64_t count;
+    bool joins; /* along axis 0, in which sizes may differ: at.dims[0] is their sum */
 } qs_stack;
 
 struct qs_flow {

@@ -17,18 +17,13 @@ typedef struct scan {
     void **out;      /* of each output of the node, once it has memory */
 } scan;
 
-static int64_t entry(const qs_node *n, const char *name, int32_t index) {
-    const qs_attr *a = qs_node_attr(n, name);
-    return a && a->type == QS_ATTR_INTS && index < a->count ? a->u.ints[index] : 0;
-}
-
 static int64_t axis_of(const scan *s, int32_t scanned, int32_t rank) {
-    const int64_t axis = s->batch ? 1 : entry(s->c->n, "scan_input_axes", scanned);
+    const int64_t axis = s->batch ? 1 : qs_node_entry(s->c->n, "scan_input_axes", scanned);
     return axis < 0 ? axis + rank : axis;
 }
 
 static bool is_back(const scan *s, int32_t scanned) {
-    return entry(s->c->n, s->batch ? "directions" : "scan_input_directions", scanned) == 1;
+    return qs_node_entry(s->c->n, s->batch ? "directions" : "scan_input_directions", scanned) == 1;
 }
 
 /* Element `b` of a tensor's batch; the whole tensor where there is no batch. */
@@ -190,7 +185,7 @@ static int give_stack(scan *s, int32_t index, int64_t b, int64_t batch) {
     if (from->count == 0)
         qs_flow_describe(s->c, (size_t)index, from);
     const int32_t rank = from->at.t.rank + 1;
-    int64_t axis = s->batch ? 0 : entry(s->c->n, "scan_output_axes", k);
+    int64_t axis = s->batch ? 0 : qs_node_entry(s->c->n, "scan_output_axes", k);
     axis += axis < 0 ? rank : 0;
     if (rank > QSIM_MAX_RANK || axis < 0 || axis >= rank)
         return qs_flow_fail(s->c, QSIM_E_SHAPE, "a result cannot get the axis that is asked for");
@@ -199,7 +194,8 @@ static int give_stack(scan *s, int32_t index, int64_t b, int64_t batch) {
     const qsim_tensor t = {.dtype = from->at.t.dtype, .rank = rank, .dims = dims};
     int code = place(s, index, b, batch, &t, &to);
     if (!code)
-        qs_flow_unstack(from, (int32_t)axis, entry(s->c->n, "scan_output_directions", k) == 1, to);
+        qs_flow_unstack(from, (int32_t)axis,
+                        qs_node_entry(s->c->n, "scan_output_directions", k) == 1, to);
     return code;
 }
 

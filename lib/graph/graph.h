@@ -84,6 +84,7 @@ typedef struct qs_value {
     bool is_output;       /* in `outputs` */
     bool declared;        /* the file states its type: what inference finds must agree */
     bool broken;          /* its definition could not be read (QSIM_LOAD_CHECK) */
+    bool is_sequence;     /* a sequence of tensors that a Loop carries */
 } qs_value;
 
 /* Whether a value is still made: false for a tensor whose node a pass has removed. */

@@ -56,6 +56,12 @@ qs_id qs_expand_reshape(qs_expand *e, qs_id x, const int64_t *shape, int32_t n);
 qs_id qs_expand_transpose(qs_expand *e, qs_id x, const int64_t *perm, int32_t n);
 
 /*
+ * Joins the tensors of a sequence whose length the file tells and `rest` along axis 0, which each
+ * tensor gets first with `stacks` (expand/op_sequence.c).
+ */
+qs_id qs_expand_sequence(qs_expand *e, qs_id sequence, qs_id rest, bool stacks);
+
+/*
  * Applies the shape rule of ai.onnx's operator `op_type`, version 13, to a node that has its
  * attributes and whose first inputs are its inputs; in[i] replaces x->in[i] for `count` of them.
  */

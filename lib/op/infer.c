@@ -198,17 +198,25 @@ static bool same_shape(const qs_value *a, const qs_value *b) {
     return true;
 }
 
+bool qs_value_is_sequence(const qs_graph *g, qs_id value) {
+    const qs_value *v = &g->values[value];
+    const qs_op *op = v->producer == QS_NONE ? NULL : g->nodes[v->producer].op;
+    return v->is_sequence || (op && (op->traits & QS_MAKES_SEQUENCE));
+}
+
+extern const qs_op qs_op_loop;
+
 /* Checks that an input is a sequence of tensors exactly where the operator takes one. */
 QS_NOINLINE static int check_sequences(const qs_graph *g, qs_id id, const char *model,
                                        qsim_error *error) {
     const qs_node *n = &g->nodes[id];
     const qs_infer x = {.graph = g, .node = n, .node_id = id, .model = model, .error = error};
     for (int32_t i = 0; i < n->input_count; i++) {
-        if (n->inputs[i] == QS_NONE)
+        const bool state = n->op == &qs_op_loop && i >= 2 && i < n->input_count - n->captured;
+        if (n->inputs[i] == QS_NONE || state)
             continue;
         const qs_value *v = &g->values[n->inputs[i]];
-        const qs_op *op = v->producer == QS_NONE ? NULL : g->nodes[v->producer].op;
-        const bool is = op && (op->traits & QS_MAKES_SEQUENCE);
+        const bool is = qs_value_is_sequence(g, n->inputs[i]);
         const bool wanted = i == 0 && (n->op->traits & QS_TAKES_SEQUENCE);
         if (is != wanted)
             return qs_infer_fail(&x, QSIM_E_UNSUPPORTED, "input '%s' is %s", v->name,
@@ -228,6 +236,7 @@ QS_NOINLINE static int set_outputs(qs_graph *g, qs_id id, qs_value *out,
         if (n->outputs[i] == QS_NONE)
             continue;
         const qs_value *v = &g->values[n->outputs[i]];
+        g->values[n->outputs[i]].is_sequence = out[i].is_sequence;
         int code = v->declared ? merge_declared(&x, v, &out[i], dims[i]) : QSIM_OK;
         if (!code && !same_shape(v, &out[i]))
             code = qs_value_set_shape(g, n->outputs[i], out[i].dtype, out[i].rank, out[i].dims);

@@ -250,6 +250,11 @@ int qs_infer_attr_ints(const qs_infer *x, const char *name, int64_t *out, int32_
     return QSIM_OK;
 }
 
+int64_t qs_node_entry(const qs_node *n, const char *name, int32_t index) {
+    const qs_attr *a = qs_node_attr(n, name);
+    return a && a->type == QS_ATTR_INTS && index < a->count ? a->u.ints[index] : 0;
+}
+
 bool qs_node_string_is(const qs_node *n, const char *name, const char *text, bool fallback) {
     const qs_attr *a = qs_node_attr(n, name);
     if (!a)

@@ -48,6 +48,17 @@ int qs_infer_out(const qs_infer *x, int32_t index, int32_t dtype, int32_t rank, 
 /* Gives output `index` the type and shape of input `from`. */
 int qs_infer_like(const qs_infer *x, int32_t index, int32_t from);
 
+/* ---- sequences ---- */
+
+/* Whether a value is a sequence of tensors. */
+bool qs_value_is_sequence(const qs_graph *g, qs_id value);
+
+/*
+ * The value of a Loop's body that each iteration appends to the sequence that is its state `state`;
+ * QS_NONE: the body does something else with it (expand/op_sequence.c).
+ */
+qs_id qs_loop_appended(const qs_node *loop, int32_t state);
+
 /* ---- shapes ---- */
 
 /* Checks an axis in [-rank, rank) and makes it >= 0. */
@@ -91,6 +102,9 @@ int qs_infer_any_scale(const qs_infer *x, int32_t index);
 /* qs_infer_ints for a list attribute. */
 int qs_infer_attr_ints(const qs_infer *x, const char *name, int64_t *out, int32_t capacity,
                        int32_t *count);
+
+/* Element `index` of list attribute `name`; 0 without it. */
+int64_t qs_node_entry(const qs_node *n, const char *name, int32_t index);
 
 /* Whether a string attribute equals `text`; `fallback` if it is absent. */
 bool qs_node_string_is(const qs_node *n, const char *name, const char *text, bool fallback);

@@ -62,6 +62,8 @@ int qs_pass_identities(qs_pass *p);
 #define QS_FOLD_QUANTIZE   1
 #define QS_FOLD_DEQUANTIZE 2
 int qs_pass_fold(qs_pass *p, int flags);
+/* Sequences that a Loop carries become tensors and their slices (pass_loops.c). */
+int qs_pass_loops(qs_pass *p);
 /* Operators that are short for several others become these (pass_expand.c). */
 int qs_pass_expand(qs_pass *p);
 /* Folds values that depend on known sizes alone (pass_shapes.c). */

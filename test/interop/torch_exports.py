@@ -171,6 +171,36 @@ class Detector(nn.Module):
         return boxes[best], scores[best], classes[best]
 
 
+class Decoder(nn.Module):
+    """A scripted loop that keeps each step's answer in a list."""
+
+    def __init__(self):
+        super().__init__()
+        self.cell, self.head = nn.Linear(14, 8), nn.Linear(8, 5)
+
+    def forward(self, x, h):
+        steps, words = [], []
+        for i in range(x.size(1)):
+            h = torch.tanh(self.cell(torch.cat((x[:, i], h), dim=1)))
+            steps.append(self.head(h))
+            words.append(h)
+        return torch.stack(steps, dim=1), torch.cat(words, dim=1), steps[0], h
+
+
+class Keeper(nn.Module):
+    """Of each image the pixels that are bright, lists of any length, joined."""
+
+    def __init__(self):
+        super().__init__()
+        self.score = nn.Conv2d(3, 1, 1)
+
+    def forward(self, x):
+        kept, scores = [], self.score(x).flatten(1)
+        for i in range(x.size(0)):
+            kept.append(scores[i][scores[i] > 0.1])
+        return torch.cat(kept, dim=0)
+
+
 def encoder():
     return nn.TransformerEncoder(nn.TransformerEncoderLayer(24, 3, 48, batch_first=True), 2)
 
@@ -191,6 +221,9 @@ CASES = {
     "unet": (Unet, lambda n: (torch.randn(n, 3, 16, 24),), {"x0": {0: "n", 2: "h", 3: "w"}}),
     "resnet": (resnet, lambda n: (torch.randn(n, 3, 48, 48),), {"x0": {0: "n"}}),
     "detector": (Detector, lambda n: (torch.randn(1, 3, 32, 40),), {"x0": {2: "h", 3: "w"}}),
+    "decoder": (lambda: torch.jit.script(Decoder()), lambda n: (torch.randn(n, 4 + n, 6), torch.randn(n, 8)),
+                {"x0": {0: "n", 1: "s"}, "x1": {0: "n"}}),
+    "keeper": (lambda: torch.jit.script(Keeper()), lambda n: (torch.randn(n, 3, 5, 6),), {"x0": {0: "n"}}),
 }
 
 
@@ -224,7 +257,7 @@ def apart(folder, expected):
         if got.shape != tuple(want.shape):
             return f"output {i} is {got.shape}, PyTorch's {tuple(want.shape)}"
         if want.numel():
-            worst = max(worst, float(np.abs(got - want.numpy()).max() / max(1e-3, np.abs(want.numpy()).max())))
+            worst = max(worst, float(np.abs(got - want.detach().numpy()).max() / max(1e-3, np.abs(want.detach().numpy()).max())))
     return worst
 
 

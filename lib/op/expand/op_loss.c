@@ -17,7 +17,7 @@ static int32_t reduction_of(const qs_node *n) {
 }
 
 /* Whether axis `a` of x and axis `b` of y may be equally long. */
-static bool agree(const qs_value *x, int32_t a, const qs_value *y, int32_t b) {
+QS_NOINLINE static bool agree(const qs_value *x, int32_t a, const qs_value *y, int32_t b) {
     const int64_t n = x->dims[a].size, m = y->dims[b].size;
     return n < 0 || m < 0 || n == m;
 }
@@ -29,11 +29,12 @@ static int check_shapes(const qs_infer *x) {
     bool fits = scores->rank >= 2 && (target->rank < 0 || target->rank == scores->rank - 1);
     for (int32_t i = 0; fits && i < target->rank; i++)
         fits = agree(scores, i + (i > 0), target, i);
-    if (!fits)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "the target is not of the scores' shape less axis 1");
-    if (weights && weights->rank >= 0 && (weights->rank != 1 || !agree(scores, 1, weights, 0)))
-        return qs_infer_fail(x, QSIM_E_SHAPE, "the weights are not a list of axis 1");
-    return QSIM_OK;
+    if (fits && weights && weights->rank >= 0)
+        fits = weights->rank == 1 && agree(scores, 1, weights, 0);
+    return fits ? QSIM_OK
+                : qs_infer_fail(x, QSIM_E_SHAPE,
+                                "target or weights do not fit scores (N, C, ...): they are "
+                                "(N, ...) and (C)");
 }
 
 QS_COLD static int infer_loss(qs_infer *x) {

@@ -2,7 +2,9 @@
 /*
  * Sequences of tensors, and optional values. A sequence exists only while a model is compiled: an
  * operator that reads one is expanded into operators on its tensors. So the operators that make a
- * sequence, the positions that they state and its length have to be known from the file.
+ * sequence, the positions that they state and its length have to be known from the file, but for
+ * two sequences that end with any number of tensors alike: the slices of a tensor, and what a Loop
+ * appends to, which pass_loops.c makes slices of a tensor.
  */
 #include "op/expand.h"
 
@@ -19,11 +21,13 @@ typedef struct item {
     int64_t begin, end;   /* part of the axis */
     int32_t axis;
     bool keeps_axis;
+    const qs_value *like; /* what a Loop appends: a value of its body; else NULL */
 } item;
 
 typedef struct list {
     int32_t count;
-    item at[MOST];
+    bool open; /* the last one stands for any number of tensors of its shape, sizes unknown */
+    item at[MOST + 1]; /* one more for what a Loop appends */
 } list;
 
 static const qs_node *maker(const qs_graph *g, qs_id value) {
@@ -68,7 +72,10 @@ static int read_position(const qs_infer *x, int32_t index, int64_t length, int64
 
 /* ---- SplitToSequence ---- */
 
-/* Reads the size of each part: a list, parts of one size of which the last may be smaller, or 1. */
+/*
+ * Reads the size of each part: a list, parts of one size of which the last may be smaller, or 1.
+ * *count is QS_DYNAMIC for any number of parts of size 1.
+ */
 static int read_sizes(const qs_infer *x, int64_t dim, int64_t *sizes, int32_t *count, bool *keeps) {
     int code = qs_infer_ints(x, 1, sizes, MOST, count);
     if (code)
@@ -81,6 +88,9 @@ static int read_sizes(const qs_infer *x, int64_t dim, int64_t *sizes, int32_t *c
     const int64_t size = *count == QS_ABSENT ? 1 : sizes[0];
     if (size < 1)
         return qs_infer_fail(x, QSIM_E_VALUE, "split is %lld", (long long)size);
+    *count = QS_DYNAMIC;
+    if (dim < 0 && size == 1)
+        return QSIM_OK;
     if (dim < 0)
         return qs_infer_fail(x, QSIM_E_UNSUPPORTED,
                              "the size of the axis that is split must be in the file");
@@ -104,11 +114,17 @@ static int read_split(const qs_infer *x, list *l) {
         return code;
     dim = v->dims[axis].size;
     code = read_sizes(x, dim, sizes, &l->count, &keeps);
+    if (!code && l->count == QS_DYNAMIC) {
+        l->open = true;
+        l->at[l->count = 0] = (item){x->node->inputs[0], x->node, 0, 1, axis, keeps, NULL};
+        l->count++;
+        return QSIM_OK;
+    }
     for (int32_t i = 0; i < l->count && !code; i++) {
         if (sizes[i] < 0 || (dim >= 0 && sizes[i] > dim - begin))
             return qs_infer_fail(x, QSIM_E_SHAPE, "part %d of %lld does not fit axis %d", (int)i,
                                  (long long)sizes[i], (int)axis);
-        l->at[i] = (item){x->node->inputs[0], x->node, begin, begin + sizes[i], axis, keeps};
+        l->at[i] = (item){x->node->inputs[0], x->node, begin, begin + sizes[i], axis, keeps, NULL};
         begin += sizes[i];
     }
     if (!code && dim >= 0 && begin != dim)
@@ -120,7 +136,7 @@ static int read_split(const qs_infer *x, list *l) {
 /* ---- the tensors of a sequence ---- */
 
 extern const qs_op qs_op_sequence_construct, qs_op_sequence_insert, qs_op_sequence_erase,
-    qs_op_split_to_sequence;
+    qs_op_split_to_sequence, qs_op_loop;
 
 static int read_construct(const qs_infer *x, list *l) {
     if (x->node->input_count > MOST)
@@ -157,32 +173,69 @@ static bool changes(const qs_node *n) {
     return n->op == &qs_op_sequence_insert || n->op == &qs_op_sequence_erase;
 }
 
-/* Lists the tensors of the sequence that node `n` makes. */
-static int read_list(const qs_infer *x, const qs_node *n, list *l) {
-    const qs_node *changed[MOST];
+qs_id qs_loop_appended(const qs_node *loop, int32_t state) {
+    const qs_graph *g = qs_node_subgraph(loop, "body")->graph;
+    const qs_node *n = maker(g, g->outputs[state + 1]);
+    return n && qs_node_is(n, "", "SequenceInsert") && n->inputs[0] == g->inputs[state + 2] &&
+                   qs_node_input(n, 2) == QS_NONE
+               ? n->inputs[1]
+               : QS_NONE;
+}
+
+/* The tensors of a Loop's state *sequence, which becomes the one before the Loop. */
+static void read_carried(const qs_node *loop, qs_id *sequence, item *t) {
+    const qs_graph *body = qs_node_subgraph(loop, "body")->graph;
+    int32_t state = 0;
+    while (loop->outputs[state] != *sequence)
+        state++;
+    *t = (item){.tensor = *sequence, .like = &body->values[qs_loop_appended(loop, state)]};
+    *sequence = loop->inputs[state + 2];
+}
+
+/* Lists the tensors of a sequence. */
+static int read_list(const qs_infer *x, qs_id sequence, list *l) {
+    const qs_node *changed[MOST], *n = maker(x->graph, sequence);
+    item carried = {.tensor = QS_NONE};
     int32_t count = 0;
     int code = QSIM_OK;
-    for (; n && changes(n); n = maker(x->graph, n->inputs[0])) {
+    l->count = 0;
+    l->open = false;
+    if (n && n->op == &qs_op_loop) {
+        read_carried(n, &sequence, &carried);
+        n = maker(x->graph, sequence);
+    }
+    for (; n && changes(n); n = maker(x->graph, sequence)) {
         if (count == MOST)
             return too_long(x);
         changed[count++] = n;
+        sequence = n->inputs[0];
     }
-    l->count = 0;
     qs_infer first = n ? view(x, n) : *x;
     if (n && n->op == &qs_op_split_to_sequence)
         code = read_split(&first, l);
     else if (n && n->op == &qs_op_sequence_construct)
         code = read_construct(&first, l);
+    if (!code && (x->graph->values[sequence].is_sequence || (l->open && (count || carried.like))))
+        code = qs_infer_fail(x, QSIM_E_UNSUPPORTED, "the length of sequence '%s' is not known here",
+                             x->graph->values[sequence].name);
     while (count > 0 && !code) {
         const qs_infer at = view(x, changed[--count]);
         code = at.node->op == &qs_op_sequence_insert ? insert(&at, l) : erase(&at, l);
     }
+    if (!code && carried.like) {
+        l->at[l->count++] = carried;
+        l->open = true;
+    }
     return code;
+}
+
+static const qs_value *tensor_of(const qs_graph *g, const item *t) {
+    return t->like ? t->like : &g->values[t->tensor];
 }
 
 /* Type and shape of a tensor in a sequence. */
 static qs_value value_of(const qs_graph *g, const item *t, qs_dim *dims) {
-    qs_value v = g->values[t->tensor];
+    qs_value v = *tensor_of(g, t);
     if (!t->split)
         return v;
     memcpy(dims, v.dims, (size_t)v.rank * sizeof(*dims));
@@ -198,8 +251,7 @@ static qs_value value_of(const qs_graph *g, const item *t, qs_dim *dims) {
 /* Checks that all tensors have one type. */
 static int check_types(const qs_infer *x, const list *l) {
     for (int32_t i = 1; i < l->count; i++) {
-        const qs_value *a = &x->graph->values[l->at[0].tensor],
-                       *b = &x->graph->values[l->at[i].tensor];
+        const qs_value *a = tensor_of(x->graph, &l->at[0]), *b = tensor_of(x->graph, &l->at[i]);
         if (a->dtype != QSIM_UNDEFINED && b->dtype != QSIM_UNDEFINED && a->dtype != b->dtype)
             return qs_infer_fail(x, QSIM_E_DTYPE, "tensor %d of the sequence is %s, the first %s",
                                  (int)i, qsim_dtype_name(b->dtype), qsim_dtype_name(a->dtype));
@@ -210,7 +262,11 @@ static int check_types(const qs_infer *x, const list *l) {
 /* Shape rule of nodes that make a sequence, whose value has neither type nor shape. */
 QS_COLD static int infer_sequence(qs_infer *x) {
     list l;
-    const int code = read_list(x, x->node, &l);
+    const qs_id from = qs_node_input(x->node, 0);
+    if (x->node->op == &qs_op_sequence_insert && x->graph->values[from].is_sequence &&
+        x->graph->values[from].producer == QS_NONE && !qs_infer_in(x, 2))
+        return QSIM_OK; /* in a Loop's body, whose rule checks where it goes */
+    const int code = read_list(x, x->node->outputs[0], &l);
     const qs_value *y = &x->graph->values[x->node->outputs[0]];
     if (!code && y->is_output)
         return qs_infer_fail(x, QSIM_E_UNSUPPORTED, "output '%s' is a sequence, not a tensor",
@@ -229,37 +285,91 @@ static qs_id add_item(qs_expand *e, const item *t) {
     return t->keeps_axis ? part : qs_expand_add(e, "Squeeze", part, in[3], QS_NONE);
 }
 
-/* Lists the tensors of input 0 for `expand`; this cannot fail, since infer has accepted it. */
-static qs_infer expand_view(qs_expand *e, list *l) {
+/*
+ * Lists the tensors of a sequence for `expand`; this cannot fail, since infer has accepted it. What
+ * a Loop appends has no value here: a pass replaces it, and the node stays until then.
+ */
+static qs_infer expand_view(qs_expand *e, qs_id sequence, list *l) {
     qs_infer x = {.graph = e->graph,
                   .node_id = e->node_id,
                   .values = e->graph->values,
                   .model = e->model,
                   .error = e->error};
     x = view(&x, &e->graph->nodes[e->node_id]);
-    e->code = read_list(&x, maker(e->graph, qs_expand_in(e, 0)), l);
+    e->code = read_list(&x, sequence, l);
     return x;
+}
+
+static bool is_carried(const list *l) {
+    return l->open && l->at[l->count - 1].like;
+}
+
+static qs_id moved_axis(qs_expand *e, qs_id x, int32_t rank, int64_t from, int64_t to) {
+    int64_t perm[QSIM_MAX_RANK];
+    int32_t n = 0;
+    for (int64_t i = 0; i < rank; i++)
+        if (i != from)
+            perm[n++] = i;
+    memmove(&perm[to + 1], &perm[to], (size_t)(rank - 1 - to) * sizeof(*perm));
+    perm[to] = from;
+    return from == to ? x : qs_expand_transpose(e, x, perm, rank);
+}
+
+qs_id qs_expand_sequence(qs_expand *e, qs_id sequence, qs_id rest, bool stacks) {
+    list l;
+    qs_id in[MOST + 1];
+    const int64_t zero = 0;
+    expand_view(e, sequence, &l);
+    for (int32_t i = 0; i < l.count && !e->code; i++) {
+        in[i] = add_item(e, &l.at[i]);
+        if (stacks)
+            in[i] = qs_expand_add(e, "Unsqueeze", in[i], qs_expand_list(e, &zero, 1), QS_NONE);
+    }
+    if (e->code || l.count == 0)
+        return rest;
+    in[l.count] = rest;
+    const qs_id y = qs_expand_many(e, "Concat", in, l.count + 1, 1);
+    qs_expand_int(e, y, "axis", 0);
+    return y;
 }
 
 /* ---- SequenceAt ---- */
 
+/* The tensors of an open list have one shape, or the step fails. */
 QS_COLD static int infer_at(qs_infer *x) {
     list l;
     int64_t at;
     qs_dim dims[QSIM_MAX_RANK];
-    int code = read_list(x, maker(x->graph, x->node->inputs[0]), &l);
-    if (!code)
+    int code = read_list(x, x->node->inputs[0], &l);
+    if (!code && l.open)
+        code = qs_infer_type(x, 1, QS_T(QSIM_INT32) | QS_T(QSIM_INT64));
+    else if (!code)
         code = read_position(x, 1, l.count, (int64_t)l.count - 1, &at);
     if (code)
         return code;
-    const qs_value v = value_of(x->graph, &l.at[at], dims);
+    const qs_value v = value_of(x->graph, &l.at[l.open ? l.count - 1 : at], dims);
     return qs_infer_out(x, 0, v.dtype, v.rank, v.dims);
+}
+
+static void expand_any(qs_expand *e, const item *t) {
+    const int64_t axis = t->axis;
+    const qs_id at = qs_expand_reshape(e, qs_expand_in(e, 1), (const int64_t[]){1}, 1);
+    const qs_id y = qs_expand_add(e, "Gather", t->tensor, at, QS_NONE);
+    qs_expand_int(e, y, "axis", axis);
+    e->out[0] =
+        t->keeps_axis ? y : qs_expand_add(e, "Squeeze", y, qs_expand_list(e, &axis, 1), QS_NONE);
 }
 
 static void expand_at(qs_expand *e) {
     list l;
     int64_t at;
-    const qs_infer x = expand_view(e, &l);
+    const qs_infer x = expand_view(e, qs_expand_in(e, 0), &l);
+    if (e->code || is_carried(&l))
+        return;
+    if (l.open) {
+        expand_any(e, &l.at[0]);
+        return;
+    }
     if (!e->code)
         e->code = read_position(&x, 1, l.count, (int64_t)l.count - 1, &at);
     if (!e->code)
@@ -269,14 +379,23 @@ static void expand_at(qs_expand *e) {
 /* ---- SequenceLength ---- */
 
 QS_COLD static int infer_length(qs_infer *x) {
-    return qs_infer_out(x, 0, QSIM_INT64, 0, NULL);
+    list l;
+    const int code = read_list(x, x->node->inputs[0], &l);
+    return code ? code : qs_infer_out(x, 0, QSIM_INT64, 0, NULL);
 }
 
 static void expand_length(qs_expand *e) {
     list l;
-    expand_view(e, &l);
-    if (!e->code)
+    expand_view(e, qs_expand_in(e, 0), &l);
+    if (e->code || is_carried(&l))
+        return;
+    if (!l.open) {
         e->out[0] = qs_expand_number(e, QSIM_INT64, l.count);
+        return;
+    }
+    const qs_id sizes = qs_expand_add(e, "Shape", l.at[0].tensor, QS_NONE, QS_NONE);
+    const qs_id at = qs_expand_number(e, QSIM_INT64, l.at[0].axis);
+    e->out[0] = qs_expand_add(e, "Gather", sizes, at, QS_NONE);
 }
 
 /* ---- ConcatFromSequence ---- */
@@ -308,7 +427,7 @@ QS_COLD static int infer_concat(qs_infer *x) {
     qs_dim dims[QSIM_MAX_RANK], own[QSIM_MAX_RANK];
     const bool stacks = qs_node_int(x->node, "new_axis", 0) != 0;
     int32_t axis = 0, rank = -1;
-    int code = read_list(x, maker(x->graph, x->node->inputs[0]), &l);
+    int code = read_list(x, x->node->inputs[0], &l);
     if (!code && !qs_node_attr(x->node, "axis"))
         code = qs_infer_fail(x, QSIM_E_VALUE, "attribute axis is missing");
     if (!code && l.count == 0)
@@ -329,7 +448,40 @@ QS_COLD static int infer_concat(qs_infer *x) {
         if (!code)
             code = join(x, &v, axis, stacks, rank, dims, i == 0);
     }
-    return code ? code : qs_infer_out(x, 0, x->graph->values[l.at[0].tensor].dtype, rank, dims);
+    if (l.open && !code)
+        dims[axis] = (qs_dim){-1, NULL};
+    return code ? code : qs_infer_out(x, 0, tensor_of(x->graph, &l.at[0])->dtype, rank, dims);
+}
+
+/* Joins the slices of a tensor: their axis becomes the new one, or merges with the joined one. */
+static void join_slices(qs_expand *e, const item *t, int64_t axis, bool stacks) {
+    const int32_t rank = e->graph->values[t->tensor].rank + t->keeps_axis;
+    const int64_t slot = (int64_t)t->axis + 1;
+    axis += axis < 0 ? rank - !stacks : 0;
+    if (t->keeps_axis && !stacks && axis == t->axis) {
+        e->out[0] = t->tensor;
+        return;
+    }
+    qs_id y = moved_axis(e, t->tensor, rank - t->keeps_axis, t->axis, 0);
+    if (t->keeps_axis)
+        y = qs_expand_add(e, "Unsqueeze", y, qs_expand_list(e, &slot, 1), QS_NONE);
+    y = moved_axis(e, y, rank, 0, axis);
+    if (stacks) {
+        e->out[0] = y;
+        return;
+    }
+    const int64_t cut[4] = {axis, 1, 1, rank - axis - 2};
+    const qs_id sizes =
+        qs_expand_split(e, qs_expand_add(e, "Shape", y, QS_NONE, QS_NONE), 0, cut, 4);
+    if (e->code)
+        return;
+    const qs_id parts[3] = {sizes, qs_expand_add(e, "Mul", sizes + 1, sizes + 2, QS_NONE),
+                            sizes + 3};
+    const qs_id shape = qs_expand_many(e, "Concat", parts, 3, 1);
+    qs_expand_int(e, shape, "axis", 0);
+    e->out[0] = qs_expand_add(e, "Reshape", y, shape, QS_NONE);
+    if (!e->standard)
+        qs_expand_int(e, e->out[0], "allowzero", 1);
 }
 
 static void expand_concat(qs_expand *e) {
@@ -337,7 +489,13 @@ static void expand_concat(qs_expand *e) {
     qs_id in[MOST];
     const int64_t axis = qs_node_int(e->node, "axis", 0);
     const bool stacks = qs_node_int(e->node, "new_axis", 0) != 0;
-    expand_view(e, &l);
+    expand_view(e, qs_expand_in(e, 0), &l);
+    if (e->code || is_carried(&l))
+        return;
+    if (l.open) {
+        join_slices(e, &l.at[0], axis, stacks);
+        return;
+    }
     for (int32_t i = 0; i < l.count && !e->code; i++) {
         in[i] = add_item(e, &l.at[i]);
         if (stacks)

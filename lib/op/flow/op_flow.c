@@ -169,6 +169,8 @@ static int fix_shapes(const qs_infer *x, const qs_subgraph *sub, size_t in, size
             const qs_value *y = result(sub, out + i);
             qs_dim dims[QSIM_MAX_RANK];
             qs_value wide = *v;
+            if (v->is_sequence)
+                continue;
             if (v->dtype && y->dtype && v->dtype != y->dtype)
                 return qs_infer_fail(x, QSIM_E_DTYPE, "the body makes %s of the state '%s', a %s",
                                      qsim_dtype_name(y->dtype), v->name, qsim_dtype_name(v->dtype));
@@ -215,11 +217,58 @@ static int check_given(const qs_infer *x, int32_t first) {
 
 /* ---- Loop ---- */
 
+/* Feeds state `index` to the body: a tensor, or a sequence, of which nothing is known. */
+static int feed_state(const qs_infer *x, const qs_subgraph *body, int32_t index) {
+    const bool is_sequence = qs_value_is_sequence(x->graph, x->node->inputs[index + 2]);
+    body->graph->values[body->graph->inputs[index + 2]].is_sequence = is_sequence;
+    return is_sequence ? QSIM_OK
+                       : feed_value(x, body, (size_t)index + 2, qs_infer_in(x, index + 2));
+}
+
+/* A sequence only grows, by one tensor at its end each time, which pass_loops.c relies on. */
+static int check_sequences(const qs_infer *x, const qs_subgraph *body, int32_t states) {
+    const qs_graph *g = body->graph;
+    for (int32_t i = 0; i < x->node->output_count; i++) {
+        const qs_id out = x->node->outputs[i];
+        const bool state = i < states && g->values[g->inputs[i + 2]].is_sequence;
+        if (state ? qs_loop_appended(x->node, i) == QS_NONE
+                  : qs_value_is_sequence(g, g->outputs[i + 1]))
+            return qs_infer_fail(
+                x, QSIM_E_UNSUPPORTED,
+                "output %d is a sequence to which the body does not append one tensor each time",
+                (int)i);
+        if (state && out != QS_NONE && x->graph->values[out].is_output)
+            return qs_infer_fail(x, QSIM_E_UNSUPPORTED, "output '%s' is a sequence, not a tensor",
+                                 x->graph->values[out].name);
+    }
+    return QSIM_OK;
+}
+
+/*
+ * Element k of "joins", an attribute that only pass_loops.c sets and no file may have: whether the
+ * results of scan output k are joined along their own axis 0.
+ */
+static int set_loop_output(qs_infer *x, const qs_subgraph *body, int32_t index, int32_t states) {
+    const qs_value *v = result(body, (size_t)index + 1);
+    const qs_dim unknown = {-1, NULL};
+    qs_dim dims[QSIM_MAX_RANK];
+    if (index < states && body->graph->values[body->graph->inputs[index + 2]].is_sequence) {
+        x->out[index].is_sequence = true;
+        return QSIM_OK;
+    }
+    if (index < states)
+        return set_state_output(x, index, body, (size_t)index + 2);
+    if (v->rank < 1 || !qs_node_entry(x->node, "joins", index - states))
+        return set_stacked_output(x, index, v, 0, unknown);
+    memcpy(dims, v->dims, (size_t)v->rank * sizeof(*dims));
+    dims[0] = unknown;
+    return qs_infer_out(x, index, v->dtype, v->rank, dims);
+}
+
 static int infer_loop(qs_infer *x) {
     const qs_node *n = x->node;
     const qs_subgraph *body = qs_node_subgraph(n, "body");
     const int32_t states = own_inputs(n) - 2;
-    const qs_dim unknown = {-1, NULL};
     int code = check_single(x, x->in[0], QSIM_INT64, "trip count");
     if (!code)
         code = check_single(x, x->in[1], QSIM_BOOL, "condition");
@@ -235,17 +284,16 @@ static int infer_loop(qs_infer *x) {
     if (!code)
         code = set_scalar_input(x, body, 1, QSIM_BOOL);
     for (int32_t i = 0; i < states && !code; i++)
-        code = feed_value(x, body, (size_t)i + 2, qs_infer_in(x, i + 2));
+        code = feed_state(x, body, i);
     if (!code)
         code = feed_captures(x, body);
     if (!code)
         code = fix_shapes(x, body, 2, 1, (size_t)states);
-    for (int32_t i = 0; i < n->output_count && !code; i++) {
-        if (n->outputs[i] == QS_NONE)
-            continue;
-        code = i < states ? set_state_output(x, i, body, (size_t)i + 2)
-                          : set_stacked_output(x, i, result(body, (size_t)i + 1), 0, unknown);
-    }
+    if (!code)
+        code = check_sequences(x, body, states);
+    for (int32_t i = 0; i < n->output_count && !code; i++)
+        if (n->outputs[i] != QS_NONE)
+            code = set_loop_output(x, body, i, states);
     return code;
 }
 
@@ -274,12 +322,6 @@ static int scan_form_of(const qs_infer *x, scan_form *s) {
     return code ? code : check_counts(x, s->body, s->states + s->scanned, n->output_count);
 }
 
-/* Element `index` of list attribute `name`, an axis; 0 without it. */
-static int64_t scan_axis(const qs_node *n, const char *name, int32_t index) {
-    const qs_attr *a = qs_node_attr(n, name);
-    return a && a->type == QS_ATTR_INTS && index < a->count ? a->u.ints[index] : 0;
-}
-
 /* Sets the shape of an input's slice: without batch axis and, if `scanned`, without the scanned
  * axis. */
 static int set_slice_input(const qs_infer *x, const scan_form *s, int32_t index, bool scanned,
@@ -291,7 +333,7 @@ static int set_slice_input(const qs_infer *x, const scan_form *s, int32_t index,
     if (v->rank < 0)
         return set_input(x, s->body, (size_t)index, v->dtype, -1, NULL);
     if (!s->batch && scanned)
-        axis = scan_axis(x->node, "scan_input_axes", index - s->states);
+        axis = qs_node_entry(x->node, "scan_input_axes", index - s->states);
     axis += axis < 0 ? v->rank : 0;
     if (v->rank < s->batch || (scanned && (axis < 0 || axis >= v->rank)))
         return qs_infer_fail(x, QSIM_E_SHAPE, "input %d, rank %d, has no axis %lld to scan",
@@ -340,7 +382,7 @@ static int infer_scan(qs_infer *x) {
         code = i < s.states
                    ? set_state_output(x, i, s.body, (size_t)i)
                    : set_stacked_output(x, i, result(s.body, (size_t)i),
-                                        scan_axis(n, "scan_output_axes", i - s.states), length);
+                                        qs_node_entry(n, "scan_output_axes", i - s.states), length);
         if (!code)
             code = add_batch(x, &s, i);
     }

@@ -303,7 +303,7 @@ static void test_refusals(qsim_ctx *ctx) {
     REFUSED(QSIM_E_UNSUPPORTED, "split is not a constant", {"SplitToSequence", "flat,i", "s"},
             {"SequenceLength", "s", "y"});
     REFUSED(QSIM_E_UNSUPPORTED, "size of the axis that is split must be in the file",
-            {"SplitToSequence", "free", "s"}, {"SequenceLength", "s", "y"});
+            {"SplitToSequence", "free,two", "s"}, {"SequenceLength", "s", "y"});
 }
 
 /* 512 insertions are taken, one more is refused. */

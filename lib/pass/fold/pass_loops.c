@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sequences that a Loop carries become tensors: what the body appends is a scan output, whose
+ * slices are the sequence after the Loop. Where all that is asked for is the tensors joined along
+ * axis 0, they may differ in size there: attribute "joins".
+ */
+#include "op/expand.h"
+#include "op/rules.h"
+#include "pass/pass.h"
+
+/* A Loop, its body, and what replaces them. */
+typedef struct loop {
+    qs_pass *p;
+    const qs_uses *uses;
+    qs_node n; /* as it was */
+    qs_graph *body;
+    int32_t states;    /* before */
+    qs_id *ends;       /* inputs and outputs of the node to come */
+    int64_t *joins;    /* by scan output to come */
+    int32_t removed;   /* states that are sequences */
+    int32_t out_count; /* of the node to come */
+} loop;
+
+static bool is_sequence(const loop *l, int32_t state) {
+    return l->body->values[l->body->inputs[state + 2]].is_sequence;
+}
+
+/* Whether all readers of a sequence join its tensors along axis 0. */
+static bool only_joined(const loop *l, qs_id sequence) {
+    const qs_graph *g = l->p->graph;
+    for (qs_id i = l->uses->start[sequence]; i < l->uses->start[sequence + 1]; i++) {
+        const qs_node *n = &g->nodes[l->uses->nodes[i]];
+        if (!qs_node_is(n, "", "ConcatFromSequence") || qs_node_int(n, "new_axis", 0) ||
+            qs_node_int(n, "axis", 0))
+            return false;
+    }
+    return true;
+}
+
+/* ---- the body ---- */
+
+/* Takes the sequences' inputs from the body; what it appends to them is given last. */
+static int change_body(loop *l) {
+    qs_graph *g = l->body;
+    size_t in = 2, out = 1;
+    for (int32_t i = 0; i < l->states; i++)
+        if (is_sequence(l, i) && l->n.outputs[i] != QS_NONE &&
+            qs_graph_push_output(g, qs_loop_appended(&l->n, i)))
+            return QSIM_E_NOMEM;
+    for (size_t i = 2; i < g->input_count; i++) {
+        const bool drops = g->values[g->inputs[i]].is_sequence;
+        g->values[g->inputs[i]].is_input = !drops;
+        g->inputs[in] = g->inputs[i];
+        in += !drops;
+    }
+    for (size_t i = 1; i < g->output_count; i++) {
+        const bool drops = qs_value_is_sequence(g, g->outputs[i]);
+        g->values[g->outputs[i]].is_output = !drops;
+        g->outputs[out] = g->outputs[i];
+        out += !drops;
+    }
+    g->input_count = in;
+    g->output_count = out;
+    return qs_graph_prune(g);
+}
+
+/* ---- the node ---- */
+
+/* The sequence after the Loop: slices of its new output `made`. */
+static int slice(loop *l, qs_expand *e, int32_t state, qs_id made, bool joins) {
+    const qs_id all = qs_expand_sequence(e, l->n.inputs[state + 2], made, !joins);
+    const qs_id slices = qs_expand_add(e, "SplitToSequence", all, QS_NONE, QS_NONE);
+    const qs_id old = l->n.outputs[state];
+    qs_graph *g = l->p->graph;
+    qs_expand_int(e, slices, "keepdims", joins);
+    for (qs_id i = l->uses->start[old]; i < l->uses->start[old + 1] && !e->code; i++)
+        qs_node_set_input(g, l->uses->nodes[i], 0, slices);
+    return e->code;
+}
+
+/* Lists the inputs of the node to come; captured ones are as many places earlier as states go. */
+static int32_t list_inputs(loop *l, qs_subgraph *sub) {
+    int32_t count = 0;
+    for (int32_t i = 0; i < l->n.input_count; i++)
+        if (i < 2 || i >= l->states + 2 || !is_sequence(l, i - 2))
+            l->ends[count++] = l->n.inputs[i];
+    for (int32_t i = 0; i < sub->capture_count; i++)
+        sub->captures[i].input -= l->removed;
+    sub->fed -= l->removed;
+    return count;
+}
+
+static int add_node(loop *l, qs_id node, int32_t inputs) {
+    qs_pass *p = l->p;
+    const qs_id id = qs_pass_clone(p, node, "", l->ends, inputs, l->ends + inputs, l->out_count);
+    if (id < 0)
+        return id;
+    p->graph->nodes[id].captured = l->n.captured;
+    qs_graph_remove_node(p->graph, node);
+    const int code = qs_pass_resolve(p, id);
+    if (qs_node_set_ints(p->graph, id, "joins", l->joins, l->out_count - l->states + l->removed))
+        return qs_pass_no_memory(p);
+    return code;
+}
+
+/* Tensors' states and scan outputs come first, then what is appended. */
+static int replace(loop *l, qs_id node) {
+    qs_pass *p = l->p;
+    qs_graph *g = p->graph;
+    qs_expand e = {
+        .graph = g, .node_id = node, .node = &l->n, .model = p->model, .error = p->error};
+    const int32_t inputs = list_inputs(l, qs_node_subgraph(&l->n, "body"));
+    qs_id *out = l->ends + inputs;
+    for (int32_t i = 0; i < l->n.output_count; i++)
+        if (i >= l->states || !is_sequence(l, i))
+            out[l->out_count++] = l->n.outputs[i];
+    for (int32_t i = 0; i < l->states; i++) {
+        const qs_id old = l->n.outputs[i];
+        if (!is_sequence(l, i) || old == QS_NONE)
+            continue;
+        const bool joins = only_joined(l, old);
+        const qs_id made = qs_pass_value(p, old);
+        l->joins[l->out_count - (l->states - l->removed)] = joins;
+        out[l->out_count++] = made;
+        const int code = made < 0 ? made : slice(l, &e, i, made, joins);
+        if (code)
+            return code;
+    }
+    if (change_body(l))
+        return qs_pass_no_memory(p);
+    return add_node(l, node, inputs);
+}
+
+static int visit(qs_pass *p, const qs_uses *uses, qs_id node, bool *changed) {
+    qs_graph *g = p->graph;
+    const qs_node *n = &g->nodes[node];
+    loop l = {.p = p, .uses = uses, .n = *n};
+    if (!qs_node_is(n, "", "Loop"))
+        return QSIM_OK;
+    l.body = qs_node_subgraph(n, "body")->graph;
+    l.states = n->input_count - n->captured - 2;
+    for (int32_t i = 0; i < l.states; i++)
+        l.removed += is_sequence(&l, i);
+    if (l.removed == 0)
+        return QSIM_OK;
+    l.ends = qs_arena_alloc(&g->arena, (size_t)(n->input_count + n->output_count), sizeof(*l.ends));
+    l.joins = qs_arena_alloc(&g->arena, (size_t)n->output_count, sizeof(*l.joins));
+    if (!l.ends || !l.joins)
+        return qs_pass_no_memory(p);
+    *changed = true;
+    return replace(&l, node);
+}
+
+int qs_pass_loops(qs_pass *p) {
+    return qs_pass_nodes(p, visit);
+}
