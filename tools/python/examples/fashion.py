@@ -7,14 +7,19 @@ import numpy as np
 import qsim
 
 
+def find(folder, name):
+    for path in (os.path.join(folder, name), os.path.join(folder, name + ".gz")):
+        if os.path.exists(path):
+            return path
+    raise FileNotFoundError(f"{folder}: no {name}[.gz]")
+
+
 def load(folder, part="t10k", first=0, count=None):
     """(images, labels): float32 [n, 1, 28, 28] between 0 and 1, and uint8 [n]; part is "train" or
     "t10k"."""
     end = None if count is None else first + count
-    found = [next(path for path in (os.path.join(folder, name), os.path.join(folder, name + ".gz"))
-                  if os.path.exists(path))
-             for name in (f"{part}-images-idx3-ubyte", f"{part}-labels-idx1-ubyte")]
-    images, labels = (qsim.read_array(path)[first:end] for path in found)
+    names = (f"{part}-images-idx3-ubyte", f"{part}-labels-idx1-ubyte")
+    images, labels = (qsim.read_array(find(folder, name))[first:end] for name in names)
     return images[:, None].astype(np.float32) / 255, labels
 
 

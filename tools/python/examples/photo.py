@@ -14,5 +14,9 @@ photo = photo.resize([round(side * ratio) for side in photo.size], Image.BILINEA
 left, top = (photo.width - 224) // 2, (photo.height - 224) // 2
 pixels = np.asarray(photo.crop((left, top, left + 224, top + 224)), np.float32) / 127.5 - 1
 scores, = qsim.Session(sys.argv[1]).run(pixels.transpose(2, 0, 1)[None])
-for index in scores[0].argsort()[:-4:-1]:
-    print(f"class {index}: {100 * scores[0, index]:.2f} %")
+scores = scores[0]
+if scores.min() < 0 or abs(scores.sum() - 1) > 0.05:  # logits, not yet probabilities
+    scores = np.exp(scores - scores.max())
+    scores /= scores.sum()
+for index in scores.argsort()[:-4:-1]:
+    print(f"class {index}: {100 * scores[index]:.2f} %")
