@@ -9,8 +9,9 @@
  *     qsim_run_execute(run, inputs, 1, outputs, 1, &e);
  *     qsim_run_profile_end(run);
  *
- * Either reads the CPU's counter once per step, some 10 ns, and costs about 100 ns per execution. A
- * run is used by one thread at a time, and so are these functions.
+ * Either reads the CPU's counter once per step, which takes 10 to 50 ns, or 200 in some virtual
+ * machines (qsim profile prints it), and costs about 100 ns per execution. A run is used by one
+ * thread at a time, and so are these functions.
  */
 #ifndef QSIM_PROFILE_H
 #define QSIM_PROFILE_H

@@ -130,6 +130,20 @@ static bool only_merges(const tool *t) {
     return true;
 }
 
+/* Says what an interrupted calibration holds, and how to go on: merging is exact. */
+static void tell_rest(const tool *t, const char *output, int64_t done) {
+    int64_t skip = 0, limit = 0;
+    char left[48] = "";
+    if (tool_int(t, "limit", 1, INT64_MAX, 0, &limit) && limit > done)
+        snprintf(left, sizeof(left), " --limit %lld", (long long)(limit - done));
+    (void)tool_int(t, "skip", 0, INT64_MAX, 0, &skip);
+    fprintf(stderr,
+            "qsim: %s holds the first %lld sample%s\n"
+            "hint: to go on: this command with --skip %lld%s -o rest.qcal, then qsim calibrate "
+            "--merge %s rest.qcal -o all.qcal\n",
+            output, (long long)done, tool_plural(done), (long long)(skip + done), left, output);
+}
+
 static int run(tool *t) {
     const char *output = args_value(&t->args, "output");
     bool merge = args_has(&t->args, "merge");
@@ -158,8 +172,7 @@ static int run(tool *t) {
     if ((code == EXIT_OK || partial) && qsim_calibration_save(c, output, t->force, &e))
         code = tool_error(t, output, &e);
     if (code == EXIT_INTERRUPTED && partial)
-        fprintf(stderr, "qsim: %s holds the first %lld sample%s\n", output,
-                (long long)qsim_calibration_samples(c), tool_plural(qsim_calibration_samples(c)));
+        tell_rest(t, output, qsim_calibration_samples(c));
     if (code == EXIT_OK && t->json)
         print_json(t, c, output);
     else if (code == EXIT_OK)

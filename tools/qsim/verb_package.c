@@ -4,6 +4,7 @@
 
 #include <qsim/package.h>
 
+#include "common/class_names.h"
 #include "common/columns.h"
 #include "common/feed.h"
 #include "verbs.h"
@@ -22,6 +23,33 @@ static int add_file(const tool *t, qsim_packer *w, const char *name, int32_t rol
     if (qsim_packer_add(w, role, NULL, data, size, &e))
         code = tool_error(t, path, &e);
     free(data);
+    return code;
+}
+
+/* The classes of a model whose first output is a row of scores, [N,K] or [N,K,1,..]; else 0. */
+static size_t classes_of(const qsim_model *m) {
+    qsim_value_info y = {.struct_size = sizeof(y)};
+    if (qsim_model_output(m, 0, &y) || y.rank < 2 || y.dims[1] < 2)
+        return 0;
+    for (int32_t i = 2; i < y.rank; i++)
+        if (y.dims[i] != 1)
+            return 0;
+    return (size_t)y.dims[1];
+}
+
+/* A classifier and --labels must agree: qsim run would leave the names out without a word. */
+static int check_labels(const tool *t) {
+    class_names names = {0};
+    int code = args_has(&t->args, "labels") ? class_names_read(t, &names) : EXIT_OK;
+    for (size_t i = 0; names.bytes && i < t->args.operand_count && code == EXIT_OK; i++) {
+        qsim_model *m = NULL;
+        code = tool_load_model(t, t->args.operands[i], 0, &m);
+        const size_t classes = code == EXIT_OK ? classes_of(m) : 0;
+        if (classes > 0)
+            code = class_names_check(t, &names, classes);
+        qsim_model_free(m);
+    }
+    class_names_free(&names);
     return code;
 }
 
@@ -61,6 +89,8 @@ static int collect(const tool *t, qsim_packer *w) {
             code = tool_error(t, t->args.operands[i], &e);
     if (code == EXIT_OK)
         code = add_file(t, w, "calibration", QSIM_ROLE_CALIBRATION);
+    if (code == EXIT_OK)
+        code = check_labels(t);
     if (code == EXIT_OK)
         code = add_file(t, w, "labels", QSIM_ROLE_LABELS);
     if (code == EXIT_OK)
