@@ -34,20 +34,22 @@ static void bind(qs_infer *x) {
         x->out[i] = (qs_value){.dims = x->dims[i], .rank = -1};
 }
 
-/* Rules of graphs in graphs call each other: the frames between them are kept small. */
-QS_NOINLINE static int apply(const qs_graph *g, const qs_value *values, qs_id node, qs_value *out,
-                             qs_dim (*dims)[QSIM_MAX_RANK], int (*rule)(qs_infer *x),
-                             const char *model, qsim_error *error) {
-    qs_infer x = {.graph = g,
-                  .node = &g->nodes[node],
-                  .node_id = node,
-                  .values = values,
-                  .out = out,
-                  .dims = dims,
-                  .model = model,
-                  .error = error};
-    bind(&x);
-    return rule(&x);
+/* A rule's view of a node, without its inputs and outputs, which `bind` sets. */
+static qs_infer rule_at(const qs_graph *g, const qs_value *values, qs_id node, qs_value *out,
+                        qs_dim (*dims)[QSIM_MAX_RANK], const char *model, qsim_error *error) {
+    return (qs_infer){.graph = g,
+                      .node = &g->nodes[node],
+                      .node_id = node,
+                      .values = values,
+                      .out = out,
+                      .dims = dims,
+                      .model = model,
+                      .error = error};
+}
+
+static int apply(qs_infer *x, int (*rule)(qs_infer *x)) {
+    bind(x);
+    return rule(x);
 }
 
 /* ---- half precision ---- */
@@ -94,35 +96,28 @@ static bool stays_float(const qs_infer *x) {
     return v && (none ? !qs_is_half(v->dtype) : v->dtype == QSIM_FLOAT);
 }
 
-/* The shape rule sees inputs of type `from` as `to`; outputs that it makes `to` become `from`. */
-QS_NOINLINE static int apply_as(const qs_graph *g, const qs_value *values, qs_id node,
-                                qs_value *out, qs_dim (*dims)[QSIM_MAX_RANK], const char *model,
-                                qsim_error *error, int32_t from, int32_t to) {
-    const qs_node *n = &g->nodes[node];
-    qs_infer x = {.graph = g,
-                  .node = n,
-                  .node_id = node,
-                  .values = values,
-                  .out = out,
-                  .dims = dims,
-                  .model = model,
-                  .error = error};
-    qs_value seen[QS_COUNT(x.in)];
-    bind(&x);
-    const bool kept = stays_float(&x);
-    for (int32_t i = 0; i < n->input_count && i < (int32_t)QS_COUNT(x.in); i++) {
-        if (!x.in[i] || x.in[i]->dtype != from)
+/*
+ * The shape rule sees inputs of type `from` as `to`; outputs that it makes `to` become `from`.
+ * Rules of graphs in graphs call each other: `seen` is not in the frame of other calls.
+ */
+QS_NOINLINE static int apply_as(qs_infer *x, int32_t from, int32_t to) {
+    const qs_node *n = x->node;
+    qs_value seen[QS_COUNT(x->in)];
+    bind(x);
+    const bool kept = stays_float(x);
+    for (int32_t i = 0; i < n->input_count && i < (int32_t)QS_COUNT(x->in); i++) {
+        if (!x->in[i] || x->in[i]->dtype != from)
             continue;
-        seen[i] = *x.in[i];
+        seen[i] = *x->in[i];
         seen[i].dtype = to;
         seen[i].data = NULL;
         seen[i].producer = QS_NONE;
-        x.in[i] = &seen[i];
+        x->in[i] = &seen[i];
     }
-    const int code = n->op->infer(&x);
+    const int code = n->op->infer(x);
     for (int32_t i = 0; i < n->output_count && !code && !kept; i++)
-        if (x.out[i].dtype == to && !(i && has_stash(n->op)))
-            x.out[i].dtype = from;
+        if (x->out[i].dtype == to && !(i && has_stash(n->op)))
+            x->out[i].dtype = from;
     return code;
 }
 
@@ -140,19 +135,22 @@ int qs_op_infer_node(const qs_graph *g, const qs_value *values, qs_id node, qs_v
         from = first->dtype;
         to = n->op->integers_as;
     }
-    if (from && apply(g, values, node, out, dims, n->op->infer, model, NULL) == QSIM_E_DTYPE)
-        return apply_as(g, values, node, out, dims, model, error, from, to);
-    return apply(g, values, node, out, dims, n->op->infer, model, error);
+    qs_infer x = rule_at(g, values, node, out, dims, model, NULL);
+    const bool converts = from && apply(&x, n->op->infer) == QSIM_E_DTYPE;
+    x.error = error;
+    return converts ? apply_as(&x, from, to) : apply(&x, n->op->infer);
 }
 
 int qs_op_infer_exact(const qs_graph *g, const qs_value *values, qs_id node, qs_value *out,
                       qs_dim (*dims)[QSIM_MAX_RANK], const char *model, qsim_error *error) {
-    return apply(g, values, node, out, dims, g->nodes[node].op->infer, model, error);
+    qs_infer x = rule_at(g, values, node, out, dims, model, error);
+    return apply(&x, g->nodes[node].op->infer);
 }
 
 int qs_op_bound_node(const qs_graph *g, const qs_value *values, qs_id node, qs_value *out,
                      qs_dim (*dims)[QSIM_MAX_RANK], const char *model, qsim_error *error) {
-    return apply(g, values, node, out, dims, g->nodes[node].op->bound, model, error);
+    qs_infer x = rule_at(g, values, node, out, dims, model, error);
+    return apply(&x, g->nodes[node].op->bound);
 }
 
 /*
