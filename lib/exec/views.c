@@ -148,12 +148,12 @@ static bool make_nodes(struct views *views, const qsim_model *m) {
 
 /* ---- parameters ---- */
 
-/* The constant that a value is: an initializer, or what a Constant node holds. */
+/* The constant that a value is: an initializer, or the tensor that a node without inputs holds. */
 static const qs_const *constant(const qs_graph *g, qs_id value) {
     const qs_value *v = &g->values[value];
     if (v->data)
         return v->data;
-    if (v->producer == QS_NONE || !qs_node_is(&g->nodes[v->producer], "", "Constant"))
+    if (v->producer == QS_NONE || g->nodes[v->producer].input_count > 0)
         return NULL;
     const qs_attr *a = qs_node_attr(&g->nodes[v->producer], "value");
     return a && a->type == QS_ATTR_TENSOR ? a->u.tensor : NULL;

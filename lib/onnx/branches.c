@@ -206,6 +206,10 @@ static int choose_all(qs_reader *r, qs_span message, const qs_node *head, qs_id 
     return code;
 }
 
+bool qs_read_is_choice(const qs_node *n) {
+    return qs_same(n->op_type, "If") && !n->domain[0];
+}
+
 int qs_read_if(qs_reader *r, qs_span message, const qs_node *head, size_t inputs, size_t outputs) {
     struct branch b[2] = {{.graph = find_branch(message, "then_branch")},
                           {.graph = find_branch(message, "else_branch")}};

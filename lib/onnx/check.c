@@ -36,14 +36,10 @@ int qs_read_node_rules(qs_graph *g, qs_id id, const char *name, qsim_error *erro
     return code;
 }
 
-/* For inspection branches are not read: an If stays an If. */
-static bool is_choice(const qs_node *n) {
-    return strcmp(n->op_type, "If") == 0 && !n->domain[0];
-}
-
 static int check_node(qs_graph *g, qs_id id, const char *name, struct report *r) {
     qsim_error why = {0};
-    if (is_choice(&g->nodes[id]))
+    /* A model for inspection has no branches: its If has no shape rule. */
+    if (qs_read_is_choice(&g->nodes[id]))
         return QSIM_OK;
     return tell(r, qs_read_node_rules(g, id, name, &why), &why);
 }
@@ -56,7 +52,7 @@ static int check_cycles(qs_graph *g, const char *name, struct report *r) {
         ordered[g->order[i]] = true;
     for (size_t i = 0; !code && i < g->node_count; i++) {
         qsim_error why = {0};
-        if (!ordered[i] && !g->nodes[i].removed && !is_choice(&g->nodes[i]))
+        if (!ordered[i] && !g->nodes[i].removed && !qs_read_is_choice(&g->nodes[i]))
             code = tell(r, qs_op_resolve(g, (qs_id)i, name, &why), &why);
     }
     qs_free(g->arena.ctx, ordered);

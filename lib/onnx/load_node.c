@@ -328,7 +328,7 @@ int qs_read_node(qs_reader *r, qs_span message) {
         r->at = NULL;
         return code;
     }
-    if (!code && qs_same(head.op_type, "If") && !head.domain[0] && !r->inspect && !r->keep_ifs) {
+    if (!code && qs_read_is_choice(&head) && !r->inspect && !r->keep_ifs) {
         code = qs_read_if(r, message, &head, p.inputs, p.outputs);
         r->at = NULL;
         return code;

@@ -163,7 +163,9 @@ int qs_read_claim_names(qs_reader *r, qs_span graph, uint32_t node_field);
 /* Checks operators against the table, then sorts the nodes. */
 int qs_read_resolve(qs_reader *r);
 
-/* An If node (branches.c); afterwards, that its branches agree in size. */
+/* Whether a node is an If (branches.c). */
+bool qs_read_is_choice(const qs_node *n);
+/* Reads an If node; afterwards, checks that its branches agree in size. */
 int qs_read_if(qs_reader *r, qs_span message, const qs_node *head, size_t inputs, size_t outputs);
 int qs_read_choices(qs_reader *r);
 /* After inference failed: the rule that an If breaks, if one does, else what failed. */

@@ -122,6 +122,12 @@ enum {
     QS_JUMPS = 1 << 22,
     /* QS_KEEPS, and output 0 holds each element of the operands once and nothing else. */
     QS_KEEPS_ONCE = 1 << 23,
+    /* Output 0 is the sum, the product or the quotient of inputs 0 and 1, element by element. */
+    QS_ADDS = 1 << 24,
+    QS_SCALES = 1 << 25,
+    QS_DIVIDES = 1 << 26,
+    /* Output 0 is exp(input 0) over its sum along an axis. */
+    QS_SOFTMAX = 1 << 27,
 };
 
 /* Indices of the inputs that are an operand of a quantized operator, its scale and zero point. */
@@ -152,6 +158,17 @@ enum {
     QS_KIND_MOVEMENT    /* values are unchanged: output and input share a scale */
 };
 
+/*
+ * How the mean and the deviation of each channel of output 0 follow from those of input 0, where
+ * traits do not say it: QS_MOMENTS_*.
+ */
+enum {
+    QS_MOMENTS_UNKNOWN = 0,
+    QS_MOMENTS_NORM, /* deviation |input 1|, mean input 2; in training input 0 had 3 and 4 */
+    QS_MOMENTS_SAME, /* the same */
+    QS_MOMENTS_MEAN  /* the mean is the same, the deviation unknown */
+};
+
 /* Numbers of inputs and outputs from version `since` of the opset on; max -1: any number. */
 typedef struct qs_counts {
     int8_t since, min_in, max_in, max_out;
@@ -174,6 +191,7 @@ typedef struct qs_op {
     bool outputs_optional; /* any output may be left out, even the first one */
     int8_t axis;           /* with QS_ALONG_AXIS: default of attribute "axis" */
     int8_t weight_axis;    /* axis of the weights for output channels; < 0: from the end */
+    uint8_t moments;       /* QS_MOMENTS_* */
     int8_t attr_count;
     const qs_attr_rule *attrs; /* QS_ATTRS sets both */
 
@@ -239,6 +257,10 @@ uint32_t qs_node_traits(const qs_graph *g, const qs_node *n);
 bool qs_op_is_operand(const qs_op *op, int32_t index);
 /* The axis for output channels of a node's weights of this rank; -1: none. */
 int32_t qs_op_weight_axis(const qs_node *n, int32_t rank);
+/* Whether input 2 of the row's nodes, of QS_KIND_WEIGHTS, is a bias. */
+static inline bool qs_op_takes_bias(const qs_op *op) {
+    return (op->max_in ? op->max_in : op->min_in) > 2;
+}
 /* Whether input `index` is in one of the row's sets. */
 static inline bool qs_op_in(uint32_t set, int32_t index) {
     return index < 16 && (set >> index & 1);

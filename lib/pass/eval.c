@@ -87,34 +87,11 @@ int qs_eval_bound(const qs_eval *e, qs_id node) {
     return apply(e, node, qs_op_bound_node);
 }
 
-/* Whether a Transpose moves only axes of size 1. */
-static bool is_still(const qs_eval *e, qs_id node) {
-    const qs_node *n = &e->graph->nodes[node];
-    const qs_attr *perm;
-    if (!qs_node_is(n, "", "Transpose") || !(perm = qs_node_attr(n, "perm")))
-        return false;
-    const qs_value *x = &e->values[n->inputs[0]];
-    int64_t last = -1;
-    for (int32_t i = 0; i < perm->count && perm->count == x->rank; i++) {
-        int64_t axis = perm->u.ints[i];
-        if (axis < 0 || axis >= x->rank)
-            return false;
-        if (x->dims[axis].size == 1)
-            continue;
-        if (axis < last)
-            return false;
-        last = axis;
-    }
-    return perm->count == x->rank;
-}
-
 int qs_eval_lower(const qs_eval *e, qs_id node, const void *packed, qs_step *step, bool *alias) {
     const qs_node *n = &e->graph->nodes[node];
     *step =
         (qs_step){.in = n->inputs, .out = n->outputs, .node = node, .kernel = qs_op_kernel(n->op)};
-    *alias = is_still(e, node);
-    if (*alias)
-        return QSIM_OK;
+    *alias = false;
     if (!n->op->lower) {
         const qs_infer x = {
             .graph = e->graph, .node = n, .node_id = node, .model = e->model, .error = e->error};

@@ -45,7 +45,7 @@ static source source_of(const qs_quantizer *q, const qs_layer *l) {
     const qs_value *x = &q->g->values[n->inputs[0]];
     const qs_const *w = q->g->values[n->inputs[1]].data;
     source s = {.name = x->name, .groups = 1, .taps = 1, .axis = x->rank - 1};
-    if (qs_node_is(n, "", "Conv")) {
+    if (n->op->traits & QS_CONVOLVES) {
         s.groups = (size_t)qs_node_int(n, "group", 1);
         s.taps = w->elements / (size_t)(w->dims[0] * w->dims[1]);
         s.axis = 1;
@@ -205,7 +205,7 @@ static bool is_given(const qs_quantizer *q, qs_id node) {
 /* Whether a product becomes a QLinearMatMul, which has no bias. */
 static bool has_place(const qs_quantizer *q, qs_id node) {
     return q->options.mode != QSIM_MODE_STATIC || q->options.format != QSIM_FORMAT_QOPERATOR ||
-           !qs_node_is(&q->g->nodes[node], "", "MatMul");
+           qs_op_takes_bias(q->g->nodes[node].op);
 }
 
 int32_t qs_bias_decide(const qs_quantizer *q, qs_id node) {
@@ -390,7 +390,7 @@ int qs_bias_add(qs_quantizer *q, const qs_layer *l, const float *shift) {
     const qs_id node = l->node;
     int32_t operand = 2;
     qs_id holder = node;
-    if (qs_node_is(&g->nodes[node], "", "MatMul"))
+    if (!qs_op_takes_bias(g->nodes[node].op))
         holder = bias_add(q, node, l->channels, &operand);
     int code = QSIM_OK;
     if (holder == QS_NONE) {

@@ -115,7 +115,7 @@ static bool is_sum(const qs_graph *g, const qs_uses *uses, qs_id x, qs_site *s, 
     const bool layer = !(m->op->traits & QS_CONVOLVES) && is_made_by_layer(g, uses, m, &under);
     if (!layer) {
         under = (qs_site){.channels = s->channels};
-        if (!qs_node_is(m, "", "Mul") || other_operand(g, uses, m, &under) == QS_NONE)
+        if (!(m->op->traits & QS_SCALES) || other_operand(g, uses, m, &under) == QS_NONE)
             return false;
     }
     if (under.channels != s->channels || under.gain_count == QS_COUNT(s->gains))
@@ -146,10 +146,10 @@ static bool find_maker(const qs_graph *g, const qs_uses *uses, qs_id tensor, qs_
     s->channels = size > 0 ? (size_t)size : 0;
     if (is_normalized(g, uses, n, s))
         return true;
-    const bool adds = qs_node_is(n, "", "Add");
+    const bool adds = n->op->traits & QS_ADDS;
     s->gain_count = 0;
     s->normalized = true;
-    if (!adds && !qs_node_is(n, "", "Mul"))
+    if (!adds && !(n->op->traits & QS_SCALES))
         return false;
     const qs_id x = other_operand(g, uses, n, s);
     return x != QS_NONE && (!adds || is_sum(g, uses, x, s, between));

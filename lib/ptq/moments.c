@@ -121,8 +121,7 @@ static bool after_sum(qs_moments *m, const qs_node *n) {
 static bool keeps_mean(const qs_moments *m, const qs_node *n) {
     bool keep;
     const int64_t rank = n->outputs[0] == QS_NONE ? -1 : m->g->values[n->outputs[0]].rank;
-    if (qs_node_is(n, "", "GlobalAveragePool") || qs_node_is(n, "", "AveragePool") ||
-        qs_node_is(n, "", "Identity") || qs_node_is(n, "", "Dropout") ||
+    if (n->op->moments == QS_MOMENTS_MEAN || n->op->moments == QS_MOMENTS_SAME ||
         qs_is_global_mean(m->g, n, &keep))
         return true;
     /* [N, C, 1, 1] as [N, C]. */
@@ -143,16 +142,15 @@ static bool propagate(qs_moments *m, const qs_node *n) {
     if (n->output_count < 1 || n->input_count < 1 || n->inputs[0] == QS_NONE ||
         n->outputs[0] == QS_NONE)
         return true;
-    if (qs_node_is(n, "", "BatchNormalization"))
+    if (n->op->moments == QS_MOMENTS_NORM)
         return after_norm(m, n);
     if (qs_node_bounds(m->g, n, &lo, &hi))
         return after_bounds(m, n, lo, hi);
-    if (qs_node_is(n, "", "Add") && n->inputs[1] != QS_NONE)
+    if ((n->op->traits & QS_ADDS) && n->inputs[1] != QS_NONE)
         return after_sum(m, n);
     if (keeps_mean(m, n) && same_channels(m, n)) {
-        const bool same = qs_node_is(n, "", "Identity") || qs_node_is(n, "", "Dropout");
         m->values[n->outputs[0]] = *known(m, n->inputs[0]);
-        if (!same)
+        if (n->op->moments != QS_MOMENTS_SAME)
             m->values[n->outputs[0]].deviation = NULL;
     }
     return true;

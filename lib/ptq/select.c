@@ -136,10 +136,10 @@ static bool fills_in_range(const qs_graph *g, const qs_node *n) {
 
 /* x / c or x * c, c one number. */
 static bool is_scaling(const qs_graph *g, const qs_node *n, qs_id x) {
-    if (!qs_node_is(n, "", "Div") && !qs_node_is(n, "", "Mul"))
+    if (!(n->op->traits & (QS_SCALES | QS_DIVIDES)))
         return false;
     const qs_const *c = float_constant(g, qs_node_input(n, n->inputs[0] == x));
-    return c && c->elements == 1 && (n->inputs[0] == x || qs_node_is(n, "", "Mul"));
+    return c && c->elements == 1 && (n->inputs[0] == x || (n->op->traits & QS_SCALES));
 }
 
 /* Every output is an activation: false for a MaxPool with indices. */
@@ -212,6 +212,11 @@ static qs_id only_reader(const qs_quantizer *q, qs_id value) {
     return one ? q->uses.nodes[q->uses.start[value]] : QS_NONE;
 }
 
+/* MatMul: a product whose row has no bias. */
+static bool is_plain_product(const qs_node *n) {
+    return n->op->kind == QS_KIND_WEIGHTS && !qs_op_takes_bias(n->op);
+}
+
 /*
  * Whether a node is one of the two products of attention: scores before a Softmax, or the product
  * of its result with values. Other operators between them than scaling, such as adding a mask of
@@ -220,9 +225,10 @@ static qs_id only_reader(const qs_quantizer *q, qs_id value) {
 static bool is_attention(const qs_quantizer *q, qs_id node) {
     const qs_graph *g = q->g;
     const qs_node *n = &g->nodes[node];
-    if (!qs_node_is(n, "", "MatMul") || !operands_fit(g, n, 2) || n->inputs[0] == n->inputs[1])
+    if (!is_plain_product(n) || !operands_fit(g, n, 2) || n->inputs[0] == n->inputs[1])
         return false;
-    if (qs_pass_producer(g, n->inputs[0], "Softmax") != QS_NONE)
+    const qs_id from = g->values[n->inputs[0]].producer;
+    if (from != QS_NONE && (g->nodes[from].op->traits & QS_SOFTMAX))
         return true;
     for (int depth = 0; depth < 3; depth++) {
         const qs_id y = g->nodes[node].outputs[0];
@@ -230,13 +236,13 @@ static bool is_attention(const qs_quantizer *q, qs_id node) {
         if (node == QS_NONE || !is_scaling(g, &g->nodes[node], y))
             break;
     }
-    return node != QS_NONE && qs_node_is(&g->nodes[node], "", "Softmax");
+    return node != QS_NONE && (g->nodes[node].op->traits & QS_SOFTMAX);
 }
 
 /* A vector added after a MatMul: with the product it is one step, rounded once. */
 static bool is_bias_of(const qs_quantizer *q, const qs_node *matmul, const qs_node *add) {
     const bool pairs = q->options.mode == QSIM_MODE_STATIC && q->options.format == QSIM_FORMAT_QDQ;
-    if (!pairs || !qs_node_is(matmul, "", "MatMul") || !qs_node_is(add, "", "Add"))
+    if (!pairs || !is_plain_product(matmul) || !(add->op->traits & QS_ADDS))
         return false;
     const qs_const *w = float_constant(q->g, qs_node_input(matmul, 1));
     const qs_const *b =

@@ -26,7 +26,7 @@ static bool fits_norm(const qs_graph *g, const qs_node *n) {
 static const qs_node *find_norm(const qs_graph *g) {
     for (size_t k = 0; k < g->order_count; k++) {
         const qs_node *n = &g->nodes[g->order[k]];
-        if (qs_node_is(n, "", "BatchNormalization") && qs_node_const(g, n, 3))
+        if (n->op && n->op->moments == QS_MOMENTS_NORM && qs_node_const(g, n, 3))
             return fits_norm(g, n) ? n : NULL;
     }
     return NULL;

@@ -169,7 +169,7 @@ static bool fits(const maker *m, size_t channel, float bias) {
 static int correct(maker *m) {
     qs_quantizer *q = m->q;
     qs_layer *l = m->l;
-    const bool product = qs_node_is(&q->g->nodes[l->node], "", "MatMul");
+    const bool takes_bias = qs_op_takes_bias(q->g->nodes[l->node].op);
     const qs_codes codes = qs_layer_codes(l);
     float *shift = NULL;
     int code = qs_bias_find(q, l, &codes, l->form.dtype, &shift);
@@ -179,7 +179,7 @@ static int correct(maker *m) {
     if (code || !shift)
         return code;
     code = qs_bias_add(q, l, shift);
-    return code || product ? code : alloc_bias(m);
+    return code || !takes_bias ? code : alloc_bias(m);
 }
 
 static int round_weights(const maker *m, const qs_const *w) {

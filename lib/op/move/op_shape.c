@@ -288,7 +288,7 @@ static int infer_identity(qs_infer *x) {
     return code ? code : qs_infer_like(x, 0, 0);
 }
 
-QS_OP(identity, .name = "Identity", .min_in = 1,
+QS_OP(identity, .name = "Identity", .min_in = 1, .moments = QS_MOMENTS_SAME,
       .traits = QS_ELEMENTWISE | QS_MOVES | QS_KEEPS | QS_KEEPS_ONCE, .kind = QS_KIND_MOVEMENT,
       .infer = infer_identity, .lower = lower_alias);
 

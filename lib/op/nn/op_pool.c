@@ -430,14 +430,14 @@ QS_OP(qsim_maxpool, .domain = "qsim", .name = "MaxPool", .min_in = 1, .max_in = 
       .over = QS_POOL_OVER, .kernel = QS_KERNEL_POOL, .infer = infer_maxpool,
       .lower = lower_maxpool);
 QS_OP(averagepool, .name = "AveragePool", .min_in = 1, QS_ATTRS(average_attrs),
-      .traits = QS_NEEDS_LAST, .kind = QS_KIND_POOL, .kernel = QS_KERNEL_POOL,
-      .infer = infer_average_float);
+      .traits = QS_NEEDS_LAST, .moments = QS_MOMENTS_MEAN, .kind = QS_KIND_POOL,
+      .kernel = QS_KERNEL_POOL, .infer = infer_average_float);
 QS_OP(qsim_averagepool, .domain = "qsim", .name = "AveragePool", .min_in = 1, .max_in = 3,
       QS_ATTRS(internal_attrs), .traits = QS_NEEDS_LAST, .over = QS_POOL_OVER,
       .kernel = QS_KERNEL_POOL, .infer = infer_average_float, .lower = lower_averagepool);
 QS_OP(globalaveragepool, .name = "GlobalAveragePool", .min_in = 1, .traits = QS_NEEDS_LAST,
-      .kind = QS_KIND_POOL, .kernel = QS_KERNEL_POOL, .infer = infer_global_float,
-      .expand = expand_global);
+      .moments = QS_MOMENTS_MEAN, .kind = QS_KIND_POOL, .kernel = QS_KERNEL_POOL,
+      .infer = infer_global_float, .expand = expand_global);
 QS_OP(qsim_globalaveragepool, .domain = "qsim", .name = "GlobalAveragePool", .min_in = 1,
       .max_in = 3, QS_ATTRS(last_attrs), .traits = QS_NEEDS_LAST, .over = QS_POOL_OVER,
       .kernel = QS_KERNEL_POOL, .infer = infer_global_float, .lower = lower_global);

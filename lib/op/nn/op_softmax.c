@@ -296,7 +296,7 @@ static const qs_attr_rule softmax_attrs[] = {{"axis", QS_ATTR_INT, 1, 0}};
 QS_OP(log_softmax, .name = "LogSoftmax", .min_in = 1, QS_ATTRS(softmax_attrs), .traits = QS_PLAIN,
       .also = qs_also_axis, .axis = -1, .kernel = QS_KERNEL_SOFTMAX, .infer = infer_softmax,
       .upgrade = upgrade_softmax, .lower = lower_log_softmax);
-QS_OP(softmax, .name = "Softmax", .min_in = 1, QS_ATTRS(softmax_attrs), .traits = QS_PLAIN,
+QS_OP(softmax, .name = "Softmax", .min_in = 1, QS_ATTRS(softmax_attrs), .traits = QS_SOFTMAX,
       .also = qs_also_axis, .axis = -1, .kernel = QS_KERNEL_SOFTMAX, .infer = infer_softmax,
       .upgrade = upgrade_softmax, .lower = lower_softmax);
 

@@ -29,6 +29,11 @@ static void check_traits(const qs_op *op) {
         fail(op, "sums products, and has no macs or no weights");
     if ((op->traits & QS_QUANTIZES) && (op->traits & (QS_DEQUANTIZES | QS_INTEGER)))
         fail(op, "quantizes and computes on integers");
+    const uint32_t sums = op->traits & (QS_ADDS | QS_SCALES | QS_DIVIDES);
+    if (sums && (op->min_in != 2 || !(op->traits & QS_ELEMENTWISE) || (sums & (sums - 1))))
+        fail(op, "is no sum, product or quotient of two operands, element by element");
+    if (op->moments == QS_MOMENTS_NORM && op->min_in != 5)
+        fail(op, "normalizes by statistics that are no inputs");
     if (op->curve && !(op->traits & QS_ELEMENTWISE))
         fail(op, "has a curve and is not element by element");
     if ((op->traits & QS_COSTLY) && !op->curve)
