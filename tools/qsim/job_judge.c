@@ -48,6 +48,21 @@ static int measure_pace(const tool *t, const job *j, const qsim_model *input, jo
     return pace_measure(t, files, models, b.inputs, b.input_count, &best->pace);
 }
 
+/* Without data there is nothing to judge by, but a model that is not faster is explained. */
+static int explain_pace(const tool *t, const job *j, const qsim_model *input, job_best *best) {
+    dataset *d = NULL;
+    tool own;
+    if (!(best->result.mean_ms > 0)) /* latency was not asked for */
+        return EXIT_OK;
+    job_tool(t, job_data_of(j, METRIC_LATENCY), input, &own);
+    int code = dataset_open(&own, input, &d);
+    if (code == EXIT_OK)
+        code = measure_pace(&own, j, input, best, d);
+    dataset_close(d);
+    job_tool_close(&own);
+    return code;
+}
+
 int job_judge(const tool *t, const job *j, const job_flow *f, const qsim_model *input,
               qsim_calibration *const *kept, job_best *best) {
     const size_t i = last_quantization(f);
@@ -55,8 +70,10 @@ int job_judge(const tool *t, const job *j, const job_flow *f, const qsim_model *
                                                                   : job_data_of(j, METRIC_ACCURACY);
     dataset *d = NULL;
     tool own;
-    if (i == f->count || !best->model || !data->spec || best->interrupted)
+    if (i == f->count || !best->model || best->interrupted)
         return EXIT_OK;
+    if (!data->spec)
+        return explain_pace(t, j, input, best);
     job_tool(t, data, input, &own);
     int code = dataset_open(&own, input, &d);
     const bool fed = kept[i] && data == &f->passes[i].data;

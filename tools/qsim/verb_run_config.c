@@ -25,7 +25,8 @@ static void say_passes(const tool *t, const job_flow *f, const job_best *best) {
     if (best->judged.verdict) {
         pace_print(&best->pace);
         judge_print(t, &best->judged);
-    }
+    } else if (best->pace.why.size)
+        pace_print(&best->pace);
     if (best->possible > 1)
         table_line("search", "%zu of %zu candidates tried, the best taken%s", best->tried,
                    best->possible, best->result.good ? "" : "; none meets every goal");
