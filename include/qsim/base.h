@@ -40,8 +40,8 @@ extern "C" {
 #ifndef QSIM_API
 #if defined(_WIN32) && defined(QSIM_BUILDING)
 #define QSIM_API __declspec(dllexport)
-#elif defined(_WIN32) && !defined(QSIM_STATIC) /* define it to link the static library */
-#define QSIM_API __declspec(dllimport)
+#elif defined(_WIN32) /* nothing: the same for the DLL and for the static library */
+#define QSIM_API
 #elif defined(__GNUC__)
 #define QSIM_API __attribute__((visibility("default")))
 #else

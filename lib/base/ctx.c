@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #if defined(__linux__)
 #define _GNU_SOURCE /* madvise */
-#include <sys/mman.h>
 #endif
 #include "base/ctx.h"
+#include "base/posix.h"
 #include "base/thread.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 /*
  * Pages of this size are worth it where they are well filled: the system hands out and clears 512
@@ -34,7 +32,7 @@ static void *system_alloc(void *user, size_t size, size_t align) {
 static void system_free(void *user, void *ptr, size_t size) {
     (void)user;
     (void)size;
-    free(ptr);
+    aligned_free(ptr);
 }
 
 static const qsim_allocator system_allocator = {system_alloc, system_free, NULL};

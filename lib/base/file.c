@@ -1,21 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* POSIX implementation of file.h. */
+/* Files, with the calls of posix.h. */
 #ifndef _FILE_OFFSET_BITS
 #define _FILE_OFFSET_BITS 64 /* for systems of 32 bits */
 #endif
 #define _GNU_SOURCE /* O_NOFOLLOW and friends where _POSIX_C_SOURCE hides them */
 #include "base/ctx.h"
 #include "base/file.h"
+#include "base/posix.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 /* Bytes between two checks whether to go on. */
 #define PIECE ((size_t)4 << 20)

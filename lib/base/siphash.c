@@ -5,12 +5,12 @@
 #include <sys/random.h>
 #else
 #define _DARWIN_C_SOURCE /* getentropy */
-#include <unistd.h>
 #if defined(__APPLE__)
 #include <sys/random.h>
 #endif
 #endif
 #include "base/base.h"
+#include "base/posix.h"
 
 void qs_secret_choose(qs_secret *secret) {
 #if defined(__linux__)

@@ -21,12 +21,11 @@
 #endif
 #include "base/thread.h"
 #include "base/ctx.h"
+#include "base/posix.h"
 
 #ifndef QS_NO_THREADS /* else base/serial.c */
 #include <pthread.h>
 #include <sched.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #define SPIN_RUN_NS                                                                                \
     1000000 /* spinning without a task during a run: a long layer that is not split */

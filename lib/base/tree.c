@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* POSIX implementation of tree.h. */
+/* Trees of files, with the calls of posix.h. */
 #ifndef _FILE_OFFSET_BITS
 #define _FILE_OFFSET_BITS 64 /* for systems of 32 bits */
 #endif
@@ -7,14 +7,7 @@
 #include "base/tree.h"
 
 #include "base/file.h"
-
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <stdio.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include "base/posix.h"
 
 static int fail_errno(qsim_error *error, const char *folder, const char *name, const char *what) {
     int saved = errno;

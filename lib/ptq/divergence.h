@@ -3,9 +3,7 @@
 #ifndef QS_DIVERGENCE_H
 #define QS_DIVERGENCE_H
 
-#include <stddef.h>
-
-#include <qsim/base.h>
+#include "base/base.h"
 
 /* Elements of a row: of the last axis that is longer than 1. */
 size_t qs_row_length(const qsim_tensor *t);

@@ -2,10 +2,10 @@
 /* qsim_operator: describes rows of the operator table, with the types that shape rules accept. */
 #include <assert.h>
 
-#include <qsim/model.h>
-
 #include "base/ctx.h"
 #include "op/op.h"
+
+#include <qsim/model.h>
 
 /* Sets attributes that shape rules need before they check types. */
 static int set_needed(qs_graph *g, qs_id node, const qs_op *op) {

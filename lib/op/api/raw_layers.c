@@ -2,11 +2,11 @@
 /* qsim_conv2d and qsim_linear: the code of int8 operators applied to the caller's buffers. */
 #include <math.h>
 
-#include <qsim/op.h>
-
 #include "base/ctx.h"
 #include "base/slices.h"
 #include "op/int8/int8_prepare.h"
+
+#include <qsim/op.h>
 
 typedef struct layer {
     qsim_ctx *ctx;

@@ -3,10 +3,10 @@
 #include <assert.h>
 #include <math.h>
 
-#include <qsim/op.h>
-
 #include "base/base.h"
 #include "quant/requantize.h"
+
+#include <qsim/op.h>
 
 /* Checks the arguments. Results are computed as uint8 and flipped if the type is signed. */
 static int check(const void *acc, const void *m, size_t channels, size_t multipliers, int32_t zp,

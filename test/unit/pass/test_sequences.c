@@ -114,7 +114,7 @@ static float element(const list *l, int i, int r, int c) {
 }
 
 /* Readers of sequence `s`: every position from both ends, joined in three ways, its length. */
-static void read(net *n, const char *s, const list *l) {
+static void read_list(net *n, const char *s, const list *l) {
     char in[64], name[32], out[32];
     for (int i = -l->count; i < l->count; i++) {
         constant(n, text(name, "at", i + MOST), i);
@@ -167,7 +167,7 @@ static void test_random_sequences(qsim_ctx *ctx) {
             net_node(&n, "", "SequenceEmpty", "", "s0");
         for (int i = 0; i < changes; i++)
             change(&n, &l, i, &seed);
-        read(&n, text(s, "s", changes), &l);
+        read_list(&n, text(s, "s", changes), &l);
         NET_OK(&n, net_end(&n));
         qsim_tensor in[SOURCE + 2], out[2 * MOST + 4];
         give(in);

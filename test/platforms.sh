@@ -1,0 +1,91 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Slow, not part of CI: cross-compiles the library and its unit tests without a warning for another
+# platform and runs them there, or in what stands for it; then random graphs, whose files and
+# tensors must have the same bytes as those of this machine. Debian's compilers; nanopb comes by its
+# wrap, from the network or subprojects/packagecache. Without the tools and libzip.
+#   sh test/platforms.sh windows [MESON TEST ARGS]   mingw-w64, x86-64, run by Wine
+#   sh test/platforms.sh i686                        32-bit x86 with SSE2, run by this machine
+#   sh test/platforms.sh armhf | riscv64             under qemu-user
+#   sh test/platforms.sh wasm                        emscripten, without threads, run by node
+#   sh test/platforms.sh s390x                       must be refused: its bytes are in the other order
+# Exit status 77: the compiler or what runs its programs cannot be had.
+set -eu
+cd "$(dirname "$0")/.."
+. tools/deps.sh
+name=${1:-}
+[ $# -eq 0 ] || shift
+folder=$PWD/build-test/$name
+options="" system=linux endian=little cpu=$name suffix=""
+case "$name" in
+windows)
+    need gcc-mingw-w64-x86-64-posix wine wine64 || exit 77
+    prefix=x86_64-w64-mingw32- run="'wine'" system=windows cpu=x86_64 suffix=.exe
+    export WINEPREFIX="$folder/wine" WINEDEBUG=-all
+    ;;
+i686)
+    need gcc-i686-linux-gnu libc6-dev-i386-cross qemu-user || exit 77
+    prefix=i686-linux-gnu- run="'qemu-i386', '-L', '/usr/i686-linux-gnu'" cpu=x86
+    ;;
+armhf)
+    need gcc-arm-linux-gnueabihf libc6-dev-armhf-cross qemu-user || exit 77
+    prefix=arm-linux-gnueabihf- run="'qemu-arm', '-L', '/usr/arm-linux-gnueabihf'" cpu=arm
+    ;;
+riscv64 | s390x)
+    need gcc-"$name"-linux-gnu libc6-dev-"$name"-cross qemu-user || exit 77
+    prefix=$name-linux-gnu- run="'qemu-$name', '-L', '/usr/$name-linux-gnu'"
+    [ "$name" != s390x ] || endian=big
+    ;;
+wasm)
+    need emscripten nodejs || exit 77
+    prefix=em run="'node'" system=emscripten cpu=wasm32 suffix=.js options="-Dthreads=disabled -Ddefault_library=static"
+    ;;
+*)
+    sed -n 's/^#   //p' "$0" >&2
+    exit 2
+    ;;
+esac
+
+mkdir -p "$folder"
+compiler=${prefix}gcc strip=${prefix}strip
+[ "$name" != wasm ] || compiler=emcc strip=emstrip
+cat >"$folder/cross.ini" <<END
+[binaries]
+c = '$compiler'
+ar = '${prefix}ar'
+strip = '$strip'
+exe_wrapper = [$run]
+[host_machine]
+system = '$system'
+cpu_family = '$cpu'
+cpu = '$cpu'
+endian = '$endian'
+END
+build=$folder/build
+if [ ! -f "$build/build.ninja" ]; then
+    # shellcheck disable=SC2086
+    meson setup "$build" -Dwerror=true --cross-file "$folder/cross.ini" --wrap-mode=default \
+        -Dzip=disabled -Dtools=disabled -Ddemos=disabled $options >"$folder/setup.log" 2>&1 || {
+        grep ERROR "$folder/setup.log" || tail -n 20 "$folder/setup.log"
+        [ "$endian" = big ] && grep -q 'needs a little-endian CPU' "$folder/setup.log"
+        exit
+    }
+fi
+ninja -C "$build"
+[ $# -gt 0 ] || set -- --suite unit --suite kernel
+meson test -C "$build" --no-rebuild --timeout-multiplier 10 --print-errorlogs "$@"
+
+graphs=build-test/gcc/test/unit/test_random_graphs
+[ -x "$graphs" ] || {
+    say "the same bytes: skipped, no $graphs"
+    exit 0
+}
+wrapper=$(printf '%s' "$run" | tr -d "',")
+rm -rf "$folder/here" "$folder/there"
+mkdir "$folder/here" "$folder/there"
+"$graphs" --write "$folder/here" 1 20
+# The folder is given as it is seen from there.
+# shellcheck disable=SC2086
+(cd "$folder" && $wrapper "build/test/unit/test_random_graphs$suffix" --write there 1 20)
+diff -r "$folder/here" "$folder/there"
+say "the same bytes as here: $(find "$folder/here" -type f | wc -l) files of random graphs"
