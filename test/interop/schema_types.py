@@ -4,7 +4,7 @@
 ONNX's own test models of single nodes are declared anew with each type that a type variable may
 have, and loaded. Every refusal has to be named here, with its reason, and every name has to be
 needed. Needs Python's onnx package, with its tests (Debian: python3-onnx, libonnx-testdata); skipped by name without. Operators that are
-newer than the package are not looked at.
+newer than the package are in newer_types.py.
 
 Usage: schema_types.py QSIM
 """
