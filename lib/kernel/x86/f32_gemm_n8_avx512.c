@@ -50,10 +50,12 @@ INLINE void write_pixels(__m256 r0, __m256 r1, __m256 r2, __m256 r3, __m256 r4, 
                             HIGH(b0, b4), HIGH(b1, b5), HIGH(b2, b6), HIGH(b3, b7)};
     c += first * ldc;
     if (first + 8 <= n) {
+#pragma GCC unroll 8
         for (size_t i = 0; i < 8; i++)
             _mm256_mask_storeu_ps(c + i * ldc, mask, rows[i]);
         return;
     }
+#pragma GCC unroll 8
     for (size_t i = 0; i < 8; i++)
         if (first + i < n)
             _mm256_mask_storeu_ps(c + i * ldc, mask, rows[i]);
