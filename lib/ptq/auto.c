@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ladder: ranges by other methods; factors moved between layers; weights rounded and biases
- * corrected by what the network does; then units in float or 16 bits, where that gains most for
- * what it costs, until max_drop is met; then units that 8 bits make slower on this machine.
+ * The search `auto` tries one method after the other and keeps what judges better: ranges by other
+ * methods; equalization between layers; GPTQ rounding and bias correction on the network's own
+ * activations. Then it puts units in float or 16 bits, those first that gain most for their cost,
+ * until max_drop is met, and last those that 8 bits make slower on this machine.
  */
 #include <math.h>
 #include <stdio.h>

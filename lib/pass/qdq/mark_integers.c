@@ -25,25 +25,26 @@ static bool is_integer(const qs_graph *g, qs_id node) {
     return reads && n->output_count > 0 && is_byte(g, n->outputs[0]);
 }
 
-typedef struct search {
+typedef struct marking {
     const qs_graph *model, *g; /* before and after the passes; ids of old nodes are the same */
     qs_uses uses;              /* of the model */
-    bool *there;               /* by node of g: still executed */
+    bool *live;                /* by node of g: still executed */
     bool *integer;             /* by node of the model */
-} search;
+} marking;
 
 /* The node that writes what `node` wrote, or QS_NONE. */
-static qs_id successor(const search *s, qs_id node) {
+static qs_id successor(const marking *s, qs_id node) {
     const qs_node *n = &s->g->nodes[node];
     for (int32_t i = 0; i < n->output_count; i++) {
         qs_id p = n->outputs[i] == QS_NONE ? QS_NONE : s->g->values[n->outputs[i]].producer;
-        if (p != QS_NONE && s->there[p])
+        if (p != QS_NONE && s->live[p])
             return p;
     }
     return QS_NONE;
 }
 
-static bool readers_are(const search *s, qs_id node) {
+/* Whether the node has readers, and all of them run in integers. */
+static bool readers_are_integer(const marking *s, qs_id node) {
     const qs_node *n = &s->model->nodes[node];
     bool any = false;
     for (int32_t i = 0; i < n->output_count; i++) {
@@ -59,22 +60,22 @@ static bool readers_are(const search *s, qs_id node) {
 }
 
 /* Sets whether the node runs in integers; its readers are already marked. */
-static void mark(const search *s, qs_id node) {
-    qs_id at = s->there[node] ? node : successor(s, node);
-    s->integer[node] = at == QS_NONE ? readers_are(s, node) : is_integer(s->g, at);
+static void mark(const marking *s, qs_id node) {
+    qs_id at = s->live[node] ? node : successor(s, node);
+    s->integer[node] = at == QS_NONE ? readers_are_integer(s, node) : is_integer(s->g, at);
 }
 
 int qs_pass_mark_integers(qs_pass *p) {
-    search s = {.model = p->origin, .g = p->graph};
+    marking s = {.model = p->origin, .g = p->graph};
     if (!p->integer)
         return QSIM_OK;
-    s.there = qs_calloc(p->ctx, s.g->node_count + 1, sizeof(bool));
+    s.live = qs_calloc(p->ctx, s.g->node_count + 1, sizeof(bool));
     s.integer = qs_calloc(p->ctx, s.model->node_count + 1, sizeof(bool));
     int code = QSIM_E_NOMEM;
-    if (s.there && s.integer && qs_graph_uses(s.model, &s.uses) == QSIM_OK) {
+    if (s.live && s.integer && qs_graph_uses(s.model, &s.uses) == QSIM_OK) {
         code = QSIM_OK;
         for (size_t i = 0; i < s.g->order_count; i++)
-            s.there[s.g->order[i]] = true;
+            s.live[s.g->order[i]] = true;
         for (size_t i = s.model->order_count; i-- > 0;)
             mark(&s, s.model->order[i]);
         size_t count = 0;
@@ -83,7 +84,7 @@ int qs_pass_mark_integers(qs_pass *p) {
                 p->integer[count++] = s.integer[s.model->order[i]];
         qs_uses_free(s.model, &s.uses);
     }
-    qs_free(p->ctx, s.there);
+    qs_free(p->ctx, s.live);
     qs_free(p->ctx, s.integer);
     return code ? qs_pass_no_memory(p) : QSIM_OK;
 }
