@@ -32,7 +32,7 @@ static bool put_tensors(const char *folder, const rc_subject *s, const qsim_mode
     size_t at = 0;
     qsim_value_info v = {.struct_size = sizeof(v)};
     snprintf(path, sizeof(path), "%s/%d_%s.txt", folder, (int)s->seed, rc_form_names[s->form]);
-    FILE *text = fopen(path, "w");
+    FILE *text = fopen(path, "wb");
     snprintf(path, sizeof(path), "%s/%d_%s.bin", folder, (int)s->seed, rc_form_names[s->form]);
     FILE *data = fopen(path, "wb");
     bool good = text && data;
