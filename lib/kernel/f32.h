@@ -40,10 +40,11 @@ typedef struct qk_gemm_f32 {
     const size_t *at;     /* NULL, or the row of b of each segment instead of s * k */
     size_t depth;         /* with `at`: number of rows of b */
     /*
-     * For tables with `parts`, and whole panels. begun: c holds the sums of earlier terms. open: c
-     * is left with sums, without bias and clamp, as terms follow.
+     * For `part`; also for `gemm` of tables with `parts`, and whole panels. begun: c holds the sums
+     * of earlier terms. open: c is left with sums, without bias and clamp, as terms follow.
      */
     bool begun, open;
+    size_t panel;      /* of `part`: that of the table b is packed for */
     const float *next; /* weights that the next job reads: prefetched during this one */
     size_t next_floats;
 } qk_gemm_f32;
@@ -119,6 +120,7 @@ typedef struct qk_f32 {
     size_t panel; /* columns of a packed panel, a multiple of 16 */
     bool parts; /* gemm supports `begun`, `open` and `next`, and reads many terms block by block */
     void (*gemm)(const qk_gemm_f32 *g);
+    void (*part)(const qk_gemm_f32 *g); /* C, of `panel` columns at most: sums of any length */
     void (*depthwise)(const qk_depthwise_f32 *d); /* for jobs without cuts */
     /*
      * NULL, or for jobs with cuts: 3 x 3 taps, pixels one or two taps apart, lines of
@@ -131,6 +133,10 @@ typedef struct qk_f32 {
     void (*max_u8)(const qk_pool *p);
     void (*average_u8)(const qk_pool *p);
 } qk_f32;
+
+/* `part` of a table: C, or C compiled with FMA3. */
+void qk_gemm_f32_c(const qk_gemm_f32 *g);
+void qk_part_f32_fma(const qk_gemm_f32 *g);
 
 /* cfma: the C kernels compiled with FMA3: the same bits, faster where the CPU has it. */
 extern const qk_f32 qk_f32_c;
@@ -159,7 +165,7 @@ static inline size_t qk_gemm_depth(const qk_gemm_f32 *g) {
 static inline bool qk_gemm_f32_valid(const qk_f32 *k, const qk_gemm_f32 *g) {
     return g->row && g->seg && g->b && g->bias && g->c && g->cols > 0 &&
            (g->out || g->rows < 2 || g->ldc >= g->cols) &&
-           (!(g->begun || g->open) || (k->parts && g->cols % k->panel == 0));
+           (g->panel || !(g->begun || g->open) || (k->parts && g->cols % k->panel == 0));
 }
 static inline bool qk_depthwise_f32_valid(const qk_depthwise_f32 *d) {
     return d->w && d->bias && d->c && d->lines > 0 && d->pixels > 0 && d->channels > 0 &&

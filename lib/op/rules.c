@@ -55,16 +55,10 @@ int qs_infer_out(const qs_infer *x, int32_t index, int32_t dtype, int32_t rank,
         return qs_infer_fail(x, QSIM_E_LIMIT, "output %d has rank %d; at most %d is possible",
                              (int)index, (int)rank, QSIM_MAX_RANK);
     qs_value *out = &x->out[index];
-    size_t total = dtype == QSIM_UNDEFINED ? 1 : (size_t)qsim_dtype_bits(dtype);
-    bool fits = true;
-    for (int32_t i = 0; i < rank; i++) {
-        if (dims[i].size > 0 && !qs_mul(total, (size_t)dims[i].size, &total))
-            fits = false;
-        x->dims[index][i] = dims[i];
-    }
     for (int32_t i = 0; i < rank; i++)
-        fits = fits || dims[i].size == 0;
-    if (!fits)
+        x->dims[index][i] = dims[i];
+    /* What files may declare: a shape inferred here is written to one. */
+    if (!qs_shape_fits(dtype == QSIM_UNDEFINED ? QSIM_UINT8 : dtype, rank, dims))
         return qs_infer_fail(x, QSIM_E_LIMIT, "output %d is larger than memory can be", (int)index);
     out->dtype = dtype;
     out->rank = rank;

@@ -7,6 +7,7 @@
 #include "base/ctx.h"
 #include "kernel/f32.h"
 #include "kernel/table.h"
+#include "op/nn/float_jobs.h"
 #include "pass/pass.h"
 
 /* Rows of one sample: 8,000 of 128 samples are enough for windows of some hundred numbers. */
@@ -265,7 +266,7 @@ static void add_rows(const qsim_calibration *c, qs_gram *g, work *w, size_t coun
                              .hi = INFINITY,
                              .c = w->product,
                              .ldc = g->n};
-    k->gemm(&job);
+    qs_gemm_f32(c->ctx, k, &job);
     for (size_t i = 0; i < g->n * g->n; i++)
         g->sum[i] += (double)w->product[i];
     g->rows += count;

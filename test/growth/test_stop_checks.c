@@ -2,8 +2,8 @@
 /*
  * Work between two checks for a stop. Every basic block of operators and C kernels is counted,
  * and every 16 bytes copied or set, from one check to the next, in steps over millions of elements:
- * their number may not depend on how long a row is. One window of a pool, the channels of one pixel
- * and the terms of one sum of products are not divided: a million of them is within the bound.
+ * their number may not depend on how long a row, a sum of products or a window of a pool is. The
+ * channels of one pixel are not divided: a million of them is within the bound.
  * Nothing is timed. With an argument: the cases whose operator it is, and their figures; "all":
  * every one.
  */

@@ -115,6 +115,7 @@ POOL(qk_average_f32_neon, float, SET1(0.0f), ADD, DIVIDE, "GCC unroll 1")
 const qk_f32 qk_f32_neon = {
     .panel = PANEL,
     .gemm = qk_gemm_f32_neon,
+    .part = qk_gemm_f32_c,
     .depthwise = depthwise_f32,
     .depthwise_3x3 = depthwise_3x3,
     .max_f32 = qk_max_f32_neon,

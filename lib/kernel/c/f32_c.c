@@ -5,6 +5,7 @@
  */
 #include <assert.h>
 #include <math.h>
+#include <string.h>
 
 #include "kernel/f32.h"
 
@@ -22,6 +23,8 @@ INLINE void gemm_block(const qk_gemm_f32 *g, const float *a, const float *b, siz
                        size_t used, const float *bias, float *c) {
     float acc[BLOCK] = {0};
     const size_t n = used < BLOCK ? used : BLOCK;
+    if (g->begun)
+        memcpy(acc, c, n * sizeof(*c));
     for (size_t s = 0; s < g->segs; s++) {
         const float *x = a + g->seg[s], *v = b + (g->at ? g->at[s] : s * g->k) * width;
         for (size_t i = 0; i < g->k; i++, v += width) {
@@ -31,16 +34,20 @@ INLINE void gemm_block(const qk_gemm_f32 *g, const float *a, const float *b, siz
         }
     }
     for (size_t j = 0; j < n; j++) {
-        c[j] = finish(acc[j], bias[j], g->lo, g->hi);
+        c[j] = g->open ? acc[j] : finish(acc[j], bias[j], g->lo, g->hi);
     }
 }
 
 INLINE void gemm_body(const qk_gemm_f32 *g) {
     assert(qk_gemm_f32_valid(&qk_f32_c, g));
     for (size_t col = 0; col < g->cols; col += BLOCK) {
-        /* Panels are BLOCK wide, but for the last one, so all before it have that width. */
-        const float *b = g->b + col * qk_gemm_depth(g);
-        const size_t width = qk_panel_width(BLOCK, g->cols, col);
+        /*
+         * Own panels are BLOCK wide, but for the last one, so all before it have that width. A part
+         * has a single panel.
+         */
+        const float *b = g->b + (g->panel ? col : col * qk_gemm_depth(g));
+        const size_t width =
+            g->panel ? qk_panel_width(g->panel, g->cols, 0) : qk_panel_width(BLOCK, g->cols, col);
         for (size_t r = 0; r < g->rows; r++) {
             gemm_block(g, g->a + g->row[r], b, width, g->cols - col, g->bias + col,
                        g->c + qk_gemm_out(g, r) + col);
@@ -69,7 +76,7 @@ INLINE void depthwise_body(const qk_depthwise_f32 *d) {
     }
 }
 
-static void qk_gemm_f32_c(const qk_gemm_f32 *g) {
+void qk_gemm_f32_c(const qk_gemm_f32 *g) {
     gemm_body(g);
 }
 
@@ -80,7 +87,7 @@ static void qk_depthwise_f32_c(const qk_depthwise_f32 *d) {
 #if QK_X86
 #define FMA __attribute__((target("fma")))
 
-FMA static void qk_gemm_f32_cfma(const qk_gemm_f32 *g) {
+FMA void qk_part_f32_fma(const qk_gemm_f32 *g) {
     gemm_body(g);
 }
 
@@ -90,7 +97,8 @@ FMA static void qk_depthwise_f32_cfma(const qk_depthwise_f32 *d) {
 
 const qk_f32 qk_f32_cfma = {
     .panel = BLOCK,
-    .gemm = qk_gemm_f32_cfma,
+    .gemm = qk_part_f32_fma,
+    .part = qk_part_f32_fma,
     .depthwise = qk_depthwise_f32_cfma,
     .max_f32 = qk_max_f32_c,
     .average_f32 = qk_average_f32_c,
@@ -102,6 +110,7 @@ const qk_f32 qk_f32_cfma = {
 const qk_f32 qk_f32_c = {
     .panel = BLOCK,
     .gemm = qk_gemm_f32_c,
+    .part = qk_gemm_f32_c,
     .depthwise = qk_depthwise_f32_c,
     .max_f32 = qk_max_f32_c,
     .average_f32 = qk_average_f32_c,

@@ -51,6 +51,7 @@ TARGET static void leave_gemm(const qk_gemm_f32 *g) {
 const qk_f32 qk_f32_avx2 = {
     .panel = PANEL,
     .gemm = leave_gemm,
+    .part = qk_part_f32_fma,
     .depthwise = qk_depthwise_f32_avx2,
     .max_f32 = qk_max_f32_avx2,
     .average_f32 = qk_average_f32_avx2,

@@ -213,7 +213,7 @@ LEAVE(leave_average, qk_pool, qk_average_f32_avx512)
 
 /* Tables that differ only in their product. */
 #define KERNELS(product)                                                                           \
-    .panel = PANEL, .gemm = product, .depthwise = leave_depthwise,                                 \
+    .panel = PANEL, .gemm = product, .part = qk_part_f32_fma, .depthwise = leave_depthwise,        \
     .depthwise_3x3 = leave_depthwise_3x3, .max_f32 = qk_max_f32_avx2,                              \
     .average_f32 = leave_average, .max_u8 = qk_max_u8_avx2, .average_u8 = qk_average_u8_avx512
 

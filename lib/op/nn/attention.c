@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "op/nn/float_jobs.h"
 #include "op/nn/attention.h"
 
 #include <math.h>
@@ -164,7 +165,7 @@ static void multiply(const job *j, const qk_gemm_f32 *shape) {
     g.lo = -INFINITY;
     g.hi = INFINITY;
     if (g.k && g.cols && g.rows)
-        j->a->kernels->gemm(&g);
+        qs_gemm_f32(j->ctx, j->a->kernels, &g);
     else
         for (size_t r = 0; r < g.rows && g.cols; r++)
             memset(g.c + r * g.ldc, 0, g.cols * sizeof(*g.c));
@@ -256,7 +257,7 @@ static const float *place_values(const job *j, const scratch *m, const float *fr
     if (more && a->v.row == a->v_width && a->v.batch == a->kv_heads * a->v.head &&
         a->v.head >= QK_PACK_SLACK && a->v_width % 8 == 0 && a->v_width <= a->kernels->panel)
         return from;
-    qk_pack_f32(m->v, a->kernels->panel, used, a->v_width, &v);
+    qs_pack_f32(j->ctx, m->v, used, a->v_width, &v);
     return m->v;
 }
 
@@ -272,7 +273,7 @@ static void attend_head(const job *j, const scratch *m, size_t item, bool more) 
     if (j->d->prepare)
         j->d->prepare(j->d->arg, item);
     if (n && a->width)
-        qk_pack_f32(m->k, a->kernels->panel, a->width, n, &k);
+        qs_pack_f32(j->ctx, m->k, a->width, n, &k);
     if (used && a->v_width)
         h.v = place_values(j, m, j->d->v + batch * a->v.batch + kv_head * a->v.head, used, more);
     for (size_t i = 0; i < group; i++)

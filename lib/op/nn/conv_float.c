@@ -16,6 +16,7 @@
 #include "kernel/ew.h"
 #include "kernel/table.h"
 #include "op/nn/finish.h"
+#include "op/nn/float_jobs.h"
 #include "op/nn/window.h"
 
 typedef struct conv_job {
@@ -46,9 +47,8 @@ static void copy_band(const qs_conv_plan *p, const float *image, size_t first, s
     }
 }
 
-/* Multiply-accumulates between two checks for a stop; a multiple of the pixels of every tile. */
-#define PIECE_MACS ((size_t)1 << 26)
-#define TILES      ((size_t)96)
+/* A multiple of the pixels of every tile. */
+#define TILES ((size_t)96)
 
 /* Computes one block of columns for pixels of a strip that all use the kernel rows `rows`. */
 static void conv_columns(const conv_job *j, const qs_conv_strip *s, qs_tap_span rows,
@@ -65,7 +65,7 @@ static void conv_columns(const conv_job *j, const qs_conv_strip *s, qs_tap_span 
                      .lo = p->lo,
                      .hi = p->hi,
                      .ldc = p->stride};
-    const size_t piece = PIECE_MACS / ((depth + 16) * (g.cols + 16)) / TILES * TILES + TILES;
+    const size_t piece = QS_CHECK_MACS / ((depth + 16) * (g.cols + 16)) / TILES * TILES + TILES;
     for (size_t i = 0; i < p->form.groups; i++) {
         g.a = a + i * p->form.cg;
         g.b = j->weights.packed + i * j->weights.group_floats + first * depth;
@@ -75,7 +75,7 @@ static void conv_columns(const conv_job *j, const qs_conv_strip *s, qs_tap_span 
             g.rows = pixels - at < piece ? pixels - at : piece;
             g.row = s->row + at;
             g.out = s->out ? s->out + at : NULL;
-            p->kernels->gemm(&g);
+            qs_gemm_f32(j->ctx, p->kernels, &g);
             g.c += s->out ? 0 : piece * p->stride;
         }
     }
@@ -118,7 +118,7 @@ static void conv_cut(const conv_job *j, const float *image, size_t oy, size_t en
                      .bottom = (end - 1) * p->g.sh + 3 > p->g.h + p->g.top,
                      .left = p->g.left > 0,
                      .right = (p->g.ow - 1) * p->g.sw + 3 > p->g.w + p->g.left};
-    p->kernels->depthwise_3x3(&d);
+    qs_depthwise_f32(j->ctx, p->kernels->depthwise_3x3, &d);
 }
 
 static void conv_pixels(const conv_job *j, const qs_conv_strip *s, qs_tap_span rows, const float *a,
@@ -127,7 +127,7 @@ static void conv_pixels(const conv_job *j, const qs_conv_strip *s, qs_tap_span r
     y += s->ox * j->p->stride;
     if (j->p->form.depthwise) {
         const qk_depthwise_f32 d = depthwise_of(j, s, rows, a, lines, y);
-        j->p->kernels->depthwise(&d);
+        qs_depthwise_f32(j->ctx, j->p->kernels->depthwise, &d);
     } else {
         conv_columns(j, s, rows, a, lines * s->count, y, split);
     }
@@ -209,7 +209,7 @@ static void conv_slice(void *arg, size_t slice) {
             conv_cut(j, x, oy, oy + rows, y);
         } else if (p->choice == QS_CONV_TAPS) {
             const size_t first = split * p->columns, rest = p->form.mg - first;
-            qs_taps_run(p->taps, &j->weights, x, oy, oy + rows, first,
+            qs_taps_run(j->ctx, p->taps, &j->weights, x, oy, oy + rows, first,
                         rest < p->columns ? rest : p->columns, y);
         } else if (p->choice == QS_CONV_STRIPS) {
             conv_inside(j, x, oy, oy + rows, y, split);
@@ -239,7 +239,7 @@ void qs_conv_run(const qs_step *s, const qs_frame *f) {
         job.weights = *p->weights;
     } else {
         const float *bias = p->has_bias ? qs_step_in(s, f, 2) : NULL;
-        job.weights = qs_conv_pack(p->kernels, &p->form, qs_step_in(s, f, 1), bias, f->scratch);
+        job.weights = qs_conv_pack(f->ctx, &p->form, qs_step_in(s, f, 1), bias, f->scratch);
         job.scratch += qs_align(p->form.floats, 16);
     }
     const size_t items = p->g.n * p->bands * p->splits, wave = s->overlaps ? p->wave : items;

@@ -32,7 +32,7 @@ int qs_conv_infer(qs_infer *x);
 bool qs_conv_form_make(const qk_f32 *k, const qs_value *w, int64_t groups, qs_conv_form *f);
 
 /* Packs OIHW weights and the bias into `to`, f->floats floats. */
-qs_conv_weights qs_conv_pack(const qk_f32 *k, const qs_conv_form *f, const void *w,
+qs_conv_weights qs_conv_pack(const qsim_ctx *ctx, const qs_conv_form *f, const void *w,
                              const float *bias, float *to);
 
 /* Lowers a channels-last Conv; l->packed: its packed weights, or NULL. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "op/nn/conv_taps.h"
 
+#include "op/nn/float_jobs.h"
+
 /* Floats of weights that exceed the second-level cache beside other data: half a megabyte. */
 #define FAR_FLOATS ((size_t)128 * 1024)
 /* Fewest channels: each tap loads and stores all sums. */
@@ -65,8 +67,8 @@ QS_COLD bool qs_taps_make(qs_arena *arena, qs_taps *t, size_t lines) {
 /* ---- execution ---- */
 
 /* Adds a tap to the sums of a panel, in rows [oy, end) of the output; y is where row oy begins. */
-static void run_tap(const qs_taps *t, qk_gemm_f32 *job, const float *image, size_t oy, size_t end,
-                    size_t ky, size_t kx, float *y) {
+static void run_tap(const qsim_ctx *ctx, const qs_taps *t, qk_gemm_f32 *job, const float *image,
+                    size_t oy, size_t end, size_t ky, size_t kx, float *y) {
     const qs_geometry *g = t->g;
     const qs_tap_column *c = &t->columns[kx];
     size_t from = oy;
@@ -83,17 +85,17 @@ static void run_tap(const qs_taps *t, qk_gemm_f32 *job, const float *image, size
     job->out = c->out;
     job->rows = (to - from) * c->count;
     job->c = y + ((from - oy) * g->ow + c->ox) * t->stride;
-    t->kernels->gemm(job);
+    qs_gemm_f32(ctx, t->kernels, job);
 }
 
 /* Computes all taps of the panel whose weights begin at b; next: weights to prefetch, or NULL. */
-static void run_panel(const qs_taps *t, qk_gemm_f32 job, const float *image, size_t oy, size_t end,
-                      const float *b, const float *next, float *y) {
+static void run_panel(const qsim_ctx *ctx, const qs_taps *t, qk_gemm_f32 job, const float *image,
+                      size_t oy, size_t end, const float *b, const float *next, float *y) {
     const qs_conv_form *f = t->form;
     const size_t floats = f->cg * t->kernels->panel;
     qk_gemm_f32 all = job; /* all pixels without terms: begins the sums, and finishes them below */
     all.open = true;
-    t->kernels->gemm(&all);
+    qs_gemm_f32(ctx, t->kernels, &all);
     job.segs = 1;
     job.begun = job.open = true;
     job.next_floats = floats;
@@ -102,15 +104,16 @@ static void run_panel(const qs_taps *t, qk_gemm_f32 job, const float *image, siz
         job.b = b + tap * floats;
         job.next = last ? next : job.b + floats;
         job.next_floats = job.next ? floats : 0;
-        run_tap(t, &job, image, oy, end, tap / f->kw, tap % f->kw, y);
+        run_tap(ctx, t, &job, image, oy, end, tap / f->kw, tap % f->kw, y);
     }
     all.begun = true;
     all.open = false;
-    t->kernels->gemm(&all);
+    qs_gemm_f32(ctx, t->kernels, &all);
 }
 
-void qs_taps_run(const qs_taps *t, const qs_conv_weights *w, const float *image, size_t oy,
-                 size_t end, size_t first, size_t columns, float *y) {
+void qs_taps_run(const qsim_ctx *ctx, const qs_taps *t, const qs_conv_weights *w,
+                 const float *image, size_t oy, size_t end, size_t first, size_t columns,
+                 float *y) {
     const size_t panel = t->kernels->panel, depth = t->form->taps * t->form->cg;
     qk_gemm_f32 job = {.a = image,
                        .row = t->columns->row,
@@ -126,7 +129,7 @@ void qs_taps_run(const qs_taps *t, const qs_conv_weights *w, const float *image,
         job.b = b;
         job.bias = w->bias + col;
         job.c = y + col;
-        run_panel(t, job, image, oy, end, b,
+        run_panel(ctx, t, job, image, oy, end, b,
                   col + panel < first + columns ? b + panel * depth : NULL, y + col);
     }
 }

@@ -47,7 +47,7 @@ bool qs_taps_make(qs_arena *arena, qs_taps *t, size_t lines);
  * Computes output rows [oy, end) of an image, columns [first, first + columns), whole panels. y:
  * the first pixel of row oy; it must not overlap the image.
  */
-void qs_taps_run(const qs_taps *t, const qs_conv_weights *w, const float *image, size_t oy,
-                 size_t end, size_t first, size_t columns, float *y);
+void qs_taps_run(const qsim_ctx *ctx, const qs_taps *t, const qs_conv_weights *w,
+                 const float *image, size_t oy, size_t end, size_t first, size_t columns, float *y);
 
 #endif

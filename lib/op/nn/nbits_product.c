@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "op/nn/float_jobs.h"
 #include "op/nn/nbits_product.h"
 
 #include <math.h>
@@ -136,7 +137,7 @@ static void product_slice(void *arg, size_t slice) {
                                .hi = INFINITY,
                                .c = j->y + col,
                                .ldc = p->n};
-        p->f32->gemm(&g);
+        qs_gemm_f32(j->ctx, p->f32, &g);
     }
 }
 

@@ -2,6 +2,7 @@
 /* Conv on floats: its shape rule and packed weights; conv_float.c executes it. */
 #include <math.h>
 
+#include "op/nn/float_jobs.h"
 #include "op/nn/conv_float.h"
 #include "op/nn/finish.h"
 #include "op/nn/window.h"
@@ -61,7 +62,8 @@ bool qs_conv_form_make(const qk_f32 *k, const qs_value *w, int64_t groups, qs_co
     f->groups = (size_t)groups;
     f->mg = f->m / f->groups;
     f->taps = f->kh * f->kw;
-    f->depthwise = f->cg == 1 && f->mg == 1 && f->groups > 1;
+    /* Sums of many millions of terms are products, which are computed in parts. */
+    f->depthwise = f->cg == 1 && f->mg == 1 && f->groups > 1 && f->taps <= QS_CHECK_MACS / 16;
     size_t all;
     if (f->depthwise) {
         f->bias_stride = qs_align(f->m, 16);
@@ -95,14 +97,14 @@ static float float_at(const void *w, size_t i) {
     return v;
 }
 
-qs_conv_weights qs_conv_pack(const qk_f32 *k, const qs_conv_form *f, const void *w,
+qs_conv_weights qs_conv_pack(const qsim_ctx *ctx, const qs_conv_form *f, const void *w,
                              const float *bias, float *to) {
     const size_t bias_floats = f->bias_stride * (f->depthwise ? 1 : f->groups);
     qs_conv_weights out = {to + bias_floats, to, f->group_floats, f->bias_stride, false};
     pack_bias(f, bias, to);
     to += bias_floats;
     if (f->depthwise) {
-        for (size_t t = 0; t < f->taps; t++)
+        for (size_t t = 0; t < f->taps && !qs_stopped(ctx); t++)
             for (size_t j = 0; j < f->bias_stride; j++)
                 to[t * f->bias_stride + j] = j < f->m ? float_at(w, j * f->taps + t) : 0.0f;
         return out;
@@ -111,7 +113,7 @@ qs_conv_weights qs_conv_pack(const qk_f32 *k, const qs_conv_form *f, const void 
     for (size_t g = 0; g < f->groups; g++) {
         const qk_pack_source source = {(const uint8_t *)w + g * f->mg * column * sizeof(float),
                                        f->cg, 1, (ptrdiff_t)f->taps, (ptrdiff_t)column};
-        qk_pack_f32(to + g * f->group_floats, k->panel, f->taps * f->cg, f->mg, &source);
+        qs_pack_f32(ctx, to + g * f->group_floats, f->taps * f->cg, f->mg, &source);
     }
     return out;
 }
@@ -132,7 +134,7 @@ QS_COLD static int pack_conv(qs_pack *p) {
     float *to = qs_arena_raw64(p->arena, f.floats * sizeof(float));
     if (!out || !to)
         return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
-    *out = qs_conv_pack(k, &f, w, bias, to);
+    *out = qs_conv_pack(p->ctx, &f, w, bias, to);
     out->finite = qk_all_finite(w, f.m * f.cg * f.taps);
     p->result = out;
     return QSIM_OK;

@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "base/slices.h"
+#include "op/nn/float_jobs.h"
 #include "op/nn/phases.h"
 #include "op/nn/window.h"
 
@@ -241,6 +242,7 @@ typedef struct plan {
     qs_phases form;
     const float *packed; /* NULL: packed into scratch memory in every run */
     bool has_bias, border;
+    bool gaps; /* no tap reaches some columns: rows are filled first */
     size_t n, h, w, c, m, oh, ow;
     size_t stride[2], top, left, rows, line; /* of the padded image; line: floats per row */
     size_t series_count[2];
@@ -269,10 +271,7 @@ static void border_image(const plan *p, const float *x, float *to) {
                    x + (i * p->h + y) * row, n * sizeof(float));
 }
 
-/* Multiply-accumulates between two looks for a stop, approximately. */
-#define PIECE_MACS ((size_t)1 << 23)
-
-/* Computes the positions of one output row that have the same remainder. */
+/* Computes the positions of one output row that have the same remainder, or those without a tap. */
 static void make_series(const job *j, const float *image, float *y, const series *sy,
                         const series *sx, size_t down) {
     const plan *p = j->p;
@@ -287,17 +286,15 @@ static void make_series(const job *j, const float *image, float *y, const series
                      .cols = f->cols,
                      .lo = p->lo,
                      .hi = p->hi,
-                     .ldc = p->stride[1] * p->m};
-    const size_t work = PIECE_MACS / (g.segs * g.k * g.cols + 1) + 1;
-    const size_t most = work < QS_PIECE ? work : QS_PIECE;
+                     .ldc = reached ? p->stride[1] * p->m : p->m};
     for (size_t i = 0; i < f->groups; i++) {
         g.a = image + (sy->from + down) * p->line + sx->from * p->c + i * f->cg;
         g.b = j->weights + d->at + i * d->group_floats;
         g.bias = j->weights + i * f->bias_stride;
         g.c = y + i * f->mg;
         for (size_t at = 0; at < sx->count && !qs_stopped(j->ctx); at += g.rows) {
-            g.rows = sx->count - at < most ? sx->count - at : most;
-            p->kernels->gemm(&g);
+            g.rows = sx->count - at < QS_PIECE ? sx->count - at : QS_PIECE;
+            qs_gemm_f32(j->ctx, p->kernels, &g);
             g.a += g.rows * p->c;
             g.c += g.rows * g.ldc;
         }
@@ -313,8 +310,11 @@ static void convtranspose_slice(void *arg, size_t slice) {
         const series *sy = &p->series[0][oy % p->stride[0]];
         const float *image = j->x + i / p->oh * p->rows * p->line;
         float *y = j->y + i * p->ow * p->m;
-        for (size_t s = 0; s < p->series_count[1]; s++)
-            make_series(j, image, y + s * p->m, sy, &p->series[1][s], oy / p->stride[0]);
+        if (sy->phase < 0 || p->gaps)
+            make_series(j, image, y, sy, &(series){.phase = -1, .count = p->ow}, 0);
+        for (size_t s = 0; s < p->series_count[1] && sy->phase >= 0; s++)
+            if (p->series[1][s].phase >= 0)
+                make_series(j, image, y + s * p->m, sy, &p->series[1][s], oy / p->stride[0]);
     }
 }
 
@@ -342,15 +342,6 @@ static void run_convtranspose(const qs_step *s, const qs_frame *f) {
 
 /* ---- lowering ---- */
 
-/* The phase whose taps have this remainder by the stride; -1: none. */
-static int32_t phase_of(const qs_phases *f, const qs_transposed_axis *a, int32_t i,
-                        size_t remainder) {
-    for (size_t p = 0; p < f->phases[i]; p++)
-        if (p * (size_t)a->dilation % (size_t)a->stride == remainder)
-            return (int32_t)p;
-    return -1;
-}
-
 /* Pixels of padding before the image that the furthest tap of any phase reads. */
 static size_t reach(const qs_phases *f, const qs_transposed_axis *a, int32_t i) {
     return (f->kernel[i] - 1) * (size_t)a->dilation / (size_t)a->stride;
@@ -368,12 +359,22 @@ QS_COLD static int make_axis(qs_lower *l, plan *p, const qs_transposed_axis *a, 
     p->series_count[i] = count;
     *end = 0;
     for (size_t o = 0; o < count; o++) {
-        s[o].phase = phase_of(&p->form, a, i, (o + before) % stride);
+        s[o].phase = -1;
         s[o].from = (o + before) / stride + border;
         s[o].count = (out - o + stride - 1) / stride;
         const size_t last = (o + before) / stride + s[o].count;
         *end = last > *end ? last : *end;
     }
+    /* The taps of each phase have a remainder of their own by the stride. */
+    size_t reached = 0;
+    for (size_t phase = 0; phase < p->form.phases[i]; phase++) {
+        const size_t o = (phase * (size_t)a->dilation % stride + stride - before % stride) % stride;
+        if (o < count) {
+            s[o].phase = (int32_t)phase;
+            reached++;
+        }
+    }
+    p->gaps = reached < count; /* of the columns, which come last */
     return QSIM_OK;
 }
 

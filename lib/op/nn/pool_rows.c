@@ -6,12 +6,16 @@
 
 #include "base/slices.h"
 #include "base/waves.h"
+#include "kernel/pool_window.h"
 #include "kernel/table.h"
 #include "kernel/u8.h"
 #include "op/nn/window.h"
 
 /* Bytes of the image that one kernel call reads, approximately. */
 #define GROUP_BYTES ((size_t)8 * 1024)
+
+/* Elements read between two checks for a stop, approximately. */
+#define PIECE ((size_t)1 << 20)
 
 typedef struct pool_job {
     const qsim_ctx *ctx; /* tells whether the run was stopped */
@@ -44,23 +48,64 @@ static void pool_row(const qs_pool_plan *p, size_t oy, qk_pool *r, size_t *first
     r->count_rows = r->count_pads ? taps_before(p, start, (ptrdiff_t)(p->h + p->bottom)) : r->kh;
 }
 
+static size_t less(size_t a, size_t b) {
+    return a > b ? a - b : 0;
+}
+
+/* Floats of a window that is computed here, as a kernel would not check for a stop for long. */
+#define LONG  ((size_t)1 << 26)
+#define LANES ((size_t)16)
+
+/* Channels [c, c + n) of one long window, as the C kernels have them. */
+QS_COLD static void long_window(const pool_job *j, const qk_pool *r, const qk_window *w, size_t c,
+                                size_t n, float *y) {
+    const bool max = j->p->kernel == j->ctx->kernels->f32->max_f32;
+    const ptrdiff_t first = w->first * (ptrdiff_t)r->channels + (ptrdiff_t)c;
+    float sum[LANES];
+    size_t done = 0;
+    for (size_t i = 0; i < n; i++)
+        sum[i] = max ? -INFINITY : 0;
+    for (size_t ky = 0; ky < r->kh; ky++) {
+        const float *x = (const float *)r->x + (ptrdiff_t)ky * r->row_step + first;
+        for (size_t kx = 0; kx < w->count && !qs_stopped_at(j->ctx, done); kx++, done++) {
+            for (size_t i = 0; i < n; i++)
+                sum[i] = !max ? sum[i] + x[i] : x[i] > sum[i] ? x[i] : sum[i];
+            x += r->dw * r->channels;
+        }
+    }
+    for (size_t i = 0; i < n; i++)
+        y[i] = max ? sum[i] : sum[i] / (float)w->divisor;
+}
+
+/* Sums of bytes have 32 bits and so no long windows; maxima of bytes are ten times as fast. */
+static void call_kernel(const pool_job *j, const qk_pool *r) {
+    qk_pool line = *r;
+    if (r->kh * r->kw <= LONG / (r->channels + 3) || j->p->element == 1) {
+        j->p->kernel(r);
+        return;
+    }
+    for (size_t i = 0; i < r->lines; i++) {
+        for (size_t ox = 0; ox < r->ow; ox++) {
+            const qk_window w = qk_window_at(r, ox);
+            for (size_t c = 0; c < r->channels; c += LANES)
+                long_window(j, &line, &w, c, less(r->channels, c) < LANES ? r->channels - c : LANES,
+                            (float *)line.y + ox * r->y_step + c);
+        }
+        line.x = (const float *)line.x + r->line_step;
+        line.y = (float *)line.y + r->out_line;
+    }
+}
+
 /* Computes columns of an output row: in y, or in `scratch`, and copies them to y. */
 QS_NOINLINE static void make_columns(const pool_job *j, qk_pool *r, char *scratch, char *y) {
     const qs_pool_plan *p = j->p;
     const size_t n = p->c * p->element, step = p->y_step * p->element;
     r->y = scratch ? scratch : y;
-    p->kernel(r);
+    call_kernel(j, r);
     if (j->table)
         j->bytes->table(j->table, r->y, n, (uint8_t *)y, step, n, r->ow);
     else if (scratch)
         qs_copy_rows(r->y, (ptrdiff_t)n, y, (ptrdiff_t)step, n, r->ow);
-}
-
-/* Elements read between two checks for a stop, approximately. */
-#define PIECE ((size_t)1 << 20)
-
-static size_t less(size_t a, size_t b) {
-    return a > b ? a - b : 0;
 }
 
 /* Computes output rows; a long one in pieces. */
@@ -82,18 +127,22 @@ QS_NOINLINE static void make_row(const pool_job *j, qk_pool *r, char *scratch, c
 }
 
 /* Computes maxima along the input rows of `count` output rows; returns the first input row. */
-static size_t join_rows(const qs_pool_plan *p, const char *image, size_t oy, size_t count,
-                        char *to) {
+static size_t join_rows(const pool_job *j, const char *image, size_t oy, size_t count, char *to) {
+    const qs_pool_plan *p = j->p;
     const size_t line = p->w * p->c * p->element, above = oy * p->sh;
     const size_t first = above < p->top ? 0 : above - p->top;
     size_t end = above + (count - 1) * p->sh + (p->kh - 1) * p->dh + 1;
     end = end < p->top ? 0 : end - p->top;
     end = end < p->h ? end : p->h;
     qk_pool r = p->along;
-    r.x = image + first * line;
-    r.y = to;
-    r.lines = first < end ? end - first : 0;
-    p->kernel(&r);
+    const size_t lines = first < end ? end - first : 0;
+    const size_t most = PIECE / (p->c * r.ow * (r.kw + 1)) + 1;
+    for (size_t i = 0; i < lines && !qs_stopped(j->ctx); i += r.lines) {
+        r.lines = lines - i < most ? lines - i : most;
+        r.x = image + (first + i) * line;
+        r.y = to + i * p->ow * p->c * p->element;
+        call_kernel(j, &r);
+    }
     return first;
 }
 
@@ -122,7 +171,7 @@ static void pool_slice(void *arg, size_t slice) {
         stop = i + (p->oh - oy < most ? p->oh - oy : most);
         stop = stop < end ? stop : end;
         if (p->band) {
-            skipped = join_rows(p, x, oy, stop - i, own + p->line);
+            skipped = join_rows(j, x, oy, stop - i, own + p->line);
             x = own + p->line;
         }
         for (; i < stop && !qs_stopped(j->ctx); i += r.lines, oy += r.lines) {
@@ -147,8 +196,8 @@ static float element_at(const qs_pool_plan *p, const char *x, size_t at) {
 }
 
 /* Index of the first greatest element of one window in [N, C, H, W]. */
-static int64_t index_of(const qs_pool_plan *p, const char *x, size_t image, size_t c, size_t oy,
-                        size_t ox) {
+static int64_t index_of(const qsim_ctx *ctx, const qs_pool_plan *p, const char *x, size_t image,
+                        size_t c, size_t oy, size_t ox) {
     qk_pool r = p->row;
     size_t first = 0, best_y = 0, best_x = 0;
     float best = -INFINITY;
@@ -156,7 +205,7 @@ static int64_t index_of(const qs_pool_plan *p, const char *x, size_t image, size
     pool_row(p, oy, &r, &first);
     const ptrdiff_t left = (ptrdiff_t)(ox * r.sw) - r.left;
     for (size_t ky = 0; ky < r.kh; ky++) {
-        for (size_t kx = 0; kx < r.kw; kx++) {
+        for (size_t kx = 0; kx < r.kw && !qs_stopped_at(ctx, kx); kx++) {
             const ptrdiff_t column = left + (ptrdiff_t)(kx * r.dw);
             if (column < 0 || column >= (ptrdiff_t)p->w)
                 continue;
@@ -184,7 +233,7 @@ static void write_indices(const qsim_ctx *ctx, const qs_pool_plan *p, const char
                 return;
         }
         const size_t plane = i / (p->oh * p->ow);
-        indices[i] = index_of(p, x, plane / p->c, plane % p->c, i / p->ow % p->oh, i % p->ow);
+        indices[i] = index_of(ctx, p, x, plane / p->c, plane % p->c, i / p->ow % p->oh, i % p->ow);
     }
 }
 

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "base/slices.h"
+#include "op/nn/float_jobs.h"
 
 /* Floats of a block of rows of a: they stay in the second-level cache while b is read. */
 #define BLOCK_FLOATS ((size_t)128 * 1024)
@@ -20,18 +21,9 @@ static bool right_floats(const qk_f32 *k, const qs_right *r, size_t *floats) {
     return true;
 }
 
-/* Floats packed between two checks for a stop. */
-#define PIECE_FLOATS ((size_t)1 << 20)
-
 static void pack_right(const qsim_ctx *ctx, const qs_right *r, const void *data, float *to) {
-    const size_t panel = ctx->kernels->f32->panel;
-    const size_t piece = (PIECE_FLOATS / (panel * r->k + 1) + 1) * panel;
-    for (size_t at = 0; at < r->n && !qs_stopped(ctx); at += piece) {
-        const uint8_t *from = (const uint8_t *)data + (ptrdiff_t)at * r->step_n * 4;
-        const qk_pack_source source = {from, 1, r->step_k, 0, r->step_n};
-        const size_t cols = r->n - at < piece ? r->n - at : piece;
-        qk_pack_f32(to + at * r->k, panel, r->k, cols, &source);
-    }
+    const qk_pack_source source = {data, 1, r->step_k, 0, r->step_n};
+    qs_pack_f32(ctx, to, r->k, r->n, &source);
 }
 
 QS_COLD int qs_product_pack(qs_pack *p, const qs_right *right, const void *data) {
@@ -91,40 +83,28 @@ static bool ends_in_kernel(const qs_product *p) {
     return p->alpha == 1.0f && (p->addend_input < 0 || p->addend_row == 0);
 }
 
-/* Between two checks for a stop: 2 ms of a fast core, 50 ms with the C kernels. */
-#define PIECE_MACS ((size_t)1 << 26)
-
 /* Computes one block of rows and columns. */
 static void product_block(const job *j, const float *a, const float *b, float *y, size_t first,
                           size_t split) {
     const qs_product *p = j->p;
     const size_t col = split * p->columns, rest = p->right.n - col;
     const bool in_kernel = ends_in_kernel(p);
-    qk_gemm_f32 g = {.a = a,
-                     .row = p->row,
-                     .seg = (const ptrdiff_t[]){0},
-                     .rows = p->m - first < p->rows ? p->m - first : p->rows,
-                     .segs = 1,
-                     .k = p->right.k,
-                     .b = b + col * p->right.k,
-                     .bias = j->bias + col,
-                     .cols = 0,
-                     .lo = in_kernel ? p->lo : -INFINITY,
-                     .hi = in_kernel ? p->hi : INFINITY,
-                     .c = y + col,
-                     .ldc = p->right.n};
-    const size_t cols = rest < p->columns ? rest : p->columns, panel = p->kernels->panel;
-    const size_t share = PIECE_MACS / (g.rows * (g.k + 64)) / panel * panel;
-    const size_t piece = share ? share : panel;
-    for (size_t at = 0; at < cols && !qs_stopped(j->ctx); at += piece) {
-        g.cols = cols - at < piece ? cols - at : piece;
-        p->kernels->gemm(&g);
-        g.b += piece * g.k;
-        g.bias += piece;
-        g.c += piece;
-    }
+    const qk_gemm_f32 g = {.a = a,
+                           .row = p->row,
+                           .seg = (const ptrdiff_t[]){0},
+                           .rows = p->m - first < p->rows ? p->m - first : p->rows,
+                           .segs = 1,
+                           .k = p->right.k,
+                           .b = b + col * p->right.k,
+                           .bias = j->bias + col,
+                           .cols = rest < p->columns ? rest : p->columns,
+                           .lo = in_kernel ? p->lo : -INFINITY,
+                           .hi = in_kernel ? p->hi : INFINITY,
+                           .c = y + col,
+                           .ldc = p->right.n};
+    qs_gemm_f32(j->ctx, p->kernels, &g);
     if (!in_kernel)
-        finish_block(j, y + col, first, g.rows, col, cols);
+        finish_block(j, y + col, first, g.rows, col, g.cols);
 }
 
 /* Computes the items (block of columns, batch, block of rows) of a slice. */

@@ -4,6 +4,7 @@
  * samples; then come the time steps in order, each for all samples. Samples and directions are
  * independent and divided among threads.
  */
+#include "op/nn/float_jobs.h"
 #include "op/nn/recurrent.h"
 
 #include <math.h>
@@ -125,8 +126,9 @@ static void make_biases(const job *j) {
     }
 }
 
-static void product(const plan *p, const part *w, const float *packed, const float *a,
-                    const ptrdiff_t *row, size_t rows, const float *bias, float *c, size_t ldc) {
+static void product(const qsim_ctx *ctx, const plan *p, const part *w, const float *packed,
+                    const float *a, const ptrdiff_t *row, size_t rows, const float *bias, float *c,
+                    size_t ldc) {
     const qk_gemm_f32 g = {.a = a,
                            .row = row,
                            .seg = (const ptrdiff_t[]){0},
@@ -140,7 +142,7 @@ static void product(const plan *p, const part *w, const float *packed, const flo
                            .hi = INFINITY,
                            .c = c,
                            .ldc = ldc};
-    p->kernels->gemm(&g);
+    qs_gemm_f32(ctx, p->kernels, &g);
 }
 
 /* Computes pieces (direction, rows in order of time) of the inputs' part. */
@@ -152,7 +154,7 @@ static void project_slice(void *arg, size_t slice) {
     for (size_t i = qs_slice_begin(items, p->slices, slice); i < end && !qs_stopped(j->ctx); i++) {
         const size_t d = i / p->pieces, first = i % p->pieces * ROWS;
         const size_t rows = all - first < ROWS ? all - first : ROWS;
-        product(p, &p->form.w, j->packed + d * p->form.floats, j->x, p->x_row + first, rows,
+        product(j->ctx, p, &p->form.w, j->packed + d * p->form.floats, j->x, p->x_row + first, rows,
                 j->biases + d * 2 * p->bias, j->projected + d * p->projected + first * p->width,
                 p->width);
     }
@@ -223,7 +225,7 @@ static void gru_cell(const lane *l, float *g, const float *xw, float *restrict h
     float *y = l->curved, *t = l->extra;
     qs_activate(p->ew, &l->act[0], clip, g, y, 2 * n);
     if (p->r.before_reset) {
-        product(p, &p->form.r[1], l->packed, h, &zero, 1, l->rb, t, n);
+        product(l->j->ctx, p, &p->form.r[1], l->packed, h, &zero, 1, l->rb, t, n);
         QS_IVDEP
         for (size_t i = 0; i < n; i++)
             g[i] = xw[2 * n + i] + y[n + i] * t[i];
@@ -231,7 +233,7 @@ static void gru_cell(const lane *l, float *g, const float *xw, float *restrict h
         QS_IVDEP
         for (size_t i = 0; i < n; i++)
             t[i] = y[n + i] * h[i];
-        product(p, &p->form.r[1], l->packed, t, &zero, 1, xw + 2 * n, g, n);
+        product(l->j->ctx, p, &p->form.r[1], l->packed, t, &zero, 1, xw + 2 * n, g, n);
     }
     qs_activate(p->ew, &l->act[1], clip, g, y + 2 * n, n);
     QS_IVDEP
@@ -316,7 +318,7 @@ static void run_lane(const lane *l) {
         const float *bias = j->none;
         if (biased)
             bias = j->projected + l->d * p->projected + (time * p->batch + l->first) * p->width;
-        product(p, &p->form.r[0], l->packed, l->h, p->h_row, l->count, bias, l->gates,
+        product(j->ctx, p, &p->form.r[0], l->packed, l->h, p->h_row, l->count, bias, l->gates,
                 p->form.r[0].cols);
         for (size_t i = 0; i < l->count; i++)
             step_sample(l, s, i, biased);

@@ -205,6 +205,17 @@ static void spread(qsim_builder *b, int64_t n) {
     largest(b, "c");
 }
 
+/* A kernel of n - 1 taps that are n - 1 phases, over 4 numbers. */
+static void phased(qsim_builder *b, int64_t n) {
+    ints(b, "s", 3, 1, 1, 4, 0);
+    ints(b, "k", 3, 1, 1, n - 1, 0);
+    node(b, "ConstantOfShape", "s", "e");
+    node(b, "ConstantOfShape", "k", "w");
+    node(b, "ConvTranspose", "e,w", "c");
+    qsim_builder_attr_ints(b, "strides", &n, 1);
+    largest(b, "c");
+}
+
 /* Sums over all of n channels, for each of them. */
 static void neighbours(qsim_builder *b, int64_t n) {
     ints(b, "s", 3, 1, n, 1, 0);
@@ -266,6 +277,7 @@ static const struct {
     {"RoiAlign", sampled, 4, INT32_MAX, false},
     {"LpPool", bordered, 64, 1 << 30, false},
     {"ConvTranspose", spread, 64, 1 << 20, false},
+    {"ConvTranspose by phases", phased, 64, 1 << 17, true},
     {"LRN", neighbours, 64, 1 << 22, false},
     {"GlobalAveragePool", columnless, 64, (int64_t)1 << 40, true},
     {"Sum", summed, 3, 20000, true},

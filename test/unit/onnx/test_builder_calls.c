@@ -177,6 +177,38 @@ static int build_once(test_heap *h) {
     return code;
 }
 
+/* What a rule makes of two sizes: a model whose file could not be read again is refused. */
+static int expand(qsim_ctx *ctx, int64_t rows, int64_t columns, qsim_error *error) {
+    const int64_t shape[] = {0, rows, columns};
+    qsim_builder *b = NULL;
+    qsim_model *m = NULL, *again = NULL;
+    size_t size = 0;
+    char file[1000];
+    CHECK_INT(qsim_builder_create(ctx, 21, "g", &b, NULL), QSIM_OK);
+    qsim_builder_constant_as(b, "shape", "int64[3]", shape);
+    qsim_builder_node(b, "", "ConstantOfShape", "", "shape", "y");
+    qsim_builder_output_as(b, "y", NULL);
+    int code = qsim_builder_finish(b, &m, error);
+    if (!code)
+        code = qsim_model_save_memory(m, file, sizeof(file), &size, error);
+    if (!code)
+        code = qsim_model_load_memory(ctx, file, size, NULL, &again, error);
+    qsim_model_free(again);
+    qsim_model_free(m);
+    qsim_builder_free(b);
+    return code;
+}
+
+static void check_large(void) {
+    qsim_ctx *ctx = NULL;
+    qsim_error e = {0};
+    CHECK_INT(qsim_ctx_create(NULL, &ctx, NULL), QSIM_OK);
+    CHECK_INT(expand(ctx, (int64_t)1 << 30, (int64_t)1 << 30, &e), QSIM_OK);
+    CHECK_INT(expand(ctx, (int64_t)1 << 40, (int64_t)1 << 40, &e), QSIM_E_LIMIT);
+    CHECK(strstr(e.message, "output 0 is larger than memory can be") != NULL);
+    qsim_ctx_free(ctx);
+}
+
 static void check_memory(void) {
     test_heap whole = {0};
     CHECK_INT(build_once(&whole), QSIM_OK);
@@ -190,6 +222,7 @@ static void check_memory(void) {
 int main(void) {
     check_states();
     check_wrong();
+    check_large();
     check_memory();
     return test_done();
 }

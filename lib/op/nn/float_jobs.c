@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+#include "op/nn/float_jobs.h"
+
+/* A multiple of the rows of many tiles. */
+#define ROWS ((size_t)24)
+/* Terms of a sum that kernels compute at once; weights that a part of a longer sum reads. */
+#define MOST_TERMS  ((size_t)1 << 20)
+#define PART_FLOATS ((size_t)1 << 23)
+
+/* The sums of one row and one panel, some terms at a time. */
+QS_COLD static void long_sums(const qsim_ctx *ctx, const qk_f32 *k, const qk_gemm_f32 *g) {
+    const size_t width = qk_panel_width(k->panel, g->cols, 0), most = PART_FLOATS / width;
+    const size_t segs = g->k < most ? most / g->k : 1; /* whole segments, or a part of one */
+    qk_gemm_f32 part = *g;
+    part.panel = k->panel;
+    for (size_t s = 0, i = 0; s < g->segs && !qs_stopped(ctx);) {
+        part.a = g->a + i;
+        part.seg = g->seg + s;
+        part.at = g->at ? g->at + s : NULL;
+        part.b = g->b + (g->at ? i : s * g->k + i) * width;
+        part.segs = segs < g->segs - s ? segs : g->segs - s;
+        part.k = g->k - i < most ? g->k - i : most;
+        i = i + part.k < g->k ? i + part.k : 0;
+        s += i ? 0 : part.segs;
+        part.open = g->open || s < g->segs;
+        k->part(&part);
+        part.begun = true;
+    }
+}
+
+/* The rows of one panel. */
+QS_COLD static void long_panel(const qsim_ctx *ctx, const qk_f32 *k, const qk_gemm_f32 *g) {
+    const size_t terms = g->segs * g->k;
+    const size_t floats = (terms + 64) * (qk_panel_width(k->panel, g->cols, 0) + 8);
+    const size_t share = QS_CHECK_MACS / floats;
+    const size_t some = share < ROWS ? share + 1 : share / ROWS * ROWS;
+    const size_t rows = terms > MOST_TERMS ? 1 : some;
+    qk_gemm_f32 part = *g;
+    for (size_t r = 0; r < g->rows && !qs_stopped(ctx); r += rows) {
+        part.rows = g->rows - r < rows ? g->rows - r : rows;
+        part.row = g->row + r;
+        part.out = g->out ? g->out + r : NULL;
+        part.c = g->c + (g->out ? 0 : r * g->ldc);
+        if (terms > MOST_TERMS)
+            long_sums(ctx, k, &part);
+        else
+            k->gemm(&part);
+    }
+}
+
+/* The work of an output is that of its terms, and of storing it. */
+static double work_of(const qk_gemm_f32 *g) {
+    return (double)g->rows * ((double)(g->segs * g->k) + 64);
+}
+
+QS_COLD static void long_gemm(const qsim_ctx *ctx, const qk_f32 *k, const qk_gemm_f32 *g) {
+    const size_t panel = k->panel, depth = qk_gemm_depth(g);
+    const double share = (double)QS_CHECK_MACS / work_of(g);
+    const bool one = share < (double)panel || g->segs * g->k > MOST_TERMS;
+    const size_t cols = one ? panel : (size_t)share / panel * panel;
+    qk_gemm_f32 part = *g;
+    for (size_t col = 0; col < g->cols && !qs_stopped(ctx); col += cols) {
+        part.cols = g->cols - col < cols ? g->cols - col : cols;
+        part.b = g->b + col * depth;
+        part.bias = g->bias + col;
+        part.c = g->c + col;
+        if (one)
+            long_panel(ctx, k, &part);
+        else
+            k->gemm(&part);
+    }
+}
+
+void qs_gemm_f32(const qsim_ctx *ctx, const qk_f32 *k, const qk_gemm_f32 *g) {
+    if (work_of(g) * (double)g->cols > (double)QS_CHECK_MACS || g->segs * g->k > MOST_TERMS)
+        long_gemm(ctx, k, g);
+    else
+        k->gemm(g);
+}
+
+/* Floats packed between two checks for a stop. */
+#define PACKED ((size_t)1 << 20)
+
+void qs_pack_f32(const qsim_ctx *ctx, float *packed, size_t k, size_t cols,
+                 const qk_pack_source *source) {
+    const size_t panel = ctx->kernels->f32->panel, piece = (PACKED / (panel * k + 1) + 1) * panel;
+    const bool matrix = source->inner == 1 || source->inner == k;
+    const size_t most = piece > panel || !matrix ? k + 1 : PACKED / panel;
+    qk_pack_source s = *source;
+    if (matrix) {
+        s.outer_step = s.inner == 1 ? s.outer_step : s.inner_step;
+        s.inner = 1;
+    }
+    for (size_t col = 0; col < cols; col += piece) {
+        const size_t n = cols - col < piece ? cols - col : piece;
+        const size_t width = qk_panel_width(panel, n, 0);
+        for (size_t i = 0; i < k && !qs_stopped(ctx); i += most) { /* terms of one panel */
+            const ptrdiff_t at = (ptrdiff_t)col * s.col_step + (ptrdiff_t)i * s.outer_step;
+            s.src = (const uint8_t *)source->src + at * (ptrdiff_t)sizeof(float);
+            qk_pack_f32(packed + col * k + i * width, panel, k - i < most ? k - i : most, n, &s);
+        }
+    }
+}
+
+/* Divides a job into halves by lines, pixels or channels; false: there is but one of each. */
+QS_COLD static bool halves(const qk_depthwise_f32 *d, qk_depthwise_f32 *a, qk_depthwise_f32 *b) {
+    *a = *b = *d;
+    if (d->lines > 1) {
+        a->lines /= 2;
+        b->lines -= a->lines;
+        b->a += (ptrdiff_t)a->lines * d->line_step;
+        b->c += (ptrdiff_t)a->lines * d->out_line;
+        a->cut.bottom = b->cut.top = false;
+    } else if (d->pixels >= 2 * QK_DEPTHWISE_3X3_LEAST) {
+        a->pixels /= 2;
+        b->pixels -= a->pixels;
+        b->a += (ptrdiff_t)a->pixels * d->pixel_step;
+        b->c += (ptrdiff_t)a->pixels * d->out_pixel;
+        a->cut.right = b->cut.left = false;
+    } else {
+        a->channels = qs_align(d->channels / 2, 16);
+        if (a->channels >= d->channels)
+            return false;
+        b->channels -= a->channels;
+        b->a += a->channels;
+        b->w += a->channels;
+        b->bias += a->channels;
+        b->c += a->channels;
+    }
+    return true;
+}
+
+void qs_depthwise_f32(const qsim_ctx *ctx, void (*kernel)(const qk_depthwise_f32 *d),
+                      const qk_depthwise_f32 *d) {
+    const double outputs = (double)d->lines * (double)d->pixels * (double)d->channels;
+    qk_depthwise_f32 a, b;
+    if (outputs * (double)(d->down * d->across) <= (double)QS_CHECK_MACS || !halves(d, &a, &b)) {
+        kernel(d);
+    } else if (!qs_stopped(ctx)) {
+        qs_depthwise_f32(ctx, kernel, &a);
+        qs_depthwise_f32(ctx, kernel, &b);
+    }
+}
