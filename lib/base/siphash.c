@@ -4,7 +4,8 @@
 #define _GNU_SOURCE /* getrandom */
 #include <sys/random.h>
 #else
-#define _DARWIN_C_SOURCE /* getentropy */
+#define _DARWIN_C_SOURCE /* getentropy, there and elsewhere */
+#define _DEFAULT_SOURCE
 #if defined(__APPLE__)
 #include <sys/random.h>
 #endif

@@ -89,7 +89,7 @@ static wide *widen(int at, const char *path) {
     return w;
 }
 
-static int look(HANDLE handle, struct qs_win_stat *st) {
+static int query_handle(HANDLE handle, struct qs_win_stat *st) {
     BY_HANDLE_FILE_INFORMATION info;
     const DWORD type = GetFileType(handle);
     st->st_size = 0;
@@ -106,7 +106,7 @@ static int look(HANDLE handle, struct qs_win_stat *st) {
 }
 
 /* A handle that others' renames and removals do not stumble over; NULL with errno. */
-static HANDLE take(const wide *w, DWORD rights, DWORD how, int flags) {
+static HANDLE open_handle(const wide *w, DWORD rights, DWORD how, int flags) {
     HANDLE h = CreateFileW(
         w->text, rights, FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, NULL, how,
         FILE_FLAG_BACKUP_SEMANTICS | (flags & O_NOFOLLOW ? FILE_FLAG_OPEN_REPARSE_POINT : 0), NULL);
@@ -115,7 +115,7 @@ static HANDLE take(const wide *w, DWORD rights, DWORD how, int flags) {
         (void)fail_last();
         return NULL;
     }
-    if (look(h, &st) == 0 && (!(flags & O_DIRECTORY) || st.st_mode == QS_WIN_FOLDER))
+    if (query_handle(h, &st) == 0 && (!(flags & O_DIRECTORY) || st.st_mode == QS_WIN_FOLDER))
         return h;
     if (errno != ELOOP)
         errno = ENOTDIR;
@@ -131,7 +131,7 @@ int qs_win_openat(int at, const char *path, int flags, ...) {
                          : flags & O_WRONLY ? GENERIC_WRITE
                                             : GENERIC_READ;
     errno = 0;
-    HANDLE h = take(w, rights, flags & O_CREAT ? CREATE_NEW : OPEN_EXISTING, flags);
+    HANDLE h = open_handle(w, rights, flags & O_CREAT ? CREATE_NEW : OPEN_EXISTING, flags);
     free(w);
     if (!h)
         return -1;
@@ -159,7 +159,7 @@ int qs_win_fsync(int fd) {
 }
 
 int qs_win_fstat(int fd, struct qs_win_stat *st) {
-    return look(handle_of(fd), st);
+    return query_handle(handle_of(fd), st);
 }
 
 /* Whether a component on the way to `w`, which does not exist, is a file. */
@@ -178,12 +178,12 @@ int qs_win_fstatat(int at, const char *path, struct qs_win_stat *st, int flags) 
     wide *w = widen(at, path);
     if (!w)
         return -1;
-    HANDLE h = take(w, FILE_READ_ATTRIBUTES, OPEN_EXISTING, flags ? O_NOFOLLOW : 0);
+    HANDLE h = open_handle(w, FILE_READ_ATTRIBUTES, OPEN_EXISTING, flags ? O_NOFOLLOW : 0);
     const int code = h || errno != ENOENT ? errno : passes_file(w) ? ENOTDIR : ENOENT;
     free(w);
     if (!h)
         return fail(code);
-    const int result = look(h, st);
+    const int result = query_handle(h, st);
     CloseHandle(h);
     return result;
 }
@@ -222,7 +222,7 @@ int qs_win_renameat(int from_at, const char *from, int to_at, const char *to) {
 /* `resolved` has PATH_MAX bytes. */
 char *qs_win_realpath(const char *path, char *resolved) {
     wide *w = widen(AT_FDCWD, path);
-    HANDLE h = w ? take(w, FILE_READ_ATTRIBUTES, OPEN_EXISTING, 0) : NULL;
+    HANDLE h = w ? open_handle(w, FILE_READ_ATTRIBUTES, OPEN_EXISTING, 0) : NULL;
     const DWORD n = h ? path_of(h, w) : 0;
     /* Without \\?\ where that is a drive's, so that messages and '/' are as people write them. */
     const size_t skip = n > 6 && w->text[5] == ':' ? 4 : 0;

@@ -73,7 +73,7 @@ static bool next_field(const uint8_t *data, size_t *at, size_t end, field *f) {
     }
     if (n > end - *at)
         return false;
-    f->end = *at += n;
+    f->end = *at += (size_t)n;
     return true;
 }
 

@@ -62,9 +62,12 @@ static inline size_t or_elements(const or_tensor *t) {
         n *= (size_t)t->dims[i];
     return n;
 }
+
 /* A tensor's memory: zeroed, followed by the 64 bytes that kernels may read. */
 static inline void *or_memory(size_t bytes) {
-    void *p = aligned_alloc(64, (bytes + 64 + 63) & ~(size_t)63);
+    void *p = bytes < PTRDIFF_MAX / 2 ? aligned_alloc(64, (bytes + 64 + 63) & ~(size_t)63) : NULL;
+    if (!p)
+        abort();
     memset(p, 0, bytes + 64);
     return p;
 }

@@ -36,7 +36,8 @@ static void null_objects(void) {
 
 /* Structs of unset memory: bytes past the caller's struct_size are neither read nor written. */
 static void unset_sizes(void) {
-    static const size_t wild[] = {0, 1, 7, 4096, (size_t)1 << 20, SIZE_MAX / 2, SIZE_MAX};
+    static const size_t wild[] = {
+        0, 1, sizeof(size_t) - 1, 4096, (size_t)1 << 20, SIZE_MAX / 2, SIZE_MAX};
     struct {
         qsim_value_info info;
         uint8_t after[64];

@@ -159,7 +159,7 @@ static void test_no_thread_to_be_had(void) {
     pthread_attr_t usual, huge;
     CHECK_INT(pthread_getattr_default_np(&usual), 0);
     CHECK_INT(pthread_attr_init(&huge), 0);
-    CHECK_INT(pthread_attr_setstacksize(&huge, (size_t)1 << 46), 0);
+    CHECK_INT(pthread_attr_setstacksize(&huge, SIZE_MAX / 4 * 3), 0);
     CHECK_INT(pthread_setattr_default_np(&huge), 0);
     qsim_ctx *ctx = context(4);
     atomic_size_t count = 0;

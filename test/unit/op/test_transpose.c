@@ -27,7 +27,8 @@ static void plain(const uint8_t *x, uint8_t *y, int32_t rank, const int64_t *dim
 
 static void one(qsim_ctx *ctx, int32_t type, int32_t rank, const int64_t *dims,
                 const int64_t *perm) {
-    static uint8_t x[MOST * 8 + 64], y[MOST * 8], expected[MOST * 8];
+    static _Alignas(8) uint8_t x[MOST * 8 + 64], y[MOST * 8];
+    static uint8_t expected[MOST * 8];
     net n;
     size_t elements = 1, bytes = 0;
     CHECK_INT(qsim_tensor_size(type, rank, dims, &elements, &bytes), 0);
