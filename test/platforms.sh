@@ -42,7 +42,7 @@ wasm)
     prefix=em run="'node', '--no-experimental-fetch'" system=emscripten cpu=wasm32 suffix=.js
     links="'-sNODERAWFS', '-sALLOW_MEMORY_GROWTH', '-sEXIT_RUNTIME'"
     options="-Dthreads=disabled"
-    peer=clang # a random graph hangs on the order in which a compiler evaluates arguments
+    peer=clang # random graphs depend on the order in which a compiler evaluates arguments
     ;;
 *)
     sed -n 's/^#   //p' "$0" >&2

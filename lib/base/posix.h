@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The calls of POSIX that this layer needs. Windows lacks some, and takes names in UTF-8 by none:
- * there these are the calls of windows.c, with the same rules and errno. What is not listed here
- * (threads, clocks) mingw-w64 has.
+ * The calls of POSIX that this layer needs. On Windows they are those of windows.c, which has the
+ * same rules and errno, and takes file names in UTF-8. What is not listed here (threads, clocks)
+ * mingw-w64 has.
  */
 #ifndef QS_POSIX_H
 #define QS_POSIX_H
