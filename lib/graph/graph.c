@@ -177,6 +177,12 @@ const char *qs_graph_fresh_name(qs_graph *g, const char *base) {
     return name;
 }
 
+bool qs_dim_same(const qs_dim *a, const qs_dim *b) {
+    if (a->size >= 0 || b->size >= 0)
+        return a->size == b->size;
+    return a->symbol && a->symbol == b->symbol;
+}
+
 bool qs_shape_fits(int32_t dtype, int32_t rank, const qs_dim *dims) {
     int64_t sizes[QSIM_MAX_RANK];
     for (int32_t i = 0; i < rank; i++)
@@ -240,6 +246,22 @@ qs_id qs_graph_add_node(qs_graph *g, const char *domain, const char *op_type, co
     for (int32_t i = 0; i < output_count; i++)
         if (outputs[i] != QS_NONE)
             g->values[outputs[i]].producer = id;
+    return id;
+}
+
+qs_id qs_graph_add_like(qs_graph *g, const qs_node *like, const qs_id *inputs,
+                        const qs_id *outputs) {
+    const qs_node from = *like; /* adding may move the graph's nodes */
+    const qs_id id = qs_graph_add_node(g, from.domain, from.op_type, from.name, inputs,
+                                       from.input_count, outputs, from.output_count);
+    if (id < 0)
+        return id;
+    qs_node *n = &g->nodes[id];
+    n->op = from.op;
+    n->attrs = from.attrs;
+    n->attr_count = from.attr_count;
+    n->captured = from.captured;
+    n->version = from.version;
     return id;
 }
 

@@ -15,7 +15,7 @@
 typedef int32_t qs_id;
 #define QS_NONE (-1)
 
-/* Bytes that another object owns: a message of the source file, a string attribute. */
+/* Bytes that another object owns, such as a message of the source file or a string attribute. */
 typedef struct qs_span {
     const uint8_t *data;
     size_t size;
@@ -39,15 +39,15 @@ typedef struct qs_const {
     const void *data;
     size_t elements;
     size_t bytes;
-    qs_span source; /* the message it was read from; empty if made here */
-    bool external;  /* the file keeps it outside */
+    qs_span source; /* the message it was read from; empty if it was not read */
+    bool external;  /* the model keeps its bytes in another file */
 } qs_const;
 
 #define QS_ATTR_FLOAT   1
 #define QS_ATTR_INT     2
 #define QS_ATTR_STRING  3
 #define QS_ATTR_TENSOR  4
-#define QS_ATTR_GRAPH   5 /* a subgraph; only a source span where models are just looked at */
+#define QS_ATTR_GRAPH   5 /* a subgraph; only its source span in a model loaded for inspection */
 #define QS_ATTR_FLOATS  6
 #define QS_ATTR_INTS    7
 #define QS_ATTR_STRINGS 8
@@ -103,11 +103,10 @@ typedef struct qs_node {
     qs_id *inputs; /* QS_NONE: an optional one left out */
     qs_id *outputs;
     int32_t attr_count, input_count, output_count;
-    int32_t
-        captured; /* how many inputs, the last ones, are values of this graph that subgraphs read */
-    int32_t version; /* opset version of its domain that the model imports */
-    qs_span source;  /* its message, valid while `changed` is false */
-    bool changed;    /* differs from `source` */
+    int32_t captured; /* how many of the last inputs are values that its subgraphs read */
+    int32_t version;  /* version of its domain that the model imports */
+    qs_span source;   /* its message, valid while `changed` is false */
+    bool changed;     /* differs from `source` */
     bool removed;
 } qs_node;
 
@@ -121,7 +120,7 @@ typedef struct qs_graph {
     const char *name;
     qs_value *values;
     qs_node *nodes;
-    qs_id *inputs;  /* graph inputs that have to be given, in order */
+    qs_id *inputs;  /* graph inputs without an initializer, in order */
     qs_id *outputs; /* may repeat a value */
     qs_id *order;   /* live nodes, every producer before its consumers */
     qs_import *imports;
@@ -164,7 +163,7 @@ int qs_graph_clone(const qs_graph *graph, qsim_ctx *ctx, qs_graph **out);
 /* Hands `inner` over to `g`, also when this fails. */
 int qs_graph_own(qs_graph *g, qs_graph *inner);
 
-/* Gives captured values their outer names in all subgraphs. */
+/* Gives captured values the names that they have in the outer graph, in all subgraphs. */
 void qs_graph_name_captures(qs_graph *g);
 /* Appends the values that a node's subgraphs capture to its inputs. */
 int qs_graph_capture(qs_graph *g, qs_id node, const qs_id *values, int32_t count);
@@ -189,14 +188,17 @@ int qs_graph_rename(qs_graph *g, qs_id value, const char *name);
 qs_id qs_graph_add_node(qs_graph *g, const char *domain, const char *op_type, const char *name,
                         const qs_id *inputs, int32_t input_count, const qs_id *outputs,
                         int32_t output_count);
-/* Adds or replaces; marks the node as changed. */
+/* Adds a node with the operator and attributes of `like`, which may be in another graph. */
+qs_id qs_graph_add_like(qs_graph *g, const qs_node *like, const qs_id *inputs,
+                        const qs_id *outputs);
+/* Adds or replaces an attribute; marks the node as changed. */
 int qs_node_set_attr(qs_graph *g, qs_id node, const qs_attr *attr);
 int qs_node_set_int(qs_graph *g, qs_id node, const char *name, int64_t value);
 int qs_node_set_float(qs_graph *g, qs_id node, const char *name, float value);
 int qs_node_set_ints(qs_graph *g, qs_id node, const char *name, const int64_t *v, int32_t n);
 void qs_node_drop_attr(qs_graph *g, qs_id node, const char *name);
 void qs_node_set_input(qs_graph *g, qs_id node, int32_t index, qs_id value);
-/* Makes room for input `index`, missing ones before it QS_NONE. */
+/* Makes room for `count` inputs; the new ones are QS_NONE. */
 int qs_node_grow_inputs(qs_graph *g, qs_id node, int32_t count);
 void qs_graph_remove_node(qs_graph *g, qs_id node);
 
@@ -205,7 +207,7 @@ int64_t qs_node_int(const qs_node *n, const char *name, int64_t fallback);
 float qs_node_float(const qs_node *n, const char *name, float fallback);
 bool qs_node_is(const qs_node *n, const char *domain, const char *op_type); /* and not removed */
 qs_id qs_node_input(const qs_node *n, int32_t index);                       /* QS_NONE: left out */
-/* The constant that an input is, NULL: it is left out or computed. */
+/* An input that is a constant; NULL: it is left out or computed. */
 const qs_const *qs_node_const(const qs_graph *g, const qs_node *n, int32_t index);
 
 int qs_graph_set_output(qs_graph *g, size_t index, qs_id value);
@@ -215,22 +217,32 @@ int qs_graph_set_import(qs_graph *g, const char *domain, int64_t version);
 int64_t qs_graph_import(const qs_graph *g, const char *domain); /* 0 if absent */
 
 /*
- * Fills `order`. QSIM_E_GRAPH for a cycle: the message names a node on it. Iterative, linear. An
- * order that the file already has is kept.
+ * Fills `order`; nodes that the file already has in order keep it. QSIM_E_GRAPH for a cycle: the
+ * message names a node on it. Iterative, linear.
  */
 int qs_graph_sort(qs_graph *g, qsim_error *error);
 
-/* Consumers of every value: those of v are nodes[start[v]] … nodes[start[v + 1] - 1]. */
+/*
+ * Readers of every value: nodes[start[v]] … nodes[start[v + 1] - 1] read v, one entry for each
+ * input.
+ */
 typedef struct qs_uses {
     qs_id *start;
     qs_id *nodes;
+    size_t values; /* values added later have no entries */
 } qs_uses;
 int qs_graph_uses(const qs_graph *g, qs_uses *uses);
 void qs_uses_free(const qs_graph *g, qs_uses *uses);
+/* The only reader of a value that the graph does not give out; QS_NONE: there is no such reader. */
+qs_id qs_only_reader(const qs_graph *g, const qs_uses *uses, qs_id value);
+/* The producer of a value that has only one reader; QS_NONE: there is no such producer. */
+qs_id qs_only_producer(const qs_graph *g, const qs_uses *uses, qs_id value);
 
 /* Removes nodes none of whose outputs is read, also from `order`. */
 int qs_graph_prune(qs_graph *g);
 
+/* Whether two sizes are equal: known, or unknown with the same symbol. */
+bool qs_dim_same(const qs_dim *a, const qs_dim *b);
 /* Whether the bytes of a tensor of these sizes can be counted, unknown ones taken for 1. */
 bool qs_shape_fits(int32_t dtype, int32_t rank, const qs_dim *dims);
 

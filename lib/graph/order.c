@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Order of execution, consumers, dead nodes. All linear in the number of edges. */
+/* Order of execution, readers of values, dead nodes. All linear in the number of edges. */
 #include "graph/graph.h"
 
 static qsim_ctx *ctx_of(const qs_graph *g) {
@@ -16,7 +16,8 @@ int qs_graph_uses(const qs_graph *g, qs_uses *uses) {
         qs_uses_free(g, uses);
         return QSIM_E_NOMEM;
     }
-    qs_id *end = uses->start + 1; /* counts first, then running ends: start[v + 1] in the end */
+    uses->values = g->value_count;
+    qs_id *end = uses->start + 1; /* counts, then positions; at last start[v + 1] */
     for (size_t i = 0; i < g->node_count; i++)
         for (int32_t k = 0; !g->nodes[i].removed && k < g->nodes[i].input_count; k++)
             if (g->nodes[i].inputs[k] != QS_NONE)
@@ -36,13 +37,24 @@ void qs_uses_free(const qs_graph *g, qs_uses *uses) {
     uses->start = uses->nodes = NULL;
 }
 
+qs_id qs_only_reader(const qs_graph *g, const qs_uses *uses, qs_id value) {
+    if (value < 0 || (size_t)value >= uses->values || g->values[value].is_output)
+        return QS_NONE;
+    const qs_id first = uses->start[value];
+    return uses->start[value + 1] - first == 1 ? uses->nodes[first] : QS_NONE;
+}
+
+qs_id qs_only_producer(const qs_graph *g, const qs_uses *uses, qs_id value) {
+    return qs_only_reader(g, uses, value) == QS_NONE ? QS_NONE : g->values[value].producer;
+}
+
 static bool has_producer(const qs_graph *g, qs_id value) {
     return value != QS_NONE && g->values[value].producer != QS_NONE;
 }
 
 /*
- * A heap of node ids, smallest first: of the nodes that could come next, the one that comes first
- * in the file is taken, so that a file's own order is kept.
+ * A heap of node ids, smallest first: of the nodes that could come next the one that comes first in
+ * the file does, so that a file that is in order keeps it.
  */
 static void heap_push(qs_id *heap, size_t *count, qs_id id) {
     size_t i = (*count)++;
@@ -73,7 +85,7 @@ static int fail_cycle(const qs_graph *g, const int32_t *waiting, qsim_error *err
     return qs_fail(error, QSIM_E_INTERNAL, "sorting lost a node");
 }
 
-/* Takes nodes whose producers are all done until none is left. */
+/* Appends nodes whose producers are all in the order, until none is left. */
 static void sort_nodes(qs_graph *g, const qs_uses *uses, int32_t *waiting, qs_id *heap) {
     size_t ready = 0;
     for (size_t i = 0; i < g->node_count; i++)

@@ -21,8 +21,7 @@ static int no_memory(const qs_eval *e, const qs_node *n) {
 
 /*
  * Passes rely on the sizes that the model states, so sizes that inference finds later have to
- * agree. The model's outputs may differ, as in many files: no node was rewritten because of those
- * sizes.
+ * agree. Graph outputs may differ, as they do in many files: no pass relies on their sizes.
  */
 static int check_stated(const qs_eval *e, const qs_node *n, const qs_value *v,
                         const qs_value *found) {
@@ -41,7 +40,7 @@ static int check_stated(const qs_eval *e, const qs_node *n, const qs_value *v,
     return QSIM_OK;
 }
 
-/* Stores the type and shape that the rule has found for one output. */
+/* Stores the type and shape that a rule has inferred for one output. */
 static int store_output(const qs_eval *e, const qs_node *n, qs_id id, const qs_value *found) {
     qs_value *v = &e->values[id];
     int code = check_stated(e, n, v, found);
@@ -173,7 +172,7 @@ static bool results_fit(const qs_eval *e, const qs_node *n, size_t limit) {
     return true;
 }
 
-static int pack_here(const qs_eval *e, qs_id node, qs_arena *arena, const void **packed) {
+static int pack_weights(const qs_eval *e, qs_id node, qs_arena *arena, const void **packed) {
     const qs_node *n = &e->graph->nodes[node];
     qs_pack p = {.ctx = e->ctx,
                  .graph = e->graph,
@@ -204,13 +203,13 @@ static int make_results(const qs_eval *e, const qs_node *n, bool alias, bool las
     return QSIM_OK;
 }
 
-/* `own[i]`: input i got an address here, in temporary memory. */
+/* `own[i]`: input i got its address here, in temporary memory, and loses it afterwards. */
 static int compute(const qs_eval *e, qs_id node, const void *packed, qs_arena *temporary,
                    bool *own) {
     const qs_node *n = &e->graph->nodes[node];
     qs_step step;
     bool alias;
-    int code = packed ? QSIM_OK : pack_here(e, node, temporary, &packed);
+    int code = packed ? QSIM_OK : pack_weights(e, node, temporary, &packed);
     for (int32_t i = 0; i < n->input_count && !code; i++)
         if (n->inputs[i] != QS_NONE && !e->address[n->inputs[i]]) {
             own[i] = true;

@@ -9,7 +9,7 @@
 #include "op/op.h"
 #include "op/step.h"
 
-/* Readable bytes after every tensor that a kernel may load past. */
+/* Readable bytes after every tensor, since kernels may load whole vectors past its end. */
 #define QS_SLACK 64
 
 /* The values of a graph whose sizes are being inferred: the graph's own, or a plan's copy. */
@@ -17,7 +17,7 @@ typedef struct qs_eval {
     qsim_ctx *ctx;
     qs_graph *graph;
     qs_value *values;
-    void **address;  /* by value id; may be NULL if no node is evaluated */
+    void **address;  /* by value; NULL if no node is evaluated */
     qs_arena *arena; /* dims, parameters and results */
     const char *model;
     qsim_error *error;
@@ -25,7 +25,7 @@ typedef struct qs_eval {
 
 /* Runs a node's shape rule on e->values and stores what it finds there. */
 int qs_eval_infer(const qs_eval *e, qs_id node);
-/* The same with the rule that gives bounds of sizes that depend on elements. */
+/* The same with the rule `bound`, which gives upper bounds of sizes that depend on data. */
 int qs_eval_bound(const qs_eval *e, qs_id node);
 /* Elements and bytes of a value whose sizes are all known; false otherwise or on overflow. */
 bool qs_value_size(const qs_value *v, size_t *elements, size_t *bytes);

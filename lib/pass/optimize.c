@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The optimized model in standard operators: those results of a session's passes that ONNX can
- * express.
- */
+/* qsim_model_optimize: runs the passes whose results ONNX operators can express. */
 #include "pass/pass.h"
 #include "graph/names.h"
 
 #include <stdio.h>
 
-/* Another name for a node whose own is taken: `name`_2 and so on. */
+/* Renames a node whose name another node has: `name`_2 and so on. */
 static int rename_node(qs_pass *p, struct qs_names *names, qs_id id) {
     qs_node *n = &p->graph->nodes[id];
     const size_t capacity = strlen(n->name) + 24;
@@ -26,7 +23,7 @@ static int rename_node(qs_pass *p, struct qs_names *names, qs_id id) {
     return QSIM_OK;
 }
 
-/* Of nodes that share a name, a float one and its integer form for instance, the first keeps it. */
+/* Makes nodes' names unique. Passes may give one name to several nodes; the first keeps it. */
 static int node_names(qs_pass *p) {
     qs_graph *g = p->graph;
     struct qs_names *names = qs_names_create(p->ctx);
@@ -47,7 +44,7 @@ static int node_names(qs_pass *p) {
     return code;
 }
 
-/* Values that passes made without a name get one, since files need names. */
+/* Names the unnamed values that passes have made, since values in files need names. */
 int qs_pass_names(qs_pass *p) {
     qs_graph *g = p->graph;
     int code = node_names(p);

@@ -49,6 +49,11 @@ qs_id qs_pass_const_u8(qs_pass *p, int32_t dtype, uint8_t value) {
     return qs_pass_const(p, dtype, 0, NULL, &value);
 }
 
+qs_id qs_pass_const_table(qs_pass *p, const uint8_t *table) {
+    const int64_t count = 256;
+    return qs_pass_const(p, QSIM_UINT8, 1, &count, table);
+}
+
 int qs_pass_resolve(qs_pass *p, qs_id node) {
     return qs_op_resolve(p->graph, node, p->model, p->error);
 }
@@ -110,6 +115,40 @@ qs_id qs_pass_producer(const qs_graph *g, qs_id value, const char *op_type) {
     return id != QS_NONE && qs_node_is(&g->nodes[id], "", op_type) ? id : QS_NONE;
 }
 
+qs_id qs_pass_reader(const qs_graph *g, const qs_uses *uses, qs_id value, const char *op_type) {
+    const qs_id id = qs_only_reader(g, uses, value);
+    return id != QS_NONE && qs_node_is(&g->nodes[id], "", op_type) ? id : QS_NONE;
+}
+
+bool qs_node_is_constant(const qs_graph *g, const qs_node *n, int32_t first, int32_t end) {
+    for (int32_t i = first; i < end && i < n->input_count; i++)
+        if (n->inputs[i] != QS_NONE && !g->values[n->inputs[i]].data)
+            return false;
+    return true;
+}
+
+const qs_const *qs_node_floats(const qs_graph *g, const qs_node *n, int32_t index) {
+    const qs_const *c = qs_node_const(g, n, index);
+    return c && c->dtype == QSIM_FLOAT ? c : NULL;
+}
+
+bool qs_node_perm_is(const qs_node *n, const int64_t *perm, int32_t rank) {
+    const qs_attr *a = qs_node_attr(n, "perm");
+    return a && a->count == rank && memcmp(a->u.ints, perm, (size_t)rank * sizeof(*perm)) == 0;
+}
+
+bool qs_node_perm(const qs_node *n, int32_t rank, int64_t *perm) {
+    const qs_attr *a = qs_node_attr(n, "perm");
+    if (a && a->count != rank)
+        return false;
+    for (int32_t i = 0; i < rank; i++) {
+        perm[i] = a ? a->u.ints[i] : rank - 1 - i;
+        if (perm[i] < 0 || perm[i] >= rank)
+            return false;
+    }
+    return true;
+}
+
 static bool is_number(const qs_const *c) {
     switch (c->dtype) {
     case QSIM_FLOAT:
@@ -148,11 +187,15 @@ bool qs_const_scalar(const qs_graph *g, qs_id value, double *out) {
     return true;
 }
 
+uint8_t qs_const_code4(const qs_const *c, size_t i) {
+    return ((const uint8_t *)c->data)[i / 2] >> (i % 2 * 4) & 15;
+}
+
 int32_t qs_const_ints(const qs_const *c, int64_t *out, int32_t capacity) {
     if (!c || c->elements > (size_t)capacity || (c->dtype != QSIM_INT64 && c->dtype != QSIM_INT32))
         return -1;
     for (size_t i = 0; i < c->elements; i++)
-        if (c->dtype == QSIM_INT64) /* a double is not exact for the largest */
+        if (c->dtype == QSIM_INT64) /* a double does not hold all of them */
             memcpy(&out[i], (const uint8_t *)c->data + i * sizeof(*out), sizeof(*out));
         else
             out[i] = (int64_t)qs_const_at(c, i);

@@ -15,18 +15,17 @@ typedef struct qs_pass {
     qs_graph *graph;
     const char *model;
     qsim_error *error;
-    bool standard;    /* make only what ONNX files may contain */
-    bool contributed; /* with it: also operators of com.microsoft */
+    bool standard;    /* make only operators that ONNX files may contain */
+    bool contributed; /* with `standard`: also operators of com.microsoft */
     bool literal;     /* leave quantize/dequantize pairs as they are written */
     int32_t level;    /* QSIM_LEVEL_*, set by the pipeline */
     /* For qs_pass_mark_integers; NULL: no marks are wanted. */
     const qs_graph *origin; /* the model's graph, of which `graph` is a copy */
     bool *integer;          /* by live node in origin's order */
-    bool only_marks;        /* the pipeline stops once they are made */
+    bool only_marks;        /* the pipeline stops after it */
     /* By graph output: set where the layout pass leaves it channels-last. May be NULL. */
     bool *channels_last;
-    size_t
-        fold_left; /* bytes of constants that folding may still make; 0: no pass has folded yet */
+    size_t fold_left; /* bytes that folding may still make; 0: not set yet */
 } qs_pass;
 
 /* ---- the pipeline (pipeline.c) ---- */
@@ -53,11 +52,11 @@ int qs_pipeline_run(qs_pass *p, qs_purpose purpose, int32_t level);
 int qs_pass_constants(qs_pass *p);
 /* A Sum of two operands becomes an Add, which other passes know (pass_simple.c). */
 int qs_pass_sums(qs_pass *p);
-/* Identity and Dropout disappear. */
+/* Removes Identity, and Dropout whose mask is not read (pass_simple.c). */
 int qs_pass_identities(qs_pass *p);
 /*
- * Executes nodes whose inputs are all constants; QuantizeLinear and DequantizeLinear, which later
- * passes and readers of files look for, only if the flags say so.
+ * Executes nodes whose inputs are all constants (pass_simple.c); QuantizeLinear and
+ * DequantizeLinear only with these flags, since later passes and readers of files match them.
  */
 #define QS_FOLD_QUANTIZE   1
 #define QS_FOLD_DEQUANTIZE 2
@@ -70,61 +69,64 @@ int qs_pass_expand(qs_pass *p);
 int qs_pass_shapes(qs_pass *p);
 /* An If whose condition is constant becomes its branch (pass_branch.c). */
 int qs_pass_branches(qs_pass *p, bool *changed);
-/* Floats in place of float16 and bfloat16 where something is computed (pass_half.c). */
+/* Nodes that compute in float16 or bfloat16 compute in float (pass_half.c). */
 int qs_pass_half(qs_pass *p);
 bool qs_graph_has_half(const qs_graph *g);
-/* Names the tensors to give out. */
+/* Makes the tensors of these names the outputs of the graph (pass_simple.c). */
 int qs_pass_outputs(qs_pass *p, const char *const *names, size_t count);
-/* 8-bit activations unsigned, weights signed: docs/QUANTIZATION.md, section 10 (pass_u8.c). */
+/* Makes 8-bit activations unsigned: docs/QUANTIZATION.md, section 10 (pass_u8.c). */
 int qs_pass_u8(qs_pass *p);
 /* Quantize/dequantize patterns become integer operators (pass_qdq.c). */
 int qs_pass_qdq(qs_pass *p);
 /*
- * Products of dynamic quantization become one operator with the scaling after them
- * (pass_dynamic.c).
+ * A product of dynamic quantization and the scaling after it become one operator (pass_dynamic.c).
  */
 int qs_pass_dynamic(qs_pass *p);
-/* BatchNormalization into the convolution before it (pass_batchnorm.c). */
+/* Folds BatchNormalization into the convolution before it (pass_batchnorm.c). */
 int qs_pass_batchnorm(qs_pass *p);
 /* A constant added to a Conv, ConvTranspose or MatMul becomes its bias (pass_bias.c). */
 int qs_pass_bias(qs_pass *p);
-/* Factors and transA of a Gemm of constant weights go into these (pass_gemm.c). */
+/* Folds alpha, beta and transA of a Gemm with constant weights (pass_gemm.c). */
 int qs_pass_gemm(qs_pass *p);
-/* Products with weights of 4 bits that are dequantized become MatMulNBits (pass_nbits.c). */
+/* Products with dequantized weights of 4 bits become MatMulNBits (pass_nbits.c). */
 int qs_pass_nbits(qs_pass *p);
-/* Convolutions and pools over three axes of space (pass_depth.c). */
+/* Convolutions and pools over three axes of space become ones over two (pass_depth.c). */
 int qs_pass_depth(qs_pass *p);
 /* Fills p->integer, before later passes replace more nodes (mark_integers.c). */
 int qs_pass_mark_integers(qs_pass *p);
 /* Curves written as several nodes become one (pass_curves.c). */
 int qs_pass_curves(qs_pass *p);
-/* Casts, transposes and reshapes that undo each other or do nothing (pass_redundant.c). */
+/* Removes casts, transposes and reshapes that cancel or do nothing (pass_redundant.c). */
 int qs_pass_redundant(qs_pass *p);
-/* A Slice of a Slice along other axes (pass_slice.c). */
+/* Merges a Slice of a Slice along other axes (pass_slice.c). */
 int qs_pass_slices(qs_pass *p);
-/* Slices joined as channels that take every pixel of blocks: space to depth (pass_slice.c). */
+/* Slices that take every pixel of blocks, and their Concat, become space to depth (pass_slice.c).
+ */
 int qs_pass_phases(qs_pass *p);
-/* Names for values that passes made, and names of their own for nodes, for saving (optimize.c). */
+/* Names unnamed values and makes the names of nodes unique, for saving (optimize.c). */
 int qs_pass_names(qs_pass *p);
 /* Attention written as transposes, products and a softmax becomes one node (pass_attention.c). */
 int qs_pass_attention(qs_pass *p);
-/* Relu and Clip into the operator before it (pass_fuse.c). */
+/* Fuses Relu and Clip into the operator before them (pass_fuse.c). */
 int qs_pass_fuse(qs_pass *p);
-/* Sums and products of tables of the same bytes, and tables of tables (pass_table.c). */
+/* Sums and products of two tables of one tensor, and tables of tables, become one (pass_table.c).
+ */
 int qs_pass_table(qs_pass *p);
-/* Channels-last convolutions and pools; `propagate`: also the nodes between them (pass_layout.c).
+/* Makes convolutions and pools channels-last; `propagate`: also nodes between them (pass_layout.c).
  */
 int qs_pass_layout(qs_pass *p, bool propagate);
 
-/* After the layout: tables and sums into the integer convolution or product that makes an operand,
- * sums and curves into the float convolution (pass_epilogue.c). */
+/*
+ * After the layout pass: fuses tables and sums into the integer convolution or product that makes
+ * their operand, sums and curves into the float convolution (pass_epilogue.c).
+ */
 int qs_pass_epilogue(qs_pass *p);
 
-/* After the layout: two tensors joined, shuffled and split (pass_shuffle.c). */
+/* After the layout pass: Concat, channel shuffle and Split become one step (pass_shuffle.c). */
 int qs_pass_shuffle(qs_pass *p);
 
 /*
- * After that: convolutions write straight into the result of a Concat that alone reads them
+ * After both: convolutions write into the result of the Concat that is their only reader
  * (pass_concat.c).
  */
 int qs_pass_concat(qs_pass *p);
@@ -134,14 +136,15 @@ int qs_pass_concat(qs_pass *p);
  * (pass_concat.c).
  */
 bool qs_pass_q8(const qs_graph *g, qs_id scale, qs_id zero_point, qs_q8 *q);
-/* Makes the table from bytes of `from` to those of `to`; false if it would change none. */
+/* Makes the table that requantizes bytes of `from` to `to`; false if it is the identity. */
 bool qs_pass_rescaling(const qs_q8 *from, const qs_q8 *to, uint8_t *table);
 
 /* ---- sizes that are the same, known or not (sizes.c) ---- */
 
 typedef struct qs_sizes {
     const qs_value *values;
-    qs_id *batch, *space; /* by value: the first value of this batch size, and of these sizes */
+    qs_id *batch,
+        *space; /* by value: the first value of the same batch size; of the same sizes of space */
 } qs_sizes;
 
 /* Needs `order` up to date and zeroed sizes, which the caller frees in any case. */
@@ -152,7 +155,7 @@ bool qs_sizes_same(const qs_sizes *s, qs_id a, qs_id b);
 /* ---- helpers (pass.c) ---- */
 
 int qs_pass_no_memory(const qs_pass *p);
-/* Sort, prune, infer: at the end of a pass that changed something. */
+/* Sorts, prunes and infers: the end of a pass that has changed the graph. */
 int qs_pass_finish(qs_pass *p);
 /*
  * Calls `rewrite` for each node in order, removed ones included, with the readers that values had
@@ -165,6 +168,8 @@ qs_id qs_pass_value(qs_pass *p, qs_id like);
 /* An unnamed constant whose bytes are copied. */
 qs_id qs_pass_const(qs_pass *p, int32_t dtype, int32_t rank, const int64_t *dims, const void *data);
 qs_id qs_pass_const_u8(qs_pass *p, int32_t dtype, uint8_t value);
+/* A table of 256 bytes, as QTable and others take it. */
+qs_id qs_pass_const_table(qs_pass *p, const uint8_t *table);
 /* Adds a node and looks up its row. version 0: the one that the graph imports. */
 qs_id qs_pass_node(qs_pass *p, const char *domain, const char *op_type, const char *name,
                    int32_t version, const qs_id *inputs, int32_t input_count, const qs_id *outputs,
@@ -182,10 +187,22 @@ int qs_pass_transpose(qs_pass *p, qs_id from, const int64_t *perm, int32_t count
 void qs_pass_set_output(qs_pass *p, qs_id node, int32_t index, qs_id value);
 /* The value's producer if it is operator `op_type` of ai.onnx, else QS_NONE. */
 qs_id qs_pass_producer(const qs_graph *g, qs_id value, const char *op_type);
+/* The value's only reader if it is operator `op_type` of ai.onnx, else QS_NONE. */
+qs_id qs_pass_reader(const qs_graph *g, const qs_uses *uses, qs_id value, const char *op_type);
+/* Whether the node's inputs from `first` to before `end` are constants or left out. */
+bool qs_node_is_constant(const qs_graph *g, const qs_node *n, int32_t first, int32_t end);
+/* An input that is a constant of floats; NULL: it is not. */
+const qs_const *qs_node_floats(const qs_graph *g, const qs_node *n, int32_t index);
+/* Whether attribute perm has these `rank` axes. */
+bool qs_node_perm_is(const qs_node *n, const int64_t *perm, int32_t rank);
+/* Reads the permutation of a Transpose of that rank; false: it is none. */
+bool qs_node_perm(const qs_node *n, int32_t rank, int64_t *perm);
 /* The one element of a constant as a double; false if it is no constant of one element. */
 bool qs_const_scalar(const qs_graph *g, qs_id value, double *out);
 /* Element i of a float, 8-bit, int32 or int64 constant. */
 double qs_const_at(const qs_const *c, size_t i);
+/* Element i of a constant of 4 bits, its sign bit not extended. */
+uint8_t qs_const_code4(const qs_const *c, size_t i);
 /*
  * Reads the elements of an int32 or int64 constant. Returns their number; -1: no such constant, or
  * more than `capacity`.

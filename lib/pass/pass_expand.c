@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Replaces operators that are short for several others by these, repeatedly, before other passes
- * look for patterns.
+ * Replaces operators that are short for several others by these until none is left, so that other
+ * passes have to match the short operators only.
  */
 #include "op/expand.h"
 #include "pass/pass.h"

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Half precision: nodes that compute on float16 or bfloat16 compute on floats instead. Values
- * between them stay floats. They are rounded to the half type where a tensor is an output of the
- * graph, and where an operator reads its bits, makes another type of it (a comparison, a
- * quantized tensor) or jumps (Round). Operators that only move or choose elements work on either
- * type. Before that, integers are converted where an operator computes them as floats.
+ * Half precision: nodes that compute in float16 or bfloat16 compute in float, and values between
+ * them stay floats. A value is rounded to its half type where it is an output of the graph, and
+ * where its reader needs the exact number: an operator on its bits, one whose result has another
+ * type (a comparison, a quantized tensor) or a discontinuous one (Round). Operators that only move
+ * or choose elements work on either type. Before that, integers are cast for operators that compute
+ * them as floats.
  */
 #include "pass/pass.h"
 #include "tensor/minifloat.h"
@@ -12,13 +13,13 @@
 typedef struct halves {
     qs_pass *p;
     qs_graph *g;
-    /* By value of the graph as it was: */
-    int32_t *type;  /* its half type, or 0 */
-    qs_id *wide;    /* it as a float */
-    qs_id *rounded; /* the same, of what has been rounded */
-    qs_id *narrow;  /* it in the half type */
-    bool *computed; /* its producer now makes a float */
-    bool *exact;    /* by node: its step takes the half type as it is */
+    /* By value of the graph before the pass: */
+    int32_t *type;  /* float16, bfloat16, or 0 */
+    qs_id *wide;    /* the value as a float; QS_NONE: not made yet, as below */
+    qs_id *rounded; /* the value as a float that was rounded to the half type */
+    qs_id *narrow;  /* the value in its half type */
+    bool *computed; /* the producer now makes a float */
+    bool *exact;    /* by node: the operator takes the half type */
     size_t values;
 } halves;
 
@@ -39,7 +40,7 @@ static qs_id new_cast(qs_pass *p, qs_id from, int32_t to) {
     return y < 0 ? y : add_cast(p, from, to, y);
 }
 
-/* A constant in half precision as one of floats. */
+/* Converts a constant in half precision to floats. */
 static qs_id widen_const(halves *h, qs_id value) {
     const qs_const *c = h->g->values[value].data;
     const bool brain = c->dtype == QSIM_BFLOAT16;
@@ -88,7 +89,7 @@ static bool is_half_value(const halves *h, qs_id v) {
 
 typedef qs_id (*twin_fn)(halves *h, qs_id v);
 
-static int feed(halves *h, qs_id id, twin_fn twin) {
+static int replace_inputs(halves *h, qs_id id, twin_fn twin) {
     for (int32_t i = 0; i < h->g->nodes[id].input_count; i++) {
         const qs_id v = h->g->nodes[id].inputs[i];
         if (!is_half_value(h, v))
@@ -102,7 +103,10 @@ static int feed(halves *h, qs_id id, twin_fn twin) {
     return QSIM_OK;
 }
 
-/* Makes output `index` a float. An output of the graph keeps its name and type. */
+/*
+ * Makes output `index` a float. If it is an output of the graph, the node gets another value, and a
+ * Cast makes the output later.
+ */
 static int widen_output(halves *h, qs_id id, int32_t index) {
     const qs_id v = h->g->nodes[id].outputs[index];
     qs_id made = v;
@@ -122,7 +126,7 @@ static int widen_output(halves *h, qs_id id, int32_t index) {
     return QSIM_OK;
 }
 
-/* Attributes that name the type of the result. */
+/* Sets attributes that name a half type as the type of the result to float. */
 static int widen_attrs(halves *h, qs_id id) {
     static const char *const names[] = {"dtype", "output_dtype", "output_datatype", "precision"};
     for (size_t i = 0; i < QS_COUNT(names); i++) {
@@ -141,7 +145,7 @@ static int widen(halves *h, qs_id id) {
         const qs_id v = g->nodes[id].outputs[i];
         exact = exact || (v != QS_NONE && !h->type[v] && g->values[v].dtype != QSIM_FLOAT);
     }
-    int code = feed(h, id, exact ? rounded : wide);
+    int code = replace_inputs(h, id, exact ? rounded : wide);
     if (!code)
         code = widen_attrs(h, id);
     for (int32_t i = 0; i < g->nodes[id].output_count && !code; i++)
@@ -150,8 +154,11 @@ static int widen(halves *h, qs_id id) {
     return code;
 }
 
-/* Handles a Cast to a half type: the value stays a float until a reader needs it rounded. */
-static bool is_rounding(const halves *h, const qs_node *n) {
+/*
+ * Whether a node casts a float to a half type: such a Cast is dropped, and the value stays a float
+ * until a reader needs it rounded.
+ */
+static bool rounds_float(const halves *h, const qs_node *n) {
     const qs_id x = qs_node_input(n, 0);
     if (!qs_node_is(n, "", "Cast") || !is_half_value(h, n->outputs[0]))
         return false;
@@ -169,8 +176,8 @@ static int drop_cast(halves *h, qs_id id) {
 }
 
 /*
- * Whether the node works on floats as well: it moves or chooses elements, and all its results have
- * the half type.
+ * Whether the node also works on floats: it moves or chooses elements, and all its results have a
+ * half type.
  */
 static bool is_generic(const halves *h, const qs_node *n) {
     bool half = (qs_node_traits(h->g, n) & (QS_MOVES | QS_ELEMENTWISE)) && !qs_node_attr(n, "to");
@@ -187,18 +194,18 @@ static int convert_node(halves *h, qs_id id) {
         half = half || is_half_value(h, v);
         computed = computed || (is_half_value(h, v) && h->computed[v]);
     }
-    if (is_rounding(h, n))
+    if (rounds_float(h, n))
         return drop_cast(h, id);
     if (!half)
         return QSIM_OK;
     if (h->exact[id] && !(computed && is_generic(h, n)))
-        return feed(h, id, narrow);
+        return replace_inputs(h, id, narrow);
     return widen(h, id);
 }
 
 /* ---- integers ---- */
 
-/* Whether the node takes integers that are computed as its row's integers_as says. */
+/* Whether the node's input is of an integer type that its row computes as integers_as. */
 static bool takes_integers(const qs_pass *p, qs_id id) {
     const qs_graph *g = p->graph;
     const qs_node *n = &g->nodes[id];
@@ -208,7 +215,7 @@ static bool takes_integers(const qs_pass *p, qs_id id) {
            qs_op_infer_exact(g, g->values, id, out, dims, p->model, NULL);
 }
 
-/* Casts before the node, and after it if the result is of the integers' type. */
+/* Adds a Cast before the node, and one after it if the result has the integers' type. */
 static int convert_integers(qs_pass *p, qs_id id) {
     qs_graph *g = p->graph;
     const qs_id from = g->nodes[id].inputs[0], y = g->nodes[id].outputs[0];
@@ -227,7 +234,7 @@ static int convert_integers(qs_pass *p, qs_id id) {
     return add_cast(p, made, g->values[y].dtype, y) < 0 ? QSIM_E_NOMEM : QSIM_OK;
 }
 
-static int convert_all(qs_pass *p) {
+static int convert_all_integers(qs_pass *p) {
     const size_t count = p->graph->order_count;
     bool any = false;
     int code = QSIM_OK;
@@ -241,7 +248,7 @@ static int convert_all(qs_pass *p) {
 
 /* ---- the pass ---- */
 
-/* Finds the nodes that execute unchanged; called before any node is changed. */
+/* Finds the nodes whose operators take half precision; called before any node is changed. */
 static int find_exact(halves *h) {
     const qs_graph *g = h->g;
     size_t capacity = 1;
@@ -265,7 +272,7 @@ static int find_exact(halves *h) {
     return done ? QSIM_OK : qs_pass_no_memory(h->p);
 }
 
-static int transform(halves *h) {
+static int convert_graph(halves *h) {
     qs_graph *g = h->g;
     const size_t count = g->order_count;
     for (size_t v = 0; v < h->values; v++) {
@@ -292,7 +299,7 @@ bool qs_graph_has_half(const qs_graph *g) {
 
 int qs_pass_half(qs_pass *p) {
     qs_graph *g = p->graph;
-    int code = convert_all(p);
+    int code = convert_all_integers(p);
     if (code || !qs_graph_has_half(g))
         return code;
     const size_t values = g->value_count + 1, nodes = g->node_count + 1;
@@ -306,7 +313,7 @@ int qs_pass_half(qs_pass *p) {
                 .exact = qs_calloc(p->ctx, nodes, sizeof(*h.exact)),
                 .values = g->value_count};
     const bool allocated = h.type && h.wide && h.rounded && h.narrow && h.computed && h.exact;
-    code = allocated ? transform(&h) : qs_pass_no_memory(p);
+    code = allocated ? convert_graph(&h) : qs_pass_no_memory(p);
     qs_free(p->ctx, h.exact);
     qs_free(p->ctx, h.computed);
     qs_free(p->ctx, h.narrow);

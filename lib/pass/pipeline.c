@@ -82,7 +82,7 @@ static const stage pipeline[] = {
     {"shapes", qs_pass_shapes, {ALWAYS, NEVER, ALWAYS, NEVER}},
     {"fold", fold, {NEVER, BASIC, NEVER, NEVER}},
     {"fold_quantize", fold_quantize, {ALWAYS, NEVER, NEVER, NEVER}},
-    {"fold_all", fold_all, {NEVER, NEVER, ALWAYS, NEVER}}, /* weights in 8 bits are floats again */
+    {"fold_all", fold_all, {NEVER, NEVER, ALWAYS, NEVER}}, /* dequantizes 8-bit weights */
     {"sums", qs_pass_sums, {ALWAYS, BASIC, ALWAYS, NEVER}},
     {"identities", qs_pass_identities, {ALWAYS, BASIC, ALWAYS, NEVER}},
     {"redundant", qs_pass_redundant, {NEVER, BASIC, ALWAYS, NEVER}},
@@ -94,13 +94,17 @@ static const stage pipeline[] = {
     {"mark_integers", qs_pass_mark_integers, {ALWAYS, NEVER, NEVER, NEVER}},
     {"identities",
      qs_pass_identities,
-     {BASIC, NEVER, NEVER, NEVER}}, /* left by pairs of Q and DQ */
+     {BASIC, NEVER, NEVER, NEVER}}, /* the qdq pass has made some */
     {"nbits", qs_pass_nbits, {ALWAYS, NEVER, NEVER, NEVER}},
-    {"depth", qs_pass_depth, {ALWAYS, NEVER, NEVER, NEVER}}, /* the weights are folded next */
+    {"depth",
+     qs_pass_depth,
+     {ALWAYS, NEVER, NEVER, NEVER}}, /* its Reshapes of weights are folded next */
     {"fold_all", fold_all, {ALWAYS, NEVER, NEVER, NEVER}},
     {"fold_quantize", fold_quantize, {NEVER, EXTENDED, NEVER, NEVER}},
     {"bias", qs_pass_bias, {EXTENDED, EXTENDED, ALWAYS, NEVER}},
-    {"batchnorm", qs_pass_batchnorm, {BASIC, EXTENDED, ALWAYS, NEVER}}, /* an Add stood between */
+    {"batchnorm",
+     qs_pass_batchnorm,
+     {BASIC, EXTENDED, ALWAYS, NEVER}}, /* again, without Adds before it */
     {"gemm", qs_pass_gemm, {NEVER, NEVER, ALWAYS, NEVER}},
     {"qdq_contributed", qdq_contributed, {NEVER, EXTENDED, NEVER, NEVER}},
     {"curves", qs_pass_curves, {EXTENDED, NEVER, NEVER, NEVER}},
@@ -111,7 +115,7 @@ static const stage pipeline[] = {
     {"layout", layout, {ALWAYS, NEVER, NEVER, NEVER}},
     {"epilogue",
      qs_pass_epilogue,
-     {EXTENDED, NEVER, NEVER, NEVER}}, /* these three know the layout */
+     {EXTENDED, NEVER, NEVER, NEVER}}, /* this and the next two need the layout */
     {"shuffle", qs_pass_shuffle, {EXTENDED, NEVER, NEVER, NEVER}},
     {"concat", qs_pass_concat, {EXTENDED, NEVER, NEVER, NEVER}},
     {"finish", qs_pass_finish, {NEVER, BASIC, ALWAYS, NEVER}},

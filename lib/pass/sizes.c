@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds tensors that have the same sizes, even if these are not known: after a convolution that
- * keeps the size of its input, the operands of a sum fit each other for any image.
+ * Finds tensors that have equal sizes whatever the size of the input: the operands of a residual
+ * sum, for instance, after convolutions that keep the size of the image.
  */
 #include "pass/pass.h"
 
 #include "op/rules.h"
 
-/* Images as QS_WINDOW_AXES has them: batch, one or two axes of space, channels last. */
+/* Whether all sizes of space are 1. Images have one or two such axes between batch and channels. */
 static bool all_ones(const qs_value *v) {
     for (int32_t i = 1; i + 1 < v->rank; i++)
         if (v->dims[i].size != 1)
@@ -37,7 +37,7 @@ static bool keeps_size(const qs_node *n, const qs_value *w) {
     return true;
 }
 
-/* Index of the weights of a convolution of such images; else -1. */
+/* Index of the weights of a channels-last convolution; -1: another node. */
 static int32_t conv_weights(const qs_node *n) {
     if (!(n->op->traits & QS_CONVOLVES) || qs_node_int(n, "channels_last", 0) != 1)
         return -1;
@@ -47,7 +47,7 @@ static int32_t conv_weights(const qs_node *n) {
     return -1;
 }
 
-/* Lists the operands of an element-wise node; their number, also if it is more than two. */
+/* Lists the first two operands of an element-wise node. Returns the number of all. */
 static int32_t find_operands(const qs_node *n, qs_id found[2]) {
     int32_t count = 0;
     for (int32_t i = 0; i < n->input_count; i++)
@@ -59,8 +59,11 @@ static int32_t find_operands(const qs_node *n, qs_id found[2]) {
     return count;
 }
 
-/* The result has the sizes of the operand that the other one is broadcast to. */
-static void find_pair(qs_sizes *s, qs_id a, qs_id b, qs_id y) {
+/*
+ * Finds the sizes of y, the result of a and b: those of the operand that the other one is broadcast
+ * to.
+ */
+static void find_broadcast(qs_sizes *s, qs_id a, qs_id b, qs_id y) {
     const qs_value *va = &s->values[a], *vb = &s->values[b];
     if (va->rank != vb->rank || va->rank < 2 || s->batch[a] != s->batch[b])
         return;
@@ -71,7 +74,7 @@ static void find_pair(qs_sizes *s, qs_id a, qs_id b, qs_id y) {
         s->space[y] = s->space[b];
 }
 
-static void find(qs_sizes *s, const qs_graph *g, const qs_node *n) {
+static void find_node(qs_sizes *s, const qs_graph *g, const qs_node *n) {
     const qs_id x = qs_node_input(n, 0);
     const qs_id y = n->output_count > 0 ? n->outputs[0] : QS_NONE;
     const bool each = qs_node_traits(g, n) & (QS_ELEMENTWISE | QS_RANGED);
@@ -82,7 +85,7 @@ static void find(qs_sizes *s, const qs_graph *g, const qs_node *n) {
     if (count == 1)
         s->batch[y] = s->batch[operands[0]], s->space[y] = s->space[operands[0]];
     if (count == 2)
-        find_pair(s, operands[0], operands[1], y);
+        find_broadcast(s, operands[0], operands[1], y);
     if (n->op->traits & QS_NEEDS_LAST)
         s->batch[y] = s->batch[x];
     const int32_t w = conv_weights(n);
@@ -100,7 +103,7 @@ int qs_sizes_find(qs_pass *p, qs_sizes *s) {
     for (size_t i = 0; i < g->value_count; i++)
         s->batch[i] = s->space[i] = (qs_id)i;
     for (size_t i = 0; i < g->order_count; i++)
-        find(s, g, &g->nodes[g->order[i]]);
+        find_node(s, g, &g->nodes[g->order[i]]);
     return QSIM_OK;
 }
 

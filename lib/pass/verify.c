@@ -8,7 +8,7 @@ typedef struct verifier {
     const qs_graph *g;
     const char *model, *after;
     qsim_error *error;
-    size_t *place; /* by node: its place in `order`, from 1 on; 0: not in it */
+    size_t *position; /* by node: its position in `order`, from 1 on; 0: not in it */
 } verifier;
 
 static int broken(const verifier *v, const qs_node *n, const char *rule, qs_id value) {
@@ -63,7 +63,7 @@ static int check_node(const verifier *v, qs_id id) {
     bool known;
     if (!n->op || n->op != qs_op_find(n->domain, n->op_type, n->version, &known))
         return broken(v, n, "a node is not looked up in the operator table", QS_NONE);
-    if (!v->place[id])
+    if (!v->position[id])
         return broken(v, n, "a live node is not in the order", QS_NONE);
     for (int32_t i = 0; i < n->output_count; i++) {
         if (n->outputs[i] == QS_NONE)
@@ -99,14 +99,14 @@ static int check_order(const verifier *v) {
         const qs_id id = g->order[i];
         if (id < 0 || (size_t)id >= g->node_count || g->nodes[id].removed)
             return broken(v, NULL, "the order has a node that does not exist", QS_NONE);
-        if (v->place[id])
+        if (v->position[id])
             return broken(v, &g->nodes[id], "the order has a node twice", QS_NONE);
-        v->place[id] = i + 1;
+        v->position[id] = i + 1;
     }
     return QSIM_OK;
 }
 
-/* Every input of a node is a constant, a graph input, or made earlier. */
+/* Checks that every input is a constant, a graph input, or made by an earlier node. */
 static int check_inputs(const verifier *v, qs_id id) {
     const qs_node *n = &v->g->nodes[id];
     for (int32_t i = 0; i < n->input_count; i++) {
@@ -115,7 +115,7 @@ static int check_inputs(const verifier *v, qs_id id) {
         const qs_value *x = &v->g->values[n->inputs[i]];
         if (x->producer == QS_NONE && !x->data && !x->is_input)
             return broken(v, n, "a value is read that nothing makes", n->inputs[i]);
-        if (x->producer != QS_NONE && v->place[x->producer] >= v->place[id])
+        if (x->producer != QS_NONE && v->position[x->producer] >= v->position[id])
             return broken(v, n, "a node stands before the producer of its input", n->inputs[i]);
     }
     return QSIM_OK;
@@ -123,7 +123,7 @@ static int check_inputs(const verifier *v, qs_id id) {
 
 /* ---- types and shapes ---- */
 
-/* What is known of both agrees. */
+/* Whether the stored type and shape agree with the inferred ones where both are known. */
 static bool agree(const qs_value *stored, const qs_value *inferred) {
     if (stored->dtype && inferred->dtype && stored->dtype != inferred->dtype)
         return false;
@@ -174,10 +174,10 @@ static int check_all(const verifier *v) {
 
 int qs_graph_verify(const qs_graph *g, const char *model, const char *after, qsim_error *error) {
     verifier v = {.g = g, .model = model, .after = after, .error = error};
-    v.place = qs_calloc(g->arena.ctx, g->node_count + 1, sizeof(*v.place));
-    if (!v.place)
+    v.position = qs_calloc(g->arena.ctx, g->node_count + 1, sizeof(*v.position));
+    if (!v.position)
         return qs_fail(error, QSIM_E_NOMEM, "%s: out of memory", model);
     const int code = check_all(&v);
-    qs_free(g->arena.ctx, v.place);
+    qs_free(g->arena.ctx, v.position);
     return code;
 }

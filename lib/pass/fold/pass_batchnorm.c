@@ -14,28 +14,23 @@ typedef struct folding {
     bool transposed;
 } folding;
 
-static const qs_const *float_const(const qs_graph *g, const qs_node *n, int32_t index) {
-    const qs_const *c = qs_node_const(g, n, index);
-    return c && c->dtype == QSIM_FLOAT ? c : NULL;
-}
-
-/* Whether node `bn` can go into node `conv`, its only producer. */
-static bool match(const qs_graph *g, const qs_node *conv, const qs_node *bn, folding *f) {
-    f->w = float_const(g, conv, 1);
-    f->b = float_const(g, conv, 2);
-    f->scale = float_const(g, bn, 1);
-    f->shift = float_const(g, bn, 2);
-    f->mean = float_const(g, bn, 3);
-    f->var = float_const(g, bn, 4);
+/*
+ * Reads the constants; false if node `bn` cannot be folded into node `conv`, which makes its input.
+ */
+static bool read_folding(const qs_graph *g, const qs_node *conv, const qs_node *bn, folding *f) {
+    f->w = qs_node_floats(g, conv, 1);
+    f->b = qs_node_floats(g, conv, 2);
+    f->scale = qs_node_floats(g, bn, 1);
+    f->shift = qs_node_floats(g, bn, 2);
+    f->mean = qs_node_floats(g, bn, 3);
+    f->var = qs_node_floats(g, bn, 4);
     if (!f->w || !f->scale || !f->shift || !f->mean || !f->var || f->w->rank < 3 ||
         f->w->elements == 0 || qs_node_int(bn, "training_mode", 0) != 0)
         return false;
     for (int32_t i = 1; i < bn->output_count; i++)
         if (bn->outputs[i] != QS_NONE)
             return false;
-    /*
-     * ConvTranspose has weights [C, M, kh, kw]; only without groups M counts all output channels.
-     */
+    /* Weights of ConvTranspose are [C, M / groups, kh, kw]. */
     f->transposed = qs_node_is(conv, "", "ConvTranspose");
     if (f->transposed && qs_node_int(conv, "group", 1) != 1)
         return false;
@@ -52,8 +47,8 @@ static bool match(const qs_graph *g, const qs_node *conv, const qs_node *bn, fol
     return f->b || conv->input_count < 3 || conv->inputs[2] == QS_NONE;
 }
 
-static qs_id add_named(qs_pass *p, const char *base, const char *suffix, const qs_const *shape,
-                       int64_t channels, const float *data) {
+static qs_id add_constant(qs_pass *p, const char *base, const char *suffix, const qs_const *shape,
+                          int64_t channels, const float *data) {
     qs_graph *g = p->graph;
     size_t n = strlen(base), m = strlen(suffix);
     char *name = qs_arena_alloc(&g->arena, n + m + 1, 1);
@@ -84,8 +79,8 @@ static int fold(qs_pass *p, qs_id conv, qs_id bn, const folding *f) {
                 w[i] = (float)(qs_const_at(f->w, i) * s);
     }
     const char *base = g->values[g->nodes[conv].inputs[1]].name;
-    qs_id wid = add_named(p, base, "_folded", f->w, 0, w);
-    qs_id bid = wid < 0 ? wid : add_named(p, base, "_bias", NULL, (int64_t)f->channels, b);
+    qs_id wid = add_constant(p, base, "_folded", f->w, 0, w);
+    qs_id bid = wid < 0 ? wid : add_constant(p, base, "_bias", NULL, (int64_t)f->channels, b);
     if (bid < 0)
         return bid;
     if (qs_node_grow_inputs(g, conv, 3))
@@ -109,8 +104,8 @@ static int fold_node(qs_pass *p, const qs_uses *uses, qs_id node, bool *changed)
     qs_id conv = qs_pass_producer(g, x, "Conv");
     if (conv == QS_NONE)
         conv = qs_pass_producer(g, x, "ConvTranspose");
-    if (conv == QS_NONE || g->values[x].is_output || uses->start[x + 1] - uses->start[x] != 1 ||
-        !match(g, &g->nodes[conv], bn, &f))
+    if (conv == QS_NONE || qs_only_reader(g, uses, x) == QS_NONE ||
+        !read_folding(g, &g->nodes[conv], bn, &f))
         return QSIM_OK;
     *changed = true;
     return fold(p, conv, node, &f);

@@ -6,11 +6,9 @@
  */
 #include "pass/pass.h"
 
-/* The node without a bias that makes `v` for one reader alone; QS_NONE: there is none. */
-static qs_id bare_producer(const qs_graph *g, const qs_uses *uses, qs_id v) {
-    if (v == QS_NONE || g->values[v].is_output || uses->start[v + 1] - uses->start[v] != 1)
-        return QS_NONE;
-    const qs_id id = g->values[v].producer;
+/* The Conv, ConvTranspose or MatMul without a bias that makes `v` for one reader; or QS_NONE. */
+static qs_id producer_without_bias(const qs_graph *g, const qs_uses *uses, qs_id v) {
+    const qs_id id = qs_only_producer(g, uses, v);
     if (id == QS_NONE || qs_node_input(&g->nodes[id], 2) != QS_NONE)
         return QS_NONE;
     const qs_node *n = &g->nodes[id];
@@ -22,7 +20,7 @@ static qs_id bare_producer(const qs_graph *g, const qs_uses *uses, qs_id v) {
     return w && w->rank == 2 && rank == 2 && n->version >= 7 ? id : QS_NONE;
 }
 
-/* Whether adding `c` to a value of that shape adds one number to each of its channels (axis 1). */
+/* Whether adding `c` to a value of the shape of `v` adds one number to each channel (axis 1). */
 static bool is_per_channel(const qs_const *c, const qs_value *v) {
     if (!c || c->dtype != QSIM_FLOAT || c->rank > v->rank || c->elements == 0)
         return false;
@@ -35,7 +33,7 @@ static bool is_per_channel(const qs_const *c, const qs_value *v) {
     return channels > 0;
 }
 
-/* The constant as a vector of that many numbers: itself, its bytes, or its one number repeated. */
+/* The constant as a vector of `channels` numbers: reshaped, or its one number repeated. */
 static qs_id as_vector(qs_pass *p, qs_id constant, int64_t channels) {
     qs_graph *g = p->graph;
     const qs_const *c = g->values[constant].data;
@@ -77,7 +75,7 @@ static int fold_add(qs_pass *p, const qs_uses *uses, qs_id add, bool *changed) {
     const qs_node *n = &g->nodes[add];
     for (int32_t k = 0; k < 2 && qs_node_is(n, "", "Add"); k++) {
         const qs_id x = n->inputs[k], c = n->inputs[1 - k];
-        const qs_id node = bare_producer(g, uses, x);
+        const qs_id node = producer_without_bias(g, uses, x);
         if (node == QS_NONE || !is_per_channel(g->values[c].data, &g->values[x]))
             continue;
         *changed = true;

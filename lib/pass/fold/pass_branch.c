@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Replaces an If whose condition is constant by the nodes of the branch taken. Values of the outer
- * graph that the branch reads are the If's inputs; the branch's constants become the graph's.
+ * Replaces an If whose condition is constant by the nodes of the branch that it takes. Values of
+ * the outer graph that the branch reads are inputs of the If; the branch's constants become the
+ * graph's.
  */
 #include "pass/pass.h"
 
-/* Maps values of the branch to values of the graph, by id. */
+/*
+ * Maps values of the branch to values of the graph: captured ones to inputs of the If, others to
+ * new ones.
+ */
 static int map_values(qs_pass *p, qs_id node, const qs_subgraph *sub, qs_id *map) {
     const qs_graph *inner = sub->graph;
     for (size_t v = 0; v < inner->value_count; v++)
@@ -38,22 +42,12 @@ static int copy_node(qs_pass *p, const qs_node *from, const qs_id *map) {
         const qs_id id = i < in ? from->inputs[i] : from->outputs[i - in];
         ids[i] = id == QS_NONE ? QS_NONE : map[id];
     }
-    const qs_id id =
-        qs_graph_add_node(p->graph, from->domain, from->op_type, from->name, ids, from->input_count,
-                          ids + from->input_count, from->output_count);
+    const qs_id id = qs_graph_add_like(p->graph, from, ids, ids + from->input_count);
     qs_free(p->ctx, ids);
-    if (id < 0)
-        return qs_pass_no_memory(p);
-    qs_node *n = &p->graph->nodes[id];
-    n->op = from->op;
-    n->attrs = from->attrs;
-    n->attr_count = from->attr_count;
-    n->captured = from->captured;
-    n->version = from->version;
-    return QSIM_OK;
+    return id < 0 ? qs_pass_no_memory(p) : QSIM_OK;
 }
 
-static int take(qs_pass *p, qs_id node, const qs_subgraph *sub) {
+static int inline_branch(qs_pass *p, qs_id node, const qs_subgraph *sub) {
     const qs_graph *inner = sub->graph;
     const qs_node n = p->graph->nodes[node];
     qs_id *map = qs_alloc(p->ctx, inner->value_count + 1, sizeof(*map));
@@ -87,7 +81,7 @@ int qs_pass_branches(qs_pass *p, bool *changed) {
         const qs_subgraph *sub = qs_node_subgraph(n, yes ? "then_branch" : "else_branch");
         if (!sub || (int32_t)sub->graph->output_count != n->output_count)
             continue;
-        code = take(p, id, sub);
+        code = inline_branch(p, id, sub);
         any = true;
     }
     *changed = *changed || any;

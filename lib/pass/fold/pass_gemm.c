@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Brings a Gemm with constant weights into the form of the integer product, x W + b: alpha is
+ * Brings a Gemm with constant weights into the form x W + b, which the quantizer knows: alpha is
  * multiplied into the weights and beta into the bias, a bias of one element becomes a vector, and
  * transA a Transpose.
  */
@@ -16,12 +16,7 @@ typedef struct gemm {
     bool transposed;
 } gemm;
 
-static const qs_const *float_constant(const qs_graph *g, qs_id value) {
-    const qs_const *c = value == QS_NONE ? NULL : g->values[value].data;
-    return c && c->dtype == QSIM_FLOAT ? c : NULL;
-}
-
-/* Whether the bias has one element, or exactly one for each of `columns`. */
+/* Whether the bias has one element, or one for each column. */
 static bool is_row(const qs_const *c, int64_t columns) {
     return c->elements == 1 ||
            (c->rank >= 1 && c->elements == (size_t)columns && c->dims[c->rank - 1] == columns);
@@ -34,8 +29,8 @@ static bool read_gemm(qs_graph *g, qs_id node, gemm *m) {
     qs_id c = qs_node_input(n, 2);
     *m = (gemm){.g = g,
                 .node = node,
-                .w = float_constant(g, n->inputs[1]),
-                .c = float_constant(g, c),
+                .w = qs_node_floats(g, n, 1),
+                .c = qs_node_floats(g, n, 2),
                 .alpha = qs_node_float(n, "alpha", 1),
                 .beta = qs_node_float(n, "beta", 1),
                 .transposed = qs_node_int(n, "transA", 0) != 0};
@@ -45,7 +40,10 @@ static bool read_gemm(qs_graph *g, qs_id node, gemm *m) {
     return !m->c || is_row(m->c, m->columns);
 }
 
-/* Input `index` times `factor`, with `count` elements; *fits false where that overflows. */
+/*
+ * Replaces input `index` by a constant of `count` elements, scaled by `factor`; *fits false: a
+ * product overflows, and the input stays.
+ */
 static int scale_input(const gemm *m, int32_t index, float factor, int32_t rank,
                        const int64_t *dims, size_t count, bool *fits) {
     qs_graph *g = m->g;

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sequences that a Loop carries become tensors: what the body appends is a scan output, whose
- * slices are the sequence after the Loop. Where all that is asked for is the tensors joined along
- * axis 0, they may differ in size there: attribute "joins".
+ * Replaces sequences that a Loop carries by tensors. The tensors that the body appends to a
+ * sequence become a scan output, and the sequence after the Loop consists of slices of it. If every
+ * reader of the sequence concatenates it along axis 0, its tensors may differ in size along that
+ * axis: attribute "joins".
  */
 #include "op/expand.h"
 #include "op/rules.h"
 #include "pass/pass.h"
 
-/* A Loop, its body, and what replaces them. */
+/* A Loop, its body, and the lists of the Loop that replaces it. */
 typedef struct loop {
     qs_pass *p;
     const qs_uses *uses;
-    qs_node n; /* as it was */
+    qs_node n; /* the old Loop */
     qs_graph *body;
-    int32_t states;    /* before */
-    qs_id *ends;       /* inputs and outputs of the node to come */
-    int64_t *joins;    /* by scan output to come */
+    int32_t states;    /* of the old Loop */
+    qs_id *ports;      /* inputs and outputs of the new Loop */
+    int64_t *joins;    /* by scan output of the new Loop: attribute "joins" */
     int32_t removed;   /* states that are sequences */
-    int32_t out_count; /* of the node to come */
+    int32_t out_count; /* outputs of the new Loop */
 } loop;
 
 static bool is_sequence(const loop *l, int32_t state) {
@@ -26,7 +27,7 @@ static bool is_sequence(const loop *l, int32_t state) {
 }
 
 /* Whether all readers of a sequence join its tensors along axis 0. */
-static bool only_joined(const loop *l, qs_id sequence) {
+static bool is_only_joined(const loop *l, qs_id sequence) {
     const qs_graph *g = l->p->graph;
     for (qs_id i = l->uses->start[sequence]; i < l->uses->start[sequence + 1]; i++) {
         const qs_node *n = &g->nodes[l->uses->nodes[i]];
@@ -39,7 +40,10 @@ static bool only_joined(const loop *l, qs_id sequence) {
 
 /* ---- the body ---- */
 
-/* Takes the sequences' inputs from the body; what it appends to them is given last. */
+/*
+ * Removes the sequences from the inputs and outputs of the body; the tensors that it appends to
+ * them become its last outputs.
+ */
 static int change_body(loop *l) {
     qs_graph *g = l->body;
     size_t in = 2, out = 1;
@@ -48,16 +52,16 @@ static int change_body(loop *l) {
             qs_graph_push_output(g, qs_loop_appended(&l->n, i)))
             return QSIM_E_NOMEM;
     for (size_t i = 2; i < g->input_count; i++) {
-        const bool drops = g->values[g->inputs[i]].is_sequence;
-        g->values[g->inputs[i]].is_input = !drops;
+        const bool removed = g->values[g->inputs[i]].is_sequence;
+        g->values[g->inputs[i]].is_input = !removed;
         g->inputs[in] = g->inputs[i];
-        in += !drops;
+        in += !removed;
     }
     for (size_t i = 1; i < g->output_count; i++) {
-        const bool drops = qs_value_is_sequence(g, g->outputs[i]);
-        g->values[g->outputs[i]].is_output = !drops;
+        const bool removed = qs_value_is_sequence(g, g->outputs[i]);
+        g->values[g->outputs[i]].is_output = !removed;
         g->outputs[out] = g->outputs[i];
-        out += !drops;
+        out += !removed;
     }
     g->input_count = in;
     g->output_count = out;
@@ -66,8 +70,8 @@ static int change_body(loop *l) {
 
 /* ---- the node ---- */
 
-/* The sequence after the Loop: slices of its new output `made`. */
-static int slice(loop *l, qs_expand *e, int32_t state, qs_id made, bool joins) {
+/* Makes the sequence after the Loop: slices of the new scan output `made`. */
+static int make_slices(loop *l, qs_expand *e, int32_t state, qs_id made, bool joins) {
     const qs_id all = qs_expand_sequence(e, l->n.inputs[state + 2], made, !joins);
     const qs_id slices = qs_expand_add(e, "SplitToSequence", all, QS_NONE, QS_NONE);
     const qs_id old = l->n.outputs[state];
@@ -78,12 +82,14 @@ static int slice(loop *l, qs_expand *e, int32_t state, qs_id made, bool joins) {
     return e->code;
 }
 
-/* Lists the inputs of the node to come; captured ones are as many places earlier as states go. */
+/*
+ * Lists the inputs of the new Loop. Captured values move forward by the number of removed states.
+ */
 static int32_t list_inputs(loop *l, qs_subgraph *sub) {
     int32_t count = 0;
     for (int32_t i = 0; i < l->n.input_count; i++)
         if (i < 2 || i >= l->states + 2 || !is_sequence(l, i - 2))
-            l->ends[count++] = l->n.inputs[i];
+            l->ports[count++] = l->n.inputs[i];
     for (int32_t i = 0; i < sub->capture_count; i++)
         sub->captures[i].input -= l->removed;
     sub->fed -= l->removed;
@@ -92,7 +98,7 @@ static int32_t list_inputs(loop *l, qs_subgraph *sub) {
 
 static int add_node(loop *l, qs_id node, int32_t inputs) {
     qs_pass *p = l->p;
-    const qs_id id = qs_pass_clone(p, node, "", l->ends, inputs, l->ends + inputs, l->out_count);
+    const qs_id id = qs_pass_clone(p, node, "", l->ports, inputs, l->ports + inputs, l->out_count);
     if (id < 0)
         return id;
     p->graph->nodes[id].captured = l->n.captured;
@@ -103,14 +109,14 @@ static int add_node(loop *l, qs_id node, int32_t inputs) {
     return code;
 }
 
-/* Tensors' states and scan outputs come first, then what is appended. */
-static int replace(loop *l, qs_id node) {
+/* Outputs of the new Loop: states that are tensors, the old scan outputs, then the new ones. */
+static int replace_loop(loop *l, qs_id node) {
     qs_pass *p = l->p;
     qs_graph *g = p->graph;
     qs_expand e = {
         .graph = g, .node_id = node, .node = &l->n, .model = p->model, .error = p->error};
     const int32_t inputs = list_inputs(l, qs_node_subgraph(&l->n, "body"));
-    qs_id *out = l->ends + inputs;
+    qs_id *out = l->ports + inputs;
     for (int32_t i = 0; i < l->n.output_count; i++)
         if (i >= l->states || !is_sequence(l, i))
             out[l->out_count++] = l->n.outputs[i];
@@ -118,11 +124,11 @@ static int replace(loop *l, qs_id node) {
         const qs_id old = l->n.outputs[i];
         if (!is_sequence(l, i) || old == QS_NONE)
             continue;
-        const bool joins = only_joined(l, old);
+        const bool joins = is_only_joined(l, old);
         const qs_id made = qs_pass_value(p, old);
         l->joins[l->out_count - (l->states - l->removed)] = joins;
         out[l->out_count++] = made;
-        const int code = made < 0 ? made : slice(l, &e, i, made, joins);
+        const int code = made < 0 ? made : make_slices(l, &e, i, made, joins);
         if (code)
             return code;
     }
@@ -131,7 +137,7 @@ static int replace(loop *l, qs_id node) {
     return add_node(l, node, inputs);
 }
 
-static int visit(qs_pass *p, const qs_uses *uses, qs_id node, bool *changed) {
+static int convert_loop(qs_pass *p, const qs_uses *uses, qs_id node, bool *changed) {
     qs_graph *g = p->graph;
     const qs_node *n = &g->nodes[node];
     loop l = {.p = p, .uses = uses, .n = *n};
@@ -143,14 +149,15 @@ static int visit(qs_pass *p, const qs_uses *uses, qs_id node, bool *changed) {
         l.removed += is_sequence(&l, i);
     if (l.removed == 0)
         return QSIM_OK;
-    l.ends = qs_arena_alloc(&g->arena, (size_t)(n->input_count + n->output_count), sizeof(*l.ends));
+    l.ports =
+        qs_arena_alloc(&g->arena, (size_t)(n->input_count + n->output_count), sizeof(*l.ports));
     l.joins = qs_arena_alloc(&g->arena, (size_t)n->output_count, sizeof(*l.joins));
-    if (!l.ends || !l.joins)
+    if (!l.ports || !l.joins)
         return qs_pass_no_memory(p);
     *changed = true;
-    return replace(&l, node);
+    return replace_loop(&l, node);
 }
 
 int qs_pass_loops(qs_pass *p) {
-    return qs_pass_nodes(p, visit);
+    return qs_pass_nodes(p, convert_loop);
 }

@@ -1,28 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Constant weights of 4 bits that a DequantizeLinear makes floats of for one MatMul or Gemm alone:
- * the product becomes MatMulNBits, which keeps them in 4 bits. The sums are the same, bit for bit.
+ * Replaces a MatMul or Gemm and the DequantizeLinear of its constant weights of 4 bits by
+ * MatMulNBits, which keeps them in 4 bits. The sums are the same, bit for bit.
  */
 #include "pass/pass.h"
 
 #define MOST_BLOCK 65536
 
-/* Codes of K x N weights, (N, K) in memory with `transposed`, and one scale for each block of each
- * column, or for all: steps are in elements, along columns and blocks. */
+/*
+ * K x N weights, (N, K) in memory if `transposed`, with a scale and a zero point for each block of
+ * a column, for each column, or for all. Index of that of a block: column * column_step + block *
+ * block_step.
+ */
 typedef struct weights {
-    const qs_const *codes, *scale, *zero; /* zero NULL: 0 */
+    const qs_const *codes, *scale, *zero; /* zero NULL: all are 0 */
     bool transposed;
     int64_t k, n, block, blocks;
     int64_t column_step, block_step; /* of scale and zero */
 } weights;
 
-static uint8_t code_at(const qs_const *c, int64_t i) {
-    const uint8_t byte = ((const uint8_t *)c->data)[i / 2];
-    return i % 2 ? byte >> 4 : byte & 15;
-}
-
-/* The least block that holds a whole column. */
-static int64_t whole(int64_t k) {
+/* The smallest block that holds a whole column. */
+static int64_t block_of_column(int64_t k) {
     int64_t block = 16;
     while (block < k)
         block *= 2;
@@ -33,7 +31,7 @@ static bool read_blocks(const qs_node *dq, weights *w) {
     const int64_t axis = qs_node_int(dq, "axis", 1), block = qs_node_int(dq, "block_size", 0);
     const bool along_k = (axis < 0 ? axis + 2 : axis) == w->transposed;
     const int64_t count = (int64_t)w->scale->elements;
-    w->block = block ? block : whole(w->k);
+    w->block = block ? block : block_of_column(w->k);
     w->blocks = (w->k + w->block - 1) / w->block;
     if (w->block < 16 || w->block > MOST_BLOCK || (w->block & (w->block - 1)))
         return false;
@@ -64,34 +62,38 @@ static bool read_weights(const qs_graph *g, const qs_node *dq, bool transposed, 
     return read_blocks(dq, w);
 }
 
-/* The DequantizeLinear of the weights, QS_NONE: the node is no such product. */
-static qs_id match(const qs_graph *g, const qs_uses *uses, const qs_node *n, weights *w) {
+static bool is_plain_gemm(const qs_node *n) {
+    return !qs_node_int(n, "transA", 0) && qs_node_float(n, "alpha", 1.0f) == 1.0f &&
+           qs_node_float(n, "beta", 1.0f) == 1.0f;
+}
+
+/* Whether a Gemm has no bias, or a constant one with a number for each column. */
+static bool fits_bias(const qs_graph *g, const qs_node *n, int64_t columns) {
+    const qs_const *bias = qs_node_floats(g, n, 2);
+    return qs_node_input(n, 2) == QS_NONE ||
+           (bias && bias->elements == (size_t)columns && bias->dims[bias->rank - 1] == columns);
+}
+
+/* The DequantizeLinear of the weights; QS_NONE: the node is another one. */
+static qs_id match_product(const qs_graph *g, const qs_uses *uses, const qs_node *n, weights *w) {
     const bool gemm = qs_node_is(n, "", "Gemm");
     if ((!gemm && !qs_node_is(n, "", "MatMul")) || g->values[n->inputs[0]].data)
         return QS_NONE;
     const qs_id v = n->inputs[1], dq = qs_pass_producer(g, v, "DequantizeLinear");
     const bool transposed = qs_node_int(n, "transB", 0) != 0;
-    if (dq == QS_NONE || g->values[v].is_output || uses->start[v + 1] - uses->start[v] != 1 ||
+    if (dq == QS_NONE || qs_only_reader(g, uses, v) == QS_NONE ||
         g->values[v].dtype != QSIM_FLOAT || !read_weights(g, &g->nodes[dq], transposed, w))
         return QS_NONE;
-    const qs_const *bias = gemm ? qs_node_const(g, n, 2) : NULL;
-    const bool biased = gemm && qs_node_input(n, 2) != QS_NONE;
-    if (gemm && (qs_node_int(n, "transA", 0) || qs_node_float(n, "alpha", 1.0f) != 1.0f ||
-                 qs_node_float(n, "beta", 1.0f) != 1.0f))
-        return QS_NONE;
-    return biased && (!bias || bias->dtype != QSIM_FLOAT || bias->elements != (size_t)w->n ||
-                      bias->dims[bias->rank - 1] != w->n)
-               ? QS_NONE
-               : dq;
+    return !gemm || (is_plain_gemm(n) && fits_bias(g, n, w->n)) ? dq : QS_NONE;
 }
 
-/* What is added to signed codes: MatMulNBits has unsigned ones. */
-static uint8_t flip_of(const weights *w) {
+/* What makes codes unsigned, as MatMulNBits has them. */
+static uint8_t code_offset(const weights *w) {
     return w->codes->dtype == QSIM_INT4 ? 8 : 0;
 }
 
-/* Half a byte of a row of halves, the first in the low half. */
-static void put(uint8_t *row, int64_t i, uint8_t code) {
+/* Stores code i of a row; the first of two is in the low half of their byte. */
+static void store_code(uint8_t *row, int64_t i, uint8_t code) {
     row[i / 2] = (uint8_t)(i % 2 ? (row[i / 2] & 15) | code << 4 : (row[i / 2] & 0xf0) | code);
 }
 
@@ -104,8 +106,9 @@ static qs_id pack_codes(qs_pass *p, const weights *w) {
     memset(to, 0x88, (size_t)w->n * row);
     for (int64_t n = 0; n < w->n; n++)
         for (int64_t k = 0; k < w->k; k++) {
-            const uint8_t code = code_at(w->codes, w->transposed ? n * w->k + k : k * w->n + n);
-            put(to + (size_t)n * row, k, (code + flip_of(w)) & 15);
+            const uint8_t code =
+                qs_const_code4(w->codes, (size_t)(w->transposed ? n * w->k + k : k * w->n + n));
+            store_code(to + (size_t)n * row, k, (code + code_offset(w)) & 15);
         }
     const qs_id id = qs_graph_add_const(p->graph, NULL, QSIM_UINT8, 3, dims, to, false);
     return id < 0 ? qs_pass_no_memory(p) : id;
@@ -124,7 +127,7 @@ static qs_id pack_scales(qs_pass *p, const weights *w) {
     return id < 0 ? qs_pass_no_memory(p) : id;
 }
 
-/* Zero points of each column begin on a byte; QS_NONE: all are 8. */
+/* The zero points, those of each column from a new byte on; QS_NONE: all are 8, the default. */
 static qs_id pack_zeros(qs_pass *p, const weights *w) {
     const int64_t dims[2] = {w->n, (w->blocks + 1) / 2};
     uint8_t *to = qs_arena_alloc(&p->graph->arena, (size_t)w->n, (size_t)dims[1]);
@@ -135,9 +138,9 @@ static qs_id pack_zeros(qs_pass *p, const weights *w) {
     for (int64_t n = 0; n < w->n; n++)
         for (int64_t b = 0; b < w->blocks; b++) {
             const int64_t at = n * w->column_step + b * w->block_step;
-            const uint8_t zero = w->zero ? code_at(w->zero, at) : 0;
-            put(to + n * dims[1], b, (zero + flip_of(w)) & 15);
-            others |= ((zero + flip_of(w)) & 15) != 8;
+            const uint8_t zero = w->zero ? qs_const_code4(w->zero, (size_t)at) : 0;
+            store_code(to + n * dims[1], b, (zero + code_offset(w)) & 15);
+            others |= ((zero + code_offset(w)) & 15) != 8;
         }
     if (!others)
         return QS_NONE;
@@ -145,7 +148,7 @@ static qs_id pack_zeros(qs_pass *p, const weights *w) {
     return id < 0 ? qs_pass_no_memory(p) : id;
 }
 
-static int replace(qs_pass *p, qs_id node, const weights *w) {
+static int replace_node(qs_pass *p, qs_id node, const weights *w) {
     qs_graph *g = p->graph;
     const qs_id codes = pack_codes(p, w), scales = codes < 0 ? codes : pack_scales(p, w);
     const qs_id zeros = scales < 0 ? scales : pack_zeros(p, w);
@@ -168,10 +171,10 @@ static int replace(qs_pass *p, qs_id node, const weights *w) {
 
 static int replace_product(qs_pass *p, const qs_uses *uses, qs_id node, bool *changed) {
     weights w;
-    if (match(p->graph, uses, &p->graph->nodes[node], &w) == QS_NONE)
+    if (match_product(p->graph, uses, &p->graph->nodes[node], &w) == QS_NONE)
         return QSIM_OK;
     *changed = true;
-    return replace(p, node, &w);
+    return replace_node(p, node, &w);
 }
 
 int qs_pass_nbits(qs_pass *p) {

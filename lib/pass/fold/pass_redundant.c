@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Turns nodes that undo each other, or that do nothing at the sizes they have, into Identity, which
- * qs_pass_identities removes. A Reshape to a fixed shape skips all nodes before it that keep the
- * order of elements.
+ * Turns nodes that undo each other, or do nothing to inputs of their sizes, into Identity, which
+ * qs_pass_identities removes. A Reshape to a fixed shape reads the input of the nodes before it
+ * that only reshape.
  */
 #include "pass/pass.h"
 #include "op/rules.h"
@@ -19,12 +19,12 @@ static qs_id origin(const qs_graph *g, qs_id v) {
 }
 
 /* The producer of `v`, Identity nodes skipped; QS_NONE if there is none. */
-static qs_id maker(const qs_graph *g, qs_id v) {
+static qs_id producer_of(const qs_graph *g, qs_id v) {
     v = origin(g, v);
     return v == QS_NONE ? QS_NONE : g->values[v].producer;
 }
 
-/* Reads from the origin, so that chains of nodes made by this pass stay short. */
+/* Makes the node an Identity of the origin of `x`, so that chains of Identity nodes stay short. */
 static int become_identity(qs_pass *p, qs_id node, qs_id x) {
     qs_node *n = &p->graph->nodes[node];
     qs_node_set_input(p->graph, node, 0, origin(p->graph, x));
@@ -36,7 +36,7 @@ static int become_identity(qs_pass *p, qs_id node, qs_id x) {
     return qs_pass_resolve(p, node);
 }
 
-/* Whether both have the same sizes, all known. */
+/* Whether two values have the same sizes, all known. */
 static bool same_shape(const qs_graph *g, qs_id a, qs_id b) {
     const qs_value *x = &g->values[a], *y = &g->values[b];
     bool same = x->rank >= 0 && x->rank == y->rank;
@@ -47,30 +47,16 @@ static bool same_shape(const qs_graph *g, qs_id a, qs_id b) {
 
 /* ---- Transpose ---- */
 
-static bool read_perm(const qs_graph *g, const qs_node *n, int64_t perm[QSIM_MAX_RANK],
-                      int32_t *rank) {
-    const qs_attr *a = qs_node_attr(n, "perm");
-    *rank = g->values[n->inputs[0]].rank;
-    if (*rank < 0 || (a && a->count != *rank))
-        return false;
-    for (int32_t i = 0; i < *rank; i++) {
-        perm[i] = a ? a->u.ints[i] : *rank - 1 - i;
-        if (perm[i] < 0 || perm[i] >= *rank)
-            return false;
-    }
-    return true;
-}
-
 static int transpose(qs_pass *p, qs_id node) {
     qs_graph *g = p->graph;
     int64_t last[QSIM_MAX_RANK], first[QSIM_MAX_RANK];
-    int32_t rank, other;
-    if (!read_perm(g, &g->nodes[node], last, &rank))
-        return QSIM_OK;
     qs_id x = g->nodes[node].inputs[0];
-    const qs_id before = maker(g, x);
+    const int32_t rank = g->values[x].rank;
+    if (rank < 0 || !qs_node_perm(&g->nodes[node], rank, last))
+        return QSIM_OK;
+    const qs_id before = producer_of(g, x);
     if (before != QS_NONE && qs_node_is(&g->nodes[before], "", "Transpose") &&
-        read_perm(g, &g->nodes[before], first, &other) && other == rank) {
+        qs_node_perm(&g->nodes[before], rank, first)) {
         for (int32_t i = 0; i < rank; i++)
             last[i] = first[last[i]];
         x = g->nodes[before].inputs[0];
@@ -84,10 +70,10 @@ static int transpose(qs_pass *p, qs_id node) {
     return become_identity(p, node, x);
 }
 
-/* ---- Reshape and its kin ---- */
+/* ---- Reshape, Flatten, Squeeze, Unsqueeze ---- */
 
-/* Whether a Reshape's result does not depend on how its input is divided into axes. */
-static bool is_free(const qs_graph *g, const qs_node *n) {
+/* Whether the node is a Reshape to a constant shape that copies no size of its input. */
+static bool ignores_axes(const qs_graph *g, const qs_node *n) {
     const qs_const *c = qs_node_const(g, n, 1);
     if (!qs_node_is(n, "", "Reshape") || !c || c->dtype != QSIM_INT64)
         return false;
@@ -98,13 +84,16 @@ static bool is_free(const qs_graph *g, const qs_node *n) {
 }
 
 /* The axes of a Squeeze or Unsqueeze as a mask, counted in the larger shape; 0: not known. */
-static uint32_t axes_of(const qs_graph *g, const qs_node *n) {
+static uint32_t squeezed_axes(const qs_graph *g, const qs_node *n) {
     const bool squeeze = qs_node_is(n, "", "Squeeze");
     return qs_node_axes(g, n, g->values[squeeze ? n->inputs[0] : n->outputs[0]].rank);
 }
 
-/* Sizes of `v` but those of the axes in `kept`; false where one is not known, or too much. */
-static bool product(const qs_value *v, uint32_t kept, int64_t *known) {
+/*
+ * Product of the known sizes of `v`, without the axes in `kept`; false: a size is unknown, or the
+ * product overflows.
+ */
+static bool known_product(const qs_value *v, uint32_t kept, int64_t *known) {
     bool all = true;
     *known = 1;
     for (int32_t i = 0; i < v->rank; i++)
@@ -113,7 +102,7 @@ static bool product(const qs_value *v, uint32_t kept, int64_t *known) {
     return all;
 }
 
-/* Whether the -1 of a Reshape is a whole number for any values of the sizes not known yet. */
+/* Whether a Reshape fits its input for any values of the unknown sizes. */
 static bool reshape_fits(const qs_graph *g, const qs_node *n) {
     const qs_value *x = &g->values[n->inputs[0]];
     int64_t to[QSIM_MAX_RANK], given = 1, from;
@@ -131,10 +120,13 @@ static bool reshape_fits(const qs_graph *g, const qs_node *n) {
     }
     if (kept && qs_node_int(n, "allowzero", 0))
         return false;
-    return product(x, kept, &from) || (open && from % given == 0);
+    return known_product(x, kept, &from) || (open && from % given == 0);
 }
 
-/* Leaving the node out lets nothing through that it would refuse. */
+/*
+ * Whether the node fits its input for any values of the unknown sizes: then no error is missed when
+ * it is left out.
+ */
 static bool always_fits(const qs_graph *g, const qs_node *n) {
     const qs_value *x = &g->values[n->inputs[0]];
     if (qs_node_is(n, "", "Reshape"))
@@ -142,7 +134,7 @@ static bool always_fits(const qs_graph *g, const qs_node *n) {
     const bool squeeze = qs_node_is(n, "", "Squeeze");
     if (!squeeze && !qs_node_is(n, "", "Unsqueeze"))
         return true; /* of any input */
-    const uint32_t axes = axes_of(g, n);
+    const uint32_t axes = squeezed_axes(g, n);
     if (!squeeze)
         return axes != 0;
     for (int32_t i = 0; i < x->rank; i++)
@@ -151,22 +143,22 @@ static bool always_fits(const qs_graph *g, const qs_node *n) {
     return axes || (n->input_count < 2 && !qs_node_attr(n, "axes"));
 }
 
-/* Unsqueeze after Squeeze, or the other way round, of the same axes. */
+/* Whether the nodes are Squeeze and Unsqueeze, in either order, of the same axes. */
 static bool undoes(const qs_graph *g, const qs_node *n, const qs_node *before) {
     const bool pair = (qs_node_is(n, "", "Squeeze") && qs_node_is(before, "", "Unsqueeze")) ||
                       (qs_node_is(n, "", "Unsqueeze") && qs_node_is(before, "", "Squeeze"));
-    const uint32_t axes = pair ? axes_of(g, n) : 0;
-    return axes && axes == axes_of(g, before) && always_fits(g, before);
+    const uint32_t axes = pair ? squeezed_axes(g, n) : 0;
+    return axes && axes == squeezed_axes(g, before) && always_fits(g, before);
 }
 
 static int reshape(qs_pass *p, qs_id node) {
     qs_graph *g = p->graph;
     const qs_node *n = &g->nodes[node];
-    qs_id before = maker(g, n->inputs[0]);
-    while (is_free(g, n) && before != QS_NONE && (g->nodes[before].op->traits & QS_RESHAPES) &&
+    qs_id before = producer_of(g, n->inputs[0]);
+    while (ignores_axes(g, n) && before != QS_NONE && (g->nodes[before].op->traits & QS_RESHAPES) &&
            always_fits(g, &g->nodes[before])) {
         qs_node_set_input(g, node, 0, g->nodes[before].inputs[0]);
-        before = maker(g, n->inputs[0]);
+        before = producer_of(g, n->inputs[0]);
     }
     if (same_shape(g, n->inputs[0], n->outputs[0]))
         return become_identity(p, node, n->inputs[0]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Folds sizes that are known before execution: Shape and Size become constants, nodes that compute
- * with them are folded, and shapes that follow are inferred, until nothing changes.
+ * Folds sizes that are known before a run: Shape and Size become constants, nodes that compute with
+ * these are folded, and shapes that depend on them are inferred, until nothing changes.
  */
 #include "pass/pass.h"
 
@@ -11,8 +11,8 @@ static int64_t clamped(int64_t at, int32_t rank) {
 }
 
 /*
- * The node's result; -1: a size is not known before a run. A model may state wrong sizes of its
- * outputs.
+ * The result of Shape or Size; -1: a size is not known before a run. Sizes of graph outputs are not
+ * used, since models may state wrong ones.
  */
 static int32_t read_sizes(const qs_graph *g, const qs_node *n, int64_t out[QSIM_MAX_RANK]) {
     const qs_value *v = &g->values[n->inputs[0]];
@@ -34,7 +34,7 @@ static int32_t read_sizes(const qs_graph *g, const qs_node *n, int64_t out[QSIM_
     return all ? 1 : count;
 }
 
-/* *changed: the node became a constant. */
+/* Replaces Shape or Size by a constant if the sizes are known; *changed: it has. */
 static int fold_sizes(qs_pass *p, qs_id id, bool *changed) {
     qs_graph *g = p->graph;
     const qs_node *n = &g->nodes[id];

@@ -6,9 +6,9 @@
 #define FOLD_FREE  ((size_t)1 << 16)
 #define FOLD_LIMIT ((size_t)1 << 30)
 /*
- * All folding together may make so many times the bytes of the model's constants. Widening 4-bit
- * weights and a few steps on the result fit; a chain of thousands of nodes, or thousands of sums of
- * one constant, does not, and is computed by the run.
+ * Bytes that all folding together may make, as a multiple of those of the model's constants. It is
+ * enough for widening 4-bit weights and a few steps on the result, but not for a chain of thousands
+ * of nodes, or thousands of sums of one constant, which the run computes.
  */
 #define FOLD_GROWTH 32
 #define FOLD_START  ((size_t)16 << 20)
@@ -80,7 +80,8 @@ int qs_pass_sums(qs_pass *p) {
 /* ---- folding ---- */
 
 /*
- * Convolutions and pools need a layout that is chosen later, and integer ones unsigned activations.
+ * Convolutions and pools are not folded, since their layout is chosen later; nor are integer
+ * operators on s8 activations, since their kernels take u8.
  */
 static bool is_foldable(const qs_graph *g, const qs_node *n, int flags) {
     if (!n->op || !n->op->lower || (n->op->traits & QS_NEEDS_LAST))
@@ -98,8 +99,9 @@ static bool is_foldable(const qs_graph *g, const qs_node *n, int flags) {
 }
 
 /*
- * Most bytes that folding this node may make: a multiple of its inputs' bytes. A node that only
- * moves elements saves a copy, no more, so its limit is its inputs' bytes, each input counted once.
+ * Whether all inputs are constants. *limit: most bytes that folding the node may make, a multiple
+ * of its inputs' bytes. Folding a node that only moves elements saves a copy, so its limit is once
+ * the bytes of its inputs.
  */
 static bool all_constant(const qs_graph *g, const qs_node *n, size_t *limit) {
     const size_t times = n->op->traits & QS_MOVES ? 1 : 8;
@@ -117,7 +119,9 @@ static bool all_constant(const qs_graph *g, const qs_node *n, size_t *limit) {
     return true;
 }
 
-/* The bytes of constants that the first folding of a pipeline finds set the budget of all. */
+/*
+ * Sets the budget of the pipeline, at its first folding, from the bytes of the model's constants.
+ */
 static void set_fold_left(qs_pass *p) {
     size_t bytes = 0, left = SIZE_MAX;
     for (size_t v = 0; v < p->graph->value_count && bytes < SIZE_MAX / 2; v++)
@@ -129,8 +133,10 @@ static void set_fold_left(qs_pass *p) {
         p->fold_left = left;
 }
 
-/* Bytes of a node's results, now constants; results that share an input's bytes count, too. */
-static size_t made(const qs_graph *g, const qs_node *n) {
+/*
+ * Bytes of a node's results, which are constants now; those that share an input's bytes count, too.
+ */
+static size_t result_bytes(const qs_graph *g, const qs_node *n) {
     size_t bytes = 0;
     for (int32_t i = 0; i < n->output_count; i++)
         if (n->outputs[i] != QS_NONE && g->values[n->outputs[i]].data)
@@ -160,7 +166,7 @@ int qs_pass_fold(qs_pass *p, int flags) {
         code = qs_eval_const(&e, id, NULL, limit < p->fold_left ? limit : p->fold_left, &done);
         if (!done)
             continue;
-        p->fold_left -= made(g, &g->nodes[id]); /* at most the limit */
+        p->fold_left -= result_bytes(g, &g->nodes[id]); /* at most the limit */
         p->fold_left += p->fold_left == 0;
         qs_graph_remove_node(g, id);
     }
@@ -172,7 +178,7 @@ int qs_pass_fold(qs_pass *p, int flags) {
 
 /* ---- identities ---- */
 
-/* A mask that no node reads does not count. */
+/* Whether the node is Identity, or Dropout whose mask is not read. */
 static bool is_identity(const qs_graph *g, const qs_uses *uses, const qs_node *n) {
     if (qs_node_is(n, "", "Identity"))
         return true;
@@ -184,8 +190,8 @@ static bool is_identity(const qs_graph *g, const qs_uses *uses, const qs_node *n
 }
 
 /*
- * Removes node `id`, y = x. If y is an output of the graph, x's producer makes y instead, so that
- * the name is kept; if x is an output, too, the node stays for y alone.
+ * Removes the Identity `id`, y = x. If y is an output of the graph, the producer of x makes y
+ * instead, so that its name is kept; if x is an output, too, the node stays.
  */
 static void drop_identity(qs_pass *p, qs_id id, qs_id *map) {
     qs_graph *g = p->graph;
@@ -195,19 +201,22 @@ static void drop_identity(qs_pass *p, qs_id id, qs_id *map) {
         map[y] = x;
         return;
     }
-    qs_id maker = g->values[x].producer;
-    if (maker == QS_NONE || g->values[x].is_output || map[x] != x) {
+    qs_id producer = g->values[x].producer;
+    if (producer == QS_NONE || g->values[x].is_output || map[x] != x) {
         map[y] = x;
         return;
     }
     qs_graph_remove_node(g, id);
-    for (int32_t k = 0; k < g->nodes[maker].output_count; k++)
-        if (g->nodes[maker].outputs[k] == x)
-            qs_pass_set_output(p, maker, k, y);
+    for (int32_t k = 0; k < g->nodes[producer].output_count; k++)
+        if (g->nodes[producer].outputs[k] == x)
+            qs_pass_set_output(p, producer, k, y);
     map[x] = y;
 }
 
-/* Replaces the inputs of all live nodes by the map, following its chains to their ends. */
+/*
+ * Replaces the inputs of all live nodes by the values that they map to, following chains to their
+ * ends.
+ */
 static void apply_map(qs_graph *g, qs_id *map) {
     for (size_t i = 0; i < g->node_count; i++) {
         qs_node *n = &g->nodes[i];

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Attention written as several nodes becomes one, which goes head by head through the cache: the
- * rows of queries, keys and values, cut into heads and transposed, Softmax(q k / c) v, transposed
- * back and joined. The products and the softmax are the same operations in the same order; so is
- * the factor, unless it divides by something else than a power of two, which is left alone.
+ * Attention written as several nodes becomes one, which computes head by head in the cache:
+ * queries, keys and values are split into heads and transposed, Softmax(scale * q k) v is
+ * transposed back and the heads are joined. The result has the same bits, since the operations and
+ * their order are the same. A division by another number than a power of two would be rounded
+ * differently as a product, so it is left alone.
  */
 #include "pass/pass.h"
 
@@ -14,38 +15,29 @@ typedef struct search {
     const qs_uses *uses;
 } search;
 
-/* Inputs, output and settings of an attention that was found. */
+/* An attention: its inputs, output and attributes. */
 typedef struct pattern {
     qs_id q, k, v, y;
     int64_t heads;
     float scale;
 } pattern;
 
-/* The only reader of the output of `n`, if it is this operator; or NULL. */
+/* The only reader of the node's output, if it is this operator; or NULL. */
 static const qs_node *only_reader(const search *s, const qs_node *n, const char *op) {
-    const qs_id v = n->outputs[0];
-    if (s->g->values[v].is_output || s->uses->start[v + 1] - s->uses->start[v] != 1)
-        return NULL;
-    const qs_node *reader = &s->g->nodes[s->uses->nodes[s->uses->start[v]]];
-    return qs_node_is(reader, "", op) ? reader : NULL;
+    const qs_id id = qs_pass_reader(s->g, s->uses, n->outputs[0], op);
+    return id == QS_NONE ? NULL : &s->g->nodes[id];
 }
 
-/* The node that makes `v`, if it is this operator; or NULL. */
-static const qs_node *maker(const search *s, qs_id v, const char *op) {
+/* The producer of `v`, if it is this operator; or NULL. */
+static const qs_node *producer_of(const search *s, qs_id v, const char *op) {
     const qs_id id = qs_pass_producer(s->g, v, op);
     return id == QS_NONE ? NULL : &s->g->nodes[id];
 }
 
-static bool turns(const qs_node *n, const int64_t *perm) {
-    const qs_attr *a = n ? qs_node_attr(n, "perm") : NULL;
-    return a && a->count == 4 && memcmp(a->u.ints, perm, 4 * sizeof(*perm)) == 0;
-}
-
-static bool same_dim(const qs_dim *a, const qs_dim *b) {
-    return a->size < 0 ? b->size < 0 && a->symbol && a->symbol == b->symbol : a->size == b->size;
-}
-
-/* Whether `rows`, (batch, row, heads * size), and `cut`, (batch, row, heads, size), lie alike. */
+/*
+ * Whether `cut`, (batch, row, heads, size), is a Reshape of `rows`, (batch, row, heads * size).
+ * *heads is the number to compare with, or 0 and set.
+ */
 static bool are_heads(const search *s, qs_id rows, qs_id cut, int64_t *heads) {
     const qs_value *a = &s->g->values[rows], *b = &s->g->values[cut];
     if (a->rank != 3 || b->rank != 4 || a->dtype != QSIM_FLOAT || b->dims[2].size < 1 ||
@@ -54,18 +46,19 @@ static bool are_heads(const search *s, qs_id rows, qs_id cut, int64_t *heads) {
         (*heads && *heads != b->dims[2].size))
         return false;
     *heads = b->dims[2].size;
-    return same_dim(&a->dims[0], &b->dims[0]) && same_dim(&a->dims[1], &b->dims[1]);
+    return qs_dim_same(&a->dims[0], &b->dims[0]) && qs_dim_same(&a->dims[1], &b->dims[1]);
 }
 
-/* The rows whose heads, transposed by `perm`, are `v`; or QS_NONE. */
+/* The value whose rows, split into heads and transposed by `perm`, are `v`; or QS_NONE. */
 static qs_id rows_of(const search *s, qs_id v, const int64_t *perm, int64_t *heads) {
-    const qs_node *t = maker(s, v, "Transpose");
-    const qs_node *r = turns(t, perm) ? maker(s, t->inputs[0], "Reshape") : NULL;
+    const qs_node *t = producer_of(s, v, "Transpose");
+    const qs_node *r =
+        t && qs_node_perm_is(t, perm, 4) ? producer_of(s, t->inputs[0], "Reshape") : NULL;
     return r && are_heads(s, r->inputs[0], r->outputs[0], heads) ? r->inputs[0] : QS_NONE;
 }
 
-/* The product below Mul or Div by one number; or NULL. */
-static const qs_node *below_factor(const search *s, const qs_node *n, float *scale) {
+/* The MatMul whose result Mul or Div `n` scales by one number; or NULL. */
+static const qs_node *scaled_product(const search *s, const qs_node *n, float *scale) {
     const bool mul = n && qs_node_is(n, "", "Mul");
     double c = 0;
     int exponent;
@@ -78,7 +71,7 @@ static const qs_node *below_factor(const search *s, const qs_node *n, float *sca
     *scale = (float)(mul ? c : 1 / c);
     if (!(fabsf(*scale) < INFINITY))
         return NULL;
-    return maker(s, n->inputs[1 - at], "MatMul");
+    return producer_of(s, n->inputs[1 - at], "MatMul");
 }
 
 static bool is_last_axis(const search *s, const qs_node *softmax) {
@@ -86,19 +79,20 @@ static bool is_last_axis(const search *s, const qs_node *softmax) {
     return s->g->values[softmax->inputs[0]].rank == 4 && (axis == -1 || axis == 3);
 }
 
-/* What ends in this Softmax and goes on from there; false: something else. */
-static bool find(const search *s, const qs_node *softmax, pattern *f) {
+/* Matches the attention around a Softmax; false: another pattern. */
+static bool match(const search *s, const qs_node *softmax, pattern *f) {
     static const int64_t rows[] = {0, 2, 1, 3}, columns[] = {0, 2, 3, 1};
     const qs_id x = softmax->inputs[0];
     *f = (pattern){.scale = 1.0f};
-    const qs_node *product = maker(s, x, "MatMul");
+    const qs_node *product = producer_of(s, x, "MatMul");
     if (!product)
-        product = below_factor(s, maker(s, x, "Div"), &f->scale);
+        product = scaled_product(s, producer_of(s, x, "Div"), &f->scale);
     if (!product)
-        product = below_factor(s, maker(s, x, "Mul"), &f->scale);
+        product = scaled_product(s, producer_of(s, x, "Mul"), &f->scale);
     const qs_node *mixed = only_reader(s, softmax, "MatMul");
     const qs_node *back = mixed ? only_reader(s, mixed, "Transpose") : NULL;
-    const qs_node *joined = turns(back, rows) ? only_reader(s, back, "Reshape") : NULL;
+    const qs_node *joined =
+        back && qs_node_perm_is(back, rows, 4) ? only_reader(s, back, "Reshape") : NULL;
     if (!product || !joined || mixed->inputs[0] != softmax->outputs[0])
         return false;
     f->q = rows_of(s, product->inputs[0], rows, &f->heads);
@@ -126,7 +120,7 @@ static int fuse_softmax(qs_pass *p, const qs_uses *uses, qs_id node, bool *chang
     const search s = {p->graph, uses};
     const qs_node *n = &p->graph->nodes[node];
     pattern f;
-    if (!qs_node_is(n, "", "Softmax") || !is_last_axis(&s, n) || !find(&s, n, &f))
+    if (!qs_node_is(n, "", "Softmax") || !is_last_axis(&s, n) || !match(&s, n, &f))
         return QSIM_OK;
     *changed = true;
     return replace(p, &f, p->graph->values[f.y].producer);

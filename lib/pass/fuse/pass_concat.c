@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Removes a Concat of channels if convolutions, pools or Resizes make some of its operands for it
- * alone. The first of these producers allocates the whole tensor and writes its channels, each
- * other one writes its own into the same tensor, by a table where the scale differs. Operands of
- * other producers are inserted at the end.
+ * Removes a Concat of channels that is the only reader of a convolution, pool or Resize among its
+ * producers. The first of these allocates the whole tensor and writes its own channels, each other
+ * one writes its channels into the same tensor, through a table where the scale differs. Operands
+ * of other producers are copied into it at the end (Insert).
  */
 #include "pass/pass.h"
 
@@ -14,10 +14,10 @@
 
 typedef struct operand {
     qs_id value;
-    qs_id producer; /* producer that writes it in place; QS_NONE: it is inserted */
-    int32_t place;  /* of the producer in the order */
-    int64_t channels, column;
-    bool rescaled;
+    qs_id producer;   /* node that writes into the tensor; QS_NONE: the operand is inserted */
+    int32_t position; /* of the producer in the order; INT32_MAX: inserted */
+    int64_t channels, column; /* its own, and the first one in the tensor */
+    bool rescaled;            /* by the table */
     uint8_t table[256];
 } operand;
 
@@ -25,7 +25,7 @@ typedef struct concat_fusion {
     qs_pass *p;
     qs_graph *g;
     qs_uses uses;
-    int32_t *place; /* by node id */
+    int32_t *position; /* by node: its place in the order */
     operand *operands;
     int32_t count;
     int64_t channels;
@@ -35,8 +35,9 @@ typedef struct concat_fusion {
 /* ---- which operands fit ---- */
 
 /*
- * A product of few columns is faster if it writes several pixels side by side, which have to be
- * contiguous. With half a panel left over, writing short vectors would cost more than the Concat.
+ * Whether writing into a larger tensor would cost more than the Concat: with few columns the kernel
+ * writes several pixels at once, which have to be contiguous, and half a panel left over is written
+ * in short vectors.
  */
 static bool is_thin(const qs_pass *p, const qs_node *n) {
     const qs_value *w = &p->graph->values[n->inputs[3]];
@@ -44,14 +45,7 @@ static bool is_thin(const qs_pass *p, const qs_node *n) {
            w->dims[w->rank - 1].size > 1 && w->dims[0].size < 32 && w->dims[0].size % 16 != 0;
 }
 
-static bool is_constant(const qs_graph *g, const qs_node *n, int32_t end) {
-    for (int32_t i = 1; i < end && i < n->input_count; i++)
-        if (n->inputs[i] != QS_NONE && !g->values[n->inputs[i]].data)
-            return false;
-    return true;
-}
-
-/* Whether it is a pool, or a Resize that copies whole pixels. */
+/* Whether the node is a pool, or a Resize that copies whole pixels. */
 static bool keeps_channels(const qs_graph *g, const qs_node *n) {
     const qs_value *x = &g->values[n->inputs[0]], *y = &g->values[n->outputs[0]];
     return qs_node_string_is(n, "mode", "nearest", true) && x->rank == y->rank && x->rank > 2 &&
@@ -60,9 +54,11 @@ static bool keeps_channels(const qs_graph *g, const qs_node *n) {
 
 /* Whether a convolution can write its channels into a larger tensor. */
 static bool conv_writes(const qs_pass *p, const qs_node *n) {
-    /* An integer one needs weights that are packed ahead. */
+    /*
+     * An integer convolution needs constant weights, which are packed when the session is compiled.
+     */
     if (qs_node_is(n, "qsim", "QLinearConv"))
-        return is_constant(p->graph, n, QS_I8_OTHER) && !is_thin(p, n);
+        return qs_node_is_constant(p->graph, n, 1, QS_I8_OTHER) && !is_thin(p, n);
     if (n->input_count > n->op->over)
         return false;
     if (!qs_node_is(n, "qsim", "ConvIntegerScaled"))
@@ -81,13 +77,12 @@ static bool writes(const qs_pass *p, const qs_node *n) {
 }
 
 /*
- * The producer of `v` if this is its only reader and it can write into a larger tensor; or QS_NONE.
+ * The producer of `v` if the Concat is the only reader and the producer can write into a larger
+ * tensor; or QS_NONE.
  */
 static qs_id producer_of(const concat_fusion *j, qs_id v) {
-    const qs_value *x = &j->g->values[v];
-    if (x->producer == QS_NONE || x->is_output || j->uses.start[v + 1] - j->uses.start[v] != 1)
-        return QS_NONE;
-    return writes(j->p, &j->g->nodes[x->producer]) ? x->producer : QS_NONE;
+    const qs_id id = qs_only_producer(j->g, &j->uses, v);
+    return id != QS_NONE && writes(j->p, &j->g->nodes[id]) ? id : QS_NONE;
 }
 
 bool qs_pass_q8(const qs_graph *g, qs_id scale, qs_id zero_point, qs_q8 *q) {
@@ -110,8 +105,8 @@ bool qs_pass_rescaling(const qs_q8 *from, const qs_q8 *to, uint8_t *table) {
 }
 
 /*
- * Composes a table (QTable) that makes the operand with its rescaling and, if no other node reads
- * the operand, lets the producer before that table write in place.
+ * Composes the rescaling of an operand with the table (QTable) that makes it. If the Concat is its
+ * only reader, the producer before that table may write into the tensor.
  */
 static void compose_tables(const concat_fusion *j, operand *a) {
     const qs_id id = j->g->values[a->value].producer;
@@ -125,14 +120,16 @@ static void compose_tables(const concat_fusion *j, operand *a) {
         both[i] =
             a->rescaled ? a->table[((const uint8_t *)t->data)[i]] : ((const uint8_t *)t->data)[i];
     memcpy(a->table, both, sizeof(both));
-    if (!j->g->values[a->value].is_output &&
-        j->uses.start[a->value + 1] - j->uses.start[a->value] == 1)
+    if (qs_only_reader(j->g, &j->uses, a->value) != QS_NONE)
         a->producer = producer_of(j, n->inputs[0]);
     a->value = n->inputs[0];
     a->rescaled = true;
 }
 
-/* Reads one operand, quantized to `to` if that is given; false: it does not fit. */
+/*
+ * Reads operand i. `to`: the parameters of a QLinearConcat, whose operands have their own; NULL:
+ * Concat. False: it does not fit.
+ */
 static bool read_operand(const concat_fusion *j, const qs_node *n, int32_t i, const qs_q8 *to,
                          operand *a) {
     const int32_t at = to ? 2 + 3 * i : i;
@@ -148,22 +145,22 @@ static bool read_operand(const concat_fusion *j, const qs_node *n, int32_t i, co
         a->rescaled = qs_pass_rescaling(&from, to, a->table);
     if (x->dtype == QSIM_UINT8 && a->producer == QS_NONE)
         compose_tables(j, a);
-    a->place = a->producer == QS_NONE ? INT32_MAX : j->place[a->producer];
+    a->position = a->producer == QS_NONE ? INT32_MAX : j->position[a->producer];
     return true;
 }
 
-/* Sorts producers by the order in which they run, inserted operands after them. */
+/* Sorts the operands by the position of their producers, inserted ones last. */
 static void sort_operands(operand *operands, int32_t count) {
     for (int32_t i = 1; i < count; i++) {
         const operand a = operands[i];
         int32_t k = i;
-        for (; k > 0 && operands[k - 1].place > a.place; k--)
+        for (; k > 0 && operands[k - 1].position > a.position; k--)
             operands[k] = operands[k - 1];
         operands[k] = a;
     }
 }
 
-/* Fills operands from a Concat of channels; false: it stays. */
+/* Reads the operands of a Concat of channels; false: the Concat is kept. */
 static bool read_operands(concat_fusion *j, const qs_node *n) {
     const bool plain = qs_node_is(n, "", "Concat");
     const qs_value *y = &j->g->values[n->outputs[0]];
@@ -187,31 +184,28 @@ static bool read_operands(concat_fusion *j, const qs_node *n) {
             return false;
     }
     sort_operands(j->operands, j->count);
-    /*
-     * Rows of floats are long: copying many inserted operands would cost more than the others save.
-     */
+    /* Copying inserted floats costs more than the other operands save, unless they are few. */
     return producers > 0 && (y->dtype != QSIM_FLOAT || copied <= j->channels / 4) && j->count > 1 &&
            j->channels <= INT32_MAX;
 }
 
 /* ---- fusion ---- */
 
-/* The input for the table, which is applied after everything else that a convolution does. */
-static int32_t table_of(const qs_node *n) {
+/* Index of the input for the table that a node applies last. */
+static int32_t last_table(const qs_node *n) {
     const bool sums = qs_node_is(n, "qsim", "QLinearConv") && n->input_count > QS_I8_OTHER;
     return sums ? QS_I8_LAST : n->op->over + 1;
 }
 
 static int append_table(concat_fusion *j, qs_id conv, const operand *a) {
-    const int64_t dims = 256;
-    const int32_t at = table_of(&j->g->nodes[conv]);
+    const int32_t at = last_table(&j->g->nodes[conv]);
     const qs_id before =
         at < j->g->nodes[conv].input_count ? j->g->nodes[conv].inputs[at] : QS_NONE;
     const uint8_t *inner = before == QS_NONE ? NULL : j->g->values[before].data->data;
     uint8_t made[256];
     for (int32_t i = 0; i < 256; i++)
         made[i] = a->table[inner ? inner[i] : i];
-    const qs_id table = qs_pass_const(j->p, QSIM_UINT8, 1, &dims, made);
+    const qs_id table = qs_pass_const_table(j->p, made);
     if (table < 0)
         return table;
     if (qs_node_grow_inputs(j->g, conv, at + 1))
@@ -220,7 +214,7 @@ static int append_table(concat_fusion *j, qs_id conv, const operand *a) {
     return QSIM_OK;
 }
 
-static int redirect(concat_fusion *j, const operand *a, qs_id over, qs_id y) {
+static int write_in_place(concat_fusion *j, const operand *a, qs_id over, qs_id y) {
     qs_graph *g = j->g;
     const qs_id id = a->producer;
     const int32_t at = g->nodes[id].op->over;
@@ -236,8 +230,7 @@ static int redirect(concat_fusion *j, const operand *a, qs_id over, qs_id y) {
 
 static int insert(concat_fusion *j, const operand *a, const char *name, qs_id over, qs_id y,
                   qs_id *made) {
-    const int64_t dims = 256;
-    const qs_id table = a->rescaled ? qs_pass_const(j->p, QSIM_UINT8, 1, &dims, a->table) : QS_NONE;
+    const qs_id table = a->rescaled ? qs_pass_const_table(j->p, a->table) : QS_NONE;
     const qs_id in[] = {a->value, over, table};
     if (a->rescaled && table < 0)
         return table;
@@ -245,11 +238,11 @@ static int insert(concat_fusion *j, const operand *a, const char *name, qs_id ov
     return *made < 0 ? qs_pass_no_memory(j->p) : QSIM_OK;
 }
 
-/* Makes an operand write into `y`, which reuses the memory of `over`. */
+/* Writes an operand into tensor `y`, which takes over the memory of `over`, the tensor so far. */
 static int place_operand(concat_fusion *j, const operand *a, const char *name, qs_id over,
                          qs_id y) {
     qs_id id = a->producer;
-    int code = id == QS_NONE ? insert(j, a, name, over, y, &id) : redirect(j, a, over, y);
+    int code = id == QS_NONE ? insert(j, a, name, over, y, &id) : write_in_place(j, a, over, y);
     if (code)
         return code;
     if (qs_node_set_int(j->g, id, "into", j->channels) ||
@@ -258,7 +251,7 @@ static int place_operand(concat_fusion *j, const operand *a, const char *name, q
     return qs_pass_resolve(j->p, id);
 }
 
-static int join(concat_fusion *j, qs_id concat) {
+static int chain_operands(concat_fusion *j, qs_id concat) {
     const qs_id y = j->g->nodes[concat].outputs[0];
     const char *name = j->g->nodes[concat].name;
     qs_id over = QS_NONE;
@@ -287,7 +280,7 @@ static int fuse_concat(concat_fusion *j, qs_id concat) {
     if (!j->operands)
         return qs_pass_no_memory(j->p);
     if (read_operands(j, n)) {
-        code = join(j, concat);
+        code = chain_operands(j, concat);
         j->fused++;
     }
     qs_free(j->p->ctx, j->operands);
@@ -297,13 +290,13 @@ static int fuse_concat(concat_fusion *j, qs_id concat) {
 int qs_pass_concat(qs_pass *p) {
     qs_graph *g = p->graph;
     concat_fusion j = {.p = p, .g = g};
-    j.place = qs_calloc(p->ctx, g->node_count + 1, sizeof(*j.place));
-    int code = !j.place || qs_graph_uses(g, &j.uses) ? qs_pass_no_memory(p) : QSIM_OK;
+    j.position = qs_calloc(p->ctx, g->node_count + 1, sizeof(*j.position));
+    int code = !j.position || qs_graph_uses(g, &j.uses) ? qs_pass_no_memory(p) : QSIM_OK;
     for (size_t i = 0; i < g->order_count && !code; i++)
-        j.place[g->order[i]] = (int32_t)i;
+        j.position[g->order[i]] = (int32_t)i;
     for (size_t i = 0; i < g->order_count && !code; i++)
         code = fuse_concat(&j, g->order[i]);
     qs_uses_free(g, &j.uses);
-    qs_free(p->ctx, j.place);
+    qs_free(p->ctx, j.position);
     return code || !j.fused ? code : qs_pass_finish(p);
 }

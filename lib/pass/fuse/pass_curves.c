@@ -15,12 +15,11 @@ typedef struct curves {
     size_t made;
 } curves;
 
-/* The producer of `v` if it is that operator and `v` has one reader. */
-static const qs_node *only_maker(const curves *c, qs_id v, const char *op) {
-    if (v == QS_NONE || c->g->values[v].is_output || c->uses.start[v + 1] - c->uses.start[v] != 1)
-        return NULL;
-    qs_id id = qs_pass_producer(c->g, v, op);
-    return id == QS_NONE ? NULL : &c->g->nodes[id];
+/* The producer of `v` if it is operator `op` and `v` has one reader; or NULL. */
+static const qs_node *only_producer(const curves *c, qs_id v, const char *op) {
+    const qs_id id = qs_only_producer(c->g, &c->uses, v);
+    const qs_node *n = id == QS_NONE ? NULL : &c->g->nodes[id];
+    return n && qs_node_is(n, "", op) ? n : NULL;
 }
 
 static bool is_scalar(const curves *c, const qs_node *n, int32_t index, double value) {
@@ -35,8 +34,8 @@ static bool is_hard_sigmoid(const qs_node *n) {
 }
 
 /* Turns node `id` into op(x). */
-static int become(curves *c, qs_id id, const char *domain, const char *op, int32_t version,
-                  qs_id x) {
+static int replace_node(curves *c, qs_id id, const char *domain, const char *op, int32_t version,
+                        qs_id x) {
     const qs_id y = c->g->nodes[id].outputs[0];
     qs_graph_remove_node(c->g, id);
     qs_id made = qs_pass_node(c->p, domain, op, "", version, &x, 1, &y, 1);
@@ -44,24 +43,25 @@ static int become(curves *c, qs_id id, const char *domain, const char *op, int32
     return made < 0 ? made : QSIM_OK;
 }
 
-/* Matches Mul(x, b) and Mul(b, x). */
+/* Matches Mul(x, Sigmoid(x)) and Mul(x, HardSigmoid(x)), where x is input `first`. */
 static int try_product(curves *c, qs_id id, int32_t first, bool *done) {
     const qs_node *n = &c->g->nodes[id];
     const qs_id x = n->inputs[first], b = n->inputs[1 - first];
-    const qs_node *maker = only_maker(c, b, "Sigmoid");
-    const bool soft = maker && maker->inputs[0] == x;
-    if (!soft)
-        maker = only_maker(c, b, "HardSigmoid");
-    *done = soft || (maker && maker->inputs[0] == x && is_hard_sigmoid(maker));
+    const qs_node *producer = only_producer(c, b, "Sigmoid");
+    const bool sigmoid = producer && producer->inputs[0] == x;
+    if (!sigmoid)
+        producer = only_producer(c, b, "HardSigmoid");
+    *done = sigmoid || (producer && producer->inputs[0] == x && is_hard_sigmoid(producer));
     if (!*done)
         return QSIM_OK;
-    return soft ? become(c, id, "qsim", "Silu", 1, x) : become(c, id, "", "HardSwish", 14, x);
+    return sigmoid ? replace_node(c, id, "qsim", "Silu", 1, x)
+                   : replace_node(c, id, "", "HardSwish", 14, x);
 }
 
 /* x of Clip(x + 3, 0, 6), if that is factor `index` of the product; else QS_NONE. */
-static qs_id shifted(const curves *c, const qs_node *product, int32_t index) {
-    const qs_node *clip = only_maker(c, product->inputs[index], "Clip");
-    const qs_node *add = clip ? only_maker(c, clip->inputs[0], "Add") : NULL;
+static qs_id clipped_input(const curves *c, const qs_node *product, int32_t index) {
+    const qs_node *clip = only_producer(c, product->inputs[index], "Clip");
+    const qs_node *add = clip ? only_producer(c, clip->inputs[0], "Add") : NULL;
     double lo, hi;
     if (!add || !qs_node_bounds(c->g, clip, &lo, &hi) || lo != 0 || hi != 6)
         return QS_NONE;
@@ -76,22 +76,22 @@ static int try_sixth(curves *c, qs_id id, bool *done) {
     const qs_node *n = &c->g->nodes[id];
     const bool div = qs_node_is(n, "", "Div");
     const qs_node *product =
-        is_scalar(c, n, 1, div ? 6 : 1.0 / 6) ? only_maker(c, n->inputs[0], "Mul") : NULL;
+        is_scalar(c, n, 1, div ? 6 : 1.0 / 6) ? only_producer(c, n->inputs[0], "Mul") : NULL;
     qs_id x = QS_NONE;
     for (int32_t i = 0; i < 2 && product && x == QS_NONE; i++)
-        x = shifted(c, product, i);
+        x = clipped_input(c, product, i);
     *done = x != QS_NONE && c->g->values[x].rank == c->g->values[n->outputs[0]].rank;
-    return *done ? become(c, id, "", "HardSwish", 14, x) : QSIM_OK;
+    return *done ? replace_node(c, id, "", "HardSwish", 14, x) : QSIM_OK;
 }
 
 /* x of Erf(x / sqrt 2) + 1; else QS_NONE. */
-static qs_id normal_integral(const curves *c, qs_id v) {
-    const qs_node *add = only_maker(c, v, "Add");
+static qs_id erf_input(const curves *c, qs_id v) {
+    const qs_node *add = only_producer(c, v, "Add");
     for (int32_t i = 0; i < 2 && add; i++) {
         const qs_node *erf =
-            is_scalar(c, add, 1 - i, 1) ? only_maker(c, add->inputs[i], "Erf") : NULL;
-        const qs_node *div = erf ? only_maker(c, erf->inputs[0], "Div") : NULL;
-        const qs_node *mul = erf ? only_maker(c, erf->inputs[0], "Mul") : NULL;
+            is_scalar(c, add, 1 - i, 1) ? only_producer(c, add->inputs[i], "Erf") : NULL;
+        const qs_node *div = erf ? only_producer(c, erf->inputs[0], "Div") : NULL;
+        const qs_node *mul = erf ? only_producer(c, erf->inputs[0], "Mul") : NULL;
         if (div && is_scalar(c, div, 1, 1.4142135623730951))
             return div->inputs[0];
         for (int32_t k = 0; k < 2 && mul; k++)
@@ -101,10 +101,10 @@ static qs_id normal_integral(const curves *c, qs_id v) {
     return QS_NONE;
 }
 
-/* Finds which of three factors is x, which Erf(x / sqrt 2) + 1, and which a half. */
-static qs_id gelu_of(const curves *c, const qs_id factors[3]) {
+/* x, if the three factors are x, Erf(x / sqrt 2) + 1 and 0.5 in any order; else QS_NONE. */
+static qs_id gelu_input(const curves *c, const qs_id factors[3]) {
     for (int32_t i = 0; i < 3; i++) {
-        const qs_id x = normal_integral(c, factors[i]), a = factors[(i + 1) % 3],
+        const qs_id x = erf_input(c, factors[i]), a = factors[(i + 1) % 3],
                     b = factors[(i + 2) % 3];
         double half = 0;
         if (x != QS_NONE && ((a == x && qs_const_scalar(c->g, b, &half)) ||
@@ -117,13 +117,13 @@ static qs_id gelu_of(const curves *c, const qs_id factors[3]) {
 static int try_gelu(curves *c, qs_id id, bool *done) {
     const qs_node *n = &c->g->nodes[id];
     for (int32_t i = 0; i < 2; i++) {
-        const qs_node *inner = only_maker(c, n->inputs[i], "Mul");
+        const qs_node *inner = only_producer(c, n->inputs[i], "Mul");
         const qs_id factors[3] = {n->inputs[1 - i], inner ? inner->inputs[0] : QS_NONE,
                                   inner ? inner->inputs[1] : QS_NONE};
-        const qs_id x = inner ? gelu_of(c, factors) : QS_NONE;
+        const qs_id x = inner ? gelu_input(c, factors) : QS_NONE;
         *done = x != QS_NONE && c->g->values[x].rank == c->g->values[n->outputs[0]].rank;
         if (*done)
-            return become(c, id, "", "Gelu", 20, x);
+            return replace_node(c, id, "", "Gelu", 20, x);
     }
     return QSIM_OK;
 }

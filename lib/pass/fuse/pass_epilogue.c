@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fuses nodes into the convolution or product that makes their operand for them alone. An integer
- * one takes tables, a residual sum, and the product with factors of channels before that sum; one
- * that makes floats takes a sum or a curve. A curve of dequantized bytes becomes a table.
+ * Fuses a node into the convolution or product that makes its operand, if the node is the only
+ * reader. Integer ones take tables and a residual sum; those with float results take a sum or a
+ * curve. A residual sum of an image scaled by channel becomes MulAdd, and a curve of dequantized
+ * bytes a table.
  */
 #include "pass/pass.h"
 
@@ -22,28 +23,14 @@ typedef struct epilogue {
     qs_graph *g;
     qs_uses uses;
     qs_sizes sizes;
-    int32_t *place; /* by node id: when it runs */
+    int32_t *position; /* by node: its place in the order */
     size_t fused;
 } epilogue;
 
-/* The producer of `v` if `v` has one reader, else QS_NONE. */
-static qs_id only_maker(const epilogue *e, qs_id v) {
-    const bool only =
-        v != QS_NONE && !e->g->values[v].is_output && e->uses.start[v + 1] - e->uses.start[v] == 1;
-    return only ? e->g->values[v].producer : QS_NONE;
-}
-
 /* ---- integers ---- */
 
-static bool is_constant(const qs_graph *g, const qs_node *n, int32_t first, int32_t end) {
-    for (int32_t i = first; i < end && i < n->input_count; i++)
-        if (n->inputs[i] != QS_NONE && !g->values[n->inputs[i]].data)
-            return false;
-    return true;
-}
-
 static bool is_product(const qs_graph *g, const qs_node *n) {
-    if (n->removed || !is_constant(g, n, 1, QS_I8_OTHER) ||
+    if (n->removed || !qs_node_is_constant(g, n, 1, QS_I8_OTHER) ||
         g->values[n->outputs[0]].dtype != QSIM_UINT8)
         return false;
     if (qs_node_is(n, "qsim", "QLinearConv"))
@@ -54,17 +41,20 @@ static bool is_product(const qs_graph *g, const qs_node *n) {
            (qs_node_input(n, 2) == QS_NONE || g->values[n->inputs[2]].data->elements == 1);
 }
 
-/* The product that makes `v` for one reader and whose input `index` is free; or QS_NONE. */
+/*
+ * The integer convolution or product that makes `v` for one reader and has no input `index` yet; or
+ * QS_NONE.
+ */
 static qs_id product_of(const epilogue *e, qs_id v, int32_t index) {
-    const qs_id id = only_maker(e, v);
+    const qs_id id = qs_only_producer(e->g, &e->uses, v);
     return id != QS_NONE && is_product(e->g, &e->g->nodes[id]) &&
                    e->g->nodes[id].input_count <= index
                ? id
                : QS_NONE;
 }
 
-/* Makes node `end` part of the product, as inputs from `first` on. */
-static int append(epilogue *e, qs_id product, qs_id end, int32_t first, const qs_id *in,
+/* Makes node `end` part of the product, which gets the inputs `in` from `first` on. */
+static int absorb(epilogue *e, qs_id product, qs_id end, int32_t first, const qs_id *in,
                   int32_t count) {
     qs_graph *g = e->g;
     const qs_id y = g->nodes[end].outputs[0];
@@ -75,7 +65,7 @@ static int append(epilogue *e, qs_id product, qs_id end, int32_t first, const qs
         qs_node_set_input(g, product, first + i, in[i]);
     qs_pass_set_output(e->p, product, 0, y);
     g->nodes[product].domain = "qsim";
-    e->place[product] = e->place[end];
+    e->position[product] = e->position[end];
     e->fused++;
     return qs_pass_resolve(e->p, product);
 }
@@ -91,15 +81,15 @@ static int fuse_table(epilogue *e, qs_id table) {
     if (id == QS_NONE)
         return QSIM_OK;
     const int32_t count = e->g->nodes[id].input_count;
-    if (count == QS_I8_OTHER) /* a table of a table is one table if possible */
+    if (count == QS_I8_OTHER) /* a table of a table: pass_table.c composes them */
         return QSIM_OK;
-    return append(e, id, table, count < QS_I8_OTHER ? QS_I8_FIRST : QS_I8_LAST, &t, 1);
+    return absorb(e, id, table, count < QS_I8_OTHER ? QS_I8_FIRST : QS_I8_LAST, &t, 1);
 }
 
 static bool is_sum(const epilogue *e, const qs_node *n) {
     const qs_graph *g = e->g;
-    if (!qs_same(n->op_type, "QLinearAdd") || !is_constant(g, n, 1, 3) ||
-        !is_constant(g, n, 4, n->input_count))
+    if (!qs_same(n->op_type, "QLinearAdd") || !qs_node_is_constant(g, n, 1, 3) ||
+        !qs_node_is_constant(g, n, 4, n->input_count))
         return false;
     const qs_value *x = &g->values[n->inputs[0]], *y = &g->values[n->inputs[3]];
     return n->inputs[0] != n->inputs[3] && !x->data && !y->data && x->dtype == QSIM_UINT8 &&
@@ -107,13 +97,17 @@ static bool is_sum(const epilogue *e, const qs_node *n) {
            qs_sizes_same(&e->sizes, n->inputs[0], n->inputs[3]);
 }
 
-/* The sum goes into the product that runs last: earlier the other operand may not exist. */
+/*
+ * Fuses a sum into the later one of its producers, since the other operand has to exist when that
+ * runs.
+ */
 static int fuse_sum(epilogue *e, qs_id sum) {
     qs_graph *g = e->g;
     const qs_node *s = &g->nodes[sum];
     const qs_id first = product_of(e, s->inputs[0], QS_I8_OTHER);
     const qs_id second = product_of(e, s->inputs[3], QS_I8_OTHER);
-    const bool swap = first == QS_NONE || (second != QS_NONE && e->place[second] > e->place[first]);
+    const bool swap =
+        first == QS_NONE || (second != QS_NONE && e->position[second] > e->position[first]);
     const qs_id id = swap ? second : first;
     if (id == QS_NONE)
         return QSIM_OK;
@@ -122,7 +116,7 @@ static int fuse_sum(epilogue *e, qs_id sum) {
                         s->inputs[other + 1], s->inputs[other + 2], s->inputs[6],
                         qs_node_input(s, 7)};
     const int64_t lo = qs_node_int(s, "lo", 0), hi = qs_node_int(s, "hi", 255);
-    int code = append(e, id, sum, QS_I8_OTHER, in, QS_COUNT(in));
+    int code = absorb(e, id, sum, QS_I8_OTHER, in, QS_COUNT(in));
     if (!code && (qs_node_set_int(g, id, "sum_lo", lo) || qs_node_set_int(g, id, "sum_hi", hi)))
         code = qs_pass_no_memory(e->p);
     return code;
@@ -130,8 +124,8 @@ static int fuse_sum(epilogue *e, qs_id sum) {
 
 /* ---- floats ---- */
 
-/* The input of a node with float results that is added to them; 0: it takes none. */
-static int32_t other_of(const qs_node *n) {
+/* Index of the input that a node with float results adds to them; 0: it takes none. */
+static int32_t sum_input(const qs_node *n) {
     const bool conv = qs_node_is(n, "qsim", "Conv");
     if (qs_node_is(n, "qsim", "MatMulIntegerScaled"))
         return QS_SCALED_OTHER;
@@ -142,13 +136,13 @@ static int32_t other_of(const qs_node *n) {
 }
 
 /*
- * The producer of floats `v` if `v` has one reader and the producer takes a sum, or a curve; or
- * QS_NONE.
+ * The producer of floats `v` if `v` has one reader and the producer can take a sum, or a curve if
+ * `sum` is false; or QS_NONE.
  */
-static qs_id float_maker(const epilogue *e, qs_id v, bool sum) {
-    const qs_id id = only_maker(e, v);
+static qs_id float_producer(const epilogue *e, qs_id v, bool sum) {
+    const qs_id id = qs_only_producer(e->g, &e->uses, v);
     const qs_node *n = id == QS_NONE ? NULL : &e->g->nodes[id];
-    const int32_t other = n ? other_of(n) : 0;
+    const int32_t other = n ? sum_input(n) : 0;
     const bool fits = sum ? n && n->input_count <= other
                           : n && n->input_count <= other + 1 && !qs_node_attr(n, "then");
     return other && fits ? id : QS_NONE;
@@ -157,7 +151,7 @@ static qs_id float_maker(const epilogue *e, qs_id v, bool sum) {
 static int fuse_curve(epilogue *e, qs_id node) {
     qs_graph *g = e->g;
     const qs_id y = g->nodes[node].outputs[0],
-                conv = float_maker(e, g->nodes[node].inputs[0], false);
+                conv = float_producer(e, g->nodes[node].inputs[0], false);
     if (conv == QS_NONE)
         return QSIM_OK;
     if (qs_finish_then(g, conv, &g->nodes[node]))
@@ -179,13 +173,13 @@ static bool is_float_sum(const epilogue *e, const qs_node *n) {
 static int fuse_float_sum(epilogue *e, qs_id sum) {
     qs_graph *g = e->g;
     const qs_node *s = &g->nodes[sum];
-    const qs_id first = float_maker(e, s->inputs[0], true);
+    const qs_id first = float_producer(e, s->inputs[0], true);
     const int32_t side = first == QS_NONE;
-    const qs_id conv = side ? float_maker(e, s->inputs[1], true) : first;
+    const qs_id conv = side ? float_producer(e, s->inputs[1], true) : first;
     if (conv == QS_NONE)
         return QSIM_OK;
     const qs_id y = s->outputs[0], other = s->inputs[1 - side];
-    const int32_t at = other_of(&g->nodes[conv]);
+    const int32_t at = sum_input(&g->nodes[conv]);
     const float lo = qs_node_float(s, "lo", -INFINITY), hi = qs_node_float(s, "hi", INFINITY);
     qs_graph_remove_node(g, sum);
     if (qs_node_grow_inputs(g, conv, at + 1))
@@ -199,7 +193,7 @@ static int fuse_float_sum(epilogue *e, qs_id sum) {
     return qs_pass_resolve(e->p, conv);
 }
 
-/* Whether f holds one factor for each channel of image x, for each image or for all of them. */
+/* Whether f has one factor for each channel of image x: of each image of a batch, or of all. */
 static bool are_factors(const epilogue *e, qs_id x, qs_id f) {
     const qs_value *v = &e->g->values[x], *w = &e->g->values[f];
     const int32_t last = v->rank - 1;
@@ -214,12 +208,12 @@ static bool are_factors(const epilogue *e, qs_id x, qs_id f) {
     return true;
 }
 
-/* Whether an image is scaled for this sum alone. */
+/* Fuses x * factors + y into MulAdd if the sum is the only reader of the product. */
 static int fuse_factors(epilogue *e, qs_id sum) {
     qs_graph *g = e->g;
     const qs_node *s = &g->nodes[sum];
     for (int32_t i = 0; i < 2; i++) {
-        const qs_id mul = only_maker(e, s->inputs[i]);
+        const qs_id mul = qs_only_producer(e->g, &e->uses, s->inputs[i]);
         const qs_node *m = mul == QS_NONE ? NULL : &g->nodes[mul];
         if (!m || m->removed || !qs_node_is(m, "", "Mul") || qs_node_attr(m, "broadcast"))
             continue;
@@ -255,8 +249,9 @@ static bool is_byte_pair(const qs_graph *g, const qs_node *n) {
 static int fuse_lookup(epilogue *e, qs_id node) {
     qs_graph *g = e->g;
     const qsim_ctx *ctx = e->p->ctx;
-    const qs_id maker = only_maker(e, g->nodes[node].inputs[0]), y = g->nodes[node].outputs[0];
-    const qs_node *d = maker == QS_NONE ? NULL : &g->nodes[maker];
+    const qs_id producer = qs_only_producer(e->g, &e->uses, g->nodes[node].inputs[0]),
+                y = g->nodes[node].outputs[0];
+    const qs_node *d = producer == QS_NONE ? NULL : &g->nodes[producer];
     const qs_curve curve = qs_curve_of(&g->nodes[node]);
     const int64_t count = 256;
     float table[256];
@@ -272,8 +267,8 @@ static int fuse_lookup(epilogue *e, qs_id node) {
     const qs_id in[2] = {d->inputs[0], qs_pass_const(e->p, QSIM_FLOAT, 1, &count, table)};
     if (in[1] < 0)
         return in[1];
-    e->sizes.values = g->values; /* they may have moved */
-    qs_graph_remove_node(g, maker);
+    e->sizes.values = g->values; /* adding a constant may have moved the array */
+    qs_graph_remove_node(g, producer);
     qs_graph_remove_node(g, node);
     const qs_id made = qs_pass_node(e->p, "qsim", "Lookup", g->nodes[node].name, 0, in, 2, &y, 1);
     e->fused++;
@@ -303,16 +298,16 @@ static int fuse_at(epilogue *e, qs_id id) {
 int qs_pass_epilogue(qs_pass *p) {
     qs_graph *g = p->graph;
     epilogue e = {.p = p, .g = g};
-    e.place = qs_calloc(p->ctx, g->node_count + 1, sizeof(*e.place));
-    int code = !e.place || qs_graph_uses(g, &e.uses) ? qs_pass_no_memory(p) : QSIM_OK;
+    e.position = qs_calloc(p->ctx, g->node_count + 1, sizeof(*e.position));
+    int code = !e.position || qs_graph_uses(g, &e.uses) ? qs_pass_no_memory(p) : QSIM_OK;
     if (!code)
         code = qs_sizes_find(p, &e.sizes);
     for (size_t i = 0; i < g->order_count && !code; i++)
-        e.place[g->order[i]] = (int32_t)i;
+        e.position[g->order[i]] = (int32_t)i;
     for (size_t i = 0; i < g->order_count && !code; i++)
         code = fuse_at(&e, g->order[i]);
     qs_sizes_free(p, &e.sizes);
     qs_uses_free(g, &e.uses);
-    qs_free(p->ctx, e.place);
+    qs_free(p->ctx, e.position);
     return code || !e.fused ? code : qs_pass_finish(p);
 }

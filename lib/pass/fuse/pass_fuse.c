@@ -9,7 +9,8 @@ static bool takes_bounds(const qs_node *n) {
 }
 
 /*
- * Reads a bound of Clip from its input, the default if it is left out; false: it is not constant.
+ * Reads a bound of Clip from its input; if that is left out, *bound stays. False: it is not
+ * constant.
  */
 static bool read_bound(const qs_graph *g, const qs_node *n, int32_t index, double *bound) {
     if (index >= n->input_count || n->inputs[index] == QS_NONE)
@@ -48,15 +49,15 @@ static int fuse_bounds(qs_pass *p, const qs_uses *uses, qs_id id, bool *changed)
     double lo, hi;
     if (!qs_node_bounds(g, &g->nodes[id], &lo, &hi) || !(lo <= hi))
         return QSIM_OK;
-    const qs_id x = g->nodes[id].inputs[0], y = g->nodes[id].outputs[0],
-                maker = g->values[x].producer;
-    if (maker == QS_NONE || !takes_bounds(&g->nodes[maker]) || g->values[x].is_output ||
-        g->values[x].dtype != QSIM_FLOAT || uses->start[x + 1] - uses->start[x] != 1)
+    const qs_id x = g->nodes[id].inputs[0], y = g->nodes[id].outputs[0];
+    const qs_id producer = qs_only_producer(g, uses, x);
+    if (producer == QS_NONE || !takes_bounds(&g->nodes[producer]) ||
+        g->values[x].dtype != QSIM_FLOAT)
         return QSIM_OK;
     *changed = true;
     qs_graph_remove_node(g, id);
-    qs_pass_set_output(p, maker, 0, y);
-    return set_bounds(p, maker, lo, hi);
+    qs_pass_set_output(p, producer, 0, y);
+    return set_bounds(p, producer, lo, hi);
 }
 
 int qs_pass_fuse(qs_pass *p) {

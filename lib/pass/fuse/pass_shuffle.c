@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * After the layout pass: a Concat or QLinearConcat of two tensors' channels, a channel shuffle in
- * two groups and, usually, a Split in two become one step.
+ * After the layout pass: a Concat or QLinearConcat of the channels of two tensors, a channel
+ * shuffle of two groups and, usually, a Split into two become one node, Shuffle.
  */
 #include "pass/pass.h"
 #include "kernel/u8.h"
 
-/* The two operands, and the tables that their bytes are looked up in, if any. */
+/* The two operands, and the tables that requantize their bytes, if the scales differ. */
 typedef struct pair {
     qs_id x[2];
     int64_t channels; /* of each */
@@ -14,15 +14,7 @@ typedef struct pair {
     uint8_t table[2][256];
 } pair;
 
-/* The only reader of a value that is no output, if it is of this operator; or QS_NONE. */
-static qs_id reader(const qs_graph *g, const qs_uses *uses, qs_id v, const char *op_type) {
-    if (g->values[v].is_output || uses->start[v + 1] - uses->start[v] != 1)
-        return QS_NONE;
-    const qs_id id = uses->nodes[uses->start[v]];
-    return qs_node_is(&g->nodes[id], "", op_type) && g->nodes[id].inputs[0] == v ? id : QS_NONE;
-}
-
-/* Matches a Concat along the last axis of two tensors of one type and size. */
+/* Whether the operands are two tensors of one type and size that are joined along the last axis. */
 static bool read_plain(const qs_graph *g, const qs_node *n, pair *t) {
     const qs_value *a = &g->values[t->x[0]], *b = &g->values[t->x[1]];
     const int32_t last = a->rank - 1;
@@ -34,7 +26,7 @@ static bool read_plain(const qs_graph *g, const qs_node *n, pair *t) {
     return t->channels == b->dims[last].size && t->channels > 0 && t->channels <= QK_SHUFFLE_MOST;
 }
 
-/* False if the node is something else. */
+/* Reads the operands of a Concat or QLinearConcat; false: the node is another one. */
 static bool read_pair(const qs_graph *g, const qs_node *n, pair *t) {
     qs_q8 from, to;
     *t = (pair){.channels = 0};
@@ -65,10 +57,7 @@ static bool keeps_axes(const qs_graph *g, const qs_node *n, int32_t axes) {
     if (count < axes || x->rank < axes || qs_node_int(n, "allowzero", 0))
         return false;
     for (int32_t i = 0; i < axes; i++) {
-        const qs_dim *a = &x->dims[i], *b = &y->dims[i];
-        const bool same =
-            a->size < 0 ? b->size < 0 && a->symbol && a->symbol == b->symbol : a->size == b->size;
-        if (to[i] != 0 && !same)
+        if (to[i] != 0 && !qs_dim_same(&x->dims[i], &y->dims[i]))
             return false;
     }
     return true;
@@ -88,7 +77,7 @@ static bool swaps_last(const qs_graph *g, const qs_node *n, int32_t rank, int64_
 }
 
 /* Matches a Split of the last axis in two parts of known sizes. */
-static bool halves(const qs_graph *g, const qs_node *n, int32_t rank) {
+static bool splits_last(const qs_graph *g, const qs_node *n, int32_t rank) {
     const int64_t axis = qs_node_int(n, "axis", 0);
     return n->output_count == 2 && (axis < 0 ? axis + rank : axis) == rank - 1 &&
            n->outputs[0] != QS_NONE && n->outputs[1] != QS_NONE &&
@@ -96,14 +85,14 @@ static bool halves(const qs_graph *g, const qs_node *n, int32_t rank) {
            g->values[n->outputs[1]].dims[rank - 1].size > 0;
 }
 
-static int emit(qs_pass *p, const pair *t, const char *name, const qs_id *out, int32_t outputs) {
-    const int64_t dims = 256;
+static int add_shuffle(qs_pass *p, const pair *t, const char *name, const qs_id *out,
+                       int32_t outputs) {
     const qs_value *y = &p->graph->values[out[0]];
     const int64_t first = y->dims[y->rank - 1].size;
     qs_id in[4] = {t->x[0], t->x[1], QS_NONE, QS_NONE};
     for (int32_t i = 0; i < 2; i++) {
         if (t->rescaled[i])
-            in[2 + i] = qs_pass_const(p, QSIM_UINT8, 1, &dims, t->table[i]);
+            in[2 + i] = qs_pass_const_table(p, t->table[i]);
         if (t->rescaled[i] && in[2 + i] < 0)
             return in[2 + i];
     }
@@ -121,30 +110,30 @@ static int fuse_shuffle(qs_pass *p, const qs_uses *uses, qs_id concat, bool *cha
         return QSIM_OK;
     const int64_t c = t.channels;
     const int32_t rank = g->values[n->outputs[0]].rank;
-    const qs_id grouped = reader(g, uses, n->outputs[0], "Reshape");
-    const qs_id swap =
-        grouped < 0 ? QS_NONE : reader(g, uses, g->nodes[grouped].outputs[0], "Transpose");
-    if (swap == QS_NONE || !swaps_last(g, &g->nodes[swap], rank, c) ||
+    const qs_id grouped = qs_pass_reader(g, uses, n->outputs[0], "Reshape");
+    const qs_id swapped =
+        grouped < 0 ? QS_NONE : qs_pass_reader(g, uses, g->nodes[grouped].outputs[0], "Transpose");
+    if (swapped == QS_NONE || !swaps_last(g, &g->nodes[swapped], rank, c) ||
         !keeps_axes(g, &g->nodes[grouped], rank - 1))
         return QSIM_OK;
-    const qs_id join = reader(g, uses, g->nodes[swap].outputs[0], "Reshape");
-    const qs_value *y = join < 0 ? NULL : &g->values[g->nodes[join].outputs[0]];
+    const qs_id joined = qs_pass_reader(g, uses, g->nodes[swapped].outputs[0], "Reshape");
+    const qs_value *y = joined < 0 ? NULL : &g->values[g->nodes[joined].outputs[0]];
     if (!y || y->rank != rank || y->dims[rank - 1].size != 2 * c ||
-        !keeps_axes(g, &g->nodes[join], rank - 1))
+        !keeps_axes(g, &g->nodes[joined], rank - 1))
         return QSIM_OK;
-    qs_id split = reader(g, uses, g->nodes[join].outputs[0], "Split");
-    if (split != QS_NONE && !halves(g, &g->nodes[split], rank))
+    qs_id split = qs_pass_reader(g, uses, g->nodes[joined].outputs[0], "Split");
+    if (split != QS_NONE && !splits_last(g, &g->nodes[split], rank))
         split = QS_NONE;
-    const qs_id end = split == QS_NONE ? join : split;
+    const qs_id end = split == QS_NONE ? joined : split;
     qs_id out[2];
     const int32_t outputs = g->nodes[end].output_count;
     memcpy(out, g->nodes[end].outputs, (size_t)outputs * sizeof(*out));
     const char *name = n->name;
-    const qs_id gone[] = {concat, grouped, swap, join, end};
-    for (size_t i = 0; i < QS_COUNT(gone); i++)
-        qs_graph_remove_node(g, gone[i]);
+    const qs_id removed[] = {concat, grouped, swapped, joined, end};
+    for (size_t i = 0; i < QS_COUNT(removed); i++)
+        qs_graph_remove_node(g, removed[i]);
     *changed = true;
-    return emit(p, &t, name, out, outputs);
+    return add_shuffle(p, &t, name, out, outputs);
 }
 
 int qs_pass_shuffle(qs_pass *p) {

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A Slice of a Slice along other axes becomes one Slice, so that the intermediate tensor is not
- * made. Slices that together take every pixel of each s x s block, and the Concat that joins them
- * as channels, become one space-to-depth transposition: the focus layer at a detector's start.
+ * A Slice of a Slice along other axes becomes one Slice, so that the tensor between them is not
+ * made. s * s Slices that each take one pixel of every s x s block, and the Concat that joins them
+ * as channels, become a space-to-depth transposition: the focus layer at a detector's start.
  */
 #include "pass/layout/layout.h"
 
+/* A Slice. */
 typedef struct cut {
     int64_t lists[4][QSIM_MAX_RANK]; /* starts, ends, axes, steps */
     int32_t count;
-    uint32_t mask; /* axes */
+    uint32_t mask; /* of axes */
 } cut;
 
-/* Reads the constant lists; false if one is not constant or names an axis twice. */
+/*
+ * Reads the lists of a Slice; false: the node is another one, a list is not constant, or an axis
+ * occurs twice.
+ */
 static bool read_cut(const qs_graph *g, qs_id node, cut *c) {
     const qs_node *n = node == QS_NONE ? NULL : &g->nodes[node];
     if (!n || !qs_node_is(n, "", "Slice") || n->version < 10 || n->input_count < 3)
@@ -40,7 +44,7 @@ static bool read_cut(const qs_graph *g, qs_id node, cut *c) {
     return true;
 }
 
-static int join(qs_pass *p, qs_id node, const cut *first, const cut *then) {
+static int merge_slices(qs_pass *p, qs_id node, const cut *first, const cut *then) {
     qs_graph *g = p->graph;
     const int64_t count = first->count + then->count;
     if (qs_node_grow_inputs(g, node, 5))
@@ -69,7 +73,7 @@ int qs_pass_slices(qs_pass *p) {
             !read_cut(g, g->values[g->nodes[node].inputs[0]].producer, &first) ||
             first.mask & then.mask)
             continue;
-        code = join(p, node, &first, &then);
+        code = merge_slices(p, node, &first, &then);
         changed = true;
     }
     return code || !changed ? code : qs_pass_finish(p);
@@ -77,7 +81,7 @@ int qs_pass_slices(qs_pass *p) {
 
 /* ---- space to depth ---- */
 
-/* Whether operand `i` of the Concat takes every s-th pixel of x from this row and column on. */
+/* Whether `v` is the Slice of x that takes every s-th pixel from this row and column on. */
 static bool is_phase(const qs_graph *g, qs_id v, qs_id x, int64_t s, int64_t row, int64_t column) {
     cut c;
     const qs_value *from = &g->values[x], *to = v == QS_NONE ? NULL : &g->values[v];
@@ -93,7 +97,10 @@ static bool is_phase(const qs_graph *g, qs_id v, qs_id x, int64_t s, int64_t row
     return true;
 }
 
-/* s of a Concat of the s x s phases of *x; *by_columns: phases of one column are neighbours. */
+/*
+ * s, if the node is the Concat of the s * s phases of *x; else 0. *by_columns: the rows of a block
+ * follow each other, column by column.
+ */
 static int64_t match_phases(const qs_graph *g, const qs_node *n, qs_id *x, bool *by_columns) {
     const int64_t s = n->input_count == 4 ? 2 : n->input_count == 9 ? 3 : 4;
     const qs_id first = n->inputs[0] == QS_NONE ? QS_NONE : g->values[n->inputs[0]].producer;
@@ -111,13 +118,13 @@ static int64_t match_phases(const qs_graph *g, const qs_node *n, qs_id *x, bool 
     return s;
 }
 
-/* Removes the Slices that no other node reads. */
+/* Replaces the Concat; the Slices are pruned unless another node reads them. */
 static int replace_phases(qs_pass *p, qs_id node, int64_t s, qs_id x, bool by_columns) {
     qs_graph *g = p->graph;
     const int64_t rows = g->values[x].dims[2].size / s, columns = g->values[x].dims[3].size / s;
     const int64_t split[6] = {0, 0, rows, s, columns, s};
     const int64_t perm[6] = {0, by_columns ? 5 : 3, by_columns ? 3 : 5, 1, 2, 4};
-    const int64_t join[4] = {0, g->values[x].dims[1].size * s * s, rows, columns};
+    const int64_t joined[4] = {0, g->values[x].dims[1].size * s * s, rows, columns};
     const qs_id y = g->nodes[node].outputs[0];
     const qs_id cut_up = qs_graph_add_value(g, NULL), transposed = qs_graph_add_value(g, NULL);
     if (cut_up < 0 || transposed < 0)
@@ -126,7 +133,7 @@ static int replace_phases(qs_pass *p, qs_id node, int64_t s, qs_id x, bool by_co
     int code = qs_pass_reshape(p, x, split, 6, cut_up);
     if (!code)
         code = qs_pass_transpose(p, cut_up, perm, 6, transposed);
-    return code ? code : qs_pass_reshape(p, transposed, join, 4, y);
+    return code ? code : qs_pass_reshape(p, transposed, joined, 4, y);
 }
 
 static int replace_concat(qs_pass *p, const qs_uses *uses, qs_id node, bool *changed) {

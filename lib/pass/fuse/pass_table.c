@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A sum or product of two tables of the same bytes is a table: HardSwish and SiLU, written as
- * x * g(x) with a quantized g, become one lookup. So does a table of a table. The operator itself
- * computes the new one.
+ * A sum or product of two tables of the same bytes becomes one table: HardSwish and SiLU, for
+ * instance, written as x * g(x) with a quantized g. So does a table of a table. The operator itself
+ * computes the new table.
  */
 #include "pass/pass.h"
 
-/* An operand: table[bytes of value], or the bytes themselves. */
+/* An operand as a table of the bytes of `value`. */
 typedef struct lookup {
     qs_id value;
     uint8_t table[256];
@@ -16,11 +16,11 @@ static bool is_bytes(const qs_graph *g, qs_id v) {
     return v != QS_NONE && g->values[v].dtype == QSIM_UINT8 && !g->values[v].data;
 }
 
-/* `v` as a lookup in bytes: by the table of the QTable that makes it, else by the identity. */
+/* `v` as a table: that of the QTable that makes it, else the identity. */
 static lookup find_table(const qs_graph *g, qs_id v) {
     lookup w = {.value = v};
-    qs_id maker = v == QS_NONE ? QS_NONE : g->values[v].producer;
-    const qs_node *n = maker == QS_NONE ? NULL : &g->nodes[maker];
+    qs_id producer = v == QS_NONE ? QS_NONE : g->values[v].producer;
+    const qs_node *n = producer == QS_NONE ? NULL : &g->nodes[producer];
     const qs_const *c = n && qs_node_is(n, "qsim", "QTable") ? g->values[n->inputs[1]].data : NULL;
     for (int i = 0; i < 256; i++)
         w.table[i] = (uint8_t)i;
@@ -50,16 +50,10 @@ static int compute(qs_pass *p, qs_id node, const lookup *a, const lookup *b, uin
     }
     if (out >= 0)
         out = qs_graph_add_value(g, NULL);
-    qs_id id =
-        out < 0 ? out
-                : qs_graph_add_node(g, n->domain, n->op_type, n->name, in, n->input_count, &out, 1);
+    const qs_id id = out < 0 ? out : qs_graph_add_like(g, n, in, &out);
     int code = id < 0 ? qs_pass_no_memory(p) : QSIM_OK;
     qs_eval e = {.ctx = p->ctx, .graph = g, .arena = &g->arena, .model = p->model};
     if (!code) {
-        g->nodes[id].version = n->version;
-        g->nodes[id].attrs = n->attrs;
-        g->nodes[id].attr_count = n->attr_count;
-        g->nodes[id].op = n->op;
         e.values = g->values;
         e.error = p->error;
         e.address = qs_arena_alloc(&g->arena, g->value_count, sizeof(void *));
@@ -86,7 +80,6 @@ static int fuse_at(qs_pass *p, qs_id node, bool *changed) {
     qs_graph *g = p->graph;
     const qs_node *n = &g->nodes[node];
     const bool table = qs_node_is(n, "qsim", "QTable"), pair = is_pair(g, n);
-    const int64_t dims = 256;
     uint8_t made[256];
     if (!pair && !(table && g->values[n->inputs[1]].data))
         return QSIM_OK;
@@ -98,7 +91,7 @@ static int fuse_at(qs_pass *p, qs_id node, bool *changed) {
         made[i] = ((const uint8_t *)g->values[n->inputs[1]].data->data)[a.table[i]];
     if (code)
         return code;
-    qs_id c = qs_pass_const(p, QSIM_UINT8, 1, &dims, made), y = g->nodes[node].outputs[0];
+    qs_id c = qs_pass_const_table(p, made), y = g->nodes[node].outputs[0];
     if (c < 0)
         return c;
     const qs_id in[2] = {a.value, c};

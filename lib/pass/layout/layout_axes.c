@@ -12,22 +12,15 @@ static int32_t pending_input_rank(const qs_layout *l, const qs_node *n) {
 
 /* ---- Transpose ---- */
 
-static bool read_perm(const qs_node *n, int32_t rank, int32_t *perm) {
-    const qs_attr *a = qs_node_attr(n, "perm");
-    if (a && a->count != rank)
-        return false;
-    for (int32_t i = 0; i < rank; i++)
-        perm[i] = a ? (int32_t)a->u.ints[i] : rank - 1 - i;
-    return true;
-}
-
-/* y = transpose(x): a Transpose of x's twin, or the twin itself. */
-static int compose(qs_layout *l, qs_id node, const int32_t *perm, int32_t rank, bool *done) {
+/*
+ * Makes a Transpose of a pending x read the twin; if that has the order wanted, it is the result.
+ */
+static int compose(qs_layout *l, qs_id node, const int64_t *perm, int32_t rank, bool *done) {
     int64_t composed[QSIM_MAX_RANK];
     bool identity = true;
     qs_id x = l->g->nodes[node].inputs[0], y = l->g->nodes[node].outputs[0];
     for (int32_t i = 0; i < rank; i++) {
-        composed[i] = qs_layout_axis(perm[i], rank);
+        composed[i] = qs_layout_axis((int32_t)perm[i], rank);
         identity &= composed[i] == i;
     }
     *done = true;
@@ -43,9 +36,10 @@ static int compose(qs_layout *l, qs_id node, const int32_t *perm, int32_t rank, 
 static int transpose(qs_layout *l, qs_id node, bool *done) {
     const qs_node *n = &l->g->nodes[node];
     qs_id x = n->inputs[0], y = n->outputs[0];
-    int32_t rank = l->g->values[x].rank, perm[QSIM_MAX_RANK];
+    const int32_t rank = l->g->values[x].rank;
+    int64_t perm[QSIM_MAX_RANK];
     bool to_first = rank >= 3;
-    if (rank < 3 || !read_perm(n, rank, perm))
+    if (rank < 3 || !qs_node_perm(n, rank, perm))
         return QSIM_OK;
     if (qs_layout_is_pending(l, x))
         return compose(l, node, perm, rank, done);
@@ -62,7 +56,7 @@ static int transpose(qs_layout *l, qs_id node, bool *done) {
 
 /* ---- lists of axes ---- */
 
-/* A constant list of integers; -1 if it is not one. */
+/* Reads a constant list of integers and returns its length; -1: the input is not one. */
 static int32_t read_ints(const qs_layout *l, const qs_node *n, int32_t index,
                          int64_t out[2 * QSIM_MAX_RANK]) {
     return qs_const_ints(qs_node_const(l->g, n, index), out, 2 * QSIM_MAX_RANK);
@@ -79,7 +73,7 @@ static int set_ints(qs_layout *l, qs_id node, int32_t index, const int64_t *v, i
     return QSIM_OK;
 }
 
-static bool move_axes(int64_t *axes, int32_t count, int32_t rank) {
+static bool map_axes(int64_t *axes, int32_t count, int32_t rank) {
     for (int32_t i = 0; i < count; i++) {
         axes[i] += axes[i] < 0 ? rank : 0;
         if (axes[i] < 0 || axes[i] >= rank)
@@ -109,7 +103,7 @@ static int slice(qs_layout *l, qs_id node, int32_t rank, bool *done) {
         return QSIM_OK;
     for (int32_t i = 0; i < count && !given; i++)
         axes[i] = i;
-    if (!move_axes(axes, count, rank))
+    if (!map_axes(axes, count, rank))
         return QSIM_OK;
     int code = set_ints(l, node, 3, axes, count);
     return code ? code : read_twin(l, node, true, done);
@@ -123,7 +117,7 @@ static int pad(qs_layout *l, qs_id node, int32_t rank, bool *done) {
     int32_t count = read_ints(l, n, 1, pads);
     if (qs_node_input(n, 3) != QS_NONE) {
         int32_t named = read_ints(l, n, 3, axes);
-        if (named < 0 || named > rank || !move_axes(axes, named, rank))
+        if (named < 0 || named > rank || !map_axes(axes, named, rank))
             return QSIM_OK;
         int code = set_ints(l, node, 3, axes, named);
         return code ? code : read_twin(l, node, true, done);
@@ -138,7 +132,7 @@ static int pad(qs_layout *l, qs_id node, int32_t rank, bool *done) {
     return code ? code : read_twin(l, node, true, done);
 }
 
-/* Reduced over all axes of space and without them, the result is the same in both layouts. */
+/* Whether a reduction is over all axes of space. If it drops them, its result has no layout. */
 static bool is_over_space(const int64_t *moved, int32_t count, int32_t rank) {
     uint32_t mask = 0;
     for (int32_t i = 0; i < count; i++)
@@ -156,7 +150,7 @@ static int reduce(qs_layout *l, qs_id node, int32_t rank, bool *done) {
         return QSIM_OK;
     if (a)
         memcpy(axes, a->u.ints, (size_t)count * sizeof(*axes));
-    if (!move_axes(axes, count, rank) || (!keep && !is_over_space(axes, count, rank)))
+    if (!map_axes(axes, count, rank) || (!keep && !is_over_space(axes, count, rank)))
         return QSIM_OK;
     int code =
         a ? qs_node_set_ints(l->g, node, "axes", axes, count) : set_ints(l, node, 1, axes, count);
@@ -165,12 +159,15 @@ static int reduce(qs_layout *l, qs_id node, int32_t rank, bool *done) {
 
 /* ---- Reshape ---- */
 
-/* [N,C,H,W] to [N,C,HW], as in heads of detectors: on the twin, [N,H,W,C] to [N,HW,C]. */
+/*
+ * Makes a Reshape of [N,C,H,W] to [N,C,HW], as heads of detectors have it, one of [N,H,W,C] to
+ * [N,HW,C].
+ */
 static int merge_space(qs_layout *l, qs_id node, int32_t rank, bool *done) {
     const qs_node *n = &l->g->nodes[node];
     const qs_value *x = &l->g->values[n->inputs[0]], *y = &l->g->values[n->outputs[0]];
-    if (rank < 4 || y->rank != 3 || !qs_layout_same(&x->dims[0], &y->dims[0]) ||
-        x->dims[1].size < 1 || x->dims[1].size != y->dims[1].size || x->dims[0].size == 0)
+    if (rank < 4 || y->rank != 3 || !qs_dim_same(&x->dims[0], &y->dims[0]) || x->dims[1].size < 1 ||
+        x->dims[1].size != y->dims[1].size || x->dims[0].size == 0)
         return QSIM_OK;
     const int64_t shape[3] = {0, y->dims[2].size < 0 ? -1 : y->dims[2].size, x->dims[1].size};
     int code = set_ints(l, node, 1, shape, 3);

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * [N,C,H,W] -> [N,CHW] -> product with constant weights: the weights' rows are put into the order
- * of the channels-last tensor once, and its bytes are used as they are.
+ * A Flatten of [N,C,H,W] to [N,CHW] before a product with constant weights reads the twin: the rows
+ * of the weights are permuted to the order of its elements.
  */
 #include "pass/layout/layout.h"
 
 #define MAX_CONSUMERS 16
 
+/* Sizes of one image. */
 typedef struct plane {
     int64_t channels, space;
 } plane;
 
 /*
- * Whether all inputs but input 0 have one element, so that the order of input 0's does not matter.
+ * Whether a node works on each element of input 0 alone: all its other operands have one element.
  */
 static bool is_per_element(const qs_layout *l, const qs_node *n) {
     if (!(qs_node_traits(l->g, n) & (QS_ELEMENTWISE | QS_RANGED)))
@@ -25,7 +26,7 @@ static bool is_per_element(const qs_layout *l, const qs_node *n) {
     return true;
 }
 
-/* Index of the weights input if the node is a product with `value` as its left factor; else -1. */
+/* Index of the weights of a product whose left operand is `value`; -1: another node. */
 static int32_t weight_index(const qs_node *n, qs_id value) {
     if (!(n->op->traits & QS_MULTIPLIES) || n->inputs[0] != value || qs_node_int(n, "transA", 0))
         return -1;
@@ -39,7 +40,10 @@ static int32_t row_axis(const qs_node *n) {
     return qs_node_int(n, "transB", 0) ? 1 : 0;
 }
 
-/* Whether every path from `value` ends in a product with weights of `rows` rows; lists these. */
+/*
+ * Lists the products with weights of `rows` rows that read `value`, also through nodes on single
+ * elements; false: another node reads it.
+ */
 static bool find_products(const qs_layout *l, qs_id value, int64_t rows, qs_id *found,
                           int32_t *count) {
     const qs_graph *g = l->g;
@@ -67,7 +71,7 @@ static bool find_products(const qs_layout *l, qs_id value, int64_t rows, qs_id *
     return *count > 0;
 }
 
-/* Row (c, s) of the old weights becomes row (s, c). */
+/* Moves row (channel, position) of the weights to (position, channel). */
 static qs_id permute_rows(qs_layout *l, const qs_const *c, int32_t axis, plane s) {
     size_t unit = (size_t)qsim_dtype_bits(c->dtype) / 8, rows = (size_t)c->dims[axis];
     size_t columns = (size_t)c->dims[1 - axis];
@@ -87,7 +91,7 @@ static qs_id permute_rows(qs_layout *l, const qs_const *c, int32_t axis, plane s
     return id < 0 ? qs_pass_no_memory(l->p) : id;
 }
 
-/* Whether it is a Flatten or Reshape of [N,C,...] to [N,rest], with all sizes but N known. */
+/* Whether the node is a Flatten or Reshape of [N,C,...] to [N,rest], with all sizes but N known. */
 static bool is_flattening(const qs_layout *l, const qs_node *n, plane *s) {
     const qs_value *x = &l->g->values[n->inputs[0]];
     const qs_value *y = &l->g->values[n->outputs[0]];
@@ -109,7 +113,7 @@ static bool is_flattening(const qs_layout *l, const qs_node *n, plane *s) {
     return s->channels > 0 && qs_mul64(s->channels, s->space, &rows) && y->dims[1].size == rows;
 }
 
-/* [0,k], [n,k], [-1,k] and [0,-1], [n,-1] mean the same on the twin. */
+/* Whether the shape means the same on the twin: [0,k], [n,k], [-1,k], [0,-1], [n,-1] do. */
 static bool is_plain_shape(const qs_layout *l, const qs_node *n) {
     if (qs_node_is(n, "", "Flatten"))
         return true;

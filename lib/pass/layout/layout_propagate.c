@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Propagates the channels-last layout through nodes between convolutions: operators that treat all
- * axes alike, or all but one, read and write twins instead of values.
+ * Propagates the channels-last layout through the nodes between convolutions: operators that treat
+ * all axes alike, or all but one, read and write twins.
  */
 #include "pass/layout/layout.h"
 
@@ -9,33 +9,36 @@
 typedef struct propagation {
     uint32_t traits; /* 0: not at all */
     int32_t rank;    /* of its twins */
-    int32_t axis;    /* the one that is treated differently; -1: none */
-    int32_t outputs; /* how many outputs, from the first on, become twins */
+    int32_t axis;    /* the one that the operator treats differently; -1: none */
+    int32_t outputs; /* number of outputs that become twins */
 } propagation;
 
-/* One element, whatever its rank. */
+/* Whether a value has one element. */
 static bool is_single(const qs_value *v) {
     size_t elements;
     return qs_value_size(v, &elements, NULL) && elements == 1;
 }
 
-/* Whether operand `v` of a node with outputs of this rank can be taken channels-last. */
-static bool is_fit(const qs_layout *l, qs_id id, const propagation *s) {
+/* Whether an operand can be read channels-last. */
+static bool fits(const qs_layout *l, qs_id id, const propagation *s) {
     const qs_value *v = &l->g->values[id];
     if (v->rank == s->rank)
         return true;
-    if (s->traits & QS_ALONG_AXIS) /* joined operands are not broadcast */
+    if (s->traits & QS_ALONG_AXIS) /* operands of Concat are not broadcast */
         return false;
     return v->rank >= 0 && v->rank < s->rank && (v->data || (is_single(v) && v->rank <= 1));
 }
 
-/* Rank of the pending operands; 0: there are none, or an operand or output does not fit. */
+/*
+ * Sets s->rank to that of the pending operands and returns it; 0: none is pending, or an operand or
+ * output does not fit.
+ */
 static int32_t pending_rank(const qs_layout *l, const qs_node *n, propagation *s) {
     for (int32_t i = 0; i < n->input_count; i++)
         if (qs_op_is_operand(n->op, i) && qs_layout_is_pending(l, n->inputs[i]))
             s->rank = l->g->values[n->inputs[i]].rank;
     for (int32_t i = 0; i < n->input_count && s->rank; i++)
-        if (qs_op_is_operand(n->op, i) && (n->inputs[i] == QS_NONE || !is_fit(l, n->inputs[i], s)))
+        if (qs_op_is_operand(n->op, i) && (n->inputs[i] == QS_NONE || !fits(l, n->inputs[i], s)))
             return 0;
     for (int32_t i = 0; i < s->outputs && s->rank; i++)
         if (n->outputs[i] != QS_NONE && l->g->values[n->outputs[i]].rank != s->rank)
@@ -44,8 +47,8 @@ static int32_t pending_rank(const qs_layout *l, const qs_node *n, propagation *s
 }
 
 /*
- * A constant operand of lower or equal rank, its axes in channels-last order. Only its elements'
- * size matters.
+ * Permutes a constant operand to channels-last; a lower rank is extended by axes of size 1 in
+ * front.
  */
 static qs_id constant_last(qs_layout *l, qs_id id, int32_t rank) {
     const qs_value *v = &l->g->values[id];

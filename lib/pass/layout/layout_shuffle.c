@@ -1,46 +1,42 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The channel shuffle: [N,C,H,W] -> [N,g,c,H,W], transposed to [N,c,g,H,W], -> [N,C,H,W]. On the
- * twin it is one Transpose of the last axis, taken as [g,c].
+ * The channel shuffle: [N,C,H,W] reshaped to [N,g,c,H,W], transposed to [N,c,g,H,W] and reshaped to
+ * [N,C,H,W]. On the twin it is a Transpose of the last axis, split into [g,c].
  */
 #include "pass/layout/layout.h"
 
-static bool swaps_groups(const qs_node *n) {
-    static const int64_t want[5] = {0, 2, 1, 3, 4};
-    const qs_attr *a = qs_node_attr(n, "perm");
-    return a && a->count == 5 && memcmp(a->u.ints, want, sizeof(want)) == 0;
-}
-
-/* Finds the three nodes; `split` is the value between the first and the second. */
-static bool match(const qs_layout *l, qs_id first, qs_id *second, qs_id *third) {
+/* Matches the three nodes, of which `first` is the first Reshape. */
+static bool match_shuffle(const qs_layout *l, qs_id first, qs_id *second, qs_id *third) {
+    static const int64_t swap[5] = {0, 2, 1, 3, 4};
     const qs_graph *g = l->g;
     const qs_node *n = &g->nodes[first];
     if (!qs_node_is(n, "", "Reshape") || !qs_layout_is_pending(l, n->inputs[0]))
         return false;
     const qs_value *x = &g->values[n->inputs[0]], *a = &g->values[n->outputs[0]];
-    *second = qs_layout_reader(l, n->outputs[0], "Transpose");
-    if (x->rank != 4 || a->rank != 5 || *second == QS_NONE || !swaps_groups(&g->nodes[*second]))
+    *second = qs_pass_reader(g, &l->uses, n->outputs[0], "Transpose");
+    if (x->rank != 4 || a->rank != 5 || *second == QS_NONE ||
+        !qs_node_perm_is(&g->nodes[*second], swap, 5))
         return false;
-    *third = qs_layout_reader(l, g->nodes[*second].outputs[0], "Reshape");
+    *third = qs_pass_reader(g, &l->uses, g->nodes[*second].outputs[0], "Reshape");
     if (*third == QS_NONE)
         return false;
     const qs_value *y = &g->values[g->nodes[*third].outputs[0]];
     return y->rank == 4 && a->dims[1].size > 0 && a->dims[2].size > 0 &&
            a->dims[1].size * a->dims[2].size == x->dims[1].size &&
-           qs_layout_same(&a->dims[0], &x->dims[0]) && qs_layout_same(&a->dims[3], &x->dims[2]) &&
-           qs_layout_same(&a->dims[4], &x->dims[3]) && qs_layout_same(&y->dims[0], &x->dims[0]) &&
-           y->dims[1].size == x->dims[1].size && qs_layout_same(&y->dims[2], &x->dims[2]) &&
-           qs_layout_same(&y->dims[3], &x->dims[3]);
+           qs_dim_same(&a->dims[0], &x->dims[0]) && qs_dim_same(&a->dims[3], &x->dims[2]) &&
+           qs_dim_same(&a->dims[4], &x->dims[3]) && qs_dim_same(&y->dims[0], &x->dims[0]) &&
+           y->dims[1].size == x->dims[1].size && qs_dim_same(&y->dims[2], &x->dims[2]) &&
+           qs_dim_same(&y->dims[3], &x->dims[3]);
 }
 
 int qs_layout_shuffle(qs_layout *l, qs_id node, bool *done) {
     qs_graph *g = l->g;
     qs_id second, third;
-    if (!match(l, node, &second, &third))
+    if (!match_shuffle(l, node, &second, &third))
         return QSIM_OK;
     const qs_value *a = &g->values[g->nodes[node].outputs[0]];
     const int64_t split[5] = {0, 0, 0, a->dims[1].size, a->dims[2].size};
-    const int64_t join[4] = {0, 0, 0, a->dims[1].size * a->dims[2].size};
+    const int64_t joined[4] = {0, 0, 0, a->dims[1].size * a->dims[2].size};
     const int64_t perm[5] = {0, 1, 2, 4, 3};
     qs_id x = g->nodes[node].inputs[0], y = g->nodes[third].outputs[0];
     qs_id grouped = qs_graph_add_value(g, NULL), swapped = qs_graph_add_value(g, NULL);
@@ -56,7 +52,7 @@ int qs_layout_shuffle(qs_layout *l, qs_id node, bool *done) {
     if (!code)
         code = qs_pass_transpose(l->p, grouped, perm, 5, swapped);
     if (!code)
-        code = qs_pass_reshape(l->p, swapped, join, 4, l->twin[y]);
+        code = qs_pass_reshape(l->p, swapped, joined, 4, l->twin[y]);
     *done = !code;
     return code;
 }

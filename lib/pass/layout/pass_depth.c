@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rewrites convolutions over three axes of space as ones over two (op/space/op_depth.c): the slices
- * under a window of the first axis become channels, in the order of the weights, which only have to
- * be reshaped. Pools over three axes run on images in their own layout, and so do all convolutions
- * and pools of doubles, and convolutions over three axes whose weights' sizes are not known.
+ * Rewrites convolutions over three axes of space, the first of which is the depth, as ones over two
+ * (op/space/op_depth.c): the slices that a window covers become channels, in the order of the
+ * weights, which only have to be reshaped. Operators named Plane... compute in the model's layout:
+ * all pools over three axes, convolutions over three axes whose weights' sizes are unknown, and all
+ * convolutions and pools of doubles.
  */
 #include "pass/pass.h"
 
@@ -11,7 +12,7 @@
 
 #define RANK 5
 
-/* The node's list of numbers of its three axes, or `fallback`. */
+/* Reads an attribute that is a list of `count` numbers; each is `fallback` where it is left out. */
 static void read_list(const qs_node *n, const char *name, int64_t fallback, int32_t count,
                       int64_t *out) {
     const qs_attr *a = qs_node_attr(n, name);
@@ -19,8 +20,8 @@ static void read_list(const qs_node *n, const char *name, int64_t fallback, int3
         out[i] = a && a->count == count ? a->u.ints[i] : fallback;
 }
 
-/* Removes the first axis from the node's attributes. */
-QS_COLD static int drop_axis(qs_pass *p, qs_id node) {
+/* Removes the depth from the node's attributes. */
+QS_COLD static int drop_depth(qs_pass *p, qs_id node) {
     static const char *const names[] = {"strides", "dilations", "output_padding", "output_shape",
                                         "pads"};
     int code = QSIM_OK;
@@ -38,6 +39,7 @@ QS_COLD static int drop_axis(qs_pass *p, qs_id node) {
     return code ? qs_pass_no_memory(p) : QSIM_OK;
 }
 
+/* Attributes along the depth. same: 1: SAME_UPPER, 2: SAME_LOWER, 0: padding is given. */
 typedef struct depth_attrs {
     int64_t kernel, stride, dilation, before, after, same;
 } depth_attrs;
@@ -55,7 +57,7 @@ QS_COLD static int set_attrs(qs_pass *p, qs_id node, const depth_attrs *a) {
                : QSIM_OK;
 }
 
-/* The weights with the first axis of their window joined to their channels. */
+/* Joins the depth of the weights' window to their channels. */
 QS_COLD static int reshape_weights(qs_pass *p, qs_id node, int32_t index) {
     qs_graph *g = p->graph;
     const qs_id w = g->nodes[node].inputs[index], to = qs_pass_value(p, w);
@@ -83,7 +85,9 @@ QS_COLD static int add_columns(qs_pass *p, qs_id node, qs_id zero_point, const d
     return code;
 }
 
-/* Adds a node that reads the node's output 0 as its input 0 and has `more` inputs. */
+/*
+ * Adds a node that turns output 0 of the node into the value it was; `more` are its further inputs.
+ */
 QS_COLD static int add_after(qs_pass *p, qs_id node, const char *op_type, const qs_id *more,
                              int32_t count, const depth_attrs *a) {
     qs_graph *g = p->graph;
@@ -95,7 +99,7 @@ QS_COLD static int add_after(qs_pass *p, qs_id node, const char *op_type, const 
     return set_attrs(p, qs_pass_node(p, "qsim", op_type, "", 0, in, 1 + count, &y, 1), a);
 }
 
-static int64_t same_of(const qs_node *n) {
+static int64_t auto_pad_of(const qs_node *n) {
     return qs_node_string_is(n, "auto_pad", "SAME_UPPER", false)   ? 1
            : qs_node_string_is(n, "auto_pad", "SAME_LOWER", false) ? 2
                                                                    : 0;
@@ -108,7 +112,7 @@ static depth_attrs attrs_of(const qs_node *n, const qs_value *w) {
     read_list(n, "dilations", 1, 3, dilations);
     read_list(n, "pads", 0, 6, pads);
     return (depth_attrs){w->dims[2].size,     strides[0],          dilations[0],
-                         valid ? 0 : pads[0], valid ? 0 : pads[3], same_of(n)};
+                         valid ? 0 : pads[0], valid ? 0 : pads[3], auto_pad_of(n)};
 }
 
 QS_COLD static int rewrite_conv(qs_pass *p, qs_id node, int32_t weights) {
@@ -122,11 +126,11 @@ QS_COLD static int rewrite_conv(qs_pass *p, qs_id node, int32_t weights) {
     if (!code)
         code = reshape_weights(p, node, weights);
     if (!code)
-        code = drop_axis(p, node);
+        code = drop_depth(p, node);
     return code ? code : add_after(p, node, "DepthRows", &x, 1, &a);
 }
 
-/* Padding of the first axis of a transposed convolution, as ONNX defines it. */
+/* Padding of the depth of a transposed convolution, as ONNX defines it. */
 QS_COLD static int transposed_pads(qs_pass *p, const qs_node *n, int64_t in, depth_attrs *a) {
     int64_t extra[3], shape[3];
     const qs_attr *given = qs_node_attr(n, "output_shape");
@@ -159,23 +163,22 @@ QS_COLD static int rewrite_transposed(qs_pass *p, qs_id node) {
     if (!code)
         code = reshape_weights(p, node, 1);
     if (!code)
-        code = drop_axis(p, node);
+        code = drop_depth(p, node);
     if (code)
         return code;
     a.same = 0;
-    g->nodes[node].input_count = 2; /* the bias is added by the sum */
+    g->nodes[node].input_count = 2; /* DepthSum adds the bias */
     return add_after(p, node, "DepthSum", more, more[1] == QS_NONE ? 1 : 2, &a);
 }
 
-/* Makes the node the operator of domain qsim that has its attributes. */
+/* Turns the node into an operator of domain qsim with the same attributes. */
 QS_COLD static int rename_to(qs_pass *p, qs_id node, const char *op_type) {
     p->graph->nodes[node].domain = "qsim";
     p->graph->nodes[node].op_type = op_type;
     return qs_pass_resolve(p, node);
 }
 
-/* The index of the weights of a convolution over three axes whose window is known; -1: it is none.
- */
+/* Index of the weights of a convolution over three axes with a known window; -1: another node. */
 static int32_t weights_of(const qs_graph *g, const qs_node *n) {
     for (int32_t i = 1; i < n->input_count; i++)
         if (qs_op_in(n->op->weight_inputs, i) && n->inputs[i] != QS_NONE) {
@@ -194,8 +197,8 @@ QS_COLD static int rewrite_node(qs_pass *p, qs_id node, bool *changed) {
     if (n->input_count < 1 || n->inputs[0] == QS_NONE)
         return QSIM_OK;
     const qs_value *x = &g->values[n->inputs[0]];
-    const bool wide = x->dtype == QSIM_DOUBLE, transposed = qs_node_is(n, "", "ConvTranspose");
-    if (!wide && x->rank != RANK)
+    const bool is_double = x->dtype == QSIM_DOUBLE, transposed = qs_node_is(n, "", "ConvTranspose");
+    if (!is_double && x->rank != RANK)
         return QSIM_OK;
     const int32_t weights = weights_of(g, n);
     *changed = true;
@@ -203,9 +206,9 @@ QS_COLD static int rewrite_node(qs_pass *p, qs_id node, bool *changed) {
         return rename_to(p, node, "PlaneMaxPool");
     if (qs_node_is(n, "", "AveragePool"))
         return rename_to(p, node, "PlaneAveragePool");
-    if (transposed && weights > 0 && !wide)
+    if (transposed && weights > 0 && !is_double)
         return rewrite_transposed(p, node);
-    if ((n->op->traits & QS_CONVOLVES) && weights > 0 && !wide)
+    if ((n->op->traits & QS_CONVOLVES) && weights > 0 && !is_double)
         return rewrite_conv(p, node, weights);
     if (transposed || qs_node_is(n, "", "Conv"))
         return rename_to(p, node, transposed ? "PlaneConvTranspose" : "PlaneConv");

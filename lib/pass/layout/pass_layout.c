@@ -14,20 +14,6 @@ int32_t qs_layout_axis(int32_t axis, int32_t rank) {
     return axis == 1 ? rank - 1 : axis - 1;
 }
 
-bool qs_layout_same(const qs_dim *a, const qs_dim *b) {
-    if (a->size >= 0 || b->size >= 0)
-        return a->size == b->size;
-    return a->symbol && a->symbol == b->symbol;
-}
-
-qs_id qs_layout_reader(const qs_layout *l, qs_id value, const char *op_type) {
-    if (l->g->values[value].is_output || l->uses.start[value + 1] - l->uses.start[value] != 1)
-        return QS_NONE;
-    qs_id id = l->uses.nodes[l->uses.start[value]];
-    const qs_node *n = &l->g->nodes[id];
-    return qs_node_is(n, "", op_type) && n->inputs[0] == value ? id : QS_NONE;
-}
-
 bool qs_layout_is_pending(const qs_layout *l, qs_id v) {
     return v >= 0 && (size_t)v < l->count && l->pending[v];
 }
@@ -81,8 +67,8 @@ int qs_layout_emit(qs_layout *l, qs_id node, int32_t index) {
     return QSIM_OK;
 }
 
-/* Makes a pending value in its own layout. */
-static int need(qs_layout *l, qs_id v) {
+/* Makes a pending value in the model's layout, by a Transpose of its twin. */
+static int make_pending(qs_layout *l, qs_id v) {
     if (!qs_layout_is_pending(l, v))
         return QSIM_OK;
     l->pending[v] = false;
@@ -108,7 +94,7 @@ static int convert_windowed(qs_layout *l, qs_id node) {
     qs_id x = qs_layout_last(l, l->g->nodes[node].inputs[0]);
     int code = x < 0 ? x : QSIM_OK;
     for (int32_t i = 1; i < l->g->nodes[node].input_count && !code; i++)
-        code = need(l, l->g->nodes[node].inputs[i]);
+        code = make_pending(l, l->g->nodes[node].inputs[i]);
     if (code)
         return code;
     qs_node_set_input(l->g, node, 0, x);
@@ -122,6 +108,9 @@ static int convert_windowed(qs_layout *l, qs_id node) {
 /* ---- the pass ---- */
 
 static int convert_node(qs_layout *l, qs_id node, bool propagate) {
+    static int (*const rules[])(qs_layout *, qs_id, bool *) = {
+        qs_layout_propagate, qs_layout_axes, qs_layout_flatten, qs_layout_shuffle, qs_layout_blocks,
+    };
     qs_node *n = &l->g->nodes[node];
     bool done = false;
     int code = QSIM_OK;
@@ -137,24 +126,16 @@ static int convert_node(qs_layout *l, qs_id node, bool propagate) {
         (n->op->traits & QS_TAKES_LAST) && qs_node_int(n, "channels_last", 0) == 0;
     if (propagate && takes_last && qs_layout_is_pending(l, n->inputs[0]))
         return convert_windowed(l, node);
-    if (propagate)
-        code = qs_layout_propagate(l, node, &done);
-    if (propagate && !code && !done)
-        code = qs_layout_axes(l, node, &done);
-    if (propagate && !code && !done)
-        code = qs_layout_flatten(l, node, &done);
-    if (propagate && !code && !done)
-        code = qs_layout_shuffle(l, node, &done);
-    if (propagate && !code && !done)
-        code = qs_layout_blocks(l, node, &done);
-    /* A node that works on twins reads its other inputs, such as bounds, in their own layout. */
+    for (size_t i = 0; i < QS_COUNT(rules) && propagate && !code && !done; i++)
+        code = rules[i](l, node, &done);
+    /* A node that reads twins still reads other inputs, such as bounds, in the model's layout. */
     n = &l->g->nodes[node];
     for (int32_t i = 0; i < n->input_count && !code && !n->removed; i++, n = &l->g->nodes[node])
-        code = need(l, n->inputs[i]);
+        code = make_pending(l, n->inputs[i]);
     return code;
 }
 
-static int give_outputs(qs_layout *l) {
+static int convert_outputs(qs_layout *l) {
     int code = QSIM_OK;
     for (size_t i = 0; i < l->g->output_count && !code; i++) {
         qs_id v = l->g->outputs[i];
@@ -165,7 +146,7 @@ static int give_outputs(qs_layout *l) {
             qs_graph_set_output(l->g, i, l->twin[v]);
             l->p->channels_last[i] = true;
         } else {
-            code = need(l, v);
+            code = make_pending(l, v);
         }
     }
     return code;
@@ -191,7 +172,7 @@ int qs_pass_layout(qs_pass *p, bool propagate) {
     for (size_t i = 0; i < g->order_count && !code; i++)
         code = convert_node(&l, g->order[i], propagate);
     if (!code)
-        code = give_outputs(&l);
+        code = convert_outputs(&l);
     if (!code)
         code = qs_pass_finish(p);
 done:

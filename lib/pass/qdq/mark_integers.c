@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds the nodes of the model that run in integers, from the graph after the passes that make
- * integer operators. A node that was replaced counts as the operator that now writes its result or,
- * if none does, as the operators that read it.
+ * Finds the nodes of the model that run in integers. A node that the passes have replaced counts as
+ * the operator that makes its result now or, if none does, as its readers.
  */
 #include "pass/pass.h"
 
@@ -26,13 +25,13 @@ static bool is_integer(const qs_graph *g, qs_id node) {
 }
 
 typedef struct marking {
-    const qs_graph *model, *g; /* before and after the passes; ids of old nodes are the same */
+    const qs_graph *model, *g; /* before and after the passes, which keep the ids of old nodes */
     qs_uses uses;              /* of the model */
-    bool *live;                /* by node of g: still executed */
+    bool *live;                /* by node of g: in the order */
     bool *integer;             /* by node of the model */
 } marking;
 
-/* The node that writes what `node` wrote, or QS_NONE. */
+/* The live node that makes a result of `node` now, or QS_NONE. */
 static qs_id successor(const marking *s, qs_id node) {
     const qs_node *n = &s->g->nodes[node];
     for (int32_t i = 0; i < n->output_count; i++) {

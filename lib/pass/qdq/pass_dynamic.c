@@ -18,25 +18,11 @@ typedef struct dynamic {
     qs_pass *p;
     qs_graph *g;
     qs_uses uses;
-    size_t values; /* when the pass began */
     size_t made;
 } dynamic;
 
-static bool is_read_once(const dynamic *d, qs_id v) {
-    return (size_t)v < d->values && !d->g->values[v].is_output &&
-           d->uses.start[v + 1] - d->uses.start[v] == 1;
-}
-
-/* The only reader of a value, if it is an `op_type`. */
-static qs_id reader(const dynamic *d, qs_id v, const char *op_type) {
-    if (!is_read_once(d, v))
-        return QS_NONE;
-    qs_id id = d->uses.nodes[d->uses.start[v]];
-    return qs_node_is(&d->g->nodes[id], "", op_type) ? id : QS_NONE;
-}
-
 /* The other one of two inputs. */
-static qs_id partner(const qs_node *n, qs_id v) {
+static qs_id other_input(const qs_node *n, qs_id v) {
     return n->inputs[0] == v ? n->inputs[1] : n->inputs[0];
 }
 
@@ -55,10 +41,10 @@ typedef struct product {
 } product;
 
 /*
- * Whether a constant has one element, or one per column, shaped to match y's columns: [1, C, 1, 1]
- * or the like for a convolution, [C] for a matrix.
+ * Whether a constant has one element, or one for each column, with a shape that broadcasts along
+ * the columns of y: such as [C, 1, 1] for a convolution, [C] for a matrix.
  */
-static bool lies_along_columns(const product *m, const qs_const *c, int32_t y_rank) {
+static bool is_per_column(const product *m, const qs_const *c, int32_t y_rank) {
     int32_t axis = m->conv ? 1 - y_rank : -1;
     if (c->rank > y_rank)
         return false;
@@ -68,19 +54,19 @@ static bool lies_along_columns(const product *m, const qs_const *c, int32_t y_ra
            (int64_t)c->elements == m->columns;
 }
 
-static bool find_scales(const dynamic *d, qs_id scales, product *m, int32_t rank) {
+static bool read_scales(const dynamic *d, qs_id scales, product *m, int32_t rank) {
     qs_id mul = qs_pass_producer(d->g, scales, "Mul");
     for (int k = 0; mul != QS_NONE && k < 2; k++) {
         const qs_node *n = &d->g->nodes[mul];
         m->x_scale = n->inputs[k];
         m->w_scale = n->inputs[1 - k];
         if (is_float_const(d, m->w_scale) && !is_float_const(d, m->x_scale))
-            return lies_along_columns(m, d->g->values[m->w_scale].data, rank);
+            return is_per_column(m, d->g->values[m->w_scale].data, rank);
     }
     return false;
 }
 
-/* One scale for the whole tensor. */
+/* Whether a value is one scale for the whole tensor. */
 static bool is_single(const dynamic *d, qs_id v, int32_t rank) {
     const qs_value *s = &d->g->values[v];
     bool single = s->dtype == QSIM_FLOAT && s->rank >= 0 && s->rank <= rank;
@@ -92,21 +78,21 @@ static bool is_single(const dynamic *d, qs_id v, int32_t rank) {
 /* y = Mul(sums, Mul(x_scale, w_scale)) */
 static bool match_tensor(const dynamic *d, qs_id mul, qs_id sums, product *m, int32_t rank) {
     m->last = mul;
-    return find_scales(d, partner(&d->g->nodes[mul], sums), m, rank) &&
+    return read_scales(d, other_input(&d->g->nodes[mul], sums), m, rank) &&
            is_single(d, m->x_scale, rank);
 }
 
-/* y = Mul(Mul(sums, w_scale), s), where s comes with the product's input. */
+/* y = Mul(Mul(sums, w_scale), s), where QuantizeRows makes s and the product's input. */
 static bool match_by_row(const dynamic *d, qs_id mul, qs_id sums, product *m, int32_t rank) {
     const qs_graph *g = d->g;
-    m->w_scale = partner(&g->nodes[mul], sums);
-    if (!is_float_const(d, m->w_scale) || !lies_along_columns(m, g->values[m->w_scale].data, rank))
+    m->w_scale = other_input(&g->nodes[mul], sums);
+    if (!is_float_const(d, m->w_scale) || !is_per_column(m, g->values[m->w_scale].data, rank))
         return false;
     qs_id half = g->nodes[mul].outputs[0];
-    m->last = reader(d, half, "Mul");
+    m->last = qs_pass_reader(d->g, &d->uses, half, "Mul");
     if (m->last == QS_NONE)
         return false;
-    m->x_scale = partner(&g->nodes[m->last], half);
+    m->x_scale = other_input(&g->nodes[m->last], half);
     m->rows = true;
     qs_id rows = g->values[m->x_scale].producer;
     return rows != QS_NONE && qs_node_is(&g->nodes[rows], "qsim", "QuantizeRows") &&
@@ -127,25 +113,25 @@ static bool match_product(const dynamic *d, qs_id node, product *m) {
         (w->dtype != QSIM_INT8 && w->dtype != QSIM_UINT8))
         return false;
     m->columns = w->dims[m->conv ? 0 : 1];
-    qs_id cast = reader(d, n->outputs[0], "Cast");
+    qs_id cast = qs_pass_reader(d->g, &d->uses, n->outputs[0], "Cast");
     if (cast == QS_NONE || g->values[g->nodes[cast].outputs[0]].dtype != QSIM_FLOAT)
         return false;
     qs_id sums = g->nodes[cast].outputs[0];
-    qs_id mul = reader(d, sums, "Mul");
+    qs_id mul = qs_pass_reader(d->g, &d->uses, sums, "Mul");
     if (mul == QS_NONE ||
         (!match_tensor(d, mul, sums, m, rank) && !match_by_row(d, mul, sums, m, rank)))
         return false;
-    qs_id y = g->nodes[m->last].outputs[0], add = reader(d, y, "Add");
-    qs_id bias = add == QS_NONE ? QS_NONE : partner(&g->nodes[add], y);
-    if (is_float_const(d, bias) && lies_along_columns(m, g->values[bias].data, rank)) {
+    qs_id y = g->nodes[m->last].outputs[0], add = qs_pass_reader(d->g, &d->uses, y, "Add");
+    qs_id bias = add == QS_NONE ? QS_NONE : other_input(&g->nodes[add], y);
+    if (is_float_const(d, bias) && is_per_column(m, g->values[bias].data, rank)) {
         m->last = add;
         m->bias = bias;
     }
     return true;
 }
 
-/* One float for every column. */
-static qs_id make_list(dynamic *d, qs_id v, int64_t columns) {
+/* Makes a vector of one float for each column. */
+static qs_id make_vector(dynamic *d, qs_id v, int64_t columns) {
     const qs_const *c = d->g->values[v].data;
     const uint8_t *from = c->data;
     uint8_t *list = qs_arena_alloc64(&d->g->arena, (size_t)columns * 4 + 4);
@@ -169,8 +155,8 @@ static int replace_product(dynamic *d, const product *m) {
     in[2] = zero_point(d, n, 2, QSIM_UINT8);
     in[3] = zero_point(d, &g->nodes[m->node], 3, g->values[in[1]].dtype);
     in[4] = m->x_scale;
-    in[5] = make_list(d, m->w_scale, m->columns);
-    in[6] = m->bias == QS_NONE ? QS_NONE : make_list(d, m->bias, m->columns);
+    in[5] = make_vector(d, m->w_scale, m->columns);
+    in[6] = m->bias == QS_NONE ? QS_NONE : make_vector(d, m->bias, m->columns);
     for (int32_t i = 2; i < 7; i++)
         if (in[i] < 0 && !(i == 6 && m->bias == QS_NONE))
             return in[i];
@@ -187,20 +173,23 @@ static int replace_product(dynamic *d, const product *m) {
 
 /* ---- rows ---- */
 
-static bool is_number(const dynamic *d, qs_id v, double number) {
+static bool is_float(const dynamic *d, qs_id v, double number) {
     double is;
     return d->g->values[v].dtype == QSIM_FLOAT && qs_const_scalar(d->g, v, &is) &&
            is == (double)(float)number;
 }
 
-/* Input 0 of the node `op_type` that makes v with a constant `number` as its input 1. */
-static qs_id behind(const dynamic *d, qs_id v, const char *op_type, double number) {
+/* x of v = op_type(x, number); QS_NONE: another node makes v. */
+static qs_id left_operand(const dynamic *d, qs_id v, const char *op_type, double number) {
     qs_id id = qs_pass_producer(d->g, v, op_type);
     const qs_node *n = id == QS_NONE ? NULL : &d->g->nodes[id];
-    return n && n->input_count == 2 && is_number(d, n->inputs[1], number) ? n->inputs[0] : QS_NONE;
+    return n && n->input_count == 2 && is_float(d, n->inputs[1], number) ? n->inputs[0] : QS_NONE;
 }
 
-/* The first axis of a ReduceMax that keeps its axes and reduces all from there on; else -1. */
+/*
+ * The first reduced axis of a ReduceMax that keeps its axes and reduces all axes from there on;
+ * else -1.
+ */
 static int32_t first_reduced(const dynamic *d, const qs_node *n) {
     const int32_t rank = d->g->values[n->inputs[0]].rank;
     const uint32_t mask = qs_node_int(n, "keepdims", 1) ? qs_node_axes(d->g, n, rank) : 0;
@@ -210,22 +199,22 @@ static int32_t first_reduced(const dynamic *d, const qs_node *n) {
     return -1;
 }
 
-/* node: the Cast to u8. */
+/* Matches rows that are quantized by this node, the Cast to u8. */
 static bool match_rows(const dynamic *d, qs_id node, qs_id *x, qs_id *scale, int32_t *axis) {
     const qs_graph *g = d->g;
     const qs_node *n = &g->nodes[node];
     if (!qs_node_is(n, "", "Cast") || qs_node_int(n, "to", 0) != QSIM_UINT8)
         return false;
-    qs_id rounded = behind(d, n->inputs[0], "Add", 128);
+    qs_id rounded = left_operand(d, n->inputs[0], "Add", 128);
     qs_id round = rounded == QS_NONE ? QS_NONE : qs_pass_producer(g, rounded, "Round");
     qs_id div = round == QS_NONE ? QS_NONE : qs_pass_producer(g, g->nodes[round].inputs[0], "Div");
     if (div == QS_NONE)
         return false;
     *x = g->nodes[div].inputs[0];
     *scale = g->nodes[div].inputs[1];
-    qs_id most = behind(d, *scale, "Div", 127);
-    qs_id top = most == QS_NONE ? QS_NONE : behind(d, most, "Max", 1e-30);
-    qs_id reduce = top == QS_NONE ? QS_NONE : qs_pass_producer(g, top, "ReduceMax");
+    qs_id clamped = left_operand(d, *scale, "Div", 127);
+    qs_id maximum = clamped == QS_NONE ? QS_NONE : left_operand(d, clamped, "Max", 1e-30);
+    qs_id reduce = maximum == QS_NONE ? QS_NONE : qs_pass_producer(g, maximum, "ReduceMax");
     qs_id magnitude =
         reduce == QS_NONE ? QS_NONE : qs_pass_producer(g, g->nodes[reduce].inputs[0], "Abs");
     if (magnitude == QS_NONE || g->nodes[magnitude].inputs[0] != *x ||
@@ -262,7 +251,7 @@ static int match_node(dynamic *d, qs_id node) {
 }
 
 int qs_pass_dynamic(qs_pass *p) {
-    dynamic d = {.p = p, .g = p->graph, .values = p->graph->value_count};
+    dynamic d = {.p = p, .g = p->graph};
     int code = QSIM_OK;
     if (qs_graph_uses(d.g, &d.uses))
         return qs_pass_no_memory(p);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions that all quantize/dequantize patterns use: operands, target, replacement. See qdq.h. */
+/*
+ * The pass, and functions that all quantize/dequantize patterns use: operands, target, replacement.
+ */
 #include "pass/qdq/qdq.h"
 #include "quant/affine.h"
 
@@ -9,7 +11,7 @@ static bool is_quantizing(const qs_node *n, const char *op_type) {
     return qs_node_is(n, "", op_type) || qs_node_is(n, "com.microsoft", op_type);
 }
 
-/* Whether scale and zero point have one element each, and the scale is valid. */
+/* Reads scale and zero point; false if one has several elements or the scale is not valid. */
 static bool read_params(const qs_graph *g, const qs_node *n, qs_quantized *q) {
     double s, z = 0;
     q->scale = n->inputs[1];
@@ -38,7 +40,7 @@ bool qs_qdq_source(const qs_qdq *d, qs_id value, qs_quantized *q) {
     return is_usable_type(d, q->dtype);
 }
 
-static qs_id unsigned_const(qs_qdq *d, qs_id v) {
+static qs_id make_unsigned(qs_qdq *d, qs_id v) {
     const qs_const *c = d->g->values[v].data;
     uint8_t *bytes = qs_arena_alloc64(&d->g->arena, c->bytes + 1);
     if (!bytes)
@@ -61,7 +63,7 @@ int qs_qdq_operand(qs_qdq *d, qs_id value, qs_quantized *q, bool *found) {
         return QSIM_OK;
     q->z += 128;
     q->dtype = QSIM_UINT8;
-    q->x = unsigned_const(d, q->x);
+    q->x = make_unsigned(d, q->x);
     q->zp = qs_pass_const_u8(d->p, QSIM_UINT8, (uint8_t)q->z);
     *found = q->x >= 0 && q->zp >= 0;
     return *found ? QSIM_OK : QSIM_E_NOMEM;
@@ -114,8 +116,8 @@ int32_t qs_qdq_quantize(const qs_quantized *q, double v) {
 }
 
 /*
- * Skips Relu and Clip before the target: quantizing is monotonic, so clamping the quantized value
- * to the quantized bounds gives the same.
+ * Finds the core: skips Relu and Clip before the target, whose bounds are quantized. Quantizing is
+ * monotonic, so clamping the integers gives the same.
  */
 static void find_core(const qs_qdq *d, qs_target *t) {
     const qs_graph *g = d->g;
@@ -130,7 +132,7 @@ static void find_core(const qs_qdq *d, qs_target *t) {
          depth < 4 && id != QS_NONE && qs_node_bounds(g, &g->nodes[id], &lo, &hi) && lo <= hi;
          depth++) {
         int32_t a = qs_qdq_quantize(&t->q, lo), b = qs_qdq_quantize(&t->q, hi);
-        /* The bounds found first are applied last. */
+        /* The last node is found first. */
         int32_t low = t->lo > a ? t->lo : a, high = t->hi < b ? t->hi : b;
         t->lo = low > t->hi ? t->hi : low;
         t->hi = high < t->lo ? t->lo : high;
@@ -141,7 +143,7 @@ static void find_core(const qs_qdq *d, qs_target *t) {
     t->core = id;
 }
 
-static bool begin(const qs_qdq *d, qs_id node, qs_target *t) {
+static bool read_target(const qs_qdq *d, qs_id node, qs_target *t) {
     const qs_node *n = &d->g->nodes[node];
     *t = (qs_target){.node = node};
     if (!is_quantizing(n, "QuantizeLinear") || !read_params(d->g, n, &t->q))
@@ -157,7 +159,7 @@ static bool begin(const qs_qdq *d, qs_id node, qs_target *t) {
 static int match(qs_qdq *d, qs_target *t) {
     static int (*const rules[])(qs_qdq *, qs_target *, bool *) = {
         qs_qdq_table, qs_qdq_conv,    qs_qdq_product,   qs_qdq_binary, qs_qdq_concat,
-        qs_qdq_pool,  qs_qdq_softmax, qs_qdq_layernorm, qs_qdq_move,   qs_qdq_above,
+        qs_qdq_pool,  qs_qdq_softmax, qs_qdq_layernorm, qs_qdq_move,   qs_qdq_propagate_q,
     };
     bool done = false;
     int code = QSIM_OK;
@@ -168,7 +170,7 @@ static int match(qs_qdq *d, qs_target *t) {
 
 static int match_node(qs_qdq *d, qs_id node) {
     qs_target t;
-    return begin(d, node, &t) ? match(d, &t) : QSIM_OK;
+    return read_target(d, node, &t) ? match(d, &t) : QSIM_OK;
 }
 
 static int match_all(qs_qdq *d) {
@@ -178,7 +180,7 @@ static int match_all(qs_qdq *d) {
         d->position[g->order[i]] = i;
     for (size_t i = 0; i < g->order_count && !code; i++)
         code = match_node(d, g->order[i]);
-    /* Nodes that matches have inserted before this one; these allow further matches. */
+    /* Nodes that matches have added, which allow further matches. */
     for (size_t i = d->positions; i < g->node_count && !code; i++)
         code = match_node(d, (qs_id)i);
     return code;
@@ -186,22 +188,22 @@ static int match_all(qs_qdq *d) {
 
 int qs_pass_qdq(qs_pass *p) {
     qs_qdq d = {.p = p, .g = p->graph};
-    int code = p->standard ? QSIM_OK : qs_qdq_sink(&d);
+    int code = p->standard ? QSIM_OK : qs_qdq_propagate_dq(&d);
     if (code)
         return code;
     d.positions = d.g->node_count;
     d.values = d.g->value_count;
     d.position = qs_calloc(p->ctx, d.positions + 1, sizeof(*d.position));
-    d.above = qs_alloc(p->ctx, d.values + 1, sizeof(*d.above));
-    if (!d.position || !d.above || qs_graph_uses(d.g, &d.uses)) {
+    d.quantized = qs_alloc(p->ctx, d.values + 1, sizeof(*d.quantized));
+    if (!d.position || !d.quantized || qs_graph_uses(d.g, &d.uses)) {
         code = qs_pass_no_memory(p);
     } else {
         for (size_t v = 0; v < d.values; v++)
-            d.above[v] = QS_NONE;
+            d.quantized[v] = QS_NONE;
         code = match_all(&d);
     }
     qs_uses_free(d.g, &d.uses);
-    qs_free(p->ctx, d.above);
+    qs_free(p->ctx, d.quantized);
     qs_free(p->ctx, d.position);
     return code ? code : qs_pass_finish(p);
 }

@@ -2,17 +2,17 @@
 /*
  * Kernels take unsigned activations. An s8 activation gets a u8 twin, x ^ 0x80 with 128 added to
  * its zero point: the same numbers. As in the layout pass, a value whose producer writes the twin
- * is pending, and a Flip makes it only if a node reads it signed. (Weights may be of either sign:
- * packing makes them signed.)
+ * is pending, and a Flip makes it only if a node reads it signed. Weights keep their sign: packing
+ * makes them signed.
  */
 #include "pass/pass.h"
 
 typedef struct signs {
     qs_pass *p;
     qs_graph *g;
-    size_t count;
-    qs_id *twin;
-    bool *pending;
+    size_t count;  /* values when the pass began: only they have entries below */
+    qs_id *twin;   /* the value with the other sign, or QS_NONE */
+    bool *pending; /* exists as its twin only */
 } signs;
 
 static qs_id input_of(const signs *s, qs_id node, int32_t index) {
@@ -36,7 +36,7 @@ static qs_id flip_constant(signs *s, qs_id v) {
     if (!bytes)
         return qs_pass_no_memory(s->p);
     const uint8_t *from = c->data;
-    const size_t n = c->bytes; /* not read anew for each byte, which might be it */
+    const size_t n = c->bytes; /* a local: writing a byte might change c->bytes */
     for (size_t i = 0; i < n; i++)
         bytes[i] = from[i] ^ 0x80;
     qs_id id = qs_graph_add_const(s->g, NULL, c->dtype == QSIM_INT8 ? QSIM_UINT8 : QSIM_INT8,
@@ -56,8 +56,8 @@ static int add_flip(signs *s, qs_id from, qs_id to) {
     return id < 0 ? id : QSIM_OK;
 }
 
-/* The u8 twin of a value. */
-static qs_id flipped(signs *s, qs_id v) {
+/* The twin of a value, made by a Flip if there is none yet. */
+static qs_id flip(signs *s, qs_id v) {
     if (s->g->values[v].data)
         return flip_constant(s, v);
     bool known = (size_t)v < s->count;
@@ -72,7 +72,7 @@ static qs_id flipped(signs *s, qs_id v) {
     return code ? code : t;
 }
 
-static int emit(signs *s, qs_id node, int32_t index) {
+static int write_twin(signs *s, qs_id node, int32_t index) {
     qs_id y = s->g->nodes[node].outputs[index];
     if (y == QS_NONE)
         return QSIM_OK;
@@ -85,7 +85,7 @@ static int emit(signs *s, qs_id node, int32_t index) {
     return QSIM_OK;
 }
 
-static int need(signs *s, qs_id v) {
+static int make_pending(signs *s, qs_id v) {
     if (!is_pending(s, v))
         return QSIM_OK;
     s->pending[v] = false;
@@ -95,13 +95,13 @@ static int need(signs *s, qs_id v) {
 /* ---- operators with zero points ---- */
 
 /*
- * The zero point that goes with the twin of a tensor of type `dtype`. One that is left out means 0;
- * it gets the shape of the scale at input `like`, or is a scalar.
+ * Makes input `index` the zero point of the twin of a tensor of type `dtype`. If it was left out,
+ * which means 0, it gets the shape of the scale, input `like`, or is a scalar (-1).
  */
 static int flip_zero_point(signs *s, qs_id node, int32_t index, int32_t dtype, int32_t like) {
     qs_id z = input_of(s, node, index), made;
     if (z != QS_NONE) {
-        made = flipped(s, z);
+        made = flip(s, z);
     } else {
         qs_id scale = like < 0 ? QS_NONE : input_of(s, node, like);
         int64_t dims[QSIM_MAX_RANK] = {0};
@@ -126,7 +126,7 @@ static int flip_zero_point(signs *s, qs_id node, int32_t index, int32_t dtype, i
     return QSIM_OK;
 }
 
-/* Whether the zero point can be shifted: it is given, or left out with a scale of known size. */
+/* Whether flip_zero_point works: the zero point is given, or the size of the scale is known. */
 static bool can_flip(const signs *s, qs_id node, int32_t index, int32_t like) {
     qs_id z = input_of(s, node, index);
     if (z != QS_NONE)
@@ -138,7 +138,7 @@ static bool can_flip(const signs *s, qs_id node, int32_t index, int32_t like) {
 static int flip_input(signs *s, qs_id node, int32_t index, int32_t zero_point, int32_t like) {
     qs_id v = input_of(s, node, index);
     int32_t dtype = s->g->values[v].dtype;
-    qs_id t = flipped(s, v);
+    qs_id t = flip(s, v);
     if (t < 0)
         return t;
     qs_node_set_input(s->g, node, index, t);
@@ -151,7 +151,7 @@ static int convert_inputs(signs *s, qs_id node) {
     for (size_t k = 0; k < QS_COUNT(op->quantized.x) && !code; k++) {
         const qs_operand *o = &op->quantized.x[k];
         const qs_id x = o->zero_point ? input_of(s, node, o->at) : QS_NONE;
-        /* Constants that are dequantized are weights: they stay signed. */
+        /* Dequantized constants are weights, which stay signed. */
         const bool weights = x >= 0 && s->g->values[x].data && (op->traits & QS_DEQUANTIZES);
         if (is_type(s, x, QSIM_INT8) && !weights && can_flip(s, node, o->zero_point, o->scale))
             code = flip_input(s, node, o->at, o->zero_point, o->scale);
@@ -159,7 +159,7 @@ static int convert_inputs(signs *s, qs_id node) {
     return code;
 }
 
-static int convert(signs *s, qs_id node) {
+static int convert_operands(signs *s, qs_id node) {
     const qs_operand *o = &s->g->nodes[node].op->quantized.y;
     int code = convert_inputs(s, node);
     qs_id y = s->g->nodes[node].outputs[0];
@@ -168,11 +168,11 @@ static int convert(signs *s, qs_id node) {
         return code;
     qs_node_drop_attr(s->g, node, "output_dtype");
     code = flip_zero_point(s, node, o->zero_point, QSIM_INT8, o->scale);
-    return code ? code : emit(s, node, 0);
+    return code ? code : write_twin(s, node, 0);
 }
 
-/* A Concat of tensors, each with its scale and zero point: all change sign, or none. */
-static int convert_list(signs *s, qs_id node) {
+/* Converts a Concat of tensors with a scale and zero point each: all change sign, or none. */
+static int convert_concat(signs *s, qs_id node) {
     const qs_operands *q = &s->g->nodes[node].op->quantized;
     const qs_operand *x = &q->x[0];
     const int32_t count = s->g->nodes[node].input_count, step = q->step;
@@ -187,38 +187,33 @@ static int convert_list(signs *s, qs_id node) {
         code = flip_input(s, node, x->at + i, x->zero_point + i, x->scale + i);
     if (!code)
         code = flip_zero_point(s, node, q->y.zero_point, QSIM_INT8, q->y.scale);
-    return code ? code : emit(s, node, 0);
+    return code ? code : write_twin(s, node, 0);
 }
 
-/* ---- operators that only move bytes, or compare them ---- */
-
-static bool pads_by_constant(const qs_node *n) {
-    const qs_attr *mode = qs_node_attr(n, "mode");
-    return !mode || (mode->type == QS_ATTR_STRING && mode->u.s.size == 8 &&
-                     memcmp(mode->u.s.data, "constant", 8) == 0);
-}
+/* ---- operators that move or compare bytes ---- */
 
 static int move(signs *s, qs_id node) {
     for (int32_t i = 0; i < s->g->nodes[node].input_count; i++) {
         if (!qs_op_is_operand(s->g->nodes[node].op, i))
             continue;
-        qs_id t = flipped(s, s->g->nodes[node].inputs[i]);
+        qs_id t = flip(s, s->g->nodes[node].inputs[i]);
         if (t < 0)
             return t;
         qs_node_set_input(s->g, node, i, t);
     }
     int code = QSIM_OK;
-    if (qs_node_is(&s->g->nodes[node], "", "Pad") && pads_by_constant(&s->g->nodes[node]))
+    if (qs_node_is(&s->g->nodes[node], "", "Pad") &&
+        qs_node_string_is(&s->g->nodes[node], "mode", "constant", true))
         code = flip_zero_point(s, node, 2, QSIM_INT8, -1);
     for (int32_t i = 0; i < s->g->nodes[node].output_count && !code; i++)
-        code = emit(s, node, i);
+        code = write_twin(s, node, i);
     return code;
 }
 
 static bool can_move(const signs *s, qs_id node) {
     const qs_node *n = &s->g->nodes[node];
     const uint32_t traits = qs_node_traits(s->g, n);
-    /* Moving bytes works for either sign; the maximum of a window needs unsigned ones. */
+    /* Moving works for either sign; MaxPool has kernels for unsigned bytes only. */
     const bool must = (traits & QS_NEEDS_LAST) && is_type(s, n->inputs[0], QSIM_INT8);
     if (!(traits & QS_MOVES) || !(must || is_pending(s, n->inputs[0])))
         return false;
@@ -231,14 +226,14 @@ static int convert_node(signs *s, qs_id node) {
     const qs_operands *q = &s->g->nodes[node].op->quantized;
     int code = QSIM_OK;
     if (q->step)
-        code = convert_list(s, node);
+        code = convert_concat(s, node);
     else if (q->x[0].zero_point || q->y.zero_point)
-        code = convert(s, node);
+        code = convert_operands(s, node);
     else if (can_move(s, node))
         code = move(s, node);
-    /* Nodes that still read a pending value get it with its own sign. */
+    /* Nodes that still read a pending value need it with the model's sign. */
     for (int32_t i = 0; i < s->g->nodes[node].input_count && !code; i++)
-        code = need(s, s->g->nodes[node].inputs[i]);
+        code = make_pending(s, s->g->nodes[node].inputs[i]);
     return code;
 }
 
@@ -257,7 +252,7 @@ int qs_pass_u8(qs_pass *p) {
     for (size_t i = 0; i < g->order_count && !code; i++)
         code = convert_node(&s, g->order[i]);
     for (size_t i = 0; i < g->output_count && !code; i++)
-        code = need(&s, g->outputs[i]);
+        code = make_pending(&s, g->outputs[i]);
     if (!code)
         code = qs_pass_finish(p);
 done:

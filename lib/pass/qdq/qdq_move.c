@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Movement of quantized tensors: operators that only copy elements copy bytes instead of floats. */
+/* Movement of quantized tensors: operators that only copy elements copy integers. */
 #include "pass/qdq/qdq.h"
 #include "op/rules.h"
 
@@ -17,14 +17,14 @@ static bool pads_by_constant(const qs_node *n) {
     return qs_node_string_is(n, "mode", "constant", true);
 }
 
-/* The value that a constant Pad fills with; false if it is computed. */
+/* Reads the value that Pad fills with; false: it is not a constant. */
 static bool pad_value(const qs_graph *g, const qs_node *n, double *value) {
     qs_id v = qs_node_input(n, 2);
     *value = 0;
     return v == QS_NONE || (qs_const_scalar(g, v, value) && g->values[v].dtype == QSIM_FLOAT);
 }
 
-/* The fill value as an integer of x's type; QS_NONE if the mode repeats elements. */
+/* Makes the fill value an integer of x's type; QS_NONE if the mode repeats elements. */
 static int pad_fill(qs_qdq *d, const qs_node *n, const qs_quantized *x, qs_id *fill) {
     double value;
     *fill = QS_NONE;
@@ -52,14 +52,14 @@ bool qs_qdq_is_movement(const qs_graph *g, const qs_node *n) {
     return !is_pad(n) || !pads_by_constant(n) || pad_value(g, n, &value);
 }
 
-/* ONNX has MaxPool of 8 bits since version 12; this library takes it in any. */
-static void make_known(qs_node *n) {
+/* Raises MaxPool to version 12, the first that takes 8 bits. */
+static void allow_bytes(qs_node *n) {
     if (qs_node_is(n, "", "MaxPool") && n->version < 12)
         n->version = 12;
 }
 
-/* With one output and equal scales the moved node makes the target itself. */
-int qs_qdq_move_directly(qs_qdq *d, const qs_target *t, const qs_quantized *x) {
+/* Pad also gets its fill value as an integer. */
+int qs_qdq_move_integers(qs_qdq *d, const qs_target *t, const qs_quantized *x) {
     const qs_node *n = &d->g->nodes[t->core];
     int32_t count = n->input_count;
     qs_id made, fill = QS_NONE, *in = qs_arena_alloc(&d->g->arena, (size_t)count + 3, sizeof(*in));
@@ -76,7 +76,7 @@ int qs_qdq_move_directly(qs_qdq *d, const qs_target *t, const qs_quantized *x) {
         code = qs_qdq_replace(d, t, "", n->op_type, in, count, t->core, &made);
     if (code)
         return code;
-    make_known(&d->g->nodes[made]);
+    allow_bytes(&d->g->nodes[made]);
     return qs_pass_resolve(d->p, made);
 }
 
@@ -88,7 +88,7 @@ int qs_qdq_move(qs_qdq *d, qs_target *t, bool *done) {
     if (!qs_qdq_source(d, n->inputs[0], &x) || n->output_count != 1 || !qs_qdq_same(t, &x))
         return QSIM_OK;
     *done = true;
-    return qs_qdq_move_directly(d, t, &x);
+    return qs_qdq_move_integers(d, t, &x);
 }
 
 /* ---- DQ -> movement becomes movement -> DQ ---- */
@@ -104,14 +104,14 @@ static int fill_with_integers(qs_qdq *d, qs_id node, const qs_quantized *x) {
     return QSIM_OK;
 }
 
-static int sink(qs_qdq *d, qs_id node, const qs_quantized *x) {
+static int propagate_dq(qs_qdq *d, qs_id node, const qs_quantized *x) {
     qs_graph *g = d->g;
     qs_id dq = g->values[g->nodes[node].inputs[0]].producer;
     int code = is_pad(&g->nodes[node]) ? fill_with_integers(d, node, x) : QSIM_OK;
     if (code)
         return code;
     qs_node_set_input(g, node, 0, x->x);
-    make_known(&g->nodes[node]);
+    allow_bytes(&g->nodes[node]);
     for (int32_t i = 0; i < g->nodes[node].output_count; i++) {
         qs_id y = g->nodes[node].outputs[i], q;
         if (y == QS_NONE)
@@ -133,7 +133,7 @@ static int sink(qs_qdq *d, qs_id node, const qs_quantized *x) {
     return qs_pass_resolve(d->p, node);
 }
 
-int qs_qdq_sink(qs_qdq *d) {
+int qs_qdq_propagate_dq(qs_qdq *d) {
     qs_graph *g = d->g;
     int code = QSIM_OK;
     for (size_t i = 0; i < g->order_count && !code; i++) {
@@ -141,7 +141,7 @@ int qs_qdq_sink(qs_qdq *d) {
         qs_quantized x;
         if (qs_qdq_is_movement(g, &g->nodes[id]) && qs_qdq_source(d, g->nodes[id].inputs[0], &x) &&
             !g->values[x.x].data && fill_is_exact(g, &g->nodes[id], &x))
-            code = sink(d, id, &x);
+            code = propagate_dq(d, id, &x);
     }
     return code ? code : qs_graph_sort(g, d->p->error);
 }

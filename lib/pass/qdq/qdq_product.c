@@ -6,15 +6,15 @@
 
 #include <math.h>
 
-/* Constant weights as integers of either sign, with one scale or one per channel. */
+/* Constant integer weights with one scale, or one for each output channel. */
 typedef struct weights {
     qs_id w, scale, zp;
     const qs_const *data, *scales, *zero_points; /* the last may be NULL */
-    int64_t channels, inner; /* output channels; elements from one to the next */
-    bool transposed;         /* the product takes them transposed */
+    int64_t channels, inner; /* output channels; elements from one channel to the next */
+    bool transposed;         /* a Transpose is between DequantizeLinear and product */
 } weights;
 
-/* The DequantizeLinear that makes `value`, directly or before a Transpose of a matrix. */
+/* The DequantizeLinear that makes `value`, or its Transpose if it is a matrix; or QS_NONE. */
 static qs_id find_dequantize(const qs_graph *g, qs_id value, bool *transposed) {
     qs_id id = qs_pass_producer(g, value, "Transpose");
     *transposed = false;
@@ -33,11 +33,13 @@ static qs_id find_dequantize(const qs_graph *g, qs_id value, bool *transposed) {
     return is ? id : QS_NONE;
 }
 
-static bool is_narrow(const qs_const *c) {
+static bool is_4bit(const qs_const *c) {
     return c->dtype == QSIM_INT4 || c->dtype == QSIM_UINT4;
 }
 
-/* Reads weights; `axis`, counted from the end, is that of the output channels in the product. */
+/*
+ * Reads weights. `axis` is that of the output channels in `value`; negative: counted from the end.
+ */
 static bool read_weights(const qs_qdq *d, qs_id value, int32_t axis, weights *w) {
     const qs_graph *g = d->g;
     qs_id id = find_dequantize(g, value, &w->transposed);
@@ -53,7 +55,7 @@ static bool read_weights(const qs_qdq *d, qs_id value, int32_t axis, weights *w)
     if (!w->data || !w->scales || (w->zp != QS_NONE && !w->zero_points) ||
         w->scales->dtype != QSIM_FLOAT || w->scales->rank > 1 ||
         (w->data->dtype != QSIM_INT8 && w->data->dtype != QSIM_UINT8 &&
-         (d->p->standard || !is_narrow(w->data))) ||
+         (d->p->standard || !is_4bit(w->data))) ||
         qs_node_int(n, "block_size", 0) != 0)
         return false;
     int32_t rank = w->data->rank;
@@ -87,23 +89,23 @@ static qs_id make_const(qs_qdq *d, int32_t dtype, int32_t rank, const int64_t *d
     return id < 0 ? qs_pass_no_memory(d->p) : id;
 }
 
-static int32_t narrow_code(const qs_const *c, size_t i) {
-    const int32_t code = ((const uint8_t *)c->data)[i / 2] >> (i % 2 * 4) & 15;
+static int32_t code4(const qs_const *c, size_t i) {
+    const int32_t code = qs_const_code4(c, i);
     return c->dtype == QSIM_INT4 && code > 7 ? code - 16 : code;
 }
 
-/* Weights of 4 bits in 8, less their zero points: those are 0 then. */
+/* Widens weights of 4 bits to int8 and subtracts their zero points, which are 0 then. */
 static int widen_weights(qs_qdq *d, weights *w) {
     const qs_const *c = w->data, *zero = w->zero_points;
-    if (!is_narrow(c))
+    if (!is_4bit(c))
         return QSIM_OK;
     int8_t *bytes = qs_arena_raw64(&d->g->arena, c->elements + 1);
     if (!bytes)
         return qs_pass_no_memory(d->p);
     for (size_t i = 0; i < c->elements; i++) {
         const size_t channel = i / (size_t)w->inner % (size_t)w->channels;
-        const int32_t z = zero ? narrow_code(zero, zero->elements > 1 ? channel : 0) : 0;
-        bytes[i] = (int8_t)(narrow_code(c, i) - z);
+        const int32_t z = zero ? code4(zero, zero->elements > 1 ? channel : 0) : 0;
+        bytes[i] = (int8_t)(code4(c, i) - z);
     }
     w->w = make_const(d, QSIM_INT8, c->rank, c->dims, bytes);
     if (w->w < 0)
@@ -113,7 +115,7 @@ static int widen_weights(qs_qdq *d, weights *w) {
     return QSIM_OK;
 }
 
-/* The weights' bytes in the kernel's order; the same constant if they are in it. */
+/* Makes the constants that the operator reads; `swap`: the matrix is transposed. */
 static int prepare_weights(qs_qdq *d, weights *w, bool swap) {
     int code = widen_weights(d, w);
     if (code)
@@ -139,7 +141,7 @@ static int prepare_weights(qs_qdq *d, weights *w, bool swap) {
 
 /* ---- bias ---- */
 
-/* A bias: float constant, or int32 with scales. */
+/* A bias: a float constant f, an int32 constant q with scales, or none. */
 typedef struct bias {
     const qs_const *q, *f, *scales;
 } bias;
@@ -173,9 +175,8 @@ static bool is_vector(const qs_const *c, int64_t channels) {
            ((int64_t)c->elements == channels && c->rank > 0 && c->dims[c->rank - 1] == channels);
 }
 
-/* One channel's bias in units of x_scale * w_scale; integers of that very scale stay as they are.
- */
-static double unit_bias(const bias *b, size_t i, float unit, double beta) {
+/* Bias i divided by `unit`, x_scale * w_scale; int32 with that scale, up to rounding, is kept. */
+static double quantized_bias(const bias *b, size_t i, float unit, double beta) {
     const qs_const *c = b->f ? b->f : b->q;
     double v = qs_const_at(c, c->elements == 1 ? 0 : i);
     if (b->q) {
@@ -188,9 +189,9 @@ static double unit_bias(const bias *b, size_t i, float unit, double beta) {
 }
 
 /*
- * The bias as int32 [channels], QS_NONE if there is none. *fits is false where it overflows, or
- * where rounding it changes the result by more than half a step, which happens when x_scale *
- * w_scale is far coarser than the result's scale.
+ * The bias as int32 [channels]; QS_NONE: there is none. *fits: false if it overflows, or if
+ * rounding it changes the result by more than half a step, since x_scale * w_scale is far coarser
+ * than y_scale.
  */
 static qs_id make_bias(qs_qdq *d, const bias *b, const weights *w, float x_scale, float y_scale,
                        double beta, bool *fits) {
@@ -202,7 +203,7 @@ static qs_id make_bias(qs_qdq *d, const bias *b, const weights *w, float x_scale
         return qs_pass_no_memory(d->p);
     for (size_t i = 0; i < (size_t)w->channels; i++) {
         float s = (float)qs_const_at(w->scales, w->scales->elements == 1 ? 0 : i);
-        double exact = unit_bias(b, i, x_scale * s, beta), q = rint(exact);
+        double exact = quantized_bias(b, i, x_scale * s, beta), q = rint(exact);
         double moved = fabs(exact - q) * (double)(x_scale * s / y_scale);
         if (!(fabs(q) <= 2147483647.0 && moved <= 0.5)) {
             *fits = false;
@@ -223,16 +224,18 @@ typedef struct product {
     bool swap; /* the weights' matrix is transposed */
 } product;
 
-/* x, x_scale, x_zp, w, w_scale, w_zp, y_scale, y_zp, bias. */
-static int emit(qs_qdq *d, qs_target *t, product *m, const char *op_type, qs_id attributes,
-                bool *done) {
+/*
+ * Replaces the target by a node that reads x, x_scale, x_zp, w, w_scale, w_zp, y_scale, y_zp, bias.
+ */
+static int replace_target(qs_qdq *d, qs_target *t, product *m, const char *op_type,
+                          qs_id attributes, bool *done) {
     bool fits;
     qs_id made, bias_id = make_bias(d, &m->b, &m->w, m->x.s, t->q.s, m->beta, &fits);
     if (bias_id < 0 && bias_id != QS_NONE)
         return bias_id;
     if (!fits)
         return QSIM_OK;
-    const bool transposed = m->swap && !d->p->standard; /* packing takes them in this order */
+    const bool transposed = m->swap && !d->p->standard; /* packing transposes */
     int code = prepare_weights(d, &m->w, m->swap && !transposed);
     if (code)
         return qs_pass_no_memory(d->p);
@@ -257,7 +260,7 @@ int qs_qdq_conv(qs_qdq *d, qs_target *t, bool *done) {
     if (!qs_qdq_source(d, n->inputs[0], &m.x) || !read_weights(d, n->inputs[1], 0, &m.w) ||
         m.w.transposed || !read_bias(d->g, qs_node_input(n, 2), &m.b))
         return QSIM_OK;
-    return emit(d, t, &m, "QLinearConv", t->core, done);
+    return replace_target(d, t, &m, "QLinearConv", t->core, done);
 }
 
 static bool read_gemm(qs_qdq *d, const qs_node *n, product *m) {
@@ -269,7 +272,7 @@ static bool read_gemm(qs_qdq *d, const qs_node *n, product *m) {
     const qs_const *c = m->b.f ? m->b.f : m->b.q;
     m->beta = (double)qs_node_float(n, "beta", 1);
     m->swap = trans != m->w.transposed;
-    /* An integer bias times a broken beta would have to be rounded again. */
+    /* An int32 bias is only taken with beta 1, since the product would have to be rounded again. */
     return !c || (is_vector(c, m->w.channels) && (!m->b.q || m->beta == 1));
 }
 
@@ -282,7 +285,7 @@ static bool read_matmul(qs_qdq *d, const qs_node *n, product *m) {
     return true;
 }
 
-/* MatMul + Add of a vector: one input is the product, the other the bias. */
+/* Add of a MatMul and a vector, the bias, in either order. */
 static bool read_matmul_add(qs_qdq *d, const qs_node *n, qs_id *matmul, product *m) {
     for (int k = 0; k < 2; k++) {
         *matmul = qs_pass_producer(d->g, n->inputs[k], "MatMul");
@@ -296,11 +299,11 @@ static bool read_matmul_add(qs_qdq *d, const qs_node *n, qs_id *matmul, product 
     return false;
 }
 
-/* Terms of a sum of products of bytes with zero points that int32 holds in any case. */
+/* Number of products of two differences of bytes whose sum always fits int32. */
 #define MOST_TERMS (INT32_MAX / 255 / 255)
 
 /* MatMul of two quantized activations, as in attention. */
-static int two_tensors(qs_qdq *d, qs_target *t, bool *done) {
+static int match_activations(qs_qdq *d, qs_target *t, bool *done) {
     qs_quantized a, b;
     qs_id made;
     const qs_node *n = &d->g->nodes[t->core];
@@ -333,11 +336,11 @@ int qs_qdq_product(qs_qdq *d, qs_target *t, bool *done) {
                  : qs_node_is(n, "", "Add")    ? read_matmul_add(d, n, &core, &m)
                                                : false;
     if (!found)
-        return two_tensors(d, t, done);
+        return match_activations(d, t, done);
     if (!qs_qdq_source(d, d->g->nodes[core].inputs[0], &m.x))
         return QSIM_OK;
     if (d->p->standard && (m.b.f || m.b.q))
         return QSIM_OK;
     t->core = core;
-    return emit(d, t, &m, "QLinearMatMul", QS_NONE, done);
+    return replace_target(d, t, &m, "QLinearMatMul", QS_NONE, done);
 }

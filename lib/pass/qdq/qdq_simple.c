@@ -10,14 +10,17 @@ static const char *domain(const qs_qdq *d) {
     return d->p->standard ? "com.microsoft" : "qsim";
 }
 
-/* In files these are operators of com.microsoft, which have no bounds of activations. */
+/* Whether the integer operator may be made. In files it is one of com.microsoft, without bounds. */
 static bool may_contribute(const qs_qdq *d, const qs_target *t) {
     return !d->p->standard || (d->p->contributed && !t->bounded);
 }
 
 /* ---- Add, Mul ---- */
 
-/* With one tensor and an operand of one element: sessions make a table, files keep the pairs. */
+/*
+ * Whether the result is a table of one tensor: a session makes a QTable of it, and a file keeps the
+ * QDQ pairs.
+ */
 static bool is_table(const qs_qdq *d, const qs_quantized *a, const qs_quantized *b) {
     const qs_const *x = d->g->values[a->x].data, *y = d->g->values[b->x].data;
     return a->x == b->x || (x && x->elements == 1) || (y && y->elements == 1);
@@ -67,7 +70,7 @@ static int emit_pool(qs_qdq *d, qs_target *t, qs_quantized *x, const char *op_ty
     return code ? code : qs_qdq_set_bounds(d, t, *made);
 }
 
-/* [N,C,1,...] to [N,C] after the pool `made`. */
+/* Adds a Flatten of [N,C,1,...] to [N,C] after the pool `made`. */
 static int flatten(qs_qdq *d, qs_id made, int32_t rank) {
     qs_graph *g = d->g;
     qs_id y = g->nodes[made].outputs[0], pooled = qs_pass_value(d->p, y);
@@ -142,7 +145,7 @@ int qs_qdq_concat(qs_qdq *d, qs_target *t, bool *done) {
 
 /* ---- Softmax ---- */
 
-/* Gives the bits of the three nodes, row by row; rows have to be contiguous. */
+/* The operator gives the bits of the three nodes, row by row; its axis is the last one. */
 int qs_qdq_softmax(qs_qdq *d, qs_target *t, bool *done) {
     qs_quantized x;
     qs_id made;
@@ -169,7 +172,10 @@ int qs_qdq_softmax(qs_qdq *d, qs_target *t, bool *done) {
 
 /* ---- LayerNormalization ---- */
 
-/* Gives the bits of the three nodes, row by row; with a scale and a bias as long as a row. */
+/*
+ * The operator gives the bits of the three nodes, row by row. Scale and bias have the length of a
+ * row.
+ */
 int qs_qdq_layernorm(qs_qdq *d, qs_target *t, bool *done) {
     const qs_graph *g = d->g;
     qs_quantized x;

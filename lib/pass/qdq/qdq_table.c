@@ -27,7 +27,7 @@ static bool has_node(const expression *e, qs_id node) {
     return false;
 }
 
-/* Whether a value is a leaf: the one tensor, or a constant of one element. */
+/* Adds a leaf: the one 8-bit tensor, or a constant of one element; false: `v` is neither. */
 static bool add_leaf(const qs_graph *g, expression *e, qs_id v, int32_t rank) {
     double scalar;
     if (g->values[v].data)
@@ -38,8 +38,8 @@ static bool add_leaf(const qs_graph *g, expression *e, qs_id v, int32_t rank) {
     return g->values[v].dtype == QSIM_UINT8 && g->values[v].rank == rank;
 }
 
-/* Whether a value is a dequantized constant of one element, of either sign. */
-static bool is_number(const qs_graph *g, const qs_node *n, int32_t rank) {
+/* Whether a node dequantizes a constant of one element. */
+static bool is_scalar_constant(const qs_graph *g, const qs_node *n, int32_t rank) {
     double scalar;
     if (!(n->op->traits & QS_DEQUANTIZES) || g->values[n->inputs[0]].rank > rank)
         return false;
@@ -49,7 +49,23 @@ static bool is_number(const qs_graph *g, const qs_node *n, int32_t rank) {
     return true;
 }
 
-/* Collects what makes `value`; false if it depends on more than one 8-bit tensor. */
+/* Adds the producer of an input, or the input itself if it is a constant; false: it is neither. */
+static bool add_input(const qs_graph *g, expression *e, qs_id v, int32_t rank) {
+    const qs_id producer = g->values[v].producer;
+    if (producer == QS_NONE)
+        return g->values[v].data && add_leaf(g, e, v, rank);
+    if (has_node(e, producer))
+        return true;
+    if (e->count == MAX_NODES)
+        return false;
+    e->nodes[e->count++] = producer;
+    return true;
+}
+
+/*
+ * Collects the nodes of the expression whose result is `value`; false: it does not depend on one
+ * 8-bit tensor alone, or is too large.
+ */
 static bool collect(const qs_qdq *d, qs_id value, expression *e) {
     const qs_graph *g = d->g;
     int32_t rank = g->values[value].rank;
@@ -68,47 +84,36 @@ static bool collect(const qs_qdq *d, qs_id value, expression *e) {
                 return false;
             continue;
         }
-        if (is_number(g, n, rank))
+        if (is_scalar_constant(g, n, rank))
             continue;
         if (!is_elementwise(n))
             return false;
-        for (int32_t i = 0; i < n->input_count; i++) {
-            qs_id v = n->inputs[i];
-            qs_id maker = v == QS_NONE ? QS_NONE : g->values[v].producer;
-            if (v == QS_NONE || (maker != QS_NONE && has_node(e, maker)))
-                continue;
-            if (maker == QS_NONE) {
-                /* A float without a producer can only be a constant here. */
-                if (!g->values[v].data || !add_leaf(g, e, v, rank))
-                    return false;
-            } else if (e->count == MAX_NODES) {
+        for (int32_t i = 0; i < n->input_count; i++)
+            if (n->inputs[i] != QS_NONE && !add_input(g, e, n->inputs[i], rank))
                 return false;
-            } else {
-                e->nodes[e->count++] = maker;
-            }
-        }
     }
     return e->leaf != QS_NONE;
 }
 
 /* ---- computing ---- */
 
-typedef struct laboratory {
+/* The graph in which the expression is executed, and the values that were copied into it. */
+typedef struct evaluation {
     qs_qdq *d;
     qs_graph *g;
     qs_id from[MAX_VALUES], to[MAX_VALUES];
     int32_t count;
-} laboratory;
+} evaluation;
 
-/* The value's stand-in: constants are shared, others are made. */
-static qs_id stand_in(laboratory *l, qs_id v) {
+/* The copy of a value, made if there is none yet; the bytes of constants are shared. */
+static qs_id copy_value(evaluation *l, qs_id v) {
     for (int32_t i = 0; i < l->count; i++)
         if (l->from[i] == v)
             return l->to[i];
     if (l->count == MAX_VALUES)
         return QSIM_E_LIMIT;
     const qs_const *c = l->d->g->values[v].data;
-    const bool one = c && c->elements == 1; /* whatever its rank, the table has one axis */
+    const bool one = c && c->elements == 1; /* as a scalar, since the table has one axis */
     qs_id id =
         c ? qs_graph_add_const(l->g, NULL, c->dtype, one ? 0 : c->rank, c->dims, c->data, false)
           : qs_graph_add_value(l->g, NULL);
@@ -119,31 +124,22 @@ static qs_id stand_in(laboratory *l, qs_id v) {
     return id;
 }
 
-static int copy_node(laboratory *l, qs_id node) {
+static int copy_node(evaluation *l, qs_id node) {
     const qs_node *n = &l->d->g->nodes[node];
     qs_id in[8], out;
     if (n->input_count > 8)
         return QSIM_E_LIMIT;
     for (int32_t i = 0; i < n->input_count; i++) {
-        in[i] = n->inputs[i] == QS_NONE ? QS_NONE : stand_in(l, n->inputs[i]);
+        in[i] = n->inputs[i] == QS_NONE ? QS_NONE : copy_value(l, n->inputs[i]);
         if (in[i] < 0 && n->inputs[i] != QS_NONE)
             return in[i];
     }
-    out = stand_in(l, n->outputs[0]);
-    qs_id id = out < 0 ? out
-                       : qs_graph_add_node(l->g, n->domain, n->op_type, n->name, in, n->input_count,
-                                           &out, 1);
-    if (id < 0)
-        return id;
-    qs_node *made = &l->g->nodes[id];
-    made->version = n->version;
-    made->attrs = n->attrs;
-    made->attr_count = n->attr_count;
-    made->op = n->op;
-    return QSIM_OK;
+    out = copy_value(l, n->outputs[0]);
+    const qs_id id = out < 0 ? out : qs_graph_add_like(l->g, n, in, &out);
+    return id < 0 ? id : QSIM_OK;
 }
 
-static int run_all(laboratory *l, const qs_id *result, const uint8_t **table) {
+static int evaluate(evaluation *l, const qs_id *result, const uint8_t **table) {
     const qs_pass *p = l->d->p;
     qs_eval e = {.ctx = p->ctx,
                  .graph = l->g,
@@ -167,13 +163,13 @@ static int run_all(laboratory *l, const qs_id *result, const uint8_t **table) {
     return code;
 }
 
-static int by_position(const void *a, const void *b) {
+static int compare_positions(const void *a, const void *b) {
     const size_t *x = a, *y = b;
     return x[0] < y[0] ? -1 : x[0] > y[0];
 }
 
-/* Copies the expression's nodes in order; x256 stands in for the leaf. */
-static int copy_expression(laboratory *l, const expression *e) {
+/* Copies the expression's nodes in order. The copy of the leaf is a constant of all 256 bytes. */
+static int copy_expression(evaluation *l, const expression *e) {
     size_t order[MAX_NODES][2];
     uint8_t *all = qs_arena_alloc64(&l->g->arena, 256);
     const int64_t dims = 256;
@@ -191,17 +187,16 @@ static int copy_expression(laboratory *l, const expression *e) {
         order[i][0] = l->d->position[e->nodes[i]];
         order[i][1] = (size_t)e->nodes[i];
     }
-    qsort(order, (size_t)e->count, sizeof(order[0]), by_position);
+    qsort(order, (size_t)e->count, sizeof(order[0]), compare_positions);
     int code = QSIM_OK;
     for (int32_t i = 0; i < e->count && !code; i++)
         code = copy_node(l, (qs_id)order[i][1]);
     return code;
 }
 
-/* Puts QTable(x, table) in place of the target. */
-static int emit_table(qs_qdq *d, const qs_target *t, qs_id x, const uint8_t *table) {
-    const int64_t dims = 256;
-    qs_id made, c = qs_pass_const(d->p, QSIM_UINT8, 1, &dims, table);
+/* Replaces the target by QTable(x, table). */
+static int replace_by_table(qs_qdq *d, const qs_target *t, qs_id x, const uint8_t *table) {
+    qs_id made, c = qs_pass_const_table(d->p, table);
     if (c < 0)
         return c;
     const qs_id in[2] = {x, c};
@@ -214,7 +209,7 @@ int qs_qdq_table(qs_qdq *d, qs_target *t, bool *done) {
     qs_id q = t->node;
     if (d->p->standard || !collect(d, d->g->nodes[q].inputs[0], &e))
         return QSIM_OK;
-    laboratory l = {.d = d};
+    evaluation l = {.d = d};
     const uint8_t *table = NULL;
     if (qs_graph_create(d->p->ctx, &l.g))
         return qs_pass_no_memory(d->p);
@@ -223,9 +218,9 @@ int qs_qdq_table(qs_qdq *d, qs_target *t, bool *done) {
         code = copy_node(&l, q);
     if (code == QSIM_E_NOMEM)
         qs_pass_no_memory(d->p);
-    qs_id result = code ? QS_NONE : stand_in(&l, d->g->nodes[q].outputs[0]);
+    qs_id result = code ? QS_NONE : copy_value(&l, d->g->nodes[q].outputs[0]);
     if (!code)
-        code = run_all(&l, &result, &table);
+        code = evaluate(&l, &result, &table);
     if (!code) {
         bool copies = true;
         for (int i = 0; i < 256; i++)
@@ -233,7 +228,7 @@ int qs_qdq_table(qs_qdq *d, qs_target *t, bool *done) {
         const qs_id x = e.leaf;
         qs_id made;
         code = copies ? qs_qdq_replace(d, t, "", "Identity", &x, 1, QS_NONE, &made)
-                      : emit_table(d, t, x, table);
+                      : replace_by_table(d, t, x, table);
         if (!code && copies)
             code = qs_pass_resolve(d->p, made);
         *done = !code;

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Quantizes before movement instead of after it: quantizing an element and copying it commute,
- * Q(reshape(v)) = reshape(Q(v)). So the producer of v can be matched, and a quarter of the bytes is
- * moved.
+ * Propagates QuantizeLinear from after movement to before it: Q(reshape(v)) = reshape(Q(v)). Then
+ * the producer of v can be matched, and a quarter of the bytes is moved.
  */
 #include "pass/qdq/qdq.h"
 
-/* v in the target's integers, taken from an earlier match if there is one. */
-static int quantize_above(qs_qdq *d, const qs_target *t, qs_id v, qs_quantized *x) {
+/* Quantizes v as the target does. An earlier match may have done so already. */
+static int quantize_input(qs_qdq *d, const qs_target *t, qs_id v, qs_quantized *x) {
     qs_graph *g = d->g;
     const qs_node *q = &g->nodes[t->node];
     const bool known = (size_t)v < d->values;
-    const qs_id before = known ? d->above[v] : QS_NONE;
+    const qs_id before = known ? d->quantized[v] : QS_NONE;
     *x = t->q;
     if (before != QS_NONE && g->nodes[before].inputs[1] == q->inputs[1] &&
         qs_node_input(&g->nodes[before], 2) == t->q.zp) {
@@ -27,7 +26,7 @@ static int quantize_above(qs_qdq *d, const qs_target *t, qs_id v, qs_quantized *
     if (made < 0)
         return made;
     if (known)
-        d->above[v] = made;
+        d->quantized[v] = made;
     return qs_pass_resolve(d->p, made);
 }
 
@@ -36,7 +35,7 @@ static bool is_float(const qs_graph *g, qs_id v) {
     return v >= 0 && g->values[v].dtype == QSIM_FLOAT && !g->values[v].data;
 }
 
-/* Elements of `part`, which has the rank of `whole`; sizes unknown in both count as 1. */
+/* Number of elements of `part`; axes that are unknown in `whole`, too, count as 1. -1: unknown. */
 static int64_t elements(const qs_value *part, const qs_value *whole) {
     int64_t n = whole->rank < 0 || part->rank != whole->rank ? -1 : 1;
     for (int32_t i = 0; i < whole->rank && n >= 0; i++) {
@@ -48,10 +47,10 @@ static int64_t elements(const qs_value *part, const qs_value *whole) {
 }
 
 /*
- * Whether only slices read v, with as many elements together as it has, so that each is quantized
- * once.
+ * Whether only Slices read v, and together have at least as many elements: then quantizing v costs
+ * no more than quantizing them.
  */
-static bool is_sliced_up(const qs_qdq *d, qs_id v) {
+static bool is_only_sliced(const qs_qdq *d, qs_id v) {
     const qs_graph *g = d->g;
     int64_t sum = 0;
     if ((size_t)v >= d->values)
@@ -68,19 +67,19 @@ static bool is_sliced_up(const qs_qdq *d, qs_id v) {
     return all >= 0 && sum >= all;
 }
 
-/* Outputs do not count as readers: asking for more outputs must not change results. */
+/* Graph outputs do not count as readers: asking for more outputs must not change results. */
 static bool is_read_once(const qs_qdq *d, qs_id v) {
     return (size_t)v < d->values && d->uses.start[v + 1] - d->uses.start[v] == 1;
 }
 
-static int concat_above(qs_qdq *d, const qs_target *t, bool *done) {
+static int quantize_operands(qs_qdq *d, const qs_target *t, bool *done) {
     const qs_node *n = &d->g->nodes[t->core];
     const int32_t count = n->input_count;
     qs_id made, *in = qs_arena_alloc(&d->g->arena, (size_t)count + 1, sizeof(*in));
     int code = in ? QSIM_OK : qs_pass_no_memory(d->p);
     for (int32_t i = 0; i < count && !code; i++) {
         qs_quantized x;
-        code = quantize_above(d, t, d->g->nodes[t->core].inputs[i], &x);
+        code = quantize_input(d, t, d->g->nodes[t->core].inputs[i], &x);
         if (!code)
             in[i] = x.x;
     }
@@ -90,20 +89,20 @@ static int concat_above(qs_qdq *d, const qs_target *t, bool *done) {
     return code ? code : qs_pass_resolve(d->p, made);
 }
 
-int qs_qdq_above(qs_qdq *d, qs_target *t, bool *done) {
+int qs_qdq_propagate_q(qs_qdq *d, qs_target *t, bool *done) {
     const qs_graph *g = d->g;
     if (d->p->standard || t->bounded || t->core == QS_NONE)
         return QSIM_OK;
     const qs_node *n = &g->nodes[t->core];
     const qs_id v = n->inputs[0];
     if (qs_node_is(n, "", "Concat") && is_read_once(d, t->value))
-        return concat_above(d, t, done);
-    const bool slice = qs_node_is(n, "", "Slice") && is_sliced_up(d, v);
+        return quantize_operands(d, t, done);
+    const bool slice = qs_node_is(n, "", "Slice") && is_only_sliced(d, v);
     if (!is_float(g, v) || !qs_qdq_is_movement(g, n) ||
         !(slice || ((qs_node_traits(g, n) & QS_KEEPS) && g->values[v].producer != QS_NONE)))
         return QSIM_OK;
     qs_quantized x;
-    int code = quantize_above(d, t, v, &x);
+    int code = quantize_input(d, t, v, &x);
     *done = !code;
-    return code ? code : qs_qdq_move_directly(d, t, &x);
+    return code ? code : qs_qdq_move_integers(d, t, &x);
 }
