@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory for results whose sizes are known only while a run executes. */
+/* Memory for values of deferred nodes, whose sizes are known only while a run executes. */
 #include "exec/deferred.h"
 
 struct qs_chunk {
@@ -9,10 +9,10 @@ struct qs_chunk {
     void *data;
 };
 
-/* Ranges grow by quarters of a power of two, so at most a fifth of a chunk is unused. */
+/* There are four ranges of sizes between powers of two, so at most a fifth of a chunk is unused. */
 #define QUARTERS 4
 
-/* The range that `bytes` falls into, and the largest size in it. */
+/* The range of sizes that has `bytes`, and the largest size in it. */
 static uint8_t range_of(size_t bytes, size_t *most) {
     size_t power = 8; /* 256 bytes and less are one range */
     while (power < 62 && ((size_t)1 << power) < bytes)
@@ -50,7 +50,7 @@ static struct qs_chunk *make_chunk(qs_chunks *c, size_t bytes, uint8_t range, in
     return chunk;
 }
 
-struct qs_chunk *qs_chunk_take(qs_chunks *c, size_t bytes, int *code) {
+struct qs_chunk *qs_chunk_alloc(qs_chunks *c, size_t bytes, int *code) {
     size_t most;
     *code = QSIM_E_LIMIT;
     if (bytes >= c->limit || !qs_add(bytes, QS_SLACK, &bytes))
@@ -68,7 +68,7 @@ void *qs_chunk_data(const struct qs_chunk *chunk) {
     return chunk->data;
 }
 
-void qs_chunk_give_back(qs_chunks *c, struct qs_chunk *chunk) {
+void qs_chunk_release(qs_chunks *c, struct qs_chunk *chunk) {
     chunk->next_free = c->free[chunk->range];
     c->free[chunk->range] = chunk;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Executes deferred nodes; deferred.h explains them. */
 #include "exec/deferred.h"
 
 #include "exec/run.h"
@@ -92,33 +93,33 @@ void qs_deferred_free(qs_deferred *d) {
 
 /* ---- memory ---- */
 
-/* Gives back the memory of the last execution, its outputs included. */
-static void begin(qs_deferred *d) {
+/* Releases the memory of the last execution, its outputs included. */
+static void release_all(qs_deferred *d) {
     const size_t values = d->session->graph->value_count;
     for (size_t v = 0; v < values; v++) {
         if (d->chunk[v])
-            qs_chunk_give_back(&d->memory, d->chunk[v]);
+            qs_chunk_release(&d->memory, d->chunk[v]);
         d->chunk[v] = NULL;
         d->owner[v] = (qs_id)v;
         d->readers[v] = d->reader_count[v];
     }
 }
 
-static void give_back(qs_deferred *d, qs_id owner) {
+static void release_unread(qs_deferred *d, qs_id owner) {
     if (d->readers[owner] > 0 || !d->chunk[owner])
         return;
-    qs_chunk_give_back(&d->memory, d->chunk[owner]);
+    qs_chunk_release(&d->memory, d->chunk[owner]);
     d->chunk[owner] = NULL;
 }
 
-static void release(qs_deferred *d, qs_id value) {
+static void count_read(qs_deferred *d, qs_id value) {
     const qs_id owner = d->owner[value];
     d->readers[owner]--;
-    give_back(d, owner);
+    release_unread(d, owner);
 }
 
-/* From here on `value` shares the bytes of `of`. */
-static void join(qs_deferred *d, const qs_plan *plan, qs_id value, qs_id of) {
+/* Makes `value` share the bytes of `of`. */
+static void share_chunk(qs_deferred *d, const qs_plan *plan, qs_id value, qs_id of) {
     const qs_id owner = d->owner[of];
     d->owner[value] = owner;
     d->readers[owner] += d->readers[value];
@@ -135,21 +136,21 @@ static int no_memory(const qsim_run *run, const qs_node *n, size_t bytes, int co
                    run->session->name, bytes, n->name, n->op_type);
 }
 
-static int take(qsim_run *run, qs_plan *plan, const qs_node *n, qs_id value, size_t bytes,
-                qsim_error *error) {
+static int alloc_value(qsim_run *run, qs_plan *plan, const qs_node *n, qs_id value, size_t bytes,
+                       qsim_error *error) {
     qs_deferred *d = plan->deferred;
     int code;
-    d->chunk[value] = qs_chunk_take(&d->memory, bytes, &code);
+    d->chunk[value] = qs_chunk_alloc(&d->memory, bytes, &code);
     if (!d->chunk[value])
         return no_memory(run, n, bytes, code, error);
     plan->address[value] = qs_chunk_data(d->chunk[value]);
     return QSIM_OK;
 }
 
-/* ---- sizes that a step was lowered for ---- */
+/* ---- the key of a step ---- */
 
-static bool append(qs_deferred *d, qs_deferred_node *dn, size_t *at, bool *same, const void *bytes,
-                   size_t size) {
+static bool append_key(qs_deferred *d, qs_deferred_node *dn, size_t *at, bool *same,
+                       const void *bytes, size_t size) {
     if (*same && (*at + size > dn->key_bytes || memcmp(dn->key + *at, bytes, size) != 0))
         *same = false;
     if (!qs_grow(d->ctx, (void **)&dn->key, &dn->key_capacity, *at + size, 1))
@@ -160,7 +161,7 @@ static bool append(qs_deferred *d, qs_deferred_node *dn, size_t *at, bool *same,
     return true;
 }
 
-/* Brings the node's key up to date; *same: nothing changed. */
+/* Updates the key of the node's step; *same: it has not changed. */
 static bool update_key(qs_deferred *d, const qs_plan *plan, qs_deferred_node *dn, bool *same) {
     const qs_node *n = &d->session->graph->nodes[dn->node];
     size_t at = 0;
@@ -172,12 +173,12 @@ static bool update_key(qs_deferred *d, const qs_plan *plan, qs_deferred_node *dn
         size_t bytes = 0;
         if (!v)
             continue;
-        ok = append(d, dn, &at, same, &v->dtype, sizeof(v->dtype)) &&
-             append(d, dn, &at, same, &v->rank, sizeof(v->rank));
+        ok = append_key(d, dn, &at, same, &v->dtype, sizeof(v->dtype)) &&
+             append_key(d, dn, &at, same, &v->rank, sizeof(v->rank));
         for (int32_t i = 0; ok && i < v->rank; i++)
-            ok = append(d, dn, &at, same, &v->dims[i].size, sizeof(v->dims[i].size));
+            ok = append_key(d, dn, &at, same, &v->dims[i].size, sizeof(v->dims[i].size));
         if (ok && !v->data && qs_op_in(n->op->shape_inputs, k) && qs_value_size(v, NULL, &bytes))
-            ok = append(d, dn, &at, same, plan->address[id], bytes);
+            ok = append_key(d, dn, &at, same, plan->address[id], bytes);
     }
     *same = ok && *same && at == dn->key_bytes;
     dn->key_bytes = at;
@@ -186,8 +187,8 @@ static bool update_key(qs_deferred *d, const qs_plan *plan, qs_deferred_node *dn
 
 /* ---- one node ---- */
 
-/* Sizes depend on this input's value, so it is a constant while the step is lowered. */
-static int fix(qs_plan *plan, qs_deferred_node *dn, qs_id id) {
+/* Makes an input a constant while the node is lowered, since sizes depend on its value. */
+static int fix_value(qs_plan *plan, qs_deferred_node *dn, qs_id id) {
     qs_value *v = &plan->values[id];
     qs_const *c = qs_arena_alloc(&dn->arena, 1, sizeof(*c));
     int64_t *dims = qs_arena_alloc(&dn->arena, (size_t)v->rank + 1, sizeof(*dims));
@@ -209,13 +210,6 @@ static int fix(qs_plan *plan, qs_deferred_node *dn, qs_id id) {
                     .bytes = bytes};
     v->data = c;
     return QSIM_OK;
-}
-
-static bool sizes_known(const qs_plan *plan, const qs_node *n) {
-    for (int32_t k = 0; k < n->output_count; k++)
-        if (n->outputs[k] != QS_NONE && !qs_value_size(&plan->values[n->outputs[k]], NULL, NULL))
-            return false;
-    return true;
 }
 
 static int keep_bounds(const qsim_run *run, const qs_plan *plan, qs_deferred_node *dn,
@@ -247,9 +241,9 @@ static int infer_and_lower(const qsim_run *run, qs_plan *plan, qs_deferred_node 
         if (n->outputs[k] != QS_NONE)
             plan->values[n->outputs[k]] = s->graph->values[n->outputs[k]];
     int code = qs_eval_infer(&e, dn->node);
-    if (!code && n->op->bound && !sizes_known(plan, n))
+    if (!code && n->op->bound && !qs_plan_knows_sizes(plan, n))
         code = qs_eval_bound(&e, dn->node);
-    if (!code && !sizes_known(plan, n))
+    if (!code && !qs_plan_knows_sizes(plan, n))
         code = qs_fail(error, QSIM_E_LIMIT, "%s: a size is unknown or too large (node '%s', %s)",
                        s->name, n->name, n->op_type);
     if (!code)
@@ -257,7 +251,7 @@ static int infer_and_lower(const qsim_run *run, qs_plan *plan, qs_deferred_node 
     return code || !n->op->bound ? code : keep_bounds(run, plan, dn, error);
 }
 
-static int lower(const qsim_run *run, qs_plan *plan, qs_deferred_node *dn, qsim_error *error) {
+static int lower_node(const qsim_run *run, qs_plan *plan, qs_deferred_node *dn, qsim_error *error) {
     const qsim_session *s = run->session;
     const qs_node *n = &s->graph->nodes[dn->node];
     uint32_t fixed = 0;
@@ -269,7 +263,7 @@ static int lower(const qsim_run *run, qs_plan *plan, qs_deferred_node *dn, qsim_
         const qs_id id = n->inputs[k];
         if (id == QS_NONE || !qs_op_in(n->op->shape_inputs, k) || plan->values[id].data)
             continue;
-        code = fix(plan, dn, id);
+        code = fix_value(plan, dn, id);
         fixed |= 1u << k;
     }
     if (code)
@@ -304,7 +298,7 @@ static int run_step(qsim_run *run, qs_plan *plan, qs_deferred_node *dn, qs_sizes
     const uint64_t fp = qs_fp_enter();
     dn->step.run(&dn->step, &frame);
     qs_fp_restore(fp);
-    if (qs_stopped(&run->view)) /* sizes may not have been found */
+    if (qs_stopped(&run->view)) /* then `sizes` may not be set */
         return qs_stop_code(&run->view);
     return qs_fault_report(&fault, s->graph, dn->node, s->name, error);
 }
@@ -317,16 +311,17 @@ static int place_outputs(qsim_run *run, qs_plan *plan, qs_deferred_node *dn, qsi
         if (n->outputs[k] == QS_NONE)
             continue;
         if (k == 0 && (dn->alias || dn->step.reuses)) {
-            join(plan->deferred, plan, n->outputs[0], n->inputs[dn->alias ? 0 : dn->step.reuses]);
+            share_chunk(plan->deferred, plan, n->outputs[0],
+                        n->inputs[dn->alias ? 0 : dn->step.reuses]);
             continue;
         }
         qs_value_size(&plan->values[n->outputs[k]], NULL, &bytes);
-        code = take(run, plan, n, n->outputs[k], bytes, error);
+        code = alloc_value(run, plan, n, n->outputs[k], bytes, error);
     }
     return code;
 }
 
-/* The sizes that a step has found, or their bounds where the row has a `bound`. */
+/* Sets the sizes of outputs: those that a step has found, or before it their bounds. */
 static void set_sizes(const qs_plan *plan, const qs_node *n, const qs_sizes_out *sizes) {
     for (int32_t k = 0; k < n->output_count; k++) {
         const qs_value *v = n->outputs[k] == QS_NONE ? NULL : &plan->values[n->outputs[k]];
@@ -341,7 +336,7 @@ static int execute_node(qsim_run *run, qs_plan *plan, qs_deferred_node *dn, qsim
     bool same;
     if (!update_key(plan->deferred, plan, dn, &same))
         return no_memory(run, n, dn->key_bytes, QSIM_E_NOMEM, error);
-    int code = same ? QSIM_OK : lower(run, plan, dn, error);
+    int code = same ? QSIM_OK : lower_node(run, plan, dn, error);
     if (!code && n->op->bound) {
         memcpy(sizes, dn->bounds, sizeof(sizes));
         set_sizes(plan, n, dn->bounds);
@@ -360,7 +355,7 @@ static int execute_node(qsim_run *run, qs_plan *plan, qs_deferred_node *dn, qsim
 int qs_deferred_execute(qsim_run *run, qs_plan *plan, qsim_error *error) {
     qs_deferred *d = plan->deferred;
     int code = QSIM_OK;
-    begin(d);
+    release_all(d);
     for (size_t i = 0; i < d->count && !code; i++) {
         const qs_node *n = &d->session->graph->nodes[d->nodes[i].node];
         if (qs_stopped(&run->view))
@@ -373,10 +368,10 @@ int qs_deferred_execute(qsim_run *run, qs_plan *plan, qsim_error *error) {
         }
         for (int32_t k = 0; k < n->output_count && !code; k++)
             if (n->outputs[k] != QS_NONE && d->readers[d->owner[n->outputs[k]]] == 0)
-                give_back(d, d->owner[n->outputs[k]]);
+                release_unread(d, d->owner[n->outputs[k]]);
         for (int32_t k = 0; k < n->input_count && !code; k++)
             if (n->inputs[k] != QS_NONE)
-                release(d, n->inputs[k]);
+                count_read(d, n->inputs[k]);
     }
     return code;
 }
@@ -395,7 +390,7 @@ int qs_deferred_output(qs_flow_call *c, int32_t index, int32_t dtype, int32_t ra
     v->dtype = dtype;
     v->rank = rank;
     v->dims = own;
-    int code = take(c->run, c->plan, c->n, id, bytes, c->error);
+    int code = alloc_value(c->run, c->plan, c->n, id, bytes, c->error);
     *data = c->plan->address[id];
     return code;
 }

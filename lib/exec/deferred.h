@@ -2,9 +2,9 @@
 /*
  * The deferred part of a plan: nodes whose sizes depend on data (If, Loop, Scan, NonZero and the
  * like, a Reshape to a computed shape), and every node that reads their results. They execute after
- * the plan's steps, one after the other. Sizes are inferred from the values of the inputs; a step
- * is lowered for them and kept for the next execution with the same sizes; results are in memory
- * that grows once and is used again.
+ * the plan's steps, one after the other. Their sizes are inferred from the values of their inputs.
+ * The step that a node is lowered to is kept for the next execution with the same sizes, and so is
+ * memory for results.
  */
 #ifndef QS_DEFERRED_H
 #define QS_DEFERRED_H
@@ -15,7 +15,7 @@
 
 struct qs_chunk;
 
-/* Memory for results: a chunk that was given back is used again for the same range of sizes. */
+/* Memory for results. A released chunk is used again for sizes of the same range. */
 typedef struct qs_chunks {
     qsim_ctx *ctx;
     struct qs_chunk *free[256]; /* by range of sizes */
@@ -24,29 +24,29 @@ typedef struct qs_chunks {
 } qs_chunks;
 
 void qs_chunks_init(qs_chunks *c, qsim_ctx *ctx, size_t limit);
-/* 64-byte aligned, with QS_SLACK behind; NULL: *code says why. */
-struct qs_chunk *qs_chunk_take(qs_chunks *c, size_t bytes, int *code);
+/* A chunk with aligned bytes and QS_SLACK after them; NULL: *code says why. */
+struct qs_chunk *qs_chunk_alloc(qs_chunks *c, size_t bytes, int *code);
 void *qs_chunk_data(const struct qs_chunk *chunk);
-void qs_chunk_give_back(qs_chunks *c, struct qs_chunk *chunk);
+void qs_chunk_release(qs_chunks *c, struct qs_chunk *chunk);
 void qs_chunks_free(qs_chunks *c);
 
 /* ---- nodes (deferred.c) ---- */
 
 struct qs_flow;
 
-/* One node: the step that it was lowered to last, and for which inputs. */
+/* A deferred node, and the step that it was last lowered to. */
 typedef struct qs_deferred_node {
     qs_id node;
     qs_arena arena; /* of the step */
     qs_step step;
     bool lowered, alias;
-    uint8_t *key; /* types, sizes and, where sizes depend on them, values of the inputs */
+    uint8_t *key; /* of the step: types, sizes and, if sizes depend on them, values of the inputs */
     size_t key_bytes, key_capacity;
     size_t scratch_capacity;
     void *scratch;
-    qs_sizes_out *bounds;          /* of the outputs, where the row has a `bound` */
-    struct qs_flow *flow;          /* of a node with subgraphs: their runs, */
-    qs_dim (*dims)[QSIM_MAX_RANK]; /* and sizes of its outputs */
+    qs_sizes_out *bounds;          /* bounds of the sizes of outputs, if the row has `bound` */
+    struct qs_flow *flow;          /* runs of the subgraphs of a node */
+    qs_dim (*dims)[QSIM_MAX_RANK]; /* sizes of the outputs of a node with subgraphs */
 } qs_deferred_node;
 
 typedef struct qs_deferred {
@@ -54,14 +54,15 @@ typedef struct qs_deferred {
     const qsim_session *session;
     qs_deferred_node *nodes;
     size_t count;
-    struct qs_chunk **chunk; /* by value id: where it lives; NULL: not in a chunk */
-    qs_id *owner;            /* by value id: the value whose chunk it lies in */
-    int32_t *readers;        /* by value id: nodes that still read it, or its aliases */
-    int32_t *reader_count;   /* the same at the start */
+    /* By value: */
+    struct qs_chunk **chunk; /* its memory; NULL: not in a chunk of its own */
+    qs_id *owner;            /* the value whose chunk has its bytes */
+    int32_t *readers;        /* nodes and outputs that have yet to read its chunk */
+    int32_t *reader_count;   /* nodes and outputs that read it */
     qs_chunks memory;
 } qs_deferred;
 
-/* Marks the values that deferred nodes read, by value id. */
+/* Marks the values that deferred nodes read. */
 void qs_deferred_mark(const qs_deferred *d, bool *kept);
 int qs_deferred_create(const qsim_session *s, const bool *needed, const bool *deferred,
                        qs_deferred **out);
@@ -71,26 +72,26 @@ int qs_deferred_execute(qsim_run *run, qs_plan *plan, qsim_error *error);
 
 /* ---- subgraphs (flow.c, flow_compile.c) ---- */
 
-/* A subgraph, compiled with the session that it is in. */
+/* A subgraph as a session of its own. */
 typedef struct qs_flow_body {
     qsim_session *session;
     /*
-     * By input of the session: the node's input that it captures, or -1 - i: the operator feeds
-     * input i of the subgraph.
+     * By input of the session: the node's input that it captures; -1 - i: input i of the subgraph,
+     * which the operator feeds.
      */
     int32_t *source;
 } qs_flow_body;
 
-/* Of a node: then_branch and else_branch, or body. */
+/* The subgraphs of a node: then_branch and else_branch, or body. */
 struct qs_flow_bodies {
     qs_flow_body body[2];
 };
 
-/* Fills s->bodies, which is freed with the session, even if this fails. */
+/* Fills s->bodies. They are freed with the session, also if this fails. */
 int qs_flow_compile(qsim_session *s, int32_t level, bool literal, qsim_error *error);
 void qs_flow_release(const qsim_session *s);
 
-/* A deferred node with subgraphs, while it executes. */
+/* The execution of a deferred node with subgraphs. */
 typedef struct qs_flow_call {
     qsim_run *run;
     qs_plan *plan;
@@ -100,10 +101,10 @@ typedef struct qs_flow_call {
     qsim_error *error;
 } qs_flow_call;
 
-/* Executes If, Loop or Scan; gives its outputs types, sizes and memory. */
+/* Executes If, Loop or Scan and sets types, sizes and memory of its outputs. */
 int qs_flow_execute(qs_flow_call *c);
 void qs_flow_free(qsim_ctx *ctx, struct qs_flow *flow);
-/* Memory for output `index`, whose type and sizes are given; its address is set. */
+/* Allocates output `index`, of this type and these sizes. */
 int qs_deferred_output(qs_flow_call *c, int32_t index, int32_t dtype, int32_t rank,
                        const int64_t *dims, void **data);
 

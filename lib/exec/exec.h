@@ -25,21 +25,24 @@ struct qsim_session {
     const char **output_names;
     bool *by_value; /* by input: sizes depend on its value */
     bool any_by_value;
-    bool observed; /* outputs are shown to an observer and live no longer than steps read them */
-    bool *channels_last; /* observed: by output, in place of the model's layout */
+    bool observed; /* outputs are shown when complete and kept only for the steps that read them */
+    bool *channels_last; /* by output of an observed session: whether it is in this layout */
     bool *integer;       /* by node of the model, as qsim_model_node counts them */
     int32_t node_count;
-    size_t stale; /* bytes of weights used up since the file's pages were last given back */
+    size_t stale; /* bytes of constants read since the file's pages were last released */
     struct qs_flow_bodies *bodies; /* by node id; NULL: no node has subgraphs */
     qs_arena arena;
     atomic_int holds;
 };
 
-/* literal, for tests: quantize/dequantize pairs run in float as written. */
+/* For tests: QuantizeLinear and DequantizeLinear are executed as the model has them. */
 #define QS_COMPILE_LITERAL 1
-/* For qs_run_observe: outputs are in the fastest layout and do not live until the end of a run. */
+/* For qs_run_observe: outputs are in the fastest layout and need not be kept until a run ends. */
 #define QS_COMPILE_OBSERVED 2
-/* qsim_session_create with flags, and without its line in the log: searches compile hundreds. */
+/*
+ * qsim_session_create with flags and without the message in the log, as searches compile hundreds
+ * of sessions.
+ */
 int qs_session_compile(const qsim_model *model, const qsim_session_options *options, int flags,
                        qsim_session **out, qsim_error *error);
 /* Fills by_value (by_value.c). */
@@ -54,8 +57,8 @@ typedef struct qs_slot {
     size_t offset;
     int32_t first, last;
     /*
-     * Slot of the output that may overlap this one, if it begins at least min_lead bytes before it
-     * or min_lag bytes after it; NULL: none may.
+     * The slot of an output that may overlap this one if it begins at least min_lead bytes before
+     * it or min_lag bytes after it; NULL: none may.
      */
     const struct qs_slot *successor;
     size_t min_lead, min_lag;
@@ -72,59 +75,57 @@ size_t qs_memory_choose_overlaps(qs_slot *slots, size_t count, int32_t begin, si
 bool qs_memory_overlaps(const qs_slot *slot);
 
 /*
- * Chooses offsets so that slots in use at the same time do not overlap, except a slot and its
- * successor. least: the peak of bytes in use, below which no choice can get.
+ * Chooses offsets such that slots in use at the same time do not overlap, except a slot and its
+ * successor. *least: the peak of bytes in use, a lower bound of *total.
  */
 int qs_memory_plan(qsim_ctx *ctx, qs_slot *slots, size_t count, size_t *total, size_t *least);
 
 /* ---- plans (plan.c, place.c) ---- */
 
 /*
- * Reports that there is no memory for a value. One without a name, made by a pass, is named by the
- * node and output that it comes from.
+ * Reports that a value exceeds the limit of activations. A value that a pass has made has no name,
+ * so its node and output are named.
  */
 int qs_too_large(const qsim_session *s, qs_id value, size_t bytes, qsim_error *error);
-/*
- * Where a value's bytes are part of another value's: from byte `from` on. value QS_NONE: of none.
- */
+/* A value that has the bytes of another one, and the first of them. QS_NONE: none has. */
 typedef struct qs_part {
     qs_id value;
     size_t from;
 } qs_part;
 
-/* An input or output of the session at the sizes of a plan. */
+/* An input or output of the session, with the sizes of a plan. */
 typedef struct qs_port {
     qs_id value;
     int32_t dtype, rank;
     const int64_t *dims;
     size_t bytes;
-    const struct qs_part *shared; /* re-addressed when the bytes are the caller's */
+    const struct qs_part *shared; /* values in the caller's buffer, if in_place */
     int32_t shared_count;
-    bool in_place;     /* input: read where the caller has it; output: written where he wants it */
-    size_t offset;     /* of a place in the arena; QS_NOWHERE: none */
-    const void *fixed; /* input: the value that the plan holds for, or NULL */
-    int64_t *found_dims; /* output of a deferred node: gets its sizes; else NULL */
+    bool in_place;       /* an input is read, an output written in the caller's buffer */
+    size_t offset;       /* in the arena; QS_NOWHERE: not there */
+    const void *fixed;   /* bytes of an input for which alone the plan holds, or NULL */
+    int64_t *found_dims; /* for the sizes of a deferred node's output; else NULL */
 } qs_port;
 
 #define QS_NOWHERE SIZE_MAX
 
-/* Everything an execution needs to know that depends on the sizes of the inputs. */
+/* What a run computes for one combination of input sizes. */
 typedef struct qs_plan {
     qs_arena arena;
     qs_value *values; /* by id, every size known */
     qs_step *steps;
     size_t *scratch;       /* offset of each step's scratch memory */
     uint64_t *nanoseconds; /* duration of each step's last timed execution */
-    size_t timed;          /* steps of it that were executed */
-    uint64_t began_ns;     /* when its first step began, */
-    uint64_t began_ticks;  /* by both clocks */
-    uint64_t clock_ticks;  /* between both, at least: what reading them takes */
+    size_t timed;          /* number of steps of that execution */
+    uint64_t began_ns;     /* when its first step began */
+    uint64_t began_ticks;  /* the same by the CPU's counter */
+    uint64_t clock_ticks;  /* least ticks that reading the time has taken */
     double tick_ns;        /* nanoseconds of a tick */
     size_t step_count;
     void **address; /* by value id */
     size_t *offset; /* by value id; QS_NOWHERE: not in the arena */
     qs_port *inputs, *outputs;
-    /* Of an observed session: the outputs sorted by the step that completes them, and that step. */
+    /* Outputs of an observed session, sorted by the step that completes them, and these steps. */
     int32_t *shown, *ready;
     size_t arena_bytes;
     size_t live_bytes; /* peak of bytes in use */
@@ -136,19 +137,21 @@ typedef struct qs_plan {
 int qs_plan_create(const qsim_session *s, const qsim_tensor *inputs, qs_plan **out,
                    qsim_error *error);
 void qs_plan_free(qsim_ctx *ctx, qs_plan *plan);
-/* Points every address into the arena at `base`. */
+/* Whether all sizes of the outputs of a node are known. */
+bool qs_plan_knows_sizes(const qs_plan *plan, const qs_node *n);
+/* Sets the addresses of all values in the arena, which begins at `base`. */
 void qs_plan_rebase(const qsim_session *s, qs_plan *plan, uint8_t *base);
 
 /*
- * Decides where every value lives: fills offset, scratch, ports' sharing and arena_bytes. part[v]:
- * the value that v is part of. kept[v]: v is read after all steps. deferred_values[v]: a deferred
- * node makes v, in memory of its own.
+ * Chooses the memory of every value: fills offset, scratch, arena_bytes and the ports. part[v]: the
+ * value that v is part of. kept[v]: v is read after all steps. deferred_values[v]: a deferred node
+ * makes v, in memory of its own.
  */
 int qs_plan_place(const qsim_session *s, qs_plan *plan, const qs_part *part, const bool *kept,
                   const bool *deferred_values, qsim_error *error);
 /*
- * Makes the bytes that a lowered step would only copy part of the larger tensor; true if the step
- * is not needed any more (share.c).
+ * Makes operands or results of a step that only copies bytes parts of the larger tensor; true: the
+ * step is not needed any more (share.c).
  */
 bool qs_plan_share(const qsim_session *s, const qs_plan *plan, const qs_step *step, qs_part *part);
 
@@ -159,9 +162,9 @@ bool qs_plan_share(const qsim_session *s, const qs_plan *plan, const qs_step *st
 int qs_plan_find_ready(const qsim_session *s, qs_plan *plan, const bool *deferred_values);
 
 /*
- * Called before and after the steps of a timed execution (profile.c). Steps read the CPU's counter,
- * which costs a third of asking for the time; these two ask for the time, which gives the length of
- * a tick.
+ * Called before and after the steps of a timed execution (profile.c). After each step only the
+ * CPU's counter is read, which takes a third as long as reading the time; these two read both,
+ * which gives the length of a tick.
  */
 uint64_t qs_plan_time(qs_plan *plan);
 void qs_plan_timed(qs_plan *plan);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Executes If, Loop and Scan by running the sessions of their subgraphs on values of the outer run.
- * A subgraph's outputs are in its own run's memory until it runs again, so states and results are
- * copied.
+ * The next run of a subgraph overwrites its outputs, so states and results are copied.
  */
 #include "exec/flow.h"
 
@@ -34,7 +33,6 @@ static const qs_flow_body *body_of(const qs_flow_call *c, int which) {
     return &c->run->session->bodies[c->node->node].body[which];
 }
 
-/* Makes runs of the subgraphs, `states` states, and a stack for each other output. */
 int qs_flow_prepare(qs_flow_call *c, int32_t states) {
     qsim_ctx *ctx = c->deferred->ctx;
     struct qs_flow *f = c->node->flow;
@@ -71,7 +69,6 @@ int qs_flow_prepare(qs_flow_call *c, int32_t states) {
 
 /* ---- values ---- */
 
-/* Input `index` of the node; its sizes go to `dims`. */
 qsim_tensor qs_flow_input(const qs_flow_call *c, int32_t index, int64_t *dims) {
     const qs_id id = c->n->inputs[index];
     const qs_value *v = &c->plan->values[id];
@@ -106,7 +103,7 @@ int qs_flow_copy(qs_flow_call *c, qs_store *s, const qsim_tensor *t) {
     return QSIM_OK;
 }
 
-int qs_flow_give(qs_flow_call *c, int32_t index, const qsim_tensor *t) {
+int qs_flow_set_output(qs_flow_call *c, int32_t index, const qsim_tensor *t) {
     void *data;
     if (c->n->outputs[index] == QS_NONE)
         return QSIM_OK;
@@ -116,7 +113,6 @@ int qs_flow_give(qs_flow_call *c, int32_t index, const qsim_tensor *t) {
     return code;
 }
 
-/* Runs a subgraph; `fed` are its first inputs. */
 int qs_flow_run(qs_flow_call *c, int which, const qsim_tensor *fed) {
     struct qs_flow *f = c->node->flow;
     const int32_t *source = body_of(c, which)->source;
@@ -137,13 +133,14 @@ int qs_flow_push(qs_flow_call *c, qs_stack *s, const qsim_tensor *t) {
     for (int32_t i = s->joins; s->count && same && i < t->rank; i++)
         same = at->dims[i] == t->dims[i];
     if (!same)
-        return qs_flow_fail(c, QSIM_E_SHAPE,
-                            "what the body gives changes its sizes from one time to the next");
+        return qs_flow_fail(
+            c, QSIM_E_SHAPE,
+            "an output of the body changes its sizes from one iteration to the next");
     s->used = s->count ? s->used : 0;
     if (!qs_add(s->used, t->bytes, &need) || need >= QS_ARENA_LIMIT)
-        return qs_flow_fail(c, QSIM_E_LIMIT, "the results of all times are too large");
+        return qs_flow_fail(c, QSIM_E_LIMIT, "the results of all iterations are too large");
     if (!qs_grow(c->deferred->ctx, &at->data, &at->capacity, need + 1, 1))
-        return qs_flow_fail(c, QSIM_E_NOMEM, "out of memory for the results of all times");
+        return qs_flow_fail(c, QSIM_E_NOMEM, "out of memory for the results of all iterations");
     if (t->bytes)
         memcpy((uint8_t *)at->data + s->used, t->data, t->bytes);
     s->used = need;
@@ -155,9 +152,6 @@ int qs_flow_push(qs_flow_call *c, qs_stack *s, const qsim_tensor *t) {
     return QSIM_OK;
 }
 
-/*
- * For a stack that nothing was pushed to: type and sizes of one result, as far as inference knows.
- */
 void qs_flow_describe(const qs_flow_call *c, size_t output, qs_stack *s) {
     const qs_graph *g = body_of(c, 0)->session->graph;
     const qs_value *v = &g->values[g->outputs[output]];
@@ -168,7 +162,7 @@ void qs_flow_describe(const qs_flow_call *c, size_t output, qs_stack *s) {
         s->at.dims[i] = v->dims[i].size < 0 ? 0 : v->dims[i].size;
 }
 
-void qs_flow_unstack(const qs_stack *s, int32_t axis, bool back, void *to) {
+void qs_flow_unstack(const qs_stack *s, int32_t axis, bool reverse, void *to) {
     size_t outer = 1;
     for (int32_t i = 0; i < axis; i++)
         outer *= (size_t)s->at.dims[i];
@@ -177,7 +171,7 @@ void qs_flow_unstack(const qs_stack *s, int32_t axis, bool back, void *to) {
     const size_t bytes = s->bytes / outer, step = bytes * (size_t)s->count;
     for (int64_t t = 0; t < s->count; t++) {
         const uint8_t *x = (const uint8_t *)s->at.data + (size_t)t * s->bytes;
-        uint8_t *y = (uint8_t *)to + (size_t)(back ? s->count - 1 - t : t) * bytes;
+        uint8_t *y = (uint8_t *)to + (size_t)(reverse ? s->count - 1 - t : t) * bytes;
         qs_copy_rows(x, (ptrdiff_t)bytes, y, (ptrdiff_t)step, bytes, outer);
     }
 }
@@ -195,13 +189,13 @@ static int execute_if(qs_flow_call *c) {
     if (!code)
         code = qs_flow_run(c, which, &(qsim_tensor){0});
     for (int32_t i = 0; i < c->n->output_count && !code; i++)
-        code = qs_flow_give(c, i, &c->node->flow->out[i]);
+        code = qs_flow_set_output(c, i, &c->node->flow->out[i]);
     return code;
 }
 
 /* ---- Loop ---- */
 
-/* A Loop that its condition has not ended after so many iterations is refused. */
+/* Most iterations of a Loop. */
 #define LOOP_LIMIT 1000000
 
 /* Reads the trip count and the condition that a Loop begins with. */
@@ -214,8 +208,8 @@ static void begin_loop(const qs_flow_call *c, int64_t *trips, uint8_t *go) {
         memcpy(go, c->plan->address[c->n->inputs[1]], sizeof(*go));
 }
 
-/* Takes over the outputs of the body: condition, states, results. */
-static int take_round(qs_flow_call *c, uint8_t *go) {
+/* Copies the outputs of the body: condition, states, results. */
+static int store_results(qs_flow_call *c, uint8_t *go) {
     struct qs_flow *f = c->node->flow;
     int code = QSIM_OK;
     if (f->out[0].bytes < 1)
@@ -228,8 +222,8 @@ static int take_round(qs_flow_call *c, uint8_t *go) {
     return code;
 }
 
-/* Feeds a single value to the body's input `index`, which may declare an axis of size 1. */
-static qsim_tensor single(const qs_flow_call *c, size_t index, int32_t dtype, void *data,
+/* A tensor of one element for input `index` of the body, which may declare axes of size 1. */
+static qsim_tensor scalar(const qs_flow_call *c, size_t index, int32_t dtype, void *data,
                           size_t bytes) {
     static const int64_t ones[QSIM_MAX_RANK] = {1, 1, 1, 1, 1, 1, 1, 1};
     const qs_graph *g = body_of(c, 0)->session->graph;
@@ -237,8 +231,11 @@ static qsim_tensor single(const qs_flow_call *c, size_t index, int32_t dtype, vo
     return (qsim_tensor){dtype, rank < 0 ? 0 : rank, ones, data, bytes};
 }
 
-/* Makes output `index`: the results of all iterations along a new first axis. */
-static int give_times(qs_flow_call *c, int32_t index, size_t body_output, qs_stack *s) {
+/*
+ * Makes output `index` of the results of all iterations, along a new first axis unless they are
+ * joined.
+ */
+static int set_scan_output(qs_flow_call *c, int32_t index, size_t body_output, qs_stack *s) {
     int64_t dims[QSIM_MAX_RANK];
     void *data;
     if (c->n->outputs[index] == QS_NONE)
@@ -249,11 +246,11 @@ static int give_times(qs_flow_call *c, int32_t index, size_t body_output, qs_sta
         s->at.t.data = s->at.data;
         s->at.t.bytes = s->count ? s->used : 0;
         s->at.dims[0] = s->count ? s->at.dims[0] : 0;
-        return qs_flow_give(c, index, &s->at.t);
+        return qs_flow_set_output(c, index, &s->at.t);
     }
     const int32_t rank = s->at.t.rank + 1;
     if (rank > QSIM_MAX_RANK)
-        return qs_flow_fail(c, QSIM_E_LIMIT, "results of all times have too many axes");
+        return qs_flow_fail(c, QSIM_E_LIMIT, "the results of all iterations have too many axes");
     dims[0] = s->count;
     memcpy(dims + 1, s->at.dims, (size_t)s->at.t.rank * sizeof(*dims));
     int code = qs_deferred_output(c, index, s->at.t.dtype, rank, dims, &data);
@@ -284,21 +281,21 @@ static int execute_loop(qs_flow_call *c) {
         if (qs_stopped(&c->run->view))
             code = qs_stop_code(&c->run->view);
         else if (t == LOOP_LIMIT)
-            code = qs_flow_fail(c, QSIM_E_LIMIT, "the loop has not ended after 1000000 times");
+            code = qs_flow_fail(c, QSIM_E_LIMIT, "the loop has not ended after 1000000 iterations");
         if (code)
             break;
-        fed[0] = single(c, 0, QSIM_INT64, &t, sizeof(t));
-        fed[1] = single(c, 1, QSIM_BOOL, &go, 1);
+        fed[0] = scalar(c, 0, QSIM_INT64, &t, sizeof(t));
+        fed[1] = scalar(c, 1, QSIM_BOOL, &go, 1);
         for (int32_t i = 0; i < states; i++)
             fed[i + 2] = f->state[i].t;
         code = qs_flow_run(c, 0, fed);
         if (!code)
-            code = take_round(c, &go);
+            code = store_results(c, &go);
     }
     qs_free(c->deferred->ctx, fed);
     for (int32_t i = 0; i < c->n->output_count && !code; i++)
-        code = i < states ? qs_flow_give(c, i, &f->state[i].t)
-                          : give_times(c, i, (size_t)i + 1, &f->stack[i - states]);
+        code = i < states ? qs_flow_set_output(c, i, &f->state[i].t)
+                          : set_scan_output(c, i, (size_t)i + 1, &f->stack[i - states]);
     return code;
 }
 

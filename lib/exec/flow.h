@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Types and functions that executing If, Loop and Scan share (flow.c, flow_scan.c). */
+/* Types and functions that If, Loop and Scan share (flow.c, flow_scan.c). */
 #ifndef QS_FLOW_H
 #define QS_FLOW_H
 
@@ -7,7 +7,7 @@
 #include "exec/run.h"
 #include "op/rules.h"
 
-/* A tensor in memory of its own that grows. */
+/* A copy of a tensor, in memory that grows. */
 typedef struct qs_store {
     qsim_tensor t; /* rank -1: nothing yet */
     int64_t dims[QSIM_MAX_RANK];
@@ -15,13 +15,13 @@ typedef struct qs_store {
     size_t capacity;
 } qs_store;
 
-/* The results of all iterations, one after the other. */
+/* A scan output: the results of all iterations, one after the other. */
 typedef struct qs_stack {
-    qs_store at;  /* the first one's type and sizes; data: all of them */
-    size_t bytes; /* of one */
-    size_t used;  /* of all */
+    qs_store at;  /* type and sizes of one result, data of all */
+    size_t bytes; /* of one result */
+    size_t used;  /* bytes of all */
     int64_t count;
-    bool joins; /* along axis 0, in which sizes may differ: at.dims[0] is their sum */
+    bool joins; /* results are joined along axis 0 and may differ there: at.dims[0] is the sum */
 } qs_stack;
 
 struct qs_flow {
@@ -35,7 +35,10 @@ struct qs_flow {
 };
 
 int qs_flow_fail(const qs_flow_call *c, int code, const char *what);
-/* Makes node->flow: runs of the subgraphs, `states` states, stacks for the other outputs. */
+/*
+ * Makes node->flow, once: runs of the subgraphs, `states` states, and a stack for each other
+ * output.
+ */
 int qs_flow_prepare(qs_flow_call *c, int32_t states);
 /* Input `index` of the node; its sizes go to `dims`. */
 qsim_tensor qs_flow_input(const qs_flow_call *c, int32_t index, int64_t *dims);
@@ -43,19 +46,13 @@ qsim_tensor qs_flow_input(const qs_flow_call *c, int32_t index, int64_t *dims);
 int qs_flow_run(qs_flow_call *c, int which, const qsim_tensor *fed);
 /* Keeps a copy of a tensor. */
 int qs_flow_copy(qs_flow_call *c, qs_store *s, const qsim_tensor *t);
-/* Output `index` of the node becomes a copy of a tensor. */
-int qs_flow_give(qs_flow_call *c, int32_t index, const qsim_tensor *t);
+/* Makes output `index` of the node a copy of a tensor. */
+int qs_flow_set_output(qs_flow_call *c, int32_t index, const qsim_tensor *t);
 int qs_flow_push(qs_flow_call *c, qs_stack *s, const qsim_tensor *t);
-/*
- * For a stack that nothing was pushed to: type and sizes that output `output` of the body would
- * have.
- */
+/* Sets type and sizes of an empty stack from output `output` of the body; unknown sizes are 0. */
 void qs_flow_describe(const qs_flow_call *c, size_t output, qs_stack *s);
-/*
- * Copies the results one after the other along axis `axis` of a tensor; the last one first if
- * `back`.
- */
-void qs_flow_unstack(const qs_stack *s, int32_t axis, bool back, void *to);
+/* Copies the results to a tensor, along axis `axis`; the last one first if `reverse`. */
+void qs_flow_unstack(const qs_stack *s, int32_t axis, bool reverse, void *to);
 
 int qs_flow_scan(qs_flow_call *c);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Compiles subgraphs to sessions of their own, which each run of the outer session runs. */
+/* Compiles subgraphs to sessions of their own, for which each run of the outer session has runs. */
 #include "exec/deferred.h"
 
 #include "base/ctx.h"
@@ -9,7 +9,7 @@ static int no_memory(const qsim_session *s, const qs_node *n, qsim_error *error)
                    n->name, n->op_type);
 }
 
-/* Captured values that are constants of the outer graph by now become constants of the subgraph. */
+/* Makes captured values that are constants of the outer graph constants of the subgraph. */
 static int bind_constants(const qsim_session *s, const qs_node *n, const qs_subgraph *sub,
                           qs_graph *inner) {
     for (int32_t i = 0; i < sub->capture_count; i++) {
@@ -30,7 +30,7 @@ static int bind_constants(const qsim_session *s, const qs_node *n, const qs_subg
     return QSIM_OK;
 }
 
-/* Where each input of the compiled subgraph comes from. */
+/* Fills body->source. */
 static int find_sources(qsim_session *s, const qs_subgraph *sub, const qs_graph *inner,
                         qs_flow_body *body) {
     body->source = qs_arena_alloc(&s->arena, inner->input_count + 1, sizeof(*body->source));
@@ -67,8 +67,8 @@ static int compile_one(qsim_session *s, const qs_node *n, const qs_subgraph *sub
 
 int qs_flow_compile(qsim_session *s, int32_t level, bool literal, qsim_error *error) {
     static const char *const names[][2] = {
-        {"then_branch", "body"}, /* the first subgraph of a node, */
-        {"else_branch", ""},     /* and the second */
+        {"then_branch", "body"}, /* the first subgraph of a node */
+        {"else_branch", ""},     /* the second one */
     };
     const qs_graph *g = s->graph;
     for (size_t i = 0; i < g->order_count; i++) {

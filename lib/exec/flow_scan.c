@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Scan: the body runs for each index of an axis of some inputs, in either direction; its results
- * are joined along an axis. In opset 8 every tensor has a batch as its first axis: Scan works on
- * each element of it by itself, for as many indices as input 0, which is optional, says.
+ * are joined along an axis. In opset 8 the first axis of every tensor is a batch: Scan works on
+ * each of its elements for itself, for the number of indices that the optional input 0 has for it.
  */
 #include "exec/flow.h"
 
 typedef struct scan {
     qs_flow_call *c;
     int32_t first, states, scanned;
-    int32_t batch;    /* 1: there is a batch's axis */
+    int32_t batch;    /* 1: axis 0 is a batch; else 0 */
     int64_t length;   /* of the axis that is scanned along */
-    qsim_tensor *fed; /* to the body */
+    qsim_tensor *fed; /* inputs of the body */
     int64_t (*dims)[QSIM_MAX_RANK];
-    qs_store *slice; /* of each input that is scanned along */
-    void **out;      /* of each output of the node, once it has memory */
+    qs_store *slices; /* of each input that is scanned along */
+    void **out;       /* of each output of the node, once it has memory */
 } scan;
 
 static int64_t axis_of(const scan *s, int32_t scanned, int32_t rank) {
@@ -22,12 +22,12 @@ static int64_t axis_of(const scan *s, int32_t scanned, int32_t rank) {
     return axis < 0 ? axis + rank : axis;
 }
 
-static bool is_back(const scan *s, int32_t scanned) {
+static bool is_reversed(const scan *s, int32_t scanned) {
     return qs_node_entry(s->c->n, s->batch ? "directions" : "scan_input_directions", scanned) == 1;
 }
 
-/* Element `b` of a tensor's batch; the whole tensor where there is no batch. */
-static void pick(const scan *s, int64_t b, qsim_tensor *t, int64_t *dims) {
+/* Narrows a tensor to element `b` of its batch, if there is one. */
+static void select_element(const scan *s, int64_t b, qsim_tensor *t, int64_t *dims) {
     if (!s->batch)
         return;
     t->bytes = dims[0] ? t->bytes / (size_t)dims[0] : 0;
@@ -53,7 +53,7 @@ static int find_length(scan *s) {
     return QSIM_OK;
 }
 
-static int begin(scan *s) {
+static int begin_scan(scan *s) {
     const qs_node *n = s->c->n;
     qsim_ctx *ctx = s->c->deferred->ctx;
     s->batch = n->version < 9;
@@ -63,34 +63,34 @@ static int begin(scan *s) {
     const size_t fed = (size_t)(s->states + s->scanned) + 1;
     s->fed = qs_calloc(ctx, fed, sizeof(*s->fed));
     s->dims = qs_calloc(ctx, fed, sizeof(*s->dims));
-    s->slice = qs_calloc(ctx, fed, sizeof(*s->slice));
+    s->slices = qs_calloc(ctx, fed, sizeof(*s->slices));
     s->out = qs_calloc(ctx, (size_t)n->output_count + 1, sizeof(*s->out));
-    if (!s->fed || !s->dims || !s->slice || !s->out)
+    if (!s->fed || !s->dims || !s->slices || !s->out)
         return qs_flow_fail(s->c, QSIM_E_NOMEM, "out of memory");
     int code = qs_flow_prepare(s->c, s->states);
     return code ? code : find_length(s);
 }
 
-static void end(scan *s) {
+static void end_scan(scan *s) {
     qsim_ctx *ctx = s->c->deferred->ctx;
-    for (int32_t i = 0; s->slice && i < s->scanned; i++)
-        qs_free(ctx, s->slice[i].data);
+    for (int32_t i = 0; s->slices && i < s->scanned; i++)
+        qs_free(ctx, s->slices[i].data);
     qs_free(ctx, s->fed);
     qs_free(ctx, s->dims);
-    qs_free(ctx, s->slice);
+    qs_free(ctx, s->slices);
     qs_free(ctx, s->out);
 }
 
 /* ---- one element of the batch ---- */
 
-/* The slice of input `scanned` that the body reads at index t. */
-static int slice(scan *s, int32_t scanned, int64_t b, int64_t t) {
+/* Copies the slice of input `scanned` at index t, for the body. */
+static int slice_input(scan *s, int32_t scanned, int64_t b, int64_t t) {
     int64_t *dims = s->dims[s->states + scanned];
     qsim_tensor x = qs_flow_input(s->c, s->first + s->states + scanned, dims);
     const int64_t axis = axis_of(s, scanned, x.rank) - s->batch;
-    qs_store *to = &s->slice[scanned];
+    qs_store *to = &s->slices[scanned];
     size_t outer = 1;
-    pick(s, b, &x, dims);
+    select_element(s, b, &x, dims);
     for (int32_t i = 0; i < axis; i++)
         outer *= (size_t)dims[i];
     const size_t whole = x.bytes;
@@ -106,13 +106,13 @@ static int slice(scan *s, int32_t scanned, int64_t b, int64_t t) {
     return QSIM_OK;
 }
 
-static int step(scan *s, int64_t b, int64_t t, int64_t length) {
+static int iterate(scan *s, int64_t b, int64_t t, int64_t length) {
     struct qs_flow *f = s->c->node->flow;
     int code = QSIM_OK;
     for (int32_t i = 0; i < s->states; i++)
         s->fed[i] = f->state[i].t;
     for (int32_t i = 0; i < s->scanned && !code; i++)
-        code = slice(s, i, b, is_back(s, i) ? length - 1 - t : t);
+        code = slice_input(s, i, b, is_reversed(s, i) ? length - 1 - t : t);
     if (!code)
         code = qs_flow_run(s->c, 0, s->fed);
     for (int32_t i = 0; i < s->states && !code; i++)
@@ -122,8 +122,8 @@ static int step(scan *s, int64_t b, int64_t t, int64_t length) {
     return code;
 }
 
-/* How many indices of the scanned axis count for element `b`. */
-static int length_of(const scan *s, int64_t b, int64_t *length) {
+/* Reads the number of indices that are scanned for element `b`. */
+static int read_length(const scan *s, int64_t b, int64_t *length) {
     *length = s->length;
     if (!s->batch || s->c->n->inputs[0] == QS_NONE)
         return QSIM_OK;
@@ -139,25 +139,24 @@ static int run_slices(scan *s, int64_t b, int64_t length) {
     int code = QSIM_OK;
     for (int32_t i = 0; i < s->states && !code; i++) {
         qsim_tensor t = qs_flow_input(s->c, s->first + i, dims);
-        pick(s, b, &t, dims);
+        select_element(s, b, &t, dims);
         code = qs_flow_copy(s->c, &f->state[i], &t);
     }
     for (int32_t i = 0; i < f->stacks; i++)
         f->stack[i].count = 0;
     for (int64_t t = 0; t < length && !code; t++)
         if (!(code = qs_stop_code(&s->c->run->view)))
-            code = step(s, b, t, length);
+            code = iterate(s, b, t, length);
     return code;
 }
 
 /* ---- results ---- */
 
 /*
- * Writes element `b` of output `index`, which is allocated with the first one; rows after it stay
- * 0.
+ * Finds the memory of element `b` of output `index`, allocated and set to 0 with the first element.
  */
-static int place(scan *s, int32_t index, int64_t b, int64_t batch, const qsim_tensor *t,
-                 uint8_t **to) {
+static int place_element(scan *s, int32_t index, int64_t b, int64_t batch, const qsim_tensor *t,
+                         uint8_t **to) {
     int64_t dims[QSIM_MAX_RANK];
     size_t bytes;
     if (t->rank + s->batch > QSIM_MAX_RANK)
@@ -177,7 +176,7 @@ static int place(scan *s, int32_t index, int64_t b, int64_t batch, const qsim_te
     return QSIM_OK;
 }
 
-static int give_stack(scan *s, int32_t index, int64_t b, int64_t batch) {
+static int set_scan_output(scan *s, int32_t index, int64_t b, int64_t batch) {
     const int32_t k = index - s->states;
     qs_stack *from = &s->c->node->flow->stack[k];
     int64_t dims[QSIM_MAX_RANK];
@@ -192,14 +191,14 @@ static int give_stack(scan *s, int32_t index, int64_t b, int64_t batch) {
     for (int32_t i = 0; i < rank; i++)
         dims[i] = i == axis ? (s->batch ? s->length : from->count) : from->at.dims[i - (i > axis)];
     const qsim_tensor t = {.dtype = from->at.t.dtype, .rank = rank, .dims = dims};
-    int code = place(s, index, b, batch, &t, &to);
+    int code = place_element(s, index, b, batch, &t, &to);
     if (!code)
         qs_flow_unstack(from, (int32_t)axis,
                         qs_node_entry(s->c->n, "scan_output_directions", k) == 1, to);
     return code;
 }
 
-static int give_all(scan *s, int64_t b, int64_t batch) {
+static int set_outputs(scan *s, int64_t b, int64_t batch) {
     struct qs_flow *f = s->c->node->flow;
     int code = QSIM_OK;
     for (int32_t i = 0; i < s->c->n->output_count && !code; i++) {
@@ -207,10 +206,10 @@ static int give_all(scan *s, int64_t b, int64_t batch) {
         if (s->c->n->outputs[i] == QS_NONE)
             continue;
         if (i >= s->states) {
-            code = give_stack(s, i, b, batch);
+            code = set_scan_output(s, i, b, batch);
             continue;
         }
-        code = place(s, i, b, batch, &f->state[i].t, &to);
+        code = place_element(s, i, b, batch, &f->state[i].t, &to);
         if (!code && f->state[i].t.bytes)
             memcpy(to, f->state[i].data, f->state[i].t.bytes);
     }
@@ -220,18 +219,18 @@ static int give_all(scan *s, int64_t b, int64_t batch) {
 int qs_flow_scan(qs_flow_call *c) {
     scan s = {.c = c};
     int64_t batch = 1, length, dims[QSIM_MAX_RANK];
-    int code = begin(&s);
+    int code = begin_scan(&s);
     if (!code && s.batch) {
         qs_flow_input(c, s.first + s.states, dims);
         batch = dims[0];
     }
     for (int64_t b = 0; b < batch && !code; b++) {
-        code = length_of(&s, b, &length);
+        code = read_length(&s, b, &length);
         if (!code)
             code = run_slices(&s, b, length);
         if (!code)
-            code = give_all(&s, b, batch);
+            code = set_outputs(&s, b, batch);
     }
-    end(&s);
+    end_scan(&s);
     return code;
 }

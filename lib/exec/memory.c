@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The memory planner: gives tensors, whose lifetimes are known, places in one arena. */
+/* The memory planner: places tensors of known lifetimes in one arena. */
 #include <assert.h>
 
 #include "exec/exec.h"
@@ -7,21 +7,21 @@
 #include <stdlib.h>
 
 /*
- * Blocks are placed in one of three orders: by time, which looks at live blocks only; the largest
- * first; those alive at the peak first. The last two compare every pair of blocks: plans of
- * moderate length try them where the first wastes memory. Where all three waste much, the block
- * that reaches furthest beyond the peak is moved forward in the order, repeatedly.
+ * Most blocks for which every pair is compared. Blocks are placed by time, which compares live
+ * blocks only. If that wastes memory and there are not too many blocks, they are also placed with
+ * the largest first, and with those alive at the peak first. If all three orders waste much, the
+ * block that ends highest is moved forward in the order, repeatedly.
  */
 #define PAIRWISE_MAX 1024
-/* Most pairs of blocks that are compared for this. */
-#define TURN_PAIRS ((size_t)1 << 20)
-/* With more blocks alive at once than this, gaps are not searched: the time stays linear. */
+/* Most pairs of blocks that are compared when blocks are moved forward. */
+#define REORDER_PAIRS ((size_t)1 << 20)
+/* With more blocks alive at once gaps are not searched, which keeps the time linear. */
 #define SEARCH_MAX 512
 
 struct entry {
     qs_slot *slot;
     size_t offset;
-    size_t crowd; /* most bytes in use at one step of its lifetime */
+    size_t peak; /* of the bytes in use during its lifetime */
 };
 
 static int larger_first(const void *a, const void *b) {
@@ -38,8 +38,8 @@ static int earlier_first(const void *a, const void *b) {
     return larger_first(a, b);
 }
 
-/* How many bytes after a block b has to begin. */
-static size_t distance(const qs_slot *a, const qs_slot *b) {
+/* The least distance from the begin of block a to that of block b, if b comes after it. */
+static size_t min_distance(const qs_slot *a, const qs_slot *b) {
     size_t least = a->bytes;
     if (a->successor == b && a->min_lag < least)
         least = a->min_lag;
@@ -49,8 +49,9 @@ static size_t distance(const qs_slot *a, const qs_slot *b) {
 }
 
 /*
- * Raises the cursor to the lowest gap between the blocks of placed[0..n), sorted by offset, that
- * are alive at the same time. True: a block that was passed may overlap that gap.
+ * Raises the cursor to the lowest gap for `e` between the blocks of placed[0..n), sorted by offset,
+ * that are alive at the same time. True: the search has to be repeated from there, since `e` would
+ * be too close to a block that was skipped.
  */
 static bool find_gap(const struct entry *e, struct entry *const *placed, size_t n, size_t *cursor) {
     const size_t from = *cursor;
@@ -61,8 +62,8 @@ static bool find_gap(const struct entry *e, struct entry *const *placed, size_t 
             continue;
         if (p->offset >= *cursor && p->offset - *cursor >= e->slot->bytes)
             break;
-        const size_t end = p->offset + distance(p->slot, e->slot);
-        if (p->offset >= *cursor && p->offset - *cursor >= distance(e->slot, p->slot))
+        const size_t end = p->offset + min_distance(p->slot, e->slot);
+        if (p->offset >= *cursor && p->offset - *cursor >= min_distance(e->slot, p->slot))
             passed = true;
         else if (end > *cursor)
             *cursor = end;
@@ -70,8 +71,8 @@ static bool find_gap(const struct entry *e, struct entry *const *placed, size_t 
     return passed && *cursor != from;
 }
 
-/* Puts `e` into the lowest gap. Returns where it belongs in `placed`; false when sizes overflow. */
-static bool put(struct entry *e, struct entry *const *placed, size_t n, size_t *at) {
+/* Places `e` in the lowest gap; *at: its index in `placed`. False: the offset overflows. */
+static bool place_entry(struct entry *e, struct entry *const *placed, size_t n, size_t *at) {
     size_t cursor = 0, end, i;
     while (find_gap(e, placed, n, &cursor))
         ;
@@ -84,7 +85,7 @@ static bool put(struct entry *e, struct entry *const *placed, size_t n, size_t *
     return true;
 }
 
-/* Forgets blocks that ended before step `now`. */
+/* Removes blocks whose lifetime ended before step `now`. */
 static size_t expire(struct entry **placed, size_t n, int32_t now) {
     size_t kept = 0;
     for (size_t i = 0; i < n; i++)
@@ -93,7 +94,7 @@ static size_t expire(struct entry **placed, size_t n, int32_t now) {
     return kept;
 }
 
-/* Places all entries in their order; SIZE_MAX when the total overflows. */
+/* Places the entries in their order and returns the total of bytes; SIZE_MAX: it overflows. */
 static size_t place_all(struct entry *entries, size_t count, struct entry **placed, bool by_time) {
     size_t n = 0, total = 0, expire_at = 16;
     for (size_t i = 0; i < count; i++) {
@@ -107,7 +108,7 @@ static size_t place_all(struct entry *entries, size_t count, struct entry **plac
             at = n;
             if (!qs_add(total, entries[i].slot->bytes, &end))
                 return SIZE_MAX;
-        } else if (!put(&entries[i], placed, n, &at)) {
+        } else if (!place_entry(&entries[i], placed, n, &at)) {
             return SIZE_MAX;
         }
         memmove(placed + at + 1, placed + at, (n - at) * sizeof(placed[0]));
@@ -119,16 +120,16 @@ static size_t place_all(struct entry *entries, size_t count, struct entry **plac
     return total;
 }
 
-static int fullest_first(const void *a, const void *b) {
+static int higher_peak_first(const void *a, const void *b) {
     const struct entry *x = a, *y = b;
-    if (x->crowd != y->crowd)
-        return x->crowd < y->crowd ? 1 : -1;
+    if (x->peak != y->peak)
+        return x->peak < y->peak ? 1 : -1;
     return larger_first(a, b);
 }
 
 /*
- * Peak of bytes in use, SIZE_MAX on overflow; live[0 … steps] gets the bytes in use at each step
- * from `begin` on.
+ * Returns the peak of bytes in use; SIZE_MAX: it overflows. live[i]: bytes in use at step begin +
+ * i.
  */
 static size_t fill_live(const qs_slot *slots, size_t count, int32_t begin, size_t steps,
                         size_t *live) {
@@ -137,7 +138,7 @@ static size_t fill_live(const qs_slot *slots, size_t count, int32_t begin, size_
         if (!qs_add(all, slots[i].bytes, &all))
             return SIZE_MAX;
     memset(live, 0, (steps + 1) * sizeof(*live));
-    for (size_t i = 0; i < count; i++) { /* differences, modulo 2^64 */
+    for (size_t i = 0; i < count; i++) { /* differences, which may wrap */
         live[slots[i].first - begin] += slots[i].bytes;
         live[slots[i].last - begin + 1] -= slots[i].bytes;
     }
@@ -148,41 +149,41 @@ static size_t fill_live(const qs_slot *slots, size_t count, int32_t begin, size_
     return most;
 }
 
-static void find_crowds(struct entry *entries, size_t count, int32_t begin, const size_t *live) {
+static void find_peaks(struct entry *entries, size_t count, int32_t begin, const size_t *live) {
     for (size_t i = 0; i < count; i++)
         for (int32_t t = entries[i].slot->first; t <= entries[i].slot->last; t++)
-            if (live[t - begin] > entries[i].crowd)
-                entries[i].crowd = live[t - begin];
+            if (live[t - begin] > entries[i].peak)
+                entries[i].peak = live[t - begin];
 }
 
-static void keep(struct entry *entries, size_t count) {
+static void store_offsets(struct entry *entries, size_t count) {
     for (size_t i = 0; i < count; i++)
         entries[i].slot->offset = entries[i].offset;
 }
 
-/* Whether more than 1 / `fraction` of the bytes is unused at the peak. */
+/* Whether the total exceeds the least possible by more than 1 / `fraction`. */
 static bool wastes(size_t total, size_t least, size_t fraction) {
     return total - least > least / fraction;
 }
 
-/* Places the entries in their present order; keeps the result if it is the tightest so far. */
+/* Places the entries in their order; stores the offsets if the total is the least so far. */
 static size_t try_placing(struct entry *entries, size_t count, struct entry **placed, bool by_time,
                           size_t *total) {
     const size_t needed = place_all(entries, count, placed, by_time);
     if (needed < *total) {
         *total = needed;
-        keep(entries, count);
+        store_offsets(entries, count);
     }
     return needed;
 }
 
 /*
- * Local search: in turn, the topmost entry is placed first or halfway to the front, for as many
- * trials as the number of pairs allows.
+ * Local search: moves the entry that ends highest halfway to the front or, in every second trial,
+ * to the front.
  */
 static void reorder(struct entry *entries, size_t count, struct entry **placed, size_t least,
                     size_t *total) {
-    const size_t trials = TURN_PAIRS / (count * count);
+    const size_t trials = REORDER_PAIRS / (count * count);
     for (size_t trial = 0; trial < trials && wastes(*total, least, 16); trial++) {
         const size_t needed = try_placing(entries, count, placed, false, total);
         size_t top = 0;
@@ -226,8 +227,8 @@ int qs_memory_plan(qsim_ctx *ctx, qs_slot *slots, size_t count, size_t *total, s
         try_placing(entries, count, placed, false, total);
     }
     if (count <= PAIRWISE_MAX && wastes(*total, *least, 64)) {
-        find_crowds(entries, count, begin, live);
-        qsort(entries, count, sizeof(*entries), fullest_first);
+        find_peaks(entries, count, begin, live);
+        qsort(entries, count, sizeof(*entries), higher_peak_first);
         try_placing(entries, count, placed, false, total);
         reorder(entries, count, placed, *least, total);
     }

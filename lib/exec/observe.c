@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Observed sessions: each output is shown to the observer as soon as it is complete, and lives no
- * longer for that.
+ * Observed sessions: each output is shown to the observer as soon as it is complete, so that it
+ * need not be kept until the run ends.
  */
 #include "exec/run.h"
 
 /*
- * Finds the step after which each value is complete; a value without a step of its own is complete
- * with its last operand.
+ * Finds the step that completes each value. A value that no step makes is complete with its last
+ * operand.
  */
 static void find_complete(const qsim_session *s, const qs_plan *plan, const bool *deferred_values,
                           int32_t *complete) {
@@ -30,7 +30,10 @@ static void find_complete(const qsim_session *s, const qs_plan *plan, const bool
     }
 }
 
-/* Fills plan->shown in the order of those steps, outputs of one step in their own order. */
+/*
+ * Fills plan->shown: sorts the outputs by the step that completes them, by counting. `first` has
+ * zeros.
+ */
 static void sort_outputs(const qs_graph *g, qs_plan *plan, const int32_t *complete, size_t *first) {
     for (size_t i = 0; i < g->output_count; i++)
         first[complete[g->outputs[i]] + 2]++;
@@ -61,8 +64,8 @@ int qs_plan_find_ready(const qsim_session *s, qs_plan *plan, const bool *deferre
     return made ? QSIM_OK : QSIM_E_NOMEM;
 }
 
-/* An output as it is now; the sizes of a deferred node's output go to its port. */
-static qsim_tensor view(const qs_plan *plan, const qs_port *p) {
+/* An output of the plan; the sizes of a deferred node's output are stored in its port. */
+static qsim_tensor output_view(const qs_plan *plan, const qs_port *p) {
     qsim_tensor t = {.dtype = p->dtype,
                      .rank = p->rank,
                      .dims = p->found_dims ? p->found_dims : p->dims,
@@ -86,7 +89,7 @@ int qs_run_show(qsim_run *run, int32_t step, qsim_error *error) {
     for (; run->shown < s->graph->output_count && plan->ready[run->shown] == step && !code;
          run->shown++) {
         const int32_t output = plan->shown[run->shown];
-        const qsim_tensor value = view(plan, &plan->outputs[output]);
+        const qsim_tensor value = output_view(plan, &plan->outputs[output]);
         code = run->observe(run->observe_user, output, &value, s->channels_last[output], error);
     }
     return code;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A step that reads its input in waves, from one end to the other, can write its output over it,
- * shifted so far that it overwrites only bytes that were read already.
+ * Overlap of blocks: a step that reads its input in waves, from one end to the other, can write its
+ * output over it, at such a distance that it overwrites only bytes that it has read.
  */
 #include "exec/exec.h"
 
-/* The least gain that is worth the time that waves cost: one part in so many, and so many bytes. */
-#define WORTH       16
-#define WORTH_BYTES ((size_t)32 * 1024)
+/* The least gain that is worth the time that waves cost: a fraction of the peak, and bytes. */
+#define LEAST_GAIN       16
+#define LEAST_GAIN_BYTES ((size_t)32 * 1024)
 
 /* Most bytes that a block and its successor can share. */
-static size_t common(const qs_slot *a) {
+static size_t max_overlap(const qs_slot *a) {
     const qs_slot *b = a->successor;
     if (!b)
         return 0;
@@ -26,15 +26,15 @@ size_t qs_memory_choose_overlaps(qs_slot *slots, size_t count, int32_t begin, si
     for (size_t t = 0; t < steps; t++)
         before = live[t] > before ? live[t] : before;
     for (size_t i = 0; i < count; i++)
-        live[slots[i].last - begin] -= common(&slots[i]);
+        live[slots[i].last - begin] -= max_overlap(&slots[i]);
     for (size_t t = 0; t < steps; t++)
         after = live[t] > after ? live[t] : after;
-    const bool worth = before - after > before / WORTH && before - after >= WORTH_BYTES;
+    const bool worth = before - after > before / LEAST_GAIN && before - after >= LEAST_GAIN_BYTES;
     for (size_t i = 0; i < count; i++) {
         size_t *at = &live[slots[i].last - begin];
-        if (worth && *at + common(&slots[i]) > after)
+        if (worth && *at + max_overlap(&slots[i]) > after)
             continue;
-        *at += common(&slots[i]);
+        *at += max_overlap(&slots[i]);
         slots[i].successor = NULL;
     }
     return worth ? after : before;

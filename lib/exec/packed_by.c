@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Finds nodes that would pack the same weights in the same way, so that these are packed once. */
+/* Finds nodes that would pack the same weights in the same way, so that they are packed once. */
 #include "exec/exec.h"
 
 /*
- * Whether packing cannot tell two values apart: it reads constants, and type and sizes of the
- * others.
+ * Whether two values are equal for packing, which reads constants, and types and sizes of other
+ * values.
  */
 static bool same_value(const qs_graph *g, qs_id a, qs_id b) {
     if (a == b)
@@ -50,7 +50,7 @@ static bool same_node(const qs_graph *g, const qs_node *a, const qs_node *b) {
     return same;
 }
 
-/* Hashes the row and the constants: nodes that are equal in both rarely differ in anything else. */
+/* Hashes row and constants, which rarely are equal in nodes that differ otherwise. */
 static uint64_t hash_node(const qsim_ctx *ctx, const qs_graph *g, const qs_node *n) {
     uint64_t h = (uintptr_t)n->op;
     for (int32_t i = 0; i < n->input_count; i++) {
@@ -61,7 +61,7 @@ static uint64_t hash_node(const qsim_ctx *ctx, const qs_graph *g, const qs_node 
     return h;
 }
 
-/* How many nodes of one hash are compared. */
+/* Most nodes of one hash that are compared. */
 #define CHAIN 8
 
 int qs_find_packed_by(qsim_ctx *ctx, const qs_graph *g, qs_id *packed_by) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where a plan's tensors live. Values that are parts of the same bytes share one buffer; a buffer
- * is in the arena, a constant of the session, or memory of the caller.
+ * Places a plan's tensors in memory. Values that are parts of each other share one buffer, which is
+ * in the arena, a constant of the session, or the caller's.
  *
  * An input is read from the caller's buffer if every step that reads it reads exactly its bytes,
  * since the caller's buffers have no slack after them; otherwise it is copied into the arena. An
@@ -13,13 +13,13 @@
 
 typedef struct buffer {
     size_t bytes;
-    int32_t first, last; /* steps; -1: before the first */
-    int32_t slot;        /* -1: not in the arena */
-    int32_t input;       /* which input it is; -1 */
-    qs_id constant;      /* the value that it is a constant of; QS_NONE */
-    bool wide;           /* read by a step that may read past its end */
+    int32_t first, last; /* lifetime in steps; -1: before the first */
+    int32_t slot;        /* in the arena; -1: not there */
+    int32_t input;       /* the graph input that it has; -1: none */
+    qs_id constant;      /* the constant that it has; QS_NONE: none */
+    bool overread;       /* read by a step that may read past its end */
     bool read;
-    bool bound; /* an output is written through it */
+    bool in_place; /* an output is written to the caller's buffer */
 } buffer;
 
 typedef struct placing {
@@ -27,22 +27,22 @@ typedef struct placing {
     qs_plan *plan;
     const qs_part *part;
     const bool *kept, *deferred_values;
-    qs_part *root; /* value -> the value whose buffer it is in, and where */
-    qs_id *next;   /* value -> the next one of its buffer, from the root on; QS_NONE */
+    qs_part *root; /* by value: the value whose buffer it is in, and its first byte there */
+    qs_id *next;   /* by value: the next one in its buffer, from the root on; or QS_NONE */
     buffer *buffers;
     qs_slot *slots;
     int32_t slot_count;
     qs_arena arena;
 } placing;
 
-static void touch(placing *p, qs_id value, int32_t step, bool reads, bool wide) {
+static void use_buffer(placing *p, qs_id value, int32_t step, bool reads, bool overread) {
     buffer *b = &p->buffers[p->root[value].value];
     if (b->first > step)
         b->first = step;
     if (b->last < step)
         b->last = step;
     b->read |= reads;
-    b->wide |= reads && wide;
+    b->overread |= reads && overread;
 }
 
 static void init_buffers(placing *p) {
@@ -59,7 +59,7 @@ static void init_buffers(placing *p) {
     }
 }
 
-/* Finds the outermost value that each value is part of, for all values on the way at once. */
+/* Finds the root of each value, and at once of all values between the two. */
 static void find_roots(placing *p) {
     for (size_t i = 0; i < p->s->graph->value_count; i++) {
         qs_id v = (qs_id)i;
@@ -86,19 +86,19 @@ static void find_lifetimes(placing *p) {
         const qs_node *n = &g->nodes[plan->steps[i].node];
         for (int32_t k = 0; k < n->input_count; k++)
             if (n->inputs[k] != QS_NONE)
-                touch(p, n->inputs[k], (int32_t)i, true,
-                      !(n->op->traits & (QS_READS_EXACTLY | QS_ELEMENTWISE)));
+                use_buffer(p, n->inputs[k], (int32_t)i, true,
+                           !(n->op->traits & (QS_READS_EXACTLY | QS_ELEMENTWISE)));
         for (int32_t k = 0; k < n->output_count; k++)
             if (n->outputs[k] != QS_NONE)
-                touch(p, n->outputs[k], (int32_t)i, false, false);
+                use_buffer(p, n->outputs[k], (int32_t)i, false, false);
     }
 }
 
-/* Values that are read after all steps live until the end. */
-static void keep(placing *p) {
+/* Keeps the values that are read after all steps. */
+static void keep_until_end(placing *p) {
     for (size_t v = 0; v < p->s->graph->value_count; v++)
         if (p->kept[v] && !p->deferred_values[v])
-            touch(p, (qs_id)v, (int32_t)p->plan->step_count, true, true);
+            use_buffer(p, (qs_id)v, (int32_t)p->plan->step_count, true, true);
 }
 
 static int32_t add_slot(placing *p, size_t bytes, int32_t first, int32_t last) {
@@ -123,7 +123,7 @@ static int set_port(placing *p, qs_port *port, qs_id value) {
     return QSIM_OK;
 }
 
-/* The values in the port's buffer. */
+/* Lists the values in the port's buffer. */
 static int find_shared(placing *p, qs_port *port) {
     int32_t n = 0;
     const qs_id root = p->root[port->value].value;
@@ -153,7 +153,7 @@ static int place_inputs(placing *p) {
             continue;
         b->input = (int32_t)i;
         b->first = -1;
-        port->in_place = !b->wide;
+        port->in_place = !b->overread;
         code = port->in_place ? find_shared(p, port) : QSIM_OK;
         if (code)
             return code;
@@ -161,14 +161,14 @@ static int place_inputs(placing *p) {
     return QSIM_OK;
 }
 
-/* An output of a deferred node. */
+/* Sets the port of an output of a deferred node. */
 static int set_deferred_output(placing *p, qs_port *port, qs_id value) {
     *port = (qs_port){.value = value, .offset = QS_NOWHERE};
     port->found_dims = qs_arena_alloc(&p->plan->arena, QSIM_MAX_RANK, sizeof(*port->found_dims));
     return port->found_dims ? QSIM_OK : QSIM_E_NOMEM;
 }
 
-/* A value that is only observed lives until the step that completes it has run. */
+/* Keeps each output of an observed session until the step that completes it has run. */
 static int place_observed(placing *p) {
     const qs_graph *g = p->s->graph;
     for (size_t k = 0; k < g->output_count; k++) {
@@ -186,8 +186,9 @@ static int place_observed(placing *p) {
 }
 
 /*
- * An output is either bound (written to its buffer, which the caller may replace) or copied: from
- * the arena, or by way of a slot of its own when its bytes are a constant's or an input's.
+ * An output is written to the caller's buffer, or copied there from the arena. If its bytes are
+ * those of a constant, an input or another output, it has a slot of its own for callers that give
+ * no buffer.
  */
 static int place_outputs(placing *p, const int32_t end) {
     const qs_graph *g = p->s->graph;
@@ -203,13 +204,13 @@ static int place_outputs(placing *p, const int32_t end) {
         if (code)
             return code;
         b->last = end;
-        bool foreign = b->constant != QS_NONE ||
-                       (b->input >= 0 && p->plan->inputs[b->input].in_place) || b->bound;
-        if (foreign) {
+        bool not_ours = b->constant != QS_NONE ||
+                        (b->input >= 0 && p->plan->inputs[b->input].in_place) || b->in_place;
+        if (not_ours) {
             add_slot(p, port->bytes, end, end);
             port->offset = (size_t)(p->slot_count - 1);
         } else if (!b->read && b->input < 0 && b->bytes == port->bytes) {
-            b->bound = port->in_place = true;
+            b->in_place = port->in_place = true;
             code = find_shared(p, port);
             if (code)
                 return code;
@@ -219,8 +220,8 @@ static int place_outputs(placing *p, const int32_t end) {
 }
 
 /*
- * The block of the input that step i may write over: no later step reads it, the step reads no
- * other value of the same block, and its output begins its own block. NULL: none.
+ * The buffer of the input that step i may write its output over: no later step reads it, the step
+ * reads no other value in it, and input and output begin their buffers. NULL: none.
  */
 static buffer *overlapped_input(const placing *p, size_t i) {
     const qs_step *s = &p->plan->steps[i];
@@ -328,7 +329,7 @@ int qs_plan_place(const qsim_session *s, qs_plan *plan, const qs_part *part, con
     init_buffers(&p);
     find_roots(&p);
     find_lifetimes(&p);
-    keep(&p);
+    keep_until_end(&p);
     code = place_inputs(&p);
     if (!code)
         code = s->observed ? place_observed(&p) : place_outputs(&p, (int32_t)plan->step_count);

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A plan: every size is known and every node lowered. Shape is folded here, and with it the integer
- * arithmetic that models do on sizes; nodes that only that arithmetic reads are dropped. Nodes
- * whose sizes depend on data, and nodes that read their results, are deferred (deferred.h).
+ * Makes a plan: infers all sizes and lowers all nodes. Shape is folded, and with it the arithmetic
+ * that models do on sizes; nodes that only this arithmetic reads are left out. Nodes whose sizes
+ * depend on data, and nodes that read their results, are deferred (deferred.h).
  */
 #include "exec/deferred.h"
 
 #include <stdio.h>
 
-/*
- * Most bytes of the results, of nodes with constant inputs only, that a plan keeps as its
- * constants.
- */
+/* Most bytes of a folded node's results, which a plan keeps as constants. */
 #define PLAN_CONST_LIMIT ((size_t)1 << 20)
 
 /* Sizes as "[1,3,224,224]", shortened to fit. */
@@ -83,7 +80,7 @@ static int set_input(const qsim_session *s, qs_plan *plan, qs_id id, const qsim_
     return QSIM_OK;
 }
 
-/* An input that sizes depend on becomes a constant of the plan. */
+/* Makes an input on whose value sizes depend a constant of the plan. */
 static int fix_input(const qsim_session *s, qs_plan *plan, qs_id id, const qsim_tensor *t,
                      qsim_error *error) {
     qs_value *v = &plan->values[id];
@@ -124,26 +121,29 @@ static bool all_constant(const qs_plan *plan, const qs_node *n) {
     return true;
 }
 
-/* Shape reads no data: its input is a stand-in of zero bytes that has the sizes of the value. */
+/*
+ * Folds Shape or Size. It reads no data, so its input, which has none yet, is given an address of
+ * zeros.
+ */
 static int fold_shape(const qs_eval *e, qs_id node, bool *done) {
-    static const int64_t nothing[QS_SLACK / 8] = {0};
+    static const int64_t zeros[QS_SLACK / 8] = {0};
     qs_id x = e->graph->nodes[node].inputs[0];
     void *before = e->address[x];
-    e->address[x] = (void *)(uintptr_t)nothing;
+    e->address[x] = (void *)(uintptr_t)zeros;
     int code = qs_eval_const(e, node, NULL, PLAN_CONST_LIMIT, done);
     e->address[x] = before;
     return code;
 }
 
-/* Facts about nodes and values that are collected before steps are made. */
+/* What is found out about nodes and values before steps are made. */
 typedef struct found {
-    bool *constant;        /* node: its results are constants of the plan */
-    bool *deferred;        /* node: sizes follow from data */
-    bool *deferred_values; /* value: made by such a node */
-    bool *needed;          /* node: outputs depend on it */
-    bool *wanted;          /* value: outputs depend on it */
-    bool *kept;            /* value: read by a deferred node */
-    qs_part *part;         /* value: the one that it is part of */
+    bool *constant;        /* by node: its results are constants of the plan */
+    bool *deferred;        /* by node: its sizes depend on data */
+    bool *deferred_values; /* by value: made by such a node */
+    bool *needed;          /* by node: outputs depend on it */
+    bool *wanted;          /* by value: outputs depend on it */
+    bool *kept;            /* by value: read by a deferred node */
+    qs_part *part;         /* by value: the value that it is part of */
 } found;
 
 static bool reads_deferred(const qs_node *n, const bool *deferred_values) {
@@ -153,7 +153,7 @@ static bool reads_deferred(const qs_node *n, const bool *deferred_values) {
     return false;
 }
 
-static bool knows_sizes(const qs_plan *plan, const qs_node *n) {
+bool qs_plan_knows_sizes(const qs_plan *plan, const qs_node *n) {
     for (int32_t k = 0; k < n->output_count; k++)
         if (n->outputs[k] != QS_NONE && !qs_value_size(&plan->values[n->outputs[k]], NULL, NULL))
             return false;
@@ -165,7 +165,7 @@ static int infer_one(const qsim_session *s, const qs_eval *e, const qs_plan *pla
     const qs_node *n = &s->graph->nodes[id];
     if (n->op->traits & QS_READS_SIZES)
         return fold_shape(e, id, constant);
-    if (all_constant(plan, n) && !qs_node_attr(n, "into")) /* a part of a tensor */
+    if (all_constant(plan, n) && !qs_node_attr(n, "into")) /* it writes into another tensor */
         return qs_eval_const(e, id, s->packed[id], PLAN_CONST_LIMIT, constant);
     return qs_eval_infer(e, id);
 }
@@ -179,7 +179,7 @@ static int infer_all(const qsim_session *s, const qs_eval *e, qs_plan *plan, fou
         int code = f->deferred[id] ? QSIM_OK : infer_one(s, e, plan, id, &f->constant[id]);
         if (code)
             return code;
-        f->deferred[id] = f->deferred[id] || !knows_sizes(plan, n);
+        f->deferred[id] = f->deferred[id] || !qs_plan_knows_sizes(plan, n);
         for (int32_t k = 0; k < n->output_count; k++)
             if (n->outputs[k] != QS_NONE)
                 f->deferred_values[n->outputs[k]] = f->deferred[id];
@@ -189,8 +189,11 @@ static int infer_all(const qsim_session *s, const qs_eval *e, qs_plan *plan, fou
 
 /* ---- steps ---- */
 
-/* The input that a Where with a known condition passes on; QS_NONE if it has to choose. */
-static qs_id chosen(const qs_plan *plan, const qs_node *n) {
+/*
+ * The input that is the result of a Where with a constant condition; QS_NONE: another node, or
+ * sizes differ.
+ */
+static qs_id chosen_input(const qs_plan *plan, const qs_node *n) {
     const qs_const *c = n->op->traits & QS_CHOOSES ? plan->values[n->inputs[0]].data : NULL;
     if (!c || c->elements != 1)
         return QS_NONE;
@@ -202,7 +205,10 @@ static qs_id chosen(const qs_plan *plan, const qs_node *n) {
     return same ? id : QS_NONE;
 }
 
-/* Marks the nodes that outputs depend on, other than those folded. */
+/*
+ * Marks the nodes on which outputs depend, except folded ones. Returns the number of those that are
+ * not deferred.
+ */
 static size_t mark_needed(const qs_graph *g, const qs_plan *plan, found *f) {
     bool *value = f->wanted, *node = f->needed;
     size_t count = 0;
@@ -217,7 +223,7 @@ static size_t mark_needed(const qs_graph *g, const qs_plan *plan, found *f) {
         if (!node[id])
             continue;
         count += !f->deferred[id];
-        const qs_id only = chosen(plan, n);
+        const qs_id only = chosen_input(plan, n);
         for (int32_t k = 0; k < n->input_count; k++)
             if (n->inputs[k] != QS_NONE && (only == QS_NONE || only == n->inputs[k]))
                 value[n->inputs[k]] = true;
@@ -225,10 +231,7 @@ static size_t mark_needed(const qs_graph *g, const qs_plan *plan, found *f) {
     return count;
 }
 
-/*
- * The name of a node's first named input, or of its first input's producer's; NULL: none has a
- * name.
- */
+/* The name of the nearest named value before a node, along first inputs; NULL: none has a name. */
 static const char *named_before(const qs_graph *g, const qs_node *n) {
     for (size_t i = 0; n && i < g->node_count; i++) {
         const qs_id x = n->input_count > 0 ? n->inputs[0] : QS_NONE;
@@ -263,8 +266,8 @@ int qs_too_large(const qsim_session *s, qs_id value, size_t bytes, qsim_error *e
 }
 
 /*
- * Lowering some operators loops over the rows of their outputs. It would not end for outputs that
- * fit no memory, so these are refused before.
+ * Refuses outputs that exceed the limit. Lowering some operators loops over the rows of their
+ * outputs and would take too long for these.
  */
 static int check_output(const qsim_session *s, const qs_eval *e, const qs_plan *plan,
                         const qs_node *n) {
@@ -285,7 +288,7 @@ static int lower_all(const qsim_session *s, const qs_eval *e, qs_plan *plan, con
         bool shared;
         if (!f->needed[id] || f->deferred[id])
             continue;
-        const qs_id only = chosen(plan, &g->nodes[id]);
+        const qs_id only = chosen_input(plan, &g->nodes[id]);
         if (only != QS_NONE) {
             part[g->nodes[id].outputs[0]].value = only;
             continue;

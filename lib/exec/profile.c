@@ -14,10 +14,10 @@ int32_t qsim_run_step_count(const qsim_run *run) {
 /* ---- time ---- */
 
 /*
- * Reads both clocks. An interruption between the two would look like a slow clock, so a reading
- * that takes much longer than the shortest one is repeated, twice at most.
+ * Reads the time and the CPU's counter. If the thread is interrupted between them they do not
+ * match, so a reading that takes much longer than the shortest one is repeated, at most twice.
  */
-static void both_clocks(qs_plan *plan, uint64_t *ns, uint64_t *ticks) {
+static void read_clocks(qs_plan *plan, uint64_t *ns, uint64_t *ticks) {
     uint64_t least = UINT64_MAX;
     for (int i = 0; i < 3 && least / 2 > plan->clock_ticks; i++) {
         const uint64_t before = qs_clock_ticks(), at = qs_clock_ns();
@@ -34,13 +34,13 @@ static void both_clocks(qs_plan *plan, uint64_t *ns, uint64_t *ticks) {
 
 uint64_t qs_plan_time(qs_plan *plan) {
     plan->timed = 0;
-    both_clocks(plan, &plan->began_ns, &plan->began_ticks);
+    read_clocks(plan, &plan->began_ns, &plan->began_ticks);
     return plan->began_ticks;
 }
 
 void qs_plan_timed(qs_plan *plan) {
     uint64_t ns = plan->began_ns, ticks = plan->began_ticks;
-    both_clocks(plan, &ns, &ticks);
+    read_clocks(plan, &ns, &ticks);
     ns -= plan->began_ns;
     ticks -= plan->began_ticks;
     plan->tick_ns = ticks ? (double)ns / (double)ticks : 0;

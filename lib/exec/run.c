@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+/* Creates and executes runs. */
 #include "exec/deferred.h"
 #include "exec/run.h"
 
 /* ---- plans of a run ---- */
 
-static bool fits(const qs_plan *plan, const qsim_tensor *inputs, size_t count) {
+static bool plan_fits(const qs_plan *plan, const qsim_tensor *inputs, size_t count) {
     for (size_t i = 0; i < count; i++) {
         const qs_port *p = &plan->inputs[i];
         if (p->dtype != inputs[i].dtype || p->rank != inputs[i].rank)
@@ -21,7 +22,7 @@ static bool fits(const qs_plan *plan, const qsim_tensor *inputs, size_t count) {
 }
 
 /* The slot for a new plan: an empty one, or that of the plan unused longest. */
-static size_t oldest(const qsim_run *r) {
+static size_t choose_slot(const qsim_run *r) {
     size_t best = 0;
     for (size_t i = 0; i < QS_PLANS; i++) {
         if (!r->plans[i])
@@ -41,8 +42,10 @@ static int grow_arena(qsim_run *r, size_t bytes, qsim_error *error) {
         return qs_fail(error, QSIM_E_NOMEM, "%s: out of memory for %zu bytes of activations",
                        r->session->name, bytes);
 #ifdef QS_CLEAR_TENSORS
-    /* For tools that track unset memory: vectors read what lies behind a tensor, and throw it away
-     * or multiply it by zero, which they take for a use. */
+    /*
+     * For tools that track uninitialized memory: kernels read past the end of tensors and discard
+     * the elements or multiply them by zero, which these tools report.
+     */
     memset(p, 0, bytes);
 #endif
     qs_free(r->session->ctx, r->arena);
@@ -64,7 +67,7 @@ static int add_plan(qsim_run *r, const qsim_tensor *inputs, qsim_error *error) {
         qs_plan_free(r->session->ctx, plan);
         return code;
     }
-    size_t at = oldest(r);
+    size_t at = choose_slot(r);
     if (r->plan == r->plans[at])
         r->plan = NULL;
     qs_plan_free(r->session->ctx, r->plans[at]);
@@ -87,15 +90,15 @@ static int check_count(const qsim_run *r, const qsim_tensor *inputs, size_t coun
     return QSIM_OK;
 }
 
-/* Sets r->plan to the plan for these sizes. */
+/* Sets r->plan to the plan for these inputs, which is made if there is none. */
 static int choose_plan(qsim_run *r, const qsim_tensor *inputs, size_t count, qsim_error *error) {
     int code = check_count(r, inputs, count, error);
     if (code)
         return code;
-    if (!r->plan || !fits(r->plan, inputs, count)) {
+    if (!r->plan || !plan_fits(r->plan, inputs, count)) {
         r->plan = NULL;
         for (size_t i = 0; i < QS_PLANS && !r->plan; i++)
-            if (r->plans[i] && fits(r->plans[i], inputs, count))
+            if (r->plans[i] && plan_fits(r->plans[i], inputs, count))
                 r->plan = r->plans[i];
         if (!r->plan && (code = add_plan(r, inputs, error)))
             return code;
@@ -106,7 +109,7 @@ static int choose_plan(qsim_run *r, const qsim_tensor *inputs, size_t count, qsi
 
 /* ---- life ---- */
 
-/* With all sizes fixed there is only one plan: make it now. */
+/* Makes the plan if all sizes are fixed, since there is only one then. */
 static int plan_fixed(qsim_run *r, qsim_error *error) {
     const qs_graph *g = r->session->graph;
     int code = QSIM_E_NOMEM;
@@ -185,7 +188,7 @@ static void readdress(qs_plan *plan, const qs_port *port, const void *data) {
         plan->address[port->shared[i].value] = (uint8_t *)(uintptr_t)data + port->shared[i].from;
 }
 
-static int give_inputs(const qsim_run *r, const qsim_tensor *inputs, qsim_error *error) {
+static int set_inputs(const qsim_run *r, const qsim_tensor *inputs, qsim_error *error) {
     qs_plan *plan = r->plan;
     size_t count = r->session->graph->input_count;
     for (size_t i = 0; i < count; i++) {
@@ -211,15 +214,15 @@ static int give_inputs(const qsim_run *r, const qsim_tensor *inputs, qsim_error 
     return QSIM_OK;
 }
 
-static bool is_given(const qsim_tensor *output, const qs_port *p) {
+static bool fits_output(const qsim_tensor *output, const qs_port *p) {
     size_t align = (size_t)qsim_dtype_bits(p->dtype) / 8;
     return output->data && output->bytes >= p->bytes &&
            (align <= 1 || (uintptr_t)output->data % align == 0);
 }
 
 /*
- * Whether `data` is in this run's arena: a caller that passes the output views of the last
- * execution again hands back the run's own memory, at an offset of that plan.
+ * Whether `data` is in the run's arena, since the caller passes the views that the last execution
+ * has returned. The present plan may have other offsets.
  */
 static bool is_ours(const qsim_run *r, const void *data) {
     return (uintptr_t)data >= (uintptr_t)r->arena &&
@@ -237,19 +240,19 @@ static bool is_deferred_output(const qsim_run *r, size_t output, const void *dat
     return ours;
 }
 
-static void forget_ours(const qsim_run *r, qsim_tensor *outputs, size_t count) {
+static void drop_own_outputs(const qsim_run *r, qsim_tensor *outputs, size_t count) {
     for (size_t i = 0; i < count; i++)
         if (is_ours(r, outputs[i].data) || is_deferred_output(r, i, outputs[i].data))
             outputs[i].data = NULL;
 }
 
-static int give_outputs(const qsim_run *r, const qsim_tensor *outputs, qsim_error *error) {
+static int set_outputs(const qsim_run *r, const qsim_tensor *outputs, qsim_error *error) {
     size_t count = r->session->graph->output_count;
     for (size_t i = 0; i < count; i++) {
         const qs_port *p = &r->plan->outputs[i];
         if (p->found_dims)
             continue;
-        if (outputs[i].data && !is_given(&outputs[i], p))
+        if (outputs[i].data && !fits_output(&outputs[i], p))
             return qs_fail(error, QSIM_E_ARGUMENT,
                            "%s: output '%s' has %zu bytes, %zu aligned ones are needed",
                            r->session->name, r->session->output_names[i], outputs[i].bytes,
@@ -260,9 +263,9 @@ static int give_outputs(const qsim_run *r, const qsim_tensor *outputs, qsim_erro
     return QSIM_OK;
 }
 
-/* Hands out an output whose size has been found by executing. */
-static int take_deferred_output(const qsim_run *r, size_t index, qsim_tensor *output,
-                                qsim_error *error) {
+/* Returns an output of a deferred node, whose sizes are known now. */
+static int return_deferred_output(const qsim_run *r, size_t index, qsim_tensor *output,
+                                  qsim_error *error) {
     const qs_port *p = &r->plan->outputs[index];
     const qs_value *v = &r->plan->values[p->value];
     void *data = r->plan->address[p->value];
@@ -279,12 +282,12 @@ static int take_deferred_output(const qsim_run *r, size_t index, qsim_tensor *ou
     return QSIM_OK;
 }
 
-static int take_outputs(const qsim_run *r, qsim_tensor *outputs, qsim_error *error) {
+static int return_outputs(const qsim_run *r, qsim_tensor *outputs, qsim_error *error) {
     size_t count = r->session->graph->output_count;
     for (size_t i = 0; i < count; i++) {
         const qs_port *p = &r->plan->outputs[i];
         if (p->found_dims) {
-            int code = take_deferred_output(r, i, &outputs[i], error);
+            int code = return_deferred_output(r, i, &outputs[i], error);
             if (code)
                 return code;
             continue;
@@ -306,7 +309,7 @@ void qs_run_follow(qsim_run *run, qsim_run *parent) {
     run->stop.outer = &parent->stop;
 }
 
-static int step_all(qsim_run *r, qsim_error *error) {
+static int execute_steps(qsim_run *r, qsim_error *error) {
     qs_plan *plan = r->plan;
     qs_fault fault = {0};
     qs_frame frame = {.ctx = &r->view, .address = plan->address, .fault = &fault};
@@ -320,7 +323,7 @@ static int step_all(qsim_run *r, qsim_error *error) {
         frame.scratch = r->arena + plan->scratch[i];
         step->run(step, &frame);
         if (timing) {
-            /* The time between two readings of the counter counts for the first one's step. */
+            /* The ticks since the last reading are those of this step. */
             const uint64_t before = now;
             now = qs_clock_ticks();
             plan->nanoseconds[i] = now - before;
@@ -339,14 +342,14 @@ static int run_plan(qsim_run *run, qsim_error *error) {
     qsim_ctx *ctx = run->session->ctx;
     uint64_t fp = qs_fp_enter();
     qs_team_begin(ctx, &run->plan->team);
-    int code = step_all(run, error);
+    int code = execute_steps(run, error);
     qs_team_end(ctx, &run->plan->team);
     qs_fp_restore(fp);
     return code;
 }
 
-/* A run that was cancelled can be executed again. */
-static int was_cancelled(qsim_run *run, int code, qsim_error *error) {
+/* Ends an execution. One that was cancelled or timed out leaves the run ready for the next. */
+static int finish_execution(qsim_run *run, int code, qsim_error *error) {
     if (code != QSIM_E_CANCELLED && code != QSIM_E_TIME)
         return qs_leave(run->session->ctx, code, error);
     atomic_store(&run->stop.code, QSIM_OK);
@@ -359,7 +362,7 @@ int qs_run_observe(qsim_run *run, const qsim_tensor *inputs, size_t input_count,
                    qs_observe_fn observe, void *user, qsim_error *error) {
     int code = choose_plan(run, inputs, input_count, error);
     if (!code)
-        code = give_inputs(run, inputs, error);
+        code = set_inputs(run, inputs, error);
     if (code)
         return code;
     run->observe = observe;
@@ -372,7 +375,7 @@ int qs_run_observe(qsim_run *run, const qsim_tensor *inputs, size_t input_count,
             code = qs_run_show(run, (int32_t)run->plan->step_count, error);
     }
     run->observe = NULL;
-    return was_cancelled(run, code, error);
+    return finish_execution(run, code, error);
 }
 
 int qsim_run_execute(qsim_run *run, const qsim_tensor *inputs, size_t input_count,
@@ -384,13 +387,13 @@ int qsim_run_execute(qsim_run *run, const qsim_tensor *inputs, size_t input_coun
     if (output_count != s->graph->output_count || (output_count && !outputs))
         return qs_fail(error, QSIM_E_ARGUMENT, "%s: %zu outputs are asked for, the session has %zu",
                        s->name, outputs ? output_count : 0, s->graph->output_count);
-    forget_ours(run, outputs, output_count);
+    drop_own_outputs(run, outputs, output_count);
     const uint64_t began = run->profile ? qs_clock_ns() : 0;
     int code = choose_plan(run, inputs, input_count, error);
     if (!code)
-        code = give_inputs(run, inputs, error);
+        code = set_inputs(run, inputs, error);
     if (!code)
-        code = give_outputs(run, outputs, error);
+        code = set_outputs(run, outputs, error);
     if (code)
         return qs_leave(s->ctx, code, error);
     code = run_plan(run, error);
@@ -398,9 +401,9 @@ int qsim_run_execute(qsim_run *run, const qsim_tensor *inputs, size_t input_coun
         qs_plan_timed(run->plan);
     if (!code && run->plan->deferred)
         code = qs_deferred_execute(run, run->plan, error);
-    code = was_cancelled(run, code, error);
+    code = finish_execution(run, code, error);
     if (!code)
-        code = take_outputs(run, outputs, error);
+        code = return_outputs(run, outputs, error);
     if (run->profile)
         qs_run_report(run, began);
     return code;

@@ -9,8 +9,9 @@
 
 /*
  * Called with each output of an observed session once it is complete; the view is valid during the
- * call. channels_last: the channels, axis 1 of the model's tensor, are the last axis here. May use
- * qs_parallel. A result other than 0 ends the execution with that code; the function sets `error`.
+ * call. channels_last: axis 1 of the model's tensor is the last axis of the view. The function may
+ * use qs_parallel. A result other than 0 ends the execution with that code, and the function has
+ * set `error`.
  */
 typedef int (*qs_observe_fn)(void *user, int32_t output, const qsim_tensor *value,
                              bool channels_last, qsim_error *error);
@@ -22,19 +23,18 @@ struct qsim_run {
     uint8_t *arena;
     size_t capacity;
     uint64_t clock;
-    qs_stop
-        stop; /* outside of it: that of the run whose subgraph this one runs, or the context's */
-    qsim_ctx view; /* what steps see */
+    qs_stop stop;  /* its outer: that of the outer run if this is a subgraph's, or the context's */
+    qsim_ctx view; /* context of the steps, with `stop` */
     bool timing;
     qsim_profile_fn profile; /* NULL: no profile was begun */
     void *profile_user;
-    int64_t executions;    /* reported */
+    int64_t executions;    /* number of those reported to `profile` */
     qs_observe_fn observe; /* during qs_run_observe */
     void *observe_user;
-    size_t shown; /* outputs given to it */
+    size_t shown; /* number of outputs that it was called with */
 };
 
-/* Makes the run execute a subgraph for `parent`, and stop when that stops. */
+/* Makes a run of a subgraph stop when `parent`, the outer run, stops. */
 void qs_run_follow(qsim_run *run, qsim_run *parent);
 /* Executes a session compiled with QS_COMPILE_OBSERVED (run.c). */
 int qs_run_observe(qsim_run *run, const qsim_tensor *inputs, size_t input_count,
@@ -42,7 +42,7 @@ int qs_run_observe(qsim_run *run, const qsim_tensor *inputs, size_t input_count,
 /* Shows the outputs that are complete after a step; -1: before the first (observe.c). */
 int qs_run_show(qsim_run *run, int32_t step, qsim_error *error);
 
-/* Reports an execution, which began at that time of qs_clock_ns, to the profile (profile.c). */
+/* Reports an execution that began at `began` (qs_clock_ns) to the profile (profile.c). */
 void qs_run_report(qsim_run *run, uint64_t began);
 
 #endif

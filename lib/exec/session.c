@@ -11,8 +11,8 @@ static int no_memory(const qsim_session *s, qsim_error *error) {
 /* ---- passes ---- */
 
 /*
- * Gives nodes without a name that of their first output, by which models are read: profiles and
- * messages then have it, whatever the passes make of the output.
+ * Names unnamed nodes after their first output, since passes may remove that output, and profiles
+ * and messages name nodes.
  */
 static void name_nodes(qs_graph *g) {
     for (size_t i = 0; i < g->order_count; i++) {
@@ -22,7 +22,7 @@ static void name_nodes(qs_graph *g) {
     }
 }
 
-static int transform(qsim_session *s, int32_t level, int flags, qsim_error *error) {
+static int run_passes(qsim_session *s, int32_t level, int flags, qsim_error *error) {
     const qs_graph *model = s->model->graph;
     s->integer = qs_arena_alloc(&s->arena, model->order_count + 1, sizeof(bool));
     if (!s->integer)
@@ -43,31 +43,34 @@ static int transform(qsim_session *s, int32_t level, int flags, qsim_error *erro
 
 /* ---- weights ---- */
 
-/* The mapped file's pages are given back after so many bytes of weights, and at the end. */
-#define FORGET_EVERY ((size_t)1 << 20)
-#define FORGET_LAST  ((size_t)64 * 1024)
+/*
+ * The pages of the mapped file are released after so many bytes of constants, and at the end if
+ * there are as many.
+ */
+#define RELEASE_EVERY ((size_t)1 << 20)
+#define RELEASE_LAST  ((size_t)64 * 1024)
 
-/* Gives back the pages of constants that have been packed or copied. */
-static void forget(qsim_session *s, size_t bytes, size_t enough) {
+/* Releases the pages of constants that have been packed or copied, if there are enough. */
+static void release_pages(qsim_session *s, size_t bytes, size_t enough) {
     s->stale += bytes;
     if (s->stale < enough)
         return;
     s->stale = 0;
     for (const qsim_model *m = s->model; m; m = m->base)
-        if (m->forget)
-            m->forget(m);
+        if (m->release_pages)
+            m->release_pages(m);
 }
 
-/* Weights of fewer bytes than this use the arena's ordinary blocks. */
+/* Packed weights of fewer bytes are in the arena's ordinary blocks. */
 #define RESERVED ((size_t)64 * 1024)
 /*
- * The system's allocator fills whole large pages: the unused part of the last one serves later
- * allocations.
+ * Blocks are rounded up to whole large pages if the last page is well filled: what stays unused
+ * serves later allocations.
  */
 #define LARGE       ((size_t)2 << 20)
 #define WELL_FILLED ((size_t)640 * 1024)
 
-/* The constant of an input that pack takes, or NULL. */
+/* The constant that packing reads as input `index`, or NULL. */
 static const qs_const *packed_const(const qsim_session *s, const qs_node *n, int32_t index) {
     if (n->inputs[index] == QS_NONE || !qs_op_in(n->op->weight_inputs, index))
         return NULL;
@@ -75,8 +78,8 @@ static const qs_const *packed_const(const qsim_session *s, const qs_node *n, int
 }
 
 /*
- * Reserves one block for all packed weights: the sum of their bytes, each counted once, and some
- * more for padding at their edges.
+ * Reserves one block for all packed weights: the bytes of the constants, each counted once, and a
+ * sixteenth for padding.
  */
 static int reserve(qsim_session *s, const qs_id *packed_by) {
     const qs_graph *g = s->graph;
@@ -100,11 +103,11 @@ static int reserve(qsim_session *s, const qs_id *packed_by) {
     return bytes < RESERVED ? QSIM_OK : qs_arena_reserve(&s->arena, bytes);
 }
 
-/* `packed_by[i]`: the node whose packed weights the i-th one uses, or QS_NONE. */
+/* `packed_by[i]`: the node whose packed weights node i of the order uses, or QS_NONE. */
 static int pack_each(qsim_session *s, const qs_id *packed_by, const void **kept,
                      qsim_error *error) {
     qs_graph *g = s->graph;
-    /* What packing has seen stays so: it leaves weights half packed. */
+    /* Once packing has seen a stop it stays stopped, since weights may be packed in part. */
     qs_stop stop = {.outer = s->ctx->stop};
     qsim_ctx view;
     int code = QSIM_OK;
@@ -130,7 +133,7 @@ static int pack_each(qsim_session *s, const qs_id *packed_by, const void **kept,
         s->packed[id] = p.result;
         for (int32_t k = 0; p.result && k < g->nodes[id].input_count; k++) {
             const qs_const *c = packed_const(s, &g->nodes[id], k);
-            forget(s, c ? c->bytes : 0, FORGET_EVERY);
+            release_pages(s, c ? c->bytes : 0, RELEASE_EVERY);
         }
     }
     return code ? code : qs_go_on(&view, s->name, error);
@@ -166,7 +169,7 @@ static void mark_read(const qsim_session *s, bool *read) {
         read[g->outputs[i]] = true;
 }
 
-/* Every constant that is read gets an aligned address with slack after it. */
+/* Copies the constants that steps read to aligned addresses with slack after them. */
 static int place_constants(qsim_session *s, qsim_error *error) {
     qs_graph *g = s->graph;
     s->constants = qs_arena_alloc(&s->arena, g->value_count + 1, sizeof(*s->constants));
@@ -190,10 +193,10 @@ static int place_constants(qsim_session *s, qsim_error *error) {
         } else {
             s->constants[v] = memcpy(p, c->data, c->bytes);
             memset(p + c->bytes, 0, QS_SLACK);
-            forget(s, c->bytes, FORGET_EVERY);
+            release_pages(s, c->bytes, RELEASE_EVERY);
         }
     }
-    forget(s, 0, FORGET_LAST);
+    release_pages(s, 0, RELEASE_LAST);
     qs_free(s->ctx, read);
     return code;
 }
@@ -225,7 +228,7 @@ static int observe_outputs(qsim_session *s, int flags, qsim_error *error) {
     return s->channels_last ? QSIM_OK : no_memory(s, error);
 }
 
-static int build(qsim_session *s, const qsim_session_options *o, int flags, qsim_error *error) {
+static int compile(qsim_session *s, const qsim_session_options *o, int flags, qsim_error *error) {
     if (s->model->inspect_only)
         return qs_fail(error, QSIM_E_STATE, "%s: the model was loaded for inspection only",
                        s->name);
@@ -246,7 +249,7 @@ static int build(qsim_session *s, const qsim_session_options *o, int flags, qsim
     if (!code)
         code = observe_outputs(s, flags, error);
     if (!code)
-        code = transform(s, o->level, flags, error);
+        code = run_passes(s, o->level, flags, error);
     if (!code && qs_find_by_value(s))
         code = no_memory(s, error);
     if (!code)
@@ -281,7 +284,7 @@ int qs_session_compile(const qsim_model *model, const qsim_session_options *opti
     s->ctx = ctx;
     s->name = model->name;
     qs_arena_init(&s->arena, s->ctx);
-    code = qs_leave(ctx, build(s, &o, flags, error), error);
+    code = qs_leave(ctx, compile(s, &o, flags, error), error);
     if (code) {
         qsim_session_free(s);
         return code;

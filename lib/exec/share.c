@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Leaves out steps that only copy contiguous bytes: the outputs of Slice and Split are read in
- * place, and the operands of Concat are written to their place in its result.
+ * Leaves out steps that only copy contiguous bytes: the outputs of Slice and Split become parts of
+ * their input, the operands of Concat parts of its output.
  */
 #include "exec/exec.h"
 
@@ -11,18 +11,18 @@ static bool same_bytes(const qs_plan *plan, qs_id a, qs_id b) {
            x == y;
 }
 
-static void view(const qs_step *step, qs_part *part, int32_t outputs) {
+static void place_results(const qs_step *step, qs_part *part, int32_t outputs) {
     for (int32_t i = 0; i < outputs; i++)
         if (step->out[i] != QS_NONE)
             part[step->out[i]] = (qs_part){step->in[0], step->views[i]};
 }
 
 /*
- * The value whose memory operand `v` is, if that memory may become part of another value's: a step
- * makes all of it, it is not part of another yet, and it is no output, which the caller may want in
- * a buffer of its own.
+ * The value with the bytes of operand `v` that may become a part of the result: a step makes it, it
+ * is no part of another value yet, and it is no output, for which the caller may have a buffer.
+ * QS_NONE: there is none.
  */
-static qs_id movable(const qsim_session *s, const qs_plan *plan, const qs_part *part, qs_id v) {
+static qs_id placeable(const qsim_session *s, const qs_plan *plan, const qs_part *part, qs_id v) {
     const qs_value *values = s->graph->values;
     while (part[v].value != QS_NONE) {
         if (part[v].from || !same_bytes(plan, v, part[v].value))
@@ -33,12 +33,12 @@ static qs_id movable(const qsim_session *s, const qs_plan *plan, const qs_part *
     return made && !plan->values[v].data && !values[v].is_output ? v : QS_NONE;
 }
 
-/* Operands that cannot be placed inside the result are copied: the step remains. */
-static bool join(const qsim_session *s, const qs_plan *plan, const qs_step *step, qs_part *part,
-                 int32_t inputs) {
+/* Makes operands parts of the result. False: the step has to copy some. */
+static bool place_operands(const qsim_session *s, const qs_plan *plan, const qs_step *step,
+                           qs_part *part, int32_t inputs) {
     bool all = true;
     for (int32_t i = 0; i < inputs; i++) {
-        const qs_id v = movable(s, plan, part, step->in[i]);
+        const qs_id v = placeable(s, plan, part, step->in[i]);
         if (v != QS_NONE)
             part[v] = (qs_part){step->out[0], step->joins[i]};
         all = all && v != QS_NONE;
@@ -49,8 +49,8 @@ static bool join(const qsim_session *s, const qs_plan *plan, const qs_step *step
 bool qs_plan_share(const qsim_session *s, const qs_plan *plan, const qs_step *step, qs_part *part) {
     const qs_node *n = &s->graph->nodes[step->node];
     if (step->views)
-        view(step, part, n->output_count);
+        place_results(step, part, n->output_count);
     else if (step->joins)
-        return join(s, plan, step, part, n->input_count);
+        return place_operands(s, plan, step, part, n->input_count);
     return step->views != NULL;
 }

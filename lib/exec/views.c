@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Functions that inspect a model. A model is immutable and shared by threads, so what they return
- * is built on first use and published by one atomic exchange; a thread that loses the race frees
- * its own copy.
+ * Functions that inspect a model. A model is immutable and shared by threads, so the results are
+ * built on first use and published by one atomic exchange; a thread that loses the race frees its
+ * own.
  */
 #include "exec/exec.h"
 #include "pass/pass.h"
@@ -10,8 +10,8 @@
 struct views {
     qs_views head;
     qs_arena arena;
-    qsim_value_info *values; /* by place */
-    int32_t *place;          /* of a value id; -1: no node, input or output names it */
+    qsim_value_info *values;
+    int32_t *index_of; /* by value id: its index in `values`; -1: not listed */
     qsim_node_info *nodes;
     int32_t value_count, node_count;
     int64_t parameters, parameter_bytes;
@@ -44,44 +44,44 @@ static bool fill_value(struct views *views, const qs_value *v, qsim_value_info *
     return true;
 }
 
-static void mention(struct views *views, const qs_graph *g, qs_id id) {
-    if (id != QS_NONE && views->place[id] < 0 && g->values[id].name && g->values[id].name[0])
-        views->place[id] = views->value_count++;
+static void list_value(struct views *views, const qs_graph *g, qs_id id) {
+    if (id != QS_NONE && views->index_of[id] < 0 && g->values[id].name && g->values[id].name[0])
+        views->index_of[id] = views->value_count++;
 }
 
-/* Inputs, then what nodes read and write in their order, then outputs, then constants left over. */
-static void mention_all(struct views *views, const qsim_model *m) {
+/* Lists the named values: inputs, values of nodes in their order, outputs, and other constants. */
+static void list_values(struct views *views, const qsim_model *m) {
     const qs_graph *g = m->graph;
     for (size_t i = 0; i < g->input_count; i++)
-        mention(views, g, g->inputs[i]);
+        list_value(views, g, g->inputs[i]);
     for (size_t i = 0; i < g->order_count; i++) {
         const qs_node *n = &g->nodes[g->order[i]];
         for (int32_t k = 0; !n->removed && k < n->input_count; k++)
-            mention(views, g, n->inputs[k]);
+            list_value(views, g, n->inputs[k]);
         for (int32_t k = 0; !n->removed && k < n->output_count; k++)
-            mention(views, g, n->outputs[k]);
+            list_value(views, g, n->outputs[k]);
     }
     for (size_t i = 0; i < g->output_count; i++)
-        mention(views, g, g->outputs[i]);
+        list_value(views, g, g->outputs[i]);
     for (size_t i = 0; m->source && i < g->value_count; i++)
         if (g->values[i].data)
-            mention(views, g, (qs_id)i);
+            list_value(views, g, (qs_id)i);
 }
 
 static bool make_values(struct views *views, const qsim_model *m) {
     const qs_graph *g = m->graph;
-    views->place = qs_arena_alloc(&views->arena, g->value_count, sizeof(*views->place));
-    if (!views->place)
+    views->index_of = qs_arena_alloc(&views->arena, g->value_count, sizeof(*views->index_of));
+    if (!views->index_of)
         return false;
     for (size_t i = 0; i < g->value_count; i++)
-        views->place[i] = -1;
-    mention_all(views, m);
+        views->index_of[i] = -1;
+    list_values(views, m);
     views->values =
         qs_arena_alloc(&views->arena, (size_t)views->value_count, sizeof(*views->values));
     bool ok = views->values != NULL;
     for (size_t i = 0; ok && i < g->value_count; i++)
-        if (views->place[i] >= 0)
-            ok = fill_value(views, &g->values[i], &views->values[views->place[i]]);
+        if (views->index_of[i] >= 0)
+            ok = fill_value(views, &g->values[i], &views->values[views->index_of[i]]);
     return ok;
 }
 
@@ -94,8 +94,8 @@ static const char **name_list(struct views *views, const qs_graph *g, const qs_i
 }
 
 /*
- * Which nodes a session would run in integers: its passes run on a clone until that is known. For
- * models that do not compile the operator's row answers. By live node, in order.
+ * Finds the nodes that a session would run in integers, by live node in order: runs its passes on a
+ * clone until that is known. If the model does not compile, the rows of the operators decide.
  */
 static bool find_integers(const qsim_model *m, bool *integer) {
     qs_graph *g = NULL;
@@ -148,7 +148,9 @@ static bool make_nodes(struct views *views, const qsim_model *m) {
 
 /* ---- parameters ---- */
 
-/* The constant that a value is: an initializer, or the tensor that a node without inputs holds. */
+/*
+ * The constant of a value: an initializer, or the tensor of a Constant node; NULL: it is computed.
+ */
 static const qs_const *constant(const qs_graph *g, qs_id value) {
     const qs_value *v = &g->values[value];
     if (v->data)
@@ -160,8 +162,7 @@ static const qs_const *constant(const qs_graph *g, qs_id value) {
 }
 
 /*
- * Whether some node reads the value as something other than a bound, a shape, a scale or a zero
- * point.
+ * Whether a node reads the value as an operand, not as a bound, a shape, a scale or a zero point.
  */
 static bool read_as_weight(const qs_graph *g, const qs_uses *uses, qs_id value) {
     for (qs_id u = uses->start[value]; u < uses->start[value + 1]; u++) {
@@ -173,7 +174,7 @@ static bool read_as_weight(const qs_graph *g, const qs_uses *uses, qs_id value) 
     return false;
 }
 
-/* Elements and bytes of the constants that nodes read as weights; each counts once. */
+/* Counts elements and bytes of the constants that nodes read as operands, each once. */
 static bool count_parameters(struct views *views, const qs_graph *g) {
     qs_uses uses;
     if (qs_graph_uses(g, &uses))
@@ -207,26 +208,26 @@ static int make_views(const qsim_model *m, struct views **out) {
 /* NULL: out of memory. */
 static const struct views *views_of(const qsim_model *model) {
     qsim_model *m = (qsim_model *)(uintptr_t)model;
-    qs_views *there = atomic_load(&m->views);
-    if (there)
-        return (const struct views *)there;
+    qs_views *published = atomic_load(&m->views);
+    if (published)
+        return (const struct views *)published;
     struct views *made;
     if (make_views(model, &made))
         return NULL;
-    if (!atomic_compare_exchange_strong(&m->views, &there, &made->head)) {
+    if (!atomic_compare_exchange_strong(&m->views, &published, &made->head)) {
         free_views(m->ctx, &made->head);
-        return (const struct views *)there;
+        return (const struct views *)published;
     }
     return made;
 }
 
-static int give_value(const qsim_model *model, qs_id id, qsim_value_info *info) {
+static int get_value(const qsim_model *model, qs_id id, qsim_value_info *info) {
     const struct views *views = model ? views_of(model) : NULL;
     if (!views)
         return model ? QSIM_E_NOMEM : QSIM_E_ARGUMENT;
-    if (!info || views->place[id] < 0)
+    if (!info || views->index_of[id] < 0)
         return QSIM_E_ARGUMENT;
-    return qs_give(info, &views->values[views->place[id]], sizeof(*info));
+    return qs_give(info, &views->values[views->index_of[id]], sizeof(*info));
 }
 
 int32_t qsim_model_input_count(const qsim_model *model) {
@@ -240,13 +241,13 @@ int32_t qsim_model_output_count(const qsim_model *model) {
 int qsim_model_input(const qsim_model *model, int32_t index, qsim_value_info *info) {
     if (!model || index < 0 || (size_t)index >= model->graph->input_count)
         return QSIM_E_ARGUMENT;
-    return give_value(model, model->graph->inputs[index], info);
+    return get_value(model, model->graph->inputs[index], info);
 }
 
 int qsim_model_output(const qsim_model *model, int32_t index, qsim_value_info *info) {
     if (!model || index < 0 || (size_t)index >= model->graph->output_count)
         return QSIM_E_ARGUMENT;
-    return give_value(model, model->graph->outputs[index], info);
+    return get_value(model, model->graph->outputs[index], info);
 }
 
 int32_t qsim_model_value_count(const qsim_model *model) {

@@ -29,8 +29,11 @@ struct qsim_model {
                                  for a loaded one */
     struct qs_source *source; /* maps, owned by the onnx layer; NULL for a built or derived one */
     void (*free_source)(struct qsim_model *model);
-    /* Lets the system drop the source's pages for now; may be NULL. */
-    void (*forget)(const struct qsim_model *model);
+    /*
+     * Lets the system drop the pages of the source's mapped files until they are read again; may be
+     * NULL.
+     */
+    void (*release_pages)(const struct qsim_model *model);
     const char *name; /* for messages: the file */
     int64_t ir_version;
     qs_property *properties; /* metadata_props, in the graph's arena */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads an If as both branches and a choice: the nodes of the branches become nodes of the outer
- * graph, under names of their own, and each output becomes Where(condition, then, else). That is
- * equal as long as both branches give the same sizes, which is checked; if they do not, the model
- * is read again, with If as a node that has subgraphs (subgraph.c). A plan leaves out the branch
- * that a known condition does not take.
+ * graph, with names of their own, and each output becomes Where(condition, then, else). The result
+ * is the same if both branches give equal sizes, which is checked; otherwise the model is read
+ * again, with If as a node that has subgraphs (subgraph_read.c). A plan leaves out the branch that
+ * a known condition does not take.
  */
 #include "onnx/reader.h"
 
@@ -14,12 +14,12 @@
 
 struct branch {
     qs_span graph;
-    qs_id *outputs; /* as many as the node has */
+    qs_id *outputs; /* one for each output of the node */
 };
 
 /* ---- names ---- */
 
-/* Prefix and text, in scratch memory. */
+/* The name of `text` in a scope: its prefix and the text, in scratch memory. */
 static const char *in_scope(qs_reader *r, const qs_scope *scope, qs_span text) {
     if (!scope)
         return qs_read_scratch(r, text);
@@ -53,7 +53,7 @@ int qs_read_lookup(qs_reader *r, qs_span text, qs_id *out) {
             return QSIM_OK;
         if (scope && scope->call)
             return qs_read_fail(r, QSIM_E_GRAPH, "tensor '%.*s' is defined nowhere in the function",
-                                text.size < 200 ? (int)text.size : 200, (const char *)text.data);
+                                QS_SPAN_TEXT(text));
         if (!scope)
             return r->level ? qs_read_captured(r, text, out) : QSIM_OK;
     }
@@ -87,9 +87,9 @@ static int read_output(qs_reader *r, qs_span message, qs_id *out) {
     const qs_span text = qs_wire_find(message, VALUE_NAME);
     int code = qs_read_lookup(r, text, out);
     const qs_value *v = code || *out == QS_NONE ? NULL : &r->graph->values[*out];
-    if (!code && (!v || (v->producer == QS_NONE && !v->is_input && !v->data)))
+    if (!code && (!v || !qs_value_exists(v)))
         return qs_read_fail(r, QSIM_E_GRAPH, "output '%.*s' of a branch is made by no node",
-                            text.size < 200 ? (int)text.size : 200, (const char *)text.data);
+                            QS_SPAN_TEXT(text));
     return code;
 }
 
@@ -165,9 +165,9 @@ static const char *name_choice(qs_graph *g, const char *head, size_t index, cons
     return name;
 }
 
-/* Where for output `index`, whose name is `text`. */
-static int choose(qs_reader *r, const qs_node *head, size_t index, qs_span text,
-                  const qs_id in[3]) {
+/* Adds the Where for output `index`, whose name is `text`. */
+static int add_choice(qs_reader *r, const qs_node *head, size_t index, qs_span text,
+                      const qs_id in[3]) {
     qs_graph *g = r->graph;
     const char *name = qs_read_local(r, text);
     if (!name)
@@ -178,7 +178,7 @@ static int choose(qs_reader *r, const qs_node *head, size_t index, qs_span text,
     if (y < 0)
         return qs_read_nomem(r);
     const qs_value *v = &g->values[y];
-    if (v->producer != QS_NONE || v->is_input || v->data)
+    if (qs_value_exists(v))
         return qs_read_fail(r, QSIM_E_GRAPH, "tensor '%s' is written twice", v->name);
     const char *label = name_choice(g, head->name, index, v->name);
     qs_id node = label ? qs_graph_add_node(g, "", "Where", label, in, 3, &y, 1) : QSIM_E_NOMEM;
@@ -189,8 +189,8 @@ static int choose(qs_reader *r, const qs_node *head, size_t index, qs_span text,
     return QSIM_OK;
 }
 
-static int choose_all(qs_reader *r, qs_span message, const qs_node *head, qs_id condition,
-                      const struct branch b[2]) {
+static int add_choices(qs_reader *r, qs_span message, const qs_node *head, qs_id condition,
+                       const struct branch b[2]) {
     qs_wire wire;
     qs_field f;
     size_t i = 0;
@@ -200,7 +200,7 @@ static int choose_all(qs_reader *r, qs_span message, const qs_node *head, qs_id 
         if (f.number != NODE_OUTPUT)
             continue;
         const qs_id in[3] = {condition, b[0].outputs[i], b[1].outputs[i]};
-        code = f.data.size ? choose(r, head, i, f.data, in) : QSIM_OK;
+        code = f.data.size ? add_choice(r, head, i, f.data, in) : QSIM_OK;
         i++;
     }
     return code;
@@ -228,10 +228,10 @@ int qs_read_if(qs_reader *r, qs_span message, const qs_node *head, size_t inputs
             return qs_read_nomem(r);
         code = read_branch(r, &b[i], i ? "else" : "then", outputs);
     }
-    return code ? code : choose_all(r, message, head, condition, b);
+    return code ? code : add_choices(r, message, head, condition, b);
 }
 
-/* ---- once shapes are known ---- */
+/* ---- checks, once shapes are known ---- */
 
 static bool same_sizes(const qs_value *a, const qs_value *b) {
     if (a->rank < 0 || a->rank != b->rank)
@@ -245,7 +245,7 @@ static bool same_sizes(const qs_value *a, const qs_value *b) {
     return true;
 }
 
-/* The same for known sizes, at which the rules of Where fail. */
+/* Whether two values may have equal sizes: known ones are equal. */
 static bool may_be_same_sizes(const qs_value *a, const qs_value *b) {
     if (a->rank < 0 || b->rank < 0)
         return true;
@@ -279,7 +279,10 @@ static int check_choice(qs_reader *r, const qs_node *n, bool inferred) {
     return QSIM_OK;
 }
 
-/* Branches that differ in size, or may differ, are read again as subgraphs. */
+/*
+ * Checks that the branches of each If agree. If their sizes differ, or may differ, the model is
+ * read again with subgraphs.
+ */
 static int check_choices(qs_reader *r, bool inferred) {
     int code = QSIM_OK;
     for (size_t i = 0; i < r->choice_count && !code; i++) {
@@ -297,7 +300,7 @@ int qs_read_choices(qs_reader *r) {
     return check_choices(r, true);
 }
 
-/* Whether the first node whose rules fail is one of a branch. */
+/* Whether the first node that breaks a rule is in a branch. */
 static bool fails_in_branch(qs_reader *r) {
     const qs_graph *g = r->graph;
     for (size_t i = 0; i < g->order_count; i++) {
@@ -311,7 +314,10 @@ static bool fails_in_branch(qs_reader *r) {
     return false;
 }
 
-/* A branch that breaks a rule is read again as a subgraph, since it may never be taken. */
+/*
+ * If a node in a branch breaks a rule the model is read again with subgraphs, since the branch may
+ * never be taken.
+ */
 int qs_read_choices_failed(qs_reader *r, int code, const qsim_error *why) {
     const int better = code == QSIM_E_NOMEM ? QSIM_OK : check_choices(r, false);
     if (!better)

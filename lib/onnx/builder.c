@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* qsim_builder: a model made by calls instead of from a file, checked by the same rules. */
+/* qsim_builder: makes a model by calls instead of from a file and checks it by the same rules. */
 #include "onnx/reader.h"
 #include "onnx/builder_text.h"
 #include "kernel/context.h"
 #include "op/op.h"
 
 struct qsim_builder {
-    qsim_model *model; /* NULL once handed out */
+    qsim_model *model; /* NULL after qsim_builder_finish */
     qsim_ctx *ctx;     /* counted reference */
     qsim_error error;  /* the first failure */
-    qs_id node;        /* the last one added */
+    qs_id node;        /* the last node added */
     qs_id *ids;
     size_t ids_capacity;
 };
@@ -78,16 +78,12 @@ int qsim_builder_import(qsim_builder *b, const char *domain, int32_t version) {
     return qs_graph_set_import(b->model->graph, plain, version) ? nomem(b) : QSIM_OK;
 }
 
-/* The id of a name, made if it is new. */
-static int take(qsim_builder *b, const char *name, qs_id *out) {
+/* Finds the value of a name, or adds it. */
+static int find_or_add(qsim_builder *b, const char *name, qs_id *out) {
     *out = qs_graph_find(b->model->graph, name);
     if (*out == QS_NONE)
         *out = qs_graph_add_value(b->model->graph, name);
     return *out >= 0 ? QSIM_OK : nomem(b);
-}
-
-static bool is_defined(const qs_value *v) {
-    return v->producer != QS_NONE || v->is_input || v->data;
 }
 
 static int set_type(qsim_builder *b, qs_id id, int32_t dtype, int32_t rank, const int64_t *dims,
@@ -118,10 +114,10 @@ int qsim_builder_input(qsim_builder *b, const char *name, int32_t dtype, int32_t
     qs_id id;
     if (!text_ok(name) || !name[0] || dtype == QSIM_UNDEFINED)
         return qs_fail(&b->error, QSIM_E_ARGUMENT, "builder: an input without name or type");
-    int code = take(b, name, &id);
+    int code = find_or_add(b, name, &id);
     if (code)
         return code;
-    if (is_defined(&b->model->graph->values[id]))
+    if (qs_value_exists(&b->model->graph->values[id]))
         return fail(b, QSIM_E_GRAPH, "is defined twice", name);
     if (qs_graph_push_input(b->model->graph, id))
         return nomem(b);
@@ -134,7 +130,7 @@ int qsim_builder_output(qsim_builder *b, const char *name, int32_t dtype, int32_
     qs_id id;
     if (!text_ok(name) || !name[0])
         return qs_fail(&b->error, QSIM_E_ARGUMENT, "builder: an output without name");
-    int code = take(b, name, &id);
+    int code = find_or_add(b, name, &id);
     if (code)
         return code;
     if (qs_graph_push_output(b->model->graph, id))
@@ -143,7 +139,7 @@ int qsim_builder_output(qsim_builder *b, const char *name, int32_t dtype, int32_
     return v->is_input || v->data ? QSIM_OK : set_type(b, id, dtype, rank, dims, dim_names);
 }
 
-/* Checks a tensor and copies it; the result's dims and data are in the arena. */
+/* Checks a tensor and copies it into the arena. */
 static int copy_tensor(qsim_builder *b, const char *name, const qsim_tensor *t, qs_const *c) {
     qs_arena *arena = &b->model->graph->arena;
     *c = (qs_const){.dtype = t ? t->dtype : 0, .rank = t ? t->rank : 0};
@@ -170,8 +166,8 @@ int qsim_builder_constant(qsim_builder *b, const char *name, const qsim_tensor *
     qs_const c = {0}, *kept;
     if (!text_ok(name) || !name[0])
         return qs_fail(&b->error, QSIM_E_ARGUMENT, "builder: a constant without name");
-    int code = take(b, name, &id);
-    if (!code && is_defined(&b->model->graph->values[id]))
+    int code = find_or_add(b, name, &id);
+    if (!code && qs_value_exists(&b->model->graph->values[id]))
         code = fail(b, QSIM_E_GRAPH, "is defined twice", name);
     if (!code)
         code = copy_tensor(b, name, value, &c);
@@ -232,7 +228,7 @@ static int parse_names(qsim_builder *b, const char *names, size_t at, size_t *co
     char name[1024];
     *count = 0;
     if (!qs_grow(b->ctx, (void **)&b->ids, &b->ids_capacity, at + 1, sizeof(*b->ids)))
-        return nomem(b); /* room for at least one, also for a node without names */
+        return nomem(b); /* so that b->ids is not NULL for a node without names */
     for (const char *p = names; p && *names; p = *p ? p + 1 : NULL) {
         size_t n = strcspn(p, ",");
         if (n >= sizeof(name))
@@ -243,7 +239,7 @@ static int parse_names(qsim_builder *b, const char *names, size_t at, size_t *co
             return nomem(b);
         qs_id *id = &b->ids[at + (*count)++];
         *id = QS_NONE;
-        if (n > 0 && take(b, name, id))
+        if (n > 0 && find_or_add(b, name, id))
             return b->error.code;
         p += n;
     }
@@ -254,7 +250,7 @@ static int claim_outputs(qsim_builder *b, const qs_id *ids, size_t count) {
     qs_graph *g = b->model->graph;
     for (size_t i = 0; i < count; i++) {
         qs_value *v = ids[i] == QS_NONE ? NULL : &g->values[ids[i]];
-        if (v && is_defined(v))
+        if (v && qs_value_exists(v))
             return fail(b, QSIM_E_GRAPH, "is written twice", v->name);
         if (v)
             v->producer = (qs_id)g->node_count;
@@ -369,7 +365,7 @@ static int check(qsim_builder *b) {
                    .name = m->name,
                    .error = &b->error};
     for (size_t i = 0; i < g->output_count; i++)
-        if (!is_defined(&g->values[g->outputs[i]]))
+        if (!qs_value_exists(&g->values[g->outputs[i]]))
             return fail(b, QSIM_E_GRAPH, "is an output that no node makes",
                         g->values[g->outputs[i]].name);
     int code = qs_read_names(&r);

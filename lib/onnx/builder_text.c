@@ -15,7 +15,7 @@ static bool parse_dtype(const char *text, size_t n, int32_t *dtype) {
     return false;
 }
 
-/* A number, or the name of an open size. */
+/* Parses a size or the name of an unknown size, which is -1. */
 static bool parse_dim(char *word, int64_t *dim, const char **name) {
     const int64_t limit = INT64_MAX / 10 - 1;
     *dim = -1;

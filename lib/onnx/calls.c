@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls of local functions, which a model defines itself: the nodes of the function's body become
- * nodes of the graph, under names of their own; its inputs and outputs are the call's.
+ * Reads a call of a local function, which the model defines itself: the nodes of the function
+ * become nodes of the graph, with names of their own; its inputs and outputs become those of the
+ * call.
  */
 #include "onnx/reader.h"
 
 #include <stdio.h>
 
 #define DEPTH_LIMIT 16      /* of calls inside calls */
-#define CALL_LIMIT  100000  /* a small file may nest calls so that they multiply */
-#define NODE_LIMIT  1000000 /* that calls may make */
+#define CALL_LIMIT  100000  /* nested calls of a small file can multiply */
+#define NODE_LIMIT  1000000 /* nodes that calls make */
 
 bool qs_call_alias(const qs_scope *scope, qs_span text, qs_id *out) {
     const qs_call *call = scope->call;
@@ -59,7 +60,7 @@ int qs_call_attr(qs_reader *r, const qs_call *call, qs_span name, const qs_attr 
     return QSIM_OK;
 }
 
-/* ---- the ends ---- */
+/* ---- inputs and outputs ---- */
 
 static size_t count_fields(qs_span message, uint32_t number) {
     qs_wire wire;
@@ -71,19 +72,18 @@ static size_t count_fields(qs_span message, uint32_t number) {
     return n;
 }
 
-/*
- * Pairs the function's names in field `formal` with those in field `actual` of the call, in order.
- */
-static int bind(qs_reader *r, qs_call *call, qs_span message, uint32_t formal, uint32_t actual) {
-    qs_wire names, ends;
-    qs_field name, end;
+/* Pairs the names in field `formal` of the function with those in field `actual` of the call. */
+static int bind_arguments(qs_reader *r, qs_call *call, qs_span message, uint32_t formal,
+                          uint32_t actual) {
+    qs_wire names, arguments;
+    qs_field name, argument;
     qs_wire_begin(&names, call->body);
-    qs_wire_begin(&ends, message);
+    qs_wire_begin(&arguments, message);
     for (;;) {
         int more;
         do
-            more = qs_wire_next(&ends, &end);
-        while (more == 1 && end.number != actual);
+            more = qs_wire_next(&arguments, &argument);
+        while (more == 1 && argument.number != actual);
         bool named;
         while ((named = qs_wire_next(&names, &name) == 1) && name.number != formal)
             continue;
@@ -94,7 +94,7 @@ static int bind(qs_reader *r, qs_call *call, qs_span message, uint32_t formal, u
         if (!named)
             return QSIM_OK;
         qs_id id = QS_NONE;
-        const int code = more == 1 ? qs_read_value(r, end.data, &id) : QSIM_OK;
+        const int code = more == 1 ? qs_read_value(r, argument.data, &id) : QSIM_OK;
         if (code)
             return code;
         if (formal == FUNCTION_INPUT || id != QS_NONE)
@@ -102,7 +102,10 @@ static int bind(qs_reader *r, qs_call *call, qs_span message, uint32_t formal, u
     }
 }
 
-/* The function's operator sets have to be the model's; those that the model lacks are imported. */
+/*
+ * Checks that the function imports the operator sets in the model's versions; those that the model
+ * lacks are imported.
+ */
 static int check_imports(qs_reader *r, const qs_call *call) {
     qs_wire wire;
     qs_field f;
@@ -123,7 +126,7 @@ static int check_imports(qs_reader *r, const qs_call *call) {
         if (!name)
             return qs_read_nomem(r);
         const int64_t own = qs_graph_import(r->graph, name);
-        if (version < 1 || version > INT32_MAX) /* what the model itself may not import */
+        if (version < 1 || version > INT32_MAX) /* as for imports of the model */
             return qs_read_fail(r, QSIM_E_UNSUPPORTED, "opset %lld of %s does not exist",
                                 (long long)version, *name ? name : "ai.onnx");
         if (own && own != version)
@@ -151,7 +154,10 @@ static int read_nodes(qs_reader *r, const qs_call *call) {
     return code;
 }
 
-/* An output that no node of the body makes is one of the inputs: an Identity copies it. */
+/*
+ * Adds an Identity for each output that is an input of the function; other outputs are made by
+ * nodes.
+ */
 static int check_outputs(qs_reader *r, const qs_call *call, size_t inputs) {
     for (size_t i = inputs; i < call->count; i++) {
         const qs_alias *y = &call->aliases[i];
@@ -163,8 +169,7 @@ static int check_outputs(qs_reader *r, const qs_call *call, size_t inputs) {
         if (!qs_call_alias(&scope, y->text, &from) || from == QS_NONE)
             return qs_read_fail(r, QSIM_E_GRAPH,
                                 "output '%.*s' of the function '%s' is made by no node",
-                                y->text.size < 200 ? (int)y->text.size : 200,
-                                (const char *)y->text.data, call->node->op_type);
+                                QS_SPAN_TEXT(y->text), call->node->op_type);
         if (qs_graph_add_node(r->graph, "", "Identity", call->node->name, &from, 1, &y->value, 1) <
             0)
             return qs_read_nomem(r);
@@ -186,10 +191,10 @@ int qs_read_call(qs_reader *r, qs_span message, const qs_node *head, qs_span bod
     call.aliases = qs_arena_alloc(r->arena, capacity, sizeof(*call.aliases));
     if (!call.aliases)
         return qs_read_nomem(r);
-    int code = bind(r, &call, message, FUNCTION_INPUT, NODE_INPUT);
+    int code = bind_arguments(r, &call, message, FUNCTION_INPUT, NODE_INPUT);
     const size_t inputs = call.count;
     if (!code)
-        code = bind(r, &call, message, FUNCTION_OUTPUT, NODE_OUTPUT);
+        code = bind_arguments(r, &call, message, FUNCTION_OUTPUT, NODE_OUTPUT);
     if (!code)
         code = check_imports(r, &call);
     if (code)

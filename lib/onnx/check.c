@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* qsim_model_check: every problem; qsim_model_upgrade. */
+/* qsim_model_check, which reports every problem, and qsim_model_upgrade. */
 #include "graph/model.h"
 #include "onnx/reader.h"
 #include "op/op.h"
@@ -10,7 +10,7 @@ struct report {
     int count;
 };
 
-static int tell(struct report *r, int code, const qsim_error *why) {
+static int report_problem(struct report *r, int code, const qsim_error *why) {
     if (!code)
         return QSIM_OK;
     if (code == QSIM_E_NOMEM)
@@ -38,13 +38,16 @@ int qs_read_node_rules(qs_graph *g, qs_id id, const char *name, qsim_error *erro
 
 static int check_node(qs_graph *g, qs_id id, const char *name, struct report *r) {
     qsim_error why = {0};
-    /* A model for inspection has no branches: its If has no shape rule. */
+    /* In a model loaded for inspection If is a node without a shape rule. */
     if (qs_read_is_choice(&g->nodes[id]))
         return QSIM_OK;
-    return tell(r, qs_read_node_rules(g, id, name, &why), &why);
+    return report_problem(r, qs_read_node_rules(g, id, name, &why), &why);
 }
 
-/* Nodes in or after a cycle have no order: nothing can be inferred, but operators are checked. */
+/*
+ * Checks the operators of nodes in or after a cycle. They are not in the order, so nothing can be
+ * inferred.
+ */
 static int check_cycles(qs_graph *g, const char *name, struct report *r) {
     bool *ordered = qs_calloc(g->arena.ctx, g->node_count, sizeof(*ordered));
     int code = ordered ? QSIM_OK : QSIM_E_NOMEM;
@@ -53,7 +56,7 @@ static int check_cycles(qs_graph *g, const char *name, struct report *r) {
     for (size_t i = 0; !code && i < g->node_count; i++) {
         qsim_error why = {0};
         if (!ordered[i] && !g->nodes[i].removed && !qs_read_is_choice(&g->nodes[i]))
-            code = tell(r, qs_op_resolve(g, (qs_id)i, name, &why), &why);
+            code = report_problem(r, qs_op_resolve(g, (qs_id)i, name, &why), &why);
     }
     qs_free(g->arena.ctx, ordered);
     return code;
@@ -66,7 +69,7 @@ int qsim_model_check(const qsim_model *model, qsim_problem_fn problem, void *use
         return QSIM_E_ARGUMENT;
     int code = qs_graph_clone(model->graph, model->ctx, &g);
     for (size_t i = 0; !code && i < model->problem_count; i++)
-        code = tell(&r, model->problems[i].code, &model->problems[i]);
+        code = report_problem(&r, model->problems[i].code, &model->problems[i]);
     for (size_t i = 0; !code && i < g->order_count; i++)
         if (!g->nodes[g->order[i]].removed)
             code = check_node(g, g->order[i], model->name, &r);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Writes tensors, attributes, nodes and values; emit.h explains how. */
 #include "onnx/emit.h"
 
 #include <stdio.h>
@@ -29,7 +30,7 @@ static bool emit_float(pb_ostream_t *out, uint32_t number, float value) {
     return pb_encode_tag(out, PB_WT_32BIT, number) && pb_encode_fixed32(out, &value);
 }
 
-/* The fields of a message whose numbers are not in `own`, a bit set. */
+/* Writes the fields of a message whose numbers are not in the bit set `own`. */
 static bool emit_others(pb_ostream_t *out, qs_span message, uint32_t own) {
     qs_wire wire;
     qs_field f;
@@ -47,7 +48,7 @@ static bool emit_others(pb_ostream_t *out, qs_span message, uint32_t own) {
 struct named_tensor {
     const char *name;
     const qs_const *tensor;
-    const char *location; /* NULL: its bytes stand in the message */
+    const char *location; /* the file of its bytes; NULL: they are in the message */
     uint64_t offset;
 };
 
@@ -60,7 +61,7 @@ static bool pair_body(pb_ostream_t *out, const void *arg) {
     return qs_emit_text(out, PAIR_KEY, p->key) && qs_emit_text(out, PAIR_VALUE, p->value);
 }
 
-static bool emit_place(pb_ostream_t *out, const struct named_tensor *t) {
+static bool emit_location(pb_ostream_t *out, const struct named_tensor *t) {
     char offset[24], length[24];
     snprintf(offset, sizeof(offset), "%llu", (unsigned long long)t->offset);
     snprintf(length, sizeof(length), "%zu", t->tensor->bytes);
@@ -86,7 +87,8 @@ static bool tensor_fields(pb_ostream_t *out, const void *arg) {
     ok = ok && qs_emit_int(out, TENSOR_DTYPE, c->dtype);
     if (t->name[0])
         ok = ok && qs_emit_text(out, TENSOR_NAME, t->name);
-    ok = ok && (t->location ? emit_place(out, t) : emit_bytes(out, TENSOR_RAW, c->data, c->bytes));
+    ok = ok &&
+         (t->location ? emit_location(out, t) : emit_bytes(out, TENSOR_RAW, c->data, c->bytes));
     return ok && emit_others(out, c->source, TENSOR_DATA_FIELDS);
 }
 
@@ -96,7 +98,6 @@ static bool renamed_fields(pb_ostream_t *out, const void *arg) {
            emit_others(out, t->tensor->source, BIT(TENSOR_NAME));
 }
 
-/* A 4-bit tensor with bits after its end was cleaned while reading: its data moved. */
 bool qs_emit_tensor_body(pb_ostream_t *out, const char *name, const qs_const *c) {
     struct named_tensor t = {name, c, NULL, 0};
     if (c->source.size == 0 || c->external)
@@ -137,7 +138,7 @@ static bool attr_list(pb_ostream_t *out, const qs_attr *a) {
     return ok;
 }
 
-/* Constants of its own; captured ones are inputs or marked as such. */
+/* Whether a value is a constant of the subgraph itself; captured ones are marked as inputs. */
 static bool is_own_constant(const qs_value *v) {
     return v->data && v->producer == QS_NONE && !v->is_input;
 }
@@ -177,7 +178,7 @@ static bool attr_value(pb_ostream_t *out, const qs_attr *a) {
 
 static bool subgraph_holds(const qs_attr *a);
 
-/* Whether the message that the attribute was read from is still true. */
+/* Whether the message that the attribute was read from still describes it. */
 static bool attr_holds(const qs_attr *a) {
     const bool outside = a->type == QS_ATTR_TENSOR && a->u.tensor->external;
     return a->source.size > 0 && !outside && subgraph_holds(a);
@@ -199,17 +200,17 @@ struct graph_node {
     const qs_node *node;
 };
 
-static const char *end_name(const qs_graph *g, qs_id id) {
+static const char *value_name(const qs_graph *g, qs_id id) {
     return id == QS_NONE ? "" : g->values[id].name;
 }
 
-/* How many inputs the message lists: all but those that only subgraphs read. */
+/* Number of inputs in the message, which does not list captured values. */
 static int32_t own_inputs(const qs_node *n) {
     return n->input_count - n->captured;
 }
 
-/* Whether the message that the node was read from is still true. */
-static bool source_holds(const qs_graph *g, const qs_node *n) {
+/* Whether the message that the node was read from still describes it. */
+static bool node_holds(const qs_graph *g, const qs_node *n) {
     qs_wire wire;
     qs_field f;
     int32_t in = 0, out = 0;
@@ -219,9 +220,9 @@ static bool source_holds(const qs_graph *g, const qs_node *n) {
     while (qs_wire_next(&wire, &f) == 1) {
         bool same = true;
         if (f.number == NODE_INPUT)
-            same = in < own_inputs(n) && qs_span_is(f.data, end_name(g, n->inputs[in++]));
+            same = in < own_inputs(n) && qs_span_is(f.data, value_name(g, n->inputs[in++]));
         else if (f.number == NODE_OUTPUT)
-            same = out < n->output_count && qs_span_is(f.data, end_name(g, n->outputs[out++]));
+            same = out < n->output_count && qs_span_is(f.data, value_name(g, n->outputs[out++]));
         else if (f.number == NODE_OP_TYPE)
             same = qs_span_is(f.data, n->op_type);
         if (!same)
@@ -236,7 +237,7 @@ static bool source_holds(const qs_graph *g, const qs_node *n) {
 static bool subgraph_holds(const qs_attr *a) {
     const qs_graph *g = a->type == QS_ATTR_GRAPH && a->u.graph ? a->u.graph->graph : NULL;
     for (size_t i = 0; g && i < g->node_count; i++)
-        if (g->nodes[i].removed || !source_holds(g, &g->nodes[i]))
+        if (g->nodes[i].removed || !node_holds(g, &g->nodes[i]))
             return false;
     return true;
 }
@@ -245,12 +246,12 @@ static bool node_body(pb_ostream_t *out, const void *arg) {
     const struct graph_node *gn = arg;
     const qs_node *n = gn->node;
     bool ok = true;
-    if (source_holds(gn->graph, n))
+    if (node_holds(gn->graph, n))
         return qs_emit_span(out, n->source);
     for (int32_t i = 0; ok && i < own_inputs(n); i++)
-        ok = qs_emit_text(out, NODE_INPUT, end_name(gn->graph, n->inputs[i]));
+        ok = qs_emit_text(out, NODE_INPUT, value_name(gn->graph, n->inputs[i]));
     for (int32_t i = 0; ok && i < n->output_count; i++)
-        ok = qs_emit_text(out, NODE_OUTPUT, end_name(gn->graph, n->outputs[i]));
+        ok = qs_emit_text(out, NODE_OUTPUT, value_name(gn->graph, n->outputs[i]));
     if (n->name && n->name[0])
         ok = ok && qs_emit_text(out, NODE_NAME, n->name);
     ok = ok && qs_emit_text(out, NODE_OP_TYPE, n->op_type);
@@ -315,7 +316,7 @@ static bool shape_agrees(qs_span shape, const qs_value *v) {
     return axis == v->rank;
 }
 
-/* Whether the message that the value was read from is still true. */
+/* Whether the message that the value was read from still describes it. */
 static bool value_holds(const qs_value *v) {
     qs_wire wire;
     qs_field f;

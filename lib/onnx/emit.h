@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes messages through nanopb's output streams. Messages that were read and not changed are
- * written as the bytes they were read from. All functions return false when the stream fails.
+ * Writes messages to nanopb's output streams. A message that was read and describes its object
+ * still is written as it was read. All functions return false if the stream fails.
  */
 #ifndef QS_EMIT_H
 #define QS_EMIT_H
@@ -14,22 +14,22 @@
 
 typedef bool (*qs_emit_fn)(pb_ostream_t *out, const void *arg);
 
-/* A field that holds a message: sized first, then written. */
+/* Writes a message as field `number`: body is called to size it, then to write it. */
 bool qs_emit_message(pb_ostream_t *out, uint32_t number, qs_emit_fn body, const void *arg);
 bool qs_emit_text(pb_ostream_t *out, uint32_t number, const char *text);
 bool qs_emit_int(pb_ostream_t *out, uint32_t number, int64_t value);
 bool qs_emit_span(pb_ostream_t *out, qs_span fields);
 
-/* A tensor under a name: a TensorProto in field `number`. */
+/* Writes a tensor with that name as TensorProto in field `number`. */
 bool qs_emit_tensor(pb_ostream_t *out, uint32_t number, const char *name, const qs_const *tensor);
-/* The same with its bytes at `offset` of another file. */
+/* The same, with its bytes at `offset` of another file. */
 bool qs_emit_outside(pb_ostream_t *out, uint32_t number, const char *name, const qs_const *tensor,
                      const char *location, uint64_t offset);
-/* A NodeProto in field 1 of a graph. */
+/* Writes a NodeProto as field of a GraphProto. */
 bool qs_emit_node(pb_ostream_t *out, const qs_graph *graph, const qs_node *node);
-/* A ValueInfoProto in field `number`. */
+/* Writes a ValueInfoProto in field `number`. */
 bool qs_emit_value(pb_ostream_t *out, uint32_t number, const qs_value *value);
-/* A TensorProto's fields alone: a file of one tensor. */
+/* Writes the fields of a TensorProto: a file of one tensor. */
 bool qs_emit_tensor_body(pb_ostream_t *out, const char *name, const qs_const *tensor);
 
 #endif

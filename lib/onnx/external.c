@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Tensors whose bytes are in another file. Each file is opened once per model. */
+/* Reads tensors whose bytes are in another file, which is opened once for a model. */
 #include "onnx/reader.h"
 #include "base/ctx.h"
 
-struct place {
+struct location_fields {
     qs_span location, offset, length;
     int locations, offsets, lengths;
 };
 
-/* Digits only: no sign, no blanks, no overflow. */
+/* Parses digits; false: there are other characters, none, or the number overflows. */
 static bool parse_size(qs_span text, uint64_t *out) {
     uint64_t value = 0;
     if (text.size == 0)
@@ -23,7 +23,7 @@ static bool parse_size(qs_span text, uint64_t *out) {
     return true;
 }
 
-static void collect(qs_span tensor, struct place *p) {
+static void read_location(qs_span tensor, struct location_fields *p) {
     qs_wire wire;
     qs_field f;
     memset(p, 0, sizeof(*p));
@@ -45,7 +45,7 @@ static void collect(qs_span tensor, struct place *p) {
     }
 }
 
-static int open_outside(qs_reader *r, const char *location, const char *name, qs_outside *o) {
+static int open_file(qs_reader *r, const char *location, const char *name, qs_outside *o) {
     qsim_error why = {0};
     int code;
     const char *fault = qs_location_fault(location);
@@ -74,7 +74,7 @@ static int open_outside(qs_reader *r, const char *location, const char *name, qs
     return QSIM_OK;
 }
 
-static int find_outside(qs_reader *r, qs_span location, const char *name, const qs_outside **out) {
+static int find_file(qs_reader *r, qs_span location, const char *name, const qs_outside **out) {
     struct qs_source *s = r->source;
     for (size_t i = s->outside_count; i-- > 0;)
         if (qs_span_is(location, s->outside[i].location)) {
@@ -85,7 +85,7 @@ static int find_outside(qs_reader *r, qs_span location, const char *name, const 
     if (!o.location || !qs_grow(r->ctx, (void **)&s->outside, &s->outside_capacity,
                                 s->outside_count + 1, sizeof(*s->outside)))
         return qs_read_nomem(r);
-    int code = open_outside(r, o.location, name, &o);
+    int code = open_file(r, o.location, name, &o);
     if (code)
         return code;
     s->outside[s->outside_count] = o;
@@ -95,8 +95,8 @@ static int find_outside(qs_reader *r, qs_span location, const char *name, const 
 
 int qs_read_external(qs_reader *r, qs_span tensor, const char *what, const char *name, size_t bytes,
                      const void **out) {
-    struct place p;
-    collect(tensor, &p);
+    struct location_fields p;
+    read_location(tensor, &p);
     if (!r->source)
         return qs_read_fail(r, QSIM_E_UNSUPPORTED, "%s '%s': external data", what, name);
     if (p.locations != 1 || p.offsets > 1 || p.lengths > 1)
@@ -115,7 +115,7 @@ int qs_read_external(qs_reader *r, qs_span tensor, const char *what, const char 
                             "%s '%s': external data has length %llu, the shape needs %zu", what,
                             name, (unsigned long long)length, bytes);
     const qs_outside *o = NULL;
-    int code = find_outside(r, p.location, name, &o);
+    int code = find_file(r, p.location, name, &o);
     if (code)
         return code;
     if (offset > o->size || length > o->size - offset)
@@ -132,7 +132,7 @@ const char *qsim_model_external_file(const qsim_model *model, int32_t index) {
     return s && index >= 0 && (size_t)index < s->outside_count ? s->outside[index].location : NULL;
 }
 
-void qs_source_forget(const qsim_model *model) {
+void qs_source_release_pages(const qsim_model *model) {
     const struct qs_source *s = model->source;
     for (size_t i = 0; s && i < s->outside_count; i++)
         qs_map_forget(&s->outside[i].map);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Local functions, which a model defines itself: found by domain and name, kept for saving.
- * Recursive definitions are refused.
+ * Lists the local functions that a model defines itself, to find them by domain and name. Recursive
+ * ones are refused.
  */
 #include "onnx/reader.h"
 
 struct function {
     qs_span domain, name, body;
-    bool ends;
+    bool terminates; /* known not to be recursive */
 };
 
 struct qs_functions {
@@ -45,7 +45,7 @@ static struct function *find(const struct qs_functions *all, qs_span domain, qs_
     return NULL;
 }
 
-/* Heap sort: no recursion, no worst case. */
+/* Heap sort: qsort may need recursion or quadratic time. */
 static void sift(struct function *list, size_t root, size_t count) {
     struct function moved = list[root];
     for (size_t child; (child = 2 * root + 1) < count; root = child) {
@@ -70,8 +70,8 @@ static void sort(struct qs_functions *all) {
     }
 }
 
-/* Whether every local function that this one calls is known to end. */
-static bool calls_end(const struct qs_functions *all, const struct function *f) {
+/* Whether all local functions that this one calls are known to terminate. */
+static bool calls_terminate(const struct qs_functions *all, const struct function *f) {
     qs_wire wire;
     qs_field node;
     qs_wire_begin(&wire, f->body);
@@ -81,13 +81,13 @@ static bool calls_end(const struct qs_functions *all, const struct function *f) 
         const struct function *called =
             find(all, plain_domain(qs_wire_find(node.data, NODE_DOMAIN)),
                  qs_wire_find(node.data, NODE_OP_TYPE));
-        if (called && !called->ends)
+        if (called && !called->terminates)
             return false;
     }
     return true;
 }
 
-#define FUNCTION_LIMIT 2000 /* rounds below are quadratic */
+#define FUNCTION_LIMIT 2000 /* check_recursion is quadratic */
 
 static int check_recursion(qs_reader *r, struct qs_functions *all) {
     size_t left = all->count;
@@ -95,14 +95,14 @@ static int check_recursion(qs_reader *r, struct qs_functions *all) {
         progress = false;
         for (size_t i = 0; i < all->count; i++) {
             struct function *f = &all->list[i];
-            if (f->ends || !calls_end(all, f))
+            if (f->terminates || !calls_terminate(all, f))
                 continue;
-            f->ends = progress = true;
+            f->terminates = progress = true;
             left--;
         }
     }
     for (size_t i = 0; i < all->count; i++)
-        if (!all->list[i].ends)
+        if (!all->list[i].terminates)
             return qs_read_fail(r, QSIM_E_GRAPH, "the local function '%s' calls itself",
                                 qs_read_scratch(r, all->list[i].name));
     return QSIM_OK;
@@ -148,5 +148,5 @@ void qs_free_functions(qs_reader *r) {
 
 qs_span qs_find_function(const qs_reader *r, qs_span domain, qs_span name) {
     const struct function *f = r->functions ? find(r->functions, plain_domain(domain), name) : NULL;
-    return f && f->ends ? f->body : (qs_span){0};
+    return f && f->terminates ? f->body : (qs_span){0};
 }

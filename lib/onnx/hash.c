@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * qsim_model_hash: a hash of the graph and its weights that does not depend on how they are stored.
- */
+/* qsim_model_hash: hashes the graph and its weights independently of how a file stores them. */
 #include "graph/model.h"
 
 static void add_number(qs_sha256 *h, int64_t value) {
@@ -11,7 +9,7 @@ static void add_number(qs_sha256 *h, int64_t value) {
     qs_sha256_add(h, bytes, sizeof(bytes));
 }
 
-/* The length goes first, so that no two lists of texts look alike. */
+/* Hashes the length first, so that different lists of texts have different bytes. */
 static void add_bytes(qs_sha256 *h, const void *data, size_t size) {
     add_number(h, (int64_t)size);
     if (size)
@@ -66,7 +64,7 @@ static void add_attr(qs_sha256 *h, const qs_attr *a) {
     }
 }
 
-/* A constant's bytes go in where it is first read. `seen` is by value. */
+/* Hashes a value; the bytes of a constant where it is first read. `seen`: by value. */
 static void add_value(qs_sha256 *h, const qs_graph *g, qs_id id, bool *seen) {
     add_text(h, id == QS_NONE ? "" : g->values[id].name);
     bool constant = id != QS_NONE && g->values[id].data && !seen[id];

@@ -9,14 +9,14 @@
 typedef int (*field_fn)(qs_reader *r, qs_span message);
 
 /*
- * Goes on after a broken part if the caller wants that; the names that it should have defined are
- * marked as broken.
+ * Skips a part that could not be read if problems are collected: marks the tensors that it defines
+ * as broken.
  */
-static int pass_part(qs_reader *r, int code, uint32_t number, qs_span message) {
+static int skip_part(qs_reader *r, int code, uint32_t number, qs_span message) {
     qs_wire wire;
     qs_field f;
     r->at = NULL;
-    code = qs_read_pass(r, code);
+    code = qs_read_collect(r, code);
     if (!code && number == GRAPH_INITIALIZER)
         return qs_read_break(r, qs_wire_find(message, TENSOR_NAME));
     if (!code && number == GRAPH_INPUT)
@@ -28,8 +28,8 @@ static int pass_part(qs_reader *r, int code, uint32_t number, qs_span message) {
     return code;
 }
 
-/* Called after each part: checks whether to go on, and the graph's limits. */
-static int keeps_limits(qs_reader *r) {
+/* Checks, after each part, the context's limits and whether to stop. */
+static int check_limits(qs_reader *r) {
     int code = qs_go_on(r->ctx, r->name, r->error);
     if (!code)
         code = QS_LIMIT(r->ctx, values, r->graph->value_count, r->error, r->name);
@@ -40,7 +40,8 @@ static int keeps_limits(qs_reader *r) {
 }
 
 /* Calls fn with every field `number` of every graph message. */
-static int each(qs_reader *r, const qs_span *graphs, size_t count, uint32_t number, field_fn fn) {
+static int read_fields(qs_reader *r, const qs_span *graphs, size_t count, uint32_t number,
+                       field_fn fn) {
     for (size_t i = 0; i < count; i++) {
         qs_wire wire;
         qs_field f;
@@ -50,9 +51,9 @@ static int each(qs_reader *r, const qs_span *graphs, size_t count, uint32_t numb
                 continue;
             int code = fn(r, f.data);
             if (code)
-                code = pass_part(r, code, number, f.data);
+                code = skip_part(r, code, number, f.data);
             if (!code)
-                code = keeps_limits(r);
+                code = check_limits(r);
             if (code)
                 return code;
         }
@@ -88,14 +89,14 @@ int qs_read_initializer(qs_reader *r, qs_span message) {
     return set_shape(r, id, &type);
 }
 
-/* Checks that the number of elements that an input or output declares fits. */
+/* Checks that the declared number of elements can be counted. */
 static int check_size(qs_reader *r, const char *name, const qs_type *type) {
     if (!qs_shape_fits(type->dtype, type->rank, type->dims))
         return qs_read_fail(r, QSIM_E_LIMIT, "the shape of tensor '%s' is too large", name);
     return QSIM_OK;
 }
 
-/* An initializer that is listed as an input, too, as in old models: a constant. */
+/* Checks that an initializer and the input of its name, which old models also list, agree. */
 static int check_constant(qs_reader *r, const qs_value *v, const qs_type *type) {
     bool differs = type->rank >= 0 && type->rank != v->rank;
     for (int32_t i = 0; i < type->rank && !differs; i++)
@@ -113,13 +114,13 @@ static int read_input_type(qs_reader *r, qs_span message, const char *name, qs_t
     int code = qs_read_type(r, message, name, type);
     if (code)
         return code;
-    if (!type->present && r->level) { /* the operator gives it one */
+    if (!type->present && r->level) { /* in a subgraph: the operator gives it one */
         type->rank = -1;
         return QSIM_OK;
     }
     if (!type->present)
         return qs_read_fail(r, QSIM_E_GRAPH, "input '%s' has no type", name);
-    if (type->other && !r->inspect && !r->level) /* inside, the operator decides */
+    if (type->other && !r->inspect && !r->level) /* in a subgraph the operator decides */
         return qs_read_fail(r, QSIM_E_UNSUPPORTED, "input '%s' is a %s, not a tensor", name,
                             type->other);
     if (!type->other && type->dtype == QSIM_UNDEFINED)
@@ -154,7 +155,7 @@ static int read_input(qs_reader *r, qs_span message) {
     return code;
 }
 
-/* Stores what an output or a value_info entry says of a tensor that a node makes. */
+/* Stores the type and shape that a graph output or value_info states for a tensor of a node. */
 static int declare(qs_reader *r, qs_span message, qs_id id) {
     qs_type type;
     qs_value *v = &r->graph->values[id];
@@ -172,8 +173,8 @@ static int declare(qs_reader *r, qs_span message, qs_id id) {
 }
 
 /* Whether a value is defined, or its definition could not be read. */
-static bool is_made(const qs_value *v) {
-    return v->producer != QS_NONE || v->is_input || v->data || v->broken;
+static bool is_defined(const qs_value *v) {
+    return qs_value_exists(v) || v->broken;
 }
 
 static int read_output(qs_reader *r, qs_span message) {
@@ -183,7 +184,7 @@ static int read_output(qs_reader *r, qs_span message) {
         return qs_read_nomem(r);
     qs_id id = qs_graph_find(r->graph, name);
     const qs_value *v = id == QS_NONE ? NULL : &r->graph->values[id];
-    if (!v || !is_made(v))
+    if (!v || !is_defined(v))
         return qs_read_fail(r, QSIM_E_GRAPH, "output '%s' is made by no node", name);
     if (qs_graph_push_output(r->graph, id))
         return qs_read_nomem(r);
@@ -211,11 +212,11 @@ static int read_node_names(qs_reader *r, const qs_node *n) {
     for (int32_t k = 0; k < n->output_count; k++)
         any = any || n->outputs[k] != QS_NONE;
     if (!any)
-        code = qs_read_pass(r, qs_read_fail(r, QSIM_E_GRAPH, "the node has no outputs"));
+        code = qs_read_collect(r, qs_read_fail(r, QSIM_E_GRAPH, "the node has no outputs"));
     for (int32_t k = 0; k < n->input_count && !code; k++) {
         const qs_value *v = n->inputs[k] == QS_NONE ? NULL : &g->values[n->inputs[k]];
-        if (v && !is_made(v))
-            code = qs_read_pass(
+        if (v && !is_defined(v))
+            code = qs_read_collect(
                 r, qs_read_fail(r, QSIM_E_GRAPH, "input '%s' is defined nowhere", v->name));
     }
     r->at = NULL;
@@ -226,13 +227,13 @@ int qs_read_names(qs_reader *r) {
     const qs_graph *g = r->graph;
     int code = QSIM_OK;
     if (g->output_count == 0)
-        code = qs_read_pass(r, qs_read_fail(r, QSIM_E_GRAPH, "the graph has no outputs"));
+        code = qs_read_collect(r, qs_read_fail(r, QSIM_E_GRAPH, "the graph has no outputs"));
     for (size_t i = 0; i < g->node_count && !code; i++)
         code = read_node_names(r, &g->nodes[i]);
     return code;
 }
 
-/* The graph's name, and the fields that are kept as they are. */
+/* Reads the graph's name and keeps the fields that are not interpreted. */
 static int read_rest(qs_reader *r, qs_span graph) {
     qsim_model *m = r->model;
     qs_wire wire;
@@ -269,7 +270,7 @@ static int read_parts(qs_reader *r, const qs_span *graphs, size_t count) {
         {GRAPH_OUTPUT, read_output},   {GRAPH_VALUE, read_value_info},
     };
     for (size_t i = 0; i < QS_COUNT(parts); i++) {
-        int code = each(r, graphs, count, parts[i].field, parts[i].read);
+        int code = read_fields(r, graphs, count, parts[i].field, parts[i].read);
         if (code)
             return code;
     }

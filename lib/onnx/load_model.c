@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads ModelProto; fixes the order in which a model is read and checked. */
+/* Reads ModelProto, and has the order in which a model is read and checked. */
 #include "onnx/reader.h"
 #include "base/ctx.h"
 #include "op/op.h"
@@ -36,7 +36,7 @@ static int read_import(qs_reader *r, qs_span message) {
         int code = qs_read_fail(r, QSIM_E_UNSUPPORTED,
                                 "opset %lld of %s is not known, the newest that is read is %lld",
                                 (long long)version, shown, (long long)qs_op_newest_opset());
-        code = qs_read_pass(r, code);
+        code = qs_read_collect(r, code);
         if (code)
             return code;
         version = qs_op_newest_opset();
@@ -111,7 +111,7 @@ static int check_head(qs_reader *r, const struct head *h) {
     return qs_graph_set_import(r->graph, "", 1) ? qs_read_nomem(r) : QSIM_OK;
 }
 
-/* For inspection: nodes that break a rule are left as they are, all others are inferred. */
+/* For inspection: infers the outputs of all nodes but those that break a rule. */
 static int inspect_operators(qs_reader *r) {
     qs_graph *g = r->graph;
     for (size_t i = 0; i < g->order_count; i++)
@@ -130,7 +130,7 @@ int qs_read_resolve(qs_reader *r) {
     }
     int code = qs_graph_sort(g, &why);
     if (code)
-        code = qs_read_pass(r, qs_read_fail(r, code, "%s", why.message));
+        code = qs_read_collect(r, qs_read_fail(r, code, "%s", why.message));
     return code;
 }
 
@@ -157,20 +157,20 @@ static int read_model(qs_reader *r, struct head *h) {
         return code;
     qs_wire_begin(&wire, bytes);
     while (!code && qs_wire_next(&wire, &f) == 1)
-        code = qs_read_pass(r, read_field(r, &f, h));
+        code = qs_read_collect(r, read_field(r, &f, h));
     if (!code)
-        code = h->graph_count ? qs_read_pass(r, check_head(r, h)) : check_head(r, h);
+        code = h->graph_count ? qs_read_collect(r, check_head(r, h)) : check_head(r, h);
     if (!code)
-        code = qs_read_pass(r, qs_read_functions(r, bytes));
+        code = qs_read_collect(r, qs_read_functions(r, bytes));
     if (!code)
         code = qs_read_graph(r, h->graphs, h->graph_count);
     return code ? code : qs_read_operators(r);
 }
 
-/* Everything after the model object and its source exist. */
+/* Reads a model from its source. *retry: it failed only because an If was read as a choice. */
 static int read_into(qsim_model *m, const qsim_load_options *o, bool keep_ifs, bool *retry,
                      qsim_error *error) {
-    qsim_error own = {0}; /* the list of problems */
+    qsim_error own = {0}; /* for a caller that wants no message */
     qs_reader r = {.ctx = m->ctx,
                    .model = m,
                    .graph = m->graph,
@@ -182,7 +182,7 @@ static int read_into(qsim_model *m, const qsim_load_options *o, bool keep_ifs, b
                    .external_user = o->external_user,
                    .keep_ifs = keep_ifs,
                    .inspect = m->inspect_only,
-                   .passing = (o->flags & QSIM_LOAD_CHECK) != 0};
+                   .collects = (o->flags & QSIM_LOAD_CHECK) != 0};
     struct head h = {0};
     m->bytes = (int64_t)m->source->bytes.size;
     int code = read_model(&r, &h);
@@ -195,8 +195,8 @@ static int read_into(qsim_model *m, const qsim_load_options *o, bool keep_ifs, b
     return code;
 }
 
-/* Undoes reading, before the model is read again. */
-static int empty_model(qsim_model *m, qsim_error *error) {
+/* Empties a model before it is read again. */
+static int reset_model(qsim_model *m, qsim_error *error) {
     qs_graph *g;
     if (qs_graph_create(m->ctx, &g))
         return qs_fail(error, QSIM_E_NOMEM, "%s: out of memory", m->name);
@@ -211,27 +211,30 @@ static int empty_model(qsim_model *m, qsim_error *error) {
     return qs_fail(error, QSIM_E_NOMEM, "out of memory for a model's name");
 }
 
-/* Reading an If as a choice between two results is faster, but both need the same sizes. */
-static int read_either_way(qsim_model *m, const qsim_load_options *o, qsim_error *error) {
+/*
+ * Reads each If as a choice between two results, which runs faster; if their sizes differ, again as
+ * a node with subgraphs.
+ */
+static int read_with_retry(qsim_model *m, const qsim_load_options *o, qsim_error *error) {
     bool retry;
     int code = read_into(m, o, false, &retry, error);
     if (!retry)
         return code;
     qs_error_clear(error);
-    code = empty_model(m, error);
+    code = reset_model(m, error);
     return code ? code : read_into(m, o, true, &retry, error);
 }
 
-/* An empty model with a source, to be filled. */
-static int begin(qsim_ctx *ctx, const qsim_load_options *o, const char *name, qsim_model **out,
-                 qsim_error *error) {
+/* Creates an empty model with a source. */
+static int create_model(qsim_ctx *ctx, const qsim_load_options *o, const char *name,
+                        qsim_model **out, qsim_error *error) {
     qsim_model *m;
     int code = qs_model_create(ctx, &m, error);
     if (code)
         return code;
     m->source = qs_calloc(m->ctx, 1, sizeof(*m->source));
     m->free_source = qs_source_free;
-    m->forget = qs_source_forget;
+    m->release_pages = qs_source_release_pages;
     m->name = qs_arena_string(&m->graph->arena, name, strlen(name));
     m->inspect_only = (o->flags & (QSIM_LOAD_INSPECT | QSIM_LOAD_CHECK)) != 0;
     if (!m->source || !m->name) {
@@ -266,9 +269,10 @@ static char *folder_of(qsim_ctx *ctx, const char *path) {
     return folder;
 }
 
-/* Reads a model whose source is set up; frees it on failure. */
-static int finish(qsim_model *m, const qsim_load_options *o, qsim_model **out, qsim_error *error) {
-    int code = read_either_way(m, o, error);
+/* Reads a model whose source is set; frees it on failure. */
+static int read_or_free(qsim_model *m, const qsim_load_options *o, qsim_model **out,
+                        qsim_error *error) {
+    int code = read_with_retry(m, o, error);
     if (code)
         qsim_model_free(m);
     else
@@ -279,7 +283,7 @@ static int finish(qsim_model *m, const qsim_load_options *o, qsim_model **out, q
 int qs_onnx_load_map(qsim_ctx *ctx, qs_map *map, const char *path, const qsim_load_options *o,
                      qsim_model **out, qsim_error *error) {
     qsim_model *m = NULL;
-    int code = begin(ctx, o, o->name ? o->name : path ? path : "(memory)", &m, error);
+    int code = create_model(ctx, o, o->name ? o->name : path ? path : "(memory)", &m, error);
     if (code) {
         qs_map_close(ctx, map);
         return code;
@@ -293,13 +297,13 @@ int qs_onnx_load_map(qsim_ctx *ctx, qs_map *map, const char *path, const qsim_lo
         qsim_model_free(m);
         return code;
     }
-    return finish(m, o, out, error);
+    return read_or_free(m, o, out, error);
 }
 
 int qs_onnx_load_bytes(qsim_ctx *ctx, qs_span bytes, const qsim_load_options *o,
                        void (*release)(void *), void *owner, qsim_model **out, qsim_error *error) {
     qsim_model *m = NULL;
-    int code = begin(ctx, o, o->name ? o->name : "(memory)", &m, error);
+    int code = create_model(ctx, o, o->name ? o->name : "(memory)", &m, error);
     if (code) {
         if (release)
             release(owner);
@@ -308,5 +312,5 @@ int qs_onnx_load_bytes(qsim_ctx *ctx, qs_span bytes, const qsim_load_options *o,
     m->source->bytes = bytes;
     m->source->release = release;
     m->source->owner = owner;
-    return finish(m, o, out, error);
+    return read_or_free(m, o, out, error);
 }

@@ -3,13 +3,11 @@
 #include "base/ctx.h"
 #include "onnx/reader.h"
 
-/* No operator has more; beyond it the search for duplicates would be felt. */
-
 struct attr_parts {
     qs_span name, s, t, reference;
     uint64_t type, i, f;
-    uint32_t value_field; /* the field that holds a value, 0: none */
-    uint32_t empty_field; /* one that holds a zero or nothing */
+    uint32_t value_field; /* the field that has a value; 0: none */
+    uint32_t empty_field; /* one that is empty or 0 */
     size_t strings;
     bool mixed;
 };
@@ -34,8 +32,8 @@ static uint64_t type_of_field(uint32_t field) {
     }
 }
 
-/* Writers without field presence leave zeros in fields beside the one that counts. */
-static bool is_nothing(const qs_field *f) {
+/* Whether a field is empty or 0. Some writers write all fields, and one has the value. */
+static bool is_empty(const qs_field *f) {
     return f->type == PB_WT_STRING ? f->data.size == 0 : f->value == 0;
 }
 
@@ -61,7 +59,7 @@ static void collect_attr(qs_span message, struct attr_parts *p) {
         }
         if (!type_of_field(f.number))
             continue;
-        if (is_nothing(&f)) {
+        if (is_empty(&f)) {
             p->empty_field = f.number;
             continue;
         }
@@ -142,11 +140,11 @@ static int read_value(qs_reader *r, qs_span message, const struct attr_parts *p,
     case ATTR_IS_FLOATS: return read_floats(r, message, a);
     case ATTR_IS_INTS: return read_ints(r, message, a);
     case ATTR_IS_STRINGS: return read_strings(r, message, p->strings, a);
-    default: return QSIM_OK; /* the source is kept */
+    default: return QSIM_OK; /* only the source span is kept */
     }
 }
 
-/* The value that the call of a function gives for one of the function's attributes. */
+/* Reads an attribute of a node in a function that refers to one of the function's attributes. */
 static int read_reference(qs_reader *r, qs_span text, qs_attr *a) {
     const char *name = a->name;
     const qs_attr *given = NULL;
@@ -213,7 +211,7 @@ static int read_attrs(qs_reader *r, qs_span message, size_t count, qs_node *n) {
         if (!code && has_name(attrs, done, attrs[done].name))
             code = qs_read_fail(r, QSIM_E_GRAPH, "attribute '%s' is given twice", attrs[done].name);
         done += code == QSIM_OK && attrs[done].type != 0;
-        code = qs_read_pass(r, code);
+        code = qs_read_collect(r, code);
         if (code)
             return code;
     }
@@ -246,21 +244,24 @@ static void collect_node(qs_span message, struct node_parts *p) {
     }
 }
 
-/* A name that no inner scope defines is the graph's. */
+/* If no scope defines the name it is one of the graph. */
 int qs_read_value(qs_reader *r, qs_span text, qs_id *out) {
     *out = QS_NONE;
     if (text.size == 0 || (r->scope && qs_call_alias(r->scope, text, out)))
         return QSIM_OK;
     int code = qs_read_lookup(r, text, out);
-    if (code || *out != QS_NONE || qs_read_caller(r)) /* an input that the call leaves out */
+    if (code || *out != QS_NONE || qs_read_caller(r)) /* a call may leave it out */
         return code;
     const char *name = qs_read_scratch(r, text);
     *out = name ? qs_graph_add_value(r->graph, name) : QSIM_E_NOMEM;
     return *out >= 0 ? QSIM_OK : qs_read_nomem(r);
 }
 
-/* The node's inputs and outputs as ids, in r->ids; outputs are claimed for the node to come. */
-static int read_ends(qs_reader *r, qs_span message, const struct node_parts *p) {
+/*
+ * Reads the node's inputs and outputs to r->ids, and makes the node to be added the producer of the
+ * outputs.
+ */
+static int read_ports(qs_reader *r, qs_span message, const struct node_parts *p) {
     qs_wire wire;
     qs_field f;
     size_t in = 0, out = p->inputs;
@@ -279,12 +280,12 @@ static int read_ends(qs_reader *r, qs_span message, const struct node_parts *p) 
         if (f.number == NODE_INPUT || id == QS_NONE)
             continue;
         qs_value *v = &r->graph->values[id];
-        if (v->producer == QS_NONE && !v->is_input && !v->data) {
+        if (!qs_value_exists(v)) {
             v->producer = (qs_id)r->graph->node_count;
             continue;
         }
-        code =
-            qs_read_pass(r, qs_read_fail(r, QSIM_E_GRAPH, "tensor '%s' is written twice", v->name));
+        code = qs_read_collect(
+            r, qs_read_fail(r, QSIM_E_GRAPH, "tensor '%s' is written twice", v->name));
         if (code)
             return code;
     }
@@ -295,62 +296,66 @@ static const char *same_or_new(qs_reader *r, qs_span text, const char *last) {
     return last && qs_span_is(text, last) ? last : qs_read_text(r, text);
 }
 
-int qs_read_node(qs_reader *r, qs_span message) {
-    struct node_parts p;
-    qs_graph *g = r->graph;
+/* Reads name, operator and domain of a node. */
+static int read_head(qs_reader *r, qs_span message, const struct node_parts *p, qs_node *head) {
+    const qs_graph *g = r->graph;
     const qs_node *last = g->node_count ? &g->nodes[g->node_count - 1] : NULL;
-    collect_node(message, &p);
-    const char *local = p.name.size && qs_read_caller(r) ? qs_read_local(r, p.name) : NULL;
-    qs_node head = {.source = message,
-                    .name = local ? qs_arena_string(r->arena, local, strlen(local))
-                                  : qs_read_text(r, p.name),
-                    .op_type = same_or_new(r, p.op_type, last ? last->op_type : NULL),
-                    .domain = qs_span_is(p.domain, "ai.onnx")
-                                  ? ""
-                                  : same_or_new(r, p.domain, last ? last->domain : NULL)};
-    if (!head.name || !head.op_type || !head.domain)
+    const char *local = p->name.size && qs_read_caller(r) ? qs_read_local(r, p->name) : NULL;
+    *head = (qs_node){.source = message,
+                      .name = local ? qs_arena_string(r->arena, local, strlen(local))
+                                    : qs_read_text(r, p->name),
+                      .op_type = same_or_new(r, p->op_type, last ? last->op_type : NULL),
+                      .domain = qs_span_is(p->domain, "ai.onnx")
+                                    ? ""
+                                    : same_or_new(r, p->domain, last ? last->domain : NULL)};
+    if (!head->name || !head->op_type || !head->domain)
         return qs_read_nomem(r);
-    r->at = &head;
-    int code = QSIM_OK;
-    if (p.op_type.size == 0)
-        code = qs_read_fail(r, QSIM_E_GRAPH, "node %zu has no operator", g->node_count);
-    else if (qs_span_is(p.domain, "qsim"))
-        code = qs_read_fail(r, QSIM_E_UNSUPPORTED, "operators of domain 'qsim' are not for files");
-    else if (p.overload.size > 0)
-        code = qs_read_fail(r, QSIM_E_UNSUPPORTED, "function overloads are not supported");
-    else if (p.inputs > INT32_MAX || p.outputs > INT32_MAX)
-        code = qs_read_fail(r, QSIM_E_LIMIT, "too many inputs or outputs");
+    r->at = head;
+    if (p->op_type.size == 0)
+        return qs_read_fail(r, QSIM_E_GRAPH, "node %zu has no operator", g->node_count);
+    if (qs_span_is(p->domain, "qsim"))
+        return qs_read_fail(r, QSIM_E_UNSUPPORTED, "operators of domain 'qsim' are not for files");
+    if (p->overload.size > 0)
+        return qs_read_fail(r, QSIM_E_UNSUPPORTED, "function overloads are not supported");
+    if (p->inputs > INT32_MAX || p->outputs > INT32_MAX)
+        return qs_read_fail(r, QSIM_E_LIMIT, "too many inputs or outputs");
+    return read_attrs(r, message, p->attrs, head);
+}
+
+/* Adds a node that is neither a call nor an If read as a choice. */
+static int add_node(qs_reader *r, qs_span message, const struct node_parts *p, qs_node *head) {
+    qs_id *captured;
+    int32_t captures;
+    int code = qs_read_subgraphs(r, head, (int32_t)p->inputs, &captured, &captures);
+    r->at = head;
     if (!code)
-        code = read_attrs(r, message, p.attrs, &head);
-    const qs_span body = qs_find_function(r, p.domain, p.op_type);
-    if (!code && body.data && !r->inspect) {
-        code = qs_read_call(r, message, &head, body);
-        r->at = NULL;
-        return code;
-    }
-    if (!code && qs_read_is_choice(&head) && !r->inspect && !r->keep_ifs) {
-        code = qs_read_if(r, message, &head, p.inputs, p.outputs);
-        r->at = NULL;
-        return code;
-    }
-    qs_id *captured = NULL;
-    int32_t captures = 0;
-    if (!code)
-        code = qs_read_subgraphs(r, &head, (int32_t)p.inputs, &captured, &captures);
-    r->at = &head;
-    if (!code)
-        code = read_ends(r, message, &p);
-    r->at = NULL;
+        code = read_ports(r, message, p);
     if (code)
         return code;
-    qs_id id = qs_graph_add_node(g, head.domain, head.op_type, head.name, r->ids, (int32_t)p.inputs,
-                                 r->ids + p.inputs, (int32_t)p.outputs);
-    if (id < 0 || (captures && qs_graph_capture(g, id, captured, captures)))
+    const qs_id id = qs_graph_add_node(r->graph, head->domain, head->op_type, head->name, r->ids,
+                                       (int32_t)p->inputs, r->ids + p->inputs, (int32_t)p->outputs);
+    if (id < 0 || (captures && qs_graph_capture(r->graph, id, captured, captures)))
         return qs_read_nomem(r);
-    qs_node *n = &g->nodes[id];
-    n->attrs = head.attrs;
-    n->attr_count = head.attr_count;
+    qs_node *n = &r->graph->nodes[id];
+    n->attrs = head->attrs;
+    n->attr_count = head->attr_count;
     n->source = message;
     n->changed = qs_read_caller(r) != NULL;
     return QSIM_OK;
+}
+
+int qs_read_node(qs_reader *r, qs_span message) {
+    struct node_parts p;
+    qs_node head;
+    collect_node(message, &p);
+    int code = read_head(r, message, &p, &head);
+    const qs_span body = qs_find_function(r, p.domain, p.op_type);
+    if (!code && body.data && !r->inspect)
+        code = qs_read_call(r, message, &head, body);
+    else if (!code && qs_read_is_choice(&head) && !r->inspect && !r->keep_ifs)
+        code = qs_read_if(r, message, &head, p.inputs, p.outputs);
+    else if (!code)
+        code = add_node(r, message, &p, &head);
+    r->at = NULL;
+    return code;
 }

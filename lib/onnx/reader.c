@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Helpers of loading: messages, names, kept fields, types. */
+/* Functions that the files of loading share: messages, names, kept fields, types. */
 #include "onnx/reader.h"
 
 #include <stdarg.h>
@@ -23,8 +23,7 @@ int qs_read_fail(qs_reader *r, int code, const char *format, ...) {
             output = f.data;
     if (output.size)
         return qs_fail(r->error, code, "%s: %s (node of '%.*s', %s)", r->name, what,
-                       output.size < 200 ? (int)output.size : 200, (const char *)output.data,
-                       n->op_type);
+                       QS_SPAN_TEXT(output), n->op_type);
     return qs_fail(r->error, code, "%s: %s (node '%s', %s)", r->name, what, n->name, n->op_type);
 }
 
@@ -32,10 +31,10 @@ int qs_read_nomem(qs_reader *r) {
     return qs_fail(r->error, QSIM_E_NOMEM, "%s: out of memory", r->name);
 }
 
-int qs_read_pass(qs_reader *r, int code) {
+int qs_read_collect(qs_reader *r, int code) {
     enum { MOST = 1000 };
     qsim_model *m = r->model;
-    if (!code || !r->passing || code == QSIM_E_NOMEM || m->problem_count >= MOST)
+    if (!code || !r->collects || code == QSIM_E_NOMEM || m->problem_count >= MOST)
         return code;
     if (!qs_grow(r->ctx, (void **)&m->problems, &m->problem_capacity, m->problem_count + 1,
                  sizeof(*m->problems)))
@@ -105,7 +104,7 @@ static int read_dim(qs_reader *r, qs_span message, const char *value, qs_dim *di
                 return qs_read_nomem(r);
         }
     }
-    if (dim->size < -1) /* -1 is what some exporters write for "unknown" */
+    if (dim->size < -1) /* some exporters write -1 for an unknown size */
         return qs_read_fail(r, QSIM_E_SHAPE, "tensor '%s' has the negative size %lld", value,
                             (long long)dim->size);
     return QSIM_OK;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * qsim_model_save. A loaded model is written as the bytes it was read from, with external data
- * brought inside; any other is written from its graph, fields in the order of their numbers. What
- * is too large for one file has its large constants in a second one.
+ * qsim_model_save. A loaded model is written as the bytes it was read from, with external data put
+ * into the file; any other model is written from its graph, fields in the order of their numbers. A
+ * model that is too large for one file has its large constants in a second one.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -28,12 +28,13 @@ int64_t qs_ir_of_opset(int64_t opset) {
     return IR_FREE_CONSTANTS;
 }
 
-/* Kept fields up to number `below`; they stand in the order of the file. */
+/* Fields that are kept as they were read, in the order of the file. */
 struct kept {
     const qs_span *spans;
     size_t count, done;
 };
 
+/* Writes the next kept fields with numbers less than `below`. */
 static bool emit_kept(pb_ostream_t *out, struct kept *k, uint32_t below) {
     for (; k->done < k->count; k->done++) {
         qs_wire wire;
@@ -49,13 +50,13 @@ static bool emit_kept(pb_ostream_t *out, struct kept *k, uint32_t below) {
 
 /* ---- a model written from its graph ---- */
 
-/* Where constants stand in the second file. */
+/* The second file. */
 struct outside {
-    const char *location; /* its name, beside the first */
+    const char *location; /* its name, in the folder of the first */
     uint64_t *offset;     /* by value; INSIDE: in the first file */
 };
 #define INSIDE  UINT64_MAX
-#define LARGE   ((size_t)1024) /* bytes of a constant that goes outside */
+#define LARGE   ((size_t)1024) /* least bytes of a constant in the second file */
 #define ALIGNED ((uint64_t)64)
 
 struct job {
@@ -116,7 +117,7 @@ static bool property_body(pb_ostream_t *out, const void *arg) {
     return qs_emit_text(out, PAIR_KEY, p->key) && qs_emit_text(out, PAIR_VALUE, p->value);
 }
 
-static bool made_body(pb_ostream_t *out, const void *arg) {
+static bool model_body(pb_ostream_t *out, const void *arg) {
     const struct job *job = arg;
     const qsim_model *m = job->model;
     struct kept kept = {m->kept, m->kept_count, 0};
@@ -134,7 +135,7 @@ static bool made_body(pb_ostream_t *out, const void *arg) {
     return ok && emit_kept(out, &kept, UINT32_MAX);
 }
 
-/* Lists of graphs, which are kept but not read. */
+/* Whether an attribute is a list of graphs, which are kept but not read. */
 static bool has_unread_graphs(const qs_graph *g) {
     for (size_t i = 0; i < g->node_count; i++)
         for (int32_t k = 0; !g->nodes[i].removed && k < g->nodes[i].attr_count; k++)
@@ -144,8 +145,7 @@ static bool has_unread_graphs(const qs_graph *g) {
 }
 
 /*
- * Marks the constants to write: those that are read; all if a subgraph that was not parsed may read
- * them.
+ * Marks the constants to write: those that are read, or all if there are graphs that are not read.
  */
 static void find_used(const qs_graph *g, bool *used) {
     bool all = has_unread_graphs(g);
@@ -175,10 +175,13 @@ static bool is_outside(qs_span tensor) {
 struct inlined {
     const struct job *job;
     qs_span span;
-    qs_id *next_const, *next_node; /* where the next initializer and node of the file are */
+    qs_id *next_const, *next_node; /* the next initializer and node of the file */
 };
 
-/* Initializers are the first values and nodes are in their order: the order of the file. */
+/*
+ * Writes a graph with its external data. Values of initializers, and nodes, are in the order of the
+ * file.
+ */
 static bool inlined_graph(pb_ostream_t *out, const void *arg) {
     const struct inlined *in = arg;
     const qs_graph *g = in->job->model->graph;
@@ -232,7 +235,7 @@ static bool inlined_body(pb_ostream_t *out, const void *arg) {
 
 static bool source_body(pb_ostream_t *out, const void *arg) {
     const qsim_model *m = ((const struct job *)arg)->model;
-    assert(m->source); /* else `prepare` chooses another body */
+    assert(m->source); /* else `choose_body` takes another one */
     return qs_emit_span(out, m->source->bytes);
 }
 
@@ -267,9 +270,12 @@ static int check_size(const qsim_model *m, size_t size, qsim_error *error) {
                          m->name, size);
 }
 
-/* What writes the model, its argument and its size. `used` is to be freed by the caller. */
-static int prepare(const qsim_model *m, struct job *job, bool **used, qs_emit_fn *body,
-                   size_t *size, qsim_error *error) {
+/*
+ * Chooses the function that writes the model, and its argument, and measures its size. The caller
+ * frees *used.
+ */
+static int choose_body(const qsim_model *m, struct job *job, bool **used, qs_emit_fn *body,
+                       size_t *size, qsim_error *error) {
     *used = NULL;
     *body = NULL;
     *size = 0;
@@ -287,7 +293,7 @@ static int prepare(const qsim_model *m, struct job *job, bool **used, qs_emit_fn
             return qs_fail(error, QSIM_E_NOMEM, "%s: out of memory", m->name);
         find_used(m->graph, *used);
         job->used = *used;
-        *body = made_body;
+        *body = model_body;
     }
     code = measure(job, *body, size, error);
     if (!code)
@@ -303,7 +309,7 @@ int qsim_model_save_memory(const qsim_model *model, void *buffer, size_t capacit
     qs_error_clear(error);
     if (!model || !need || (!buffer && capacity))
         return qs_fail(error, QSIM_E_ARGUMENT, "save: no model, size or buffer");
-    int code = prepare(model, &job, &used, &body, need, error);
+    int code = choose_body(model, &job, &used, &body, need, error);
     code = code ? code : check_size(model, *need, error);
     if (!code && *need <= capacity) {
         pb_ostream_t out = pb_ostream_from_buffer(buffer, *need);
@@ -314,21 +320,21 @@ int qsim_model_save_memory(const qsim_model *model, void *buffer, size_t capacit
     return qs_leave(model->ctx, code, error);
 }
 
-/* Small writes are gathered before they reach the file. */
-struct sink {
+/* A file with a buffer for small writes. */
+struct buffered {
     qs_out *out;
     size_t used;
     uint8_t buffer[16384];
 };
 
-static bool flush(struct sink *s) {
+static bool flush(struct buffered *s) {
     bool ok = s->used == 0 || qs_out_write(s->out, s->buffer, s->used) == QSIM_OK;
     s->used = 0;
     return ok;
 }
 
-static bool sink_write(pb_ostream_t *stream, const pb_byte_t *data, size_t count) {
-    struct sink *s = stream->state;
+static bool write_buffered(pb_ostream_t *stream, const pb_byte_t *data, size_t count) {
+    struct buffered *s = stream->state;
     if (count > sizeof(s->buffer) - s->used && !flush(s))
         return false;
     if (count > sizeof(s->buffer))
@@ -340,16 +346,15 @@ static bool sink_write(pb_ostream_t *stream, const pb_byte_t *data, size_t count
 
 /* ---- a second file ---- */
 
-/* Whether value `i` is a constant that the model's file has. */
+/* Whether value `i` is a constant that is written. */
 static bool is_written(const struct job *job, size_t i) {
     const qs_value *v = &job->model->graph->values[i];
     return job->used ? job->used[i] : v->data && v->producer == QS_NONE;
 }
 
 /*
- * Names of the second file: PATH.data, PATH.data1, ... Where a model is replaced, its new data has
- * a name that is free, so that the old model, which names the old data, is whole until the new one
- * takes its place.
+ * Names of the second file: PATH.data, PATH.data1, ... If a model is replaced, the new data gets a
+ * free name, since the old model needs its data until the new one takes its place.
  */
 #define DATA_NAMES 10
 
@@ -360,28 +365,39 @@ static void name_data(char *name, size_t capacity, const char *path, int which) 
         snprintf(name, capacity, "%s.data", path);
 }
 
-static int open_data(const qsim_model *m, const char *path, char *name, size_t capacity,
-                     bool replace, qs_out *data, qsim_error *error) {
+/* Names of the two files that a model is saved to. */
+struct paths {
+    const char *model;
+    char *data, *other; /* `other` is for the data of replaced models */
+    size_t capacity;
+    bool replace;
+};
+
+static int open_data_file(const qsim_model *m, const struct paths *p, qs_out *data,
+                          qsim_error *error) {
     int code = QSIM_E_EXISTS;
-    for (int i = 0; code == QSIM_E_EXISTS && i < (replace ? DATA_NAMES : 1); i++) {
+    for (int i = 0; code == QSIM_E_EXISTS && i < (p->replace ? DATA_NAMES : 1); i++) {
         qs_error_clear(error);
-        name_data(name, capacity, path, i);
-        code = qs_out_open(m->ctx, name, false, data, error);
+        name_data(p->data, p->capacity, p->model, i);
+        code = qs_out_open(m->ctx, p->data, false, data, error);
     }
     return code;
 }
 
-/* Removes the data of models that were replaced: all but `name`. */
-static void remove_other_data(const char *path, const char *name, char *other, size_t capacity) {
+/* Removes the data of replaced models: all files but the new one. */
+static void remove_other_data(const struct paths *p) {
     for (int i = 0; i < DATA_NAMES; i++) {
-        name_data(other, capacity, path, i);
-        if (strcmp(other, name) != 0)
-            qs_file_remove(other);
+        name_data(p->other, p->capacity, p->model, i);
+        if (strcmp(p->other, p->data) != 0)
+            qs_file_remove(p->other);
     }
 }
 
-/* Gives the large constants places in the file `name`, and the model's size. */
-static int place_outside(struct job *job, const char *name, qs_emit_fn *body, qsim_error *error) {
+/*
+ * Sets the offsets of the large constants in the file `name` and checks the size of the model
+ * without them.
+ */
+static int set_offsets(struct job *job, const char *name, qs_emit_fn *body, qsim_error *error) {
     const qsim_model *m = job->model;
     const size_t count = m->graph->value_count;
     const char *slash = strrchr(name, '/');
@@ -403,7 +419,7 @@ static int place_outside(struct job *job, const char *name, qs_emit_fn *body, qs
     return code ? code : check_size(m, size, error);
 }
 
-/* Failures of writing are the file's. */
+/* Writes the large constants. `file` keeps a failure, which qs_out_commit reports. */
 static int write_outside(const struct job *job, qs_out *file) {
     const qs_graph *g = job->model->graph;
     for (size_t i = 0; i < g->value_count; i++)
@@ -416,22 +432,22 @@ static int write_outside(const struct job *job, qs_out *file) {
 
 static int write_model(const struct job *job, qs_emit_fn body, qs_out *file, const char *path,
                        qsim_error *error) {
-    struct sink sink = {.out = file};
-    pb_ostream_t out = {.callback = sink_write, .state = &sink, .max_size = SIZE_MAX};
-    if ((body(&out, job) && flush(&sink)) || file->code || file->stopped)
-        return QSIM_OK; /* what the file has met is told when it ends */
+    struct buffered buffered = {.out = file};
+    pb_ostream_t out = {.callback = write_buffered, .state = &buffered, .max_size = SIZE_MAX};
+    if ((body(&out, job) && flush(&buffered)) || file->code || file->stopped)
+        return QSIM_OK; /* qs_out_commit reports a failure of the file */
     return qs_fail(error, QSIM_E_INTERNAL, "%s: the model cannot be written", path);
 }
 
-/* Both files are written before the data gets its name, and then the model. */
-static int save_both(struct job *job, qs_emit_fn body, const char *path, char *name,
-                     size_t capacity, qs_out *file, bool replace, qsim_error *error) {
+/* Writes both files and then gives the data its name; the caller gives the model its own. */
+static int save_both(struct job *job, qs_emit_fn body, const struct paths *p, qs_out *file,
+                     qsim_error *error) {
     qs_out data;
-    int code = open_data(job->model, path, name, capacity, replace, &data, error);
+    int code = open_data_file(job->model, p, &data, error);
     if (code)
         return code;
-    code = place_outside(job, name, &body, error);
-    code = code ? code : write_model(job, body, file, path, error);
+    code = set_offsets(job, p->data, &body, error);
+    code = code ? code : write_model(job, body, file, p->model, error);
     if (code || file->code || file->stopped) {
         qs_out_abort(&data);
         return code;
@@ -439,28 +455,30 @@ static int save_both(struct job *job, qs_emit_fn body, const char *path, char *n
     (void)write_outside(job, &data);
     code = qs_out_commit(&data, error);
     if (code && data.placed)
-        qs_file_remove(name);
+        qs_file_remove(p->data);
     return code;
 }
 
 static int save_external(struct job *job, qs_emit_fn body, const char *path, bool replace,
                          qsim_error *error) {
-    const size_t capacity = strlen(path) + sizeof(".data0");
-    char *name = qs_calloc(job->model->ctx, 2, capacity), *other = name ? name + capacity : NULL;
+    struct paths p = {
+        .model = path, .capacity = strlen(path) + sizeof(".data0"), .replace = replace};
     qs_out file;
-    if (!name)
+    p.data = qs_calloc(job->model->ctx, 2, p.capacity);
+    p.other = p.data ? p.data + p.capacity : NULL;
+    if (!p.data)
         return qs_fail(error, QSIM_E_NOMEM, "%s: out of memory", job->model->name);
     int code = qs_out_open(job->model->ctx, path, replace, &file, error);
     if (!code) {
-        code = save_both(job, body, path, name, capacity, &file, replace, error);
+        code = save_both(job, body, &p, &file, error);
         if (code)
             qs_out_abort(&file);
         else if ((code = qs_out_commit(&file, error)) && !file.placed)
-            qs_file_remove(name);
+            qs_file_remove(p.data);
         else if (!code && replace)
-            remove_other_data(path, name, other, capacity);
+            remove_other_data(&p);
     }
-    qs_free(job->model->ctx, name);
+    qs_free(job->model->ctx, p.data);
     return code;
 }
 
@@ -494,7 +512,7 @@ int qsim_model_save(const qsim_model *model, const char *path, const qsim_save_o
         return qs_fail(error, QSIM_E_VERSION, "save: unknown flags (0x%x)", (unsigned)o.flags);
     if (o.reserved)
         return qs_fail(error, QSIM_E_VERSION, "save: a reserved option is set");
-    code = prepare(model, &job, &used, &body, &size, error);
+    code = choose_body(model, &job, &used, &body, &size, error);
     const bool replace = (o.flags & QSIM_SAVE_REPLACE) != 0;
     if (!code && ((o.flags & QSIM_SAVE_EXTERNAL) || size > SIZE_LIMIT))
         code = save_external(&job, body, path, replace, error);
@@ -519,7 +537,7 @@ int64_t qsim_model_bytes(const qsim_model *model) {
     struct job job;
     bool *used = NULL;
     qs_emit_fn body;
-    const int code = need ? QSIM_OK : prepare(model, &job, &used, &body, &need, NULL);
+    const int code = need ? QSIM_OK : choose_body(model, &job, &used, &body, &need, NULL);
     qs_free(model->ctx, used);
     return code ? code : (int64_t)need;
 }

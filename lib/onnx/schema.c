@@ -136,7 +136,7 @@ static const struct {
     [QS_MESSAGE_ANNOTATION] = {"TensorAnnotation", annotation_rules},
 };
 
-/* Length of the UTF-8 sequence at s (RFC 3629), 0 if it is none or NUL. */
+/* Length of the UTF-8 sequence at s (RFC 3629); 0: it is none, or NUL. */
 static size_t sequence(const uint8_t *s, size_t left) {
     if (s[0] < 0x80)
         return s[0] != 0;
@@ -177,7 +177,7 @@ static bool varints_ok(qs_span packed) {
     return length == 0;
 }
 
-/* NULL if the field is what its message says, else what is wrong with it. */
+/* What is wrong with a field of this kind; NULL: nothing. */
 static const char *field_problem(const qs_field *f, uint8_t kind) {
     const char *wire = "has the wrong wire type";
     switch (kind) {

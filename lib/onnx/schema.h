@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks that a message is well formed all the way down. Loading does so once, for all that it
- * interprets or only keeps, so that later code can rely on wire types, lengths and text. Doc
- * strings may hold any bytes, since no code reads them.
+ * Checks that a message and all messages in it are well formed. Loading does so once, also for
+ * fields that are only kept, so that later code can rely on wire types, lengths and text. Doc
+ * strings may have any bytes, since no code reads them.
  */
 #ifndef QS_SCHEMA_H
 #define QS_SCHEMA_H
@@ -33,16 +33,16 @@ enum qs_message {
     QS_MESSAGE_COUNT,
 };
 
-/* Depth of messages inside messages: 64 nested graphs and the messages inside the innermost. */
+/* Greatest depth of messages: 64 nested graphs and the messages in the innermost one. */
 #define QS_MESSAGE_DEPTH 200
 
 /*
- * Errors: FORMAT (the message says in which kind of message, at which byte of the file `name`),
- * LIMIT (nesting). Linear, no recursion, no memory.
+ * Errors: FORMAT, which names the kind of message and the byte of the file `name`, and LIMIT
+ * (depth). Takes linear time, no recursion and no memory.
  */
 int qs_schema_check(qs_span message, enum qs_message kind, const char *name, qsim_error *error);
 
-/* Well-formed UTF-8 without NUL. */
+/* Whether a text is well-formed UTF-8 without NUL. */
 bool qs_text_ok(qs_span text);
 
 #endif

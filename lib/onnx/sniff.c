@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Recognizes files that people pass in place of an ONNX model, to name their format. */
+/* Recognizes other files that are given in place of an ONNX model, to name their format. */
 #include "onnx/reader.h"
 
 struct magic {
@@ -59,7 +59,7 @@ static qs_span skip_blanks(qs_span s) {
     return s;
 }
 
-/* HTML, XML and JSON: text whose first visible character no ONNX file can begin with. */
+/* Recognizes HTML, XML and JSON by a first character that no ONNX file begins with. */
 static const char *markup(qs_span file) {
     qs_span s = skip_blanks(file);
     if (s.size < 2)
@@ -71,8 +71,7 @@ static const char *markup(qs_span file) {
     return NULL;
 }
 
-/* Lines of text, such as a table, or a long one: an ONNX file has bytes below 32 among its first.
- */
+/* Whether a file is text; the first bytes of an ONNX file include some below 32. */
 static bool is_text(qs_span file) {
     bool lines = false;
     const size_t most = 256, n = file.size < most ? file.size : most;
@@ -85,18 +84,18 @@ static bool is_text(qs_span file) {
     return lines || n == most;
 }
 
-/* Size of a JSON header, then JSON. */
+/* A safetensors file has the size of a JSON text, and then that. */
 static bool is_safetensors(qs_span f) {
     return f.size > 10 && f.data[8] == '{' && f.data[9] == '"' && f.data[7] == 0 && f.data[6] == 0;
 }
 
-/* A bitmap's reserved bytes are 0. */
+/* A bitmap has four reserved bytes that are 0. */
 static bool is_bmp(qs_span f) {
     return f.size > 26 && memcmp(f.data, "BM", 2) == 0 && memcmp(f.data + 6, "\0\0\0\0", 4) == 0;
 }
 
-/* Skips the tag `tag` and a length; false: it does not stand there. */
-static bool take_message(qs_span *f, uint8_t tag) {
+/* Skips tag `tag` and a length; false: another tag is there. */
+static bool skip_tag(qs_span *f, uint8_t tag) {
     if (f->size < 3 || f->data[0] != tag)
         return false;
     size_t n = 1;
@@ -106,16 +105,19 @@ static bool take_message(qs_span *f, uint8_t tag) {
     return true;
 }
 
-/* GraphDef is a list of nodes (1) that begin with a name (1) and an operator (2); ONNX has a number
- * in field 1. SavedModel has 1 in it, and then a message (2) that begins with one (1). */
+/*
+ * GraphDef is a list of nodes, field 1, that begin with a name, field 1, and an operator, field 2;
+ * ONNX has a number in field 1. SavedModel has the number 1 in field 1, and then field 2, a message
+ * that begins with another one in field 1.
+ */
 static const char *tensorflow(qs_span f) {
     qs_span node = f, saved = f;
-    if (take_message(&node, 0x0a) && node.size > 2 && node.data[0] == 0x0a &&
+    if (skip_tag(&node, 0x0a) && node.size > 2 && node.data[0] == 0x0a &&
         node.data[1] + 2u < node.size && node.data[node.data[1] + 2u] == 0x12)
         return "a TensorFlow graph (frozen .pb)";
     if (f.size > 4 && f.data[0] == 8 && f.data[1] == 1) {
         saved = (qs_span){f.data + 2, f.size - 2};
-        if (take_message(&saved, 0x12) && saved.size > 0 && saved.data[0] == 0x0a)
+        if (skip_tag(&saved, 0x12) && saved.size > 0 && saved.data[0] == 0x0a)
             return "a TensorFlow SavedModel";
     }
     return NULL;

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads graphs inside nodes. A value of the outer graph that a subgraph reads becomes an input of
- * the subgraph and of the node; a constant of the outer graph is a constant in both.
+ * Reads the subgraphs of nodes. A value of the outer graph that a subgraph reads is captured: it
+ * becomes an input of the node and, unless it is a constant, of the subgraph.
  */
 #include "base/ctx.h"
 #include "onnx/reader.h"
 
-/* The state of reading the outer graph, restored after a subgraph. */
-typedef struct place {
+/* The state of the reader that belongs to a graph. */
+typedef struct state {
     qs_graph *graph;
     qs_arena *arena;
     const qs_scope *scope;
     qs_level *level;
-} place;
+} state;
 
-static place here(const qs_reader *r) {
-    return (place){r->graph, r->arena, r->scope, r->level};
+static state save_state(const qs_reader *r) {
+    return (state){r->graph, r->arena, r->scope, r->level};
 }
 
-static void go(qs_reader *r, place to) {
+static void restore_state(qs_reader *r, state to) {
     r->graph = to.graph;
     r->arena = to.arena;
     r->scope = to.scope;
@@ -44,18 +44,18 @@ static int add_capture(qs_reader *r, qs_span text, qs_id outer, qs_id *out) {
     v->dtype = from->dtype;
     v->rank = from->rank;
     v->dims = from->dims;
-    v->is_input = true; /* or a constant: no node of the subgraph makes it */
+    v->is_input = true; /* also a constant, so that no node of the subgraph may make it */
     return QSIM_OK;
 }
 
 int qs_read_captured(qs_reader *r, qs_span text, qs_id *out) {
-    const place inside = here(r);
+    const state inner_state = save_state(r);
     const qs_level *level = r->level;
-    go(r,
-       (place){level->outer_graph, &level->outer_graph->arena, level->outer_scope, level->outer});
+    restore_state(r, (state){level->outer_graph, &level->outer_graph->arena, level->outer_scope,
+                             level->outer});
     qs_id outer;
     int code = qs_read_lookup(r, text, &outer);
-    go(r, inside);
+    restore_state(r, inner_state);
     *out = QS_NONE;
     return code || outer == QS_NONE ? code : add_capture(r, text, outer, out);
 }
@@ -69,7 +69,7 @@ static int copy_imports(qs_reader *r, const qs_graph *from) {
     return QSIM_OK;
 }
 
-/* Captured values that are not constant follow the inputs that the operator feeds. */
+/* Appends captured values that are not constant to the inputs that the operator feeds. */
 static int list_inputs(qs_reader *r, const qs_level *level) {
     level->sub->fed = (int32_t)r->graph->input_count;
     for (int32_t i = 0; i < level->sub->capture_count; i++)
@@ -79,7 +79,7 @@ static int list_inputs(qs_reader *r, const qs_level *level) {
     return QSIM_OK;
 }
 
-static int read_inside(qs_reader *r, qs_span message, const qs_level *level) {
+static int read_contents(qs_reader *r, qs_span message, const qs_level *level) {
     int code = copy_imports(r, level->outer_graph);
     if (!code)
         code = qs_read_claim_names(r, message, GRAPH_NODE);
@@ -90,22 +90,22 @@ static int read_inside(qs_reader *r, qs_span message, const qs_level *level) {
     return code ? code : qs_read_resolve(r);
 }
 
-/* A model loaded for inspection may have a subgraph that breaks a rule: it stays unparsed. */
-static int pass_over(qs_reader *r, int code) {
-    if (r->passing)
-        return qs_read_pass(r, code);
+/* Leaves a subgraph that breaks a rule unread, in a model loaded for inspection. */
+static int skip_subgraph(qs_reader *r, int code) {
+    if (r->collects)
+        return qs_read_collect(r, code);
     qs_error_clear(r->error);
     return QSIM_OK;
 }
 
 static int read_one(qs_reader *r, qs_attr *a, qs_level *level) {
-    const place around = here(r);
+    const state outer_state = save_state(r);
     const qs_node *at = r->at;
     const int depth = r->level ? r->level->depth + 1 : 1;
     qs_graph *inner;
     const int limit = (int)r->ctx->limits.nesting;
     if (depth > limit && r->inspect)
-        return QSIM_OK; /* for inspection deeper ones stay unparsed */
+        return QSIM_OK; /* for inspection deeper ones stay unread */
     if (depth > limit)
         return qs_read_fail(r, QSIM_E_LIMIT, "more than %d graphs inside graphs", limit);
     qs_subgraph *sub = qs_arena_alloc(r->arena, 1, sizeof(*sub));
@@ -117,22 +117,22 @@ static int read_one(qs_reader *r, qs_attr *a, qs_level *level) {
                         .outer_scope = r->scope,
                         .outer = r->level,
                         .depth = depth};
-    go(r, (place){inner, &inner->arena, NULL, level});
-    int code = read_inside(r, qs_wire_find(a->source, ATTR_G), level);
-    go(r, around);
+    restore_state(r, (state){inner, &inner->arena, NULL, level});
+    int code = read_contents(r, qs_wire_find(a->source, ATTR_G), level);
+    restore_state(r, outer_state);
     r->at = at;
     if (code && code != QSIM_E_NOMEM && r->inspect) {
         level->sub = NULL;
-        code = pass_over(r, code);
+        code = skip_subgraph(r, code);
     } else {
         a->u.graph = sub;
     }
     return code;
 }
 
-/* Adds the values that a subgraph captures to the node's inputs. */
-static int place_captures(qs_reader *r, const qs_level *level, int32_t own, qs_id **list,
-                          int32_t *count) {
+/* Appends the values that a subgraph captures to those of the node. */
+static int append_captures(qs_reader *r, const qs_level *level, int32_t own, qs_id **list,
+                           int32_t *count) {
     qs_subgraph *sub = level->sub;
     const size_t before = (size_t)*count, added = (size_t)sub->capture_count;
     qs_id *all = qs_arena_alloc(r->arena, before + added, sizeof(*all));
@@ -160,7 +160,7 @@ int qs_read_subgraphs(qs_reader *r, qs_node *head, int32_t own_inputs, qs_id **c
             continue;
         int code = read_one(r, &head->attrs[i], &level);
         if (!code && level.sub)
-            code = place_captures(r, &level, own_inputs, captured, count);
+            code = append_captures(r, &level, own_inputs, captured, count);
         qs_free(r->ctx, level.pairs);
         if (code)
             return code;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads TensorProto: turns every way in which ONNX stores a tensor into plain bytes. */
+/* Reads TensorProto: decodes all ways in which ONNX stores a tensor to plain bytes. */
 #include "base/ctx.h"
 #include "onnx/emit.h"
 #include "onnx/reader.h"
@@ -8,10 +8,7 @@
 
 #include <stdio.h>
 
-/*
- * What to do with the elements: keep them in place or in the arena, only count them, or copy them
- * out.
- */
+/* What becomes of the elements: kept in place or in the arena, only counted, or copied. */
 enum mode { KEEP, COUNT, COPY };
 
 struct parts {
@@ -23,7 +20,7 @@ struct parts {
     int32_t rank;
     uint64_t dtype, location;
     qs_span raw;
-    uint32_t data_field; /* the field that holds typed data, 0: none */
+    uint32_t data_field; /* the field that has typed data; 0: none */
     size_t strings;
     bool has_raw, segment, external, mixed;
 };
@@ -112,7 +109,10 @@ static int collect(qs_reader *r, struct parts *p) {
     return read_dims(r, p);
 }
 
-/* Whether an entry of an integer list is a value of the type; `packed` ones are bytes. */
+/*
+ * Whether an entry of an integer list is a value of the type; `packed`: of a byte with several
+ * elements.
+ */
 static bool in_range(int32_t dtype, int64_t v, bool packed) {
     if (packed)
         return v >= -128 && v <= 255;
@@ -131,7 +131,7 @@ static bool in_range(int32_t dtype, int64_t v, bool packed) {
     }
 }
 
-/* Where decoded elements go. */
+/* Memory for decoded elements. */
 static uint8_t *alloc_elements(qs_reader *r, const struct parts *p, const qs_const *c) {
     return p->mode == COPY ? p->copy : qs_arena_alloc64(r->arena, c->bytes ? c->bytes : 1);
 }
@@ -159,7 +159,7 @@ static int decode_integers(qs_reader *r, const struct parts *p, qs_const *c, siz
     return QSIM_OK;
 }
 
-/* Floats and doubles: in place if they are one packed list. */
+/* Reads floats and doubles; in place if they are one packed list. */
 static int decode_floats(qs_reader *r, const struct parts *p, qs_const *c, size_t count) {
     size_t width = c->bytes / (count ? count : 1);
     qs_span list = qs_wire_find(p->message, p->data_field);
@@ -192,7 +192,7 @@ static int decode_typed(qs_reader *r, const struct parts *p, qs_const *c) {
     int64_t count = qs_numbers_count(p->message, field, width);
     size_t need = c->elements;
     if (c->dtype == QSIM_COMPLEX64 || c->dtype == QSIM_COMPLEX128)
-        need *= 2; /* their bytes are known to fit */
+        need *= 2; /* does not overflow: the bytes fit */
     else if (qsim_dtype_bits(c->dtype) < 8)
         need = c->bytes;
     if (count < 0 || (uint64_t)count != need)
@@ -204,7 +204,7 @@ static int decode_typed(qs_reader *r, const struct parts *p, qs_const *c) {
     return floats ? decode_floats(r, p, c, need) : decode_integers(r, p, c, need);
 }
 
-/* Bits after the last element are zero, whatever the file has there. */
+/* Sets the bits after the last element to zero, whatever the file has there. */
 static int clear_tail(qs_reader *r, const struct parts *p, qs_const *c) {
     size_t per_byte = 8 / (size_t)qsim_dtype_bits(c->dtype), used = c->elements % per_byte;
     if (used == 0)
@@ -289,7 +289,7 @@ static int read_data(qs_reader *r, const struct parts *p, qs_const *c) {
     return qsim_dtype_bits(c->dtype) < 8 ? clear_tail(r, p, c) : QSIM_OK;
 }
 
-/* Reads type, shape and size, before the data is looked at. */
+/* Reads type, shape and size; the data comes later. */
 static int measure(qs_reader *r, struct parts *p, qs_const *c) {
     int code = collect(r, p);
     if (code)

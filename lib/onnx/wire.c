@@ -30,7 +30,7 @@ static bool long_varint(qs_wire *wire, uint64_t *value) {
     return ok;
 }
 
-/* Nearly all take one byte. */
+/* Reads a varint; nearly all have one byte. */
 static inline bool varint(qs_wire *wire, uint64_t *value) {
     if (left(wire) == 0 || wire->at[0] >= 0x80)
         return long_varint(wire, value);
@@ -93,7 +93,7 @@ const char *qs_wire_problem(const qs_wire *wire) {
     return wire->problem ? wire->problem : "malformed";
 }
 
-/* Numbers in a packed list of varints: bytes that end one. */
+/* Number of varints in a packed list: that of the bytes that end one. */
 static size_t varint_count(qs_span packed) {
     size_t count = 0;
     for (size_t i = 0; i < packed.size; i++)

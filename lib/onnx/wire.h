@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads the protobuf wire format through nanopb. A message is walked field by field; a field's
- * value is a span of the message's own bytes, never a copy.
+ * Reads the protobuf wire format through nanopb, field by field. The value of a field is a span of
+ * the message's bytes, never a copy.
  */
 #ifndef QS_WIRE_H
 #define QS_WIRE_H
@@ -26,10 +26,10 @@ typedef struct qs_field {
 
 void qs_wire_begin(qs_wire *wire, qs_span message);
 
-/* 1 with the next field, 0 at the end of the message, -1 if the bytes are malformed. */
+/* Reads the next field. Returns 1; 0 at the end of the message; -1: the bytes are malformed. */
 int qs_wire_next(qs_wire *wire, qs_field *field);
 
-/* What was malformed, after -1. Static. */
+/* What was malformed, after -1: a static text. */
 const char *qs_wire_problem(const qs_wire *wire);
 
 /* The payload of the last field `number` of a message, empty if there is none. */
@@ -48,9 +48,9 @@ typedef struct qs_numbers {
 } qs_numbers;
 
 void qs_numbers_begin(qs_numbers *numbers, qs_span message, uint32_t number, uint32_t width);
-/* 1 with a value, 0 at the end, -1 if malformed. */
+/* Reads the next value. Returns 1; 0 at the end; -1: the bytes are malformed. */
 int qs_numbers_next(qs_numbers *numbers, uint64_t *value);
-/* How many there are; -1 if malformed. */
+/* Number of values; -1: the bytes are malformed. */
 int64_t qs_numbers_count(qs_span message, uint32_t number, uint32_t width);
 
 static inline float qs_bits_float(uint64_t bits) {

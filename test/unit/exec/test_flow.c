@@ -222,7 +222,7 @@ static void check_endless(void) {
     CHECK_INT(begin(&l, NULL, endless, &e), QSIM_OK);
     qsim_tensor in = floats(x, &one), out = {0};
     CHECK_INT(qsim_run_execute(l.run, &in, 1, &out, 1, &e), QSIM_E_LIMIT);
-    CHECK(strstr(e.message, "has not ended after 1000000 times") != NULL);
+    CHECK(strstr(e.message, "has not ended after 1000000 iterations") != NULL);
     end(&l);
 }
 
