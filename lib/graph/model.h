@@ -14,7 +14,7 @@ typedef struct qs_property {
     const char *key, *value;
 } qs_property;
 
-/* The files a model's constants point into; shared by every model made from it. */
+/* The files that the constants of a model point into; shared by models that are made from it. */
 struct qs_source;
 
 /* The results of functions that inspect a model, made on first use (exec/views.c). */
@@ -44,7 +44,7 @@ struct qsim_model {
     size_t kept_count, kept_capacity;
     qs_span *kept_graph; /* the same of GraphProto */
     size_t kept_graph_count, kept_graph_capacity;
-    int64_t bytes;        /* of the file, 0 if built here */
+    int64_t bytes;        /* of the file; 0: not loaded from one */
     bool inspect_only;    /* loaded with QSIM_LOAD_INSPECT or QSIM_LOAD_CHECK */
     qsim_error *problems; /* problems that QSIM_LOAD_CHECK has collected */
     size_t problem_count, problem_capacity;

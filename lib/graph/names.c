@@ -5,14 +5,14 @@ struct entry {
     const char *key; /* NULL: free */
     uint64_t hash;
     qs_id id;
-    uint32_t next; /* number that a fresh name made from this one tries first */
+    uint32_t next; /* the number that the next fresh name made from this one tries */
 };
 
 struct qs_names {
     struct entry *entries;
     size_t capacity; /* a power of two, at most two thirds full */
     size_t count;
-    const qs_secret *secret; /* the context's: authors of files cannot make names collide */
+    const qs_secret *secret; /* the context's, so that authors of files cannot make names collide */
 };
 
 static uint64_t hash_text(const struct qs_names *names, const char *s) {

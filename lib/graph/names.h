@@ -8,7 +8,7 @@
 struct qs_names *qs_names_create(qsim_ctx *ctx);
 void qs_names_free(qsim_ctx *ctx, struct qs_names *names);
 qs_id qs_names_find(const struct qs_names *names, const char *key);
-/* Adds or replaces. `key` must outlive the map. */
+/* Adds or replaces an entry. `key` must outlive the map. */
 int qs_names_put(qsim_ctx *ctx, struct qs_names *names, const char *key, qs_id id);
 /*
  * The number, 1 at first, that the next fresh name made from `key` tries; NULL if `key` is absent.

@@ -68,36 +68,27 @@ static void collect_attr(qs_span message, struct attr_parts *p) {
     }
 }
 
-static int read_ints(qs_reader *r, qs_span message, qs_attr *a) {
-    int64_t count = qs_numbers_count(message, ATTR_INTS, PB_WT_VARINT);
+/* Reads a list of integers (PB_WT_VARINT) or floats (PB_WT_32BIT). */
+static int read_numbers(qs_reader *r, qs_span message, uint32_t field, uint32_t width, qs_attr *a) {
+    const int64_t count = qs_numbers_count(message, field, width);
+    const bool ints = width == PB_WT_VARINT;
     if (count < 0 || count > INT32_MAX)
         return qs_read_fail(r, QSIM_E_LIMIT, "attribute '%s' is malformed or too long", a->name);
-    int64_t *out = qs_arena_alloc(r->arena, (size_t)count, sizeof(*out));
+    void *out = qs_arena_alloc(r->arena, (size_t)count, ints ? sizeof(int64_t) : sizeof(float));
     qs_numbers numbers;
     uint64_t value;
     if (!out)
         return qs_read_nomem(r);
-    qs_numbers_begin(&numbers, message, ATTR_INTS, PB_WT_VARINT);
+    qs_numbers_begin(&numbers, message, field, width);
     for (int64_t i = 0; i < count && qs_numbers_next(&numbers, &value) == 1; i++)
-        out[i] = (int64_t)value;
-    a->u.ints = out;
-    a->count = (int32_t)count;
-    return QSIM_OK;
-}
-
-static int read_floats(qs_reader *r, qs_span message, qs_attr *a) {
-    int64_t count = qs_numbers_count(message, ATTR_FLOATS, PB_WT_32BIT);
-    if (count < 0 || count > INT32_MAX)
-        return qs_read_fail(r, QSIM_E_LIMIT, "attribute '%s' is malformed or too long", a->name);
-    float *out = qs_arena_alloc(r->arena, (size_t)count, sizeof(*out));
-    qs_numbers numbers;
-    uint64_t value;
-    if (!out)
-        return qs_read_nomem(r);
-    qs_numbers_begin(&numbers, message, ATTR_FLOATS, PB_WT_32BIT);
-    for (int64_t i = 0; i < count && qs_numbers_next(&numbers, &value) == 1; i++)
-        out[i] = qs_bits_float(value);
-    a->u.floats = out;
+        if (ints)
+            ((int64_t *)out)[i] = (int64_t)value;
+        else
+            ((float *)out)[i] = qs_bits_float(value);
+    if (ints)
+        a->u.ints = out;
+    else
+        a->u.floats = out;
     a->count = (int32_t)count;
     return QSIM_OK;
 }
@@ -137,8 +128,8 @@ static int read_value(qs_reader *r, qs_span message, const struct attr_parts *p,
         if (!p->t.data)
             return qs_read_fail(r, QSIM_E_FORMAT, "attribute '%s' has no tensor", a->name);
         return read_tensor_attr(r, p->t, a);
-    case ATTR_IS_FLOATS: return read_floats(r, message, a);
-    case ATTR_IS_INTS: return read_ints(r, message, a);
+    case ATTR_IS_FLOATS: return read_numbers(r, message, ATTR_FLOATS, PB_WT_32BIT, a);
+    case ATTR_IS_INTS: return read_numbers(r, message, ATTR_INTS, PB_WT_VARINT, a);
     case ATTR_IS_STRINGS: return read_strings(r, message, p->strings, a);
     default: return QSIM_OK; /* only the source span is kept */
     }

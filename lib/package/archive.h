@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A package in memory, and functions that reading and writing packages share. */
+/* A package in memory, and functions that files which read and write packages share. */
 #ifndef QS_ARCHIVE_H
 #define QS_ARCHIVE_H
 
@@ -23,7 +23,7 @@ typedef struct qs_member {
     uint64_t size;
     uint16_t method;
     char sha256[65];
-    uint8_t *inflated; /* or NULL: not read yet, or stored */
+    uint8_t *inflated; /* NULL: not read yet, or stored without compression */
     bool verified;
 } qs_member;
 
@@ -38,10 +38,10 @@ struct qsim_package {
     struct zip *zip;
     qs_member *members;
     size_t count;
-    size_t model; /* the one the manifest names */
+    size_t model; /* index of the model that the manifest names */
 };
 
-/* Opens `map`, which it takes over, also when it fails. */
+/* Opens the package in `map`, which it takes over, also if it fails. */
 int qs_package_of_map(qsim_ctx *ctx, qs_map *map, const char *name, qsim_package **out,
                       qsim_error *error);
 
@@ -53,19 +53,19 @@ int qs_zip_fail(struct zip_error *e, int code, const char *where, const char *wh
 /* Lists the members after checking the zip's structure (zip_directory.c). */
 int qs_zip_directory(qsim_package *p, qsim_error *error);
 
-/* Why an entry may not have this name; NULL if it may. */
+/* What is wrong with the name of an entry; NULL: nothing. */
 const char *qs_entry_name_fault(const char *name);
 /*
  * Whether a and b cannot exist together: equal but for case, or one would be a folder of the other.
  */
 bool qs_entry_names_clash(const char *a, const char *b);
 int32_t qs_role_of_name(const char *name);
-/* The one name that an entry with this role has; NULL if there is none. */
+/* The name that an entry with this role has; NULL: it may have any. */
 const char *qs_name_of_role(int32_t role);
 
-/* Well-formed JSON (RFC 8259), at most 64 deep? NULL, else what is wrong. */
+/* What is wrong with a JSON text (RFC 8259, at most 64 deep); NULL: nothing. */
 const char *qs_json_fault(const uint8_t *text, size_t size);
-/* Checks a manifest and finds its schema and model; what is wrong, or NULL. */
+/* Reads schema and model from a manifest. Returns what is wrong with it; NULL: nothing. */
 const char *qs_manifest_read(const uint8_t *text, size_t size, int64_t *schema,
                              const uint8_t **model, size_t *model_size);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which names of entries are valid on every system that a package may be unpacked on. */
+/* Names of entries: they have to be valid on every system that a package may be unpacked on. */
 #include "package/archive.h"
 
 #include "onnx/schema.h"
@@ -63,7 +63,7 @@ bool qs_entry_names_clash(const char *a, const char *b) {
 }
 
 static const struct {
-    const char *role, *name; /* NULL: told otherwise */
+    const char *role, *name; /* name NULL: entries may have any */
 } roles[QSIM_ROLE_COUNT] = {
     [QSIM_ROLE_DATA] = {"data", NULL},
     [QSIM_ROLE_MODEL] = {"model", NULL},

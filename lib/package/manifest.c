@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * JSON as far as packages need it: checks that a text is well-formed, and finds "schema" and
- * "model" at the top of a manifest. Nothing else in a manifest is used.
+ * JSON as far as packages need it: checks that a text is well formed and reads "schema" and "model"
+ * of a manifest, which has no other fields that are used.
  */
 #include "package/archive.h"
 
@@ -19,7 +19,7 @@ static void skip_blanks(cursor *c) {
         c->p++;
 }
 
-static bool take(cursor *c, char byte) {
+static bool accept(cursor *c, char byte) {
     skip_blanks(c);
     if (c->p >= c->end || *c->p != (uint8_t)byte)
         return false;
@@ -43,7 +43,7 @@ static bool skip_escape(cursor *c) {
 }
 
 static bool skip_string(cursor *c) {
-    if (!take(c, '"'))
+    if (!accept(c, '"'))
         return false;
     while (c->p < c->end && *c->p >= 0x20) {
         uint8_t b = *c->p++;
@@ -90,18 +90,18 @@ static bool skip_word(cursor *c, const char *word) {
 
 static bool skip_value(cursor *c);
 
-/* The rest of an array or object whose bracket is taken. */
+/* Skips the items of an array or object after its opening bracket. */
 static bool skip_items(cursor *c, char close, bool keys) {
     if (++c->depth > DEEPEST)
         return false;
-    if (!take(c, close)) {
+    if (!accept(c, close)) {
         do {
-            if (keys && (!skip_string(c) || !take(c, ':')))
+            if (keys && (!skip_string(c) || !accept(c, ':')))
                 return false;
             if (!skip_value(c))
                 return false;
-        } while (take(c, ','));
-        if (!take(c, close))
+        } while (accept(c, ','));
+        if (!accept(c, close))
             return false;
     }
     c->depth--;
@@ -140,7 +140,7 @@ static bool is_key(const uint8_t *from, const uint8_t *to, const char *word) {
     return (size_t)(to - from) == n + 2 && memcmp(from + 1, word, n) == 0;
 }
 
-/* One to eighteen digits. */
+/* Reads an integer of one to eighteen digits. */
 static bool read_integer(const uint8_t *from, const uint8_t *to, int64_t *out) {
     int64_t n = 0;
     if (to - from < 1 || to - from > 18)
@@ -163,14 +163,14 @@ const char *qs_manifest_read(const uint8_t *text, size_t size, int64_t *schema,
     *model_size = 0;
     if (fault)
         return fault;
-    if (!take(&c, '{'))
+    if (!accept(&c, '{'))
         return "is not a JSON object";
-    while (!take(&c, '}')) {
+    while (!accept(&c, '}')) {
         skip_blanks(&c);
         const uint8_t *key = c.p;
         skip_string(&c);
         const uint8_t *key_end = c.p;
-        take(&c, ':');
+        accept(&c, ':');
         skip_blanks(&c);
         const uint8_t *value = c.p;
         skip_value(&c);
@@ -183,7 +183,7 @@ const char *qs_manifest_read(const uint8_t *text, size_t size, int64_t *schema,
             *model = value + 1;
             *model_size = (size_t)(c.p - value) - 2;
         }
-        take(&c, ',');
+        accept(&c, ',');
     }
     return *schema < 0 ? "has no \"schema\"" : !*model ? "has no \"model\"" : NULL;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* manifest.json and SHA256SUMS. */
+/* Writes manifest.json and SHA256SUMS. */
 #include "package/packer.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * .npz through libzip. A zip's directory is not trusted: names, methods and sizes are checked
- * against each other and against the .npy header before a member is inflated.
+ * Reads .npz files through libzip. A zip's directory is not trusted: names, methods and sizes are
+ * checked against each other and against the .npy header before a member is inflated.
  */
 #include <stdio.h>
 #include <zip.h>
@@ -11,7 +11,7 @@
 #include "package/archive.h"
 #include "tensor/array.h"
 
-/* Deflate cannot do better than 1032 to 1. */
+/* The greatest ratio of deflate is 1032 to 1. */
 #define DEFLATE_RATIO 1032u
 #define HEADER_BYTES  (65536u + 12u)
 
@@ -54,7 +54,7 @@ static int open_zip(qsim_npz *z, const void *data, size_t size, qsim_error *erro
     return QSIM_OK;
 }
 
-/* Rules that the directory entry alone must keep. */
+/* Checks a directory entry by itself. */
 static int check_entry(qsim_npz *z, zip_int64_t index, const zip_stat_t *st, qsim_error *error) {
     const zip_uint64_t wanted = ZIP_STAT_NAME | ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE |
                                 ZIP_STAT_COMP_METHOD | ZIP_STAT_ENCRYPTION_METHOD;
@@ -218,8 +218,8 @@ int qsim_npz_array(const qsim_npz *z, int32_t index, qsim_array *array) {
     return QSIM_OK;
 }
 
-/* Skips the header, fills `out` with the elements and reads on to the end, where the CRC is
- * checked. */
+/* Skips the header, reads the elements to `out`, and reads on to the end, where libzip checks the
+ * CRC. */
 static int inflate_member(zip_file_t *f, const member *m, uint8_t *out, qsim_error *error) {
     uint8_t skipped[256], rest;
     for (size_t left = m->array.offset; left > 0;) {

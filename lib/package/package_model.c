@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * qsim_model_load: ONNX files and packages. It is in the topmost layer because packages are made of
- * models.
- */
+/* qsim_model_load, for ONNX files and packages. It is in the topmost layer, which knows both. */
 #include "package/archive.h"
 
 #include "kernel/context.h"
@@ -13,11 +10,11 @@
 typedef struct externals {
     qsim_package *package;
     const char *model;
-    qsim_error why; /* the first entry that was damaged */
+    qsim_error why; /* of the first damaged entry */
 } externals;
 
-/* Locations are relative to the model, as beside a file. */
-static int give_external(void *user, const char *location, const void **data, size_t *size) {
+/* The callback for external data. Locations are relative to the entry of the model. */
+static int read_external(void *user, const char *location, const void **data, size_t *size) {
     externals *x = user;
     char name[2048];
     const char *slash = strrchr(x->model, '/');
@@ -36,7 +33,7 @@ static void release_package(void *owner) {
     qsim_package_free(owner);
 }
 
-/* "P.zip:int8.onnx", also on the command line. */
+/* Names a model in a package: "P.zip:int8.onnx". */
 static char *join_names(const qsim_package *p, const char *package, const char *entry) {
     size_t n = strlen(package), k = strlen(entry);
     char *name = qs_alloc(p->ctx, n + k + 2, 1);
@@ -64,7 +61,7 @@ static int load_entry(qsim_package *p, size_t index, const qsim_load_options *op
     if (!name)
         return qs_fail(error, QSIM_E_NOMEM, "%s: out of memory", p->name);
     o.name = name;
-    o.external = give_external;
+    o.external = read_external;
     o.external_user = &x;
     atomic_fetch_add(&p->holds, 1);
     code = qs_onnx_load_bytes(p->ctx, (qs_span){data, size}, &o, release_package, p, out, error);
@@ -93,7 +90,7 @@ int qsim_package_model(qsim_package *p, const char *name, const qsim_load_option
 
 /* ---- from any file ---- */
 
-/* The model keeps the package. Takes `map` over. */
+/* Loads a model from a package, which the model keeps. Takes `map` over. */
 static int load_package(qsim_ctx *ctx, qs_map *map, const char *name, const qsim_load_options *o,
                         qsim_model **out, qsim_error *error) {
     qsim_package *p = NULL;

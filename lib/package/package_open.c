@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Opening a package: structure, SHA256SUMS and manifest. The contents are judged when read. */
+/*
+ * Opens a package: checks its structure, SHA256SUMS and manifest. Other entries are checked when
+ * they are read.
+ */
 #include "package/archive.h"
 
 #include <zip.h>
@@ -18,7 +21,8 @@ static int open_zip(qsim_package *p, qsim_error *error) {
         p->zip = zip_open_from_source(source, ZIP_RDONLY | ZIP_CHECKCONS, &e);
     int code = QSIM_OK;
     if (!p->zip) {
-        if (zip_error_code_zip(&e) == ZIP_ER_NOZIP) /* not so: its directory has been read */
+        if (zip_error_code_zip(&e) ==
+            ZIP_ER_NOZIP) /* not true, since zip_directory.c has read it: libzip had no memory */
             zip_error_set(&e, ZIP_ER_MEMORY, 0);
         code = qs_zip_fail(&e, QSIM_E_FORMAT, p->name, "damaged package", error);
         if (source)
@@ -45,7 +49,7 @@ static qs_member *find_member(const qsim_package *p, const uint8_t *name, size_t
     return NULL;
 }
 
-static bool take_hash(const uint8_t *text, char hex[65]) {
+static bool read_hash(const uint8_t *text, char hex[65]) {
     for (int i = 0; i < 64; i++)
         if (!((text[i] >= '0' && text[i] <= '9') || (text[i] >= 'a' && text[i] <= 'f')))
             return false;
@@ -54,12 +58,12 @@ static bool take_hash(const uint8_t *text, char hex[65]) {
     return true;
 }
 
-/* "hash  name", or "hash *name" as sha256sum --binary writes it. */
+/* Reads a line of SHA256SUMS: "hash  name", or "hash *name" as sha256sum --binary writes it. */
 static int read_sum(qsim_package *p, size_t number, const uint8_t *line, size_t length,
                     qsim_error *error) {
     char hex[65];
     if (length < 67 || line[64] != ' ' || (line[65] != ' ' && line[65] != '*') ||
-        !take_hash(line, hex))
+        !read_hash(line, hex))
         return bad_sums(p, number, "is not a hash and a name", error);
     qs_member *m = find_member(p, line + 66, length - 66);
     if (!m)
@@ -154,8 +158,8 @@ static int read_manifest(qsim_package *p, qsim_error *error) {
 }
 
 /*
- * The manifest is checked before the list of hashes, so that an archive of another kind is refused
- * for its missing manifest.
+ * Checks the manifest before the list of hashes, so that an archive of another kind is refused for
+ * its missing manifest.
  */
 static int read_package(qsim_package *p, qsim_error *error) {
     int code = qs_zip_directory(p, error);
@@ -169,7 +173,7 @@ static int read_package(qsim_package *p, qsim_error *error) {
         if (p->members[i].verified && strcmp(p->members[i].name, QS_MANIFEST) == 0) {
             const void *data;
             size_t size;
-            p->members[i].verified = false; /* its hash is known only now */
+            p->members[i].verified = false; /* checked again, now that its hash is known */
             code = qsim_package_data(p, (int32_t)i, &data, &size, error);
         }
     return code;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads entries of an open package. An entry's bytes are hashed once, before they are handed out.
+ * Reads entries of an open package. The hash of an entry is checked once, before its bytes are
+ * returned.
  */
 #include "package/archive.h"
 
@@ -16,8 +17,8 @@ static int fail_zip(const qsim_package *p, const qs_member *m, zip_error_t *e, q
 }
 
 /*
- * Reads the entry through libzip, which checks the CRC at its end, into `out`; NULL: the bytes are
- * dropped. One byte more than the entry's size is asked for, to find an entry that goes on.
+ * Reads an entry to `out` (NULL: nowhere) through libzip, which checks the CRC at its end. Asks for
+ * one byte more than its size, to detect an entry that is longer.
  */
 static int read_through(const qsim_package *p, const qs_member *m, zip_file_t *f, uint8_t *out,
                         uint8_t *block, qsim_error *error) {

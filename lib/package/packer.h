@@ -10,7 +10,7 @@ typedef struct qs_package_part {
     const void *data;
     size_t size;
     char sha256[65];
-    const qsim_model *model; /* of a model: its metadata goes into the manifest */
+    const qsim_model *model; /* of a model's entry: for its metadata; NULL: another entry */
 } qs_package_part;
 
 typedef struct qs_choice {
@@ -27,7 +27,7 @@ struct qsim_packer {
     const char *main; /* the first model's name */
 };
 
-/* Text that grows; `failed`: there was no memory. Freed by the caller. */
+/* Text that grows; `failed`: there was no memory. The caller frees it. */
 typedef struct qs_text {
     qsim_ctx *ctx;
     char *data;
@@ -35,11 +35,11 @@ typedef struct qs_text {
     bool failed;
 } qs_text;
 
-/* The manifest and the list of hashes, over sorted parts. */
+/* Write the manifest and the list of hashes of the sorted parts. */
 void qs_manifest_write(const qsim_packer *w, qs_text *out);
 void qs_sums_write(const qsim_packer *w, qs_text *out);
 
-/* Appends a part whose bytes stay; its name must be free. */
+/* Appends a part. Its bytes have to stay, and its name has to be free. */
 int qs_packer_part(qsim_packer *w, const qs_package_part *part, qsim_error *error);
 
 #endif

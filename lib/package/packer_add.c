@@ -51,7 +51,10 @@ static void hash_part(qs_package_part *part) {
     qs_sha256_hex(&h, part->sha256);
 }
 
-/* Whether a name is free; a clash is QSIM_E_EXISTS, and `*same` gets the part of that very name. */
+/*
+ * Checks that a name is valid and free. QSIM_E_EXISTS: it clashes; *same: the part of the same
+ * name, if that is why.
+ */
 static int check_name(const qsim_packer *w, const char *name, size_t *same, qsim_error *error) {
     const char *fault = qs_entry_name_fault(name);
     *same = w->part_count;
@@ -86,10 +89,10 @@ int qs_packer_part(qsim_packer *w, const qs_package_part *part, qsim_error *erro
 
 /* ---- models ---- */
 
-/* The last component of the path, ending in .onnx. In the arena. */
+/* The name of a model's entry: the last component of its path, ending in .onnx. In the arena. */
 static char *model_name(qsim_packer *w, const char *path, const char *given) {
     const char *slash = strrchr(path, '/'), *base = given ? given : slash ? slash + 1 : path;
-    const char *colon = given ? NULL : strrchr(base, ':'); /* of a package's model */
+    const char *colon = given ? NULL : strrchr(base, ':'); /* the path names a package's model */
     base = colon ? colon + 1 : base;
     size_t n = strlen(base);
     bool whole = n > 5 && strcmp(base + n - 5, ".onnx") == 0;
@@ -101,7 +104,7 @@ static char *model_name(qsim_packer *w, const char *path, const char *given) {
     return name;
 }
 
-static int add_outside(qsim_packer *w, const qs_outside *o, qsim_error *error) {
+static int add_external(qsim_packer *w, const qs_outside *o, qsim_error *error) {
     qs_package_part part = {.name = o->location, .data = o->data, .size = o->size};
     qsim_error clash = {0};
     size_t same;
@@ -126,7 +129,7 @@ static int add_model(qsim_packer *w, const qsim_model *m, const char *given, qsi
     qs_package_part part = {.name = name, .data = s->bytes.data, .size = s->bytes.size, .model = m};
     int code = qs_packer_part(w, &part, error);
     for (size_t i = 0; i < s->outside_count && !code; i++)
-        code = add_outside(w, &s->outside[i], error);
+        code = add_external(w, &s->outside[i], error);
     if (!code && !w->main)
         w->main = name;
     return code;

@@ -9,12 +9,12 @@
 
 #include <zip.h>
 
-/* 1980-01-01 12:00: libzip takes it through the local time, and no zone leaves that noon out. */
+/* 1980-01-01 12:00: libzip converts it by the local time zone, and that noon exists in all. */
 #define DOS_DATE   0x0021
 #define DOS_TIME   0x6000
 #define UNIX_MODE  (0100644u << 16)
-#define MOST_BYTES 0xf0000000u /* with the directory still below 4 GiB */
-#define PER_ENTRY  4096u       /* at most for headers and names */
+#define MOST_BYTES 0xf0000000u /* leaves room for the directory below 4 GiB */
+#define PER_ENTRY  4096u       /* most bytes of headers and names */
 
 static void sort_parts(qsim_packer *w) {
     for (size_t i = 1; i < w->part_count; i++) {
@@ -70,7 +70,7 @@ static zip_int64_t seek_target(target *t, void *data, zip_uint64_t size) {
 static zip_int64_t target_call(void *user, void *data, zip_uint64_t size, zip_source_cmd_t cmd) {
     target *t = user;
     switch (cmd) {
-    case ZIP_SOURCE_SUPPORTS: /* what libzip wants of a target; it reads nothing of a new one */
+    case ZIP_SOURCE_SUPPORTS: /* the commands that libzip needs; it reads nothing of a new file */
         return zip_source_make_command_bitmap(
             ZIP_SOURCE_OPEN, ZIP_SOURCE_READ, ZIP_SOURCE_CLOSE, ZIP_SOURCE_STAT, ZIP_SOURCE_ERROR,
             ZIP_SOURCE_FREE, ZIP_SOURCE_SEEK, ZIP_SOURCE_TELL, ZIP_SOURCE_BEGIN_WRITE,
@@ -90,7 +90,7 @@ static zip_int64_t target_call(void *user, void *data, zip_uint64_t size, zip_so
     }
 }
 
-/* qs_out_commit reports a failed write. */
+/* Writes the archive to a file; qs_out_commit reports a failed write. */
 static int write_archive(const qsim_packer *w, target *t, int32_t flags, const char *path,
                          qsim_error *error) {
     zip_error_t e;
@@ -142,7 +142,7 @@ static int write_file(const qsim_packer *w, const char *path, int32_t flags, qsi
     return code;
 }
 
-/* With the two parts that the library writes itself. */
+/* Adds the manifest and the list of hashes, and writes the archive. */
 static int save_sorted(qsim_packer *w, const char *path, int32_t flags, qsim_error *error) {
     qs_text manifest = {.ctx = w->ctx}, sums = {.ctx = w->ctx};
     sort_parts(w);
@@ -165,8 +165,8 @@ static int save_sorted(qsim_packer *w, const char *path, int32_t flags, qsim_err
     return code;
 }
 
-/* Removes the library's two parts again, since a packer can be saved twice. */
-static void drop_own(qsim_packer *w) {
+/* Removes the manifest and the list of hashes again, since a packer can be saved twice. */
+static void drop_generated(qsim_packer *w) {
     size_t kept = 0;
     for (size_t i = 0; i < w->part_count; i++) {
         int32_t role = qs_role_of_name(w->parts[i].name);
@@ -188,6 +188,6 @@ int qsim_packer_save(qsim_packer *w, const char *path, int32_t flags, qsim_error
             total > MOST_BYTES)
             return qs_fail(error, QSIM_E_LIMIT, "%s: packages stay below 4 GiB", path);
     int code = save_sorted(w, path, flags, error);
-    drop_own(w);
+    drop_generated(w);
     return qs_leave(w->ctx, code, error);
 }

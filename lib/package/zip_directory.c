@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parses a zip's directory itself. libzip reads archives that other programs read differently:
- * names with a NUL, a second directory in the comment, entries that overlap. Here there is one
+ * Parses a zip's directory. libzip accepts archives that other programs read differently: names
+ * with a NUL, a second directory in the comment, entries that overlap. Here an archive has one
  * interpretation: the directory ends where the archive does, and entries are in its order, each
  * once.
  */
@@ -15,7 +15,7 @@
 #define LOCAL_BYTES 30u
 
 #define FLAG_ENCRYPTED  0x0001u
-#define FLAG_DESCRIPTOR 0x0008u /* sizes follow the data: a stream was written */
+#define FLAG_DESCRIPTOR 0x0008u /* sizes follow the data, as in streams */
 #define FLAG_PATCHED    0x0020u
 #define FLAG_STRONG     0x0040u
 #define FLAG_MASKED     0x2000u
@@ -23,7 +23,7 @@
 #define MODE_TYPE    0170000u
 #define MODE_REGULAR 0100000u
 
-/* The fields that a local header and the directory share, and where they begin. */
+/* Fields that are both in a local header and in the directory. */
 typedef struct shared {
     uint16_t flags, method, name, extra;
     uint32_t crc, packed, size;
@@ -51,7 +51,7 @@ static int bad_entry(const qsim_package *p, int code, const char *name, const ch
     return qs_fail(error, code, "%s: entry '%s' %s", p->name, name, what);
 }
 
-/* Reads an entry of the directory. */
+/* Checks an entry of the directory. */
 static int check_entry(const qsim_package *p, const uint8_t *e, const shared *s, const char *name,
                        qsim_error *error) {
     const char *fault = qs_entry_name_fault(name);
@@ -83,7 +83,7 @@ static int check_entry(const qsim_package *p, const uint8_t *e, const shared *s,
     return QSIM_OK;
 }
 
-/* Checks that the local header agrees; `*at` moves past the entry's bytes. */
+/* Checks that the local header agrees with the directory; *at: the end of the entry. */
 static int check_local(const qsim_package *p, size_t offset, size_t limit, const shared *s,
                        qs_member *m, size_t *at, qsim_error *error) {
     if (offset < *at)
@@ -135,7 +135,7 @@ static int check_total(const qsim_package *p, qsim_error *error) {
     return QSIM_OK;
 }
 
-/* Reads the end record; the directory is [*from, *to). */
+/* Reads the end record. The directory is from *from to before *to. */
 static int find_directory(qsim_package *p, size_t *from, size_t *to, qsim_error *error) {
     if (!qsim_package_sniff(p->data, p->size))
         return qs_fail(error, QSIM_E_FORMAT,

@@ -4,7 +4,7 @@
 
 #include <zip.h>
 
-/* A failure of libzip without a reason is an allocation that failed. */
+/* If libzip fails without a reason an allocation has failed. */
 int qs_zip_fail(zip_error_t *e, int code, const char *where, const char *what, qsim_error *error) {
     const int reason = zip_error_code_zip(e);
     if (reason == ZIP_ER_MEMORY || reason == ZIP_ER_OK)
