@@ -166,6 +166,25 @@ bool qs_infer_const(const qs_infer *x, int32_t index, qs_const *out) {
            (v->producer != QS_NONE && qs_constant_read(&x->graph->nodes[v->producer], out));
 }
 
+#define ELEMENT(type)                                                                              \
+    {                                                                                              \
+        type v;                                                                                    \
+        memcpy(&v, (const uint8_t *)c->data + i * sizeof(v), sizeof(v));                           \
+        return (double)v;                                                                          \
+    }
+
+double qs_const_at(const qs_const *c, size_t i) {
+    switch (c->dtype) {
+    case QSIM_FLOAT: ELEMENT(float)
+    case QSIM_DOUBLE: ELEMENT(double)
+    case QSIM_UINT8: ELEMENT(uint8_t)
+    case QSIM_INT8: ELEMENT(int8_t)
+    case QSIM_INT16: ELEMENT(int16_t)
+    case QSIM_INT32: ELEMENT(int32_t)
+    default: ELEMENT(int64_t)
+    }
+}
+
 static int check_scale(const qs_infer *x, int32_t index, bool below) {
     qs_const c;
     int code = qs_infer_type(x, index, QS_T_FLOAT);

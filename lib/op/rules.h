@@ -94,6 +94,9 @@ int qs_infer_ints(const qs_infer *x, int32_t index, int64_t *out, int32_t capaci
 /* Constant input `index`, an initializer or a Constant node's; dims may be missing. */
 bool qs_infer_const(const qs_infer *x, int32_t index, qs_const *out);
 
+/* Element i of a constant of floats, doubles, or integers other than unsigned ones above 8 bits. */
+double qs_const_at(const qs_const *c, size_t i);
+
 /* Checks a scale: float and, if constant, finite and above 0. */
 int qs_infer_scale(const qs_infer *x, int32_t index);
 /* The same, but a scale may be negative. */

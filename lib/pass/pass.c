@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Functions that passes share. */
+#include "op/rules.h"
 #include "pass/pass.h"
 
 int qs_pass_no_memory(const qs_pass *p) {
@@ -158,24 +159,6 @@ static bool is_number(const qs_const *c) {
     case QSIM_INT32:
     case QSIM_INT64: return true;
     default: return false;
-    }
-}
-
-#define ELEMENT(type)                                                                              \
-    {                                                                                              \
-        type v;                                                                                    \
-        memcpy(&v, (const uint8_t *)c->data + i * sizeof(v), sizeof(v));                           \
-        return (double)v;                                                                          \
-    }
-
-double qs_const_at(const qs_const *c, size_t i) {
-    switch (c->dtype) {
-    case QSIM_FLOAT: ELEMENT(float)
-    case QSIM_DOUBLE: ELEMENT(double)
-    case QSIM_UINT8: ELEMENT(uint8_t)
-    case QSIM_INT8: ELEMENT(int8_t)
-    case QSIM_INT32: ELEMENT(int32_t)
-    default: ELEMENT(int64_t)
     }
 }
 

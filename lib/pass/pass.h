@@ -199,8 +199,6 @@ bool qs_node_perm_is(const qs_node *n, const int64_t *perm, int32_t rank);
 bool qs_node_perm(const qs_node *n, int32_t rank, int64_t *perm);
 /* The one element of a constant as a double; false if it is no constant of one element. */
 bool qs_const_scalar(const qs_graph *g, qs_id value, double *out);
-/* Element i of a float, 8-bit, int32 or int64 constant. */
-double qs_const_at(const qs_const *c, size_t i);
 /* Element i of a constant of 4 bits, its sign bit not extended. */
 uint8_t qs_const_code4(const qs_const *c, size_t i);
 /*

@@ -89,11 +89,12 @@ families.Resize = (g) => {
   if (mode === 'cubic' && g.chance(50)) attrs.cubic_coeff_a = {f: -0.5};
   if (mode === 'cubic' && g.chance(30)) attrs.exclude_outside = 1;
   if (mode === 'linear' && version >= 18 && g.chance(30)) attrs.antialias = 1;
+  const type = g.pick(['float', 'float', 'float', 'double', 'uint8', 'int8', 'int32']);
   const roi = version >= 13 ? null : g.fill('float', [0], () => 0), scales = g.chance(50);
-  if (scales) return {opset: version, constants: 80, fixed: [1, 2], attrs, within: 1e-3, inputs: [g.tensor('float', dims), roi, g.fill('float', [rank], (i) => (i < rank - 2 ? 1 : g.pick([0.5, 1, 1.5, 2, 2.5, 0.75, 3])))]};
-  return {opset: version, constants: 80, fixed: [1, 2, 3], attrs, within: 1e-3, inputs: [g.tensor('float', dims), roi, version >= 13 ? null : g.fill('float', [0], () => 0), g.list(out)]};
+  if (scales) return {opset: version, constants: 80, fixed: [1, 2], attrs, within: 1e-3, steps: 1, inputs: [g.tensor(type, dims), roi, g.fill('float', [rank], (i) => (i < rank - 2 ? 1 : g.pick([0.5, 1, 1.5, 2, 2.5, 0.75, 3])))]};
+  return {opset: version, constants: 80, fixed: [1, 2, 3], attrs, within: 1e-3, steps: 1, inputs: [g.tensor(type, dims), roi, version >= 13 ? null : g.fill('float', [0], () => 0), g.list(out)]};
 };
-families.Upsample = (g) => ({opset: 9, constants: 90, attrs: {mode: g.pick(['nearest', 'linear'])}, inputs: [g.tensor('float', g.dims(4)), g.fill('float', [4], (i) => (i < 2 ? 1 : g.int(1, 3)))]});
+families.Upsample = (g) => ({opset: 9, steps: 1, constants: 90, attrs: {mode: g.pick(['nearest', 'linear'])}, inputs: [g.tensor(g.pick(['float', 'float', 'uint8', 'int32']), g.dims(4)), g.fill('float', [4], (i) => (i < 2 ? 1 : g.int(1, 3)))]});
 families.GridSample = (g) => {
   const [n, c] = g.dims(2), version = g.pick([16, 17, 20, 22]), space = version >= 20 && g.chance(30) ? 3 : 2, mode = g.pick(version >= 20 ? ['linear', 'nearest', ...(space === 2 ? ['cubic'] : [])] : ['bilinear', 'nearest', 'bicubic']);
   const at = (d) => g.tensor('float', d, 1.4);

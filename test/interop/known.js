@@ -133,6 +133,9 @@ const REASONS = [
    restated: (c) => padded(c, (i) => Math.max(0, (Math.ceil(c.inputs[0].dims[i + 2] / stride(c, i)) - 1) * stride(c, i) + extent(c, i) - c.inputs[0].dims[i + 2]))},
   {holds: (c) => c.op === 'ReduceLogSumExp' && /int/.test(c.inputs[0].type), why: 'ReduceLogSumExp of integers: ONNX Runtime cuts each exponential to an integer',
    restated: (c) => ({...c, inputs: [fill('double', c.inputs[0].dims, Float64Array.from(c.inputs[0].data, Number)), ...c.inputs.slice(1)], then: Math.trunc, steps: 1})},
+  {holds: (c) => c.op === 'Resize' && c.inputs[0].type === 'int8' && c.attrs.antialias,
+   why: 'Resize, antialias of int8: what is below 0 stays so; ONNX Runtime makes 0 of it',
+   restated: (c) => ({...c, inputs: [fill('float', c.inputs[0].dims, Float32Array.from(c.inputs[0].data)), ...c.inputs.slice(1)], then: (v) => Math.max(-128, Math.min(127, Math.trunc(v))), steps: 1})},
   {holds: (c) => c.op === 'GridSample' && /cubic/.test(c.attrs.mode) && c.attrs.padding_mode === 'border',
    why: 'GridSample, cubic with border: a place outside is moved to the border, as ONNX\'s reference has it; ONNX Runtime moves the pixels around it',
    restated: (c) => {

@@ -88,21 +88,16 @@ CASES = [
     ("TensorScatter", 24, ALL, [[2, 4, 3], [2, 2, 3], ints([0, 1])], {}),
     ("TopK", 24, f"{REAL} {INT}", [[2, 3], ints([1])], {"outputs": 2}),
 ]
-FLOATS = "computed in float32 only"
 MOVES = "4 bits are unpacked by Cast and DequantizeLinear only"
 REFUSED = {
-    ("Attention", 23): ("double", FLOATS),
+    ("Attention", 23): ("double", "computed in float32 only"),
     ("Col2Im", 18): ("bool", "sums of truth values"),
     ("Flatten", 23): (FOUR, MOVES),
-    ("GRU", 22): ("double", FLOATS),
     ("GridSample", 20): ("bool", "weighted means of truth values"),
     ("Identity", 23): (FOUR, MOVES),
     ("IsInf", 20): (SMALL, "floats of 8 bits are cast, not computed on"),
     ("IsNaN", 20): (SMALL, "floats of 8 bits are cast, not computed on"),
-    ("LSTM", 22): ("double", FLOATS),
-    ("RNN", 22): ("double", FLOATS),
     ("Reshape", 23): (FOUR, MOVES),
-    ("Resize", 19): (f"double {INT}", "between pixels in float32 only; ONNX's text does not say how integers are rounded"),
     ("Squeeze", 23): (FOUR, MOVES),
     ("Transpose", 23): (f"{PACKED} {FOUR}", MOVES),
     ("Unsqueeze", 23): (FOUR, MOVES),

@@ -37,12 +37,8 @@ REFUSED = {
     ("BatchNormalization", "T1"): ("double", TOGETHER),
     ("BatchNormalization", "T2"): ("double", TOGETHER),
     ("DequantizeLinear", "T"): ("int32", "its zero point has to be a constant 0; ONNX's models feed it"),
-    ("GRU", "T"): ("double", "computed in float32 only"),
     ("GridSample", "T1"): ("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 double",
                            "this schema gives the output the grid's type, a slip that version 20 mends"),
-    ("LSTM", "T"): ("double", "computed in float32 only"),
-    ("RNN", "T"): ("double", "computed in float32 only"),
-    ("Resize", "T2"): ("double", "a roi of doubles"),
 }
 # Operators that are refused whatever the type.
 RANDOM = "random numbers, which no two runtimes draw alike"

@@ -101,6 +101,12 @@ static inline void net_ints(net *n, qs_id node, const char *name, int32_t count,
     qs_node_set_ints(n->g, node, name, v, count);
 }
 
+static inline void net_string(net *n, qs_id node, const char *name, const char *v) {
+    const qs_attr attr = {
+        .name = name, .type = QS_ATTR_STRING, .u.s = {(const uint8_t *)v, strlen(v)}};
+    CHECK_INT(qs_node_set_attr(n->g, node, &attr), 0);
+}
+
 static inline void net_output(net *n, const char *name) {
     qs_graph_push_output(n->g, net_value(n, name));
 }

@@ -79,24 +79,6 @@ QS_OP(constant_of_shape, .name = "ConstantOfShape", .since = 9, .min_in = 1, QS_
 
 #define QS_T_RANGE (QS_T_REAL | QS_T(QSIM_INT16) | QS_T(QSIM_INT32) | QS_T(QSIM_INT64))
 
-static double as_double(const qs_const *c) {
-    union {
-        float f;
-        double d;
-        int16_t h;
-        int32_t i;
-        int64_t l;
-    } v;
-    memcpy(&v, c->data, qs_dtype_bytes(c->dtype));
-    switch (c->dtype) {
-    case QSIM_FLOAT: return (double)v.f;
-    case QSIM_DOUBLE: return v.d;
-    case QSIM_INT16: return v.h;
-    case QSIM_INT32: return v.i;
-    default: return (double)v.l;
-    }
-}
-
 /* max(0, ceil((limit - start) / delta)) */
 static int range_count(const qs_infer *x, double start, double limit, double delta, int64_t *n) {
     double steps = (limit - start) / delta;
@@ -124,7 +106,8 @@ static int infer_range(qs_infer *x) {
     }
     qs_dim size = {-1, NULL};
     if (!code && known)
-        code = range_count(x, as_double(&c[0]), as_double(&c[1]), as_double(&c[2]), &size.size);
+        code = range_count(x, qs_const_at(&c[0], 0), qs_const_at(&c[1], 0), qs_const_at(&c[2], 0),
+                           &size.size);
     return code ? code : qs_infer_out(x, 0, x->in[0]->dtype, 1, &size);
 }
 

@@ -104,16 +104,14 @@ static int read_states(const qs_infer *x, qs_recurrent *r) {
 
 /* Reads all attributes and shapes. */
 static int read_all(const qs_infer *x, qs_recurrent *r) {
-    static const struct {
-        int32_t rank;
-        uint32_t types;
-    } inputs[] = {{3, QS_T_FLOAT},       {3, QS_T_FLOAT}, {3, QS_T_FLOAT}, {2, QS_T_FLOAT},
-                  {1, QS_T(QSIM_INT32)}, {3, QS_T_FLOAT}, {3, QS_T_FLOAT}, {2, QS_T_FLOAT}};
+    static const int8_t ranks[] = {3, 3, 3, 2, 1, 3, 3, 2};
     memset(r, 0, sizeof(*r));
     int code = read_attrs(x, r);
     r->time = r->batch = r->input = -1;
-    for (int32_t i = 0; i < (int32_t)QS_COUNT(inputs) && !code; i++)
-        code = check_input(x, i, inputs[i].rank, inputs[i].types);
+    const qs_value *first = qs_infer_in(x, 0);
+    const uint32_t real = first && first->dtype ? QS_T_REAL & QS_T(first->dtype) : QS_T_REAL;
+    for (int32_t i = 0; i < (int32_t)QS_COUNT(ranks) && !code; i++)
+        code = check_input(x, i, ranks[i], i == 4 ? QS_T(QSIM_INT32) : i ? real : QS_T_REAL);
     if (!code)
         code = meet(x, 0, r->batch_first ? 1 : 0, &r->time);
     if (!code)
@@ -141,7 +139,7 @@ static int infer_recurrent(qs_infer *x) {
     const qs_dim last[2][3] = {{directions, batch, hidden}, {batch, directions, hidden}};
     for (int32_t i = 0; i < x->node->output_count && !code; i++)
         code =
-            qs_infer_out(x, i, QSIM_FLOAT, i ? 3 : 4, i ? last[r.batch_first] : all[r.batch_first]);
+            qs_infer_out(x, i, v->dtype, i ? 3 : 4, i ? last[r.batch_first] : all[r.batch_first]);
     return code;
 }
 
@@ -154,6 +152,8 @@ static int pack_recurrent(qs_pack *p) {
                   .model = p->model,
                   .error = p->error};
     qs_recurrent r;
+    if (p->graph->values[p->node->inputs[0]].dtype == QSIM_DOUBLE)
+        return QSIM_OK;
     int code = read_all(&x, &r);
     return code ? code : qs_recurrent_pack(p, &r);
 }
@@ -163,7 +163,10 @@ static int lower_recurrent(qs_lower *l) {
     qs_recurrent r;
     qs_lower_infer(l, &x);
     int code = read_all(&x, &r);
-    return code ? code : qs_recurrent_lower(l, &r);
+    if (code)
+        return code;
+    return qs_lower_in(l, 0)->dtype == QSIM_DOUBLE ? qs_recurrent_lower64(l, &r)
+                                                   : qs_recurrent_lower(l, &r);
 }
 
 /* Before version 7 the first output needed an attribute. */

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Resize, and Upsample, its predecessor: nearest for every type, linear and cubic on floats. */
+/*
+ * Resize, and Upsample, its predecessor: nearest for every type, linear and cubic on floats and
+ * doubles. Integers are computed as doubles, then truncated towards zero and saturated: ONNX's text
+ * is silent on that; its reference and ONNX Runtime truncate.
+ */
 #include <math.h>
 
 #include "op/nn/resize.h"
@@ -98,14 +102,18 @@ static int read_axes(const qs_infer *x, resize_spec *s) {
 
 /* ---- scales, sizes, region ---- */
 
-/* Reads constant input `index`, `want` floats; *count as in qs_infer_ints, absent if empty. */
-static int read_floats(const qs_infer *x, int32_t index, int32_t want, float *out, int32_t *count) {
+/*
+ * Reads constant input `index`, `want` floats or, if `types` has them, doubles; *count as in
+ * qs_infer_ints, absent if empty.
+ */
+static int read_floats(const qs_infer *x, int32_t index, uint32_t types, int32_t want, float *out,
+                       int32_t *count) {
     const qs_value *v = qs_infer_in(x, index);
     qs_const c;
     *count = QS_ABSENT;
     if (!v || (v->rank == 1 && v->dims[0].size == 0))
         return QSIM_OK;
-    int code = qs_infer_type(x, index, QS_T_FLOAT);
+    int code = qs_infer_type(x, index, types);
     *count = QS_DYNAMIC;
     if (code || !qs_infer_const(x, index, &c))
         return code;
@@ -114,7 +122,7 @@ static int read_floats(const qs_infer *x, int32_t index, int32_t want, float *ou
         return qs_infer_fail(x, QSIM_E_SHAPE, "input %d has %zu elements, expected %d", (int)index,
                              c.elements, (int)want);
     for (size_t i = 0; i < c.elements; i++) {
-        memcpy(&out[i], (const char *)c.data + i * sizeof(float), sizeof(float));
+        out[i] = (float)qs_const_at(&c, i);
         if (!isfinite(out[i]))
             return qs_infer_fail(x, QSIM_E_VALUE, "element %zu of input %d is not finite", i,
                                  (int)index);
@@ -187,7 +195,7 @@ static int use_sizes(const qs_infer *x, resize_spec *s, const int64_t *sizes) {
 static int read_region(const qs_infer *x, resize_spec *s) {
     float region[2 * QSIM_MAX_RANK];
     int32_t count;
-    int code = read_floats(x, 1, 2 * s->count, region, &count);
+    int code = read_floats(x, 1, QS_T_REAL, 2 * s->count, region, &count);
     if (code)
         return code;
     if (count == QS_ABSENT)
@@ -216,7 +224,7 @@ static int read_scales(const qs_infer *x, resize_spec *s, int32_t index, int32_t
         return use_scales(x, s, scales);
     }
     if (!a) {
-        int code = read_floats(x, index, s->count, scales, count);
+        int code = read_floats(x, index, QS_T_FLOAT, s->count, scales, count);
         return code || *count < 0 ? code : use_scales(x, s, scales);
     }
     *count = a->count;
@@ -256,6 +264,7 @@ static int read_spec(const qs_infer *x, resize_spec *s) {
     memset(s, 0, sizeof(*s));
     s->rank = in->rank;
     int code = read_how(x, &s->how);
+    s->how.fine = s->how.mode != QS_NEAREST && in->dtype == QSIM_DOUBLE;
     if (!code)
         code = read_axes(x, s);
     for (int32_t i = 0; i < s->rank && !code; i++) {
@@ -297,10 +306,9 @@ static int infer_resize(qs_infer *x) {
     if (in->rank < 0)
         return qs_infer_out(x, 0, in->dtype, -1, NULL);
     int code = read_spec(x, &s);
+    const bool copies = s.how.mode == QS_NEAREST && s.how.coordinates != QS_TF_CROP_AND_RESIZE;
     if (!code)
-        code = qs_infer_type(x, 0, s.how.mode == QS_NEAREST ? QS_T_BYTES : QS_T_FLOAT);
-    if (!code && s.how.mode == QS_NEAREST && s.how.coordinates == QS_TF_CROP_AND_RESIZE)
-        code = qs_infer_type(x, 0, QS_T_FLOAT);
+        code = qs_infer_type(x, 0, copies ? QS_T_BYTES : QS_T_REAL);
     for (int32_t i = 0; i < s.rank && !code; i++) {
         const qs_dim *from = &in->dims[s.place[i]];
         const bool same = s.known && s.axis[i].scale == 1.0f;
@@ -449,13 +457,14 @@ static uint32_t nearest_moves(const qs_graph *g, const qs_node *n) {
 
 QS_OP(resize, .name = "Resize", .since = 10, .min_in = 2, .later = {{11, 3, 4, 1}, {13, 1, 4, 1}},
       QS_ATTRS(resize_attrs), .traits = QS_TAKES_LAST, .also = nearest_moves,
-      .shape_inputs = 1 << 1 | 1 << 2 | 1 << 3, .kernel = QS_KERNEL_RESIZE, .infer = infer_resize,
-      .upgrade = upgrade_resize, .lower = lower_resize);
+      .shape_inputs = 1 << 1 | 1 << 2 | 1 << 3, .integers_as = QSIM_DOUBLE,
+      .kernel = QS_KERNEL_RESIZE, .infer = infer_resize, .upgrade = upgrade_resize,
+      .lower = lower_resize);
 
 QS_OP(upsample, .name = "Upsample", .until = 9, .min_in = 1, .later = {{9, 2, 2, 1}},
       QS_ATTRS(upsample_attrs), .traits = QS_TAKES_LAST, .also = nearest_moves,
-      .shape_inputs = 1 << 1, .kernel = QS_KERNEL_RESIZE, .infer = infer_resize,
-      .upgrade = upgrade_resize, .lower = lower_resize);
+      .shape_inputs = 1 << 1, .integers_as = QSIM_DOUBLE, .kernel = QS_KERNEL_RESIZE,
+      .infer = infer_resize, .upgrade = upgrade_resize, .lower = lower_resize);
 
 QS_OP(qsim_resize, .domain = "qsim", .name = "Resize", .min_in = 1, .max_in = QS_RESIZE_TABLE + 1,
       QS_ATTRS(internal_attrs), .traits = QS_TAKES_LAST, .also = nearest_moves,

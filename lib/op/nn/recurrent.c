@@ -347,11 +347,10 @@ static void lane_slice(void *arg, size_t slice) {
     run_lane(&l);
 }
 
-/* Checks the lengths, which are known only during execution. */
-static bool lengths_fit(const job *j, const qs_frame *f) {
-    for (size_t i = 0; i < j->p->batch && j->lengths; i++)
-        if (j->lengths[i] < 0 || (size_t)j->lengths[i] > j->p->time) {
-            qs_step_outside(f, "length", j->lengths[i], 0, (int64_t)j->p->time + 1, -1);
+bool qs_recurrent_lengths(const qs_recurrent *r, const int32_t *lengths, const qs_frame *f) {
+    for (int64_t i = 0; i < r->batch && lengths; i++)
+        if (lengths[i] < 0 || lengths[i] > r->time) {
+            qs_step_outside(f, "length", lengths[i], 0, r->time + 1, -1);
             return false;
         }
     return true;
@@ -378,7 +377,7 @@ static void run_recurrent(const qs_step *s, const qs_frame *f) {
              .yh = p->out[1] ? qs_step_out(s, f, 1) : NULL,
              .yc = p->out[2] ? qs_step_out(s, f, 2) : NULL};
     const size_t directions = (size_t)p->r.directions;
-    if (!lengths_fit(&j, f))
+    if (!qs_recurrent_lengths(&p->r, j.lengths, f))
         return;
     j.none = scratch;
     j.biases = j.none + p->bias;

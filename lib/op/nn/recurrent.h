@@ -14,6 +14,12 @@
 
 typedef enum qs_cell { QS_RNN, QS_GRU, QS_LSTM } qs_cell;
 
+/* An activation of doubles. */
+typedef struct qs_curve64 {
+    double (*fn)(const double *param, double v);
+    double param[2]; /* alpha, beta */
+} qs_curve64;
+
 typedef struct qs_recurrent {
     qs_cell cell;
     int32_t gates, directions;
@@ -22,6 +28,7 @@ typedef struct qs_recurrent {
     float clip;                              /* infinite: none */
     int64_t time, batch, input, hidden;      /* -1: unknown */
     qs_curve act[2][3];                      /* by direction: f, g, h */
+    qs_curve64 act64[2][3];                  /* the same on doubles */
 } qs_recurrent;
 
 /* y = curve(clip(x)); x is clipped, too. */
@@ -34,5 +41,10 @@ int qs_activations_read(const qs_infer *x, qs_recurrent *r);
 /* Packs constant weights; p->result stays NULL if they are not constant. */
 int qs_recurrent_pack(qs_pack *p, const qs_recurrent *r);
 int qs_recurrent_lower(qs_lower *l, const qs_recurrent *r);
+/* The same for doubles, whose weights are not packed (recurrent64.c). */
+int qs_recurrent_lower64(qs_lower *l, const qs_recurrent *r);
+
+/* Checks the samples' lengths, known only during execution; lengths NULL: there are none. */
+bool qs_recurrent_lengths(const qs_recurrent *r, const int32_t *lengths, const qs_frame *f);
 
 #endif

@@ -2,6 +2,7 @@
 /* The activations of recurrent layers. */
 #include <math.h>
 
+#include "kernel/elementary64.h"
 #include "op/nn/recurrent.h"
 
 /* Activations that no operator has, or that an operator defines differently. */
@@ -30,24 +31,50 @@ static void scaled_tanh(const qk_ew *k, const double *param, const float *x, flo
         y[i] = a * y[i];
 }
 
+/* ---- of doubles ---- */
+
+#define CURVE64(name, value)                                                                       \
+    static double name##64(const double *param, double v) {                                        \
+        (void)param;                                                                               \
+        return value;                                                                              \
+    }
+CURVE64(sigmoid, 1 / (1 + qk_exp64(-v)))
+CURVE64(tanh, qk_tanh64(v))
+CURVE64(relu, v < 0 ? 0 : v)
+CURVE64(affine, param[0] * v + param[1])
+CURVE64(leaky_relu, v < 0 ? param[0] * v : v)
+CURVE64(thresholded_relu, v < param[0] ? 0 : v)
+CURVE64(scaled_tanh, param[0] * qk_tanh64(param[1] * v))
+CURVE64(elu, v < 0 ? param[0] * qk_expm164(v) : v)
+CURVE64(softsign, v / (1 + fabs(v)))
+CURVE64(softplus, (v > 0 ? v : 0) + qk_log1p64(qk_exp64(-fabs(v))))
+
+static double hard_sigmoid64(const double *param, double v) {
+    v = param[0] * v + param[1];
+    return v < 0 ? 0 : v > 1 ? 1 : v;
+}
+
+/* ---- the table ---- */
+
 typedef struct curve_row {
     const char *name;
     bool has_alpha, has_beta;
+    double (*wide)(const double *param, double v);
     qs_curve own; /* fn NULL: the curve of the operator of that name */
 } curve_row;
 
 static const curve_row curves[] = {
-    {"Sigmoid", false, false, {0}},
-    {"Tanh", false, false, {0}},
-    {"Relu", false, false, {0}},
-    {"Affine", true, true, {affine, {1.0, 0.0}}},
-    {"LeakyRelu", true, false, {0}},
-    {"ThresholdedRelu", true, false, {thresholded_relu, {1.0, 0.0}}},
-    {"ScaledTanh", true, true, {scaled_tanh, {1.0, 1.0}}},
-    {"HardSigmoid", true, true, {0}},
-    {"Elu", true, false, {0}},
-    {"Softsign", false, false, {0}},
-    {"Softplus", false, false, {0}},
+    {"Sigmoid", false, false, sigmoid64, {0}},
+    {"Tanh", false, false, tanh64, {0}},
+    {"Relu", false, false, relu64, {0}},
+    {"Affine", true, true, affine64, {affine, {1.0, 0.0}}},
+    {"LeakyRelu", true, false, leaky_relu64, {0}},
+    {"ThresholdedRelu", true, false, thresholded_relu64, {thresholded_relu, {1.0, 0.0}}},
+    {"ScaledTanh", true, true, scaled_tanh64, {scaled_tanh, {1.0, 1.0}}},
+    {"HardSigmoid", true, true, hard_sigmoid64, {0}},
+    {"Elu", true, false, elu64, {0}},
+    {"Softsign", false, false, softsign64, {0}},
+    {"Softplus", false, false, softplus64, {0}},
 };
 
 static char lower_case(char c) {
@@ -98,6 +125,7 @@ QS_COLD int qs_activations_read(const qs_infer *x, qs_recurrent *r) {
         c.param[0] = next(alphas, &alpha, row->has_alpha, c.param[0]);
         c.param[1] = next(betas, &beta, row->has_beta, c.param[1]);
         r->act[i / each][i % each] = c;
+        r->act64[i / each][i % each] = (qs_curve64){row->wide, {c.param[0], c.param[1]}};
     }
     return QSIM_OK;
 }

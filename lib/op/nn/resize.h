@@ -2,7 +2,7 @@
 /*
  * Resize along one axis: the input positions from which each position of the result is computed.
  * Coordinates are computed in float, as in other runtimes: on an exact boundary all choose the same
- * neighbour.
+ * neighbour. Between pixels of doubles they and the weights are doubles.
  */
 #ifndef QS_RESIZE_H
 #define QS_RESIZE_H
@@ -37,6 +37,7 @@ typedef struct qs_resize_how {
     qs_resize_rounding rounding;
     float cubic, outside; /* cubic_coeff_a, extrapolation_value */
     bool exclude_outside, antialias;
+    bool fine; /* in double */
 } qs_resize_how;
 
 typedef struct qs_resize_axis {
@@ -48,12 +49,13 @@ typedef struct qs_resize_axis {
 /*
  * Position i of the result is the sum over t < taps of weight[i * taps + t] times position index[i
  * * taps + t]; index -1 of the first tap: the position is outside. Nearest has one tap and no
- * weights.
+ * weights; those of doubles are in `fine`.
  */
 typedef struct qs_resize_taps {
     size_t taps;
     int64_t *index;
     float *weight;
+    double *fine;
     bool identity; /* each position is copied from the same position */
 } qs_resize_taps;
 

@@ -13,7 +13,7 @@
  */
 typedef struct nearest_params {
     int32_t rank;
-    size_t rows, count, block, step, column;
+    size_t rows, count, block, step, column, element;
     bool table;
     size_t dims[QSIM_MAX_RANK], strides[QSIM_MAX_RANK];
     const int64_t *index[QSIM_MAX_RANK]; /* of the outer axes; NULL: not resized */
@@ -40,9 +40,11 @@ PICK(uint16_t)
 PICK(uint32_t)
 PICK(uint64_t)
 
-static void fill_outside(char *y, size_t bytes, float value) {
-    for (size_t i = 0; i < bytes; i += sizeof(value))
-        memcpy(y + i, &value, sizeof(value));
+static void fill_outside(char *y, size_t count, bool fine, float value) {
+    const double wide = (double)value;
+    const size_t element = fine ? sizeof(wide) : sizeof(value);
+    for (size_t i = 0; i < count; i++)
+        memcpy(y + i * element, fine ? (const void *)&wide : (const void *)&value, element);
 }
 
 /* Blocks that are not contiguous or are long; equal neighbours are written together. */
@@ -75,7 +77,7 @@ static void nearest_piece(const resize_job *job, const char *x, char *y, size_t 
     }
     for (size_t i = 0; i < n; i++)
         if (last[i] < 0)
-            fill_outside(y + i * p->step, p->block, p->outside);
+            fill_outside(y + i * p->step, p->block / p->element, p->element == 8, p->outside);
 }
 
 static void nearest_row(const resize_job *job, const char *x, char *y) {
@@ -109,7 +111,7 @@ static void nearest_range(const void *arg, size_t begin, size_t end) {
             at += (size_t)(from < 0 ? 0 : from) * p->strides[i];
         }
         for (size_t i = 0; outside && i < p->count; i++)
-            fill_outside(y + i * p->step, p->block, p->outside);
+            fill_outside(y + i * p->step, p->block / p->element, p->element == 8, p->outside);
         if (!outside && at == before)
             repeat_row(p, y);
         else if (!outside)
@@ -137,7 +139,7 @@ QS_COLD int qs_resize_lower_nearest(qs_lower *l, float outside, const qs_resize_
         return QSIM_E_NOMEM;
     const size_t element = qs_dtype_bytes(x->dtype), into = (size_t)qs_node_int(l->node, "into", 0);
     int32_t axis = x->rank - 1;
-    p->block = element;
+    p->block = p->element = element;
     while (into ? axis == x->rank - 1 : taps[axis].identity)
         p->block *= (size_t)x->dims[axis--].size;
     p->step = into ? into * element : p->block;
@@ -171,14 +173,15 @@ typedef struct filter_pass {
 typedef struct filter_params {
     int32_t count;
     float outside;
-    size_t half; /* floats of each of the two buffers between passes */
+    size_t half; /* bytes of each of the two buffers between passes */
     filter_pass pass[QSIM_MAX_RANK];
 } filter_params;
 
 typedef struct filter_job {
     const filter_pass *p;
-    const float *x;
-    float *y, outside;
+    const char *x;
+    char *y;
+    float outside;
 } filter_job;
 
 /* Sums start with the first product and add the others in the order of the taps. */
@@ -197,29 +200,42 @@ static void filter_row(const filter_pass *p, const float *x, float *restrict y,
     }
 }
 
+static void filter_row_fine(const filter_pass *p, const double *x, double *restrict y,
+                            const int64_t *index, const double *weight) {
+    for (size_t j = 0; j < p->inner; j++) {
+        double sum = weight[0] * x[(size_t)index[0] * p->inner + j];
+        for (size_t t = 1; t < p->taps.taps; t++)
+            sum = sum + weight[t] * x[(size_t)index[t] * p->inner + j];
+        y[j] = sum;
+    }
+}
+
 /* Computes rows (outer, position of the result). */
 static void filter_range(const void *arg, size_t begin, size_t end) {
     const filter_job *job = arg;
     const filter_pass *p = job->p;
+    const size_t element = p->taps.fine ? sizeof(double) : sizeof(float);
     for (size_t row = begin; row < end; row++) {
         const size_t i = row % p->out * p->taps.taps;
-        const float *x = job->x + row / p->out * p->in * p->inner;
-        float *y = job->y + row * p->inner;
+        const char *x = job->x + row / p->out * p->in * p->inner * element;
+        char *y = job->y + row * p->inner * element;
         if (p->taps.index[i] < 0)
-            fill_outside((char *)y, p->inner * sizeof(float), job->outside);
+            fill_outside(y, p->inner, p->taps.fine != NULL, job->outside);
+        else if (p->taps.fine)
+            filter_row_fine(p, (const void *)x, (void *)y, p->taps.index + i, p->taps.fine + i);
         else
-            filter_row(p, x, y, p->taps.index + i, p->taps.weight + i);
+            filter_row(p, (const void *)x, (void *)y, p->taps.index + i, p->taps.weight + i);
     }
 }
 
 static void run_filter(const qs_step *s, const qs_frame *f) {
     const filter_params *p = s->params;
-    const float *x = qs_step_in(s, f, 0);
-    float *scratch = f->scratch;
+    const char *x = qs_step_in(s, f, 0);
+    char *scratch = f->scratch;
     for (int32_t i = 0; i < p->count; i++) {
         const filter_pass *pass = &p->pass[i];
         const bool last = i + 1 == p->count;
-        float *y = last ? qs_step_out(s, f, 0) : scratch + (size_t)(i % 2) * p->half;
+        char *y = last ? qs_step_out(s, f, 0) : scratch + (size_t)(i % 2) * p->half;
         const filter_job job = {pass, x, y, p->outside};
         const size_t work = pass->inner * pass->taps.taps;
         qs_ranges(f->ctx, pass->outer * pass->out, QS_GRAIN / 4 / (work + 1) + 1, filter_range,
@@ -250,8 +266,8 @@ QS_COLD int qs_resize_lower_filter(qs_lower *l, float outside, const qs_resize_t
         }
         outer *= out;
     }
-    p->half = qs_align(between, 16);
-    if (p->count > 1 && !qs_mul(p->half, (p->count > 2 ? 2 : 1) * sizeof(float), &l->step->scratch))
+    if (!qs_mul(qs_align(between, 16), qs_dtype_bytes(x->dtype), &p->half) ||
+        (p->count > 1 && !qs_mul(p->half, p->count > 2 ? 2 : 1, &l->step->scratch)))
         return qs_fail(l->error, QSIM_E_LIMIT, "Resize needs too much scratch memory");
     l->step->run = run_filter;
     return QSIM_OK;

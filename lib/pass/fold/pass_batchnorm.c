@@ -2,6 +2,7 @@
 /*
  * Folds BatchNormalization into the Conv or ConvTranspose before it: scaled weights, another bias.
  */
+#include "op/rules.h"
 #include "pass/pass.h"
 
 #include <math.h>

@@ -3,6 +3,7 @@
 #include "pass/qdq/qdq.h"
 #include "kernel/table.h"
 #include "kernel/u8.h"
+#include "op/rules.h"
 
 #include <math.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * LSTM, GRU and RNN against their formulas in double precision, on random shapes and options; and
- * the same bits on every instruction set, with any number of threads and in batches of any size.
+ * LSTM, GRU and RNN against their formulas in double precision, on random shapes and options, of
+ * floats and of doubles; and the same bits on every instruction set, with any number of threads and
+ * in batches of any size.
  */
 #include "op_random.h"
 
@@ -28,7 +29,7 @@ static double curve(const layer *l, int which, double v) {
     if (l->cell == 'R')
         return l->other ? (v < 0 ? 0 : v) : tanh(v);
     if (l->other)
-        return which == 0 ? clamp(0.2 * v + 0.5, 0, 1) : v / (1 + fabs(v));
+        return which == 0 ? clamp((double)0.2f * v + 0.5, 0, 1) : v / (1 + fabs(v));
     return which == 0 ? 1 / (1 + exp(-v)) : tanh(v);
 }
 
@@ -89,6 +90,12 @@ static void rnn_step(const layer *l, int64_t d, const float *x, double *h) {
     memcpy(h, next, (size_t)l->hidden * sizeof(*h));
 }
 
+static bool differs(const or_tensor *y, int64_t at, double expected) {
+    const bool wide = y->dtype == QSIM_DOUBLE;
+    const double v = wide ? ((double *)y->data)[at] : (double)((float *)y->data)[at];
+    return !(fabs(v - expected) <= (wide ? 1e-12 : 2e-5));
+}
+
 /* One sample in one direction: checks its rows of the outputs. */
 static long check_sample(const layer *l, const or_result *r, int64_t d, int64_t b) {
     const int64_t n = l->hidden, steps = l->lengths ? l->len[b] : l->time;
@@ -104,7 +111,7 @@ static long check_sample(const layer *l, const or_result *r, int64_t d, int64_t 
         const int64_t at = l->batch_first ? b * l->time + t : t * l->batch + b;
         const int64_t out =
             l->batch_first ? at * l->directions + d : (t * l->directions + d) * l->batch + b;
-        const float *x = l->x + at * l->input, *y = (float *)r->out[0].data + out * n;
+        const float *x = l->x + at * l->input;
         if (s < steps && l->cell == 'L')
             lstm_step(l, d, x, h, c);
         else if (s < steps && l->cell == 'G')
@@ -112,12 +119,12 @@ static long check_sample(const layer *l, const or_result *r, int64_t d, int64_t 
         else if (s < steps)
             rnn_step(l, d, x, h);
         for (int64_t i = 0; i < n; i++)
-            wrong += !(fabs((double)y[i] - (s < steps ? h[i] : 0)) <= 1e-5);
+            wrong += differs(&r->out[0], out * n + i, s < steps ? h[i] : 0);
     }
     for (int64_t i = 0; i < n; i++) {
-        wrong += !(fabs((double)((float *)r->out[1].data)[state + i] - h[i]) <= 1e-5);
+        wrong += differs(&r->out[1], state + i, h[i]);
         if (l->cell == 'L')
-            wrong += !(fabs((double)((float *)r->out[2].data)[state + i] - c[i]) <= 2e-5);
+            wrong += differs(&r->out[2], state + i, c[i]);
     }
     return wrong;
 }
@@ -209,6 +216,39 @@ static void free_layer(layer *l) {
         free(all[i]);
 }
 
+/* The same numbers as doubles, on every context. */
+static void doubles(const layer *l, or_case c, qsim_ctx **ctx, int contexts) {
+    or_result first = {0};
+    for (int32_t i = 0; i < c.inputs; i++) {
+        or_tensor *t = &c.in[i];
+        if (!t->data || t->dtype != QSIM_FLOAT)
+            continue;
+        double *to = or_memory(or_elements(t) * sizeof(*to));
+        for (size_t k = 0; k < or_elements(t); k++)
+            to[k] = (double)((float *)t->data)[k];
+        t->data = to;
+        t->dtype = QSIM_DOUBLE;
+    }
+    for (int k = 0; k < contexts; k++) {
+        or_result r = or_run(ctx[k], &c, false);
+        CHECK_INT(r.code, 0);
+        long wrong = 0;
+        for (int64_t s = 0; s < l->directions * l->batch && k == 0 && !r.code; s++)
+            wrong += check_sample(l, &r, s / l->batch, s % l->batch);
+        for (int32_t o = 0; o < c.outputs && k > 0 && !r.code; o++)
+            wrong += memcmp(r.out[o].data, first.out[o].data, or_elements(&r.out[o]) * 8) != 0;
+        CHECK_INT(wrong, 0);
+        if (k == 0)
+            first = r;
+        else
+            or_free(&r);
+    }
+    or_free(&first);
+    for (int32_t i = 0; i < c.inputs; i++)
+        if (c.in[i].dtype == QSIM_DOUBLE)
+            free(c.in[i].data);
+}
+
 static void random_layers(qsim_ctx **ctx, int contexts) {
     for (int i = 0; i < 90; i++) {
         layer l = random_layer(i);
@@ -234,6 +274,7 @@ static void random_layers(qsim_ctx **ctx, int contexts) {
                 or_free(&r);
         }
         or_free(&first);
+        doubles(&l, c, ctx, contexts);
         free_layer(&l);
     }
 }

@@ -4,17 +4,21 @@
 
 #include <math.h>
 
-/* Resize of a row of `n` floats by `scale` to `count` floats; 0 or a negative code. */
-static int resize_row(const or_attr *attrs, int32_t attr_count, float scale, int64_t n,
-                      int64_t *count, float *y) {
+/* Resize of a row of `n` numbers by `scale` to `count` numbers; 0 or a negative code. */
+static int resize_any(int32_t dtype, const or_attr *attrs, int32_t attr_count, float scale,
+                      int64_t n, int64_t *count, float *y) {
     qsim_ctx *ctx = NULL;
     CHECK_INT(qsim_ctx_create(NULL, &ctx, NULL), 0);
-    float *x = or_memory((size_t)n * sizeof(float)), *scales = or_memory(sizeof(float));
-    for (int64_t i = 0; i < n; i++)
-        x[i] = (float)i;
+    float *x = or_memory((size_t)n * sizeof(double)), *scales = or_memory(sizeof(float));
+    for (int64_t i = 0; i < n; i++) {
+        if (dtype == QSIM_DOUBLE)
+            ((double *)(void *)x)[i] = (double)i;
+        else
+            x[i] = (float)i;
+    }
     *scales = scale;
     or_case c = {.domain = "", .op = "Resize", .version = 19, .inputs = 3, .outputs = 1};
-    c.in[0] = (or_tensor){QSIM_FLOAT, 1, {n}, x, false};
+    c.in[0] = (or_tensor){dtype, 1, {n}, x, false};
     c.in[2] = (or_tensor){QSIM_FLOAT, 1, {1}, scales, true};
     if (attr_count > 0)
         memcpy(c.attrs, attrs, (size_t)attr_count * sizeof(*attrs));
@@ -22,7 +26,9 @@ static int resize_row(const or_attr *attrs, int32_t attr_count, float scale, int
     or_result r = or_run(ctx, &c, false);
     if (!r.code) {
         *count = r.out[0].dims[0];
-        memcpy(y, r.out[0].data, (size_t)*count * sizeof(float));
+        for (int64_t i = 0; i < *count; i++)
+            y[i] = dtype == QSIM_DOUBLE ? (float)((double *)r.out[0].data)[i]
+                                        : ((float *)r.out[0].data)[i];
     }
     or_free(&r);
     free(x);
@@ -31,17 +37,24 @@ static int resize_row(const or_attr *attrs, int32_t attr_count, float scale, int
     return r.code;
 }
 
+static int resize_row(const or_attr *attrs, int32_t attr_count, float scale, int64_t n,
+                      int64_t *count, float *y) {
+    return resize_any(QSIM_FLOAT, attrs, attr_count, scale, n, count, y);
+}
+
 static void check_row(const char *mode, const char *where, const char *rounding, float scale,
                       int64_t n, int64_t expected, const float *values) {
     const or_attr attrs[] = {or_string("mode", mode),
                              or_string("coordinate_transformation_mode", where),
                              or_string("nearest_mode", rounding)};
-    float y[32];
-    int64_t count = -1;
-    CHECK_INT(resize_row(attrs, 3, scale, n, &count, y), 0);
-    CHECK_INT(count, expected);
-    for (int64_t i = 0; i < count && i < expected; i++)
-        CHECK_NEAR(y[i], values[i], 1e-6);
+    for (int wide = 0; wide < 2; wide++) {
+        float y[32];
+        int64_t count = -1;
+        CHECK_INT(resize_any(wide ? QSIM_DOUBLE : QSIM_FLOAT, attrs, 3, scale, n, &count, y), 0);
+        CHECK_INT(count, expected);
+        for (int64_t i = 0; i < count && i < expected; i++)
+            CHECK_NEAR(y[i], values[i], 1e-6);
+    }
 }
 
 #define VALUES(...)                                                                                \
@@ -65,9 +78,12 @@ static void rows(void) {
     const or_attr cubic[] = {or_string("mode", "cubic"), or_float("cubic_coeff_a", -0.5f)};
     float y[32];
     int64_t count = 0;
-    CHECK_INT(resize_row(cubic, 2, 2, 8, &count, y), 0);
-    for (int64_t i = 4; i < 12; i++)
-        CHECK_NEAR(y[i], (float)i / 2 - 0.25f, 1e-6);
+    for (int wide = 0; wide < 2; wide++) {
+        const int32_t dtype = wide ? QSIM_DOUBLE : QSIM_FLOAT;
+        CHECK_INT(resize_any(dtype, cubic, 2, 2, 8, &count, y), 0);
+        for (int64_t i = 4; i < 12; i++)
+            CHECK_NEAR(y[i], (float)i / 2 - 0.25f, 1e-6);
+    }
     /* Shrinking by 4 with antialias weighs neighbours (3, 5, 7, 7, 5, 3, 1 and 1) / 32. */
     const or_attr antialias[] = {or_string("mode", "linear"), or_int("antialias", 1)};
     CHECK_INT(resize_row(antialias, 2, 0.25f, 12, &count, y), 0);

@@ -370,6 +370,50 @@ static void test_sampled(qsim_ctx *ctx) {
     both_levels(&n, in, 2, &out, 1, check_pair, (const int16_t[]){-15, -11});
 }
 
+/* ---- Resize ---- */
+
+static void check_six(const void *const *y, const void *expected) {
+    CHECK(memcmp(y[0], expected, 6) == 0);
+}
+
+static void check_exact(const void *const *y, const void *expected) {
+    CHECK(memcmp(y[0], expected, 4 * sizeof(double)) == 0);
+}
+
+static void resize(net *n, qsim_ctx *ctx, int32_t dtype, int64_t size, const char *mode,
+                   const char *places) {
+    net_begin(n, ctx, 19);
+    net_input(n, "x", dtype, NET_DIMS(size));
+    net_const(n, "s", QSIM_FLOAT, NET_DIMS(1), (const float[]){2});
+    const qs_id node = net_node(n, "", "Resize", "x,,s", "y");
+    net_string(n, node, "mode", mode);
+    net_string(n, node, "coordinate_transformation_mode", places);
+    net_output(n, "y");
+}
+
+/* Between pixels integers are truncated towards zero, and saturate. */
+static void test_resized(qsim_ctx *ctx) {
+    static int8_t steps[3] = {0, 10, -40};
+    static uint8_t ends[3] = {0, 255, 255};
+    static double large[2] = {(double)LARGE, (double)LARGE + 2};
+    double y[4];
+    net n;
+    resize(&n, ctx, QSIM_INT8, 3, "linear", "half_pixel");
+    qsim_tensor in = net_tensor(QSIM_INT8, NET_DIMS(3), steps);
+    qsim_tensor out = net_tensor(QSIM_INT8, NET_DIMS(6), y);
+    both_levels(&n, &in, 1, &out, 1, check_six, (const int8_t[]){0, 2, 7, -2, -27, -40});
+    resize(&n, ctx, QSIM_UINT8, 3, "cubic", "half_pixel");
+    in = net_tensor(QSIM_UINT8, NET_DIMS(3), ends);
+    out = net_tensor(QSIM_UINT8, NET_DIMS(6), y);
+    /* -26.9, 57.8, 197.2, 281.9, 264.0, 255 with a = -0.75 */
+    both_levels(&n, &in, 1, &out, 1, check_six, (const uint8_t[]){0, 57, 197, 255, 255, 255});
+    resize(&n, ctx, QSIM_DOUBLE, 2, "linear", "asymmetric");
+    in = net_tensor(QSIM_DOUBLE, NET_DIMS(2), large);
+    out = net_tensor(QSIM_DOUBLE, NET_DIMS(4), y);
+    both_levels(&n, &in, 1, &out, 1, check_exact,
+                (const double[]){large[0], large[0] + 1, large[1], large[1]});
+}
+
 int main(void) {
     qsim_ctx *ctx = NULL;
     CHECK_INT(qsim_ctx_create(NULL, &ctx, NULL), 0);
@@ -385,6 +429,7 @@ int main(void) {
     test_old_gru(ctx);
     test_integers(ctx);
     test_sampled(ctx);
+    test_resized(ctx);
     qsim_ctx_free(ctx);
     return test_done();
 }
