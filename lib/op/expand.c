@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include <assert.h>
+
 #include "op/expand.h"
 
 #define MEAN_AXES     18 /* first version of ReduceMean whose axes are an input */
@@ -17,6 +19,10 @@ qs_id qs_expand_in(const qs_expand *e, int32_t index) {
 const qs_value *qs_expand_value(const qs_expand *e, int32_t index) {
     const qs_id id = qs_expand_in(e, index);
     return id == QS_NONE ? NULL : &e->graph->values[id];
+}
+
+qs_id qs_expand_no_memory(qs_expand *e) {
+    return failed(e, QSIM_E_NOMEM);
 }
 
 static qs_id add_node(qs_expand *e, const char *domain, const char *op_type, const qs_id *in,
@@ -138,6 +144,25 @@ qs_id qs_expand_mean(qs_expand *e, qs_id x, const int64_t *axes, int32_t n, bool
         qs_expand_ints(e, y, "axes", axes, n);
     if (!keep)
         qs_expand_int(e, y, "keepdims", 0);
+    return y;
+}
+
+qs_id qs_expand_cast(qs_expand *e, qs_id x, int32_t dtype) {
+    const qs_id y = qs_expand_add(e, "Cast", x, QS_NONE, QS_NONE);
+    qs_expand_int(e, y, "to", dtype);
+    return y;
+}
+
+qs_id qs_expand_as(qs_expand *e, int32_t index, int32_t dtype) {
+    const qs_node n = *e->node;
+    qs_id in[4];
+    assert(n.input_count <= (int32_t)QS_COUNT(in));
+    for (int32_t i = 0; i < n.input_count; i++)
+        in[i] = n.inputs[i];
+    in[index] = qs_expand_cast(e, in[index], dtype);
+    const qs_id y = qs_expand_many(e, n.op_type, in, n.input_count, 1);
+    for (int32_t i = 0; i < n.attr_count; i++)
+        qs_expand_copy(e, y, n.attrs[i].name, n.attrs[i].name);
     return y;
 }
 

@@ -51,6 +51,14 @@ qs_id qs_expand_list(qs_expand *e, const int64_t *v, int32_t n);
 /* The mean of x over axes. */
 qs_id qs_expand_mean(qs_expand *e, qs_id x, const int64_t *axes, int32_t n, bool keep);
 
+/* Sets the failure that memory is missing; returns QS_NONE. */
+qs_id qs_expand_no_memory(qs_expand *e);
+
+/* Add a Cast. */
+qs_id qs_expand_cast(qs_expand *e, qs_id x, int32_t dtype);
+/* Adds the node again, with this input cast to another type; returns its first output. */
+qs_id qs_expand_as(qs_expand *e, int32_t index, int32_t dtype);
+
 /* Add a Reshape (size 0 keeps an axis, -1 is the rest), or a Transpose. */
 qs_id qs_expand_reshape(qs_expand *e, qs_id x, const int64_t *shape, int32_t n);
 qs_id qs_expand_transpose(qs_expand *e, qs_id x, const int64_t *perm, int32_t n);

@@ -12,11 +12,18 @@
 #define QS_T_INT      (QS_T_SIGNED | QS_T_UNSIGNED)
 #define QS_T_REAL     (QS_T_FLOAT | QS_T(QSIM_DOUBLE))
 #define QS_T_ARITH    (QS_T_REAL | QS_T_INT)
+#define QS_T_FLOAT8                                                                                \
+    (QS_T(QSIM_FLOAT8E4M3FN) | QS_T(QSIM_FLOAT8E4M3FNUZ) | QS_T(QSIM_FLOAT8E5M2) |                 \
+     QS_T(QSIM_FLOAT8E5M2FNUZ))
 /* Types of movement operators: all that occupy whole bytes. */
 #define QS_T_BYTES                                                                                 \
-    (QS_T_ARITH | QS_T(QSIM_BOOL) | QS_T(QSIM_FLOAT16) | QS_T(QSIM_BFLOAT16) |                     \
-     QS_T(QSIM_FLOAT8E4M3FN) | QS_T(QSIM_FLOAT8E4M3FNUZ) | QS_T(QSIM_FLOAT8E5M2) |                 \
-     QS_T(QSIM_FLOAT8E5M2FNUZ))
+    (QS_T_ARITH | QS_T(QSIM_BOOL) | QS_T(QSIM_FLOAT16) | QS_T(QSIM_BFLOAT16) | QS_T_FLOAT8 |       \
+     QS_T(QSIM_FLOAT8E8M0))
+/* Types of which a byte holds several. */
+#define QS_T_PACKED                                                                                \
+    (QS_T(QSIM_UINT4) | QS_T(QSIM_INT4) | QS_T(QSIM_UINT2) | QS_T(QSIM_INT2) |                     \
+     QS_T(QSIM_FLOAT4E2M1))
+#define QS_T_ANY (QS_T_BYTES | QS_T_PACKED)
 
 /* Entries of a table by numeric type. */
 #define QS_TYPES 16

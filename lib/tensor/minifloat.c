@@ -11,6 +11,7 @@ static const qs_minifloat formats[] = {
     [QSIM_FLOAT8E4M3FNUZ] = {3, 4, 8, 0, 0x80, 0x7f, true},
     [QSIM_FLOAT8E5M2] = {2, 5, 15, 0x7c, 0x7e, 0x7b, false},
     [QSIM_FLOAT8E5M2FNUZ] = {2, 5, 16, 0, 0x80, 0x7f, true},
+    [QSIM_FLOAT4E2M1] = {1, 2, 1, 0, 7, 7, false}, /* NaN becomes 6 */
 };
 
 const qs_minifloat *qs_minifloat_of(int32_t dtype) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Floats narrower than float32: float16, bfloat16 and the float8 types of ONNX. Each of their
- * values is a float32; converting to them rounds once, from a double, to nearest even.
+ * Floats narrower than float32: float16, bfloat16, float4e2m1 and the float8 types of ONNX with
+ * fractions. Each of their values is a float32; converting to them rounds once, from a double, to
+ * nearest even.
  */
 #ifndef QS_MINIFLOAT_H
 #define QS_MINIFLOAT_H

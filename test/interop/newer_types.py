@@ -22,13 +22,15 @@ except ImportError as e:
 
 CODES = {"float": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "bool": 9, "float16": 10, "double": 11,
          "uint32": 12, "uint64": 13, "bfloat16": 16, "float8e4m3fn": 17, "float8e4m3fnuz": 18, "float8e5m2": 19, "float8e5m2fnuz": 20,
-         "uint4": 21, "int4": 22, "float4e2m1": 23}
+         "uint4": 21, "int4": 22, "float4e2m1": 23, "float8e8m0": 24, "uint2": 25, "int2": 26}
 REAL = "float float16 bfloat16 double"
 INT = "int8 int16 int32 int64 uint8 uint16 uint32 uint64"
 ALL = f"{REAL} {INT} bool"
 SMALL = "float8e4m3fn float8e4m3fnuz float8e5m2 float8e5m2fnuz"
 PACKED = "int4 uint4"
 FOUR = "float4e2m1"
+NEWEST = "float8e8m0 uint2 int2"  # since opset 24 and 25
+EVERY = f"{ALL} {SMALL} {PACKED} {FOUR} {NEWEST}"
 
 
 def ints(values):
@@ -86,21 +88,24 @@ CASES = [
     ("RotaryEmbedding", 23, "float float16 bfloat16", [[1, 2, 3, 4], [1, 3, 2], [1, 3, 2]], {}),
     ("Swish", 24, "float float16 bfloat16", [[2, 3]], {}),
     ("TensorScatter", 24, ALL, [[2, 4, 3], [2, 2, 3], ints([0, 1])], {}),
+    ("Cast", 25, EVERY, [[2, 4]], {"to": 1}),
+    *(("Cast", 25, "float", [[2, 4]], {"to": CODES[t]}) for t in EVERY.split()),
+    ("CastLike", 25, EVERY, [[2, 4], ("float8e8m0", [1])], {}),
+    ("Flatten Identity Shape Size Squeeze Transpose", 25, NEWEST, [[1, 4]], {}),
+    ("Reshape", 25, NEWEST, [[2, 4], ints([4, 2])], {}),
+    ("Unsqueeze", 25, NEWEST, [[2, 4], ints([0])], {}),
+    ("BitCast", 26, "int8 uint8 bool", [[2]], {"to": CODES["uint8"]}),
+    *(("QuantizeLinear", 25, "float float16 bfloat16 int32", [[2, 4], ("float", [4])], {"output_dtype": CODES[t]})
+      for t in f"int8 uint8 int16 uint16 {SMALL} {PACKED} {FOUR} uint2 int2".split()),
+    ("QuantizeLinear", 25, "float", [[2, 4], ("float8e8m0", [2, 2])], {"block_size": 2, "output_dtype": CODES["float8e4m3fn"]}),
+    *(("DequantizeLinear", 25, f"int8 uint8 int16 uint16 int32 {SMALL} {PACKED} {FOUR} uint2 int2", [[2, 4], (t, [])], {})
+      for t in "float float16 bfloat16 float8e8m0".split()),
     ("TopK", 24, f"{REAL} {INT}", [[2, 3], ints([1])], {"outputs": 2}),
 ]
-MOVES = "4 bits are unpacked by Cast and DequantizeLinear only"
 REFUSED = {
     ("Attention", 23): ("double", "computed in float32 only"),
     ("Col2Im", 18): ("bool", "sums of truth values"),
-    ("Flatten", 23): (FOUR, MOVES),
     ("GridSample", 20): ("bool", "weighted means of truth values"),
-    ("Identity", 23): (FOUR, MOVES),
-    ("IsInf", 20): (SMALL, "floats of 8 bits are cast, not computed on"),
-    ("IsNaN", 20): (SMALL, "floats of 8 bits are cast, not computed on"),
-    ("Reshape", 23): (FOUR, MOVES),
-    ("Squeeze", 23): (FOUR, MOVES),
-    ("Transpose", 23): (f"{PACKED} {FOUR}", MOVES),
-    ("Unsqueeze", 23): (FOUR, MOVES),
 }
 
 

@@ -31,12 +31,7 @@ TYPES = {
     "complex128": "complex numbers stand in the last axis, as DFT has them",
 }
 # (operator, type variable): types, reason.
-TOGETHER = "doubles and floats together; with all of one type it is loaded"
 REFUSED = {
-    ("BatchNormalization", "T"): ("double", TOGETHER),
-    ("BatchNormalization", "T1"): ("double", TOGETHER),
-    ("BatchNormalization", "T2"): ("double", TOGETHER),
-    ("DequantizeLinear", "T"): ("int32", "its zero point has to be a constant 0; ONNX's models feed it"),
     ("GridSample", "T1"): ("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 double",
                            "this schema gives the output the grid's type, a slip that version 20 mends"),
 }

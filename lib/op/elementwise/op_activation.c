@@ -6,6 +6,7 @@
 #include "kernel/elementary64.h"
 #include "op/elementwise/curve.h"
 #include "op/elementwise/maps.h"
+#include "op/expand.h"
 
 QS_COLD static int infer_real(qs_infer *x) {
     return qs_infer_map(x, QS_T_REAL, 0);
@@ -68,7 +69,13 @@ LOWER(shrink, "lambd", 0.5f, "bias", 0)
 /* ---- tests of values ---- */
 
 QS_COLD static int infer_question(qs_infer *x) {
-    return qs_infer_map(x, QS_T_REAL, QSIM_BOOL);
+    return qs_infer_map(x, QS_T_REAL | QS_T_FLOAT8, QSIM_BOOL);
+}
+
+/* Floats of 8 bits are asked as floats. */
+QS_COLD static void expand_question(qs_expand *e) {
+    if (QS_T_FLOAT8 & QS_T(qs_expand_value(e, 0)->dtype))
+        e->out[0] = qs_expand_as(e, 0, QSIM_FLOAT);
 }
 
 QS_MAP(isnan_f32, float, uint8_t, x != x)
@@ -111,9 +118,10 @@ QS_OP(elu, .name = "Elu", .min_in = 1, QS_ATTRS(alpha_attrs), .traits = QS_ELEME
       .lower = lower_elu);
 QS_OP(isinf, .name = "IsInf", .since = 10, .min_in = 1, QS_ATTRS(isinf_attrs),
       .traits = QS_ELEMENTWISE, .kernel = QS_KERNEL_UNARY, .infer = infer_question,
-      .lower = lower_isinf);
+      .lower = lower_isinf, .expand = expand_question);
 QS_OP(isnan, .name = "IsNaN", .since = 9, .min_in = 1, .traits = QS_ELEMENTWISE,
-      .kernel = QS_KERNEL_UNARY, .infer = infer_question, .lower = lower_isnan);
+      .kernel = QS_KERNEL_UNARY, .infer = infer_question, .lower = lower_isnan,
+      .expand = expand_question);
 QS_OP(mish, .name = "Mish", .since = 18, .min_in = 1, .traits = QS_ELEMENTWISE | QS_COSTLY,
       .curve = mish_curve, .kernel = QS_KERNEL_UNARY, .infer = infer_real, .lower = lower_mish);
 QS_OP(selu, .name = "Selu", .min_in = 1, QS_ATTRS(selu_attrs), .traits = QS_ELEMENTWISE,

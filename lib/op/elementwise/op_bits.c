@@ -69,15 +69,13 @@ QS_COLD static int lower_not(qs_lower *l) {
 
 /* ---- BitCast ---- */
 
-#define QS_T_BITS (QS_T_BYTES | QS_T(QSIM_UINT4) | QS_T(QSIM_INT4))
-
 QS_COLD static int infer_bitcast(qs_infer *x) {
     const int64_t to = qs_node_int(x->node, "to", 0);
     const int32_t from = x->in[0]->dtype;
-    const int code = qs_infer_type(x, 0, QS_T_BITS);
+    const int code = qs_infer_type(x, 0, QS_T_ANY);
     if (code)
         return code;
-    if (to <= 0 || to >= 32 || !(QS_T_BITS & QS_T(to)))
+    if (to <= 0 || to >= 32 || !(QS_T_ANY & QS_T(to)))
         return qs_infer_fail(x, QSIM_E_UNSUPPORTED, "type %lld is not supported", (long long)to);
     if (from && qsim_dtype_bits(from) != qsim_dtype_bits((int32_t)to))
         return qs_infer_fail(x, QSIM_E_DTYPE, "%s and %s do not have the same number of bits",

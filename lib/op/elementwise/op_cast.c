@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cast and CastLike between floats of any width, integers of 4 bits and more, and bool. Floats are
- * rounded to narrower ones to nearest even; to integers they are truncated towards zero and
- * saturate, NaN gives 0. To 4 bits and between integers the low bits remain. Anything but 0 is
- * true.
+ * Cast and CastLike between floats and integers of any width, and bool. Floats are rounded to
+ * narrower ones to nearest even; to integers they are truncated towards zero and saturate, NaN
+ * gives 0. To 2 and 4 bits and between integers the low bits remain. Anything but 0 is true.
+ * float8e8m0 has only an exponent: attribute round_mode says which power of two is taken.
  */
+#include <math.h>
+
 #include "op/rules.h"
 #include "tensor/minifloat.h"
 
-#define QS_T_CAST   (QS_T_BYTES | QS_T_PACKED)
-#define QS_T_PACKED (QS_T(QSIM_UINT4) | QS_T(QSIM_INT4))
-#define CHUNK       256
+#define CHUNK 256
+#define GROUP 4 /* as many elements of 2 bits have a byte */
 
 /* Intermediate values: each type widens to one of three, from which every type is made exactly. */
 typedef enum wide_kind { WIDE_I64, WIDE_U64, WIDE_F64 } wide_kind;
@@ -57,16 +58,39 @@ QS_COLD LOAD_VALUE(e4m3fn, uint8_t, FLOAT8(QSIM_FLOAT8E4M3FN)) QS_COLD
     LOAD_VALUE(e5m2, uint8_t, FLOAT8(QSIM_FLOAT8E5M2)) QS_COLD
     LOAD_VALUE(e5m2fnuz, uint8_t, FLOAT8(QSIM_FLOAT8E5M2FNUZ))
 
-    /* Two elements per byte, the first in the low bits. */
-    QS_COLD static void load_u4(const void *vx, size_t n, wide *w) {
+        QS_COLD LOAD_VALUE(e8m0, uint8_t, x[i] == 255 ? (double)NAN : ldexp(1, x[i] - 127))
+
+    /* Several elements per byte, the first in the low bits. */
+    QS_COLD static void load_packed(const void *vx, size_t n, wide *w, unsigned bits) {
     const uint8_t *x = vx;
+    const unsigned per = 8 / bits;
     for (size_t i = 0; i < n; i++)
-        w->u[i] = (uint32_t)x[i / 2] >> i % 2 * 4 & 15u;
+        w->u[i] = (uint64_t)x[i / per] >> i % per * bits & ((1u << bits) - 1);
 }
-QS_COLD static void load_s4(const void *vx, size_t n, wide *w) {
-    load_u4(vx, n, w);
+
+QS_COLD static void load_signed(const void *x, size_t n, wide *w, unsigned bits) {
+    const int64_t sign = (int64_t)1 << (bits - 1);
+    load_packed(x, n, w, bits);
     for (size_t i = 0; i < n; i++)
-        w->i[i] = (int64_t)(w->u[i] ^ 8) - 8;
+        w->i[i] = ((int64_t)w->u[i] ^ sign) - sign;
+}
+
+QS_COLD static void load_u4(const void *x, size_t n, wide *w) {
+    load_packed(x, n, w, 4);
+}
+QS_COLD static void load_s4(const void *x, size_t n, wide *w) {
+    load_signed(x, n, w, 4);
+}
+QS_COLD static void load_u2(const void *x, size_t n, wide *w) {
+    load_packed(x, n, w, 2);
+}
+QS_COLD static void load_s2(const void *x, size_t n, wide *w) {
+    load_signed(x, n, w, 2);
+}
+QS_COLD static void load_e2m1(const void *x, size_t n, wide *w) {
+    load_packed(x, n, w, 4);
+    for (size_t i = 0; i < n; i++)
+        w->f[i] = (double)qs_minifloat_value(qs_minifloat_of(QSIM_FLOAT4E2M1), (uint32_t)w->u[i]);
 }
 
 static void load_b8(const void *vx, size_t n, wide *w) {
@@ -114,17 +138,21 @@ STORES(QS_COLD, u32, uint32_t, SAME, TO_U32)
 STORES(QS_COLD, u64, uint64_t, SAME, TO_U64)
 STORES(QS_COLD, b8, uint8_t, TRUTH, TRUTH)
 
-#define STORE_4(kind, field, expression)                                                           \
-    QS_COLD static void store_4_##kind(const wide *w, size_t n, void *vy) {                        \
+#define STORE_PACKED(bits, kind, field, expression)                                                \
+    QS_COLD static void store_##bits##_##kind(const wide *w, size_t n, void *vy) {                 \
         uint8_t *y = vy;                                                                           \
         for (size_t i = 0; i < n; i++) {                                                           \
-            const uint8_t low = (uint8_t)((uint64_t)(expression(w->field[i])) & 15u);              \
-            y[i / 2] = (uint8_t)(i % 2 ? y[i / 2] | low << 4 : low);                               \
+            const unsigned per = 8 / bits, v = (unsigned)(expression(w->field[i]));                \
+            const unsigned at = (unsigned)(i % per) * bits, low = (v & ((1u << bits) - 1)) << at;  \
+            y[i / per] = (uint8_t)(at ? y[i / per] | low : low);                                   \
         }                                                                                          \
     }
-STORE_4(i64, i, SAME)
-STORE_4(u64, u, SAME)
-STORE_4(f64, f, TO_S64)
+#define STORES_PACKED(bits)                                                                        \
+    STORE_PACKED(bits, i64, i, SAME)                                                               \
+    STORE_PACKED(bits, u64, u, SAME)                                                               \
+    STORE_PACKED(bits, f64, f, TO_S64)
+STORES_PACKED(4)
+STORES_PACKED(2)
 
 typedef struct cast_type {
     wide_kind kind;
@@ -146,10 +174,10 @@ typedef struct cast_type {
             NULL                                                                                   \
         }                                                                                          \
     }
-#define CAST_4(kind, suffix)                                                                       \
+#define CAST_PACKED(kind, suffix, bits)                                                            \
     {                                                                                              \
         kind, load_##suffix, {                                                                     \
-            store_4_i64, store_4_u64, store_4_f64                                                  \
+            store_##bits##_i64, store_##bits##_u64, store_##bits##_f64                             \
         }                                                                                          \
     }
 
@@ -162,8 +190,10 @@ static const cast_type types[] = {
     [QSIM_BOOL] = CAST_TYPE(WIDE_U64, b8),        [QSIM_FLOAT16] = CAST_FLOAT(f16),
     [QSIM_BFLOAT16] = CAST_FLOAT(bf16),           [QSIM_FLOAT8E4M3FN] = CAST_FLOAT(e4m3fn),
     [QSIM_FLOAT8E4M3FNUZ] = CAST_FLOAT(e4m3fnuz), [QSIM_FLOAT8E5M2] = CAST_FLOAT(e5m2),
-    [QSIM_FLOAT8E5M2FNUZ] = CAST_FLOAT(e5m2fnuz), [QSIM_UINT4] = CAST_4(WIDE_U64, u4),
-    [QSIM_INT4] = CAST_4(WIDE_I64, s4),
+    [QSIM_FLOAT8E5M2FNUZ] = CAST_FLOAT(e5m2fnuz), [QSIM_UINT4] = CAST_PACKED(WIDE_U64, u4, 4),
+    [QSIM_INT4] = CAST_PACKED(WIDE_I64, s4, 4),   [QSIM_UINT2] = CAST_PACKED(WIDE_U64, u2, 2),
+    [QSIM_INT2] = CAST_PACKED(WIDE_I64, s2, 2),   [QSIM_FLOAT4E2M1] = CAST_FLOAT(e2m1),
+    [QSIM_FLOAT8E8M0] = CAST_FLOAT(e8m0),
 };
 
 /* Attribute `to`; before version 6 it is a name, such as FLOAT. 0: no type. */
@@ -187,12 +217,30 @@ QS_COLD static int upgrade_cast(qs_graph *g, qs_id node, int32_t to, qsim_error 
                                                 : QSIM_OK;
 }
 
+static const char *const roundings[] = {"up", "down", "nearest"};
+
+/* Which of the roundings to float8e8m0 the node asks for; -1: another one. */
+QS_COLD static int rounding_of(const qs_node *n) {
+    int i = 0;
+    while (i < (int)QS_COUNT(roundings) &&
+           !qs_node_string_is(n, "round_mode", roundings[i], i == 0))
+        i++;
+    return i < (int)QS_COUNT(roundings) ? i : -1;
+}
+
+QS_COLD static int check_cast(const qs_infer *x) {
+    const int code = qs_infer_type(x, 0, QS_T_ANY);
+    if (!code && rounding_of(x->node) < 0)
+        return qs_infer_fail(x, QSIM_E_VALUE, "attribute round_mode has an unknown value");
+    return code;
+}
+
 QS_COLD static int infer_cast(qs_infer *x) {
     int64_t to = type_of(x->node);
-    int code = qs_infer_type(x, 0, QS_T_CAST);
+    int code = check_cast(x);
     if (code)
         return code;
-    if (to <= 0 || to >= 32 || !(QS_T_CAST & QS_T(to)))
+    if (to <= 0 || to >= 32 || !(QS_T_ANY & QS_T(to)))
         return qs_infer_fail(x, QSIM_E_UNSUPPORTED, "casting to type %lld (%s) is not supported",
                              (long long)to,
                              qsim_dtype_name(to > 0 && to < 64 ? (int32_t)to : QSIM_UNDEFINED));
@@ -200,18 +248,19 @@ QS_COLD static int infer_cast(qs_infer *x) {
 }
 
 QS_COLD static int infer_cast_like(qs_infer *x) {
-    int code = qs_infer_type(x, 0, QS_T_CAST);
+    int code = check_cast(x);
     if (!code)
-        code = qs_infer_type(x, 1, QS_T_CAST);
+        code = qs_infer_type(x, 1, QS_T_ANY);
     return code ? code : qs_infer_out(x, 0, x->in[1]->dtype, x->in[0]->rank, x->in[0]->dims);
 }
 
 typedef struct cast_params {
     load_fn load;
     store_fn store;                /* NULL: store_minifloat */
-    const qs_minifloat *minifloat; /* of the result */
+    const qs_minifloat *minifloat; /* of the result; NULL: float8e8m0 */
     wide_kind kind;
     bool saturate;
+    int rounding;              /* to float8e8m0: 0 away from zero, 1 towards it, 2 to the nearest */
     size_t elements, from, to; /* from, to: bits of an element */
 } cast_params;
 
@@ -230,15 +279,32 @@ static double widest(const wide *w, size_t i, wide_kind kind) {
     return w->i[i] < 0 ? -sticky(0 - (uint64_t)w->i[i]) : sticky((uint64_t)w->i[i]);
 }
 
+/* A power of two as float8e8m0, which has no sign, no zero and no infinity. */
+QS_COLD static uint32_t power_bits(const cast_params *p, double v) {
+    int exponent;
+    const double fraction = frexp(fabs(v), &exponent); /* from 1/2 on */
+    if (!(fabs(v) < HUGE_VAL))
+        return 255;
+    exponent += 126 + (p->rounding == 0 ? fraction > 0.5 : p->rounding == 2 && fraction >= 0.75);
+    return fraction == 0.0 || exponent < 0 ? 0
+           : exponent < 255                ? (uint32_t)exponent
+           : p->saturate                   ? 254u
+                                           : 255u;
+}
+
 static void store_minifloat(const cast_params *p, const wide *w, size_t n, void *vy) {
     uint16_t *y16 = vy;
     uint8_t *y8 = vy;
     for (size_t i = 0; i < n; i++) {
-        const uint32_t bits = qs_minifloat_bits(p->minifloat, widest(w, i, p->kind), p->saturate);
+        const double v = widest(w, i, p->kind);
+        const uint32_t bits =
+            p->minifloat ? qs_minifloat_bits(p->minifloat, v, p->saturate) : power_bits(p, v);
         if (p->to == 16)
             y16[i] = (uint16_t)bits;
-        else
+        else if (p->to == 8)
             y8[i] = (uint8_t)bits;
+        else
+            y8[i / 2] = (uint8_t)(i % 2 ? y8[i / 2] | bits << 4 : bits);
     }
 }
 
@@ -248,13 +314,13 @@ typedef struct cast_job {
     char *y;
 } cast_job;
 
-/* Casts pairs of elements, so that no two ranges share a byte of 4-bit elements. */
+/* Casts groups of elements, so that no two ranges share a byte of smaller elements. */
 static void cast_range(const void *arg, size_t begin, size_t end) {
     const cast_job *job = arg;
     const cast_params *p = job->p;
     wide w;
-    end = 2 * end < p->elements ? 2 * end : p->elements;
-    for (size_t i = 2 * begin; i < end; i += CHUNK) {
+    end = GROUP * end < p->elements ? GROUP * end : p->elements;
+    for (size_t i = GROUP * begin; i < end; i += CHUNK) {
         size_t n = end - i < CHUNK ? end - i : CHUNK;
         char *y = job->y + i * p->to / 8;
         p->load(job->x + i * p->from / 8, n, &w);
@@ -268,7 +334,7 @@ static void cast_range(const void *arg, size_t begin, size_t end) {
 static void run_cast(const qs_step *s, const qs_frame *f) {
     const cast_params *p = s->params;
     cast_job job = {p, qs_step_in(s, f, 0), qs_step_out(s, f, 0)};
-    qs_ranges(f->ctx, (p->elements + 1) / 2, QS_GRAIN / 2, cast_range, &job);
+    qs_ranges(f->ctx, (p->elements + GROUP - 1) / GROUP, QS_GRAIN / GROUP, cast_range, &job);
 }
 
 QS_COLD static int lower_cast(qs_lower *l) {
@@ -284,7 +350,9 @@ QS_COLD static int lower_cast(qs_lower *l) {
     p->kind = types[x->dtype].kind;
     p->store = types[y->dtype].store[p->kind];
     p->minifloat = qs_minifloat_of(y->dtype);
-    p->saturate = qs_dtype_bytes(y->dtype) == 1 && qs_node_int(l->node, "saturate", 1);
+    p->saturate = y->dtype == QSIM_FLOAT4E2M1 ||
+                  (qsim_dtype_bits(y->dtype) == 8 && qs_node_int(l->node, "saturate", 1));
+    p->rounding = rounding_of(l->node);
     p->elements = qs_value_elements(x);
     p->from = (size_t)qsim_dtype_bits(x->dtype);
     p->to = (size_t)qsim_dtype_bits(y->dtype);

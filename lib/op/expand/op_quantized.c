@@ -31,8 +31,7 @@ QS_COLD static int infer_product(qs_infer *x, bool quantizes, int32_t bias) {
 /* float(a b) * scale + bias */
 static qs_id product(qs_expand *e, const qs_id in[4], qs_id scale, qs_id bias) {
     const qs_id sums = qs_expand_many(e, "MatMulInteger", in, in[3] == QS_NONE ? 3 : 4, 1);
-    const qs_id floats = qs_expand_add(e, "Cast", sums, QS_NONE, QS_NONE);
-    qs_expand_int(e, floats, "to", QSIM_FLOAT);
+    const qs_id floats = qs_expand_cast(e, sums, QSIM_FLOAT);
     const qs_id y = qs_expand_add(e, "Mul", floats, scale, QS_NONE);
     return bias == QS_NONE ? y : qs_expand_add(e, "Add", y, bias, QS_NONE);
 }
@@ -138,8 +137,7 @@ static void expand_qgemm(qs_expand *e) {
     qs_id sums = qs_expand_many(e, "MatMulInteger", factors, 4, 1);
     if (c_id != QS_NONE)
         sums = qs_expand_add(e, "Add", sums, c_id, QS_NONE);
-    const qs_id floats = qs_expand_add(e, "Cast", sums, QS_NONE, QS_NONE);
-    qs_expand_int(e, floats, "to", QSIM_FLOAT);
+    const qs_id floats = qs_expand_cast(e, sums, QSIM_FLOAT);
     e->out[0] = qs_expand_add(e, "Mul", floats, scale, QS_NONE);
     if (qs_expand_in(e, Y_SCALE) != QS_NONE)
         e->out[0] = qs_expand_add(e, "QuantizeLinear", e->out[0], qs_expand_in(e, Y_SCALE),
@@ -259,17 +257,14 @@ QS_COLD static int infer_dynamiclstm(qs_infer *x) {
 static qs_id broadcast_param(qs_expand *e, int32_t index, bool whole) {
     const int64_t axes[] = {1, 2};
     qs_id x = qs_expand_in(e, index);
-    if (whole) {
-        x = qs_expand_add(e, "Cast", x, QS_NONE, QS_NONE);
-        qs_expand_int(e, x, "to", QSIM_FLOAT);
-    }
+    if (whole)
+        x = qs_expand_cast(e, x, QSIM_FLOAT);
     const int32_t n = qs_expand_value(e, index)->rank == 1 ? 2 : 1;
     return qs_expand_add(e, "Unsqueeze", x, qs_expand_list(e, axes, n), QS_NONE);
 }
 
 static qs_id lstm_weights(qs_expand *e, int32_t index, int32_t scale) {
-    qs_id x = qs_expand_add(e, "Cast", qs_expand_in(e, index), QS_NONE, QS_NONE);
-    qs_expand_int(e, x, "to", QSIM_FLOAT);
+    qs_id x = qs_expand_cast(e, qs_expand_in(e, index), QSIM_FLOAT);
     if (qs_expand_in(e, scale + 1) != QS_NONE)
         x = qs_expand_add(e, "Sub", x, broadcast_param(e, scale + 1, true), QS_NONE);
     x = qs_expand_add(e, "Mul", x, broadcast_param(e, scale, false), QS_NONE);

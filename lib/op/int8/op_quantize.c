@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* QuantizeLinear, DequantizeLinear: per tensor, axis or block. */
-#include "op/rules.h"
+/*
+ * QuantizeLinear, DequantizeLinear: per tensor, axis or block. With floats of 4 and 8 bits in place
+ * of integers they are expanded into other operators.
+ */
+#include "op/expand.h"
 
 #include "base/ctx.h"
 #include "kernel/u8.h"
@@ -23,9 +26,17 @@ static uint32_t known_types(const qs_node *n) {
         set |= QS_T(QSIM_INT32);
     if (contributed || n->version >= 21)
         set |= QS_T_16BIT | QS_T_4BIT;
+    if (!contributed && n->version >= 19)
+        set |= QS_T_FLOAT8;
+    if (!contributed && n->version >= 23)
+        set |= QS_T(QSIM_FLOAT4E2M1);
     if (!contributed && n->version >= 25)
         set |= QS_T_2BIT;
     return set;
+}
+
+static bool is_minifloat(int32_t dtype) {
+    return (QS_T_FLOAT8 | QS_T(QSIM_FLOAT4E2M1)) & QS_T(dtype);
 }
 
 /* ---- granularity ---- */
@@ -105,9 +116,7 @@ QS_COLD static int check_zero_point(const qs_infer *x) {
     qs_const c;
     if (zp->dtype != QSIM_INT32)
         return QSIM_OK;
-    if (!qs_infer_const(x, 2, &c))
-        return qs_infer_fail(x, QSIM_E_UNSUPPORTED, "an int32 zero point that is not constant");
-    for (size_t i = 0; i < c.bytes; i++)
+    for (size_t i = 0; qs_infer_const(x, 2, &c) && i < c.bytes; i++)
         if (((const uint8_t *)c.data)[i])
             return qs_infer_fail(x, QSIM_E_VALUE, "an int32 zero point that is not 0");
     return QSIM_OK;
@@ -128,9 +137,10 @@ QS_COLD static int quantized_type(const qs_infer *x, int32_t *dtype) {
 
 QS_COLD static int check_common(const qs_infer *x, uint32_t types) {
     int code = qs_infer_type(x, 0, types);
+    const bool power = x->in[1]->dtype == QSIM_FLOAT8E8M0 && x->node->version >= 24;
     /* Scales of 4-bit weights may be negative: block quantizers map the largest magnitude to -8. */
     const bool few = x->in[0]->dtype && qsim_dtype_bits(x->in[0]->dtype) <= 4;
-    if (!code)
+    if (!code && !power)
         code = few ? qs_infer_any_scale(x, 1) : qs_infer_scale(x, 1);
     if (!code)
         code = check_zero_point(x);
@@ -143,6 +153,27 @@ QS_COLD static int check_common(const qs_infer *x, uint32_t types) {
     return read_granularity(x, &s);
 }
 
+/* What the expansion has to know. */
+QS_COLD static int check_minifloat(const qs_infer *x, int32_t dtype) {
+    const qs_value *in = x->in[0];
+    granularity s;
+    if (!is_minifloat(dtype))
+        return QSIM_OK;
+    if (in->rank < 0 || x->in[1]->rank < 0)
+        return qs_infer_fail(x, QSIM_E_UNSUPPORTED,
+                             "the ranks of x and the scale must be in the "
+                             "file for %s",
+                             qsim_dtype_name(dtype));
+    const int code = read_granularity(x, &s);
+    const int64_t size = s.block > 0 ? in->dims[s.axis].size : 0;
+    if (!code && (size < 0 || size > INT32_MAX))
+        return qs_infer_fail(x, QSIM_E_UNSUPPORTED,
+                             "the size of axis %d must be in the file for "
+                             "blocks of %s",
+                             (int)s.axis, qsim_dtype_name(dtype));
+    return code;
+}
+
 QS_COLD static int infer_quantize(qs_infer *x) {
     int32_t dtype = QSIM_UINT8;
     int64_t precision = qs_node_int(x->node, "precision", 0);
@@ -151,6 +182,8 @@ QS_COLD static int infer_quantize(qs_infer *x) {
         code = qs_infer_fail(x, QSIM_E_UNSUPPORTED, "precision %lld", (long long)precision);
     if (!code)
         code = quantized_type(x, &dtype);
+    if (!code)
+        code = check_minifloat(x, dtype);
     return code ? code : qs_infer_out(x, 0, dtype, x->in[0]->rank, x->in[0]->dims);
 }
 
@@ -161,7 +194,75 @@ QS_COLD static int infer_dequantize(qs_infer *x) {
         code = qs_infer_same_type(x, 0, 2);
     if (!code && asked != 0 && asked != QSIM_FLOAT)
         code = qs_infer_fail(x, QSIM_E_UNSUPPORTED, "dequantizing to type %lld", (long long)asked);
+    if (!code)
+        code = check_minifloat(x, x->in[0]->dtype);
     return code ? code : qs_infer_out(x, 0, QSIM_FLOAT, x->in[0]->rank, x->in[0]->dims);
+}
+
+/* ---- expansion into other operators ---- */
+
+/* Scale or zero point as floats that broadcast over x. */
+static qs_id broadcast(qs_expand *e, int32_t index, const granularity *s) {
+    const int32_t rank = qs_expand_value(e, 0)->rank;
+    int64_t shape[QSIM_MAX_RANK];
+    const qs_id y = qs_expand_cast(e, qs_expand_in(e, index), QSIM_FLOAT);
+    if (s->block > 0) {
+        const int64_t size = qs_expand_value(e, 0)->dims[s->axis].size;
+        int64_t *at = qs_arena_alloc(&e->graph->arena, (size_t)size + 1, sizeof(*at));
+        for (int64_t i = 0; i < size && at; i++)
+            at[i] = i / s->block;
+        const qs_id blocks = at ? qs_expand_list(e, at, (int32_t)size) : qs_expand_no_memory(e);
+        const qs_id all = qs_expand_add(e, "Gather", y, blocks, QS_NONE);
+        qs_expand_int(e, all, "axis", s->axis);
+        return all;
+    }
+    for (int32_t i = 0; i < rank; i++)
+        shape[i] = i == s->axis && !s->per_tensor ? -1 : 1;
+    return qs_expand_reshape(e, y, shape, s->per_tensor ? 0 : rank);
+}
+
+/* Whether a zero point changes nothing. */
+static bool is_zero(const qs_expand *e, int32_t index) {
+    const qs_value *v = qs_expand_value(e, index);
+    for (size_t i = 0; v && (!v->data || i < v->data->bytes); i++)
+        if (!v->data || ((const uint8_t *)v->data->data)[i])
+            return false;
+    return true;
+}
+
+static void expand_quantize(qs_expand *e) {
+    const bool quantize = is_quantize(e->node);
+    const int32_t dtype =
+        quantize ? e->graph->values[e->node->outputs[0]].dtype : qs_expand_value(e, 0)->dtype;
+    qs_infer x = {.graph = e->graph,
+                  .node_id = e->node_id,
+                  .node = e->node,
+                  .model = e->model,
+                  .error = e->error};
+    granularity s;
+    x.in[0] = qs_expand_value(e, 0);
+    x.in[1] = qs_expand_value(e, 1);
+    if (!is_minifloat(dtype)) {
+        if (x.in[1]->dtype == QSIM_FLOAT8E8M0)
+            e->out[0] = qs_expand_as(e, 1, QSIM_FLOAT);
+        return;
+    }
+    const int64_t saturate = qs_node_int(e->node, "saturate", 1);
+    e->code = read_granularity(&x, &s);
+    const bool zero = is_zero(e, 2);
+    const qs_id scale = e->code ? QS_NONE : broadcast(e, 1, &s);
+    const qs_id zp = e->code || zero ? QS_NONE : broadcast(e, 2, &s);
+    qs_id y = qs_expand_in(e, 0);
+    if (quantize) {
+        y = qs_expand_add(e, "Div", y, scale, QS_NONE);
+        y = qs_expand_cast(e, zero ? y : qs_expand_add(e, "Add", y, zp, QS_NONE), dtype);
+        qs_expand_int(e, y, "saturate", saturate);
+    } else {
+        y = qs_expand_cast(e, y, QSIM_FLOAT);
+        y = qs_expand_add(e, "Mul", zero ? y : qs_expand_add(e, "Sub", y, zp, QS_NONE), scale,
+                          QS_NONE);
+    }
+    e->out[0] = y;
 }
 
 /* ---- parameters ---- */
@@ -236,6 +337,16 @@ static void quantize_range(const void *arg, size_t begin, size_t end) {
                          (float *)j->y + begin);
 }
 
+/* Checks that int32 zero points, which have no effect, are 0. */
+QS_COLD static bool are_zero(const qs_frame *f, const int32_t *zp, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (zp[i]) {
+            qs_step_outside(f, "zero point", zp[i], 0, 1, -1);
+            return false;
+        }
+    return true;
+}
+
 static void run_quantize(const qs_step *s, const qs_frame *f) {
     const quantize_params *p = s->params;
     qsim_qparams q = p->q;
@@ -247,6 +358,8 @@ static void run_quantize(const qs_step *s, const qs_frame *f) {
         q.scale = qs_step_in(s, f, 1);
         q.zero_point = wide;
         memset(wide, 0, q.count * sizeof(*wide));
+        if (p->zp_dtype == QSIM_INT32 && !are_zero(f, qs_step_in(s, f, 2), q.count))
+            return;
         if (p->zp_dtype != QSIM_UNDEFINED)
             widen(f->ctx, qs_step_in(s, f, 2), q.count, p->zp_dtype, wide);
     }
@@ -319,11 +432,12 @@ QS_OP(quantize, .name = "QuantizeLinear", .since = 10, .min_in = 2, .max_in = 3,
       QS_ATTRS(standard_attrs), .traits = QS_QUANTIZES | QS_READS_EXACTLY, .also = scale_axis,
       .axis = 1, .quantized = {.y = {0, 1, 2}}, .integers_as = QSIM_FLOAT,
       .integers_of = QSIM_INT32, .kernel = QS_KERNEL_QUANTIZE, .infer = infer_quantize,
-      .pack = pack_params, .lower = lower_quantize);
+      .pack = pack_params, .lower = lower_quantize, .expand = expand_quantize);
 QS_OP(dequantize, .name = "DequantizeLinear", .since = 10, .min_in = 2, .max_in = 3,
       QS_ATTRS(back_attrs), .traits = QS_DEQUANTIZES | QS_READS_EXACTLY, .also = scale_axis,
       .axis = 1, .quantized = {.x = {{0, 1, 2}}}, .kernel = QS_KERNEL_DEQUANTIZE,
-      .infer = infer_dequantize, .pack = pack_params, .lower = lower_quantize);
+      .infer = infer_dequantize, .pack = pack_params, .lower = lower_quantize,
+      .expand = expand_quantize);
 QS_OP(ms_quantize, .domain = "com.microsoft", .name = "QuantizeLinear", .until = 1, .min_in = 2,
       .max_in = 3, QS_ATTRS(ms_attrs), .traits = QS_QUANTIZES | QS_READS_EXACTLY,
       .also = scale_axis, .axis = 1, .quantized = {.y = {0, 1, 2}}, .kernel = QS_KERNEL_QUANTIZE,

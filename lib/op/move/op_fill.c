@@ -10,15 +10,18 @@ static int fill_value(const qs_infer *x, int32_t *dtype, uint64_t *bits) {
     *bits = 0;
     if (!a)
         return QSIM_OK;
-    size_t element = qs_dtype_bytes(a->u.tensor->dtype);
-    if (!element || element > 8)
+    const int32_t width = qsim_dtype_bits(a->u.tensor->dtype);
+    if (!width || width > 64)
         return qs_infer_fail(x, QSIM_E_UNSUPPORTED, "a value of type %s",
                              qsim_dtype_name(a->u.tensor->dtype));
     if (a->u.tensor->elements != 1)
         return qs_infer_fail(x, QSIM_E_SHAPE, "the value has %zu elements, expected 1",
                              a->u.tensor->elements);
     *dtype = a->u.tensor->dtype;
-    memcpy(bits, a->u.tensor->data, element);
+    memcpy(bits, a->u.tensor->data, (size_t)(width + 7) / 8);
+    *bits &= width < 8 ? (1u << width) - 1 : UINT64_MAX;
+    for (int32_t w = width; w < 8; w *= 2)
+        *bits |= *bits << w;
     return QSIM_OK;
 }
 
@@ -42,7 +45,8 @@ static int infer_constant_of_shape(qs_infer *x) {
 }
 
 typedef struct fill_params {
-    size_t elements, element;
+    size_t elements, element; /* bytes count as elements of smaller types */
+    uint8_t unused;           /* bits of the last byte that hold no element */
     uint64_t bits;
 } fill_params;
 
@@ -53,6 +57,8 @@ static void run_fill(const qs_step *s, const qs_frame *f) {
     for (size_t from = 0; from < p->elements && !qs_stopped(f->ctx); from += piece)
         for (size_t i = from; i < p->elements && i < from + piece; i++)
             memcpy(y + i * p->element, &p->bits, p->element);
+    if (p->unused)
+        y[p->elements - 1] = (char)((uint8_t)y[p->elements - 1] & 0xff >> p->unused);
 }
 
 static int lower_constant_of_shape(qs_lower *l) {
@@ -63,8 +69,10 @@ static int lower_constant_of_shape(qs_lower *l) {
         return QSIM_E_NOMEM;
     qs_lower_infer(l, &x);
     int code = fill_value(&x, &dtype, &p->bits);
-    p->element = qs_dtype_bytes(dtype);
-    p->elements = qs_value_elements(qs_lower_out(l, 0));
+    const size_t width = (size_t)qsim_dtype_bits(dtype), n = qs_value_elements(qs_lower_out(l, 0));
+    p->element = width < 8 ? 1 : width / 8;
+    p->elements = width < 8 ? (n * width + 7) / 8 : n;
+    p->unused = width < 8 ? (uint8_t)(p->elements * 8 - n * width) : 0;
     l->step->run = run_fill;
     return code;
 }

@@ -5,8 +5,6 @@
  */
 #include "op/rules.h"
 
-#define QS_T_ALIAS (QS_T_BYTES | QS_T(QSIM_UINT4) | QS_T(QSIM_INT4))
-
 static int lower_alias(qs_lower *l) {
     l->alias = true;
     return QSIM_OK;
@@ -107,7 +105,7 @@ static int infer_reshape(qs_infer *x) {
     uint32_t kept = 0;
     int64_t from = 1, to = 1;
     const qs_value *in = x->in[0];
-    int code = qs_infer_type(x, 0, QS_T_ALIAS);
+    int code = qs_infer_type(x, 0, QS_T_ANY);
     if (!code)
         code = reshape_read(x, &s);
     if (code)
@@ -176,7 +174,7 @@ static qs_dim join(const qs_dim *dims, int32_t from, int32_t to) {
 }
 
 static int infer_flatten(qs_infer *x) {
-    int code = qs_infer_type(x, 0, QS_T_ALIAS);
+    int code = qs_infer_type(x, 0, QS_T_ANY);
     if (code)
         return code;
     const qs_value *in = x->in[0];
@@ -213,7 +211,7 @@ static int infer_squeeze(qs_infer *x) {
     uint32_t mask = 0;
     qs_dim dims[QSIM_MAX_RANK];
     const qs_value *in = x->in[0];
-    int code = qs_infer_type(x, 0, QS_T_ALIAS);
+    int code = qs_infer_type(x, 0, QS_T_ANY);
     if (!code)
         code = read_axes(x, axes, &count);
     if (code)
@@ -243,7 +241,7 @@ static int infer_unsqueeze(qs_infer *x) {
     uint32_t mask = 0;
     qs_dim dims[QSIM_MAX_RANK];
     const qs_value *in = x->in[0];
-    int code = qs_infer_type(x, 0, QS_T_ALIAS);
+    int code = qs_infer_type(x, 0, QS_T_ANY);
     if (!code)
         code = read_axes(x, axes, &count);
     if (code)
@@ -284,7 +282,7 @@ QS_OP(unsqueeze, .name = "Unsqueeze", .min_in = 1, .later = {{13, 2, 2, 1}}, QS_
 /* ---- Identity ---- */
 
 static int infer_identity(qs_infer *x) {
-    int code = qs_infer_type(x, 0, QS_T_ALIAS);
+    int code = qs_infer_type(x, 0, QS_T_ANY);
     return code ? code : qs_infer_like(x, 0, 0);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Transpose for elements of 1, 2, 4 or 8 bytes. */
+/* Transpose for elements of 1, 2, 4 or 8 bytes, and for smaller ones. */
 #include <assert.h>
 
-#include "op/rules.h"
+#include "op/expand.h"
 
 #include "base/ctx.h"
 #include "kernel/table.h"
@@ -38,7 +38,7 @@ QS_COLD static int infer_transpose(qs_infer *x) {
     const qs_value *in = x->in[0];
     int32_t perm[QSIM_MAX_RANK];
     qs_dim dims[QSIM_MAX_RANK];
-    int code = qs_infer_type(x, 0, QS_T_BYTES);
+    int code = qs_infer_type(x, 0, QS_T_ANY);
     if (code || in->rank < 0)
         return code ? code : qs_infer_out(x, 0, in->dtype, -1, NULL);
     code = read_perm(x, in->rank, perm);
@@ -308,8 +308,20 @@ QS_COLD static int lower_transpose(qs_lower *l) {
     return QSIM_OK;
 }
 
+/* Types of which a byte holds several are moved as others that hold the same values. */
+QS_COLD static void expand_transpose(qs_expand *e) {
+    const int32_t dtype = qs_expand_value(e, 0)->dtype;
+    if (!(QS_T_PACKED & QS_T(dtype)))
+        return;
+    const int32_t whole = dtype == QSIM_FLOAT4E2M1                     ? QSIM_FLOAT8E5M2
+                          : dtype == QSIM_UINT4 || dtype == QSIM_UINT2 ? QSIM_UINT8
+                                                                       : QSIM_INT8;
+    e->out[0] = qs_expand_cast(e, qs_expand_as(e, 0, whole), dtype);
+}
+
 static const qs_attr_rule transpose_attrs[] = {{"perm", QS_ATTR_INTS, 1, 0}};
 
 QS_OP(transpose, .name = "Transpose", .min_in = 1, QS_ATTRS(transpose_attrs),
       .traits = QS_MOVES | QS_KEEPS | QS_KEEPS_ONCE | QS_READS_EXACTLY, .kind = QS_KIND_MOVEMENT,
-      .kernel = QS_KERNEL_TRANSPOSE, .infer = infer_transpose, .lower = lower_transpose);
+      .kernel = QS_KERNEL_TRANSPOSE, .infer = infer_transpose, .lower = lower_transpose,
+      .expand = expand_transpose);

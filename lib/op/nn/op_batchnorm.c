@@ -2,7 +2,8 @@
 /*
  * BatchNormalization for inference: y = (x - mean) * a + b with a = scale / sqrt(var + epsilon), in
  * float, in this order. Executed in either layout. For doubles, and with the batch's own mean and
- * variance (training_mode), it is expanded into other operators.
+ * variance (training_mode), it is expanded into other operators; parameters of another type than x
+ * are cast to that.
  */
 #include <assert.h>
 #include <math.h>
@@ -33,11 +34,8 @@ QS_COLD static int check_mode(const qs_infer *x) {
 QS_COLD static int infer_batchnorm(qs_infer *x) {
     const qs_value *v = x->in[0];
     int code = check_mode(x);
-    for (int32_t i = 0; i < 5 && !code; i++) {
+    for (int32_t i = 0; i < 5 && !code; i++)
         code = qs_infer_type(x, i, QS_T_REAL);
-        if (!code && x->in[i]->dtype && v->dtype && x->in[i]->dtype != v->dtype)
-            code = qs_infer_fail(x, QSIM_E_UNSUPPORTED, "doubles and floats together");
-    }
     if (code || v->rank < 0)
         return code ? code : qs_infer_out(x, 0, v->dtype, -1, NULL);
     if (v->rank < 2)
@@ -53,7 +51,7 @@ QS_COLD static int infer_batchnorm(qs_infer *x) {
                                  (long long)channels);
     }
     for (int32_t i = 1; i < x->node->output_count && !code; i++)
-        code = qs_infer_out(x, i, v->dtype, 1, &v->dims[1]);
+        code = qs_infer_out(x, i, x->in[3]->dtype, 1, &v->dims[1]);
     return code ? code : qs_infer_out(x, 0, v->dtype, v->rank, v->dims);
 }
 
@@ -86,13 +84,24 @@ static qs_id running(qs_expand *e, qs_id before, qs_id now, int32_t dtype, float
 QS_COLD static void expand_batchnorm(qs_expand *e) {
     const bool training = trains(e->node);
     const int32_t dtype = qs_expand_value(e, 0)->dtype, rank = qs_expand_value(e, 0)->rank;
+    const int32_t back = qs_expand_value(e, 3)->dtype;
+    const qs_node n = *e->node;
+    qs_id in[5];
+    bool mixed = false;
+    for (int32_t i = 0; i < 5; i++) {
+        const bool other = qs_expand_value(e, i)->dtype != dtype;
+        in[i] = other ? qs_expand_cast(e, qs_expand_in(e, i), dtype) : qs_expand_in(e, i);
+        mixed = mixed || other;
+    }
+    if (mixed && !training) {
+        e->out[0] = qs_expand_many(e, n.op_type, in, 5, 1);
+        qs_expand_copy(e, e->out[0], "epsilon", "epsilon");
+        return;
+    }
     if (!training && dtype != QSIM_DOUBLE)
         return;
-    qs_id in[5];
-    for (int32_t i = 0; i < 5; i++)
-        in[i] = qs_expand_in(e, i);
-    const float epsilon = qs_node_float(e->node, "epsilon", 1e-5f);
-    const float momentum = qs_node_float(e->node, "momentum", 0.9f);
+    const float epsilon = qs_node_float(&n, "epsilon", 1e-5f);
+    const float momentum = qs_node_float(&n, "momentum", 0.9f);
     qs_id mean = training ? channel_mean(e, in[0], rank) : in[3], var = in[4];
     const qs_id rest = qs_expand_add(e, "Sub", in[0], over_channels(e, mean, rank), QS_NONE);
     if (training)
@@ -104,8 +113,8 @@ QS_COLD static void expand_batchnorm(qs_expand *e) {
     const qs_id scaled = qs_expand_add(e, "Mul", rest, over_channels(e, factor, rank), QS_NONE);
     e->out[0] = qs_expand_add(e, "Add", scaled, over_channels(e, in[2], rank), QS_NONE);
     if (training) {
-        e->out[1] = running(e, in[3], mean, dtype, momentum);
-        e->out[2] = running(e, in[4], var, dtype, momentum);
+        e->out[1] = qs_expand_cast(e, running(e, in[3], mean, dtype, momentum), back);
+        e->out[2] = qs_expand_cast(e, running(e, in[4], var, dtype, momentum), back);
     }
 }
 

@@ -223,12 +223,6 @@ QS_COLD static int lower_rmsnorm(qs_lower *l) {
 
 /* ---- expansion into other operators ---- */
 
-static qs_id cast(qs_expand *e, qs_id x, int32_t dtype) {
-    const qs_id y = qs_expand_add(e, "Cast", x, QS_NONE, QS_NONE);
-    qs_expand_int(e, y, "to", dtype);
-    return y;
-}
-
 /*
  * Expands normalizations of doubles as ONNX defines them by other operators: statistics in
  * stash_type, scale and bias in the type of x.
@@ -246,7 +240,7 @@ QS_COLD static void expand(qs_expand *e, bool centred) {
         return;
     for (int64_t i = axis < 0 ? axis + rank : axis; i < rank; i++)
         axes[n++] = i;
-    qs_id x = cast(e, qs_expand_in(e, 0), stash), mean = QS_NONE;
+    qs_id x = qs_expand_cast(e, qs_expand_in(e, 0), stash), mean = QS_NONE;
     if (centred) {
         mean = qs_expand_mean(e, x, axes, n, true);
         x = qs_expand_add(e, "Sub", x, mean, QS_NONE);
@@ -255,7 +249,7 @@ QS_COLD static void expand(qs_expand *e, bool centred) {
     const qs_id sum = qs_expand_add(e, "Add", qs_expand_mean(e, squares, axes, n, true),
                                     qs_expand_number(e, stash, epsilon), QS_NONE);
     const qs_id deviation = qs_expand_add(e, "Sqrt", sum, QS_NONE, QS_NONE);
-    const qs_id normal = cast(e, qs_expand_add(e, "Div", x, deviation, QS_NONE), dtype);
+    const qs_id normal = qs_expand_cast(e, qs_expand_add(e, "Div", x, deviation, QS_NONE), dtype);
     const qs_id inverse = qs_expand_add(e, "Reciprocal", deviation, QS_NONE, QS_NONE);
     e->out[0] = qs_expand_add(e, "Mul", normal, scale, QS_NONE);
     if (bias != QS_NONE)

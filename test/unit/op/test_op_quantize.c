@@ -122,7 +122,8 @@ static void test_refusals(void) {
     refuse_one(13, 2, 2, QSIM_UINT8, -9, QSIM_E_VALUE);
     refuse_one(13, 2, 2, QSIM_INT16, 1, QSIM_E_DTYPE);
     refuse_one(21, 2, 2, QSIM_INT16, 1, 0);
-    refuse_one(21, 2, 2, QSIM_FLOAT8E4M3FN, 1, QSIM_E_DTYPE);
+    refuse_one(18, 2, 2, QSIM_FLOAT8E4M3FN, 1, QSIM_E_DTYPE);
+    refuse_one(21, 2, 2, QSIM_FLOAT8E4M3FN, 1, 0);
     refuse_one(13, 2, 0.0f, QSIM_UINT8, 1, QSIM_E_VALUE);
     refuse_one(13, 2, -0.0f, QSIM_UINT8, 1, QSIM_E_VALUE);
     refuse_one(13, 1, -1.0f, QSIM_UINT8, 1, QSIM_E_VALUE);

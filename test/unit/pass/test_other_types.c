@@ -249,6 +249,63 @@ static void test_wide_batchnorm(qsim_ctx *ctx) {
     both_levels(&n, &in, 1, &out, 1, check_wide, &expected);
 }
 
+static void check_mixed(const void *const *y, const void *arg) {
+    const normalized *r = arg;
+    for (int i = 0; i < VALUES; i++)
+        CHECK_NEAR(((const double *)y[0])[i], r->y[i], 1e-6);
+}
+
+static void check_narrow(const void *const *y, const void *arg) {
+    const normalized *r = arg;
+    for (int i = 0; i < VALUES; i++)
+        CHECK_NEAR(((const float *)y[0])[i], r->y[i], 2e-6);
+}
+
+/* x of doubles and parameters of floats, and the other way round. */
+static void test_mixed_batchnorm(qsim_ctx *ctx) {
+    const normalized expected = normalize(false, (double)1e-5f, 0.9);
+    for (int wide = 0; wide < 2; wide++) {
+        const int32_t dtype = wide ? QSIM_DOUBLE : QSIM_FLOAT;
+        double y[VALUES];
+        float values[VALUES];
+        for (int i = 0; i < VALUES; i++)
+            values[i] = (float)x[i];
+        net n;
+        net_begin(&n, ctx, 15);
+        net_input(&n, "x", dtype, NET_DIMS(2, 3, 4));
+        parameters(&n, wide ? QSIM_FLOAT : QSIM_DOUBLE);
+        net_node(&n, "", "BatchNormalization", "x,s,b,m,v", "y");
+        net_output(&n, "y");
+        const qsim_tensor in =
+            net_tensor(dtype, NET_DIMS(2, 3, 4), wide ? (void *)x : (void *)values);
+        qsim_tensor out = net_tensor(dtype, NET_DIMS(2, 3, 4), y);
+        both_levels(&n, &in, 1, &out, 1, wide ? check_mixed : check_narrow, &expected);
+    }
+}
+
+/* A zero point of int32 has no effect; one that is fed is checked when the model runs. */
+static void test_int32_zero_point(qsim_ctx *ctx) {
+    int32_t q[2] = {-3, 1 << 20}, zp = 0;
+    float y[2];
+    net n;
+    net_begin(&n, ctx, 13);
+    net_input(&n, "x", QSIM_INT32, NET_DIMS(2));
+    net_input(&n, "z", QSIM_INT32, 0, NULL);
+    net_float(&n, "s", 0.5f);
+    net_node(&n, "", "DequantizeLinear", "x,s,z", "y");
+    net_output(&n, "y");
+    const qsim_tensor in[] = {net_tensor(QSIM_INT32, NET_DIMS(2), q),
+                              net_tensor(QSIM_INT32, 0, NULL, &zp)};
+    qsim_tensor out = net_tensor(QSIM_FLOAT, NET_DIMS(2), y);
+    NET_OK(&n, net_end(&n));
+    NET_OK(&n, net_run(&n, QSIM_LEVEL_ALL, false, in, 2, &out, 1));
+    CHECK(y[0] == -1.5f && y[1] == 524288.0f);
+    zp = 1;
+    CHECK_INT(net_run(&n, QSIM_LEVEL_ALL, false, in, 2, &out, 1), QSIM_E_VALUE);
+    CHECK(strstr(n.error.message, "zero point") != NULL);
+    net_free(&n);
+}
+
 /* ---- before opset 7 ---- */
 
 static void check_bytes(const void *const *y, const void *expected) {
@@ -425,6 +482,8 @@ int main(void) {
     test_refused(ctx);
     test_training(ctx);
     test_wide_batchnorm(ctx);
+    test_mixed_batchnorm(ctx);
+    test_int32_zero_point(ctx);
     test_old_broadcast(ctx);
     test_old_gru(ctx);
     test_integers(ctx);
