@@ -21,7 +21,7 @@ static const struct {
     const char *name;
     uint32_t types;
 } sets[] = {
-    {"any of whole bytes", INTEGERS | FLOATS | FLOAT8 | BIT(QSIM_BOOL)},
+    {"any of whole bytes", INTEGERS | FLOATS | FLOAT8 | BIT(QSIM_BOOL) | BIT(QSIM_FLOAT8E8M0)},
     {"integers", INTEGERS},
     {"8-bit", BIT(QSIM_UINT8) | BIT(QSIM_INT8)},
 };
