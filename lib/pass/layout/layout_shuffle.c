@@ -5,6 +5,13 @@
  */
 #include "pass/layout/layout.h"
 
+/* Whether the batch and the last two axes of `v` have the sizes of image `x`. */
+static bool is_of_image(const qs_value *v, const qs_value *x) {
+    const qs_dim *last = &v->dims[v->rank - 2];
+    return qs_dim_same(&v->dims[0], &x->dims[0]) && qs_dim_same(&last[0], &x->dims[2]) &&
+           qs_dim_same(&last[1], &x->dims[3]);
+}
+
 /* Matches the three nodes, of which `first` is the first Reshape. */
 static bool match_shuffle(const qs_layout *l, qs_id first, qs_id *second, qs_id *third) {
     static const int64_t swap[5] = {0, 2, 1, 3, 4};
@@ -23,10 +30,7 @@ static bool match_shuffle(const qs_layout *l, qs_id first, qs_id *second, qs_id 
     const qs_value *y = &g->values[g->nodes[*third].outputs[0]];
     return y->rank == 4 && a->dims[1].size > 0 && a->dims[2].size > 0 &&
            a->dims[1].size * a->dims[2].size == x->dims[1].size &&
-           qs_dim_same(&a->dims[0], &x->dims[0]) && qs_dim_same(&a->dims[3], &x->dims[2]) &&
-           qs_dim_same(&a->dims[4], &x->dims[3]) && qs_dim_same(&y->dims[0], &x->dims[0]) &&
-           y->dims[1].size == x->dims[1].size && qs_dim_same(&y->dims[2], &x->dims[2]) &&
-           qs_dim_same(&y->dims[3], &x->dims[3]);
+           y->dims[1].size == x->dims[1].size && is_of_image(a, x) && is_of_image(y, x);
 }
 
 int qs_layout_shuffle(qs_layout *l, qs_id node, bool *done) {

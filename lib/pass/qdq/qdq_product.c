@@ -38,28 +38,27 @@ static bool is_4bit(const qs_const *c) {
     return c->dtype == QSIM_INT4 || c->dtype == QSIM_UINT4;
 }
 
-/*
- * Reads weights. `axis` is that of the output channels in `value`; negative: counted from the end.
- */
-static bool read_weights(const qs_qdq *d, qs_id value, int32_t axis, weights *w) {
+/* Reads the operands of the DequantizeLinear of weights; false: they are not constant, or of other
+ * types. */
+static bool read_operands(const qs_qdq *d, const qs_node *n, weights *w) {
     const qs_graph *g = d->g;
-    qs_id id = find_dequantize(g, value, &w->transposed);
-    if (id == QS_NONE)
-        return false;
-    const qs_node *n = &g->nodes[id];
     w->w = n->inputs[0];
     w->scale = n->inputs[1];
     w->zp = qs_node_input(n, 2);
     w->data = g->values[w->w].data;
-    w->scales = g->values[w->scale].data;
+    w->scales = qs_node_floats(g, n, 1);
     w->zero_points = w->zp == QS_NONE ? NULL : g->values[w->zp].data;
-    if (!w->data || !w->scales || (w->zp != QS_NONE && !w->zero_points) ||
-        w->scales->dtype != QSIM_FLOAT || w->scales->rank > 1 ||
-        (w->data->dtype != QSIM_INT8 && w->data->dtype != QSIM_UINT8 &&
-         (d->p->standard || !is_4bit(w->data))) ||
-        qs_node_int(n, "block_size", 0) != 0)
+    if (!w->data || !w->scales || (w->zp != QS_NONE && !w->zero_points))
         return false;
-    int32_t rank = w->data->rank;
+    const int32_t type = w->data->dtype;
+    if (type != QSIM_INT8 && type != QSIM_UINT8 && (d->p->standard || !is_4bit(w->data)))
+        return false;
+    return w->scales->rank <= 1 && qs_node_int(n, "block_size", 0) == 0;
+}
+
+/* Finds the output channels; false: the scales are those of another axis. */
+static bool find_channels(const qs_node *n, int32_t axis, weights *w) {
+    const int32_t rank = w->data->rank;
     int32_t at = axis >= 0 ? axis : rank + axis;
     if (w->transposed)
         at = 1 - at;
@@ -69,12 +68,21 @@ static bool read_weights(const qs_qdq *d, qs_id value, int32_t axis, weights *w)
     w->inner = 1;
     for (int32_t i = at + 1; i < rank; i++)
         w->inner *= w->data->dims[i];
-    if (w->scales->elements != 1) {
-        int64_t given = qs_node_int(n, "axis", 1);
-        given += given < 0 ? rank : 0;
-        if (given != at || (int64_t)w->scales->elements != w->channels)
-            return false;
-    }
+    if (w->scales->elements == 1)
+        return true;
+    int64_t given = qs_node_int(n, "axis", 1);
+    given += given < 0 ? rank : 0;
+    return given == at && (int64_t)w->scales->elements == w->channels;
+}
+
+/*
+ * Reads weights. `axis` is that of the output channels in `value`; negative: counted from the end.
+ */
+static bool read_weights(const qs_qdq *d, qs_id value, int32_t axis, weights *w) {
+    const qs_id id = find_dequantize(d->g, value, &w->transposed);
+    if (id == QS_NONE || !read_operands(d, &d->g->nodes[id], w) ||
+        !find_channels(&d->g->nodes[id], axis, w))
+        return false;
     for (size_t i = 0; i < w->scales->elements; i++)
         if (!(qs_const_at(w->scales, i) > 0) || !isfinite(qs_const_at(w->scales, i)))
             return false;

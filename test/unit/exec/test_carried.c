@@ -49,6 +49,14 @@ static int load(proto *g, qsim_model **m, qsim_error *e) {
     return code;
 }
 
+/* The inputs of every model here: a trip count, parts, a state and a position. */
+static void inputs(proto *g) {
+    proto_value(g, 11, "m", QSIM_INT64, NULL, 0);
+    proto_value(g, 11, "x", QSIM_FLOAT, any, 3);
+    proto_value(g, 11, "h", QSIM_FLOAT, any, 2);
+    proto_value(g, 11, "p", QSIM_INT64, NULL, 0);
+}
+
 /* The body: s, a sequence, gets the part of x at `trip`, or the indices of its numbers above 0. */
 static void body(proto *b, bool ragged) {
     proto_name(b, 11, "trip");
@@ -76,10 +84,7 @@ static void body(proto *b, bool ragged) {
 static void loop(proto *g, bool ragged, bool first) {
     proto b = {0}, n = {0};
     body(&b, ragged);
-    proto_value(g, 11, "m", QSIM_INT64, NULL, 0);
-    proto_value(g, 11, "x", QSIM_FLOAT, any, 3);
-    proto_value(g, 11, "h", QSIM_FLOAT, any, 2);
-    proto_value(g, 11, "p", QSIM_INT64, NULL, 0);
+    inputs(g);
     if (first)
         node(g, "SequenceConstruct", IN("h"), "begin", NULL, NULL);
     else if (ragged)
@@ -260,10 +265,7 @@ static void test_slices(bool keeps) {
     live l;
     qsim_error e = {0};
     qsim_tensor out[7];
-    proto_value(&g, 11, "m", QSIM_INT64, NULL, 0);
-    proto_value(&g, 11, "x", QSIM_FLOAT, any, 3);
-    proto_value(&g, 11, "h", QSIM_FLOAT, any, 2);
-    proto_value(&g, 11, "p", QSIM_INT64, NULL, 0);
+    inputs(&g);
     node(&g, "SplitToSequence", IN("x"), "s", NAMES("axis", "keepdims"), VALUES(0, keeps));
     readers(&g);
     CHECK_INT(begin(&l, &g, QSIM_LEVEL_ALL, &e), QSIM_OK);

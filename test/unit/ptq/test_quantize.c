@@ -286,30 +286,39 @@ static void test_refused(void) {
     qsim_model_free(other);
 }
 
+/* A Gemm of [2, 4] by 4 x `columns` weights with a bias, calibrated on `x`. */
+static qsim_model *gemm(const float *w, const float *bias, int64_t columns, const qsim_tensor *x,
+                        qsim_calibration **c) {
+    qsim_builder *b = NULL;
+    const int64_t dw[2] = {4, columns}, dy[2] = {2, columns};
+    const size_t row = (size_t)columns * sizeof(float);
+    const qsim_tensor tw = {QSIM_FLOAT, 2, dw, (void *)(uintptr_t)w, 4 * row};
+    const qsim_tensor tb = {QSIM_FLOAT, 1, &columns, (void *)(uintptr_t)bias, row};
+    CHECK_INT(qsim_builder_create(NULL, 13, "g", &b, NULL), QSIM_OK);
+    qsim_builder_input(b, "x", QSIM_FLOAT, 2, x->dims, NULL);
+    qsim_builder_output(b, "y", QSIM_FLOAT, 2, dy, NULL);
+    qsim_builder_constant(b, "w", &tw);
+    qsim_builder_constant(b, "b", &tb);
+    qsim_builder_node(b, "", "Gemm", "g", "x,w,b", "y");
+    qsim_model *m = net_finish(b);
+    CHECK_INT(qsim_calibration_create(m, NULL, c, NULL), QSIM_OK);
+    CHECK_INT(qsim_calibration_feed(*c, x, 1, NULL), QSIM_OK);
+    return m;
+}
+
 /*
  * Overflow by construction. fc(4 -> 3): channel 0 has weights that are tiny beside its bias,
  * channel 1 has none but a bias, channel 2 is plain. With scales from the weights alone, bias 0
  * would need 1e9 / (x_scale * 1e-9 / 127) = 3e22 steps.
  */
 static void test_overflow(void) {
-    qsim_builder *b = NULL;
     const float w[12] = {1e-9f, 0, 1, -1e-9f, 0, -0.5f, 1e-9f, 0, 0.25f, 0, 0, 0.125f};
     const float bias[3] = {1e6f, -0.7f, 0.3f};
-    const int64_t dw[2] = {4, 3}, db[1] = {3}, dx[2] = {2, 4};
+    const int64_t dx[2] = {2, 4};
     float x[8] = {1, 2, 3, 4, 0.5f, 0, -1, 2}, y[6], z[6];
     qsim_tensor t = {QSIM_FLOAT, 2, dx, x, sizeof(x)};
-    qsim_tensor tw = {QSIM_FLOAT, 2, dw, (void *)(uintptr_t)w, sizeof(w)};
-    qsim_tensor tb = {QSIM_FLOAT, 1, db, (void *)(uintptr_t)bias, sizeof(bias)};
-    CHECK_INT(qsim_builder_create(NULL, 13, "g", &b, NULL), QSIM_OK);
-    qsim_builder_input(b, "x", QSIM_FLOAT, 2, dx, NULL);
-    qsim_builder_output(b, "y", QSIM_FLOAT, 2, (int64_t[]){2, 3}, NULL);
-    qsim_builder_constant(b, "w", &tw);
-    qsim_builder_constant(b, "b", &tb);
-    qsim_builder_node(b, "", "Gemm", "g", "x,w,b", "y");
-    qsim_model *m = net_finish(b);
     qsim_calibration *c = NULL;
-    CHECK_INT(qsim_calibration_create(m, NULL, &c, NULL), QSIM_OK);
-    CHECK_INT(qsim_calibration_feed(c, &t, 1, NULL), QSIM_OK);
+    qsim_model *m = gemm(w, bias, 3, &t, &c);
     CHECK_INT(net_run(m, &t, y, 6), 6);
     for (int scheme = 0; scheme < 3; scheme++) {
         qsim_quantize_options o = {.struct_size = sizeof(o), .weight_scheme = scheme};
@@ -340,22 +349,12 @@ static void test_overflow(void) {
 
 /* One output channel, per channel and per tensor: its scale is that of its weights. */
 static void test_one_channel(void) {
-    qsim_builder *b = NULL;
-    const int64_t dw[2] = {4, 1}, db[1] = {1}, dx[2] = {2, 4};
+    const int64_t dx[2] = {2, 4};
     float w[4] = {0.25f, -0.5f, 1, 0.125f}, bias[1] = {0.3f}, y[2], z[2], s;
     float x[8] = {1, 2, 3, 4, 0.5f, 0, -1, 2};
     qsim_tensor t = {QSIM_FLOAT, 2, dx, x, sizeof(x)};
-    qsim_tensor tw = {QSIM_FLOAT, 2, dw, w, sizeof(w)}, tb = {QSIM_FLOAT, 1, db, bias, 4};
-    CHECK_INT(qsim_builder_create(NULL, 13, "g", &b, NULL), QSIM_OK);
-    qsim_builder_input(b, "x", QSIM_FLOAT, 2, dx, NULL);
-    qsim_builder_output(b, "y", QSIM_FLOAT, 2, (int64_t[]){2, 1}, NULL);
-    qsim_builder_constant(b, "w", &tw);
-    qsim_builder_constant(b, "b", &tb);
-    qsim_builder_node(b, "", "Gemm", "g", "x,w,b", "y");
-    qsim_model *m = net_finish(b);
     qsim_calibration *c = NULL;
-    CHECK_INT(qsim_calibration_create(m, NULL, &c, NULL), QSIM_OK);
-    CHECK_INT(qsim_calibration_feed(c, &t, 1, NULL), QSIM_OK);
+    qsim_model *m = gemm(w, bias, 1, &t, &c);
     CHECK_INT(net_run(m, &t, y, 2), 2);
     for (int scheme = 0; scheme < 3; scheme++) {
         qsim_quantize_options o = {.struct_size = sizeof(o), .weight_scheme = scheme};
