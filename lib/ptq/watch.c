@@ -13,7 +13,8 @@
 #include "ptq/record.h"
 
 #define BLOCK QS_READ_BLOCK /* positions */
-#define CHUNK 4096 /* values read twice, for the histogram and for sums, while they are at hand */
+/* Values read twice, for the histogram and for sums, while they are at hand. */
+#define CHUNK QS_PART
 /* Nanoseconds that one thread takes for a value. */
 #define VALUE_NS 0.8
 
@@ -33,7 +34,6 @@ typedef struct watching {
     const qs_watched *t;
     qs_record *r;
     const qs_reads *reads;
-    bool tally;           /* for many values */
     size_t block;         /* positions, or channels where a channel's values lie together */
     size_t units, slices; /* pieces of work in a sample */
 } watching;
@@ -59,8 +59,7 @@ static int take(const watching *g, qs_watch_part *p, size_t sample, const float 
     float *least = p->extremes + sample, *greatest = least + g->t->samples;
     *least = low < *least ? low : *least;
     *greatest = high > *greatest ? high : *greatest;
-    return qs_observer_take(observer_of(g, p), g->tally ? p->tally : NULL, g->reads, x, n, low,
-                            high);
+    return qs_observer_take(observer_of(g, p), p->tally, g->reads, x, n, low, high);
 }
 
 /* Positions [first, first + count) of a sample whose channels lie side by side. */
@@ -76,9 +75,10 @@ static int watch_rows(const watching *g, qs_watch_part *p, size_t sample, size_t
         const size_t rows = count - i < step ? count - i : step;
         const float *from = x + i * channels;
         float low, high;
-        const bool finite =
-            g->t->means ? g->reads->rows(from, rows, channels, p->row, ends_of(g, p), &low, &high)
-                        : g->reads->extremes(from, rows * channels, &low, &high);
+        const bool finite = g->t->means
+                                ? g->reads->rows(from, rows, channels, p->row, ends_of(g, p), &low,
+                                                 &high, &p->tally->waiting)
+                                : g->reads->extremes(from, rows * channels, &low, &high);
         code = finite ? take(g, p, sample, from, rows * channels, low, high) : QSIM_E_VALUE;
     }
     for (size_t c = 0; g->t->means && !code && c < channels; c++)
@@ -198,9 +198,8 @@ static int collect(const watching *g, qs_watch_part *p) {
 
 static void plan(watching *g, size_t elements) {
     const qs_watched *t = g->t;
-    g->tally = elements >= 4 * CHUNK;
     if (t->inner == 1)
-        g->block = t->means ? BLOCK : 4 * CHUNK;
+        g->block = t->means ? BLOCK : 16384;
     else
         g->block = t->inner < CHUNK ? CHUNK / t->inner : 1;
     const size_t across = t->inner == 1 ? t->outer : t->channels;
@@ -208,6 +207,10 @@ static void plan(watching *g, size_t elements) {
     g->slices = qs_slice_count(g->w->ctx, g->units * t->samples, (double)elements * VALUE_NS);
     if (g->slices > g->w->part_count)
         g->slices = g->w->part_count;
+    if (elements <= QS_LISTED) { /* the record itself can list them */
+        g->slices = 1;
+        qs_observer_list(g->r->observer);
+    }
 }
 
 int qs_watch_tensor(qs_watch *w, const qs_watched *t, qs_record *r) {

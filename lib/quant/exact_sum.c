@@ -8,14 +8,14 @@
 
 /* Adds `low` and `high` at a limb, and the sign of `high` above. */
 static void add_at(qs_exact *sum, size_t at, uint64_t low, uint64_t high) {
-    const uint64_t sign = high >> 63 ? UINT64_MAX : 0;
-    unsigned carry = 0;
-    for (size_t i = at; i < QS_EXACT_LIMBS; i++) {
-        const uint64_t term = i == at ? low : i == at + 1 ? high : sign;
-        const uint64_t partial = sum->limb[i] + term, total = partial + carry;
-        carry = (partial < term) | (total < partial);
+    const uint64_t sign = high >> 63 ? UINT64_MAX : 0, least = sum->limb[at] + low;
+    unsigned carry = least < low;
+    sum->limb[at] = least;
+    for (size_t i = at + 1; i < QS_EXACT_LIMBS; i++, high = sign) {
+        const uint64_t partial = sum->limb[i] + high, total = partial + carry;
+        carry = (partial < high) | (total < partial);
         sum->limb[i] = total;
-        if (i > at && carry == (sign != 0))
+        if (carry == (sign & 1))
             break; /* what is above stays as it is */
     }
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "quant/observer.h"
 
+#include <assert.h>
 #include <math.h>
 
 #include "base/ctx.h"
@@ -69,8 +70,12 @@ int qsim_observer_create(qsim_ctx *ctx, const qsim_observer_options *options, qs
 
 void qs_observer_reset(qsim_observer *o) {
     const int32_t below = qs_observer_below(o), above = qs_observer_above(o);
-    if (o->bins)
+    if (o->bins && o->lists)
+        memset(o->bins, 0, (o->listed + 16) * sizeof(uint16_t));
+    else if (o->bins)
         memset(o->bins + QS_SIDE - below, 0, (size_t)(below + above) * sizeof(*o->bins));
+    o->lists = false;
+    o->listed = 0;
     o->count = 0;
     o->min = o->max = 0;
     o->exponent = QS_MIN_EXPONENT;
@@ -85,6 +90,11 @@ void qsim_observer_free(qsim_observer *o) {
     qs_ctx_drop(ctx);
 }
 
+/* The bin at `at` of a table, or one of zeros, once bins are 2^shift as wide. */
+static size_t widened(size_t at, int32_t shift) {
+    return at < 2 * QS_SIDE ? (size_t)(QS_SIDE + (((int32_t)at - QS_SIDE) >> shift)) : QS_SIDE;
+}
+
 /* Widens the bins until the exponent is `exponent`. */
 static void widen(qsim_observer *o, int32_t exponent) {
     int32_t shift = exponent - o->exponent;
@@ -93,6 +103,11 @@ static void widen(qsim_observer *o, int32_t exponent) {
         return;
     if (shift > 30)
         shift = 30; /* wider than any index: all values fall into bins 0 and -1 */
+    uint16_t *list = (uint16_t *)o->bins;
+    for (size_t i = 0; i < o->listed; i++)
+        list[i] = (uint16_t)widened(list[i], shift);
+    if (o->lists)
+        return;
     /* Bins move towards zero, so each is read before it is written. */
     for (int32_t i = 0; i < QS_SIDE; i++) {
         uint64_t n = o->bins[QS_SIDE + i];
@@ -114,7 +129,7 @@ bool qs_all_finite(const float *x, size_t n) {
 /* Bins are made for the first value that is not zero. */
 static bool make_bins(qsim_observer *o) {
     o->bins = qs_calloc(o->ctx, 2 * QS_SIDE, sizeof(*o->bins));
-    if (o->bins)
+    if (o->bins && !o->lists)
         o->bins[QS_SIDE] = o->count;
     return o->bins != NULL;
 }
@@ -166,58 +181,40 @@ int qsim_observer_feed(qsim_observer *o, const float *values, size_t count) {
 
 /* ---- one read ---- */
 
-/* Values that are turned into indices at a time. */
-#define PART 256
-
 /*
  * x / w is exact in float too, unless the bins are wider than 1, when the least values would
  * underflow, or narrower than a float can invert.
  */
 static size_t find_bins(const qs_reads *reads, const float *x, size_t n, int32_t exponent,
-                        uint16_t *at) {
+                        uint16_t *at, qs_waiting *w) {
     const uint32_t word = (uint32_t)(127 - exponent) << 23; /* of 2^-exponent */
     float inverse;
     if (exponent <= 0 && exponent >= -126) {
         memcpy(&inverse, &word, sizeof(inverse));
-        return reads->bins(x, n, inverse, at);
+        return reads->bins(x, n, inverse, at, w);
     }
     for (size_t i = 0; i < n; i++)
         at[i] = (uint16_t)(QS_SIDE + qs_histogram_index(x[i], exponent));
     return n;
 }
 
-static void tally_values(qsim_observer *o, qs_tally *t, const qs_reads *reads, const float *x,
-                         size_t n) {
-    uint16_t at[PART + 16];
-    for (size_t from = 0; from < n; from += PART) {
-        const size_t size = n - from < PART ? n - from : PART;
-        const size_t count = find_bins(reads, x + from, size, o->exponent, at);
-        size_t i = 0;
-        o->bins[QS_SIDE] += size - count;
-        if (t && t->waiting > UINT16_MAX - PART)
-            qs_observer_flush(o, t);
-        for (; t && i + QS_TALLIES <= count; i += QS_TALLIES) {
-            t->count[0][at[i]]++;
-            t->count[1][at[i + 1]]++;
-            t->count[2][at[i + 2]]++;
-            t->count[3][at[i + 3]]++;
-        }
-        if (t)
-            t->waiting += (uint32_t)(i / QS_TALLIES + count - i);
-        for (; t && i < count; i++)
-            t->count[0][at[i]]++;
-        for (; i < count; i++)
-            o->bins[at[i] < 2 * QS_SIDE ? at[i] : QS_SIDE]++;
-    }
+/* Counts all that waits. */
+static void count_waiting(qs_tally *t) {
+    qs_waiting w = t->waiting;
+    qs_count_some(&w, SIZE_MAX);
+    for (; w.left > 0; w.left--)
+        t->count[w.left & 1][*w.at++]++;
+    t->waiting = w;
 }
 
 void qs_observer_flush(qsim_observer *o, qs_tally *t) {
     const int32_t first = QS_SIDE - qs_observer_below(o), end = QS_SIDE + qs_observer_above(o);
-    if (!t || t->waiting == 0)
+    if (t->most == 0)
         return;
-    _Static_assert(QS_TALLIES == 4, "all are summed");
+    count_waiting(t);
+    _Static_assert(QS_TALLIES == 2, "both are summed");
     for (int32_t i = first; i < end; i++)
-        o->bins[i] += (uint32_t)t->count[0][i] + t->count[1][i] + t->count[2][i] + t->count[3][i];
+        o->bins[i] += (uint32_t)t->count[0][i] + t->count[1][i];
     for (size_t k = 0; k < QS_TALLIES; k++) {
         uint16_t *zeros = t->count[k] + 2 * QS_SIDE;
         for (int32_t i = 0; i < QS_ZEROS; i++)
@@ -225,7 +222,29 @@ void qs_observer_flush(qsim_observer *o, qs_tally *t) {
         memset(zeros, 0, QS_ZEROS * sizeof(*zeros));
         memset(t->count[k] + first, 0, (size_t)(end - first) * sizeof(**t->count));
     }
-    t->waiting = 0;
+    t->most = 0;
+}
+
+/* Finds the bins of a part, which wait from then on, and counts those that waited. */
+static void take_part(qsim_observer *o, qs_tally *t, const qs_reads *reads, const float *x,
+                      size_t n) {
+    if (t->most > UINT16_MAX - QS_PART)
+        qs_observer_flush(o, t);
+    uint16_t *at = t->at[t->turn ^= 1];
+    t->waiting.count = t->count[0];
+    const size_t count = find_bins(reads, x, n, o->exponent, at, &t->waiting);
+    count_waiting(t);
+    o->bins[QS_SIDE] += n - count;
+    t->waiting.at = at;
+    t->waiting.left = count;
+    t->most += (uint32_t)(count / QS_TALLIES + 1);
+}
+
+static void list_part(qsim_observer *o, const qs_reads *reads, const float *x, size_t n) {
+    qs_waiting none = {NULL, 0, NULL};
+    uint16_t *list = (uint16_t *)o->bins + o->listed;
+    assert(o->listed + n <= QS_LISTED);
+    o->listed += find_bins(reads, x, n, o->exponent, list, &none);
 }
 
 int qs_observer_take(qsim_observer *o, qs_tally *t, const qs_reads *reads, const float *values,
@@ -238,8 +257,13 @@ int qs_observer_take(qsim_observer *o, qs_tally *t, const qs_reads *reads, const
         qs_observer_flush(o, t);
     int code = include(o, min, max);
     o->count += code ? 0 : count;
-    if (!code && o->bins)
-        tally_values(o, t, reads, values, count);
+    for (size_t i = 0; !code && o->bins && i < count; i += QS_PART) {
+        const size_t n = count - i < QS_PART ? count - i : QS_PART;
+        if (o->lists)
+            list_part(o, reads, values + i, n);
+        else
+            take_part(o, t, reads, values + i, n);
+    }
     return code;
 }
 
@@ -288,6 +312,14 @@ int qs_observer_reserve(qsim_observer *into, const qsim_observer *from) {
     return make_bins(into) ? QSIM_OK : QSIM_E_NOMEM;
 }
 
+/* Counts what `from` lists. */
+static void add_list(qsim_observer *into, const qsim_observer *from, int32_t shift) {
+    const uint16_t *list = (const uint16_t *)from->bins;
+    into->bins[QS_SIDE] += from->count - from->listed;
+    for (size_t i = 0; i < from->listed; i++)
+        into->bins[widened(list[i], shift)]++;
+}
+
 static void add_bins(uint64_t *restrict into, const uint64_t *restrict from, size_t n) {
     for (size_t i = 0; i < n; i++)
         into[i] += from[i];
@@ -307,6 +339,11 @@ int qsim_observer_merge(qsim_observer *into, const qsim_observer *from) {
     if (into->bins && !from->bins)
         into->bins[QS_SIDE] += from->count;
     const int32_t below = qs_observer_below(from), above = qs_observer_above(from);
+    into->count += from->count;
+    if (from->lists && from->bins) {
+        add_list(into, from, shift);
+        return QSIM_OK;
+    }
     if (shift == 0 && into->bins && from->bins)
         add_bins(into->bins + QS_SIDE - below, from->bins + QS_SIDE - below,
                  (size_t)(below + above));
@@ -314,7 +351,6 @@ int qsim_observer_merge(qsim_observer *into, const qsim_observer *from) {
         int32_t wide = i >= 0 ? i >> shift : -1 - ((-1 - i) >> shift);
         into->bins[QS_SIDE + wide] += from->bins[QS_SIDE + i];
     }
-    into->count += from->count;
     return QSIM_OK;
 }
 

@@ -29,7 +29,16 @@ struct qsim_observer {
     float min, max;
     int32_t exponent;
     int32_t bits; /* 2^bits bins on either side of zero, QS_BITS at the most */
+    /*
+     * In place of counts, while `lists`: the bins of so many values, as uint16_t in the memory of
+     * `bins`; the others are zeros.
+     */
+    size_t listed;
+    bool lists;
 };
+
+/* Values that a list takes: a kernel may write 16 more. */
+#define QS_LISTED (2 * QS_SIDE * (sizeof(uint64_t) / sizeof(uint16_t)) - 32)
 
 /* The exponent that goes with these extremes, with 2^bits bins on either side. */
 int32_t qs_histogram_exponent(float min, float max, int32_t bits);
@@ -65,12 +74,42 @@ int qs_observer_reserve(qsim_observer *into, const qsim_observer *from);
  * of the same counter, so neighbours go to different tables, and zeros, of which a ReLU makes many,
  * have bins of their own.
  */
-#define QS_TALLIES 4
+#define QS_TALLIES 2
 #define QS_ZEROS   8
+#define QS_TABLE   (2 * QS_SIDE + QS_ZEROS)
+/* Values that are turned into bins at a time: they, their bins and the tables fit a first cache. */
+#define QS_PART 2048
+
+/*
+ * Bins that are to be counted. A count is a store, and a core makes one a cycle: kernels count some
+ * after each vector, so that stores and arithmetic overlap.
+ */
+typedef struct qs_waiting {
+    const uint16_t *at;
+    size_t left;
+    uint16_t *count; /* QS_TALLIES tables */
+} qs_waiting;
+
 typedef struct qs_tally {
-    uint16_t count[QS_TALLIES][2 * QS_SIDE + QS_ZEROS]; /* narrow: tables stay in the first cache */
-    uint32_t waiting; /* upper bound of what one of these tables holds; 0: all are empty */
+    uint16_t count[QS_TALLIES][QS_TABLE]; /* narrow: tables stay in the first cache */
+    uint16_t at[2][QS_PART + 16];         /* bins that wait, and those that are being found */
+    qs_waiting waiting;
+    uint32_t turn; /* index in `at` of what waits */
+    uint32_t most; /* upper bound of what a table will hold; 0: nothing is counted or waits */
 } qs_tally;
+
+/* Counts up to 4 * groups of the bins that wait. */
+static inline __attribute__((always_inline)) void qs_count_some(qs_waiting *w, size_t groups) {
+    uint16_t *even = w->count, *odd = even + QS_TABLE;
+    for (; groups > 0 && w->left >= 4; groups--) {
+        even[w->at[0]]++;
+        odd[w->at[1]]++;
+        even[w->at[2]]++;
+        odd[w->at[3]]++;
+        w->at += 4;
+        w->left -= 4;
+    }
+}
 
 /* The loops of a read (observer_loops.h), as an instruction set has them (kernel/ew.h). */
 typedef struct qs_reads {
@@ -78,25 +117,30 @@ typedef struct qs_reads {
     bool (*extremes)(const float *x, size_t n, float *min, float *max);
     /*
      * Where in a tally values are counted: bin floor(x * inverse), or one of the zeros'. Returns
-     * how many: zeros may be left out. `at` has room for n, rounded up to 16.
+     * how many: zeros may be left out. `at` has room for n, rounded up to 16. Counts some of what
+     * waits, which is elsewhere.
      */
-    size_t (*bins)(const float *x, size_t n, float inverse, uint16_t *at);
+    size_t (*bins)(const float *x, size_t n, float inverse, uint16_t *at, qs_waiting *w);
     /*
      * Rows >= 1 of channels side by side: sum[c] += x[i, c] for one row after the other; their
      * extremes go to extreme[c] and extreme[channels + c], those of all to *min and *max, -0 as 0.
-     * False if a value is not finite.
+     * False if a value is not finite. Counts some of what waits, too.
      */
     bool (*rows)(const float *x, size_t rows, size_t channels, double *sum, float *extreme,
-                 float *min, float *max);
+                 float *min, float *max, qs_waiting *w);
 } qs_reads;
 
 /*
  * Takes in finite values, whose extremes the caller has found. With qs_observer_flush at the end
- * it does what qsim_observer_feed does. The tally is all zero at first and afterwards; NULL, for
- * few values: none. Errors: LIMIT, NOMEM.
+ * it does what qsim_observer_feed does. The tally is all zero at first, and counts nothing
+ * afterwards. Errors: LIMIT, NOMEM.
  */
 int qs_observer_take(qsim_observer *o, qs_tally *t, const qs_reads *reads, const float *values,
                      size_t count, float min, float max);
+/* An empty observer that is fed QS_LISTED values at the most lists them until it is merged. */
+static inline void qs_observer_list(qsim_observer *o) {
+    o->lists = o->count == 0;
+}
 void qs_observer_flush(qsim_observer *o, qs_tally *t);
 
 /*

@@ -308,22 +308,58 @@ static void check_extremes(ck_state *s) {
     ck_same(s, yes, is, 1, "not finite");
 }
 
+/* Bins that wait to be counted while a kernel does something else. */
+typedef struct to_count {
+    uint16_t *at, *count;
+    size_t all;
+    qs_waiting waiting;
+} to_count;
+
+static to_count make_waiting(ck_state *s) {
+    to_count w = {.all = (size_t)ck_between(s, 0, 99)};
+    w.at = ck_output(s, (w.all + 1) * sizeof(*w.at));
+    w.count = ck_output(s, QS_TALLIES * QS_TABLE * sizeof(*w.count));
+    memset(w.count, 0, QS_TALLIES * QS_TABLE * sizeof(*w.count));
+    for (size_t i = 0; i < w.all; i++)
+        w.at[i] = (uint16_t)ck_between(s, 0, QS_TABLE - 1);
+    w.waiting = (qs_waiting){w.at, w.all, w.count};
+    return w;
+}
+
+/* Those that no longer wait have been counted, once each. */
+static void check_waiting(ck_state *s, const to_count *w) {
+    const size_t done = w->all - w->waiting.left, bytes = QS_TABLE * sizeof(int32_t);
+    int32_t *expected = ck_output(s, bytes), *actual = ck_output(s, bytes);
+    uint8_t *yes = ck_output(s, 1), *is = ck_output(s, 1);
+    memset(expected, 0, bytes);
+    for (size_t i = 0; i < done; i++)
+        expected[w->at[i]]++;
+    for (size_t i = 0; i < QS_TABLE; i++)
+        actual[i] = w->count[i] + w->count[QS_TABLE + i];
+    ck_same(s, expected, actual, bytes, "counts of what waited");
+    *yes = 1;
+    *is = w->waiting.left <= w->all && w->waiting.at == w->at + done;
+    ck_same(s, yes, is, 1, "what still waits");
+}
+
 /* Compares counts of bins; zeros, which a kernel may leave out, count for bin 0. */
 static void check_bins(ck_state *s) {
     const size_t n = (size_t)ck_between(s, 1, 200), bytes = 2 * QS_SIDE * sizeof(int32_t);
     float inverse, *x = make_read(s, n, &inverse);
     int32_t *expected = ck_output(s, bytes), *actual = ck_output(s, bytes);
     uint16_t *at = ck_output(s, (n + 16) * sizeof(*at));
+    to_count w = make_waiting(s);
     memset(expected, 0, bytes);
     memset(actual, 0, bytes);
     for (size_t i = 0; i < n; i++)
         expected[QS_SIDE + (int32_t)floor((double)x[i] * (double)inverse)]++;
-    const size_t count = s->t->ew->reads.bins(x, n, inverse, at);
+    const size_t count = s->t->ew->reads.bins(x, n, inverse, at, &w.waiting);
     actual[QS_SIDE] = (int32_t)(n - count);
     for (size_t i = 0; i < count; i++)
         actual[at[i] < 2 * QS_SIDE ? at[i] : QS_SIDE]++;
     ck_same(s, expected, actual, bytes, "bins");
     ck_same(s, at, at, (n + 16) * sizeof(*at), "room");
+    check_waiting(s, &w);
 }
 
 static void check_rows(ck_state *s) {
@@ -333,6 +369,7 @@ static void check_rows(ck_state *s) {
     float unused, low, high, *x = make_read(s, n, &unused);
     double *expected = ck_output(s, channels * 8), *actual = ck_output(s, channels * 8);
     float *ends = ck_output(s, all * 4), *found = ck_output(s, all * 4);
+    to_count w = make_waiting(s);
     snprintf(shape, sizeof(shape), "%zu rows of %zu", rows, channels);
     for (size_t c = 0; c < channels; c++) {
         expected[c] = actual[c] = (double)ck_real(s, -1, 1);
@@ -350,7 +387,7 @@ static void check_rows(ck_state *s) {
         }
     }
     uint8_t *yes = ck_output(s, 2), *is = ck_output(s, 2);
-    is[0] = s->t->ew->reads.rows(x, rows, channels, actual, found, &low, &high);
+    is[0] = s->t->ew->reads.rows(x, rows, channels, actual, found, &low, &high, &w.waiting);
     found[2 * channels] = low;
     found[2 * channels + 1] = high;
     for (size_t i = 0; i < all; i++) { /* 0 and -0 are the same here */
@@ -360,10 +397,11 @@ static void check_rows(ck_state *s) {
     ck_same(s, expected, actual, channels * 8, shape);
     ck_same(s, ends, found, all * 4, shape);
     x[ck_random(s) % n] = ck_between(s, 0, 1) ? NAN : -INFINITY;
-    is[1] = s->t->ew->reads.rows(x, rows, channels, actual, found, &low, &high);
+    is[1] = s->t->ew->reads.rows(x, rows, channels, actual, found, &low, &high, &w.waiting);
     yes[0] = 1;
     yes[1] = 0;
     ck_same(s, yes, is, 2, "finite");
+    check_waiting(s, &w);
 }
 
 const ck_case ck_cases_ew[] = {

@@ -168,12 +168,14 @@ static bool extremes(const float *x, size_t n, float *min, float *max) {
     return qs_extremes(x, n, min, max);
 }
 
-static size_t bins(const float *x, size_t n, float inverse, uint16_t *at) {
+static size_t bins(const float *x, size_t n, float inverse, uint16_t *at, qs_waiting *w) {
+    (void)w;
     return qs_bins(x, n, inverse, at);
 }
 
 static bool read_rows(const float *x, size_t rows, size_t channels, double *sum, float *extreme,
-                      float *min, float *max) {
+                      float *min, float *max, qs_waiting *w) {
+    (void)w;
     return qs_rows(x, rows, channels, sum, extreme, min, max);
 }
 

@@ -92,7 +92,8 @@ static void softmax(const float *x, float *y, size_t n, size_t rows) {
 
 #include "kernel/elementary_curves.h"
 
-static TARGET size_t bins(const float *x, size_t n, float inverse, uint16_t *at) {
+static TARGET size_t bins(const float *x, size_t n, float inverse, uint16_t *at, qs_waiting *w) {
+    qs_waiting rest = *w;
     const I zeros =
         _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(QS_SIDE));
     _Static_assert(QS_ZEROS == W, "a bin for the zeros of each lane");
@@ -104,7 +105,9 @@ static TARGET size_t bins(const float *x, size_t n, float inverse, uint16_t *at)
         const I index = _mm256_add_epi32(below, _mm256_set1_epi32(QS_SIDE));
         const I narrow = _mm256_permute4x64_epi64(_mm256_packus_epi32(index, index), 0x08);
         _mm_storeu_si128((void *)(at + i), _mm256_castsi256_si128(narrow));
+        qs_count_some(&rest, 1);
     }
+    *w = rest;
     return n;
 }
 
@@ -113,7 +116,8 @@ static TARGET bool extremes(const float *x, size_t n, float *min, float *max) {
 }
 
 static TARGET bool read_rows(const float *x, size_t rows, size_t channels, double *sum,
-                             float *extreme, float *min, float *max) {
+                             float *extreme, float *min, float *max, qs_waiting *w) {
+    (void)w;
     return qs_rows(x, rows, channels, sum, extreme, min, max);
 }
 

@@ -102,15 +102,19 @@ INLINE size_t bins_of(V v, float inverse, uint16_t *at) {
                                            _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
     const __mmask16 kept = _mm512_cmp_ps_mask(v, _mm512_setzero_ps(), _CMP_NEQ_UQ);
     const I index = _mm512_add_epi32(bin, _mm512_set1_epi32(QS_SIDE));
-    const I some = kept == 0xffff ? index : _mm512_maskz_compress_epi32(kept, index);
+    const I some = _mm512_maskz_compress_epi32(kept, index);
     _mm256_storeu_si256((void *)at, _mm512_cvtepi32_epi16(some));
     return (size_t)__builtin_popcount(kept);
 }
 
-TARGET static size_t bins(const float *x, size_t n, float inverse, uint16_t *at) {
+TARGET static size_t bins(const float *x, size_t n, float inverse, uint16_t *at, qs_waiting *w) {
+    qs_waiting rest = *w;
     size_t count = 0, i = 0;
-    for (; i + W <= n; i += W)
+    for (; i + W <= n; i += W) {
         count += bins_of(load(x + i), inverse, at + count);
+        qs_count_some(&rest, 2);
+    }
+    *w = rest;
     return i < n ? count + bins_of(get_some(x + i, n - i), inverse, at + count) : count;
 }
 
@@ -119,18 +123,21 @@ TARGET static size_t bins(const float *x, size_t n, float inverse, uint16_t *at)
  * lanes of `last`.
  */
 INLINE __mmask8 read_columns(const float *x, size_t rows, size_t channels, size_t vectors,
-                             __mmask16 last, double *sum, float *least, float *most, V *all) {
+                             __mmask16 last, double *sum, float *least, float *most, V *all,
+                             qs_waiting *w) {
     V low[4], high[4];
     __m512d part[8];
     __mmask8 bad = 0;
 #define LANES(k) (k + 1 < vectors ? (__mmask16)0xffff : last)
+#pragma GCC unroll 4 /* so that all stays in registers */
     for (size_t k = 0; k < vectors; k++) {
         low[k] = _mm512_set1_ps(INFINITY);
         high[k] = _mm512_set1_ps(-INFINITY);
         part[2 * k] = _mm512_maskz_loadu_pd((__mmask8)LANES(k), sum + k * W);
         part[2 * k + 1] = _mm512_maskz_loadu_pd((__mmask8)(LANES(k) >> 8), sum + k * W + 8);
     }
-    for (size_t i = 0; i < rows; i++, x += channels)
+    for (size_t i = 0; i < rows; i++, x += channels) {
+#pragma GCC unroll 4
         for (size_t k = 0; k < vectors; k++) {
             const V v = k + 1 < vectors ? load(x + k * W) : _mm512_maskz_loadu_ps(last, x + k * W);
             low[k] = _mm512_min_ps(low[k], v); /* lanes outside of `last` are not stored */
@@ -138,8 +145,12 @@ INLINE __mmask8 read_columns(const float *x, size_t rows, size_t channels, size_
             part[2 * k] += _mm512_cvtps_pd(_mm512_castps512_ps256(v));
             part[2 * k + 1] += _mm512_cvtps_pd(_mm512_extractf32x8_ps(v, 1));
         }
+        qs_count_some(w, vectors);
+    }
+#pragma GCC unroll 4
     for (size_t k = 0; k < vectors; k++) {
         const __mmask16 m = LANES(k);
+#pragma GCC unroll 2
         for (size_t j = 0; j < 2; j++) {
             const __m512d p = part[2 * k + j];
             bad |= _mm512_cmp_pd_mask(p - p, _mm512_setzero_pd(), _CMP_NEQ_UQ);
@@ -157,13 +168,14 @@ INLINE __mmask8 read_columns(const float *x, size_t rows, size_t channels, size_
 }
 
 TARGET static bool read_rows(const float *x, size_t rows, size_t channels, double *sum,
-                             float *extreme, float *min, float *max) {
+                             float *extreme, float *min, float *max, qs_waiting *w) {
+    qs_waiting rest = *w;
     V all[2] = {_mm512_set1_ps(INFINITY), _mm512_set1_ps(-INFINITY)};
     float *least = extreme, *most = extreme + channels;
     __mmask8 bad = 0;
 #define COLUMNS(n)                                                                                 \
     bad |= read_columns(x + c, rows, channels, n, lanes(channels - c - (n - 1) * W), sum + c,      \
-                        least + c, most + c, all)
+                        least + c, most + c, all, &rest)
     for (size_t c = 0; c < channels; c += 4 * W) {
         const size_t left = channels - c;
         if (left > 3 * W)
@@ -176,6 +188,7 @@ TARGET static bool read_rows(const float *x, size_t rows, size_t channels, doubl
             COLUMNS(1);
     }
 #undef COLUMNS
+    *w = rest;
     *min = _mm512_reduce_min_ps(all[0]) + 0.0f;
     *max = _mm512_reduce_max_ps(all[1]) + 0.0f;
     return !bad;

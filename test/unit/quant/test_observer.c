@@ -429,6 +429,61 @@ static void test_take(void) {
     }
 }
 
+/* Lets an observer list values, in pieces. */
+static void list(qsim_observer *o, const float *v, size_t n) {
+    static qs_tally tally;
+    qs_observer_reset(o);
+    qs_observer_list(o);
+    for (size_t i = 0, some; i < n; i += some) {
+        float low = v[i], high = v[i];
+        some = n - i < 1000 ? n - i : 1000;
+        for (size_t j = i; j < i + some; j++) {
+            low = v[j] < low ? v[j] : low;
+            high = v[j] > high ? v[j] : high;
+        }
+        CHECK_INT(qs_observer_take(o, &tally, &qk_ew_c.reads, v + i, some, low + 0.0f, high + 0.0f),
+                  QSIM_OK);
+    }
+    CHECK(o->lists);
+}
+
+/* Lists of values that grow, merged into an observer with narrower, equal and wider bins. */
+static void test_list(void) {
+    static float x[4000];
+    static const float size[] = {1e-3f, 1, 1e4f, 0};
+    uint64_t seed = 9;
+    qsim_observer *a = NULL, *b = NULL, *listed = NULL;
+    CHECK_INT(qsim_observer_create(NULL, NULL, &a, NULL), QSIM_OK);
+    CHECK_INT(qsim_observer_create(NULL, NULL, &b, NULL), QSIM_OK);
+    CHECK_INT(qsim_observer_create(NULL, NULL, &listed, NULL), QSIM_OK);
+    for (int k = 0; k < 8; k++) {
+        for (int i = 0; i < 4000; i++) {
+            const float v = (float)test_random(&seed) / 2147483648.0f - 1;
+            x[i] = i % 5 == 0 ? 0 : v * size[k / 2] * (i < 1500 ? 0.1f : 1);
+        }
+        CHECK_INT(qsim_observer_feed(a, x, 4000), QSIM_OK);
+        list(listed, x, 4000);
+        CHECK_INT(qs_observer_reserve(b, listed), QSIM_OK);
+        CHECK_INT(qsim_observer_merge(b, listed), QSIM_OK);
+        CHECK(same(a, b));
+    }
+    /* The memory of a list serves as counts again. */
+    qs_observer_reset(listed);
+    qs_observer_reset(a);
+    CHECK_INT(qsim_observer_feed(listed, x + 3000, 100), QSIM_OK);
+    CHECK_INT(qsim_observer_feed(a, x + 3000, 100), QSIM_OK);
+    CHECK(same(a, listed));
+    list(listed, size, 4);
+    qs_observer_reset(listed);
+    CHECK_INT(qsim_observer_feed(a, size, 4), QSIM_OK);
+    CHECK_INT(qsim_observer_feed(listed, x + 3000, 100), QSIM_OK);
+    CHECK_INT(qsim_observer_feed(listed, size, 4), QSIM_OK);
+    CHECK(same(a, listed));
+    qsim_observer_free(a);
+    qsim_observer_free(b);
+    qsim_observer_free(listed);
+}
+
 /* Width 2^-10: 2048 bins reach to 2; -0.5 is 512 bins under zero. */
 static void test_histogram(void) {
     const float x[4] = {-0.5f, 0.25f, 1.5f, 1.5f};
@@ -456,6 +511,7 @@ static void test_histogram(void) {
 int main(void) {
     test_histogram();
     test_take();
+    test_list();
     test_merge();
     test_bins();
     test_zeros();
