@@ -1,30 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The channels-last pass. A value gets at most one twin, its channels-last form, made when a node
- * first needs it. If the value's producer writes the twin, the value itself is pending: a Transpose
- * makes it only if a node reads it in the model's layout. So pairs of Transposes that cancel never
- * arise.
+ * The channels-last pass. The twin of a value (twins.h) is its channels-last form; Transposes
+ * convert.
  */
 #ifndef QS_LAYOUT_H
 #define QS_LAYOUT_H
 
-#include "pass/pass.h"
+#include "pass/twins.h"
 
 typedef struct qs_layout {
     qs_pass *p;
     qs_graph *g;
-    size_t count;  /* values when the pass began: only they have entries below */
-    qs_id *twin;   /* channels-last, or QS_NONE */
-    bool *pending; /* exists as its twin only */
-    qs_id *same;   /* equal value to read in its place; itself if there is none */
+    qs_twins twins;
+    qs_id *same; /* equal value to read in its place; itself if there is none */
     qs_uses uses;
 } qs_layout;
 
-bool qs_layout_is_pending(const qs_layout *l, qs_id v);
-/* The twin of a value, made by a Transpose if there is none yet; negative: error. */
-qs_id qs_layout_last(qs_layout *l, qs_id v);
-/* Makes the node write output `index` channels-last: the value becomes pending. */
-int qs_layout_emit(qs_layout *l, qs_id node, int32_t index);
 /* The axis of the twin that is axis `axis` of the value. */
 int32_t qs_layout_axis(int32_t axis, int32_t rank);
 /* The axis of the value that is axis i of the twin. */

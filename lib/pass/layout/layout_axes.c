@@ -5,7 +5,7 @@
 #include "pass/layout/layout.h"
 
 static int32_t pending_input_rank(const qs_layout *l, const qs_node *n) {
-    if (n->input_count < 1 || !qs_layout_is_pending(l, n->inputs[0]))
+    if (n->input_count < 1 || !qs_twins_is_pending(&l->twins, n->inputs[0]))
         return 0;
     return l->g->values[n->inputs[0]].rank;
 }
@@ -26,10 +26,10 @@ static int compose(qs_layout *l, qs_id node, const int64_t *perm, int32_t rank, 
     *done = true;
     if (identity) {
         qs_graph_remove_node(l->g, node);
-        l->same[y] = l->twin[x];
+        l->same[y] = l->twins.of[x];
         return QSIM_OK;
     }
-    qs_node_set_input(l->g, node, 0, l->twin[x]);
+    qs_node_set_input(l->g, node, 0, l->twins.of[x]);
     return qs_node_set_ints(l->g, node, "perm", composed, rank) ? qs_pass_no_memory(l->p) : QSIM_OK;
 }
 
@@ -41,15 +41,15 @@ static int transpose(qs_layout *l, qs_id node, bool *done) {
     bool to_first = rank >= 3;
     if (rank < 3 || !qs_node_perm(n, rank, perm))
         return QSIM_OK;
-    if (qs_layout_is_pending(l, x))
+    if (qs_twins_is_pending(&l->twins, x))
         return compose(l, node, perm, rank, done);
     for (int32_t i = 0; i < rank; i++)
         to_first &= perm[i] == qs_layout_axis(i, rank);
     if (!to_first || l->g->values[x].data)
         return QSIM_OK;
     qs_graph_remove_node(l->g, node);
-    l->twin[y] = x;
-    l->pending[y] = true;
+    l->twins.of[y] = x;
+    l->twins.pending[y] = true;
     *done = true;
     return QSIM_OK;
 }
@@ -84,12 +84,12 @@ static bool map_axes(int64_t *axes, int32_t count, int32_t rank) {
 }
 
 static int read_twin(qs_layout *l, qs_id node, bool emit, bool *done) {
-    qs_id t = qs_layout_last(l, l->g->nodes[node].inputs[0]);
+    qs_id t = qs_twins_get(&l->twins, l->g->nodes[node].inputs[0]);
     if (t < 0)
         return t;
     qs_node_set_input(l->g, node, 0, t);
     *done = true;
-    return emit ? qs_layout_emit(l, node, 0) : QSIM_OK;
+    return emit ? qs_twins_emit(&l->twins, node, 0) : QSIM_OK;
 }
 
 static int slice(qs_layout *l, qs_id node, int32_t rank, bool *done) {

@@ -90,7 +90,8 @@ int qs_layout_blocks(qs_layout *l, qs_id node, bool *done) {
     if (!match_blocks(l, node, &b))
         return QSIM_OK;
     qs_id x = g->nodes[node].inputs[0], y = g->nodes[b.third].outputs[0];
-    const bool to_twin = qs_layout_wants_last(g, &l->uses, y), pending = qs_layout_is_pending(l, x);
+    const bool to_twin = qs_layout_wants_last(g, &l->uses, y),
+               pending = qs_twins_is_pending(&l->twins, x);
     const bool from_twin = pending || (to_twin && (!b.down || b.perm[1] != 5));
     if (!from_twin && !to_twin)
         return QSIM_OK;
@@ -99,10 +100,10 @@ int qs_layout_blocks(qs_layout *l, qs_id node, bool *done) {
         return qs_pass_no_memory(l->p);
     set_shapes(l, &b, node, from_twin, to_twin, perm);
     if (from_twin)
-        x = qs_layout_last(l, x);
+        x = qs_twins_get(&l->twins, x);
     int code = x < 0 ? x : QSIM_OK;
     if (!code && to_twin)
-        code = qs_layout_emit(l, b.third, 0);
+        code = qs_twins_emit(&l->twins, b.third, 0);
     qs_graph_remove_node(g, node);
     qs_graph_remove_node(g, b.second);
     qs_graph_remove_node(g, b.third);
@@ -111,7 +112,7 @@ int qs_layout_blocks(qs_layout *l, qs_id node, bool *done) {
     if (!code)
         code = qs_pass_transpose(l->p, split, perm, 6, transposed);
     if (!code)
-        code = qs_pass_reshape(l->p, transposed, b.joined, 4, to_twin ? l->twin[y] : y);
+        code = qs_pass_reshape(l->p, transposed, b.joined, 4, to_twin ? l->twins.of[y] : y);
     *done = !code;
     return code;
 }

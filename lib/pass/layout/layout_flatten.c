@@ -126,8 +126,8 @@ int qs_layout_flatten(qs_layout *l, qs_id node, bool *done) {
     qs_id products[MAX_CONSUMERS];
     int32_t count = 0;
     plane s;
-    if (n->input_count < 1 || !qs_layout_is_pending(l, n->inputs[0]) || !is_flattening(l, n, &s) ||
-        !is_plain_shape(l, n) || s.space == 1 || s.channels == 1 ||
+    if (n->input_count < 1 || !qs_twins_is_pending(&l->twins, n->inputs[0]) ||
+        !is_flattening(l, n, &s) || !is_plain_shape(l, n) || s.space == 1 || s.channels == 1 ||
         !find_products(l, n->outputs[0], s.channels * s.space, products, &count))
         return QSIM_OK;
     for (int32_t i = 0; i < count; i++) {
@@ -138,7 +138,7 @@ int qs_layout_flatten(qs_layout *l, qs_id node, bool *done) {
             return c;
         qs_node_set_input(l->g, products[i], w, c);
     }
-    qs_node_set_input(l->g, node, 0, l->twin[n->inputs[0]]);
+    qs_node_set_input(l->g, node, 0, l->twins.of[n->inputs[0]]);
     *done = true;
     return QSIM_OK;
 }

@@ -35,7 +35,7 @@ static bool fits(const qs_layout *l, qs_id id, const propagation *s) {
  */
 static int32_t pending_rank(const qs_layout *l, const qs_node *n, propagation *s) {
     for (int32_t i = 0; i < n->input_count; i++)
-        if (qs_op_is_operand(n->op, i) && qs_layout_is_pending(l, n->inputs[i]))
+        if (qs_op_is_operand(n->op, i) && qs_twins_is_pending(&l->twins, n->inputs[i]))
             s->rank = l->g->values[n->inputs[i]].rank;
     for (int32_t i = 0; i < n->input_count && s->rank; i++)
         if (qs_op_is_operand(n->op, i) && (n->inputs[i] == QS_NONE || !fits(l, n->inputs[i], s)))
@@ -124,13 +124,13 @@ int qs_layout_propagate(qs_layout *l, qs_id node, bool *done) {
         if (g->values[v].data)
             v = constant_last(l, v, s.rank);
         else if (g->values[v].rank == s.rank)
-            v = qs_layout_last(l, v);
+            v = qs_twins_get(&l->twins, v);
         if (v < 0)
             return v;
         qs_node_set_input(g, node, i, v);
     }
     for (int32_t i = 0; i < s.outputs && !code; i++)
-        code = qs_layout_emit(l, node, i);
+        code = qs_twins_emit(&l->twins, node, i);
     *done = !code;
     return code;
 }

@@ -17,7 +17,7 @@ static bool match_shuffle(const qs_layout *l, qs_id first, qs_id *second, qs_id 
     static const int64_t swap[5] = {0, 2, 1, 3, 4};
     const qs_graph *g = l->g;
     const qs_node *n = &g->nodes[first];
-    if (!qs_node_is(n, "", "Reshape") || !qs_layout_is_pending(l, n->inputs[0]))
+    if (!qs_node_is(n, "", "Reshape") || !qs_twins_is_pending(&l->twins, n->inputs[0]))
         return false;
     const qs_value *x = &g->values[n->inputs[0]], *a = &g->values[n->outputs[0]];
     *second = qs_pass_reader(g, &l->uses, n->outputs[0], "Transpose");
@@ -46,17 +46,17 @@ int qs_layout_shuffle(qs_layout *l, qs_id node, bool *done) {
     qs_id grouped = qs_graph_add_value(g, NULL), swapped = qs_graph_add_value(g, NULL);
     if (grouped < 0 || swapped < 0)
         return qs_pass_no_memory(l->p);
-    int code = qs_layout_emit(l, third, 0);
+    int code = qs_twins_emit(&l->twins, third, 0);
     if (code)
         return code;
     qs_graph_remove_node(g, node);
     qs_graph_remove_node(g, second);
     qs_graph_remove_node(g, third);
-    code = qs_pass_reshape(l->p, l->twin[x], split, 5, grouped);
+    code = qs_pass_reshape(l->p, l->twins.of[x], split, 5, grouped);
     if (!code)
         code = qs_pass_transpose(l->p, grouped, perm, 5, swapped);
     if (!code)
-        code = qs_pass_reshape(l->p, swapped, joined, 4, l->twin[y]);
+        code = qs_pass_reshape(l->p, swapped, joined, 4, l->twins.of[y]);
     *done = !code;
     return code;
 }

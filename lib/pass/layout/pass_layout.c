@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Twins, and the operators that start the channels-last layout; layout.h explains both. */
+/* The operators that start the channels-last layout (layout.h). */
 #include "pass/layout/layout.h"
 
 int32_t qs_layout_origin(int32_t i, int32_t rank) {
@@ -14,65 +14,28 @@ int32_t qs_layout_axis(int32_t axis, int32_t rank) {
     return axis == 1 ? rank - 1 : axis - 1;
 }
 
-bool qs_layout_is_pending(const qs_layout *l, qs_id v) {
-    return v >= 0 && (size_t)v < l->count && l->pending[v];
-}
-
 /* A value of `v`'s type with its sizes in channels-last order. */
-static qs_id new_twin(qs_layout *l, qs_id v) {
-    qs_id t = qs_pass_value(l->p, v);
+static qs_id new_last(qs_pass *p, qs_id v) {
+    qs_graph *g = p->graph;
+    qs_id t = qs_pass_value(p, v);
     if (t < 0)
         return t;
-    const qs_value *from = &l->g->values[v];
-    qs_dim *dims = qs_arena_alloc(&l->g->arena, (size_t)from->rank, sizeof(*dims));
+    const qs_value *from = &g->values[v];
+    qs_dim *dims = qs_arena_alloc(&g->arena, (size_t)from->rank, sizeof(*dims));
     if (!dims)
-        return qs_pass_no_memory(l->p);
+        return qs_pass_no_memory(p);
     for (int32_t i = 0; i < from->rank; i++)
         dims[i] = from->dims[qs_layout_origin(i, from->rank)];
-    l->g->values[t].dims = dims;
+    g->values[t].dims = dims;
     return t;
 }
 
-static int add_transpose(qs_layout *l, qs_id from, qs_id to, bool to_last) {
+static int add_transpose(qs_pass *p, qs_id from, qs_id to, bool to_last) {
     int64_t perm[QSIM_MAX_RANK];
-    int32_t rank = l->g->values[from].rank;
+    int32_t rank = p->graph->values[from].rank;
     for (int32_t i = 0; i < rank; i++)
         perm[i] = to_last ? qs_layout_origin(i, rank) : qs_layout_axis(i, rank);
-    return qs_pass_transpose(l->p, from, perm, rank, to);
-}
-
-qs_id qs_layout_last(qs_layout *l, qs_id v) {
-    bool known = (size_t)v < l->count;
-    if (known && l->twin[v] != QS_NONE)
-        return l->twin[v];
-    qs_id t = new_twin(l, v);
-    if (t < 0)
-        return t;
-    int code = add_transpose(l, v, t, true);
-    if (known)
-        l->twin[v] = t;
-    return code ? code : t;
-}
-
-int qs_layout_emit(qs_layout *l, qs_id node, int32_t index) {
-    qs_id y = l->g->nodes[node].outputs[index];
-    if (y == QS_NONE)
-        return QSIM_OK;
-    qs_id t = new_twin(l, y);
-    if (t < 0)
-        return t;
-    qs_pass_set_output(l->p, node, index, t);
-    l->twin[y] = t;
-    l->pending[y] = true;
-    return QSIM_OK;
-}
-
-/* Makes a pending value in the model's layout, by a Transpose of its twin. */
-static int make_pending(qs_layout *l, qs_id v) {
-    if (!qs_layout_is_pending(l, v))
-        return QSIM_OK;
-    l->pending[v] = false;
-    return add_transpose(l, l->twin[v], v, false);
+    return qs_pass_transpose(p, from, perm, rank, to);
 }
 
 /* ---- operators that exist channels-last only ---- */
@@ -91,10 +54,10 @@ bool qs_layout_wants_last(const qs_graph *g, const qs_uses *uses, qs_id value) {
 }
 
 static int convert_windowed(qs_layout *l, qs_id node) {
-    qs_id x = qs_layout_last(l, l->g->nodes[node].inputs[0]);
+    qs_id x = qs_twins_get(&l->twins, l->g->nodes[node].inputs[0]);
     int code = x < 0 ? x : QSIM_OK;
     for (int32_t i = 1; i < l->g->nodes[node].input_count && !code; i++)
-        code = make_pending(l, l->g->nodes[node].inputs[i]);
+        code = qs_twins_restore(&l->twins, l->g->nodes[node].inputs[i]);
     if (code)
         return code;
     qs_node_set_input(l->g, node, 0, x);
@@ -102,7 +65,7 @@ static int convert_windowed(qs_layout *l, qs_id node) {
     if (qs_node_set_int(l->g, node, "channels_last", 1))
         return qs_pass_no_memory(l->p);
     code = qs_pass_resolve(l->p, node);
-    return code ? code : qs_layout_emit(l, node, 0);
+    return code ? code : qs_twins_emit(&l->twins, node, 0);
 }
 
 /* ---- the pass ---- */
@@ -117,22 +80,19 @@ static int convert_node(qs_layout *l, qs_id node, bool propagate) {
     if (n->removed)
         return QSIM_OK;
     for (int32_t i = 0; i < n->input_count; i++)
-        if (n->inputs[i] != QS_NONE && (size_t)n->inputs[i] < l->count &&
+        if (n->inputs[i] != QS_NONE && (size_t)n->inputs[i] < l->twins.count &&
             l->same[n->inputs[i]] != n->inputs[i])
             qs_node_set_input(l->g, node, i, l->same[n->inputs[i]]);
     if (needs_last(n) && l->g->values[n->inputs[0]].rank >= 3)
         return convert_windowed(l, node);
     const bool takes_last =
         (n->op->traits & QS_TAKES_LAST) && qs_node_int(n, "channels_last", 0) == 0;
-    if (propagate && takes_last && qs_layout_is_pending(l, n->inputs[0]))
+    if (propagate && takes_last && qs_twins_is_pending(&l->twins, n->inputs[0]))
         return convert_windowed(l, node);
     for (size_t i = 0; i < QS_COUNT(rules) && propagate && !code && !done; i++)
         code = rules[i](l, node, &done);
     /* A node that reads twins still reads other inputs, such as bounds, in the model's layout. */
-    n = &l->g->nodes[node];
-    for (int32_t i = 0; i < n->input_count && !code && !n->removed; i++, n = &l->g->nodes[node])
-        code = make_pending(l, n->inputs[i]);
-    return code;
+    return code || l->g->nodes[node].removed ? code : qs_twins_restore_inputs(&l->twins, node);
 }
 
 static int convert_outputs(qs_layout *l) {
@@ -142,11 +102,11 @@ static int convert_outputs(qs_layout *l) {
         if (l->same[v] != v)
             qs_graph_set_output(l->g, i, l->same[v]);
         v = l->g->outputs[i];
-        if (l->p->channels_last && qs_layout_is_pending(l, v)) {
-            qs_graph_set_output(l->g, i, l->twin[v]);
+        if (l->p->channels_last && qs_twins_is_pending(&l->twins, v)) {
+            qs_graph_set_output(l->g, i, l->twins.of[v]);
             l->p->channels_last[i] = true;
         } else {
-            code = make_pending(l, v);
+            code = qs_twins_restore(&l->twins, v);
         }
     }
     return code;
@@ -154,21 +114,18 @@ static int convert_outputs(qs_layout *l) {
 
 int qs_pass_layout(qs_pass *p, bool propagate) {
     qs_graph *g = p->graph;
-    qs_layout l = {.p = p, .g = g, .count = g->value_count};
+    qs_layout l = {.p = p, .g = g, .twins = {.p = p, .value = new_last, .convert = add_transpose}};
     int code = qs_op_infer_graph(g, p->model, p->error);
     if (code)
         return code;
-    l.twin = qs_alloc(p->ctx, l.count + 1, sizeof(*l.twin));
-    l.pending = qs_calloc(p->ctx, l.count + 1, sizeof(*l.pending));
-    l.same = qs_alloc(p->ctx, l.count + 1, sizeof(*l.same));
-    if (!l.twin || !l.pending || !l.same || qs_graph_uses(g, &l.uses)) {
+    code = qs_twins_init(&l.twins);
+    l.same = qs_alloc(p->ctx, l.twins.count + 1, sizeof(*l.same));
+    if (!code && (!l.same || qs_graph_uses(g, &l.uses)))
         code = qs_pass_no_memory(p);
+    if (code)
         goto done;
-    }
-    for (size_t v = 0; v < l.count; v++) {
-        l.twin[v] = QS_NONE;
+    for (size_t v = 0; v < l.twins.count; v++)
         l.same[v] = (qs_id)v;
-    }
     for (size_t i = 0; i < g->order_count && !code; i++)
         code = convert_node(&l, g->order[i], propagate);
     if (!code)
@@ -177,8 +134,7 @@ int qs_pass_layout(qs_pass *p, bool propagate) {
         code = qs_pass_finish(p);
 done:
     qs_uses_free(g, &l.uses);
-    qs_free(p->ctx, l.twin);
-    qs_free(p->ctx, l.pending);
+    qs_twins_free(&l.twins);
     qs_free(p->ctx, l.same);
     return code;
 }

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kernels take unsigned activations. An s8 activation gets a u8 twin, x ^ 0x80 with 128 added to
- * its zero point: the same numbers. As in the layout pass, a value whose producer writes the twin
- * is pending, and a Flip makes it only if a node reads it signed. Weights keep their sign: packing
+ * Kernels take unsigned activations. The twin (twins.h) of an s8 activation is u8, x ^ 0x80 with
+ * 128 added to its zero point: the same numbers. Flips convert. Weights keep their sign: packing
  * makes them signed.
  */
-#include "pass/pass.h"
+#include "pass/twins.h"
 
 typedef struct signs {
     qs_pass *p;
     qs_graph *g;
-    size_t count;  /* values when the pass began: only they have entries below */
-    qs_id *twin;   /* the value with the other sign, or QS_NONE */
-    bool *pending; /* exists as its twin only */
+    qs_twins twins;
 } signs;
 
 static qs_id input_of(const signs *s, qs_id node, int32_t index) {
@@ -22,10 +19,6 @@ static qs_id input_of(const signs *s, qs_id node, int32_t index) {
 
 static bool is_type(const signs *s, qs_id v, int32_t dtype) {
     return v >= 0 && s->g->values[v].dtype == dtype;
-}
-
-static bool is_pending(const signs *s, qs_id v) {
-    return v >= 0 && (size_t)v < s->count && s->pending[v];
 }
 
 /* ---- twins ---- */
@@ -44,52 +37,21 @@ static qs_id flip_constant(signs *s, qs_id v) {
     return id < 0 ? qs_pass_no_memory(s->p) : id;
 }
 
-static qs_id new_twin(signs *s, qs_id v) {
-    qs_id t = qs_pass_value(s->p, v);
+static qs_id new_flipped(qs_pass *p, qs_id v) {
+    qs_id t = qs_pass_value(p, v);
     if (t >= 0)
-        s->g->values[t].dtype = s->g->values[v].dtype == QSIM_INT8 ? QSIM_UINT8 : QSIM_INT8;
+        p->graph->values[t].dtype = p->graph->values[v].dtype == QSIM_INT8 ? QSIM_UINT8 : QSIM_INT8;
     return t;
 }
 
-static int add_flip(signs *s, qs_id from, qs_id to) {
-    qs_id id = qs_pass_node(s->p, "qsim", "Flip", "", 1, &from, 1, &to, 1);
+static int add_flip(qs_pass *p, qs_id from, qs_id to, bool to_twin) {
+    (void)to_twin; /* it is its own inverse */
+    qs_id id = qs_pass_node(p, "qsim", "Flip", "", 1, &from, 1, &to, 1);
     return id < 0 ? id : QSIM_OK;
 }
 
-/* The twin of a value, made by a Flip if there is none yet. */
 static qs_id flip(signs *s, qs_id v) {
-    if (s->g->values[v].data)
-        return flip_constant(s, v);
-    bool known = (size_t)v < s->count;
-    if (known && s->twin[v] != QS_NONE)
-        return s->twin[v];
-    qs_id t = new_twin(s, v);
-    if (t < 0)
-        return t;
-    int code = add_flip(s, v, t);
-    if (known)
-        s->twin[v] = t;
-    return code ? code : t;
-}
-
-static int write_twin(signs *s, qs_id node, int32_t index) {
-    qs_id y = s->g->nodes[node].outputs[index];
-    if (y == QS_NONE)
-        return QSIM_OK;
-    qs_id t = new_twin(s, y);
-    if (t < 0)
-        return t;
-    qs_pass_set_output(s->p, node, index, t);
-    s->twin[y] = t;
-    s->pending[y] = true;
-    return QSIM_OK;
-}
-
-static int make_pending(signs *s, qs_id v) {
-    if (!is_pending(s, v))
-        return QSIM_OK;
-    s->pending[v] = false;
-    return add_flip(s, s->twin[v], v);
+    return s->g->values[v].data ? flip_constant(s, v) : qs_twins_get(&s->twins, v);
 }
 
 /* ---- operators with zero points ---- */
@@ -168,7 +130,7 @@ static int convert_operands(signs *s, qs_id node) {
         return code;
     qs_node_drop_attr(s->g, node, "output_dtype");
     code = flip_zero_point(s, node, o->zero_point, QSIM_INT8, o->scale);
-    return code ? code : write_twin(s, node, 0);
+    return code ? code : qs_twins_emit(&s->twins, node, 0);
 }
 
 /* Converts a Concat of tensors with a scale and zero point each: all change sign, or none. */
@@ -187,7 +149,7 @@ static int convert_concat(signs *s, qs_id node) {
         code = flip_input(s, node, x->at + i, x->zero_point + i, x->scale + i);
     if (!code)
         code = flip_zero_point(s, node, q->y.zero_point, QSIM_INT8, q->y.scale);
-    return code ? code : write_twin(s, node, 0);
+    return code ? code : qs_twins_emit(&s->twins, node, 0);
 }
 
 /* ---- operators that move or compare bytes ---- */
@@ -206,7 +168,7 @@ static int move(signs *s, qs_id node) {
         qs_node_string_is(&s->g->nodes[node], "mode", "constant", true))
         code = flip_zero_point(s, node, 2, QSIM_INT8, -1);
     for (int32_t i = 0; i < s->g->nodes[node].output_count && !code; i++)
-        code = write_twin(s, node, i);
+        code = qs_twins_emit(&s->twins, node, i);
     return code;
 }
 
@@ -215,7 +177,7 @@ static bool can_move(const signs *s, qs_id node) {
     const uint32_t traits = qs_node_traits(s->g, n);
     /* Moving works for either sign; MaxPool has kernels for unsigned bytes only. */
     const bool must = (traits & QS_NEEDS_LAST) && is_type(s, n->inputs[0], QSIM_INT8);
-    if (!(traits & QS_MOVES) || !(must || is_pending(s, n->inputs[0])))
+    if (!(traits & QS_MOVES) || !(must || qs_twins_is_pending(&s->twins, n->inputs[0])))
         return false;
     return !qs_node_is(n, "", "Pad") || can_flip(s, node, 2, -1);
 }
@@ -232,31 +194,19 @@ static int convert_node(signs *s, qs_id node) {
     else if (can_move(s, node))
         code = move(s, node);
     /* Nodes that still read a pending value need it with the model's sign. */
-    for (int32_t i = 0; i < s->g->nodes[node].input_count && !code; i++)
-        code = make_pending(s, s->g->nodes[node].inputs[i]);
-    return code;
+    return code ? code : qs_twins_restore_inputs(&s->twins, node);
 }
 
 int qs_pass_u8(qs_pass *p) {
     qs_graph *g = p->graph;
-    signs s = {.p = p, .g = g, .count = g->value_count};
-    int code = QSIM_OK;
-    s.twin = qs_alloc(p->ctx, s.count + 1, sizeof(*s.twin));
-    s.pending = qs_calloc(p->ctx, s.count + 1, sizeof(*s.pending));
-    if (!s.twin || !s.pending) {
-        code = qs_pass_no_memory(p);
-        goto done;
-    }
-    for (size_t v = 0; v < s.count; v++)
-        s.twin[v] = QS_NONE;
+    signs s = {.p = p, .g = g, .twins = {.p = p, .value = new_flipped, .convert = add_flip}};
+    int code = qs_twins_init(&s.twins);
     for (size_t i = 0; i < g->order_count && !code; i++)
         code = convert_node(&s, g->order[i]);
     for (size_t i = 0; i < g->output_count && !code; i++)
-        code = make_pending(&s, g->outputs[i]);
+        code = qs_twins_restore(&s.twins, g->outputs[i]);
     if (!code)
         code = qs_pass_finish(p);
-done:
-    qs_free(p->ctx, s.twin);
-    qs_free(p->ctx, s.pending);
+    qs_twins_free(&s.twins);
     return code;
 }
