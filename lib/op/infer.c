@@ -210,8 +210,8 @@ QS_NOINLINE static int check_sequences(const qs_graph *g, qs_id id, const char *
     const qs_node *n = &g->nodes[id];
     const qs_infer x = {.graph = g, .node = n, .node_id = id, .model = model, .error = error};
     for (int32_t i = 0; i < n->input_count; i++) {
-        const bool state = n->op == &qs_op_loop && i >= 2 && i < n->input_count - n->captured;
-        if (n->inputs[i] == QS_NONE || state)
+        const bool captured = i >= n->input_count - n->captured;
+        if (n->inputs[i] == QS_NONE || captured || (n->op == &qs_op_loop && i >= 2))
             continue;
         const qs_value *v = &g->values[n->inputs[i]];
         const bool is = qs_value_is_sequence(g, n->inputs[i]);

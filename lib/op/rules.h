@@ -61,8 +61,15 @@ int qs_infer_like(const qs_infer *x, int32_t index, int32_t from);
 bool qs_value_is_sequence(const qs_graph *g, qs_id value);
 
 /*
+ * Sets *like to a value of the type and the shape that all tensors of a sequence have, sizes in
+ * which they differ unknown; dims has room for them (expand/op_sequence.c).
+ */
+int qs_sequence_tensors(const qs_infer *x, qs_id sequence, qs_value *like,
+                        qs_dim dims[QSIM_MAX_RANK]);
+
+/*
  * The value of a Loop's body that each iteration appends to the sequence that is its state `state`;
- * QS_NONE: the body does something else with it (expand/op_sequence.c).
+ * QS_NONE: the body does something else with it (flow/op_flow.c).
  */
 qs_id qs_loop_appended(const qs_node *loop, int32_t state);
 

@@ -63,6 +63,8 @@ int qs_pass_identities(qs_pass *p);
 int qs_pass_fold(qs_pass *p, int flags);
 /* Sequences that a Loop carries become tensors and their slices (pass_loops.c). */
 int qs_pass_loops(qs_pass *p);
+/* Subgraphs make the sequences that they capture (pass_sequences.c). */
+int qs_pass_sequences(qs_pass *p);
 /* Operators that are short for several others become these (pass_expand.c). */
 int qs_pass_expand(qs_pass *p);
 /* Folds values that depend on known sizes alone (pass_shapes.c). */

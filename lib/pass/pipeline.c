@@ -78,6 +78,7 @@ static const stage pipeline[] = {
     {"constants", qs_pass_constants, {ALWAYS, BASIC, ALWAYS, NEVER}},
     {"half", qs_pass_half, {ALWAYS, NEVER, ALWAYS, NEVER}},
     {"loops", qs_pass_loops, {ALWAYS, NEVER, NEVER, NEVER}},
+    {"sequences", qs_pass_sequences, {ALWAYS, NEVER, NEVER, NEVER}},
     {"expand", qs_pass_expand, {ALWAYS, NEVER, ALWAYS, NEVER}},
     {"shapes", qs_pass_shapes, {ALWAYS, NEVER, ALWAYS, NEVER}},
     {"fold", fold, {NEVER, BASIC, NEVER, NEVER}},

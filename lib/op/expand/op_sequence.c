@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sequences of tensors, and optional values. A sequence exists only while a model is compiled: an
- * operator that reads one is expanded into operators on its tensors. So the operators that make a
- * sequence, the positions that they state and its length have to be known from the file, but for
- * two sequences that end with any number of tensors alike: the slices of a tensor, and what a Loop
- * appends to, which pass_loops.c makes slices of a tensor.
+ * Sequences of tensors. A sequence exists only while a model is compiled: an operator that reads
+ * one is expanded into operators on its tensors. So the operators that make a sequence and its
+ * length have to be known from the file, but for sequences that end with any number of tensors
+ * alike: the slices of a tensor, what a Loop appends to, which pass_loops.c makes slices of a
+ * tensor, and those that a subgraph captures, which pass_sequences.c makes inside it.
  */
 #include "op/expand.h"
 
@@ -21,7 +21,7 @@ typedef struct item {
     int64_t begin, end;   /* part of the axis */
     int32_t axis;
     bool keeps_axis;
-    const qs_value *like; /* what a Loop appends: a value of its body; else NULL */
+    const qs_value *like; /* a value of its type and shape, which it has not yet; else NULL */
 } item;
 
 typedef struct list {
@@ -89,7 +89,7 @@ static int read_sizes(const qs_infer *x, int64_t dim, int64_t *sizes, int32_t *c
     if (size < 1)
         return qs_infer_fail(x, QSIM_E_VALUE, "split is %lld", (long long)size);
     *count = QS_DYNAMIC;
-    if (dim < 0 && size == 1)
+    if (size == 1 && (dim < 0 || dim > MOST))
         return QSIM_OK;
     if (dim < 0)
         return qs_infer_fail(x, QSIM_E_UNSUPPORTED,
@@ -173,15 +173,6 @@ static bool changes(const qs_node *n) {
     return n->op == &qs_op_sequence_insert || n->op == &qs_op_sequence_erase;
 }
 
-qs_id qs_loop_appended(const qs_node *loop, int32_t state) {
-    const qs_graph *g = qs_node_subgraph(loop, "body")->graph;
-    const qs_node *n = maker(g, g->outputs[state + 1]);
-    return n && qs_node_is(n, "", "SequenceInsert") && n->inputs[0] == g->inputs[state + 2] &&
-                   qs_node_input(n, 2) == QS_NONE
-               ? n->inputs[1]
-               : QS_NONE;
-}
-
 /* The tensors of a Loop's state *sequence, which becomes the one before the Loop. */
 static void read_carried(const qs_node *loop, qs_id *sequence, item *t) {
     const qs_graph *body = qs_node_subgraph(loop, "body")->graph;
@@ -215,7 +206,11 @@ static int read_list(const qs_infer *x, qs_id sequence, list *l) {
         code = read_split(&first, l);
     else if (n && n->op == &qs_op_sequence_construct)
         code = read_construct(&first, l);
-    if (!code && (x->graph->values[sequence].is_sequence || (l->open && (count || carried.like))))
+    const qs_value *given = &x->graph->values[sequence];
+    if (!code && !n && given->is_sequence && given->is_input && !count && !carried.like) {
+        l->at[l->count++] = (item){.tensor = sequence, .like = given};
+        l->open = true;
+    } else if (!code && (given->is_sequence || (l->open && (count || carried.like))))
         code = qs_infer_fail(x, QSIM_E_UNSUPPORTED, "the length of sequence '%s' is not known here",
                              x->graph->values[sequence].name);
     while (count > 0 && !code) {
@@ -246,6 +241,39 @@ static qs_value value_of(const qs_graph *g, const item *t, qs_dim *dims) {
     }
     v.dims = dims;
     return v;
+}
+
+/* What all tensors of a list have in common; *alike: their sizes may be the same. */
+static void merge(const qs_graph *g, const list *l, qs_value *like, qs_dim *dims, bool *alike) {
+    qs_dim own[QSIM_MAX_RANK];
+    *like = (qs_value){.rank = -1, .dims = dims};
+    *alike = true;
+    for (int32_t i = 0; i < l->count; i++) {
+        const qs_value v = value_of(g, &l->at[i], own);
+        const bool ranked = v.rank >= 0 && (i == 0 || like->rank >= 0);
+        if (v.dtype)
+            like->dtype = v.dtype;
+        *alike = *alike && (!ranked || i == 0 || v.rank == like->rank);
+        if (i == 0 && ranked)
+            memcpy(dims, v.dims, (size_t)v.rank * sizeof(*dims));
+        like->rank = ranked && *alike ? v.rank : -1;
+        for (int32_t k = 0; k < like->rank; k++) {
+            const int64_t a = dims[k].size, b = v.dims[k].size;
+            *alike = *alike && (a == b || a < 0 || b < 0);
+            if (a != b || dims[k].symbol != v.dims[k].symbol)
+                dims[k] = (qs_dim){a == b ? a : -1, NULL};
+        }
+    }
+}
+
+QS_NOINLINE int qs_sequence_tensors(const qs_infer *x, qs_id sequence, qs_value *like,
+                                    qs_dim dims[QSIM_MAX_RANK]) {
+    list l;
+    bool alike;
+    const int code = read_list(x, sequence, &l);
+    if (!code)
+        merge(x->graph, &l, like, dims, &alike);
+    return code;
 }
 
 /* Checks that all tensors have one type. */
@@ -315,65 +343,99 @@ static qs_id moved_axis(qs_expand *e, qs_id x, int32_t rank, int64_t from, int64
     return from == to ? x : qs_expand_transpose(e, x, perm, rank);
 }
 
-qs_id qs_expand_sequence(qs_expand *e, qs_id sequence, qs_id rest, bool stacks) {
-    list l;
+/* Joins the tensors and `rest`, unless that is QS_NONE; with `stacks` along a new axis. */
+static qs_id join_list(qs_expand *e, const list *l, qs_id rest, bool stacks) {
     qs_id in[MOST + 1];
     const int64_t zero = 0;
-    expand_view(e, sequence, &l);
-    for (int32_t i = 0; i < l.count && !e->code; i++) {
-        in[i] = add_item(e, &l.at[i]);
+    int32_t count = 0;
+    for (; count < l->count && !e->code; count++) {
+        in[count] = add_item(e, &l->at[count]);
         if (stacks)
-            in[i] = qs_expand_add(e, "Unsqueeze", in[i], qs_expand_list(e, &zero, 1), QS_NONE);
+            in[count] =
+                qs_expand_add(e, "Unsqueeze", in[count], qs_expand_list(e, &zero, 1), QS_NONE);
     }
-    if (e->code || l.count == 0)
+    if (e->code || count == 0)
         return rest;
-    in[l.count] = rest;
-    const qs_id y = qs_expand_many(e, "Concat", in, l.count + 1, 1);
+    in[count] = rest;
+    const qs_id y = qs_expand_many(e, "Concat", in, count + (rest != QS_NONE), 1);
     qs_expand_int(e, y, "axis", 0);
     return y;
 }
 
+qs_id qs_expand_sequence(qs_expand *e, qs_id sequence, qs_id rest, bool stacks) {
+    list l;
+    expand_view(e, sequence, &l);
+    return e->code ? rest : join_list(e, &l, rest, stacks);
+}
+
 /* ---- SequenceAt ---- */
 
-/* The tensors of an open list have one shape, or the step fails. */
+/*
+ * The position may be any number if all tensors have one shape, which is checked when they are
+ * joined.
+ */
 QS_COLD static int infer_at(qs_infer *x) {
     list l;
     int64_t at;
+    qs_const given;
     qs_dim dims[QSIM_MAX_RANK];
+    qs_value v;
+    bool alike = true;
     int code = read_list(x, x->node->inputs[0], &l);
-    if (!code && l.open)
+    const bool fixed = !code && !l.open && qs_infer_const(x, 1, &given);
+    if (!code && !fixed)
         code = qs_infer_type(x, 1, QS_T(QSIM_INT32) | QS_T(QSIM_INT64));
     else if (!code)
         code = read_position(x, 1, l.count, (int64_t)l.count - 1, &at);
+    if (!code && l.count == 0)
+        code = qs_infer_fail(x, QSIM_E_VALUE, "the sequence is empty");
     if (code)
         return code;
-    const qs_value v = value_of(x->graph, &l.at[l.open ? l.count - 1 : at], dims);
+    if (fixed)
+        v = value_of(x->graph, &l.at[at], dims);
+    else if (l.open)
+        v = value_of(x->graph, &l.at[l.count - 1], dims);
+    else
+        merge(x->graph, &l, &v, dims, &alike);
+    if (!alike)
+        return qs_infer_fail(x, QSIM_E_UNSUPPORTED,
+                             "position '%s' is not a constant, and the tensors differ in shape",
+                             x->in[1]->name);
     return qs_infer_out(x, 0, v.dtype, v.rank, v.dims);
 }
 
-static void expand_any(qs_expand *e, const item *t) {
-    const int64_t axis = t->axis;
+/* Element `position` of x along an axis, which goes or stays with size 1. */
+static qs_id pick(qs_expand *e, qs_id x, int64_t axis, bool keeps_axis) {
     const qs_id at = qs_expand_reshape(e, qs_expand_in(e, 1), (const int64_t[]){1}, 1);
-    const qs_id y = qs_expand_add(e, "Gather", t->tensor, at, QS_NONE);
+    const qs_id y = qs_expand_add(e, "Gather", x, at, QS_NONE);
     qs_expand_int(e, y, "axis", axis);
-    e->out[0] =
-        t->keeps_axis ? y : qs_expand_add(e, "Squeeze", y, qs_expand_list(e, &axis, 1), QS_NONE);
+    return keeps_axis ? y : qs_expand_add(e, "Squeeze", y, qs_expand_list(e, &axis, 1), QS_NONE);
+}
+
+/* Whether the tensors are all parts of size 1 of one tensor, in order. */
+static bool are_slices(const qs_graph *g, const list *l) {
+    const item *t = l->at;
+    bool same = l->count > 0 && t->split && g->values[t->tensor].dims[t->axis].size == l->count;
+    for (int32_t i = 0; i < l->count && same; i++)
+        same = t[i].split == t->split && t[i].begin == i && t[i].end == i + 1;
+    return same;
 }
 
 static void expand_at(qs_expand *e) {
     list l;
     int64_t at;
+    qs_const given;
     const qs_infer x = expand_view(e, qs_expand_in(e, 0), &l);
     if (e->code || is_carried(&l))
         return;
-    if (l.open) {
-        expand_any(e, &l.at[0]);
-        return;
-    }
-    if (!e->code)
+    if (!l.open && qs_infer_const(&x, 1, &given)) {
         e->code = read_position(&x, 1, l.count, (int64_t)l.count - 1, &at);
-    if (!e->code)
-        e->out[0] = add_item(e, &l.at[at]);
+        e->out[0] = e->code ? QS_NONE : add_item(e, &l.at[at]);
+    } else if (l.open || are_slices(e->graph, &l)) {
+        e->out[0] = pick(e, l.at[0].tensor, l.at[0].axis, l.at[0].keeps_axis);
+    } else {
+        e->out[0] = pick(e, join_list(e, &l, QS_NONE, true), 0, false);
+    }
 }
 
 /* ---- SequenceLength ---- */
@@ -507,25 +569,6 @@ static void expand_concat(qs_expand *e) {
     qs_expand_int(e, e->out[0], "axis", axis);
 }
 
-/* ---- optional values ---- */
-
-QS_COLD static int infer_same(qs_infer *x) {
-    return x->in[0] ? qs_infer_like(x, 0, 0)
-                    : qs_infer_fail(x, QSIM_E_UNSUPPORTED, "an optional without a value");
-}
-
-static void expand_same(qs_expand *e) {
-    e->out[0] = qs_expand_in(e, 0);
-}
-
-QS_COLD static int infer_has(qs_infer *x) {
-    return qs_infer_out(x, 0, QSIM_BOOL, 0, NULL);
-}
-
-static void expand_has(qs_expand *e) {
-    e->out[0] = qs_expand_number(e, QSIM_BOOL, qs_expand_in(e, 0) != QS_NONE);
-}
-
 /* ---- rows ---- */
 
 static const qs_attr_rule empty_attrs[] = {{"dtype", QS_ATTR_INT, 11, 0}};
@@ -551,13 +594,3 @@ QS_OP(sequence_length, .name = "SequenceLength", .since = 11, .min_in = 1,
 QS_OP(concat_from_sequence, .name = "ConcatFromSequence", .since = 11, .min_in = 1,
       QS_ATTRS(concat_attrs), .traits = QS_TAKES_SEQUENCE, .infer = infer_concat,
       .expand = expand_concat);
-
-static const qs_attr_rule optional_attrs[] = {{"type", QS_ATTR_OTHER, 15, 0}};
-
-QS_OP(optional, .name = "Optional", .since = 15, .max_in = 1, QS_ATTRS(optional_attrs),
-      .traits = QS_PLAIN, .infer = infer_same, .expand = expand_same);
-QS_OP(optional_get, .name = "OptionalGetElement", .since = 15, .min_in = 1, .traits = QS_PLAIN,
-      .infer = infer_same, .expand = expand_same);
-QS_OP(optional_has, .name = "OptionalHasElement", .since = 15, .min_in = 1,
-      .later = {{.since = 18, .max_in = 1, .max_out = 1}}, .traits = QS_PLAIN, .infer = infer_has,
-      .expand = expand_has);

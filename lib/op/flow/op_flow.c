@@ -56,14 +56,41 @@ static int set_scalar_input(const qs_infer *x, const qs_subgraph *sub, size_t in
     return set_input(x, sub, index, dtype, v->rank < 0 ? 0 : v->rank, v->dims);
 }
 
+/* A captured sequence is one of any number of tensors: pass_sequences.c makes it in the subgraph.
+ */
+static int feed_sequence(const qs_infer *x, const qs_subgraph *sub, qs_id inner, qs_id outer) {
+    qs_value like;
+    qs_dim dims[QSIM_MAX_RANK];
+    const int code = qs_sequence_tensors(x, outer, &like, dims);
+    sub->graph->values[inner].is_sequence = true;
+    if (!code && qs_value_set_shape(sub->graph, inner, like.dtype, like.rank, like.dims))
+        return no_memory(x);
+    return code;
+}
+
 static int feed_captures(const qs_infer *x, const qs_subgraph *sub) {
     for (int32_t i = 0; i < sub->capture_count; i++) {
         const qs_capture c = sub->captures[i];
-        const qs_value *v = &x->values[x->node->inputs[c.input]];
-        if (!sub->graph->values[c.inner].data &&
-            qs_value_set_shape(sub->graph, c.inner, v->dtype, v->rank, v->dims))
-            return no_memory(x);
+        const qs_id outer = x->node->inputs[c.input];
+        const qs_value *v = &x->values[outer];
+        int code = QSIM_OK;
+        if (qs_value_is_sequence(x->graph, outer))
+            code = feed_sequence(x, sub, c.inner, outer);
+        else if (!sub->graph->values[c.inner].data &&
+                 qs_value_set_shape(sub->graph, c.inner, v->dtype, v->rank, v->dims))
+            code = no_memory(x);
+        if (code)
+            return code;
     }
+    return QSIM_OK;
+}
+
+/* Fails if the subgraph gives a sequence out, which only a Loop's states may be. */
+static int check_tensors(const qs_infer *x, const qs_subgraph *sub) {
+    for (size_t i = 0; i < sub->graph->output_count; i++)
+        if (qs_value_is_sequence(sub->graph, sub->graph->outputs[i]))
+            return qs_infer_fail(x, QSIM_E_UNSUPPORTED,
+                                 "output %zu of the subgraph is a sequence, not a tensor", i);
     return QSIM_OK;
 }
 
@@ -120,7 +147,7 @@ static int infer_branch(qs_infer *x, const qs_subgraph *sub, bool *broken, qsim_
         return code;
     const int rule = qs_op_infer_graph(sub->graph, x->model, why);
     *broken = rule != QSIM_OK;
-    return rule == QSIM_E_NOMEM ? no_memory(x) : QSIM_OK;
+    return rule == QSIM_E_NOMEM ? no_memory(x) : check_tensors(x, sub);
 }
 
 /*
@@ -225,9 +252,35 @@ static int feed_state(const qs_infer *x, const qs_subgraph *body, int32_t index)
                        : feed_value(x, body, (size_t)index + 2, qs_infer_in(x, index + 2));
 }
 
+/* Whether nodes of the body read a sequence that is its input in another way than to append. */
+static bool reads_state(const qs_graph *g, qs_id state) {
+    for (size_t k = 0; k < g->order_count; k++) {
+        const qs_node *n = &g->nodes[g->order[k]];
+        for (int32_t i = 0; i < n->input_count; i++)
+            if (n->inputs[i] == state && !qs_node_is(n, "", "SequenceInsert"))
+                return true;
+    }
+    return false;
+}
+
+qs_id qs_loop_appended(const qs_node *loop, int32_t state) {
+    const qs_graph *g = qs_node_subgraph(loop, "body")->graph;
+    const qs_id maker = g->values[g->outputs[state + 1]].producer;
+    const qs_node *n = maker == QS_NONE ? NULL : &g->nodes[maker];
+    return n && qs_node_is(n, "", "SequenceInsert") && n->inputs[0] == g->inputs[state + 2] &&
+                   qs_node_input(n, 2) == QS_NONE
+               ? n->inputs[1]
+               : QS_NONE;
+}
+
 /* A sequence only grows, by one tensor at its end each time, which pass_loops.c relies on. */
 static int check_sequences(const qs_infer *x, const qs_subgraph *body, int32_t states) {
     const qs_graph *g = body->graph;
+    for (int32_t i = 0; i < states; i++)
+        if (g->values[g->inputs[i + 2]].is_sequence && reads_state(g, g->inputs[i + 2]))
+            return qs_infer_fail(x, QSIM_E_UNSUPPORTED,
+                                 "the body reads '%s', a sequence to which it appends",
+                                 g->values[g->inputs[i + 2]].name);
     for (int32_t i = 0; i < x->node->output_count; i++) {
         const qs_id out = x->node->outputs[i];
         const bool state = i < states && g->values[g->inputs[i + 2]].is_sequence;
@@ -376,6 +429,8 @@ static int infer_scan(qs_infer *x) {
         code = feed_captures(x, s.body);
     if (!code)
         code = fix_shapes(x, s.body, 0, 0, (size_t)s.states);
+    if (!code)
+        code = check_tensors(x, s.body);
     for (int32_t i = 0; i < n->output_count && !code; i++) {
         if (n->outputs[i] == QS_NONE)
             continue;

@@ -52,7 +52,7 @@ static int change_body(loop *l) {
             qs_graph_push_output(g, qs_loop_appended(&l->n, i)))
             return QSIM_E_NOMEM;
     for (size_t i = 2; i < g->input_count; i++) {
-        const bool removed = g->values[g->inputs[i]].is_sequence;
+        const bool removed = (int64_t)i < l->states + 2 && g->values[g->inputs[i]].is_sequence;
         g->values[g->inputs[i]].is_input = !removed;
         g->inputs[in] = g->inputs[i];
         in += !removed;
@@ -77,8 +77,12 @@ static int make_slices(loop *l, qs_expand *e, int32_t state, qs_id made, bool jo
     const qs_id old = l->n.outputs[state];
     qs_graph *g = l->p->graph;
     qs_expand_int(e, slices, "keepdims", joins);
-    for (qs_id i = l->uses->start[old]; i < l->uses->start[old + 1] && !e->code; i++)
-        qs_node_set_input(g, l->uses->nodes[i], 0, slices);
+    for (qs_id i = l->uses->start[old]; i < l->uses->start[old + 1] && !e->code; i++) {
+        const qs_id reader = l->uses->nodes[i];
+        for (int32_t k = 0; k < g->nodes[reader].input_count; k++)
+            if (g->nodes[reader].inputs[k] == old)
+                qs_node_set_input(g, reader, k, slices);
+    }
     return e->code;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sequences that a Loop carries and sequences of any number of slices, read in every way, beside
- * plain loops: what PyTorch makes of lists that grow in loops.
+ * Sequences that a Loop carries, sequences of any number of slices and sequences that subgraphs
+ * capture, read in every way, beside plain loops: what PyTorch makes of lists in loops.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -291,6 +291,130 @@ static void test_slices(bool keeps) {
     end(&l);
 }
 
+/* ---- sequences that subgraphs capture ---- */
+
+/* Adds a node with one subgraph or two; names of inputs and outputs end with NULL. */
+static void control(proto *g, const char *op, const char *const *in, const char *const *out,
+                    const char *const *names, proto *graphs) {
+    proto n = {0};
+    for (int i = 0; in[i]; i++)
+        proto_text(&n, 1, in[i]);
+    for (int i = 0; out[i]; i++)
+        proto_text(&n, 2, out[i]);
+    proto_text(&n, 4, op);
+    for (int i = 0; names[i]; i++)
+        proto_graph(&n, names[i], &graphs[i]);
+    proto_take(g, 1, &n);
+    proto_free(&n);
+}
+
+/* Begins a body whose iteration is `trip`, and gives it the condition it was given. */
+static proto body_begin(const char *trip, const char *go, const char *more) {
+    proto b = {0};
+    proto_name(&b, 11, trip);
+    proto_name(&b, 11, go);
+    node(&b, "Identity", IN(go), more, NULL, NULL);
+    proto_name(&b, 12, more);
+    return b;
+}
+
+/* list = parts of s + h, which grows; counts = the length of s each time. */
+static void growing(proto *g) {
+    proto b = body_begin("i", "go", "more");
+    proto_name(&b, 11, "list0");
+    node(&b, "SequenceAt", IN("s", "i"), "part", NULL, NULL);
+    node(&b, "SequenceLength", IN("s"), "length", NULL, NULL);
+    node(&b, "Add", IN("part", "h"), "moved", NULL, NULL);
+    node(&b, "SequenceInsert", IN("list0", "moved"), "list1", NULL, NULL);
+    proto_name(&b, 12, "list1");
+    proto_name(&b, 12, "length");
+    node(g, "SequenceEmpty", (const char *const[]){NULL}, "empty", NULL, NULL);
+    control(g, "Loop", IN("m", "", "empty"), IN("list", "counts"), NAMES("body"), &b);
+}
+
+/* back = part 0 of the list, then from its last to its second, each plus tensor p of two. */
+static void backwards(proto *g) {
+    proto b = body_begin("j", "go1", "more1");
+    node(&b, "Neg", IN("j"), "from_end", NULL, NULL);
+    node(&b, "SequenceAt", IN("list", "from_end"), "v", NULL, NULL);
+    node(&b, "SequenceAt", IN("two", "p"), "w", NULL, NULL);
+    node(&b, "Add", IN("v", "w"), "sum", NULL, NULL);
+    proto_name(&b, 12, "sum");
+    node(g, "Add", IN("h", "h"), "twice", NULL, NULL);
+    node(g, "SequenceConstruct", IN("h"), "one", NULL, NULL);
+    node(g, "SequenceInsert", IN("one", "twice"), "two", NULL, NULL);
+    control(g, "Loop", IN("m", ""), IN("back"), NAMES("body"), &b);
+}
+
+/* products = all parts of s times all parts of s, by a Loop in a Loop. */
+static void nested(proto *g) {
+    proto inner = body_begin("k", "go2", "more2"), outer = body_begin("n", "go3", "more3");
+    node(&inner, "SequenceAt", IN("s", "k"), "a", NULL, NULL);
+    node(&inner, "Mul", IN("a", "b"), "ab", NULL, NULL);
+    proto_name(&inner, 12, "ab");
+    node(&outer, "SequenceAt", IN("s", "n"), "b", NULL, NULL);
+    control(&outer, "Loop", IN("m", ""), IN("row"), NAMES("body"), &inner);
+    proto_name(&outer, 12, "row");
+    control(g, "Loop", IN("m", ""), IN("products"), NAMES("body"), &outer);
+}
+
+/* chosen = part p of s if p < m, else tensor p of two. */
+static void branches(proto *g) {
+    proto either[2] = {{0}, {0}};
+    node(&either[0], "SequenceAt", IN("s", "p"), "c", NULL, NULL);
+    proto_name(&either[0], 12, "c");
+    node(&either[1], "SequenceAt", IN("two", "p"), "d", NULL, NULL);
+    node(&either[1], "Relu", IN("d"), "e", NULL, NULL);
+    proto_name(&either[1], 12, "e");
+    node(g, "Less", IN("p", "m"), "less", NULL, NULL);
+    control(g, "If", IN("less"), IN("chosen"), NAMES("then_branch", "else_branch"), either);
+}
+
+static void check_captured(const qsim_tensor *out, int64_t m, int64_t p) {
+    const float *back = out[0].data, *products = out[2].data, *chosen = out[3].data;
+    const float factor = p == 0 || p == -2 ? 1 : 2;
+    CHECK_INT(out[0].dims[0], m);
+    CHECK_INT(out[2].dims[0] * 10 + out[2].dims[1], m * 11);
+    for (int64_t i = 0; i < m; i++) {
+        CHECK_INT(((const int64_t *)out[1].data)[i], MOST);
+        for (int k = 0; k < PART; k++) {
+            const int64_t from = i == 0 ? 0 : m - i;
+            CHECK(back[i * PART + k] == x[from * PART + k] + h[k] + factor * h[k]);
+            for (int64_t j = 0; j < m; j++)
+                CHECK(products[(i * m + j) * PART + k] == x[i * PART + k] * x[j * PART + k]);
+        }
+    }
+    for (int k = 0; k < PART; k++)
+        CHECK(chosen[k] == (p < m ? x[(p < 0 ? p + MOST : p) * PART + k] : factor * h[k]));
+}
+
+static void test_captured(int32_t level) {
+    static const char *const names[] = {"back", "counts", "products", "chosen"};
+    proto g = {0};
+    live l;
+    qsim_error e = {0};
+    qsim_tensor out[4];
+    proto_value(&g, 11, "m", QSIM_INT64, NULL, 0);
+    proto_value(&g, 11, "x", QSIM_FLOAT, any, 3);
+    proto_value(&g, 11, "h", QSIM_FLOAT, any, 2);
+    proto_value(&g, 11, "p", QSIM_INT64, NULL, 0);
+    node(&g, "SplitToSequence", IN("x"), "s", NAMES("keepdims"), &none);
+    growing(&g);
+    backwards(&g);
+    nested(&g);
+    branches(&g);
+    for (size_t i = 0; i < 4; i++)
+        proto_name(&g, 12, names[i]);
+    CHECK_INT(begin(&l, &g, level, &e), QSIM_OK);
+    CHECK_STR(e.message, "");
+    for (int64_t m = 1; m <= MOST; m++)
+        for (int64_t p = -2; p < 2; p++) {
+            CHECK_INT(run(&l, m, p, out, 4, &e), QSIM_OK);
+            check_captured(out, m, p);
+        }
+    end(&l);
+}
+
 /* ---- refusals ---- */
 
 /* A Loop with this node in the body or behind it is refused with these words. */
@@ -349,7 +473,7 @@ static void test_refusals(void) {
     refused("", "SequenceInsert", length);
     refused("", "SequenceErase", length);
     refused("", "Relu", "'all' is a sequence, not a tensor");
-    refused("SequenceLength", "", length);
+    refused("SequenceLength", "", "the body reads 's', a sequence to which it appends");
     refused("twice", "", length);
     refused("at 0", "", length);
     refused("tensor", "", append);
@@ -365,6 +489,7 @@ int main(void) {
         test_loop(false, level);
         test_loop(true, level);
         test_ragged(level);
+        test_captured(level);
     }
     test_sizes_that_change();
     test_slices(false);

@@ -277,8 +277,8 @@ static void test_refusals(qsim_ctx *ctx) {
             {"SequenceConstruct", "s", "t"}, {"SequenceLength", "t", "y"});
     REFUSED(QSIM_E_UNSUPPORTED, "an optional without a value", {"Optional", "", "y"});
     REFUSED(QSIM_E_UNSUPPORTED, "'x0' is no sequence", {"SequenceLength", "x0", "y"});
-    REFUSED(QSIM_E_UNSUPPORTED, "position 'i' is not a constant", {"SequenceConstruct", "x0", "s"},
-            {"SequenceAt", "s,i", "y"});
+    REFUSED(QSIM_E_UNSUPPORTED, "position 'i' is not a constant",
+            {"SequenceConstruct", "x0,wide", "s"}, {"SequenceAt", "s,i", "y"});
     REFUSED(QSIM_E_VALUE, "position 2 is outside of a sequence of 1",
             {"SequenceConstruct", "x0", "s"}, {"SequenceAt", "s,two", "y"});
     REFUSED(QSIM_E_VALUE, "position 2 is outside of a sequence of 1",
