@@ -185,7 +185,7 @@ static int add_choice(qs_reader *r, const qs_node *head, size_t index, qs_span t
     if (node < 0 || !qs_grow(r->ctx, (void **)&r->choices, &r->choice_capacity, r->choice_count + 1,
                              sizeof(*r->choices)))
         return qs_read_nomem(r);
-    r->choices[r->choice_count++] = (qs_if_choice){node, head->name, head->source};
+    r->choices[r->choice_count++] = (qs_if_choice){g, node, head->name, head->source};
     return QSIM_OK;
 }
 
@@ -255,8 +255,9 @@ static bool may_be_same_sizes(const qs_value *a, const qs_value *b) {
     return same;
 }
 
-static int check_choice(qs_reader *r, const qs_node *n, bool inferred) {
-    const qs_value *values = r->graph->values, *c = &values[n->inputs[0]];
+static int check_choice(qs_reader *r, const qs_if_choice *choice, bool inferred) {
+    const qs_node *n = &choice->graph->nodes[choice->node];
+    const qs_value *values = choice->graph->values, *c = &values[n->inputs[0]];
     const qs_value *a = &values[n->inputs[1]], *b = &values[n->inputs[2]];
     const char *y = values[n->outputs[0]].name;
     if (c->rank > 1 || (c->rank == 1 && c->dims[0].size > 1))
@@ -289,7 +290,7 @@ static int check_choices(qs_reader *r, bool inferred) {
         const qs_if_choice *c = &r->choices[i];
         const qs_node head = {.name = c->name, .op_type = "If", .source = c->source};
         r->at = &head;
-        code = check_choice(r, &r->graph->nodes[c->node], inferred);
+        code = check_choice(r, c, inferred);
         r->retry = r->retry || code == QSIM_E_UNSUPPORTED;
     }
     r->at = NULL;
@@ -300,16 +301,19 @@ int qs_read_choices(qs_reader *r) {
     return check_choices(r, true);
 }
 
-/* Whether the first node that breaks a rule is in a branch. */
+/* Whether the first node that breaks a rule is in a branch, or has graphs with branches. */
 static bool fails_in_branch(qs_reader *r) {
     const qs_graph *g = r->graph;
+    bool nested = false;
+    for (size_t i = 0; i < r->choice_count; i++)
+        nested = nested || r->choices[i].graph != g;
     for (size_t i = 0; i < g->order_count; i++) {
         const qs_node *n = &g->nodes[g->order[i]];
         const char *y =
             n->output_count && n->outputs[0] != QS_NONE ? g->values[n->outputs[0]].name : "";
         const bool inside = strncmp(y, "if", 2) == 0 && strstr(y, "/then/") != strstr(y, "/else/");
         if (qs_read_node_rules(r->graph, g->order[i], r->name, NULL))
-            return inside;
+            return inside || (nested && qs_node_has_subgraph(n));
     }
     return false;
 }

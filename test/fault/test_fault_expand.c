@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Every allocation of compiling and running a session can fail: sessions of operators that expand
- * to several others, of operators with states, of 4-bit weights, and of folded sizes.
+ * to several others, of operators with states, of 4-bit weights, and of folded sizes; and of the
+ * messages that fuzz targets start from: subgraphs, sequences, losses, rare types.
  */
+#include "../fuzz/model_seeds.h"
 #include "heap.h"
 
 #include <qsim/qsim.h>
@@ -63,10 +65,38 @@ static int build(qsim_ctx *ctx, qsim_model **model, qsim_error *e) {
     return code;
 }
 
-static int job(test_heap *h, qsim_error *e) {
-    const int64_t dims[] = {1, 4, 6};
-    const qsim_tensor in = {QSIM_FLOAT, 3, dims, numbers, 24 * sizeof(float)};
-    qsim_tensor out[2] = {{0}};
+/* The index-th message of the fuzz targets, loaded. */
+static int load(qsim_ctx *ctx, size_t index, qsim_model **model, qsim_error *e) {
+    static uint8_t bytes[65536];
+    const qsim_load_options o = {.struct_size = sizeof(o), .flags = QSIM_LOAD_COPY};
+    const size_t size = fuzz_model_bytes(index, bytes, sizeof(bytes));
+    return qsim_model_load_memory(ctx, bytes, size, &o, model, e);
+}
+
+#define MOST 16
+
+/* Runs a model on zeros, free axes taken as 2. */
+static int execute(const qsim_model *m, qsim_run *r, qsim_error *e) {
+    static uint8_t zeros[1024];
+    static int64_t dims[MOST][QSIM_MAX_RANK];
+    qsim_tensor in[MOST], out[MOST] = {{0}};
+    const int32_t inputs = qsim_model_input_count(m), outputs = qsim_model_output_count(m);
+    CHECK(inputs <= MOST && outputs <= MOST);
+    for (int32_t i = 0; i < inputs; i++) {
+        qsim_value_info v = {.struct_size = sizeof(v)};
+        const int code = qsim_model_input(m, i, &v);
+        if (code)
+            return code;
+        for (int32_t k = 0; k < v.rank; k++)
+            dims[i][k] = v.dims[k] < 0 ? 2 : v.dims[k];
+        in[i] = (qsim_tensor){v.dtype, v.rank, dims[i], zeros, 0};
+        qsim_tensor_size(v.dtype, v.rank, dims[i], NULL, &in[i].bytes);
+    }
+    return qsim_run_execute(r, in, (size_t)inputs, out, (size_t)outputs, e);
+}
+
+/* Compiles and runs the model of `build`, or message `index` - 1. */
+static int job(test_heap *h, size_t index, qsim_error *e) {
     qsim_allocator a = test_heap_allocator(h);
     qsim_ctx_options o = {.struct_size = sizeof(o), .allocator = &a, .threads = 1};
     qsim_ctx *ctx = NULL;
@@ -75,13 +105,13 @@ static int job(test_heap *h, qsim_error *e) {
     qsim_run *r = NULL;
     int code = qsim_ctx_create(&o, &ctx, e);
     if (!code)
-        code = build(ctx, &m, e);
+        code = index ? load(ctx, index - 1, &m, e) : build(ctx, &m, e);
     if (!code)
         code = qsim_session_create(m, NULL, &s, e);
     if (!code)
         code = qsim_run_create(s, &r, e);
     if (!code)
-        code = qsim_run_execute(r, &in, 1, out, 2, e);
+        code = execute(m, r, e);
     qsim_run_free(r);
     qsim_session_free(s);
     qsim_model_free(m);
@@ -89,26 +119,35 @@ static int job(test_heap *h, qsim_error *e) {
     return code;
 }
 
-int main(void) {
-    uint64_t seed = 1;
+static void exhaust(size_t index) {
     long n = 0;
-    for (size_t i = 0; i < 64; i++)
-        numbers[i] = (float)(test_random(&seed) % 1000) / 500.0f - 1.0f;
     for (;; n++) {
         test_heap h = {.fail_at = n + 1, .fail_after = true};
         qsim_error e = {0};
-        const int code = job(&h, &e);
+        const int code = job(&h, index, &e);
         CHECK_INT(h.live, 0);
         CHECK_INT(h.bytes, 0);
         if (code == QSIM_OK)
             break;
         CHECK_INT(code, QSIM_E_NOMEM);
         if (code != QSIM_E_NOMEM)
-            fprintf(stderr, "allocation %ld: %s\n", n, e.message);
+            fprintf(stderr, "model %zu, allocation %ld: %s\n", index, n, e.message);
         if (test_failures > 5 || n > 1000000)
             break;
     }
-    CHECK(n > 100);
-    fprintf(stderr, "%ld allocations\n", n);
+    CHECK(n > 50);
+    fprintf(stderr, "model %zu: %ld allocations\n", index, n);
+}
+
+int main(void) {
+    uint64_t seed = 1;
+    uint8_t byte;
+    for (size_t i = 0; i < 64; i++)
+        numbers[i] = (float)(test_random(&seed) % 1000) / 500.0f - 1.0f;
+    exhaust(0);
+    CHECK_INT(fuzz_model_bytes(FUZZ_MODELS + FUZZ_MESSAGES, &byte, 1), 0);
+    for (size_t i = FUZZ_MODELS; i < FUZZ_MODELS + FUZZ_MESSAGES; i++)
+        if (i != FUZZ_IN_TWO_FILES)
+            exhaust(i + 1);
     return test_done();
 }

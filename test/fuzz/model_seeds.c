@@ -308,8 +308,128 @@ static void casts(proto *model) {
     proto_free(&opset);
 }
 
+static void integer(proto *node, const char *name, int64_t v) {
+    proto a = {0};
+    proto_text(&a, 1, name);
+    proto_int(&a, 3, v);
+    proto_int(&a, 20, 2);
+    proto_take(node, 5, &a);
+    proto_free(&a);
+}
+
+/* A list cut from x, read by a Loop's counter; another one grows, beside a choice by an If. */
+static void lists(proto *model) {
+    static const int64_t any[] = {-1, 2}, two[] = {2};
+    proto graph = {0}, node = {0}, body = {0}, either[2] = {{0}, {0}};
+    node_begin(&node, "SplitToSequence", "x", "s");
+    integer(&node, "keepdims", 0);
+    proto_take(&graph, 1, &node);
+    proto_node(&graph, "SequenceLength", NULL, "s", NULL, "n");
+    proto_node(&graph, "SequenceConstruct", NULL, "h", NULL, "begin");
+    proto_node(&graph, "SequenceInsert", NULL, "begin", "h", "both");
+    for (size_t i = 0; i < 2; i++) {
+        proto_node(&either[i], "SequenceAt", NULL, i ? "s" : "both", "i", i ? "b" : "a");
+        proto_node(&either[i], i ? "Relu" : "Neg", NULL, i ? "b" : "a", NULL, i ? "d" : "c");
+        proto_name(&either[i], 12, i ? "d" : "c");
+    }
+    node_begin(&node, "If", "on", "chosen");
+    proto_graph(&node, "then_branch", &either[0]);
+    proto_graph(&node, "else_branch", &either[1]);
+    proto_name(&body, 11, "i");
+    proto_name(&body, 11, "on");
+    proto_name(&body, 11, "list");
+    proto_take(&body, 1, &node);
+    proto_node(&body, "SequenceAt", NULL, "s", "i", "part");
+    proto_node(&body, "Add", NULL, "part", "chosen", "sum");
+    proto_node(&body, "SequenceInsert", NULL, "list", "sum", "grown");
+    proto_node(&body, "Identity", NULL, "on", NULL, "still");
+    proto_name(&body, 12, "still");
+    proto_name(&body, 12, "grown");
+    node_begin(&node, "Loop", "n,,both", "all");
+    proto_graph(&node, "body", &body);
+    proto_take(&graph, 1, &node);
+    node_begin(&node, "ConcatFromSequence", "all", "y");
+    integer(&node, "axis", 0);
+    integer(&node, "new_axis", 1);
+    proto_take(&graph, 1, &node);
+    proto_value(&graph, 11, "x", QSIM_FLOAT, any, 2);
+    proto_value(&graph, 11, "h", QSIM_FLOAT, two, 1);
+    proto_name(&graph, 12, "y");
+    proto_text(&graph, 2, "g");
+    proto_model(model, &graph);
+    proto_free(&graph);
+    proto_free(&node);
+    proto_free(&body);
+}
+
+/* Both losses, with and without weights of classes. */
+static void losses(proto *model) {
+    static const int64_t scores[] = {2, 3, 2}, targets[] = {2, 2}, classes[] = {3};
+    static const char *const in[] = {"x,t", "x,t,w"}, *const out[] = {"a", "b,p", "c", "d"};
+    proto graph = {0}, node = {0};
+    for (size_t i = 0; i < 4; i++) {
+        node_begin(&node, i % 2 ? "SoftmaxCrossEntropyLoss" : "NegativeLogLikelihoodLoss",
+                   in[i / 2], out[i]);
+        if (i < 2)
+            integer(&node, "ignore_index", 0);
+        proto_take(&graph, 1, &node);
+    }
+    proto_value(&graph, 11, "x", QSIM_FLOAT, scores, 3);
+    proto_value(&graph, 11, "t", QSIM_INT64, targets, 2);
+    proto_value(&graph, 11, "w", QSIM_FLOAT, classes, 1);
+    for (size_t i = 0; i < 4; i++)
+        proto_name(&graph, 12, i == 1 ? "b" : out[i]);
+    proto_name(&graph, 12, "p");
+    proto_text(&graph, 2, "g");
+    proto_model(model, &graph);
+    proto_free(&graph);
+    proto_free(&node);
+}
+
+/* Doubles through a recurrent layer and Resize, integers through Resize, parameters of floats. */
+static void types(proto *model) {
+    static const int64_t time[] = {2, 1, 3}, w[] = {1, 4, 3}, r[] = {1, 4, 1}, one[] = {1};
+    static const float scale[] = {2, 1, 1.5f};
+    proto graph = {0}, node = {0}, t = {0};
+    node_begin(&node, "LSTM", "x,w,r", "h");
+    integer(&node, "hidden_size", 1);
+    proto_take(&graph, 1, &node);
+    for (size_t i = 0; i < 2; i++) {
+        node_begin(&node, "Resize", i ? "q,,s" : "x,,s", i ? "z" : "y");
+        proto_text(&t, 1, "mode");
+        proto_text(&t, 4, "linear");
+        proto_int(&t, 20, 3);
+        proto_take(&node, 5, &t);
+        proto_take(&graph, 1, &node);
+    }
+    proto_node(&graph, "Transpose", NULL, "k", NULL, "v");
+    node_begin(&node, "BatchNormalization", "h,m,m,m,m", "n");
+    proto_take(&graph, 1, &node);
+    proto_int(&t, 1, 3);
+    proto_int(&t, 2, QSIM_FLOAT);
+    proto_text(&t, 8, "s");
+    proto_bytes(&t, 9, scale, sizeof(scale));
+    proto_take(&graph, 5, &t);
+    proto_value(&graph, 11, "x", QSIM_DOUBLE, time, 3);
+    proto_value(&graph, 11, "q", QSIM_INT8, time, 3);
+    proto_value(&graph, 11, "k", QSIM_INT4, time, 3);
+    proto_value(&graph, 11, "m", QSIM_FLOAT, one, 1);
+    proto_value(&graph, 11, "w", QSIM_DOUBLE, w, 3);
+    proto_value(&graph, 11, "r", QSIM_DOUBLE, r, 3);
+    proto_name(&graph, 12, "n");
+    proto_name(&graph, 12, "y");
+    proto_name(&graph, 12, "z");
+    proto_name(&graph, 12, "v");
+    proto_text(&graph, 2, "g");
+    proto_model(model, &graph);
+    proto_free(&graph);
+    proto_free(&node);
+    proto_free(&t);
+}
+
 static size_t by_hand(size_t index, uint8_t *buffer, size_t capacity) {
-    static void (*const write[])(proto *) = {outside, flow, called, tensors, casts};
+    static void (*const write[])(proto *) = {outside, flow,  called, tensors,
+                                             casts,   lists, losses, types};
     proto p = {0};
     if (index >= sizeof(write) / sizeof(write[0]))
         return 0;

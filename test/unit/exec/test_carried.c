@@ -318,13 +318,17 @@ static proto body_begin(const char *trip, const char *go, const char *more) {
     return b;
 }
 
-/* list = parts of s + h, which grows; counts = the length of s each time. */
+/* list = parts of s + h, which grows, by an If; counts = the length of s each time. */
 static void growing(proto *g) {
-    proto b = body_begin("i", "go", "more");
+    proto b = body_begin("i", "go", "more"), either[2] = {{0}, {0}};
     proto_name(&b, 11, "list0");
     node(&b, "SequenceAt", IN("s", "i"), "part", NULL, NULL);
     node(&b, "SequenceLength", IN("s"), "length", NULL, NULL);
-    node(&b, "Add", IN("part", "h"), "moved", NULL, NULL);
+    node(&either[0], "Add", IN("part", "h"), "up", NULL, NULL);
+    node(&either[1], "Sub", IN("part", "h"), "down", NULL, NULL);
+    proto_name(&either[0], 12, "up");
+    proto_name(&either[1], 12, "down");
+    control(&b, "If", IN("go"), IN("moved"), NAMES("then_branch", "else_branch"), either);
     node(&b, "SequenceInsert", IN("list0", "moved"), "list1", NULL, NULL);
     proto_name(&b, 12, "list1");
     proto_name(&b, 12, "length");
