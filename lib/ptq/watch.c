@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Records a tensor in one read, while it is in the cache. Sums are exact over blocks of at most
- * BLOCK positions, which do not depend on threads or batches; within a block they are made in
- * double in the order of positions.
+ * Records the statistics of a tensor in one read, while it is in the cache. Within blocks of at
+ * most BLOCK positions, which do not depend on threads or batches, sums are made in double in the
+ * order of positions; sums of blocks are exact.
  */
 #include <assert.h>
 #include <math.h>
@@ -23,8 +23,8 @@ typedef struct qs_watch_part {
     qs_tally *tally;
     double *row; /* sums of a block */
     qs_exact *sum;
-    float *ends;     /* extremes of each channel */
-    float *extremes; /* the least value of each sample, then the greatest */
+    float *channel_extremes; /* extremes of each channel */
+    float *extremes;         /* the least value of each sample, then the greatest */
     size_t row_capacity, extreme_capacity;
     int code;
 } qs_watch_part;
@@ -49,20 +49,20 @@ static qs_exact *sums_of(const watching *g, const qs_watch_part *p) {
     return p == g->w->parts ? g->r->means.sum : p->sum;
 }
 
-static float *ends_of(const watching *g, const qs_watch_part *p) {
-    return p == g->w->parts ? g->r->means.extreme : p->ends;
+static float *channel_extremes_of(const watching *g, const qs_watch_part *p) {
+    return p == g->w->parts ? g->r->means.extreme : p->channel_extremes;
 }
 
-/* Values of a sample, between these extremes. */
-static int take(const watching *g, qs_watch_part *p, size_t sample, const float *x, size_t n,
-                float low, float high) {
+/* Adds values of a sample, with these extremes, to the observer. */
+static int observe_values(const watching *g, qs_watch_part *p, size_t sample, const float *x,
+                          size_t n, float low, float high) {
     float *least = p->extremes + sample, *greatest = least + g->t->samples;
     *least = low < *least ? low : *least;
     *greatest = high > *greatest ? high : *greatest;
-    return qs_observer_take(observer_of(g, p), p->tally, g->reads, x, n, low, high);
+    return qs_observer_add(observer_of(g, p), p->tally, g->reads, x, n, low, high);
 }
 
-/* Positions [first, first + count) of a sample whose channels lie side by side. */
+/* Reads positions [first, first + count) of a sample whose channels are contiguous. */
 static int watch_rows(const watching *g, qs_watch_part *p, size_t sample, size_t first,
                       size_t count) {
     const size_t channels = g->t->channels;
@@ -75,25 +75,27 @@ static int watch_rows(const watching *g, qs_watch_part *p, size_t sample, size_t
         const size_t rows = count - i < step ? count - i : step;
         const float *from = x + i * channels;
         float low, high;
-        const bool finite = g->t->means
-                                ? g->reads->rows(from, rows, channels, p->row, ends_of(g, p), &low,
-                                                 &high, &p->tally->waiting)
-                                : g->reads->extremes(from, rows * channels, &low, &high);
-        code = finite ? take(g, p, sample, from, rows * channels, low, high) : QSIM_E_VALUE;
+        const bool finite =
+            g->t->means ? g->reads->rows(from, rows, channels, p->row, channel_extremes_of(g, p),
+                                         &low, &high, &p->tally->waiting)
+                        : g->reads->extremes(from, rows * channels, &low, &high);
+        code =
+            finite ? observe_values(g, p, sample, from, rows * channels, low, high) : QSIM_E_VALUE;
     }
     for (size_t c = 0; g->t->means && !code && c < channels; c++)
         qs_exact_add(&sums_of(g, p)[c], p->row[c]);
     return code;
 }
 
-/* Extremes of `count` channels of n values each; false: not all are finite. */
-static bool find_extremes(const watching *g, const float *x, size_t count, size_t n, float *ends,
-                          float *low, float *high) {
+/* Finds the extremes of `count` channels of n values each; false: not all values are finite. */
+static bool find_extremes(const watching *g, const float *x, size_t count, size_t n,
+                          float *channel_extremes, float *low, float *high) {
     bool finite = true;
     *low = INFINITY;
     *high = -INFINITY;
     for (size_t c = 0; c < count; c++) {
-        float least, most, *under = &ends[c], *over = &ends[g->t->channels + c];
+        float least, most, *under = &channel_extremes[c],
+                           *over = &channel_extremes[g->t->channels + c];
         finite &= g->reads->extremes(x + c * n, n, &least, &most);
         *under = least < *under ? least : *under;
         *over = most > *over ? most : *over;
@@ -104,7 +106,7 @@ static bool find_extremes(const watching *g, const float *x, size_t count, size_
 }
 
 /*
- * Channels [first, first + count), each of `inner` positions that lie together: a piece of one, or
+ * Reads channels [first, first + count), each of `inner` contiguous positions. A piece of one, or
  * all of them, is at most a chunk.
  */
 static int watch_planes(const watching *g, qs_watch_part *p, size_t sample, size_t outer,
@@ -117,9 +119,10 @@ static int watch_planes(const watching *g, qs_watch_part *p, size_t sample, size
     for (size_t i = 0; i < all && !code; i += CHUNK) {
         const size_t n = all - i < CHUNK ? all - i : CHUNK, planes = t->inner < n ? count : 1;
         float low, high;
-        if (!find_extremes(g, x + i, planes, n / planes, ends_of(g, p) + first, &low, &high))
+        if (!find_extremes(g, x + i, planes, n / planes, channel_extremes_of(g, p) + first, &low,
+                           &high))
             return QSIM_E_VALUE;
-        code = take(g, p, sample, x + i, n, low, high);
+        code = observe_values(g, p, sample, x + i, n, low, high);
         qs_read_planes(x + i, planes, n / planes, sums_of(g, p) + first);
     }
     return code;
@@ -145,7 +148,7 @@ static void watch_slice(void *arg, size_t i) {
         p->extremes[g->t->samples + s] = -INFINITY;
     }
     if (g->t->means && p != g->w->parts)
-        qs_extremes_reset(p->ends, g->t->channels);
+        qs_extremes_reset(p->channel_extremes, g->t->channels);
     for (size_t u = qs_slice_begin(all, g->slices, i); u < end && !p->code; u++)
         p->code = watch_unit(g, p, u / g->units, u % g->units);
     qs_observer_flush(observer_of(g, p), p->tally);
@@ -164,11 +167,11 @@ static int grow_scratch(const watching *g, qs_watch_part *p) {
     if (p->row_capacity < channels) {
         qs_free(ctx, p->row);
         qs_free(ctx, p->sum);
-        qs_free(ctx, p->ends);
-        p->ends = qs_alloc(ctx, 2 * channels, sizeof(*p->ends));
+        qs_free(ctx, p->channel_extremes);
+        p->channel_extremes = qs_alloc(ctx, 2 * channels, sizeof(*p->channel_extremes));
         p->row = qs_calloc(ctx, channels, sizeof(*p->row));
         p->sum = qs_calloc(ctx, channels, sizeof(*p->sum));
-        p->row_capacity = p->row && p->sum && p->ends ? channels : 0;
+        p->row_capacity = p->row && p->sum && p->channel_extremes ? channels : 0;
     }
     return p->extreme_capacity && p->row_capacity >= channels ? QSIM_OK : QSIM_E_NOMEM;
 }
@@ -185,7 +188,7 @@ static int collect(const watching *g, qs_watch_part *p) {
         qs_exact_merge(&g->r->means.sum[c], &p->sum[c]);
         p->sum[c] = (qs_exact){{0}};
     }
-    qs_extremes_merge(g->r->means.extreme, p->ends, channels);
+    qs_extremes_merge(g->r->means.extreme, p->channel_extremes, channels);
     float *all = g->w->parts->extremes;
     const size_t samples = g->t->samples;
     for (size_t s = 0; s < samples; s++) {
@@ -259,7 +262,7 @@ void qs_watch_free(qs_watch *w) {
         qs_free(w->ctx, p->tally);
         qs_free(w->ctx, p->row);
         qs_free(w->ctx, p->sum);
-        qs_free(w->ctx, p->ends);
+        qs_free(w->ctx, p->channel_extremes);
         qs_free(w->ctx, p->extremes);
     }
     qs_free(w->ctx, w->parts);

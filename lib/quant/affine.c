@@ -8,9 +8,9 @@
 #include <math.h>
 
 /*
- * One loop per type, written so that it vectorizes: division, two selects that are maxps and minps
- * (a NaN becomes the lower bound), rounding by addition. The bounds are exact: |zero point| is at
- * most 2^20.
+ * One loop for each type that compilers vectorize: a division, two selects that become maxps and
+ * minps (NaN becomes the lower bound), rounding by addition. The bounds are exact, since |zero
+ * point| is at most 2^20.
  */
 #define QUANTIZE(result, name, type, low, high)                                                    \
     result name(const float *x, size_t n, float scale, int32_t zero_point, type *y) {              \
@@ -83,7 +83,7 @@ QS_COLD static void quantize_packed(const float *x, size_t first, size_t n, floa
     }
 }
 
-/* Elements [first, first + n) with one scale; x and y are the starts of the tensors. */
+/* Quantizes elements [first, first + n) with one scale; x and y are the starts of the tensors. */
 static void quantize_part(const void *real, size_t first, size_t n, float scale, int32_t zp,
                           int32_t dtype, void *y) {
     const float *x = real;
@@ -126,7 +126,7 @@ typedef void (*part_fn)(const void *x, size_t first, size_t n, float scale, int3
 /* Elements between two checks for a stop: a multiple of the elements in a byte. */
 #define PIECE ((size_t)1 << 20)
 
-/* Calls `part` with every run of neighbours that share a scale, in order. */
+/* Calls `part` for every run of contiguous elements with one scale, in order. */
 static void for_each_run(const qsim_ctx *ctx, const void *x, const qs_qlayout *l,
                          const qsim_qparams *q, void *y, part_fn part) {
     if (q->count == 1 && l->block == 0) {

@@ -10,12 +10,12 @@
 
 #include <qsim/quant.h>
 
-/* Zero points beyond this are refused: sums with them would not be exact in float. */
+/* Greatest zero point: sums with larger ones would not be exact in float. */
 #define QS_MAX_ZERO_POINT (1 << 20)
 
 /*
- * Which scale an element has: element (o, a, i) of [outer][axis][inner] has scale 0 per tensor, a
- * per channel, (o * blocks + a / block) * inner + i per block.
+ * Maps elements to scales: element (o, a, i) of [outer][axis][inner] has scale 0 per tensor, a per
+ * channel, (o * blocks + a / block) * inner + i per block.
  */
 typedef struct qs_qlayout {
     size_t outer, axis, inner; /* per tensor: 1, 1, elements */
@@ -35,7 +35,7 @@ void qs_quantize(const qsim_ctx *ctx, const float *x, const qs_qlayout *layout,
 void qs_dequantize(const qsim_ctx *ctx, const void *x, const qs_qlayout *layout,
                    const qsim_qparams *q, float *y);
 
-/* `n` elements with one scale, vectorized; the functions above call these. */
+/* Quantize n elements with one scale. */
 void qs_quantize_u8(const float *x, size_t n, float scale, int32_t zero_point, uint8_t *y);
 void qs_quantize_s8(const float *x, size_t n, float scale, int32_t zero_point, int8_t *y);
 

@@ -16,7 +16,7 @@ static void add_at(qs_exact *sum, size_t at, uint64_t low, uint64_t high) {
         carry = (partial < high) | (total < partial);
         sum->limb[i] = total;
         if (carry == (sign & 1))
-            break; /* what is above stays as it is */
+            break; /* higher limbs do not change */
     }
 }
 
@@ -76,7 +76,7 @@ static unsigned bit_at(const qs_exact *m, unsigned i) {
     return i < BITS ? (unsigned)(m->limb[i / 64] >> (i % 64)) & 1 : 0;
 }
 
-/* Bit `i` is the lowest of the digit. */
+/* The hexadecimal digit whose lowest bit is bit `i`. */
 static unsigned digit_at(const qs_exact *m, unsigned i) {
     return bit_at(m, i) | bit_at(m, i + 1) << 1 | bit_at(m, i + 2) << 2 | bit_at(m, i + 3) << 3;
 }
@@ -101,7 +101,7 @@ void qs_exact_write(const qs_exact *sum, char text[QS_EXACT_TEXT]) {
     snprintf(p, QS_EXACT_TEXT - (size_t)(p - text), "p%d", (int)first + QS_EXACT_EXPONENT);
 }
 
-static bool take_digits(qs_exact *m, const char **p, const char *end) {
+static bool read_digits(qs_exact *m, const char **p, const char *end) {
     const char *start = *p;
     for (; *p < end && **p != 'p'; (*p)++) {
         const char c = **p;
@@ -136,7 +136,7 @@ bool qs_exact_read(qs_exact *sum, const char *text, size_t size) {
     if (size == 1 && *text == '0')
         return true;
     p += negative;
-    if (!take_digits(&m, &p, end))
+    if (!read_digits(&m, &p, end))
         return false;
     p++;
     const bool down = p < end && *p == '-';
@@ -147,10 +147,7 @@ bool qs_exact_read(qs_exact *sum, const char *text, size_t size) {
         return false;
     shift_left(&m, (unsigned)exponent);
     *sum = negative ? negated(&m) : m;
-    /*
-     * Numbers that do not fit, or that are written in another way, do not read back as the same
-     * text.
-     */
+    /* A number that does not fit, or is written in another way, gives another text. */
     qs_exact_write(sum, again);
     return strlen(again) == size && memcmp(again, text, size) == 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Exact sums of doubles that are multiples of 2^-149, as sums of floats are: a fixed-point number
- * wide enough for 2^60 floats. Exact, hence the same in whatever order and grouping.
+ * for up to 2^60 floats. As sums are exact, they do not depend on order and grouping.
  */
 #ifndef QS_EXACT_SUM_H
 #define QS_EXACT_SUM_H
@@ -16,7 +16,7 @@ typedef struct qs_exact {
     uint64_t limb[QS_EXACT_LIMBS];
 } qs_exact;
 
-/* |x| < 2^160 and x a multiple of 2^-149. */
+/* Adds x, a multiple of 2^-149 with |x| < 2^160. */
 void qs_exact_add(qs_exact *sum, double x);
 void qs_exact_merge(qs_exact *into, const qs_exact *from);
 /* The sum over `count`, in double: the same on every machine. */
@@ -29,7 +29,7 @@ double qs_exact_mean(const qs_exact *sum, uint64_t count);
  */
 #define QS_EXACT_TEXT 112
 void qs_exact_write(const qs_exact *sum, char text[QS_EXACT_TEXT]);
-/* Reads that text of `size` bytes; false: it is not one that qs_exact_write makes. */
+/* Reads such a text of `size` bytes; false: qs_exact_write does not make this text. */
 bool qs_exact_read(qs_exact *sum, const char *text, size_t size);
 
 #endif

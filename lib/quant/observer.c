@@ -14,7 +14,7 @@ int32_t qs_histogram_exponent(float min, float max, int32_t bits) {
     memcpy(&word, &magnitude, sizeof(word));
     if (!(magnitude > 0))
         return QS_MIN_EXPONENT;
-    if (word >> 23 > 0) /* normal: often asked */
+    if (word >> 23 > 0) /* a normal number, the common case */
         return (int32_t)(word >> 23) - 126 - bits;
     (void)frexpf(magnitude, &exponent); /* magnitude < 2^exponent = 2^bits w */
     return exponent - bits;
@@ -90,7 +90,7 @@ void qsim_observer_free(qsim_observer *o) {
     qs_ctx_drop(ctx);
 }
 
-/* The bin at `at` of a table, or one of zeros, once bins are 2^shift as wide. */
+/* The index of bin `at` of a table after bins are widened by 2^shift; zeros have that of bin 0. */
 static size_t widened(size_t at, int32_t shift) {
     return at < 2 * QS_SIDE ? (size_t)(QS_SIDE + (((int32_t)at - QS_SIDE) >> shift)) : QS_SIDE;
 }
@@ -102,7 +102,7 @@ static void widen(qsim_observer *o, int32_t exponent) {
     if (shift <= 0 || o->count == 0 || !o->bins)
         return;
     if (shift > 30)
-        shift = 30; /* wider than any index: all values fall into bins 0 and -1 */
+        shift = 30; /* all values fall into bins 0 and -1 */
     uint16_t *list = (uint16_t *)o->bins;
     for (size_t i = 0; i < o->listed; i++)
         list[i] = (uint16_t)widened(list[i], shift);
@@ -126,7 +126,7 @@ bool qs_all_finite(const float *x, size_t n) {
     return n == 0 || qs_extremes(x, n, &min, &max);
 }
 
-/* Bins are made for the first value that is not zero. */
+/* Allocates the bins, for the first value other than zero. */
 static bool make_bins(qsim_observer *o) {
     o->bins = qs_calloc(o->ctx, 2 * QS_SIDE, sizeof(*o->bins));
     if (o->bins && !o->lists)
@@ -134,7 +134,7 @@ static bool make_bins(qsim_observer *o) {
     return o->bins != NULL;
 }
 
-/* Takes new extremes in and widens the bins to hold them. */
+/* Adds new extremes and widens the bins for them. */
 static int include(qsim_observer *o, float min, float max) {
     if (!o->bins && (min < 0 || max > 0) && !make_bins(o))
         return QSIM_E_NOMEM;
@@ -198,7 +198,7 @@ static size_t find_bins(const qs_reads *reads, const float *x, size_t n, int32_t
     return n;
 }
 
-/* Counts all that waits. */
+/* Counts all waiting bins. */
 static void count_waiting(qs_tally *t) {
     qs_waiting w = t->waiting;
     qs_count_some(&w, SIZE_MAX);
@@ -225,9 +225,9 @@ void qs_observer_flush(qsim_observer *o, qs_tally *t) {
     t->most = 0;
 }
 
-/* Finds the bins of a part, which wait from then on, and counts those that waited. */
-static void take_part(qsim_observer *o, qs_tally *t, const qs_reads *reads, const float *x,
-                      size_t n) {
+/* Finds the bins of a part, and counts those of the previous part meanwhile. */
+static void count_part(qsim_observer *o, qs_tally *t, const qs_reads *reads, const float *x,
+                       size_t n) {
     if (t->most > UINT16_MAX - QS_PART)
         qs_observer_flush(o, t);
     uint16_t *at = t->at[t->turn ^= 1];
@@ -247,8 +247,8 @@ static void list_part(qsim_observer *o, const qs_reads *reads, const float *x, s
     o->listed += find_bins(reads, x, n, o->exponent, list, &none);
 }
 
-int qs_observer_take(qsim_observer *o, qs_tally *t, const qs_reads *reads, const float *values,
-                     size_t count, float min, float max) {
+int qs_observer_add(qsim_observer *o, qs_tally *t, const qs_reads *reads, const float *values,
+                    size_t count, float min, float max) {
     if (o->count > UINT64_MAX - count)
         return QSIM_E_LIMIT;
     const float low = o->count > 0 && o->min < min ? o->min : min;
@@ -262,7 +262,7 @@ int qs_observer_take(qsim_observer *o, qs_tally *t, const qs_reads *reads, const
         if (o->lists)
             list_part(o, reads, values + i, n);
         else
-            take_part(o, t, reads, values + i, n);
+            count_part(o, t, reads, values + i, n);
     }
     return code;
 }
@@ -312,7 +312,7 @@ int qs_observer_reserve(qsim_observer *into, const qsim_observer *from) {
     return make_bins(into) ? QSIM_OK : QSIM_E_NOMEM;
 }
 
-/* Counts what `from` lists. */
+/* Counts the bins in the list of `from`. */
 static void add_list(qsim_observer *into, const qsim_observer *from, int32_t shift) {
     const uint16_t *list = (const uint16_t *)from->bins;
     into->bins[QS_SIDE] += from->count - from->listed;
@@ -367,8 +367,8 @@ float qsim_observer_max(const qsim_observer *o) {
 }
 
 /*
- * Cuts (100 - percentile) / 2 percent off at either end, at the outer edge of the bin in which that
- * many are reached.
+ * Cuts off (100 - percentile) / 2 percent of the values at either end, up to the outer edge of the
+ * bin in which that many are reached.
  */
 static void percentile_range(const qsim_observer *o, double percentile, float *low, float *high) {
     double cut = (double)o->count * (100.0 - percentile) / 200.0;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The histogram behind qsim_observer. Its state is a function of the set of values seen:
+ * The histogram of a qsim_observer. Its state depends only on the set of its values:
  *
  *   exponent   from the greatest magnitude alone (qs_histogram_exponent); bin width w = 2^exponent
  *   below      bins under zero: ceil(-min / w);  above: bins from zero on: floor(max / w) + 1
  *   bin i      counts values with floor(x / w) = i, -below <= i < above
  *
  * Halving an index by an arithmetic shift is floor(floor(x / w) / 2) = floor(x / 2w), so that
- * widening gives what counting with the wider bins would have given.
+ * widening gives the counts of wider bins.
  */
 #ifndef QS_OBSERVER_H
 #define QS_OBSERVER_H
@@ -30,22 +30,24 @@ struct qsim_observer {
     int32_t exponent;
     int32_t bits; /* 2^bits bins on either side of zero, QS_BITS at the most */
     /*
-     * In place of counts, while `lists`: the bins of so many values, as uint16_t in the memory of
-     * `bins`; the others are zeros.
+     * While `lists`, the memory of `bins` holds the bins of `listed` values as uint16_t in place of
+     * counts; the other values are zeros.
      */
     size_t listed;
     bool lists;
 };
 
-/* Values that a list takes: a kernel may write 16 more. */
+/* Capacity of such a list: a kernel may write 16 more. */
 #define QS_LISTED (2 * QS_SIDE * (sizeof(uint64_t) / sizeof(uint16_t)) - 32)
 
-/* The exponent that goes with these extremes, with 2^bits bins on either side. */
+/* The exponent for these extremes, with 2^bits bins on either side. */
 int32_t qs_histogram_exponent(float min, float max, int32_t bits);
 /* Index of the bin that x falls into. */
 int32_t qs_histogram_index(float x, int32_t exponent);
-/* The exponent as it would be, before any value: an observer that will be merged into one with it
- * need not widen its bins on the way there. */
+/*
+ * Sets the exponent of an empty observer in advance: an observer that will be merged into another
+ * with this exponent then need not widen its bins several times.
+ */
 static inline void qs_observer_expect(qsim_observer *o, int32_t exponent) {
     o->exponent = o->count == 0 && exponent > o->exponent ? exponent : o->exponent;
 }
@@ -63,26 +65,28 @@ static inline int32_t qs_observer_above(const qsim_observer *o) {
 int qs_observer_bits(int32_t bins, int32_t *bits, qsim_error *error);
 /* qsim_observer_create with 2^bits bins on either side. */
 int qs_observer_create(qsim_ctx *ctx, int32_t bits, qsim_observer **out, qsim_error *error);
-/* As it was created, but for the memory of its bins. */
+/* Resets an observer to its initial state; keeps the memory of its bins. */
 void qs_observer_reset(qsim_observer *o);
 
-/* Makes merging `from` unable to fail. Errors: NOMEM, MISMATCH, LIMIT. */
+/* Allocates what merging `from` needs, so that it cannot fail. Errors: NOMEM, MISMATCH, LIMIT. */
 int qs_observer_reserve(qsim_observer *into, const qsim_observer *from);
 
 /*
- * Counts on their way into an observer's bins. Incrementing a counter waits for the last increment
- * of the same counter, so neighbours go to different tables, and zeros, of which a ReLU makes many,
- * have bins of their own.
+ * Counts that are not yet in an observer's bins. An increment of a counter waits for the previous
+ * increment of the same counter, so neighbouring values are counted in different tables, and zeros,
+ * of which a ReLU makes many, in QS_ZEROS bins of their own.
  */
 #define QS_TALLIES 2
 #define QS_ZEROS   8
 #define QS_TABLE   (2 * QS_SIDE + QS_ZEROS)
-/* Values that are turned into bins at a time: they, their bins and the tables fit a first cache. */
+/*
+ * Number of values whose bins are found at a time: values, bins and tables fit into the L1 cache.
+ */
 #define QS_PART 2048
 
 /*
- * Bins that are to be counted. A count is a store, and a core makes one a cycle: kernels count some
- * after each vector, so that stores and arithmetic overlap.
+ * Bins that are found but not yet counted. Counting is a store, of which a core makes one a cycle:
+ * kernels count some of these bins after each vector, so that stores and arithmetic overlap.
  */
 typedef struct qs_waiting {
     const uint16_t *at;
@@ -91,14 +95,14 @@ typedef struct qs_waiting {
 } qs_waiting;
 
 typedef struct qs_tally {
-    uint16_t count[QS_TALLIES][QS_TABLE]; /* narrow: tables stay in the first cache */
-    uint16_t at[2][QS_PART + 16];         /* bins that wait, and those that are being found */
+    uint16_t count[QS_TALLIES][QS_TABLE]; /* narrow: tables stay in the L1 cache */
+    uint16_t at[2][QS_PART + 16];         /* the waiting bins, and those that are being found */
     qs_waiting waiting;
-    uint32_t turn; /* index in `at` of what waits */
-    uint32_t most; /* upper bound of what a table will hold; 0: nothing is counted or waits */
+    uint32_t turn; /* index in `at` of the waiting bins */
+    uint32_t most; /* upper bound of a table's greatest count with the waiting bins; 0: none */
 } qs_tally;
 
-/* Counts up to 4 * groups of the bins that wait. */
+/* Counts up to 4 * groups of the waiting bins. */
 static inline __attribute__((always_inline)) void qs_count_some(qs_waiting *w, size_t groups) {
     uint16_t *even = w->count, *odd = even + QS_TABLE;
     for (; groups > 0 && w->left >= 4; groups--) {
@@ -111,33 +115,33 @@ static inline __attribute__((always_inline)) void qs_count_some(qs_waiting *w, s
     }
 }
 
-/* The loops of a read (observer_loops.h), as an instruction set has them (kernel/ew.h). */
+/* The loops of a read (observer_loops.h) for an instruction set (kernel/ew.h). */
 typedef struct qs_reads {
     /* Of n >= 1 values, -0 as 0; false if one is not finite. */
     bool (*extremes)(const float *x, size_t n, float *min, float *max);
     /*
-     * Where in a tally values are counted: bin floor(x * inverse), or one of the zeros'. Returns
-     * how many: zeros may be left out. `at` has room for n, rounded up to 16. Counts some of what
-     * waits, which is elsewhere.
+     * Finds the values' indices in a tally: bin floor(x * inverse), or one of the zeros'. Returns
+     * their number: zeros may be left out. `at` has room for n, rounded up to 16. Counts some of
+     * the waiting bins, which are not in `at`.
      */
     size_t (*bins)(const float *x, size_t n, float inverse, uint16_t *at, qs_waiting *w);
     /*
-     * Rows >= 1 of channels side by side: sum[c] += x[i, c] for one row after the other; their
-     * extremes go to extreme[c] and extreme[channels + c], those of all to *min and *max, -0 as 0.
-     * False if a value is not finite. Counts some of what waits, too.
+     * Rows >= 1 of channels side by side: sum[c] += x[i, c] for one row after the other; the
+     * extremes of a channel go to extreme[c] and extreme[channels + c], those of all to *min and
+     * *max, -0 as 0. False if a value is not finite. Counts some of the waiting bins, too.
      */
     bool (*rows)(const float *x, size_t rows, size_t channels, double *sum, float *extreme,
                  float *min, float *max, qs_waiting *w);
 } qs_reads;
 
 /*
- * Takes in finite values, whose extremes the caller has found. With qs_observer_flush at the end
- * it does what qsim_observer_feed does. The tally is all zero at first, and counts nothing
- * afterwards. Errors: LIMIT, NOMEM.
+ * Adds finite values, whose extremes the caller has found; with qs_observer_flush at the end the
+ * result is that of qsim_observer_feed. The tally is zero before the first call and after the
+ * flush. Errors: LIMIT, NOMEM.
  */
-int qs_observer_take(qsim_observer *o, qs_tally *t, const qs_reads *reads, const float *values,
-                     size_t count, float min, float max);
-/* An empty observer that is fed QS_LISTED values at the most lists them until it is merged. */
+int qs_observer_add(qsim_observer *o, qs_tally *t, const qs_reads *reads, const float *values,
+                    size_t count, float min, float max);
+/* Makes an empty observer, to be fed QS_LISTED values at the most, list them until it is merged. */
 static inline void qs_observer_list(qsim_observer *o) {
     o->lists = o->count == 0;
 }
@@ -150,7 +154,7 @@ void qs_observer_flush(qsim_observer *o, qs_tally *t);
 #define QS_READ_BLOCK 1024
 void qs_read_planes(const float *x, size_t planes, size_t n, qs_exact *sum);
 
-/* Whether every value is finite, as feeding demands. */
+/* Whether every value is finite, which feeding requires. */
 bool qs_all_finite(const float *x, size_t n);
 
 /* Searches of observer_search.c over a histogram with at least one value. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The loops of an observer's one read, inlined into a kernel of each instruction set. The compiler
- * vectorizes them; nothing in them depends on the width, so the bits are the same.
+ * The loops that read the values of an observer, inlined into a kernel of each instruction set. The
+ * compiler vectorizes them; the results do not depend on the width of vectors.
  */
 #ifndef QS_OBSERVER_LOOPS_H
 #define QS_OBSERVER_LOOPS_H

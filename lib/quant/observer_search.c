@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ranges by search over the histogram. All in double with a fixed order of operations and an own
- * logarithm, so that every machine finds the same range.
+ * Finds ranges by search over the histogram, in double with a fixed order of operations and the
+ * library's logarithm, so that every machine finds the same range.
  */
 #include "quant/observer.h"
 
@@ -131,8 +131,8 @@ static double x_log_x(double x) {
 }
 
 /*
- * Count of bin i. Zero is represented exactly whatever the range, and after a ReLU it outweighs all
- * the rest: its bin counts like its neighbours.
+ * Count of bin i. Zero is represented exactly with any range, and after a ReLU its count exceeds
+ * all others: its bin has the count of its neighbours.
  */
 static double mass(const bins *b, int32_t i) {
     if (b->first + i != 0)

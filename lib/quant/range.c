@@ -154,7 +154,7 @@ int qs_qparams_check(const qsim_qparams *q, qsim_error *error) {
     return QSIM_OK;
 }
 
-/* Least and greatest of one group's elements; false when one is not finite. */
+/* Least and greatest of the elements with one scale. */
 typedef struct extremes {
     float low, high;
 } extremes;
@@ -170,7 +170,7 @@ static bool stretch(extremes *e, const float *x, size_t n, size_t stride) {
     return true;
 }
 
-/* Extremes of group g; zero is always inside. */
+/* Finds the extremes of the elements with scale g, zero included; false: one is not finite. */
 static bool measure_group(const float *x, const qs_qlayout *l, size_t count, size_t g,
                           extremes *e) {
     *e = (extremes){0, 0};

@@ -413,14 +413,13 @@ static void test_take(void) {
                 low = x[j] < low ? x[j] : low;
                 high = x[j] > high ? x[j] : high;
             }
-            CHECK_INT(
-                qs_observer_take(b, &tally, &qk_ew_c.reads, x + i, n, low + 0.0f, high + 0.0f),
-                QSIM_OK);
+            CHECK_INT(qs_observer_add(b, &tally, &qk_ew_c.reads, x + i, n, low + 0.0f, high + 0.0f),
+                      QSIM_OK);
         }
         qs_observer_flush(b, &tally);
         CHECK(same(a, b));
         qs_observer_reset(b);
-        CHECK_INT(qs_observer_take(b, &tally, &qk_ew_c.reads, x, 1, x[0] + 0.0f, x[0] + 0.0f),
+        CHECK_INT(qs_observer_add(b, &tally, &qk_ew_c.reads, x, 1, x[0] + 0.0f, x[0] + 0.0f),
                   QSIM_OK);
         qs_observer_flush(b, &tally);
         CHECK_INT(qsim_observer_count(b), 1);
@@ -441,7 +440,7 @@ static void list(qsim_observer *o, const float *v, size_t n) {
             low = v[j] < low ? v[j] : low;
             high = v[j] > high ? v[j] : high;
         }
-        CHECK_INT(qs_observer_take(o, &tally, &qk_ew_c.reads, v + i, some, low + 0.0f, high + 0.0f),
+        CHECK_INT(qs_observer_add(o, &tally, &qk_ew_c.reads, v + i, some, low + 0.0f, high + 0.0f),
                   QSIM_OK);
     }
     CHECK(o->lists);
