@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Scales of activations: finds values that share one, and computes it. */
+/* Scales of activations: finds the values that share a scale, and computes it. */
 #include "ptq/quantizer.h"
 #include "ptq/recipe.h"
 
@@ -7,7 +7,9 @@ static void mark(qs_quantizer *q, qs_id value) {
     q->activations[value].quantized = true;
 }
 
-/* Goes in order of execution, so that the input of a movement operator already has its root. */
+/*
+ * Works in order of execution, so that the input of an operator that moves elements has its root.
+ */
 void qs_activation_mark(qs_quantizer *q) {
     for (size_t i = 0; i < q->value_count; i++)
         q->activations[i] =
@@ -35,7 +37,7 @@ int32_t qs_widened(int32_t dtype) {
     return dtype == QSIM_INT8 ? QSIM_INT16 : dtype == QSIM_UINT8 ? QSIM_UINT16 : dtype;
 }
 
-/* Of a value that is quantized: its root; else NULL. */
+/* The root of a quantized value; NULL: it is not quantized. */
 static qs_activation *root_of(const qs_quantizer *q, qs_id value) {
     if (value == QS_NONE || (size_t)value >= q->value_count || !q->activations[value].quantized)
         return NULL;
@@ -48,7 +50,7 @@ static void widen(const qs_quantizer *q, qs_id value) {
         a->dtype = qs_widened(a->dtype);
 }
 
-/* All that the node reads and makes, also with what it absorbs. */
+/* Gives 16 bits to all activations that a node, with the nodes that it absorbs, reads and makes. */
 static void widen_node(const qs_quantizer *q, qs_id node) {
     const qs_node *n = &q->g->nodes[node];
     for (int32_t i = 0; i < n->input_count; i++)
@@ -58,7 +60,7 @@ static void widen_node(const qs_quantizer *q, qs_id node) {
     widen(q, qs_choice_output(q, node));
 }
 
-/* Types of roots; constants have that of what is made with them, and 16 bits where it differs. */
+/* Sets the types of roots. A constant has the type of the result, or 16 bits if readers differ. */
 static void choose_types(const qs_quantizer *q) {
     for (size_t i = 0; i < q->value_count; i++)
         q->activations[i].dtype = qs_recipe_type(q, (qs_id)i);
@@ -107,7 +109,10 @@ static int constant_range(qs_quantizer *q, qs_id value, float *low, float *high)
     return QSIM_OK;
 }
 
-/* Of a tensor whose channels are multiplied: from the extremes of each. */
+/*
+ * The range of a tensor whose channels are multiplied by factors, from the extremes of each
+ * channel.
+ */
 static int scaled_range(const qs_quantizer *q, const qs_scaled *s, qs_range *range) {
     int32_t index;
     const qs_means *m = q->c ? qs_calibration_means(q->c, s->name, &index) : NULL;
@@ -135,7 +140,7 @@ static int find_range(qs_quantizer *q, qs_id value, qs_range *range) {
     const int32_t dtype = q->activations[value].dtype;
     qs_recipe_range(q, value, range);
     if (qs_is_wide(dtype) && range->method != QSIM_METHOD_PERCENTILE)
-        range->method = QSIM_METHOD_MINMAX; /* 16 bits hold the whole range finely enough */
+        range->method = QSIM_METHOD_MINMAX; /* with 16 bits the whole range is fine enough */
     if (v->data)
         return constant_range(q, value, &range->low, &range->high);
     if (range->given & QSIM_RECIPE_RANGE)

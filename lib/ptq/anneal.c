@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Chooses percentiles of activation ranges by simulated annealing. It begins with the ranges that
- * the search began with, or with one percentile for all tensors if that scores better. A move
- * changes how much is cut off one tensor's range, or restores its first range; the score decides.
- * It is seeded and has a logarithm of its own: the same moves on every machine as long as scores
- * are the same.
+ * the search began with, or with one percentile for all tensors if that has a better score. A move
+ * changes the percentile of one tensor or restores its initial range, and is kept or undone by its
+ * score. The generator is seeded and the logarithm is the library's: with equal scores the moves
+ * are equal on every machine.
  */
 #include <math.h>
 
@@ -18,10 +18,10 @@ typedef struct annealing {
     qs_search *s;
     int32_t *tensors; /* indices in the calibration of tensors that have a scale */
     size_t tensor_count;
-    qsim_recipe_entry *begun; /* the recipe's entry of each of these tensors before the annealing */
-    double *now, *next;       /* percentiles of these tensors; NaN: the first range */
-    double score;             /* of `now` */
-    double hot, cold;         /* temperatures, from the first step to the last */
+    qsim_recipe_entry *initial; /* the entry of each of these tensors before the annealing */
+    double *now, *next;         /* percentiles of these tensors; NaN: the first range */
+    double score;               /* of `now` */
+    double hot, cold;           /* temperatures, from the first step to the last */
     uint64_t random;
 } annealing;
 
@@ -32,7 +32,7 @@ static uint32_t draw(annealing *w) {
     return (uint32_t)((w->random * 2685821657736338717ull) >> 32);
 }
 
-/* In (0, 1). */
+/* A random number in (0, 1). */
 static double draw_fraction(annealing *w) {
     return ((double)draw(w) + 0.5) / 4294967296.0;
 }
@@ -46,17 +46,17 @@ static void set_all(const annealing *w, double *to, double percentile) {
         to[i] = percentile;
 }
 
-/* Reads the entry of each tensor, or the one that it would get. */
-static void remember(const annealing *w) {
+/* Saves the entry of each tensor, or the one that the options give it. */
+static void save_entries(const annealing *w) {
     const qs_search *s = w->s;
     for (size_t i = 0; i < w->tensor_count; i++) {
         const char *name = s->c->tensors[w->tensors[i]].name;
         const qsim_recipe_entry *e = qs_recipe_find(s->recipe, QSIM_RECIPE_TENSOR, name);
-        w->begun[i] = e ? *e : qs_search_method_entry(s, s->base.method, s->base.percentile);
+        w->initial[i] = e ? *e : qs_search_method_entry(s, s->base.method, s->base.percentile);
     }
 }
 
-/* Scores these percentiles; `tensor`: the one that changed, by name. */
+/* Scores a candidate with these percentiles; `tensor`: the name of the changed one. */
 static int score_of(const annealing *w, const double *percentiles, const char *tensor,
                     double percentile, double *score) {
     char change[QS_CHANGE];
@@ -65,13 +65,13 @@ static int score_of(const annealing *w, const double *percentiles, const char *t
         const qsim_recipe_entry cut =
             qs_search_method_entry(w->s, QSIM_METHOD_PERCENTILE, percentiles[i]);
         code =
-            qs_search_set_range(w->s, w->tensors[i], isnan(percentiles[i]) ? &w->begun[i] : &cut);
+            qs_search_set_range(w->s, w->tensors[i], isnan(percentiles[i]) ? &w->initial[i] : &cut);
     }
     qs_search_name_cut(tensor, percentile, change);
     return code ? code : qs_search_step(w->s, change, score);
 }
 
-/* The lowest score that a step down may lead to, if there is a score function and a float score. */
+/* The lowest score that a move may lead to, if there is a score function and a float score. */
 static double limit(const annealing *w) {
     const double drop = w->s->options.max_drop > 0 ? w->s->options.max_drop : 2;
     return w->s->options.score ? w->s->options.float_score - drop : -INFINITY;
@@ -93,14 +93,15 @@ static int begin(annealing *w) {
             w->score = score;
         }
     }
-    /* Points of accuracy, or shares of the loss. */
+    /* In percent of accuracy, or as a part of the loss. */
     w->hot = w->s->options.score ? 0.5 : 0.1 * fabs(w->score);
     w->cold = w->hot / 25;
     return code;
 }
 
 /*
- * Halves or doubles what is cut off one tensor's range, or restores its first range. Returns which.
+ * Changes how much is cut off the range of one tensor, or restores its initial range. Returns its
+ * index.
  */
 static uint32_t move(annealing *w) {
     static const double factors[4] = {0.25, 0.5, 2, 4};
@@ -144,22 +145,22 @@ int qs_search_anneal(qs_search *s) {
     qsim_ctx *ctx = s->prepared->ctx;
     const size_t count = s->c->count + 1;
     w.tensors = qs_alloc(ctx, count, sizeof(*w.tensors));
-    w.begun = qs_alloc(ctx, count, sizeof(*w.begun));
+    w.initial = qs_alloc(ctx, count, sizeof(*w.initial));
     w.now = qs_alloc(ctx, count, sizeof(*w.now));
     w.next = qs_alloc(ctx, count, sizeof(*w.next));
-    int code = w.tensors && w.begun && w.now && w.next
+    int code = w.tensors && w.initial && w.now && w.next
                    ? qs_search_tensors(s, w.tensors, &w.tensor_count)
                    : qs_fail(s->error, QSIM_E_NOMEM, "search: out of memory");
     if (w.random == 0)
         w.random = 1;
     if (!code) {
-        remember(&w);
+        save_entries(&w);
         code = begin(&w);
     }
     if (!code && w.tensor_count > 0)
         code = anneal(&w);
     qs_free(ctx, w.tensors);
-    qs_free(ctx, w.begun);
+    qs_free(ctx, w.initial);
     qs_free(ctx, w.now);
     qs_free(ctx, w.next);
     return code;

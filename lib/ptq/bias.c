@@ -19,7 +19,8 @@
 /* ---- means of the input ---- */
 
 /*
- * The graph before BatchNormalization was folded: that of the model which all others derive from.
+ * Finds moments in the graph before BatchNormalization was folded, which is that of the model from
+ * which the others derive.
  */
 static int find_moments(qs_quantizer *q) {
     const qsim_model *m = q->model;
@@ -32,7 +33,7 @@ static int find_moments(qs_quantizer *q) {
                : QSIM_OK;
 }
 
-/* The input of a layer: its name, channels of all groups, and their axis; -1: not known. */
+/* The input of a layer: its name, its number of channels, and their axis (-1: not known). */
 typedef struct source {
     const char *name;
     size_t groups, taps, channels;
@@ -56,13 +57,16 @@ static source source_of(const qs_quantizer *q, const qs_layer *l) {
     return s;
 }
 
-/* The calibration's means of them, or NULL. */
+/* The calibration's means of these channels, or NULL. */
 static const qs_means *calibrated(const qs_quantizer *q, const source *s, int32_t *index) {
     const qs_means *m = q->means ? qs_calibration_means(q->means, s->name, index) : NULL;
     return m && m->axis == s->axis && m->channels == s->channels ? m : NULL;
 }
 
-/* Fills `mean` for each channel of the input; *known false: neither source has them. */
+/*
+ * Fills the means of the channels of the input; *known: false if neither the calibration nor
+ * moments have them.
+ */
 static int input_means(qs_quantizer *q, const source *s, double *mean, bool *known) {
     int32_t index = QS_NONE;
     const qs_means *m = calibrated(q, s, &index);
@@ -99,7 +103,7 @@ static int64_t listed(const qs_node *n, const char *name, int32_t axis) {
     return a && axis < a->count ? a->u.ints[axis] : 1;
 }
 
-/* The share of output positions at which tap `tap` of an axis reads no padding; 1 if not known. */
+/* The share of output positions at which tap `tap` along an axis reads no padding; 1: not known. */
 static double tap_share(const qs_graph *g, const qs_node *n, int32_t axis, int64_t size,
                         int64_t tap) {
     const qs_value *x = &g->values[n->inputs[0]], *y = &g->values[n->outputs[0]];
@@ -116,7 +120,7 @@ static double tap_share(const qs_graph *g, const qs_node *n, int32_t axis, int64
     return (double)inside / (double)out;
 }
 
-/* Shares of all taps of a window. */
+/* Fills the shares of all taps of a window. */
 static void find_shares(const qs_graph *g, const qs_node *n, const qs_const *w, double *share,
                         size_t taps) {
     for (size_t t = 0; t < taps; t++)
@@ -164,7 +168,7 @@ static double shift_of(const qs_layer *l, const expected *e, const float *w, con
     return sum;
 }
 
-/* Shares for a layer, and room for means. */
+/* Fills the shares for a layer and allocates its means. */
 static int begin_sums(qs_quantizer *q, const qs_layer *l, const source *s, expected *e) {
     const qs_node *n = &q->g->nodes[l->node];
     e->groups = s->groups;
@@ -177,7 +181,7 @@ static int begin_sums(qs_quantizer *q, const qs_layer *l, const source *s, expec
     return QSIM_OK;
 }
 
-/* Means and shares for a layer; *known false: there are none. */
+/* Fills means and shares for a layer; *known: false if there are no means. */
 static int expect(qs_quantizer *q, const qs_layer *l, expected *e, bool *known) {
     const source s = source_of(q, l);
     *known = s.axis >= 0;
@@ -196,13 +200,13 @@ static bool is_wanted(const qs_quantizer *q, qs_id node) {
     return !q->options.no_bias_correction && !(e && e->bias_correction == QSIM_BIAS_CORRECTION_OFF);
 }
 
-/* Whether the recipe has the numbers. */
+/* Whether the recipe has the shifts themselves. */
 static bool is_given(const qs_quantizer *q, qs_id node) {
     const qsim_recipe_entry *e = entry_of(q, node);
     return e && e->bias_correction == QSIM_BIAS_CORRECTION_GIVEN;
 }
 
-/* Whether a product becomes a QLinearMatMul, which has no bias. */
+/* Whether a bias can be added: not to a QLinearMatMul. */
 static bool has_place(const qs_quantizer *q, qs_id node) {
     return q->options.mode != QSIM_MODE_STATIC || q->options.format != QSIM_FORMAT_QOPERATOR ||
            qs_op_takes_bias(q->g->nodes[node].op);
@@ -222,7 +226,7 @@ int32_t qs_bias_decide(const qs_quantizer *q, qs_id node) {
                                                            : QSIM_BIAS_CORRECTION_DEFAULT;
 }
 
-/* Refuses a recipe that wants a layer corrected that cannot be. */
+/* Refuses a recipe that has bias correction on for a layer that cannot be corrected. */
 static int refuse(const qs_quantizer *q, qs_id node) {
     const qs_node *n = &q->g->nodes[node];
     const char *model = q->model->name, *label = qs_node_label(q->g, node);
@@ -270,7 +274,7 @@ int qs_bias_check(const qs_quantizer *q) {
     return QSIM_OK;
 }
 
-/* Copies the recipe's own shifts of the bias to the graph's arena. */
+/* Copies the recipe's shifts to the graph's arena. */
 static int copy_given(const qs_quantizer *q, const qs_layer *l, float **shift) {
     *shift = qs_arena_alloc(&q->g->arena, l->channels, sizeof(**shift));
     if (!*shift)
@@ -316,7 +320,7 @@ bool qs_bias_input(const qs_quantizer *q, const qs_layer *l, qs_bias_source *out
 
 int qs_bias_measured(qs_quantizer *q, qs_layer *l, const double *mean, const double *drift,
                      float *shift) {
-    /* The node may move while its bias is made an Add. */
+    /* Adding a node may move the array of nodes. */
     const qs_id x = q->g->nodes[l->node].inputs[0], weights = q->g->nodes[l->node].inputs[1];
     const source s = source_of(q, l);
     expected e = {.drift = drift};
@@ -337,7 +341,10 @@ int qs_bias_measured(qs_quantizer *q, qs_layer *l, const double *mean, const dou
 
 /* ---- adding the correction ---- */
 
-/* The vector that the only reader of a product adds to it: *operand of node, or QS_NONE. */
+/*
+ * The Add of a constant vector that is the only reader of a product, or QS_NONE. *operand: the
+ * index of the vector.
+ */
 static qs_id bias_add(const qs_quantizer *q, qs_id node, size_t channels, int32_t *operand) {
     const qs_graph *g = q->g;
     const qs_id y = g->nodes[node].outputs[0];
@@ -353,7 +360,7 @@ static qs_id bias_add(const qs_quantizer *q, qs_id node, size_t channels, int32_
     return c && c->dtype == QSIM_FLOAT && c->rank == 1 && c->elements == channels ? add : QS_NONE;
 }
 
-/* A constant of old + shift in the old one's shape; old QS_NONE: shift alone. < 0: no memory. */
+/* Adds a constant of old + shift in the shape of `old`; QS_NONE: of `shift`. < 0: no memory. */
 static qs_id sum_constant(qs_quantizer *q, qs_id old, const char *base, const float *shift,
                           size_t channels) {
     const int64_t length = (int64_t)channels;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Calibration: chooses the tensors to observe, and feeds batches. A tensor is observed when a step
- * has made it, in the layout that the step writes, so that it lives no longer than the network
- * needs it. The statistics of a batch are added once all of it has been seen: refused data leaves
- * no trace.
+ * has made it, in the layout of the step, so that its memory is kept no longer than the network
+ * needs it. The statistics of a batch are added after all of it has been observed, so that refused
+ * data changes nothing.
  */
 #include "base/ctx.h"
 #include "exec/run.h"
@@ -19,7 +19,7 @@ typedef struct listing {
     qs_graph *g;
     const qsim_calibration_options *options;
     bool *wanted;  /* by value id */
-    int32_t *axis; /* by value id: of the channels whose means are kept, -1: none */
+    int32_t *axis; /* by value id: of the channels whose means are kept; -1: none */
     qsim_error *error;
 } listing;
 
@@ -29,10 +29,9 @@ static bool is_observable(const qs_graph *g, qs_id value) {
 }
 
 /*
- * Marks the inputs of layers with weights for means, since errors of weights are multiplied by
- * them.
+ * Marks the input of a layer with weights for means, by which the errors of weights are multiplied.
  */
-static void want_means(const listing *l, const qs_node *n) {
+static void mark_means(const listing *l, const qs_node *n) {
     const qs_id x = qs_node_input(n, 0);
     const qs_const *w = qs_node_const(l->g, n, 1);
     if (!w || w->dtype != QSIM_FLOAT || !is_observable(l->g, x) || l->axis[x] >= 0)
@@ -45,8 +44,8 @@ static void want_means(const listing *l, const qs_node *n) {
     l->wanted[x] |= l->axis[x] >= 0;
 }
 
-/* Tensors that get a scale under these options. */
-static int want_scaled(const listing *l, const qsim_quantize_options *options) {
+/* Marks the tensors that get a scale with these options. */
+static int mark_scaled(const listing *l, const qsim_quantize_options *options) {
     qsim_quantize_options own;
     qs_quantizer q;
     int code = qs_quantizer_options(options, &own, l->error);
@@ -62,7 +61,7 @@ static int want_scaled(const listing *l, const qsim_quantize_options *options) {
     return code;
 }
 
-static int want_named(const listing *l, const char *pattern) {
+static int mark_named(const listing *l, const char *pattern) {
     bool found = false;
     if (!pattern)
         return qs_fail(l->error, QSIM_E_ARGUMENT, "calibration: a tensor's pattern is NULL");
@@ -74,8 +73,8 @@ static int want_named(const listing *l, const char *pattern) {
                            l->prepared->name, pattern);
 }
 
-/* If no tensor gets a scale, all are observed, for people to look at. */
-static void want_something(const listing *l) {
+/* Marks all tensors if no tensor gets a scale, so that their ranges can be inspected. */
+static void mark_all_if_none(const listing *l) {
     bool any = false;
     for (size_t i = 0; i < l->g->value_count; i++)
         any |= l->wanted[i] && is_observable(l->g, (qs_id)i);
@@ -83,8 +82,11 @@ static void want_something(const listing *l) {
         l->wanted[i] = true;
 }
 
-/* Channels that factors could be moved to: equalizing wants their extremes. */
-static int want_channels(const listing *l) {
+/*
+ * Marks the tensors that equalization could multiply by factors: it needs the extremes of their
+ * channels.
+ */
+static int mark_channels(const listing *l) {
     qs_uses uses;
     int code = qs_graph_uses(l->g, &uses);
     for (size_t v = 0; v < l->g->value_count && !code; v++) {
@@ -106,25 +108,25 @@ static int choose_tensors(const listing *l) {
     if (o->tensor_count > 0 && !o->tensors)
         return qs_fail(l->error, QSIM_E_ARGUMENT, "calibration: the tensors' patterns are missing");
     for (size_t k = 0; k < l->g->order_count; k++)
-        want_means(l, &l->g->nodes[l->g->order[k]]);
-    code = want_channels(l);
+        mark_means(l, &l->g->nodes[l->g->order[k]]);
+    code = mark_channels(l);
     if (code)
         return code;
     if (o->tensor_count > 0)
         memset(l->wanted, 0, l->g->value_count * sizeof(*l->wanted));
     for (size_t i = 0; i < o->tensor_count && !code; i++)
-        code = want_named(l, o->tensors[i]);
+        code = mark_named(l, o->tensors[i]);
     if (code || o->tensor_count > 0)
         return code;
     if (o->quantize)
-        code = want_scaled(l, o->quantize);
+        code = mark_scaled(l, o->quantize);
     /* Either format, with and without rules that put more nodes into integers. */
     for (int i = 0; i < 4 && !o->quantize && !code; i++) {
         const qsim_quantize_options q = {
             .struct_size = sizeof(q), .format = i % 2, .rules = &all, .rule_count = (size_t)i / 2};
-        code = want_scaled(l, &q);
+        code = mark_scaled(l, &q);
     }
-    want_something(l);
+    mark_all_if_none(l);
     return code;
 }
 
@@ -142,7 +144,7 @@ static int add_tensor(const listing *l, qs_id value) {
     return code;
 }
 
-/* Lists the graph's inputs, then the nodes' outputs, in order. `*inputs`: how many inputs. */
+/* Lists the graph's inputs and then the nodes' outputs, in order. *inputs: number of inputs. */
 static int list_tensors(const listing *l, size_t *inputs) {
     const qs_graph *g = l->g;
     int code = choose_tensors(l);
@@ -165,7 +167,7 @@ static bool is_read(const qs_seen *s) {
     return s->part_count == 0;
 }
 
-/* Of an output of moved elements: index of the tensor, if nothing but its values is asked of it. */
+/* The tensor that a node makes by moving elements, if only its values are observed; or -1. */
 static qs_id moved_tensor(const qsim_calibration *c, const qs_graph *g, const qs_node *n) {
     if (!(n->op->traits & QS_KEEPS_ONCE) || !is_observable(g, n->outputs[0]))
         return QS_NONE;
@@ -177,8 +179,8 @@ static qs_id moved_tensor(const qsim_calibration *c, const qs_graph *g, const qs
 }
 
 /*
- * Appends what is read in place of an operand; `parts` NULL: counts it. 0: that is not observed, or
- * an input, which a session without its readers would not have.
+ * Appends the tensors whose values are those of an operand; `parts` NULL: counts them. 0: the
+ * operand is not observed, or it is an input, which a session without readers of it does not have.
  */
 static size_t add_parts(const qsim_calibration *c, const qs_graph *g, qs_id operand,
                         int32_t *parts) {
@@ -193,8 +195,8 @@ static size_t add_parts(const qsim_calibration *c, const qs_graph *g, qs_id oper
 }
 
 /*
- * The values of what only moves elements are those of its operands together, and their histogram is
- * the sum of the operands'.
+ * Finds tensors that need not be read: the values of a tensor of moved elements are those of the
+ * operands together, and its histogram is the sum of theirs.
  */
 static int find_parts(qsim_calibration *c, const qs_graph *g, qsim_error *error) {
     for (size_t k = 0; k < g->order_count; k++) {
@@ -328,7 +330,7 @@ typedef struct feeding {
     uint64_t done; /* tensors */
 } feeding;
 
-/* The layout of a value in memory, for reading by samples and channels. */
+/* The layout of a tensor in memory, by samples and channels. */
 static qs_watched watched(const feeding *f, const qsim_tensor *t, int32_t axis) {
     const bool many = t->rank > 0 && axis != 0 && f->c->batch_axis == 0 && f->samples > 0 &&
                       t->dims[0] % f->samples == 0;
@@ -359,7 +361,7 @@ static int watch(feeding *f, qs_seen *s, const qsim_tensor *t, bool last, qsim_e
     qs_observer_expect(s->batch.observer, s->kept.observer->exponent);
     int code = qs_watch_tensor(&c->watch, &w, &s->batch);
     if (!code && c->gram_count > 0)
-        code = qs_gram_take(c, (size_t)(s - c->tensors), t, last, c->samples, f->samples);
+        code = qs_gram_add(c, (size_t)(s - c->tensors), t, last, c->samples, f->samples);
     const int stopped = qs_go_on(c->ctx, "calibration", error);
     if (stopped)
         return stopped;
@@ -380,7 +382,7 @@ static int observe(void *user, int32_t output, const qsim_tensor *value, bool ch
     return watch(f, &f->c->tensors[f->c->outputs[output]], value, channels_last, error);
 }
 
-/* Reads inputs from the caller's memory; the run reports errors of inputs that are skipped here. */
+/* Observes inputs in the caller's memory; the run reports errors of those that are skipped here. */
 static int watch_inputs(feeding *f, const qsim_tensor *inputs, size_t count, qsim_error *error) {
     int code = QSIM_OK;
     for (size_t i = 0; i < f->c->count && !code; i++) {
@@ -396,7 +398,7 @@ static int watch_inputs(feeding *f, const qsim_tensor *inputs, size_t count, qsi
     return code;
 }
 
-/* Makes room for the batch's statistics, then adds them, which cannot fail. */
+/* Allocates what adding the batch's statistics needs, then adds them, which cannot fail. */
 static int commit(feeding *f, qsim_error *error) {
     qsim_calibration *c = f->c;
     if (!qs_add64(c->samples, f->samples, &f->samples))
@@ -428,7 +430,7 @@ int qsim_calibration_feed(qsim_calibration *c, const qsim_tensor *inputs, size_t
     if (!c->run)
         return qs_fail(error, QSIM_E_STATE, "calibration: a loaded calibration takes no data");
     feeding f = {.c = c, .samples = 1};
-    /* Checks the shapes of all inputs, which are looked at before the run begins. */
+    /* Checks the shapes of the inputs, which are observed before the run begins. */
     int code = qsim_run_reserve(c->run, inputs, input_count, error);
     if (!code && input_count > 0 && inputs[0].rank > c->batch_axis)
         f.samples = inputs[0].dims[c->batch_axis];

@@ -13,9 +13,9 @@
 typedef struct qs_seen {
     const char *name;
     qs_record kept;
-    qs_record batch; /* of the batch being fed; no observer in a calibration that was loaded */
+    qs_record batch; /* of the batch that is being fed; without observer in a loaded calibration */
     int32_t input;   /* of the session, or -1 */
-    /* Tensors whose values together are this one's, so that it is not read; none: it is. */
+    /* Tensors whose values together are those of this one, which is not read then. */
     int32_t *parts;
     size_t part_count;
 } qs_seen;
@@ -35,7 +35,7 @@ struct qsim_calibration {
     qsim_run *run;
     qs_watch watch;
     int32_t *outputs;  /* tensor of each output of the session */
-    size_t read_count; /* tensors that are read; the others' values are moved ones of these */
+    size_t read_count; /* tensors that are read; the others have moved values of these */
     int32_t batch_axis;
     qsim_progress_fn progress;
     void *progress_user;
@@ -44,20 +44,20 @@ struct qsim_calibration {
     void *gram_scratch;
 };
 
-/* Empty, without a session. */
+/* Creates an empty calibration without a session. */
 int qs_calibration_new(qsim_ctx *ctx, qsim_calibration **out, qsim_error *error);
-/* Adds a tensor with an empty observer; the name is copied. FORMAT if it is there already. */
+/* Adds a tensor with an empty observer; the name is copied. FORMAT: it exists already. */
 int qs_calibration_add(qsim_calibration *c, const char *name, size_t length, qsim_error *error);
-/* Observer of a tensor, NULL if there is none or it has seen nothing. */
+/* The observer of a tensor; NULL: there is none, or it has no values. */
 const qsim_observer *qs_calibration_find(const qsim_calibration *c, const char *name,
                                          int32_t *index);
-/* Which statistics of a tensor a hash covers. */
+/* The statistics of a tensor that a hash covers. */
 #define QS_HASH_RANGE    1
 #define QS_HASH_MEANS    2
 #define QS_HASH_EXTREMES 4
-/* SHA-256 of the text that saving would write, restricted by tensor to `used`; NULL: all of it. */
+/* SHA-256 of the text of the file, for each tensor restricted to `used`; NULL: of all. */
 int qs_calibration_hash(const qsim_calibration *c, const uint8_t *used, char hex[65]);
-/* Means of a tensor's channels, NULL if there are none. */
+/* Means of a tensor's channels; NULL: there are none. */
 const qs_means *qs_calibration_means(const qsim_calibration *c, const char *name, int32_t *index);
 
 /*
@@ -66,8 +66,8 @@ const qs_means *qs_calibration_means(const qsim_calibration *c, const char *name
  */
 int qs_ptq_prepare(const qsim_model *model, qsim_model **out, qsim_error *error);
 /*
- * The same graph, taken from the calibration if that was made of this very model; `c` may be NULL.
- * The caller gets a reference in *out.
+ * The same graph, from the calibration if it was made of the same model object; `c` may be NULL.
+ * *out is a reference of the caller's.
  */
 int qs_ptq_prepared(const qsim_model *model, const qsim_calibration *c, qsim_model **out,
                     qsim_error *error);

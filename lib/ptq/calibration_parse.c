@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads the calibration file and trusts nothing in it: a tensor's exponent and number of bins have
- * to agree with its range, and every bin takes bytes of the file, so that memory is bounded by the
- * file's size.
+ * Reads the calibration file, whose contents are not trusted: a tensor's exponent and number of
+ * bins have to agree with its range, and every bin takes bytes of the file, so that memory is
+ * bounded by the size of the file.
  */
 #include "ptq/calibration.h"
 #include "ptq/lines.h"
@@ -14,7 +14,7 @@
 
 /* ---- tensors ---- */
 
-static int take_bins(qs_lines *r, qsim_observer *o, int32_t below, int32_t above) {
+static int read_bins(qs_lines *r, qsim_observer *o, int32_t below, int32_t above) {
     for (int32_t i = -below; i < above; i++) {
         uint64_t n;
         if (!qs_lines_count(r, &n))
@@ -31,8 +31,8 @@ static int take_bins(qs_lines *r, qsim_observer *o, int32_t below, int32_t above
     return qs_lines_word(r) ? qs_lines_bad(r, "there are more counts than bins") : QSIM_OK;
 }
 
-/* Range and bins of one tensor: everything after its name. */
-static int take_observer(qs_lines *r, qsim_ctx *ctx, qsim_observer *o) {
+/* Reads range and bins of a tensor, after its name. */
+static int read_observer(qs_lines *r, qsim_ctx *ctx, qsim_observer *o) {
     int32_t below, above, exponent;
     if (!qs_lines_float(r, &o->min) || !qs_lines_float(r, &o->max))
         return qs_lines_bad(r, "min and max are not hexadecimal floats");
@@ -47,7 +47,7 @@ static int take_observer(qs_lines *r, qsim_ctx *ctx, qsim_observer *o) {
         o->bits = QS_BITS;
     if (o->bits < QS_LEAST_BITS || o->bits > QS_BITS)
         return qs_lines_bad(r, "the exponent does not belong to the range");
-    o->count = 1; /* lets qs_observer_below and above look at the range */
+    o->count = 1; /* so that qs_observer_below and above use the range */
     if (below != qs_observer_below(o) || above != qs_observer_above(o))
         return qs_lines_bad(r, "the number of bins does not belong to the range");
     o->count = 0;
@@ -62,10 +62,10 @@ static int take_observer(qs_lines *r, qsim_ctx *ctx, qsim_observer *o) {
         if (!o->bins)
             return qs_fail(r->error, QSIM_E_NOMEM, "%s: out of memory", r->name);
     }
-    return take_bins(r, o, below, above);
+    return read_bins(r, o, below, above);
 }
 
-static int take_tensor(qs_lines *r, qsim_calibration *c) {
+static int read_tensor(qs_lines *r, qsim_calibration *c) {
     char *name = NULL;
     size_t length = 0;
     int code = qs_lines_name(r, &c->arena, &name, &length);
@@ -76,13 +76,13 @@ static int take_tensor(qs_lines *r, qsim_calibration *c) {
     code = qs_calibration_add(c, name, length, &local);
     if (code)
         return qs_fail(error, code, "%s: line %zu: %s", r->name, r->line, local.message);
-    return take_observer(r, c->ctx, c->tensors[c->count - 1].kept.observer);
+    return read_observer(r, c->ctx, c->tensors[c->count - 1].kept.observer);
 }
 
 /* ---- means ---- */
 
-/* The means of the tensor whose name is next; NULL: the tensor's own line is commented out. */
-static int named_means(qs_lines *r, qsim_calibration *c, qs_means **m) {
+/* Reads a name and finds the means of that tensor; NULL: it has no line of its own. */
+static int read_named_means(qs_lines *r, qsim_calibration *c, qs_means **m) {
     char *name = NULL;
     size_t length = 0;
     int code = qs_lines_name(r, &c->arena, &name, &length);
@@ -91,11 +91,11 @@ static int named_means(qs_lines *r, qsim_calibration *c, qs_means **m) {
     return code;
 }
 
-static int take_means(qs_lines *r, qsim_calibration *c) {
+static int read_means(qs_lines *r, qsim_calibration *c) {
     int32_t axis;
     uint64_t positions;
     qs_means *m;
-    int code = named_means(r, c, &m);
+    int code = read_named_means(r, c, &m);
     if (code || !m)
         return code;
     if (m->sum)
@@ -118,10 +118,10 @@ static int take_means(qs_lines *r, qsim_calibration *c) {
     return QSIM_OK;
 }
 
-/* The least and the greatest value of each channel that has a mean. */
-static int take_extremes(qs_lines *r, qsim_calibration *c) {
+/* Reads the least and the greatest value of each channel. */
+static int read_extremes(qs_lines *r, qsim_calibration *c) {
     qs_means *m;
-    int code = named_means(r, c, &m);
+    int code = read_named_means(r, c, &m);
     if (code || !m)
         return code;
     if (!m->sum || !m->bare)
@@ -138,19 +138,19 @@ static int take_extremes(qs_lines *r, qsim_calibration *c) {
     return QSIM_OK;
 }
 
-static int take_line(qs_lines *r, qsim_calibration *c) {
+static int read_line(qs_lines *r, qsim_calibration *c) {
     if (qs_lines_is(r, "tensor"))
-        return take_tensor(r, c);
+        return read_tensor(r, c);
     if (qs_lines_is(r, "extremes"))
-        return take_extremes(r, c);
+        return read_extremes(r, c);
     return qs_lines_is(r, "means")
-               ? take_means(r, c)
+               ? read_means(r, c)
                : qs_lines_bad_word(r, "expected 'tensor', 'means' or 'extremes'");
 }
 
 /* ---- header ---- */
 
-static int take_header(qs_lines *r, qsim_calibration *c) {
+static int read_header(qs_lines *r, qsim_calibration *c) {
     uint64_t version, samples;
     if (!qs_lines_find(r) || !qs_lines_is(r, "qsim-calibration") || !qs_lines_count(r, &version))
         return qs_lines_bad(r, "not a calibration file");
@@ -184,9 +184,9 @@ int qsim_calibration_load_memory(qsim_ctx *ctx, const void *data, size_t size, c
     if (code)
         return code;
     qs_lines r = qs_lines_of(data, size, name, error);
-    code = take_header(&r, c);
+    code = read_header(&r, c);
     while (!code && qs_lines_find(&r)) {
-        code = take_line(&r, c);
+        code = read_line(&r, c);
         qs_lines_next(&r);
     }
     if (code) {

@@ -6,15 +6,15 @@
 
 #include "base/file.h"
 
-/* Text on its way to a file or a hash. */
-typedef struct sink {
+/* Writes text to a file or a hash. */
+typedef struct writer {
     qs_out *file; /* or */
     qs_sha256 *hash;
     size_t used;
     char buffer[4096];
-} sink;
+} writer;
 
-static void flush(sink *s) {
+static void flush(writer *s) {
     if (s->file)
         (void)qs_out_write(s->file, s->buffer, s->used); /* qs_out_commit reports it */
     else
@@ -22,7 +22,7 @@ static void flush(sink *s) {
     s->used = 0;
 }
 
-static void put(sink *s, const char *text, size_t n) {
+static void put(writer *s, const char *text, size_t n) {
     while (n > 0) {
         size_t left = sizeof(s->buffer) - s->used, piece = n < left ? n : left;
         memcpy(s->buffer + s->used, text, piece);
@@ -34,11 +34,11 @@ static void put(sink *s, const char *text, size_t n) {
     }
 }
 
-static void put_text(sink *s, const char *text) {
+static void put_text(writer *s, const char *text) {
     put(s, text, strlen(text));
 }
 
-static void put_number(sink *s, uint64_t value) {
+static void put_number(writer *s, uint64_t value) {
     char digits[20];
     size_t n = sizeof(digits);
     do
@@ -47,14 +47,14 @@ static void put_number(sink *s, uint64_t value) {
     put(s, digits + n, sizeof(digits) - n);
 }
 
-static void put_signed(sink *s, int64_t value) {
+static void put_signed(writer *s, int64_t value) {
     if (value < 0)
         put_text(s, "-");
     put_number(s, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
 }
 
-/* -0x1.8p+3 and so on: exact, and free of the locale. Always 6 hexadecimal digits after the dot. */
-static void put_float(sink *s, float value) {
+/* Writes a float as -0x1.800000p+3: exactly, whatever the locale, with 6 digits after the dot. */
+static void put_float(writer *s, float value) {
     static const char hex[] = "0123456789abcdef";
     uint32_t bits;
     memcpy(&bits, &value, sizeof(bits));
@@ -74,8 +74,8 @@ static void put_float(sink *s, float value) {
     put_signed(s, exponent);
 }
 
-/* A short decimal for people; printf's decimal point follows the locale, ours does not. */
-static void put_decimal(sink *s, float value) {
+/* Writes a short decimal for people, with a point in every locale. */
+static void put_decimal(writer *s, float value) {
     char text[48];
     int n = snprintf(text, sizeof(text), "%.6g", (double)value);
     for (int i = 0; i < n; i++)
@@ -84,7 +84,7 @@ static void put_decimal(sink *s, float value) {
     put_text(s, text);
 }
 
-static void put_name(sink *s, const char *name) {
+static void put_name(writer *s, const char *name) {
     static const char hex[] = "0123456789abcdef";
     put_text(s, "\"");
     for (const unsigned char *p = (const unsigned char *)name; *p; p++) {
@@ -100,7 +100,7 @@ static void put_name(sink *s, const char *name) {
     put_text(s, "\"");
 }
 
-static void put_tensor(sink *s, const qs_seen *t) {
+static void put_tensor(writer *s, const qs_seen *t) {
     const qsim_observer *o = t->kept.observer;
     if (o->count == 0)
         return;
@@ -128,7 +128,7 @@ static void put_tensor(sink *s, const qs_seen *t) {
     put_text(s, "\n");
 }
 
-static void put_means(sink *s, const qs_seen *t) {
+static void put_means(writer *s, const qs_seen *t) {
     const qs_means *m = &t->kept.means;
     char text[QS_EXACT_TEXT];
     if (m->positions == 0)
@@ -152,7 +152,7 @@ static void put_means(sink *s, const qs_seen *t) {
     put_text(s, m->channels > 4 ? " ...\n" : "\n");
 }
 
-static void put_extremes(sink *s, const qs_seen *t) {
+static void put_extremes(writer *s, const qs_seen *t) {
     const qs_means *m = &t->kept.means;
     if (m->positions == 0 || m->bare)
         return;
@@ -167,7 +167,7 @@ static void put_extremes(sink *s, const qs_seen *t) {
     put_text(s, "\n");
 }
 
-static void put_calibration(sink *s, const qsim_calibration *c, const uint8_t *used) {
+static void put_calibration(writer *s, const qsim_calibration *c, const uint8_t *used) {
     put_text(s, "qsim-calibration 1\nmodel ");
     put_text(s, c->model);
     put_text(s, "\nsamples ");
@@ -187,7 +187,7 @@ static void put_calibration(sink *s, const qsim_calibration *c, const uint8_t *u
 
 int qs_calibration_hash(const qsim_calibration *c, const uint8_t *used, char hex[65]) {
     qs_sha256 hash;
-    sink s = {.hash = &hash};
+    writer s = {.hash = &hash};
     qs_sha256_init(&hash);
     put_calibration(&s, c, used);
     qs_sha256_hex(&hash, hex);
@@ -197,7 +197,7 @@ int qs_calibration_hash(const qsim_calibration *c, const uint8_t *used, char hex
 int qsim_calibration_save(const qsim_calibration *c, const char *path, int32_t replace,
                           qsim_error *error) {
     qs_out file;
-    sink s = {.file = &file};
+    writer s = {.file = &file};
     qs_error_clear(error);
     if (!c || !path)
         return qs_fail(error, QSIM_E_ARGUMENT, "calibration: an argument is missing");

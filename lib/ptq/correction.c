@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether biases are corrected at all: what quantizing activations shifts may happen to take back
- * what quantizing weights shifts, and then correcting one of the two makes the loss greater.
+ * Decides whether biases are corrected at all: the shifts of means by quantized activations and by
+ * quantized weights may compensate each other, and correcting one of the two increases the loss
+ * then.
  */
 #include "ptq/search.h"
 

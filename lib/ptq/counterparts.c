@@ -29,7 +29,10 @@ static int find_fused(const qsim_model *m, bool *fused, qsim_error *error) {
     return QSIM_OK;
 }
 
-/* `buffer` holds every name with the suffix. NULL: the quantized model computes no such floats. */
+/*
+ * The float tensor of the quantized model that corresponds to `name`; NULL: it computes none.
+ * `buffer` has room for every name with the suffix.
+ */
 static const char *counterpart(const qs_graph *h, const bool *fused, const char *name,
                                char *buffer) {
     const size_t length = strlen(name);
@@ -86,7 +89,7 @@ typedef struct listing {
     int32_t count;
 } listing;
 
-static int tell(void *user, qs_id node, qs_id value, const char *other) {
+static int report_pair(void *user, qs_id node, qs_id value, const char *other) {
     listing *l = user;
     (void)node;
     l->count++;
@@ -101,6 +104,6 @@ int32_t qsim_model_pairs(const qsim_model *model, const qsim_model *quantized, q
     qs_error_clear(error);
     if (!model || !quantized)
         return qs_fail(error, QSIM_E_ARGUMENT, "pairs: an argument is missing");
-    const int code = qs_pairs_list(model, quantized, tell, &l, error);
+    const int code = qs_pairs_list(model, quantized, report_pair, &l, error);
     return code ? code : l.count;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The distance of a network's answers from a reference's: Kullback-Leibler divergence. */
+/* Kullback-Leibler divergence of a network's outputs from those of a reference. */
 #include "base/base.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 #include "kernel/elementary.h"
 #include "ptq/divergence.h"
 
-#define LEAST 1e-12 /* a probability below counts as this */
+#define LEAST 1e-12 /* least probability; smaller ones count as this */
 
 /* Two rows, and statistics of the reference's. */
 typedef struct pair {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of answers, for divergence and verdicts. */
+/* Rows of outputs, for divergence and verdicts. */
 #ifndef QS_DIVERGENCE_H
 #define QS_DIVERGENCE_H
 

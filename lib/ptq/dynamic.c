@@ -30,7 +30,7 @@ typedef struct dynamic {
 
 /* ---- nodes ---- */
 
-/* One node with one output, after which it is named: output_OP. */
+/* Adds a node with one output, named after it: output_OP. */
 static qs_id add(dynamic *d, const char *op, const qs_id *in, int32_t count, qs_id y) {
     for (int32_t i = 0; i < count; i++)
         d->failed |= in[i] < 0;
@@ -51,7 +51,7 @@ static qs_id add(dynamic *d, const char *op, const qs_id *in, int32_t count, qs_
     return node;
 }
 
-/* The same with a new value named base + suffix. */
+/* Adds a node whose output is a new value named base + suffix. */
 static qs_id add_step(dynamic *d, const char *op, const char *base, const char *suffix, qs_id a,
                       qs_id b, int32_t dtype, qs_id like) {
     const qs_id in[2] = {a, b};
@@ -86,7 +86,7 @@ static quantized_input by_tensor(dynamic *d, qs_id x) {
     return (quantized_input){out[0], out[1], out[2]};
 }
 
-/* ReduceMax over all axes from `first` on; the axes are an input from version 18 on. */
+/* Adds a ReduceMax over all axes from `first` on; since version 18 the axes are an input. */
 static qs_id reduce(dynamic *d, const char *base, qs_id x, int32_t first) {
     int64_t axes[QSIM_MAX_RANK], count = d->g->values[x].rank - first;
     for (int64_t i = 0; i < count; i++)
@@ -102,7 +102,7 @@ static qs_id reduce(dynamic *d, const char *base, qs_id x, int32_t first) {
     return y;
 }
 
-/* Every row from axis `first` on: s = max(|x|) / 127, q = round(x / s) + 128. */
+/* Quantizes every row of the axes from `first` on: s = max(|x|) / 127, q = round(x / s) + 128. */
 static quantized_input by_row(dynamic *d, qs_id x, int32_t first) {
     const char *base = d->g->values[x].name;
     const uint8_t middle = 128;
@@ -146,8 +146,8 @@ static uint8_t *transposed(dynamic *d, const uint8_t *from, const qs_const *c) {
 }
 
 /*
- * Convolutions get u8 weights: ConvInteger of s8 ones is younger in ONNX Runtime, and takes no
- * list of zero points. Symmetric ones are s8 moved up by 128.
+ * Makes weights. Those of convolutions are u8, since older versions of ONNX Runtime have no
+ * ConvInteger of s8, and it takes no list of zero points; symmetric ones are s8 plus 128.
  */
 static int make_weights(dynamic *d, const qs_layer *l, bool conv, weights *out) {
     qs_quantizer *q = d->q;
@@ -196,7 +196,7 @@ static int make_weights(dynamic *d, const qs_layer *l, bool conv, weights *out) 
     return QSIM_OK;
 }
 
-/* A convolution's bias in the shape of its output. */
+/* The bias; that of a convolution in a shape that broadcasts to its output. */
 static qs_id make_bias(dynamic *d, qs_id bias, bool conv, int32_t rank) {
     int64_t dims[QSIM_MAX_RANK];
     const qs_const *c = d->g->values[bias].data;

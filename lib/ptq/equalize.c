@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Finds the places where factors can be moved, and moves them as a recipe says. */
+/*
+ * Finds the tensors whose channels can be multiplied by factors, and applies the factors of a
+ * recipe.
+ */
 #include "ptq/equalize.h"
 
 #include <math.h>
@@ -10,14 +13,14 @@
 
 /* ---- constants ---- */
 
-/* A float constant that one input alone reads. */
+/* A float constant that only one input reads; else NULL. */
 static const qs_const *own_constant(const qs_graph *g, const qs_uses *uses, qs_id value) {
     const qs_const *c = value == QS_NONE ? NULL : g->values[value].data;
     const bool fits = c && c->dtype == QSIM_FLOAT && !g->values[value].is_output;
     return fits && uses->start[value + 1] - uses->start[value] == 1 ? c : NULL;
 }
 
-/* The weights of a convolution or product whose sums the library forms; NULL: it is none. */
+/* The weights of a convolution or product; NULL: the node is another one. */
 static const qs_const *weights_of(const qs_graph *g, const qs_uses *uses, const qs_node *n) {
     if (n->op->kind != QS_KIND_WEIGHTS)
         return NULL;
@@ -55,7 +58,10 @@ static bool add_gain(const qs_graph *g, const qs_uses *uses, qs_id value, qs_sit
     return true;
 }
 
-/* A layer with weights; the weights go first. */
+/*
+ * Whether the node is a layer with constant weights; adds these and its bias to the gains, weights
+ * first.
+ */
 static bool is_made_by_layer(const qs_graph *g, const qs_uses *uses, const qs_node *n, qs_site *s) {
     const qs_const *w = weights_of(g, uses, n);
     if (!w)
@@ -67,7 +73,10 @@ static bool is_made_by_layer(const qs_graph *g, const qs_uses *uses, const qs_no
     return bias == QS_NONE || add_gain(g, uses, bias, s);
 }
 
-/* A normalization: its row says in which inputs the output is linear. */
+/*
+ * Whether the node is a normalization; adds the inputs in which its output is linear, which its row
+ * has, to the gains.
+ */
 static bool is_normalized(const qs_graph *g, const qs_uses *uses, const qs_node *n, qs_site *s) {
     bool any = false;
     for (int32_t i = 0; i < n->input_count; i++) {
@@ -81,7 +90,7 @@ static bool is_normalized(const qs_graph *g, const qs_uses *uses, const qs_node 
     return any;
 }
 
-/* x + b or x * a with a vector along the last axis: the other operand, or QS_NONE. */
+/* x of x + b or x * a with a constant vector along the last axis; or QS_NONE. */
 static qs_id other_operand(const qs_graph *g, const qs_uses *uses, const qs_node *n, qs_site *s) {
     for (int32_t i = 0; i < 2; i++)
         if (qs_is_activation(g, n->inputs[!i]) && add_gain(g, uses, n->inputs[i], s))
@@ -102,8 +111,8 @@ static bool has_one_reader(const qs_graph *g, const qs_uses *uses, qs_id value) 
 }
 
 /*
- * The operand that a vector is added to has to be linear in constants, too: a product with weights,
- * or x * a. *between: that operand, which carries the factors as well.
+ * Whether the operand to which a vector is added is linear in constants, too: a product with
+ * weights, or x * a. *between: that operand, which is multiplied by the factors as well.
  */
 static bool is_sum(const qs_graph *g, const qs_uses *uses, qs_id x, qs_site *s, qs_id *between) {
     const qs_value *inner = &g->values[x];
@@ -129,9 +138,12 @@ static bool is_sum(const qs_graph *g, const qs_uses *uses, qs_id x, qs_site *s, 
     return true;
 }
 
-/* Fills gains and the axis of the tensor's channels; false: its producer cannot take factors. */
-static bool find_maker(const qs_graph *g, const qs_uses *uses, qs_id tensor, qs_site *s,
-                       int32_t *axis, qs_id *between) {
+/*
+ * Fills gains, and the axis of the tensor's channels; false: factors cannot be moved into its
+ * producer.
+ */
+static bool find_producer(const qs_graph *g, const qs_uses *uses, qs_id tensor, qs_site *s,
+                          int32_t *axis, qs_id *between) {
     const qs_value *v = &g->values[tensor];
     const qs_node *n = v->producer == QS_NONE ? NULL : &g->nodes[v->producer];
     *between = QS_NONE;
@@ -157,7 +169,7 @@ static bool find_maker(const qs_graph *g, const qs_uses *uses, qs_id tensor, qs_
 
 /* ---- nodes between, and readers ---- */
 
-/* Contiguous elements of one channel; 0: not known. */
+/* Number of contiguous elements of one channel; 0: not known. */
 static int64_t inner_size(const qs_value *v, int32_t axis) {
     int64_t size = 1;
     for (int32_t i = axis + 1; i < v->rank && size > 0; i++)
@@ -165,7 +177,7 @@ static int64_t inner_size(const qs_value *v, int32_t axis) {
     return size;
 }
 
-/* The axis that counts the same channels after sizes have changed; -1: not known. */
+/* The axis of the same channels after a reshape; -1: not known. */
 static int32_t reshaped_axis(const qs_value *x, int32_t axis, const qs_value *y, int64_t channels) {
     const int64_t inner = inner_size(x, axis);
     for (int32_t i = 0; i < y->rank && inner > 0; i++)
@@ -175,7 +187,7 @@ static int32_t reshaped_axis(const qs_value *x, int32_t axis, const qs_value *y,
 }
 
 /* Reads a bound of a Clip; false: it is not known. */
-static bool bound(const qs_graph *g, const qs_node *n, int32_t input, float *value) {
+static bool read_bound(const qs_graph *g, const qs_node *n, int32_t input, float *value) {
     const qs_id id = qs_node_input(n, input);
     const qs_const *c = id == QS_NONE ? NULL : g->values[id].data;
     if (id == QS_NONE)
@@ -187,10 +199,10 @@ static bool bound(const qs_graph *g, const qs_node *n, int32_t input, float *val
 }
 
 /*
- * Whether f(k x) = k f(x) for k > 0: the axis of the channels behind the node, or -1. A Clip lets
- * factors through where its lower bound is 0, and what is below the upper one.
+ * The axis of the channels after the node if f(k x) = k f(x) for k > 0; else -1. So it is for a
+ * Clip with lower bound 0, for values that stay below its upper bound.
  */
-static int32_t passes(const qs_graph *g, const qs_node *n, qs_carrier x, qs_site *s) {
+static int32_t commuting_axis(const qs_graph *g, const qs_node *n, qs_carrier x, qs_site *s) {
     const qs_value *from = &g->values[x.value], *to = &g->values[n->outputs[0]];
     const uint32_t traits = qs_node_traits(g, n);
     const bool image = x.axis == 1 && (traits & QS_NEEDS_LAST);
@@ -199,7 +211,8 @@ static int32_t passes(const qs_graph *g, const qs_node *n, qs_carrier x, qs_site
         return -1;
     if (n->op->kind == QS_KIND_POOL && (traits & QS_ELEMENTWISE)) {
         float low = 0, high = INFINITY;
-        if (n->op->setting_inputs && (!bound(g, n, 1, &low) || !bound(g, n, 2, &high) || low != 0))
+        if (n->op->setting_inputs &&
+            (!read_bound(g, n, 1, &low) || !read_bound(g, n, 2, &high) || low != 0))
             return -1;
         s->most = high < s->most ? high : s->most;
         return x.axis;
@@ -210,10 +223,10 @@ static int32_t passes(const qs_graph *g, const qs_node *n, qs_carrier x, qs_site
         return -1;
     if (traits & QS_RESHAPES)
         return reshaped_axis(from, x.axis, to, (int64_t)s->channels);
-    return image ? 1 : -1; /* the greatest of a window */
+    return image ? 1 : -1; /* MaxPool */
 }
 
-/* Whether a node multiplies the channels with weights of its own. */
+/* Whether a node multiplies the channels by weights that only it reads. */
 static bool is_reader(const qs_graph *g, const qs_uses *uses, const qs_node *n, qs_carrier x,
                       const qs_site *s) {
     const qs_const *w = weights_of(g, uses, n);
@@ -225,8 +238,12 @@ static bool is_reader(const qs_graph *g, const qs_uses *uses, const qs_node *n, 
     return x.axis == axis && map.inputs == s->channels && map.inputs % map.groups == 0;
 }
 
-/* Continues from every tensor that carries factors. *fits false: a reader cannot take them. */
-static int follow(qsim_ctx *ctx, const qs_graph *g, const qs_uses *uses, qs_site *s, bool *fits) {
+/*
+ * Finds the readers of every tensor that carries factors. *fits: false if one neither commutes with
+ * factors nor has weights.
+ */
+static int follow_readers(qsim_ctx *ctx, const qs_graph *g, const qs_uses *uses, qs_site *s,
+                          bool *fits) {
     for (size_t t = 0; t < s->tensor_count && *fits; t++) {
         const qs_carrier x = s->tensors[t];
         *fits = !g->values[x.value].is_output;
@@ -240,7 +257,7 @@ static int follow(qsim_ctx *ctx, const qs_graph *g, const qs_uses *uses, qs_site
                     return QSIM_E_NOMEM;
                 s->readers[s->reader_count++] = uses->nodes[u];
             } else {
-                const int32_t axis = passes(g, n, x, s);
+                const int32_t axis = commuting_axis(g, n, x, s);
                 *fits = axis >= 0;
                 if (*fits && !keep_tensor(ctx, s, n->outputs[0], axis))
                     return QSIM_E_NOMEM;
@@ -263,12 +280,12 @@ int qs_site_find(qsim_ctx *ctx, const qs_graph *g, const qs_uses *uses, qs_id te
     bool fits = true;
     int code = QSIM_OK;
     *out = (qs_site){.most = INFINITY};
-    if (!find_maker(g, uses, tensor, out, &axis, &between))
+    if (!find_producer(g, uses, tensor, out, &axis, &between))
         return QSIM_OK;
     if (!keep_tensor(ctx, out, tensor, axis))
         code = QSIM_E_NOMEM;
     if (!code)
-        code = follow(ctx, g, uses, out, &fits);
+        code = follow_readers(ctx, g, uses, out, &fits);
     if (!code && between != QS_NONE && !keep_tensor(ctx, out, between, axis))
         code = QSIM_E_NOMEM;
     if (code || !fits)
@@ -327,7 +344,7 @@ int qs_equalize_find(qs_quantizer *q) {
     return code;
 }
 
-/* The constant's floats, and a copy to be changed. */
+/* The floats of a constant, and a copy to be changed. */
 static float *begin_change(qs_quantizer *q, qs_id value, const float **old) {
     const qs_const *c = q->g->values[value].data;
     *old = qs_graph_aligned(q->g, value);
@@ -346,7 +363,10 @@ static int end_change(qs_quantizer *q, qs_id value, const float *data) {
     return QSIM_OK;
 }
 
-/* Scales a constant of the tensor's producer: weights, or a vector of the channels. */
+/*
+ * Multiplies a constant of the tensor's producer by the factors: weights, or a vector of the
+ * channels.
+ */
 static int multiply(qs_quantizer *q, const qs_site *s, qs_id value, const float *factor) {
     const float *old;
     float *made = begin_change(q, value, &old);
@@ -422,6 +442,6 @@ int qs_equalize_rename(qs_quantizer *q) {
                 return code;
         }
     for (size_t k = 0; q->scaled && k < q->g->node_count; k++)
-        q->g->nodes[k].changed = true; /* written anew, with those names */
+        q->g->nodes[k].changed = true; /* its message has the old names */
     return QSIM_OK;
 }

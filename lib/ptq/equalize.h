@@ -17,21 +17,21 @@ typedef struct qs_carrier {
     int32_t axis;
 } qs_carrier;
 
-/* A place where factors can be moved. */
+/* A tensor whose channels can be multiplied by factors, and the nodes that this changes. */
 typedef struct qs_site {
     size_t channels;
-    qs_id maker;     /* the node that gives the first tensor */
+    qs_id maker;     /* the producer of the first tensor */
     bool normalized; /* its producer is a normalization or an x a + b, not a layer with weights */
-    float most;      /* upper bound of a Clip between; infinity: none */
+    float most;      /* upper bound of a Clip on the way; infinity: none */
     qs_id gains[3];  /* constants that the first tensor is linear in, the weights first */
     size_t gain_count;
-    qs_carrier *tensors; /* the first is the one that recipes name */
+    qs_carrier *tensors; /* recipes name the first */
     size_t tensor_count, tensor_capacity;
-    qs_id *readers; /* layers with weights; none: it is no such place */
+    qs_id *readers; /* layers with weights; none: factors cannot be moved */
     size_t reader_count, reader_capacity;
 } qs_site;
 
-/* Looks for the place that begins with a tensor. Errors: NOMEM. */
+/* Finds the site that begins with a tensor. Errors: NOMEM. */
 int qs_site_find(qsim_ctx *ctx, const qs_graph *g, const qs_uses *uses, qs_id tensor, qs_site *out);
 void qs_site_free(qsim_ctx *ctx, qs_site *s);
 
@@ -55,9 +55,9 @@ static inline size_t qs_weight_input(const qs_weight_map *s, size_t i) {
 
 /* Fills q->scaled by the recipe. Errors: NOT_FOUND, UNSUPPORTED, MISMATCH, NOMEM. */
 int qs_equalize_find(qs_quantizer *q);
-/* Changes the constants of q's graph by that. Errors: NOMEM. */
+/* Multiplies and divides the constants of q's graph by these factors. Errors: NOMEM. */
 int qs_equalize_apply(qs_quantizer *q);
-/* Gives tensors that carry factors another name: they are not the float network's. */
+/* Renames tensors that carry factors, since they differ from those of the float network. */
 int qs_equalize_rename(qs_quantizer *q);
 
 #endif

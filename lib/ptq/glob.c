@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names matched against patterns with *, ? and sets. */
+/* Matches names against patterns with *, ? and sets. */
 #include "ptq/quantizer.h"
 
 /* Matches one set "[...]" at *p against c and moves *p past it; a set without end is a bracket.
@@ -25,7 +25,7 @@ static bool match_set(const char **p, char c) {
     return found != negated;
 }
 
-/* One pattern element other than '*' against c; moves *p past the element. */
+/* Matches one pattern element other than '*' against c and moves *p past it. */
 static bool match_one(const char **p, char c) {
     if (**p == '[')
         return match_set(p, c);
@@ -38,7 +38,7 @@ static bool match_one(const char **p, char c) {
     return *(*p)++ == c;
 }
 
-/* Goes back to the last star only, so that no pattern takes more than pattern * text steps. */
+/* Backtracks to the last star only, so that matching takes at most pattern * text steps. */
 bool qs_glob(const char *pattern, const char *text) {
     const char *p = pattern, *t = text, *star = NULL, *from = NULL;
     while (*t) {

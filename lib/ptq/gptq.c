@@ -7,7 +7,7 @@
 #include "base/ctx.h"
 
 #define DAMPING 0.01
-/* Channels that are rounded together: the sums of their errors are contiguous. */
+/* Number of channels that are rounded together, with the sums of their errors side by side. */
 #define TOGETHER 16
 
 /* ---- H = R R^T ---- */
@@ -41,7 +41,7 @@ static int sort_columns(qs_gptq *g, const double *h) {
  * Adds to the diagonal; inputs that are always 0 get 1, so that their weights are rounded
  * independently.
  */
-static int damp(double *h, size_t n) {
+static int damp_diagonal(double *h, size_t n) {
     double sum = 0;
     for (size_t i = 0; i < n; i++)
         sum += h[i * n + i];
@@ -54,7 +54,7 @@ static int damp(double *h, size_t n) {
 }
 
 /* Column j of R from the columns after it; g->root holds R's transpose. */
-static int take_column(qs_gptq *g, const double *h, size_t j) {
+static int find_column(qs_gptq *g, const double *h, size_t j) {
     const size_t n = g->n;
     double *row = g->root + j * n; /* R[i][j] at i */
     for (size_t i = 0; i <= j; i++)
@@ -80,11 +80,11 @@ int qs_gptq_create(qsim_ctx *ctx, double *h, size_t n, qs_gptq *g) {
         return QSIM_E_VALUE;
     g->root = qs_alloc(ctx, count, sizeof(*g->root));
     g->order = qs_alloc(ctx, n, sizeof(*g->order));
-    int code = g->root && g->order ? damp(h, n) : QSIM_E_NOMEM;
+    int code = g->root && g->order ? damp_diagonal(h, n) : QSIM_E_NOMEM;
     if (!code)
         code = sort_columns(g, h);
     for (size_t j = n; j-- > 0 && !code;)
-        code = qs_stopped(ctx) ? QSIM_E_CANCELLED : take_column(g, h, j);
+        code = qs_stopped(ctx) ? QSIM_E_CANCELLED : find_column(g, h, j);
     for (size_t j = 0; j < n && !code; j++)
         for (size_t i = 0; i < j; i++)
             g->root[j * n + i] /= g->root[j * n + j];
@@ -107,7 +107,7 @@ size_t qs_gptq_scratch(const qs_gptq *g) {
     return g->n * TOGETHER;
 }
 
-/* The code nearest to v; *stands: its real value. */
+/* The code nearest to v; *stands: the real value that it represents. */
 static int32_t nearest(const qs_grid *grid, size_t at, double v, double *stands) {
     const int32_t zero = grid->zero ? grid->zero[at] : 0;
     const float scale = grid->scale[at];
@@ -117,9 +117,9 @@ static int32_t nearest(const qs_grid *grid, size_t at, double v, double *stands)
     return (int32_t)q;
 }
 
-/* Channels [first, first + count) with their errors at scratch[j * TOGETHER + channel]. */
-static void round_some(const qs_gptq *g, const qs_rows *r, const qs_grid *grid, size_t first,
-                       size_t count, uint8_t *codes, double *scratch) {
+/* Rounds channels [first, first + count), with their errors at scratch[j * TOGETHER + channel]. */
+static void round_channels(const qs_gptq *g, const qs_rows *r, const qs_grid *grid, size_t first,
+                           size_t count, uint8_t *codes, double *scratch) {
     for (size_t j = 0; j < g->n; j++) {
         const double *root = g->root + j * g->n;
         const size_t k = g->order[j];
@@ -143,7 +143,7 @@ void qs_gptq_round(const qs_gptq *g, const qs_rows *rows, const qs_grid *grid, v
                    double *scratch) {
     for (size_t c = 0; c < rows->channels && g; c += TOGETHER) {
         const size_t left = rows->channels - c;
-        round_some(g, rows, grid, c, left < TOGETHER ? left : TOGETHER, codes, scratch);
+        round_channels(g, rows, grid, c, left < TOGETHER ? left : TOGETHER, codes, scratch);
     }
     for (size_t c = 0; c < rows->channels && !g; c++)
         for (size_t k = 0; k < rows->depth; k++) {

@@ -13,7 +13,7 @@
 
 #include "base/base.h"
 
-/* H, factored. */
+/* The factors of H. */
 typedef struct qs_gptq {
     qsim_ctx *ctx;
     size_t n;      /* weights of a row */
@@ -21,7 +21,7 @@ typedef struct qs_gptq {
     size_t *order; /* weights in order of rounding: falling diagonal of H */
 } qs_gptq;
 
-/* The integers that weights may become: w = (q - zero) * scale. */
+/* The integers that represent weights: w = (q - zero) * scale. */
 typedef struct qs_grid {
     const float *scale;  /* of channel c and weight k: [c * blocks + k / block] */
     const int32_t *zero; /* likewise; NULL: 0 */
@@ -29,7 +29,7 @@ typedef struct qs_grid {
     int32_t low, high;
 } qs_grid;
 
-/* Weights of channels: weight k of channel c is at c * stride + k * step. */
+/* The weights: weight k of channel c is at c * stride + k * step. */
 typedef struct qs_rows {
     const float *w;
     size_t channels, depth, stride, step;

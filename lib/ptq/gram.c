@@ -10,9 +10,11 @@
 #include "op/nn/float_jobs.h"
 #include "pass/pass.h"
 
-/* Rows of one sample: 8,000 of 128 samples are enough for windows of some hundred numbers. */
+/* Rows of one sample: the 8,000 of 128 samples are enough for windows of some hundred elements. */
 #define ROWS 64
-/* Larger matrices take minutes to factor; their weights are rounded to the nearest. */
+/*
+ * Largest matrices; larger ones take minutes to factor, and their weights are rounded to nearest.
+ */
 #define MOST 2048
 
 /* ---- which layers ---- */
@@ -23,7 +25,7 @@ static void read_pair(const qs_node *n, const char *name, int64_t *to, int64_t o
         to[i] = a && i < a->count ? a->u.ints[i] : otherwise;
 }
 
-/* False: no rows are taken of such a layer. */
+/* Reads the key of a layer's matrix; false: the layer has none. */
 static bool read_key(const qs_graph *g, const qs_layer *l, qs_gram_key *key) {
     const qs_node *n = &g->nodes[l->node];
     const qs_const *w = g->values[n->inputs[1]].data;
@@ -140,15 +142,17 @@ static void size_axis(const qs_gram_key *k, int axis, int64_t in, int64_t *out, 
         const int64_t all = (*out - 1) * stride + span - in;
         *before = all <= 0 ? 0 : (all + (k->padding == 2)) / 2;
     } else {
-        /* The padding after the image is that before it in what exporters write; positions that
-         * there are in any case are enough. */
+        /*
+         * Exporters write equal padding before and after the image; otherwise only positions that
+         * exist in both cases are counted.
+         */
         *out = (in + 2 * *before - span) / stride + 1;
     }
 }
 
-/* False: the tensor is not what the layer reads. */
-static bool lay_out(const qs_gram *g, const qsim_tensor *t, bool last, int64_t samples, int64_t at,
-                    sample *s) {
+/* Finds the layout of a sample; false: the tensor does not fit the layer. */
+static bool find_layout(const qs_gram *g, const qsim_tensor *t, bool last, int64_t samples,
+                        int64_t at, sample *s) {
     size_t all = 1;
     for (int32_t i = 0; i < t->rank; i++)
         all *= (size_t)t->dims[i];
@@ -174,8 +178,8 @@ static bool lay_out(const qs_gram *g, const qsim_tensor *t, bool last, int64_t s
            (int64_t)g->n == s->channels * g->key.kernel[0] * g->key.kernel[1];
 }
 
-/* The numbers of output position p, in the order of the weights of a channel. */
-static void take_row(const qs_gram_key *k, const sample *s, int64_t p, float *to) {
+/* Reads the row of output position p, in the order of the weights of a channel. */
+static void read_row(const qs_gram_key *k, const sample *s, int64_t p, float *to) {
     const int64_t y = p / s->ow * k->stride[0] - s->before[0];
     const int64_t x = p % s->ow * k->stride[1] - s->before[1];
     for (int64_t c = 0; c < s->channels; c++)
@@ -187,8 +191,8 @@ static void take_row(const qs_gram_key *k, const sample *s, int64_t p, float *to
             }
 }
 
-/* Rows of a sample one after the other, spread evenly, begun at a place of its own. */
-static size_t take_rows(const qs_gram *g, const sample *s, int64_t number, float *rows) {
+/* Reads rows of a sample, evenly spaced from a first one that depends on the sample's number. */
+static size_t read_rows(const qs_gram *g, const sample *s, int64_t number, float *rows) {
     const int64_t all = s->oh * s->ow, count = all < ROWS ? all : ROWS;
     const uint64_t mixed = ((uint64_t)number + 1) * 0x9e3779b97f4a7c15u;
     const int64_t begin = all > ROWS ? (int64_t)((mixed >> 32) % (uint64_t)all) : 0;
@@ -196,7 +200,7 @@ static size_t take_rows(const qs_gram *g, const sample *s, int64_t number, float
         const int64_t p = (begin + i * all / count) % all;
         float *to = rows + (size_t)i * g->n;
         if (g->key.conv)
-            take_row(&g->key, s, p, to);
+            read_row(&g->key, s, p, to);
         else
             memcpy(to, s->x + p * s->pixel_step, g->n * sizeof(*to));
     }
@@ -272,8 +276,8 @@ static void add_rows(const qsim_calibration *c, qs_gram *g, work *w, size_t coun
     g->rows += count;
 }
 
-/* Remembers the sums before the first sample of a batch. */
-static int begin(qsim_calibration *c, qs_gram *g) {
+/* Saves the sums before the first sample of a batch. */
+static int save_sums(qsim_calibration *c, qs_gram *g) {
     const size_t count = (g->n + 1) * g->n;
     if (g->changed)
         return QSIM_OK;
@@ -285,8 +289,8 @@ static int begin(qsim_calibration *c, qs_gram *g) {
     return QSIM_OK;
 }
 
-int qs_gram_take(qsim_calibration *c, size_t index, const qsim_tensor *t, bool channels_last,
-                 int64_t first, int64_t samples) {
+int qs_gram_add(qsim_calibration *c, size_t index, const qsim_tensor *t, bool channels_last,
+                int64_t first, int64_t samples) {
     const bool per_sample =
         c->batch_axis == 0 && samples > 0 && t->rank > 0 && t->dims[0] % samples == 0;
     const int64_t parts = per_sample ? samples : 1;
@@ -297,12 +301,12 @@ int qs_gram_take(qsim_calibration *c, size_t index, const qsim_tensor *t, bool c
         sample s;
         if (g->tensor != index)
             continue;
-        code = begin(c, g);
+        code = save_sums(c, g);
         if (!code)
             code = make_work(c, g, &w);
         for (int64_t at = 0; at < parts && !code && !qs_stopped(c->ctx); at++)
-            if (lay_out(g, t, channels_last, parts, at, &s)) {
-                const size_t count = take_rows(g, &s, first + at, w.rows);
+            if (find_layout(g, t, channels_last, parts, at, &s)) {
+                const size_t count = read_rows(g, &s, first + at, w.rows);
                 add_rows(c, g, &w, count);
             }
     }

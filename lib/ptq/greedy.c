@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Weight schemes, layer by layer in order of execution: each gets the scheme with which the
- * network, quantized with the schemes chosen so far, has the best score.
+ * Chooses weight schemes layer by layer in order of execution: the scheme with which the network,
+ * with the schemes chosen so far, has the best score.
  */
 #include <stdio.h>
 
 #include "ptq/search.h"
 
 /* A layer whose scheme is chosen. */
-typedef struct subject {
+typedef struct layer_choice {
     const char *name;
     qs_weight_form form; /* before */
-} subject;
+} layer_choice;
 
 /* Sets a layer's scheme in the recipe. */
-static int set_scheme(qs_search *s, const subject *l, int32_t scheme) {
+static int set_scheme(qs_search *s, const layer_choice *l, int32_t scheme) {
     const bool channel =
         scheme == QSIM_WEIGHT_CHANNEL_SYMMETRIC || scheme == QSIM_WEIGHT_CHANNEL_ASYMMETRIC;
     const qsim_recipe_entry *old = qs_recipe_find(s->recipe, QSIM_RECIPE_LAYER, l->name);
@@ -31,7 +31,7 @@ static int set_scheme(qs_search *s, const subject *l, int32_t scheme) {
     return qs_recipe_put(s->recipe, &e, l->name, s->error);
 }
 
-static int choose_scheme(qs_search *s, const subject *l) {
+static int choose_scheme(qs_search *s, const layer_choice *l) {
     static const char *const schemes[] = {"per channel, symmetric", "per tensor, symmetric",
                                           "per tensor, asymmetric", "per channel, asymmetric"};
     int32_t best = l->form.scheme;
@@ -48,7 +48,7 @@ static int choose_scheme(qs_search *s, const subject *l) {
             code = qs_search_step(s, change, NULL);
         best = !code && s->best > before ? k : best;
     }
-    /* After an interrupt the earlier entry is restored. */
+    /* After an interrupt this restores the earlier entry. */
     int set = set_scheme(s, l, best);
     return code ? code : set;
 }
@@ -66,7 +66,7 @@ int qs_search_greedy(qs_search *s) {
             continue; /* 4 bits have a scale for each channel */
         code = qs_search_progress(s, qs_node_label(q.g, node), i, q.layer_count);
         if (!code)
-            code = choose_scheme(s, &(subject){qs_node_label(q.g, node), q.layers[i].form});
+            code = choose_scheme(s, &(layer_choice){qs_node_label(q.g, node), q.layers[i].form});
     }
     qs_quantizer_free(&q);
     qsim_model_free(m);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A float constant in 8 bits by itself: where no accumulator and no bias take part. */
+/* Quantizes a float constant to 8 bits by itself, without regard to accumulators and biases. */
 #include "ptq/quantizer.h"
 
 typedef struct channels {

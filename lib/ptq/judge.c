@@ -32,20 +32,20 @@ void qs_judge_close(qs_judge *j) {
     *j = (qs_judge){0};
 }
 
-/* A model that is run on the inputs, and its answers to one batch. */
-typedef struct player {
+/* A session with a run, and its outputs for one batch. */
+typedef struct candidate_run {
     qsim_session *session;
     qsim_run *run;
     qsim_tensor *outputs;
-} player;
+} candidate_run;
 
-static void player_close(const qs_judge *j, player *p) {
+static void close_run(const qs_judge *j, candidate_run *p) {
     qsim_run_free(p->run);
     qsim_session_free(p->session);
     qs_free(j->ctx, p->outputs);
 }
 
-static int player_open(const qs_judge *j, const qsim_model *m, player *p, qsim_error *error) {
+static int open_run(const qs_judge *j, const qsim_model *m, candidate_run *p, qsim_error *error) {
     int code = qs_session_compile(m, NULL, 0, &p->session, error);
     if (!code)
         code = qsim_run_create(p->session, &p->run, error);
@@ -60,7 +60,7 @@ static int player_open(const qs_judge *j, const qsim_model *m, player *p, qsim_e
     return QSIM_OK;
 }
 
-static int play(const qs_judge *j, player *p, size_t batch, qsim_error *error) {
+static int run_batch(const qs_judge *j, candidate_run *p, size_t batch, qsim_error *error) {
     const qsim_search_options *o = j->options;
     if (o->progress && j->doing && o->progress(o->progress_user, j->doing, j->done, j->total))
         return qs_fail(error, QSIM_E_CANCELLED, "%s: search cancelled", j->name);
@@ -71,7 +71,10 @@ static int play(const qs_judge *j, player *p, size_t batch, qsim_error *error) {
 
 /* ---- judging ---- */
 
-/* Rows of the first output that the labels say are right, of a batch that begins at row `at`. */
+/*
+ * Number of rows of the first output that are right by the labels, in a batch that begins at row
+ * `at`.
+ */
 static uint64_t count_right(const qs_judge *j, const qsim_tensor *y, size_t *at) {
     const float *x = y->data;
     const size_t row = qs_row_length(y), count = y->bytes / sizeof(*x);
@@ -81,8 +84,9 @@ static uint64_t count_right(const qs_judge *j, const qsim_tensor *y, size_t *at)
     return right;
 }
 
-static int compare(qs_judge *j, player *p, size_t batch, qsim_divergence *d, qsim_error *error) {
-    int code = play(j, p, batch, error);
+static int compare(qs_judge *j, candidate_run *p, size_t batch, qsim_divergence *d,
+                   qsim_error *error) {
+    int code = run_batch(j, p, batch, error);
     for (size_t k = 0; k < j->outputs && !code; k++) {
         const qsim_tensor *a = &j->answers[batch * j->outputs + k];
         if (a->dtype != QSIM_FLOAT)
@@ -118,11 +122,11 @@ static void conclude(const qs_judge *j, const qsim_divergence *d, uint64_t right
 
 int qs_judge_model(qs_judge *j, const qsim_model *candidate, qsim_judgement *out,
                    qsim_error *error) {
-    player p = {0};
+    candidate_run p = {0};
     size_t at = 0;
     uint64_t right = 0;
     qsim_divergence *d = qs_calloc(j->ctx, j->outputs, sizeof(*d));
-    int code = d ? player_open(j, candidate, &p, error)
+    int code = d ? open_run(j, candidate, &p, error)
                  : qs_fail(error, QSIM_E_NOMEM, "search: out of memory");
     for (size_t k = 0; k < j->outputs && !code; k++)
         d[k] = (qsim_divergence){.struct_size = sizeof(*d), .answer = j->kinds[k]};
@@ -135,7 +139,7 @@ int qs_judge_model(qs_judge *j, const qsim_model *candidate, qsim_judgement *out
         j->kinds[k] = d[k].answer;
     if (!code)
         conclude(j, d, right, out);
-    player_close(j, &p);
+    close_run(j, &p);
     qs_free(j->ctx, d);
     return code;
 }
@@ -176,15 +180,15 @@ static int check_labels(const qs_judge *j, qsim_error *error) {
     return QSIM_OK;
 }
 
-static int remember(qs_judge *j, const qsim_model *reference, qsim_error *error) {
-    player p = {0};
-    int code = player_open(j, reference, &p, error);
+static int keep_answers(qs_judge *j, const qsim_model *reference, qsim_error *error) {
+    candidate_run p = {0};
+    int code = open_run(j, reference, &p, error);
     for (size_t b = 0; b < j->batches && !code; b++) {
-        code = play(j, &p, b, error);
+        code = run_batch(j, &p, b, error);
         for (size_t k = 0; k < j->outputs && !code; k++)
             code = copy_answer(j, &p.outputs[k], &j->answers[b * j->outputs + k], error);
     }
-    player_close(j, &p);
+    close_run(j, &p);
     return code;
 }
 
@@ -203,7 +207,7 @@ int qs_judge_open(qs_judge *j, const qsim_model *reference, const qsim_search_op
     j->kinds = qs_calloc(j->ctx, j->outputs + 1, sizeof(*j->kinds));
     if (!j->answers || !j->kinds)
         return qs_fail(error, QSIM_E_NOMEM, "search: out of memory");
-    int code = remember(j, reference, error);
+    int code = keep_answers(j, reference, error);
     for (size_t k = 0; k < j->outputs && j->batches > 0 && !code; k++) {
         const qs_graph *g = reference->graph;
         j->kinds[k] = qsim_answer_of(g->values[g->outputs[k]].name, j->answers[k].rank);

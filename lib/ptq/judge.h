@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Judges candidates of a search beside the float model, on the same inputs. */
+/* Judges candidates of a search by comparison with the float model on the same inputs. */
 #ifndef QS_JUDGE_H
 #define QS_JUDGE_H
 
@@ -12,32 +12,35 @@ typedef struct qs_judge {
     qsim_ctx *ctx;
     const char *name; /* of the model, for messages */
     const qsim_search_options *options;
-    size_t per_batch, batches; /* tensors of a batch; batches */
+    size_t per_batch, batches; /* number of tensors of a batch, and of batches */
     size_t outputs, first;     /* of the model; the first that is float */
     qsim_tensor *answers;      /* of the float model, batch by batch; own memory */
     int32_t *kinds;            /* QSIM_ANSWER_* of each output */
     qsim_judgement reference;
-    const char *doing; /* what progress is told during a run */
+    const char *doing; /* text for progress during a run */
     size_t done, total;
 } qs_judge;
 
-/* Runs the float model and keeps its answers. To be closed, also after a failure. */
+/* Runs the float model and keeps its outputs. The caller closes the judge, also after a failure. */
 int qs_judge_open(qs_judge *j, const qsim_model *reference, const qsim_search_options *options,
                   qsim_error *error);
 void qs_judge_close(qs_judge *j);
 int qs_judge_model(qs_judge *j, const qsim_model *candidate, qsim_judgement *out,
                    qsim_error *error);
-/* Percent lost, as max_drop counts it. */
+/* The loss of accuracy in percent, as for max_drop. */
 double qs_judge_drop(const qs_judge *j, const qsim_judgement *of);
 
 /* ---- time (timing.c) ---- */
 
-/* Median microseconds of an execution on one sample (a batch, where a model takes nothing else). */
+/*
+ * Median microseconds of an execution on one sample, or on a batch if the model takes no other
+ * size.
+ */
 int qs_time_model(const qs_judge *j, const qsim_model *m, double *microseconds, qsim_error *error);
 
 /* The least time of a node's steps, in microseconds for one sample; NaN: it has none of its own. */
 typedef struct qs_node_time {
-    const char *name, *other; /* of the node and of one that it takes along, or NULL */
+    const char *name, *other; /* of the node, and of one that it absorbs, or NULL */
     double us;
 } qs_node_time;
 

@@ -93,7 +93,7 @@ static int digit(char c) {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-static bool take_count(const char *p, const char *end, uint64_t *value) {
+static bool parse_count(const char *p, const char *end, uint64_t *value) {
     *value = 0;
     for (const char *at = p; at < end; at++) {
         if (*at < '0' || *at > '9')
@@ -107,7 +107,7 @@ static bool take_count(const char *p, const char *end, uint64_t *value) {
 }
 
 bool qs_lines_count(qs_lines *r, uint64_t *value) {
-    return qs_lines_word(r) && take_count(r->word, r->p, value);
+    return qs_lines_word(r) && parse_count(r->word, r->p, value);
 }
 
 bool qs_lines_integer(qs_lines *r, int32_t limit, int32_t *value) {
@@ -115,14 +115,14 @@ bool qs_lines_integer(qs_lines *r, int32_t limit, int32_t *value) {
     if (!qs_lines_word(r))
         return false;
     const bool negative = *r->word == '-', sign = negative || *r->word == '+';
-    if (!take_count(r->word + sign, r->p, &magnitude) || magnitude > (uint64_t)limit)
+    if (!parse_count(r->word + sign, r->p, &magnitude) || magnitude > (uint64_t)limit)
         return false;
     *value = negative ? -(int32_t)magnitude : (int32_t)magnitude;
     return true;
 }
 
-/* 1.8p+2, after 0x: exact, up to 13 digits. */
-static bool take_hexadecimal(const char *p, const char *end, double *value) {
+/* Parses a number such as 1.8p+2, after 0x: exactly, with up to 13 digits. */
+static bool parse_hexadecimal(const char *p, const char *end, double *value) {
     double mantissa = 0;
     int digits = 0, point = -1, exponent = 0, sign = 1;
     for (; p < end && (*p == '.' || digit(*p) >= 0); p++) {
@@ -150,8 +150,10 @@ static bool take_hexadecimal(const char *p, const char *end, double *value) {
     return true;
 }
 
-/* 99.99: up to 15 digits, so that one division rounds once. */
-static bool take_decimal(const char *p, const char *end, double *value) {
+/*
+ * Parses a number such as 99.99: with up to 15 digits, so that it is rounded once, by a division.
+ */
+static bool parse_decimal(const char *p, const char *end, double *value) {
     double whole = 0, scale = 1;
     int digits = 0;
     bool point = false;
@@ -169,26 +171,26 @@ static bool take_decimal(const char *p, const char *end, double *value) {
     return digits > 0;
 }
 
-/* The word that was read last. */
-static bool number_of(const qs_lines *r, bool decimal, double *value) {
+/* Parses the last word. */
+static bool parse_number(const qs_lines *r, bool decimal, double *value) {
     const char *p = r->word, *end = p + r->length;
     const bool negative = r->length > 0 && *p == '-';
     p += negative;
     const bool hexadecimal = end - p > 2 && p[0] == '0' && p[1] == 'x';
-    if (hexadecimal ? !take_hexadecimal(p + 2, end, value)
-                    : !decimal || !take_decimal(p, end, value))
+    if (hexadecimal ? !parse_hexadecimal(p + 2, end, value)
+                    : !decimal || !parse_decimal(p, end, value))
         return false;
     *value = negative ? -*value : *value;
     return isfinite(*value);
 }
 
 bool qs_lines_number(qs_lines *r, double *value) {
-    return qs_lines_word(r) && number_of(r, true, value);
+    return qs_lines_word(r) && parse_number(r, true, value);
 }
 
 bool qs_lines_float(qs_lines *r, float *value) {
     double exact;
-    if (!qs_lines_word(r) || !number_of(r, false, &exact) || fabs(exact) > (double)FLT_MAX)
+    if (!qs_lines_word(r) || !parse_number(r, false, &exact) || fabs(exact) > (double)FLT_MAX)
         return false;
     *value = (float)exact + 0.0f; /* no -0 */
     return (double)*value == exact;
@@ -196,7 +198,7 @@ bool qs_lines_float(qs_lines *r, float *value) {
 
 /* ---- names ---- */
 
-/* One byte of a quoted name at *p, escapes undone; -1: malformed. */
+/* Reads one byte of a quoted name at *p, which may be escaped; -1: malformed. */
 static int unescape(const char **p, const char *close) {
     char c = *(*p)++;
     if (c != '\\')

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads text files of lines and words: calibrations and recipes. Blanks separate words, # begins a
- * comment, names are in quotation marks. Nothing in the data is trusted.
+ * comment, names are in quotation marks. The data is not trusted.
  */
 #ifndef QS_LINES_H
 #define QS_LINES_H
@@ -19,21 +19,24 @@ typedef struct qs_lines {
 
 qs_lines qs_lines_of(const void *data, size_t size, const char *name, qsim_error *error);
 
-/* QSIM_E_FORMAT with the line: `what`; or `what` was expected, not the word that was read last. */
+/*
+ * QSIM_E_FORMAT, which names the line: with the text `what`, or that `what` was expected in place
+ * of the last word.
+ */
 int qs_lines_bad(const qs_lines *r, const char *what);
 int qs_lines_bad_word(const qs_lines *r, const char *what);
 
-/* The next word of the line; false at its end. */
+/* Reads the next word of the line; false: the line has ended. */
 bool qs_lines_word(qs_lines *r);
-/* Whether the word that was read last is this one. */
+/* Whether the last word is `word`. */
 bool qs_lines_is(const qs_lines *r, const char *word);
-/* How many words the line still has. */
+/* Number of words that are left in the line. */
 size_t qs_lines_left(const qs_lines *r);
-/* Leaves the line, whatever is left of it. */
+/* Skips the rest of the line. */
 void qs_lines_next(qs_lines *r);
-/* The first word of the next line that has one; false at the end of the data. */
+/* Reads the first word of the next line that has words; false: the data has ended. */
 bool qs_lines_find(qs_lines *r);
-/* Leaves the line, which has to be at its end. */
+/* Goes to the next line; an error if words are left in this one. */
 int qs_lines_end(qs_lines *r);
 
 /* The next word as a number: 18446744073709551615 at most; within +-limit; 99.99 or 0x1.8p+2, as
@@ -41,12 +44,12 @@ int qs_lines_end(qs_lines *r);
 bool qs_lines_count(qs_lines *r, uint64_t *value);
 bool qs_lines_integer(qs_lines *r, int32_t limit, int32_t *value);
 bool qs_lines_number(qs_lines *r, double *value);
-/* A hexadecimal number that is exactly a float. */
+/* Reads a hexadecimal number that is exactly a float. */
 bool qs_lines_float(qs_lines *r, float *value);
 
-/* A name in quotation marks, into the arena; it has no NUL inside and is not empty. */
+/* Reads a name in quotation marks to the arena; it is not empty and has no NUL. */
 int qs_lines_name(qs_lines *r, qs_arena *arena, char **name, size_t *length);
-/* 64 hexadecimal digits, once, and the end of the line. */
+/* Reads 64 hexadecimal digits and the end of the line; an error if `hex` is set already. */
 int qs_lines_hash(qs_lines *r, char hash[65]);
 
 #endif

@@ -44,7 +44,7 @@ static double element(const qsim_tensor *t, size_t i) {
     }
 }
 
-/* Fields that callers of the first version have no room for. */
+/* Whether the caller's struct has the fields that later versions have added. */
 static bool has_worst(const qsim_metrics *m) {
     return m->struct_size >= sizeof(*m);
 }
@@ -66,7 +66,10 @@ static void add_difference(qsim_metrics *m, uint64_t at, double x, double y, dou
     }
 }
 
-/* One row of the last axis; returns whether both have their greatest element at one place. */
+/*
+ * Adds one row of the last axis; returns whether both have their greatest element at the same
+ * index.
+ */
 static bool add_row(qsim_metrics *m, const qsim_tensor *a, const qsim_tensor *b, size_t first,
                     size_t n, double rtol, double atol) {
     size_t best_a = 0, best_b = 0, nan_a = 0, nan_b = 0;
@@ -128,7 +131,7 @@ int qsim_metrics_add(qsim_metrics *m, const qsim_tensor *a, const qsim_tensor *b
     return QSIM_OK;
 }
 
-/* Whether there were elements, all NaN in both. */
+/* Whether all elements, and there are some, are NaN in both. */
 static bool says_nothing(const qsim_metrics *m) {
     return has_worst(m) && m->count > 0 && m->nan_both == m->count;
 }

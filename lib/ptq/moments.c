@@ -58,7 +58,7 @@ static const qs_moment *known(const qs_moments *m, qs_id value) {
     return value != QS_NONE && m->values[value].mean ? &m->values[value] : NULL;
 }
 
-/* Room for the moments of a value. */
+/* Allocates the moments of a value. */
 static bool make(qs_moments *m, qs_id value, size_t channels, float **mean, float **deviation) {
     *mean = qs_arena_alloc(&m->arena, channels + 1, sizeof(**mean));
     *deviation = qs_arena_alloc(&m->arena, channels + 1, sizeof(**deviation));
@@ -117,7 +117,7 @@ static bool after_sum(qs_moments *m, const qs_node *n) {
     return true;
 }
 
-/* Operators that leave the mean of each channel as it is. */
+/* Whether an operator keeps the mean of each channel. */
 static bool keeps_mean(const qs_moments *m, const qs_node *n) {
     bool keep;
     const int64_t rank = n->outputs[0] == QS_NONE ? -1 : m->g->values[n->outputs[0]].rank;
@@ -128,7 +128,7 @@ static bool keeps_mean(const qs_moments *m, const qs_node *n) {
     return rank == 2 && (n->op->traits & QS_RESHAPES);
 }
 
-/* The second axis of a matrix is still the channels. */
+/* Whether the second axis of the output has the same channels. */
 static bool same_channels(const qs_moments *m, const qs_node *n) {
     const qs_moment *x = known(m, n->inputs[0]);
     const qs_value *y = &m->g->values[n->outputs[0]];

@@ -21,10 +21,13 @@ typedef struct qs_moments {
     qs_moment *values; /* by value id */
 } qs_moments;
 
-/* Of a graph before BatchNormalization is folded; it must outlive the result. Errors: NOMEM. */
+/*
+ * Finds the moments of a graph before BatchNormalization is folded; it must outlive them. Errors:
+ * NOMEM.
+ */
 int qs_moments_find(qsim_ctx *ctx, const qs_graph *g, qs_moments *m);
 void qs_moments_free(qs_moments *m);
-/* Means of the channels of the tensor of that name, NULL: not known. */
+/* Means of the channels of a tensor; NULL: not known. */
 const float *qs_moments_mean(const qs_moments *m, const char *name, size_t channels);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Weights in 4 bits: a scale for each channel or block that gives the least squared error, errors
- * weighed by the inputs' second moments where a calibration has them, and rounding by GPTQ.
+ * Weights in 4 bits: finds the scale of each channel or block with the least squared error,
+ * weighted by the second moments of the inputs if a calibration has them, and rounds by GPTQ.
  */
 #include "ptq/gram.h"
 #include "ptq/gptq.h"
@@ -66,7 +66,7 @@ typedef struct finder {
 
 #define PIECE ((size_t)LANES * 32)
 
-/* Sum of weighed squared errors of the piece with that scale. */
+/* Sum of weighted squared errors of the piece with a scale. */
 static double piece_error(const finder *f, size_t n, float scale) {
     float sum[LANES] = {0};
     const float inverse = 1.0f / scale;
@@ -101,7 +101,7 @@ static void fill(const narrowing *n, finder *f, size_t channel, size_t first, si
     }
 }
 
-/* Errors of weights [first, end) of a channel with each of the scales. */
+/* Measures the errors of weights [first, end) of a channel with each of the scales. */
 static void measure(const narrowing *n, finder *f, size_t channel, size_t first, size_t end,
                     const float *scale, double *error) {
     for (int s = 0; s <= STEPS; s++)
@@ -159,13 +159,13 @@ static int alloc_weights(const narrowing *n) {
     return c->scale && c->zero_point && c->data ? QSIM_OK : QSIM_E_NOMEM;
 }
 
-/* E[x[k]^2] of the layer's input as it is quantized. */
+/* E[x[k]^2] of the layer's input, multiplied by its equalization factor. */
 static double moment(const narrowing *n, const qs_gram *gram, size_t k) {
     const double factor = (double)qs_layer_factor(n->q, n->l, k);
     return qs_gram_moment(gram, k, k) * (factor * factor);
 }
 
-/* The weights of squared errors: a diagonal that is never all 0. */
+/* Makes the weights of squared errors: the diagonal of the second moments, unless it is all 0. */
 static int make_moments(narrowing *n, float **out) {
     const qs_gram *gram = qs_gram_find(n->q, n->l);
     *out = NULL;
@@ -237,8 +237,8 @@ static int factorize(qs_quantizer *q, const qs_layer *l, const qs_gram *gram, qs
                 (centred ? qs_gram_covariance(gram, i, j) : qs_gram_moment(gram, i, j)) *
                 ((double)qs_layer_factor(q, l, i) * (double)qs_layer_factor(q, l, j));
     /*
-     * If all rows seen were equal, the rest is rounding error of float sums: weights go to the
-     * nearest.
+     * If all rows are equal the covariances are rounding errors of float sums, and weights are
+     * rounded to nearest.
      */
     double trace = 0, whole = 0;
     for (size_t i = 0; i < l->depth; i++) {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* 4-bit weights as MatMulNBits of com.microsoft, which has them in blocks along the input. */
+/*
+ * Writes products with 4-bit weights as MatMulNBits of com.microsoft, with blocks along the input.
+ */
 #include "ptq/quantizer.h"
 
-/* Codes of column n, [columns, blocks, block / 2] bytes, the first in the low half. */
+/* Packs codes to [columns, blocks, block / 2] bytes, the first of two in the low half. */
 static uint8_t *pack_codes(qs_quantizer *q, const qs_layer *l, const qs_codes *c, size_t blocks,
                            size_t block) {
     const uint8_t *from = c->data, flip = l->form.dtype == QSIM_INT4 ? 8 : 0;
@@ -20,7 +22,9 @@ static uint8_t *pack_codes(qs_quantizer *q, const qs_layer *l, const qs_codes *c
     return to;
 }
 
-/* Zero points of each column begin on a byte; NULL with *failed false: all are 8. */
+/*
+ * Packs zero points, those of each column from a new byte on; NULL with *failed false: all are 8.
+ */
 static uint8_t *pack_zeros(qs_quantizer *q, const qs_layer *l, const qs_codes *c, size_t blocks,
                            bool *failed) {
     const int32_t flip = l->form.dtype == QSIM_INT4 ? 8 : 0;
@@ -42,8 +46,8 @@ static uint8_t *pack_zeros(qs_quantizer *q, const qs_layer *l, const qs_codes *c
     return to;
 }
 
-/* The least block that holds a whole column. */
-static size_t whole(size_t depth) {
+/* The smallest block that holds a whole column. */
+static size_t block_of_column(size_t depth) {
     size_t block = 16;
     while (block < depth)
         block *= 2;
@@ -60,7 +64,8 @@ static bool set_sizes(qs_graph *g, qs_id node, const qs_layer *l, size_t block, 
 
 int qs_write_nbits(qs_quantizer *q, const qs_layer *l, const qs_codes *c, int32_t level) {
     qs_graph *g = q->g;
-    const size_t blocks = c->blocks + !c->blocks, block = c->blocks ? c->block : whole(l->depth);
+    const size_t blocks = c->blocks + !c->blocks,
+                 block = c->blocks ? c->block : block_of_column(l->depth);
     const qs_node old = g->nodes[l->node];
     const char *base = g->values[old.inputs[1]].name;
     const int64_t dims[3] = {(int64_t)l->channels, (int64_t)blocks, (int64_t)block / 2};

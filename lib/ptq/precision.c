@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Units: operators in integers with what they absorb; each is in float or in 8 bits as one. */
+/*
+ * Units: operators with the activation or bias that they absorb, which are in float or in 8 bits
+ * together.
+ */
 #include <math.h>
 
 #include "ptq/gram.h"
@@ -17,7 +20,7 @@ static bool is_unit(const qs_quantizer *q, qs_id node) {
            (c->kind == QS_KIND_WEIGHTS || c->kind == QS_KIND_ARITHMETIC || c->kind == QS_KIND_POOL);
 }
 
-/* The activations that have a scale and that the unit reads or makes, each once. */
+/* Lists the activations with a scale that the unit reads or makes, each once. */
 static int list_activations(const qs_quantizer *q, qs_id node, qs_units *u, qs_unit *unit) {
     const qs_node *n = &q->g->nodes[node];
     const int32_t reads = qs_operand_count(q->g, n);
@@ -67,7 +70,7 @@ static int add_unit(const qs_quantizer *q, qs_id node, qs_units *u) {
         unit->told.float_bytes = 4 * (weights + bias);
         unit->told.bytes = weights + 4 * bias;
     }
-    u->count += unit->name[0] != 0; /* recipes cannot name it */
+    u->count += unit->name[0] != 0; /* recipes cannot name a unit without name */
     return QSIM_OK;
 }
 

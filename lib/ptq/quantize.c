@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* qsim_quantize and the dry run. */
+/* qsim_quantize and qsim_quantize_layers, its dry run. */
 #include "base/ctx.h"
 #include "ptq/quantizer.h"
 
@@ -105,7 +105,7 @@ void qs_quantizer_free(qs_quantizer *q) {
 
 /* ---- metadata ---- */
 
-/* Text of a limited size. */
+/* Text for the metadata, of limited size. */
 typedef struct note {
     char text[320];
     size_t size;
@@ -123,7 +123,7 @@ static bool same_method(const qs_range *a, const qs_range *b) {
     return a->given == b->given && a->method == b->method && a->percentile == b->percentile;
 }
 
-/* The range of one activation, and how others differ from it. */
+/* The settings that all activations have in common. */
 typedef struct common {
     const qs_range *first; /* NULL: there is none */
     int32_t dtype;         /* 0: there is none */
@@ -189,7 +189,7 @@ static void describe_weights(const qs_quantizer *q, note *n) {
     add(n, !mixed && form.flags ? ",reduced" : "");
 }
 
-/* The hash of the statistics that were used; the rest of the calibration does not count. */
+/* Hashes the statistics of the calibration that were used. */
 static int hash_used(qs_quantizer *q, char hex[65]) {
     int32_t index;
     for (size_t i = 0; q->c && i < q->value_count; i++)
@@ -279,8 +279,8 @@ int qs_calibration_check(const qsim_calibration *c, const qsim_model *model, qsi
 /* ---- writing ---- */
 
 /*
- * In QOperator format pairs become standard integer operators if there is one; other pairs stay.
- * Weights that two nodes share stay one constant if both quantize them alike.
+ * In QOperator format QDQ pairs become standard integer operators if there are such; other pairs
+ * stay. Weights that two nodes share stay one constant if both quantize them equally.
  */
 static int finish(qs_quantizer *q) {
     const qsim_quantize_options *o = &q->options;
@@ -293,7 +293,7 @@ static int finish(qs_quantizer *q) {
     return qs_pipeline_run(&p, QS_FOR_QUANTIZED, QSIM_LEVEL_ALL);
 }
 
-/* Stores the decisions in `to`, if it is not NULL, before the graph is rewritten. */
+/* Stores the decisions in `to` (unless NULL) before the graph is rewritten. */
 static int note_decisions(qs_quantizer *q, qsim_recipe *to) {
     q->decided = qs_calloc(q->ctx, q->node_count + 1, sizeof(*q->decided));
     if (!q->decided)
@@ -328,7 +328,10 @@ static int rewrite(qs_quantizer *q, qsim_recipe *decided) {
 
 #define NARROW_OPSET 21 /* DequantizeLinear of 4 and of 16 bits */
 
-/* Only MatMulNBits has 4 bits in dynamic models. */
+/*
+ * Upgrades the model for 4 or 16 bits; dynamic models have 4 bits in MatMulNBits only, which needs
+ * no upgrade.
+ */
 static int upgrade(qsim_model *m, const qsim_quantize_options *own, qsim_error *error) {
     const bool wanted = qs_narrow_wanted(own) || qs_wide_wanted(own);
     if (own->mode == QSIM_MODE_DYNAMIC || !wanted || qs_graph_import(m->graph, "") >= NARROW_OPSET)
@@ -378,7 +381,7 @@ int qs_quantize_prepared(const qsim_model *prepared, const qsim_calibration *c,
     return code;
 }
 
-/* A model over the prepared graph of `model` that may be changed. */
+/* Makes a model with a copy of the prepared graph of `model`, which can be changed. */
 static int derive_prepared(const qsim_model *model, const qsim_calibration *c, qsim_model **out,
                            qsim_error *error) {
     qsim_model *prepared = NULL;
@@ -424,7 +427,7 @@ int qsim_quantize(const qsim_model *model, const qsim_calibration *c,
     return qs_leave(model->ctx, code, error);
 }
 
-/* Bytes of a layer's weights and scales as they are written. */
+/* Bytes of a layer's weights and scales in the file. */
 static size_t written(const qs_layer *l) {
     const size_t weights = l->channels * l->depth;
     const size_t block = l->form.block ? (size_t)l->form.block : l->depth;
@@ -462,7 +465,7 @@ static qsim_layer_info stored_info(const qs_quantizer *q, qs_id node) {
                              .bytes = (integer ? 1 : 4) * weights};
 }
 
-/* Calls `layer` for every node that has weights to quantize; their number. */
+/* Calls `layer` for every node with weights that are quantized. Returns their number. */
 static int32_t list_layers(const qs_quantizer *q, qsim_layer_fn layer, void *user, int *code) {
     int32_t count = 0;
     for (size_t k = 0; k < q->g->order_count && !*code; k++) {

@@ -17,17 +17,17 @@
 
 #include <qsim/ptq.h>
 
-/* A node; by node id. */
+/* The decisions about a node; by node id. */
 typedef struct qs_choice {
-    qs_kind kind;     /* of its row, if what the kind asks for holds */
+    qs_kind kind;     /* of its row, if the node fits it */
     int32_t forced;   /* QSIM_RULE_*, 0: no rule */
     size_t rule;      /* which rule forced it, counted from 1; 0: the recipe, or none */
     int32_t layer;    /* index among the layers with weights, or -1 */
-    qs_id absorbs;    /* the Relu, Clip or bias after it that its Q makes part of it, or QS_NONE */
-    bool is_absorbed; /* it is such a node */
-    uint8_t bits;     /* of its weights, as a rule says: 8 or 4; 0: no rule */
-    bool wide;        /* a rule says 16 bits for what it reads and makes */
-    bool integer;     /* decided: its inputs and outputs are quantized */
+    qs_id absorbs;    /* the Relu, Clip or bias after it that is quantized with it, or QS_NONE */
+    bool is_absorbed; /* another node absorbs it */
+    uint8_t bits;     /* of its weights by a rule: 8 or 4; 0: no rule */
+    bool wide;        /* by a rule its inputs and outputs have 16 bits */
+    bool integer;     /* the decision: its inputs and outputs are quantized */
 } qs_choice;
 
 /* The range of an activation, and its source. */
@@ -39,7 +39,7 @@ typedef struct qs_range {
     double percentile;
 } qs_range;
 
-/* An activation; by value id. */
+/* The decisions about an activation; by value id. */
 typedef struct qs_activation {
     qs_id root; /* the value whose scale it shares; itself in most cases */
     bool quantized;
@@ -96,7 +96,7 @@ typedef struct qs_layer {
     float *bias_scale;
 } qs_layer;
 
-/* A constant in integers of a byte each, also those of 4 bits, in the graph's arena. */
+/* A quantized constant, one integer in each byte, also if it has 4 bits; in the graph's arena. */
 typedef struct qs_codes {
     void *data;
     float *scale;
@@ -107,7 +107,7 @@ typedef struct qs_codes {
 
 /* The factors of a value's channels (equalize.h); by value id. */
 typedef struct qs_scaled {
-    const float *factor; /* of each channel, of the recipe; NULL: nothing */
+    const float *factor; /* of each channel, from the recipe; NULL: none */
     size_t channels;
     int32_t axis;
     const char *name; /* in the float network */
@@ -116,7 +116,7 @@ typedef struct qs_scaled {
 
 typedef struct qs_quantizer {
     qsim_ctx *ctx;
-    qsim_model *model; /* being made */
+    qsim_model *model; /* the result */
     qs_graph *g;
     const qsim_calibration *c;     /* NULL in a dry run: every range counts as known */
     qsim_quantize_options options; /* with defaults filled in */
@@ -126,7 +126,7 @@ typedef struct qs_quantizer {
     qs_activation *activations;
     qs_scaled *scaled; /* NULL: nothing is equalized */
     qs_layer *layers;
-    bool *decided; /* by node: its weights are quantized; as of before rewriting */
+    bool *decided; /* by node of the graph before rewriting: its weights are quantized */
     size_t layer_count, layer_capacity;
     size_t value_count, node_count; /* before rewriting */
     /* For bias correction (bias.c). */
@@ -137,10 +137,10 @@ typedef struct qs_quantizer {
     qsim_error *error;
 } qs_quantizer;
 
-/* Copies and checks options; fills defaults in. */
+/* Copies and checks options, with defaults filled in. */
 int qs_quantizer_options(const qsim_quantize_options *options, qsim_quantize_options *own,
                          qsim_error *error);
-/* Arrays over a prepared model's graph, choices and layers. `q` is zeroed by it. */
+/* Initializes q: arrays over a prepared model's graph, choices and layers. */
 int qs_quantizer_init(qs_quantizer *q, qsim_model *prepared, const qsim_calibration *c,
                       const qsim_quantize_options *options, qsim_error *error);
 void qs_quantizer_free(qs_quantizer *q);
@@ -165,7 +165,7 @@ int qs_rewrite_weights(qs_quantizer *q);                                  /* wei
 /* Scale and zero point of 8-bit weights in a range. */
 int qs_weight_params(const qs_weight_form *f, float low, float high, float *scale,
                      int32_t *zero_point);
-/* By the form; axis: of the channels, -1: none (initializer.c). */
+/* Quantizes a constant in that form; axis: of the channels, -1: none (initializer.c). */
 int qs_initializer_quantize(qs_quantizer *q, qs_id value, int32_t axis, qs_weight_form form,
                             qs_codes *out);
 
@@ -174,7 +174,7 @@ static inline bool qs_is_wide(int32_t dtype) {
 }
 /* The 16-bit type of the same sign (activation.c). */
 int32_t qs_widened(int32_t dtype);
-/* Whether options, rules or recipe want 16 bits anywhere (activation.c). */
+/* Whether options, rules or recipe ask for 16 bits (activation.c). */
 bool qs_wide_wanted(const qsim_quantize_options *o);
 
 /* ---- 4-bit weights (narrow.c) ---- */
@@ -182,23 +182,23 @@ bool qs_wide_wanted(const qsim_quantize_options *o);
 static inline bool qs_is_narrow(int32_t dtype) {
     return dtype == QSIM_INT4 || dtype == QSIM_UINT4;
 }
-/* Refuses options that do not go with 4 bits, or with 8 (recipe_apply.c). */
+/* Refuses options that contradict 4 bits, or 8 (recipe_apply.c). */
 int qs_narrow_options(const qsim_quantize_options *o, qsim_error *error);
 /* Whether the mode has an operator for a layer with 4 bits. */
 bool qs_narrow_fits(const qs_quantizer *q, const qs_layer *l);
-/* Whether a layer's weights have 4 bits unless it is told otherwise. */
+/* Whether a layer's weights have 4 bits by default. */
 bool qs_narrow_suits(const qs_quantizer *q, const qs_layer *l);
-/* Whether options, rules or recipe want 4 bits anywhere. */
+/* Whether options, rules or recipe ask for 4 bits. */
 bool qs_narrow_wanted(const qsim_quantize_options *o);
-/* The block of a layer's weights where `wanted` is asked for; 0: a channel. */
+/* The block of a layer's weights if `wanted` is asked for; 0: a channel. */
 int32_t qs_narrow_block(const qs_quantizer *q, const qs_layer *l, int32_t wanted);
-/* Finds the scales of a layer; fills all of *out but the codes, for which it makes room. */
+/* Finds the scales of a layer; fills *out except for the codes, which it allocates. */
 int qs_narrow_scales(qs_quantizer *q, const qs_layer *l, qs_codes *out);
-/* Rounds the weights with them. */
+/* Rounds the weights with these scales. */
 int qs_narrow_round(qs_quantizer *q, const qs_layer *l, qs_codes *codes);
-/* Both. */
+/* Finds the scales and rounds the weights. */
 int qs_narrow_make(qs_quantizer *q, const qs_layer *l, qs_codes *out);
-/* Puts a MatMulNBits of that level in place of a product (nbits.c). */
+/* Replaces a product by a MatMulNBits with that accuracy_level (nbits.c). */
 int qs_write_nbits(qs_quantizer *q, const qs_layer *l, const qs_codes *codes, int32_t level);
 
 /* Elements of the node's constants that are stored in 8 bits and read as floats; 0: none
@@ -209,31 +209,28 @@ size_t qs_stored_weights(const qs_quantizer *q, qs_id node);
 
 /* MISMATCH if the recipe, which may be NULL, is of another model. */
 int qs_recipe_check(const qsim_recipe *r, const qsim_model *model, qsim_error *error);
-/*
- * Refuses entries that cannot be carried out, and unknown names; takes over the type of
- * activations.
- */
+/* Refuses unknown names and entries that are not supported, and sets the type of activations. */
 int qs_recipe_begin(qs_quantizer *q);
-/* Refuses an entry whose weights the layer cannot have. */
+/* Refuses an entry with weights that its layer cannot have. */
 int qs_recipe_check_weights(const qs_quantizer *q);
 /* Sets `forced` of the nodes that the recipe names. */
 void qs_recipe_force(qs_quantizer *q);
-/* How a node's weights are written: as the recipe says, else as rules and options say. */
+/* The form of a node's weights: by the recipe, else by rules and options. */
 qs_weight_form qs_recipe_weights(const qs_quantizer *q, qs_id node);
 /* Fills a recipe's entry for weights of that form. */
 void qs_recipe_form(const qs_weight_form *form, qsim_recipe_entry *e);
-/* Whether a value can be quantized: a constant, or with a range from recipe or calibration. */
+/* Whether a value can be quantized: it is a constant, or recipe or calibration have its range. */
 bool qs_recipe_has_range(const qs_quantizer *q, qs_id value);
 /* The type of a value, by the recipe or else the options. */
 int32_t qs_recipe_type(const qs_quantizer *q, qs_id value);
 /* The range of a value, by the recipe or else the options. */
 void qs_recipe_range(const qs_quantizer *q, qs_id value, qs_range *range);
-/* Whether the node's weights are quantized, as decided. */
+/* Whether it was decided to quantize the node's weights. */
 bool qs_recipe_quantized(const qs_quantizer *q, qs_id node);
-/* Sets the decisions in `to`. */
+/* Stores the decisions in `to`. */
 int qs_recipe_decide(const qs_quantizer *q, qsim_recipe *to);
 
-/* Rule `index` of the options, which may be of an older or newer caller. */
+/* Reads rule `index` of the options of an older or newer caller. */
 int qs_rule_get(const qsim_quantize_options *o, size_t index, qsim_rule *rule, qsim_error *error);
 
 /*
@@ -243,7 +240,7 @@ int qs_rule_get(const qsim_quantize_options *o, size_t index, qsim_rule *rule, q
  */
 int qs_bias_find(qs_quantizer *q, const qs_layer *l, const qs_codes *codes, int32_t dtype,
                  float **shift);
-/* Adds that to the layer's bias, or gives it one (a MatMul: an Add after it). */
+/* Adds the shift to the layer's bias, or makes one (for a MatMul an Add after it). */
 int qs_bias_add(qs_quantizer *q, const qs_layer *l, const float *shift);
 /*
  * Whether a node's bias is corrected by means of the calibration, as QSIM_BIAS_CORRECTION_*;
@@ -258,44 +255,50 @@ typedef struct qs_bias_source {
     const float *factor; /* of each channel where it is equalized, else NULL */
 } qs_bias_source;
 
-/* False: no bias of the layer can be corrected. */
+/* Finds it; false: the layer's bias cannot be corrected. */
 bool qs_bias_input(const qs_quantizer *q, const qs_layer *l, qs_bias_source *out);
 /*
- * The same for inputs whose means in the quantized network are off by `drift`: sum W E[x] - Q(W)
- * (E[x] + drift) of each output channel. Ranges are chosen; the graph is of no use afterwards.
+ * The same for inputs whose means in the quantized network differ by `drift`: sum W E[x] - Q(W)
+ * (E[x] + drift) of each output channel. Called after ranges are chosen; it changes the graph,
+ * which cannot be used afterwards.
  */
 int qs_bias_measured(qs_quantizer *q, qs_layer *l, const double *mean, const double *drift,
                      float *shift);
-/* Refuses a recipe with bias correction on where the calibration has no means for it. */
+/*
+ * Refuses a recipe with bias correction on for a layer of whose input the calibration has no means.
+ */
 int qs_bias_check(const qs_quantizer *q);
 
 /* ---- adding values and nodes (write.c) ---- */
 
 /* base + suffix; NULL: out of memory. */
 const char *qs_write_joined(qs_quantizer *q, const char *base, const char *suffix);
-/* The same, made unique among the graph's values. */
+/* The same, unique among the graph's values. */
 const char *qs_write_name(qs_quantizer *q, const char *base, const char *suffix);
-/* A new value of that name with a type, and the shape of another; < 0: out of memory. */
+/* Adds a value of that name with a type, and the shape of `like`; < 0: out of memory. */
 qs_id qs_write_value(qs_quantizer *q, const char *base, const char *suffix, int32_t dtype,
                      qs_id like);
 qs_id qs_write_constant(qs_quantizer *q, const char *base, const char *suffix, int32_t dtype,
                         int32_t rank, const int64_t *dims, const void *data);
-/* A zero point per scale in the type of the quantized values; NULL: zeros. */
+/*
+ * Adds a constant of zero points, one for each scale, in the type of the quantized values; NULL:
+ * zeros.
+ */
 qs_id qs_write_zero_points(qs_quantizer *q, const char *base, const char *suffix, int32_t dtype,
                            const int32_t *zero_point, size_t count, int32_t rank,
                            const int64_t *dims);
-/* QuantizeLinear or DequantizeLinear from x to y. */
+/* Adds a QuantizeLinear or DequantizeLinear from x to y. */
 qs_id qs_write_node(qs_quantizer *q, const char *op, const char *base, qs_id x, qs_id scale,
                     qs_id zero, qs_id y);
 /*
- * Codes of a weight or bias after a DequantizeLinear; the float they stand for. Blocks are of
- * matrices and of windows of one tap, along the axis that is not `axis`.
+ * Adds the codes of a weight or bias and a DequantizeLinear, whose output it returns. Blocks, of
+ * matrices and of windows of one tap, are along the axis that is not `axis`.
  */
 qs_id qs_write_dequantized(qs_quantizer *q, qs_id original, int32_t dtype, const qs_codes *codes,
                            int32_t axis);
 /* Reports the node to the caller's progress; CANCELLED. */
 int qs_write_progress(qs_quantizer *q, qs_id node, size_t done, size_t total);
-/* Looks new nodes up, sorts and infers. */
+/* Looks up the rows of new nodes, sorts and infers. */
 int qs_write_finish(qs_quantizer *q);
 
 /* MISMATCH unless the calibration belongs to the model. */
@@ -307,15 +310,15 @@ int qs_calibration_check(const qsim_calibration *c, const qsim_model *model, qsi
 int qs_quantize_prepared(const qsim_model *prepared, const qsim_calibration *c,
                          const qsim_quantize_options *own, qsim_model **out, qsim_error *error);
 
-/* How many leading inputs of a node are activations or take part like one. */
+/* Number of leading inputs of a node that are activations or quantized like one. */
 int32_t qs_operand_count(const qs_graph *g, const qs_node *n);
 /* Output 0 of a node, after what it absorbs. */
 qs_id qs_choice_output(const qs_quantizer *q, qs_id node);
 /* The equalization factor of term `k` of a layer's sums. */
 float qs_layer_factor(const qs_quantizer *q, const qs_layer *l, size_t k);
-/* A float activation: no constant. */
+/* Whether a value is a float and not a constant. */
 bool qs_is_activation(const qs_graph *g, qs_id value);
-/* *, ?, [a-z], [!a-z] and \ before any of them. */
+/* Whether a text matches a pattern with *, ?, [a-z] and [!a-z]; \ escapes these. */
 bool qs_glob(const char *pattern, const char *text);
 /* The name of a node in messages and rules: its own, or that of its first output. */
 const char *qs_node_label(const qs_graph *g, qs_id node);

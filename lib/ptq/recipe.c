@@ -99,7 +99,7 @@ static const char *tensor_fault(const qsim_recipe_entry *e) {
     return NULL;
 }
 
-/* Factors, and nothing else. */
+/* What is wrong with an entry of factors, which may have nothing else. */
 static const char *factor_fault(const qsim_recipe_entry *e) {
     const qsim_recipe_entry bare = {.struct_size = e->struct_size,
                                     .name = e->name,
@@ -160,7 +160,7 @@ int qs_recipe_put(qsim_recipe *r, const qsim_recipe_entry *entry, const char *na
     r->entries[at].name = name;
     r->entries[at].struct_size = sizeof(*entry);
     r->entries[at].shift = shift;
-    if (entry->percentile > 0) /* as the text has it */
+    if (entry->percentile > 0) /* rounded as in the text */
         r->entries[at].percentile = rint(entry->percentile * 1e9) / 1e9;
     return QSIM_OK;
 }

@@ -17,17 +17,17 @@ struct qsim_recipe {
     struct qs_names *names[3]; /* by kind - 1: name -> index in entries */
 };
 
-/* qsim_recipe_set of an entry that is complete, under this name. */
+/* qsim_recipe_set for an entry with all fields, under this name. */
 int qs_recipe_put(qsim_recipe *r, const qsim_recipe_entry *entry, const char *name,
                   qsim_error *error);
-/* The entry, or NULL; `r` may be NULL. */
+/* The entry of a name, or NULL; `r` may be NULL. */
 const qsim_recipe_entry *qs_recipe_find(const qsim_recipe *r, int32_t kind, const char *name);
-/* The error in an entry, or NULL. */
+/* What is wrong with an entry; NULL: nothing. */
 const char *qs_recipe_fault(const qsim_recipe_entry *e);
 
 /* ---- words of the file (recipe_words.c) ---- */
 
-/* A word and the number that it stands for; ends with NULL. */
+/* A word and its number; a list ends with NULL. */
 typedef struct qs_word {
     const char *text;
     int32_t number;

@@ -13,7 +13,7 @@ static const qsim_recipe_entry *tensor_entry(const qs_quantizer *q, qs_id value)
 
 /* ---- checks ---- */
 
-/* Sizes of blocks that there are: those of MatMulNBits, whose sums ONNX Runtime has in integers. */
+/* Whether a size of blocks is one of MatMulNBits for which ONNX Runtime sums in integers. */
 static bool is_block(int64_t block) {
     return block >= 16 && block <= 256 && (block & (block - 1)) == 0;
 }
@@ -69,8 +69,8 @@ int qs_narrow_options(const qsim_quantize_options *o, qsim_error *error) {
 }
 
 /* All activations of 8 bits have one type: that of the recipe, if it names one. */
-static int take_type(qs_quantizer *q, const qsim_recipe_entry *e, const char **first,
-                     int32_t *type) {
+static int check_type(qs_quantizer *q, const qsim_recipe_entry *e, const char **first,
+                      int32_t *type) {
     if (e->kind != QSIM_RECIPE_TENSOR || e->action != QSIM_RECIPE_QUANTIZE || qs_is_wide(e->dtype))
         return QSIM_OK;
     if (*first && e->dtype != *type)
@@ -125,7 +125,7 @@ int qs_recipe_begin(qs_quantizer *q) {
                            q->model->name, e->kind == QSIM_RECIPE_LAYER ? "layer" : "tensor",
                            e->name, what, "supported");
         else
-            code = take_type(q, e, &first, &type);
+            code = check_type(q, e, &first, &type);
     }
     return code;
 }
@@ -162,7 +162,7 @@ static bool takes_one_zero_point(const qs_quantizer *q, qs_id node) {
            (qs_node_traits(q->g, &q->g->nodes[node]) & QS_CONVOLVES);
 }
 
-/* The form of 8-bit weights by the options, */
+/* The form of 8-bit weights by the options. */
 static qs_weight_form wide_form(const qs_quantizer *q, qs_id node) {
     const qsim_quantize_options *o = &q->options;
     const bool plain = o->weight_type == QSIM_INT8 || o->weight_type == QSIM_INT4;
@@ -174,7 +174,7 @@ static qs_weight_form wide_form(const qs_quantizer *q, qs_id node) {
                             .flags = q->weight_flags};
 }
 
-/* and of 4-bit weights. */
+/* The form of 4-bit weights by the options. */
 static qs_weight_form narrow_form(const qs_quantizer *q, const qs_layer *l) {
     const qsim_quantize_options *o = &q->options;
     const bool plain = o->weight_type == QSIM_INT8 || o->weight_type == QSIM_INT4;
@@ -186,7 +186,7 @@ static qs_weight_form narrow_form(const qs_quantizer *q, const qs_layer *l) {
                             .rounding = o->no_gptq ? QSIM_ROUNDING_NEAREST : QSIM_ROUNDING_GPTQ};
 }
 
-/* The form by an entry. */
+/* The form of weights by an entry. */
 static qs_weight_form entry_form(const qsim_recipe_entry *e) {
     const bool tensor = e->granularity == QSIM_GRANULARITY_TENSOR;
     return (qs_weight_form){.dtype = e->dtype,
@@ -218,7 +218,7 @@ static int refuse(const qs_quantizer *q, qs_id node, int code, const char *what)
                    qs_node_label(q->g, node), q->g->nodes[node].op_type, what);
 }
 
-/* 8-bit weights with a zero point for each channel. */
+/* Whether an entry asks for 8-bit weights with a zero point for each channel. */
 static bool has_zero_points(const qsim_recipe_entry *e) {
     return e && e->action == QSIM_RECIPE_QUANTIZE && e->granularity == QSIM_GRANULARITY_CHANNEL &&
            !e->symmetric && !qs_is_narrow(e->dtype);

@@ -12,13 +12,13 @@
 
 /* ---- entries ---- */
 
-static int take_word(qs_lines *r, const qs_word *words, const char *expected, int32_t *number) {
+static int read_word(qs_lines *r, const qs_word *words, const char *expected, int32_t *number) {
     if (!qs_lines_word(r) || !qs_word_number(words, r->word, r->length, number))
         return qs_lines_bad_word(r, expected);
     return QSIM_OK;
 }
 
-static int take_block(qs_lines *r, qsim_recipe_entry *e) {
+static int read_block(qs_lines *r, qsim_recipe_entry *e) {
     double size;
     if (e->granularity != QSIM_GRANULARITY_BLOCK)
         return QSIM_OK;
@@ -28,8 +28,8 @@ static int take_block(qs_lines *r, qsim_recipe_entry *e) {
     return QSIM_OK;
 }
 
-static int take_method(qs_lines *r, qsim_recipe_entry *e) {
-    int code = take_word(r, qs_recipe_methods, "expected a method", &e->method);
+static int read_method(qs_lines *r, qsim_recipe_entry *e) {
+    int code = read_word(r, qs_recipe_methods, "expected a method", &e->method);
     e->flags |= QSIM_RECIPE_METHOD;
     if (!code && e->method == QSIM_METHOD_PERCENTILE &&
         (!qs_lines_number(r, &e->percentile) || !(e->percentile > 0 && e->percentile <= 100)))
@@ -37,7 +37,7 @@ static int take_method(qs_lines *r, qsim_recipe_entry *e) {
     return code;
 }
 
-static int take_range(qs_lines *r, qsim_recipe_entry *e) {
+static int read_range(qs_lines *r, qsim_recipe_entry *e) {
     double low, high;
     if (!qs_lines_number(r, &low) || !qs_lines_number(r, &high))
         return qs_lines_bad_word(r, "expected the two ends of the range");
@@ -47,8 +47,8 @@ static int take_range(qs_lines *r, qsim_recipe_entry *e) {
     return QSIM_OK;
 }
 
-/* How many there are, and so many numbers. */
-static int take_numbers(qs_lines *r, qsim_recipe *recipe, qsim_recipe_entry *e) {
+/* Reads a count, and as many numbers. */
+static int read_numbers(qs_lines *r, qsim_recipe *recipe, qsim_recipe_entry *e) {
     double count, value;
     /* A number and a space in front of it take two bytes at least. */
     if (!qs_lines_number(r, &count) || !(count >= 1 && count <= (double)(r->end - r->p) / 2 + 1) ||
@@ -66,14 +66,14 @@ static int take_numbers(qs_lines *r, qsim_recipe *recipe, qsim_recipe_entry *e) 
     return QSIM_OK;
 }
 
-static int take_correction(qs_lines *r, qsim_recipe *recipe, qsim_recipe_entry *e) {
-    int code = take_word(r, qs_recipe_switches, "expected on, off or given", &e->bias_correction);
+static int read_correction(qs_lines *r, qsim_recipe *recipe, qsim_recipe_entry *e) {
+    int code = read_word(r, qs_recipe_switches, "expected on, off or given", &e->bias_correction);
     return code || e->bias_correction != QSIM_BIAS_CORRECTION_GIVEN ? code
-                                                                    : take_numbers(r, recipe, e);
+                                                                    : read_numbers(r, recipe, e);
 }
 
-/* The setting that a word after the type gives; each may be given once. 0: unknown word. */
-static uint32_t settles(const qs_lines *r) {
+/* The setting that the last word begins, as a bit, since each may occur once; 0: unknown word. */
+static uint32_t setting_of(const qs_lines *r) {
     int32_t number;
     if (qs_word_number(qs_recipe_granularities, r->word, r->length, &number))
         return 1;
@@ -86,37 +86,37 @@ static uint32_t settles(const qs_lines *r) {
                                                                        : 0;
 }
 
-/* A word after the type; one that this version does not know is refused by name. */
-static int take_key(qs_lines *r, qsim_recipe *recipe, qsim_recipe_entry *e) {
+/* Reads a setting after the type; one that this version does not know is refused by name. */
+static int read_setting(qs_lines *r, qsim_recipe *recipe, qsim_recipe_entry *e) {
     const bool layer = e->kind == QSIM_RECIPE_LAYER;
     if (qs_lines_is(r, "symmetric") || qs_lines_is(r, "asymmetric")) {
         e->symmetric = qs_lines_is(r, "symmetric");
         return QSIM_OK;
     }
     if (layer && qs_word_number(qs_recipe_granularities, r->word, r->length, &e->granularity))
-        return take_block(r, e);
+        return read_block(r, e);
     if (layer && qs_lines_is(r, "reduced")) {
         e->flags |= QSIM_RECIPE_REDUCED;
         return QSIM_OK;
     }
     if (layer && qs_lines_is(r, "rounding"))
-        return take_word(r, qs_recipe_roundings, "expected a rounding", &e->rounding);
+        return read_word(r, qs_recipe_roundings, "expected a rounding", &e->rounding);
     if (layer && qs_lines_is(r, "bias-correction"))
-        return take_correction(r, recipe, e);
+        return read_correction(r, recipe, e);
     if (!layer && qs_lines_is(r, "range"))
-        return take_range(r, e);
+        return read_range(r, e);
     if (!layer && qs_lines_is(r, "method"))
-        return take_method(r, e);
+        return read_method(r, e);
     return qs_lines_bad_word(r, layer ? "expected what version 1 knows of a layer"
                                       : "expected what version 1 knows of a tensor");
 }
 
-/* Everything after the name. */
-static int take_entry(qs_lines *r, qsim_recipe *recipe, qsim_recipe_entry *e) {
+/* Reads the settings after the name. */
+static int read_entry(qs_lines *r, qsim_recipe *recipe, qsim_recipe_entry *e) {
     const bool layer = e->kind == QSIM_RECIPE_LAYER;
     int code = QSIM_OK;
     if (e->kind == QSIM_RECIPE_EQUALIZE)
-        return take_numbers(r, recipe, e);
+        return read_numbers(r, recipe, e);
     if (!qs_lines_word(r))
         return qs_lines_bad_word(r, "expected what becomes of it");
     if (qs_lines_is(r, "float") || (layer && qs_lines_is(r, "integer"))) {
@@ -127,19 +127,19 @@ static int take_entry(qs_lines *r, qsim_recipe *recipe, qsim_recipe_entry *e) {
     if (layer && !qs_lines_is(r, "weights"))
         return qs_lines_bad_word(r, "expected weights, float or integer");
     if (layer)
-        code = take_word(r, qs_recipe_weight_types, "expected a type of weights", &e->dtype);
+        code = read_word(r, qs_recipe_weight_types, "expected a type of weights", &e->dtype);
     else if (!qs_word_number(qs_recipe_tensor_types, r->word, r->length, &e->dtype))
         code = qs_lines_bad_word(r, "expected a type or float");
     for (uint32_t seen = 0; !code && qs_lines_word(r);) {
-        const uint32_t now = settles(r);
+        const uint32_t now = setting_of(r);
         code = seen & now ? qs_lines_bad_word(r, "expected what the line does not say already")
-                          : take_key(r, recipe, e);
+                          : read_setting(r, recipe, e);
         seen |= now;
     }
     return code;
 }
 
-static int take_line(qs_lines *r, qsim_recipe *recipe) {
+static int read_line(qs_lines *r, qsim_recipe *recipe) {
     qsim_recipe_entry e = {.struct_size = sizeof(e)};
     char *name = NULL;
     size_t length = 0;
@@ -151,7 +151,7 @@ static int take_line(qs_lines *r, qsim_recipe *recipe) {
         return qs_lines_bad_word(r, "expected layer, tensor or equalize");
     int code = qs_lines_name(r, &recipe->arena, &name, &length);
     if (!code)
-        code = take_entry(r, recipe, &e);
+        code = read_entry(r, recipe, &e);
     if (code)
         return code;
     const char *fault = qs_recipe_fault(&e);
@@ -165,7 +165,7 @@ static int take_line(qs_lines *r, qsim_recipe *recipe) {
 
 /* ---- header ---- */
 
-static int take_header(qs_lines *r) {
+static int read_header(qs_lines *r) {
     double version;
     if (!qs_lines_find(r) || !qs_lines_is(r, "qsim-recipe") || !qs_lines_number(r, &version))
         return qs_lines_bad(r, "not a recipe");
@@ -187,14 +187,14 @@ int qsim_recipe_load_memory(qsim_ctx *ctx, const void *data, size_t size, const 
     if (code)
         return code;
     qs_lines r = qs_lines_of(data, size, name, error);
-    code = take_header(&r);
+    code = read_header(&r);
     while (!code && qs_lines_find(&r)) {
         if (qs_lines_is(&r, "model"))
             code = qs_lines_hash(&r, recipe->model);
         else if (qs_lines_is(&r, "calibration"))
             code = qs_lines_hash(&r, recipe->calibration);
         else
-            code = take_line(&r, recipe);
+            code = read_line(&r, recipe);
     }
     if (code) {
         qsim_recipe_free(recipe);

@@ -9,14 +9,14 @@
 #include <qsim/quant.h>
 
 /* Text that grows. */
-typedef struct sink {
+typedef struct writer {
     qsim_ctx *ctx;
     char *text;
     size_t size, capacity;
     bool failed;
-} sink;
+} writer;
 
-static void put(sink *s, const char *text, size_t n) {
+static void put(writer *s, const char *text, size_t n) {
     if (!s->failed && qs_grow(s->ctx, (void **)&s->text, &s->capacity, s->size + n + 1, 1)) {
         memcpy(s->text + s->size, text, n);
         s->size += n;
@@ -25,17 +25,17 @@ static void put(sink *s, const char *text, size_t n) {
     }
 }
 
-static void put_text(sink *s, const char *text) {
+static void put_text(writer *s, const char *text) {
     put(s, text, strlen(text));
 }
 
-static void put_number(sink *s, int64_t value) {
+static void put_number(writer *s, int64_t value) {
     char digits[24];
     put(s, digits, (size_t)snprintf(digits, sizeof(digits), "%lld", (long long)value));
 }
 
-/* Nine decimals at the most, with a point whatever the locale. */
-static void put_percentile(sink *s, double value) {
+/* Writes at most nine decimals, with a point in every locale. */
+static void put_percentile(writer *s, double value) {
     char digits[32];
     const long long parts = (long long)(value * 1e9 + 0.5);
     int n = snprintf(digits, sizeof(digits), "%lld.%09lld", parts / 1000000000, parts % 1000000000);
@@ -44,8 +44,8 @@ static void put_percentile(sink *s, double value) {
     put(s, digits, (size_t)(digits[n - 1] == '.' ? n - 1 : n));
 }
 
-/* -0x1.800000p+3 and so on: exact. */
-static void put_float(sink *s, float value) {
+/* Writes a float as -0x1.800000p+3: exactly. */
+static void put_float(writer *s, float value) {
     char text[32];
     uint32_t bits;
     memcpy(&bits, &value, sizeof(bits));
@@ -56,8 +56,8 @@ static void put_float(sink *s, float value) {
     put(s, text, (size_t)n);
 }
 
-/* For people; printf's decimal point follows the locale. */
-static void put_decimal(sink *s, float value) {
+/* Writes a short decimal for people, with a point in every locale. */
+static void put_decimal(writer *s, float value) {
     char text[48];
     const int n = snprintf(text, sizeof(text), "%.6g", (double)value);
     for (int i = 0; i < n; i++)
@@ -66,7 +66,7 @@ static void put_decimal(sink *s, float value) {
     put(s, text, (size_t)n);
 }
 
-static void put_name(sink *s, const char *name) {
+static void put_name(writer *s, const char *name) {
     put_text(s, "\"");
     for (const unsigned char *p = (const unsigned char *)name; *p; p++) {
         char escaped[8];
@@ -80,13 +80,13 @@ static void put_name(sink *s, const char *name) {
     put_text(s, "\"");
 }
 
-static void put_words(sink *s, const char *key, const char *word) {
+static void put_words(writer *s, const char *key, const char *word) {
     put_text(s, key);
     put_text(s, word);
 }
 
-/* Their number, then each of them. */
-static void put_numbers(sink *s, const qsim_recipe_entry *e) {
+/* Writes the number of factors or shifts, then each of them. */
+static void put_numbers(writer *s, const qsim_recipe_entry *e) {
     put_text(s, " ");
     put_number(s, e->shift_count);
     for (int64_t i = 0; i < e->shift_count; i++) {
@@ -95,7 +95,7 @@ static void put_numbers(sink *s, const qsim_recipe_entry *e) {
     }
 }
 
-static void put_layer(sink *s, const qsim_recipe_entry *e) {
+static void put_layer(writer *s, const qsim_recipe_entry *e) {
     put_words(s, " weights ", qs_word_text(qs_recipe_weight_types, e->dtype));
     put_words(s, " ", qs_word_text(qs_recipe_granularities, e->granularity));
     if (e->granularity == QSIM_GRANULARITY_BLOCK) {
@@ -113,7 +113,7 @@ static void put_layer(sink *s, const qsim_recipe_entry *e) {
         put_numbers(s, e);
 }
 
-static void put_tensor(sink *s, const qsim_recipe_entry *e) {
+static void put_tensor(writer *s, const qsim_recipe_entry *e) {
     put_words(s, " ", qs_word_text(qs_recipe_tensor_types, e->dtype));
     put_text(s, e->symmetric ? " symmetric" : " asymmetric");
     if (e->flags & QSIM_RECIPE_RANGE) {
@@ -137,7 +137,7 @@ static void put_tensor(sink *s, const qsim_recipe_entry *e) {
     }
 }
 
-static void put_entry(sink *s, const qsim_recipe_entry *e) {
+static void put_entry(writer *s, const qsim_recipe_entry *e) {
     put_text(s, e->kind == QSIM_RECIPE_LAYER    ? "layer "
                 : e->kind == QSIM_RECIPE_TENSOR ? "tensor "
                                                 : "equalize ");
@@ -155,9 +155,9 @@ static void put_entry(sink *s, const qsim_recipe_entry *e) {
     put_text(s, "\n");
 }
 
-/* The text, which the caller frees; NOMEM. */
-static int write_text(const qsim_recipe *r, sink *s, qsim_error *error) {
-    *s = (sink){.ctx = r->ctx};
+/* Writes the recipe to s->text, which the caller frees; NOMEM. */
+static int write_text(const qsim_recipe *r, writer *s, qsim_error *error) {
+    *s = (writer){.ctx = r->ctx};
     put_text(s, "qsim-recipe 1\n");
     if (r->model[0]) {
         put_words(s, "model ", r->model);
@@ -177,7 +177,7 @@ static int write_text(const qsim_recipe *r, sink *s, qsim_error *error) {
 
 int qsim_recipe_text(const qsim_recipe *recipe, void *buffer, size_t capacity, size_t *need,
                      qsim_error *error) {
-    sink s;
+    writer s;
     qs_error_clear(error);
     if (!recipe || !need || (capacity > 0 && !buffer))
         return qs_fail(error, QSIM_E_ARGUMENT, "recipe: an argument is missing");
@@ -194,7 +194,7 @@ int qsim_recipe_text(const qsim_recipe *recipe, void *buffer, size_t capacity, s
 int qsim_recipe_save(const qsim_recipe *recipe, const char *path, int32_t replace,
                      qsim_error *error) {
     qs_out file;
-    sink s;
+    writer s;
     qs_error_clear(error);
     if (!recipe || !path)
         return qs_fail(error, QSIM_E_ARGUMENT, "recipe: an argument is missing");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A calibration's statistics of one tensor: histogram, means and extremes of its channels, and the
- * sample that holds its extremes. All but the samples' numbers are the same in whatever order parts
- * of the data are seen and merged.
+ * samples that have its extremes. Except for the numbers of samples they do not depend on the order
+ * in which parts of the data are observed and merged.
  */
 #ifndef QS_RECORD_H
 #define QS_RECORD_H
@@ -16,9 +16,9 @@ typedef struct qs_means {
     int32_t axis; /* of the channels in the model's layout; -1: no means are kept */
     size_t channels;
     uint64_t positions;
-    qs_exact *sum;  /* `channels` of them; NULL: nothing was seen */
+    qs_exact *sum;  /* by channel; NULL: no values yet */
     float *extreme; /* the least value of each channel, then the greatest */
-    bool bare;      /* from a file that has no extremes */
+    bool bare;      /* without extremes: loaded from a file that has none */
 } qs_means;
 
 /* The greatest value of all samples, the sample that has it, and the greatest of the others. */
@@ -35,7 +35,7 @@ typedef struct qs_record {
 
 int qs_record_create(qsim_ctx *ctx, int32_t bits, qs_record *r, qsim_error *error);
 void qs_record_free(qsim_ctx *ctx, qs_record *r);
-/* As it was created; keeps its memory. */
+/* Resets a record to its initial state; keeps its memory. */
 void qs_record_reset(qs_record *r);
 void qs_top_add(qs_top *top, float value, int64_t sample);
 /* Allocates what merging `from` needs, so that it cannot fail. Errors: NOMEM, MISMATCH, LIMIT. */
@@ -45,12 +45,15 @@ int qs_record_reserve(qsim_ctx *ctx, qs_record *into, const qs_record *from);
  * qs_record_reserve.
  */
 void qs_record_merge(qs_record *into, const qs_record *from, int64_t first);
-/* The same but for the channels, whose means and extremes stay; after qs_observer_reserve. */
+/* The same without means and extremes of channels; after qs_observer_reserve. */
 void qs_record_merge_values(qs_record *into, const qs_record *from, int64_t first);
-/* No extremes yet: of `channels` channels. */
+/* Sets the extremes of channels to those of no values. */
 void qs_extremes_reset(float *extreme, size_t channels);
 void qs_extremes_merge(float *into, const float *from, size_t channels);
-/* Room for the sums of so many channels, all 0 if there was none; MISMATCH: there are others. */
+/*
+ * Allocates the sums of `channels` channels, all 0, if there are none; MISMATCH: their number
+ * differs.
+ */
 int qs_means_reserve(qsim_ctx *ctx, qs_means *m, size_t channels);
 
 /* ---- watching (watch.c) ---- */

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Rounding by GPTQ (gptq.h), then sequential bias correction: layer by layer in order of execution
- * each bias takes back what the means of the layer's outputs are off by in the quantized network,
- * in which all layers before it are corrected already (Nagel et al., 2019, section 4.2, with data):
+ * the bias is corrected by the difference of the means of the layer's outputs in the float network
+ * and in the quantized one, whose earlier layers are corrected (Nagel et al., 2019, section 4.2,
+ * with data):
  *
  *     bias[o] += sum over k of W[o, k] E[x[k]] - Q(W)[o, k] E[x'[k]]
  *
  * x is the layer's input in the float network, x' in the quantized one, on the same samples. A
- * correction stays where the loss of the whole network falls.
+ * correction is kept if it lowers the loss of the whole network.
  */
 #include <stdio.h>
 
@@ -39,7 +40,7 @@ static int add_batch(sums *to, const qsim_tensor *t) {
     return QSIM_OK;
 }
 
-/* Index of the session's input of that name, or -1. */
+/* Index of the input of that name, or -1. */
 static int32_t input_of(const qsim_session *session, const char *name) {
     for (int32_t i = qsim_session_input_count(session); i-- > 0;)
         if (strcmp(qsim_session_input_name(session, i), name) == 0)
@@ -47,7 +48,7 @@ static int32_t input_of(const qsim_session *session, const char *name) {
     return -1;
 }
 
-/* Means of one tensor of a model over all inputs of the search. */
+/* Finds the means of one tensor of a model over all inputs of the search. */
 static int find_means(const qs_search *s, const qsim_model *m, const char *tensor, sums *to) {
     const size_t per = s->judge.per_batch;
     const qsim_session_options o = {
@@ -80,7 +81,10 @@ static int find_means(const qs_search *s, const qsim_model *m, const char *tenso
 
 /* ---- one layer ---- */
 
-/* Means of the layer's input in the float network, and their drift in the quantized one. */
+/*
+ * Measures the means of the layer's input in the float network, and their drift in the quantized
+ * one.
+ */
 static int measure(const qs_search *s, const qs_bias_source *from, const qs_means *seen,
                    double *mean, double *drift) {
     char buffer[1024], base[1024];
@@ -102,7 +106,7 @@ static int measure(const qs_search *s, const qs_bias_source *from, const qs_mean
     return code;
 }
 
-/* The layer's entry, as the recipe or else the options have it. */
+/* The layer's entry by the recipe, else by the options. */
 static qsim_recipe_entry entry_of(const qs_search *s, const char *name, const qs_layer *l) {
     const qsim_recipe_entry *old = qs_recipe_find(s->recipe, QSIM_RECIPE_LAYER, name);
     qsim_recipe_entry e = {.kind = QSIM_RECIPE_LAYER};
@@ -142,8 +146,8 @@ static int correct(qs_search *s, qs_quantizer *q, qs_layer *l, const qs_bias_sou
 /* ---- rounding ---- */
 
 /*
- * Rounds by GPTQ the weights of all layers that the calibration has second moments for; kept for
- * all or none.
+ * Rounds the weights of all layers with second moments in the calibration by GPTQ; kept for all or
+ * none.
  */
 static int round_weights(qs_search *s) {
     qs_quantizer q;
@@ -174,7 +178,7 @@ static int round_weights(qs_search *s) {
 
 /* ---- the method ---- */
 
-/* Means of all layers' inputs in the float network, on the inputs of the search. */
+/* Calibrates the means of all layers' inputs in the float network, on the inputs of the search. */
 static int watch_float(const qs_search *s, qsim_calibration **out) {
     const qsim_quantize_options layers = {.struct_size = sizeof(layers), .mode = QSIM_MODE_WEIGHTS};
     const qsim_calibration_options o = {

@@ -12,7 +12,7 @@ static int no_memory(qs_quantizer *q) {
 
 /* ---- activations ---- */
 
-/* Scale and zero point of a root, made once and shared by everything that has its scale. */
+/* Makes scale and zero point of a root, once; all values with its scale share them. */
 static bool make_scale(qs_quantizer *q, qs_activation *root, const char *name) {
     if (root->scale_id == QS_NONE) {
         root->scale_id = qs_write_constant(q, name, "_scale", QSIM_FLOAT, 0, NULL, &root->scale);
@@ -22,10 +22,10 @@ static bool make_scale(qs_quantizer *q, qs_activation *root, const char *name) {
     return root->scale_id >= 0 && root->zero_id >= 0;
 }
 
-/* Whether a node in integers makes the value, so that all readers read its quantized form. */
+/* Whether a node in integers makes the value: then all readers read its quantized form. */
 static bool is_integer_made(const qs_quantizer *q, qs_id value) {
     qs_id from = q->g->values[value].producer;
-    /* A new node before that is the Add of a corrected bias. */
+    /* A producer that is new is the Add of a corrected bias. */
     return from != QS_NONE && ((size_t)from >= q->node_count || q->choices[from].integer);
 }
 
@@ -42,7 +42,7 @@ static void redirect(qs_quantizer *q, qs_id value, qs_id y, bool all) {
     }
 }
 
-/* A constant operand of Add or Mul: stored in 8 bits. */
+/* Stores a constant operand of Add or Mul in 8 bits. */
 static int rewrite_constant(qs_quantizer *q, qs_id value) {
     const qs_activation *a = &q->activations[value];
     const qs_const *c = q->g->values[value].data;
@@ -65,8 +65,8 @@ static int rewrite_constant(qs_quantizer *q, qs_id value) {
 }
 
 /*
- * Puts a pair after a value. A graph output t whose producer runs in integers keeps its name: the
- * producer writes to t_QuantizeLinear_Input instead, and the pair gives t.
+ * Adds a QDQ pair after a value. A graph output t keeps its name: if its producer runs in integers,
+ * that writes t_QuantizeLinear_Input, and the pair makes t.
  */
 static int rewrite_activation(qs_quantizer *q, qs_id value) {
     qs_id root = q->activations[value].root;
@@ -116,7 +116,7 @@ static int rewrite_layer(qs_quantizer *q, qs_layer *l) {
     qs_node_set_input(q->g, l->node, 1, y);
     if (!l->bias)
         return QSIM_OK;
-    /* One that was corrected has the name and shape of the model's. */
+    /* A corrected bias has the name and shape of the model's. */
     const qs_id b = bias == QS_NONE ? qs_node_input(&q->g->nodes[l->node], 2) : bias;
     const qs_codes sums = {.data = l->bias, .scale = l->bias_scale, .count = l->scale_count};
     y = qs_write_dequantized(q, b, QSIM_INT32, &sums, q->g->values[b].data->rank - 1);

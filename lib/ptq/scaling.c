@@ -21,7 +21,7 @@
 #define TINY     1e-9 /* weights or values below this count as 0 */
 #define FULL     0.98 /* of a Clip's bound */
 
-/* A place and its statistics. */
+/* A site and its statistics. */
 typedef struct place {
     qs_site site;
     float *factor;
@@ -35,7 +35,7 @@ typedef struct scaling {
     qsim_model *m;
     place *places;
     size_t count;
-    int32_t *reads, *makes; /* by node: which place it is a reader of, the maker of; -1 */
+    int32_t *reads, *makes; /* by node: the site that it reads, and the one it makes; -1: none */
 } scaling;
 
 static int out_of_memory(const scaling *g) {
@@ -52,7 +52,7 @@ static float power_near(double x) {
 
 /* ---- places ---- */
 
-/* The calibration's extremes of the first tensor of the place that it has channels of. */
+/* The extremes of channels in the calibration, of the first tensor of the site that has some. */
 static const qs_means *find_values(const scaling *g, const qs_site *site) {
     for (size_t i = 0; i < site->tensor_count; i++) {
         int32_t index;
@@ -78,7 +78,7 @@ static int keep_place(scaling *g, qs_site *site) {
     return QSIM_OK;
 }
 
-/* Whether all quantized tensors there have, or can get, a range when they are multiplied. */
+/* Whether all quantized tensors of a site have a range, or can get one, after multiplication. */
 static bool is_usable(const scaling *g, const qs_site *site) {
     for (size_t i = 0; i < site->tensor_count; i++) {
         int32_t index;
@@ -184,7 +184,9 @@ static int measure(scaling *g, place *p) {
 
 /* ---- factors ---- */
 
-/* The greatest factor with which a channel stays below the Clip's bound; 0: it reaches it. */
+/*
+ * The greatest factor with which a channel stays below the Clip's bound; 0: it reaches the bound.
+ */
 static double headroom_of(const place *p, size_t c) {
     if (!isfinite(p->site.most))
         return INFINITY;
@@ -195,7 +197,7 @@ static double headroom_of(const place *p, size_t c) {
     return high >= bound ? 0 : high > TINY ? bound / high : INFINITY;
 }
 
-/* Of a place between layers; *changed if some factor is another than before. */
+/* Computes the factors of a site between layers; *changed: one has changed. */
 static void balance(place *p, bool *changed) {
     for (size_t c = 0; c < p->site.channels; c++) {
         const double headroom = headroom_of(p, c);
@@ -209,7 +211,7 @@ static void balance(place *p, bool *changed) {
     }
 }
 
-/* Of a place behind a normalization. The logarithm is the library's own. */
+/* Computes the factors of a site after a normalization, with the library's logarithm. */
 static void smooth(place *p, double a) {
     for (size_t c = 0; c < p->site.channels; c++) {
         const double low = fabs((double)p->values->extreme[c]);
@@ -229,8 +231,8 @@ static void smooth(place *p, double a) {
 
 /* ---- the recipe ---- */
 
-/* Drops ranges that the recipe has, since they are those of the tensor before. */
-static int forget_range(scaling *g, qs_id value) {
+/* Drops the recipe's range of a tensor, since it is that without factors. */
+static int drop_range(scaling *g, qs_id value) {
     const char *name = g->q.g->values[value].name;
     const qsim_recipe_entry *e = qs_recipe_find(g->s->recipe, QSIM_RECIPE_TENSOR, name);
     if (!e || !(e->flags & QSIM_RECIPE_RANGE))
@@ -241,7 +243,7 @@ static int forget_range(scaling *g, qs_id value) {
     return qs_recipe_put(g->s->recipe, &own, name, g->s->error);
 }
 
-/* *moved: places with a factor that is not 1. */
+/* Stores the factors in the recipe; *moved: number of sites with a factor other than 1. */
 static int put_factors(scaling *g, size_t *moved) {
     int code = QSIM_OK;
     *moved = 0;
@@ -259,7 +261,7 @@ static int put_factors(scaling *g, size_t *moved) {
         code = qs_recipe_put(g->s->recipe, &e, g->q.g->values[p->site.tensors[0].value].name,
                              g->s->error);
         for (size_t t = 0; t < p->site.tensor_count && !code; t++)
-            code = forget_range(g, p->site.tensors[t].value);
+            code = drop_range(g, p->site.tensors[t].value);
     }
     return code;
 }

@@ -34,7 +34,7 @@ static const qs_const *float_constant(const qs_graph *g, qs_id value) {
     return c && c->dtype == QSIM_FLOAT ? c : NULL;
 }
 
-/* A bias that is left out, or a constant of one value for each of `channels`. */
+/* Whether a bias is left out, or a constant with one value for each channel. */
 static bool bias_fits(const qs_graph *g, qs_id bias, int64_t channels) {
     if (bias == QS_NONE)
         return true;
@@ -78,7 +78,7 @@ static int add_layer(qs_quantizer *q, qs_id node, qs_layer *l) {
 
 /* ---- kinds ---- */
 
-/* Whether all inputs that are no elements, such as bounds, are constants or left out. */
+/* Whether all inputs that are not operands, such as bounds, are constants or left out. */
 static bool settings_known(const qs_graph *g, const qs_node *n) {
     for (int32_t i = 0; i < n->input_count; i++)
         if (qs_op_in(n->op->setting_inputs, i) && n->inputs[i] != QS_NONE &&
@@ -87,14 +87,14 @@ static bool settings_known(const qs_graph *g, const qs_node *n) {
     return true;
 }
 
-/* A Relu, or a Clip between known bounds. */
+/* Whether the node is a Relu, or a Clip with constant bounds. */
 static bool is_relu(const qs_graph *g, const qs_node *n) {
     return n->op->kind == QS_KIND_POOL && (n->op->traits & QS_ELEMENTWISE) && settings_known(g, n);
 }
 
 /*
- * The first `count` inputs are activations, of element-wise operators also constants, at least one
- * an activation.
+ * Whether the first `count` inputs are activations; for element-wise operators some may be
+ * constants.
  */
 static bool operands_fit(const qs_graph *g, const qs_node *n, int32_t count) {
     int32_t moving = 0;
@@ -108,7 +108,7 @@ static bool operands_fit(const qs_graph *g, const qs_node *n, int32_t count) {
     return moving > 0;
 }
 
-/* Whether each operand after the first `count` is one number: x / c. */
+/* Whether each operand after the first `count` has one element, as in x / c. */
 static bool others_are_numbers(const qs_graph *g, const qs_node *n, int32_t count) {
     for (int32_t i = count; i < n->input_count; i++) {
         const qs_const *c = float_constant(g, n->inputs[i]);
@@ -119,8 +119,8 @@ static bool others_are_numbers(const qs_graph *g, const qs_node *n, int32_t coun
 }
 
 /*
- * A fill value shares its input's scale, in which zero is exact; other constants may be far outside
- * the range.
+ * Whether a fill value is in range: it has its input's scale, in which only zero is exact; other
+ * constants may be far outside of it.
  */
 static bool fills_in_range(const qs_graph *g, const qs_node *n) {
     if (!n->op->setting_inputs || !qs_node_string_is(n, "mode", "constant", true))
@@ -134,7 +134,7 @@ static bool fills_in_range(const qs_graph *g, const qs_node *n) {
     return true;
 }
 
-/* x / c or x * c, c one number. */
+/* Whether the node is x / c or x * c, where c has one element. */
 static bool is_scaling(const qs_graph *g, const qs_node *n, qs_id x) {
     if (!(n->op->traits & (QS_SCALES | QS_DIVIDES)))
         return false;
@@ -142,7 +142,7 @@ static bool is_scaling(const qs_graph *g, const qs_node *n, qs_id x) {
     return c && c->elements == 1 && (n->inputs[0] == x || (n->op->traits & QS_SCALES));
 }
 
-/* Every output is an activation: false for a MaxPool with indices. */
+/* Whether every output is an activation; not so for a MaxPool with indices. */
 static bool all_outputs(const qs_graph *g, const qs_node *n) {
     for (int32_t i = 0; i < n->output_count; i++)
         if (n->outputs[i] == QS_NONE || !qs_is_activation(g, n->outputs[i]))
@@ -150,7 +150,7 @@ static bool all_outputs(const qs_graph *g, const qs_node *n) {
     return true;
 }
 
-/* The row's kind, if the node's operands and settings are such that it can be quantized so. */
+/* The row's kind, if the node's operands and settings allow that quantization. */
 static qs_kind kind_of(const qs_graph *g, const qs_node *n) {
     const int32_t count = qs_operand_count(g, n);
     bool fits = n->op->kind != QS_KIND_FLOAT && n->op->kind != QS_KIND_WEIGHTS &&
@@ -168,7 +168,10 @@ static qs_kind kind_of(const qs_graph *g, const qs_node *n) {
 
 /* ---- rules ---- */
 
-/* Nodes whose name or, with `types`, whose operator the pattern matches; false: there is none. */
+/*
+ * Applies a rule to the nodes whose name or, with `types`, whose operator matches; false: there is
+ * none.
+ */
 static bool apply_rule(qs_quantizer *q, const qsim_rule *rule, size_t number, bool types) {
     bool matched = false;
     for (size_t k = 0; k < q->g->order_count; k++) {
@@ -212,7 +215,7 @@ static qs_id only_reader(const qs_quantizer *q, qs_id value) {
     return one ? q->uses.nodes[q->uses.start[value]] : QS_NONE;
 }
 
-/* MatMul: a product whose row has no bias. */
+/* Whether the node is a MatMul: a product whose row has no bias. */
 static bool is_plain_product(const qs_node *n) {
     return n->op->kind == QS_KIND_WEIGHTS && !qs_op_takes_bias(n->op);
 }
@@ -239,7 +242,9 @@ static bool is_attention(const qs_quantizer *q, qs_id node) {
     return node != QS_NONE && (g->nodes[node].op->traits & QS_SOFTMAX);
 }
 
-/* A vector added after a MatMul: with the product it is one step, rounded once. */
+/*
+ * Whether the node adds a vector, the bias, to a MatMul: both are one operator then, rounded once.
+ */
 static bool is_bias_of(const qs_quantizer *q, const qs_node *matmul, const qs_node *add) {
     const bool pairs = q->options.mode == QSIM_MODE_STATIC && q->options.format == QSIM_FORMAT_QDQ;
     if (!pairs || !is_plain_product(matmul) || !(add->op->traits & QS_ADDS))
@@ -251,8 +256,7 @@ static bool is_bias_of(const qs_quantizer *q, const qs_node *matmul, const qs_no
 }
 
 /*
- * Ties a Relu or Clip to the node before it, and a bias to its MatMul, if nothing else reads the
- * value between.
+ * Makes a node absorb the Relu or Clip after it, or a MatMul its bias, if that is the only reader.
  */
 static void absorb(qs_quantizer *q, qs_id node) {
     const qs_node *n = &q->g->nodes[node];
@@ -262,23 +266,25 @@ static void absorb(qs_quantizer *q, qs_id node) {
     qs_id y = n->outputs[0], next = takes ? only_reader(q, y) : QS_NONE;
     if (next == QS_NONE)
         return;
-    qs_choice *behind = &q->choices[next];
+    qs_choice *after = &q->choices[next];
     /*
-     * A layer that a later rule makes int8 takes its activation along; else the value between them
-     * would be quantized over its whole range.
+     * If a later rule makes the layer int8 it applies to its activation, too; else the value
+     * between them would be quantized over its whole range.
      */
-    const bool along = c->forced == QSIM_RULE_INT8 && c->rule > behind->rule;
-    if (behind->forced == QSIM_RULE_FLOAT && !along)
+    const bool along = c->forced == QSIM_RULE_INT8 && c->rule > after->rule;
+    if (after->forced == QSIM_RULE_FLOAT && !along)
         return;
     const qs_node *m = &q->g->nodes[next];
-    const bool relu = is_relu(q->g, m) && m->inputs[0] == y && behind->kind == QS_KIND_POOL;
+    const bool relu = is_relu(q->g, m) && m->inputs[0] == y && after->kind == QS_KIND_POOL;
     if (relu || (c->kind == QS_KIND_WEIGHTS && is_bias_of(q, n, m))) {
         c->absorbs = next;
-        behind->is_absorbed = true;
+        after->is_absorbed = true;
     }
 }
 
-/* A tensor that would be quantized and was not calibrated, or is kept in float by hand. */
+/*
+ * A tensor of the node that would be quantized but has no range, or is kept in float; or QS_NONE.
+ */
 static qs_id without_range(const qs_quantizer *q, qs_id node) {
     const qs_node *n = &q->g->nodes[node];
     const qs_choice *c = &q->choices[node];
@@ -345,8 +351,8 @@ static int classify(qs_quantizer *q) {
 
 /* ---- decisions ---- */
 
-/* Whether some activation that the node reads comes out of a node in integers. */
-static bool behind_integers(const qs_quantizer *q, qs_id node) {
+/* Whether a node in integers makes an activation that the node reads. */
+static bool reads_integers(const qs_quantizer *q, qs_id node) {
     const qs_node *n = &q->g->nodes[node];
     for (int32_t i = 0; i < n->input_count; i++) {
         qs_id from = n->inputs[i] == QS_NONE ? QS_NONE : q->g->values[n->inputs[i]].producer;
@@ -356,7 +362,7 @@ static bool behind_integers(const qs_quantizer *q, qs_id node) {
     return false;
 }
 
-/* For every node, whether a layer with weights that is in integers lies after it. */
+/* Finds, for every node, whether a layer with weights in integers comes after it. */
 static void find_tail(const qs_quantizer *q, bool *leads_on) {
     for (size_t k = q->g->order_count; k-- > 0;) {
         qs_id node = q->g->order[k];
@@ -376,14 +382,14 @@ static void decide(qs_quantizer *q, qs_id node, bool leads_on) {
     if (c->kind == QS_KIND_FLOAT || c->kind == QS_KIND_WEIGHTS || c->is_absorbed ||
         c->forced == QSIM_RULE_FLOAT || !ranges_known(q, node))
         return;
-    bool wanted = c->forced == QSIM_RULE_INT8 || behind_integers(q, node);
+    bool wanted = c->forced == QSIM_RULE_INT8 || reads_integers(q, node);
     if (c->kind == QS_KIND_ARITHMETIC && !leads_on && c->forced != QSIM_RULE_INT8)
         wanted = false; /* heads: comparing and decoding scores needs more than 8 bits */
     c->integer = wanted;
 }
 
-/* Marks the activation or bias that a decided node absorbs, for its readers; or releases it. */
-static void settle(qs_quantizer *q, qs_id node, bool leads_on) {
+/* Marks the activation or bias that a node in integers absorbs; releases that of others. */
+static void set_absorbed(qs_quantizer *q, qs_id node, bool leads_on) {
     qs_id relu = q->choices[node].absorbs;
     if (relu == QS_NONE)
         return;
@@ -396,8 +402,11 @@ static void settle(qs_quantizer *q, qs_id node, bool leads_on) {
     decide(q, relu, leads_on);
 }
 
-/* Movement in front of integers moves bytes instead of floats. */
-static void pull_movement(qs_quantizer *q) {
+/*
+ * Puts operators that move elements before nodes in integers into integers, so that they move
+ * bytes.
+ */
+static void mark_movement(qs_quantizer *q) {
     for (size_t k = q->g->order_count; k-- > 0;) {
         qs_id node = q->g->order[k];
         const qs_node *n = &q->g->nodes[node];
@@ -413,7 +422,7 @@ static void pull_movement(qs_quantizer *q) {
     }
 }
 
-/* Sums of activations of unknown range, up to 255 * 128 a product, stay within int32. */
+/* Whether sums of products up to 255 * 128 fit int32: in dynamic mode ranges are not known. */
 static bool sums_fit(const qs_quantizer *q, const qs_layer *l) {
     return q->options.mode != QSIM_MODE_DYNAMIC || l->depth <= INT32_MAX / (255 * 128);
 }
@@ -434,9 +443,9 @@ int qs_select(qs_quantizer *q) {
     find_tail(q, leads_on);
     for (size_t k = 0; k < q->g->order_count && !code; k++) {
         decide(q, q->g->order[k], leads_on[q->g->order[k]]);
-        settle(q, q->g->order[k], leads_on[q->g->order[k]]);
+        set_absorbed(q, q->g->order[k], leads_on[q->g->order[k]]);
     }
-    pull_movement(q);
+    mark_movement(q);
     qs_free(q->ctx, leads_on);
     return code;
 }

@@ -5,7 +5,7 @@
 #include "exec/exec.h"
 #include "ptq/search.h"
 
-/* Each unit in 8 bits while all others are in float. */
+/* Measures the loss with one unit in 8 bits and all others in float, for each unit. */
 static int measure_alone(qs_search *s, qs_units *u, size_t count) {
     int code = QSIM_OK;
     for (size_t i = 0; i < u->count && !code; i++)
@@ -42,9 +42,9 @@ const char *qs_quantized_name(const qsim_model *m, const char *tensor, char *buf
     return qs_graph_find(m->graph, buffer) == QS_NONE ? plain : buffer;
 }
 
-/* One tensor of one model on the first batch, in `run`'s memory. */
-static int peek(const qs_search *s, const qsim_model *m, const char *tensor, qsim_run **run,
-                qsim_tensor *y) {
+/* Computes a tensor of a model on the first batch; *y is in the memory of `run`. */
+static int read_tensor(const qs_search *s, const qsim_model *m, const char *tensor, qsim_run **run,
+                       qsim_tensor *y) {
     const qsim_session_options o = {
         .struct_size = sizeof(o), .outputs = &tensor, .output_count = 1};
     qsim_session *session = NULL;
@@ -57,7 +57,7 @@ static int peek(const qs_search *s, const qsim_model *m, const char *tensor, qsi
     return code;
 }
 
-/* SQNR at the outputs of all units, on the first batch. */
+/* Measures the SQNR of the outputs of all units on the first batch. */
 static int measure_local(qs_search *s, qs_units *u) {
     qsim_model *m;
     int code = qs_quantize_prepared(s->prepared, s->c, &s->base, &m, s->error);
@@ -75,9 +75,9 @@ static int measure_local(qs_search *s, qs_units *u) {
         if (!name) /* its channels are multiplied by factors */
             continue;
         if (!code)
-            code = peek(s, s->prepared, unit->tensor, &runs[0], &a);
+            code = read_tensor(s, s->prepared, unit->tensor, &runs[0], &a);
         if (!code)
-            code = peek(s, m, name, &runs[1], &b);
+            code = read_tensor(s, m, name, &runs[1], &b);
         if (!code)
             code = qsim_metrics_add(&sums, &a, &b, 0, 0);
         unit->told.sqnr = code ? NAN : qsim_metrics_sqnr(&sums);
@@ -88,8 +88,8 @@ static int measure_local(qs_search *s, qs_units *u) {
     return code;
 }
 
-static int tell_all(const qs_search *s, const qs_units *u, size_t count, qsim_unit_fn unit,
-                    void *user) {
+static int report_all(const qs_search *s, const qs_units *u, size_t count, qsim_unit_fn unit,
+                      void *user) {
     for (size_t i = 0; unit && i < count; i++)
         if (unit(user, &u->items[i].told))
             return qs_fail(s->error, QSIM_E_CANCELLED, "%s: cancelled", s->prepared->name);
@@ -136,7 +136,7 @@ int32_t qsim_sensitivity(const qsim_model *model, const qsim_calibration *c,
     }
     if (!code || code == QSIM_E_CANCELLED) {
         (void)qs_units_sort(u.items, done);
-        int told = tell_all(&s, &u, done, unit, user);
+        int told = report_all(&s, &u, done, unit, user);
         code = code ? code : told;
     }
     qs_units_free(&s, &u);

@@ -27,7 +27,7 @@ static void stop(const qs_judge *j, stopwatch *w) {
     qs_free(j->ctx, w->dims);
 }
 
-/* Views of the first sample where all inputs have the same first size. */
+/* Makes views of the first sample if all inputs have the same first size. */
 static void view_first_sample(const qs_judge *j, stopwatch *w) {
     const int64_t batch = w->inputs[0].rank > 0 ? w->inputs[0].dims[0] : 1;
     for (size_t i = 0; i < j->per_batch; i++)
@@ -44,8 +44,8 @@ static void view_first_sample(const qs_judge *j, stopwatch *w) {
 }
 
 /*
- * Runs once, so that the plan is made and caches are warm. A model that refuses one sample gets the
- * whole batch.
+ * Runs once, so that the plan is made and caches are warm; on the whole batch if the model refuses
+ * one sample.
  */
 static int warm_up(const qs_judge *j, stopwatch *w, qsim_error *error) {
     memcpy(w->inputs, j->options->inputs, j->per_batch * sizeof(*w->inputs));

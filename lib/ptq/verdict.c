@@ -47,8 +47,8 @@ static bool is_real(int32_t dtype) {
 }
 
 /*
- * Scores of `classes` classes for each sample: no other axis is longer than 1. Or for each position
- * of each sample, if the name says so.
+ * Whether an output has scores of classes for each sample, with no other axis longer than 1; or for
+ * each position, if its name says so.
  */
 static bool is_scores(const char *name, const qsim_tensor *y, int64_t samples, size_t *classes) {
     int64_t longest = 1;
@@ -70,7 +70,7 @@ static bool is_scores(const char *name, const qsim_tensor *y, int64_t samples, s
 int qs_pair_add(qs_pair *p, const qsim_tensor *a, const qsim_tensor *b, qsim_error *error) {
     p->metrics.struct_size = sizeof(p->metrics);
     const int code = qsim_metrics_add(&p->metrics, a, b, 0, 0);
-    const bool alike = a->dtype == b->dtype && a->rank == b->rank; /* sizes may follow from data */
+    const bool alike = a->dtype == b->dtype && a->rank == b->rank; /* sizes may depend on data */
     p->unknown = p->unknown || (alike && (code == QSIM_E_DTYPE || code == QSIM_E_SHAPE));
     if (p->unknown)
         return QSIM_OK;
@@ -129,7 +129,7 @@ static void describe(const qs_pair *p, bool whole, qsim_verdict_info *info) {
 
 /* ---- feeding ---- */
 
-/* An output of class scores as rows of them, whatever axes of length 1 it has besides. */
+/* A view of class scores as rows, without other axes of size 1. */
 static qsim_tensor as_rows(const qsim_tensor *y, const int64_t dims[2]) {
     return (qsim_tensor){y->dtype, 2, dims, y->data, y->bytes};
 }

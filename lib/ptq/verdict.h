@@ -22,7 +22,7 @@ typedef struct qs_pair {
     const char *name, *a, *b;
     qs_id node; /* of the prepared graph; QS_NONE: an output */
     qs_id value;
-    double before; /* noise over signal of what the layer reads */
+    double before; /* noise over signal of the layer's input */
     bool unknown;  /* a type without metrics, or sizes that differ */
     bool classes;
     qsim_metrics metrics;
@@ -42,7 +42,7 @@ typedef struct qs_seen_data {
     int64_t constant;      /* samples whose elements are all one number */
     int64_t same;          /* samples equal to the first */
     uint64_t first;        /* hash of the first sample */
-    bool whole;            /* every element of the first input a whole number from 0 to 255 */
+    bool whole;            /* all elements of the first input are integers from 0 to 255 */
     bool pictures;         /* the first input has four axes */
     float least, greatest; /* of the first input, as the two below */
     uint64_t elements;
@@ -63,22 +63,22 @@ typedef struct qs_seen_data {
 enum { QS_AS_GIVEN, QS_DIVIDED /* by 255 */, QS_TRIALS };
 
 /* Sums over positions, by channel. */
-typedef struct qs_heard {
+typedef struct qs_channel_sums {
     double *sum, *square;
     uint64_t positions;
-} qs_heard;
+} qs_channel_sums;
 
 typedef struct qs_witness {
     const char *name;
     double *mean, *variance; /* stored, by channel; mean: the bias of a convolution */
     double *sorted;          /* for medians */
     size_t channels;
-    qs_heard seen[QS_TRIALS];
+    qs_channel_sums seen[QS_TRIALS];
 } qs_witness;
 
 /*
- * Layers near the input that tell of the values they were trained on: the first BatchNormalization,
- * by its stored means and variances, or else the first convolutions with biases, by those.
+ * Layers near the input whose parameters show the values that the model was trained on: the first
+ * BatchNormalization with its means and variances, or else the first convolutions with biases.
  */
 typedef struct qs_witnesses {
     qs_side side; /* gives out what is watched; no session: there is no such layer */
@@ -89,8 +89,8 @@ typedef struct qs_witnesses {
 } qs_witnesses;
 
 /*
- * Medians over channels, then over layers. A convolution that has swallowed its BatchNormalization
- * takes back the mean of what it adds up: its biases are the negated means, slope 1.
+ * Medians over channels, then over layers. The biases of a convolution into which
+ * BatchNormalization was folded are the negated means of its sums: slope 1.
  */
 typedef struct qs_biases {
     size_t layers; /* that correlation and slope are of */
@@ -114,7 +114,7 @@ struct qsim_verdict {
     qs_witnesses witness;
     qs_warning warnings[QS_MOST_WARNINGS];
     int32_t fits;                 /* as qsim_verdict_input has it */
-    int32_t warning_count, early; /* early: those that are known before anything is fed */
+    int32_t warning_count, early; /* early: those known before the first run */
 };
 
 int qs_side_open(const qsim_model *m, const char *const *names, size_t count, qs_side *s,
@@ -124,7 +124,7 @@ int qs_side_execute(qs_side *s, const qsim_tensor *inputs, size_t count, qsim_er
 
 /* Adds the pair's outputs `i` of both sides. */
 int qs_pair_add(qs_pair *p, const qsim_tensor *a, const qsim_tensor *b, qsim_error *error);
-/* Noise power over signal power; 0 where both are the same. */
+/* Noise power over signal power; 0: both tensors are equal. */
 double qs_pair_noise(const qs_pair *p);
 
 /* Runs both models with all tensors that they share given out, and sorts what was found
@@ -135,8 +135,8 @@ int qs_verdict_layers(qsim_verdict *v, const qsim_tensor *inputs, size_t count, 
 int qs_witness_open(qsim_verdict *v, qsim_error *error);
 int qs_witness_feed(qsim_verdict *v, const qsim_tensor *inputs, size_t count, qsim_error *error);
 /*
- * Medians over channels: how many deviations the mean is off, and how many times the variance.
- * False: there is no BatchNormalization.
+ * Medians over channels of the difference of means in standard deviations, and of the ratio of
+ * variances. False: there is no BatchNormalization.
  */
 bool qs_witness_norm(const qsim_verdict *v, double *off, double *ratio);
 qs_biases qs_witness_biases(const qsim_verdict *v, int trial);
@@ -154,7 +154,7 @@ void qs_verdict_say(qsim_verdict *v, const char *kind, int32_t at_best, const ch
 void qs_data_feed(qs_seen_data *d, const qsim_tensor *x);
 int qs_data_scores(qsim_verdict *v, const qsim_tensor *scores, size_t rows, size_t classes,
                    qsim_error *error);
-/* Warnings of the calibration, then those of the data that was fed so far. */
+/* Add the warnings of the calibration, and those of the data that was fed. */
 void qs_verdict_warn_early(qsim_verdict *v);
 void qs_verdict_warn(qsim_verdict *v);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Finds faults of the data that a model was calibrated on, or is judged on. */
+/* Finds problems of the data on which a model was calibrated or is judged. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -66,7 +66,7 @@ void qs_data_feed(qs_seen_data *d, const qsim_tensor *x) {
         observe_floats(d, x->data, bytes / sizeof(float) * samples);
 }
 
-/* A row of probabilities. */
+/* Adds a row of probabilities. */
 static void add_shares(qs_seen_data *d, const float *x) {
     float top = 0;
     for (size_t c = 0; c < d->classes; c++) {
@@ -168,7 +168,7 @@ static void warn_of_outliers(qsim_verdict *v, const qsim_calibration *c) {
             (double)worst.others, count > 1 ? ", and of other tensors" : "");
 }
 
-/* Tensors whose range is mostly empty; other methods than min/max cut it. */
+/* Warns of tensors with a mostly empty range, unless a method other than min/max cuts it. */
 static void warn_of_stretched(qsim_verdict *v, const qsim_calibration *c) {
     double worst = STRETCHED;
     int32_t count = 0, at = 0;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Judges whether the data is like the float model's training data, as far as the model tells. */
+/*
+ * Judges from the float model's parameters and outputs whether the data is like its training data.
+ */
 #include <math.h>
 
 #include "graph/model.h"
@@ -108,13 +110,16 @@ static void warn_by_biases(qsim_verdict *v) {
 
 /* ---- by answers ---- */
 
-/* Pixels that drive class scores beyond any doubt. */
+/* Whether pixels from 0 to 255 give class scores that are too certain. */
 static bool certain_of_pixels(const qs_seen_data *d) {
     return d->whole && d->greatest > 1 && d->rows > 0 &&
            d->certain * CERTAIN_OF >= d->rows * (CERTAIN_OF - 1);
 }
 
-/* Entropy of the mean answer, less the mean entropy of answers: what the samples decide. */
+/*
+ * Entropy of the mean probabilities less the mean entropy of rows: the information that samples
+ * give.
+ */
 static double information(const qs_seen_data *d, double *entropy) {
     const double rows = (double)d->shared;
     *entropy = 0;
@@ -169,7 +174,9 @@ static bool warn_by_metadata(qsim_verdict *v) {
     return true;
 }
 
-/* What they are, where nothing tells whether they are right: the grade stays as it is. */
+/*
+ * Warns of pixels from 0 to 255 if nothing shows whether they are right; the grade is not changed.
+ */
 static void name_raw_pixels(qsim_verdict *v) {
     const qs_seen_data *d = &v->data;
     if (d->whole && d->pictures && d->greatest > QS_PIXELS)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Compares answers with labels: a float model that is seldom right was fed or labelled wrongly. */
+/*
+ * Compares outputs with labels: if the float model is seldom right, its data or labels are wrong.
+ */
 #include <math.h>
 
 #include "ptq/divergence.h"
@@ -42,7 +44,7 @@ int qsim_verdict_label(qsim_verdict *v, const int64_t *labels, size_t count, qsi
     return QSIM_OK;
 }
 
-/* One end of the score interval of a share: Wilson, Probable inference, 1927. */
+/* One bound of the confidence interval of a share (Wilson, Probable inference, 1927). */
 static double bound(uint64_t right, uint64_t rows, double z) {
     const double n = (double)rows, p = (double)right / n, zz = z * z;
     return (p + zz / (2 * n) + z * sqrt(p * (1 - p) / n + zz / (4 * n * n))) / (1 + zz / n);

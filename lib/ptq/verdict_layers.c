@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds where the noise comes from: compares every float tensor that both models compute, in the
- * order of the float graph. A layer is charged with the noise of its output less that of its
- * inputs.
+ * Finds the layers that add noise: compares every float tensor that both models compute, in the
+ * order of the float graph. The noise of a layer is that of its output less that of its inputs.
  */
 #include <math.h>
 #include <stdio.h>
@@ -16,7 +15,7 @@
 
 #define MOST_SAMPLES 4
 
-/* One pair of a node: its first output. */
+/* Adds a pair for a node, of its first output. */
 static int add_pair(void *user, qs_id node, qs_id value, const char *counterpart) {
     qsim_verdict *v = user;
     const qs_graph *g = v->prepared->graph;
@@ -34,7 +33,7 @@ static int list_pairs(qsim_verdict *v, qsim_error *error) {
     return qs_pairs_list(v->prepared, v->quantized, add_pair, v, error);
 }
 
-/* Runs both models with the pairs' tensors given out. */
+/* Runs both models with the tensors of the pairs as outputs. */
 static int run_pairs(qsim_verdict *v, const qsim_tensor *inputs, size_t count, qsim_error *error) {
     const qsim_model *models[2] = {v->prepared, v->quantized};
     qs_side side[2] = {{0}, {0}};
@@ -57,10 +56,10 @@ static int run_pairs(qsim_verdict *v, const qsim_tensor *inputs, size_t count, q
 
 /* ---- charging layers ---- */
 
-typedef struct blame {
+typedef struct attribution {
     double *noise; /* by value: over signal; of what was not compared, that of what it is made of */
     qs_id *owner;  /* by value: the layer with weights since the last value that was compared */
-} blame;
+} attribution;
 
 static bool has_weights(const qs_graph *g, const qs_node *n) {
     const qs_const *w = qs_node_const(g, n, 1);
@@ -68,8 +67,9 @@ static bool has_weights(const qs_graph *g, const qs_node *n) {
            qs_op_in(n->op->weight_inputs, 1);
 }
 
-/* Charges the noise that the node adds to the layer with weights that it belongs to. */
-static void charge(qsim_verdict *v, const qs_graph *g, const blame *b, qs_id id, qs_pair **next) {
+/* Attributes the noise that the node adds to the layer with weights that it belongs to. */
+static void attribute_noise(qsim_verdict *v, const qs_graph *g, const attribution *b, qs_id id,
+                            qs_pair **next) {
     const qs_node *n = &g->nodes[id];
     const qs_pair *end = v->layers + v->layer_count;
     double before = 0;
@@ -121,15 +121,15 @@ static int keep_names(qsim_verdict *v, const qs_graph *g, qsim_error *error) {
 }
 
 static int rank(qsim_verdict *v, const qs_graph *g, qsim_error *error) {
-    const blame b = {qs_calloc(v->ctx, g->value_count + 1, sizeof(*b.noise)),
-                     qs_alloc(v->ctx, g->value_count + 1, sizeof(*b.owner))};
+    const attribution b = {qs_calloc(v->ctx, g->value_count + 1, sizeof(*b.noise)),
+                           qs_alloc(v->ctx, g->value_count + 1, sizeof(*b.owner))};
     qs_pair *next = v->layers;
     int code =
         b.noise && b.owner ? QSIM_OK : qs_fail(error, QSIM_E_NOMEM, "verdict: out of memory");
     for (size_t i = 0; !code && i < g->value_count; i++)
         b.owner[i] = QS_NONE;
     for (size_t k = 0; !code && k < g->order_count; k++)
-        charge(v, g, &b, g->order[k], &next);
+        attribute_noise(v, g, &b, g->order[k], &next);
     qs_free(v->ctx, b.noise);
     qs_free(v->ctx, b.owner);
     if (!code)
@@ -139,7 +139,7 @@ static int rank(qsim_verdict *v, const qs_graph *g, qsim_error *error) {
     return code;
 }
 
-/* The first samples of a batch, where the model takes any number of them. */
+/* Makes views of the first samples of a batch if the model takes any number. */
 static size_t shorten(const qsim_verdict *v, const qsim_tensor *inputs, size_t count,
                       qsim_tensor *out, int64_t (*dims)[QSIM_MAX_RANK]) {
     const qs_graph *g = v->prepared->graph;
@@ -160,7 +160,7 @@ static size_t shorten(const qsim_verdict *v, const qsim_tensor *inputs, size_t c
     return count;
 }
 
-static void let_go(qsim_verdict *v) {
+static void release_models(qsim_verdict *v) {
     qsim_model_free(v->model);
     qsim_model_free(v->quantized);
     qsim_model_free(v->prepared);
@@ -171,7 +171,7 @@ int qs_verdict_layers(qsim_verdict *v, const qsim_tensor *inputs, size_t count, 
     qsim_tensor few[8];
     int64_t dims[8][QSIM_MAX_RANK];
     if (!v->prepared) {
-        let_go(v);
+        release_models(v);
         return QSIM_OK;
     }
     const size_t shortened = shorten(v, inputs, count, few, dims);
@@ -182,6 +182,6 @@ int qs_verdict_layers(qsim_verdict *v, const qsim_tensor *inputs, size_t count, 
         code = rank(v, v->prepared->graph, error);
     if (code)
         v->layer_count = 0;
-    let_go(v);
+    release_models(v);
     return code;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Collects statistics of layers near the input, which tell the values that a model was trained on.
+ * Collects statistics of layers near the input, which show the values that a model was trained on.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -104,7 +104,7 @@ int qs_witness_open(qsim_verdict *v, qsim_error *error) {
 
 /* ---- samples ---- */
 
-static void add_up(qs_witness *w, qs_heard *s, const qsim_tensor *y) {
+static void add_up(qs_witness *w, qs_channel_sums *s, const qsim_tensor *y) {
     if (y->rank < 2 || y->dims[1] != (int64_t)w->channels || w->channels == 0)
         return;
     const size_t elements = y->bytes / sizeof(float), samples = (size_t)y->dims[0];
@@ -136,7 +136,7 @@ static bool is_wide(const qsim_tensor *x) {
     return false;
 }
 
-/* The same with the first input divided by 255. */
+/* Runs the layers with the first input divided by 255. */
 static int run_divided(qsim_verdict *v, const qsim_tensor *inputs, size_t count,
                        qsim_error *error) {
     qsim_tensor *all = qs_calloc(v->ctx, count, sizeof(*all));
@@ -177,18 +177,18 @@ static double median(double *x, size_t n) {
     return n ? x[n / 2] : (double)NAN;
 }
 
-static double mean_of(const qs_heard *s, size_t c) {
+static double mean_of(const qs_channel_sums *s, size_t c) {
     return s->sum[c] / (double)s->positions;
 }
 
-static double variance_of(const qs_heard *s, size_t c) {
+static double variance_of(const qs_channel_sums *s, size_t c) {
     const double mean = mean_of(s, c);
     return fmax(s->square[c] / (double)s->positions - mean * mean, 0);
 }
 
 bool qs_witness_norm(const qsim_verdict *v, double *off, double *ratio) {
     const qs_witness *w = &v->witness.layers[0];
-    const qs_heard *s = &w->seen[QS_AS_GIVEN];
+    const qs_channel_sums *s = &w->seen[QS_AS_GIVEN];
     double *ratios = w->seen[QS_DIVIDED].sum; /* not tried with BatchNormalization */
     size_t n = 0;
     if (v->witness.is_bias || v->witness.count == 0 || s->positions == 0)
@@ -204,8 +204,8 @@ bool qs_witness_norm(const qsim_verdict *v, double *off, double *ratio) {
     return n > 0;
 }
 
-/* The deviation of a convolution's output over its bias; NaN: it has no bias. */
-static double bias_ratio(const qs_witness *w, const qs_heard *s) {
+/* The standard deviation of a convolution's output over its bias; NaN: it has no bias. */
+static double bias_ratio(const qs_witness *w, const qs_channel_sums *s) {
     size_t n = 0;
     for (size_t c = 0; c < w->channels; c++)
         if (w->mean[c] != 0)
@@ -217,7 +217,7 @@ static double bias_ratio(const qs_witness *w, const qs_heard *s) {
  * Biases against the means of the sums that they are added to, over channels: correlation of bias
  * and -mean, and the slope of the line through the origin.
  */
-static bool match_biases(const qs_witness *w, const qs_heard *s, double *correlation,
+static bool match_biases(const qs_witness *w, const qs_channel_sums *s, double *correlation,
                          double *slope) {
     double e = 0, b = 0, ee = 0, bb = 0, eb = 0;
     const double n = (double)w->channels;
@@ -243,7 +243,7 @@ qs_biases qs_witness_biases(const qsim_verdict *v, int trial) {
     size_t ratios = 0;
     for (size_t i = 0; v->witness.is_bias && i < v->witness.count; i++) {
         const qs_witness *w = &v->witness.layers[i];
-        const qs_heard *s = &w->seen[trial];
+        const qs_channel_sums *s = &w->seen[trial];
         if (s->positions == 0)
             continue;
         const double one = bias_ratio(w, s);

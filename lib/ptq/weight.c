@@ -14,27 +14,27 @@
 
 #define ACCUMULATOR_MAX 2147483647.0
 
-typedef struct maker {
+typedef struct quantizing {
     qs_quantizer *q;
     qs_layer *l;
     const float *weights, *bias; /* bias NULL: none */
     float x_scale;
     double x_most; /* greatest |x - x_zp| */
     int32_t low, high;
-} maker;
+} quantizing;
 
-static float weight_at(const maker *m, size_t channel, size_t k) {
+static float weight_at(const quantizing *m, size_t channel, size_t k) {
     return m->weights[channel * m->l->stride + k * m->l->step];
 }
 
-static int fail_layer(const maker *m, int code, const char *what) {
+static int fail_layer(const quantizing *m, int code, const char *what) {
     const qs_node *n = &m->q->g->nodes[m->l->node];
     return qs_fail(m->q->error, code, "%s: %s (node '%s', %s)", m->q->model->name, what,
                    qs_node_label(m->q->g, m->l->node), n->op_type);
 }
 
 /* Sum of |w - w_zp| over a channel with scale s, as quantizing will give it. */
-static double magnitude(const maker *m, size_t channel, float s, int32_t zp) {
+static double magnitude(const quantizing *m, size_t channel, float s, int32_t zp) {
     double sum = 0, lo = (double)m->low - zp, hi = (double)m->high - zp;
     for (size_t k = 0; k < m->l->depth; k++) {
         double w = rint((double)(weight_at(m, channel, k) / s));
@@ -45,12 +45,12 @@ static double magnitude(const maker *m, size_t channel, float s, int32_t zp) {
 }
 
 /* The bias in steps of the accumulator; the scale is that of the file, in float. */
-static double bias_steps(const maker *m, size_t channel, float s) {
+static double bias_steps(const quantizing *m, size_t channel, float s) {
     return m->bias ? rint((double)m->bias[channel] / (double)(m->x_scale * s)) : 0;
 }
 
-/* The least scale, from `s` on, with which the channel cannot overflow. */
-static float raise_scale(const maker *m, size_t channel, float s, int32_t zp) {
+/* The least scale not below `s` with which the channel cannot overflow. */
+static float raise_scale(const quantizing *m, size_t channel, float s, int32_t zp) {
     while (isfinite(s)) {
         if (m->x_scale * s < FLT_MIN) { /* the bias's scale must be a normal number */
             s = s * 2;
@@ -66,10 +66,10 @@ static float raise_scale(const maker *m, size_t channel, float s, int32_t zp) {
 }
 
 /*
- * A channel whose weights are all zero gets a scale of 1, with which a bias would be rounded to
- * steps of x_scale: it gets one that leaves 24 bits for the bias instead.
+ * The scale of a channel whose weights are all zero, such that its bias has 24 bits; with 1 it
+ * would be rounded to steps of x_scale.
  */
-static float scale_for_bias(const maker *m, size_t channel, float s) {
+static float scale_for_bias(const quantizing *m, size_t channel, float s) {
     for (size_t k = 0; k < m->l->depth; k++)
         if (weight_at(m, channel, k) != 0)
             return s;
@@ -78,8 +78,8 @@ static float scale_for_bias(const maker *m, size_t channel, float s) {
     return small >= FLT_MIN ? small : s;
 }
 
-/* Range of one channel, or of all weights. */
-static int choose(const maker *m, size_t first, size_t count, float *s, int32_t *zp) {
+/* Chooses scale and zero point for the range of one channel, or of all weights. */
+static int choose(const quantizing *m, size_t first, size_t count, float *s, int32_t *zp) {
     float low = 0, high = 0;
     for (size_t c = first; c < first + count; c++)
         for (size_t k = 0; k < m->l->depth; k++) {
@@ -91,8 +91,8 @@ static int choose(const maker *m, size_t first, size_t count, float *s, int32_t 
     return code ? fail_layer(m, code, "the weights have no usable range") : QSIM_OK;
 }
 
-/* One pair for all channels: raised until the worst of them fits. */
-static int choose_common(const maker *m) {
+/* Chooses one scale and zero point for all channels; the scale is raised until all fit. */
+static int choose_common(const quantizing *m) {
     qs_layer *l = m->l;
     int code = choose(m, 0, l->channels, l->scale, l->zero_point);
     float s = l->scale[0], before;
@@ -107,7 +107,7 @@ static int choose_common(const maker *m) {
     return QSIM_OK;
 }
 
-static int choose_narrow(const maker *m) {
+static int choose_narrow(const quantizing *m) {
     qs_layer *l = m->l;
     qs_codes codes;
     int code = qs_narrow_scales(m->q, l, &codes);
@@ -118,7 +118,7 @@ static int choose_narrow(const maker *m) {
     return QSIM_OK;
 }
 
-static int choose_scales(const maker *m) {
+static int choose_scales(const quantizing *m) {
     qs_layer *l = m->l;
     const bool narrow = qs_is_narrow(l->form.dtype);
     const bool own = qs_has_channels(&l->form); /* a single channel's, too */
@@ -137,8 +137,8 @@ static int choose_scales(const maker *m) {
     return code;
 }
 
-/* Reads the bias, and makes room for it in 32 bits. */
-static int alloc_bias(maker *m) {
+/* Reads the bias, and allocates it in int32. */
+static int alloc_bias(quantizing *m) {
     qs_graph *g = m->q->g;
     qs_layer *l = m->l;
     const qs_id b = qs_node_input(&g->nodes[l->node], 2);
@@ -153,7 +153,7 @@ static int alloc_bias(maker *m) {
 }
 
 /* Whether a channel's accumulator holds the sums with this bias, with the scale found. */
-static bool fits(const maker *m, size_t channel, float bias) {
+static bool fits(const quantizing *m, size_t channel, float bias) {
     const qs_layer *l = m->l;
     const size_t at = l->scale_count > 1 ? channel : 0;
     const double steps = fabs(rint((double)bias / (double)(m->x_scale * l->scale[at])));
@@ -164,9 +164,10 @@ static bool fits(const maker *m, size_t channel, float bias) {
 }
 
 /*
- * Corrects the bias for the weights' rounding, but not where the accumulator would overflow.
+ * Corrects the bias for the rounding of weights, except for channels whose accumulator would
+ * overflow.
  */
-static int correct(maker *m) {
+static int correct(quantizing *m) {
     qs_quantizer *q = m->q;
     qs_layer *l = m->l;
     const bool takes_bias = qs_op_takes_bias(q->g->nodes[l->node].op);
@@ -182,7 +183,7 @@ static int correct(maker *m) {
     return code || !takes_bias ? code : alloc_bias(m);
 }
 
-static int round_weights(const maker *m, const qs_const *w) {
+static int round_weights(const quantizing *m, const qs_const *w) {
     qs_layer *l = m->l;
     qs_qlayout layout;
     if (qs_is_narrow(l->form.dtype) || l->form.rounding == QSIM_ROUNDING_GPTQ) {
@@ -201,7 +202,7 @@ static int round_weights(const maker *m, const qs_const *w) {
 }
 
 /* Rounds weights and bias with the scales found. */
-static int quantize_layer(maker *m, const qs_const *w) {
+static int quantize_layer(quantizing *m, const qs_const *w) {
     qs_layer *l = m->l;
     int code = round_weights(m, w);
     if (!code)
@@ -215,7 +216,7 @@ static int quantize_layer(maker *m, const qs_const *w) {
     return QSIM_OK;
 }
 
-static bool alloc_weights(const maker *m, size_t weights) {
+static bool alloc_weights(const quantizing *m, size_t weights) {
     qs_arena *a = &m->q->g->arena;
     qs_layer *l = m->l;
     l->scale = qs_arena_alloc(a, l->scale_count, sizeof(*l->scale));
@@ -230,7 +231,7 @@ int qs_weight_make(qs_quantizer *q, qs_layer *l, const qs_activation *x) {
     const qs_node *n = &q->g->nodes[l->node];
     int32_t qmin, qmax;
     const int32_t flags = qs_is_narrow(l->form.dtype) ? l->form.flags : qs_weight_range(&l->form);
-    maker m = {.q = q, .l = l, .x_scale = x->scale};
+    quantizing m = {.q = q, .l = l, .x_scale = x->scale};
     m.weights = qs_graph_aligned(q->g, n->inputs[1]);
     l->scale_count = qs_has_channels(&l->form) ? l->channels : 1;
     const qs_const *w = q->g->values[n->inputs[1]].data;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stores weights in integers before a DequantizeLinear; the model computes in floats. In mode
- * WEIGHTS all weights, in the other modes those that no integer operator takes: of recurrent layers
- * and tables.
+ * Stores weights as integers before a DequantizeLinear; the model computes in floats. In mode
+ * WEIGHTS these are all weights, in other modes those of recurrent layers and tables, which no
+ * integer operator takes.
  */
 #include "op/op.h"
 #include "ptq/quantizer.h"
@@ -33,12 +33,12 @@ size_t qs_stored_weights(const qs_quantizer *q, qs_id node) {
     return elements;
 }
 
-/* The layer, if its weights are in 4 bits; else NULL. */
+/* The layer of a node if its weights have 4 bits; else NULL. */
 static const qs_layer *narrow_layer(const qs_quantizer *q, qs_id node, const qs_weight_form *form) {
     return qs_is_narrow(form->dtype) ? &q->layers[q->choices[node].layer] : NULL;
 }
 
-/* Codes of a weight, and unless `bare` the float that they stand for; kept for other readers. */
+/* Quantizes a weight and, unless `bare`, adds its DequantizeLinear; kept for other readers. */
 static int make(qs_quantizer *q, qs_id node, qs_id v, int32_t axis, bool bare, dequantized *made) {
     const qs_weight_form form = qs_recipe_weights(q, node);
     const qs_layer *narrow = narrow_layer(q, node, &form);

@@ -14,7 +14,6 @@ const char *qs_write_joined(qs_quantizer *q, const char *base, const char *suffi
     return text;
 }
 
-/* base + suffix, made unique among the graph's values. */
 const char *qs_write_name(qs_quantizer *q, const char *base, const char *suffix) {
     const char *text = qs_write_joined(q, base, suffix);
     return text ? qs_graph_fresh_name(q->g, text) : NULL;
@@ -30,7 +29,6 @@ static bool is_same(const qs_value *v, int32_t dtype, int32_t rank, const int64_
     return same && (c->bytes == 0 || memcmp(c->data, data, c->bytes) == 0);
 }
 
-/* A new value named base + suffix, shaped like `like`; < 0: out of memory, for `like`, too. */
 qs_id qs_write_value(qs_quantizer *q, const char *base, const char *suffix, int32_t dtype,
                      qs_id like) {
     const char *name = qs_write_name(q, base, suffix);
@@ -48,12 +46,12 @@ qs_id qs_write_constant(qs_quantizer *q, const char *base, const char *suffix, i
     const char *text = qs_write_joined(q, base, suffix);
     const qs_id old = text ? qs_graph_find(q->g, text) : QSIM_E_NOMEM;
     if (old >= 0 && is_same(&q->g->values[old], dtype, rank, dims, data))
-        return old; /* what several layers share is written once */
+        return old; /* a constant that several layers share is written once */
     const char *name = text ? qs_graph_fresh_name(q->g, text) : NULL;
     return name ? qs_graph_add_const(q->g, name, dtype, rank, dims, data, true) : QSIM_E_NOMEM;
 }
 
-/* Codes of 4 bits, two in a byte, the first in the low half; others as they are. */
+/* Packs codes of 4 bits, two in a byte, the first in the low half; other codes are not changed. */
 static const void *packed(qs_quantizer *q, int32_t dtype, const uint8_t *codes, size_t count) {
     if (!qs_is_narrow(dtype))
         return codes;
@@ -63,7 +61,6 @@ static const void *packed(qs_quantizer *q, int32_t dtype, const uint8_t *codes, 
     return to;
 }
 
-/* A zero point per scale in the type of the quantized values. */
 qs_id qs_write_zero_points(qs_quantizer *q, const char *base, const char *suffix, int32_t dtype,
                            const int32_t *zero_point, size_t count, int32_t rank,
                            const int64_t *dims) {
@@ -81,7 +78,6 @@ qs_id qs_write_zero_points(qs_quantizer *q, const char *base, const char *suffix
     return data ? qs_write_constant(q, base, suffix, dtype, rank, dims, data) : QSIM_E_NOMEM;
 }
 
-/* QuantizeLinear or DequantizeLinear from `x` to `y`. */
 qs_id qs_write_node(qs_quantizer *q, const char *op, const char *base, qs_id x, qs_id scale,
                     qs_id zero, qs_id y) {
     size_t n = strlen(base), m = strlen(op);
@@ -95,7 +91,10 @@ qs_id qs_write_node(qs_quantizer *q, const char *op, const char *base, qs_id x, 
     return qs_graph_add_node(q->g, "", op, name, inputs, 3, &y, 1);
 }
 
-/* Scales of blocks in the weights' axes: [.., blocks, .., channels ..]. */
+/*
+ * Sizes of the scales of blocks: those of the weights, with the number of blocks for the input's
+ * axis.
+ */
 static int32_t block_dims(const qs_const *c, const qs_codes *codes, int32_t axis, int64_t *dims) {
     for (int32_t i = 0; i < c->rank; i++)
         dims[i] = i == axis ? c->dims[i] : 1;
@@ -103,7 +102,10 @@ static int32_t block_dims(const qs_const *c, const qs_codes *codes, int32_t axis
     return c->rank;
 }
 
-/* Scales and zero points of blocks where the input's axis comes first: [blocks, channels]. */
+/*
+ * Transposes scales and zero points of blocks to [blocks, channels], if the input's axis comes
+ * first.
+ */
 static bool turn_blocks(qs_quantizer *q, qs_codes *codes) {
     const size_t channels = codes->count / codes->blocks;
     float *scale = qs_arena_alloc(&q->g->arena, codes->count, sizeof(*scale));
