@@ -31,6 +31,7 @@ typedef struct qk_gemm_f32 {
     const ptrdiff_t *seg; /* `segs` offsets, added to a row's */
     size_t rows, segs, k;
     const float *b;    /* packed by qk_pack_f32 for this table: all columns */
+    size_t b_row;      /* 0, or b is a matrix: floats between its rows, a multiple of 8 columns */
     const float *bias; /* readable up to the packed width; -0.0f where there is none */
     size_t cols;
     float lo, hi;
@@ -159,13 +160,19 @@ static inline ptrdiff_t qk_gemm_out(const qk_gemm_f32 *g, size_t r) {
 static inline size_t qk_gemm_depth(const qk_gemm_f32 *g) {
     return g->at ? g->depth : g->segs * g->k;
 }
+/* Where column `col`, the first one of a panel, begins in b. */
+static inline const float *qk_gemm_column(const qk_gemm_f32 *g, size_t col) {
+    return g->b + (g->b_row ? col : col * qk_gemm_depth(g));
+}
 
 /* ---- contracts: what kernels assert in debug and sanitizer builds ---- */
 
 static inline bool qk_gemm_f32_valid(const qk_f32 *k, const qk_gemm_f32 *g) {
     return g->row && g->seg && g->b && g->bias && g->c && g->cols > 0 &&
            (g->out || g->rows < 2 || g->ldc >= g->cols) &&
-           (g->panel || !(g->begun || g->open) || (k->parts && g->cols % k->panel == 0));
+           (g->panel || !(g->begun || g->open) ||
+            (k->parts && g->cols % k->panel == 0 && !g->b_row)) &&
+           (!g->b_row || (g->b_row >= g->cols && g->cols % 8 == 0));
 }
 static inline bool qk_depthwise_f32_valid(const qk_depthwise_f32 *d) {
     return d->w && d->bias && d->c && d->lines > 0 && d->pixels > 0 && d->channels > 0 &&

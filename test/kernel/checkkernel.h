@@ -85,6 +85,8 @@ extern const ck_case ck_cases_i8[];
 extern const size_t ck_cases_i8_count;
 extern const ck_case ck_cases_f32[];
 extern const size_t ck_cases_f32_count;
+extern const ck_case ck_cases_pool[];
+extern const size_t ck_cases_pool_count;
 extern const ck_case ck_cases_ew[], ck_cases_u8[];
 extern const size_t ck_cases_ew_count, ck_cases_u8_count;
 

@@ -95,13 +95,12 @@ static void qk_gemm_f32_neon(const qk_gemm_f32 *g) {
         {{tile_1x3, tile_2x3, tile_4x3}, tile_6x3, 6},
         {{tile_1x4, tile_2x4, tile_4x4}, tile_6x4, 6},
     };
-    const size_t k = qk_gemm_depth(g);
     for (size_t col = 0; col < g->cols; col += PANEL) {
         const size_t width = qk_panel_width(PANEL, g->cols, col);
         const size_t used = g->cols - col < width ? g->cols - col : width;
         const size_t last = (used - 1) / LANES;
-        tile t = {.g = g, .b = g->b + col * k, .bias = g->bias + col, .c = g->c + col};
-        t.width = width;
+        tile t = {.g = g, .b = qk_gemm_column(g, col), .bias = g->bias + col, .c = g->c + col};
+        t.width = g->b_row ? g->b_row : width;
         t.last = used - last * LANES;
         run_rows(g, &t, tiles[last].few, tiles[last].most, tiles[last].many);
     }

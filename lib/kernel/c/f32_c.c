@@ -45,9 +45,10 @@ INLINE void gemm_body(const qk_gemm_f32 *g) {
          * Own panels are BLOCK wide, but for the last one, so all before it have that width. A part
          * has a single panel.
          */
-        const float *b = g->b + (g->panel ? col : col * qk_gemm_depth(g));
-        const size_t width =
+        const float *b = g->panel ? g->b + col : qk_gemm_column(g, col);
+        const size_t packed =
             g->panel ? qk_panel_width(g->panel, g->cols, 0) : qk_panel_width(BLOCK, g->cols, col);
+        const size_t width = g->b_row ? g->b_row : packed;
         for (size_t r = 0; r < g->rows; r++) {
             gemm_block(g, g->a + g->row[r], b, width, g->cols - col, g->bias + col,
                        g->c + qk_gemm_out(g, r) + col);

@@ -23,16 +23,15 @@ static void qk_gemm_f32_avx2(const qk_gemm_f32 *g) {
     assert(qk_gemm_f32_valid(&qk_f32_avx2, g));
     static const tile_fn narrow[3] = {tile_1x1, NULL, tile_4x1};
     static const tile_fn wide[3] = {tile_1x2, tile_2x2, tile_4x2};
-    const size_t k = qk_gemm_depth(g);
     for (size_t col = 0; col < g->cols; col += PANEL) {
         const size_t width = qk_panel_width(PANEL, g->cols, col);
         const size_t used = g->cols - col < width ? g->cols - col : width;
         tile t = {g,
                   0,
-                  g->b + col * k,
+                  qk_gemm_column(g, col),
                   g->bias + col,
                   g->c + col,
-                  width,
+                  g->b_row ? g->b_row : width,
                   used > LANES ? used - LANES : used};
         if (used > LANES) {
             run_rows(g, &t, wide, 6, tile_6x2);

@@ -168,14 +168,18 @@ static void gemm_whole(const qk_gemm_f32 *g, tile *t) {
 
 static void qk_gemm_f32_avx512(const qk_gemm_f32 *g) {
     assert(qk_gemm_f32_valid(&qk_f32_avx512, g));
-    const size_t k = qk_gemm_depth(g);
     for (size_t col = 0; col < g->cols; col += PANEL) {
         const size_t width = qk_panel_width(PANEL, g->cols, col);
         const size_t used = g->cols - col < width ? g->cols - col : width;
         const size_t kind = (width - 1) / 8, vectors = (used + LANES - 1) / LANES;
-        tile t = {
-            g, 0, g->b + col * k, g->bias + col, g->c + col, width, used - (vectors - 1) * LANES};
-        if (width == 8 && has_lines(g)) {
+        tile t = {g,
+                  0,
+                  qk_gemm_column(g, col),
+                  g->bias + col,
+                  g->c + col,
+                  g->b_row ? g->b_row : width,
+                  used - (vectors - 1) * LANES};
+        if (width == 8 && !g->b_row && has_lines(g)) {
             gemm_narrow(g, &t, used);
             continue;
         }

@@ -178,7 +178,8 @@ TARGET void qk_gemm_f32_two_ports(const qk_gemm_f32 *g) {
     const size_t depth = qk_gemm_depth(g), terms = g->segs * g->k;
     const size_t whole = g->cols / PANEL * PANEL;
     const bool parts = g->begun || g->open;
-    if (!parts && (terms <= FEW_TERMS || g->rows < FEW_ROWS || whole == 0)) {
+    const bool apart = g->b_row && g->b_row != PANEL;
+    if (!parts && (terms <= FEW_TERMS || g->rows < FEW_ROWS || whole == 0 || apart)) {
         qk_f32_avx512.gemm(g);
         return;
     }

@@ -13,6 +13,8 @@
 
 /* Queries per block: a multiple of the rows of every kernel's tile. */
 #define BLOCK_ROWS ((size_t)48)
+/* Queries that read values in place, wherever rows of them lie. */
+#define FEW_ROWS ((size_t)8)
 /* Floats that a kernel may read beyond the end of a row. */
 #define SLACK ((size_t)16)
 
@@ -168,7 +170,7 @@ static void multiply(const job *j, const qk_gemm_f32 *shape) {
         qs_gemm_f32(j->ctx, j->a->kernels, &g);
     else
         for (size_t r = 0; r < g.rows && g.cols; r++)
-            memset(g.c + r * g.ldc, 0, g.cols * sizeof(*g.c));
+            memset(g.c + qk_gemm_out(&g, r), 0, g.cols * sizeof(*g.c));
 }
 
 /* Whether all keys are used and only the scale comes between products and softmax. */
@@ -185,102 +187,155 @@ static void finish_rows(const job *j, const scratch *m, float *s, size_t rows) {
     qs_softmax_rows(j->ctx, s, s, n, rows);
 }
 
-/* Packed matrices of one key head: n keys are scored, `used` of them have values. */
-typedef struct head_data {
-    const float *k, *v; /* packed */
-    size_t n, used;
-} head_data;
+/* Queries that are computed together: those of one head, or all those of several. */
+typedef struct block {
+    place first;
+    size_t heads, queries, rows; /* rows: heads * queries */
+    const float *q;
+    ptrdiff_t q_row[BLOCK_ROWS];
+} block;
 
-/* End of the keys that the last of `rows` queries, and so any of them, may attend to. */
-static size_t seen(const job *j, const place *at, size_t rows) {
-    const qs_attention_keys *of = &j->d->of[at->batch];
+/* Offsets of a block's rows in a tensor. */
+static void place_rows(const block *b, const qs_heads *in, ptrdiff_t *row) {
+    for (size_t i = 0; i < b->heads; i++)
+        for (size_t q = 0; q < b->queries; q++)
+            *row++ = (ptrdiff_t)(i * in->head + q * in->row);
+}
+
+/* Finds the block's rows of the query. The tensor's last rows are copied: kernels read beyond. */
+static void begin_block(const job *j, const scratch *m, block *b) {
+    const qs_attention *a = j->a;
+    const place *at = &b->first;
+    b->rows = b->heads * b->queries;
+    b->q = j->d->q + at->batch * a->q.batch + at->head * a->q.head + at->query * a->q.row;
+    place_rows(b, &a->q, b->q_row);
+    if (at->batch + 1 < a->batches || at->head + b->heads < a->heads ||
+        at->query + b->queries < a->queries)
+        return;
+    for (size_t r = 0; r < b->rows; r++) {
+        memcpy(m->q + r * a->width, b->q + b->q_row[r], a->width * sizeof(*b->q));
+        b->q_row[r] = (ptrdiff_t)(r * a->width);
+    }
+    b->q = m->q;
+}
+
+/* End of the keys that the last of a block's queries, and so any of them, may attend to. */
+static size_t seen(const job *j, const block *b) {
+    const qs_attention_keys *of = &j->d->of[b->first.batch];
     int64_t begin, end;
-    visible(j->a, of->first + (int64_t)(at->query + rows - 1), of->used, &begin, &end);
+    visible(j->a, of->first + (int64_t)(b->first.query + b->queries - 1), of->used, &begin, &end);
     return (size_t)end;
 }
 
-/*
- * Computes `rows` queries from at.query on. Keys that none of them may attend to are left out, in
- * whole panels of scores. The tensor's last rows are copied: kernels read beyond them.
- */
-static void attend_block(const job *j, const scratch *m, const head_data *h, place at,
-                         size_t rows) {
-    const qs_attention *a = j->a;
-    const size_t panel = a->kernels->panel, start = 0;
-    const size_t met = seen(j, &at, rows), whole = (met + panel - 1) / panel * panel;
-    const size_t n = a->qk_mode == QS_QK_NONE && whole < h->n ? whole : h->n;
-    const float *q = j->d->q + at.batch * a->q.batch + at.head * a->q.head + at.query * a->q.row;
-    const bool last =
-        at.batch + 1 == a->batches && at.head + 1 == a->heads && at.query + rows == a->queries;
-    for (size_t r = 0; last && r < rows; r++)
-        memcpy(m->q + r * a->width, q + r * a->q.row, a->width * sizeof(*q));
-    const qk_gemm_f32 scores = {.a = last ? m->q : q,
-                                .row = last ? a->copy_row : a->q_row,
-                                .rows = rows,
-                                .k = a->width,
-                                .b = h->k,
+/* Keys that a block is scored with: whole panels leave out some that no query may attend to. */
+static size_t scored(const job *j, const block *b, size_t n) {
+    const size_t panel = j->a->kernels->panel;
+    const size_t whole = (seen(j, b) + panel - 1) / panel * panel;
+    return j->a->qk_mode == QS_QK_NONE && whole < n ? whole : n;
+}
+
+/* Multiplies a block's queries with the first n keys. */
+static void score(const job *j, const scratch *m, const block *b, const float *k, size_t n) {
+    const qk_gemm_f32 scores = {.a = b->q,
+                                .row = b->q_row,
+                                .rows = b->rows,
+                                .k = j->a->width,
+                                .b = k,
                                 .bias = m->bias,
                                 .cols = n,
                                 .c = m->scores,
-                                .ldc = a->keys};
+                                .ldc = j->a->keys};
     multiply(j, &scores);
-    const bool plain = n > 0 && is_plain(a, h->used);
-    if (plain)
-        finish_rows(j, m, m->scores, rows);
-    for (size_t r = 0; r < rows && !plain; r++) {
-        const place row = {at.batch, at.head, at.query + r};
-        finish_row(j, &row, m->scores + r * a->keys, n);
+}
+
+/* Makes shares of a block's n scores, of which `used` keys have values. */
+static void finish_block(const job *j, const scratch *m, const block *b, size_t n, size_t used) {
+    const place *first = &b->first;
+    if (n > 0 && is_plain(j->a, used)) {
+        finish_rows(j, m, m->scores, b->rows);
+        return;
     }
+    for (size_t r = 0; r < b->rows; r++) {
+        const place at = {first->batch, first->head + r / b->queries,
+                          first->query + r % b->queries};
+        finish_row(j, &at, m->scores + r * j->a->keys, n);
+    }
+}
+
+/* The values of a key head, packed or in place (qk_gemm_f32's b and b_row), and how many are used.
+ */
+typedef struct head_values {
+    const float *v;
+    size_t row, used;
+} head_values;
+
+static void share_values(const job *j, const scratch *m, const block *b, const head_values *v) {
+    const qs_attention *a = j->a;
+    const size_t met = seen(j, b), start = 0;
+    const place *at = &b->first;
+    ptrdiff_t share[BLOCK_ROWS], y[BLOCK_ROWS];
+    place_rows(b, &a->y, y);
+    for (size_t r = 0; r < b->rows; r++)
+        share[r] = (ptrdiff_t)(r * a->keys);
     const qk_gemm_f32 values = {.a = m->scores,
-                                .row = a->score_row,
-                                .rows = rows,
+                                .row = share,
+                                .rows = b->rows,
                                 .k = met,
-                                .b = h->v,
+                                .b = v->v,
+                                .b_row = v->row,
                                 .bias = m->bias,
                                 .cols = a->v_width,
-                                .at = met == h->used ? NULL : &start,
-                                .depth = h->used,
-                                .c = j->d->y + at.batch * a->y.batch + at.head * a->y.head +
-                                     at.query * a->y.row,
-                                .ldc = a->y.row};
+                                .at = met == v->used ? NULL : &start,
+                                .depth = v->used,
+                                .c = j->d->y + at->batch * a->y.batch + at->head * a->y.head +
+                                     at->query * a->y.row,
+                                .out = y};
     multiply(j, &values);
 }
 
-/*
- * Packs values. Values already in the packed layout, one panel wide, are used in place if more of
- * the same slice follow, since kernels read beyond the end.
- */
-static const float *place_values(const job *j, const scratch *m, const float *from, size_t used,
-                                 bool more) {
+static const float *packed_keys(const job *j, const scratch *m, size_t item, size_t n) {
     const qs_attention *a = j->a;
-    const qk_pack_source v = {from, 1, (ptrdiff_t)a->v.row, 0, 1};
-    if (more && a->v.row == a->v_width && a->v.batch == a->kv_heads * a->v.head &&
-        a->v.head >= QK_PACK_SLACK && a->v_width % 8 == 0 && a->v_width <= a->kernels->panel)
-        return from;
-    qs_pack_f32(j->ctx, m->v, used, a->v_width, &v);
-    return m->v;
+    const size_t at = item / a->kv_heads * a->k.batch + item % a->kv_heads * a->k.head;
+    const qk_pack_source k = {j->d->k + at, 1, 1, 0, (ptrdiff_t)a->k.row};
+    if (j->d->prepare)
+        j->d->prepare(j->d->arg, item, false);
+    if (n && a->width)
+        qs_pack_f32(j->ctx, m->k, a->width, n, &k);
+    return m->k;
+}
+
+static head_values place_values(const job *j, const scratch *m, size_t item, size_t used) {
+    const qs_attention *a = j->a;
+    const size_t at = item / a->kv_heads * a->v.batch + item % a->kv_heads * a->v.head;
+    const qk_pack_source v = {j->d->v + at, 1, (ptrdiff_t)a->v.row, 0, 1};
+    if (j->d->prepare)
+        j->d->prepare(j->d->arg, item, true);
+    if (a->v_in_place)
+        return (head_values){v.src, a->v.row, used};
+    if (used && a->v_width)
+        qs_pack_f32(j->ctx, m->v, used, a->v_width, &v);
+    return (head_values){m->v, 0, used};
 }
 
 /* Computes the query heads of one key head. Unused keys are only read if scores are an output. */
-static void attend_head(const job *j, const scratch *m, size_t item, bool more) {
+static void attend_head(const job *j, const scratch *m, size_t item) {
     const qs_attention *a = j->a;
     const size_t batch = item / a->kv_heads, kv_head = item % a->kv_heads;
     const size_t group = a->heads / a->kv_heads, used = (size_t)j->d->of[batch].used;
     const size_t n = a->qk_mode == QS_QK_NONE ? used : a->keys;
-    const qk_pack_source k = {j->d->k + batch * a->k.batch + kv_head * a->k.head, 1, 1, 0,
-                              (ptrdiff_t)a->k.row};
-    head_data h = {m->k, m->v, n, used};
-    if (j->d->prepare)
-        j->d->prepare(j->d->arg, item);
-    if (n && a->width)
-        qs_pack_f32(j->ctx, m->k, a->width, n, &k);
-    if (used && a->v_width)
-        h.v = place_values(j, m, j->d->v + batch * a->v.batch + kv_head * a->v.head, used, more);
-    for (size_t i = 0; i < group; i++)
-        for (size_t q = 0; q < a->queries && !qs_stopped(j->ctx); q += a->rows) {
-            const size_t rest = a->queries - q;
-            const place at = {batch, kv_head * group + i, q};
-            attend_block(j, m, &h, at, rest < a->rows ? rest : a->rows);
+    const float *k = packed_keys(j, m, item, n);
+    const head_values v = place_values(j, m, item, used);
+    for (size_t i = 0; i < group; i += a->together)
+        for (size_t q = 0; q < a->queries && !qs_stopped(j->ctx); q += BLOCK_ROWS) {
+            const size_t heads = group - i, queries = a->queries - q;
+            block b = {.first = {batch, kv_head * group + i, q},
+                       .heads = heads < a->together ? heads : a->together,
+                       .queries = queries < BLOCK_ROWS ? queries : BLOCK_ROWS};
+            begin_block(j, m, &b);
+            const size_t met = scored(j, &b, n);
+            score(j, m, &b, k, met);
+            finish_block(j, m, &b, met, used);
+            share_values(j, m, &b, &v);
         }
 }
 
@@ -295,7 +350,7 @@ static void attend_slice(void *arg, size_t slice) {
     }
     const size_t end = qs_slice_begin(items, a->slices, slice + 1);
     for (size_t i = qs_slice_begin(items, a->slices, slice); i < end; i++)
-        attend_head(j, &m, i, i + 1 < end);
+        attend_head(j, &m, i);
 }
 
 void qs_attention_run(const qsim_ctx *ctx, const qs_attention *a, const qs_attention_data *data) {
@@ -310,30 +365,26 @@ static int too_large(qs_lower *l) {
     return qs_fail(l->error, QSIM_E_LIMIT, "an attention is too large");
 }
 
-static int plan_rows(qs_lower *l, qs_attention *a) {
-    a->rows = a->queries < BLOCK_ROWS ? a->queries : BLOCK_ROWS;
-    a->q_row = qs_arena_alloc(l->arena, 3 * a->rows + 1, sizeof(*a->q_row));
-    if (!a->q_row)
-        return qs_fail(l->error, QSIM_E_NOMEM, "out of memory");
-    a->score_row = a->q_row + a->rows;
-    a->copy_row = a->score_row + a->rows;
-    for (size_t i = 0; i < a->rows; i++) {
-        a->q_row[i] = (ptrdiff_t)(i * a->q.row);
-        a->score_row[i] = (ptrdiff_t)(i * a->keys);
-        a->copy_row[i] = (ptrdiff_t)(i * a->width);
-    }
-    return QSIM_OK;
+/* Chooses which queries are computed together, and whether values are packed for them. */
+static void plan_blocks(qs_attention *a) {
+    const size_t group = a->kv_heads ? a->heads / a->kv_heads : 0;
+    const size_t queries = a->queries < BLOCK_ROWS ? a->queries : BLOCK_ROWS;
+    a->together = queries ? BLOCK_ROWS / queries : 1;
+    a->together = a->together < group ? a->together : group;
+    a->rows = a->together * queries;
+    const bool once = a->rows == group * a->queries, dense = a->v.row == a->v_width;
+    a->v_in_place = a->v_width % 8 == 0 && (once ? dense || a->rows <= FEW_ROWS
+                                                 : dense && a->v_width <= a->kernels->panel);
 }
 
 QS_COLD int qs_attention_plan(qs_lower *l, qs_attention *a, size_t *bytes) {
     const double macs = (double)a->batches * (double)a->heads * (double)a->queries *
                         (double)a->keys * (double)(a->width + a->v_width);
     a->kernels = l->ctx->kernels->f32;
-    int code = plan_rows(l, a);
-    if (code)
-        return code;
+    plan_blocks(a);
+    const size_t values = a->v_in_place ? 0 : a->keys;
     if (!qk_pack_f32_size(a->kernels->panel, a->width, a->keys, &a->k_floats) ||
-        !qk_pack_f32_size(a->kernels->panel, a->keys, a->v_width, &a->v_floats) ||
+        !qk_pack_f32_size(a->kernels->panel, values, a->v_width, &a->v_floats) ||
         !qs_mul(a->rows, a->keys, &a->score_floats) || !qs_mul(a->rows, a->width, &a->q_floats) ||
         a->k_floats > SIZE_MAX / 64 || a->v_floats > SIZE_MAX / 64 ||
         a->score_floats > SIZE_MAX / 64 || a->q_floats > SIZE_MAX / 64)

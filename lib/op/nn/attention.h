@@ -42,8 +42,9 @@ typedef struct qs_attention {
 
     /* Set by qs_attention_plan. */
     const qk_f32 *kernels;
-    size_t rows, k_floats, v_floats, score_floats, bias_floats, q_floats, slices, slice_floats;
-    ptrdiff_t *q_row, *score_row, *copy_row; /* offsets of a block's rows: q, scores, copy of q */
+    size_t rows, together; /* of a block at most; heads of a block at most */
+    bool v_in_place;       /* values are not packed */
+    size_t k_floats, v_floats, score_floats, bias_floats, q_floats, slices, slice_floats;
 } qs_attention;
 
 /* Per batch: the position of its first query, and the number of its used keys. */
@@ -59,10 +60,10 @@ typedef struct qs_attention_data {
     float *y, *qk;  /* qk: (batch, head, query, key), dense */
     float *scratch; /* 64-byte aligned */
     /*
-     * Or NULL: writes the keys and values of item (batch, key head) into k and v just before they
-     * are read; called once per item, by any thread.
+     * Or NULL: writes the keys or values of item (batch, key head) into k or v just before they are
+     * read; called once for each of them, by any thread.
      */
-    void (*prepare)(const void *arg, size_t item);
+    void (*prepare)(const void *arg, size_t item, bool values);
     const void *arg;
 } qs_attention_data;
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "op/nn/float_jobs.h"
 
+#include "kernel/u8.h"
+
 /* A multiple of the rows of many tiles. */
 #define ROWS ((size_t)24)
 /* Terms of a sum that kernels compute at once; weights that a part of a longer sum reads. */
@@ -17,7 +19,7 @@ QS_COLD static void long_sums(const qsim_ctx *ctx, const qk_f32 *k, const qk_gem
         part.a = g->a + i;
         part.seg = g->seg + s;
         part.at = g->at ? g->at + s : NULL;
-        part.b = g->b + (g->at ? i : s * g->k + i) * width;
+        part.b = g->b + (g->at ? i : s * g->k + i) * (g->b_row ? g->b_row : width);
         part.segs = segs < g->segs - s ? segs : g->segs - s;
         part.k = g->k - i < most ? g->k - i : most;
         i = i + part.k < g->k ? i + part.k : 0;
@@ -54,14 +56,14 @@ static double work_of(const qk_gemm_f32 *g) {
 }
 
 QS_COLD static void long_gemm(const qsim_ctx *ctx, const qk_f32 *k, const qk_gemm_f32 *g) {
-    const size_t panel = k->panel, depth = qk_gemm_depth(g);
+    const size_t panel = k->panel;
     const double share = (double)QS_CHECK_MACS / work_of(g);
     const bool one = share < (double)panel || g->segs * g->k > MOST_TERMS;
     const size_t cols = one ? panel : (size_t)share / panel * panel;
     qk_gemm_f32 part = *g;
     for (size_t col = 0; col < g->cols && !qs_stopped(ctx); col += cols) {
         part.cols = g->cols - col < cols ? g->cols - col : cols;
-        part.b = g->b + col * depth;
+        part.b = qk_gemm_column(g, col);
         part.bias = g->bias + col;
         part.c = g->c + col;
         if (one)
@@ -81,6 +83,29 @@ void qs_gemm_f32(const qsim_ctx *ctx, const qk_f32 *k, const qk_gemm_f32 *g) {
 /* Floats packed between two checks for a stop. */
 #define PACKED ((size_t)1 << 20)
 
+/* Whether a kernel transposes panels: terms are adjacent, columns apart, floats aligned. */
+static bool is_transpose(const qk_u8 *k, const qk_pack_source *s) {
+    return k->transpose32 != qk_transpose32_c && s->inner == 1 && s->outer_step == 1 &&
+           s->col_step > 1 && (uintptr_t)s->src % sizeof(float) == 0;
+}
+
+/* Packs n columns; panels without zeros to fill in are transposes. */
+static void pack_transposed(const qsim_ctx *ctx, float *packed, size_t k, size_t n,
+                            const qk_pack_source *source) {
+    const size_t panel = ctx->kernels->f32->panel;
+    qk_pack_source rest = *source;
+    const float *src = source->src;
+    size_t width;
+    while (n > 0 && (width = qk_panel_width(panel, n, 0)) <= n) {
+        ctx->kernels->u8->transpose32(src, (size_t)rest.col_step, packed, k, width);
+        packed += width * k;
+        src += width * (size_t)rest.col_step;
+        n -= width;
+    }
+    rest.src = src;
+    qk_pack_f32(packed, panel, k, n, &rest);
+}
+
 void qs_pack_f32(const qsim_ctx *ctx, float *packed, size_t k, size_t cols,
                  const qk_pack_source *source) {
     const size_t panel = ctx->kernels->f32->panel, piece = (PACKED / (panel * k + 1) + 1) * panel;
@@ -91,13 +116,18 @@ void qs_pack_f32(const qsim_ctx *ctx, float *packed, size_t k, size_t cols,
         s.outer_step = s.inner == 1 ? s.outer_step : s.inner_step;
         s.inner = 1;
     }
+    const bool transposes = is_transpose(ctx->kernels->u8, &s);
     for (size_t col = 0; col < cols; col += piece) {
         const size_t n = cols - col < piece ? cols - col : piece;
         const size_t width = qk_panel_width(panel, n, 0);
         for (size_t i = 0; i < k && !qs_stopped(ctx); i += most) { /* terms of one panel */
             const ptrdiff_t at = (ptrdiff_t)col * s.col_step + (ptrdiff_t)i * s.outer_step;
             s.src = (const uint8_t *)source->src + at * (ptrdiff_t)sizeof(float);
-            qk_pack_f32(packed + col * k + i * width, panel, k - i < most ? k - i : most, n, &s);
+            const size_t terms = k - i < most ? k - i : most;
+            if (transposes)
+                pack_transposed(ctx, packed + col * k + i * width, terms, n, &s);
+            else
+                qk_pack_f32(packed + col * k + i * width, panel, terms, n, &s);
         }
     }
 }

@@ -249,13 +249,12 @@ typedef struct attention_job {
     float *present[2]; /* NULL: fresh keys or values are read in place */
 } attention_job;
 
-/* Joins past and fresh keys and values of an item. */
-static void join_item(const void *arg, size_t item) {
+/* Joins past and fresh keys or values of an item. */
+static void join_item(const void *arg, size_t item, bool values) {
     const attention_job *j = arg;
-    for (int32_t which = 0; which < 2; which++)
-        if (j->present[which])
-            qs_cache_join(which ? &j->p->value : &j->p->key, j->past[which], j->fresh[which],
-                          j->present[which], item);
+    if (j->present[values])
+        qs_cache_join(values ? &j->p->value : &j->p->key, j->past[values], j->fresh[values],
+                      j->present[values], item);
 }
 
 /* Reads the counts of used keys; false: one is out of range. */

@@ -216,27 +216,26 @@ static void turn_queries(const void *arg, size_t begin, size_t end) {
     }
 }
 
-/* Writes the cache of item (batch, head): past entries, fresh ones, zeros. */
-static void store_head(const void *arg, size_t item) {
+/* Writes the cache of keys or values of item (batch, head): past entries, fresh ones, zeros. */
+static void store_head(const void *arg, size_t item, bool values) {
     const group_job *j = arg;
     const group_params *p = j->p;
-    const size_t width = p->a.width, queries = p->a.queries;
-    const size_t batch = item / p->a.kv_heads, head = item % p->a.kv_heads;
-    const size_t first = (size_t)j->of[batch].first, after = first + queries;
-    float *k = j->present_k + item * p->entries * width,
-          *v = j->present_v + item * p->entries * width;
-    if (first) {
-        memcpy(k, j->past_k + item * p->past * width, first * width * sizeof(*k));
-        memcpy(v, j->past_v + item * p->past * width, first * width * sizeof(*v));
+    const qs_heads *from = values ? &p->v : &p->k;
+    const size_t width = p->a.width, batch = item / p->a.kv_heads, head = item % p->a.kv_heads;
+    const size_t first = (size_t)j->of[batch].first, after = first + p->a.queries;
+    const float *past = values ? j->past_v : j->past_k, *fresh = values ? j->v : j->k;
+    float *to = (values ? j->present_v : j->present_k) + item * p->entries * width;
+    if (first)
+        memcpy(to, past + item * p->past * width, first * width * sizeof(*to));
+    fresh += batch * from->batch + head * from->head;
+    for (size_t at = 0; at < p->a.queries; at++, fresh += from->row) {
+        float *entry = to + (first + at) * width;
+        if (values)
+            memcpy(entry, fresh, width * sizeof(*to));
+        else
+            turn(j, batch, at, fresh, entry);
     }
-    for (size_t at = 0; at < queries; at++) {
-        const float *fresh = j->v + batch * p->v.batch + head * p->v.head + at * p->v.row;
-        turn(j, batch, at, j->k + batch * p->k.batch + head * p->k.head + at * p->k.row,
-             k + (first + at) * width);
-        memcpy(v + (first + at) * width, fresh, width * sizeof(*v));
-    }
-    memset(k + after * width, 0, (p->entries - after) * width * sizeof(*k));
-    memset(v + after * width, 0, (p->entries - after) * width * sizeof(*v));
+    memset(to + after * width, 0, (p->entries - after) * width * sizeof(*to));
 }
 
 /* Reads the lengths; false: they do not fit each other or the buffers. */

@@ -274,19 +274,25 @@ static void open_input(op_case *c, int32_t input, const guarded *g) {
 
 static op_case *blocks(const setting *s, const float *x, int32_t outputs) {
     op_case *c = case_new("", "Attention", 25);
-    case_input(c, QSIM_FLOAT, SHAPE(2, HEADS, QUERIES, s->width), x);
+    case_input(c, QSIM_FLOAT, SHAPE(2, HEADS, s->queries, s->width), x);
     case_input(c, QSIM_FLOAT, SHAPE(2, s->kv_heads, QUERIES, s->width), x + 1000);
     case_input(c, QSIM_FLOAT, SHAPE(2, s->kv_heads, QUERIES, s->v_width), x + 2000);
     case_absent(c);
-    case_input(c, QSIM_FLOAT, SHAPE(2, s->kv_heads, PAST, s->width), x + 3000);
-    case_input(c, QSIM_FLOAT, SHAPE(2, s->kv_heads, PAST, s->v_width), x + 4000);
+    if (s->past) {
+        case_input(c, QSIM_FLOAT, SHAPE(2, s->kv_heads, s->past, s->width), x + 3000);
+        case_input(c, QSIM_FLOAT, SHAPE(2, s->kv_heads, s->past, s->v_width), x + 4000);
+    } else {
+        case_absent(c);
+        case_absent(c);
+    }
     case_node(c, outputs);
     qs_node_set_int(c->g, c->node, "is_causal", s->causal);
     qs_node_set_int(c->g, c->node, "left_window_size", s->left);
     qs_node_set_int(c->g, c->node, "right_window_size", s->right);
-    guarded g[6];
+    guarded g[6] = {{NULL, 0, NULL}};
     for (int32_t i = 0; i < 6; i++)
-        g[i] = i == 3 ? (guarded){NULL, 0, NULL} : guard_input(c, i);
+        if (c->in[i] != QS_NONE)
+            g[i] = guard_input(c, i);
     CHECK_INT(case_run(c), 0);
     for (int32_t i = 0; i < 6; i++)
         if (g[i].map)
@@ -297,13 +303,13 @@ static op_case *blocks(const setting *s, const float *x, int32_t outputs) {
 /* With scores as an output all products are computed, else only those of visible keys: the same
  * bits, and nothing after an input is read. */
 static void test_blocks(void) {
-    static const int64_t settings[][6] = {
-        /* kv heads, width, width of values, causal, left, right */
-        {4, 24, 64, 1, -1, -1},
-        {2, 64, 72, 1, -1, -1},
-        {2, 17, 16, 1, 40, -1},
-        {4, 8, 5, 0, -1, 3},
-        {1, 64, 64, 0, -1, -1}};
+    static const int64_t settings[][8] = {
+        /* kv heads, width, width of values, causal, left, right, queries, past */
+        {4, 24, 64, 1, -1, -1, QUERIES, PAST}, {2, 64, 72, 1, -1, -1, QUERIES, PAST},
+        {2, 17, 16, 1, 40, -1, QUERIES, PAST}, {4, 8, 5, 0, -1, 3, QUERIES, PAST},
+        {1, 64, 64, 0, -1, -1, QUERIES, PAST}, {4, 24, 64, 1, -1, -1, QUERIES, 0},
+        {4, 64, 40, 1, -1, -1, 1, PAST},       {2, 64, 136, 0, -1, 3, 2, 0},
+        {1, 64, 64, 1, 7, -1, 12, PAST},       {1, 16, 72, 1, -1, -1, 20, 0}};
     float *x = malloc((LARGE + 5000) * sizeof(*x));
     uint64_t seed = 11;
     draw(&seed, x, LARGE + 5000);
@@ -314,7 +320,9 @@ static void test_blocks(void) {
                            .v_width = k[2],
                            .causal = k[3] != 0,
                            .left = k[4],
-                           .right = k[5]};
+                           .right = k[5],
+                           .queries = k[6],
+                           .past = k[7]};
         op_case *all = blocks(&s, x, 4), *few = blocks(&s, x, 1);
         CHECK(memcmp(case_data(all, 0), case_data(few, 0), few->bytes[few->out[0]]) == 0);
         case_free(all);
