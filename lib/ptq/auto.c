@@ -293,38 +293,92 @@ static int refine(qs_search *s) {
     return qs_search_stop(s, REFINED, time);
 }
 
-/* The stages before any unit leaves 8 bits. */
-static int improve(qs_search *s) {
+/* The stages before any unit leaves 8 bits; `before`: what refinement began with. */
+static int improve(qs_search *s, qs_standing *before) {
     int (*const stages[])(qs_search *) = {qs_search_ranges, qs_search_equalize, qs_search_smooth,
                                           refine};
     int code = QSIM_OK;
     for (size_t i = 0; i < QS_COUNT(stages) && !code; i++) {
         if (i > 0 && (qs_search_is_over(s) || is_done(s, false)))
             break;
-        code = stages[i](s);
+        if (stages[i] == refine)
+            code = qs_search_stand(s, before);
+        if (!code)
+            code = stages[i](s);
         if (!code)
             code = qs_search_return(s);
     }
     return code;
 }
 
+/* Gives units more bits, those first that gain most in the network as it is. */
+static int raise_units(qs_search *s, qs_units *u) {
+    const bool floats = (bits_of(s) & QSIM_BITS_FLOAT) != 0;
+    size_t done;
+    int code = qs_units_gains(s, u, !floats, s->judgement.loss, u->count, &done);
+    return !code && done == u->count ? add_precision(s, u) : code;
+}
+
+static void copy_times(qs_units *to, const qs_units *from) {
+    for (size_t i = 0; i < to->count; i++)
+        for (size_t k = 0; k < from->count; k++)
+            if (strcmp(to->items[i].name, from->items[k].name) == 0) {
+                to->items[i].told.us = from->items[k].told.us;
+                to->items[i].told.float_us = from->items[k].told.float_us;
+            }
+}
+
+/*
+ * Refined biases are those of a network in 8 bits: behind units in float they fit less, and each
+ * unit gains little alone. So where max_drop is not met that way, units are raised again without
+ * them, and the better of the two stays.
+ */
+static int raise_unrefined(qs_search *s, qs_standing *before, qs_units *u) {
+    qs_standing refined;
+    qs_units own = {0};
+    int code = qs_search_stand(s, &refined);
+    if (code)
+        return code;
+    qs_search_resume(s, before);
+    s->rival = &refined;
+    code = qs_search_return(s);
+    if (!code)
+        code = qs_units_find(s, &own);
+    if (!code)
+        copy_times(&own, u);
+    if (!code)
+        code = raise_units(s, &own);
+    s->rival = NULL;
+    const bool better = qs_search_beats(s, &refined);
+    if (!better)
+        qs_search_resume(s, &refined);
+    qsim_recipe_free(refined.recipe);
+    qs_units_free(s, better && !code ? u : &own);
+    if (better && !code)
+        *u = own;
+    return code ? code : qs_search_return(s);
+}
+
 int qs_search_auto(qs_search *s) {
     const int32_t bits = bits_of(s);
     const bool floats = (bits & QSIM_BITS_FLOAT) != 0, size = s->options.goal == QSIM_GOAL_SIZE;
     qs_units u = {0};
-    size_t done = 0;
-    int code = improve(s);
-    if (code || qs_search_is_over(s))
+    qs_standing before = {.score = NAN};
+    int code = improve(s, &before);
+    if (code || qs_search_is_over(s)) {
+        qsim_recipe_free(before.recipe);
         return code;
+    }
     const bool more = (bits & (QSIM_BITS_FLOAT | QSIM_BITS_16)) && !is_done(s, false),
                times = floats && !size;
     code = qs_units_find(s, &u);
     if (!code && times)
         code = qs_units_times(s, &u);
+    const bool refined = s->best > before.score;
     if (!code && more)
-        code = qs_units_gains(s, &u, !floats, s->judgement.loss, u.count, &done);
-    if (!code && more && done == u.count)
-        code = add_precision(s, &u);
+        code = raise_units(s, &u);
+    if (!code && more && refined && !qs_search_is_met(s) && !qs_search_is_over(s))
+        code = raise_unrefined(s, &before, &u);
     if (!code && s->options.goal != QSIM_GOAL_ACCURACY && s->floats > 1)
         code = return_to_integers(s, &u);
     if (!code && size && (bits & QSIM_BITS_4) && !qs_search_is_over(s))
@@ -332,5 +386,6 @@ int qs_search_auto(qs_search *s) {
     if (!code && times && !qs_search_is_over(s))
         code = keep_slower(s, &u);
     qs_units_free(s, &u);
+    qsim_recipe_free(before.recipe);
     return code;
 }

@@ -62,12 +62,21 @@ typedef struct candidate {
     bool met;
 } candidate;
 
+static qs_standing standing_of(const qs_search *s) {
+    return (qs_standing){.recipe = s->best_recipe,
+                         .score = s->best,
+                         .microseconds = s->microseconds,
+                         .judgement = s->judgement,
+                         .bytes = s->bytes,
+                         .floats = s->floats};
+}
+
 /* Differences within 1 % of bytes and 5 % of measured times do not count. */
-static bool is_better(const qs_search *s, const candidate *c) {
-    const double size = (double)c->bytes / (double)s->bytes;
-    const double time = c->microseconds / s->microseconds;
-    const bool met = s->judge.batches > 0 && qs_search_is_met(s);
-    if (isnan(s->best))
+static bool is_better(const qs_search *s, const candidate *c, const qs_standing *than) {
+    const double size = (double)c->bytes / (double)than->bytes;
+    const double time = c->microseconds / than->microseconds;
+    const bool met = s->judge.batches > 0 && is_met(s, &than->judgement);
+    if (isnan(than->score))
         return true;
     const bool accuracy = s->options.goal == QSIM_GOAL_ACCURACY;
     /* A max_drop that was given goes before the loss. */
@@ -79,18 +88,26 @@ static bool is_better(const qs_search *s, const candidate *c) {
         if (c->met && (ratio < least || ratio > 1 / least))
             return ratio < 1;
     }
-    return c->score > s->best;
+    return c->score > than->score;
+}
+
+/* *copy is NULL where that fails. */
+static int copy_recipe(const qs_search *s, const qsim_recipe *recipe, qsim_recipe **copy) {
+    int code = qsim_recipe_create(s->prepared->ctx, copy, s->error);
+    if (!code && recipe)
+        code = qsim_recipe_merge(*copy, recipe, s->error);
+    if (code) {
+        qsim_recipe_free(*copy);
+        *copy = NULL;
+    }
+    return code;
 }
 
 static int keep(qs_search *s, const candidate *c) {
     qsim_recipe *copy = NULL;
-    int code = qsim_recipe_create(s->prepared->ctx, &copy, s->error);
-    if (!code)
-        code = qsim_recipe_merge(copy, s->recipe, s->error);
-    if (code) {
-        qsim_recipe_free(copy);
+    int code = copy_recipe(s, s->recipe, &copy);
+    if (code)
         return code;
-    }
     qsim_recipe_free(s->best_recipe);
     s->best_recipe = copy;
     s->best = c->score;
@@ -140,11 +157,13 @@ static int try_candidate(qs_search *s, const char *what, bool closely, double *s
     if (code)
         return code;
     code = judge(s, &c, closely || s->options.goal != QSIM_GOAL_ACCURACY);
-    const bool kept = !code && is_better(s, &c);
+    const qs_standing standing = standing_of(s);
+    const bool kept = !code && is_better(s, &c, &standing);
+    const bool told = kept && (!s->rival || is_better(s, &c, s->rival));
     if (kept)
         code = keep(s, &c);
     if (!code && what && s->options.attempt && !s->quiet)
-        code = tell(s, &c, what, kept);
+        code = tell(s, &c, what, told);
     if (!code && score)
         *score = c.score;
     qsim_model_free(c.model);
@@ -172,15 +191,36 @@ int qs_search_stop(qs_search *s, const char *what, double microseconds) {
     return cancelled(s);
 }
 
+int qs_search_stand(const qs_search *s, qs_standing *out) {
+    *out = standing_of(s);
+    return copy_recipe(s, s->best_recipe, &out->recipe);
+}
+
+void qs_search_resume(qs_search *s, qs_standing *from) {
+    qsim_recipe_free(s->best_recipe);
+    s->best_recipe = from->recipe;
+    s->best = from->score;
+    s->microseconds = from->microseconds;
+    s->judgement = from->judgement;
+    s->bytes = from->bytes;
+    s->floats = from->floats;
+    from->recipe = NULL;
+}
+
+bool qs_search_beats(const qs_search *s, const qs_standing *than) {
+    const candidate c = {.judgement = s->judgement,
+                         .score = s->best,
+                         .microseconds = s->microseconds,
+                         .bytes = s->bytes,
+                         .met = qs_search_is_met(s)};
+    return is_better(s, &c, than);
+}
+
 int qs_search_return(qs_search *s) {
     qsim_recipe *copy = NULL;
-    int code = qsim_recipe_create(s->prepared->ctx, &copy, s->error);
-    if (!code && s->best_recipe)
-        code = qsim_recipe_merge(copy, s->best_recipe, s->error);
-    if (code) {
-        qsim_recipe_free(copy);
+    int code = copy_recipe(s, s->best_recipe, &copy);
+    if (code)
         return code;
-    }
     qsim_recipe_free(s->recipe);
     s->base.recipe = s->recipe = copy;
     return QSIM_OK;

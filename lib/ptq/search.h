@@ -7,6 +7,15 @@
 #include "ptq/quantizer.h"
 #include "ptq/recipe.h"
 
+/* The best so far, to come back to. */
+typedef struct qs_standing {
+    qsim_recipe *recipe;
+    double score, microseconds;
+    qsim_judgement judgement;
+    int64_t bytes;
+    int32_t floats;
+} qs_standing;
+
 typedef struct qs_search {
     const qsim_model *prepared;
     const qsim_calibration *c;
@@ -20,7 +29,9 @@ typedef struct qs_search {
     qsim_judgement judgement;
     int64_t bytes;
     double microseconds;
-    bool quiet;     /* candidates are not told of */
+    bool quiet; /* candidates are not told of */
+    /* What a candidate has to beat, too, for the caller to keep it; NULL: nothing. */
+    const qs_standing *rival;
     int32_t floats; /* units that the recipe keeps in float */
     uint64_t end;   /* of the time that the caller gives, by qs_clock_ns; 0: none */
     qsim_error *error;
@@ -53,6 +64,12 @@ int qs_search_step(qs_search *s, const char *what, double *score);
 int qs_search_stop(qs_search *s, const char *what, double microseconds);
 /* Makes the best recipe that of the next candidate. */
 int qs_search_return(qs_search *s);
+/* Copies the best so far. */
+int qs_search_stand(const qs_search *s, qs_standing *out);
+/* Goes on from there, as if nothing better had been found since; takes the recipe away. */
+void qs_search_resume(qs_search *s, qs_standing *from);
+/* Whether the best so far is better than that. */
+bool qs_search_beats(const qs_search *s, const qs_standing *than);
 /* Reports progress; CANCELLED if the caller says so. */
 int qs_search_progress(qs_search *s, const char *what, size_t done, size_t total);
 /* Whether the caller's time is up. */

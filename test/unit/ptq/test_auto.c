@@ -160,7 +160,7 @@ static void test_sensitivity(void) {
 /* ---- the ladder ---- */
 
 typedef struct ladder {
-    int attempts, kept, floats, stop_at, met;
+    int attempts, kept, floats, stop_at, met, begun;
     double losses[64], best;
     char last[128];
 } ladder;
@@ -169,6 +169,7 @@ static int32_t on_attempt(void *user, const qsim_attempt *a) {
     ladder *l = user;
     CHECK(l->attempts < 64 && a->model && a->recipe && a->bytes > 0 && a->microseconds > 0);
     l->losses[l->attempts++] = a->judgement->loss;
+    l->begun += strstr(a->what, "in float, 1 unit in all") != NULL;
     if (a->kept) {
         CHECK(a->met || !l->met); /* the bound has priority over the loss */
         l->met = a->met;
@@ -180,8 +181,9 @@ static int32_t on_attempt(void *user, const qsim_attempt *a) {
     return l->attempts == l->stop_at;
 }
 
-static qsim_recipe *search(const qsim_model *m, const qsim_calibration *c, qsim_search_options *o,
-                           ladder *l, int expected) {
+static qsim_recipe *search_from(const qsim_model *m, const qsim_calibration *c,
+                                const qsim_quantize_options *base, qsim_search_options *o,
+                                ladder *l, int expected) {
     qsim_recipe *found = NULL;
     double score = NAN;
     *l = (ladder){.stop_at = l->stop_at};
@@ -189,10 +191,15 @@ static qsim_recipe *search(const qsim_model *m, const qsim_calibration *c, qsim_
     o->attempt = on_attempt;
     o->attempt_user = l;
     CHECK_INT(qsim_recipe_create(NULL, &found, NULL), QSIM_OK);
-    CHECK_INT(qsim_search(m, c, &spoiling, o, found, &score, NULL), expected);
+    CHECK_INT(qsim_search(m, c, base, o, found, &score, NULL), expected);
     CHECK_NEAR(-score, l->best, 0);
     CHECK(l->best <= l->losses[0]); /* never worse than the first attempt, the plain model */
     return found;
+}
+
+static qsim_recipe *search(const qsim_model *m, const qsim_calibration *c, qsim_search_options *o,
+                           ladder *l, int expected) {
+    return search_from(m, c, &spoiling, o, l, expected);
 }
 
 static int32_t action_of(const qsim_recipe *r, const char *layer) {
@@ -253,6 +260,34 @@ static void test_ladder(void) {
     CHECK_INT(l.attempts, 1);
     CHECK_INT(qsim_recipe_count(found), 0);
     qsim_recipe_free(found);
+    qsim_calibration_free(c);
+    qsim_model_free(m);
+}
+
+/*
+ * Where the bound is out of reach, units are put in float twice: behind refined biases, and without
+ * them. Wherever that ends, what is found is the best of all attempts, and the last that was kept.
+ */
+static void test_two_ways(void) {
+    qsim_model *m = make_net();
+    qsim_calibration *c = calibrate(m);
+    const qsim_quantize_options tensor = {.struct_size = sizeof(tensor),
+                                          .weight_scheme = QSIM_WEIGHT_TENSOR_SYMMETRIC};
+    ladder l = {0};
+    qsim_search_options o = {.struct_size = sizeof(o),
+                             .inputs = batches,
+                             .input_count = BATCHES,
+                             .goal = QSIM_GOAL_ACCURACY,
+                             .cost = cost,
+                             .max_drop = 1e-9};
+    qsim_recipe_free(search_from(m, c, &tensor, &o, &l, QSIM_OK));
+    CHECK(l.begun > 1);
+    const int all = l.attempts;
+    for (l.stop_at = 1; l.stop_at < all; l.stop_at++) {
+        qsim_recipe_free(search_from(m, c, &tensor, &o, &l, QSIM_E_CANCELLED));
+        for (int k = 0; k < l.attempts; k++)
+            CHECK(l.best <= l.losses[k]);
+    }
     qsim_calibration_free(c);
     qsim_model_free(m);
 }
@@ -520,6 +555,7 @@ int main(void) {
     test_interrupted();
     test_sensitivity();
     test_ladder();
+    test_two_ways();
     test_costs();
     test_four_bits();
     test_sixteen_bits();
