@@ -314,10 +314,14 @@ int qs_observer_reserve(qsim_observer *into, const qsim_observer *from) {
 
 /* Counts the bins in the list of `from`. */
 static void add_list(qsim_observer *into, const qsim_observer *from, int32_t shift) {
-    const uint16_t *list = (const uint16_t *)from->bins;
-    into->bins[QS_SIDE] += from->count - from->listed;
-    for (size_t i = 0; i < from->listed; i++)
-        into->bins[widened(list[i], shift)]++;
+    const uint16_t *restrict list = (const uint16_t *)from->bins;
+    uint64_t *restrict bins = into->bins;
+    const size_t n = from->listed;
+    bins[QS_SIDE] += from->count - n;
+    for (size_t i = 0; shift == 0 && i < n; i++)
+        bins[list[i] < 2 * QS_SIDE ? list[i] : QS_SIDE]++;
+    for (size_t i = 0; shift > 0 && i < n; i++)
+        bins[widened(list[i], shift)]++;
 }
 
 static void add_bins(uint64_t *restrict into, const uint64_t *restrict from, size_t n) {

@@ -40,8 +40,10 @@ typedef struct quantizing {
 
 /* Options for ranges and weights, of all verbs that quantize. */
 #define OPTION_RANGES                                                                              \
-    {"method", "NAME", "how activation ranges are chosen (minmax); auto: tries several", 0,        \
-     "minmax|percentile|mse|entropy|auto"},                                                        \
+    {"method", "NAME",                                                                             \
+     "how activation ranges are chosen (minmax); auto: tries several; entropy may cut large "      \
+     "values that a network needs",                                                                \
+     0, "minmax|percentile|mse|entropy|auto"},                                                     \
         {"percentile", "P",                                                                        \
          "percent of values within the range; implies --method percentile (99.999)", 0, NULL},     \
         {"activations", "TYPE", "type of activations (uint8)", 0, "uint8|int8|uint16|int16"},      \
