@@ -83,6 +83,34 @@ bool qs_grow(qsim_ctx *ctx, void **array, size_t *capacity, size_t needed, size_
     return true;
 }
 
+/* ---- what may be large ---- */
+
+int qs_copy(const qsim_ctx *ctx, void *to, const void *from, size_t bytes) {
+    uint8_t *y = to;
+    const uint8_t *x = from;
+    for (int code; bytes > QS_COPY_PIECE;
+         bytes -= QS_COPY_PIECE, y += QS_COPY_PIECE, x += QS_COPY_PIECE) {
+        memcpy(y, x, QS_COPY_PIECE);
+        if ((code = qs_stop_code(ctx)))
+            return code;
+    }
+    if (bytes)
+        memcpy(y, x, bytes);
+    return QSIM_OK;
+}
+
+int qs_clear(const qsim_ctx *ctx, void *to, size_t bytes) {
+    uint8_t *y = to;
+    for (int code; bytes > QS_COPY_PIECE; bytes -= QS_COPY_PIECE, y += QS_COPY_PIECE) {
+        memset(y, 0, QS_COPY_PIECE);
+        if ((code = qs_stop_code(ctx)))
+            return code;
+    }
+    if (bytes)
+        memset(y, 0, bytes);
+    return QSIM_OK;
+}
+
 /* ---- arena ---- */
 
 #define ARENA_ALIGN 16

@@ -192,12 +192,15 @@ int qs_stop_code(const qsim_ctx *ctx) {
     return QSIM_OK;
 }
 
-int qs_go_on(const qsim_ctx *ctx, const char *name, qsim_error *error) {
-    const int code = qs_stop_code(ctx);
+int qs_stop_fail(const qsim_ctx *ctx, int code, const char *name, qsim_error *error) {
     if (code == QSIM_E_TIME)
         return qs_fail(error, code, "%s: the limit 'milliseconds' is %llu: they are over", name,
                        (unsigned long long)ctx->limits.milliseconds);
     return code ? qs_fail(error, code, "%s: cancelled", name) : QSIM_OK;
+}
+
+int qs_go_on(const qsim_ctx *ctx, const char *name, qsim_error *error) {
+    return qs_stop_fail(ctx, qs_stop_code(ctx), name, error);
 }
 
 int qs_leave(const qsim_ctx *ctx, int code, qsim_error *error) {

@@ -82,7 +82,26 @@ static inline bool qs_stopped(const qsim_ctx *ctx) {
 static inline bool qs_stopped_at(const qsim_ctx *ctx, size_t i) {
     return (i & 0x7fff) == 0x7fff && qs_stop_code(ctx) != QSIM_OK;
 }
-/* The same with `error` set: for loops over nodes, files, candidates. */
+/* Bytes that are copied or set between two checks: some ms where the system hands them out first.
+ */
+#define QS_COPY_PIECE ((size_t)1 << 20)
+/*
+ * memcpy and memset that end early where work has to end, with qs_stop_code's code: for what may be
+ * as large as a tensor.
+ */
+int qs_copy(const qsim_ctx *ctx, void *to, const void *from, size_t bytes);
+int qs_clear(const qsim_ctx *ctx, void *to, size_t bytes);
+/* The same for a loop that handles `bytes` each time; `done` counts them from one check on. */
+static inline bool qs_stopped_after(const qsim_ctx *ctx, size_t *done, size_t bytes) {
+    *done += bytes < QS_COPY_PIECE ? bytes + 16 : QS_COPY_PIECE;
+    if (*done < QS_COPY_PIECE)
+        return false;
+    *done = 0;
+    return qs_stopped(ctx);
+}
+/* The code of a stop, or QSIM_OK, given back with `error` set. */
+int qs_stop_fail(const qsim_ctx *ctx, int code, const char *name, qsim_error *error);
+/* The same of whether to go on: for loops over nodes, files, candidates. */
 int qs_go_on(const qsim_ctx *ctx, const char *name, qsim_error *error);
 /*
  * Called at the end of a long call: adds to an out-of-memory error a hint with the memory limit and

@@ -17,16 +17,29 @@ static int fail_errno(qsim_error *error, const char *path, const char *what) {
     return qs_fail(error, QSIM_E_IO, "%s: %s: %s", path, what, strerror(errno));
 }
 
-/* Reads to the end: for pipes, whose size is unknown, and for copies. */
-static int read_all(qsim_ctx *ctx, int fd, const char *path, qs_map *map, qsim_error *error) {
+/* Room for at least `most` bytes more, as qs_grow makes it, but for gigabytes. */
+static int more_room(qsim_ctx *ctx, const char *path, uint8_t **data, size_t *capacity, size_t most,
+                     qsim_error *error) {
+    const size_t size = *capacity, half = size / 2;
+    uint8_t *p;
+    if (!qs_add(size, half > most ? half : most, capacity) || !(p = qs_alloc(ctx, *capacity, 1)))
+        return qs_fail(error, QSIM_E_NOMEM, "%s: out of memory after %zu bytes", path, size);
+    const int code = qs_copy(ctx, p, *data, size);
+    qs_free(ctx, *data);
+    *data = p;
+    return qs_stop_fail(ctx, code, path, error);
+}
+
+/* Reads to the end: for pipes, whose size is unknown, and for copies. `room`: the size expected. */
+static int read_all(qsim_ctx *ctx, int fd, const char *path, size_t room, qs_map *map,
+                    qsim_error *error) {
     uint8_t *data = NULL;
     size_t capacity = 0, size = 0;
     int code = QSIM_OK;
     for (;;) {
-        if (size == capacity && !qs_grow(ctx, (void **)&data, &capacity, size + 65536, 1)) {
-            code = qs_fail(error, QSIM_E_NOMEM, "%s: out of memory after %zu bytes", path, size);
+        if (size == capacity &&
+            (code = more_room(ctx, path, &data, &capacity, size ? 65536 : room + 1, error)))
             break;
-        }
         const size_t most = capacity - size < PIECE ? capacity - size : PIECE;
         ssize_t n = read(fd, data + size, most);
         if (n == 0)
@@ -56,10 +69,11 @@ static int map_fd(qsim_ctx *ctx, int fd, const struct stat *st, const char *path
                   qs_map *map, qsim_error *error) {
     if (S_ISREG(st->st_mode) && (uint64_t)st->st_size > ctx->limits.file)
         return qs_over_limit(error, "file", ctx->limits.file, (uint64_t)st->st_size, path);
-    if (copy || !S_ISREG(st->st_mode) || st->st_size == 0)
-        return read_all(ctx, fd, path, map, error);
-    if ((uintmax_t)st->st_size > SIZE_MAX)
+    if (S_ISREG(st->st_mode) && (uintmax_t)st->st_size >= SIZE_MAX)
         return qs_fail(error, QSIM_E_LIMIT, "%s: too large to map", path);
+    if (copy || !S_ISREG(st->st_mode) || st->st_size == 0)
+        return read_all(ctx, fd, path, S_ISREG(st->st_mode) ? (size_t)st->st_size : 65535, map,
+                        error);
     void *p = mmap(NULL, (size_t)st->st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (p == MAP_FAILED)
         return fail_errno(error, path, "cannot map");
@@ -420,7 +434,7 @@ int qs_out_commit(qs_out *out, qsim_error *error) {
     if (out->stopped || qs_stopped(out->ctx)) {
         code = qs_go_on(out->ctx, out->shown, error);
         if (!code) /* work may go on again, but bytes are missing */
-            code = qs_fail(error, out->stopped, "%s: cancelled", out->shown);
+            code = qs_stop_fail(out->ctx, out->stopped, out->shown, error);
         qs_out_abort(out);
         return code;
     }

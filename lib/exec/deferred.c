@@ -198,8 +198,7 @@ static int fix_value(qs_plan *plan, qs_deferred_node *dn, qs_id id) {
     void *data = qs_arena_alloc64(&dn->arena, bytes + QS_SLACK);
     if (!data)
         return QSIM_E_NOMEM;
-    if (bytes)
-        memcpy(data, plan->address[id], bytes);
+    int code = qs_copy(dn->arena.ctx, data, plan->address[id], bytes);
     for (int32_t i = 0; i < v->rank; i++)
         dims[i] = v->dims[i].size;
     *c = (qs_const){.dtype = v->dtype,
@@ -209,7 +208,7 @@ static int fix_value(qs_plan *plan, qs_deferred_node *dn, qs_id id) {
                     .elements = elements,
                     .bytes = bytes};
     v->data = c;
-    return QSIM_OK;
+    return code;
 }
 
 static int keep_bounds(const qsim_run *run, const qs_plan *plan, qs_deferred_node *dn,
@@ -266,9 +265,9 @@ static int lower_node(const qsim_run *run, qs_plan *plan, qs_deferred_node *dn, 
         code = fix_value(plan, dn, id);
         fixed |= 1u << k;
     }
-    if (code)
+    if (code == QSIM_E_NOMEM)
         qs_fail(error, code, "%s: out of memory (node '%s', %s)", s->name, n->name, n->op_type);
-    else
+    if (!code)
         code = infer_and_lower(run, plan, dn, error);
     for (int32_t k = 0; k < n->input_count && k < 32; k++)
         if (fixed >> k & 1)
@@ -373,7 +372,7 @@ int qs_deferred_execute(qsim_run *run, qs_plan *plan, qsim_error *error) {
             if (n->inputs[k] != QS_NONE)
                 count_read(d, n->inputs[k]);
     }
-    return code;
+    return code ? code : qs_stop_code(&run->view);
 }
 
 int qs_deferred_output(qs_flow_call *c, int32_t index, int32_t dtype, int32_t rank,

@@ -93,14 +93,12 @@ int qs_flow_copy(qs_flow_call *c, qs_store *s, const qsim_tensor *t) {
             return qs_flow_fail(c, QSIM_E_NOMEM, "out of memory for a state");
         s->capacity = t->bytes + 1;
     }
-    if (t->bytes)
-        memcpy(s->data, t->data, t->bytes);
     s->t = *t;
     s->t.data = s->data;
     for (int32_t i = 0; i < t->rank; i++)
         s->dims[i] = t->dims[i];
     s->t.dims = s->dims;
-    return QSIM_OK;
+    return qs_copy(&c->run->view, s->data, t->data, t->bytes);
 }
 
 int qs_flow_set_output(qs_flow_call *c, int32_t index, const qsim_tensor *t) {
@@ -108,9 +106,7 @@ int qs_flow_set_output(qs_flow_call *c, int32_t index, const qsim_tensor *t) {
     if (c->n->outputs[index] == QS_NONE)
         return QSIM_OK;
     int code = qs_deferred_output(c, index, t->dtype, t->rank, t->dims, &data);
-    if (!code && t->bytes)
-        memcpy(data, t->data, t->bytes);
-    return code;
+    return code ? code : qs_copy(&c->run->view, data, t->data, t->bytes);
 }
 
 int qs_flow_run(qs_flow_call *c, int which, const qsim_tensor *fed) {
@@ -141,15 +137,14 @@ int qs_flow_push(qs_flow_call *c, qs_stack *s, const qsim_tensor *t) {
         return qs_flow_fail(c, QSIM_E_LIMIT, "the results of all iterations are too large");
     if (!qs_grow(c->deferred->ctx, &at->data, &at->capacity, need + 1, 1))
         return qs_flow_fail(c, QSIM_E_NOMEM, "out of memory for the results of all iterations");
-    if (t->bytes)
-        memcpy((uint8_t *)at->data + s->used, t->data, t->bytes);
+    const int code = qs_copy(&c->run->view, (uint8_t *)at->data + s->used, t->data, t->bytes);
     s->used = need;
     for (int32_t i = 0; i < t->rank; i++)
         at->dims[i] = t->dims[i] + (i == 0 ? before : 0);
     at->t = (qsim_tensor){.dtype = t->dtype, .rank = t->rank, .dims = at->dims};
     s->bytes = t->bytes;
     s->count++;
-    return QSIM_OK;
+    return code;
 }
 
 void qs_flow_describe(const qs_flow_call *c, size_t output, qs_stack *s) {
@@ -162,7 +157,7 @@ void qs_flow_describe(const qs_flow_call *c, size_t output, qs_stack *s) {
         s->at.dims[i] = v->dims[i].size < 0 ? 0 : v->dims[i].size;
 }
 
-void qs_flow_unstack(const qs_stack *s, int32_t axis, bool reverse, void *to) {
+void qs_flow_unstack(const qsim_ctx *ctx, const qs_stack *s, int32_t axis, bool reverse, void *to) {
     size_t outer = 1;
     for (int32_t i = 0; i < axis; i++)
         outer *= (size_t)s->at.dims[i];
@@ -172,7 +167,7 @@ void qs_flow_unstack(const qs_stack *s, int32_t axis, bool reverse, void *to) {
     for (int64_t t = 0; t < s->count; t++) {
         const uint8_t *x = (const uint8_t *)s->at.data + (size_t)t * s->bytes;
         uint8_t *y = (uint8_t *)to + (size_t)(reverse ? s->count - 1 - t : t) * bytes;
-        qs_copy_rows(x, (ptrdiff_t)bytes, y, (ptrdiff_t)step, bytes, outer);
+        qs_copy_rows(ctx, x, (ptrdiff_t)bytes, y, (ptrdiff_t)step, bytes, outer);
     }
 }
 
@@ -255,7 +250,7 @@ static int set_scan_output(qs_flow_call *c, int32_t index, size_t body_output, q
     memcpy(dims + 1, s->at.dims, (size_t)s->at.t.rank * sizeof(*dims));
     int code = qs_deferred_output(c, index, s->at.t.dtype, rank, dims, &data);
     if (!code)
-        qs_flow_unstack(s, 0, false, data);
+        qs_flow_unstack(&c->run->view, s, 0, false, data);
     return code;
 }
 

@@ -52,7 +52,7 @@ int qs_flow_push(qs_flow_call *c, qs_stack *s, const qsim_tensor *t);
 /* Sets type and sizes of an empty stack from output `output` of the body; unknown sizes are 0. */
 void qs_flow_describe(const qs_flow_call *c, size_t output, qs_stack *s);
 /* Copies the results to a tensor, along axis `axis`; the last one first if `reverse`. */
-void qs_flow_unstack(const qs_stack *s, int32_t axis, bool reverse, void *to);
+void qs_flow_unstack(const qsim_ctx *ctx, const qs_stack *s, int32_t axis, bool reverse, void *to);
 
 int qs_flow_scan(qs_flow_call *c);
 

@@ -98,7 +98,7 @@ static int slice_input(scan *s, int32_t scanned, int64_t b, int64_t t) {
     if (!qs_grow(s->c->deferred->ctx, &to->data, &to->capacity, bytes * outer + 1, 1))
         return qs_flow_fail(s->c, QSIM_E_NOMEM, "out of memory for a part of an input");
     if (bytes)
-        qs_copy_rows((const uint8_t *)x.data + (size_t)t * bytes,
+        qs_copy_rows(&s->c->run->view, (const uint8_t *)x.data + (size_t)t * bytes,
                      (ptrdiff_t)(bytes * (size_t)s->length), to->data, (ptrdiff_t)bytes, bytes,
                      outer);
     memmove(dims + axis, dims + axis + 1, (size_t)(x.rank - 1 - axis) * sizeof(*dims));
@@ -163,17 +163,17 @@ static int place_element(scan *s, int32_t index, int64_t b, int64_t batch, const
         return qs_flow_fail(s->c, QSIM_E_LIMIT, "a result has too many axes");
     dims[0] = batch;
     memcpy(dims + s->batch, t->dims, (size_t)t->rank * sizeof(*dims));
+    int code = QSIM_OK;
     if (!s->out[index]) {
-        int code =
-            qs_deferred_output(s->c, index, t->dtype, t->rank + s->batch, dims, &s->out[index]);
+        code = qs_deferred_output(s->c, index, t->dtype, t->rank + s->batch, dims, &s->out[index]);
         if (code)
             return code;
         qsim_tensor_size(t->dtype, t->rank + s->batch, dims, NULL, &bytes);
-        memset(s->out[index], 0, bytes);
+        code = qs_clear(&s->c->run->view, s->out[index], bytes);
     }
     qsim_tensor_size(t->dtype, t->rank, t->dims, NULL, &bytes);
     *to = (uint8_t *)s->out[index] + (size_t)b * bytes;
-    return QSIM_OK;
+    return code;
 }
 
 static int set_scan_output(scan *s, int32_t index, int64_t b, int64_t batch) {
@@ -193,7 +193,7 @@ static int set_scan_output(scan *s, int32_t index, int64_t b, int64_t batch) {
     const qsim_tensor t = {.dtype = from->at.t.dtype, .rank = rank, .dims = dims};
     int code = place_element(s, index, b, batch, &t, &to);
     if (!code)
-        qs_flow_unstack(from, (int32_t)axis,
+        qs_flow_unstack(&s->c->run->view, from, (int32_t)axis,
                         qs_node_entry(s->c->n, "scan_output_directions", k) == 1, to);
     return code;
 }
@@ -210,8 +210,8 @@ static int set_outputs(scan *s, int64_t b, int64_t batch) {
             continue;
         }
         code = place_element(s, i, b, batch, &f->state[i].t, &to);
-        if (!code && f->state[i].t.bytes)
-            memcpy(to, f->state[i].data, f->state[i].t.bytes);
+        if (!code)
+            code = qs_copy(&s->c->run->view, to, f->state[i].data, f->state[i].t.bytes);
     }
     return code;
 }

@@ -97,8 +97,9 @@ static int fix_input(const qsim_session *s, qs_plan *plan, qs_id id, const qsim_
     void *data = qs_arena_alloc64(&plan->arena, bytes + QS_SLACK);
     if (!data)
         return no_memory(s, error);
-    if (bytes)
-        memcpy(data, t->data, bytes);
+    int code = qs_stop_fail(s->ctx, qs_copy(s->ctx, data, t->data, bytes), s->name, error);
+    if (code)
+        return code;
     if (t->rank)
         memcpy(dims, t->dims, (size_t)t->rank * sizeof(*dims));
     *c = (qs_const){.dtype = t->dtype,

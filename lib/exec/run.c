@@ -191,7 +191,8 @@ static void readdress(qs_plan *plan, const qs_port *port, const void *data) {
 static int set_inputs(const qsim_run *r, const qsim_tensor *inputs, qsim_error *error) {
     qs_plan *plan = r->plan;
     size_t count = r->session->graph->input_count;
-    for (size_t i = 0; i < count; i++) {
+    int code = QSIM_OK;
+    for (size_t i = 0; i < count && !code; i++) {
         const qs_port *p = &plan->inputs[i];
         size_t align = (size_t)qsim_dtype_bits(p->dtype) / 8;
         const char *name = qsim_session_input_name(r->session, (int32_t)i);
@@ -209,9 +210,9 @@ static int set_inputs(const qsim_run *r, const qsim_tensor *inputs, qsim_error *
         if (p->in_place)
             readdress(plan, p, inputs[i].data);
         else if (p->bytes && !p->fixed)
-            memcpy(r->arena + p->offset, inputs[i].data, p->bytes);
+            code = qs_copy(&r->view, r->arena + p->offset, inputs[i].data, p->bytes);
     }
-    return QSIM_OK;
+    return code;
 }
 
 static bool fits_output(const qsim_tensor *output, const qs_port *p) {
@@ -276,33 +277,35 @@ static int return_deferred_output(const qsim_run *r, size_t index, qsim_tensor *
     if (output->data && output->bytes < bytes)
         return qs_fail(error, QSIM_E_ARGUMENT, "%s: output '%s' has %zu bytes, %zu are needed",
                        r->session->name, r->session->output_names[index], output->bytes, bytes);
-    if (output->data && bytes)
-        data = memcpy(output->data, data, bytes);
+    int code = QSIM_OK;
+    if (output->data && bytes) {
+        code = qs_copy(&r->view, output->data, data, bytes);
+        data = output->data;
+    }
     *output = (qsim_tensor){v->dtype, v->rank, p->found_dims, data, bytes};
-    return QSIM_OK;
+    return code;
 }
 
 static int return_outputs(const qsim_run *r, qsim_tensor *outputs, qsim_error *error) {
     size_t count = r->session->graph->output_count;
-    for (size_t i = 0; i < count; i++) {
+    int code = QSIM_OK;
+    for (size_t i = 0; i < count && !code; i++) {
         const qs_port *p = &r->plan->outputs[i];
         if (p->found_dims) {
-            int code = return_deferred_output(r, i, &outputs[i], error);
-            if (code)
-                return code;
+            code = return_deferred_output(r, i, &outputs[i], error);
             continue;
         }
         const void *from = r->plan->address[p->value];
         if (!outputs[i].data)
             outputs[i].data = r->arena + p->offset;
         if (outputs[i].data != from && p->bytes)
-            memcpy(outputs[i].data, from, p->bytes);
+            code = qs_copy(&r->view, outputs[i].data, from, p->bytes);
         outputs[i].dtype = p->dtype;
         outputs[i].rank = p->rank;
         outputs[i].dims = p->dims;
         outputs[i].bytes = p->bytes;
     }
-    return QSIM_OK;
+    return code;
 }
 
 void qs_run_follow(qsim_run *run, qsim_run *parent) {
@@ -364,7 +367,7 @@ int qs_run_observe(qsim_run *run, const qsim_tensor *inputs, size_t input_count,
     if (!code)
         code = set_inputs(run, inputs, error);
     if (code)
-        return code;
+        return finish_execution(run, code, error);
     run->observe = observe;
     run->observe_user = user;
     run->shown = 0;
@@ -395,15 +398,15 @@ int qsim_run_execute(qsim_run *run, const qsim_tensor *inputs, size_t input_coun
     if (!code)
         code = set_outputs(run, outputs, error);
     if (code)
-        return qs_leave(s->ctx, code, error);
+        return finish_execution(run, code, error);
     code = run_plan(run, error);
     if (run->timing || run->profile)
         qs_plan_timed(run->plan);
     if (!code && run->plan->deferred)
         code = qs_deferred_execute(run, run->plan, error);
-    code = finish_execution(run, code, error);
     if (!code)
         code = return_outputs(run, outputs, error);
+    code = finish_execution(run, code, error);
     if (run->profile)
         qs_run_report(run, began);
     return code;

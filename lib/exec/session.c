@@ -191,7 +191,8 @@ static int place_constants(qsim_session *s, qsim_error *error) {
         if (!p) {
             code = no_memory(s, error);
         } else {
-            s->constants[v] = memcpy(p, c->data, c->bytes);
+            s->constants[v] = p;
+            code = qs_stop_fail(s->ctx, qs_copy(s->ctx, p, c->data, c->bytes), s->name, error);
             memset(p + c->bytes, 0, QS_SLACK);
             release_pages(s, c->bytes, RELEASE_EVERY);
         }

@@ -301,6 +301,20 @@ static int choose_body(const qsim_model *m, struct job *job, bool **used, qs_emi
     return code;
 }
 
+/* A buffer that is written to its end. */
+struct place {
+    const qsim_ctx *ctx;
+    uint8_t *at;
+    int code;
+};
+
+static bool place_write(pb_ostream_t *stream, const pb_byte_t *data, size_t count) {
+    struct place *p = stream->state;
+    p->code = qs_copy(p->ctx, p->at, data, count);
+    p->at += count;
+    return !p->code;
+}
+
 int qsim_model_save_memory(const qsim_model *model, void *buffer, size_t capacity, size_t *need,
                            qsim_error *error) {
     struct job job;
@@ -312,8 +326,11 @@ int qsim_model_save_memory(const qsim_model *model, void *buffer, size_t capacit
     int code = choose_body(model, &job, &used, &body, need, error);
     code = code ? code : check_size(model, *need, error);
     if (!code && *need <= capacity) {
-        pb_ostream_t out = pb_ostream_from_buffer(buffer, *need);
-        if (!body(&out, &job) || out.bytes_written != *need)
+        struct place place = {model->ctx, buffer, QSIM_OK};
+        pb_ostream_t out = {.callback = place_write, .state = &place, .max_size = *need};
+        const bool whole = body(&out, &job) && out.bytes_written == *need;
+        code = qs_stop_fail(model->ctx, place.code, model->name, error);
+        if (!code && !whole)
             code = qs_fail(error, QSIM_E_INTERNAL, "%s: the model changed its size", model->name);
     }
     qs_free(model->ctx, used);

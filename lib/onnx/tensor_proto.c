@@ -282,8 +282,10 @@ static int read_data(qs_reader *r, const struct parts *p, qs_const *c) {
         return code;
     if (c->bytes == 0)
         c->data = &nothing;
-    if (p->mode == COPY && c->data != p->copy && c->bytes)
-        memcpy(p->copy, c->data, c->bytes);
+    if (p->mode == COPY && c->data != p->copy)
+        code = qs_stop_fail(r->ctx, qs_copy(r->ctx, p->copy, c->data, c->bytes), r->name, r->error);
+    if (code)
+        return code;
     if (p->mode == COPY)
         c->data = p->copy;
     return qsim_dtype_bits(c->dtype) < 8 ? clear_tail(r, p, c) : QSIM_OK;

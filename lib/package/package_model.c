@@ -130,10 +130,11 @@ static int copy_bytes(qsim_ctx *ctx, const void *data, size_t size, const char *
     uint8_t *copy = qs_alloc(ctx, size ? size : 1, 1);
     if (!copy)
         return qs_fail(error, QSIM_E_NOMEM, "%s: out of memory", name);
-    if (size)
-        memcpy(copy, data, size);
     *map = (qs_map){copy, size, false};
-    return QSIM_OK;
+    const int code = qs_stop_fail(ctx, qs_copy(ctx, copy, data, size), name, error);
+    if (code)
+        qs_map_close(ctx, map);
+    return code;
 }
 
 int qsim_model_load_memory(qsim_ctx *ctx, const void *data, size_t size,

@@ -222,13 +222,17 @@ static int compute(const qs_eval *e, qs_id node, const void *packed, qs_arena *t
     if (code || alias)
         return code;
     qs_fault fault = {0};
-    qs_frame frame = {.ctx = e->ctx, .address = e->address, .fault = &fault};
+    qs_stop stop = {.outer =
+                        e->ctx->stop}; /* what was skipped stays so, though a cancel be withdrawn */
+    qsim_ctx view;
+    qs_ctx_view(e->ctx, &stop, &view);
+    qs_frame frame = {.ctx = &view, .address = e->address, .fault = &fault};
     if (step.scratch && !(frame.scratch = qs_arena_alloc64(temporary, step.scratch)))
         return no_memory(e, n);
     uint64_t fp = qs_fp_enter();
     step.run(&step, &frame);
     qs_fp_restore(fp);
-    const int stopped = qs_go_on(e->ctx, e->model, e->error);
+    const int stopped = qs_go_on(&view, e->model, e->error);
     if (stopped)
         return stopped;
     return qs_fault_report(&fault, e->graph, node, e->model, e->error);

@@ -27,7 +27,7 @@ static void run_eyelike(const qs_step *s, const qs_frame *f) {
     const eye_params *p = s->params;
     char *y = qs_step_out(s, f, 0);
     if (p->rows && p->columns)
-        memset(y, 0, (size_t)p->rows * (size_t)p->columns * p->element);
+        qs_clear(f->ctx, y, (size_t)p->rows * (size_t)p->columns * p->element);
     for (int64_t r = p->k < 0 ? -p->k : 0; r < p->rows && r < p->columns - p->k; r++)
         memcpy(y + (size_t)(r * p->columns + r + p->k) * p->element, &p->one, p->element);
 }

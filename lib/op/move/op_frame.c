@@ -24,6 +24,7 @@ typedef struct trilu_params {
 } trilu_params;
 
 typedef struct trilu_job {
+    const qsim_ctx *ctx;
     const trilu_params *p;
     int64_t k; /* the diagonal, in [-height, width] */
     const char *x;
@@ -42,11 +43,11 @@ static void trilu_rows(const void *arg, size_t begin, size_t end) {
         edge = edge < 0 ? 0 : edge > width ? width : edge;
         const size_t first = (size_t)edge * p->bytes, rest = p->width * p->bytes - first;
         if (p->upper) {
-            memset(y, 0, first);
-            memcpy(y + first, x + first, rest);
+            qs_clear(j->ctx, y, first);
+            qs_copy(j->ctx, y + first, x + first, rest);
         } else {
-            memcpy(y, x, first);
-            memset(y + first, 0, rest);
+            qs_copy(j->ctx, y, x, first);
+            qs_clear(j->ctx, y + first, rest);
         }
     }
 }
@@ -54,7 +55,7 @@ static void trilu_rows(const void *arg, size_t begin, size_t end) {
 static void run_trilu(const qs_step *s, const qs_frame *f) {
     const trilu_params *p = s->params;
     const int64_t least = -(int64_t)p->height - 1, most = (int64_t)p->width;
-    trilu_job j = {p, 0, qs_step_in(s, f, 0), qs_step_out(s, f, 0)};
+    trilu_job j = {f->ctx, p, 0, qs_step_in(s, f, 0), qs_step_out(s, f, 0)};
     if (p->has_k)
         memcpy(&j.k, qs_step_in(s, f, 1), sizeof(j.k));
     j.k = j.k < least ? least : j.k > most ? most : j.k;
@@ -130,14 +131,15 @@ static void run_center(const qs_step *s, const qs_frame *f) {
     const char *x = qs_step_in(s, f, 0);
     char *y = qs_step_out(s, f, 0);
     if (p->all > p->rows * p->row)
-        memset(y, 0, p->all);
-    for (size_t r = 0; r < p->rows && p->row; r++) {
+        qs_clear(f->ctx, y, p->all);
+    size_t done = 0;
+    for (size_t r = 0; r < p->rows && p->row && !qs_stopped_after(f->ctx, &done, p->row); r++) {
         size_t from = p->from, to = p->to, rest = r;
         for (int32_t i = p->rank - 1; i-- > 0; rest /= p->dims[i]) {
             from += rest % p->dims[i] * p->x[i];
             to += rest % p->dims[i] * p->y[i];
         }
-        memcpy(y + to, x + from, p->row);
+        qs_copy(f->ctx, y + to, x + from, p->row);
     }
 }
 
@@ -216,7 +218,7 @@ static void run_onehot(const qs_step *s, const qs_frame *f) {
     char *y = qs_step_out(s, f, 0);
     const size_t count = p->outer * p->inner;
     for (size_t at = 0, n; (n = qs_piece(f->ctx, at, count * p->depth)); at += n)
-        qs_copy_rows(values, 0, y + at * p->bytes, (ptrdiff_t)p->bytes, p->bytes, n);
+        qs_copy_rows(NULL, values, 0, y + at * p->bytes, (ptrdiff_t)p->bytes, p->bytes, n);
     for (size_t i = 0; i < count && !qs_stopped_at(f->ctx, i); i++) {
         const int64_t given = qs_number_at(indices, p->dtype, i);
         const int64_t at = qs_index_wrap(given, (int64_t)p->depth);

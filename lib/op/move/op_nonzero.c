@@ -147,10 +147,11 @@ static void run_compress(const qs_step *s, const qs_frame *f) {
             return;
         count += condition[i] != 0;
     }
+    size_t done = 0;
     for (size_t row = 0; row < p->rows; row++, x += p->length * p->bytes)
-        for (size_t i = 0; i < p->picks && !qs_stopped_at(f->ctx, row + i); i++)
+        for (size_t i = 0; i < p->picks && !qs_stopped_after(f->ctx, &done, p->bytes); i++)
             if (condition[i]) {
-                memcpy(y, x + i * p->bytes, p->bytes);
+                qs_copy(f->ctx, y, x + i * p->bytes, p->bytes);
                 y += p->bytes;
             }
     f->sizes[0][p->axis] = count;

@@ -46,6 +46,7 @@ typedef struct blocks_params {
 } blocks_params;
 
 typedef struct blocks_job {
+    const qsim_ctx *ctx;
     const blocks_params *p;
     const char *x;
     char *y;
@@ -65,16 +66,16 @@ static void move_blocks(const void *arg, size_t begin, size_t end) {
             const size_t wide = r * b * row + q * p->bytes;
             const ptrdiff_t near = (ptrdiff_t)p->bytes, far = (ptrdiff_t)(b * p->bytes);
             if (p->space)
-                qs_copy_rows(j->x + deep, near, j->y + wide, far, p->bytes, p->width);
+                qs_copy_rows(j->ctx, j->x + deep, near, j->y + wide, far, p->bytes, p->width);
             else
-                qs_copy_rows(j->x + wide, far, j->y + deep, near, p->bytes, p->width);
+                qs_copy_rows(j->ctx, j->x + wide, far, j->y + deep, near, p->bytes, p->width);
         }
     }
 }
 
 static void run_blocks(const qs_step *s, const qs_frame *f) {
     const blocks_params *p = s->params;
-    const blocks_job j = {p, qs_step_in(s, f, 0), qs_step_out(s, f, 0)};
+    const blocks_job j = {f->ctx, p, qs_step_in(s, f, 0), qs_step_out(s, f, 0)};
     const size_t rows = p->images * p->channels * p->height * p->block;
     qs_ranges(f->ctx, rows, QS_GRAIN / 4 / (p->width * p->block + 1) + 1, move_blocks, &j);
 }

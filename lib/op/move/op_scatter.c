@@ -98,8 +98,8 @@ static bool differ(qs_dim a, qs_dim b) {
 static void start(const qs_step *s, const qs_frame *f, size_t bytes) {
     char *y = qs_step_out(s, f, 0);
     const char *x = qs_step_in(s, f, 0);
-    for (size_t at = 0; at < bytes && x != y && !qs_stopped(f->ctx); at += CANCEL_INTERVAL)
-        memcpy(y + at, x + at, bytes - at < CANCEL_INTERVAL ? bytes - at : CANCEL_INTERVAL);
+    if (x != y)
+        qs_copy(f->ctx, y, x, bytes);
 }
 
 /* ---- ScatterElements ---- */
@@ -254,6 +254,16 @@ QS_COLD static int infer_scatter_nd(qs_infer *x) {
     return QSIM_OK;
 }
 
+/* An update of megabytes. */
+static void write_long(const qsim_ctx *ctx, const scatter_params *p, char *y, const char *u,
+                       size_t block) {
+    for (size_t at = 0, n; (n = qs_piece(ctx, at, block)); at += n)
+        if (p->update)
+            p->update(y + at * p->bytes, u + at * p->bytes, n);
+        else
+            memcpy(y + at * p->bytes, u + at * p->bytes, n * p->bytes);
+}
+
 static void run_scatter_nd(const qs_step *s, const qs_frame *f) {
     const scatter_params *p = s->params;
     const int64_t *tuple = qs_step_in(s, f, 1);
@@ -278,7 +288,9 @@ static void run_scatter_nd(const qs_step *s, const qs_frame *f) {
             }
             at = at * p->dims[i] + (size_t)index;
         }
-        if (p->update)
+        if (bytes > QS_COPY_PIECE)
+            write_long(f->ctx, p, y + at * bytes, u, block);
+        else if (p->update)
             p->update(y + at * bytes, u, block);
         else
             qs_copy_element(y + at * bytes, u, bytes);

@@ -51,15 +51,14 @@ static void put(char *y, const char *x, size_t element) {
     }
 }
 
-static void fill_row(char *y, size_t n, const char *fill, size_t element) {
-    bool same = true; /* all bytes are equal */
-    for (size_t i = 1; i < element; i++)
-        same &= fill[i] == *fill;
-    if (same)
-        memset(y, *fill, n * element);
-    else
-        for (size_t i = 0; i < n; i++)
-            put(y + i * element, fill, element);
+static void fill_row(const qsim_ctx *ctx, char *y, size_t n, const char *fill, size_t element) {
+    const bool same = memcmp(fill, fill + 1, element - 1) == 0; /* all bytes are equal */
+    for (size_t at = 0, count; (count = qs_piece(ctx, at, n)); at += count)
+        if (same)
+            memset(y + at * element, *fill, count * element);
+        else
+            for (size_t i = at; i < at + count; i++)
+                put(y + i * element, fill, element);
 }
 
 #define STRIDED(T)                                                                                 \
@@ -100,7 +99,7 @@ static void select_row(const qsim_ctx *ctx, const select_params *p, const char *
     const axis_map *w = &p->axes[p->rank - 1];
     size_t n = (size_t)w->out, e = p->element, from = x ? p->first : n;
     if (!x) {
-        fill_row(y, n, fill, e);
+        fill_row(ctx, y, n, fill, e);
         return;
     }
     if (w->mode == AXIS_STEP && w->step != 1) {
@@ -108,27 +107,27 @@ static void select_row(const qsim_ctx *ctx, const select_params *p, const char *
         return;
     }
     if (p->filled) { /* fill values around the run */
-        fill_row(y, from, fill, e);
-        memcpy(y + from * e, x + (size_t)axis_source(w, (int64_t)from) * e, p->run * e);
-        fill_row(y + (from + p->run) * e, n - from - p->run, fill, e);
+        fill_row(ctx, y, from, fill, e);
+        qs_copy(ctx, y + from * e, x + (size_t)axis_source(w, (int64_t)from) * e, p->run * e);
+        fill_row(ctx, y + (from + p->run) * e, n - from - p->run, fill, e);
         return;
     }
     if (p->run && w->mode != AXIS_WRAP) { /* the edge or its neighbours around the run */
         const size_t end = from + p->run;
         const int64_t step = w->mode == AXIS_REFLECT ? -1 : 0;
         strided_part(ctx, x + axis_source(w, 0) * (int64_t)e, y, step, from, e);
-        memcpy(y + from * e, x + (size_t)axis_source(w, (int64_t)from) * e, p->run * e);
+        qs_copy(ctx, y + from * e, x + (size_t)axis_source(w, (int64_t)from) * e, p->run * e);
         strided_part(ctx, x + axis_source(w, (int64_t)end) * (int64_t)e, y + end * e, step, n - end,
                      e);
         return;
     }
     for (size_t i = 0; i < n && !qs_stopped_at(ctx, i); i++) {
         if (i == from && p->run) {
-            memcpy(y + i * e, x + (size_t)axis_source(w, (int64_t)i) * e, p->run * e);
+            qs_copy(ctx, y + i * e, x + (size_t)axis_source(w, (int64_t)i) * e, p->run * e);
             i += p->run - 1;
             continue;
         }
-        int64_t j = x ? axis_source(w, (int64_t)i) : -1;
+        int64_t j = axis_source(w, (int64_t)i);
         put(y + i * e, j < 0 ? fill : x + (size_t)j * e, e);
     }
 }
@@ -155,14 +154,14 @@ static const char *row_at(const select_job *job, size_t r) {
 }
 
 /* Copies rows at a constant step whose part inside the input is one run, and fills the rest. */
-static void select_rows(const select_params *p, const char *x, char *y, const char *fill,
-                        size_t rows) {
+static void select_rows(const qsim_ctx *ctx, const select_params *p, const char *x, char *y,
+                        const char *fill, size_t rows) {
     const axis_map *last = &p->axes[p->rank - 1], *next = &p->axes[p->rank - 2];
     const size_t n = (size_t)last->out, e = p->element;
     const ptrdiff_t step = (ptrdiff_t)next->step * (ptrdiff_t)p->strides[p->rank - 2];
     if (p->run < n)
-        fill_row(y, n * rows, fill, e);
-    qs_copy_rows(x + (size_t)axis_source(last, (int64_t)p->first) * e, step, y + p->first * e,
+        fill_row(ctx, y, n * rows, fill, e);
+    qs_copy_rows(ctx, x + (size_t)axis_source(last, (int64_t)p->first) * e, step, y + p->first * e,
                  (ptrdiff_t)(n * e), p->run * e, rows);
 }
 
@@ -180,7 +179,7 @@ static void select_range(const void *arg, size_t begin, size_t end) {
         if (x && together) {
             const size_t rest = (size_t)next->out - r % (size_t)next->out;
             rows = rest < end - r ? rest : end - r;
-            select_rows(p, x, y, job->fill, rows);
+            select_rows(job->ctx, p, x, y, job->fill, rows);
         } else {
             select_row(job->ctx, p, x, y, job->fill);
         }

@@ -73,8 +73,7 @@ static int infer_constant(qs_infer *x) {
 
 static void run_constant(const qs_step *s, const qs_frame *f) {
     const constant *c = s->params;
-    if (c->bytes)
-        memcpy(qs_step_out(s, f, 0), c->data, c->bytes);
+    qs_copy(f->ctx, qs_step_out(s, f, 0), c->data, c->bytes);
 }
 
 static int lower_constant(qs_lower *l) {
@@ -138,14 +137,13 @@ typedef struct dropout_params {
 static void run_dropout(const qs_step *s, const qs_frame *f) {
     const dropout_params *p = s->params;
     float *mask = qs_step_out(s, f, 1);
-    if (p->bytes)
-        memcpy(qs_step_out(s, f, 0), qs_step_in(s, f, 0), p->bytes);
-    if (!p->float_mask) {
-        memset(mask, 1, p->elements);
-        return;
+    qs_copy(f->ctx, qs_step_out(s, f, 0), qs_step_in(s, f, 0), p->bytes);
+    for (size_t at = 0, n; (n = qs_piece(f->ctx, at, p->elements)); at += n) {
+        if (!p->float_mask)
+            memset((uint8_t *)mask + at, 1, n);
+        for (size_t i = 0; p->float_mask && i < n; i++)
+            mask[at + i] = 1.0f;
     }
-    for (size_t i = 0; i < p->elements; i++)
-        mask[i] = 1.0f;
 }
 
 static int lower_dropout(qs_lower *l) {

@@ -64,11 +64,13 @@ static bool first_entry(const scatter_params *p, int64_t given, size_t *first) {
     return true;
 }
 
-static void write_batch(const scatter_params *p, const uint8_t *update, uint8_t *y, size_t first) {
+static void write_batch(const qsim_ctx *ctx, const scatter_params *p, const uint8_t *update,
+                        uint8_t *y, size_t first) {
     const size_t rest = p->entries - first, head = p->update < rest ? p->update : rest;
-    for (size_t r = 0; r < p->rows; r++) {
-        memcpy(y + first * p->bytes, update, head * p->bytes);
-        memcpy(y, update + head * p->bytes, (p->update - head) * p->bytes);
+    size_t done = 0;
+    for (size_t r = 0; r < p->rows && !qs_stopped_after(ctx, &done, p->update * p->bytes); r++) {
+        qs_copy(ctx, y + first * p->bytes, update, head * p->bytes);
+        qs_copy(ctx, y, update + head * p->bytes, (p->update - head) * p->bytes);
         y += p->entries * p->bytes;
         update += p->update * p->bytes;
     }
@@ -82,14 +84,14 @@ static void run_tensorscatter(const qs_step *s, const qs_frame *f) {
     uint8_t *y = qs_step_out(s, f, 0);
     const uint8_t *x = qs_step_in(s, f, 0);
     for (size_t b = 0; b < p->batches && cache && !qs_stopped(f->ctx); b++)
-        memcpy(y + b * cache, x + b * cache, cache);
+        qs_copy(f->ctx, y + b * cache, x + b * cache, cache);
     for (size_t b = 0; b < p->batches && fresh; b++) {
         size_t first = 0;
         if (at && !first_entry(p, at[b], &first)) {
             qs_step_outside(f, "write index", at[b], 0, (int64_t)(p->entries - p->update) + 1, -1);
             return;
         }
-        write_batch(p, update + b * fresh, y + b * cache, first);
+        write_batch(f->ctx, p, update + b * fresh, y + b * cache, first);
     }
 }
 

@@ -76,18 +76,21 @@ typedef struct tile_params {
 } tile_params;
 
 typedef struct tile_job {
+    const qsim_ctx *ctx;
     const tile_params *p;
     const char *x;
     char *y;
 } tile_job;
 
 /* Appends a copy of the bytes written so far, doubling them each time. */
-static void repeat_run(const char *x, char *y, size_t run, size_t times) {
+static void repeat_run(const qsim_ctx *ctx, const char *x, char *y, size_t run, size_t times) {
     const size_t total = run * times;
-    memcpy(y, x, run);
+    if (qs_copy(ctx, y, x, run))
+        return;
     for (size_t done = run; done < total;) {
         const size_t n = done < total - done ? done : total - done;
-        memcpy(y + done, y, n);
+        if (qs_copy(ctx, y + done, y, n))
+            return;
         done += n;
     }
 }
@@ -99,13 +102,13 @@ static void tile_range(const void *arg, size_t begin, size_t end) {
         size_t at = 0, rest = row;
         for (int32_t i = p->rank; i-- > 0; rest /= p->dims[i])
             at += rest % p->dims[i] % p->sizes[i] * p->strides[i];
-        repeat_run(job->x + at, job->y + row * p->run * p->times, p->run, p->times);
+        repeat_run(job->ctx, job->x + at, job->y + row * p->run * p->times, p->run, p->times);
     }
 }
 
 static void run_tile(const qs_step *s, const qs_frame *f) {
     const tile_params *p = s->params;
-    tile_job job = {p, qs_step_in(s, f, 0), qs_step_out(s, f, 0)};
+    tile_job job = {f->ctx, p, qs_step_in(s, f, 0), qs_step_out(s, f, 0)};
     qs_ranges(f->ctx, p->rows, QS_GRAIN * 4 / (p->run * p->times + 1) + 1, tile_range, &job);
 }
 

@@ -143,7 +143,8 @@ static void give_part(parts *s, const results *r, size_t count, size_t to, size_
     const unique_params *p = s->p;
     const size_t piece = p->inner * p->element;
     for (size_t o = 0; o < p->outer && not_cancelled(s, p->inner); o++)
-        memcpy(r->y + (o * count + to) * piece, s->x + (o * p->count + from) * piece, piece);
+        qs_copy(s->ctx, r->y + (o * count + to) * piece, s->x + (o * p->count + from) * piece,
+                piece);
     if (r->first)
         r->first[to] = (int64_t)from;
 }

@@ -413,7 +413,7 @@ void qs_cache_join(const qs_cache *c, const float *past, const float *fresh, flo
     fresh += item / c->heads * c->from.batch + item % c->heads * c->from.head;
     if (old)
         memcpy(to, past + item * old, old * sizeof(*to));
-    qs_copy_rows(fresh, (ptrdiff_t)(c->from.row * sizeof(float)), to + old, row, (size_t)row,
+    qs_copy_rows(NULL, fresh, (ptrdiff_t)(c->from.row * sizeof(float)), to + old, row, (size_t)row,
                  c->fresh);
 }
 

@@ -59,7 +59,7 @@ static void nearest_blocks(const resize_job *job, const char *x, char *y, const 
             job->bytes->table(job->table, (const uint8_t *)from, 0, (uint8_t *)y, p->step, p->block,
                               same);
         else
-            qs_copy_rows(from, 0, y, (ptrdiff_t)p->step, p->block, same);
+            qs_copy_rows(job->ctx, from, 0, y, (ptrdiff_t)p->step, p->block, same);
     }
 }
 
@@ -87,12 +87,12 @@ static void nearest_row(const resize_job *job, const char *x, char *y) {
 }
 
 /* Copies the row above. */
-static void repeat_row(const nearest_params *p, char *y) {
+static void repeat_row(const qsim_ctx *ctx, const nearest_params *p, char *y) {
     const size_t line = p->count * p->step;
     if (p->step == p->block)
-        memcpy(y, y - line, line);
+        qs_copy(ctx, y, y - line, line);
     else
-        qs_copy_rows(y - line, (ptrdiff_t)p->step, y, (ptrdiff_t)p->step, p->block, p->count);
+        qs_copy_rows(ctx, y - line, (ptrdiff_t)p->step, y, (ptrdiff_t)p->step, p->block, p->count);
 }
 
 static void nearest_range(const void *arg, size_t begin, size_t end) {
@@ -113,7 +113,7 @@ static void nearest_range(const void *arg, size_t begin, size_t end) {
         for (size_t i = 0; outside && i < p->count; i++)
             fill_outside(y + i * p->step, p->block / p->element, p->element == 8, p->outside);
         if (!outside && at == before)
-            repeat_row(p, y);
+            repeat_row(job->ctx, p, y);
         else if (!outside)
             nearest_row(job, job->x + at, y);
         before = outside ? SIZE_MAX : at;

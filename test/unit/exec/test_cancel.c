@@ -279,6 +279,8 @@ static const touch_case touch_cases[] = {
     {"MatMulInteger", "uint8[96,64]", "int8[64,8192]", "int32[96,8192]", 64, QSIM_ISA_C},
     {"MatMulInteger", "uint8[960,64]", "int8[64,8192]", "int32[960,8192]", 64, QSIM_ISA_AUTO},
     {"Softmax", "float[1,2097152]", "", "float[1,2097152]", 1.0 / 2097152, QSIM_ISA_AUTO},
+    {"Identity", "float[1,2097152]", "", "float[1,2097152]", 1, QSIM_ISA_AUTO},
+    {"Trilu", "float[1,2097152]", "", "float[1,2097152]", 1, QSIM_ISA_AUTO},
     {"LogSoftmax", "float[1,524288]", "", "float[1,524288]", -19 * 0.6931471805599453,
      QSIM_ISA_AUTO},
 };
@@ -289,7 +291,7 @@ static qsim_model *one_step(qsim_ctx *ctx, const touch_case *c) {
     qsim_model *m = NULL;
     qsim_error e;
     memset(ones, 1, sizeof(ones));
-    CHECK_INT(qsim_builder_create(ctx, 13, "g", &b, &e), QSIM_OK);
+    CHECK_INT(qsim_builder_create(ctx, 14, "g", &b, &e), QSIM_OK);
     qsim_builder_input_as(b, "x", c->x);
     if (*c->w)
         qsim_builder_constant_as(b, "w", c->w, ones);
@@ -401,6 +403,88 @@ static void while_packing(const char *w) {
     qsim_ctx_free(ctx);
 }
 
+/* ---- copies of megabytes ---- */
+
+#define MUCH ((size_t)8 << 20)
+
+/* Cancelled when an input's first page is copied: its last page is not. */
+static void while_given(void) {
+    const touch_case c = {"GlobalMaxPool", "float[1,1,1024,2048]", "", "", 1, QSIM_ISA_AUTO};
+    qsim_ctx_options o = {.struct_size = sizeof(o), .threads = 1};
+    qsim_session *s = NULL;
+    qsim_run *r = NULL;
+    qsim_value_info in;
+    qsim_ctx *ctx;
+    qsim_error e;
+    CHECK_INT(qsim_ctx_create(&o, &ctx, &e), QSIM_OK);
+    qsim_model *m = one_step(ctx, &c);
+    CHECK_INT(qsim_session_create(m, NULL, &s, &e), QSIM_OK);
+    CHECK_INT(qsim_run_create(s, &r, &e), QSIM_OK);
+    qsim_tensor x = full(m, &in, true), y = {0};
+    set_trap(ctx, x.data, (uint8_t *)x.data + MUCH - PAGE);
+    CHECK_INT(qsim_run_execute(r, &x, 1, &y, 1, &e), QSIM_E_CANCELLED);
+    CHECK(strstr(e.message, "cancelled") != NULL);
+    CHECK(trap.touched && !trap.last_touched);
+    qsim_ctx_cancel(ctx, 0);
+    CHECK_INT(qsim_run_execute(r, &x, 1, &y, 1, &e), QSIM_OK);
+    CHECK(trap.last_touched);
+    CHECK(y.data && *(const float *)y.data == 1);
+    free(x.data);
+    qsim_run_free(r);
+    qsim_session_free(s);
+    qsim_model_free(m);
+    qsim_ctx_free(ctx);
+}
+
+/* A model that is saved to memory, and one that is copied from there. */
+static void while_copied(void) {
+    qsim_ctx_options o = {.struct_size = sizeof(o), .threads = 1};
+    qsim_load_options copy = {.struct_size = sizeof(copy), .flags = QSIM_LOAD_COPY};
+    qsim_builder *b = NULL;
+    qsim_model *m = NULL, *again = NULL;
+    qsim_ctx *ctx;
+    qsim_error e;
+    size_t need = 0;
+    uint8_t *weight = pages(MUCH), *file = pages(MUCH + PAGE);
+    memset(weight, 1, MUCH);
+    CHECK_INT(qsim_ctx_create(&o, &ctx, &e), QSIM_OK);
+    CHECK_INT(qsim_builder_create(ctx, 13, "g", &b, &e), QSIM_OK);
+    qsim_builder_input_as(b, "x", "float[1,2097152]");
+    qsim_builder_constant_as(b, "w", "float[2097152]", weight);
+    qsim_builder_node(b, "", "Add", "", "x,w", "y");
+    qsim_builder_output_as(b, "y", NULL);
+    CHECK_INT(qsim_builder_finish(b, &m, &e), QSIM_OK);
+    qsim_builder_free(b);
+    uint8_t *last = file + MUCH - PAGE;
+    set_trap(ctx, file, last);
+    CHECK_INT(qsim_model_save_memory(m, file, MUCH + PAGE, &need, &e), QSIM_E_CANCELLED);
+    CHECK(trap.touched && !trap.last_touched);
+    qsim_ctx_cancel(ctx, 0);
+    CHECK_INT(qsim_model_save_memory(m, file, MUCH + PAGE, &need, &e), QSIM_OK);
+    CHECK(trap.last_touched);
+    qsim_model_free(m);
+    set_trap(ctx, file, last);
+    CHECK_INT(qsim_model_load_memory(ctx, file, need, &copy, &again, &e), QSIM_E_CANCELLED);
+    CHECK(trap.touched && !trap.last_touched);
+    qsim_ctx_cancel(ctx, 0);
+    CHECK_INT(qsim_model_load_memory(ctx, file, need, &copy, &again, &e), QSIM_OK);
+    CHECK(trap.last_touched);
+    qsim_model_free(again);
+    CHECK_INT(qsim_model_load_memory(ctx, file, need, NULL, &again, &e), QSIM_OK);
+    qsim_session *s = NULL; /* which copies the weight */
+    set_trap(ctx, file + PAGE, last);
+    CHECK_INT(qsim_session_create(again, NULL, &s, &e), QSIM_E_CANCELLED);
+    CHECK(trap.touched && !trap.last_touched);
+    qsim_ctx_cancel(ctx, 0);
+    CHECK_INT(qsim_session_create(again, NULL, &s, &e), QSIM_OK);
+    CHECK(trap.last_touched);
+    qsim_session_free(s);
+    qsim_model_free(again);
+    free(weight);
+    free(file);
+    qsim_ctx_free(ctx);
+}
+
 int main(void) {
     things t = {.path = "cancel-XXXXXX"};
     const qsim_allocator a = {take, give, &t.c};
@@ -430,6 +514,8 @@ int main(void) {
     inside("float[1200,1200]", true, 2);
     for (size_t i = 0; i < sizeof(touch_cases) / sizeof(*touch_cases); i++)
         at_first_result(&touch_cases[i]);
+    while_given();
+    while_copied();
     while_packing("int8[64,8192]");
     return test_done();
 }

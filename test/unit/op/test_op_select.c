@@ -222,9 +222,38 @@ static void test_copy_rows(void) {
         memset(expected, 99, sizeof(expected));
         for (size_t i = 0; i < 3 * n; i++)
             expected[i / n * y_step + i % n] = x[(2 - i / n) * x_step + i % n];
-        qs_copy_rows(x + 2 * x_step, -(ptrdiff_t)x_step, y, (ptrdiff_t)y_step, n, 3);
+        qs_copy_rows(NULL, x + 2 * x_step, -(ptrdiff_t)x_step, y, (ptrdiff_t)y_step, n, 3);
         CHECK(memcmp(y, expected, sizeof(y)) == 0);
     }
+}
+
+/* Rows that are megabytes together, and rows of a megabyte, in the pieces between checks for a
+ * stop. */
+static void test_long_rows(void) {
+    static const size_t sizes[][2] = {{1, 3000001}, {12, 250000}, {300, 9001}, {1500000, 2}};
+    enum { MOST = 3 << 20 };
+    uint8_t *x = malloc(2 * MOST), *y = malloc(2 * MOST);
+    qsim_ctx *ctx;
+    CHECK_INT(qs_ctx_hold_bare(NULL, &ctx, NULL), QSIM_OK);
+    for (size_t i = 0; i < 2 * MOST; i++)
+        x[i] = (uint8_t)(i * 37 + i / 256);
+    for (size_t k = 0; k < 4; k++) {
+        const size_t n = sizes[k][0], rows = sizes[k][1];
+        size_t wrong = 0;
+        memset(y, 99, 2 * MOST);
+        qs_copy_rows(ctx, x, (ptrdiff_t)n, y, (ptrdiff_t)n + 1, n, rows);
+        for (size_t i = 0; i < rows * (n + 1); i++)
+            wrong += y[i] != (i % (n + 1) == n ? 99 : x[i / (n + 1) * n + i % (n + 1)]);
+        CHECK_INT(wrong, 0);
+        qs_stop stop = {.code = QSIM_E_CANCELLED, .outer = ctx->stop};
+        qsim_ctx view;
+        qs_ctx_view(ctx, &stop, &view);
+        qs_copy_rows(&view, x, (ptrdiff_t)n, memset(y, 99, 2 * MOST), (ptrdiff_t)n, n, rows);
+        CHECK(y[rows * n - 1] == 99); /* the last row is not copied */
+    }
+    qs_ctx_drop(ctx);
+    free(x);
+    free(y);
 }
 
 /* ---- Gather ---- */
@@ -315,6 +344,7 @@ int main(void) {
         slice_random(&seed);
     test_pad();
     test_copy_rows();
+    test_long_rows();
     test_gather();
     test_sources();
     return test_done();
