@@ -53,6 +53,20 @@ static int find_length(scan *s) {
     return QSIM_OK;
 }
 
+/* In opset 8 every input has axis 0, which is the batch; the lengths have nothing else. */
+static int check_batch(const scan *s) {
+    int64_t dims[QSIM_MAX_RANK], batch = -1;
+    for (int32_t i = s->states + s->scanned - 1; s->batch && i >= -s->first; i--) {
+        if (i < 0 && s->c->n->inputs[0] == QS_NONE)
+            continue;
+        const qsim_tensor t = qs_flow_input(s->c, s->first + i, dims);
+        if (t.rank < 1 || (i < 0 && t.rank > 1) || (batch >= 0 && dims[0] != batch))
+            return qs_flow_fail(s->c, QSIM_E_SHAPE, "inputs differ in the size of the batch");
+        batch = dims[0];
+    }
+    return batch ? QSIM_OK : qs_flow_fail(s->c, QSIM_E_SHAPE, "the batch is empty");
+}
+
 static int begin_scan(scan *s) {
     const qs_node *n = s->c->n;
     qsim_ctx *ctx = s->c->deferred->ctx;
@@ -68,6 +82,8 @@ static int begin_scan(scan *s) {
     if (!s->fed || !s->dims || !s->slices || !s->out)
         return qs_flow_fail(s->c, QSIM_E_NOMEM, "out of memory");
     int code = qs_flow_prepare(s->c, s->states);
+    if (!code)
+        code = check_batch(s);
     return code ? code : find_length(s);
 }
 
@@ -164,6 +180,13 @@ static int place_element(scan *s, int32_t index, int64_t b, int64_t batch, const
     dims[0] = batch;
     memcpy(dims + s->batch, t->dims, (size_t)t->rank * sizeof(*dims));
     int code = QSIM_OK;
+    const qs_value *made = &s->c->plan->values[s->c->n->outputs[index]];
+    bool same = !s->out[index] || made->rank == t->rank + s->batch;
+    for (int32_t i = 0; s->out[index] && same && i < made->rank; i++)
+        same = made->dims[i].size == dims[i];
+    if (!same)
+        return qs_flow_fail(s->c, QSIM_E_SHAPE,
+                            "a result has other sizes in another element of the batch");
     if (!s->out[index]) {
         code = qs_deferred_output(s->c, index, t->dtype, t->rank + s->batch, dims, &s->out[index]);
         if (code)

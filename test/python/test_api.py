@@ -145,6 +145,11 @@ class Sessions(unittest.TestCase):
         self.assertNotIn("bool", conv.types)
         self.assertNotIn("qsim", {domain for domain, _, _ in rows})
 
+    def test_numbers_that_no_field_holds(self):
+        for wrong in ({"memory": 1 << 64}, {"memory": -1}, {"threads": 1 << 32}, {"nodes": 1 << 70}):
+            with self.assertRaises(ValueError):
+                qsim.Context(**wrong)
+
     def test_context(self):
         data = network().dumps()
         with qsim.Context(threads=2, isa="c", memory=1 << 24, nodes=4) as context:

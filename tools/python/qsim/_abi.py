@@ -55,6 +55,9 @@ class _Sized(C.Structure):
 
     def __init__(self, **fields: Any) -> None:
         super().__init__(struct_size=C.sizeof(self), **fields)
+        for name, value in fields.items():  # ctypes cuts off what a field cannot hold
+            if isinstance(value, int) and getattr(self, name) != value:
+                raise ValueError(f"{name}: {value} is out of range")
 
 
 class _OpOptions(_Sized):

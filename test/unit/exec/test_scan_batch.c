@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Scan of opset 8, whose inputs have a batch as axis 0: inputs that differ in it or lack it, a
+ * batch of nothing, and results of one element that are larger than those of the first.
+ */
+#include <qsim/qsim.h>
+
+#include "proto.h"
+#include "test.h"
+
+/* A value of a type, whose rank and sizes are known at run time only. */
+static void value(proto *g, uint32_t field, const char *name, int dtype) {
+    proto v = {0}, type = {0}, tensor = {0};
+    proto_int(&tensor, 1, dtype);
+    proto_take(&type, 1, &tensor);
+    proto_text(&v, 1, name);
+    proto_take(&v, 2, &type);
+    proto_take(g, field, &v);
+    proto_free(&v);
+    proto_free(&type);
+    proto_free(&tensor);
+}
+
+static void attribute(proto *node, const char *name, int64_t n) {
+    proto a = {0};
+    proto_text(&a, 1, name);
+    proto_int(&a, 3, n);
+    proto_int(&a, 20, 2);
+    proto_take(node, 5, &a);
+    proto_free(&a);
+}
+
+/* Each time the state s becomes s and the slice, one behind the other; the result is the slice. */
+static qsim_model *build(void) {
+    proto b = {0}, g = {0}, node = {0}, model = {0}, opset = {0};
+    qsim_model *m = NULL;
+    qsim_error e;
+    proto_name(&b, 11, "s");
+    proto_name(&b, 11, "x");
+    proto_text(&node, 1, "s");
+    proto_text(&node, 1, "x");
+    proto_text(&node, 2, "t");
+    proto_text(&node, 4, "Concat");
+    attribute(&node, "axis", 0);
+    proto_take(&b, 1, &node);
+    proto_node(&b, "Identity", "same", "x", NULL, "z");
+    proto_name(&b, 12, "t");
+    proto_name(&b, 12, "z");
+    value(&g, 11, "lengths", QSIM_INT64);
+    value(&g, 11, "first", QSIM_FLOAT);
+    value(&g, 11, "xs", QSIM_FLOAT);
+    proto_text(&node, 1, "lengths");
+    proto_text(&node, 1, "first");
+    proto_text(&node, 1, "xs");
+    proto_text(&node, 2, "last");
+    proto_text(&node, 2, "zs");
+    proto_text(&node, 4, "Scan");
+    proto_graph(&node, "body", &b);
+    attribute(&node, "num_scan_inputs", 1);
+    proto_take(&g, 1, &node);
+    value(&g, 12, "last", QSIM_FLOAT);
+    value(&g, 12, "zs", QSIM_FLOAT);
+    proto_text(&g, 2, "g");
+    proto_int(&model, 1, 3);
+    proto_take(&model, 7, &g);
+    proto_int(&opset, 2, 8);
+    proto_take(&model, 8, &opset);
+    qsim_load_options copy = {.struct_size = sizeof(copy), .flags = QSIM_LOAD_COPY};
+    CHECK_INT(qsim_model_load_memory(NULL, model.data, model.size, &copy, &m, &e), QSIM_OK);
+    proto_free(&b);
+    proto_free(&g);
+    proto_free(&node);
+    proto_free(&model);
+    proto_free(&opset);
+    return m;
+}
+
+typedef struct batch_case {
+    int32_t ranks[3];
+    int64_t dims[3][3]; /* of lengths, first, xs */
+    int64_t lengths[2];
+    const char *message; /* NULL: it is legal */
+} batch_case;
+
+static const batch_case cases[] = {
+    {{1, 2, 3}, {{2}, {2, 3}, {2, 4, 5}}, {2, 2}, NULL},
+    {{1, 2, 3}, {{1}, {1, 3}, {1, 4, 5}}, {4}, NULL},
+    {{1, 0, 3}, {{2}, {0}, {2, 4, 5}}, {2, 2}, "differ in the size of the batch"},
+    {{1, 2, 3}, {{2}, {1, 3}, {2, 4, 5}}, {2, 2}, "differ in the size of the batch"},
+    {{1, 2, 3}, {{1}, {2, 3}, {2, 4, 5}}, {2, 2}, "differ in the size of the batch"},
+    {{0, 2, 3}, {{0}, {2, 3}, {2, 4, 5}}, {2, 2}, "differ in the size of the batch"},
+    {{2, 2, 3}, {{2, 1}, {2, 3}, {2, 4, 5}}, {2, 2}, "differ in the size of the batch"},
+    {{1, 2, 3}, {{0}, {0, 3}, {0, 4, 5}}, {0}, "the batch is empty"},
+    {{1, 2, 3}, {{2}, {2, 3}, {2, 4, 5}}, {1, 4}, "other sizes in another element of the batch"},
+    {{1, 2, 3}, {{2}, {2, 3}, {2, 4, 5}}, {4, 1}, "other sizes in another element of the batch"},
+    {{1, 2, 3}, {{2}, {2, 3}, {2, 4, 5}}, {2, 5}, "a length is beyond the sequence"},
+};
+
+/* Of element b: what the state begins with, and behind it the slices; a result is 0 from there on.
+ */
+static void check_results(const batch_case *c, const float *x, const qsim_tensor *y) {
+    const int64_t batch = c->dims[1][0], first = c->dims[1][1], n = c->dims[2][2];
+    const int64_t all = c->dims[2][1], last = first + c->lengths[0] * n;
+    CHECK_INT(y[0].rank, 2);
+    CHECK_INT(y[0].dims[1], last);
+    CHECK_INT(y[1].rank, 3);
+    for (int64_t b = 0; b < batch; b++) {
+        const float *s = (const float *)y[0].data + b * last, *z = y[1].data;
+        for (int64_t i = 0; i < last; i++)
+            CHECK(s[i] == (i < first ? x[b * first + i] : x[b * all * n + i - first]));
+        for (int64_t i = 0; i < all * n; i++)
+            CHECK(z[b * all * n + i] == (i < c->lengths[b] * n ? x[b * all * n + i] : 0));
+    }
+}
+
+int main(void) {
+    static float x[64];
+    qsim_model *m = build();
+    qsim_session *s = NULL;
+    qsim_run *r = NULL;
+    qsim_error e;
+    for (int i = 0; i < 64; i++)
+        x[i] = (float)(i + 1);
+    CHECK_INT(qsim_session_create(m, NULL, &s, &e), QSIM_OK);
+    CHECK_INT(qsim_run_create(s, &r, &e), QSIM_OK);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        const batch_case *c = &cases[i];
+        int64_t lengths[2] = {c->lengths[0], c->lengths[1]};
+        qsim_tensor y[2] = {{0}, {0}}, in[3];
+        for (int k = 0; k < 3; k++) {
+            in[k] = (qsim_tensor){k ? QSIM_FLOAT : QSIM_INT64, c->ranks[k], c->dims[k],
+                                  k ? (void *)x : (void *)lengths, 0};
+            CHECK_INT(qsim_tensor_size(in[k].dtype, in[k].rank, in[k].dims, NULL, &in[k].bytes),
+                      QSIM_OK);
+        }
+        const int code = qsim_run_execute(r, in, 3, y, 2, &e);
+        CHECK((code == QSIM_OK) == (c->message == NULL));
+        if (code && c->message && !strstr(e.message, c->message))
+            CHECK_FAIL(e.message);
+        if (!code && !c->message)
+            check_results(c, x, y);
+    }
+    qsim_run_free(r);
+    qsim_session_free(s);
+    qsim_model_free(m);
+    return test_done();
+}
