@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The search `auto` tries one method after the other and keeps what judges better: ranges by other
- * methods; equalization between layers; GPTQ rounding and bias correction on the network's own
- * activations. Then it puts units in float or 16 bits, those first that gain most for their cost,
- * until max_drop is met, and last those that 8 bits make slower on this machine.
+ * The search `auto` tries one method after the other and keeps the result if it is judged better:
+ * ranges by other methods; equalization between layers; GPTQ rounding and bias correction on the
+ * network's own activations. Then it keeps units in float or 16 bits, those with the greatest gain
+ * for their cost first, until max_drop is met, and at last units that 8 bits make slower on this
+ * machine.
  */
 #include <math.h>
 #include <stdio.h>
@@ -11,14 +12,14 @@
 #include "ptq/gram.h"
 #include "ptq/search.h"
 
-#define NO_LOSS     1e-6 /* below this loss there is nothing to gain */
+#define NO_LOSS     1e-6 /* a smaller loss counts as none */
 #define SLOWER      1.05 /* ratio of times that counts as slower: two measurements differ by less */
 #define LEAST_BYTES 64.0 /* with LEAST_US: bounds the worth of units that cost almost nothing */
 #define LEAST_US    0.1
 
-/* The worth of keeping a unit in float, by the goal. */
+/* The gain by keeping a unit in float for its cost, by the goal. */
 static double worth(const qs_search *s, const qs_unit *u) {
-    const qsim_unit *t = &u->told;
+    const qsim_unit *t = &u->result;
     if (s->options.goal == QSIM_GOAL_SIZE)
         return t->loss_gained / fmax((double)(t->float_bytes - t->bytes), LEAST_BYTES);
     if (s->options.goal == QSIM_GOAL_LATENCY) {
@@ -51,7 +52,7 @@ static bool is_done(const qs_search *s, bool past_knee) {
     return qs_search_is_met(s) && (s->options.goal != QSIM_GOAL_ACCURACY || past_knee);
 }
 
-/* Keeps one more unit in float; s->best shows whether that helped. */
+/* Keeps one more unit in float; s->best changes if that is better. */
 static int add_float(qs_search *s, const qs_unit *u) {
     char what[160];
     snprintf(what, sizeof(what), "'%.80s' in float, %d unit%s in all", u->name, (int)s->floats + 1,
@@ -61,7 +62,7 @@ static int add_float(qs_search *s, const qs_unit *u) {
     return code ? code : qs_search_try(s, what, NULL);
 }
 
-/* Gives a unit's activations 16 bits, unless that does not help. */
+/* Gives a unit's activations 16 bits, and undoes it if that is not better. */
 static int add_wide(qs_search *s, const qs_unit *u) {
     char what[160];
     snprintf(what, sizeof(what), "'%.80s' with 16 bits of activations", u->name);
@@ -76,9 +77,9 @@ static int32_t bits_of(const qs_search *s) {
 }
 
 /*
- * Keeps units in float one after the other, measuring them together each time; a unit that does not
- * help goes back. At least one layer with weights stays in integers: a float model is no answer.
- * With 16 bits, which cost no bytes of weights, a unit is in float only where those do not help.
+ * Keeps units in float one after the other and judges all of them together each time; a unit
+ * without gain is returned to integers. At least one layer with weights stays in integers, since
+ * the result has to be quantized. 16 bits, which cost no bytes of weights, are tried before float.
  */
 static int add_precision(qs_search *s, qs_units *u) {
     const size_t knee = qs_units_sort(u->items, u->count);
@@ -91,7 +92,7 @@ static int add_precision(qs_search *s, qs_units *u) {
         const qs_unit *unit = &u->items[i];
         const double before = s->best;
         const bool weights = unit->kind == QS_KIND_WEIGHTS;
-        if (is_done(s, i >= knee) || unit->told.loss_gained <= 0)
+        if (is_done(s, i >= knee) || unit->result.loss_gained <= 0)
             break;
         code = qs_search_progress(s, unit->name, i, u->count);
         if (!code && wide)
@@ -114,7 +115,7 @@ static bool is_float(const qs_search *s, const qs_unit *u) {
     return e && e->action == QSIM_RECIPE_FLOAT;
 }
 
-/* Puts units back to integers, the least gain first, that max_drop does not need in float. */
+/* Returns units to integers, the least gain first, as long as max_drop is met. */
 static int return_to_integers(qs_search *s, qs_units *u) {
     int code = qs_search_return(s);
     (void)qs_units_sort(u->items, u->count);
@@ -138,7 +139,10 @@ static int return_to_integers(qs_search *s, qs_units *u) {
     return code;
 }
 
-/* Keeps all units in float that are slower in integers, if that is better by the goal. */
+/*
+ * Keeps all units in float that are slower in integers, and undoes it if that is not better by the
+ * goal.
+ */
 static int keep_slower(qs_search *s, const qs_units *u) {
     const double best = s->best, time = s->microseconds;
     const int32_t floats = s->floats;
@@ -149,7 +153,7 @@ static int keep_slower(qs_search *s, const qs_units *u) {
     for (size_t i = 0; i < u->count && !code; i++) {
         const qs_unit *unit = &u->items[i];
         const bool weights = unit->kind == QS_KIND_WEIGHTS;
-        if (is_float(s, unit) || !(unit->told.us > unit->told.float_us * SLOWER) ||
+        if (is_float(s, unit) || !(unit->result.us > unit->result.float_us * SLOWER) ||
             (weights && layers == 1))
             continue;
         code = qs_unit_set(s, unit, true);
@@ -169,7 +173,7 @@ static int keep_slower(qs_search *s, const qs_units *u) {
 
 /* ---- four bits ---- */
 
-/* The units whose weights can have 4 bits, those with the most weights first. */
+/* Lists the units whose weights can have 4 bits, those with the most weights first. */
 static size_t list_narrow(qs_search *s, const qs_units *u, qs_unit *to, int *code) {
     qs_quantizer q;
     qsim_model *m;
@@ -190,14 +194,17 @@ static size_t list_narrow(qs_search *s, const qs_units *u, qs_unit *to, int *cod
                 .dtype = QSIM_INT4,
                 .scheme = QSIM_WEIGHT_CHANNEL_SYMMETRIC,
                 .rounding = qs_gram_find(&q, l) ? QSIM_ROUNDING_GPTQ : QSIM_ROUNDING_NEAREST};
-            to[count++].told.loss_gained = NAN;
+            to[count++].result.loss_gained = NAN;
         }
     qs_quantizer_free(&q);
     qsim_model_free(m);
     return count;
 }
 
-/* Sets the weights of the first `count` of them in 4 bits. Biases that were given are of 8. */
+/*
+ * Sets the weights of the first `count` units to 4 bits. Bias shifts in the recipe are dropped,
+ * since they are for 8 bits.
+ */
 static int set_narrow(qs_search *s, const qs_unit *items, size_t count) {
     int code = QSIM_OK;
     for (size_t i = 0; i < count && !code; i++) {
@@ -223,15 +230,15 @@ static int sort_narrow(qs_search *s, qs_unit *items, size_t count) {
             code = qs_units_judge(s, &alone);
         if (code || qs_search_is_over(s))
             return code;
-        items[i].told.loss_gained =
-            (s->judgement.loss - alone.loss) / (double)(items[i].told.float_bytes + 1);
+        items[i].result.loss_gained =
+            (s->judgement.loss - alone.loss) / (double)(items[i].result.float_bytes + 1);
         code = qs_search_return(s);
     }
     (void)qs_units_sort(items, count);
     return code;
 }
 
-/* As many units as max_drop allows: all of them, or found by halving. */
+/* Sets as many units to 4 bits as max_drop allows: all, or a number found by bisection. */
 static int add_narrow(qs_search *s, const qs_units *u) {
     qs_unit *items = qs_alloc(s->prepared->ctx, u->count + 1, sizeof(*items));
     int code = QSIM_OK;
@@ -265,8 +272,8 @@ static int add_narrow(qs_search *s, const qs_units *u) {
 #define REFINED "refined: rounding and biases"
 
 /*
- * Refinement counts as one attempt, not one per layer. It is judged by the loss alone, since the
- * model's size and time stay.
+ * Refinement is one attempt, not one for each layer. It is judged by the loss alone, since the
+ * model's size and time do not change.
  */
 static int refine(qs_search *s) {
     const double best = s->best, time = s->microseconds;
@@ -280,7 +287,7 @@ static int refine(qs_search *s) {
     s->options.goal = goal;
     if (code == QSIM_E_CANCELLED && s->best > best)
         return qs_search_stop(s, REFINED ", as far as it came", time);
-    if (!code) /* else it would empty the error */
+    if (!code) /* it clears the error */
         code = qs_search_return(s);
     if (code || !(s->best > best))
         return code;
@@ -293,8 +300,8 @@ static int refine(qs_search *s) {
     return qs_search_stop(s, REFINED, time);
 }
 
-/* The stages before any unit leaves 8 bits; `before`: what refinement began with. */
-static int improve(qs_search *s, qs_standing *before) {
+/* Runs the stages with all units in 8 bits; *before: the state before refinement. */
+static int improve(qs_search *s, qs_search_state *before) {
     int (*const stages[])(qs_search *) = {qs_search_ranges, qs_search_equalize, qs_search_smooth,
                                           refine};
     int code = QSIM_OK;
@@ -302,7 +309,7 @@ static int improve(qs_search *s, qs_standing *before) {
         if (i > 0 && (qs_search_is_over(s) || is_done(s, false)))
             break;
         if (stages[i] == refine)
-            code = qs_search_stand(s, before);
+            code = qs_search_save(s, before);
         if (!code)
             code = stages[i](s);
         if (!code)
@@ -311,8 +318,8 @@ static int improve(qs_search *s, qs_standing *before) {
     return code;
 }
 
-/* Gives units more bits, those first that gain most in the network as it is. */
-static int raise_units(qs_search *s, qs_units *u) {
+/* Gives units more bits, those with the greatest gain in the present network first. */
+static int add_bits(qs_search *s, qs_units *u) {
     const bool floats = (bits_of(s) & QSIM_BITS_FLOAT) != 0;
     size_t done;
     int code = qs_units_gains(s, u, !floats, s->judgement.loss, u->count, &done);
@@ -323,23 +330,23 @@ static void copy_times(qs_units *to, const qs_units *from) {
     for (size_t i = 0; i < to->count; i++)
         for (size_t k = 0; k < from->count; k++)
             if (strcmp(to->items[i].name, from->items[k].name) == 0) {
-                to->items[i].told.us = from->items[k].told.us;
-                to->items[i].told.float_us = from->items[k].told.float_us;
+                to->items[i].result.us = from->items[k].result.us;
+                to->items[i].result.float_us = from->items[k].result.float_us;
             }
 }
 
 /*
- * Refined biases are those of a network in 8 bits: behind units in float they fit less, and each
- * unit gains little alone. So where max_drop is not met that way, units are raised again without
- * them, and the better of the two stays.
+ * Refined biases compensate errors of a network in 8 bits: after units in float they fit less, and
+ * each unit gains little alone. So if max_drop is not met with them, units get more bits again
+ * without them, and the better of both results stays.
  */
-static int raise_unrefined(qs_search *s, qs_standing *before, qs_units *u) {
-    qs_standing refined;
+static int add_bits_unrefined(qs_search *s, qs_search_state *before, qs_units *u) {
+    qs_search_state refined;
     qs_units own = {0};
-    int code = qs_search_stand(s, &refined);
+    int code = qs_search_save(s, &refined);
     if (code)
         return code;
-    qs_search_resume(s, before);
+    qs_search_restore(s, before);
     s->rival = &refined;
     code = qs_search_return(s);
     if (!code)
@@ -347,11 +354,11 @@ static int raise_unrefined(qs_search *s, qs_standing *before, qs_units *u) {
     if (!code)
         copy_times(&own, u);
     if (!code)
-        code = raise_units(s, &own);
+        code = add_bits(s, &own);
     s->rival = NULL;
-    const bool better = qs_search_beats(s, &refined);
+    const bool better = qs_search_is_better(s, &refined);
     if (!better)
-        qs_search_resume(s, &refined);
+        qs_search_restore(s, &refined);
     qsim_recipe_free(refined.recipe);
     qs_units_free(s, better && !code ? u : &own);
     if (better && !code)
@@ -363,7 +370,7 @@ int qs_search_auto(qs_search *s) {
     const int32_t bits = bits_of(s);
     const bool floats = (bits & QSIM_BITS_FLOAT) != 0, size = s->options.goal == QSIM_GOAL_SIZE;
     qs_units u = {0};
-    qs_standing before = {.score = NAN};
+    qs_search_state before = {.score = NAN};
     int code = improve(s, &before);
     if (code || qs_search_is_over(s)) {
         qsim_recipe_free(before.recipe);
@@ -376,9 +383,9 @@ int qs_search_auto(qs_search *s) {
         code = qs_units_times(s, &u);
     const bool refined = s->best > before.score;
     if (!code && more)
-        code = raise_units(s, &u);
+        code = add_bits(s, &u);
     if (!code && more && refined && !qs_search_is_met(s) && !qs_search_is_over(s))
-        code = raise_unrefined(s, &before, &u);
+        code = add_bits_unrefined(s, &before, &u);
     if (!code && s->options.goal != QSIM_GOAL_ACCURACY && s->floats > 1)
         code = return_to_integers(s, &u);
     if (!code && size && (bits & QSIM_BITS_4) && !qs_search_is_over(s))

@@ -48,7 +48,7 @@ static int add_unit(const qs_quantizer *q, qs_id node, qs_units *u) {
     const qs_choice *c = &q->choices[node];
     const qs_node *n = &q->g->nodes[node];
     qs_unit *unit = &u->items[u->count];
-    *unit = (qs_unit){.kind = c->kind, .told = {.struct_size = sizeof(unit->told)}};
+    *unit = (qs_unit){.kind = c->kind, .result = {.struct_size = sizeof(unit->result)}};
     unit->name = keep_text(u, qs_node_label(q->g, node));
     unit->op_type = keep_text(u, n->op_type);
     unit->tensor = keep_text(u, q->g->values[qs_choice_output(q, node)].name);
@@ -57,9 +57,9 @@ static int add_unit(const qs_quantizer *q, qs_id node, qs_units *u) {
     if (!unit->name || !unit->op_type || !unit->tensor || (c->absorbs != QS_NONE && !unit->takes) ||
         list_activations(q, node, u, unit))
         return qs_fail(q->error, QSIM_E_NOMEM, "search: out of memory");
-    unit->told.name = unit->name;
-    unit->told.op_type = unit->op_type;
-    unit->told.takes = unit->takes;
+    unit->result.name = unit->name;
+    unit->result.op_type = unit->op_type;
+    unit->result.takes = unit->takes;
     if (c->layer >= 0) {
         const qs_layer *l = &q->layers[c->layer];
         const int64_t weights = (int64_t)(l->channels * l->depth);
@@ -67,8 +67,8 @@ static int add_unit(const qs_quantizer *q, qs_id node, qs_units *u) {
         if (!qs_gram_find(q, l))
             unit->form.rounding = QSIM_ROUNDING_NEAREST;
         const int64_t bias = qs_node_input(n, 2) != QS_NONE ? (int64_t)l->channels : 0;
-        unit->told.float_bytes = 4 * (weights + bias);
-        unit->told.bytes = weights + 4 * bias;
+        unit->result.float_bytes = 4 * (weights + bias);
+        unit->result.bytes = weights + 4 * bias;
     }
     u->count += unit->name[0] != 0; /* recipes cannot name a unit without name */
     return QSIM_OK;
@@ -97,15 +97,15 @@ int qs_units_find(qs_search *s, qs_units *u) {
     qsim_model_free(m);
     for (size_t i = 0; i < u->count && !code; i++) {
         const qsim_recipe_entry *e = qs_recipe_find(s->recipe, QSIM_RECIPE_LAYER, u->items[i].name);
-        qsim_recipe_entry *begun = &u->items[i].begun;
-        *begun = e ? *e : (qsim_recipe_entry){0};
-        const size_t shifts = (size_t)begun->shift_count;
+        qsim_recipe_entry *initial = &u->items[i].initial;
+        *initial = e ? *e : (qsim_recipe_entry){0};
+        const size_t shifts = (size_t)initial->shift_count;
         float *shift = shifts ? qs_arena_alloc(&u->arena, shifts, sizeof(*shift)) : NULL;
         if (shifts && !shift)
             return qs_fail(s->error, QSIM_E_NOMEM, "search: out of memory");
         if (shifts)
-            memcpy(shift, begun->shift, shifts * sizeof(*shift));
-        begun->shift = shift;
+            memcpy(shift, initial->shift, shifts * sizeof(*shift));
+        initial->shift = shift;
     }
     return code;
 }
@@ -121,8 +121,8 @@ int qs_unit_set(qs_search *s, const qs_unit *u, bool in_float) {
     qsim_recipe_entry e = {.kind = QSIM_RECIPE_LAYER};
     if (in_float) {
         e.action = QSIM_RECIPE_FLOAT;
-    } else if (u->begun.kind) {
-        e = u->begun;
+    } else if (u->initial.kind) {
+        e = u->initial;
     } else if (u->kind == QS_KIND_WEIGHTS) {
         qs_recipe_form(&u->form, &e);
     } else {
@@ -171,7 +171,7 @@ int qs_units_gains(qs_search *s, qs_units *u, bool wide, double loss, size_t tot
             code = wide ? qs_search_return(s) : qs_unit_set(s, unit, false);
         if (code)
             break;
-        unit->told.loss_gained = loss - without.loss;
+        unit->result.loss_gained = loss - without.loss;
         ++*done;
     }
     return code;
@@ -181,22 +181,22 @@ static int measure_times(qs_search *s, qs_units *u, qs_node_time *t) {
     qsim_model *m;
     int code = qs_time_nodes(&s->judge, s->prepared, t, u->count, s->error);
     for (size_t i = 0; i < u->count; i++)
-        u->items[i].told.float_us = t[i].us;
+        u->items[i].result.float_us = t[i].us;
     if (!code)
         code = qs_quantize_prepared(s->prepared, s->c, &s->base, &m, s->error);
     if (code)
         return code;
     code = qs_time_nodes(&s->judge, m, t, u->count, s->error);
     for (size_t i = 0; i < u->count; i++)
-        u->items[i].told.us = t[i].us;
+        u->items[i].result.us = t[i].us;
     qsim_model_free(m);
     return code;
 }
 
 int qs_units_times(qs_search *s, qs_units *u) {
     for (size_t i = 0; s->options.cost && i < u->count; i++)
-        s->options.cost(s->options.cost_user, u->items[i].name, &u->items[i].told.float_us,
-                        &u->items[i].told.us);
+        s->options.cost(s->options.cost_user, u->items[i].name, &u->items[i].result.float_us,
+                        &u->items[i].result.us);
     if (s->options.cost)
         return QSIM_OK;
     qs_node_time *t = qs_calloc(s->prepared->ctx, u->count + 1, sizeof(*t));
@@ -238,16 +238,16 @@ size_t qs_units_sort(qs_unit *items, size_t count) {
     double total = 0, sum = 0, furthest = 0;
     size_t knee = 0;
     for (size_t i = 1; i < count; i++)
-        for (size_t k = i; k > 0 && items[k].told.loss_gained > items[k - 1].told.loss_gained;
+        for (size_t k = i; k > 0 && items[k].result.loss_gained > items[k - 1].result.loss_gained;
              k--) {
             const qs_unit swap = items[k];
             items[k] = items[k - 1];
             items[k - 1] = swap;
         }
     for (size_t i = 0; i < count; i++)
-        total += fmax(items[i].told.loss_gained, 0);
+        total += fmax(items[i].result.loss_gained, 0);
     for (size_t i = 0; i < count && total > 0; i++) {
-        sum += fmax(items[i].told.loss_gained, 0);
+        sum += fmax(items[i].result.loss_gained, 0);
         const double above = sum / total - (double)(i + 1) / (double)count;
         if (above > furthest) {
             furthest = above;
@@ -255,6 +255,6 @@ size_t qs_units_sort(qs_unit *items, size_t count) {
         }
     }
     for (size_t i = 0; i < count; i++)
-        items[i].told.before_knee = i < knee;
+        items[i].result.before_knee = i < knee;
     return knee;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* qsim_search: methods, one after the other, that each change a recipe. */
+/* qsim_search: runs methods one after the other, each of which changes a recipe. */
 #include "base/ctx.h"
 #include "ptq/search.h"
 
 #include <math.h>
 
-/* Adding a method touches its file and this table. */
+/* A new method needs a row here. */
 static const struct method {
     const char *name;
     bool needs_inputs;
@@ -62,24 +62,27 @@ typedef struct candidate {
     bool met;
 } candidate;
 
-static qs_standing standing_of(const qs_search *s) {
-    return (qs_standing){.recipe = s->best_recipe,
-                         .score = s->best,
-                         .microseconds = s->microseconds,
-                         .judgement = s->judgement,
-                         .bytes = s->bytes,
-                         .floats = s->floats};
+static qs_search_state state_of(const qs_search *s) {
+    return (qs_search_state){.recipe = s->best_recipe,
+                             .score = s->best,
+                             .microseconds = s->microseconds,
+                             .judgement = s->judgement,
+                             .bytes = s->bytes,
+                             .floats = s->floats};
 }
 
-/* Differences within 1 % of bytes and 5 % of measured times do not count. */
-static bool is_better(const qs_search *s, const candidate *c, const qs_standing *than) {
+/*
+ * Whether a candidate is better. Differences within 1 % of bytes and 5 % of measured times do not
+ * count.
+ */
+static bool is_better(const qs_search *s, const candidate *c, const qs_search_state *than) {
     const double size = (double)c->bytes / (double)than->bytes;
     const double time = c->microseconds / than->microseconds;
     const bool met = s->judge.batches > 0 && is_met(s, &than->judgement);
     if (isnan(than->score))
         return true;
     const bool accuracy = s->options.goal == QSIM_GOAL_ACCURACY;
-    /* A max_drop that was given goes before the loss. */
+    /* If max_drop is given, meeting it counts more than the loss. */
     if (!s->options.score && c->met != met && (!accuracy || s->options.max_drop > 0))
         return c->met;
     if (!s->options.score && !accuracy) {
@@ -91,7 +94,7 @@ static bool is_better(const qs_search *s, const candidate *c, const qs_standing 
     return c->score > than->score;
 }
 
-/* *copy is NULL where that fails. */
+/* Copies a recipe; *copy: NULL after an error. */
 static int copy_recipe(const qs_search *s, const qsim_recipe *recipe, qsim_recipe **copy) {
     int code = qsim_recipe_create(s->prepared->ctx, copy, s->error);
     if (!code && recipe)
@@ -117,7 +120,7 @@ static int keep(qs_search *s, const candidate *c) {
     return QSIM_OK;
 }
 
-static int tell(qs_search *s, const candidate *c, const char *what, bool kept) {
+static int report(qs_search *s, const candidate *c, const char *what, bool kept) {
     const qsim_attempt a = {.struct_size = sizeof(a),
                             .what = what,
                             .judgement = &c->judgement,
@@ -157,13 +160,13 @@ static int try_candidate(qs_search *s, const char *what, bool closely, double *s
     if (code)
         return code;
     code = judge(s, &c, closely || s->options.goal != QSIM_GOAL_ACCURACY);
-    const qs_standing standing = standing_of(s);
-    const bool kept = !code && is_better(s, &c, &standing);
-    const bool told = kept && (!s->rival || is_better(s, &c, s->rival));
+    const qs_search_state state = state_of(s);
+    const bool kept = !code && is_better(s, &c, &state);
+    const bool reported = kept && (!s->rival || is_better(s, &c, s->rival));
     if (kept)
         code = keep(s, &c);
     if (!code && what && s->options.attempt && !s->quiet)
-        code = tell(s, &c, what, told);
+        code = report(s, &c, what, reported);
     if (!code && score)
         *score = c.score;
     qsim_model_free(c.model);
@@ -186,17 +189,17 @@ int qs_search_stop(qs_search *s, const char *what, double microseconds) {
     c.bytes = code ? -1 : qsim_model_bytes(c.model);
     c.met = is_met(s, &c.judgement);
     if (c.bytes >= 0)
-        (void)tell(s, &c, what, true);
+        (void)report(s, &c, what, true);
     qsim_model_free(c.model);
     return cancelled(s);
 }
 
-int qs_search_stand(const qs_search *s, qs_standing *out) {
-    *out = standing_of(s);
+int qs_search_save(const qs_search *s, qs_search_state *out) {
+    *out = state_of(s);
     return copy_recipe(s, s->best_recipe, &out->recipe);
 }
 
-void qs_search_resume(qs_search *s, qs_standing *from) {
+void qs_search_restore(qs_search *s, qs_search_state *from) {
     qsim_recipe_free(s->best_recipe);
     s->best_recipe = from->recipe;
     s->best = from->score;
@@ -207,7 +210,7 @@ void qs_search_resume(qs_search *s, qs_standing *from) {
     from->recipe = NULL;
 }
 
-bool qs_search_beats(const qs_search *s, const qs_standing *than) {
+bool qs_search_is_better(const qs_search *s, const qs_search_state *than) {
     const candidate c = {.judgement = s->judgement,
                          .score = s->best,
                          .microseconds = s->microseconds,
@@ -228,7 +231,7 @@ int qs_search_return(qs_search *s) {
 
 /* ---- methods ---- */
 
-/* The method whose name begins the list; the list goes on after it. */
+/* The method whose name begins the list; *list: the rest. */
 static const struct method *next_method(const char **list) {
     const size_t length = strcspn(*list, ",");
     const char *name = *list;
@@ -262,7 +265,10 @@ static int check_options(const qs_search *s) {
     return QSIM_OK;
 }
 
-/* The plain configuration is the first candidate, so that nothing worse is ever found. */
+/*
+ * Runs the methods. The configuration of the options is the first candidate, so that the result is
+ * never worse.
+ */
 static int run_methods(qs_search *s) {
     const bool scored = s->options.score || s->judge.batches > 0;
     int code = scored ? qs_search_try(s, "as the options say", NULL) : QSIM_OK;

@@ -25,8 +25,8 @@ static int measure_alone(qs_search *s, qs_units *u, size_t count) {
         qsim_model_free(m);
         if (!code)
             code = qs_unit_set(s, unit, true);
-        unit->told.loss_alone = code ? NAN : alone.loss;
-        unit->told.agreement = code ? NAN : alone.agreement;
+        unit->result.loss_alone = code ? NAN : alone.loss;
+        unit->result.agreement = code ? NAN : alone.agreement;
     }
     return code;
 }
@@ -70,7 +70,7 @@ static int measure_local(qs_search *s, qs_units *u) {
         qsim_tensor a = {0}, b = {0};
         qsim_metrics sums = {.struct_size = sizeof(sums)};
         const char *name = qs_quantized_name(m, unit->tensor, buffer, sizeof(buffer));
-        unit->told.sqnr = NAN;
+        unit->result.sqnr = NAN;
         code = qs_search_progress(s, unit->name, 0, 2 * u->count);
         if (!name) /* its channels are multiplied by factors */
             continue;
@@ -80,7 +80,7 @@ static int measure_local(qs_search *s, qs_units *u) {
             code = read_tensor(s, m, name, &runs[1], &b);
         if (!code)
             code = qsim_metrics_add(&sums, &a, &b, 0, 0);
-        unit->told.sqnr = code ? NAN : qsim_metrics_sqnr(&sums);
+        unit->result.sqnr = code ? NAN : qsim_metrics_sqnr(&sums);
         qsim_run_free(runs[0]);
         qsim_run_free(runs[1]);
     }
@@ -91,7 +91,7 @@ static int measure_local(qs_search *s, qs_units *u) {
 static int report_all(const qs_search *s, const qs_units *u, size_t count, qsim_unit_fn unit,
                       void *user) {
     for (size_t i = 0; unit && i < count; i++)
-        if (unit(user, &u->items[i].told))
+        if (unit(user, &u->items[i].result))
             return qs_fail(s->error, QSIM_E_CANCELLED, "%s: cancelled", s->prepared->name);
     return QSIM_OK;
 }
@@ -108,7 +108,7 @@ static int measure(qs_search *s, qs_units *u, size_t *done) {
     if (!code)
         code = qs_units_gains(s, u, false, s->judgement.loss, 2 * u->count, done);
     for (size_t i = 0; i < u->count; i++)
-        u->items[i].told.loss_alone = u->items[i].told.agreement = NAN;
+        u->items[i].result.loss_alone = u->items[i].result.agreement = NAN;
     return code ? code : measure_alone(s, u, *done);
 }
 
@@ -136,8 +136,8 @@ int32_t qsim_sensitivity(const qsim_model *model, const qsim_calibration *c,
     }
     if (!code || code == QSIM_E_CANCELLED) {
         (void)qs_units_sort(u.items, done);
-        int told = report_all(&s, &u, done, unit, user);
-        code = code ? code : told;
+        int stop = report_all(&s, &u, done, unit, user);
+        code = code ? code : stop;
     }
     qs_units_free(&s, &u);
     qs_search_close(&s);

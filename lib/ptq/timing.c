@@ -91,10 +91,10 @@ static double median(uint64_t *ns, size_t count) {
 
 int qs_time_model(const qs_judge *j, const qsim_model *m, double *microseconds, qsim_error *error) {
     stopwatch w = {0};
-    uint64_t ns[MOST_RUNS], begun = qs_clock_ns();
+    uint64_t ns[MOST_RUNS], first = qs_clock_ns();
     size_t count = 0;
     int code = start(j, m, &w, error);
-    while (!code && count < MOST_RUNS && (count < 3 || qs_clock_ns() - begun < LONG_ENOUGH)) {
+    while (!code && count < MOST_RUNS && (count < 3 || qs_clock_ns() - first < LONG_ENOUGH)) {
         const uint64_t before = qs_clock_ns();
         code = once(j, &w, error);
         ns[count++] = qs_clock_ns() - before;
