@@ -104,12 +104,11 @@ typedef struct qs_tally {
 
 /* Counts up to 4 * groups of the waiting bins. */
 static inline __attribute__((always_inline)) void qs_count_some(qs_waiting *w, size_t groups) {
-    uint16_t *even = w->count, *odd = even + QS_TABLE;
     for (; groups > 0 && w->left >= 4; groups--) {
-        even[w->at[0]]++;
-        odd[w->at[1]]++;
-        even[w->at[2]]++;
-        odd[w->at[3]]++;
+        w->count[w->at[0]]++;
+        w->count[QS_TABLE + w->at[1]]++;
+        w->count[w->at[2]]++;
+        w->count[QS_TABLE + w->at[3]]++;
         w->at += 4;
         w->left -= 4;
     }
