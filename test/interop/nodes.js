@@ -71,6 +71,8 @@ async function alone(ort, {made, weights, rest}, tensors, t) {
   if (!node) return null;
   // ONNX Runtime's Sigmoid is off by 1e-8, which is 1e-4 of Sigmoid(-9): judged by its text.
   if (node.op === 'Sigmoid' && input(0)) return Float64Array.from(input(0).data, (v) => 1 / (1 + Math.exp(-v)));
+  // A sum near 1 rounds to float before its logarithm, near 0, in ONNX Runtime: judged by its text.
+  if (node.op === 'ReduceLogSumExp' && input(0) && input(0).dims.length === t.dims.length) return logSumExp(input(0), t);
   for (const name of new Set(node.inputs.filter((i) => i))) {
     const known = tensors.find((x) => x.name === name);
     if (weights.has(name)) values.push(field(5, weights.get(name)));
@@ -88,6 +90,20 @@ async function alone(ort, {made, weights, rest}, tensors, t) {
   await session.release();
   if (node.op !== 'MeanVarianceNormalization' || found.every((v) => Number.isFinite(v))) return found;
   return normalized(input(0), t);
+}
+
+// ln of the sum of e^x over the axes that have size 1 in the result.
+function logSumExp(x, t) {
+  const most = x.data.reduce((m, v) => Math.max(m, v), -Infinity), out = new Float64Array(t.data.length), base = Number.isFinite(most) ? most : 0;
+  x.data.forEach((v, i) => {
+    let at = 0, rest = i;
+    for (let k = x.dims.length - 1, step = 1; k >= 0; step *= t.dims[k--]) {
+      if (t.dims[k] > 1) at += rest % x.dims[k] * step;
+      rest = Math.floor(rest / x.dims[k]);
+    }
+    out[at] += Math.exp(v - base);
+  });
+  return out.map((v) => Math.log(v) + base);
 }
 
 // MeanVarianceNormalization over axes 2 and 3, (x - mean) / deviation, where ONNX Runtime's mean of squares less the
