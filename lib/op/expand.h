@@ -14,6 +14,7 @@ typedef struct qs_expand {
     const qs_node *node;         /* valid until nodes are added */
     bool standard;               /* add only operators of the imported opset, at least 13 */
     qs_id out[QS_BOUND_OUTPUTS]; /* value that replaces each output; none set: the node stays */
+    bool changed;                /* the node itself has become another one */
     int code;                    /* the first failure */
     const char *model;
     qsim_error *error;

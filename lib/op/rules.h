@@ -68,8 +68,8 @@ int qs_sequence_tensors(const qs_infer *x, qs_id sequence, qs_value *like,
                         qs_dim dims[QSIM_MAX_RANK]);
 
 /*
- * The value of a Loop's body that each iteration appends to the sequence that is its state `state`;
- * QS_NONE: the body does something else with it (flow/op_flow.c).
+ * The value of a Loop's body that each iteration appends to the sequence that is its state `state`,
+ * which nothing else reads; QS_NONE: the body does something else with it (flow/op_flow.c).
  */
 qs_id qs_loop_appended(const qs_node *loop, int32_t state);
 

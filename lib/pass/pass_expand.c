@@ -32,6 +32,7 @@ static int expand(qs_pass *p, qs_id id, bool *changed) {
     for (size_t i = 0; i < QS_COUNT(e.out); i++)
         e.out[i] = QS_NONE;
     e.node->op->expand(&e);
+    *changed = *changed || e.changed;
     if (e.code || e.out[0] == QS_NONE)
         return e.code;
     *changed = true;

@@ -317,7 +317,10 @@ static void integer(proto *node, const char *name, int64_t v) {
     proto_free(&a);
 }
 
-/* A list cut from x, read by a Loop's counter; another one grows, beside a choice by an If. */
+/*
+ * A list cut from x, read by a Loop's counter; another one grows and a third one changes, beside a
+ * choice by an If.
+ */
 static void lists(proto *model) {
     static const int64_t any[] = {-1, 2}, two[] = {2};
     proto graph = {0}, node = {0}, body = {0}, either[2] = {{0}, {0}};
@@ -338,27 +341,38 @@ static void lists(proto *model) {
     proto_name(&body, 11, "i");
     proto_name(&body, 11, "on");
     proto_name(&body, 11, "list");
+    proto_name(&body, 11, "other");
     proto_take(&body, 1, &node);
     proto_node(&body, "SequenceAt", NULL, "s", "i", "part");
     proto_node(&body, "Add", NULL, "part", "chosen", "sum");
     proto_node(&body, "SequenceInsert", NULL, "list", "sum", "grown");
+    proto_node(&body, "SequenceErase", NULL, "other", "i", "fewer");
+    node_begin(&node, "SequenceInsert", "fewer,sum,i", "changed");
+    proto_take(&body, 1, &node);
     proto_node(&body, "Identity", NULL, "on", NULL, "still");
     proto_name(&body, 12, "still");
     proto_name(&body, 12, "grown");
-    node_begin(&node, "Loop", "n,,both", "all");
+    proto_name(&body, 12, "changed");
+    node_begin(&node, "Loop", "n,,both,both", "all,swapped");
     proto_graph(&node, "body", &body);
     proto_take(&graph, 1, &node);
     node_begin(&node, "ConcatFromSequence", "all", "y");
     integer(&node, "axis", 0);
     integer(&node, "new_axis", 1);
     proto_take(&graph, 1, &node);
+    node_begin(&node, "ConcatFromSequence", "swapped", "z");
+    integer(&node, "axis", 0);
+    proto_take(&graph, 1, &node);
     proto_value(&graph, 11, "x", QSIM_FLOAT, any, 2);
     proto_value(&graph, 11, "h", QSIM_FLOAT, two, 1);
     proto_name(&graph, 12, "y");
+    proto_name(&graph, 12, "z");
     proto_text(&graph, 2, "g");
     proto_model(model, &graph);
     proto_free(&graph);
     proto_free(&node);
+    proto_free(&either[0]);
+    proto_free(&either[1]);
     proto_free(&body);
 }
 

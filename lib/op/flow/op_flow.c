@@ -179,6 +179,18 @@ static int infer_if(qs_infer *x) {
 
 /* ---- loop-carried state ---- */
 
+/* What the tensors of a sequence that the subgraph gives as output `index` have in common. */
+static int read_state(const qs_infer *x, const qs_subgraph *sub, size_t index, qs_value *like,
+                      qs_dim *dims) {
+    const qs_id y = sub->graph->outputs[index];
+    qs_infer inner = *x;
+    inner.graph = sub->graph;
+    inner.values = sub->graph->values;
+    *like = (qs_value){.rank = -1};
+    return qs_value_is_sequence(sub->graph, y) ? qs_sequence_tensors(&inner, y, like, dims)
+                                               : QSIM_OK;
+}
+
 /*
  * Infers the body until the `count` states at its inputs from `in` on have the shapes of its
  * outputs from `out` on: sizes that change between iterations become unknown.
@@ -194,10 +206,22 @@ static int fix_shapes(const qs_infer *x, const qs_subgraph *sub, size_t in, size
         for (size_t i = 0; i < count; i++) {
             qs_value *v = &sub->graph->values[sub->graph->inputs[in + i]];
             const qs_value *y = result(sub, out + i);
-            qs_dim dims[QSIM_MAX_RANK];
-            qs_value wide = *v;
-            if (v->is_sequence)
+            qs_dim dims[QSIM_MAX_RANK], sizes[QSIM_MAX_RANK];
+            qs_value wide = *v, list;
+            int32_t known = round > 0 || !v->is_sequence || v->rank >= 0;
+            if (v->is_sequence) {
+                code = read_state(x, sub, out + i, &list, sizes);
+                if (code)
+                    return code;
+                y = &list;
+            }
+            if (!known && y->rank >= 0) { /* the list was empty */
+                if (qs_value_set_shape(sub->graph, sub->graph->inputs[in + i], y->dtype, y->rank,
+                                       y->dims))
+                    return no_memory(x);
+                changed = true;
                 continue;
+            }
             if (v->dtype && y->dtype && v->dtype != y->dtype)
                 return qs_infer_fail(x, QSIM_E_DTYPE, "the body makes %s of the state '%s', a %s",
                                      qsim_dtype_name(y->dtype), v->name, qsim_dtype_name(v->dtype));
@@ -244,20 +268,21 @@ static int check_given(const qs_infer *x, int32_t first) {
 
 /* ---- Loop ---- */
 
-/* Feeds state `index` to the body: a tensor, or a sequence, of which nothing is known. */
+/* Feeds state `index` to the body: a tensor or a sequence. */
 static int feed_state(const qs_infer *x, const qs_subgraph *body, int32_t index) {
-    const bool is_sequence = qs_value_is_sequence(x->graph, x->node->inputs[index + 2]);
-    body->graph->values[body->graph->inputs[index + 2]].is_sequence = is_sequence;
-    return is_sequence ? QSIM_OK
+    const qs_id inner = body->graph->inputs[index + 2], outer = x->node->inputs[index + 2];
+    const bool is_sequence = qs_value_is_sequence(x->graph, outer);
+    body->graph->values[inner].is_sequence = is_sequence;
+    return is_sequence ? feed_sequence(x, body, inner, outer)
                        : feed_value(x, body, (size_t)index + 2, qs_infer_in(x, index + 2));
 }
 
-/* Whether nodes of the body read a sequence that is its input in another way than to append. */
-static bool reads_state(const qs_graph *g, qs_id state) {
+/* Whether nodes of the body but this one read a sequence that is its input. */
+static bool reads_state(const qs_graph *g, qs_id state, qs_id but) {
     for (size_t k = 0; k < g->order_count; k++) {
         const qs_node *n = &g->nodes[g->order[k]];
         for (int32_t i = 0; i < n->input_count; i++)
-            if (n->inputs[i] == state && !qs_node_is(n, "", "SequenceInsert"))
+            if (n->inputs[i] == state && g->order[k] != but)
                 return true;
     }
     return false;
@@ -265,36 +290,54 @@ static bool reads_state(const qs_graph *g, qs_id state) {
 
 qs_id qs_loop_appended(const qs_node *loop, int32_t state) {
     const qs_graph *g = qs_node_subgraph(loop, "body")->graph;
-    const qs_id maker = g->values[g->outputs[state + 1]].producer;
+    const qs_id maker = g->values[g->outputs[state + 1]].producer, fed = g->inputs[state + 2];
     const qs_node *n = maker == QS_NONE ? NULL : &g->nodes[maker];
-    return n && qs_node_is(n, "", "SequenceInsert") && n->inputs[0] == g->inputs[state + 2] &&
-                   qs_node_input(n, 2) == QS_NONE
+    return n && qs_node_is(n, "", "SequenceInsert") && n->inputs[0] == fed &&
+                   qs_node_input(n, 2) == QS_NONE && !reads_state(g, fed, maker)
                ? n->inputs[1]
                : QS_NONE;
 }
 
-/* A sequence only grows, by one tensor at its end each time, which pass_loops.c relies on. */
+/*
+ * A sequence grows by one tensor at its end each time and is not read, or its tensors have one
+ * shape, which the file tells if there are none at first: pass_loops.c makes tensors of it.
+ */
+static int check_sequence(const qs_infer *x, const qs_graph *g, int32_t state) {
+    const qs_value *v = &g->values[g->inputs[state + 2]];
+    const qs_id out = x->node->outputs[state], made = g->outputs[state + 1];
+    qs_value first = {.rank = -1};
+    qs_dim dims[QSIM_MAX_RANK];
+    if (!qs_value_is_sequence(g, made) || g->values[made].producer == QS_NONE)
+        return qs_infer_fail(x, QSIM_E_UNSUPPORTED,
+                             "output %d is no sequence that the body makes of '%s'", (int)state,
+                             v->name);
+    const bool grows = qs_loop_appended(x->node, state) != QS_NONE;
+    int code = grows ? QSIM_OK : qs_sequence_tensors(x, x->node->inputs[state + 2], &first, dims);
+    bool known = v->rank >= 0;
+    for (int32_t i = 0; i < v->rank && !grows && first.rank < 0; i++)
+        known = known && v->dims[i].size >= 0;
+    if (!code && !grows && (!known || v->rank == QSIM_MAX_RANK))
+        return qs_infer_fail(x, QSIM_E_UNSUPPORTED,
+                             "the body reads or changes '%s', a sequence of tensors whose shape is "
+                             "not known here",
+                             v->name);
+    if (!code && out != QS_NONE && x->graph->values[out].is_output)
+        code = qs_infer_fail(x, QSIM_E_UNSUPPORTED, "output '%s' is a sequence, not a tensor",
+                             x->graph->values[out].name);
+    return code;
+}
+
 static int check_sequences(const qs_infer *x, const qs_subgraph *body, int32_t states) {
     const qs_graph *g = body->graph;
-    for (int32_t i = 0; i < states; i++)
-        if (g->values[g->inputs[i + 2]].is_sequence && reads_state(g, g->inputs[i + 2]))
-            return qs_infer_fail(x, QSIM_E_UNSUPPORTED,
-                                 "the body reads '%s', a sequence to which it appends",
-                                 g->values[g->inputs[i + 2]].name);
-    for (int32_t i = 0; i < x->node->output_count; i++) {
-        const qs_id out = x->node->outputs[i];
-        const bool state = i < states && g->values[g->inputs[i + 2]].is_sequence;
-        if (state ? qs_loop_appended(x->node, i) == QS_NONE
-                  : qs_value_is_sequence(g, g->outputs[i + 1]))
-            return qs_infer_fail(
-                x, QSIM_E_UNSUPPORTED,
-                "output %d is a sequence to which the body does not append one tensor each time",
-                (int)i);
-        if (state && out != QS_NONE && x->graph->values[out].is_output)
-            return qs_infer_fail(x, QSIM_E_UNSUPPORTED, "output '%s' is a sequence, not a tensor",
-                                 x->graph->values[out].name);
+    int code = QSIM_OK;
+    for (int32_t i = 0; i < x->node->output_count && !code; i++) {
+        if (i < states && g->values[g->inputs[i + 2]].is_sequence)
+            code = check_sequence(x, g, i);
+        else if (qs_value_is_sequence(g, g->outputs[i + 1]))
+            code = qs_infer_fail(x, QSIM_E_UNSUPPORTED,
+                                 "output %d of the body is a sequence, not a tensor", (int)i);
     }
-    return QSIM_OK;
+    return code;
 }
 
 /*
@@ -307,7 +350,7 @@ static int set_loop_output(qs_infer *x, const qs_subgraph *body, int32_t index, 
     qs_dim dims[QSIM_MAX_RANK];
     if (index < states && body->graph->values[body->graph->inputs[index + 2]].is_sequence) {
         x->out[index].is_sequence = true;
-        return QSIM_OK;
+        return set_state_output(x, index, body, (size_t)index + 2);
     }
     if (index < states)
         return set_state_output(x, index, body, (size_t)index + 2);

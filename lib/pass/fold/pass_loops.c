@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Replaces sequences that a Loop carries by tensors. The tensors that the body appends to a
- * sequence become a scan output, and the sequence after the Loop consists of slices of it. If every
- * reader of the sequence concatenates it along axis 0, its tensors may differ in size along that
- * axis: attribute "joins".
+ * Replaces sequences that a Loop carries by tensors. One that the body reads or changes is joined
+ * along a new axis, and cut into slices again by the body. Of one that only grows, the tensors that
+ * the body appends to a sequence become a scan output, and the sequence after the Loop consists of
+ * slices of it. If every reader of the sequence concatenates it along axis 0, its tensors may
+ * differ in size along that axis: attribute "joins".
  */
 #include "op/expand.h"
 #include "op/rules.h"
@@ -36,6 +37,88 @@ static bool is_only_joined(const loop *l, qs_id sequence) {
             return false;
     }
     return true;
+}
+
+/* ---- a sequence that the body reads or changes ---- */
+
+/* Lets a node read another value. */
+static void redirect(qs_graph *g, qs_id node, qs_id from, qs_id to) {
+    for (int32_t k = 0; k < g->nodes[node].input_count; k++)
+        if (g->nodes[node].inputs[k] == from)
+            qs_node_set_input(g, node, k, to);
+}
+
+/* Lets all that read a sequence after the Loop read another one. */
+static void redirect_readers(const loop *l, qs_id from, qs_id to) {
+    for (qs_id i = l->uses->start[from]; i < l->uses->start[from + 1]; i++)
+        redirect(l->p->graph, l->uses->nodes[i], from, to);
+}
+
+/* The tensors of a sequence along a new axis 0. */
+static qs_id add_joined(qs_expand *e, qs_id sequence) {
+    const qs_id y = qs_expand_add(e, "ConcatFromSequence", sequence, QS_NONE, QS_NONE);
+    qs_expand_int(e, y, "axis", 0);
+    qs_expand_int(e, y, "new_axis", 1);
+    return y;
+}
+
+static qs_id add_slices(qs_expand *e, qs_id tensor) {
+    const qs_id y = qs_expand_add(e, "SplitToSequence", tensor, QS_NONE, QS_NONE);
+    qs_expand_int(e, y, "keepdims", 0);
+    return y;
+}
+
+/* What the state is before the Loop; no tensors have the sizes that the body gives them. */
+static qs_id add_first(loop *l, qs_expand *e, qs_id sequence, const qs_value *like) {
+    const qs_infer x = {.graph = l->p->graph, .node = &l->n, .model = l->p->model};
+    int64_t sizes[QSIM_MAX_RANK] = {0};
+    qs_value v;
+    qs_dim dims[QSIM_MAX_RANK];
+    if (!qs_sequence_tensors(&x, sequence, &v, dims) && v.rank >= 0)
+        return add_joined(e, sequence);
+    for (int32_t i = 0; i < like->rank; i++)
+        sizes[i + 1] = like->dims[i].size;
+    const qs_id id =
+        qs_graph_add_const(l->p->graph, NULL, like->dtype, like->rank + 1, sizes, "", true);
+    return id < 0 ? qs_expand_no_memory(e) : id;
+}
+
+/* State `state` becomes a tensor. */
+static int hold_sequence(loop *l, qs_id node, int32_t state) {
+    qs_pass *p = l->p;
+    qs_graph *g = p->graph, *body = l->body;
+    const qs_id old = l->n.outputs[state], in = body->inputs[state + 2];
+    qs_expand e = {
+        .graph = g, .node_id = node, .node = &l->n, .model = p->model, .error = p->error};
+    qs_expand inner = e;
+    qs_value like = body->values[in];
+    qs_dim dims[QSIM_MAX_RANK] = {{-1, NULL}};
+    inner.graph = body;
+    inner.node_id = body->values[body->outputs[state + 1]].producer;
+    if (like.rank > 0)
+        memcpy(dims + 1, like.dims, (size_t)like.rank * sizeof(*dims));
+    qs_node_set_input(g, node, state + 2, add_first(l, &e, l->n.inputs[state + 2], &like));
+    if (old != QS_NONE) {
+        const qs_id made = qs_pass_value(p, old);
+        if (made < 0)
+            return made;
+        qs_pass_set_output(p, node, state, made);
+        const qs_id slices = add_slices(&e, made);
+        if (!e.code)
+            redirect_readers(l, old, slices);
+    }
+    body->values[in].is_sequence = false;
+    const qs_id slices = add_slices(&inner, in),
+                joined = add_joined(&inner, body->outputs[state + 1]);
+    if (e.code || inner.code)
+        return e.code ? e.code : inner.code;
+    for (size_t i = 0; i < body->node_count; i++)
+        if ((qs_id)i != body->values[slices].producer)
+            redirect(body, (qs_id)i, in, slices);
+    if (qs_value_set_shape(body, in, like.dtype, like.rank + 1, dims) ||
+        qs_graph_set_output(body, (size_t)state + 1, joined))
+        return qs_pass_no_memory(p);
+    return qs_graph_sort(body, p->error);
 }
 
 /* ---- the body ---- */
@@ -75,14 +158,9 @@ static int make_slices(loop *l, qs_expand *e, int32_t state, qs_id made, bool jo
     const qs_id all = qs_expand_sequence(e, l->n.inputs[state + 2], made, !joins);
     const qs_id slices = qs_expand_add(e, "SplitToSequence", all, QS_NONE, QS_NONE);
     const qs_id old = l->n.outputs[state];
-    qs_graph *g = l->p->graph;
     qs_expand_int(e, slices, "keepdims", joins);
-    for (qs_id i = l->uses->start[old]; i < l->uses->start[old + 1] && !e->code; i++) {
-        const qs_id reader = l->uses->nodes[i];
-        for (int32_t k = 0; k < g->nodes[reader].input_count; k++)
-            if (g->nodes[reader].inputs[k] == old)
-                qs_node_set_input(g, reader, k, slices);
-    }
+    if (!e->code)
+        redirect_readers(l, old, slices);
     return e->code;
 }
 
@@ -143,19 +221,25 @@ static int replace_loop(loop *l, qs_id node) {
 
 static int convert_loop(qs_pass *p, const qs_uses *uses, qs_id node, bool *changed) {
     qs_graph *g = p->graph;
-    const qs_node *n = &g->nodes[node];
-    loop l = {.p = p, .uses = uses, .n = *n};
-    if (!qs_node_is(n, "", "Loop"))
+    loop l = {.p = p, .uses = uses, .n = g->nodes[node]};
+    if (!qs_node_is(&l.n, "", "Loop"))
         return QSIM_OK;
-    l.body = qs_node_subgraph(n, "body")->graph;
-    l.states = n->input_count - n->captured - 2;
-    for (int32_t i = 0; i < l.states; i++)
+    l.body = qs_node_subgraph(&l.n, "body")->graph;
+    l.states = l.n.input_count - l.n.captured - 2;
+    for (int32_t i = 0; i < l.states; i++) {
+        const bool held = is_sequence(&l, i) && qs_loop_appended(&l.n, i) == QS_NONE;
+        const int code = held ? hold_sequence(&l, node, i) : QSIM_OK;
+        if (code)
+            return code;
+        *changed = *changed || held;
         l.removed += is_sequence(&l, i);
+    }
+    l.n = g->nodes[node];
     if (l.removed == 0)
         return QSIM_OK;
     l.ports =
-        qs_arena_alloc(&g->arena, (size_t)(n->input_count + n->output_count), sizeof(*l.ports));
-    l.joins = qs_arena_alloc(&g->arena, (size_t)n->output_count, sizeof(*l.joins));
+        qs_arena_alloc(&g->arena, (size_t)(l.n.input_count + l.n.output_count), sizeof(*l.ports));
+    l.joins = qs_arena_alloc(&g->arena, (size_t)l.n.output_count, sizeof(*l.joins));
     if (!l.ports || !l.joins)
         return qs_pass_no_memory(p);
     *changed = true;

@@ -302,8 +302,10 @@ static void control(proto *g, const char *op, const char *const *in, const char 
     for (int i = 0; out[i]; i++)
         proto_text(&n, 2, out[i]);
     proto_text(&n, 4, op);
-    for (int i = 0; names[i]; i++)
+    for (int i = 0; names[i]; i++) {
         proto_graph(&n, names[i], &graphs[i]);
+        proto_free(&graphs[i]);
+    }
     proto_take(g, 1, &n);
     proto_free(&n);
 }
@@ -419,6 +421,101 @@ static void test_captured(int32_t level) {
     end(&l);
 }
 
+/* ---- lists that the body reads and changes ---- */
+
+/*
+ * s begins with h. Each time, part p of s plus part `trip` of x is put before part `trip` of s, and
+ * part `trip` of x behind s; part p of all is taken out after the Loop.
+ */
+static void changing(proto *g) {
+    proto b = body_begin("i", "go", "more");
+    proto_name(&b, 11, "s");
+    node(&b, "SequenceLength", IN("s"), "length", NULL, NULL);
+    node(&b, "SequenceAt", IN("s", "p"), "chosen", NULL, NULL);
+    node(&b, "Gather", IN("x", "i"), "part", NULL, NULL);
+    node(&b, "Add", IN("chosen", "part"), "sum", NULL, NULL);
+    node(&b, "SequenceInsert", IN("s", "sum", "i"), "more_s", NULL, NULL);
+    node(&b, "SequenceInsert", IN("more_s", "part"), "most_s", NULL, NULL);
+    proto_name(&b, 12, "most_s");
+    proto_name(&b, 12, "length");
+    node(g, "SequenceConstruct", IN("h"), "begin", NULL, NULL);
+    control(g, "Loop", IN("m", "", "begin"), IN("all", "lengths"), NAMES("body"), &b);
+    node(g, "SequenceErase", IN("all", "p"), "rest", NULL, NULL);
+    node(g, "ConcatFromSequence", IN("rest"), "y", NAMES("axis", "new_axis"), VALUES(0, 1));
+}
+
+typedef struct kept {
+    int64_t count;
+    float at[2 * MOST + 2][PART];
+} kept;
+
+static void put(kept *s, int64_t at, const float *part) {
+    memmove(s->at[at + 1], s->at[at], (size_t)(s->count - at) * sizeof(s->at[0]));
+    memcpy(s->at[at], part, sizeof(s->at[0]));
+    s->count++;
+}
+
+static void test_changing(int32_t level) {
+    proto g = {0};
+    live l;
+    qsim_error e = {0};
+    qsim_tensor out[2];
+    proto_value(&g, 11, "m", QSIM_INT64, NULL, 0);
+    proto_value(&g, 11, "x", QSIM_FLOAT, any, 3);
+    proto_value(&g, 11, "h", QSIM_FLOAT, any, 2);
+    proto_value(&g, 11, "p", QSIM_INT64, NULL, 0);
+    changing(&g);
+    proto_name(&g, 12, "y");
+    proto_name(&g, 12, "lengths");
+    CHECK_INT(begin(&l, &g, level, &e), QSIM_OK);
+    CHECK_STR(e.message, "");
+    for (int64_t m = 1; m <= MOST; m++)
+        for (int64_t p = -1; p < 1; p++) {
+            kept s = {0};
+            put(&s, 0, h);
+            for (int64_t i = 0; i < m; i++) {
+                float sum[PART];
+                for (int k = 0; k < PART; k++)
+                    sum[k] = s.at[p < 0 ? s.count + p : p][k] + x[i * PART + k];
+                put(&s, i, sum);
+                put(&s, s.count, x + i * PART);
+            }
+            const int64_t gone = p < 0 ? s.count + p : p;
+            memmove(s.at[gone], s.at[gone + 1], (size_t)(--s.count - gone) * sizeof(s.at[0]));
+            CHECK_INT(run(&l, m, p, out, 2, &e), QSIM_OK);
+            CHECK_STR(e.message, "");
+            CHECK_INT(out[0].dims[0], s.count);
+            CHECK(out[0].data && memcmp(out[0].data, s.at, (size_t)s.count * sizeof(s.at[0])) == 0);
+            for (int64_t i = 0; i < m; i++)
+                CHECK_INT(((const int64_t *)out[1].data)[i], 1 + 2 * i);
+        }
+    CHECK(run(&l, 2, 5, out, 2, &e) != QSIM_OK); /* no such part */
+    end(&l);
+}
+
+/* Positions from -n to n of a list that grew: an insertion behind the Loop, and what is none. */
+static void test_positions(void) {
+    proto g = {0};
+    live l;
+    qsim_error e = {0};
+    qsim_tensor out[1];
+    loop(&g, false, false);
+    node(&g, "SequenceInsert", IN("s", "h", "p"), "t", NULL, NULL);
+    node(&g, "ConcatFromSequence", IN("t"), "y", NAMES("axis", "new_axis"), VALUES(0, 1));
+    proto_name(&g, 12, "y");
+    CHECK_INT(begin(&l, &g, QSIM_LEVEL_ALL, &e), QSIM_OK);
+    CHECK_STR(e.message, "");
+    for (int64_t p = -MOST - 2; p <= MOST + 2; p++) {
+        const bool legal = p >= -MOST && p <= MOST;
+        const int64_t at = p < 0 ? p + MOST : p;
+        CHECK((run(&l, MOST, p, out, 1, &e) == QSIM_OK) == legal);
+        for (int64_t i = 0; i <= MOST && legal; i++)
+            CHECK(memcmp((const float *)out[0].data + i * PART,
+                         i == at ? h : x + (i - (i > at)) * PART, PART * sizeof(float)) == 0);
+    }
+    end(&l);
+}
+
 /* ---- refusals ---- */
 
 /* A Loop with this node in the body or behind it is refused with these words. */
@@ -472,16 +569,15 @@ static void refused(const char *inside, const char *behind, const char *words) {
 }
 
 static void test_refusals(void) {
-    static const char length[] = "the length of sequence", append[] = "does not append one tensor";
+    static const char shape[] = "whose shape is not known",
+                      other[] = "no sequence that the body makes";
     refused("", "", "output 'y' is a sequence, not a tensor");
-    refused("", "SequenceInsert", length);
-    refused("", "SequenceErase", length);
     refused("", "Relu", "'all' is a sequence, not a tensor");
-    refused("SequenceLength", "", "the body reads 's', a sequence to which it appends");
-    refused("twice", "", length);
-    refused("at 0", "", length);
-    refused("tensor", "", append);
-    refused("same", "", append);
+    refused("SequenceLength", "", shape);
+    refused("twice", "", shape);
+    refused("at 0", "", shape);
+    refused("tensor", "", other);
+    refused("same", "", other);
 }
 
 int main(void) {
@@ -494,7 +590,9 @@ int main(void) {
         test_loop(true, level);
         test_ragged(level);
         test_captured(level);
+        test_changing(level);
     }
+    test_positions();
     test_sizes_that_change();
     test_slices(false);
     test_slices(true);
