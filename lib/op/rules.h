@@ -67,6 +67,9 @@ bool qs_value_is_sequence(const qs_graph *g, qs_id value);
 int qs_sequence_tensors(const qs_infer *x, qs_id sequence, qs_value *like,
                         qs_dim dims[QSIM_MAX_RANK]);
 
+/* The number of tensors of a sequence; -1: the file does not tell it. */
+int32_t qs_sequence_count(const qs_infer *x, qs_id sequence);
+
 /*
  * The value of a Loop's body that each iteration appends to the sequence that is its state `state`,
  * which nothing else reads; QS_NONE: the body does something else with it (flow/op_flow.c).

@@ -146,23 +146,6 @@ static bool changes(const qs_node *n) {
     return n->op == &qs_op_sequence_insert || n->op == &qs_op_sequence_erase;
 }
 
-/*
- * The tensors that a Loop appends to its state *sequence, which becomes the one before the Loop;
- * false: the body does something else with it.
- */
-static bool read_carried(const qs_node *loop, qs_id *sequence, qs_item *t) {
-    const qs_graph *body = qs_node_subgraph(loop, "body")->graph;
-    int32_t state = 0;
-    while (loop->outputs[state] != *sequence)
-        state++;
-    const qs_id appended = qs_loop_appended(loop, state);
-    if (appended == QS_NONE)
-        return false;
-    *t = (qs_item){.tensor = *sequence, .like = &body->values[appended]};
-    *sequence = loop->inputs[state + 2];
-    return true;
-}
-
 /* What is known of an open list after insertions: its tensors have all one value's type and shape.
  */
 static void change_open(const qs_infer *x, qs_list *l, const qs_node *const *changed,
@@ -207,10 +190,7 @@ bool qs_list_opens(const qs_infer *x, const qs_node *change, const qs_list *l) {
 
 int qs_list_read(const qs_infer *x, qs_id sequence, qs_list *l) {
     const qs_node *changed[QS_LIST_MOST], *n = maker(x->graph, sequence);
-    qs_item carried = {.tensor = QS_NONE};
     int32_t count = 0;
-    if (n && n->op == &qs_op_loop && read_carried(n, &sequence, &carried))
-        n = maker(x->graph, sequence);
     for (; n && changes(n); n = maker(x->graph, sequence)) {
         if (count == QS_LIST_MOST)
             return too_long(x);
@@ -218,9 +198,6 @@ int qs_list_read(const qs_infer *x, qs_id sequence, qs_list *l) {
         sequence = n->inputs[0];
     }
     int code = read_first(x, n, sequence, l);
-    if (!code && l->open && carried.like)
-        return qs_infer_fail(x, QSIM_E_UNSUPPORTED, "the length of sequence '%s' is not known here",
-                             x->graph->values[sequence].name);
     if (!code && !l->open && count && qs_list_opens(x, changed[count - 1], l)) {
         l->open = true;
         l->count = 1;
@@ -230,10 +207,6 @@ int qs_list_read(const qs_infer *x, qs_id sequence, qs_list *l) {
     while (count > 0 && !code && !l->open) {
         const qs_infer at = qs_list_view(x, changed[--count]);
         code = at.node->op == &qs_op_sequence_insert ? insert(&at, l) : erase(&at, l);
-    }
-    if (!code && carried.like) {
-        l->at[l->count++] = carried;
-        l->open = true;
     }
     return code;
 }
@@ -288,4 +261,11 @@ QS_NOINLINE int qs_sequence_tensors(const qs_infer *x, qs_id sequence, qs_value 
     if (!code)
         qs_list_merge(x->graph, &l, like, dims, &alike);
     return code;
+}
+
+QS_NOINLINE int32_t qs_sequence_count(const qs_infer *x, qs_id sequence) {
+    qs_infer silent = *x;
+    qs_list l;
+    silent.error = NULL;
+    return qs_list_read(&silent, sequence, &l) || l.open ? -1 : l.count;
 }

@@ -208,7 +208,8 @@ static int fix_shapes(const qs_infer *x, const qs_subgraph *sub, size_t in, size
             const qs_value *y = result(sub, out + i);
             qs_dim dims[QSIM_MAX_RANK], sizes[QSIM_MAX_RANK];
             qs_value wide = *v, list;
-            int32_t known = round > 0 || !v->is_sequence || v->rank >= 0;
+            const bool known = round > 0 || !v->is_sequence || v->rank >= 0 ||
+                               qs_sequence_count(x, x->node->inputs[in + i]) != 0;
             if (v->is_sequence) {
                 code = read_state(x, sub, out + i, &list, sizes);
                 if (code)
@@ -305,26 +306,23 @@ qs_id qs_loop_appended(const qs_node *loop, int32_t state) {
 static int check_sequence(const qs_infer *x, const qs_graph *g, int32_t state) {
     const qs_value *v = &g->values[g->inputs[state + 2]];
     const qs_id out = x->node->outputs[state], made = g->outputs[state + 1];
-    qs_value first = {.rank = -1};
-    qs_dim dims[QSIM_MAX_RANK];
     if (!qs_value_is_sequence(g, made) || g->values[made].producer == QS_NONE)
         return qs_infer_fail(x, QSIM_E_UNSUPPORTED,
                              "output %d is no sequence that the body makes of '%s'", (int)state,
                              v->name);
-    const bool grows = qs_loop_appended(x->node, state) != QS_NONE;
-    int code = grows ? QSIM_OK : qs_sequence_tensors(x, x->node->inputs[state + 2], &first, dims);
-    bool known = v->rank >= 0;
-    for (int32_t i = 0; i < v->rank && !grows && first.rank < 0; i++)
+    const bool empty = qs_sequence_count(x, x->node->inputs[state + 2]) == 0;
+    bool known = v->rank >= 0 && v->rank < QSIM_MAX_RANK;
+    for (int32_t i = 0; i < v->rank && empty; i++)
         known = known && v->dims[i].size >= 0;
-    if (!code && !grows && (!known || v->rank == QSIM_MAX_RANK))
+    if (!known && qs_loop_appended(x->node, state) == QS_NONE)
         return qs_infer_fail(x, QSIM_E_UNSUPPORTED,
                              "the body reads or changes '%s', a sequence of tensors whose shape is "
                              "not known here",
                              v->name);
-    if (!code && out != QS_NONE && x->graph->values[out].is_output)
-        code = qs_infer_fail(x, QSIM_E_UNSUPPORTED, "output '%s' is a sequence, not a tensor",
+    if (out != QS_NONE && x->graph->values[out].is_output)
+        return qs_infer_fail(x, QSIM_E_UNSUPPORTED, "output '%s' is a sequence, not a tensor",
                              x->graph->values[out].name);
-    return code;
+    return QSIM_OK;
 }
 
 static int check_sequences(const qs_infer *x, const qs_subgraph *body, int32_t states) {

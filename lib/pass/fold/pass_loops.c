@@ -72,9 +72,7 @@ static qs_id add_slices(qs_expand *e, qs_id tensor) {
 static qs_id add_first(loop *l, qs_expand *e, qs_id sequence, const qs_value *like) {
     const qs_infer x = {.graph = l->p->graph, .node = &l->n, .model = l->p->model};
     int64_t sizes[QSIM_MAX_RANK] = {0};
-    qs_value v;
-    qs_dim dims[QSIM_MAX_RANK];
-    if (!qs_sequence_tensors(&x, sequence, &v, dims) && v.rank >= 0)
+    if (qs_sequence_count(&x, sequence) != 0)
         return add_joined(e, sequence);
     for (int32_t i = 0; i < like->rank; i++)
         sizes[i + 1] = like->dims[i].size;
@@ -227,7 +225,9 @@ static int convert_loop(qs_pass *p, const qs_uses *uses, qs_id node, bool *chang
     l.body = qs_node_subgraph(&l.n, "body")->graph;
     l.states = l.n.input_count - l.n.captured - 2;
     for (int32_t i = 0; i < l.states; i++) {
-        const bool held = is_sequence(&l, i) && qs_loop_appended(&l.n, i) == QS_NONE;
+        const qs_infer x = {.graph = g, .node = &l.n, .model = p->model};
+        const bool held = is_sequence(&l, i) && (qs_loop_appended(&l.n, i) == QS_NONE ||
+                                                 qs_sequence_count(&x, l.n.inputs[i + 2]) < 0);
         const int code = held ? hold_sequence(&l, node, i) : QSIM_OK;
         if (code)
             return code;
