@@ -371,7 +371,8 @@ typedef void (*qsim_cost_fn)(void *user, const char *unit, double *in_float, dou
  *   correction  the biases of all layers corrected or unchanged; in every mode
  *   auto     ranges; equalize; smooth; refine (biases alone if the calibration has no moments);
  *            then units in float or, if `bits` allows them, with activations of 16 bits, those
- *            first that gain most per byte or microsecond, until max_drop is met; for the goal size
+ *            first that gain most per byte or microsecond, until max_drop is met; if it is not, the
+ *            same without refine, and the better of the two is kept; for the goal size
  *            also weights in 4 bits, if `bits` allows them; for the other goals also units in float
  *            that 8 bits make slower. Needs `inputs`
  *

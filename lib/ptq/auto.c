@@ -3,8 +3,8 @@
  * The search `auto` tries one method after the other and keeps the result if it is judged better:
  * ranges by other methods; equalization between layers; GPTQ rounding and bias correction on the
  * network's own activations. Then it keeps units in float or 16 bits, those with the greatest gain
- * for their cost first, until max_drop is met, and at last units that 8 bits make slower on this
- * machine.
+ * for their cost first, until max_drop is met (if it is not, once more from before refinement), and
+ * at last units that 8 bits make slower on this machine.
  */
 #include <math.h>
 #include <stdio.h>
