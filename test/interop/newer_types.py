@@ -103,7 +103,6 @@ CASES = [
     ("TopK", 24, f"{REAL} {INT}", [[2, 3], ints([1])], {"outputs": 2}),
 ]
 REFUSED = {
-    ("Attention", 23): ("double", "computed in float32 only"),
     ("Col2Im", 18): ("bool", "sums of truth values"),
     ("GridSample", 20): ("bool", "weighted means of truth values"),
 }

@@ -32,7 +32,7 @@ typedef struct scratch {
 static scratch scratch_of(const job *j, size_t slice) {
     const qs_attention *a = j->a;
     scratch r;
-    r.k = j->d->scratch + slice * a->slice_floats;
+    r.k = (float *)j->d->scratch + slice * a->slice_floats;
     r.v = r.k + a->k_floats;
     r.scores = r.v + a->v_floats;
     r.bias = r.scores + a->score_floats;
@@ -43,9 +43,8 @@ static scratch scratch_of(const job *j, size_t slice) {
 
 /* ---- one row of scores ---- */
 
-/* Sets the keys [begin, end) that a query at `position` may attend to: end <= used. */
-static void visible(const qs_attention *a, int64_t position, int64_t used, int64_t *begin,
-                    int64_t *end) {
+void qs_attention_visible(const qs_attention *a, int64_t position, int64_t used, int64_t *begin,
+                          int64_t *end) {
     *begin = a->left >= 0 && position - a->left > 0 ? position - a->left : 0;
     *end = used;
     if (a->causal && position + 1 < *end)
@@ -114,7 +113,7 @@ static void put_qk(const job *j, const place *at, int32_t what, const float *s) 
     if (what != a->qk_mode)
         return;
     const size_t row = (at->batch * a->heads + at->head) * a->queries + at->query;
-    memcpy(j->d->qk + row * a->keys, s, a->keys * sizeof(*s));
+    memcpy((float *)j->d->qk + row * a->keys, s, a->keys * sizeof(*s));
 }
 
 /* Turns a row of n products into softmax shares; n is all keys if scores are an output. */
@@ -123,7 +122,7 @@ static void finish_row(const job *j, const place *at, float *s, size_t n) {
     const qs_attention_keys *of = &j->d->of[at->batch];
     const qk_ew *k = j->ctx->kernels->ew;
     int64_t first, last;
-    visible(a, of->first + (int64_t)at->query, of->used, &first, &last);
+    qs_attention_visible(a, of->first + (int64_t)at->query, of->used, &first, &last);
     const size_t begin = (size_t)first, end = (size_t)last;
     const size_t scores = a->qk_mode == QS_QK_NONE ? end : n;
     for (size_t i = 0; i < scores; i++)
@@ -207,7 +206,8 @@ static void begin_block(const job *j, const scratch *m, block *b) {
     const qs_attention *a = j->a;
     const place *at = &b->first;
     b->rows = b->heads * b->queries;
-    b->q = j->d->q + at->batch * a->q.batch + at->head * a->q.head + at->query * a->q.row;
+    b->q = (const float *)j->d->q + at->batch * a->q.batch + at->head * a->q.head +
+           at->query * a->q.row;
     place_rows(b, &a->q, b->q_row);
     if (at->batch + 1 < a->batches || at->head + b->heads < a->heads ||
         at->query + b->queries < a->queries)
@@ -223,7 +223,8 @@ static void begin_block(const job *j, const scratch *m, block *b) {
 static size_t seen(const job *j, const block *b) {
     const qs_attention_keys *of = &j->d->of[b->first.batch];
     int64_t begin, end;
-    visible(j->a, of->first + (int64_t)(b->first.query + b->queries - 1), of->used, &begin, &end);
+    qs_attention_visible(j->a, of->first + (int64_t)(b->first.query + b->queries - 1), of->used,
+                         &begin, &end);
     return (size_t)end;
 }
 
@@ -287,8 +288,8 @@ static void share_values(const job *j, const scratch *m, const block *b, const h
                                 .cols = a->v_width,
                                 .at = met == v->used ? NULL : &start,
                                 .depth = v->used,
-                                .c = j->d->y + at->batch * a->y.batch + at->head * a->y.head +
-                                     at->query * a->y.row,
+                                .c = (float *)j->d->y + at->batch * a->y.batch +
+                                     at->head * a->y.head + at->query * a->y.row,
                                 .out = y};
     multiply(j, &values);
 }
@@ -296,7 +297,7 @@ static void share_values(const job *j, const scratch *m, const block *b, const h
 static const float *packed_keys(const job *j, const scratch *m, size_t item, size_t n) {
     const qs_attention *a = j->a;
     const size_t at = item / a->kv_heads * a->k.batch + item % a->kv_heads * a->k.head;
-    const qk_pack_source k = {j->d->k + at, 1, 1, 0, (ptrdiff_t)a->k.row};
+    const qk_pack_source k = {(const float *)j->d->k + at, 1, 1, 0, (ptrdiff_t)a->k.row};
     if (j->d->prepare)
         j->d->prepare(j->d->arg, item, false);
     if (n && a->width)
@@ -307,7 +308,7 @@ static const float *packed_keys(const job *j, const scratch *m, size_t item, siz
 static head_values place_values(const job *j, const scratch *m, size_t item, size_t used) {
     const qs_attention *a = j->a;
     const size_t at = item / a->kv_heads * a->v.batch + item % a->kv_heads * a->v.head;
-    const qk_pack_source v = {j->d->v + at, 1, (ptrdiff_t)a->v.row, 0, 1};
+    const qk_pack_source v = {(const float *)j->d->v + at, 1, (ptrdiff_t)a->v.row, 0, 1};
     if (j->d->prepare)
         j->d->prepare(j->d->arg, item, true);
     if (a->v_in_place)
@@ -405,16 +406,14 @@ QS_COLD int qs_attention_plan(qs_lower *l, qs_attention *a, size_t *bytes) {
 
 /* ---- caches ---- */
 
-void qs_cache_join(const qs_cache *c, const float *past, const float *fresh, float *to,
-                   size_t item) {
-    const size_t old = c->past * c->width;
-    const ptrdiff_t row = (ptrdiff_t)(c->width * sizeof(float));
-    to += item * (c->past + c->fresh) * c->width;
-    fresh += item / c->heads * c->from.batch + item % c->heads * c->from.head;
+void qs_cache_join(const qs_cache *c, const void *past, const void *fresh, void *to, size_t item) {
+    const size_t row = c->width * c->element, old = c->past * row;
+    const size_t from = item / c->heads * c->from.batch + item % c->heads * c->from.head;
+    char *entry = (char *)to + item * (old + c->fresh * row);
     if (old)
-        memcpy(to, past + item * old, old * sizeof(*to));
-    qs_copy_rows(NULL, fresh, (ptrdiff_t)(c->from.row * sizeof(float)), to + old, row, (size_t)row,
-                 c->fresh);
+        memcpy(entry, (const char *)past + item * old, old);
+    qs_copy_rows(NULL, (const char *)fresh + from * c->element,
+                 (ptrdiff_t)(c->from.row * c->element), entry + old, (ptrdiff_t)row, row, c->fresh);
 }
 
 qs_heads qs_heads_dense(size_t heads, size_t rows, size_t width) {

@@ -34,6 +34,7 @@ typedef struct qs_attention {
     int32_t mask_kind;
     size_t mask_keys; /* keys that the mask covers; it is -inf for the rest */
     float scale, cap; /* cap 0: none */
+    double scale64;   /* of doubles */
     bool causal;
     bool precise;        /* the softmax in double */
     bool smooth;         /* softmax has one more score without a value: 0 or the head's sink */
@@ -52,13 +53,14 @@ typedef struct qs_attention_keys {
     int64_t first, used;
 } qs_attention_keys;
 
+/* Floats, or doubles for qs_attention64_run. */
 typedef struct qs_attention_data {
-    const float *q, *k, *v;
+    const void *q, *k, *v;
     const void *mask;
     const float *sinks; /* one per head, with `smooth`; NULL: 0 */
     const qs_attention_keys *of;
-    float *y, *qk;  /* qk: (batch, head, query, key), dense */
-    float *scratch; /* 64-byte aligned */
+    void *y, *qk;  /* qk: (batch, head, query, key), dense */
+    void *scratch; /* 64-byte aligned */
     /*
      * Or NULL: writes the keys or values of item (batch, key head) into k or v just before they are
      * read; called once for each of them, by any thread.
@@ -71,18 +73,25 @@ typedef struct qs_attention_data {
 int qs_attention_plan(qs_lower *l, qs_attention *a, size_t *bytes);
 void qs_attention_run(const qsim_ctx *ctx, const qs_attention *a, const qs_attention_data *data);
 
+/* The same for doubles, without sinks: sums in order, each product rounded, softmax_precise. */
+int qs_attention64_plan(qs_lower *l, qs_attention *a, size_t *bytes);
+void qs_attention64_run(const qsim_ctx *ctx, const qs_attention *a, const qs_attention_data *data);
+
+/* Sets the keys [begin, end) that a query at `position` may attend to: end <= used. */
+void qs_attention_visible(const qs_attention *a, int64_t position, int64_t used, int64_t *begin,
+                          int64_t *end);
+
 /*
  * A cache of keys or values (batch, head, entry, width): `past` entries, then `fresh` ones, which
  * are read with the strides `from`.
  */
 typedef struct qs_cache {
-    size_t batches, heads, past, fresh, width;
+    size_t batches, heads, past, fresh, width, element; /* element: bytes of one */
     qs_heads from;
 } qs_cache;
 
 /* Writes item (batch, head) of the cache. */
-void qs_cache_join(const qs_cache *c, const float *past, const float *fresh, float *to,
-                   size_t item);
+void qs_cache_join(const qs_cache *c, const void *past, const void *fresh, void *to, size_t item);
 
 /* Strides of dense (batch, head, row, width), and of (batch, row, head * width). */
 qs_heads qs_heads_dense(size_t heads, size_t rows, size_t width);

@@ -14,6 +14,8 @@
 #include <assert.h>
 #include <math.h>
 
+#include "tensor/array.h"
+
 enum { Q, K, V, MASK, PAST_KEY, PAST_VALUE, USED };
 enum { Y, PRESENT_KEY, PRESENT_VALUE, SCORES };
 
@@ -169,13 +171,12 @@ static int check_attributes(const qs_infer *x) {
 }
 
 static int check_types(const qs_infer *x) {
-    static const uint32_t types[] = {
-        QS_T_FLOAT, QS_T_FLOAT, QS_T_FLOAT,      QS_T_FLOAT | QS_T(QSIM_BOOL),
-        QS_T_FLOAT, QS_T_FLOAT, QS_T(QSIM_INT64)};
-    const int32_t rank = x->in[Q]->rank;
+    const int32_t rank = x->in[Q]->rank, dtype = x->in[Q]->dtype;
+    const uint32_t own = dtype == QSIM_FLOAT || dtype == QSIM_DOUBLE ? QS_T(dtype) : QS_T_REAL;
+    const uint32_t types[] = {own, own, own, own | QS_T(QSIM_BOOL), own, own, QS_T(QSIM_INT64)};
     int code = QSIM_OK;
     for (int32_t i = 0; i < (int32_t)QS_COUNT(types) && !code; i++)
-        code = qs_infer_in(x, i) ? qs_infer_type(x, i, types[i]) : QSIM_OK;
+        code = qs_infer_type(x, i, types[i]);
     for (int32_t i = 0; i < 3 && !code; i++)
         if (x->in[i]->rank >= 0 &&
             ((x->in[i]->rank != 3 && x->in[i]->rank != 4) || (rank >= 0 && x->in[i]->rank != rank)))
@@ -185,9 +186,9 @@ static int check_types(const qs_infer *x) {
 }
 
 static int give_unknown(const qs_infer *x) {
-    int code = qs_infer_out(x, Y, QSIM_FLOAT, -1, NULL);
-    for (int32_t i = PRESENT_KEY; i <= SCORES && !code; i++)
-        code = qs_infer_out(x, i, QSIM_FLOAT, -1, NULL);
+    int code = QSIM_OK;
+    for (int32_t i = Y; i <= SCORES && !code; i++)
+        code = qs_infer_out(x, i, x->in[Q]->dtype, -1, NULL);
     return code;
 }
 
@@ -208,16 +209,16 @@ static int infer_attention(qs_infer *x) {
     const int64_t all = f.heads < 0 || f.v_width < 0 ? -1 : f.heads * f.v_width;
     const qs_dim packed[3] = {batch, queries, {all, NULL}};
     const qs_dim split[4] = {batch, heads, queries, {f.v_width, NULL}};
-    code = qs_infer_out(x, Y, QSIM_FLOAT, f.packed ? 3 : 4, f.packed ? packed : split);
+    const int32_t dtype = x->in[Q]->dtype;
+    code = qs_infer_out(x, Y, dtype, f.packed ? 3 : 4, f.packed ? packed : split);
     if (!code)
-        code = qs_infer_out(x, PRESENT_KEY, QSIM_FLOAT, 4,
+        code = qs_infer_out(x, PRESENT_KEY, dtype, 4,
                             (const qs_dim[]){batch, kv, keys, {f.width, NULL}});
     if (!code)
-        code = qs_infer_out(x, PRESENT_VALUE, QSIM_FLOAT, 4,
+        code = qs_infer_out(x, PRESENT_VALUE, dtype, 4,
                             (const qs_dim[]){batch, kv, keys, {f.v_width, NULL}});
     return code ? code
-                : qs_infer_out(x, SCORES, QSIM_FLOAT, 4,
-                               (const qs_dim[]){batch, heads, queries, keys});
+                : qs_infer_out(x, SCORES, dtype, 4, (const qs_dim[]){batch, heads, queries, keys});
 }
 
 /* ---- the step ---- */
@@ -229,6 +230,7 @@ typedef struct attention_params {
     size_t cache_bytes[2]; /* scratch bytes of a cache that is no output */
     size_t keys_bytes;     /* scratch bytes of the counts of keys */
     int64_t past;
+    void (*run)(const qsim_ctx *ctx, const qs_attention *a, const qs_attention_data *data);
     bool counted; /* positions follow from the counts of used keys */
     int32_t inputs, outputs;
 } attention_params;
@@ -245,8 +247,8 @@ static void *optional_out(const attention_params *p, const qs_step *s, const qs_
 
 typedef struct attention_job {
     const attention_params *p;
-    const float *past[2], *fresh[2];
-    float *present[2]; /* NULL: fresh keys or values are read in place */
+    const void *past[2], *fresh[2];
+    void *present[2]; /* NULL: fresh keys or values are read in place */
 } attention_job;
 
 /* Joins past and fresh keys or values of an item. */
@@ -294,14 +296,14 @@ static void run_attention(const qs_step *s, const qs_frame *f) {
             continue;
         j.present[i] = optional_out(p, s, f, PRESENT_KEY + i);
         if (!j.present[i]) {
-            j.present[i] = (float *)(void *)scratch;
+            j.present[i] = scratch;
             scratch += p->cache_bytes[i];
         }
     }
     d.k = j.present[0] ? j.present[0] : j.fresh[0];
     d.v = j.present[1] ? j.present[1] : j.fresh[1];
-    d.scratch = (float *)(void *)scratch;
-    qs_attention_run(f->ctx, &p->a, &d);
+    d.scratch = scratch;
+    p->run(f->ctx, &p->a, &d);
 }
 
 static void place_mask(qs_attention *a, const qs_value *m) {
@@ -323,6 +325,8 @@ static void set_options(const qs_lower *l, qs_attention *a) {
     const int64_t left = qs_node_int(n, "left_window_size", -1);
     const int64_t right = qs_node_int(n, "right_window_size", -1);
     a->scale = qs_node_float(n, "scale", 1.0f / sqrtf((float)(a->width ? a->width : 1)));
+    a->scale64 =
+        qs_node_attr(n, "scale") ? (double)a->scale : 1 / sqrt(a->width ? (double)a->width : 1);
     a->cap = qs_node_float(n, "softcap", 0);
     a->causal = qs_node_int(n, "is_causal", 0) != 0;
     a->precise = qs_node_int(n, "softmax_precision", QSIM_FLOAT) == QSIM_DOUBLE;
@@ -353,13 +357,14 @@ static int place_cache(const qs_lower *l, attention_params *p, const form *f, in
     qs_heads *read = which ? &p->a.v : &p->a.k;
     const size_t width = which ? p->a.v_width : p->a.width;
     const bool present = qs_lower_out(l, PRESENT_KEY + which) != NULL;
-    *(which ? &p->value : &p->key) =
-        (qs_cache){p->a.batches, p->a.kv_heads, (size_t)f->past, (size_t)f->fresh, width, *read};
+    const size_t element = qs_element_size(qs_lower_in(l, Q)->dtype);
+    *(which ? &p->value : &p->key) = (qs_cache){
+        p->a.batches, p->a.kv_heads, (size_t)f->past, (size_t)f->fresh, width, element, *read};
     p->joined[which] = present || qs_lower_in(l, PAST_KEY + which) != NULL;
     if (!p->joined[which])
         return QSIM_OK;
     *read = qs_heads_dense(p->a.kv_heads, p->a.keys, width);
-    size_t all = sizeof(float);
+    size_t all = element;
     if (present)
         return QSIM_OK;
     if (!qs_mul(all, p->a.batches, &all) || !qs_mul(all, read->batch, &all) || all > SIZE_MAX / 8 ||
@@ -388,8 +393,10 @@ static int lower_attention(qs_lower *l) {
     size_t bytes = p->keys_bytes, own = 0;
     for (int32_t i = 0; i < 2 && !code; i++)
         code = place_cache(l, p, &f, i, &bytes);
+    const bool doubles = qs_lower_in(l, Q)->dtype == QSIM_DOUBLE;
+    p->run = doubles ? qs_attention64_run : qs_attention_run;
     if (!code)
-        code = qs_attention_plan(l, &p->a, &own);
+        code = (doubles ? qs_attention64_plan : qs_attention_plan)(l, &p->a, &own);
     if (!code && !qs_add(bytes, own, &l->step->scratch))
         code = qs_fail(l->error, QSIM_E_LIMIT, "an attention is too large");
     l->step->run = run_attention;

@@ -14,7 +14,7 @@
 typedef struct setting {
     int64_t batches, kv_heads, group, queries, past, fresh, width, v_width;
     int64_t packed, causal, left, right, mode, mask_rank; /* mask_rank 0: no mask */
-    bool bool_mask, used, precise;
+    bool bool_mask, used, precise, doubles;
     float scale, cap; /* 0: left out */
 } setting;
 
@@ -97,23 +97,30 @@ static void shares_of(const setting *s, const numbers *n, int64_t b, int64_t h, 
     }
 }
 
+/* Element `at` of an output. */
+static double given(const setting *s, const op_case *c, int32_t output, int64_t at) {
+    const void *data = case_data(c, output);
+    return s->doubles ? ((const double *)data)[at] : (double)((const float *)data)[at];
+}
+
 static void check_query(const setting *s, const numbers *n, const op_case *c, const int64_t at[3]) {
     const int64_t keys = s->past + s->fresh, heads = s->kv_heads * s->group;
     double shown[64], p[64];
-    const float *scores = case_data(c, 3);
+    const double most = s->doubles ? 1e-13 : 1e-5;
     shares_of(s, n, at[0], at[1], at[2], shown, p);
     for (int64_t j = 0; j < keys; j++) {
         const double have =
-            (double)scores[((at[0] * heads + at[1]) * s->queries + at[2]) * keys + j];
-        CHECK(have == shown[j] || fabs(have - shown[j]) < 1e-4);
+            given(s, c, 3, ((at[0] * heads + at[1]) * s->queries + at[2]) * keys + j);
+        CHECK(have == shown[j] || fabs(have - shown[j]) < 10 * most);
     }
     for (int64_t d = 0; d < s->v_width; d++) {
         double y = 0;
         for (int64_t j = 0; j < keys; j++)
             y += p[j] *
                  cached(s, n->past_v, n->v, s->v_width, (int64_t[]){at[0], at[1] / s->group, j}, d);
-        CHECK_NEAR(entry(case_data(c, 0), s->packed, heads, s->queries, s->v_width, at, d), y,
-                   1e-5);
+        const int64_t row = s->packed ? (at[0] * s->queries + at[2]) * heads + at[1]
+                                      : (at[0] * heads + at[1]) * s->queries + at[2];
+        CHECK_NEAR(given(s, c, 0, row * s->v_width + d), y, most);
     }
 }
 
@@ -122,20 +129,30 @@ static void check_present(const setting *s, const numbers *n, const op_case *c) 
     for (int64_t i = 0; i < s->batches * s->kv_heads * keys; i++) {
         const int64_t at[3] = {i / keys / s->kv_heads, i / keys % s->kv_heads, i % keys};
         for (int64_t d = 0; d < s->width; d++)
-            CHECK_NEAR(((const float *)case_data(c, 1))[i * s->width + d],
+            CHECK_NEAR(given(s, c, 1, i * s->width + d),
                        cached(s, n->past_k, n->k, s->width, at, d), 0);
         for (int64_t d = 0; d < s->v_width; d++)
-            CHECK_NEAR(((const float *)case_data(c, 2))[i * s->v_width + d],
+            CHECK_NEAR(given(s, c, 2, i * s->v_width + d),
                        cached(s, n->past_v, n->v, s->v_width, at, d), 0);
     }
+}
+
+/* An input of floats or doubles. */
+static void reals(op_case *c, const setting *s, int32_t rank, const int64_t *dims,
+                  const float *data) {
+    static double wide[MOST];
+    for (size_t i = 0; i < MOST && s->doubles; i++)
+        wide[i] = (double)data[i];
+    case_input(c, s->doubles ? QSIM_DOUBLE : QSIM_FLOAT, rank, dims,
+               s->doubles ? (const void *)wide : data);
 }
 
 static void rows(op_case *c, const setting *s, int64_t heads, int64_t count, int64_t width,
                  const float *data) {
     if (s->packed)
-        case_input(c, QSIM_FLOAT, SHAPE(s->batches, count, heads * width), data);
+        reals(c, s, SHAPE(s->batches, count, heads * width), data);
     else
-        case_input(c, QSIM_FLOAT, SHAPE(s->batches, heads, count, width), data);
+        reals(c, s, SHAPE(s->batches, heads, count, width), data);
 }
 
 static void add_inputs(op_case *c, const setting *s, const numbers *n) {
@@ -145,15 +162,16 @@ static void add_inputs(op_case *c, const setting *s, const numbers *n) {
     rows(c, s, heads, s->queries, s->width, n->q);
     rows(c, s, s->kv_heads, s->fresh, s->width, n->k);
     rows(c, s, s->kv_heads, s->fresh, s->v_width, n->v);
-    if (s->mask_rank)
-        case_input(c, s->bool_mask ? QSIM_BOOL : QSIM_FLOAT, (int32_t)s->mask_rank,
-                   s->mask_rank == 3 ? by_head : mask + 4 - s->mask_rank,
-                   s->bool_mask ? (const void *)n->allowed : n->mask);
+    const int64_t *dims = s->mask_rank == 3 ? by_head : mask + 4 - s->mask_rank;
+    if (s->mask_rank && s->bool_mask)
+        case_input(c, QSIM_BOOL, (int32_t)s->mask_rank, dims, n->allowed);
+    else if (s->mask_rank)
+        reals(c, s, (int32_t)s->mask_rank, dims, n->mask);
     else
         case_absent(c);
     if (s->past) {
-        case_input(c, QSIM_FLOAT, SHAPE(s->batches, s->kv_heads, s->past, s->width), n->past_k);
-        case_input(c, QSIM_FLOAT, SHAPE(s->batches, s->kv_heads, s->past, s->v_width), n->past_v);
+        reals(c, s, SHAPE(s->batches, s->kv_heads, s->past, s->width), n->past_k);
+        reals(c, s, SHAPE(s->batches, s->kv_heads, s->past, s->v_width), n->past_v);
     } else {
         case_absent(c);
         case_absent(c);
@@ -235,6 +253,8 @@ static void test_random_settings(void) {
         fill(&seed, n);
         for (int b = 0; b < 2; b++)
             n->used[b] = (int64_t)(test_random(&seed) % (uint32_t)(s.past + s.fresh + 1));
+        one(&s, n);
+        s.doubles = true;
         one(&s, n);
     }
     free(n);
@@ -392,6 +412,13 @@ static void test_refused(void) {
     case_input(c, QSIM_FLOAT, SHAPE(1, 2, 2, 4), NULL);
     case_node(c, 1);
     CHECK_INT(case_infer(c), QSIM_E_SHAPE);
+    case_free(c);
+    c = case_new("", "Attention", 23); /* values of another type */
+    case_input(c, QSIM_DOUBLE, SHAPE(1, 2, 2, 4), NULL);
+    case_input(c, QSIM_DOUBLE, SHAPE(1, 2, 2, 4), NULL);
+    case_input(c, QSIM_FLOAT, SHAPE(1, 2, 2, 4), NULL);
+    case_node(c, 1);
+    CHECK_INT(case_infer(c), QSIM_E_DTYPE);
     case_free(c);
     c = case_new("", "Attention", 23); /* heads side by side of an unknown number */
     case_input(c, QSIM_FLOAT, SHAPE(1, 2, 4), NULL);
