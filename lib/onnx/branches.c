@@ -301,7 +301,7 @@ int qs_read_choices(qs_reader *r) {
     return check_choices(r, true);
 }
 
-/* Whether the first node that breaks a rule is in a branch, or has graphs with branches. */
+/* Whether the first node that breaks a rule is in a branch, or has subgraphs with branches. */
 static bool fails_in_branch(qs_reader *r) {
     const qs_graph *g = r->graph;
     bool nested = false;

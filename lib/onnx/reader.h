@@ -71,7 +71,7 @@ typedef struct qs_level {
 
 /* A Where that makes an output of an If, and the If, for messages. */
 typedef struct qs_if_choice {
-    const qs_graph *graph; /* that the node is in */
+    const qs_graph *graph; /* the graph of the node */
     qs_id node;
     const char *name;
     qs_span source;

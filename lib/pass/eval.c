@@ -222,8 +222,8 @@ static int compute(const qs_eval *e, qs_id node, const void *packed, qs_arena *t
     if (code || alias)
         return code;
     qs_fault fault = {0};
-    qs_stop stop = {.outer =
-                        e->ctx->stop}; /* what was skipped stays so, though a cancel be withdrawn */
+    /* Steps that a cancel skips count as skipped even if it is withdrawn later. */
+    qs_stop stop = {.outer = e->ctx->stop};
     qsim_ctx view;
     qs_ctx_view(e->ctx, &stop, &view);
     qs_frame frame = {.ctx = &view, .address = e->address, .fault = &fault};

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sequences that subgraphs capture: the nodes that make one are copied into the subgraph, which
+ * Sequences that subgraphs capture: the nodes that produce one are copied into the subgraph, which
  * then captures their tensors.
  */
 #include "op/rules.h"
 #include "pass/pass.h"
 
-/* A node, one of its subgraphs, and the nodes that make a sequence, the first one last. */
-typedef struct sink {
+/* A node, one of its subgraphs, and the nodes that produce a sequence, the first one last. */
+typedef struct capturing {
     qs_pass *p;
     qs_id node;
     qs_subgraph *sub;
-    qs_id *makers;
+    qs_id *producers;
     size_t count, capacity;
-} sink;
+} capturing;
 
 static bool makes_sequence(const qs_graph *g, qs_id value) {
     const qs_id id = g->values[value].producer;
     return id != QS_NONE && (qs_node_traits(g, &g->nodes[id]) & QS_MAKES_SEQUENCE);
 }
 
-/* The subgraph's value for an outer one, which it captures from now on. */
-static qs_id capture(const sink *s, qs_id outer) {
+/* The subgraph's value for an outer value, which it then captures. Negative: error. */
+static qs_id capture_value(const capturing *s, qs_id outer) {
     qs_graph *g = s->p->graph, *inner = s->sub->graph;
     const int32_t count = s->sub->capture_count, at = g->nodes[s->node].input_count;
     if (outer == QS_NONE)
@@ -50,8 +50,8 @@ static qs_id capture(const sink *s, qs_id outer) {
     return from->data || !qs_graph_push_input(inner, id) ? id : qs_pass_no_memory(s->p);
 }
 
-/* Removes capture `index`: its value in the subgraph is made there. */
-static void release(const sink *s, int32_t index) {
+/* Removes capture `index`, whose value the subgraph now computes itself. */
+static void remove_capture(const capturing *s, int32_t index) {
     qs_graph *inner = s->sub->graph;
     qs_node *n = &s->p->graph->nodes[s->node];
     const qs_capture old = s->sub->captures[index];
@@ -76,13 +76,13 @@ static void release(const sink *s, int32_t index) {
     }
 }
 
-/* Copies a maker; `sequence` is its input 0 in the subgraph unless that is a tensor. */
-static int copy_maker(const sink *s, qs_id maker, qs_id sequence, qs_id out) {
-    const qs_node n = s->p->graph->nodes[maker];
+/* Copies a producer; `sequence`: its input 0 in the subgraph, QS_NONE: that is a tensor. */
+static int copy_producer(const capturing *s, qs_id producer, qs_id sequence, qs_id out) {
+    const qs_node n = s->p->graph->nodes[producer];
     qs_id *in = qs_alloc(s->p->ctx, (size_t)n.input_count + 1, sizeof(*in));
     int code = in ? QSIM_OK : qs_pass_no_memory(s->p);
     for (int32_t i = 0; i < n.input_count && !code; i++) {
-        in[i] = i == 0 && sequence != QS_NONE ? sequence : capture(s, n.inputs[i]);
+        in[i] = i == 0 && sequence != QS_NONE ? sequence : capture_value(s, n.inputs[i]);
         code = in[i] < QS_NONE ? in[i] : QSIM_OK;
     }
     const qs_id id = code ? code : qs_graph_add_like(s->sub->graph, &n, in, &out);
@@ -90,47 +90,47 @@ static int copy_maker(const sink *s, qs_id maker, qs_id sequence, qs_id out) {
     return id < 0 && !code ? qs_pass_no_memory(s->p) : code;
 }
 
-/* Lists the makers of a sequence, the first one last. */
-static int list_makers(sink *s, qs_id sequence) {
+/* Lists the producers of a sequence, the first one last. */
+static int list_producers(capturing *s, qs_id sequence) {
     const qs_graph *g = s->p->graph;
     s->count = 0;
     while (makes_sequence(g, sequence)) {
-        const qs_id maker = g->values[sequence].producer;
-        if (!qs_grow(s->p->ctx, (void **)&s->makers, &s->capacity, s->count + 1,
-                     sizeof(*s->makers)))
+        const qs_id producer = g->values[sequence].producer;
+        if (!qs_grow(s->p->ctx, (void **)&s->producers, &s->capacity, s->count + 1,
+                     sizeof(*s->producers)))
             return qs_pass_no_memory(s->p);
-        s->makers[s->count++] = maker;
-        if (!(qs_node_traits(g, &g->nodes[maker]) & QS_TAKES_SEQUENCE))
+        s->producers[s->count++] = producer;
+        if (!(qs_node_traits(g, &g->nodes[producer]) & QS_TAKES_SEQUENCE))
             break;
-        sequence = g->nodes[maker].inputs[0];
+        sequence = g->nodes[producer].inputs[0];
     }
     return QSIM_OK;
 }
 
-/* Makes the sequence that is capture `index` inside the subgraph. */
-static int move_inside(sink *s, int32_t index) {
+/* Computes the sequence of capture `index` inside the subgraph. */
+static int copy_inside(capturing *s, int32_t index) {
     const qs_capture old = s->sub->captures[index];
     qs_id sequence = QS_NONE;
-    int code = list_makers(s, s->p->graph->nodes[s->node].inputs[old.input]);
+    int code = list_producers(s, s->p->graph->nodes[s->node].inputs[old.input]);
     while (s->count > 0 && !code) {
-        const qs_id maker = s->makers[--s->count];
+        const qs_id producer = s->producers[--s->count];
         const qs_id out = s->count ? qs_graph_add_value(s->sub->graph, NULL) : old.inner;
-        code = out < 0 ? qs_pass_no_memory(s->p) : copy_maker(s, maker, sequence, out);
+        code = out < 0 ? qs_pass_no_memory(s->p) : copy_producer(s, producer, sequence, out);
         sequence = out;
     }
     if (!code)
-        release(s, index);
+        remove_capture(s, index);
     return code;
 }
 
-static int visit_subgraph(sink *s, bool *changed) {
+static int convert_subgraph(capturing *s, bool *changed) {
     const qs_graph *g = s->p->graph;
     bool moved = false;
     int code = QSIM_OK;
     for (int32_t i = 0; i < s->sub->capture_count && !code;) {
         const qs_id outer = g->nodes[s->node].inputs[s->sub->captures[i].input];
         const bool moves = outer != QS_NONE && makes_sequence(g, outer);
-        code = moves ? move_inside(s, i) : QSIM_OK;
+        code = moves ? copy_inside(s, i) : QSIM_OK;
         moved = moved || moves;
         i += !moves;
     }
@@ -138,20 +138,20 @@ static int visit_subgraph(sink *s, bool *changed) {
     return code || !moved ? code : qs_graph_sort(s->sub->graph, s->p->error);
 }
 
-static int visit_node(qs_pass *p, const qs_uses *uses, qs_id node, bool *changed) {
-    sink s = {.p = p, .node = node};
+static int convert_node(qs_pass *p, const qs_uses *uses, qs_id node, bool *changed) {
+    capturing s = {.p = p, .node = node};
     int code = QSIM_OK;
     (void)uses;
     for (int32_t a = 0; a < p->graph->nodes[node].attr_count && !code; a++) {
         const qs_attr *attr = &p->graph->nodes[node].attrs[a];
         s.sub = attr->type == QS_ATTR_GRAPH ? attr->u.graph : NULL;
         if (s.sub)
-            code = visit_subgraph(&s, changed);
+            code = convert_subgraph(&s, changed);
     }
-    qs_free(p->ctx, s.makers);
+    qs_free(p->ctx, s.producers);
     return code;
 }
 
 int qs_pass_sequences(qs_pass *p) {
-    return qs_pass_nodes(p, visit_node);
+    return qs_pass_nodes(p, convert_node);
 }
