@@ -133,7 +133,7 @@ static bool is_sum(const qs_graph *g, const qs_uses *uses, qs_id x, qs_site *s, 
     s->gain_count = under.gain_count;
     s->gains[s->gain_count++] = bias;
     s->normalized = !layer;
-    s->maker = inner->producer;
+    s->producer = inner->producer;
     *between = x;
     return true;
 }
@@ -150,7 +150,7 @@ static bool find_producer(const qs_graph *g, const qs_uses *uses, qs_id tensor, 
     if (!n || !n->op || v->rank < 2 || n->outputs[0] != tensor)
         return false;
     *axis = n->op->traits & QS_CONVOLVES ? 1 : v->rank - 1;
-    s->maker = v->producer;
+    s->producer = v->producer;
     if (is_made_by_layer(g, uses, n, s))
         return true;
     const int64_t size = v->dims[v->rank - 1].size;
@@ -376,7 +376,7 @@ static int multiply(qs_quantizer *q, const qs_site *s, qs_id value, const float 
     if (!made)
         return out_of_memory(q);
     if (weights)
-        map = qs_weight_map_of(q->g, &q->g->nodes[s->maker]);
+        map = qs_weight_map_of(q->g, &q->g->nodes[s->producer]);
     for (size_t i = 0; i < elements; i++)
         made[i] = old[i] * factor[weights ? qs_weight_output(&map, i) : i];
     return end_change(q, value, made);

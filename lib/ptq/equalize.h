@@ -20,7 +20,7 @@ typedef struct qs_carrier {
 /* A tensor whose channels can be multiplied by factors, and the nodes that this changes. */
 typedef struct qs_site {
     size_t channels;
-    qs_id maker;     /* the producer of the first tensor */
+    qs_id producer;  /* of the first tensor */
     bool normalized; /* its producer is a normalization or an x a + b, not a layer with weights */
     float most;      /* upper bound of a Clip on the way; infinity: none */
     qs_id gains[3];  /* constants that the first tensor is linear in, the weights first */

@@ -107,7 +107,7 @@ static int find_places(scaling *g, bool normalized) {
         for (size_t i = 0; wanted && i < site.reader_count; i++)
             g->reads[site.readers[i]] = (int32_t)g->count - 1;
         if (wanted && !site.normalized)
-            g->makes[site.maker] = (int32_t)g->count - 1;
+            g->makes[site.producer] = (int32_t)g->count - 1;
     }
     return code;
 }
@@ -176,7 +176,7 @@ static int measure(scaling *g, place *p) {
     memset(p->made, 0, p->site.channels * sizeof(*p->made));
     memset(p->read, 0, p->site.channels * sizeof(*p->read));
     if (!p->site.normalized)
-        code = magnitudes(g, p->site.maker, true, p->made);
+        code = magnitudes(g, p->site.producer, true, p->made);
     for (size_t i = 0; i < p->site.reader_count && !code; i++)
         code = magnitudes(g, p->site.readers[i], false, p->read);
     return code;
