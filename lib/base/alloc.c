@@ -85,30 +85,27 @@ bool qs_grow(qsim_ctx *ctx, void **array, size_t *capacity, size_t needed, size_
 
 /* ---- what may be large ---- */
 
-int qs_copy(const qsim_ctx *ctx, void *to, const void *from, size_t bytes) {
-    uint8_t *y = to;
-    const uint8_t *x = from;
-    for (int code; bytes > QS_COPY_PIECE;
-         bytes -= QS_COPY_PIECE, y += QS_COPY_PIECE, x += QS_COPY_PIECE) {
-        memcpy(y, x, QS_COPY_PIECE);
-        if ((code = qs_stop_code(ctx)))
-            return code;
+/* From NULL zeros come. */
+static int in_pieces(const qsim_ctx *ctx, uint8_t *y, const uint8_t *x, size_t bytes) {
+    int code = QSIM_OK;
+    for (size_t n; bytes && !code; bytes -= n, y += n) {
+        n = bytes < QS_COPY_PIECE ? bytes : QS_COPY_PIECE;
+        if (x)
+            memcpy(y, x, n), x += n;
+        else
+            memset(y, 0, n);
+        if (n < bytes)
+            code = qs_stop_code(ctx);
     }
-    if (bytes)
-        memcpy(y, x, bytes);
-    return QSIM_OK;
+    return code;
+}
+
+int qs_copy(const qsim_ctx *ctx, void *to, const void *from, size_t bytes) {
+    return in_pieces(ctx, to, from, bytes);
 }
 
 int qs_clear(const qsim_ctx *ctx, void *to, size_t bytes) {
-    uint8_t *y = to;
-    for (int code; bytes > QS_COPY_PIECE; bytes -= QS_COPY_PIECE, y += QS_COPY_PIECE) {
-        memset(y, 0, QS_COPY_PIECE);
-        if ((code = qs_stop_code(ctx)))
-            return code;
-    }
-    if (bytes)
-        memset(y, 0, bytes);
-    return QSIM_OK;
+    return in_pieces(ctx, to, NULL, bytes);
 }
 
 /* ---- arena ---- */

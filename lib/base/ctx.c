@@ -192,6 +192,14 @@ int qs_stop_code(const qsim_ctx *ctx) {
     return QSIM_OK;
 }
 
+bool qs_stopped_after(const qsim_ctx *ctx, size_t *done, size_t bytes) {
+    *done += bytes < QS_COPY_PIECE ? bytes + 16 : QS_COPY_PIECE;
+    if (*done < QS_COPY_PIECE)
+        return false;
+    *done = 0;
+    return qs_stopped(ctx);
+}
+
 int qs_stop_fail(const qsim_ctx *ctx, int code, const char *name, qsim_error *error) {
     if (code == QSIM_E_TIME)
         return qs_fail(error, code, "%s: the limit 'milliseconds' is %llu: they are over", name,

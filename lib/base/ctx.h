@@ -92,13 +92,7 @@ static inline bool qs_stopped_at(const qsim_ctx *ctx, size_t i) {
 int qs_copy(const qsim_ctx *ctx, void *to, const void *from, size_t bytes);
 int qs_clear(const qsim_ctx *ctx, void *to, size_t bytes);
 /* The same for a loop that handles `bytes` each time; `done` counts them from one check on. */
-static inline bool qs_stopped_after(const qsim_ctx *ctx, size_t *done, size_t bytes) {
-    *done += bytes < QS_COPY_PIECE ? bytes + 16 : QS_COPY_PIECE;
-    if (*done < QS_COPY_PIECE)
-        return false;
-    *done = 0;
-    return qs_stopped(ctx);
-}
+bool qs_stopped_after(const qsim_ctx *ctx, size_t *done, size_t bytes);
 /* The code of a stop, or QSIM_OK, given back with `error` set. */
 int qs_stop_fail(const qsim_ctx *ctx, int code, const char *name, qsim_error *error);
 /* The same of whether to go on: for loops over nodes, files, candidates. */

@@ -167,7 +167,7 @@ void qs_flow_unstack(const qsim_ctx *ctx, const qs_stack *s, int32_t axis, bool 
     for (int64_t t = 0; t < s->count; t++) {
         const uint8_t *x = (const uint8_t *)s->at.data + (size_t)t * s->bytes;
         uint8_t *y = (uint8_t *)to + (size_t)(reverse ? s->count - 1 - t : t) * bytes;
-        qs_copy_rows(ctx, x, (ptrdiff_t)bytes, y, (ptrdiff_t)step, bytes, outer);
+        qs_copy_many_rows(ctx, x, (ptrdiff_t)bytes, y, (ptrdiff_t)step, bytes, outer);
     }
 }
 
@@ -194,13 +194,22 @@ static int execute_if(qs_flow_call *c) {
 #define LOOP_LIMIT 1000000
 
 /* Reads the trip count and the condition that a Loop begins with. */
-static void begin_loop(const qs_flow_call *c, int64_t *trips, uint8_t *go) {
+static int begin_loop(const qs_flow_call *c, int64_t *trips, uint8_t *go) {
     *trips = INT64_MAX;
     *go = 1;
-    if (!is_left_out(c->n, 0))
-        memcpy(trips, c->plan->address[c->n->inputs[0]], sizeof(*trips));
-    if (!is_left_out(c->n, 1))
-        memcpy(go, c->plan->address[c->n->inputs[1]], sizeof(*go));
+    for (int32_t i = 0; i < 2; i++) {
+        const size_t bytes = i ? sizeof(*go) : sizeof(*trips);
+        int64_t dims[QSIM_MAX_RANK];
+        if (is_left_out(c->n, i))
+            continue;
+        const qsim_tensor t = qs_flow_input(c, i, dims);
+        if (t.bytes != bytes)
+            return qs_flow_fail(c, QSIM_E_SHAPE,
+                                i ? "the condition is not a single value"
+                                  : "the trip count is not a single value");
+        memcpy(i ? (void *)go : (void *)trips, t.data, bytes);
+    }
+    return QSIM_OK;
 }
 
 /* Copies the outputs of the body: condition, states, results. */
@@ -256,8 +265,8 @@ static int set_scan_output(qs_flow_call *c, int32_t index, size_t body_output, q
 
 static int execute_loop(qs_flow_call *c) {
     const int32_t states = c->n->input_count - c->n->captured - 2;
-    int64_t trips, dims[QSIM_MAX_RANK];
-    uint8_t go;
+    int64_t trips = 0, dims[QSIM_MAX_RANK];
+    uint8_t go = 0;
     int code = qs_flow_prepare(c, states);
     struct qs_flow *f = c->node->flow;
     qsim_tensor *fed = code ? NULL : qs_calloc(c->deferred->ctx, (size_t)states + 2, sizeof(*fed));
@@ -271,8 +280,9 @@ static int execute_loop(qs_flow_call *c) {
         f->stack[i].count = 0;
         f->stack[i].joins = qs_node_entry(c->n, "joins", i) != 0;
     }
-    begin_loop(c, &trips, &go);
-    for (int64_t t = 0; t < trips && go && !code; t++) {
+    if (!code)
+        code = begin_loop(c, &trips, &go);
+    for (int64_t t = 0; !code && t < trips && go; t++) {
         if (qs_stopped(&c->run->view))
             code = qs_stop_code(&c->run->view);
         else if (t == LOOP_LIMIT)

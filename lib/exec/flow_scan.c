@@ -114,9 +114,9 @@ static int slice_input(scan *s, int32_t scanned, int64_t b, int64_t t) {
     if (!qs_grow(s->c->deferred->ctx, &to->data, &to->capacity, bytes * outer + 1, 1))
         return qs_flow_fail(s->c, QSIM_E_NOMEM, "out of memory for a part of an input");
     if (bytes)
-        qs_copy_rows(&s->c->run->view, (const uint8_t *)x.data + (size_t)t * bytes,
-                     (ptrdiff_t)(bytes * (size_t)s->length), to->data, (ptrdiff_t)bytes, bytes,
-                     outer);
+        qs_copy_many_rows(&s->c->run->view, (const uint8_t *)x.data + (size_t)t * bytes,
+                          (ptrdiff_t)(bytes * (size_t)s->length), to->data, (ptrdiff_t)bytes, bytes,
+                          outer);
     memmove(dims + axis, dims + axis + 1, (size_t)(x.rank - 1 - axis) * sizeof(*dims));
     s->fed[s->states + scanned] = (qsim_tensor){x.dtype, x.rank - 1, dims, to->data, bytes * outer};
     return QSIM_OK;

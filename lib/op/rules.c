@@ -308,3 +308,23 @@ uint32_t qs_also_axis(const qs_graph *g, const qs_node *n) {
     (void)g;
     return qs_node_int(n, "opset", n->version) >= 13 ? QS_ALONG_AXIS : 0;
 }
+
+/* ---- rows ---- */
+
+void qs_copy_many_rows(const qsim_ctx *ctx, const void *from, ptrdiff_t x_step, void *to,
+                       ptrdiff_t y_step, size_t n, size_t rows) {
+    const char *x = from;
+    char *y = to;
+    const size_t most = QS_COPY_PIECE / (n + 1) + 1;
+    for (size_t count; rows > 0; rows -= count) {
+        count = rows < most ? rows : most;
+        if (n > QS_COPY_PIECE)
+            qs_copy(ctx, y, x, n);
+        else
+            qs_copy_rows(x, x_step, y, y_step, n, count);
+        if (count < rows && qs_stopped(ctx))
+            return;
+        x += x_step * (ptrdiff_t)count;
+        y += y_step * (ptrdiff_t)count;
+    }
+}

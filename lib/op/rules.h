@@ -163,12 +163,12 @@ void qs_ranges(const qsim_ctx *ctx, size_t n, size_t grain, qs_range_fn fn, cons
 #define QS_PIECE ((size_t)1 << 16)
 size_t qs_piece(const qsim_ctx *ctx, size_t at, size_t n);
 
-/*
- * Copies rows of n bytes, x_step bytes apart in x and y_step in y; fewer if `ctx` stops. NULL: it
- * is not asked, for rows that are few.
- */
-void qs_copy_rows(const qsim_ctx *ctx, const void *x, ptrdiff_t x_step, void *y, ptrdiff_t y_step,
-                  size_t n, size_t rows);
+/* Copies rows of n bytes, x_step bytes apart in x and y_step in y. */
+void qs_copy_rows(const void *x, ptrdiff_t x_step, void *y, ptrdiff_t y_step, size_t n,
+                  size_t rows);
+/* The same for megabytes: fewer if `ctx` stops. */
+void qs_copy_many_rows(const qsim_ctx *ctx, const void *x, ptrdiff_t x_step, void *y,
+                       ptrdiff_t y_step, size_t n, size_t rows);
 
 /*
  * Two operands broadcast over an output, as `rows` rows of `inner` elements; axes that can be

@@ -109,7 +109,7 @@ static void combine(const extreme_params *p, int32_t i, const char *from, char *
     else if (step)
         memcpy(y, from, n * element);
     else
-        qs_copy_rows(NULL, from, 0, y, (ptrdiff_t)element, element, n);
+        qs_copy_rows(from, 0, y, (ptrdiff_t)element, element, n);
 }
 
 /* Computes elements [begin, end) of all inputs in spans; each input has all elements or one. */

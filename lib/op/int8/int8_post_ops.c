@@ -73,7 +73,7 @@ static void sum_part(const operands *r, const qs_conv_i8_block *k) {
     if (r->last)
         look_up(r->b->t, r->last, sums, k->n, k->y, k->y_stride, k->n, k->rows);
     else if (!direct)
-        qs_copy_rows(NULL, sums, (ptrdiff_t)k->n, k->y, (ptrdiff_t)k->y_stride, k->n, k->rows);
+        qs_copy_rows(sums, (ptrdiff_t)k->n, k->y, (ptrdiff_t)k->y_stride, k->n, k->rows);
 }
 
 static qs_conv_i8_block part_of(const qs_conv_i8_block *k, size_t row, size_t rows, size_t column,
@@ -103,8 +103,7 @@ static void sum_block(const void *arg, const qs_conv_i8_block *k) {
 static void table_block(const void *arg, const qs_conv_i8_block *k) {
     const operands *r = arg;
     if (!r->first)
-        qs_copy_rows(NULL, k->x, (ptrdiff_t)k->x_stride, k->y, (ptrdiff_t)k->y_stride, k->n,
-                     k->rows);
+        qs_copy_rows(k->x, (ptrdiff_t)k->x_stride, k->y, (ptrdiff_t)k->y_stride, k->n, k->rows);
     else
         look_up(r->b->t, r->first, k->x, k->x_stride, k->y, k->y_stride, k->n, k->rows);
 }

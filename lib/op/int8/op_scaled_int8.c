@@ -124,7 +124,7 @@ static void scale_rows(const void *arg, size_t begin, size_t end) {
         p->k->scale(s->y + r * n, &how, y, rows * n);
         qs_finish_run(&p->end, y, p->end.sum ? s->other + r * n : NULL, rows * n);
         if (place && most > 1)
-            qs_copy_rows(NULL, y, (ptrdiff_t)(4 * n), place, (ptrdiff_t)(4 * p->into), 4 * n, rows);
+            qs_copy_rows(y, (ptrdiff_t)(4 * n), place, (ptrdiff_t)(4 * p->into), 4 * n, rows);
     }
 }
 

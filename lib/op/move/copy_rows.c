@@ -29,8 +29,10 @@ static void copy_few(const char *x, ptrdiff_t x_step, char *y, ptrdiff_t y_step,
     }
 }
 
-QS_NOINLINE static void copy_some(const char *x, ptrdiff_t x_step, char *y, ptrdiff_t y_step,
-                                  size_t n, size_t rows) {
+void qs_copy_rows(const void *from, ptrdiff_t x_step, void *to, ptrdiff_t y_step, size_t n,
+                  size_t rows) {
+    const char *x = from;
+    char *y = to;
     if (n > 0 && n <= 16) {
         copy_few(x, x_step, y, y_step, n, rows);
         return;
@@ -44,22 +46,4 @@ QS_NOINLINE static void copy_some(const char *x, ptrdiff_t x_step, char *y, ptrd
             memcpy(y + i, x + i, 16);
         memcpy(y + n - 16, x + n - 16, 16);
     }
-}
-
-void qs_copy_rows(const qsim_ctx *ctx, const void *from, ptrdiff_t x_step, void *to,
-                  ptrdiff_t y_step, size_t n, size_t rows) {
-    const char *x = from;
-    char *y = to;
-    if (ctx && n > QS_COPY_PIECE) {
-        for (; rows > 0 && !qs_copy(ctx, y, x, n); rows--, x += x_step, y += y_step)
-            ;
-        return;
-    }
-    const size_t most = ctx ? QS_COPY_PIECE / (n + 1) + 1 : rows;
-    for (; rows > most && !qs_stopped(ctx); rows -= most) {
-        copy_some(x, x_step, y, y_step, n, most);
-        x += x_step * (ptrdiff_t)most;
-        y += y_step * (ptrdiff_t)most;
-    }
-    copy_some(x, x_step, y, y_step, n, rows < most ? rows : most);
 }

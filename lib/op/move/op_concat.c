@@ -78,8 +78,8 @@ static void concat_range(const void *arg, size_t begin, size_t end) {
         const char *x = qs_step_in(j->step, j->frame, i);
         const size_t n = p->bytes[i];
         if (n && x != y)
-            qs_copy_rows(j->frame->ctx, x + begin * n, (ptrdiff_t)n, y + begin * p->total,
-                         (ptrdiff_t)p->total, n, end - begin);
+            qs_copy_many_rows(j->frame->ctx, x + begin * n, (ptrdiff_t)n, y + begin * p->total,
+                              (ptrdiff_t)p->total, n, end - begin);
         y += n;
     }
 }
@@ -92,8 +92,8 @@ static void split_range(const void *arg, size_t begin, size_t end) {
         char *y = qs_step_out(j->step, j->frame, i);
         const size_t n = p->bytes[i];
         if (n && y && x != y)
-            qs_copy_rows(j->frame->ctx, x + begin * p->total, (ptrdiff_t)p->total, y + begin * n,
-                         (ptrdiff_t)n, n, end - begin);
+            qs_copy_many_rows(j->frame->ctx, x + begin * p->total, (ptrdiff_t)p->total,
+                              y + begin * n, (ptrdiff_t)n, n, end - begin);
         x += n;
     }
 }

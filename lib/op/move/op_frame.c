@@ -218,7 +218,7 @@ static void run_onehot(const qs_step *s, const qs_frame *f) {
     char *y = qs_step_out(s, f, 0);
     const size_t count = p->outer * p->inner;
     for (size_t at = 0, n; (n = qs_piece(f->ctx, at, count * p->depth)); at += n)
-        qs_copy_rows(NULL, values, 0, y + at * p->bytes, (ptrdiff_t)p->bytes, p->bytes, n);
+        qs_copy_rows(values, 0, y + at * p->bytes, (ptrdiff_t)p->bytes, p->bytes, n);
     for (size_t i = 0; i < count && !qs_stopped_at(f->ctx, i); i++) {
         const int64_t given = qs_number_at(indices, p->dtype, i);
         const int64_t at = qs_index_wrap(given, (int64_t)p->depth);

@@ -55,8 +55,8 @@ static void run_gather(const qs_step *s, const qs_frame *f) {
         int64_t index = qs_index_at(indices, p->wide, i);
         index = index < 0 ? index + p->size : index;
         if (index >= 0 && index < p->size) {
-            qs_copy_rows(f->ctx, x + (size_t)index * n, (ptrdiff_t)((size_t)p->size * n), y,
-                         (ptrdiff_t)step, n, p->outer);
+            qs_copy_many_rows(f->ctx, x + (size_t)index * n, (ptrdiff_t)((size_t)p->size * n), y,
+                              (ptrdiff_t)step, n, p->outer);
             continue;
         }
         for (size_t o = 0; o < p->outer; o++) {

@@ -42,7 +42,7 @@ static void insert_rows(const void *arg, size_t begin, size_t end) {
     if (j->table)
         j->k->table(j->table, x, p->n, y, p->into, p->n, end - begin);
     else
-        qs_copy_rows(NULL, x, (ptrdiff_t)p->n, y, (ptrdiff_t)p->into, p->n, end - begin);
+        qs_copy_rows(x, (ptrdiff_t)p->n, y, (ptrdiff_t)p->into, p->n, end - begin);
 }
 
 static void run_insert(const qs_step *s, const qs_frame *f) {

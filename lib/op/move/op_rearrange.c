@@ -66,9 +66,9 @@ static void move_blocks(const void *arg, size_t begin, size_t end) {
             const size_t wide = r * b * row + q * p->bytes;
             const ptrdiff_t near = (ptrdiff_t)p->bytes, far = (ptrdiff_t)(b * p->bytes);
             if (p->space)
-                qs_copy_rows(j->ctx, j->x + deep, near, j->y + wide, far, p->bytes, p->width);
+                qs_copy_many_rows(j->ctx, j->x + deep, near, j->y + wide, far, p->bytes, p->width);
             else
-                qs_copy_rows(j->ctx, j->x + wide, far, j->y + deep, near, p->bytes, p->width);
+                qs_copy_many_rows(j->ctx, j->x + wide, far, j->y + deep, near, p->bytes, p->width);
         }
     }
 }

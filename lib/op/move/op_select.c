@@ -51,7 +51,8 @@ static void put(char *y, const char *x, size_t element) {
     }
 }
 
-static void fill_row(const qsim_ctx *ctx, char *y, size_t n, const char *fill, size_t element) {
+QS_NOINLINE static void fill_row(const qsim_ctx *ctx, char *y, size_t n, const char *fill,
+                                 size_t element) {
     const bool same = memcmp(fill, fill + 1, element - 1) == 0; /* all bytes are equal */
     for (size_t at = 0, count; (count = qs_piece(ctx, at, n)); at += count)
         if (same)
@@ -161,8 +162,8 @@ static void select_rows(const qsim_ctx *ctx, const select_params *p, const char 
     const ptrdiff_t step = (ptrdiff_t)next->step * (ptrdiff_t)p->strides[p->rank - 2];
     if (p->run < n)
         fill_row(ctx, y, n * rows, fill, e);
-    qs_copy_rows(ctx, x + (size_t)axis_source(last, (int64_t)p->first) * e, step, y + p->first * e,
-                 (ptrdiff_t)(n * e), p->run * e, rows);
+    qs_copy_many_rows(ctx, x + (size_t)axis_source(last, (int64_t)p->first) * e, step,
+                      y + p->first * e, (ptrdiff_t)(n * e), p->run * e, rows);
 }
 
 static void select_range(const void *arg, size_t begin, size_t end) {

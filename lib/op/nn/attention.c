@@ -412,8 +412,8 @@ void qs_cache_join(const qs_cache *c, const void *past, const void *fresh, void 
     char *entry = (char *)to + item * (old + c->fresh * row);
     if (old)
         memcpy(entry, (const char *)past + item * old, old);
-    qs_copy_rows(NULL, (const char *)fresh + from * c->element,
-                 (ptrdiff_t)(c->from.row * c->element), entry + old, (ptrdiff_t)row, row, c->fresh);
+    qs_copy_rows((const char *)fresh + from * c->element, (ptrdiff_t)(c->from.row * c->element),
+                 entry + old, (ptrdiff_t)row, row, c->fresh);
 }
 
 qs_heads qs_heads_dense(size_t heads, size_t rows, size_t width) {

@@ -59,7 +59,7 @@ static void nearest_blocks(const resize_job *job, const char *x, char *y, const 
             job->bytes->table(job->table, (const uint8_t *)from, 0, (uint8_t *)y, p->step, p->block,
                               same);
         else
-            qs_copy_rows(job->ctx, from, 0, y, (ptrdiff_t)p->step, p->block, same);
+            qs_copy_many_rows(job->ctx, from, 0, y, (ptrdiff_t)p->step, p->block, same);
     }
 }
 
@@ -92,7 +92,8 @@ static void repeat_row(const qsim_ctx *ctx, const nearest_params *p, char *y) {
     if (p->step == p->block)
         qs_copy(ctx, y, y - line, line);
     else
-        qs_copy_rows(ctx, y - line, (ptrdiff_t)p->step, y, (ptrdiff_t)p->step, p->block, p->count);
+        qs_copy_many_rows(ctx, y - line, (ptrdiff_t)p->step, y, (ptrdiff_t)p->step, p->block,
+                          p->count);
 }
 
 static void nearest_range(const void *arg, size_t begin, size_t end) {

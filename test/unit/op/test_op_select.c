@@ -222,7 +222,7 @@ static void test_copy_rows(void) {
         memset(expected, 99, sizeof(expected));
         for (size_t i = 0; i < 3 * n; i++)
             expected[i / n * y_step + i % n] = x[(2 - i / n) * x_step + i % n];
-        qs_copy_rows(NULL, x + 2 * x_step, -(ptrdiff_t)x_step, y, (ptrdiff_t)y_step, n, 3);
+        qs_copy_rows(x + 2 * x_step, -(ptrdiff_t)x_step, y, (ptrdiff_t)y_step, n, 3);
         CHECK(memcmp(y, expected, sizeof(y)) == 0);
     }
 }
@@ -241,14 +241,14 @@ static void test_long_rows(void) {
         const size_t n = sizes[k][0], rows = sizes[k][1];
         size_t wrong = 0;
         memset(y, 99, 2 * MOST);
-        qs_copy_rows(ctx, x, (ptrdiff_t)n, y, (ptrdiff_t)n + 1, n, rows);
+        qs_copy_many_rows(ctx, x, (ptrdiff_t)n, y, (ptrdiff_t)n + 1, n, rows);
         for (size_t i = 0; i < rows * (n + 1); i++)
             wrong += y[i] != (i % (n + 1) == n ? 99 : x[i / (n + 1) * n + i % (n + 1)]);
         CHECK_INT(wrong, 0);
         qs_stop stop = {.code = QSIM_E_CANCELLED, .outer = ctx->stop};
         qsim_ctx view;
         qs_ctx_view(ctx, &stop, &view);
-        qs_copy_rows(&view, x, (ptrdiff_t)n, memset(y, 99, 2 * MOST), (ptrdiff_t)n, n, rows);
+        qs_copy_many_rows(&view, x, (ptrdiff_t)n, memset(y, 99, 2 * MOST), (ptrdiff_t)n, n, rows);
         CHECK(y[rows * n - 1] == 99); /* the last row is not copied */
     }
     qs_ctx_drop(ctx);

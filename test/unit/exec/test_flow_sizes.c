@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Scan of opset 8, whose inputs have a batch as axis 0: inputs that differ in it or lack it, a
- * batch of nothing, and results of one element that are larger than those of the first.
+ * Sizes that only the run knows. Scan of opset 8, whose inputs have a batch as axis 0: inputs that
+ * differ in it or lack it, a batch of nothing, and results of one element that are larger than
+ * those of the first. Loop with a trip count and a condition that are no single values.
  */
 #include <qsim/qsim.h>
 
@@ -30,11 +31,26 @@ static void attribute(proto *node, const char *name, int64_t n) {
     proto_free(&a);
 }
 
-/* Each time the state s becomes s and the slice, one behind the other; the result is the slice. */
-static qsim_model *build(void) {
-    proto b = {0}, g = {0}, node = {0}, model = {0}, opset = {0};
+static qsim_model *load(proto *g, int64_t version) {
+    proto model = {0}, opset = {0};
     qsim_model *m = NULL;
     qsim_error e;
+    proto_text(g, 2, "g");
+    proto_int(&model, 1, 7);
+    proto_take(&model, 7, g);
+    proto_int(&opset, 2, version);
+    proto_take(&model, 8, &opset);
+    qsim_load_options copy = {.struct_size = sizeof(copy), .flags = QSIM_LOAD_COPY};
+    CHECK_INT(qsim_model_load_memory(NULL, model.data, model.size, &copy, &m, &e), QSIM_OK);
+    proto_free(g);
+    proto_free(&model);
+    proto_free(&opset);
+    return m;
+}
+
+/* Each time the state s becomes s and the slice, one behind the other; the result is the slice. */
+static qsim_model *build_scan(void) {
+    proto b = {0}, g = {0}, node = {0};
     proto_name(&b, 11, "s");
     proto_name(&b, 11, "x");
     proto_text(&node, 1, "s");
@@ -60,19 +76,9 @@ static qsim_model *build(void) {
     proto_take(&g, 1, &node);
     value(&g, 12, "last", QSIM_FLOAT);
     value(&g, 12, "zs", QSIM_FLOAT);
-    proto_text(&g, 2, "g");
-    proto_int(&model, 1, 3);
-    proto_take(&model, 7, &g);
-    proto_int(&opset, 2, 8);
-    proto_take(&model, 8, &opset);
-    qsim_load_options copy = {.struct_size = sizeof(copy), .flags = QSIM_LOAD_COPY};
-    CHECK_INT(qsim_model_load_memory(NULL, model.data, model.size, &copy, &m, &e), QSIM_OK);
     proto_free(&b);
-    proto_free(&g);
     proto_free(&node);
-    proto_free(&model);
-    proto_free(&opset);
-    return m;
+    return load(&g, 8);
 }
 
 typedef struct batch_case {
@@ -113,9 +119,76 @@ static void check_results(const batch_case *c, const float *x, const qsim_tensor
     }
 }
 
-int main(void) {
+/* ---- Loop ---- */
+
+/* y is x + x, `count` times while the condition is true. */
+static qsim_model *build_loop(void) {
+    proto b = {0}, g = {0}, node = {0};
+    proto_name(&b, 11, "trip");
+    proto_name(&b, 11, "go");
+    proto_name(&b, 11, "s");
+    proto_node(&b, "Add", "double", "s", "s", "t");
+    proto_node(&b, "Identity", "same", "go", NULL, "more");
+    proto_name(&b, 12, "more");
+    proto_name(&b, 12, "t");
+    value(&g, 11, "count", QSIM_INT64);
+    value(&g, 11, "first", QSIM_BOOL);
+    value(&g, 11, "x", QSIM_FLOAT);
+    proto_text(&node, 1, "count");
+    proto_text(&node, 1, "first");
+    proto_text(&node, 1, "x");
+    proto_text(&node, 2, "y");
+    proto_text(&node, 4, "Loop");
+    proto_graph(&node, "body", &b);
+    proto_take(&g, 1, &node);
+    value(&g, 12, "y", QSIM_FLOAT);
+    proto_free(&b);
+    proto_free(&node);
+    return load(&g, 13);
+}
+
+static void check_loop(void) {
+    static const struct {
+        int32_t rank[2];
+        int64_t size[2]; /* of axis 0 of trip count and condition */
+        const char *message;
+    } loops[] = {
+        {{0, 0}, {1, 1}, NULL},
+        {{1, 1}, {1, 1}, NULL},
+        {{1, 0}, {0, 1}, "the trip count is not a single value"},
+        {{1, 0}, {2, 1}, "the trip count is not a single value"},
+        {{0, 1}, {1, 0}, "the condition is not a single value"},
+        {{0, 1}, {1, 2}, "the condition is not a single value"},
+    };
+    qsim_model *m = build_loop();
+    qsim_session *s = NULL;
+    qsim_run *r = NULL;
+    qsim_error e;
+    CHECK_INT(qsim_session_create(m, NULL, &s, &e), QSIM_OK);
+    CHECK_INT(qsim_run_create(s, &r, &e), QSIM_OK);
+    for (size_t i = 0; i < sizeof(loops) / sizeof(*loops); i++) {
+        int64_t trips[2] = {3, 3};
+        uint8_t first[2] = {1, 1};
+        float x = 1;
+        qsim_tensor y = {0};
+        const qsim_tensor in[3] = {{QSIM_INT64, loops[i].rank[0], &loops[i].size[0],
+                                    loops[i].size[0] ? trips : NULL, (size_t)loops[i].size[0] * 8},
+                                   {QSIM_BOOL, loops[i].rank[1], &loops[i].size[1],
+                                    loops[i].size[1] ? first : NULL, (size_t)loops[i].size[1]},
+                                   {QSIM_FLOAT, 0, NULL, &x, 4}};
+        const int code = qsim_run_execute(r, in, 3, &y, 1, &e);
+        CHECK_INT(code, loops[i].message ? QSIM_E_SHAPE : QSIM_OK);
+        CHECK(!loops[i].message || strstr(e.message, loops[i].message) != NULL);
+        CHECK(code || *(const float *)y.data == 8);
+    }
+    qsim_run_free(r);
+    qsim_session_free(s);
+    qsim_model_free(m);
+}
+
+static void check_scan(void) {
     static float x[64];
-    qsim_model *m = build();
+    qsim_model *m = build_scan();
     qsim_session *s = NULL;
     qsim_run *r = NULL;
     qsim_error e;
@@ -143,5 +216,10 @@ int main(void) {
     qsim_run_free(r);
     qsim_session_free(s);
     qsim_model_free(m);
+}
+
+int main(void) {
+    check_scan();
+    check_loop();
     return test_done();
 }
