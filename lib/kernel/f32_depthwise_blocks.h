@@ -6,13 +6,12 @@
 #ifndef QK_F32_DEPTHWISE_BLOCKS_H
 #define QK_F32_DEPTHWISE_BLOCKS_H
 
-#define DW_WIDEST 6
+#define DW_WIDEST 4
 #include "kernel/f32_depthwise.h"
 #include "kernel/f32_depthwise_3x3.h"
 
 DW_ONE(5, 1, 3)
 DW_ONE(5, 1, 4)
-DW_ONE(5, 1, 6)
 DW_TWO(5, 3)
 DW_TWO(5, 4)
 DW_ONE(5, 2, 3)
@@ -20,7 +19,7 @@ DW_ONE(5, 2, 4)
 
 static void depthwise_f32(const qk_depthwise_f32 *d) {
     static const dw_kind kinds[] = {
-        {5, 1, {[3] = dw_5_1_3, dw_5_1_4, [6] = dw_5_1_6}, {[3] = dw_5_twice_3, dw_5_twice_4}},
+        {5, 1, {[3] = dw_5_1_3, dw_5_1_4}, {[3] = dw_5_twice_3, dw_5_twice_4}},
         {5, 2, {[3] = dw_5_2_3, dw_5_2_4}, {NULL}},
     };
     if (is_depthwise_3x3(d))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Float products in 512-bit vectors: tiles of up to 8 rows by 8 to 64 columns; depthwise
- * convolution and pooling from their templates.
+ * convolution from its template. Pooling is as fast in 256 bits.
  */
 #include <assert.h>
 
@@ -17,11 +17,8 @@
 #define EDGE_IF(on)           ((__mmask16)((on) ? 0xffff : 0))
 #define FMA_IF(edge, a, b, c) _mm512_mask3_fmadd_ps(a, b, c, edge)
 
-#define PICK_MOST 0
-
 #include "kernel/f32_tile.h"
 #include "kernel/f32_depthwise_blocks.h"
-#include "kernel/pool_tile.h"
 
 /* H0 to H3: that many vectors of 16 columns and one of 8, which is half the work of one of 16. */
 #define ZERO_HALF(r) __m256 h##r = _mm256_setzero_ps();
@@ -84,24 +81,22 @@ TILES(H2)
 TILES(H3)
 TILE(tile_2x4, 2, 4)
 TILE(tile_8x1, 8, 1)
-TILE(tile_8x2, 8, 2)
 TILE(tile_8xH0, 8, H0)
-TILE(tile_8xH1, 8, H1)
 TILE(tile_5x4, 5, 4)
 
 #define PANEL 64
 
 /*
- * Tiles by the panel's width in half vectors: of 1, 2 and 4 rows, the big one and its rows. 16
- * accumulators are enough; with 24 the end of a tile fills the schedulers and keeps products
- * waiting, 5 % of a product with k = 16.
+ * Tiles by the panel's width in half vectors: of 1, 2 and 4 rows, the big one and its rows. 8
+ * accumulators keep two ports busy; with 24 the end of a tile fills the schedulers and keeps
+ * products waiting, 5 % of a product with k = 16.
  */
 static const struct {
     tile_fn small[3], big;
     size_t rows;
 } tiles[8] = {
-    ROW_OF_TILES(H0, NULL, 8), ROW_OF_TILES(1, NULL, 8),     ROW_OF_TILES(H1, NULL, 8),
-    ROW_OF_TILES(2, NULL, 8),  ROW_OF_TILES(H2, NULL, 4),    ROW_OF_TILES(3, NULL, 4),
+    ROW_OF_TILES(H0, NULL, 8), ROW_OF_TILES(1, NULL, 8),     ROW_OF_TILES(H1, NULL, 4),
+    ROW_OF_TILES(2, NULL, 4),  ROW_OF_TILES(H2, NULL, 4),    ROW_OF_TILES(3, NULL, 4),
     ROW_OF_TILES(H3, NULL, 4), ROW_OF_TILES(4, tile_2x4, 4),
 };
 
@@ -190,17 +185,6 @@ static void qk_gemm_f32_avx512(const qk_gemm_f32 *g) {
     }
 }
 
-/* Small windows, as all maxima, are as fast in 256 bits. */
-#define DIVIDE(v, count) _mm512_div_ps(v, SET1((float)(count)))
-POOL_OF_ANY_SIZE(average_f32, float, SET1(0.0f), ADD, DIVIDE, "GCC unroll 1")
-
-static void qk_average_f32_avx512(const qk_pool *p) {
-    if (p->kh == p->kw && p->kh <= 3)
-        qk_average_f32_avx2(p);
-    else
-        average_f32(p);
-}
-
 /*
  * Compiled for size, gcc leaves the upper halves of registers in use, which slows down the SSE code
  * that runs next.
@@ -213,13 +197,13 @@ static void qk_average_f32_avx512(const qk_pool *p) {
 LEAVE(leave_gemm, qk_gemm_f32, qk_gemm_f32_avx512)
 LEAVE(leave_depthwise, qk_depthwise_f32, depthwise_f32)
 LEAVE(leave_depthwise_3x3, qk_depthwise_f32, depthwise_3x3)
-LEAVE(leave_average, qk_pool, qk_average_f32_avx512)
 
 /* Tables that differ only in their product. */
 #define KERNELS(product)                                                                           \
     .panel = PANEL, .gemm = product, .part = qk_part_f32_fma, .depthwise = leave_depthwise,        \
     .depthwise_3x3 = leave_depthwise_3x3, .max_f32 = qk_max_f32_avx2,                              \
-    .average_f32 = leave_average, .max_u8 = qk_max_u8_avx2, .average_u8 = qk_average_u8_avx512
+    .average_f32 = qk_average_f32_avx2, .max_u8 = qk_max_u8_avx2,                                  \
+    .average_u8 = qk_average_u8_avx512
 
 const qk_f32 qk_f32_avx512 = {KERNELS(leave_gemm)};
 const qk_f32 qk_f32_two_ports = {KERNELS(qk_gemm_f32_two_ports), .parts = true};

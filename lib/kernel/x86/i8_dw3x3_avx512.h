@@ -3,9 +3,7 @@
  * Depthwise convolution of u8 by s8 in 512-bit vectors (AVX-512 VNNI), part of
  * i8_depthwise_avx512vnni.c. A step is one pixel of two rows of output, with 64 channels, or with
  * 32 channels of two ranges of columns. 3 x 3 at stride 1 or 2: columns of the image stay in
- * registers from pixel to pixel. Kernels of 4 to 7 rows: each pixel interleaves its columns again,
- * which costs less beside the dot products than a scratch buffer. The table of kernels, dw_choices,
- * stands at the end.
+ * registers from pixel to pixel. The table of kernels, dw_choices, stands at the end.
  */
 #ifndef QK_I8_DW3X3_AVX512_H
 #define QK_I8_DW3X3_AVX512_H
@@ -48,9 +46,7 @@ INLINE column column_at(const dw_rows *s, ptrdiff_t at, int32_t ranges) {
 /* Adds a quarter of a column's channels to the sums of both rows of output. */
 #define DW_BOTH(i, c, at)                                                                          \
     SUM_DOT(a##i, (c).d##i, _mm512_loadu_si512(w + (at) + 64 * i))                                 \
-    if (!single) {                                                                                 \
-        SUM_DOT(b##i, (c).d##i, _mm512_loadu_si512(v + (at) + 64 * i))                             \
-    }
+    SUM_DOT(b##i, (c).d##i, _mm512_loadu_si512(v + (at) + 64 * i))
 #define DW_THREE(i, j, c0, c1, c2, at)                                                             \
     DW_BOTH(i, c0, at)                                                                             \
     DW_BOTH(j, c0, at)                                                                             \
@@ -71,13 +67,11 @@ INLINE column column_at(const dw_rows *s, ptrdiff_t at, int32_t ranges) {
     }                                                                                              \
     a##i = pack_words(scale(a##i, m##i, &e), scale(a##j, m##j, &e), &e);                           \
     W_KEEP(a##i)                                                                                   \
-    if (!single) {                                                                                 \
-        b##i = pack_words(scale(b##i, m##i, &e), scale(b##j, m##j, &e), &e);                       \
-        W_KEEP(b##i)                                                                               \
-    }
+    b##i = pack_words(scale(b##i, m##i, &e), scale(b##j, m##j, &e), &e);                           \
+    W_KEEP(b##i)
 
 INLINE void rows_by_one(const dw_rows *s, const dw_job *given, ptrdiff_t at, const epilogue *usual,
-                        int32_t ranges, bool single) {
+                        int32_t ranges) {
     epilogue e = *usual;
     e.clamp = false;
     const dw_job copy = *given, *o = &copy; /* a copy: stores cannot alias it */
@@ -97,8 +91,7 @@ INLINE void rows_by_one(const dw_rows *s, const dw_job *given, ptrdiff_t at, con
         if (ranges > 1)
             ahead = column_at(s, at, ranges);
         DW_WORDS(2, 3, c0, c1, c2)
-        if (!single)
-            dw_store(o, second, _mm512_packus_epi16(b0, b2), x, &e, ranges);
+        dw_store(o, second, _mm512_packus_epi16(b0, b2), x, &e, ranges);
         dw_store(o, first, _mm512_packus_epi16(a0, a2), x, &e, ranges);
         first += o->pixel;
         second += o->pixel;
@@ -123,9 +116,7 @@ INLINE both_columns both_columns_at(const dw_rows *s, ptrdiff_t at, int32_t rang
         __m512i weights = _mm512_loadu_si512((w) + 64 * i);                                        \
         W_KEEP(weights)                                                                            \
         SUM_DOT(a##i, (c).a.d##i, weights)                                                         \
-        if (!single) {                                                                             \
-            SUM_DOT(b##i, (c).b.d##i, weights)                                                     \
-        }                                                                                          \
+        SUM_DOT(b##i, (c).b.d##i, weights)                                                         \
     }
 #define EACH_SET(c, w) EACH_DOT(0, c, w) EACH_DOT(1, c, w) EACH_DOT(2, c, w) EACH_DOT(3, c, w)
 #define EACH_SETS(c, w)                                                                            \
@@ -138,18 +129,17 @@ INLINE both_columns both_columns_at(const dw_rows *s, ptrdiff_t at, int32_t rang
     __m512i b0 = bias0, b1 = bias1, b2 = bias2, b3 = bias3;
 /* The first row is stored last: without a second row both have the same address. */
 #define DW_FINISH                                                                                  \
-    if (!single)                                                                                   \
-        dw_store(o, second,                                                                        \
-                 _mm512_packus_epi16(pack_words(scale(b0, m0, &e), scale(b1, m1, &e), &e),         \
-                                     pack_words(scale(b2, m2, &e), scale(b3, m3, &e), &e)),        \
-                 x, &e, ranges);                                                                   \
+    dw_store(o, second,                                                                            \
+             _mm512_packus_epi16(pack_words(scale(b0, m0, &e), scale(b1, m1, &e), &e),             \
+                                 pack_words(scale(b2, m2, &e), scale(b3, m3, &e), &e)),            \
+             x, &e, ranges);                                                                       \
     dw_store(o, first,                                                                             \
              _mm512_packus_epi16(pack_words(scale(a0, m0, &e), scale(a1, m1, &e), &e),             \
                                  pack_words(scale(a2, m2, &e), scale(a3, m3, &e), &e)),            \
              x, &e, ranges);
 
 INLINE void rows_by_two(const dw_rows *s, const dw_job *given, ptrdiff_t at, const epilogue *usual,
-                        int32_t ranges, bool single) {
+                        int32_t ranges) {
     epilogue e = *usual;
     e.clamp = false;
     const dw_job copy = *given, *o = &copy;
@@ -171,74 +161,25 @@ INLINE void rows_by_two(const dw_rows *s, const dw_job *given, ptrdiff_t at, con
     }
 }
 
-#define TALL_DOTS(c, at) DW_BOTH(0, c, at) DW_BOTH(1, c, at) DW_BOTH(2, c, at) DW_BOTH(3, c, at)
-
-/* Kernels whose rows take two dwords per column: reads all eight rows of s. */
-INLINE void tall_rows(const dw_rows *s, const dw_job *given, ptrdiff_t at, const epilogue *usual,
-                      int32_t ranges) {
-    epilogue e = *usual;
-    e.clamp = false;
-    const dw_job copy = *given, *o = &copy;
-    const bool single = false;
-    uint8_t *first = o->first, *second = o->second;
-    DW_KEPT
-    for (int32_t x = 0; x < o->n; x++, at += o->stride * s->across) {
-        DW_SUMS
-        const int8_t *w = o->w, *v = o->v;
-        for (int32_t i = 0; i < o->kw; i++, w += 512, v += 512) {
-            const dw_taps t = load_rows(s, at + i * o->dilation * s->across, 8, ranges);
-            column c = interleave(t.t0, t.t1, t.t2, t.t3);
-            TALL_DOTS(c, 0)
-            c = interleave(t.t4, t.t5, t.t6, t.t7);
-            TALL_DOTS(c, 256)
-        }
-        DW_FINISH
-        first += o->pixel;
-        second += o->pixel;
-    }
-}
-
 #include "kernel/x86/i8_dw3x3_c16_avx512.h"
 #include "kernel/x86/i8_dw3x3_f32out_avx512.h"
 #include "kernel/x86/i8_dw5x5_avx512.h"
-#include "kernel/x86/i8_dw3x3_c32_avx512.h"
 
-#define KERNEL(NAME, ROWS, RANGES, SINGLE)                                                         \
+#define KERNEL(NAME, ROWS, RANGES)                                                                 \
     TARGET static void NAME(const dw_rows *s, const dw_job *o, ptrdiff_t at, const epilogue *e) {  \
-        ROWS(s, o, at, e, RANGES, SINGLE);                                                         \
+        ROWS(s, o, at, e, RANGES);                                                                 \
     }
-KERNEL(dw3_s1, rows_by_one, 1, false)
-KERNEL(dw3_s2, rows_by_two, 1, false)
-KERNEL(dw3_s1_2, rows_by_one, 2, false)
-KERNEL(dw3_s2_2, rows_by_two, 2, false)
-KERNEL(dw3_s1_single, rows_by_one, 1, true)
-KERNEL(dw3_s2_single, rows_by_two, 1, true)
-
-#define TALL(NAME, RANGES)                                                                         \
-    TARGET static void NAME(const dw_rows *s, const dw_job *o, ptrdiff_t at, const epilogue *e) {  \
-        tall_rows(s, o, at, e, RANGES);                                                            \
-    }
-TALL(tall_8, 1)
-TALL(tall_2, 2)
-TALL(tall_4, 4)
+KERNEL(dw3_s1, rows_by_one, 1)
+KERNEL(dw3_s2, rows_by_two, 1)
+KERNEL(dw3_s1_2, rows_by_one, 2)
+KERNEL(dw3_s2_2, rows_by_two, 2)
 
 static const dw_choice dw_choices[] = {
-    {3, 1, 1, DW_FLOATS, 0, f32out_s1, NULL},
-    {3, 2, 1, DW_FLOATS, 0, f32out_s2, NULL},
-    {3, 1, 1, 0, DW_DILATED, dw3_s1, dw3_s1_single},
-    {3, 2, 1, 0, DW_DILATED, dw3_s2, dw3_s2_single},
-    {3, 1, 2, DW_DENSE, DW_DILATED | DW_SETS, dense_2, NULL},
-    {3, 1, 2, 0, DW_DILATED, dw3_s1_2, NULL},
-    {3, 2, 2, 0, DW_DILATED, dw3_s2_2, NULL},
-    {3, 1, 4, DW_DENSE, DW_DILATED | DW_SETS, dense_4, NULL},
-    {3, 1, 4, 0, DW_DILATED | DW_SETS, c16_s1, NULL},
-    {3, 2, 4, 0, DW_DILATED | DW_SETS, c16_s2, NULL},
-    {5, 1, 1, 0, DW_DILATED | DW_SETS, dw5_s1, NULL},
-    {5, 1, 2, 0, DW_DILATED | DW_SETS, dw5_s1_2, NULL},
-    {0, 0, 1, DW_TALL, DW_SETS, tall_8, NULL},
-    {0, 0, 2, DW_TALL, DW_SETS, tall_2, NULL},
-    {0, 0, 4, DW_TALL, DW_SETS, tall_4, NULL},
-    DW_ANY_SIZE,
+    {3, 1, 1, DW_FLOATS, 0, f32out_s1},         {3, 2, 1, DW_FLOATS, 0, f32out_s2},
+    {3, 1, 1, 0, DW_DILATED, dw3_s1},           {3, 2, 1, 0, DW_DILATED, dw3_s2},
+    {3, 1, 2, 0, DW_DILATED, dw3_s1_2},         {3, 2, 2, 0, DW_DILATED, dw3_s2_2},
+    {3, 1, 4, 0, DW_DILATED | DW_SETS, c16_s1}, {3, 2, 4, 0, DW_DILATED | DW_SETS, c16_s2},
+    {5, 1, 1, 0, DW_DILATED | DW_SETS, dw5_s1}, DW_ANY_SIZE,
 };
 
 #endif

@@ -34,7 +34,6 @@ TARGET static void f32out_s1(const dw_rows *s, const dw_job *given, ptrdiff_t at
                              const epilogue *usual) {
     const epilogue e = *usual;
     const dw_job copy = *given, *o = &copy; /* a copy: stores cannot alias it */
-    const bool single = false;
     uint8_t *first = o->first, *second = o->second;
     const int8_t *w = o->w, *v = o->v;
     const ptrdiff_t more = o->more, step = s->across;
@@ -59,7 +58,6 @@ TARGET static void f32out_s2(const dw_rows *s, const dw_job *given, ptrdiff_t at
                              const epilogue *usual) {
     const epilogue e = *usual;
     const dw_job copy = *given, *o = &copy;
-    const bool single = false;
     uint8_t *first = o->first, *second = o->second;
     const int8_t *w = o->w;
     const ptrdiff_t more = o->more, step = s->across;

@@ -30,8 +30,8 @@ INLINE __m512i unpack_bytes(__m512i a, __m512i b, bool high) {
     return high ? _mm512_unpackhi_epi8(a, b) : _mm512_unpacklo_epi8(a, b);
 }
 
-INLINE five_column five_at(const dw_rows *s, ptrdiff_t at, bool high, int32_t ranges) {
-    const dw_taps t = load_rows(s, at, 6, ranges);
+INLINE five_column five_at(const dw_rows *s, ptrdiff_t at, bool high) {
+    const dw_taps t = load_rows(s, at, 6, 1);
     return (five_column){
         unpack_words(unpack_bytes(t.t0, t.t1, high), unpack_bytes(t.t2, t.t3, high)),
         unpack_bytes(t.t4, t.t5, high)};
@@ -71,7 +71,7 @@ INLINE __m512i five_pair(const int8_t *w) {
 
 /* Computes n pixels, half of their channels; words[x]: the first half of pixel x, both rows. */
 INLINE void five_half(const dw_rows *s, const dw_job *o, ptrdiff_t at, const epilogue *usual,
-                      int32_t begin, int32_t n, bool high, int32_t ranges, __m512i (*words)[2]) {
+                      int32_t begin, int32_t n, bool high, __m512i (*words)[2]) {
     const epilogue e = *usual;
     const ptrdiff_t step = s->across, pixel = o->pixel;
     const int32_t z = high ? 128 : 0;
@@ -87,7 +87,7 @@ INLINE void five_half(const dw_rows *s, const dw_job *o, ptrdiff_t at, const epi
         c1 = c2;
         c2 = c3;
         c3 = c4;
-        c4 = five_at(s, at, high, ranges);
+        c4 = five_at(s, at, high);
         if (x < 0)
             continue;
         __asm__("" : "+r"(offset));
@@ -109,8 +109,8 @@ INLINE void five_half(const dw_rows *s, const dw_job *o, ptrdiff_t at, const epi
         const __m512i a = pack_words(scale(a0, m0, &e), scale(a1, m1, &e), &e);
         const __m512i b = pack_words(scale(b0, m0, &e), scale(b1, m1, &e), &e);
         if (high) {
-            dw_store(o, second, _mm512_packus_epi16(words[x][1], b), begin + x, &e, ranges);
-            dw_store(o, first, _mm512_packus_epi16(words[x][0], a), begin + x, &e, ranges);
+            dw_store(o, second, _mm512_packus_epi16(words[x][1], b), begin + x, &e, 1);
+            dw_store(o, first, _mm512_packus_epi16(words[x][0], a), begin + x, &e, 1);
             first += pixel;
             second += pixel;
         } else {
@@ -120,25 +120,17 @@ INLINE void five_half(const dw_rows *s, const dw_job *o, ptrdiff_t at, const epi
     }
 }
 
-INLINE void five_rows(const dw_rows *s, const dw_job *given, ptrdiff_t at, const epilogue *usual,
-                      int32_t ranges) {
+TARGET static void dw5_s1(const dw_rows *s, const dw_job *given, ptrdiff_t at,
+                          const epilogue *usual) {
     epilogue e = *usual;
     e.clamp = false;
     const dw_job copy = *given;
     __m512i words[FIVE_PIXELS][2];
     for (int32_t x = 0; x < copy.n; x += FIVE_PIXELS) {
         const int32_t n = copy.n - x < FIVE_PIXELS ? copy.n - x : FIVE_PIXELS;
-        five_half(s, &copy, at + x * s->across, &e, x, n, false, ranges, words);
-        five_half(s, &copy, at + x * s->across, &e, x, n, true, ranges, words);
+        five_half(s, &copy, at + x * s->across, &e, x, n, false, words);
+        five_half(s, &copy, at + x * s->across, &e, x, n, true, words);
     }
-}
-
-TARGET static void dw5_s1(const dw_rows *s, const dw_job *o, ptrdiff_t at, const epilogue *e) {
-    five_rows(s, o, at, e, 1);
-}
-
-TARGET static void dw5_s1_2(const dw_rows *s, const dw_job *o, ptrdiff_t at, const epilogue *e) {
-    five_rows(s, o, at, e, 2);
 }
 
 #endif

@@ -187,13 +187,13 @@ TARGET static void any_size_4(const dw_rows *s, const dw_job *o, ptrdiff_t at, c
 /* The last rows of a table of kernels, which fit any size. */
 #if W_LANES == 4
 #define DW_ANY_SIZE                                                                                \
-    {0, 0, 4, 0, 0, any_size_4, NULL}, {0, 0, 2, 0, 0, any_size_2, NULL}, {                        \
-        0, 0, 0, 0, 0, any_size_1, NULL                                                            \
+    {0, 0, 4, 0, 0, any_size_4}, {0, 0, 2, 0, 0, any_size_2}, {                                    \
+        0, 0, 0, 0, 0, any_size_1                                                                  \
     }
 #else
 #define DW_ANY_SIZE                                                                                \
-    {0, 0, 2, 0, 0, any_size_2, NULL}, {                                                           \
-        0, 0, 0, 0, 0, any_size_1, NULL                                                            \
+    {0, 0, 2, 0, 0, any_size_2}, {                                                                 \
+        0, 0, 0, 0, 0, any_size_1                                                                  \
     }
 #endif
 

@@ -116,15 +116,13 @@ typedef struct dw_choice {
     int32_t stride;            /* along both axes */
     int32_t ranges;            /* ranges of columns side by side in a vector */
     uint32_t needs, wants_not; /* bits of enum dw_trait */
-    dw_fn run, run_single;     /* run_single: for one row of output, or NULL: run */
+    dw_fn run;
 } dw_choice;
 
 enum dw_trait {
     DW_FLOATS = 1,  /* results are floats */
     DW_SETS = 2,    /* the block has a second set of weights */
     DW_DILATED = 4, /* along either axis */
-    DW_DENSE = 8,   /* the channels of a whole pixel are a half or a quarter of a vector */
-    DW_TALL = 16,   /* two dwords hold the rows that both rows of output read */
 };
 
 /* Keeps a vector in its register: gcc otherwise moves sums through memory. */

@@ -68,20 +68,18 @@ INLINE void quad_row(const dw_rows *s, const dw_job *o, ptrdiff_t at, const epil
     }
 }
 
-#define KERNEL(NAME, BY_TWO, RANGES, FLOATS)                                                       \
+#define KERNEL(NAME, RANGES, FLOATS)                                                               \
     TARGET static void NAME(const dw_rows *s, const dw_job *o, ptrdiff_t at, const epilogue *e) {  \
-        each_row(quad_row, s, o, at, e, BY_TWO, RANGES, FLOATS);                                   \
+        each_row(quad_row, s, o, at, e, o->stride == 2, RANGES, FLOATS);                           \
     }
-KERNEL(dw3_s1, false, 1, false)
-KERNEL(dw3_s2, true, 1, false)
-KERNEL(dw3_s1_2, false, 2, false)
-KERNEL(dw3_s2_2, true, 2, false)
-KERNEL(dw3_f32out, o->stride == 2, 1, true)
+KERNEL(dw3_1, 1, false)
+KERNEL(dw3_2, 2, false)
+KERNEL(dw3_f32out, 1, true)
 
 static const dw_choice dw_choices[] = {
-    {3, 0, 1, DW_FLOATS, 0, dw3_f32out, NULL}, {3, 1, 1, 0, DW_DILATED, dw3_s1, NULL},
-    {3, 2, 1, 0, DW_DILATED, dw3_s2, NULL},    {3, 1, 2, 0, DW_DILATED, dw3_s1_2, NULL},
-    {3, 2, 2, 0, DW_DILATED, dw3_s2_2, NULL},  DW_ANY_SIZE,
+    {3, 0, 1, DW_FLOATS, 0, dw3_f32out}, {3, 1, 1, 0, DW_DILATED, dw3_1},
+    {3, 2, 1, 0, DW_DILATED, dw3_1},     {3, 1, 2, 0, DW_DILATED, dw3_2},
+    {3, 2, 2, 0, DW_DILATED, dw3_2},     DW_ANY_SIZE,
 };
 
 #endif

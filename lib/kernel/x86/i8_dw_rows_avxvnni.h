@@ -54,12 +54,9 @@ TARGET static void dw3_2(const dw_rows *s, const dw_job *o, ptrdiff_t at, const 
 }
 
 static const dw_choice dw_choices[] = {
-    {3, 0, 1, DW_FLOATS, 0, dw3_f32out, NULL},
-    {3, 1, 1, 0, DW_DILATED | DW_SETS, dw3_1, NULL},
-    {3, 2, 1, 0, DW_DILATED | DW_SETS, dw3_1, NULL},
-    {3, 1, 2, 0, DW_DILATED | DW_SETS, dw3_2, NULL},
-    {3, 2, 2, 0, DW_DILATED | DW_SETS, dw3_2, NULL},
-    DW_ANY_SIZE,
+    {3, 0, 1, DW_FLOATS, 0, dw3_f32out},       {3, 1, 1, 0, DW_DILATED | DW_SETS, dw3_1},
+    {3, 2, 1, 0, DW_DILATED | DW_SETS, dw3_1}, {3, 1, 2, 0, DW_DILATED | DW_SETS, dw3_2},
+    {3, 2, 2, 0, DW_DILATED | DW_SETS, dw3_2}, DW_ANY_SIZE,
 };
 
 #endif

@@ -39,7 +39,7 @@ typedef struct part {
     int32_t ranges;
     int32_t q;     /* columns of output in a range */
     int32_t pairs; /* pairs of rows of output at once */
-    dw_fn run, run_single;
+    dw_fn run;
     dw_job o;
 } part;
 
@@ -81,12 +81,10 @@ static int32_t element_of(const qk_window_u8s8 *d) {
     return d->o.scale ? 4 : 1;
 }
 
-/* A pair of rows of output, or a single one. */
+/* A pair of rows of output; without a second one both have the same address. */
 typedef struct row_pair {
     dw_rows s;
     uint8_t *first, *second;
-    bool single;
-    dw_fn run;
 } row_pair;
 
 /* Addresses of rows of which some are outside the image. Those after `rows_read` rows are not used.
@@ -103,7 +101,6 @@ INLINE void pair_at(const plan *p, const dw_job *o, int32_t y, int32_t c, row_pa
     const int32_t rows_read = o->rows == 1 ? d->kh : d->kh + d->stride_h;
     const int64_t top = d->top + (int64_t)y * d->stride_h;
     const int64_t bottom = top + (int64_t)(rows_read - 1) * d->dilation_h;
-    q->single = y + 1 == d->rows;
     if (__builtin_expect(top >= 0 && bottom < d->h, true)) {
         const ptrdiff_t apart = d->dilation_h * p->row_bytes;
         const uint8_t *row = d->image + top * p->row_bytes + c;
@@ -118,7 +115,7 @@ INLINE void pair_at(const plan *p, const dw_job *o, int32_t y, int32_t c, row_pa
     q->s.end = (size_t)p->row_bytes;
     const ptrdiff_t line = d->wo * o->pixel;
     q->first = (uint8_t *)d->out + y * line + c * element_of(d);
-    q->second = q->first + (q->single || o->rows == 1 ? 0 : line);
+    q->second = q->first + (y + 1 == d->rows || o->rows == 1 ? 0 : line);
 }
 
 /*
@@ -135,10 +132,8 @@ TARGET static void run_blocks(const plan *p, part *t, const part *last, int32_t 
     const int8_t *w = d->w + (size_t)(c / W_BYTES) * p->block_bytes;
     for (;; t++, end = t->end) {
         dw_job *o = &t->o;
-        for (int32_t i = 0; i < pairs; i++) {
+        for (int32_t i = 0; i < pairs; i++)
             q[i].s.q = (ptrdiff_t)t->q * d->stride_w * d->channels;
-            q[i].run = q[i].single ? t->run_single : t->run;
-        }
         for (; c < end; c += W_BYTES, w += p->block_bytes) {
             o->w = w;
             o->v = w + o->moved;
@@ -150,7 +145,7 @@ TARGET static void run_blocks(const plan *p, part *t, const part *last, int32_t 
             for (int32_t i = 0; i < pairs; i++) {
                 o->first = q[i].first;
                 o->second = q[i].second;
-                q[i].run(&q[i].s, o, (ptrdiff_t)d->left * d->channels, &p->e);
+                t->run(&q[i].s, o, (ptrdiff_t)d->left * d->channels, &p->e);
                 for (int32_t k = 0; k < 8; k++)
                     q[i].s.row[k] += W_BYTES;
                 q[i].first += step;
@@ -163,19 +158,17 @@ TARGET static void run_blocks(const plan *p, part *t, const part *last, int32_t 
 }
 
 /* The properties of a window that the table of kernels selects by. */
-static uint32_t traits_of(const plan *p, int32_t ranges, bool more) {
+static uint32_t traits_of(const plan *p, bool more) {
     const qk_window_u8s8 *d = p->d;
-    const bool tall = p->shared && p->groups == 2;
     return (d->o.scale ? DW_FLOATS : 0u) | (more ? DW_SETS : 0u) |
-           (d->dilation_h != 1 || d->dilation_w != 1 ? DW_DILATED : 0u) |
-           (ranges * d->channels == W_BYTES ? DW_DENSE : 0u) | (tall ? DW_TALL : 0u);
+           (d->dilation_h != 1 || d->dilation_w != 1 ? DW_DILATED : 0u);
 }
 
 static const dw_choice *find_choice(const plan *p, int32_t ranges, bool more) {
     const qk_window_u8s8 *d = p->d;
     const int32_t kernel = d->kh == d->kw ? d->kh : -1;
     const int32_t stride = d->stride_h == d->stride_w ? d->stride_h : -1;
-    const uint32_t traits = traits_of(p, ranges, more);
+    const uint32_t traits = traits_of(p, more);
     for (const dw_choice *c = dw_choices;; c++)
         if ((c->kernel == 0 || c->kernel == kernel) && (c->stride == 0 || c->stride == stride) &&
             (c->ranges == 0 || c->ranges == ranges) && (c->needs & ~traits) == 0 &&
@@ -188,8 +181,7 @@ static const dw_choice *find_choice(const plan *p, int32_t ranges, bool more) {
  * output share no groups of rows, or read more than 8 rows.
  */
 static bool one_by_one(const plan *p, const dw_choice *c) {
-    return c->kernel == 0 && !(c->needs & DW_TALL) && !p->shared &&
-           (p->second == p->groups || W_GROUP * p->stored > 8);
+    return c->kernel == 0 && !p->shared && (p->second == p->groups || W_GROUP * p->stored > 8);
 }
 
 /* Chooses the kernels for blocks with (`more`) or without a second set of weights. */
@@ -198,7 +190,6 @@ static void choose(const plan *p, part *t, bool more) {
     assert(c->kernel == 3 || !p->d->o.scale);
     t->o.more = more ? (ptrdiff_t)p->set_bytes : 0;
     t->run = c->run;
-    t->run_single = c->run_single ? c->run_single : c->run;
     const bool one = one_by_one(p, c);
     t->o.rows = one ? 1 : 2;
     t->o.stored = one ? p->groups : p->stored;

@@ -127,10 +127,8 @@ TARGET QS_NOINLINE static void resident_64(const qk_gemm_u8s8 *g, const sink *s)
 }
 
 TARGET QS_NOINLINE static void resident_32(const qk_gemm_u8s8 *g, const sink *s, gatherer *ahead) {
-    if (g->k4 <= 4) /* 1 to 3 are rare, as 5 and 6 */
+    if (g->k4 <= 4) /* 1 to 3 are rare, 7 (3 x 3 of 3 channels) is as fast as 8 */
         rows_32(g, *s, 4, ahead);
-    else if (g->k4 <= 7)
-        rows_32(g, *s, 7, ahead); /* 3 x 3 of 3 channels */
     else
         rows_32(g, *s, 8, ahead);
 }
