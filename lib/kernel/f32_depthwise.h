@@ -4,7 +4,7 @@
  * of f32_tile.h and DW_WIDEST, the most pixels of a block.
  *
  * Windows of 3 or 5 columns whose pixels lie one or two taps apart are computed in blocks of
- * adjacent pixels, of two lines where these lie one tap apart: a vector of the input is loaded once
+ * adjacent pixels, or (`two`) of two lines one tap apart: a vector of the input is loaded once
  * for all outputs of the block that use it. Other windows are computed by pixels of a line, each
  * with its own loads.
  *
