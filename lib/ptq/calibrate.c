@@ -5,6 +5,8 @@
  * needs it. The statistics of a batch are added after all of it has been observed, so that refused
  * data changes nothing.
  */
+#include <assert.h>
+
 #include "base/ctx.h"
 #include "exec/run.h"
 #include "pass/layout/layout.h"
@@ -187,6 +189,7 @@ static size_t add_parts(const qsim_calibration *c, const qs_graph *g, qs_id oper
     const bool made = is_observable(g, operand) && g->values[operand].producer != QS_NONE;
     const qs_id at = made ? qs_names_find(c->names, g->values[operand].name) : QS_NONE;
     const qs_seen *s = at == QS_NONE ? NULL : &c->tensors[at];
+    assert(!parts || s); /* the caller has counted the parts, and there are some */
     if (parts && is_read(s))
         *parts = at;
     else if (parts)

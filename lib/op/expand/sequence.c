@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include <assert.h>
+
 #include "op/expand/sequence.h"
 
 #define LAST INT64_MAX /* a position that is left out */
@@ -56,6 +58,7 @@ static int read_sizes(const qs_infer *x, int64_t dim, int64_t *sizes, int32_t *c
     if (*count == QS_DYNAMIC)
         return qs_infer_fail(x, QSIM_E_UNSUPPORTED, "split is not a constant");
     *keeps = *count != QS_ABSENT || qs_node_int(x->node, "keepdims", 1) != 0;
+    assert(*count == QS_ABSENT || x->in[1]);
     if (*count >= 0 && x->in[1]->rank == 1)
         return QSIM_OK;
     const int64_t size = *count == QS_ABSENT ? 1 : sizes[0];
@@ -80,6 +83,7 @@ static int read_split(const qs_infer *x, qs_list *l) {
     int64_t sizes[QS_LIST_MOST], dim, begin = 0;
     int32_t axis;
     bool keeps = true;
+    assert(v); /* required */
     if (v->rank < 0)
         return qs_infer_fail(x, QSIM_E_UNSUPPORTED, "the rank of its input must be in the file");
     int code = qs_infer_axis(x, qs_node_int(x->node, "axis", 0), v->rank, &axis);

@@ -352,6 +352,7 @@ QS_COLD static int make_axis(qs_lower *l, plan *p, const qs_transposed_axis *a, 
                              size_t border, size_t *end) {
     const size_t out = (size_t)a->out, stride = p->stride[i], before = (size_t)a->before;
     const size_t count = stride < out ? stride : out;
+    assert(stride > 0);
     series *s = qs_arena_alloc(l->arena, count, sizeof(*s));
     if (!s)
         return qs_fail(l->error, QSIM_E_NOMEM, "out of memory");

@@ -3,6 +3,7 @@
  * MaxRoiPool: the greatest pixel in bins of regions (batch index, x1, y1, x2, y2), whose scaled
  * corners are rounded to pixels and belong to them. A bin without pixels is 0.
  */
+#include <assert.h>
 #include <math.h>
 
 #include "op/rules.h"
@@ -111,6 +112,7 @@ QS_COLD static void run_maxroipool(const qs_step *s, const qs_frame *f) {
     const roi_params *p = s->params;
     const roi_job j = {p, qs_step_in(s, f, 0), qs_step_in(s, f, 1), qs_step_out(s, f, 0)};
     const size_t each = p->channels * p->bins[0] * p->bins[1];
+    assert(j.rois || p->rois == 0);
     for (size_t i = 0; i < p->rois; i++) {
         const double image = number_at(p, j.rois, i * 5);
         bool right = image >= 0 && image < (double)p->batch;
