@@ -2,26 +2,18 @@
 # SPDX-License-Identifier: MIT
 # What hardens a program that embeds the library is there: read-only relocations, all bound at the start,
 # no stack that can be executed, no segment both written and executed, checked copies, canaries, and (x86)
-# the mark of objects whose returns a shadow stack may check.
-# Debian's hardening-check, where it is there, has a say, too; but for that mark of a whole file, which
+# landing pads at the start of every exported function.
+# Debian's hardening-check, where it is there, has a say, too; but for the mark of landing pads, which
 # Debian's own start files (crti.o) lack, so that no linker sets it.
-# Usage: hardening.sh STATIC_LIBRARY FILE...
+# Usage: hardening.sh FILE...
 set -eu
 command -v readelf >/dev/null 2>&1 || exit 77
-command -v ar >/dev/null 2>&1 || exit 77
-archive=$1
-shift
+command -v objdump >/dev/null 2>&1 || exit 77
 bad=0
 lacks() {
     echo "hardening: $file: $1"
     bad=1
 }
-if [ "$(uname -m)" = x86_64 ]; then
-    file=$archive
-    objects=$(ar t "$file" | grep -c '\.o$')
-    marked=$(readelf -nW "$file" | grep -c SHSTK)
-    [ "$marked" -ge "$objects" ] || lacks "$marked of $objects objects are marked for shadow stacks (-fcf-protection)"
-fi
 for file; do
     segments=$(readelf -lW "$file")
     dynamic=$(readelf -dW "$file")
@@ -34,6 +26,13 @@ for file; do
     echo "$symbols" | grep -q '__stack_chk_fail' || lacks "no canaries (-fstack-protector-strong)"
     echo "$symbols" | grep -qE '_chk(@|$)' || lacks "no checked copies (_FORTIFY_SOURCE)"
     ! command -v hardening-check >/dev/null 2>&1 || hardening-check -q --nocfprotection "$file" || bad=1
+    case $(uname -m):$file in
+    x86_64:*.so*)
+        none=$(objdump -d --no-show-raw-insn "$file" |
+            awk '/^[0-9a-f]+ <qsim_[a-z0-9_]+>:$/ { name = $2; getline; if ($0 !~ /endbr64/) print name }' | head -n 3)
+        [ -z "$none" ] || lacks "no landing pad (-fcf-protection): $none"
+        ;;
+    esac
 done
 [ $bad = 0 ] && echo "hardening: $# files"
 exit $bad
