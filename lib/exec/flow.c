@@ -3,6 +3,8 @@
  * Executes If, Loop and Scan by running the sessions of their subgraphs on values of the outer run.
  * The next run of a subgraph overwrites its outputs, so states and results are copied.
  */
+#include <assert.h>
+
 #include "exec/flow.h"
 
 int qs_flow_fail(const qs_flow_call *c, int code, const char *what) {
@@ -272,6 +274,7 @@ static int execute_loop(qs_flow_call *c) {
     qsim_tensor *fed = code ? NULL : qs_calloc(c->deferred->ctx, (size_t)states + 2, sizeof(*fed));
     if (!code && !fed)
         code = qs_flow_fail(c, QSIM_E_NOMEM, "out of memory");
+    assert(code || fed);
     for (int32_t i = 0; i < states && !code; i++) {
         const qsim_tensor t = qs_flow_input(c, i + 2, dims);
         code = qs_flow_copy(c, &f->state[i], &t);
