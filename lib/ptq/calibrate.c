@@ -9,6 +9,7 @@
 
 #include "base/ctx.h"
 #include "exec/run.h"
+#include "op/rules.h"
 #include "pass/layout/layout.h"
 #include "ptq/equalize.h"
 #include "ptq/gram.h"
@@ -27,7 +28,7 @@ typedef struct listing {
 
 static bool is_observable(const qs_graph *g, qs_id value) {
     const qs_value *v = value == QS_NONE ? NULL : &g->values[value];
-    return v && v->name[0] && v->dtype == QSIM_FLOAT && !v->data;
+    return v && v->name[0] && v->dtype == QSIM_FLOAT && !v->data && !qs_value_is_sequence(g, value);
 }
 
 /*

@@ -2,7 +2,7 @@
 #include "ptq/counterparts.h"
 
 #include "base/ctx.h"
-#include "op/op.h"
+#include "op/rules.h"
 
 #include <qsim/ptq.h>
 
@@ -69,9 +69,9 @@ int qs_pairs_list(const qsim_model *model, const qsim_model *quantized, qs_pairs
         const qs_node *n = &g->nodes[g->order[k]];
         for (int32_t i = 0; i < n->output_count && !code; i++) {
             const qs_value *y = n->outputs[i] == QS_NONE ? NULL : &g->values[n->outputs[i]];
-            const char *other = y && y->name[0] && y->dtype == QSIM_FLOAT && !y->data
-                                    ? counterpart(h, fused, y->name, buffer)
-                                    : NULL;
+            const bool compares = y && y->name[0] && y->dtype == QSIM_FLOAT && !y->data &&
+                                  !qs_value_is_sequence(g, n->outputs[i]);
+            const char *other = compares ? counterpart(h, fused, y->name, buffer) : NULL;
             if (other)
                 code = pair(user, g->order[k], n->outputs[i], other);
         }

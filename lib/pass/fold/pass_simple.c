@@ -2,6 +2,8 @@
 /* Simple passes: choosing outputs, constant nodes, identities, folding of constants. */
 #include "pass/pass.h"
 
+#include "op/rules.h"
+
 /* A result larger than this, and larger than its inputs, is not folded. */
 #define FOLD_FREE  ((size_t)1 << 16)
 #define FOLD_LIMIT ((size_t)1 << 30)
@@ -25,6 +27,10 @@ int qs_pass_outputs(qs_pass *p, const char *const *names, size_t count) {
         if (id == QS_NONE || !qs_value_exists(&g->values[id]))
             return qs_fail(p->error, QSIM_E_NOT_FOUND, "%s: there is no tensor '%s' to give out",
                            p->model, names[i] ? names[i] : "");
+        if (qs_value_is_sequence(g, id))
+            return qs_fail(p->error, QSIM_E_UNSUPPORTED,
+                           "%s: '%s' is a sequence of tensors, which cannot be given out", p->model,
+                           names[i]);
         if (qs_graph_push_output(g, id))
             return qs_pass_no_memory(p);
     }
