@@ -111,6 +111,16 @@ static inline void proto_name(proto *graph, uint32_t field, const char *name) {
     proto_free(&value);
 }
 
+/* An attribute that is an integer. */
+static inline void proto_integer(proto *node, const char *name, int64_t v) {
+    proto a = {0};
+    proto_text(&a, 1, name);
+    proto_int(&a, 3, v);
+    proto_int(&a, 20, 2);
+    proto_take(node, 5, &a);
+    proto_free(&a);
+}
+
 /* An attribute that is a graph, which is emptied. */
 static inline void proto_graph(proto *node, const char *name, proto *graph) {
     proto a = {0};

@@ -146,10 +146,7 @@ static void flow(proto *model) {
     node_begin(&node, "ReduceMax", "x", "top");
     proto_take(&graph, 1, &node);
     node_begin(&node, "Cast", "top", "is");
-    proto_text(&inner, 1, "to");
-    proto_int(&inner, 3, QSIM_BOOL);
-    proto_int(&inner, 20, 2);
-    proto_take(&node, 5, &inner);
+    proto_integer(&node, "to", QSIM_BOOL);
     proto_take(&graph, 1, &node);
     node_begin(&node, "Squeeze", "is", "flag");
     proto_take(&graph, 1, &node);
@@ -269,15 +266,11 @@ static void outside(proto *model) {
 }
 
 static void cast(proto *graph, const char *in, const char *out, int32_t dtype) {
-    proto node = {0}, to = {0};
+    proto node = {0};
     node_begin(&node, "Cast", in, out);
-    proto_text(&to, 1, "to");
-    proto_int(&to, 3, dtype);
-    proto_int(&to, 20, 2);
-    proto_take(&node, 5, &to);
+    proto_integer(&node, "to", dtype);
     proto_take(graph, 1, &node);
     proto_free(&node);
-    proto_free(&to);
 }
 
 /* To each float of 8 bits and back; and a weight large enough for a file of its own. */
@@ -308,15 +301,6 @@ static void casts(proto *model) {
     proto_free(&opset);
 }
 
-static void integer(proto *node, const char *name, int64_t v) {
-    proto a = {0};
-    proto_text(&a, 1, name);
-    proto_int(&a, 3, v);
-    proto_int(&a, 20, 2);
-    proto_take(node, 5, &a);
-    proto_free(&a);
-}
-
 /*
  * A list cut from x, read by a Loop's counter; another one grows and a third one changes, beside a
  * choice by an If.
@@ -325,7 +309,7 @@ static void lists(proto *model) {
     static const int64_t any[] = {-1, 2}, two[] = {2};
     proto graph = {0}, node = {0}, body = {0}, either[2] = {{0}, {0}};
     node_begin(&node, "SplitToSequence", "x", "s");
-    integer(&node, "keepdims", 0);
+    proto_integer(&node, "keepdims", 0);
     proto_take(&graph, 1, &node);
     proto_node(&graph, "SequenceLength", NULL, "s", NULL, "n");
     proto_node(&graph, "SequenceConstruct", NULL, "h", NULL, "begin");
@@ -357,11 +341,11 @@ static void lists(proto *model) {
     proto_graph(&node, "body", &body);
     proto_take(&graph, 1, &node);
     node_begin(&node, "ConcatFromSequence", "all", "y");
-    integer(&node, "axis", 0);
-    integer(&node, "new_axis", 1);
+    proto_integer(&node, "axis", 0);
+    proto_integer(&node, "new_axis", 1);
     proto_take(&graph, 1, &node);
     node_begin(&node, "ConcatFromSequence", "swapped", "z");
-    integer(&node, "axis", 0);
+    proto_integer(&node, "axis", 0);
     proto_take(&graph, 1, &node);
     proto_value(&graph, 11, "x", QSIM_FLOAT, any, 2);
     proto_value(&graph, 11, "h", QSIM_FLOAT, two, 1);
@@ -385,7 +369,7 @@ static void losses(proto *model) {
         node_begin(&node, i % 2 ? "SoftmaxCrossEntropyLoss" : "NegativeLogLikelihoodLoss",
                    in[i / 2], out[i]);
         if (i < 2)
-            integer(&node, "ignore_index", 0);
+            proto_integer(&node, "ignore_index", 0);
         proto_take(&graph, 1, &node);
     }
     proto_value(&graph, 11, "x", QSIM_FLOAT, scores, 3);
@@ -406,7 +390,7 @@ static void types(proto *model) {
     static const float scale[] = {2, 1, 1.5f};
     proto graph = {0}, node = {0}, t = {0};
     node_begin(&node, "LSTM", "x,w,r", "h");
-    integer(&node, "hidden_size", 1);
+    proto_integer(&node, "hidden_size", 1);
     proto_take(&graph, 1, &node);
     for (size_t i = 0; i < 2; i++) {
         node_begin(&node, "Resize", i ? "q,,s" : "x,,s", i ? "z" : "y");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "common/columns.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,6 +59,7 @@ static void put_cell(text *out, const char *cell, char column, size_t width) {
 
 void table_markdown(table *t, text *out) {
     const size_t n = strlen(t->columns);
+    assert(n > 0);
     size_t *width = widths(t, n);
     for (size_t i = 0; i < t->count; i++) {
         if (i == n) { /* below the heading */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Reports the scores of a classifier: tables, JSON, CSV, charts. */
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,6 +108,7 @@ void eval_draw_page(page *p, const char *file, const scores *s, const class_name
  * Beyond MOST_CELLS the list itself is empty and "confusion_cells" has the counts over 0.
  */
 static void json_confusion(json *j, const scores *s) {
+    assert(s->classes > 0);
     const bool sparse = s->classes > 100 && s->samples < s->classes;
     const size_t rows = sparse ? (size_t)s->samples : s->classes; /* that are not empty, at most */
     const bool whole = rows <= MOST_CELLS / s->classes;

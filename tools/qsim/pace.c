@@ -149,7 +149,7 @@ static void explain_steps(const step *a, size_t m, const step *b, size_t n, text
                  100 * floats / all, longest->node, longest->op_type);
         add(why, line);
     }
-    if (between > 0.15 * all) {
+    if (other && between > 0.15 * all) {
         snprintf(line, sizeof(line),
                  "%.0f %% goes into conversions between floats and integers, '%.60s' most of all",
                  100 * between / all, other->node);

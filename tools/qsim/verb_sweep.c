@@ -56,7 +56,7 @@ static bool add_percentiles(const tool *t, sweep *s, size_t scheme) {
 }
 
 static bool list_attempts(const tool *t, sweep *s) {
-    bool scheme[COUNT(weight_schemes)], method[COUNT(range_methods)];
+    bool scheme[COUNT(weight_schemes)] = {0}, method[COUNT(range_methods)] = {0};
     if (!read_list(t, "schemes", weight_schemes, scheme) ||
         !read_list(t, "methods", range_methods, method))
         return false;

@@ -10,7 +10,6 @@ static const qs_node *maker(const qs_graph *g, qs_id value) {
     return id == QS_NONE ? NULL : &g->nodes[id];
 }
 
-/* The rules' view of a node of the graph, for messages of x. */
 qs_infer qs_list_view(const qs_infer *x, const qs_node *n) {
     qs_infer v = *x;
     v.node = n;
@@ -24,7 +23,6 @@ static int too_long(const qs_infer *x) {
                          QS_LIST_MOST);
 }
 
-/* Reads input `index`, a position from 0 to bound; negative ones count from `length`. */
 int qs_list_position(const qs_infer *x, int32_t index, int64_t length, int64_t bound, int64_t *at) {
     int32_t count;
     int code = qs_infer_ints(x, index, at, 1, &count);
@@ -91,21 +89,20 @@ static int read_split(const qs_infer *x, qs_list *l) {
         return code;
     dim = v->dims[axis].size;
     code = read_sizes(x, dim, sizes, &l->count, &keeps);
+    const qs_item first = {x->node->inputs[0], x->node, 0, 1, axis, keeps, NULL};
+    l->at[0] = first; /* if there are any */
     if (!code && l->count == QS_DYNAMIC) {
         l->open = true;
-        l->at[l->count = 0] = (qs_item){x->node->inputs[0], x->node, 0, 1, axis, keeps, NULL};
-        l->count++;
+        l->count = 1;
         return QSIM_OK;
     }
-    l->at[0] =
-        (qs_item){x->node->inputs[0], x->node, 0, 1, axis, keeps, NULL}; /* if there are any */
     for (int32_t i = 0; i < l->count && !code; i++) {
         if (sizes[i] < 0 || (dim >= 0 && sizes[i] > dim - begin))
             return qs_infer_fail(x, QSIM_E_SHAPE, "part %d of %lld does not fit axis %d", (int)i,
                                  (long long)sizes[i], (int)axis);
-        l->at[i] =
-            (qs_item){x->node->inputs[0], x->node, begin, begin + sizes[i], axis, keeps, NULL};
-        begin += sizes[i];
+        l->at[i] = first;
+        l->at[i].begin = begin;
+        l->at[i].end = begin += sizes[i];
     }
     if (!code && dim >= 0 && begin != dim)
         code = qs_infer_fail(x, QSIM_E_SHAPE, "the parts have %lld of %lld", (long long)begin,
@@ -219,7 +216,6 @@ const qs_value *qs_list_like(const qs_graph *g, const qs_item *t) {
     return t->like ? t->like : &g->values[t->tensor];
 }
 
-/* Type and shape of a tensor in a sequence. */
 qs_value qs_list_value(const qs_graph *g, const qs_item *t, qs_dim *dims) {
     qs_value v = *qs_list_like(g, t);
     if (!t->split)
@@ -234,7 +230,6 @@ qs_value qs_list_value(const qs_graph *g, const qs_item *t, qs_dim *dims) {
     return v;
 }
 
-/* What all tensors of a list have in common; *alike: their sizes may be the same. */
 void qs_list_merge(const qs_graph *g, const qs_list *l, qs_value *like, qs_dim *dims, bool *alike) {
     qs_dim own[QSIM_MAX_RANK];
     *like = (qs_value){.rank = -1, .dims = dims};

@@ -226,8 +226,8 @@ static int fix_shapes(const qs_infer *x, const qs_subgraph *sub, size_t in, size
             if (v->dtype && y->dtype && v->dtype != y->dtype)
                 return qs_infer_fail(x, QSIM_E_DTYPE, "the body makes %s of the state '%s', a %s",
                                      qsim_dtype_name(y->dtype), v->name, qsim_dtype_name(v->dtype));
-            if (v->rank > 0)
-                memcpy(dims, v->dims, (size_t)v->rank * sizeof(*dims));
+            if (wide.rank > 0)
+                memcpy(dims, wide.dims, (size_t)wide.rank * sizeof(*dims));
             if (!unify(&wide, dims, y))
                 continue;
             changed = true;
@@ -346,12 +346,10 @@ static int set_loop_output(qs_infer *x, const qs_subgraph *body, int32_t index, 
     const qs_value *v = result(body, (size_t)index + 1);
     const qs_dim unknown = {-1, NULL};
     qs_dim dims[QSIM_MAX_RANK];
-    if (index < states && body->graph->values[body->graph->inputs[index + 2]].is_sequence) {
-        x->out[index].is_sequence = true;
+    if (index < states) {
+        x->out[index].is_sequence = body->graph->values[body->graph->inputs[index + 2]].is_sequence;
         return set_state_output(x, index, body, (size_t)index + 2);
     }
-    if (index < states)
-        return set_state_output(x, index, body, (size_t)index + 2);
     if (v->rank < 1 || !qs_node_entry(x->node, "joins", index - states))
         return set_stacked_output(x, index, v, 0, unknown);
     memcpy(dims, v->dims, (size_t)v->rank * sizeof(*dims));

@@ -5,6 +5,9 @@
  */
 #include "op/nn/recurrent.h"
 
+/* Terms of a sum between two checks for a stop. */
+#define SOME_TERMS ((size_t)1024)
+
 typedef struct plan {
     qs_recurrent r;
     bool in[8], out[3];
@@ -27,9 +30,9 @@ typedef struct lane {
     double *gates, *h, *c, *gated, *next;
 } lane;
 
-static double dot(const double *a, const double *b, size_t n) {
+static double dot(const lane *l, const double *a, const double *b, size_t n) {
     double sum = 0;
-    for (size_t k = 0; k < n; k++)
+    for (size_t k = 0; k < n && !(k % SOME_TERMS == 0 && qs_stopped(l->j->ctx)); k++)
         sum = sum + a[k] * b[k];
     return sum;
 }
@@ -43,7 +46,7 @@ static double activate(const lane *l, int which, double v) {
 /* The state's part of a row of all gates. */
 static double from_state(const lane *l, const double *h, size_t row) {
     const size_t n = (size_t)l->j->p->r.hidden;
-    return dot(h, l->rec + row * n, n);
+    return dot(l, h, l->rec + row * n, n);
 }
 
 /* Both biases of a row, or the state's alone. */
@@ -60,7 +63,7 @@ static void project(const lane *l, const double *x) {
     const size_t summed = r->cell == QS_GRU && r->before_reset ? 2 * n : rows;
     for (size_t i = 0; i < rows; i++) {
         const double b = i < summed ? bias_of(l, i, true) : l->bias ? l->bias[i] : 0;
-        l->gates[i] = dot(x, l->w + i * k, k) + b;
+        l->gates[i] = dot(l, x, l->w + i * k, k) + b;
     }
 }
 

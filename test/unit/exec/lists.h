@@ -18,20 +18,15 @@ static const int64_t any[] = {-1, -1, -1}, none = 0;
 /* A node with up to three attributes that are integers, whose names end the list with NULL. */
 static inline void node(proto *g, const char *op, const char *const *in, const char *out,
                         const char *const *names, const int64_t *values) {
-    proto n = {0}, a = {0};
+    proto n = {0};
     for (int i = 0; in[i]; i++)
         proto_text(&n, 1, in[i]);
     proto_text(&n, 2, out);
     proto_text(&n, 4, op);
-    for (int i = 0; names && names[i]; i++) {
-        proto_text(&a, 1, names[i]);
-        proto_int(&a, 3, values[i]);
-        proto_int(&a, 20, 2);
-        proto_take(&n, 5, &a);
-    }
+    for (int i = 0; names && names[i]; i++)
+        proto_integer(&n, names[i], values[i]);
     proto_take(g, 1, &n);
     proto_free(&n);
-    proto_free(&a);
 }
 
 #define IN(...)     ((const char *const[]){__VA_ARGS__, NULL})

@@ -22,15 +22,6 @@ static void value(proto *g, uint32_t field, const char *name, int dtype) {
     proto_free(&tensor);
 }
 
-static void attribute(proto *node, const char *name, int64_t n) {
-    proto a = {0};
-    proto_text(&a, 1, name);
-    proto_int(&a, 3, n);
-    proto_int(&a, 20, 2);
-    proto_take(node, 5, &a);
-    proto_free(&a);
-}
-
 static qsim_model *load(proto *g, int64_t version) {
     proto model = {0}, opset = {0};
     qsim_model *m = NULL;
@@ -57,7 +48,7 @@ static qsim_model *build_scan(void) {
     proto_text(&node, 1, "x");
     proto_text(&node, 2, "t");
     proto_text(&node, 4, "Concat");
-    attribute(&node, "axis", 0);
+    proto_integer(&node, "axis", 0);
     proto_take(&b, 1, &node);
     proto_node(&b, "Identity", "same", "x", NULL, "z");
     proto_name(&b, 12, "t");
@@ -72,7 +63,7 @@ static qsim_model *build_scan(void) {
     proto_text(&node, 2, "zs");
     proto_text(&node, 4, "Scan");
     proto_graph(&node, "body", &b);
-    attribute(&node, "num_scan_inputs", 1);
+    proto_integer(&node, "num_scan_inputs", 1);
     proto_take(&g, 1, &node);
     value(&g, 12, "last", QSIM_FLOAT);
     value(&g, 12, "zs", QSIM_FLOAT);

@@ -5,14 +5,6 @@
  */
 #include "lists.h"
 
-/* The inputs that `run` feeds. */
-static void lists_inputs(proto *g) {
-    proto_value(g, 11, "m", QSIM_INT64, NULL, 0);
-    proto_value(g, 11, "x", QSIM_FLOAT, any, 3);
-    proto_value(g, 11, "h", QSIM_FLOAT, any, 2);
-    proto_value(g, 11, "p", QSIM_INT64, NULL, 0);
-}
-
 /* ---- sequences that subgraphs capture ---- */
 
 /* Adds a node with one subgraph or two; names of inputs and outputs end with NULL. */
@@ -122,7 +114,7 @@ static void test_captured(int32_t level) {
     live l;
     qsim_error e = {0};
     qsim_tensor out[4];
-    lists_inputs(&g);
+    inputs(&g);
     node(&g, "SplitToSequence", IN("x"), "s", NAMES("keepdims"), &none);
     growing(&g);
     backwards(&g);
@@ -179,7 +171,7 @@ static void test_changing(int32_t level) {
     live l;
     qsim_error e = {0};
     qsim_tensor out[2];
-    lists_inputs(&g);
+    inputs(&g);
     changing(&g);
     proto_name(&g, 12, "y");
     proto_name(&g, 12, "lengths");
@@ -248,7 +240,7 @@ static void test_two_loops(int32_t level) {
     live l;
     qsim_error e = {0};
     qsim_tensor out[2];
-    lists_inputs(&g);
+    inputs(&g);
     node(&g, "SequenceEmpty", (const char *const[]){NULL}, "empty", NULL, NULL);
     appending(&g, "empty", "once", "i");
     appending(&g, "once", "twice", "j");
@@ -292,6 +284,38 @@ static void test_unknown_rank(void) {
     qsim_model_free(m);
 }
 
+/* A sequence inside a model is no tensor: it is not given out, and calibration observes none. */
+static void test_not_observed(void) {
+    static const int64_t all[] = {MOST, ROWS, COLUMNS};
+    static const char *const names[] = {"all"};
+    const qsim_session_options o = {.struct_size = sizeof(o), .outputs = names, .output_count = 1};
+    int64_t m = 2, p = 0;
+    const qsim_tensor in[4] = {{QSIM_INT64, 0, NULL, &m, sizeof(m)},
+                               {QSIM_FLOAT, 3, all, x, sizeof(x)},
+                               {QSIM_FLOAT, 2, all + 1, h, sizeof(h)},
+                               {QSIM_INT64, 0, NULL, &p, sizeof(p)}};
+    proto g = {0};
+    qsim_model *model = NULL;
+    qsim_session *s = NULL;
+    qsim_calibration *c = NULL;
+    qsim_error e = {0};
+    inputs(&g);
+    changing(&g);
+    proto_name(&g, 12, "y");
+    proto_name(&g, 12, "lengths");
+    CHECK_INT(load(&g, &model, &e), QSIM_OK);
+    CHECK_INT(qsim_session_create(model, &o, &s, &e), QSIM_E_UNSUPPORTED);
+    CHECK(strstr(e.message, "'all' is a sequence of tensors") != NULL);
+    CHECK_INT(qsim_calibration_create(model, NULL, &c, &e), QSIM_OK);
+    CHECK_INT(qsim_calibration_feed(c, in, 4, &e), QSIM_OK);
+    for (int32_t i = 0; i < qsim_calibration_count(c); i++)
+        CHECK(strcmp(qsim_calibration_name(c, i), "all") != 0 &&
+              strcmp(qsim_calibration_name(c, i), "begin") != 0);
+    qsim_calibration_free(c);
+    qsim_session_free(s);
+    qsim_model_free(model);
+}
+
 int main(void) {
     lists_fill();
     for (int32_t level = QSIM_LEVEL_DISABLE; level <= QSIM_LEVEL_ALL; level++) {
@@ -301,5 +325,6 @@ int main(void) {
     }
     test_positions();
     test_unknown_rank();
+    test_not_observed();
     return test_done();
 }
