@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # House rules that a machine can check: clang-format 14 leaves every file as it is; each source, script
 # and build file has its licence line, each source at most 600 lines, that of a tool 300, each function
-# 60; the library's version stands in one place.
+# 60; each macro of the library at most 12, unless docs/KERNELS.md names it; the library's version stands
+# in one place.
 # Usage: style.sh SOURCE_ROOT
 set -eu
 cd "$1"
@@ -25,6 +26,12 @@ awk 'FNR == 1 { start = 0 }
      /^[A-Za-z_]/ && !/^[a-z_]+:/ { start = FNR; name = $0 }
      /^}$/ && FNR - start >= 60 { print "style: " FILENAME ": " FNR - start + 1 " lines: " name; bad = 1 }
      END { exit bad }' $files || bad=1
+# shellcheck disable=SC2046
+for macro in $(awk 'FNR == 1 { inside = 0 }
+                    !inside && /^ *# *define .*\\$/ { inside = 1; start = FNR; sub(/^ *# *define */, ""); sub(/[^A-Za-z0-9_].*/, ""); name = $0; next }
+                    inside && !/\\$/ { if (FNR - start >= 12) print name; inside = 0 }' $(find lib -name '*.[ch]') | sort -u); do
+    grep -q "\`$macro\`" docs/KERNELS.md || { echo "style: macro $macro has more than 12 lines and no reason in docs/KERNELS.md"; bad=1; }
+done
 header=$(awk '/define QSIM_VERSION_(MAJOR|MINOR|PATCH)/ { v = v s $3; s = "." } END { print v }' include/qsim/base.h)
 grep -q "__version__ = \"$header\"" tools/python/qsim/__init__.py && grep -q "^  version: '$header'" tools/python/meson.build ||
     { echo "style: tools/python has not version $header"; bad=1; }
