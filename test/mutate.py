@@ -184,6 +184,8 @@ class Build:
         """(name, folder that it looks after, command)"""
         tests = []
         seeds = {"qcal": ["seed.qcal"], "recipe": ["seed.qrecipe"], "config": ["seed.json", "seed_flat.json"]}
+        more = {"test_fault_api": ["test/fuzz/fuzz_npz.c", "test/fuzz/fuzz_heap.c"],
+                "test_fault_expand": ["test/fuzz/model_seeds.c"]}
         shared = ["test/fuzz/fuzz_heap.c", "test/fuzz/model_seeds.c", "test/fuzz/odd_seeds.c", "test/fuzz/wire_mutator.c", "test/fuzz/replay.c"]
         for f in have:
             name = os.path.basename(f)[:-2]
@@ -193,8 +195,7 @@ class Build:
                     and name != "test_random_graphs":
                 tests.append((name, f.split("/")[2], [self.link(name, [f])]))
             elif f.startswith("test/fault/test_"):
-                more = ["test/fuzz/fuzz_npz.c", "test/fuzz/fuzz_heap.c"] if name == "test_fault_api" else []
-                tests.append((name, "fault", [self.link(name, [f] + more)]))
+                tests.append((name, "fault", [self.link(name, [f] + more.get(name, []))]))
             elif f.startswith("test/fuzz/fuzz_") and name not in ("fuzz_heap", "fuzz_kernels"):
                 kind = name[5:]
                 arguments = [os.path.join(self.src, "test/fuzz", s) for s in seeds.get(kind, [])]
