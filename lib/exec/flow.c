@@ -35,15 +35,9 @@ static const qs_flow_body *body_of(const qs_flow_call *c, int which) {
     return &c->run->session->bodies[c->node->node].body[which];
 }
 
-int qs_flow_prepare(qs_flow_call *c, int32_t states) {
+static int prepare(const qs_flow_call *c, struct qs_flow *f, int32_t states) {
     qsim_ctx *ctx = c->deferred->ctx;
-    struct qs_flow *f = c->node->flow;
     size_t in = 1, out = 1;
-    if (f)
-        return QSIM_OK;
-    f = c->node->flow = qs_calloc(ctx, 1, sizeof(*f));
-    if (!f)
-        return qs_flow_fail(c, QSIM_E_NOMEM, "out of memory");
     for (int k = 0; k < 2; k++) {
         const qsim_session *s = body_of(c, k)->session;
         int code = s ? qsim_run_create(s, &f->run[k], c->error) : QSIM_OK;
@@ -67,6 +61,20 @@ int qs_flow_prepare(qs_flow_call *c, int32_t states) {
     return f->in && f->out && f->dims && f->state && f->stack
                ? QSIM_OK
                : qs_flow_fail(c, QSIM_E_NOMEM, "out of memory");
+}
+
+/* What has failed leaves nothing behind, since the run may be executed again. */
+int qs_flow_prepare(qs_flow_call *c, int32_t states) {
+    struct qs_flow *f = c->node->flow;
+    if (f)
+        return QSIM_OK;
+    f = qs_calloc(c->deferred->ctx, 1, sizeof(*f));
+    int code = f ? prepare(c, f, states) : qs_flow_fail(c, QSIM_E_NOMEM, "out of memory");
+    if (code)
+        qs_flow_free(c->deferred->ctx, f);
+    else
+        c->node->flow = f;
+    return code;
 }
 
 /* ---- values ---- */
@@ -231,7 +239,7 @@ static int store_results(qs_flow_call *c, uint8_t *go) {
 /* A tensor of one element for input `index` of the body, which may declare axes of size 1. */
 static qsim_tensor scalar(const qs_flow_call *c, size_t index, int32_t dtype, void *data,
                           size_t bytes) {
-    static const int64_t ones[QSIM_MAX_RANK] = {1, 1, 1, 1, 1, 1, 1, 1};
+    static const int64_t ones[QSIM_MAX_RANK] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
     const qs_graph *g = body_of(c, 0)->session->graph;
     const int32_t rank = g->values[g->inputs[index]].rank;
     return (qsim_tensor){dtype, rank < 0 ? 0 : rank, ones, data, bytes};

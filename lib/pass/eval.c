@@ -95,9 +95,7 @@ int qs_eval_lower(const qs_eval *e, qs_id node, const void *packed, qs_step *ste
         const qs_infer x = {
             .graph = e->graph, .node = n, .node_id = node, .model = e->model, .error = e->error};
         return qs_infer_fail(&x, QSIM_E_UNSUPPORTED,
-                             n->op->expand
-                                 ? "the ranks, or last sizes, of its inputs must be in the file"
-                                 : "cannot be executed in this form");
+                             "the ranks, or last sizes, of its inputs must be in the file");
     }
     qs_lower l = {.ctx = e->ctx,
                   .graph = e->graph,

@@ -165,7 +165,7 @@ static int lower_roles(qs_lower *l, const qs_i8_roles *r, qs_i8_plan *p) {
     if (code)
         return code;
     if (!window.channels_last)
-        return qs_infer_fail(&x, QSIM_E_INTERNAL, "convolution is executed channels last only");
+        return qs_infer_fail(&x, QSIM_E_UNSUPPORTED, QS_UNRANKED);
     p->roles = r;
     p->batches = 1;
     if (!shape_of(l->node, w, &p->shape))

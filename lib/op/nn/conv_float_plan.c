@@ -282,7 +282,7 @@ QS_COLD int qs_conv_lower(qs_lower *l) {
     if (code)
         return code;
     if (!window.channels_last)
-        return qs_infer_fail(&x, QSIM_E_INTERNAL, "convolution is executed channels last only");
+        return qs_infer_fail(&x, QSIM_E_UNSUPPORTED, QS_UNRANKED);
     qs_conv_plan *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return QSIM_E_NOMEM;

@@ -459,7 +459,7 @@ QS_COLD static int lower_convtranspose(qs_lower *l) {
     if (code)
         return code;
     if (!g.channels_last)
-        return qs_infer_fail(&x, QSIM_E_INTERNAL, "convolution is executed channels last only");
+        return qs_infer_fail(&x, QSIM_E_UNSUPPORTED, QS_UNRANKED);
     plan *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return QSIM_E_NOMEM;

@@ -98,6 +98,8 @@ static int check_operands(const qs_infer *x, const form *f) {
 
 static int read_form(const qs_infer *x, form *f) {
     const qs_value *q = x->in[Q], *past = qs_infer_in(x, PAST_KEY), *last = qs_infer_in(x, LAST);
+    const qs_value *all = qs_infer_in(x, TOTAL);
+    const int64_t totals = all->rank < 0 ? -1 : qs_dims_product(all->dims, 0, all->rank);
     int64_t total = -1;
     int32_t count = 0;
     int code = check_attributes(x, f);
@@ -115,7 +117,7 @@ static int read_form(const qs_infer *x, form *f) {
     f->past = !past ? 0 : past->rank == 4 ? past->dims[2].size : -1;
     code = qs_infer_ints(x, TOTAL, &total, 1, &count);
     f->total = count == 1 ? total : -1;
-    if (!code && count >= 0 && (count != 1 || total < 0))
+    if (!code && ((totals >= 0 && totals != 1) || (count == 1 && total < 0)))
         return qs_infer_fail(x, QSIM_E_VALUE, "the total is %lld", (long long)total);
     f->entries = f->past < 0 || f->total < 0 ? -1 : f->past > f->total ? f->past : f->total;
     if (!code && last->rank >= 0 && f->batches >= 0 &&

@@ -217,7 +217,7 @@ static int lower_pool(qs_lower *l, bool global, int32_t over, qs_pool_plan **out
     qs_infer x;
     qs_lower_infer(l, &x);
     if (!qs_node_int(l->node, "channels_last", 0))
-        return qs_infer_fail(&x, QSIM_E_UNSUPPORTED, "pools are executed channels last only");
+        return qs_infer_fail(&x, QSIM_E_UNSUPPORTED, QS_UNRANKED);
     if (v->dtype == QSIM_INT8)
         return qs_infer_fail(&x, QSIM_E_UNSUPPORTED, "pools are executed on uint8, not int8");
     qs_pool_plan *p = qs_lower_params(l, sizeof(*p));

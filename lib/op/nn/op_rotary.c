@@ -110,8 +110,11 @@ static int check_caches(const qs_infer *x, const places *at, const form *f) {
     const qs_value *ids = qs_infer_in(x, at->positions);
     const int64_t sizes[3] = {f->batches, f->sequence, f->half};
     const int32_t first = ids ? 2 : 0;
-    const int64_t table[2] = {-1, f->half};
+    int64_t table[2] = {-1, f->half};
     int code = check_sizes(x, at->cosine, first ? 2 : 3, first ? table : sizes);
+    const qs_value *cosine = qs_infer_in(x, at->cosine);
+    if (!code && ids && cosine && cosine->rank == 2)
+        table[0] = cosine->dims[0].size;
     if (!code)
         code = check_sizes(x, at->sine, first ? 2 : 3, first ? table : sizes);
     if (code || !ids)

@@ -18,6 +18,8 @@
  * kernels count in int32, and products of two stay inside int64.
  */
 #define QS_WINDOW_LIMIT ((int64_t)INT32_MAX)
+/* Why an image that is not channels last has no step: the layout pass did not know its rank. */
+#define QS_UNRANKED "the ranks, or last sizes, of its inputs must be in the file"
 
 typedef struct qs_window {
     int32_t axes; /* spatial axes: 1 to 3 */

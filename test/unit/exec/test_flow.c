@@ -348,10 +348,23 @@ static void check_saving(void) {
     }
 }
 
-/* Every allocation fails once: an error, no leak, no crash. */
+static int execute(const live *l, int which, qsim_error *e) {
+    static const float x[] = {1, 2, 0, 4};
+    uint8_t c = 1;
+    int64_t m = 3;
+    qsim_tensor out[2] = {0}, in[2] = {{QSIM_BOOL, 0, NULL, &c, 1}, floats(x, four)};
+    if (which == 1)
+        in[0] = (qsim_tensor){QSIM_INT64, 0, NULL, &m, sizeof(m)};
+    return qsim_run_execute(l->run, in + (which == 2), which == 2 ? 1 : 2, out, which == 1 ? 2 : 1,
+                            e);
+}
+
+/*
+ * Every allocation fails once: an error, no leak, no crash. A run whose execution failed can be
+ * executed again.
+ */
 static void check_memory(void) {
     static void (*const builds[])(proto *) = {different, growing, picked};
-    static const float x[] = {1, 2, 0, 4};
     for (int i = 0; i < 3; i++)
         for (long at = 1, done = 0; !done; at++) {
             test_heap heap = {.fail_at = at};
@@ -360,20 +373,16 @@ static void check_memory(void) {
             qsim_ctx *ctx = NULL;
             qsim_error e = {0};
             live l = {0};
-            uint8_t c = 1;
-            int64_t m = 3;
-            qsim_tensor out[2] = {0}, in[2] = {{QSIM_BOOL, 0, NULL, &c, 1}, floats(x, four)};
-            if (i == 1)
-                in[0] = (qsim_tensor){QSIM_INT64, 0, NULL, &m, sizeof(m)};
             int code = qsim_ctx_create(&o, &ctx, &e);
             if (!code)
                 code = begin(&l, ctx, builds[i], &e);
             if (!code)
-                code =
-                    qsim_run_execute(l.run, in + (i == 2), i == 2 ? 1 : 2, out, i == 1 ? 2 : 1, &e);
+                code = execute(&l, i, &e);
             CHECK(code == QSIM_OK || code == QSIM_E_NOMEM);
             CHECK(!code || e.message[0]);
             done = code == QSIM_OK && heap.calls < at;
+            heap.fail_at = 0;
+            CHECK(!l.run || execute(&l, i, NULL) == QSIM_OK);
             end(&l);
             qsim_ctx_free(ctx);
             CHECK_INT(heap.live, 0);

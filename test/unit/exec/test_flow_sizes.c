@@ -2,7 +2,8 @@
 /*
  * Sizes that only the run knows. Scan of opset 8, whose inputs have a batch as axis 0: inputs that
  * differ in it or lack it, a batch of nothing, and results of one element that are larger than
- * those of the first. Loop with a trip count and a condition that are no single values.
+ * those of the first. Loop with a trip count and a condition that are no single values. Images
+ * whose rank the file does not have.
  */
 #include <qsim/qsim.h>
 
@@ -30,6 +31,9 @@ static qsim_model *load(proto *g, int64_t version) {
     proto_int(&model, 1, 7);
     proto_take(&model, 7, g);
     proto_int(&opset, 2, version);
+    proto_take(&model, 8, &opset);
+    proto_text(&opset, 1, "com.microsoft");
+    proto_int(&opset, 2, 1);
     proto_take(&model, 8, &opset);
     qsim_load_options copy = {.struct_size = sizeof(copy), .flags = QSIM_LOAD_COPY};
     CHECK_INT(qsim_model_load_memory(NULL, model.data, model.size, &copy, &m, &e), QSIM_OK);
@@ -209,7 +213,55 @@ static void check_scan(void) {
     qsim_model_free(m);
 }
 
+/* ---- images ---- */
+
+/* y = op(x, w), x declared with its rank or without. */
+static qsim_model *build_image(const char *op, const char *domain, int ranked) {
+    static const int64_t any[] = {-1, -1, -1, -1};
+    proto g = {0}, node = {0};
+    proto_text(&node, 1, "x");
+    proto_text(&node, 1, "w");
+    proto_text(&node, 2, "y");
+    proto_text(&node, 4, op);
+    proto_text(&node, 7, domain);
+    proto_take(&g, 1, &node);
+    if (ranked)
+        proto_value(&g, 11, "x", QSIM_FLOAT, any, 4);
+    else
+        value(&g, 11, "x", QSIM_FLOAT);
+    proto_value(&g, 11, "w", QSIM_FLOAT, any, 4);
+    proto_name(&g, 12, "y");
+    proto_free(&node);
+    return load(&g, 13);
+}
+
+/* Steps for images are channels last, and the layout cannot be chosen without a rank. */
+static void check_images(void) {
+    static const char *const of[][2] = {
+        {"Conv", ""}, {"ConvTranspose", ""}, {"FusedConv", "com.microsoft"}};
+    static float data[16] = {1};
+    const int64_t dims[] = {1, 1, 2, 2};
+    const qsim_tensor in[2] = {{QSIM_FLOAT, 4, dims, data, 16}, {QSIM_FLOAT, 4, dims, data, 16}};
+    for (int i = 0; i < 6; i++) {
+        qsim_model *m = build_image(of[i / 2][0], of[i / 2][1], i % 2);
+        qsim_session *s = NULL;
+        qsim_run *r = NULL;
+        qsim_tensor y = {0};
+        qsim_error e;
+        CHECK_INT(qsim_session_create(m, NULL, &s, &e), QSIM_OK);
+        CHECK_INT(qsim_run_create(s, &r, &e), QSIM_OK);
+        const int code = qsim_run_execute(r, in, 2, &y, 1, &e);
+        CHECK_INT(code, i % 2 ? QSIM_OK : QSIM_E_UNSUPPORTED);
+        CHECK(!code || strstr(e.message, "must be in the file") != NULL);
+        CHECK(code || *(const float *)y.data == 1);
+        qsim_run_free(r);
+        qsim_session_free(s);
+        qsim_model_free(m);
+    }
+}
+
 int main(void) {
+    check_images();
     check_scan();
     check_loop();
     return test_done();

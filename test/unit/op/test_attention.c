@@ -477,8 +477,28 @@ static void test_group(void) {
     }
 }
 
+/* The total that only the run knows is one number. */
+static void test_group_total(void) {
+    static const int32_t three[2] = {3, 3}, last = 2;
+    for (int64_t n = 0; n < 3; n++) {
+        op_case *c = case_new("com.microsoft", "GroupQueryAttention", 1);
+        for (int i = 0; i < 3; i++)
+            case_input(c, QSIM_FLOAT, SHAPE(1, 3, 1), (const float[]){1, 2, 3});
+        case_absent(c);
+        case_absent(c);
+        case_input(c, QSIM_INT32, SHAPE(1), &last);
+        case_input(c, QSIM_INT32, SHAPE(n), three);
+        case_node(c, 1);
+        qs_node_set_int(c->g, c->node, "num_heads", 1);
+        qs_node_set_int(c->g, c->node, "kv_num_heads", 1);
+        CHECK_INT(case_infer(c), n == 1 ? QSIM_OK : QSIM_E_VALUE);
+        case_free(c);
+    }
+}
+
 int main(void) {
     test_group();
+    test_group_total();
     test_random_settings();
     test_rows_without_keys();
     test_window_behind();

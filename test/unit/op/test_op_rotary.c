@@ -68,6 +68,20 @@ static void test_rotary_refused(void) {
     }
 }
 
+/* Sines of fewer positions than cosines, which positions are checked against. */
+static void test_caches(void) {
+    for (int64_t rows = 1; rows <= 2; rows++) {
+        op_case *c = case_new("", "RotaryEmbedding", 23);
+        case_input(c, QSIM_FLOAT, SHAPE(1, 1, 1, 4), counted);
+        case_input(c, QSIM_FLOAT, SHAPE(2, 2), quarter_cos);
+        case_input(c, QSIM_FLOAT, SHAPE(rows, 2), quarter_sin);
+        case_input(c, QSIM_INT64, SHAPE(1, 1), DIMS(1));
+        case_node(c, 1);
+        CHECK_INT(case_infer(c), rows == 2 ? QSIM_OK : QSIM_E_SHAPE);
+        case_free(c);
+    }
+}
+
 /* ---- RMSNormalization ---- */
 
 static void rms_one(const char *op, int64_t version, int64_t axis, int32_t rank,
@@ -133,6 +147,7 @@ static void test_scatter(void) {
 int main(void) {
     test_rotary();
     test_rotary_refused();
+    test_caches();
     test_rms();
     test_scatter();
     return test_done();
