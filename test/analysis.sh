@@ -97,6 +97,7 @@ csv 500000
 external 4000
 idx 500000
 kernels 1200
+nodes 2000
 npy 400000
 npz 50000
 onnx 10000

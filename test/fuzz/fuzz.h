@@ -76,6 +76,9 @@ typedef void (*fuzz_attempt)(qsim_ctx *ctx, const fuzz_heap *heap, const uint8_t
  * input in four, chosen by its bytes, a second one with a refused allocation, chosen by them, too.
  */
 void fuzz_run(fuzz_attempt attempt, const uint8_t *data, size_t size);
+/* The same with limits of the context. */
+void fuzz_run_limited(fuzz_attempt attempt, const qsim_limits *limits, const uint8_t *data,
+                      size_t size);
 
 /* Aborts if a call ended in INTERNAL; returns `code`. */
 static inline int fuzz_legal(int code) {

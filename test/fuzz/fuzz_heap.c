@@ -25,9 +25,11 @@ static void give(void *user, void *ptr, size_t size) {
     free(ptr);
 }
 
-static void run_once(fuzz_attempt attempt, fuzz_heap *h, const uint8_t *data, size_t size) {
+static void run_once(fuzz_attempt attempt, const qsim_limits *limits, fuzz_heap *h,
+                     const uint8_t *data, size_t size) {
     const qsim_allocator a = {take, give, h};
-    qsim_ctx_options o = {.struct_size = sizeof(o), .allocator = &a, .threads = 1};
+    const qsim_ctx_options o = {
+        .struct_size = sizeof(o), .allocator = &a, .threads = 1, .limits = limits};
     qsim_ctx *ctx = NULL;
     if (fuzz_must(h, fuzz_legal(qsim_ctx_create(&o, &ctx, NULL)) == QSIM_OK))
         attempt(ctx, h, data, size);
@@ -37,14 +39,19 @@ static void run_once(fuzz_attempt attempt, fuzz_heap *h, const uint8_t *data, si
 }
 
 void fuzz_run(fuzz_attempt attempt, const uint8_t *data, size_t size) {
+    fuzz_run_limited(attempt, NULL, data, size);
+}
+
+void fuzz_run_limited(fuzz_attempt attempt, const qsim_limits *limits, const uint8_t *data,
+                      size_t size) {
     fuzz_heap whole = {0};
     uint64_t hash = 14695981039346656037ull;
-    run_once(attempt, &whole, data, size);
+    run_once(attempt, limits, &whole, data, size);
     for (size_t i = 0; i < size; i++)
         hash = (hash ^ data[i]) * 1099511628211ull;
     hash ^= hash >> 29;
     if (hash % 4 != 0)
         return;
     fuzz_heap starved = {.refuse_at = 1 + hash / 8 % whole.calls, .refuse_on = hash & 4};
-    run_once(attempt, &starved, data, size);
+    run_once(attempt, limits, &starved, data, size);
 }
