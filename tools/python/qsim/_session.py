@@ -78,7 +78,8 @@ class Session(_Handle):
         self.output_names = self._names("output")
         known = {value.name: value for value in self.model.inputs}
         self._inputs = [known[name] for name in self.input_names]
-        self._kinds: Optional[Dict[str, str]] = None
+        self._values: Optional[Dict[str, Value]] = None
+        self._shapes: Dict[Any, Tuple[Tuple[int, ...], ...]] = {}  # of outputs, by those of inputs
 
     def __enter__(self) -> "Session":
         return self
@@ -141,7 +142,9 @@ class Session(_Handle):
 
         `out`: arrays that the outputs are written into, without a copy: a list in the order of the
         outputs (None: a new array), a dict by name, or one array for the only output. They must be
-        contiguous and have the output's type and shape; they are returned in its place.
+        contiguous and have the output's type and shape; they are returned in its place. Others are
+        refused and keep what they hold. (The first run with new shapes of inputs copies, and so do
+        outputs whose sizes depend on what the inputs hold.)
 
         Ctrl-C ends a run of the main thread within its step.
         """
@@ -155,16 +158,22 @@ class Session(_Handle):
         given = self._outputs(out)
         with self._running() as run:
             results = self._execute(run, inputs, named, given)
-            got = {name: self._result(name, results[i], given[i])
-                   for i, name in enumerate(self.output_names) if name in wanted}
+            shapes = [tuple(t.dims[i] for i in range(t.rank)) for t in results[:len(given)]]
+            for name, shape, bound in zip(self.output_names, shapes, given):
+                self._check_shape(name, shape, bound)
+            got = {name: self._result(results[i], given[i])
+                   for i, name in enumerate(self.output_names) if name in wanted or given[i]}
         return [got[name] for name in wanted]
 
     def _execute(self, run: _Run, inputs: Sequence[Any], named: Mapping[str, Any],
                  out: Sequence[Optional[Tuple[Any, Array]]] = ()) -> Any:
         arrays = _given(self._inputs, inputs, named)
         results = (_Tensor * max(len(self.output_names), 1))()
+        key = tuple(x.shape for x in arrays)
+        known = self._shapes.get(key)
         for i, bound in enumerate(out):
-            if bound is not None:
+            if bound is not None and known and self._is_fixed(self.output_names[i]):
+                self._check_shape(self.output_names[i], known[i], bound)
                 results[i].data, results[i].bytes = _address(bound[1]), bound[1].nbytes
         views = _views(arrays)
         watched = _interrupts.watch(run)
@@ -174,6 +183,10 @@ class Session(_Handle):
         finally:
             if watched is not None:
                 watched.leave()
+        if not known and out:
+            self._shapes = {} if len(self._shapes) > 99 else self._shapes
+            self._shapes[key] = tuple(tuple(t.dims[i] for i in range(t.rank))
+                                      for t in results[:len(self.output_names)])
         return results
 
     def _outputs(self, out: Any) -> List[Optional[Tuple[Any, Array]]]:
@@ -206,19 +219,36 @@ class Session(_Handle):
 
     def _kind(self, name: str) -> str:
         """The data type of an output, "" if the model does not give it."""
-        if self._kinds is None:
-            self._kinds = {v.name: v.dtype for v in self.model.values}
-            self._kinds.update((v.name, v.dtype) for v in self.model.outputs)
-        kind = self._kinds.get(name, "")
-        return "" if kind.startswith("type ") else kind
+        value = self._value(name)
+        return "" if value is None or value.dtype.startswith("type ") else value.dtype
+
+    def _value(self, name: str) -> Optional[Value]:
+        if self._values is None:
+            self._values = {v.name: v for v in [*self.model.values, *self.model.outputs]}
+        return self._values.get(name)
+
+    def _is_fixed(self, name: str) -> bool:
+        """Whether sizes of the inputs alone decide on those of an output."""
+        value = self._value(name)
+        names = {d for v in self._inputs for d in v.shape or () if isinstance(d, str) and d != "?"}
+        return (value is not None and value.shape is not None and
+                all(isinstance(d, int) or d in names for d in value.shape))
 
     @staticmethod
-    def _result(name: str, tensor: Any, bound: Optional[Tuple[Any, Array]]) -> Any:
+    def _check_shape(name: str, shape: Tuple[int, ...],
+                     bound: Optional[Tuple[Any, Array]]) -> None:
+        if bound is not None and bound[1].shape != shape:
+            raise ValueError(f"out: '{name}' is {shape}, the array {bound[1].shape}")
+
+    @staticmethod
+    def _result(tensor: Any, bound: Optional[Tuple[Any, Array]]) -> Any:
         if bound is None:
             return _array_of(tensor)
-        shape = tuple(tensor.dims[i] for i in range(tensor.rank))
-        if bound[1].shape != shape:
-            raise ValueError(f"out: '{name}' is {shape}, the array {bound[1].shape}")
+        if bound[1].nbytes < tensor.bytes:
+            raise TypeError(f"out: the output has {_dtype_name(tensor.dtype)}, "
+                            f"the array {bound[1].dtype}")
+        if _address(bound[1]) != tensor.data:
+            C.memmove(_address(bound[1]), tensor.data, tensor.bytes)
         return bound[0]
 
     def reserve(self, *inputs: Any, **named: Any) -> int:
