@@ -172,11 +172,15 @@ static int check_attributes(const qs_infer *x) {
 
 static int check_types(const qs_infer *x) {
     const int32_t rank = x->in[Q]->rank, dtype = x->in[Q]->dtype;
-    const uint32_t own = dtype == QSIM_FLOAT || dtype == QSIM_DOUBLE ? QS_T(dtype) : QS_T_REAL;
+    const bool real = dtype == QSIM_FLOAT || dtype == QSIM_DOUBLE;
+    const uint32_t own = real ? QS_T(dtype) : QS_T_REAL;
     const uint32_t types[] = {own, own, own, own | QS_T(QSIM_BOOL), own, own, QS_T(QSIM_INT64)};
     int code = QSIM_OK;
-    for (int32_t i = 0; i < (int32_t)QS_COUNT(types) && !code; i++)
-        code = qs_infer_type(x, i, types[i]);
+    for (int32_t i = 0; i < (int32_t)QS_COUNT(types) && !code; i++) {
+        const qs_value *v = i < USED && real ? qs_infer_in(x, i) : NULL;
+        const bool other = v && v->dtype == (dtype == QSIM_FLOAT ? QSIM_DOUBLE : QSIM_FLOAT);
+        code = other ? qs_infer_same_type(x, Q, i) : qs_infer_type(x, i, types[i]);
+    }
     for (int32_t i = 0; i < 3 && !code; i++)
         if (x->in[i]->rank >= 0 &&
             ((x->in[i]->rank != 3 && x->in[i]->rank != 4) || (rank >= 0 && x->in[i]->rank != rank)))

@@ -419,6 +419,7 @@ static void test_refused(void) {
     case_input(c, QSIM_FLOAT, SHAPE(1, 2, 2, 4), NULL);
     case_node(c, 1);
     CHECK_INT(case_infer(c), QSIM_E_DTYPE);
+    CHECK(strstr(c->error.message, "input 0 is double but input 2 is float") != NULL);
     case_free(c);
     c = case_new("", "Attention", 23); /* heads side by side of an unknown number */
     case_input(c, QSIM_FLOAT, SHAPE(1, 2, 4), NULL);
