@@ -281,10 +281,10 @@ static int run_step(qsim_run *run, qs_plan *plan, qs_deferred_node *dn, qs_sizes
     const qsim_session *s = run->session;
     const qs_node *n = &s->graph->nodes[dn->node];
     qs_fault fault = {0};
-    if (dn->step.scratch > dn->scratch_capacity) {
+    if (!dn->scratch || dn->step.scratch > dn->scratch_capacity) {
         qs_free(s->ctx, dn->scratch);
         dn->scratch_capacity = 0;
-        dn->scratch = qs_alloc(s->ctx, dn->step.scratch, 1);
+        dn->scratch = qs_alloc(s->ctx, dn->step.scratch + 1, 1);
         if (!dn->scratch)
             return no_memory(run, n, dn->step.scratch, QSIM_E_NOMEM, error);
         dn->scratch_capacity = dn->step.scratch;

@@ -225,7 +225,8 @@ static int compute(const qs_eval *e, qs_id node, const void *packed, qs_arena *t
     qsim_ctx view;
     qs_ctx_view(e->ctx, &stop, &view);
     qs_frame frame = {.ctx = &view, .address = e->address, .fault = &fault};
-    if (step.scratch && !(frame.scratch = qs_arena_alloc64(temporary, step.scratch)))
+    /* Steps without scratch memory may compute addresses in it, too. */
+    if (!(frame.scratch = qs_arena_alloc64(temporary, step.scratch)))
         return no_memory(e, n);
     uint64_t fp = qs_fp_enter();
     step.run(&step, &frame);

@@ -158,8 +158,7 @@ static size_t rows_at_once(const qs_pool_plan *p, size_t oy, size_t left) {
 static void pool_slice(void *arg, size_t slice) {
     const pool_job *j = arg;
     const qs_pool_plan *p = j->p;
-    const size_t part = p->line + p->band_bytes;
-    char *const own = part ? j->scratch + slice * part : NULL;
+    char *const own = j->scratch + slice * (p->line + p->band_bytes);
     char *const scratch = p->line ? own : NULL;
     const size_t most = p->band ? p->band : p->oh;
     const size_t line = (p->band ? p->ow : p->w) * p->c * p->element;
