@@ -50,8 +50,13 @@ static void cost(void *user, const char *unit, double *in_float, double *in_inte
 #define STEP 1
 #endif
 
-/* All calls from calibration to quantized model; the first error, or OK. */
-static int work(qsim_ctx *ctx, const qsim_model *m) {
+/* Time grows with the square of a way's allocations: each search is a way of its own. */
+#define WORKS   4
+#define NARROWS 5
+
+/* All calls from calibration to quantized model, with one search; the first error, or OK. */
+static int work(qsim_ctx *ctx, const qsim_model *m, int part) {
+    static const char *const methods[WORKS - 1] = {"greedy", "anneal", "auto"};
     static const char text[] =
         "qsim-calibration 1\n"
         "model 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\n"
@@ -68,7 +73,7 @@ static int work(qsim_ctx *ctx, const qsim_model *m) {
     qsim_search_options so = {.struct_size = sizeof(so),
                               .inputs = &t,
                               .input_count = 1,
-                              .methods = "greedy,anneal,auto",
+                              .methods = part < WORKS - 1 ? methods[part] : NULL,
                               .steps = 2,
                               .cost = cost};
     qsim_quantize_options qo = {.struct_size = sizeof(qo), .format = QSIM_FORMAT_QOPERATOR};
@@ -81,9 +86,9 @@ static int work(qsim_ctx *ctx, const qsim_model *m) {
         code = qsim_recipe_create(ctx, &found, NULL);
     if (!code)
         code = qsim_recipe_create(ctx, &decided, NULL);
-    if (!code)
-        code = qsim_search(m, c, NULL, &so, found, NULL, NULL);
-    if (!code)
+    if (!code && so.methods)
+        code = qsim_search(m, c, &qo, &so, found, NULL, NULL);
+    else if (!code)
         code = qsim_sensitivity(m, c, NULL, &so, NULL, NULL, NULL, NULL);
     code = code > 0 ? QSIM_OK : code;
     qo.recipe = found;
@@ -98,25 +103,49 @@ static int work(qsim_ctx *ctx, const qsim_model *m) {
     return code;
 }
 
-/* 4-bit weights by GPTQ, in blocks, with equalization and refinement. */
-static int narrow(qsim_ctx *ctx, const qsim_model *m) {
+/* 4-bit weights: GPTQ, equalized by a recipe; in blocks. */
+static int quantize_narrow(qsim_ctx *ctx, const qsim_model *m, const qsim_calibration *c,
+                           qsim_quantize_options *qo) {
     static const char text[] = "qsim-recipe 1\nequalize \"c\" 2 2 0.5\n";
+    const qsim_rule all = {.struct_size = sizeof(all), .pattern = "fc", .action = QSIM_RULE_INT4};
+    qsim_model *q = NULL;
+    qsim_recipe *given = NULL;
+    int code = qsim_recipe_load_memory(ctx, text, strlen(text), NULL, &given, NULL);
+    qo->recipe = given;
+    if (!code)
+        code = qsim_quantize(m, c, qo, &q, NULL);
+    qsim_model_free(q);
+    q = NULL;
+    qo->mode = QSIM_MODE_DYNAMIC;
+    qo->weight_block = 16;
+    qo->rules = &all;
+    qo->rule_count = 1;
+    if (!code)
+        code = qsim_quantize(m, c, qo, &q, NULL);
+    qsim_model_free(q);
+    qsim_recipe_free(given);
+    return code;
+}
+
+/* Calibrates for them, and searches by one method or quantizes in both forms. */
+static int narrow(qsim_ctx *ctx, const qsim_model *m, int part) {
+    static const char *const methods[NARROWS - 1] = {"equalize", "smooth", "refine", "auto"};
     static float x[32];
     const int64_t dims[4] = {1, 2, 4, 4};
     qsim_tensor t = {QSIM_FLOAT, 4, dims, x, sizeof(x)};
     qsim_calibration *c = NULL;
-    qsim_model *q = NULL;
-    qsim_recipe *found = NULL, *given = NULL;
+    qsim_recipe *found = NULL;
     uint64_t seed = 3;
     for (int i = 0; i < 32; i++)
         x[i] = (float)test_random(&seed) / 2147483648.0f - 1;
     qsim_quantize_options qo = {
         .struct_size = sizeof(qo), .weight_type = QSIM_INT4, .keep_moments = 1};
     const qsim_calibration_options co = {.struct_size = sizeof(co), .quantize = &qo};
+    const qsim_quantize_options eight = {.struct_size = sizeof(eight)};
     qsim_search_options so = {.struct_size = sizeof(so),
                               .inputs = &t,
                               .input_count = 1,
-                              .methods = "equalize,smooth,refine,auto",
+                              .methods = part < NARROWS - 1 ? methods[part] : NULL,
                               .goal = QSIM_GOAL_SIZE,
                               .max_drop = 100,
                               .bits = QSIM_BITS_4,
@@ -126,41 +155,25 @@ static int narrow(qsim_ctx *ctx, const qsim_model *m) {
         code = qsim_calibration_feed(c, &t, 1, NULL);
     if (!code)
         code = qsim_recipe_create(ctx, &found, NULL);
-    qsim_quantize_options eight = {.struct_size = sizeof(eight)};
     if (!code)
-        code = qsim_search(m, c, &eight, &so, found, NULL, NULL);
-    if (!code)
-        code = qsim_recipe_load_memory(ctx, text, strlen(text), NULL, &given, NULL);
-    qo.recipe = given;
-    if (!code)
-        code = qsim_quantize(m, c, &qo, &q, NULL);
-    qsim_model_free(q);
-    q = NULL;
-    qo.mode = QSIM_MODE_DYNAMIC;
-    qo.weight_block = 16;
-    const qsim_rule all = {.struct_size = sizeof(all), .pattern = "fc", .action = QSIM_RULE_INT4};
-    qo.rules = &all;
-    qo.rule_count = 1;
-    if (!code)
-        code = qsim_quantize(m, c, &qo, &q, NULL);
-    qsim_model_free(q);
+        code = so.methods ? qsim_search(m, c, &eight, &so, found, NULL, NULL)
+                          : quantize_narrow(ctx, m, c, &qo);
     qsim_recipe_free(found);
-    qsim_recipe_free(given);
     qsim_calibration_free(c);
     return code;
 }
 
 /* Lets each `step`th allocation of `way` fail. */
-static void sweep(test_heap *h, qsim_ctx *ctx, qsim_model *m, long step,
-                  int (*way)(qsim_ctx *ctx, const qsim_model *m)) {
+static void sweep_part(test_heap *h, qsim_ctx *ctx, const qsim_model *m, long step,
+                       int (*way)(qsim_ctx *ctx, const qsim_model *m, int part), int part) {
     h->calls = h->fail_at = 0;
-    CHECK_INT(way(ctx, m), QSIM_OK);
+    CHECK_INT(way(ctx, m, part), QSIM_OK);
     long calls = h->calls, live = h->live, wrong = 0, lost = 0;
     CHECK(calls > 100);
     for (long n = 1; n <= calls; n += step) {
         h->calls = 0;
         h->fail_at = n;
-        int code = way(ctx, m);
+        int code = way(ctx, m, part);
         wrong += code != QSIM_E_NOMEM;
         lost += h->live != live;
         if (code != QSIM_E_NOMEM || h->live != live)
@@ -170,6 +183,13 @@ static void sweep(test_heap *h, qsim_ctx *ctx, qsim_model *m, long step,
     CHECK_INT(wrong, 0);
     CHECK_INT(lost, 0);
     h->fail_at = 0;
+    fprintf(stderr, "%d: %ld allocations\n", part, calls);
+}
+
+static void sweep(test_heap *h, qsim_ctx *ctx, qsim_model *m, long step,
+                  int (*way)(qsim_ctx *ctx, const qsim_model *m, int part), int parts) {
+    for (int part = 0; part < parts; part++)
+        sweep_part(h, ctx, m, step, way, part);
     qsim_model_free(m);
 }
 
@@ -179,8 +199,8 @@ int main(void) {
     qsim_ctx_options o = {.struct_size = sizeof(o), .allocator = &a, .threads = 1};
     qsim_ctx *ctx = NULL;
     CHECK_INT(qsim_ctx_create(&o, &ctx, NULL), QSIM_OK);
-    sweep(&h, ctx, small_net(ctx), STEP, work);
-    sweep(&h, ctx, deep_net(ctx), 7 * STEP, narrow); /* three times as many, each slower */
+    sweep(&h, ctx, small_net(ctx), STEP, work, WORKS);
+    sweep(&h, ctx, deep_net(ctx), 7 * STEP, narrow, NARROWS); /* three times as many, each slower */
     qsim_ctx_free(ctx);
     CHECK_INT(h.live, 0);
     return test_done();
