@@ -13,13 +13,17 @@ if [ ! -d "$models" ]; then
     missing "no $models"
 fi
 command -v node >/dev/null 2>&1 && command -v npm >/dev/null 2>&1 || missing "no node and npm"
-if [ ! -d "$peer/node_modules/onnxruntime-node" ]; then
-    mkdir -p "$peer"
+mkdir -p "$peer"
+(
+    flock 9 # the first test fetches it, and others wait
+    [ ! -d "$peer/node_modules/onnxruntime-node" ] || exit 0
     # One try an hour: each takes a minute where there is no network.
-    [ -z "$(find "$peer" -name npm.failed -mmin -60)" ] || missing "npm could not install onnxruntime-node"
-    (cd "$peer" && npm install --ignore-scripts --no-audit --no-fund --silent \
-        onnxruntime-node@1.30.0 >npm.log 2>&1) || { touch "$peer/npm.failed"; missing "npm cannot install onnxruntime-node"; }
-fi
+    [ -z "$(find "$peer" -name npm.failed -mmin -60)" ] || exit 1
+    cd "$peer" && npm install --ignore-scripts --no-audit --no-fund --silent onnxruntime-node@1.30.0 >npm.log 2>&1 || {
+        touch "$peer/npm.failed"
+        exit 1
+    }
+) 9>"$peer/npm.lock" || missing "npm cannot install onnxruntime-node"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
