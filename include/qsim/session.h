@@ -45,6 +45,14 @@ typedef struct qsim_session_options {
     qsim_ctx *ctx;
     int32_t level; /* QSIM_LEVEL_* */
     int32_t reserved;
+    /*
+     * For the model's random numbers (RandomNormalLike, Bernoulli, ...). They are a function of
+     * this seed, the node's name and the element's index, and of a Loop's iteration: the same
+     * inputs give the same outputs in every run, on every CPU, in float and quantized. For other
+     * numbers use another seed, here or by qsim_run_set_seed. A node's own seed, an attribute,
+     * takes the place of this one and of the name.
+     */
+    uint64_t seed;
 } qsim_session_options;
 
 /*
@@ -105,6 +113,12 @@ QSIM_API int qsim_run_execute(qsim_run *run, const qsim_tensor *inputs, size_t i
  * cancels all work of a context.
  */
 QSIM_API void qsim_run_cancel(qsim_run *run);
+
+/*
+ * Changes the seed of random numbers (qsim_session_options.seed) from the next execute on: speech
+ * or samples that should differ from one call to the next need a seed of their own for each.
+ */
+QSIM_API void qsim_run_set_seed(qsim_run *run, uint64_t seed);
 
 /* Bytes of activation memory of the plan last used. */
 QSIM_API size_t qsim_run_arena_bytes(const qsim_run *run);

@@ -32,7 +32,7 @@ static void mark_conditions(const qs_graph *g, bool *derived, bool *needed) {
         derived[g->inputs[i]] = is_integer(&g->values[g->inputs[i]]);
     for (size_t i = 0; i < g->order_count; i++) {
         const qs_node *n = &g->nodes[g->order[i]];
-        bool all = true;
+        bool all = !(n->op->traits & QS_RANDOM);
         for (int32_t k = 0; k < n->input_count; k++)
             all &= n->inputs[k] == QS_NONE || derived[n->inputs[k]];
         for (int32_t k = 0; k < n->output_count; k++)

@@ -293,7 +293,9 @@ static int run_step(qsim_run *run, qs_plan *plan, qs_deferred_node *dn, qs_sizes
                             .address = plan->address,
                             .scratch = dn->scratch,
                             .fault = &fault,
-                            .sizes = sizes};
+                            .sizes = sizes,
+                            .seed = run->seed,
+                            .turn = run->turn};
     const uint64_t fp = qs_fp_enter();
     dn->step.run(&dn->step, &frame);
     qs_fp_restore(fp);
@@ -360,7 +362,7 @@ int qs_deferred_execute(qsim_run *run, qs_plan *plan, qsim_error *error) {
         if (qs_stopped(&run->view))
             return qs_stop_code(&run->view);
         if (qs_node_has_subgraph(n)) {
-            qs_flow_call call = {run, plan, d, &d->nodes[i], n, error};
+            qs_flow_call call = {run, plan, d, &d->nodes[i], n, error, 0};
             code = qs_flow_execute(&call);
         } else {
             code = execute_node(run, plan, &d->nodes[i], error);

@@ -99,6 +99,7 @@ typedef struct qs_flow_call {
     qs_deferred_node *node;
     const qs_node *n;
     qsim_error *error;
+    uint64_t iteration; /* of Loop or Scan */
 } qs_flow_call;
 
 /* Executes If, Loop or Scan and sets types, sizes and memory of its outputs. */

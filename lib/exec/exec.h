@@ -20,6 +20,7 @@ struct qsim_session {
     qsim_model *model; /* counted reference: the graph borrows its names and weights */
     qs_graph *graph;
     const char *name;       /* for messages */
+    uint64_t seed;          /* of the runs' random numbers */
     const void **packed;    /* by node id */
     const void **constants; /* by value id: aligned, with slack; NULL if not constant */
     const char **output_names;

@@ -125,6 +125,10 @@ int qs_flow_run(qs_flow_call *c, int which, const qsim_tensor *fed) {
     for (size_t i = 0; i < f->in_count[which]; i++)
         f->in[i] = source[i] < 0 ? fed[-1 - source[i]] : qs_flow_input(c, source[i], f->dims[i]);
     memset(f->out, 0, f->out_count[which] * sizeof(*f->out));
+    f->run[which]->seed = c->run->seed;
+    /* An odd factor: iterations of one loop have distinct turns, and so have those of nested ones
+     * but by chance. */
+    f->run[which]->turn = (c->run->turn + c->iteration) * UINT64_C(0x9e3779b97f4a7c15);
     return qsim_run_execute(f->run[which], f->in, f->in_count[which], f->out, f->out_count[which],
                             c->error);
 }
@@ -300,6 +304,7 @@ static int execute_loop(qs_flow_call *c) {
             code = qs_flow_fail(c, QSIM_E_LIMIT, "the loop has not ended after 1000000 iterations");
         if (code)
             break;
+        c->iteration = (uint64_t)t;
         fed[0] = scalar(c, 0, QSIM_INT64, &t, sizeof(t));
         fed[1] = scalar(c, 1, QSIM_BOOL, &go, 1);
         for (int32_t i = 0; i < states; i++)

@@ -129,6 +129,7 @@ static int iterate(scan *s, int64_t b, int64_t t, int64_t length) {
         s->fed[i] = f->state[i].t;
     for (int32_t i = 0; i < s->scanned && !code; i++)
         code = slice_input(s, i, b, is_reversed(s, i) ? length - 1 - t : t);
+    s->c->iteration = (uint64_t)(b * s->length + t);
     if (!code)
         code = qs_flow_run(s->c, 0, s->fed);
     for (int32_t i = 0; i < s->states && !code; i++)

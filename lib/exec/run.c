@@ -152,6 +152,7 @@ QS_COLD int qsim_run_create(const qsim_session *session, qsim_run **out, qsim_er
     r->session = qs_session_hold(session);
     atomic_init(&r->stop.code, QSIM_OK);
     r->stop.outer = session->ctx->stop;
+    r->seed = session->seed;
     qs_ctx_view(session->ctx, &r->stop, &r->view);
     int code = plan_fixed(r, error);
     if (code) {
@@ -308,6 +309,11 @@ static int return_outputs(const qsim_run *r, qsim_tensor *outputs, qsim_error *e
     return code;
 }
 
+void qsim_run_set_seed(qsim_run *run, uint64_t seed) {
+    if (run)
+        run->seed = seed;
+}
+
 void qs_run_follow(qsim_run *run, qsim_run *parent) {
     run->stop.outer = &parent->stop;
 }
@@ -315,7 +321,11 @@ void qs_run_follow(qsim_run *run, qsim_run *parent) {
 static int execute_steps(qsim_run *r, qsim_error *error) {
     qs_plan *plan = r->plan;
     qs_fault fault = {0};
-    qs_frame frame = {.ctx = &r->view, .address = plan->address, .fault = &fault};
+    qs_frame frame = {.ctx = &r->view,
+                      .address = plan->address,
+                      .fault = &fault,
+                      .seed = r->seed,
+                      .turn = r->turn};
     const bool timing = r->timing || r->profile;
     uint64_t now = timing ? qs_plan_time(plan) : 0;
     int code = r->observe ? qs_run_show(r, -1, error) : QSIM_OK;

@@ -25,6 +25,7 @@ struct qsim_run {
     uint64_t clock;
     qs_stop stop;  /* its outer: that of the outer run if this is a subgraph's, or the context's */
     qsim_ctx view; /* context of the steps, with `stop` */
+    uint64_t seed, turn; /* of random numbers: qs_frame */
     bool timing;
     qsim_profile_fn profile; /* NULL: no profile was begun */
     void *profile_user;

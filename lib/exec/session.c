@@ -284,6 +284,7 @@ int qs_session_compile(const qsim_model *model, const qsim_session_options *opti
     s->model = qs_model_hold(model);
     s->ctx = ctx;
     s->name = model->name;
+    s->seed = o.seed;
     qs_arena_init(&s->arena, s->ctx);
     code = qs_leave(ctx, compile(s, &o, flags, error), error);
     if (code) {

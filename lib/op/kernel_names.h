@@ -72,6 +72,7 @@
     X(QLINEAR_SOFTMAX, "qlinear softmax")                                                          \
     X(QUANTIZE, "quantize")                                                                        \
     X(QUANTIZE_ROWS, "quantize rows")                                                              \
+    X(RANDOM, "random")                                                                            \
     X(RANGE, "range")                                                                              \
     X(REDUCE, "reduce")                                                                            \
     X(RESIZE, "resize")                                                                            \

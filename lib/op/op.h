@@ -128,6 +128,8 @@ enum {
     QS_DIVIDES = 1 << 26,
     /* Output 0 is exp(input 0) over its sum along an axis. */
     QS_SOFTMAX = 1 << 27,
+    /* Outputs depend on a seed and the node's name: no constants, though all inputs may be. */
+    QS_RANDOM = 1 << 28,
 };
 
 /* Indices of the inputs that are an operand of a quantized operator, its scale and zero point. */
@@ -169,6 +171,9 @@ enum {
     QS_MOMENTS_MEAN  /* the mean is the same, the deviation unknown */
 };
 
+/* Domains of rows: QS_DOMAIN_*, in the order of the table. */
+enum { QS_DOMAIN_ONNX = 0, QS_DOMAIN_MICROSOFT, QS_DOMAIN_QSIM };
+
 /* Numbers of inputs and outputs from version `since` of the opset on; max -1: any number. */
 typedef struct qs_counts {
     int8_t since, min_in, max_in, max_out;
@@ -179,7 +184,6 @@ typedef struct qs_counts {
  * inputs, bit i is input i.
  */
 typedef struct qs_op {
-    const char *domain; /* NULL: ai.onnx */
     const char *name;
     int16_t since, until; /* first and last opset version of this form; 0: no limit */
     /*
@@ -189,6 +193,7 @@ typedef struct qs_op {
     int8_t min_in, max_in, min_out, max_out;
     qs_counts later[2];    /* changes in newer versions; since 0: none */
     bool outputs_optional; /* any output may be left out, even the first one */
+    uint8_t domain;        /* QS_DOMAIN_* */
     int8_t axis;           /* with QS_ALONG_AXIS: default of attribute "axis" */
     int8_t weight_axis;    /* axis of the weights for output channels; < 0: from the end */
     uint8_t moments;       /* QS_MOMENTS_* */
@@ -242,6 +247,8 @@ typedef struct qs_op {
 #define QS_OP(id, ...)  const qs_op qs_op_##id = {__VA_ARGS__}
 #define QS_ATTRS(rules) .attrs = (rules), .attr_count = QS_COUNT(rules)
 
+/* The name of a row's domain: "", "com.microsoft" or "qsim". */
+const char *qs_op_domain(const qs_op *op);
 /* The number of rows, and row `index`: by domain, then by name. */
 size_t qs_op_count(void);
 const qs_op *qs_op_at(size_t index);

@@ -24,6 +24,7 @@
     X(attention) \
     X(averagepool) \
     X(batchnormalization) \
+    X(bernoulli) \
     X(bitcast) \
     X(bitshift) \
     X(bitwise_and) \
@@ -117,6 +118,7 @@
     X(mish) \
     X(mod) \
     X(mul) \
+    X(multinomial) \
     X(neg) \
     X(loss) \
     X(nms) \
@@ -133,6 +135,10 @@
     X(qlinearconv) \
     X(qlinearmatmul) \
     X(quantize) \
+    X(random_normal) \
+    X(random_normal_like) \
+    X(random_uniform) \
+    X(random_uniform_like) \
     X(range) \
     X(reciprocal) \
     X(reduce_l1) \
@@ -303,10 +309,14 @@ static const struct {
     const char *domain;
     size_t begin, end; /* rows */
 } domains[] = {
-    {"", 0, ONNX_END},
-    {"com.microsoft", ONNX_END, MICROSOFT_END},
-    {"qsim", MICROSOFT_END, QSIM_END},
+    [QS_DOMAIN_ONNX] = {"", 0, ONNX_END},
+    [QS_DOMAIN_MICROSOFT] = {"com.microsoft", ONNX_END, MICROSOFT_END},
+    [QS_DOMAIN_QSIM] = {"qsim", MICROSOFT_END, QSIM_END},
 };
+
+const char *qs_op_domain(const qs_op *op) {
+    return domains[op->domain].domain;
+}
 
 size_t qs_op_count(void) {
     return QS_COUNT(table);
@@ -447,6 +457,9 @@ int qs_op_resolve(qs_graph *g, qs_id node, const char *model, qsim_error *error)
         code = check_attrs(&x, op);
     if (!code)
         n->op = op;
+    /* Its numbers depend on its name, also where a pass gives its output another one. */
+    if (!code && (op->traits & QS_RANDOM) && !n->name[0] && g->values[n->outputs[0]].name)
+        n->name = g->values[n->outputs[0]].name;
     return code;
 }
 

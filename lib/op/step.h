@@ -58,6 +58,8 @@ typedef struct qs_frame {
     qs_fault *fault;      /* or NULL; set by a step that finds a value breaking its rule */
     /* For a row with a `bound`: the outputs' actual sizes, written by the step. */
     qs_sizes_out *sizes;
+    uint64_t seed; /* of random numbers */
+    uint64_t turn; /* of the loops around: differs from iteration to iteration; 0: the first */
 } qs_frame;
 
 /* Report a fault from a step; the first one stays. qs_step_fails: without details. */

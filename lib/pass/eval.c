@@ -243,7 +243,7 @@ int qs_eval_const(const qs_eval *e, qs_id node, const void *packed, size_t limit
     int code = qs_go_on(e->ctx, e->model, e->error);
     if (!code)
         code = qs_eval_infer(e, node);
-    if (code || !results_fit(e, n, limit))
+    if (code || (n->op->traits & QS_RANDOM) || !results_fit(e, n, limit))
         return code;
     qs_arena temporary;
     qs_arena_init(&temporary, e->ctx);

@@ -352,13 +352,14 @@ static void growing_recipe(void) {
 }
 
 static void growing_session(void) {
-    SIZE(qsim_session_options, 40);
+    SIZE(qsim_session_options, 48);
     AT(qsim_session_options, struct_size, 0);
     AT(qsim_session_options, outputs, 8);
     AT(qsim_session_options, output_count, 16);
     AT(qsim_session_options, ctx, 24);
     AT(qsim_session_options, level, 32);
     AT(qsim_session_options, reserved, 36);
+    AT(qsim_session_options, seed, 40);
 
     SIZE(qsim_step_info, 88);
     AT(qsim_step_info, struct_size, 0);

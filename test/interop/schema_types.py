@@ -36,10 +36,7 @@ REFUSED = {
                            "this schema gives the output the grid's type, a slip that version 20 mends"),
 }
 # Operators that are refused whatever the type.
-RANDOM = "random numbers, which no two runtimes draw alike"
 OPERATORS = {
-    "Bernoulli": RANDOM, "Multinomial": RANDOM, "RandomNormal": RANDOM, "RandomNormalLike": RANDOM,
-    "RandomUniform": RANDOM, "RandomUniformLike": RANDOM,
     "SequenceMap": "a sequence as an input of each of ONNX's models",
     "StringNormalizer": "texts are no numbers", "TfIdfVectorizer": "texts are no numbers",
 }

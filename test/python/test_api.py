@@ -225,6 +225,19 @@ class Sessions(unittest.TestCase):
         b = qsim.Builder().input("<b>", "float[1]").node("Relu", "<b>", "y").output("y")
         self.assertIn("&lt;b&gt;", b.finish()._repr_html_())
 
+    def test_seed(self):
+        b = qsim.Builder().input("x", "float[N]").node("RandomNormalLike", "x", "y").output("y")
+        session, x = qsim.Session(b.finish()), np.zeros(1000, np.float32)
+        first, = session.run(x)
+        self.assertTrue(0.8 < first.std() < 1.2)
+        self.assertTrue((session.run(x)[0] == first).all())
+        session.seed = 1
+        other, = session.run(x)
+        self.assertFalse((other == first).any())
+        self.assertTrue((qsim.Session(session.model, seed=1).run(x)[0] == other).all())
+        with self.assertRaises((OverflowError, ValueError)):
+            qsim.Session(session.model, seed=-1)
+
     def test_version(self):
         self.assertEqual(qsim.__version__, qsim.version())
 

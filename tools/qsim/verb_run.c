@@ -250,13 +250,19 @@ static int run_all(tool *t, engine *e) {
 
 static int run(tool *t) {
     engine e = {0};
+    const char *seed = args_value(&t->args, "seed");
+    uint64_t number = 0;
     if (!tool_operands(t, 1, 1))
         return EXIT_USAGE;
+    if (seed && !parse_uint64(seed, &number))
+        return tool_usage(t, NULL, "--seed is '%s', not a whole number", seed);
     const char *file = t->args.operands[0];
     tool_catch_interrupt(t->ctx);
     int code = open_engine(t, file, &e);
     if (code == EXIT_OK && e.output_count == 0)
         code = tool_fail(t, QSIM_E_GRAPH, "%s: the model has no outputs", file);
+    if (code == EXIT_OK)
+        qsim_run_set_seed(e.run, number);
     if (code == EXIT_OK && may_write(t, &e, &code))
         code = run_all(t, &e);
     engine_close(&e);
@@ -269,6 +275,7 @@ static const option options[] = {
     {"output-dir", "DIR", "write output_0.npy, output_1.npy, ... into DIR", 0, NULL},
     {"tensors", "GLOB", "tensors inside the model, in place of its outputs; repeatable", 0, NULL},
     OPTION_LEVEL,
+    {"seed", "N", "for random numbers inside the model, such as a voice's noise (0)", 0, NULL},
     {"top", "K", "print the K classes with the greatest scores (5, for pictures)", 0, NULL},
     {"labels", "FILE", "class names, one a line; or NUMBER,NAME", 0, NULL},
     {"format", "NAME", "file format of the outputs (npy)", 0, "npy|pb"},

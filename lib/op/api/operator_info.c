@@ -58,7 +58,7 @@ static int example_make(qsim_ctx *ctx, const qs_op *op, example *s) {
     const qs_id y = qs_graph_add_value(s->g, NULL);
     if (y < 0)
         return QSIM_E_NOMEM;
-    const char *domain = op->domain ? op->domain : "";
+    const char *domain = qs_op_domain(op);
     s->node = qs_graph_add_node(s->g, domain, op->name, "", in, inputs, &y, 1);
     if (s->node < 0)
         return QSIM_E_NOMEM;
@@ -153,7 +153,7 @@ static int describe(qsim_ctx *ctx, const qs_op *op, qsim_operator_info *info) {
     qs_graph_free(s.g);
     if (code)
         return QSIM_E_NOMEM;
-    info->domain = op->domain ? op->domain : "";
+    info->domain = qs_op_domain(op);
     info->op_type = op->name;
     info->integer_form = form_of(&s);
     info->kernel = qs_op_kernel(op);
@@ -168,8 +168,7 @@ int qsim_operator(qsim_ctx *ctx, int32_t index, qsim_operator_info *info) {
     qsim_ctx *held;
     if (index < 0 || !info || !info->struct_size)
         return QSIM_E_ARGUMENT;
-    if ((size_t)index >= qs_op_count() ||
-        (qs_op_at((size_t)index)->domain && qs_same(qs_op_at((size_t)index)->domain, "qsim")))
+    if ((size_t)index >= qs_op_count() || qs_op_at((size_t)index)->domain == QS_DOMAIN_QSIM)
         return QSIM_E_NOT_FOUND;
     int code = qs_ctx_hold_bare(ctx, &held, NULL);
     if (code)

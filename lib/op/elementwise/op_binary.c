@@ -213,15 +213,15 @@ QS_OP(mul, .name = "Mul", .min_in = 2, QS_ATTRS(qs_legacy_attrs),
 QS_OP(div, .name = "Div", .min_in = 2, QS_ATTRS(qs_legacy_attrs),
       .traits = QS_ELEMENTWISE | QS_DIVIDES, .kind = QS_KIND_ARITHMETIC, .kernel = QS_KERNEL_BINARY,
       .infer = infer_binary, .upgrade = qs_upgrade_legacy, .lower = lower_div);
-QS_OP(qsim_add, .domain = "qsim", .name = "Add", .min_in = 2, QS_ATTRS(clamp_attrs),
+QS_OP(qsim_add, .domain = QS_DOMAIN_QSIM, .name = "Add", .min_in = 2, QS_ATTRS(clamp_attrs),
       .traits = QS_ELEMENTWISE, .kernel = QS_KERNEL_BINARY, .infer = infer_binary,
       .lower = lower_add);
-QS_OP(qsim_sub, .domain = "qsim", .name = "Sub", .min_in = 2, QS_ATTRS(clamp_attrs),
+QS_OP(qsim_sub, .domain = QS_DOMAIN_QSIM, .name = "Sub", .min_in = 2, QS_ATTRS(clamp_attrs),
       .traits = QS_ELEMENTWISE, .kernel = QS_KERNEL_BINARY, .infer = infer_binary,
       .lower = lower_sub);
-QS_OP(qsim_mul, .domain = "qsim", .name = "Mul", .min_in = 2, QS_ATTRS(clamp_attrs),
+QS_OP(qsim_mul, .domain = QS_DOMAIN_QSIM, .name = "Mul", .min_in = 2, QS_ATTRS(clamp_attrs),
       .traits = QS_ELEMENTWISE, .kernel = QS_KERNEL_BINARY, .infer = infer_binary,
       .lower = lower_mul);
-QS_OP(qsim_div, .domain = "qsim", .name = "Div", .min_in = 2, QS_ATTRS(clamp_attrs),
+QS_OP(qsim_div, .domain = QS_DOMAIN_QSIM, .name = "Div", .min_in = 2, QS_ATTRS(clamp_attrs),
       .traits = QS_ELEMENTWISE, .kernel = QS_KERNEL_BINARY, .infer = infer_binary,
       .lower = lower_div);

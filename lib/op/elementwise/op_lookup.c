@@ -44,6 +44,6 @@ QS_COLD static int lower_lookup(qs_lower *l) {
     return QSIM_OK;
 }
 
-QS_OP(lookup, .domain = "qsim", .name = "Lookup", .min_in = 2, .traits = QS_ELEMENTWISE,
+QS_OP(lookup, .domain = QS_DOMAIN_QSIM, .name = "Lookup", .min_in = 2, .traits = QS_ELEMENTWISE,
       .setting_inputs = 1 << 1, .kernel = QS_KERNEL_LOOKUP, .infer = infer_lookup,
       .lower = lower_lookup);

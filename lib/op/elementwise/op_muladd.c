@@ -130,6 +130,6 @@ QS_COLD static int lower_muladd(qs_lower *l) {
 static const qs_attr_rule muladd_attrs[] = {{"lo", QS_ATTR_FLOAT, 0, 0},
                                             {"hi", QS_ATTR_FLOAT, 0, 0}};
 
-QS_OP(muladd, .domain = "qsim", .name = "MulAdd", .min_in = 3, QS_ATTRS(muladd_attrs),
+QS_OP(muladd, .domain = QS_DOMAIN_QSIM, .name = "MulAdd", .min_in = 3, QS_ATTRS(muladd_attrs),
       .traits = QS_ELEMENTWISE, .kernel = QS_KERNEL_MUL_ADD, .infer = infer_muladd,
       .lower = lower_muladd);

@@ -326,7 +326,7 @@ QS_OP(tanh, .name = "Tanh", .min_in = 1, QS_ATTRS(plain_attrs),
       .kernel = QS_KERNEL_UNARY, .infer = infer_real, .lower = lower_tanh);
 
 /* x * Sigmoid(x), made by a pass. */
-QS_OP(qsim_silu, .domain = "qsim", .name = "Silu", .min_in = 1,
+QS_OP(qsim_silu, .domain = QS_DOMAIN_QSIM, .name = "Silu", .min_in = 1,
       .traits = QS_ELEMENTWISE | QS_COSTLY, .curve = silu_curve, .kernel = QS_KERNEL_UNARY,
       .infer = infer_f32, .lower = lower_silu);
 

@@ -185,13 +185,13 @@ static void expand_splitgelu(qs_expand *e) {
 
 static const qs_attr_rule quick_attrs[] = {{"alpha", QS_ATTR_FLOAT, 1, 0}};
 
-QS_OP(ms_biasgelu, .domain = "com.microsoft", .name = "BiasGelu", .min_in = 2, .traits = QS_PLAIN,
-      .infer = infer_gelu, .expand = expand_biasgelu);
-QS_OP(ms_biassplitgelu, .domain = "com.microsoft", .name = "BiasSplitGelu", .min_in = 2,
+QS_OP(ms_biasgelu, .domain = QS_DOMAIN_MICROSOFT, .name = "BiasGelu", .min_in = 2,
+      .traits = QS_PLAIN, .infer = infer_gelu, .expand = expand_biasgelu);
+QS_OP(ms_biassplitgelu, .domain = QS_DOMAIN_MICROSOFT, .name = "BiasSplitGelu", .min_in = 2,
       .traits = QS_PLAIN, .infer = infer_splitgelu, .expand = expand_splitgelu);
-QS_OP(ms_fastgelu, .domain = "com.microsoft", .name = "FastGelu", .min_in = 1, .max_in = 2,
+QS_OP(ms_fastgelu, .domain = QS_DOMAIN_MICROSOFT, .name = "FastGelu", .min_in = 1, .max_in = 2,
       .traits = QS_PLAIN, .infer = infer_gelu, .expand = expand_fastgelu);
-QS_OP(ms_gelu, .domain = "com.microsoft", .name = "Gelu", .min_in = 1, .traits = QS_PLAIN,
+QS_OP(ms_gelu, .domain = QS_DOMAIN_MICROSOFT, .name = "Gelu", .min_in = 1, .traits = QS_PLAIN,
       .infer = infer_gelu, .expand = expand_biasgelu);
-QS_OP(ms_quickgelu, .domain = "com.microsoft", .name = "QuickGelu", .min_in = 1,
+QS_OP(ms_quickgelu, .domain = QS_DOMAIN_MICROSOFT, .name = "QuickGelu", .min_in = 1,
       QS_ATTRS(quick_attrs), .traits = QS_PLAIN, .infer = infer_gelu, .expand = expand_quickgelu);

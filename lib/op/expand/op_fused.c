@@ -121,7 +121,7 @@ static const qs_attr_rule matmul_attrs[] = {{"alpha", QS_ATTR_FLOAT, 1, 0},
                                             {"transBatchA", QS_ATTR_INT, 1, 0},
                                             {"transBatchB", QS_ATTR_INT, 1, 0}};
 
-QS_OP(ms_fusedmatmul, .domain = "com.microsoft", .name = "FusedMatMul", .min_in = 2,
+QS_OP(ms_fusedmatmul, .domain = QS_DOMAIN_MICROSOFT, .name = "FusedMatMul", .min_in = 2,
       QS_ATTRS(matmul_attrs), .traits = QS_PLAIN, .infer = infer_fusedmatmul,
       .expand = expand_fusedmatmul);
 
@@ -150,7 +150,7 @@ static const qs_attr_rule gemm_attrs[] = {{"alpha", QS_ATTR_FLOAT, 1, 0},
                                           {"activation_beta", QS_ATTR_FLOAT, 1, 0},
                                           {"activation_gamma", QS_ATTR_FLOAT, 1, 0}};
 
-QS_OP(ms_fusedgemm, .domain = "com.microsoft", .name = "FusedGemm", .min_in = 2, .max_in = 3,
+QS_OP(ms_fusedgemm, .domain = QS_DOMAIN_MICROSOFT, .name = "FusedGemm", .min_in = 2, .max_in = 3,
       QS_ATTRS(gemm_attrs), .traits = QS_PLAIN, .infer = infer_fusedgemm,
       .expand = expand_fusedgemm);
 
@@ -182,7 +182,7 @@ static const qs_attr_rule conv_attrs[] = {QS_CONV_ATTRS(1),
                                           {"activation", QS_ATTR_STRING, 1, 0},
                                           {"activation_params", QS_ATTR_FLOATS, 1, 0}};
 
-QS_OP(ms_fusedconv, .domain = "com.microsoft", .name = "FusedConv", .min_in = 2, .max_in = 4,
+QS_OP(ms_fusedconv, .domain = QS_DOMAIN_MICROSOFT, .name = "FusedConv", .min_in = 2, .max_in = 4,
       QS_ATTRS(conv_attrs), .traits = QS_PLAIN, .infer = infer_fusedconv,
       .expand = expand_fusedconv);
 
@@ -254,7 +254,7 @@ static const qs_attr_rule dynamicpads_attrs[] = {
     {"group", QS_ATTR_INT, 1, 0},           {"kernel_shape", QS_ATTR_INTS, 1, 0},
     {"output_padding", QS_ATTR_INTS, 1, 0}, {"strides", QS_ATTR_INTS, 1, 0}};
 
-QS_OP(ms_convtransposedynamicpads, .domain = "com.microsoft",
+QS_OP(ms_convtransposedynamicpads, .domain = QS_DOMAIN_MICROSOFT,
       .name = "ConvTransposeWithDynamicPads", .min_in = 2, .max_in = 4, QS_ATTRS(dynamicpads_attrs),
       .traits = QS_PLAIN, .shape_inputs = 1 << 2, .infer = infer_dynamicpads,
       .expand = expand_dynamicpads);
@@ -330,9 +330,9 @@ static const qs_attr_rule pool_attrs[] = {
     QS_WINDOW_ATTRS(1), {"ceil_mode", QS_ATTR_INT, 1, 0}, {"dilations", QS_ATTR_INTS, 1, 0}};
 static const qs_attr_rule qconv_attrs[] = {QS_CONV_ATTRS(1), {"channels_last", QS_ATTR_INT, 1, 0}};
 
-QS_OP(ms_nhwcmaxpool, .domain = "com.microsoft", .name = "NhwcMaxPool", .min_in = 1,
+QS_OP(ms_nhwcmaxpool, .domain = QS_DOMAIN_MICROSOFT, .name = "NhwcMaxPool", .min_in = 1,
       QS_ATTRS(pool_attrs), .traits = QS_PLAIN, .infer = infer_nhwcmaxpool,
       .expand = expand_nhwcmaxpool);
-QS_OP(ms_qlinearconv, .domain = "com.microsoft", .name = "QLinearConv", .min_in = 8, .max_in = 9,
-      QS_ATTRS(qconv_attrs), .traits = QS_PLAIN, .infer = infer_qlinearconv,
+QS_OP(ms_qlinearconv, .domain = QS_DOMAIN_MICROSOFT, .name = "QLinearConv", .min_in = 8,
+      .max_in = 9, QS_ATTRS(qconv_attrs), .traits = QS_PLAIN, .infer = infer_qlinearconv,
       .expand = expand_qlinearconv);

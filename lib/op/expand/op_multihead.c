@@ -223,7 +223,7 @@ static const qs_attr_rule multihead_attrs[] = {{"num_heads", QS_ATTR_INT, 1, 0},
                                                {"scale", QS_ATTR_FLOAT, 1, 0},
                                                {"unidirectional", QS_ATTR_INT, 1, 0}};
 
-QS_OP(ms_multihead, .domain = "com.microsoft", .name = "MultiHeadAttention", .min_in = 1,
+QS_OP(ms_multihead, .domain = QS_DOMAIN_MICROSOFT, .name = "MultiHeadAttention", .min_in = 1,
       .max_in = 10, .max_out = 3, QS_ATTRS(multihead_attrs), .traits = QS_PLAIN,
       .setting_inputs = 1 << PADDING | 1 << SCORES_BIAS, .infer = infer_multihead,
       .expand = expand_multihead);
@@ -331,6 +331,6 @@ static const qs_attr_rule attention_attrs[] = {{"num_heads", QS_ATTR_INT, 1, 0},
                                                {"do_rotary", QS_ATTR_INT, 1, 0},
                                                {"past_present_share_buffer", QS_ATTR_INT, 1, 0}};
 
-QS_OP(ms_attention, .domain = "com.microsoft", .name = "Attention", .min_in = 2, .max_in = 7,
+QS_OP(ms_attention, .domain = QS_DOMAIN_MICROSOFT, .name = "Attention", .min_in = 2, .max_in = 7,
       .max_out = 2, QS_ATTRS(attention_attrs), .traits = QS_PLAIN, .setting_inputs = 1 << MASK,
       .infer = infer_attention, .expand = expand_attention);

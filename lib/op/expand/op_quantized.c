@@ -64,10 +64,10 @@ static void expand_dynamic(qs_expand *e) {
     e->out[0] = product(e, in, scale, qs_expand_in(e, 4));
 }
 
-QS_OP(ms_matmulintegertofloat, .domain = "com.microsoft", .name = "MatMulIntegerToFloat",
+QS_OP(ms_matmulintegertofloat, .domain = QS_DOMAIN_MICROSOFT, .name = "MatMulIntegerToFloat",
       .min_in = 4, .max_in = 7, .traits = QS_PLAIN, .infer = infer_tofloat,
       .expand = expand_tofloat);
-QS_OP(ms_dynamicquantizematmul, .domain = "com.microsoft", .name = "DynamicQuantizeMatMul",
+QS_OP(ms_dynamicquantizematmul, .domain = QS_DOMAIN_MICROSOFT, .name = "DynamicQuantizeMatMul",
       .min_in = 3, .max_in = 5, .traits = QS_PLAIN, .infer = infer_dynamic,
       .expand = expand_dynamic);
 
@@ -147,7 +147,7 @@ static void expand_qgemm(qs_expand *e) {
 static const qs_attr_rule qgemm_attrs[] = {
     {"alpha", QS_ATTR_FLOAT, 1, 0}, {"transA", QS_ATTR_INT, 1, 0}, {"transB", QS_ATTR_INT, 1, 0}};
 
-QS_OP(ms_qgemm, .domain = "com.microsoft", .name = "QGemm", .min_in = 6, .max_in = 9,
+QS_OP(ms_qgemm, .domain = QS_DOMAIN_MICROSOFT, .name = "QGemm", .min_in = 6, .max_in = 9,
       QS_ATTRS(qgemm_attrs), .traits = QS_PLAIN, .infer = infer_qgemm, .expand = expand_qgemm);
 
 /* ---- computed in floats ---- */
@@ -186,7 +186,7 @@ static void expand_where(qs_expand *e) {
             e, qs_expand_add(e, "Where", qs_expand_in(e, 0), floats_of(e, 1), floats_of(e, 4)), 7);
 }
 
-QS_OP(ms_qlinearwhere, .domain = "com.microsoft", .name = "QLinearWhere", .min_in = 9,
+QS_OP(ms_qlinearwhere, .domain = QS_DOMAIN_MICROSOFT, .name = "QLinearWhere", .min_in = 9,
       .traits = QS_PLAIN, .infer = infer_where, .expand = expand_where);
 
 /* Inputs: x, scale, zero point, scale and zero point of the result. */
@@ -216,7 +216,7 @@ static void expand_mean(qs_expand *e) {
 static const qs_attr_rule mean_attrs[] = {{"axes", QS_ATTR_INTS, 1, 0},
                                           {"keepdims", QS_ATTR_INT, 1, 0}};
 
-QS_OP(ms_qlinearreducemean, .domain = "com.microsoft", .name = "QLinearReduceMean", .min_in = 5,
+QS_OP(ms_qlinearreducemean, .domain = QS_DOMAIN_MICROSOFT, .name = "QLinearReduceMean", .min_in = 5,
       QS_ATTRS(mean_attrs), .traits = QS_PLAIN, .infer = infer_mean, .expand = expand_mean);
 
 /* ---- DynamicQuantizeLSTM ---- */
@@ -300,6 +300,6 @@ static const qs_attr_rule lstm_attrs[] = {
     {"direction", QS_ATTR_STRING, 1, 0},        {"hidden_size", QS_ATTR_INT, 1, 0},
     {"input_forget", QS_ATTR_INT, 1, 0}};
 
-QS_OP(ms_dynamicquantizelstm, .domain = "com.microsoft", .name = "DynamicQuantizeLSTM", .min_in = 3,
-      .max_in = 12, .max_out = 3, .outputs_optional = true, QS_ATTRS(lstm_attrs),
+QS_OP(ms_dynamicquantizelstm, .domain = QS_DOMAIN_MICROSOFT, .name = "DynamicQuantizeLSTM",
+      .min_in = 3, .max_in = 12, .max_out = 3, .outputs_optional = true, QS_ATTRS(lstm_attrs),
       .traits = QS_PLAIN, .infer = infer_dynamiclstm, .expand = expand_dynamiclstm);

@@ -220,7 +220,7 @@ QS_OP(qlinearconv, .name = "QLinearConv", .since = 10, .min_in = 8, .max_in = 9,
       .weight_inputs = 1 << 3, .quantized = {.x = {{0, 1, 2}}, .w = {3, 4, 5}, .y = {0, 6, 7}},
       .macs = qs_macs_conv, .kernel = QS_KERNEL_GEMM_INT8, .infer = infer_qlinear);
 
-QS_OP(qsim_qlinearconv, .domain = "qsim", .name = "QLinearConv", .min_in = 8,
+QS_OP(qsim_qlinearconv, .domain = QS_DOMAIN_QSIM, .name = "QLinearConv", .min_in = 8,
       .max_in = QS_I8_INPUTS, QS_ATTRS(internal_attrs),
       .traits = QS_NEEDS_LAST | QS_CONVOLVES | QS_INTEGER, .weight_inputs = 1 << 3,
       .quantized = {.x = {{0, 1, 2}}, .w = {3, 4, 5}, .y = {0, 6, 7}}, .macs = qs_macs_conv,
@@ -232,7 +232,7 @@ QS_OP(convinteger, .name = "ConvInteger", .since = 10, .min_in = 2, .max_in = 4,
       .weight_inputs = 1 << 1, .quantized = {.x = {{0, QS_NO_SCALE, 2}}, .w = {1, QS_NO_SCALE, 3}},
       .macs = qs_macs_conv, .kernel = QS_KERNEL_GEMM_INT8, .infer = infer_integer);
 
-QS_OP(qsim_convinteger, .domain = "qsim", .name = "ConvInteger", .min_in = 2, .max_in = 4,
+QS_OP(qsim_convinteger, .domain = QS_DOMAIN_QSIM, .name = "ConvInteger", .min_in = 2, .max_in = 4,
       .attrs = internal_attrs, .attr_count = QS_COUNT(internal_attrs) - 6,
       .traits = QS_NEEDS_LAST | QS_CONVOLVES | QS_INTEGER, .weight_inputs = 1 << 1,
       .quantized = {.x = {{0, QS_NO_SCALE, 2}}, .w = {1, QS_NO_SCALE, 3}}, .macs = qs_macs_conv,

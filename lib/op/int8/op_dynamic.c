@@ -184,6 +184,6 @@ QS_COLD static int lower_rows(qs_lower *l) {
 
 static const qs_attr_rule rows_attrs[] = {{"axis", QS_ATTR_INT, 0, 0}};
 
-QS_OP(qsim_quantize_rows, .domain = "qsim", .name = "QuantizeRows", .min_in = 1, .min_out = 2,
-      QS_ATTRS(rows_attrs), .traits = QS_RANGED | QS_QUANTIZES, .axis = -1,
+QS_OP(qsim_quantize_rows, .domain = QS_DOMAIN_QSIM, .name = "QuantizeRows", .min_in = 1,
+      .min_out = 2, QS_ATTRS(rows_attrs), .traits = QS_RANGED | QS_QUANTIZES, .axis = -1,
       .kernel = QS_KERNEL_QUANTIZE_ROWS, .infer = infer_rows, .lower = lower_rows);

@@ -197,19 +197,19 @@ QS_COLD static int lower_qmul(qs_lower *l) {
 
 static const qs_attr_rule lo_hi[] = {{"lo", QS_ATTR_INT, 0, 0}, {"hi", QS_ATTR_INT, 0, 0}};
 
-QS_OP(qlinear_add, .domain = "com.microsoft", .name = "QLinearAdd", .until = 1, .min_in = 7,
+QS_OP(qlinear_add, .domain = QS_DOMAIN_MICROSOFT, .name = "QLinearAdd", .until = 1, .min_in = 7,
       .max_in = 8, .traits = QS_ELEMENTWISE | QS_INTEGER,
       .quantized = {.x = {{0, 1, 2}, {3, 4, 5}}, .y = {0, 6, 7}}, .kernel = QS_KERNEL_QLINEAR_ADD,
       .infer = infer_qlinear, .lower = lower_qadd);
-QS_OP(qsim_qlinear_add, .domain = "qsim", .name = "QLinearAdd", .min_in = 7, .max_in = 8,
+QS_OP(qsim_qlinear_add, .domain = QS_DOMAIN_QSIM, .name = "QLinearAdd", .min_in = 7, .max_in = 8,
       QS_ATTRS(lo_hi), .traits = QS_ELEMENTWISE | QS_INTEGER,
       .quantized = {.x = {{0, 1, 2}, {3, 4, 5}}, .y = {0, 6, 7}}, .kernel = QS_KERNEL_QLINEAR_ADD,
       .infer = infer_qlinear, .lower = lower_qadd);
-QS_OP(qlinear_mul, .domain = "com.microsoft", .name = "QLinearMul", .until = 1, .min_in = 7,
+QS_OP(qlinear_mul, .domain = QS_DOMAIN_MICROSOFT, .name = "QLinearMul", .until = 1, .min_in = 7,
       .max_in = 8, .traits = QS_ELEMENTWISE | QS_INTEGER,
       .quantized = {.x = {{0, 1, 2}, {3, 4, 5}}, .y = {0, 6, 7}}, .kernel = QS_KERNEL_QLINEAR_MUL,
       .infer = infer_qlinear, .lower = lower_qmul);
-QS_OP(qsim_qlinear_mul, .domain = "qsim", .name = "QLinearMul", .min_in = 7, .max_in = 8,
+QS_OP(qsim_qlinear_mul, .domain = QS_DOMAIN_QSIM, .name = "QLinearMul", .min_in = 7, .max_in = 8,
       QS_ATTRS(lo_hi), .traits = QS_ELEMENTWISE | QS_INTEGER,
       .quantized = {.x = {{0, 1, 2}, {3, 4, 5}}, .y = {0, 6, 7}}, .kernel = QS_KERNEL_QLINEAR_MUL,
       .infer = infer_qlinear, .lower = lower_qmul);

@@ -149,12 +149,12 @@ QS_COLD static int lower_qsoftmax(qs_lower *l) {
 static const qs_attr_rule softmax_attrs[] = {{"axis", QS_ATTR_INT, 0, 0},
                                              {"opset", QS_ATTR_INT, 0, 0}};
 
-QS_OP(qlinear_softmax, .domain = "com.microsoft", .name = "QLinearSoftmax", .until = 1, .min_in = 4,
+QS_OP(qlinear_softmax, .domain = QS_DOMAIN_MICROSOFT, .name = "QLinearSoftmax", .until = 1,
+      .min_in = 4, .max_in = 5, QS_ATTRS(softmax_attrs), .traits = QS_INTEGER, .also = qs_also_axis,
+      .axis = -1, .quantized = {.x = {{0, 1, 2}}, .y = {0, 3, 4}},
+      .kernel = QS_KERNEL_QLINEAR_SOFTMAX, .infer = infer_qsoftmax, .lower = lower_qsoftmax);
+QS_OP(qsim_qlinear_softmax, .domain = QS_DOMAIN_QSIM, .name = "QLinearSoftmax", .min_in = 4,
       .max_in = 5, QS_ATTRS(softmax_attrs), .traits = QS_INTEGER, .also = qs_also_axis, .axis = -1,
-      .quantized = {.x = {{0, 1, 2}}, .y = {0, 3, 4}}, .kernel = QS_KERNEL_QLINEAR_SOFTMAX,
-      .infer = infer_qsoftmax, .lower = lower_qsoftmax);
-QS_OP(qsim_qlinear_softmax, .domain = "qsim", .name = "QLinearSoftmax", .min_in = 4, .max_in = 5,
-      QS_ATTRS(softmax_attrs), .traits = QS_INTEGER, .also = qs_also_axis, .axis = -1,
       .quantized = {.x = {{0, 1, 2}}, .y = {0, 3, 4}}, .kernel = QS_KERNEL_QLINEAR_SOFTMAX,
       .infer = infer_qsoftmax, .lower = lower_qsoftmax);
 
@@ -198,8 +198,8 @@ static const qs_attr_rule layernorm_attrs[] = {{"axis", QS_ATTR_INT, 0, 0},
                                                {"epsilon", QS_ATTR_FLOAT, 0, 0},
                                                {"stash_type", QS_ATTR_INT, 0, 0}};
 
-QS_OP(qsim_qlinear_layernorm, .domain = "qsim", .name = "QLinearLayerNormalization", .min_in = 6,
-      .max_in = 7, QS_ATTRS(layernorm_attrs), .traits = QS_INTEGER,
+QS_OP(qsim_qlinear_layernorm, .domain = QS_DOMAIN_QSIM, .name = "QLinearLayerNormalization",
+      .min_in = 6, .max_in = 7, QS_ATTRS(layernorm_attrs), .traits = QS_INTEGER,
       .quantized = {.x = {{0, 1, 2}}, .y = {0, 3, 4}},
       .kernel = QS_KERNEL_QLINEAR_LAYER_NORMALIZATION, .infer = infer_qlayernorm,
       .lower = lower_qlayernorm);

@@ -159,7 +159,7 @@ QS_COLD static int lower_qtable(qs_lower *l) {
     return lower_table_of(l, NULL, 0);
 }
 
-QS_OP(qsim_table, .domain = "qsim", .name = "QTable", .min_in = 2, .traits = QS_ELEMENTWISE,
+QS_OP(qsim_table, .domain = QS_DOMAIN_QSIM, .name = "QTable", .min_in = 2, .traits = QS_ELEMENTWISE,
       .setting_inputs = 1 << 1, .kernel = QS_KERNEL_TABLE, .infer = infer_qtable,
       .lower = lower_qtable);
 
@@ -208,12 +208,12 @@ QS_COLD static int lower_qleaky(qs_lower *l) {
 
 static const qs_attr_rule alpha_attr[] = {{"alpha", QS_ATTR_FLOAT, 1, 0}};
 
-QS_OP(qlinear_sigmoid, .domain = "com.microsoft", .name = "QLinearSigmoid", .until = 1, .min_in = 4,
-      .max_in = 5, .traits = QS_ELEMENTWISE | QS_INTEGER,
+QS_OP(qlinear_sigmoid, .domain = QS_DOMAIN_MICROSOFT, .name = "QLinearSigmoid", .until = 1,
+      .min_in = 4, .max_in = 5, .traits = QS_ELEMENTWISE | QS_INTEGER,
       .quantized = {.x = {{0, 1, 2}}, .y = {0, 3, 4}}, .kernel = QS_KERNEL_TABLE,
       .infer = qs_infer_qunary, .pack = pack_sigmoid, .lower = lower_qsigmoid);
 
-QS_OP(qlinear_leakyrelu, .domain = "com.microsoft", .name = "QLinearLeakyRelu", .until = 1,
+QS_OP(qlinear_leakyrelu, .domain = QS_DOMAIN_MICROSOFT, .name = "QLinearLeakyRelu", .until = 1,
       .min_in = 4, .max_in = 5, QS_ATTRS(alpha_attr), .traits = QS_ELEMENTWISE | QS_INTEGER,
       .quantized = {.x = {{0, 1, 2}}, .y = {0, 3, 4}}, .kernel = QS_KERNEL_TABLE,
       .infer = qs_infer_qunary, .pack = pack_leaky, .lower = lower_qleaky);
@@ -351,13 +351,13 @@ QS_COLD static int lower_qconcat(qs_lower *l) {
 
 static const qs_attr_rule axis_attr[] = {{"axis", QS_ATTR_INT, 0, 0}};
 
-QS_OP(qlinear_concat, .domain = "com.microsoft", .name = "QLinearConcat", .until = 1, .min_in = 5,
-      .max_in = -1, QS_ATTRS(axis_attr), .traits = QS_ALONG_AXIS | QS_INTEGER,
+QS_OP(qlinear_concat, .domain = QS_DOMAIN_MICROSOFT, .name = "QLinearConcat", .until = 1,
+      .min_in = 5, .max_in = -1, QS_ATTRS(axis_attr), .traits = QS_ALONG_AXIS | QS_INTEGER,
       .quantized = {.x = {{2, 3, 4}}, .y = {0, 0, 1}, .step = 3},
       .kernel = QS_KERNEL_QLINEAR_CONCAT, .infer = infer_qconcat, .pack = pack_qconcat,
       .lower = lower_qconcat);
-QS_OP(qsim_qlinear_concat, .domain = "qsim", .name = "QLinearConcat", .min_in = 5, .max_in = -1,
-      QS_ATTRS(axis_attr), .traits = QS_ALONG_AXIS | QS_INTEGER,
+QS_OP(qsim_qlinear_concat, .domain = QS_DOMAIN_QSIM, .name = "QLinearConcat", .min_in = 5,
+      .max_in = -1, QS_ATTRS(axis_attr), .traits = QS_ALONG_AXIS | QS_INTEGER,
       .quantized = {.x = {{2, 3, 4}}, .y = {0, 0, 1}, .step = 3},
       .kernel = QS_KERNEL_QLINEAR_CONCAT, .infer = infer_qconcat, .pack = pack_qconcat,
       .lower = lower_qconcat);

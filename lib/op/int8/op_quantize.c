@@ -438,12 +438,12 @@ QS_OP(dequantize, .name = "DequantizeLinear", .since = 10, .min_in = 2, .max_in 
       .axis = 1, .quantized = {.x = {{0, 1, 2}}}, .kernel = QS_KERNEL_DEQUANTIZE,
       .infer = infer_dequantize, .pack = pack_params, .lower = lower_quantize,
       .expand = expand_quantize);
-QS_OP(ms_quantize, .domain = "com.microsoft", .name = "QuantizeLinear", .until = 1, .min_in = 2,
+QS_OP(ms_quantize, .domain = QS_DOMAIN_MICROSOFT, .name = "QuantizeLinear", .until = 1, .min_in = 2,
       .max_in = 3, QS_ATTRS(ms_attrs), .traits = QS_QUANTIZES | QS_READS_EXACTLY,
       .also = scale_axis, .axis = 1, .quantized = {.y = {0, 1, 2}}, .kernel = QS_KERNEL_QUANTIZE,
       .infer = infer_quantize, .pack = pack_params, .lower = lower_quantize);
-QS_OP(ms_dequantize, .domain = "com.microsoft", .name = "DequantizeLinear", .until = 1, .min_in = 2,
-      .max_in = 3, QS_ATTRS(ms_attrs), .traits = QS_DEQUANTIZES | QS_READS_EXACTLY,
+QS_OP(ms_dequantize, .domain = QS_DOMAIN_MICROSOFT, .name = "DequantizeLinear", .until = 1,
+      .min_in = 2, .max_in = 3, QS_ATTRS(ms_attrs), .traits = QS_DEQUANTIZES | QS_READS_EXACTLY,
       .also = scale_axis, .axis = 1, .quantized = {.x = {{0, 1, 2}}},
       .kernel = QS_KERNEL_DEQUANTIZE, .infer = infer_dequantize, .pack = pack_params,
       .lower = lower_quantize);

@@ -178,7 +178,10 @@ static void run_scaled_into(const qs_step *s, const qs_frame *f) {
     for (int32_t i = 0; i < OWN; i++)
         address[i] = s->in[i] == QS_NONE ? NULL : f->address[s->in[i]];
     address[OWN] = f->scratch;
-    const qs_frame own = {f->ctx, address, (char *)f->scratch + p->bytes, f->fault, NULL};
+    const qs_frame own = {.ctx = f->ctx,
+                          .address = address,
+                          .scratch = (char *)f->scratch + p->bytes,
+                          .fault = f->fault};
     job.whole = job.y;
     job.y = f->scratch;
     scale_sums(p, &own, &job);
@@ -261,13 +264,13 @@ static const qs_attr_rule scaled_attrs[] = {
 };
 #define PRODUCT_ATTRS 7
 
-QS_OP(qsim_matmulinteger_scaled, .domain = "qsim", .name = "MatMulIntegerScaled", .min_in = 6,
-      .max_in = QS_SCALED_OTHER + 1, .attrs = scaled_attrs, .attr_count = PRODUCT_ATTRS,
-      .traits = QS_MULTIPLIES | QS_INTEGER | QS_TAKES_BOUNDS, .weight_inputs = 1 << 1,
-      .macs = qs_macs_product, .kernel = QS_KERNEL_GEMM_INT8, .infer = infer_scaled,
-      .pack = pack_scaled, .lower = lower_scaled);
+QS_OP(qsim_matmulinteger_scaled, .domain = QS_DOMAIN_QSIM, .name = "MatMulIntegerScaled",
+      .min_in = 6, .max_in = QS_SCALED_OTHER + 1, .attrs = scaled_attrs,
+      .attr_count = PRODUCT_ATTRS, .traits = QS_MULTIPLIES | QS_INTEGER | QS_TAKES_BOUNDS,
+      .weight_inputs = 1 << 1, .macs = qs_macs_product, .kernel = QS_KERNEL_GEMM_INT8,
+      .infer = infer_scaled, .pack = pack_scaled, .lower = lower_scaled);
 
-QS_OP(qsim_convinteger_scaled, .domain = "qsim", .name = "ConvIntegerScaled", .min_in = 6,
+QS_OP(qsim_convinteger_scaled, .domain = QS_DOMAIN_QSIM, .name = "ConvIntegerScaled", .min_in = 6,
       .max_in = QS_SCALED_OVER + 1, QS_ATTRS(scaled_attrs),
       .traits = QS_NEEDS_LAST | QS_CONVOLVES | QS_INTEGER | QS_TAKES_BOUNDS,
       .weight_inputs = 1 << 1, .macs = qs_macs_conv, .over = QS_SCALED_OVER,

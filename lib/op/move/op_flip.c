@@ -41,5 +41,5 @@ QS_COLD static int lower_flip(qs_lower *l) {
     return QSIM_OK;
 }
 
-QS_OP(qsim_flip, .domain = "qsim", .name = "Flip", .min_in = 1, .traits = QS_ELEMENTWISE,
+QS_OP(qsim_flip, .domain = QS_DOMAIN_QSIM, .name = "Flip", .min_in = 1, .traits = QS_ELEMENTWISE,
       .kernel = QS_KERNEL_FLIP, .infer = infer_flip, .lower = lower_flip);

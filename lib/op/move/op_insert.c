@@ -75,6 +75,6 @@ static int lower_insert(qs_lower *l) {
 
 static const qs_attr_rule insert_attrs[] = {QS_INTO_ATTRS};
 
-QS_OP(qsim_insert, .domain = "qsim", .name = "Insert", .over = 1, .min_in = 1, .max_in = 3,
+QS_OP(qsim_insert, .domain = QS_DOMAIN_QSIM, .name = "Insert", .over = 1, .min_in = 1, .max_in = 3,
       QS_ATTRS(insert_attrs), .traits = QS_PLAIN, .kernel = QS_KERNEL_INSERT, .infer = infer_insert,
       .lower = lower_insert);

@@ -234,6 +234,6 @@ QS_OP(batchnormalization, .name = "BatchNormalization", .min_in = 5, .max_out = 
       .moments = QS_MOMENTS_NORM, .kernel = QS_KERNEL_BATCHNORM, .infer = infer_batchnorm,
       .upgrade = upgrade_batchnorm, .lower = lower_batchnorm, .expand = expand_batchnorm);
 
-QS_OP(qsim_batchnormalization, .domain = "qsim", .name = "BatchNormalization", .min_in = 5,
+QS_OP(qsim_batchnormalization, .domain = QS_DOMAIN_QSIM, .name = "BatchNormalization", .min_in = 5,
       .max_out = 5, QS_ATTRS(internal_attrs), .traits = QS_NEEDS_LAST,
       .kernel = QS_KERNEL_BATCHNORM, .infer = infer_batchnorm, .lower = lower_batchnorm);

@@ -513,7 +513,7 @@ QS_OP(convtranspose, .name = "ConvTranspose", .min_in = 2, .max_in = 3,
       .weight_inputs = 1 << 1, .macs = qs_macs_convtranspose, .kernel = QS_KERNEL_CONVTRANSPOSE,
       .infer = qs_convtranspose_infer);
 
-QS_OP(qsim_convtranspose, .domain = "qsim", .name = "ConvTranspose", .min_in = 2, .max_in = 3,
-      QS_ATTRS(internal_attrs), .traits = QS_NEEDS_LAST, .weight_inputs = 1 << 1,
+QS_OP(qsim_convtranspose, .domain = QS_DOMAIN_QSIM, .name = "ConvTranspose", .min_in = 2,
+      .max_in = 3, QS_ATTRS(internal_attrs), .traits = QS_NEEDS_LAST, .weight_inputs = 1 << 1,
       .macs = qs_macs_convtranspose, .kernel = QS_KERNEL_CONVTRANSPOSE, .infer = infer_internal,
       .pack = pack_convtranspose, .lower = lower_convtranspose);

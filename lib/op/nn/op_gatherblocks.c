@@ -184,7 +184,7 @@ static const qs_attr_rule gather_attrs[] = {{"bits", QS_ATTR_INT, 1, 0},
                                             {"gather_axis", QS_ATTR_INT, 1, 0},
                                             {"quantize_axis", QS_ATTR_INT, 1, 0}};
 
-QS_OP(ms_gatherblocks, .domain = "com.microsoft", .name = "GatherBlockQuantized", .min_in = 3,
+QS_OP(ms_gatherblocks, .domain = QS_DOMAIN_MICROSOFT, .name = "GatherBlockQuantized", .min_in = 3,
       .max_in = 4, QS_ATTRS(gather_attrs), .traits = QS_PLAIN,
       .setting_inputs = 1 << DATA | 1 << INDICES | 1 << SCALES | 1 << ZEROS,
       .kernel = QS_KERNEL_GATHER, .infer = infer_gather, .lower = lower_gather);

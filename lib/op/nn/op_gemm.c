@@ -254,7 +254,7 @@ QS_OP(gemm, .name = "Gemm", .min_in = 3, .later = {{11, 2, 3, 1}}, QS_ATTRS(gemm
       .macs = qs_macs_product, .kind = QS_KIND_WEIGHTS, .kernel = QS_KERNEL_GEMM,
       .infer = infer_gemm, .upgrade = upgrade_gemm, .pack = pack_gemm, .lower = lower_gemm,
       .expand = expand_gemm);
-QS_OP(qsim_gemm, .domain = "qsim", .name = "Gemm", .min_in = 2, .max_in = 3,
+QS_OP(qsim_gemm, .domain = QS_DOMAIN_QSIM, .name = "Gemm", .min_in = 2, .max_in = 3,
       QS_ATTRS(internal_attrs), .traits = QS_MULTIPLIES, .weight_inputs = 1 << 1,
       .macs = qs_macs_product, .kernel = QS_KERNEL_GEMM, .infer = infer_gemm, .pack = pack_gemm,
       .lower = lower_gemm);
@@ -263,6 +263,6 @@ QS_OP(matmul, .name = "MatMul", .min_in = 2, .traits = QS_MULTIPLIES | QS_TAKES_
       .weight_axis = -1, .weight_inputs = 1 << 1, .macs = qs_macs_product, .kind = QS_KIND_WEIGHTS,
       .kernel = QS_KERNEL_GEMM, .infer = infer_matmul, .pack = pack_matmul, .lower = lower_matmul,
       .expand = expand_matmul);
-QS_OP(qsim_matmul, .domain = "qsim", .name = "MatMul", .min_in = 2, .attrs = internal_attrs,
+QS_OP(qsim_matmul, .domain = QS_DOMAIN_QSIM, .name = "MatMul", .min_in = 2, .attrs = internal_attrs,
       .attr_count = 2, .traits = QS_MULTIPLIES, .weight_inputs = 1 << 1, .macs = qs_macs_product,
       .kernel = QS_KERNEL_GEMM, .infer = infer_matmul, .pack = pack_matmul, .lower = lower_matmul);

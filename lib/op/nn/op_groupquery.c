@@ -408,7 +408,7 @@ static const qs_attr_rule group_attrs[] = {
     {"smooth_softmax", QS_ATTR_INT, 1, 0},
 };
 
-QS_OP(ms_groupquery, .domain = "com.microsoft", .name = "GroupQueryAttention", .min_in = 1,
+QS_OP(ms_groupquery, .domain = QS_DOMAIN_MICROSOFT, .name = "GroupQueryAttention", .min_in = 1,
       .max_in = 16, .max_out = 3, QS_ATTRS(group_attrs), .traits = QS_READS_EXACTLY,
       .shape_inputs = 1 << TOTAL,
       .setting_inputs = 1 << LAST | 1 << COSINE | 1 << SINE | 1 << POSITIONS | 1 << BIAS |

@@ -466,11 +466,11 @@ QS_OP(upsample, .name = "Upsample", .until = 9, .min_in = 1, .later = {{9, 2, 2,
       .shape_inputs = 1 << 1, .integers_as = QSIM_DOUBLE, .kernel = QS_KERNEL_RESIZE,
       .infer = infer_resize, .upgrade = upgrade_resize, .lower = lower_resize);
 
-QS_OP(qsim_resize, .domain = "qsim", .name = "Resize", .min_in = 1, .max_in = QS_RESIZE_TABLE + 1,
-      QS_ATTRS(internal_attrs), .traits = QS_TAKES_LAST, .also = nearest_moves,
-      .shape_inputs = 1 << 1 | 1 << 2 | 1 << 3, .over = QS_RESIZE_OVER, .kernel = QS_KERNEL_RESIZE,
-      .infer = infer_resize, .lower = lower_resize);
-QS_OP(qsim_upsample, .domain = "qsim", .name = "Upsample", .min_in = 1,
+QS_OP(qsim_resize, .domain = QS_DOMAIN_QSIM, .name = "Resize", .min_in = 1,
+      .max_in = QS_RESIZE_TABLE + 1, QS_ATTRS(internal_attrs), .traits = QS_TAKES_LAST,
+      .also = nearest_moves, .shape_inputs = 1 << 1 | 1 << 2 | 1 << 3, .over = QS_RESIZE_OVER,
+      .kernel = QS_KERNEL_RESIZE, .infer = infer_resize, .lower = lower_resize);
+QS_OP(qsim_upsample, .domain = QS_DOMAIN_QSIM, .name = "Upsample", .min_in = 1,
       .max_in = QS_RESIZE_TABLE + 1, QS_ATTRS(internal_attrs), .traits = QS_TAKES_LAST,
       .also = nearest_moves, .shape_inputs = 1 << 1, .over = QS_RESIZE_OVER,
       .kernel = QS_KERNEL_RESIZE, .infer = infer_resize, .lower = lower_resize);

@@ -245,6 +245,6 @@ static const qs_attr_rule rotary_attrs[] = {
 QS_OP(rotary, .name = "RotaryEmbedding", .since = 23, .min_in = 3, .max_in = 4,
       .attrs = rotary_attrs, .attr_count = 3, .traits = QS_PLAIN, .setting_inputs = 7 << 1,
       .kernel = QS_KERNEL_ROTARY, .infer = infer_rotary, .lower = lower_rotary);
-QS_OP(ms_rotary, .domain = "com.microsoft", .name = "RotaryEmbedding", .min_in = 4,
+QS_OP(ms_rotary, .domain = QS_DOMAIN_MICROSOFT, .name = "RotaryEmbedding", .min_in = 4,
       QS_ATTRS(rotary_attrs), .traits = QS_PLAIN, .setting_inputs = 7 << 1,
       .kernel = QS_KERNEL_ROTARY, .infer = infer_rotary, .lower = lower_rotary);

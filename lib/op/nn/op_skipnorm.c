@@ -141,11 +141,11 @@ static int lower_skipnorm(qs_lower *l) {
 
 static const qs_attr_rule skip_attrs[] = {{"epsilon", QS_ATTR_FLOAT, 1, 0}};
 
-QS_OP(ms_skipnorm, .domain = "com.microsoft", .name = "SkipLayerNormalization", .min_in = 3,
+QS_OP(ms_skipnorm, .domain = QS_DOMAIN_MICROSOFT, .name = "SkipLayerNormalization", .min_in = 3,
       .max_in = 5, .max_out = 4, QS_ATTRS(skip_attrs), .traits = QS_PLAIN,
       .gain_inputs = 1 << 2 | 1 << 3, .kernel = QS_KERNEL_LAYER_NORMALIZATION,
       .infer = infer_skipnorm, .lower = lower_skipnorm);
-QS_OP(ms_simplified_skipnorm, .domain = "com.microsoft", .name = "SkipSimplifiedLayerNormalization",
-      .min_in = 3, .max_in = 4, .max_out = 4, QS_ATTRS(skip_attrs), .traits = QS_PLAIN,
-      .gain_inputs = 1 << 2, .kernel = QS_KERNEL_LAYER_NORMALIZATION, .infer = infer_skipnorm,
-      .lower = lower_skipnorm);
+QS_OP(ms_simplified_skipnorm, .domain = QS_DOMAIN_MICROSOFT,
+      .name = "SkipSimplifiedLayerNormalization", .min_in = 3, .max_in = 4, .max_out = 4,
+      QS_ATTRS(skip_attrs), .traits = QS_PLAIN, .gain_inputs = 1 << 2,
+      .kernel = QS_KERNEL_LAYER_NORMALIZATION, .infer = infer_skipnorm, .lower = lower_skipnorm);

@@ -238,12 +238,12 @@ static const qs_attr_rule depth_attrs[] = {
     {"before", QS_ATTR_INT, 0, 0}, {"after", QS_ATTR_INT, 0, 0},  {"same", QS_ATTR_INT, 0, 0},
 };
 
-QS_OP(qsim_depthcolumns, .domain = "qsim", .name = "DepthColumns", .min_in = 1, .max_in = 2,
+QS_OP(qsim_depthcolumns, .domain = QS_DOMAIN_QSIM, .name = "DepthColumns", .min_in = 1, .max_in = 2,
       QS_ATTRS(depth_attrs), .traits = QS_PLAIN, .setting_inputs = 1 << 1,
       .kernel = QS_KERNEL_DEPTH_COLUMNS, .infer = infer_columns, .lower = lower_columns);
-QS_OP(qsim_depthrows, .domain = "qsim", .name = "DepthRows", .min_in = 2, QS_ATTRS(depth_attrs),
-      .traits = QS_PLAIN, .setting_inputs = 1 << 1, .kernel = QS_KERNEL_DEPTH_ROWS,
-      .infer = infer_rows, .lower = lower_rows);
-QS_OP(qsim_depthsum, .domain = "qsim", .name = "DepthSum", .min_in = 2, .max_in = 3,
+QS_OP(qsim_depthrows, .domain = QS_DOMAIN_QSIM, .name = "DepthRows", .min_in = 2,
+      QS_ATTRS(depth_attrs), .traits = QS_PLAIN, .setting_inputs = 1 << 1,
+      .kernel = QS_KERNEL_DEPTH_ROWS, .infer = infer_rows, .lower = lower_rows);
+QS_OP(qsim_depthsum, .domain = QS_DOMAIN_QSIM, .name = "DepthSum", .min_in = 2, .max_in = 3,
       QS_ATTRS(depth_attrs), .traits = QS_PLAIN, .setting_inputs = 1 << 1 | 1 << 2,
       .kernel = QS_KERNEL_DEPTH_SUM, .infer = infer_sum, .lower = lower_sum);

@@ -318,9 +318,9 @@ QS_OP(globallppool, .name = "GlobalLpPool", .min_in = 1, QS_ATTRS(global_lp_attr
       .upgrade = upgrade_power, .lower = lower_global_lp);
 QS_OP(globalmaxpool, .name = "GlobalMaxPool", .min_in = 1, .traits = QS_PLAIN,
       .kernel = QS_KERNEL_PLANE_POOL, .infer = infer_global, .lower = lower_global_max);
-QS_OP(qsim_planemaxpool, .domain = "qsim", .name = "PlaneMaxPool", .min_in = 1, .max_out = 2,
-      QS_ATTRS(plane_attrs), .traits = QS_PLAIN, .kernel = QS_KERNEL_PLANE_POOL,
+QS_OP(qsim_planemaxpool, .domain = QS_DOMAIN_QSIM, .name = "PlaneMaxPool", .min_in = 1,
+      .max_out = 2, QS_ATTRS(plane_attrs), .traits = QS_PLAIN, .kernel = QS_KERNEL_PLANE_POOL,
       .infer = infer_plane, .lower = lower_max);
-QS_OP(qsim_planeaveragepool, .domain = "qsim", .name = "PlaneAveragePool", .min_in = 1,
+QS_OP(qsim_planeaveragepool, .domain = QS_DOMAIN_QSIM, .name = "PlaneAveragePool", .min_in = 1,
       QS_ATTRS(plane_attrs), .traits = QS_PLAIN, .kernel = QS_KERNEL_PLANE_POOL,
       .infer = infer_plane, .lower = lower_average);

@@ -30,6 +30,7 @@ static void null_objects(void) {
     CHECK_INT(qsim_session_input_count(NULL), 0);
     CHECK_INT(qsim_session_output_count(NULL), 0);
     CHECK_INT((int)qsim_session_bytes(NULL), 0);
+    qsim_run_set_seed(NULL, 1);
     CHECK_INT((int)qsim_run_arena_bytes(NULL), 0);
     CHECK_INT(qsim_run_step_count(NULL), 0);
 }

@@ -125,7 +125,7 @@ class _CtxOptions(_Sized):
 class _SessionOptions(_Sized):
     _c_ = "qsim_session_options"
     _fields_ = [("struct_size", _SIZE), ("outputs", _TEXTS), ("output_count", _SIZE), ("ctx", _P),
-                ("level", _I32), ("reserved", _I32)]
+                ("level", _I32), ("reserved", _I32), ("seed", _U64)]
 
 
 class _StepInfo(_Sized):
@@ -389,6 +389,7 @@ _FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "qsim_run_free": (None, _P),
     "qsim_run_reserve": (C.c_int, _P, _TENSORS, _SIZE, _ERR),
     "qsim_run_execute": (C.c_int, _P, _TENSORS, _SIZE, _TENSORS, _SIZE, _ERR),
+    "qsim_run_set_seed": (None, _P, _U64),
     "qsim_run_cancel": (None, _P),
     "qsim_run_arena_bytes": (_SIZE, _P),
     "qsim_run_step_count": (_I32, _P),

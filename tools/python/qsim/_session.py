@@ -46,14 +46,18 @@ class Session(_Handle):
 
     def __init__(self, model: Source, outputs: Optional[Sequence[str]] = None,
                  level: str = "default", threads: Optional[int] = None,
-                 isa: Optional[str] = None, context: Optional[Context] = None) -> None:
+                 isa: Optional[str] = None, context: Optional[Context] = None,
+                 seed: int = 0) -> None:
         """`model`: a Model, or the path of a model or package. `outputs`: names of the session's
         outputs, any tensors of the graph; None: the graph's outputs.
 
         With `threads` (0: one for each CPU) or `isa` ("c", "avx2", ...; isas() lists them) the
         session has threads of its own; else it shares those of `context`, or of the module.
+
+        `seed`: for the model's random numbers, such as the noise of a voice. The same inputs give
+        the same outputs in every run, until the attribute `seed` is set to another number.
         """
-        options = _SessionOptions(level=_LEVELS[level])
+        options = _SessionOptions(level=_LEVELS[level], seed=seed)
         if isinstance(outputs, str):
             raise TypeError("outputs is a list of names, not one name")
         if outputs is not None:
@@ -71,6 +75,7 @@ class Session(_Handle):
         pointer = C.c_void_p()
         _call("qsim_session_create", self.model._pointer, C.byref(options), C.byref(pointer))
         super().__init__(pointer)
+        self.seed = seed
         self._idle: List[_Run] = []
         self._busy: List[_Run] = []
         self._lock = threading.Lock()
@@ -176,6 +181,7 @@ class Session(_Handle):
                 self._check_shape(self.output_names[i], known[i], bound)
                 results[i].data, results[i].bytes = _address(bound[1]), bound[1].nbytes
         views = _views(arrays)
+        _lib.qsim_run_set_seed(run._pointer, self.seed)
         watched = _interrupts.watch(run)
         try:
             _call("qsim_run_execute", run._pointer, views, len(arrays), results,
