@@ -245,6 +245,23 @@ static void large_windows(qsim_ctx **ctx, int contexts) {
     }
 }
 
+/*
+ * Windows of 2^26 floats and more, most of them padding, which are computed in pieces: two rows of
+ * two windows over five columns, of one channel and of more than a piece has.
+ */
+static void longest_windows(qsim_ctx *ctx) {
+    static const int64_t channels[] = {1, 17};
+    for (size_t i = 0; i < QS_COUNT(channels); i++) {
+        const int64_t c = channels[i], kw = (1 << 26) / (c + 3) / 2 + 1;
+        const shape s = {1, 3, 5, c, 2, kw, 1, kw, 1, 1, 0, kw - 3, 0, kw - 2, 0, 0};
+        float x[15 * 17];
+        for (size_t k = 0; k < QS_COUNT(x); k++)
+            x[k] = (float)between(-4000, 4000) / 1000.0f;
+        check_float(ctx, "MaxPool", &s, x);
+        check_float(ctx, "AveragePool", &s, x);
+    }
+}
+
 /* x of rank 3, 4 and 5: the mean over everything between batch and channels. */
 static void global(qsim_ctx *ctx, int32_t rank, bool quantized) {
     const or_tensor shapes[3] = {{.rank = 3, .dims = {2, 7, 5}},
@@ -334,6 +351,7 @@ int main(void) {
     CHECK(n >= 1);
     random_shapes(ctx, n);
     large_windows(ctx, n);
+    longest_windows(ctx[0]);
     for (int i = 0; i < n; i++)
         for (int32_t rank = 3; rank <= 5; rank++) {
             global(ctx[i], rank, false);
