@@ -10,7 +10,7 @@
 #include "kernel/context.h"
 
 int qsim_package_sniff(const void *data, size_t size) {
-    return size >= 4 && (memcmp(data, "PK\3\4", 4) == 0 || memcmp(data, "PK\5\6", 4) == 0);
+    return data && size >= 4 && (memcmp(data, "PK\3\4", 4) == 0 || memcmp(data, "PK\5\6", 4) == 0);
 }
 
 static int open_zip(qsim_package *p, qsim_error *error) {

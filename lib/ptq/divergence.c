@@ -139,14 +139,11 @@ int32_t qsim_answer_of(const char *output, int32_t rank) {
     return logits ? QSIM_ANSWER_LOGITS : QSIM_ANSWER_UNKNOWN;
 }
 
-int qsim_divergence_add(qsim_divergence *d, const qsim_tensor *a, const qsim_tensor *b) {
-    size_t count, bytes;
-    if (!d || !a || !b || d->struct_size < sizeof(*d) || d->answer < QSIM_ANSWER_UNKNOWN ||
-        d->answer > QSIM_ANSWER_VALUES)
-        return QSIM_E_ARGUMENT;
-    if (a->dtype != QSIM_FLOAT || b->dtype != QSIM_FLOAT)
-        return QSIM_E_DTYPE;
-    int code = qsim_tensor_size(a->dtype, a->rank, a->dims, &count, &bytes);
+int qs_pair_size(const qsim_tensor *a, const qsim_tensor *b, size_t *count) {
+    size_t bytes_a, bytes_b;
+    int code = qsim_tensor_size(a->dtype, a->rank, a->dims, count, &bytes_a);
+    if (!code)
+        code = qsim_tensor_size(b->dtype, b->rank, b->dims, NULL, &bytes_b);
     if (code)
         return code;
     if (a->rank != b->rank)
@@ -154,8 +151,20 @@ int qsim_divergence_add(qsim_divergence *d, const qsim_tensor *a, const qsim_ten
     for (int32_t i = 0; i < a->rank; i++)
         if (a->dims[i] != b->dims[i])
             return QSIM_E_SHAPE;
-    if (a->bytes < bytes || b->bytes < bytes)
+    const bool there = *count == 0 || (a->data && b->data);
+    return there && a->bytes >= bytes_a && b->bytes >= bytes_b ? QSIM_OK : QSIM_E_ARGUMENT;
+}
+
+int qsim_divergence_add(qsim_divergence *d, const qsim_tensor *a, const qsim_tensor *b) {
+    size_t count;
+    if (!d || !a || !b || d->struct_size < sizeof(*d) || d->answer < QSIM_ANSWER_UNKNOWN ||
+        d->answer > QSIM_ANSWER_VALUES)
         return QSIM_E_ARGUMENT;
+    if (a->dtype != QSIM_FLOAT || b->dtype != QSIM_FLOAT)
+        return QSIM_E_DTYPE;
+    const int code = qs_pair_size(a, b, &count);
+    if (code)
+        return code;
     const size_t row = count > 0 ? qs_row_length(a) : 1;
     if (d->answer == QSIM_ANSWER_UNKNOWN && count > 0)
         d->answer = find_answer(a, count, row);

@@ -5,6 +5,12 @@
 
 #include "base/base.h"
 
+/*
+ * Whether both have the same shape and memory for all their elements: an error's code. Sets the
+ * number of elements.
+ */
+int qs_pair_size(const qsim_tensor *a, const qsim_tensor *b, size_t *count);
+
 /* Elements of a row: of the last axis that is longer than 1. */
 size_t qs_row_length(const qsim_tensor *t);
 /* The greatest of n > 0 elements; the first of equals. */

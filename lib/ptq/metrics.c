@@ -7,6 +7,8 @@
 
 #include <qsim/ptq.h>
 
+#include "ptq/divergence.h"
+
 static bool is_known(int32_t dtype) {
     switch (dtype) {
     case QSIM_FLOAT:
@@ -105,23 +107,14 @@ static bool add_row(qsim_metrics *m, const qsim_tensor *a, const qsim_tensor *b,
 
 int qsim_metrics_add(qsim_metrics *m, const qsim_tensor *a, const qsim_tensor *b, double rtol,
                      double atol) {
-    size_t count, bytes_a, bytes_b;
+    size_t count;
     if (!m || !a || !b || m->struct_size < offsetof(qsim_metrics, nan_both))
         return QSIM_E_ARGUMENT;
     if (!is_known(a->dtype) || !is_known(b->dtype))
         return QSIM_E_DTYPE;
-    int code = qsim_tensor_size(a->dtype, a->rank, a->dims, &count, &bytes_a);
-    if (!code)
-        code = qsim_tensor_size(b->dtype, b->rank, b->dims, NULL, &bytes_b);
+    const int code = qs_pair_size(a, b, &count);
     if (code)
         return code;
-    if (a->rank != b->rank)
-        return QSIM_E_SHAPE;
-    for (int32_t i = 0; i < a->rank; i++)
-        if (a->dims[i] != b->dims[i])
-            return QSIM_E_SHAPE;
-    if (a->bytes < bytes_a || b->bytes < bytes_b)
-        return QSIM_E_ARGUMENT;
     size_t row = a->rank > 0 ? (size_t)a->dims[a->rank - 1] : 1;
     for (size_t i = 0; i < count; i += row) {
         m->agree += add_row(m, a, b, i, row, rtol, atol);

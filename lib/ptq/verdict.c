@@ -156,7 +156,8 @@ int qsim_verdict_feed(qsim_verdict *v, const qsim_tensor *inputs, size_t input_c
     qs_error_clear(error);
     if (!v || (input_count > 0 && !inputs))
         return qs_fail(error, QSIM_E_ARGUMENT, "verdict: an argument is missing");
-    const int64_t samples = input_count > 0 && inputs[0].rank > 0 ? inputs[0].dims[0] : 1;
+    const bool counted = input_count > 0 && inputs[0].rank > 0 && inputs[0].dims;
+    const int64_t samples = counted ? inputs[0].dims[0] : 1;
     int code = QSIM_OK;
     for (int i = 0; i < 2 && !code; i++)
         code = qs_side_execute(&v->side[i], inputs, input_count, error);

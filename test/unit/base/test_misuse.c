@@ -35,6 +35,19 @@ static void null_objects(void) {
     CHECK_INT(qsim_run_step_count(NULL), 0);
 }
 
+/* y = Relu(x) for 1 x 4 floats. */
+static qsim_model *relu(void) {
+    qsim_builder *b;
+    qsim_model *m = NULL;
+    CHECK_INT(qsim_builder_create(NULL, 13, "g", &b, NULL), QSIM_OK);
+    qsim_builder_input_as(b, "x", "float[1,4]");
+    qsim_builder_node(b, "", "Relu", "", "x", "y");
+    qsim_builder_output_as(b, "y", NULL);
+    CHECK_INT(qsim_builder_finish(b, &m, NULL), QSIM_OK);
+    qsim_builder_free(b);
+    return m;
+}
+
 /* Structs of unset memory: bytes past the caller's struct_size are neither read nor written. */
 static void unset_sizes(void) {
     static const size_t wild[] = {
@@ -43,15 +56,7 @@ static void unset_sizes(void) {
         qsim_value_info info;
         uint8_t after[64];
     } guarded;
-    qsim_builder *b;
-    qsim_model *m = NULL;
-    qsim_error error;
-    CHECK_INT(qsim_builder_create(NULL, 13, "g", &b, &error), QSIM_OK);
-    qsim_builder_input_as(b, "x", "float[1,4]");
-    qsim_builder_node(b, "", "Relu", "", "x", "y");
-    qsim_builder_output_as(b, "y", NULL);
-    CHECK_INT(qsim_builder_finish(b, &m, &error), QSIM_OK);
-    qsim_builder_free(b);
+    qsim_model *m = relu();
     for (size_t i = 0; m && i < QS_COUNT(wild); i++) {
         qsim_ctx_options options = {.struct_size = wild[i]};
         qsim_node_info node = {.struct_size = wild[i]};
@@ -96,6 +101,46 @@ static void no_sizes(void) {
     CHECK_INT(qsim_tensor_quantize(&x, &p, &y, &e), QSIM_OK);
 }
 
+/* Tensors without sizes or memory, which comparisons read. */
+static void no_tensors(void) {
+    const int64_t dims[] = {2, 2};
+    float values[4] = {1, 2, 3, 4};
+    const qsim_tensor x = {QSIM_FLOAT, 2, dims, values, sizeof(values)};
+    qsim_tensor bad[3] = {x, x, x};
+    bad[0].data = NULL;
+    bad[1].dims = NULL;
+    bad[2].bytes = 15;
+    for (int i = 0; i < 7; i++) {
+        const qsim_tensor *a = i < 3 ? &bad[i] : &x, *b = i >= 3 && i < 6 ? &bad[i - 3] : &x;
+        const int code = i == 6 ? QSIM_OK : i % 3 == 1 ? QSIM_E_SHAPE : QSIM_E_ARGUMENT;
+        qsim_metrics m = {.struct_size = sizeof(m)};
+        qsim_divergence d = {.struct_size = sizeof(d)};
+        CHECK_INT(qsim_metrics_add(&m, a, b, 0, 0), code);
+        CHECK_INT(qsim_divergence_add(&d, a, b), code);
+    }
+    CHECK_INT(qsim_package_sniff(NULL, 8), 0);
+    CHECK_INT(qsim_package_sniff("PK\3\4....", 8), 1);
+}
+
+/* Inputs without sizes, fed to what looks at axis 0. */
+static void no_sizes_fed(void) {
+    const int64_t dims[] = {1, 4};
+    float values[4] = {0};
+    qsim_model *m = relu();
+    for (int i = 0; m && i < 2; i++) {
+        const qsim_tensor x = {QSIM_FLOAT, 2, i ? dims : NULL, values, sizeof(values)};
+        qsim_calibration *c = NULL;
+        qsim_verdict *v = NULL;
+        CHECK_INT(qsim_verdict_create(m, m, NULL, &v, NULL), QSIM_OK);
+        CHECK_INT(qsim_verdict_feed(v, &x, 1, NULL), i ? QSIM_OK : QSIM_E_ARGUMENT);
+        CHECK_INT(qsim_calibration_create(m, NULL, &c, NULL), QSIM_OK);
+        CHECK_INT(qsim_calibration_feed(c, &x, 1, NULL), i ? QSIM_OK : QSIM_E_ARGUMENT);
+        qsim_calibration_free(c);
+        qsim_verdict_free(v);
+    }
+    qsim_model_free(m);
+}
+
 /* Lists of names that are empty or NULL, for a builder's first node; Constant may have them. */
 static void empty_lists(void) {
     static const char *const ops[] = {"Relu", "Constant"};
@@ -125,6 +170,8 @@ int main(void) {
     unset_sizes();
     forged_array();
     no_sizes();
+    no_tensors();
+    no_sizes_fed();
     empty_lists();
     return test_done();
 }
