@@ -238,15 +238,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     return 0;
 }
 
-/* Each form alone, declared by its types, and inside a graph; the bytes behind alter nothing. */
+/*
+ * Each form alone, declared with sizes and by its types, inside a graph, and of constants; the
+ * bytes behind alter nothing.
+ */
 size_t fuzz_seed(size_t index, uint8_t *buffer, size_t capacity) {
+    const size_t form = index / 4, kind = index % 4;
     node_form f;
-    if (capacity < 80 || !node_seed(index / 3, &f))
+    if (capacity < 80 || !node_seed(form, &f))
         return 0;
     memset(buffer, 0, 80);
-    buffer[0] = (uint8_t)(index / 3);
-    buffer[1] = (uint8_t)(index / 3 >> 8);
-    buffer[3] = (uint8_t)(index % 3 ? NODE_TYPES : NODE_SIZES);
-    buffer[5] = (uint8_t)(index % 3 == 2 ? NODE_IN_IF + index / 3 % 4 : NODE_PLAIN);
+    buffer[0] = (uint8_t)form;
+    buffer[1] = (uint8_t)(form >> 8);
+    buffer[3] = (uint8_t)(kind == 1 || kind == 2 ? NODE_TYPES : NODE_SIZES);
+    buffer[4] = kind == 3 ? UINT8_MAX : 0;
+    buffer[5] = (uint8_t)(kind == 2 ? NODE_IN_IF + form % 4 : NODE_PLAIN);
     return 80;
 }

@@ -188,12 +188,6 @@ QS_OP(ms_fusedconv, .domain = QS_DOMAIN_MICROSOFT, .name = "FusedConv", .min_in 
 
 /* ---- ConvTransposeWithDynamicPads ---- */
 
-/* The pads of input 2: all begins, then all ends; NULL: not constant, or left out. */
-static const int64_t *pads_of(const qs_value *pads, int32_t axes) {
-    const bool fits = pads && pads->data && pads->data->bytes == 2 * sizeof(int64_t) * (size_t)axes;
-    return fits ? pads->data->data : NULL;
-}
-
 QS_COLD static int infer_dynamicpads(qs_infer *x) {
     const qs_value *given = qs_infer_in(x, 2);
     qs_infer own = *x;
@@ -207,7 +201,11 @@ QS_COLD static int infer_dynamicpads(qs_infer *x) {
     if (code || !given || y.rank < 2)
         return code;
     const int32_t axes = y.rank - 2;
-    const int64_t *pads = pads_of(given, axes);
+    int64_t pads[2 * QSIM_MAX_RANK]; /* all begins, then all ends */
+    int32_t count;
+    code = qs_infer_ints(x, 2, pads, QS_COUNT(pads), &count);
+    if (code)
+        return code;
     if (given->rank >= 0 &&
         (given->rank != 1 || (given->dims[0].size >= 0 && given->dims[0].size != 2 * axes)))
         return qs_infer_fail(x, QSIM_E_SHAPE, "pads are not %d numbers", 2 * (int)axes);
@@ -215,7 +213,7 @@ QS_COLD static int infer_dynamicpads(qs_infer *x) {
     for (int32_t i = 0; i < axes; i++) {
         int64_t *size = &dims[2 + i].size;
         dims[2 + i].symbol = NULL;
-        if (!pads || *size < 0)
+        if (count != 2 * axes || *size < 0)
             *size = -1;
         else if (pads[i] < 0 || pads[axes + i] < 0 || pads[i] >= *size ||
                  pads[axes + i] >= *size - pads[i])
