@@ -227,6 +227,7 @@
     X(ms_nbits) \
     X(ms_multihead) \
     X(ms_nhwcmaxpool) \
+    X(ms_qattention) \
     X(ms_qgemm) \
     X(qlinear_add) \
     X(ms_qlinearaveragepool) \

@@ -228,9 +228,11 @@ QS_OP(ms_multihead, .domain = QS_DOMAIN_MICROSOFT, .name = "MultiHeadAttention",
       .setting_inputs = 1 << PADDING | 1 << SCORES_BIAS, .infer = infer_multihead,
       .expand = expand_multihead);
 
-/* ---- Attention ---- */
+/* ---- Attention, QAttention ---- */
 
 enum { X, W, B, MASK, PAST, ADDED };
+/* QAttention has the first three in 8 bits, with scales and zero points. */
+enum { X_SCALE = 3, W_SCALE, Q_MASK, X_ZERO, W_ZERO, Q_PAST };
 
 /* Reads the sizes of query, key and value over all heads; -1: unknown. */
 static int read_sizes(const qs_infer *x, int64_t sizes[3]) {
@@ -248,17 +250,19 @@ static int read_sizes(const qs_infer *x, int64_t sizes[3]) {
     return code;
 }
 
-QS_COLD static int infer_attention(qs_infer *x) {
-    const qs_value *v = x->in[X], *past = qs_infer_in(x, PAST);
+/* Sets the outputs; `types`: of input and weights; `mask_at`, `past_at`: indices of these inputs.
+ */
+QS_COLD static int infer_from(qs_infer *x, uint32_t types, int32_t mask_at, int32_t past_at) {
+    const qs_value *v = x->in[X], *past = qs_infer_in(x, past_at);
     int64_t sizes[3] = {-1, -1, -1};
-    int code = qs_infer_type(x, X, QS_T_FLOAT);
+    int code = qs_infer_type(x, X, types);
     if (!code)
-        code = qs_infer_type(x, W, QS_T_FLOAT);
+        code = qs_infer_type(x, W, types);
     if (!code && qs_infer_in(x, B))
         code = qs_infer_type(x, B, QS_T_FLOAT);
-    if (!code && qs_infer_in(x, MASK))
-        code = qs_infer_type(x, MASK, QS_T(QSIM_INT32));
-    if (!code && (qs_infer_in(x, ADDED + 1) || qs_node_int(x->node, "do_rotary", 0) ||
+    if (!code && qs_infer_in(x, mask_at))
+        code = qs_infer_type(x, mask_at, QS_T(QSIM_INT32));
+    if (!code && (qs_node_int(x->node, "do_rotary", 0) ||
                   qs_node_int(x->node, "past_present_share_buffer", 0)))
         code = qs_infer_fail(x, QSIM_E_UNSUPPORTED,
                              "rotary positions and shared buffers are not supported");
@@ -281,37 +285,38 @@ QS_COLD static int infer_attention(qs_infer *x) {
     return code ? code : qs_infer_out(x, 1, QSIM_FLOAT, 5, cache);
 }
 
-/* Half `index` of the cache (2, batch, heads, entries, size). */
-static qs_id half_of(qs_expand *e, int64_t index) {
-    if (qs_expand_in(e, PAST) == QS_NONE)
-        return QS_NONE;
-    return qs_expand_add(e, "Gather", qs_expand_in(e, PAST),
-                         qs_expand_number(e, QSIM_INT64, (double)index), QS_NONE);
+QS_COLD static int infer_attention(qs_infer *x) {
+    return qs_infer_in(x, ADDED + 1)
+               ? qs_infer_fail(x, QSIM_E_UNSUPPORTED, "shared buffers are not supported")
+               : infer_from(x, QS_T_FLOAT, MASK, PAST);
 }
 
-static void expand_attention(qs_expand *e) {
+QS_COLD static int infer_qattention(qs_infer *x) {
+    const int code = qs_infer_type(x, X_SCALE, QS_T_FLOAT);
+    return code ? code : infer_from(x, QS_T_8BIT, Q_MASK, Q_PAST);
+}
+
+/* Half `index` of the cache (2, batch, heads, entries, size). */
+static qs_id half_of(qs_expand *e, qs_id past, int64_t index) {
+    if (past == QS_NONE)
+        return QS_NONE;
+    return qs_expand_add(e, "Gather", past, qs_expand_number(e, QSIM_INT64, (double)index),
+                         QS_NONE);
+}
+
+/* `all`: query, key and value side by side, of these sizes. */
+static void attend(qs_expand *e, qs_id all, const int64_t sizes[3], qs_id mask, qs_id past,
+                   qs_id added) {
     static const char *const names[] = {"num_heads", "mask_filter_value", "scale",
                                         "unidirectional"};
     static const int64_t front[1] = {0};
-    const qs_infer x = view_of(e);
-    const bool present = e->node->output_count > 1 && e->node->outputs[1] != QS_NONE;
-    int64_t sizes[3];
-    if (read_sizes(&x, sizes) || sizes[0] < 0)
-        return;
-    qs_id all = qs_expand_add(e, "MatMul", qs_expand_in(e, X), qs_expand_in(e, W), QS_NONE);
-    if (qs_expand_in(e, B) != QS_NONE)
-        all = qs_expand_add(e, "Add", all, qs_expand_in(e, B), QS_NONE);
+    const qs_node *n = &e->graph->nodes[e->node_id];
+    const bool present = n->output_count > 1 && n->outputs[1] != QS_NONE;
     const qs_id parts = qs_expand_split(e, all, 2, sizes, 3);
     if (e->code)
         return;
-    const qs_id in[8] = {parts,
-                         parts + 1,
-                         parts + 2,
-                         QS_NONE,
-                         qs_expand_in(e, MASK),
-                         qs_expand_in(e, ADDED),
-                         half_of(e, 0),
-                         half_of(e, 1)};
+    const qs_id in[8] = {parts, parts + 1, parts + 2,           QS_NONE,
+                         mask,  added,     half_of(e, past, 0), half_of(e, past, 1)};
     const qs_id y = qs_expand_ms(e, "MultiHeadAttention", in, 8, present ? 3 : 1);
     for (size_t i = 0; i < QS_COUNT(names); i++)
         qs_expand_copy(e, y, names[i], names[i]);
@@ -323,14 +328,40 @@ static void expand_attention(qs_expand *e) {
     qs_expand_int(e, e->out[1], "axis", 0);
 }
 
-static const qs_attr_rule attention_attrs[] = {{"num_heads", QS_ATTR_INT, 1, 0},
-                                               {"qkv_hidden_sizes", QS_ATTR_INTS, 1, 0},
-                                               {"mask_filter_value", QS_ATTR_FLOAT, 1, 0},
-                                               {"scale", QS_ATTR_FLOAT, 1, 0},
-                                               {"unidirectional", QS_ATTR_INT, 1, 0},
-                                               {"do_rotary", QS_ATTR_INT, 1, 0},
-                                               {"past_present_share_buffer", QS_ATTR_INT, 1, 0}};
+static void expand_attention(qs_expand *e) {
+    const qs_infer x = view_of(e);
+    int64_t sizes[3];
+    if (read_sizes(&x, sizes) || sizes[0] < 0)
+        return;
+    qs_id all = qs_expand_add(e, "MatMul", qs_expand_in(e, X), qs_expand_in(e, W), QS_NONE);
+    if (qs_expand_in(e, B) != QS_NONE)
+        all = qs_expand_add(e, "Add", all, qs_expand_in(e, B), QS_NONE);
+    attend(e, all, sizes, qs_expand_in(e, MASK), qs_expand_in(e, PAST), qs_expand_in(e, ADDED));
+}
+
+static void expand_qattention(qs_expand *e) {
+    static const int32_t from[] = {X, W, X_SCALE, W_SCALE, X_ZERO, W_ZERO, B};
+    const qs_infer x = view_of(e);
+    qs_id in[QS_COUNT(from)];
+    int64_t sizes[3];
+    if (read_sizes(&x, sizes) || sizes[0] < 0)
+        return;
+    for (size_t i = 0; i < QS_COUNT(from); i++)
+        in[i] = qs_expand_in(e, from[i]);
+    attend(e, qs_expand_ms(e, "MatMulIntegerToFloat", in, QS_COUNT(from), 1), sizes,
+           qs_expand_in(e, Q_MASK), qs_expand_in(e, Q_PAST), QS_NONE);
+}
+
+static const qs_attr_rule attention_attrs[] = {
+    {"qkv_hidden_sizes", QS_ATTR_INTS, 1, 0}, /* not of QAttention */
+    {"num_heads", QS_ATTR_INT, 1, 0},         {"mask_filter_value", QS_ATTR_FLOAT, 1, 0},
+    {"scale", QS_ATTR_FLOAT, 1, 0},           {"unidirectional", QS_ATTR_INT, 1, 0},
+    {"do_rotary", QS_ATTR_INT, 1, 0},         {"past_present_share_buffer", QS_ATTR_INT, 1, 0}};
 
 QS_OP(ms_attention, .domain = QS_DOMAIN_MICROSOFT, .name = "Attention", .min_in = 2, .max_in = 7,
       .max_out = 2, QS_ATTRS(attention_attrs), .traits = QS_PLAIN, .setting_inputs = 1 << MASK,
       .infer = infer_attention, .expand = expand_attention);
+QS_OP(ms_qattention, .domain = QS_DOMAIN_MICROSOFT, .name = "QAttention", .min_in = 5, .max_in = 9,
+      .max_out = 2, .attrs = attention_attrs + 1, .attr_count = QS_COUNT(attention_attrs) - 1,
+      .traits = QS_PLAIN, .setting_inputs = 1 << Q_MASK, .infer = infer_qattention,
+      .expand = expand_qattention);

@@ -270,6 +270,42 @@ static void test_attention(qsim_ctx *ctx) {
     near(&n, in, 2, NET_DIMS(1, 4, 6), y, 1e-5);
 }
 
+/* The same in 8 bits: (x - 120) * 0.02, and weights with a scale for each column. */
+static void test_qattention(qsim_ctx *ctx) {
+    static const int codes[3] = {50, -25, 100};
+    double parts[3][N], y[N];
+    uint8_t bytes[N];
+    int8_t w[6 * 18];
+    float scales[18];
+    int32_t lengths[1] = {3};
+    net n;
+    for (int i = 0; i < 6 * 18; i++)
+        w[i] = (int8_t)(i / 18 == i % 6 ? codes[i % 18 / 6] + 3 : 3); /* the zero point is 3 */
+    for (int i = 0; i < 18; i++)
+        scales[i] = i < 9 ? 0.01f : 0.02f;
+    for (int i = 0; i < 3 * N; i++) {
+        const int k = i / N, at = k * 6 + i % 6, q = (int)lrint((double)x[i % N] * 25);
+        bytes[i % N] = (uint8_t)(120 + q);
+        parts[k][i % N] = 0.02 * q * codes[k] * (double)scales[at] + (double)b[at];
+    }
+    attend(parts[0], parts[1], parts[2], 3, -1, y);
+    net_begin(&n, ctx, 13);
+    CHECK_INT(qs_graph_set_import(n.g, MS, 1), 0);
+    net_input(&n, "x", QSIM_UINT8, NET_DIMS(1, 4, 6));
+    net_input(&n, "m", QSIM_INT32, NET_DIMS(1));
+    net_const(&n, "w", QSIM_INT8, NET_DIMS(6, 18), w);
+    net_const(&n, "b", QSIM_FLOAT, NET_DIMS(18), b);
+    net_float(&n, "xs", 0.02f);
+    net_const(&n, "ws", QSIM_FLOAT, NET_DIMS(18), scales);
+    net_byte(&n, "xz", QSIM_UINT8, 120);
+    net_byte(&n, "wz", QSIM_INT8, 3);
+    const qs_id node = net_node(&n, MS, "QAttention", "x,w,b,xs,ws,m,xz,wz", "y");
+    qs_node_set_int(n.g, node, "num_heads", 2);
+    const qsim_tensor in[2] = {net_tensor(QSIM_UINT8, NET_DIMS(1, 4, 6), bytes),
+                               net_tensor(QSIM_INT32, NET_DIMS(1), lengths)};
+    near(&n, in, 2, NET_DIMS(1, 4, 6), y, 1e-5);
+}
+
 static void test_embedding(qsim_ctx *ctx) {
     int32_t words[3] = {3, 0, 2}, segments[3] = {1, 1, 0};
     double y[18];
@@ -529,27 +565,6 @@ static void test_dynamic_lstm(qsim_ctx *ctx) {
     near(&n, &in, 1, NET_DIMS(1, 1, 1), y, 2e-6);
 }
 
-/* Sizes that are known make Shape, and what follows from it, constants. */
-static void test_shapes(qsim_ctx *ctx) {
-    net n;
-    net_begin(&n, ctx, 15);
-    net_input(&n, "x", QSIM_FLOAT, NET_DIMS(2, 3, 4));
-    net_const(&n, "two", QSIM_INT64, NET_DIMS(1), (const int64_t[]){2});
-    const qs_id shape = net_node(&n, "", "Shape", "x", "s");
-    qs_node_set_int(n.g, shape, "end", 2);
-    net_node(&n, "", "Mul", "s,two", "double");
-    net_node(&n, "", "ConstantOfShape", "double", "zeros");
-    net_node(&n, "", "ReduceMax", "zeros", "zero");
-    net_node(&n, "", "Add", "x,zero", "y");
-    net_output(&n, "y");
-    NET_OK(&n, net_end(&n));
-    qs_pass p = net_pass(&n);
-    CHECK_INT(qs_pass_shapes(&p), 0);
-    CHECK_INT(n.g->order_count, 1);
-    CHECK_INT(net_count(&n, "Add"), 1);
-    net_free(&n);
-}
-
 int main(void) {
     qsim_ctx *ctx = NULL;
     CHECK_INT(qsim_ctx_create(NULL, &ctx, NULL), 0);
@@ -561,6 +576,7 @@ int main(void) {
     test_fusedconv(ctx);
     test_multihead(ctx);
     test_attention(ctx);
+    test_qattention(ctx);
     test_embedding(ctx);
     test_quantized_products(ctx);
     test_quantized_bytes(ctx);
@@ -569,7 +585,6 @@ int main(void) {
     test_dynamic_pads(ctx);
     test_dynamic_lstm(ctx);
     test_channels_last(ctx);
-    test_shapes(ctx);
     qsim_ctx_free(ctx);
     return test_done();
 }

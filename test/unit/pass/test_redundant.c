@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* qs_pass_redundant: nodes that undo each other are removed; similar nodes stay. */
+/*
+ * qs_pass_redundant: nodes that undo each other are removed; similar nodes stay. qs_pass_shapes.
+ */
 #include "net.h"
 
 static void ints(net *n, const char *name, int64_t count, const int64_t *v) {
@@ -95,10 +97,32 @@ static void nothing_to_do(void) {
     net_free(&n);
 }
 
+/* Sizes that are known make Shape, and what follows from it, constants. */
+static void known_sizes(void) {
+    net n;
+    net_begin(&n, NULL, 15);
+    net_input(&n, "x", QSIM_FLOAT, NET_DIMS(2, 3, 4));
+    net_const(&n, "two", QSIM_INT64, NET_DIMS(1), (const int64_t[]){2});
+    const qs_id shape = net_node(&n, "", "Shape", "x", "s");
+    qs_node_set_int(n.g, shape, "end", 2);
+    net_node(&n, "", "Mul", "s,two", "double");
+    net_node(&n, "", "ConstantOfShape", "double", "zeros");
+    net_node(&n, "", "ReduceMax", "zeros", "zero");
+    net_node(&n, "", "Add", "x,zero", "y");
+    net_output(&n, "y");
+    NET_OK(&n, net_end(&n));
+    qs_pass p = net_pass(&n);
+    CHECK_INT(qs_pass_shapes(&p), 0);
+    CHECK_INT(n.g->order_count, 1);
+    CHECK_INT(net_count(&n, "Add"), 1);
+    net_free(&n);
+}
+
 int main(void) {
     transposes();
     reshapes();
     axes();
     nothing_to_do();
+    known_sizes();
     return test_done();
 }
