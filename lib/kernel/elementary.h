@@ -48,27 +48,41 @@ QK_INLINE float qk_join(float x, float bound, float small, float large) {
     return qk_abs(x) < bound ? small : qk_from_bits(qk_bits(large) | (qk_bits(x) & 0x80000000u));
 }
 
-#define QK_F                float
-#define QK_CURVE            QK_INLINE
-#define QK_NAME(name)       qk_##name
-#define QK_K(c)             (c)
-#define QK_FMA(a, b, c)     fmaf(a, b, c)
-#define QK_MIN(a, b)        ((a) < (b) ? (a) : (b))
-#define QK_MAX(a, b)        ((a) > (b) ? (a) : (b))
-#define QK_ABS(x)           qk_abs(x)
-#define QK_SCALE(p, k)      qk_scale_exp(p, k)
-#define QK_JOIN(x, b, s, l) qk_join(x, b, s, l)
+QK_INLINE float qk_one_where(bool far, float x) {
+    return far ? qk_from_bits((qk_bits(x) & 0x80000000u) | 0x3f800000u) : x;
+}
+
+#define QK_F                         float
+#define QK_CURVE                     QK_INLINE
+#define QK_NAME(name)                qk_##name
+#define QK_K(c)                      (c)
+#define QK_FMA(a, b, c)              fmaf(a, b, c)
+#define QK_FNMA(a, b, c)             fmaf(-(a), b, c)
+#define QK_MIN(a, b)                 ((a) < (b) ? (a) : (b))
+#define QK_MAX(a, b)                 ((a) > (b) ? (a) : (b))
+#define QK_ABS(x)                    qk_abs(x)
+#define QK_SCALE(p, k)               qk_scale_exp(p, k)
+#define QK_JOIN(x, b, s, l)          qk_join(x, b, s, l)
+#define QK_FAR                       bool
+#define QK_REACHES(x, b)             (qk_abs(x) >= (b))
+#define QK_ONE_WHERE(far, x)         qk_one_where(far, x)
+#define QK_SCALE_WHERE(far, p, k, s) ((far) ? qk_scale_exp(p, k) : (s))
 #include "kernel/elementary_curves.h"
 #undef QK_F
 #undef QK_CURVE
 #undef QK_NAME
 #undef QK_K
 #undef QK_FMA
+#undef QK_FNMA
 #undef QK_MIN
 #undef QK_MAX
 #undef QK_ABS
 #undef QK_SCALE
 #undef QK_JOIN
+#undef QK_FAR
+#undef QK_REACHES
+#undef QK_ONE_WHERE
+#undef QK_SCALE_WHERE
 
 /*
  * Of doubles, out of line (elementary64.c). x^y has C99's special cases and is within some 1e-14 of

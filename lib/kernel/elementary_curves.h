@@ -8,21 +8,25 @@
  *   QK_NAME(name)        its name
  *   QK_K(c)              the constant c
  *   QK_FMA(a, b, c)      a * b + c, rounded once
+ *   QK_FNMA(a, b, c)     c - a * b, rounded once
  *   QK_MIN(a, b), QK_MAX(a, b)           b where either is a NaN or both are 0
  *   QK_ABS(x)            x without its sign
  *   QK_SCALE(p, k)       p * 2^n where the lowest 9 bits of k are those of n + 254; |n| < 160
  *   QK_JOIN(x, b, s, l)  s where |x| < b, else l with the sign of x
+ *   QK_FAR, QK_REACHES(x, b)             the type, and the answer, of whether |x| >= b
+ *   QK_ONE_WHERE(far, x)                 1 with the sign of x where `far`, else x
+ *   QK_SCALE_WHERE(far, p, k, s)         QK_SCALE(p, k) where `far`, else s
  */
 
 /*
- * e^x = 2^n e^r with |r| <= ln(2) / 2. The constant rounds x / ln(2) to an integer in the low bits;
- * the product with ln(2)'s first part is exact in the fused operation. e^r = 1 + r + r^2 P(r), P
- * fitted with an error of 3.2e-9 of e^r.
+ * e^x = 2^n e^r with |r| <= ln(2) / 2: e^r is the result, n the lowest bits of *k (QK_SCALE), for
+ * -110 <= x <= 90. The constant rounds x / ln(2) to an integer in the low bits; the product with
+ * ln(2)'s first part is exact in the fused operation. e^r = 1 + r + r^2 P(r), P fitted with an
+ * error of 3.2e-9 of e^r.
  */
-QK_CURVE QK_F QK_NAME(exp)(QK_F x) {
-    x = QK_MIN(QK_K(90.0f), QK_MAX(QK_K(-110.0f), x));
-    const QK_F k = QK_FMA(x, QK_K(1.44269504f), QK_K(12582912.0f + 254.0f)); /* 1.5 * 2^23 */
-    const QK_F whole = k - QK_K(12582912.0f + 254.0f);
+QK_CURVE QK_F QK_NAME(exp_parts)(QK_F x, QK_F *k) {
+    *k = QK_FMA(x, QK_K(1.44269504f), QK_K(12582912.0f + 254.0f)); /* 1.5 * 2^23 */
+    const QK_F whole = *k - QK_K(12582912.0f + 254.0f);
     QK_F r = QK_FMA(whole, QK_K(-0.693147182f), x);
     r = QK_FMA(whole, QK_K(1.90465421e-9f), r);
     QK_F p = QK_K(1.38206617e-3f);
@@ -31,7 +35,12 @@ QK_CURVE QK_F QK_NAME(exp)(QK_F x) {
     p = QK_FMA(p, r, QK_K(1.66665211e-1f));
     p = QK_FMA(p, r, QK_K(4.99999940e-1f));
     p = QK_FMA(p, r, QK_K(1.0f));
-    p = QK_FMA(p, r, QK_K(1.0f));
+    return QK_FMA(p, r, QK_K(1.0f));
+}
+
+QK_CURVE QK_F QK_NAME(exp)(QK_F x) {
+    QK_F k;
+    const QK_F p = QK_NAME(exp_parts)(QK_MIN(QK_K(90.0f), QK_MAX(QK_K(-110.0f), x)), &k);
     return QK_SCALE(p, k);
 }
 
@@ -67,26 +76,30 @@ QK_CURVE QK_F QK_NAME(hardswish)(QK_F x) {
 }
 
 /*
- * erf x = x + x P(x^2) where |x| < 0.92; else 1 - e^-Q(|x|) with the sign of x, Q fitted to -log(1
- * - erf) on [0.92, 4], beyond which the float is 1. Errors: P 5e-10, Q 1.5e-9 of the result.
+ * erf x = x - x P(x^2) where |x| < 0.92; else 1 - e^Q(|x|) with the sign of x, Q fitted to log(1 -
+ * erf) on [0.92, 4], beyond which the float is 1. Errors: P 5e-10, Q 1.5e-9 of the result. Both are
+ * s - s t, with s = x and t = P, or s = 1 and t = e^Q.
  */
 QK_CURVE QK_F QK_NAME(erf)(QK_F x) {
     const QK_F a = QK_MIN(QK_K(4.0f), QK_ABS(x)), z = x * x;
-    QK_F p = QK_K(8.32748701e-5f);
-    p = QK_FMA(p, z, QK_K(-8.13321560e-4f));
-    p = QK_FMA(p, z, QK_K(5.20026077e-3f));
-    p = QK_FMA(p, z, QK_K(-2.68591195e-2f));
-    p = QK_FMA(p, z, QK_K(1.12836912e-1f));
-    p = QK_FMA(p, z, QK_K(-3.76126349e-1f));
-    p = QK_FMA(p, z, QK_K(1.28379166e-1f));
-    QK_F q = QK_K(1.9494677e-4f); /* -Q */
+    QK_F p = QK_K(-8.32748701e-5f);
+    p = QK_FMA(p, z, QK_K(8.13321560e-4f));
+    p = QK_FMA(p, z, QK_K(-5.20026077e-3f));
+    p = QK_FMA(p, z, QK_K(2.68591195e-2f));
+    p = QK_FMA(p, z, QK_K(-1.12836912e-1f));
+    p = QK_FMA(p, z, QK_K(3.76126349e-1f));
+    p = QK_FMA(p, z, QK_K(-1.28379166e-1f));
+    QK_F q = QK_K(1.9494677e-4f), k;
     q = QK_FMA(q, a, QK_K(-3.0336925e-3f));
     q = QK_FMA(q, a, QK_K(2.2189777e-2f));
     q = QK_FMA(q, a, QK_K(-1.0385638e-1f));
     q = QK_FMA(q, a, QK_K(-6.3726574e-1f));
     q = QK_FMA(q, a, QK_K(-1.1276274f));
     q = QK_FMA(q, a, QK_K(-2.0700849e-4f));
-    return QK_JOIN(x, 0.92f, QK_FMA(x, p, x), QK_K(1.0f) - QK_NAME(exp)(q));
+    const QK_F e = QK_NAME(exp_parts)(q, &k);
+    const QK_FAR far = QK_REACHES(x, 0.92f);
+    const QK_F s = QK_ONE_WHERE(far, x), t = QK_SCALE_WHERE(far, e, k, p);
+    return QK_FNMA(s, t, s);
 }
 
 /* x times the standard normal distribution function of x. */

@@ -75,16 +75,26 @@ INLINE V join(V x, V bound, V small, V large) {
     return _mm256_blendv_ps(large, small, _mm256_cmp_ps(absolute(x), bound, _CMP_LT_OQ));
 }
 
-#define QK_F                V
-#define QK_CURVE            INLINE
-#define QK_NAME(name)       v_##name
-#define QK_K(c)             _mm256_set1_ps(c)
-#define QK_FMA(a, b, c)     _mm256_fmadd_ps(a, b, c)
-#define QK_MIN(a, b)        _mm256_min_ps(a, b)
-#define QK_MAX(a, b)        _mm256_max_ps(a, b)
-#define QK_ABS(x)           absolute(x)
-#define QK_SCALE(p, k)      scale_exp(p, k)
-#define QK_JOIN(x, b, s, l) join(x, QK_K(b), s, l)
+INLINE V one_where(V far, V x) {
+    const V one = _mm256_or_ps(_mm256_and_ps(x, _mm256_set1_ps(-0.0f)), _mm256_set1_ps(1.0f));
+    return _mm256_blendv_ps(x, one, far);
+}
+
+#define QK_F                         V
+#define QK_CURVE                     INLINE
+#define QK_NAME(name)                v_##name
+#define QK_K(c)                      _mm256_set1_ps(c)
+#define QK_FMA(a, b, c)              _mm256_fmadd_ps(a, b, c)
+#define QK_FNMA(a, b, c)             _mm256_fnmadd_ps(a, b, c)
+#define QK_MIN(a, b)                 _mm256_min_ps(a, b)
+#define QK_MAX(a, b)                 _mm256_max_ps(a, b)
+#define QK_ABS(x)                    absolute(x)
+#define QK_SCALE(p, k)               scale_exp(p, k)
+#define QK_JOIN(x, b, s, l)          join(x, QK_K(b), s, l)
+#define QK_FAR                       V
+#define QK_REACHES(x, b)             _mm256_cmp_ps(absolute(x), QK_K(b), _CMP_GE_OQ)
+#define QK_ONE_WHERE(far, x)         one_where(far, x)
+#define QK_SCALE_WHERE(far, p, k, s) _mm256_blendv_ps(s, scale_exp(p, k), far)
 
 static void softmax(const float *x, float *y, size_t n, size_t rows) {
     qk_softmax_by(&TABLE, x, y, n, rows);

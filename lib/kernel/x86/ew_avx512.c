@@ -62,16 +62,33 @@ INLINE V join(V x, V bound, V small, V large) {
     return _mm512_mask_mov_ps(_mm512_castsi512_ps(l), below, small);
 }
 
-#define QK_F                V
-#define QK_CURVE            INLINE
-#define QK_NAME(name)       v_##name
-#define QK_K(c)             _mm512_set1_ps(c)
-#define QK_FMA(a, b, c)     _mm512_fmadd_ps(a, b, c)
-#define QK_MIN(a, b)        _mm512_min_ps(a, b)
-#define QK_MAX(a, b)        _mm512_max_ps(a, b)
-#define QK_ABS(x)           _mm512_abs_ps(x)
-#define QK_SCALE(p, k)      _mm512_scalef_ps(p, k - QK_K(12582912.0f + 254.0f))
-#define QK_JOIN(x, b, s, l) join(x, QK_K(b), s, l)
+INLINE __mmask16 reaches(V x, V bound) {
+    return _mm512_cmp_ps_mask(_mm512_abs_ps(x), bound, _CMP_GE_OQ);
+}
+
+INLINE V one_where(__mmask16 far, V x) {
+    const __m512i sign = _mm512_set1_epi32(INT32_MIN);
+    const __m512i one = _mm512_castps_si512(_mm512_set1_ps(1.0f)); /* (x & sign) | one */
+    return _mm512_castsi512_ps(
+        _mm512_mask_ternarylogic_epi32(_mm512_castps_si512(x), far, sign, one, 0xea));
+}
+
+#define QK_F                 V
+#define QK_CURVE             INLINE
+#define QK_NAME(name)        v_##name
+#define QK_K(c)              _mm512_set1_ps(c)
+#define QK_FMA(a, b, c)      _mm512_fmadd_ps(a, b, c)
+#define QK_FNMA(a, b, c)     _mm512_fnmadd_ps(a, b, c)
+#define QK_MIN(a, b)         _mm512_min_ps(a, b)
+#define QK_MAX(a, b)         _mm512_max_ps(a, b)
+#define QK_ABS(x)            _mm512_abs_ps(x)
+#define QK_SCALE(p, k)       _mm512_scalef_ps(p, k - QK_K(12582912.0f + 254.0f))
+#define QK_JOIN(x, b, s, l)  join(x, QK_K(b), s, l)
+#define QK_FAR               __mmask16
+#define QK_REACHES(x, b)     reaches(x, QK_K(b))
+#define QK_ONE_WHERE(far, x) one_where(far, x)
+#define QK_SCALE_WHERE(far, p, k, s)                                                               \
+    _mm512_mask_scalef_ps(s, far, p, k - QK_K(12582912.0f + 254.0f))
 
 /* ---- reads of observers ---- */
 
