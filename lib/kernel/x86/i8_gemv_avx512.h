@@ -17,11 +17,14 @@
 #define DWORD(d, r)     const __m512i x##r = _mm512_shuffle_epi32(x, 0x55 * d);
 #define B(W, d, v)      _mm512_loadu_si512(b + 4 * W * d + 64 * v)
 #define B_HALF(W, d, v) _mm256_loadu_si256((const void *)(b + 4 * W * d + 64 * v))
+/* Weights of the next dword are loaded after these: out of order they arrive a third later. */
+#define IN_ORDER(a, b, c, d) __asm__ volatile("" : "+v"(a), "+v"(b), "+v"(c), "+v"(d))
 #define NEXT_64(d, r)                                                                              \
     {                                                                                              \
         DWORD(d, r)                                                                                \
         DOT(r, 0, B(64, d, 0))                                                                     \
-        DOT(r, 1, B(64, d, 1)) DOT(r, 2, B(64, d, 2)) DOT(r, 3, B(64, d, 3))                       \
+        DOT(r, 1, B(64, d, 1)) DOT(r, 2, B(64, d, 2)) DOT(r, 3, B(64, d, 3));                      \
+        IN_ORDER(a##r##_0, a##r##_1, a##r##_2, a##r##_3);                                          \
     }
 #define NEXT_32(r) DWORD(r, r) DOT(r, 0, B(32, r, 0)) DOT(r, 1, B(32, r, 1))
 #define NEXT_24(r) DWORD(r, r) DOT(r, 0, B(24, r, 0)) DOT_HALF(r, B_HALF(24, r, 1))
