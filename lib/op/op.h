@@ -243,8 +243,11 @@ typedef struct qs_op {
     void (*expand)(struct qs_expand *e);
 } qs_op;
 
-/* Defines row `id` of the list in operators.c: QS_OP(sqrt, .name = "Sqrt", .min_in = 1, ...). */
-#define QS_OP(id, ...)  const qs_op qs_op_##id = {__VA_ARGS__}
+/*
+ * Defines row `id` of the list in operators.c: QS_OP(sqrt, .name = "Sqrt", .min_in = 1, ...).
+ * Without _Alignas gcc aligns rows to 32 bytes.
+ */
+#define QS_OP(id, ...)  _Alignas(8) const qs_op qs_op_##id = {__VA_ARGS__}
 #define QS_ATTRS(rules) .attrs = (rules), .attr_count = QS_COUNT(rules)
 
 /* The name of a row's domain: "", "com.microsoft" or "qsim". */

@@ -223,6 +223,7 @@
     X(ms_gatherblocks) \
     X(ms_gelu) \
     X(ms_groupquery) \
+    X(ms_bnb4) \
     X(ms_matmulintegertofloat) \
     X(ms_nbits) \
     X(ms_multihead) \
@@ -465,7 +466,9 @@ int qs_op_resolve(qs_graph *g, qs_id node, const char *model, qsim_error *error)
 }
 
 #define KERNEL_NAME(name, text) text,
-static const char kernel_names[][24] = {QS_KERNEL_NAMES(KERNEL_NAME)};
+static const char kernel_names[][20] = {QS_KERNEL_NAMES(KERNEL_NAME)};
+#define KERNEL_FITS(name, text) &&sizeof(text) <= sizeof(kernel_names[0])
+_Static_assert(1 QS_KERNEL_NAMES(KERNEL_FITS), "a name is longer than the table has room for");
 
 const char *qs_op_kernel(const qs_op *op) {
     return kernel_names[op->kernel];

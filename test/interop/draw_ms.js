@@ -116,6 +116,10 @@ add('Attention', (g) => {
   }
   return {last: true, within: 1e-3, attrs, outputs: past ? 2 : 1, inputs};
 });
+add('MatMulBnb4', (g) => {
+  const K = g.int(1, 40), N = g.int(1, 9), block = g.pick([16, 32, 64]);
+  return {within: 1e-4, fixed: [1, 2], attrs: {K, N, block_size: block, quant_type: g.int(0, 1)}, inputs: [f(g, [...g.dims(g.int(1, 2)), K]), g.ints('uint8', [Math.ceil(K * N / 2)], 0, 255), scale(g, [Math.ceil(K * N / block)])]};
+});
 add('QAttention', (g) => {
   const b = g.int(1, 2), s = g.int(1, 4), heads = g.int(1, 3), d = g.int(1, 4), h = heads * d, w = g.int(1, 6), per = g.chance(50) ? [3 * h] : [], past = g.chance(30) ? g.int(1, 3) : 0;
   const tw = eight(g), attrs = {num_heads: heads, ...(g.chance(40) ? {unidirectional: 1} : {})};

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * 4-bit weights with a DequantizeLinear before a float product: the session's product has 4-bit
- * weights, and the bits of the product with the dequantized weights.
+ * weights, and the bits of the product with the dequantized weights. MatMulBnb4.
  */
 #include "net.h"
+
+#include <math.h>
 
 #define MOST 6000
 
@@ -135,6 +137,70 @@ static void test_left(qsim_ctx *ctx, data *d) {
     }
 }
 
+/* ---- MatMulBnb4 ---- */
+
+/* x of which a share p of the normal distribution is below. */
+static double quantile(double p) {
+    double low = -4, high = 4;
+    for (int i = 0; i < 60; i++) {
+        const double middle = (low + high) / 2;
+        if (erfc(-middle / sqrt(2.0)) / 2 < p)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/*
+ * NF4: quantiles of the normal distribution, seven steps from its tail to the middle and eight from
+ * there on, as parts of the greatest (QLoRA, appendix E). FP4: twelfths.
+ */
+static double level4(int type, int code) {
+    static const double twelfths[8] = {0, 0.0625, 8, 12, 4, 6, 2, 3};
+    const double tail = (31.0 / 32 + 29.0 / 30) / 2, most = quantile(tail);
+    if (type == 0)
+        return (code & 8 ? -1 : 1) * twelfths[code & 7] / 12;
+    return quantile(code < 7 ? 1 - tail + code * (tail - 0.5) / 7
+                             : 0.5 + (code - 7) * (tail - 0.5) / 8) /
+           most;
+}
+
+/* A product with the identity gives the weights; the last block is not full. */
+static void bitsandbytes(int type) {
+    enum { ROWS = 3, K = 20, BLOCK = 16 };
+    float a[K * K] = {0}, y[K * ROWS];
+    const float most[4] = {1, 0.5f, 3, 0.25f};
+    uint8_t codes[K * ROWS / 2];
+    net n;
+    for (int i = 0; i < K; i++)
+        a[i * K + i] = 1;
+    for (int i = 0; i < K * ROWS / 2; i++)
+        codes[i] = (uint8_t)(i * 37 + 11);
+    net_begin(&n, NULL, 13);
+    CHECK_INT(qs_graph_set_import(n.g, "com.microsoft", 1), 0);
+    net_input(&n, "a", QSIM_FLOAT, NET_DIMS(K, K));
+    net_const(&n, "w", QSIM_UINT8, NET_DIMS(K * ROWS / 2), codes);
+    net_const(&n, "most", QSIM_FLOAT, NET_DIMS(4), most);
+    const qs_id node = net_node(&n, "com.microsoft", "MatMulBnb4", "a,w,most", "y");
+    qs_node_set_int(n.g, node, "K", K);
+    qs_node_set_int(n.g, node, "N", ROWS);
+    qs_node_set_int(n.g, node, "block_size", BLOCK);
+    qs_node_set_int(n.g, node, "quant_type", type);
+    net_output(&n, "y");
+    NET_OK(&n, net_end(&n));
+    qsim_tensor x = net_tensor(QSIM_FLOAT, NET_DIMS(K, K), a);
+    qsim_tensor out = net_tensor(QSIM_FLOAT, NET_DIMS(K, ROWS), y);
+    NET_OK(&n, net_run(&n, QSIM_LEVEL_ALL, false, &x, 1, &out, 1));
+    for (int i = 0; i < K * ROWS; i++) {
+        const int code = i % 2 ? codes[i / 2] & 15 : codes[i / 2] >> 4;
+        CHECK_NEAR(y[i % K * ROWS + i / K], level4(type, code) * (double)most[i / BLOCK], 3e-6);
+    }
+    qs_node_set_int(n.g, node, "block_size", 8); /* which needs more magnitudes */
+    CHECK_INT(qs_op_infer_graph(n.g, "net", &n.error), QSIM_E_VALUE);
+    net_free(&n);
+}
+
 int main(void) {
     static const form forms[] = {
         {.sign = true, .k = 37, .n = 19, .block = 0},
@@ -160,5 +226,7 @@ int main(void) {
     test_left(ctx, d);
     qsim_ctx_free(ctx);
     free(d);
+    bitsandbytes(0);
+    bitsandbytes(1);
     return test_done();
 }
