@@ -206,7 +206,7 @@ static int prepare(layer *k, buffers *b, qs_i8_epilogue *e) {
     qs_i8_weights packed;
     qs_i8_weights_fill(&k->conv.w, &k->source, k->group_stride, &k->w_zp, NULL, b->weights,
                        &packed);
-    qs_i8_epilogue_fill(&k->conv.w, &packed, &k->rules, b->epilogue, e);
+    qs_i8_epilogue_fill(&k->conv.w, &packed, &k->rules, NULL, b->epilogue, e);
     e->o.clamp = clamp;
     k->conv.b = packed.b;
     k->conv.w_zp = packed.row_zp;

@@ -241,7 +241,7 @@ QS_COLD static int pack_epilogue(qs_pack *p, const qs_i8_rules *rules, bool clam
     void *memory = qs_arena_alloc64(p->arena, bytes);
     if (!memory)
         return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
-    qs_i8_epilogue_fill(&out->layout, &out->weights, rules, memory, &out->epilogue);
+    qs_i8_epilogue_fill(&out->layout, &out->weights, rules, p->ctx, memory, &out->epilogue);
     out->epilogue.o.clamp = clamp;
     out->complete = true;
     return QSIM_OK;
@@ -413,7 +413,7 @@ static void run_batch(const run *k, int64_t batch, uint8_t *memory) {
     }
     read_rules(k, batch, memory, &rules);
     memory += p->row_bytes;
-    qs_i8_epilogue_fill(&conv.w, &weights, &rules, memory, &e);
+    qs_i8_epilogue_fill(&conv.w, &weights, &rules, k->f->ctx, memory, &e);
     memory += p->epilogue_bytes;
     conv.b = weights.b;
     conv.w_zp = weights.row_zp;

@@ -179,7 +179,8 @@ static qk_out_i8 floats_of(const qs_conv_i8_weights *w, const qs_i8_rules *r, ui
 }
 
 QS_COLD void qs_i8_epilogue_fill(const qs_conv_i8_weights *w, const qs_i8_weights *packed,
-                                 const qs_i8_rules *r, void *memory, qs_i8_epilogue *out) {
+                                 const qs_i8_rules *r, const qsim_ctx *ctx, void *memory,
+                                 qs_i8_epilogue *out) {
     size_t columns = columns_of(w), positions = (size_t)w->positions;
     uint8_t *at = memory;
     uint32_t zeros = (uint32_t)(w->kh * w->kw * w->c) * (uint32_t)packed->row_zp;
@@ -192,7 +193,7 @@ QS_COLD void qs_i8_epilogue_fill(const qs_conv_i8_weights *w, const qs_i8_weight
     bool post = packed->w_zp || r->row_zp || r->row_scale || r->wide;
     const double terms = (double)w->kh * (double)w->kw * (double)w->c;
     bool clamp = false; /* with the worst weights, sum times multiplier may leave int32 */
-    for (size_t i = 0; i < columns; i++) {
+    for (size_t i = 0; i < columns && !(ctx && qs_stopped_at(ctx, i)); i++) {
         bias[i] = r->bias && !r->wide ? (uint32_t)r->bias[i] : 0;
         if (!post)
             bias[i] -= (uint32_t)r->x_zp * ((uint32_t)packed->colsum[i] - zeros);

@@ -112,9 +112,13 @@ typedef struct qs_i8_epilogue {
 
 bool qs_i8_epilogue_bytes(const qs_conv_i8_weights *w, size_t *bytes);
 
-/* Sets o.clamp for the worst weights; callers with bounds from qs_i8_prove set it anew. */
+/*
+ * Sets o.clamp for the worst weights; callers with bounds from qs_i8_prove set it anew. `ctx` tells
+ * whether to stop; NULL: do not.
+ */
 void qs_i8_epilogue_fill(const qs_conv_i8_weights *w, const qs_i8_weights *packed,
-                         const qs_i8_rules *r, void *memory, qs_i8_epilogue *out);
+                         const qs_i8_rules *r, const qsim_ctx *ctx, void *memory,
+                         qs_i8_epilogue *out);
 
 /*
  * Bounds every column's sum over all x and sets r->wide and r->fits16. Returns false if a sum

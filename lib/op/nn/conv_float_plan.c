@@ -179,56 +179,67 @@ static void conv_distances(const qs_conv_plan *p, qs_step *step) {
     step->min_lag = r.min_lag;
 }
 
-static bool strip_tables(qs_arena *arena, const qs_conv_plan *p, qs_conv_strip *s) {
+/* The code of a stop, looked for at each 32768th item. */
+static int stop_at(const qs_arena *arena, size_t i) {
+    return (i & 0x7fff) == 0x7fff ? qs_stop_code(arena->ctx) : QSIM_OK;
+}
+
+/* OK, NOMEM or the code of a stop. */
+static int strip_tables(qs_arena *arena, const qs_conv_plan *p, qs_conv_strip *s) {
     const qs_conv_form *f = &p->form;
     const size_t taps = s->inside.to - s->inside.from;
     if (f->depthwise)
-        return true;
+        return QSIM_OK;
     const bool merged = p->g.dw == 1 && f->groups == 1 && taps > 0;
     s->per_row = merged ? 1 : taps;
     s->k = merged ? taps * f->cg : f->cg;
     const size_t pixels = p->band * s->count, segs = f->kh * s->per_row;
     const bool dense = s->count == p->g.ow;
-    size_t bytes;
-    if (!qs_mul(pixels, sizeof(*s->row), &bytes))
-        return false;
+    size_t bytes, seg_bytes;
+    if (!qs_mul(pixels, sizeof(*s->row), &bytes) || !qs_mul(segs + 1, sizeof(*s->seg), &seg_bytes))
+        return QSIM_E_NOMEM;
     s->row = qs_arena_raw64(arena, bytes);
     s->out = dense ? NULL : qs_arena_raw64(arena, bytes);
-    s->seg = qs_arena_alloc(arena, segs + 1, sizeof(*s->seg));
-    s->at = qs_arena_alloc(arena, segs + 1, sizeof(*s->at));
+    s->seg = qs_arena_raw64(arena, seg_bytes);
+    s->at = qs_arena_raw64(arena, seg_bytes);
     if (!s->row || (!s->out && !dense) || !s->seg || !s->at)
-        return false;
+        return QSIM_E_NOMEM;
+    int code = QSIM_OK;
     for (size_t y = 0, i = 0; y < p->band; y++)
-        for (size_t x = 0; x < s->count; x++, i++) {
+        for (size_t x = 0; x < s->count && !code; x++, i++) {
             s->row[i] = (ptrdiff_t)(y * p->g.sh * p->line + x * p->g.sw * p->g.c);
             if (!dense)
                 s->out[i] = (ptrdiff_t)((y * p->g.ow + x) * p->stride);
+            code = stop_at(arena, i);
         }
-    for (size_t i = 0; i < segs; i++) {
+    s->seg[segs] = 0, s->at[segs] = 0;
+    for (size_t i = 0; i < segs && !code; i++) {
         const size_t ky = i / s->per_row, kx = i % s->per_row;
         const size_t tap = ky * f->kw + s->inside.from + kx;
         s->seg[i] = (ptrdiff_t)(ky * p->g.dh * p->line + kx * p->g.dw * p->g.c);
         s->at[i] = tap * f->cg;
+        code = stop_at(arena, i);
     }
-    return true;
+    return code;
 }
 
-static bool make_strips(qs_arena *arena, qs_conv_plan *p) {
+/* The same. */
+static int make_strips(qs_arena *arena, qs_conv_plan *p) {
     const size_t all = p->form.kw;
     if (p->choice == QS_CONV_CUT)
-        return true;
+        return QSIM_OK;
     if (p->choice == QS_CONV_TAPS) {
         p->taps = qs_arena_alloc(arena, 1, sizeof(*p->taps));
         if (!p->taps)
-            return false;
+            return QSIM_E_NOMEM;
         *p->taps =
             (qs_taps){p->kernels, &p->form, &p->g, p->line, p->stride, p->lo, p->hi, NULL, NULL};
-        return qs_taps_make(arena, p->taps, p->band);
+        return qs_taps_make(arena, p->taps, p->band) ? QSIM_OK : QSIM_E_NOMEM;
     }
     const bool several = p->choice == QS_CONV_STRIPS;
     p->strips = qs_arena_alloc(arena, several ? p->g.ow : 1, sizeof(*p->strips));
     if (!p->strips)
-        return false;
+        return QSIM_E_NOMEM;
     if (!several) {
         p->strip_count = 1;
         p->strips[0] = (qs_conv_strip){.count = p->g.ow, .inside = {0, all}};
@@ -244,13 +255,13 @@ static bool make_strips(qs_arena *arena, qs_conv_plan *p) {
         }
         s->count++;
     }
-    for (size_t i = 0; i < p->strip_count; i++)
-        if (!strip_tables(arena, p, &p->strips[i]))
-            return false;
+    int code = QSIM_OK;
+    for (size_t i = 0; i < p->strip_count && !code; i++)
+        code = strip_tables(arena, p, &p->strips[i]);
     p->inside = qs_arena_alloc(arena, p->g.oh, sizeof(*p->inside));
     for (size_t oy = 0; p->inside && oy < p->g.oh; oy++)
         p->inside[oy] = qs_taps_inside(oy * p->g.sh, p->g.top, p->form.kh, p->g.dh, p->g.h);
-    return p->inside != NULL;
+    return code || p->inside ? code : QSIM_E_NOMEM;
 }
 
 QS_COLD static int conv_scratch(qs_lower *l, qs_conv_plan *p) {
@@ -309,8 +320,10 @@ QS_COLD int qs_conv_lower(qs_lower *l) {
     p->wave = qs_wave(p->g.n * p->bands, p->slices, conv_ns(p, macs));
     if (p->splits == 1)
         conv_distances(p, l->step);
-    if (!make_strips(l->arena, p))
-        return qs_fail(l->error, QSIM_E_NOMEM, "out of memory");
+    code = make_strips(l->arena, p);
+    if (code)
+        return code == QSIM_E_NOMEM ? qs_fail(l->error, code, "out of memory")
+                                    : qs_stop_fail(l->ctx, code, l->model, l->error);
     l->step->run = qs_conv_run;
     l->step->kernel = p->form.depthwise ? p->end.curve.fn ? "depthwise curve" : "depthwise"
                       : p->end.sum      ? "conv add"

@@ -8,11 +8,21 @@
 /* Terms of a sum that kernels compute at once; weights that a part of a longer sum reads. */
 #define MOST_TERMS  ((size_t)1 << 20)
 #define PART_FLOATS ((size_t)1 << 23)
+/* Work beside products, counted in them: to store an output, to find a segment, and that of a
+ * vector which a narrow panel does not fill. */
+#define STORE  ((size_t)96)
+#define FIND   ((size_t)6)
+#define NARROW ((size_t)8)
+
+/* The work of one output. */
+static size_t work_of(const qk_gemm_f32 *g) {
+    return g->segs * (g->k + FIND) + STORE;
+}
 
 /* The sums of one row and one panel, some terms at a time. */
 QS_COLD static void long_sums(const qsim_ctx *ctx, const qk_f32 *k, const qk_gemm_f32 *g) {
     const size_t width = qk_panel_width(k->panel, g->cols, 0), most = PART_FLOATS / width;
-    const size_t segs = g->k < most ? most / g->k : 1; /* whole segments, or a part of one */
+    const size_t segs = most / (g->k + FIND) + 1; /* whole segments, or a part of one */
     qk_gemm_f32 part = *g;
     part.panel = k->panel;
     for (size_t s = 0, i = 0; s < g->segs && !qs_stopped(ctx);) {
@@ -33,7 +43,7 @@ QS_COLD static void long_sums(const qsim_ctx *ctx, const qk_f32 *k, const qk_gem
 /* The rows of one panel. */
 QS_COLD static void long_panel(const qsim_ctx *ctx, const qk_f32 *k, const qk_gemm_f32 *g) {
     const size_t terms = g->segs * g->k;
-    const size_t floats = (terms + 64) * (qk_panel_width(k->panel, g->cols, 0) + 8);
+    const size_t floats = work_of(g) * (qk_panel_width(k->panel, g->cols, 0) + NARROW);
     const size_t share = QS_CHECK_MACS / floats;
     const size_t some = share < ROWS ? share + 1 : share / ROWS * ROWS;
     const size_t rows = terms > MOST_TERMS ? 1 : some;
@@ -50,14 +60,9 @@ QS_COLD static void long_panel(const qsim_ctx *ctx, const qk_f32 *k, const qk_ge
     }
 }
 
-/* The work of an output is that of its terms, and of storing it. */
-static double work_of(const qk_gemm_f32 *g) {
-    return (double)g->rows * ((double)(g->segs * g->k) + 64);
-}
-
 QS_COLD static void long_gemm(const qsim_ctx *ctx, const qk_f32 *k, const qk_gemm_f32 *g) {
     const size_t panel = k->panel;
-    const double share = (double)QS_CHECK_MACS / work_of(g);
+    const double share = (double)QS_CHECK_MACS / ((double)g->rows * (double)work_of(g));
     const bool one = share < (double)panel || g->segs * g->k > MOST_TERMS;
     const size_t cols = one ? panel : (size_t)share / panel * panel;
     qk_gemm_f32 part = *g;
@@ -74,7 +79,8 @@ QS_COLD static void long_gemm(const qsim_ctx *ctx, const qk_f32 *k, const qk_gem
 }
 
 void qs_gemm_f32(const qsim_ctx *ctx, const qk_f32 *k, const qk_gemm_f32 *g) {
-    if (work_of(g) * (double)g->cols > (double)QS_CHECK_MACS || g->segs * g->k > MOST_TERMS)
+    const double macs = (double)g->rows * (double)work_of(g) * (double)(g->cols + NARROW);
+    if (macs > (double)QS_CHECK_MACS || g->segs * g->k > MOST_TERMS)
         long_gemm(ctx, k, g);
     else
         k->gemm(g);

@@ -53,7 +53,7 @@ static size_t less(size_t a, size_t b) {
 }
 
 /* Floats of a window that is computed here, as a kernel would not check for a stop for long. */
-#define LONG  ((size_t)1 << 26)
+#define LONG  ((size_t)1 << 23)
 #define LANES ((size_t)16)
 
 /* Channels [c, c + n) of one long window, as the C kernels have them. */
@@ -199,13 +199,13 @@ static float element_at(const qs_pool_plan *p, const char *x, size_t at) {
 static int64_t index_of(const qsim_ctx *ctx, const qs_pool_plan *p, const char *x, size_t image,
                         size_t c, size_t oy, size_t ox) {
     qk_pool r = p->row;
-    size_t first = 0, best_y = 0, best_x = 0;
+    size_t first = 0, best_y = 0, best_x = 0, taps = 0;
     float best = -INFINITY;
     bool found = false;
     pool_row(p, oy, &r, &first);
     const ptrdiff_t left = (ptrdiff_t)(ox * r.sw) - r.left;
     for (size_t ky = 0; ky < r.kh; ky++) {
-        for (size_t kx = 0; kx < r.kw && !qs_stopped_at(ctx, kx); kx++) {
+        for (size_t kx = 0; kx < r.kw && !qs_stopped_at(ctx, taps); kx++, taps++) {
             const ptrdiff_t column = left + (ptrdiff_t)(kx * r.dw);
             if (column < 0 || column >= (ptrdiff_t)p->w)
                 continue;
