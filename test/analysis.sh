@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: MIT
 # Slow analyses, not part of CI, each a build of its own in build-test. Needs Debian 12 with its package
 # mirror. Usage: sh test/analysis.sh [NAME]...   (all of them without arguments)
+# Says after each analysis whether it found anything, and ends with one line
+#     N analyses, M with findings: NAMES
 #     tsan      gcc, ThreadSanitizer: unit, kernel and fault tests
 #     ubsan     clang, AddressSanitizer and UBSan: all but what loads the library into other programs
 #     debug     gcc -O0, AddressSanitizer and UBSan: the same
@@ -19,7 +21,8 @@
 #               what it is not to judge: test/msan.txt
 #     cppcheck  lib and tools; what is not so, and why: test/cppcheck.txt
 #     tidy      clang-tidy over lib and tools; what is looked for, and why not for more: .clang-tidy
-#     stops     gcc: how much operators compute between two checks for a stop (test/growth/stop_checks.c)
+#     stops     gcc: how much operators compute between two checks for a stop (test/growth/stop_checks.c);
+#               half a minute
 #     mutation  how many of 200 faults in parsing and checking code the tests catch (test/mutate.py)
 set -eu
 cd "$(dirname "$0")/.."
@@ -30,13 +33,24 @@ shared=${QSIM_SHARED:-../shared}
 [ ! -d "$shared" ] || shared=$(cd "$shared" && pwd)
 export QSIM_SHARED="$shared"
 mkdir -p build-test
-status=0
+count=0 found=
 
-build() { # NAME CC OPTIONS...
+setup() { # NAME CC OPTIONS...
     dir=build-test/$1 cc=$2
     shift 2
     [ -f "$dir/build.ninja" ] || CC=$cc meson setup "$dir" -Dwerror=true "$@"
+}
+
+build() { # NAME CC OPTIONS...
+    setup "$@"
     ninja -C "$dir"
+}
+
+# The programs of test/fuzz alone.
+build_targets() { # NAME CC OPTIONS...
+    setup "$@"
+    # shellcheck disable=SC2046
+    ninja -C "$dir" $(ninja -C "$dir" -t targets all | sed -n 's/^\(test\/fuzz\/[a-z]*_[a-z]*\): .*/\1/p')
 }
 
 tests() { # NAME ARGUMENTS...
@@ -127,6 +141,7 @@ plain="-std=c11 -O1 -Iinclude -Ilib -Itools -D_POSIX_C_SOURCE=200809L -D_FILE_OF
 analyses=${*:-tsan ubsan debug fuzz replay random coverage valgrind analyzer scan msan cppcheck tidy stops mutation}
 for analysis in $analyses; do
     say "$analysis"
+    status=0
     case $analysis in
     tsan)
         build tsan gcc -Dbuildtype=debugoptimized -Db_sanitize=thread
@@ -141,7 +156,7 @@ for analysis in $analyses; do
         tests debug
         ;;
     fuzz)
-        build fuzz clang -Dbuildtype=debugoptimized -Db_sanitize=address,undefined -Db_lundef=false -Dfuzz=true
+        build_targets fuzz clang -Dbuildtype=debugoptimized -Db_sanitize=address,undefined -Db_lundef=false -Dfuzz=true
         fuzz
         ;;
     random)
@@ -149,7 +164,7 @@ for analysis in $analyses; do
         UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 build-test/debug/test/unit/test_random_graphs "${FIRST:-1}" "${SEEDS:-2000}" || status=1
         ;;
     replay)
-        build sanitize gcc -Dbuildtype=debugoptimized -Db_sanitize=address,undefined
+        build_targets sanitize gcc -Dbuildtype=debugoptimized -Db_sanitize=address,undefined
         mkdir -p build-test/replay
         replay
         ;;
@@ -207,7 +222,7 @@ for analysis in $analyses; do
             xargs -n 40 clang-tidy -quiet -p build-test/gcc || status=1
         ;;
     stops)
-        [ -f build-test/stops/build.ninja ] || CC=gcc meson setup build-test/stops -Dwerror=true
+        setup stops gcc
         ninja -C build-test/stops test/growth/test_stop_checks
         build-test/stops/test/growth/test_stop_checks || status=1
         ;;
@@ -217,5 +232,15 @@ for analysis in $analyses; do
         ;;
     *) say "no analysis is called $analysis" && exit 2 ;;
     esac
+    count=$((count + 1))
+    if [ "$status" = 0 ]; then
+        say "$analysis: no finding"
+    else
+        say "$analysis: FINDINGS, see above"
+        found="$found $analysis"
+    fi
 done
-exit $status
+# shellcheck disable=SC2086
+set -- $found
+echo "$count analyses, $# with findings${found:+:$found}"
+[ "$#" = 0 ]

@@ -23,6 +23,7 @@ import threading
 import mutate
 
 KINDS = ("fuzz", "tests")
+AIMS = (95, 90, 90)  # per cent of lines and branches by the tests, of lines by the fuzz targets alone
 
 
 def uncounted(build, path):
@@ -141,7 +142,8 @@ def main():
     print(f"tests: lines {share(hit, lines):.1f} % of {lines}, branches {share(taken, branches):.1f} % of {branches}")
     print(f"fuzz targets alone: lines {share(fuzz_hit, lines):.1f} %, branches {share(fuzz_taken, branches):.1f} %")
     print(f"tests that fail: {' '.join(failed)}" if failed else "no test fails")
-    return 1 if failed else 0
+    reached = (share(hit, lines), share(taken, branches), share(fuzz_hit, lines))
+    return 1 if failed or any(r < aim for r, aim in zip(reached, AIMS)) else 0
 
 
 if __name__ == "__main__":
