@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Small models that need much memory or time: tensors of gigabytes from a few bytes of shape,
- * arithmetic without end, names and graphs that repeat. Under limits of 64 MiB and a second the
+ * arithmetic without end, inputs that repeat. Under limits of 64 MiB and a second the
  * small form of each gives its outputs, the large form one clear error, in a process that takes no
  * more than 32 MiB above the limit.
  */
@@ -254,6 +254,23 @@ static void joined(qsim_builder *b, int64_t n) {
     wide(b, "Concat", n);
 }
 
+/* Twelve tensors of n numbers, all needed by the last node. */
+static void alive(qsim_builder *b, int64_t n) {
+    char out[16], all[64] = "";
+    qsim_builder_constant_as(b, "s", "int64[1]", &n);
+    qsim_builder_constant_as(b, "one", "float[1]", (const float[]){1});
+    for (int k = 0; k < 12; k++) {
+        snprintf(out, sizeof(out), "c%d", k);
+        node(b, "ConstantOfShape", "s", out);
+        snprintf(all, sizeof(all), "%s,one", out);
+        snprintf(out, sizeof(out), "a%d", k);
+        node(b, "Add", all, out);
+    }
+    node(b, "Concat", "a0,a1,a2,a3,a4,a5,a6,a7,a8,a9,a10,a11", "e");
+    qsim_builder_attr_int(b, "axis", 0);
+    largest(b, "e");
+}
+
 static const struct {
     const char *name;
     void (*make)(qsim_builder *b, int64_t n);
@@ -270,6 +287,7 @@ static const struct {
     {"Resize", resized, 64, (int64_t)15 << 28, false},
     {"Concat of itself", doubled, 64, (int64_t)1 << 31, false},
     {"Concat of a constant", folded, 64, (int64_t)1 << 31, false},
+    {"tensors that live at once", alive, 64, 1 << 22, false},
     {"MatMul", products, 3, 1000, false},
     {"LSTM", recurrent, 64, 12 << 20, false},
     {"Conv", convolved, 1, 1000, false},

@@ -236,6 +236,34 @@ static void check_growth(proto *model) {
     CHECK(two < 3 * one);
 }
 
+/* Names of a megabyte: of a legal model, then of one whose operator is unknown. */
+static void check_names(proto *model) {
+    enum { LONG = 1 << 20, COUNT = 20 };
+    char *in = calloc(1, LONG + 16), *out = calloc(1, LONG + 16);
+    qsim_error e = {0};
+    proto g = {0};
+    CHECK(in && out);
+    for (int bad = 0; in && out && bad < 2; bad++) {
+        strcpy(in, "x");
+        for (int i = 0; i < COUNT; i++) {
+            memset(out, 'n', LONG);
+            snprintf(out + LONG, 16, "%d", i);
+            proto_node(&g, bad && i == COUNT - 1 ? out : "Relu", out, in, NULL, out);
+            strcpy(in, out);
+        }
+        proto_value(&g, 11, "x", QSIM_FLOAT, dims, 2);
+        proto_value(&g, 12, out, QSIM_FLOAT, dims, 2);
+        finish(model, &g);
+        CHECK_INT(load(model->data, model->size, 0, &e), bad ? QSIM_E_UNSUPPORTED : QSIM_OK);
+        CHECK(strlen(e.message) < sizeof(e.message) && strchr(e.message, '\n') == NULL);
+        CHECK(bad == 0 || strstr(e.message, "unknown") || strstr(e.message, "operator"));
+        CHECK(heap.peak - heap.bytes < 2 * model->size);
+    }
+    proto_free(&g);
+    free(in);
+    free(out);
+}
+
 /* ---- graphs ---- */
 
 static void check_graphs(proto *model) {
@@ -400,6 +428,7 @@ int main(void) {
     check_other_files();
     check_bombs(&model);
     check_growth(&model);
+    check_names(&model);
     check_graphs(&model);
     check_heads();
     check_oldest();
