@@ -6,11 +6,10 @@
  * again, with If as a node that has subgraphs (subgraph_read.c). A plan leaves out the branch that
  * a known condition does not take.
  */
+#include "base/ctx.h"
 #include "onnx/reader.h"
 
 #include <stdio.h>
-
-#define DEPTH_LIMIT 16 /* of branches inside branches */
 
 struct branch {
     qs_span graph;
@@ -122,12 +121,13 @@ static int read_branch(qs_reader *r, const struct branch *b, const char *kind, s
     char prefix[64];
     const qs_node *at = r->at;
     const qs_scope scope = {prefix, r->scope, r->scope ? r->scope->depth + 1 : 1, NULL};
-    if (scope.depth > DEPTH_LIMIT)
-        return qs_read_fail(r, QSIM_E_LIMIT, "more than %d branches inside branches", DEPTH_LIMIT);
+    int code = QS_LIMIT(r->ctx, nesting, (uint64_t)scope.depth, r->error, r->name);
+    if (code)
+        return code;
     snprintf(prefix, sizeof(prefix), "if%zu/%s/", r->branches, kind);
     r->branches++;
     r->scope = &scope;
-    int code = qs_read_claim_names(r, b->graph, GRAPH_NODE);
+    code = qs_read_claim_names(r, b->graph, GRAPH_NODE);
     if (!code)
         code = read_parts(r, b, GRAPH_INITIALIZER, count);
     if (!code)

@@ -107,7 +107,7 @@ static int read_one(qs_reader *r, qs_attr *a, qs_level *level) {
     if (depth > limit && r->inspect)
         return QSIM_OK; /* for inspection deeper ones stay unread */
     if (depth > limit)
-        return qs_read_fail(r, QSIM_E_LIMIT, "more than %d graphs inside graphs", limit);
+        return qs_over_limit(r->error, "nesting", (uint64_t)limit, (uint64_t)depth, r->name);
     qs_subgraph *sub = qs_arena_alloc(r->arena, 1, sizeof(*sub));
     if (!sub || qs_graph_create(r->ctx, &inner) || qs_graph_own(r->graph, inner))
         return qs_read_nomem(r);

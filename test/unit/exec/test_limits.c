@@ -196,11 +196,70 @@ static void check_limit(size_t member, const char *name, uint64_t need, const pr
     }
 }
 
+/* A constant of five numbers. */
+static proto five_numbers(void) {
+    static const float five[5] = {1, 2, 3, 4, 5};
+    const int64_t dims[] = {5};
+    proto file = {0}, g = {0}, t = {0};
+    proto_node(&g, "Add", NULL, "x", "w", "y");
+    proto_int(&t, 1, 5);
+    proto_int(&t, 2, QSIM_FLOAT);
+    proto_text(&t, 8, "w");
+    proto_bytes(&t, 9, five, sizeof(five));
+    proto_take(&g, 5, &t);
+    proto_text(&g, 2, "g");
+    proto_value(&g, 11, "x", QSIM_FLOAT, dims, 1);
+    proto_value(&g, 12, "y", QSIM_FLOAT, dims, 1);
+    proto_model(&file, &g);
+    proto_free(&g);
+    proto_free(&t);
+    return file;
+}
+
+/* An If in both branches of an If. */
+static proto two_deep(void) {
+    const int64_t dims[] = {4};
+    proto file = {0}, g = {0}, node = {0}, branch = {0};
+    for (int depth = 0; depth <= 2; depth++) {
+        for (int k = 0; k < 2 && depth; k++) {
+            proto inner = {0};
+            proto_raw(&inner, branch.data, branch.size);
+            proto_graph(&node, k ? "else_branch" : "then_branch", &inner);
+            proto_free(&inner);
+        }
+        branch.size = 0;
+        if (depth) {
+            proto_text(&node, 1, "c");
+            proto_text(&node, 2, "y");
+            proto_text(&node, 4, "If");
+            proto_take(&branch, 1, &node);
+        } else {
+            proto_node(&branch, "Relu", NULL, "x", NULL, "y");
+        }
+        proto_text(&branch, 2, "g");
+        proto_name(&branch, 12, "y");
+    }
+    proto_raw(&g, branch.data, branch.size);
+    proto_value(&g, 11, "x", QSIM_FLOAT, dims, 1);
+    proto_value(&g, 11, "c", QSIM_BOOL, dims, 0);
+    proto_model(&file, &g);
+    proto_free(&g);
+    proto_free(&node);
+    proto_free(&branch);
+    return file;
+}
+
 static void counts(void) {
     proto file = ten_nodes();
     check_limit(offsetof(qsim_limits, nodes), "'nodes'", 10, &file);
     check_limit(offsetof(qsim_limits, values), "'values'", 11, &file);
     check_limit(offsetof(qsim_limits, attributes), "'attributes'", 2, &file);
+    proto_free(&file);
+    file = five_numbers();
+    check_limit(offsetof(qsim_limits, elements), "'elements'", 5, &file);
+    proto_free(&file);
+    file = two_deep();
+    check_limit(offsetof(qsim_limits, nesting), "'nesting'", 2, &file);
     proto_free(&file);
 }
 

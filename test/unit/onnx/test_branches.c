@@ -277,7 +277,7 @@ static void check_depth(void) {
             around.size = 0;
         }
         if (depth > 16)
-            refused(&inner, QSIM_E_LIMIT, "more than 16 branches inside branches");
+            refused(&inner, QSIM_E_LIMIT, "'nesting' is 16, 17 are needed");
         else
             refused(&inner, QSIM_OK, "");
         proto_free(&inner);

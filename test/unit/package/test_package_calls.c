@@ -122,13 +122,52 @@ static qsim_package *package(void) {
     qsim_packer_free(w);
     qsim_model_free(m);
     qsim_builder_free(b);
-    unlink(model);
     unlink(path);
     return p;
 }
 
+static int open_limited(const char *path, uint64_t entries, uint64_t ratio, qsim_error *e) {
+    const qsim_limits limits = {.struct_size = sizeof(limits), .entries = entries, .ratio = ratio};
+    const qsim_ctx_options o = {.struct_size = sizeof(o), .limits = &limits};
+    qsim_ctx *ctx = NULL;
+    qsim_package *p = NULL;
+    CHECK_INT(qsim_ctx_create(&o, &ctx, NULL), QSIM_OK);
+    const int code = qsim_package_open(ctx, path, 0, &p, e);
+    qsim_package_free(p);
+    qsim_ctx_free(ctx);
+    return code;
+}
+
+/* A package at its context's limits opens, one beyond them is refused by their names. */
+static void limits(const qsim_package *small) {
+    static uint8_t zeros[33 << 20];
+    const char *path = "package-limits.zip";
+    const uint64_t count = (uint64_t)qsim_package_count(small);
+    qsim_packer *w = NULL;
+    qsim_error e;
+    char text[64];
+    CHECK_INT(qsim_packer_create(NULL, &w, NULL), QSIM_OK);
+    CHECK_INT(qsim_packer_model(w, "package-calls.onnx", NULL, NULL), QSIM_OK);
+    CHECK_INT(qsim_packer_save(w, path, QSIM_PACK_REPLACE, NULL), QSIM_OK);
+    CHECK_INT(open_limited(path, count, 1, &e), QSIM_OK);
+    CHECK_INT(open_limited(path, count - 1, 1, &e), QSIM_E_LIMIT);
+    snprintf(text, sizeof(text), "'entries' is %d, %d are", (int)count - 1, (int)count);
+    CHECK(strstr(e.message, text) != NULL);
+    /* 66 MiB of zeros: 64 are always allowed, the rest by a ratio of more than 10. */
+    CHECK_INT(qsim_packer_add(w, QSIM_ROLE_DATA, "a", zeros, sizeof(zeros), NULL), QSIM_OK);
+    CHECK_INT(qsim_packer_add(w, QSIM_ROLE_DATA, "b", zeros, sizeof(zeros), NULL), QSIM_OK);
+    CHECK_INT(qsim_packer_save(w, path, QSIM_PACK_REPLACE | QSIM_PACK_DEFLATE, NULL), QSIM_OK);
+    CHECK_INT(open_limited(path, 0, 0, &e), QSIM_OK);
+    CHECK_INT(open_limited(path, 0, 1, &e), QSIM_E_LIMIT);
+    CHECK(strstr(e.message, "1 times") && strstr(e.message, "'ratio'"));
+    qsim_packer_free(w);
+    unlink(path);
+    unlink("package-calls.onnx");
+}
+
 int main(void) {
     qsim_package *p = package();
+    limits(p);
     files();
     arrays();
     models(p);
