@@ -119,9 +119,10 @@ static const char *name_of(char text[16], char letter, int32_t i) {
     return text;
 }
 
-/* The node, its input 0 called `first`, its outputs t0, t1, ...; a list is made or joined again. */
+/* The node, its input 0 called `first`, its outputs t0, t1, ...; of a list the length. */
 static void put_node(proto *graph, const node_form *f, const char *first) {
-    const uint32_t traits = f->op->traits;
+    const bool optional = strcmp(f->op->name, "Optional") == 0;
+    const bool list = (f->op->traits & QS_MAKES_SEQUENCE) != 0;
     proto node = {0};
     char text[16];
     for (int32_t i = 0; i < f->input_count; i++) {
@@ -133,19 +134,15 @@ static void put_node(proto *graph, const node_form *f, const char *first) {
         proto_text(&node, 1, f->in[i].given ? name : "");
     }
     for (int32_t i = 0; i < f->outputs; i++)
-        proto_text(&node, 2,
-                   (traits & QS_MAKES_SEQUENCE) && i == 0 ? "made" : name_of(text, 't', i));
+        proto_text(&node, 2, (list || optional) && i == 0 ? "made" : name_of(text, 't', i));
     proto_text(&node, 3, "node");
     proto_text(&node, 4, f->op->name);
     for (int32_t i = 0; i < f->attr_count; i++)
         put_attr(&node, &f->attrs[i]);
-    if (f->op->domain)
-        proto_text(&node, 7, f->op->domain);
+    proto_text(&node, 7, qs_op_domain(f->op));
     proto_take(graph, 1, &node);
-    if (traits & QS_MAKES_SEQUENCE)
-        proto_node(graph, "SequenceLength", NULL, "made", NULL, "t0");
-    if (strcmp(f->op->name, "Optional") == 0)
-        proto_node(graph, "OptionalGetElement", NULL, "t0", NULL, "u0");
+    if (list || optional)
+        proto_node(graph, list ? "SequenceLength" : "OptionalGetElement", NULL, "made", NULL, "t0");
     proto_free(&node);
 }
 

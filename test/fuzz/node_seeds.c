@@ -71,6 +71,7 @@ static const char *const lines[] = {
     "LayerNormalization/3 f2,3 f3 f3 : axis=-1",
     "LinearAttention@27/2 f1,3,8 f1,3,8 f1,3,8 : q_num_heads=2 kv_num_heads=2 update_rule=linear",
     "LRN f1,4,3,3 : size=3",
+    "LpPool f1,2,6,6 : kernel_shape=2,2",
     "LSTM/3 f3,2,4 f1,12,4 f1,12,3 f1,24 i2=3,2 f1,2,3 f1,2,3 f1,9 : hidden_size=3",
     "LSTM/1 d3,2,4 d2,12,4 d2,12,3 : hidden_size=3 direction=bidirectional",
     "MatMul f2,3 f3,4",
@@ -83,10 +84,12 @@ static const char *const lines[] = {
     "MelWeightMatrix l=4 l=8 l=1000 f=10 f=400",
     "Mod i2,3 i2,3=3",
     "Mod f2,3 f2,3=3 : fmod=1",
+    "Multinomial f2,3 : sample_size=2",
     "NegativeLogLikelihoodLoss f2,3 l2=0,2 f3=1",
     "NonMaxSuppression f1,3,4=0,0,1,1,0,0,2,2 f1,1,3 l=2 f=0 f=0",
     "Not o2,3",
     "OneHot l3=0,1,2 l=3 f2=0,1 : axis=-1",
+    "Optional f2,3",
     "Or o2,3 o2,3",
     "Pad f2,3 l4=1,0,0,1 f=2",
     "Pad@10 f2,3 : pads=1,0,0,1 mode=edge",
@@ -95,6 +98,8 @@ static const char *const lines[] = {
     "QLinearMatMul u2,3 f=1 u=3 b3,4 f=1 b=0 f=9 u=3",
     "QuantizeLinear f2,3 f=1 u=1",
     "QuantizeLinear f2,6 f2,2=1 b2,2 : axis=1 block_size=3",
+    "RandomNormal : shape=2,3",
+    "RandomUniform : shape=2,3",
     "Range l=0 l=5 l=2",
     "ReduceSum f2,3,4 l1=1 : keepdims=0",
     "ReduceMax f2,3,4 l2=0,-1",
@@ -117,6 +122,7 @@ static const char *const lines[] = {
     "SequenceInsert *f2,3 f2,3 !l=1",
     "SequenceLength *f2,3",
     "Shape f2,3 : start=0 end=1",
+    "SimplifiedLayerNormalization f2,3 f3",
     "Slice f4,5 l2=0,1 l2=3,5 l2=0,1 l2=1,2",
     "Slice@9 f4,5 : starts=0 ends=2 axes=1",
     "SoftmaxCrossEntropyLoss/2 f2,3 l2=0,2 f3=1",
@@ -158,6 +164,7 @@ static const char *const lines[] = {
     "ms:MatMulNBits f2,16 !u4,1,8 !f4=1 : K=16 N=4 bits=4 block_size=16",
     "ms:MultiHeadAttention f1,3,4 f1,3,4 f1,3,4 f12 i1,3=1 : num_heads=2",
     "ms:NhwcMaxPool u1,6,5,3 : kernel_shape=2,2",
+    "ms:QAttention u1,3,4 b4,12 f12 f=1 f=1 i1,3=1 u=3 b=0 : num_heads=2",
     "ms:QGemm u2,3 f=1 u=3 b3,4 f=1 b=0 i4 f=9 u=3",
     "ms:QLinearAdd u2,3 f=1 u=3 u2,3 f=1 u=3 f=2 u=3",
     "ms:QLinearAveragePool u1,2,6,6 f=1 u=3 f=1 u=3 : kernel_shape=2,2",
@@ -274,13 +281,14 @@ static bool is_plain(const qs_op *op) {
     for (int32_t i = 0; i < op->attr_count; i++)
         if (op->attrs[i].type == QS_ATTR_GRAPH)
             return false;
-    return !op->domain || strcmp(op->domain, "qsim") != 0;
+    return op->domain != QS_DOMAIN_QSIM;
 }
 
 bool node_seed(size_t index, node_form *f) {
     static const qs_op *others[256];
     static size_t count;
-    for (size_t i = 0; count == 0 && i < qs_op_count(); i++)
+    const size_t rows = count == 0 ? qs_op_count() : 0;
+    for (size_t i = 0; i < rows; i++)
         if (is_plain(qs_op_at(i)) && !has_line(qs_op_at(i)))
             others[count++] = qs_op_at(i);
     if (index < LINES) {
