@@ -105,8 +105,8 @@ static bool take_form(node_form *f, fuzz_bytes *b) {
     f->place = (node_place)fuzz_below(b, NODE_PLACES);
     f->carries = fuzz_byte(b) % 2;
     size_t changes = fuzz_below(b, 8);
-    const bool legal = !opset && !changes && f->place == NODE_PLAIN && f->constants == 0 &&
-                       f->stated == NODE_SIZES;
+    const bool legal = f->is_line && !opset && !changes && f->place == NODE_PLAIN &&
+                       f->constants == 0 && f->stated == NODE_SIZES;
     if (f->place == NODE_IN_SCAN_8)
         f->opset = 8;
     if (opset)

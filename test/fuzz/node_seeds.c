@@ -293,6 +293,7 @@ bool node_seed(size_t index, node_form *f) {
             others[count++] = qs_op_at(i);
     if (index < LINES) {
         read_line(lines[index], f);
+        f->is_line = true;
         return true;
     }
     if (index - LINES >= count)

@@ -46,6 +46,7 @@ typedef enum node_stated { NODE_SIZES, NODE_RANKS, NODE_TYPES, NODE_STATED } nod
 
 typedef struct node_form {
     const qs_op *op;
+    bool is_line; /* written as a line, and so legal */
     int64_t opset;
     int32_t input_count, attr_count, outputs;
     node_input in[NODE_INPUTS];
