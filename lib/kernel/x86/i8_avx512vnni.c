@@ -183,6 +183,7 @@ TILE(8, 8)
                 const ptrdiff_t end = i + 4 * (ptrdiff_t)g->k4;                                    \
                 do {                                                                               \
                     LOAD_##W R##NR(STEP_##W) b += 4 * W;                                           \
+                    OPAQUE_POINTER(b) /* else gcc computes it anew after each segment */           \
                 } while ((i += 4) < end);                                                          \
             }                                                                                      \
             BEHIND_##NR##x##W STORE_##NR##x##W SCALE_##NR##x##W                                    \
