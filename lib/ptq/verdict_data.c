@@ -53,7 +53,7 @@ void qs_data_feed(qs_seen_data *d, const qsim_tensor *x) {
     if (qsim_tensor_size(x->dtype, 1, &one, NULL, &element) || element == 0)
         element = bytes;
     for (size_t i = 0; i < samples; i++) {
-        const uint8_t *p = (const uint8_t *)x->data + i * bytes;
+        const uint8_t *p = bytes ? (const uint8_t *)x->data + i * bytes : x->data;
         const uint64_t h = hash(p, bytes);
         d->first = d->samples == 0 ? h : d->first;
         d->same += h == d->first;

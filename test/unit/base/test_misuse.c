@@ -35,12 +35,12 @@ static void null_objects(void) {
     CHECK_INT(qsim_run_step_count(NULL), 0);
 }
 
-/* y = Relu(x) for 1 x 4 floats. */
+/* y = Relu(x) for rows of 4 floats. */
 static qsim_model *relu(void) {
     qsim_builder *b;
     qsim_model *m = NULL;
     CHECK_INT(qsim_builder_create(NULL, 13, "g", &b, NULL), QSIM_OK);
-    qsim_builder_input_as(b, "x", "float[1,4]");
+    qsim_builder_input_as(b, "x", "float[N,4]");
     qsim_builder_node(b, "", "Relu", "", "x", "y");
     qsim_builder_output_as(b, "y", NULL);
     CHECK_INT(qsim_builder_finish(b, &m, NULL), QSIM_OK);
@@ -122,9 +122,10 @@ static void no_tensors(void) {
     CHECK_INT(qsim_package_sniff("PK\3\4....", 8), 1);
 }
 
-/* Inputs without sizes, fed to what looks at axis 0. */
+/* Inputs without sizes, and of no rows, fed to what looks at axis 0. */
 static void no_sizes_fed(void) {
-    const int64_t dims[] = {1, 4};
+    const int64_t dims[] = {1, 4}, none[] = {0, 4};
+    const qsim_tensor empty = {QSIM_FLOAT, 2, none, NULL, 0};
     float values[4] = {0};
     qsim_model *m = relu();
     for (int i = 0; m && i < 2; i++) {
@@ -132,6 +133,7 @@ static void no_sizes_fed(void) {
         qsim_calibration *c = NULL;
         qsim_verdict *v = NULL;
         CHECK_INT(qsim_verdict_create(m, m, NULL, &v, NULL), QSIM_OK);
+        CHECK_INT(qsim_verdict_feed(v, &empty, 1, NULL), QSIM_OK);
         CHECK_INT(qsim_verdict_feed(v, &x, 1, NULL), i ? QSIM_OK : QSIM_E_ARGUMENT);
         CHECK_INT(qsim_calibration_create(m, NULL, &c, NULL), QSIM_OK);
         CHECK_INT(qsim_calibration_feed(c, &x, 1, NULL), i ? QSIM_OK : QSIM_E_ARGUMENT);
