@@ -3,8 +3,8 @@
 # Slow, not part of CI: cross-compiles the library and its unit tests without a warning for another
 # platform and runs them there, or in what stands for it; then random graphs, whose files and
 # tensors must have the same bytes as those of this machine. Debian's compilers; nanopb comes by its
-# wrap, from the network or subprojects/packagecache. Without the tools and libzip.
-#   sh test/platforms.sh windows [MESON TEST ARGS]   mingw-w64, x86-64, run by Wine
+# wrap, from the network or subprojects/packagecache. Without libzip; but on Windows without the tools.
+#   sh test/platforms.sh windows [MESON TEST ARGS]   mingw-w64, x86-64, run by Wine; with the command
 #   sh test/platforms.sh i686                        32-bit x86 with SSE2, run by this machine
 #   sh test/platforms.sh armhf | riscv64             under qemu-user
 #   sh test/platforms.sh wasm                        emscripten, without threads, run by node
@@ -16,11 +16,12 @@ cd "$(dirname "$0")/.."
 name=${1:-}
 [ $# -eq 0 ] || shift
 folder=$PWD/build-test/$name
-options="" system=linux endian=little cpu=$name suffix="" links="" peer=gcc
+options="" tools=-Dtools=disabled system=linux endian=little cpu=$name suffix="" links="" peer=gcc
 case "$name" in
 windows)
     need gcc-mingw-w64-x86-64-posix wine wine64 || exit 77
     prefix=x86_64-w64-mingw32- run="'wine'" system=windows cpu=x86_64 suffix=.exe
+    tools="-Dtools=enabled -Dpython=disabled -Dformats=disabled"
     export WINEPREFIX="$folder/wine" WINEDEBUG=-all
     ;;
 i686)
@@ -57,6 +58,7 @@ cat >"$folder/cross.ini" <<END
 [binaries]
 c = '$compiler'
 ar = '${prefix}ar'
+windres = '${prefix}windres'
 strip = '$strip'
 exe_wrapper = [$run]
 [host_machine]
@@ -71,7 +73,7 @@ build=$folder/build
 if [ ! -f "$build/build.ninja" ]; then
     # shellcheck disable=SC2086
     meson setup "$build" -Dwerror=true --cross-file "$folder/cross.ini" --wrap-mode=default \
-        -Dzip=disabled -Dtools=disabled -Ddemos=disabled $options >"$folder/setup.log" 2>&1 || {
+        -Dzip=disabled -Ddemos=disabled $tools $options >"$folder/setup.log" 2>&1 || {
         grep ERROR "$folder/setup.log" || tail -n 20 "$folder/setup.log"
         [ "$endian" = big ] && grep -q 'needs a little-endian CPU' "$folder/setup.log"
         exit
@@ -95,3 +97,53 @@ mkdir "$folder/here" "$folder/there"
 (cd "$folder" && $wrapper "build/test/unit/test_random_graphs$suffix" --write there 1 20)
 diff -r "$folder/here" "$folder/there"
 say "the same bytes as here: $(find "$folder/here" -type f | wc -l) files of random graphs"
+
+# The command: its files and tables have the bytes of those that the command here writes.
+[ "$tools" != -Dtools=disabled ] || exit 0
+command=$PWD/build-test/$peer/tools/qsim/qsim
+fixtures=$PWD/build-test/$peer/test/cli/cli_fixtures
+[ -x "$command" ] && [ -x "$fixtures" ] || {
+    say "the command: skipped, no $command"
+    exit 0
+}
+cp "$build"/lib/*.dll "$build/tools/qsim"
+rm -rf "$folder/here" "$folder/there"
+for at in here there; do
+    mkdir "$folder/$at"
+    [ $at = here ] || command="$wrapper $build/tools/qsim/qsim$suffix"
+    (
+        cd "$folder/$at"
+        "$fixtures"
+        mkdir niño
+        mv mlp.onnx niño
+        slash=/
+        [ $at = here ] || slash='\'
+        # Lines of arguments; / stands for the system's own separator.
+        while read -r arguments; do
+            echo "== $arguments" >>log
+            eval "set -- $(printf '%s' "$arguments" | sed "s,/,'\\$slash',g")"
+            code=0
+            $command "$@" >out 2>&1 </dev/null || code=$?
+            # Times differ, and quantize's sentence of them.
+            grep -vE '^speed|"([a-z_]*ms|speed_[a-z]*)":' out >>log || :
+            echo "code $code" >>log
+        done <<'END'
+info niño/mlp.onnx --json
+check niño/mlp.onnx
+run niño/mlp.onnx -i x4.npy --json
+run img.onnx -i 'picture[!0-2]*.p?m' --top 1
+run niño/mlp.onnx -i niño/none.npy
+optimize niño/mlp.onnx -o o.onnx
+calibrate niño/mlp.onnx -d x4.npy -o c.qcal
+quantize niño/mlp.onnx --calibration c.qcal -o niño/q.onnx
+quantize niño/mlp.onnx --mode dynamic -o d.onnx
+quantize niño/mlp.onnx --mode weights -o w.onnx
+quantize niño/mlp.onnx -d x4.npy -o niño/mlp.onnx -f
+quantize niño/mlp.onnx -d x4.npy -o none/q.onnx
+compare niño/mlp.onnx niño/q.onnx -d x4.npy --json
+END
+        rm out
+    )
+done
+diff -r "$folder/here" "$folder/there"
+say "the command writes what it writes here: $(find "$folder/here" -type f | wc -l) files"

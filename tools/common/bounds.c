@@ -2,9 +2,8 @@
 /* --memory and --time: limits of a verb. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
+#include "common/system.h"
 #include "common/tool.h"
 
 /* "512", "512KB", "1.5 GB": bytes, in steps of 1024. */
@@ -25,23 +24,11 @@ static bool parse_size(const char *s, double *out) {
     return *end == 0;
 }
 
-double tool_memory(void) {
-    const int limits[] = {RLIMIT_DATA, RLIMIT_AS};
-    double least = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-    for (size_t i = 0; i < sizeof(limits) / sizeof(*limits); i++) {
-        struct rlimit limit;
-        if (!getrlimit(limits[i], &limit) && limit.rlim_cur != RLIM_INFINITY)
-            least = (double)limit.rlim_cur < least ? (double)limit.rlim_cur : least;
-    }
-    return least;
-}
-
 /*
  * The library limits the memory that it counts. The program's own arrays are limited by the system,
  * at a somewhat higher value, so that the library's message comes first.
  */
-#define OWN_MEMORY ((rlim_t)24 << 20)
-#define STACKS     ((rlim_t)16 << 20) /* address space of one thread's stack */
+#define OWN_MEMORY (24 << 20)
 
 bool tool_limits(const tool *t, qsim_limits *limits) {
     const char *memory = args_value(&t->args, "memory");
@@ -56,11 +43,6 @@ bool tool_limits(const tool *t, qsim_limits *limits) {
     if (!memory)
         return true;
     limits->memory = (uint64_t)bytes;
-#if !defined(__SANITIZE_ADDRESS__) /* a sanitizer's memory would count, too */
-    const rlim_t all = (rlim_t)bytes + OWN_MEMORY +
-                       STACKS * (rlim_t)(t->threads ? t->threads : sysconf(_SC_NPROCESSORS_ONLN));
-    const struct rlimit limit = {all, all};
-    (void)setrlimit(RLIMIT_DATA, &limit);
-#endif
+    system_limit_memory(bytes + OWN_MEMORY, t->threads);
     return true;
 }

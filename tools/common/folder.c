@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/system.h"
+
 char *folder_join(const char *folder, const char *name) {
     text t = {0};
     size_t n = strlen(folder);
@@ -57,7 +59,7 @@ bool folder_is(const char *path, size_t size) {
 
 int folder_make(const tool *t, const char *path) {
     struct stat st;
-    if (mkdir(path, 0777) == 0)
+    if (system_make_folder(path) == 0)
         return EXIT_OK;
     if (errno == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode))
         return EXIT_OK;

@@ -9,6 +9,8 @@
 #include <qsim/data.h>
 #include <qsim/package.h>
 
+#include "common/system.h"
+
 /* Bytes of the model from standard input, which it uses until the program ends. */
 static void *model_bytes;
 
@@ -27,10 +29,10 @@ static int check_stdin(const tool *t, size_t size) {
         return tool_fail(t, QSIM_E_NOMEM,
                          "-: the limit 'memory' is %llu bytes: standard input has more",
                          (unsigned long long)limits.memory);
-    if ((double)size > tool_memory())
+    if ((double)size > system_memory())
         return tool_fail(t, QSIM_E_NOMEM,
                          "-: this machine has %.0f MB of memory: standard input has more",
-                         tool_memory() / 1e6);
+                         system_memory() / 1e6);
     return EXIT_OK;
 }
 
@@ -164,7 +166,7 @@ static bool is_data_of(const char *output, const char *file) {
     for (int i = 0; i < 10 && !same; i++) {
         text data = {0};
         text_printf(&data, "%s.data%.*s", output, i ? 1 : 0, &"0123456789"[i]);
-        same = tool_same_file(data.data, file);
+        same = system_same_file(data.data, file);
         text_free(&data);
     }
     return same;
@@ -179,7 +181,7 @@ static int guard_external(const tool *t, const char *path, const qsim_model *m) 
         text_printf(&file, "%.*s%s", slash ? (int)(slash - path + 1) : 0, path, location);
         for (size_t k = 0; !code && k < t->args.given_count; k++) {
             const char *value = t->args.given[k].value;
-            if (value && (tool_same_file(value, file.data) || is_data_of(value, file.data)))
+            if (value && (system_same_file(value, file.data) || is_data_of(value, file.data)))
                 (void)tool_refuses_input(t, value, file.data, &code);
         }
         text_free(&file);

@@ -8,23 +8,19 @@
 
 #include "common/folder.h"
 #include "common/sample_files.h"
+#include "common/system.h"
 
 /* ---- an input is never replaced ---- */
-
-bool tool_same_file(const char *a, const char *b) {
-    struct stat x, y;
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
 
 /* Is the output the input itself, or a sample in the input folder? */
 static bool covers(const char *input, const char *output) {
     if (!folder_is(input, strlen(input)))
-        return tool_same_file(input, output);
+        return system_same_file(input, output);
     const char *slash = strrchr(output, '/');
     char *parent = tool_copy(slash ? output : ".");
     if (slash)
         parent[slash == output ? 1 : slash - output] = 0;
-    bool inside = tool_same_file(parent, input) && sample_is_name(output);
+    bool inside = system_same_file(parent, input) && sample_is_name(output);
     free(parent);
     return inside;
 }

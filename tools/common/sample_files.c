@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "common/sample_files.h"
 
-#include <glob.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -9,6 +8,7 @@
 
 #include "common/folder.h"
 #include "common/image.h"
+#include "common/system.h"
 
 static bool ends_with(const char *name, const char *end) {
     size_t n = strlen(name), m = strlen(end);
@@ -194,19 +194,18 @@ bool sample_is_pattern(const char *spec, size_t size) {
 
 int sample_files_pattern(const tool *t, const char *pattern, size_t inputs, sample_files *out) {
     listing l = {.t = t, .inputs = inputs, .out = out};
-    glob_t found;
+    char **found = system_find(pattern);
     memset(out, 0, sizeof(*out));
-    if (glob(pattern, 0, NULL, &found) != 0)
+    if (!found)
         return tool_fail(t, QSIM_E_IO, "%s: no file has such a name", pattern);
-    for (size_t i = 0; i < found.gl_pathc; i++) {
-        const char *path = found.gl_pathv[i];
-        bool folder = folder_is(path, strlen(path));
-        if (!folder && sample_is_name(path))
-            put_file(&l, path);
+    for (size_t i = 0; found[i]; i++) {
+        bool folder = folder_is(found[i], strlen(found[i]));
+        if (!folder && sample_is_name(found[i]))
+            put_file(&l, found[i]);
         else
-            skip(&l, path, folder);
+            skip(&l, found[i], folder);
     }
-    globfree(&found);
+    folder_free(found);
     say_skipped(&l, pattern);
     return l.count ? EXIT_OK
                    : tool_fail(t, QSIM_E_FORMAT, "%s: no pictures, sounds or arrays", pattern);

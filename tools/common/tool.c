@@ -2,6 +2,7 @@
 #include "common/tool.h"
 
 #include "common/sample_files.h"
+#include "common/system.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -167,24 +168,16 @@ static qsim_run *volatile running;
 static qsim_ctx *volatile working;
 
 static void on_interrupt(int signal_number) {
+    (void)signal_number;
     interrupted = 1;
     qsim_ctx_cancel(working, 1);
     if (running)
         qsim_run_cancel(running);
-    signal(signal_number, SIG_DFL);
 }
 
 void tool_catch_interrupt(qsim_ctx *ctx) {
-    struct sigaction action;
     working = ctx;
-    memset(&action, 0, sizeof(action));
-    action.sa_handler = on_interrupt;
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-}
-
-void tool_ignore_limits(void) {
-    signal(SIGXFSZ, SIG_IGN);
+    system_catch(on_interrupt);
 }
 
 void tool_after_interrupt(void) {

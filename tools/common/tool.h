@@ -38,9 +38,6 @@ void tool_stop(tool *t);
 /* Limits of the context from --memory and --time; false after a usage error. For tool_start. */
 bool tool_limits(const tool *t, qsim_limits *limits);
 
-/* The most bytes that this program can use: the machine's memory, or a lower limit. */
-double tool_memory(void);
-
 /* The exit code of a QSIM_E_* code. */
 int tool_exit_code(int code);
 
@@ -84,8 +81,6 @@ bool tool_operands(const tool *t, size_t low, size_t high);
 bool tool_may_write(const tool *t, const char *path, int *code);
 /* The same for a model: names that promise another format than ONNX are refused, too. */
 bool tool_may_write_model(const tool *t, const char *path, int *code);
-/* Do both names mean the same existing file? */
-bool tool_same_file(const char *a, const char *b);
 /* True after an error if `output` is the file `input`; false if that is NULL. */
 bool tool_refuses_input(const tool *t, const char *output, const char *input, int *code);
 /* Writes bytes atomically, or to stdout where `path` is "-". */
@@ -101,8 +96,6 @@ void tool_catch_interrupt(qsim_ctx *ctx);
 /* Lets the context work again after Ctrl-C, to finish what was found; another leaves it alone. */
 void tool_after_interrupt(void);
 bool tool_interrupted(void);
-/* A file over the shell's limit (ulimit -f) is then an error, and does not end the program. */
-void tool_ignore_limits(void);
 /* Sets the run that Ctrl-C cancels; NULL: none. */
 void tool_cancel_on_interrupt(qsim_run *run);
 

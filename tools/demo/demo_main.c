@@ -8,10 +8,10 @@
 
 #include <qsim/ptq.h>
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+
+#include "common/folder.h"
 
 typedef struct demo {
     tool *tool;
@@ -151,8 +151,9 @@ static int prepare(demo *d, text *int8_path) {
     if (!dir)
         return tool_usage(t, "qsim-demo --data DIR MODEL.onnx", "--data is missing");
     d->results = results ? results : "results";
-    if (mkdir(d->results, 0777) != 0 && errno != EEXIST)
-        return tool_fail(t, QSIM_E_IO, "%s: %s", d->results, strerror(errno));
+    code = folder_make(t, d->results);
+    if (code)
+        return code;
     text_printf(int8_path, "%s/lenetlite_int8.onnx", d->results);
     if (!tool_may_write(t, int8_path->data, &code))
         return code;

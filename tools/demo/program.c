@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "common/system.h"
+
 static int print(const tool *t, text *out) {
     fputs(out->data, stdout);
     text_free(out);
@@ -13,6 +15,7 @@ int program_main(const verb *v, int32_t threads, int argc, char **argv) {
     tool t = {.quiet = false};
     text out = {0}, hint = {0};
     int code = EXIT_OK;
+    system_begin(argc, argv);
     if (!args_parse(&t.args, v, argc - 1, argv + 1, &out, &hint)) {
         code = tool_usage(&t, hint.data, "%s", out.data);
     } else if (args_has(&t.args, "help")) {

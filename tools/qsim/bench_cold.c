@@ -2,16 +2,13 @@
 /* Measures loading and running a model for the first time, in a fresh process. */
 #include <errno.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "benching.h"
+#include "common/system.h"
 
 static int measure_cold(tool *t, const char *file, cold *c) {
     engine e;
     inputs in = {0};
-    struct rusage usage;
     double start = tool_now();
     int code = engine_open(t, file, &e);
     c->load_ms = tool_now() - start;
@@ -23,12 +20,22 @@ static int measure_cold(tool *t, const char *file, cold *c) {
         if (i == 0)
             c->first_ms = tool_now() - start;
     }
-    getrusage(RUSAGE_SELF, &usage);
-    c->peak_bytes = (int64_t)usage.ru_maxrss * 1024;
+    c->peak_bytes = system_peak_memory();
     inputs_close(&in);
     engine_close(&e);
     return code;
 }
+
+#ifdef _WIN32
+
+/* Without fork in this process: the peak is that of all models so far. */
+int bench_cold(tool *t, const char *file, cold *c) {
+    return measure_cold(t, file, c);
+}
+
+#else
+#include <sys/wait.h>
+#include <unistd.h>
 
 static int in_child(tool *t, const char *file, int pipe_end) {
     cold c = {0};
@@ -66,3 +73,5 @@ int bench_cold(tool *t, const char *file, cold *c) {
         return WEXITSTATUS(status); /* the child has printed why */
     return complete ? EXIT_OK : tool_fail(t, QSIM_E_IO, "%s: the process that measures died", file);
 }
+
+#endif

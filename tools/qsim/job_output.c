@@ -4,12 +4,11 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <qsim/package.h>
 
 #include "common/columns.h"
+#include "common/system.h"
 #include "job.h"
 
 void job_path(const job *j, const job_flow *f, const char *name, text *out) {
@@ -27,7 +26,7 @@ void job_path(const job *j, const job_flow *f, const char *name, text *out) {
 static int make_folders(const tool *t, char *path) {
     for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = 0;
-        if (mkdir(path, 0777) && errno != EEXIST) {
+        if (system_make_folder(path) && errno != EEXIST) {
             int code =
                 tool_fail(t, QSIM_E_IO, "%s: cannot make the folder: %s", path, strerror(errno));
             *slash = '/';
@@ -48,14 +47,14 @@ static int prepare(const tool *t, const job *j, const job_flow *f, const char *n
     if (code == EXIT_OK) {
         char *slash = strrchr(path.data, '/');
         *slash = 0;
-        if (access(path.data, W_OK | X_OK))
+        if (!system_may_write_into(path.data))
             code = tool_fail(t, QSIM_E_IO, "%s: cannot write into the folder: %s", path.data,
                              strerror(errno));
         *slash = '/';
     }
     if (code == EXIT_OK && tool_may_write(t, path.data, &code))
         (void)tool_refuses_input(t, path.data,
-                                 tool_same_file(path.data, j->model) ? j->model : NULL, &code);
+                                 system_same_file(path.data, j->model) ? j->model : NULL, &code);
     text_free(&path);
     return code;
 }

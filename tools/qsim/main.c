@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/system.h"
 #include "verbs.h"
 
 const verb *const all_verbs[] = {
@@ -152,9 +153,9 @@ static int without_verb(const tool *t, int argc, char **argv) {
 int main(int argc, char **argv) {
     tool t = {.quiet = false};
     text out = {0}, hint = {0};
-    const verb *v = argc > 1 ? find_verb(argv[1]) : NULL;
     int code;
-    tool_ignore_limits();
+    system_begin(argc, argv);
+    const verb *v = argc > 1 ? find_verb(argv[1]) : NULL;
     if (!v) {
         for (int i = 1; i < argc; i++)
             t.json = t.json || strcmp(argv[i], "--json") == 0;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/progress.h"
+#include "common/system.h"
 
 void samples_free(samples *s) {
     for (size_t i = 0; i < s->count; i++) {
@@ -65,11 +66,11 @@ static int check_memory(const tool *t, const dataset *d, const batch *b, size_t 
     char needed[32], there[32];
     for (size_t i = 0; i < b->input_count; i++)
         bytes += (double)b->inputs[i].bytes / (double)b->samples;
-    if (count * bytes <= tool_memory())
+    if (count * bytes <= system_memory())
         return EXIT_OK;
     return tool_fail(t, QSIM_E_NOMEM,
                      "out of memory: %.0f samples take %s, and there are %s: --limit takes fewer",
-                     count, tool_bytes(count * bytes, needed), tool_bytes(tool_memory(), there));
+                     count, tool_bytes(count * bytes, needed), tool_bytes(system_memory(), there));
 }
 
 int samples_read(const tool *t, dataset *d, const qsim_model *m, size_t most, samples *s,

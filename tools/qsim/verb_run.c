@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -8,6 +7,7 @@
 
 #include "common/folder.h"
 #include "common/sample_files.h"
+#include "common/system.h"
 #include "running.h"
 #include "verbs.h"
 
@@ -119,7 +119,7 @@ static bool matches(const tool *t, int index, const char *name) {
          (glob = args_repeated(&t->args, "tensors", i)) != NULL &&
          (index < 0 || i == (size_t)index);
          i++)
-        if (strcmp(glob, name) == 0 || fnmatch(glob, name, FNM_NOESCAPE) == 0)
+        if (strcmp(glob, name) == 0 || system_matches(glob, name))
             return true;
     return false;
 }
