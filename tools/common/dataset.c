@@ -205,24 +205,7 @@ int dataset_open_spec(const tool *t, const char *spec, const qsim_model *model, 
     return EXIT_OK;
 }
 
-/* ---- samples held out ---- */
-
-#define LEAST_SPLIT 8 /* units; two of eight are held out */
-
-int64_t dataset_hold_out(dataset *d, int64_t most) {
-    const int64_t units = (d->end - d->first) / d->unit, rest = (d->all - d->end) / d->unit;
-    const int64_t bound = most / d->unit;
-    d->period = d->beyond = 0;
-    if (bound > 0 && rest > 0 && (rest >= LEAST_SPLIT || units < LEAST_SPLIT)) {
-        const int64_t held = (rest < bound ? rest : bound) * d->unit;
-        d->beyond = d->end + held;
-        return held;
-    }
-    int64_t held = units < LEAST_SPLIT ? 0 : units / 5 > 2 ? units / 5 : 2;
-    held = held < bound ? held : bound;
-    d->period = held > 0 ? units / held : 0;
-    return held > 0 ? units / d->period * d->unit : 0;
-}
+/* ---- batches ---- */
 
 void dataset_use_held(dataset *d, bool held) {
     d->using_held = held;
@@ -252,13 +235,6 @@ static int64_t next_run(dataset *d) {
     }
     const int64_t run = (d->period - 1 - place) * d->unit;
     return run < end - d->at ? run : end - d->at;
-}
-
-int64_t dataset_samples(const dataset *d) {
-    const int64_t held = d->period ? (d->end - d->first) / d->unit / d->period * d->unit : 0;
-    if (d->using_held)
-        return d->beyond ? d->beyond - d->end : held;
-    return d->end - d->first - held;
 }
 
 bool dataset_has_labels(const dataset *d) {

@@ -52,6 +52,8 @@ void dataset_rewind(dataset *d);
 int64_t dataset_hold_out(dataset *d, int64_t most);
 /* Makes dataset_next give, from the start, only the samples held out, or only the others. */
 void dataset_use_held(dataset *d, bool held);
+/* The number in the data of a sample that is not held out, counted without those that are. */
+int64_t dataset_number(const dataset *d, int64_t sample);
 void dataset_close(dataset *d);
 
 #endif

@@ -41,6 +41,29 @@ int calibrate_data(const tool *t, const char *file, const qsim_model *m,
     return code;
 }
 
+/* A sample that alone widens a tensor's range by this factor is an outlier, as in verdicts. */
+#define WIDENED 4.0
+
+char *calibration_outlier(const qsim_calibration *c, const dataset *d) {
+    qsim_outlier worst = {.ratio = WIDENED};
+    int32_t count = 0, at = 0;
+    text out = {0};
+    for (int32_t i = 0; i < qsim_calibration_count(c); i++) {
+        qsim_outlier o = {.struct_size = sizeof(o)};
+        if (qsim_calibration_outlier(c, i, &o) || o.ratio < WIDENED)
+            continue;
+        at = o.ratio > worst.ratio || count == 0 ? i : at;
+        worst = o.ratio > worst.ratio || count == 0 ? o : worst;
+        count++;
+    }
+    if (count > 0)
+        text_printf(
+            &out, "sample %lld alone widens the range of '%s' %.3g times (%.6g, others %.6g)%s",
+            (long long)dataset_number(d, worst.sample), qsim_calibration_name(c, at), worst.ratio,
+            (double)worst.value, (double)worst.others, count > 1 ? ", and of other tensors" : "");
+    return out.data;
+}
+
 static int load_stdin(const tool *t, const char *path, qsim_calibration **out) {
     qsim_error e;
     void *data;

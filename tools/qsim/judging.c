@@ -2,7 +2,9 @@
 #include "judging.h"
 
 #include <math.h>
+#include <stdlib.h>
 
+#include "calibrating.h"
 #include "common/progress.h"
 
 bool judge_hold_out(const tool *t, dataset *d, int64_t *held) {
@@ -53,6 +55,8 @@ int judge_all(const tool *t, judging *j, dataset *d) {
     int code = qsim_verdict_create(j->model, j->result, &o, &j->verdict, &e)
                    ? tool_error(t, j->output, &e)
                    : EXIT_OK;
+    if (j->calibration && j->samples != SAMPLES_OTHERS)
+        j->outlier = calibration_outlier(j->calibration, d);
     progress_begin(&p, t);
     while (code == EXIT_OK) {
         code = dataset_next(d, &b);
@@ -73,7 +77,9 @@ int judge_all(const tool *t, judging *j, dataset *d) {
 
 void judge_close(judging *j) {
     qsim_verdict_free(j->verdict);
+    free(j->outlier);
     j->verdict = NULL;
+    j->outlier = NULL;
 }
 
 static bool misses(const char *file, const qsim_verdict_info *o, const char *what, double value,

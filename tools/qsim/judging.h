@@ -26,6 +26,7 @@ typedef struct judging {
     int32_t method;
     int samples; /* SAMPLES_* */
     bool made_up;
+    char *outlier; /* that warning, with the sample's number in the data; NULL: the verdict's */
     qsim_verdict *verdict; /* NULL: not judged */
 } judging;
 
@@ -46,6 +47,8 @@ bool judge_bounds_read(const tool *t, judge_limits *l);
 int judge_bounds(const judging *j, const judge_limits *l);
 void judge_close(judging *j);
 
+/* The verdict's warning of that index, and its kind; NULL: there is none. */
+const char *judge_warning(const judging *j, int32_t index, const char **kind);
 /* The lines of a report: grade, outputs, worst layers; warnings go to stderr (judging_report.c). */
 void judge_print(const tool *t, const judging *j);
 /* "verdict": {...}; null without a verdict. */

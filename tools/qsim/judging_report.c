@@ -103,10 +103,15 @@ static void worst_text(const qsim_verdict *v, text *out) {
     }
 }
 
+const char *judge_warning(const judging *j, int32_t index, const char **kind) {
+    const char *warning = qsim_verdict_warning(j->verdict, index, kind);
+    return warning && j->outlier && strcmp(*kind, "outlier") == 0 ? j->outlier : warning;
+}
+
 static void print_warnings(const tool *t, const judging *j) {
-    const char *warning;
+    const char *warning, *kind;
     fflush(stdout);
-    for (int32_t i = 0; (warning = qsim_verdict_warning(j->verdict, i, NULL)) != NULL; i++)
+    for (int32_t i = 0; (warning = judge_warning(j, i, &kind)) != NULL; i++)
         tool_warn(t, "%s", warning);
 }
 
@@ -183,10 +188,10 @@ static void json_labels(const qsim_verdict *v, json *out) {
     json_end(out);
 }
 
-static void json_warnings(const qsim_verdict *v, json *out) {
+static void json_warnings(const judging *j, json *out) {
     const char *warning, *kind;
     json_array(out, "warnings");
-    for (int32_t i = 0; (warning = qsim_verdict_warning(v, i, &kind)) != NULL; i++) {
+    for (int32_t i = 0; (warning = judge_warning(j, i, &kind)) != NULL; i++) {
         json_object(out, NULL);
         json_string(out, "kind", kind);
         json_string(out, "text", warning);
@@ -221,7 +226,7 @@ void judge_json(const judging *j, const char *const *next, json *out) {
             json_info(out, &l, true);
     }
     json_end(out);
-    json_warnings(v, out);
+    json_warnings(j, out);
     json_array(out, "next");
     for (size_t i = 0; next && next[i]; i++)
         json_string(out, NULL, next[i]);

@@ -20,27 +20,11 @@ static int merge_files(const tool *t, qsim_calibration **out) {
     return code;
 }
 
-/* A warning is printed if a single sample widens a tensor's range by this factor. */
-#define WIDENED 4.0
-
-static void warn_of_outliers(const tool *t, const qsim_calibration *c) {
-    qsim_outlier worst = {.ratio = WIDENED};
-    int32_t count = 0, at = 0;
-    for (int32_t i = 0; i < qsim_calibration_count(c); i++) {
-        qsim_outlier o = {.struct_size = sizeof(o)};
-        if (qsim_calibration_outlier(c, i, &o) || o.ratio < WIDENED)
-            continue;
-        count++;
-        if (o.ratio > worst.ratio) {
-            worst = o;
-            at = i;
-        }
-    }
-    if (count > 0)
-        tool_warn(t, "sample %lld alone widens the range of '%s' %.3g times (%.6g, others %.6g)%s",
-                  (long long)worst.sample, qsim_calibration_name(c, at), worst.ratio,
-                  (double)worst.value, (double)worst.others,
-                  count > 1 ? ", and of other tensors" : "");
+static void warn_of_outliers(const tool *t, const qsim_calibration *c, const dataset *d) {
+    char *outlier = calibration_outlier(c, d);
+    if (outlier)
+        tool_warn(t, "%s", outlier);
+    free(outlier);
 }
 
 /* Calibrates with --tensors and --bins. */
@@ -61,7 +45,7 @@ static int calibrate(const tool *t, const char *file, const qsim_model *m, datas
     if (code == EXIT_OK)
         code = calibrate_data(t, file, m, &o, d, out);
     if (code == EXIT_OK)
-        warn_of_outliers(t, *out);
+        warn_of_outliers(t, *out, d);
     free(globs);
     return code;
 }
