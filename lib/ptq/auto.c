@@ -276,28 +276,42 @@ static int add_narrow(qs_search *s, const qs_units *u) {
  * model's size and time do not change.
  */
 static int refine(qs_search *s) {
-    const double best = s->best, time = s->microseconds;
+    const double time = s->microseconds;
     const int32_t goal = s->options.goal;
+    qs_search_state begun;
     if (s->base.mode != QSIM_MODE_STATIC || s->base.no_bias_correction)
         return QSIM_OK;
+    int code = qs_search_save(s, &begun);
+    if (code) {
+        qs_search_state_free(s, &begun);
+        return code;
+    }
     s->quiet = true;
     s->options.goal = QSIM_GOAL_ACCURACY;
-    int code = qs_search_refine(s);
+    code = qs_search_refine(s);
     s->quiet = false;
     s->options.goal = goal;
-    if (code == QSIM_E_CANCELLED && s->best > best)
-        return qs_search_stop(s, REFINED ", as far as it came", time);
+    const double refined = s->best;
+    const bool found = refined > begun.score,
+               sure = found && qs_judge_is_sure(&s->judge, s->losses, begun.losses);
     if (!code) /* it clears the error */
         code = qs_search_return(s);
-    if (code || !(s->best > best))
-        return code;
-    const double refined = s->best;
-    s->best = NAN; /* so that the attempt is reported as the best */
+    if (!sure)
+        qs_search_restore(s, &begun);
+    qs_search_state_free(s, &begun);
+    if (code)
+        return code == QSIM_E_CANCELLED && sure
+                   ? qs_search_stop(s, REFINED ", as far as it came", time)
+                   : code;
+    if (!found)
+        return QSIM_OK;
+    if (sure)
+        s->best = NAN; /* so that the attempt is reported as the best */
     code = qs_search_try(s, REFINED, NULL);
-    if (code != QSIM_E_CANCELLED || !isnan(s->best))
+    if (!isnan(s->best))
         return code;
     s->best = refined;
-    return qs_search_stop(s, REFINED, time);
+    return code == QSIM_E_CANCELLED ? qs_search_stop(s, REFINED, time) : code;
 }
 
 /* Runs the stages with all units in 8 bits; *before: the state before refinement. */
@@ -344,8 +358,10 @@ static int add_bits_unrefined(qs_search *s, qs_search_state *before, qs_units *u
     qs_search_state refined;
     qs_units own = {0};
     int code = qs_search_save(s, &refined);
-    if (code)
+    if (code) {
+        qs_search_state_free(s, &refined);
         return code;
+    }
     qs_search_restore(s, before);
     s->rival = &refined;
     code = qs_search_return(s);
@@ -359,7 +375,7 @@ static int add_bits_unrefined(qs_search *s, qs_search_state *before, qs_units *u
     const bool better = qs_search_is_better(s, &refined);
     if (!better)
         qs_search_restore(s, &refined);
-    qsim_recipe_free(refined.recipe);
+    qs_search_state_free(s, &refined);
     qs_units_free(s, better && !code ? u : &own);
     if (better && !code)
         *u = own;
@@ -373,9 +389,10 @@ int qs_search_auto(qs_search *s) {
     qs_search_state before = {.score = NAN};
     int code = improve(s, &before);
     if (code || qs_search_is_over(s)) {
-        qsim_recipe_free(before.recipe);
+        qs_search_state_free(s, &before);
         return code;
     }
+    s->trusts = true; /* what follows gives bits back, or is for size and time */
     const bool more = (bits & (QSIM_BITS_FLOAT | QSIM_BITS_16)) && !is_done(s, false),
                times = floats && !size;
     code = qs_units_find(s, &u);
@@ -392,7 +409,8 @@ int qs_search_auto(qs_search *s) {
         code = add_narrow(s, &u);
     if (!code && times && !qs_search_is_over(s))
         code = keep_slower(s, &u);
+    s->trusts = false;
     qs_units_free(s, &u);
-    qsim_recipe_free(before.recipe);
+    qs_search_state_free(s, &before);
     return code;
 }

@@ -29,6 +29,8 @@ void qs_judge_close(qs_judge *j) {
     }
     qs_free(j->ctx, j->answers);
     qs_free(j->ctx, j->kinds);
+    qs_free(j->ctx, j->losses);
+    qs_free(j->ctx, j->weights);
     *j = (qs_judge){0};
 }
 
@@ -84,18 +86,59 @@ static uint64_t count_right(const qs_judge *j, const qsim_tensor *y, size_t *at)
     return right;
 }
 
-static int compare(qs_judge *j, candidate_run *p, size_t batch, qsim_divergence *d,
+/* Samples that the rows of an answer are of: the first axis counts them, unless it is the row. */
+static size_t samples_of(const qsim_tensor *y) {
+    return y->rank > 0 && y->bytes > 0 && qs_row_length(y) * sizeof(float) < y->bytes
+               ? (size_t)y->dims[0]
+               : 1;
+}
+
+static double measure_of(const qsim_divergence *d) {
+    return d->answer == QSIM_ANSWER_VALUES ? d->noise : d->kl;
+}
+
+/* Adds output k of one batch, and to the losses of its samples what they add to the loss. */
+static int add_answer(const qs_judge *j, size_t k, qsim_divergence *d, const qsim_tensor *a,
+                      const qsim_tensor *b, double *losses, size_t samples) {
+    int64_t dims[QSIM_MAX_RANK] = {1};
+    const size_t rank = (size_t)a->rank * sizeof(*dims);
+    const bool apart = j->weights[k] > 0 && samples > 1 && samples_of(a) == samples &&
+                       b->rank == a->rank && memcmp(a->dims, b->dims, rank) == 0;
+    const size_t parts = apart ? samples : 1;
+    int code = QSIM_OK;
+    for (size_t i = 0; i < parts && !code; i++) {
+        qsim_tensor x = *a, y = *b;
+        const double before = measure_of(d);
+        if (apart) {
+            memcpy(dims, a->dims, rank);
+            dims[0] = 1;
+            x.dims = y.dims = dims;
+            x.bytes = y.bytes = a->bytes / parts;
+            x.data = (char *)a->data + i * x.bytes;
+            y.data = (char *)b->data + i * x.bytes;
+        }
+        code = qsim_divergence_add(d, &x, &y);
+        losses[i] += (measure_of(d) - before) * j->weights[k];
+    }
+    return code;
+}
+
+/* *at: samples of the batches before. */
+static int compare(qs_judge *j, candidate_run *p, size_t batch, qsim_divergence *d, size_t *at,
                    qsim_error *error) {
+    const qsim_tensor *answers = &j->answers[batch * j->outputs];
+    const size_t samples = samples_of(&answers[j->first]);
     int code = run_batch(j, p, batch, error);
     for (size_t k = 0; k < j->outputs && !code; k++) {
-        const qsim_tensor *a = &j->answers[batch * j->outputs + k];
+        const qsim_tensor *a = &answers[k];
         if (a->dtype != QSIM_FLOAT)
             continue;
-        code = qsim_divergence_add(&d[k], a, &p->outputs[k]);
+        code = add_answer(j, k, &d[k], a, &p->outputs[k], j->losses + *at, samples);
         if (code)
             return qs_fail(error, code, "%s: answers cannot be compared: %s", j->name,
                            qsim_error_text(code));
     }
+    *at += samples;
     return code;
 }
 
@@ -123,25 +166,41 @@ static void conclude(const qs_judge *j, const qsim_divergence *d, uint64_t right
 int qs_judge_model(qs_judge *j, const qsim_model *candidate, qsim_judgement *out,
                    qsim_error *error) {
     candidate_run p = {0};
-    size_t at = 0;
+    size_t at = 0, sample = 0;
     uint64_t right = 0;
     qsim_divergence *d = qs_calloc(j->ctx, j->outputs, sizeof(*d));
     int code = d ? open_run(j, candidate, &p, error)
                  : qs_fail(error, QSIM_E_NOMEM, "search: out of memory");
     for (size_t k = 0; k < j->outputs && !code; k++)
         d[k] = (qsim_divergence){.struct_size = sizeof(*d), .answer = j->kinds[k]};
+    memset(j->losses, 0, j->samples * sizeof(*j->losses));
     for (size_t b = 0; b < j->batches && !code; b++) {
-        code = compare(j, &p, b, d, error);
+        code = compare(j, &p, b, d, &sample, error);
         if (!code && j->options->labels)
             right += count_right(j, &p.outputs[j->first], &at);
     }
-    for (size_t k = 0; k < j->outputs && !code; k++)
+    for (size_t k = 0; k < j->outputs && !code; k++) {
+        const double all = d[k].answer == QSIM_ANSWER_VALUES ? d[k].signal : (double)d[k].rows;
         j->kinds[k] = d[k].answer;
+        j->weights[k] = all > 0 ? 1 / all : 0;
+    }
     if (!code)
         conclude(j, d, right, out);
     close_run(j, &p);
     qs_free(j->ctx, d);
     return code;
+}
+
+bool qs_judge_is_sure(const qs_judge *j, const double *losses, const double *than) {
+    const double n = (double)j->samples;
+    double sum = 0, squares = 0;
+    for (size_t i = 0; i < j->samples; i++)
+        sum += than[i] - losses[i];
+    for (size_t i = 0; i < j->samples; i++) {
+        const double off = than[i] - losses[i] - sum / n;
+        squares += off * off;
+    }
+    return sum > 0 && j->samples > 1 && sum * sum >= 4 * squares * n / (n - 1);
 }
 
 double qs_judge_drop(const qs_judge *j, const qsim_judgement *of) {
@@ -192,6 +251,17 @@ static int keep_answers(qs_judge *j, const qsim_model *reference, qsim_error *er
     return code;
 }
 
+/* Judges the float model against itself: the kind of each output, its weight, and its top-1. */
+static int judge_reference(qs_judge *j, const qsim_model *reference, qsim_error *error) {
+    for (size_t b = 0; b < j->batches; b++)
+        j->samples += samples_of(&j->answers[b * j->outputs + j->first]);
+    j->losses = qs_calloc(j->ctx, j->samples + 1, sizeof(*j->losses));
+    j->weights = qs_calloc(j->ctx, j->outputs + 1, sizeof(*j->weights));
+    if (!j->losses || !j->weights)
+        return qs_fail(error, QSIM_E_NOMEM, "search: out of memory");
+    return qs_judge_model(j, reference, &j->reference, error);
+}
+
 int qs_judge_open(qs_judge *j, const qsim_model *reference, const qsim_search_options *options,
                   qsim_error *error) {
     *j = (qs_judge){.ctx = reference->ctx,
@@ -216,6 +286,5 @@ int qs_judge_open(qs_judge *j, const qsim_model *reference, const qsim_search_op
         code = find_first(j, error);
     if (!code)
         code = check_labels(j, error);
-    /* Judges the float model against itself: the kind of each output, and its top-1. */
-    return code ? code : qs_judge_model(j, reference, &j->reference, error);
+    return code ? code : judge_reference(j, reference, error);
 }

@@ -17,6 +17,9 @@ typedef struct qs_judge {
     qsim_tensor *answers;      /* of the float model, batch by batch; own memory */
     int32_t *kinds;            /* QSIM_ANSWER_* of each output */
     qsim_judgement reference;
+    double *losses;  /* of the candidate judged last: what each sample adds to the loss */
+    double *weights; /* of each output's KL or noise in a loss; 0 until the float model is judged */
+    size_t samples;
     const char *doing; /* text for progress during a run */
     size_t done, total;
 } qs_judge;
@@ -27,6 +30,11 @@ int qs_judge_open(qs_judge *j, const qsim_model *reference, const qsim_search_op
 void qs_judge_close(qs_judge *j);
 int qs_judge_model(qs_judge *j, const qsim_model *candidate, qsim_judgement *out,
                    qsim_error *error);
+/*
+ * Whether the losses of one candidate are less than those of another by two standard errors of the
+ * mean difference: an equal one seems so in 2 of 100 cases. Never for one sample.
+ */
+bool qs_judge_is_sure(const qs_judge *j, const double *losses, const double *than);
 /* The loss of accuracy in percent, as for max_drop. */
 double qs_judge_drop(const qs_judge *j, const qsim_judgement *of);
 

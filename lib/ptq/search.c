@@ -67,6 +67,7 @@ static qs_search_state state_of(const qs_search *s) {
                              .score = s->best,
                              .microseconds = s->microseconds,
                              .judgement = s->judgement,
+                             .losses = s->losses,
                              .bytes = s->bytes,
                              .floats = s->floats};
 }
@@ -117,6 +118,8 @@ static int keep(qs_search *s, const candidate *c) {
     s->judgement = c->judgement;
     s->bytes = c->bytes;
     s->microseconds = c->microseconds;
+    if (s->losses)
+        memcpy(s->losses, s->judge.losses, s->judge.samples * sizeof(*s->losses));
     return QSIM_OK;
 }
 
@@ -161,7 +164,9 @@ static int try_candidate(qs_search *s, const char *what, bool closely, double *s
         return code;
     code = judge(s, &c, closely || s->options.goal != QSIM_GOAL_ACCURACY);
     const qs_search_state state = state_of(s);
-    const bool kept = !code && is_better(s, &c, &state);
+    const bool sure = !closely || s->trusts || !s->losses || !isfinite(s->best) ||
+                      qs_judge_is_sure(&s->judge, s->judge.losses, s->losses);
+    const bool kept = !code && sure && is_better(s, &c, &state);
     const bool reported = kept && (!s->rival || is_better(s, &c, s->rival));
     if (kept)
         code = keep(s, &c);
@@ -194,20 +199,40 @@ int qs_search_stop(qs_search *s, const char *what, double microseconds) {
     return cancelled(s);
 }
 
+static double *new_losses(const qs_search *s) {
+    return qs_calloc(s->prepared->ctx, s->judge.samples + 1, sizeof(*s->losses));
+}
+
 int qs_search_save(const qs_search *s, qs_search_state *out) {
     *out = state_of(s);
-    return copy_recipe(s, s->best_recipe, &out->recipe);
+    out->losses = new_losses(s);
+    int code = copy_recipe(s, s->best_recipe, &out->recipe);
+    if (!code && !out->losses)
+        code = qs_fail(s->error, QSIM_E_NOMEM, "search: out of memory");
+    if (out->losses && s->losses)
+        memcpy(out->losses, s->losses, s->judge.samples * sizeof(*s->losses));
+    return code;
+}
+
+void qs_search_state_free(const qs_search *s, qs_search_state *state) {
+    qsim_recipe_free(state->recipe);
+    qs_free(s->prepared->ctx, state->losses);
+    state->recipe = NULL;
+    state->losses = NULL;
 }
 
 void qs_search_restore(qs_search *s, qs_search_state *from) {
     qsim_recipe_free(s->best_recipe);
+    qs_free(s->prepared->ctx, s->losses);
     s->best_recipe = from->recipe;
+    s->losses = from->losses;
     s->best = from->score;
     s->microseconds = from->microseconds;
     s->judgement = from->judgement;
     s->bytes = from->bytes;
     s->floats = from->floats;
     from->recipe = NULL;
+    from->losses = NULL;
 }
 
 bool qs_search_is_better(const qs_search *s, const qs_search_state *than) {
@@ -310,6 +335,10 @@ int qs_search_open(qs_search *s, const qsim_model *model, const qsim_calibration
     s->base.recipe = s->recipe;
     if (!code && s->options.inputs && s->options.input_count > 0)
         code = qs_judge_open(&s->judge, prepared, &s->options, error);
+    if (!code && s->judge.samples > 0 && !s->options.score) {
+        s->losses = new_losses(s);
+        code = s->losses ? QSIM_OK : qs_fail(error, QSIM_E_NOMEM, "search: out of memory");
+    }
     return code;
 }
 
@@ -319,6 +348,7 @@ void qs_search_close(qs_search *s) {
     qs_judge_close(&s->judge);
     qsim_recipe_free(s->recipe);
     qsim_recipe_free(s->best_recipe);
+    qs_free(s->prepared->ctx, s->losses);
     qsim_model_free((qsim_model *)(uintptr_t)s->prepared);
 }
 

@@ -12,6 +12,7 @@ typedef struct qs_search_state {
     qsim_recipe *recipe;
     double score, microseconds;
     qsim_judgement judgement;
+    double *losses; /* of the judge's samples */
     int64_t bytes;
     int32_t floats;
 } qs_search_state;
@@ -27,9 +28,11 @@ typedef struct qs_search {
     double best;    /* score of best_recipe, NaN: none was tried */
     /* Of best_recipe, for goals; the judgement only where there is a judge. */
     qsim_judgement judgement;
+    double *losses;
     int64_t bytes;
     double microseconds;
-    bool quiet; /* candidates are not reported */
+    bool quiet;  /* candidates are not reported */
+    bool trusts; /* an attempt needs no proof, since what it does loses nothing */
     /* A candidate is reported as kept only if it is better than this, too; NULL: none. */
     const qs_search_state *rival;
     int32_t floats; /* units that the recipe keeps in float */
@@ -55,10 +58,14 @@ int qs_search_auto(qs_search *s);
 
 /*
  * Quantizes with the recipe and judges the candidate; `score` may be NULL. The recipe is kept if it
- * is the best so far. `what`: the attempt's line for the caller; NULL: not reported.
+ * is the best so far, and surely so (qs_judge_is_sure) unless s->trusts. `what`: the attempt's line
+ * for the caller; NULL: not reported.
  */
 int qs_search_try(qs_search *s, const char *what, double *score);
-/* The same for methods with very many candidates, whose time and size are not measured. */
+/*
+ * The same for methods with very many candidates, whose time and size are not measured, and of
+ * which none has to be surely better.
+ */
 int qs_search_step(qs_search *s, const char *what, double *score);
 /* Reports the best candidate so far, which was not reported, as the last one. Returns CANCELLED. */
 int qs_search_stop(qs_search *s, const char *what, double microseconds);
@@ -66,8 +73,9 @@ int qs_search_stop(qs_search *s, const char *what, double microseconds);
 int qs_search_return(qs_search *s);
 /* Saves the best candidate so far. */
 int qs_search_save(const qs_search *s, qs_search_state *out);
-/* Makes a saved candidate the best again; from->recipe is moved. */
+/* Makes a saved candidate the best again and leaves `from` empty. */
 void qs_search_restore(qs_search *s, qs_search_state *from);
+void qs_search_state_free(const qs_search *s, qs_search_state *state);
 /* Whether the best candidate so far is better than a saved one. */
 bool qs_search_is_better(const qs_search *s, const qs_search_state *than);
 /* Reports progress; CANCELLED if the caller says so. */

@@ -278,6 +278,9 @@ static void make_arrays(void) {
     write_npy("zero4.npy", QSIM_FLOAT, 2, (int64_t[]){32, 4}, (float[128]){0});
     write_npy("x4_f8.npy", QSIM_DOUBLE, 2, (int64_t[]){32, 4}, wide);
     write_npy("x4_i8.npy", QSIM_INT64, 2, (int64_t[]){1, 4}, integers);
+    for (int i = 64; i < 128; i++)
+        x[i] /= 8;
+    write_npy("x4_drift.npy", QSIM_FLOAT, 2, (int64_t[]){32, 4}, x); /* its second half is x4 / 8 */
     write_npy("a.npy", QSIM_FLOAT, 2, (int64_t[]){1, 2}, a);
     write_npy("b.npy", QSIM_FLOAT, 2, (int64_t[]){1, 2}, b);
     memset(nan_row, 0xff, sizeof(nan_row));

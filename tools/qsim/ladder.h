@@ -29,7 +29,8 @@ typedef struct ladder {
     int32_t bits; /* QSIM_BITS_* */
     costs costs;  /* from --latency */
     trial trial;
-    bool on_unseen; /* the trial has samples of its own */
+    bool on_unseen;  /* the trial has samples of its own */
+    bool kept_plain; /* what was found loses more there than plain quantization, which is kept */
     bool interrupted, over, met;
     int saved;          /* exit code of the last save */
     const char *recipe; /* recipe file in the command; NULL: options suffice */
@@ -51,6 +52,8 @@ void ladder_table(const ladder *l, text *out);
 /* A qsim_attempt_fn: records and prints an attempt, and saves its model if it is kept. */
 int32_t ladder_add(void *l, const qsim_attempt *attempt);
 void ladder_heading(const ladder *l);
+/* The trial of the model that is kept. */
+const trial_result *ladder_result(const ladder *l);
 /* Does repeating the result need a recipe? */
 bool ladder_needs_recipe(const ladder *l);
 /* Writes the command that makes the model again. */

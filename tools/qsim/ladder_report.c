@@ -92,9 +92,13 @@ void ladder_command(ladder *l) {
 
 /* ---- report ---- */
 
+const trial_result *ladder_result(const ladder *l) {
+    return &l->trial.of[l->kept_plain ? 0 : 1];
+}
+
 static const attempt *chosen(const ladder *l) {
-    const attempt *best = l->attempts;
-    for (size_t i = 0; i < l->count; i++)
+    const attempt *best = l->attempts; /* the first is plain */
+    for (size_t i = 0; i < l->count && !l->kept_plain; i++)
         if (l->attempts[i].kept)
             best = &l->attempts[i];
     return best;
@@ -103,19 +107,20 @@ static const attempt *chosen(const ladder *l) {
 /* One line on the trial. */
 static void put_verdict(const ladder *l, text *out) {
     const trial *t = &l->trial;
-    const trial_result *plain = &t->of[0], *found = &t->of[1];
+    const trial_result *result = ladder_result(l);
     const char *what = t->labelled ? "top-1" : has_classes(l) ? "agreement" : "relative error";
     text_printf(out, "%llu %s samples: ", (unsigned long long)t->samples,
                 l->on_unseen ? "unseen" : "searched (too few to keep any apart)");
     if (t->labelled)
-        text_printf(out, "top-1 %.2f %%, float %.2f %%, ", found->top1, t->float_top1);
-    text_printf(out, "%s lost %.2f %%", what, found->drop);
-    if (!isnan(found->error))
-        text_printf(out, " ± %.2f", found->error);
-    if (!isnan(found->p))
-        text_printf(out, ", McNemar p = %.3g", found->p);
-    text_printf(out, "; %s %.6f, plain quantization %.6f", has_classes(l) ? "KL" : "noise / signal",
-                found->loss, plain->loss);
+        text_printf(out, "top-1 %.2f %%, float %.2f %%, ", result->top1, t->float_top1);
+    text_printf(out, "%s lost %.2f %%", what, result->drop);
+    if (!isnan(result->error))
+        text_printf(out, " ± %.2f", result->error);
+    if (!isnan(result->p))
+        text_printf(out, ", McNemar p = %.3g", result->p);
+    text_printf(out, "; %s %.6f, %s %.6f", has_classes(l) ? "KL" : "noise / signal", result->loss,
+                l->kept_plain ? "the search's best" : "plain quantization",
+                t->of[l->kept_plain ? 1 : 0].loss);
 }
 
 void ladder_print(const ladder *l) {
@@ -123,7 +128,8 @@ void ladder_print(const ladder *l) {
     text line = {0};
     put_verdict(l, &line);
     printf("\n");
-    table_line("chosen", "%s%s", r->what,
+    table_line("chosen", "%s%s%s", r->what,
+               l->kept_plain ? ": what was found loses more on unseen samples" : "",
                l->interrupted ? " (interrupted)"
                : l->over      ? " (the time is over)"
                               : "");
@@ -180,6 +186,7 @@ void ladder_json(const ladder *l, json *j) {
     json_bool(j, "time_over", l->over);
     json_object(j, "trial");
     json_bool(j, "unseen", l->on_unseen);
+    json_bool(j, "kept_plain", l->kept_plain);
     json_int(j, "samples", (int64_t)l->trial.samples);
     json_number(j, "float_top1", l->trial.float_top1);
     json_result(j, "plain", &l->trial.of[0]);

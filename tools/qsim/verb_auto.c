@@ -59,27 +59,54 @@ static int search(const tool *t, ladder *l) {
     return code && !l->interrupted ? quantize_error(t, q, &e) : EXIT_OK;
 }
 
-/* Makes the plain model and that of the found recipe, and runs the trial on both. */
-static int try_both(const tool *t, ladder *l, const qsim_recipe *begun) {
+/* Makes the model of q->recipe, and the recipe with all decisions. */
+static int make(const tool *t, quantizing *q) {
+    qsim_error e;
+    qsim_recipe_free(q->decided);
+    q->decided = NULL;
+    if (qsim_recipe_create(t->ctx, &q->decided, &e))
+        return tool_error(t, q->file, &e);
+    q->options.recipe = q->recipe;
+    q->options.decided = q->decided;
+    return qsim_quantize(q->model, q->calibration, &q->options, &q->result, &e)
+               ? quantize_error(t, q, &e)
+               : EXIT_OK;
+}
+
+/*
+ * Whether plain quantization is better on samples that the search has not seen: what few samples
+ * chose, others need not confirm. For other goals, and to meet --max-drop, accuracy may be lost.
+ */
+static bool is_plain_better(const ladder *l) {
+    const trial_result *plain = &l->trial.of[0], *found = &l->trial.of[1];
+    return l->on_unseen && l->goal == QSIM_GOAL_ACCURACY && plain->loss < found->loss &&
+           (plain->drop <= l->max_drop || !(found->drop <= l->max_drop));
+}
+
+/* Makes the plain model and that of the found recipe, runs the trial on both, and keeps one. */
+static int try_both(const tool *t, ladder *l, qsim_recipe **begun) {
     quantizing *q = l->q;
     qsim_error e;
     qsim_model *plain = NULL;
-    q->options.recipe = begun;
+    q->options.recipe = *begun;
     if (qsim_quantize(q->model, q->calibration, &q->options, &plain, &e))
         return quantize_error(t, q, &e);
-    q->options.recipe = q->recipe;
-    q->options.decided = q->decided;
-    int code = EXIT_OK;
-    if (qsim_quantize(q->model, q->calibration, &q->options, &q->result, &e))
-        code = quantize_error(t, q, &e);
-    else
-        code = tool_list_model(t, q->file, q->result);
+    int code = make(t, q);
     const qsim_model *const models[2] = {plain, q->result};
     if (code == EXIT_OK)
         code = trial_run(t, q->file, q->model, models, l->on_unseen ? &l->unseen : &l->seen,
                          &l->trial);
     qsim_model_free(plain);
-    return code;
+    l->kept_plain = code == EXIT_OK && is_plain_better(l);
+    if (l->kept_plain) {
+        qsim_recipe_free(q->recipe);
+        q->recipe = *begun;
+        *begun = NULL;
+        qsim_model_free(q->result);
+        q->result = NULL;
+        code = make(t, q);
+    }
+    return code == EXIT_OK ? tool_list_model(t, q->file, q->result) : code;
 }
 
 /* Where options cannot repeat the result, names the saved recipe, or saves one beside OUTPUT. */
@@ -105,7 +132,7 @@ static int finish(const tool *t, page *p, ladder *l) {
         code = recipe_save(t, q);
     if (code == EXIT_OK)
         code = keep_recipe(&own, l);
-    l->met = l->trial.of[1].drop <= l->max_drop;
+    l->met = ladder_result(l)->drop <= l->max_drop;
     ladder_command(l);
     if (code == EXIT_OK && report)
         code = ladder_report(l, report);
@@ -124,7 +151,7 @@ static int finish(const tool *t, page *p, ladder *l) {
     if (l->met)
         return EXIT_OK;
     fprintf(stderr, "qsim: %s: loses %.2f %%, more than --max-drop %g; %s is the best found\n",
-            q->file, l->trial.of[1].drop, l->max_drop, q->output);
+            q->file, ladder_result(l)->drop, l->max_drop, q->output);
     return EXIT_GATE;
 }
 
@@ -159,14 +186,13 @@ static int run_on(tool *t, page *p, ladder *l) {
     if (code == EXIT_OK)
         code = samples_calibrate(t, q->file, q->model, &q->options, &l->seen, &q->calibration);
     q->options.keep_moments = 0;
-    if (code == EXIT_OK &&
-        (qsim_recipe_create(t->ctx, &begun, &e) || qsim_recipe_create(t->ctx, &q->decided, &e) ||
-         (q->recipe && qsim_recipe_merge(begun, q->recipe, &e))))
+    if (code == EXIT_OK && (qsim_recipe_create(t->ctx, &begun, &e) ||
+                            (q->recipe && qsim_recipe_merge(begun, q->recipe, &e))))
         code = tool_error(t, q->file, &e);
     if (code == EXIT_OK)
         code = search(t, l);
     if (code == EXIT_OK)
-        code = try_both(t, l, begun);
+        code = try_both(t, l, &begun);
     qsim_recipe_free(begun);
     return code ? code : finish(t, p, l);
 }
