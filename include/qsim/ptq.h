@@ -368,7 +368,8 @@ typedef void (*qsim_cost_fn)(void *user, const char *unit, double *in_float, dou
  *            `inputs`, and a calibration with the channels' extremes
  *   smooth   factors moved from a normalization to the products that read it, for activations whose
  *            channels differ in size; the best of three strengths is kept. Needs the same
- *   correction  the biases of all layers corrected or unchanged; in every mode
+ *   correction  the biases of all layers unchanged, unless the corrected ones are better by one
+ *            standard error; in every mode
  *   auto     ranges; equalize; smooth; refine (biases alone if the calibration has no moments);
  *            then units in float or, if `bits` allows them, with activations of 16 bits, those
  *            first that gain most per byte or microsecond, until max_drop is met; if it is not, the

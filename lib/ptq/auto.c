@@ -293,7 +293,7 @@ static int refine(qs_search *s) {
     s->options.goal = goal;
     const double refined = s->best;
     const bool found = refined > begun.score,
-               sure = found && qs_judge_is_sure(&s->judge, s->losses, begun.losses);
+               sure = found && qs_judge_is_sure(&s->judge, s->losses, begun.losses, QS_SURE);
     if (!code) /* it clears the error */
         code = qs_search_return(s);
     if (!sure)
@@ -392,7 +392,7 @@ int qs_search_auto(qs_search *s) {
         qs_search_state_free(s, &before);
         return code;
     }
-    s->trusts = true; /* what follows gives bits back, or is for size and time */
+    s->proof = 0; /* what follows gives bits back, or is for size and time */
     const bool more = (bits & (QSIM_BITS_FLOAT | QSIM_BITS_16)) && !is_done(s, false),
                times = floats && !size;
     code = qs_units_find(s, &u);
@@ -409,7 +409,7 @@ int qs_search_auto(qs_search *s) {
         code = add_narrow(s, &u);
     if (!code && times && !qs_search_is_over(s))
         code = keep_slower(s, &u);
-    s->trusts = false;
+    s->proof = QS_SURE;
     qs_units_free(s, &u);
     qs_search_state_free(s, &before);
     return code;

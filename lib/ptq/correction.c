@@ -2,7 +2,7 @@
 /*
  * Decides whether biases are corrected at all: the shifts of means by quantized activations and by
  * quantized weights may compensate each other, and correcting one of the two increases the loss
- * then.
+ * then. Corrected ones have to be better by one standard error: where they gain, they gain much.
  */
 #include "ptq/search.h"
 
@@ -39,5 +39,9 @@ int qs_search_correction(qs_search *s) {
         code = leave_biases(s, &q);
     qs_quantizer_free(&q);
     qsim_model_free(m);
-    return code ? code : qs_search_try(s, what, NULL);
+    s->proof = -1;
+    if (!code)
+        code = qs_search_try(s, what, NULL);
+    s->proof = QS_SURE;
+    return code;
 }

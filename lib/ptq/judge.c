@@ -191,7 +191,7 @@ int qs_judge_model(qs_judge *j, const qsim_model *candidate, qsim_judgement *out
     return code;
 }
 
-bool qs_judge_is_sure(const qs_judge *j, const double *losses, const double *than) {
+bool qs_judge_is_sure(const qs_judge *j, const double *losses, const double *than, double errors) {
     const double n = (double)j->samples;
     double sum = 0, squares = 0;
     for (size_t i = 0; i < j->samples; i++)
@@ -200,7 +200,7 @@ bool qs_judge_is_sure(const qs_judge *j, const double *losses, const double *tha
         const double off = than[i] - losses[i] - sum / n;
         squares += off * off;
     }
-    return sum > 0 && j->samples > 1 && sum * sum >= 4 * squares * n / (n - 1);
+    return sum > 0 && j->samples > 1 && sum * sum >= errors * errors * squares * n / (n - 1);
 }
 
 double qs_judge_drop(const qs_judge *j, const qsim_judgement *of) {

@@ -31,10 +31,10 @@ void qs_judge_close(qs_judge *j);
 int qs_judge_model(qs_judge *j, const qsim_model *candidate, qsim_judgement *out,
                    qsim_error *error);
 /*
- * Whether the losses of one candidate are less than those of another by two standard errors of the
- * mean difference: an equal one seems so in 2 of 100 cases. Never for one sample.
+ * Whether the losses of one candidate are less than those of another by so many standard errors of
+ * the mean difference: by two, an equal one seems so in 2 of 100 cases. Never for one sample.
  */
-bool qs_judge_is_sure(const qs_judge *j, const double *losses, const double *than);
+bool qs_judge_is_sure(const qs_judge *j, const double *losses, const double *than, double errors);
 /* The loss of accuracy in percent, as for max_drop. */
 double qs_judge_drop(const qs_judge *j, const qsim_judgement *of);
 

@@ -157,6 +157,17 @@ static int judge(qs_search *s, candidate *c, bool closely) {
                            : qs_time_model(&s->judge, c->model, &c->microseconds, s->error);
 }
 
+static bool is_kept(const qs_search *s, const candidate *c) {
+    const qs_search_state state = state_of(s);
+    const double *now = s->judge.losses;
+    const bool proves = s->losses && isfinite(s->best) && isfinite(c->score);
+    if (proves && s->proof < 0 && s->judge.samples > 1)
+        return !qs_judge_is_sure(&s->judge, s->losses, now, -s->proof);
+    if (proves && s->proof > 0 && !qs_judge_is_sure(&s->judge, now, s->losses, s->proof))
+        return false;
+    return is_better(s, c, &state);
+}
+
 static int try_candidate(qs_search *s, const char *what, bool closely, double *score) {
     candidate c = {.microseconds = NAN, .judgement = {.struct_size = sizeof(c.judgement)}};
     int code = qs_quantize_prepared(s->prepared, s->c, &s->base, &c.model, s->error);
@@ -164,9 +175,7 @@ static int try_candidate(qs_search *s, const char *what, bool closely, double *s
         return code;
     code = judge(s, &c, closely || s->options.goal != QSIM_GOAL_ACCURACY);
     const qs_search_state state = state_of(s);
-    const bool sure = !closely || s->trusts || !s->losses || !isfinite(s->best) ||
-                      qs_judge_is_sure(&s->judge, s->judge.losses, s->losses);
-    const bool kept = !code && sure && is_better(s, &c, &state);
+    const bool kept = !code && (closely ? is_kept(s, &c) : is_better(s, &c, &state));
     const bool reported = kept && (!s->rival || is_better(s, &c, s->rival));
     if (kept)
         code = keep(s, &c);
@@ -310,7 +319,7 @@ int qs_search_open(qs_search *s, const qsim_model *model, const qsim_calibration
                    const qsim_quantize_options *base, const qsim_search_options *options,
                    qsim_error *error) {
     qsim_model *prepared = NULL;
-    *s = (qs_search){.c = c, .best = NAN, .microseconds = NAN, .error = error};
+    *s = (qs_search){.c = c, .best = NAN, .microseconds = NAN, .proof = QS_SURE, .error = error};
     int code = QS_OPTIONS(s->options, options, error);
     if (!code)
         code = qs_quantizer_options(base, &s->base, error);

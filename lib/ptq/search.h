@@ -7,6 +7,9 @@
 #include "ptq/quantizer.h"
 #include "ptq/recipe.h"
 
+/* Standard errors by which a method as a whole has to be better. */
+#define QS_SURE 2.0
+
 /* The best candidate so far, saved to be restored. */
 typedef struct qs_search_state {
     qsim_recipe *recipe;
@@ -31,8 +34,12 @@ typedef struct qs_search {
     double *losses;
     int64_t bytes;
     double microseconds;
-    bool quiet;  /* candidates are not reported */
-    bool trusts; /* an attempt needs no proof, since what it does loses nothing */
+    bool quiet; /* candidates are not reported */
+    /*
+     * Standard errors by which an attempt has to be better; 0: any fall will do; below 0: by which
+     * the best so far has to be better to stay.
+     */
+    double proof;
     /* A candidate is reported as kept only if it is better than this, too; NULL: none. */
     const qs_search_state *rival;
     int32_t floats; /* units that the recipe keeps in float */
@@ -58,7 +65,7 @@ int qs_search_auto(qs_search *s);
 
 /*
  * Quantizes with the recipe and judges the candidate; `score` may be NULL. The recipe is kept if it
- * is the best so far, and surely so (qs_judge_is_sure) unless s->trusts. `what`: the attempt's line
+ * is the best so far, and surely so, by s->proof (qs_judge_is_sure). `what`: the attempt's line
  * for the caller; NULL: not reported.
  */
 int qs_search_try(qs_search *s, const char *what, double *score);

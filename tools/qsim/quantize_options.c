@@ -116,6 +116,9 @@ int quantize_options(const tool *t, quantizing *q) {
     o->activation_symmetric = args_has(&t->args, "symmetric");
     o->no_bias_correction = args_has(&t->args, "no-bias-correction");
     o->reduce_range = args_has(&t->args, "reduce-range");
+    q->judges = o->mode == QSIM_MODE_DYNAMIC && !q->chooses && !o->no_bias_correction &&
+                args_has(&t->args, "data") && !args_has(&t->args, "calibration") &&
+                !args_has(&t->args, "recipe");
     if (!tool_number(t, "percentile", 50, 100, 0, &o->percentile))
         return EXIT_USAGE;
     const char *search = args_value(&t->args, "search");

@@ -162,6 +162,17 @@ static void print_counts(quantizing *q) {
     float_parts_free(&f);
 }
 
+static void print_biases(const quantizing *q) {
+    const bool corrected = q->found_loss == q->plain_loss;
+    const search_attempt *other = &q->attempts[corrected ? q->attempt_count - 1 : 0];
+    if (other->loss == q->found_loss)
+        return; /* no layer has a bias to correct */
+    table_line("biases", "%s: %s to float %.6f, %s %.6f",
+               corrected ? "corrected" : "as they are, since correcting them gains nothing sure",
+               q->has_classes ? "KL" : "relative error", q->found_loss,
+               corrected ? "as they are" : "corrected", other->loss);
+}
+
 void quantize_print(const tool *t, quantizing *q, const quantize_check *c) {
     char b[32];
     double before = (double)qsim_model_bytes(q->model), after = (double)qsim_model_bytes(q->result);
@@ -178,7 +189,9 @@ void quantize_print(const tool *t, quantizing *q, const quantize_check *c) {
     const char *saved = args_value(&t->args, "save-recipe");
     if (saved)
         table_line("recipe", "%s  %d layers and tensors", saved, qsim_recipe_count(q->decided));
-    if (q->searched)
+    if (q->searched && q->judges)
+        print_biases(q);
+    else if (q->searched)
         table_line("search", "%s to float %.6f, without it %.6f",
                    q->has_classes ? "KL" : "relative error", q->found_loss, q->plain_loss);
     table_line("output", "%s  %s (%.2fx; all constants %.2fx)  %s, opset %lld",

@@ -31,6 +31,7 @@ typedef struct quantizing {
     size_t layer_count;
     bool searched, has_classes; /* has_classes: the losses are KL */
     bool chooses;               /* --method auto */
+    bool judges;                /* dynamic, with data that tell whether correcting biases gains */
     search_attempt *attempts;   /* in the order of trying */
     size_t attempt_count;
     double plain_loss, found_loss; /* losses on the data before and after the search */

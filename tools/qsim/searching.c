@@ -29,7 +29,7 @@ bool quantize_search_fits(const tool *t) {
 static const char *const flags[] = {"equalize", "smooth", "refine"};
 
 bool quantize_searches(const tool *t, const quantizing *q) {
-    bool any = q->chooses || args_has(&t->args, "search");
+    bool any = q->chooses || (q->judges && q->calibration) || args_has(&t->args, "search");
     for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++)
         any |= args_has(&t->args, flags[i]);
     return any;
@@ -51,7 +51,7 @@ static void list_methods(const tool *t, const quantizing *q, text *out) {
     const char *const wanted[] = {
         args_has(&t->args, flags[0]) ? flags[0] : NULL,
         args_has(&t->args, flags[1]) ? flags[1] : NULL,
-        !q->chooses                           ? NULL
+        !q->chooses && !q->judges             ? NULL
         : q->options.mode == QSIM_MODE_STATIC ? "ranges"
                                               : "correction",
         kind && strcmp(kind, "anneal") != 0 ? "greedy" : NULL,
@@ -112,7 +112,33 @@ static int search(const tool *t, quantizing *q, const samples *s, qsim_search_op
     q->searched = true;
     q->found_loss = -best;
     q->interrupted = code == QSIM_E_CANCELLED && tool_interrupted();
+    if (q->judges && (code == QSIM_E_UNSUPPORTED || code == QSIM_E_SHAPE)) {
+        tool_note(t, "biases are corrected unjudged: %s", e.message);
+        q->searched = false;
+        return EXIT_OK;
+    }
     return code && !q->interrupted ? quantize_error(t, q, &e) : EXIT_OK;
+}
+
+/*
+ * Samples that tell whether correcting biases gains: more of them where they are small, since what
+ * it gains or loses in dynamic mode may be little.
+ */
+#define JUDGED_BYTES (64 << 20)
+#define LEAST_JUDGED 32
+#define JUDGED       1024
+
+static size_t most_samples(const tool *t, const quantizing *q) {
+    qsim_value_info x = {.struct_size = sizeof(x)};
+    double bytes = 4;
+    if (args_has(&t->args, "search") || q->chooses)
+        return SIZE_MAX;
+    if (!q->judges || qsim_model_input(q->model, 0, &x))
+        return REFINED;
+    for (int32_t i = 1; i < x.rank; i++)
+        bytes *= x.dims[i] > 0 ? (double)x.dims[i] : INFINITY;
+    const double most = isfinite(bytes) ? JUDGED_BYTES / bytes : REFINED;
+    return most < LEAST_JUDGED ? LEAST_JUDGED : most > JUDGED ? JUDGED : (size_t)most;
 }
 
 int quantize_search(const tool *t, quantizing *q) {
@@ -127,9 +153,7 @@ int quantize_search(const tool *t, quantizing *q) {
     if (code == EXIT_OK)
         dataset_rewind(q->data);
     if (code == EXIT_OK)
-        code =
-            samples_read(t, q->data, q->model,
-                         args_has(&t->args, "search") || q->chooses ? SIZE_MAX : REFINED, &s, NULL);
+        code = samples_read(t, q->data, q->model, most_samples(t, q), &s, NULL);
     if (code == EXIT_OK)
         code = search(t, q, &s, &o);
     samples_free(&s);

@@ -132,13 +132,11 @@ static void test_correction(void) {
     qsim_model_free(m);
 }
 
-/* The KL of each sample's answers by one method of ranges to those of the float model. */
-static void losses_by(const qsim_model *m, const qsim_calibration *c, int32_t method,
-                      double losses[8 * BATCHES]) {
-    const qsim_quantize_options by = {
-        .struct_size = sizeof(by), .method = method, .percentile = 99.99};
+/* The KL of each sample's answers with these options to those of the float model. */
+static void losses_by(const qsim_model *m, const qsim_calibration *c,
+                      const qsim_quantize_options *by, double losses[8 * BATCHES]) {
     qsim_model *q = NULL;
-    CHECK_INT(qsim_quantize(m, c, &by, &q, NULL), QSIM_OK);
+    CHECK_INT(qsim_quantize(m, c, by, &q, NULL), QSIM_OK);
     for (int b = 0; b < BATCHES; b++) {
         float y[40], z[40];
         CHECK_INT(net_run(m, &batches[b], y, 40), 40);
@@ -185,10 +183,12 @@ static void test_ranges(void) {
         for (int b = 0; b < BATCHES; b++)
             net_batch(data[b], 8, 500 + 2 * draw + (uint64_t)b);
         CHECK_INT(qsim_search(m, c, NULL, &o, found, &score, NULL), QSIM_OK);
-        losses_by(m, c, methods[0], losses[0]);
+        qsim_quantize_options by = {.struct_size = sizeof(by), .percentile = 99.99};
+        losses_by(m, c, &by, losses[0]);
         (void)sureness(losses[0], losses[0], &means[0]);
         for (int k = 1; k < 3; k++) {
-            losses_by(m, c, methods[k], losses[k]);
+            by.method = methods[k];
+            losses_by(m, c, &by, losses[k]);
             const double sure = sureness(losses[best], losses[k], &means[k]);
             CHECK(fabs(sure - 2) > 1e-6); /* or libm would decide */
             doubted += sure > 0 && sure < 2;
@@ -200,6 +200,43 @@ static void test_ranges(void) {
         qsim_recipe_free(found);
     }
     CHECK(taken > 0 && doubted > 0);
+    make_batches();
+    qsim_calibration_free(c);
+    qsim_model_free(m);
+}
+
+/* Biases are corrected where that lowers the loss by one standard error, and else as they are. */
+static void test_corrected(void) {
+    qsim_model *m = net_lenet();
+    qsim_calibration *c = net_calibrate(m, 4);
+    const qsim_search_options o = {.struct_size = sizeof(o),
+                                   .inputs = batches,
+                                   .input_count = BATCHES,
+                                   .methods = "correction"};
+    int kept = 0, left = 0;
+    for (uint64_t draw = 0; draw < 24; draw++) {
+        double losses[2][8 * BATCHES], mean[2], score = 0;
+        qsim_recipe *found = make_recipe();
+        qsim_quantize_options by = {.struct_size = sizeof(by), .mode = QSIM_MODE_DYNAMIC};
+        for (int b = 0; b < BATCHES; b++) {
+            net_batch(data[b], 8, 500 + 2 * draw + (uint64_t)b);
+            for (int i = 0; i < 8 * 144; i++)
+                data[b][i] -= 0.05f * (float)draw; /* less and less as calibrated */
+        }
+        CHECK_INT(qsim_search(m, c, &by, &o, found, &score, NULL), QSIM_OK);
+        for (int k = 0; k < 2; k++) {
+            by.no_bias_correction = 1 - k;
+            losses_by(m, c, &by, losses[k]);
+            (void)sureness(losses[k], losses[k], &mean[k]);
+        }
+        const double sure = sureness(losses[0], losses[1], &mean[1]);
+        CHECK(fabs(sure - 1) > 1e-6); /* or libm would decide */
+        CHECK_NEAR(-score, mean[sure > 1], 1e-9);
+        kept += sure > 1;
+        left += sure > 0 && sure < 1;
+        qsim_recipe_free(found);
+    }
+    CHECK(kept > 0 && left > 0);
     make_batches();
     qsim_calibration_free(c);
     qsim_model_free(m);
@@ -570,6 +607,7 @@ int main(void) {
     test_greedy();
     test_greedy_knows();
     test_ranges();
+    test_corrected();
     test_positions();
     test_two_inputs();
     test_correction();
