@@ -282,10 +282,9 @@ static int refine(qs_search *s) {
     if (s->base.mode != QSIM_MODE_STATIC || s->base.no_bias_correction)
         return QSIM_OK;
     int code = qs_search_save(s, &begun);
-    if (code) {
-        qs_search_state_free(s, &begun);
+    if (code)
         return code;
-    }
+    qs_judge_copy(&s->judge, QS_LOSSES_BEST, QS_LOSSES_BEGUN);
     s->quiet = true;
     s->options.goal = QSIM_GOAL_ACCURACY;
     code = qs_search_refine(s);
@@ -293,12 +292,15 @@ static int refine(qs_search *s) {
     s->options.goal = goal;
     const double refined = s->best;
     const bool found = refined > begun.score,
-               sure = found && qs_judge_is_sure(&s->judge, s->losses, begun.losses, QS_SURE);
+               sure =
+                   found && qs_judge_is_sure(&s->judge, QS_LOSSES_BEST, QS_LOSSES_BEGUN, QS_SURE);
     if (!code) /* it clears the error */
         code = qs_search_return(s);
-    if (!sure)
+    if (!sure) {
         qs_search_restore(s, &begun);
-    qs_search_state_free(s, &begun);
+        qs_judge_copy(&s->judge, QS_LOSSES_BEGUN, QS_LOSSES_BEST);
+    }
+    qsim_recipe_free(begun.recipe);
     if (code)
         return code == QSIM_E_CANCELLED && sure
                    ? qs_search_stop(s, REFINED ", as far as it came", time)
@@ -358,10 +360,8 @@ static int add_bits_unrefined(qs_search *s, qs_search_state *before, qs_units *u
     qs_search_state refined;
     qs_units own = {0};
     int code = qs_search_save(s, &refined);
-    if (code) {
-        qs_search_state_free(s, &refined);
+    if (code)
         return code;
-    }
     qs_search_restore(s, before);
     s->rival = &refined;
     code = qs_search_return(s);
@@ -375,7 +375,7 @@ static int add_bits_unrefined(qs_search *s, qs_search_state *before, qs_units *u
     const bool better = qs_search_is_better(s, &refined);
     if (!better)
         qs_search_restore(s, &refined);
-    qs_search_state_free(s, &refined);
+    qsim_recipe_free(refined.recipe);
     qs_units_free(s, better && !code ? u : &own);
     if (better && !code)
         *u = own;
@@ -389,7 +389,7 @@ int qs_search_auto(qs_search *s) {
     qs_search_state before = {.score = NAN};
     int code = improve(s, &before);
     if (code || qs_search_is_over(s)) {
-        qs_search_state_free(s, &before);
+        qsim_recipe_free(before.recipe);
         return code;
     }
     s->proof = 0; /* what follows gives bits back, or is for size and time */
@@ -411,6 +411,6 @@ int qs_search_auto(qs_search *s) {
         code = keep_slower(s, &u);
     s->proof = QS_SURE;
     qs_units_free(s, &u);
-    qs_search_state_free(s, &before);
+    qsim_recipe_free(before.recipe);
     return code;
 }

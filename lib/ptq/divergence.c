@@ -155,7 +155,12 @@ int qs_pair_size(const qsim_tensor *a, const qsim_tensor *b, size_t *count) {
     return there && a->bytes >= bytes_a && b->bytes >= bytes_b ? QSIM_OK : QSIM_E_ARGUMENT;
 }
 
-int qsim_divergence_add(qsim_divergence *d, const qsim_tensor *a, const qsim_tensor *b) {
+static double measure_of(const qsim_divergence *d) {
+    return d->answer == QSIM_ANSWER_VALUES ? d->noise : d->kl;
+}
+
+int qs_divergence_split(qsim_divergence *d, const qsim_tensor *a, const qsim_tensor *b,
+                        double weight, double *losses, size_t samples) {
     size_t count;
     if (!d || !a || !b || d->struct_size < sizeof(*d) || d->answer < QSIM_ANSWER_UNKNOWN ||
         d->answer > QSIM_ANSWER_VALUES)
@@ -168,9 +173,18 @@ int qsim_divergence_add(qsim_divergence *d, const qsim_tensor *a, const qsim_ten
     const size_t row = count > 0 ? qs_row_length(a) : 1;
     if (d->answer == QSIM_ANSWER_UNKNOWN && count > 0)
         d->answer = find_answer(a, count, row);
-    for (size_t i = 0; i < count; i += row)
+    const size_t each = count % samples == 0 ? count / samples : count;
+    for (size_t i = 0; i < count; i += row) {
+        const double before = measure_of(d);
         add_row(d, &(pair){(const float *)a->data + i, (const float *)b->data + i, row});
+        losses[i / each] += (measure_of(d) - before) * weight;
+    }
     return QSIM_OK;
+}
+
+int qsim_divergence_add(qsim_divergence *d, const qsim_tensor *a, const qsim_tensor *b) {
+    double loss = 0;
+    return qs_divergence_split(d, a, b, 0, &loss, 1);
 }
 
 double qsim_divergence_loss(const qsim_divergence *d) {

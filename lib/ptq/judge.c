@@ -93,36 +93,6 @@ static size_t samples_of(const qsim_tensor *y) {
                : 1;
 }
 
-static double measure_of(const qsim_divergence *d) {
-    return d->answer == QSIM_ANSWER_VALUES ? d->noise : d->kl;
-}
-
-/* Adds output k of one batch, and to the losses of its samples what they add to the loss. */
-static int add_answer(const qs_judge *j, size_t k, qsim_divergence *d, const qsim_tensor *a,
-                      const qsim_tensor *b, double *losses, size_t samples) {
-    int64_t dims[QSIM_MAX_RANK] = {1};
-    const size_t rank = (size_t)a->rank * sizeof(*dims);
-    const bool apart = j->weights[k] > 0 && samples > 1 && samples_of(a) == samples &&
-                       b->rank == a->rank && memcmp(a->dims, b->dims, rank) == 0;
-    const size_t parts = apart ? samples : 1;
-    int code = QSIM_OK;
-    for (size_t i = 0; i < parts && !code; i++) {
-        qsim_tensor x = *a, y = *b;
-        const double before = measure_of(d);
-        if (apart) {
-            memcpy(dims, a->dims, rank);
-            dims[0] = 1;
-            x.dims = y.dims = dims;
-            x.bytes = y.bytes = a->bytes / parts;
-            x.data = (char *)a->data + i * x.bytes;
-            y.data = (char *)b->data + i * x.bytes;
-        }
-        code = qsim_divergence_add(d, &x, &y);
-        losses[i] += (measure_of(d) - before) * j->weights[k];
-    }
-    return code;
-}
-
 /* *at: samples of the batches before. */
 static int compare(qs_judge *j, candidate_run *p, size_t batch, qsim_divergence *d, size_t *at,
                    qsim_error *error) {
@@ -133,7 +103,8 @@ static int compare(qs_judge *j, candidate_run *p, size_t batch, qsim_divergence 
         const qsim_tensor *a = &answers[k];
         if (a->dtype != QSIM_FLOAT)
             continue;
-        code = add_answer(j, k, &d[k], a, &p->outputs[k], j->losses + *at, samples);
+        code =
+            qs_divergence_split(&d[k], a, &p->outputs[k], j->weights[k], j->losses + *at, samples);
         if (code)
             return qs_fail(error, code, "%s: answers cannot be compared: %s", j->name,
                            qsim_error_text(code));
@@ -191,13 +162,21 @@ int qs_judge_model(qs_judge *j, const qsim_model *candidate, qsim_judgement *out
     return code;
 }
 
-bool qs_judge_is_sure(const qs_judge *j, const double *losses, const double *than, double errors) {
+void qs_judge_copy(qs_judge *j, int from, int to) {
+    const size_t n = j->samples;
+    if (n > 0)
+        memcpy(j->losses + (size_t)to * n, j->losses + (size_t)from * n, n * sizeof(*j->losses));
+}
+
+bool qs_judge_is_sure(const qs_judge *j, int list, int than, double errors) {
+    const double *a = j->losses + (size_t)list * j->samples;
+    const double *b = j->losses + (size_t)than * j->samples;
     const double n = (double)j->samples;
     double sum = 0, squares = 0;
     for (size_t i = 0; i < j->samples; i++)
-        sum += than[i] - losses[i];
+        sum += b[i] - a[i];
     for (size_t i = 0; i < j->samples; i++) {
-        const double off = than[i] - losses[i] - sum / n;
+        const double off = b[i] - a[i] - sum / n;
         squares += off * off;
     }
     return sum > 0 && j->samples > 1 && sum * sum >= errors * errors * squares * n / (n - 1);
@@ -255,7 +234,7 @@ static int keep_answers(qs_judge *j, const qsim_model *reference, qsim_error *er
 static int judge_reference(qs_judge *j, const qsim_model *reference, qsim_error *error) {
     for (size_t b = 0; b < j->batches; b++)
         j->samples += samples_of(&j->answers[b * j->outputs + j->first]);
-    j->losses = qs_calloc(j->ctx, j->samples + 1, sizeof(*j->losses));
+    j->losses = qs_calloc(j->ctx, QS_LOSSES * j->samples + 1, sizeof(*j->losses));
     j->weights = qs_calloc(j->ctx, j->outputs + 1, sizeof(*j->weights));
     if (!j->losses || !j->weights)
         return qs_fail(error, QSIM_E_NOMEM, "search: out of memory");

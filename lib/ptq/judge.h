@@ -8,6 +8,10 @@
 #include <qsim/ptq.h>
 #include <qsim/session.h>
 
+/* Lists of losses: of the candidate judged last, of the best so far, of that at a method's begin.
+ */
+enum { QS_LOSSES_LAST, QS_LOSSES_BEST, QS_LOSSES_BEGUN, QS_LOSSES };
+
 typedef struct qs_judge {
     qsim_ctx *ctx;
     const char *name; /* of the model, for messages */
@@ -17,7 +21,7 @@ typedef struct qs_judge {
     qsim_tensor *answers;      /* of the float model, batch by batch; own memory */
     int32_t *kinds;            /* QSIM_ANSWER_* of each output */
     qsim_judgement reference;
-    double *losses;  /* of the candidate judged last: what each sample adds to the loss */
+    double *losses;  /* QS_LOSSES lists of what each sample adds to the loss */
     double *weights; /* of each output's KL or noise in a loss; 0 until the float model is judged */
     size_t samples;
     const char *doing; /* text for progress during a run */
@@ -30,11 +34,12 @@ int qs_judge_open(qs_judge *j, const qsim_model *reference, const qsim_search_op
 void qs_judge_close(qs_judge *j);
 int qs_judge_model(qs_judge *j, const qsim_model *candidate, qsim_judgement *out,
                    qsim_error *error);
+void qs_judge_copy(qs_judge *j, int from, int to);
 /*
- * Whether the losses of one candidate are less than those of another by so many standard errors of
- * the mean difference: by two, an equal one seems so in 2 of 100 cases. Never for one sample.
+ * Whether the losses of one list are less than those of another by so many standard errors of the
+ * mean difference: by two, an equal one seems so in 2 of 100 cases. Never for one sample.
  */
-bool qs_judge_is_sure(const qs_judge *j, const double *losses, const double *than, double errors);
+bool qs_judge_is_sure(const qs_judge *j, int list, int than, double errors);
 /* The loss of accuracy in percent, as for max_drop. */
 double qs_judge_drop(const qs_judge *j, const qsim_judgement *of);
 

@@ -67,7 +67,6 @@ static qs_search_state state_of(const qs_search *s) {
                              .score = s->best,
                              .microseconds = s->microseconds,
                              .judgement = s->judgement,
-                             .losses = s->losses,
                              .bytes = s->bytes,
                              .floats = s->floats};
 }
@@ -118,8 +117,7 @@ static int keep(qs_search *s, const candidate *c) {
     s->judgement = c->judgement;
     s->bytes = c->bytes;
     s->microseconds = c->microseconds;
-    if (s->losses)
-        memcpy(s->losses, s->judge.losses, s->judge.samples * sizeof(*s->losses));
+    qs_judge_copy(&s->judge, QS_LOSSES_LAST, QS_LOSSES_BEST);
     return QSIM_OK;
 }
 
@@ -159,11 +157,11 @@ static int judge(qs_search *s, candidate *c, bool closely) {
 
 static bool is_kept(const qs_search *s, const candidate *c) {
     const qs_search_state state = state_of(s);
-    const double *now = s->judge.losses;
-    const bool proves = s->losses && isfinite(s->best) && isfinite(c->score);
+    const bool proves = !s->options.score && isfinite(s->best) && isfinite(c->score);
     if (proves && s->proof < 0 && s->judge.samples > 1)
-        return !qs_judge_is_sure(&s->judge, s->losses, now, -s->proof);
-    if (proves && s->proof > 0 && !qs_judge_is_sure(&s->judge, now, s->losses, s->proof))
+        return !qs_judge_is_sure(&s->judge, QS_LOSSES_BEST, QS_LOSSES_LAST, -s->proof);
+    if (proves && s->proof > 0 &&
+        !qs_judge_is_sure(&s->judge, QS_LOSSES_LAST, QS_LOSSES_BEST, s->proof))
         return false;
     return is_better(s, c, &state);
 }
@@ -208,40 +206,20 @@ int qs_search_stop(qs_search *s, const char *what, double microseconds) {
     return cancelled(s);
 }
 
-static double *new_losses(const qs_search *s) {
-    return qs_calloc(s->prepared->ctx, s->judge.samples + 1, sizeof(*s->losses));
-}
-
 int qs_search_save(const qs_search *s, qs_search_state *out) {
     *out = state_of(s);
-    out->losses = new_losses(s);
-    int code = copy_recipe(s, s->best_recipe, &out->recipe);
-    if (!code && !out->losses)
-        code = qs_fail(s->error, QSIM_E_NOMEM, "search: out of memory");
-    if (out->losses && s->losses)
-        memcpy(out->losses, s->losses, s->judge.samples * sizeof(*s->losses));
-    return code;
-}
-
-void qs_search_state_free(const qs_search *s, qs_search_state *state) {
-    qsim_recipe_free(state->recipe);
-    qs_free(s->prepared->ctx, state->losses);
-    state->recipe = NULL;
-    state->losses = NULL;
+    return copy_recipe(s, s->best_recipe, &out->recipe);
 }
 
 void qs_search_restore(qs_search *s, qs_search_state *from) {
     qsim_recipe_free(s->best_recipe);
-    qs_free(s->prepared->ctx, s->losses);
     s->best_recipe = from->recipe;
-    s->losses = from->losses;
     s->best = from->score;
     s->microseconds = from->microseconds;
     s->judgement = from->judgement;
     s->bytes = from->bytes;
     s->floats = from->floats;
     from->recipe = NULL;
-    from->losses = NULL;
 }
 
 bool qs_search_is_better(const qs_search *s, const qs_search_state *than) {
@@ -344,10 +322,6 @@ int qs_search_open(qs_search *s, const qsim_model *model, const qsim_calibration
     s->base.recipe = s->recipe;
     if (!code && s->options.inputs && s->options.input_count > 0)
         code = qs_judge_open(&s->judge, prepared, &s->options, error);
-    if (!code && s->judge.samples > 0 && !s->options.score) {
-        s->losses = new_losses(s);
-        code = s->losses ? QSIM_OK : qs_fail(error, QSIM_E_NOMEM, "search: out of memory");
-    }
     return code;
 }
 
@@ -357,7 +331,6 @@ void qs_search_close(qs_search *s) {
     qs_judge_close(&s->judge);
     qsim_recipe_free(s->recipe);
     qsim_recipe_free(s->best_recipe);
-    qs_free(s->prepared->ctx, s->losses);
     qsim_model_free((qsim_model *)(uintptr_t)s->prepared);
 }
 

@@ -15,7 +15,6 @@ typedef struct qs_search_state {
     qsim_recipe *recipe;
     double score, microseconds;
     qsim_judgement judgement;
-    double *losses; /* of the judge's samples */
     int64_t bytes;
     int32_t floats;
 } qs_search_state;
@@ -31,7 +30,6 @@ typedef struct qs_search {
     double best;    /* score of best_recipe, NaN: none was tried */
     /* Of best_recipe, for goals; the judgement only where there is a judge. */
     qsim_judgement judgement;
-    double *losses;
     int64_t bytes;
     double microseconds;
     bool quiet; /* candidates are not reported */
@@ -78,11 +76,10 @@ int qs_search_step(qs_search *s, const char *what, double *score);
 int qs_search_stop(qs_search *s, const char *what, double microseconds);
 /* Returns to the best recipe so far, for the next candidate. */
 int qs_search_return(qs_search *s);
-/* Saves the best candidate so far. */
+/* Saves the best candidate so far, but not the losses of its samples. */
 int qs_search_save(const qs_search *s, qs_search_state *out);
-/* Makes a saved candidate the best again and leaves `from` empty. */
+/* Makes a saved candidate the best again; from->recipe is moved. */
 void qs_search_restore(qs_search *s, qs_search_state *from);
-void qs_search_state_free(const qs_search *s, qs_search_state *state);
 /* Whether the best candidate so far is better than a saved one. */
 bool qs_search_is_better(const qs_search *s, const qs_search_state *than);
 /* Reports progress; CANCELLED if the caller says so. */

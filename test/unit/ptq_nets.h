@@ -3,6 +3,8 @@
 #ifndef QS_TEST_PTQ_NETS_H
 #define QS_TEST_PTQ_NETS_H
 
+#include <math.h>
+
 #include "test.h"
 
 #include <qsim/ptq.h>
@@ -187,6 +189,20 @@ static inline int net_same_bytes(const qsim_model *a, const qsim_model *b) {
     CHECK_INT(qsim_model_save_memory(b, y, sizeof(y), &m, NULL), QSIM_OK);
     CHECK(n > 0 && n <= sizeof(x));
     return n == m && memcmp(x, y, n) == 0;
+}
+
+/* KL of two rows of 5 logits, in libm. */
+static inline double net_kl(const float *y, const float *z) {
+    double sum_y = 0, sum_z = 0, result = 0;
+    for (int i = 0; i < 5; i++) {
+        sum_y += exp((double)y[i]);
+        sum_z += exp((double)z[i]);
+    }
+    for (int i = 0; i < 5; i++) {
+        const double p = exp((double)y[i]) / sum_y, q = exp((double)z[i]) / sum_z;
+        result += p * log(p / q);
+    }
+    return result;
 }
 
 #endif
