@@ -2,6 +2,7 @@
 /* Scales of activations: finds the values that share a scale, and computes it. */
 #include "ptq/quantizer.h"
 #include "ptq/recipe.h"
+#include "ptq/no_memory.h"
 
 static void mark(qs_quantizer *q, qs_id value) {
     q->activations[value].quantized = true;
@@ -97,7 +98,7 @@ static int constant_range(qs_quantizer *q, qs_id value, float *low, float *high)
     const float *x = qs_graph_aligned(q->g, value);
     size_t n = q->g->values[value].data->elements;
     if (!x)
-        return qs_fail(q->error, QSIM_E_NOMEM, "quantization: out of memory");
+        return qs_no_memory(q->error);
     if (!qs_all_finite(x, n))
         return qs_fail(q->error, QSIM_E_VALUE, "%s: constant '%s' holds a NaN or an infinity",
                        q->model->name, q->g->values[value].name);

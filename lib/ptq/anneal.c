@@ -10,6 +10,7 @@
 
 #include "ptq/search.h"
 #include "quant/observer.h"
+#include "ptq/no_memory.h"
 
 #define LEAST_CUT 1e-4 /* percent */
 #define MOST_CUT  10.0
@@ -150,7 +151,7 @@ int qs_search_anneal(qs_search *s) {
     w.next = qs_alloc(ctx, count, sizeof(*w.next));
     int code = w.tensors && w.initial && w.now && w.next
                    ? qs_search_tensors(s, w.tensors, &w.tensor_count)
-                   : qs_fail(s->error, QSIM_E_NOMEM, "search: out of memory");
+                   : qs_no_memory(s->error);
     if (w.random == 0)
         w.random = 1;
     if (!code) {

@@ -11,6 +11,7 @@
 
 #include "ptq/gram.h"
 #include "ptq/search.h"
+#include "ptq/no_memory.h"
 
 #define NO_LOSS     1e-6 /* a smaller loss counts as none */
 #define SLOWER      1.05 /* ratio of times that counts as slower: two measurements differ by less */
@@ -243,7 +244,7 @@ static int add_narrow(qs_search *s, const qs_units *u) {
     qs_unit *items = qs_alloc(s->prepared->ctx, u->count + 1, sizeof(*items));
     int code = QSIM_OK;
     if (!items)
-        return qs_fail(s->error, QSIM_E_NOMEM, "search: out of memory");
+        return qs_no_memory(s->error);
     const size_t count = list_narrow(s, u, items, &code);
     size_t left = count, done = 0;
     if (!code)

@@ -13,6 +13,7 @@
 #include "pass/layout/layout.h"
 #include "ptq/equalize.h"
 #include "ptq/gram.h"
+#include "ptq/no_memory.h"
 
 /* ---- which tensors ---- */
 
@@ -101,7 +102,7 @@ static int mark_channels(const listing *l) {
         qs_site_free(l->c->ctx, &s);
     }
     qs_uses_free(l->g, &uses);
-    return code ? qs_fail(l->error, code, "calibration: out of memory") : QSIM_OK;
+    return code ? qs_no_memory(l->error) : QSIM_OK;
 }
 
 static int choose_tensors(const listing *l) {
@@ -218,7 +219,7 @@ static int find_parts(qsim_calibration *c, const qs_graph *g, qsim_error *error)
         qs_seen *s = &c->tensors[at];
         s->parts = qs_arena_alloc(&c->arena, count, sizeof(*s->parts));
         if (!s->parts)
-            return qs_fail(error, QSIM_E_NOMEM, "calibration: out of memory");
+            return qs_no_memory(error);
         for (int32_t i = 0; i < operands; i++)
             s->part_count += add_parts(c, g, n->inputs[i], s->parts + s->part_count);
     }
@@ -235,7 +236,7 @@ static int compile(qsim_calibration *c, size_t inputs, qsim_error *error) {
     c->read_count = inputs;
     int code = QSIM_OK;
     if (!names || !c->outputs)
-        code = qs_fail(error, QSIM_E_NOMEM, "calibration: out of memory");
+        code = qs_no_memory(error);
     for (size_t i = inputs; i < c->count && !code; i++) {
         if (!is_read(&c->tensors[i]))
             continue;
@@ -277,7 +278,7 @@ static int build(qsim_calibration *c, const qsim_model *model,
     size_t inputs = 0;
     int code = read_options(c, options, error);
     if (!code && qsim_model_hash(model, c->model))
-        code = qs_fail(error, QSIM_E_NOMEM, "%s: out of memory", model->name);
+        code = qs_no_memory(error);
     if (!code)
         code = qs_ptq_prepare(model, &c->prepared, error);
     if (code)
@@ -287,7 +288,7 @@ static int build(qsim_calibration *c, const qsim_model *model,
     l.wanted = qs_calloc(c->ctx, l.g->value_count + 1, sizeof(*l.wanted));
     l.axis = qs_alloc(c->ctx, l.g->value_count + 1, sizeof(*l.axis));
     if (!l.wanted || !l.axis)
-        code = qs_fail(error, QSIM_E_NOMEM, "calibration: out of memory");
+        code = qs_no_memory(error);
     for (size_t i = 0; l.axis && i < l.g->value_count; i++)
         l.axis[i] = -1;
     if (!code)

@@ -8,6 +8,7 @@
 #include "pass/pass.h"
 #include "graph/model.h"
 #include "op/op.h"
+#include "ptq/no_memory.h"
 
 #define MIN_OPSET 13 /* per-axis DequantizeLinear */
 
@@ -51,7 +52,7 @@ int qs_calibration_new(qsim_ctx *ctx, qsim_calibration **out, qsim_error *error)
     qsim_calibration *c = qs_calloc(ctx, 1, sizeof(*c));
     if (!c) {
         qs_ctx_drop(ctx);
-        return qs_fail(error, QSIM_E_NOMEM, "calibration: out of memory");
+        return qs_no_memory(error);
     }
     c->ctx = ctx;
     c->bits = QS_BITS;
@@ -59,7 +60,7 @@ int qs_calibration_new(qsim_ctx *ctx, qsim_calibration **out, qsim_error *error)
     c->names = qs_names_create(ctx);
     if (!c->names) {
         qsim_calibration_free(c);
-        return qs_fail(error, QSIM_E_NOMEM, "calibration: out of memory");
+        return qs_no_memory(error);
     }
     *out = c;
     return QSIM_OK;
@@ -91,7 +92,7 @@ int qs_calibration_add(qsim_calibration *c, const char *name, size_t length, qsi
     char *kept = qs_arena_string(&c->arena, name, length);
     if (!kept || c->count >= INT32_MAX ||
         !qs_grow(c->ctx, (void **)&c->tensors, &c->capacity, c->count + 1, sizeof(*c->tensors)))
-        return qs_fail(error, QSIM_E_NOMEM, "calibration: out of memory");
+        return qs_no_memory(error);
     if (qs_names_find(c->names, kept) != QS_NONE)
         return qs_fail(error, QSIM_E_FORMAT, "calibration: tensor '%s' appears twice", kept);
     qs_seen s = {.name = kept, .input = -1};
@@ -100,7 +101,7 @@ int qs_calibration_add(qsim_calibration *c, const char *name, size_t length, qsi
         return code;
     c->tensors[c->count++] = s;
     if (qs_names_put(c->ctx, c->names, kept, (qs_id)(c->count - 1)))
-        return qs_fail(error, QSIM_E_NOMEM, "calibration: out of memory");
+        return qs_no_memory(error);
     return QSIM_OK;
 }
 

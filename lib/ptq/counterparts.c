@@ -3,6 +3,7 @@
 
 #include "base/ctx.h"
 #include "op/rules.h"
+#include "ptq/no_memory.h"
 
 #include <qsim/ptq.h>
 
@@ -21,7 +22,7 @@ static int find_fused(const qsim_model *m, bool *fused, qsim_error *error) {
         if (traits & (QS_QUANTIZES | QS_DEQUANTIZES))
             continue;
         if (qsim_model_node(m, (int32_t)k, &info))
-            return qs_fail(error, QSIM_E_NOMEM, "%s: out of memory", m->name);
+            return qs_no_memory(error);
         for (int32_t i = 0; info.integer && i < n->output_count; i++)
             if (n->outputs[i] != QS_NONE)
                 fused[n->outputs[i]] = true;
@@ -63,8 +64,7 @@ int qs_pairs_list(const qsim_model *model, const qsim_model *quantized, qs_pairs
     const qs_graph *g = model->graph, *h = quantized->graph;
     bool *fused = qs_calloc(quantized->ctx, h->value_count + 1, sizeof(*fused));
     char *buffer = qs_alloc(quantized->ctx, longest_name(g) + sizeof(SUFFIX), 1);
-    int code = fused && buffer ? find_fused(quantized, fused, error)
-                               : qs_fail(error, QSIM_E_NOMEM, "%s: out of memory", model->name);
+    int code = fused && buffer ? find_fused(quantized, fused, error) : qs_no_memory(error);
     for (size_t k = 0; k < g->order_count && !code; k++) {
         const qs_node *n = &g->nodes[g->order[k]];
         for (int32_t i = 0; i < n->output_count && !code; i++) {

@@ -160,7 +160,7 @@ static double measure_of(const qsim_divergence *d) {
 }
 
 int qs_divergence_split(qsim_divergence *d, const qsim_tensor *a, const qsim_tensor *b,
-                        double weight, double *losses, size_t samples) {
+                        double total, double *losses, size_t samples) {
     size_t count;
     if (!d || !a || !b || d->struct_size < sizeof(*d) || d->answer < QSIM_ANSWER_UNKNOWN ||
         d->answer > QSIM_ANSWER_VALUES)
@@ -177,14 +177,14 @@ int qs_divergence_split(qsim_divergence *d, const qsim_tensor *a, const qsim_ten
     for (size_t i = 0; i < count; i += row) {
         const double before = measure_of(d);
         add_row(d, &(pair){(const float *)a->data + i, (const float *)b->data + i, row});
-        losses[i / each] += (measure_of(d) - before) * weight;
+        losses[i / each] += (measure_of(d) - before) / total;
     }
     return QSIM_OK;
 }
 
 int qsim_divergence_add(qsim_divergence *d, const qsim_tensor *a, const qsim_tensor *b) {
     double loss = 0;
-    return qs_divergence_split(d, a, b, 0, &loss, 1);
+    return qs_divergence_split(d, a, b, 1, &loss, 1);
 }
 
 double qsim_divergence_loss(const qsim_divergence *d) {

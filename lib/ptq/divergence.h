@@ -13,12 +13,12 @@
  */
 int qs_pair_size(const qsim_tensor *a, const qsim_tensor *b, size_t *count);
 /*
- * qsim_divergence_add that also adds what rows bring to kl, or for values to noise, times `weight`
- * to the losses of `samples` samples, each with as many rows; if there are not as many, all to the
+ * qsim_divergence_add that also adds what rows bring to kl, or for values to noise, over `total` to
+ * the losses of `samples` samples, each with as many rows; if there are not as many, all to the
  * first.
  */
 int qs_divergence_split(qsim_divergence *d, const qsim_tensor *a, const qsim_tensor *b,
-                        double weight, double *losses, size_t samples);
+                        double total, double *losses, size_t samples);
 /* Elements of a row: of the last axis that is longer than 1. */
 size_t qs_row_length(const qsim_tensor *t);
 /* The greatest of n > 0 elements; the first of equals. */

@@ -10,6 +10,7 @@
 #include "base/ctx.h"
 #include "pass/pass.h"
 #include "ptq/recipe.h"
+#include "ptq/no_memory.h"
 
 /* ---- constants ---- */
 
@@ -296,7 +297,7 @@ int qs_site_find(qsim_ctx *ctx, const qs_graph *g, const qs_uses *uses, qs_id te
 /* ---- moving factors ---- */
 
 static int out_of_memory(const qs_quantizer *q) {
-    return qs_fail(q->error, QSIM_E_NOMEM, "quantization: out of memory");
+    return qs_no_memory(q->error);
 }
 
 static int mark(qs_quantizer *q, const qs_site *s, const qsim_recipe_entry *e) {

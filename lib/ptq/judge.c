@@ -6,6 +6,7 @@
 #include "exec/exec.h"
 #include "graph/model.h"
 #include "ptq/divergence.h"
+#include "ptq/no_memory.h"
 
 /* ---- the float model's answers ---- */
 
@@ -16,7 +17,7 @@ static int copy_answer(qs_judge *j, const qsim_tensor *y, qsim_tensor *to, qsim_
     to->dims = dims;
     to->data = data;
     if (!dims || !data)
-        return qs_fail(error, QSIM_E_NOMEM, "search: out of memory");
+        return qs_no_memory(error);
     memcpy(dims, y->dims, (size_t)y->rank * sizeof(*dims));
     memcpy(data, y->data, y->bytes);
     return QSIM_OK;
@@ -30,7 +31,6 @@ void qs_judge_close(qs_judge *j) {
     qs_free(j->ctx, j->answers);
     qs_free(j->ctx, j->kinds);
     qs_free(j->ctx, j->losses);
-    qs_free(j->ctx, j->weights);
     *j = (qs_judge){0};
 }
 
@@ -55,7 +55,7 @@ static int open_run(const qs_judge *j, const qsim_model *m, candidate_run *p, qs
         return code;
     p->outputs = qs_calloc(j->ctx, j->outputs + 1, sizeof(*p->outputs));
     if (!p->outputs)
-        return qs_fail(error, QSIM_E_NOMEM, "search: out of memory");
+        return qs_no_memory(error);
     if ((size_t)qsim_session_input_count(p->session) != j->per_batch)
         return qs_fail(error, QSIM_E_ARGUMENT, "%s: has %d inputs, batches have %zu", j->name,
                        (int)qsim_session_input_count(p->session), j->per_batch);
@@ -104,7 +104,7 @@ static int compare(qs_judge *j, candidate_run *p, size_t batch, qsim_divergence 
         if (a->dtype != QSIM_FLOAT)
             continue;
         code =
-            qs_divergence_split(&d[k], a, &p->outputs[k], j->weights[k], j->losses + *at, samples);
+            qs_divergence_split(&d[k], a, &p->outputs[k], j->totals[k], j->losses + *at, samples);
         if (code)
             return qs_fail(error, code, "%s: answers cannot be compared: %s", j->name,
                            qsim_error_text(code));
@@ -140,8 +140,7 @@ int qs_judge_model(qs_judge *j, const qsim_model *candidate, qsim_judgement *out
     size_t at = 0, sample = 0;
     uint64_t right = 0;
     qsim_divergence *d = qs_calloc(j->ctx, j->outputs, sizeof(*d));
-    int code = d ? open_run(j, candidate, &p, error)
-                 : qs_fail(error, QSIM_E_NOMEM, "search: out of memory");
+    int code = d ? open_run(j, candidate, &p, error) : qs_no_memory(error);
     for (size_t k = 0; k < j->outputs && !code; k++)
         d[k] = (qsim_divergence){.struct_size = sizeof(*d), .answer = j->kinds[k]};
     memset(j->losses, 0, j->samples * sizeof(*j->losses));
@@ -151,9 +150,8 @@ int qs_judge_model(qs_judge *j, const qsim_model *candidate, qsim_judgement *out
             right += count_right(j, &p.outputs[j->first], &at);
     }
     for (size_t k = 0; k < j->outputs && !code; k++) {
-        const double all = d[k].answer == QSIM_ANSWER_VALUES ? d[k].signal : (double)d[k].rows;
         j->kinds[k] = d[k].answer;
-        j->weights[k] = all > 0 ? 1 / all : 0;
+        j->totals[k] = d[k].answer == QSIM_ANSWER_VALUES ? d[k].signal : (double)d[k].rows;
     }
     if (!code)
         conclude(j, d, right, out);
@@ -173,13 +171,12 @@ bool qs_judge_is_sure(const qs_judge *j, int list, int than, double errors) {
     const double *b = j->losses + (size_t)than * j->samples;
     const double n = (double)j->samples;
     double sum = 0, squares = 0;
-    for (size_t i = 0; i < j->samples; i++)
-        sum += b[i] - a[i];
     for (size_t i = 0; i < j->samples; i++) {
-        const double off = b[i] - a[i] - sum / n;
-        squares += off * off;
+        const double fall = b[i] - a[i];
+        sum += fall;
+        squares += fall * fall;
     }
-    return sum > 0 && j->samples > 1 && sum * sum >= errors * errors * squares * n / (n - 1);
+    return n > 1 && sum > 0 && sum * sum * (n - 1) >= errors * errors * (n * squares - sum * sum);
 }
 
 double qs_judge_drop(const qs_judge *j, const qsim_judgement *of) {
@@ -234,10 +231,10 @@ static int keep_answers(qs_judge *j, const qsim_model *reference, qsim_error *er
 static int judge_reference(qs_judge *j, const qsim_model *reference, qsim_error *error) {
     for (size_t b = 0; b < j->batches; b++)
         j->samples += samples_of(&j->answers[b * j->outputs + j->first]);
-    j->losses = qs_calloc(j->ctx, QS_LOSSES * j->samples + 1, sizeof(*j->losses));
-    j->weights = qs_calloc(j->ctx, j->outputs + 1, sizeof(*j->weights));
-    if (!j->losses || !j->weights)
-        return qs_fail(error, QSIM_E_NOMEM, "search: out of memory");
+    j->losses = qs_calloc(j->ctx, QS_LOSSES * j->samples + j->outputs, sizeof(*j->losses));
+    if (!j->losses)
+        return qs_no_memory(error);
+    j->totals = j->losses + QS_LOSSES * j->samples;
     return qs_judge_model(j, reference, &j->reference, error);
 }
 
@@ -255,7 +252,7 @@ int qs_judge_open(qs_judge *j, const qsim_model *reference, const qsim_search_op
     j->answers = qs_calloc(j->ctx, j->batches * j->outputs + 1, sizeof(*j->answers));
     j->kinds = qs_calloc(j->ctx, j->outputs + 1, sizeof(*j->kinds));
     if (!j->answers || !j->kinds)
-        return qs_fail(error, QSIM_E_NOMEM, "search: out of memory");
+        return qs_no_memory(error);
     int code = keep_answers(j, reference, error);
     for (size_t k = 0; k < j->outputs && j->batches > 0 && !code; k++) {
         const qs_graph *g = reference->graph;

@@ -21,8 +21,8 @@ typedef struct qs_judge {
     qsim_tensor *answers;      /* of the float model, batch by batch; own memory */
     int32_t *kinds;            /* QSIM_ANSWER_* of each output */
     qsim_judgement reference;
-    double *losses;  /* QS_LOSSES lists of what each sample adds to the loss */
-    double *weights; /* of each output's KL or noise in a loss; 0 until the float model is judged */
+    double *losses; /* QS_LOSSES lists of what each sample adds to the loss */
+    double *totals; /* by which each output's KL or noise is divided: rows, or the signal */
     size_t samples;
     const char *doing; /* text for progress during a run */
     size_t done, total;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "ptq/lines.h"
+#include "ptq/no_memory.h"
 
 #include <float.h>
 #include <math.h>
@@ -224,7 +225,7 @@ int qs_lines_name(qs_lines *r, qs_arena *arena, char **name, size_t *length) {
         return qs_lines_bad(r, "the name does not end");
     char *out = qs_arena_alloc(arena, (size_t)(close - p) + 1, 1);
     if (!out)
-        return qs_fail(r->error, QSIM_E_NOMEM, "%s: out of memory", r->name);
+        return qs_no_memory(r->error);
     for (*name = out; p < close;) {
         const int c = unescape(&p, close);
         if (c < 0)

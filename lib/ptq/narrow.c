@@ -12,6 +12,7 @@
 #include <math.h>
 
 #include "base/ctx.h"
+#include "ptq/no_memory.h"
 
 /* Scales are tried from the one that represents every weight down to half of it. */
 #define STEPS 40
@@ -184,7 +185,7 @@ static int make_moments(narrowing *n, float **out) {
 }
 
 static int out_of_memory(const qs_quantizer *q) {
-    return qs_fail(q->error, QSIM_E_NOMEM, "quantization: out of memory");
+    return qs_no_memory(q->error);
 }
 
 static int fail_layer(const qs_quantizer *q, const qs_layer *l, int code, const char *what) {

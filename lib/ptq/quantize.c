@@ -9,6 +9,7 @@
 #include "op/op.h"
 #include "ptq/equalize.h"
 #include "ptq/recipe.h"
+#include "ptq/no_memory.h"
 
 int qs_rule_get(const qsim_quantize_options *o, size_t index, qsim_rule *rule, qsim_error *error) {
     if (!o->rules)
@@ -85,7 +86,7 @@ int qs_quantizer_init(qs_quantizer *q, qsim_model *prepared, const qsim_calibrat
     q->choices = qs_calloc(q->ctx, q->node_count + 1, sizeof(*q->choices));
     q->activations = qs_calloc(q->ctx, q->value_count + 1, sizeof(*q->activations));
     if (!q->choices || !q->activations || qs_graph_uses(q->g, &q->uses))
-        return qs_fail(error, QSIM_E_NOMEM, "quantization: out of memory");
+        return qs_no_memory(error);
     int code = qs_recipe_begin(q);
     if (!code)
         code = qs_equalize_find(q);
@@ -230,7 +231,7 @@ static int describe(qs_quantizer *q) {
         code = qs_model_set_property(q->model, "qsim.calibration", hash);
     q->model->producer_name = "libqsim";
     q->model->producer_version = qsim_version_string();
-    return code ? qs_fail(q->error, code, "quantization: out of memory") : QSIM_OK;
+    return code ? qs_no_memory(q->error) : QSIM_OK;
 }
 
 /* Whether a node's weights are floats in the file, so that they can still be stored in 8 bits. */
@@ -297,13 +298,13 @@ static int finish(qs_quantizer *q) {
 static int note_decisions(qs_quantizer *q, qsim_recipe *to) {
     q->decided = qs_calloc(q->ctx, q->node_count + 1, sizeof(*q->decided));
     if (!q->decided)
-        return qs_fail(q->error, QSIM_E_NOMEM, "quantization: out of memory");
+        return qs_no_memory(q->error);
     for (size_t k = 0; k < q->g->order_count; k++)
         q->decided[q->g->order[k]] = qs_recipe_quantized(q, q->g->order[k]);
     if (to && q->c) {
         int code = hash_used(q, to->calibration);
         if (code)
-            return qs_fail(q->error, code, "quantization: out of memory");
+            return qs_no_memory(q->error);
     } else if (to && q->options.recipe) {
         memcpy(to->calibration, q->options.recipe->calibration, sizeof(to->calibration));
     }
@@ -357,7 +358,7 @@ int qs_quantize_prepared(const qsim_model *prepared, const qsim_calibration *c,
     q.means = c;
     q.used = c ? qs_calloc(q.ctx, c->count + 1, 1) : NULL;
     if (!code && c && !q.used)
-        code = qs_fail(error, QSIM_E_NOMEM, "quantization: out of memory");
+        code = qs_no_memory(error);
     if (!code && own->decided)
         code = qsim_recipe_create(prepared->ctx, &decided, error);
     if (!code)
@@ -418,7 +419,7 @@ int qsim_quantize(const qsim_model *model, const qsim_calibration *c,
     if (!code)
         code = qs_ptq_prepared(model, c, &prepared, error);
     if (!code && own.decided && qsim_model_hash(model, hash))
-        code = qs_fail(error, QSIM_E_NOMEM, "%s: out of memory", model->name);
+        code = qs_no_memory(error);
     if (!code)
         code = qs_quantize_prepared(prepared, c, &own, out, error);
     if (!code && own.decided)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "ptq/search.h"
+#include "ptq/no_memory.h"
 
 int qs_search_tensors(qs_search *s, int32_t *tensors, size_t *count) {
     qs_quantizer q;
@@ -67,8 +68,7 @@ int qs_search_ranges(qs_search *s) {
     };
     int32_t *tensors = qs_alloc(s->prepared->ctx, s->c->count + 1, sizeof(*tensors));
     size_t count;
-    int code = tensors ? qs_search_tensors(s, tensors, &count)
-                       : qs_fail(s->error, QSIM_E_NOMEM, "search: out of memory");
+    int code = tensors ? qs_search_tensors(s, tensors, &count) : qs_no_memory(s->error);
     for (size_t i = 0; i < QS_COUNT(candidates) && !code && !qs_search_is_over(s); i++) {
         if (candidates[i].method == s->base.method && candidates[i].method == QSIM_METHOD_MINMAX)
             continue; /* the search began with that */

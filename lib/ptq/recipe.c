@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "kernel/context.h"
+#include "ptq/no_memory.h"
 
 #include <qsim/quant.h>
 
@@ -21,7 +22,7 @@ int qsim_recipe_create(qsim_ctx *ctx, qsim_recipe **out, qsim_error *error) {
     qsim_recipe *r = qs_calloc(ctx, 1, sizeof(*r));
     if (!r) {
         qs_ctx_drop(ctx);
-        return qs_fail(error, QSIM_E_NOMEM, "recipe: out of memory");
+        return qs_no_memory(error);
     }
     r->ctx = ctx;
     qs_arena_init(&r->arena, ctx);
@@ -29,7 +30,7 @@ int qsim_recipe_create(qsim_ctx *ctx, qsim_recipe **out, qsim_error *error) {
         r->names[i] = qs_names_create(ctx);
         if (!r->names[i]) {
             qsim_recipe_free(r);
-            return qs_fail(error, QSIM_E_NOMEM, "recipe: out of memory");
+            return qs_no_memory(error);
         }
     }
     *out = r;
@@ -141,7 +142,7 @@ int qs_recipe_put(qsim_recipe *r, const qsim_recipe_entry *entry, const char *na
     const size_t shifts = (size_t)entry->shift_count;
     float *shift = shifts ? qs_arena_alloc(&r->arena, shifts, sizeof(*shift)) : NULL;
     if (shifts && !shift)
-        return qs_fail(error, QSIM_E_NOMEM, "recipe: out of memory");
+        return qs_no_memory(error);
     if (shifts)
         memcpy(shift, entry->shift, shifts * sizeof(*shift));
     if (at == QS_NONE) {
@@ -151,7 +152,7 @@ int qs_recipe_put(qsim_recipe *r, const qsim_recipe_entry *entry, const char *na
             !qs_grow(r->ctx, (void **)&r->entries, &r->capacity, r->count + 1,
                      sizeof(*r->entries)) ||
             qs_names_put(r->ctx, names, name, at))
-            return qs_fail(error, QSIM_E_NOMEM, "recipe: out of memory");
+            return qs_no_memory(error);
         r->count++;
     } else {
         name = r->entries[at].name;

@@ -2,6 +2,7 @@
 /* Recipes in quantization: carries out their entries, and writes the decisions to them. */
 #include "ptq/gram.h"
 #include "ptq/recipe.h"
+#include "ptq/no_memory.h"
 
 static const qsim_recipe_entry *layer_entry(const qs_quantizer *q, qs_id node) {
     return qs_recipe_find(q->options.recipe, QSIM_RECIPE_LAYER, qs_node_label(q->g, node));
@@ -91,7 +92,7 @@ static int check_names(const qs_quantizer *q) {
     bool *known = qs_calloc(q->ctx, r->count + 1, sizeof(*known));
     int code = QSIM_OK;
     if (!known)
-        return qs_fail(q->error, QSIM_E_NOMEM, "quantization: out of memory");
+        return qs_no_memory(q->error);
     for (size_t k = 0; k < q->g->order_count; k++) {
         const qsim_recipe_entry *e = layer_entry(q, q->g->order[k]);
         if (e)

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "kernel/context.h"
+#include "ptq/no_memory.h"
 
 #include <qsim/quant.h>
 
@@ -56,7 +57,7 @@ static int read_numbers(qs_lines *r, qsim_recipe *recipe, qsim_recipe_entry *e) 
         return qs_lines_bad_word(r, "expected how many channels there are");
     float *shift = qs_arena_alloc(&recipe->arena, (size_t)count, sizeof(*shift));
     if (!shift)
-        return qs_fail(r->error, QSIM_E_NOMEM, "%s: out of memory", r->name);
+        return qs_no_memory(r->error);
     e->shift = shift;
     for (e->shift_count = 0; e->shift_count < (int64_t)count; e->shift_count++) {
         if (!qs_lines_number(r, &value))

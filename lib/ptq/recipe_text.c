@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/file.h"
+#include "ptq/no_memory.h"
 
 #include <qsim/quant.h>
 
@@ -172,7 +173,7 @@ static int write_text(const qsim_recipe *r, writer *s, qsim_error *error) {
     if (!s->failed)
         return QSIM_OK;
     qs_free(r->ctx, s->text);
-    return qs_fail(error, QSIM_E_NOMEM, "recipe: out of memory");
+    return qs_no_memory(error);
 }
 
 int qsim_recipe_text(const qsim_recipe *recipe, void *buffer, size_t capacity, size_t *need,

@@ -16,6 +16,7 @@
 #include "ptq/equalize.h"
 #include "ptq/gram.h"
 #include "ptq/search.h"
+#include "ptq/no_memory.h"
 
 /* ---- means of a tensor ---- */
 
@@ -122,7 +123,7 @@ static int correct(qs_search *s, qs_quantizer *q, qs_layer *l, const qs_bias_sou
     double *mean = qs_alloc(q->ctx, 2 * from->channels, sizeof(*mean));
     float *shift = qs_alloc(q->ctx, l->channels, sizeof(*shift));
     qsim_recipe_entry e = before;
-    int code = mean && shift ? QSIM_OK : qs_fail(s->error, QSIM_E_NOMEM, "search: out of memory");
+    int code = mean && shift ? QSIM_OK : qs_no_memory(s->error);
     if (!code)
         code = measure(s, from, seen, mean, mean + from->channels);
     if (!code)
@@ -204,7 +205,7 @@ static int correct_all(qs_search *s) {
     if (!code)
         code = qs_equalize_apply(&q);
     if (!code && !q.used)
-        code = qs_fail(s->error, QSIM_E_NOMEM, "search: out of memory");
+        code = qs_no_memory(s->error);
     if (!code)
         code = qs_activation_choose(&q);
     if (!code)

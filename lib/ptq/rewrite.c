@@ -5,9 +5,10 @@
  * their values), t_scale, t_zero_point, t_quantized.
  */
 #include "ptq/quantizer.h"
+#include "ptq/no_memory.h"
 
 static int no_memory(qs_quantizer *q) {
-    return qs_fail(q->error, QSIM_E_NOMEM, "quantization: out of memory");
+    return qs_no_memory(q->error);
 }
 
 /* ---- activations ---- */

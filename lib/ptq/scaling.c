@@ -15,6 +15,7 @@
 #include "ptq/equalize.h"
 #include "ptq/search.h"
 #include "quant/observer.h"
+#include "ptq/no_memory.h"
 
 #define ROUNDS   10
 #define MOST_LOG 13   /* factors from 2^-13 to 2^13 */
@@ -39,7 +40,7 @@ typedef struct scaling {
 } scaling;
 
 static int out_of_memory(const scaling *g) {
-    return qs_fail(g->s->error, QSIM_E_NOMEM, "search: out of memory");
+    return qs_no_memory(g->s->error);
 }
 
 /* 2^n nearest to x by ratio. */

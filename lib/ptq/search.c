@@ -157,7 +157,7 @@ static int judge(qs_search *s, candidate *c, bool closely) {
 
 static bool is_kept(const qs_search *s, const candidate *c) {
     const qs_search_state state = state_of(s);
-    const bool proves = !s->options.score && isfinite(s->best) && isfinite(c->score);
+    const bool proves = !s->options.score && isfinite(s->best + c->score);
     if (proves && s->proof < 0 && s->judge.samples > 1)
         return !qs_judge_is_sure(&s->judge, QS_LOSSES_BEST, QS_LOSSES_LAST, -s->proof);
     if (proves && s->proof > 0 &&

@@ -9,6 +9,7 @@
 #include "kernel/context.h"
 #include "op/op.h"
 #include "ptq/quantizer.h"
+#include "ptq/no_memory.h"
 
 #define FEW_ROWS 32
 
@@ -25,7 +26,7 @@ int qs_side_open(const qsim_model *m, const char *const *names, size_t count, qs
         return code;
     s->count = (size_t)qsim_session_output_count(s->session);
     s->outputs = qs_calloc(ctx, s->count + 1, sizeof(*s->outputs));
-    return s->outputs ? QSIM_OK : qs_fail(error, QSIM_E_NOMEM, "verdict: out of memory");
+    return s->outputs ? QSIM_OK : qs_no_memory(error);
 }
 
 void qs_side_close(qs_side *s, qsim_ctx *ctx) {
@@ -190,7 +191,7 @@ static int name_input(qsim_verdict *v, const qsim_model *m, qsim_error *error) {
         v->pixel_range = qs_arena_string(&v->arena, value, strlen(value));
         v->input = v->pixel_range ? v->input : NULL;
     }
-    return v->input ? QSIM_OK : qs_fail(error, QSIM_E_NOMEM, "verdict: out of memory");
+    return v->input ? QSIM_OK : qs_no_memory(error);
 }
 
 static int list_outputs(qsim_verdict *v, qsim_error *error) {
@@ -200,12 +201,12 @@ static int list_outputs(qsim_verdict *v, qsim_error *error) {
     v->output_count = v->side[0].count;
     v->outputs = qs_arena_alloc(&v->arena, v->output_count + 1, sizeof(*v->outputs));
     if (!v->outputs)
-        return qs_fail(error, QSIM_E_NOMEM, "verdict: out of memory");
+        return qs_no_memory(error);
     for (size_t i = 0; i < v->output_count; i++) {
         const char *name = qsim_session_output_name(v->side[0].session, (int32_t)i);
         name = qs_arena_string(&v->arena, name ? name : "", name ? strlen(name) : 0);
         if (!name)
-            return qs_fail(error, QSIM_E_NOMEM, "verdict: out of memory");
+            return qs_no_memory(error);
         v->outputs[i] = (qs_pair){.name = name, .a = name, .b = name, .node = QS_NONE};
     }
     return QSIM_OK;
@@ -221,7 +222,7 @@ int qsim_verdict_create(const qsim_model *model, const qsim_model *quantized,
     qsim_verdict *v = qs_calloc(model->ctx, 1, sizeof(*v));
     qsim_ctx *ctx;
     if (!v)
-        return qs_fail(error, QSIM_E_NOMEM, "verdict: out of memory");
+        return qs_no_memory(error);
     int code = qs_ctx_hold(model->ctx, &ctx, error);
     if (code) {
         qs_free(model->ctx, v);

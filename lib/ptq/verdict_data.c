@@ -7,6 +7,7 @@
 
 #include "graph/model.h"
 #include "ptq/verdict.h"
+#include "ptq/no_memory.h"
 
 #define ENOUGH_SAMPLES 32  /* for ranges; 8 do where they are typical */
 #define WIDENED        4.0 /* by one sample alone */
@@ -110,7 +111,7 @@ int qs_data_scores(qsim_verdict *v, const qsim_tensor *scores, size_t rows, size
         d->share = qs_arena_alloc(&v->arena, classes, sizeof(*d->share));
     }
     if (!d->share)
-        return qs_fail(error, QSIM_E_NOMEM, "verdict: out of memory");
+        return qs_no_memory(error);
     for (size_t i = 0; i < rows && classes == d->classes; i++)
         add_row(d, (const float *)scores->data + i * classes);
     return QSIM_OK;

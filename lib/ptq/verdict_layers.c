@@ -12,6 +12,7 @@
 #include "ptq/counterparts.h"
 #include "ptq/quantizer.h"
 #include "ptq/verdict.h"
+#include "ptq/no_memory.h"
 
 #define MOST_SAMPLES 4
 
@@ -29,7 +30,7 @@ static int list_pairs(qsim_verdict *v, qsim_error *error) {
     v->layers = qs_arena_alloc(&v->arena, v->prepared->graph->value_count + 1, sizeof(*v->layers));
     v->layer_count = 0;
     if (!v->layers)
-        return qs_fail(error, QSIM_E_NOMEM, "verdict: out of memory");
+        return qs_no_memory(error);
     return qs_pairs_list(v->prepared, v->quantized, add_pair, v, error);
 }
 
@@ -38,7 +39,7 @@ static int run_pairs(qsim_verdict *v, const qsim_tensor *inputs, size_t count, q
     const qsim_model *models[2] = {v->prepared, v->quantized};
     qs_side side[2] = {{0}, {0}};
     const char **names = qs_alloc(v->ctx, v->layer_count + 1, sizeof(*names));
-    int code = names ? QSIM_OK : qs_fail(error, QSIM_E_NOMEM, "verdict: out of memory");
+    int code = names ? QSIM_OK : qs_no_memory(error);
     for (int k = 0; k < 2 && !code; k++) {
         for (size_t i = 0; i < v->layer_count; i++)
             names[i] = k ? v->layers[i].b : v->layers[i].a;
@@ -115,7 +116,7 @@ static int keep_names(qsim_verdict *v, const qs_graph *g, qsim_error *error) {
         p->a = qs_arena_string(&v->arena, p->a, strlen(p->a));
         p->b = p->a;
         if (!p->name || !p->a)
-            return qs_fail(error, QSIM_E_NOMEM, "verdict: out of memory");
+            return qs_no_memory(error);
     }
     return QSIM_OK;
 }
@@ -124,8 +125,7 @@ static int rank(qsim_verdict *v, const qs_graph *g, qsim_error *error) {
     const attribution b = {qs_calloc(v->ctx, g->value_count + 1, sizeof(*b.noise)),
                            qs_alloc(v->ctx, g->value_count + 1, sizeof(*b.owner))};
     qs_pair *next = v->layers;
-    int code =
-        b.noise && b.owner ? QSIM_OK : qs_fail(error, QSIM_E_NOMEM, "verdict: out of memory");
+    int code = b.noise && b.owner ? QSIM_OK : qs_no_memory(error);
     for (size_t i = 0; !code && i < g->value_count; i++)
         b.owner[i] = QS_NONE;
     for (size_t k = 0; !code && k < g->order_count; k++)

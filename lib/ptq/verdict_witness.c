@@ -9,6 +9,7 @@
 #include "op/op.h"
 #include "ptq/quantizer.h"
 #include "ptq/verdict.h"
+#include "ptq/no_memory.h"
 
 #define WITNESS_SAMPLES 32 /* whose means and variances are taken */
 #define LEAST_BIASED    4  /* channels */
@@ -70,7 +71,7 @@ static int watch(qsim_verdict *v, const qs_graph *g, const qs_node *n, qsim_erro
     w->name = qs_arena_string(&v->arena, label, strlen(label));
     w->mean = qs_arena_alloc(&v->arena, 7 * w->channels + 1, sizeof(*w->mean));
     if (!w->name || !w->mean)
-        return qs_fail(error, QSIM_E_NOMEM, "verdict: out of memory");
+        return qs_no_memory(error);
     w->variance = w->mean + w->channels;
     w->sorted = w->variance + w->channels;
     for (size_t k = 0; k < QS_TRIALS; k++) {
@@ -141,7 +142,7 @@ static int run_divided(qsim_verdict *v, const qsim_tensor *inputs, size_t count,
                        qsim_error *error) {
     qsim_tensor *all = qs_calloc(v->ctx, count, sizeof(*all));
     float *x = qs_alloc(v->ctx, inputs[0].bytes, 1);
-    int code = all && x ? QSIM_OK : qs_fail(error, QSIM_E_NOMEM, "verdict: out of memory");
+    int code = all && x ? QSIM_OK : qs_no_memory(error);
     if (!code) {
         memcpy(all, inputs, count * sizeof(*all));
         for (size_t i = 0; i < inputs[0].bytes / sizeof(*x); i++)

@@ -11,6 +11,7 @@
 #include "kernel/ew.h"
 #include "kernel/table.h"
 #include "ptq/record.h"
+#include "ptq/no_memory.h"
 
 #define BLOCK QS_READ_BLOCK /* positions */
 /* Values read twice, for the histogram and for sums, while they are at hand. */
@@ -252,7 +253,7 @@ int qs_watch_create(qsim_ctx *ctx, int32_t bits, qs_watch *w, qsim_error *error)
         if (!w->parts[i].tally)
             code = QSIM_E_NOMEM;
     }
-    return code ? qs_fail(error, code, "calibration: out of memory") : QSIM_OK;
+    return code ? qs_no_memory(error) : QSIM_OK;
 }
 
 void qs_watch_free(qs_watch *w) {

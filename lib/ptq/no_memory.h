@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef QS_NO_MEMORY_H
+#define QS_NO_MEMORY_H
+
+#include "base/base.h"
+
+/* Fails with NOMEM: the one message of the quantizer's many allocations. */
+int qs_no_memory(qsim_error *error);
+
+#endif
