@@ -410,7 +410,6 @@ int qs_search_auto(qs_search *s) {
         code = add_narrow(s, &u);
     if (!code && times && !qs_search_is_over(s))
         code = keep_slower(s, &u);
-    s->proof = QS_SURE;
     qs_units_free(s, &u);
     qsim_recipe_free(before.recipe);
     return code;

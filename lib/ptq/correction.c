@@ -42,6 +42,5 @@ int qs_search_correction(qs_search *s) {
     s->proof = -1;
     if (!code)
         code = qs_search_try(s, what, NULL);
-    s->proof = QS_SURE;
     return code;
 }

@@ -8,13 +8,13 @@
 /* A new method needs a row here. */
 static const struct method {
     const char *name;
-    bool needs_inputs;
+    bool needs_inputs, chooses; /* chooses: among what nobody asked for, so it has to prove it */
     int (*run)(qs_search *s);
 } methods[] = {
-    {"greedy", false, qs_search_greedy}, {"anneal", false, qs_search_anneal},
-    {"ranges", false, qs_search_ranges}, {"auto", true, qs_search_auto},
-    {"refine", true, qs_search_refine},  {"equalize", true, qs_search_equalize},
-    {"smooth", true, qs_search_smooth},  {"correction", false, qs_search_correction},
+    {"greedy", false, false, qs_search_greedy}, {"anneal", false, false, qs_search_anneal},
+    {"ranges", false, true, qs_search_ranges},  {"auto", true, true, qs_search_auto},
+    {"refine", true, false, qs_search_refine},  {"equalize", true, false, qs_search_equalize},
+    {"smooth", true, false, qs_search_smooth},  {"correction", false, true, qs_search_correction},
 };
 
 const char *qsim_search_method(int32_t index) {
@@ -286,6 +286,7 @@ static int run_methods(qs_search *s) {
     int code = scored ? qs_search_try(s, "as the options say", NULL) : QSIM_OK;
     for (const char *list = s->options.methods ? s->options.methods : ""; *list && !code;) {
         const struct method *m = next_method(&list);
+        s->proof = m->chooses ? QS_SURE : 0;
         code = m->run(s);
         int returned = code && code != QSIM_E_CANCELLED ? QSIM_OK : qs_search_return(s);
         code = code ? code : returned;
@@ -297,7 +298,7 @@ int qs_search_open(qs_search *s, const qsim_model *model, const qsim_calibration
                    const qsim_quantize_options *base, const qsim_search_options *options,
                    qsim_error *error) {
     qsim_model *prepared = NULL;
-    *s = (qs_search){.c = c, .best = NAN, .microseconds = NAN, .proof = QS_SURE, .error = error};
+    *s = (qs_search){.c = c, .best = NAN, .microseconds = NAN, .error = error};
     int code = QS_OPTIONS(s->options, options, error);
     if (!code)
         code = qs_quantizer_options(base, &s->base, error);
