@@ -16,6 +16,8 @@
 #define BLOCK QS_READ_BLOCK /* positions */
 /* Values read twice, for the histogram and for sums, while they are at hand. */
 #define CHUNK QS_PART
+/* Values that one thread reads sooner than several merge what they have read. */
+#define FEW 16384
 /* Nanoseconds that one thread takes for a value. */
 #define VALUE_NS 0.8
 
@@ -211,10 +213,10 @@ static void plan(watching *g, size_t elements) {
     g->slices = qs_slice_count(g->w->ctx, g->units * t->samples, (double)elements * VALUE_NS);
     if (g->slices > g->w->part_count)
         g->slices = g->w->part_count;
-    if (elements <= QS_LISTED) { /* the record itself can list them */
+    if (elements <= FEW)
         g->slices = 1;
-        qs_observer_list(g->r->observer);
-    }
+    if (g->slices == 1)
+        qs_observer_form(g->r->observer, elements);
 }
 
 int qs_watch_tensor(qs_watch *w, const qs_watched *t, qs_record *r) {

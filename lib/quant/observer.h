@@ -29,21 +29,25 @@ struct qsim_observer {
     float min, max;
     int32_t exponent;
     int32_t bits; /* 2^bits bins on either side of zero, QS_BITS at the most */
-    /*
-     * While `lists`, the memory of `bins` holds the bins of `listed` values as uint16_t in place of
-     * counts; the other values are zeros.
-     */
+    int32_t form; /* of what the memory of `bins` holds, QS_WIDE but for few values */
     size_t listed;
-    bool lists;
 };
 
-/* Capacity of such a list: a kernel may write 16 more. */
-#define QS_LISTED (2 * QS_SIDE * (sizeof(uint64_t) / sizeof(uint16_t)) - 32)
+/* Counters in uint64_t. */
+#define QS_WIDE 0
+/* Counters in uint16_t, which are sooner cleared and added to others. */
+#define QS_NARROW 1
+/* No counters, but the bins of `listed` values in uint16_t; the other values are zeros. */
+#define QS_LIST 2
 
 /* The exponent for these extremes, with 2^bits bins on either side. */
 int32_t qs_histogram_exponent(float min, float max, int32_t bits);
 /* Index of the bin that x falls into. */
 int32_t qs_histogram_index(float x, int32_t exponent);
+/* The index of bin `at` of a table after bins are widened by 2^shift; zeros have that of bin 0. */
+static inline size_t qs_histogram_widened(size_t at, int32_t shift) {
+    return at < 2 * QS_SIDE ? (size_t)(QS_SIDE + (((int32_t)at - QS_SIDE) >> shift)) : QS_SIDE;
+}
 /*
  * Sets the exponent of an empty observer in advance: an observer that will be merged into another
  * with this exponent then need not widen its bins several times.
@@ -67,6 +71,8 @@ int qs_observer_bits(int32_t bins, int32_t *bits, qsim_error *error);
 int qs_observer_create(qsim_ctx *ctx, int32_t bits, qsim_observer **out, qsim_error *error);
 /* Resets an observer to its initial state; keeps the memory of its bins. */
 void qs_observer_reset(qsim_observer *o);
+/* Adds new extremes and widens the bins for them; allocates them. Errors: NOMEM. */
+int qs_observer_include(qsim_observer *o, float min, float max);
 
 /* Allocates what merging `from` needs, so that it cannot fail. Errors: NOMEM, MISMATCH, LIMIT. */
 int qs_observer_reserve(qsim_observer *into, const qsim_observer *from);
@@ -98,8 +104,9 @@ typedef struct qs_tally {
     uint16_t count[QS_TALLIES][QS_TABLE]; /* narrow: tables stay in the L1 cache */
     uint16_t at[2][QS_PART + 16];         /* the waiting bins, and those that are being found */
     qs_waiting waiting;
-    uint32_t turn; /* index in `at` of the waiting bins */
-    uint32_t most; /* upper bound of a table's greatest count with the waiting bins; 0: none */
+    uint64_t zeros; /* that kernels left out */
+    uint32_t turn;  /* index in `at` of the waiting bins */
+    uint32_t most;  /* upper bound of a bin's count in all tables with the waiting bins; 0: none */
 } qs_tally;
 
 /* Counts up to 4 * groups of the waiting bins. */
@@ -140,9 +147,14 @@ typedef struct qs_reads {
  */
 int qs_observer_add(qsim_observer *o, qs_tally *t, const qs_reads *reads, const float *values,
                     size_t count, float min, float max);
-/* Makes an empty observer, to be fed QS_LISTED values at the most, list them until it is merged. */
-static inline void qs_observer_list(qsim_observer *o) {
-    o->lists = o->count == 0;
+/*
+ * Chooses the form of an empty observer that will be fed `most` values and then only be merged and
+ * reset: a list where the values are fewer than bins, of one part.
+ */
+#define QS_LISTED ((size_t)QS_PART)
+static inline void qs_observer_form(qsim_observer *o, size_t most) {
+    if (o->count == 0)
+        o->form = most <= QS_LISTED ? QS_LIST : most <= UINT16_MAX ? QS_NARROW : QS_WIDE;
 }
 void qs_observer_flush(qsim_observer *o, qs_tally *t);
 

@@ -428,11 +428,11 @@ static void test_take(void) {
     }
 }
 
-/* Lets an observer list values, in pieces. */
-static void list(qsim_observer *o, const float *v, size_t n) {
+/* Adds values in pieces to an observer in the form that suits their number. */
+static void add_in_form(qsim_observer *o, const float *v, size_t n) {
     static qs_tally tally;
     qs_observer_reset(o);
-    qs_observer_list(o);
+    qs_observer_form(o, n);
     for (size_t i = 0, some; i < n; i += some) {
         float low = v[i], high = v[i];
         some = n - i < 1000 ? n - i : 1000;
@@ -443,44 +443,69 @@ static void list(qsim_observer *o, const float *v, size_t n) {
         CHECK_INT(qs_observer_add(o, &tally, &qk_ew_c.reads, v + i, some, low + 0.0f, high + 0.0f),
                   QSIM_OK);
     }
-    CHECK(o->lists);
+    qs_observer_flush(o, &tally);
+    CHECK_INT(o->form, n <= QS_LISTED ? QS_LIST : n <= UINT16_MAX ? QS_NARROW : QS_WIDE);
 }
 
-/* Lists of values that grow, merged into an observer with narrower, equal and wider bins. */
-static void test_list(void) {
+/* Values that grow, merged into an observer with narrower, equal and wider bins. */
+static void check_form(size_t n) {
     static float x[4000];
     static const float size[] = {1e-3f, 1, 1e4f, 0};
     uint64_t seed = 9;
-    qsim_observer *a = NULL, *b = NULL, *listed = NULL;
-    CHECK_INT(qsim_observer_create(NULL, NULL, &a, NULL), QSIM_OK);
-    CHECK_INT(qsim_observer_create(NULL, NULL, &b, NULL), QSIM_OK);
-    CHECK_INT(qsim_observer_create(NULL, NULL, &listed, NULL), QSIM_OK);
+    qsim_observer *a = make(), *b = make(), *few = make();
     for (int k = 0; k < 8; k++) {
-        for (int i = 0; i < 4000; i++) {
+        for (size_t i = 0; i < n; i++) {
             const float v = (float)test_random(&seed) / 2147483648.0f - 1;
-            x[i] = i % 5 == 0 ? 0 : v * size[k / 2] * (i < 1500 ? 0.1f : 1);
+            x[i] = i % 5 == 0 || i < 100 ? 0 : v * size[k / 2] * (i < 1500 ? 0.1f : 1);
         }
-        CHECK_INT(qsim_observer_feed(a, x, 4000), QSIM_OK);
-        list(listed, x, 4000);
-        CHECK_INT(qs_observer_reserve(b, listed), QSIM_OK);
-        CHECK_INT(qsim_observer_merge(b, listed), QSIM_OK);
+        CHECK_INT(qsim_observer_feed(a, x, n), QSIM_OK);
+        add_in_form(few, x, n);
+        CHECK_INT(qs_observer_reserve(b, few), QSIM_OK);
+        CHECK_INT(qsim_observer_merge(b, few), QSIM_OK);
         CHECK(same(a, b));
     }
-    /* The memory of a list serves as counts again. */
-    qs_observer_reset(listed);
+    /* The same memory serves as wide counters again. */
+    qs_observer_reset(few);
     qs_observer_reset(a);
-    CHECK_INT(qsim_observer_feed(listed, x + 3000, 100), QSIM_OK);
-    CHECK_INT(qsim_observer_feed(a, x + 3000, 100), QSIM_OK);
-    CHECK(same(a, listed));
-    list(listed, size, 4);
-    qs_observer_reset(listed);
+    CHECK_INT(qsim_observer_feed(few, x + n - 100, 100), QSIM_OK);
+    CHECK_INT(qsim_observer_feed(a, x + n - 100, 100), QSIM_OK);
+    CHECK(same(a, few));
+    add_in_form(few, size, 4);
+    qs_observer_reset(few);
     CHECK_INT(qsim_observer_feed(a, size, 4), QSIM_OK);
-    CHECK_INT(qsim_observer_feed(listed, x + 3000, 100), QSIM_OK);
-    CHECK_INT(qsim_observer_feed(listed, size, 4), QSIM_OK);
-    CHECK(same(a, listed));
+    CHECK_INT(qsim_observer_feed(few, x + n - 100, 100), QSIM_OK);
+    CHECK_INT(qsim_observer_feed(few, size, 4), QSIM_OK);
+    CHECK(same(a, few));
     qsim_observer_free(a);
     qsim_observer_free(b);
-    qsim_observer_free(listed);
+    qsim_observer_free(few);
+}
+
+/* As many values of a few bins as each form takes, and more than counters of 16 bits hold. */
+static void test_full(void) {
+    static float x[200000];
+    static const size_t size[] = {QS_LISTED, QS_LISTED + 1, UINT16_MAX, UINT16_MAX + 1, 200000};
+    for (size_t k = 0; k < sizeof(size) / sizeof(*size); k++)
+        for (int kind = 0; kind < 3; kind++) {
+            qsim_observer *a = make(), *b = make(), *few = make();
+            for (size_t i = 0; i < size[k]; i++)
+                x[i] = i == 0 || kind == 0 ? 0.75f
+                       : kind == 1         ? 0
+                                           : (float)(i % 100 < 60 ? i % 13 : 0) / 16 - 0.3f;
+            CHECK_INT(qsim_observer_feed(a, x, size[k]), QSIM_OK);
+            add_in_form(few, x, size[k]);
+            CHECK_INT(qsim_observer_merge(b, few), QSIM_OK);
+            CHECK(same(a, b));
+            qsim_observer_free(a);
+            qsim_observer_free(b);
+            qsim_observer_free(few);
+        }
+}
+
+static void test_forms(void) {
+    check_form(QS_LISTED);
+    check_form(4000);
+    test_full();
 }
 
 /* Width 2^-10: 2048 bins reach to 2; -0.5 is 512 bins under zero. */
@@ -510,7 +535,7 @@ static void test_histogram(void) {
 int main(void) {
     test_histogram();
     test_take();
-    test_list();
+    test_forms();
     test_merge();
     test_bins();
     test_zeros();

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+/* Reads the values of observers, and adds observers: the loops over values and bins. */
+#include <assert.h>
+#include <math.h>
+
+#include "quant/observer.h"
+#include "quant/observer_loops.h"
+
+bool qs_all_finite(const float *x, size_t n) {
+    float min, max;
+    return n == 0 || qs_extremes(x, n, &min, &max);
+}
+
+static void count_values(qsim_observer *o, const float *values, size_t count) {
+    double inverse = ldexp(1.0, -o->exponent); /* exact, and so is every product */
+    for (size_t i = 0; i < count; i++) {
+        double v = (double)values[i] * inverse;
+        int32_t index = (int32_t)v;
+        index -= v < (double)index;
+        o->bins[QS_SIDE + index]++;
+    }
+}
+
+int qsim_observer_feed(qsim_observer *o, const float *values, size_t count) {
+    float min, max;
+    if (!o || (count > 0 && !values))
+        return QSIM_E_ARGUMENT;
+    if (count == 0)
+        return QSIM_OK;
+    if (!qs_extremes(values, count, &min, &max))
+        return QSIM_E_VALUE;
+    if (o->count > UINT64_MAX - count)
+        return QSIM_E_LIMIT;
+    int code = qs_observer_include(o, min, max);
+    if (code)
+        return code;
+    if (o->bins)
+        count_values(o, values, count);
+    o->count += count;
+    return QSIM_OK;
+}
+
+/* ---- one read ---- */
+
+/*
+ * x / w is exact in float too, unless the bins are wider than 1, when the least values would
+ * underflow, or narrower than a float can invert.
+ */
+static size_t find_bins(const qs_reads *reads, const float *x, size_t n, int32_t exponent,
+                        uint16_t *at, qs_waiting *w) {
+    const uint32_t word = (uint32_t)(127 - exponent) << 23; /* of 2^-exponent */
+    float inverse;
+    if (exponent <= 0 && exponent >= -126) {
+        memcpy(&inverse, &word, sizeof(inverse));
+        return reads->bins(x, n, inverse, at, w);
+    }
+    for (size_t i = 0; i < n; i++)
+        at[i] = (uint16_t)(QS_SIDE + qs_histogram_index(x[i], exponent));
+    return n;
+}
+
+/* Counts all waiting bins. */
+static void count_waiting(qs_tally *t) {
+    qs_waiting w = t->waiting;
+    qs_count_some(&w, SIZE_MAX);
+    for (; w.left > 0; w.left--)
+        t->count[w.left & 1][*w.at++]++;
+    t->waiting = w;
+}
+
+static __attribute__((noinline)) void add_narrow(uint64_t *restrict into,
+                                                 const uint16_t *restrict from, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        into[i] += from[i];
+}
+
+/* into[i] += from[i]; from[i] = 0. */
+static void take(uint16_t *restrict into, uint16_t *restrict from, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        into[i] = (uint16_t)(into[i] + from[i]);
+        from[i] = 0;
+    }
+}
+
+void qs_observer_flush(qsim_observer *o, qs_tally *t) {
+    const size_t first = (size_t)(QS_SIDE - qs_observer_below(o));
+    const size_t n = (size_t)(QS_SIDE + qs_observer_above(o)) - first;
+    uint16_t *narrow = (uint16_t *)o->bins, *all = t->count[0] + first;
+    if (t->most == 0)
+        return;
+    count_waiting(t);
+    _Static_assert(QS_TALLIES == 2, "both are summed");
+    for (size_t k = 0; k < QS_TALLIES; k++) {
+        uint16_t *zeros = t->count[k] + 2 * QS_SIDE;
+        for (int32_t i = 0; i < QS_ZEROS; i++)
+            t->zeros += zeros[i];
+        memset(zeros, 0, QS_ZEROS * sizeof(*zeros));
+    }
+    take(all, t->count[1] + first, n);
+    if (o->form == QS_NARROW) {
+        take(narrow + first, all, n);
+        narrow[QS_SIDE] = (uint16_t)(narrow[QS_SIDE] + t->zeros);
+    } else {
+        add_narrow(o->bins + first, all, n);
+        memset(all, 0, n * sizeof(*all));
+        o->bins[QS_SIDE] += t->zeros;
+    }
+    t->zeros = 0;
+    t->most = 0;
+}
+
+/* Finds the bins of a part, and counts those of the previous part meanwhile. */
+static void count_part(qsim_observer *o, qs_tally *t, const qs_reads *reads, const float *x,
+                       size_t n) {
+    if (t->most > UINT16_MAX - QS_PART)
+        qs_observer_flush(o, t);
+    uint16_t *at = t->at[t->turn ^= 1];
+    t->waiting.count = t->count[0];
+    const size_t count = find_bins(reads, x, n, o->exponent, at, &t->waiting);
+    count_waiting(t);
+    t->zeros += n - count;
+    t->waiting.at = at;
+    t->waiting.left = count;
+    t->most += (uint32_t)count + 1;
+}
+
+static void list_part(qsim_observer *o, const qs_reads *reads, const float *x, size_t n) {
+    qs_waiting none = {NULL, 0, NULL};
+    uint16_t *list = (uint16_t *)o->bins + o->listed;
+    assert(o->listed + n <= QS_LISTED);
+    o->listed += find_bins(reads, x, n, o->exponent, list, &none);
+}
+
+int qs_observer_add(qsim_observer *o, qs_tally *t, const qs_reads *reads, const float *values,
+                    size_t count, float min, float max) {
+    if (o->count > UINT64_MAX - count)
+        return QSIM_E_LIMIT;
+    const float low = o->count > 0 && o->min < min ? o->min : min;
+    const float high = o->count > 0 && o->max > max ? o->max : max;
+    if (qs_histogram_exponent(low, high, o->bits) > o->exponent)
+        qs_observer_flush(o, t);
+    int code = qs_observer_include(o, min, max);
+    o->count += code ? 0 : count;
+    for (size_t i = 0; !code && o->bins && i < count; i += QS_PART) {
+        const size_t n = count - i < QS_PART ? count - i : QS_PART;
+        if (o->form == QS_LIST)
+            list_part(o, reads, values + i, n);
+        else
+            count_part(o, t, reads, values + i, n);
+    }
+    return code;
+}
+
+/* ---- sums ---- */
+
+#define ABREAST 4 /* sums at a time, since an addition waits for the one before it */
+
+/* sum[i * step] gets the values of run i, of n values each, one after the other. */
+static void add_runs(const float *x, size_t runs, size_t n, qs_exact *sum, size_t step) {
+    for (size_t i = 0, some; i < runs; i += some) {
+        const float *from = x + i * n;
+        double a = 0, b = 0, c = 0, d = 0;
+        some = runs - i < ABREAST ? 1 : ABREAST;
+        for (size_t j = 0; some == 1 && j < n; j++)
+            a += (double)from[j];
+        for (size_t j = 0; some > 1 && j < n; j++) {
+            a += (double)from[j];
+            b += (double)from[n + j];
+            c += (double)from[2 * n + j];
+            d += (double)from[3 * n + j];
+        }
+        const double part[ABREAST] = {a, b, c, d};
+        for (size_t k = 0; k < some; k++)
+            qs_exact_add(&sum[(i + k) * step], part[k]);
+    }
+}
+
+void qs_read_planes(const float *x, size_t planes, size_t n, qs_exact *sum) {
+    const size_t whole = n / QS_READ_BLOCK, rest = n % QS_READ_BLOCK;
+    if (whole == 0)
+        add_runs(x, planes, n, sum, 1);
+    for (size_t c = 0; whole > 0 && c < planes; c++) {
+        add_runs(x + c * n, whole, QS_READ_BLOCK, &sum[c], 0);
+        add_runs(x + c * n + whole * QS_READ_BLOCK, rest > 0, rest, &sum[c], 0);
+    }
+}
+
+/* ---- sums of histograms ---- */
+
+/* Counts the bins in the list of `from`. */
+static void add_list(qsim_observer *into, const qsim_observer *from, int32_t shift) {
+    const uint16_t *restrict list = (const uint16_t *)from->bins;
+    uint64_t *restrict bins = into->bins;
+    const size_t n = from->listed;
+    bins[QS_SIDE] += from->count - n;
+    for (size_t i = 0; shift == 0 && i < n; i++)
+        bins[list[i] < 2 * QS_SIDE ? list[i] : QS_SIDE]++;
+    for (size_t i = 0; shift > 0 && i < n; i++)
+        bins[qs_histogram_widened(list[i], shift)]++;
+}
+
+static void add_bins(uint64_t *restrict into, const uint64_t *restrict from, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        into[i] += from[i];
+}
+
+int qsim_observer_merge(qsim_observer *into, const qsim_observer *from) {
+    if (!into || !from)
+        return QSIM_E_ARGUMENT;
+    int code = qs_observer_reserve(into, from);
+    if (code || from->count == 0)
+        return code;
+    code = qs_observer_include(into, from->min, from->max);
+    if (code)
+        return code;
+    int32_t shift = into->exponent - from->exponent;
+    shift = shift > 30 ? 30 : shift;
+    if (into->bins && !from->bins)
+        into->bins[QS_SIDE] += from->count;
+    into->count += from->count;
+    if (!into->bins || !from->bins)
+        return QSIM_OK;
+    if (from->form == QS_LIST) {
+        add_list(into, from, shift);
+        return QSIM_OK;
+    }
+    const int32_t below = qs_observer_below(from), above = qs_observer_above(from);
+    const size_t first = (size_t)(QS_SIDE - below), n = (size_t)(below + above);
+    const uint16_t *narrow = (const uint16_t *)from->bins;
+    if (shift == 0 && from->form == QS_NARROW)
+        add_narrow(into->bins + first, narrow + first, n);
+    else if (shift == 0)
+        add_bins(into->bins + first, from->bins + first, n);
+    for (int32_t i = -below; shift != 0 && i < above; i++) {
+        int32_t wide = i >= 0 ? i >> shift : -1 - ((-1 - i) >> shift);
+        into->bins[QS_SIDE + wide] +=
+            from->form == QS_NARROW ? narrow[QS_SIDE + i] : from->bins[QS_SIDE + i];
+    }
+    return QSIM_OK;
+}
