@@ -126,8 +126,10 @@ int qs_flow_run(qs_flow_call *c, int which, const qsim_tensor *fed) {
         f->in[i] = source[i] < 0 ? fed[-1 - source[i]] : qs_flow_input(c, source[i], f->dims[i]);
     memset(f->out, 0, f->out_count[which] * sizeof(*f->out));
     f->run[which]->seed = c->run->seed;
-    /* An odd factor: iterations of one loop have distinct turns, and so have those of nested ones
-     * but by chance. */
+    /*
+     * An odd factor, so that iterations of one loop have distinct turns. Those of nested loops can
+     * be equal by chance alone.
+     */
     f->run[which]->turn = (c->run->turn + c->iteration) * UINT64_C(0x9e3779b97f4a7c15);
     return qsim_run_execute(f->run[which], f->in, f->in_count[which], f->out, f->out_count[which],
                             c->error);
