@@ -75,6 +75,11 @@ int qsim_builder_import(qsim_builder *b, const char *domain, int32_t version) {
     if (strcmp(domain, "qsim") == 0)
         return fail(b, QSIM_E_UNSUPPORTED, "is not for models", domain);
     const char *plain = strcmp(domain, "ai.onnx") == 0 ? "" : domain;
+    /* What loading refuses is refused here: a model that is saved can be loaded again. */
+    if (!*plain && version > qs_op_newest_opset())
+        return fail(b, QSIM_E_UNSUPPORTED, "has no such opset that is known", domain);
+    if (b->model->graph->import_count > QS_MOST_IMPORTS)
+        return fail(b, QSIM_E_LIMIT, "is one operator set too many", domain);
     return qs_graph_set_import(b->model->graph, plain, version) ? nomem(b) : QSIM_OK;
 }
 

@@ -225,6 +225,8 @@ int qs_onnx_load_bytes(qsim_ctx *ctx, qs_span bytes, const qsim_load_options *op
 /* Names the format of a file that is no ONNX model; QSIM_OK if it may be one. */
 int qs_sniff(qs_span file, const char *name, qsim_error *error);
 
+/* The most operator sets that a model imports. */
+#define QS_MOST_IMPORTS 1000
 /* The IR version that came with an opset of ai.onnx; at least the first in which initializers need
  * not be inputs. */
 int64_t qs_ir_of_opset(int64_t opset);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "common/system.h"
 
+#ifndef _WIN32
 #include <fnmatch.h>
 #include <glob.h>
 #include <signal.h>
@@ -87,3 +88,5 @@ char **system_find(const char *pattern) {
     globfree(&found);
     return paths;
 }
+
+#endif

@@ -5,6 +5,7 @@
  */
 #include "common/system.h"
 
+#ifdef _WIN32
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -175,3 +176,5 @@ char **system_find(const char *pattern) {
         qsort(f.paths, f.count, sizeof(*f.paths), by_name);
     return f.paths;
 }
+
+#endif

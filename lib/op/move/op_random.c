@@ -4,6 +4,7 @@
  * result depends on the seed, the node's name and i alone (and on a Loop's iteration), so that
  * threads, instruction sets, levels and quantization do not change it.
  */
+#include <assert.h>
 #include "op/move/random.h"
 #include "op/rules.h"
 #include "op/signal/fourier.h"
@@ -308,6 +309,7 @@ QS_COLD static void run_multinomial(const qs_step *s, const qs_frame *f) {
     const size_t samples = n.p->samples;
     double *sums = f->scratch, pair[2];
     for (size_t i = 0; i < n.p->elements && !qs_stopped_at(f->ctx, i); i++) {
+        assert(n.x && n.y);
         if (i % samples == 0 && !add_up(&n, f->ctx, i / samples, sums)) {
             qs_step_fails(f); /* no class can be chosen, or a number is none */
             return;

@@ -94,10 +94,11 @@ static int wrong(qsim_builder *b, int call) {
     case 38: return qsim_builder_attr_tensor(b, "s", &small);
     case 39: return qsim_builder_metadata(b, NULL, NULL);
     case 40: return qsim_builder_input_as(b, "x", "float[4611686018427387904]");
-    default: return qsim_builder_output_as(b, "y", "int4[N,4611686018427387904,16]");
+    case 41: return qsim_builder_output_as(b, "y", "int4[N,4611686018427387904,16]");
+    default: return qsim_builder_import(b, "ai.onnx", 1000); /* which loading refuses, too */
     }
 }
-#define WRONG 42
+#define WRONG 43
 
 static qsim_builder *begin(qsim_ctx *ctx) {
     qsim_builder *b = NULL;
