@@ -69,11 +69,10 @@ int qsim_observer_create(qsim_ctx *ctx, const qsim_observer_options *options, qs
 void qs_observer_reset(qsim_observer *o) {
     const int32_t below = qs_observer_below(o), above = qs_observer_above(o);
     const size_t size = o->form == QS_WIDE ? sizeof(uint64_t) : sizeof(uint16_t);
-    if (o->bins && o->form == QS_LIST)
-        memset(o->bins, 0, (o->listed + 16) * size);
-    else if (o->bins)
-        memset((char *)o->bins + (size_t)(QS_SIDE - below) * size, 0,
-               (size_t)(below + above) * size);
+    const size_t first = o->form == QS_LIST ? 0 : (size_t)(QS_SIDE - below);
+    const size_t n = o->form == QS_LIST ? o->listed + 16 : (size_t)(below + above);
+    if (o->bins)
+        memset((char *)o->bins + first * size, 0, n * size);
     o->form = QS_WIDE;
     o->listed = 0;
     o->count = 0;
@@ -131,6 +130,17 @@ static bool make_bins(qsim_observer *o) {
     else if (o->bins && o->form == QS_WIDE)
         o->bins[QS_SIDE] = o->count;
     return o->bins != NULL;
+}
+
+uint64_t qs_tally_zeros(qs_tally *t) {
+    uint64_t n = t->zeros;
+    t->zeros = 0;
+    for (size_t k = 0; k < QS_TALLIES; k++)
+        for (size_t i = 2 * QS_SIDE; i < QS_TABLE; i++) {
+            n += t->count[k][i];
+            t->count[k][i] = 0;
+        }
+    return n;
 }
 
 int qs_observer_include(qsim_observer *o, float min, float max) {

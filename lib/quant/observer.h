@@ -156,6 +156,8 @@ static inline void qs_observer_form(qsim_observer *o, size_t most) {
     if (o->count == 0)
         o->form = most <= QS_LISTED ? QS_LIST : most <= UINT16_MAX ? QS_NARROW : QS_WIDE;
 }
+/* Takes the zeros out of a tally and returns their number. */
+uint64_t qs_tally_zeros(qs_tally *t);
 void qs_observer_flush(qsim_observer *o, qs_tally *t);
 
 /*

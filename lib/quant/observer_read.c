@@ -75,7 +75,8 @@ static __attribute__((noinline)) void add_narrow(uint64_t *restrict into,
 }
 
 /* into[i] += from[i]; from[i] = 0. */
-static void take(uint16_t *restrict into, uint16_t *restrict from, size_t n) {
+static __attribute__((noinline)) void take(uint16_t *restrict into, uint16_t *restrict from,
+                                           size_t n) {
     for (size_t i = 0; i < n; i++) {
         into[i] = (uint16_t)(into[i] + from[i]);
         from[i] = 0;
@@ -90,22 +91,16 @@ void qs_observer_flush(qsim_observer *o, qs_tally *t) {
         return;
     count_waiting(t);
     _Static_assert(QS_TALLIES == 2, "both are summed");
-    for (size_t k = 0; k < QS_TALLIES; k++) {
-        uint16_t *zeros = t->count[k] + 2 * QS_SIDE;
-        for (int32_t i = 0; i < QS_ZEROS; i++)
-            t->zeros += zeros[i];
-        memset(zeros, 0, QS_ZEROS * sizeof(*zeros));
-    }
+    const uint64_t zeros = qs_tally_zeros(t);
     take(all, t->count[1] + first, n);
     if (o->form == QS_NARROW) {
         take(narrow + first, all, n);
-        narrow[QS_SIDE] = (uint16_t)(narrow[QS_SIDE] + t->zeros);
+        narrow[QS_SIDE] = (uint16_t)(narrow[QS_SIDE] + zeros);
     } else {
         add_narrow(o->bins + first, all, n);
         memset(all, 0, n * sizeof(*all));
-        o->bins[QS_SIDE] += t->zeros;
+        o->bins[QS_SIDE] += zeros;
     }
-    t->zeros = 0;
     t->most = 0;
 }
 
