@@ -185,6 +185,37 @@ static int place_observed(placing *p) {
     return QSIM_OK;
 }
 
+/* Gives `out` the buffer of `in`, if step i makes it of this and no later step reads that. */
+static bool take_over(placing *p, qs_id in, qs_id out, int32_t i) {
+    const qs_part x = p->root[in], y = p->root[out];
+    buffer *to = &p->buffers[x.value];
+    const buffer *from = &p->buffers[y.value];
+    if (x.from || y.from || to == from || to->bytes != from->bytes || to->last != i ||
+        from->first != i || to->constant != QS_NONE || to->input >= 0)
+        return false;
+    to->last = from->last;
+    qs_id last = y.value;
+    for (qs_id v = last; v != QS_NONE; v = p->next[v]) {
+        p->root[v].value = x.value;
+        last = v;
+    }
+    p->next[last] = p->next[x.value];
+    p->next[x.value] = y.value;
+    return true;
+}
+
+/*
+ * Sums of an observed session are written over an operand: each is a step of its own there, since
+ * what it adds is shown, too.
+ */
+static void place_sums(placing *p) {
+    for (size_t i = 0; i < p->plan->step_count; i++) {
+        const qs_step *s = &p->plan->steps[i];
+        for (int32_t k = 0; s->in_place && k < 2; k++)
+            k += take_over(p, s->in[k], s->out[0], (int32_t)i);
+    }
+}
+
 /*
  * An output is written to the caller's buffer, or copied there from the arena. If its bytes are
  * those of a constant, an input or another output, it has a slot of its own for callers that give
@@ -333,6 +364,8 @@ int qs_plan_place(const qsim_session *s, qs_plan *plan, const qs_part *part, con
     code = place_inputs(&p);
     if (!code)
         code = s->observed ? place_observed(&p) : place_outputs(&p, (int32_t)plan->step_count);
+    if (!code && s->observed)
+        place_sums(&p);
     if (!code)
         code = place_slots(&p, error);
     if (!code)

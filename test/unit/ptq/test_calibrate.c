@@ -72,6 +72,80 @@ static void test_memory(void) {
     CHECK_INT(h.live, 0);
 }
 
+/* ---- sums ---- */
+
+static bool same_bins(const qsim_observer *a, const qsim_observer *b) {
+    return a->count == b->count && a->exponent == b->exponent && a->min == b->min &&
+           a->max == b->max && memcmp(a->bins, b->bins, 2 * QS_SIDE * sizeof(*a->bins)) == 0;
+}
+
+#define SIDE 32
+
+/*
+ * Sums of two tensors of which no later node reads either, the first, the second, or, of u, the
+ * first; of a tensor and itself; and of the graph's input.
+ */
+static qsim_model *sums(void) {
+    static const char *const node[][3] = {{"Relu", "x", "r"},    {"Conv", "r,w0", "c"},
+                                          {"Add", "c,r", "s"},   {"Conv", "s,w1", "d"},
+                                          {"Add", "s,d", "t"},   {"Add", "t,t", "u"},
+                                          {"Conv", "u,w2", "f"}, {"Add", "u,f", "v"},
+                                          {"Add", "x,v", "y"},   {"GlobalAveragePool", "u", "p"}};
+    qsim_builder *b = NULL;
+    CHECK_INT(qsim_builder_create(NULL, 13, "sums", &b, NULL), QSIM_OK);
+    qsim_builder_input(b, "x", QSIM_FLOAT, 4, (int64_t[]){-1, 8, SIDE, SIDE}, NULL);
+    net_constant(b, "w0", 4, (int64_t[]){8, 8, 3, 3}, 0.2f, 1);
+    net_constant(b, "w1", 4, (int64_t[]){8, 8, 3, 3}, 0.2f, 2);
+    net_constant(b, "w2", 4, (int64_t[]){8, 8, 3, 3}, 0.2f, 3);
+    for (size_t i = 0; i < sizeof(node) / sizeof(*node); i++) {
+        qsim_builder_node(b, "", node[i][0], node[i][2], node[i][1], node[i][2]);
+        if (strcmp(node[i][0], "Conv") == 0)
+            qsim_builder_attr_ints(b, "pads", (int64_t[]){1, 1, 1, 1}, 4);
+    }
+    qsim_builder_output(b, "y", QSIM_FLOAT, 4, (int64_t[]){-1, 8, SIDE, SIDE}, NULL);
+    qsim_builder_output(b, "p", QSIM_FLOAT, 4, (int64_t[]){-1, 8, 1, 1}, NULL);
+    return net_finish(b);
+}
+
+/* A sum is written over an operand, after both have been seen: no more than two are held. */
+static void test_sums(void) {
+    static const char *const name[] = {"r", "c", "s", "d", "t", "u", "f", "v", "y", "p"};
+    enum { COUNT = sizeof(name) / sizeof(*name), SAMPLES = 8, N = SAMPLES * 8 * SIDE * SIDE };
+    static float x[N];
+    uint64_t seed = 4;
+    for (int i = 0; i < N; i++)
+        x[i] = (float)test_random(&seed) / 2147483648.0f - 1;
+    const int64_t dims[4] = {SAMPLES, 8, SIDE, SIDE};
+    qsim_tensor in = {QSIM_FLOAT, 4, dims, x, sizeof(x)}, out[COUNT] = {{0}};
+    qsim_model *m = sums();
+    qsim_session *session = NULL;
+    qsim_run *run = NULL;
+    qsim_calibration *c = NULL;
+    const char *const all = "*";
+    const qsim_session_options so = {
+        .struct_size = sizeof(so), .outputs = name, .output_count = COUNT};
+    const qsim_calibration_options co = {
+        .struct_size = sizeof(co), .tensors = &all, .tensor_count = 1};
+    CHECK_INT(qsim_session_create(m, &so, &session, NULL), QSIM_OK);
+    CHECK_INT(qsim_run_create(session, &run, NULL), QSIM_OK);
+    CHECK_INT(qsim_run_execute(run, &in, 1, out, COUNT, NULL), QSIM_OK);
+    CHECK_INT(qsim_calibration_create(m, &co, &c, NULL), QSIM_OK);
+    CHECK_INT(qsim_calibration_feed(c, &in, 1, NULL), QSIM_OK);
+    for (int i = 0; i < COUNT; i++) {
+        qsim_observer *o = NULL;
+        const qsim_observer *found = qs_calibration_find(c, name[i], NULL);
+        CHECK_INT(qsim_observer_create(NULL, NULL, &o, NULL), QSIM_OK);
+        CHECK_INT(qsim_observer_feed(o, out[i].data, out[i].bytes / sizeof(float)), QSIM_OK);
+        CHECK(found && same_bins(found, o));
+        qsim_observer_free(o);
+    }
+    CHECK(qsim_run_arena_bytes(c->run) < sizeof(x) / 2 * 5);
+    qsim_calibration_free(c);
+    qsim_run_free(run);
+    qsim_session_free(session);
+    qsim_model_free(m);
+}
+
 /* ---- which tensors ---- */
 
 static qsim_calibration *create(const qsim_model *m, const qsim_calibration_options *o) {
@@ -87,11 +161,6 @@ static void feed(qsim_calibration *c, const float *x, int64_t n) {
     const int64_t dims[4] = {n, 1, 12, 12};
     qsim_tensor t = {QSIM_FLOAT, 4, dims, (float *)(uintptr_t)x, (size_t)n * 576};
     CHECK_INT(qsim_calibration_feed(c, &t, 1, NULL), QSIM_OK);
-}
-
-static bool same_bins(const qsim_observer *a, const qsim_observer *b) {
-    return a->count == b->count && a->exponent == b->exponent && a->min == b->min &&
-           a->max == b->max && memcmp(a->bins, b->bins, 2 * QS_SIDE * sizeof(*a->bins)) == 0;
 }
 
 /* Tensors that get a scale by default; all tensors; the histograms of both are equal. */
@@ -438,6 +507,7 @@ static void test_moved(void) {
 
 int main(void) {
     test_memory();
+    test_sums();
     test_moved();
     test_tensors();
     test_options();
