@@ -36,6 +36,7 @@ static qsim_model *make_model(void) {
     CHECK_INT(qsim_builder_finish(b, &m, &e), QSIM_OK);
     if (!m)
         fprintf(stderr, "%s\n", e.message);
+    qsim_builder_free(b);
     return m;
 }
 
@@ -235,6 +236,7 @@ static qsim_model *make_layers(void) {
     qsim_builder_node(b, "", "MatMul", "two", "s,w", "y");
     qsim_builder_output_as(b, "y", NULL);
     CHECK_INT(qsim_builder_finish(b, &m, NULL), QSIM_OK);
+    qsim_builder_free(b);
     return m;
 }
 
