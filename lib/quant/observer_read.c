@@ -6,9 +6,15 @@
 #include "quant/observer.h"
 #include "quant/observer_loops.h"
 
+/* One copy of the loop, for calls of the interface. */
+static __attribute__((noinline)) bool find_extremes(const float *x, size_t n, float *min,
+                                                    float *max) {
+    return qs_extremes(x, n, min, max);
+}
+
 bool qs_all_finite(const float *x, size_t n) {
     float min, max;
-    return n == 0 || qs_extremes(x, n, &min, &max);
+    return n == 0 || find_extremes(x, n, &min, &max);
 }
 
 static void count_values(qsim_observer *o, const float *values, size_t count) {
@@ -27,7 +33,7 @@ int qsim_observer_feed(qsim_observer *o, const float *values, size_t count) {
         return QSIM_E_ARGUMENT;
     if (count == 0)
         return QSIM_OK;
-    if (!qs_extremes(values, count, &min, &max))
+    if (!find_extremes(values, count, &min, &max))
         return QSIM_E_VALUE;
     if (o->count > UINT64_MAX - count)
         return QSIM_E_LIMIT;
