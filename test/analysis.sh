@@ -49,6 +49,7 @@ build() { # NAME CC OPTIONS...
 # The programs of test/fuzz alone.
 build_targets() { # NAME CC OPTIONS...
     setup "$@"
+    ninja -C "$dir" build.ninja # lists new targets
     # shellcheck disable=SC2046
     ninja -C "$dir" $(ninja -C "$dir" -t targets all | sed -n 's/^\(test\/fuzz\/[a-z]*_[a-z]*\): .*/\1/p')
 }
