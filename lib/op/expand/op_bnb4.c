@@ -4,6 +4,7 @@
  * blocks of one magnitude each, an element in 4 bits, the first of two in the high ones. It becomes
  * a MatMul with weights of floats.
  */
+#include "base/ctx.h"
 #include "op/expand.h"
 
 enum { A, B, ABSMAX };
@@ -68,12 +69,16 @@ static void expand_bnb4(qs_expand *e) {
         return;
     }
     const uint8_t *codes = b->data->data;
-    for (size_t i = 0; i < k * n; i++) {
+    for (size_t i = 0; i < k * n && !e->code; i++) {
+        if ((i & 0x7fff) == 0x7fff)
+            e->code = qs_go_on(e->graph->arena.ctx, e->model, e->error);
         const uint8_t c = i % 2 ? codes[i / 2] & 15 : codes[i / 2] >> 4;
         const float level = normal ? nf4[c] : c & 8 ? -fp4[c & 7] : fp4[c];
         memcpy(&most, (const char *)absmax->data->data + i / block * sizeof(most), sizeof(most));
         w[i % k * n + i / k] = level * most;
     }
+    if (e->code)
+        return;
     const int64_t dims[2] = {(int64_t)k, (int64_t)n};
     const qs_id a = qs_expand_in(e, A);
     const qs_id made = qs_graph_add_const(e->graph, NULL, QSIM_FLOAT, 2, dims, w, false);
