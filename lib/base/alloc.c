@@ -94,7 +94,7 @@ static int in_pieces(const qsim_ctx *ctx, uint8_t *y, const uint8_t *x, size_t b
             memcpy(y, x, n), x += n;
         else
             memset(y, 0, n);
-        if (n < bytes)
+        if (n < bytes && ctx)
             code = qs_stop_code(ctx);
     }
     return code;
