@@ -60,6 +60,11 @@ size_t fuzz_seed(size_t index, uint8_t *buffer, size_t capacity) {
         "\"data_config\": \"d\"}}, \"data_configs\": [{\"name\": \"d\"}]}",
         "{" MODEL ", \"passes\": {\"a\": {\"type\": \"QsimAuto\"}, "
         "\"s\": {\"type\": \"QsimSensitivity\"}}}",
+        "{" MODEL
+        ", \"passes\": {\"q\": {\"type\": \"QsimQuantize\", \"set\": [\"a=fp32\", \"b=int4\"], "
+        "\"method\": [\"auto\", \"mse\"], \"refine\": [true, false], \"steps\": 5, \"block\": 512, "
+        "\"data_config\": {\"data_dir\": \"random\", \"shape\": [\"x=1x3\"]}}}, "
+        "\"search_strategy\": true}",
         "{" MODEL ", \"input_model\": {}}",
     };
     return fuzz_text_seed(texts, sizeof(texts) / sizeof(*texts), index, buffer, capacity);

@@ -41,6 +41,37 @@ class Quantizing(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "did you mean 'method'"):
             qsim.quantize(self.model, data=self.data, metod="mse")
 
+    def test_dynamic_biases_are_judged(self):
+        """With data, biases are corrected where the answers gain by it, as the search finds."""
+        ways = set()
+        for seed in range(24):
+            rng = np.random.default_rng(seed)
+            data = [rng.normal(size=(2, 1, 8, 8)).astype(np.float32) for _ in range(3)]
+            calibration = qsim.Calibration(self.model, quantize={"mode": "dynamic"}).feed_all(data)
+            found = self.model.search(calibration, "correction", inputs=data, mode="dynamic").recipe
+            wanted = self.model.quantize(calibration, mode="dynamic", recipe=found).dumps()
+            got = qsim.quantize(self.model, data=iter(data), mode="dynamic").dumps()
+            self.assertEqual(got, wanted)
+            plain = qsim.quantize(self.model, data=data, mode="dynamic", bias_correction=False).dumps()
+            always = self.model.quantize(calibration, mode="dynamic").dumps()
+            self.assertIn(got, (plain, always))
+            self.assertNotEqual(plain, always)
+            ways.add(got == plain)
+            # A recipe decides itself.
+            self.assertEqual(qsim.quantize(self.model, data=data, mode="dynamic",
+                                           recipe=qsim.Recipe()).dumps(), always)
+        self.assertEqual(ways, {False, True})
+
+    def test_dynamic_biases_unjudged(self):
+        """What has no float answer to judge by is corrected."""
+        b = qsim.Builder("argmax").input("x", "float[N,6]")
+        b.constant("w", RNG.normal(size=(6, 5)).astype(np.float32)).node("MatMul", "x,w", "h")
+        model = b.node("ArgMax", "h", "y", axis=1).output("y").finish()
+        data = RNG.normal(size=(8, 6)).astype(np.float32)
+        calibration = qsim.Calibration(model, quantize={"mode": "dynamic"}).feed(data)
+        self.assertEqual(qsim.quantize(model, data=data, mode="dynamic").dumps(),
+                         model.quantize(calibration, mode="dynamic").dumps())
+
     def test_layers(self):
         conv, fc = self.model.layers(mode="weights", rules=[("fc", "fp32")])
         self.assertEqual((conv.name, conv.scheme, conv.dtype), ("conv", "channel", "int8"))

@@ -55,25 +55,22 @@ static bool leads_up(const char *path) {
     return false;
 }
 
-/* The kind of an option's value follows from its name in the help. */
-static bool value_text(reading *r, const option *o, const config *c, text *out) {
-    bool whole = strcmp(o->value, "N") == 0, number = strcmp(o->value, "P") == 0;
-    if (whole || number) {
+const char *config_value(const option *o, const config *c, text *out) {
+    const bool whole = strcmp(o->value, "N") == 0, number = strcmp(o->value, "P") == 0;
+    const bool either = strcmp(o->value, "TIME") == 0; /* 60 or "60s" */
+    if (whole || number || (either && c->kind != CONFIG_STRING)) {
         if (c->kind != CONFIG_INT && (whole || c->kind != CONFIG_REAL))
-            return wrong(r, c, whole ? "not a whole number" : "not a number");
+            return whole ? "not a whole number" : "not a number";
         if (c->kind == CONFIG_INT)
             text_printf(out, "%lld", (long long)c->whole);
         else
             text_printf(out, "%.17g", c->number);
-        return true;
+        return NULL;
     }
     if (c->kind != CONFIG_STRING)
-        return wrong(r, c, "not a string");
-    bool path = strcmp(o->value, "FILE") == 0 || strcmp(o->value, "SPEC") == 0;
-    if (path && leads_up(c->string))
-        return wrong(r, c, "a path in a configuration may not lead upwards ('..')");
+        return "not a string";
     text_puts(out, c->string);
-    return true;
+    return NULL;
 }
 
 static bool give_one(reading *r, const option *o, const config *c) {
@@ -84,7 +81,11 @@ static bool give_one(reading *r, const option *o, const config *c) {
             return wrong(r, c, "neither true nor false");
         return !c->truth || args_give_before(&r->t->args, o, NULL, &problem);
     }
-    good = value_text(r, o, c, &value);
+    const bool path = strcmp(o->value, "FILE") == 0 || strcmp(o->value, "SPEC") == 0;
+    const char *fault = config_value(o, c, &value);
+    if (!fault && path && leads_up(c->string))
+        fault = "a path in a configuration may not lead upwards ('..')";
+    good = !fault || wrong(r, c, fault);
     if (good && !args_give_before(&r->t->args, o, value.data ? value.data : "", &problem))
         good = wrong(r, c, problem.data);
     text_free(&value);

@@ -14,6 +14,7 @@
 typedef struct job_data {
     const char *spec; /* NULL: made up data */
     const char *preprocess;
+    const config *shapes;       /* values of --shape, a string or an array of them; NULL: none */
     int64_t batch, limit, skip; /* 0: not given */
 } job_data;
 
@@ -129,6 +130,7 @@ bool job_bool(job_reader *r, const config *part, const char *key, bool *out);
 bool job_is_array(job_reader *r, const config *c, config_kind of);
 
 bool job_read_passes(job_reader *r);
+/* `mode`: the default; NULL: the pass's verb has none. */
 bool job_read_parameters(job_reader *r, const config *c, const char *mode, job_pass *pass);
 /* The choice of an option, made if there is none. */
 job_choice *job_choice_of(job_pass *p, const char *name);
@@ -140,10 +142,20 @@ void job_choice_add(job_choice *c, const char *value);
  */
 void job_choices_join(job_pass *p);
 void job_choices_free(job_pass *p);
-/* Parameters of a 4-bit pass, with its default block, and of qsim's own passes (job_kinds.c). */
+/* Parameters of a 4-bit pass, with its default block (job_kinds.c). */
 bool job_read_narrow(job_reader *r, const config *c, int64_t block, job_pass *pass);
-bool job_read_auto(job_reader *r, const config *c, job_pass *pass);
-bool job_read_sensitivity(job_reader *r, const config *c, job_pass *pass);
+
+/* The verb whose options a pass has (job_options.c). */
+const verb *job_verb(const job_pass *p);
+/* The option of a pass that a key names, '_' for '-'; NULL: none, or it is said elsewhere. */
+const option *job_option(const job_pass *p, const char *key);
+/* Lists these names; returns their number. */
+size_t job_option_names(const job_pass *p, const char **names, size_t capacity);
+/* Reads the value of an option, or an array of values to try; of "set" an array of rules. */
+bool job_read_option(job_reader *r, job_pass *pass, const option *o, const config *v);
+/* Is an option valid with this mode, method and type of weights (NULL: the default)? */
+bool job_applies(const char *mode, const char *method, const char *weights, const char *name);
+
 /* Adds a rule "NAME=fp32" per name of an array, each as a choice with one value. */
 bool job_rules(job_reader *r, job_pass *pass, const config *v, const char *action);
 /* Adds the rules of nodes_to_exclude, if there are any, after all others. */
@@ -170,6 +182,8 @@ int job_measure(const tool *t, const job *j, const qsim_model *reference, const 
 /* A is better than B by the order of the metrics. */
 bool job_better(const job *j, const job_result *a, const job_result *b);
 
+/* The k-th of the shapes; NULL: there are no more. */
+const char *job_shape(const job_data *d, size_t k);
 /* Makes a tool whose command line has the options of `d`, for `m`; job_tool_close ends it. */
 void job_tool(const tool *t, const job_data *d, const qsim_model *m, tool *own);
 void job_tool_close(tool *own);
@@ -191,6 +205,7 @@ typedef struct job_best {
     bool interrupted;              /* before all candidates were tried */
     judging judged;                /* the model judged against the input model */
     qsim_calibration *calibration; /* calibration of the last quantization; NULL: none */
+    bool has_ranges;               /* static: activations are quantized by the calibration */
     double percentile;
     pace pace;
     text session; /* result of tuning, "--threads 2, level all" */

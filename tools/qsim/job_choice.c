@@ -37,7 +37,7 @@ void job_choices_free(job_pass *p) {
 }
 
 static const char *scheme_of(const char *scheme, bool asymmetric) {
-    const bool channel = scheme && strcmp(scheme, "channel") == 0;
+    const bool channel = scheme && strncmp(scheme, "channel", 7) == 0;
     return !asymmetric ? scheme : channel ? "channel-asymmetric" : "tensor-asymmetric";
 }
 

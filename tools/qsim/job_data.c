@@ -5,6 +5,18 @@
 
 #include "job.h"
 
+static bool read_shapes(job_reader *r, const config *c, job_data *d) {
+    d->shapes = c;
+    return c->kind == CONFIG_STRING || job_is_array(r, c, CONFIG_STRING);
+}
+
+const char *job_shape(const job_data *d, size_t k) {
+    const config *c = d->shapes;
+    if (!c || c->kind == CONFIG_STRING)
+        return c && k == 0 ? c->string : NULL;
+    return k < c->count ? c->items[k].string : NULL;
+}
+
 static bool read_data_object(job_reader *r, const config *c, job_data *d) {
     static const char *const keys[] = {"name",
                                        "type",
@@ -15,6 +27,7 @@ static bool read_data_object(job_reader *r, const config *c, job_data *d) {
                                        "max_samples",
                                        "skip",
                                        "preprocess",
+                                       "shape",
                                        "load_dataset_config",
                                        "dataloader_config",
                                        "shuffle",
@@ -46,6 +59,8 @@ static bool read_data_object(job_reader *r, const config *c, job_data *d) {
         !job_string(r, c, "preprocess", &d->preprocess) ||
         !job_int(r, c, "batch_size", 1, &d->batch) || !job_int(r, c, "limit", 1, &d->limit) ||
         !job_int(r, c, "max_samples", 1, &d->limit) || !job_int(r, c, "skip", 0, &d->skip))
+        return false;
+    if (job_key(c, "shape") && !read_shapes(r, job_key(c, "shape"), d))
         return false;
     for (size_t i = 0; parts[i]; i++)
         if (job_key(c, parts[i]) && !read_data_object(r, job_key(c, parts[i]), d))

@@ -76,7 +76,7 @@ int job_judge(const tool *t, const job *j, const job_flow *f, const qsim_model *
         return explain_pace(t, j, input, best);
     job_tool(t, data, input, &own);
     int code = dataset_open(&own, input, &d);
-    const bool fed = kept[i] && data == &f->passes[i].data;
+    const bool fed = kept[i] && data == &f->passes[i].data && !value_of(f, best, i, "calibration");
     const int64_t held = code == EXIT_OK && fed ? dataset_hold_out(d, DATASET_HELD_OUT) : 0;
     best->judged = (judging){.file = j->model,
                              .output = "the result",
@@ -88,6 +88,8 @@ int job_judge(const tool *t, const job *j, const job_flow *f, const qsim_model *
                                         : fed ? SAMPLES_SEEN
                                               : SAMPLES_OTHERS};
     const char *percentile = value_of(f, best, i, "percentile");
+    const char *mode = value_of(f, best, i, "mode");
+    best->has_ranges = !mode || strcmp(mode, "static") == 0;
     best->percentile = percentile ? strtod(percentile, NULL) : 0;
     if (code == EXIT_OK) {
         dataset_use_held(d, held > 0);

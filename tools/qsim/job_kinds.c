@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Parameters of passes other than plain quantization: Olive's 4-bit passes, and qsim's own. */
-#include <math.h>
+/* Parameters of Olive's 4-bit passes. */
 #include <string.h>
 
 #include "job.h"
@@ -38,21 +37,6 @@ bool job_rules(job_reader *r, job_pass *pass, const config *v, const char *actio
 bool job_exclude(job_reader *r, const config *c, job_pass *pass) {
     const config *excluded = job_key(c, "nodes_to_exclude");
     return !excluded || job_rules(r, pass, excluded, "fp32");
-}
-
-static bool choose_number(job_reader *r, const config *c, const char *key, job_pass *pass,
-                          const char *name, double low, double high) {
-    double value = NAN;
-    char digits[32];
-    if (!job_number(r, c, key, &value))
-        return false;
-    if (isnan(value))
-        return true;
-    if (!(value >= low && value <= high))
-        return job_wrong(r, job_key(c, key), "not a number from %g to %g", low, high);
-    snprintf(digits, sizeof(digits), "%.17g", value);
-    choose(pass, name, digits);
-    return true;
 }
 
 /* ---- 4 bits ---- */
@@ -144,67 +128,4 @@ bool job_read_narrow(job_reader *r, const config *c, int64_t block, job_pass *pa
     if (pass->op_types && !job_is_array(r, pass->op_types, CONFIG_STRING))
         return false;
     return read_rounding(r, c, pass) && job_exclude(r, c, pass);
-}
-
-/* ---- qsim's own ---- */
-
-static bool choose_string(job_reader *r, const config *c, const char *key, job_pass *pass,
-                          const char *name) {
-    const char *value = NULL;
-    if (!job_string(r, c, key, &value))
-        return false;
-    if (value)
-        choose(pass, name, value);
-    return true;
-}
-
-static bool choose_flag(job_reader *r, const config *c, const char *key, job_pass *pass,
-                        const char *name, const char *value) {
-    bool set = false;
-    if (!job_bool(r, c, key, &set))
-        return false;
-    if (set)
-        choose(pass, name, value);
-    return true;
-}
-
-/* Reads the weight parameters that both passes have. */
-static bool read_common(job_reader *r, const config *c, job_pass *pass) {
-    bool channels = true;
-    if (!job_bool(r, c, "per_channel", &channels))
-        return false;
-    if (!channels)
-        choose(pass, "weight-scheme", "tensor");
-    return choose_flag(r, c, "activation_symmetric", pass, "symmetric", "") &&
-           choose_flag(r, c, "reduce_range", pass, "reduce-range", "") && job_exclude(r, c, pass);
-}
-
-bool job_read_auto(job_reader *r, const config *c, job_pass *pass) {
-    static const char *const keys[] = {"type",
-                                       "data_config",
-                                       "data_dir",
-                                       "batch_size",
-                                       "max_drop",
-                                       "budget",
-                                       "goal",
-                                       "bits",
-                                       "latency",
-                                       "per_channel",
-                                       "activation_symmetric",
-                                       "reduce_range",
-                                       "nodes_to_exclude",
-                                       NULL};
-    if (!job_part(r, c, keys))
-        return false;
-    return choose_number(r, c, "max_drop", pass, "max-drop", 0.001, 100) &&
-           choose_number(r, c, "budget", pass, "budget", 1e-6, 1e6) &&
-           choose_string(r, c, "goal", pass, "goal") && choose_string(r, c, "bits", pass, "bits") &&
-           choose_string(r, c, "latency", pass, "latency") && read_common(r, c, pass);
-}
-
-bool job_read_sensitivity(job_reader *r, const config *c, job_pass *pass) {
-    static const char *const keys[] = {"type",         "data_config",      "data_dir",
-                                       "batch_size",   "per_channel",      "activation_symmetric",
-                                       "reduce_range", "nodes_to_exclude", NULL};
-    return job_part(r, c, keys) && read_common(r, c, pass);
 }

@@ -34,12 +34,14 @@ static int64_t made_up(const qsim_model *m) {
 
 void job_tool(const tool *t, const job_data *d, const qsim_model *m, tool *own) {
     *own = *t;
-    own->assumed = NULL; /* since there is no --shape */
+    own->assumed = NULL; /* its hint names an option of the command line */
     memset(&own->args, 0, sizeof(own->args));
     own->args.verb = &data_verb;
     add_option(own, "data", d->spec ? d->spec : "random");
     if (d->preprocess)
         add_option(own, "preprocess", d->preprocess);
+    for (size_t k = 0; job_shape(d, k); k++)
+        add_option(own, "shape", job_shape(d, k));
     add_number(own, "batch", d->batch);
     add_number(own, "limit", d->spec || d->limit ? d->limit : made_up(m));
     add_number(own, "skip", d->skip);

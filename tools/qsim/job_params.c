@@ -7,6 +7,8 @@
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 #define ANY          "*"
+#define ASYMMETRIC   "weight-asymmetric" /* joined with weight-scheme */
+#define METHODS      "MinMax=minmax|Entropy=entropy|Percentile=percentile|MSE=mse"
 
 /* Olive's parameters and qsim's options: values as "OLIVE=QSIM|…"; ANY: the same value; an empty
  * QSIM: no option. */
@@ -14,26 +16,23 @@ static const struct {
     const char *key, *option, *values;
 } parameters[] = {
     {"quant_mode", "mode", "static=static|dynamic=dynamic"},
-    {"weight_type", "weights", "QInt8=int8|int8=int8|QUInt8=uint8|uint8=uint8"},
+    {"weight_type", "weights",
+     "QInt8=int8|int8=int8|QUInt8=uint8|uint8=uint8|QInt4=int4|int4=int4|QUInt4=uint4|uint4=uint4"},
     {"activation_type", "activations",
      "QInt8=int8|int8=int8|QUInt8=uint8|uint8=uint8|QUInt16=uint16|QInt16=int16"},
     {"quant_format", "format", "QDQ=qdq|QOperator=qoperator"},
-    {"calibrate_method", "method", "MinMax=minmax|Entropy=entropy|Percentile=percentile|MSE=mse"},
-    {"calibration_method", "method", "MinMax=minmax|Entropy=entropy|Percentile=percentile|MSE=mse"},
+    {"calibrate_method", "method", METHODS},
+    {"calibration_method", "method", METHODS},
     {"percentile", "percentile", ANY},
     {"CalibPercentile", "percentile", ANY},
     {"per_channel", "weight-scheme", "true=channel|false=tensor"},
     {"reduce_range", "reduce-range", "true=!|false="},
     {"ActivationSymmetric", "symmetric", "true=!|false="},
     {"activation_symmetric", "symmetric", "true=!|false="},
-    {"WeightSymmetric", "weight-asymmetric", "true=|false=!"},
-    {"weight_symmetric", "weight-asymmetric", "true=|false=!"},
-    {"per_row", "per-row", "true=!|false="},
+    {"WeightSymmetric", ASYMMETRIC, "true=|false=!"},
+    {"weight_symmetric", ASYMMETRIC, "true=|false=!"},
     {"bias_correction", "no-bias-correction", "true=|false=!"},
-    {"equalize", "equalize", "true=!|false="},
-    {"smooth", "smooth", "true=!|false="},
-    {"refine", "refine", "true=!|false="},
-    {"search", "search", "greedy=greedy|anneal=anneal|both=both"},
+    {"gptq", "no-gptq", "true=|false=!"},
 };
 
 /* Parameters without effect here, and why. */
@@ -69,8 +68,9 @@ static bool map_name(job_choice *c, const char *pairs, const char *name, bool al
     for (const char *p = pairs; p; p = strchr(p, '|')) {
         p += *p == '|';
         size_t left = strcspn(p, "="), right = strcspn(p + left + 1, "|");
-        const bool wide = right > 2 && memcmp(p + left + right - 1, "16", 2) == 0;
-        if (all ? wide : strlen(name) != left || memcmp(p, name, left) != 0)
+        const char *end = p + left + 1 + right;
+        const bool other = right > 2 && (end[-1] == '4' || memcmp(end - 2, "16", 2) == 0);
+        if (all ? other : strlen(name) != left || memcmp(p, name, left) != 0)
             continue;
         char ours[32];
         snprintf(ours, sizeof(ours), "%.*s", (int)right, p + left + 1);
@@ -154,11 +154,18 @@ static bool read_keys(pass_reader *p, const config *c) {
     return true;
 }
 
+/* Does the pass's verb have the option of a parameter? */
+static bool is_option_of(const job_pass *p, size_t parameter) {
+    const char *name = parameters[parameter].option;
+    return args_option(job_verb(p), strcmp(name, ASYMMETRIC) == 0 ? "weight-scheme" : name);
+}
+
 static bool unknown_key(pass_reader *p, const config *v) {
-    const char *names[64];
-    size_t n = 0;
+    const char *names[128];
+    size_t n = job_option_names(p->pass, names, 48);
     for (size_t i = 0; i < COUNT(parameters); i++)
-        names[n++] = parameters[i].key;
+        if (is_option_of(p->pass, i))
+            names[n++] = parameters[i].key;
     for (size_t i = 0; i < COUNT(unused); i++)
         names[n++] = unused[i].key;
     names[n++] = "nodes_to_exclude";
@@ -187,7 +194,7 @@ static bool read_key(pass_reader *p, const config *v) {
     static const char *const python[] = {"user_script", "script_dir", "dataloader_func",
                                          "dataloader_func_kwargs", NULL};
     for (size_t i = 0; i < COUNT(parameters); i++)
-        if (strcmp(parameters[i].key, v->key) == 0)
+        if (strcmp(parameters[i].key, v->key) == 0 && is_option_of(p->pass, i))
             return read_parameter(p, i, v);
     for (size_t i = 0; i < COUNT(unused); i++)
         if (strcmp(unused[i].key, v->key) == 0) {
@@ -205,31 +212,57 @@ static bool read_key(pass_reader *p, const config *v) {
         return true; /* added after all others */
     if (strcmp(v->key, "nodes_to_quantize") == 0)
         return v->kind != CONFIG_ARRAY || v->count == 0 || job_rules(p->r, p->pass, v, "int8");
-    if (strcmp(v->key, "op_types_to_quantize") == 0) {
+    if (strcmp(v->key, "op_types_to_quantize") == 0 && p->pass->action == ACTION_QUANTIZE) {
         p->pass->op_types = v;
         return job_is_array(p->r, v, CONFIG_STRING);
     }
     if (strcmp(v->key, "extra_options") == 0)
         return read_keys(p, v);
-    return unknown_key(p, v);
+    const option *o = job_option(p->pass, v->key);
+    return o ? job_read_option(p->r, p->pass, o, v) : unknown_key(p, v);
 }
 
-/* Notes the parameters of calibrated ranges, which other modes do not use. */
-static void note_static(job_reader *r, const config *c) {
-    static const char *const names[] = {"method", "percentile", "format", "activations",
-                                        "symmetric"};
+/* The option that a key stands for; NULL: none. */
+static const char *option_of(const job_pass *pass, const char *key) {
     for (size_t i = 0; i < COUNT(parameters); i++)
-        for (size_t k = 0; k < COUNT(names); k++) {
-            const config *v = job_key(c, parameters[i].key);
-            if (v && strcmp(parameters[i].option, names[k]) == 0)
-                job_note(r, v, "the mode is not static");
-        }
+        if (strcmp(parameters[i].key, key) == 0)
+            return parameters[i].option;
+    const option *o = job_option(pass, key);
+    return o ? o->name : NULL;
+}
+
+static const char *only_value(job_pass *pass, const char *name) {
+    const job_choice *c = job_choice_of(pass, name);
+    return c->count == 1 ? c->values[0] : NULL;
+}
+
+/* Notes what the only mode of the pass does not use. */
+static void note_unused(job_reader *r, const config *c, job_pass *pass, const char *mode) {
+    const char *method = only_value(pass, "method"), *weights = only_value(pass, "weights");
+    for (size_t i = 0; c && c->kind == CONFIG_OBJECT && i < c->count; i++) {
+        const char *name = option_of(pass, c->items[i].key);
+        if (name && !is_default(&c->items[i]) && !job_applies(mode, method, weights, name))
+            job_note(r, &c->items[i],
+                     strcmp(name, "per-row") == 0  ? "the mode is not dynamic"
+                     : strcmp(mode, "static") == 0 ? "the method is not percentile"
+                                                   : "the mode is not static");
+    }
+}
+
+/* One value of each option, unless there is a search. */
+static bool check_choices(job_reader *r, const config *c, const job_pass *pass) {
+    for (size_t i = 0; i < pass->choice_count; i++)
+        if (pass->choices[i].count > 1 && !r->job->search)
+            return job_wrong(r, c, "several values for --%s need a search_strategy",
+                             pass->choices[i].option);
+    return true;
 }
 
 bool job_read_parameters(job_reader *r, const config *c, const char *mode, job_pass *pass) {
     pass_reader p = {.r = r, .pass = pass};
     const config *inner = config_get(c, "config"), *nodes = job_key(c, "nodes_to_quantize");
-    (void)job_choice_of(pass, "mode"); /* so that it comes first in commands */
+    if (mode)
+        (void)job_choice_of(pass, "mode"); /* so that it comes first in commands */
     if (nodes && nodes->kind == CONFIG_ARRAY && nodes->count > 0)
         job_choice_add(job_choice_of(pass, "set"),
                        "*=fp32"); /* all nodes stay float but those of later rules */
@@ -237,10 +270,15 @@ bool job_read_parameters(job_reader *r, const config *c, const char *mode, job_p
         !job_exclude(r, c, pass))
         return false;
     job_choices_join(pass);
+    if (!mode)
+        return check_choices(r, c, pass);
     job_choice *own = job_choice_of(pass, "mode");
     if (own->count == 0)
         job_choice_add(own, mode);
-    if (own->count == 1 && strcmp(own->values[0], "static") != 0)
-        note_static(r, c);
-    return true;
+    const char *only = only_value(pass, "mode");
+    if (only) {
+        note_unused(r, c, pass, only);
+        note_unused(r, inner, pass, only);
+    }
+    return check_choices(r, c, pass);
 }

@@ -22,6 +22,7 @@ static const struct {
     {"OnnxWeightQuantization", ACTION_QUANTIZE, "weights", NULL},
     {"OnnxMatMul4Quantizer", ACTION_QUANTIZE, "32", NULL},
     {"OnnxBlockWiseRtnQuantization", ACTION_QUANTIZE, "128", NULL},
+    {"QsimQuantize", ACTION_QUANTIZE, "static", NULL},
     {"QsimAuto", ACTION_QUANTIZE, "auto", NULL},
     {"QsimSensitivity", ACTION_SENSITIVITY, NULL, NULL},
     {"OrtPerfTuning", ACTION_TUNE, NULL, NULL},
@@ -140,13 +141,11 @@ static bool read_pass(job_reader *r, const config *c, const char *name, job_pass
     if (p->action == ACTION_TUNE)
         return read_tuning(r, c, p);
     if (p->action == ACTION_SENSITIVITY)
-        return job_read_sensitivity(r, c, p);
+        return job_read_parameters(r, c, NULL, p);
     if (*mode >= '0' && *mode <= '9')
         return job_read_narrow(r, c, strtol(mode, NULL, 10), p);
     p->automatic = strcmp(mode, "auto") == 0;
-    if (p->automatic)
-        return job_read_auto(r, c, p);
-    return job_read_parameters(r, c, mode, p);
+    return job_read_parameters(r, c, p->automatic ? NULL : mode, p);
 }
 
 static job_pass *pass_named(job *j, const char *name) {

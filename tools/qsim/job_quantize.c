@@ -17,26 +17,24 @@ static const char *picked(const job_pass *p, const size_t *picks, const char *na
 
 /* Is the option valid with the picked mode and method? Others may be tried, too. */
 static bool applies(const job_pass *p, const size_t *picks, const char *name) {
-    static const char *const of_static[] = {"method",      "percentile", "format",
-                                            "activations", "symmetric",  "equalize",
-                                            "smooth",      "refine",     "search"};
-    if (p->bits == 4 || p->automatic || p->action != ACTION_QUANTIZE)
+    if (p->automatic || p->action != ACTION_QUANTIZE)
         return true;
-    const char *mode = picked(p, picks, "mode"), *method = picked(p, picks, "method");
-    if (strcmp(name, "per-row") == 0)
-        return mode && strcmp(mode, "dynamic") == 0;
-    if (strcmp(name, "percentile") == 0 && method && strcmp(method, "percentile") != 0)
-        return false;
-    for (size_t i = 0; i < sizeof(of_static) / sizeof(*of_static); i++)
-        if (strcmp(name, of_static[i]) == 0)
-            return !mode || strcmp(mode, "static") == 0;
-    return true;
+    return job_applies(picked(p, picks, "mode"), picked(p, picks, "method"),
+                       picked(p, picks, "weights"), name);
+}
+
+/* Is any value of a choice one that begins like this? NULL as a value: without the option. */
+static bool any_value(const job_pass *p, const char *name, const char *begin) {
+    for (size_t i = 0; i < p->choice_count; i++)
+        for (size_t k = 0; strcmp(p->choices[i].option, name) == 0 && k < p->choices[i].count; k++)
+            if (p->choices[i].values[k] &&
+                strncmp(p->choices[i].values[k], begin, strlen(begin)) == 0)
+                return true;
+    return false;
 }
 
 void job_command(const job_pass *p, const size_t *picks, text *out) {
-    text_puts(out, p->automatic                      ? "qsim auto"
-                   : p->action == ACTION_SENSITIVITY ? "qsim sensitivity"
-                                                     : "qsim quantize");
+    text_printf(out, "qsim %s", job_verb(p)->name);
     for (size_t i = 0; i < p->choice_count; i++) {
         const job_choice *c = &p->choices[i];
         if (picks && !applies(p, picks, c->option))
@@ -59,6 +57,8 @@ void job_command(const job_pass *p, const size_t *picks, text *out) {
         text_printf(out, " --data %s", p->data.spec);
     if (p->data.preprocess)
         text_printf(out, " --preprocess %s", p->data.preprocess);
+    for (size_t k = 0; job_shape(&p->data, k); k++)
+        text_printf(out, " --shape %s", job_shape(&p->data, k));
     if (p->data.limit > 0)
         text_printf(out, " --limit %lld", (long long)p->data.limit);
     if (p->data.skip > 0)
@@ -128,26 +128,43 @@ static int give_types(const tool *t, const job_pass *p, const qsim_model *m, too
 
 /* ---- the run ---- */
 
-static int calibrate(const tool *t, const job_pass *p, quantizing *q, qsim_calibration **kept) {
-    /* If kept, the calibration serves other options, too: it covers all tensors. */
+/*
+ * The options of a calibration. One that is kept serves the other candidates, too: it covers all
+ * tensors, and has what rounding by GPTQ needs if any of them rounds so.
+ */
+static qsim_quantize_options calibrated(const job_pass *p, const quantizing *q, bool kept) {
+    qsim_quantize_options o = q->options;
+    const bool whole = any_value(p, "weights", "int4"), half = any_value(p, "weights", "uint4");
+    o.keep_moments = any_value(p, "refine", "");
+    if (kept && (whole || half) && o.weight_type != QSIM_INT4 && o.weight_type != QSIM_UINT4)
+        o.weight_type = whole ? QSIM_INT4 : QSIM_UINT4;
+    return o;
+}
+
+static int calibrate(const tool *t, const tool *named, const job_pass *p, quantizing *q,
+                     qsim_calibration **kept) {
     static const char *const everything[1] = {"*"};
+    const qsim_quantize_options quantized = calibrated(p, q, kept != NULL);
+    const bool ranges = kept && any_value(p, "mode", "static");
     const qsim_calibration_options o = {.struct_size = sizeof(o),
                                         .tensors = everything,
-                                        .tensor_count = kept != NULL,
-                                        .quantize = &q->options};
+                                        .tensor_count = ranges,
+                                        .quantize = &quantized};
+    const char *path = args_value(&named->args, "calibration");
     tool own;
     if (kept && *kept) {
         q->calibration = *kept;
         return EXIT_OK;
     }
-    if (!p->data.spec)
+    if (!path && !p->data.spec)
         return tool_usage(t, "\"data_config\": {\"data_dir\": \"X.npy\"} names it",
                           "passes.%s: a static quantization needs data to calibrate on", p->name);
     job_tool(t, &p->data, q->model, &own);
-    int code = dataset_open(&own, q->model, &q->data);
-    if (code == EXIT_OK)
+    int code =
+        path ? calibration_open(t, path, &q->calibration) : dataset_open(&own, q->model, &q->data);
+    if (code == EXIT_OK && !path)
         (void)dataset_hold_out(q->data, DATASET_HELD_OUT);
-    if (code == EXIT_OK)
+    if (code == EXIT_OK && !path)
         code = calibrate_data(&own, q->file, q->model, &o, q->data, &q->calibration);
     dataset_close(q->data);
     job_tool_close(&own);
@@ -157,12 +174,21 @@ static int calibrate(const tool *t, const job_pass *p, quantizing *q, qsim_calib
     return code;
 }
 
+/* Is there anything to calibrate for: ranges, or by the data means of biases and moments? */
+static bool needs_calibration(const tool *own, const job_pass *p, const quantizing *q) {
+    const bool given = p->data.spec || args_has(&own->args, "calibration");
+    const bool narrow = q->options.weight_type == QSIM_INT4 || q->options.weight_type == QSIM_UINT4;
+    if (q->options.mode == QSIM_MODE_STATIC)
+        return given || !recipe_has_ranges(q);
+    return given && (!q->options.no_bias_correction || (narrow && !q->options.no_gptq));
+}
+
 /* Runs the searches that options ask for (--search, --equalize, …) on the data of the pass. */
 static int search(const tool *t, const tool *own, const job_pass *p, quantizing *q) {
     tool with;
     job_tool(t, &p->data, q->model, &with);
     int code = dataset_open(&with, q->model, &q->data);
-    if (code == EXIT_OK)
+    if (code == EXIT_OK && !args_has(&own->args, "calibration"))
         (void)dataset_hold_out(q->data, DATASET_HELD_OUT);
     if (code == EXIT_OK)
         code = quantize_search(own, q);
@@ -177,13 +203,11 @@ static int quantize(const tool *t, const tool *own, const job_pass *p, quantizin
     progress bar;
     qsim_error e;
     int code = EXIT_OK;
-    const bool narrow = p->bits == 4 && !q->options.no_gptq;
-    q->options.keep_moments = args_has(&own->args, "refine");
+    q->judges &= p->data.spec != NULL;
     if (p->automatic)
         code = job_auto(t, own, p, q);
-    else if (q->options.mode == QSIM_MODE_STATIC || narrow)
-        code = calibrate(t, p, q, kept);
-    q->options.keep_moments = 0;
+    else if (needs_calibration(own, p, q))
+        code = calibrate(t, own, p, q, kept);
     if (code == EXIT_OK && !p->automatic && quantize_searches(own, q))
         code = search(t, own, p, q);
     if (code)
@@ -202,12 +226,16 @@ int job_quantize(const tool *t, const job *j, const job_pass *p, const size_t *p
     quantizing q = {.file = j->model, .output = p->name, .model = (qsim_model *)(uintptr_t)m};
     tool own = *t;
     memset(&own.args, 0, sizeof(own.args));
-    own.args.verb = p->automatic ? &verb_auto : &verb_quantize;
+    own.args.verb = job_verb(p);
     int code = job_give(t, p, picks, &own);
     if (code == EXIT_OK && (p->op_types || p->bits == 4))
         code = give_types(t, p, m, &own);
+    if (code == EXIT_OK && !p->automatic && !quantize_search_fits(&own))
+        code = EXIT_USAGE;
     if (code == EXIT_OK)
         code = quantize_options(&own, &q);
+    if (code == EXIT_OK)
+        code = recipe_open(&own, &q);
     if (code == EXIT_OK)
         code = quantize(t, &own, p, &q, kept);
     if (code != EXIT_OK) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "calibrating.h"
 #include "common/progress.h"
 #include "job.h"
 #include "ladder.h"
@@ -15,7 +16,9 @@
 #define JUDGED   128
 
 /* Reads samples of the pass's data and calibrates on them. */
-static int prepare(const tool *t, const job_pass *p, quantizing *q, size_t most, samples *s) {
+static int prepare(const tool *t, const tool *named, const job_pass *p, quantizing *q, size_t most,
+                   samples *s) {
+    const char *path = args_value(&named->args, "calibration");
     tool own;
     dataset *d = NULL;
     if (!p->data.spec)
@@ -28,7 +31,8 @@ static int prepare(const tool *t, const job_pass *p, quantizing *q, size_t most,
     if (code == EXIT_OK)
         code = samples_read(&own, d, q->model, most, s, NULL);
     if (code == EXIT_OK)
-        code = samples_calibrate(&own, q->file, q->model, &q->options, s, &q->calibration);
+        code = path ? calibration_open(t, path, &q->calibration)
+                    : samples_calibrate(&own, q->file, q->model, &q->options, s, &q->calibration);
     dataset_close(d);
     job_tool_close(&own);
     return code;
@@ -36,26 +40,28 @@ static int prepare(const tool *t, const job_pass *p, quantizing *q, size_t most,
 
 int job_auto(const tool *t, const tool *own, const job_pass *p, quantizing *q) {
     ladder l = {.tool = t, .q = q, .begun = tool_now()};
+    qsim_recipe *found = NULL;
     progress bar;
     qsim_error e;
     int code = ladder_options(own, &l);
     if (code == EXIT_OK)
         q->options.keep_moments = ladder_keeps_moments(&l);
     if (code == EXIT_OK)
-        code = prepare(t, p, q, SEARCHED, &l.seen);
+        code = prepare(t, own, p, q, SEARCHED, &l.seen);
     q->options.keep_moments = 0;
     qsim_search_options o = {.struct_size = sizeof(o)};
-    if (code == EXIT_OK && qsim_recipe_create(t->ctx, &q->recipe, &e))
+    if (code == EXIT_OK && qsim_recipe_create(t->ctx, &found, &e))
         code = tool_error(t, q->file, &e);
     if (code == EXIT_OK) {
         ladder_give(&l, &o);
         progress_begin(&bar, t);
         o.progress = progress_step;
         o.progress_user = &bar;
-        if (qsim_search(q->model, q->calibration, &q->options, &o, q->recipe, NULL, &e))
+        if (qsim_search(q->model, q->calibration, &q->options, &o, found, NULL, &e))
             code = quantize_error(t, q, &e);
         progress_end(&bar);
-        q->options.recipe = q->recipe;
+        qsim_recipe_free(q->recipe);
+        q->options.recipe = q->recipe = found;
     }
     ladder_free(&l);
     return code;
@@ -73,12 +79,14 @@ int job_sensitivity(const tool *t, const job *j, const job_flow *f, const job_pa
     qsim_error e;
     progress bar;
     memset(&own.args, 0, sizeof(own.args));
-    own.args.verb = &verb_sensitivity;
+    own.args.verb = job_verb(p);
     int code = job_give(t, p, NULL, &own);
     if (code == EXIT_OK)
         code = quantize_options(&own, &q);
     if (code == EXIT_OK)
-        code = prepare(t, p, &q, JUDGED, &s);
+        code = recipe_open(&own, &q);
+    if (code == EXIT_OK)
+        code = prepare(t, &own, p, &q, JUDGED, &s);
     if (code == EXIT_OK) {
         qsim_search_options o = {.struct_size = sizeof(o)};
         samples_give(&s, &o);
@@ -102,6 +110,7 @@ int job_sensitivity(const tool *t, const job *j, const job_flow *f, const job_pa
     units_free(&u);
     samples_free(&s);
     qsim_calibration_free(q.calibration);
+    qsim_recipe_free(q.recipe);
     quantize_options_free(&q);
     args_free(&own.args);
     return code;

@@ -61,17 +61,28 @@ static bool chooses(const tool *t, const char *name) {
     return strcmp(name, "method") == 0 && method && strcmp(method, "auto") == 0;
 }
 
+/* Options that need calibrated ranges. */
+static const char *const of_static[] = {
+    "method", "percentile", "format", "activations", "symmetric", "search",
+    "refine", "equalize",   "smooth", "seed",        "steps",     "max-drop",
+};
+
+bool quantize_is_static(const char *name) {
+    for (size_t i = 0; i < sizeof(of_static) / sizeof(*of_static); i++)
+        if (strcmp(name, of_static[i]) == 0)
+            return true;
+    return false;
+}
+
 /* Refuses options that need calibrated ranges; false: one was given. */
 static bool only_static(const tool *t, const char *mode) {
-    static const char *const names[] = {"method",      "percentile", "format",
-                                        "activations", "symmetric",  "search",
-                                        "refine",      "equalize",   "smooth"};
     const char *weights = args_value(&t->args, "weights");
     const bool narrow = weights && strchr(weights, '4');
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-        if (args_has(&t->args, names[i]) && !(narrow && strcmp(names[i], "format") == 0) &&
-            !chooses(t, names[i])) {
-            (void)tool_usage(t, NULL, "--%s goes with --mode static, not with %s", names[i], mode);
+    for (size_t i = 0; i < sizeof(of_static) / sizeof(*of_static); i++)
+        if (args_has(&t->args, of_static[i]) && !(narrow && strcmp(of_static[i], "format") == 0) &&
+            !chooses(t, of_static[i])) {
+            (void)tool_usage(t, NULL, "--%s goes with --mode static, not with %s", of_static[i],
+                             mode);
             return false;
         }
     return true;
@@ -117,7 +128,6 @@ int quantize_options(const tool *t, quantizing *q) {
     o->no_bias_correction = args_has(&t->args, "no-bias-correction");
     o->reduce_range = args_has(&t->args, "reduce-range");
     q->judges = o->mode == QSIM_MODE_DYNAMIC && !q->chooses && !o->no_bias_correction &&
-                args_has(&t->args, "data") && !args_has(&t->args, "calibration") &&
                 !args_has(&t->args, "recipe");
     if (!tool_number(t, "percentile", 50, 100, 0, &o->percentile))
         return EXIT_USAGE;

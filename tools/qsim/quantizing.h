@@ -31,7 +31,7 @@ typedef struct quantizing {
     size_t layer_count;
     bool searched, has_classes; /* has_classes: the losses are KL */
     bool chooses;               /* --method auto */
-    bool judges;                /* dynamic, with data that tell whether correcting biases gains */
+    bool judges;                /* dynamic: with data, they tell whether correcting biases gains */
     search_attempt *attempts;   /* in the order of trying */
     size_t attempt_count;
     double plain_loss, found_loss; /* losses on the data before and after the search */
@@ -64,6 +64,8 @@ typedef struct quantizing {
 
 /* Reads the options of the command line into q->options. */
 int quantize_options(const tool *t, quantizing *q);
+/* Does an option go with --mode static alone? */
+bool quantize_is_static(const char *name);
 void quantize_options_free(quantizing *q);
 /* Frees all fields. */
 void quantize_close(quantizing *q);

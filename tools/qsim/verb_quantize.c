@@ -23,6 +23,7 @@ static int get_calibration(const tool *t, quantizing *q) {
                           "is missing");
     if (args_has(&t->args, "data"))
         code = dataset_open(t, q->model, &q->data);
+    q->judges &= q->data != NULL;
     const bool narrow = q->options.weight_type == QSIM_INT4 || q->options.weight_type == QSIM_UINT4;
     if (!code && narrow && !q->options.no_gptq && (path || !q->data))
         tool_note(t, "4-bit weights are rounded to the nearest; --data without --calibration "

@@ -51,7 +51,7 @@ static void draw_page(page *p, const job *j, const qsim_model *m, const job_resu
     for (size_t i = 0; i < j->flow_count; i++) {
         job_candidates_page(j, &best[i], p);
         page_layers(p, best[i].judged.verdict);
-        if (best[i].calibration)
+        if (best[i].calibration && best[i].has_ranges)
             page_ranges(p, RANGES_CHOSEN, best[i].calibration, best[i].judged.method,
                         best[i].percentile, best[i].judged.verdict, 24);
         text_free(&paths[i]);

@@ -15,6 +15,10 @@ void print_package(const tool *t, const struct qsim_package *package, const char
 
 /* Applies the options of the --config file as if they stood first on the command line. */
 int config_options(tool *t);
+struct config;
+/* Adds an option's value as text; its kind follows from its name in the help. Returns what is
+ * wrong with it, or NULL. */
+const char *config_value(const option *o, const struct config *c, text *out);
 
 /* All verbs, terminated by NULL. */
 extern const verb *const all_verbs[];

@@ -262,9 +262,10 @@ class Model(_Handle):
 
         `data`, to calibrate on, is one batch or an iterable of them: arrays, tuples of arrays, or
         dicts, as run() takes them; else `calibration` is a Calibration. The modes dynamic and
-        weights need neither; with one, biases are corrected by its means. `recipe`, a Recipe,
-        decides for the layers and tensors that it names; `decided`, another Recipe, gets all
-        decisions. `progress` is called with (what, done, total); Ctrl-C, an exception or a true
+        weights need neither; with one, biases are corrected by its means, in mode dynamic with
+        `data` and without a recipe only where that brings the answers closer to the float model's
+        (as `search(calibration, "correction", inputs=batches)` finds). `recipe`, a Recipe, decides
+        for the layers and tensors that it names; `decided`, another Recipe, gets all decisions. `progress` is called with (what, done, total); Ctrl-C, an exception or a true
         result of it ends the work."""
         from ._quantize import _quantize_model
         return _quantize_model(self, calibration, data, recipe, decided, progress, options)

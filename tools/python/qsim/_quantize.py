@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes as C
+import math
 import os
 from collections.abc import Mapping
 from typing import Any, Iterable, List, NamedTuple, Optional, Tuple, Union, overload
@@ -12,13 +13,14 @@ import numpy as np
 
 from ._abi import _LayerFn, _lib, _text
 from ._affine import _quantize_array
-from ._arrays import Array
+from ._arrays import Array, _batches
 from ._calibration import Calibration
-from ._library import _ErrorStruct, _call, _check
-from ._model import Model, _model
+from ._library import Error, _ErrorStruct, _call, _check
+from ._model import Model, _given, _model
 from ._options import _quantize_options
 from ._progress import Progress, _Watch
 from ._recipe import Recipe
+from ._search import search
 from ._words import _SCHEMES, _dtype_name
 
 
@@ -37,6 +39,46 @@ class Layer(NamedTuple):
     bytes: int
 
 
+# Samples that tell whether correcting biases gains, as `qsim quantize` has them: more of them where
+# they are small.
+_JUDGED_BYTES, _LEAST_JUDGED, _JUDGED, _OF_UNKNOWN_SIZE = 64 << 20, 32, 1024, 128
+
+
+class _Kept:
+    """The first batches of data, copied while they go by."""
+
+    def __init__(self, model: Model) -> None:
+        self._inputs = model.inputs
+        self.batches: List[Any] = []
+        shape = self._inputs[0].shape if self._inputs else None
+        sizes = [n for n in (shape or ())[1:] if isinstance(n, int)]
+        known = shape is not None and len(sizes) == max(len(shape) - 1, 0)
+        most = _JUDGED_BYTES // max(4 * math.prod(sizes), 1) if known else _OF_UNKNOWN_SIZE
+        self._left = min(max(most, _LEAST_JUDGED), _JUDGED)
+
+    def of(self, data: Iterable[Any]) -> Iterable[Any]:
+        for batch in _batches(data, self._inputs):
+            if self._left > 0:
+                given = batch if isinstance(batch, tuple) else (batch,)
+                arrays = tuple(np.array(x) for x in _given(self._inputs, given, {}))
+                self.batches.append(arrays)
+                self._left -= len(arrays[0]) if arrays and arrays[0].ndim else 1
+            yield batch
+
+
+def _judge_biases(model: Model, calibration: Calibration, kept: _Kept, progress: Optional[Progress],
+                  options: Mapping[str, Any]) -> Optional[Recipe]:
+    """The recipe that leaves biases as they are where correcting them gains nothing sure; None where
+    nothing can be judged: they are corrected then."""
+    try:
+        return search(model, calibration, "correction", inputs=kept.batches, progress=progress,
+                      **options).recipe
+    except Error as e:
+        if e.name in ("QSIM_E_UNSUPPORTED", "QSIM_E_SHAPE"):
+            return None
+        raise
+
+
 def _quantize_model(model: Model, calibration: Optional[Calibration], data: Optional[Iterable[Any]],
                     recipe: Optional[Recipe], decided: Optional[Recipe],
                     progress: Optional[Progress], options: Mapping[str, Any]) -> Model:
@@ -44,7 +86,13 @@ def _quantize_model(model: Model, calibration: Optional[Calibration], data: Opti
     if data is not None:
         if calibration is not None:
             raise TypeError("quantize() takes a calibration or data, not both")
-        calibration = Calibration(model, quantize=options, progress=progress).feed_all(data)
+        judged = (options.get("mode") == "dynamic" and options.get("bias_correction", True) and
+                  recipe is None)
+        kept = _Kept(model) if judged else None
+        calibration = Calibration(model, quantize=options, progress=progress)
+        calibration.feed_all(data if kept is None else kept.of(data))
+        if kept is not None:
+            recipe = _judge_biases(model, calibration, kept, progress, options)
     struct.recipe = None if recipe is None else Recipe._of(recipe)
     struct.decided = None if decided is None else Recipe._of(decided)
     known = None if calibration is None else Calibration._of(calibration)
