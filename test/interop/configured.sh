@@ -16,14 +16,18 @@ check() { # NAME MODEL INPUT
     "unsigned": {"type": "OnnxQuantization", "quant_mode": "dynamic", "weight_type": "QUInt8"},
     "weights": {"type": "OnnxWeightQuantization"},
     "qdq": {"type": "OnnxStaticQuantization", "quant_format": "QDQ", "per_channel": true, $data},
-    "qoperator": {"type": "OnnxStaticQuantization", "quant_format": "QOperator", "per_channel": false, $data}
+    "qoperator": {"type": "OnnxStaticQuantization", "quant_format": "QOperator", "per_channel": false, $data},
+    "corrected": {"type": "OnnxDynamicQuantization", $data},
+    "searched": {"type": "QsimQuantize", "search": "greedy", "set": "*=int8", $data},
+    "narrow": {"type": "QsimQuantize", "mode": "weights", "weights": "int4", "block": 32, $data},
+    "chosen": {"type": "QsimAuto", "budget": 5, $data}
   },
-  "pass_flows": [["dynamic"], ["unsigned"], ["weights"], ["qdq"], ["qoperator"]],
+  "pass_flows": [["dynamic"], ["unsigned"], ["weights"], ["qdq"], ["qoperator"], ["corrected"], ["searched"], ["narrow"], ["chosen"]],
   "output_dir": "$work/$1"
 }
 END
     "$qsim" run-config -q "$work/$1.json"
-    for flow in dynamic unsigned weights qdq qoperator; do
+    for flow in dynamic unsigned weights qdq qoperator corrected searched narrow chosen; do
         # Without the runtime's own optimizations: from the basic level on, it quantizes the activations of
         # products whose weights are dequantized.
         agree "$work/$1/$flow/model.onnx" disabled \

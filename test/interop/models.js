@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Whether every model of the shared data loads, computes what ONNX Runtime computes, and quantizes in every mode into a file that
 // both run alike: on made-up and on real inputs (real.js), in batches of 1 and, where the batch is free, of 3.
-//   node models.js ORT_FOLDER QSIM WORK SHARED [MODE|FOLDER|MODEL...]      modes: those alone
+//   node models.js ORT_FOLDER QSIM WORK SHARED [MODE|FOLDER|MODEL...]      modes and methods: those alone, else all modes
 // One line a model, in each cell the worst on made-up and on real inputs: the largest distance over the largest value; with n
 // noise over signal, where steps of integers are inside; with s these spread, and each node is right alone. "-": it is quantized, or smoothing loses more.
 'use strict';
@@ -21,6 +21,14 @@ const MODES = {
   static: ['--mode', 'static'], smooth: ['--mode', 'static', '--smooth'], qoperator: ['--mode', 'static', '--format', 'qoperator'], uint16: ['--mode', 'static', '--activations', 'uint16'],
   dynamic: ['--mode', 'dynamic'], rows: ['--mode', 'dynamic', '--per-row'], weights: ['--mode', 'weights'], int4: ['--mode', 'weights', '--weights', 'int4', '--block', '32'],
 };
+// Methods of static quantization, where they are asked for: what a search finds, rather than what --mode says.
+const METHODS = {
+  mse: ['--method', 'mse'], percentile: ['--percentile', '99.9'], entropy: ['--method', 'entropy'], chosen: ['--method', 'auto'], greedy: ['--search', 'greedy'],
+  anneal: ['--search', 'anneal', '--steps', '20'], both: ['--search', 'both', '--steps', '20'], refine: ['--refine'], equalize: ['--weight-scheme', 'tensor', '--equalize'],
+  asymmetric: ['--weight-scheme', 'channel-asymmetric'], tensor: ['--weight-scheme', 'tensor-asymmetric'], signed: ['--activations', 'int8', '--symmetric', '--reduce-range'],
+  plain: ['--no-bias-correction'], w4: ['--weights', 'int4'],
+};
+for (const [name, options] of Object.entries(METHODS)) METHODS[name] = ['--mode', 'static', ...options];
 
 function sizeOf(model, symbol, batch) {
   const own = FILES[model] && FILES[model][symbol], named = SIZES.find(([name]) => name.test(symbol));
@@ -123,10 +131,10 @@ function calibration(x) {
 }
 
 function quantize(x, file, mode) {
-  const out = path.join(x.work, 'q.onnx'), data = path.join(x.work, 'data.npz'), args = ['quantize', '-q', '-f', ...MODES[mode], file, '-o', out];
-  if (MODES[mode][1] === 'static' && x.metadata.some((m) => !m.shape.length)) { // samples do not stand side by side
+  const out = path.join(x.work, 'q.onnx'), data = path.join(x.work, 'data.npz'), options = MODES[mode] || METHODS[mode], args = ['quantize', '-q', '-f', ...options, file, '-o', out];
+  if (options[1] === 'static' && x.metadata.some((m) => !m.shape.length)) { // samples do not stand side by side
     args.push('--data', 'random', '--batch', '1', ...x.metadata.filter((m) => m.shape.length).flatMap((m) => ['--shape', `${m.name}=${shapeOf(x.model, m, 1).join('x')}`]));
-  } else if (MODES[mode][1] === 'static') {
+  } else if (options[1] === 'static') {
     fs.writeFileSync(data, zip(calibration(x).map((t, i) => [x.metadata[i].name, npy(t)])));
     args.push('--data', data, '--batch', x.free ? '3' : '1', '--held-out', '0');
   }
@@ -171,7 +179,7 @@ async function row(x, file) {
 }
 
 async function main() {
-  const [folder, qsim, work, shared, ...rest] = process.argv.slice(2), asked = rest.filter((a) => a in MODES), folders = rest.filter((a) => !(a in MODES));
+  const [folder, qsim, work, shared, ...rest] = process.argv.slice(2), isMode = (a) => a in MODES || a in METHODS, asked = rest.filter(isMode), folders = rest.filter((a) => !isMode(a));
   const x = {ort: require(path.resolve(folder, 'node_modules', 'onnxruntime-node')), qsim, work, shared, bad: 0, asked: 0, real: new Real(shared, qsim, work)}, files = [];
   x.modes = asked.length ? asked : Object.keys(MODES);
   const walk = (d) => fs.readdirSync(d, {withFileTypes: true}).forEach((e) => {

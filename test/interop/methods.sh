@@ -1,0 +1,83 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# What each method and search of qsim quantize and auto finds on data, ONNX Runtime computes as we do. Static
+# LeNetLite: the same top-1 on at least 99.9 % of 2,000 Fashion-MNIST test images, and every 8-bit tensor within one
+# step. Dynamic and weight-only: outputs within 1e-4 of the largest value. Searches on other networks: models.js.
+# Choices are those of --help, and what an option writes is another file than the one without it, or it has shown
+# nothing. Skipped by name where npm or its registry is not reachable. Usage: methods.sh SOURCE_ROOT QSIM FOLDER
+set -eu
+root=$1 qsim=$2 peer=$3
+. "$root/test/interop/ort.sh"
+model=$models/fashion_lenetlite.onnx
+data=$shared/data/fashion-mnist
+node "$root/test/interop/peer.js" "$peer" images "$data/t10k-images-idx3-ubyte.gz" 2000 "$work/x.npy"
+
+choices() { # OPTION: its values but the default
+    "$qsim" quantize --help | sed -n "s/^ *--$1 .*; one of //p" | tr '|' '\n' | grep -vxE 'minmax|channel|uint8|int8'
+}
+write() { # FILE VERB OPTIONS...
+    file=$work/$1.onnx verb=$2
+    shift 2
+    "$qsim" "$verb" -q -f "$model" -o "$file" --skip 54000 --limit 128 \
+        --data "$data/train-images-idx3-ubyte.gz,$data/train-labels-idx1-ubyte.gz" "$@" >/dev/null || [ $? = 3 ]
+}
+differs() { # OTHER: from the file
+    ! cmp -s "$file" "$work/$1.onnx" || { echo "BAD  nothing has changed"; exit 1; }
+}
+static() { # NAME VERB OPTIONS...
+    echo "== $*"
+    write "$@"
+    # What auto finds depends on the machine's speed.
+    [ "$1" = plain ] || [ "$2" = auto ] || differs plain
+    node "$root/test/interop/peer.js" "$peer" taps "$file" "$work/taps.onnx"
+    "$qsim" run -q -f "$work/taps.onnx" --input "$work/x.npy" --output-dir "$work/out"
+    node "$root/test/interop/peer.js" "$peer" compare "$work/taps.onnx" "$work/x.npy" "$work/out"
+}
+static plain quantize
+for method in $(choices method); do
+    case $method in
+    auto) ;; # finds nothing better here; below
+    percentile) static "$method" quantize --percentile 99.9 ;;
+    *) static "$method" quantize --method "$method" ;;
+    esac
+done
+for scheme in $(choices weight-scheme); do
+    static "$scheme" quantize --weight-scheme "$scheme"
+done
+for search in $(choices search); do
+    steps='--steps 40 --seed 1'
+    [ "$search" != greedy ] || steps=''
+    static "$search" quantize --search "$search" $steps
+done
+static reduced quantize --reduce-range --symmetric --activations int8
+static uncorrected quantize --no-bias-correction
+static narrow quantize --weights int4
+static everything quantize --weight-scheme tensor --equalize --search both --steps 20 --refine
+for goal in size latency; do
+    static "$goal" auto --goal $goal --max-drop 5 --budget 20s
+done
+static small auto --goal size --bits 4,8,float --max-drop 5 --budget 20s
+
+# Above the basic level ONNX Runtime makes of dequantized weights of a product what quantizes activations.
+mode() { # LEVEL MODE OPTIONS...: with data that correct biases, and round 4 bits by GPTQ
+    level=$1 mode=$2
+    [ "$level" = basic ] || level=''
+    shift 2
+    echo "== $mode $*"
+    write uncorrected quantize --mode "$mode" "$@" --no-bias-correction
+    write corrected quantize --mode "$mode" "$@"
+    differs uncorrected
+    agree "$file" $level input=64,1,28,28
+}
+mode all dynamic
+mode all dynamic --per-row
+mode all dynamic --weight-scheme channel-asymmetric
+mode basic weights
+for block in 0 32; do
+    mode basic weights --weights int4 --block $block
+    mode all weights --weights int4 --block $block --format qoperator
+    mode all dynamic --weights int4 --block $block
+done
+
+node "$root/test/interop/models.js" "$peer" "$qsim" "$work" "$shared" chosen greedy anneal both refine asymmetric \
+    "$models/fashion_resnet8.onnx" "$models/mlptiny_kws_dscnn_fp32.onnx"
