@@ -60,6 +60,10 @@ typedef struct qsim_load_options {
  * FORMAT (no ONNX, truncated); GRAPH (cycle, duplicate or undefined name); UNSUPPORTED (operator,
  * version, attribute, type: the message names node, operator and opset); DTYPE, SHAPE, VALUE (an
  * operator's rule is broken); LIMIT (nesting, sizes); NOMEM.
+ *
+ * A shape that the file declares for a node's output is taken where the node does not tell it. One
+ * that the node contradicts is a warning in the context's log, and the node's holds; a declared
+ * type that it contradicts is refused (DTYPE).
  */
 QSIM_API int qsim_model_load(qsim_ctx *ctx, const char *path, const qsim_load_options *options,
                              qsim_model **out, qsim_error *error);
@@ -74,9 +78,10 @@ typedef void (*qsim_problem_fn)(void *user, const qsim_error *error);
 
 /*
  * Reports every problem, not the first only, of a model loaded with QSIM_LOAD_INSPECT (operators
- * that are not known, rules that are broken) or QSIM_LOAD_CHECK (also what loading refuses: names
- * defined twice or nowhere, bad tensors, external data that is missing, cycles). Returns their
- * number or a negative code. Loading keeps 1000 problems and gives up at the next one.
+ * that are not known, rules that are broken, wrong declared shapes) or QSIM_LOAD_CHECK (also what
+ * loading refuses: names defined twice or nowhere, bad tensors, external data that is missing,
+ * cycles). Returns their number or a negative code. Loading keeps 1000 problems and gives up at the
+ * next one.
  */
 QSIM_API int qsim_model_check(const qsim_model *model, qsim_problem_fn problem, void *user);
 

@@ -5,20 +5,12 @@
  * depend on data, and nodes that read their results, are deferred (deferred.h).
  */
 #include "exec/deferred.h"
+#include "tensor/shape.h"
 
 #include <stdio.h>
 
 /* Most bytes of a folded node's results, which a plan keeps as constants. */
 #define PLAN_CONST_LIMIT ((size_t)1 << 20)
-
-/* Sizes as "[1,3,224,224]", shortened to fit. */
-static const char *shape_text(char *text, size_t capacity, int32_t rank, const int64_t *dims) {
-    size_t n = 0;
-    for (int32_t i = 0; i < rank && n + 24 < capacity; i++)
-        n += (size_t)snprintf(text + n, capacity - n, "%s%lld", i ? "," : "[", (long long)dims[i]);
-    snprintf(text + n, capacity - n, rank > 0 ? "]" : "[]");
-    return text;
-}
 
 static int no_memory(const qsim_session *s, qsim_error *error) {
     return qs_fail(error, QSIM_E_NOMEM, "%s: out of memory for a plan", s->name);
@@ -43,7 +35,7 @@ static int check_input(const qsim_session *s, const qs_value *v, const qsim_tens
     if (v->dtype && t->dtype != v->dtype)
         return qs_fail(error, QSIM_E_DTYPE, "%s: input '%s' is %s, the model takes %s", s->name,
                        v->name, qsim_dtype_name(t->dtype), qsim_dtype_name(v->dtype));
-    shape_text(given, sizeof(given), t->rank, t->dims);
+    qs_shape_text(given, sizeof(given), t->rank, t->dims);
     if (v->rank >= 0 && t->rank != v->rank)
         return qs_fail(error, QSIM_E_SHAPE,
                        "%s: input '%s' is given as %s, the model takes rank %d", s->name, v->name,

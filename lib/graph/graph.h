@@ -82,9 +82,10 @@ typedef struct qs_value {
     int32_t rank;         /* -1 if unknown */
     bool is_input;        /* in `inputs` */
     bool is_output;       /* in `outputs` */
-    bool declared;        /* the file states its type: what inference finds must agree */
-    bool broken;          /* its definition could not be read (QSIM_LOAD_CHECK) */
-    bool is_sequence;     /* a sequence of tensors that a Loop carries */
+    bool declared;    /* the file states its type, which inference must find, and maybe a shape */
+    bool misdeclared; /* the file states another shape than inference finds, which holds */
+    bool broken;      /* its definition could not be read (QSIM_LOAD_CHECK) */
+    bool is_sequence; /* a sequence of tensors that a Loop carries */
 } qs_value;
 
 /* Whether a value is still made: false for a tensor whose node a pass has removed. */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* qsim_model_check, which reports every problem, and qsim_model_upgrade. */
+#include "base/ctx.h"
 #include "graph/model.h"
 #include "onnx/reader.h"
 #include "op/op.h"
+#include "tensor/shape.h"
 
 struct report {
     qsim_problem_fn fn;
@@ -20,6 +22,26 @@ static int report_problem(struct report *r, int code, const qsim_error *why) {
     if (r->fn)
         r->fn(r->user, why);
     return QSIM_OK;
+}
+
+/* Describes a value whose declared shape is not the one that its node gives it. */
+static void describe_misdeclared(const qs_graph *g, qs_id id, const char *name, qsim_error *why) {
+    const qs_value *v = &g->values[id];
+    int64_t dims[QSIM_MAX_RANK];
+    char shape[96];
+    for (int32_t i = 0; i < v->rank; i++)
+        dims[i] = v->dims[i].size;
+    qs_fail(why, QSIM_E_SHAPE, "%s: '%s' has the shape %s; the file declares another", name,
+            v->name, qs_shape_text(shape, sizeof(shape), v->rank, dims));
+}
+
+void qs_read_warn(qs_graph *g, const char *name) {
+    for (size_t i = 0; i < g->value_count; i++)
+        if (g->values[i].misdeclared) {
+            qsim_error why = {0};
+            describe_misdeclared(g, (qs_id)i, name, &why);
+            qs_log(g->arena.ctx, QSIM_LOG_WARNING, "%s", why.message);
+        }
 }
 
 int qs_read_node_rules(qs_graph *g, qs_id id, const char *name, qsim_error *error) {
@@ -75,6 +97,12 @@ int qsim_model_check(const qsim_model *model, qsim_problem_fn problem, void *use
             code = check_node(g, g->order[i], model->name, &r);
     if (!code && g->order_count < g->node_count)
         code = check_cycles(g, model->name, &r);
+    for (size_t i = 0; !code && i < g->value_count; i++)
+        if (g->values[i].misdeclared) {
+            qsim_error why = {0};
+            describe_misdeclared(g, (qs_id)i, model->name, &why);
+            code = report_problem(&r, QSIM_E_SHAPE, &why);
+        }
     qs_graph_free(g);
     return code ? code : r.count;
 }

@@ -143,6 +143,8 @@ int qs_read_operators(qs_reader *r) {
     if (r->inspect)
         return inspect_operators(r);
     code = qs_op_infer_graph(g, r->name, &why);
+    if (!code)
+        qs_read_warn(g, r->name);
     return code ? qs_read_choices_failed(r, code, &why) : qs_read_choices(r);
 }
 

@@ -3,6 +3,7 @@
 #include "base/ctx.h"
 #include "onnx/emit.h"
 #include "onnx/reader.h"
+#include "tensor/shape.h"
 
 #include <qsim/data.h>
 
@@ -53,10 +54,8 @@ static uint32_t field_of_dtype(int32_t dtype) {
 
 /* "float[2,3]" for messages. */
 static const char *type_text(int32_t dtype, int32_t rank, const int64_t *dims, char buffer[96]) {
-    int n = snprintf(buffer, 96, "%s[", qsim_dtype_name(dtype));
-    for (int32_t i = 0; i < rank && n < 70; i++)
-        n += snprintf(buffer + n, 96 - (size_t)n, "%s%lld", i ? "," : "", (long long)dims[i]);
-    snprintf(buffer + n, 96 - (size_t)n, "]");
+    const int n = snprintf(buffer, 96, "%s", qsim_dtype_name(dtype));
+    qs_shape_text(buffer + n, 96 - (size_t)n, rank, dims);
     return buffer;
 }
 

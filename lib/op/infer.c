@@ -153,37 +153,38 @@ int qs_op_bound_node(const qs_graph *g, const qs_value *values, qs_id node, qs_v
     return apply(&x, g->nodes[node].op->bound);
 }
 
+/* Whether a declared rank or size is another than inference finds. */
+static bool is_misdeclared(const qs_value *v, const qs_value *found) {
+    if (v->rank < 0 || found->rank < 0)
+        return false;
+    bool differs = v->rank != found->rank;
+    for (int32_t i = 0; i < v->rank && !differs; i++)
+        differs = v->dims[i].size >= 0 && found->dims[i].size >= 0 &&
+                  v->dims[i].size != found->dims[i].size;
+    return differs;
+}
+
 /*
- * Adopts declared sizes that are not inferred; fails if both are known and differ. An axis with the
- * name of an input's axis counts as known: files whose input's batch was made symbolic by editing
- * often still declare the old batch everywhere else.
+ * Adopts declared sizes that are not inferred. If one differs from what is inferred none is
+ * adopted: many files declare the sizes of an older version of themselves, and other runtimes take
+ * them so. An axis with the name of an input's axis counts as known: files whose input's batch was
+ * made symbolic by editing often still declare the old batch everywhere else.
  */
-static int merge_declared(const qs_infer *x, const qs_value *v, qs_value *out, qs_dim *dims) {
+static int merge_declared(const qs_infer *x, qs_value *v, qs_value *out, qs_dim *dims) {
     if (v->dtype != QSIM_UNDEFINED && out->dtype != QSIM_UNDEFINED && v->dtype != out->dtype)
         return qs_infer_fail(x, QSIM_E_DTYPE, "output '%s' is declared %s but is %s", v->name,
                              qsim_dtype_name(v->dtype), qsim_dtype_name(out->dtype));
     if (out->dtype == QSIM_UNDEFINED)
         out->dtype = v->dtype;
-    if (v->rank < 0)
+    v->misdeclared |= is_misdeclared(v, out);
+    if (v->misdeclared || v->rank < 0)
         return QSIM_OK;
-    if (out->rank < 0) {
-        out->rank = v->rank;
-        if (v->rank > 0)
-            memcpy(dims, v->dims, (size_t)v->rank * sizeof(*dims));
-        return QSIM_OK;
-    }
-    if (v->rank != out->rank)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "output '%s' is declared with rank %d but has %d",
-                             v->name, (int)v->rank, (int)out->rank);
-    for (int32_t i = 0; i < v->rank; i++) {
-        int64_t a = v->dims[i].size, b = out->dims[i].size;
-        if (a >= 0 && b >= 0 && a != b)
-            return qs_infer_fail(x, QSIM_E_SHAPE,
-                                 "axis %d of output '%s' is declared %lld but is %lld", (int)i,
-                                 v->name, (long long)a, (long long)b);
-        if (b < 0 && !dims[i].symbol)
+    if (out->rank < 0 && v->rank > 0)
+        memcpy(dims, v->dims, (size_t)v->rank * sizeof(*dims));
+    for (int32_t i = 0; i < out->rank; i++)
+        if (out->dims[i].size < 0 && !dims[i].symbol)
             dims[i] = v->dims[i];
-    }
+    out->rank = v->rank;
     return QSIM_OK;
 }
 
@@ -233,8 +234,8 @@ QS_NOINLINE static int set_outputs(qs_graph *g, qs_id id, qs_value *out,
     for (int32_t i = 0; i < n->output_count; i++) {
         if (n->outputs[i] == QS_NONE)
             continue;
-        const qs_value *v = &g->values[n->outputs[i]];
-        g->values[n->outputs[i]].is_sequence = out[i].is_sequence;
+        qs_value *v = &g->values[n->outputs[i]];
+        v->is_sequence = out[i].is_sequence;
         int code = v->declared ? merge_declared(&x, v, &out[i], dims[i]) : QSIM_OK;
         if (!code && !same_shape(v, &out[i]))
             code = qs_value_set_shape(g, n->outputs[i], out[i].dtype, out[i].rank, out[i].dims);

@@ -50,6 +50,7 @@
     X(convtranspose) \
     X(cos) \
     X(cosh) \
+    X(crop) \
     X(cum_prod) \
     X(cum_sum) \
     X(deformconv) \
@@ -89,6 +90,7 @@
     X(hardswish) \
     X(identity) \
     X(if) \
+    X(imagescaler) \
     X(instance_normalization) \
     X(isinf) \
     X(isnan) \

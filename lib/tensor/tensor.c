@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Data types by number: name, bits; elements and bytes of a shape. */
 #include "base/base.h"
+#include "tensor/shape.h"
+
+#include <stdio.h>
 
 static const struct {
     const char *name;
@@ -75,4 +78,14 @@ int qsim_tensor_size(int32_t dtype, int32_t rank, const int64_t *dims, size_t *e
     if (bytes)
         *bytes = empty ? 0 : total;
     return QSIM_OK;
+}
+
+const char *qs_shape_text(char *text, size_t capacity, int32_t rank, const int64_t *dims) {
+    size_t n = (size_t)snprintf(text, capacity, "[");
+    for (int32_t i = 0; i < rank && n + 24 < capacity; i++)
+        n += (size_t)(dims[i] < 0 ? snprintf(text + n, capacity - n, "%s?", i ? "," : "")
+                                  : snprintf(text + n, capacity - n, "%s%lld", i ? "," : "",
+                                             (long long)dims[i]));
+    snprintf(text + n, capacity - n, "]");
+    return text;
 }

@@ -106,7 +106,7 @@ add('Attention', (g) => {
   const past = g.chance(30) ? g.int(1, 3) : 0;
   if (g.chance(40)) attrs.unidirectional = 1;
   if (g.chance(30)) attrs.scale = {f: 0.4};
-  const mask = g.chance(50) ? g.pick([g.ints('int32', [b, s + past], 0, 1), g.ints('int32', [b], 1, s + past), g.ints('int32', [b, s, s + past], 0, 1)]) : null;
+  const mask = g.chance(50) ? g.pick([g.ints('int32', [b, s + past], -1, 2), g.ints('int32', [b], 1, s + past), g.ints('int32', [b, s, s + past], -1, 2)]) : null;
   if (mask && mask.dims.length > 1) for (let i = 0; i < mask.data.length; i += mask.dims[mask.dims.length - 1]) mask.data[i] = 1;
   if (mask || past) inputs.push(mask);
   if (past) inputs.push(f(g, [2, b, heads, past, d]));
@@ -123,7 +123,7 @@ add('MatMulBnb4', (g) => {
 add('QAttention', (g) => {
   const b = g.int(1, 2), s = g.int(1, 4), heads = g.int(1, 3), d = g.int(1, 4), h = heads * d, w = g.int(1, 6), per = g.chance(50) ? [3 * h] : [], past = g.chance(30) ? g.int(1, 3) : 0;
   const tw = eight(g), attrs = {num_heads: heads, ...(g.chance(40) ? {unidirectional: 1} : {})};
-  const mask = g.chance(50) ? g.pick([g.ints('int32', [b, s + past], 0, 1), g.ints('int32', [b], 1, s + past)]) : null;
+  const mask = g.chance(50) ? g.pick([g.ints('int32', [b, s + past], -1, 2), g.ints('int32', [b], 1, s + past)]) : null;
   if (mask && mask.dims.length > 1) for (let i = 0; i < mask.data.length; i += mask.dims[mask.dims.length - 1]) mask.data[i] = 1;
   const inputs = [g.tensor('uint8', [b, s, w]), g.tensor(tw, [w, 3 * h]), f(g, [3 * h]), scale(g), scale(g, per), mask, zero(g, 'uint8'), zero(g, tw, per)];
   if (past) inputs.push(f(g, [2, b, heads, past, d]));
@@ -132,7 +132,7 @@ add('QAttention', (g) => {
 add('MultiHeadAttention', (g) => {
   const b = g.int(1, 2), s = g.int(1, 4), t = g.chance(50) ? s : g.int(1, 5), heads = g.int(1, 3), d = g.int(1, 4), h = heads * d, attrs = {num_heads: heads};
   const bias = g.chance(40) ? f(g, [3 * h]) : null, past = g.chance(30) ? g.int(1, 3) : 0, total = t + past;
-  const mask = !past && g.chance(40) ? g.ints('int32', [b, total], 0, 1) : null, add4 = g.chance(40) ? f(g, [g.pick([1, b]), g.pick([1, heads]), s, total]) : null;
+  const mask = !past && g.chance(40) ? g.ints('int32', [b, total], -1, 2) : null, add4 = g.chance(40) ? f(g, [g.pick([1, b]), g.pick([1, heads]), s, total]) : null;
   if (mask) for (let i = 0; i < mask.data.length; i += total) mask.data[i] = 1;
   if (g.chance(30)) attrs.scale = {f: 0.4};
   if (g.chance(30)) attrs.unidirectional = 1;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Activations that are expanded into other operators: SwiGLU, MeanVarianceNormalization, and ONNX
- * Runtime's BiasGelu, FastGelu, QuickGelu and BiasSplitGelu.
+ * Activations that are expanded into other operators: SwiGLU, MeanVarianceNormalization, the
+ * ImageScaler of old converters, and ONNX Runtime's BiasGelu, FastGelu, QuickGelu and
+ * BiasSplitGelu.
  */
 #include "op/expand.h"
 

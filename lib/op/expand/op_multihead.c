@@ -171,7 +171,7 @@ static qs_id mask_of(qs_expand *e) {
     if (rank == 1)
         kept = mask_of_lengths(e, given);
     else
-        kept = qs_expand_add(e, "Equal", given, qs_expand_number(e, QSIM_INT32, 1), QS_NONE);
+        kept = qs_expand_add(e, "Greater", given, qs_expand_number(e, QSIM_INT32, 0), QS_NONE);
     kept = unsqueezed(e, kept, axes, rank == 3 ? 1 : 2);
     const qs_id mask = qs_expand_add(e, "Where", kept, qs_expand_number(e, QSIM_FLOAT, 0),
                                      qs_expand_number(e, QSIM_FLOAT, (double)far));

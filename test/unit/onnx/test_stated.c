@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Sizes that a model states and a run contradicts: refused with the node's name at every level, and
- * also in the model from qsim_model_optimize; other models run alike.
+ * also in the model from qsim_model_optimize; other models run alike. Sizes that are declared of
+ * what a node computes and that it contradicts: the node is right.
  */
 #include "net.h"
+#include "proto.h"
 
 #define COLUMNS 8
 
@@ -146,6 +148,62 @@ static void shuffled(int64_t h, int64_t w, int64_t rows, const char *shape, cons
     check(&n, rows, shape, refusal);
 }
 
+static void keep_line(void *user, int32_t level, const char *line) {
+    char *log = user;
+    if (level == QSIM_LOG_WARNING)
+        snprintf(log + strlen(log), 256 - strlen(log), "%s\n", line);
+}
+
+/* The file of y = -(-x), x [3,8], which declares a type and sizes for both results. */
+static void write_declared(proto *file, int type, const int64_t *a, int a_rank, const int64_t *y,
+                           int y_rank) {
+    const int64_t x[] = {3, COLUMNS};
+    proto graph = {0};
+    proto_node(&graph, "Neg", "first", "x", NULL, "a");
+    proto_node(&graph, "Neg", "second", "a", NULL, "y");
+    proto_value(&graph, 11, "x", QSIM_FLOAT, x, 2);
+    proto_value(&graph, 13, "a", QSIM_FLOAT, a, a_rank);
+    proto_value(&graph, 12, "y", type, y, y_rank);
+    proto_model(file, &graph);
+}
+
+/* Sizes that a node contradicts: its own hold, a warning says so, and qsim_model_check counts. */
+static void misdeclared(const int64_t *a, int a_rank, const int64_t *y, int y_rank,
+                        const char *warnings, int problems) {
+    char log[256] = "", shape[128];
+    const qsim_ctx_options co = {
+        .struct_size = sizeof(co), .threads = 1, .log = keep_line, .log_user = log};
+    qsim_load_options o = {.struct_size = sizeof(o), .name = "m"};
+    qsim_ctx *ctx = NULL;
+    qsim_model *m = NULL;
+    proto file = {0};
+    write_declared(&file, QSIM_FLOAT, a, a_rank, y, y_rank);
+    CHECK_INT(qsim_ctx_create(&co, &ctx, NULL), QSIM_OK);
+    CHECK_INT(qsim_model_load_memory(ctx, file.data, file.size, &o, &m, NULL), QSIM_OK);
+    CHECK_STR(log, warnings);
+    CHECK_INT(run_at(m, QSIM_LEVEL_ALL, 3, shape, NULL), QSIM_OK);
+    CHECK_STR(shape, "3,8,");
+    CHECK_INT(qsim_model_check(m, NULL, NULL), problems);
+    qsim_model_free(m);
+    o.flags = QSIM_LOAD_CHECK;
+    CHECK_INT(qsim_model_load_memory(ctx, file.data, file.size, &o, &m, NULL), QSIM_OK);
+    CHECK_INT(qsim_model_check(m, NULL, NULL), problems);
+    qsim_model_free(m);
+    qsim_ctx_free(ctx);
+    proto_free(&file);
+}
+
+static void declared_type(void) {
+    const int64_t dims[] = {3, COLUMNS};
+    qsim_model *m = NULL;
+    qsim_error e;
+    proto file = {0};
+    write_declared(&file, QSIM_INT8, dims, 2, dims, 2);
+    CHECK_INT(qsim_model_load_memory(NULL, file.data, file.size, NULL, &m, &e), QSIM_E_DTYPE);
+    CHECK(strstr(e.message, "output 'y' is declared int8 but is float (node 'second'") != NULL);
+    proto_free(&file);
+}
+
 int main(void) {
     reshapes((int64_t[]){1, 8}, 1, "2,4,", NULL);
     reshapes((int64_t[]){1, 8}, 2, "", "16 elements cannot take a shape of 8 (node 'a'");
@@ -159,6 +217,14 @@ int main(void) {
     declared("N", 1, "1,8,", NULL);
     declared("N", 2, "1,16,", NULL);
     declared_output();
+    declared_type();
+    const int64_t right[] = {3, COLUMNS}, open[] = {-1, COLUMNS}, wrong[] = {-1, 4, 1};
+    misdeclared(right, 2, open, 2, "", 0);
+    misdeclared(right, 2, wrong, 2, "m: 'y' has the shape [3,8]; the file declares another\n", 1);
+    misdeclared(wrong, 3, wrong, 0,
+                "m: 'a' has the shape [3,8]; the file declares another\n"
+                "m: 'y' has the shape [3,8]; the file declares another\n",
+                2);
     shuffled(0, 0, 2, "2,2,8,", NULL);
     shuffled(2, 3, 3, "2,3,8,", NULL);
     shuffled(2, 2, 3, "", "48 elements cannot take a shape of 32 (node 'd'");

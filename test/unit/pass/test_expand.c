@@ -224,7 +224,7 @@ static void attend(const double *q, const double *k, const double *v, int keys, 
 
 static void test_multihead(qsim_ctx *ctx) {
     double q[N], k[N], v[N], y[N];
-    int32_t mask[4] = {1, 0, 1, 1};
+    int32_t mask[4] = {1, -1, 2, 7}; /* what is above 0 counts */
     net n;
     for (int i = 0; i < N; i++) {
         q[i] = (double)x[i] + (double)b[i % 6];

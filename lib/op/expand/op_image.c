@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ImageScaler and Crop, experiments of ONNX 1.0 on images [N, C, H, W]: networks that were
+ * converted from CoreML begin and end with them, and ONNX Runtime keeps them.
+ */
+#include "op/expand.h"
+
+static int infer_image(qs_infer *x) {
+    const qs_value *v = x->in[0];
+    const int code = qs_infer_type(x, 0, QS_T(QSIM_FLOAT));
+    if (code || v->rank < 0 || v->rank == 4)
+        return code;
+    return qs_infer_fail(x, QSIM_E_SHAPE, "the image has rank %d, not 4", (int)v->rank);
+}
+
+/* ---- ImageScaler ---- */
+
+static int infer_scaler(qs_infer *x) {
+    const qs_value *v = x->in[0];
+    const qs_attr *bias = qs_node_attr(x->node, "bias");
+    const int code = infer_image(x);
+    if (code)
+        return code;
+    if (bias && v->rank == 4 && v->dims[1].size >= 0 && v->dims[1].size != bias->count)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "%d biases for %lld channels", (int)bias->count,
+                             (long long)v->dims[1].size);
+    return qs_infer_like(x, 0, 0);
+}
+
+/* scale * x + bias of the channel */
+static void expand_scaler(qs_expand *e) {
+    static const int64_t channel[] = {-1, 1, 1};
+    const float scale = qs_node_float(e->node, "scale", 1.0f);
+    const bool biased = qs_node_attr(e->node, "bias") != NULL;
+    e->out[0] = qs_expand_add(e, "Mul", qs_expand_in(e, 0),
+                              qs_expand_number(e, QSIM_FLOAT, (double)scale), QS_NONE);
+    if (!biased)
+        return;
+    const qs_id bias = qs_expand_many(e, "Constant", NULL, 0, 1);
+    qs_expand_copy(e, bias, "bias", "value_floats");
+    e->out[0] = qs_expand_add(e, "Add", e->out[0], qs_expand_reshape(e, bias, channel, 3), QS_NONE);
+}
+
+static const qs_attr_rule scaler_attrs[] = {{"bias", QS_ATTR_FLOATS, 1, 0},
+                                            {"scale", QS_ATTR_FLOAT, 1, 0}};
+
+QS_OP(imagescaler, .name = "ImageScaler", .min_in = 1, QS_ATTRS(scaler_attrs), .traits = QS_PLAIN,
+      .infer = infer_scaler, .expand = expand_scaler);
+
+/* ---- Crop ---- */
+
+/* Reads where rows and columns begin and end in an image of this size. */
+static int read_crop(const qs_infer *x, const qs_dim *image, int64_t from[2], int64_t to[2]) {
+    int64_t border[4], size[2]; /* left, top, right, bottom; height, width */
+    int32_t borders, sizes;
+    int code = qs_infer_attr_ints(x, "border", border, 4, &borders);
+    if (!code)
+        code = qs_infer_attr_ints(x, "scale", size, 2, &sizes);
+    if (!code && (borders != 4 || (sizes != QS_ABSENT && sizes != 2)))
+        code = qs_infer_fail(x, QSIM_E_VALUE, "border is not four sizes, or scale not two");
+    for (int32_t i = 0; i < 2 && !code; i++) {
+        const int64_t all = image[2 + i].size, low = border[1 - i], high = border[3 - i];
+        const bool legal = low >= 0 && low <= all && high >= 0 && high <= all - low &&
+                           (sizes != 2 || (size[i] >= 0 && size[i] <= all - low));
+        if (!legal)
+            return qs_infer_fail(x, QSIM_E_SHAPE, "axis %d of size %lld cannot be cropped so",
+                                 (int)i + 2, (long long)all);
+        from[i] = low;
+        to[i] = sizes == 2 ? low + size[i] : all - high;
+    }
+    return code;
+}
+
+static bool knows_size(const qs_value *image) {
+    return image->rank == 4 && image->dims[2].size >= 0 && image->dims[3].size >= 0;
+}
+
+static int infer_crop(qs_infer *x) {
+    qs_dim dims[4] = {{-1, NULL}, {-1, NULL}, {-1, NULL}, {-1, NULL}};
+    int64_t from[2], to[2];
+    const qs_value *v = x->in[0];
+    int code = infer_image(x);
+    if (!code && knows_size(v))
+        code = read_crop(x, v->dims, from, to);
+    if (code)
+        return code;
+    for (int32_t i = 0; i < v->rank; i++)
+        dims[i] = i < 2            ? v->dims[i]
+                  : !knows_size(v) ? (qs_dim){-1, NULL}
+                                   : (qs_dim){to[i - 2] - from[i - 2], NULL};
+    return qs_infer_out(x, 0, QSIM_FLOAT, 4, dims);
+}
+
+/* Only in an image whose size is known: a Slice does not refuse what is not in the image. */
+static void expand_crop(qs_expand *e) {
+    static const int64_t axes[] = {2, 3};
+    const qs_infer x = {.graph = e->graph, .node = e->node, .node_id = e->node_id};
+    int64_t from[2], to[2];
+    if (!knows_size(qs_expand_value(e, 0)) || read_crop(&x, qs_expand_value(e, 0)->dims, from, to))
+        return;
+    const qs_id in[] = {qs_expand_in(e, 0), qs_expand_list(e, from, 2), qs_expand_list(e, to, 2),
+                        qs_expand_list(e, axes, 2)};
+    e->out[0] = qs_expand_many(e, "Slice", in, 4, 1);
+}
+
+static const qs_attr_rule crop_attrs[] = {{"border", QS_ATTR_INTS, 1, 0},
+                                          {"scale", QS_ATTR_INTS, 1, 0}};
+
+QS_OP(crop, .name = "Crop", .min_in = 1, QS_ATTRS(crop_attrs), .traits = QS_PLAIN,
+      .infer = infer_crop, .expand = expand_crop);
