@@ -13,6 +13,7 @@
     X(acos) \
     X(acosh) \
     X(add) \
+    X(affine) \
     X(affinegrid) \
     X(and) \
     X(argmax) \
@@ -132,6 +133,7 @@
     X(optional_has) \
     X(or) \
     X(pad) \
+    X(parametricsoftplus) \
     X(pow) \
     X(prelu) \
     X(qlinearconv) \
@@ -162,6 +164,7 @@
     X(roialign) \
     X(rotary) \
     X(round) \
+    X(scaledtanh) \
     X(scan) \
     X(scatter) \
     X(scatter_elements) \

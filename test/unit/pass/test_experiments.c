@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* ImageScaler and Crop against their formulas. */
+/* ImageScaler, Crop, Affine, ScaledTanh and ParametricSoftplus against their formulas. */
 #include "net.h"
+
+#include <math.h>
 
 #define N 24
 
@@ -105,6 +107,30 @@ static void test_free_size(qsim_ctx *ctx) {
     net_free(&n);
 }
 
+static double affine(double v, double alpha, double beta) {
+    return alpha * v + beta;
+}
+static double scaled_tanh(double v, double alpha, double beta) {
+    return alpha * tanh(beta * v);
+}
+static double parametric_softplus(double v, double alpha, double beta) {
+    return alpha * log1p(exp(beta * v));
+}
+
+static void activation(qsim_ctx *ctx, const char *op, double (*f)(double, double, double)) {
+    const qsim_tensor in = net_tensor(QSIM_FLOAT, NET_DIMS(4, 6), x);
+    double y[N];
+    net n;
+    for (int i = 0; i < N; i++)
+        y[i] = f((double)x[i], -1.5, 0.25);
+    net_begin(&n, ctx, 7);
+    net_input(&n, "x", QSIM_FLOAT, NET_DIMS(4, 6));
+    const qs_id node = net_node(&n, "", op, "x", "y");
+    qs_node_set_float(n.g, node, "alpha", -1.5f);
+    qs_node_set_float(n.g, node, "beta", 0.25f);
+    expect(&n, &in, NET_DIMS(4, 6), y);
+}
+
 int main(void) {
     qsim_ctx *ctx = NULL;
     for (int i = 0; i < N; i++)
@@ -113,6 +139,9 @@ int main(void) {
     test_imagescaler(ctx);
     test_crop(ctx);
     test_free_size(ctx);
+    activation(ctx, "Affine", affine);
+    activation(ctx, "ScaledTanh", scaled_tanh);
+    activation(ctx, "ParametricSoftplus", parametric_softplus);
     qsim_ctx_free(ctx);
     return test_done();
 }

@@ -1,9 +1,53 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ImageScaler and Crop, experiments of ONNX 1.0 on images [N, C, H, W]: networks that were
- * converted from CoreML begin and end with them, and ONNX Runtime keeps them.
+ * Experiments of ONNX 1.0 that networks converted from CoreML hold and that ONNX Runtime keeps:
+ * ImageScaler and Crop of images [N, C, H, W]; Affine, ScaledTanh and ParametricSoftplus.
  */
 #include "op/expand.h"
+
+/* ---- activations ---- */
+
+static int infer_activation(qs_infer *x) {
+    const int code = qs_infer_type(x, 0, QS_T(QSIM_FLOAT));
+    return code ? code : qs_infer_like(x, 0, 0);
+}
+
+/* x times an attribute, 1 by default */
+static qs_id scaled(qs_expand *e, qs_id x, const char *attr) {
+    const double v = (double)qs_node_float(&e->graph->nodes[e->node_id], attr, 1);
+    return qs_expand_add(e, "Mul", x, qs_expand_number(e, QSIM_FLOAT, v), QS_NONE);
+}
+
+/* alpha * x + beta */
+static void expand_affine(qs_expand *e) {
+    const double beta = (double)qs_node_float(e->node, "beta", 0);
+    e->out[0] = qs_expand_add(e, "Add", scaled(e, qs_expand_in(e, 0), "alpha"),
+                              qs_expand_number(e, QSIM_FLOAT, beta), QS_NONE);
+}
+
+/* alpha * f(beta * x) */
+static void expand_curve(qs_expand *e, const char *f) {
+    const qs_id x = scaled(e, qs_expand_in(e, 0), "beta");
+    e->out[0] = scaled(e, qs_expand_add(e, f, x, QS_NONE, QS_NONE), "alpha");
+}
+static void expand_scaledtanh(qs_expand *e) {
+    expand_curve(e, "Tanh");
+}
+static void expand_softplus(qs_expand *e) {
+    expand_curve(e, "Softplus");
+}
+
+static const qs_attr_rule alpha_beta[] = {{"alpha", QS_ATTR_FLOAT, 1, 0},
+                                          {"beta", QS_ATTR_FLOAT, 1, 0}};
+
+QS_OP(affine, .name = "Affine", .min_in = 1, QS_ATTRS(alpha_beta), .traits = QS_PLAIN,
+      .infer = infer_activation, .expand = expand_affine);
+QS_OP(scaledtanh, .name = "ScaledTanh", .min_in = 1, QS_ATTRS(alpha_beta), .traits = QS_PLAIN,
+      .infer = infer_activation, .expand = expand_scaledtanh);
+QS_OP(parametricsoftplus, .name = "ParametricSoftplus", .min_in = 1, QS_ATTRS(alpha_beta),
+      .traits = QS_PLAIN, .infer = infer_activation, .expand = expand_softplus);
+
+/* ---- images ---- */
 
 static int infer_image(qs_infer *x) {
     const qs_value *v = x->in[0];
