@@ -38,6 +38,10 @@ static void put_text(writer *s, const char *text) {
     put(s, text, strlen(text));
 }
 
+static void put_space(writer *s) {
+    put(s, " ", 1);
+}
+
 static void put_number(writer *s, uint64_t value) {
     char digits[20];
     size_t n = sizeof(digits);
@@ -107,23 +111,23 @@ static void put_tensor(writer *s, const qs_seen *t) {
     int32_t below = qs_observer_below(o), above = qs_observer_above(o);
     put_text(s, "tensor ");
     put_name(s, t->name);
-    put_text(s, " ");
+    put_space(s);
     put_float(s, o->min);
-    put_text(s, " ");
+    put_space(s);
     put_float(s, o->max);
-    put_text(s, " ");
+    put_space(s);
     put_signed(s, o->exponent);
-    put_text(s, " ");
+    put_space(s);
     put_signed(s, below);
-    put_text(s, " ");
+    put_space(s);
     put_signed(s, above);
     for (int32_t i = -below; i < above; i++) {
-        put_text(s, " ");
+        put_space(s);
         put_number(s, o->bins ? o->bins[QS_SIDE + i] : o->count);
     }
     put_text(s, " # ");
     put_decimal(s, o->min);
-    put_text(s, " ");
+    put_space(s);
     put_decimal(s, o->max);
     put_text(s, "\n");
 }
@@ -135,18 +139,18 @@ static void put_means(writer *s, const qs_seen *t) {
         return;
     put_text(s, "means ");
     put_name(s, t->name);
-    put_text(s, " ");
+    put_space(s);
     put_signed(s, m->axis);
-    put_text(s, " ");
+    put_space(s);
     put_number(s, m->positions);
     for (size_t c = 0; c < m->channels; c++) {
         qs_exact_write(&m->sum[c], text);
-        put_text(s, " ");
+        put_space(s);
         put_text(s, text);
     }
     put_text(s, " #");
     for (size_t c = 0; c < m->channels && c < 4; c++) {
-        put_text(s, " ");
+        put_space(s);
         put_decimal(s, (float)qs_exact_mean(&m->sum[c], m->positions));
     }
     put_text(s, m->channels > 4 ? " ...\n" : "\n");
@@ -159,9 +163,9 @@ static void put_extremes(writer *s, const qs_seen *t) {
     put_text(s, "extremes ");
     put_name(s, t->name);
     for (size_t c = 0; c < m->channels; c++) {
-        put_text(s, " ");
+        put_space(s);
         put_float(s, m->extreme[c]);
-        put_text(s, " ");
+        put_space(s);
         put_float(s, m->extreme[m->channels + c]);
     }
     put_text(s, "\n");

@@ -3,11 +3,13 @@
 
 #include <math.h>
 
+#include "ptq/no_memory.h"
+
 #define NO_TOP ((qs_top){-INFINITY, -INFINITY, -1})
 
 int qs_record_create(qsim_ctx *ctx, int32_t bits, qs_record *r, qsim_error *error) {
     *r = (qs_record){.means = {.axis = -1}, .high = NO_TOP, .low = NO_TOP};
-    return qs_observer_create(ctx, bits, &r->observer, error);
+    return qs_observer_create(ctx, bits, &r->observer, NULL) ? qs_no_memory(error) : QSIM_OK;
 }
 
 void qs_record_free(qsim_ctx *ctx, qs_record *r) {
@@ -94,10 +96,8 @@ void qs_record_merge_values(qs_record *into, const qs_record *from, int64_t firs
 
 void qs_record_merge(qs_record *into, const qs_record *from, int64_t first) {
     qs_record_merge_values(into, from, first);
-    if (from->means.positions > 0)
-        for (size_t c = 0; c < from->means.channels; c++)
-            qs_exact_merge(&into->means.sum[c], &from->means.sum[c]);
     if (from->means.positions > 0) {
+        qs_exact_merge(into->means.sum, from->means.sum, from->means.channels);
         qs_extremes_merge(into->means.extreme, from->means.extreme, from->means.channels);
         into->means.bare |= from->means.bare;
     }

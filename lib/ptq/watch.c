@@ -187,10 +187,9 @@ static int collect(const watching *g, qs_watch_part *p) {
         qs_observer_reset(p->observer);
     }
     const size_t channels = g->t->means && p != g->w->parts ? g->t->channels : 0;
-    for (size_t c = 0; c < channels; c++) {
-        qs_exact_merge(&g->r->means.sum[c], &p->sum[c]);
-        p->sum[c] = (qs_exact){{0}};
-    }
+    qs_exact_merge(g->r->means.sum, p->sum, channels);
+    if (channels > 0)
+        memset(p->sum, 0, channels * sizeof(*p->sum));
     qs_extremes_merge(g->r->means.extreme, p->channel_extremes, channels);
     float *all = g->w->parts->extremes;
     const size_t samples = g->t->samples;
@@ -250,7 +249,7 @@ int qs_watch_create(qsim_ctx *ctx, int32_t bits, qs_watch *w, qsim_error *error)
     w->parts = qs_calloc(ctx, w->part_count, sizeof(*w->parts));
     int code = w->parts ? QSIM_OK : QSIM_E_NOMEM;
     for (size_t i = 0; i < w->part_count && !code; i++) {
-        code = qs_observer_create(ctx, bits, &w->parts[i].observer, error);
+        code = qs_observer_create(ctx, bits, &w->parts[i].observer, NULL);
         w->parts[i].tally = qs_calloc(ctx, 1, sizeof(qs_tally));
         if (!w->parts[i].tally)
             code = QSIM_E_NOMEM;

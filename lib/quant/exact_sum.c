@@ -38,12 +38,16 @@ void qs_exact_add(qs_exact *sum, double x) {
     add_at(sum, (size_t)shift / 64, m << by, by ? m >> (64 - by) | sign << by : sign);
 }
 
-void qs_exact_merge(qs_exact *into, const qs_exact *from) {
-    unsigned carry = 0;
-    for (size_t i = 0; i < QS_EXACT_LIMBS; i++) {
-        const uint64_t partial = into->limb[i] + from->limb[i], total = partial + carry;
-        carry = (partial < from->limb[i]) | (total < partial);
-        into->limb[i] = total;
+void qs_exact_merge(qs_exact *into, const qs_exact *from, size_t count) {
+    for (size_t k = 0; k < count; k++) {
+        uint64_t carry = 0;
+        for (size_t i = 0; i < QS_EXACT_LIMBS; i++) {
+            const uint64_t more = from[k].limb[i] + carry;
+            if (more == 0) /* most limbs: nothing, or a sign that the carry takes back */
+                continue;
+            into[k].limb[i] += more;
+            carry = into[k].limb[i] < more;
+        }
     }
 }
 

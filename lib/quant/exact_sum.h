@@ -18,7 +18,8 @@ typedef struct qs_exact {
 
 /* Adds x, a multiple of 2^-149 with |x| < 2^160. */
 void qs_exact_add(qs_exact *sum, double x);
-void qs_exact_merge(qs_exact *into, const qs_exact *from);
+/* into[i] += from[i], of `count` sums. */
+void qs_exact_merge(qs_exact *into, const qs_exact *from, size_t count);
 /* The sum over `count`, in double: the same on every machine. */
 double qs_exact_mean(const qs_exact *sum, uint64_t count);
 

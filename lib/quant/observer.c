@@ -18,8 +18,14 @@ int32_t qs_histogram_exponent(float min, float max, int32_t bits) {
     return exponent - bits;
 }
 
-int32_t qs_histogram_index(float x, int32_t exponent) {
-    return (int32_t)floor((double)x * ldexp(1.0, -exponent));
+int32_t qs_observer_below(const qsim_observer *o) {
+    const int32_t first = qs_histogram_index(o->min, o->exponent);
+    return o->count > 0 && first < 0 ? -first : 0;
+}
+
+int32_t qs_observer_above(const qsim_observer *o) {
+    const int32_t last = qs_histogram_index(o->max, o->exponent);
+    return o->count > 0 && last >= 0 ? last + 1 : 0;
 }
 
 int qs_observer_create(qsim_ctx *ctx, int32_t bits, qsim_observer **out, qsim_error *error) {
@@ -67,12 +73,12 @@ int qsim_observer_create(qsim_ctx *ctx, const qsim_observer_options *options, qs
 }
 
 void qs_observer_reset(qsim_observer *o) {
-    const int32_t below = qs_observer_below(o), above = qs_observer_above(o);
+    const bool listed = o->form == QS_LIST;
+    const int32_t below = listed ? QS_SIDE : qs_observer_below(o);
+    const size_t n = listed ? o->listed + 16 : (size_t)(below + qs_observer_above(o));
     const size_t size = o->form == QS_WIDE ? sizeof(uint64_t) : sizeof(uint16_t);
-    const size_t first = o->form == QS_LIST ? 0 : (size_t)(QS_SIDE - below);
-    const size_t n = o->form == QS_LIST ? o->listed + 16 : (size_t)(below + above);
     if (o->bins)
-        memset((char *)o->bins + first * size, 0, n * size);
+        memset((char *)o->bins + (size_t)(QS_SIDE - below) * size, 0, n * size);
     o->form = QS_WIDE;
     o->listed = 0;
     o->count = 0;

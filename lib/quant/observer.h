@@ -42,8 +42,15 @@ struct qsim_observer {
 
 /* The exponent for these extremes, with 2^bits bins on either side. */
 int32_t qs_histogram_exponent(float min, float max, int32_t bits);
-/* Index of the bin that x falls into. */
-int32_t qs_histogram_index(float x, int32_t exponent);
+/* Index of the bin that x falls into: exact, since a power of two changes no digits. */
+static inline int32_t qs_histogram_index(float x, int32_t exponent) {
+    const uint64_t bits = (uint64_t)(1023 - exponent) << 52; /* of 2^-exponent, a normal number */
+    double inverse;
+    memcpy(&inverse, &bits, sizeof(inverse));
+    const double v = (double)x * inverse;
+    const int32_t index = (int32_t)v;
+    return index - (v < (double)index);
+}
 /* The index of bin `at` of a table after bins are widened by 2^shift; zeros have that of bin 0. */
 static inline size_t qs_histogram_widened(size_t at, int32_t shift) {
     return at < 2 * QS_SIDE ? (size_t)(QS_SIDE + (((int32_t)at - QS_SIDE) >> shift)) : QS_SIDE;
@@ -56,14 +63,8 @@ static inline void qs_observer_expect(qsim_observer *o, int32_t exponent) {
     o->exponent = o->count == 0 && exponent > o->exponent ? exponent : o->exponent;
 }
 
-static inline int32_t qs_observer_below(const qsim_observer *o) {
-    int32_t first = qs_histogram_index(o->min, o->exponent);
-    return o->count > 0 && first < 0 ? -first : 0;
-}
-static inline int32_t qs_observer_above(const qsim_observer *o) {
-    int32_t last = qs_histogram_index(o->max, o->exponent);
-    return o->count > 0 && last >= 0 ? last + 1 : 0;
-}
+int32_t qs_observer_below(const qsim_observer *o);
+int32_t qs_observer_above(const qsim_observer *o);
 
 /* 2^*bits = bins, as options have it; 0: the most. Errors: ARGUMENT. */
 int qs_observer_bits(int32_t bins, int32_t *bits, qsim_error *error);

@@ -18,13 +18,9 @@ bool qs_all_finite(const float *x, size_t n) {
 }
 
 static void count_values(qsim_observer *o, const float *values, size_t count) {
-    double inverse = ldexp(1.0, -o->exponent); /* exact, and so is every product */
-    for (size_t i = 0; i < count; i++) {
-        double v = (double)values[i] * inverse;
-        int32_t index = (int32_t)v;
-        index -= v < (double)index;
-        o->bins[QS_SIDE + index]++;
-    }
+    const int32_t exponent = o->exponent;
+    for (size_t i = 0; i < count; i++)
+        o->bins[QS_SIDE + qs_histogram_index(values[i], exponent)]++;
 }
 
 int qsim_observer_feed(qsim_observer *o, const float *values, size_t count) {

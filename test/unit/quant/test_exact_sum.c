@@ -47,8 +47,8 @@ static void test_against_integers(void) {
     }
     for (int i = 3000; i-- > 0;)
         qs_exact_add(&back, ldexp((double)n[i], -10));
-    qs_exact_merge(&part[2], &part[0]);
-    qs_exact_merge(&part[2], &part[1]);
+    qs_exact_merge(&part[2], &part[0], 1);
+    qs_exact_merge(&part[2], &part[1], 1);
     CHECK(memcmp(&all, &part[2], sizeof(all)) == 0);
     CHECK(memcmp(&all, &back, sizeof(all)) == 0);
     CHECK(qs_exact_mean(&all, 1) == ldexp((double)sum, -10));
