@@ -315,10 +315,11 @@ int qsim_calibration_create(const qsim_model *model, const qsim_calibration_opti
     if (!code)
         code = qs_ptq_refuse_quantized(model, QSIM_MODE_STATIC, error);
     if (!code)
-        code = qs_calibration_new(model->ctx, &c, error);
+        code = qs_no_memory_in("calibration", qs_calibration_new(model->ctx, &c, error), error);
     if (code)
         return code;
-    code = qs_leave(c->ctx, build(c, model, &own, error), error);
+    code = qs_no_memory_in("calibration", build(c, model, &own, error), error);
+    code = qs_leave(c->ctx, code, error);
     if (code) {
         qsim_calibration_free(c);
         return code;
@@ -448,5 +449,5 @@ int qsim_calibration_feed(qsim_calibration *c, const qsim_tensor *inputs, size_t
     qs_gram_end_batch(c, code == QSIM_OK);
     for (size_t i = 0; i < c->count; i++)
         qs_record_reset(&c->tensors[i].batch);
-    return qs_leave(c->ctx, code, error);
+    return qs_leave(c->ctx, qs_no_memory_in("calibration", code, error), error);
 }

@@ -74,7 +74,7 @@ static int read_tensor(qs_lines *r, qsim_calibration *c) {
         return code;
     qsim_error *error = r->error, local;
     qs_error_clear(&local);
-    code = qs_calibration_add(c, name, length, &local);
+    code = qs_no_memory_in("calibration", qs_calibration_add(c, name, length, &local), &local);
     if (code)
         return qs_fail(error, code, "%s: line %zu: %s", r->name, r->line, local.message);
     return read_observer(r, c->ctx, c->tensors[c->count - 1].kept.observer);
@@ -181,10 +181,10 @@ int qsim_calibration_load_memory(qsim_ctx *ctx, const void *data, size_t size, c
         *out = NULL;
     if ((size > 0 && !data) || !out)
         return qs_fail(error, QSIM_E_ARGUMENT, "calibration: an argument is missing");
+    qs_lines r = qs_lines_of(data, size, name, error);
     int code = qs_calibration_new(ctx, &c, error);
     if (code)
-        return code;
-    qs_lines r = qs_lines_of(data, size, name, error);
+        return qs_no_memory_in(r.name, code, error);
     code = read_header(&r, c);
     while (!code && qs_lines_find(&r)) {
         code = read_line(&r, c);
@@ -192,7 +192,7 @@ int qsim_calibration_load_memory(qsim_ctx *ctx, const void *data, size_t size, c
     }
     if (code) {
         qsim_calibration_free(c);
-        return code;
+        return qs_no_memory_in(r.name, code, error);
     }
     *out = c;
     return QSIM_OK;

@@ -105,5 +105,5 @@ int32_t qsim_model_pairs(const qsim_model *model, const qsim_model *quantized, q
     if (!model || !quantized)
         return qs_fail(error, QSIM_E_ARGUMENT, "pairs: an argument is missing");
     const int code = qs_pairs_list(model, quantized, report_pair, &l, error);
-    return code ? code : l.count;
+    return code ? qs_no_memory_in("pairs", code, error) : l.count;
 }

@@ -11,6 +11,8 @@
 
 /* ---- life ---- */
 
+static const char no_memory[] = "recipe: out of memory";
+
 int qsim_recipe_create(qsim_ctx *ctx, qsim_recipe **out, qsim_error *error) {
     qs_error_clear(error);
     if (!out)
@@ -22,7 +24,7 @@ int qsim_recipe_create(qsim_ctx *ctx, qsim_recipe **out, qsim_error *error) {
     qsim_recipe *r = qs_calloc(ctx, 1, sizeof(*r));
     if (!r) {
         qs_ctx_drop(ctx);
-        return qs_no_memory(error);
+        return qs_fail(error, QSIM_E_NOMEM, no_memory);
     }
     r->ctx = ctx;
     qs_arena_init(&r->arena, ctx);
@@ -30,7 +32,7 @@ int qsim_recipe_create(qsim_ctx *ctx, qsim_recipe **out, qsim_error *error) {
         r->names[i] = qs_names_create(ctx);
         if (!r->names[i]) {
             qsim_recipe_free(r);
-            return qs_no_memory(error);
+            return qs_fail(error, QSIM_E_NOMEM, no_memory);
         }
     }
     *out = r;
@@ -184,7 +186,7 @@ int qsim_recipe_set(qsim_recipe *recipe, const qsim_recipe_entry *entry, qsim_er
     const char *fault = qs_recipe_fault(&own);
     if (fault)
         return qs_fail(error, QSIM_E_ARGUMENT, "recipe: '%s': %s", own.name, fault);
-    return qs_recipe_put(recipe, &own, own.name, error);
+    return qs_no_memory_in("recipe", qs_recipe_put(recipe, &own, own.name, error), error);
 }
 
 int32_t qsim_recipe_count(const qsim_recipe *recipe) {
@@ -221,7 +223,7 @@ int qsim_recipe_merge(qsim_recipe *into, const qsim_recipe *from, qsim_error *er
         memcpy(into->calibration, from->calibration, sizeof(into->calibration));
     for (size_t i = 0; i < from->count && !code; i++)
         code = qs_recipe_put(into, &from->entries[i], from->entries[i].name, error);
-    return code;
+    return qs_no_memory_in("recipe", code, error);
 }
 
 const char *qsim_recipe_model(const qsim_recipe *recipe) {

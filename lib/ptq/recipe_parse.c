@@ -199,7 +199,7 @@ int qsim_recipe_load_memory(qsim_ctx *ctx, const void *data, size_t size, const 
     }
     if (code) {
         qsim_recipe_free(recipe);
-        return code;
+        return qs_no_memory_in(r.name, code, error);
     }
     *out = recipe;
     return QSIM_OK;

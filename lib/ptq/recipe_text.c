@@ -184,7 +184,7 @@ int qsim_recipe_text(const qsim_recipe *recipe, void *buffer, size_t capacity, s
         return qs_fail(error, QSIM_E_ARGUMENT, "recipe: an argument is missing");
     int code = write_text(recipe, &s, error);
     if (code)
-        return code;
+        return qs_no_memory_in("recipe", code, error);
     *need = s.size;
     if (capacity >= s.size)
         memcpy(buffer, s.text, s.size);
@@ -201,7 +201,7 @@ int qsim_recipe_save(const qsim_recipe *recipe, const char *path, int32_t replac
         return qs_fail(error, QSIM_E_ARGUMENT, "recipe: an argument is missing");
     int code = write_text(recipe, &s, error);
     if (code)
-        return code;
+        return qs_no_memory_in("recipe", code, error);
     code = qs_out_open(recipe->ctx, path, replace != 0, &file, error);
     if (!code) {
         (void)qs_out_write(&file, s.text, s.size); /* qs_out_commit reports it */

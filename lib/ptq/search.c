@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* qsim_search: runs methods one after the other, each of which changes a recipe. */
 #include "base/ctx.h"
+#include "ptq/no_memory.h"
 #include "ptq/search.h"
 
 #include <math.h>
@@ -354,5 +355,5 @@ int qsim_search(const qsim_model *model, const qsim_calibration *c,
     if (score)
         *score = s.best;
     qs_search_close(&s);
-    return code;
+    return qs_no_memory_in("search", code, error);
 }

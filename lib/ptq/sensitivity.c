@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "exec/exec.h"
+#include "ptq/no_memory.h"
 #include "ptq/search.h"
 
 /* Measures the loss with one unit in 8 bits and all others in float, for each unit. */
@@ -141,5 +142,5 @@ int32_t qsim_sensitivity(const qsim_model *model, const qsim_calibration *c,
     }
     qs_units_free(&s, &u);
     qs_search_close(&s);
-    return code ? code : (int32_t)done;
+    return code ? qs_no_memory_in("sensitivity", code, error) : (int32_t)done;
 }

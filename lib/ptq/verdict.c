@@ -169,7 +169,7 @@ int qsim_verdict_feed(qsim_verdict *v, const qsim_tensor *inputs, size_t input_c
     if (!code && v->model)
         code = qs_verdict_layers(v, inputs, input_count, error);
     if (code)
-        return code;
+        return qs_no_memory_in("verdict", code, error);
     if (input_count > 0)
         qs_data_feed(&v->data, &inputs[0]);
     qs_verdict_warn(v);
@@ -247,7 +247,7 @@ int qsim_verdict_create(const qsim_model *model, const qsim_model *quantized,
         code = qs_witness_open(v, error);
     if (code) {
         qsim_verdict_free(v);
-        return code;
+        return qs_no_memory_in("verdict", code, error);
     }
     qs_verdict_warn_early(v);
     v->options.calibration = NULL;

@@ -18,6 +18,7 @@ typedef struct things {
     qsim_ctx *ctx;
     qsim_model *model; /* opset 11, with BatchNormalization */
     qsim_calibration *calibration, *loaded;
+    const char *without; /* words that a message must not have; NULL: any */
     char folder[32], onnx[64], qcal[64], out[64], zip[64], below[64];
     uint8_t package[1 << 16]; /* bytes of the package in zip */
     size_t package_size;
@@ -180,6 +181,27 @@ static int job_calibration_file(things *t, qsim_error *e) {
     if (!code)
         code = qsim_calibration_merge(c, t->loaded, e);
     qsim_calibration_free(c);
+    return code;
+}
+
+/* A recipe by itself: made, written, read, merged. */
+static int job_recipe(things *t, qsim_error *e) {
+    const qsim_recipe_entry entry = {.struct_size = sizeof(entry),
+                                     .name = "fc",
+                                     .kind = QSIM_RECIPE_LAYER,
+                                     .action = QSIM_RECIPE_FLOAT};
+    qsim_recipe *a = NULL, *b = NULL;
+    int code = qsim_recipe_create(t->ctx, &a, e);
+    if (!code)
+        code = qsim_recipe_set(a, &entry, e);
+    if (!code)
+        code = qsim_recipe_save(a, t->out, 1, e);
+    if (!code)
+        code = qsim_recipe_load(t->ctx, t->out, &b, e);
+    if (!code)
+        code = qsim_recipe_merge(b, a, e);
+    qsim_recipe_free(a);
+    qsim_recipe_free(b);
     return code;
 }
 
@@ -389,6 +411,8 @@ static long fail_each(things *t, int (*job)(things *, qsim_error *), bool after)
         CHECK_INT(t->heap.bytes, bytes);
         CHECK_INT(code, t->heap.failed ? QSIM_E_NOMEM : QSIM_OK);
         CHECK_INT(e.code, code);
+        /* A message says what was being done, not what with. */
+        CHECK(!t->without || (!strstr(e.message, t->without) && !strstr(e.message, "observer:")));
     } while (t->heap.failed && n < 200000 && test_failures < failures + 5);
     CHECK(n > 0); /* a request did fail */
     return n;
@@ -397,6 +421,8 @@ static long fail_each(things *t, int (*job)(things *, qsim_error *), bool after)
 /* A job takes time that grows with the square of its requests: its parts are jobs of their own. */
 static void run_job(things *t, const char *name, int (*job)(things *, qsim_error *),
                     int32_t parts) {
+    const bool alone = job == job_calibrate || job == job_calibration_file || job == job_recipe;
+    t->without = alone ? "quantization:" : NULL;
     for (t->part = 0; t->part < parts; t->part++) {
         const long failures = test_failures;
         const long n = fail_each(t, job, false);
@@ -486,6 +512,7 @@ int main(void) {
                 {"upgrade", job_upgrade, 1},
                 {"calibrate", job_calibrate, 1},
                 {"calibration file", job_calibration_file, 1},
+                {"recipe", job_recipe, 1},
                 {"quantize", job_quantize, 4},
                 {"quantize modes", job_quantize_modes, 3},
                 {"layers", job_layers, 1},
