@@ -83,9 +83,7 @@ int qsim_tensor_size(int32_t dtype, int32_t rank, const int64_t *dims, size_t *e
 const char *qs_shape_text(char *text, size_t capacity, int32_t rank, const int64_t *dims) {
     size_t n = (size_t)snprintf(text, capacity, "[");
     for (int32_t i = 0; i < rank && n + 24 < capacity; i++)
-        n += (size_t)(dims[i] < 0 ? snprintf(text + n, capacity - n, "%s?", i ? "," : "")
-                                  : snprintf(text + n, capacity - n, "%s%lld", i ? "," : "",
-                                             (long long)dims[i]));
+        n += (size_t)snprintf(text + n, capacity - n, "%s%lld", i ? "," : "", (long long)dims[i]);
     snprintf(text + n, capacity - n, "]");
     return text;
 }
