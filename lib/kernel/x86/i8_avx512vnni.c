@@ -16,54 +16,37 @@
 
 /* ---- tiles: rows x columns ---- */
 
-/* The rare kind, KIND_ANY, goes through memory: one epilogue of each width for all tiles. */
-#define SUM(r, v, vectors) sums[vectors * r + v] = a##r##_##v;
-#define SUMS_64(r)         SUM(r, 0, 4) SUM(r, 1, 4) SUM(r, 2, 4) SUM(r, 3, 4)
-#define SUMS_32(r)         SUM(r, 0, 2) SUM(r, 1, 2)
-#define SUMS_16(r)         SUM(r, 0, 1)
-#define FINISH_SUMS(NR, W)                                                                         \
-    __m512i sums[NR * W / 16];                                                                     \
-    R##NR(SUMS_##W) finish_sums_##W(s, sums);
-#define FINISH_ANY_64(NR) FINISH_SUMS(NR, 64)
-#define FINISH_ANY_32(NR) FINISH_SUMS(NR, 32)
-#define HALF_SUM(r)       halves[r] = h##r;
+/*
+ * KIND_ANY takes a loop, for less code: each turn stores the first row, or rows, and moves the sums
+ * of the others up, which costs less than a way through memory.
+ */
+#define SUM_UP(r, q, v) a##r##_##v = a##q##_##v;
+#define UP_64(r, q)     SUM_UP(r, q, 0) SUM_UP(r, q, 1) SUM_UP(r, q, 2) SUM_UP(r, q, 3)
+#define UP_32(r, q)     SUM_UP(r, q, 0) SUM_UP(r, q, 1)
+#define FINISH_ANY_64(NR)                                                                          \
+    for (int32_t r = 0; r < s->rows; r++) {                                                        \
+        finish_64(s, KIND_ANY, r, a0_0, a0_1, a0_2, a0_3);                                         \
+        UP_64(0, 1) UP_64(1, 2) UP_64(2, 3)                                                        \
+    }
+#define FINISH_ANY_32(NR)                                                                          \
+    for (int32_t r = 0; r < s->rows; r += 2) {                                                     \
+        finish_32(s, KIND_ANY, r, a0_0, a0_1, a1_0, a1_1);                                         \
+        UP_32(0, 2) UP_32(1, 3) UP_32(2, 4) UP_32(3, 5) UP_32(4, 6) UP_32(5, 7)                    \
+    }
+#define FINISH_ANY_16(NR)                                                                          \
+    for (int32_t r = 0; r < s->rows; r += 4) {                                                     \
+        finish_16(s, KIND_ANY, r, a0_0, a1_0, a2_0, a3_0);                                         \
+        SUM_UP(0, 4, 0) SUM_UP(1, 5, 0) SUM_UP(2, 6, 0) SUM_UP(3, 7, 0)                            \
+    }
+#define HALF_SUM(r) halves[r] = h##r;
+#define SUM(r)      sums[r] = a##r##_0;
 #define FINISH_ANY_24(NR)                                                                          \
     __m512i sums[NR];                                                                              \
     __m256i halves[NR];                                                                            \
-    R##NR(SUMS_16) R##NR(HALF_SUM) finish_sums_24(s, sums, halves);
-#define FINISH_ANY_16(NR) FINISH_SUMS(NR, 16)
+    R##NR(SUM) R##NR(HALF_SUM) finish_sums_24(s, sums, halves);
 #define FINISH_ANY_8(NR)                                                                           \
     __m256i halves[NR];                                                                            \
     R##NR(HALF_SUM) finish_sums_8(s, halves);
-
-TARGET QS_NOINLINE static void finish_sums_64(const sink *s, const __m512i *sums) {
-    if (!s->mult && s->scale) { /* the usual one: floats */
-        __m512 scale[4], add[4];
-#pragma GCC unroll 4
-        for (int32_t v = 0; v < 4; v++) {
-            scale[v] = _mm512_loadu_ps(s->scale + 16 * v);
-            add[v] = _mm512_loadu_ps(s->add + 16 * v);
-        }
-        for (int32_t r = 0; r < s->rows; r++, sums += 4)
-            store_i32_4(s, r, as_floats(s, sums[0], scale[0], add[0]),
-                        as_floats(s, sums[1], scale[1], add[1]),
-                        as_floats(s, sums[2], scale[2], add[2]),
-                        as_floats(s, sums[3], scale[3], add[3]));
-        return;
-    }
-    for (int32_t r = 0; r < s->rows; r++, sums += 4)
-        finish_64(s, KIND_ANY, r, sums[0], sums[1], sums[2], sums[3]);
-}
-
-TARGET QS_NOINLINE static void finish_sums_32(const sink *s, const __m512i *sums) {
-    for (int32_t r = 0; r < s->rows; r += 2, sums += 4)
-        finish_32(s, KIND_ANY, r, sums[0], sums[1], sums[2], sums[3]);
-}
-
-TARGET QS_NOINLINE static void finish_sums_16(const sink *s, const __m512i *sums) {
-    for (int32_t r = 0; r < s->rows; r += 4, sums += 4)
-        finish_16(s, KIND_ANY, r, sums[0], sums[1], sums[2], sums[3]);
-}
 
 TARGET QS_NOINLINE static void finish_sums_24(const sink *s, const __m512i *a, const __m256i *h) {
     for (int32_t r = 0; !s->mult && r < s->rows; r++)

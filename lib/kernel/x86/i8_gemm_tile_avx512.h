@@ -98,8 +98,8 @@ INLINE void rows_at(const qk_gemm_u8s8 *g, int32_t r, int32_t count, const uint8
 
 /*
  * tile_RxW: R rows of W columns. `plain`: whole tiles of bytes without a clamp (KIND_PLAIN); all
- * else goes through memory, to one epilogue of each width. Tiles of 4 rows and 64 columns prefetch
- * a cache line of the next panel beside each dword, s->lines of them.
+ * else is stored by FINISH_ANY. Tiles of 4 rows and 64 columns prefetch a cache line of the next
+ * panel beside each dword, s->lines of them.
  */
 #define TILE(NR, W)                                                                                \
     TARGET static void tile_##NR##x##W(const qk_gemm_u8s8 *g, const uint8_t *const *row,           \
