@@ -173,6 +173,7 @@ static void fill_rows(const qs_conv_i8 *c, const uint8_t *a, int32_t first, int3
     for (int32_t i = 0; i < m;) {
         const uint8_t *p = line + x * step;
         int32_t run = least(m - i, wide - x);
+#pragma GCC unroll 4
         for (int32_t j = 0; j < run; j++)
             rows[i + j] = p + j * step;
         i += run;
