@@ -33,6 +33,16 @@ families.ConvTranspose = (g) => {
   if (g.chance(40)) attrs.output_padding = strides.map((s) => g.int(0, s - 1));
   return {opset: opset(g), constants: 50, attrs, inputs: [g.tensor('float', [g.int(1, 2), depth * group, ...w.kernel.map(() => g.int(2, 6))]), g.tensor('float', [depth * group, out, ...w.kernel]), ...(g.chance(60) ? [g.tensor('float', [out * group])] : [])]};
 };
+families.ImageScaler = (g) => {
+  const dims = g.dims(4), bias = Array.from({length: dims[1]}, () => Math.fround(g.next() * 4 - 2));
+  return {opset: g.int(7, 9), inputs: [g.tensor('float', dims)], attrs: {...(g.chance(80) ? {scale: {f: Math.fround(g.next() * 2)}} : {}), bias: {floats: bias}}};
+};
+families.Crop = (g) => {
+  const dims = g.dims(4), left = g.int(0, dims[3] - 1), top = g.int(0, dims[2] - 1);
+  const attrs = {border: [left, top, g.int(0, dims[3] - 1 - left), g.int(0, dims[2] - 1 - top)]};
+  if (g.chance(40)) attrs.scale = [g.int(1, dims[2] - top), g.int(1, dims[3] - left)];
+  return {opset: g.int(7, 9), inputs: [g.tensor('float', dims)], attrs};
+};
 const scale = (g, dims = []) => g.fill('float', dims, () => Math.fround(0.01 + g.next() * 0.1));
 const zero = (g, t, d = []) => g.ints(t, d, t === 'int8' ? -20 : 100, t === 'int8' ? 20 : 140);
 families.ConvInteger = (g) => {

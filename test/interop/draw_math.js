@@ -36,6 +36,8 @@ curve('HardSigmoid', 7, {alpha: between(0.1, 0.6), beta: between(0.1, 0.9)});
 curve('ThresholdedRelu', 10, {alpha: between(0.1, 2)});
 curve('Shrink', 9, {lambd: between(0.1, 2), bias: between(-1, 1)});
 curve('Gelu', 20, {approximate: (g) => g.pick(['none', 'tanh'])});
+for (const name of ['Affine', 'ScaledTanh', 'ParametricSoftplus']) // experiments, which ONNX Runtime has until opset 9
+  families[name] = (g) => ({opset: g.int(7, 9), inputs: [g.tensor('float', g.dims(g.int(1, 4)), 4)], attrs: {alpha: between(-2, 2)(g), beta: between(0.2, 2)(g)}});
 families.Swish = (g) => ({opset: 24, inputs: [g.tensor('float', g.dims(3), 4)], attrs: g.chance(50) ? {alpha: between(0.5, 2)(g)} : {}});
 families.IsInf = (g) => ({opset: opset(g), inputs: [g.fill('float', g.dims(2), () => g.pick([1, -1, Infinity, -Infinity, NaN]))],
                           attrs: Object.fromEntries(g.some(['detect_negative', 'detect_positive']).map((k) => [k, g.int(0, 1)]))});

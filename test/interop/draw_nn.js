@@ -20,7 +20,7 @@ families.GroupNormalization = (g) => {
 };
 families.LayerNormalization = (g) => {
   const rank = g.int(1, 4), dims = g.dims(rank), axis = g.axis(rank), part = dims.slice((axis + rank) % rank);
-  return {opset: opset(g, 17), half: true, within: 1e-3, outputs: g.pick([1, 1, 3]), integers: [1, 2], attrs: {axis, epsilon: {f: 0.05}}, inputs: [g.tensor('float', dims), g.tensor('float', part), ...(g.chance(60) ? [g.tensor('float', part)] : [])]};
+  return {opset: g.pick([13, 17, 18, 21]), half: true, within: 1e-3, outputs: g.pick([1, 1, 3]), integers: [1, 2], attrs: {axis, epsilon: {f: 0.05}}, inputs: [g.tensor('float', dims), g.tensor('float', part), ...(g.chance(60) ? [g.tensor('float', part)] : [])]};
 };
 families.RMSNormalization = (g) => {
   const rank = g.int(1, 4), dims = g.dims(rank), axis = g.axis(rank);

@@ -93,8 +93,12 @@ QS_OP(imagescaler, .name = "ImageScaler", .min_in = 1, QS_ATTRS(scaler_attrs), .
 
 /* ---- Crop ---- */
 
-/* Reads where rows and columns begin and end in an image of this size. */
-static int read_crop(const qs_infer *x, const qs_dim *image, int64_t from[2], int64_t to[2]) {
+typedef struct cut {
+    int64_t from[2], to[2]; /* of rows and columns; `to` may count from the end, as Slice's */
+    int64_t size[2];        /* that are left, -1 if the image's are not known */
+} cut;
+
+static int read_cut(const qs_infer *x, const qs_value *image, cut *c) {
     int64_t border[4], size[2]; /* left, top, right, bottom; height, width */
     int32_t borders, sizes;
     int code = qs_infer_attr_ints(x, "border", border, 4, &borders);
@@ -103,48 +107,48 @@ static int read_crop(const qs_infer *x, const qs_dim *image, int64_t from[2], in
     if (!code && (borders != 4 || (sizes != QS_ABSENT && sizes != 2)))
         code = qs_infer_fail(x, QSIM_E_VALUE, "border is not four sizes, or scale not two");
     for (int32_t i = 0; i < 2 && !code; i++) {
-        const int64_t all = image[2 + i].size, low = border[1 - i], high = border[3 - i];
-        const bool legal = low >= 0 && low <= all && high >= 0 && high <= all - low &&
-                           (sizes != 2 || (size[i] >= 0 && size[i] <= all - low));
-        if (!legal)
+        const bool known = image->rank == 4 && image->dims[2 + i].size >= 0;
+        const int64_t low = border[1 - i], high = border[3 - i], given = sizes == 2 ? size[i] : 0;
+        const int64_t all = known ? image->dims[2 + i].size : INT32_MAX;
+        if (low < 0 || low > all || high < 0 || high > all - low || given < 0 || given > all - low)
             return qs_infer_fail(x, QSIM_E_SHAPE, "axis %d of size %lld cannot be cropped so",
                                  (int)i + 2, (long long)all);
-        from[i] = low;
-        to[i] = sizes == 2 ? low + size[i] : all - high;
+        c->from[i] = low;
+        c->to[i] = sizes == 2 ? low + given : high ? -high : INT64_MAX;
+        c->size[i] = sizes == 2 ? given : known ? all - high - low : -1;
     }
     return code;
 }
 
-static bool knows_size(const qs_value *image) {
-    return image->rank == 4 && image->dims[2].size >= 0 && image->dims[3].size >= 0;
-}
-
 static int infer_crop(qs_infer *x) {
     qs_dim dims[4] = {{-1, NULL}, {-1, NULL}, {-1, NULL}, {-1, NULL}};
-    int64_t from[2], to[2];
     const qs_value *v = x->in[0];
+    cut c;
     int code = infer_image(x);
-    if (!code && knows_size(v))
-        code = read_crop(x, v->dims, from, to);
+    if (!code)
+        code = read_cut(x, v, &c);
     if (code)
         return code;
-    for (int32_t i = 0; i < v->rank; i++)
-        dims[i] = i < 2            ? v->dims[i]
-                  : !knows_size(v) ? (qs_dim){-1, NULL}
-                                   : (qs_dim){to[i - 2] - from[i - 2], NULL};
+    if (v->rank == 4)
+        memcpy(dims, v->dims, 2 * sizeof(*dims));
+    for (int32_t i = 0; i < 2; i++)
+        dims[2 + i].size = c.size[i];
     return qs_infer_out(x, 0, QSIM_FLOAT, 4, dims);
 }
 
-/* Only in an image whose size is known: a Slice does not refuse what is not in the image. */
 static void expand_crop(qs_expand *e) {
     static const int64_t axes[] = {2, 3};
     const qs_infer x = {.graph = e->graph, .node = e->node, .node_id = e->node_id};
-    int64_t from[2], to[2];
-    if (!knows_size(qs_expand_value(e, 0)) || read_crop(&x, qs_expand_value(e, 0)->dims, from, to))
+    cut c;
+    if (read_cut(&x, qs_expand_value(e, 0), &c))
         return;
-    const qs_id in[] = {qs_expand_in(e, 0), qs_expand_list(e, from, 2), qs_expand_list(e, to, 2),
-                        qs_expand_list(e, axes, 2)};
+    const qs_id in[] = {qs_expand_in(e, 0), qs_expand_list(e, c.from, 2),
+                        qs_expand_list(e, c.to, 2), qs_expand_list(e, axes, 2)};
     e->out[0] = qs_expand_many(e, "Slice", in, 4, 1);
+    if (c.size[0] >= 0 && c.size[1] >= 0) { /* refuses an image that is too small */
+        const int64_t shape[] = {0, 0, c.size[0], c.size[1]};
+        e->out[0] = qs_expand_reshape(e, e->out[0], shape, 4);
+    }
 }
 
 static const qs_attr_rule crop_attrs[] = {{"border", QS_ATTR_INTS, 1, 0},

@@ -90,21 +90,32 @@ static void test_crop(qsim_ctx *ctx) {
     crop(ctx, (int64_t[]){0, -1, 0, 0}, NULL, 0, 0, "axis 2 of size 3 cannot");
 }
 
-/* Of an image whose size only the run knows. */
+/* Of an image whose height only the run knows: 2 rows of 3, and 4 of 3, which is refused. */
 static void test_free_size(qsim_ctx *ctx) {
-    static const int64_t border[4] = {1, 1, 1, 1};
+    static const int64_t border[4] = {1, 1, 0, 0}, few[2] = {2, 3}, many[2] = {4, 3};
     const qs_attr borders = {.name = "border", .type = QS_ATTR_INTS, .count = 4, .u.ints = border};
     const qsim_tensor in = net_tensor(QSIM_FLOAT, NET_DIMS(1, 2, 3, 4), x);
-    qsim_tensor out = {0};
-    net n;
-    net_begin(&n, ctx, 7);
-    net_input(&n, "x", QSIM_FLOAT, NET_DIMS(1, 2, -1, 4));
-    qs_node_set_attr(n.g, net_node(&n, "", "Crop", "x", "y"), &borders);
-    net_output(&n, "y");
-    NET_OK(&n, net_end(&n));
-    CHECK_INT(net_run(&n, QSIM_LEVEL_ALL, false, &in, 1, &out, 1), QSIM_E_UNSUPPORTED);
-    CHECK(strstr(n.error.message, "Crop") != NULL);
-    net_free(&n);
+    for (int with = 0; with < 3; with++) {
+        const qs_attr sizes = {
+            .name = "scale", .type = QS_ATTR_INTS, .count = 2, .u.ints = with == 1 ? few : many};
+        qsim_tensor out = {0};
+        float y[N];
+        net n;
+        net_begin(&n, ctx, 7);
+        net_input(&n, "x", QSIM_FLOAT, NET_DIMS(1, 2, -1, 4));
+        const qs_id node = net_node(&n, "", "Crop", "x", "y");
+        qs_node_set_attr(n.g, node, &borders);
+        if (with)
+            qs_node_set_attr(n.g, node, &sizes);
+        net_output(&n, "y");
+        NET_OK(&n, net_end(&n));
+        if (with < 2)
+            out = net_tensor(QSIM_FLOAT, NET_DIMS(1, 2, 2, 3), y);
+        CHECK_INT(net_run(&n, QSIM_LEVEL_ALL, false, &in, 1, &out, 1), with < 2 ? 0 : QSIM_E_SHAPE);
+        for (int i = 0; i < 12 && with < 2; i++)
+            CHECK_NEAR(y[i], x[i / 6 * 12 + (1 + i / 3 % 2) * 4 + 1 + i % 3], 0);
+        net_free(&n);
+    }
 }
 
 static double affine(double v, double alpha, double beta) {
