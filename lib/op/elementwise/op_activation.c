@@ -72,7 +72,7 @@ QS_COLD static int infer_question(qs_infer *x) {
     return qs_infer_map(x, QS_T_REAL | QS_T_FLOAT8, QSIM_BOOL);
 }
 
-/* Floats of 8 bits are asked as floats. */
+/* Floats of 8 bits are converted to float first. */
 QS_COLD static void expand_question(qs_expand *e) {
     if (QS_T_FLOAT8 & QS_T(qs_expand_value(e, 0)->dtype))
         e->out[0] = qs_expand_as(e, 0, QSIM_FLOAT);
