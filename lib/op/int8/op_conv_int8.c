@@ -155,7 +155,7 @@ static void geometry(const qs_window *w, qs_conv_i8_geometry *c) {
     c->pad_left = (int32_t)w->before[1];
 }
 
-/* The caller has zeroed the plan. */
+/* Completes a plan that the caller has zeroed. */
 static int lower_roles(qs_lower *l, const qs_i8_roles *r, qs_i8_plan *p) {
     const qs_value *w = qs_lower_in(l, r->w);
     qs_infer x;

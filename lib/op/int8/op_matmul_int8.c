@@ -150,7 +150,7 @@ static bool one_product(const qs_lower *l, const qs_i8_roles *r, const qs_i8_sha
     return s->matrices == 1;
 }
 
-/* The caller has zeroed the plan. */
+/* Completes a plan that the caller has zeroed. */
 QS_COLD static int lower_roles(qs_lower *l, const qs_i8_roles *r, qs_i8_plan *p) {
     qs_dim transposed[2];
     const qs_value *va = qs_lower_in(l, r->x), *vb = qs_lower_in(l, r->w);

@@ -47,7 +47,7 @@ qs_q8 qs_q8_read(const qs_step *s, const qs_frame *f, int32_t scale, int32_t zer
     return make_q8(qs_step_in(s, f, scale), zp, dtype);
 }
 
-/* Reads both from constants while packing; false if one is not constant. */
+/* Reads scale and zero point from constants while packing; false if one is not constant. */
 QS_COLD static bool pack_q8(qs_pack *p, int32_t scale, int32_t zero_point, int32_t dtype,
                             qs_q8 *out) {
     const void *s = qs_pack_const(p, scale), *zp = qs_pack_const(p, zero_point);

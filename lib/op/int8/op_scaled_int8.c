@@ -210,7 +210,7 @@ QS_COLD static int make_scaled(const qs_lower *l, scale_plan *s) {
     return QSIM_OK;
 }
 
-/* The results go into a larger tensor, the sums into the step's scratch memory. */
+/* Lowers results that go into a larger tensor: sums are in the step's scratch memory. */
 QS_COLD static int lower_into(qs_lower *l, scaled_params *p) {
     size_t bytes;
     if (!qs_mul(p->scaled.rows, 4 * p->scaled.columns, &bytes) || bytes > SIZE_MAX / 4 ||
