@@ -54,7 +54,7 @@ QS_COLD static numbers numbers_of(const qs_step *s, const qs_frame *f) {
                      .y = qs_step_out(s, f, 0)};
 }
 
-/* 128 random bits. */
+/* Draws 128 random bits. */
 QS_COLD static void draw(const numbers *n, uint64_t block, uint64_t out[2]) {
     const uint64_t stream = n->p->stream;
     const uint32_t key[2] = {(uint32_t)n->key, (uint32_t)(n->key >> 32)};
@@ -187,7 +187,7 @@ QS_COLD static int lower_uniform(qs_lower *l) {
     return QSIM_OK;
 }
 
-/* Those of RandomNormalLike and Bernoulli are some of those of RandomNormal. */
+/* RandomNormalLike and Bernoulli have some of RandomNormal's attributes. */
 static const qs_attr_rule normal_attrs[] = {{"shape", QS_ATTR_INTS, 1, 0},
                                             {"mean", QS_ATTR_FLOAT, 1, 0},
                                             {"scale", QS_ATTR_FLOAT, 1, 0},
@@ -311,7 +311,7 @@ QS_COLD static void run_multinomial(const qs_step *s, const qs_frame *f) {
     for (size_t i = 0; i < n.p->elements && !qs_stopped_at(f->ctx, i); i++) {
         assert(n.x && n.y);
         if (i % samples == 0 && !add_up(&n, f->ctx, i / samples, sums)) {
-            qs_step_fails(f); /* no class can be chosen, or a number is none */
+            qs_step_fails(f); /* every class is impossible, or a number is NaN */
             return;
         }
         if (i % 2 == 0)

@@ -254,7 +254,7 @@ QS_COLD static int infer_scatter_nd(qs_infer *x) {
     return QSIM_OK;
 }
 
-/* An update of megabytes. */
+/* Writes an update of megabytes, in pieces with checks for a stop. */
 static void write_long(const qsim_ctx *ctx, const scatter_params *p, char *y, const char *u,
                        size_t block) {
     for (size_t at = 0, n; (n = qs_piece(ctx, at, block)); at += n)
