@@ -54,7 +54,7 @@ static void softmax(double *s, size_t n) {
         s[i] = s[i] / sum;
 }
 
-/* The shares of n keys in s, of which those before `end` may be seen; `qk`: the row to show. */
+/* Makes the softmax shares of n keys in s; `qk`: the output's row of scores, or NULL. */
 static void shares(const job *j, const place *at, double *s, size_t n, double *qk) {
     const qs_attention *a = j->a;
     const qs_attention_keys *of = &j->d->of[at->batch];

@@ -184,7 +184,7 @@ static int stop_at(const qs_arena *arena, size_t i) {
     return (i & 0x7fff) == 0x7fff ? qs_stop_code(arena->ctx) : QSIM_OK;
 }
 
-/* OK, NOMEM or the code of a stop. */
+/* Makes the tables of a strip. Fails if memory runs out or the run is stopped. */
 static int strip_tables(qs_arena *arena, const qs_conv_plan *p, qs_conv_strip *s) {
     const qs_conv_form *f = &p->form;
     const size_t taps = s->inside.to - s->inside.from;
@@ -223,7 +223,7 @@ static int strip_tables(qs_arena *arena, const qs_conv_plan *p, qs_conv_strip *s
     return code;
 }
 
-/* The same. */
+/* Makes what the choice of kernels needs: strips with their tables, or taps. Fails likewise. */
 static int make_strips(qs_arena *arena, qs_conv_plan *p) {
     const size_t all = p->form.kw;
     if (p->choice == QS_CONV_CUT)

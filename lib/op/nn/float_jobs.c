@@ -8,8 +8,8 @@
 /* Terms of a sum that kernels compute at once; weights that a part of a longer sum reads. */
 #define MOST_TERMS  ((size_t)1 << 20)
 #define PART_FLOATS ((size_t)1 << 23)
-/* Work beside products, counted in them: to store an output, to find a segment, and that of a
- * vector which a narrow panel does not fill. */
+/* Work beside multiply-accumulates, in units of them: to store an output, to find a segment, and
+ * for lanes that a narrow panel leaves empty. */
 #define STORE  ((size_t)96)
 #define FIND   ((size_t)6)
 #define NARROW ((size_t)8)
@@ -19,7 +19,7 @@ static size_t work_of(const qk_gemm_f32 *g) {
     return g->segs * (g->k + FIND) + STORE;
 }
 
-/* The sums of one row and one panel, some terms at a time. */
+/* Computes the sums of one row and one panel, some terms at a time. */
 QS_COLD static void long_sums(const qsim_ctx *ctx, const qk_f32 *k, const qk_gemm_f32 *g) {
     const size_t width = qk_panel_width(k->panel, g->cols, 0), most = PART_FLOATS / width;
     const size_t segs = most / (g->k + FIND) + 1; /* whole segments, or a part of one */
@@ -40,7 +40,7 @@ QS_COLD static void long_sums(const qsim_ctx *ctx, const qk_f32 *k, const qk_gem
     }
 }
 
-/* The rows of one panel. */
+/* Computes the rows of one panel. */
 QS_COLD static void long_panel(const qsim_ctx *ctx, const qk_f32 *k, const qk_gemm_f32 *g) {
     const size_t terms = g->segs * g->k;
     const size_t floats = work_of(g) * (qk_panel_width(k->panel, g->cols, 0) + NARROW);

@@ -105,7 +105,7 @@ QS_COLD static int size_axis(const qs_infer *x, qs_transposed_axis *a, bool shap
     return QSIM_OK;
 }
 
-/* The input's and the weights' ranks are known and equal. */
+/* The caller has checked that the input's and the weights' ranks are known and equal. */
 QS_COLD int qs_transposed_read(const qs_infer *x, qs_transposed *g) {
     const qs_value *v = x->in[0], *w = x->in[1];
     bool shaped = false;

@@ -171,7 +171,7 @@ QS_COLD static int count_dots(const qs_infer *x, const text_term *terms, equatio
     return QSIM_OK;
 }
 
-/* The ranks of all operands are known. */
+/* Reads the equation for operands whose ranks are all known. */
 QS_COLD static int read_equation(const qs_infer *x, equation *e) {
     const qs_attr *a = qs_node_attr(x->node, "equation");
     text_term terms[OPERANDS], result = {0};

@@ -90,7 +90,7 @@ static void run_group(const qs_step *s, const qs_frame *f) {
         qs_ranges(f->ctx, p->rows, QS_GRAIN / 2 / n + 1, group_rows, &j);
 }
 
-/* Scale and bias have `count` elements; -1: unknown. */
+/* The shape rule: scale and bias have `count` elements (-1: unknown). */
 QS_COLD static int infer_group_of(qs_infer *x, int64_t count, int32_t least_rank) {
     const qs_value *v = x->in[0];
     int code = qs_infer_type(x, 0, QS_T_REAL);

@@ -56,7 +56,7 @@ static size_t less(size_t a, size_t b) {
 #define LONG  ((size_t)1 << 23)
 #define LANES ((size_t)16)
 
-/* Channels [c, c + n) of one long window, as the C kernels have them. */
+/* Computes channels [c, c + n) of one long window, with the bits of the C kernels. */
 QS_COLD static void long_window(const pool_job *j, const qk_pool *r, const qk_window *w, size_t c,
                                 size_t n, float *y) {
     const bool max = j->p->kernel == j->ctx->kernels->f32->max_f32;

@@ -7,8 +7,8 @@
 #define FAR 4e9
 
 /*
- * What an operation in double makes of floats: rounded once more, it is the operation in float,
- * except for doubles. All below is written so, each operation in its own call.
+ * Rounds the result of an operation in double to float, unless pixels are doubles. On floats that
+ * has the bits of the operation in float; so each operation below is in a call of its own.
  */
 static double r(const qs_resize_how *how, double v) {
     return how->fine ? v : (double)(float)v;
