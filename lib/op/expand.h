@@ -65,8 +65,8 @@ qs_id qs_expand_reshape(qs_expand *e, qs_id x, const int64_t *shape, int32_t n);
 qs_id qs_expand_transpose(qs_expand *e, qs_id x, const int64_t *perm, int32_t n);
 
 /*
- * Joins the tensors of a sequence whose length the file tells and `rest` along axis 0, which each
- * tensor gets first with `stacks` (expand/op_sequence.c).
+ * Joins the tensors of a sequence, whose length the file tells, and `rest` along axis 0; with
+ * `stacks` along a new axis in front of theirs (expand/op_sequence.c).
  */
 qs_id qs_expand_sequence(qs_expand *e, qs_id sequence, qs_id rest, bool stacks);
 

@@ -85,8 +85,8 @@ static bool has_stash(const qs_op *op) {
     return false;
 }
 
-/* Whether outputs stay floats: the first operand is one; where there is none, input 0 is no half.
- */
+/* Whether outputs stay floats: the first operand is a float or, without operands, input 0 is not of
+ * half precision. */
 static bool stays_float(const qs_infer *x) {
     int32_t i = 0;
     while (i < x->node->input_count && !qs_op_is_operand(x->node->op, i))

@@ -464,7 +464,7 @@ int qs_op_resolve(qs_graph *g, qs_id node, const char *model, qsim_error *error)
         code = check_attrs(&x, op);
     if (!code)
         n->op = op;
-    /* Its numbers depend on its name, also where a pass gives its output another one. */
+    /* Random numbers depend on the name, so it stays if a pass renames the output. */
     if (!code && (op->traits & QS_RANDOM) && !n->name[0] && g->values[n->outputs[0]].name)
         n->name = g->values[n->outputs[0]].name;
     return code;

@@ -22,7 +22,7 @@ static size_t range_begin(const ranges *r, size_t i) {
     return at < r->n ? at : r->n;
 }
 
-/* With a look for a stop before every `step` items. */
+/* Computes [begin, end), at most `step` items between two checks for a stop. */
 static void in_steps(const ranges *r, size_t begin, size_t end) {
     for (size_t n; begin < end && !(r->ctx && qs_stopped(r->ctx)); begin += n) {
         n = end - begin < r->step ? end - begin : r->step;
