@@ -15,13 +15,15 @@ int qs_record_create(qsim_ctx *ctx, int32_t bits, qs_record *r, qsim_error *erro
 void qs_record_free(qsim_ctx *ctx, qs_record *r) {
     qsim_observer_free(r->observer);
     qs_free(ctx, r->means.sum);
+    qs_free(ctx, r->means.block);
     qs_free(ctx, r->means.extreme);
 }
 
 void qs_record_reset(qs_record *r) {
     qs_observer_reset(r->observer);
-    if (r->means.sum)
+    if (r->means.sum && !r->means.alone)
         memset(r->means.sum, 0, r->means.channels * sizeof(*r->means.sum));
+    r->means.alone = false;
     if (r->means.sum)
         qs_extremes_reset(r->means.extreme, r->means.channels);
     r->means.positions = 0;
@@ -97,7 +99,10 @@ void qs_record_merge_values(qs_record *into, const qs_record *from, int64_t firs
 void qs_record_merge(qs_record *into, const qs_record *from, int64_t first) {
     qs_record_merge_values(into, from, first);
     if (from->means.positions > 0) {
-        qs_exact_merge(into->means.sum, from->means.sum, from->means.channels);
+        for (size_t c = 0; from->means.alone && c < from->means.channels; c++)
+            qs_exact_add(&into->means.sum[c], from->means.block[c]);
+        if (!from->means.alone)
+            qs_exact_merge(into->means.sum, from->means.sum, from->means.channels);
         qs_extremes_merge(into->means.extreme, from->means.extreme, from->means.channels);
         into->means.bare |= from->means.bare;
     }

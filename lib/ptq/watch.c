@@ -85,7 +85,9 @@ static int watch_rows(const watching *g, qs_watch_part *p, size_t sample, size_t
         code =
             finite ? observe_values(g, p, sample, from, rows * channels, low, high) : QSIM_E_VALUE;
     }
-    for (size_t c = 0; g->t->means && !code && c < channels; c++)
+    if (g->t->means && g->r->means.alone)
+        memcpy(g->r->means.block, p->row, channels * sizeof(*p->row));
+    for (size_t c = 0; g->t->means && !g->r->means.alone && !code && c < channels; c++)
         qs_exact_add(&sums_of(g, p)[c], p->row[c]);
     return code;
 }
@@ -218,6 +220,14 @@ static void plan(watching *g, size_t elements) {
         qs_observer_form(g->r->observer, elements);
 }
 
+/* Takes the sums of the only block as they are. */
+static int take_block(qsim_ctx *ctx, qs_means *m) {
+    if (!m->block)
+        m->block = qs_alloc(ctx, m->channels + 1, sizeof(*m->block));
+    m->alone = m->block != NULL;
+    return m->alone ? QSIM_OK : QSIM_E_NOMEM;
+}
+
 int qs_watch_tensor(qs_watch *w, const qs_watched *t, qs_record *r) {
     watching g = {.w = w, .t = t, .r = r, .reads = &w->ctx->kernels->ew->reads};
     const size_t positions = t->samples * t->outer * t->inner;
@@ -227,6 +237,8 @@ int qs_watch_tensor(qs_watch *w, const qs_watched *t, qs_record *r) {
     if (t->means)
         code = qs_means_reserve(w->ctx, &r->means, t->channels);
     plan(&g, positions * t->channels);
+    if (!code && t->means && t->inner == 1 && g.units * t->samples == 1)
+        code = take_block(w->ctx, &r->means);
     for (size_t i = 0; i < g.slices && !code; i++)
         code = grow_scratch(&g, &w->parts[i]);
     if (code)
