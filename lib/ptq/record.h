@@ -16,10 +16,9 @@ typedef struct qs_means {
     int32_t axis; /* of the channels in the model's layout; -1: no means are kept */
     size_t channels;
     uint64_t positions;
-    qs_exact *sum; /* by channel; NULL: no values yet */
-    double
-        *block; /* of a batch of one block: its sums, in place of `sum`, which takes more memory */
-    bool alone; /* these are its sums */
+    qs_exact *sum;  /* by channel; NULL: no values yet */
+    double *block;  /* sums of a batch's only block, in place of `sum` */
+    bool alone;     /* these are its sums */
     float *extreme; /* the least value of each channel, then the greatest */
     bool bare;      /* without extremes: loaded from a file that has none */
 } qs_means;

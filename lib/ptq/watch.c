@@ -222,6 +222,7 @@ static void plan(watching *g, size_t elements) {
 
 /* Takes the sums of the only block as they are. */
 static int take_block(qsim_ctx *ctx, qs_means *m) {
+    assert(!m->alone && m->positions == 0); /* a batch makes a tensor once */
     if (!m->block)
         m->block = qs_alloc(ctx, m->channels + 1, sizeof(*m->block));
     m->alone = m->block != NULL;
