@@ -135,7 +135,8 @@ typedef struct qs_plan {
     struct qs_deferred *deferred; /* nodes that execute after the steps; NULL: none */
 } qs_plan;
 
-int qs_plan_create(const qsim_session *s, const qsim_tensor *inputs, qs_plan **out,
+/* `ctx`: the session's, or a view whose stop ends the making, too. */
+int qs_plan_create(const qsim_session *s, qsim_ctx *ctx, const qsim_tensor *inputs, qs_plan **out,
                    qsim_error *error);
 void qs_plan_free(qsim_ctx *ctx, qs_plan *plan);
 /* Whether all sizes of the outputs of a node are known. */

@@ -73,8 +73,8 @@ static int set_input(const qsim_session *s, qs_plan *plan, qs_id id, const qsim_
 }
 
 /* Makes an input on whose value sizes depend a constant of the plan. */
-static int fix_input(const qsim_session *s, qs_plan *plan, qs_id id, const qsim_tensor *t,
-                     qsim_error *error) {
+static int fix_input(const qsim_session *s, const qsim_ctx *ctx, qs_plan *plan, qs_id id,
+                     const qsim_tensor *t, qsim_error *error) {
     qs_value *v = &plan->values[id];
     qs_const *c = qs_arena_alloc(&plan->arena, 1, sizeof(*c));
     int64_t *dims = qs_arena_alloc(&plan->arena, (size_t)t->rank + 1, sizeof(*dims));
@@ -89,7 +89,7 @@ static int fix_input(const qsim_session *s, qs_plan *plan, qs_id id, const qsim_
     void *data = qs_arena_alloc64(&plan->arena, bytes + QS_SLACK);
     if (!data)
         return no_memory(s, error);
-    int code = qs_stop_fail(s->ctx, qs_copy(s->ctx, data, t->data, bytes), s->name, error);
+    int code = qs_stop_fail(ctx, qs_copy(ctx, data, t->data, bytes), s->name, error);
     if (code)
         return code;
     if (t->rank)
@@ -169,7 +169,9 @@ static int infer_all(const qsim_session *s, const qs_eval *e, qs_plan *plan, fou
         qs_id id = g->order[i];
         const qs_node *n = &g->nodes[id];
         f->deferred[id] = reads_deferred(n, f->deferred_values) || qs_node_has_subgraph(n);
-        int code = f->deferred[id] ? QSIM_OK : infer_one(s, e, plan, id, &f->constant[id]);
+        int code = qs_go_on(e->ctx, s->name, e->error);
+        if (!code && !f->deferred[id])
+            code = infer_one(s, e, plan, id, &f->constant[id]);
         if (code)
             return code;
         f->deferred[id] = f->deferred[id] || !qs_plan_knows_sizes(plan, n);
@@ -287,7 +289,9 @@ static int lower_all(const qsim_session *s, const qs_eval *e, qs_plan *plan, con
             continue;
         }
         qs_step *step = &plan->steps[plan->step_count];
-        int code = check_output(s, e, plan, &g->nodes[id]);
+        int code = qs_go_on(e->ctx, s->name, e->error);
+        if (!code)
+            code = check_output(s, e, plan, &g->nodes[id]);
         if (!code)
             code = qs_eval_lower(e, id, s->packed[id], step, &shared);
         if (code)
@@ -349,7 +353,7 @@ done:
     return code == QSIM_E_NOMEM ? no_memory(s, e->error) : code;
 }
 
-int qs_plan_create(const qsim_session *s, const qsim_tensor *inputs, qs_plan **out,
+int qs_plan_create(const qsim_session *s, qsim_ctx *ctx, const qsim_tensor *inputs, qs_plan **out,
                    qsim_error *error) {
     qs_graph *g = s->graph;
     qs_plan *plan = qs_calloc(s->ctx, 1, sizeof(*plan));
@@ -368,9 +372,9 @@ int qs_plan_create(const qsim_session *s, const qsim_tensor *inputs, qs_plan **o
     for (size_t i = 0; i < g->input_count && !code; i++) {
         code = set_input(s, plan, g->inputs[i], &inputs[i], error);
         if (!code && s->by_value[i])
-            code = fix_input(s, plan, g->inputs[i], &inputs[i], error);
+            code = fix_input(s, ctx, plan, g->inputs[i], &inputs[i], error);
     }
-    qs_eval e = {.ctx = s->ctx,
+    qs_eval e = {.ctx = ctx,
                  .graph = g,
                  .values = plan->values,
                  .address = plan->address,

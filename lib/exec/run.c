@@ -59,7 +59,7 @@ static int grow_arena(qsim_run *r, size_t bytes, qsim_error *error) {
 
 static int add_plan(qsim_run *r, const qsim_tensor *inputs, qsim_error *error) {
     qs_plan *plan;
-    int code = qs_plan_create(r->session, inputs, &plan, error);
+    int code = qs_plan_create(r->session, &r->view, inputs, &plan, error);
     if (code)
         return code;
     code = grow_arena(r, plan->arena_bytes, error);
@@ -172,14 +172,6 @@ void qsim_run_free(qsim_run *run) {
     qs_free(s->ctx, run->arena);
     qs_free(s->ctx, run);
     qsim_session_free(s);
-}
-
-int qsim_run_reserve(qsim_run *run, const qsim_tensor *inputs, size_t input_count,
-                     qsim_error *error) {
-    qs_error_clear(error);
-    if (!run)
-        return qs_fail(error, QSIM_E_ARGUMENT, "reserve: no run");
-    return qs_leave(run->session->ctx, choose_plan(run, inputs, input_count, error), error);
 }
 
 /* ---- execution ---- */
@@ -369,6 +361,14 @@ static int finish_execution(qsim_run *run, int code, qsim_error *error) {
     if (code == QSIM_E_TIME)
         return qs_go_on(run->session->ctx, run->session->name, error);
     return qs_fail(error, code, "%s: the run was cancelled", run->session->name);
+}
+
+int qsim_run_reserve(qsim_run *run, const qsim_tensor *inputs, size_t input_count,
+                     qsim_error *error) {
+    qs_error_clear(error);
+    if (!run)
+        return qs_fail(error, QSIM_E_ARGUMENT, "reserve: no run");
+    return finish_execution(run, choose_plan(run, inputs, input_count, error), error);
 }
 
 int qs_run_observe(qsim_run *run, const qsim_tensor *inputs, size_t input_count,

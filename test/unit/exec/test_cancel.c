@@ -16,13 +16,16 @@
 
 typedef struct canceller {
     qsim_ctx *ctx;
+    qsim_run *run;  /* cancelled in place of the context, unless NULL */
     long calls, at; /* the allocation that cancels, counted from 1; 0: none */
     long live;
 } canceller;
 
 static void *take(void *user, size_t size, size_t align) {
     canceller *c = user;
-    if (++c->calls == c->at)
+    if (++c->calls == c->at && c->run)
+        qsim_run_cancel(c->run);
+    else if (c->calls == c->at)
         qsim_ctx_cancel(c->ctx, 1);
     c->live++;
     return aligned_alloc(align, (size + align - 1) / align * align);
@@ -160,6 +163,58 @@ static void cancelled_before(things *t) {
     CHECK_INT(qsim_run_execute(t->run, &x, 1, &y, 1, &e), QSIM_E_CANCELLED);
     CHECK_INT(qsim_run_execute(t->run, &x, 1, &y, 1, &e), QSIM_OK);
     qsim_ctx_cancel(NULL, 1);
+}
+
+/* ---- while a plan is made ---- */
+
+#define CHAIN 4000
+
+/* A run without a plan: its input's first size is known when it is executed. */
+static void chain(things *t) {
+    qsim_builder *b = NULL;
+    qsim_error e;
+    char x[16] = "x", y[16];
+    CHECK_INT(qsim_builder_create(t->c.ctx, 13, "g", &b, &e), QSIM_OK);
+    qsim_builder_input_as(b, "x", "float[n,64]");
+    for (int i = 0; i < CHAIN; i++, strcpy(x, y)) {
+        snprintf(y, sizeof(y), "y%d", i);
+        qsim_builder_node(b, "", "Abs", "", i % 2 ? "x" : x, y);
+        if (i % 2)
+            qsim_builder_output_as(b, y, NULL);
+    }
+    CHECK_INT(qsim_builder_finish(b, &t->model, &e), QSIM_OK);
+    qsim_builder_free(b);
+    CHECK_INT(qsim_session_create(t->model, NULL, &t->session, &e), QSIM_OK);
+    CHECK_INT(qsim_run_create(t->session, &t->run, &e), QSIM_OK);
+}
+
+/* A run that is cancelled while its plan is made does not go on with it, and can be repeated. */
+static void while_planned(bool reserve) {
+    things t = {.model = NULL};
+    const qsim_allocator a = {take, give, &t.c};
+    qsim_ctx_options o = {.struct_size = sizeof(o), .allocator = &a, .threads = 1};
+    static qsim_tensor y[CHAIN / 2];
+    qsim_tensor x = input();
+    qsim_error e;
+    memset(y, 0, sizeof(y));
+    CHECK_INT(qsim_ctx_create(&o, &t.c.ctx, &e), QSIM_OK);
+    chain(&t);
+    t.c.run = t.run;
+    t.c.at = t.c.calls + 1;
+    long before = t.c.calls;
+    CHECK_INT(reserve ? qsim_run_reserve(t.run, &x, 1, &e)
+                      : qsim_run_execute(t.run, &x, 1, y, CHAIN / 2, &e),
+              QSIM_E_CANCELLED);
+    CHECK(strstr(e.message, "cancelled") != NULL);
+    const long cancelled = t.c.calls - before;
+    before = t.c.calls;
+    CHECK_INT(qsim_run_execute(t.run, &x, 1, y, CHAIN / 2, &e), QSIM_OK);
+    CHECK(2 * cancelled < t.c.calls - before);
+    qsim_run_free(t.run);
+    qsim_session_free(t.session);
+    qsim_model_free(t.model);
+    qsim_ctx_free(t.c.ctx);
+    CHECK_INT(t.c.live, 0);
 }
 
 /* ---- inside a step ---- */
@@ -510,6 +565,8 @@ int main(void) {
     qsim_ctx_free(t.c.ctx);
     CHECK_INT(t.c.live, 0);
     unlink(t.path);
+    while_planned(false);
+    while_planned(true);
     inside("float[1200,1200]", false, 1);
     inside("float[1200,1200]", true, 2);
     for (size_t i = 0; i < sizeof(touch_cases) / sizeof(*touch_cases); i++)
