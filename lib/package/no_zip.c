@@ -19,7 +19,7 @@ static int refuse(const char *function, qsim_error *error) {
 /* ---- packages, reading ---- */
 
 int qsim_package_sniff(const void *data, size_t size) {
-    return size >= 4 && (memcmp(data, "PK\3\4", 4) == 0 || memcmp(data, "PK\5\6", 4) == 0);
+    return data && size >= 4 && (memcmp(data, "PK\3\4", 4) == 0 || memcmp(data, "PK\5\6", 4) == 0);
 }
 
 int qs_package_of_map(qsim_ctx *ctx, qs_map *map, const char *name, qsim_package **out,

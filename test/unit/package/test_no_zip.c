@@ -38,6 +38,7 @@ int main(void) {
     refused(qsim_model_load_memory(NULL, archive, sizeof(archive), &copy, &model, &e), &e, "p.zip");
     CHECK(model == NULL);
     CHECK_INT(qsim_package_sniff(archive, sizeof(archive)), 1);
+    CHECK_INT(qsim_package_sniff(NULL, sizeof(archive)), 0);
     CHECK_INT(qsim_packer_create(NULL, &packer, NULL), QSIM_E_UNSUPPORTED);
     CHECK_INT(qsim_model_load_memory(NULL, archive, sizeof(archive), NULL, &model, NULL),
               QSIM_E_UNSUPPORTED);
