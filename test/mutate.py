@@ -328,11 +328,11 @@ def measure(tests, work, fresh, reach):
 
 
 def order(timed, path, n, reach):
-    """Of the tests that reach a line those of the file's folder first, then the fast ones."""
+    """Of the tests that reach a line short ones of the file's folder first, then by their seconds."""
     parts = path.split("/")
     own = [parts[1], "fuzz"] if parts[0] == "lib" else ["tools", "cli"]
     def key(item):
-        return (item[0][1] == "last", item[0][1] not in own, item[1])
+        return (item[0][1] == "last" or item[1] >= LONG, item[0][1] not in own, item[1])
     return sorted((i for i in timed if reach.by(i[0][0], path, n)
                    and (i[1] < LONG or i[0][1] in own + ["cli", "last"])), key=key)
 
