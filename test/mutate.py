@@ -26,6 +26,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -370,6 +371,7 @@ def main():
     p.add_argument("--again", action="store_true")
     p.add_argument("--list", action="store_true")
     o = p.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # which removes the fault from the copy
     faults = all_faults(o.only)
     paths = sorted({f[0] for f in faults})
     random.Random(o.seed).shuffle(faults)
