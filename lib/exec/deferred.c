@@ -240,14 +240,14 @@ static int infer_and_lower(const qsim_run *run, qs_plan *plan, qs_deferred_node 
         if (n->outputs[k] != QS_NONE)
             plan->values[n->outputs[k]] = s->graph->values[n->outputs[k]];
     int code = qs_eval_infer(&e, dn->node);
-    if (!code && n->op->bound && !qs_plan_knows_sizes(plan, n))
+    if (!code && (n->op->traits & QS_BOUNDS) && !qs_plan_knows_sizes(plan, n))
         code = qs_eval_bound(&e, dn->node);
     if (!code && !qs_plan_knows_sizes(plan, n))
         code = qs_fail(error, QSIM_E_LIMIT, "%s: a size is unknown or too large (node '%s', %s)",
                        s->name, n->name, n->op_type);
     if (!code)
         code = qs_eval_lower(&e, dn->node, s->packed[dn->node], &dn->step, &dn->alias);
-    return code || !n->op->bound ? code : keep_bounds(run, plan, dn, error);
+    return code || !(n->op->traits & QS_BOUNDS) ? code : keep_bounds(run, plan, dn, error);
 }
 
 static int lower_node(const qsim_run *run, qs_plan *plan, qs_deferred_node *dn, qsim_error *error) {
@@ -338,7 +338,7 @@ static int execute_node(qsim_run *run, qs_plan *plan, qs_deferred_node *dn, qsim
     if (!update_key(plan->deferred, plan, dn, &same))
         return no_memory(run, n, dn->key_bytes, QSIM_E_NOMEM, error);
     int code = same ? QSIM_OK : lower_node(run, plan, dn, error);
-    if (!code && n->op->bound) {
+    if (!code && (n->op->traits & QS_BOUNDS)) {
         memcpy(sizes, dn->bounds, sizeof(sizes));
         set_sizes(plan, n, dn->bounds);
     }
@@ -347,7 +347,7 @@ static int execute_node(qsim_run *run, qs_plan *plan, qs_deferred_node *dn, qsim
     if (code || dn->alias)
         return code;
     code = run_step(run, plan, dn, sizes, error);
-    if (code || !n->op->bound)
+    if (code || !(n->op->traits & QS_BOUNDS))
         return code;
     set_sizes(plan, n, sizes);
     return QSIM_OK;

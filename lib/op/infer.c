@@ -150,7 +150,8 @@ int qs_op_infer_exact(const qs_graph *g, const qs_value *values, qs_id node, qs_
 int qs_op_bound_node(const qs_graph *g, const qs_value *values, qs_id node, qs_value *out,
                      qs_dim (*dims)[QSIM_MAX_RANK], const char *model, qsim_error *error) {
     qs_infer x = rule_at(g, values, node, out, dims, model, error);
-    return apply(&x, g->nodes[node].op->bound);
+    x.bounds = true;
+    return apply(&x, g->nodes[node].op->infer);
 }
 
 /* Whether a declared rank or size is another than inference finds. */
@@ -292,7 +293,8 @@ static int upgrade_one(qs_graph *g, qs_id id, int64_t opset, const char *model, 
     assert(n->op); /* qs_op_resolve has set it */
     /* Opsets 1 to 5 list inputs that may be overwritten, which changes no result. */
     qs_node_drop_attr(g, id, "consumed_inputs");
-    return n->op->upgrade ? n->op->upgrade(g, id, (int32_t)opset, error) : QSIM_OK;
+    const qs_history *h = n->op->history;
+    return h && h->upgrade ? h->upgrade(g, id, (int32_t)opset, error) : QSIM_OK;
 }
 
 int qs_op_upgrade_graph(qs_graph *g, int64_t opset, const char *model, qsim_error *error) {

@@ -2,11 +2,6 @@
 /* Counts multiply-accumulates: outputs times the length of each one's sum. */
 #include "op/rules.h"
 
-int64_t qs_op_macs(const qs_graph *g, qs_id node) {
-    const qs_node *n = &g->nodes[node];
-    return n->op && n->op->macs ? n->op->macs(g, n) : 0;
-}
-
 /* Multiplies *macs by the sizes in [from, to), unknown ones taken as 1; false on overflow. */
 static bool multiply(const qs_value *v, int32_t from, int32_t to, int64_t *macs) {
     for (int32_t i = from; i < to; i++)
@@ -27,7 +22,7 @@ static bool find(const qs_graph *g, const qs_node *n, const qs_value **w, const 
     return (*w)->rank >= 1 && (*y)->rank >= 0;
 }
 
-int64_t qs_macs_conv(const qs_graph *g, const qs_node *n) {
+static int64_t of_conv(const qs_graph *g, const qs_node *n) {
     const qs_value *w, *y;
     int64_t macs = 1;
     const bool known =
@@ -35,7 +30,7 @@ int64_t qs_macs_conv(const qs_graph *g, const qs_node *n) {
     return known ? macs : -1;
 }
 
-int64_t qs_macs_product(const qs_graph *g, const qs_node *n) {
+static int64_t of_product(const qs_graph *g, const qs_node *n) {
     const qs_value *w, *y;
     int64_t macs = 1;
     if (!find(g, n, &w, &y))
@@ -44,7 +39,8 @@ int64_t qs_macs_product(const qs_graph *g, const qs_node *n) {
     return multiply(y, 0, y->rank, &macs) && multiply(w, k, k + 1, &macs) ? macs : -1;
 }
 
-int64_t qs_macs_convtranspose(const qs_graph *g, const qs_node *n) {
+/* Per element of input 0, the weights that it multiplies. */
+static int64_t of_convtranspose(const qs_graph *g, const qs_node *n) {
     const qs_value *x = &g->values[n->inputs[0]], *w = &g->values[n->inputs[1]];
     int64_t macs = 1;
     const bool known = x->rank >= 0 && w->rank >= 1 && multiply(x, 0, x->rank, &macs) &&
@@ -54,7 +50,7 @@ int64_t qs_macs_convtranspose(const qs_graph *g, const qs_node *n) {
 
 /* All elements of W (directions, gates * hidden, features) and of R (directions, gates * hidden,
  * hidden), once per step and sample. */
-int64_t qs_macs_recurrent(const qs_graph *g, const qs_node *n) {
+static int64_t of_recurrent(const qs_graph *g, const qs_node *n) {
     const qs_value *x = &g->values[n->inputs[0]], *w = &g->values[n->inputs[1]];
     const qs_value *r = &g->values[n->inputs[2]];
     int64_t steps = 1, of_x = 1, of_h = 1, macs;
@@ -62,4 +58,15 @@ int64_t qs_macs_recurrent(const qs_graph *g, const qs_node *n) {
                        multiply(w, 0, 3, &of_x) && multiply(r, 0, 3, &of_h) &&
                        qs_add64(of_x, of_h, &macs) && qs_mul64(macs, steps, &macs);
     return known ? macs : -1;
+}
+
+int64_t qs_op_macs(const qs_graph *g, qs_id node) {
+    const qs_node *n = &g->nodes[node];
+    switch (n->op ? n->op->macs : QS_MACS_NONE) {
+    case QS_MACS_CONV: return of_conv(g, n);
+    case QS_MACS_PRODUCT: return of_product(g, n);
+    case QS_MACS_CONVTRANSPOSE: return of_convtranspose(g, n);
+    case QS_MACS_RECURRENT: return of_recurrent(g, n);
+    default: return 0;
+    }
 }

@@ -39,6 +39,7 @@ typedef struct qs_infer {
     const qs_value *in[64]; /* NULL: left out or beyond the count (only the first 64 are listed) */
     qs_value *out;          /* output_count values: the rule sets dtype, rank and dims */
     qs_dim (*dims)[QSIM_MAX_RANK]; /* memory for each output's dims */
+    bool bounds;                   /* with QS_BOUNDS: gives upper bounds in place of -1 */
     const char *model;             /* name for messages */
     qsim_error *error;
 } qs_infer;
@@ -130,6 +131,13 @@ enum {
     QS_SOFTMAX = 1 << 27,
     /* Outputs depend on a seed and the node's name: no constants, though all inputs may be. */
     QS_RANDOM = 1 << 28,
+    /*
+     * Sizes of outputs depend on elements: the shape rule gives -1, with `bounds` upper bounds; the
+     * step writes the actual sizes to frame->sizes.
+     */
+    QS_BOUNDS = 1 << 29,
+    /* Any output may be left out, even the first one. */
+    QS_OMITS_OUTPUTS = 1 << 30,
 };
 
 /* Indices of the inputs that are an operand of a quantized operator, its scale and zero point. */
@@ -149,6 +157,12 @@ struct qk_ew;
 /* y = f(x) for n floats, of which y may be x; param: alpha, beta (op/elementwise/curve.h). */
 typedef void (*qs_curve_fn)(const struct qk_ew *k, const double *param, const float *x, float *y,
                             size_t n);
+
+/* The function on floats of an operator with QS_ELEMENTWISE and one operand. */
+typedef struct qs_op_curve {
+    qs_curve_fn fn;
+    float alpha, beta; /* defaults of these attributes */
+} qs_op_curve;
 
 /* How static quantization treats an operator (ptq/select.c): QS_KIND_*. */
 typedef uint8_t qs_kind;
@@ -171,6 +185,12 @@ enum {
     QS_MOMENTS_MEAN  /* the mean is the same, the deviation unknown */
 };
 
+/*
+ * Multiply-accumulates of a node (macs.c): QS_MACS_*. Of convolutions and products, outputs times
+ * the length of each one's sum, with the weights in weight_inputs.
+ */
+enum { QS_MACS_NONE = 0, QS_MACS_CONV, QS_MACS_PRODUCT, QS_MACS_CONVTRANSPOSE, QS_MACS_RECURRENT };
+
 /* Domains of rows: QS_DOMAIN_*, in the order of the table. */
 enum { QS_DOMAIN_ONNX = 0, QS_DOMAIN_MICROSOFT, QS_DOMAIN_QSIM };
 
@@ -179,9 +199,16 @@ typedef struct qs_counts {
     int8_t since, min_in, max_in, max_out;
 } qs_counts;
 
+/* What newer versions of a row changed. */
+typedef struct qs_history {
+    qs_counts later[2]; /* since 0: none */
+    /* Rewrites the node in place from its version to `to`; NULL: nothing changes. */
+    int (*upgrade)(qs_graph *g, qs_id node, int32_t to, qsim_error *error);
+} qs_history;
+
 /*
- * A row, defined by QS_OP below. Fields left out are 0 or NULL, the most frequent case. In sets of
- * inputs, bit i is input i.
+ * A row, defined by QS_OP below. Fields left out are 0 or NULL, the most frequent case; what few
+ * rows have is behind a pointer, which a macro sets. In sets of inputs, bit i is input i.
  */
 typedef struct qs_op {
     const char *name;
@@ -191,50 +218,40 @@ typedef struct qs_op {
      * number.
      */
     int8_t min_in, max_in, min_out, max_out;
-    qs_counts later[2];    /* changes in newer versions; since 0: none */
-    bool outputs_optional; /* any output may be left out, even the first one */
-    uint8_t domain;        /* QS_DOMAIN_* */
-    int8_t axis;           /* with QS_ALONG_AXIS: default of attribute "axis" */
-    int8_t weight_axis;    /* axis of the weights for output channels; < 0: from the end */
-    uint8_t moments;       /* QS_MOMENTS_* */
+    const qs_history *history; /* QS_HISTORY; NULL: newer versions are the same */
+    const qs_attr_rule *attrs; /* QS_ATTRS, with attr_count */
     int8_t attr_count;
-    const qs_attr_rule *attrs; /* QS_ATTRS sets both */
+    uint8_t domain;     /* QS_DOMAIN_* */
+    int8_t axis;        /* with QS_ALONG_AXIS: default of attribute "axis" */
+    int8_t weight_axis; /* axis of the weights for output channels; < 0: from the end */
 
-    uint32_t traits;         /* of every node */
+    uint32_t traits;                                       /* of every node */
+    uint32_t (*also)(const qs_graph *g, const qs_node *n); /* further traits of a node */
     uint16_t shape_inputs;   /* sizes of outputs depend on the values of these inputs */
     uint16_t gain_inputs;    /* vectors along the last axis; output 0 is linear in all together */
     uint16_t setting_inputs; /* other inputs that are no operands: bounds, indices, tables */
+    uint16_t weight_inputs;  /* constants here are weights, packed by `pack` if there is one */
     /*
      * With attribute "into" (op/nn/window.h): the input whose memory output 0 takes over; an input
      * with a table in which its bytes are looked up may follow. 0: no such attribute.
      */
     int8_t over;
-    uint8_t kernel; /* QS_KERNEL_*: name of its steps in profiles */
-    qs_kind kind;   /* of operators on floats */
+    uint8_t kernel;  /* QS_KERNEL_*: name of its steps in profiles */
+    uint8_t macs;    /* QS_MACS_* */
+    uint8_t moments; /* QS_MOMENTS_* */
+    qs_kind kind;    /* of operators on floats */
     /* Number of leading inputs that are quantized with the operator; 0: one, -1: all. */
     int8_t kind_inputs;
-    uint16_t weight_inputs; /* constants here are weights, packed by `pack` if there is one */
-    qs_operands quantized;  /* of operators on quantized integers */
     /*
      * The type in which integers of input 0 that `infer` refuses are computed, and which of their
      * types has that; 0: none, and all.
      */
     int8_t integers_as, integers_of;
-    qs_curve_fn curve; /* with QS_ELEMENTWISE and one operand: its function on floats */
-    float alpha, beta; /* defaults of these attributes, for `curve` */
-    uint32_t (*also)(const qs_graph *g, const qs_node *n); /* further traits of a node */
-    /* Multiply-accumulates, symbolic sizes taken as 1; -1: unknown. NULL: none. */
-    int64_t (*macs)(const qs_graph *g, const qs_node *n);
+    const qs_operands *operands; /* QS_OPERANDS: of operators on quantized integers */
+    const qs_op_curve *curve;    /* QS_CURVE */
 
     /* The shape rule: checks types, shapes and attributes, sets the outputs' types and shapes. */
     int (*infer)(qs_infer *x);
-    /*
-     * Upper bounds of sizes that depend on elements; the step writes the actual sizes to
-     * frame->sizes. NULL: infer knows all sizes.
-     */
-    int (*bound)(qs_infer *x);
-    /* Rewrites the node in place from its version to `to`; NULL: nothing changes. */
-    int (*upgrade)(qs_graph *g, qs_id node, int32_t to, qsim_error *error);
     /* Once per session: packs weights, makes tables. NULL: nothing to prepare. */
     int (*pack)(struct qs_pack *p);
     /* Once per combination of input shapes: makes a step. NULL: a pass must have replaced it. */
@@ -249,6 +266,18 @@ typedef struct qs_op {
  */
 #define QS_OP(id, ...)  _Alignas(8) const qs_op qs_op_##id = {__VA_ARGS__}
 #define QS_ATTRS(rules) .attrs = (rules), .attr_count = QS_COUNT(rules)
+#define QS_HISTORY(...)                                                                            \
+    .history = &(const qs_history) {                                                               \
+        __VA_ARGS__                                                                                \
+    }
+#define QS_OPERANDS(...)                                                                           \
+    .operands = &(const qs_operands) {                                                             \
+        __VA_ARGS__                                                                                \
+    }
+#define QS_CURVE(...)                                                                              \
+    .curve = &(const qs_op_curve) {                                                                \
+        __VA_ARGS__                                                                                \
+    }
 
 /* The name of a row's domain: "", "com.microsoft" or "qsim". */
 const char *qs_op_domain(const qs_op *op);
@@ -261,6 +290,8 @@ int qs_op_compare(const char *a, const char *b);
 /* Name of a row's steps in profiles; "" if it has none of its own. */
 const char *qs_op_kernel(const qs_op *op);
 
+/* The row's operands; all zero if it does not compute on quantized integers. */
+const qs_operands *qs_op_operands(const qs_op *op);
 /* The traits of a node, `also` included; 0 if it is removed or has no row. */
 uint32_t qs_node_traits(const qs_graph *g, const qs_node *n);
 /* Whether input `index` of the row's nodes is an operand, weights included. */
@@ -305,7 +336,7 @@ bool qs_op_takes_integers(const qs_op *op, int32_t dtype);
 /* Whether dtype is float16 or bfloat16. */
 bool qs_is_half(int32_t dtype);
 
-/* The same as qs_op_infer_node with the row's `bound`. */
+/* The same as qs_op_infer_exact with `bounds`, for rows with QS_BOUNDS. */
 int qs_op_bound_node(const qs_graph *g, const qs_value *values, qs_id node, qs_value *out,
                      qs_dim (*dims)[QSIM_MAX_RANK], const char *model, qsim_error *error);
 
@@ -317,12 +348,5 @@ int qs_op_upgrade_graph(qs_graph *g, int64_t opset, const char *model, qsim_erro
 
 /* Multiply-accumulates of a node by its graph's shapes, symbolic sizes taken as 1; -1: unknown. */
 int64_t qs_op_macs(const qs_graph *g, qs_id node);
-
-/* Functions for `macs` (macs.c): convolutions and matrix products; weights are in weight_inputs. */
-int64_t qs_macs_conv(const qs_graph *g, const qs_node *n);
-int64_t qs_macs_product(const qs_graph *g, const qs_node *n);
-/* Per element of input 0 (recurrent: per row of features), the weights that it multiplies. */
-int64_t qs_macs_convtranspose(const qs_graph *g, const qs_node *n);
-int64_t qs_macs_recurrent(const qs_graph *g, const qs_node *n);
 
 #endif

@@ -395,16 +395,17 @@ static qs_counts counts_at(const qs_op *op, int32_t version) {
     const int8_t min_out = op->min_out ? op->min_out : 1;
     qs_counts c = {0, op->min_in, op->max_in ? op->max_in : op->min_in,
                    op->max_out ? op->max_out : min_out};
-    for (size_t i = 0; i < QS_COUNT(op->later); i++)
-        if (op->later[i].since && version >= op->later[i].since)
-            c = op->later[i];
+    const qs_history *h = op->history;
+    for (size_t i = 0; h && i < QS_COUNT(h->later); i++)
+        if (h->later[i].since && version >= h->later[i].since)
+            c = h->later[i];
     return c;
 }
 
 static int check_counts(const qs_infer *x, const qs_op *op) {
     const qs_node *n = x->node;
     const qs_counts c = counts_at(op, n->version);
-    const int32_t min_out = op->outputs_optional ? 0 : op->min_out ? op->min_out : 1;
+    const int32_t min_out = op->traits & QS_OMITS_OUTPUTS ? 0 : op->min_out ? op->min_out : 1;
     if (n->input_count < c.min_in || (c.max_in >= 0 && n->input_count > c.max_in))
         return qs_infer_fail(x, QSIM_E_GRAPH, "%d inputs, expected %d to %d", (int)n->input_count,
                              c.min_in, c.max_in);
@@ -485,12 +486,17 @@ uint32_t qs_node_traits(const qs_graph *g, const qs_node *n) {
     return n->op->traits | (n->op->also ? n->op->also(g, n) : 0);
 }
 
+const qs_operands *qs_op_operands(const qs_op *op) {
+    static const qs_operands none;
+    return op->operands ? op->operands : &none;
+}
+
 static bool is_parameter(qs_operand o, int32_t index) {
     return o.zero_point && (index == o.scale || index == o.zero_point);
 }
 
 bool qs_op_is_operand(const qs_op *op, int32_t index) {
-    const qs_operands *q = &op->quantized;
+    const qs_operands *q = qs_op_operands(op);
     if (qs_op_in(op->shape_inputs | op->setting_inputs, index))
         return false;
     if (is_parameter(q->y, index))

@@ -25,7 +25,7 @@ static int set_needed(qs_graph *g, qs_id node, const qs_op *op) {
 
 /* Index of the first operand. */
 static int32_t first_operand(const qs_op *op) {
-    const qs_operand *x = &op->quantized.x[0];
+    const qs_operand *x = &qs_op_operands(op)->x[0];
     return op->traits & (QS_INTEGER | QS_DEQUANTIZES) && x->zero_point ? x->at : 0;
 }
 
@@ -43,10 +43,11 @@ typedef struct example {
 
 static int example_make(qsim_ctx *ctx, const qs_op *op, example *s) {
     qs_id in[INPUTS] = {0};
+    const qs_history *h = op->history;
     int32_t inputs = op->min_in;
-    for (size_t i = 0; i < QS_COUNT(op->later); i++)
-        if (op->later[i].since && op->later[i].min_in > inputs)
-            inputs = op->later[i].min_in;
+    for (size_t i = 0; h && i < QS_COUNT(h->later); i++)
+        if (h->later[i].since && h->later[i].min_in > inputs)
+            inputs = h->later[i].min_in;
     assert(inputs <= INPUTS);
     *s = (example){.op = op};
     int code = qs_graph_create(ctx, &s->g);
@@ -133,8 +134,8 @@ static const char *form_of(const example *s) {
 /* Least and greatest number of inputs over all versions of a row. */
 static void count_inputs(const qs_op *op, qsim_operator_info *info) {
     int32_t low = op->min_in, high = op->max_in ? op->max_in : op->min_in;
-    for (size_t i = 0; i < QS_COUNT(op->later); i++) {
-        const qs_counts *c = &op->later[i];
+    for (size_t i = 0; op->history && i < QS_COUNT(op->history->later); i++) {
+        const qs_counts *c = &op->history->later[i];
         if (!c->since)
             continue;
         low = c->min_in < low ? c->min_in : low;

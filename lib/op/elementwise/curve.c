@@ -20,15 +20,17 @@ qs_curve qs_curve_of(const qs_node *n) {
     const qs_op *op = n->removed ? NULL : n->op;
     if (!op || !op->curve)
         return (qs_curve){0};
+    const qs_op_curve *c = op->curve;
     return (qs_curve){
-        op->curve,
-        {(double)qs_node_float(n, "alpha", op->alpha), (double)qs_node_float(n, "beta", op->beta)}};
+        c->fn,
+        {(double)qs_node_float(n, "alpha", c->alpha), (double)qs_node_float(n, "beta", c->beta)}};
 }
 
 qs_curve qs_curve_find(const char *name) {
     const qs_op *op = qs_op_find(NULL, name, qs_op_newest_opset(), NULL);
     op = op ? op : qs_op_find("qsim", name, 1, NULL);
-    return op ? (qs_curve){op->curve, {(double)op->alpha, (double)op->beta}} : (qs_curve){0};
+    const qs_op_curve *c = op ? op->curve : NULL;
+    return c ? (qs_curve){c->fn, {(double)c->alpha, (double)c->beta}} : (qs_curve){0};
 }
 
 static void curve_range(const void *arg, size_t begin, size_t end) {

@@ -301,5 +301,5 @@ static const qs_attr_rule lstm_attrs[] = {
     {"input_forget", QS_ATTR_INT, 1, 0}};
 
 QS_OP(ms_dynamicquantizelstm, .domain = QS_DOMAIN_MICROSOFT, .name = "DynamicQuantizeLSTM",
-      .min_in = 3, .max_in = 12, .max_out = 3, .outputs_optional = true, QS_ATTRS(lstm_attrs),
-      .traits = QS_PLAIN, .infer = infer_dynamiclstm, .expand = expand_dynamiclstm);
+      .min_in = 3, .max_in = 12, .max_out = 3, QS_ATTRS(lstm_attrs), .traits = QS_OMITS_OUTPUTS,
+      .infer = infer_dynamiclstm, .expand = expand_dynamiclstm);

@@ -494,10 +494,10 @@ static const qs_attr_rule scan_attrs[] = {
     {"scan_input_axes", QS_ATTR_INTS, 9, 0}, {"scan_output_directions", QS_ATTR_INTS, 9, 0},
     {"scan_output_axes", QS_ATTR_INTS, 9, 0}};
 
-QS_OP(if, .name = "If", .min_in = 1, .max_in = -1, .max_out = -1, .outputs_optional = true,
-      QS_ATTRS(if_attrs), .traits = QS_PLAIN, .kernel = QS_KERNEL_SUBGRAPH, .infer = infer_if);
-QS_OP(loop, .name = "Loop", .min_in = 0, .max_in = -1, .max_out = -1, .outputs_optional = true,
-      QS_ATTRS(body_attrs), .traits = QS_PLAIN, .kernel = QS_KERNEL_SUBGRAPH, .infer = infer_loop);
+QS_OP(if, .name = "If", .min_in = 1, .max_in = -1, .max_out = -1, QS_ATTRS(if_attrs),
+      .traits = QS_OMITS_OUTPUTS, .kernel = QS_KERNEL_SUBGRAPH, .infer = infer_if);
+QS_OP(loop, .name = "Loop", .min_in = 0, .max_in = -1, .max_out = -1, QS_ATTRS(body_attrs),
+      .traits = QS_OMITS_OUTPUTS, .kernel = QS_KERNEL_SUBGRAPH, .infer = infer_loop);
 QS_OP(scan, .name = "Scan", .since = 8, .min_in = 0, .max_in = -1, .max_out = -1,
-      .outputs_optional = true, QS_ATTRS(scan_attrs), .traits = QS_PLAIN,
-      .kernel = QS_KERNEL_SUBGRAPH, .infer = infer_scan);
+      QS_ATTRS(scan_attrs), .traits = QS_OMITS_OUTPUTS, .kernel = QS_KERNEL_SUBGRAPH,
+      .infer = infer_scan);

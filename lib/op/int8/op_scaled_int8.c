@@ -267,12 +267,12 @@ static const qs_attr_rule scaled_attrs[] = {
 QS_OP(qsim_matmulinteger_scaled, .domain = QS_DOMAIN_QSIM, .name = "MatMulIntegerScaled",
       .min_in = 6, .max_in = QS_SCALED_OTHER + 1, .attrs = scaled_attrs,
       .attr_count = PRODUCT_ATTRS, .traits = QS_MULTIPLIES | QS_INTEGER | QS_TAKES_BOUNDS,
-      .weight_inputs = 1 << 1, .macs = qs_macs_product, .kernel = QS_KERNEL_GEMM_INT8,
+      .weight_inputs = 1 << 1, .macs = QS_MACS_PRODUCT, .kernel = QS_KERNEL_GEMM_INT8,
       .infer = infer_scaled, .pack = pack_scaled, .lower = lower_scaled);
 
 QS_OP(qsim_convinteger_scaled, .domain = QS_DOMAIN_QSIM, .name = "ConvIntegerScaled", .min_in = 6,
       .max_in = QS_SCALED_OVER + 1, QS_ATTRS(scaled_attrs),
       .traits = QS_NEEDS_LAST | QS_CONVOLVES | QS_INTEGER | QS_TAKES_BOUNDS,
-      .weight_inputs = 1 << 1, .macs = qs_macs_conv, .over = QS_SCALED_OVER,
+      .weight_inputs = 1 << 1, .macs = QS_MACS_CONV, .over = QS_SCALED_OVER,
       .kernel = QS_KERNEL_GEMM_INT8, .infer = infer_scaled, .pack = pack_scaled,
       .lower = lower_scaled);

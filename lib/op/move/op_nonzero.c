@@ -19,22 +19,14 @@ static int64_t elements_or_unknown(const qs_value *v) {
 
 /* ---- NonZero ---- */
 
-static int give_indices(qs_infer *x, bool bound) {
+static int infer_nonzero(qs_infer *x) {
     const qs_value *v = x->in[0];
     int code = qs_infer_type(x, 0, QS_T_BYTES);
     if (code || v->rank < 0)
         return code ? code : qs_infer_out(x, 0, QSIM_INT64, 2, (qs_dim[]){{-1, NULL}, {-1, NULL}});
     const qs_dim dims[2] = {{v->rank ? v->rank : 1, NULL},
-                            {bound ? elements_or_unknown(v) : -1, NULL}};
+                            {x->bounds ? elements_or_unknown(v) : -1, NULL}};
     return qs_infer_out(x, 0, QSIM_INT64, 2, dims);
-}
-
-static int infer_nonzero(qs_infer *x) {
-    return give_indices(x, false);
-}
-
-static int bound_nonzero(qs_infer *x) {
-    return give_indices(x, true);
 }
 
 typedef struct nonzero_params {
@@ -88,9 +80,8 @@ static int lower_nonzero(qs_lower *l) {
     return QSIM_OK;
 }
 
-QS_OP(nonzero, .name = "NonZero", .since = 9, .min_in = 1, .traits = QS_PLAIN,
-      .kernel = QS_KERNEL_NONZERO, .infer = infer_nonzero, .bound = bound_nonzero,
-      .lower = lower_nonzero);
+QS_OP(nonzero, .name = "NonZero", .since = 9, .min_in = 1, .traits = QS_BOUNDS,
+      .kernel = QS_KERNEL_NONZERO, .infer = infer_nonzero, .lower = lower_nonzero);
 
 /* ---- Compress ---- */
 
@@ -98,7 +89,7 @@ static int64_t smaller(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-static int give_picked(qs_infer *x, bool bound) {
+static int infer_compress(qs_infer *x) {
     const qs_value *v = x->in[0], *c = x->in[1];
     const qs_attr *axis = qs_node_attr(x->node, "axis");
     qs_dim dims[QSIM_MAX_RANK];
@@ -110,7 +101,7 @@ static int give_picked(qs_infer *x, bool bound) {
         return qs_infer_fail(x, QSIM_E_SHAPE, "the condition has rank %d, not 1", (int)c->rank);
     if (code || v->rank < 0)
         return code ? code : qs_infer_out(x, 0, v->dtype, axis ? -1 : 1, &(qs_dim){-1, NULL});
-    const bool known = bound && c->rank == 1;
+    const bool known = x->bounds && c->rank == 1;
     if (!axis) {
         dims[0] = (qs_dim){known ? smaller(elements_or_unknown(v), c->dims[0].size) : -1, NULL};
         return qs_infer_out(x, 0, v->dtype, 1, dims);
@@ -121,14 +112,6 @@ static int give_picked(qs_infer *x, bool bound) {
     memcpy(dims, v->dims, (size_t)v->rank * sizeof(*dims));
     dims[at] = (qs_dim){known ? smaller(v->dims[at].size, c->dims[0].size) : -1, NULL};
     return qs_infer_out(x, 0, v->dtype, v->rank, dims);
-}
-
-static int infer_compress(qs_infer *x) {
-    return give_picked(x, false);
-}
-
-static int bound_compress(qs_infer *x) {
-    return give_picked(x, true);
 }
 
 typedef struct compress_params {
@@ -182,5 +165,5 @@ static int lower_compress(qs_lower *l) {
 static const qs_attr_rule axis_attrs[] = {{"axis", QS_ATTR_INT, 1, 0}};
 
 QS_OP(compress, .name = "Compress", .since = 9, .min_in = 2, QS_ATTRS(axis_attrs),
-      .traits = QS_PLAIN, .setting_inputs = 1 << 1, .kernel = QS_KERNEL_COMPRESS,
-      .infer = infer_compress, .bound = bound_compress, .lower = lower_compress);
+      .traits = QS_BOUNDS, .setting_inputs = 1 << 1, .kernel = QS_KERNEL_COMPRESS,
+      .infer = infer_compress, .lower = lower_compress);

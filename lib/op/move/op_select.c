@@ -441,10 +441,10 @@ QS_COLD static int upgrade_slice(qs_graph *g, qs_id node, int32_t to, qsim_error
 static const qs_attr_rule slice_attrs[] = {
     {"starts", QS_ATTR_INTS, 1, 9}, {"ends", QS_ATTR_INTS, 1, 9}, {"axes", QS_ATTR_INTS, 1, 9}};
 
-QS_OP(slice, .name = "Slice", .min_in = 1, .later = {{10, 3, 5, 1}}, QS_ATTRS(slice_attrs),
+QS_OP(slice, .name = "Slice", .min_in = 1, QS_ATTRS(slice_attrs),
+      QS_HISTORY(.later = {{10, 3, 5, 1}}, .upgrade = upgrade_slice), .kind = QS_KIND_MOVEMENT,
       .traits = QS_MOVES | QS_READS_EXACTLY, .shape_inputs = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4,
-      .kind = QS_KIND_MOVEMENT, .kernel = QS_KERNEL_SELECT, .infer = infer_slice,
-      .upgrade = upgrade_slice, .lower = lower_slice);
+      .kernel = QS_KERNEL_SELECT, .infer = infer_slice, .lower = lower_slice);
 
 /* ---- Pad ---- */
 
@@ -594,7 +594,8 @@ static uint32_t pad_moves(const qs_graph *g, const qs_node *n) {
     return n->version >= 11 ? QS_MOVES | QS_KEEPS : 0;
 }
 
-QS_OP(pad, .name = "Pad", .min_in = 1, .later = {{11, 2, 3, 1}, {18, 2, 4, 1}}, QS_ATTRS(pad_attrs),
-      .traits = QS_READS_EXACTLY, .also = pad_moves, .shape_inputs = 1 << 1 | 1 << 3,
+QS_OP(pad, .name = "Pad", .min_in = 1, QS_ATTRS(pad_attrs),
+      QS_HISTORY(.later = {{11, 2, 3, 1}, {18, 2, 4, 1}}, .upgrade = upgrade_pad),
+      .also = pad_moves, .traits = QS_READS_EXACTLY, .shape_inputs = 1 << 1 | 1 << 3,
       .setting_inputs = 1 << 2, .kind = QS_KIND_MOVEMENT, .kernel = QS_KERNEL_SELECT,
-      .infer = infer_pad, .upgrade = upgrade_pad, .lower = lower_pad);
+      .infer = infer_pad, .lower = lower_pad);

@@ -150,10 +150,11 @@ static const qs_attr_rule reshape_attrs[] = {{"shape", QS_ATTR_INTS, 1, 4},
                                              {"consumed_inputs", QS_ATTR_INTS, 1, 4},
                                              {"allowzero", QS_ATTR_INT, 14, 0}};
 
-QS_OP(reshape, .name = "Reshape", .min_in = 1, .later = {{5, 2, 2, 1}}, QS_ATTRS(reshape_attrs),
+QS_OP(reshape, .name = "Reshape", .min_in = 1,
+      QS_HISTORY(.later = {{5, 2, 2, 1}}, .upgrade = upgrade_reshape), QS_ATTRS(reshape_attrs),
       .traits = QS_MOVES | QS_KEEPS | QS_KEEPS_ONCE | QS_RESHAPES | QS_READS_EXACTLY,
       .shape_inputs = 1 << 1, .kind = QS_KIND_MOVEMENT, .infer = infer_reshape,
-      .upgrade = upgrade_reshape, .lower = lower_alias);
+      .lower = lower_alias);
 
 /* ---- Flatten ---- */
 
@@ -270,14 +271,16 @@ static int upgrade_axes(qs_graph *g, qs_id node, int32_t to, qsim_error *error) 
 
 static const qs_attr_rule axes_attr[] = {{"axes", QS_ATTR_INTS, 1, 12}};
 
-QS_OP(squeeze, .name = "Squeeze", .min_in = 1, .later = {{13, 1, 2, 1}}, QS_ATTRS(axes_attr),
+QS_OP(squeeze, .name = "Squeeze", .min_in = 1,
+      QS_HISTORY(.later = {{13, 1, 2, 1}}, .upgrade = upgrade_axes), QS_ATTRS(axes_attr),
       .traits = QS_MOVES | QS_KEEPS | QS_KEEPS_ONCE | QS_RESHAPES | QS_READS_EXACTLY,
       .shape_inputs = 1 << 1, .kind = QS_KIND_MOVEMENT, .infer = infer_squeeze,
-      .upgrade = upgrade_axes, .lower = lower_alias);
-QS_OP(unsqueeze, .name = "Unsqueeze", .min_in = 1, .later = {{13, 2, 2, 1}}, QS_ATTRS(axes_attr),
+      .lower = lower_alias);
+QS_OP(unsqueeze, .name = "Unsqueeze", .min_in = 1,
+      QS_HISTORY(.later = {{13, 2, 2, 1}}, .upgrade = upgrade_axes), QS_ATTRS(axes_attr),
       .traits = QS_MOVES | QS_KEEPS | QS_KEEPS_ONCE | QS_RESHAPES | QS_READS_EXACTLY,
       .shape_inputs = 1 << 1, .kind = QS_KIND_MOVEMENT, .infer = infer_unsqueeze,
-      .upgrade = upgrade_axes, .lower = lower_alias);
+      .lower = lower_alias);
 
 /* ---- Identity ---- */
 

@@ -176,7 +176,7 @@ static const qs_attr_rule dropout_attrs[] = {{"ratio", QS_ATTR_FLOAT, 1, 11},
                                              {"consumed_inputs", QS_ATTR_INTS, 1, 5},
                                              {"seed", QS_ATTR_INT, 12, 0}};
 
-QS_OP(dropout, .name = "Dropout", .min_in = 1, .max_out = 2, .later = {{12, 1, 3, 2}},
-      QS_ATTRS(dropout_attrs), .traits = QS_PLAIN, .moments = QS_MOMENTS_SAME,
-      .setting_inputs = 1 << 1 | 1 << 2, .kernel = QS_KERNEL_DROPOUT, .infer = infer_dropout,
-      .upgrade = upgrade_dropout, .lower = lower_dropout);
+QS_OP(dropout, .name = "Dropout", .min_in = 1, .max_out = 2,
+      QS_HISTORY(.later = {{12, 1, 3, 2}}, .upgrade = upgrade_dropout), QS_ATTRS(dropout_attrs),
+      .traits = QS_PLAIN, .moments = QS_MOMENTS_SAME, .setting_inputs = 1 << 1 | 1 << 2,
+      .kernel = QS_KERNEL_DROPOUT, .infer = infer_dropout, .lower = lower_dropout);

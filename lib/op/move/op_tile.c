@@ -140,6 +140,7 @@ static int lower_tile(qs_lower *l) {
     return QSIM_OK;
 }
 
-QS_OP(tile, .name = "Tile", .min_in = 3, .later = {{6, 2, 2, 1}}, .traits = QS_MOVES | QS_KEEPS,
+QS_OP(tile, .name = "Tile", .min_in = 3,
+      QS_HISTORY(.later = {{6, 2, 2, 1}}, .upgrade = upgrade_tile), .traits = QS_MOVES | QS_KEEPS,
       .shape_inputs = 1 << 1, .setting_inputs = 1 << 2, .kernel = QS_KERNEL_TILE,
-      .infer = infer_tile, .upgrade = upgrade_tile, .lower = lower_tile);
+      .infer = infer_tile, .lower = lower_tile);

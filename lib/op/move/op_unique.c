@@ -7,7 +7,7 @@
 
 /* ---- sizes ---- */
 
-static int give(qs_infer *x, bool bound) {
+static int infer_unique(qs_infer *x) {
     const qs_value *v = x->in[0];
     const qs_attr *axis = qs_node_attr(x->node, "axis");
     qs_dim dims[QSIM_MAX_RANK], count = {-1, NULL}, length = {-1, NULL};
@@ -21,7 +21,7 @@ static int give(qs_infer *x, bool bound) {
         length = (qs_dim){axis ? v->dims[at].size : qs_dims_product(v->dims, 0, v->rank), NULL};
         if (axis)
             memcpy(dims, v->dims, (size_t)v->rank * sizeof(*dims));
-        count.size = bound ? length.size : -1;
+        count.size = x->bounds ? length.size : -1;
     }
     dims[at] = count;
     code = qs_infer_out(x, 0, v->dtype, rank, dims);
@@ -29,14 +29,6 @@ static int give(qs_infer *x, bool bound) {
         if (x->node->outputs[i] != QS_NONE)
             code = qs_infer_out(x, i, QSIM_INT64, 1, i == 2 ? &length : &count);
     return code;
-}
-
-static int infer_unique(qs_infer *x) {
-    return give(x, false);
-}
-
-static int bound_unique(qs_infer *x) {
-    return give(x, true);
 }
 
 /* ---- order ---- */
@@ -222,5 +214,5 @@ static const qs_attr_rule unique_attrs[] = {{"axis", QS_ATTR_INT, 1, 0},
                                             {"sorted", QS_ATTR_INT, 1, 0}};
 
 QS_OP(unique, .name = "Unique", .since = 11, .min_in = 1, .max_out = 4, QS_ATTRS(unique_attrs),
-      .traits = QS_PLAIN, .kernel = QS_KERNEL_UNIQUE, .infer = infer_unique, .bound = bound_unique,
+      .traits = QS_BOUNDS, .kernel = QS_KERNEL_UNIQUE, .infer = infer_unique,
       .lower = lower_unique);

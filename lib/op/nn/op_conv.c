@@ -153,10 +153,10 @@ static const qs_attr_rule internal_attrs[] = {
 
 QS_OP(conv, .name = "Conv", .min_in = 2, .max_in = 3, QS_ATTRS(conv_attrs),
       .traits = QS_NEEDS_LAST | QS_CONVOLVES | QS_TAKES_BOUNDS, .weight_inputs = 1 << 1,
-      .macs = qs_macs_conv, .kind = QS_KIND_WEIGHTS, .kernel = QS_KERNEL_CONV,
+      .macs = QS_MACS_CONV, .kind = QS_KIND_WEIGHTS, .kernel = QS_KERNEL_CONV,
       .infer = qs_conv_infer);
 
 QS_OP(qsim_conv, .domain = QS_DOMAIN_QSIM, .name = "Conv", .min_in = 2, .max_in = 5,
       QS_ATTRS(internal_attrs), .traits = QS_NEEDS_LAST | QS_CONVOLVES, .weight_inputs = 1 << 1,
-      .macs = qs_macs_conv, .over = QS_CONV_OVER, .kernel = QS_KERNEL_CONV, .infer = infer_internal,
+      .macs = QS_MACS_CONV, .over = QS_CONV_OVER, .kernel = QS_KERNEL_CONV, .infer = infer_internal,
       .pack = pack_conv, .lower = qs_conv_lower);

@@ -510,10 +510,10 @@ static const qs_attr_rule internal_attrs[] = {ATTRS(0),
 
 QS_OP(convtranspose, .name = "ConvTranspose", .min_in = 2, .max_in = 3,
       QS_ATTRS(convtranspose_attrs), .traits = QS_NEEDS_LAST | QS_TAKES_BOUNDS, .weight_axis = 1,
-      .weight_inputs = 1 << 1, .macs = qs_macs_convtranspose, .kernel = QS_KERNEL_CONVTRANSPOSE,
+      .weight_inputs = 1 << 1, .macs = QS_MACS_CONVTRANSPOSE, .kernel = QS_KERNEL_CONVTRANSPOSE,
       .infer = qs_convtranspose_infer);
 
 QS_OP(qsim_convtranspose, .domain = QS_DOMAIN_QSIM, .name = "ConvTranspose", .min_in = 2,
       .max_in = 3, QS_ATTRS(internal_attrs), .traits = QS_NEEDS_LAST, .weight_inputs = 1 << 1,
-      .macs = qs_macs_convtranspose, .kernel = QS_KERNEL_CONVTRANSPOSE, .infer = infer_internal,
+      .macs = QS_MACS_CONVTRANSPOSE, .kernel = QS_KERNEL_CONVTRANSPOSE, .infer = infer_internal,
       .pack = pack_convtranspose, .lower = lower_convtranspose);

@@ -249,20 +249,20 @@ static const qs_attr_rule internal_attrs[] = {
     {"transA", QS_ATTR_INT, 0, 0},  {"transB", QS_ATTR_INT, 0, 0},
 };
 
-QS_OP(gemm, .name = "Gemm", .min_in = 3, .later = {{11, 2, 3, 1}}, QS_ATTRS(gemm_attrs),
+QS_OP(gemm, .name = "Gemm", .min_in = 3,
+      QS_HISTORY(.later = {{11, 2, 3, 1}}, .upgrade = upgrade_gemm), QS_ATTRS(gemm_attrs),
       .traits = QS_MULTIPLIES | QS_TAKES_BOUNDS, .weight_axis = 1, .weight_inputs = 1 << 1,
-      .macs = qs_macs_product, .kind = QS_KIND_WEIGHTS, .kernel = QS_KERNEL_GEMM,
-      .infer = infer_gemm, .upgrade = upgrade_gemm, .pack = pack_gemm, .lower = lower_gemm,
-      .expand = expand_gemm);
+      .macs = QS_MACS_PRODUCT, .kind = QS_KIND_WEIGHTS, .kernel = QS_KERNEL_GEMM,
+      .infer = infer_gemm, .pack = pack_gemm, .lower = lower_gemm, .expand = expand_gemm);
 QS_OP(qsim_gemm, .domain = QS_DOMAIN_QSIM, .name = "Gemm", .min_in = 2, .max_in = 3,
       QS_ATTRS(internal_attrs), .traits = QS_MULTIPLIES, .weight_inputs = 1 << 1,
-      .macs = qs_macs_product, .kernel = QS_KERNEL_GEMM, .infer = infer_gemm, .pack = pack_gemm,
+      .macs = QS_MACS_PRODUCT, .kernel = QS_KERNEL_GEMM, .infer = infer_gemm, .pack = pack_gemm,
       .lower = lower_gemm);
 
 QS_OP(matmul, .name = "MatMul", .min_in = 2, .traits = QS_MULTIPLIES | QS_TAKES_BOUNDS,
-      .weight_axis = -1, .weight_inputs = 1 << 1, .macs = qs_macs_product, .kind = QS_KIND_WEIGHTS,
+      .weight_axis = -1, .weight_inputs = 1 << 1, .macs = QS_MACS_PRODUCT, .kind = QS_KIND_WEIGHTS,
       .kernel = QS_KERNEL_GEMM, .infer = infer_matmul, .pack = pack_matmul, .lower = lower_matmul,
       .expand = expand_matmul);
 QS_OP(qsim_matmul, .domain = QS_DOMAIN_QSIM, .name = "MatMul", .min_in = 2, .attrs = internal_attrs,
-      .attr_count = 2, .traits = QS_MULTIPLIES, .weight_inputs = 1 << 1, .macs = qs_macs_product,
+      .attr_count = 2, .traits = QS_MULTIPLIES, .weight_inputs = 1 << 1, .macs = QS_MACS_PRODUCT,
       .kernel = QS_KERNEL_GEMM, .infer = infer_matmul, .pack = pack_matmul, .lower = lower_matmul);

@@ -40,16 +40,10 @@ static int check(const qs_infer *x) {
 }
 
 static int infer_nms(qs_infer *x) {
-    const qs_dim dims[2] = {{-1, NULL}, {COLUMNS, NULL}};
-    int code = check(x);
-    return code ? code : qs_infer_out(x, 0, QSIM_INT64, 2, dims);
-}
-
-static int bound_nms(qs_infer *x) {
     const qs_value *scores = x->in[1];
     qs_dim dims[2] = {{-1, NULL}, {COLUMNS, NULL}};
     int code = check(x);
-    if (!code && scores->rank == 3)
+    if (!code && x->bounds && scores->rank == 3)
         dims[0].size = qs_dims_product(scores->dims, 0, 3);
     return code ? code : qs_infer_out(x, 0, QSIM_INT64, 2, dims);
 }
@@ -193,6 +187,5 @@ static int lower_nms(qs_lower *l) {
 static const qs_attr_rule nms_attrs[] = {{"center_point_box", QS_ATTR_INT, 10, 0}};
 
 QS_OP(nms, .name = "NonMaxSuppression", .since = 10, .min_in = 2, .max_in = 5, QS_ATTRS(nms_attrs),
-      .traits = QS_PLAIN, .setting_inputs = 1 << 2 | 1 << 3 | 1 << 4,
-      .kernel = QS_KERNEL_NON_MAX_SUPPRESSION, .infer = infer_nms, .bound = bound_nms,
-      .lower = lower_nms);
+      .traits = QS_BOUNDS, .setting_inputs = 1 << 2 | 1 << 3 | 1 << 4,
+      .kernel = QS_KERNEL_NON_MAX_SUPPRESSION, .infer = infer_nms, .lower = lower_nms);

@@ -443,18 +443,18 @@ QS_OP(qsim_globalaveragepool, .domain = QS_DOMAIN_QSIM, .name = "GlobalAveragePo
       .kernel = QS_KERNEL_POOL, .infer = infer_global_float, .lower = lower_global);
 QS_OP(ms_qlinearaveragepool, .domain = QS_DOMAIN_MICROSOFT, .name = "QLinearAveragePool",
       .until = 1, .min_in = 2, .max_in = 5, .attrs = qaverage_attrs, .attr_count = QAVERAGE_PUBLIC,
-      .traits = QS_NEEDS_LAST | QS_INTEGER, .quantized = {.x = {{0, 1, 2}}, .y = {0, 3, 4}},
+      .traits = QS_NEEDS_LAST | QS_INTEGER, QS_OPERANDS(.x = {{0, 1, 2}}, .y = {0, 3, 4}),
       .kernel = QS_KERNEL_POOL, .infer = infer_average_quantized, .lower = lower_qaveragepool);
 QS_OP(qsim_qlinearaveragepool, .domain = QS_DOMAIN_QSIM, .name = "QLinearAveragePool", .min_in = 2,
       .max_in = 7, QS_ATTRS(qaverage_attrs), .traits = QS_NEEDS_LAST | QS_INTEGER,
-      .quantized = {.x = {{0, 1, 2}}, .y = {0, 3, 4}}, .over = QS_QPOOL_OVER,
+      QS_OPERANDS(.x = {{0, 1, 2}}, .y = {0, 3, 4}), .over = QS_QPOOL_OVER,
       .kernel = QS_KERNEL_POOL, .infer = infer_average_quantized, .lower = lower_qaveragepool);
 QS_OP(ms_qlinearglobalaveragepool, .domain = QS_DOMAIN_MICROSOFT,
       .name = "QLinearGlobalAveragePool", .until = 1, .min_in = 2, .max_in = 5, .attrs = last_attrs,
       .attr_count = 1, .traits = QS_NEEDS_LAST | QS_INTEGER,
-      .quantized = {.x = {{0, 1, 2}}, .y = {0, 3, 4}}, .kernel = QS_KERNEL_POOL,
+      QS_OPERANDS(.x = {{0, 1, 2}}, .y = {0, 3, 4}), .kernel = QS_KERNEL_POOL,
       .infer = infer_global_quantized, .lower = lower_qglobal);
 QS_OP(qsim_qlinearglobalaveragepool, .domain = QS_DOMAIN_QSIM, .name = "QLinearGlobalAveragePool",
       .min_in = 2, .max_in = 7, QS_ATTRS(last_attrs), .traits = QS_NEEDS_LAST | QS_INTEGER,
-      .quantized = {.x = {{0, 1, 2}}, .y = {0, 3, 4}}, .over = QS_QPOOL_OVER,
+      QS_OPERANDS(.x = {{0, 1, 2}}, .y = {0, 3, 4}), .over = QS_QPOOL_OVER,
       .kernel = QS_KERNEL_POOL, .infer = infer_global_quantized, .lower = lower_qglobal);

@@ -302,9 +302,9 @@ static const qs_attr_rule sum_attrs[] = {{"axes", QS_ATTR_INTS, 1, 12},
 
 /* Fields shared by all rows but ReduceSum's. */
 #define REDUCTION                                                                                  \
-    .min_in = 1, .later = {{OTHER_AXES, 1, 2, 1}}, QS_ATTRS(reduce_attrs), .traits = QS_REDUCES,   \
-    .shape_inputs = 1 << 1, .kernel = QS_KERNEL_REDUCE, .infer = infer_reduce,                     \
-    .upgrade = upgrade_reduce, .lower = lower_reduce
+    .min_in = 1, QS_HISTORY(.later = {{OTHER_AXES, 1, 2, 1}}, .upgrade = upgrade_reduce),          \
+    QS_ATTRS(reduce_attrs), .traits = QS_REDUCES, .shape_inputs = 1 << 1,                          \
+    .kernel = QS_KERNEL_REDUCE, .infer = infer_reduce, .lower = lower_reduce
 
 QS_OP(reduce_l1, .name = "ReduceL1", REDUCTION);
 QS_OP(reduce_l2, .name = "ReduceL2", REDUCTION);
@@ -315,6 +315,7 @@ QS_OP(reduce_mean, .name = "ReduceMean", .kind = QS_KIND_POOL, REDUCTION);
 QS_OP(reduce_min, .name = "ReduceMin", REDUCTION);
 QS_OP(reduce_prod, .name = "ReduceProd", REDUCTION);
 QS_OP(reduce_sum_square, .name = "ReduceSumSquare", REDUCTION);
-QS_OP(reduce_sum, .name = "ReduceSum", .min_in = 1, .later = {{SUM_AXES, 1, 2, 1}},
-      QS_ATTRS(sum_attrs), .traits = QS_REDUCES, .shape_inputs = 1 << 1, .kernel = QS_KERNEL_REDUCE,
-      .infer = infer_reduce, .upgrade = upgrade_reduce, .lower = lower_reduce);
+QS_OP(reduce_sum, .name = "ReduceSum", .min_in = 1,
+      QS_HISTORY(.later = {{SUM_AXES, 1, 2, 1}}, .upgrade = upgrade_reduce), QS_ATTRS(sum_attrs),
+      .traits = QS_REDUCES, .shape_inputs = 1 << 1, .kernel = QS_KERNEL_REDUCE,
+      .infer = infer_reduce, .lower = lower_reduce);

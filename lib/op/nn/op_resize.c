@@ -455,16 +455,17 @@ static uint32_t nearest_moves(const qs_graph *g, const qs_node *n) {
     return qs_node_string_is(n, "mode", "nearest", true) && !crops ? QS_MOVES : 0;
 }
 
-QS_OP(resize, .name = "Resize", .since = 10, .min_in = 2, .later = {{11, 3, 4, 1}, {13, 1, 4, 1}},
+QS_OP(resize, .name = "Resize", .since = 10, .min_in = 2,
+      QS_HISTORY(.later = {{11, 3, 4, 1}, {13, 1, 4, 1}}, .upgrade = upgrade_resize),
       QS_ATTRS(resize_attrs), .traits = QS_TAKES_LAST, .also = nearest_moves,
       .shape_inputs = 1 << 1 | 1 << 2 | 1 << 3, .integers_as = QSIM_DOUBLE,
-      .kernel = QS_KERNEL_RESIZE, .infer = infer_resize, .upgrade = upgrade_resize,
-      .lower = lower_resize);
+      .kernel = QS_KERNEL_RESIZE, .infer = infer_resize, .lower = lower_resize);
 
-QS_OP(upsample, .name = "Upsample", .until = 9, .min_in = 1, .later = {{9, 2, 2, 1}},
-      QS_ATTRS(upsample_attrs), .traits = QS_TAKES_LAST, .also = nearest_moves,
-      .shape_inputs = 1 << 1, .integers_as = QSIM_DOUBLE, .kernel = QS_KERNEL_RESIZE,
-      .infer = infer_resize, .upgrade = upgrade_resize, .lower = lower_resize);
+QS_OP(upsample, .name = "Upsample", .until = 9, .min_in = 1,
+      QS_HISTORY(.later = {{9, 2, 2, 1}}, .upgrade = upgrade_resize), QS_ATTRS(upsample_attrs),
+      .traits = QS_TAKES_LAST, .also = nearest_moves, .shape_inputs = 1 << 1,
+      .integers_as = QSIM_DOUBLE, .kernel = QS_KERNEL_RESIZE, .infer = infer_resize,
+      .lower = lower_resize);
 
 QS_OP(qsim_resize, .domain = QS_DOMAIN_QSIM, .name = "Resize", .min_in = 1,
       .max_in = QS_RESIZE_TABLE + 1, QS_ATTRS(internal_attrs), .traits = QS_TAKES_LAST,

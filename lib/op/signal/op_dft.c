@@ -266,9 +266,9 @@ static const qs_attr_rule dft_attrs[] = {{"axis", QS_ATTR_INT, 17, DFT_AXIS_INPU
                                          {"onesided", QS_ATTR_INT, 17, 0}};
 
 QS_OP(dft, .name = "DFT", .since = 17, .min_in = 1, .max_in = 2,
-      .later = {{DFT_AXIS_INPUT, 1, 3, 1}}, QS_ATTRS(dft_attrs), .traits = QS_PLAIN,
-      .shape_inputs = 1 << 1 | 1 << 2, .kernel = QS_KERNEL_FOURIER, .infer = infer_dft,
-      .upgrade = upgrade_dft, .lower = lower_dft);
+      QS_HISTORY(.later = {{DFT_AXIS_INPUT, 1, 3, 1}}, .upgrade = upgrade_dft), QS_ATTRS(dft_attrs),
+      .traits = QS_PLAIN, .shape_inputs = 1 << 1 | 1 << 2, .kernel = QS_KERNEL_FOURIER,
+      .infer = infer_dft, .lower = lower_dft);
 
 /* ---- STFT ---- */
 

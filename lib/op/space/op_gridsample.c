@@ -303,8 +303,8 @@ static const qs_attr_rule sample_attrs[] = {{"align_corners", QS_ATTR_INT, 16, 0
 
 QS_OP(gridsample, .name = "GridSample", .since = 16, .min_in = 2, QS_ATTRS(sample_attrs),
       .traits = QS_PLAIN, .setting_inputs = 1 << 1, .integers_as = QSIM_DOUBLE,
-      .kernel = QS_KERNEL_GRID_SAMPLE, .infer = infer_gridsample, .upgrade = upgrade_gridsample,
-      .lower = lower_gridsample);
+      .kernel = QS_KERNEL_GRID_SAMPLE, .infer = infer_gridsample,
+      QS_HISTORY(.upgrade = upgrade_gridsample), .lower = lower_gridsample);
 
 /* ---- AffineGrid ---- */
 

@@ -155,9 +155,9 @@ static const qs_attr_rule attrs[] = {
 };
 
 QS_OP(qsim_planeconv, .domain = QS_DOMAIN_QSIM, .name = "PlaneConv", .min_in = 2, .max_in = 3,
-      QS_ATTRS(attrs), .traits = QS_PLAIN, .macs = qs_macs_conv, .weight_inputs = 1 << 1,
+      QS_ATTRS(attrs), .traits = QS_PLAIN, .macs = QS_MACS_CONV, .weight_inputs = 1 << 1,
       .kernel = QS_KERNEL_PLANE_CONV, .infer = qs_conv_infer, .lower = lower_plane);
 QS_OP(qsim_planeconvtranspose, .domain = QS_DOMAIN_QSIM, .name = "PlaneConvTranspose", .min_in = 2,
-      .max_in = 3, QS_ATTRS(attrs), .traits = QS_PLAIN, .macs = qs_macs_convtranspose,
+      .max_in = 3, QS_ATTRS(attrs), .traits = QS_PLAIN, .macs = QS_MACS_CONVTRANSPOSE,
       .weight_inputs = 1 << 1, .kernel = QS_KERNEL_PLANE_CONV, .infer = qs_convtranspose_infer,
       .lower = lower_transposed);

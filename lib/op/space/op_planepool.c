@@ -311,11 +311,11 @@ static const qs_attr_rule plane_attrs[] = {
 };
 
 QS_OP(lppool, .name = "LpPool", .min_in = 1, QS_ATTRS(lppool_attrs), .traits = QS_PLAIN,
-      .kernel = QS_KERNEL_PLANE_POOL, .infer = infer_lppool, .upgrade = upgrade_power,
+      .kernel = QS_KERNEL_PLANE_POOL, .infer = infer_lppool, QS_HISTORY(.upgrade = upgrade_power),
       .lower = lower_lppool);
 QS_OP(globallppool, .name = "GlobalLpPool", .min_in = 1, QS_ATTRS(global_lp_attrs),
       .traits = QS_PLAIN, .kernel = QS_KERNEL_PLANE_POOL, .infer = infer_global,
-      .upgrade = upgrade_power, .lower = lower_global_lp);
+      QS_HISTORY(.upgrade = upgrade_power), .lower = lower_global_lp);
 QS_OP(globalmaxpool, .name = "GlobalMaxPool", .min_in = 1, .traits = QS_PLAIN,
       .kernel = QS_KERNEL_PLANE_POOL, .infer = infer_global, .lower = lower_global_max);
 QS_OP(qsim_planemaxpool, .domain = QS_DOMAIN_QSIM, .name = "PlaneMaxPool", .min_in = 1,

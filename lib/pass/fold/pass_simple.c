@@ -93,7 +93,7 @@ static bool is_foldable(const qs_graph *g, const qs_node *n, int flags) {
     if (!n->op || !n->op->lower || (n->op->traits & QS_NEEDS_LAST))
         return false;
     if (n->op->traits & QS_INTEGER) {
-        const qs_id x = qs_node_input(n, n->op->quantized.x[0].at);
+        const qs_id x = qs_node_input(n, qs_op_operands(n->op)->x[0].at);
         if (x != QS_NONE && g->values[x].dtype == QSIM_INT8)
             return false;
     }

@@ -121,7 +121,7 @@ QS_COLD static int rewrite_conv(qs_pass *p, qs_id node, int32_t weights) {
     const qs_id x = n->inputs[0];
     const depth_attrs a = attrs_of(n, &g->values[n->inputs[weights]]);
     const bool bytes = qs_dtype_bytes(g->values[x].dtype) == 1;
-    const int32_t zero = n->op->quantized.x[0].zero_point;
+    const int32_t zero = qs_op_operands(n->op)->x[0].zero_point;
     int code = add_columns(p, node, bytes && zero ? qs_node_input(n, zero) : QS_NONE, &a);
     if (!code)
         code = reshape_weights(p, node, weights);

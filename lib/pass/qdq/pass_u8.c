@@ -109,9 +109,10 @@ static int flip_input(signs *s, qs_id node, int32_t index, int32_t zero_point, i
 
 static int convert_inputs(signs *s, qs_id node) {
     const qs_op *op = s->g->nodes[node].op;
+    const qs_operands *q = qs_op_operands(op);
     int code = QSIM_OK;
-    for (size_t k = 0; k < QS_COUNT(op->quantized.x) && !code; k++) {
-        const qs_operand *o = &op->quantized.x[k];
+    for (size_t k = 0; k < QS_COUNT(q->x) && !code; k++) {
+        const qs_operand *o = &q->x[k];
         const qs_id x = o->zero_point ? input_of(s, node, o->at) : QS_NONE;
         /* Dequantized constants are weights, which stay signed. */
         const bool weights = x >= 0 && s->g->values[x].data && (op->traits & QS_DEQUANTIZES);
@@ -122,7 +123,7 @@ static int convert_inputs(signs *s, qs_id node) {
 }
 
 static int convert_operands(signs *s, qs_id node) {
-    const qs_operand *o = &s->g->nodes[node].op->quantized.y;
+    const qs_operand *o = &qs_op_operands(s->g->nodes[node].op)->y;
     int code = convert_inputs(s, node);
     qs_id y = s->g->nodes[node].outputs[0];
     if (code || !o->zero_point || !is_type(s, y, QSIM_INT8) ||
@@ -135,7 +136,7 @@ static int convert_operands(signs *s, qs_id node) {
 
 /* Converts a Concat of tensors with a scale and zero point each: all change sign, or none. */
 static int convert_concat(signs *s, qs_id node) {
-    const qs_operands *q = &s->g->nodes[node].op->quantized;
+    const qs_operands *q = qs_op_operands(s->g->nodes[node].op);
     const qs_operand *x = &q->x[0];
     const int32_t count = s->g->nodes[node].input_count, step = q->step;
     int code = QSIM_OK;
@@ -185,7 +186,7 @@ static bool can_move(const signs *s, qs_id node) {
 /* ---- the pass ---- */
 
 static int convert_node(signs *s, qs_id node) {
-    const qs_operands *q = &s->g->nodes[node].op->quantized;
+    const qs_operands *q = qs_op_operands(s->g->nodes[node].op);
     int code = QSIM_OK;
     if (q->step)
         code = convert_concat(s, node);

@@ -59,7 +59,8 @@ static void check_sets(const qs_op *op) {
         fail(op, "has no rules");
     if (has_attr(op, "into") != (op->over > 0))
         fail(op, "writes into a larger tensor, and does not say over which input");
-    if ((op->alpha != 0 && !has_attr(op, "alpha")) || (op->beta != 0 && !has_attr(op, "beta")))
+    const qs_op_curve *c = op->curve;
+    if (c && ((c->alpha != 0 && !has_attr(op, "alpha")) || (c->beta != 0 && !has_attr(op, "beta"))))
         fail(op, "has a default of an attribute that it has not");
     test_checks++;
 }
