@@ -183,6 +183,10 @@ int qs_expand_infer(qs_infer *x, const char *op_type, const qs_value *in, int32_
     node.domain = "";
     node.op_type = op_type;
     node.version = PLAIN_VERSION;
+    if (!op) {
+        op = qs_op_find("", op_type, QS_OPSET_NEWEST, NULL);
+        node.version = op->since;
+    }
     own.node = &node;
     for (int32_t i = 0; i < count; i++)
         own.in[i] = own.in[i] ? &in[i] : NULL;

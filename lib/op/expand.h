@@ -71,8 +71,9 @@ qs_id qs_expand_transpose(qs_expand *e, qs_id x, const int64_t *perm, int32_t n)
 qs_id qs_expand_sequence(qs_expand *e, qs_id sequence, qs_id rest, bool stacks);
 
 /*
- * Applies the shape rule of ai.onnx's operator `op_type`, version 13, to a node that has its
- * attributes and whose first inputs are its inputs; in[i] replaces x->in[i] for `count` of them.
+ * Applies the shape rule of ai.onnx's operator `op_type`, version 13 or its first, to a node that
+ * has its attributes and whose first inputs are its inputs; in[i] replaces x->in[i] for `count` of
+ * them.
  */
 int qs_expand_infer(qs_infer *x, const char *op_type, const qs_value *in, int32_t count);
 

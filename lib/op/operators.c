@@ -214,8 +214,10 @@
     X(xor)
 #define OPERATORS_MICROSOFT(X) \
     X(ms_attention) \
+    X(ms_biasadd) \
     X(ms_biasgelu) \
     X(ms_biassplitgelu) \
+    X(ms_causalconv) \
     X(ms_convtransposedynamicpads) \
     X(ms_dequantize) \
     X(ms_dynamicquantizelstm) \
@@ -227,13 +229,20 @@
     X(ms_fusedmatmul) \
     X(ms_gatherblocks) \
     X(ms_gelu) \
+    X(ms_gridsample) \
+    X(ms_groupnorm) \
     X(ms_groupquery) \
+    X(ms_linearattention) \
     X(ms_bnb4) \
     X(ms_matmulintegertofloat) \
     X(ms_nbits) \
     X(ms_multihead) \
+    X(ms_nhwcconv) \
+    X(ms_nhwcfusedconv) \
     X(ms_nhwcmaxpool) \
+    X(ms_pad) \
     X(ms_qattention) \
+    X(ms_qembedding) \
     X(ms_qgemm) \
     X(qlinear_add) \
     X(ms_qlinearaveragepool) \
@@ -249,8 +258,11 @@
     X(ms_quantize) \
     X(ms_quickgelu) \
     X(ms_rotary) \
+    X(ms_skipgroupnorm) \
     X(ms_skipnorm) \
-    X(ms_simplified_skipnorm)
+    X(ms_simplified_skipnorm) \
+    X(ms_transposematmul) \
+    X(ms_trilu)
 #define OPERATORS_QSIM(X) \
     X(qsim_add) \
     X(qsim_averagepool) \

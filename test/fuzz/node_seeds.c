@@ -147,8 +147,10 @@ static const char *const lines[] = {
     "Where o2,3 f2,3 f3",
     "Xor o2,3 o2,3",
     "ms:Attention f1,3,4 f4,12 f12 i1,3=1 : num_heads=2",
+    "ms:BiasAdd f1,3,4 f4 f1,3,4",
     "ms:BiasGelu f2,4 f4",
     "ms:BiasSplitGelu f1,2,8 f8",
+    "ms:CausalConvWithState/2 f1,3,5 f3,1,2 f3 f1,3,1 : activation=silu",
     "ms:ConvTransposeWithDynamicPads f1,2,4,4 f2,3,3,3 l4=1,1,1,1 : strides=2,2",
     "ms:DequantizeLinear u2,3 f=1 u=1",
     "ms:DynamicQuantizeLSTM/3 f3,2,4 b1,4,12 b1,3,12 f1,24 - - - - f1=1 b1=0 f1=1 b1=0 : "
@@ -160,13 +162,20 @@ static const char *const lines[] = {
     "ms:FusedGemm f2,3 f3,4 f4 : activation=Relu",
     "ms:FusedMatMul f2,3 f4,3 : transB=1",
     "ms:GatherBlockQuantized u4,8 i2=0,2 f4,1=1 : bits=4 block_size=16 quantize_axis=1",
+    "ms:GridSample f1,1,3,3 f1,2,2,2 : mode=bicubic",
+    "ms:GroupNorm f1,3,3,4 f4 f4 : groups=2 activation=1",
     "ms:GroupQueryAttention/3 f1,1,32 f1,1,16 f1,1,16 f1,1,2,16 f1,1,2,16 i1=2 i=3 : num_heads=2 "
     "kv_num_heads=1",
+    "ms:LinearAttention/2 f1,3,4 f1,3,4 f1,3,4 : q_num_heads=2 kv_num_heads=2 update_rule=linear",
     "ms:MatMulIntegerToFloat u2,3 b3,4 f=1 f=1 u=3 b=0 f4",
     "ms:MatMulNBits f2,16 !u4,1,8 !f4=1 : K=16 N=4 bits=4 block_size=16",
     "ms:MultiHeadAttention f1,3,4 f1,3,4 f1,3,4 f12 i1,3=1 : num_heads=2",
+    "ms:NhwcConv f1,5,5,2 f3,2,2,2 f3",
+    "ms:NhwcFusedConv f1,5,5,2 f3,2,2,2 f3 f1,4,4,3 : activation=Relu",
     "ms:NhwcMaxPool u1,6,5,3 : kernel_shape=2,2",
+    "ms:Pad f2,3 l4=1,0,0,1 f=1",
     "ms:QAttention u1,3,4 b4,12 f12 f=1 f=1 i1,3=1 u=3 b=0 : num_heads=2",
+    "ms:QEmbedLayerNormalization/2 i1,3 - u7,4 u5,4 - u4 u4 - f=1 f=1 - f=1 f=1 u=3 u=3 - u=3 u=3",
     "ms:QGemm u2,3 f=1 u=3 b3,4 f=1 b=0 i4 f=9 u=3",
     "ms:QLinearAdd u2,3 f=1 u=3 u2,3 f=1 u=3 f=2 u=3",
     "ms:QLinearAveragePool u1,2,6,6 f=1 u=3 f=1 u=3 : kernel_shape=2,2",
@@ -181,8 +190,11 @@ static const char *const lines[] = {
     "ms:QLinearWhere o2,3 u2,3 f=1 u=3 u2,3 f=1 u=3 f=1 u=3",
     "ms:QuantizeLinear f2,3 f=1 u=1",
     "ms:RotaryEmbedding f1,2,3,4 l1,3=0,1,2 f5,2 f5,2",
+    "ms:SkipGroupNorm/2 f1,3,3,4 f4 f4 f1,4 f4 : groups=2 activation=1",
     "ms:SkipLayerNormalization f1,2,4 f1,2,4 f4 f4 f4",
     "ms:SkipSimplifiedLayerNormalization f1,2,4 f1,2,4 f4 f4",
+    "ms:TransposeMatMul f2,3 f4,3 : transB=1",
+    "ms:Trilu f3,4 l=1 : upper=0",
 };
 #define LINES (sizeof(lines) / sizeof(lines[0]))
 

@@ -4,7 +4,7 @@
 
 const families = {};
 const add = (name, make) => { families[name in PLAIN ? `ms_${name}` : name] = (g) => ({op: name, domain: 'com.microsoft', opset: g.pick([13, 17, 21]), ...make(g)}); };
-const PLAIN = {Attention: 1, RotaryEmbedding: 1, Gelu: 1, QLinearConv: 1, QuantizeLinear: 1, DequantizeLinear: 1};
+const PLAIN = {Attention: 1, RotaryEmbedding: 1, Gelu: 1, QLinearConv: 1, QuantizeLinear: 1, DequantizeLinear: 1, CausalConvWithState: 1, GridSample: 1, LinearAttention: 1, Pad: 1, Trilu: 1};
 const scale = (g, dims = []) => g.fill('float', dims, () => Math.fround(0.01 + g.next() * 0.1));
 const zero = (g, t, d = []) => g.ints(t, d, t === 'int8' ? -20 : 100, t === 'int8' ? 20 : 140);
 const eight = (g) => g.pick(['uint8', 'int8']);
@@ -14,7 +14,7 @@ add('BiasGelu', (g) => { const d = g.dims(g.int(1, 3)); return {inputs: [f(g, d)
 add('FastGelu', (g) => { const d = g.dims(g.int(1, 3)); return {within: 1e-3, inputs: [f(g, d), ...(g.chance(50) ? [f(g, d.slice(-1))] : [])]}; });
 add('Gelu', (g) => ({inputs: [f(g, g.dims(3))]}));
 add('QuickGelu', (g) => ({attrs: g.chance(60) ? {alpha: {f: 1.3}} : {}, inputs: [f(g, g.dims(3))]}));
-add('FusedMatMul', (g) => {
+for (const name of ['FusedMatMul', 'TransposeMatMul']) add(name, (g) => {
   const k = g.size(), m = g.size(), n = g.size(), batch = g.dims(g.int(0, 2)), transA = g.int(0, 1), transB = g.int(0, 1), attrs = {transA, transB};
   if (g.chance(40)) attrs.alpha = {f: 0.5};
   const turn = (dims, t, batched) => { const [x, y] = dims.slice(-2), lead = dims.slice(0, -2), last = t ? [y, x] : [x, y]; return batched ? [last[0], ...lead, last[1]] : [...lead, ...last]; };
@@ -190,6 +190,38 @@ add('DynamicQuantizeLSTM', (g) => {
 add('ConvTransposeWithDynamicPads', (g) => {
   const c = g.int(1, 3), out = g.int(1, 3), k = [g.int(2, 4), g.int(2, 4)], pads = g.list([...k, ...k].map((s) => g.int(0, s - 1)));
   return {constants: 50, attrs: {kernel_shape: k, strides: [g.int(1, 2), g.int(1, 2)]}, inputs: [f(g, [g.int(1, 2), c, g.int(3, 6), g.int(3, 6)]), f(g, [c, out, ...k]), pads, ...(g.chance(50) ? [f(g, [out])] : [])]};
+});
+
+// ---- operators that ai.onnx has, too ----
+
+add('Trilu', (g) => ({attrs: g.chance(70) ? {upper: g.int(0, 1)} : {}, inputs: [g.tensor(g.pick(['float', 'double', 'int64']), g.dims(g.int(2, 4))), ...(g.chance(60) ? [g.scalar('int64', g.int(-3, 3))] : [])]}));
+add('GridSample', (g) => {
+  const n = g.int(1, 2), attrs = {mode: g.pick(['bilinear', 'nearest', 'bicubic']), padding_mode: g.pick(['zeros', 'border', 'reflection']), align_corners: g.int(0, 1)};
+  return {within: 1e-3, attrs: g.chance(20) ? {} : attrs, inputs: [f(g, [n, g.int(1, 3), g.int(1, 6), g.int(1, 6)]), g.fill('float', [n, g.int(1, 5), g.int(1, 5), 2], () => (g.next() - 0.5) * 2.6)]};
+});
+add('Pad', (g) => {
+  const rank = g.int(1, 4), d = g.dims(rank), mode = g.pick(['constant', 'edge', 'reflect']), most = (k) => (mode === 'reflect' ? d[k] - 1 : 3), t = g.pick(['float', 'double']);
+  return {attrs: {mode}, inputs: [g.tensor(t, d), g.list([...d, ...d].map((_, i) => g.int(0, most(i % rank)))), ...(g.chance(40) ? [g.scalar(t, 1.5)] : [])]};
+});
+add('CausalConvWithState', (g) => {
+  const n = g.int(1, 2), c = g.int(1, 4), k = g.int(1, 4), inputs = [f(g, [n, c, g.int(1, 5)]), f(g, [c, 1, k]), g.chance(50) ? f(g, [c]) : null, g.chance(50) ? f(g, [n, c, k - 1]) : null];
+  while (!inputs[inputs.length - 1]) inputs.pop();
+  return {last: true, outputs: 2, attrs: g.chance(50) ? {activation: g.pick(['silu', 'swish', 'none'])} : {}, inputs};
+});
+add('LinearAttention', (g) => {
+  const rule = g.pick(['linear', 'gated', 'delta', 'gated_delta']), kv = g.int(1, 2), q = kv * g.int(1, 2), b = g.int(1, 2), t = g.int(1, 4), k = g.int(1, 4), v = g.int(1, 4), attrs = {update_rule: rule, q_num_heads: q, kv_num_heads: kv};
+  if (g.chance(40)) attrs.scale = {f: 0.4};
+  const inputs = [f(g, [b, t, q * k], 1), f(g, [b, t, kv * k], 0.5), f(g, [b, t, kv * v], 1), g.chance(50) ? f(g, [b, kv, k, v], 1) : null,
+                  /gated/.test(rule) ? g.fill('float', [b, t, g.pick([kv, kv * k])], () => -g.next()) : null, /delta/.test(rule) ? g.fill('float', [b, t, g.pick([kv, 1])], () => g.next()) : null];
+  while (!inputs[inputs.length - 1]) inputs.pop();
+  return {last: true, within: 1e-3, outputs: 2, attrs, inputs};
+});
+add('QEmbedLayerNormalization', (g) => {
+  const b = g.int(1, 2), s = g.int(1, 4), h = g.int(2, 6), segments = g.chance(60), t = eight(g), table = (dims) => g.tensor(t, dims), or = (v) => (segments ? v() : null);
+  const inputs = [g.ints('int32', [b, s], 0, 6), or(() => g.ints('int32', [b, s], 0, 1)), table([7, h]), table([5, h]), or(() => table([2, h])), table([h]), table([h]), g.chance(60) ? g.ints('int32', [b, s], 0, 1) : null];
+  for (let i = 0; i < 5; i++) inputs.push(i === 2 ? or(() => scale(g)) : scale(g));
+  for (let i = 0; i < 5; i++) inputs.push(i === 2 ? or(() => zero(g, t)) : zero(g, t));
+  return {within: 1e-3, fixed: [...inputs.keys()].slice(2).filter((i) => i !== 7), outputs: 2, attrs: {epsilon: {f: 0.01}}, inputs};
 });
 
 module.exports = families;

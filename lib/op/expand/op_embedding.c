@@ -3,22 +3,44 @@
  * EmbedLayerNormalization of ONNX Runtime: rows of three tables (words, positions, segments) are
  * summed and normalized. Inputs: word ids, segment ids, word table, position table, segment table,
  * scale, bias, mask, positions. Outputs: result, number of words in the mask, the sum.
+ * QEmbedLayerNormalization has the tables, scale and bias in 8 bits, then after the mask their
+ * scales and their zero points; no positions and no sum.
  */
 #include "op/expand.h"
 
 enum { WORDS, SEGMENTS, WORD_TABLE, POSITION_TABLE, SEGMENT_TABLE, SCALE, SHIFT, MASK, POSITIONS };
+/* From a table to its scale and to its zero point. */
+enum { TO_SCALE = POSITIONS - WORD_TABLE, TO_ZERO = TO_SCALE + SHIFT + 1 - WORD_TABLE };
+
+static bool is_quantized(const qs_node *n) {
+    return n->op_type[0] == 'Q';
+}
+
+/* Checks the scale and the zero point of a table. */
+static int check_parameters(const qs_infer *x, int32_t table) {
+    const qs_value *zero = qs_infer_in(x, table + TO_ZERO);
+    if (!qs_infer_in(x, table + TO_SCALE) || !zero)
+        return qs_infer_fail(x, QSIM_E_GRAPH, "input %d has no scale or no zero point", (int)table);
+    const int code = qs_infer_any_scale(x, table + TO_SCALE);
+    return code ? code : qs_infer_same_type(x, table, table + TO_ZERO);
+}
 
 QS_COLD static int infer_embedding(qs_infer *x) {
     static const int32_t needed[] = {WORD_TABLE, POSITION_TABLE, SCALE, SHIFT};
     const qs_value *ids = x->in[WORDS], *table = x->in[WORD_TABLE];
+    const bool quantized = is_quantized(x->node);
     int code = QSIM_OK;
     for (size_t i = 0; i < QS_COUNT(needed); i++)
         if (!qs_infer_in(x, needed[i]))
             return qs_infer_fail(x, QSIM_E_GRAPH, "input %d is left out", (int)needed[i]);
-    for (int32_t i = WORDS; i <= POSITIONS && !code; i++)
-        if (qs_infer_in(x, i))
-            code =
-                qs_infer_type(x, i, i >= WORD_TABLE && i <= SHIFT ? QS_T_FLOAT : QS_T(QSIM_INT32));
+    for (int32_t i = WORDS; i <= POSITIONS - quantized && !code; i++) {
+        const bool ints = i < WORD_TABLE || i > SHIFT;
+        if (!qs_infer_in(x, i))
+            continue;
+        code = qs_infer_type(x, i, ints ? QS_T(QSIM_INT32) : quantized ? QS_T_8BIT : QS_T_FLOAT);
+        if (!code && !ints && quantized)
+            code = check_parameters(x, i);
+    }
     if (!code && (ids->rank >= 0 ? ids->rank != 2 : false))
         code =
             qs_infer_fail(x, QSIM_E_SHAPE, "the word ids have rank %d, expected 2", (int)ids->rank);
@@ -33,11 +55,19 @@ QS_COLD static int infer_embedding(qs_infer *x) {
     code = qs_infer_out(x, 0, QSIM_FLOAT, 3, y);
     if (!code)
         code = qs_infer_out(x, 1, QSIM_INT32, 1, y);
-    return code ? code : qs_infer_out(x, 2, QSIM_FLOAT, 3, y);
+    return code || quantized ? code : qs_infer_out(x, 2, QSIM_FLOAT, 3, y);
+}
+
+/* Numbers of input `table`. */
+static qs_id floats(qs_expand *e, int32_t table, qs_id numbers) {
+    return is_quantized(&e->graph->nodes[e->node_id])
+               ? qs_expand_add(e, "DequantizeLinear", numbers, qs_expand_in(e, table + TO_SCALE),
+                               qs_expand_in(e, table + TO_ZERO))
+               : numbers;
 }
 
 static qs_id rows(qs_expand *e, int32_t table, qs_id ids) {
-    return qs_expand_add(e, "Gather", qs_expand_in(e, table), ids, QS_NONE);
+    return floats(e, table, qs_expand_add(e, "Gather", qs_expand_in(e, table), ids, QS_NONE));
 }
 
 /* The positions 0, 1, ... of the words of a batch. */
@@ -61,8 +91,9 @@ static qs_id words_of(qs_expand *e) {
 }
 
 static void expand_embedding(qs_expand *e) {
-    const qs_id given = qs_expand_in(e, POSITIONS), segments = qs_expand_in(e, SEGMENTS);
     const qs_node n = *e->node;
+    const qs_id given = is_quantized(&n) ? QS_NONE : qs_expand_in(e, POSITIONS);
+    const qs_id segments = qs_expand_in(e, SEGMENTS);
     const float epsilon = qs_node_float(&n, "epsilon", 1e-12f);
     if (e->standard)
         return;
@@ -72,7 +103,8 @@ static void expand_embedding(qs_expand *e) {
     if (segments != QS_NONE)
         sum = qs_expand_add(e, "Add", sum, rows(e, SEGMENT_TABLE, segments), QS_NONE);
     const qs_id y =
-        qs_expand_add(e, "LayerNormalization", sum, qs_expand_in(e, SCALE), qs_expand_in(e, SHIFT));
+        qs_expand_add(e, "LayerNormalization", sum, floats(e, SCALE, qs_expand_in(e, SCALE)),
+                      floats(e, SHIFT, qs_expand_in(e, SHIFT)));
     qs_expand_float(e, y, "epsilon", epsilon);
     e->out[0] = y;
     if (n.output_count > 1 && n.outputs[1] != QS_NONE)
@@ -87,3 +119,7 @@ QS_OP(ms_embedding, .domain = QS_DOMAIN_MICROSOFT, .name = "EmbedLayerNormalizat
       .max_in = 9, .max_out = 3, QS_ATTRS(embedding_attrs), .traits = QS_PLAIN,
       .setting_inputs = 1 << WORDS | 1 << SEGMENTS | 1 << MASK | 1 << POSITIONS,
       .infer = infer_embedding, .expand = expand_embedding);
+QS_OP(ms_qembedding, .domain = QS_DOMAIN_MICROSOFT, .name = "QEmbedLayerNormalization", .min_in = 1,
+      .max_in = 18, .max_out = 2, .attrs = embedding_attrs, .attr_count = 1, .traits = QS_PLAIN,
+      .setting_inputs = 1 << WORDS | 1 << SEGMENTS | 1 << MASK, .infer = infer_embedding,
+      .expand = expand_embedding);

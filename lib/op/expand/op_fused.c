@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Operators that ONNX Runtime's optimizer makes: FusedMatMul, FusedConv and FusedGemm are a product
- * or convolution fused with the nodes around it; NhwcMaxPool and QLinearConv of com.microsoft are
- * channels-last.
+ * or convolution fused with the nodes around it; NhwcConv, NhwcFusedConv, NhwcMaxPool, GroupNorm
+ * and QLinearConv of com.microsoft are channels-last.
  */
 #include <assert.h>
 
@@ -122,6 +122,10 @@ static const qs_attr_rule matmul_attrs[] = {{"alpha", QS_ATTR_FLOAT, 1, 0},
                                             {"transBatchB", QS_ATTR_INT, 1, 0}};
 
 QS_OP(ms_fusedmatmul, .domain = QS_DOMAIN_MICROSOFT, .name = "FusedMatMul", .min_in = 2,
+      QS_ATTRS(matmul_attrs), .traits = QS_PLAIN, .infer = infer_fusedmatmul,
+      .expand = expand_fusedmatmul);
+/* Its older name. */
+QS_OP(ms_transposematmul, .domain = QS_DOMAIN_MICROSOFT, .name = "TransposeMatMul", .min_in = 2,
       QS_ATTRS(matmul_attrs), .traits = QS_PLAIN, .infer = infer_fusedmatmul,
       .expand = expand_fusedmatmul);
 
@@ -267,14 +271,17 @@ static int64_t last_of(int32_t axis, int32_t rank) {
     return axis == 0 ? 0 : axis == rank - 1 ? 1 : axis + 1;
 }
 
-/* Applies an operator's shape rule with input 0 and output channels last. */
-QS_COLD static int infer_last(qs_infer *x, const char *op_type) {
-    qs_dim dims[QSIM_MAX_RANK], y[QSIM_MAX_RANK];
-    qs_value first = *x->in[0];
-    for (int32_t i = 0; i < first.rank; i++)
-        dims[i] = x->in[0]->dims[first_of(i, first.rank)];
-    first.dims = dims;
-    const int code = qs_expand_infer(x, op_type, &first, 1);
+/* Applies an operator's shape rule with the first `count` inputs and the output channels last. */
+QS_COLD static int infer_last(qs_infer *x, const char *op_type, int32_t count) {
+    qs_dim dims[2][QSIM_MAX_RANK], y[QSIM_MAX_RANK];
+    qs_value in[2];
+    for (int32_t k = 0; k < count; k++) {
+        in[k] = *x->in[k];
+        for (int32_t i = 0; i < in[k].rank; i++)
+            dims[k][i] = x->in[k]->dims[first_of(i, in[k].rank)];
+        in[k].dims = dims[k];
+    }
+    const int code = qs_expand_infer(x, op_type, in, count);
     const qs_value out = x->out[0];
     if (code || out.rank < 0)
         return code;
@@ -290,17 +297,18 @@ static qs_id permuted(qs_expand *e, qs_id x, int32_t rank, int64_t (*from)(int32
     return qs_expand_transpose(e, x, perm, rank);
 }
 
-/* Expands into Transpose, the operator of ai.onnx, Transpose. */
-static void expand_last(qs_expand *e, const char *op_type, bool last) {
-    const qs_node *n = e->node;
-    const int32_t rank = qs_expand_value(e, 0)->rank, count = n->input_count;
+/* Adds the operator of ai.onnx on the first `most` inputs; `last`: how many are channels last. */
+static void expand_last(qs_expand *e, const char *op_type, int32_t last, int32_t most) {
+    const int32_t rank = qs_expand_value(e, 0)->rank;
+    const int32_t count = e->node->input_count < most ? e->node->input_count : most;
     qs_id in[9];
-    if (e->standard || (rank < 0 && last))
+    if (rank < 0 && last)
         return;
     assert(count > 0 && (size_t)count <= QS_COUNT(in));
     for (int32_t i = 0; i < count; i++)
-        in[i] = n->inputs[i];
-    in[0] = last ? permuted(e, in[0], rank, first_of) : in[0];
+        in[i] = qs_expand_in(e, i);
+    for (int32_t i = 0; i < last; i++)
+        in[i] = permuted(e, in[i], rank, first_of);
     const qs_id y = qs_expand_many(e, op_type, in, count, 1);
     copy_window(e, y);
     e->out[0] = last ? permuted(e, y, rank, last_of) : y;
@@ -308,11 +316,12 @@ static void expand_last(qs_expand *e, const char *op_type, bool last) {
 
 QS_COLD static int infer_nhwcmaxpool(qs_infer *x) {
     const int code = qs_infer_type(x, 0, QS_T_8BIT);
-    return code ? code : infer_last(x, "MaxPool");
+    return code ? code : infer_last(x, "MaxPool", 1);
 }
 
 static void expand_nhwcmaxpool(qs_expand *e) {
-    expand_last(e, "MaxPool", true);
+    if (!e->standard)
+        expand_last(e, "MaxPool", 1, 1);
 }
 
 /* The shape rule knows "channels_last" from the internal QLinearConv. */
@@ -321,7 +330,33 @@ QS_COLD static int infer_qlinearconv(qs_infer *x) {
 }
 
 static void expand_qlinearconv(qs_expand *e) {
-    expand_last(e, "QLinearConv", qs_node_int(e->node, "channels_last", 0) != 0);
+    if (!e->standard)
+        expand_last(e, "QLinearConv", qs_node_int(e->node, "channels_last", 0) != 0, 9);
+}
+
+/* The weights are channels last, too. */
+QS_COLD static int infer_nhwcconv(qs_infer *x) {
+    return infer_last(x, "Conv", 2);
+}
+
+static void expand_nhwcconv(qs_expand *e) {
+    expand_last(e, "Conv", 2, 3);
+}
+
+/* The weights are those of Conv; input 3 is added before the curve. */
+QS_COLD static int infer_nhwcfusedconv(qs_infer *x) {
+    const int code = check_curve(x);
+    return code ? code : infer_last(x, "Conv", 1);
+}
+
+static void expand_nhwcfusedconv(qs_expand *e) {
+    const qs_id z = qs_expand_in(e, 3);
+    expand_last(e, "Conv", 1, 3);
+    if (e->out[0] == QS_NONE)
+        return;
+    if (z != QS_NONE)
+        e->out[0] = qs_expand_add(e, "Add", e->out[0], z, QS_NONE);
+    e->out[0] = add_curve(e, e->out[0]);
 }
 
 static const qs_attr_rule pool_attrs[] = {
@@ -334,3 +369,124 @@ QS_OP(ms_nhwcmaxpool, .domain = QS_DOMAIN_MICROSOFT, .name = "NhwcMaxPool", .min
 QS_OP(ms_qlinearconv, .domain = QS_DOMAIN_MICROSOFT, .name = "QLinearConv", .min_in = 8,
       .max_in = 9, QS_ATTRS(qconv_attrs), .traits = QS_PLAIN, .infer = infer_qlinearconv,
       .expand = expand_qlinearconv);
+QS_OP(ms_nhwcconv, .domain = QS_DOMAIN_MICROSOFT, .name = "NhwcConv", .min_in = 2, .max_in = 3,
+      .attrs = qconv_attrs, .attr_count = QS_COUNT(qconv_attrs) - 1, .traits = QS_PLAIN,
+      .infer = infer_nhwcconv, .expand = expand_nhwcconv);
+QS_OP(ms_nhwcfusedconv, .domain = QS_DOMAIN_MICROSOFT, .name = "NhwcFusedConv", .min_in = 2,
+      .max_in = 4, QS_ATTRS(conv_attrs), .traits = QS_PLAIN, .infer = infer_nhwcfusedconv,
+      .expand = expand_nhwcfusedconv);
+
+/* ---- BiasAdd, GroupNorm, SkipGroupNorm ---- */
+
+enum { GAMMA = 1, BETA, SKIP, BIAS };
+
+/* Checks types, and that input `index` is a list of the channels. */
+static int check_channels(const qs_infer *x, int32_t index, int32_t axis) {
+    const qs_value *v = x->in[0], *w = qs_infer_in(x, index);
+    if (!w)
+        return QSIM_OK;
+    const int64_t n = v->rank > 0 ? v->dims[axis < 0 ? v->rank - 1 : axis].size : -1;
+    const int64_t size = w->rank == 1 ? w->dims[0].size : -1;
+    const int code = qs_infer_type(x, index, QS_T_FLOAT);
+    if (!code && ((w->rank >= 0 && w->rank != 1) || (n >= 0 && size >= 0 && n != size)))
+        return qs_infer_fail(x, QSIM_E_SHAPE, "input %d is not a list of %lld", (int)index,
+                             (long long)n);
+    return code;
+}
+
+/* Checks that input `index` broadcasts to input 0, or may do so without the axes of an image. */
+static int check_skip(const qs_infer *x, int32_t index, bool lists) {
+    const qs_value *v = x->in[0], *s = x->in[index];
+    int32_t rank;
+    qs_dim dims[QSIM_MAX_RANK];
+    const int code = qs_infer_type(x, index, QS_T_FLOAT);
+    if (code || v->rank < 0 || s->rank < 0)
+        return code;
+    if (!(lists && s->rank == 2) && s->rank != v->rank)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "input %d has rank %d, expected %d", (int)index,
+                             (int)s->rank, (int)v->rank);
+    return s->rank == v->rank ? qs_infer_broadcast(x, v, s, &rank, dims) : code;
+}
+
+QS_COLD static int infer_biasadd(qs_infer *x) {
+    int code = qs_infer_type(x, 0, QS_T_FLOAT);
+    if (!code)
+        code = check_channels(x, 1, -1);
+    if (!code)
+        code = check_skip(x, 2, false);
+    return code ? code : qs_infer_like(x, 0, 0);
+}
+
+static void expand_biasadd(qs_expand *e) {
+    const qs_id skip = qs_expand_in(e, 2);
+    e->out[0] = qs_expand_add(
+        e, "Add", qs_expand_add(e, "Add", qs_expand_in(e, 0), qs_expand_in(e, 1), QS_NONE), skip,
+        QS_NONE);
+}
+
+QS_COLD static int infer_groupnorm(qs_infer *x) {
+    const qs_value *v = x->in[0];
+    const bool last = qs_node_int(x->node, "channels_last", 1) != 0;
+    const int64_t groups = qs_node_int(x->node, "groups", 0);
+    const int64_t curve = qs_node_int(x->node, "activation", 0);
+    const int64_t channels = v->rank > 1 ? v->dims[last ? v->rank - 1 : 1].size : -1;
+    int code = qs_infer_type(x, 0, QS_T_FLOAT);
+    if (groups < 1 || (channels >= 0 && channels % groups))
+        return qs_infer_fail(x, QSIM_E_VALUE, "%lld groups of %lld channels", (long long)groups,
+                             (long long)channels);
+    if (curve < 0 || curve > 1 || (!last && x->node->input_count > SKIP))
+        return qs_infer_fail(x, QSIM_E_UNSUPPORTED, "activation %lld, channels_last %d",
+                             (long long)curve, (int)last);
+    if (!code && v->rank >= 0 && v->rank < 3)
+        code = qs_infer_fail(x, QSIM_E_SHAPE, "rank %d, expected 3 at least", (int)v->rank);
+    for (int32_t i = GAMMA; i <= BIAS && !code; i++)
+        code = i != SKIP           ? check_channels(x, i, last ? -1 : 1)
+               : qs_infer_in(x, i) ? check_skip(x, i, true)
+                                   : QSIM_OK;
+    if (!code)
+        code = qs_infer_like(x, 0, 0);
+    return code || x->node->output_count < 2 ? code : qs_infer_like(x, 1, 0);
+}
+
+/* With SKIP: of x + skip + bias, which is output 1. */
+static void expand_groupnorm(qs_expand *e) {
+    const qs_node n = *e->node;
+    const bool last = qs_node_int(&n, "channels_last", 1) != 0;
+    const bool curved = qs_node_int(&n, "activation", 0) != 0;
+    const int32_t rank = qs_expand_value(e, 0)->rank;
+    qs_id x = qs_expand_in(e, 0), skip = qs_expand_in(e, SKIP);
+    if (e->standard || rank < 0)
+        return;
+    if (skip != QS_NONE) {
+        const int64_t axes[] = {1, 2, 3, 4, 5, 6};
+        if (qs_expand_value(e, SKIP)->rank < 0)
+            return;
+        if (qs_expand_value(e, SKIP)->rank != rank)
+            skip = qs_expand_add(e, "Unsqueeze", skip, qs_expand_list(e, axes, rank - 2), QS_NONE);
+        x = qs_expand_add(e, "Add", x, skip, QS_NONE);
+        if (qs_expand_in(e, BIAS) != QS_NONE)
+            x = qs_expand_add(e, "Add", x, qs_expand_in(e, BIAS), QS_NONE);
+        e->out[1] = x;
+    }
+    qs_id y = qs_expand_add(e, "GroupNormalization", last ? permuted(e, x, rank, first_of) : x,
+                            qs_expand_in(e, GAMMA), qs_expand_in(e, BETA));
+    qs_expand_copy(e, y, "groups", "num_groups");
+    qs_expand_copy(e, y, "epsilon", "epsilon");
+    if (curved)
+        y = qs_expand_add(e, "Mul", y, qs_expand_add(e, "Sigmoid", y, QS_NONE, QS_NONE), QS_NONE);
+    e->out[0] = last ? permuted(e, y, rank, last_of) : y;
+}
+
+static const qs_attr_rule groupnorm_attrs[] = {{"activation", QS_ATTR_INT, 1, 0},
+                                               {"channels_last", QS_ATTR_INT, 1, 0},
+                                               {"epsilon", QS_ATTR_FLOAT, 1, 0},
+                                               {"groups", QS_ATTR_INT, 1, 0}};
+
+QS_OP(ms_biasadd, .domain = QS_DOMAIN_MICROSOFT, .name = "BiasAdd", .min_in = 3, .traits = QS_PLAIN,
+      .infer = infer_biasadd, .expand = expand_biasadd);
+QS_OP(ms_groupnorm, .domain = QS_DOMAIN_MICROSOFT, .name = "GroupNorm", .min_in = 3,
+      QS_ATTRS(groupnorm_attrs), .traits = QS_PLAIN, .infer = infer_groupnorm,
+      .expand = expand_groupnorm);
+QS_OP(ms_skipgroupnorm, .domain = QS_DOMAIN_MICROSOFT, .name = "SkipGroupNorm", .min_in = 4,
+      .max_in = 5, .max_out = 2, QS_ATTRS(groupnorm_attrs), .traits = QS_PLAIN,
+      .infer = infer_groupnorm, .expand = expand_groupnorm);

@@ -265,25 +265,21 @@ static void expand_rmsnorm(qs_expand *e) {
     expand(e, false);
 }
 
-static const qs_attr_rule layernorm_attrs[] = {{"axis", QS_ATTR_INT, 1, 0},
-                                               {"epsilon", QS_ATTR_FLOAT, 1, 0},
-                                               {"stash_type", QS_ATTR_INT, 1, 0}};
+static const qs_attr_rule norm_attrs[] = {{"axis", QS_ATTR_INT, 1, 0},
+                                          {"epsilon", QS_ATTR_FLOAT, 1, 0},
+                                          {"stash_type", QS_ATTR_INT, 1, 0}};
 
 /* ONNX has it since opset 17; before, ONNX Runtime's optimizer writes it, in ONNX's domain, too. */
 QS_OP(layernorm, .name = "LayerNormalization", .min_in = 2, .max_in = 3, .max_out = 3,
-      QS_ATTRS(layernorm_attrs), .traits = QS_PLAIN, .gain_inputs = 1 << 1 | 1 << 2,
+      QS_ATTRS(norm_attrs), .traits = QS_PLAIN, .gain_inputs = 1 << 1 | 1 << 2,
       .kernel = QS_KERNEL_LAYER_NORMALIZATION, .infer = infer_layernorm, .lower = lower_layernorm,
       .expand = expand_layernorm);
 
-static const qs_attr_rule rmsnorm_attrs[] = {{"axis", QS_ATTR_INT, 1, 0},
-                                             {"epsilon", QS_ATTR_FLOAT, 1, 0},
-                                             {"stash_type", QS_ATTR_INT, 1, 0}};
-
-QS_OP(rmsnorm, .name = "RMSNormalization", .since = 23, .min_in = 2, QS_ATTRS(rmsnorm_attrs),
+QS_OP(rmsnorm, .name = "RMSNormalization", .since = 23, .min_in = 2, QS_ATTRS(norm_attrs),
       .traits = QS_PLAIN, .gain_inputs = 1 << 1, .kernel = QS_KERNEL_RMS_NORMALIZATION,
       .infer = infer_rmsnorm, .lower = lower_rmsnorm, .expand = expand_rmsnorm);
 /* ONNX Runtime's name of RMSNormalization, though in ONNX's domain. */
 QS_OP(simplified_layernorm, .name = "SimplifiedLayerNormalization", .min_in = 2, .max_out = 2,
-      QS_ATTRS(rmsnorm_attrs), .traits = QS_PLAIN, .gain_inputs = 1 << 1,
+      QS_ATTRS(norm_attrs), .traits = QS_PLAIN, .gain_inputs = 1 << 1,
       .kernel = QS_KERNEL_RMS_NORMALIZATION, .infer = infer_rmsnorm, .lower = lower_rmsnorm,
       .expand = expand_rmsnorm);
