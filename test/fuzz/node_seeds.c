@@ -54,6 +54,7 @@ static const char *const lines[] = {
     "DFT f1,4,1 - l=1",
     "DFT@17 f1,8,2 l=6 : axis=1 onesided=0",
     "Dropout/2 f2,3 f=0",
+    "Dropout/2 f2,3 - o=1 : seed=3",
     "DynamicQuantizeLinear/3 f2,3",
     "Einsum f2,3 f3,4 : equation=ij,jk->ik",
     "Expand f2,1 l2=2,3",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Constant, and Dropout for inference. */
-#include "op/rules.h"
+/* Constant and Dropout. */
+#include "op/expand.h"
 
 #include "op/move/source.h"
 
@@ -98,29 +98,29 @@ QS_OP(constant, .name = "Constant", QS_ATTRS(constant_attrs), .traits = QS_PLAIN
 
 /* ---- Dropout ---- */
 
-/* Accepts training only if the ratio is 0: nothing is dropped then. */
-static int dropout_inference(const qs_infer *x) {
-    const qs_value *training = qs_infer_in(x, 2), *ratio = qs_infer_in(x, 1);
+/* Whether elements are dropped, or may be: training_mode and ratio are not known to prevent it. */
+static bool drops(const qs_value *ratio, const qs_value *training) {
     float drop = 0.5f;
-    uint8_t on = 0;
     if (ratio && ratio->data && ratio->data->dtype == QSIM_FLOAT && ratio->data->elements == 1)
         memcpy(&drop, ratio->data->data, sizeof(drop));
-    if (x->node->version < 7)
-        on = qs_node_int(x->node, "is_test", 0) == 0;
-    else if (training && training->data && training->data->bytes == 1)
-        memcpy(&on, training->data->data, 1);
-    else if (training)
-        on = 1;
-    return on && drop != 0.0f
-               ? qs_infer_fail(x, QSIM_E_UNSUPPORTED, "training mode is not supported")
-               : QSIM_OK;
+    const qs_const *on = training ? training->data : NULL;
+    return training && drop != 0.0f && !(on && on->bytes == 1 && !*(const uint8_t *)on->data);
+}
+
+static const qs_value *value_of(const qs_graph *g, const qs_node *n, int32_t index) {
+    const qs_id id = qs_node_input(n, index);
+    return id == QS_NONE ? NULL : &g->values[id];
+}
+
+static uint32_t also_dropout(const qs_graph *g, const qs_node *n) {
+    return drops(value_of(g, n, 1), value_of(g, n, 2)) ? QS_RANDOM : 0;
 }
 
 static int infer_dropout(qs_infer *x) {
     bool typed_mask = x->node->version < 10 && x->node->output_count > 1;
     int code = qs_infer_type(x, 0, typed_mask ? QS_T_FLOAT : QS_T_BYTES);
-    if (!code)
-        code = dropout_inference(x);
+    if (!code && x->node->version < 7 && !qs_node_int(x->node, "is_test", 0))
+        code = qs_infer_fail(x, QSIM_E_UNSUPPORTED, "is_test is 0: training is not supported");
     if (!code)
         code = qs_infer_like(x, 0, 0);
     if (code)
@@ -148,6 +148,11 @@ static void run_dropout(const qs_step *s, const qs_frame *f) {
 
 static int lower_dropout(qs_lower *l) {
     const qs_value *x = qs_lower_in(l, 0), *mask = qs_lower_out(l, 1);
+    qs_infer view;
+    qs_lower_infer(l, &view);
+    if (also_dropout(l->graph, l->node))
+        return qs_infer_fail(&view, QSIM_E_UNSUPPORTED,
+                             "the type must be in the file for training_mode");
     if (!mask) {
         l->alias = true;
         return QSIM_OK;
@@ -160,6 +165,31 @@ static int lower_dropout(qs_lower *l) {
     p->float_mask = mask->dtype == QSIM_FLOAT;
     l->step->run = run_dropout;
     return QSIM_OK;
+}
+
+/* Element i is kept, and divided by 1 - ratio, if uniform number i is not below the ratio. */
+QS_COLD static void expand_dropout(qs_expand *e) {
+    qs_node *n = &e->graph->nodes[e->node_id];
+    const int32_t dtype = qs_expand_value(e, 0)->dtype;
+    const qs_attr *seed = qs_node_attr(n, "seed");
+    const float key = seed ? (float)seed->u.i : 0;
+    if (!also_dropout(e->graph, n) || dtype == QSIM_UNDEFINED)
+        return;
+    if (!n->name[0] && e->graph->values[n->outputs[0]].name)
+        n->name = e->graph->values[n->outputs[0]].name; /* of the numbers, too */
+    const qs_id x = qs_expand_in(e, 0), ratio = qs_expand_in(e, 1);
+    const qs_id none = qs_expand_number(e, dtype, 0), one = qs_expand_number(e, dtype, 1);
+    const qs_id given =
+        ratio == QS_NONE ? qs_expand_number(e, dtype, 0.5) : qs_expand_cast(e, ratio, dtype);
+    const qs_id drop = qs_expand_add(e, "Where", qs_expand_in(e, 2), given, none);
+    const qs_id numbers = qs_expand_add(e, "RandomUniformLike", x, QS_NONE, QS_NONE);
+    if (seed)
+        qs_expand_float(e, numbers, "seed", key);
+    const qs_id scale =
+        qs_expand_add(e, "Div", one, qs_expand_add(e, "Sub", one, drop, QS_NONE), QS_NONE);
+    e->out[1] = qs_expand_add(e, "GreaterOrEqual", numbers, drop, QS_NONE);
+    e->out[0] =
+        qs_expand_add(e, "Where", e->out[1], qs_expand_add(e, "Mul", x, scale, QS_NONE), none);
 }
 
 static int upgrade_dropout(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
@@ -179,4 +209,5 @@ static const qs_attr_rule dropout_attrs[] = {{"ratio", QS_ATTR_FLOAT, 1, 11},
 QS_OP(dropout, .name = "Dropout", .min_in = 1, .max_out = 2,
       QS_HISTORY(.later = {{12, 1, 3, 2}}, .upgrade = upgrade_dropout), QS_ATTRS(dropout_attrs),
       .traits = QS_PLAIN, .moments = QS_MOMENTS_SAME, .setting_inputs = 1 << 1 | 1 << 2,
-      .kernel = QS_KERNEL_DROPOUT, .infer = infer_dropout, .lower = lower_dropout);
+      .kernel = QS_KERNEL_DROPOUT, .also = also_dropout, .infer = infer_dropout,
+      .lower = lower_dropout, .expand = expand_dropout);

@@ -184,11 +184,11 @@ int qs_pass_fold(qs_pass *p, int flags) {
 
 /* ---- identities ---- */
 
-/* Whether the node is Identity, or Dropout whose mask is not read. */
+/* Whether the node is Identity, or Dropout that drops nothing and whose mask is not read. */
 static bool is_identity(const qs_graph *g, const qs_uses *uses, const qs_node *n) {
     if (qs_node_is(n, "", "Identity"))
         return true;
-    if (!qs_node_is(n, "", "Dropout"))
+    if (!qs_node_is(n, "", "Dropout") || (qs_node_traits(g, n) & QS_RANDOM))
         return false;
     qs_id mask = n->output_count < 2 ? QS_NONE : n->outputs[1];
     return mask == QS_NONE ||
