@@ -186,6 +186,7 @@ class Build:
         """(name, folder that it looks after, command)"""
         tests = []
         seeds = {"qcal": ["seed.qcal"], "recipe": ["seed.qrecipe"], "config": ["seed.json", "seed_flat.json"]}
+        times = {"nodes": ["-n", "10"], "onnx": ["-n", "200"]}  # as test/fuzz/meson.build has them
         # Seeds, mutators and the program that replays: each test takes what it lacks.
         parts = [f for f in have if f.startswith("test/fuzz/") and f != "test/fuzz/wire_libfuzzer.c"
                  and (f == "test/fuzz/fuzz_heap.c" or not f.startswith("test/fuzz/fuzz_"))]
@@ -205,7 +206,7 @@ class Build:
                 tests.append((name, "fault", [self.link(name, [f] + more, [shared])]))
             elif f.startswith("test/fuzz/fuzz_") and name not in ("fuzz_heap", "fuzz_kernels"):
                 kind = name[5:]
-                arguments = [os.path.join(self.src, "test/fuzz", s) for s in seeds.get(kind, [])]
+                arguments = times.get(kind, []) + [os.path.join(self.src, "test/fuzz", s) for s in seeds.get(kind, [])]
                 tests.append(("replay_" + kind, "tools" if kind in ("args", "config", "csv", "picture") else "fuzz",
                               [self.link("replay_" + kind, [f], [shared])] + arguments))
         tests.append(("images", "tools", [self.link("test_images", ["test/cli/test_images.c"])]))
@@ -246,10 +247,12 @@ def run_test(test, work, limit, fault=True, counts=None):
                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
     try:
         code = p.wait(timeout=limit)
-    except subprocess.TimeoutExpired:
+    except BaseException as why:  # a run that is ended leaves no test behind
         os.killpg(p.pid, 9)
         p.wait()
-        return "time"
+        if isinstance(why, subprocess.TimeoutExpired):
+            return "time"
+        raise
     return None if code in (0, 77) else f"exit {code}"
 
 
