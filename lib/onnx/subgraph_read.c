@@ -104,10 +104,11 @@ static int read_one(qs_reader *r, qs_attr *a, qs_level *level) {
     const int depth = r->level ? r->level->depth + 1 : 1;
     qs_graph *inner;
     const int limit = (int)r->ctx->limits.nesting;
-    if (depth > limit && r->inspect)
-        return QSIM_OK; /* for inspection deeper ones stay unread */
-    if (depth > limit)
-        return qs_over_limit(r->error, "nesting", (uint64_t)limit, (uint64_t)depth, r->name);
+    if (depth > limit) {
+        const int code =
+            qs_over_limit(r->error, "nesting", (uint64_t)limit, (uint64_t)depth, r->name);
+        return r->inspect ? skip_subgraph(r, code) : code;
+    }
     qs_subgraph *sub = qs_arena_alloc(r->arena, 1, sizeof(*sub));
     if (!sub || qs_graph_create(r->ctx, &inner) || qs_graph_own(r->graph, inner))
         return qs_read_nomem(r);

@@ -196,6 +196,28 @@ static void check_limit(size_t member, const char *name, uint64_t need, const pr
     }
 }
 
+static void note(void *user, const qsim_error *error) {
+    int *named = user;
+    *named += error->code == QSIM_E_LIMIT && strstr(error->message, "'nesting'") != NULL;
+}
+
+/* A check reports a subgraph that is nested too deep; inspection leaves it unread. */
+static void check_nesting(const proto *file, int32_t flags, uint64_t nesting, int problems) {
+    const qsim_limits limits = {.struct_size = sizeof(limits), .nesting = nesting};
+    const qsim_ctx_options c = {.struct_size = sizeof(c), .threads = 1, .limits = &limits};
+    const qsim_load_options o = {.struct_size = sizeof(o), .flags = flags};
+    qsim_ctx *ctx = NULL;
+    qsim_model *m = NULL;
+    qsim_error e;
+    int named = 0;
+    CHECK_INT(qsim_ctx_create(&c, &ctx, &e), QSIM_OK);
+    CHECK_INT(qsim_model_load_memory(ctx, file->data, file->size, &o, &m, &e), QSIM_OK);
+    CHECK_INT(m ? qsim_model_check(m, note, &named) : -1, problems);
+    CHECK_INT(named, problems);
+    qsim_model_free(m);
+    qsim_ctx_free(ctx);
+}
+
 /* A constant of five numbers. */
 static proto five_numbers(void) {
     static const float five[5] = {1, 2, 3, 4, 5};
@@ -260,6 +282,9 @@ static void counts(void) {
     proto_free(&file);
     file = two_deep();
     check_limit(offsetof(qsim_limits, nesting), "'nesting'", 2, &file);
+    check_nesting(&file, QSIM_LOAD_CHECK, 2, 0);
+    check_nesting(&file, QSIM_LOAD_CHECK, 1, 4); /* both branches of both */
+    check_nesting(&file, QSIM_LOAD_INSPECT, 1, 0);
     proto_free(&file);
 }
 
