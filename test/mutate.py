@@ -14,7 +14,8 @@ The compiled file is a library of its own that is loaded before the others, so n
 was found is kept in WORK/results.tsv: a run that was interrupted goes on where it ended. --fresh forgets
 it; --again repeats those that survived, after tests were added. Uses $CC (cc), gcov, and shared data at $QSIM_SHARED or ../shared. Not run are ONNX's
 own tests and long tests of other layers, and a fault that changes nothing that can be seen counts as
-missed: the share is a lower bound.
+missed: the share is a lower bound. --short leaves out tests of more than five seconds: a first look,
+whose survivors are tried by the next run without it.
 """
 import argparse
 import concurrent.futures
@@ -331,14 +332,18 @@ def measure(tests, work, fresh, reach):
     return good
 
 
+def is_long(item):
+    return item[0][1] == "last" or item[1] >= LONG
+
+
 def order(timed, path, n, reach):
-    """Of the tests that reach a line short ones of the file's folder first, then by their seconds."""
+    """Of the tests that reach a line those of the file's folder first, then by their seconds."""
     parts = path.split("/")
     own = [parts[1], "fuzz"] if parts[0] == "lib" else ["tools", "cli"]
     def key(item):
-        return (item[0][1] == "last" or item[1] >= LONG, item[0][1] not in own, item[1])
+        return (item[0][1] not in own, item[1])
     return sorted((i for i in timed if reach.by(i[0][0], path, n)
-                   and (i[1] < LONG or i[0][1] in own + ["cli", "last"])), key=key)
+                   and (not is_long(i) or i[0][1] in own + ["cli", "last"])), key=key)
 
 
 def try_fault(build, timed, reach, fault):
@@ -373,6 +378,7 @@ def main():
     p.add_argument("--fresh", action="store_true")
     p.add_argument("--again", action="store_true")
     p.add_argument("--list", action="store_true")
+    p.add_argument("--short", action="store_true")
     o = p.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # which removes the fault from the copy
     faults = all_faults(o.only)
@@ -401,7 +407,13 @@ def main():
         key = f"{path}:{n + 1}\t{what}\t{old.strip()}\t{new.strip()}"
         result = known.get(key)
         if result is None or (o.again and result == "SURVIVED"):
-            result = try_fault(build, timed, reach, fault)
+            result = try_fault(build, [t for t in timed if not is_long(t)], reach, fault)
+            if result == "SURVIVED" and not o.short:
+                result = try_fault(build, [t for t in timed if is_long(t)], reach, fault)
+            if o.short and result == "SURVIVED":
+                print(f"left to long tests: {key}", flush=True)
+                tried += 1
+                continue
             results.write(f"{key}\t{result}\n")
             results.flush()
         if result == "does not compile":
