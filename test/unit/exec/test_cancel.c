@@ -350,7 +350,18 @@ static qsim_model *one_step(qsim_ctx *ctx, const touch_case *c) {
     qsim_builder_input_as(b, "x", c->x);
     if (*c->w)
         qsim_builder_constant_as(b, "w", c->w, ones);
-    qsim_builder_node(b, "", c->op, "", *c->w ? "x,w" : "x", "y");
+    if (strcmp(c->op, "MatMulBnb4") == 0) { /* of two codes in each byte */
+        static const float scales[2 * WEIGHT / 64];
+        qsim_builder_import(b, "com.microsoft", 1);
+        qsim_builder_constant_as(b, "s", "float[16384]", scales);
+        qsim_builder_node(b, "com.microsoft", c->op, "", "x,w,s", "y");
+        qsim_builder_attr_int(b, "K", 64);
+        qsim_builder_attr_int(b, "N", 2 * WEIGHT / 64);
+        qsim_builder_attr_int(b, "block_size", 64);
+        qsim_builder_attr_int(b, "quant_type", 1);
+    } else {
+        qsim_builder_node(b, "", c->op, "", *c->w ? "x,w" : "x", "y");
+    }
     qsim_builder_output_as(b, "y", NULL);
     CHECK_INT(qsim_builder_finish(b, &m, &e), QSIM_OK);
     qsim_builder_free(b);
@@ -424,9 +435,9 @@ static uint8_t *find_ones(uint8_t *data, size_t size, uint8_t **end) {
     return data;
 }
 
-/* Cancelled when packing reads the first page of a weight: the last page is not read. */
-static void while_packing(const char *w) {
-    const touch_case c = {"MatMulInteger", "uint8[8,64]", w, "", 0, QSIM_ISA_AUTO};
+/* Cancelled when packing or widening reads a weight's first page: the last page is not read. */
+static void while_packing(const char *op, const char *x, const char *w) {
+    const touch_case c = {op, x, w, "", 0, QSIM_ISA_AUTO};
     char path[] = "cancel-XXXXXX";
     qsim_ctx_options o = {.struct_size = sizeof(o), .threads = 1};
     const qsim_save_options replace = {.struct_size = sizeof(replace), .flags = QSIM_SAVE_REPLACE};
@@ -573,6 +584,7 @@ int main(void) {
         at_first_result(&touch_cases[i]);
     while_given();
     while_copied();
-    while_packing("int8[64,8192]");
+    while_packing("MatMulInteger", "uint8[8,64]", "int8[64,8192]");
+    while_packing("MatMulBnb4", "float[8,64]", "uint8[524288]");
     return test_done();
 }
