@@ -47,6 +47,48 @@ int qs_infer_same_type(const qs_infer *x, int32_t a, int32_t b) {
                          qsim_dtype_name(stored_type(x, b)));
 }
 
+int qs_infer_rank(const qs_infer *x, int32_t index, int32_t rank) {
+    const qs_value *v = qs_infer_in(x, index);
+    if (!v || v->rank < 0 || v->rank == rank)
+        return QSIM_OK;
+    return qs_infer_fail(x, QSIM_E_SHAPE, "input %d has rank %d, expected %d", (int)index,
+                         (int)v->rank, (int)rank);
+}
+
+int qs_infer_least_rank(const qs_infer *x, int32_t index, int32_t least) {
+    const qs_value *v = qs_infer_in(x, index);
+    if (!v || v->rank < 0 || v->rank >= least)
+        return QSIM_OK;
+    return qs_infer_fail(x, QSIM_E_SHAPE, "input %d has rank %d, expected %d at least", (int)index,
+                         (int)v->rank, (int)least);
+}
+
+int qs_infer_size(const qs_infer *x, int32_t index, int32_t axis, int64_t size) {
+    const qs_value *v = qs_infer_in(x, index);
+    const int64_t has = v && axis < v->rank ? v->dims[axis].size : -1;
+    if (has < 0 || size < 0 || has == size)
+        return QSIM_OK;
+    return qs_infer_fail(x, QSIM_E_SHAPE, "axis %d of input %d is %lld, expected %lld", (int)axis,
+                         (int)index, (long long)has, (long long)size);
+}
+
+int qs_infer_count(const qs_infer *x, int32_t index, int64_t count) {
+    const qs_value *v = qs_infer_in(x, index);
+    const int64_t n = v && v->rank >= 0 ? qs_dims_product(v->dims, 0, v->rank) : -1;
+    if (n < 0 || count < 0 || n == count)
+        return QSIM_OK;
+    return qs_infer_fail(x, QSIM_E_SHAPE, "input %d has %lld elements, expected %lld", (int)index,
+                         (long long)n, (long long)count);
+}
+
+int qs_infer_match(const qs_infer *x, int64_t *size, int64_t other, const char *what) {
+    if (*size >= 0 && other >= 0 && *size != other)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "%s: %lld and %lld", what, (long long)*size,
+                             (long long)other);
+    *size = *size < 0 ? other : *size;
+    return QSIM_OK;
+}
+
 int qs_infer_out(const qs_infer *x, int32_t index, int32_t dtype, int32_t rank,
                  const qs_dim *dims) {
     if (index >= x->node->output_count)

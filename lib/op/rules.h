@@ -46,6 +46,20 @@ const qs_value *qs_infer_in(const qs_infer *x, int32_t index);
 /* Fails unless input `index` is left out, of unknown type or of one in `set`. */
 int qs_infer_type(const qs_infer *x, int32_t index, uint32_t set);
 
+/* Fails unless input `index` is left out, of unknown rank, or has `rank` axes. */
+int qs_infer_rank(const qs_infer *x, int32_t index, int32_t rank);
+/* The same for `least` axes or more. */
+int qs_infer_least_rank(const qs_infer *x, int32_t index, int32_t least);
+
+/* Fails if an axis of input `index` has another size; -1, or no such axis: unknown. */
+int qs_infer_size(const qs_infer *x, int32_t index, int32_t axis, int64_t size);
+
+/* Fails if input `index` has another number of elements; -1: unknown. */
+int qs_infer_count(const qs_infer *x, int32_t index, int64_t count);
+
+/* Takes over a size that was unknown, -1; fails if `other` is another one of the same `what`. */
+int qs_infer_match(const qs_infer *x, int64_t *size, int64_t other, const char *what);
+
 /* Fails if the types of inputs a and b are known and differ. */
 int qs_infer_same_type(const qs_infer *x, int32_t a, int32_t b);
 

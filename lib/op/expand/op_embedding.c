@@ -41,16 +41,14 @@ QS_COLD static int infer_embedding(qs_infer *x) {
         if (!code && !ints && quantized)
             code = check_parameters(x, i);
     }
-    if (!code && (ids->rank >= 0 ? ids->rank != 2 : false))
-        code =
-            qs_infer_fail(x, QSIM_E_SHAPE, "the word ids have rank %d, expected 2", (int)ids->rank);
+    if (!code)
+        code = qs_infer_rank(x, WORDS, 2);
+    if (!code)
+        code = qs_infer_rank(x, WORD_TABLE, 2);
     if (!code && !qs_infer_in(x, SEGMENTS) != !qs_infer_in(x, SEGMENT_TABLE))
         code = qs_infer_fail(x, QSIM_E_VALUE, "of segment ids and their table one is missing");
     if (code || ids->rank < 0 || table->rank < 0)
         return code ? code : qs_infer_out(x, 0, QSIM_FLOAT, -1, NULL);
-    if (table->rank != 2)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "the word table has rank %d, expected 2",
-                             (int)table->rank);
     const qs_dim y[3] = {ids->dims[0], ids->dims[1], table->dims[1]};
     code = qs_infer_out(x, 0, QSIM_FLOAT, 3, y);
     if (!code)

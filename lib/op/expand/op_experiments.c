@@ -50,11 +50,8 @@ QS_OP(parametricsoftplus, .name = "ParametricSoftplus", .min_in = 1, QS_ATTRS(al
 /* ---- images ---- */
 
 static int infer_image(qs_infer *x) {
-    const qs_value *v = x->in[0];
     const int code = qs_infer_type(x, 0, QS_T(QSIM_FLOAT));
-    if (code || v->rank < 0 || v->rank == 4)
-        return code;
-    return qs_infer_fail(x, QSIM_E_SHAPE, "the image has rank %d, not 4", (int)v->rank);
+    return code ? code : qs_infer_rank(x, 0, 4);
 }
 
 /* ---- ImageScaler ---- */

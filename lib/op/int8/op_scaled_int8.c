@@ -42,21 +42,12 @@ QS_COLD static int64_t columns_of(const qs_infer *x, const qs_value *y) {
     return first ? y->dims[1].size : y->dims[y->rank - 1].size;
 }
 
-QS_COLD static int check_list(const qs_infer *x, int32_t index, int64_t columns) {
-    const qs_value *v = qs_infer_in(x, index);
-    int64_t n = v && v->rank >= 0 ? qs_dims_product(v->dims, 0, v->rank) : -1;
-    if (n < 0 || columns < 0 || n == columns)
-        return QSIM_OK;
-    return qs_infer_fail(x, QSIM_E_SHAPE, "input %d has %lld elements, expected %lld", (int)index,
-                         (long long)n, (long long)columns);
-}
-
 QS_COLD static int infer_scaled(qs_infer *x) {
     int code = sums_of(x->node)->infer(x);
     for (int32_t i = 4; i < 7 && !code; i++)
         code = qs_infer_type(x, i, QS_T_FLOAT);
     for (int32_t i = 5; i < 7 && !code; i++)
-        code = check_list(x, i, columns_of(x, &x->out[0]));
+        code = qs_infer_count(x, i, columns_of(x, &x->out[0]));
     if (!code)
         x->out[0].dtype = QSIM_FLOAT;
     code = code ? code : qs_finish_infer(x, QS_SCALED_OTHER);

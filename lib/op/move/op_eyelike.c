@@ -5,8 +5,9 @@
 QS_COLD static int infer_eyelike(qs_infer *x) {
     const qs_value *v = x->in[0];
     const int64_t dtype = qs_node_int(x->node, "dtype", v->dtype);
-    if (v->rank >= 0 && v->rank != 2)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "rank %d is no matrix", (int)v->rank);
+    const int code = qs_infer_rank(x, 0, 2);
+    if (code)
+        return code;
     if (dtype && (dtype < 0 || dtype >= 32 || !((QS_T_ARITH | QS_T(QSIM_BOOL)) & QS_T(dtype))))
         return qs_infer_fail(x, QSIM_E_DTYPE, "elements of type %lld are not supported",
                              (long long)dtype);

@@ -5,7 +5,6 @@
 /* ---- Trilu ---- */
 
 QS_COLD static int infer_trilu(qs_infer *x) {
-    const qs_value *in = x->in[0];
     int64_t k;
     bool known;
     int code = qs_infer_type(x, 0, QS_T_BYTES);
@@ -13,8 +12,8 @@ QS_COLD static int infer_trilu(qs_infer *x) {
         code = qs_infer_type(x, 1, QS_T(QSIM_INT64));
     if (!code && qs_infer_in(x, 1))
         code = qs_infer_number(x, 1, &k, &known);
-    if (!code && in->rank >= 0 && in->rank < 2)
-        code = qs_infer_fail(x, QSIM_E_SHAPE, "rank %d, expected 2 at least", (int)in->rank);
+    if (!code)
+        code = qs_infer_least_rank(x, 0, 2);
     return code ? code : qs_infer_like(x, 0, 0);
 }
 

@@ -97,8 +97,8 @@ static int infer_compress(qs_infer *x) {
     int code = qs_infer_type(x, 0, QS_T_BYTES);
     if (!code)
         code = qs_infer_type(x, 1, QS_T(QSIM_BOOL));
-    if (!code && c->rank >= 0 && c->rank != 1)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "the condition has rank %d, not 1", (int)c->rank);
+    if (!code)
+        code = qs_infer_rank(x, 1, 1);
     if (code || v->rank < 0)
         return code ? code : qs_infer_out(x, 0, v->dtype, axis ? -1 : 1, &(qs_dim){-1, NULL});
     const bool known = x->bounds && c->rank == 1;

@@ -272,8 +272,8 @@ QS_COLD static int infer_multinomial(qs_infer *x) {
     const qs_value *in = x->in[0];
     const int64_t samples = qs_node_int(x->node, "sample_size", 1);
     int code = qs_infer_type(x, 0, QS_T_REAL);
-    if (!code && in->rank >= 0 && in->rank != 2)
-        code = qs_infer_fail(x, QSIM_E_SHAPE, "rank %d is no matrix", (int)in->rank);
+    if (!code)
+        code = qs_infer_rank(x, 0, 2);
     if (!code && samples < 0)
         code = qs_infer_fail(x, QSIM_E_VALUE, "sample_size is %lld", (long long)samples);
     const qs_dim dims[2] = {in->rank == 2 ? in->dims[0] : (qs_dim){-1, NULL}, {samples, NULL}};

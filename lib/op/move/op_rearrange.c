@@ -20,10 +20,10 @@ QS_COLD static int infer_blocks(qs_infer *x) {
     if (!code && !qs_node_string_is(x->node, "mode", "DCR", true) &&
         !qs_node_string_is(x->node, "mode", "CRD", true))
         code = qs_infer_fail(x, QSIM_E_VALUE, "attribute mode is neither DCR nor CRD");
+    if (!code)
+        code = qs_infer_rank(x, 0, 4);
     if (code || in->rank < 0)
         return code ? code : qs_infer_out(x, 0, in->dtype, -1, NULL);
-    if (in->rank != 4)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "rank %d, expected 4", (int)in->rank);
     dims[0] = in->dims[0];
     for (int32_t i = 1; i < 4; i++) {
         const int64_t size = in->dims[i].size, by = i == 1 ? block * block : block;
@@ -121,11 +121,10 @@ QS_COLD static int infer_reverse(qs_infer *x) {
     if (!code && (batch < 0 || batch > 1 || time != 1 - batch))
         code = qs_infer_fail(x, QSIM_E_VALUE, "batch_axis is %lld, time_axis %lld; one is 0, one 1",
                              (long long)batch, (long long)time);
-    if (!code && in->rank >= 0 && in->rank < 2)
-        code = qs_infer_fail(x, QSIM_E_SHAPE, "rank %d, expected 2 at least", (int)in->rank);
-    if (!code && lengths->rank >= 0 && lengths->rank != 1)
-        code =
-            qs_infer_fail(x, QSIM_E_SHAPE, "the lengths have rank %d, not 1", (int)lengths->rank);
+    if (!code)
+        code = qs_infer_least_rank(x, 0, 2);
+    if (!code)
+        code = qs_infer_rank(x, 1, 1);
     if (code || in->rank < 0 || lengths->rank < 0)
         return code ? code : qs_infer_like(x, 0, 0);
     const int64_t a = in->dims[batch].size, b = lengths->dims[0].size;

@@ -25,16 +25,6 @@ typedef struct form {
     int64_t batches, heads, kv_heads, queries, fresh, past, keys, width, v_width;
 } form;
 
-/* Merges a size that two inputs state; an error if they differ. */
-static int match_size(const qs_infer *x, int64_t *size, int64_t other, const char *what) {
-    if (*size >= 0 && other >= 0 && *size != other)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "%s: %lld and %lld", what, (long long)*size,
-                             (long long)other);
-    if (*size < 0)
-        *size = other;
-    return QSIM_OK;
-}
-
 /* Size of one of `heads` heads that are packed in `whole` numbers. */
 static int divide(const qs_infer *x, int64_t whole, int64_t heads, int64_t *size) {
     *size = whole < 0 ? -1 : whole / heads;
@@ -58,8 +48,8 @@ static int packed_sizes(const qs_infer *x, form *f) {
     if (!code)
         code = divide(x, v[2].size, f->kv_heads, &f->v_width);
     if (!code)
-        code = match_size(x, &f->width, key_width, "sizes of heads of query and key");
-    return code ? code : match_size(x, &f->fresh, v[1].size, "keys and values");
+        code = qs_infer_match(x, &f->width, key_width, "sizes of heads of query and key");
+    return code ? code : qs_infer_match(x, &f->fresh, v[1].size, "keys and values");
 }
 
 static int split_sizes(const qs_infer *x, form *f) {
@@ -68,14 +58,14 @@ static int split_sizes(const qs_infer *x, form *f) {
     f->fresh = k[2].size;
     f->width = q[3].size;
     f->v_width = v[3].size;
-    int code = match_size(x, &f->heads, q[1].size, "q_num_heads and heads of the query");
+    int code = qs_infer_match(x, &f->heads, q[1].size, "q_num_heads and heads of the query");
     if (!code)
-        code = match_size(x, &f->kv_heads, k[1].size, "kv_num_heads and heads of the key");
+        code = qs_infer_match(x, &f->kv_heads, k[1].size, "kv_num_heads and heads of the key");
     if (!code)
-        code = match_size(x, &f->kv_heads, v[1].size, "heads of key and value");
+        code = qs_infer_match(x, &f->kv_heads, v[1].size, "heads of key and value");
     if (!code)
-        code = match_size(x, &f->width, k[3].size, "sizes of heads of query and key");
-    return code ? code : match_size(x, &f->fresh, v[2].size, "keys and values");
+        code = qs_infer_match(x, &f->width, k[3].size, "sizes of heads of query and key");
+    return code ? code : qs_infer_match(x, &f->fresh, v[2].size, "keys and values");
 }
 
 /* Merges the sizes of a past key or value: (batch, heads, past, size). */
@@ -83,17 +73,16 @@ static int match_past(const qs_infer *x, int32_t index, form *f) {
     const qs_value *v = qs_infer_in(x, index);
     if (!v || v->rank < 0)
         return QSIM_OK;
-    if (v->rank != 4)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "input %d has rank %d, not 4", (int)index,
-                             (int)v->rank);
-    int code = match_size(x, &f->batches, v->dims[0].size, "batches of query and cache");
+    int code = qs_infer_rank(x, index, 4);
     if (!code)
-        code = match_size(x, &f->kv_heads, v->dims[1].size, "heads of key and cache");
+        code = qs_infer_match(x, &f->batches, v->dims[0].size, "batches of query and cache");
     if (!code)
-        code = match_size(x, &f->past, v->dims[2].size, "past keys and values");
+        code = qs_infer_match(x, &f->kv_heads, v->dims[1].size, "heads of key and cache");
+    if (!code)
+        code = qs_infer_match(x, &f->past, v->dims[2].size, "past keys and values");
     return code ? code
-                : match_size(x, index == PAST_KEY ? &f->width : &f->v_width, v->dims[3].size,
-                             "sizes of heads and of the cache's");
+                : qs_infer_match(x, index == PAST_KEY ? &f->width : &f->v_width, v->dims[3].size,
+                                 "sizes of heads and of the cache's");
 }
 
 /* Whether the mask broadcasts to (batch, heads, queries, keys), its last axis possibly shorter. */
@@ -119,9 +108,8 @@ static int check_used(const qs_infer *x, const form *f) {
     if (!v || v->rank < 0)
         return QSIM_OK;
     int64_t count = v->rank == 1 ? v->dims[0].size : 0;
-    if (v->rank != 1)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "input %d has rank %d, not 1", USED, (int)v->rank);
-    return match_size(x, &count, f->batches, "counts of keys and batches");
+    const int code = qs_infer_rank(x, USED, 1);
+    return code ? code : qs_infer_match(x, &count, f->batches, "counts of keys and batches");
 }
 
 static int read_form(const qs_infer *x, form *f) {
@@ -133,9 +121,9 @@ static int read_form(const qs_infer *x, form *f) {
                 .past = qs_infer_in(x, PAST_KEY) ? -1 : 0};
     int code = f->packed ? packed_sizes(x, f) : split_sizes(x, f);
     if (!code)
-        code = match_size(x, &f->batches, k->dims[0].size, "batches of query and key");
+        code = qs_infer_match(x, &f->batches, k->dims[0].size, "batches of query and key");
     if (!code)
-        code = match_size(x, &f->batches, v->dims[0].size, "batches of query and value");
+        code = qs_infer_match(x, &f->batches, v->dims[0].size, "batches of query and value");
     for (int32_t i = PAST_KEY; i <= PAST_VALUE && !code; i++)
         code = match_past(x, i, f);
     if (!code && f->heads >= 0 && f->kv_heads >= 0 &&

@@ -36,11 +36,10 @@ QS_COLD static int infer_batchnorm(qs_infer *x) {
     int code = check_mode(x);
     for (int32_t i = 0; i < 5 && !code; i++)
         code = qs_infer_type(x, i, QS_T_REAL);
+    if (!code)
+        code = qs_infer_least_rank(x, 0, 2);
     if (code || v->rank < 0)
         return code ? code : qs_infer_out(x, 0, v->dtype, -1, NULL);
-    if (v->rank < 2)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "the input has rank %d, expected 2 or more",
-                             (int)v->rank);
     const bool last = qs_node_int(x->node, "channels_last", 0) != 0;
     const int64_t channels = v->dims[last ? v->rank - 1 : 1].size;
     for (int32_t i = 1; i < 5; i++) {

@@ -13,24 +13,13 @@
 
 enum { X, W, BIAS, PAST };
 
-/* Checks an input's size against `size`. */
-static int check_size(const qs_infer *x, int32_t index, int32_t axis, int64_t size) {
-    const qs_value *v = qs_infer_in(x, index);
-    if (!v || v->rank < 0 || size < 0 || v->dims[axis].size < 0 || v->dims[axis].size == size)
-        return QSIM_OK;
-    return qs_infer_fail(x, QSIM_E_SHAPE, "axis %d of input %d is %lld, expected %lld", (int)axis,
-                         (int)index, (long long)v->dims[axis].size, (long long)size);
-}
-
 static int check_inputs(const qs_infer *x) {
     static const int32_t ranks[] = {3, 3, 1, 3};
     int code = QSIM_OK;
     for (int32_t i = X; i <= PAST && !code; i++) {
-        const qs_value *v = qs_infer_in(x, i);
-        code = v ? qs_infer_type(x, i, QS_T_FLOAT) : QSIM_OK;
-        if (!code && v && v->rank >= 0 && v->rank != ranks[i])
-            code = qs_infer_fail(x, QSIM_E_SHAPE, "input %d has rank %d, expected %d", (int)i,
-                                 (int)v->rank, (int)ranks[i]);
+        code = qs_infer_type(x, i, QS_T_FLOAT);
+        if (!code)
+            code = qs_infer_rank(x, i, ranks[i]);
     }
     if (!code && !qs_node_string_is(x->node, "activation", "none", true) &&
         !qs_node_string_is(x->node, "activation", "silu", false) &&
@@ -48,13 +37,13 @@ static int infer_causalconv(qs_infer *x) {
     const qs_dim state[3] = {in->dims[0], in->dims[1], {k < 0 ? -1 : k - 1, NULL}};
     if (k == 0)
         return qs_infer_fail(x, QSIM_E_SHAPE, "the window is empty");
-    code = check_size(x, W, 0, channels);
+    code = qs_infer_size(x, W, 0, channels);
     if (!code)
-        code = check_size(x, W, 1, 1);
+        code = qs_infer_size(x, W, 1, 1);
     if (!code)
-        code = check_size(x, BIAS, 0, channels);
+        code = qs_infer_size(x, BIAS, 0, channels);
     for (int32_t i = 0; i < 3 && !code; i++)
-        code = check_size(x, PAST, i, state[i].size);
+        code = qs_infer_size(x, PAST, i, state[i].size);
     if (!code)
         code = qs_infer_like(x, 0, X);
     return code ? code : qs_infer_out(x, 1, QSIM_FLOAT, 3, state);

@@ -6,11 +6,11 @@
 
 QS_COLD static int infer_det(qs_infer *x) {
     const qs_value *v = x->in[0];
-    const int code = qs_infer_type(x, 0, QS_T_REAL);
+    int code = qs_infer_type(x, 0, QS_T_REAL);
+    if (!code)
+        code = qs_infer_least_rank(x, 0, 2);
     if (code || v->rank < 0)
         return code ? code : qs_infer_out(x, 0, v->dtype, -1, NULL);
-    if (v->rank < 2)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "rank %d is no matrix", (int)v->rank);
     const int64_t rows = v->dims[v->rank - 2].size, columns = v->dims[v->rank - 1].size;
     if (rows >= 0 && columns >= 0 && rows != columns)
         return qs_infer_fail(x, QSIM_E_SHAPE, "a matrix of %lld rows and %lld columns",

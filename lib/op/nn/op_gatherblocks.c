@@ -49,24 +49,15 @@ static int read_form(const qs_infer *x, form *f) {
     return QSIM_OK;
 }
 
-static int check_count(const qs_infer *x, int32_t index, int64_t count) {
-    const qs_value *v = qs_infer_in(x, index);
-    const int64_t n = v && v->rank >= 0 ? qs_dims_product(v->dims, 0, v->rank) : -1;
-    if (n < 0 || count < 0 || n == count)
-        return QSIM_OK;
-    return qs_infer_fail(x, QSIM_E_SHAPE, "input %d has %lld elements, expected %lld", (int)index,
-                         (long long)n, (long long)count);
-}
-
 static int check_inputs(const qs_infer *x, const form *f) {
     const bool known = f->rows >= 0 && f->inner >= 0 && f->blocks >= 0;
     const int64_t rows = known ? f->rows * f->inner : -1;
-    int code = check_count(x, SCALES, known ? rows * f->blocks : -1);
+    int code = qs_infer_count(x, SCALES, known ? rows * f->blocks : -1);
     if (!code && qs_infer_in(x, ZEROS))
         code = qs_infer_same_type(x, DATA, ZEROS);
     if (code || !known)
         return code;
-    return check_count(x, ZEROS, rows * (f->packed ? (f->blocks * f->bits + 7) / 8 : f->blocks));
+    return qs_infer_count(x, ZEROS, rows * (f->packed ? (f->blocks * f->bits + 7) / 8 : f->blocks));
 }
 
 static int infer_gather(qs_infer *x) {

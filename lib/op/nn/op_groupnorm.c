@@ -92,7 +92,6 @@ static void run_group(const qs_step *s, const qs_frame *f) {
 
 /* The shape rule: scale and bias have `count` elements (-1: unknown). */
 QS_COLD static int infer_group_of(qs_infer *x, int64_t count, int32_t least_rank) {
-    const qs_value *v = x->in[0];
     int code = qs_infer_type(x, 0, QS_T_REAL);
     for (int32_t i = 1; i < 3 && !code; i++) {
         const qs_value *w = x->in[i];
@@ -102,9 +101,8 @@ QS_COLD static int infer_group_of(qs_infer *x, int64_t count, int32_t least_rank
             code = qs_infer_fail(x, QSIM_E_SHAPE, "input %d is not a list of %lld", (int)i,
                                  (long long)count);
     }
-    if (!code && v->rank >= 0 && v->rank < least_rank)
-        code = qs_infer_fail(x, QSIM_E_SHAPE, "rank %d, expected %d at least", (int)v->rank,
-                             (int)least_rank);
+    if (!code)
+        code = qs_infer_least_rank(x, 0, least_rank);
     return code ? code : qs_infer_like(x, 0, 0);
 }
 

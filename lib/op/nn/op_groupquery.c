@@ -142,8 +142,8 @@ static int infer_groupquery(qs_infer *x) {
     const qs_value *q = x->in[Q];
     form f;
     int code = check_types(x);
-    if (!code && q->rank >= 0 && q->rank != 3)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "input 0 has rank %d, not 3", (int)q->rank);
+    if (!code)
+        code = qs_infer_rank(x, Q, 3);
     if (!code && q->rank < 0) {
         code = qs_infer_out(x, Y, QSIM_FLOAT, -1, NULL);
         for (int32_t i = PRESENT_KEY; i <= PRESENT_VALUE && !code; i++)

@@ -26,14 +26,6 @@ typedef struct form {
     int64_t batches, tokens, heads, kv_heads, width, v_width;
 } form;
 
-static int match_size(const qs_infer *x, int64_t *size, int64_t other, const char *what) {
-    if (*size >= 0 && other >= 0 && *size != other)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "%s: %lld and %lld", what, (long long)*size,
-                             (long long)other);
-    *size = *size < 0 ? other : *size;
-    return QSIM_OK;
-}
-
 static int read_rule(const qs_infer *x, form *f) {
     const qs_node *n = x->node;
     f->heads = qs_node_int(n, "q_num_heads", 0);
@@ -58,31 +50,30 @@ static int read_rule(const qs_infer *x, form *f) {
 static int read_input(const qs_infer *x, int32_t index, form *f, int64_t heads, int64_t *width) {
     const qs_value *v = qs_infer_in(x, index);
     int code = qs_infer_type(x, index, QS_T_FLOAT);
+    if (!code)
+        code = qs_infer_rank(x, index, 3);
     if (code || v->rank < 0)
         return code;
-    if (v->rank != 3)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "input %d has rank %d, expected 3", (int)index,
-                             (int)v->rank);
-    code = match_size(x, &f->batches, v->dims[0].size, "batches");
+    code = qs_infer_match(x, &f->batches, v->dims[0].size, "batches");
     if (!code)
-        code = match_size(x, &f->tokens, v->dims[1].size, "tokens");
+        code = qs_infer_match(x, &f->tokens, v->dims[1].size, "tokens");
     const int64_t last = v->dims[2].size;
     if (!code && last >= 0 && last % heads)
         code = qs_infer_fail(x, QSIM_E_SHAPE, "input %d: %lld numbers are not %lld heads",
                              (int)index, (long long)last, (long long)heads);
-    return code || last < 0 ? code : match_size(x, width, last / heads, "sizes of heads");
+    return code || last < 0 ? code : qs_infer_match(x, width, last / heads, "sizes of heads");
 }
 
 static int read_past(const qs_infer *x, form *f) {
     const qs_value *v = qs_infer_in(x, PAST);
     int64_t *const sizes[] = {&f->batches, &f->kv_heads, &f->width, &f->v_width};
     int code = v ? qs_infer_type(x, PAST, QS_T_FLOAT) : QSIM_OK;
+    if (!code)
+        code = qs_infer_rank(x, PAST, 4);
     if (code || !v || v->rank < 0)
         return code;
-    if (v->rank != 4)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "the state has rank %d, expected 4", (int)v->rank);
     for (int32_t i = 0; i < 4 && !code; i++)
-        code = match_size(x, sizes[i], v->dims[i].size, "sizes of the state");
+        code = qs_infer_match(x, sizes[i], v->dims[i].size, "sizes of the state");
     return code;
 }
 

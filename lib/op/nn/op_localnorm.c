@@ -152,8 +152,8 @@ QS_COLD static int infer_lrn(qs_infer *x) {
     int code = qs_infer_type(x, 0, QS_T_REAL);
     if (!code && size < 1)
         code = qs_infer_fail(x, QSIM_E_VALUE, "size is %lld", (long long)size);
-    if (!code && x->in[0]->rank >= 0 && x->in[0]->rank < 2)
-        code = qs_infer_fail(x, QSIM_E_SHAPE, "rank %d, expected 2 at least", (int)x->in[0]->rank);
+    if (!code)
+        code = qs_infer_least_rank(x, 0, 2);
     return code ? code : qs_infer_like(x, 0, 0);
 }
 

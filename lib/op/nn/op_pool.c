@@ -79,11 +79,9 @@ QS_COLD static int infer_average_float(qs_infer *x) {
 
 QS_COLD static int infer_global(qs_infer *x) {
     const qs_value *v = x->in[0];
-    if (v->rank < 0)
-        return qs_infer_out(x, 0, v->dtype, -1, NULL);
-    if (v->rank < 3)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "the input has rank %d, expected 3 or more",
-                             (int)v->rank);
+    const int code = qs_infer_least_rank(x, 0, 3);
+    if (code || v->rank < 0)
+        return code ? code : qs_infer_out(x, 0, v->dtype, -1, NULL);
     qs_dim dims[QSIM_MAX_RANK];
     const int32_t channels = qs_node_int(x->node, "channels_last", 0) ? v->rank - 1 : 1;
     for (int32_t i = 0; i < v->rank; i++)

@@ -44,19 +44,12 @@ static int meet(const qs_infer *x, int32_t index, int32_t axis, int64_t *size) {
         return QSIM_OK;
     if (*size < 0)
         *size = v->dims[axis].size;
-    if (v->dims[axis].size != *size)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "axis %d of input %d is %lld, expected %lld",
-                             (int)axis, (int)index, (long long)v->dims[axis].size,
-                             (long long)*size);
-    return QSIM_OK;
+    return qs_infer_size(x, index, axis, *size);
 }
 
 static int check_input(const qs_infer *x, int32_t index, int32_t rank, uint32_t types) {
-    const qs_value *v = qs_infer_in(x, index);
-    if (v && v->rank >= 0 && v->rank != rank)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "input %d has rank %d, expected %d", (int)index,
-                             (int)v->rank, (int)rank);
-    return qs_infer_type(x, index, types);
+    const int code = qs_infer_rank(x, index, rank);
+    return code ? code : qs_infer_type(x, index, types);
 }
 
 /* n * hidden; -1 if unknown, or on overflow. */

@@ -92,18 +92,10 @@ static int heads_of(const qs_infer *x, form *f) {
 
 /* Fails unless input `index` has `rank` axes of these sizes; -1: any. */
 static int check_sizes(const qs_infer *x, int32_t index, int32_t rank, const int64_t *sizes) {
-    const qs_value *v = qs_infer_in(x, index);
-    if (!v || v->rank < 0)
-        return QSIM_OK;
-    if (v->rank != rank)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "input %d has rank %d, expected %d", (int)index,
-                             (int)v->rank, (int)rank);
-    for (int32_t i = 0; i < rank; i++)
-        if (sizes[i] >= 0 && v->dims[i].size >= 0 && v->dims[i].size != sizes[i])
-            return qs_infer_fail(x, QSIM_E_SHAPE, "input %d has %lld at axis %d, expected %lld",
-                                 (int)index, (long long)v->dims[i].size, (int)i,
-                                 (long long)sizes[i]);
-    return QSIM_OK;
+    int code = qs_infer_rank(x, index, rank);
+    for (int32_t i = 0; i < rank && !code; i++)
+        code = qs_infer_size(x, index, i, sizes[i]);
+    return code;
 }
 
 static int check_caches(const qs_infer *x, const places *at, const form *f) {

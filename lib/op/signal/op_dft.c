@@ -189,10 +189,9 @@ QS_COLD static int read_dft_length(const qs_infer *x, dft_form *d) {
 QS_COLD static int read_dft(const qs_infer *x, dft_form *d) {
     d->inverse = qs_node_int(x->node, "inverse", 0) != 0;
     d->onesided = qs_node_int(x->node, "onesided", 0) != 0;
-    if (x->in[0]->rank < 2)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "the input has rank %d, expected 2 or more",
-                             (int)x->in[0]->rank);
-    int code = read_parts(x, &d->parts);
+    int code = qs_infer_least_rank(x, 0, 2);
+    if (!code)
+        code = read_parts(x, &d->parts);
     if (!code && d->onesided && !d->inverse && d->parts == 2)
         code = one_side_of_complex(x);
     if (!code)
@@ -285,8 +284,9 @@ QS_COLD static int read_frame(const qs_infer *x, stft_form *s) {
     int code = read_number(x, 3, &length, &given);
     if (code)
         return code;
-    if (w && w->rank >= 0 && w->rank != 1)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "the window has rank %d, not 1", (int)w->rank);
+    code = qs_infer_rank(x, 2, 1);
+    if (code)
+        return code;
     if (!w && given == QS_ABSENT)
         return qs_infer_fail(x, QSIM_E_GRAPH, "neither a window nor frame_length is given");
     const int64_t of_window = w && w->rank == 1 ? w->dims[0].size : -1;
@@ -302,9 +302,9 @@ QS_COLD static int read_stft(const qs_infer *x, stft_form *s) {
     int32_t given;
     s->onesided = qs_node_int(x->node, "onesided", 1) != 0;
     s->step = s->frames = s->bins = -1;
-    if (v->rank != 3)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "the signal has rank %d, not 3", (int)v->rank);
-    int code = read_parts(x, &s->parts);
+    int code = qs_infer_rank(x, 0, 3);
+    if (!code)
+        code = read_parts(x, &s->parts);
     if (!code && s->onesided && s->parts == 2)
         code = one_side_of_complex(x);
     if (!code)

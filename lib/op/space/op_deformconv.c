@@ -25,14 +25,6 @@ typedef struct deform_job {
 
 /* ---- rules ---- */
 
-QS_COLD static int check_dim(const qs_infer *x, int32_t index, int32_t axis, int64_t want) {
-    const int64_t size = x->in[index]->dims[axis].size;
-    return size < 0 || want < 0 || size == want
-               ? QSIM_OK
-               : qs_infer_fail(x, QSIM_E_SHAPE, "axis %d of input %d is %lld, expected %lld",
-                               (int)axis, (int)index, (long long)size, (long long)want);
-}
-
 QS_COLD static int64_t times(int64_t a, int64_t b) {
     int64_t all;
     return a < 0 || b < 0 || !qs_mul64(a, b, &all) ? -1 : all;
@@ -46,7 +38,7 @@ QS_COLD static int check_groups(const qs_infer *x, int64_t group, int64_t offset
     if (offset_group < 1 || (c >= 0 && c % offset_group))
         return qs_infer_fail(x, QSIM_E_VALUE, "offset_group is %lld for %lld channels",
                              (long long)offset_group, (long long)c);
-    return check_dim(x, 1, 1, c < 0 ? -1 : c / group);
+    return qs_infer_size(x, 1, 1, c < 0 ? -1 : c / group);
 }
 
 /* Checks offsets and masks: two numbers and one for each tap of each group, at each result. */
@@ -58,8 +50,8 @@ QS_COLD static int check_offsets(const qs_infer *x, const qs_window *w, int64_t 
     };
     int code = QSIM_OK;
     for (int32_t i = 2; i < 5 && !code; i += 2)
-        for (int32_t axis = 0; x->in[i] && x->in[i]->rank == 4 && axis < 4 && !code; axis++)
-            code = check_dim(x, i, axis, want[i / 4][axis]);
+        for (int32_t axis = 0; axis < 4 && !code; axis++)
+            code = qs_infer_size(x, i, axis, want[i / 4][axis]);
     return code;
 }
 
@@ -70,8 +62,8 @@ QS_COLD static int read_deform(const qs_infer *x, qs_window *w) {
         code = qs_window_infer(x, 0, x->in[1]->dims + 2, w);
     if (!code)
         code = check_offsets(x, w, offset_group);
-    if (!code && x->in[3] && x->in[3]->rank == 1)
-        code = check_dim(x, 3, 0, x->in[1]->dims[0].size);
+    if (!code)
+        code = qs_infer_size(x, 3, 0, x->in[1]->dims[0].size);
     return code;
 }
 

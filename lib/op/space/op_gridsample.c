@@ -329,8 +329,8 @@ QS_COLD static int infer_affinegrid(qs_infer *x) {
     int code = qs_infer_type(x, 0, QS_T_REAL);
     if (!code)
         code = qs_infer_ints(x, 1, size, SPACE + 2, &count);
-    if (!code && theta->rank >= 0 && theta->rank != 3)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "theta has rank %d, not 3", (int)theta->rank);
+    if (!code)
+        code = qs_infer_rank(x, 0, 3);
     if (!code && count == QS_DYNAMIC)
         count = v->rank == 1 && v->dims[0].size >= 0 ? -(int32_t)v->dims[0].size : 0;
     if (code || count == 0)
@@ -346,11 +346,9 @@ QS_COLD static int infer_affinegrid(qs_infer *x) {
     }
     dims[rank - 1] = (qs_dim){rank - 2, NULL};
     const int64_t want[3] = {dims[0].size, rank - 2, rank - 1};
-    for (int32_t i = 0; theta->rank == 3 && i < 3; i++)
-        if (want[i] >= 0 && theta->dims[i].size >= 0 && theta->dims[i].size != want[i])
-            return qs_infer_fail(x, QSIM_E_SHAPE, "axis %d of theta is %lld, expected %lld", (int)i,
-                                 (long long)theta->dims[i].size, (long long)want[i]);
-    return qs_infer_out(x, 0, theta->dtype, rank, dims);
+    for (int32_t i = 0; i < 3 && !code; i++)
+        code = qs_infer_size(x, 0, i, want[i]);
+    return code ? code : qs_infer_out(x, 0, theta->dtype, rank, dims);
 }
 
 /* Coordinate i of `size` in [-1, 1]; with aligned corners and size 1, -1. */

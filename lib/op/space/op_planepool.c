@@ -77,11 +77,10 @@ QS_COLD static int infer_global(qs_infer *x) {
     int code = qs_infer_type(x, 0, QS_T_REAL);
     if (!code)
         code = read_power(x, &power);
+    if (!code)
+        code = qs_infer_least_rank(x, 0, 3);
     if (code || v->rank < 0)
         return code ? code : qs_infer_out(x, 0, v->dtype, -1, NULL);
-    if (v->rank < 3)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "the input has rank %d, expected 3 or more",
-                             (int)v->rank);
     for (int32_t i = 0; i < v->rank; i++)
         dims[i] = i < 2 ? v->dims[i] : (qs_dim){1, NULL};
     return qs_infer_out(x, 0, v->dtype, v->rank, dims);

@@ -44,13 +44,13 @@ typedef struct roi_job {
 QS_COLD static int check_sizes(const qs_infer *x) {
     const qs_value *rois = x->in[1], *images = x->in[2];
     const int32_t ranks[] = {4, 2, 1};
-    for (int32_t i = 0; i < 3; i++)
-        if (x->in[i]->rank >= 0 && x->in[i]->rank != ranks[i])
-            return qs_infer_fail(x, QSIM_E_SHAPE, "input %d has rank %d, not %d", (int)i,
-                                 (int)x->in[i]->rank, (int)ranks[i]);
-    if (rois->rank == 2 && rois->dims[1].size >= 0 && rois->dims[1].size != 4)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "a region has %lld numbers, not 4",
-                             (long long)rois->dims[1].size);
+    int code = QSIM_OK;
+    for (int32_t i = 0; i < 3 && !code; i++)
+        code = qs_infer_rank(x, i, ranks[i]);
+    if (!code)
+        code = qs_infer_size(x, 1, 1, 4);
+    if (code)
+        return code;
     if (rois->rank == 2 && images->rank == 1 && rois->dims[0].size >= 0 &&
         images->dims[0].size >= 0 && rois->dims[0].size != images->dims[0].size)
         return qs_infer_fail(x, QSIM_E_SHAPE, "%lld regions have %lld batch indices",

@@ -89,8 +89,8 @@ QS_COLD static int infer_col2im(qs_infer *x) {
     bool known;
     qs_dim dims[QSIM_MAX_RANK];
     int code = qs_infer_type(x, 0, QS_T_ARITH);
-    if (!code && v->rank >= 0 && v->rank != 3)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "the columns have rank %d, not 3", (int)v->rank);
+    if (!code)
+        code = qs_infer_rank(x, 0, 3);
     if (!code)
         code = read_fold(x, &f, &known);
     if (code || !known || v->rank < 0)
@@ -246,11 +246,10 @@ QS_COLD static int infer_maxunpool(qs_infer *x) {
     int code = qs_infer_type(x, 0, QS_T_REAL);
     if (!code)
         code = qs_infer_type(x, 1, QS_T(QSIM_INT64));
+    if (!code)
+        code = qs_infer_least_rank(x, 0, 3);
     if (code || v->rank < 0)
         return code ? code : qs_infer_out(x, 0, v->dtype, -1, NULL);
-    if (v->rank < 3)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "the input has rank %d, expected 3 or more",
-                             (int)v->rank);
     if (at->rank >= 0 && at->rank != v->rank)
         return qs_infer_fail(x, QSIM_E_SHAPE, "the indices have rank %d, the input %d",
                              (int)at->rank, (int)v->rank);
