@@ -72,6 +72,11 @@ int qs_infer_size(const qs_infer *x, int32_t index, int32_t axis, int64_t size) 
                          (int)index, (long long)has, (long long)size);
 }
 
+int qs_infer_list(const qs_infer *x, int32_t index, int64_t count) {
+    const int code = qs_infer_rank(x, index, 1);
+    return code ? code : qs_infer_size(x, index, 0, count);
+}
+
 int qs_infer_count(const qs_infer *x, int32_t index, int64_t count) {
     const qs_value *v = qs_infer_in(x, index);
     const int64_t n = v && v->rank >= 0 ? qs_dims_product(v->dims, 0, v->rank) : -1;

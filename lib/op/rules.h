@@ -54,6 +54,9 @@ int qs_infer_least_rank(const qs_infer *x, int32_t index, int32_t least);
 /* Fails if an axis of input `index` has another size; -1, or no such axis: unknown. */
 int qs_infer_size(const qs_infer *x, int32_t index, int32_t axis, int64_t size);
 
+/* Fails unless input `index` is left out, of unknown shape, or a list of `count`; -1: any. */
+int qs_infer_list(const qs_infer *x, int32_t index, int64_t count);
+
 /* Fails if input `index` has another number of elements; -1: unknown. */
 int qs_infer_count(const qs_infer *x, int32_t index, int64_t count);
 

@@ -6,51 +6,10 @@
 
 static const qs_i8_roles qlinear = QS_I8_QLINEAR, integer = QS_I8_INTEGER;
 
-static int check_groups(const qs_infer *x, const qs_window *window, const qs_value *w) {
-    int64_t group = qs_node_int(x->node, "group", 1);
-    int64_t c = window->channels.size, cg = w->dims[1].size, m = w->dims[0].size;
-    if (group < 1 || (m >= 0 && m % group != 0))
-        return qs_infer_fail(x, QSIM_E_VALUE, "group is %lld for %lld output channels",
-                             (long long)group, (long long)m);
-    if (c >= 0 && cg >= 0 && (c % group != 0 || c / group != cg))
-        return qs_infer_fail(
-            x, QSIM_E_SHAPE,
-            "the input has %lld channels, but the weights take %lld in each of %lld groups",
-            (long long)c, (long long)cg, (long long)group);
-    return QSIM_OK;
-}
-
-static int check_bias(const qs_infer *x, const qs_i8_roles *r, int64_t m) {
-    const qs_value *b = r->bias < 0 ? NULL : qs_infer_in(x, r->bias);
-    if (b && b->rank >= 0 &&
-        (b->rank != 1 || (m >= 0 && b->dims[0].size >= 0 && b->dims[0].size != m)))
-        return qs_infer_fail(x, QSIM_E_SHAPE, "the bias is not a list of %lld numbers",
-                             (long long)m);
-    return QSIM_OK;
-}
-
 static int infer(const qs_infer *x, const qs_i8_roles *r) {
-    const qs_value *v = qs_infer_in(x, r->x), *w = qs_infer_in(x, r->w);
-    int64_t m = w->rank > 0 ? w->dims[0].size : -1;
-    qs_window window;
-    int code = qs_i8_check(x, r, m, false);
-    if (code)
-        return code;
-    if (v->rank < 0 || w->rank < 0)
-        return qs_infer_out(x, 0, qs_i8_out_type(x, r), -1, NULL);
-    if (w->rank != v->rank)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "the weights have rank %d, the input has %d",
-                             (int)w->rank, (int)v->rank);
-    code = qs_window_infer(x, r->x, w->dims + 2, &window);
-    if (!code)
-        code = check_groups(x, &window, w);
-    if (!code)
-        code = check_bias(x, r, m);
-    if (code)
-        return code;
-    qs_dim dims[QS_WINDOW_AXES + 2];
-    int32_t rank = qs_window_dims(&window, w->dims[0], dims);
-    return qs_infer_out(x, 0, qs_i8_out_type(x, r), rank, dims);
+    const qs_value *w = qs_infer_in(x, r->w);
+    const int code = qs_i8_check(x, r, w->rank > 0 ? w->dims[0].size : -1, false);
+    return code ? code : qs_window_convolve(x, r->x, r->w, r->bias, qs_i8_out_type(x, r));
 }
 
 static int infer_qlinear(qs_infer *x) {

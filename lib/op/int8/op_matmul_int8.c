@@ -31,11 +31,8 @@ static int check_lists(const qs_infer *x, const qs_i8_roles *r, const qs_factor 
         code = check_list(x, r->w_scale, b->cols, b);
     if (!code)
         code = check_list(x, r->w_zp, b->cols, b);
-    const qs_value *bias = code || r->bias < 0 ? NULL : qs_infer_in(x, r->bias);
-    if (bias && bias->rank >= 0 && b->cols >= 0 &&
-        qs_dims_product(bias->dims, 0, bias->rank) != b->cols)
-        code = qs_infer_fail(x, QSIM_E_SHAPE, "the bias is not a list of %lld numbers",
-                             (long long)b->cols);
+    if (!code && r->bias >= 0)
+        code = qs_infer_count(x, r->bias, b->cols);
     return code;
 }
 

@@ -42,13 +42,8 @@ QS_COLD static int infer_batchnorm(qs_infer *x) {
         return code ? code : qs_infer_out(x, 0, v->dtype, -1, NULL);
     const bool last = qs_node_int(x->node, "channels_last", 0) != 0;
     const int64_t channels = v->dims[last ? v->rank - 1 : 1].size;
-    for (int32_t i = 1; i < 5; i++) {
-        const qs_value *p = x->in[i];
-        if (p->rank >= 0 && (p->rank != 1 || (channels >= 0 && p->dims[0].size >= 0 &&
-                                              p->dims[0].size != channels)))
-            return qs_infer_fail(x, QSIM_E_SHAPE, "input %d is not a list of %lld numbers", (int)i,
-                                 (long long)channels);
-    }
+    for (int32_t i = 1; i < 5 && !code; i++)
+        code = qs_infer_list(x, i, channels);
     for (int32_t i = 1; i < x->node->output_count && !code; i++)
         code = qs_infer_out(x, i, x->in[3]->dtype, 1, &v->dims[1]);
     return code ? code : qs_infer_out(x, 0, v->dtype, v->rank, v->dims);

@@ -9,38 +9,11 @@
 
 /* The fourth input of the internal form is added to the result and has its shape. */
 QS_COLD int qs_conv_infer(qs_infer *x) {
-    const qs_value *v = x->in[0], *w = x->in[1], *b = x->in[2];
-    for (int32_t i = 0; i < 3; i++) {
-        int code = qs_infer_type(x, i, i && v->dtype ? QS_T(v->dtype) : QS_T_REAL);
-        if (code)
-            return code;
-    }
-    qs_window window;
-    int64_t group = qs_node_int(x->node, "group", 1);
-    if (v->rank < 0 || w->rank < 0)
-        return qs_infer_out(x, 0, v->dtype, -1, NULL);
-    if (w->rank != v->rank)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "the weights have rank %d, the input has %d",
-                             (int)w->rank, (int)v->rank);
-    int code = qs_window_infer(x, 0, w->dims + 2, &window);
-    if (code)
-        return code;
-    int64_t c = window.channels.size, cg = w->dims[1].size, m = w->dims[0].size;
-    if (group < 1 || (m >= 0 && m % group != 0))
-        return qs_infer_fail(x, QSIM_E_VALUE, "group is %lld for %lld output channels",
-                             (long long)group, (long long)m);
-    if (c >= 0 && cg >= 0 && (c % group != 0 || c / group != cg))
-        return qs_infer_fail(
-            x, QSIM_E_SHAPE,
-            "the input has %lld channels, but the weights take %lld in each of %lld groups",
-            (long long)c, (long long)cg, (long long)group);
-    if (b && b->rank >= 0 &&
-        (b->rank != 1 || (m >= 0 && b->dims[0].size >= 0 && b->dims[0].size != m)))
-        return qs_infer_fail(x, QSIM_E_SHAPE, "the bias is not a list of %lld numbers",
-                             (long long)m);
-    qs_dim dims[QS_WINDOW_AXES + 2];
-    int32_t rank = qs_window_dims(&window, w->dims[0], dims);
-    return qs_infer_out(x, 0, v->dtype, rank, dims);
+    const int32_t dtype = x->in[0]->dtype;
+    int code = QSIM_OK;
+    for (int32_t i = 0; i < 3 && !code; i++)
+        code = qs_infer_type(x, i, i && dtype ? QS_T(dtype) : QS_T_REAL);
+    return code ? code : qs_window_convolve(x, 0, 1, 2, dtype);
 }
 
 QS_COLD static int infer_internal(qs_infer *x) {

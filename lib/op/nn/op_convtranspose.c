@@ -139,7 +139,7 @@ QS_COLD int qs_transposed_read(const qs_infer *x, qs_transposed *g) {
 }
 
 QS_COLD static int check_channels(const qs_infer *x, const qs_dim *c) {
-    const qs_value *w = x->in[1], *b = x->in[2];
+    const qs_value *w = x->in[1];
     const int64_t group = qs_node_int(x->node, "group", 1), all = w->dims[0].size;
     int64_t m = w->dims[1].size;
     if (group < 1 || (all >= 0 && all % group != 0) || (m >= 0 && !qs_mul64(m, group, &m)))
@@ -148,11 +148,7 @@ QS_COLD static int check_channels(const qs_infer *x, const qs_dim *c) {
     if (c->size >= 0 && all >= 0 && c->size != all)
         return qs_infer_fail(x, QSIM_E_SHAPE, "the input has %lld channels, the weights take %lld",
                              (long long)c->size, (long long)all);
-    if (b && b->rank >= 0 &&
-        (b->rank != 1 || (m >= 0 && b->dims[0].size >= 0 && b->dims[0].size != m)))
-        return qs_infer_fail(x, QSIM_E_SHAPE, "the bias is not a list of %lld numbers",
-                             (long long)m);
-    return QSIM_OK;
+    return qs_infer_list(x, 2, m);
 }
 
 QS_COLD int qs_convtranspose_infer(qs_infer *x) {
@@ -167,10 +163,9 @@ QS_COLD int qs_convtranspose_infer(qs_infer *x) {
     if (v->rank < 3 || v->rank > 5)
         return qs_infer_fail(x, v->rank < 3 ? QSIM_E_SHAPE : QSIM_E_UNSUPPORTED,
                              "input 0 has rank %d; 3 to 5 are supported", (int)v->rank);
-    if (w->rank != v->rank)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "the weights have rank %d, the input has %d",
-                             (int)w->rank, (int)v->rank);
-    code = qs_transposed_read(x, &g);
+    code = qs_infer_rank(x, 1, v->rank);
+    if (!code)
+        code = qs_transposed_read(x, &g);
     const int32_t channel = g.channels_last ? v->rank - 1 : 1, space = g.channels_last ? 1 : 2;
     if (!code)
         code = check_channels(x, &v->dims[channel]);

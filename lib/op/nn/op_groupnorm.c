@@ -94,12 +94,9 @@ static void run_group(const qs_step *s, const qs_frame *f) {
 QS_COLD static int infer_group_of(qs_infer *x, int64_t count, int32_t least_rank) {
     int code = qs_infer_type(x, 0, QS_T_REAL);
     for (int32_t i = 1; i < 3 && !code; i++) {
-        const qs_value *w = x->in[i];
         code = qs_infer_same_type(x, 0, i);
-        const int64_t n = w->rank == 1 ? w->dims[0].size : -1;
-        if (!code && ((w->rank >= 0 && w->rank != 1) || (n >= 0 && count >= 0 && n != count)))
-            code = qs_infer_fail(x, QSIM_E_SHAPE, "input %d is not a list of %lld", (int)i,
-                                 (long long)count);
+        if (!code)
+            code = qs_infer_list(x, i, count);
     }
     if (!code)
         code = qs_infer_least_rank(x, 0, least_rank);

@@ -41,14 +41,8 @@ static int infer_skipnorm(qs_infer *x) {
         code = qs_infer_in(x, i) ? qs_infer_type(x, i, QS_T_FLOAT) : QSIM_OK;
     if (!code)
         code = check_skip(x);
-    for (int32_t i = GAMMA; i < x->node->input_count && !code && v->rank > 0; i++) {
-        const qs_value *p = qs_infer_in(x, i);
-        if (p && p->rank >= 0 &&
-            (p->rank != 1 || (p->dims[0].size >= 0 && v->dims[v->rank - 1].size >= 0 &&
-                              p->dims[0].size != v->dims[v->rank - 1].size)))
-            return qs_infer_fail(x, QSIM_E_SHAPE, "input %d is not a list of the last axis",
-                                 (int)i);
-    }
+    for (int32_t i = GAMMA; i < x->node->input_count && !code && v->rank > 0; i++)
+        code = qs_infer_list(x, i, v->dims[v->rank - 1].size);
     for (int32_t i = 0; i < v->rank; i++)
         dims[i] = i < v->rank - 1 ? v->dims[i] : (qs_dim){1, NULL};
     if (!code)

@@ -158,6 +158,41 @@ int32_t qs_window_dims(const qs_window *w, qs_dim channels, qs_dim dims[QS_WINDO
     return rank;
 }
 
+/* Checks channels and groups against weights. */
+QS_COLD static int check_groups(const qs_infer *x, const qs_window *window, const qs_value *w) {
+    const int64_t group = qs_node_int(x->node, "group", 1);
+    const int64_t c = window->channels.size, cg = w->dims[1].size, m = w->dims[0].size;
+    if (group < 1 || (m >= 0 && m % group != 0))
+        return qs_infer_fail(x, QSIM_E_VALUE, "group is %lld for %lld output channels",
+                             (long long)group, (long long)m);
+    if (c >= 0 && cg >= 0 && (c % group != 0 || c / group != cg))
+        return qs_infer_fail(
+            x, QSIM_E_SHAPE,
+            "the input has %lld channels, but the weights take %lld in each of %lld groups",
+            (long long)c, (long long)cg, (long long)group);
+    return QSIM_OK;
+}
+
+QS_COLD int qs_window_convolve(const qs_infer *x, int32_t image, int32_t weights, int32_t bias,
+                               int32_t dtype) {
+    const qs_value *v = qs_infer_in(x, image), *w = qs_infer_in(x, weights);
+    qs_window window;
+    if (v->rank < 0 || w->rank < 0)
+        return qs_infer_out(x, 0, dtype, -1, NULL);
+    int code = qs_infer_rank(x, weights, v->rank);
+    if (!code)
+        code = qs_window_infer(x, image, w->dims + 2, &window);
+    if (!code)
+        code = check_groups(x, &window, w);
+    if (!code && bias >= 0)
+        code = qs_infer_list(x, bias, w->dims[0].size);
+    if (code)
+        return code;
+    qs_dim dims[QS_WINDOW_AXES + 2];
+    const int32_t rank = qs_window_dims(&window, w->dims[0], dims);
+    return qs_infer_out(x, 0, dtype, rank, dims);
+}
+
 int qs_window_into(const qs_infer *x, int32_t index) {
     const qs_value *over = x->node->input_count > index ? x->in[index] : NULL;
     const int32_t rank = x->out[0].rank;

@@ -52,6 +52,13 @@ int qs_window_infer(const qs_infer *x, int32_t index, const qs_dim *kernel, qs_w
 int32_t qs_window_dims(const qs_window *w, qs_dim channels, qs_dim dims[QS_WINDOW_AXES + 2]);
 
 /*
+ * The shape rule of convolutions, whose image, weights (M, C / group, window...) and bias (-1:
+ * none) are at these inputs: sets output 0, of type dtype.
+ */
+int qs_window_convolve(const qs_infer *x, int32_t image, int32_t weights, int32_t bias,
+                       int32_t dtype);
+
+/*
  * With the attribute "into" the results are channels "column" and following of a tensor of "into"
  * channels. If input `over` is present, it is that tensor with other channels already written, and
  * it is written in place. Changes output 0, which is inferred already, to the whole tensor.
