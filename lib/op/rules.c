@@ -119,6 +119,8 @@ int qs_infer_like(const qs_infer *x, int32_t index, int32_t from) {
 }
 
 int qs_infer_axis(const qs_infer *x, int64_t axis, int32_t rank, int32_t *out) {
+    if (rank == 0)
+        return qs_infer_fail(x, QSIM_E_SHAPE, "a scalar has no axis");
     if (axis < -(int64_t)rank || axis >= rank)
         return qs_infer_fail(x, QSIM_E_VALUE, "axis %lld is outside rank %d", (long long)axis,
                              (int)rank);

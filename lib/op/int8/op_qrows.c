@@ -92,8 +92,6 @@ QS_COLD static int softmax_axis(const qs_infer *x, int32_t *axis) {
     int64_t opset = qs_node_int(x->node, "opset", 0);
     if (opset <= 0)
         return qs_infer_fail(x, QSIM_E_VALUE, "opset %lld", (long long)opset);
-    if (x->in[0]->rank == 0)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "a scalar has no axis");
     return qs_infer_axis(x, qs_node_int(x->node, "axis", -1), x->in[0]->rank, axis);
 }
 

@@ -234,11 +234,10 @@ QS_COLD static int concat_inputs(const qs_infer *x, int32_t *rank) {
             code = qs_infer_q8(x, i + 1, i + 2);
         if (!code)
             code = qs_infer_same_type(x, i, i + 2);
+        if (!code && *rank >= 0)
+            code = qs_infer_rank(x, i, *rank);
         if (code)
             return code;
-        if (*rank >= 0 && v->rank >= 0 && v->rank != *rank)
-            return qs_infer_fail(x, QSIM_E_SHAPE, "input %d has rank %d, input 2 has %d", (int)i,
-                                 (int)v->rank, (int)*rank);
         *rank = v->rank < 0 || *rank == -1 ? -1 : v->rank;
     }
     return QSIM_OK;

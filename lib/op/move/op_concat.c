@@ -38,11 +38,10 @@ QS_COLD static int infer_concat(qs_infer *x) {
         code = qs_infer_type(x, i, QS_T_BYTES);
         if (!code)
             code = qs_infer_same_type(x, 0, i);
+        if (!code && rank >= 0)
+            code = qs_infer_rank(x, i, rank);
         if (v->rank < 0)
             rank = -1;
-        else if (!code && rank >= 0 && v->rank != rank)
-            code = qs_infer_fail(x, QSIM_E_SHAPE, "input %d has rank %d, input 0 has %d", (int)i,
-                                 (int)v->rank, (int)rank);
     }
     if (!code && x->node->version >= 4 && !qs_node_attr(x->node, "axis"))
         code = qs_infer_fail(x, QSIM_E_GRAPH, "attribute 'axis' is missing");

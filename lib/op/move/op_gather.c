@@ -13,8 +13,6 @@ QS_COLD static int infer_gather(qs_infer *x) {
         code = qs_infer_type(x, 1, QS_T_INDEX);
     if (code || in->rank < 0)
         return code ? code : qs_infer_out(x, 0, in->dtype, -1, NULL);
-    if (in->rank == 0)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "a scalar has no axis");
     code = qs_infer_axis(x, qs_node_int(x->node, "axis", 0), in->rank, &axis);
     if (!code)
         code = qs_infer_indices(x, 1, in->dims[axis].size);

@@ -110,8 +110,6 @@ QS_COLD static int infer_scatter_elements(qs_infer *x) {
     int code = infer_updated(x, QS_T_INDEX);
     if (code || in->rank < 0)
         return code;
-    if (in->rank == 0)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "a scalar has no axis");
     code = qs_infer_axis(x, qs_node_int(x->node, "axis", 0), in->rank, &axis);
     if (code || indices->rank < 0)
         return code;

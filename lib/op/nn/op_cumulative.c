@@ -44,8 +44,8 @@ QS_COLD static int infer_cumulative(qs_infer *x) {
         code = qs_infer_type(x, 1, QS_T_INDEX);
     if (!code)
         code = qs_infer_number(x, 1, &axis, &known);
-    if (!code && in->rank == 0)
-        code = qs_infer_fail(x, QSIM_E_SHAPE, "a scalar has no axis");
+    if (!code)
+        code = qs_infer_least_rank(x, 0, 1);
     if (!code && known && in->rank > 0)
         code = qs_infer_axis(x, axis, in->rank, &at);
     return code ? code : qs_infer_like(x, 0, 0);

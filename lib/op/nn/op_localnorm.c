@@ -84,8 +84,6 @@ LP(f32, float, sqrtf)
 LP(f64, double, sqrt)
 
 QS_COLD static int lp_axis(const qs_infer *x, int32_t *axis) {
-    if (x->in[0]->rank == 0)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "a scalar has no axis");
     return qs_infer_axis(x, qs_node_int(x->node, "axis", -1), x->in[0]->rank, axis);
 }
 

@@ -17,8 +17,6 @@
 QS_COLD static int softmax_axis(const qs_infer *x, int32_t *axis) {
     int32_t rank = x->in[0]->rank;
     int64_t given = qs_node_int(x->node, "axis", x->node->version < 13 ? 1 : -1);
-    if (rank == 0)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "a scalar has no axis");
     if (rank == 1 && x->node->version < 13 && given == 1)
         given = 0; /* the default of old versions, as other runtimes treat it */
     return qs_infer_axis(x, given, rank, axis);

@@ -19,8 +19,6 @@ QS_COLD static int topk_sizes(const qs_infer *x, int32_t *axis, int64_t *k, bool
     }
     if (code || rank < 0)
         return code;
-    if (rank == 0)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "a scalar has no axis");
     code = qs_infer_axis(x, qs_node_int(x->node, "axis", -1), rank, axis);
     if (code || !*known)
         return code;

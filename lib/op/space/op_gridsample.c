@@ -72,9 +72,9 @@ QS_COLD static int check_grid(const qs_infer *x) {
     const qs_value *v = x->in[0], *g = x->in[1];
     const int32_t rank = v->rank >= 0 ? v->rank : g->rank;
     const int64_t places = g->rank > 0 ? g->dims[g->rank - 1].size : -1;
-    if (v->rank >= 0 && g->rank >= 0 && v->rank != g->rank)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "the grid has rank %d, the input has %d",
-                             (int)g->rank, (int)v->rank);
+    const int code = v->rank < 0 ? QSIM_OK : qs_infer_rank(x, 1, v->rank);
+    if (code)
+        return code;
     if (rank >= 0 && (rank < 3 || rank > SPACE + 2))
         return qs_infer_fail(x, rank < 3 ? QSIM_E_SHAPE : QSIM_E_UNSUPPORTED,
                              "the input has rank %d; 3 to %d are supported", (int)rank, SPACE + 2);

@@ -240,7 +240,7 @@ QS_COLD static int unpooled_dims(const qs_infer *x, const qs_value *v, qs_dim *d
 }
 
 QS_COLD static int infer_maxunpool(qs_infer *x) {
-    const qs_value *v = x->in[0], *at = x->in[1];
+    const qs_value *v = x->in[0];
     qs_dim dims[QSIM_MAX_RANK];
     bool known = true;
     int code = qs_infer_type(x, 0, QS_T_REAL);
@@ -250,15 +250,11 @@ QS_COLD static int infer_maxunpool(qs_infer *x) {
         code = qs_infer_least_rank(x, 0, 3);
     if (code || v->rank < 0)
         return code ? code : qs_infer_out(x, 0, v->dtype, -1, NULL);
-    if (at->rank >= 0 && at->rank != v->rank)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "the indices have rank %d, the input %d",
-                             (int)at->rank, (int)v->rank);
-    for (int32_t i = 0; at->rank >= 0 && i < v->rank; i++)
-        if (at->dims[i].size >= 0 && v->dims[i].size >= 0 && at->dims[i].size != v->dims[i].size)
-            return qs_infer_fail(x, QSIM_E_SHAPE,
-                                 "axis %d of the indices is %lld, of the input %lld", (int)i,
-                                 (long long)at->dims[i].size, (long long)v->dims[i].size);
-    code = unpooled_dims(x, v, dims, &known);
+    code = qs_infer_rank(x, 1, v->rank);
+    for (int32_t i = 0; i < v->rank && !code; i++)
+        code = qs_infer_size(x, 1, i, v->dims[i].size);
+    if (!code)
+        code = unpooled_dims(x, v, dims, &known);
     for (int32_t i = 0; !known && i < v->rank; i++)
         dims[i] = i < 2 ? v->dims[i] : (qs_dim){-1, NULL};
     return code ? code : qs_infer_out(x, 0, v->dtype, v->rank, dims);
