@@ -382,16 +382,10 @@ enum { GAMMA = 1, BETA, SKIP, BIAS };
 
 /* Checks types, and that input `index` is a list of the channels. */
 static int check_channels(const qs_infer *x, int32_t index, int32_t axis) {
-    const qs_value *v = x->in[0], *w = qs_infer_in(x, index);
-    if (!w)
-        return QSIM_OK;
+    const qs_value *v = x->in[0];
     const int64_t n = v->rank > 0 ? v->dims[axis < 0 ? v->rank - 1 : axis].size : -1;
-    const int64_t size = w->rank == 1 ? w->dims[0].size : -1;
     const int code = qs_infer_type(x, index, QS_T_FLOAT);
-    if (!code && ((w->rank >= 0 && w->rank != 1) || (n >= 0 && size >= 0 && n != size)))
-        return qs_infer_fail(x, QSIM_E_SHAPE, "input %d is not a list of %lld", (int)index,
-                             (long long)n);
-    return code;
+    return code ? code : qs_infer_list(x, index, n);
 }
 
 /* Checks that input `index` broadcasts to input 0, or may do so without the axes of an image. */
@@ -399,13 +393,12 @@ static int check_skip(const qs_infer *x, int32_t index, bool lists) {
     const qs_value *v = x->in[0], *s = x->in[index];
     int32_t rank;
     qs_dim dims[QSIM_MAX_RANK];
-    const int code = qs_infer_type(x, index, QS_T_FLOAT);
+    int code = qs_infer_type(x, index, QS_T_FLOAT);
     if (code || v->rank < 0 || s->rank < 0)
         return code;
-    if (!(lists && s->rank == 2) && s->rank != v->rank)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "input %d has rank %d, expected %d", (int)index,
-                             (int)s->rank, (int)v->rank);
-    return s->rank == v->rank ? qs_infer_broadcast(x, v, s, &rank, dims) : code;
+    if (!lists || s->rank != 2)
+        code = qs_infer_rank(x, index, v->rank);
+    return code || s->rank != v->rank ? code : qs_infer_broadcast(x, v, s, &rank, dims);
 }
 
 QS_COLD static int infer_biasadd(qs_infer *x) {
