@@ -88,15 +88,13 @@ QS_OP(mean_variance, .name = "MeanVarianceNormalization", .since = 9, .min_in = 
 
 /* Checks that the bias is left out or a vector along the last axis. */
 QS_COLD static int check_bias(const qs_infer *x) {
-    const qs_value *v = x->in[0], *b = qs_infer_in(x, 1);
-    if (!b)
+    const qs_value *v = x->in[0];
+    if (!qs_infer_in(x, 1))
         return QSIM_OK;
-    const int code = qs_infer_same_type(x, 0, 1);
-    const int64_t last = v->rank > 0 ? v->dims[v->rank - 1].size : -1;
-    if (!code && (b->rank > 1 || b->rank == 0 || v->rank == 0 ||
-                  (b->rank == 1 && last >= 0 && b->dims[0].size >= 0 && b->dims[0].size != last)))
-        return qs_infer_fail(x, QSIM_E_SHAPE, "the bias is not a list of the last axis");
-    return code;
+    int code = qs_infer_same_type(x, 0, 1);
+    if (!code)
+        code = qs_infer_least_rank(x, 0, 1);
+    return code ? code : qs_infer_list(x, 1, v->rank < 0 ? -1 : v->dims[v->rank - 1].size);
 }
 
 QS_COLD static int infer_gelu(qs_infer *x) {

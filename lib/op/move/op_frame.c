@@ -191,9 +191,8 @@ QS_COLD static int infer_onehot(qs_infer *x) {
         code = qs_infer_type(x, 2, QS_T_BYTES);
     if (!code && known && depth < 1)
         code = qs_infer_fail(x, QSIM_E_VALUE, "the depth is %lld", (long long)depth);
-    if (!code && values->rank >= 0 &&
-        (values->rank != 1 || (values->dims[0].size >= 0 && values->dims[0].size != 2)))
-        code = qs_infer_fail(x, QSIM_E_SHAPE, "the values are not a list of two");
+    if (!code)
+        code = qs_infer_list(x, 2, 2);
     if (code || in->rank < 0)
         return code ? code : qs_infer_out(x, 0, values->dtype, -1, NULL);
     code = qs_infer_axis(x, qs_node_int(x->node, "axis", -1), in->rank + 1, &axis);

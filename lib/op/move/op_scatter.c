@@ -111,11 +111,10 @@ QS_COLD static int infer_scatter_elements(qs_infer *x) {
     if (code || in->rank < 0)
         return code;
     code = qs_infer_axis(x, qs_node_int(x->node, "axis", 0), in->rank, &axis);
+    if (!code)
+        code = qs_infer_rank(x, 1, in->rank);
     if (code || indices->rank < 0)
         return code;
-    if (in->rank != indices->rank)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "data of rank %d and indices of rank %d",
-                             (int)in->rank, (int)indices->rank);
     if (updates->rank >= 0 && updates->rank != indices->rank)
         return wrong_updates(x);
     for (int32_t i = 0; i < in->rank; i++) {

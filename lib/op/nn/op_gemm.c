@@ -68,15 +68,12 @@ static int check_addend(const qs_infer *x, const qs_value *c, const qs_dim *out)
 }
 
 static int infer_gemm(qs_infer *x) {
-    int code = check_types(x, 3);
-    if (code)
-        return code;
     const qs_value *a = x->in[0], *b = x->in[1];
-    if (a->rank < 0 || b->rank < 0)
-        return qs_infer_out(x, 0, a->dtype, -1, NULL);
-    if (a->rank != 2 || b->rank != 2)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "the factors have rank %d and %d, expected 2",
-                             (int)a->rank, (int)b->rank);
+    int code = check_types(x, 3);
+    for (int32_t i = 0; i < 2 && !code; i++)
+        code = qs_infer_rank(x, i, 2);
+    if (code || a->rank < 0 || b->rank < 0)
+        return code ? code : qs_infer_out(x, 0, a->dtype, -1, NULL);
     const bool ta = qs_node_int(x->node, "transA", 0) != 0;
     const bool tb = qs_node_int(x->node, "transB", 0) != 0;
     const bool plain = qs_node_float(x->node, "alpha", 1.0f) == 1.0f &&

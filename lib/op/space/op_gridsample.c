@@ -71,21 +71,15 @@ QS_COLD static int read_modes(const qs_infer *x, sample_mode *mode, sample_paddi
 QS_COLD static int check_grid(const qs_infer *x) {
     const qs_value *v = x->in[0], *g = x->in[1];
     const int32_t rank = v->rank >= 0 ? v->rank : g->rank;
-    const int64_t places = g->rank > 0 ? g->dims[g->rank - 1].size : -1;
-    const int code = v->rank < 0 ? QSIM_OK : qs_infer_rank(x, 1, v->rank);
+    int code = v->rank < 0 ? QSIM_OK : qs_infer_rank(x, 1, v->rank);
     if (code)
         return code;
     if (rank >= 0 && (rank < 3 || rank > SPACE + 2))
         return qs_infer_fail(x, rank < 3 ? QSIM_E_SHAPE : QSIM_E_UNSUPPORTED,
                              "the input has rank %d; 3 to %d are supported", (int)rank, SPACE + 2);
-    if (rank >= 0 && places >= 0 && places != rank - 2)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "the grid has %lld coordinates of %d axes",
-                             (long long)places, (int)rank - 2);
-    if (v->rank < 0 || g->rank < 0 || v->dims[0].size < 0 || g->dims[0].size < 0 ||
-        v->dims[0].size == g->dims[0].size)
-        return QSIM_OK;
-    return qs_infer_fail(x, QSIM_E_SHAPE, "the grid has %lld batches, the input has %lld",
-                         (long long)g->dims[0].size, (long long)v->dims[0].size);
+    if (rank >= 0)
+        code = qs_infer_size(x, 1, rank - 1, rank - 2);
+    return code || v->rank < 0 ? code : qs_infer_size(x, 1, 0, v->dims[0].size);
 }
 
 QS_COLD static int infer_gridsample(qs_infer *x) {

@@ -21,7 +21,7 @@ typedef struct roi_job {
 } roi_job;
 
 QS_COLD static int read_roi(const qs_infer *x, roi_params *p) {
-    const qs_value *v = x->in[0], *rois = x->in[1];
+    const qs_value *v = x->in[0];
     int64_t bins[2] = {0, 0};
     int32_t count = 0;
     int code = qs_infer_attr_ints(x, "pooled_shape", bins, 2, &count);
@@ -31,11 +31,12 @@ QS_COLD static int read_roi(const qs_infer *x, roi_params *p) {
         code = qs_infer_fail(x, QSIM_E_VALUE,
                              "pooled_shape is not two sizes above 0, or "
                              "spatial_scale is not finite");
-    if (!code && ((v->rank >= 0 && v->rank != 4) ||
-                  (rois->rank >= 0 &&
-                   (rois->rank != 2 || (rois->dims[1].size >= 0 && rois->dims[1].size != 5)))))
-        code =
-            qs_infer_fail(x, QSIM_E_SHAPE, "the input has not 4 axes, or a region not 5 numbers");
+    if (!code)
+        code = qs_infer_rank(x, 0, 4);
+    if (!code)
+        code = qs_infer_rank(x, 1, 2);
+    if (!code)
+        code = qs_infer_size(x, 1, 1, 5);
     p->bins[0] = (size_t)bins[0];
     p->bins[1] = (size_t)bins[1];
     return code;

@@ -42,20 +42,14 @@ typedef struct roi_job {
 /* ---- rules ---- */
 
 QS_COLD static int check_sizes(const qs_infer *x) {
-    const qs_value *rois = x->in[1], *images = x->in[2];
+    const qs_value *rois = x->in[1];
     const int32_t ranks[] = {4, 2, 1};
     int code = QSIM_OK;
     for (int32_t i = 0; i < 3 && !code; i++)
         code = qs_infer_rank(x, i, ranks[i]);
     if (!code)
         code = qs_infer_size(x, 1, 1, 4);
-    if (code)
-        return code;
-    if (rois->rank == 2 && images->rank == 1 && rois->dims[0].size >= 0 &&
-        images->dims[0].size >= 0 && rois->dims[0].size != images->dims[0].size)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "%lld regions have %lld batch indices",
-                             (long long)rois->dims[0].size, (long long)images->dims[0].size);
-    return QSIM_OK;
+    return code || rois->rank < 0 ? code : qs_infer_size(x, 2, 0, rois->dims[0].size);
 }
 
 QS_COLD static int read_roi(const qs_infer *x, roi_params *p) {
