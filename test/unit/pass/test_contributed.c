@@ -183,7 +183,7 @@ static void test_refused(qsim_ctx *ctx) {
             "activation 2");
     begin(&n, ctx, NET_DIMS(1, 2, 3, 4));
     refuses(&n, norm_node(&n, "GroupNorm", "x,gamma,beta", "y", false), "channels_last", 0,
-            "input 1 is not a list of 2");
+            "axis 0 of input 1 is 4, expected 2");
     begin(&n, ctx, IMAGE);
     net_const(&n, "skip", QSIM_FLOAT, NET_DIMS(1, 2, 4), b);
     refuses(&n, norm_node(&n, "SkipGroupNorm", "x,gamma,beta,skip", "y", false), NULL, 0,
