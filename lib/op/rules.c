@@ -198,6 +198,11 @@ int64_t qs_dims_product(const qs_dim *dims, int32_t from, int32_t to) {
     return n;
 }
 
+bool qs_is_single(const qs_value *v) {
+    const int64_t n = v->rank < 0 ? -1 : qs_dims_product(v->dims, 0, v->rank);
+    return n < 0 || n == 1;
+}
+
 size_t qs_value_elements(const qs_value *v) {
     size_t n = 1;
     for (int32_t i = 0; i < v->rank; i++)

@@ -112,6 +112,9 @@ int qs_infer_join(const qs_infer *x, int32_t index, int32_t axis, int32_t rank, 
 /* Product of the sizes in [from, to); -1 if one is unknown, or on overflow. */
 int64_t qs_dims_product(const qs_dim *dims, int32_t from, int32_t to);
 
+/* Whether a value has one element, as far as its sizes are known. */
+bool qs_is_single(const qs_value *v);
+
 /* Elements of a value whose sizes are all known. */
 size_t qs_value_elements(const qs_value *v);
 

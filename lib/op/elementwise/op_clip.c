@@ -68,10 +68,8 @@ QS_COLD static int infer_clip(qs_infer *x) {
         if (!v)
             continue;
         code = qs_infer_same_type(x, 0, i);
-        if (!code && v->rank >= 0 && qs_dims_product(v->dims, 0, v->rank) > 1)
-            code = qs_infer_fail(x, QSIM_E_SHAPE, "bound '%s' is not a scalar", v->name);
-        if (!code && v->rank >= 0 && qs_dims_product(v->dims, 0, v->rank) == 0)
-            code = qs_infer_fail(x, QSIM_E_SHAPE, "bound '%s' is empty", v->name);
+        if (!code && !qs_is_single(v))
+            code = qs_infer_fail(x, QSIM_E_SHAPE, "bound '%s' is not a single value", v->name);
     }
     return code ? code : qs_infer_like(x, 0, 0);
 }

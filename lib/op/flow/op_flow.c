@@ -119,7 +119,7 @@ static int check_single(const qs_infer *x, const qs_value *v, int32_t dtype, con
     if (v && v->dtype && v->dtype != dtype)
         return qs_infer_fail(x, QSIM_E_DTYPE, "the %s is %s, not %s", what,
                              qsim_dtype_name(v->dtype), qsim_dtype_name(dtype));
-    if (v && v->rank >= 0 && qs_dims_product(v->dims, 0, v->rank) > 1)
+    if (v && !qs_is_single(v))
         return qs_infer_fail(x, QSIM_E_SHAPE, "the %s is not a single value", what);
     return QSIM_OK;
 }

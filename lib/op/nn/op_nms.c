@@ -16,7 +16,7 @@ static int check(const qs_infer *x) {
     for (int32_t i = 2; i < 5 && !code; i++) {
         const qs_value *v = qs_infer_in(x, i);
         code = v ? qs_infer_type(x, i, i == 2 ? QS_T(QSIM_INT64) : QS_T_FLOAT) : QSIM_OK;
-        if (!code && v && v->rank >= 0 && qs_dims_product(v->dims, 0, v->rank) > 1)
+        if (!code && v && !qs_is_single(v))
             return qs_infer_fail(x, QSIM_E_SHAPE, "%s is not a single value", names[i - 2]);
     }
     if (code)

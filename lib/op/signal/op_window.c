@@ -134,7 +134,7 @@ QS_COLD static int infer_mel(qs_infer *x) {
     for (int32_t i = 3; i < 5 && !code; i++)
         code = qs_infer_type(x, i, QS_T_REAL);
     for (int32_t i = 2; i < 5 && !code; i++)
-        if (x->in[i]->rank > 0 && qs_dims_product(x->in[i]->dims, 0, x->in[i]->rank) > 1)
+        if (!qs_is_single(x->in[i]))
             code = qs_infer_fail(x, QSIM_E_SHAPE, "input %d is not a single number", (int)i);
     if (!code && (bins > INT32_MAX || length > INT32_MAX))
         code = qs_infer_fail(x, QSIM_E_LIMIT, "a matrix for %lld bins of %lld points",

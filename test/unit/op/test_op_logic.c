@@ -358,6 +358,38 @@ static void test_layernorm(void) {
     case_free(c);
 }
 
+/* Inputs that have to be a single value: without elements or with two they are refused. */
+static void single_one(const char *op, const int32_t *types, int32_t count, int32_t at,
+                       int64_t size) {
+    static const int64_t boxes[] = {1, 2, 4}, scores[] = {1, 1, 2};
+    const bool boxed = strcmp(op, "NonMaxSuppression") == 0;
+    op_case *c = case_new("", op, 17);
+    for (int32_t i = 0; i < count; i++) {
+        if (boxed && i < 2)
+            case_input(c, types[i], 3, i ? scores : boxes, NULL);
+        else
+            case_input(c, types[i], i >= at, &size, NULL);
+    }
+    case_node(c, 1);
+    CHECK_INT(case_infer(c), size == 1 ? QSIM_OK : QSIM_E_SHAPE);
+    case_free(c);
+}
+
+static void test_single(void) {
+    static const int32_t suppression[] = {QSIM_FLOAT, QSIM_FLOAT, QSIM_INT64, QSIM_FLOAT,
+                                          QSIM_FLOAT};
+    static const int32_t mel[] = {QSIM_INT64, QSIM_INT64, QSIM_INT64, QSIM_FLOAT, QSIM_FLOAT};
+    static const int32_t clip[] = {QSIM_FLOAT, QSIM_FLOAT, QSIM_FLOAT};
+    for (int64_t size = 0; size < 3; size++) {
+        for (int32_t at = 2; at < 5; at++) {
+            single_one("NonMaxSuppression", suppression, 5, at, size);
+            single_one("MelWeightMatrix", mel, 5, at, size);
+        }
+        single_one("Clip", clip, 3, 1, size);
+        single_one("Clip", clip, 3, 2, size);
+    }
+}
+
 static void test_arg(void) {
     static const float x[] = {1, 5, 5, -2, -2, 0};
     for (int last = 0; last < 2; last++) {
@@ -406,6 +438,7 @@ int main(void) {
     test_fill();
     test_fill_value();
     test_layernorm();
+    test_single();
     test_arg();
     test_arg_types();
     return test_done();
