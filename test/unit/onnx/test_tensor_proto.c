@@ -225,6 +225,12 @@ static void check_write(void) {
     CHECK_INT(qsim_proto_write(&x, "x", buffer, sizeof(buffer), &need), QSIM_OK);
     proto t = {buffer, need, 0};
     expect(&t, QSIM_FLOAT, 4, f, sizeof(f));
+    CHECK_INT(qsim_proto_write(NULL, "x", buffer, sizeof(buffer), &need), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_proto_write(&x, "x", buffer, sizeof(buffer), NULL), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_proto_write(&x, "x", NULL, sizeof(buffer), &need), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_proto_read(NULL, 1, f, sizeof(f), NULL), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_proto_read(t.data, t.size, NULL, sizeof(f), NULL), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_proto_read(t.data, t.size, f, sizeof(f), NULL), QSIM_OK);
     x.bytes = 15;
     CHECK_INT(qsim_proto_write(&x, NULL, NULL, 0, &need), QSIM_E_ARGUMENT);
 }
