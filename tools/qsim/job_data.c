@@ -17,6 +17,20 @@ const char *job_shape(const job_data *d, size_t k) {
     return k < c->count ? c->items[k].string : NULL;
 }
 
+/* Notes what other tools need to be told. */
+static bool note_unused(job_reader *r, const config *c) {
+    static const char *const told[] = {"input_shapes", "input_names", "input_types", NULL};
+    bool shuffle = false;
+    for (size_t i = 0; told[i]; i++)
+        if (job_key(c, told[i]))
+            job_note(r, job_key(c, told[i]), "the model tells its inputs; shape sets free sizes");
+    if (!job_bool(r, c, "shuffle", &shuffle))
+        return false;
+    if (shuffle)
+        job_note(r, job_key(c, "shuffle"), "samples are read in the order of the data");
+    return true;
+}
+
 static bool read_data_object(job_reader *r, const config *c, job_data *d) {
     static const char *const keys[] = {"name",
                                        "type",
@@ -55,6 +69,8 @@ static bool read_data_object(job_reader *r, const config *c, job_data *d) {
             return job_unsupported(r, job_key(c, python[i]),
                                    "not supported, because qsim runs no Python: store the arrays "
                                    "(.npy, .npz) and name them in data_dir");
+    if (!note_unused(r, c))
+        return false;
     if (!job_string(r, c, "data_dir", &d->spec) ||
         !job_string(r, c, "preprocess", &d->preprocess) ||
         !job_int(r, c, "batch_size", 1, &d->batch) || !job_int(r, c, "limit", 1, &d->limit) ||
