@@ -47,7 +47,7 @@ static int read_import(qs_reader *r, qs_span message) {
     if (before && before != version)
         return qs_read_fail(r, QSIM_E_GRAPH, "%s is imported in two versions, %lld and %lld", shown,
                             (long long)before, (long long)version);
-    if (r->graph->import_count > QS_MOST_IMPORTS)
+    if (!before && r->graph->import_count >= QS_MOST_IMPORTS)
         return qs_read_fail(r, QSIM_E_LIMIT, "more than %d operator sets", QS_MOST_IMPORTS);
     return qs_graph_set_import(r->graph, name, version) ? qs_read_nomem(r) : QSIM_OK;
 }

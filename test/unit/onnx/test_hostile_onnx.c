@@ -346,6 +346,34 @@ static void check_heads(void) {
     }
 }
 
+/* A thousand operator sets, one of them twice, and one more. */
+static void check_imports(void) {
+    for (int count = 1000; count <= 1001; count++) {
+        proto p = {0}, g = {0};
+        qsim_model *m = NULL;
+        small_graph(&g);
+        proto_int(&p, 1, 7);
+        proto_take(&p, 7, &g);
+        opset(&p, 13);
+        for (int i = 0; i < count; i++) {
+            char domain[16];
+            proto import = {0};
+            snprintf(domain, sizeof(domain), "d%d", i ? i - 1 : 0);
+            proto_text(&import, 1, domain);
+            proto_int(&import, 2, 1);
+            proto_take(&p, 8, &import);
+            proto_free(&import);
+        }
+        if (count == 1001)
+            refused(&p, QSIM_E_LIMIT, "more than 1000 operator sets");
+        else
+            CHECK_INT(qsim_model_load_memory(NULL, p.data, p.size, NULL, &m, NULL), QSIM_OK);
+        qsim_model_free(m);
+        proto_free(&p);
+        proto_free(&g);
+    }
+}
+
 /* Models older than operator sets have the first one. */
 static void check_oldest(void) {
     for (int64_t ir = 1; ir <= 2; ir++) {
@@ -431,6 +459,7 @@ int main(void) {
     check_names(&model);
     check_graphs(&model);
     check_heads();
+    check_imports();
     check_oldest();
     check_functions(&model);
     check_internal(&model);
