@@ -2,6 +2,8 @@
 /* The operator table: one line per operator. */
 #include "op/rules.h"
 
+#include <stdio.h>
+
 /*
  * X(name): the row qs_op_NAME is defined in its family's file. One list per domain, in alphabetical
  * order of the operators' names, in which qs_op_find searches; several rows of one operator are its
@@ -447,8 +449,12 @@ static int check_attrs(const qs_infer *x, const qs_op *op) {
     for (int32_t i = 0; i < x->node->attr_count; i++) {
         const qs_attr *a = &x->node->attrs[i];
         int rule = find_rule(op, a->name, x->node->version);
-        if (rule < 0)
-            return qs_infer_fail(x, QSIM_E_UNSUPPORTED, "attribute '%s' is not known", a->name);
+        if (rule < 0) {
+            const int code =
+                qs_infer_fail(x, QSIM_E_UNSUPPORTED, "attribute '%s' is not known", a->name);
+            qs_hint_supported(x->error);
+            return code;
+        }
         if (a->type != op->attrs[rule].type)
             return qs_infer_fail(x, QSIM_E_GRAPH, "attribute '%s' has the wrong type", a->name);
         if (seen & 1ull << rule)
@@ -458,20 +464,40 @@ static int check_attrs(const qs_infer *x, const qs_op *op) {
     return QSIM_OK;
 }
 
+/* Refuses a node whose operator has no row for it, and says which there are. */
+QS_COLD static int refuse_operator(const qs_infer *x, bool known) {
+    const qs_node *n = x->node;
+    const char *domain = plain_domain(n->domain);
+    char opsets[64] = "";
+    size_t size = 0;
+    for (size_t d = 0; known && d < QS_COUNT(domains); d++)
+        for (size_t i = domains[d].begin; i < domains[d].end && size + 24 < sizeof(opsets); i++)
+            if (qs_same(domains[d].domain, domain) && qs_same(table[i]->name, n->op_type))
+                size +=
+                    (size_t)snprintf(opsets + size, sizeof(opsets) - size, "%s%d to %d",
+                                     size ? ", " : "", (int)table[i]->since, (int)until(table[i]));
+    const int code =
+        known ? qs_infer_fail(x, QSIM_E_UNSUPPORTED, "this version of operator %s is not supported",
+                              n->op_type)
+        : domain[0]
+            ? qs_infer_fail(x, QSIM_E_UNSUPPORTED, "operator %s of domain %s is not supported",
+                            n->op_type, domain)
+            : qs_infer_fail(x, QSIM_E_UNSUPPORTED, "operator %s is not supported", n->op_type);
+    if (known)
+        qs_hint(x->error, "its opsets %s are", opsets);
+    else
+        qs_hint_supported(x->error);
+    return code;
+}
+
 int qs_op_resolve(qs_graph *g, qs_id node, const char *model, qsim_error *error) {
     qs_node *n = &g->nodes[node];
     bool known = false;
     qs_infer x = {.graph = g, .node = n, .node_id = node, .model = model, .error = error};
     n->op = NULL;
     const qs_op *op = qs_op_find(n->domain, n->op_type, n->version, &known);
-    if (!op && known)
-        return qs_infer_fail(&x, QSIM_E_UNSUPPORTED, "this version of operator %s is not supported",
-                             n->op_type);
-    if (!op && plain_domain(n->domain)[0])
-        return qs_infer_fail(&x, QSIM_E_UNSUPPORTED, "operator %s of domain %s is not supported",
-                             n->op_type, n->domain);
     if (!op)
-        return qs_infer_fail(&x, QSIM_E_UNSUPPORTED, "operator %s is not supported", n->op_type);
+        return refuse_operator(&x, known);
     int code = check_counts(&x, op);
     if (!code)
         code = check_attrs(&x, op);

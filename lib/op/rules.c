@@ -20,14 +20,21 @@ const qs_value *qs_infer_in(const qs_infer *x, int32_t index) {
     return &values[x->node->inputs[index]];
 }
 
+void qs_hint_supported(qsim_error *error) {
+    qs_hint(error, "qsim info --ops lists the operators, opsets and types that are supported");
+}
+
 int qs_infer_type(const qs_infer *x, int32_t index, uint32_t set) {
     const qs_value *v = qs_infer_in(x, index);
     if (!v || v->dtype == QSIM_UNDEFINED)
         return QSIM_OK;
     if (v->dtype > 0 && v->dtype < 32 && (set & QS_T(v->dtype)))
         return QSIM_OK;
-    return qs_infer_fail(x, QSIM_E_DTYPE, "input %d '%s' has type %s, which is not supported here",
-                         (int)index, v->name ? v->name : "", qsim_dtype_name(v->dtype));
+    const int code =
+        qs_infer_fail(x, QSIM_E_DTYPE, "input %d '%s' has type %s, which is not supported here",
+                      (int)index, v->name ? v->name : "", qsim_dtype_name(v->dtype));
+    qs_hint_supported(x->error);
+    return code;
 }
 
 /* An input's actual type: shape rules see float16 as float (qs_op_infer_node). */

@@ -43,6 +43,9 @@ size_t qs_dtype_bytes(int32_t dtype);
 /* Input `index`, even beyond the first 64; NULL if it is left out. */
 const qs_value *qs_infer_in(const qs_infer *x, int32_t index);
 
+/* Hints at the list of all that is supported. */
+void qs_hint_supported(qsim_error *error);
+
 /* Fails unless input `index` is left out, of unknown type or of one in `set`. */
 int qs_infer_type(const qs_infer *x, int32_t index, uint32_t set);
 

@@ -66,6 +66,30 @@ static int resolve(const form *f, int inputs, int outputs) {
     return code;
 }
 
+/* What is refused says what is supported. */
+static void refused(const char *op, int32_t dtype, const char *message, const char *hint) {
+    net n;
+    net_begin(&n, NULL, 13);
+    net_input(&n, "a", dtype, NET_DIMS(4, 6));
+    net_node(&n, "", op, "a,a", "y");
+    net_output(&n, "y");
+    CHECK(net_end(&n) != QSIM_OK);
+    CHECK(strstr(n.error.message, message) != NULL);
+    CHECK_STR(n.error.hint, hint);
+    net_free(&n);
+}
+
+static void test_refusals(void) {
+    static const char list[] =
+        "qsim info --ops lists the operators, opsets and types that are supported";
+    refused("SwiGLU", QSIM_FLOAT, "this version of operator SwiGLU is not supported",
+            "its opsets 28 to 28 are");
+    refused("Scatter", QSIM_FLOAT, "this version of operator Scatter is not supported",
+            "its opsets 9 to 10 are");
+    refused("SwishGLU", QSIM_FLOAT, "operator SwishGLU is not supported", list);
+    refused("Mod", QSIM_STRING, "input 0 'a' has type string", list);
+}
+
 int main(void) {
     for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
         const form *f = &forms[i];
@@ -76,5 +100,6 @@ int main(void) {
         if (f->max_out < 8)
             CHECK_INT(resolve(f, f->max_in, f->max_out + 1), QSIM_E_GRAPH);
     }
+    test_refusals();
     return test_done();
 }
