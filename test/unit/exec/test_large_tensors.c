@@ -71,6 +71,7 @@ static void protos(const float *x) {
     head(&small, QSIM_UINT8);
     proto_take(&small, INT32S, &list);
     expect_read(&small, bytes, COUNT);
+    proto_free(&list);
     free(bytes);
 }
 

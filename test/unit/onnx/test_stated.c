@@ -165,6 +165,7 @@ static void write_declared(proto *file, int type, const int64_t *a, int a_rank, 
     proto_value(&graph, 13, "a", QSIM_FLOAT, a, a_rank);
     proto_value(&graph, 12, "y", type, y, y_rank);
     proto_model(file, &graph);
+    proto_free(&graph);
 }
 
 /* Sizes that a node contradicts: its own hold, a warning says so, and qsim_model_check counts. */
