@@ -25,8 +25,7 @@ static int report_problem(struct report *r, int code, const qsim_error *why) {
 }
 
 /* Describes a value whose declared shape is not the one that its node gives it. */
-static void describe_misdeclared(const qs_graph *g, qs_id id, const char *name, qsim_error *why) {
-    const qs_value *v = &g->values[id];
+static void describe_misdeclared(const qs_value *v, const char *name, qsim_error *why) {
     int64_t dims[QSIM_MAX_RANK];
     char shape[96];
     for (int32_t i = 0; i < v->rank; i++)
@@ -39,7 +38,7 @@ void qs_read_warn(qs_graph *g, const char *name) {
     for (size_t i = 0; i < g->value_count; i++)
         if (g->values[i].misdeclared) {
             qsim_error why = {0};
-            describe_misdeclared(g, (qs_id)i, name, &why);
+            describe_misdeclared(&g->values[i], name, &why);
             qs_log(g->arena.ctx, QSIM_LOG_WARNING, "%s", why.message);
         }
 }
@@ -100,7 +99,7 @@ int qsim_model_check(const qsim_model *model, qsim_problem_fn problem, void *use
     for (size_t i = 0; !code && i < g->value_count; i++)
         if (g->values[i].misdeclared) {
             qsim_error why = {0};
-            describe_misdeclared(g, (qs_id)i, model->name, &why);
+            describe_misdeclared(&g->values[i], model->name, &why);
             code = report_problem(&r, QSIM_E_SHAPE, &why);
         }
     qs_graph_free(g);

@@ -150,8 +150,7 @@ int qs_read_names(qs_reader *r);
 int qs_read_operators(qs_reader *r);
 /* Checks one node against the table and infers its outputs; on failure they stay as they are. */
 int qs_read_node_rules(qs_graph *g, qs_id id, const char *name, qsim_error *error);
-/* Writes a warning to the log for each value that the file declares with a shape that it has not.
- */
+/* Logs a warning for each value that has another shape than the file declares. */
 void qs_read_warn(qs_graph *g, const char *name);
 /* Reads an initializer. */
 int qs_read_initializer(qs_reader *r, qs_span message);

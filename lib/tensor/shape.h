@@ -6,8 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Writes sizes as "[1,3,224,224]", "?" for one that is not known, shortened to fit. Returns `text`.
- */
+/* Writes sizes as "[1,3,224,224]", shortened to fit. Returns `text`. */
 const char *qs_shape_text(char *text, size_t capacity, int32_t rank, const int64_t *dims);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Activations that are expanded into other operators: SwiGLU, MeanVarianceNormalization, the
- * ImageScaler of old converters, and ONNX Runtime's BiasGelu, FastGelu, QuickGelu and
- * BiasSplitGelu.
+ * Activations that are expanded into other operators: SwiGLU, MeanVarianceNormalization, and ONNX
+ * Runtime's BiasGelu, FastGelu, QuickGelu and BiasSplitGelu.
  */
 #include "op/expand.h"
 
