@@ -76,31 +76,38 @@ static __attribute__((noinline)) void add_narrow(uint64_t *restrict into,
         into[i] += from[i];
 }
 
-/* into[i] += from[i]; from[i] = 0. */
-static __attribute__((noinline)) void take(uint16_t *restrict into, uint16_t *restrict from,
-                                           size_t n) {
+_Static_assert(QS_TALLIES == 2, "both are summed");
+
+/* into[i] += a[i] + b[i]; a[i] = b[i] = 0: each line of `into` is read and written once. */
+static __attribute__((noinline)) void take(uint16_t *restrict into, uint16_t *restrict a,
+                                           uint16_t *restrict b, size_t n) {
     for (size_t i = 0; i < n; i++) {
-        into[i] = (uint16_t)(into[i] + from[i]);
-        from[i] = 0;
+        into[i] = (uint16_t)(into[i] + a[i] + b[i]);
+        a[i] = b[i] = 0;
+    }
+}
+
+static __attribute__((noinline)) void take_wide(uint64_t *restrict into, uint16_t *restrict a,
+                                                uint16_t *restrict b, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        into[i] += (uint16_t)(a[i] + b[i]);
+        a[i] = b[i] = 0;
     }
 }
 
 void qs_observer_flush(qsim_observer *o, qs_tally *t) {
     const size_t first = (size_t)(QS_SIDE - qs_observer_below(o));
     const size_t n = (size_t)(QS_SIDE + qs_observer_above(o)) - first;
-    uint16_t *narrow = (uint16_t *)o->bins, *all = t->count[0] + first;
+    uint16_t *narrow = (uint16_t *)o->bins;
     if (t->most == 0)
         return;
     count_waiting(t);
-    _Static_assert(QS_TALLIES == 2, "both are summed");
     const uint64_t zeros = qs_tally_zeros(t);
-    take(all, t->count[1] + first, n);
     if (o->form == QS_NARROW) {
-        take(narrow + first, all, n);
+        take(narrow + first, t->count[0] + first, t->count[1] + first, n);
         narrow[QS_SIDE] = (uint16_t)(narrow[QS_SIDE] + zeros);
     } else {
-        add_narrow(o->bins + first, all, n);
-        memset(all, 0, n * sizeof(*all));
+        take_wide(o->bins + first, t->count[0] + first, t->count[1] + first, n);
         o->bins[QS_SIDE] += zeros;
     }
     t->most = 0;
