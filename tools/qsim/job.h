@@ -208,7 +208,9 @@ typedef struct job_best {
     bool has_ranges;               /* static: activations are quantized by the calibration */
     double percentile;
     pace pace;
-    text session; /* result of tuning, "--threads 2, level all" */
+    text session;          /* result of tuning, "--threads 2, level all" */
+    qsim_recipe **recipes; /* by pass; NULL: of a pass without "save_recipe" */
+    size_t recipe_count;
 } job_best;
 
 void job_best_free(job_best *b);
@@ -220,9 +222,17 @@ int job_judge(const tool *t, const job *j, const job_flow *f, const qsim_model *
               qsim_calibration *const *kept, job_best *best);
 /* Data of the first metric of this kind that names some, else of any metric or pass. */
 const job_data *job_data_of(const job *j, int kind);
+/* What a pass makes. */
+typedef struct job_made {
+    qsim_model *model;
+    qsim_recipe *recipe; /* of all decisions, for "save_recipe"; else NULL */
+} job_made;
+
 /* Runs one pass with these picks; *kept gets the calibration (`kept` NULL: it is not kept). */
 int job_quantize(const tool *t, const job *j, const job_pass *p, const size_t *picks,
-                 const qsim_model *m, qsim_calibration **kept, qsim_model **out);
+                 const qsim_model *m, qsim_calibration **kept, job_made *made);
+/* The name of the file that the pass's recipe is written to; NULL: none. */
+const char *job_recipe(const job_pass *p);
 /* Gives a tool the options of a pass; picks NULL: the first value of each choice. */
 int job_give(const tool *t, const job_pass *p, const size_t *picks, tool *own);
 /* Finds q->recipe by the ladder of qsim auto, with the options of `own`. */

@@ -16,11 +16,11 @@ const verb *job_verb(const job_pass *p) {
 
 /* Options that a configuration says in other places, or the command line of run-config. */
 static const char *const elsewhere[] = {
-    "data",          "limit",       "skip",     "batch",    "shape",   "preprocess",
-    "labels",        "output",      "force",    "html",     "report",  "csv",
-    "svg",           "save-recipe", "config",   "attempts", "dry-run", "held-out",
-    "min-agreement", "min-cosine",  "min-sqnr", "threads",  "isa",     "memory",
-    "time",          "json",        "quiet",    "verbose",  "help",    "version",
+    "data",       "limit",    "skip",     "batch",   "shape",    "preprocess",
+    "labels",     "output",   "force",    "html",    "report",   "csv",
+    "svg",        "config",   "attempts", "dry-run", "held-out", "min-agreement",
+    "min-cosine", "min-sqnr", "threads",  "isa",     "memory",   "time",
+    "json",       "quiet",    "verbose",  "help",    "version",
 };
 
 /* Numbers, which are checked before the work begins. */
@@ -61,6 +61,20 @@ static bool check_number(job_reader *r, const option *o, const config *v) {
     return true;
 }
 
+/* The recipe is written beside the pass's model, so that flows do not share a file. */
+static bool check_file(job_reader *r, const config *v, const job_choice *c, const char *name) {
+    static const char *const others[] = {"model.onnx", "metrics.json", "sensitivity.csv"};
+    if (c->count > 0 && strcmp(c->values[0], name) != 0)
+        return job_wrong(r, v, "a pass writes one recipe, and '%.60s' is named already",
+                         c->values[0]);
+    if (strpbrk(name, "/\\"))
+        return job_wrong(r, v, "a folder in '%.60s': the recipe is written beside the model", name);
+    for (size_t i = 0; i < COUNT(others); i++)
+        if (strcmp(others[i], name) == 0)
+            return job_wrong(r, v, "'%s' is written, too: the recipe needs another name", name);
+    return true;
+}
+
 /* A choice with one value, which does not replace others of that option. */
 static void add_rule(job_pass *pass, const char *rule) {
     pass->choices = tool_grow(pass->choices, pass->choice_count + 1, sizeof(*pass->choices));
@@ -83,6 +97,8 @@ static bool read_one(job_reader *r, job_pass *pass, const option *o, const confi
         wrong = problem.data;
     bool good = !wrong || job_wrong(r, v, "%s", wrong);
     good = good && (!o->value || check_number(r, o, v));
+    if (good && strcmp(o->name, "save-recipe") == 0)
+        good = check_file(r, v, job_choice_of(pass, o->name), value.data);
     if (good && strcmp(o->name, "set") == 0)
         add_rule(pass, value.data);
     else if (good)

@@ -67,6 +67,8 @@ int job_prepare_output(const tool *t, const job *j) {
         for (size_t k = 0; k < j->flows[i].count && code == EXIT_OK; k++)
             if (j->flows[i].passes[k].action == ACTION_SENSITIVITY)
                 code = prepare(t, j, &j->flows[i], "sensitivity.csv", "");
+            else if (job_recipe(&j->flows[i].passes[k]))
+                code = prepare(t, j, &j->flows[i], job_recipe(&j->flows[i].passes[k]), "");
     if (code == EXIT_OK)
         code = prepare(t, j, NULL, "metrics.json", "");
     if (code == EXIT_OK && j->package)
@@ -113,6 +115,12 @@ static void report_model(const job *j, const job_flow *f, const job_best *b, jso
             job_command(&f->passes[i], b->picks + at, &command);
             json_string(out, "command", command.data);
         }
+        if (i < b->recipe_count && b->recipes[i]) {
+            text recipe = {0};
+            job_path(j, f, job_recipe(&f->passes[i]), &recipe);
+            json_string(out, "recipe", recipe.data);
+            text_free(&recipe);
+        }
         json_end(out);
         text_free(&command);
     }
@@ -157,6 +165,21 @@ static int write_models(const tool *t, const job *j, const qsim_model *input,
         qsim_error e;
         job_path(j, &j->flows[i], "model.onnx", &path);
         if (qsim_model_save(best[i].model ? best[i].model : input, path.data, &options, &e))
+            code = tool_error(t, path.data, &e);
+        text_free(&path);
+    }
+    return code;
+}
+
+static int write_recipes(const tool *t, const job *j, const job_flow *f, const job_best *best) {
+    int code = EXIT_OK;
+    for (size_t i = 0; i < best->recipe_count && code == EXIT_OK; i++) {
+        text path = {0};
+        qsim_error e;
+        if (!best->recipes[i])
+            continue;
+        job_path(j, f, job_recipe(&f->passes[i]), &path);
+        if (qsim_recipe_save(best->recipes[i], path.data, t->force, &e))
             code = tool_error(t, path.data, &e);
         text_free(&path);
     }
@@ -215,6 +238,8 @@ int job_write(const tool *t, const job *j, const qsim_model *input, const job_re
     job_report(j, base, best, &report);
     job_path(j, NULL, "metrics.json", &path);
     int code = write_models(t, j, input, best);
+    for (size_t i = 0; i < j->flow_count && code == EXIT_OK; i++)
+        code = write_recipes(t, j, &j->flows[i], &best[i]);
     if (code == EXIT_OK)
         code = tool_write(t, path.data, report.out.data, report.out.size);
     if (code == EXIT_OK && j->package)

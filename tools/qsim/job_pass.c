@@ -198,6 +198,21 @@ static bool read_flows(job_reader *r) {
     return true;
 }
 
+/* Passes of a flow write into one folder. */
+static bool check_recipes(job_reader *r, const config *passes) {
+    for (size_t k = 0; k < r->job->flow_count; k++) {
+        const job_flow *f = &r->job->flows[k];
+        for (size_t i = 0; i < f->count; i++)
+            for (size_t n = 0; n < i; n++) {
+                const char *file = job_recipe(&f->passes[i]), *other = job_recipe(&f->passes[n]);
+                if (file && other && strcmp(file, other) == 0)
+                    return job_wrong(r, config_get(passes, f->passes[i].name),
+                                     "its recipe has the name of another, '%.60s'", file);
+            }
+    }
+    return true;
+}
+
 bool job_read_passes(job_reader *r) {
     const config *passes = config_get(&r->job->root, "passes");
     job *j = r->job;
@@ -213,7 +228,7 @@ bool job_read_passes(job_reader *r) {
         if (!read_pass(r, c, passes->items[i].key, &j->passes[j->pass_count++]))
             return false;
     }
-    return read_flows(r);
+    return read_flows(r) && check_recipes(r, passes);
 }
 
 void job_free(job *j) {

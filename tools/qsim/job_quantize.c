@@ -15,6 +15,10 @@ static const char *picked(const job_pass *p, const size_t *picks, const char *na
     return NULL;
 }
 
+const char *job_recipe(const job_pass *p) {
+    return picked(p, NULL, "save-recipe");
+}
+
 /* Is the option valid with the picked mode and method? Others may be tried, too. */
 static bool applies(const job_pass *p, const size_t *picks, const char *name) {
     if (p->automatic || p->action != ACTION_QUANTIZE)
@@ -212,6 +216,9 @@ static int quantize(const tool *t, const tool *own, const job_pass *p, quantizin
         code = search(t, own, p, q);
     if (code)
         return code;
+    if (job_recipe(p) && qsim_recipe_create(t->ctx, &q->decided, &e))
+        return tool_error(t, q->file, &e);
+    q->options.decided = q->decided;
     progress_begin(&bar, t);
     q->options.progress = progress_step;
     q->options.progress_user = &bar;
@@ -221,7 +228,7 @@ static int quantize(const tool *t, const tool *own, const job_pass *p, quantizin
 }
 
 int job_quantize(const tool *t, const job *j, const job_pass *p, const size_t *picks,
-                 const qsim_model *m, qsim_calibration **kept, qsim_model **out) {
+                 const qsim_model *m, qsim_calibration **kept, job_made *made) {
     /* const is cast away: quantize_options and the calibration only read the model. */
     quantizing q = {.file = j->model, .output = p->name, .model = (qsim_model *)(uintptr_t)m};
     tool own = *t;
@@ -240,9 +247,11 @@ int job_quantize(const tool *t, const job *j, const job_pass *p, const size_t *p
         code = quantize(t, &own, p, &q, kept);
     if (code != EXIT_OK) {
         qsim_model_free(q.result);
+        qsim_recipe_free(q.decided);
         q.result = NULL;
+        q.decided = NULL;
     }
-    *out = q.result;
+    *made = (job_made){q.result, q.decided};
     if (!kept)
         qsim_calibration_free(q.calibration);
     else if (p->automatic) {

@@ -18,6 +18,7 @@ typedef struct walk {
     const qsim_model *input;
     const job_result *base;
     qsim_calibration **kept; /* calibrations of the input model, per pass */
+    qsim_recipe **made;      /* the candidate's recipes, per pass */
     size_t *picks;
     double start;
 } walk;
@@ -52,23 +53,32 @@ static void pick(walk *w, size_t first, size_t last, size_t number) {
         }
 }
 
-/* Makes the model after passes [0, last]. */
+static void free_recipes(qsim_recipe **recipes, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        qsim_recipe_free(recipes[i]);
+    free(recipes);
+}
+
+/* Makes the model after passes [0, last], and the recipes of these passes. */
 static int build(walk *w, size_t last, qsim_model **out) {
     const qsim_model *m = w->input;
     int code = EXIT_OK;
     *out = NULL;
+    free_recipes(w->made, w->made ? w->f->count : 0);
+    w->made = tool_alloc(w->f->count, sizeof(*w->made));
     for (size_t i = 0; i <= last && i < w->f->count && code == EXIT_OK; i++) {
         const job_pass *p = &w->f->passes[i];
-        qsim_model *next = NULL;
+        job_made made = {0};
         if (p->action != ACTION_QUANTIZE)
             continue;
         code = job_quantize(w->t, w->j, p, w->picks + first_pick(w->f, i), m,
-                            m == w->input ? &w->kept[i] : NULL, &next);
+                            m == w->input ? &w->kept[i] : NULL, &made);
         if (code)
             break;
         qsim_model_free(*out);
-        *out = next;
-        m = next;
+        *out = made.model;
+        w->made[i] = made.recipe;
+        m = made.model;
     }
     return code;
 }
@@ -82,10 +92,11 @@ void job_best_free(job_best *b) {
     qsim_calibration_free(b->calibration);
     pace_free(&b->pace);
     text_free(&b->session);
+    free_recipes(b->recipes, b->recipe_count);
     memset(b, 0, sizeof(*b));
 }
 
-static void keep(const walk *w, qsim_model *m, const job_result *result, job_best *best) {
+static void keep(walk *w, qsim_model *m, const job_result *result, job_best *best) {
     size_t n = first_pick(w->f, w->f->count);
     size_t *picks = tool_alloc(n, sizeof(*picks));
     if (n > 0)
@@ -96,6 +107,10 @@ static void keep(const walk *w, qsim_model *m, const job_result *result, job_bes
     best->model = m;
     best->result = *result;
     best->picks = picks;
+    free_recipes(best->recipes, best->recipe_count);
+    best->recipes = w->made;
+    best->recipe_count = w->f->count;
+    w->made = NULL;
 }
 
 /* Records a candidate. */
@@ -223,6 +238,7 @@ int job_run_flow(const tool *t, const job *j, const job_flow *f, const qsim_mode
         else
             qsim_calibration_free(w.kept[i]);
     }
+    free_recipes(w.made, w.made ? f->count : 0);
     free(w.kept);
     free(w.picks);
     return code;

@@ -7,7 +7,7 @@
 #include "pages.h"
 #include "verbs.h"
 
-static void say_passes(const tool *t, const job_flow *f, const job_best *best) {
+static void say_passes(const tool *t, const job *j, const job_flow *f, const job_best *best) {
     size_t at = 0;
     for (size_t i = 0; i < f->count; at += f->passes[i++].choice_count) {
         const job_pass *p = &f->passes[i];
@@ -21,6 +21,12 @@ static void say_passes(const tool *t, const job_flow *f, const job_best *best) {
             job_command(p, best->picks + at, &line);
         table_line("pass", "%s (%s): %s", p->name, p->type, line.data);
         text_free(&line);
+        if (i < best->recipe_count && best->recipes[i]) {
+            job_path(j, f, job_recipe(p), &line);
+            table_line("recipe", "%s  %d layers and tensors", line.data,
+                       qsim_recipe_count(best->recipes[i]));
+            text_free(&line);
+        }
     }
     if (best->judged.verdict) {
         pace_print(&best->pace);
@@ -62,7 +68,7 @@ static void draw_page(page *p, const job *j, const qsim_model *m, const job_resu
 
 static void say(const tool *t, const job *j, const job_result *base, const job_best *best) {
     for (size_t i = 0; i < j->flow_count; i++)
-        say_passes(t, &j->flows[i], &best[i]);
+        say_passes(t, j, &j->flows[i], &best[i]);
     if (j->package)
         table_line("package", "%s/%s.zip", j->output_dir, j->package);
     job_print_table(j, base, best);
