@@ -27,6 +27,9 @@ static void check_traits(const qs_op *op) {
         fail(op, "convolves in any layout");
     if ((op->traits & (QS_CONVOLVES | QS_MULTIPLIES)) && (!op->macs || !op->weight_inputs))
         fail(op, "sums products, and has no macs or no weights");
+    if ((op->traits & QS_CONVOLVES) && (op->traits & QS_INTEGER) &&
+        !qs_op_operands(op)->x[0].zero_point)
+        fail(op, "convolves integers whose zero point, which pads them, is not stated");
     if ((op->traits & QS_QUANTIZES) && (op->traits & (QS_DEQUANTIZES | QS_INTEGER)))
         fail(op, "quantizes and computes on integers");
     const uint32_t sums = op->traits & (QS_ADDS | QS_SCALES | QS_DIVIDES);
