@@ -5,26 +5,29 @@ How many faults in parsing and checking code do the tests catch? Puts one fault 
 the sources (a comparison off by one or turned round, a check that is dropped, && for ||), compiles that
 file, with AddressSanitizer as one of the ordinary builds has it, and runs the ordinary tests that reach
 the changed line, as gcov counted once for each test, until one fails: those of the file's own layer
-first, then the fast ones, the command's cases and the hostile corpus last. Prints each fault with the test that caught it, and the
-share that was caught. The same seed gives the same faults.
+first, then the fast ones. What is left when all faults were tried goes to the long tests, the command's
+cases and the hostile corpus. Prints each fault with the test that caught it, and the share that was
+caught. The same seed gives the same faults, as far as their lines are still there.
 
-    python3 test/mutate.py [--count 200] [--seed 1] [--only lib/onnx] [--work build-test/mutate]
+    python3 test/mutate.py [--count 200] [--seed 1] [--only lib/onnx] [--work build-test/mutate] [--jobs 2]
 
 The compiled file is a library of its own that is loaded before the others, so nothing is linked anew. What
 was found is kept in WORK/results.tsv: a run that was interrupted goes on where it ended. --fresh forgets
-it; --again repeats those that survived, after tests were added. Uses $CC (cc), gcov, and shared data at $QSIM_SHARED or ../shared. Not run are ONNX's
-own tests and long tests of other layers, and a fault that changes nothing that can be seen counts as
-missed: the share is a lower bound. --short leaves out tests of more than five seconds: a first look,
-whose survivors are tried by the next run without it.
+it; --again first tries those that survived with the tests that are new or have changed since. Uses $CC (cc), gcov, and shared data at
+$QSIM_SHARED or ../shared. Not run are ONNX's own tests and long tests of other layers, and a fault that
+changes nothing that can be seen counts as missed: the share is a lower bound. --short ends after the
+short tests, of at most five seconds each: a first look, whose survivors are tried by the next run without it.
 """
 import argparse
+import collections
 import concurrent.futures
 import filecmp
 import glob
 import gzip
+import hashlib
 import json
 import os
-import random
+import queue
 import re
 import shutil
 import signal
@@ -41,12 +44,16 @@ FILES = [
     "tools/common/csv.c", "tools/common/config.c", "tools/common/json.c", "tools/common/image_own.c",
     "tools/common/preprocess.c", "tools/common/args.c", "tools/qsim/job_read.c", "tools/qsim/job_keys.c",
 ]
+UNCHANGED = "lib/base/file.c"  # stands for a fault where tests are measured
 NOT_MUTATED = ["lib/package/no_zip.c"]
 # Other builds (no_zip, verify), much work (ptq_memory, conv), clocks and memory under other sanitizers.
 LEFT_OUT = ["test_no_zip", "test_verify", "test_ptq_memory", "test_memory_use", "test_conv", "test_in_place",
             "test_convtranspose", "test_pool", "test_same_bits", "test_thread_pool", "test_threads", "test_i8_pack"]
 AIM = 0.9  # fewer that are caught are a failure
-LONG = 5.0  # seconds; a longer test is run only for its own layer's faults
+LONG = 5.0  # seconds; a longer test is run only for its own layer's faults, after the others
+LATE = ["test_fork", "test_fault_api"]  # known to be long before they are measured
+PIECE = 20  # cases of the command that are one test here, since few of them reach a line
+LEFT = "left to long tests"
 SWAPS = [(" < ", " <= "), (" <= ", " < "), (" > ", " >= "), (" >= ", " > "), (" == ", " != "),
          (" != ", " == "), (" && ", " || "), (" || ", " && "), (" + 1", " + 2"), (" - 1", " - 2"),
          (" + 1", ""), (" - 1", "")]
@@ -62,8 +69,12 @@ def code_only(line):
     return re.sub(r"/\*.*?(\*/|$)|//.*$", blank, line)
 
 
+# `key` stays the same when other lines change: it has the texts and which of several alike it is.
+Fault = collections.namedtuple("Fault", "path n old new what key")
+
+
 def faults_of(path):
-    """All faults of a file: (line number, new line, what)."""
+    """All faults of a file."""
     found = []
     with open(os.path.join(ROOT, path)) as f:
         lines = f.read().split("\n")
@@ -85,7 +96,12 @@ def faults_of(path):
             condition = line[check.start(3):check.end(3)]
             tail = check.group(4) or ""
             found.append((n, f"{check.group(1)}{check.group(2)} (0 && ({condition})){tail}", "check dropped"))
-    return [(path, n, lines[n], new, what) for n, new, what in found]
+    seen = collections.Counter()
+    for at, (n, new, what) in enumerate(found):
+        same = (path, what, lines[n].strip(), new.strip())
+        found[at] = Fault(path, n, lines[n], new, what, "\t".join(same + (str(seen[same]),)))
+        seen[same] += 1
+    return found
 
 
 def all_faults(only):
@@ -148,10 +164,18 @@ class Build:
                  + [os.path.join(self.work, n) for n in ("libtools.so", "libqsim.so.0")] + self.libs)
         return out
 
-    def fault(self, path):
+    def text(self, path):
+        with open(os.path.join(self.src, path)) as f:
+            return f.read()
+
+    def fault(self, path, text, slot):
         """The library of one changed file; False: it does not compile."""
-        p = call(self.cc + self.flags + self.checked + ["-shared", "-o", os.path.join(self.work, "fault.so"), path],
+        changed = os.path.join(os.path.dirname(path), f"fault-{slot}.c")
+        with open(os.path.join(self.src, changed), "w") as f:
+            f.write(text)
+        p = call(self.cc + self.flags + self.checked + ["-shared", "-o", fault_library(self.work, slot), changed],
                  cwd=self.src)
+        os.remove(os.path.join(self.src, changed))
         return p.returncode == 0
 
     def all(self):
@@ -181,7 +205,7 @@ class Build:
             return tests, {t[0] for t in tests}
         named = {os.path.basename(f).split(".")[0] for f in changed}
         return tests, {t[0] for t in tests if t[0] in named or t[0].replace("replay_", "fuzz_") in named
-                       or t[0].replace("cli_", "") in named or (t[1] == "cli" and "fixtures" in named)}
+                       or re.sub(r"^cli_|_\d+$", "", t[0]) in named or (t[1] == "cli" and "fixtures" in named)}
 
     def tests(self, have):
         """(name, folder that it looks after, command)"""
@@ -216,30 +240,48 @@ class Build:
         tests.append(("one_node", "conform", sh("test/conform/one_node.sh", one, "1")))
         tool, fixtures = self.link("qsim", ["tools/qsim/main.c"]), self.link("cli_fixtures", ["test/cli/fixtures.c"])
         for cases in ("edges", "messages", "samples", "config", "run_config", "cases"):
-            tests.append(("cli_" + cases, "last" if cases == "cases" else "cli", sh("test/cli/cli.sh", tool, fixtures,
-                                                    os.path.join(self.src, "test/cli", cases + ".txt"))))
-        tests.append(("hostile", "last", sh("test/hostile/hostile.sh", tool, "1")))
+            for piece, path in self.pieces(cases):
+                tests.append((piece, "last" if cases == "cases" else "cli", sh("test/cli/cli.sh", tool, fixtures, path)))
+        for kind in ("onnx", "mut", "npy", "npz", "idx", "zip", "json"):
+            tests.append(("hostile_" + kind, "last", sh("test/hostile/hostile.sh", tool, "1", kind)))
         return tests
 
+    def pieces(self, name):
+        """(name, file) of each piece of a file of cases"""
+        with open(os.path.join(self.src, "test/cli", name + ".txt")) as f:
+            cases = re.split(r"^(?=== )", f.read(), flags=re.M)[1:]
+        found = []
+        for at in range(0, len(cases), PIECE):
+            piece = f"cli_{name}_{at // PIECE + 1}"
+            path = os.path.join(self.work, piece + ".txt")
+            with open(path, "w") as f:
+                f.write("".join(cases[at:at + PIECE]))
+            found.append((piece, path))
+        return found
 
-def environment(work, fault, counts):
+
+def fault_library(work, slot):
+    return os.path.join(work, f"fault-{slot}.so")
+
+
+def environment(work, slot, fault, counts):
     shared = os.path.abspath(os.environ.get("QSIM_SHARED", os.path.join(ROOT, "..", "shared")))
     env = dict(os.environ, QSIM_SHARED=shared, LD_LIBRARY_PATH=work, JOBS="1",
                ASAN_OPTIONS="detect_leaks=1:verify_asan_link_order=0")
     if counts:
         env.update(LD_LIBRARY_PATH=os.path.join(work, "counted"), GCOV_PREFIX=counts)
-    return dict(env, LD_PRELOAD=os.path.join(work, "fault.so")) if fault else env
+    return dict(env, LD_PRELOAD=fault_library(work, slot)) if fault else env
 
 
-def run_test(test, work, limit, fault=True, counts=None):
+def run_test(test, work, slot, limit, fault=True, counts=None):
     """None, or how it failed; gcov's counts in a folder."""
-    folder = os.path.join(work, "run")
+    folder = os.path.join(work, f"run-{slot}")
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
-    env = environment(work, fault, counts)
+    env = environment(work, slot, fault, counts)
     command = test[2]
     if fault and command[0] == "sh":  # the shell itself is not to load it
-        tool = os.path.join(folder, "with-fault")
+        tool = os.path.join(folder, "qsim")  # by this name cases call it
         with open(tool, "w") as f:
             f.write(f'#!/bin/sh\nLD_PRELOAD={env.pop("LD_PRELOAD")} exec {command[2]} "$@"\n')
         os.chmod(tool, 0o755)
@@ -257,11 +299,11 @@ def run_test(test, work, limit, fault=True, counts=None):
     return None if code in (0, 77) else f"exit {code}"
 
 
-def reached(test, work, limit):
+def reached(test, work, slot, limit):
     """The lines of each file that a test executes, {file: [line]}, and all lines that have code, the same."""
-    counts = os.path.join(work, "counts")
+    counts = os.path.join(work, f"counts-{slot}")
     shutil.rmtree(counts, ignore_errors=True)
-    run_test(test, work, limit, fault=False, counts=counts)
+    run_test(test, work, slot, limit, fault=False, counts=counts)
     objects = os.path.join(work, "counted", "obj")
     at = counts + objects
     hit, code = {}, {}
@@ -271,7 +313,9 @@ def reached(test, work, limit):
         if name.endswith(".gcno"):
             os.symlink(os.path.join(objects, name), os.path.join(at, name))
     names = [os.path.join(at, n) for n in os.listdir(at) if n.endswith(".gcda")]
-    for line in call(["gcov", "--json-format", "--stdout"] + names, cwd=at).stdout.split("\n"):
+    gcov = subprocess.run(["gcov", "--json-format", "--stdout"] + names, cwd=at, stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, text=True)  # whose messages may part a line
+    for line in gcov.stdout.split("\n"):
         if line.startswith("{"):
             for f in json.loads(line)["files"]:
                 code[f["file"]] = [n["line_number"] for n in f["lines"]]
@@ -287,12 +331,11 @@ class Reach:
         self.work = os.path.join(work, "reach")
         os.makedirs(self.work, exist_ok=True)
 
-    def load(self, test, work, limit):
-        path = os.path.join(self.work, test[0] + ".json.gz")
-        if not os.path.exists(path):
-            with gzip.open(path, "wt") as f:
-                json.dump(reached(test, work, limit), f)
-        with gzip.open(path, "rt") as f:
+    def path(self, test):
+        return os.path.join(self.work, test[0] + ".json.gz")
+
+    def load(self, test):
+        with gzip.open(self.path(test), "rt") as f:
             hit, code = json.load(f)
         self.hit[test[0]] = {file: set(lines) for file, lines in hit.items()}
         for file, lines in code.items():
@@ -306,34 +349,82 @@ class Reach:
         return bool(before) and max(before) in self.hit[test].get(path, ())
 
 
-def measure(tests, work, fresh, reach):
-    """Tests that pass without a fault, with their seconds; measured once."""
+class Slots:
+    """Runs a function for each of a list, several at a time, each with a slot: files and folders of its own."""
+
+    def __init__(self, jobs):
+        self.jobs, self.free = jobs, queue.Queue()
+        for slot in range(jobs):
+            self.free.put(slot)
+
+    def each(self, function, items):
+        def one(item):
+            slot = self.free.get()
+            try:
+                return function(item, slot)
+            finally:
+                self.free.put(slot)
+        with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
+            waiting = [pool.submit(one, item) for item in items]
+            try:
+                for w in waiting:
+                    yield w.result()
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+
+def measure(tests, build, fresh, reach, slots):
+    """
+    Tests that pass with an unchanged file in a fault's place, with their seconds; measured once, and with
+    them the lines they reach.
+    """
+    work = build.work
     path = os.path.join(work, "tests.tsv")
     known = {}
     if os.path.exists(path):
         with open(path) as f:
             known = {name: (float(s), how) for name, s, how in (line.rstrip("\n").split("\t") for line in f)}
-    good = []
-    for test in tests:
+
+    new = set()
+
+    def one(test, slot):
         if test[0] not in known or test[0] in fresh:
-            if os.path.exists(os.path.join(reach.work, test[0] + ".json.gz")):
-                os.remove(os.path.join(reach.work, test[0] + ".json.gz"))
+            new.add(test[0])
             start = time.time()
-            how = run_test(test, work, 900, fault=False)
+            if not build.fault(UNCHANGED, build.text(UNCHANGED), slot):
+                sys.exit("cannot compile " + UNCHANGED)
+            how = run_test(test, work, slot, 900)
             known[test[0]] = (time.time() - start, how or "")
+            if os.path.exists(reach.path(test)):
+                os.remove(reach.path(test))
+        seconds, how = known[test[0]]
+        if not how and not os.path.exists(reach.path(test)):
+            lines = reached(test, work, slot, 20 + 10 * seconds)
+            with gzip.open(reach.path(test), "wt") as f:
+                json.dump(lines, f)
+        return test
+
+    good = []
+    for test in slots.each(one, tests):
+        seconds, how = known[test[0]]
+        if test[0] in new:
             with open(path, "a") as f:
                 f.write("%s\t%.2f\t%s\n" % ((test[0],) + known[test[0]]))
-        seconds, how = known[test[0]]
         if how:
             print(f"left out: {test[0]} fails without a fault ({how})", flush=True)
         else:
             good.append((test, seconds))
-            reach.load(test, work, 20 + 10 * seconds)
+            reach.load(test)
     return good
 
 
 def is_long(item):
-    return item[0][1] == "last" or item[1] >= LONG
+    return is_late(item[0]) or item[1] >= LONG
+
+
+def is_late(test):
+    return test[1] == "last" or test[0] in LATE
 
 
 def order(timed, path, n, reach):
@@ -346,27 +437,49 @@ def order(timed, path, n, reach):
                    and (not is_long(i) or i[0][1] in own + ["cli", "last"])), key=key)
 
 
-def try_fault(build, timed, reach, fault):
-    path, n, old, new, _ = fault
-    where = os.path.join(build.src, path)
-    with open(where) as f:
-        text = f.read()
-    lines = text.split("\n")
-    assert lines[n] == old
-    lines[n] = new
-    with open(where, "w") as f:
-        f.write("\n".join(lines))
-    try:
-        if not build.fault(path):
-            return "does not compile"
-        for test, seconds in order(timed, path, n + 1, reach):
-            how = run_test(test, build.work, 20 + 4 * seconds)
-            if how:
-                return f"{test[0]} ({how})"
-        return "SURVIVED"
-    finally:
-        with open(where, "w") as f:
-            f.write(text)
+def try_fault(build, timed, reach, fault, slot):
+    lines = build.text(fault.path).split("\n")
+    assert lines[fault.n] == fault.old
+    lines[fault.n] = fault.new
+    if not build.fault(fault.path, "\n".join(lines), slot):
+        return "does not compile"
+    for test, seconds in order(timed, fault.path, fault.n + 1, reach):
+        how = run_test(test, build.work, slot, 20 + 4 * seconds)
+        if how:
+            return f"{test[0]} ({how})"
+    return None
+
+
+def shown(fault):
+    return f"{fault.path}:{fault.n + 1}: {fault.what}: {fault.new.strip()}"
+
+
+class Results:
+    """What was found for each fault; kept in a file, to which each result is added when it is there."""
+
+    def __init__(self, path, fresh):
+        self.known = {}
+        if os.path.exists(path) and not fresh:
+            with open(path) as f:
+                self.known = dict(line.rstrip("\n").rsplit("\t", 1) for line in f)
+        self.file = open(path, "w" if fresh else "a")
+
+    def of(self, fault):
+        return self.known.get(fault.key)
+
+    def add(self, fault, result):
+        self.known[fault.key] = result
+        self.file.write(f"{fault.key}\t{result}\n")
+        self.file.flush()
+        print(f"{shown(fault)}: {result}", flush=True)
+
+
+def round_of(build, tests, reach, faults, results, slots, left):
+    """Tries faults with tests; what survives is left to the next round, or has survived."""
+    def one(fault, slot):
+        results.add(fault, try_fault(build, tests, reach, fault, slot) or left)
+    for _ in slots.each(one, faults):
+        pass
 
 
 def main():
@@ -375,57 +488,51 @@ def main():
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--only", default="")
     p.add_argument("--work", default=os.path.join(ROOT, "build-test", "mutate"))
+    p.add_argument("--jobs", type=int, default=2)
     p.add_argument("--fresh", action="store_true")
     p.add_argument("--again", action="store_true")
     p.add_argument("--list", action="store_true")
     p.add_argument("--short", action="store_true")
+    p.add_argument("--without", default="^$", help="a pattern of tests that are not run")
     o = p.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # which removes the fault from the copy
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # which ends the tests that run
     faults = all_faults(o.only)
-    paths = sorted({f[0] for f in faults})
-    random.Random(o.seed).shuffle(faults)
+    paths = sorted({f.path for f in faults})
+    faults.sort(key=lambda f: hashlib.sha256(f"{o.seed} {f.key}".encode()).digest())
     if o.list:
         print(f"{len(faults)} faults in {len(paths)} files")
         return 0
     work = os.path.abspath(o.work)
-    build = Build(work, sorted({f[0] for f in all_faults("")}))
-    reach = Reach(work)
+    build = Build(work, sorted({f.path for f in all_faults("")}))
+    reach, slots = Reach(work), Slots(o.jobs)
     tests, changed = build.all()
-    timed = measure(tests, work, {t[0] for t in tests} if o.fresh else changed, reach)
-    print(f"{len(faults)} faults in {len(paths)} files, {len(timed)} tests, {sum(s for _, s in timed):.0f} s", flush=True)
-    results_path = os.path.join(work, "results.tsv")
-    known = {}
-    if os.path.exists(results_path) and not o.fresh:
-        with open(results_path) as f:
-            known = dict(line.rstrip("\n").rsplit("\t", 1) for line in f)
-    caught, tried, survivors = 0, 0, []
-    results = open(results_path, "w" if o.fresh else "a")
-    for fault in faults:
-        if tried >= o.count:
+    tests = [t for t in tests if not re.search(o.without, t[0])]
+    fresh = {t[0] for t in tests} if o.fresh else changed
+    early = measure([t for t in tests if not is_late(t)], build, fresh, reach, slots)
+    print(f"{len(faults)} faults in {len(paths)} files, {len(early)} tests, {sum(s for _, s in early):.0f} s", flush=True)
+    results = Results(os.path.join(work, "results.tsv"), o.fresh)
+    def chosen():
+        return [f for f in faults if results.of(f) != "does not compile"][:o.count]
+    if o.again:
+        new = [t for t in early if t[0][0] in fresh]
+        for kind in (LEFT, "SURVIVED"):
+            round_of(build, new, reach, [f for f in chosen() if results.of(f) == kind], results, slots, kind)
+    while True:  # more than once if some do not compile
+        new = [f for f in chosen() if results.of(f) is None]
+        if not new:
             break
-        path, n, old, new, what = fault
-        key = f"{path}:{n + 1}\t{what}\t{old.strip()}\t{new.strip()}"
-        result = known.get(key)
-        if result is None or (o.again and result == "SURVIVED"):
-            result = try_fault(build, [t for t in timed if not is_long(t)], reach, fault)
-            if result == "SURVIVED" and not o.short:
-                result = try_fault(build, [t for t in timed if is_long(t)], reach, fault)
-            if o.short and result == "SURVIVED":
-                print(f"left to long tests: {key}", flush=True)
-                tried += 1
-                continue
-            results.write(f"{key}\t{result}\n")
-            results.flush()
-        if result == "does not compile":
-            continue
-        tried += 1
-        caught += result != "SURVIVED"
-        if result == "SURVIVED":
-            survivors.append(key)
-        print(f"{tried}\t{key}\t{result}", flush=True)
-    print("\n".join(["", "survived:"] + survivors))
-    print(f"{caught} of {tried} caught, {100.0 * caught / max(tried, 1):.1f} %")
-    return 0 if caught >= AIM * tried else 1
+        round_of(build, [t for t in early if not is_long(t)], reach, new, results, slots, LEFT)
+    left = [f for f in chosen() if results.of(f) == LEFT]
+    if left and not o.short:
+        late = measure([t for t in tests if is_late(t)], build, fresh, reach, slots)
+        round_of(build, [t for t in early + late if is_long(t)], reach, left, results, slots, "SURVIVED")
+    tried = chosen()
+    for kind in (LEFT, "SURVIVED"):
+        named = [shown(f) for f in tried if results.of(f) == kind]
+        print("\n".join(["", kind.lower() + ":"] + named))
+    caught = sum(results.of(f) not in (LEFT, "SURVIVED") for f in tried)
+    print(f"{caught} of {len(tried)} caught, {100.0 * caught / max(len(tried), 1):.1f} %")
+    return 0 if caught >= AIM * len(tried) else 1
 
 
 if __name__ == "__main__":

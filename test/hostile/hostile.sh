@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Malformed and hostile models, arrays, packages and configurations from the shared corpus: each verdict
 # must be good.
-# Usage: hostile.sh QSIM SANITIZED(0|1)
+# Usage: hostile.sh QSIM SANITIZED(0|1) [KINDS]: their folders, onnx|mut... (all)
 set -eu
 corpus=${QSIM_SHARED:-../shared}/hostile
 if [ ! -f "$corpus/dev.tar.xz" ]; then
@@ -17,7 +17,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 tar xf "$corpus/dev.tar.xz" -C "$work"
 QSIM=$(realpath "$1") SAN=$2 OUT="$work/out" TMO=30 bash "$corpus/check_hostile.sh" "$work/dev" \
-    '^(onnx|mut|npy|npz|idx|zip|json)/' || {
+    "^(${3:-onnx|mut|npy|npz|idx|zip|json})/" || {
     cut -c1-300 "$work/out/failed.tsv"
     exit 1
 }
