@@ -65,8 +65,6 @@ uint32_t qs_minifloat_bits(const qs_minifloat *f, double v, bool saturate) {
                     ((uint32_t)(exponent - least) << f->mantissa);
     }
     if (magnitude > f->largest)
-        return saturate                             ? sign | f->largest
-               : over == f->nan && f->no_minus_zero ? over
-                                                    : sign | over;
+        return sign | (saturate ? f->largest : over);
     return magnitude || !f->no_minus_zero ? sign | magnitude : 0;
 }
