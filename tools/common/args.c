@@ -186,7 +186,7 @@ static bool parse_letters(args *a, const char *word, int *at, int count, char **
     for (; *word; word++) {
         const option *o = find(a->verb, "", 0, *word);
         if (!o) {
-            text_printf(problem, "unknown option -%.*s", (int)strcspn(word, "=") > 0 ? 1 : 0, word);
+            text_printf(problem, "unknown option -%c", *word);
             text_printf(hint, "%s%s --help lists the options", args_prefix(a->verb), a->verb->name);
             return false;
         }
