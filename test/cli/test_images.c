@@ -179,7 +179,8 @@ static void check_golden(void) {
 static void check_bmp(int bits, bool down, bool bitfields) {
     static const unsigned char want[] = {255, 0, 0, 0,   255, 0,   0,   0,   255,
                                          0,   0, 0, 128, 128, 128, 255, 255, 255};
-    unsigned char file[256] = {'B', 'M'}, *p = file + 54, *palette = p;
+    const size_t colours = bits == 4 ? 6 : bits == 8 ? 256 : 0;
+    unsigned char file[54 + 1024 + 64] = {'B', 'M'}, *p = file + 54, *palette = p;
     size_t row = ((size_t)bits * 3 + 31) / 32 * 4;
     memcpy(file + 14, "\50\0\0\0\3\0\0\0", 8);
     file[22] = down ? 254 : 2;
@@ -191,11 +192,13 @@ static void check_bmp(int bits, bool down, bool bitfields) {
         memcpy(p, "\377\0\0\0\0\377\0\0\0\0\377", 12);
         p += 12;
     }
-    for (int i = 0; bits <= 8 && i < 6; i++, p += 4)
+    for (int i = 0; bits <= 8 && i < 6; i++)
         for (int c = 0; c < 3; c++)
             palette[i * 4 + c] = want[i * 3 + 2 - c];
-    file[46] = bits <= 8 ? 6 : 0;
+    p += 4 * colours;
+    file[46] = (unsigned char)colours; /* 0 of 8 bits: all 256 */
     file[10] = (unsigned char)(p - file);
+    file[11] = (unsigned char)((p - file) >> 8);
     for (int y = 0; y < 2; y++)
         for (int x = 0; x < 3; x++) {
             unsigned char *at = p + (size_t)(down ? y : 1 - y) * row;

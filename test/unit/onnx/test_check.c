@@ -85,6 +85,28 @@ static void check_use(qsim_model *m) {
     CHECK_INT(qsim_session_create(m, &so, &s, &e), QSIM_E_STATE);
 }
 
+/* Outputs without names: reading goes on after 1000 problems at most. */
+static void check_many(int count) {
+    static const int64_t dims[] = {3};
+    proto model = {0}, g = {0};
+    struct list l = {0};
+    qsim_model *m = NULL;
+    qsim_load_options o = {.struct_size = sizeof(o), .flags = QSIM_LOAD_CHECK};
+    for (int i = 0; i < count; i++)
+        proto_node(&g, "Relu", NULL, "x", NULL, "");
+    proto_node(&g, "Relu", NULL, "x", NULL, "y");
+    proto_value(&g, 11, "x", QSIM_FLOAT, dims, 1);
+    proto_value(&g, 12, "y", QSIM_FLOAT, dims, 1);
+    proto_model(&model, &g);
+    CHECK_INT(qsim_model_load_memory(NULL, model.data, model.size, &o, &m, NULL),
+              count > 1000 ? QSIM_E_GRAPH : QSIM_OK);
+    if (m)
+        CHECK(qsim_model_check(m, note, &l) >= count);
+    qsim_model_free(m);
+    proto_free(&model);
+    proto_free(&g);
+}
+
 int main(void) {
     static const char *const parts[] = {
         "'short_w'",
@@ -119,5 +141,7 @@ int main(void) {
     model.size /= 2;
     CHECK(qsim_model_load_memory(NULL, model.data, model.size, &o, &m, &e) < 0);
     proto_free(&model);
+    check_many(1000);
+    check_many(1001);
     return test_done();
 }

@@ -3,6 +3,7 @@
 #include "test.h"
 #include "proto.h"
 
+#include <stdbool.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,8 +12,8 @@
 static const float values[6] = {9, 9, 1, 2, 3, 9}; /* w is 1, 2, 3 at offset 8 */
 static const int64_t dims[] = {-1, 3};
 
-static void write_model(proto *model, const char *location, const char *offset,
-                        const char *length) {
+static void write_model(proto *model, const char *location, const char *offset, const char *length,
+                        bool inside) {
     proto g = {0}, t = {0};
     model->size = 0;
     proto_node(&g, "Add", "add", "x", "w", "y");
@@ -26,6 +27,8 @@ static void write_model(proto *model, const char *location, const char *offset,
     if (length)
         proto_external(&t, "length", length);
     proto_int(&t, 14, 1);
+    if (inside)
+        proto_bytes(&t, 9, values + 2, 12);
     proto_take(&g, 5, &t);
     proto_value(&g, 11, "x", QSIM_FLOAT, dims, 2);
     proto_value(&g, 12, "y", QSIM_FLOAT, dims, 2);
@@ -74,7 +77,7 @@ static void check_saved(const qsim_model *m, const char *folder) {
 static void check_files(const char *folder, const char *path, proto *model) {
     qsim_error e = {0};
     qsim_model *m = NULL;
-    write_model(model, "sub/w.bin", "8", "12");
+    write_model(model, "sub/w.bin", "8", "12", false);
     write_file(path, model->data, model->size);
     CHECK_INT(qsim_model_load(NULL, path, NULL, &m, &e), QSIM_OK);
     if (m) {
@@ -93,39 +96,51 @@ static void check_files(const char *folder, const char *path, proto *model) {
         {"sub/w.bin", "-8", "12", QSIM_E_FORMAT},
         {"sub/w.bin", "18446744073709551608", "12", QSIM_E_FORMAT},
         {"sub/w.bin", "8x", NULL, QSIM_E_FORMAT},
+        {"sub/w.bin", ":", "12", QSIM_E_FORMAT}, /* the character after 9 */
         {"sub/none.bin", NULL, NULL, QSIM_E_IO},
         {"../w.bin", NULL, NULL, QSIM_E_VALUE},
         {"/etc/passwd", NULL, NULL, QSIM_E_VALUE},
         {"sub", NULL, NULL, QSIM_E_IO},
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        write_model(model, bad[i].location, bad[i].offset, bad[i].length);
+        write_model(model, bad[i].location, bad[i].offset, bad[i].length, false);
         write_file(path, model->data, model->size);
         CHECK_INT(qsim_model_load(NULL, path, NULL, &m, &e), bad[i].code);
         CHECK(strstr(e.message, "'w'") != NULL);
     }
+    write_model(model, "", NULL, NULL, false);
+    write_file(path, model->data, model->size);
+    CHECK_INT(qsim_model_load(NULL, path, NULL, &m, &e), QSIM_E_VALUE);
+    CHECK(strstr(e.message, "is empty") != NULL);
+    write_model(model, "sub/w.bin", "8", "12", true);
+    write_file(path, model->data, model->size);
+    CHECK_INT(qsim_model_load(NULL, path, NULL, &m, &e), QSIM_E_FORMAT);
+    CHECK(strstr(e.message, "inside and outside") != NULL);
 }
 
 /* ---- saved in two files ---- */
 
-#define WIDTH 300 /* of w, which goes outside; b stays inside */
+#define WIDTH 300 /* of w, v and k, which go outside; b stays inside */
+#define ROWS  16  /* of w, whose bytes are a multiple of 64 */
 
 static qsim_model *build_two(void) {
-    float w[WIDTH], b[1] = {7};
+    float w[ROWS * WIDTH], b[1] = {7};
     qsim_error e = {0};
     qsim_builder *builder = NULL;
     qsim_model *m = NULL;
-    for (int i = 0; i < WIDTH; i++)
+    for (int i = 0; i < ROWS * WIDTH; i++)
         w[i] = (float)i / 2;
     CHECK_INT(qsim_builder_create(NULL, 17, "two", &builder, &e), QSIM_OK);
-    qsim_builder_input_as(builder, "x", "float[N,300]");
-    qsim_builder_constant_as(builder, "w", "float[300]", w);
+    qsim_builder_input_as(builder, "x", "float[16,300]");
+    qsim_builder_constant_as(builder, "w", "float[16,300]", w);
     qsim_builder_constant_as(builder, "b", "float[1]", b);
     qsim_builder_constant_as(builder, "v", "float[300]", w);
+    qsim_builder_constant_as(builder, "k", "float[300]", w);
     qsim_builder_node(builder, "", "Add", "first", "x,w", "t");
     qsim_builder_node(builder, "", "Mul", "second", "t,b", "u");
-    qsim_builder_node(builder, "", "Sub", "third", "u,v", "y");
-    qsim_builder_output_as(builder, "y", "float[N,300]");
+    qsim_builder_node(builder, "", "Sub", "third", "u,v", "z");
+    qsim_builder_node(builder, "", "Sub", "fourth", "z,k", "y");
+    qsim_builder_output_as(builder, "y", "float[16,300]");
     CHECK_INT(qsim_builder_finish(builder, &m, &e), QSIM_OK);
     qsim_builder_free(builder);
     return m;
@@ -145,7 +160,7 @@ static void check_two(const qsim_model *m, const char *path, const char *data) {
     CHECK_INT(qsim_model_save(m, path, &o, &e), QSIM_OK);
     CHECK_INT(qsim_model_save(m, path, &o, &e), QSIM_E_EXISTS);
     CHECK(size_of(path) > 0 && size_of(path) < 1000);
-    CHECK_INT(size_of(data), 1216 + 1200);
+    CHECK_INT(size_of(data), 19200 + 1216 + 1200);
     CHECK_INT(qsim_model_load(NULL, path, NULL, &again, &e), QSIM_OK);
     if (again) {
         qsim_model_hash(m, a);
@@ -206,7 +221,7 @@ static void check_callback(proto *model) {
     qsim_model *m = NULL;
     memcpy(copy, values, sizeof(copy));
     qsim_load_options o = {.struct_size = sizeof(o), .external = give, .external_user = copy};
-    write_model(model, "weights/here", "8", NULL);
+    write_model(model, "weights/here", "8", NULL, false);
     CHECK_INT(qsim_model_load_memory(NULL, model->data, model->size, &o, &m, &e), QSIM_OK);
     CHECK_INT(calls, 1);
     if (m)
@@ -216,7 +231,7 @@ static void check_callback(proto *model) {
     CHECK_INT(qsim_model_load_memory(NULL, model->data, model->size, &o, &m, &e), QSIM_E_IO);
     CHECK_INT(qsim_model_load_memory(NULL, model->data, model->size, NULL, &m, &e), QSIM_E_IO);
     CHECK(strstr(e.message, "callback") != NULL);
-    write_model(model, "../up", "8", NULL); /* the callback is not called for this path */
+    write_model(model, "../up", "8", NULL, false); /* the callback is not called for this path */
     CHECK_INT(qsim_model_load_memory(NULL, model->data, model->size, &o, &m, &e), QSIM_E_VALUE);
     CHECK_INT(calls, 2);
 }

@@ -195,6 +195,20 @@ static void check_bomb(void) {
     proto_free(&body);
 }
 
+/* More functions than there may be, none of them called. */
+static void check_limit(void) {
+    proto model = {0}, graph = {0}, body = {0};
+    qsim_model *m = NULL;
+    qsim_error e = {0};
+    finish(&model, &graph);
+    for (int i = 0; i < 2001; i++)
+        function(&model, "Same", "a", "y", 13, &body);
+    CHECK_INT(qsim_model_load_memory(NULL, model.data, model.size, NULL, &m, &e), QSIM_E_LIMIT);
+    CHECK(strstr(e.message, "more than 2000 local functions") != NULL);
+    qsim_model_free(m);
+    proto_free(&model);
+}
+
 /* Functions in any order, each called once: y = -x, applied `count` times. */
 static void check_many(int count) {
     proto model = {0}, graph = {0}, node = {0}, body = {0};
@@ -239,5 +253,6 @@ int main(void) {
     refused("t", "a", 12, QSIM_E_UNSUPPORTED, "is of opset 12 of ai.onnx, the model of 13");
     refused("t", "a", 0, QSIM_E_UNSUPPORTED, "opset 0 of ai.onnx does not exist");
     check_bomb();
+    check_limit();
     return test_done();
 }

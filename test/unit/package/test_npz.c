@@ -131,6 +131,9 @@ static void test_bad(size_t small_size) {
     archive_size = (size_t)snprintf((char *)archive, sizeof(archive), "PKno zip at all");
     CHECK_INT(open_archive(&z, &e), QSIM_E_FORMAT);
     CHECK_INT(qsim_npz_open(NULL, "", 0, &z, &e), QSIM_E_FORMAT);
+    static const char none[22] = {'P', 'K', 5, 6}; /* an archive without members */
+    CHECK_INT(qsim_npz_open(NULL, none, sizeof(none), &z, &e), QSIM_E_FORMAT);
+    CHECK_STR(e.message, ".npz: the archive has no members");
 }
 
 int main(void) {

@@ -190,14 +190,15 @@ static void test_packer_refuses(void) {
         {QSIM_ROLE_DATA, "more", "x", QSIM_E_EXISTS},
         {QSIM_ROLE_DATA, "labels.txt/x", "x", QSIM_E_EXISTS},
         {QSIM_ROLE_DATA, "nul.txt", "x", QSIM_E_VALUE},
+        {QSIM_ROLE_DATA, "com9.txt", "x", QSIM_E_VALUE},
         {QSIM_ROLE_DATA, "x.", "x", QSIM_E_VALUE},
     };
     for (size_t i = 0; i < QS_COUNT(bad); i++)
         CHECK_INT(
             qsim_packer_add(w, bad[i].role, bad[i].name, bad[i].text, strlen(bad[i].text), &e),
             bad[i].code);
-    static const char *const reports[] = {"",        "{",   "[1,]",  "01",
-                                          "\"\\x\"", "nul", "{} {}", "[\"\n\"]"};
+    static const char *const reports[] = {"",    "{",     "[1,]",    "01", "\"\\x\"", "\"\\u00g0\"",
+                                          "nul", "{} {}", "[\"\n\"]"};
     qsim_packer_free(w);
     CHECK_INT(qsim_packer_create(NULL, &w, &e), QSIM_OK);
     for (size_t i = 0; i < QS_COUNT(reports); i++)
@@ -206,6 +207,29 @@ static void test_packer_refuses(void) {
     CHECK_INT(qsim_packer_model(w, in_folder("none.onnx"), NULL, &e), QSIM_E_IO);
     CHECK_INT(qsim_packer_option(w, "k", "\xff", &e), QSIM_E_VALUE);
     qsim_packer_free(w);
+}
+
+/* Two models name their external data alike: 12 bytes of either are 1, 2, 3 and 0, 0, 0. */
+static void test_clash(void) {
+    proto model = {0};
+    qsim_packer *w = NULL;
+    qsim_error e = {0};
+    CHECK_INT(mkdir(in_folder("other"), 0700), 0);
+    make_model(&model, "w.bin");
+    write_file(in_folder("a.onnx"), model.data, model.size);
+    write_file(in_folder("other/b.onnx"), model.data, model.size);
+    proto_free(&model);
+    write_file(in_folder("other/w.bin"), (const float[6]){0}, sizeof(values));
+    CHECK_INT(qsim_packer_create(NULL, &w, &e), QSIM_OK);
+    CHECK_INT(qsim_packer_model(w, in_folder("a.onnx"), NULL, &e), QSIM_OK);
+    CHECK_INT(qsim_packer_model(w, in_folder("a.onnx"), "another", &e), QSIM_OK);
+    CHECK_INT(qsim_packer_add(w, QSIM_ROLE_DATA, "Another.ONNX", "x", 1, &e), QSIM_E_EXISTS);
+    CHECK_INT(qsim_packer_model(w, in_folder("other/b.onnx"), NULL, &e), QSIM_E_EXISTS);
+    CHECK_STR(e.message, "package: two models have different external data 'w.bin'");
+    qsim_packer_free(w);
+    unlink(in_folder("other/b.onnx"));
+    unlink(in_folder("other/w.bin"));
+    CHECK_INT(rmdir(in_folder("other")), 0);
 }
 
 /* ---- hostile ones: libzip writes them, with a manifest and hashes that fit ---- */
@@ -352,7 +376,9 @@ static void test_manifests(void) {
                {"{\"schema\": 1}", "no \"model\""},
                {"{\"model\": \"m.onnx\"}", "no \"schema\""},
                {"{\"schema\": 2, \"model\": \"m.onnx\"}", "schema 2"},
+               {"{\"schema\": 9, \"model\": \"m.onnx\"}", "schema 9"},
                {"{\"schema\": 1.0, \"model\": \"m.onnx\"}", "\"schema\""},
+               {"{\"schema\": 18446744073709551617, \"model\": \"m.onnx\"}", "\"schema\""},
                {"{\"schema\": 1, \"schema\": 1, \"model\": \"m.onnx\"}", "or two"},
                {"{\"schema\": 1, \"model\": 7}", "\"model\""},
                {"{\"schema\": 1, \"model\": \"n.onnx\"}", "not there"},
@@ -551,6 +577,7 @@ int main(void) {
     test_legal("w.bin", NULL, 2);
     test_legal("w.bin", "w.bin", 2); /* shared, stored once */
     test_packer_refuses();
+    test_clash();
     test_names();
     test_modes();
     test_manifests();

@@ -156,7 +156,7 @@ static void test_edited(void) {
     float low, high;
     const char *text = "# mine\r\n\n" HEAD "samples 2 # so few\n" ZERO
                        "#tensor \"gone\" 0x0.0p+0 0x0.0p+0 -160 0 1 7\n"
-                       "  tensor \"y\" 0x0p+0 0x0p+0 -160 0 1 7 # all zero";
+                       "  tensor \"y\" 0x0p+0 0x0p+0 -160 0 1 18446744073709551615 # all zero";
     CHECK_INT(load(text, &c, NULL), QSIM_OK);
     CHECK_INT(qsim_calibration_count(c), 2);
     CHECK_INT(qsim_calibration_range(c, "z", 0, 0, QSIM_UINT8, 0, &low, &high), QSIM_OK);

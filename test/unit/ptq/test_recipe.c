@@ -89,6 +89,9 @@ static void test_by_hand(void) {
     CHECK(entry(r, QSIM_RECIPE_TENSOR, "y").low == -0x1p-149f);
     CHECK(entry(r, QSIM_RECIPE_TENSOR, "y").high == 0.1f);
     qsim_recipe_free(r);
+    r = load("qsim-recipe 1\nlayer \"x\" weights int8 block 2147483647\n");
+    CHECK_INT(entry(r, QSIM_RECIPE_LAYER, "x").block, INT32_MAX);
+    qsim_recipe_free(r);
 }
 
 static const struct {
@@ -125,6 +128,8 @@ static const struct {
      QSIM_E_FORMAT},
     {"qsim-recipe 1\nlayer \"x\" weights int8 block 0\n",
      "line 2: expected the size of blocks, not '0'", QSIM_E_FORMAT},
+    {"qsim-recipe 1\nlayer \"x\" weights int8 block 2147483648\n",
+     "line 2: expected the size of blocks, not '2147483648'", QSIM_E_FORMAT},
     {"qsim-recipe 1\nlayer \"x\" weights int8 rounding up\n",
      "line 2: expected a rounding, not 'up'", QSIM_E_FORMAT},
     {"qsim-recipe 1\nlayer \"x\" weights int8 bias-correction given\n",

@@ -147,6 +147,14 @@ static void test_npy_bad(void) {
     CHECK_INT(qsim_npy_parse(file, size, 0, &a, NULL), QSIM_E_UNSUPPORTED);
 }
 
+static void test_npy_arguments(void) {
+    qsim_array a = {.struct_size = sizeof(a)}, old = {.struct_size = sizeof(old) - 1};
+    CHECK_INT(qsim_npy_parse(file, 64, 0, NULL, NULL), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_npy_parse(file, 64, 0, &old, NULL), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_npy_parse(NULL, 64, 0, &a, NULL), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_npy_parse(NULL, 0, 0, &a, NULL), QSIM_E_FORMAT);
+}
+
 /* What is written is read back, and has the shape of a file that numpy.save writes. */
 static void test_npy_write(void) {
     int64_t dims[16];
@@ -208,6 +216,9 @@ static void test_idx(void) {
     CHECK(a.rank == 16 && a.elements == 1);
     axes[3] = 17;
     CHECK_INT(qsim_idx_parse(axes, sizeof(axes), &a, NULL), QSIM_E_LIMIT);
+    const uint8_t empty[] = {0, 0, 8, 1, 0, 0, 0, 0};
+    CHECK_INT(qsim_idx_parse(empty, sizeof(empty), &a, NULL), QSIM_OK);
+    CHECK(a.rank == 1 && a.elements == 0);
     uint8_t negative[] = {0, 0, 8, 1, 0xff, 0xff, 0xff, 0xff, 1};
     CHECK_INT(qsim_idx_parse(negative, sizeof(negative), &a, NULL), QSIM_E_FORMAT);
 }
@@ -216,6 +227,7 @@ int main(void) {
     test_npy_good();
     test_npy_order();
     test_npy_bad();
+    test_npy_arguments();
     test_npy_write();
     test_idx();
     return test_done();
