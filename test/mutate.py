@@ -204,7 +204,7 @@ class Build:
         if any(f.startswith(("lib/", "tools/", "include/")) for f in changed):
             return tests, {t[0] for t in tests}
         named = {os.path.basename(f).split(".")[0] for f in changed}
-        return tests, {t[0] for t in tests if t[0] in named or t[0].replace("replay_", "fuzz_") in named
+        return tests, {t[0] for t in tests if t[0] in named or "test_" + t[0] in named or t[0].replace("replay_", "fuzz_") in named
                        or re.sub(r"^cli_|_\d+$", "", t[0]) in named or (t[1] == "cli" and "fixtures" in named)}
 
     def tests(self, have):

@@ -85,12 +85,13 @@ static bool load_integer(int32_t dtype, const uint8_t *p, integer *out) {
     case code: {                                                                                   \
         type t = (type)v.value;                                                                    \
         if (v.large || v.value < (low) || v.value > (high))                                        \
-            return QSIM_E_VALUE;                                                                   \
+            return false;                                                                          \
         memcpy(p, &t, sizeof(t));                                                                  \
-        return QSIM_OK;                                                                            \
+        return true;                                                                               \
     }
 
-static int store_integer(int32_t dtype, uint8_t *p, integer v) {
+/* False: the type cannot hold the value. */
+static bool store_integer(int32_t dtype, uint8_t *p, integer v) {
     switch (dtype) {
         STORE(QSIM_UINT8, uint8_t, 0, UINT8_MAX)
         STORE(QSIM_INT8, int8_t, INT8_MIN, INT8_MAX)
@@ -100,34 +101,31 @@ static int store_integer(int32_t dtype, uint8_t *p, integer v) {
         STORE(QSIM_INT32, int32_t, INT32_MIN, INT32_MAX)
     case QSIM_INT64:
         if (v.large)
-            return QSIM_E_VALUE;
+            return false;
         memcpy(p, &v.value, sizeof(v.value));
-        return QSIM_OK;
+        return true;
     case QSIM_UINT64: {
         uint64_t u = v.large ? v.large : (uint64_t)v.value;
         if (v.value < 0)
-            return QSIM_E_VALUE;
+            return false;
         memcpy(p, &u, sizeof(u));
-        return QSIM_OK;
+        return true;
     }
-    default: return QSIM_E_UNSUPPORTED;
+    default: return false;
     }
 }
 
+/* Types are those that `convertible` accepts. */
 static int to_integer(const qsim_tensor *from, const qsim_tensor *to, size_t n, qsim_error *error) {
     const uint8_t *in = from->data;
     uint8_t *out = to->data;
     size_t in_size = qs_element_size(from->dtype), out_size = qs_element_size(to->dtype);
     for (size_t i = 0; i < n; i++) {
         integer v;
-        if (!load_integer(from->dtype, in + i * in_size, &v))
-            return QSIM_E_UNSUPPORTED;
-        int code = store_integer(to->dtype, out + i * out_size, v);
-        if (code == QSIM_E_VALUE)
-            return qs_fail(error, code, "element %zu does not fit %s", i,
+        if (!load_integer(from->dtype, in + i * in_size, &v) ||
+            !store_integer(to->dtype, out + i * out_size, v))
+            return qs_fail(error, QSIM_E_VALUE, "element %zu does not fit %s", i,
                            qsim_dtype_name(to->dtype));
-        if (code != QSIM_OK)
-            return code;
     }
     return QSIM_OK;
 }
