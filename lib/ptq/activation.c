@@ -2,7 +2,6 @@
 /* Scales of activations: finds the values that share a scale, and computes it. */
 #include "ptq/quantizer.h"
 #include "ptq/recipe.h"
-#include "ptq/no_memory.h"
 
 static void mark(qs_quantizer *q, qs_id value) {
     q->activations[value].quantized = true;
@@ -98,7 +97,7 @@ static int constant_range(qs_quantizer *q, qs_id value, float *low, float *high)
     const float *x = qs_graph_aligned(q->g, value);
     size_t n = q->g->values[value].data->elements;
     if (!x)
-        return qs_no_memory(q->error);
+        return QSIM_E_NOMEM;
     if (!qs_all_finite(x, n))
         return qs_fail(q->error, QSIM_E_VALUE, "%s: constant '%s' holds a NaN or an infinity",
                        q->model->name, q->g->values[value].name);

@@ -10,7 +10,6 @@
 
 #include "ptq/search.h"
 #include "quant/observer.h"
-#include "ptq/no_memory.h"
 
 #define LEAST_CUT 1e-4 /* percent */
 #define MOST_CUT  10.0
@@ -151,7 +150,7 @@ int qs_search_anneal(qs_search *s) {
     w.next = qs_alloc(ctx, count, sizeof(*w.next));
     int code = w.tensors && w.initial && w.now && w.next
                    ? qs_search_tensors(s, w.tensors, &w.tensor_count)
-                   : qs_no_memory(s->error);
+                   : QSIM_E_NOMEM;
     if (w.random == 0)
         w.random = 1;
     if (!code) {

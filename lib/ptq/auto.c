@@ -11,7 +11,6 @@
 
 #include "ptq/gram.h"
 #include "ptq/search.h"
-#include "ptq/no_memory.h"
 
 #define NO_LOSS     1e-6 /* a smaller loss counts as none */
 #define SLOWER      1.05 /* ratio of times that counts as slower: two measurements differ by less */
@@ -214,7 +213,7 @@ static int set_narrow(qs_search *s, const qs_unit *items, size_t count) {
         qs_recipe_form(&items[i].form, &e);
         if (old && old->bias_correction == QSIM_BIAS_CORRECTION_OFF)
             e.bias_correction = old->bias_correction;
-        code = qs_recipe_put(s->recipe, &e, items[i].name, s->error);
+        code = qs_recipe_put(s->recipe, &e, items[i].name);
     }
     return code;
 }
@@ -244,7 +243,7 @@ static int add_narrow(qs_search *s, const qs_units *u) {
     qs_unit *items = qs_alloc(s->prepared->ctx, u->count + 1, sizeof(*items));
     int code = QSIM_OK;
     if (!items)
-        return qs_no_memory(s->error);
+        return QSIM_E_NOMEM;
     const size_t count = list_narrow(s, u, items, &code);
     size_t left = count, done = 0;
     if (!code)

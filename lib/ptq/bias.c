@@ -15,7 +15,6 @@
 #include "op/rules.h"
 #include "ptq/quantizer.h"
 #include "ptq/recipe.h"
-#include "ptq/no_memory.h"
 
 /* ---- means of the input ---- */
 
@@ -29,7 +28,7 @@ static int find_moments(qs_quantizer *q) {
         return QSIM_OK;
     while (m->base)
         m = m->base;
-    return qs_moments_find(q->ctx, m->graph, &q->moments) ? qs_no_memory(q->error) : QSIM_OK;
+    return qs_moments_find(q->ctx, m->graph, &q->moments) ? QSIM_E_NOMEM : QSIM_OK;
 }
 
 /* The input of a layer: its name, its number of channels, and their axis (-1: not known). */
@@ -175,7 +174,7 @@ static int begin_sums(qs_quantizer *q, const qs_layer *l, const source *s, expec
     e->mean = qs_arena_alloc(&q->g->arena, s->channels, sizeof(*e->mean));
     e->share = qs_arena_alloc(&q->g->arena, e->taps, sizeof(*e->share));
     if (!e->mean || !e->share)
-        return qs_no_memory(q->error);
+        return QSIM_E_NOMEM;
     find_shares(q->g, n, q->g->values[n->inputs[1]].data, e->share, e->taps);
     return QSIM_OK;
 }
@@ -277,7 +276,7 @@ int qs_bias_check(const qs_quantizer *q) {
 static int copy_given(const qs_quantizer *q, const qs_layer *l, float **shift) {
     *shift = qs_arena_alloc(&q->g->arena, l->channels, sizeof(**shift));
     if (!*shift)
-        return qs_no_memory(q->error);
+        return QSIM_E_NOMEM;
     memcpy(*shift, entry_of(q, l->node)->shift, l->channels * sizeof(**shift));
     return QSIM_OK;
 }
@@ -298,7 +297,7 @@ int qs_bias_find(qs_quantizer *q, const qs_layer *l, const qs_codes *codes, int3
     const float *w = qs_graph_aligned(q->g, weights);
     float *s = qs_arena_alloc(&q->g->arena, l->channels, sizeof(*s));
     if (!w || !s)
-        return qs_no_memory(q->error);
+        return QSIM_E_NOMEM;
     for (size_t c = 0; c < l->channels; c++) {
         s[c] = (float)shift_of(l, &e, w, codes, dtype, c);
         s[c] = isfinite(s[c]) ? s[c] : 0;
@@ -411,5 +410,5 @@ int qs_bias_add(qs_quantizer *q, const qs_layer *l, const float *shift) {
             qs_node_set_input(g, holder, operand, sum);
     }
     q->corrected++;
-    return code ? qs_no_memory(q->error) : QSIM_OK;
+    return code ? QSIM_E_NOMEM : QSIM_OK;
 }

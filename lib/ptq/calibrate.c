@@ -102,7 +102,7 @@ static int mark_channels(const listing *l) {
         qs_site_free(l->c->ctx, &s);
     }
     qs_uses_free(l->g, &uses);
-    return code ? qs_no_memory(l->error) : QSIM_OK;
+    return code ? QSIM_E_NOMEM : QSIM_OK;
 }
 
 static int choose_tensors(const listing *l) {
@@ -143,7 +143,7 @@ static int add_tensor(const listing *l, qs_id value) {
     if (code)
         return code;
     qs_seen *s = &c->tensors[c->count - 1];
-    code = qs_record_create(c->ctx, c->bits, &s->batch, l->error);
+    code = qs_record_create(c->ctx, c->bits, &s->batch);
     s->kept.means.axis = s->batch.means.axis = l->axis[value];
     return code;
 }
@@ -203,7 +203,7 @@ static size_t add_parts(const qsim_calibration *c, const qs_graph *g, qs_id oper
  * Finds tensors that need not be read: the values of a tensor of moved elements are those of the
  * operands together, and its histogram is the sum of theirs.
  */
-static int find_parts(qsim_calibration *c, const qs_graph *g, qsim_error *error) {
+static int find_parts(qsim_calibration *c, const qs_graph *g) {
     for (size_t k = 0; k < g->order_count; k++) {
         const qs_node *n = &g->nodes[g->order[k]];
         const qs_id at = moved_tensor(c, g, n);
@@ -219,7 +219,7 @@ static int find_parts(qsim_calibration *c, const qs_graph *g, qsim_error *error)
         qs_seen *s = &c->tensors[at];
         s->parts = qs_arena_alloc(&c->arena, count, sizeof(*s->parts));
         if (!s->parts)
-            return qs_no_memory(error);
+            return QSIM_E_NOMEM;
         for (int32_t i = 0; i < operands; i++)
             s->part_count += add_parts(c, g, n->inputs[i], s->parts + s->part_count);
     }
@@ -236,7 +236,7 @@ static int compile(qsim_calibration *c, size_t inputs, qsim_error *error) {
     c->read_count = inputs;
     int code = QSIM_OK;
     if (!names || !c->outputs)
-        code = qs_no_memory(error);
+        code = QSIM_E_NOMEM;
     for (size_t i = inputs; i < c->count && !code; i++) {
         if (!is_read(&c->tensors[i]))
             continue;
@@ -269,7 +269,7 @@ static int read_options(qsim_calibration *c, const qsim_calibration_options *o, 
     c->batch_axis = o->batch_axis;
     c->progress = o->progress;
     c->progress_user = o->progress_user;
-    return qs_watch_create(c->ctx, c->bits, &c->watch, error);
+    return qs_watch_create(c->ctx, c->bits, &c->watch);
 }
 
 static int build(qsim_calibration *c, const qsim_model *model,
@@ -278,7 +278,7 @@ static int build(qsim_calibration *c, const qsim_model *model,
     size_t inputs = 0;
     int code = read_options(c, options, error);
     if (!code && qsim_model_hash(model, c->model))
-        code = qs_no_memory(error);
+        code = QSIM_E_NOMEM;
     if (!code)
         code = qs_ptq_prepare(model, &c->prepared, error);
     if (code)
@@ -288,7 +288,7 @@ static int build(qsim_calibration *c, const qsim_model *model,
     l.wanted = qs_calloc(c->ctx, l.g->value_count + 1, sizeof(*l.wanted));
     l.axis = qs_alloc(c->ctx, l.g->value_count + 1, sizeof(*l.axis));
     if (!l.wanted || !l.axis)
-        code = qs_no_memory(error);
+        code = QSIM_E_NOMEM;
     for (size_t i = 0; l.axis && i < l.g->value_count; i++)
         l.axis[i] = -1;
     if (!code)
@@ -298,7 +298,7 @@ static int build(qsim_calibration *c, const qsim_model *model,
     if (!code)
         code = qs_gram_create(c, options->quantize, error);
     if (!code)
-        code = find_parts(c, l.g, error);
+        code = find_parts(c, l.g);
     return code ? code : compile(c, inputs, error);
 }
 

@@ -8,7 +8,6 @@
 #include "pass/pass.h"
 #include "graph/model.h"
 #include "op/op.h"
-#include "ptq/no_memory.h"
 
 #define MIN_OPSET 13 /* per-axis DequantizeLinear */
 
@@ -52,7 +51,7 @@ int qs_calibration_new(qsim_ctx *ctx, qsim_calibration **out, qsim_error *error)
     qsim_calibration *c = qs_calloc(ctx, 1, sizeof(*c));
     if (!c) {
         qs_ctx_drop(ctx);
-        return qs_no_memory(error);
+        return QSIM_E_NOMEM;
     }
     c->ctx = ctx;
     c->bits = QS_BITS;
@@ -60,7 +59,7 @@ int qs_calibration_new(qsim_ctx *ctx, qsim_calibration **out, qsim_error *error)
     c->names = qs_names_create(ctx);
     if (!c->names) {
         qsim_calibration_free(c);
-        return qs_no_memory(error);
+        return QSIM_E_NOMEM;
     }
     *out = c;
     return QSIM_OK;
@@ -92,16 +91,16 @@ int qs_calibration_add(qsim_calibration *c, const char *name, size_t length, qsi
     char *kept = qs_arena_string(&c->arena, name, length);
     if (!kept || c->count >= INT32_MAX ||
         !qs_grow(c->ctx, (void **)&c->tensors, &c->capacity, c->count + 1, sizeof(*c->tensors)))
-        return qs_no_memory(error);
+        return QSIM_E_NOMEM;
     if (qs_names_find(c->names, kept) != QS_NONE)
         return qs_fail(error, QSIM_E_FORMAT, "calibration: tensor '%s' appears twice", kept);
     qs_seen s = {.name = kept, .input = -1};
-    int code = qs_record_create(c->ctx, c->bits, &s.kept, error);
+    int code = qs_record_create(c->ctx, c->bits, &s.kept);
     if (code)
         return code;
     c->tensors[c->count++] = s;
     if (qs_names_put(c->ctx, c->names, kept, (qs_id)(c->count - 1)))
-        return qs_no_memory(error);
+        return QSIM_E_NOMEM;
     return QSIM_OK;
 }
 

@@ -61,7 +61,7 @@ static int read_observer(qs_lines *r, qsim_ctx *ctx, qsim_observer *o) {
     if (o->min < 0 || o->max > 0) {
         o->bins = qs_calloc(ctx, 2 * QS_SIDE, sizeof(*o->bins));
         if (!o->bins)
-            return qs_no_memory(r->error);
+            return QSIM_E_NOMEM;
     }
     return read_bins(r, o, below, above);
 }
@@ -108,7 +108,7 @@ static int read_means(qs_lines *r, qsim_calibration *c) {
     if (channels == 0)
         return qs_lines_bad(r, "sums are missing");
     if (qs_means_reserve(c->ctx, m, channels))
-        return qs_no_memory(r->error);
+        return QSIM_E_NOMEM;
     for (size_t i = 0; i < channels; i++) {
         if (!qs_lines_word(r) || !qs_exact_read(&m->sum[i], r->word, r->length))
             return qs_lines_bad(r, "a sum is malformed");

@@ -19,7 +19,7 @@ static int leave_biases(qs_search *s, const qs_quantizer *q) {
         if (old)
             e = *old;
         e.bias_correction = QSIM_BIAS_CORRECTION_OFF;
-        code = qs_recipe_put(s->recipe, &e, name, s->error);
+        code = qs_recipe_put(s->recipe, &e, name);
     }
     return code;
 }

@@ -11,7 +11,7 @@
     "_DequantizeLinear_Output" /* the suffix that qsim_quantize and other quantizers use */
 
 /* Marks values that exist only inside an integer operator. */
-static int find_fused(const qsim_model *m, bool *fused, qsim_error *error) {
+static int find_fused(const qsim_model *m, bool *fused) {
     const qs_graph *g = m->graph;
     for (size_t k = 0; k < g->order_count; k++) {
         const qs_node *n = &g->nodes[g->order[k]];
@@ -22,7 +22,7 @@ static int find_fused(const qsim_model *m, bool *fused, qsim_error *error) {
         if (traits & (QS_QUANTIZES | QS_DEQUANTIZES))
             continue;
         if (qsim_model_node(m, (int32_t)k, &info))
-            return qs_no_memory(error);
+            return QSIM_E_NOMEM;
         for (int32_t i = 0; info.integer && i < n->output_count; i++)
             if (n->outputs[i] != QS_NONE)
                 fused[n->outputs[i]] = true;
@@ -60,11 +60,11 @@ static size_t longest_name(const qs_graph *g) {
 }
 
 int qs_pairs_list(const qsim_model *model, const qsim_model *quantized, qs_pairs_fn pair,
-                  void *user, qsim_error *error) {
+                  void *user) {
     const qs_graph *g = model->graph, *h = quantized->graph;
     bool *fused = qs_calloc(quantized->ctx, h->value_count + 1, sizeof(*fused));
     char *buffer = qs_alloc(quantized->ctx, longest_name(g) + sizeof(SUFFIX), 1);
-    int code = fused && buffer ? find_fused(quantized, fused, error) : qs_no_memory(error);
+    int code = fused && buffer ? find_fused(quantized, fused) : QSIM_E_NOMEM;
     for (size_t k = 0; k < g->order_count && !code; k++) {
         const qs_node *n = &g->nodes[g->order[k]];
         for (int32_t i = 0; i < n->output_count && !code; i++) {
@@ -104,6 +104,6 @@ int32_t qsim_model_pairs(const qsim_model *model, const qsim_model *quantized, q
     qs_error_clear(error);
     if (!model || !quantized)
         return qs_fail(error, QSIM_E_ARGUMENT, "pairs: an argument is missing");
-    const int code = qs_pairs_list(model, quantized, report_pair, &l, error);
+    const int code = qs_pairs_list(model, quantized, report_pair, &l);
     return code ? qs_no_memory_in("pairs", code, error) : l.count;
 }

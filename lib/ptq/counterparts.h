@@ -11,6 +11,6 @@ typedef int (*qs_pairs_fn)(void *user, qs_id node, qs_id value, const char *coun
 
 /* qsim_model_pairs, by ids of the float model. */
 int qs_pairs_list(const qsim_model *model, const qsim_model *quantized, qs_pairs_fn pair,
-                  void *user, qsim_error *error);
+                  void *user);
 
 #endif

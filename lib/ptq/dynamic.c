@@ -16,7 +16,6 @@
  */
 #include "op/op.h"
 #include "ptq/quantizer.h"
-#include "ptq/no_memory.h"
 
 typedef struct quantized_input {
     qs_id x, scale, zero_point; /* x QS_NONE: not made yet */
@@ -180,7 +179,7 @@ static int make_weights(dynamic *d, const qs_layer *l, bool conv, weights *out) 
     }
     bool swap = !conv && l->axis == 0;
     if (swap && !(data = transposed(d, data, c)))
-        return qs_no_memory(q->error);
+        return QSIM_E_NOMEM;
     for (int32_t i = 0; i < c->rank; i++) {
         dims[i] = c->dims[swap ? c->rank - 1 - i : i];
         ones[i] = i == 1 ? (int64_t)l->channels : 1;
@@ -266,7 +265,7 @@ static int rewrite_layer(dynamic *d, const qs_layer *l) {
         const qs_id sum[2] = {last, make_bias(d, bias, conv, rank)};
         (void)add(d, "Add", sum, 2, y);
     }
-    return d->failed ? qs_no_memory(d->q->error) : QSIM_OK;
+    return d->failed ? QSIM_E_NOMEM : QSIM_OK;
 }
 
 int qs_rewrite_dynamic(qs_quantizer *q) {
@@ -274,7 +273,7 @@ int qs_rewrite_dynamic(qs_quantizer *q) {
     int code = QSIM_OK;
     d.inputs = qs_alloc(q->ctx, 2 * q->value_count + 1, sizeof(*d.inputs));
     if (!d.inputs)
-        return qs_no_memory(q->error);
+        return QSIM_E_NOMEM;
     for (size_t i = 0; i < 2 * q->value_count; i++)
         d.inputs[i].x = QS_NONE;
     for (size_t i = 0; i < q->layer_count && !code; i++) {

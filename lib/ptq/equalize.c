@@ -10,7 +10,6 @@
 #include "base/ctx.h"
 #include "pass/pass.h"
 #include "ptq/recipe.h"
-#include "ptq/no_memory.h"
 
 /* ---- constants ---- */
 
@@ -296,10 +295,6 @@ int qs_site_find(qsim_ctx *ctx, const qs_graph *g, const qs_uses *uses, qs_id te
 
 /* ---- moving factors ---- */
 
-static int out_of_memory(const qs_quantizer *q) {
-    return qs_no_memory(q->error);
-}
-
 static int mark(qs_quantizer *q, const qs_site *s, const qsim_recipe_entry *e) {
     const char *model = q->model->name;
     if (s->reader_count == 0)
@@ -337,9 +332,9 @@ int qs_equalize_find(qs_quantizer *q) {
         if (!q->scaled)
             q->scaled = qs_calloc(q->ctx, q->value_count + 1, sizeof(*q->scaled));
         if (!q->scaled)
-            return out_of_memory(q);
+            return QSIM_E_NOMEM;
         code = qs_site_find(q->ctx, q->g, &q->uses, value, &s);
-        code = code ? out_of_memory(q) : mark(q, &s, e);
+        code = code ? QSIM_E_NOMEM : mark(q, &s, e);
         qs_site_free(q->ctx, &s);
     }
     return code;
@@ -355,7 +350,7 @@ static float *begin_change(qs_quantizer *q, qs_id value, const float **old) {
 static int end_change(qs_quantizer *q, qs_id value, const float *data) {
     qs_const *c = qs_arena_alloc(&q->g->arena, 1, sizeof(*c));
     if (!c)
-        return out_of_memory(q);
+        return QSIM_E_NOMEM;
     *c = *q->g->values[value].data;
     c->data = data;
     c->source = (qs_span){NULL, 0};
@@ -375,7 +370,7 @@ static int multiply(qs_quantizer *q, const qs_site *s, qs_id value, const float 
     const bool weights = value == s->gains[0] && !s->normalized;
     qs_weight_map map = {0};
     if (!made)
-        return out_of_memory(q);
+        return QSIM_E_NOMEM;
     if (weights)
         map = qs_weight_map_of(q->g, &q->g->nodes[s->producer]);
     for (size_t i = 0; i < elements; i++)
@@ -390,7 +385,7 @@ static int divide(qs_quantizer *q, qs_id node, const float *factor) {
     float *made = begin_change(q, value, &old);
     const qs_weight_map map = qs_weight_map_of(q->g, n);
     if (!made)
-        return out_of_memory(q);
+        return QSIM_E_NOMEM;
     for (size_t i = 0; i < q->g->values[value].data->elements; i++)
         made[i] = old[i] / factor[qs_weight_input(&map, i)];
     return end_change(q, value, made);
@@ -404,7 +399,7 @@ int qs_equalize_apply(qs_quantizer *q) {
         if (!q->scaled[v].first)
             continue;
         if (qs_site_find(q->ctx, q->g, &q->uses, (qs_id)v, &s))
-            code = out_of_memory(q);
+            code = QSIM_E_NOMEM;
         for (size_t i = 0; i < s.gain_count && !code; i++)
             code = multiply(q, &s, s.gains[i], factor);
         for (size_t i = 0; i < s.reader_count && !code; i++)
@@ -430,7 +425,7 @@ static int rename_one(qs_quantizer *q, const char *name, const char *suffix) {
     const qs_id id = old ? qs_graph_find(q->g, old) : QS_NONE;
     const char *wanted = base ? qs_write_name(q, base, suffix) : NULL;
     if (!old || !wanted || (id != QS_NONE && qs_graph_rename(q->g, id, wanted)))
-        return out_of_memory(q);
+        return QSIM_E_NOMEM;
     return QSIM_OK;
 }
 

@@ -9,7 +9,6 @@
 #include "kernel/table.h"
 #include "op/nn/float_jobs.h"
 #include "pass/pass.h"
-#include "ptq/no_memory.h"
 
 /* Rows of one sample: the 8,000 of 128 samples are enough for windows of some hundred elements. */
 #define ROWS 64
@@ -113,7 +112,7 @@ int qs_gram_create(qsim_calibration *c, const qsim_quantize_options *options, qs
             code = add(c, q.g, l);
     }
     qs_quantizer_free(&q);
-    return code == QSIM_E_NOMEM ? qs_no_memory(error) : code;
+    return code;
 }
 
 void qs_gram_free(qsim_calibration *c) {

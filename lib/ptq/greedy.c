@@ -28,7 +28,7 @@ static int set_scheme(qs_search *s, const layer_choice *l, int32_t scheme) {
                                  .shift_count = old ? old->shift_count : 0,
                                  .granularity =
                                      channel ? QSIM_GRANULARITY_CHANNEL : QSIM_GRANULARITY_TENSOR};
-    return qs_recipe_put(s->recipe, &e, l->name, s->error);
+    return qs_recipe_put(s->recipe, &e, l->name);
 }
 
 static int choose_scheme(qs_search *s, const layer_choice *l) {

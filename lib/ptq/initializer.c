@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Quantizes a float constant to 8 bits by itself, without regard to accumulators and biases. */
 #include "ptq/quantizer.h"
-#include "ptq/no_memory.h"
 
 typedef struct channels {
     size_t channels, inner; /* element i belongs to channel i / inner % channels */
@@ -60,7 +59,7 @@ int qs_initializer_quantize(qs_quantizer *q, qs_id value, int32_t axis, qs_weigh
     out->zero_point = qs_arena_alloc(a, w.channels, sizeof(*out->zero_point));
     out->data = qs_arena_alloc(a, c->elements + 1, 1);
     if (!x || !out->scale || !out->zero_point || !out->data)
-        return qs_no_memory(q->error);
+        return QSIM_E_NOMEM;
     if (!qs_all_finite(x, c->elements))
         return qs_fail(q->error, QSIM_E_VALUE, "%s: the weights '%s' hold a NaN or an infinity",
                        q->model->name, q->g->values[value].name);

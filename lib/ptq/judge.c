@@ -6,18 +6,17 @@
 #include "exec/exec.h"
 #include "graph/model.h"
 #include "ptq/divergence.h"
-#include "ptq/no_memory.h"
 
 /* ---- the float model's answers ---- */
 
-static int copy_answer(qs_judge *j, const qsim_tensor *y, qsim_tensor *to, qsim_error *error) {
+static int copy_answer(qs_judge *j, const qsim_tensor *y, qsim_tensor *to) {
     int64_t *dims = qs_alloc(j->ctx, (size_t)y->rank + 1, sizeof(*dims));
     void *data = qs_alloc(j->ctx, y->bytes + 1, 1);
     *to = *y;
     to->dims = dims;
     to->data = data;
     if (!dims || !data)
-        return qs_no_memory(error);
+        return QSIM_E_NOMEM;
     memcpy(dims, y->dims, (size_t)y->rank * sizeof(*dims));
     memcpy(data, y->data, y->bytes);
     return QSIM_OK;
@@ -55,7 +54,7 @@ static int open_run(const qs_judge *j, const qsim_model *m, candidate_run *p, qs
         return code;
     p->outputs = qs_calloc(j->ctx, j->outputs + 1, sizeof(*p->outputs));
     if (!p->outputs)
-        return qs_no_memory(error);
+        return QSIM_E_NOMEM;
     if ((size_t)qsim_session_input_count(p->session) != j->per_batch)
         return qs_fail(error, QSIM_E_ARGUMENT, "%s: has %d inputs, batches have %zu", j->name,
                        (int)qsim_session_input_count(p->session), j->per_batch);
@@ -140,7 +139,7 @@ int qs_judge_model(qs_judge *j, const qsim_model *candidate, qsim_judgement *out
     size_t at = 0, sample = 0;
     uint64_t right = 0;
     qsim_divergence *d = qs_calloc(j->ctx, j->outputs, sizeof(*d));
-    int code = d ? open_run(j, candidate, &p, error) : qs_no_memory(error);
+    int code = d ? open_run(j, candidate, &p, error) : QSIM_E_NOMEM;
     for (size_t k = 0; k < j->outputs && !code; k++)
         d[k] = (qsim_divergence){.struct_size = sizeof(*d), .answer = j->kinds[k]};
     memset(j->losses, 0, j->samples * sizeof(*j->losses));
@@ -221,7 +220,7 @@ static int keep_answers(qs_judge *j, const qsim_model *reference, qsim_error *er
     for (size_t b = 0; b < j->batches && !code; b++) {
         code = run_batch(j, &p, b, error);
         for (size_t k = 0; k < j->outputs && !code; k++)
-            code = copy_answer(j, &p.outputs[k], &j->answers[b * j->outputs + k], error);
+            code = copy_answer(j, &p.outputs[k], &j->answers[b * j->outputs + k]);
     }
     close_run(j, &p);
     return code;
@@ -233,7 +232,7 @@ static int judge_reference(qs_judge *j, const qsim_model *reference, qsim_error 
         j->samples += samples_of(&j->answers[b * j->outputs + j->first]);
     j->losses = qs_calloc(j->ctx, QS_LOSSES * j->samples + j->outputs, sizeof(*j->losses));
     if (!j->losses)
-        return qs_no_memory(error);
+        return QSIM_E_NOMEM;
     j->totals = j->losses + QS_LOSSES * j->samples;
     return qs_judge_model(j, reference, &j->reference, error);
 }
@@ -252,7 +251,7 @@ int qs_judge_open(qs_judge *j, const qsim_model *reference, const qsim_search_op
     j->answers = qs_calloc(j->ctx, j->batches * j->outputs + 1, sizeof(*j->answers));
     j->kinds = qs_calloc(j->ctx, j->outputs + 1, sizeof(*j->kinds));
     if (!j->answers || !j->kinds)
-        return qs_no_memory(error);
+        return QSIM_E_NOMEM;
     int code = keep_answers(j, reference, error);
     for (size_t k = 0; k < j->outputs && j->batches > 0 && !code; k++) {
         const qs_graph *g = reference->graph;

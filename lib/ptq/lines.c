@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "ptq/lines.h"
-#include "ptq/no_memory.h"
 
 #include <float.h>
 #include <math.h>
@@ -225,7 +224,7 @@ int qs_lines_name(qs_lines *r, qs_arena *arena, char **name, size_t *length) {
         return qs_lines_bad(r, "the name does not end");
     char *out = qs_arena_alloc(arena, (size_t)(close - p) + 1, 1);
     if (!out)
-        return qs_no_memory(r->error);
+        return QSIM_E_NOMEM;
     for (*name = out; p < close;) {
         const int c = unescape(&p, close);
         if (c < 0)

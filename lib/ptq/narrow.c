@@ -12,7 +12,6 @@
 #include <math.h>
 
 #include "base/ctx.h"
-#include "ptq/no_memory.h"
 
 /* Scales are tried from the one that represents every weight down to half of it. */
 #define STEPS 40
@@ -184,10 +183,6 @@ static int make_moments(narrowing *n, float **out) {
     return QSIM_OK;
 }
 
-static int out_of_memory(const qs_quantizer *q) {
-    return qs_no_memory(q->error);
-}
-
 static int fail_layer(const qs_quantizer *q, const qs_layer *l, int code, const char *what) {
     const qs_node *n = &q->g->nodes[l->node];
     return qs_fail(q->error, code, "%s: %s (node '%s', %s)", q->model->name, what,
@@ -215,7 +210,7 @@ int qs_narrow_scales(qs_quantizer *q, const qs_layer *l, qs_codes *out) {
         code = qs_stopped(q->ctx) ? qs_go_on(q->ctx, q->model->name, q->error) : QSIM_OK;
     }
     qs_free(q->ctx, moment);
-    return code == QSIM_E_NOMEM ? out_of_memory(q) : code;
+    return code;
 }
 
 /* ---- rounding ---- */
@@ -286,7 +281,7 @@ int qs_narrow_round(qs_quantizer *q, const qs_layer *l, qs_codes *codes) {
         return qs_go_on(q->ctx, q->model->name, q->error);
     if (code == QSIM_E_VALUE)
         return fail_layer(q, l, code, "the inputs' second moments are no such matrix");
-    return code ? out_of_memory(q) : QSIM_OK;
+    return code ? QSIM_E_NOMEM : QSIM_OK;
 }
 
 int qs_narrow_make(qs_quantizer *q, const qs_layer *l, qs_codes *out) {

@@ -3,7 +3,6 @@
  * Writes products with 4-bit weights as MatMulNBits of com.microsoft, with blocks along the input.
  */
 #include "ptq/quantizer.h"
-#include "ptq/no_memory.h"
 
 /* Packs codes to [columns, blocks, block / 2] bytes, the first of two in the low half. */
 static uint8_t *pack_codes(qs_quantizer *q, const qs_layer *l, const qs_codes *c, size_t blocks,
@@ -76,7 +75,7 @@ int qs_write_nbits(qs_quantizer *q, const qs_layer *l, const qs_codes *c, int32_
     uint8_t *codes = pack_codes(q, l, c, blocks, block);
     uint8_t *zeros = pack_zeros(q, l, c, blocks, &failed);
     if (failed || !codes || qs_graph_set_import(g, "com.microsoft", 1))
-        return qs_no_memory(q->error);
+        return QSIM_E_NOMEM;
     const qs_id in[6] = {
         old.inputs[0],
         qs_write_constant(q, base, "_Q4", QSIM_UINT8, 3, dims, codes),
@@ -95,5 +94,5 @@ int qs_write_nbits(qs_quantizer *q, const qs_layer *l, const qs_codes *c, int32_
                                                  : 3,
                                  old.outputs, 1);
     }
-    return node >= 0 && set_sizes(g, node, l, block, level) ? QSIM_OK : qs_no_memory(q->error);
+    return node >= 0 && set_sizes(g, node, l, block, level) ? QSIM_OK : QSIM_E_NOMEM;
 }

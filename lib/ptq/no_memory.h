@@ -4,11 +4,10 @@
 
 #include "base/base.h"
 
-/* Fails with NOMEM: the one message of the quantizer's many allocations. */
-int qs_no_memory(qsim_error *error);
 /*
- * Returns `code`. Names in that message what was being done, where functions of the quantizer
- * served something else.
+ * Returns `code`; of NOMEM names in `error` what was being done, unless a layer below has. The
+ * quantizer's functions serve calibrations, recipes, searches and verdicts, and return NOMEM
+ * without a message: calls of the interface end with this one.
  */
 int qs_no_memory_in(const char *what, int code, qsim_error *error);
 

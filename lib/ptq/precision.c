@@ -7,7 +7,6 @@
 
 #include "ptq/gram.h"
 #include "ptq/search.h"
-#include "ptq/no_memory.h"
 
 static const char *keep_text(qs_units *u, const char *text) {
     const size_t n = strlen(text) + 1;
@@ -57,7 +56,7 @@ static int add_unit(const qs_quantizer *q, qs_id node, qs_units *u) {
         unit->takes = keep_text(u, qs_node_label(q->g, c->absorbs));
     if (!unit->name || !unit->op_type || !unit->tensor || (c->absorbs != QS_NONE && !unit->takes) ||
         list_activations(q, node, u, unit))
-        return qs_no_memory(q->error);
+        return QSIM_E_NOMEM;
     unit->result.name = unit->name;
     unit->result.op_type = unit->op_type;
     unit->result.takes = unit->takes;
@@ -90,7 +89,7 @@ int qs_units_find(qs_search *s, qs_units *u) {
         qs_activation_mark(&q);
     u->items = qs_calloc(ctx, q.node_count + 1, sizeof(*u->items));
     if (!code && !u->items)
-        code = qs_no_memory(s->error);
+        code = QSIM_E_NOMEM;
     for (size_t k = 0; !code && k < q.g->order_count; k++)
         if (is_unit(&q, q.g->order[k]))
             code = add_unit(&q, q.g->order[k], u);
@@ -103,7 +102,7 @@ int qs_units_find(qs_search *s, qs_units *u) {
         const size_t shifts = (size_t)initial->shift_count;
         float *shift = shifts ? qs_arena_alloc(&u->arena, shifts, sizeof(*shift)) : NULL;
         if (shifts && !shift)
-            return qs_no_memory(s->error);
+            return QSIM_E_NOMEM;
         if (shifts)
             memcpy(shift, initial->shift, shifts * sizeof(*shift));
         initial->shift = shift;
@@ -129,7 +128,7 @@ int qs_unit_set(qs_search *s, const qs_unit *u, bool in_float) {
     } else {
         e.action = QSIM_RECIPE_INTEGER;
     }
-    return qs_recipe_put(s->recipe, &e, u->name, s->error);
+    return qs_recipe_put(s->recipe, &e, u->name);
 }
 
 int qs_unit_widen(qs_search *s, const qs_unit *u) {
@@ -141,7 +140,7 @@ int qs_unit_widen(qs_search *s, const qs_unit *u) {
         if (old && old->action == QSIM_RECIPE_QUANTIZE)
             e = *old;
         e.dtype = qs_widened(e.dtype);
-        code = qs_recipe_put(s->recipe, &e, u->activations[i], s->error);
+        code = qs_recipe_put(s->recipe, &e, u->activations[i]);
     }
     return code;
 }
@@ -202,7 +201,7 @@ int qs_units_times(qs_search *s, qs_units *u) {
         return QSIM_OK;
     qs_node_time *t = qs_calloc(s->prepared->ctx, u->count + 1, sizeof(*t));
     if (!t)
-        return qs_no_memory(s->error);
+        return QSIM_E_NOMEM;
     for (size_t i = 0; i < u->count; i++)
         t[i] = (qs_node_time){.name = u->items[i].name, .other = u->items[i].takes};
     int code = measure_times(s, u, t);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* qsim_quantize and qsim_quantize_layers, its dry run. */
 #include "base/ctx.h"
+#include "ptq/no_memory.h"
 #include "ptq/quantizer.h"
 
 #include <stdio.h>
@@ -9,7 +10,6 @@
 #include "op/op.h"
 #include "ptq/equalize.h"
 #include "ptq/recipe.h"
-#include "ptq/no_memory.h"
 
 int qs_rule_get(const qsim_quantize_options *o, size_t index, qsim_rule *rule, qsim_error *error) {
     if (!o->rules)
@@ -86,7 +86,7 @@ int qs_quantizer_init(qs_quantizer *q, qsim_model *prepared, const qsim_calibrat
     q->choices = qs_calloc(q->ctx, q->node_count + 1, sizeof(*q->choices));
     q->activations = qs_calloc(q->ctx, q->value_count + 1, sizeof(*q->activations));
     if (!q->choices || !q->activations || qs_graph_uses(q->g, &q->uses))
-        return qs_no_memory(error);
+        return QSIM_E_NOMEM;
     int code = qs_recipe_begin(q);
     if (!code)
         code = qs_equalize_find(q);
@@ -231,7 +231,7 @@ static int describe(qs_quantizer *q) {
         code = qs_model_set_property(q->model, "qsim.calibration", hash);
     q->model->producer_name = "libqsim";
     q->model->producer_version = qsim_version_string();
-    return code ? qs_no_memory(q->error) : QSIM_OK;
+    return code ? QSIM_E_NOMEM : QSIM_OK;
 }
 
 /* Whether a node's weights are floats in the file, so that they can still be stored in 8 bits. */
@@ -298,13 +298,13 @@ static int finish(qs_quantizer *q) {
 static int note_decisions(qs_quantizer *q, qsim_recipe *to) {
     q->decided = qs_calloc(q->ctx, q->node_count + 1, sizeof(*q->decided));
     if (!q->decided)
-        return qs_no_memory(q->error);
+        return QSIM_E_NOMEM;
     for (size_t k = 0; k < q->g->order_count; k++)
         q->decided[q->g->order[k]] = qs_recipe_quantized(q, q->g->order[k]);
     if (to && q->c) {
         int code = hash_used(q, to->calibration);
         if (code)
-            return qs_no_memory(q->error);
+            return QSIM_E_NOMEM;
     } else if (to && q->options.recipe) {
         memcpy(to->calibration, q->options.recipe->calibration, sizeof(to->calibration));
     }
@@ -358,7 +358,7 @@ int qs_quantize_prepared(const qsim_model *prepared, const qsim_calibration *c,
     q.means = c;
     q.used = c ? qs_calloc(q.ctx, c->count + 1, 1) : NULL;
     if (!code && c && !q.used)
-        code = qs_no_memory(error);
+        code = QSIM_E_NOMEM;
     if (!code && own->decided)
         code = qsim_recipe_create(prepared->ctx, &decided, error);
     if (!code)
@@ -419,13 +419,13 @@ int qsim_quantize(const qsim_model *model, const qsim_calibration *c,
     if (!code)
         code = qs_ptq_prepared(model, c, &prepared, error);
     if (!code && own.decided && qsim_model_hash(model, hash))
-        code = qs_no_memory(error);
+        code = QSIM_E_NOMEM;
     if (!code)
         code = qs_quantize_prepared(prepared, c, &own, out, error);
     if (!code && own.decided)
         memcpy(own.decided->model, hash, sizeof(hash));
     qsim_model_free(prepared);
-    return qs_leave(model->ctx, code, error);
+    return qs_leave(model->ctx, qs_no_memory_in("quantization", code, error), error);
 }
 
 /* Bytes of a layer's weights and scales in the file. */
@@ -501,10 +501,10 @@ int32_t qsim_quantize_layers(const qsim_model *model, const qsim_calibration *c,
     if (!code)
         code = derive_prepared(model, c, &m, error);
     if (code)
-        return code;
+        return qs_no_memory_in("quantization", code, error);
     code = qs_quantizer_init(&q, m, own.mode == QSIM_MODE_STATIC ? c : NULL, &own, error);
     const int32_t count = list_layers(&q, layer, user, &code);
     qs_quantizer_free(&q);
     qsim_model_free(m);
-    return code ? code : count;
+    return code ? qs_no_memory_in("quantization", code, error) : count;
 }

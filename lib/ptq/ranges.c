@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "ptq/search.h"
-#include "ptq/no_memory.h"
 
 int qs_search_tensors(qs_search *s, int32_t *tensors, size_t *count) {
     qs_quantizer q;
@@ -53,7 +52,7 @@ int qs_search_set_range(qs_search *s, int32_t tensor, const qsim_recipe_entry *e
     qsim_recipe_entry e = *entry;
     if (old && old->action == QSIM_RECIPE_QUANTIZE)
         e.dtype = old->dtype;
-    return qs_recipe_put(s->recipe, &e, name, s->error);
+    return qs_recipe_put(s->recipe, &e, name);
 }
 
 int qs_search_ranges(qs_search *s) {
@@ -68,7 +67,7 @@ int qs_search_ranges(qs_search *s) {
     };
     int32_t *tensors = qs_alloc(s->prepared->ctx, s->c->count + 1, sizeof(*tensors));
     size_t count;
-    int code = tensors ? qs_search_tensors(s, tensors, &count) : qs_no_memory(s->error);
+    int code = tensors ? qs_search_tensors(s, tensors, &count) : QSIM_E_NOMEM;
     for (size_t i = 0; i < QS_COUNT(candidates) && !code && !qs_search_is_over(s); i++) {
         if (candidates[i].method == s->base.method && candidates[i].method == QSIM_METHOD_MINMAX)
             continue; /* the search began with that */

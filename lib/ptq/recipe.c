@@ -137,14 +137,13 @@ const char *qs_recipe_fault(const qsim_recipe_entry *e) {
 
 /* ---- entries ---- */
 
-int qs_recipe_put(qsim_recipe *r, const qsim_recipe_entry *entry, const char *name,
-                  qsim_error *error) {
+int qs_recipe_put(qsim_recipe *r, const qsim_recipe_entry *entry, const char *name) {
     struct qs_names *names = r->names[entry->kind - 1];
     qs_id at = qs_names_find(names, name);
     const size_t shifts = (size_t)entry->shift_count;
     float *shift = shifts ? qs_arena_alloc(&r->arena, shifts, sizeof(*shift)) : NULL;
     if (shifts && !shift)
-        return qs_no_memory(error);
+        return QSIM_E_NOMEM;
     if (shifts)
         memcpy(shift, entry->shift, shifts * sizeof(*shift));
     if (at == QS_NONE) {
@@ -154,7 +153,7 @@ int qs_recipe_put(qsim_recipe *r, const qsim_recipe_entry *entry, const char *na
             !qs_grow(r->ctx, (void **)&r->entries, &r->capacity, r->count + 1,
                      sizeof(*r->entries)) ||
             qs_names_put(r->ctx, names, name, at))
-            return qs_no_memory(error);
+            return QSIM_E_NOMEM;
         r->count++;
     } else {
         name = r->entries[at].name;
@@ -186,7 +185,7 @@ int qsim_recipe_set(qsim_recipe *recipe, const qsim_recipe_entry *entry, qsim_er
     const char *fault = qs_recipe_fault(&own);
     if (fault)
         return qs_fail(error, QSIM_E_ARGUMENT, "recipe: '%s': %s", own.name, fault);
-    return qs_no_memory_in("recipe", qs_recipe_put(recipe, &own, own.name, error), error);
+    return qs_no_memory_in("recipe", qs_recipe_put(recipe, &own, own.name), error);
 }
 
 int32_t qsim_recipe_count(const qsim_recipe *recipe) {
@@ -222,7 +221,7 @@ int qsim_recipe_merge(qsim_recipe *into, const qsim_recipe *from, qsim_error *er
     if (!into->calibration[0])
         memcpy(into->calibration, from->calibration, sizeof(into->calibration));
     for (size_t i = 0; i < from->count && !code; i++)
-        code = qs_recipe_put(into, &from->entries[i], from->entries[i].name, error);
+        code = qs_recipe_put(into, &from->entries[i], from->entries[i].name);
     return qs_no_memory_in("recipe", code, error);
 }
 

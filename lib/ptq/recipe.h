@@ -18,8 +18,7 @@ struct qsim_recipe {
 };
 
 /* qsim_recipe_set for an entry with all fields, under this name. */
-int qs_recipe_put(qsim_recipe *r, const qsim_recipe_entry *entry, const char *name,
-                  qsim_error *error);
+int qs_recipe_put(qsim_recipe *r, const qsim_recipe_entry *entry, const char *name);
 /* The entry of a name, or NULL; `r` may be NULL. */
 const qsim_recipe_entry *qs_recipe_find(const qsim_recipe *r, int32_t kind, const char *name);
 /* What is wrong with an entry; NULL: nothing. */

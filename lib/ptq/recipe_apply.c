@@ -2,7 +2,6 @@
 /* Recipes in quantization: carries out their entries, and writes the decisions to them. */
 #include "ptq/gram.h"
 #include "ptq/recipe.h"
-#include "ptq/no_memory.h"
 
 static const qsim_recipe_entry *layer_entry(const qs_quantizer *q, qs_id node) {
     return qs_recipe_find(q->options.recipe, QSIM_RECIPE_LAYER, qs_node_label(q->g, node));
@@ -92,7 +91,7 @@ static int check_names(const qs_quantizer *q) {
     bool *known = qs_calloc(q->ctx, r->count + 1, sizeof(*known));
     int code = QSIM_OK;
     if (!known)
-        return qs_no_memory(q->error);
+        return QSIM_E_NOMEM;
     for (size_t k = 0; k < q->g->order_count; k++) {
         const qsim_recipe_entry *e = layer_entry(q, q->g->order[k]);
         if (e)
@@ -327,7 +326,7 @@ static int put_layer(const qs_quantizer *q, qs_id node, qsim_recipe *to) {
     } else {
         return QSIM_OK;
     }
-    return name[0] ? qs_recipe_put(to, &e, name, q->error) : QSIM_OK;
+    return name[0] ? qs_recipe_put(to, &e, name) : QSIM_OK;
 }
 
 static int put_tensor(const qs_quantizer *q, qs_id value, qsim_recipe *to) {
@@ -351,7 +350,7 @@ static int put_tensor(const qs_quantizer *q, qs_id value, qsim_recipe *to) {
     } else {
         return QSIM_OK;
     }
-    return qs_recipe_put(to, &e, name, q->error);
+    return qs_recipe_put(to, &e, name);
 }
 
 int qs_recipe_decide(const qs_quantizer *q, qsim_recipe *to) {
@@ -359,7 +358,7 @@ int qs_recipe_decide(const qs_quantizer *q, qsim_recipe *to) {
     int code = QSIM_OK;
     for (size_t i = 0; r && i < r->count && !code; i++)
         if (r->entries[i].kind == QSIM_RECIPE_EQUALIZE)
-            code = qs_recipe_put(to, &r->entries[i], r->entries[i].name, q->error);
+            code = qs_recipe_put(to, &r->entries[i], r->entries[i].name);
     for (size_t k = 0; k < q->g->order_count && !code; k++)
         code = put_layer(q, q->g->order[k], to);
     const bool tensors = q->options.mode == QSIM_MODE_STATIC;

@@ -57,7 +57,7 @@ static int read_numbers(qs_lines *r, qsim_recipe *recipe, qsim_recipe_entry *e) 
         return qs_lines_bad_word(r, "expected how many channels there are");
     float *shift = qs_arena_alloc(&recipe->arena, (size_t)count, sizeof(*shift));
     if (!shift)
-        return qs_no_memory(r->error);
+        return QSIM_E_NOMEM;
     e->shift = shift;
     for (e->shift_count = 0; e->shift_count < (int64_t)count; e->shift_count++) {
         if (!qs_lines_number(r, &value))
@@ -161,7 +161,7 @@ static int read_line(qs_lines *r, qsim_recipe *recipe) {
     if (qs_recipe_find(recipe, e.kind, name))
         return qs_lines_bad(r, "the name stands twice");
     code = qs_lines_end(r);
-    return code ? code : qs_recipe_put(recipe, &e, name, r->error);
+    return code ? code : qs_recipe_put(recipe, &e, name);
 }
 
 /* ---- header ---- */

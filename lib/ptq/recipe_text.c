@@ -157,7 +157,7 @@ static void put_entry(writer *s, const qsim_recipe_entry *e) {
 }
 
 /* Writes the recipe to s->text, which the caller frees; NOMEM. */
-static int write_text(const qsim_recipe *r, writer *s, qsim_error *error) {
+static int write_text(const qsim_recipe *r, writer *s) {
     *s = (writer){.ctx = r->ctx};
     put_text(s, "qsim-recipe 1\n");
     if (r->model[0]) {
@@ -173,7 +173,7 @@ static int write_text(const qsim_recipe *r, writer *s, qsim_error *error) {
     if (!s->failed)
         return QSIM_OK;
     qs_free(r->ctx, s->text);
-    return qs_no_memory(error);
+    return QSIM_E_NOMEM;
 }
 
 int qsim_recipe_text(const qsim_recipe *recipe, void *buffer, size_t capacity, size_t *need,
@@ -182,7 +182,7 @@ int qsim_recipe_text(const qsim_recipe *recipe, void *buffer, size_t capacity, s
     qs_error_clear(error);
     if (!recipe || !need || (capacity > 0 && !buffer))
         return qs_fail(error, QSIM_E_ARGUMENT, "recipe: an argument is missing");
-    int code = write_text(recipe, &s, error);
+    int code = write_text(recipe, &s);
     if (code)
         return qs_no_memory_in("recipe", code, error);
     *need = s.size;
@@ -199,7 +199,7 @@ int qsim_recipe_save(const qsim_recipe *recipe, const char *path, int32_t replac
     qs_error_clear(error);
     if (!recipe || !path)
         return qs_fail(error, QSIM_E_ARGUMENT, "recipe: an argument is missing");
-    int code = write_text(recipe, &s, error);
+    int code = write_text(recipe, &s);
     if (code)
         return qs_no_memory_in("recipe", code, error);
     code = qs_out_open(recipe->ctx, path, replace != 0, &file, error);

@@ -3,13 +3,11 @@
 
 #include <math.h>
 
-#include "ptq/no_memory.h"
-
 #define NO_TOP ((qs_top){-INFINITY, -INFINITY, -1})
 
-int qs_record_create(qsim_ctx *ctx, int32_t bits, qs_record *r, qsim_error *error) {
+int qs_record_create(qsim_ctx *ctx, int32_t bits, qs_record *r) {
     *r = (qs_record){.means = {.axis = -1}, .high = NO_TOP, .low = NO_TOP};
-    return qs_observer_create(ctx, bits, &r->observer, NULL) ? qs_no_memory(error) : QSIM_OK;
+    return qs_observer_create(ctx, bits, &r->observer, NULL) ? QSIM_E_NOMEM : QSIM_OK;
 }
 
 void qs_record_free(qsim_ctx *ctx, qs_record *r) {

@@ -35,7 +35,7 @@ typedef struct qs_record {
     qs_top high, low; /* low: of the negated values */
 } qs_record;
 
-int qs_record_create(qsim_ctx *ctx, int32_t bits, qs_record *r, qsim_error *error);
+int qs_record_create(qsim_ctx *ctx, int32_t bits, qs_record *r);
 void qs_record_free(qsim_ctx *ctx, qs_record *r);
 /* Resets a record to its initial state; keeps its memory. */
 void qs_record_reset(qs_record *r);
@@ -70,7 +70,7 @@ typedef struct qs_watch {
     size_t part_count;
 } qs_watch;
 
-int qs_watch_create(qsim_ctx *ctx, int32_t bits, qs_watch *w, qsim_error *error);
+int qs_watch_create(qsim_ctx *ctx, int32_t bits, qs_watch *w);
 void qs_watch_free(qs_watch *w);
 
 /* A float tensor in memory: [samples, outer, channels, inner]. */

@@ -16,7 +16,6 @@
 #include "ptq/equalize.h"
 #include "ptq/gram.h"
 #include "ptq/search.h"
-#include "ptq/no_memory.h"
 
 /* ---- means of a tensor ---- */
 
@@ -123,7 +122,7 @@ static int correct(qs_search *s, qs_quantizer *q, qs_layer *l, const qs_bias_sou
     double *mean = qs_alloc(q->ctx, 2 * from->channels, sizeof(*mean));
     float *shift = qs_alloc(q->ctx, l->channels, sizeof(*shift));
     qsim_recipe_entry e = before;
-    int code = mean && shift ? QSIM_OK : qs_no_memory(s->error);
+    int code = mean && shift ? QSIM_OK : QSIM_E_NOMEM;
     if (!code)
         code = measure(s, from, seen, mean, mean + from->channels);
     if (!code)
@@ -132,11 +131,11 @@ static int correct(qs_search *s, qs_quantizer *q, qs_layer *l, const qs_bias_sou
     e.shift = shift;
     e.shift_count = (int64_t)l->channels;
     if (!code)
-        code = qs_recipe_put(s->recipe, &e, name, s->error);
+        code = qs_recipe_put(s->recipe, &e, name);
     if (!code)
         code = qs_search_step(s, name, NULL);
     if (code || !(s->best > best)) { /* where it was interrupted, too */
-        const int put = qs_recipe_put(s->recipe, &before, name, s->error);
+        const int put = qs_recipe_put(s->recipe, &before, name);
         code = code ? code : put;
     }
     qs_free(q->ctx, mean);
@@ -167,7 +166,7 @@ static int round_weights(qs_search *s) {
             !qs_gram_find(&q, l))
             continue;
         e.rounding = QSIM_ROUNDING_GPTQ;
-        code = qs_recipe_put(s->recipe, &e, name, s->error);
+        code = qs_recipe_put(s->recipe, &e, name);
         count++;
     }
     qs_quantizer_free(&q);
@@ -205,7 +204,7 @@ static int correct_all(qs_search *s) {
     if (!code)
         code = qs_equalize_apply(&q);
     if (!code && !q.used)
-        code = qs_no_memory(s->error);
+        code = QSIM_E_NOMEM;
     if (!code)
         code = qs_activation_choose(&q);
     if (!code)

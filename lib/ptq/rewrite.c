@@ -5,11 +5,6 @@
  * their values), t_scale, t_zero_point, t_quantized.
  */
 #include "ptq/quantizer.h"
-#include "ptq/no_memory.h"
-
-static int no_memory(qs_quantizer *q) {
-    return qs_no_memory(q->error);
-}
 
 /* ---- activations ---- */
 
@@ -50,7 +45,7 @@ static int rewrite_constant(qs_quantizer *q, qs_id value) {
     void *data = qs_arena_alloc(&q->g->arena, c->elements, 2);
     const void *x = qs_graph_aligned(q->g, value);
     if (!data || !x)
-        return no_memory(q);
+        return QSIM_E_NOMEM;
     int code = qsim_values_quantize(x, c->elements, a->scale, a->zero_point, a->dtype, data);
     if (code)
         return qs_fail(q->error, code, "%s: constant '%s' cannot be quantized", q->model->name,
@@ -60,7 +55,7 @@ static int rewrite_constant(qs_quantizer *q, qs_id value) {
     const qs_codes codes = {.data = data, .scale = &scale, .zero_point = &zero_point, .count = 1};
     qs_id y = qs_write_dequantized(q, value, a->dtype, &codes, 0);
     if (y < 0)
-        return no_memory(q);
+        return QSIM_E_NOMEM;
     redirect(q, value, y, false);
     return QSIM_OK;
 }
@@ -74,14 +69,14 @@ static int rewrite_activation(qs_quantizer *q, qs_id value) {
     const char *name = q->g->values[value].name;
     bool made = is_integer_made(q, value), output = made && q->g->values[value].is_output;
     if (!make_scale(q, &q->activations[root], q->g->values[root].name))
-        return no_memory(q);
+        return QSIM_E_NOMEM;
     const qs_activation *a = &q->activations[root];
     qs_id from = value, y = value;
     if (output) {
         qs_id producer = q->g->values[value].producer;
         from = qs_write_value(q, name, "_QuantizeLinear_Input", QSIM_FLOAT, value);
         if (from < 0)
-            return no_memory(q);
+            return QSIM_E_NOMEM;
         qs_node *n = &q->g->nodes[producer];
         for (int32_t i = 0; i < n->output_count; i++)
             if (n->outputs[i] == value)
@@ -96,7 +91,7 @@ static int rewrite_activation(qs_quantizer *q, qs_id value) {
     if (y < 0 || v < 0 ||
         qs_write_node(q, "QuantizeLinear", name, from, a->scale_id, a->zero_id, v) < 0 ||
         qs_write_node(q, "DequantizeLinear", name, v, a->scale_id, a->zero_id, y) < 0)
-        return no_memory(q);
+        return QSIM_E_NOMEM;
     if (!output)
         redirect(q, value, y, made);
     return QSIM_OK;
@@ -113,7 +108,7 @@ static int rewrite_layer(qs_quantizer *q, qs_layer *l) {
     const qs_codes codes = qs_layer_codes(l);
     qs_id y = qs_write_dequantized(q, w, l->form.dtype, &codes, l->axis);
     if (y < 0)
-        return no_memory(q);
+        return QSIM_E_NOMEM;
     qs_node_set_input(q->g, l->node, 1, y);
     if (!l->bias)
         return QSIM_OK;
@@ -122,7 +117,7 @@ static int rewrite_layer(qs_quantizer *q, qs_layer *l) {
     const qs_codes sums = {.data = l->bias, .scale = l->bias_scale, .count = l->scale_count};
     y = qs_write_dequantized(q, b, QSIM_INT32, &sums, q->g->values[b].data->rank - 1);
     if (y < 0)
-        return no_memory(q);
+        return QSIM_E_NOMEM;
     qs_node_set_input(q->g, l->node, 2, y);
     return QSIM_OK;
 }

@@ -15,7 +15,6 @@
 #include "ptq/equalize.h"
 #include "ptq/search.h"
 #include "quant/observer.h"
-#include "ptq/no_memory.h"
 
 #define ROUNDS   10
 #define MOST_LOG 13   /* factors from 2^-13 to 2^13 */
@@ -38,10 +37,6 @@ typedef struct scaling {
     size_t count;
     int32_t *reads, *makes; /* by node: the site that it reads, and the one it makes; -1: none */
 } scaling;
-
-static int out_of_memory(const scaling *g) {
-    return qs_no_memory(g->s->error);
-}
 
 /* 2^n nearest to x by ratio. */
 static float power_near(double x) {
@@ -73,7 +68,7 @@ static int keep_place(scaling *g, qs_site *site) {
     p->made = qs_arena_alloc(a, site->channels, sizeof(*p->made));
     p->read = qs_arena_alloc(a, site->channels, sizeof(*p->read));
     if (!p->factor || !p->made || !p->read)
-        return out_of_memory(g);
+        return QSIM_E_NOMEM;
     for (size_t c = 0; c < site->channels; c++)
         p->factor[c] = 1;
     return QSIM_OK;
@@ -98,7 +93,7 @@ static int find_places(scaling *g, bool normalized) {
         qs_site site;
         code = qs_site_find(g->q.ctx, g->q.g, &g->q.uses, (qs_id)v, &site);
         if (code)
-            code = out_of_memory(g);
+            code = QSIM_E_NOMEM;
         const bool wanted = !code && site.reader_count > 0 && site.normalized == normalized &&
                             !(g->q.scaled && g->q.scaled[v].factor) && is_usable(g, &site);
         if (wanted)
@@ -127,7 +122,7 @@ static int begin(scaling *g, qs_search *s, bool normalized) {
     g->reads = qs_alloc(g->q.ctx, g->q.node_count + 1, sizeof(*g->reads));
     g->makes = qs_alloc(g->q.ctx, g->q.node_count + 1, sizeof(*g->makes));
     if (!g->places || !g->reads || !g->makes)
-        return out_of_memory(g);
+        return QSIM_E_NOMEM;
     for (size_t i = 0; i < g->q.node_count; i++)
         g->reads[i] = g->makes[i] = -1;
     code = qs_equalize_apply(&g->q); /* the recipe has an entry already */
@@ -159,7 +154,7 @@ static int magnitudes(scaling *g, qs_id node, bool by_output, double *most) {
     const int32_t other = by_output ? g->reads[node] : g->makes[node];
     const float *factor = other < 0 ? NULL : g->places[other].factor;
     if (!w)
-        return out_of_memory(g);
+        return QSIM_E_NOMEM;
     for (size_t i = 0; i < g->q.g->values[value].data->elements; i++) {
         const size_t o = qs_weight_output(&map, i), c = qs_weight_input(&map, i);
         const double at = fabs((double)w[i]);
@@ -241,7 +236,7 @@ static int drop_range(scaling *g, qs_id value) {
     qsim_recipe_entry own = qs_search_method_entry(g->s, QSIM_METHOD_MINMAX, 0);
     own.dtype = e->dtype;
     own.symmetric = e->symmetric;
-    return qs_recipe_put(g->s->recipe, &own, name, g->s->error);
+    return qs_recipe_put(g->s->recipe, &own, name);
 }
 
 /* Stores the factors in the recipe; *moved: number of sites with a factor other than 1. */
@@ -259,8 +254,7 @@ static int put_factors(scaling *g, size_t *moved) {
         if (!any)
             continue;
         ++*moved;
-        code = qs_recipe_put(g->s->recipe, &e, g->q.g->values[p->site.tensors[0].value].name,
-                             g->s->error);
+        code = qs_recipe_put(g->s->recipe, &e, g->q.g->values[p->site.tensors[0].value].name);
         for (size_t t = 0; t < p->site.tensor_count && !code; t++)
             code = drop_range(g, p->site.tensors[t].value);
     }

@@ -4,7 +4,6 @@
 #include "op/rules.h"
 #include "ptq/quantizer.h"
 #include "ptq/recipe.h"
-#include "ptq/no_memory.h"
 
 bool qs_is_activation(const qs_graph *g, qs_id value) {
     return value != QS_NONE && !g->values[value].data && g->values[value].dtype == QSIM_FLOAT &&
@@ -70,7 +69,7 @@ static bool describe_layer(const qs_graph *g, const qs_node *n, qs_layer *l) {
 static int add_layer(qs_quantizer *q, qs_id node, qs_layer *l) {
     if (!qs_grow(q->ctx, (void **)&q->layers, &q->layer_capacity, q->layer_count + 1,
                  sizeof(*q->layers)))
-        return qs_no_memory(q->error);
+        return QSIM_E_NOMEM;
     l->node = node;
     q->choices[node].layer = (int32_t)q->layer_count;
     q->layers[q->layer_count++] = *l;
@@ -434,7 +433,7 @@ int qs_select(qs_quantizer *q) {
         return code;
     bool *leads_on = qs_calloc(q->ctx, q->node_count ? q->node_count : 1, sizeof(*leads_on));
     if (!leads_on)
-        return qs_no_memory(q->error);
+        return QSIM_E_NOMEM;
     for (size_t i = 0; i < q->layer_count && !code; i++) {
         qs_id node = q->layers[i].node;
         code = check_wanted(q, node);

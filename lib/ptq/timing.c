@@ -4,7 +4,6 @@
 
 #include "exec/exec.h"
 #include "ptq/judge.h"
-#include "ptq/no_memory.h"
 
 #include <qsim/base.h>
 
@@ -72,7 +71,7 @@ static int start(const qs_judge *j, const qsim_model *m, stopwatch *w, qsim_erro
     w->outputs = qs_calloc(j->ctx, j->outputs + 1, sizeof(*w->outputs));
     w->dims = qs_calloc(j->ctx, j->per_batch * QSIM_MAX_RANK, sizeof(*w->dims));
     if (!w->inputs || !w->outputs || !w->dims)
-        return qs_no_memory(error);
+        return QSIM_E_NOMEM;
     return warm_up(j, w, error);
 }
 
@@ -128,7 +127,7 @@ int qs_time_nodes(const qs_judge *j, const qsim_model *m, qs_node_time *times, s
     enum { ROUNDS = 9 };
     stopwatch w = {0};
     double *sum = qs_alloc(j->ctx, count + 1, sizeof(*sum));
-    int code = sum ? start(j, m, &w, error) : qs_no_memory(error);
+    int code = sum ? start(j, m, &w, error) : QSIM_E_NOMEM;
     for (size_t k = 0; k < count; k++)
         times[k].us = NAN;
     if (!code)

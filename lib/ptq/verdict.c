@@ -26,7 +26,7 @@ int qs_side_open(const qsim_model *m, const char *const *names, size_t count, qs
         return code;
     s->count = (size_t)qsim_session_output_count(s->session);
     s->outputs = qs_calloc(ctx, s->count + 1, sizeof(*s->outputs));
-    return s->outputs ? QSIM_OK : qs_no_memory(error);
+    return s->outputs ? QSIM_OK : QSIM_E_NOMEM;
 }
 
 void qs_side_close(qs_side *s, qsim_ctx *ctx) {
@@ -148,7 +148,7 @@ static int add_output(qsim_verdict *v, size_t i, int64_t samples, qsim_error *er
     const int64_t dims[2] = {samples * positions, (int64_t)classes};
     const qsim_tensor x = as_rows(a, dims), y = as_rows(b, dims);
     const bool seen = i == 0 && x.dtype == QSIM_FLOAT && positions == 1;
-    const int code = seen ? qs_data_scores(v, &x, (size_t)samples, classes, error) : QSIM_OK;
+    const int code = seen ? qs_data_scores(v, &x, (size_t)samples, classes) : QSIM_OK;
     return code ? code : qs_pair_add(p, &x, &y, error);
 }
 
@@ -178,7 +178,7 @@ int qsim_verdict_feed(qsim_verdict *v, const qsim_tensor *inputs, size_t input_c
 
 /* ---- create, free ---- */
 
-static int name_input(qsim_verdict *v, const qsim_model *m, qsim_error *error) {
+static int name_input(qsim_verdict *v, const qsim_model *m) {
     qsim_value_info info = {.struct_size = sizeof(info)};
     const int code = qsim_model_input(m, 0, &info);
     if (code && code != QSIM_E_NOMEM)
@@ -191,7 +191,7 @@ static int name_input(qsim_verdict *v, const qsim_model *m, qsim_error *error) {
         v->pixel_range = qs_arena_string(&v->arena, value, strlen(value));
         v->input = v->pixel_range ? v->input : NULL;
     }
-    return v->input ? QSIM_OK : qs_no_memory(error);
+    return v->input ? QSIM_OK : QSIM_E_NOMEM;
 }
 
 static int list_outputs(qsim_verdict *v, qsim_error *error) {
@@ -201,12 +201,12 @@ static int list_outputs(qsim_verdict *v, qsim_error *error) {
     v->output_count = v->side[0].count;
     v->outputs = qs_arena_alloc(&v->arena, v->output_count + 1, sizeof(*v->outputs));
     if (!v->outputs)
-        return qs_no_memory(error);
+        return QSIM_E_NOMEM;
     for (size_t i = 0; i < v->output_count; i++) {
         const char *name = qsim_session_output_name(v->side[0].session, (int32_t)i);
         name = qs_arena_string(&v->arena, name ? name : "", name ? strlen(name) : 0);
         if (!name)
-            return qs_no_memory(error);
+            return QSIM_E_NOMEM;
         v->outputs[i] = (qs_pair){.name = name, .a = name, .b = name, .node = QS_NONE};
     }
     return QSIM_OK;
@@ -222,7 +222,7 @@ int qsim_verdict_create(const qsim_model *model, const qsim_model *quantized,
     qsim_verdict *v = qs_calloc(model->ctx, 1, sizeof(*v));
     qsim_ctx *ctx;
     if (!v)
-        return qs_no_memory(error);
+        return qs_no_memory_in("verdict", QSIM_E_NOMEM, error);
     int code = qs_ctx_hold(model->ctx, &ctx, error);
     if (code) {
         qs_free(model->ctx, v);
@@ -238,7 +238,7 @@ int qsim_verdict_create(const qsim_model *model, const qsim_model *quantized,
     if (!code)
         code = list_outputs(v, error);
     if (!code)
-        code = name_input(v, model, error);
+        code = name_input(v, model);
     v->model = qs_model_hold(model);
     v->quantized = qs_model_hold(quantized);
     if (!code && !v->options.no_layers)

@@ -152,8 +152,7 @@ void qs_labels_warn(qsim_verdict *v);
 void qs_verdict_say(qsim_verdict *v, const char *kind, int32_t at_best, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 void qs_data_feed(qs_seen_data *d, const qsim_tensor *x);
-int qs_data_scores(qsim_verdict *v, const qsim_tensor *scores, size_t rows, size_t classes,
-                   qsim_error *error);
+int qs_data_scores(qsim_verdict *v, const qsim_tensor *scores, size_t rows, size_t classes);
 /* Add the warnings of the calibration, and those of the data that was fed. */
 void qs_verdict_warn_early(qsim_verdict *v);
 void qs_verdict_warn(qsim_verdict *v);

@@ -7,7 +7,6 @@
 
 #include "graph/model.h"
 #include "ptq/verdict.h"
-#include "ptq/no_memory.h"
 
 #define ENOUGH_SAMPLES 32  /* for ranges; 8 do where they are typical */
 #define WIDENED        4.0 /* by one sample alone */
@@ -103,15 +102,14 @@ static void add_row(qs_seen_data *d, const float *x) {
         add_shares(d, x);
 }
 
-int qs_data_scores(qsim_verdict *v, const qsim_tensor *scores, size_t rows, size_t classes,
-                   qsim_error *error) {
+int qs_data_scores(qsim_verdict *v, const qsim_tensor *scores, size_t rows, size_t classes) {
     qs_seen_data *d = &v->data;
     if (!d->share) {
         d->classes = classes;
         d->share = qs_arena_alloc(&v->arena, classes, sizeof(*d->share));
     }
     if (!d->share)
-        return qs_no_memory(error);
+        return QSIM_E_NOMEM;
     for (size_t i = 0; i < rows && classes == d->classes; i++)
         add_row(d, (const float *)scores->data + i * classes);
     return QSIM_OK;

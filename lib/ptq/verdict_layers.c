@@ -12,7 +12,6 @@
 #include "ptq/counterparts.h"
 #include "ptq/quantizer.h"
 #include "ptq/verdict.h"
-#include "ptq/no_memory.h"
 
 #define MOST_SAMPLES 4
 
@@ -26,12 +25,12 @@ static int add_pair(void *user, qs_id node, qs_id value, const char *counterpart
     return QSIM_OK;
 }
 
-static int list_pairs(qsim_verdict *v, qsim_error *error) {
+static int list_pairs(qsim_verdict *v) {
     v->layers = qs_arena_alloc(&v->arena, v->prepared->graph->value_count + 1, sizeof(*v->layers));
     v->layer_count = 0;
     if (!v->layers)
-        return qs_no_memory(error);
-    return qs_pairs_list(v->prepared, v->quantized, add_pair, v, error);
+        return QSIM_E_NOMEM;
+    return qs_pairs_list(v->prepared, v->quantized, add_pair, v);
 }
 
 /* Runs both models with the tensors of the pairs as outputs. */
@@ -39,7 +38,7 @@ static int run_pairs(qsim_verdict *v, const qsim_tensor *inputs, size_t count, q
     const qsim_model *models[2] = {v->prepared, v->quantized};
     qs_side side[2] = {{0}, {0}};
     const char **names = qs_alloc(v->ctx, v->layer_count + 1, sizeof(*names));
-    int code = names ? QSIM_OK : qs_no_memory(error);
+    int code = names ? QSIM_OK : QSIM_E_NOMEM;
     for (int k = 0; k < 2 && !code; k++) {
         for (size_t i = 0; i < v->layer_count; i++)
             names[i] = k ? v->layers[i].b : v->layers[i].a;
@@ -108,7 +107,7 @@ static int by_noise(const void *a, const void *b) {
 }
 
 /* Copies the graphs' texts to the verdict before the graphs are freed. */
-static int keep_names(qsim_verdict *v, const qs_graph *g, qsim_error *error) {
+static int keep_names(qsim_verdict *v, const qs_graph *g) {
     for (size_t i = 0; i < v->layer_count; i++) {
         qs_pair *p = &v->layers[i];
         const char *label = qs_node_label(g, p->node);
@@ -116,16 +115,16 @@ static int keep_names(qsim_verdict *v, const qs_graph *g, qsim_error *error) {
         p->a = qs_arena_string(&v->arena, p->a, strlen(p->a));
         p->b = p->a;
         if (!p->name || !p->a)
-            return qs_no_memory(error);
+            return QSIM_E_NOMEM;
     }
     return QSIM_OK;
 }
 
-static int rank(qsim_verdict *v, const qs_graph *g, qsim_error *error) {
+static int rank(qsim_verdict *v, const qs_graph *g) {
     const attribution b = {qs_calloc(v->ctx, g->value_count + 1, sizeof(*b.noise)),
                            qs_alloc(v->ctx, g->value_count + 1, sizeof(*b.owner))};
     qs_pair *next = v->layers;
-    int code = b.noise && b.owner ? QSIM_OK : qs_no_memory(error);
+    int code = b.noise && b.owner ? QSIM_OK : QSIM_E_NOMEM;
     for (size_t i = 0; !code && i < g->value_count; i++)
         b.owner[i] = QS_NONE;
     for (size_t k = 0; !code && k < g->order_count; k++)
@@ -133,7 +132,7 @@ static int rank(qsim_verdict *v, const qs_graph *g, qsim_error *error) {
     qs_free(v->ctx, b.noise);
     qs_free(v->ctx, b.owner);
     if (!code)
-        code = keep_names(v, g, error);
+        code = keep_names(v, g);
     if (!code && v->layer_count > 0)
         qsort(v->layers, v->layer_count, sizeof(*v->layers), by_noise);
     return code;
@@ -175,11 +174,11 @@ int qs_verdict_layers(qsim_verdict *v, const qsim_tensor *inputs, size_t count, 
         return QSIM_OK;
     }
     const size_t shortened = shorten(v, inputs, count, few, dims);
-    int code = list_pairs(v, error);
+    int code = list_pairs(v);
     if (!code && v->layer_count > 0)
         code = run_pairs(v, shortened ? few : inputs, count, error);
     if (!code)
-        code = rank(v, v->prepared->graph, error);
+        code = rank(v, v->prepared->graph);
     if (code)
         v->layer_count = 0;
     release_models(v);

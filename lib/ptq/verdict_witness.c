@@ -9,7 +9,6 @@
 #include "op/op.h"
 #include "ptq/quantizer.h"
 #include "ptq/verdict.h"
-#include "ptq/no_memory.h"
 
 #define WITNESS_SAMPLES 32 /* whose means and variances are taken */
 #define LEAST_BIASED    4  /* channels */
@@ -62,7 +61,7 @@ static void copy_floats(const qs_const *from, size_t n, double *to) {
     }
 }
 
-static int watch(qsim_verdict *v, const qs_graph *g, const qs_node *n, qsim_error *error) {
+static int watch(qsim_verdict *v, const qs_graph *g, const qs_node *n) {
     qs_witnesses *s = &v->witness;
     qs_witness *w = &s->layers[s->count++];
     const qs_const *mean = qs_node_const(g, n, s->is_bias ? 2 : 3);
@@ -71,7 +70,7 @@ static int watch(qsim_verdict *v, const qs_graph *g, const qs_node *n, qsim_erro
     w->name = qs_arena_string(&v->arena, label, strlen(label));
     w->mean = qs_arena_alloc(&v->arena, 7 * w->channels + 1, sizeof(*w->mean));
     if (!w->name || !w->mean)
-        return qs_no_memory(error);
+        return QSIM_E_NOMEM;
     w->variance = w->mean + w->channels;
     w->sorted = w->variance + w->channels;
     for (size_t k = 0; k < QS_TRIALS; k++) {
@@ -97,7 +96,7 @@ int qs_witness_open(qsim_verdict *v, qsim_error *error) {
     for (size_t i = 0; i < count && !code; i++) {
         names[i] =
             m->graph->values[v->witness.is_bias ? found[i]->outputs[0] : found[i]->inputs[0]].name;
-        code = watch(v, m->graph, found[i], error);
+        code = watch(v, m->graph, found[i]);
     }
     return code || count == 0 ? code
                               : qs_side_open(m, names, count, &v->witness.side, v->ctx, error);
@@ -142,7 +141,7 @@ static int run_divided(qsim_verdict *v, const qsim_tensor *inputs, size_t count,
                        qsim_error *error) {
     qsim_tensor *all = qs_calloc(v->ctx, count, sizeof(*all));
     float *x = qs_alloc(v->ctx, inputs[0].bytes, 1);
-    int code = all && x ? QSIM_OK : qs_no_memory(error);
+    int code = all && x ? QSIM_OK : QSIM_E_NOMEM;
     if (!code) {
         memcpy(all, inputs, count * sizeof(*all));
         for (size_t i = 0; i < inputs[0].bytes / sizeof(*x); i++)

@@ -11,7 +11,6 @@
 #include "kernel/ew.h"
 #include "kernel/table.h"
 #include "ptq/record.h"
-#include "ptq/no_memory.h"
 
 #define BLOCK QS_READ_BLOCK /* positions */
 /* Values read twice, for the histogram and for sums, while they are at hand. */
@@ -257,7 +256,7 @@ int qs_watch_tensor(qs_watch *w, const qs_watched *t, qs_record *r) {
     return code;
 }
 
-int qs_watch_create(qsim_ctx *ctx, int32_t bits, qs_watch *w, qsim_error *error) {
+int qs_watch_create(qsim_ctx *ctx, int32_t bits, qs_watch *w) {
     *w = (qs_watch){.ctx = ctx, .bits = bits, .part_count = (size_t)ctx->threads};
     w->parts = qs_calloc(ctx, w->part_count, sizeof(*w->parts));
     int code = w->parts ? QSIM_OK : QSIM_E_NOMEM;
@@ -267,7 +266,7 @@ int qs_watch_create(qsim_ctx *ctx, int32_t bits, qs_watch *w, qsim_error *error)
         if (!w->parts[i].tally)
             code = QSIM_E_NOMEM;
     }
-    return code ? qs_no_memory(error) : QSIM_OK;
+    return code ? QSIM_E_NOMEM : QSIM_OK;
 }
 
 void qs_watch_free(qs_watch *w) {

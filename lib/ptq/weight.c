@@ -8,7 +8,6 @@
  * is made true by raising the channel's weight scale until it is.
  */
 #include "ptq/quantizer.h"
-#include "ptq/no_memory.h"
 
 #include <float.h>
 #include <math.h>
@@ -148,7 +147,7 @@ static int alloc_bias(quantizing *m) {
     m->bias = qs_graph_aligned(g, b);
     l->bias = qs_arena_alloc(&g->arena, l->channels, sizeof(*l->bias));
     l->bias_scale = qs_arena_alloc(&g->arena, l->scale_count, sizeof(*l->bias_scale));
-    return m->bias && l->bias && l->bias_scale ? QSIM_OK : qs_no_memory(m->q->error);
+    return m->bias && l->bias && l->bias_scale ? QSIM_OK : QSIM_E_NOMEM;
 }
 
 /* Whether a channel's accumulator holds the sums with this bias, with the scale found. */
@@ -235,7 +234,7 @@ int qs_weight_make(qs_quantizer *q, qs_layer *l, const qs_activation *x) {
     l->scale_count = qs_has_channels(&l->form) ? l->channels : 1;
     const qs_const *w = q->g->values[n->inputs[1]].data;
     if (!m.weights || !alloc_weights(&m, w->elements))
-        return qs_no_memory(q->error);
+        return QSIM_E_NOMEM;
     int code = alloc_bias(&m);
     if (code)
         return code;

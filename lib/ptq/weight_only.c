@@ -6,7 +6,6 @@
  */
 #include "op/op.h"
 #include "ptq/quantizer.h"
-#include "ptq/no_memory.h"
 
 typedef struct dequantized {
     qs_id y; /* QS_NONE: not made yet */
@@ -51,7 +50,7 @@ static int make(qs_quantizer *q, qs_id node, qs_id v, int32_t axis, bool bare, d
     made->form = form;
     if (!code && !bare)
         made->y = qs_write_dequantized(q, v, form.dtype, &made->codes, axis);
-    return code ? code : made->y < 0 && !bare ? qs_no_memory(q->error) : QSIM_OK;
+    return code ? code : made->y < 0 && !bare ? QSIM_E_NOMEM : QSIM_OK;
 }
 
 static int correct_bias(qs_quantizer *q, qs_id node, const qs_codes *codes, int32_t dtype) {
@@ -85,7 +84,7 @@ int qs_rewrite_weights(qs_quantizer *q) {
     dequantized *made = qs_alloc(q->ctx, q->value_count + 1, sizeof(*made));
     int code = QSIM_OK;
     if (!made)
-        return qs_no_memory(q->error);
+        return QSIM_E_NOMEM;
     for (size_t v = 0; v < q->value_count; v++)
         made[v].y = QS_NONE;
     for (size_t k = 0; k < q->g->order_count && !code; k++) {
