@@ -339,6 +339,10 @@ static void inputs(rg *g) {
         dims[1] = RG_ONE_OF(g, 1, 5, 16, 40, 65, 130);
         input(g, 2, dims);
     }
+    if (g->volume && g->input_count < RG_INPUTS)
+        input(g, 5,
+              (int64_t[]){g->batch, RG_ONE_OF(g, 1, 2, 3, 4, 16, 17), 1 + rg_draw(g, 6),
+                          1 + rg_draw(g, 12), 1 + rg_draw(g, 12)});
 }
 
 static void outputs(rg *g) {
@@ -379,13 +383,15 @@ qsim_model *rg_make(rg *g, uint64_t seed, const rg_range *ranges, qsim_ctx *ctx,
     g->activation = types < 5 ? QSIM_UINT8 : types < 9 ? QSIM_INT8 : 0;
     if (qsim_builder_create(ctx, g->opset, rg_text(g, "seed%d", (int)seed), &g->b, error))
         return NULL;
+    g->volume = rg_chance(g, 20);
     inputs(g);
     for (int tries = 0; g->nodes < g->want && g->count < RG_TENSORS - 24 && tries < 200; tries++) {
         uint32_t kind = rg_draw(g, 100);
-        (void)(kind < 42   ? rg_layer(g)
-               : kind < 60 ? rg_curve(g)
-               : kind < 72 ? rg_other(g)
-                           : rg_move(g));
+        (void)(g->volume && rg_chance(g, 30) ? rg_volume(g)
+               : kind < 42                   ? rg_layer(g)
+               : kind < 60                   ? rg_curve(g)
+               : kind < 72                   ? rg_other(g)
+                                             : rg_move(g));
     }
     outputs(g);
     qsim_builder_finish(g->b, &m, error);

@@ -46,6 +46,7 @@ typedef struct rg {
     int32_t count, nodes, constants, names;
     int32_t want; /* least number of nodes */
     bool fixed;   /* the batch is fixed in the graph */
+    bool volume;  /* an input has three axes of space */
     size_t input_count;
     rg_tensor t[RG_TENSORS];
     char name[RG_NAMES][24];
@@ -100,6 +101,7 @@ bool rg_layer(rg *g);
 bool rg_curve(rg *g);
 bool rg_move(rg *g);
 bool rg_other(rg *g);
+bool rg_volume(rg *g);
 int32_t rg_activation(rg *g, int32_t x);
 int32_t rg_conv(rg *g, int32_t x, int64_t channels, int64_t kernel, int64_t group, int64_t stride);
 int32_t rg_unary(rg *g, const char *op, int32_t x);
