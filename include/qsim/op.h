@@ -84,7 +84,8 @@ typedef struct qsim_op_options {
  * kernel width], UINT8 or INT8; y: the caller's buffer, its dims set. `ctx` lends memory, kernels
  * and threads and may not be NULL. Depthwise: groups = in channels.
  * Errors: ARGUMENT (NULL, buffer too small), DTYPE, SHAPE, VALUE (zero points, bounds,
- * multipliers), UNSUPPORTED (sums that may leave int32 while y is 8 bits), LIMIT, NOMEM, VERSION.
+ * multipliers), UNSUPPORTED (sums that may leave int32 while y is 8 bits), LIMIT, NOMEM, VERSION,
+ * CANCELLED, TIME (y is not defined).
  */
 QSIM_API int qsim_conv2d(qsim_ctx *ctx, const qsim_tensor *x, const qsim_tensor *w,
                          const qsim_op_options *options, const qsim_tensor *y, qsim_error *error);

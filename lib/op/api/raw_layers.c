@@ -9,7 +9,10 @@
 #include <qsim/op.h>
 
 typedef struct layer {
-    qsim_ctx *ctx;
+    qsim_ctx *ctx; /* the view: once something has seen a stop, all stays stopped */
+    qsim_ctx view;
+    qs_stop stop;
+    const char *name; /* of the function, in messages */
     const qsim_tensor *x, *w, *y;
     qsim_op_options o;
     qsim_error *error;
@@ -82,9 +85,9 @@ static int check_values(layer *k, int64_t columns) {
         return qs_fail(k->error, QSIM_E_ARGUMENT,
                        "w_zero_points and multipliers have to be 0, 1 or %lld", (long long)columns);
     int code = check_point(k, "x_zero_point", k->x->dtype, o->x_zero_point);
-    for (size_t i = 0; i < o->w_zero_points && !code; i++)
+    for (size_t i = 0; i < o->w_zero_points && !code && !qs_stopped_at(k->ctx, i); i++)
         code = check_point(k, "w_zero_point", k->w->dtype, o->w_zero_point[i]);
-    for (size_t i = 0; i < o->multipliers && !code; i++)
+    for (size_t i = 0; i < o->multipliers && !code && !qs_stopped_at(k->ctx, i); i++)
         if (!isfinite(o->multiplier[i]))
             code = qs_fail(k->error, QSIM_E_VALUE, "multiplier %zu is not finite", i);
     if (code || !o->multipliers)
@@ -105,36 +108,42 @@ static int check_values(layer *k, int64_t columns) {
 
 /* ---- execution ---- */
 
+/*
+ * Copies images of rows x columns elements as columns x rows, with `flip` applied to their bytes.
+ * Ends early where work has to end.
+ */
+static void turn(const layer *k, const uint8_t *from, size_t images, size_t rows, size_t columns,
+                 size_t size, int32_t flip, uint8_t *to) {
+    size_t i = 0;
+    for (size_t n = 0; n < images; n++, to += rows * columns * size)
+        for (size_t r = 0; r < rows; r++)
+            for (size_t c = 0; c < columns; c++, i++) {
+                if (qs_stopped_at(k->ctx, i))
+                    return;
+                if (size == 1)
+                    to[c * rows + r] = (uint8_t)(from[i] ^ flip);
+                else
+                    memcpy(to + 4 * (c * rows + r), from + 4 * i, 4);
+            }
+}
+
 /* Copies x as u8, channels last, followed by the readable bytes that kernels need. */
 static uint8_t *import_x(const layer *k, size_t bytes) {
-    const uint8_t *from = k->x->data;
     uint8_t *to = bytes > SIZE_MAX - 64 ? NULL : qs_alloc(k->ctx, bytes + 64, 1);
     if (!to)
         return NULL;
-    size_t channels = k->swap ? (size_t)k->x->dims[1] : 1;
-    size_t pixels = k->swap ? (size_t)(k->x->dims[2] * k->x->dims[3]) : bytes;
-    size_t images = bytes / (channels * pixels);
-    for (size_t n = 0; n < images; n++)
-        for (size_t c = 0; c < channels; c++)
-            for (size_t p = 0; p < pixels; p++)
-                to[(n * pixels + p) * channels + c] =
-                    (uint8_t)(from[(n * channels + c) * pixels + p] ^ k->x_flip);
+    const size_t channels = k->swap ? (size_t)k->x->dims[1] : 1;
+    const size_t images = k->swap ? (size_t)k->x->dims[0] : 1;
+    turn(k, k->x->data, images, channels, bytes / images / channels, 1, k->x_flip, to);
     memset(to + bytes, 0, 64);
     return to;
 }
 
 static void export_y(const layer *k, const uint8_t *from, size_t elements) {
-    uint8_t *to = k->y->data;
-    size_t size = k->o.multipliers ? 1 : 4, channels = k->swap ? (size_t)k->y->dims[1] : 1;
-    size_t pixels = k->swap ? (size_t)(k->y->dims[2] * k->y->dims[3]) : elements;
-    size_t images = elements / (channels * pixels);
-    for (size_t n = 0; n < images; n++)
-        for (size_t c = 0; c < channels; c++)
-            for (size_t p = 0; p < pixels; p++)
-                memcpy(to + ((n * channels + c) * pixels + p) * size,
-                       from + ((n * pixels + p) * channels + c) * size, size);
-    for (size_t i = 0; i < elements && k->y_flip; i++)
-        to[i] ^= 0x80;
+    const size_t channels = k->swap ? (size_t)k->y->dims[1] : 1;
+    const size_t images = k->swap ? (size_t)k->y->dims[0] : 1;
+    turn(k, from, images, elements / images / channels, channels, k->o.multipliers ? 1 : 4,
+         k->y_flip, k->y->data);
 }
 
 static void make_rules(layer *k, uint8_t *points) {
@@ -145,10 +154,12 @@ static void make_rules(layer *k, uint8_t *points) {
     for (size_t i = 0; i < o->w_zero_points; i++)
         points[i] = (uint8_t)o->w_zero_point[i];
     k->source.w = k->w->data;
+    k->source.ctx = k->ctx;
     k->source.flip = k->w->dtype == QSIM_UINT8 ? 0x80 : 0;
     k->w_zp = (qs_i8_list){o->w_zero_points ? points : NULL, (int32_t)o->w_zero_points,
                            k->w->dtype == QSIM_INT8};
-    k->rules = (qs_i8_rules){.int32_out = !o->multipliers,
+    k->rules = (qs_i8_rules){.ctx = k->ctx,
+                             .int32_out = !o->multipliers,
                              .w_scale = o->multiplier,
                              .w_scales = (int32_t)o->multipliers,
                              .mult = true,
@@ -179,8 +190,9 @@ static int prove(layer *k, bool *clamp) {
     qs_i8_sum_up(&k->conv.w, &k->source, k->group_stride, &k->w_zp, &totals);
     const bool fits = qs_i8_prove(&k->conv.w, &totals, &k->rules, clamp, &column, &bound);
     qs_free(k->ctx, sums);
-    if (fits)
-        return QSIM_OK;
+    const int code = qs_go_on(k->ctx, k->name, k->error); /* before what was not finished is told */
+    if (fits || code)
+        return code;
     return qs_fail(k->error, QSIM_E_UNSUPPORTED,
                    "sums of output channel %d may reach %lld and leave int32", (int)column,
                    (long long)bound);
@@ -206,7 +218,7 @@ static int prepare(layer *k, buffers *b, qs_i8_epilogue *e) {
     qs_i8_weights packed;
     qs_i8_weights_fill(&k->conv.w, &k->source, k->group_stride, &k->w_zp, NULL, b->weights,
                        &packed);
-    qs_i8_epilogue_fill(&k->conv.w, &packed, &k->rules, NULL, b->epilogue, e);
+    qs_i8_epilogue_fill(&k->conv.w, &packed, &k->rules, b->epilogue, e);
     e->o.clamp = clamp;
     k->conv.b = packed.b;
     k->conv.w_zp = packed.row_zp;
@@ -220,33 +232,40 @@ static int prepare(layer *k, buffers *b, qs_i8_epilogue *e) {
     return b->scratch ? QSIM_OK : qs_fail(k->error, QSIM_E_NOMEM, "out of memory");
 }
 
-static int run_layer(layer *k) {
-    buffers b = {0};
+static int run_buffers(layer *k, buffers *b) {
     qs_i8_epilogue e;
     size_t x_bytes = 0, y_elements = 0;
     qsim_tensor_size(QSIM_UINT8, k->x->rank, k->x->dims, NULL, &x_bytes);
     qsim_tensor_size(QSIM_UINT8, k->y->rank, k->y->dims, NULL, &y_elements);
-    int code = QSIM_OK;
-    b.points = qs_alloc(k->ctx, k->o.w_zero_points + 1, 1);
-    if (!b.points) {
-        code = qs_fail(k->error, QSIM_E_NOMEM, "out of memory");
-        goto done;
-    }
-    make_rules(k, b.points);
-    code = prepare(k, &b, &e);
+    int code = qs_go_on(k->ctx, k->name, k->error);
     if (code)
-        goto done;
-    b.x = import_x(k, x_bytes);
-    b.y = qs_alloc(k->ctx, y_elements, k->o.multipliers ? 1 : 4);
-    if (!b.x || !b.y) {
-        code = qs_fail(k->error, QSIM_E_NOMEM, "out of memory");
-        goto done;
-    }
+        return code;
+    b->points = qs_alloc(k->ctx, k->o.w_zero_points + 1, 1);
+    if (!b->points)
+        return qs_fail(k->error, QSIM_E_NOMEM, "out of memory");
+    make_rules(k, b->points);
+    code = prepare(k, b, &e);
+    if (!code)
+        code = qs_go_on(k->ctx, k->name, k->error);
+    if (code)
+        return code;
+    b->x = import_x(k, x_bytes);
+    b->y = qs_alloc(k->ctx, y_elements, k->o.multipliers ? 1 : 4);
+    if (!b->x || !b->y)
+        return qs_fail(k->error, QSIM_E_NOMEM, "out of memory");
     uint64_t saved = qs_fp_enter();
-    qs_conv_i8_run(k->ctx, &k->conv, b.x, b.y, b.scratch, false);
+    qs_conv_i8_run(k->ctx, &k->conv, b->x, b->y, b->scratch, false);
     qs_fp_restore(saved);
-    export_y(k, b.y, y_elements);
-done:
+    code = qs_go_on(k->ctx, k->name, k->error);
+    if (code)
+        return code;
+    export_y(k, b->y, y_elements);
+    return qs_go_on(k->ctx, k->name, k->error);
+}
+
+static int run_layer(layer *k) {
+    buffers b = {0};
+    const int code = run_buffers(k, &b);
     qs_free(k->ctx, b.points);
     qs_free(k->ctx, b.x);
     qs_free(k->ctx, b.y);
@@ -254,7 +273,7 @@ done:
     qs_free(k->ctx, b.epilogue);
     qs_free(k->ctx, b.offset);
     qs_free(k->ctx, b.scratch);
-    return code;
+    return qs_leave(k->ctx, code, k->error);
 }
 
 /* ---- the two layers ---- */
@@ -263,7 +282,9 @@ static int begin(layer *k, qsim_ctx *ctx, const qsim_op_options *options) {
     qs_error_clear(k->error);
     if (!ctx)
         return qs_fail(k->error, QSIM_E_ARGUMENT, "ctx is NULL");
-    k->ctx = ctx;
+    k->stop.outer = ctx->stop;
+    qs_ctx_view(ctx, &k->stop, &k->view);
+    k->ctx = &k->view;
     int code = QS_OPTIONS(k->o, options, k->error);
     if (!code && (k->o.flags & ~QSIM_OP_NHWC) != 0)
         code = qs_fail(k->error, QSIM_E_VERSION, "unknown flags %d", (int)k->o.flags);
@@ -351,7 +372,7 @@ static int conv_shapes(layer *k) {
 
 int qsim_conv2d(qsim_ctx *ctx, const qsim_tensor *x, const qsim_tensor *w,
                 const qsim_op_options *options, const qsim_tensor *y, qsim_error *error) {
-    layer k = {.x = x, .w = w, .y = y, .error = error};
+    layer k = {.name = "qsim_conv2d", .x = x, .w = w, .y = y, .error = error};
     int code = begin(&k, ctx, options);
     if (!code)
         code = check_tensors(&k, 4);
@@ -372,7 +393,7 @@ static bool has_geometry(const qsim_op_options *o) {
 
 int qsim_linear(qsim_ctx *ctx, const qsim_tensor *x, const qsim_tensor *w,
                 const qsim_op_options *options, const qsim_tensor *y, qsim_error *error) {
-    layer k = {.x = x, .w = w, .y = y, .error = error};
+    layer k = {.name = "qsim_linear", .x = x, .w = w, .y = y, .error = error};
     int code = begin(&k, ctx, options);
     if (!code)
         code = check_tensors(&k, 2);

@@ -120,14 +120,13 @@ QS_COLD static bool constant_rules(qs_pack *p, const qs_i8_roles *r, qs_i8_rules
     const void *data[QS_COUNT(indices)] = {NULL};
     for (size_t i = 0; i < QS_COUNT(indices); i++) {
         const qs_value *v = pack_value(p, indices[i]);
-        if (!v)
-            continue;
-        data[i] = qs_pack_const(p, indices[i]);
-        bool list = indices[i] == r->w_scale || indices[i] == r->bias;
-        if (!data[i] || (!list && elements_of(v) != 1))
+        const bool list = indices[i] == r->w_scale || indices[i] == r->bias;
+        data[i] = v ? qs_pack_const(p, indices[i]) : NULL;
+        if (v && (!data[i] || (!list && elements_of(v) != 1)))
             return false;
     }
-    *rules = (qs_i8_rules){.int32_out = r->y_scale < 0,
+    *rules = (qs_i8_rules){.ctx = p->ctx,
+                           .int32_out = r->y_scale < 0,
                            .x_scale = data[0] ? *(const float *)data[0] : 1.0f,
                            .x_zp = data[1] ? *(const uint8_t *)data[1] : 0,
                            .w_scale = data[2],
@@ -241,7 +240,7 @@ QS_COLD static int pack_epilogue(qs_pack *p, const qs_i8_rules *rules, bool clam
     void *memory = qs_arena_alloc64(p->arena, bytes);
     if (!memory)
         return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
-    qs_i8_epilogue_fill(&out->layout, &out->weights, rules, p->ctx, memory, &out->epilogue);
+    qs_i8_epilogue_fill(&out->layout, &out->weights, rules, memory, &out->epilogue);
     out->epilogue.o.clamp = clamp;
     out->complete = true;
     return QSIM_OK;
@@ -366,7 +365,8 @@ static void read_rules(const run *k, int64_t batch, uint8_t *memory, qs_i8_rules
     const float *x_scale = part(role_in(k, at->x_scale), p->x_scales, m, xb, 4);
     const float *y_scale = role_in(k, at->y_scale);
     const uint8_t *y_zp = role_in(k, at->y_zp);
-    *r = (qs_i8_rules){.int32_out = p->int32_out,
+    *r = (qs_i8_rules){.ctx = k->f->ctx,
+                       .int32_out = p->int32_out,
                        .x_scale = x_scale ? x_scale[0] : 1.0f,
                        .y_scale = y_scale ? y_scale[0] : 1.0f,
                        .w_scale = part(role_in(k, at->w_scale), p->w_scales, n, wb, 4),
@@ -413,7 +413,7 @@ static void run_batch(const run *k, int64_t batch, uint8_t *memory) {
     }
     read_rules(k, batch, memory, &rules);
     memory += p->row_bytes;
-    qs_i8_epilogue_fill(&conv.w, &weights, &rules, k->f->ctx, memory, &e);
+    qs_i8_epilogue_fill(&conv.w, &weights, &rules, memory, &e);
     memory += p->epilogue_bytes;
     conv.b = weights.b;
     conv.w_zp = weights.row_zp;

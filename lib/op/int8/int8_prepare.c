@@ -178,9 +178,12 @@ static qk_out_i8 floats_of(const qs_conv_i8_weights *w, const qs_i8_rules *r, ui
                        .high = r->high};
 }
 
+static bool stopped_at(const qs_i8_rules *r, size_t i) {
+    return r->ctx && qs_stopped_at(r->ctx, i);
+}
+
 QS_COLD void qs_i8_epilogue_fill(const qs_conv_i8_weights *w, const qs_i8_weights *packed,
-                                 const qs_i8_rules *r, const qsim_ctx *ctx, void *memory,
-                                 qs_i8_epilogue *out) {
+                                 const qs_i8_rules *r, void *memory, qs_i8_epilogue *out) {
     size_t columns = columns_of(w), positions = (size_t)w->positions;
     uint8_t *at = memory;
     uint32_t zeros = (uint32_t)(w->kh * w->kw * w->c) * (uint32_t)packed->row_zp;
@@ -193,7 +196,7 @@ QS_COLD void qs_i8_epilogue_fill(const qs_conv_i8_weights *w, const qs_i8_weight
     bool post = packed->w_zp || r->row_zp || r->row_scale || r->wide;
     const double terms = (double)w->kh * (double)w->kw * (double)w->c;
     bool clamp = false; /* with the worst weights, sum times multiplier may leave int32 */
-    for (size_t i = 0; i < columns && !(ctx && qs_stopped_at(ctx, i)); i++) {
+    for (size_t i = 0; i < columns && !stopped_at(r, i); i++) {
         bias[i] = r->bias && !r->wide ? (uint32_t)r->bias[i] : 0;
         if (!post)
             bias[i] -= (uint32_t)r->x_zp * ((uint32_t)packed->colsum[i] - zeros);
@@ -250,7 +253,7 @@ QS_COLD bool qs_i8_prove(const qs_conv_i8_weights *w, const qs_i8_totals *t, qs_
     *clamp = false;
     r->wide = false;
     r->fits16 = true;
-    for (int64_t at = 0; at < (int64_t)w->groups * w->n; at++) {
+    for (int64_t at = 0; at < (int64_t)w->groups * w->n && !stopped_at(r, (size_t)at); at++) {
         int64_t least, greatest;
         float m = multiplier_of(r, at);
         *column = (int32_t)at;
@@ -305,7 +308,7 @@ static bool narrow_column(const qs_i8_rules *r, float m, int64_t least, int64_t 
 
 QS_COLD bool qs_i8_narrow(const qs_conv_i8_weights *w, const qs_i8_totals *t, const qs_i8_rules *r,
                           int32_t *bias) {
-    for (int64_t at = 0; at < (int64_t)w->groups * w->n; at++) {
+    for (int64_t at = 0; at < (int64_t)w->groups * w->n && !stopped_at(r, (size_t)at); at++) {
         int64_t least, greatest;
         qk_i8_bounds(t->sum[at], t->above[at], r->x_zp, &least, &greatest);
         bias[at] = r->bias[at];

@@ -71,6 +71,7 @@ void qs_i8_weights_fill(const qs_conv_i8_weights *w, const qk_source_i8 *s, int6
 
 /* Parameters of the epilogue; columns are in natural order. */
 typedef struct qs_i8_rules {
+    const qsim_ctx *ctx; /* its cancellation ends loops over columns early; NULL: none */
     bool int32_out;
     float x_scale, y_scale;
     const float *w_scale; /* one or one per column; with mult set: the multipliers themselves */
@@ -113,12 +114,10 @@ typedef struct qs_i8_epilogue {
 bool qs_i8_epilogue_bytes(const qs_conv_i8_weights *w, size_t *bytes);
 
 /*
- * Sets o.clamp for the worst weights; callers with bounds from qs_i8_prove set it anew. `ctx` tells
- * whether to stop; NULL: do not.
+ * Sets o.clamp for the worst weights; callers with bounds from qs_i8_prove set it anew.
  */
 void qs_i8_epilogue_fill(const qs_conv_i8_weights *w, const qs_i8_weights *packed,
-                         const qs_i8_rules *r, const qsim_ctx *ctx, void *memory,
-                         qs_i8_epilogue *out);
+                         const qs_i8_rules *r, void *memory, qs_i8_epilogue *out);
 
 /*
  * Bounds every column's sum over all x and sets r->wide and r->fits16. Returns false if a sum
