@@ -56,7 +56,7 @@ void qk_i8_spread(const qk_i8 *t, int32_t columns, int32_t n, int32_t period, co
 }
 
 static bool stopped(const qk_source_i8 *s) {
-    return s->ctx && qs_stopped(s->ctx);
+    return s->ctx && qs_stop_code(s->ctx);
 }
 
 static int32_t pixels_of(const qk_source_i8 *s) {

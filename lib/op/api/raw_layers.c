@@ -188,7 +188,8 @@ static int prove(layer *k, bool *clamp) {
         return qs_fail(k->error, QSIM_E_NOMEM, "out of memory");
     const qs_i8_totals totals = {sums, sums + columns};
     qs_i8_sum_up(&k->conv.w, &k->source, k->group_stride, &k->w_zp, &totals);
-    const bool fits = qs_i8_prove(&k->conv.w, &totals, &k->rules, clamp, &column, &bound);
+    const bool fits =
+        qs_stopped(k->ctx) || qs_i8_prove(&k->conv.w, &totals, &k->rules, clamp, &column, &bound);
     qs_free(k->ctx, sums);
     const int code = qs_go_on(k->ctx, k->name, k->error); /* before what was not finished is told */
     if (fits || code)
