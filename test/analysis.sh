@@ -21,8 +21,6 @@
 #               what it is not to judge: test/msan.txt
 #     cppcheck  lib and tools; what is not so, and why: test/cppcheck.txt
 #     tidy      clang-tidy over lib and tools; what is looked for, and why not for more: .clang-tidy
-#     stops     gcc: how much operators compute between two checks for a stop (test/growth/stop_checks.c);
-#               half a minute
 #     mutation  how many of 200 faults in parsing and checking code the tests catch (test/mutate.py)
 set -eu
 cd "$(dirname "$0")/.."
@@ -139,7 +137,7 @@ told() {
 optional="-DTOOL_ZLIB -DTOOL_JANSSON -DTOOL_PNG -DTOOL_JPEG -DTOOL_WEBP -DTOOL_SNDFILE"
 plain="-std=c11 -O1 -Iinclude -Ilib -Itools -D_POSIX_C_SOURCE=200809L -D_FILE_OFFSET_BITS=64 -DNDEBUG $optional"
 
-analyses=${*:-tsan ubsan debug fuzz replay random coverage valgrind analyzer scan msan cppcheck tidy stops mutation}
+analyses=${*:-tsan ubsan debug fuzz replay random coverage valgrind analyzer scan msan cppcheck tidy mutation}
 for analysis in $analyses; do
     say "$analysis"
     status=0
@@ -221,11 +219,6 @@ for analysis in $analyses; do
         setup clang clang # whose arguments it knows
         find lib tools -name '*.c' ! -path 'lib/kernel/arm/*' ! -name no_zip.c ! -path 'tools/python/*' |
             xargs -n 40 clang-tidy -quiet -p build-test/clang || status=1
-        ;;
-    stops)
-        setup stops gcc
-        ninja -C build-test/stops test/growth/test_stop_checks
-        build-test/stops/test/growth/test_stop_checks || status=1
         ;;
     mutation)
         need python3 pkg-config

@@ -7,7 +7,8 @@
 
 typedef struct stop_case {
     const char *op;
-    /* Words: TYPE of what a run is given, TYPE<N with numbers below N, TYPE=1,2 a constant, "-". */
+    /* Words: TYPE of what a run is given, TYPE<N with numbers below N, TYPE=1,2 a constant, TYPE! a
+     * random one, "-". */
     const char *inputs;
     const char *attributes; /* words: axis=1 alpha=0.5 pads=[1,1] mode='max'; NULL: none */
     const char *domain;     /* NULL: ONNX's own */

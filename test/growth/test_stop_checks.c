@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Work between two checks for a stop. Every basic block of operators and C kernels is counted,
- * and every 16 bytes copied or set, from one check to the next, in steps over millions of elements:
- * their number may not depend on how long a row, a sum of products or a window of a pool is. The
- * channels of one pixel are not divided: a million of them is within the bound.
- * Nothing is timed. With an argument: the cases whose operator it is, and their figures; "all":
- * every one.
+ * and every 16 bytes copied or set, from one check to the next, in steps over millions of elements,
+ * in the creation of sessions that pack or fold as many, and in layers on plain buffers: their
+ * number may not depend on how long a row, a sum of products or a window of a pool is. The channels
+ * of one pixel are not divided: a million of them is within the bound. Nothing is timed. With an
+ * argument: the cases whose operator it is, and their figures; "all": every one.
  */
 #define _GNU_SOURCE
 #include <qsim/qsim.h>
@@ -136,13 +136,15 @@ static void fill(qsim_tensor *t, int64_t below) {
 
 #define INPUTS 9
 
+static float many[(size_t)8 << 20]; /* of constants that are not written out */
+
 /* An input's word: TYPE of what is given to the run, TYPE<N with numbers below N, TYPE=1,2 of a
- * constant; "-": left out. */
+ * constant, TYPE! of one with random elements; "-": left out. */
 static int input(qsim_builder *b, char *word, char *names, int index, int64_t *below) {
     int64_t values[16];
     float floats[16];
     char name[3] = {(char)('a' + index), 0, 0};
-    char *constant = strchr(word, '='), *most = strchr(word, '<');
+    char *constant = strchr(word, '='), *most = strchr(word, '<'), *random = strchr(word, '!');
     strcat(names, index ? "," : "");
     if (*word == '-')
         return 0;
@@ -152,6 +154,11 @@ static int input(qsim_builder *b, char *word, char *names, int index, int64_t *b
         *constant = 0;
     if (most)
         *most = 0;
+    if (random) {
+        *random = 0;
+        CHECK_INT(qsim_builder_constant_as(b, name, word, many), QSIM_OK);
+        return 0;
+    }
     if (!constant)
         return qsim_builder_input_as(b, name, word) == QSIM_OK;
     const size_t n = numbers(constant + 1, values, 16);
@@ -190,6 +197,22 @@ static qsim_model *build(qsim_ctx *ctx, const stop_case *c, int64_t *below) {
 
 /* ---- */
 
+static uint64_t begin_counting(void) {
+    checks = gap = 0;
+    last = work;
+    return work;
+}
+
+static void judge(const char *op, const char *inputs, const char *more, uint64_t before) {
+    gap = work - last > gap ? work - last : gap;
+    if (gap > MOST || tells)
+        fprintf(stderr, "%s %s %s: %llu of work between two of %llu checks, %llu in all\n", op,
+                inputs, more, (unsigned long long)gap, (unsigned long long)checks,
+                (unsigned long long)(work - before));
+    CHECK(gap <= MOST);
+}
+
+/* The session's creation, in which constants are packed or folded, and one execution. */
 static void execute(const qsim_model *m, const stop_case *c, const int64_t *below) {
     qsim_session *s = NULL;
     qsim_run *r = NULL;
@@ -204,27 +227,65 @@ static void execute(const qsim_model *m, const stop_case *c, const int64_t *belo
         x[i].data = malloc(x[i].bytes);
         fill(&x[i], below[i]);
     }
+    uint64_t before = begin_counting();
     int code = qsim_session_create(m, NULL, &s, &e);
+    judge(c->op, c->inputs, "session", before);
     if (!code)
         code = qsim_run_create(s, &r, &e);
-    checks = gap = 0;
-    last = work;
-    const uint64_t before = work;
+    before = begin_counting();
     if (!code)
         code = qsim_run_execute(r, x, count, y, (size_t)(c->outputs ? c->outputs : 1), &e);
-    gap = work - last > gap ? work - last : gap;
     if (code)
         fprintf(stderr, "%s: %s\n", c->op, e.message);
     CHECK_INT(code, QSIM_OK);
-    if (gap > MOST || tells)
-        fprintf(stderr, "%s %s %s: %llu of work between two of %llu checks, %llu in all\n", c->op,
-                c->inputs, c->attributes ? c->attributes : "", (unsigned long long)gap,
-                (unsigned long long)checks, (unsigned long long)(work - before));
-    CHECK(gap <= MOST);
+    if (!strchr(c->inputs, '!')) /* else it is the session that is looked at */
+        judge(c->op, c->inputs, c->attributes ? c->attributes : "", before);
     for (size_t i = 0; i < count; i++)
         free(x[i].data);
     qsim_run_free(r);
     qsim_session_free(s);
+}
+
+/* ---- layers on plain buffers ---- */
+
+typedef struct layer_case {
+    const char *name;
+    int64_t x[4], w[4], y[4];
+    int32_t rank, groups;
+} layer_case;
+
+static const layer_case layer_cases[] = {
+    {"linear, columns", {1, 1}, {4194304, 1}, {1, 4194304}, 2, 0},
+    {"linear, rows", {4194304, 1}, {1, 1}, {4194304, 1}, 2, 0},
+    {"linear, terms", {1, 1048576}, {2, 1048576}, {1, 2}, 2, 0},
+    {"conv2d", {1, 4, 1024, 1024}, {4, 4, 3, 3}, {1, 4, 1022, 1022}, 4, 1},
+    {"conv2d, depthwise", {1, 524288, 1, 1}, {524288, 1, 1, 1}, {1, 524288, 1, 1}, 4, 524288},
+};
+
+static void execute_layer(qsim_ctx *ctx, const layer_case *c, int32_t dtype) {
+    static const float multiplier = 1.0f / 65536;
+    const bool sums = dtype == QSIM_INT32;
+    const qsim_op_options o = {.struct_size = sizeof(o),
+                               .groups = c->groups,
+                               .multiplier = sums ? NULL : &multiplier,
+                               .multipliers = sums ? 0 : 1};
+    qsim_tensor t[3] = {{QSIM_UINT8, c->rank, c->x, NULL, 0},
+                        {QSIM_INT8, c->rank, c->w, NULL, 0},
+                        {dtype, c->rank, c->y, NULL, 0}};
+    qsim_error e = {0};
+    for (int i = 0; i < 3; i++) {
+        CHECK_INT(qsim_tensor_size(t[i].dtype, c->rank, t[i].dims, NULL, &t[i].bytes), QSIM_OK);
+        t[i].data = malloc(t[i].bytes);
+        fill(&t[i], 3);
+    }
+    const uint64_t before = begin_counting();
+    const int code = (c->rank == 2 ? qsim_linear : qsim_conv2d)(ctx, &t[0], &t[1], &o, &t[2], &e);
+    if (code)
+        fprintf(stderr, "%s: %s\n", c->name, e.message);
+    CHECK_INT(code, QSIM_OK);
+    judge(c->name, qsim_dtype_name(dtype), "", before);
+    for (int i = 0; i < 3; i++)
+        free(t[i].data);
 }
 
 int main(int argc, char **argv) {
@@ -234,6 +295,14 @@ int main(int argc, char **argv) {
     o.limits = &limits;
     tells = argc > 1;
     CHECK_INT(qsim_ctx_create(&o, &ctx, NULL), QSIM_OK);
+    qsim_tensor constants = {QSIM_FLOAT, 0, NULL, many, sizeof(many)};
+    fill(&constants, 100);
+    for (size_t i = 0;
+         i < sizeof(layer_cases) / sizeof(*layer_cases) && (argc < 2 || !strcmp(argv[1], "all"));
+         i++) {
+        execute_layer(ctx, &layer_cases[i], QSIM_INT32);
+        execute_layer(ctx, &layer_cases[i], QSIM_UINT8);
+    }
     for (int i = 0; i < stop_case_count; i++) {
         int64_t below[INPUTS];
         if (argc > 1 && strcmp(argv[1], "all") && strcmp(argv[1], stop_cases[i].op))
