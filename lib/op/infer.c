@@ -19,7 +19,7 @@ int qs_infer_fail(const qs_infer *x, int code, const char *format, ...) {
         before = "node of";
         name = x->graph->values[n->outputs[0]].name;
     }
-    const char *domain = n->domain && !qs_same(n->domain, "ai.onnx") ? n->domain : "";
+    const char *domain = n->domain ? n->domain : ""; /* never ai.onnx */
     return qs_fail(x->error, code, "%s: %s (%s '%s', %s%s%s: opset %d)",
                    x->model ? x->model : "model", what, before, name ? name : "", domain,
                    domain[0] ? "." : "", n->op_type, (int)n->version);

@@ -154,28 +154,69 @@ static proto recurrent_file(void) {
     return file;
 }
 
-static void strings(void) {
-    proto file = recurrent_file();
+/* An odd number of 4-bit elements, more than a block of an arena holds, with bits after the last.
+ */
+static proto nibble_file(void) {
+    static uint8_t bytes[100001];
+    const int64_t dims[] = {2 * sizeof(bytes) - 1};
+    proto file = {0}, g = {0}, t = {0};
+    memset(bytes, 0xff, sizeof(bytes));
+    proto_int(&t, 1, dims[0]);
+    proto_int(&t, 2, QSIM_INT4);
+    proto_text(&t, 8, "w");
+    proto_bytes(&t, 9, bytes, sizeof(bytes));
+    proto_take(&g, 5, &t);
+    proto_node(&g, "Identity", NULL, "w", NULL, "y");
+    proto_value(&g, 12, "y", QSIM_INT4, dims, 1);
+    proto_model(&file, &g);
+    proto_free(&t);
+    proto_free(&g);
+    return file;
+}
+
+static int load(qsim_ctx *ctx, const proto *file, qsim_error *e) {
+    qsim_model *m = NULL;
+    const int code = qsim_model_load_memory(ctx, file->data, file->size, NULL, &m, e);
+    qsim_model_free(m);
+    return code;
+}
+
+/* Builds a node of a name that is longer than a block of an arena. */
+static int build_named(qsim_ctx *ctx, const proto *name, qsim_error *e) {
+    qsim_builder *b = NULL;
+    qsim_model *m = NULL;
+    int code = qsim_builder_create(ctx, 21, "g", &b, e);
+    if (code)
+        return code;
+    qsim_builder_input_as(b, "x", "float[3]");
+    qsim_builder_node(b, "", "Relu", (const char *)name->data, "x", "y");
+    qsim_builder_output_as(b, "y", "float[3]");
+    code = qsim_builder_finish(b, &m, e);
+    qsim_builder_free(b);
+    qsim_model_free(m);
+    return code;
+}
+
+/* Repeats a job with each allocation failing, alone and with all after it; takes `given`. */
+static void repeat(int (*job)(qsim_ctx *, const proto *, qsim_error *), proto given) {
     long n = 0;
-    for (int code = QSIM_E_NOMEM; code && n < 100000; n++) {
-        test_heap h = {.fail_at = n + 1, .fail_after = n % 2};
+    for (bool failed = true; failed && n < 100000; n++) {
+        test_heap h = {.fail_at = n / 2 + 1, .fail_after = n % 2};
         qsim_allocator a = test_heap_allocator(&h);
         qsim_ctx_options o = {.struct_size = sizeof(o), .allocator = &a, .threads = 1};
         qsim_ctx *ctx = NULL;
-        qsim_model *m = NULL;
         qsim_error e = {0};
-        code = qsim_ctx_create(&o, &ctx, &e);
+        int code = qsim_ctx_create(&o, &ctx, &e);
         if (!code)
-            code = qsim_model_load_memory(ctx, file.data, file.size, NULL, &m, &e);
-        if (code != QSIM_E_NOMEM)
-            CHECK_STR(e.message, "");
+            code = job(ctx, &given, &e);
+        failed = h.failed > 0;
+        CHECK_INT(code, failed ? QSIM_E_NOMEM : QSIM_OK);
         CHECK_INT(e.code, code);
-        qsim_model_free(m);
         qsim_ctx_free(ctx);
         CHECK_INT(h.live, 0);
     }
     CHECK(n > 10);
-    proto_free(&file);
+    proto_free(&given);
 }
 
 int main(void) {
@@ -198,7 +239,12 @@ int main(void) {
             break;
     }
     CHECK(n > 20); /* requests did fail */
-    strings();
+    repeat(load, recurrent_file());
+    repeat(load, nibble_file());
+    proto name = {0};
+    for (int i = 0; i < 100000; i++)
+        proto_raw(&name, i < 99999 ? "n" : "", 1);
+    repeat(build_named, name);
     fprintf(stderr, "%ld allocations\n", n);
     return test_done();
 }

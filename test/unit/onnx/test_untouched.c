@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Parts that a transformation does not change are written as they were read: descriptions,
- * denotations and unknown fields of values, nodes and tensors.
+ * denotations and unknown fields of values, nodes, tensors and the model.
  */
 #include <stdbool.h>
 
@@ -27,6 +27,7 @@ static void described_value(proto *value, const char *name) {
     proto_int(&dim, 1, 3);
     proto_text(&dim, 3, "DATA_FEATURE");
     proto_take(&shape, 1, &dim);
+    proto_text(&shape, 1000, "unknown");
     proto_int(&tensor, 1, QSIM_FLOAT);
     proto_take(&tensor, 2, &shape);
     proto_take(&type, 1, &tensor);
@@ -63,6 +64,36 @@ static void described_tensor(proto *tensor) {
     proto_text(tensor, 1000, "unknown");
 }
 
+/* Fields of a model that are unknown, before and after a property. */
+static void check_model(void) {
+    static const int64_t dims[] = {3};
+    proto graph = {0}, model = {0}, fields[2] = {{0}}, property = {0};
+    qsim_model *m = NULL;
+    static uint8_t saved[4096];
+    size_t size = 0;
+    proto_text(&fields[0], 1000, "the first");
+    proto_text(&fields[1], 1001, "the second");
+    proto_text(&property, 1, "key");
+    proto_text(&property, 2, "value");
+    proto_node(&graph, "Relu", NULL, "x", NULL, "y");
+    proto_value(&graph, 11, "x", QSIM_FLOAT, dims, 1);
+    proto_value(&graph, 12, "y", QSIM_FLOAT, dims, 1);
+    proto_model(&model, &graph);
+    proto_raw(&model, fields[0].data, fields[0].size);
+    proto_take(&model, 14, &property);
+    proto_raw(&model, fields[1].data, fields[1].size);
+    CHECK_INT(qsim_model_load_memory(NULL, model.data, model.size, NULL, &m, NULL), QSIM_OK);
+    CHECK_INT(qsim_model_save_memory(m, saved, sizeof(saved), &size, NULL), QSIM_OK);
+    for (int i = 0; i < 2; i++) {
+        CHECK(holds(saved, size, &fields[i]));
+        proto_free(&fields[i]);
+    }
+    qsim_model_free(m);
+    proto_free(&graph);
+    proto_free(&model);
+    proto_free(&property);
+}
+
 int main(void) {
     proto graph = {0}, model = {0}, parts[4] = {{0}};
     static const uint32_t fields[] = {11, 12, 1, 5};
@@ -88,6 +119,7 @@ int main(void) {
     }
     qsim_model_free(newer);
     qsim_model_free(m);
+    check_model();
     proto_free(&model);
     proto_free(&graph);
     return test_done();
