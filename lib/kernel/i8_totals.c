@@ -85,13 +85,13 @@ static void add_lanes(lanes *l, const int8_t *w, int64_t rows, int64_t stride, u
 }
 
 /* Adds rows of adjacent columns, a multiple of 16 of them. */
-static void add_rows(const int8_t *w, int64_t rows, int64_t stride, int32_t columns, uint8_t flip,
-                     const int8_t *zp, int64_t *sum, int64_t *above) {
-    for (int64_t r = 0; r < rows; r += ROWS) {
-        const int64_t count = rows - r < ROWS ? rows - r : ROWS;
+static void add_rows(const int8_t *w, axis rows, int32_t columns, uint8_t flip, const int8_t *zp,
+                     int64_t *sum, int64_t *above) {
+    for (int64_t r = 0; r < rows.count; r += ROWS) {
+        const int64_t count = rows.count - r < ROWS ? rows.count - r : ROWS;
         for (int32_t n = 0; n < columns; n += 16) {
             lanes l;
-            add_lanes(&l, w + r * stride + n, count, stride, flip, zp + n);
+            add_lanes(&l, w + r * rows.stride + n, count, rows.stride, flip, zp + n);
             for (int32_t i = 0; i < 16; i++) {
                 sum[n + i] += l.sum[i % 2][i / 2] - count * (128 + zp[n + i]);
                 above[n + i] += l.above[i % 2][i / 2];
@@ -177,8 +177,8 @@ void qk_i8_totals(const qk_source_i8 *s, int32_t first, int32_t count, const int
         add_column(s, a, first + n, zp ? zp[n] : 0, &sum[n], &above[n]);
     for (int64_t i = 0; i < a[0].count && side; i++)
         for (int64_t k = 0; k < a[1].count; k++)
-            add_rows(s->w + first + i * a[0].stride + k * a[1].stride, a[2].count, a[2].stride,
-                     side, s->flip, zps, sum, above);
+            add_rows(s->w + first + i * a[0].stride + k * a[1].stride, a[2], side, s->flip, zps,
+                     sum, above);
 }
 
 void qk_i8_column_sums(const qk_source_i8 *s, int32_t n, int32_t end, int32_t *colsum) {

@@ -8,13 +8,12 @@
 
 #include <qsim/op.h>
 
-/* Checks the arguments. Results are computed as uint8 and flipped if the type is signed. */
-static int check(const void *acc, const void *m, size_t channels, size_t multipliers, int32_t zp,
-                 int32_t lo, int32_t hi, int32_t dtype, const void *y) {
+/* Checks the arguments; complete: there are all buffers, and multipliers for all channels. */
+static int check(bool complete, int32_t zp, int32_t lo, int32_t hi, int32_t dtype) {
     if (dtype != QSIM_UINT8 && dtype != QSIM_INT8)
         return QSIM_E_DTYPE;
     int32_t low = dtype == QSIM_INT8 ? -128 : 0, high = low + 255;
-    if (!acc || !m || !y || (multipliers != 1 && multipliers != channels))
+    if (!complete)
         return QSIM_E_ARGUMENT;
     if (zp < low || zp > high || lo < low || hi > high || lo > hi)
         return QSIM_E_VALUE;
@@ -24,7 +23,8 @@ static int check(const void *acc, const void *m, size_t channels, size_t multipl
 int qsim_requantize(const int32_t *acc, size_t rows, size_t channels, const float *m,
                     size_t multipliers, int32_t zero_point, int32_t lo, int32_t hi, int32_t dtype,
                     void *y) {
-    int code = check(acc, m, channels, multipliers, zero_point, lo, hi, dtype, y);
+    const bool complete = acc && m && y && (multipliers == 1 || multipliers == channels);
+    int code = check(complete, zero_point, lo, hi, dtype);
     size_t count;
     if (code)
         return code;
@@ -70,7 +70,8 @@ static int32_t scale_fixed(int32_t acc, int32_t m, int32_t shift) {
 int qsim_requantize_fixed(const int32_t *acc, size_t rows, size_t channels, const int32_t *m,
                           const int32_t *shift, size_t multipliers, int32_t zero_point, int32_t lo,
                           int32_t hi, int32_t dtype, void *y) {
-    int code = check(acc, m, channels, multipliers, zero_point, lo, hi, dtype, y);
+    const bool complete = acc && m && y && (multipliers == 1 || multipliers == channels);
+    int code = check(complete, zero_point, lo, hi, dtype);
     size_t count;
     if (code)
         return code;

@@ -38,16 +38,22 @@ static void copy_row(const where_params *p, const char *x, size_t step, char *z,
 
 #define CHOOSE(T)                                                                                  \
     {                                                                                              \
-        const T *px = (const void *)x, *py = (const void *)y;                                      \
+        const T *px = (const void *)(job->x + x * sizeof(T));                                      \
+        const T *py = (const void *)(job->y + y * sizeof(T));                                      \
         T *pz = (void *)z;                                                                         \
         for (size_t i = 0; i < n; i++)                                                             \
             pz[i] = c[i * sc] ? px[i * sx] : py[i * sy];                                           \
         break;                                                                                     \
     }
 
-static void choose_row(size_t element, size_t n, const uint8_t *c, size_t sc, const char *x,
-                       size_t sx, const char *y, size_t sy, char *z) {
-    switch (element) {
+/* Writes elements [k, k + n) of a row; at: the element of each operand where the row begins. */
+static void choose_row(const where_job *job, const size_t at[3], size_t k, size_t n, char *z) {
+    const where_params *p = job->p;
+    const int32_t last = p->rank - 1;
+    const size_t sc = p->strides[0][last], sx = p->strides[1][last], sy = p->strides[2][last];
+    const size_t x = at[1] + k * sx, y = at[2] + k * sy;
+    const uint8_t *c = job->condition + at[0] + k * sc;
+    switch (p->element) {
     case 1: CHOOSE(uint8_t)
     case 2: CHOOSE(uint16_t)
     case 4: CHOOSE(uint32_t)
@@ -67,15 +73,13 @@ static void where_rows(const void *arg, size_t begin, size_t end) {
             for (int32_t s = 0; s < 3; s++)
                 at[s] += k * p->strides[s][i];
         }
-        const size_t sc = p->strides[0][last], sx = p->strides[1][last], sy = p->strides[2][last];
+        const size_t sx = p->strides[1][last];
         for (size_t k = 0, n; (n = qs_piece(job->ctx, k, p->inner)); k += n) {
             char *z = job->z + (r * p->inner + k) * p->element;
-            const char *x = job->x + (at[1] + k * sx) * p->element;
             if (p->sources == 1)
-                copy_row(p, x, sx, z, n);
+                copy_row(p, job->x + (at[1] + k * sx) * p->element, sx, z, n);
             else
-                choose_row(p->element, n, job->condition + at[0] + k * sc, sc, x, sx,
-                           job->y + (at[2] + k * sy) * p->element, sy, z);
+                choose_row(job, at, k, n, z);
         }
     }
 }

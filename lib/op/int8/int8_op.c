@@ -154,41 +154,47 @@ QS_COLD static int prove_fail(qs_pack *p, int32_t column, int64_t bound) {
                    p->model, (int)column, (long long)bound, p->node->name, p->node->op_type);
 }
 
-/* Replaces biases that make sums leave int32 by smaller ones with the same results. */
-QS_COLD static int reduce_biases(qs_pack *p, const qs_i8_shape *shape, const qs_i8_totals *totals,
-                                 qs_i8_rules *rules, bool *clamp) {
-    int32_t column;
+/* Constant weights that are packed. */
+typedef struct packing {
+    qs_pack *p;
+    const qs_i8_roles *r;
+    const qs_i8_shape *shape;
+    qk_source_i8 source;
+    qs_i8_list w_zp;
+    qs_i8_totals totals; /* memory for every column's */
+    qs_i8_rules rules;
+    int32_t column; /* whose sums may be too large, up to the bound */
     int64_t bound;
-    size_t columns = (size_t)shape->w.n * (size_t)shape->w.groups;
-    int32_t *bias = qs_arena_alloc(p->arena, columns, sizeof(*bias));
+    bool known, clamp; /* whether rules are known before a run; whether sums may leave int32 */
+} packing;
+
+/* Replaces biases that make sums leave int32 by smaller ones with the same results. */
+QS_COLD static int reduce_biases(packing *k) {
+    size_t columns = (size_t)k->shape->w.n * (size_t)k->shape->w.groups;
+    int32_t *bias = qs_arena_alloc(k->p->arena, columns, sizeof(*bias));
     if (!bias)
-        return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
-    if (!qs_i8_narrow(&shape->w, totals, rules, bias))
+        return qs_fail(k->p->error, QSIM_E_NOMEM, "out of memory");
+    if (!qs_i8_narrow(&k->shape->w, &k->totals, &k->rules, bias))
         return QSIM_OK;
-    rules->bias = bias;
-    (void)qs_i8_prove(&shape->w, totals, rules, clamp, &column, &bound);
+    k->rules.bias = bias;
+    (void)qs_i8_prove(&k->shape->w, &k->totals, &k->rules, &k->clamp, &k->column, &k->bound);
     return QSIM_OK;
 }
 
-/* Reads the parameters and proves that sums fit int32; *known: false if runs have to do so. */
-QS_COLD static int prove_rules(qs_pack *p, const qs_i8_roles *r, const qs_i8_shape *shape,
-                               const qk_source_i8 *source, const qs_i8_list *w_zp,
-                               const qs_i8_totals *totals, qs_i8_rules *rules, bool *known,
-                               bool *clamp) {
-    int32_t column = 0;
-    int64_t bound = 0;
-    *known = constant_rules(p, r, rules);
-    if (*known && pack_value(p, r->w_scale) && rules->w_scales != 1 &&
-        rules->w_scales != shape->w.n * shape->w.groups)
-        *known = false;
-    if (!*known || rules->int32_out)
+/* Reads the parameters and proves that sums fit int32. */
+QS_COLD static int prove_rules(packing *k) {
+    const qs_i8_shape *shape = k->shape;
+    k->known = constant_rules(k->p, k->r, &k->rules) &&
+               (!pack_value(k->p, k->r->w_scale) || k->rules.w_scales == 1 ||
+                k->rules.w_scales == shape->w.n * shape->w.groups);
+    if (!k->known || k->rules.int32_out)
         return QSIM_OK;
-    qs_i8_sum_up(&shape->w, source, shape->group_stride, w_zp, totals);
-    if (qs_go_on(p->ctx, p->model, p->error))
-        return qs_stop_code(p->ctx);
-    if (!qs_i8_prove(&shape->w, totals, rules, clamp, &column, &bound))
-        return prove_fail(p, column, bound);
-    return rules->wide ? reduce_biases(p, shape, totals, rules, clamp) : QSIM_OK;
+    qs_i8_sum_up(&shape->w, &k->source, shape->group_stride, &k->w_zp, &k->totals);
+    if (qs_go_on(k->p->ctx, k->p->model, k->p->error))
+        return qs_stop_code(k->p->ctx);
+    if (!qs_i8_prove(&shape->w, &k->totals, &k->rules, &k->clamp, &k->column, &k->bound))
+        return prove_fail(k->p, k->column, k->bound);
+    return k->rules.wide ? reduce_biases(k) : QSIM_OK;
 }
 
 #define WAYS 8 /* packings of one constant that are compared: only hostile models have more */
@@ -209,17 +215,16 @@ QS_COLD static bool packed_before(const qs_pack *p, qs_id weights, qs_i8_packed 
     return false;
 }
 
-QS_COLD static int pack_into(qs_pack *p, qs_id weights, qs_i8_packed *out, const qs_i8_shape *shape,
-                             const qk_source_i8 *source, const qs_i8_list *w_zp,
-                             const qs_i8_totals *totals) {
+QS_COLD static int pack_into(const packing *k, qs_i8_packed *out) {
+    qs_pack *p = k->p;
     size_t bytes;
     if (!qs_conv_i8_weights_layout(p->ctx->kernels->i8, &out->layout) ||
         !qs_i8_weights_bytes(&out->layout, &bytes))
         return pack_fail(p, QSIM_E_LIMIT, "the weights are too large");
-    out->source = *source;
-    out->w_zp = *w_zp;
-    out->group_stride = shape->group_stride;
-    if (packed_before(p, weights, out))
+    out->source = k->source;
+    out->w_zp = k->w_zp;
+    out->group_stride = k->shape->group_stride;
+    if (packed_before(p, p->node->inputs[k->r->w], out))
         return QSIM_OK;
     uint8_t *memory = qs_arena_raw64(p->arena, bytes);
     if (!memory)
@@ -227,46 +232,41 @@ QS_COLD static int pack_into(qs_pack *p, qs_id weights, qs_i8_packed *out, const
     /* Packing writes every byte of a product's panels. */
     size_t whole = qs_conv_i8_is_depthwise(&out->layout) ? 0 : out->layout.bytes;
     memset(memory + whole, 0, bytes - whole);
-    qs_i8_weights_fill(&out->layout, source, shape->group_stride, w_zp, totals, memory,
-                       &out->weights);
+    qs_i8_weights_fill(&out->layout, &k->source, out->group_stride, &k->w_zp,
+                       k->known && !k->rules.int32_out ? &k->totals : NULL, memory, &out->weights);
     return QSIM_OK;
 }
 
-QS_COLD static int pack_epilogue(qs_pack *p, const qs_i8_rules *rules, bool clamp,
-                                 qs_i8_packed *out) {
+QS_COLD static int pack_epilogue(const packing *k, qs_i8_packed *out) {
+    qs_pack *p = k->p;
     size_t bytes;
     if (!qs_i8_epilogue_bytes(&out->layout, &bytes))
         return pack_fail(p, QSIM_E_LIMIT, "too many output channels");
     void *memory = qs_arena_alloc64(p->arena, bytes);
     if (!memory)
         return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
-    qs_i8_epilogue_fill(&out->layout, &out->weights, rules, memory, &out->epilogue);
-    out->epilogue.o.clamp = clamp;
+    qs_i8_epilogue_fill(&out->layout, &out->weights, &k->rules, memory, &out->epilogue);
+    out->epilogue.o.clamp = k->clamp;
     out->complete = true;
     return QSIM_OK;
 }
 
-/* totals: memory for every column's. */
-QS_COLD static int pack_proven(qs_pack *p, const qs_i8_roles *r, const qs_i8_shape *shape,
-                               const qk_source_i8 *source, const qs_i8_list *w_zp,
-                               const qs_i8_totals *totals) {
-    qs_i8_rules rules = {0};
-    bool known, clamp = false;
-    int code = prove_rules(p, r, shape, source, w_zp, totals, &rules, &known, &clamp);
+QS_COLD static int pack_proven(packing *k) {
+    qs_pack *p = k->p;
+    int code = prove_rules(k);
     if (code)
         return code;
     qs_i8_packed *out = qs_arena_alloc(p->arena, 1, sizeof(*out));
     if (!out)
         return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
-    out->layout = shape->w;
-    out->layout.rows = qs_i8_sample_rows(&p->graph->values[p->node->outputs[0]], &shape->w);
-    qs_i8_choose(&out->layout, w_zp, source->flip, known, rules.wide);
-    if (known && !rules.int32_out && !clamp && out->layout.zero_points != QS_ZP_COLUMN)
+    out->layout = k->shape->w;
+    out->layout.rows = qs_i8_sample_rows(&p->graph->values[p->node->outputs[0]], &out->layout);
+    qs_i8_choose(&out->layout, &k->w_zp, k->source.flip, k->known, k->rules.wide);
+    if (k->known && !k->rules.int32_out && !k->clamp && out->layout.zero_points != QS_ZP_COLUMN)
         out->layout.result = QS_RESULT_BYTES;
-    const bool summed = known && !rules.int32_out;
-    code = pack_into(p, p->node->inputs[r->w], out, shape, source, w_zp, summed ? totals : NULL);
-    if (!code && known)
-        code = pack_epilogue(p, &rules, clamp, out);
+    code = pack_into(k, out);
+    if (!code && k->known)
+        code = pack_epilogue(k, out);
     if (!code)
         p->result = out;
     return code;
@@ -274,20 +274,20 @@ QS_COLD static int pack_proven(qs_pack *p, const qs_i8_roles *r, const qs_i8_sha
 
 QS_COLD int qs_i8_pack(qs_pack *p, const qs_i8_roles *r, const qs_i8_shape *shape) {
     const qs_value *w = pack_value(p, r->w), *zp = pack_value(p, r->w_zp);
-    qk_source_i8 source = shape->source;
-    qs_i8_list w_zp = {qs_pack_const(p, r->w_zp), elements_of(zp), w->dtype == QSIM_INT8};
-    source.w = qs_pack_const(p, r->w);
-    source.ctx = p->ctx;
-    source.flip = w->dtype == QSIM_UINT8 ? 0x80 : 0;
-    if (!source.w || (zp && !w_zp.data) || shape->matrices != 1 ||
-        (w_zp.count > 1 && w_zp.count != shape->w.n * shape->w.groups))
+    packing k = {.p = p, .r = r, .shape = shape, .source = shape->source};
+    k.w_zp = (qs_i8_list){qs_pack_const(p, r->w_zp), elements_of(zp), w->dtype == QSIM_INT8};
+    k.source.w = qs_pack_const(p, r->w);
+    k.source.ctx = p->ctx;
+    k.source.flip = w->dtype == QSIM_UINT8 ? 0x80 : 0;
+    if (!k.source.w || (zp && !k.w_zp.data) || shape->matrices != 1 ||
+        (k.w_zp.count > 1 && k.w_zp.count != shape->w.n * shape->w.groups))
         return QSIM_OK; /* weights are packed in every run */
     const size_t columns = (size_t)shape->w.n * (size_t)shape->w.groups;
     int64_t *sums = qs_alloc(p->ctx, columns, 2 * sizeof(*sums));
     if (!sums)
         return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
-    const qs_i8_totals totals = {sums, sums + columns};
-    int code = pack_proven(p, r, shape, &source, &w_zp, &totals);
+    k.totals = (qs_i8_totals){sums, sums + columns};
+    const int code = pack_proven(&k);
     qs_free(p->ctx, sums);
     return code;
 }

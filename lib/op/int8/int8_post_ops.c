@@ -55,10 +55,10 @@ static void add_rows(const operands *r, const qs_conv_i8_block *k, const uint8_t
 }
 
 /* Rows that are contiguous in x and y are looked up as one. */
-static void look_up(const qk_u8 *t, const uint8_t *table, const uint8_t *x, size_t x_stride,
-                    uint8_t *y, size_t y_stride, size_t n, size_t rows) {
-    const bool one = x_stride == n && y_stride == n;
-    t->table(table, x, x_stride, y, y_stride, one ? n * rows : n, one ? 1 : rows);
+static void look_up(const qk_u8 *t, const uint8_t *table, const qs_conv_i8_block *k) {
+    const bool one = k->x_stride == k->n && k->y_stride == k->n;
+    t->table(table, k->x, k->x_stride, k->y, k->y_stride, one ? k->n * k->rows : k->n,
+             one ? 1 : k->rows);
 }
 
 /* Applies the post-ops to a block of at most PART bytes, with a sum among them. */
@@ -67,11 +67,15 @@ static void sum_part(const operands *r, const qs_conv_i8_block *k) {
     const bool direct = !r->last && k->y_stride == k->n;
     const uint8_t *a = r->first ? looked_up : k->x;
     uint8_t *y = direct ? k->y : sums;
+    qs_conv_i8_block before = *k, after = *k;
+    before.y = looked_up;
+    after.x = sums;
+    before.y_stride = after.x_stride = k->n;
     if (r->first)
-        look_up(r->b->t, r->first, k->x, k->x_stride, looked_up, k->n, k->n, k->rows);
+        look_up(r->b->t, r->first, &before);
     add_rows(r, k, a, r->first ? k->n : k->x_stride, y);
     if (r->last)
-        look_up(r->b->t, r->last, sums, k->n, k->y, k->y_stride, k->n, k->rows);
+        look_up(r->b->t, r->last, &after);
     else if (!direct)
         qs_copy_rows(sums, (ptrdiff_t)k->n, k->y, (ptrdiff_t)k->y_stride, k->n, k->rows);
 }
@@ -105,7 +109,7 @@ static void table_block(const void *arg, const qs_conv_i8_block *k) {
     if (!r->first)
         qs_copy_rows(k->x, (ptrdiff_t)k->x_stride, k->y, (ptrdiff_t)k->y_stride, k->n, k->rows);
     else
-        look_up(r->b->t, r->first, k->x, k->x_stride, k->y, k->y_stride, k->n, k->rows);
+        look_up(r->b->t, r->first, k);
 }
 
 static void run_post_ops(const qs_step *s, const qs_frame *f) {

@@ -209,8 +209,9 @@ static void conv_slice(void *arg, size_t slice) {
             conv_cut(j, x, oy, oy + rows, y);
         } else if (p->choice == QS_CONV_TAPS) {
             const size_t first = split * p->columns, rest = p->form.mg - first;
-            qs_taps_run(j->ctx, p->taps, &j->weights, x, oy, oy + rows, first,
-                        rest < p->columns ? rest : p->columns, y);
+            const size_t columns = rest < p->columns ? rest : p->columns;
+            qs_taps_run(j->ctx, p->taps, &j->weights,
+                        &(qs_taps_part){x, oy, oy + rows, first, columns, y});
         } else if (p->choice == QS_CONV_STRIPS) {
             conv_inside(j, x, oy, oy + rows, y, split);
         } else {

@@ -48,13 +48,21 @@ static double row_cycles(const qs_conv_plan *p, size_t rows) {
            alone * (double)ones;
 }
 
-/* Counts output rows or columns from `at` on with the same taps inside the image: *inside taps. */
-static size_t alike(size_t at, size_t end, size_t step, size_t before, size_t taps, size_t dilation,
-                    size_t size, size_t *inside) {
-    const qs_tap_span first = qs_taps_inside(at * step, before, taps, dilation, size);
+/* Rows or columns of a convolution: of its output, the padding before, the kernel and the image. */
+typedef struct axis {
+    size_t end, step, before, taps, dilation, size;
+} axis;
+
+static qs_tap_span inside_at(const axis *a, size_t at) {
+    return qs_taps_inside(at * a->step, a->before, a->taps, a->dilation, a->size);
+}
+
+/* Counts outputs from `at` on with the same taps inside the image: *inside taps. */
+static size_t alike(const axis *a, size_t at, size_t *inside) {
+    const qs_tap_span first = inside_at(a, at);
     size_t next = at + 1;
-    for (; next < end; next++) {
-        const qs_tap_span s = qs_taps_inside(next * step, before, taps, dilation, size);
+    for (; next < a->end; next++) {
+        const qs_tap_span s = inside_at(a, next);
         if (s.from != first.from || s.to != first.to)
             break;
     }
@@ -66,13 +74,15 @@ static size_t alike(size_t at, size_t end, size_t step, size_t before, size_t ta
 static bool border_is_slow(const qs_conv_plan *p) {
     const qs_geometry *g = &p->g;
     const qs_conv_form *f = &p->form;
+    const axis y = {g->oh, g->sh, g->top, f->kh, g->dh, g->h};
+    const axis x = {g->ow, g->sw, g->left, f->kw, g->dw, g->w};
     double slow = 0;
     if (f->depthwise || g->oh * g->ow > 1024)
         return false;
     for (size_t oy = 0, rows, down; oy < g->oh; oy += rows) {
-        rows = alike(oy, g->oh, g->sh, g->top, f->kh, g->dh, g->h, &down);
+        rows = alike(&y, oy, &down);
         for (size_t ox = 0, count, across; ox < g->ow; ox += count) {
-            count = alike(ox, g->ow, g->sw, g->left, f->kw, g->dw, g->w, &across);
+            count = alike(&x, ox, &across);
             slow += row_cycles(p, rows * count) * (double)(down * across);
         }
     }

@@ -66,31 +66,31 @@ QS_COLD bool qs_taps_make(qs_arena *arena, qs_taps *t, size_t lines) {
 
 /* ---- execution ---- */
 
-/* Adds a tap to the sums of a panel, in rows [oy, end) of the output; y is where row oy begins. */
-static void run_tap(const qsim_ctx *ctx, const qs_taps *t, qk_gemm_f32 *job, const float *image,
-                    size_t oy, size_t end, size_t ky, size_t kx, float *y) {
+/* Adds a tap to the sums of a panel, which begin at y. */
+static void run_tap(const qsim_ctx *ctx, const qs_taps *t, const qs_taps_part *part,
+                    qk_gemm_f32 *job, size_t ky, size_t kx, float *y) {
     const qs_geometry *g = t->g;
     const qs_tap_column *c = &t->columns[kx];
-    size_t from = oy;
-    while (from < end && (ky < t->inside[from].from || ky >= t->inside[from].to))
+    size_t from = part->oy;
+    while (from < part->end && (ky < t->inside[from].from || ky >= t->inside[from].to))
         from++;
     size_t to = from;
-    while (to < end && ky >= t->inside[to].from && ky < t->inside[to].to)
+    while (to < part->end && ky >= t->inside[to].from && ky < t->inside[to].to)
         to++;
     if (from == to || c->count == 0)
         return;
-    job->a = image + (from * g->sh + ky * g->dh - g->top) * t->line +
+    job->a = part->image + (from * g->sh + ky * g->dh - g->top) * t->line +
              (c->ox * g->sw + kx * g->dw - g->left) * g->c;
     job->row = c->row;
     job->out = c->out;
     job->rows = (to - from) * c->count;
-    job->c = y + ((from - oy) * g->ow + c->ox) * t->stride;
+    job->c = y + ((from - part->oy) * g->ow + c->ox) * t->stride;
     qs_gemm_f32(ctx, t->kernels, job);
 }
 
-/* Computes all taps of the panel whose weights begin at b; next: weights to prefetch, or NULL. */
-static void run_panel(const qsim_ctx *ctx, const qs_taps *t, qk_gemm_f32 job, const float *image,
-                      size_t oy, size_t end, const float *b, const float *next, float *y) {
+/* Computes all taps of a panel, that of the job; next: weights to prefetch, or NULL. */
+static void run_panel(const qsim_ctx *ctx, const qs_taps *t, const qs_taps_part *part,
+                      qk_gemm_f32 job, const float *next) {
     const qs_conv_form *f = t->form;
     const size_t floats = f->cg * t->kernels->panel;
     qk_gemm_f32 all = job; /* all pixels without terms: begins the sums, and finishes them below */
@@ -101,10 +101,10 @@ static void run_panel(const qsim_ctx *ctx, const qs_taps *t, qk_gemm_f32 job, co
     job.next_floats = floats;
     for (size_t tap = 0; tap < f->taps; tap++) {
         const bool last = tap + 1 == f->taps;
-        job.b = b + tap * floats;
+        job.b = all.b + tap * floats;
         job.next = last ? next : job.b + floats;
         job.next_floats = job.next ? floats : 0;
-        run_tap(ctx, t, &job, image, oy, end, tap / f->kw, tap % f->kw, y);
+        run_tap(ctx, t, part, &job, tap / f->kw, tap % f->kw, all.c);
     }
     all.begun = true;
     all.open = false;
@@ -112,24 +112,22 @@ static void run_panel(const qsim_ctx *ctx, const qs_taps *t, qk_gemm_f32 job, co
 }
 
 void qs_taps_run(const qsim_ctx *ctx, const qs_taps *t, const qs_conv_weights *w,
-                 const float *image, size_t oy, size_t end, size_t first, size_t columns,
-                 float *y) {
+                 const qs_taps_part *part) {
+    const size_t last = part->first + part->columns;
     const size_t panel = t->kernels->panel, depth = t->form->taps * t->form->cg;
-    qk_gemm_f32 job = {.a = image,
+    qk_gemm_f32 job = {.a = part->image,
                        .row = t->columns->row,
                        .seg = (const ptrdiff_t[]){0},
-                       .rows = (end - oy) * t->g->ow,
+                       .rows = (part->end - part->oy) * t->g->ow,
                        .k = t->form->cg,
                        .cols = panel,
                        .lo = t->lo,
                        .hi = t->hi,
                        .ldc = t->stride};
-    for (size_t col = first; col < first + columns; col += panel) {
-        const float *b = w->packed + col * depth;
-        job.b = b;
+    for (size_t col = part->first; col < last; col += panel) {
+        job.b = w->packed + col * depth;
         job.bias = w->bias + col;
-        job.c = y + col;
-        run_panel(ctx, t, job, image, oy, end, b,
-                  col + panel < first + columns ? b + panel * depth : NULL, y + col);
+        job.c = part->y + col;
+        run_panel(ctx, t, part, job, col + panel < last ? job.b + panel * depth : NULL);
     }
 }

@@ -43,11 +43,15 @@ bool qs_taps_suit(const qk_f32 *k, const qs_conv_form *f, const qs_geometry *g);
 /* Makes the tables, for at most `lines` rows of output at a time; false: out of memory. */
 bool qs_taps_make(qs_arena *arena, qs_taps *t, size_t lines);
 
-/*
- * Computes output rows [oy, end) of an image, columns [first, first + columns), whole panels. y:
- * the first pixel of row oy; it must not overlap the image.
- */
+/* A part of an image's output. */
+typedef struct qs_taps_part {
+    const float *image;
+    size_t oy, end;        /* output rows */
+    size_t first, columns; /* columns [first, first + columns), whole panels */
+    float *y;              /* the first pixel of row oy; must not overlap the image */
+} qs_taps_part;
+
 void qs_taps_run(const qsim_ctx *ctx, const qs_taps *t, const qs_conv_weights *w,
-                 const float *image, size_t oy, size_t end, size_t first, size_t columns, float *y);
+                 const qs_taps_part *part);
 
 #endif

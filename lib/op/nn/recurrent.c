@@ -126,23 +126,16 @@ static void make_biases(const job *j) {
     }
 }
 
-static void product(const qsim_ctx *ctx, const plan *p, const part *w, const float *packed,
-                    const float *a, const ptrdiff_t *row, size_t rows, const float *bias, float *c,
-                    size_t ldc) {
-    const qk_gemm_f32 g = {.a = a,
-                           .row = row,
-                           .seg = (const ptrdiff_t[]){0},
-                           .rows = rows,
-                           .segs = 1,
-                           .k = w->k,
-                           .b = packed + w->at,
-                           .bias = bias,
-                           .cols = w->cols,
-                           .lo = -INFINITY,
-                           .hi = INFINITY,
-                           .c = c,
-                           .ldc = ldc};
-    qs_gemm_f32(ctx, p->kernels, &g);
+/* Multiplies rows of a by a part of a direction's packed weights; g: a, row, rows, bias, c, ldc. */
+static void product(const job *j, const part *w, const float *packed, qk_gemm_f32 *g) {
+    g->seg = (const ptrdiff_t[]){0};
+    g->segs = 1;
+    g->k = w->k;
+    g->b = packed + w->at;
+    g->cols = w->cols;
+    g->lo = -INFINITY;
+    g->hi = INFINITY;
+    qs_gemm_f32(j->ctx, j->p->kernels, g);
 }
 
 /* Computes pieces (direction, rows in order of time) of the inputs' part. */
@@ -154,9 +147,13 @@ static void project_slice(void *arg, size_t slice) {
     for (size_t i = qs_slice_begin(items, p->slices, slice); i < end && !qs_stopped(j->ctx); i++) {
         const size_t d = i / p->pieces, first = i % p->pieces * ROWS;
         const size_t rows = all - first < ROWS ? all - first : ROWS;
-        product(j->ctx, p, &p->form.w, j->packed + d * p->form.floats, j->x, p->x_row + first, rows,
-                j->biases + d * 2 * p->bias, j->projected + d * p->projected + first * p->width,
-                p->width);
+        product(j, &p->form.w, j->packed + d * p->form.floats,
+                &(qk_gemm_f32){.a = j->x,
+                               .row = p->x_row + first,
+                               .rows = rows,
+                               .bias = j->biases + d * 2 * p->bias,
+                               .c = j->projected + d * p->projected + first * p->width,
+                               .ldc = p->width});
     }
 }
 
@@ -225,7 +222,8 @@ static void gru_cell(const lane *l, float *g, const float *xw, float *restrict h
     float *y = l->curved, *t = l->extra;
     qs_activate(p->ew, &l->act[0], clip, g, y, 2 * n);
     if (p->r.before_reset) {
-        product(l->j->ctx, p, &p->form.r[1], l->packed, h, &zero, 1, l->rb, t, n);
+        product(l->j, &p->form.r[1], l->packed,
+                &(qk_gemm_f32){.a = h, .row = &zero, .rows = 1, .bias = l->rb, .c = t, .ldc = n});
         QS_IVDEP
         for (size_t i = 0; i < n; i++)
             g[i] = xw[2 * n + i] + y[n + i] * t[i];
@@ -233,7 +231,9 @@ static void gru_cell(const lane *l, float *g, const float *xw, float *restrict h
         QS_IVDEP
         for (size_t i = 0; i < n; i++)
             t[i] = y[n + i] * h[i];
-        product(l->j->ctx, p, &p->form.r[1], l->packed, t, &zero, 1, xw + 2 * n, g, n);
+        product(
+            l->j, &p->form.r[1], l->packed,
+            &(qk_gemm_f32){.a = t, .row = &zero, .rows = 1, .bias = xw + 2 * n, .c = g, .ldc = n});
     }
     qs_activate(p->ew, &l->act[1], clip, g, y + 2 * n, n);
     QS_IVDEP
@@ -318,8 +318,13 @@ static void run_lane(const lane *l) {
         const float *bias = j->none;
         if (biased)
             bias = j->projected + l->d * p->projected + (time * p->batch + l->first) * p->width;
-        product(j->ctx, p, &p->form.r[0], l->packed, l->h, p->h_row, l->count, bias, l->gates,
-                p->form.r[0].cols);
+        product(j, &p->form.r[0], l->packed,
+                &(qk_gemm_f32){.a = l->h,
+                               .row = p->h_row,
+                               .rows = l->count,
+                               .bias = bias,
+                               .c = l->gates,
+                               .ldc = p->form.r[0].cols});
         for (size_t i = 0; i < l->count; i++)
             step_sample(l, s, i, biased);
     }

@@ -51,19 +51,27 @@ bool qs_fourier_make(qs_fourier *f, size_t n, qs_arena *arena) {
 /* Points, or a prime factor, long enough that a check for a stop costs little. */
 #define LONG ((size_t)1024)
 
+typedef struct job {
+    const qsim_ctx *ctx; /* tells whether the run was stopped */
+    const qs_fourier *f;
+    qs_complex *terms; /* scratch memory */
+    bool inverse;
+} job;
+
 /* Combines `factor` consecutive transforms of length m in y into one. */
-static void join(const qsim_ctx *ctx, const qs_fourier *f, qs_complex *y, size_t factor, size_t m,
-                 qs_complex *terms, bool inverse) {
+static void join(const job *j, qs_complex *y, size_t factor, size_t m) {
+    const qs_fourier *f = j->f;
+    qs_complex *terms = j->terms;
     const size_t stride = f->n / (factor * m);
     for (size_t k = 0; k < m; k++) {
         for (size_t r = 0; r < factor; r++)
             terms[r] = y[r * m + k];
-        for (size_t q = 0; q < factor && !(factor > LONG && qs_stopped(ctx)); q++) {
+        for (size_t q = 0; q < factor && !(factor > LONG && qs_stopped(j->ctx)); q++) {
             const size_t turn = (q * m + k) * stride;
             qs_complex sum = terms[0];
-            for (size_t r = 1, at = turn; r < factor && !qs_stopped_at(ctx, r); r++) {
+            for (size_t r = 1, at = turn; r < factor && !qs_stopped_at(j->ctx, r); r++) {
                 const qs_complex x = terms[r], w = f->turns[at];
-                const double im = inverse ? w.im : -w.im;
+                const double im = j->inverse ? w.im : -w.im;
                 sum.re += x.re * w.re - x.im * im;
                 sum.im += x.re * im + x.im * w.re;
                 at = at >= f->n - turn ? at - (f->n - turn) : at + turn;
@@ -74,21 +82,21 @@ static void join(const qsim_ctx *ctx, const qs_fourier *f, qs_complex *y, size_t
 }
 
 /* Transforms every `step`-th number, n of them; recursion is as deep as n has prime factors. */
-static void transform(const qsim_ctx *ctx, const qs_fourier *f, const qs_complex *x, size_t step,
-                      size_t n, qs_complex *y, qs_complex *terms, bool inverse) {
+static void transform(const job *j, const qs_complex *x, size_t step, size_t n, qs_complex *y) {
     if (n == 1) {
         *y = *x;
         return;
     }
-    if (n > LONG && qs_stopped(ctx))
+    if (n > LONG && qs_stopped(j->ctx))
         return;
     const size_t factor = least_factor(n), m = n / factor;
     for (size_t r = 0; r < factor; r++)
-        transform(ctx, f, x + r * step, step * factor, m, y + r * m, terms, inverse);
-    join(ctx, f, y, factor, m, terms, inverse);
+        transform(j, x + r * step, step * factor, m, y + r * m);
+    join(j, y, factor, m);
 }
 
 void qs_fourier_run(const qsim_ctx *ctx, const qs_fourier *f, const qs_complex *x, qs_complex *y,
                     qs_complex *terms, bool inverse) {
-    transform(ctx, f, x, 1, f->n, y, terms, inverse);
+    const job j = {ctx, f, terms, inverse};
+    transform(&j, x, 1, f->n, y);
 }
