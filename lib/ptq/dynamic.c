@@ -51,11 +51,11 @@ static qs_id add(dynamic *d, const char *op, const qs_id *in, int32_t count, qs_
     return node;
 }
 
-/* Adds a node whose output is a new value named base + suffix. */
-static qs_id add_step(dynamic *d, const char *op, const char *base, const char *suffix, qs_id a,
-                      qs_id b, int32_t dtype, qs_id like) {
+/* Adds a node whose output is a new value with the shape of `like` and its name and a suffix. */
+static qs_id add_step(dynamic *d, qs_id like, const char *suffix, const char *op, qs_id a, qs_id b,
+                      int32_t dtype) {
     const qs_id in[2] = {a, b};
-    qs_id y = qs_write_value(d->q, base, suffix, dtype, like);
+    qs_id y = qs_write_value(d->q, d->g->values[like].name, suffix, dtype, like);
     (void)add(d, op, in, b == QS_NONE ? 1 : 2, y);
     return y;
 }
@@ -86,16 +86,20 @@ static quantized_input by_tensor(dynamic *d, qs_id x) {
     return (quantized_input){out[0], out[1], out[2]};
 }
 
-/* Adds a ReduceMax over all axes from `first` on; since version 18 the axes are an input. */
-static qs_id reduce(dynamic *d, const char *base, qs_id x, int32_t first) {
+/*
+ * Adds a ReduceMax of x's magnitudes over all axes from `first` on; since version 18 the axes are
+ * an input.
+ */
+static qs_id reduce(dynamic *d, qs_id x, qs_id magnitudes, int32_t first) {
+    const char *base = d->g->values[x].name;
     int64_t axes[QSIM_MAX_RANK], count = d->g->values[x].rank - first;
     for (int64_t i = 0; i < count; i++)
         axes[i] = first + i;
     if (qs_graph_import(d->g, "") >= 18)
-        return add_step(d, "ReduceMax", base, "_magnitude", x,
+        return add_step(d, x, "_magnitude", "ReduceMax", magnitudes,
                         qs_write_constant(d->q, base, "_row_axes", QSIM_INT64, 1, &count, axes),
-                        QSIM_FLOAT, x);
-    qs_id y = add_step(d, "ReduceMax", base, "_magnitude", x, QS_NONE, QSIM_FLOAT, x);
+                        QSIM_FLOAT);
+    qs_id y = add_step(d, x, "_magnitude", "ReduceMax", magnitudes, QS_NONE, QSIM_FLOAT);
     if (!d->failed)
         d->failed |= qs_node_set_ints(d->g, d->g->values[y].producer, "axes", axes,
                                       (int32_t)count) != QSIM_OK;
@@ -106,17 +110,14 @@ static qs_id reduce(dynamic *d, const char *base, qs_id x, int32_t first) {
 static quantized_input by_row(dynamic *d, qs_id x, int32_t first) {
     const char *base = d->g->values[x].name;
     const uint8_t middle = 128;
-    qs_id a = add_step(d, "Abs", base, "_abs", x, QS_NONE, QSIM_FLOAT, x);
-    qs_id m = d->failed ? QS_NONE : reduce(d, base, a, first);
-    qs_id t =
-        add_step(d, "Max", base, "_top", m, add_number(d, base, "_least", 1e-30f), QSIM_FLOAT, x);
-    qs_id s =
-        add_step(d, "Div", base, "_scale", t, add_number(d, base, "_steps", 127), QSIM_FLOAT, x);
-    qs_id v = add_step(d, "Div", base, "_in_steps", x, s, QSIM_FLOAT, x);
-    qs_id r = add_step(d, "Round", base, "_rounded", v, QS_NONE, QSIM_FLOAT, x);
-    qs_id c =
-        add_step(d, "Add", base, "_raised", r, add_number(d, base, "_middle", 128), QSIM_FLOAT, x);
-    qs_id y = add_step(d, "Cast", base, "_quantized", c, QS_NONE, QSIM_UINT8, x);
+    qs_id a = add_step(d, x, "_abs", "Abs", x, QS_NONE, QSIM_FLOAT);
+    qs_id m = d->failed ? QS_NONE : reduce(d, x, a, first);
+    qs_id t = add_step(d, x, "_top", "Max", m, add_number(d, base, "_least", 1e-30f), QSIM_FLOAT);
+    qs_id s = add_step(d, x, "_scale", "Div", t, add_number(d, base, "_steps", 127), QSIM_FLOAT);
+    qs_id v = add_step(d, x, "_in_steps", "Div", x, s, QSIM_FLOAT);
+    qs_id r = add_step(d, x, "_rounded", "Round", v, QS_NONE, QSIM_FLOAT);
+    qs_id c = add_step(d, x, "_raised", "Add", r, add_number(d, base, "_middle", 128), QSIM_FLOAT);
+    qs_id y = add_step(d, x, "_quantized", "Cast", c, QS_NONE, QSIM_UINT8);
     set_int(d, y, "to", QSIM_UINT8);
     qs_id z = qs_write_constant(d->q, base, "_zero_point", QSIM_UINT8, 0, NULL, &middle);
     d->failed |= z < 0;
@@ -190,8 +191,7 @@ static int make_weights(dynamic *d, const qs_layer *l, bool conv, weights *out) 
     out->scale = qs_write_constant(q, base, "_scale", QSIM_FLOAT, rank, conv ? ones : &channels,
                                    codes.scale);
     const bool list = codes.count > 1 && !qs_is_symmetric(&l->form);
-    out->zero_point = qs_write_zero_points(q, base, "_zero_point", dtype, zp,
-                                           list ? codes.count : 1, list, &channels);
+    out->zero_point = qs_write_zero_points(q, base, "_zero_point", dtype, zp, list, &channels);
     d->failed |= out->w < 0 || out->scale < 0 || out->zero_point < 0;
     return QSIM_OK;
 }
@@ -257,7 +257,8 @@ static int rewrite_layer(dynamic *d, const qs_layer *l) {
             qs_arena_copy(&g->arena, old.attrs, (size_t)old.attr_count * sizeof(*old.attrs));
         d->failed |= !g->nodes[node].attrs;
     }
-    qs_id real = add_step(d, "Cast", base, "_cast", sums, QS_NONE, QSIM_FLOAT, y);
+    qs_id real = qs_write_value(d->q, base, "_cast", QSIM_FLOAT, y);
+    (void)add(d, "Cast", &sums, 1, real);
     set_int(d, real, "to", QSIM_FLOAT);
     qs_id last = bias == QS_NONE ? y : qs_write_value(d->q, name, "_scaled", QSIM_FLOAT, y);
     scale_sums(d, base, real, x.scale, w.scale, last);

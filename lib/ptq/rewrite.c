@@ -12,8 +12,8 @@
 static bool make_scale(qs_quantizer *q, qs_activation *root, const char *name) {
     if (root->scale_id == QS_NONE) {
         root->scale_id = qs_write_constant(q, name, "_scale", QSIM_FLOAT, 0, NULL, &root->scale);
-        root->zero_id = qs_write_zero_points(q, name, "_zero_point", root->dtype, &root->zero_point,
-                                             1, 0, NULL);
+        root->zero_id =
+            qs_write_zero_points(q, name, "_zero_point", root->dtype, &root->zero_point, 0, NULL);
     }
     return root->scale_id >= 0 && root->zero_id >= 0;
 }

@@ -62,8 +62,10 @@ static const void *packed(qs_quantizer *q, int32_t dtype, const uint8_t *codes, 
 }
 
 qs_id qs_write_zero_points(qs_quantizer *q, const char *base, const char *suffix, int32_t dtype,
-                           const int32_t *zero_point, size_t count, int32_t rank,
-                           const int64_t *dims) {
+                           const int32_t *zero_point, int32_t rank, const int64_t *dims) {
+    size_t count = 1;
+    for (int32_t i = 0; i < rank; i++)
+        count *= (size_t)dims[i];
     uint8_t *bytes = qs_arena_alloc(&q->g->arena, count + 1, sizeof(int32_t));
     for (size_t i = 0; bytes && i < count; i++) {
         int32_t zp = zero_point ? zero_point[i] : 0;
@@ -138,7 +140,7 @@ qs_id qs_write_dequantized(qs_quantizer *q, qs_id original, int32_t dtype, const
     qs_id s = qs_write_constant(q, base, bias ? "_quantized_scale" : "_scale", QSIM_FLOAT, rank,
                                 dims, codes.scale);
     qs_id z = qs_write_zero_points(q, base, bias ? "_quantized_zero_point" : "_zero_point", dtype,
-                                   codes.zero_point, codes.count, rank, dims);
+                                   codes.zero_point, rank, dims);
     qs_id y = qs_write_value(q, base, "_DequantizeLinear_Output", QSIM_FLOAT, original);
     qs_id node = qs_write_node(q, "DequantizeLinear", base, v, s, z, y);
     if (node < 0 || (rank > 0 && qs_node_set_int(q->g, node, "axis", blocks ? 1 - axis : axis)) ||
