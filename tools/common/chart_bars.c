@@ -23,7 +23,7 @@ static void draw_axis(text *t, double left, double top, double height) {
         char number[16];
         snprintf(number, sizeof(number), "%d %%", v);
         svg_line(t, x, top - 4, x, top + height, svg_pale);
-        svg_text(t, x, top + height + 16, 11, SVG_MIDDLE, 0, svg_gray, number);
+        svg_text(t, x, top + height + 16, (svg_style){11, SVG_MIDDLE, 0, svg_gray}, number);
     }
 }
 
@@ -35,14 +35,14 @@ static void draw_bar(text *t, double left, double y, double value, svg_color col
         w = WIDTH * value / 100;
         svg_rect(t, left, y, fmax(w, 0.5), BAR - 2, color, NULL);
     }
-    svg_text(t, left + w + 5, y + BAR * 0.68, 11, SVG_START, 0, svg_black, number);
+    svg_text(t, left + w + 5, y + BAR * 0.68, (svg_style){11, SVG_START, 0, svg_black}, number);
 }
 
 static void draw_legend(text *t, double left, double y, const chart_series *series, int count,
                         const svg_color *colors) {
     for (int s = 0; s < count; s++) {
         svg_rect(t, left, y - 10, 12, 12, colors[s], NULL);
-        svg_text(t, left + 18, y, 12, SVG_START, 0, svg_black, series[s].name);
+        svg_text(t, left + 18, y, (svg_style){12, SVG_START, 0, svg_black}, series[s].name);
         left += 40 + svg_width(series[s].name, 12);
     }
 }
@@ -58,14 +58,14 @@ void chart_bars(text *svg, const chart *c, const chart_series *series, int count
     if (c->note)
         width = fmax(width, svg_width(c->note, 12) + 40);
     svg_begin(svg, width, top + height + 34, c->title);
-    svg_text(svg, 20, 30, 18, SVG_START, 0, svg_black, c->title);
+    svg_text(svg, 20, 30, (svg_style){18, SVG_START, 0, svg_black}, c->title);
     if (c->note)
-        svg_text(svg, 20, 50, 12, SVG_START, 0, svg_gray, c->note);
+        svg_text(svg, 20, 50, (svg_style){12, SVG_START, 0, svg_gray}, c->note);
     draw_legend(svg, left, top - 16, series, count, colors);
     draw_axis(svg, left, top, height);
     for (int i = 0; i < c->classes; i++) {
         double y = top + i * group + GAP / 2;
-        svg_text(svg, left - 8, y + BAR * count / 2 + 4, 13, SVG_END, 0, svg_black,
+        svg_text(svg, left - 8, y + BAR * count / 2 + 4, (svg_style){13, SVG_END, 0, svg_black},
                  label(c, i, buffer));
         for (int s = 0; s < count; s++)
             draw_bar(svg, left, y + s * BAR, series[s].percent[i], colors[s]);

@@ -46,20 +46,21 @@ static layout lay_out(const chart *c, int digits) {
 static void draw_frame(text *t, const chart *c, const layout *l) {
     char buffer[16];
     svg_begin(t, l->width, l->height, c->title);
-    svg_text(t, 20, 30, 18, SVG_START, 0, svg_black, c->title);
+    svg_text(t, 20, 30, (svg_style){18, SVG_START, 0, svg_black}, c->title);
     if (c->note)
-        svg_text(t, 20, 50, 12, SVG_START, 0, svg_gray, c->note);
+        svg_text(t, 20, 50, (svg_style){12, SVG_START, 0, svg_gray}, c->note);
     svg_rect(t, l->left - 1, l->top - 1, l->side + 2, l->side + 2, svg_pale, NULL);
     for (int i = 0; i < c->classes; i++) {
         double middle = (i + 0.5) * l->cell;
-        svg_text(t, l->left - 8, l->top + middle + l->label_font * 0.35, l->label_font, SVG_END, 0,
-                 svg_black, label(c, i, buffer));
+        svg_text(t, l->left - 8, l->top + middle + l->label_font * 0.35,
+                 (svg_style){l->label_font, SVG_END, 0, svg_black}, label(c, i, buffer));
         svg_text(t, l->left + middle + l->label_font * 0.3,
-                 l->top + l->side + 10 + l->label_font * 0.7, l->label_font, SVG_END, -45,
-                 svg_black, label(c, i, buffer));
+                 l->top + l->side + 10 + l->label_font * 0.7,
+                 (svg_style){l->label_font, SVG_END, -45, svg_black}, label(c, i, buffer));
     }
-    svg_text(t, 20, l->top + l->side / 2, 13, SVG_MIDDLE, -90, svg_gray, "actual");
-    svg_text(t, l->left + l->side / 2, l->height - 12, 13, SVG_MIDDLE, 0, svg_gray, "predicted");
+    svg_text(t, 20, l->top + l->side / 2, (svg_style){13, SVG_MIDDLE, -90, svg_gray}, "actual");
+    svg_text(t, l->left + l->side / 2, l->height - 12, (svg_style){13, SVG_MIDDLE, 0, svg_gray},
+             "predicted");
 }
 
 static void draw_cell(text *t, const chart *c, const layout *l, int row, int column,
@@ -72,8 +73,8 @@ static void draw_cell(text *t, const chart *c, const layout *l, int row, int col
                 label(c, column, predicted), number);
     svg_rect(t, x + gap, y + gap, l->cell - 2 * gap, l->cell - 2 * gap, color, tip.data);
     if (l->font >= 7)
-        svg_text(t, x + l->cell / 2, y + l->cell / 2 + l->font * 0.36, l->font, SVG_MIDDLE, 0,
-                 svg_ink(color), number);
+        svg_text(t, x + l->cell / 2, y + l->cell / 2 + l->font * 0.36,
+                 (svg_style){l->font, SVG_MIDDLE, 0, svg_ink(color)}, number);
     text_free(&tip);
 }
 
@@ -87,8 +88,8 @@ static void draw_scale(text *t, const layout *l, scale_fn scale, double low, con
         double value = 1 - (1 - low) * (i + 0.5) / steps;
         svg_rect(t, x, l->top + i * h, 14, h + 0.3, scale(value), NULL);
     }
-    svg_text(t, x + 18, l->top + 10, 11, SVG_START, 0, svg_gray, top);
-    svg_text(t, x + 18, l->top + steps * h, 11, SVG_START, 0, svg_gray, bottom);
+    svg_text(t, x + 18, l->top + 10, (svg_style){11, SVG_START, 0, svg_gray}, top);
+    svg_text(t, x + 18, l->top + steps * h, (svg_style){11, SVG_START, 0, svg_gray}, bottom);
 }
 
 static int count_digits(uint64_t n) {
@@ -123,8 +124,8 @@ void chart_confusion(text *svg, const chart *c, const uint64_t *counts) {
     }
     double x = l.left + l.side + 24, h = fmin(l.side, 260);
     draw_scale(svg, &l, svg_sequential, 0, "100 %", "0 %");
-    svg_text(svg, x + 18, l.top + h / 2 + 4, 11, SVG_START, 0, svg_gray, "25 %");
-    svg_text(svg, x, l.top + h + 20, 11, SVG_START, 0, svg_gray, "of the row");
+    svg_text(svg, x + 18, l.top + h / 2 + 4, (svg_style){11, SVG_START, 0, svg_gray}, "25 %");
+    svg_text(svg, x, l.top + h + 20, (svg_style){11, SVG_START, 0, svg_gray}, "of the row");
     svg_end(svg);
 }
 

@@ -34,17 +34,17 @@ void chart_values(text *svg, const char *title, const chart_value *values, size_
     const double zero = left - low / span * WIDTH;
     svg_begin(svg, fmax(left + WIDTH + behind + 20, svg_width(title, 16) + 40),
               60 + STEP * (double)count, title);
-    svg_text(svg, 20, 26, 16, SVG_START, 0, svg_black, title);
+    svg_text(svg, 20, 26, (svg_style){16, SVG_START, 0, svg_black}, title);
     svg_line(svg, zero, 42, zero, 50 + STEP * (double)count, svg_pale);
     for (size_t i = 0; i < count; i++) {
         const double v = isfinite(values[i].value) ? values[i].value : 0;
         const double y = 46 + STEP * (double)i, w = fabs(v) / span * WIDTH;
         short_label(values[i].label, label);
-        svg_text(svg, left - 8, y + BAR * 0.72, 12, SVG_END, 0, svg_black, label);
+        svg_text(svg, left - 8, y + BAR * 0.72, (svg_style){12, SVG_END, 0, svg_black}, label);
         svg_rect(svg, v < 0 ? zero - w : zero, y, fmax(w, 0.5), BAR,
                  values[i].marked ? svg_orange : svg_blue, values[i].label);
-        svg_text(svg, (v < 0 ? zero : zero + w) + 5, y + BAR * 0.72, 11, SVG_START, 0, svg_black,
-                 values[i].text);
+        svg_text(svg, (v < 0 ? zero : zero + w) + 5, y + BAR * 0.72,
+                 (svg_style){11, SVG_START, 0, svg_black}, values[i].text);
     }
     svg_end(svg);
 }
@@ -59,7 +59,7 @@ void chart_histogram(text *svg, const char *title, const chart_bins *h) {
     for (size_t i = 0; i < h->count; i++)
         most = fmax(most, log10(1 + (double)h->counts[i]));
     svg_begin(svg, WIDTH + 40, top + height + 26, title);
-    svg_text(svg, left, 22, 13, SVG_START, 0, svg_black, title);
+    svg_text(svg, left, 22, (svg_style){13, SVG_START, 0, svg_black}, title);
     for (size_t i = 0; i < h->count && most > 0; i++) {
         const double x = left + (h->low + h->width * (double)i - from) / span * WIDTH;
         const double tall = log10(1 + (double)h->counts[i]) / most * height;
@@ -75,7 +75,8 @@ void chart_histogram(text *svg, const char *title, const chart_bins *h) {
         const double x = left + (ends[k] - from) / span * WIDTH;
         snprintf(number, sizeof(number), "%.4g", ends[k]);
         svg_line(svg, x, top - 8, x, top + height + 6, svg_black);
-        svg_text(svg, x, top + height + 19, 11, k ? SVG_END : SVG_START, 0, svg_black, number);
+        svg_text(svg, x, top + height + 19, (svg_style){11, k ? SVG_END : SVG_START, 0, svg_black},
+                 number);
     }
     svg_end(svg);
 }

@@ -62,14 +62,13 @@ void svg_line(text *t, double x1, double y1, double x2, double y2, svg_color col
     text_puts(t, "/>\n");
 }
 
-void svg_text(text *t, double x, double y, double size, int anchor, double turn, svg_color color,
-              const char *string) {
+void svg_text(text *t, double x, double y, svg_style style, const char *string) {
     static const char *const anchors[] = {"start", "middle", "end"};
-    text_printf(t, "<text x=\"%.1f\" y=\"%.1f\" font-size=\"%.1f\" text-anchor=\"%s\"", x, y, size,
-                anchors[anchor]);
-    add_color(t, "fill", color);
-    if (turn != 0)
-        text_printf(t, " transform=\"rotate(%.0f %.1f %.1f)\"", turn, x, y);
+    text_printf(t, "<text x=\"%.1f\" y=\"%.1f\" font-size=\"%.1f\" text-anchor=\"%s\"", x, y,
+                style.size, anchors[style.anchor]);
+    add_color(t, "fill", style.color);
+    if (style.turn != 0)
+        text_printf(t, " transform=\"rotate(%.0f %.1f %.1f)\"", style.turn, x, y);
     text_puts(t, ">");
     svg_escaped(t, string);
     text_puts(t, "</text>\n");

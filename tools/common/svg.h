@@ -12,15 +12,21 @@ typedef struct svg_color {
 /* The anchor of a text. */
 enum { SVG_START, SVG_MIDDLE, SVG_END };
 
+/* `turn` rotates a text around its anchor, in degrees. */
+typedef struct svg_style {
+    double size;
+    int anchor;
+    double turn;
+    svg_color color;
+} svg_style;
+
 /* Adds text between tags. */
 void svg_escaped(text *t, const char *string);
 void svg_begin(text *t, double width, double height, const char *title);
 void svg_end(text *t);
 void svg_rect(text *t, double x, double y, double w, double h, svg_color fill, const char *tip);
 void svg_line(text *t, double x1, double y1, double x2, double y2, svg_color color);
-/* `turn` rotates around (x, y), in degrees. */
-void svg_text(text *t, double x, double y, double size, int anchor, double turn, svg_color color,
-              const char *string);
+void svg_text(text *t, double x, double y, svg_style style, const char *string);
 /* An upper estimate of the width of a string. */
 double svg_width(const char *string, double size);
 

@@ -81,30 +81,28 @@ static demo_times summarize(double *ms, size_t count) {
     return (demo_times){sum / (double)count, ms[count / 2], ms[count * 9 / 10]};
 }
 
-/* Times rounds of both networks; `ms` has two rows of `rounds` times. */
-static int time_rounds(demo_net nets[2], const uint8_t *images, size_t batches, size_t batch,
-                       size_t rounds, float *x, double *ms, qsim_error *error) {
-    const size_t warm_up = rounds / 10;
-    for (size_t i = 0; i < warm_up + rounds; i++) {
-        demo_scale(images + i % batches * batch * DEMO_PIXELS, batch * DEMO_PIXELS, x);
-        for (size_t k = 0; k < 2; k++) {
-            const float *logits = NULL;
-            const double start = tool_now();
-            const int status = demo_run(&nets[k], x, batch, &logits, error);
-            if (status != QSIM_OK)
-                return status;
-            if (i >= warm_up)
-                ms[k * rounds + i - warm_up] = tool_now() - start;
-        }
-    }
-    return QSIM_OK;
+static int time_run(demo_net *net, const float *x, size_t batch, double *ms, qsim_error *error) {
+    const float *logits = NULL;
+    const double start = tool_now();
+    const int status = demo_run(net, x, batch, &logits, error);
+    *ms = tool_now() - start;
+    return status;
 }
 
 int demo_time(demo_net nets[2], const uint8_t *images, size_t count, size_t batch, size_t rounds,
               demo_times times[2], qsim_error *error) {
     float *x = tool_alloc(batch * DEMO_PIXELS, sizeof(*x));
-    double *ms = tool_alloc(2 * rounds, sizeof(*ms));
-    int status = time_rounds(nets, images, count / batch, batch, rounds, x, ms, error);
+    double *ms = tool_alloc(2 * rounds, sizeof(*ms)), took;
+    const size_t warm_up = rounds / 10, batches = count / batch;
+    int status = QSIM_OK;
+    for (size_t i = 0; i < warm_up + rounds && status == QSIM_OK; i++) {
+        demo_scale(images + i % batches * batch * DEMO_PIXELS, batch * DEMO_PIXELS, x);
+        for (size_t k = 0; k < 2 && status == QSIM_OK; k++) {
+            status = time_run(&nets[k], x, batch, &took, error);
+            if (i >= warm_up)
+                ms[k * rounds + i - warm_up] = took;
+        }
+    }
     if (status == QSIM_OK)
         for (size_t k = 0; k < 2; k++)
             times[k] = summarize(ms + k * rounds, rounds);

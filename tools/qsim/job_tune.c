@@ -63,14 +63,27 @@ static int with_threads(const tool *t, const char *file, const void *bytes, size
     return EXIT_OK;
 }
 
-static int try_threads(const tool *t, const job *j, const job_pass *p, const void *bytes,
-                       size_t size, int32_t threads, double *best, text *found) {
+/* A search for the fastest settings: the model as a file, the least time, and its settings. */
+typedef struct tuning {
+    const tool *t;
+    const job *j;
+    const job_pass *p;
+    void *bytes;
+    size_t size;
+    double best;
+    text *found;
+} tuning;
+
+static int try_threads(tuning *u, int32_t threads) {
+    const tool *t = u->t;
+    const job *j = u->j;
+    const job_pass *p = u->p;
     job_data data = p->data;
     qsim_model *m = NULL;
     tool own;
     qsim_ctx *ctx = NULL;
     data.batch = data.batch ? data.batch : 1;
-    int code = with_threads(t, j->model, bytes, size, threads, &ctx, &m);
+    int code = with_threads(t, j->model, u->bytes, u->size, threads, &ctx, &m);
     if (code) {
         qsim_ctx_free(ctx);
         return code;
@@ -82,10 +95,10 @@ static int try_threads(const tool *t, const job *j, const job_pass *p, const voi
         int32_t level = p->levels ? level_of(p->levels->items[i].whole) : QSIM_LEVEL_ALL;
         double ms;
         code = time_model(&own, j->model, m, level, &ms);
-        if (code == EXIT_OK && ms < *best * 0.98) { /* more threads must pay: 2 % */
-            *best = ms;
-            text_free(found);
-            text_printf(found, "--threads %d, level %s", threads,
+        if (code == EXIT_OK && ms < u->best * 0.98) { /* more threads must pay: 2 % */
+            u->best = ms;
+            text_free(u->found);
+            text_printf(u->found, "--threads %d, level %s", threads,
                         level_names[level - QSIM_LEVEL_DISABLE]);
         }
     }
@@ -96,22 +109,20 @@ static int try_threads(const tool *t, const job *j, const job_pass *p, const voi
 }
 
 int job_tune(const tool *t, const job *j, const job_pass *p, const qsim_model *m, text *found) {
-    double best = INFINITY;
+    tuning u = {.t = t, .j = j, .p = p, .best = INFINITY, .found = found};
     qsim_error e;
-    size_t size = 0;
-    if (qsim_model_save_memory(m, NULL, 0, &size, &e))
+    if (qsim_model_save_memory(m, NULL, 0, &u.size, &e))
         return tool_error(t, j->model, &e);
-    void *bytes = tool_alloc(size, 1);
+    u.bytes = tool_alloc(u.size, 1);
     int code = EXIT_OK;
-    if (qsim_model_save_memory(m, bytes, size, &size, &e))
+    if (qsim_model_save_memory(m, u.bytes, u.size, &u.size, &e))
         code = tool_error(t, j->model, &e);
     if (p->threads)
         for (size_t i = 0; i < p->threads->count && code == EXIT_OK; i++)
-            code = try_threads(t, j, p, bytes, size, (int32_t)p->threads->items[i].whole, &best,
-                               found);
+            code = try_threads(&u, (int32_t)p->threads->items[i].whole);
     else
         for (int32_t n = 1; n <= qsim_ctx_threads(t->ctx) && code == EXIT_OK; n *= 2)
-            code = try_threads(t, j, p, bytes, size, n, &best, found);
-    free(bytes);
+            code = try_threads(&u, n);
+    free(u.bytes);
     return code;
 }

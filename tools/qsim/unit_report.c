@@ -177,8 +177,8 @@ static void draw_bar(text *svg, double zero, double y, double value, double scal
         return;
     snprintf(number, sizeof(number), "%.5f", value);
     svg_rect(svg, value < 0 ? zero - w : zero, y, fmax(w, 0.5), BAR, color, NULL);
-    svg_text(svg, zero + fmax(value * scale, 0) + 5, y + BAR - 1, 9, SVG_START, 0, svg_black,
-             number);
+    svg_text(svg, zero + fmax(value * scale, 0) + 5, y + BAR - 1,
+             (svg_style){9, SVG_START, 0, svg_black}, number);
 }
 
 /* Draws two bars per unit, on one scale: gain of staying float, and loss alone in 8 bits. */
@@ -198,13 +198,13 @@ void units_draw(text *svg, const char *file, const units *u) {
              "%s. Blue: gained when in float (orange: after the knee); gray: alone in 8 bits",
              has_classes(u) ? "KL to float" : "noise / signal");
     svg_begin(svg, fmax(left + ROOM + 110, svg_width(legend, 12) + 40), top + height + 20, title);
-    svg_text(svg, 20, 30, 18, SVG_START, 0, svg_black, title);
-    svg_text(svg, 20, 52, 12, SVG_START, 0, svg_gray, legend);
+    svg_text(svg, 20, 30, (svg_style){18, SVG_START, 0, svg_black}, title);
+    svg_text(svg, 20, 52, (svg_style){12, SVG_START, 0, svg_gray}, legend);
     svg_line(svg, zero, top - 4, zero, top + height, svg_pale);
     for (size_t i = 0; i < u->count; i++) {
         const qsim_unit *x = &u->items[i];
         const double y = top + ROW * (double)i;
-        svg_text(svg, left - 8, y + 14, 12, SVG_END, 0, svg_black, x->name);
+        svg_text(svg, left - 8, y + 14, (svg_style){12, SVG_END, 0, svg_black}, x->name);
         draw_bar(svg, zero, y + 2, x->loss_gained, scale, x->before_knee ? svg_blue : svg_orange);
         draw_bar(svg, zero, y + 2 + BAR, x->loss_alone, scale, svg_gray);
     }
