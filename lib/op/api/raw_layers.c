@@ -108,14 +108,19 @@ static int check_values(layer *k, int64_t columns) {
 
 /* ---- execution ---- */
 
+typedef struct matrices {
+    size_t count, rows, columns;
+} matrices;
+
 /*
- * Copies images of rows x columns elements as columns x rows, with `flip` applied to their bytes.
+ * Copies matrices of rows x columns elements as columns x rows, with `flip` applied to their bytes.
  * Ends early where work has to end.
  */
-static void turn(const layer *k, const uint8_t *from, size_t images, size_t rows, size_t columns,
-                 size_t size, int32_t flip, uint8_t *to) {
+static void turn(const layer *k, matrices m, const uint8_t *from, size_t size, int32_t flip,
+                 uint8_t *to) {
+    const size_t rows = m.rows, columns = m.columns;
     size_t i = 0;
-    for (size_t n = 0; n < images; n++, to += rows * columns * size)
+    for (size_t n = 0; n < m.count; n++, to += rows * columns * size)
         for (size_t r = 0; r < rows; r++)
             for (size_t c = 0; c < columns; c++, i++) {
                 if (qs_stopped_at(k->ctx, i))
@@ -134,7 +139,8 @@ static uint8_t *import_x(const layer *k, size_t bytes) {
         return NULL;
     const size_t channels = k->swap ? (size_t)k->x->dims[1] : 1;
     const size_t images = k->swap ? (size_t)k->x->dims[0] : 1;
-    turn(k, k->x->data, images, channels, bytes / images / channels, 1, k->x_flip, to);
+    const matrices m = {images, channels, bytes / images / channels};
+    turn(k, m, k->x->data, 1, k->x_flip, to);
     memset(to + bytes, 0, 64);
     return to;
 }
@@ -142,8 +148,8 @@ static uint8_t *import_x(const layer *k, size_t bytes) {
 static void export_y(const layer *k, const uint8_t *from, size_t elements) {
     const size_t channels = k->swap ? (size_t)k->y->dims[1] : 1;
     const size_t images = k->swap ? (size_t)k->y->dims[0] : 1;
-    turn(k, from, images, elements / images / channels, channels, k->o.multipliers ? 1 : 4,
-         k->y_flip, k->y->data);
+    const matrices m = {images, elements / images / channels, channels};
+    turn(k, m, from, k->o.multipliers ? 1 : 4, k->y_flip, k->y->data);
 }
 
 static void make_rules(layer *k, uint8_t *points) {
