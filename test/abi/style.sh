@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # House rules that a machine can check: clang-format 14 leaves every file as it is; each source, script
 # and build file has its licence line, each source at most 600 lines, that of a tool 300, each function
-# 60; each macro of the library at most 12, unless docs/KERNELS.md names it; the library's version stands
-# in one place.
+# 60; each macro of the library at most 12, unless docs/KERNELS.md names it; each function of library and
+# tools at most 7 parameters, but those listed below; the library's version stands in one place.
 # Usage: style.sh SOURCE_ROOT
 set -eu
 cd "$1"
@@ -26,6 +26,38 @@ awk 'FNR == 1 { start = 0 }
      /^[A-Za-z_]/ && !/^[a-z_]+:/ { start = FNR; name = $0 }
      /^}$/ && FNR - start >= 60 { print "style: " FILENAME ": " FNR - start + 1 " lines: " name; bad = 1 }
      END { exit bad }' $files || bad=1
+# Functions with more parameters: those of the interface (qsim_*), which stay as they are; kernels, whose
+# vectors, addresses, strides and constants are to be in registers or folded into the code:
+kernels='binaries each_row finish_24 five_half pack_run pairs pairs_tile pairs_tile_3 qk_u8_pair_loop'
+kernels="$kernels qs_read_columns quad_row read_columns read_rows three_row write_pixels"
+# and those that make a node, whose parameters are its fields, most of them constants at each call:
+makers='qs_graph_add_node qs_pass_node qs_qdq_replace'
+# shellcheck disable=SC2046
+awk -v listed=" $kernels $makers " '
+     function check(   depth, i, c, n, name) {
+         sub(/ *\{$/, "", head)
+         n = 1
+         for (i = length(head); i > 0; i--) { # from the last parenthesis back: attributes have some, too
+             c = substr(head, i, 1)
+             if (c == ")") depth++
+             else if (c == "(" && --depth == 0) break
+             else if (c == "," && depth == 1) n++
+         }
+         name = substr(head, 1, i - 1)
+         sub(/.*[ *]/, "", name)
+         if (n > 7 && name !~ /^qsim_/) {
+             found[name] = 1
+             if (!index(listed, " " name " ")) { print "style: " FILENAME ": " name " has " n " parameters"; bad = 1 }
+         }
+     }
+     FNR == 1 { inside = 0 }
+     /^[A-Za-z_].*\(/ && !/^[a-z_]+:/ { inside = 1; head = "" }
+     inside { head = head $0 }
+     inside && /(;|\\|=.*)$/ { inside = 0 }
+     inside && /\{$/ { if (/\) \{$/) check(); inside = 0 }
+     END { for (i = split(listed, names, " "); i > 0; i--)
+               if (!(names[i] in found)) { print "style: " names[i] " is listed, and has no more than 7 parameters"; bad = 1 }
+           exit bad }' $(find lib tools -name '*.[ch]' | LC_ALL=C sort) || bad=1
 # shellcheck disable=SC2046
 for macro in $(awk 'FNR == 1 { inside = 0 }
                     !inside && /^ *# *define .*\\$/ { inside = 1; start = FNR; sub(/^ *# *define */, ""); sub(/[^A-Za-z0-9_].*/, ""); name = $0; next }
