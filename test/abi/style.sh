@@ -31,7 +31,7 @@ awk 'FNR == 1 { start = 0 }
 kernels='binaries each_row finish_24 five_half pack_run pairs pairs_tile pairs_tile_3 qk_u8_pair_loop'
 kernels="$kernels qs_read_columns quad_row read_columns read_rows three_row write_pixels"
 # and those that make a node, whose parameters are its fields, most of them constants at each call:
-makers='qs_graph_add_node qs_pass_node qs_qdq_replace'
+makers='qs_graph_add_node qs_pass_node'
 # shellcheck disable=SC2046
 awk -v listed=" $kernels $makers " '
      function check(   depth, i, c, n, name) {

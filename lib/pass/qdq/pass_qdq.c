@@ -75,23 +75,23 @@ qs_id qs_qdq_zero_point(qs_qdq *d, qs_quantized *q) {
     return q->zp;
 }
 
-int qs_qdq_replace(qs_qdq *d, const qs_target *t, const char *domain, const char *op_type,
-                   const qs_id *inputs, int32_t input_count, qs_id attributes_of, qs_id *made) {
+qs_id qs_qdq_replace(qs_qdq *d, const qs_target *t, const char *domain, const char *op_type,
+                     const qs_id *inputs, int32_t input_count, qs_id attributes_of) {
     qs_graph *g = d->g;
     qs_id y = g->nodes[t->node].outputs[0];
     const char *name = t->core == QS_NONE ? g->nodes[t->node].name : g->nodes[t->core].name;
     qs_graph_remove_node(g, t->node);
-    if (attributes_of != QS_NONE)
-        *made = qs_pass_clone(d->p, attributes_of, domain, inputs, input_count, &y, 1);
-    else
-        *made = qs_graph_add_node(g, domain, op_type, name, inputs, input_count, &y, 1);
-    if (*made < 0)
+    const qs_id made =
+        attributes_of != QS_NONE
+            ? qs_pass_clone(d->p, attributes_of, domain, inputs, input_count, &y, 1)
+            : qs_graph_add_node(g, domain, op_type, name, inputs, input_count, &y, 1);
+    if (made < 0)
         return qs_pass_no_memory(d->p);
-    qs_node *n = &g->nodes[*made];
+    qs_node *n = &g->nodes[made];
     n->op_type = op_type;
     if (qs_same(domain, "com.microsoft")) /* versions count in the operator's own domain */
         n->version = (int32_t)qs_graph_import(g, domain);
-    return QSIM_OK;
+    return made;
 }
 
 int qs_qdq_set_bounds(qs_qdq *d, const qs_target *t, qs_id node) {

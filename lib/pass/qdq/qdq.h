@@ -52,10 +52,10 @@ int32_t qs_qdq_quantize(const qs_quantized *q, double v);
 qs_id qs_qdq_zero_point(qs_qdq *d, qs_quantized *q);
 /*
  * Replaces the QuantizeLinear by a node that makes its output, with the attributes of node
- * `attributes_of` (QS_NONE: none).
+ * `attributes_of` (QS_NONE: none); negative: error.
  */
-int qs_qdq_replace(qs_qdq *d, const qs_target *t, const char *domain, const char *op_type,
-                   const qs_id *inputs, int32_t input_count, qs_id attributes_of, qs_id *made);
+qs_id qs_qdq_replace(qs_qdq *d, const qs_target *t, const char *domain, const char *op_type,
+                     const qs_id *inputs, int32_t input_count, qs_id attributes_of);
 int qs_qdq_set_bounds(qs_qdq *d, const qs_target *t, qs_id node);
 
 /* The patterns. Each sets *done if it has matched and replaced the target. */

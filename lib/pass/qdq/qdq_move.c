@@ -62,7 +62,7 @@ static void allow_bytes(qs_node *n) {
 int qs_qdq_move_integers(qs_qdq *d, const qs_target *t, const qs_quantized *x) {
     const qs_node *n = &d->g->nodes[t->core];
     int32_t count = n->input_count;
-    qs_id made, fill = QS_NONE, *in = qs_arena_alloc(&d->g->arena, (size_t)count + 3, sizeof(*in));
+    qs_id fill = QS_NONE, *in = qs_arena_alloc(&d->g->arena, (size_t)count + 3, sizeof(*in));
     if (!in)
         return qs_pass_no_memory(d->p);
     memcpy(in, n->inputs, (size_t)count * sizeof(*in));
@@ -72,10 +72,11 @@ int qs_qdq_move_integers(qs_qdq *d, const qs_target *t, const qs_quantized *x) {
         count = fill != QS_NONE && count < 3 ? 3 : count;
         in[2] = fill;
     }
-    if (!code)
-        code = qs_qdq_replace(d, t, "", n->op_type, in, count, t->core, &made);
     if (code)
         return code;
+    const qs_id made = qs_qdq_replace(d, t, "", n->op_type, in, count, t->core);
+    if (made < 0)
+        return made;
     allow_bytes(&d->g->nodes[made]);
     return qs_pass_resolve(d->p, made);
 }

@@ -239,7 +239,7 @@ typedef struct product {
 static int replace_target(qs_qdq *d, qs_target *t, product *m, const char *op_type,
                           qs_id attributes, bool *done) {
     bool fits;
-    qs_id made, bias_id = make_bias(d, &m->b, &m->w, m->x.s, t->q.s, m->beta, &fits);
+    qs_id bias_id = make_bias(d, &m->b, &m->w, m->x.s, t->q.s, m->beta, &fits);
     if (bias_id < 0 && bias_id != QS_NONE)
         return bias_id;
     if (!fits)
@@ -252,12 +252,12 @@ static int replace_target(qs_qdq *d, qs_target *t, product *m, const char *op_ty
         return QSIM_E_NOMEM;
     const qs_id in[9] = {m->x.x,  m->x.scale, m->x.zp, m->w.w, m->w.scale,
                          m->w.zp, t->q.scale, t->q.zp, bias_id};
-    code = qs_qdq_replace(d, t, d->p->standard ? "" : "qsim", op_type, in,
-                          bias_id == QS_NONE ? 8 : 9, attributes, &made);
+    const qs_id made = qs_qdq_replace(d, t, d->p->standard ? "" : "qsim", op_type, in,
+                                      bias_id == QS_NONE ? 8 : 9, attributes);
     *done = true;
-    if (!code && transposed && qs_node_set_int(d->g, made, "transB", 1))
-        code = qs_pass_no_memory(d->p);
-    return code ? code : qs_qdq_set_bounds(d, t, made);
+    if (made >= 0 && transposed && qs_node_set_int(d->g, made, "transB", 1))
+        return qs_pass_no_memory(d->p);
+    return made < 0 ? made : qs_qdq_set_bounds(d, t, made);
 }
 
 int qs_qdq_conv(qs_qdq *d, qs_target *t, bool *done) {
@@ -314,7 +314,6 @@ static bool read_matmul_add(qs_qdq *d, const qs_node *n, qs_id *matmul, product 
 /* MatMul of two quantized activations, as in attention. */
 static int match_activations(qs_qdq *d, qs_target *t, bool *done) {
     qs_quantized a, b;
-    qs_id made;
     const qs_node *n = &d->g->nodes[t->core];
     if (!qs_node_is(n, "", "MatMul") || !qs_qdq_source(d, n->inputs[0], &a) ||
         !qs_qdq_source(d, n->inputs[1], &b))
@@ -328,10 +327,10 @@ static int match_activations(qs_qdq *d, qs_target *t, bool *done) {
         qs_qdq_zero_point(d, &t->q) < 0)
         return QSIM_E_NOMEM;
     const qs_id in[8] = {a.x, a.scale, a.zp, b.x, b.scale, b.zp, t->q.scale, t->q.zp};
-    int code =
-        qs_qdq_replace(d, t, d->p->standard ? "" : "qsim", "QLinearMatMul", in, 8, QS_NONE, &made);
+    const qs_id made =
+        qs_qdq_replace(d, t, d->p->standard ? "" : "qsim", "QLinearMatMul", in, 8, QS_NONE);
     *done = true;
-    return code ? code : qs_qdq_set_bounds(d, t, made);
+    return made < 0 ? made : qs_qdq_set_bounds(d, t, made);
 }
 
 int qs_qdq_product(qs_qdq *d, qs_target *t, bool *done) {

@@ -75,7 +75,7 @@ static bool is_read_once(const qs_qdq *d, qs_id v) {
 static int quantize_operands(qs_qdq *d, const qs_target *t, bool *done) {
     const qs_node *n = &d->g->nodes[t->core];
     const int32_t count = n->input_count;
-    qs_id made, *in = qs_arena_alloc(&d->g->arena, (size_t)count + 1, sizeof(*in));
+    qs_id *in = qs_arena_alloc(&d->g->arena, (size_t)count + 1, sizeof(*in));
     int code = in ? QSIM_OK : qs_pass_no_memory(d->p);
     for (int32_t i = 0; i < count && !code; i++) {
         qs_quantized x;
@@ -84,9 +84,10 @@ static int quantize_operands(qs_qdq *d, const qs_target *t, bool *done) {
             in[i] = x.x;
     }
     *done = !code;
-    if (!code)
-        code = qs_qdq_replace(d, t, "", "Concat", in, count, t->core, &made);
-    return code ? code : qs_pass_resolve(d->p, made);
+    if (code)
+        return code;
+    const qs_id made = qs_qdq_replace(d, t, "", "Concat", in, count, t->core);
+    return made < 0 ? made : qs_pass_resolve(d->p, made);
 }
 
 int qs_qdq_propagate_q(qs_qdq *d, qs_target *t, bool *done) {

@@ -29,7 +29,6 @@ static bool is_table(const qs_qdq *d, const qs_quantized *a, const qs_quantized 
 int qs_qdq_binary(qs_qdq *d, qs_target *t, bool *done) {
     bool add = core_is(d, t, "Add"), found;
     qs_quantized a, b;
-    qs_id made;
     if (!may_contribute(d, t) || (!add && !core_is(d, t, "Mul")))
         return QSIM_OK;
     const qs_id x[2] = {d->g->nodes[t->core].inputs[0], d->g->nodes[t->core].inputs[1]};
@@ -44,10 +43,10 @@ int qs_qdq_binary(qs_qdq *d, qs_target *t, bool *done) {
         qs_qdq_zero_point(d, &t->q) < 0)
         return QSIM_E_NOMEM;
     const qs_id in[8] = {a.x, a.scale, a.zp, b.x, b.scale, b.zp, t->q.scale, t->q.zp};
-    code =
-        qs_qdq_replace(d, t, domain(d), add ? "QLinearAdd" : "QLinearMul", in, 8, QS_NONE, &made);
+    const qs_id made =
+        qs_qdq_replace(d, t, domain(d), add ? "QLinearAdd" : "QLinearMul", in, 8, QS_NONE);
     *done = true;
-    return code ? code : qs_qdq_set_bounds(d, t, made);
+    return made < 0 ? made : qs_qdq_set_bounds(d, t, made);
 }
 
 /* ---- average pools ---- */
@@ -60,14 +59,16 @@ bool qs_is_global_mean(const qs_graph *g, const qs_node *n, bool *keep) {
     return rank >= 3 && qs_node_axes(g, n, rank) == (1u << rank) - 4;
 }
 
-static int emit_pool(qs_qdq *d, qs_target *t, qs_quantized *x, const char *op_type, bool attributes,
-                     qs_id *made) {
+/* The pool's node; negative: error. */
+static qs_id emit_pool(qs_qdq *d, qs_target *t, qs_quantized *x, const char *op_type,
+                       bool attributes) {
     if (qs_qdq_zero_point(d, x) < 0 || qs_qdq_zero_point(d, &t->q) < 0)
         return QSIM_E_NOMEM;
     const qs_id in[5] = {x->x, x->scale, x->zp, t->q.scale, t->q.zp};
-    int code =
-        qs_qdq_replace(d, t, domain(d), op_type, in, 5, attributes ? t->core : QS_NONE, made);
-    return code ? code : qs_qdq_set_bounds(d, t, *made);
+    const qs_id made =
+        qs_qdq_replace(d, t, domain(d), op_type, in, 5, attributes ? t->core : QS_NONE);
+    const int code = made < 0 ? made : qs_qdq_set_bounds(d, t, made);
+    return code ? code : made;
 }
 
 /* Adds a Flatten of [N,C,1,...] to [N,C] after the pool `made`. */
@@ -88,7 +89,6 @@ static int flatten(qs_qdq *d, qs_id made, int32_t rank) {
 
 int qs_qdq_pool(qs_qdq *d, qs_target *t, bool *done) {
     qs_quantized x;
-    qs_id made;
     bool keep = true;
     if (!may_contribute(d, t) || t->core == QS_NONE)
         return QSIM_OK;
@@ -100,10 +100,10 @@ int qs_qdq_pool(qs_qdq *d, qs_target *t, bool *done) {
     int32_t rank = d->g->values[x.x].rank;
     if (window && rank > 4)
         return QSIM_OK; /* averages over three axes of space stay float */
-    int code = emit_pool(d, t, &x, window ? "QLinearAveragePool" : "QLinearGlobalAveragePool",
-                         window, &made);
+    const qs_id made =
+        emit_pool(d, t, &x, window ? "QLinearAveragePool" : "QLinearGlobalAveragePool", window);
     *done = true;
-    return code || keep ? code : flatten(d, made, rank);
+    return made < 0 ? made : keep ? QSIM_OK : flatten(d, made, rank);
 }
 
 /* ---- Concat ---- */
@@ -114,7 +114,7 @@ int qs_qdq_concat(qs_qdq *d, qs_target *t, bool *done) {
     int32_t count = d->g->nodes[t->core].input_count;
     bool same = true;
     qs_id *in = qs_arena_alloc(&d->g->arena, (size_t)count * 4 + 2, sizeof(*in));
-    qs_id *plain = in ? in + 3 * count + 2 : NULL, made;
+    qs_id *plain = in ? in + 3 * count + 2 : NULL;
     if (!in)
         return qs_pass_no_memory(d->p);
     for (int32_t i = 0; i < count; i++) {
@@ -136,11 +136,11 @@ int qs_qdq_concat(qs_qdq *d, qs_target *t, bool *done) {
         return QSIM_E_NOMEM;
     in[0] = t->q.scale;
     in[1] = t->q.zp;
-    int code =
-        same ? qs_qdq_replace(d, t, "", "Concat", plain, count, t->core, &made)
-             : qs_qdq_replace(d, t, domain(d), "QLinearConcat", in, 3 * count + 2, t->core, &made);
+    const qs_id made =
+        same ? qs_qdq_replace(d, t, "", "Concat", plain, count, t->core)
+             : qs_qdq_replace(d, t, domain(d), "QLinearConcat", in, 3 * count + 2, t->core);
     *done = true;
-    return code ? code : qs_pass_resolve(d->p, made);
+    return made < 0 ? made : qs_pass_resolve(d->p, made);
 }
 
 /* ---- Softmax ---- */
@@ -148,7 +148,6 @@ int qs_qdq_concat(qs_qdq *d, qs_target *t, bool *done) {
 /* The operator gives the bits of the three nodes, row by row; its axis is the last one. */
 int qs_qdq_softmax(qs_qdq *d, qs_target *t, bool *done) {
     qs_quantized x;
-    qs_id made;
     if (d->p->standard || t->bounded || !core_is(d, t, "Softmax") ||
         !qs_qdq_source(d, d->g->nodes[t->core].inputs[0], &x))
         return QSIM_OK;
@@ -161,10 +160,10 @@ int qs_qdq_softmax(qs_qdq *d, qs_target *t, bool *done) {
     if (qs_qdq_zero_point(d, &x) < 0 || qs_qdq_zero_point(d, &t->q) < 0)
         return QSIM_E_NOMEM;
     const qs_id in[5] = {x.x, x.scale, x.zp, t->q.scale, t->q.zp};
-    int code = qs_qdq_replace(d, t, "qsim", "QLinearSoftmax", in, 5, QS_NONE, &made);
+    const qs_id made = qs_qdq_replace(d, t, "qsim", "QLinearSoftmax", in, 5, QS_NONE);
     *done = true;
-    if (code)
-        return code;
+    if (made < 0)
+        return made;
     if (qs_node_set_int(d->g, made, "axis", axis) || qs_node_set_int(d->g, made, "opset", version))
         return qs_pass_no_memory(d->p);
     return qs_pass_resolve(d->p, made);
@@ -179,7 +178,6 @@ int qs_qdq_softmax(qs_qdq *d, qs_target *t, bool *done) {
 int qs_qdq_layernorm(qs_qdq *d, qs_target *t, bool *done) {
     const qs_graph *g = d->g;
     qs_quantized x;
-    qs_id made;
     if (d->p->standard || t->bounded || !core_is(d, t, "LayerNormalization") ||
         !qs_qdq_source(d, g->nodes[t->core].inputs[0], &x))
         return QSIM_OK;
@@ -201,7 +199,7 @@ int qs_qdq_layernorm(qs_qdq *d, qs_target *t, bool *done) {
     const qs_id bias = n->input_count > 2 ? n->inputs[2] : QS_NONE;
     const qs_id in[7] = {x.x, x.scale, x.zp, t->q.scale, t->q.zp, n->inputs[1], bias};
     *done = true;
-    const int code = qs_qdq_replace(d, t, "qsim", "QLinearLayerNormalization", in,
-                                    bias == QS_NONE ? 6 : 7, t->core, &made);
-    return code ? code : qs_pass_resolve(d->p, made);
+    const qs_id made = qs_qdq_replace(d, t, "qsim", "QLinearLayerNormalization", in,
+                                      bias == QS_NONE ? 6 : 7, t->core);
+    return made < 0 ? made : qs_pass_resolve(d->p, made);
 }

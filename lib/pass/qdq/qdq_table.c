@@ -194,14 +194,19 @@ static int copy_expression(evaluation *l, const expression *e) {
     return code;
 }
 
+static int replace_by_copy(qs_qdq *d, const qs_target *t, qs_id x) {
+    const qs_id made = qs_qdq_replace(d, t, "", "Identity", &x, 1, QS_NONE);
+    return made < 0 ? made : qs_pass_resolve(d->p, made);
+}
+
 /* Replaces the target by QTable(x, table). */
 static int replace_by_table(qs_qdq *d, const qs_target *t, qs_id x, const uint8_t *table) {
-    qs_id made, c = qs_pass_const_table(d->p, table);
+    const qs_id c = qs_pass_const_table(d->p, table);
     if (c < 0)
         return c;
     const qs_id in[2] = {x, c};
-    int code = qs_qdq_replace(d, t, "qsim", "QTable", in, 2, QS_NONE, &made);
-    return code ? code : qs_pass_resolve(d->p, made);
+    const qs_id made = qs_qdq_replace(d, t, "qsim", "QTable", in, 2, QS_NONE);
+    return made < 0 ? made : qs_pass_resolve(d->p, made);
 }
 
 int qs_qdq_table(qs_qdq *d, qs_target *t, bool *done) {
@@ -226,11 +231,7 @@ int qs_qdq_table(qs_qdq *d, qs_target *t, bool *done) {
         for (int i = 0; i < 256; i++)
             copies &= table[i] == i;
         const qs_id x = e.leaf;
-        qs_id made;
-        code = copies ? qs_qdq_replace(d, t, "", "Identity", &x, 1, QS_NONE, &made)
-                      : replace_by_table(d, t, x, table);
-        if (!code && copies)
-            code = qs_pass_resolve(d->p, made);
+        code = copies ? replace_by_copy(d, t, x) : replace_by_table(d, t, x, table);
         *done = !code;
     }
     qs_graph_free(l.g);
