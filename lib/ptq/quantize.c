@@ -121,7 +121,8 @@ static void add(note *n, const char *text) {
 }
 
 static bool same_method(const qs_range *a, const qs_range *b) {
-    return a->given == b->given && a->method == b->method && a->percentile == b->percentile;
+    return a->given == b->given && a->method == b->method &&
+           (a->method != QSIM_METHOD_PERCENTILE || a->percentile == b->percentile);
 }
 
 /* The settings that all activations have in common. */

@@ -34,15 +34,17 @@ static void put_float(text *out, const char *layer) {
 }
 
 /* Does an entry of a recipe say more than options of qsim quantize can? */
-static bool needs_recipe(const qsim_recipe_entry *e) {
-    return e->kind == QSIM_RECIPE_EQUALIZE ||
-           (e->kind == QSIM_RECIPE_LAYER && e->action == QSIM_RECIPE_QUANTIZE);
+static bool needs_recipe(const ladder *l, const qsim_recipe_entry *e) {
+    const bool wide = e->dtype == QSIM_UINT16 || e->dtype == QSIM_INT16;
+    if (e->kind == QSIM_RECIPE_EQUALIZE || e->action != QSIM_RECIPE_QUANTIZE)
+        return e->kind == QSIM_RECIPE_EQUALIZE;
+    return e->kind == QSIM_RECIPE_LAYER || (wide && e->dtype != l->q->options.activation_type);
 }
 
 bool ladder_needs_recipe(const ladder *l) {
     for (int32_t i = 0; i < qsim_recipe_count(l->q->recipe); i++) {
         qsim_recipe_entry e = {.struct_size = sizeof(e)};
-        if (qsim_recipe_get(l->q->recipe, i, &e) == QSIM_OK && needs_recipe(&e))
+        if (qsim_recipe_get(l->q->recipe, i, &e) == QSIM_OK && needs_recipe(l, &e))
             return true;
     }
     return false;
@@ -109,8 +111,9 @@ static void put_verdict(const ladder *l, text *out) {
     const trial *t = &l->trial;
     const trial_result *result = ladder_result(l);
     const char *what = t->labelled ? "top-1" : has_classes(l) ? "agreement" : "relative error";
-    text_printf(out, "%llu %s samples: ", (unsigned long long)t->samples,
-                l->on_unseen ? "unseen" : "searched (too few to keep any apart)");
+    text_printf(out, "%llu %s sample%s: ", (unsigned long long)t->samples,
+                l->on_unseen ? "unseen" : "searched (too few to keep any apart)",
+                tool_plural((int64_t)t->samples));
     if (t->labelled)
         text_printf(out, "top-1 %.2f %%, float %.2f %%, ", result->top1, t->float_top1);
     text_printf(out, "%s lost %.2f %%", what, result->drop);
