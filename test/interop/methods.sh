@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # What each method and search of qsim quantize and auto finds on data, ONNX Runtime computes as we do. Static
 # LeNetLite: the same top-1 on at least 99.9 % of 2,000 Fashion-MNIST test images, and every 8-bit tensor within one
-# step. Dynamic and weight-only: outputs within 1e-4 of the largest value. Searches on other networks: models.js.
+# step. Activations of 16 bits: outputs within a step. Dynamic and weight-only: within 1e-4 of the largest value. Searches on other networks: models.js.
 # Choices are those of --help, and what an option writes is another file than the one without it, or it has shown
 # nothing. Skipped by name where npm or its registry is not reachable. Usage: methods.sh SOURCE_ROOT QSIM FOLDER
 set -eu
@@ -58,6 +58,21 @@ for goal in size latency; do
 done
 static small auto --goal size --bits 4,8,float --max-drop 5 --budget 20s
 
+# What finds settings, crossed with weights of 4 bits and activations of 16.
+wide() { # QUANTIZE-OPTIONS...
+    echo "== $*"
+    write wide quantize "$@"
+    differs plain
+    agree "$file" within=1e-3 input=64,1,28,28
+}
+for how in '--search greedy' '--search anneal --steps 15 --seed 1' '--method auto'; do
+    for weights in '--weights int4' '--weights uint4 --weight-scheme channel-asymmetric'; do
+        static crossed quantize $weights $how
+        wide --activations uint16 $weights $how
+    done
+    wide --activations int16 --symmetric $how
+done
+
 # Above the basic level ONNX Runtime makes of dequantized weights of a product what quantizes activations.
 mode() { # LEVEL MODE OPTIONS...: with data that correct biases, and round 4 bits by GPTQ
     level=$1 mode=$2
@@ -78,6 +93,23 @@ for block in 0 32; do
     mode all weights --weights int4 --block $block --format qoperator
     mode all dynamic --weights int4 --block $block
 done
+chosen() { # LEVEL OPTIONS...: biases that --method auto corrects or leaves
+    level=$1
+    [ "$level" = basic ] || level=''
+    shift
+    echo "== $* --method auto"
+    write chosen quantize "$@" --method auto
+    differs plain
+    agree "$file" $level input=64,1,28,28
+}
+for block in 0 32; do
+    for weights in '--weights int4' '--weights uint4 --weight-scheme channel-asymmetric'; do
+        chosen basic --mode weights --block $block $weights
+        chosen all --mode weights --block $block $weights --format qoperator
+        chosen all --mode dynamic --block $block $weights
+    done
+done
 
 node "$root/test/interop/models.js" "$peer" "$qsim" "$work" "$shared" chosen greedy anneal both refine asymmetric \
+    searched4 searched16 \
     "$models/fashion_resnet8.onnx" "$models/mlptiny_kws_dscnn_fp32.onnx"

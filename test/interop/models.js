@@ -26,7 +26,8 @@ const METHODS = {
   mse: ['--method', 'mse'], percentile: ['--percentile', '99.9'], entropy: ['--method', 'entropy'], chosen: ['--method', 'auto'], greedy: ['--search', 'greedy'],
   anneal: ['--search', 'anneal', '--steps', '20'], both: ['--search', 'both', '--steps', '20'], refine: ['--refine'], equalize: ['--weight-scheme', 'tensor', '--equalize'],
   asymmetric: ['--weight-scheme', 'channel-asymmetric'], tensor: ['--weight-scheme', 'tensor-asymmetric'], signed: ['--activations', 'int8', '--symmetric', '--reduce-range'],
-  plain: ['--no-bias-correction'], w4: ['--weights', 'int4'],
+  plain: ['--no-bias-correction'], w4: ['--weights', 'int4'], searched4: ['--weights', 'uint4', '--weight-scheme', 'channel-asymmetric', '--search', 'greedy'],
+  searched16: ['--activations', 'uint16', '--weights', 'int4', '--search', 'anneal', '--steps', '20'],
 };
 for (const [name, options] of Object.entries(METHODS)) METHODS[name] = ['--mode', 'static', ...options];
 
@@ -174,7 +175,7 @@ async function row(x, file) {
   x.free = x.metadata.some((m) => m.shape.some((d) => typeof d === 'string' && sizeOf(x.model, d, -1) === -1));
   const cells = [await cell(x, () => compare(x, file, integers ? STEPS : 0))];
   for (const mode of x.modes)
-    cells.push(await cell(x, () => compare(x, quantize(x, file, mode), integers ? STEPS : mode === 'uint16' ? FINE : /weights|int4/.test(mode) ? 0 : STEPS)));
+    cells.push(await cell(x, () => compare(x, quantize(x, file, mode), integers ? STEPS : /16/.test(mode) ? FINE : /weights|int4/.test(mode) ? 0 : STEPS)));
   console.log(`${shown.padEnd(50)} ${cells.map((c) => c.padEnd(12)).join(' ')}`);
 }
 
