@@ -9,7 +9,7 @@
 #include "op/op.h"
 #include "proto.h"
 
-#define NODE_INPUTS 16
+#define NODE_INPUTS 20
 #define NODE_ATTRS  12
 #define NODE_LIST   12 /* most sizes or numbers of a list */
 #define NODE_FED    (NODE_INPUTS + 4)

@@ -240,7 +240,7 @@ void qs_list_merge(const qs_graph *g, const qs_list *l, qs_value *like, qs_dim *
         if (v.dtype)
             like->dtype = v.dtype;
         *alike = *alike && (!ranked || i == 0 || v.rank == like->rank);
-        if (i == 0 && ranked)
+        if (i == 0 && v.rank > 0) /* a scalar has no sizes to copy */
             memcpy(dims, v.dims, (size_t)v.rank * sizeof(*dims));
         like->rank = ranked && *alike ? v.rank : -1;
         for (int32_t k = 0; k < like->rank; k++) {
