@@ -166,9 +166,10 @@ QS_COLD int qs_convtranspose_infer(qs_infer *x) {
     code = qs_infer_rank(x, 1, v->rank);
     if (!code)
         code = qs_transposed_read(x, &g);
+    if (code)
+        return code;
     const int32_t channel = g.channels_last ? v->rank - 1 : 1, space = g.channels_last ? 1 : 2;
-    if (!code)
-        code = check_channels(x, &v->dims[channel]);
+    code = check_channels(x, &v->dims[channel]);
     if (code)
         return code;
     const int64_t m = w->dims[1].size;
