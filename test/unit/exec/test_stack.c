@@ -166,8 +166,8 @@ static void measure(job *j) {
     memset(stack, UNUSED, STACK);
     CHECK_INT(pthread_attr_init(&a), 0);
     CHECK_INT(pthread_attr_setstack(&a, stack, STACK), 0);
-    CHECK_INT(pthread_create(&t, &a, begin, j), 0);
-    CHECK_INT(pthread_join(t, NULL), 0);
+    const int created = pthread_create(&t, &a, begin, j); /* checked when no thread checks */
+    CHECK_INT(created ? created : pthread_join(t, NULL), 0);
     while (left < STACK && stack[left] == UNUSED)
         left++;
     if (tells || (!SANITIZED && STACK - left > PROMISED))
