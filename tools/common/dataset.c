@@ -129,9 +129,11 @@ static int apply_window(dataset *d, const char *spec) {
     d->unit = 1;
     if (limit < d->end - d->first)
         d->end = d->first + limit;
+    if (d->all == 0)
+        return tool_fail(d->t, QSIM_E_VALUE, "%s: no samples", spec);
     if (d->first == d->end)
-        return tool_fail(d->t, QSIM_E_VALUE, "%s: no samples%s", spec,
-                         skip ? " are left after --skip" : "");
+        return tool_fail(d->t, QSIM_E_VALUE, "%s: no samples are left after --skip %lld of %lld",
+                         spec, (long long)skip, (long long)d->all);
     int64_t n = d->end - d->first;
     if (d->sets)
         return EXIT_OK;
