@@ -267,6 +267,8 @@ static inline int8_t qk_i8_part(int32_t w, bool second) {
     return (int8_t)(second ? w - first : first);
 }
 
+/* Whether packing has to end early, as the source's context says. */
+bool qk_i8_stopped(const qk_source_i8 *s);
 /* The packed form of a group; false where sizes overflow. */
 bool qk_i8_form(const qk_i8 *t, const qk_source_i8 *s, bool merged, bool sum_column, qk_form_i8 *f);
 /* Packs one group; the n sums of its columns go to colsum, which may be NULL. */

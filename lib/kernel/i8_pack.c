@@ -55,7 +55,7 @@ void qk_i8_spread(const qk_i8 *t, int32_t columns, int32_t n, int32_t period, co
     }
 }
 
-static bool stopped(const qk_source_i8 *s) {
+bool qk_i8_stopped(const qk_source_i8 *s) {
     return s->ctx && qs_stop_code(s->ctx);
 }
 
@@ -127,7 +127,7 @@ typedef struct packed_panel {
 static void pack_any(const qk_i8 *t, const qk_source_i8 *s, const qk_form_i8 *f, bool merged,
                      const packed_panel *q, int8_t *b) {
     const int32_t unit = t->pairs ? 8 : 4;
-    for (int32_t p = 0; p < q->width && !stopped(s); p++) {
+    for (int32_t p = 0; p < q->width && !qk_i8_stopped(s); p++) {
         int32_t n = q->columns[p];
         int8_t *to = b + unit * p;
         for (int32_t seg = 0; seg < f->segs; seg++)
@@ -213,7 +213,7 @@ static void pack_rows(const qk_source_i8 *s, const qk_form_i8 *f, const int8_t *
                       const packed_panel *q, int8_t *to) {
     const int32_t width = q->width;
     const bool together = s->sc == 1 && (f->k <= s->c || s->sx == s->c);
-    for (int32_t j = 0; j < f->k && !stopped(s); j += RUN) {
+    for (int32_t j = 0; j < f->k && !qk_i8_stopped(s); j += RUN) {
         int32_t left = f->k - j < RUN ? f->k - j : RUN;
         for (int32_t p = 0; p < width; p += 4) {
             fetch_lines(to + (RUN + p) * width);
@@ -287,7 +287,7 @@ static void pack_taps(const qk_source_i8 *s, const qk_form_i8 *f, bool merged,
     const int32_t taps = s->kh * s->kw;
     const bool together =
         s->sc == taps && (s->kw == 1 || s->sx == 1) && (s->kh == 1 || s->sy == s->kw);
-    for (int32_t c = 0; c < s->c && !stopped(s); c += 16)
+    for (int32_t c = 0; c < s->c && !qk_i8_stopped(s); c += 16)
         for (int32_t p = 0; p < q->width; p += 4) {
             const int32_t count = s->c - c < 16 ? s->c - c : 16;
 #ifdef QK_SHUFFLES
@@ -398,7 +398,7 @@ static void pack_sides(const packing *k, int32_t columns) {
         place[i] = qk_i8_column(k->t, 64, 4 * i);
     if (k->colsum)
         memset(k->colsum, 0, (size_t)columns * sizeof(*k->colsum));
-    for (int32_t at = 0; at < fours && !stopped(s); at += step)
+    for (int32_t at = 0; at < fours && !qk_i8_stopped(s); at += step)
         for (int32_t first = 0; first < columns; first += 64) {
             int32_t sums[64] = {0}, *all = k->colsum ? k->colsum + first : NULL;
             const int32_t count = fours - at < step ? fours - at : step;
@@ -425,7 +425,7 @@ static void pack_matrix(const packing *k, int32_t side) {
         const int8_t *from =
             s->w + (k->merged ? seg * s->sy : seg / s->kw * s->sy + seg % s->kw * s->sx);
         int8_t *panel = k->b + depth * (size_t)side;
-        for (p.first = side; p.first < f->n && !stopped(s); p.first += p.width) {
+        for (p.first = side; p.first < f->n && !qk_i8_stopped(s); p.first += p.width) {
             const int32_t width = qk_i8_panel(t, f->n - p.first);
             for (int32_t i = 0; i < width && width != p.width; i += 4)
                 p.place[qk_i8_column(t, width, i) / 4] = 4 * i;

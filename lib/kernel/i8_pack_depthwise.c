@@ -2,8 +2,6 @@
 /* Packing of s8 weights for the depthwise kernels: lists of taps, and windows. */
 #include "kernel/i8.h"
 
-#include "base/ctx.h"
-
 int32_t qk_i8_depthwise_positions(const qk_i8 *t, int32_t channels) {
     int32_t block = 16 * t->lanes;
     return (channels + block - 1) / block * block;
@@ -18,10 +16,6 @@ static int32_t repeated(const qk_i8 *t, int32_t left) {
 /* Channel of a position in the block from `first` on. */
 static int32_t depthwise_channel(const qk_i8 *t, int32_t channels, int32_t first, int32_t p) {
     return first + qk_i8_column(t, 16 * t->lanes, p) % repeated(t, channels - first);
-}
-
-static bool stopped(const qk_source_i8 *s) {
-    return s->ctx && qs_stop_code(s->ctx);
 }
 
 /* A weight as s8. */
@@ -48,7 +42,7 @@ void qk_i8_pack_depthwise(const qk_i8 *t, const qk_source_i8 *s, int32_t channel
                           int32_t *colsum) {
     int32_t block = 16 * t->lanes, taps = s->kh * s->kw, fours = (taps + 3) / 4;
     int32_t sets = s->zp ? 2 : 1;
-    for (int32_t first = 0; first < channels && !stopped(s); first += block)
+    for (int32_t first = 0; first < channels && !qk_i8_stopped(s); first += block)
         for (int32_t four = 0; four < sets * fours; four++)
             for (int32_t p = 0; p < 4 * block; p++) {
                 int32_t n = depthwise_channel(t, channels, first, p / 4);
@@ -92,7 +86,8 @@ void qk_i8_pack_window(const qk_i8 *t, const qk_source_i8 *s, int32_t stride_h, 
     const int32_t sets = qk_i8_window_sets(t, s->kh, stride_h, s->zp != NULL), parts = sets / rows;
     const size_t bytes = 4 * (size_t)sets * (size_t)s->kw * (size_t)groups; /* per channel */
     window_taps taps = {0};
-    for (int32_t first = 0; first < s->n && !stopped(s); first += block, w += bytes * (size_t)block)
+    for (int32_t first = 0; first < s->n && !qk_i8_stopped(s);
+         first += block, w += bytes * (size_t)block)
         for (int32_t p = 0; p < block; p++) {
             int8_t *to = w + 4 * p;
             read_taps(s, depthwise_channel(t, s->n, first, p), &taps);

@@ -183,7 +183,7 @@ void qk_i8_totals(const qk_source_i8 *s, int32_t first, int32_t count, const int
 
 void qk_i8_column_sums(const qk_source_i8 *s, int32_t n, int32_t end, int32_t *colsum) {
     int64_t sum[QK_I8_TOTALS], above[QK_I8_TOTALS];
-    for (int32_t count; n < end && !(s->ctx && qs_stopped(s->ctx)); n += count) {
+    for (int32_t count; n < end && !qk_i8_stopped(s); n += count) {
         count = end - n < QK_I8_TOTALS ? end - n : QK_I8_TOTALS;
         qk_i8_totals(s, n, count, NULL, sum, above);
         for (int32_t i = 0; i < count; i++)

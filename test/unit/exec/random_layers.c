@@ -17,23 +17,38 @@ static int64_t least(int64_t a, int64_t b) {
 
 /* ---- convolutions ---- */
 
+#define SPACE 3 /* axes of space at most */
+
 typedef struct window {
-    int64_t kernel[2], stride[2], dilation[2], pads[4];
+    int64_t kernel[SPACE], stride[SPACE], dilation[SPACE], before[SPACE], after[SPACE];
 } window;
 
 /* Size of axis `i` after a window; 0: none, or a size that ONNX Runtime computes otherwise. */
 static int64_t behind(const window *w, int i, int64_t size, bool ceil_mode) {
     int64_t reach = (w->kernel[i] - 1) * w->dilation[i] + 1;
-    int64_t last = size + w->pads[i] + w->pads[2 + i] - reach;
+    int64_t last = size + w->before[i] + w->after[i] - reach;
     if (last < 0)
         return 0;
     int64_t n = (last + (ceil_mode ? w->stride[i] - 1 : 0)) / w->stride[i] + 1;
-    return (n - 1) * w->stride[i] >= size + w->pads[i] ? 0 : n;
+    return (n - 1) * w->stride[i] >= size + w->before[i] ? 0 : n;
+}
+
+/* The sizes of x's axes of space after a window; false where it does not fit. */
+static bool sizes_behind(const window *w, const rg_tensor *x, bool ceil_mode, int64_t *sizes) {
+    bool fits = true;
+    for (int i = 0; i < x->rank - 2 && fits; i++) {
+        sizes[i] = behind(w, i, x->dims[2 + i], ceil_mode);
+        fits = sizes[i] > 0;
+    }
+    return fits;
 }
 
 static void attributes(rg *g, const window *w, int axes, bool kernel_shape) {
-    const int64_t pads[] = {w->pads[0], axes == 1 ? w->pads[2] : w->pads[1], w->pads[2],
-                            w->pads[3]};
+    int64_t pads[2 * SPACE];
+    for (int i = 0; i < axes; i++) {
+        pads[i] = w->before[i];
+        pads[axes + i] = w->after[i];
+    }
     if (kernel_shape || rg_chance(g, 70))
         ints(g, "kernel_shape", (size_t)axes, w->kernel);
     ints(g, "strides", (size_t)axes, w->stride);
@@ -44,14 +59,16 @@ static void attributes(rg *g, const window *w, int axes, bool kernel_shape) {
 static int32_t conv_window(rg *g, int32_t x, int64_t channels, int64_t group, const window *w) {
     const rg_tensor *t = &g->t[x];
     const int axes = t->rank - 2;
-    const int64_t in = t->dims[1];
-    int64_t dims[4] = {t->dims[0], channels, 0, 0};
-    int64_t weights[4] = {channels, in / group, w->kernel[0], w->kernel[1]};
-    size_t count = (size_t)(channels * weights[1] * w->kernel[0] * (axes == 2 ? w->kernel[1] : 1));
+    int64_t dims[2 + SPACE] = {t->dims[0], channels};
+    int64_t weights[2 + SPACE] = {channels, t->dims[1] / group};
+    size_t count = (size_t)(channels * weights[1]);
+    bool dilated = false;
+    if (!sizes_behind(w, t, false, dims + 2))
+        return -1;
     for (int i = 0; i < axes; i++) {
-        dims[2 + i] = behind(w, i, t->dims[2 + i], false);
-        if (dims[2 + i] < 1)
-            return -1;
+        weights[2 + i] = w->kernel[i];
+        count *= (size_t)w->kernel[i];
+        dilated |= w->dilation[i] > 1;
     }
     if (count > MAX_WEIGHTS || channels > 512)
         return -1;
@@ -66,7 +83,7 @@ static int32_t conv_window(rg *g, int32_t x, int64_t channels, int64_t group, co
     }
     rg_node(g, "Conv", reads);
     attributes(g, w, axes, false);
-    if (w->dilation[0] > 1 || w->dilation[1] > 1)
+    if (dilated)
         ints(g, "dilations", (size_t)axes, w->dilation);
     qsim_builder_attr_int(g->b, "group", group);
     return rg_made(g, x, rank, dims);
@@ -74,7 +91,7 @@ static int32_t conv_window(rg *g, int32_t x, int64_t channels, int64_t group, co
 
 int32_t rg_conv(rg *g, int32_t x, int64_t channels, int64_t kernel, int64_t group, int64_t stride) {
     int64_t p = kernel / 2;
-    window w = {{kernel, kernel}, {stride, stride}, {1, 1}, {p, p, p, p}};
+    const window w = {{kernel, kernel}, {stride, stride}, {1, 1}, {p, p}, {p, p}};
     return conv_window(g, x, channels, group, &w);
 }
 
@@ -97,11 +114,11 @@ static bool conv(rg *g) {
         w.stride[1] = RG_ONE_OF(g, 1, 2, 3);
     if (rg_chance(g, 10))
         w.dilation[0] = w.dilation[1] = 2;
-    for (int i = 0; i < 4; i++)
-        w.pads[i] = (w.kernel[i & 1] - 1) * w.dilation[i & 1] / 2;
+    for (int i = 0; i < 2; i++)
+        w.before[i] = w.after[i] = (w.kernel[i] - 1) * w.dilation[i] / 2;
     if (rg_chance(g, 15))
         for (int i = 0; i < 4; i++)
-            w.pads[i] = rg_draw(g, 3);
+            (i < 2 ? w.before : w.after)[i & 1] = rg_draw(g, 3);
     uint32_t kind = rg_draw(g, 10);
     if (kind < 4) { /* depthwise, sometimes with a multiplier */
         group = in;
@@ -253,33 +270,38 @@ static bool attention(rg *g) {
 
 /* ---- windows and sums ---- */
 
+/* Pools with this window; false where it does not fit. */
+static bool pool_window(rg *g, int32_t x, bool max, bool ceil_mode, const window *w) {
+    const rg_tensor *t = &g->t[x];
+    int64_t dims[2 + SPACE] = {t->dims[0], t->dims[1]};
+    if (!sizes_behind(w, t, ceil_mode, dims + 2))
+        return false;
+    rg_node(g, max ? "MaxPool" : "AveragePool", rg_in(g, x));
+    attributes(g, w, t->rank - 2, true);
+    qsim_builder_attr_int(g->b, "ceil_mode", ceil_mode);
+    if (!max)
+        qsim_builder_attr_int(g->b, "count_include_pad", rg_chance(g, 30));
+    rg_made(g, x, t->rank, dims);
+    return true;
+}
+
 static bool pool(rg *g) {
     int32_t x = rg_pick(g, rg_chance(g, 90) ? 4 : 3);
     if (x < 0)
         return false;
-    const rg_tensor *t = &g->t[x];
-    const int axes = t->rank - 2;
     const bool max = rg_chance(g, 55), up = rg_chance(g, 20);
     const int64_t k = RG_ONE_OF(g, 2, 2, 3, 3, 5), s = RG_ONE_OF(g, 1, 2, 2, 3);
     const int64_t p = rg_chance(g, 40) ? k / 2 : 0;
-    window w = {{k, k}, {s, s}, {1, 1}, {p, p, p, p}};
+    window w = {{k, k}, {s, s}, {1, 1}, {p, p}, {p, p}};
     if (rg_chance(g, 10))
         w.kernel[1] = RG_ONE_OF(g, 2, 3);
     if (rg_chance(g, 10))
-        w.pads[2] = w.pads[3] = 0;
-    for (int i = 0; i < 4; i++)
-        w.pads[i] = least(w.pads[i], w.kernel[i & 1] - 1);
-    int64_t dims[4] = {t->dims[0], t->dims[1]};
-    for (int i = 0; i < axes; i++)
-        if ((dims[2 + i] = behind(&w, i, t->dims[2 + i], up)) < 1)
-            return false;
-    rg_node(g, max ? "MaxPool" : "AveragePool", rg_in(g, x));
-    attributes(g, &w, axes, true);
-    qsim_builder_attr_int(g->b, "ceil_mode", up);
-    if (!max)
-        qsim_builder_attr_int(g->b, "count_include_pad", rg_chance(g, 30));
-    rg_made(g, x, g->t[x].rank, dims);
-    return true;
+        w.after[0] = w.after[1] = 0;
+    for (int i = 0; i < 2; i++) {
+        w.before[i] = least(w.before[i], w.kernel[i] - 1);
+        w.after[i] = least(w.after[i], w.kernel[i] - 1);
+    }
+    return pool_window(g, x, max, up, &w);
 }
 
 static int32_t global(rg *g, int32_t x) {
@@ -429,6 +451,37 @@ static bool squeeze_excite(rg *g) {
     y = rg_unary(g, rg_chance(g, 50) ? "Sigmoid" : "HardSigmoid", y);
     rg_binary(g, "Mul", x, y);
     return true;
+}
+
+/* ---- three axes of space, as networks on videos and scans have them ---- */
+
+static window volume_window(rg *g, int64_t most) {
+    window w;
+    for (int i = 0; i < SPACE; i++) {
+        w.kernel[i] = rg_chance(g, 60) ? 3 : 1 + rg_draw(g, (uint32_t)most);
+        w.stride[i] = rg_chance(g, 75) ? 1 : 2;
+        w.dilation[i] = 1;
+        w.before[i] = rg_chance(g, 70) ? w.kernel[i] / 2 : 0;
+        w.after[i] = rg_chance(g, 90) ? w.before[i] : 0;
+    }
+    return w;
+}
+
+bool rg_volume(rg *g) {
+    const int32_t x = rg_pick(g, 2 + SPACE);
+    if (x < 0)
+        return false;
+    if (rg_chance(g, 40)) {
+        const window w = volume_window(g, 3);
+        return pool_window(g, x, rg_chance(g, 55), false, &w);
+    }
+    const int64_t in = g->t[x].dims[1];
+    const int64_t group = rg_chance(g, 25) ? in : in % 2 == 0 && rg_chance(g, 20) ? 2 : 1;
+    const int64_t channels = group * RG_ONE_OF(g, 1, 1, 2, 3, 8);
+    window w = volume_window(g, 4);
+    if (rg_chance(g, 15))
+        w.dilation[rg_draw(g, SPACE)] = 2;
+    return channels <= 64 && conv_window(g, x, channels, group, &w) >= 0;
 }
 
 bool rg_layer(rg *g) {
