@@ -161,12 +161,25 @@ def machine():
     return f"{name}, {len(os.sched_getaffinity(0))} CPUs allowed, load average {load:.1f} at the start"
 
 
+def tile_load(folder):
+    """
+    Nanoseconds of loading a tile of AMX now, None without AMX: virtual machines swing between two speeds of it, so
+    that figures of AMX need this one beside them.
+    """
+    program = f"{folder}/gcc/test/kernel/checkkernel"
+    if not os.path.exists(program):
+        return None
+    done = subprocess.run([program, "--tile-load"], stdout=subprocess.PIPE, text=True, check=False)
+    return float(done.stdout) if done.stdout else None
+
+
 class Report:
     """Prints Markdown as it comes and leaves NAME.md and NAME.json behind."""
 
     def __init__(self, folder, name, title):
         self.path = os.path.join(folder, name)
         self.lines, self.data = [], {"machine": machine()}
+        self.folder, self.tile = folder, tile_load(folder)
         self.text(f"## {title}", "", self.data["machine"] + ".", "")
 
     def text(self, *lines):
@@ -182,6 +195,10 @@ class Report:
         self.text("| " + " | ".join(str(c) for c in cells) + " |")
 
     def save(self):
+        if self.tile:
+            now = tile_load(self.folder)
+            self.data["tile_load_ns"] = [self.tile, now]
+            self.text("", f"A tile of AMX was loaded in {self.tile:.1f} ns before these figures, in {now:.1f} after them.")
         with open(self.path + ".md", "w", encoding="utf-8") as f:
             f.write("\n".join(self.lines) + "\n")
         with open(self.path + ".json", "w", encoding="utf-8") as f:

@@ -58,6 +58,11 @@ find_ort() {
     fi
 }
 
+# What times the loading of tiles, where the CPU has them: see tile_load in benchlib.py.
+build_tiles() {
+    ! grep -q amx_int8 /proc/cpuinfo || build gcc test/kernel/checkkernel
+}
+
 # Networks with random weights, in $out/nets; those that the library cannot build are named.
 generate() { # NAME...
     for net; do

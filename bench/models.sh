@@ -11,6 +11,7 @@ cd "$(dirname "$0")/.."
 seconds=1.5
 [ "${1:-}" != -s ] || { seconds=$2 && shift 2; }
 build gcc bench/nets bench/worker tools/qsim/qsim
+build_tiles
 generate chain1 chain65
 [ $# -gt 0 ] || generate resnet50 mobilenetv2 squeezenet bert
 python3 bench/models.py "$out" "$seconds" "$@"

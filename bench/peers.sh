@@ -20,6 +20,7 @@ shift $((OPTIND - 1))
 find_ort
 [ -n "$ort" ] || { say "nothing to compare with"; exit 1; }
 build gcc bench/nets bench/worker tools/qsim/qsim
+build_tiles
 generate chain1
 [ $# -gt 0 ] || generate resnet50 mobilenetv2 squeezenet bert
 python3 bench/peers.py "$out" "$ort" "$seconds" "$batch" "$@"

@@ -11,5 +11,6 @@ seconds=1
 [ "${1:-}" != -s ] || { seconds=$2 && shift 2; }
 find_ort
 build gcc bench/nets bench/worker tools/qsim/qsim
+build_tiles
 [ $# -gt 0 ] || generate resnet50 mobilenetv2 squeezenet
 python3 bench/threads.py "$out" "$ort" "$seconds" "$@"

@@ -59,7 +59,7 @@ QSIM_API int64_t qsim_run_profile_end(qsim_run *run);
 
 #define QSIM_MEMORY_LEVELS 4 /* first, second, third level of cache, memory */
 
-/* The machine's limits with the threads of a context; 0: not known. */
+/* The machine's limits with the threads and instruction set of a context; 0: not known. */
 typedef struct qsim_machine {
     size_t struct_size;
     double int8_gmacs;                      /* 10^9 multiply-accumulates of 8 bits a second */
@@ -72,9 +72,10 @@ typedef struct qsim_machine {
 } qsim_machine;
 
 /*
- * Measures, for about 0.3 s, loops that only compute in registers, with the best instructions of
- * the CPU, whatever the context was forced to (tiles apart), and loops that only read. `ctx` may be
- * NULL: one thread for each CPU. Errors: ARGUMENT (struct_size), NOMEM.
+ * Measures, for about 0.3 s, loops that only compute in registers, with the instruction set of the
+ * context, and loops that only read, with the best one of the CPU. `ctx` may be NULL: one thread
+ * for each CPU. C, which has no vectors, has no limits of products, nor are those of ARM known.
+ * Errors: ARGUMENT (struct_size), NOMEM.
  */
 QSIM_API int qsim_machine_measure(qsim_ctx *ctx, qsim_machine *out, qsim_error *error);
 

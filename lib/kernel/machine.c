@@ -12,11 +12,13 @@
 #define ROUND_NS 500000u
 
 #if !QK_X86
-qk_peak qk_peak_int8(void) {
+qk_peak qk_peak_int8(int32_t isa) {
+    (void)isa;
     return (qk_peak){NULL, 0};
 }
 
-qk_peak qk_peak_float(void) {
+qk_peak qk_peak_float(int32_t isa) {
+    (void)isa;
     return (qk_peak){NULL, 0};
 }
 
@@ -126,8 +128,8 @@ int qsim_machine_measure(qsim_ctx *ctx, qsim_machine *out, qsim_error *error) {
     if (code)
         return code;
     own.threads = ctx->threads;
-    own.int8_gmacs = measure_peak(ctx, qk_peak_int8());
-    own.float_gmacs = measure_peak(ctx, qk_peak_float());
+    own.int8_gmacs = measure_peak(ctx, qk_peak_int8(ctx->isa));
+    own.float_gmacs = measure_peak(ctx, qk_peak_float(ctx->isa));
     own.tile_gmacs = ctx->isa == QSIM_ISA_AMX ? measure_peak(ctx, qk_peak_tiles()) : 0;
     code = measure_memory(ctx, &own, error);
     qs_ctx_drop(ctx);

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loops for qsim_machine_measure, which reach the limits of this CPU's best instructions, and the
- * choice of tiles.
+ * Loops for qsim_machine_measure, which reach the limits of an instruction set, and the choice of
+ * tiles.
  */
 #ifndef QK_PEAKS_H
 #define QK_PEAKS_H
 
 #include "base/base.h"
 
-/* A loop in registers; loop is NULL if there is none for this CPU. */
+/* A loop in registers; loop is NULL if there is none. */
 typedef struct qk_peak {
     void (*loop)(int64_t turns);
     double macs; /* multiply-accumulates of one turn */
 } qk_peak;
 
-qk_peak qk_peak_int8(void);
-qk_peak qk_peak_float(void);
+/* For instruction set `isa`, which this CPU has; for C, which has no vectors, none. */
+qk_peak qk_peak_int8(int32_t isa);
+qk_peak qk_peak_float(int32_t isa);
 /* For a process that has taken AMX: qs_cpu_take_isa. */
 qk_peak qk_peak_tiles(void);
 

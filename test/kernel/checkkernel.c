@@ -21,7 +21,7 @@ typedef struct options {
     const char *isa, *only;
     uint64_t seed;
     int rounds;
-    bool bench, list;
+    bool bench, list, tile_load;
 } options;
 
 static void run_case(ck_state *s, const ck_case *k, const options *o) {
@@ -73,8 +73,9 @@ static bool is_known(const char *name) {
 }
 
 static int usage(void) {
-    fprintf(stderr, "usage: checkkernel [--isa NAME] [--case TEXT] [--seed N] [--rounds N] "
-                    "[--bench | --tsv | --shapes | --serve SHAPE | --upper] [--list]\n");
+    fprintf(stderr,
+            "usage: checkkernel [--isa NAME] [--case TEXT] [--seed N] [--rounds N] "
+            "[--bench | --tsv | --shapes | --serve SHAPE | --upper | --tile-load] [--list]\n");
     return 2;
 }
 
@@ -89,6 +90,8 @@ static bool parse(int argc, char **argv, options *o) {
             o->bench = ck_timing.names_only = true;
         else if (strcmp(a, "--upper") == 0)
             o->bench = ck_timing.upper = true;
+        else if (strcmp(a, "--tile-load") == 0)
+            o->tile_load = true;
         else if (strcmp(a, "--list") == 0)
             o->list = true;
         else if (!value)
@@ -133,10 +136,19 @@ static void run_tables(ck_state *s, const options *o, int32_t isa) {
     run_table(s, o, other, "two ports");
 }
 
+/* Prints how long loading a tile takes now; nothing where there are no tiles. */
+static int print_tile_load(void) {
+    if (qsim_isa_available(QSIM_ISA_AMX) && qs_cpu_take_isa(QSIM_ISA_AMX))
+        printf("%.2f\n", ck_tile_load_ns());
+    return 0;
+}
+
 int main(int argc, char **argv) {
     options o = {.seed = 1, .rounds = 300};
     if (!parse(argc, argv, &o) || (o.isa && !is_known(o.isa)))
         return usage();
+    if (o.tile_load)
+        return print_tile_load();
     if (ck_timing.upper && !ck_upper_known()) {
         fprintf(stderr, "skipped: this CPU does not tell which registers are in use\n");
         return 77;

@@ -58,6 +58,13 @@ uint8_t ck_requantize(int32_t acc, float m, int32_t zp, int32_t lo, int32_t hi);
 void ck_time(ck_state *s, const char *shape, double macs, double bytes, void (*call)(void *arg),
              void *arg);
 
+/*
+ * Nanoseconds of loading a tile from the first-level cache now: in virtual machines 3 to 4 at some
+ * times and three times as much at others, when AMX is slower, too. 0 in a build without AMX. Only
+ * for processes that have taken AMX.
+ */
+double ck_tile_load_ns(void);
+
 /* Settings of ck_time, from the command line. */
 typedef struct ck_timing_options {
     bool tab_separated; /* for bench/kernels.sh */

@@ -81,11 +81,7 @@ static double best_time(void (*call)(void *arg), void *arg) {
     return best < cpu[round / 2] ? best : cpu[round / 2];
 }
 
-/*
- * Nanoseconds of loading a tile from the first-level cache now: in virtual machines 3 to 4 at some
- * times and three times as much at others, when AMX is slower, too.
- */
-static double tile_load_ns(void) {
+double ck_tile_load_ns(void) {
     double best = 0;
 #ifdef QK_AMX
     enum { LOADS = 1000 };
@@ -125,7 +121,7 @@ void ck_time(ck_state *s, const char *shape, double macs, double bytes, void (*c
     }
     double best = ck_timing.names_only ? 0 : best_time(call, arg);
     const bool tiles = s->t->isa == QSIM_ISA_AMX && macs > 0 && !ck_timing.names_only;
-    const double tile = tiles ? tile_load_ns() : 0;
+    const double tile = tiles ? ck_tile_load_ns() : 0;
     if (ck_timing.names_only || ck_timing.tab_separated) {
         printf("%s\t%s\t%s\t%.6f\t%.0f\t%.0f", isa, s->name, shape, best * 1e6, macs, bytes);
         if (tile > 0)

@@ -10,16 +10,6 @@ static double noise(const latency *l) {
     return l->median > 0 ? (l->p90 - l->min) / l->median : 0;
 }
 
-/* The number of steps with kernels of an instruction set. */
-static int64_t steps_of(const subject *s, int32_t isa) {
-    int64_t found = 0;
-    for (int32_t i = 0; i < qsim_run_step_count(s->engine.run); i++) {
-        qsim_step_info info = {.struct_size = sizeof(info)};
-        found += qsim_run_step(s->engine.run, i, &info) == QSIM_OK && info.isa == isa;
-    }
-    return found;
-}
-
 /* Samples per run. */
 static int64_t rows_of(const subject *s) {
     return s->inputs.count > 0 && s->inputs.tensors[0].rank > 0 ? s->inputs.tensors[0].dims[0] : 1;
@@ -39,6 +29,8 @@ void bench_print_json(const tool *t, const bench *b) {
     else
         json_bool(&j, "steady", b->steady);
     json_number(&j, "clock_ms", b->clock_ms);
+    if (b->machine.threads > 0)
+        limits_json(&b->machine, &j);
     json_array(&j, "models");
     for (size_t i = 0; i < b->models; i++) {
         const subject *s = &b->subjects[i];
@@ -47,7 +39,11 @@ void bench_print_json(const tool *t, const bench *b) {
         json_int(&j, "threads", qsim_ctx_threads(t->ctx));
         json_string(&j, "isa", qsim_isa_name(qsim_ctx_isa(t->ctx)));
         json_int(&j, "steps", qsim_run_step_count(s->engine.run));
-        json_int(&j, "isa_steps", steps_of(s, qsim_ctx_isa(t->ctx)));
+        isa_counts isas = {.steps = {0}};
+        isa_counts_add(&isas, s->engine.run);
+        isa_counts_json(&isas, &j);
+        if (args_has(&t->args, "steps"))
+            steps_json(&j, "kernels", s->engine.run);
         json_int(&j, "runs", (int64_t)s->time.count);
         json_number(&j, "load_ms", s->cold.load_ms);
         json_number(&j, "first_ms", s->cold.first_ms);
@@ -126,16 +122,27 @@ void bench_csv(const tool *t, const bench *b, text *out) {
     }
 }
 
+/* The context's instruction set; what the steps have, if that is another one. */
 static void print_isa(const tool *t, const bench *b) {
     const int32_t isa = qsim_ctx_isa(t->ctx);
-    int64_t own = 0, all = 0;
-    for (size_t i = 0; i < b->models; i++) {
-        own += steps_of(&b->subjects[i], isa);
-        all += qsim_run_step_count(b->subjects[i].engine.run);
-    }
+    int32_t others = 0;
+    for (int32_t i = 0; i < STEPS_ISAS; i++)
+        others += i == isa ? 0 : b->isas.steps[i];
     printf("%s", qsim_isa_name(isa));
-    if (own < all)
-        printf(" (%lld of %lld steps)", (long long)own, (long long)all);
+    if (others > 0) {
+        text counts = {0};
+        isa_counts_text(&b->isas, &counts);
+        printf(" (steps: %s)", counts.data);
+        text_free(&counts);
+    }
+}
+
+/* --steps: which kernel ran. */
+static void print_steps(const bench *b) {
+    for (size_t i = 0; i < b->models; i++) {
+        printf("\n%s", tool_base_name(b->subjects[i].file));
+        steps_print(b->subjects[i].engine.run);
+    }
 }
 
 static void print_how(const tool *t, const bench *b) {
@@ -203,8 +210,15 @@ void bench_print(const tool *t, const bench *b) {
     table rows = make_table(b);
     table_print(&rows, stdout);
     print_how(t, b);
+    if (b->machine.threads > 0) {
+        printf("%s, %d thread%s", qsim_isa_name(qsim_ctx_isa(t->ctx)), (int)b->machine.threads,
+               b->machine.threads == 1 ? "" : "s");
+        limits_end_line(&b->machine);
+    }
     for (size_t i = 1; i < b->models; i++)
         print_verdict(&b->subjects[0], &b->subjects[i]);
+    if (args_has(&t->args, "steps"))
+        print_steps(b);
     fflush(stdout);
     warn(t, b);
 }

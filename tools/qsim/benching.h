@@ -6,6 +6,8 @@
 #include "engine.h"
 #include "inputs.h"
 #include "latency.h"
+#include "machine_limits.h"
+#include "steps.h"
 
 /* The message that a child process sends back. */
 typedef struct cold {
@@ -25,10 +27,12 @@ typedef struct subject {
 typedef struct bench {
     subject *subjects;
     size_t models;
-    size_t warmup;   /* rounds before timing */
-    bool steady;     /* the halves of the last rounds agreed */
-    bool fixed;      /* --runs: the number of rounds is given, not found */
-    double clock_ms; /* cost of reading the clock */
+    size_t warmup;        /* rounds before timing */
+    bool steady;          /* the halves of the last rounds agreed */
+    bool fixed;           /* --runs: the number of rounds is given, not found */
+    double clock_ms;      /* cost of reading the clock */
+    isa_counts isas;      /* of all models' steps */
+    qsim_machine machine; /* measured where --steps or AMX's tiles call for it, else zeros */
 } bench;
 
 /* Load time, first run and peak memory in a process of its own. Prints what is wrong. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/columns.h"
+#include "machine_limits.h"
 #include "profiling.h"
 
 enum { BY_NODE, BY_OPERATOR, BY_SHAPE, KINDS };
@@ -131,20 +132,7 @@ static void print_machine(const tool *t, const profiling *p) {
     const qsim_machine *m = &p->machine;
     printf("%s, %d thread%s", qsim_isa_name(qsim_ctx_isa(t->ctx)), (int)m->threads,
            m->threads == 1 ? "" : "s");
-    if (m->int8_gmacs > 0)
-        printf("; limits measured here: %.0f GMAC/s of 8 bits", m->int8_gmacs);
-    if (m->tile_gmacs > 0)
-        printf(" (%.0f by tiles)", m->tile_gmacs);
-    if (m->float_gmacs > 0)
-        printf(", %.0f of floats", m->float_gmacs);
-    static const char *const levels[QSIM_MEMORY_LEVELS] = {"L1", "L2", "L3", "memory"};
-    bool any = false;
-    for (int i = 0; i < QSIM_MEMORY_LEVELS; i++)
-        if (m->read_gbs[i] > 0) { /* 0: no such memory, or not measured */
-            printf(any ? ", %s %.0f" : "; reading in GB/s: %s %.0f", levels[i], m->read_gbs[i]);
-            any = true;
-        }
-    printf("\n");
+    limits_end_line(m);
 }
 
 void profile_print(const tool *t, const profiling *p, size_t top) {
@@ -196,23 +184,6 @@ static void json_rows(const profiling *p, json *j, int kind, size_t top) {
     free(rows);
 }
 
-static void json_machine(const profiling *p, json *j) {
-    const qsim_machine *m = &p->machine;
-    json_line(j, "machine");
-    json_number(j, "int8_gmacs", m->int8_gmacs);
-    json_number(j, "tile_gmacs", m->tile_gmacs);
-    json_number(j, "float_gmacs", m->float_gmacs);
-    json_array(j, "read");
-    for (int i = 0; i < QSIM_MEMORY_LEVELS; i++) {
-        json_object(j, NULL);
-        json_int(j, "bytes", m->read_bytes[i]);
-        json_number(j, "gbs", m->read_gbs[i]);
-        json_end(j);
-    }
-    json_end(j);
-    json_end(j);
-}
-
 void profile_print_json(const tool *t, const profiling *p, size_t top, const char *trace) {
     double percent, ns = profiling_overhead(p, &percent);
     json j = {0};
@@ -229,7 +200,7 @@ void profile_print_json(const tool *t, const profiling *p, size_t top, const cha
     json_number(&j, "overhead_ns_per_step", ns);
     json_number(&j, "overhead_percent", percent);
     json_string(&j, "trace", trace);
-    json_machine(p, &j);
+    limits_json(&p->machine, &j);
     for (int kind = 0; kind < KINDS; kind++)
         json_rows(p, &j, kind, top);
     json_end(&j);

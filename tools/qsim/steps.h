@@ -9,14 +9,26 @@
 typedef struct steps {
     engine engine;
     inputs inputs;
-    int32_t count;
 } steps;
 
 /* Plans for the sizes of the model or --shape; runs nothing. `s` may be closed either way. */
 int steps_open(const tool *t, const char *file, const qsim_model *m, steps *s);
-void steps_print(const steps *s);
-/* The array "steps". */
-void steps_json(json *j, const steps *s);
 void steps_close(steps *s);
+
+/* The steps of a run that is planned. */
+void steps_print(const qsim_run *run);
+/* The array `name`. */
+void steps_json(json *j, const char *name, const qsim_run *run);
+
+/* How many steps of one or more runs have kernels of each instruction set, QSIM_ISA_*. */
+#define STEPS_ISAS 16
+typedef struct isa_counts {
+    int32_t steps[STEPS_ISAS];
+} isa_counts;
+void isa_counts_add(isa_counts *c, const qsim_run *run);
+/* "avx512vnni 20, c 2" */
+void isa_counts_text(const isa_counts *c, text *out);
+/* The object "isas": the same. */
+void isa_counts_json(const isa_counts *c, json *j);
 
 #endif

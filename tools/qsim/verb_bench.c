@@ -121,6 +121,20 @@ static void summarize(bench *b) {
     }
 }
 
+/*
+ * Counts the steps of each instruction set, and measures the machine for --steps; for tiles always,
+ * since virtual machines swing between two speeds of AMX.
+ */
+static int describe(const tool *t, bench *b) {
+    qsim_error e;
+    for (size_t i = 0; i < b->models; i++)
+        isa_counts_add(&b->isas, b->subjects[i].engine.run);
+    if (!args_has(&t->args, "steps") && b->isas.steps[QSIM_ISA_AMX] == 0)
+        return EXIT_OK;
+    b->machine.struct_size = sizeof(b->machine);
+    return qsim_machine_measure(t->ctx, &b->machine, &e) ? tool_error(t, NULL, &e) : EXIT_OK;
+}
+
 static void report(const tool *t, page *p, const bench *b) {
     page_model *models = tool_alloc(b->models, sizeof(*models));
     for (size_t i = 0; i < b->models; i++) {
@@ -179,6 +193,9 @@ static int bench_all(tool *t, page *p, bench *b) {
     if (code)
         return code;
     summarize(b);
+    code = describe(t, b);
+    if (code)
+        return code;
     report(t, p, b);
     code = write_file(t, "csv", b, bench_csv);
     if (code == EXIT_OK)
@@ -233,6 +250,9 @@ static const option options[] = {
     {"warmup", "N", "rounds before timing (until times are steady)", 0, NULL},
     {"seconds", "S", "at most S seconds of timing per model (3)", 0, NULL},
     {"min-ratio", "R", "exit 3 unless every model is R times as fast as the first", 0, NULL},
+    {"steps", NULL,
+     "list each model's steps, with kernel and instruction set, and this machine's limits", 0,
+     NULL},
     {"csv", "FILE", "write the table as CSV", 0, NULL},
     {"markdown", "FILE", "write the table as Markdown", 0, NULL},
     OPTION_HTML,

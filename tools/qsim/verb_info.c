@@ -3,51 +3,11 @@
 #include <string.h>
 
 #include "common/columns.h"
+#include "library_info.h"
 #include "modelinfo.h"
-#include "operator_list.h"
 #include "scales.h"
 #include "steps.h"
 #include "verbs.h"
-
-/* ---- without a model ---- */
-
-static int print_library(const tool *t) {
-    if (t->json) {
-        json j = {0};
-        json_object(&j, NULL);
-        json_int(&j, "schema", 1);
-        json_string(&j, "version", qsim_version_string());
-        json_int(&j, "abi", 0);
-        json_array(&j, "isas");
-        for (int32_t i = QSIM_ISA_C; qsim_isa_name(i); i++)
-            if (qsim_isa_available(i))
-                json_string(&j, NULL, qsim_isa_name(i));
-        json_end(&j);
-        json_string(&j, "isa", qsim_isa_name(qsim_ctx_isa(t->ctx)));
-        json_int(&j, "threads", qsim_ctx_threads(t->ctx));
-        json_end(&j);
-        return tool_print_json(t, &j);
-    }
-    printf("qsim      %s\nabi       libqsim.so.0\nisa      ", qsim_version_string());
-    for (int32_t i = QSIM_ISA_C; qsim_isa_name(i); i++)
-        if (qsim_isa_available(i))
-            printf(" %s", qsim_isa_name(i));
-    printf("\nkernels   %s\nthreads   %d\n", qsim_isa_name(qsim_ctx_isa(t->ctx)),
-           qsim_ctx_threads(t->ctx));
-    return EXIT_OK;
-}
-
-static int print_operators(const tool *t) {
-    json j = {0};
-    if (!t->json)
-        return operators_print(t);
-    json_object(&j, NULL);
-    json_int(&j, "schema", 1);
-    const int code = operators_json(t, &j);
-    json_end(&j);
-    const int printed = tool_print_json(t, &j);
-    return code ? code : printed;
-}
 
 /* ---- text ---- */
 
@@ -230,7 +190,7 @@ static int print_json(const tool *t, const char *file, const qsim_model *m, cons
     if (args_has(&t->args, "nodes"))
         json_nodes(&j, m, integers);
     if (args_has(&t->args, "steps"))
-        steps_json(&j, s);
+        steps_json(&j, "steps", s->engine.run);
     if (args_has(&t->args, "tensors"))
         json_tensors(&j, m);
     if (args_has(&t->args, "quantization"))
@@ -243,16 +203,18 @@ static int run(tool *t) {
     qsim_model *m;
     if (!tool_operands(t, 0, 1))
         return EXIT_USAGE;
-    if (args_has(&t->args, "ops") && t->args.operand_count > 0)
-        return tool_usage(t, NULL, "--ops lists operators of the library, without a model");
     if (t->args.operand_count == 0)
-        return args_has(&t->args, "ops") ? print_operators(t) : print_library(t);
+        return library_info(t);
+    if (args_has(&t->args, "ops"))
+        return tool_usage(t, NULL, "--ops lists operators of the library, without a model");
+    if (args_has(&t->args, "limits"))
+        return tool_usage(t, NULL, "--limits measures this machine, without a model");
     const char *file = t->args.operands[0];
     int code = tool_load_model(t, file, args_has(&t->args, "inspect") ? QSIM_LOAD_INSPECT : 0, &m);
     if (code)
         return code;
     bool *integers = model_integers(m);
-    steps s = {.count = 0};
+    steps s = {0};
     if (args_has(&t->args, "steps"))
         code = steps_open(t, file, m, &s);
     if (code == EXIT_OK && t->json)
@@ -262,7 +224,7 @@ static int run(tool *t) {
         if (args_has(&t->args, "nodes"))
             print_nodes(m, integers);
         if (args_has(&t->args, "steps"))
-            steps_print(&s);
+            steps_print(s.engine.run);
         if (args_has(&t->args, "tensors"))
             print_tensors(m);
         if (args_has(&t->args, "quantization"))
@@ -281,6 +243,7 @@ static const option options[] = {
     {"tensors", NULL, "list the tensors", 0, NULL},
     {"quantization", NULL, "list scale and zero point of every quantized tensor", 0, NULL},
     {"ops", NULL, "without a model: list the operators that models may have", 0, NULL},
+    {"limits", NULL, "without a model: measure this machine with each instruction set", 0, NULL},
     {"inspect", NULL, "accept models with operators that cannot be run", 0, NULL},
     {NULL, NULL, NULL, 0, NULL},
 };

@@ -3,7 +3,7 @@
  * Loops for the limits of an x86 CPU: products in registers and reads. Twelve accumulators each:
  * more than latency times throughput of any of these instructions. They are named
  * variables, since gcc would keep an array of so many in memory; the empty assembler after each
- * keeps compilers from merging or hoisting them.
+ * keeps compilers from merging or hoisting them, as each takes its accumulator.
  */
 #include "kernel/peaks.h"
 #include "base/ctx.h"
@@ -39,7 +39,7 @@
     OPAQUE("x", a##i);
 /* Products without sums, which share ports with them and would lower the result. */
 #define MADD_YMM(i)                                                                                \
-    a##i = _mm256_madd_epi16(x, x);                                                                \
+    a##i = _mm256_madd_epi16(a##i, x);                                                             \
     OPAQUE("x", a##i);
 #define FMA_ZMM(i)                                                                                 \
     a##i = _mm512_fmadd_ps(x, x, a##i);                                                            \
@@ -98,18 +98,22 @@ qk_peak qk_peak_tiles(void) {
 }
 #endif
 
-qk_peak qk_peak_int8(void) {
-    if (qs_cpu_has_isa(QSIM_ISA_AVX512VNNI))
-        return (qk_peak){dot_zmm, 12 * 64};
-    if (qs_cpu_has_isa(QSIM_ISA_AVXVNNI))
-        return (qk_peak){dot_ymm, 12 * 32};
-    return (qk_peak){qs_cpu_has_isa(QSIM_ISA_AVX2) ? madd_ymm : NULL, 12 * 16};
+static bool has_zmm(int32_t isa) {
+    return isa == QSIM_ISA_AVX512VNNI || isa == QSIM_ISA_AMX;
 }
 
-qk_peak qk_peak_float(void) {
-    if (qs_cpu_has_isa(QSIM_ISA_AVX512VNNI))
+qk_peak qk_peak_int8(int32_t isa) {
+    if (has_zmm(isa))
+        return (qk_peak){dot_zmm, 12 * 64};
+    if (isa == QSIM_ISA_AVXVNNI)
+        return (qk_peak){dot_ymm, 12 * 32};
+    return (qk_peak){isa == QSIM_ISA_AVX2 ? madd_ymm : NULL, 12 * 16};
+}
+
+qk_peak qk_peak_float(int32_t isa) {
+    if (has_zmm(isa))
         return (qk_peak){fma_zmm, 12 * 16};
-    return (qk_peak){qs_cpu_has_isa(QSIM_ISA_AVX2) ? fma_ymm : NULL, 12 * 8};
+    return (qk_peak){isa == QSIM_ISA_C ? NULL : fma_ymm, 12 * 8};
 }
 
 /* Half a microsecond; several rounds, because of interrupts and rising clock rates. */

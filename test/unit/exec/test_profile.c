@@ -136,24 +136,40 @@ static void cancelled(void) {
 
 /* ---- machine ---- */
 
-static void machine(void) {
-    qsim_machine m = {.struct_size = sizeof(m)}, none = {0};
-    qsim_ctx_options o = {.struct_size = sizeof(o), .threads = 2};
+/* Are limits of products known for an instruction set? */
+static bool has_limits(int32_t isa) {
+    return isa == QSIM_ISA_AVX2 || isa == QSIM_ISA_AVXVNNI || isa == QSIM_ISA_AVX512VNNI ||
+           isa == QSIM_ISA_AMX;
+}
+
+static void machine_of(int32_t isa) {
+    qsim_machine m = {.struct_size = sizeof(m)};
+    qsim_ctx_options o = {.struct_size = sizeof(o), .threads = 2, .isa = isa};
     qsim_ctx *ctx;
     qsim_error e;
-    CHECK_INT(qsim_machine_measure(NULL, &none, &e), QSIM_E_ARGUMENT);
-    CHECK_INT(qsim_machine_measure(NULL, NULL, &e), QSIM_E_ARGUMENT);
     CHECK_INT(qsim_ctx_create(&o, &ctx, &e), 0);
     CHECK_INT(qsim_machine_measure(ctx, &m, &e), 0);
     CHECK_INT(m.threads, 2);
-    CHECK(m.int8_gmacs >= 0 && m.float_gmacs >= 0);
+    CHECK_INT(m.int8_gmacs > 0, has_limits(isa));
+    CHECK_INT(m.float_gmacs > 0, has_limits(isa));
+    CHECK_INT(m.tile_gmacs > 0, isa == QSIM_ISA_AMX);
     for (int i = 0; i < QSIM_MEMORY_LEVELS; i++) {
-        /* All rates of a machine are measured, or none. */
-        CHECK((m.read_gbs[i] > 0) == (m.int8_gmacs > 0));
+        /* What memory gives is known with all instruction sets of a CPU, or with none. */
+        CHECK((m.read_gbs[i] > 0) == qsim_isa_available(QSIM_ISA_AVX2));
         CHECK(i == 0 || m.read_bytes[i] >= m.read_bytes[i - 1]);
         CHECK(i == 0 || m.read_gbs[i] <= m.read_gbs[i - 1]);
     }
     qsim_ctx_free(ctx);
+}
+
+static void machine(void) {
+    qsim_machine none = {0};
+    qsim_error e;
+    CHECK_INT(qsim_machine_measure(NULL, &none, &e), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_machine_measure(NULL, NULL, &e), QSIM_E_ARGUMENT);
+    for (int32_t isa = QSIM_ISA_C; qsim_isa_name(isa); isa++)
+        if (qsim_isa_available(isa))
+            machine_of(isa);
 }
 
 int main(void) {

@@ -101,11 +101,12 @@ def isas() -> List[str]:
         number += 1
 
 
-def machine(threads: int = 0) -> Dict[str, Any]:
-    """The limits of this machine, measured in about 0.3 s: int8_gmacs, tile_gmacs (8 bits by AMX)
-    and float_gmacs, in 10^9 multiply-accumulates per second; read_gbs, a list of (bytes, 10^9 bytes
-    per second) for blocks that fit each level of cache, and memory; threads. 0: not known."""
-    m, own = _Machine(), Context(threads)
+def machine(threads: int = 0, isa: Optional[str] = None) -> Dict[str, Any]:
+    """The limits of this machine with one instruction set, its best if isa is None, measured in
+    about 0.3 s: int8_gmacs, tile_gmacs (8 bits by AMX) and float_gmacs, in 10^9
+    multiply-accumulates per second; read_gbs, a list of (bytes, 10^9 bytes per second) for blocks
+    that fit each level of cache, and memory; threads. 0: not known."""
+    m, own = _Machine(), Context(threads, isa)
     _call("qsim_machine_measure", own._pointer, C.byref(m))
     return {"int8_gmacs": m.int8_gmacs, "tile_gmacs": m.tile_gmacs, "float_gmacs": m.float_gmacs,
             "threads": m.threads, "read_gbs": list(zip(m.read_bytes, m.read_gbs))}
