@@ -169,6 +169,19 @@ static void mark_read(const qsim_session *s, bool *read) {
         read[g->outputs[i]] = true;
 }
 
+/* Copies a constant, of which the file's pages and the copy are not in memory both. */
+static int copy_constant(qsim_session *s, const qs_const *c, uint8_t *to, qsim_error *error) {
+    int code = QSIM_OK;
+    for (size_t at = 0, piece; at < c->bytes && !code; at += piece) {
+        piece = c->bytes - at < RELEASE_EVERY ? c->bytes - at : RELEASE_EVERY;
+        memcpy(to + at, (const uint8_t *)c->data + at, piece);
+        release_pages(s, piece, RELEASE_EVERY);
+        code = qs_go_on(s->ctx, s->name, error);
+    }
+    memset(to + c->bytes, 0, QS_SLACK);
+    return code;
+}
+
 /* Copies the constants that steps read to aligned addresses with slack after them. */
 static int place_constants(qsim_session *s, qsim_error *error) {
     qs_graph *g = s->graph;
@@ -178,8 +191,7 @@ static int place_constants(qsim_session *s, qsim_error *error) {
     if (!code)
         mark_read(s, read);
     for (size_t v = 0; v < g->value_count && !code; v++) {
-        code = qs_go_on(s->ctx, s->name, error);
-        const qs_const *c = code ? NULL : g->values[v].data;
+        const qs_const *c = g->values[v].data;
         size_t bytes;
         if (!c || !c->data)
             continue;
@@ -192,9 +204,7 @@ static int place_constants(qsim_session *s, qsim_error *error) {
             code = no_memory(s, error);
         } else {
             s->constants[v] = p;
-            code = qs_stop_fail(s->ctx, qs_copy(s->ctx, p, c->data, c->bytes), s->name, error);
-            memset(p + c->bytes, 0, QS_SLACK);
-            release_pages(s, c->bytes, RELEASE_EVERY);
+            code = copy_constant(s, c, p, error);
         }
     }
     release_pages(s, 0, RELEASE_LAST);

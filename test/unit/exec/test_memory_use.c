@@ -93,6 +93,8 @@ static void generated(qsim_ctx *ctx) {
 
 /* ---- a process ---- */
 
+typedef enum weights { FLOATS, BYTES, TABLE } weights;
+
 #if defined(__linux__) && !SANITIZED
 
 /* Bytes of a mapped file that are in memory. */
@@ -159,12 +161,28 @@ static void make_bytes(qsim_ctx *ctx, const char *path, int layers) {
     net_free(&n);
 }
 
+/* One table of 32 MB, of which rows are read where they stand. */
+static void make_table(qsim_ctx *ctx, const char *path) {
+    net n;
+    net_begin(&n, ctx, 13);
+    net_input(&n, "rows", QSIM_INT64, NET_DIMS(2));
+    net_random(&n, "table", NET_DIMS(1 << 15, 256), 1, 0.1f);
+    net_node(&n, "", "Gather", "table,rows", "y");
+    net_output(&n, "y");
+    NET_OK(&n, net_end(&n));
+    NET_OK(&n, qsim_model_save(n.model, path, NULL, &n.error));
+    net_free(&n);
+}
+
 /* Runs in a process of its own, which has allocated nothing before. */
-static void load_and_run(const char *path, bool bytes) {
-    static float x[1024];
-    const int64_t dims[] = {1, bytes ? 2048 : 1024};
+static void load_and_run(const char *path, weights kind) {
+    static float x[1024]; /* zeros of any type */
+    const int64_t floats[] = {1, 1024}, bytes[] = {1, 2048}, rows[] = {2};
     const qsim_ctx_options o = {.struct_size = sizeof(o), .threads = 1};
-    qsim_tensor in = net_tensor(bytes ? QSIM_UINT8 : QSIM_FLOAT, 2, dims, x), out = {0};
+    qsim_tensor in = kind == FLOATS  ? net_tensor(QSIM_FLOAT, 2, floats, x)
+                     : kind == BYTES ? net_tensor(QSIM_UINT8, 2, bytes, x)
+                                     : net_tensor(QSIM_INT64, 1, rows, x);
+    qsim_tensor out = {0};
     qsim_ctx *ctx = NULL;
     qsim_model *m = NULL;
     qsim_session *s = NULL;
@@ -184,13 +202,15 @@ static void load_and_run(const char *path, bool bytes) {
     qsim_ctx_free(ctx);
 }
 
-static void peak(qsim_ctx *ctx, bool bytes) {
+static void peak(qsim_ctx *ctx, weights kind) {
     char path[] = "memory_use_XXXXXX";
     int fd = mkstemp(path), ended = -1;
     CHECK(fd >= 0);
     close(fd);
     unlink(path); /* the name is what counts */
-    if (bytes)
+    if (kind == TABLE)
+        make_table(ctx, path);
+    else if (kind == BYTES)
         make_bytes(ctx, path, 8);
     else
         make_file(ctx, path, 8);
@@ -200,7 +220,7 @@ static void peak(qsim_ctx *ctx, bool bytes) {
 #if defined(__GLIBC__)
         mallopt(M_PERTURB, 0); /* the test runner's setting writes to unused memory */
 #endif
-        load_and_run(path, bytes);
+        load_and_run(path, kind);
         _exit(test_failures != 0);
     }
     CHECK(child > 0 && waitpid(child, &ended, 0) == child);
@@ -209,9 +229,9 @@ static void peak(qsim_ctx *ctx, bool bytes) {
 }
 
 #else
-static void peak(qsim_ctx *ctx, bool bytes) {
+static void peak(qsim_ctx *ctx, weights kind) {
     (void)ctx;
-    (void)bytes;
+    (void)kind;
 }
 #endif
 
@@ -273,8 +293,8 @@ int main(void) {
     qsim_ctx *ctx;
     CHECK_INT(qsim_ctx_create(&o, &ctx, NULL), 0);
     generated(ctx);
-    peak(ctx, false);
-    peak(ctx, true);
+    for (weights kind = FLOATS; kind <= TABLE; kind++)
+        peak(ctx, kind);
     shared(ctx);
     qsim_ctx_free(ctx);
     return test_done();
