@@ -140,6 +140,16 @@ void qs_source_release_pages(const qsim_model *model) {
         qs_map_forget(&s->map);
 }
 
+bool qs_source_keep(struct qs_source *s, qs_arena *arena) {
+    bool kept = true;
+    for (size_t i = 0; i < s->outside_count; i++) {
+        const char *text = s->outside[i].location;
+        s->outside[i].location = kept ? qs_arena_string(arena, text, strlen(text)) : NULL;
+        kept = s->outside[i].location != NULL;
+    }
+    return kept;
+}
+
 void qs_source_free(qsim_model *model) {
     struct qs_source *s = model->source;
     if (!s)

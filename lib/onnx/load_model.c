@@ -202,7 +202,8 @@ static int reset_model(qsim_model *m, qsim_error *error) {
     qs_graph *g;
     if (qs_graph_create(m->ctx, &g))
         return qs_fail(error, QSIM_E_NOMEM, "%s: out of memory", m->name);
-    m->name = qs_arena_string(&g->arena, m->name, strlen(m->name));
+    const bool kept = qs_source_keep(m->source, &g->arena);
+    m->name = kept ? qs_arena_string(&g->arena, m->name, strlen(m->name)) : NULL;
     qs_graph_free(m->graph);
     m->graph = g;
     m->kept_count = m->kept_graph_count = m->property_count = m->problem_count = 0;

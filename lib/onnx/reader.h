@@ -139,6 +139,8 @@ int qs_read_external(qs_reader *r, qs_span tensor, const char *what, const char 
                      const void **out);
 void qs_source_release_pages(const qsim_model *model);
 void qs_source_free(qsim_model *model);
+/* Copies the names of files that were opened to another arena; false: out of memory. */
+bool qs_source_keep(struct qs_source *s, qs_arena *arena);
 
 /* Reads the model's graph. Several messages of one field are merged, as protobuf requires. */
 int qs_read_graph(qs_reader *r, const qs_span *graphs, size_t count);

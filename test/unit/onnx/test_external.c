@@ -236,6 +236,71 @@ static void check_callback(proto *model) {
     CHECK_INT(calls, 2);
 }
 
+/* ---- a model that is read twice ---- */
+
+static void *take(void *user, size_t size, size_t align) {
+    (void)user;
+    return aligned_alloc(align, (size + align - 1) / align * align);
+}
+
+/* Nothing that was in the block can be read from it. */
+static void wipe(void *user, void *ptr, size_t size) {
+    (void)user;
+    memset(ptr, 0xa5, size);
+    free(ptr);
+}
+
+/* y = x + w if c, else its greatest element: the If is read as a choice, then again as a node. */
+static void write_if(proto *model) {
+    proto g = {0}, t = {0}, node = {0}, then = {0}, otherwise = {0};
+    model->size = 0;
+    proto_int(&t, 1, 3);
+    proto_int(&t, 2, QSIM_FLOAT);
+    proto_text(&t, 8, "w");
+    proto_external(&t, "location", "weights/here");
+    proto_external(&t, "offset", "8");
+    proto_int(&t, 14, 1);
+    proto_take(&g, 5, &t);
+    proto_node(&then, "Add", "add", "x", "w", "a");
+    proto_name(&then, 12, "a");
+    proto_node(&otherwise, "ReduceMax", "max", "x", NULL, "b");
+    proto_name(&otherwise, 12, "b");
+    proto_text(&node, 1, "c");
+    proto_text(&node, 2, "y");
+    proto_text(&node, 4, "If");
+    proto_graph(&node, "then_branch", &then);
+    proto_graph(&node, "else_branch", &otherwise);
+    proto_take(&g, 1, &node);
+    proto_value(&g, 11, "x", QSIM_FLOAT, dims, 2);
+    proto_value(&g, 11, "c", QSIM_BOOL, NULL, 0);
+    proto_name(&g, 12, "y");
+    proto_model(model, &g);
+    proto_free(&g);
+    proto_free(&node);
+    proto_free(&then);
+    proto_free(&otherwise);
+    proto_free(&t);
+}
+
+static void check_twice(proto *model) {
+    float copy[6];
+    const qsim_allocator a = {take, wipe, NULL};
+    const qsim_ctx_options o = {.struct_size = sizeof(o), .allocator = &a};
+    const qsim_load_options l = {.struct_size = sizeof(l), .external = give, .external_user = copy};
+    qsim_ctx *ctx = NULL;
+    qsim_model *m = NULL;
+    memcpy(copy, values, sizeof(copy));
+    calls = 0;
+    write_if(model);
+    CHECK_INT(qsim_ctx_create(&o, &ctx, NULL), QSIM_OK);
+    CHECK_INT(qsim_model_load_memory(ctx, model->data, model->size, &l, &m, NULL), QSIM_OK);
+    CHECK_INT(calls, 1);
+    CHECK_STR(qsim_model_external_file(m, 0), "weights/here");
+    CHECK(qsim_model_external_file(m, 1) == NULL);
+    qsim_model_free(m);
+    qsim_ctx_free(ctx);
+}
+
 int main(void) {
     char folder[] = "qsim_external_XXXXXX", path[600];
     proto model = {0};
@@ -248,6 +313,7 @@ int main(void) {
     snprintf(path, sizeof(path), "%s/model.onnx", folder);
     check_files(folder, path, &model);
     check_callback(&model);
+    check_twice(&model);
     unlink(path);
     check_two_files(folder);
     snprintf(path, sizeof(path), "%s/sub/w.bin", folder);
