@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "quant/exact_sum.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -20,7 +21,8 @@ static void add_at(qs_exact *sum, size_t at, uint64_t low, uint64_t high) {
     }
 }
 
-void qs_exact_add(qs_exact *sum, double x) {
+/* Adds x to the limbs. */
+static void add_to_limbs(qs_exact *sum, double x) {
     uint64_t bits;
     memcpy(&bits, &x, sizeof(bits));
     if (x == 0)
@@ -38,9 +40,36 @@ void qs_exact_add(qs_exact *sum, double x) {
     add_at(sum, (size_t)shift / 64, m << by, by ? m >> (64 - by) | sign << by : sign);
 }
 
+/* Adds `high` and `low` to the limbs. */
+static void settle(qs_exact *sum) {
+    add_to_limbs(sum, sum->high);
+    add_to_limbs(sum, sum->low);
+    sum->high = sum->low = 0;
+}
+
+/*
+ * The error of a sum of two doubles is a double (Knuth's TwoSum). Errors are added up in `low`, and
+ * the limbs take over what it cannot hold.
+ */
+void qs_exact_add(qs_exact *sum, double x) {
+    const double high = sum->high + x, grown = high - sum->high;
+    const double error = (sum->high - (high - grown)) + (x - grown);
+    const double low = sum->low + error, more = low - sum->low;
+    const double lost = (sum->low - (low - more)) + (error - more);
+    if (FLT_EVAL_METHOD != 0 || lost != 0) {
+        settle(sum);
+        add_to_limbs(sum, x);
+        return;
+    }
+    sum->high = high;
+    sum->low = low;
+}
+
 void qs_exact_merge(qs_exact *into, const qs_exact *from, size_t count) {
     for (size_t k = 0; k < count; k++) {
         uint64_t carry = 0;
+        qs_exact_add(&into[k], from[k].high);
+        qs_exact_add(&into[k], from[k].low);
         for (size_t i = 0; i < QS_EXACT_LIMBS; i++) {
             const uint64_t more = from[k].limb[i] + carry;
             if (more == 0) /* most limbs: nothing, or a sign that the carry takes back */
@@ -51,12 +80,19 @@ void qs_exact_merge(qs_exact *into, const qs_exact *from, size_t count) {
     }
 }
 
+/* The sum in limbs alone. */
+static qs_exact settled(const qs_exact *sum) {
+    qs_exact s = *sum;
+    settle(&s);
+    return s;
+}
+
 static bool is_negative(const qs_exact *sum) {
     return sum->limb[QS_EXACT_LIMBS - 1] >> 63;
 }
 
 static qs_exact negated(const qs_exact *sum) {
-    qs_exact r;
+    qs_exact r = {.high = 0};
     unsigned carry = 1;
     for (size_t i = 0; i < QS_EXACT_LIMBS; i++) {
         r.limb[i] = ~sum->limb[i] + carry;
@@ -66,12 +102,12 @@ static qs_exact negated(const qs_exact *sum) {
 }
 
 double qs_exact_mean(const qs_exact *sum, uint64_t count) {
-    const qs_exact m = is_negative(sum) ? negated(sum) : *sum;
+    const qs_exact s = settled(sum), m = is_negative(&s) ? negated(&s) : s;
     double value = 0;
     for (size_t i = QS_EXACT_LIMBS; i-- > 0;)
         value += ldexp((double)m.limb[i], (int)(64 * i) + QS_EXACT_EXPONENT);
     value = count ? value / (double)count : 0;
-    return is_negative(sum) ? -value : value;
+    return is_negative(&s) ? -value : value;
 }
 
 /* ---- text ---- */
@@ -86,8 +122,9 @@ static unsigned digit_at(const qs_exact *m, unsigned i) {
 }
 
 void qs_exact_write(const qs_exact *sum, char text[QS_EXACT_TEXT]) {
-    const bool negative = is_negative(sum);
-    const qs_exact m = negative ? negated(sum) : *sum;
+    const qs_exact s = settled(sum);
+    const bool negative = is_negative(&s);
+    const qs_exact m = negative ? negated(&s) : s;
     unsigned first = 0, last = BITS;
     while (first < BITS && !bit_at(&m, first))
         first++;
@@ -133,7 +170,7 @@ static void shift_left(qs_exact *m, unsigned by) {
 bool qs_exact_read(qs_exact *sum, const char *text, size_t size) {
     char again[QS_EXACT_TEXT];
     const char *p = text, *end = text + size;
-    qs_exact m = {{0}};
+    qs_exact m = {.high = 0};
     int exponent = 0;
     const bool negative = p < end && *p == '-';
     *sum = m;

@@ -11,9 +11,13 @@
 #define QS_EXACT_LIMBS    6
 #define QS_EXACT_EXPONENT (-149) /* of the lowest bit */
 
-/* Two's complement, lowest limb first. */
+/*
+ * Limbs in two's complement, lowest first, and what is not in them yet, high + low. Equal sums may
+ * differ in that, not in their text.
+ */
 typedef struct qs_exact {
     uint64_t limb[QS_EXACT_LIMBS];
+    double high, low;
 } qs_exact;
 
 /* Adds x, a multiple of 2^-149 with |x| < 2^160. */
