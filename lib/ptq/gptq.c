@@ -153,3 +153,24 @@ void qs_gptq_round(const qs_gptq *g, const qs_rows *rows, const qs_grid *grid, v
                 (uint8_t)nearest(grid, qs_grid_at(grid, c, k), (double)rows->w[at], &stands);
         }
 }
+
+#define LANES 8 /* sums that the compiler adds up side by side */
+_Static_assert(QS_PIECE % LANES == 0, "a piece has whole rows of sums");
+
+double qs_piece_error(const qs_piece *p, size_t n, float scale) {
+    float sum[LANES] = {0};
+    const float inverse = 1.0f / scale;
+    for (size_t i = 0; i < n; i += LANES)
+        for (size_t j = 0; j < LANES; j++) {
+            float v = p->w[i + j] * inverse;
+            v = v < p->low ? p->low : v;
+            v = v > p->high ? p->high : v;
+            v = (v + 12582912.0f) - 12582912.0f; /* to the nearest integer */
+            const float error = p->w[i + j] - v * scale;
+            sum[j] += error * error * p->weight[i + j];
+        }
+    double all = 0;
+    for (size_t j = 0; j < LANES; j++)
+        all += (double)sum[j];
+    return all;
+}

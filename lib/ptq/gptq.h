@@ -56,4 +56,14 @@ static inline size_t qs_grid_at(const qs_grid *g, size_t channel, size_t k) {
     return channel * g->blocks + k / g->block;
 }
 
+/* Weights of a channel or block for which a scale is tried. */
+#define QS_PIECE 256
+typedef struct qs_piece {
+    float w[QS_PIECE], weight[QS_PIECE]; /* 0 after the last */
+    float low, high;                     /* codes less the zero point */
+} qs_piece;
+
+/* Sum of the weighted squared errors of n weights that are rounded to the nearest code. */
+double qs_piece_error(const qs_piece *p, size_t n, float scale);
+
 #endif

@@ -15,7 +15,6 @@
 
 /* Scales are tried from the one that represents every weight down to half of it. */
 #define STEPS 40
-#define LANES 8
 
 /* ---- which layers ---- */
 
@@ -59,32 +58,6 @@ int32_t qs_narrow_block(const qs_quantizer *q, const qs_layer *l, int32_t wanted
 
 /* ---- scales ---- */
 
-typedef struct finder {
-    float w[LANES * 32], weight[LANES * 32]; /* of a piece of a block; 0 after its end */
-    float low, high;                         /* codes less the zero point */
-} finder;
-
-#define PIECE ((size_t)LANES * 32)
-
-/* Sum of weighted squared errors of the piece with a scale. */
-static double piece_error(const finder *f, size_t n, float scale) {
-    float sum[LANES] = {0};
-    const float inverse = 1.0f / scale;
-    for (size_t i = 0; i < n; i += LANES)
-        for (size_t j = 0; j < LANES; j++) {
-            float v = f->w[i + j] * inverse;
-            v = v < f->low ? f->low : v;
-            v = v > f->high ? f->high : v;
-            v = (v + 12582912.0f) - 12582912.0f; /* to the nearest integer */
-            const float error = f->w[i + j] - v * scale;
-            sum[j] += error * error * f->weight[i + j];
-        }
-    double all = 0;
-    for (size_t j = 0; j < LANES; j++)
-        all += (double)sum[j];
-    return all;
-}
-
 typedef struct narrowing {
     qs_quantizer *q;
     const qs_layer *l;
@@ -93,8 +66,8 @@ typedef struct narrowing {
     qs_codes *out;
 } narrowing;
 
-static void fill(const narrowing *n, finder *f, size_t channel, size_t first, size_t count) {
-    for (size_t i = 0; i < PIECE; i++) {
+static void fill(const narrowing *n, qs_piece *f, size_t channel, size_t first, size_t count) {
+    for (size_t i = 0; i < QS_PIECE; i++) {
         const size_t k = first + i;
         f->w[i] = i < count ? n->w[channel * n->l->stride + k * n->l->step] : 0;
         f->weight[i] = i < count && n->moment ? n->moment[k] : i < count;
@@ -102,19 +75,19 @@ static void fill(const narrowing *n, finder *f, size_t channel, size_t first, si
 }
 
 /* Measures the errors of weights [first, end) of a channel with each of the scales. */
-static void measure(const narrowing *n, finder *f, size_t channel, size_t first, size_t end,
+static void measure(const narrowing *n, qs_piece *f, size_t channel, size_t first, size_t end,
                     const float *scale, double *error) {
     for (int s = 0; s <= STEPS; s++)
         error[s] = 0;
-    for (size_t at = first; at < end; at += PIECE) {
-        const size_t count = end - at < PIECE ? end - at : PIECE;
+    for (size_t at = first; at < end; at += QS_PIECE) {
+        const size_t count = end - at < QS_PIECE ? end - at : QS_PIECE;
         fill(n, f, channel, at, count);
         for (int s = 0; s <= STEPS; s++)
-            error[s] += piece_error(f, (count + LANES - 1) / LANES * LANES, scale[s]);
+            error[s] += qs_piece_error(f, count, scale[s]);
     }
 }
 
-static void choose_scale(const narrowing *n, finder *f, size_t channel, size_t first, size_t end,
+static void choose_scale(const narrowing *n, qs_piece *f, size_t channel, size_t first, size_t end,
                          float *scale, int32_t *zero) {
     const bool symmetric = qs_is_symmetric(&n->l->form);
     const int32_t middle = n->l->form.dtype == QSIM_UINT4 ? 8 : 0;
@@ -192,7 +165,7 @@ static int fail_layer(const qs_quantizer *q, const qs_layer *l, int code, const 
 int qs_narrow_scales(qs_quantizer *q, const qs_layer *l, qs_codes *out) {
     const qs_id weights = q->g->nodes[l->node].inputs[1];
     narrowing n = {.q = q, .l = l, .w = qs_graph_aligned(q->g, weights), .out = out};
-    finder f;
+    qs_piece f;
     float *moment = NULL;
     int code = n.w ? alloc_weights(&n) : QSIM_E_NOMEM;
     if (!code && !qs_all_finite(n.w, q->g->values[weights].data->elements))
