@@ -109,6 +109,7 @@ static void put_tensor(writer *s, const qs_seen *t) {
     if (o->count == 0)
         return;
     int32_t below = qs_observer_below(o), above = qs_observer_above(o);
+    qs_observer_settle(o);
     put_text(s, "tensor ");
     put_name(s, t->name);
     put_space(s);

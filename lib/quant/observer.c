@@ -90,6 +90,7 @@ void qsim_observer_free(qsim_observer *o) {
     if (!o)
         return;
     qsim_ctx *ctx = o->ctx;
+    qsim_observer_free(o->recent);
     qs_free(ctx, o->bins);
     qs_free(ctx, o);
     qs_ctx_drop(ctx);
@@ -111,6 +112,7 @@ static void move(qsim_observer *o, int32_t from, int32_t to) {
 /* Widens the bins until the exponent is `exponent`. */
 static void widen(qsim_observer *o, int32_t exponent) {
     int32_t shift = exponent - o->exponent;
+    qs_observer_settle(o);
     o->exponent = exponent;
     if (shift <= 0 || o->count == 0 || !o->bins)
         return;
@@ -136,6 +138,25 @@ static bool make_bins(qsim_observer *o) {
     else if (o->bins && o->form == QS_WIDE)
         o->bins[QS_SIDE] = o->count;
     return o->bins != NULL;
+}
+
+void qs_observer_add_widened(const qsim_observer *into, const qsim_observer *from, int32_t shift) {
+    const uint16_t *narrow = (const uint16_t *)from->bins;
+    const bool listed = from->form == QS_LIST;
+    if (listed)
+        into->bins[QS_SIDE] += from->count - from->listed;
+    for (size_t i = 0; i < (listed ? from->listed : 2 * QS_SIDE); i++) {
+        const size_t to = qs_histogram_widened(listed ? narrow[i] : i, shift);
+        into->bins[to] += listed ? 1 : from->form == QS_NARROW ? narrow[i] : from->bins[i];
+    }
+}
+
+static bool make_recent(qsim_observer *o) {
+    if (!o->recent && qs_observer_create(o->ctx, o->bits, &o->recent, NULL))
+        return false;
+    if (!o->recent->bins)
+        o->recent->bins = qs_calloc(o->ctx, QS_RECENT, sizeof(uint16_t));
+    return o->recent->bins != NULL;
 }
 
 uint64_t qs_tally_zeros(qs_tally *t) {
@@ -169,6 +190,8 @@ int qs_observer_reserve(qsim_observer *into, const qsim_observer *from) {
         return QSIM_E_MISMATCH;
     if (into->count > UINT64_MAX - from->count)
         return QSIM_E_LIMIT;
+    if (from->bins && from->form != QS_WIDE && into->form == QS_WIDE && !make_recent(into))
+        return QSIM_E_NOMEM;
     if (into->bins || (from->min >= 0 && from->max <= 0))
         return QSIM_OK;
     into->bits = from->bits;
@@ -194,6 +217,7 @@ float qsim_observer_max(const qsim_observer *o) {
 static void percentile_range(const qsim_observer *o, double percentile, float *low, float *high) {
     double cut = (double)o->count * (100.0 - percentile) / 200.0;
     double w = ldexp(1.0, o->exponent), seen = 0;
+    qs_observer_settle(o);
     int32_t first = -qs_observer_below(o), last = qs_observer_above(o) - 1;
     int32_t i = first, j = last;
     for (; i < last; i++) {

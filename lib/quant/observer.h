@@ -31,7 +31,13 @@ struct qsim_observer {
     int32_t bits; /* 2^bits bins on either side of zero, QS_BITS at the most */
     int32_t form; /* of what the memory of `bins` holds, QS_WIDE but for few values */
     size_t listed;
+    /*
+     * Merged values that are not in `bins` yet, in another form than QS_WIDE and with the same
+     * exponent; NULL: none. Adding to it touches less memory than adding to `bins`.
+     */
+    qsim_observer *recent;
 };
+#define QS_RECENT (2 * QS_SIDE) /* uint16_t: counters or a list */
 
 /* Counters in uint64_t. */
 #define QS_WIDE 0
@@ -72,6 +78,10 @@ int qs_observer_bits(int32_t bins, int32_t *bits, qsim_error *error);
 int qs_observer_create(qsim_ctx *ctx, int32_t bits, qsim_observer **out, qsim_error *error);
 /* Resets an observer to its initial state; keeps the memory of its bins. */
 void qs_observer_reset(qsim_observer *o);
+/* Counts in the bins of `into` those of `from`, which are narrower by 2^-shift. */
+void qs_observer_add_widened(const qsim_observer *into, const qsim_observer *from, int32_t shift);
+/* Counts in `bins` what is in `recent`. */
+void qs_observer_settle(const qsim_observer *o);
 /* Adds new extremes and widens the bins for them; allocates them. Errors: NOMEM. */
 int qs_observer_include(qsim_observer *o, float min, float max);
 
@@ -110,16 +120,19 @@ typedef struct qs_tally {
     uint32_t most;  /* upper bound of a bin's count in all tables with the waiting bins; 0: none */
 } qs_tally;
 
-/* Counts up to 4 * groups of the waiting bins. */
+/* Counts 4 * groups of the waiting bins, or none if fewer wait: one branch for all of them. */
 static inline __attribute__((always_inline)) void qs_count_some(qs_waiting *w, size_t groups) {
-    for (; groups > 0 && w->left >= 4; groups--) {
-        w->count[w->at[0]]++;
-        w->count[QS_TABLE + w->at[1]]++;
-        w->count[w->at[2]]++;
-        w->count[QS_TABLE + w->at[3]]++;
-        w->at += 4;
-        w->left -= 4;
+    if (w->left < 4 * groups)
+        return;
+#pragma GCC unroll 4
+    for (size_t i = 0; i < 4 * groups; i += 4) {
+        w->count[w->at[i]]++;
+        w->count[QS_TABLE + w->at[i + 1]]++;
+        w->count[w->at[i + 2]]++;
+        w->count[QS_TABLE + w->at[i + 3]]++;
     }
+    w->at += 4 * groups;
+    w->left -= 4 * groups;
 }
 
 /* The loops of a read (observer_loops.h) for an instruction set (kernel/ew.h). */

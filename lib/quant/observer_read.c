@@ -64,7 +64,8 @@ static size_t find_bins(const qs_reads *reads, const float *x, size_t n, int32_t
 /* Counts all waiting bins. */
 static void count_waiting(qs_tally *t) {
     qs_waiting w = t->waiting;
-    qs_count_some(&w, SIZE_MAX);
+    while (w.left >= 4)
+        qs_count_some(&w, 1);
     for (; w.left > 0; w.left--)
         t->count[w.left & 1][*w.at++]++;
     t->waiting = w;
@@ -192,20 +193,66 @@ void qs_read_planes(const float *x, size_t planes, size_t n, qs_exact *sum) {
 /* ---- sums of histograms ---- */
 
 /* Counts the bins in the list of `from`. */
-static void add_list(qsim_observer *into, const qsim_observer *from, int32_t shift) {
+static void add_list(uint64_t *restrict bins, const qsim_observer *from) {
     const uint16_t *restrict list = (const uint16_t *)from->bins;
-    uint64_t *restrict bins = into->bins;
     const size_t n = from->listed;
     bins[QS_SIDE] += from->count - n;
-    for (size_t i = 0; shift == 0 && i < n; i++)
+    for (size_t i = 0; i < n; i++)
         bins[list[i] < 2 * QS_SIDE ? list[i] : QS_SIDE]++;
-    for (size_t i = 0; shift > 0 && i < n; i++)
-        bins[qs_histogram_widened(list[i], shift)]++;
+}
+
+static __attribute__((noinline)) void add_16(uint16_t *restrict into, const uint16_t *restrict from,
+                                             size_t n) {
+    for (size_t i = 0; i < n; i++)
+        into[i] = (uint16_t)(into[i] + from[i]);
 }
 
 static void add_bins(uint64_t *restrict into, const uint64_t *restrict from, size_t n) {
     for (size_t i = 0; i < n; i++)
         into[i] += from[i];
+}
+
+/* Counts in the bins of `into` those of `from`, of the same width. */
+static void add_counts(const qsim_observer *into, const qsim_observer *from) {
+    const int32_t below = qs_observer_below(from), above = qs_observer_above(from);
+    const size_t first = (size_t)(QS_SIDE - below), n = (size_t)(below + above);
+    if (from->form == QS_LIST)
+        add_list(into->bins, from);
+    else if (from->form == QS_NARROW)
+        add_narrow(into->bins + first, (const uint16_t *)from->bins + first, n);
+    else
+        add_bins(into->bins + first, from->bins + first, n);
+}
+
+void qs_observer_settle(const qsim_observer *o) {
+    qsim_observer *r = o->recent;
+    if (!r || r->count == 0)
+        return;
+    r->min = o->min;
+    r->max = o->max;
+    r->exponent = o->exponent;
+    add_counts(o, r);
+    qs_observer_reset(r);
+}
+
+/* Adds the bins of `from` to what is recent. */
+static void set_aside(const qsim_observer *into, const qsim_observer *from) {
+    qsim_observer *r = into->recent;
+    const bool full = from->form == QS_LIST ? r->listed + from->listed > QS_RECENT - 16
+                                            : r->count + from->count > UINT16_MAX;
+    if (full || r->form != from->form)
+        qs_observer_settle(into);
+    uint16_t *to = (uint16_t *)r->bins;
+    const uint16_t *bins = (const uint16_t *)from->bins;
+    const size_t first = (size_t)(QS_SIDE - qs_observer_below(from));
+    const size_t end = (size_t)(QS_SIDE + qs_observer_above(from));
+    r->form = from->form;
+    r->count += from->count;
+    if (from->form == QS_LIST)
+        memcpy(to + r->listed, bins, from->listed * sizeof(*to));
+    else
+        add_16(to + first, bins + first, end - first);
+    r->listed += from->listed;
 }
 
 int qsim_observer_merge(qsim_observer *into, const qsim_observer *from) {
@@ -224,21 +271,12 @@ int qsim_observer_merge(qsim_observer *into, const qsim_observer *from) {
     into->count += from->count;
     if (!into->bins || !from->bins)
         return QSIM_OK;
-    if (from->form == QS_LIST) {
-        add_list(into, from, shift);
-        return QSIM_OK;
-    }
-    const int32_t below = qs_observer_below(from), above = qs_observer_above(from);
-    const size_t first = (size_t)(QS_SIDE - below), n = (size_t)(below + above);
-    const uint16_t *narrow = (const uint16_t *)from->bins;
-    if (shift == 0 && from->form == QS_NARROW)
-        add_narrow(into->bins + first, narrow + first, n);
-    else if (shift == 0)
-        add_bins(into->bins + first, from->bins + first, n);
-    for (int32_t i = -below; shift != 0 && i < above; i++) {
-        int32_t wide = i >= 0 ? i >> shift : -1 - ((-1 - i) >> shift);
-        into->bins[QS_SIDE + wide] +=
-            from->form == QS_NARROW ? narrow[QS_SIDE + i] : from->bins[QS_SIDE + i];
-    }
+    qs_observer_settle(from);
+    if (shift != 0)
+        qs_observer_add_widened(into, from, shift);
+    else if (into->recent && from->form != QS_WIDE)
+        set_aside(into, from);
+    else
+        add_counts(into, from);
     return QSIM_OK;
 }

@@ -21,6 +21,7 @@ typedef struct bins {
 } bins;
 
 static bins view(const qsim_observer *o) {
+    qs_observer_settle(o);
     int32_t below = qs_observer_below(o);
     return (bins){.count = o->bins + QS_SIDE - below,
                   .first = -below,
@@ -227,6 +228,7 @@ int qsim_observer_histogram(const qsim_observer *o, double *low, double *width, 
                             size_t capacity, size_t *count) {
     if (!o || !low || !width || !count || (capacity > 0 && !counts))
         return QSIM_E_ARGUMENT;
+    qs_observer_settle(o);
     const int32_t below = qs_observer_below(o), above = qs_observer_above(o);
     *count = (size_t)below + (size_t)above;
     *width = ldexp(1, o->exponent);

@@ -113,14 +113,19 @@ INLINE __mmask16 lanes(size_t left) {
     return (__mmask16)(left < W ? (1u << left) - 1 : 0xffff);
 }
 
-/* The same as qs_bins, but without zeros, which are often most of the values. */
+/*
+ * The same as qs_bins, but without zeros, which are often most of the values. A sum with 1.5 * 2^23
+ * that is rounded down has floor(v * inverse) in its lowest bits.
+ */
 INLINE size_t bins_of(V v, float inverse, uint16_t *at) {
-    const I bin = _mm512_cvt_roundps_epi32(v * _mm512_set1_ps(inverse),
-                                           _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+    const V sum =
+        _mm512_fmadd_round_ps(v, _mm512_set1_ps(inverse), _mm512_set1_ps(12582912.0f + QS_SIDE),
+                              _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
     const __mmask16 kept = _mm512_cmp_ps_mask(v, _mm512_setzero_ps(), _CMP_NEQ_UQ);
-    const I index = _mm512_add_epi32(bin, _mm512_set1_epi32(QS_SIDE));
-    const I some = _mm512_maskz_compress_epi32(kept, index);
-    _mm256_storeu_si256((void *)at, _mm512_cvtepi32_epi16(some));
+    I index = _mm512_castps_si512(sum);
+    if (kept != 0xffff)
+        index = _mm512_maskz_compress_epi32(kept, index);
+    _mm256_storeu_si256((void *)at, _mm512_cvtepi32_epi16(index));
     return (size_t)__builtin_popcount(kept);
 }
 

@@ -75,6 +75,8 @@ static void test_memory(void) {
 /* ---- sums ---- */
 
 static bool same_bins(const qsim_observer *a, const qsim_observer *b) {
+    qs_observer_settle(a);
+    qs_observer_settle(b);
     return a->count == b->count && a->exponent == b->exponent && a->min == b->min &&
            a->max == b->max && memcmp(a->bins, b->bins, 2 * QS_SIDE * sizeof(*a->bins)) == 0;
 }
@@ -217,6 +219,8 @@ static void test_options(void) {
     feed(fine, x, 8);
     const qsim_observer *a = qsim_calibration_observer(coarse, 0);
     const qsim_observer *b = qsim_calibration_observer(fine, 0);
+    qs_observer_settle(a);
+    qs_observer_settle(b);
     CHECK_INT(a->exponent, b->exponent + 4); /* 2048 = 128 * 2^4 */
     CHECK_INT(a->bins[QS_SIDE] > 0 && a->count == b->count, 1);
     uint64_t sum = 0;

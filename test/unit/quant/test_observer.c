@@ -10,6 +10,8 @@
 enum { N = 6000 };
 
 static bool same(const qsim_observer *a, const qsim_observer *b) {
+    qs_observer_settle(a);
+    qs_observer_settle(b);
     return a->count == b->count && memcmp(&a->min, &b->min, sizeof(a->min)) == 0 &&
            memcmp(&a->max, &b->max, sizeof(a->max)) == 0 && a->exponent == b->exponent &&
            !a->bins == !b->bins &&
@@ -502,7 +504,37 @@ static void test_full(void) {
         }
 }
 
+/*
+ * Many merges between two looks: lists and counters of 16 bits in turn, which are settled when they
+ * are full, when the form changes and when bins grow wider; all equal a feed of the same values.
+ */
+static void test_recent(void) {
+    static float x[70000];
+    static const size_t size[] = {3, 1000, QS_LISTED, 5000, 30000, UINT16_MAX, 70000};
+    uint64_t seed = 12;
+    qsim_observer *a = make(), *b = make(), *c = make(), *few = make();
+    for (int k = 0; k < 300; k++) {
+        const size_t n = size[test_random(&seed) % (k < 100 ? 3 : QS_COUNT(size))];
+        const int wide = k / 60;
+        for (size_t i = 0; i < n; i++)
+            x[i] =
+                test_random(&seed) % 3 ? ldexpf((float)(test_random(&seed) % 999) - 400, wide) : 0;
+        CHECK_INT(qsim_observer_feed(a, x, n), QSIM_OK);
+        add_in_form(few, x, n);
+        CHECK_INT(qsim_observer_merge(b, few), QSIM_OK);
+        CHECK_INT(qsim_observer_count(b), (int64_t)qsim_observer_count(a));
+    }
+    CHECK_INT(qsim_observer_merge(c, b), QSIM_OK); /* what is recent is merged, too */
+    CHECK(same(a, c));
+    CHECK(same(a, b));
+    qsim_observer_free(a);
+    qsim_observer_free(b);
+    qsim_observer_free(c);
+    qsim_observer_free(few);
+}
+
 static void test_forms(void) {
+    test_recent();
     check_form(QS_LISTED);
     check_form(4000);
     test_full();
