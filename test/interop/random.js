@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Whether ONNX Runtime computes what qsim does in random graphs: every tensor, in the order of execution.
-//   node random.js ORT_FOLDER FOLDER      FOLDER as test_random_graphs --write fills it
+// Then whether it loads what qsim has optimized.
+//   node random.js ORT_FOLDER FOLDER      FOLDER as test_random_graphs --write fills it; optimized files in FOLDER/optimized
 // Names the first tensor of a model that is too far away; from there on each tensor is judged by its own node (nodes.js).
 'use strict';
 const fs = require('fs');
@@ -58,16 +59,31 @@ async function one(ort, base, counts) {
   await session.release();
 }
 
+// Does the runtime take the file? What it has no kernel for is no fault of the file.
+async function takes(ort, file, counts) {
+  try {
+    const session = await ort.InferenceSession.create(file, {graphOptimizationLevel: 'disabled', logSeverityLevel: 4});
+    await session.release();
+    counts.optimized++;
+  } catch (e) {
+    if (/NOT_IMPLEMENTED|Could not find an implementation/.test(e.message)) return;
+    console.log(`BAD  optimized ${path.basename(file)}: ${e.message.slice(0, 300)}`);
+    counts.bad++;
+  }
+}
+
 async function main() {
   const [folder, files] = process.argv.slice(2);
   const ort = require(path.resolve(folder, 'node_modules', 'onnxruntime-node'));
-  const counts = {models: 0, tensors: 0, refused: 0, bad: 0, spread: 0, alone: 0};
+  const counts = {models: 0, tensors: 0, refused: 0, bad: 0, spread: 0, alone: 0, optimized: 0};
   const number = (f) => Number(f.split('_')[0]);
   for (const f of fs.readdirSync(files).filter((n) => n.endsWith('.onnx')).sort((a, b) => number(a) - number(b)))
     await one(ort, path.join(files, f.slice(0, -5)), counts);
-  console.log(`${counts.models} models, ${counts.tensors} tensors compared, ${counts.refused} not run by ONNX Runtime, ` +
+  const optimized = path.join(files, 'optimized');
+  for (const f of fs.readdirSync(optimized)) await takes(ort, path.join(optimized, f), counts);
+  console.log(`${counts.models} models, ${counts.optimized} loaded as qsim optimizes them, ${counts.tensors} tensors compared, ${counts.refused} not run by ONNX Runtime, ` +
               `${counts.spread} with steps that spread (${counts.alone} tensors judged by single nodes), ${counts.bad} bad`);
-  process.exitCode = counts.bad || !counts.models ? 1 : 0;
+  process.exitCode = counts.bad || !counts.models || !counts.optimized ? 1 : 0;
 }
 
 main().catch((e) => {

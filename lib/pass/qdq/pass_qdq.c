@@ -69,10 +69,23 @@ int qs_qdq_operand(qs_qdq *d, qs_id value, qs_quantized *q, bool *found) {
     return *found ? QSIM_OK : QSIM_E_NOMEM;
 }
 
+/* A constant of one element and some axes, without the axes. */
+static qs_id scalar_of(qs_qdq *d, qs_id v) {
+    const qs_const *c = d->g->values[v].data;
+    if (c->rank == 0)
+        return v;
+    const qs_id id = qs_graph_add_const(d->g, NULL, d->g->values[v].dtype, 0, NULL, c->data, false);
+    return id < 0 ? qs_pass_no_memory(d->p) : id;
+}
+
 qs_id qs_qdq_zero_point(qs_qdq *d, qs_quantized *q) {
     if (q->zp == QS_NONE)
         q->zp = qs_pass_const_u8(d->p, q->dtype, 0);
-    return q->zp;
+    if (!d->p->standard || q->zp < 0)
+        return q->zp;
+    q->scale = scalar_of(d, q->scale);
+    q->zp = scalar_of(d, q->zp);
+    return q->scale < 0 ? q->scale : q->zp;
 }
 
 qs_id qs_qdq_replace(qs_qdq *d, const qs_target *t, const char *domain, const char *op_type,

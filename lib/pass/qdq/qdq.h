@@ -48,7 +48,10 @@ bool qs_qdq_source(const qs_qdq *d, qs_id value, qs_quantized *q);
 int qs_qdq_operand(qs_qdq *d, qs_id value, qs_quantized *q, bool *found);
 /* Quantizes a number by the parameters of a tensor. */
 int32_t qs_qdq_quantize(const qs_quantized *q, double v);
-/* The zero point of a tensor, made if it is left out; negative: error. */
+/*
+ * The zero point of a tensor, made if it is left out; negative: error. With p->standard scale and
+ * zero point are made scalars, since ONNX Runtime refuses others in com.microsoft's operators.
+ */
 qs_id qs_qdq_zero_point(qs_qdq *d, qs_quantized *q);
 /*
  * Replaces the QuantizeLinear by a node that makes its output, with the attributes of node

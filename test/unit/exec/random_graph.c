@@ -195,10 +195,12 @@ int32_t rg_pick(rg *g, int32_t rank) {
     return -1;
 }
 
+static const int64_t one[1] = {1};
+
 static const char *other_scale(rg *g, const rg_tensor *t) {
     const float scale = t->scale * 1.375f;
     const char *name = rg_text(g, "%s_o%d", t->name, t->used);
-    constant(g, rg_text(g, "%s_s", name), QSIM_FLOAT, 0, NULL, &scale);
+    constant(g, rg_text(g, "%s_s", name), QSIM_FLOAT, t->parameter_rank, one, &scale);
     qsim_builder_node(g->b, "", "QuantizeLinear", rg_text(g, "n_%s_q", name),
                       rg_text(g, "%s,%s_s,%s_z", t->name, name, t->name), rg_text(g, "%s_q", name));
     qsim_builder_node(g->b, "", "DequantizeLinear", rg_text(g, "n_%s", name),
@@ -252,8 +254,9 @@ void rg_written(rg *g, int32_t tensor) {
         return;
     parameters(g, tensor, tensor ? tensor - 1 : -1);
     const uint8_t z = (uint8_t)t->zero_point;
-    constant(g, rg_text(g, "%s_s", t->name), QSIM_FLOAT, 0, NULL, &t->scale);
-    constant(g, rg_text(g, "%s_z", t->name), t->dtype, 0, NULL, &z);
+    t->parameter_rank = (g->form >> 24) % 4 == 0; /* nothing is drawn: graphs stay as they were */
+    constant(g, rg_text(g, "%s_s", t->name), QSIM_FLOAT, t->parameter_rank, one, &t->scale);
+    constant(g, rg_text(g, "%s_z", t->name), t->dtype, t->parameter_rank, one, &z);
     spell(t->quantized, "%s_q", t->name);
     qsim_builder_node(g->b, "", "QuantizeLinear", rg_text(g, "n_%s", t->quantized),
                       rg_text(g, "%s,%s_s,%s_z", t->name, t->name, t->name), t->quantized);

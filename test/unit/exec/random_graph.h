@@ -25,6 +25,7 @@ typedef struct rg_tensor {
     int32_t used;
     int32_t dtype; /* dtype of the twin */
     int32_t zero_point;
+    int32_t parameter_rank; /* of scale and zero point: PyTorch writes vectors of one element */
     float scale;
     bool output;
 } rg_tensor;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * qsim_model_optimize on trained networks: a model optimized at each level, saved, loaded and run
- * at each level has the same outputs and integer tensors; optimizing again changes nothing.
+ * at each level has the same outputs and integer tensors; optimizing again changes nothing. Then
+ * parameters of quantization as PyTorch writes them.
  */
-#include "test.h"
+#include "net.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -192,6 +193,79 @@ static void pairs_are_gone(void) {
     qsim_model_free(m);
 }
 
+/* ---- scales and zero points of one element and one axis ---- */
+
+/* "t" -> QuantizeLinear -> DequantizeLinear -> "t_d", with parameters of shape [1]. */
+static void pair(net *n, const char *t, float scale) {
+    char s[16], z[16], q[16], d[16], in[64];
+    snprintf(s, sizeof(s), "%.8s_s", t);
+    snprintf(z, sizeof(z), "%.8s_z", t);
+    snprintf(q, sizeof(q), "%.8s_q", t);
+    snprintf(d, sizeof(d), "%.8s_d", t);
+    net_const(n, s, QSIM_FLOAT, NET_DIMS(1), &scale);
+    net_const(n, z, QSIM_UINT8, NET_DIMS(1), &(uint8_t){100});
+    snprintf(in, sizeof(in), "%s,%s,%s", t, s, z);
+    net_node(n, "", "QuantizeLinear", in, q);
+    snprintf(in, sizeof(in), "%s,%s,%s", q, s, z);
+    net_node(n, "", "DequantizeLinear", in, d);
+}
+
+/* Every scale, and every zero point, of a node of com.microsoft is a scalar. */
+static void check_scalars(const qs_graph *g, const char *op_type, int wanted) {
+    int found = 0;
+    for (size_t i = 0; i < g->order_count; i++) {
+        const qs_node *n = &g->nodes[g->order[i]];
+        if (!qs_node_is(n, "com.microsoft", op_type))
+            continue;
+        found++;
+        for (int32_t k = 0; k < n->input_count; k++)
+            if (g->values[n->inputs[k]].data)
+                CHECK_INT(g->values[n->inputs[k]].rank, 0);
+    }
+    CHECK_INT(found, wanted);
+}
+
+/*
+ * PyTorch writes scales of shape [1], which are one for a tensor all the same. ONNX Runtime refuses
+ * such in operators of com.microsoft: "Scale and Zero-point must be a scalar".
+ */
+static void scalars(void) {
+    float x[12];
+    outputs a, b;
+    net n;
+    qsim_model *o = NULL;
+    for (int i = 0; i < 12; i++)
+        x[i] = (float)(i * i % 7) * 0.3f - 0.7f;
+    net_begin(&n, NULL, 13);
+    net_input(&n, "x", QSIM_FLOAT, NET_DIMS(1, 3, 2, 2));
+    pair(&n, "x", 0.01f);
+    const qs_id pool = net_node(&n, "", "AveragePool", "x_d", "p");
+    CHECK_INT(qs_node_set_ints(n.g, pool, "kernel_shape", (const int64_t[]){1, 1}, 2), 0);
+    pair(&n, "p", 0.015f);
+    net_node(&n, "", "Add", "x_d,p_d", "a");
+    pair(&n, "a", 0.02f);
+    net_node(&n, "", "Mul", "a_d,x_d", "m");
+    pair(&n, "m", 0.03f);
+    const qs_id concat = net_node(&n, "", "Concat", "m_d,a_d", "c");
+    CHECK_INT(qs_node_set_int(n.g, concat, "axis", 1), 0);
+    pair(&n, "c", 0.04f);
+    net_output(&n, "c_d");
+    NET_OK(&n, net_end(&n));
+    const qsim_tensor in = net_tensor(QSIM_FLOAT, 4, (const int64_t[]){1, 3, 2, 2}, x);
+    o = optimize(n.model, QSIM_LEVEL_EXTENDED);
+    check_scalars(o->graph, "QLinearAdd", 1);
+    check_scalars(o->graph, "QLinearMul", 1);
+    check_scalars(o->graph, "QLinearConcat", 1);
+    check_scalars(o->graph, "QLinearAveragePool", 1);
+    execute(n.model, NULL, 0, QSIM_LEVEL_DISABLE, &in, &a);
+    execute(o, NULL, 0, QSIM_LEVEL_DISABLE, &in, &b);
+    compare(&a, &b, true);
+    done(&a);
+    done(&b);
+    qsim_model_free(o);
+    net_free(&n);
+}
+
 int main(void) {
     static const net_case cases[] = {
         {"fashion_lenetlite", 4, {3, 1, 28, 28}, false},
@@ -210,5 +284,6 @@ int main(void) {
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
         check(&cases[i]);
     pairs_are_gone();
+    scalars();
     return test_done();
 }
