@@ -76,7 +76,7 @@ int qs_find_packed_by(qsim_ctx *ctx, const qs_graph *g, qs_id *packed_by) {
     for (size_t i = 0; i < g->order_count; i++) {
         const qs_node *n = &g->nodes[g->order[i]];
         packed_by[i] = QS_NONE;
-        if (!n->op->pack || n->input_count > 16)
+        if (!qs_op_more_of(n->op)->pack || n->input_count > 16)
             continue;
         size_t at = (size_t)hash_node(ctx, g, n);
         for (int probes = 0; probes < CHAIN && packed_by[i] == QS_NONE; probes++, at++) {

@@ -87,7 +87,8 @@ static int reserve(qsim_session *s, const qs_id *packed_by) {
     bool *counted = qs_calloc(s->ctx, g->value_count + 1, sizeof(*counted)), fits = counted;
     for (size_t i = 0; fits && i < g->order_count; i++) {
         const qs_node *n = &g->nodes[g->order[i]];
-        for (int32_t k = 0; packed_by[i] == QS_NONE && n->op->pack && k < n->input_count; k++) {
+        for (int32_t k = 0;
+             packed_by[i] == QS_NONE && qs_op_more_of(n->op)->pack && k < n->input_count; k++) {
             const qs_const *c = packed_const(s, n, k);
             if (c && !counted[n->inputs[k]])
                 fits = fits && qs_add(bytes, c->bytes, &bytes);
@@ -115,7 +116,7 @@ static int pack_each(qsim_session *s, const qs_id *packed_by, const void **kept,
     for (size_t i = 0; i < g->order_count && !code; i++) {
         qs_id id = g->order[i];
         code = qs_go_on(&view, s->name, error);
-        if (code || !g->nodes[id].op->pack)
+        if (code || !qs_op_more_of(g->nodes[id].op)->pack)
             continue;
         if (packed_by[i] != QS_NONE) {
             s->packed[id] = s->packed[packed_by[i]];
@@ -129,7 +130,7 @@ static int pack_each(qsim_session *s, const qs_id *packed_by, const void **kept,
                      .model = s->name,
                      .error = error,
                      .kept = kept};
-        code = g->nodes[id].op->pack(&p);
+        code = qs_op_more_of(g->nodes[id].op)->pack(&p);
         s->packed[id] = p.result;
         for (int32_t k = 0; p.result && k < g->nodes[id].input_count; k++) {
             const qs_const *c = packed_const(s, &g->nodes[id], k);

@@ -206,6 +206,15 @@ typedef struct qs_history {
     int (*upgrade)(qs_graph *g, qs_id node, int32_t to, qsim_error *error);
 } qs_history;
 
+/* What few rows have, set by QS_MORE. */
+typedef struct qs_op_more {
+    uint32_t (*also)(const qs_graph *g, const qs_node *n); /* further traits of a node */
+    /* Once per session: packs weights, makes tables. NULL: nothing to prepare. */
+    int (*pack)(struct qs_pack *p);
+    const qs_operands *operands; /* QS_OPERANDS: of operators on quantized integers */
+    const qs_op_curve *curve;    /* QS_CURVE */
+} qs_op_more;
+
 /*
  * A row, defined by QS_OP below. Fields left out are 0 or NULL, the most frequent case; what few
  * rows have is behind a pointer, which a macro sets. In sets of inputs, bit i is input i.
@@ -225,8 +234,8 @@ typedef struct qs_op {
     int8_t axis;        /* with QS_ALONG_AXIS: default of attribute "axis" */
     int8_t weight_axis; /* axis of the weights for output channels; < 0: from the end */
 
-    uint32_t traits;                                       /* of every node */
-    uint32_t (*also)(const qs_graph *g, const qs_node *n); /* further traits of a node */
+    uint32_t traits;         /* of every node */
+    const qs_op_more *more;  /* NULL: none of these */
     uint16_t shape_inputs;   /* sizes of outputs depend on the values of these inputs */
     uint16_t gain_inputs;    /* vectors along the last axis; output 0 is linear in all together */
     uint16_t setting_inputs; /* other inputs that are no operands: bounds, indices, tables */
@@ -247,13 +256,9 @@ typedef struct qs_op {
      * types has that; 0: none, and all.
      */
     int8_t integers_as, integers_of;
-    const qs_operands *operands; /* QS_OPERANDS: of operators on quantized integers */
-    const qs_op_curve *curve;    /* QS_CURVE */
 
     /* The shape rule: checks types, shapes and attributes, sets the outputs' types and shapes. */
     int (*infer)(qs_infer *x);
-    /* Once per session: packs weights, makes tables. NULL: nothing to prepare. */
-    int (*pack)(struct qs_pack *p);
     /* Once per combination of input shapes: makes a step. NULL: a pass must have replaced it. */
     int (*lower)(struct qs_lower *l);
     /* Instead of `lower`: adds nodes that compute the same (expand.h). */
@@ -266,6 +271,10 @@ typedef struct qs_op {
  */
 #define QS_OP(id, ...)  _Alignas(8) const qs_op qs_op_##id = {__VA_ARGS__}
 #define QS_ATTRS(rules) .attrs = (rules), .attr_count = QS_COUNT(rules)
+#define QS_MORE(...)                                                                               \
+    .more = &(const qs_op_more) {                                                                  \
+        __VA_ARGS__                                                                                \
+    }
 #define QS_HISTORY(...)                                                                            \
     .history = &(const qs_history) {                                                               \
         __VA_ARGS__                                                                                \
@@ -290,6 +299,8 @@ int qs_op_compare(const char *a, const char *b);
 /* Name of a row's steps in profiles; "" if it has none of its own. */
 const char *qs_op_kernel(const qs_op *op);
 
+/* What the row has behind `more`; all NULL if it has nothing. */
+const qs_op_more *qs_op_more_of(const qs_op *op);
 /* The row's operands; all zero if it does not compute on quantized integers. */
 const qs_operands *qs_op_operands(const qs_op *op);
 /* The traits of a node, `also` included; 0 if it is removed or has no row. */

@@ -521,12 +521,17 @@ const char *qs_op_kernel(const qs_op *op) {
 uint32_t qs_node_traits(const qs_graph *g, const qs_node *n) {
     if (n->removed || !n->op)
         return 0;
-    return n->op->traits | (n->op->also ? n->op->also(g, n) : 0);
+    return n->op->traits | (n->op->more && n->op->more->also ? n->op->more->also(g, n) : 0);
+}
+
+const qs_op_more *qs_op_more_of(const qs_op *op) {
+    static const qs_op_more none;
+    return op->more ? op->more : &none;
 }
 
 const qs_operands *qs_op_operands(const qs_op *op) {
     static const qs_operands none;
-    return op->operands ? op->operands : &none;
+    return op->more && op->more->operands ? op->more->operands : &none;
 }
 
 static bool is_parameter(qs_operand o, int32_t index) {

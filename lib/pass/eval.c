@@ -179,7 +179,8 @@ static int pack_weights(const qs_eval *e, qs_id node, qs_arena *arena, const voi
                  .arena = arena,
                  .model = e->model,
                  .error = e->error};
-    int code = n->op->pack ? n->op->pack(&p) : QSIM_OK;
+    int (*pack)(qs_pack * p) = qs_op_more_of(n->op)->pack;
+    const int code = pack ? pack(&p) : QSIM_OK;
     *packed = p.result;
     return code;
 }

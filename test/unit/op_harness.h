@@ -160,7 +160,8 @@ static inline int case_pack(op_case *c, qs_arena *arena, const void **packed) {
                  .arena = arena,
                  .model = "m",
                  .error = &c->error};
-    int code = n->op->pack ? n->op->pack(&p) : QSIM_OK;
+    int (*pack)(qs_pack * p) = qs_op_more_of(n->op)->pack;
+    int code = pack ? pack(&p) : QSIM_OK;
     *packed = p.result;
     return code;
 }

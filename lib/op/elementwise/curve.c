@@ -17,10 +17,9 @@ typedef struct curve_job {
 } curve_job;
 
 qs_curve qs_curve_of(const qs_node *n) {
-    const qs_op *op = n->removed ? NULL : n->op;
-    if (!op || !op->curve)
+    const qs_op_curve *c = n->removed || !n->op ? NULL : qs_op_more_of(n->op)->curve;
+    if (!c)
         return (qs_curve){0};
-    const qs_op_curve *c = op->curve;
     return (qs_curve){
         c->fn,
         {(double)qs_node_float(n, "alpha", c->alpha), (double)qs_node_float(n, "beta", c->beta)}};
@@ -29,7 +28,7 @@ qs_curve qs_curve_of(const qs_node *n) {
 qs_curve qs_curve_find(const char *name) {
     const qs_op *op = qs_op_find(NULL, name, qs_op_newest_opset(), NULL);
     op = op ? op : qs_op_find("qsim", name, 1, NULL);
-    const qs_op_curve *c = op ? op->curve : NULL;
+    const qs_op_curve *c = op ? qs_op_more_of(op)->curve : NULL;
     return c ? (qs_curve){c->fn, {(double)c->alpha, (double)c->beta}} : (qs_curve){0};
 }
 

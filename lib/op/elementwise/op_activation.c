@@ -111,11 +111,11 @@ static const qs_attr_rule isinf_attrs[] = {{"detect_positive", QS_ATTR_INT, 10, 
                                            {"detect_negative", QS_ATTR_INT, 10, 0}};
 
 QS_OP(celu, .name = "Celu", .since = 12, .min_in = 1, QS_ATTRS(alpha_attrs),
-      .traits = QS_ELEMENTWISE | QS_COSTLY, QS_CURVE(.fn = celu_curve, .alpha = 1.0f),
+      .traits = QS_ELEMENTWISE | QS_COSTLY, QS_MORE(QS_CURVE(.fn = celu_curve, .alpha = 1.0f)),
       .kernel = QS_KERNEL_UNARY, .infer = infer_real, .lower = lower_celu);
 QS_OP(elu, .name = "Elu", .min_in = 1, QS_ATTRS(alpha_attrs), .traits = QS_ELEMENTWISE | QS_COSTLY,
-      QS_CURVE(.fn = elu_curve, .alpha = 1.0f), .kernel = QS_KERNEL_UNARY, .infer = infer_real,
-      .lower = lower_elu);
+      QS_MORE(QS_CURVE(.fn = elu_curve, .alpha = 1.0f)), .kernel = QS_KERNEL_UNARY,
+      .infer = infer_real, .lower = lower_elu);
 QS_OP(isinf, .name = "IsInf", .since = 10, .min_in = 1, QS_ATTRS(isinf_attrs),
       .traits = QS_ELEMENTWISE, .kernel = QS_KERNEL_UNARY, .infer = infer_question,
       .lower = lower_isinf, .expand = expand_question);
@@ -123,7 +123,7 @@ QS_OP(isnan, .name = "IsNaN", .since = 9, .min_in = 1, .traits = QS_ELEMENTWISE,
       .kernel = QS_KERNEL_UNARY, .infer = infer_question, .lower = lower_isnan,
       .expand = expand_question);
 QS_OP(mish, .name = "Mish", .since = 18, .min_in = 1, .traits = QS_ELEMENTWISE | QS_COSTLY,
-      QS_CURVE(.fn = mish_curve), .kernel = QS_KERNEL_UNARY, .infer = infer_real,
+      QS_MORE(QS_CURVE(.fn = mish_curve)), .kernel = QS_KERNEL_UNARY, .infer = infer_real,
       .lower = lower_mish);
 QS_OP(selu, .name = "Selu", .min_in = 1, QS_ATTRS(selu_attrs), .traits = QS_ELEMENTWISE,
       .kernel = QS_KERNEL_UNARY, .infer = infer_real, .lower = lower_selu);
@@ -131,12 +131,13 @@ QS_OP(shrink, .name = "Shrink", .since = 9, .min_in = 1, QS_ATTRS(shrink_attrs),
       .traits = QS_ELEMENTWISE | QS_JUMPS, .integers_as = QSIM_DOUBLE, .kernel = QS_KERNEL_UNARY,
       .infer = infer_real, .lower = lower_shrink);
 QS_OP(softsign, .name = "Softsign", .min_in = 1, .traits = QS_ELEMENTWISE,
-      QS_CURVE(.fn = softsign_curve), .kernel = QS_KERNEL_UNARY, .infer = infer_real,
+      QS_MORE(QS_CURVE(.fn = softsign_curve)), .kernel = QS_KERNEL_UNARY, .infer = infer_real,
       .lower = lower_softsign);
 QS_OP(swish, .name = "Swish", .since = 24, .min_in = 1, QS_ATTRS(alpha_attrs),
-      .traits = QS_ELEMENTWISE | QS_COSTLY, QS_CURVE(.fn = swish_curve, .alpha = 1.0f),
+      .traits = QS_ELEMENTWISE | QS_COSTLY, QS_MORE(QS_CURVE(.fn = swish_curve, .alpha = 1.0f)),
       .kernel = QS_KERNEL_UNARY, .infer = infer_real, .lower = lower_swish);
 /* Before version 10 an experimental operator of the same form. */
 QS_OP(thresholdedrelu, .name = "ThresholdedRelu", .min_in = 1, QS_ATTRS(alpha_attrs),
-      .traits = QS_ELEMENTWISE | QS_JUMPS, QS_CURVE(.fn = thresholdedrelu_curve, .alpha = 1.0f),
-      .kernel = QS_KERNEL_UNARY, .infer = infer_real, .lower = lower_thresholdedrelu);
+      .traits = QS_ELEMENTWISE | QS_JUMPS,
+      QS_MORE(QS_CURVE(.fn = thresholdedrelu_curve, .alpha = 1.0f)), .kernel = QS_KERNEL_UNARY,
+      .infer = infer_real, .lower = lower_thresholdedrelu);

@@ -278,8 +278,9 @@ QS_OP(abs, .name = "Abs", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEME
 QS_OP(ceil, .name = "Ceil", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE | QS_JUMPS,
       .kernel = QS_KERNEL_UNARY, .infer = infer_real, .lower = lower_ceil);
 QS_OP(erf, .name = "Erf", .since = 9, .min_in = 1, QS_ATTRS(plain_attrs),
-      .traits = QS_ELEMENTWISE | QS_COSTLY, QS_CURVE(.fn = erf_curve), .integers_as = QSIM_FLOAT,
-      .kernel = QS_KERNEL_UNARY, .infer = infer_real, .lower = lower_erf);
+      .traits = QS_ELEMENTWISE | QS_COSTLY, QS_MORE(QS_CURVE(.fn = erf_curve)),
+      .integers_as = QSIM_FLOAT, .kernel = QS_KERNEL_UNARY, .infer = infer_real,
+      .lower = lower_erf);
 QS_OP(floor, .name = "Floor", .min_in = 1, QS_ATTRS(plain_attrs),
       .traits = QS_ELEMENTWISE | QS_JUMPS, .kernel = QS_KERNEL_UNARY, .infer = infer_real,
       .lower = lower_floor);
@@ -300,38 +301,40 @@ QS_OP(sign, .name = "Sign", .since = 9, .min_in = 1, QS_ATTRS(plain_attrs),
       .traits = QS_ELEMENTWISE | QS_JUMPS, .kernel = QS_KERNEL_UNARY, .infer = infer_any,
       .lower = lower_sign);
 QS_OP(softplus, .name = "Softplus", .min_in = 1, QS_ATTRS(plain_attrs),
-      .traits = QS_ELEMENTWISE | QS_COSTLY, QS_CURVE(.fn = softplus_curve),
+      .traits = QS_ELEMENTWISE | QS_COSTLY, QS_MORE(QS_CURVE(.fn = softplus_curve)),
       .kernel = QS_KERNEL_UNARY, .infer = infer_real, .lower = lower_softplus);
 QS_OP(exp, .name = "Exp", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE | QS_COSTLY,
-      QS_CURVE(.fn = exp_curve), .kernel = QS_KERNEL_UNARY, .infer = infer_real,
+      QS_MORE(QS_CURVE(.fn = exp_curve)), .kernel = QS_KERNEL_UNARY, .infer = infer_real,
       .lower = lower_exp);
 QS_OP(hardsigmoid, .name = "HardSigmoid", .min_in = 1, QS_ATTRS(alpha_beta_attrs),
-      .traits = QS_ELEMENTWISE, QS_CURVE(.fn = hardsigmoid_curve, .alpha = 0.2f, .beta = 0.5f),
+      .traits = QS_ELEMENTWISE,
+      QS_MORE(QS_CURVE(.fn = hardsigmoid_curve, .alpha = 0.2f, .beta = 0.5f)),
       .kind = QS_KIND_ARITHMETIC, .kernel = QS_KERNEL_UNARY, .infer = infer_real,
       .lower = lower_hardsigmoid);
 QS_OP(leakyrelu, .name = "LeakyRelu", .min_in = 1, QS_ATTRS(alpha_attrs), .traits = QS_ELEMENTWISE,
-      QS_CURVE(.fn = leakyrelu_curve, .alpha = 0.01f), .kind = QS_KIND_ARITHMETIC,
+      QS_MORE(QS_CURVE(.fn = leakyrelu_curve, .alpha = 0.01f)), .kind = QS_KIND_ARITHMETIC,
       .kernel = QS_KERNEL_UNARY, .infer = infer_real, .lower = lower_leakyrelu);
 QS_OP(neg, .name = "Neg", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
       .kernel = QS_KERNEL_UNARY, .infer = infer_signed, .lower = lower_neg);
 QS_OP(relu, .name = "Relu", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
-      QS_CURVE(.fn = relu_curve), .kind = QS_KIND_POOL, .kernel = QS_KERNEL_UNARY,
+      QS_MORE(QS_CURVE(.fn = relu_curve)), .kind = QS_KIND_POOL, .kernel = QS_KERNEL_UNARY,
       .infer = infer_signed, .lower = lower_relu);
 QS_OP(sigmoid, .name = "Sigmoid", .min_in = 1, QS_ATTRS(plain_attrs),
-      .traits = QS_ELEMENTWISE | QS_COSTLY, QS_CURVE(.fn = sigmoid_curve),
+      .traits = QS_ELEMENTWISE | QS_COSTLY, QS_MORE(QS_CURVE(.fn = sigmoid_curve)),
       .kind = QS_KIND_ARITHMETIC, .kernel = QS_KERNEL_UNARY, .infer = infer_real,
       .lower = lower_sigmoid);
 QS_OP(sqrt, .name = "Sqrt", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
       .kernel = QS_KERNEL_UNARY, .infer = infer_real, .lower = lower_sqrt);
 QS_OP(tanh, .name = "Tanh", .min_in = 1, QS_ATTRS(plain_attrs),
-      .traits = QS_ELEMENTWISE | QS_COSTLY, QS_CURVE(.fn = tanh_curve), .kind = QS_KIND_ARITHMETIC,
-      .kernel = QS_KERNEL_UNARY, .infer = infer_real, .lower = lower_tanh);
+      .traits = QS_ELEMENTWISE | QS_COSTLY, QS_MORE(QS_CURVE(.fn = tanh_curve)),
+      .kind = QS_KIND_ARITHMETIC, .kernel = QS_KERNEL_UNARY, .infer = infer_real,
+      .lower = lower_tanh);
 
 /* x * Sigmoid(x), made by a pass. */
 QS_OP(qsim_silu, .domain = QS_DOMAIN_QSIM, .name = "Silu", .min_in = 1,
-      .traits = QS_ELEMENTWISE | QS_COSTLY, QS_CURVE(.fn = silu_curve), .kernel = QS_KERNEL_UNARY,
-      .infer = infer_f32, .lower = lower_silu);
+      .traits = QS_ELEMENTWISE | QS_COSTLY, QS_MORE(QS_CURVE(.fn = silu_curve)),
+      .kernel = QS_KERNEL_UNARY, .infer = infer_f32, .lower = lower_silu);
 
 QS_OP(hardswish, .name = "HardSwish", .since = 14, .min_in = 1, .traits = QS_ELEMENTWISE,
-      QS_CURVE(.fn = hardswish_curve), .kind = QS_KIND_ARITHMETIC, .kernel = QS_KERNEL_UNARY,
-      .infer = infer_real, .lower = lower_hardswish);
+      QS_MORE(QS_CURVE(.fn = hardswish_curve)), .kind = QS_KIND_ARITHMETIC,
+      .kernel = QS_KERNEL_UNARY, .infer = infer_real, .lower = lower_hardswish);

@@ -176,24 +176,27 @@ static const qs_attr_rule internal_attrs[] = {
 
 QS_OP(qlinearconv, .name = "QLinearConv", .since = 10, .min_in = 8, .max_in = 9,
       QS_ATTRS(conv_attrs), .traits = QS_NEEDS_LAST | QS_CONVOLVES | QS_INTEGER,
-      .weight_inputs = 1 << 3, QS_OPERANDS(.x = {{0, 1, 2}}, .w = {3, 4, 5}, .y = {0, 6, 7}),
-      .macs = QS_MACS_CONV, .kernel = QS_KERNEL_GEMM_INT8, .infer = infer_qlinear);
+      .weight_inputs = 1 << 3,
+      QS_MORE(QS_OPERANDS(.x = {{0, 1, 2}}, .w = {3, 4, 5}, .y = {0, 6, 7})), .macs = QS_MACS_CONV,
+      .kernel = QS_KERNEL_GEMM_INT8, .infer = infer_qlinear);
 
 QS_OP(qsim_qlinearconv, .domain = QS_DOMAIN_QSIM, .name = "QLinearConv", .min_in = 8,
       .max_in = QS_I8_INPUTS, QS_ATTRS(internal_attrs),
       .traits = QS_NEEDS_LAST | QS_CONVOLVES | QS_INTEGER, .weight_inputs = 1 << 3,
-      QS_OPERANDS(.x = {{0, 1, 2}}, .w = {3, 4, 5}, .y = {0, 6, 7}), .macs = QS_MACS_CONV,
-      .over = QS_I8_CONV_OVER, .kernel = QS_KERNEL_GEMM_INT8, .infer = infer_internal,
-      .pack = pack_qlinear, .lower = lower_qlinear);
+      QS_MORE(QS_OPERANDS(.x = {{0, 1, 2}}, .w = {3, 4, 5}, .y = {0, 6, 7}), .pack = pack_qlinear),
+      .macs = QS_MACS_CONV, .over = QS_I8_CONV_OVER, .kernel = QS_KERNEL_GEMM_INT8,
+      .infer = infer_internal, .lower = lower_qlinear);
 
 QS_OP(convinteger, .name = "ConvInteger", .since = 10, .min_in = 2, .max_in = 4,
       QS_ATTRS(conv_attrs), .traits = QS_NEEDS_LAST | QS_CONVOLVES | QS_INTEGER,
-      .weight_inputs = 1 << 1, QS_OPERANDS(.x = {{0, QS_NO_SCALE, 2}}, .w = {1, QS_NO_SCALE, 3}),
+      .weight_inputs = 1 << 1,
+      QS_MORE(QS_OPERANDS(.x = {{0, QS_NO_SCALE, 2}}, .w = {1, QS_NO_SCALE, 3})),
       .macs = QS_MACS_CONV, .kernel = QS_KERNEL_GEMM_INT8, .infer = infer_integer);
 
 QS_OP(qsim_convinteger, .domain = QS_DOMAIN_QSIM, .name = "ConvInteger", .min_in = 2, .max_in = 4,
       .attrs = internal_attrs, .attr_count = QS_COUNT(internal_attrs) - 6,
       .traits = QS_NEEDS_LAST | QS_CONVOLVES | QS_INTEGER, .weight_inputs = 1 << 1,
-      QS_OPERANDS(.x = {{0, QS_NO_SCALE, 2}}, .w = {1, QS_NO_SCALE, 3}), .macs = QS_MACS_CONV,
-      .kernel = QS_KERNEL_GEMM_INT8, .infer = infer_integer, .pack = pack_integer,
+      QS_MORE(QS_OPERANDS(.x = {{0, QS_NO_SCALE, 2}}, .w = {1, QS_NO_SCALE, 3}),
+              .pack = pack_integer),
+      .macs = QS_MACS_CONV, .kernel = QS_KERNEL_GEMM_INT8, .infer = infer_integer,
       .lower = lower_integer);

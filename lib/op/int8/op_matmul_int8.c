@@ -209,24 +209,27 @@ static const qs_attr_rule internal_attrs[] = {
 
 QS_OP(qlinearmatmul, .name = "QLinearMatMul", .since = 10, .min_in = 8,
       .traits = QS_MULTIPLIES | QS_INTEGER, .weight_inputs = 1 << 3,
-      QS_OPERANDS(.x = {{0, 1, 2}}, .w = {3, 4, 5}, .y = {0, 6, 7}), .macs = QS_MACS_PRODUCT,
-      .kernel = QS_KERNEL_GEMM_INT8, .infer = infer_qlinear, .pack = pack_qlinear,
+      QS_MORE(QS_OPERANDS(.x = {{0, 1, 2}}, .w = {3, 4, 5}, .y = {0, 6, 7}), .pack = pack_qlinear),
+      .macs = QS_MACS_PRODUCT, .kernel = QS_KERNEL_GEMM_INT8, .infer = infer_qlinear,
       .lower = lower_qlinear);
 
 QS_OP(qsim_qlinearmatmul, .domain = QS_DOMAIN_QSIM, .name = "QLinearMatMul", .min_in = 8,
       .max_in = QS_I8_INPUTS, QS_ATTRS(internal_attrs), .traits = QS_MULTIPLIES | QS_INTEGER,
-      .weight_inputs = 1 << 3, QS_OPERANDS(.x = {{0, 1, 2}}, .w = {3, 4, 5}, .y = {0, 6, 7}),
+      .weight_inputs = 1 << 3,
+      QS_MORE(QS_OPERANDS(.x = {{0, 1, 2}}, .w = {3, 4, 5}, .y = {0, 6, 7}), .pack = pack_qlinear),
       .macs = QS_MACS_PRODUCT, .kernel = QS_KERNEL_GEMM_INT8, .infer = infer_internal,
-      .pack = pack_qlinear, .lower = lower_qlinear);
+      .lower = lower_qlinear);
 
 QS_OP(matmulinteger, .name = "MatMulInteger", .since = 10, .min_in = 2, .max_in = 4,
       .traits = QS_MULTIPLIES | QS_INTEGER, .weight_inputs = 1 << 1,
-      QS_OPERANDS(.x = {{0, QS_NO_SCALE, 2}}, .w = {1, QS_NO_SCALE, 3}), .macs = QS_MACS_PRODUCT,
-      .kernel = QS_KERNEL_GEMM_INT8, .infer = infer_integer, .pack = pack_integer,
+      QS_MORE(QS_OPERANDS(.x = {{0, QS_NO_SCALE, 2}}, .w = {1, QS_NO_SCALE, 3}),
+              .pack = pack_integer),
+      .macs = QS_MACS_PRODUCT, .kernel = QS_KERNEL_GEMM_INT8, .infer = infer_integer,
       .lower = lower_integer);
 
 QS_OP(qsim_matmulinteger, .domain = QS_DOMAIN_QSIM, .name = "MatMulInteger", .min_in = 2,
       .max_in = 4, .traits = QS_MULTIPLIES | QS_INTEGER, .weight_inputs = 1 << 1,
-      QS_OPERANDS(.x = {{0, QS_NO_SCALE, 2}}, .w = {1, QS_NO_SCALE, 3}), .macs = QS_MACS_PRODUCT,
-      .kernel = QS_KERNEL_GEMM_INT8, .infer = infer_integer, .pack = pack_integer,
+      QS_MORE(QS_OPERANDS(.x = {{0, QS_NO_SCALE, 2}}, .w = {1, QS_NO_SCALE, 3}),
+              .pack = pack_integer),
+      .macs = QS_MACS_PRODUCT, .kernel = QS_KERNEL_GEMM_INT8, .infer = infer_integer,
       .lower = lower_integer);

@@ -148,13 +148,13 @@ static const qs_attr_rule softmax_attrs[] = {{"axis", QS_ATTR_INT, 0, 0},
                                              {"opset", QS_ATTR_INT, 0, 0}};
 
 QS_OP(qlinear_softmax, .domain = QS_DOMAIN_MICROSOFT, .name = "QLinearSoftmax", .until = 1,
-      .min_in = 4, .max_in = 5, QS_ATTRS(softmax_attrs), .traits = QS_INTEGER, .also = qs_also_axis,
-      .axis = -1, QS_OPERANDS(.x = {{0, 1, 2}}, .y = {0, 3, 4}),
+      .min_in = 4, .max_in = 5, QS_ATTRS(softmax_attrs), .traits = QS_INTEGER,
+      QS_MORE(.also = qs_also_axis, QS_OPERANDS(.x = {{0, 1, 2}}, .y = {0, 3, 4})), .axis = -1,
       .kernel = QS_KERNEL_QLINEAR_SOFTMAX, .infer = infer_qsoftmax, .lower = lower_qsoftmax);
 QS_OP(qsim_qlinear_softmax, .domain = QS_DOMAIN_QSIM, .name = "QLinearSoftmax", .min_in = 4,
-      .max_in = 5, QS_ATTRS(softmax_attrs), .traits = QS_INTEGER, .also = qs_also_axis, .axis = -1,
-      QS_OPERANDS(.x = {{0, 1, 2}}, .y = {0, 3, 4}), .kernel = QS_KERNEL_QLINEAR_SOFTMAX,
-      .infer = infer_qsoftmax, .lower = lower_qsoftmax);
+      .max_in = 5, QS_ATTRS(softmax_attrs), .traits = QS_INTEGER,
+      QS_MORE(.also = qs_also_axis, QS_OPERANDS(.x = {{0, 1, 2}}, .y = {0, 3, 4})), .axis = -1,
+      .kernel = QS_KERNEL_QLINEAR_SOFTMAX, .infer = infer_qsoftmax, .lower = lower_qsoftmax);
 
 /* ---- QLinearLayerNormalization: x, x_scale, x_zp, y_scale, y_zp, scale, bias ---- */
 
@@ -198,6 +198,6 @@ static const qs_attr_rule layernorm_attrs[] = {{"axis", QS_ATTR_INT, 0, 0},
 
 QS_OP(qsim_qlinear_layernorm, .domain = QS_DOMAIN_QSIM, .name = "QLinearLayerNormalization",
       .min_in = 6, .max_in = 7, QS_ATTRS(layernorm_attrs), .traits = QS_INTEGER,
-      QS_OPERANDS(.x = {{0, 1, 2}}, .y = {0, 3, 4}),
+      QS_MORE(QS_OPERANDS(.x = {{0, 1, 2}}, .y = {0, 3, 4})),
       .kernel = QS_KERNEL_QLINEAR_LAYER_NORMALIZATION, .infer = infer_qlayernorm,
       .lower = lower_qlayernorm);

@@ -429,20 +429,20 @@ static uint32_t scale_axis(const qs_graph *g, const qs_node *n) {
 }
 
 QS_OP(quantize, .name = "QuantizeLinear", .since = 10, .min_in = 2, .max_in = 3,
-      QS_ATTRS(standard_attrs), .traits = QS_QUANTIZES | QS_READS_EXACTLY, .also = scale_axis,
-      .axis = 1, QS_OPERANDS(.y = {0, 1, 2}), .integers_as = QSIM_FLOAT, .integers_of = QSIM_INT32,
-      .kernel = QS_KERNEL_QUANTIZE, .infer = infer_quantize, .pack = pack_params,
-      .lower = lower_quantize, .expand = expand_quantize);
+      QS_ATTRS(standard_attrs), .traits = QS_QUANTIZES | QS_READS_EXACTLY,
+      QS_MORE(.also = scale_axis, QS_OPERANDS(.y = {0, 1, 2}), .pack = pack_params), .axis = 1,
+      .integers_as = QSIM_FLOAT, .integers_of = QSIM_INT32, .kernel = QS_KERNEL_QUANTIZE,
+      .infer = infer_quantize, .lower = lower_quantize, .expand = expand_quantize);
 QS_OP(dequantize, .name = "DequantizeLinear", .since = 10, .min_in = 2, .max_in = 3,
-      QS_ATTRS(back_attrs), .traits = QS_DEQUANTIZES | QS_READS_EXACTLY, .also = scale_axis,
-      .axis = 1, QS_OPERANDS(.x = {{0, 1, 2}}), .kernel = QS_KERNEL_DEQUANTIZE,
-      .infer = infer_dequantize, .pack = pack_params, .lower = lower_quantize,
+      QS_ATTRS(back_attrs), .traits = QS_DEQUANTIZES | QS_READS_EXACTLY,
+      QS_MORE(.also = scale_axis, QS_OPERANDS(.x = {{0, 1, 2}}), .pack = pack_params), .axis = 1,
+      .kernel = QS_KERNEL_DEQUANTIZE, .infer = infer_dequantize, .lower = lower_quantize,
       .expand = expand_quantize);
 QS_OP(ms_quantize, .domain = QS_DOMAIN_MICROSOFT, .name = "QuantizeLinear", .until = 1, .min_in = 2,
       .max_in = 3, QS_ATTRS(ms_attrs), .traits = QS_QUANTIZES | QS_READS_EXACTLY,
-      .also = scale_axis, .axis = 1, QS_OPERANDS(.y = {0, 1, 2}), .kernel = QS_KERNEL_QUANTIZE,
-      .infer = infer_quantize, .pack = pack_params, .lower = lower_quantize);
+      QS_MORE(.also = scale_axis, QS_OPERANDS(.y = {0, 1, 2}), .pack = pack_params), .axis = 1,
+      .kernel = QS_KERNEL_QUANTIZE, .infer = infer_quantize, .lower = lower_quantize);
 QS_OP(ms_dequantize, .domain = QS_DOMAIN_MICROSOFT, .name = "DequantizeLinear", .until = 1,
       .min_in = 2, .max_in = 3, QS_ATTRS(ms_attrs), .traits = QS_DEQUANTIZES | QS_READS_EXACTLY,
-      .also = scale_axis, .axis = 1, QS_OPERANDS(.x = {{0, 1, 2}}), .kernel = QS_KERNEL_DEQUANTIZE,
-      .infer = infer_dequantize, .pack = pack_params, .lower = lower_quantize);
+      QS_MORE(.also = scale_axis, QS_OPERANDS(.x = {{0, 1, 2}}), .pack = pack_params), .axis = 1,
+      .kernel = QS_KERNEL_DEQUANTIZE, .infer = infer_dequantize, .lower = lower_quantize);

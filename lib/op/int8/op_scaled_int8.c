@@ -55,7 +55,7 @@ QS_COLD static int infer_scaled(qs_infer *x) {
 }
 
 QS_COLD static int pack_scaled(qs_pack *p) {
-    int code = sums_of(p->node)->pack(p);
+    int code = sums_of(p->node)->more->pack(p);
     return code ? code : qs_i8_pack_floats(p);
 }
 
@@ -258,13 +258,17 @@ static const qs_attr_rule scaled_attrs[] = {
 QS_OP(qsim_matmulinteger_scaled, .domain = QS_DOMAIN_QSIM, .name = "MatMulIntegerScaled",
       .min_in = 6, .max_in = QS_SCALED_OTHER + 1, .attrs = scaled_attrs,
       .attr_count = PRODUCT_ATTRS, .traits = QS_MULTIPLIES | QS_INTEGER | QS_TAKES_BOUNDS,
-      .weight_inputs = 1 << 1, QS_OPERANDS(.x = {{0, QS_NO_SCALE, 2}}, .w = {1, QS_NO_SCALE, 3}),
+      .weight_inputs = 1 << 1,
+      QS_MORE(QS_OPERANDS(.x = {{0, QS_NO_SCALE, 2}}, .w = {1, QS_NO_SCALE, 3}),
+              .pack = pack_scaled),
       .macs = QS_MACS_PRODUCT, .kernel = QS_KERNEL_GEMM_INT8, .infer = infer_scaled,
-      .pack = pack_scaled, .lower = lower_scaled);
+      .lower = lower_scaled);
 
 QS_OP(qsim_convinteger_scaled, .domain = QS_DOMAIN_QSIM, .name = "ConvIntegerScaled", .min_in = 6,
       .max_in = QS_SCALED_OVER + 1, QS_ATTRS(scaled_attrs),
       .traits = QS_NEEDS_LAST | QS_CONVOLVES | QS_INTEGER | QS_TAKES_BOUNDS,
-      .weight_inputs = 1 << 1, QS_OPERANDS(.x = {{0, QS_NO_SCALE, 2}}, .w = {1, QS_NO_SCALE, 3}),
+      .weight_inputs = 1 << 1,
+      QS_MORE(QS_OPERANDS(.x = {{0, QS_NO_SCALE, 2}}, .w = {1, QS_NO_SCALE, 3}),
+              .pack = pack_scaled),
       .macs = QS_MACS_CONV, .over = QS_SCALED_OVER, .kernel = QS_KERNEL_GEMM_INT8,
-      .infer = infer_scaled, .pack = pack_scaled, .lower = lower_scaled);
+      .infer = infer_scaled, .lower = lower_scaled);

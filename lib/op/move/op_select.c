@@ -596,5 +596,5 @@ static uint32_t pad_moves(const qs_graph *g, const qs_node *n) {
 
 QS_OP(pad, .name = "Pad", .min_in = 1, QS_ATTRS(pad_attrs), .traits = QS_READS_EXACTLY,
       QS_HISTORY(.later = {{11, 2, 3, 1}, {18, 2, 4, 1}}, .upgrade = upgrade_pad),
-      .also = pad_moves, .shape_inputs = 1 << 1 | 1 << 3, .setting_inputs = 1 << 2,
+      QS_MORE(.also = pad_moves), .shape_inputs = 1 << 1 | 1 << 3, .setting_inputs = 1 << 2,
       .kind = QS_KIND_MOVEMENT, .kernel = QS_KERNEL_SELECT, .infer = infer_pad, .lower = lower_pad);

@@ -209,5 +209,5 @@ static const qs_attr_rule dropout_attrs[] = {{"ratio", QS_ATTR_FLOAT, 1, 11},
 QS_OP(dropout, .name = "Dropout", .min_in = 1, .max_out = 2,
       QS_HISTORY(.later = {{12, 1, 3, 2}}, .upgrade = upgrade_dropout), QS_ATTRS(dropout_attrs),
       .traits = QS_PLAIN, .moments = QS_MOMENTS_SAME, .setting_inputs = 1 << 1 | 1 << 2,
-      .kernel = QS_KERNEL_DROPOUT, .also = also_dropout, .infer = infer_dropout,
+      .kernel = QS_KERNEL_DROPOUT, QS_MORE(.also = also_dropout), .infer = infer_dropout,
       .lower = lower_dropout, .expand = expand_dropout);

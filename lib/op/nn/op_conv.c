@@ -132,4 +132,4 @@ QS_OP(conv, .name = "Conv", .min_in = 2, .max_in = 3, QS_ATTRS(conv_attrs),
 QS_OP(qsim_conv, .domain = QS_DOMAIN_QSIM, .name = "Conv", .min_in = 2, .max_in = 5,
       QS_ATTRS(internal_attrs), .traits = QS_NEEDS_LAST | QS_CONVOLVES, .weight_inputs = 1 << 1,
       .macs = QS_MACS_CONV, .over = QS_CONV_OVER, .kernel = QS_KERNEL_CONV, .infer = infer_internal,
-      .pack = pack_conv, .lower = qs_conv_lower);
+      QS_MORE(.pack = pack_conv), .lower = qs_conv_lower);

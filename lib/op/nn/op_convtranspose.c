@@ -512,4 +512,4 @@ QS_OP(convtranspose, .name = "ConvTranspose", .min_in = 2, .max_in = 3,
 QS_OP(qsim_convtranspose, .domain = QS_DOMAIN_QSIM, .name = "ConvTranspose", .min_in = 2,
       .max_in = 3, QS_ATTRS(internal_attrs), .traits = QS_NEEDS_LAST, .weight_inputs = 1 << 1,
       .macs = QS_MACS_CONVTRANSPOSE, .kernel = QS_KERNEL_CONVTRANSPOSE, .infer = infer_internal,
-      .pack = pack_convtranspose, .lower = lower_convtranspose);
+      QS_MORE(.pack = pack_convtranspose), .lower = lower_convtranspose);

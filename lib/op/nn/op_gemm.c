@@ -250,16 +250,17 @@ QS_OP(gemm, .name = "Gemm", .min_in = 3,
       QS_HISTORY(.later = {{11, 2, 3, 1}}, .upgrade = upgrade_gemm), QS_ATTRS(gemm_attrs),
       .traits = QS_MULTIPLIES | QS_TAKES_BOUNDS, .weight_axis = 1, .weight_inputs = 1 << 1,
       .macs = QS_MACS_PRODUCT, .kind = QS_KIND_WEIGHTS, .kernel = QS_KERNEL_GEMM,
-      .infer = infer_gemm, .pack = pack_gemm, .lower = lower_gemm, .expand = expand_gemm);
+      .infer = infer_gemm, QS_MORE(.pack = pack_gemm), .lower = lower_gemm, .expand = expand_gemm);
 QS_OP(qsim_gemm, .domain = QS_DOMAIN_QSIM, .name = "Gemm", .min_in = 2, .max_in = 3,
       QS_ATTRS(internal_attrs), .traits = QS_MULTIPLIES, .weight_inputs = 1 << 1,
-      .macs = QS_MACS_PRODUCT, .kernel = QS_KERNEL_GEMM, .infer = infer_gemm, .pack = pack_gemm,
-      .lower = lower_gemm);
+      .macs = QS_MACS_PRODUCT, .kernel = QS_KERNEL_GEMM, .infer = infer_gemm,
+      QS_MORE(.pack = pack_gemm), .lower = lower_gemm);
 
 QS_OP(matmul, .name = "MatMul", .min_in = 2, .traits = QS_MULTIPLIES | QS_TAKES_BOUNDS,
       .weight_axis = -1, .weight_inputs = 1 << 1, .macs = QS_MACS_PRODUCT, .kind = QS_KIND_WEIGHTS,
-      .kernel = QS_KERNEL_GEMM, .infer = infer_matmul, .pack = pack_matmul, .lower = lower_matmul,
-      .expand = expand_matmul);
+      .kernel = QS_KERNEL_GEMM, .infer = infer_matmul, QS_MORE(.pack = pack_matmul),
+      .lower = lower_matmul, .expand = expand_matmul);
 QS_OP(qsim_matmul, .domain = QS_DOMAIN_QSIM, .name = "MatMul", .min_in = 2, .attrs = internal_attrs,
       .attr_count = 2, .traits = QS_MULTIPLIES, .weight_inputs = 1 << 1, .macs = QS_MACS_PRODUCT,
-      .kernel = QS_KERNEL_GEMM, .infer = infer_matmul, .pack = pack_matmul, .lower = lower_matmul);
+      .kernel = QS_KERNEL_GEMM, .infer = infer_matmul, QS_MORE(.pack = pack_matmul),
+      .lower = lower_matmul);

@@ -156,4 +156,5 @@ static const qs_attr_rule nbits_attrs[] = {
 
 QS_OP(ms_nbits, .domain = QS_DOMAIN_MICROSOFT, .name = "MatMulNBits", .min_in = 3, .max_in = 6,
       QS_ATTRS(nbits_attrs), .traits = QS_PLAIN, .setting_inputs = 0xf << 2,
-      .kernel = QS_KERNEL_NBITS, .infer = infer_nbits, .pack = pack_nbits, .lower = lower_nbits);
+      .kernel = QS_KERNEL_NBITS, .infer = infer_nbits, QS_MORE(.pack = pack_nbits),
+      .lower = lower_nbits);

@@ -418,15 +418,15 @@ static uint32_t maxpool_moves(const qs_graph *g, const qs_node *n) {
 }
 
 QS_OP(maxpool_1, .name = "MaxPool", .until = 7, .min_in = 1, QS_ATTRS(maxpool_attrs),
-      .traits = QS_NEEDS_LAST, .also = maxpool_moves, .kind = QS_KIND_MOVEMENT,
+      .traits = QS_NEEDS_LAST, QS_MORE(.also = maxpool_moves), .kind = QS_KIND_MOVEMENT,
       .kernel = QS_KERNEL_POOL, .infer = infer_maxpool);
 QS_OP(maxpool, .name = "MaxPool", .since = 8, .min_in = 1, .max_out = 2, QS_ATTRS(maxpool_attrs),
-      .traits = QS_NEEDS_LAST, .also = maxpool_moves, .kind = QS_KIND_MOVEMENT,
+      .traits = QS_NEEDS_LAST, QS_MORE(.also = maxpool_moves), .kind = QS_KIND_MOVEMENT,
       .kernel = QS_KERNEL_POOL, .infer = infer_maxpool);
 QS_OP(qsim_maxpool, .domain = QS_DOMAIN_QSIM, .name = "MaxPool", .min_in = 1, .max_in = 3,
-      .max_out = 2, QS_ATTRS(internal_attrs), .traits = QS_NEEDS_LAST, .also = maxpool_moves,
-      .over = QS_POOL_OVER, .kernel = QS_KERNEL_POOL, .infer = infer_maxpool,
-      .lower = lower_maxpool);
+      .max_out = 2, QS_ATTRS(internal_attrs), .traits = QS_NEEDS_LAST,
+      QS_MORE(.also = maxpool_moves), .over = QS_POOL_OVER, .kernel = QS_KERNEL_POOL,
+      .infer = infer_maxpool, .lower = lower_maxpool);
 QS_OP(averagepool, .name = "AveragePool", .min_in = 1, QS_ATTRS(average_attrs),
       .traits = QS_NEEDS_LAST, .moments = QS_MOMENTS_MEAN, .kind = QS_KIND_POOL,
       .kernel = QS_KERNEL_POOL, .infer = infer_average_float);
@@ -441,18 +441,18 @@ QS_OP(qsim_globalaveragepool, .domain = QS_DOMAIN_QSIM, .name = "GlobalAveragePo
       .kernel = QS_KERNEL_POOL, .infer = infer_global_float, .lower = lower_global);
 QS_OP(ms_qlinearaveragepool, .domain = QS_DOMAIN_MICROSOFT, .name = "QLinearAveragePool",
       .until = 1, .min_in = 2, .max_in = 5, .attrs = qaverage_attrs, .attr_count = QAVERAGE_PUBLIC,
-      .traits = QS_NEEDS_LAST | QS_INTEGER, QS_OPERANDS(.x = {{0, 1, 2}}, .y = {0, 3, 4}),
+      .traits = QS_NEEDS_LAST | QS_INTEGER, QS_MORE(QS_OPERANDS(.x = {{0, 1, 2}}, .y = {0, 3, 4})),
       .kernel = QS_KERNEL_POOL, .infer = infer_average_quantized, .lower = lower_qaveragepool);
 QS_OP(qsim_qlinearaveragepool, .domain = QS_DOMAIN_QSIM, .name = "QLinearAveragePool", .min_in = 2,
       .max_in = 7, QS_ATTRS(qaverage_attrs), .traits = QS_NEEDS_LAST | QS_INTEGER,
-      QS_OPERANDS(.x = {{0, 1, 2}}, .y = {0, 3, 4}), .over = QS_QPOOL_OVER,
+      QS_MORE(QS_OPERANDS(.x = {{0, 1, 2}}, .y = {0, 3, 4})), .over = QS_QPOOL_OVER,
       .kernel = QS_KERNEL_POOL, .infer = infer_average_quantized, .lower = lower_qaveragepool);
 QS_OP(ms_qlinearglobalaveragepool, .domain = QS_DOMAIN_MICROSOFT,
       .name = "QLinearGlobalAveragePool", .until = 1, .min_in = 2, .max_in = 5, .attrs = last_attrs,
       .attr_count = 1, .traits = QS_NEEDS_LAST | QS_INTEGER,
-      QS_OPERANDS(.x = {{0, 1, 2}}, .y = {0, 3, 4}), .kernel = QS_KERNEL_POOL,
+      QS_MORE(QS_OPERANDS(.x = {{0, 1, 2}}, .y = {0, 3, 4})), .kernel = QS_KERNEL_POOL,
       .infer = infer_global_quantized, .lower = lower_qglobal);
 QS_OP(qsim_qlinearglobalaveragepool, .domain = QS_DOMAIN_QSIM, .name = "QLinearGlobalAveragePool",
       .min_in = 2, .max_in = 7, QS_ATTRS(last_attrs), .traits = QS_NEEDS_LAST | QS_INTEGER,
-      QS_OPERANDS(.x = {{0, 1, 2}}, .y = {0, 3, 4}), .over = QS_QPOOL_OVER,
+      QS_MORE(QS_OPERANDS(.x = {{0, 1, 2}}, .y = {0, 3, 4})), .over = QS_QPOOL_OVER,
       .kernel = QS_KERNEL_POOL, .infer = infer_global_quantized, .lower = lower_qglobal);

@@ -457,21 +457,22 @@ static uint32_t nearest_moves(const qs_graph *g, const qs_node *n) {
 
 QS_OP(resize, .name = "Resize", .since = 10, .min_in = 2,
       QS_HISTORY(.later = {{11, 3, 4, 1}, {13, 1, 4, 1}}, .upgrade = upgrade_resize),
-      QS_ATTRS(resize_attrs), .traits = QS_TAKES_LAST, .also = nearest_moves,
+      QS_ATTRS(resize_attrs), .traits = QS_TAKES_LAST, QS_MORE(.also = nearest_moves),
       .shape_inputs = 1 << 1 | 1 << 2 | 1 << 3, .integers_as = QSIM_DOUBLE,
       .kernel = QS_KERNEL_RESIZE, .infer = infer_resize, .lower = lower_resize);
 
 QS_OP(upsample, .name = "Upsample", .until = 9, .min_in = 1,
       QS_HISTORY(.later = {{9, 2, 2, 1}}, .upgrade = upgrade_resize), QS_ATTRS(upsample_attrs),
-      .traits = QS_TAKES_LAST, .also = nearest_moves, .shape_inputs = 1 << 1,
+      .traits = QS_TAKES_LAST, QS_MORE(.also = nearest_moves), .shape_inputs = 1 << 1,
       .integers_as = QSIM_DOUBLE, .kernel = QS_KERNEL_RESIZE, .infer = infer_resize,
       .lower = lower_resize);
 
 QS_OP(qsim_resize, .domain = QS_DOMAIN_QSIM, .name = "Resize", .min_in = 1,
       .max_in = QS_RESIZE_TABLE + 1, QS_ATTRS(internal_attrs), .traits = QS_TAKES_LAST,
-      .also = nearest_moves, .shape_inputs = 1 << 1 | 1 << 2 | 1 << 3, .over = QS_RESIZE_OVER,
-      .kernel = QS_KERNEL_RESIZE, .infer = infer_resize, .lower = lower_resize);
+      QS_MORE(.also = nearest_moves), .shape_inputs = 1 << 1 | 1 << 2 | 1 << 3,
+      .over = QS_RESIZE_OVER, .kernel = QS_KERNEL_RESIZE, .infer = infer_resize,
+      .lower = lower_resize);
 QS_OP(qsim_upsample, .domain = QS_DOMAIN_QSIM, .name = "Upsample", .min_in = 1,
       .max_in = QS_RESIZE_TABLE + 1, QS_ATTRS(internal_attrs), .traits = QS_TAKES_LAST,
-      .also = nearest_moves, .shape_inputs = 1 << 1, .over = QS_RESIZE_OVER,
+      QS_MORE(.also = nearest_moves), .shape_inputs = 1 << 1, .over = QS_RESIZE_OVER,
       .kernel = QS_KERNEL_RESIZE, .infer = infer_resize, .lower = lower_resize);

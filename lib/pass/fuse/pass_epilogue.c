@@ -288,7 +288,7 @@ static int fuse_at(epilogue *e, qs_id id) {
         const int code = fuse_float_sum(e, id);
         return code || e->g->nodes[id].removed ? code : fuse_factors(e, id);
     }
-    if (!n->op->curve || e->g->values[n->inputs[0]].dtype != QSIM_FLOAT)
+    if (!qs_op_more_of(n->op)->curve || e->g->values[n->inputs[0]].dtype != QSIM_FLOAT)
         return QSIM_OK;
     const bool costly = n->op->traits & QS_COSTLY;
     const int code = fuse_curve(e, id);

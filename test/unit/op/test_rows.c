@@ -13,7 +13,7 @@ static void fail(const qs_op *op, const char *what) {
 }
 
 static void check_traits(const qs_op *op) {
-    if (!op->traits && !op->also)
+    if (!op->traits && !qs_op_more_of(op)->also)
         fail(op, "states no traits: QS_PLAIN, if it has none");
     if ((op->traits & QS_PLAIN) && (op->traits & ~(uint32_t)QS_PLAIN))
         fail(op, "is plain and is not");
@@ -37,9 +37,9 @@ static void check_traits(const qs_op *op) {
         fail(op, "is no sum, product or quotient of two operands, element by element");
     if (op->moments == QS_MOMENTS_NORM && op->min_in != 5)
         fail(op, "normalizes by statistics that are no inputs");
-    if (op->curve && !(op->traits & QS_ELEMENTWISE))
+    if (qs_op_more_of(op)->curve && !(op->traits & QS_ELEMENTWISE))
         fail(op, "has a curve and is not element by element");
-    if ((op->traits & QS_COSTLY) && !op->curve)
+    if ((op->traits & QS_COSTLY) && !qs_op_more_of(op)->curve)
         fail(op, "says how long a curve takes that it has not");
     test_checks++;
 }
@@ -62,7 +62,7 @@ static void check_sets(const qs_op *op) {
         fail(op, "has no rules");
     if (has_attr(op, "into") != (op->over > 0))
         fail(op, "writes into a larger tensor, and does not say over which input");
-    const qs_op_curve *c = op->curve;
+    const qs_op_curve *c = qs_op_more_of(op)->curve;
     if (c && ((c->alpha != 0 && !has_attr(op, "alpha")) || (c->beta != 0 && !has_attr(op, "beta"))))
         fail(op, "has a default of an attribute that it has not");
     test_checks++;

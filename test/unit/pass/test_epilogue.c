@@ -121,7 +121,7 @@ static void every_curve(qsim_ctx *ctx, image *x) {
         const qs_op *op = qs_op_at(i);
         const bool bounds = qs_same(op->name, "Relu"); /* Relu is the convolution's own bound */
         net n;
-        if (!op->curve || op->domain)
+        if (!qs_op_more_of(op)->curve || op->domain)
             continue;
         begin(&n, ctx, x, 9, 11);
         CHECK_INT(qs_graph_set_import(n.g, "", qs_op_newest_opset()), 0);
