@@ -85,6 +85,9 @@ static void forged_array(void) {
                     .bytes = 64};
     CHECK_INT(qsim_array_read(&a, bytes, 64, INT64_MAX, INT64_MAX, out, 64, &e), QSIM_E_ARGUMENT);
     CHECK_INT(qsim_array_read(&a, bytes, 64, INT64_MIN, INT64_MIN, out, 64, &e), QSIM_E_ARGUMENT);
+    /* whose sum, if it wraps, is no position, and whose bytes, if they wrap, are none */
+    const int64_t half = INT64_MAX / 2 + 1;
+    CHECK_INT(qsim_array_read(&a, bytes, 64, half, half, out, 64, &e), QSIM_E_ARGUMENT);
     CHECK_INT(qsim_array_read(&a, bytes, 64, 15, 1, out, 64, &e), QSIM_OK);
 }
 
