@@ -103,6 +103,11 @@ class Verb:
         shutil.rmtree(self.work, ignore_errors=True)
         shutil.copytree(made, self.work)
         self.inputs = self.files()
+        try:
+            os.close(os.open(self.work, os.O_TMPFILE | os.O_WRONLY))
+            self.nameless = True
+        except OSError:
+            self.nameless = False
         down, up = os.pipe(), os.pipe()
         os.dup2(down[0], 100, inheritable=True)
         os.dup2(up[1], 101, inheritable=True)
@@ -162,14 +167,15 @@ class Verb:
         return code, int(answer[1])
 
 
-def moving(verb, name, data, reference):
+def moving(verb, name, data, reference, old):
     """Whether a complete output was on its way: beside the old one, or in a folder that is to be
-    named, when the process was killed or could remove nothing any more."""
+    named, when the process was killed or could remove nothing any more. A new file has no other name
+    before its own, where the system knows files without a name."""
     folder, _, file = name.rpartition("/")
     for output in verb.outputs:
         to, _, base = output.rpartition("/")
         if folder == to and re.fullmatch(re.escape(base) + r"\.[a-z]{6}", file):
-            return verb.name in TIMED or data == reference[1].get(output)
+            return (old or not verb.nameless) and (verb.name in TIMED or data == reference[1].get(output))
         if to and re.fullmatch(re.escape(to) + r"(/\.)?\.[a-z]{6}", folder) and file == base:
             return True
     return False
@@ -185,7 +191,9 @@ def fault_of(verb, kind, sticky, code, old, reference):
         if left.get(name) != bytes_:
             return "the input %s was changed" % name
     if kind in "ki" or (kind == "s" and sticky):
-        litter = [n for n in litter if not moving(verb, n, left[n], reference)]
+        litter = [n for n in litter if not moving(verb, n, left[n], reference, old)]
+    if kind == "s" and code != 0 and not sticky and not old:
+        litter += [folder for folder, below, names in os.walk(verb.work) if not below + names]
     if litter:
         return "litter: %s" % litter
     for name in verb.outputs:
@@ -215,6 +223,9 @@ def fault_of(verb, kind, sticky, code, old, reference):
         return "%d without a message: %s" % (code, said)
     if len(lines) > 2 and kind != "s":
         return "%d lines: %s" % (len(lines), said)
+    if kind == "m" and "files that were written before this are complete" not in said and any(
+            left.get(n) not in (None, OLD) for n in verb.outputs):
+        return "nothing is said of the outputs, which are new: %s" % said
     if kind == "m" and (code != MEMORY or not re.search("memory|Cannot allocate", said)):
         return "exit code %d for want of memory: %s" % (code, said)
     if kind == "s" and code not in (IO, DATA, USAGE, MEMORY):

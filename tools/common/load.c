@@ -263,7 +263,7 @@ int tool_save_model(const tool *t, const qsim_model *model, const char *path) {
     qsim_error e;
     size_t size = 0;
     if (strcmp(path, "-") != 0)
-        return qsim_model_save(model, path, &options, &e) ? tool_error(t, path, &e) : EXIT_OK;
+        return tool_written(t, path, qsim_model_save(model, path, &options, &e), &e);
     if (qsim_model_save_memory(model, NULL, 0, &size, &e))
         return tool_error(t, path, &e);
     void *bytes = tool_alloc(size, 1);

@@ -28,10 +28,12 @@ static void print_error(const tool *t, int code, const char *line, const char *h
     progress_clear();
     utf8_printable(&printable, line, 380);
     fprintf(stderr, "qsim: %s\n", printable.data);
-    if (hint && *hint) {
+    if (hint && *hint)
         utf8_printable(&second, hint, 300);
+    if (code == QSIM_E_NOMEM && tool_is_written())
+        text_printf(&second, "%s%s", second.size ? "; " : "", tool_is_written());
+    if (second.size)
         fprintf(stderr, "hint: %s\n", second.data);
-    }
     if (t->json) {
         json j = {0};
         json_object(&j, NULL);
@@ -85,6 +87,13 @@ int tool_error(const tool *t, const char *subject, const qsim_error *e) {
     text_free(&line);
     return e->code ? tool_exit_code(e->code)
                    : EXIT_INTERNAL; /* also for a failure without a code */
+}
+
+int tool_written(const tool *t, const char *path, int code, const qsim_error *e) {
+    if (code)
+        return tool_error(t, path, e);
+    tool_note_written();
+    return EXIT_OK;
 }
 
 int tool_fail(const tool *t, int code, const char *format, ...) {

@@ -107,7 +107,7 @@ int tool_write(const tool *t, const char *path, const void *data, size_t size) {
         return fwrite(data, 1, size, stdout) == size ? EXIT_OK : EXIT_IO;
     qsim_bytes piece = {data, size};
     int flags = t->force ? QSIM_FILE_REPLACE : 0;
-    return qsim_file_write(t->ctx, path, flags, &piece, 1, &e) ? tool_error(t, path, &e) : EXIT_OK;
+    return tool_written(t, path, qsim_file_write(t->ctx, path, flags, &piece, 1, &e), &e);
 }
 
 bool tool_may_write_model(const tool *t, const char *path, int *code) {

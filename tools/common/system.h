@@ -33,6 +33,8 @@ int64_t system_peak_memory(void);
 
 /* 0, or -1 with errno. */
 int system_make_folder(const char *path);
+/* An empty one. */
+void system_remove_folder(const char *path);
 /* May files be made in this folder? errno says why not. */
 bool system_may_write_into(const char *folder);
 /* Do both names mean the same existing file? */

@@ -65,6 +65,10 @@ int system_make_folder(const char *path) {
     return mkdir(path, 0777);
 }
 
+void system_remove_folder(const char *path) {
+    (void)rmdir(path);
+}
+
 bool system_may_write_into(const char *folder) {
     return access(folder, W_OK | X_OK) == 0;
 }

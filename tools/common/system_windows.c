@@ -62,6 +62,10 @@ int system_make_folder(const char *path) {
     return mkdir(path);
 }
 
+void system_remove_folder(const char *path) {
+    (void)rmdir(path);
+}
+
 bool system_may_write_into(const char *folder) {
     return _access(folder, 2) == 0;
 }

@@ -1,15 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 #include "common/text.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+static bool written;
+
+void tool_note_written(void) {
+    written = true;
+}
+
+const char *tool_is_written(void) {
+    return written ? "files that were written before this are complete" : NULL;
+}
+
 static void *or_die(void *p, size_t count, size_t size) {
     if (!p) {
         fprintf(stderr, "qsim: out of memory: %.0f bytes are needed\n",
                 (double)count * (double)size);
+        if (written)
+            fprintf(stderr, "hint: %s\n", tool_is_written());
         exit(6);
     }
     return p;

@@ -29,10 +29,17 @@ void text_csv(text *t, const char *field);
 void text_shell_word(text *t, const char *word);
 void text_free(text *t);
 
-/* Never NULL. `tool_alloc` zeroes; count * size is checked for overflow. Freed with free(). */
+/*
+ * Never NULL: a lack of memory ends the program. `tool_alloc` zeroes; count * size is checked for
+ * overflow. Freed with free().
+ */
 void *tool_alloc(size_t count, size_t size);
 void *tool_grow(void *old, size_t count, size_t size);
 char *tool_copy(const char *string);
+/* From now on messages of a lack of memory say that files which were written before are there. */
+void tool_note_written(void);
+/* The words for that, which allocate nothing; NULL: nothing was written. */
+const char *tool_is_written(void);
 
 /* Columns of a UTF-8 string (one per code point). */
 size_t text_columns(const char *string);

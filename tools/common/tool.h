@@ -47,6 +47,9 @@ int tool_exit_code(int code);
  * it.
  */
 int tool_error(const tool *t, const char *subject, const qsim_error *e);
+/* The same for a call that returned `code`; after a success EXIT_OK, and the file counts as
+ * written. */
+int tool_written(const tool *t, const char *path, int code, const qsim_error *e);
 int tool_fail(const tool *t, int code, const char *format, ...) TOOL_PRINTF(3, 4);
 int tool_usage(const tool *t, const char *hint, const char *format, ...) TOOL_PRINTF(3, 4);
 /*

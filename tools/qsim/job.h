@@ -87,6 +87,7 @@ typedef struct job {
     int64_t samples; /* most candidates; 0: all */
     double seconds;  /* most time for the search; 0: no limit */
     const char *output_dir, *output_name, *package;
+    text *made; /* folders of outputs that were not there, each ended by NUL */
     text notes; /* lines "path: not used, because …" */
 } job;
 
@@ -250,6 +251,8 @@ void job_command(const job_pass *p, const size_t *picks, text *out);
 void job_path(const job *j, const job_flow *f, const char *name, text *out);
 /* Makes the folders; refuses existing files that must not be replaced. */
 int job_prepare_output(const tool *t, const job *j);
+/* Removes those folders, but for one that is not empty. */
+void job_drop_folders(text *made);
 /* Writes model.onnx of each flow, metrics.json and the package. */
 int job_write(const tool *t, const job *j, const qsim_model *input, const job_result *base,
               const job_best *best);

@@ -23,10 +23,12 @@ void job_path(const job *j, const job_flow *f, const char *name, text *out) {
 /* ---- folders ---- */
 
 /* Makes all folders of a file's path. */
-static int make_folders(const tool *t, char *path) {
+static int make_folders(const tool *t, const job *j, char *path) {
     for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = 0;
-        if (system_make_folder(path) && errno != EEXIST) {
+        if (system_make_folder(path) == 0)
+            text_add(j->made, path, strlen(path) + 1);
+        else if (errno != EEXIST) {
             int code =
                 tool_fail(t, QSIM_E_IO, "%s: cannot make the folder: %s", path, strerror(errno));
             *slash = '/';
@@ -37,13 +39,21 @@ static int make_folders(const tool *t, char *path) {
     return EXIT_OK;
 }
 
+void job_drop_folders(text *made) {
+    while (made->size > 0) {
+        for (made->size--; made->size > 0 && made->data[made->size - 1];)
+            made->size--;
+        system_remove_folder(made->data + made->size);
+    }
+}
+
 static int prepare(const tool *t, const job *j, const job_flow *f, const char *name,
                    const char *suffix) {
     text path = {0};
     int code;
     job_path(j, f, name, &path);
     text_puts(&path, suffix);
-    code = make_folders(t, path.data);
+    code = make_folders(t, j, path.data);
     if (code == EXIT_OK) {
         char *slash = strrchr(path.data, '/');
         *slash = 0;
@@ -164,8 +174,8 @@ static int write_models(const tool *t, const job *j, const qsim_model *input,
         text path = {0};
         qsim_error e;
         job_path(j, &j->flows[i], "model.onnx", &path);
-        if (qsim_model_save(best[i].model ? best[i].model : input, path.data, &options, &e))
-            code = tool_error(t, path.data, &e);
+        const qsim_model *m = best[i].model ? best[i].model : input;
+        code = tool_written(t, path.data, qsim_model_save(m, path.data, &options, &e), &e);
         text_free(&path);
     }
     return code;
@@ -179,8 +189,8 @@ static int write_recipes(const tool *t, const job *j, const job_flow *f, const j
         if (!best->recipes[i])
             continue;
         job_path(j, f, job_recipe(&f->passes[i]), &path);
-        if (qsim_recipe_save(best->recipes[i], path.data, t->force, &e))
-            code = tool_error(t, path.data, &e);
+        code = qsim_recipe_save(best->recipes[i], path.data, t->force, &e);
+        code = tool_written(t, path.data, code, &e);
         text_free(&path);
     }
     return code;
@@ -224,8 +234,9 @@ static int write_package(const tool *t, const job *j, const text *report) {
     int code = fill_package(t, j, report, w);
     job_path(j, NULL, j->package, &path);
     text_puts(&path, ".zip");
-    if (code == EXIT_OK && qsim_packer_save(w, path.data, t->force ? QSIM_PACK_REPLACE : 0, &e))
-        code = tool_error(t, path.data, &e);
+    const int32_t flags = t->force ? QSIM_PACK_REPLACE : 0;
+    if (code == EXIT_OK)
+        code = tool_written(t, path.data, qsim_packer_save(w, path.data, flags, &e), &e);
     qsim_packer_free(w);
     text_free(&path);
     return code;

@@ -20,9 +20,9 @@ int recipe_open(const tool *t, quantizing *q) {
 int recipe_save(const tool *t, const quantizing *q) {
     const char *path = args_value(&t->args, "save-recipe");
     qsim_error e;
-    if (path && qsim_recipe_save(q->decided, path, t->force, &e))
-        return tool_error(t, path, &e);
-    return EXIT_OK;
+    if (!path)
+        return EXIT_OK;
+    return tool_written(t, path, qsim_recipe_save(q->decided, path, t->force, &e), &e);
 }
 
 /* Does the recipe give every quantized tensor its range? Then no calibration is needed. */

@@ -116,9 +116,10 @@ static int keep_recipe(const tool *t, ladder *l) {
     if (!ladder_needs_recipe(l) || strcmp(l->q->output, "-") == 0)
         return EXIT_OK;
     l->recipe = named ? named : l->own_recipe;
-    if (!named && qsim_recipe_save(l->q->decided, l->own_recipe, 1, &e))
-        return tool_error(t, l->own_recipe, &e);
-    return EXIT_OK;
+    if (named)
+        return EXIT_OK;
+    const int code = qsim_recipe_save(l->q->decided, l->own_recipe, 1, &e);
+    return tool_written(t, l->own_recipe, code, &e);
 }
 
 static int finish(const tool *t, page *p, ladder *l) {

@@ -153,8 +153,11 @@ static int run(tool *t) {
     code = merge ? merge_files(t, &c) : from_data(t, &c);
     /* The batches before an interrupt make a valid calibration. */
     bool partial = code == EXIT_INTERRUPTED && c && qsim_calibration_samples(c) > 0;
-    if ((code == EXIT_OK || partial) && qsim_calibration_save(c, output, t->force, &e))
-        code = tool_error(t, output, &e);
+    if (code == EXIT_OK || partial) {
+        const int saved =
+            tool_written(t, output, qsim_calibration_save(c, output, t->force, &e), &e);
+        code = saved ? saved : code;
+    }
     if (code == EXIT_INTERRUPTED && partial)
         tell_rest(t, output, qsim_calibration_samples(c));
     if (code == EXIT_OK && t->json)

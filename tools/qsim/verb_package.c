@@ -170,8 +170,8 @@ static int run(tool *t) {
         code = tool_fail(t, QSIM_E_CANCELLED, "%s: interrupted, not written", output);
     int32_t flags = (t->force ? QSIM_PACK_REPLACE : 0) |
                     (args_has(&t->args, "compress") ? QSIM_PACK_DEFLATE : 0);
-    if (code == EXIT_OK && qsim_packer_save(w, output, flags, &e))
-        code = tool_error(t, output, &e);
+    if (code == EXIT_OK)
+        code = tool_written(t, output, qsim_packer_save(w, output, flags, &e), &e);
     qsim_packer_free(w);
     return code == EXIT_OK ? list(t, output) : code;
 }

@@ -27,7 +27,7 @@ static int write_npy(const tool *t, const char *path, const qsim_tensor *x, cons
         return EXIT_OK;
     }
     int flags = t->force ? QSIM_FILE_REPLACE : 0;
-    return qsim_file_write(t->ctx, path, flags, pieces, 2, &e) ? tool_error(t, path, &e) : EXIT_OK;
+    return tool_written(t, path, qsim_file_write(t->ctx, path, flags, pieces, 2, &e), &e);
 }
 
 static int write_pb(const tool *t, const char *path, const qsim_tensor *x, const char *name) {

@@ -155,7 +155,8 @@ static int run_job(const tool *t, page *p, const job *j) {
 }
 
 static int run(tool *t) {
-    job j = {.output_dir = ".", .evaluate_input = true};
+    text made = {0};
+    job j = {.output_dir = ".", .evaluate_input = true, .made = &made};
     job_trouble trouble = {0};
     page p;
     int wrong = EXIT_OK;
@@ -177,10 +178,13 @@ static int run(tool *t) {
         job_print(t, &j);
     else if (code == EXIT_OK)
         code = page_close(t, &p, "qsim run-config", run_job(t, &p, &j));
+    if (code != EXIT_OK)
+        job_drop_folders(&made);
     job_free(&j);
     free(data);
     text_free(&trouble.message);
     text_free(&trouble.hint);
+    text_free(&made);
     return code;
 }
 

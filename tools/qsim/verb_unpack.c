@@ -22,8 +22,10 @@ static int run(tool *t) {
         if (e.code == QSIM_E_EXISTS && stat(folder, &st) == 0 && S_ISDIR(st.st_mode))
             snprintf(e.hint, sizeof(e.hint), "-f writes into it all the same");
         code = tool_error(t, e.code == QSIM_E_IO || e.code == QSIM_E_EXISTS ? folder : file, &e);
-    } else
+    } else {
+        tool_note_written();
         print_package(t, p, file);
+    }
     qsim_package_free(p);
     return code;
 }
