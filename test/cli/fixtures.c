@@ -365,6 +365,7 @@ int main(void) {
     make_same("photo.onnx", QSIM_FLOAT, 4, (int64_t[]){-1, 3, -1, -1});
     make_same("last.onnx", QSIM_FLOAT, 4, (int64_t[]){-1, -1, -1, 3});
     make_same("sound.onnx", QSIM_FLOAT, 2, (int64_t[]){-1, -1});
+    make_same("deep.onnx", QSIM_FLOAT, 4, (int64_t[]){-1, 16, -1, -1});
     make_same("whole.onnx", QSIM_INT64, 1, (int64_t[]){-1});
     make_unknown();
     make_broken();

@@ -170,10 +170,12 @@ static const char *const keys[] = {"scale", "mean",   "std",  "layout",    "chan
                                    "fit",   "resize", "crop", "letterbox", "pad",
                                    "fill",  "place",  "rate", NULL};
 
-static bool read_parts(reading *r, const char *spec, char part[64], bool first);
+#define PART 400 /* room for one: sixteen values, and the name */
+
+static bool read_parts(reading *r, const char *spec, char part[PART], bool first);
 
 /* Reads a preset: a word without "=", which must come first. */
-static bool read_word(reading *r, const char *word, char part[64], bool first) {
+static bool read_word(reading *r, const char *word, char part[PART], bool first) {
     double number;
     for (size_t i = 0; i < PRESETS; i++)
         if (strcmp(word, presets[i].name) == 0)
@@ -187,8 +189,8 @@ static bool read_word(reading *r, const char *word, char part[64], bool first) {
     return wrong(r, "not a preset", "presets are imagenet, tf, caffe, yolox, ppocr and none");
 }
 
-static bool read_part(reading *r, char part[64], bool first) {
-    char word[64];
+static bool read_part(reading *r, char part[PART], bool first) {
+    char word[PART];
     memcpy(word, part, sizeof(word));
     char *value = strchr(word, '=');
     if (!value)
@@ -208,11 +210,11 @@ static bool read_part(reading *r, char part[64], bool first) {
 }
 
 /* `part` gets the part that was read last; `first`: a preset may begin the list. */
-static bool read_parts(reading *r, const char *spec, char part[64], bool first) {
+static bool read_parts(reading *r, const char *spec, char part[PART], bool first) {
     for (const char *at = spec; *at; first = false) {
         size_t n = strcspn(at, ",");
-        snprintf(part, 64, "%.*s", (int)n, at);
-        if (n >= 64)
+        snprintf(part, PART, "%.*s", (int)n, at);
+        if (n >= PART)
             return wrong(r, "too long", NULL);
         if (!read_part(r, part, first))
             return false;
@@ -227,7 +229,7 @@ static bool read_parts(reading *r, const char *spec, char part[64], bool first) 
 }
 
 bool preprocess_parse(const tool *t, const char *spec, preprocess *p) {
-    char part[64] = "";
+    char part[PART] = "";
     reading r = {p, NULL, NULL};
     memset(p, 0, sizeof(*p));
     p->multiply = p->divide = p->std[0] = 1;

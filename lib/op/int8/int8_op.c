@@ -204,8 +204,7 @@ QS_COLD static bool packed_before(const qs_pack *p, qs_id weights, qs_i8_packed 
     const qs_i8_packed *first = p->kept ? p->kept[weights] : NULL, *other = first;
     for (int i = 0; other && i < WAYS; i++, other = other->before)
         if (qs_i8_alike(&other->layout, &other->source, &out->layout, &out->source) &&
-            other->group_stride == out->group_stride && other->w_zp.data == out->w_zp.data &&
-            other->w_zp.count == out->w_zp.count) {
+            other->group_stride == out->group_stride && qs_i8_list_same(&other->w_zp, &out->w_zp)) {
             out->weights = other->weights;
             return true;
         }

@@ -52,6 +52,12 @@ QS_COLD bool qs_i8_alike(const qs_conv_i8_weights *v, const qk_source_i8 *s,
            s->sn == t->sn && s->sy == t->sy && s->sx == t->sx && s->sc == t->sc;
 }
 
+QS_COLD bool qs_i8_list_same(const qs_i8_list *a, const qs_i8_list *b) {
+    return a->count == b->count &&
+           (a->data == b->data ||
+            (a->data && b->data && memcmp(a->data, b->data, (size_t)a->count) == 0));
+}
+
 QS_COLD int64_t qs_i8_sample_rows(const qs_value *y, const qs_conv_i8_weights *w) {
     const int64_t columns = (int64_t)w->n * w->groups;
     const int64_t rest = y->rank < 1 ? 0 : qs_dims_product(y->dims, 1, y->rank);

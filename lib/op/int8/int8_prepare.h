@@ -24,6 +24,9 @@ static inline int32_t qs_i8_list_at(const qs_i8_list *l, int64_t i) {
     return l->is_signed ? (int8_t)v : v;
 }
 
+/* Of equal types. */
+bool qs_i8_list_same(const qs_i8_list *a, const qs_i8_list *b);
+
 /* Whether a zero point is not 0, in terms of s8 weights (u8 ones minus `flip`). */
 bool qs_i8_any_zero_point(const qs_i8_list *w_zp, uint8_t flip);
 

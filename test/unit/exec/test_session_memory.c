@@ -40,6 +40,69 @@ static void make(net *n, qsim_ctx *ctx) {
     NET_OK(n, net_end(n));
 }
 
+/* Adds a node; a # among its inputs is i, which the output ends in. */
+static void numbered(net *n, const char *op, const char *inputs, const char *output, int i) {
+    char in[64], out[16], *p = in;
+    for (const char *c = inputs; *c; c++)
+        if (*c == '#')
+            p += sprintf(p, "%d", i);
+        else
+            *p++ = *c;
+    *p = 0;
+    snprintf(out, sizeof(out), "%s%d", output, i);
+    net_node(n, "", op, in, out);
+}
+
+#define SIDE 256
+
+/* Bytes of a session with `count` products of one weight: of floats, or of integers whose scales
+ * all differ. */
+static size_t products(int count, bool integers) {
+    static int8_t w[SIDE * SIDE];
+    char name[16];
+    uint64_t state = 9;
+    qsim_session *s = NULL;
+    net n;
+    for (int i = 0; i < SIDE * SIDE; i++)
+        w[i] = (int8_t)test_random(&state);
+    net_begin(&n, NULL, 13);
+    net_input(&n, "x", QSIM_FLOAT, NET_DIMS(-1, SIDE));
+    net_random(&n, "w", NET_DIMS(SIDE, SIDE), 3, 1);
+    net_const(&n, "q", QSIM_INT8, NET_DIMS(SIDE, SIDE), w);
+    net_byte(&n, "z", QSIM_INT8, 3);
+    for (int i = 0; i < count; i++) {
+        snprintf(name, sizeof(name), "s%d", i);
+        net_float(&n, name, 0.01f + 0.001f * (float)i);
+        if (integers) {
+            numbered(&n, "QuantizeLinear", "x,s#,z", "a", i);
+            numbered(&n, "DequantizeLinear", "a#,s#,z", "b", i);
+            numbered(&n, "DequantizeLinear", "q,s#", "c", i);
+            numbered(&n, "MatMul", "b#,c#", "d", i);
+            numbered(&n, "QuantizeLinear", "d#,s#,z", "y", i);
+        } else {
+            numbered(&n, "Mul", "x,s#", "a", i);
+            numbered(&n, "MatMul", "a#,w", "y", i);
+        }
+        snprintf(name, sizeof(name), "y%d", i);
+        net_output(&n, name);
+    }
+    NET_OK(&n, net_end(&n));
+    CHECK_INT(qsim_session_create(n.model, NULL, &s, NULL), 0);
+    const size_t bytes = (size_t)qsim_session_bytes(s);
+    qsim_session_free(s);
+    net_free(&n);
+    return bytes;
+}
+
+/* A weight is packed once, however many nodes read it. */
+static void shared_weight(void) {
+    for (int i = 0; i < 2; i++) {
+        const size_t weight = SIDE * SIDE * (i ? sizeof(int8_t) : sizeof(float));
+        const size_t one = products(1, i), many = products(16, i);
+        CHECK(one > weight && many < one + 2 * weight);
+    }
+}
+
 /* Compiles, plans and executes; the first failure's code. */
 static int live(const qsim_model *model, qsim_ctx *own) {
     const qsim_session_options o = {.struct_size = sizeof(o), .ctx = own};
@@ -109,5 +172,6 @@ int main(void) {
     net_free(&n);
     qsim_ctx_free(ctx);
     CHECK_INT(h.live, 0);
+    shared_weight();
     return test_done();
 }

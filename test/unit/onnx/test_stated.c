@@ -205,6 +205,30 @@ static void declared_type(void) {
     proto_free(&file);
 }
 
+/* A type that is no tensor's says nothing of a tensor: the next that is stated of it counts. */
+static void other_type(void) {
+    const int64_t x[] = {3, COLUMNS}, wrong[] = {5};
+    qsim_model *m = NULL;
+    proto graph = {0}, file = {0}, type = {0}, value = {0};
+    proto_node(&graph, "Neg", "first", "x", NULL, "a");
+    proto_node(&graph, "Neg", "second", "a", NULL, "y");
+    proto_value(&graph, 11, "x", QSIM_FLOAT, x, 2);
+    proto_bytes(&type, 4, NULL, 0); /* sequence_type */
+    proto_text(&value, 1, "a");
+    proto_take(&value, 2, &type);
+    proto_take(&graph, 13, &value);
+    proto_value(&graph, 13, "a", QSIM_FLOAT, wrong, 1);
+    proto_value(&graph, 12, "y", QSIM_FLOAT, x, 2);
+    proto_model(&file, &graph);
+    CHECK_INT(qsim_model_load_memory(NULL, file.data, file.size, NULL, &m, NULL), QSIM_OK);
+    CHECK_INT(qsim_model_check(m, NULL, NULL), 1);
+    qsim_model_free(m);
+    proto_free(&file);
+    proto_free(&graph);
+    proto_free(&value);
+    proto_free(&type);
+}
+
 int main(void) {
     reshapes((int64_t[]){1, 8}, 1, "2,4,", NULL);
     reshapes((int64_t[]){1, 8}, 2, "", "16 elements cannot take a shape of 8 (node 'a'");
@@ -219,6 +243,7 @@ int main(void) {
     declared("N", 2, "1,16,", NULL);
     declared_output();
     declared_type();
+    other_type();
     const int64_t right[] = {3, COLUMNS}, open[] = {-1, COLUMNS}, wrong[] = {-1, 4, 1};
     misdeclared(right, 2, open, 2, "", 0);
     misdeclared(right, 2, wrong, 2, "m: 'y' has the shape [3,8]; the file declares another\n", 1);
