@@ -25,7 +25,9 @@ extern "C" {
 /*
  * Statistics of a model's float activations (with BatchNormalization folded): histograms, means and
  * extremes of channels, filled batch by batch. Memory does not grow with the number of samples;
- * merging is exact and does not depend on the order. One thread at a time.
+ * merging is exact and does not depend on the order. Of an If a run takes one branch, and so does a
+ * batch here: tensors of a branch that no sample takes have no values, and static quantization
+ * leaves its layers in float. One thread at a time.
  */
 typedef struct qsim_calibration qsim_calibration;
 

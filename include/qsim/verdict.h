@@ -159,6 +159,7 @@ QSIM_API int qsim_verdict_labels(const qsim_verdict *v, qsim_verdict_labels_info
  *                       by 20 points than its own probabilities say; at 1 % of error (Wilson)
  *     one-class         the float model gives all samples the same class
  *     dead-tensors      tensors that never change
+ *     unseen-tensors    tensors of a branch of an If that no sample takes
  *     outlier           one sample alone widens a range 4 times or more
  *     stretched-range   1 value in 10,000 makes a range 8 times as wide or more
  *     not-a-number      NaN in one of both models

@@ -28,7 +28,12 @@ struct qsim_session {
     bool any_by_value;
     bool observed; /* outputs are shown when complete and kept only for the steps that read them */
     bool *channels_last; /* by output of an observed session: whether it is in this layout */
-    bool *integer;       /* by node of the model, as qsim_model_node counts them */
+    /*
+     * Outputs of an observed session that are shown; those behind them are the model's, which tell
+     * the branches that a run takes: others are not computed. 0: all are shown.
+     */
+    size_t shown_count;
+    bool *integer; /* by node of the model, as qsim_model_node counts them */
     int32_t node_count;
     size_t stale; /* bytes of constants read since the file's pages were last released */
     struct qs_flow_bodies *bodies; /* by node id; NULL: no node has subgraphs */
@@ -128,6 +133,7 @@ typedef struct qs_plan {
     qs_port *inputs, *outputs;
     /* Outputs of an observed session, sorted by the step that completes them, and these steps. */
     int32_t *shown, *ready;
+    bool *untaken; /* by output: only a branch that is not taken makes it; NULL: none is so */
     size_t arena_bytes;
     size_t live_bytes; /* peak of bytes in use */
     uint64_t used;     /* when it was last used: the plan unused longest is replaced */

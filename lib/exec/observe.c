@@ -89,6 +89,8 @@ int qs_run_show(qsim_run *run, int32_t step, qsim_error *error) {
     for (; run->shown < s->graph->output_count && plan->ready[run->shown] == step && !code;
          run->shown++) {
         const int32_t output = plan->shown[run->shown];
+        if (plan->untaken && (plan->untaken[output] || (size_t)output >= s->shown_count))
+            continue;
         const qsim_tensor value = output_view(plan, &plan->outputs[output]);
         code = run->observe(run->observe_user, output, &value, s->channels_last[output], error);
     }

@@ -175,6 +175,10 @@ static int place_observed(placing *p) {
         const size_t i = (size_t)p->plan->shown[k];
         buffer *b = &p->buffers[p->root[g->outputs[i]].value];
         const bool deferred = p->deferred_values[g->outputs[i]];
+        if (p->plan->untaken && p->plan->untaken[i]) {
+            p->plan->outputs[i] = (qs_port){.value = g->outputs[i], .offset = QS_NOWHERE};
+            continue;
+        }
         int code = deferred ? set_deferred_output(p, &p->plan->outputs[i], g->outputs[i])
                             : set_port(p, &p->plan->outputs[i], g->outputs[i]);
         if (code)

@@ -201,29 +201,51 @@ static qs_id chosen_input(const qs_plan *plan, const qs_node *n) {
 }
 
 /*
- * Marks the nodes on which outputs depend, except folded ones. Returns the number of those that are
+ * Marks the nodes on which outputs from `first` on depend, except folded ones, and the values that
+ * these read; `chosen`: without branches that are not taken. Returns the number of nodes that are
  * not deferred.
  */
-static size_t mark_needed(const qs_graph *g, const qs_plan *plan, found *f) {
-    bool *value = f->wanted, *node = f->needed;
+static size_t mark_needed(const qs_graph *g, const qs_plan *plan, const found *f, size_t first,
+                          bool chosen, bool *value) {
     size_t count = 0;
-    for (size_t i = 0; i < g->output_count; i++)
-        value[g->outputs[i]] = true;
+    memset(f->needed, 0, g->node_count * sizeof(*f->needed));
+    for (size_t i = first; i < g->output_count; i++)
+        value[g->outputs[i]] |= !plan->untaken || !plan->untaken[i];
     for (size_t i = g->order_count; i-- > 0;) {
         qs_id id = g->order[i];
         const qs_node *n = &g->nodes[id];
-        for (int32_t k = 0; k < n->output_count && !node[id]; k++)
-            node[id] = n->outputs[k] != QS_NONE && value[n->outputs[k]];
-        node[id] = node[id] && !f->constant[id];
-        if (!node[id])
+        bool needed = false;
+        for (int32_t k = 0; k < n->output_count && !needed; k++)
+            needed = n->outputs[k] != QS_NONE && value[n->outputs[k]];
+        if (!needed || f->constant[id])
             continue;
+        f->needed[id] = true;
         count += !f->deferred[id];
-        const qs_id only = chosen_input(plan, n);
+        const qs_id only = chosen ? chosen_input(plan, n) : QS_NONE;
         for (int32_t k = 0; k < n->input_count; k++)
             if (n->inputs[k] != QS_NONE && (only == QS_NONE || only == n->inputs[k]))
                 value[n->inputs[k]] = true;
     }
     return count;
+}
+
+/* Finds the shown outputs that only branches make which this plan does not take. */
+static bool find_untaken(const qsim_session *s, qs_plan *plan, const found *f,
+                         qs_arena *temporary) {
+    const qs_graph *g = s->graph;
+    if (s->shown_count == 0)
+        return true;
+    bool *all = qs_arena_alloc(temporary, g->value_count + 1, sizeof(*all));
+    bool *some = qs_arena_alloc(temporary, g->value_count + 1, sizeof(*some));
+    bool *untaken = qs_arena_alloc(&plan->arena, g->output_count + 1, sizeof(*untaken));
+    if (!all || !some || !untaken)
+        return false;
+    mark_needed(g, plan, f, s->shown_count, false, all);
+    mark_needed(g, plan, f, s->shown_count, true, some);
+    for (size_t i = 0; i < s->shown_count; i++)
+        untaken[i] = all[g->outputs[i]] && !some[g->outputs[i]];
+    plan->untaken = untaken;
+    return true;
 }
 
 /* The name of the nearest named value before a node, along first inputs; NULL: none has a name. */
@@ -333,8 +355,10 @@ static int make_steps(const qsim_session *s, const qs_eval *e, qs_plan *plan) {
     code = infer_all(s, e, plan, &f);
     if (code)
         goto done;
-    size_t count = mark_needed(g, plan, &f);
     code = QSIM_E_NOMEM;
+    if (!find_untaken(s, plan, &f, &temporary))
+        goto done;
+    const size_t count = mark_needed(g, plan, &f, 0, true, f.wanted);
     plan->steps = qs_arena_alloc(&plan->arena, count + 1, sizeof(*plan->steps));
     plan->scratch = qs_arena_alloc(&plan->arena, count + 1, sizeof(*plan->scratch));
     plan->nanoseconds = qs_arena_alloc(&plan->arena, count + 1, sizeof(*plan->nanoseconds));

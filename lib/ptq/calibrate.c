@@ -228,9 +228,24 @@ static int find_parts(qsim_calibration *c, const qs_graph *g) {
 
 /* ---- create ---- */
 
+/*
+ * Appends the names of the model's outputs, if branches of the graph may be left out. Returns the
+ * number of names.
+ */
+static size_t add_outputs(const qs_graph *g, const char **names, size_t count) {
+    bool chooses = false;
+    for (size_t k = 0; k < g->order_count; k++)
+        chooses |= (g->nodes[g->order[k]].op->traits & QS_CHOOSES) != 0;
+    for (size_t i = 0; i < g->output_count && chooses; i++)
+        if (!qs_value_is_sequence(g, g->outputs[i]))
+            names[count++] = g->values[g->outputs[i]].name;
+    return count;
+}
+
 /* Compiles the graph up to the tensors that are read. */
 static int compile(qsim_calibration *c, size_t inputs, qsim_error *error) {
-    const char **names = qs_alloc(c->ctx, c->count + 1, sizeof(*names));
+    const qs_graph *g = c->prepared->graph;
+    const char **names = qs_alloc(c->ctx, c->count + g->output_count + 1, sizeof(*names));
     size_t count = 0;
     c->outputs = qs_alloc(c->ctx, c->count + 1, sizeof(*c->outputs));
     c->read_count = inputs;
@@ -244,10 +259,13 @@ static int compile(qsim_calibration *c, size_t inputs, qsim_error *error) {
         c->outputs[count++] = (int32_t)i;
         c->read_count++;
     }
+    const size_t all = code ? 0 : add_outputs(g, names, count);
     qsim_session_options options = {
-        .struct_size = sizeof(options), .outputs = names, .output_count = count};
+        .struct_size = sizeof(options), .outputs = names, .output_count = all};
     if (!code)
         code = qs_session_compile(c->prepared, &options, QS_COMPILE_OBSERVED, &c->session, error);
+    if (!code && all > count)
+        c->session->shown_count = count;
     if (!code)
         code = qsim_run_create(c->session, &c->run, error);
     for (int32_t i = 0; !code && i < qsim_session_input_count(c->session); i++) {

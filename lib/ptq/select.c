@@ -320,7 +320,8 @@ static int check_wanted(const qs_quantizer *q, qs_id node) {
     qs_fail(q->error, QSIM_E_NOT_FOUND,
             "%s: the layer '%s' is to be in integers, but its tensor '%s' was not calibrated",
             q->model->name, qs_node_label(q->g, node), name);
-    qs_hint(q->error, "calibrate with the same rules and recipe");
+    qs_hint(q->error,
+            "calibrate with the same rules and recipe, on samples of each branch of an If");
     return QSIM_E_NOT_FOUND;
 }
 

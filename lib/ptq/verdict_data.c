@@ -124,10 +124,12 @@ static bool is_input(const qsim_verdict *v, const char *name) {
 }
 
 static void warn_of_constants(qsim_verdict *v, const qsim_calibration *c) {
-    int32_t dead = 0, inputs = 0, first = -1;
+    int32_t dead = 0, inputs = 0, first = -1, unseen = 0, empty = -1;
     for (int32_t i = 0; i < qsim_calibration_count(c); i++) {
         const qsim_observer *o = qsim_calibration_observer(c, i);
         const char *name = qsim_calibration_name(c, i);
+        if (qsim_observer_count(o) == 0)
+            empty = unseen++ ? empty : i;
         if (qsim_observer_count(o) < 2 || qsim_observer_min(o) < qsim_observer_max(o))
             continue;
         if (is_input(v, name)) {
@@ -145,6 +147,12 @@ static void warn_of_constants(qsim_verdict *v, const qsim_calibration *c) {
             "%d of %d tensors never changed while calibrating, '%.80s' first: dead channels, or data "
             "that misses them",
             (int)dead, (int)qsim_calibration_count(c), qsim_calibration_name(c, first));
+    if (unseen > 0)
+        qs_verdict_say(
+            v, "unseen-tensors", QSIM_GRADE_GOOD,
+            "%d tensors have no value, '%.80s' first: no sample takes their branch of an If, "
+            "which gets no ranges",
+            (int)unseen, qsim_calibration_name(c, empty));
 }
 
 static void warn_of_outliers(qsim_verdict *v, const qsim_calibration *c) {

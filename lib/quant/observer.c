@@ -185,6 +185,31 @@ int qs_observer_include(qsim_observer *o, float min, float max) {
     return QSIM_OK;
 }
 
+static void count_values(qsim_observer *o, const float *values, size_t count) {
+    const int32_t exponent = o->exponent;
+    for (size_t i = 0; i < count; i++)
+        o->bins[QS_SIDE + qs_histogram_index(values[i], exponent)]++;
+}
+
+int qsim_observer_feed(qsim_observer *o, const float *values, size_t count) {
+    float min, max;
+    if (!o || (count > 0 && !values))
+        return QSIM_E_ARGUMENT;
+    if (count == 0)
+        return QSIM_OK;
+    if (!qs_find_extremes(values, count, &min, &max))
+        return QSIM_E_VALUE;
+    if (o->count > UINT64_MAX - count)
+        return QSIM_E_LIMIT;
+    int code = qs_observer_include(o, min, max);
+    if (code)
+        return code;
+    if (o->bins)
+        count_values(o, values, count);
+    o->count += count;
+    return QSIM_OK;
+}
+
 int qs_observer_reserve(qsim_observer *into, const qsim_observer *from) {
     if (into->bins && from->bins && into->bits != from->bits)
         return QSIM_E_MISMATCH;

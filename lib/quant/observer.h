@@ -181,6 +181,8 @@ void qs_observer_flush(qsim_observer *o, qs_tally *t);
 #define QS_READ_BLOCK 1024
 void qs_read_planes(const float *x, size_t planes, size_t n, qs_exact *sum);
 
+/* qs_reads' extremes of the C table. */
+bool qs_find_extremes(const float *x, size_t n, float *min, float *max);
 /* Whether every value is finite, which feeding requires. */
 bool qs_all_finite(const float *x, size_t n);
 

@@ -6,40 +6,13 @@
 #include "quant/observer.h"
 #include "quant/observer_loops.h"
 
-/* One copy of the loop, for calls of the interface. */
-static __attribute__((noinline)) bool find_extremes(const float *x, size_t n, float *min,
-                                                    float *max) {
+bool qs_find_extremes(const float *x, size_t n, float *min, float *max) {
     return qs_extremes(x, n, min, max);
 }
 
 bool qs_all_finite(const float *x, size_t n) {
     float min, max;
-    return n == 0 || find_extremes(x, n, &min, &max);
-}
-
-static void count_values(qsim_observer *o, const float *values, size_t count) {
-    const int32_t exponent = o->exponent;
-    for (size_t i = 0; i < count; i++)
-        o->bins[QS_SIDE + qs_histogram_index(values[i], exponent)]++;
-}
-
-int qsim_observer_feed(qsim_observer *o, const float *values, size_t count) {
-    float min, max;
-    if (!o || (count > 0 && !values))
-        return QSIM_E_ARGUMENT;
-    if (count == 0)
-        return QSIM_OK;
-    if (!find_extremes(values, count, &min, &max))
-        return QSIM_E_VALUE;
-    if (o->count > UINT64_MAX - count)
-        return QSIM_E_LIMIT;
-    int code = qs_observer_include(o, min, max);
-    if (code)
-        return code;
-    if (o->bins)
-        count_values(o, values, count);
-    o->count += count;
-    return QSIM_OK;
+    return n == 0 || qs_find_extremes(x, n, &min, &max);
 }
 
 /* ---- one read ---- */

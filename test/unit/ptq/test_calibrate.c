@@ -509,7 +509,85 @@ static void test_moved(void) {
     qsim_model_free(m);
 }
 
+/* ---- branches ---- */
+
+/* y = rate == 16000 ? Relu(Conv(x, w0)) : Relu(Conv(x, w1)), as an If is read. */
+static qsim_model *branches(void) {
+    qsim_builder *b = NULL;
+    const int64_t rate = 16000, dims[4] = {-1, 4, 8, 8};
+    CHECK_INT(qsim_builder_create(NULL, 13, "branches", &b, NULL), QSIM_OK);
+    qsim_builder_input(b, "x", QSIM_FLOAT, 4, dims, NULL);
+    qsim_builder_input(b, "rate", QSIM_INT64, 0, NULL, NULL);
+    qsim_builder_constant(b, "wide",
+                          &(qsim_tensor){QSIM_INT64, 0, NULL, (void *)(uintptr_t)&rate, 8});
+    net_constant(b, "w0", 4, (int64_t[]){4, 4, 1, 1}, 0.4f, 1);
+    net_constant(b, "w1", 4, (int64_t[]){4, 4, 1, 1}, 0.4f, 2);
+    qsim_builder_node(b, "", "Equal", "is", "rate,wide", "is");
+    for (int i = 0; i < 2; i++) {
+        static const char *const name[2][3] = {{"x,w0", "c0", "a0"}, {"x,w1", "c1", "a1"}};
+        qsim_builder_node(b, "", "Conv", name[i][1], name[i][0], name[i][1]);
+        qsim_builder_node(b, "", "Relu", name[i][2], name[i][1], name[i][2]);
+    }
+    qsim_builder_node(b, "", "Where", "y", "is,a0,a1", "y");
+    qsim_builder_output(b, "y", QSIM_FLOAT, 4, dims, NULL);
+    return net_finish(b);
+}
+
+static void feed_rate(qsim_calibration *c, int64_t rate, uint64_t seed) {
+    float x[2 * 4 * 8 * 8];
+    for (size_t i = 0; i < QS_COUNT(x); i++)
+        x[i] = (float)test_random(&seed) / 2147483648.0f - 1;
+    const qsim_tensor in[2] = {{QSIM_FLOAT, 4, (int64_t[]){2, 4, 8, 8}, x, sizeof(x)},
+                               {QSIM_INT64, 0, NULL, &rate, sizeof(rate)}};
+    CHECK_INT(qsim_calibration_feed(c, in, 2, NULL), QSIM_OK);
+}
+
+static uint64_t seen(const qsim_calibration *c, const char *name) {
+    for (int32_t i = 0; i < qsim_calibration_count(c); i++)
+        if (strcmp(qsim_calibration_name(c, i), name) == 0)
+            return qsim_observer_count(qsim_calibration_observer(c, i));
+    return UINT64_MAX;
+}
+
+static int32_t count_integers(void *user, const qsim_layer_info *layer) {
+    *(int32_t *)user += layer->scheme >= 0;
+    return 0;
+}
+
+/* A branch is observed where samples take it; without any its layers stay in float. */
+static void test_branches(void) {
+    qsim_model *m = branches(), *q = NULL;
+    qsim_calibration *one = create(m, NULL), *two = create(m, NULL), *both = create(m, NULL);
+    int32_t integers = 0;
+    char a[65], b[65];
+    feed_rate(one, 16000, 1);
+    CHECK_INT(seen(one, "a0"), 512);
+    CHECK_INT(seen(one, "a1"), 0);
+    CHECK_INT(qsim_quantize_layers(m, one, NULL, count_integers, &integers, NULL), 2);
+    CHECK_INT(integers, 1);
+    CHECK_INT(qsim_quantize(m, one, NULL, &q, NULL), QSIM_OK);
+    qsim_model_free(q);
+    feed_rate(two, 8000, 2);
+    CHECK_INT(seen(two, "a0"), 0);
+    CHECK_INT(seen(two, "a1"), 512);
+    feed_rate(both, 8000, 2);
+    feed_rate(both, 16000, 1);
+    CHECK_INT(seen(both, "a1"), 512);
+    integers = 0;
+    CHECK_INT(qsim_quantize_layers(m, both, NULL, count_integers, &integers, NULL), 2);
+    CHECK_INT(integers, 2);
+    CHECK_INT(qsim_calibration_merge(one, two, NULL), QSIM_OK);
+    CHECK_INT(qs_calibration_hash(one, NULL, a), QSIM_OK);
+    CHECK_INT(qs_calibration_hash(both, NULL, b), QSIM_OK);
+    CHECK_STR(a, b);
+    qsim_calibration_free(one);
+    qsim_calibration_free(two);
+    qsim_calibration_free(both);
+    qsim_model_free(m);
+}
+
 int main(void) {
+    test_branches();
     test_memory();
     test_sums();
     test_moved();
