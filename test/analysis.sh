@@ -11,6 +11,7 @@
 #               and 1.4 GB for an input; findings are left in build-test/fuzz/found
 #     replay    gcc, AddressSanitizer and UBSan: the same targets without libFuzzer, TIMES (default 1)
 #               10 million mutations in all; the first input that fails is left in build-test/replay
+#               ONLY="npy csv" restricts both, fuzz and replay, to some targets
 #     random    gcc -O0, AddressSanitizer and UBSan: SEEDS (default 2000) random graphs from seed FIRST (1) on
 #     coverage  lines and branches of readers and writers that the ordinary tests reach, and that fuzz targets
 #               alone do, replayed (test/coverage.py)
@@ -59,12 +60,18 @@ tests() { # NAME ARGUMENTS...
     UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 meson test -C "$dir" --no-rebuild --print-errorlogs --timeout-multiplier 10 "$@" || status=1
 }
 
+wanted() { # TARGET
+    case " ${ONLY:-$1} " in *" $1 "*) ;; *) return 1 ;; esac
+}
+
 fuzz() {
     root=$PWD/build-test/fuzz
     mkdir -p "$root/found"
     for target in "$root"/test/fuzz/fuzz_*; do
-        [ ! -d "$target" ] || continue
         name=${target##*/fuzz_}
+        if [ -d "$target" ] || ! wanted "$name"; then
+            continue
+        fi
         mkdir -p "$root/corpus/$name"
         case $name in
         onnx | pipeline) find "$shared/models" -name '*.onnx' -size -100k -exec cp -f {} "$root/corpus/$name" \; ;;
@@ -86,6 +93,7 @@ fuzz() {
 replay() {
     cd build-test/replay
     while read -r name count; do
+        wanted "$name" || continue
         case $name in
         qcal) seeds=../../test/fuzz/seed.qcal ;;
         recipe) seeds=../../test/fuzz/seed.qrecipe ;;
@@ -110,6 +118,7 @@ csv 500000
 external 4000
 idx 500000
 kernels 1200
+large 4
 nodes 2000
 npy 400000
 npz 50000

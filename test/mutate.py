@@ -229,7 +229,7 @@ class Build:
             elif f.startswith("test/fault/test_"):
                 more = ["test/fuzz/fuzz_npz.c"] if name == "test_fault_api" else []
                 tests.append((name, "fault", [self.link(name, [f] + more, [shared])]))
-            elif f.startswith("test/fuzz/fuzz_") and name not in ("fuzz_heap", "fuzz_kernels"):
+            elif f.startswith("test/fuzz/fuzz_") and name not in ("fuzz_heap", "fuzz_kernels", "fuzz_large"):
                 kind = name[5:]
                 arguments = times.get(kind, []) + [os.path.join(self.src, "test/fuzz", s) for s in seeds.get(kind, [])]
                 tests.append(("replay_" + kind, "tools" if kind in ("args", "config", "csv", "picture") else "fuzz",

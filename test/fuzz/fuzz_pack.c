@@ -34,14 +34,27 @@ static void take_name(fuzz_bytes *b, char name[24]) {
     name[n] = 0;
 }
 
+/* Content of several blocks of 64 KiB, and near their ends: at first zeros, then what no method
+ * shortens. */
+static void take_blocks(entry *e, size_t blocks) {
+    static uint8_t large[(8 << 16) + 1];
+    uint32_t state = 1;
+    for (size_t i = sizeof(large) / 4; i < sizeof(large); i++)
+        large[i] = (uint8_t)((state = state * 1664525u + 1013904223u) >> 24);
+    e->data = large;
+    e->size = (blocks << 16) + 1 - blocks % 3;
+}
+
 static void add_data(qsim_packer *w, fuzz_bytes *b, added *all) {
     entry *e = &all->list[all->count];
     take_name(b, e->name);
-    e->size = fuzz_below(b, 64);
-    e->size = e->size < b->left ? e->size : b->left;
+    const uint8_t size = fuzz_byte(b);
+    e->size = size % 64 < b->left ? size % 64 : b->left;
     e->data = b->data;
     b->data += e->size;
     b->left -= e->size;
+    if (size >= 248)
+        take_blocks(e, size - 247u);
     const int32_t role = (int32_t)fuzz_below(b, 10);
     const int code =
         fuzz_legal(qsim_packer_add(w, role, role ? NULL : e->name, e->data, e->size, NULL));
@@ -126,11 +139,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     return 0;
 }
 
-/* A model, then one option and one file; then two models and files in folders. */
+/* A model, then one option and one file; two models and files in folders; a file of eight blocks.
+ */
 size_t fuzz_seed(size_t index, uint8_t *buffer, size_t capacity) {
     static const uint8_t seeds[][32] = {
         {0, 0, 1, 0, 1, 2, 0, 1, 1, 2, 2, 2, 0, 1, 5, 'h', 'e', 'l', 'l', 'o', 0},
         {1, 0, 1, 0, 0, 1, 1, 2, 4, 0, 4, 1, 2, 3, 'a', 'b', 'c', 0, 2, 4, 1, 4, 1, 2, 0, 0},
+        {1, 2, 1, 0, 255, 0},
     };
     if (index >= sizeof(seeds) / sizeof(seeds[0]) || capacity < sizeof(seeds[0]))
         return 0;

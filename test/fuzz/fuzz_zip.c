@@ -53,7 +53,8 @@ static int make_model(const char *path) {
     return code;
 }
 
-static int make_package(const char *path, int32_t flags) {
+static int make_package(const char *path, int32_t flags, size_t blank) {
+    static const uint8_t zeros[300000];
     qsim_packer *w = NULL;
     int code = make_model(path);
     if (code == QSIM_OK)
@@ -62,22 +63,24 @@ static int make_package(const char *path, int32_t flags) {
         code = qsim_packer_model(w, path, "m", NULL);
     if (code == QSIM_OK)
         code = qsim_packer_add(w, QSIM_ROLE_LABELS, NULL, "a\nb\n", 4, NULL);
+    if (code == QSIM_OK && blank > 0)
+        code = qsim_packer_add(w, QSIM_ROLE_DATA, "z", zeros, blank, NULL);
     if (code == QSIM_OK)
         code = qsim_packer_save(w, path, flags | QSIM_PACK_REPLACE, NULL);
     qsim_packer_free(w);
     return code;
 }
 
-/* A stored and a deflated package. */
+/* A stored and a deflated package, and one with a file that inflates to several blocks. */
 size_t fuzz_seed(size_t index, uint8_t *buffer, size_t capacity) {
     char path[] = "fuzz-zip-XXXXXX";
-    int fd = index < 2 ? mkstemp(path) : -1;
+    int fd = index < 3 ? mkstemp(path) : -1;
     size_t size = 0;
     qsim_file *f = NULL;
     if (fd < 0)
         return 0;
     close(fd);
-    if (make_package(path, index ? QSIM_PACK_DEFLATE : 0) != QSIM_OK ||
+    if (make_package(path, index ? QSIM_PACK_DEFLATE : 0, index == 2 ? 300000 : 0) != QSIM_OK ||
         qsim_file_open(NULL, path, QSIM_FILE_COPY, &f, NULL) != QSIM_OK)
         abort();
     size = qsim_file_size(f);

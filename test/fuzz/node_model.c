@@ -40,24 +40,35 @@ void node_fill(const node_input *in, uint8_t *data, size_t bytes) {
 
 /* ---- parts of messages ---- */
 
-static void put_tensor(proto *p, uint32_t field, const char *name, const node_input *in) {
-    proto t = {0};
+size_t node_constant_size(const node_form *f, const node_input *in) {
+    const size_t most = f->most ? f->most : 1u << 16;
     size_t bytes = 0;
+    const int code = qsim_tensor_size(in->dtype, in->rank, in->dims, NULL, &bytes);
+    return code || bytes > most ? 8 : bytes;
+}
+
+static void put_tensor(proto *p, uint32_t field, const char *name, const node_form *f,
+                       const node_input *in) {
+    const size_t bytes = node_constant_size(f, in);
+    proto t = {0};
     for (int32_t i = 0; i < in->rank; i++)
         proto_int(&t, 1, in->dims[i]);
     proto_int(&t, 2, in->dtype);
     if (name)
         proto_text(&t, 8, name);
-    if (qsim_tensor_size(in->dtype, in->rank, in->dims, NULL, &bytes) || bytes > 1u << 16)
-        bytes = 8;
-    uint8_t *data = calloc(bytes + 1, 1);
-    if (!data)
-        abort();
-    node_fill(in, data, bytes);
-    proto_bytes(&t, 9, data, bytes);
+    if (name && f->outside) {
+        proto_external(&t, "location", name);
+        proto_int(&t, 14, 1);
+    } else {
+        uint8_t *data = calloc(bytes + 1, 1);
+        if (!data)
+            abort();
+        node_fill(in, data, bytes);
+        proto_bytes(&t, 9, data, bytes);
+        free(data);
+    }
     proto_take(p, field, &t);
     proto_free(&t);
-    free(data);
 }
 
 /* Declares a graph's input with sizes, with the number of axes, or with its type alone. */
@@ -78,7 +89,7 @@ static void put_input(proto *graph, const char *name, const node_input *in, node
     proto_free(&tensor);
 }
 
-static void put_attr(proto *node, const node_attr *a) {
+static void put_attr(proto *node, const node_form *f, const node_attr *a) {
     proto p = {0};
     const node_input number = {.dtype = QSIM_FLOAT,
                                .rank = 1,
@@ -96,7 +107,7 @@ static void put_attr(proto *node, const node_attr *a) {
         break;
     case QS_ATTR_STRING: proto_text(&p, 4, a->text); break;
     case QS_ATTR_STRINGS: proto_text(&p, 9, a->text); break;
-    case QS_ATTR_TENSOR: put_tensor(&p, 5, NULL, &number); break;
+    case QS_ATTR_TENSOR: put_tensor(&p, 5, NULL, f, &number); break;
     case QS_ATTR_FLOATS:
         for (int32_t i = 0; i < a->count; i++) {
             const float x = (float)a->ints[i];
@@ -138,7 +149,7 @@ static void put_node(proto *graph, const node_form *f, const char *first) {
     proto_text(&node, 3, "node");
     proto_text(&node, 4, f->op->name);
     for (int32_t i = 0; i < f->attr_count; i++)
-        put_attr(&node, &f->attrs[i]);
+        put_attr(&node, f, &f->attrs[i]);
     proto_text(&node, 7, qs_op_domain(f->op));
     proto_take(graph, 1, &node);
     if (list || optional)
@@ -275,7 +286,7 @@ void node_model(const node_form *f, proto *model, node_feed *feed) {
         if (!in.given)
             continue;
         if (in.constant || (f->constants >> i & 1))
-            put_tensor(&graph, 5, name, &in);
+            put_tensor(&graph, 5, name, f, &in);
         else
             feed_input(&graph, feed, name, &in, f->stated);
     }

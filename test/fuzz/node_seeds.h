@@ -55,6 +55,8 @@ typedef struct node_form {
     uint32_t constants; /* bit i: input i is a constant of the model, too */
     node_place place;
     bool carries; /* in a Loop: output 0 is the next turn's input 0 */
+    size_t most;  /* bytes of a constant; 0: 64 KiB. One that would have more has 8 */
+    bool outside; /* constants are external data, at the location of their names */
 } node_form;
 
 /* The inputs of a model in order, as a caller feeds them. */
@@ -68,6 +70,9 @@ bool node_seed(size_t index, node_form *f);
 
 /* Elements of an input; memory of `bytes` that qsim_tensor_size states. */
 void node_fill(const node_input *in, uint8_t *data, size_t bytes);
+
+/* Bytes of an input that is a constant. */
+size_t node_constant_size(const node_form *f, const node_input *in);
 
 /* Writes the model of a form, and what to feed to it. */
 void node_model(const node_form *f, proto *model, node_feed *feed);

@@ -14,7 +14,9 @@
 #include "test.h"
 #include "wire_mutator.h"
 
-#define ROOM 4096 /* the most that mutations of fields add */
+#define ROOM  4096              /* the most that mutations of fields add */
+#define GROWN ((size_t)3 << 20) /* the largest input that others grow to */
+#define RARE  4000              /* one mutation of so many grows its input */
 
 static uint64_t state = 1;
 
@@ -77,16 +79,38 @@ static size_t mutate(uint8_t *p, size_t size) {
     return size;
 }
 
+#ifdef FUZZ_WIRE
+static size_t grow(uint8_t *p, size_t size, size_t capacity) {
+    return fuzz_wire_grow(p, size, capacity, draw(UINT32_MAX));
+}
+#else
+/* Repeats the bytes from one to the next that equals it, which keeps lists and rows legal. */
+static size_t grow(uint8_t *p, size_t size, size_t capacity) {
+    const size_t at = size ? draw((uint32_t)size) : 0;
+    const uint8_t *next = size - at > 1 ? memchr(p + at + 1, p[at], size - at - 1) : NULL;
+    const size_t n = next ? (size_t)(next - p) - at : 1;
+    size_t more = draw((uint32_t)(capacity - size));
+    more -= more % n;
+    if (size == 0)
+        return 0;
+    memmove(p + at + more, p + at, size - at);
+    for (size_t i = 0; i < more; i += n)
+        memcpy(p + at + i, p + at + more, n);
+    return size + more;
+}
+#endif
+
 /* Each mutation gets a buffer of exactly its size, so that reads beyond it are seen. */
 static int run_bytes(const uint8_t *data, size_t size, long mutations) {
-    uint8_t *copy = malloc(size + ROOM);
+    const size_t capacity = size + ROOM < GROWN ? GROWN : size + ROOM;
+    uint8_t *copy = malloc(capacity);
     run_one(data, size);
     for (long k = 0; copy && k < mutations; k++) {
         memcpy(copy, data, size);
-        size_t n = size;
+        size_t n = draw(RARE) == 0 ? grow(copy, size, capacity) : size;
 #ifdef FUZZ_WIRE
         for (uint32_t fields = draw(4); fields > 0; fields--)
-            n = fuzz_wire_mutate(copy, n, size + ROOM, NULL, 0, draw(UINT32_MAX));
+            n = fuzz_wire_mutate(copy, n, capacity, NULL, 0, draw(UINT32_MAX));
         if (n == size)
 #endif
             n = mutate(copy, n);

@@ -2,6 +2,7 @@
 #include "wire_mutator.h"
 
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define MOST_FIELDS 2048
@@ -228,4 +229,28 @@ size_t fuzz_wire_mutate(uint8_t *data, size_t size, size_t capacity, const uint8
     }
     n = new_content(&state, data, f, bytes);
     return refill(&own, data, size, capacity, f, bytes, n);
+}
+
+size_t fuzz_wire_grow(uint8_t *data, size_t size, size_t capacity, uint32_t seed) {
+    static message m;
+    uint64_t state = seed * 2654435761ull + 1;
+    m.data = data;
+    m.count = 0;
+    parse(&m, 0, size, -1, 0);
+    if (m.count == 0 || capacity < size + 10 * MOST_DEPTH)
+        return size;
+    const int32_t index = (int32_t)draw(&state, (uint32_t)m.count);
+    const field *f = &m.fields[index];
+    const bool whole = f->wire != 2 || f->content == f->end || draw(&state, 2);
+    const size_t from = whole ? f->begin : f->content, n = f->end - from;
+    const size_t most = (capacity - size - 10 * MOST_DEPTH) / n;
+    const size_t more = draw(&state, (uint32_t)most + 1) * n;
+    uint8_t *bytes = malloc(more + 1);
+    for (size_t i = 0; bytes && i < more; i += n)
+        memcpy(bytes + i, data + from, n);
+    if (bytes)
+        size =
+            replace(&m, data, size, capacity, from, from, bytes, more, whole ? f->parent : index);
+    free(bytes);
+    return size;
 }

@@ -15,4 +15,7 @@
 size_t fuzz_wire_mutate(uint8_t *data, size_t size, size_t capacity, const uint8_t *other,
                         size_t other_size, uint32_t seed);
 
+/* Repeats one field, or the bytes of its content, up to the capacity. Returns the new size. */
+size_t fuzz_wire_grow(uint8_t *data, size_t size, size_t capacity, uint32_t seed);
+
 #endif
