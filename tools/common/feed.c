@@ -135,12 +135,22 @@ static int check_parts(const tool *t, const feed *f) {
     return EXIT_OK;
 }
 
-static int refuse_type(const tool *t, const feed *f) {
+/* Whether labels seem to be given in place of samples: a whole number each. Writes a hint. */
+static bool are_labels(const feed *f, bool samples, qsim_error *e) {
+    const int32_t dtype = f->source->array.dtype;
+    if (!samples || f->source->picture || f->source->array.rank != 1 || f->slot.rank < 2 ||
+        dtype == QSIM_FLOAT || dtype == QSIM_DOUBLE)
+        return false;
+    snprintf(e->hint, sizeof(e->hint), "numbers alone are labels: --data SAMPLES,LABELS");
+    return true;
+}
+
+static int refuse_type(const tool *t, const feed *f, bool samples) {
     qsim_error e = {.code = QSIM_E_DTYPE};
     snprintf(e.message, sizeof(e.message), "%s data for input '%.100s', which is %s%s",
              qsim_dtype_name(f->source->array.dtype), f->slot.name, qsim_dtype_name(f->slot.dtype),
              f->how.given ? ", and --preprocess without scale=" : "");
-    if (f->slot.dtype == QSIM_FLOAT)
+    if (!are_labels(f, samples, &e) && f->slot.dtype == QSIM_FLOAT)
         snprintf(e.hint, sizeof(e.hint),
                  "--preprocess scale=1/255 makes floats from 0 to 1 of pixels, scale=1 keeps 0 to "
                  "255");
@@ -165,7 +175,7 @@ static int refuse_shape(const tool *t, feed *f, bool samples) {
                  "--preprocess fit=crop, as imagenet does, or fit=stretch or fit=letterbox makes "
                  "the model's %lldx%lld (width x height)",
                  (long long)dims[1], (long long)dims[0]);
-    else if (!f->source->picture && plan_shape(f, samples))
+    else if (!are_labels(f, samples, &e) && !f->source->picture && plan_shape(f, samples))
         snprintf(e.hint, sizeof(e.hint), "%s",
                  f->how.channels_last ? "--preprocess layout=nhwc takes channels from the last axis"
                                       : "without layout=nhwc it fits");
@@ -187,7 +197,7 @@ int feed_plan(const tool *t, feed *f, const slot *s, source *src, const preproce
     if (code)
         return code;
     if (!plan_type(f))
-        return refuse_type(t, f);
+        return refuse_type(t, f, samples);
     if (!plan_shape(f, samples))
         return refuse_shape(t, f, samples);
     f->sample = 1;

@@ -98,7 +98,11 @@ static bool read_weights(const tool *t, qsim_quantize_options *o) {
     if (!tool_int(t, "block", 0, 256, 0, &block))
         return false;
     o->weight_block = (int32_t)block;
-    return true;
+    const bool wide = o->weight_type == QSIM_INT8 || o->weight_type == QSIM_UINT8;
+    const bool named = args_has(&t->args, "set") || args_has(&t->args, "recipe");
+    return !block || !wide || named ||
+           !tool_usage(t, "for instance --mode weights --weights int4 --block 32",
+                       "--block goes with --weights int4 or uint4");
 }
 
 int quantize_options(const tool *t, quantizing *q) {

@@ -7,6 +7,19 @@
 #include "common/progress.h"
 #include "common/system.h"
 
+int samples_check_labels(const tool *t, const char *file, const qsim_model *m, const samples *s,
+                         size_t first) {
+    qsim_value_info y = {.struct_size = sizeof(y)};
+    if (!s->labelled || qsim_model_output(m, 0, &y) || y.rank != 2 || y.dims[1] < 2)
+        return EXIT_OK;
+    for (size_t i = 0; i < s->rows; i++)
+        if (s->labels[i] >= y.dims[1])
+            return tool_fail(t, QSIM_E_VALUE,
+                             "%s: sample %zu has label %lld, the model %lld classes", file,
+                             first + i, (long long)s->labels[i], (long long)y.dims[1]);
+    return EXIT_OK;
+}
+
 void samples_free(samples *s) {
     for (size_t i = 0; i < s->count; i++) {
         free(s->inputs[i].data);

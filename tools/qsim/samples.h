@@ -25,6 +25,12 @@ typedef struct samples {
 int samples_read(const tool *t, dataset *d, const qsim_model *m, size_t most, samples *s,
                  samples *rest);
 void samples_free(samples *s);
+/*
+ * Refuses a label that is no class of the model, if that tells their number; s[0] is sample `first`
+ * of the data.
+ */
+int samples_check_labels(const tool *t, const char *file, const qsim_model *m, const samples *s,
+                         size_t first);
 /* Sets the samples of a search's options. */
 void samples_give(const samples *s, qsim_search_options *o);
 /* Calibrates on the samples; prints errors. */

@@ -21,6 +21,10 @@ static int read_samples(const tool *t, ladder *l) {
                             &l->unseen);
     if (code == EXIT_OK && l->seen.samples > 0)
         code = samples_read(t, l->q->data, l->q->model, TRIED, &l->unseen, NULL);
+    if (code == EXIT_OK)
+        code = samples_check_labels(t, l->q->file, l->q->model, &l->seen, 0);
+    if (code == EXIT_OK)
+        code = samples_check_labels(t, l->q->file, l->q->model, &l->unseen, l->seen.samples);
     l->on_unseen = l->unseen.samples > 0;
     if (code == EXIT_OK && l->seen.samples < 8)
         tool_warn(t, "%zu sample%s to search with: 32 to 256 tell more", l->seen.samples,
