@@ -94,8 +94,10 @@ static size_t grow(uint8_t *p, size_t size, size_t capacity) {
     if (size == 0)
         return 0;
     memmove(p + at + more, p + at, size - at);
-    for (size_t i = 0; i < more; i += n)
-        memcpy(p + at + i, p + at + more, n);
+    for (size_t done = n, some; done < more; done += some) {
+        some = done < more - done ? done : more - done;
+        memcpy(p + at + done, p + at, some);
+    }
     return size + more;
 }
 #endif

@@ -245,9 +245,13 @@ size_t fuzz_wire_grow(uint8_t *data, size_t size, size_t capacity, uint32_t seed
     const size_t from = whole ? f->begin : f->content, n = f->end - from;
     const size_t most = (capacity - size - 10 * MOST_DEPTH) / n;
     const size_t more = draw(&state, (uint32_t)most + 1) * n;
-    uint8_t *bytes = malloc(more + 1);
-    for (size_t i = 0; bytes && i < more; i += n)
-        memcpy(bytes + i, data + from, n);
+    uint8_t *bytes = malloc(more + n);
+    if (bytes)
+        memcpy(bytes, data + from, n);
+    for (size_t done = n, some; bytes && done < more; done += some) {
+        some = done < more - done ? done : more - done;
+        memcpy(bytes + done, bytes, some);
+    }
     if (bytes)
         size =
             replace(&m, data, size, capacity, from, from, bytes, more, whole ? f->parent : index);
