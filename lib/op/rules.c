@@ -338,21 +338,34 @@ bool qs_node_string_is(const qs_node *n, const char *name, const char *text, boo
            (length == 0 || memcmp(a->u.s.data, text, length) == 0);
 }
 
+int qs_op_no_memory(qsim_error *error) {
+    return qs_fail(error, QSIM_E_NOMEM, "out of memory");
+}
+
+qs_id qs_upgrade_const(qs_graph *g, const char *base, int32_t dtype, int32_t rank,
+                       const int64_t *dims, const void *data) {
+    const char *name = qs_graph_fresh_name(g, base);
+    return name ? qs_graph_add_const(g, name, dtype, rank, dims, data, true) : QSIM_E_NOMEM;
+}
+
+int qs_upgrade_input(qs_graph *g, qs_id node, const char *attr, int32_t index, qs_id input,
+                     qsim_error *error) {
+    if (input < 0 || qs_node_grow_inputs(g, node, index + 1) != QSIM_OK)
+        return qs_op_no_memory(error);
+    qs_node_set_input(g, node, index, input);
+    qs_node_drop_attr(g, node, attr);
+    return QSIM_OK;
+}
+
 int qs_upgrade_ints_to_input(qs_graph *g, qs_id node, const char *attr, int32_t index,
                              qsim_error *error) {
     const qs_attr *a = qs_node_attr(&g->nodes[node], attr);
     if (!a)
         return QSIM_OK;
-    const char *base = g->nodes[node].op_type;
-    int64_t count = a->count;
-    const char *name = qs_graph_fresh_name(g, base);
-    qs_id id =
-        name ? qs_graph_add_const(g, name, QSIM_INT64, 1, &count, a->u.ints, true) : QSIM_E_NOMEM;
-    if (id < 0 || qs_node_grow_inputs(g, node, index + 1) != QSIM_OK)
-        return qs_fail(error, QSIM_E_NOMEM, "out of memory");
-    qs_node_set_input(g, node, index, id);
-    qs_node_drop_attr(g, node, attr);
-    return QSIM_OK;
+    const int64_t count = a->count;
+    const qs_id list =
+        qs_upgrade_const(g, g->nodes[node].op_type, QSIM_INT64, 1, &count, a->u.ints);
+    return qs_upgrade_input(g, node, attr, index, list, error);
 }
 
 qs_id qs_upgrade_add(qs_graph *g, const char *op_type, const char *base, qs_id a, qs_id b) {
@@ -363,6 +376,17 @@ qs_id qs_upgrade_add(qs_graph *g, const char *op_type, const char *base, qs_id a
         return out;
     qs_id node = qs_graph_add_node(g, "", op_type, name, in, b == QS_NONE ? 1 : 2, &out, 1);
     return node < 0 ? node : out;
+}
+
+int qs_upgrade_unsqueeze(qs_graph *g, qs_id node, int32_t to, const int64_t *axes, int64_t count,
+                         qsim_error *error) {
+    const qs_id list = to < 13 ? QS_NONE : qs_upgrade_const(g, "axes", QSIM_INT64, 1, &count, axes);
+    const qs_id out = qs_upgrade_add(g, "Unsqueeze", "unsqueezed", g->nodes[node].inputs[1], list);
+    if (out < 0 || (to < 13 && qs_node_set_ints(g, g->values[out].producer, "axes", axes,
+                                                (int32_t)count) != QSIM_OK))
+        return qs_op_no_memory(error);
+    qs_node_set_input(g, node, 1, out);
+    return QSIM_OK;
 }
 
 uint32_t qs_also_axis(const qs_graph *g, const qs_node *n) {

@@ -157,12 +157,26 @@ bool qs_node_string_is(const qs_node *n, const char *name, const char *text, boo
  */
 uint32_t qs_also_axis(const qs_graph *g, const qs_node *n);
 
-/* For upgrades: turns a list attribute into a constant 1-D int64 input. */
+/* QSIM_E_NOMEM, and says so. */
+int qs_op_no_memory(qsim_error *error);
+
+/* ---- upgrades to a later version ---- */
+
+/* Adds a constant; a negative code: out of memory. */
+qs_id qs_upgrade_const(qs_graph *g, const char *base, int32_t dtype, int32_t rank,
+                       const int64_t *dims, const void *data);
+/* Makes `input` that of the node in place of an attribute; a negative one is QSIM_E_NOMEM. */
+int qs_upgrade_input(qs_graph *g, qs_id node, const char *attr, int32_t index, qs_id input,
+                     qsim_error *error);
+/* Turns a list attribute into a constant 1-D int64 input. */
 int qs_upgrade_ints_to_input(qs_graph *g, qs_id node, const char *attr, int32_t index,
                              qsim_error *error);
 
 /* Adds op_type(a, b) or, with QS_NONE, op_type(a); returns its result, or a negative code. */
 qs_id qs_upgrade_add(qs_graph *g, const char *op_type, const char *base, qs_id a, qs_id b);
+/* Puts an Unsqueeze of opset `to` by `count` axes before input 1. */
+int qs_upgrade_unsqueeze(qs_graph *g, qs_id node, int32_t to, const int64_t *axes, int64_t count,
+                         qsim_error *error);
 
 /* ---- lowering ---- */
 

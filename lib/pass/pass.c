@@ -46,6 +46,12 @@ qs_id qs_pass_const(qs_pass *p, int32_t dtype, int32_t rank, const int64_t *dims
     return id < 0 ? qs_pass_no_memory(p) : id;
 }
 
+qs_id qs_pass_placed_const(qs_pass *p, int32_t dtype, int32_t rank, const int64_t *dims,
+                           const void *data) {
+    qs_id id = qs_graph_add_const(p->graph, NULL, dtype, rank, dims, data, false);
+    return id < 0 ? qs_pass_no_memory(p) : id;
+}
+
 qs_id qs_pass_const_u8(qs_pass *p, int32_t dtype, uint8_t value) {
     return qs_pass_const(p, dtype, 0, NULL, &value);
 }
@@ -131,6 +137,14 @@ bool qs_node_is_constant(const qs_graph *g, const qs_node *n, int32_t first, int
 const qs_const *qs_node_floats(const qs_graph *g, const qs_node *n, int32_t index) {
     const qs_const *c = qs_node_const(g, n, index);
     return c && c->dtype == QSIM_FLOAT ? c : NULL;
+}
+
+bool qs_node_zero(const qs_graph *g, const qs_node *n, int32_t index) {
+    const qs_const *z = qs_node_const(g, n, index);
+    for (size_t i = 0; z && i < z->elements; i++)
+        if (qs_const_at(z, i) != 0)
+            return false;
+    return z || qs_node_input(n, index) == QS_NONE;
 }
 
 bool qs_node_perm_is(const qs_node *n, const int64_t *perm, int32_t rank) {

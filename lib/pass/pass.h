@@ -86,6 +86,8 @@ int qs_pass_qdq(qs_pass *p);
 int qs_pass_dynamic(qs_pass *p);
 /* Folds BatchNormalization into the convolution before it (pass_batchnorm.c). */
 int qs_pass_batchnorm(qs_pass *p);
+/* The same where weights are int8 behind DequantizeLinear: its scales change (pass_batchnorm.c). */
+int qs_pass_rescale(qs_pass *p);
 /* A constant added to a Conv, ConvTranspose or MatMul becomes its bias (pass_bias.c). */
 int qs_pass_bias(qs_pass *p);
 /* Folds alpha, beta and transA of a Gemm with constant weights (pass_gemm.c). */
@@ -169,6 +171,11 @@ int qs_pass_nodes(qs_pass *p,
 qs_id qs_pass_value(qs_pass *p, qs_id like);
 /* An unnamed constant whose bytes are copied. */
 qs_id qs_pass_const(qs_pass *p, int32_t dtype, int32_t rank, const int64_t *dims, const void *data);
+/* The same of bytes in the graph's arena, which are not copied. */
+qs_id qs_pass_placed_const(qs_pass *p, int32_t dtype, int32_t rank, const int64_t *dims,
+                           const void *data);
+/* The numbers of an int8 constant plus 128 as uint8, or the reverse (pass_u8.c). */
+qs_id qs_pass_flip_const(qs_pass *p, const qs_const *c);
 qs_id qs_pass_const_u8(qs_pass *p, int32_t dtype, uint8_t value);
 /* A table of 256 bytes, as QTable and others take it. */
 qs_id qs_pass_const_table(qs_pass *p, const uint8_t *table);
@@ -193,8 +200,15 @@ qs_id qs_pass_producer(const qs_graph *g, qs_id value, const char *op_type);
 qs_id qs_pass_reader(const qs_graph *g, const qs_uses *uses, qs_id value, const char *op_type);
 /* Whether the node's inputs from `first` to before `end` are constants or left out. */
 bool qs_node_is_constant(const qs_graph *g, const qs_node *n, int32_t first, int32_t end);
+/*
+ * Whether `c` has one float for each channel (axis 1) of values of that rank, or one for all
+ * (pass_bias.c).
+ */
+bool qs_pass_is_per_channel(const qs_const *c, int32_t rank, int64_t channels);
 /* An input that is a constant of floats; NULL: it is not. */
 const qs_const *qs_node_floats(const qs_graph *g, const qs_node *n, int32_t index);
+/* Whether an input is left out or a constant of zeros. */
+bool qs_node_zero(const qs_graph *g, const qs_node *n, int32_t index);
 /* Whether attribute perm has these `rank` axes. */
 bool qs_node_perm_is(const qs_node *n, const int64_t *perm, int32_t rank);
 /* Reads the permutation of a Transpose of that rank; false: it is none. */

@@ -53,8 +53,7 @@ static qs_id widen_const(halves *h, qs_id value) {
         memcpy(&bits, from + 2 * i, sizeof(bits));
         to[i] = brain ? qs_brain_value(bits) : qs_half_value(bits);
     }
-    const qs_id id = qs_graph_add_const(h->g, NULL, QSIM_FLOAT, c->rank, c->dims, to, false);
-    return id < 0 ? qs_pass_no_memory(h->p) : id;
+    return qs_pass_placed_const(h->p, QSIM_FLOAT, c->rank, c->dims, to);
 }
 
 static qs_id wide(halves *h, qs_id v) {

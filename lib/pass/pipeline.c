@@ -89,6 +89,7 @@ static const stage pipeline[] = {
     {"redundant", qs_pass_redundant, {NEVER, BASIC, ALWAYS, NEVER}},
     {"slices", qs_pass_slices, {EXTENDED, BASIC, ALWAYS, NEVER}},
     {"batchnorm", qs_pass_batchnorm, {NEVER, BASIC, ALWAYS, NEVER}},
+    {"rescale", qs_pass_rescale, {ALWAYS, NEVER, NEVER, NEVER}},
     {"u8", qs_pass_u8, {ALWAYS, NEVER, NEVER, NEVER}},
     {"qdq", qdq, {ALWAYS, NEVER, NEVER, ALWAYS}},
     {"dynamic", qs_pass_dynamic, {EXTENDED, NEVER, NEVER, NEVER}},
@@ -102,6 +103,7 @@ static const stage pipeline[] = {
      {ALWAYS, NEVER, NEVER, NEVER}}, /* its Reshapes of weights are folded next */
     {"fold_all", fold_all, {ALWAYS, NEVER, NEVER, NEVER}},
     {"fold_quantize", fold_quantize, {NEVER, EXTENDED, NEVER, NEVER}},
+    {"rescale", qs_pass_rescale, {NEVER, EXTENDED, NEVER, NEVER}},
     {"bias", qs_pass_bias, {EXTENDED, EXTENDED, ALWAYS, NEVER}},
     {"batchnorm",
      qs_pass_batchnorm,

@@ -213,8 +213,7 @@ QS_COLD static int upgrade_cast(qs_graph *g, qs_id node, int32_t to, qsim_error 
     const int64_t type = type_of(&g->nodes[node]);
     if (to < 6 || g->nodes[node].version >= 6)
         return QSIM_OK;
-    return qs_node_set_int(g, node, "to", type) ? qs_fail(error, QSIM_E_NOMEM, "out of memory")
-                                                : QSIM_OK;
+    return qs_node_set_int(g, node, "to", type) ? qs_op_no_memory(error) : QSIM_OK;
 }
 
 static const char *const roundings[] = {"up", "down", "nearest"};

@@ -163,13 +163,8 @@ QS_COLD static int attr_to_input(qs_graph *g, qs_id node, const char *attr, int3
     const void *data = dtype == QSIM_DOUBLE ? (const void *)&d
                        : qs_is_half(dtype)  ? (const void *)&half
                                             : (const void *)&f;
-    const char *name = qs_graph_fresh_name(g, attr);
-    qs_id id = name ? qs_graph_add_const(g, name, dtype, 0, NULL, data, true) : QSIM_E_NOMEM;
-    if (id < 0 || qs_node_grow_inputs(g, node, index + 1) != QSIM_OK)
-        return qs_fail(error, QSIM_E_NOMEM, "out of memory");
-    qs_node_set_input(g, node, index, id);
-    qs_node_drop_attr(g, node, attr);
-    return QSIM_OK;
+    return qs_upgrade_input(g, node, attr, index, qs_upgrade_const(g, attr, dtype, 0, NULL, data),
+                            error);
 }
 
 QS_COLD static int upgrade_clip(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {

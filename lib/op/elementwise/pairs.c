@@ -59,14 +59,7 @@ QS_COLD int qs_upgrade_legacy(qs_graph *g, qs_id node, int32_t to, qsim_error *e
     count = wide.rank - rank;
     for (int64_t i = 0; i < count; i++)
         axes[i] = rank + i;
-    const char *name = to < 13 ? NULL : qs_graph_fresh_name(g, "axes");
-    qs_id list = name ? qs_graph_add_const(g, name, QSIM_INT64, 1, &count, axes, true) : QS_NONE;
-    qs_id out = qs_upgrade_add(g, "Unsqueeze", "unsqueezed", g->nodes[node].inputs[1], list);
-    if (out < 0 || (to < 13 && qs_node_set_ints(g, g->values[out].producer, "axes", axes,
-                                                (int32_t)count) != QSIM_OK))
-        return qs_fail(error, QSIM_E_NOMEM, "out of memory");
-    qs_node_set_input(g, node, 1, out);
-    return QSIM_OK;
+    return qs_upgrade_unsqueeze(g, node, to, axes, count, error);
 }
 
 /* ---- rules and steps ---- */

@@ -253,7 +253,7 @@ QS_COLD static int upgrade_split(qs_graph *g, qs_id node, int32_t to, qsim_error
     const qs_node *n = &g->nodes[node];
     if (!code && version < 18 && to >= 18 && n->input_count < 2 &&
         qs_node_set_int(g, node, "num_outputs", n->output_count) != QSIM_OK)
-        code = qs_fail(error, QSIM_E_NOMEM, "out of memory");
+        code = qs_op_no_memory(error);
     return code;
 }
 

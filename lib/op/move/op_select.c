@@ -572,15 +572,9 @@ QS_COLD static int upgrade_pad(qs_graph *g, qs_id node, int32_t to, qsim_error *
     bool wide = g->values[g->nodes[node].inputs[0]].dtype == QSIM_DOUBLE;
     float value = qs_node_float(&g->nodes[node], "value", 0);
     double d = (double)value;
-    const char *name = qs_graph_fresh_name(g, "pad_value");
-    qs_id id = name ? qs_graph_add_const(g, name, wide ? QSIM_DOUBLE : QSIM_FLOAT, 0, NULL,
-                                         wide ? (const void *)&d : (const void *)&value, true)
-                    : QSIM_E_NOMEM;
-    if (id < 0 || qs_node_grow_inputs(g, node, 3) != QSIM_OK)
-        return qs_fail(error, QSIM_E_NOMEM, "out of memory");
-    qs_node_set_input(g, node, 2, id);
-    qs_node_drop_attr(g, node, "value");
-    return QSIM_OK;
+    const qs_id fill = qs_upgrade_const(g, "pad_value", wide ? QSIM_DOUBLE : QSIM_FLOAT, 0, NULL,
+                                        wide ? (const void *)&d : (const void *)&value);
+    return qs_upgrade_input(g, node, "value", 2, fill, error);
 }
 
 static const qs_attr_rule pad_attrs[] = {{"paddings", QS_ATTR_INTS, 1, 1},

@@ -29,11 +29,9 @@ QS_COLD static int upgrade_tile(qs_graph *g, qs_id node, int32_t to, qsim_error 
         return QSIM_OK;
     if (!read_first(g, &g->nodes[node], (int32_t)rank, repeats))
         return qs_fail(error, QSIM_E_UNSUPPORTED, "Tile '%s': unknown rank", g->nodes[node].name);
-    const char *name = qs_graph_fresh_name(g, "repeats");
-    const qs_id list =
-        name ? qs_graph_add_const(g, name, QSIM_INT64, 1, &rank, repeats, true) : QSIM_E_NOMEM;
+    const qs_id list = qs_upgrade_const(g, "repeats", QSIM_INT64, 1, &rank, repeats);
     if (list < 0)
-        return qs_fail(error, QSIM_E_NOMEM, "out of memory");
+        return qs_op_no_memory(error);
     qs_node_set_input(g, node, 1, list);
     qs_node_set_input(g, node, 2, QS_NONE);
     g->nodes[node].input_count = 2;

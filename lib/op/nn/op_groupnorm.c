@@ -140,17 +140,12 @@ QS_COLD static int lower_group(qs_lower *l) {
     return QSIM_OK;
 }
 
-/* Adds a shape as a constant; a negative code if memory runs out. */
-static qs_id shape_of(qs_graph *g, const int64_t *dims, int64_t rank) {
-    const char *name = qs_graph_fresh_name(g, "group_shape");
-    return name ? qs_graph_add_const(g, name, QSIM_INT64, 1, &rank, dims, true) : QSIM_E_NOMEM;
-}
-
 /* Repeats each group's number for all its channels: Reshape, Expand, Reshape. */
 QS_COLD static qs_id repeat(qs_graph *g, qs_id v, int64_t groups, int64_t channels) {
     const int64_t dims[3][2] = {{groups, 1}, {groups, channels}, {groups * channels, 0}};
     for (int32_t i = 0; i < 3 && v >= 0; i++) {
-        const qs_id shape = shape_of(g, dims[i], i < 2 ? 2 : 1);
+        const int64_t rank = i < 2 ? 2 : 1;
+        const qs_id shape = qs_upgrade_const(g, "group_shape", QSIM_INT64, 1, &rank, dims[i]);
         const char *op = i == 1 ? "Expand" : "Reshape";
         v = shape < 0 ? shape : qs_upgrade_add(g, op, "group_scale", v, shape);
     }
@@ -170,7 +165,7 @@ QS_COLD static int upgrade_group(qs_graph *g, qs_id node, int32_t to, qsim_error
     for (int32_t i = 1; i < 3; i++) {
         const qs_id v = repeat(g, g->nodes[node].inputs[i], groups, channels / groups);
         if (v < 0)
-            return qs_fail(error, QSIM_E_NOMEM, "out of memory");
+            return qs_op_no_memory(error);
         qs_node_set_input(g, node, i, v);
     }
     return QSIM_OK;

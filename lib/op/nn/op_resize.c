@@ -379,7 +379,7 @@ QS_COLD static int upgrade_image(qs_graph *g, qs_id node, int32_t to, qsim_error
     if (!scales || !image_scales(&g->nodes[node], scales) || qs_node_set_attr(g, node, &list) ||
         (qs_node_string_is(&g->nodes[node], "mode", "bilinear", false) &&
          set_string(g, node, "mode", "linear")))
-        return qs_fail(error, QSIM_E_NOMEM, "out of memory");
+        return qs_op_no_memory(error);
     qs_node_drop_attr(g, node, "height_scale");
     qs_node_drop_attr(g, node, "width_scale");
     g->nodes[node].version = 7;
@@ -407,13 +407,10 @@ static int upgrade_resize(qs_graph *g, qs_id node, int32_t to, qsim_error *error
         return qs_fail(error, QSIM_E_UNSUPPORTED, "%s '%s': scales that opset %d has no form for",
                        n->op_type, n->name, (int)to);
     qs_id list = qs_node_input(n, 1);
-    if (a) {
-        const char *name = qs_graph_fresh_name(g, "scales");
-        list =
-            name ? qs_graph_add_const(g, name, QSIM_FLOAT, 1, &count, scales, true) : QSIM_E_NOMEM;
-    }
+    if (a)
+        list = qs_upgrade_const(g, "scales", QSIM_FLOAT, 1, &count, scales);
     if (list < 0 || qs_node_grow_inputs(g, node, to >= 11 ? 3 : 2))
-        return qs_fail(error, QSIM_E_NOMEM, "out of memory");
+        return qs_op_no_memory(error);
     qs_node_drop_attr(g, node, "scales");
     qs_node_set_input(g, node, 1, to >= 11 ? QS_NONE : list);
     if (to >= 11)
@@ -422,7 +419,7 @@ static int upgrade_resize(qs_graph *g, qs_id node, int32_t to, qsim_error *error
     g->nodes[node].changed = true;
     if (to >= 11 && (set_string(g, node, "coordinate_transformation_mode", "asymmetric") ||
                      set_string(g, node, "nearest_mode", rounding)))
-        return qs_fail(error, QSIM_E_NOMEM, "out of memory");
+        return qs_op_no_memory(error);
     return QSIM_OK;
 }
 

@@ -261,24 +261,22 @@ QS_COLD static int upgrade_softmax(qs_graph *g, qs_id node, int32_t to, qsim_err
     if (v->rank == 1 && at == 1)
         axis = 0;
     if (single)
-        return qs_node_set_int(g, node, "axis", axis)
-                   ? qs_fail(error, QSIM_E_NOMEM, "out of memory")
-                   : QSIM_OK;
+        return qs_node_set_int(g, node, "axis", axis) ? qs_op_no_memory(error) : QSIM_OK;
     qs_id flat = qs_upgrade_add(g, "Flatten", "flat", x, QS_NONE);
     qs_id shape = flat < 0 ? flat : qs_upgrade_add(g, "Shape", "shape", x, QS_NONE);
     qs_id soft = shape < 0 ? shape : qs_graph_add_value(g, qs_graph_fresh_name(g, "softmax"));
     if (soft < 0)
-        return qs_fail(error, QSIM_E_NOMEM, "out of memory");
+        return qs_op_no_memory(error);
     qs_id flatten = g->values[flat].producer;
     if (flatten != QS_NONE && qs_node_set_int(g, flatten, "axis", axis) != QSIM_OK)
-        return qs_fail(error, QSIM_E_NOMEM, "out of memory");
+        return qs_op_no_memory(error);
     /* the old node becomes the Reshape, which keeps the output's name */
     qs_id in[1] = {flat}, out[1] = {soft};
     const char *op_type = g->nodes[node].op_type;
     qs_id inner = qs_graph_add_node(g, "", op_type, g->nodes[node].name, in, 1, out, 1);
     if (inner < 0 || qs_node_set_int(g, inner, "axis", -1) != QSIM_OK ||
         qs_node_grow_inputs(g, node, 2) != QSIM_OK)
-        return qs_fail(error, QSIM_E_NOMEM, "out of memory");
+        return qs_op_no_memory(error);
     qs_node_drop_attr(g, node, "axis");
     qs_node_set_input(g, node, 0, soft);
     qs_node_set_input(g, node, 1, shape);

@@ -206,7 +206,7 @@ QS_COLD static int upgrade_topk(qs_graph *g, qs_id node, int32_t to, qsim_error 
     if (!a || g->nodes[node].version >= INPUT_K || to < INPUT_K)
         return QSIM_OK;
     if (qs_node_set_ints(g, node, "k", &k, 1) != QSIM_OK)
-        return qs_fail(error, QSIM_E_NOMEM, "out of memory");
+        return qs_op_no_memory(error);
     return qs_upgrade_ints_to_input(g, node, "k", 1, error);
 }
 

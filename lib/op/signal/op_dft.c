@@ -250,14 +250,8 @@ QS_COLD static int upgrade_dft(qs_graph *g, qs_id node, int32_t to, qsim_error *
     if (to < DFT_AXIS_INPUT || g->nodes[node].version >= DFT_AXIS_INPUT)
         return QSIM_OK;
     const int64_t axis = qs_node_int(&g->nodes[node], "axis", 1);
-    const char *name = qs_graph_fresh_name(g, "axis");
-    const qs_id id =
-        name ? qs_graph_add_const(g, name, QSIM_INT64, 0, NULL, &axis, true) : QSIM_E_NOMEM;
-    if (id < 0 || qs_node_grow_inputs(g, node, 3) != QSIM_OK)
-        return qs_fail(error, QSIM_E_NOMEM, "out of memory");
-    qs_node_set_input(g, node, 2, id);
-    qs_node_drop_attr(g, node, "axis");
-    return QSIM_OK;
+    return qs_upgrade_input(g, node, "axis", 2,
+                            qs_upgrade_const(g, "axis", QSIM_INT64, 0, NULL, &axis), error);
 }
 
 static const qs_attr_rule dft_attrs[] = {{"axis", QS_ATTR_INT, 17, DFT_AXIS_INPUT - 1},

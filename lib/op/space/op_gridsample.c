@@ -288,7 +288,7 @@ QS_COLD static int upgrade_gridsample(qs_graph *g, qs_id node, int32_t to, qsim_
         return QSIM_OK;
     const char *name = qs_node_string_is(n, "mode", "bicubic", false) ? "cubic" : "linear";
     a.u.s = (qs_span){(const uint8_t *)name, strlen(name)};
-    return qs_node_set_attr(g, node, &a) ? qs_fail(error, QSIM_E_NOMEM, "out of memory") : QSIM_OK;
+    return qs_node_set_attr(g, node, &a) ? qs_op_no_memory(error) : QSIM_OK;
 }
 
 static const qs_attr_rule sample_attrs[] = {{"align_corners", QS_ATTR_INT, 16, 0},

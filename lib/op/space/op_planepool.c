@@ -287,9 +287,7 @@ QS_COLD static int upgrade_power(qs_graph *g, qs_id node, int32_t to, qsim_error
     if (!(power >= 1 && power <= INT32_MAX) || floor(power) != power)
         return qs_fail(error, QSIM_E_UNSUPPORTED, "%s: p is %g, newer versions take integers only",
                        g->nodes[node].op_type, power);
-    return qs_node_set_int(g, node, "p", (int64_t)power)
-               ? qs_fail(error, QSIM_E_NOMEM, "out of memory")
-               : QSIM_OK;
+    return qs_node_set_int(g, node, "p", (int64_t)power) ? qs_op_no_memory(error) : QSIM_OK;
 }
 
 static const qs_attr_rule lppool_attrs[] = {

@@ -290,7 +290,7 @@ QS_COLD static int upgrade_roialign(qs_graph *g, qs_id node, int32_t to, qsim_er
     if (to < HALF_PIXEL_SINCE || g->nodes[node].version >= HALF_PIXEL_SINCE)
         return QSIM_OK;
     a.u.s = (qs_span){(const uint8_t *)old, sizeof(old) - 1};
-    return qs_node_set_attr(g, node, &a) ? qs_fail(error, QSIM_E_NOMEM, "out of memory") : QSIM_OK;
+    return qs_node_set_attr(g, node, &a) ? qs_op_no_memory(error) : QSIM_OK;
 }
 
 static const qs_attr_rule roi_attrs[] = {

@@ -20,13 +20,11 @@ static qs_id producer_without_bias(const qs_graph *g, const qs_uses *uses, qs_id
     return w && w->rank == 2 && rank == 2 && n->version >= 7 ? id : QS_NONE;
 }
 
-/* Whether adding `c` to a value of the shape of `v` adds one number to each channel (axis 1). */
-static bool is_per_channel(const qs_const *c, const qs_value *v) {
-    if (!c || c->dtype != QSIM_FLOAT || c->rank > v->rank || c->elements == 0)
+bool qs_pass_is_per_channel(const qs_const *c, int32_t rank, int64_t channels) {
+    if (!c || c->dtype != QSIM_FLOAT || c->rank > rank || c->elements == 0)
         return false;
-    const int64_t channels = v->dims[1].size;
     for (int32_t i = 0; i < c->rank; i++) {
-        const int32_t axis = i + v->rank - c->rank;
+        const int32_t axis = i + rank - c->rank;
         if (c->dims[i] != 1 && (axis != 1 || c->dims[i] != channels))
             return false;
     }
@@ -76,7 +74,8 @@ static int fold_add(qs_pass *p, const qs_uses *uses, qs_id add, bool *changed) {
     for (int32_t k = 0; k < 2 && qs_node_is(n, "", "Add"); k++) {
         const qs_id x = n->inputs[k], c = n->inputs[1 - k];
         const qs_id node = producer_without_bias(g, uses, x);
-        if (node == QS_NONE || !is_per_channel(g->values[c].data, &g->values[x]))
+        if (node == QS_NONE || !qs_pass_is_per_channel(g->values[c].data, g->values[x].rank,
+                                                       g->values[x].dims[1].size))
             continue;
         *changed = true;
         return add_bias(p, node, add, c, g->values[x].dims[1].size);

@@ -110,8 +110,7 @@ static qs_id pack_codes(qs_pass *p, const weights *w) {
                 qs_const_code4(w->codes, (size_t)(w->transposed ? n * w->k + k : k * w->n + n));
             store_code(to + (size_t)n * row, k, (code + code_offset(w)) & 15);
         }
-    const qs_id id = qs_graph_add_const(p->graph, NULL, QSIM_UINT8, 3, dims, to, false);
-    return id < 0 ? qs_pass_no_memory(p) : id;
+    return qs_pass_placed_const(p, QSIM_UINT8, 3, dims, to);
 }
 
 static qs_id pack_scales(qs_pass *p, const weights *w) {
@@ -123,8 +122,7 @@ static qs_id pack_scales(qs_pass *p, const weights *w) {
         for (int64_t b = 0; b < w->blocks; b++)
             to[n * w->blocks + b] =
                 (float)qs_const_at(w->scale, (size_t)(n * w->column_step + b * w->block_step));
-    const qs_id id = qs_graph_add_const(p->graph, NULL, QSIM_FLOAT, 2, dims, to, false);
-    return id < 0 ? qs_pass_no_memory(p) : id;
+    return qs_pass_placed_const(p, QSIM_FLOAT, 2, dims, to);
 }
 
 /* The zero points, those of each column from a new byte on; QS_NONE: all are 8, the default. */
@@ -144,8 +142,7 @@ static qs_id pack_zeros(qs_pass *p, const weights *w) {
         }
     if (!others)
         return QS_NONE;
-    const qs_id id = qs_graph_add_const(p->graph, NULL, QSIM_UINT8, 2, dims, to, false);
-    return id < 0 ? qs_pass_no_memory(p) : id;
+    return qs_pass_placed_const(p, QSIM_UINT8, 2, dims, to);
 }
 
 static int replace_node(qs_pass *p, qs_id node, const weights *w) {

@@ -87,8 +87,7 @@ static qs_id permute_rows(qs_layout *l, const qs_const *c, int32_t axis, plane s
                 memcpy(to + new *row_step + k *column_step, from + old * row_step + k * column_step,
                        unit);
         }
-    qs_id id = qs_graph_add_const(l->g, NULL, c->dtype, 2, c->dims, to, false);
-    return id < 0 ? qs_pass_no_memory(l->p) : id;
+    return qs_pass_placed_const(l->p, c->dtype, 2, c->dims, to);
 }
 
 /* Whether the node is a Flatten or Reshape of [N,C,...] to [N,rest], with all sizes but N known. */

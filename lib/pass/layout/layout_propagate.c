@@ -74,8 +74,7 @@ static qs_id constant_last(qs_layout *l, qs_id id, int32_t rank) {
             at += rest % (size_t)out[k] * moved[k];
         memcpy(bytes + i * unit, (const uint8_t *)c->data + at * unit, unit);
     }
-    qs_id made = qs_graph_add_const(l->g, NULL, c->dtype, rank, out, bytes, false);
-    return made < 0 ? qs_pass_no_memory(l->p) : made;
+    return qs_pass_placed_const(l->p, c->dtype, rank, out, bytes);
 }
 
 /* ---- the node ---- */

@@ -139,8 +139,7 @@ static qs_id make_vector(dynamic *d, qs_id v, int64_t columns) {
         return qs_pass_no_memory(d->p);
     for (size_t i = 0; i < (size_t)columns; i++)
         memcpy(list + 4 * i, from + (c->elements == 1 ? 0 : 4 * i), 4);
-    qs_id id = qs_graph_add_const(d->g, NULL, QSIM_FLOAT, 1, &columns, list, false);
-    return id < 0 ? qs_pass_no_memory(d->p) : id;
+    return qs_pass_placed_const(d->p, QSIM_FLOAT, 1, &columns, list);
 }
 
 static qs_id zero_point(dynamic *d, const qs_node *n, int32_t index, int32_t dtype) {

@@ -40,17 +40,6 @@ bool qs_qdq_source(const qs_qdq *d, qs_id value, qs_quantized *q) {
     return is_usable_type(d, q->dtype);
 }
 
-static qs_id make_unsigned(qs_qdq *d, qs_id v) {
-    const qs_const *c = d->g->values[v].data;
-    uint8_t *bytes = qs_arena_alloc64(&d->g->arena, c->bytes + 1);
-    if (!bytes)
-        return qs_pass_no_memory(d->p);
-    for (size_t i = 0; i < c->bytes; i++)
-        bytes[i] = ((const uint8_t *)c->data)[i] ^ 0x80;
-    qs_id id = qs_graph_add_const(d->g, NULL, QSIM_UINT8, c->rank, c->dims, bytes, false);
-    return id < 0 ? qs_pass_no_memory(d->p) : id;
-}
-
 int qs_qdq_operand(qs_qdq *d, qs_id value, qs_quantized *q, bool *found) {
     *found = qs_qdq_source(d, value, q);
     qs_id id = value < 0 ? QS_NONE : d->g->values[value].producer;
@@ -63,7 +52,7 @@ int qs_qdq_operand(qs_qdq *d, qs_id value, qs_quantized *q, bool *found) {
         return QSIM_OK;
     q->z += 128;
     q->dtype = QSIM_UINT8;
-    q->x = make_unsigned(d, q->x);
+    q->x = qs_pass_flip_const(d->p, d->g->values[q->x].data);
     q->zp = qs_pass_const_u8(d->p, QSIM_UINT8, (uint8_t)q->z);
     *found = q->x >= 0 && q->zp >= 0;
     return *found ? QSIM_OK : QSIM_E_NOMEM;
@@ -72,10 +61,7 @@ int qs_qdq_operand(qs_qdq *d, qs_id value, qs_quantized *q, bool *found) {
 /* A constant of one element and some axes, without the axes. */
 static qs_id scalar_of(qs_qdq *d, qs_id v) {
     const qs_const *c = d->g->values[v].data;
-    if (c->rank == 0)
-        return v;
-    const qs_id id = qs_graph_add_const(d->g, NULL, d->g->values[v].dtype, 0, NULL, c->data, false);
-    return id < 0 ? qs_pass_no_memory(d->p) : id;
+    return c->rank == 0 ? v : qs_pass_const(d->p, c->dtype, 0, NULL, c->data);
 }
 
 qs_id qs_qdq_zero_point(qs_qdq *d, qs_quantized *q) {

@@ -23,18 +23,16 @@ static bool is_type(const signs *s, qs_id v, int32_t dtype) {
 
 /* ---- twins ---- */
 
-static qs_id flip_constant(signs *s, qs_id v) {
-    const qs_const *c = s->g->values[v].data;
-    uint8_t *bytes = qs_arena_raw64(&s->g->arena, c->bytes + 1);
+qs_id qs_pass_flip_const(qs_pass *p, const qs_const *c) {
+    uint8_t *bytes = qs_arena_raw64(&p->graph->arena, c->bytes + 1);
     if (!bytes)
-        return qs_pass_no_memory(s->p);
+        return qs_pass_no_memory(p);
     const uint8_t *from = c->data;
     const size_t n = c->bytes; /* a local: writing a byte might change c->bytes */
     for (size_t i = 0; i < n; i++)
         bytes[i] = from[i] ^ 0x80;
-    qs_id id = qs_graph_add_const(s->g, NULL, c->dtype == QSIM_INT8 ? QSIM_UINT8 : QSIM_INT8,
-                                  c->rank, c->dims, bytes, false);
-    return id < 0 ? qs_pass_no_memory(s->p) : id;
+    return qs_pass_placed_const(p, c->dtype == QSIM_INT8 ? QSIM_UINT8 : QSIM_INT8, c->rank, c->dims,
+                                bytes);
 }
 
 static qs_id new_flipped(qs_pass *p, qs_id v) {
@@ -51,7 +49,8 @@ static int add_flip(qs_pass *p, qs_id from, qs_id to, bool to_twin) {
 }
 
 static qs_id flip(signs *s, qs_id v) {
-    return s->g->values[v].data ? flip_constant(s, v) : qs_twins_get(&s->twins, v);
+    const qs_const *c = s->g->values[v].data;
+    return c ? qs_pass_flip_const(s->p, c) : qs_twins_get(&s->twins, v);
 }
 
 /* ---- operators with zero points ---- */
@@ -77,8 +76,8 @@ static int flip_zero_point(signs *s, qs_id node, int32_t index, int32_t dtype, i
         if (!bytes)
             return qs_pass_no_memory(s->p);
         memset(bytes, 0x80, count);
-        made = qs_graph_add_const(s->g, NULL, dtype == QSIM_INT8 ? QSIM_UINT8 : QSIM_INT8, rank,
-                                  dims, bytes, false);
+        made = qs_pass_placed_const(s->p, dtype == QSIM_INT8 ? QSIM_UINT8 : QSIM_INT8, rank, dims,
+                                    bytes);
     }
     if (made < 0)
         return qs_pass_no_memory(s->p);

@@ -89,15 +89,6 @@ static bool read_weights(const qs_qdq *d, qs_id value, int32_t axis, weights *w)
     return !w->zero_points || w->zero_points->elements == w->scales->elements;
 }
 
-static qs_id make_const(qs_qdq *d, int32_t dtype, int32_t rank, const int64_t *dims,
-                        const void *bytes) {
-    const char *name = d->p->standard ? qs_graph_fresh_name(d->g, "qsim_constant") : NULL;
-    if (d->p->standard && !name)
-        return qs_pass_no_memory(d->p);
-    qs_id id = qs_graph_add_const(d->g, name, dtype, rank, dims, bytes, false);
-    return id < 0 ? qs_pass_no_memory(d->p) : id;
-}
-
 static int32_t code4(const qs_const *c, size_t i) {
     const int32_t code = qs_const_code4(c, i);
     return c->dtype == QSIM_INT4 && code > 7 ? code - 16 : code;
@@ -116,7 +107,7 @@ static int widen_weights(qs_qdq *d, weights *w) {
         const int32_t z = zero ? code4(zero, zero->elements > 1 ? channel : 0) : 0;
         bytes[i] = (int8_t)(code4(c, i) - z);
     }
-    w->w = make_const(d, QSIM_INT8, c->rank, c->dims, bytes);
+    w->w = qs_pass_placed_const(d->p, QSIM_INT8, c->rank, c->dims, bytes);
     if (w->w < 0)
         return QSIM_E_NOMEM;
     w->data = d->g->values[w->w].data;
@@ -137,13 +128,13 @@ static int prepare_weights(qs_qdq *d, weights *w, bool swap) {
         const int64_t swapped[2] = {c->dims[1], c->dims[0]};
         d->p->ctx->kernels->u8->transpose8(c->data, (size_t)c->dims[1], bytes, (size_t)c->dims[1],
                                            (size_t)c->dims[0]);
-        w->w = make_const(d, c->dtype, c->rank, swapped, bytes);
+        w->w = qs_pass_placed_const(d->p, c->dtype, c->rank, swapped, bytes);
     }
     if (!w->zero_points) {
         uint8_t *bytes = qs_arena_alloc64(&d->g->arena, w->scales->elements + 1);
         if (!bytes)
             return qs_pass_no_memory(d->p);
-        w->zp = make_const(d, c->dtype, w->scales->rank, w->scales->dims, bytes);
+        w->zp = qs_pass_placed_const(d->p, c->dtype, w->scales->rank, w->scales->dims, bytes);
     }
     return w->w < 0 || w->zp < 0 ? QSIM_E_NOMEM : QSIM_OK;
 }
@@ -172,11 +163,7 @@ static bool read_bias(const qs_graph *g, qs_id value, bias *b) {
     if (!b->q || !b->scales || b->q->dtype != QSIM_INT32 || b->scales->dtype != QSIM_FLOAT ||
         (b->scales->elements != 1 && b->scales->elements != b->q->elements))
         return false;
-    const qs_const *z = qs_node_const(g, n, 2);
-    for (size_t i = 0; z && i < z->elements; i++)
-        if (qs_const_at(z, i) != 0)
-            return false;
-    return z || n->input_count < 3 || n->inputs[2] == QS_NONE;
+    return qs_node_zero(g, n, 2);
 }
 
 static bool is_vector(const qs_const *c, int64_t channels) {
@@ -220,7 +207,7 @@ static qs_id make_bias(qs_qdq *d, const bias *b, const weights *w, float x_scale
         }
         v[i] = (int32_t)q;
     }
-    return make_const(d, QSIM_INT32, 1, &w->channels, v);
+    return qs_pass_placed_const(d->p, QSIM_INT32, 1, &w->channels, v);
 }
 
 /* ---- operators ---- */

@@ -179,7 +179,7 @@ static void test_pad(void) {
 static void test_constants(void) {
     qsim_builder *b = begin();
     conv(b, "a", "x", "ca");
-    net_constant(b, "gain", 4, (int64_t[]){1, 4, 1, 1}, 2.0f, 11);
+    net_constant(b, "gain", 4, (int64_t[]){1, 1, 8, 1}, 2.0f, 11);
     qsim_builder_node(b, "", "Mul", "mul", "ca,gain", "m");
     qsim_builder_node(b, "", "Conv", "again", "m,wa", "cb");
     qsim_builder_attr_ints(b, "pads", one, 4);
@@ -201,7 +201,7 @@ static void test_constants(void) {
     CHECK_INT(net_count(q, "BatchNormalization"), 0);
     CHECK_INT(net_count(q, "QuantizeLinear"), 5); /* x ca m n y */
     check_input(q, "Mul", "mul", 1, "gain_DequantizeLinear_Output");
-    CHECK(net_value(q, "gain_quantized", &info) && info.dtype == QSIM_UINT8 && info.bytes == 4);
+    CHECK(net_value(q, "gain_quantized", &info) && info.dtype == QSIM_UINT8 && info.bytes == 8);
     /* The inner output keeps its name, and its readers inside read the same values. */
     check_input(q, "Conv", "c", 0, "n");
     check_input(q, "QuantizeLinear", "n_QuantizeLinear", 0, "n_QuantizeLinear_Input");
