@@ -150,8 +150,7 @@ static void warn_of_constants(qsim_verdict *v, const qsim_calibration *c) {
     if (unseen > 0)
         qs_verdict_say(
             v, "unseen-tensors", QSIM_GRADE_GOOD,
-            "%d tensors have no value, '%.80s' first: no sample takes their branch of an If, "
-            "which gets no ranges",
+            "no sample takes a branch of an If, so its tensors have no ranges: %d, '%.80s' first",
             (int)unseen, qsim_calibration_name(c, empty));
 }
 

@@ -354,6 +354,27 @@ static void make_samples(void) {
     write_wav("stereo.wav", 2, 44100, tone, sizeof(tone));
 }
 
+/* y = rate == 16000 ? x w0 : x w1, as an If is read; made-up rates are another number. */
+static void make_branches(void) {
+    static const int64_t wide = 16000;
+    static const char *const name[2][2] = {{"x,w0", "a0"}, {"x,w1", "a1"}};
+    qsim_tensor t = {QSIM_INT64, 0, NULL, (void *)(uintptr_t)&wide, sizeof(wide)};
+    qsim_builder *b = begin("branches");
+    add_input(b, "x", 2, (int64_t[]){4});
+    need(qsim_builder_input(b, "rate", QSIM_INT64, 0, NULL, NULL), "rate");
+    need(qsim_builder_constant(b, "wide", &t), "wide");
+    need(qsim_builder_node(b, "", "Equal", "is", "rate,wide", "is"), "Equal");
+    for (int i = 0; i < 2; i++) {
+        float *w = values(4 * 3, (uint32_t)i + 1);
+        add_weights(b, i ? "w1" : "w0", 4, 3, w);
+        need(qsim_builder_node(b, "", "Gemm", name[i][1], name[i][0], name[i][1]), "Gemm");
+        free(w);
+    }
+    need(qsim_builder_node(b, "", "Where", "y", "is,a0,a1", "y"), "Where");
+    add_output(b, "y", 3);
+    finish(b, "branches.onnx");
+}
+
 int main(void) {
     static const char html[] = "<html><body>404</body></html>\n";
     make_identity();
@@ -362,6 +383,7 @@ int main(void) {
     make_sum();
     make_image();
     make_free();
+    make_branches();
     make_same("photo.onnx", QSIM_FLOAT, 4, (int64_t[]){-1, 3, -1, -1});
     make_same("last.onnx", QSIM_FLOAT, 4, (int64_t[]){-1, -1, -1, 3});
     make_same("sound.onnx", QSIM_FLOAT, 2, (int64_t[]){-1, -1});

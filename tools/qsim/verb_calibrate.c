@@ -64,7 +64,24 @@ static int from_data(const tool *t, qsim_calibration **out) {
     return code;
 }
 
+/* Warns of tensors without values and returns the number of the others. */
+static int32_t count_seen(const tool *t, const qsim_calibration *c) {
+    const int32_t all = qsim_calibration_count(c);
+    int32_t seen = 0, first = -1;
+    for (int32_t i = 0; i < all; i++) {
+        const bool has = qsim_observer_count(qsim_calibration_observer(c, i)) > 0;
+        seen += has;
+        first = has || first >= 0 ? first : i;
+    }
+    if (first >= 0)
+        tool_warn(
+            t, "no sample takes a branch of an If, so its tensors have no ranges: %d, '%s' first",
+            (int)(all - seen), qsim_calibration_name(c, first));
+    return seen;
+}
+
 static void print_json(const tool *t, const qsim_calibration *c, const char *output) {
+    (void)count_seen(t, c);
     json j = {0};
     json_object(&j, NULL);
     json_int(&j, "schema", 1);
@@ -73,6 +90,8 @@ static void print_json(const tool *t, const qsim_calibration *c, const char *out
     json_array(&j, "tensors");
     for (int32_t i = 0; i < qsim_calibration_count(c); i++) {
         const qsim_observer *o = qsim_calibration_observer(c, i);
+        if (qsim_observer_count(o) == 0)
+            continue;
         json_object(&j, NULL);
         json_string(&j, "name", qsim_calibration_name(c, i));
         json_number(&j, "min", (double)qsim_observer_min(o));
@@ -87,7 +106,7 @@ static void print_json(const tool *t, const qsim_calibration *c, const char *out
 static void print_table(const tool *t, const qsim_calibration *c, const char *output) {
     table rows = {.columns = "lrr"};
     printf("%s: %lld sample%s, %d tensors\n", output, (long long)qsim_calibration_samples(c),
-           tool_plural(qsim_calibration_samples(c)), qsim_calibration_count(c));
+           tool_plural(qsim_calibration_samples(c)), (int)count_seen(t, c));
     if (!t->verbose)
         return;
     table_cell(&rows, "tensor");
@@ -96,6 +115,11 @@ static void print_table(const tool *t, const qsim_calibration *c, const char *ou
     for (int32_t i = 0; i < qsim_calibration_count(c); i++) {
         const qsim_observer *o = qsim_calibration_observer(c, i);
         table_cell(&rows, "%s", qsim_calibration_name(c, i));
+        if (qsim_observer_count(o) == 0) {
+            table_cell(&rows, "-");
+            table_cell(&rows, "-");
+            continue;
+        }
         table_cell(&rows, "%.6g", (double)qsim_observer_min(o));
         table_cell(&rows, "%.6g", (double)qsim_observer_max(o));
     }
