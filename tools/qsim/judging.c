@@ -40,6 +40,19 @@ static bool labels_are_classes(const judging *j, const dataset *d) {
     return classes == (int64_t)dataset_classes(d);
 }
 
+/* Warns of the first label that is no class of the model, if that tells their number. */
+static void warn_of_label(const tool *t, const judging *j, const batch *b, bool *told) {
+    qsim_value_info y = {.struct_size = sizeof(y)};
+    if (*told || qsim_model_output(j->model, 0, &y) || y.rank != 2 || y.dims[1] < 2)
+        return;
+    for (int64_t i = 0; i < b->samples && !*told; i++) {
+        *told = b->labels[i] >= y.dims[1];
+        if (*told)
+            tool_warn(t, "a sample has label %lld, the model %lld classes", (long long)b->labels[i],
+                      (long long)y.dims[1]);
+    }
+}
+
 /* Names the two models, so that a layer of another type is no riddle. */
 int judge_all(const tool *t, judging *j, dataset *d) {
     const qsim_verdict_options o = {.struct_size = sizeof(o),
@@ -48,6 +61,7 @@ int judge_all(const tool *t, judging *j, dataset *d) {
                                     .seen = j->samples == SAMPLES_SEEN,
                                     .made_up = j->made_up};
     const bool labelled = labels_are_classes(j, d);
+    bool told = false;
     progress p = {0};
     qsim_error e;
     batch b;
@@ -64,8 +78,10 @@ int judge_all(const tool *t, judging *j, dataset *d) {
             break;
         if (qsim_verdict_feed(j->verdict, b.inputs, b.input_count, &e))
             code = tool_error(t, j->output, &e);
-        else if (labelled && b.labels &&
-                 qsim_verdict_label(j->verdict, b.labels, (size_t)b.samples, &e))
+        else if (labelled && b.labels)
+            warn_of_label(t, j, &b, &told);
+        if (code == EXIT_OK && labelled && b.labels &&
+            qsim_verdict_label(j->verdict, b.labels, (size_t)b.samples, &e))
             code = tool_error(t, j->output, &e);
         done += (uint64_t)b.samples;
         if (progress_step(&p, "judging", done, (uint64_t)dataset_samples(d)))
