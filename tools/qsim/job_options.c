@@ -97,7 +97,7 @@ static bool read_one(job_reader *r, job_pass *pass, const option *o, const confi
         wrong = problem.data;
     bool good = !wrong || job_wrong(r, v, "%s", wrong);
     good = good && (!o->value || check_number(r, o, v));
-    if (good && strcmp(o->name, "save-recipe") == 0)
+    if (good && o->value && strcmp(o->name, "save-recipe") == 0)
         good = check_file(r, v, job_choice_of(pass, o->name), value.data);
     if (good && strcmp(o->name, "set") == 0)
         add_rule(pass, value.data);
