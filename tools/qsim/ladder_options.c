@@ -34,9 +34,10 @@ static int read_bits(const tool *t, ladder *l) {
         int32_t bits;
     } words[] = {{"4", QSIM_BITS_4}, {"8", 0}, {"16", QSIM_BITS_16}, {"float", QSIM_BITS_FLOAT}};
     const char *list = args_value(&t->args, "bits");
+    const bool given = list != NULL;
     const size_t count = sizeof(words) / sizeof(*words);
-    l->bits = list ? 0 : QSIM_BITS_FLOAT;
-    while (list && *list) {
+    l->bits = given ? 0 : QSIM_BITS_FLOAT;
+    while (list) {
         const size_t n = strcspn(list, ",");
         size_t i = 0;
         while (i < count && !(strlen(words[i].word) == n && strncmp(words[i].word, list, n) == 0))
@@ -44,9 +45,9 @@ static int read_bits(const tool *t, ladder *l) {
         if (i == count)
             return tool_usage(t, NULL, "--bits: '%.*s' is none of 4, 8, 16, float", (int)n, list);
         l->bits |= words[i].bits;
-        list += n + (list[n] == ',');
+        list = list[n] ? list + n + 1 : NULL;
     }
-    if (list && !l->bits)
+    if (given && !l->bits)
         l->bits = QSIM_BITS_8;
     if (l->bits & QSIM_BITS_4 && l->goal != QSIM_GOAL_SIZE)
         return tool_usage(t, NULL, "--bits 4 goes with --goal size: 4 bits take as long as 8");
