@@ -208,9 +208,10 @@ static int convert_node(halves *h, qs_id id) {
 static bool takes_integers(const qs_pass *p, qs_id id) {
     const qs_graph *g = p->graph;
     const qs_node *n = &g->nodes[id];
+    const qs_id x = qs_node_input(n, 0);
     qs_value out[1];
     qs_dim dims[1][QSIM_MAX_RANK];
-    return qs_op_takes_integers(n->op, g->values[n->inputs[0]].dtype) &&
+    return x != QS_NONE && qs_op_takes_integers(n->op, g->values[x].dtype) &&
            qs_op_infer_exact(g, g->values, id, out, dims, p->model, NULL);
 }
 
