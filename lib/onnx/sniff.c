@@ -4,7 +4,7 @@
 
 struct magic {
     const char *bytes;
-    size_t offset, size;
+    uint16_t offset, size;
     const char *what, *hint;
 };
 

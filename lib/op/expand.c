@@ -76,6 +76,14 @@ qs_id qs_expand_add(qs_expand *e, const char *op_type, qs_id a, qs_id b, qs_id c
     return add_node(e, "", op_type, in, b == QS_NONE ? 1 : c == QS_NONE ? 2 : 3, 1);
 }
 
+qs_id qs_expand_two(qs_expand *e, const char *op_type, qs_id a, qs_id b) {
+    return qs_expand_add(e, op_type, a, b, QS_NONE);
+}
+
+qs_id qs_expand_one(qs_expand *e, const char *op_type, qs_id a) {
+    return qs_expand_two(e, op_type, a, QS_NONE);
+}
+
 static void set(qs_expand *e, int code) {
     if (code)
         failed(e, code);

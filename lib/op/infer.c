@@ -204,7 +204,7 @@ bool qs_value_is_sequence(const qs_graph *g, qs_id value) {
     return v->is_sequence || (op && (op->traits & QS_MAKES_SEQUENCE));
 }
 
-extern const qs_op qs_op_loop;
+extern const qs_op qs_op_loop, qs_op_identity;
 
 /* Checks that an input is a sequence of tensors exactly where the operator takes one. */
 QS_NOINLINE static int check_sequences(const qs_graph *g, qs_id id, const char *model,
@@ -217,7 +217,8 @@ QS_NOINLINE static int check_sequences(const qs_graph *g, qs_id id, const char *
             continue;
         const qs_value *v = &g->values[n->inputs[i]];
         const bool is = qs_value_is_sequence(g, n->inputs[i]);
-        const bool wanted = i == 0 && (n->op->traits & QS_TAKES_SEQUENCE);
+        const bool wanted =
+            i == 0 && (n->op == &qs_op_identity ? is : (n->op->traits & QS_TAKES_SEQUENCE) != 0);
         if (is != wanted)
             return qs_infer_fail(&x, QSIM_E_UNSUPPORTED, "input '%s' is %s", v->name,
                                  is ? "a sequence, not a tensor"
@@ -293,7 +294,7 @@ static int upgrade_one(qs_graph *g, qs_id id, int64_t opset, const char *model, 
     assert(n->op); /* qs_op_resolve has set it */
     /* Opsets 1 to 5 list inputs that may be overwritten, which changes no result. */
     qs_node_drop_attr(g, id, "consumed_inputs");
-    const qs_history *h = n->op->history;
+    const qs_history *h = qs_op_more_of(n->op)->history;
     return h && h->upgrade ? h->upgrade(g, id, (int32_t)opset, error) : QSIM_OK;
 }
 

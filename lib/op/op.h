@@ -208,6 +208,7 @@ typedef struct qs_history {
 
 /* What few rows have, set by QS_MORE. */
 typedef struct qs_op_more {
+    const qs_history *history; /* QS_HISTORY; NULL: newer versions are the same */
     uint32_t (*also)(const qs_graph *g, const qs_node *n); /* further traits of a node */
     /* Once per session: packs weights, makes tables. NULL: nothing to prepare. */
     int (*pack)(struct qs_pack *p);
@@ -227,7 +228,6 @@ typedef struct qs_op {
      * number.
      */
     int8_t min_in, max_in, min_out, max_out;
-    const qs_history *history; /* QS_HISTORY; NULL: newer versions are the same */
     const qs_attr_rule *attrs; /* QS_ATTRS, with attr_count */
     int8_t attr_count;
     uint8_t domain;     /* QS_DOMAIN_* */

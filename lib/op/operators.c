@@ -409,7 +409,7 @@ static qs_counts counts_at(const qs_op *op, int32_t version) {
     const int8_t min_out = op->min_out ? op->min_out : 1;
     qs_counts c = {0, op->min_in, op->max_in ? op->max_in : op->min_in,
                    op->max_out ? op->max_out : min_out};
-    const qs_history *h = op->history;
+    const qs_history *h = qs_op_more_of(op)->history;
     for (size_t i = 0; h && i < QS_COUNT(h->later); i++)
         if (h->later[i].since && version >= h->later[i].since)
             c = h->later[i];
@@ -509,13 +509,15 @@ int qs_op_resolve(qs_graph *g, qs_id node, const char *model, qsim_error *error)
     return code;
 }
 
-#define KERNEL_NAME(name, text) text,
-static const char kernel_names[][20] = {QS_KERNEL_NAMES(KERNEL_NAME)};
-#define KERNEL_FITS(name, text) &&sizeof(text) <= sizeof(kernel_names[0])
-_Static_assert(1 QS_KERNEL_NAMES(KERNEL_FITS), "a name is longer than the table has room for");
+/* One after the other: a table of pointers or of equal lengths would be twice as large. */
+#define KERNEL_NAME(name, text) text "\0"
+static const char kernel_names[] = QS_KERNEL_NAMES(KERNEL_NAME);
 
 const char *qs_op_kernel(const qs_op *op) {
-    return kernel_names[op->kernel];
+    const char *name = kernel_names;
+    for (int i = 0; i < op->kernel; i++)
+        name += strlen(name) + 1;
+    return name;
 }
 
 uint32_t qs_node_traits(const qs_graph *g, const qs_node *n) {

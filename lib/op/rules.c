@@ -120,6 +120,10 @@ int qs_infer_out(const qs_infer *x, int32_t index, int32_t dtype, int32_t rank,
     return QSIM_OK;
 }
 
+int qs_infer_unknown(const qs_infer *x, int32_t dtype) {
+    return qs_infer_out(x, 0, dtype, -1, NULL);
+}
+
 int qs_infer_like(const qs_infer *x, int32_t index, int32_t from) {
     const qs_value *v = qs_infer_in(x, from);
     return qs_infer_out(x, index, v->dtype, v->rank, v->dims);

@@ -72,8 +72,24 @@ int qs_infer_same_type(const qs_infer *x, int32_t a, int32_t b);
 /* Sets output `index`; checks that its size is not too large. rank -1: unknown. dims may alias. */
 int qs_infer_out(const qs_infer *x, int32_t index, int32_t dtype, int32_t rank, const qs_dim *dims);
 
+/* Gives output 0 a type and no shape. */
+int qs_infer_unknown(const qs_infer *x, int32_t dtype);
 /* Gives output `index` the type and shape of input `from`. */
 int qs_infer_like(const qs_infer *x, int32_t index, int32_t from);
+
+/*
+ * Reads a list of int64, or one number, that is constant or computed from shapes, as sizes: -1 is
+ * unknown, or the constant -1. values NULL: the graph's. Returns its length; -1: that is not known,
+ * or too large (known_sizes.c).
+ */
+int32_t qs_known_sizes(const qs_graph *g, const qs_value *values, qs_id id,
+                       qs_dim out[QSIM_MAX_RANK]);
+
+/*
+ * The axes that a Slice cuts, of which `count` are given (QS_ABSENT: as many as there are starts):
+ * all, if that is not known.
+ */
+int qs_known_cut(const qs_infer *x, const int64_t *axes, int32_t count, uint32_t *mask);
 
 /* ---- sequences ---- */
 
@@ -86,6 +102,9 @@ bool qs_value_is_sequence(const qs_graph *g, qs_id value);
  */
 int qs_sequence_tensors(const qs_infer *x, qs_id sequence, qs_value *like,
                         qs_dim dims[QSIM_MAX_RANK]);
+
+/* Shape rule of nodes that make a sequence (op_sequence.c). */
+int qs_sequence_infer(qs_infer *x);
 
 /* The number of tensors of a sequence; -1: the file does not tell it. */
 int32_t qs_sequence_count(const qs_infer *x, qs_id sequence);

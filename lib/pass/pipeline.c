@@ -58,8 +58,17 @@ static int layout(qs_pass *p) {
 #define EXTENDED QSIM_LEVEL_EXTENDED
 #define NEVER    (QSIM_LEVEL_ALL + 1)
 
+/* Only builds with assertions say which pass left a graph that breaks a rule. */
+#ifdef NDEBUG
+#define NAMED(text)
+#else
+#define NAMED(text) .name = (text),
+#endif
+
 typedef struct stage {
+#ifndef NDEBUG
     const char *name;
+#endif
     int (*run)(qs_pass *p);
     int8_t level[QS_PURPOSES];
 } stage;
@@ -74,55 +83,48 @@ _Static_assert(QS_FOR_SESSION == 0 && QS_FOR_FILE == 1 && QS_FOR_PTQ == 2 &&
  */
 static const stage pipeline[] = {
     /* name, pass, {session, file, ptq, quantized} */
-    {"prune", prune, {NEVER, ALWAYS, ALWAYS, NEVER}},
-    {"constants", qs_pass_constants, {ALWAYS, BASIC, ALWAYS, NEVER}},
-    {"half", qs_pass_half, {ALWAYS, NEVER, ALWAYS, NEVER}},
-    {"loops", qs_pass_loops, {ALWAYS, NEVER, NEVER, NEVER}},
-    {"sequences", qs_pass_sequences, {ALWAYS, NEVER, NEVER, NEVER}},
-    {"expand", qs_pass_expand, {ALWAYS, NEVER, ALWAYS, NEVER}},
-    {"shapes", qs_pass_shapes, {ALWAYS, NEVER, ALWAYS, NEVER}},
-    {"fold", fold, {NEVER, BASIC, NEVER, NEVER}},
-    {"fold_quantize", fold_quantize, {ALWAYS, NEVER, NEVER, NEVER}},
-    {"fold_all", fold_all, {NEVER, NEVER, ALWAYS, NEVER}}, /* dequantizes 8-bit weights */
-    {"sums", qs_pass_sums, {ALWAYS, BASIC, ALWAYS, NEVER}},
-    {"identities", qs_pass_identities, {ALWAYS, BASIC, ALWAYS, NEVER}},
-    {"redundant", qs_pass_redundant, {NEVER, BASIC, ALWAYS, NEVER}},
-    {"slices", qs_pass_slices, {EXTENDED, BASIC, ALWAYS, NEVER}},
-    {"batchnorm", qs_pass_batchnorm, {NEVER, BASIC, ALWAYS, NEVER}},
-    {"rescale", qs_pass_rescale, {ALWAYS, NEVER, NEVER, NEVER}},
-    {"u8", qs_pass_u8, {ALWAYS, NEVER, NEVER, NEVER}},
-    {"qdq", qdq, {ALWAYS, NEVER, NEVER, ALWAYS}},
-    {"dynamic", qs_pass_dynamic, {EXTENDED, NEVER, NEVER, NEVER}},
-    {"mark_integers", qs_pass_mark_integers, {ALWAYS, NEVER, NEVER, NEVER}},
-    {"identities",
-     qs_pass_identities,
+    {NAMED("prune") prune, {NEVER, ALWAYS, ALWAYS, NEVER}},
+    {NAMED("constants") qs_pass_constants, {ALWAYS, BASIC, ALWAYS, NEVER}},
+    {NAMED("half") qs_pass_half, {ALWAYS, NEVER, ALWAYS, NEVER}},
+    {NAMED("shapes") qs_pass_shapes, {ALWAYS, NEVER, ALWAYS, NEVER}},
+    {NAMED("fold") fold, {NEVER, BASIC, NEVER, NEVER}},
+    {NAMED("fold_quantize") fold_quantize, {ALWAYS, NEVER, NEVER, NEVER}},
+    {NAMED("fold_all") fold_all, {NEVER, NEVER, ALWAYS, NEVER}}, /* dequantizes 8-bit weights */
+    {NAMED("sums") qs_pass_sums, {ALWAYS, BASIC, ALWAYS, NEVER}},
+    {NAMED("identities") qs_pass_identities, {ALWAYS, BASIC, ALWAYS, NEVER}},
+    {NAMED("redundant") qs_pass_redundant, {NEVER, BASIC, ALWAYS, NEVER}},
+    {NAMED("slices") qs_pass_slices, {EXTENDED, BASIC, ALWAYS, NEVER}},
+    {NAMED("batchnorm") qs_pass_batchnorm, {NEVER, BASIC, ALWAYS, NEVER}},
+    {NAMED("rescale") qs_pass_rescale, {ALWAYS, NEVER, NEVER, NEVER}},
+    {NAMED("u8") qs_pass_u8, {ALWAYS, NEVER, NEVER, NEVER}},
+    {NAMED("qdq") qdq, {ALWAYS, NEVER, NEVER, ALWAYS}},
+    {NAMED("dynamic") qs_pass_dynamic, {EXTENDED, NEVER, NEVER, NEVER}},
+    {NAMED("mark_integers") qs_pass_mark_integers, {ALWAYS, NEVER, NEVER, NEVER}},
+    {NAMED("identities") qs_pass_identities,
      {BASIC, NEVER, NEVER, NEVER}}, /* the qdq pass has made some */
-    {"nbits", qs_pass_nbits, {ALWAYS, NEVER, NEVER, NEVER}},
-    {"depth",
-     qs_pass_depth,
+    {NAMED("nbits") qs_pass_nbits, {ALWAYS, NEVER, NEVER, NEVER}},
+    {NAMED("depth") qs_pass_depth,
      {ALWAYS, NEVER, NEVER, NEVER}}, /* its Reshapes of weights are folded next */
-    {"fold_all", fold_all, {ALWAYS, NEVER, NEVER, NEVER}},
-    {"fold_quantize", fold_quantize, {NEVER, EXTENDED, NEVER, NEVER}},
-    {"rescale", qs_pass_rescale, {NEVER, EXTENDED, NEVER, NEVER}},
-    {"bias", qs_pass_bias, {EXTENDED, EXTENDED, ALWAYS, NEVER}},
-    {"batchnorm",
-     qs_pass_batchnorm,
+    {NAMED("fold_all") fold_all, {ALWAYS, NEVER, NEVER, NEVER}},
+    {NAMED("fold_quantize") fold_quantize, {NEVER, EXTENDED, NEVER, NEVER}},
+    {NAMED("rescale") qs_pass_rescale, {NEVER, EXTENDED, NEVER, NEVER}},
+    {NAMED("bias") qs_pass_bias, {EXTENDED, EXTENDED, ALWAYS, NEVER}},
+    {NAMED("batchnorm") qs_pass_batchnorm,
      {BASIC, EXTENDED, ALWAYS, NEVER}}, /* again, without Adds before it */
-    {"gemm", qs_pass_gemm, {NEVER, NEVER, ALWAYS, NEVER}},
-    {"qdq_contributed", qdq_contributed, {NEVER, EXTENDED, NEVER, NEVER}},
-    {"curves", qs_pass_curves, {EXTENDED, NEVER, NEVER, NEVER}},
-    {"attention", qs_pass_attention, {EXTENDED, NEVER, NEVER, NEVER}},
-    {"fuse", qs_pass_fuse, {EXTENDED, NEVER, NEVER, NEVER}},
-    {"table", qs_pass_table, {EXTENDED, NEVER, NEVER, NEVER}},
-    {"phases", qs_pass_phases, {EXTENDED, NEVER, NEVER, NEVER}},
-    {"layout", layout, {ALWAYS, NEVER, NEVER, NEVER}},
-    {"epilogue",
-     qs_pass_epilogue,
+    {NAMED("gemm") qs_pass_gemm, {NEVER, NEVER, ALWAYS, NEVER}},
+    {NAMED("qdq_contributed") qdq_contributed, {NEVER, EXTENDED, NEVER, NEVER}},
+    {NAMED("curves") qs_pass_curves, {EXTENDED, NEVER, NEVER, NEVER}},
+    {NAMED("attention") qs_pass_attention, {EXTENDED, NEVER, NEVER, NEVER}},
+    {NAMED("fuse") qs_pass_fuse, {EXTENDED, NEVER, NEVER, NEVER}},
+    {NAMED("table") qs_pass_table, {EXTENDED, NEVER, NEVER, NEVER}},
+    {NAMED("phases") qs_pass_phases, {EXTENDED, NEVER, NEVER, NEVER}},
+    {NAMED("layout") layout, {ALWAYS, NEVER, NEVER, NEVER}},
+    {NAMED("epilogue") qs_pass_epilogue,
      {EXTENDED, NEVER, NEVER, NEVER}}, /* this and the next two need the layout */
-    {"shuffle", qs_pass_shuffle, {EXTENDED, NEVER, NEVER, NEVER}},
-    {"concat", qs_pass_concat, {EXTENDED, NEVER, NEVER, NEVER}},
-    {"finish", qs_pass_finish, {NEVER, BASIC, ALWAYS, NEVER}},
-    {"names", qs_pass_names, {NEVER, ALWAYS, ALWAYS, ALWAYS}},
+    {NAMED("shuffle") qs_pass_shuffle, {EXTENDED, NEVER, NEVER, NEVER}},
+    {NAMED("concat") qs_pass_concat, {EXTENDED, NEVER, NEVER, NEVER}},
+    {NAMED("finish") qs_pass_finish, {NEVER, BASIC, ALWAYS, NEVER}},
+    {NAMED("names") qs_pass_names, {NEVER, ALWAYS, ALWAYS, ALWAYS}},
 };
 
 static int run(qs_pass *p, const stage *s) {

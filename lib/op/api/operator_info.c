@@ -43,7 +43,7 @@ typedef struct example {
 
 static int example_make(qsim_ctx *ctx, const qs_op *op, example *s) {
     qs_id in[INPUTS] = {0};
-    const qs_history *h = op->history;
+    const qs_history *h = qs_op_more_of(op)->history;
     int32_t inputs = op->min_in;
     for (size_t i = 0; h && i < QS_COUNT(h->later); i++)
         if (h->later[i].since && h->later[i].min_in > inputs)
@@ -134,8 +134,9 @@ static const char *form_of(const example *s) {
 /* Least and greatest number of inputs over all versions of a row. */
 static void count_inputs(const qs_op *op, qsim_operator_info *info) {
     int32_t low = op->min_in, high = op->max_in ? op->max_in : op->min_in;
-    for (size_t i = 0; op->history && i < QS_COUNT(op->history->later); i++) {
-        const qs_counts *c = &op->history->later[i];
+    const qs_history *h = qs_op_more_of(op)->history;
+    for (size_t i = 0; h && i < QS_COUNT(h->later); i++) {
+        const qs_counts *c = &h->later[i];
         if (!c->since)
             continue;
         low = c->min_in < low ? c->min_in : low;

@@ -26,7 +26,7 @@ int qs_infer_product(const qs_infer *x, const qs_value *a, const qs_value *b, in
     if (a->rank == 0 || b->rank == 0)
         return qs_infer_fail(x, QSIM_E_SHAPE, "a factor is a scalar");
     if (a->rank < 0 || b->rank < 0)
-        return qs_infer_out(x, 0, dtype, -1, NULL);
+        return qs_infer_unknown(x, dtype);
     const qs_factor left = qs_factor_of(a, false), right = qs_factor_of(b, true);
     if (left.cols >= 0 && right.rows >= 0 && left.cols != right.rows)
         return qs_infer_fail(x, QSIM_E_SHAPE, "the factors meet with %lld and %lld elements",

@@ -203,17 +203,17 @@ static const qs_attr_rule clamp_attrs[] = {{"lo", QS_ATTR_FLOAT, 0, 0},
 QS_OP(add, .name = "Add", .min_in = 2, QS_ATTRS(qs_legacy_attrs),
       .traits = QS_ELEMENTWISE | QS_TAKES_BOUNDS | QS_ADDS, .kind = QS_KIND_ARITHMETIC,
       .kind_inputs = 2, .kernel = QS_KERNEL_BINARY, .infer = infer_binary,
-      QS_HISTORY(.upgrade = qs_upgrade_legacy), .lower = lower_add);
+      QS_MORE(QS_HISTORY(.upgrade = qs_upgrade_legacy)), .lower = lower_add);
 QS_OP(sub, .name = "Sub", .min_in = 2, QS_ATTRS(qs_legacy_attrs), .traits = QS_ELEMENTWISE,
-      .kernel = QS_KERNEL_BINARY, .infer = infer_binary, QS_HISTORY(.upgrade = qs_upgrade_legacy),
-      .lower = lower_sub);
+      .kernel = QS_KERNEL_BINARY, .infer = infer_binary,
+      QS_MORE(QS_HISTORY(.upgrade = qs_upgrade_legacy)), .lower = lower_sub);
 QS_OP(mul, .name = "Mul", .min_in = 2, QS_ATTRS(qs_legacy_attrs),
       .traits = QS_ELEMENTWISE | QS_SCALES, .kind = QS_KIND_ARITHMETIC, .kind_inputs = 2,
-      .kernel = QS_KERNEL_BINARY, .infer = infer_binary, QS_HISTORY(.upgrade = qs_upgrade_legacy),
-      .lower = lower_mul);
+      .kernel = QS_KERNEL_BINARY, .infer = infer_binary,
+      QS_MORE(QS_HISTORY(.upgrade = qs_upgrade_legacy)), .lower = lower_mul);
 QS_OP(div, .name = "Div", .min_in = 2, QS_ATTRS(qs_legacy_attrs),
       .traits = QS_ELEMENTWISE | QS_DIVIDES, .kind = QS_KIND_ARITHMETIC, .kernel = QS_KERNEL_BINARY,
-      .infer = infer_binary, QS_HISTORY(.upgrade = qs_upgrade_legacy), .lower = lower_div);
+      .infer = infer_binary, QS_MORE(QS_HISTORY(.upgrade = qs_upgrade_legacy)), .lower = lower_div);
 QS_OP(qsim_add, .domain = QS_DOMAIN_QSIM, .name = "Add", .min_in = 2, QS_ATTRS(clamp_attrs),
       .traits = QS_ELEMENTWISE, .kernel = QS_KERNEL_BINARY, .infer = infer_binary,
       .lower = lower_add);

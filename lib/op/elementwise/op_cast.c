@@ -368,7 +368,7 @@ static const qs_attr_rule cast_like_attrs[] = {{"saturate", QS_ATTR_INT, 19, 0},
                                                {"round_mode", QS_ATTR_STRING, 24, 0}};
 
 QS_OP(cast, .name = "Cast", .min_in = 1, QS_ATTRS(cast_attrs), .traits = QS_ELEMENTWISE,
-      .kernel = QS_KERNEL_CAST, .infer = infer_cast, QS_HISTORY(.upgrade = upgrade_cast),
+      .kernel = QS_KERNEL_CAST, .infer = infer_cast, QS_MORE(QS_HISTORY(.upgrade = upgrade_cast)),
       .lower = lower_cast);
 QS_OP(cast_like, .name = "CastLike", .since = 15, .min_in = 2, QS_ATTRS(cast_like_attrs),
       .traits = QS_ELEMENTWISE, .setting_inputs = 1 << 1, .kernel = QS_KERNEL_CAST,

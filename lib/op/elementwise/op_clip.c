@@ -181,6 +181,6 @@ static const qs_attr_rule clip_attrs[] = {{"min", QS_ATTR_FLOAT, 1, 10},
                                           {"consumed_inputs", QS_ATTR_INTS, 1, 5}};
 
 QS_OP(clip, .name = "Clip", .min_in = 1,
-      QS_HISTORY(.later = {{11, 1, 3, 1}}, .upgrade = upgrade_clip), QS_ATTRS(clip_attrs),
+      QS_MORE(QS_HISTORY(.later = {{11, 1, 3, 1}}, .upgrade = upgrade_clip)), QS_ATTRS(clip_attrs),
       .traits = QS_ELEMENTWISE, .setting_inputs = 1 << 1 | 1 << 2, .kind = QS_KIND_POOL,
       .kernel = QS_KERNEL_CLIP, .infer = infer_clip, .lower = lower_clip);

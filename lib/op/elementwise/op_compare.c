@@ -63,25 +63,25 @@ QS_COLD static int infer_logic(qs_infer *x) {
 }
 
 QS_OP(and, .name = "And", .min_in = 2, QS_ATTRS(qs_legacy_attrs), .traits = QS_ELEMENTWISE,
-      .kernel = QS_KERNEL_LOGIC, .infer = infer_logic, QS_HISTORY(.upgrade = qs_upgrade_legacy),
-      .lower = lower_and);
+      .kernel = QS_KERNEL_LOGIC, .infer = infer_logic,
+      QS_MORE(QS_HISTORY(.upgrade = qs_upgrade_legacy)), .lower = lower_and);
 QS_OP(equal, .name = "Equal", .min_in = 2, QS_ATTRS(qs_legacy_attrs), .traits = QS_ELEMENTWISE,
-      .kernel = QS_KERNEL_COMPARE, .infer = infer_equal, QS_HISTORY(.upgrade = qs_upgrade_legacy),
-      .lower = lower_equal);
+      .kernel = QS_KERNEL_COMPARE, .infer = infer_equal,
+      QS_MORE(QS_HISTORY(.upgrade = qs_upgrade_legacy)), .lower = lower_equal);
 QS_OP(greater, .name = "Greater", .min_in = 2, QS_ATTRS(qs_legacy_attrs), .traits = QS_ELEMENTWISE,
-      .kernel = QS_KERNEL_COMPARE, .infer = infer_order, QS_HISTORY(.upgrade = qs_upgrade_legacy),
-      .lower = lower_greater);
+      .kernel = QS_KERNEL_COMPARE, .infer = infer_order,
+      QS_MORE(QS_HISTORY(.upgrade = qs_upgrade_legacy)), .lower = lower_greater);
 QS_OP(greater_or_equal, .name = "GreaterOrEqual", .since = 12, .min_in = 2,
       .traits = QS_ELEMENTWISE, .kernel = QS_KERNEL_COMPARE, .infer = infer_order,
       .lower = lower_greater_or_equal);
 QS_OP(less, .name = "Less", .min_in = 2, QS_ATTRS(qs_legacy_attrs), .traits = QS_ELEMENTWISE,
-      .kernel = QS_KERNEL_COMPARE, .infer = infer_order, QS_HISTORY(.upgrade = qs_upgrade_legacy),
-      .lower = lower_less);
+      .kernel = QS_KERNEL_COMPARE, .infer = infer_order,
+      QS_MORE(QS_HISTORY(.upgrade = qs_upgrade_legacy)), .lower = lower_less);
 QS_OP(less_or_equal, .name = "LessOrEqual", .since = 12, .min_in = 2, .traits = QS_ELEMENTWISE,
       .kernel = QS_KERNEL_COMPARE, .infer = infer_order, .lower = lower_less_or_equal);
 QS_OP(or, .name = "Or", .min_in = 2, QS_ATTRS(qs_legacy_attrs), .traits = QS_ELEMENTWISE,
-      .kernel = QS_KERNEL_LOGIC, .infer = infer_logic, QS_HISTORY(.upgrade = qs_upgrade_legacy),
-      .lower = lower_or);
+      .kernel = QS_KERNEL_LOGIC, .infer = infer_logic,
+      QS_MORE(QS_HISTORY(.upgrade = qs_upgrade_legacy)), .lower = lower_or);
 QS_OP(xor, .name = "Xor", .min_in = 2, QS_ATTRS(qs_legacy_attrs), .traits = QS_ELEMENTWISE,
-      .kernel = QS_KERNEL_LOGIC, .infer = infer_logic, QS_HISTORY(.upgrade = qs_upgrade_legacy),
-      .lower = lower_xor);
+      .kernel = QS_KERNEL_LOGIC, .infer = infer_logic,
+      QS_MORE(QS_HISTORY(.upgrade = qs_upgrade_legacy)), .lower = lower_xor);

@@ -114,8 +114,8 @@ QS_COLD static int lower_pow(qs_lower *l) {
 }
 
 QS_OP(pow, .name = "Pow", .min_in = 2, QS_ATTRS(qs_legacy_attrs), .traits = QS_ELEMENTWISE,
-      .kernel = QS_KERNEL_POW, .infer = infer_pow, QS_HISTORY(.upgrade = qs_upgrade_legacy),
-      .lower = lower_pow);
+      .kernel = QS_KERNEL_POW, .infer = infer_pow,
+      QS_MORE(QS_HISTORY(.upgrade = qs_upgrade_legacy)), .lower = lower_pow);
 
 /* ---- PRelu ---- */
 
@@ -193,8 +193,8 @@ QS_COLD static int upgrade_prelu(qs_graph *g, qs_id node, int32_t to, qsim_error
 static const qs_attr_rule prelu_attrs[] = {{"consumed_inputs", QS_ATTR_INTS, 1, 5}};
 
 QS_OP(prelu, .name = "PRelu", .min_in = 2, QS_ATTRS(prelu_attrs), .traits = QS_ELEMENTWISE,
-      .kernel = QS_KERNEL_PRELU, .infer = infer_prelu, QS_HISTORY(.upgrade = upgrade_prelu),
-      .lower = lower_prelu);
+      .kernel = QS_KERNEL_PRELU, .infer = infer_prelu,
+      QS_MORE(QS_HISTORY(.upgrade = upgrade_prelu)), .lower = lower_prelu);
 
 /* ---- Mod ---- */
 

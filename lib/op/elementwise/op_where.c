@@ -156,9 +156,12 @@ QS_COLD static int infer_expand(qs_infer *x) {
         code = qs_infer_ints(x, 1, shape, QSIM_MAX_RANK, &count);
     if (code)
         return code;
-    if (count == QS_DYNAMIC)
-        return qs_infer_out(x, 0, x->in[0]->dtype, -1, NULL);
-    for (int32_t i = 0; i < count; i++) {
+    const bool computed = count == QS_DYNAMIC;
+    if (computed)
+        count = qs_known_sizes(x->graph, x->values, x->node->inputs[1], given);
+    if (count < 0)
+        return qs_infer_unknown(x, x->in[0]->dtype);
+    for (int32_t i = 0; i < count && !computed; i++) {
         if (shape[i] < 0)
             return qs_infer_fail(x, QSIM_E_VALUE, "axis %d of the shape is %lld", (int)i,
                                  (long long)shape[i]);

@@ -82,7 +82,7 @@ static void expand_bnb4(qs_expand *e) {
     const int64_t dims[2] = {(int64_t)k, (int64_t)n};
     const qs_id a = qs_expand_in(e, A);
     const qs_id made = qs_graph_add_const(e->graph, NULL, QSIM_FLOAT, 2, dims, w, false);
-    e->out[0] = made < 0 ? qs_expand_no_memory(e) : qs_expand_add(e, "MatMul", a, made, QS_NONE);
+    e->out[0] = made < 0 ? qs_expand_no_memory(e) : qs_expand_two(e, "MatMul", a, made);
 }
 
 static const qs_attr_rule bnb4_attrs[] = {{"K", QS_ATTR_INT, 1, 0},

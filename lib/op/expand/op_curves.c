@@ -23,17 +23,15 @@ QS_COLD static int infer_swiglu(qs_infer *x) {
 /* x * Sigmoid(alpha * x), which a pass turns into one curve. */
 static qs_id swish(qs_expand *e, qs_id x, int32_t dtype, float alpha) {
     const qs_id by =
-        alpha == 1.0f
-            ? x
-            : qs_expand_add(e, "Mul", x, qs_expand_number(e, dtype, (double)alpha), QS_NONE);
-    return qs_expand_add(e, "Mul", x, qs_expand_add(e, "Sigmoid", by, QS_NONE, QS_NONE), QS_NONE);
+        alpha == 1.0f ? x : qs_expand_two(e, "Mul", x, qs_expand_number(e, dtype, (double)alpha));
+    return qs_expand_two(e, "Mul", x, qs_expand_one(e, "Sigmoid", by));
 }
 
 static void expand_swiglu(qs_expand *e) {
     const qs_id x = qs_expand_in(e, 0);
     const float alpha = qs_node_float(e->node, "alpha", 1.0f);
-    e->out[0] = qs_expand_add(e, "Mul", swish(e, x, e->graph->values[x].dtype, alpha),
-                              qs_expand_in(e, 1), QS_NONE);
+    e->out[0] =
+        qs_expand_two(e, "Mul", swish(e, x, e->graph->values[x].dtype, alpha), qs_expand_in(e, 1));
 }
 
 static const qs_attr_rule swiglu_attrs[] = {{"alpha", QS_ATTR_FLOAT, 28, 0}};
@@ -69,12 +67,12 @@ static void expand_mean_variance(qs_expand *e) {
     const int64_t *axes = a ? a->u.ints : plain;
     const int32_t count = a ? a->count : 3, dtype = qs_expand_value(e, 0)->dtype;
     const qs_id x = qs_expand_in(e, 0);
-    const qs_id rest = qs_expand_add(e, "Sub", x, qs_expand_mean(e, x, axes, count, true), QS_NONE);
+    const qs_id rest = qs_expand_two(e, "Sub", x, qs_expand_mean(e, x, axes, count, true));
     const qs_id variance =
-        qs_expand_mean(e, qs_expand_add(e, "Mul", rest, rest, QS_NONE), axes, count, true);
-    const qs_id deviation = qs_expand_add(e, "Sqrt", variance, QS_NONE, QS_NONE);
-    const qs_id by = qs_expand_add(e, "Add", deviation, qs_expand_number(e, dtype, 1e-9), QS_NONE);
-    e->out[0] = qs_expand_add(e, "Div", rest, by, QS_NONE);
+        qs_expand_mean(e, qs_expand_two(e, "Mul", rest, rest), axes, count, true);
+    const qs_id deviation = qs_expand_one(e, "Sqrt", variance);
+    const qs_id by = qs_expand_two(e, "Add", deviation, qs_expand_number(e, dtype, 1e-9));
+    e->out[0] = qs_expand_two(e, "Div", rest, by);
 }
 
 static const qs_attr_rule mvn_attrs[] = {{"axes", QS_ATTR_INTS, 9, 0}};
@@ -105,24 +103,24 @@ QS_COLD static int infer_gelu(qs_infer *x) {
 
 static qs_id biased(qs_expand *e) {
     const qs_id x = qs_expand_in(e, 0), bias = qs_expand_in(e, 1);
-    return bias == QS_NONE ? x : qs_expand_add(e, "Add", x, bias, QS_NONE);
+    return bias == QS_NONE ? x : qs_expand_two(e, "Add", x, bias);
 }
 
 static qs_id times(qs_expand *e, qs_id a, qs_id b) {
-    return qs_expand_add(e, "Mul", a, b, QS_NONE);
+    return qs_expand_two(e, "Mul", a, b);
 }
 
 /* x (1 + f) / 2 */
 static qs_id half_of(qs_expand *e, qs_id x, qs_id f, int32_t dtype) {
-    const qs_id more = qs_expand_add(e, "Add", f, qs_expand_number(e, dtype, 1), QS_NONE);
+    const qs_id more = qs_expand_two(e, "Add", f, qs_expand_number(e, dtype, 1));
     return times(e, times(e, x, more), qs_expand_number(e, dtype, 0.5));
 }
 
 /* Uses Erf, which old opsets have; the pass for curves makes one step of it. */
 static qs_id gelu(qs_expand *e, qs_id x, int32_t dtype) {
     const qs_id root = qs_expand_number(e, dtype, 1.41421356237309504880);
-    const qs_id scaled = qs_expand_add(e, "Div", x, root, QS_NONE);
-    return half_of(e, x, qs_expand_add(e, "Erf", scaled, QS_NONE, QS_NONE), dtype);
+    const qs_id scaled = qs_expand_two(e, "Div", x, root);
+    return half_of(e, x, qs_expand_one(e, "Erf", scaled), dtype);
 }
 
 static void expand_biasgelu(qs_expand *e) {
@@ -137,14 +135,13 @@ static void expand_fastgelu(qs_expand *e) {
     if (!e->standard) {
         const qs_attr tanh = {
             .name = "approximate", .type = QS_ATTR_STRING, .u.s = {(const uint8_t *)"tanh", 4}};
-        e->out[0] = qs_expand_add(e, "Gelu", x, QS_NONE, QS_NONE);
+        e->out[0] = qs_expand_one(e, "Gelu", x);
         qs_expand_attr(e, e->out[0], &tanh);
         return;
     }
     const qs_id square = times(e, times(e, x, x), qs_expand_number(e, dtype, 0.035677408136));
-    const qs_id factor =
-        qs_expand_add(e, "Add", square, qs_expand_number(e, dtype, 0.7978845608), QS_NONE);
-    const qs_id curve = qs_expand_add(e, "Tanh", times(e, x, factor), QS_NONE, QS_NONE);
+    const qs_id factor = qs_expand_two(e, "Add", square, qs_expand_number(e, dtype, 0.7978845608));
+    const qs_id curve = qs_expand_one(e, "Tanh", times(e, x, factor));
     e->out[0] = half_of(e, x, curve, dtype);
 }
 
@@ -164,7 +161,7 @@ QS_COLD static int infer_splitgelu(qs_infer *x) {
         code = qs_infer_fail(x, QSIM_E_SHAPE, "the last axis is %lld, not an even number",
                              (long long)last);
     if (code || v->rank < 0)
-        return code ? code : qs_infer_out(x, 0, v->dtype, -1, NULL);
+        return code ? code : qs_infer_unknown(x, v->dtype);
     memcpy(dims, v->dims, (size_t)v->rank * sizeof(*dims));
     dims[v->rank - 1] = (qs_dim){last / 2, NULL};
     return qs_infer_out(x, 0, v->dtype, v->rank, dims);

@@ -48,7 +48,7 @@ QS_COLD static int infer_embedding(qs_infer *x) {
     if (!code && !qs_infer_in(x, SEGMENTS) != !qs_infer_in(x, SEGMENT_TABLE))
         code = qs_infer_fail(x, QSIM_E_VALUE, "of segment ids and their table one is missing");
     if (code || ids->rank < 0 || table->rank < 0)
-        return code ? code : qs_infer_out(x, 0, QSIM_FLOAT, -1, NULL);
+        return code ? code : qs_infer_unknown(x, QSIM_FLOAT);
     const qs_dim y[3] = {ids->dims[0], ids->dims[1], table->dims[1]};
     code = qs_infer_out(x, 0, QSIM_FLOAT, 3, y);
     if (!code)
@@ -65,14 +65,13 @@ static qs_id floats(qs_expand *e, int32_t table, qs_id numbers) {
 }
 
 static qs_id rows(qs_expand *e, int32_t table, qs_id ids) {
-    return floats(e, table, qs_expand_add(e, "Gather", qs_expand_in(e, table), ids, QS_NONE));
+    return floats(e, table, qs_expand_two(e, "Gather", qs_expand_in(e, table), ids));
 }
 
 /* The positions 0, 1, ... of the words of a batch. */
 static qs_id counted(qs_expand *e) {
-    const qs_id sizes = qs_expand_add(e, "Shape", qs_expand_in(e, WORDS), QS_NONE, QS_NONE);
-    const qs_id count =
-        qs_expand_add(e, "Gather", sizes, qs_expand_number(e, QSIM_INT64, 1), QS_NONE);
+    const qs_id sizes = qs_expand_one(e, "Shape", qs_expand_in(e, WORDS));
+    const qs_id count = qs_expand_two(e, "Gather", sizes, qs_expand_number(e, QSIM_INT64, 1));
     return qs_expand_add(e, "Range", qs_expand_number(e, QSIM_INT64, 0), count,
                          qs_expand_number(e, QSIM_INT64, 1));
 }
@@ -81,9 +80,8 @@ static qs_id counted(qs_expand *e) {
 static qs_id words_of(qs_expand *e) {
     const qs_id mask = qs_expand_in(e, MASK);
     const qs_id of = mask == QS_NONE ? qs_expand_in(e, WORDS) : mask;
-    const qs_id ones = mask == QS_NONE ? qs_expand_add(e, "Sub", of, of, QS_NONE) : of;
-    const qs_id y =
-        qs_expand_add(e, "ReduceSum", ones, qs_expand_list(e, (const int64_t[]){1}, 1), QS_NONE);
+    const qs_id ones = mask == QS_NONE ? qs_expand_two(e, "Sub", of, of) : of;
+    const qs_id y = qs_expand_two(e, "ReduceSum", ones, qs_expand_list(e, (const int64_t[]){1}, 1));
     qs_expand_int(e, y, "keepdims", 0);
     return y;
 }
@@ -95,11 +93,10 @@ static void expand_embedding(qs_expand *e) {
     const float epsilon = qs_node_float(&n, "epsilon", 1e-12f);
     if (e->standard)
         return;
-    qs_id sum =
-        qs_expand_add(e, "Add", rows(e, WORD_TABLE, qs_expand_in(e, WORDS)),
-                      rows(e, POSITION_TABLE, given == QS_NONE ? counted(e) : given), QS_NONE);
+    qs_id sum = qs_expand_two(e, "Add", rows(e, WORD_TABLE, qs_expand_in(e, WORDS)),
+                              rows(e, POSITION_TABLE, given == QS_NONE ? counted(e) : given));
     if (segments != QS_NONE)
-        sum = qs_expand_add(e, "Add", sum, rows(e, SEGMENT_TABLE, segments), QS_NONE);
+        sum = qs_expand_two(e, "Add", sum, rows(e, SEGMENT_TABLE, segments));
     const qs_id y =
         qs_expand_add(e, "LayerNormalization", sum, floats(e, SCALE, qs_expand_in(e, SCALE)),
                       floats(e, SHIFT, qs_expand_in(e, SHIFT)));

@@ -15,20 +15,20 @@ static int infer_activation(qs_infer *x) {
 /* x times an attribute, 1 by default */
 static qs_id scaled(qs_expand *e, qs_id x, const char *attr) {
     const double v = (double)qs_node_float(&e->graph->nodes[e->node_id], attr, 1);
-    return qs_expand_add(e, "Mul", x, qs_expand_number(e, QSIM_FLOAT, v), QS_NONE);
+    return qs_expand_two(e, "Mul", x, qs_expand_number(e, QSIM_FLOAT, v));
 }
 
 /* alpha * x + beta */
 static void expand_affine(qs_expand *e) {
     const double beta = (double)qs_node_float(e->node, "beta", 0);
-    e->out[0] = qs_expand_add(e, "Add", scaled(e, qs_expand_in(e, 0), "alpha"),
-                              qs_expand_number(e, QSIM_FLOAT, beta), QS_NONE);
+    e->out[0] = qs_expand_two(e, "Add", scaled(e, qs_expand_in(e, 0), "alpha"),
+                              qs_expand_number(e, QSIM_FLOAT, beta));
 }
 
 /* alpha * f(beta * x) */
 static void expand_curve(qs_expand *e, const char *f) {
     const qs_id x = scaled(e, qs_expand_in(e, 0), "beta");
-    e->out[0] = scaled(e, qs_expand_add(e, f, x, QS_NONE, QS_NONE), "alpha");
+    e->out[0] = scaled(e, qs_expand_one(e, f, x), "alpha");
 }
 static void expand_scaledtanh(qs_expand *e) {
     expand_curve(e, "Tanh");
@@ -73,13 +73,13 @@ static void expand_scaler(qs_expand *e) {
     static const int64_t channel[] = {-1, 1, 1};
     const float scale = qs_node_float(e->node, "scale", 1.0f);
     const bool biased = qs_node_attr(e->node, "bias") != NULL;
-    e->out[0] = qs_expand_add(e, "Mul", qs_expand_in(e, 0),
-                              qs_expand_number(e, QSIM_FLOAT, (double)scale), QS_NONE);
+    e->out[0] =
+        qs_expand_two(e, "Mul", qs_expand_in(e, 0), qs_expand_number(e, QSIM_FLOAT, (double)scale));
     if (!biased)
         return;
     const qs_id bias = qs_expand_many(e, "Constant", NULL, 0, 1);
     qs_expand_copy(e, bias, "bias", "value_floats");
-    e->out[0] = qs_expand_add(e, "Add", e->out[0], qs_expand_reshape(e, bias, channel, 3), QS_NONE);
+    e->out[0] = qs_expand_two(e, "Add", e->out[0], qs_expand_reshape(e, bias, channel, 3));
 }
 
 static const qs_attr_rule scaler_attrs[] = {{"bias", QS_ATTR_FLOATS, 1, 0},

@@ -52,7 +52,7 @@ static qs_id add_curve(qs_expand *e, qs_id y) {
     if (curve == CLIP && a)
         return qs_expand_add(e, "Clip", y, qs_expand_number(e, QSIM_FLOAT, (double)a->u.floats[0]),
                              qs_expand_number(e, QSIM_FLOAT, (double)a->u.floats[1]));
-    const qs_id made = qs_expand_add(e, curves[curve], y, QS_NONE, QS_NONE);
+    const qs_id made = qs_expand_one(e, curves[curve], y);
     const char *second = curve == SELU ? "gamma" : curve == HARD_SIGMOID ? "beta" : NULL;
     if (curve < SELU)
         return made;
@@ -109,9 +109,9 @@ static void expand_fusedmatmul(qs_expand *e) {
     const float alpha = qs_node_float(e->node, "alpha", 1.0f);
     if (qs_expand_value(e, 0)->rank < 0 || qs_expand_value(e, 1)->rank < 0)
         return;
-    qs_id y = qs_expand_add(e, "MatMul", factor(e, 0), factor(e, 1), QS_NONE);
+    qs_id y = qs_expand_two(e, "MatMul", factor(e, 0), factor(e, 1));
     if (alpha != 1.0f)
-        y = qs_expand_add(e, "Mul", y, qs_expand_number(e, QSIM_FLOAT, (double)alpha), QS_NONE);
+        y = qs_expand_two(e, "Mul", y, qs_expand_number(e, QSIM_FLOAT, (double)alpha));
     e->out[0] = y;
 }
 
@@ -179,7 +179,7 @@ static void expand_fusedconv(qs_expand *e) {
     const qs_id y =
         qs_expand_add(e, "Conv", qs_expand_in(e, 0), qs_expand_in(e, 1), qs_expand_in(e, 2));
     copy_window(e, y);
-    e->out[0] = add_curve(e, z == QS_NONE ? y : qs_expand_add(e, "Add", y, z, QS_NONE));
+    e->out[0] = add_curve(e, z == QS_NONE ? y : qs_expand_two(e, "Add", y, z));
 }
 
 static const qs_attr_rule conv_attrs[] = {QS_CONV_ATTRS(1),
@@ -243,10 +243,9 @@ static void expand_dynamicpads(qs_expand *e) {
         return;
     const int64_t sizes[2] = {n, n}, axes[] = {2, 3, 4, 5, 6, 7};
     const qs_id parts = qs_expand_split(e, pads, 0, sizes, 2);
-    const qs_id all = qs_expand_add(e, "Shape", y, QS_NONE, QS_NONE);
-    const qs_id space = qs_expand_add(e, "Gather", all, qs_expand_list(e, axes, n), QS_NONE);
-    const qs_id in[4] = {y, parts,
-                         e->code ? QS_NONE : qs_expand_add(e, "Sub", space, parts + 1, QS_NONE),
+    const qs_id all = qs_expand_one(e, "Shape", y);
+    const qs_id space = qs_expand_two(e, "Gather", all, qs_expand_list(e, axes, n));
+    const qs_id in[4] = {y, parts, e->code ? QS_NONE : qs_expand_two(e, "Sub", space, parts + 1),
                          qs_expand_list(e, axes, n)};
     e->out[0] = qs_expand_many(e, "Slice", in, 4, 1);
 }
@@ -355,7 +354,7 @@ static void expand_nhwcfusedconv(qs_expand *e) {
     if (e->out[0] == QS_NONE)
         return;
     if (z != QS_NONE)
-        e->out[0] = qs_expand_add(e, "Add", e->out[0], z, QS_NONE);
+        e->out[0] = qs_expand_two(e, "Add", e->out[0], z);
     e->out[0] = add_curve(e, e->out[0]);
 }
 
@@ -412,9 +411,8 @@ QS_COLD static int infer_biasadd(qs_infer *x) {
 
 static void expand_biasadd(qs_expand *e) {
     const qs_id skip = qs_expand_in(e, 2);
-    e->out[0] = qs_expand_add(
-        e, "Add", qs_expand_add(e, "Add", qs_expand_in(e, 0), qs_expand_in(e, 1), QS_NONE), skip,
-        QS_NONE);
+    e->out[0] = qs_expand_two(
+        e, "Add", qs_expand_two(e, "Add", qs_expand_in(e, 0), qs_expand_in(e, 1)), skip);
 }
 
 QS_COLD static int infer_groupnorm(qs_infer *x) {
@@ -455,10 +453,10 @@ static void expand_groupnorm(qs_expand *e) {
         if (qs_expand_value(e, SKIP)->rank < 0)
             return;
         if (qs_expand_value(e, SKIP)->rank != rank)
-            skip = qs_expand_add(e, "Unsqueeze", skip, qs_expand_list(e, axes, rank - 2), QS_NONE);
-        x = qs_expand_add(e, "Add", x, skip, QS_NONE);
+            skip = qs_expand_two(e, "Unsqueeze", skip, qs_expand_list(e, axes, rank - 2));
+        x = qs_expand_two(e, "Add", x, skip);
         if (qs_expand_in(e, BIAS) != QS_NONE)
-            x = qs_expand_add(e, "Add", x, qs_expand_in(e, BIAS), QS_NONE);
+            x = qs_expand_two(e, "Add", x, qs_expand_in(e, BIAS));
         e->out[1] = x;
     }
     qs_id y = qs_expand_add(e, "GroupNormalization", last ? permuted(e, x, rank, first_of) : x,
@@ -466,7 +464,7 @@ static void expand_groupnorm(qs_expand *e) {
     qs_expand_copy(e, y, "groups", "num_groups");
     qs_expand_copy(e, y, "epsilon", "epsilon");
     if (curved)
-        y = qs_expand_add(e, "Mul", y, qs_expand_add(e, "Sigmoid", y, QS_NONE, QS_NONE), QS_NONE);
+        y = qs_expand_two(e, "Mul", y, qs_expand_one(e, "Sigmoid", y));
     e->out[0] = last ? permuted(e, y, rank, last_of) : y;
 }
 

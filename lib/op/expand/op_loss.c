@@ -55,7 +55,7 @@ QS_COLD static int infer_loss(qs_infer *x) {
 }
 
 static qs_id total(qs_expand *e, const char *op_type, qs_id x) {
-    const qs_id y = qs_expand_add(e, op_type, x, QS_NONE, QS_NONE);
+    const qs_id y = qs_expand_one(e, op_type, x);
     qs_expand_int(e, y, "keepdims", 0);
     return y;
 }
@@ -67,19 +67,17 @@ static void expand_nll(qs_expand *e, qs_id scores) {
                   index = qs_expand_value(e, 1)->dtype;
     const qs_id zero = qs_expand_number(e, dtype, 0), weights = qs_expand_in(e, 2),
                 one = qs_expand_list(e, (const int64_t[]){1}, 1);
-    qs_id at = qs_expand_add(e, "Unsqueeze", qs_expand_in(e, 1), one, QS_NONE), skip = QS_NONE,
-          by = QS_NONE;
+    qs_id at = qs_expand_two(e, "Unsqueeze", qs_expand_in(e, 1), one), skip = QS_NONE, by = QS_NONE;
     if (ignored) {
-        skip = qs_expand_add(e, "Equal", at, qs_expand_number(e, index, (double)ignored->u.i),
-                             QS_NONE);
+        skip = qs_expand_two(e, "Equal", at, qs_expand_number(e, index, (double)ignored->u.i));
         at = qs_expand_add(e, "Where", skip, qs_expand_number(e, index, 0), at);
     }
-    const qs_id right = qs_expand_add(e, "GatherElements", scores, at, QS_NONE);
+    const qs_id right = qs_expand_two(e, "GatherElements", scores, at);
     qs_expand_int(e, right, "axis", 1);
-    qs_id loss = qs_expand_add(e, "Neg", right, QS_NONE, QS_NONE);
+    qs_id loss = qs_expand_one(e, "Neg", right);
     if (weights != QS_NONE) {
-        by = qs_expand_add(e, "Gather", weights, at, QS_NONE);
-        loss = qs_expand_add(e, "Mul", loss, by, QS_NONE);
+        by = qs_expand_two(e, "Gather", weights, at);
+        loss = qs_expand_two(e, "Mul", loss, by);
     }
     if (ignored) {
         const qs_id weight = by == QS_NONE ? qs_expand_number(e, dtype, 1) : by;
@@ -87,13 +85,13 @@ static void expand_nll(qs_expand *e, qs_id scores) {
         loss = qs_expand_add(e, "Where", skip, zero, loss);
     }
     if (reduction == NONE)
-        e->out[0] = qs_expand_add(e, "Squeeze", loss, one, QS_NONE);
+        e->out[0] = qs_expand_two(e, "Squeeze", loss, one);
     else if (reduction == MEAN && by == QS_NONE)
         e->out[0] = total(e, "ReduceMean", loss);
     else
         e->out[0] = total(e, "ReduceSum", loss);
     if (reduction == MEAN && by != QS_NONE)
-        e->out[0] = qs_expand_add(e, "Div", e->out[0], total(e, "ReduceSum", by), QS_NONE);
+        e->out[0] = qs_expand_two(e, "Div", e->out[0], total(e, "ReduceSum", by));
 }
 
 static void expand_loss(qs_expand *e) {
@@ -101,7 +99,7 @@ static void expand_loss(qs_expand *e) {
 }
 
 static void expand_entropy(qs_expand *e) {
-    const qs_id y = qs_expand_add(e, "LogSoftmax", qs_expand_in(e, 0), QS_NONE, QS_NONE);
+    const qs_id y = qs_expand_one(e, "LogSoftmax", qs_expand_in(e, 0));
     qs_expand_int(e, y, "axis", 1);
     expand_nll(e, y);
     e->out[1] = y;

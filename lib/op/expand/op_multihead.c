@@ -129,19 +129,19 @@ static void add_biases(qs_expand *e, const form *f, qs_id in[3]) {
         return;
     const qs_id parts = qs_expand_split(e, qs_expand_in(e, BIAS), 0, sizes, 3);
     for (int32_t i = 0; i < 3 && !e->code; i++)
-        in[i] = qs_expand_add(e, "Add", in[i], parts + i, QS_NONE);
+        in[i] = qs_expand_two(e, "Add", in[i], parts + i);
 }
 
 static qs_id unsqueezed(qs_expand *e, qs_id x, const int64_t *axes, int32_t n) {
-    return qs_expand_add(e, "Unsqueeze", x, qs_expand_list(e, axes, n), QS_NONE);
+    return qs_expand_two(e, "Unsqueeze", x, qs_expand_list(e, axes, n));
 }
 
 /* Size of axis `axis` of a value, as int32. */
 static qs_id size_of(qs_expand *e, qs_id x, int64_t axis) {
-    const qs_id sizes = qs_expand_add(e, "Shape", x, QS_NONE, QS_NONE);
+    const qs_id sizes = qs_expand_one(e, "Shape", x);
     const qs_id size =
-        qs_expand_add(e, "Gather", sizes, qs_expand_number(e, QSIM_INT64, (double)axis), QS_NONE);
-    const qs_id y = qs_expand_add(e, "Cast", size, QS_NONE, QS_NONE);
+        qs_expand_two(e, "Gather", sizes, qs_expand_number(e, QSIM_INT64, (double)axis));
+    const qs_id y = qs_expand_one(e, "Cast", size);
     qs_expand_int(e, y, "to", QSIM_INT32);
     return y;
 }
@@ -153,10 +153,10 @@ static qs_id mask_of_lengths(qs_expand *e, qs_id lengths) {
     const bool cache_form = from == K && qs_expand_value(e, K)->rank == 4;
     qs_id count = size_of(e, qs_expand_in(e, from), cache_form ? 2 : 1);
     if (past != QS_NONE)
-        count = qs_expand_add(e, "Add", count, size_of(e, past, 2), QS_NONE);
+        count = qs_expand_two(e, "Add", count, size_of(e, past, 2));
     const qs_id keys = qs_expand_add(e, "Range", qs_expand_number(e, QSIM_INT32, 0), count,
                                      qs_expand_number(e, QSIM_INT32, 1));
-    return qs_expand_add(e, "Less", keys, unsqueezed(e, lengths, (const int64_t[]){1}, 1), QS_NONE);
+    return qs_expand_two(e, "Less", keys, unsqueezed(e, lengths, (const int64_t[]){1}, 1));
 }
 
 /* Makes the tensor added to scores: the bias, and a large negative number for masked keys. */
@@ -171,11 +171,11 @@ static qs_id mask_of(qs_expand *e) {
     if (rank == 1)
         kept = mask_of_lengths(e, given);
     else
-        kept = qs_expand_add(e, "Greater", given, qs_expand_number(e, QSIM_INT32, 0), QS_NONE);
+        kept = qs_expand_two(e, "Greater", given, qs_expand_number(e, QSIM_INT32, 0));
     kept = unsqueezed(e, kept, axes, rank == 3 ? 1 : 2);
     const qs_id mask = qs_expand_add(e, "Where", kept, qs_expand_number(e, QSIM_FLOAT, 0),
                                      qs_expand_number(e, QSIM_FLOAT, (double)far));
-    return bias == QS_NONE ? mask : qs_expand_add(e, "Add", mask, bias, QS_NONE);
+    return bias == QS_NONE ? mask : qs_expand_two(e, "Add", mask, bias);
 }
 
 static qs_infer view_of(const qs_expand *e) {
@@ -300,8 +300,7 @@ QS_COLD static int infer_qattention(qs_infer *x) {
 static qs_id half_of(qs_expand *e, qs_id past, int64_t index) {
     if (past == QS_NONE)
         return QS_NONE;
-    return qs_expand_add(e, "Gather", past, qs_expand_number(e, QSIM_INT64, (double)index),
-                         QS_NONE);
+    return qs_expand_two(e, "Gather", past, qs_expand_number(e, QSIM_INT64, (double)index));
 }
 
 /* `all`: query, key and value side by side, of these sizes. */
@@ -333,9 +332,9 @@ static void expand_attention(qs_expand *e) {
     int64_t sizes[3];
     if (read_sizes(&x, sizes) || sizes[0] < 0)
         return;
-    qs_id all = qs_expand_add(e, "MatMul", qs_expand_in(e, X), qs_expand_in(e, W), QS_NONE);
+    qs_id all = qs_expand_two(e, "MatMul", qs_expand_in(e, X), qs_expand_in(e, W));
     if (qs_expand_in(e, B) != QS_NONE)
-        all = qs_expand_add(e, "Add", all, qs_expand_in(e, B), QS_NONE);
+        all = qs_expand_two(e, "Add", all, qs_expand_in(e, B));
     attend(e, all, sizes, qs_expand_in(e, MASK), qs_expand_in(e, PAST), qs_expand_in(e, ADDED));
 }
 

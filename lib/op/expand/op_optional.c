@@ -26,5 +26,5 @@ QS_OP(optional, .name = "Optional", .since = 15, .max_in = 1, QS_ATTRS(optional_
 QS_OP(optional_get, .name = "OptionalGetElement", .since = 15, .min_in = 1, .traits = QS_PLAIN,
       .infer = infer_same, .expand = expand_same);
 QS_OP(optional_has, .name = "OptionalHasElement", .since = 15, .min_in = 1,
-      QS_HISTORY(.later = {{.since = 18, .max_in = 1, .max_out = 1}}), .traits = QS_PLAIN,
+      QS_MORE(QS_HISTORY(.later = {{.since = 18, .max_in = 1, .max_out = 1}})), .traits = QS_PLAIN,
       .infer = infer_has, .expand = expand_has);

@@ -32,8 +32,8 @@ QS_COLD static int infer_product(qs_infer *x, bool quantizes, int32_t bias) {
 static qs_id product(qs_expand *e, const qs_id in[4], qs_id scale, qs_id bias) {
     const qs_id sums = qs_expand_many(e, "MatMulInteger", in, in[3] == QS_NONE ? 3 : 4, 1);
     const qs_id floats = qs_expand_cast(e, sums, QSIM_FLOAT);
-    const qs_id y = qs_expand_add(e, "Mul", floats, scale, QS_NONE);
-    return bias == QS_NONE ? y : qs_expand_add(e, "Add", y, bias, QS_NONE);
+    const qs_id y = qs_expand_two(e, "Mul", floats, scale);
+    return bias == QS_NONE ? y : qs_expand_two(e, "Add", y, bias);
 }
 
 /* Inputs: a, b, scale of a, scale of b, zero point of a, of b, bias. */
@@ -45,7 +45,7 @@ QS_COLD static int infer_tofloat(qs_infer *x) {
 static void expand_tofloat(qs_expand *e) {
     const qs_id in[4] = {qs_expand_in(e, 0), qs_expand_in(e, 1), qs_expand_in(e, 4),
                          qs_expand_in(e, 5)};
-    const qs_id scale = qs_expand_add(e, "Mul", qs_expand_in(e, 2), qs_expand_in(e, 3), QS_NONE);
+    const qs_id scale = qs_expand_two(e, "Mul", qs_expand_in(e, 2), qs_expand_in(e, 3));
     e->out[0] = product(e, in, scale, qs_expand_in(e, 6));
 }
 
@@ -60,7 +60,7 @@ static void expand_dynamic(qs_expand *e) {
     const qs_id q = qs_expand_many(e, "DynamicQuantizeLinear", &x, 1, 3);
     const int32_t step = e->code ? 0 : 1;
     const qs_id in[4] = {q, qs_expand_in(e, 1), q + 2 * step, qs_expand_in(e, 3)};
-    const qs_id scale = qs_expand_add(e, "Mul", q + step, qs_expand_in(e, 2), QS_NONE);
+    const qs_id scale = qs_expand_two(e, "Mul", q + step, qs_expand_in(e, 2));
     e->out[0] = product(e, in, scale, qs_expand_in(e, 4));
 }
 
@@ -123,8 +123,7 @@ static void expand_qgemm(qs_expand *e) {
     in[3] = transposed(e, B, "transB");
     in[1] = qs_expand_in(e, A_SCALE);
     if (alpha != 1.0f)
-        in[1] =
-            qs_expand_add(e, "Mul", in[1], qs_expand_number(e, QSIM_FLOAT, (double)alpha), QS_NONE);
+        in[1] = qs_expand_two(e, "Mul", in[1], qs_expand_number(e, QSIM_FLOAT, (double)alpha));
     if (qs_expand_in(e, Y_SCALE) != QS_NONE && list) {
         const int32_t from[] = {2, A_ZERO, 4, B_SCALE, 5, B_ZERO, 6, Y_SCALE, 7, Y_ZERO, 8, C};
         for (size_t i = 0; i < QS_COUNT(from); i += 2)
@@ -133,12 +132,12 @@ static void expand_qgemm(qs_expand *e) {
         return;
     }
     const qs_id factors[4] = {in[0], in[3], qs_expand_in(e, A_ZERO), qs_expand_in(e, B_ZERO)};
-    const qs_id scale = qs_expand_add(e, "Mul", in[1], qs_expand_in(e, B_SCALE), QS_NONE);
+    const qs_id scale = qs_expand_two(e, "Mul", in[1], qs_expand_in(e, B_SCALE));
     qs_id sums = qs_expand_many(e, "MatMulInteger", factors, 4, 1);
     if (c_id != QS_NONE)
-        sums = qs_expand_add(e, "Add", sums, c_id, QS_NONE);
+        sums = qs_expand_two(e, "Add", sums, c_id);
     const qs_id floats = qs_expand_cast(e, sums, QSIM_FLOAT);
-    e->out[0] = qs_expand_add(e, "Mul", floats, scale, QS_NONE);
+    e->out[0] = qs_expand_two(e, "Mul", floats, scale);
     if (qs_expand_in(e, Y_SCALE) != QS_NONE)
         e->out[0] = qs_expand_add(e, "QuantizeLinear", e->out[0], qs_expand_in(e, Y_SCALE),
                                   qs_expand_in(e, Y_ZERO));
@@ -260,14 +259,14 @@ static qs_id broadcast_param(qs_expand *e, int32_t index, bool whole) {
     if (whole)
         x = qs_expand_cast(e, x, QSIM_FLOAT);
     const int32_t n = qs_expand_value(e, index)->rank == 1 ? 2 : 1;
-    return qs_expand_add(e, "Unsqueeze", x, qs_expand_list(e, axes, n), QS_NONE);
+    return qs_expand_two(e, "Unsqueeze", x, qs_expand_list(e, axes, n));
 }
 
 static qs_id lstm_weights(qs_expand *e, int32_t index, int32_t scale) {
     qs_id x = qs_expand_cast(e, qs_expand_in(e, index), QSIM_FLOAT);
     if (qs_expand_in(e, scale + 1) != QS_NONE)
-        x = qs_expand_add(e, "Sub", x, broadcast_param(e, scale + 1, true), QS_NONE);
-    x = qs_expand_add(e, "Mul", x, broadcast_param(e, scale, false), QS_NONE);
+        x = qs_expand_two(e, "Sub", x, broadcast_param(e, scale + 1, true));
+    x = qs_expand_two(e, "Mul", x, broadcast_param(e, scale, false));
     return qs_expand_transpose(e, x, (const int64_t[]){0, 2, 1}, 3);
 }
 

@@ -25,7 +25,7 @@ static int check_types(const qs_infer *x, const qs_list *l) {
  * Shape rule of nodes that make a sequence, whose value has neither type nor shape. Whether a
  * subgraph may give out what it makes of one that it is fed, rules of the outer node say.
  */
-QS_COLD static int infer_sequence(qs_infer *x) {
+QS_COLD int qs_sequence_infer(qs_infer *x) {
     qs_list l;
     const int code = qs_list_read(x, x->node->outputs[0], &l);
     const qs_value *y = &x->graph->values[x->node->outputs[0]];
@@ -35,15 +35,22 @@ QS_COLD static int infer_sequence(qs_infer *x) {
     return code ? code : check_types(x, &l);
 }
 
+/* A list of one number. */
+static qs_id list_of(qs_expand *e, int64_t v) {
+    return qs_expand_list(e, &v, 1);
+}
+
+static qs_id cut(qs_expand *e, qs_id x, qs_id from, qs_id to, int64_t axis) {
+    const qs_id in[4] = {x, from, to, list_of(e, axis)};
+    return qs_expand_many(e, "Slice", in, 4, 1);
+}
+
 /* Returns the value of a tensor in a sequence; a part is cut by a new node. */
 static qs_id add_item(qs_expand *e, const qs_item *t) {
     if (!t->split)
         return t->tensor;
-    const int64_t axis = t->axis;
-    const qs_id in[4] = {t->tensor, qs_expand_list(e, &t->begin, 1), qs_expand_list(e, &t->end, 1),
-                         qs_expand_list(e, &axis, 1)};
-    const qs_id part = qs_expand_many(e, "Slice", in, 4, 1);
-    return t->keeps_axis ? part : qs_expand_add(e, "Squeeze", part, in[3], QS_NONE);
+    const qs_id part = cut(e, t->tensor, list_of(e, t->begin), list_of(e, t->end), t->axis);
+    return t->keeps_axis ? part : qs_expand_two(e, "Squeeze", part, list_of(e, t->axis));
 }
 
 /*
@@ -66,6 +73,11 @@ static bool is_carried(const qs_list *l) {
     return l->open && l->at[l->count - 1].like;
 }
 
+/* Whether the list is the parts of a tensor whose sizes the model computes. */
+static bool is_computed(const qs_list *l) {
+    return l->open && l->at[0].split && l->at[0].end < 0;
+}
+
 static qs_id moved_axis(qs_expand *e, qs_id x, int32_t rank, int64_t from, int64_t to) {
     int64_t perm[QSIM_MAX_RANK];
     int32_t n = 0;
@@ -80,13 +92,11 @@ static qs_id moved_axis(qs_expand *e, qs_id x, int32_t rank, int64_t from, int64
 /* Joins the tensors and `rest`, unless that is QS_NONE; with `stacks` along a new axis. */
 static qs_id join_list(qs_expand *e, const qs_list *l, qs_id rest, bool stacks) {
     qs_id in[QS_LIST_MOST + 1];
-    const int64_t zero = 0;
     int32_t count = 0;
     for (; count < l->count && !e->code; count++) {
         in[count] = add_item(e, &l->at[count]);
         if (stacks)
-            in[count] =
-                qs_expand_add(e, "Unsqueeze", in[count], qs_expand_list(e, &zero, 1), QS_NONE);
+            in[count] = qs_expand_two(e, "Unsqueeze", in[count], list_of(e, 0));
     }
     if (e->code || count == 0)
         return rest;
@@ -112,43 +122,42 @@ static qs_id checked_position(qs_expand *e, qs_id at, qs_id n, bool inserts) {
     const qs_id zero = qs_expand_number(e, QSIM_INT64, 0), one = qs_expand_number(e, QSIM_INT64, 1);
     at = qs_expand_reshape(e, qs_expand_cast(e, at, QSIM_INT64), NULL, 0);
     if (!inserts)
-        return qs_expand_add(e, "Gather", qs_expand_add(e, "Range", zero, n, one), at, QS_NONE);
-    const qs_id least = qs_expand_add(e, "Neg", n, QS_NONE, QS_NONE);
-    const qs_id end = qs_expand_add(e, "Add", n, one, QS_NONE);
+        return qs_expand_two(e, "Gather", qs_expand_add(e, "Range", zero, n, one), at);
+    const qs_id least = qs_expand_one(e, "Neg", n);
+    const qs_id end = qs_expand_two(e, "Add", n, one);
     const qs_id all = qs_expand_add(e, "Range", least, end, one);
-    const qs_id index = qs_expand_add(e, "Add", at, n, QS_NONE);
-    const qs_id below = qs_expand_add(e, "Less", index, zero, QS_NONE);
-    const qs_id beyond = qs_expand_add(e, "Add", end, n, QS_NONE);
-    at = qs_expand_add(e, "Gather", all, qs_expand_add(e, "Where", below, beyond, index), QS_NONE);
-    const qs_id from_end = qs_expand_add(e, "Add", at, n, QS_NONE);
-    return qs_expand_add(e, "Where", qs_expand_add(e, "Less", at, zero, QS_NONE), from_end, at);
+    const qs_id index = qs_expand_two(e, "Add", at, n);
+    const qs_id below = qs_expand_two(e, "Less", index, zero);
+    const qs_id beyond = qs_expand_two(e, "Add", end, n);
+    at = qs_expand_two(e, "Gather", all, qs_expand_add(e, "Where", below, beyond, index));
+    const qs_id from_end = qs_expand_two(e, "Add", at, n);
+    return qs_expand_add(e, "Where", qs_expand_two(e, "Less", at, zero), from_end, at);
 }
 
-static qs_id cut(qs_expand *e, qs_id x, qs_id from, qs_id to, int64_t axis) {
-    const qs_id in[4] = {x, from, to, qs_expand_list(e, &axis, 1)};
-    return qs_expand_many(e, "Slice", in, 4, 1);
+/* The size of the axis that is cut. */
+static qs_id axis_size(qs_expand *e, const qs_item *t) {
+    const qs_id sizes = qs_expand_one(e, "Shape", t->tensor);
+    return qs_expand_two(e, "Gather", sizes, qs_expand_number(e, QSIM_INT64, t->axis));
 }
 
 /* The tensor whose slices the list is, after the change. */
 static qs_id changed_tensor(qs_expand *e, const qs_item *t, bool inserts) {
-    const int64_t axis = t->axis, none = 0, one = 1, last = -1, end = INT64_MAX;
-    const qs_id start = qs_expand_list(e, &none, 1), stop = qs_expand_list(e, &end, 1);
-    const qs_id sizes = qs_expand_add(e, "Shape", t->tensor, QS_NONE, QS_NONE);
-    const qs_id n =
-        qs_expand_add(e, "Gather", sizes, qs_expand_number(e, QSIM_INT64, (double)axis), QS_NONE);
+    const int64_t axis = t->axis, one = 1;
+    const qs_id start = list_of(e, 0), stop = list_of(e, INT64_MAX);
+    const qs_id n = axis_size(e, t);
     qs_id at = qs_expand_in(e, inserts ? 2 : 1), in[3], v = inserts ? qs_expand_in(e, 1) : QS_NONE;
     int32_t count = 0;
     if (inserts && !t->keeps_axis)
-        v = qs_expand_add(e, "Unsqueeze", v, qs_expand_list(e, &axis, 1), QS_NONE);
+        v = qs_expand_two(e, "Unsqueeze", v, list_of(e, axis));
     if (at == QS_NONE && !inserts)
-        return cut(e, t->tensor, start, qs_expand_list(e, &last, 1), axis);
+        return cut(e, t->tensor, start, list_of(e, -1), axis);
     if (at != QS_NONE)
         at = qs_expand_reshape(e, checked_position(e, at, n, inserts), &one, 1);
     in[count++] = at == QS_NONE ? t->tensor : cut(e, t->tensor, start, at, axis);
     if (inserts)
         in[count++] = v;
     else
-        at = qs_expand_add(e, "Add", at, qs_expand_list(e, &one, 1), QS_NONE);
+        at = qs_expand_two(e, "Add", at, list_of(e, 1));
     if (at != QS_NONE)
         in[count++] = cut(e, t->tensor, at, stop, axis);
     const qs_id y = qs_expand_many(e, "Concat", in, count, 1);
@@ -160,6 +169,8 @@ static qs_id changed_tensor(qs_expand *e, const qs_item *t, bool inserts) {
 static void set_shape(qs_expand *e, qs_id y, qs_id like, int32_t axis) {
     const qs_value v = e->graph->values[like];
     qs_dim dims[QSIM_MAX_RANK];
+    if (v.rank < 0)
+        return;
     memcpy(dims, v.dims, (size_t)v.rank * sizeof(*dims));
     dims[axis] = (qs_dim){-1, NULL};
     if (qs_value_set_shape(e->graph, y, v.dtype, v.rank, dims))
@@ -172,7 +183,7 @@ static void expand_change(qs_expand *e) {
     qs_list l;
     const bool inserts = e->node->op == &qs_op_sequence_insert;
     const qs_infer x = expand_view(e, qs_expand_in(e, 0), &l);
-    if (e->code || (l.open ? is_carried(&l) : !qs_list_opens(&x, e->node, &l)))
+    if (e->code || (l.open ? is_carried(&l) || is_computed(&l) : !qs_list_opens(&x, e->node, &l)))
         return;
     const qs_id all = changed_tensor(e, &l.at[0], inserts);
     if (!e->code)
@@ -232,9 +243,9 @@ QS_COLD static int infer_at(qs_infer *x) {
 /* Element `position` of x along an axis, which goes or stays with size 1. */
 static qs_id pick(qs_expand *e, qs_id x, int64_t axis, bool keeps_axis) {
     const qs_id at = qs_expand_reshape(e, qs_expand_in(e, 1), (const int64_t[]){1}, 1);
-    const qs_id y = qs_expand_add(e, "Gather", x, at, QS_NONE);
+    const qs_id y = qs_expand_two(e, "Gather", x, at);
     qs_expand_int(e, y, "axis", axis);
-    return keeps_axis ? y : qs_expand_add(e, "Squeeze", y, qs_expand_list(e, &axis, 1), QS_NONE);
+    return keeps_axis ? y : qs_expand_two(e, "Squeeze", y, list_of(e, axis));
 }
 
 /* Whether the tensors are all parts of size 1 of one tensor, in order. */
@@ -244,6 +255,44 @@ static bool are_slices(const qs_graph *g, const qs_list *l) {
     for (int32_t i = 0; i < l->count && same; i++)
         same = t[i].split == t->split && t[i].begin == i && t[i].end == i + 1;
     return same;
+}
+
+/* The number of parts whose sizes are computed: `split` is a list of them, or the size of each. */
+static qs_id count_parts(qs_expand *e, const qs_item *t, qs_id split, bool listed) {
+    const qs_id zero = qs_expand_number(e, QSIM_INT64, 0), one = qs_expand_number(e, QSIM_INT64, 1);
+    if (listed)
+        return qs_expand_two(e, "Gather", qs_expand_one(e, "Shape", split), zero);
+    const qs_id all = qs_expand_two(e, "Add", axis_size(e, t), split);
+    return qs_expand_two(e, "Div", qs_expand_two(e, "Sub", all, one), split);
+}
+
+/*
+ * Part `at` of those whose sizes are computed, or with QS_NONE their number; QS_NONE: it is not yet
+ * known whether their sizes are listed.
+ */
+static qs_id computed_part(qs_expand *e, const qs_item *t, qs_id at) {
+    const qs_id given = t->split->inputs[1];
+    const int32_t rank = e->graph->values[given].rank;
+    const bool listed = rank == 1;
+    if (rank < 0)
+        return QS_NONE;
+    const int64_t one = 1;
+    const qs_id split = qs_expand_cast(e, given, QSIM_INT64), n = count_parts(e, t, split, listed);
+    qs_id size = split, from;
+    if (at == QS_NONE)
+        return n;
+    at = checked_position(e, at, n, false);
+    if (listed) {
+        const qs_id zero = qs_expand_number(e, QSIM_INT64, 0);
+        const qs_id ends = qs_expand_two(e, "CumSum", split, zero);
+        size = qs_expand_two(e, "Gather", split, at);
+        from = qs_expand_two(e, "Sub", qs_expand_two(e, "Gather", ends, at), size);
+    } else {
+        from = qs_expand_two(e, "Mul", at, split);
+    }
+    const qs_id to = qs_expand_two(e, "Add", from, size);
+    return cut(e, t->tensor, qs_expand_reshape(e, from, &one, 1), qs_expand_reshape(e, to, &one, 1),
+               t->axis);
 }
 
 static void expand_at(qs_expand *e) {
@@ -256,6 +305,8 @@ static void expand_at(qs_expand *e) {
     if (!l.open && qs_infer_const(&x, 1, &given)) {
         e->code = qs_list_position(&x, 1, l.count, (int64_t)l.count - 1, &at);
         e->out[0] = e->code ? QS_NONE : add_item(e, &l.at[at]);
+    } else if (is_computed(&l)) {
+        e->out[0] = computed_part(e, &l.at[0], qs_expand_in(e, 1));
     } else if (l.open || are_slices(e->graph, &l)) {
         e->out[0] = pick(e, l.at[0].tensor, l.at[0].axis, l.at[0].keeps_axis);
     } else {
@@ -280,9 +331,7 @@ static void expand_length(qs_expand *e) {
         e->out[0] = qs_expand_number(e, QSIM_INT64, l.count);
         return;
     }
-    const qs_id sizes = qs_expand_add(e, "Shape", l.at[0].tensor, QS_NONE, QS_NONE);
-    const qs_id at = qs_expand_number(e, QSIM_INT64, l.at[0].axis);
-    e->out[0] = qs_expand_add(e, "Gather", sizes, at, QS_NONE);
+    e->out[0] = is_computed(&l) ? computed_part(e, &l.at[0], QS_NONE) : axis_size(e, &l.at[0]);
 }
 
 /* ---- ConcatFromSequence ---- */
@@ -322,7 +371,7 @@ QS_COLD static int infer_concat(qs_infer *x) {
     for (int32_t i = 0; i < l.count && !code; i++) {
         const qs_value v = qs_list_value(x->graph, &l.at[i], own);
         if (v.rank < 0)
-            return qs_infer_out(x, 0, v.dtype, -1, NULL);
+            return qs_infer_unknown(x, v.dtype);
         if (i == 0) {
             rank = v.rank + stacks;
             if (rank > QSIM_MAX_RANK)
@@ -343,30 +392,29 @@ QS_COLD static int infer_concat(qs_infer *x) {
 /* Joins the slices of a tensor: their axis becomes the new one, or merges with the joined one. */
 static void join_slices(qs_expand *e, const qs_item *t, int64_t axis, bool stacks) {
     const int32_t rank = e->graph->values[t->tensor].rank + t->keeps_axis;
-    const int64_t slot = (int64_t)t->axis + 1;
     axis += axis < 0 ? rank - !stacks : 0;
     if (t->keeps_axis && !stacks && axis == t->axis) {
         e->out[0] = t->tensor;
         return;
     }
+    if (t->end < 0 || e->graph->values[t->tensor].rank < 0)
+        return; /* it stays until its sizes are known */
     qs_id y = moved_axis(e, t->tensor, rank - t->keeps_axis, t->axis, 0);
     if (t->keeps_axis)
-        y = qs_expand_add(e, "Unsqueeze", y, qs_expand_list(e, &slot, 1), QS_NONE);
+        y = qs_expand_two(e, "Unsqueeze", y, list_of(e, t->axis + 1));
     y = moved_axis(e, y, rank, 0, axis);
     if (stacks) {
         e->out[0] = y;
         return;
     }
     const int64_t cut[4] = {axis, 1, 1, rank - axis - 2};
-    const qs_id sizes =
-        qs_expand_split(e, qs_expand_add(e, "Shape", y, QS_NONE, QS_NONE), 0, cut, 4);
+    const qs_id sizes = qs_expand_split(e, qs_expand_one(e, "Shape", y), 0, cut, 4);
     if (e->code)
         return;
-    const qs_id parts[3] = {sizes, qs_expand_add(e, "Mul", sizes + 1, sizes + 2, QS_NONE),
-                            sizes + 3};
+    const qs_id parts[3] = {sizes, qs_expand_two(e, "Mul", sizes + 1, sizes + 2), sizes + 3};
     const qs_id shape = qs_expand_many(e, "Concat", parts, 3, 1);
     qs_expand_int(e, shape, "axis", 0);
-    e->out[0] = qs_expand_add(e, "Reshape", y, shape, QS_NONE);
+    e->out[0] = qs_expand_two(e, "Reshape", y, shape);
     if (!e->standard)
         qs_expand_int(e, e->out[0], "allowzero", 1);
 }
@@ -386,7 +434,7 @@ static void expand_concat(qs_expand *e) {
     for (int32_t i = 0; i < l.count && !e->code; i++) {
         in[i] = add_item(e, &l.at[i]);
         if (stacks)
-            in[i] = qs_expand_add(e, "Unsqueeze", in[i], qs_expand_list(e, &axis, 1), QS_NONE);
+            in[i] = qs_expand_two(e, "Unsqueeze", in[i], list_of(e, axis));
     }
     if (e->code)
         return;
@@ -403,17 +451,17 @@ static const qs_attr_rule concat_attrs[] = {{"axis", QS_ATTR_INT, 11, 0},
                                             {"new_axis", QS_ATTR_INT, 11, 0}};
 
 QS_OP(sequence_construct, .name = "SequenceConstruct", .since = 11, .min_in = 1, .max_in = -1,
-      .traits = QS_MAKES_SEQUENCE, .infer = infer_sequence);
+      .traits = QS_MAKES_SEQUENCE, .infer = qs_sequence_infer);
 QS_OP(sequence_empty, .name = "SequenceEmpty", .since = 11, QS_ATTRS(empty_attrs),
-      .traits = QS_MAKES_SEQUENCE, .infer = infer_sequence);
+      .traits = QS_MAKES_SEQUENCE, .infer = qs_sequence_infer);
 QS_OP(sequence_insert, .name = "SequenceInsert", .since = 11, .min_in = 2, .max_in = 3,
-      .traits = QS_MAKES_SEQUENCE | QS_TAKES_SEQUENCE, .infer = infer_sequence,
+      .traits = QS_MAKES_SEQUENCE | QS_TAKES_SEQUENCE, .infer = qs_sequence_infer,
       .expand = expand_change);
 QS_OP(sequence_erase, .name = "SequenceErase", .since = 11, .min_in = 1, .max_in = 2,
-      .traits = QS_MAKES_SEQUENCE | QS_TAKES_SEQUENCE, .infer = infer_sequence,
+      .traits = QS_MAKES_SEQUENCE | QS_TAKES_SEQUENCE, .infer = qs_sequence_infer,
       .expand = expand_change);
 QS_OP(split_to_sequence, .name = "SplitToSequence", .since = 11, .min_in = 1, .max_in = 2,
-      QS_ATTRS(split_attrs), .traits = QS_MAKES_SEQUENCE, .infer = infer_sequence);
+      QS_ATTRS(split_attrs), .traits = QS_MAKES_SEQUENCE, .infer = qs_sequence_infer);
 QS_OP(sequence_at, .name = "SequenceAt", .since = 11, .min_in = 2, .traits = QS_TAKES_SEQUENCE,
       .infer = infer_at, .expand = expand_at);
 QS_OP(sequence_length, .name = "SequenceLength", .since = 11, .min_in = 1,

@@ -5,8 +5,13 @@
 
 #define LAST INT64_MAX /* a position that is left out */
 
-static const qs_node *maker(const qs_graph *g, qs_id value) {
-    const qs_id id = value == QS_NONE ? QS_NONE : g->values[value].producer;
+/* The node that makes a sequence, which may have other names (Identity): *value becomes the first.
+ */
+static const qs_node *maker(const qs_graph *g, qs_id *value) {
+    qs_id id = QS_NONE;
+    while (*value != QS_NONE && (id = g->values[*value].producer) != QS_NONE &&
+           g->nodes[id].op == &qs_op_identity)
+        *value = g->nodes[id].inputs[0];
     return id == QS_NONE ? NULL : &g->nodes[id];
 }
 
@@ -47,27 +52,25 @@ int qs_list_position(const qs_infer *x, int32_t index, int64_t length, int64_t b
 
 /*
  * Reads the size of each part: a list, parts of one size of which the last may be smaller, or 1.
- * *count is QS_DYNAMIC for any number of parts of size 1.
+ * *count is QS_DYNAMIC for any number of parts: of size sizes[0] = 1, or -1: computed by the model.
+ * ONNX's text ignores keepdims where split is given, but PyTorch writes unbind as split = 1 without
+ * the axis, and ONNX Runtime takes it so.
  */
 static int read_sizes(const qs_infer *x, int64_t dim, int64_t *sizes, int32_t *count, bool *keeps) {
+    const qs_value *split = qs_infer_in(x, 1);
     int code = qs_infer_ints(x, 1, sizes, QS_LIST_MOST, count);
     if (code)
         return code;
-    if (*count == QS_DYNAMIC)
-        return qs_infer_fail(x, QSIM_E_UNSUPPORTED, "split is not a constant");
-    *keeps = *count != QS_ABSENT || qs_node_int(x->node, "keepdims", 1) != 0;
-    assert(*count == QS_ABSENT || x->in[1]);
-    if (*count >= 0 && x->in[1]->rank == 1)
+    if (*count >= 0 && split->rank)
         return QSIM_OK;
-    const int64_t size = *count == QS_ABSENT ? 1 : sizes[0];
-    if (size < 1)
+    const int64_t size = *count == QS_ABSENT ? 1 : *count == QS_DYNAMIC ? -1 : sizes[0];
+    if (*count != QS_DYNAMIC && size < 1)
         return qs_infer_fail(x, QSIM_E_VALUE, "split is %lld", (long long)size);
+    *keeps = size != 1 || qs_node_int(x->node, "keepdims", 1) != 0;
     *count = QS_DYNAMIC;
-    if (size == 1 && (dim < 0 || dim > QS_LIST_MOST))
+    sizes[0] = size == 1 ? 1 : -1;
+    if (size < 0 || dim < 0 || (size == 1 && dim > QS_LIST_MOST))
         return QSIM_OK;
-    if (dim < 0)
-        return qs_infer_fail(x, QSIM_E_UNSUPPORTED,
-                             "the size of the axis that is split must be in the file");
     if ((dim - 1) / size >= QS_LIST_MOST)
         return too_long(x);
     *count = (int32_t)(dim / size + (dim % size != 0));
@@ -82,14 +85,15 @@ static int read_split(const qs_infer *x, qs_list *l) {
     int32_t axis;
     bool keeps = true;
     assert(v); /* required */
-    if (v->rank < 0)
+    const int64_t given = qs_node_int(x->node, "axis", 0);
+    if (v->rank < 0 && given < 0)
         return qs_infer_fail(x, QSIM_E_UNSUPPORTED, "the rank of its input must be in the file");
-    int code = qs_infer_axis(x, qs_node_int(x->node, "axis", 0), v->rank, &axis);
+    int code = qs_infer_axis(x, given, v->rank < 0 ? QSIM_MAX_RANK : v->rank, &axis);
     if (code)
         return code;
-    dim = v->dims[axis].size;
+    dim = v->rank < 0 ? -1 : v->dims[axis].size;
     code = read_sizes(x, dim, sizes, &l->count, &keeps);
-    const qs_item first = {x->node->inputs[0], x->node, 0, 1, axis, keeps, NULL};
+    const qs_item first = {x->node->inputs[0], x->node, 0, sizes[0], axis, keeps, NULL};
     l->at[0] = first; /* if there are any */
     if (!code && l->count == QS_DYNAMIC) {
         l->open = true;
@@ -190,9 +194,9 @@ bool qs_list_opens(const qs_infer *x, const qs_node *change, const qs_list *l) {
 }
 
 int qs_list_read(const qs_infer *x, qs_id sequence, qs_list *l) {
-    const qs_node *changed[QS_LIST_MOST], *n = maker(x->graph, sequence);
+    const qs_node *changed[QS_LIST_MOST], *n = maker(x->graph, &sequence);
     int32_t count = 0;
-    for (; n && changes(n); n = maker(x->graph, sequence)) {
+    for (; n && changes(n); n = maker(x->graph, &sequence)) {
         if (count == QS_LIST_MOST)
             return too_long(x);
         changed[count++] = n;
@@ -218,7 +222,7 @@ const qs_value *qs_list_like(const qs_graph *g, const qs_item *t) {
 
 qs_value qs_list_value(const qs_graph *g, const qs_item *t, qs_dim *dims) {
     qs_value v = *qs_list_like(g, t);
-    if (!t->split)
+    if (!t->split || v.rank < 0)
         return v;
     memcpy(dims, v.dims, (size_t)v.rank * sizeof(*dims));
     dims[t->axis] = (qs_dim){t->end - t->begin, NULL};

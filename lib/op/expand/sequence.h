@@ -13,7 +13,7 @@
 typedef struct qs_item {
     qs_id tensor;
     const qs_node *split; /* NULL: the value as a whole */
-    int64_t begin, end;   /* part of the axis */
+    int64_t begin, end;   /* part of the axis; end -1: parts whose sizes the model computes */
     int32_t axis;
     bool keeps_axis;
     const qs_value *like; /* a value of its type and shape, which it has not yet; else NULL */
@@ -29,7 +29,7 @@ typedef struct qs_list {
 } qs_list;
 
 extern const qs_op qs_op_sequence_construct, qs_op_sequence_insert, qs_op_sequence_erase,
-    qs_op_split_to_sequence, qs_op_loop;
+    qs_op_split_to_sequence, qs_op_loop, qs_op_identity;
 
 /* The rules' view of a node of the graph, for messages of x. */
 qs_infer qs_list_view(const qs_infer *x, const qs_node *n);

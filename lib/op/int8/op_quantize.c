@@ -212,7 +212,7 @@ static qs_id broadcast(qs_expand *e, int32_t index, const granularity *s) {
         for (int64_t i = 0; i < size && at; i++)
             at[i] = i / s->block;
         const qs_id blocks = at ? qs_expand_list(e, at, (int32_t)size) : qs_expand_no_memory(e);
-        const qs_id all = qs_expand_add(e, "Gather", y, blocks, QS_NONE);
+        const qs_id all = qs_expand_two(e, "Gather", y, blocks);
         qs_expand_int(e, all, "axis", s->axis);
         return all;
     }
@@ -254,13 +254,12 @@ static void expand_quantize(qs_expand *e) {
     const qs_id zp = e->code || zero ? QS_NONE : broadcast(e, 2, &s);
     qs_id y = qs_expand_in(e, 0);
     if (quantize) {
-        y = qs_expand_add(e, "Div", y, scale, QS_NONE);
-        y = qs_expand_cast(e, zero ? y : qs_expand_add(e, "Add", y, zp, QS_NONE), dtype);
+        y = qs_expand_two(e, "Div", y, scale);
+        y = qs_expand_cast(e, zero ? y : qs_expand_two(e, "Add", y, zp), dtype);
         qs_expand_int(e, y, "saturate", saturate);
     } else {
         y = qs_expand_cast(e, y, QSIM_FLOAT);
-        y = qs_expand_add(e, "Mul", zero ? y : qs_expand_add(e, "Sub", y, zp, QS_NONE), scale,
-                          QS_NONE);
+        y = qs_expand_two(e, "Mul", zero ? y : qs_expand_two(e, "Sub", y, zp), scale);
     }
     e->out[0] = y;
 }

@@ -46,7 +46,7 @@ QS_COLD static int infer_concat(qs_infer *x) {
     if (!code && x->node->version >= 4 && !qs_node_attr(x->node, "axis"))
         code = qs_infer_fail(x, QSIM_E_GRAPH, "attribute 'axis' is missing");
     if (code || rank < 0)
-        return code ? code : qs_infer_out(x, 0, first->dtype, -1, NULL);
+        return code ? code : qs_infer_unknown(x, first->dtype);
     code = qs_infer_axis(x, qs_node_int(x->node, "axis", 1), rank, &axis);
     if (code)
         return code;
@@ -164,7 +164,7 @@ QS_COLD static int upgrade_concat(qs_graph *g, qs_id node, int32_t to, qsim_erro
 QS_OP(concat, .name = "Concat", .min_in = 1, .max_in = -1, QS_ATTRS(concat_attrs),
       .traits = QS_MOVES | QS_KEEPS | QS_KEEPS_ONCE | QS_ALONG_AXIS | QS_READS_EXACTLY,
       .kind = QS_KIND_ARITHMETIC, .kind_inputs = -1, .kernel = QS_KERNEL_CONCAT,
-      .infer = infer_concat, QS_HISTORY(.upgrade = upgrade_concat), .lower = lower_concat);
+      .infer = infer_concat, QS_MORE(QS_HISTORY(.upgrade = upgrade_concat)), .lower = lower_concat);
 
 /* ---- Split ---- */
 
@@ -262,7 +262,7 @@ static const qs_attr_rule split_attrs[] = {{"axis", QS_ATTR_INT, 1, 0},
                                            {"num_outputs", QS_ATTR_INT, 18, 0}};
 
 QS_OP(split, .name = "Split", .min_in = 1, .max_in = 2, .max_out = -1,
-      QS_HISTORY(.later = {{2, 1, 1, -1}, {13, 1, 2, -1}}, .upgrade = upgrade_split),
+      QS_MORE(QS_HISTORY(.later = {{2, 1, 1, -1}, {13, 1, 2, -1}}, .upgrade = upgrade_split)),
       QS_ATTRS(split_attrs), .traits = QS_MOVES | QS_ALONG_AXIS | QS_READS_EXACTLY,
       .shape_inputs = 1 << 1, .kind = QS_KIND_MOVEMENT, .kernel = QS_KERNEL_SPLIT,
       .infer = infer_split, .lower = lower_split);

@@ -34,7 +34,7 @@ static int infer_constant_of_shape(qs_infer *x) {
     if (!code)
         code = qs_infer_ints(x, 0, shape, QSIM_MAX_RANK, &count);
     if (code || count == QS_DYNAMIC)
-        return code ? code : qs_infer_out(x, 0, dtype, -1, NULL);
+        return code ? code : qs_infer_unknown(x, dtype);
     for (int32_t i = 0; i < count; i++) {
         if (shape[i] < 0)
             return qs_infer_fail(x, QSIM_E_VALUE, "axis %d of the shape is %lld", (int)i,

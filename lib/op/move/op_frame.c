@@ -97,7 +97,7 @@ QS_COLD static int infer_center(qs_infer *x) {
     if (!code)
         code = qs_infer_ints(x, 1, shape, QSIM_MAX_RANK, &given);
     if (code || in->rank < 0)
-        return code ? code : qs_infer_out(x, 0, in->dtype, -1, NULL);
+        return code ? code : qs_infer_unknown(x, in->dtype);
     const bool all = count == QS_ABSENT;
     if (all)
         for (count = 0; count < in->rank; count++)
@@ -194,7 +194,7 @@ QS_COLD static int infer_onehot(qs_infer *x) {
     if (!code)
         code = qs_infer_list(x, 2, 2);
     if (code || in->rank < 0)
-        return code ? code : qs_infer_out(x, 0, values->dtype, -1, NULL);
+        return code ? code : qs_infer_unknown(x, values->dtype);
     code = qs_infer_axis(x, qs_node_int(x->node, "axis", -1), in->rank + 1, &axis);
     if (code)
         return code;

@@ -12,12 +12,12 @@ QS_COLD static int infer_gather(qs_infer *x) {
     if (!code)
         code = qs_infer_type(x, 1, QS_T_INDEX);
     if (code || in->rank < 0)
-        return code ? code : qs_infer_out(x, 0, in->dtype, -1, NULL);
+        return code ? code : qs_infer_unknown(x, in->dtype);
     code = qs_infer_axis(x, qs_node_int(x->node, "axis", 0), in->rank, &axis);
     if (!code)
         code = qs_infer_indices(x, 1, in->dims[axis].size);
     if (code || indices->rank < 0)
-        return code ? code : qs_infer_out(x, 0, in->dtype, -1, NULL);
+        return code ? code : qs_infer_unknown(x, in->dtype);
     for (int32_t i = 0; i < axis; i++)
         dims[rank++] = in->dims[i];
     for (int32_t i = 0; i < indices->rank; i++)

@@ -128,7 +128,7 @@ QS_COLD static int infer_gather_nd(qs_infer *x) {
     if (!code)
         code = qs_infer_type(x, 1, QS_T(QSIM_INT64));
     if (code || in->rank < 0 || q < 0)
-        return code ? code : qs_infer_out(x, 0, in->dtype, -1, NULL);
+        return code ? code : qs_infer_unknown(x, in->dtype);
     if (in->rank == 0 || q == 0)
         return qs_infer_fail(x, QSIM_E_SHAPE, "a scalar has no axis");
     if (batch < 0 || batch >= q || batch >= in->rank)
@@ -141,7 +141,7 @@ QS_COLD static int infer_gather_nd(qs_infer *x) {
                                  (long long)in->dims[i].size, (long long)indices->dims[i].size);
     const int64_t k = indices->dims[q - 1].size;
     if (k < 0)
-        return qs_infer_out(x, 0, in->dtype, -1, NULL);
+        return qs_infer_unknown(x, in->dtype);
     if (k == 0 || k > in->rank - batch)
         return qs_infer_fail(x, QSIM_E_SHAPE, "tuples of %lld indices for %lld axes", (long long)k,
                              (long long)(in->rank - batch));

@@ -23,7 +23,7 @@ QS_COLD static int infer_blocks(qs_infer *x) {
     if (!code)
         code = qs_infer_rank(x, 0, 4);
     if (code || in->rank < 0)
-        return code ? code : qs_infer_out(x, 0, in->dtype, -1, NULL);
+        return code ? code : qs_infer_unknown(x, in->dtype);
     dims[0] = in->dims[0];
     for (int32_t i = 1; i < 4; i++) {
         const int64_t size = in->dims[i].size, by = i == 1 ? block * block : block;

@@ -222,7 +222,7 @@ QS_OP(scatter_elements, .name = "ScatterElements", .since = 11, .min_in = 3,
       .lower = lower_scatter_elements);
 QS_OP(scatter, .name = "Scatter", .since = 9, .until = 10, .min_in = 3, QS_ATTRS(scatter_attrs),
       .traits = QS_PLAIN, .setting_inputs = 1 << 1, .kernel = QS_KERNEL_SCATTER,
-      .infer = infer_scatter_elements, QS_HISTORY(.upgrade = upgrade_scatter),
+      .infer = infer_scatter_elements, QS_MORE(QS_HISTORY(.upgrade = upgrade_scatter)),
       .lower = lower_scatter_elements);
 
 /* ---- ScatterND ---- */

@@ -263,21 +263,19 @@ static void whole_axes(const qs_value *v, axis_map *axes) {
 
 typedef struct slice_spec {
     int64_t starts[QSIM_MAX_RANK], ends[QSIM_MAX_RANK], axes[QSIM_MAX_RANK], steps[QSIM_MAX_RANK];
-    int32_t count; /* QS_DYNAMIC: not constant */
+    int32_t count, given; /* of starts, QS_DYNAMIC: not constant; of axes */
 } slice_spec;
 
 QS_COLD static int slice_lists(const qs_infer *x, slice_spec *s, int32_t counts[4]) {
     static const char *const names[] = {"starts", "ends", "axes"};
     int64_t *const lists[] = {s->starts, s->ends, s->axes, s->steps};
     bool attrs = x->node->version < 10;
+    int code = QSIM_OK;
     counts[3] = QS_ABSENT;
-    for (int32_t i = 0; i < (attrs ? 3 : 4); i++) {
-        int code = attrs ? qs_infer_attr_ints(x, names[i], lists[i], QSIM_MAX_RANK, &counts[i])
-                         : qs_infer_ints(x, i + 1, lists[i], QSIM_MAX_RANK, &counts[i]);
-        if (code)
-            return code;
-    }
-    return QSIM_OK;
+    for (int32_t i = 0; i < (attrs ? 3 : 4) && !code; i++)
+        code = attrs ? qs_infer_attr_ints(x, names[i], lists[i], QSIM_MAX_RANK, &counts[i])
+                     : qs_infer_ints(x, i + 1, lists[i], QSIM_MAX_RANK, &counts[i]);
+    return code;
 }
 
 QS_COLD static int slice_read(const qs_infer *x, slice_spec *s) {
@@ -289,20 +287,18 @@ QS_COLD static int slice_read(const qs_infer *x, slice_spec *s) {
         return qs_infer_fail(x, QSIM_E_GRAPH, "starts or ends are missing");
     s->count = counts[0];
     for (int32_t i = 0; i < 4; i++)
-        if (counts[i] == QS_DYNAMIC)
-            s->count = QS_DYNAMIC;
+        s->count = counts[i] == QS_DYNAMIC ? QS_DYNAMIC : s->count;
     for (int32_t i = 1; i < 4 && s->count >= 0; i++)
         if (counts[i] != QS_ABSENT && counts[i] != s->count)
             return qs_infer_fail(x, QSIM_E_SHAPE, "starts has %d elements, another list %d",
                                  (int)s->count, (int)counts[i]);
     for (int32_t i = 0; i < s->count; i++) {
-        if (counts[2] == QS_ABSENT)
-            s->axes[i] = i;
-        if (counts[3] == QS_ABSENT)
-            s->steps[i] = 1;
+        s->axes[i] = counts[2] == QS_ABSENT ? i : s->axes[i];
+        s->steps[i] = counts[3] == QS_ABSENT ? 1 : s->steps[i];
         if (s->steps[i] == 0)
             return qs_infer_fail(x, QSIM_E_VALUE, "a step of 0");
     }
+    s->given = s->count < 0 ? counts[2] : s->count;
     return QSIM_OK;
 }
 
@@ -328,13 +324,14 @@ QS_COLD static int slice_axes(const qs_infer *x, axis_map *axes) {
     uint32_t mask = 0;
     const qs_value *in = x->in[0];
     int code = slice_read(x, &s);
-    if (!code && s.count >= 0)
-        code = qs_infer_axes(x, s.axes, s.count, in->rank, &mask);
+    if (!code)
+        code = qs_known_cut(x, s.axes, s.given, &mask);
     if (code)
         return code;
     whole_axes(in, axes);
-    for (int32_t i = 0; i < in->rank && s.count == QS_DYNAMIC; i++)
-        axes[i] = (axis_map){AXIS_STEP, 0, 1, -1, -1};
+    for (int32_t i = 0; i < in->rank; i++)
+        if (s.count == QS_DYNAMIC && mask >> i & 1)
+            axes[i] = (axis_map){AXIS_STEP, 0, 1, -1, -1};
     for (int32_t i = 0; i < s.count; i++) {
         int32_t axis = (int32_t)(s.axes[i] < 0 ? s.axes[i] + in->rank : s.axes[i]);
         int64_t size = in->dims[axis].size;
@@ -351,7 +348,7 @@ QS_COLD static int infer_slice(qs_infer *x) {
     axis_map axes[QSIM_MAX_RANK];
     int code = qs_infer_type(x, 0, QS_T_BYTES);
     if (!code && x->in[0]->rank < 0)
-        return qs_infer_out(x, 0, x->in[0]->dtype, -1, NULL);
+        return qs_infer_unknown(x, x->in[0]->dtype);
     if (!code)
         code = slice_axes(x, axes);
     return code ? code : infer_select(x, axes);
@@ -442,9 +439,10 @@ static const qs_attr_rule slice_attrs[] = {
     {"starts", QS_ATTR_INTS, 1, 9}, {"ends", QS_ATTR_INTS, 1, 9}, {"axes", QS_ATTR_INTS, 1, 9}};
 
 QS_OP(slice, .name = "Slice", .min_in = 1, QS_ATTRS(slice_attrs),
-      QS_HISTORY(.later = {{10, 3, 5, 1}}, .upgrade = upgrade_slice), .kind = QS_KIND_MOVEMENT,
-      .traits = QS_MOVES | QS_READS_EXACTLY, .shape_inputs = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4,
-      .kernel = QS_KERNEL_SELECT, .infer = infer_slice, .lower = lower_slice);
+      QS_MORE(QS_HISTORY(.later = {{10, 3, 5, 1}}, .upgrade = upgrade_slice)),
+      .kind = QS_KIND_MOVEMENT, .traits = QS_MOVES | QS_READS_EXACTLY,
+      .shape_inputs = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4, .kernel = QS_KERNEL_SELECT,
+      .infer = infer_slice, .lower = lower_slice);
 
 /* ---- Pad ---- */
 
@@ -536,7 +534,7 @@ QS_COLD static int infer_pad(qs_infer *x) {
     if (!code && value && value->rank > 0 && qs_dims_product(value->dims, 0, value->rank) != 1)
         code = qs_infer_fail(x, QSIM_E_SHAPE, "the fill value is not a scalar");
     if (!code && x->in[0]->rank < 0)
-        return qs_infer_out(x, 0, x->in[0]->dtype, -1, NULL);
+        return qs_infer_unknown(x, x->in[0]->dtype);
     if (!code)
         code = pad_axes(x, axes);
     return code ? code : infer_select(x, axes);
@@ -589,6 +587,7 @@ static uint32_t pad_moves(const qs_graph *g, const qs_node *n) {
 }
 
 QS_OP(pad, .name = "Pad", .min_in = 1, QS_ATTRS(pad_attrs), .traits = QS_READS_EXACTLY,
-      QS_HISTORY(.later = {{11, 2, 3, 1}, {18, 2, 4, 1}}, .upgrade = upgrade_pad),
-      QS_MORE(.also = pad_moves), .shape_inputs = 1 << 1 | 1 << 3, .setting_inputs = 1 << 2,
-      .kind = QS_KIND_MOVEMENT, .kernel = QS_KERNEL_SELECT, .infer = infer_pad, .lower = lower_pad);
+      QS_MORE(QS_HISTORY(.later = {{11, 2, 3, 1}, {18, 2, 4, 1}}, .upgrade = upgrade_pad),
+              .also = pad_moves),
+      .shape_inputs = 1 << 1 | 1 << 3, .setting_inputs = 1 << 2, .kind = QS_KIND_MOVEMENT,
+      .kernel = QS_KERNEL_SELECT, .infer = infer_pad, .lower = lower_pad);

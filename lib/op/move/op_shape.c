@@ -82,20 +82,14 @@ static int reshape_product(const qs_infer *x, const qs_dim *dims, int32_t rank, 
     return QSIM_OK;
 }
 
-/* The shape is not constant: it is that of another value, or only its length is known. */
-static int reshape_dynamic(const qs_infer *x) {
-    const qs_value *shape = x->in[1], *values = x->values ? x->values : x->graph->values;
-    int32_t dtype = x->in[0]->dtype;
+/* The shape is not constant: its length and some of its sizes may be known. */
+static int reshape_dynamic(const qs_infer *x, const reshape_spec *s) {
     qs_dim dims[QSIM_MAX_RANK];
-    const qs_node *from = shape->producer == QS_NONE ? NULL : &x->graph->nodes[shape->producer];
-    if (from && qs_node_is(from, "", "Shape") && from->attr_count == 0) {
-        const qs_value *v = &values[from->inputs[0]];
-        return qs_infer_out(x, 0, dtype, v->rank, v->dims);
-    }
-    int64_t rank = shape->rank == 1 ? shape->dims[0].size : -1;
-    for (int64_t i = 0; i < rank && i < QSIM_MAX_RANK; i++)
-        dims[i] = (qs_dim){-1, NULL};
-    return qs_infer_out(x, 0, dtype, rank > INT32_MAX ? INT32_MAX : (int32_t)rank, dims);
+    const int32_t rank = qs_known_sizes(x->graph, x->values, x->node->inputs[1], dims);
+    for (int32_t i = 0; i < rank; i++)
+        if (dims[i].size < (s->allow_zero ? 0 : 1)) /* 0 keeps an axis */
+            dims[i].size = -1;
+    return qs_infer_out(x, 0, x->in[0]->dtype, rank, dims);
 }
 
 static int infer_reshape(qs_infer *x) {
@@ -111,7 +105,7 @@ static int infer_reshape(qs_infer *x) {
     if (code)
         return code;
     if (s.count == QS_DYNAMIC)
-        return reshape_dynamic(x);
+        return reshape_dynamic(x, &s);
     code = reshape_given(x, &s, dims, &open, &kept);
     if (code)
         return code;
@@ -151,7 +145,8 @@ static const qs_attr_rule reshape_attrs[] = {{"shape", QS_ATTR_INTS, 1, 4},
                                              {"allowzero", QS_ATTR_INT, 14, 0}};
 
 QS_OP(reshape, .name = "Reshape", .min_in = 1,
-      QS_HISTORY(.later = {{5, 2, 2, 1}}, .upgrade = upgrade_reshape), QS_ATTRS(reshape_attrs),
+      QS_MORE(QS_HISTORY(.later = {{5, 2, 2, 1}}, .upgrade = upgrade_reshape)),
+      QS_ATTRS(reshape_attrs),
       .traits = QS_MOVES | QS_KEEPS | QS_KEEPS_ONCE | QS_RESHAPES | QS_READS_EXACTLY,
       .shape_inputs = 1 << 1, .kind = QS_KIND_MOVEMENT, .infer = infer_reshape,
       .lower = lower_alias);
@@ -218,14 +213,14 @@ static int infer_squeeze(qs_infer *x) {
     if (code)
         return code;
     if (in->rank < 0 || count == QS_DYNAMIC)
-        return qs_infer_out(x, 0, in->dtype, -1, NULL);
+        return qs_infer_unknown(x, in->dtype);
     code = qs_infer_axes(x, axes, count, in->rank, &mask);
     if (code)
         return code;
     for (int32_t i = 0; i < in->rank; i++) {
         int64_t size = in->dims[i].size;
         if (count == QS_ABSENT && size < 0)
-            return qs_infer_out(x, 0, in->dtype, -1, NULL);
+            return qs_infer_unknown(x, in->dtype);
         if ((mask & 1u << i) && size >= 0 && size != 1)
             return qs_infer_fail(x, QSIM_E_SHAPE, "axis %d has size %lld, not 1", (int)i,
                                  (long long)size);
@@ -250,7 +245,7 @@ static int infer_unsqueeze(qs_infer *x) {
     if (count == QS_ABSENT)
         return qs_infer_fail(x, QSIM_E_GRAPH, "no axes are given");
     if (in->rank < 0 || count == QS_DYNAMIC)
-        return qs_infer_out(x, 0, in->dtype, -1, NULL);
+        return qs_infer_unknown(x, in->dtype);
     int32_t rank = in->rank + count;
     if (rank > QSIM_MAX_RANK)
         return qs_infer_fail(x, QSIM_E_LIMIT, "rank %d; at most %d is possible", (int)rank,
@@ -272,12 +267,12 @@ static int upgrade_axes(qs_graph *g, qs_id node, int32_t to, qsim_error *error) 
 static const qs_attr_rule axes_attr[] = {{"axes", QS_ATTR_INTS, 1, 12}};
 
 QS_OP(squeeze, .name = "Squeeze", .min_in = 1,
-      QS_HISTORY(.later = {{13, 1, 2, 1}}, .upgrade = upgrade_axes), QS_ATTRS(axes_attr),
+      QS_MORE(QS_HISTORY(.later = {{13, 1, 2, 1}}, .upgrade = upgrade_axes)), QS_ATTRS(axes_attr),
       .traits = QS_MOVES | QS_KEEPS | QS_KEEPS_ONCE | QS_RESHAPES | QS_READS_EXACTLY,
       .shape_inputs = 1 << 1, .kind = QS_KIND_MOVEMENT, .infer = infer_squeeze,
       .lower = lower_alias);
 QS_OP(unsqueeze, .name = "Unsqueeze", .min_in = 1,
-      QS_HISTORY(.later = {{13, 2, 2, 1}}, .upgrade = upgrade_axes), QS_ATTRS(axes_attr),
+      QS_MORE(QS_HISTORY(.later = {{13, 2, 2, 1}}, .upgrade = upgrade_axes)), QS_ATTRS(axes_attr),
       .traits = QS_MOVES | QS_KEEPS | QS_KEEPS_ONCE | QS_RESHAPES | QS_READS_EXACTLY,
       .shape_inputs = 1 << 1, .kind = QS_KIND_MOVEMENT, .infer = infer_unsqueeze,
       .lower = lower_alias);
@@ -285,6 +280,10 @@ QS_OP(unsqueeze, .name = "Unsqueeze", .min_in = 1,
 /* ---- Identity ---- */
 
 static int infer_identity(qs_infer *x) {
+    if (qs_value_is_sequence(x->graph, x->node->inputs[0])) {
+        x->out[0].is_sequence = true;
+        return qs_sequence_infer(x);
+    }
     int code = qs_infer_type(x, 0, QS_T_ANY);
     return code ? code : qs_infer_like(x, 0, 0);
 }

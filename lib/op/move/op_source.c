@@ -182,14 +182,12 @@ QS_COLD static void expand_dropout(qs_expand *e) {
     const qs_id given =
         ratio == QS_NONE ? qs_expand_number(e, dtype, 0.5) : qs_expand_cast(e, ratio, dtype);
     const qs_id drop = qs_expand_add(e, "Where", qs_expand_in(e, 2), given, none);
-    const qs_id numbers = qs_expand_add(e, "RandomUniformLike", x, QS_NONE, QS_NONE);
+    const qs_id numbers = qs_expand_one(e, "RandomUniformLike", x);
     if (seed)
         qs_expand_float(e, numbers, "seed", key);
-    const qs_id scale =
-        qs_expand_add(e, "Div", one, qs_expand_add(e, "Sub", one, drop, QS_NONE), QS_NONE);
-    e->out[1] = qs_expand_add(e, "GreaterOrEqual", numbers, drop, QS_NONE);
-    e->out[0] =
-        qs_expand_add(e, "Where", e->out[1], qs_expand_add(e, "Mul", x, scale, QS_NONE), none);
+    const qs_id scale = qs_expand_two(e, "Div", one, qs_expand_two(e, "Sub", one, drop));
+    e->out[1] = qs_expand_two(e, "GreaterOrEqual", numbers, drop);
+    e->out[0] = qs_expand_add(e, "Where", e->out[1], qs_expand_two(e, "Mul", x, scale), none);
 }
 
 static int upgrade_dropout(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
@@ -207,7 +205,8 @@ static const qs_attr_rule dropout_attrs[] = {{"ratio", QS_ATTR_FLOAT, 1, 11},
                                              {"seed", QS_ATTR_INT, 12, 0}};
 
 QS_OP(dropout, .name = "Dropout", .min_in = 1, .max_out = 2,
-      QS_HISTORY(.later = {{12, 1, 3, 2}}, .upgrade = upgrade_dropout), QS_ATTRS(dropout_attrs),
-      .traits = QS_PLAIN, .moments = QS_MOMENTS_SAME, .setting_inputs = 1 << 1 | 1 << 2,
-      .kernel = QS_KERNEL_DROPOUT, QS_MORE(.also = also_dropout), .infer = infer_dropout,
+      QS_MORE(QS_HISTORY(.later = {{12, 1, 3, 2}}, .upgrade = upgrade_dropout),
+              .also = also_dropout),
+      QS_ATTRS(dropout_attrs), .traits = QS_PLAIN, .moments = QS_MOMENTS_SAME,
+      .setting_inputs = 1 << 1 | 1 << 2, .kernel = QS_KERNEL_DROPOUT, .infer = infer_dropout,
       .lower = lower_dropout, .expand = expand_dropout);

@@ -49,7 +49,7 @@ static int infer_tile(qs_infer *x) {
     else if (!code && in->rank >= 0 && !read_first(x->graph, x->node, in->rank, repeats))
         code = qs_infer_fail(x, QSIM_E_UNSUPPORTED, "tiles and axis are no float constants");
     if (code || in->rank < 0)
-        return code ? code : qs_infer_out(x, 0, in->dtype, -1, NULL);
+        return code ? code : qs_infer_unknown(x, in->dtype);
     if (count >= 0 && count != in->rank)
         return qs_infer_fail(x, QSIM_E_SHAPE, "%d repeats for an input of rank %d", (int)count,
                              (int)in->rank);
@@ -139,6 +139,6 @@ static int lower_tile(qs_lower *l) {
 }
 
 QS_OP(tile, .name = "Tile", .min_in = 3,
-      QS_HISTORY(.later = {{6, 2, 2, 1}}, .upgrade = upgrade_tile), .traits = QS_MOVES | QS_KEEPS,
-      .shape_inputs = 1 << 1, .setting_inputs = 1 << 2, .kernel = QS_KERNEL_TILE,
-      .infer = infer_tile, .lower = lower_tile);
+      QS_MORE(QS_HISTORY(.later = {{6, 2, 2, 1}}, .upgrade = upgrade_tile)),
+      .traits = QS_MOVES | QS_KEEPS, .shape_inputs = 1 << 1, .setting_inputs = 1 << 2,
+      .kernel = QS_KERNEL_TILE, .infer = infer_tile, .lower = lower_tile);

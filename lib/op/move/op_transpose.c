@@ -40,7 +40,7 @@ QS_COLD static int infer_transpose(qs_infer *x) {
     qs_dim dims[QSIM_MAX_RANK];
     int code = qs_infer_type(x, 0, QS_T_ANY);
     if (code || in->rank < 0)
-        return code ? code : qs_infer_out(x, 0, in->dtype, -1, NULL);
+        return code ? code : qs_infer_unknown(x, in->dtype);
     code = read_perm(x, in->rank, perm);
     if (code)
         return code;

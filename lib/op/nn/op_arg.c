@@ -45,7 +45,7 @@ QS_COLD static int infer_arg(qs_infer *x) {
     int32_t axis = 0, rank = 0;
     int code = qs_infer_type(x, 0, QS_T_ARITH);
     if (code || v->rank < 0)
-        return code ? code : qs_infer_out(x, 0, QSIM_INT64, -1, NULL);
+        return code ? code : qs_infer_unknown(x, QSIM_INT64);
     code = arg_axis(x, &axis);
     if (code)
         return code;

@@ -404,6 +404,6 @@ static const qs_attr_rule attention_attrs[] = {
 };
 
 QS_OP(attention, .name = "Attention", .since = 23, .min_in = 3, .max_in = 6, .max_out = 4,
-      QS_HISTORY(.later = {{24, 3, 7, 4}}), QS_ATTRS(attention_attrs), .traits = QS_READS_EXACTLY,
-      .setting_inputs = 1 << MASK | 1 << USED, .kernel = QS_KERNEL_ATTENTION,
-      .infer = infer_attention, .lower = lower_attention);
+      QS_MORE(QS_HISTORY(.later = {{24, 3, 7, 4}})), QS_ATTRS(attention_attrs),
+      .traits = QS_READS_EXACTLY, .setting_inputs = 1 << MASK | 1 << USED,
+      .kernel = QS_KERNEL_ATTENTION, .infer = infer_attention, .lower = lower_attention);

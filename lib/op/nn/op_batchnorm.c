@@ -39,7 +39,7 @@ QS_COLD static int infer_batchnorm(qs_infer *x) {
     if (!code)
         code = qs_infer_least_rank(x, 0, 2);
     if (code || v->rank < 0)
-        return code ? code : qs_infer_out(x, 0, v->dtype, -1, NULL);
+        return code ? code : qs_infer_unknown(x, v->dtype);
     const bool last = qs_node_int(x->node, "channels_last", 0) != 0;
     const int64_t channels = v->dims[last ? v->rank - 1 : 1].size;
     for (int32_t i = 1; i < 5 && !code; i++)
@@ -71,8 +71,8 @@ static qs_id channel_mean(qs_expand *e, qs_id x, int32_t rank) {
 static qs_id running(qs_expand *e, qs_id before, qs_id now, int32_t dtype, float momentum) {
     const qs_id keep = qs_expand_number(e, dtype, (double)momentum);
     const qs_id rest = qs_expand_number(e, dtype, 1.0 - (double)momentum);
-    return qs_expand_add(e, "Add", qs_expand_add(e, "Mul", before, keep, QS_NONE),
-                         qs_expand_add(e, "Mul", now, rest, QS_NONE), QS_NONE);
+    return qs_expand_two(e, "Add", qs_expand_two(e, "Mul", before, keep),
+                         qs_expand_two(e, "Mul", now, rest));
 }
 
 QS_COLD static void expand_batchnorm(qs_expand *e) {
@@ -97,15 +97,13 @@ QS_COLD static void expand_batchnorm(qs_expand *e) {
     const float epsilon = qs_node_float(&n, "epsilon", 1e-5f);
     const float momentum = qs_node_float(&n, "momentum", 0.9f);
     qs_id mean = training ? channel_mean(e, in[0], rank) : in[3], var = in[4];
-    const qs_id rest = qs_expand_add(e, "Sub", in[0], over_channels(e, mean, rank), QS_NONE);
+    const qs_id rest = qs_expand_two(e, "Sub", in[0], over_channels(e, mean, rank));
     if (training)
-        var = channel_mean(e, qs_expand_add(e, "Mul", rest, rest, QS_NONE), rank);
-    const qs_id sum =
-        qs_expand_add(e, "Add", var, qs_expand_number(e, dtype, (double)epsilon), QS_NONE);
-    const qs_id factor =
-        qs_expand_add(e, "Div", in[1], qs_expand_add(e, "Sqrt", sum, QS_NONE, QS_NONE), QS_NONE);
-    const qs_id scaled = qs_expand_add(e, "Mul", rest, over_channels(e, factor, rank), QS_NONE);
-    e->out[0] = qs_expand_add(e, "Add", scaled, over_channels(e, in[2], rank), QS_NONE);
+        var = channel_mean(e, qs_expand_two(e, "Mul", rest, rest), rank);
+    const qs_id sum = qs_expand_two(e, "Add", var, qs_expand_number(e, dtype, (double)epsilon));
+    const qs_id factor = qs_expand_two(e, "Div", in[1], qs_expand_one(e, "Sqrt", sum));
+    const qs_id scaled = qs_expand_two(e, "Mul", rest, over_channels(e, factor, rank));
+    e->out[0] = qs_expand_two(e, "Add", scaled, over_channels(e, in[2], rank));
     if (training) {
         e->out[1] = qs_expand_cast(e, running(e, in[3], mean, dtype, momentum), back);
         e->out[2] = qs_expand_cast(e, running(e, in[4], var, dtype, momentum), back);
@@ -224,9 +222,10 @@ static const qs_attr_rule internal_attrs[] = {
 };
 
 QS_OP(batchnormalization, .name = "BatchNormalization", .min_in = 5, .max_out = 5,
-      QS_HISTORY(.later = {{14, 5, 5, 3}}, .upgrade = upgrade_batchnorm), QS_ATTRS(batchnorm_attrs),
-      .traits = QS_NEEDS_LAST, .moments = QS_MOMENTS_NORM, .kernel = QS_KERNEL_BATCHNORM,
-      .infer = infer_batchnorm, .lower = lower_batchnorm, .expand = expand_batchnorm);
+      QS_MORE(QS_HISTORY(.later = {{14, 5, 5, 3}}, .upgrade = upgrade_batchnorm)),
+      QS_ATTRS(batchnorm_attrs), .traits = QS_NEEDS_LAST, .moments = QS_MOMENTS_NORM,
+      .kernel = QS_KERNEL_BATCHNORM, .infer = infer_batchnorm, .lower = lower_batchnorm,
+      .expand = expand_batchnorm);
 
 QS_OP(qsim_batchnormalization, .domain = QS_DOMAIN_QSIM, .name = "BatchNormalization", .min_in = 5,
       .max_out = 5, QS_ATTRS(internal_attrs), .traits = QS_NEEDS_LAST,

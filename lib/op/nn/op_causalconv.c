@@ -32,7 +32,7 @@ static int infer_causalconv(qs_infer *x) {
     const qs_value *in = x->in[X], *w = x->in[W];
     int code = check_inputs(x);
     if (code || in->rank < 0 || w->rank < 0)
-        return code ? code : qs_infer_out(x, 0, QSIM_FLOAT, -1, NULL);
+        return code ? code : qs_infer_unknown(x, QSIM_FLOAT);
     const int64_t channels = in->dims[1].size, k = w->dims[2].size;
     const qs_dim state[3] = {in->dims[0], in->dims[1], {k < 0 ? -1 : k - 1, NULL}};
     if (k == 0)

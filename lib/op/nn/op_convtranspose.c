@@ -159,7 +159,7 @@ QS_COLD int qs_convtranspose_infer(qs_infer *x) {
     for (int32_t i = 0; i < 3 && !code; i++)
         code = qs_infer_type(x, i, i && v->dtype ? QS_T(v->dtype) : QS_T_REAL);
     if (code || v->rank < 0 || w->rank < 0)
-        return code ? code : qs_infer_out(x, 0, v->dtype, -1, NULL);
+        return code ? code : qs_infer_unknown(x, v->dtype);
     if (v->rank < 3 || v->rank > 5)
         return qs_infer_fail(x, v->rank < 3 ? QSIM_E_SHAPE : QSIM_E_UNSUPPORTED,
                              "input 0 has rank %d; 3 to 5 are supported", (int)v->rank);

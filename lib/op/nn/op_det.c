@@ -10,7 +10,7 @@ QS_COLD static int infer_det(qs_infer *x) {
     if (!code)
         code = qs_infer_least_rank(x, 0, 2);
     if (code || v->rank < 0)
-        return code ? code : qs_infer_out(x, 0, v->dtype, -1, NULL);
+        return code ? code : qs_infer_unknown(x, v->dtype);
     const int64_t rows = v->dims[v->rank - 2].size, columns = v->dims[v->rank - 1].size;
     if (rows >= 0 && columns >= 0 && rows != columns)
         return qs_infer_fail(x, QSIM_E_SHAPE, "a matrix of %lld rows and %lld columns",

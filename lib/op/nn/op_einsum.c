@@ -206,7 +206,7 @@ QS_COLD static int infer_einsum(qs_infer *x) {
         ranks = ranks && x->in[i]->rank >= 0;
     }
     if (code || !ranks)
-        return code ? code : qs_infer_out(x, 0, x->in[0]->dtype, -1, NULL);
+        return code ? code : qs_infer_unknown(x, x->in[0]->dtype);
     code = read_equation(x, &e);
     if (code)
         return code;

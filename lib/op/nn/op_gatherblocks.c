@@ -77,7 +77,7 @@ static int infer_gather(qs_infer *x) {
     if (!code && f.rows >= 0)
         code = qs_infer_indices(x, INDICES, f.rows);
     if (code || v->rank < 0 || indices->rank < 0)
-        return code ? code : qs_infer_out(x, 0, QSIM_FLOAT, -1, NULL);
+        return code ? code : qs_infer_unknown(x, QSIM_FLOAT);
     for (int32_t i = 0; i < indices->rank; i++)
         dims[rank++] = indices->dims[i];
     for (int32_t i = 1; i < v->rank; i++)

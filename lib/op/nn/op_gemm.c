@@ -41,7 +41,7 @@ static qs_id einsum(qs_expand *e, const char *equation) {
     const qs_attr a = {.name = "equation",
                        .type = QS_ATTR_STRING,
                        .u.s = {(const uint8_t *)equation, strlen(equation)}};
-    const qs_id y = qs_expand_add(e, "Einsum", qs_expand_in(e, 0), qs_expand_in(e, 1), QS_NONE);
+    const qs_id y = qs_expand_two(e, "Einsum", qs_expand_in(e, 0), qs_expand_in(e, 1));
     qs_expand_attr(e, y, &a);
     return y;
 }
@@ -73,7 +73,7 @@ static int infer_gemm(qs_infer *x) {
     for (int32_t i = 0; i < 2 && !code; i++)
         code = qs_infer_rank(x, i, 2);
     if (code || a->rank < 0 || b->rank < 0)
-        return code ? code : qs_infer_out(x, 0, a->dtype, -1, NULL);
+        return code ? code : qs_infer_unknown(x, a->dtype);
     const bool ta = qs_node_int(x->node, "transA", 0) != 0;
     const bool tb = qs_node_int(x->node, "transB", 0) != 0;
     const bool plain = qs_node_float(x->node, "alpha", 1.0f) == 1.0f &&
@@ -141,7 +141,7 @@ static qs_id scaled(qs_expand *e, qs_id x, const char *name, int32_t dtype) {
     const float by = qs_node_float(&e->graph->nodes[e->node_id], name, 1.0f);
     if (by == 1.0f)
         return x;
-    return qs_expand_add(e, "Mul", x, qs_expand_number(e, dtype, (double)by), QS_NONE);
+    return qs_expand_two(e, "Mul", x, qs_expand_number(e, dtype, (double)by));
 }
 
 QS_COLD static void expand_gemm(qs_expand *e) {
@@ -155,7 +155,7 @@ QS_COLD static void expand_gemm(qs_expand *e) {
     const bool tb = qs_node_int(e->node, "transB", 0) != 0;
     e->out[0] = scaled(e, einsum(e, equations[ta][tb]), "alpha", dtype);
     if (c != QS_NONE)
-        e->out[0] = qs_expand_add(e, "Add", e->out[0], scaled(e, c, "beta", dtype), QS_NONE);
+        e->out[0] = qs_expand_two(e, "Add", e->out[0], scaled(e, c, "beta", dtype));
 }
 
 /* ---- MatMul ---- */
@@ -247,10 +247,10 @@ static const qs_attr_rule internal_attrs[] = {
 };
 
 QS_OP(gemm, .name = "Gemm", .min_in = 3,
-      QS_HISTORY(.later = {{11, 2, 3, 1}}, .upgrade = upgrade_gemm), QS_ATTRS(gemm_attrs),
-      .traits = QS_MULTIPLIES | QS_TAKES_BOUNDS, .weight_axis = 1, .weight_inputs = 1 << 1,
-      .macs = QS_MACS_PRODUCT, .kind = QS_KIND_WEIGHTS, .kernel = QS_KERNEL_GEMM,
-      .infer = infer_gemm, QS_MORE(.pack = pack_gemm), .lower = lower_gemm, .expand = expand_gemm);
+      QS_MORE(QS_HISTORY(.later = {{11, 2, 3, 1}}, .upgrade = upgrade_gemm), .pack = pack_gemm),
+      QS_ATTRS(gemm_attrs), .traits = QS_MULTIPLIES | QS_TAKES_BOUNDS, .weight_axis = 1,
+      .weight_inputs = 1 << 1, .macs = QS_MACS_PRODUCT, .kind = QS_KIND_WEIGHTS,
+      .kernel = QS_KERNEL_GEMM, .infer = infer_gemm, .lower = lower_gemm, .expand = expand_gemm);
 QS_OP(qsim_gemm, .domain = QS_DOMAIN_QSIM, .name = "Gemm", .min_in = 2, .max_in = 3,
       QS_ATTRS(internal_attrs), .traits = QS_MULTIPLIES, .weight_inputs = 1 << 1,
       .macs = QS_MACS_PRODUCT, .kernel = QS_KERNEL_GEMM, .infer = infer_gemm,

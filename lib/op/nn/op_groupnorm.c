@@ -182,4 +182,4 @@ QS_OP(instance_normalization, .name = "InstanceNormalization", .min_in = 3,
       .infer = infer_instance, .lower = lower_group);
 QS_OP(group_normalization, .name = "GroupNormalization", .since = 18, .min_in = 3,
       QS_ATTRS(group_attrs), .traits = QS_PLAIN, .kernel = QS_KERNEL_GROUP_NORMALIZATION,
-      .infer = infer_groups, QS_HISTORY(.upgrade = upgrade_group), .lower = lower_group);
+      .infer = infer_groups, QS_MORE(QS_HISTORY(.upgrade = upgrade_group)), .lower = lower_group);

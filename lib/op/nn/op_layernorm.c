@@ -243,17 +243,17 @@ QS_COLD static void expand(qs_expand *e, bool centred) {
     qs_id x = qs_expand_cast(e, qs_expand_in(e, 0), stash), mean = QS_NONE;
     if (centred) {
         mean = qs_expand_mean(e, x, axes, n, true);
-        x = qs_expand_add(e, "Sub", x, mean, QS_NONE);
+        x = qs_expand_two(e, "Sub", x, mean);
     }
-    const qs_id squares = qs_expand_add(e, "Mul", x, x, QS_NONE);
-    const qs_id sum = qs_expand_add(e, "Add", qs_expand_mean(e, squares, axes, n, true),
-                                    qs_expand_number(e, stash, epsilon), QS_NONE);
-    const qs_id deviation = qs_expand_add(e, "Sqrt", sum, QS_NONE, QS_NONE);
-    const qs_id normal = qs_expand_cast(e, qs_expand_add(e, "Div", x, deviation, QS_NONE), dtype);
-    const qs_id inverse = qs_expand_add(e, "Reciprocal", deviation, QS_NONE, QS_NONE);
-    e->out[0] = qs_expand_add(e, "Mul", normal, scale, QS_NONE);
+    const qs_id squares = qs_expand_two(e, "Mul", x, x);
+    const qs_id sum = qs_expand_two(e, "Add", qs_expand_mean(e, squares, axes, n, true),
+                                    qs_expand_number(e, stash, epsilon));
+    const qs_id deviation = qs_expand_one(e, "Sqrt", sum);
+    const qs_id normal = qs_expand_cast(e, qs_expand_two(e, "Div", x, deviation), dtype);
+    const qs_id inverse = qs_expand_one(e, "Reciprocal", deviation);
+    e->out[0] = qs_expand_two(e, "Mul", normal, scale);
     if (bias != QS_NONE)
-        e->out[0] = qs_expand_add(e, "Add", e->out[0], bias, QS_NONE);
+        e->out[0] = qs_expand_two(e, "Add", e->out[0], bias);
     e->out[1] = centred ? mean : inverse;
     e->out[2] = centred ? inverse : QS_NONE;
 }

@@ -96,7 +96,7 @@ static int infer_nbits(qs_infer *x) {
     if (!code && qs_infer_in(x, BIAS))
         code = check_constant(x, BIAS, QS_T_FLOAT, f.n);
     if (code || a->rank < 0)
-        return code ? code : qs_infer_out(x, 0, QSIM_FLOAT, -1, NULL);
+        return code ? code : qs_infer_unknown(x, QSIM_FLOAT);
     if (a->rank < 1 || (a->dims[a->rank - 1].size >= 0 && a->dims[a->rank - 1].size != f.k))
         return qs_infer_fail(x, QSIM_E_SHAPE, "the last axis of input 0 is not K, %lld",
                              (long long)f.k);

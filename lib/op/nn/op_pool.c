@@ -43,7 +43,7 @@ QS_COLD static int infer_maxpool(qs_infer *x) {
         return qs_infer_fail(x, QSIM_E_GRAPH, "2 outputs before opset 8");
     if (v->rank < 0) {
         code = qs_infer_out(x, 1, QSIM_INT64, -1, NULL);
-        return code ? code : qs_infer_out(x, 0, v->dtype, -1, NULL);
+        return code ? code : qs_infer_unknown(x, v->dtype);
     }
     qs_window w;
     qs_dim dims[QS_WINDOW_AXES + 2];
@@ -61,7 +61,7 @@ QS_COLD static int infer_maxpool(qs_infer *x) {
 QS_COLD static int infer_average(qs_infer *x) {
     const qs_value *v = x->in[0];
     if (v->rank < 0)
-        return qs_infer_out(x, 0, v->dtype, -1, NULL);
+        return qs_infer_unknown(x, v->dtype);
     qs_window w;
     qs_dim dims[QS_WINDOW_AXES + 2];
     int code = qs_window_infer(x, 0, NULL, &w);
@@ -81,7 +81,7 @@ QS_COLD static int infer_global(qs_infer *x) {
     const qs_value *v = x->in[0];
     const int code = qs_infer_least_rank(x, 0, 3);
     if (code || v->rank < 0)
-        return code ? code : qs_infer_out(x, 0, v->dtype, -1, NULL);
+        return code ? code : qs_infer_unknown(x, v->dtype);
     qs_dim dims[QSIM_MAX_RANK];
     const int32_t channels = qs_node_int(x->node, "channels_last", 0) ? v->rank - 1 : 1;
     for (int32_t i = 0; i < v->rank; i++)

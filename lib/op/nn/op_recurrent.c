@@ -187,15 +187,15 @@ static const qs_attr_rule lstm_attrs[] = {COMMON_ATTRS, {"input_forget", QS_ATTR
 QS_OP(lstm, .name = "LSTM", .min_in = 3, .max_in = 8, .max_out = 3, QS_ATTRS(lstm_attrs),
       .traits = QS_OMITS_OUTPUTS, .weight_axis = 1, .weight_inputs = 1 << 1 | 1 << 2,
       .macs = QS_MACS_RECURRENT, .kernel = QS_KERNEL_LSTM, .infer = infer_recurrent,
-      QS_HISTORY(.upgrade = upgrade_recurrent), QS_MORE(.pack = pack_recurrent),
+      QS_MORE(QS_HISTORY(.upgrade = upgrade_recurrent), .pack = pack_recurrent),
       .lower = lower_recurrent);
 QS_OP(gru, .name = "GRU", .min_in = 3, .max_in = 6, .max_out = 2, QS_ATTRS(gru_attrs),
       .traits = QS_OMITS_OUTPUTS, .weight_axis = 1, .weight_inputs = 1 << 1 | 1 << 2,
       .macs = QS_MACS_RECURRENT, .kernel = QS_KERNEL_GRU, .infer = infer_recurrent,
-      QS_HISTORY(.upgrade = upgrade_recurrent), QS_MORE(.pack = pack_recurrent),
+      QS_MORE(QS_HISTORY(.upgrade = upgrade_recurrent), .pack = pack_recurrent),
       .lower = lower_recurrent);
 QS_OP(rnn, .name = "RNN", .min_in = 3, .max_in = 6, .max_out = 2, QS_ATTRS(rnn_attrs),
       .traits = QS_OMITS_OUTPUTS, .weight_axis = 1, .weight_inputs = 1 << 1 | 1 << 2,
       .macs = QS_MACS_RECURRENT, .kernel = QS_KERNEL_RNN, .infer = infer_recurrent,
-      QS_HISTORY(.upgrade = upgrade_recurrent), QS_MORE(.pack = pack_recurrent),
+      QS_MORE(QS_HISTORY(.upgrade = upgrade_recurrent), .pack = pack_recurrent),
       .lower = lower_recurrent);

@@ -150,7 +150,7 @@ QS_COLD static int infer_reduce(qs_infer *x) {
     if (code)
         return code;
     if (in->rank < 0 || (!known && !keep))
-        return qs_infer_out(x, 0, in->dtype, -1, NULL);
+        return qs_infer_unknown(x, in->dtype);
     for (int32_t i = 0; i < in->rank; i++) {
         if (!known)
             dims[rank++] = (qs_dim){-1, NULL};
@@ -300,11 +300,14 @@ static const qs_attr_rule sum_attrs[] = {{"axes", QS_ATTR_INTS, 1, 12},
                                          {"keepdims", QS_ATTR_INT, 1, 0},
                                          {"noop_with_empty_axes", QS_ATTR_INT, 13, 0}};
 
+static const qs_op_more reduce_more = {
+    QS_HISTORY(.later = {{OTHER_AXES, 1, 2, 1}}, .upgrade = upgrade_reduce)};
+
 /* Fields shared by all rows but ReduceSum's. */
 #define REDUCTION                                                                                  \
-    .min_in = 1, QS_HISTORY(.later = {{OTHER_AXES, 1, 2, 1}}, .upgrade = upgrade_reduce),          \
-    QS_ATTRS(reduce_attrs), .traits = QS_REDUCES, .shape_inputs = 1 << 1,                          \
-    .kernel = QS_KERNEL_REDUCE, .infer = infer_reduce, .lower = lower_reduce
+    .min_in = 1, .more = &reduce_more, QS_ATTRS(reduce_attrs), .traits = QS_REDUCES,               \
+    .shape_inputs = 1 << 1, .kernel = QS_KERNEL_REDUCE, .infer = infer_reduce,                     \
+    .lower = lower_reduce
 
 QS_OP(reduce_l1, .name = "ReduceL1", REDUCTION);
 QS_OP(reduce_l2, .name = "ReduceL2", REDUCTION);
@@ -316,6 +319,6 @@ QS_OP(reduce_min, .name = "ReduceMin", REDUCTION);
 QS_OP(reduce_prod, .name = "ReduceProd", REDUCTION);
 QS_OP(reduce_sum_square, .name = "ReduceSumSquare", REDUCTION);
 QS_OP(reduce_sum, .name = "ReduceSum", .min_in = 1,
-      QS_HISTORY(.later = {{SUM_AXES, 1, 2, 1}}, .upgrade = upgrade_reduce), QS_ATTRS(sum_attrs),
-      .traits = QS_REDUCES, .shape_inputs = 1 << 1, .kernel = QS_KERNEL_REDUCE,
+      QS_MORE(QS_HISTORY(.later = {{SUM_AXES, 1, 2, 1}}, .upgrade = upgrade_reduce)),
+      QS_ATTRS(sum_attrs), .traits = QS_REDUCES, .shape_inputs = 1 << 1, .kernel = QS_KERNEL_REDUCE,
       .infer = infer_reduce, .lower = lower_reduce);

@@ -288,11 +288,11 @@ QS_COLD static int upgrade_softmax(qs_graph *g, qs_id node, int32_t to, qsim_err
 static const qs_attr_rule softmax_attrs[] = {{"axis", QS_ATTR_INT, 1, 0}};
 
 QS_OP(log_softmax, .name = "LogSoftmax", .min_in = 1, QS_ATTRS(softmax_attrs), .traits = QS_PLAIN,
-      QS_MORE(.also = qs_also_axis), .axis = -1, .kernel = QS_KERNEL_SOFTMAX,
-      .infer = infer_softmax, QS_HISTORY(.upgrade = upgrade_softmax), .lower = lower_log_softmax);
+      QS_MORE(QS_HISTORY(.upgrade = upgrade_softmax), .also = qs_also_axis), .axis = -1,
+      .kernel = QS_KERNEL_SOFTMAX, .infer = infer_softmax, .lower = lower_log_softmax);
 QS_OP(softmax, .name = "Softmax", .min_in = 1, QS_ATTRS(softmax_attrs), .traits = QS_SOFTMAX,
-      QS_MORE(.also = qs_also_axis), .axis = -1, .kernel = QS_KERNEL_SOFTMAX,
-      .infer = infer_softmax, QS_HISTORY(.upgrade = upgrade_softmax), .lower = lower_softmax);
+      QS_MORE(QS_HISTORY(.upgrade = upgrade_softmax), .also = qs_also_axis), .axis = -1,
+      .kernel = QS_KERNEL_SOFTMAX, .infer = infer_softmax, .lower = lower_softmax);
 
 /* ---- Hardmax ---- */
 
@@ -322,5 +322,5 @@ QS_COLD static int lower_hardmax(qs_lower *l) {
 }
 
 QS_OP(hardmax, .name = "Hardmax", .min_in = 1, QS_ATTRS(softmax_attrs), .traits = QS_JUMPS,
-      QS_MORE(.also = qs_also_axis), .axis = -1, .kernel = QS_KERNEL_HARDMAX,
-      .infer = infer_softmax, QS_HISTORY(.upgrade = upgrade_softmax), .lower = lower_hardmax);
+      QS_MORE(QS_HISTORY(.upgrade = upgrade_softmax), .also = qs_also_axis), .axis = -1,
+      .kernel = QS_KERNEL_HARDMAX, .infer = infer_softmax, .lower = lower_hardmax);

@@ -178,7 +178,7 @@ QS_COLD int qs_window_convolve(const qs_infer *x, int32_t image, int32_t weights
     const qs_value *v = qs_infer_in(x, image), *w = qs_infer_in(x, weights);
     qs_window window;
     if (v->rank < 0 || w->rank < 0)
-        return qs_infer_out(x, 0, dtype, -1, NULL);
+        return qs_infer_unknown(x, dtype);
     int code = qs_infer_rank(x, weights, v->rank);
     if (!code)
         code = qs_window_infer(x, image, w->dims + 2, &window);

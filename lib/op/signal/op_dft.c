@@ -208,7 +208,7 @@ QS_COLD static int infer_dft(qs_infer *x) {
     dft_form d;
     int code = qs_infer_type(x, 0, QS_T_REAL);
     if (code || v->rank < 0)
-        return code ? code : qs_infer_out(x, 0, v->dtype, -1, NULL);
+        return code ? code : qs_infer_unknown(x, v->dtype);
     code = read_dft(x, &d);
     if (code)
         return code;
@@ -259,9 +259,9 @@ static const qs_attr_rule dft_attrs[] = {{"axis", QS_ATTR_INT, 17, DFT_AXIS_INPU
                                          {"onesided", QS_ATTR_INT, 17, 0}};
 
 QS_OP(dft, .name = "DFT", .since = 17, .min_in = 1, .max_in = 2,
-      QS_HISTORY(.later = {{DFT_AXIS_INPUT, 1, 3, 1}}, .upgrade = upgrade_dft), QS_ATTRS(dft_attrs),
-      .traits = QS_PLAIN, .shape_inputs = 1 << 1 | 1 << 2, .kernel = QS_KERNEL_FOURIER,
-      .infer = infer_dft, .lower = lower_dft);
+      QS_MORE(QS_HISTORY(.later = {{DFT_AXIS_INPUT, 1, 3, 1}}, .upgrade = upgrade_dft)),
+      QS_ATTRS(dft_attrs), .traits = QS_PLAIN, .shape_inputs = 1 << 1 | 1 << 2,
+      .kernel = QS_KERNEL_FOURIER, .infer = infer_dft, .lower = lower_dft);
 
 /* ---- STFT ---- */
 
@@ -327,7 +327,7 @@ QS_COLD static int infer_stft(qs_infer *x) {
     if (!code)
         code = qs_infer_same_type(x, 0, 2);
     if (code || v->rank < 0)
-        return code ? code : qs_infer_out(x, 0, v->dtype, -1, NULL);
+        return code ? code : qs_infer_unknown(x, v->dtype);
     code = read_stft(x, &s);
     const qs_dim dims[4] = {
         code ? (qs_dim){-1, NULL} : v->dims[0], {s.frames, NULL}, {s.bins, NULL}, {2, NULL}};

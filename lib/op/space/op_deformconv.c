@@ -82,7 +82,7 @@ QS_COLD static int infer_deform(qs_infer *x) {
                 "input %d has rank %d, not %d", (int)i, (int)x->in[i]->rank, (int)ranks[i]);
     }
     if (x->in[0]->rank < 0 || x->in[1]->rank < 0)
-        return qs_infer_out(x, 0, x->in[0]->dtype, -1, NULL);
+        return qs_infer_unknown(x, x->in[0]->dtype);
     int code = read_deform(x, &w);
     if (code)
         return code;

@@ -95,7 +95,7 @@ QS_COLD static int infer_gridsample(qs_infer *x) {
     if (!code)
         code = check_grid(x);
     if (code || v->rank < 0 || g->rank < 0)
-        return code ? code : qs_infer_out(x, 0, v->dtype, -1, NULL);
+        return code ? code : qs_infer_unknown(x, v->dtype);
     const bool empty = qs_dims_product(v->dims, 2, v->rank) == 0;
     if (empty && padding != ZEROS)
         return qs_infer_fail(x, QSIM_E_SHAPE, "the image is empty");
@@ -298,7 +298,7 @@ static const qs_attr_rule sample_attrs[] = {{"align_corners", QS_ATTR_INT, 16, 0
 QS_OP(gridsample, .name = "GridSample", .since = 16, .min_in = 2, QS_ATTRS(sample_attrs),
       .traits = QS_PLAIN, .setting_inputs = 1 << 1, .integers_as = QSIM_DOUBLE,
       .kernel = QS_KERNEL_GRID_SAMPLE, .infer = infer_gridsample,
-      QS_HISTORY(.upgrade = upgrade_gridsample), .lower = lower_gridsample);
+      QS_MORE(QS_HISTORY(.upgrade = upgrade_gridsample)), .lower = lower_gridsample);
 
 /* ---- AffineGrid ---- */
 
@@ -328,7 +328,7 @@ QS_COLD static int infer_affinegrid(qs_infer *x) {
     if (!code && count == QS_DYNAMIC)
         count = v->rank == 1 && v->dims[0].size >= 0 ? -(int32_t)v->dims[0].size : 0;
     if (code || count == 0)
-        return code ? code : qs_infer_out(x, 0, theta->dtype, -1, NULL);
+        return code ? code : qs_infer_unknown(x, theta->dtype);
     const int32_t rank = count < 0 ? -count : count;
     if (rank != 4 && rank != 5)
         return qs_infer_fail(x, QSIM_E_SHAPE, "size has %d numbers, expected 4 or 5", (int)rank);

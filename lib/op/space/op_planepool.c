@@ -42,7 +42,7 @@ QS_COLD static int infer_windows(qs_infer *x, uint32_t types) {
     if (!code && v->rank < 0)
         code = qs_infer_out(x, 1, QSIM_INT64, -1, NULL);
     if (code || v->rank < 0)
-        return code ? code : qs_infer_out(x, 0, v->dtype, -1, NULL);
+        return code ? code : qs_infer_unknown(x, v->dtype);
     code = qs_window_infer(x, 0, NULL, &w);
     if (code)
         return code;
@@ -80,7 +80,7 @@ QS_COLD static int infer_global(qs_infer *x) {
     if (!code)
         code = qs_infer_least_rank(x, 0, 3);
     if (code || v->rank < 0)
-        return code ? code : qs_infer_out(x, 0, v->dtype, -1, NULL);
+        return code ? code : qs_infer_unknown(x, v->dtype);
     for (int32_t i = 0; i < v->rank; i++)
         dims[i] = i < 2 ? v->dims[i] : (qs_dim){1, NULL};
     return qs_infer_out(x, 0, v->dtype, v->rank, dims);
@@ -308,11 +308,11 @@ static const qs_attr_rule plane_attrs[] = {
 };
 
 QS_OP(lppool, .name = "LpPool", .min_in = 1, QS_ATTRS(lppool_attrs), .traits = QS_PLAIN,
-      .kernel = QS_KERNEL_PLANE_POOL, .infer = infer_lppool, QS_HISTORY(.upgrade = upgrade_power),
-      .lower = lower_lppool);
+      .kernel = QS_KERNEL_PLANE_POOL, .infer = infer_lppool,
+      QS_MORE(QS_HISTORY(.upgrade = upgrade_power)), .lower = lower_lppool);
 QS_OP(globallppool, .name = "GlobalLpPool", .min_in = 1, QS_ATTRS(global_lp_attrs),
       .traits = QS_PLAIN, .kernel = QS_KERNEL_PLANE_POOL, .infer = infer_global,
-      QS_HISTORY(.upgrade = upgrade_power), .lower = lower_global_lp);
+      QS_MORE(QS_HISTORY(.upgrade = upgrade_power)), .lower = lower_global_lp);
 QS_OP(globalmaxpool, .name = "GlobalMaxPool", .min_in = 1, .traits = QS_PLAIN,
       .kernel = QS_KERNEL_PLANE_POOL, .infer = infer_global, .lower = lower_global_max);
 QS_OP(qsim_planemaxpool, .domain = QS_DOMAIN_QSIM, .name = "PlaneMaxPool", .min_in = 1,

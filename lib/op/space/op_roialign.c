@@ -304,4 +304,5 @@ static const qs_attr_rule roi_attrs[] = {
 
 QS_OP(roialign, .name = "RoiAlign", .since = 10, .min_in = 3, QS_ATTRS(roi_attrs),
       .traits = QS_PLAIN, .setting_inputs = 1 << 1 | 1 << 2, .kernel = QS_KERNEL_ROI_ALIGN,
-      .infer = infer_roialign, QS_HISTORY(.upgrade = upgrade_roialign), .lower = lower_roialign);
+      .infer = infer_roialign, QS_MORE(QS_HISTORY(.upgrade = upgrade_roialign)),
+      .lower = lower_roialign);

@@ -94,7 +94,7 @@ QS_COLD static int infer_col2im(qs_infer *x) {
     if (!code)
         code = read_fold(x, &f, &known);
     if (code || !known || v->rank < 0)
-        return code ? code : qs_infer_out(x, 0, v->dtype, -1, NULL);
+        return code ? code : qs_infer_unknown(x, v->dtype);
     const int64_t rows = v->dims[1].size, columns = v->dims[2].size;
     if ((rows >= 0 && rows % f.blocks) || (columns >= 0 && columns != f.steps))
         return qs_infer_fail(
@@ -249,7 +249,7 @@ QS_COLD static int infer_maxunpool(qs_infer *x) {
     if (!code)
         code = qs_infer_least_rank(x, 0, 3);
     if (code || v->rank < 0)
-        return code ? code : qs_infer_out(x, 0, v->dtype, -1, NULL);
+        return code ? code : qs_infer_unknown(x, v->dtype);
     code = qs_infer_rank(x, 1, v->rank);
     for (int32_t i = 0; i < v->rank && !code; i++)
         code = qs_infer_size(x, 1, i, v->dims[i].size);

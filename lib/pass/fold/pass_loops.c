@@ -56,14 +56,14 @@ static void redirect_readers(const loop *l, qs_id from, qs_id to) {
 
 /* The tensors of a sequence along a new axis 0. */
 static qs_id add_joined(qs_expand *e, qs_id sequence) {
-    const qs_id y = qs_expand_add(e, "ConcatFromSequence", sequence, QS_NONE, QS_NONE);
+    const qs_id y = qs_expand_one(e, "ConcatFromSequence", sequence);
     qs_expand_int(e, y, "axis", 0);
     qs_expand_int(e, y, "new_axis", 1);
     return y;
 }
 
 static qs_id add_slices(qs_expand *e, qs_id tensor) {
-    const qs_id y = qs_expand_add(e, "SplitToSequence", tensor, QS_NONE, QS_NONE);
+    const qs_id y = qs_expand_one(e, "SplitToSequence", tensor);
     qs_expand_int(e, y, "keepdims", 0);
     return y;
 }
@@ -154,7 +154,7 @@ static int change_body(loop *l) {
 /* Makes the sequence after the Loop: slices of the new scan output `made`. */
 static int make_slices(loop *l, qs_expand *e, int32_t state, qs_id made, bool joins) {
     const qs_id all = qs_expand_sequence(e, l->n.inputs[state + 2], made, !joins);
-    const qs_id slices = qs_expand_add(e, "SplitToSequence", all, QS_NONE, QS_NONE);
+    const qs_id slices = qs_expand_one(e, "SplitToSequence", all);
     const qs_id old = l->n.outputs[state];
     qs_expand_int(e, slices, "keepdims", joins);
     if (!e->code)

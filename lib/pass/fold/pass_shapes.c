@@ -1,47 +1,45 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Folds sizes that are known before a run: Shape and Size become constants, nodes that compute with
- * these are folded, and shapes that depend on them are inferred, until nothing changes.
+ * Folds sizes that are known before a run: Shape and Size, or what Gather and Slice take of them,
+ * become constants, nodes that compute with these are folded, and shapes that depend on them are
+ * inferred, until nothing changes.
  */
+#include "op/rules.h"
 #include "pass/pass.h"
 
-static int64_t clamped(int64_t at, int32_t rank) {
-    at = at < 0 ? at + rank : at;
-    return at < 0 ? 0 : at > rank ? rank : at;
-}
-
-/*
- * The result of Shape or Size; -1: a size is not known before a run. Sizes of graph outputs are not
- * used, since models may state wrong ones.
- */
+/* The result of a node that reads sizes; -1: it does not, or one of them is not known. */
 static int32_t read_sizes(const qs_graph *g, const qs_node *n, int64_t out[QSIM_MAX_RANK]) {
-    const qs_value *v = &g->values[n->inputs[0]];
     const bool all = qs_node_is(n, "", "Size");
-    if (v->rank < 0 || v->is_output)
-        return -1;
-    const int64_t from = clamped(qs_node_int(n, "start", 0), v->rank);
-    const int64_t to = clamped(qs_node_int(n, "end", v->rank), v->rank);
-    int32_t count = 0;
-    for (int64_t i = from; i < to; i++) {
-        out[count++] = v->dims[i].size;
-        if (v->dims[i].size < 0)
+    const qs_value *v = all ? &g->values[n->inputs[0]] : NULL;
+    qs_dim dims[QSIM_MAX_RANK];
+    int32_t count = -1;
+    if (all && v->rank >= 0 && !v->is_output) {
+        count = v->rank;
+        memcpy(dims, v->dims, (size_t)count * sizeof(*dims));
+    } else if (qs_node_is(n, "", "Shape") || qs_node_is(n, "", "Gather") ||
+               qs_node_is(n, "", "Slice")) {
+        count = qs_known_sizes(g, g->values, n->outputs[0], dims);
+    }
+    for (int32_t i = 0; i < count; i++) {
+        if (dims[i].size < 0)
+            return -1;
+        out[i] = dims[i].size;
+        if (all && i && !qs_mul64(out[0], out[i], &out[0]))
             return -1;
     }
-    for (int32_t i = 1; i < count && all; i++)
-        if (!qs_mul64(out[0], out[i], &out[0]))
-            return -1;
     out[0] = all && count == 0 ? 1 : out[0];
-    return all ? 1 : count;
+    return all && count >= 0 ? 1 : count;
 }
 
-/* Replaces Shape or Size by a constant if the sizes are known; *changed: it has. */
+/* Replaces a node that reads sizes by a constant if they are known; *changed: it has. */
 static int fold_sizes(qs_pass *p, qs_id id, bool *changed) {
     qs_graph *g = p->graph;
     const qs_node *n = &g->nodes[id];
     int64_t sizes[QSIM_MAX_RANK] = {0}, count;
-    if (!(qs_node_traits(g, n) & QS_READS_SIZES) || (count = read_sizes(g, n, sizes)) < 0)
+    count = read_sizes(g, n, sizes);
+    if (count < 0)
         return QSIM_OK;
-    const bool scalar = qs_node_is(n, "", "Size");
+    const bool scalar = g->values[n->outputs[0]].rank == 0;
     const qs_id y = n->outputs[0], c = qs_pass_const(p, QSIM_INT64, scalar ? 0 : 1, &count, sizes);
     if (c < 0)
         return c;
@@ -53,11 +51,25 @@ static int fold_sizes(qs_pass *p, qs_id id, bool *changed) {
                                                                       : QSIM_OK;
 }
 
+/*
+ * Copied subgraphs may hold any operator, and those that read sequences may need ranks.
+ */
+static int expand(qs_pass *p) {
+    int code = qs_pass_identities(p);
+    if (!code && !p->standard)
+        code = qs_pass_loops(p);
+    if (!code && !p->standard)
+        code = qs_pass_sequences(p);
+    return code ? code : qs_pass_expand(p);
+}
+
 int qs_pass_shapes(qs_pass *p) {
-    bool changed = true;
-    while (changed) {
-        int code = QSIM_OK;
-        changed = false;
+    bool changed = true, copied = false;
+    int code = qs_pass_branches(p, &copied);
+    if (!code)
+        code = expand(p);
+    while (changed && !code) {
+        changed = copied = false;
         for (size_t i = 0; i < p->graph->order_count && !code; i++)
             code = fold_sizes(p, p->graph->order[i], &changed);
         if (!code && changed)
@@ -65,9 +77,10 @@ int qs_pass_shapes(qs_pass *p) {
         if (!code && changed)
             code = qs_op_infer_graph(p->graph, p->model, p->error);
         if (!code)
-            code = qs_pass_branches(p, &changed);
-        if (code)
-            return code;
+            code = qs_pass_branches(p, &copied);
+        changed = changed || copied;
+        if (!code && changed)
+            code = expand(p);
     }
-    return QSIM_OK;
+    return code;
 }

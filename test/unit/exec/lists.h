@@ -33,6 +33,33 @@ static inline void node(proto *g, const char *op, const char *const *in, const c
 #define NAMES(...)  ((const char *const[]){__VA_ARGS__, NULL})
 #define VALUES(...) ((const int64_t[]){__VA_ARGS__})
 
+/* Adds a node with one subgraph or two; names of inputs and outputs end with NULL. */
+static inline void control(proto *g, const char *op, const char *const *in, const char *const *out,
+                           const char *const *names, proto *graphs) {
+    proto n = {0};
+    for (int i = 0; in[i]; i++)
+        proto_text(&n, 1, in[i]);
+    for (int i = 0; out[i]; i++)
+        proto_text(&n, 2, out[i]);
+    proto_text(&n, 4, op);
+    for (int i = 0; names[i]; i++) {
+        proto_graph(&n, names[i], &graphs[i]);
+        proto_free(&graphs[i]);
+    }
+    proto_take(g, 1, &n);
+    proto_free(&n);
+}
+
+/* Begins a body whose iteration is `trip`, and gives it the condition it was given. */
+static inline proto body_begin(const char *trip, const char *go, const char *more) {
+    proto b = {0};
+    proto_name(&b, 11, trip);
+    proto_name(&b, 11, go);
+    node(&b, "Identity", IN(go), more, NULL, NULL);
+    proto_name(&b, 12, more);
+    return b;
+}
+
 static inline int load(proto *g, qsim_model **m, qsim_error *e) {
     proto model = {0};
     proto_text(g, 2, "g");

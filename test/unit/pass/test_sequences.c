@@ -300,10 +300,6 @@ static void test_refusals(qsim_ctx *ctx) {
             {"SequenceLength", "s", "y"});
     REFUSED(QSIM_E_VALUE, "split is 0", {"SplitToSequence", "flat,zero", "s"},
             {"SequenceLength", "s", "y"});
-    REFUSED(QSIM_E_UNSUPPORTED, "split is not a constant", {"SplitToSequence", "flat,i", "s"},
-            {"SequenceLength", "s", "y"});
-    REFUSED(QSIM_E_UNSUPPORTED, "size of the axis that is split must be in the file",
-            {"SplitToSequence", "free,two", "s"}, {"SequenceLength", "s", "y"});
 }
 
 /* 512 insertions are taken, one more is refused. */
