@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Scales of activations: finds the values that share a scale, and computes it. */
+#include "base/ctx.h"
 #include "ptq/quantizer.h"
 #include "ptq/recipe.h"
 
@@ -165,7 +166,9 @@ int qs_activation_choose(qs_quantizer *q) {
         qs_activation *a = &q->activations[i];
         if (!a->quantized || a->root != (qs_id)i)
             continue;
-        int code = find_range(q, (qs_id)i, &a->range);
+        int code = qs_go_on(q->ctx, q->model->name, q->error);
+        if (!code)
+            code = find_range(q, (qs_id)i, &a->range);
         if (code)
             return code;
         code = qsim_qparams_choose(a->range.low, a->range.high, a->dtype, a->range.flags, &a->scale,

@@ -55,8 +55,12 @@ const qsim_observer *qs_calibration_find(const qsim_calibration *c, const char *
 #define QS_HASH_RANGE    1
 #define QS_HASH_MEANS    2
 #define QS_HASH_EXTREMES 4
-/* SHA-256 of the text of the file, for each tensor restricted to `used`; NULL: of all. */
-int qs_calibration_hash(const qsim_calibration *c, const uint8_t *used, char hex[65]);
+/*
+ * SHA-256 of the text of the file, for each tensor restricted to `used`; NULL: of all. Errors:
+ * CANCELLED, TIME, without a message.
+ */
+int qs_calibration_hash(const qsim_ctx *ctx, const qsim_calibration *c, const uint8_t *used,
+                        char hex[65]);
 /* Means of a tensor's channels; NULL: there are none. */
 const qs_means *qs_calibration_means(const qsim_calibration *c, const char *name, int32_t *index);
 

@@ -4,21 +4,26 @@
 
 #include <stdio.h>
 
+#include "base/ctx.h"
 #include "base/file.h"
 
 /* Writes text to a file or a hash. */
 typedef struct writer {
     qs_out *file; /* or */
     qs_sha256 *hash;
+    const qsim_ctx *ctx; /* of a hash */
+    int code;            /* the first failure: nothing is written any more */
     size_t used;
     char buffer[4096];
 } writer;
 
 static void flush(writer *s) {
     if (s->file)
-        (void)qs_out_write(s->file, s->buffer, s->used); /* qs_out_commit reports it */
+        s->code = qs_out_write(s->file, s->buffer, s->used); /* qs_out_commit reports it */
     else
         qs_sha256_add(s->hash, s->buffer, s->used);
+    if (s->hash && !s->code)
+        s->code = qs_stop_code(s->ctx);
     s->used = 0;
 }
 
@@ -178,25 +183,26 @@ static void put_calibration(writer *s, const qsim_calibration *c, const uint8_t 
     put_text(s, "\nsamples ");
     put_signed(s, c->samples);
     put_text(s, "\n");
-    for (size_t i = 0; i < c->count; i++)
+    for (size_t i = 0; i < c->count && !s->code; i++)
         if (!used || used[i] & QS_HASH_RANGE)
             put_tensor(s, &c->tensors[i]);
-    for (size_t i = 0; i < c->count; i++)
+    for (size_t i = 0; i < c->count && !s->code; i++)
         if (!used || used[i] & QS_HASH_MEANS)
             put_means(s, &c->tensors[i]);
-    for (size_t i = 0; i < c->count; i++)
+    for (size_t i = 0; i < c->count && !s->code; i++)
         if (!used || used[i] & QS_HASH_EXTREMES)
             put_extremes(s, &c->tensors[i]);
     flush(s);
 }
 
-int qs_calibration_hash(const qsim_calibration *c, const uint8_t *used, char hex[65]) {
+int qs_calibration_hash(const qsim_ctx *ctx, const qsim_calibration *c, const uint8_t *used,
+                        char hex[65]) {
     qs_sha256 hash;
-    writer s = {.hash = &hash};
+    writer s = {.hash = &hash, .ctx = ctx};
     qs_sha256_init(&hash);
     put_calibration(&s, c, used);
     qs_sha256_hex(&hash, hex);
-    return QSIM_OK;
+    return s.code;
 }
 
 int qsim_calibration_save(const qsim_calibration *c, const char *path, int32_t replace,

@@ -198,7 +198,8 @@ static int hash_used(qs_quantizer *q, char hex[65]) {
         if (q->activations[i].quantized && qs_calibration_find(q->c, q->g->values[i].name, &index))
             q->used[index] |=
                 q->scaled && q->scaled[i].factor ? QS_HASH_RANGE | QS_HASH_EXTREMES : QS_HASH_RANGE;
-    return qs_calibration_hash(q->means, q->used, hex);
+    const int code = qs_calibration_hash(q->ctx, q->means, q->used, hex);
+    return qs_stop_fail(q->ctx, code, q->model->name, q->error);
 }
 
 static int describe(qs_quantizer *q) {
@@ -224,8 +225,9 @@ static int describe(qs_quantizer *q) {
         code = hash_used(q, hash);
     else if (o->mode == QSIM_MODE_STATIC && o->recipe)
         memcpy(hash, o->recipe->calibration, sizeof(hash));
-    if (!code)
-        code = qs_model_set_property(q->model, "qsim.version", qsim_version_string());
+    if (code)
+        return code;
+    code = qs_model_set_property(q->model, "qsim.version", qsim_version_string());
     if (!code)
         code = qs_model_set_property(q->model, "qsim.options", n.text);
     if (!code && hash[0])
@@ -305,7 +307,7 @@ static int note_decisions(qs_quantizer *q, qsim_recipe *to) {
     if (to && q->c) {
         int code = hash_used(q, to->calibration);
         if (code)
-            return QSIM_E_NOMEM;
+            return code;
     } else if (to && q->options.recipe) {
         memcpy(to->calibration, q->options.recipe->calibration, sizeof(to->calibration));
     }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Work between two checks for a stop. Every basic block of operators and C kernels is counted,
- * and every 16 bytes copied or set, from one check to the next, in steps over millions of elements,
- * in the creation of sessions that pack or fold as many, and in layers on plain buffers: their
- * number may not depend on how long a row, a sum of products or a window of a pool is. The channels
- * of one pixel are not divided: a million of them is within the bound. Nothing is timed. With an
- * argument: the cases whose operator it is, and their figures; "all": every one.
+ * Work between two checks for a stop. Every basic block of operators, C kernels and quantization is
+ * counted, and every 16 bytes copied or set, from one check to the next, in steps over millions of
+ * elements, in the creation of sessions that pack or fold as many, and in layers on plain buffers:
+ * their number may not depend on how long a row, a sum of products or a window of a pool is. The
+ * channels of one pixel are not divided: a million of them is within the bound. Each execution is
+ * repeated and stopped at half of its checks: no more work than that may follow, however often it
+ * is begun again. Nothing is timed. With an argument: the cases whose operator it is, and their
+ * figures; "all": every one.
  */
 #define _GNU_SOURCE
 #include <qsim/qsim.h>
@@ -22,6 +24,8 @@
 #define MOST 6000000
 
 static uint64_t work, last, gap, checks;
+static uint64_t stop_at; /* the check that stops; 0: none */
+static qsim_ctx *shared;
 static bool tells; /* of every case */
 
 void __sanitizer_cov_trace_pc(void);
@@ -30,7 +34,10 @@ void __sanitizer_cov_trace_pc(void) {
 }
 
 static void checked(void) {
-    checks++;
+    if (++checks == stop_at)
+        qsim_ctx_cancel(shared, 1);
+    else if (stop_at && checks > stop_at) /* the work since is one gap */
+        return;
     gap = work - last > gap ? work - last : gap;
     last = work;
 }
@@ -212,6 +219,22 @@ static void judge(const char *op, const char *inputs, const char *more, uint64_t
     CHECK(gap <= MOST);
 }
 
+/* Executes once more, stopped at half of the checks that it made. */
+static void stop_halfway(qsim_run *r, const stop_case *c, const qsim_tensor *x, size_t count) {
+    qsim_tensor y[4] = {{0}};
+    if (checks < 10) /* most are those of a run's beginning and end */
+        return;
+    stop_at = checks / 2;
+    const uint64_t before = begin_counting();
+    const int code = qsim_run_execute(r, x, count, y, (size_t)(c->outputs ? c->outputs : 1), NULL);
+    stop_at = 0;
+    qsim_ctx_cancel(shared, 0);
+    if (code != QSIM_E_CANCELLED)
+        fprintf(stderr, "%s: code %d of one that is cancelled\n", c->op, code);
+    CHECK_INT(code, QSIM_E_CANCELLED);
+    judge(c->op, c->inputs, "stopped", before);
+}
+
 /* The session's creation, in which constants are packed or folded, and one execution. */
 static void execute(const qsim_model *m, const stop_case *c, const int64_t *below) {
     qsim_session *s = NULL;
@@ -240,6 +263,8 @@ static void execute(const qsim_model *m, const stop_case *c, const int64_t *belo
     CHECK_INT(code, QSIM_OK);
     if (!strchr(c->inputs, '!')) /* else it is the session that is looked at */
         judge(c->op, c->inputs, c->attributes ? c->attributes : "", before);
+    if (!code)
+        stop_halfway(r, c, x, count);
     for (size_t i = 0; i < count; i++)
         free(x[i].data);
     qsim_run_free(r);
@@ -288,31 +313,76 @@ static void execute_layer(qsim_ctx *ctx, const layer_case *c, int32_t dtype) {
         free(t[i].data);
 }
 
+/* ---- quantization ---- */
+
+#define LAYERS 240
+#define WIDE   16
+
+/* Ranges of many tensors by searches over histograms, and the hash of these histograms. */
+static void quantize(void) {
+    static const int64_t dims[] = {512, WIDE};
+    static float values[512 * WIDE];
+    const qsim_quantize_options o = {.struct_size = sizeof(o), .method = QSIM_METHOD_MSE};
+    qsim_tensor x = {QSIM_FLOAT, 2, dims, values, sizeof(values)};
+    qsim_builder *b = NULL;
+    qsim_model *m = NULL, *q = NULL;
+    qsim_calibration *c = NULL;
+    char name[16], inputs[16];
+    fill(&x, 100);
+    CHECK_INT(qsim_builder_create(shared, 17, "layers", &b, NULL), QSIM_OK);
+    qsim_builder_input_as(b, "y0", "float[N,16]");
+    for (int i = 0; i < LAYERS; i++) {
+        sprintf(name, "w%d", i), qsim_builder_constant_as(b, name, "float[16,16]", many);
+        sprintf(inputs, "y0,w%d", i), sprintf(name, "p%d", i);
+        qsim_builder_node(b, "", "MatMul", "", inputs, name);
+        sprintf(inputs, "p%d", i), sprintf(name, "y%d", i + 1);
+        qsim_builder_node(b, "", "Tanh", "", inputs, name);
+        qsim_builder_output_as(b, name, NULL);
+    }
+    CHECK_INT(qsim_builder_finish(b, &m, NULL), QSIM_OK);
+    qsim_builder_free(b);
+    CHECK_INT(qsim_calibration_create(m, NULL, &c, NULL), QSIM_OK);
+    CHECK_INT(qsim_calibration_feed(c, &x, 1, NULL), QSIM_OK);
+    uint64_t before = begin_counting();
+    CHECK_INT(qsim_quantize(m, c, &o, &q, NULL), QSIM_OK);
+    judge("qsim_quantize", "mse", "", before);
+    qsim_model_free(q);
+    stop_at = checks / 2;
+    before = begin_counting();
+    CHECK_INT(qsim_quantize(m, c, &o, &q, NULL), QSIM_E_CANCELLED);
+    stop_at = 0;
+    qsim_ctx_cancel(shared, 0);
+    judge("qsim_quantize", "mse", "stopped", before);
+    qsim_calibration_free(c);
+    qsim_model_free(m);
+}
+
 int main(int argc, char **argv) {
     qsim_ctx_options o = {.struct_size = sizeof(o), .threads = 1, .isa = QSIM_ISA_C};
-    qsim_ctx *ctx;
     const qsim_limits limits = {.struct_size = sizeof(limits), .milliseconds = 1u << 30};
     o.limits = &limits;
     tells = argc > 1;
-    CHECK_INT(qsim_ctx_create(&o, &ctx, NULL), QSIM_OK);
+    CHECK_INT(qsim_ctx_create(&o, &shared, NULL), QSIM_OK);
     qsim_tensor constants = {QSIM_FLOAT, 0, NULL, many, sizeof(many)};
     fill(&constants, 100);
     for (size_t i = 0;
          i < sizeof(layer_cases) / sizeof(*layer_cases) && (argc < 2 || !strcmp(argv[1], "all"));
          i++) {
-        execute_layer(ctx, &layer_cases[i], QSIM_INT32);
-        execute_layer(ctx, &layer_cases[i], QSIM_UINT8);
+        execute_layer(shared, &layer_cases[i], QSIM_INT32);
+        execute_layer(shared, &layer_cases[i], QSIM_UINT8);
     }
+    if (argc < 2 || !strcmp(argv[1], "all") || !strcmp(argv[1], "quantize"))
+        quantize();
     for (int i = 0; i < stop_case_count; i++) {
         int64_t below[INPUTS];
         if (argc > 1 && strcmp(argv[1], "all") && strcmp(argv[1], stop_cases[i].op))
             continue;
-        qsim_model *m = build(ctx, &stop_cases[i], below);
+        qsim_model *m = build(shared, &stop_cases[i], below);
         CHECK(m != NULL);
         if (m)
             execute(m, &stop_cases[i], below);
         qsim_model_free(m);
     }
-    qsim_ctx_free(ctx);
+    qsim_ctx_free(shared);
     return test_done();
 }

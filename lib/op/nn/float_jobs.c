@@ -14,6 +14,11 @@
 #define FIND   ((size_t)6)
 #define NARROW ((size_t)8)
 
+/* The most that a table's kernels do at once. Those of C, which are `part`, take longer. */
+static size_t most_macs(const qk_f32 *k) {
+    return k->gemm == k->part ? QS_CHECK_MACS / 16 : QS_CHECK_MACS;
+}
+
 /* The work of one output. */
 static size_t work_of(const qk_gemm_f32 *g) {
     return g->segs * (g->k + FIND) + STORE;
@@ -44,7 +49,7 @@ QS_COLD static void long_sums(const qsim_ctx *ctx, const qk_f32 *k, const qk_gem
 QS_COLD static void long_panel(const qsim_ctx *ctx, const qk_f32 *k, const qk_gemm_f32 *g) {
     const size_t terms = g->segs * g->k;
     const size_t floats = work_of(g) * (qk_panel_width(k->panel, g->cols, 0) + NARROW);
-    const size_t share = QS_CHECK_MACS / floats;
+    const size_t share = most_macs(k) / floats;
     const size_t some = share < ROWS ? share + 1 : share / ROWS * ROWS;
     const size_t rows = terms > MOST_TERMS ? 1 : some;
     qk_gemm_f32 part = *g;
@@ -62,7 +67,7 @@ QS_COLD static void long_panel(const qsim_ctx *ctx, const qk_f32 *k, const qk_ge
 
 QS_COLD static void long_gemm(const qsim_ctx *ctx, const qk_f32 *k, const qk_gemm_f32 *g) {
     const size_t panel = k->panel;
-    const double share = (double)QS_CHECK_MACS / ((double)g->rows * (double)work_of(g));
+    const double share = (double)most_macs(k) / ((double)g->rows * (double)work_of(g));
     const bool one = share < (double)panel || g->segs * g->k > MOST_TERMS;
     const size_t cols = one ? panel : (size_t)share / panel * panel;
     qk_gemm_f32 part = *g;
@@ -80,7 +85,7 @@ QS_COLD static void long_gemm(const qsim_ctx *ctx, const qk_f32 *k, const qk_gem
 
 void qs_gemm_f32(const qsim_ctx *ctx, const qk_f32 *k, const qk_gemm_f32 *g) {
     const double macs = (double)g->rows * (double)work_of(g) * (double)(g->cols + NARROW);
-    if (macs > (double)QS_CHECK_MACS || g->segs * g->k > MOST_TERMS)
+    if (macs > (double)most_macs(k) || g->segs * g->k > MOST_TERMS)
         long_gemm(ctx, k, g);
     else
         k->gemm(g);
@@ -169,8 +174,9 @@ QS_COLD static bool halves(const qk_depthwise_f32 *d, qk_depthwise_f32 *a, qk_de
 void qs_depthwise_f32(const qsim_ctx *ctx, void (*kernel)(const qk_depthwise_f32 *d),
                       const qk_depthwise_f32 *d) {
     const double outputs = (double)d->lines * (double)d->pixels * (double)d->channels;
+    const double macs = outputs * (double)(d->down * d->across + 4);
     qk_depthwise_f32 a, b;
-    if (outputs * (double)(d->down * d->across) <= (double)QS_CHECK_MACS || !halves(d, &a, &b)) {
+    if (macs <= (double)most_macs(ctx->kernels->f32) || !halves(d, &a, &b)) {
         kernel(d);
     } else if (!qs_stopped(ctx)) {
         qs_depthwise_f32(ctx, kernel, &a);

@@ -9,8 +9,8 @@
 #include "base/ctx.h"
 #include "kernel/f32.h"
 
-/* Multiply-accumulates between two checks for a stop: 2 ms of a fast core, 50 ms with the C
- * kernels. */
+/* Multiply-accumulates between two checks for a stop: 2 ms of a fast core. The C kernels do less.
+ */
 #define QS_CHECK_MACS ((size_t)1 << 26)
 
 /* k->gemm; the rest of a stopped job is not computed. */

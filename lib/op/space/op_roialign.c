@@ -203,18 +203,21 @@ QS_COLD static void put(const roi_params *p, void *y, size_t i, double v) {
         ((float *)y)[i] = (float)v;
 }
 
-/* Computes one bin of one region for all channels. */
-QS_COLD static void fill_bin(const roi_job *j, const region *r, size_t roi, size_t oy, size_t ox) {
+/*
+ * Computes one bin of one region for all channels; false: stopped. *done: work since the last check
+ * for that.
+ */
+QS_COLD static bool fill_bin(const roi_job *j, const region *r, size_t roi, size_t oy, size_t ox,
+                             size_t *done) {
     const roi_params *p = j->p;
     const size_t area = p->oh * p->ow, to = roi * p->channels * area + oy * p->ow + ox;
     const size_t from = r->image * p->channels * p->h * p->w;
-    size_t seen = 0; /* samples */
     for (size_t c = 0; c < p->channels; c++)
         put(p, j->y, to + c * area, 0);
     for (int64_t iy = 0; iy < r->grid_h; iy++)
         for (int64_t ix = 0; ix < r->grid_w; ix++) {
-            if (qs_stopped_at(j->ctx, seen++))
-                return;
+            if (qs_stopped_after(j->ctx, done, 64 + 64 * p->channels))
+                return false;
             const corners k = corners_of(p, sample_position(p, r->y, r->bin_h, oy, iy, r->grid_h),
                                          sample_position(p, r->x, r->bin_w, ox, ix, r->grid_w));
             for (size_t c = 0; c < p->channels && !qs_stopped_at(j->ctx, c); c++) {
@@ -227,16 +230,19 @@ QS_COLD static void fill_bin(const roi_job *j, const region *r, size_t roi, size
     const double count = (double)r->grid_h * (double)r->grid_w;
     for (size_t c = 0; c < p->channels && !p->max && count > 1; c++)
         put(p, j->y, to + c * area, number_at(p, j->y, to + c * area) / count);
+    return true;
 }
 
 QS_COLD static void roi_range(const void *arg, size_t begin, size_t end) {
     const roi_job *j = arg;
     const roi_params *p = j->p;
     const size_t area = p->oh * p->ow;
+    size_t done = 0;
     for (size_t i = begin; i < end; i++) {
         region r = {0};
-        if (find_region(j, i / area, &r))
-            fill_bin(j, &r, i / area, i % area / p->ow, i % p->ow);
+        if (find_region(j, i / area, &r) &&
+            !fill_bin(j, &r, i / area, i % area / p->ow, i % p->ow, &done))
+            return;
     }
 }
 

@@ -273,7 +273,7 @@ static void test_no_trace(void) {
     net_batch(x, 8, 3);
     feed(c, x, 8);
     CHECK(n.calls == qsim_calibration_count(c) && n.total == (uint64_t)n.calls);
-    CHECK_INT(qs_calibration_hash(c, NULL, before), QSIM_OK);
+    CHECK_INT(qs_calibration_hash(c->ctx, c, NULL, before), QSIM_OK);
     n = (counter){.stop_at = 3};
     net_batch(x, 8, 4);
     CHECK_INT(qsim_calibration_feed(c, &t, 1, &e), QSIM_E_CANCELLED);
@@ -287,7 +287,7 @@ static void test_no_trace(void) {
     x[700] = 0;
     CHECK_INT(qsim_calibration_feed(c, &t, 1, &e), QSIM_E_VALUE);
     CHECK(!strstr(e.message, "'x'"));
-    CHECK_INT(qs_calibration_hash(c, NULL, after), QSIM_OK);
+    CHECK_INT(qs_calibration_hash(c->ctx, c, NULL, after), QSIM_OK);
     CHECK_STR(after, before);
     CHECK_INT(qsim_calibration_samples(c), 8);
     net_batch(x, 8, 3); /* and the next batch counts as before */
@@ -295,8 +295,8 @@ static void test_no_trace(void) {
     qsim_calibration *twice = create(m, NULL);
     feed(twice, x, 8);
     feed(twice, x, 8);
-    CHECK_INT(qs_calibration_hash(c, NULL, before), QSIM_OK);
-    CHECK_INT(qs_calibration_hash(twice, NULL, after), QSIM_OK);
+    CHECK_INT(qs_calibration_hash(c->ctx, c, NULL, before), QSIM_OK);
+    CHECK_INT(qs_calibration_hash(twice->ctx, twice, NULL, after), QSIM_OK);
     CHECK_STR(after, before);
     qsim_calibration_free(twice);
     qsim_calibration_free(c);
@@ -323,7 +323,7 @@ static void test_means(void) {
     feed(rest, x, 5);
     CHECK_INT(qsim_calibration_merge(c[2], rest, NULL), QSIM_OK);
     for (int i = 0; i < 3; i++) {
-        CHECK_INT(qs_calibration_hash(c[i], NULL, hex[i]), QSIM_OK);
+        CHECK_INT(qs_calibration_hash(c[i]->ctx, c[i], NULL, hex[i]), QSIM_OK);
         CHECK_STR(hex[i], hex[0]);
     }
     const qs_means *mean = qs_calibration_means(c[0], "x", NULL);
@@ -338,7 +338,7 @@ static void test_means(void) {
     CHECK_INT(qsim_calibration_save(c[0], path, 1, NULL), QSIM_OK);
     CHECK_INT(qsim_calibration_load(NULL, path, &back, NULL), QSIM_OK);
     remove(path);
-    CHECK_INT(qs_calibration_hash(back, NULL, hex[1]), QSIM_OK);
+    CHECK_INT(qs_calibration_hash(back->ctx, back, NULL, hex[1]), QSIM_OK);
     CHECK_STR(hex[1], hex[0]);
     qsim_calibration_free(back);
     qsim_calibration_free(rest);

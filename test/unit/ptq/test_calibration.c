@@ -81,11 +81,11 @@ static void test_round_trip(void) {
     }
     again = text_of(back);
     CHECK_STR(again, text);
-    CHECK_INT(qs_calibration_hash(c, NULL, a), QSIM_OK);
-    CHECK_INT(qs_calibration_hash(back, NULL, b), QSIM_OK);
+    CHECK_INT(qs_calibration_hash(c->ctx, c, NULL, a), QSIM_OK);
+    CHECK_INT(qs_calibration_hash(back->ctx, back, NULL, b), QSIM_OK);
     CHECK_STR(a, b);
     feed(back, 2, 1);
-    CHECK_INT(qs_calibration_hash(back, NULL, b), QSIM_OK);
+    CHECK_INT(qs_calibration_hash(back->ctx, back, NULL, b), QSIM_OK);
     CHECK(strcmp(a, b) != 0);
     CHECK_INT(qsim_calibration_feed(back, NULL, 0, NULL), QSIM_E_STATE);
     free(text);
@@ -124,7 +124,7 @@ static void test_merge(void) {
             CHECK_INT(qsim_calibration_merge(c[1], c[2], NULL), QSIM_OK);
             CHECK_INT(qsim_calibration_merge(c[0], c[1], NULL), QSIM_OK);
         }
-        CHECK_INT(qs_calibration_hash(c[0], NULL, hex), QSIM_OK);
+        CHECK_INT(qs_calibration_hash(c[0]->ctx, c[0], NULL, hex), QSIM_OK);
         if (!first[0])
             memcpy(first, hex, 65);
         CHECK_STR(hex, first);
