@@ -431,7 +431,7 @@ static void sync_folder(char *path) {
 
 int qs_out_commit(qs_out *out, qsim_error *error) {
     int code = QSIM_OK;
-    if (out->stopped || qs_stopped(out->ctx)) {
+    if (out->stopped || qs_stop_code(out->ctx)) {
         code = qs_go_on(out->ctx, out->shown, error);
         if (!code) /* work may go on again, but bytes are missing */
             code = qs_stop_fail(out->ctx, out->stopped, out->shown, error);

@@ -299,7 +299,7 @@ static int run_step(qsim_run *run, qs_plan *plan, qs_deferred_node *dn, qs_sizes
     const uint64_t fp = qs_fp_enter();
     dn->step.run(&dn->step, &frame);
     qs_fp_restore(fp);
-    if (qs_stopped(&run->view)) /* then `sizes` may not be set */
+    if (qs_stop_code(&run->view)) /* then `sizes` may not be set */
         return qs_stop_code(&run->view);
     return qs_fault_report(&fault, s->graph, dn->node, s->name, error);
 }
@@ -359,7 +359,7 @@ int qs_deferred_execute(qsim_run *run, qs_plan *plan, qsim_error *error) {
     release_all(d);
     for (size_t i = 0; i < d->count && !code; i++) {
         const qs_node *n = &d->session->graph->nodes[d->nodes[i].node];
-        if (qs_stopped(&run->view))
+        if (qs_stop_code(&run->view))
             return qs_stop_code(&run->view);
         if (qs_node_has_subgraph(n)) {
             qs_flow_call call = {run, plan, d, &d->nodes[i], n, error, 0};

@@ -300,7 +300,7 @@ static int execute_loop(qs_flow_call *c) {
     if (!code)
         code = begin_loop(c, &trips, &go);
     for (int64_t t = 0; !code && t < trips && go; t++) {
-        if (qs_stopped(&c->run->view))
+        if (qs_stop_code(&c->run->view))
             code = qs_stop_code(&c->run->view);
         else if (t == LOOP_LIMIT)
             code = qs_flow_fail(c, QSIM_E_LIMIT, "the loop has not ended after 1000000 iterations");

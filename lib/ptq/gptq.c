@@ -84,7 +84,7 @@ int qs_gptq_create(qsim_ctx *ctx, double *h, size_t n, qs_gptq *g) {
     if (!code)
         code = sort_columns(g, h);
     for (size_t j = n; j-- > 0 && !code;)
-        code = qs_stopped(ctx) ? QSIM_E_CANCELLED : find_column(g, h, j);
+        code = qs_stop_code(ctx) ? QSIM_E_CANCELLED : find_column(g, h, j);
     for (size_t j = 0; j < n && !code; j++)
         for (size_t i = 0; i < j; i++)
             g->root[j * n + i] /= g->root[j * n + j];

@@ -304,7 +304,7 @@ int qs_gram_add(qsim_calibration *c, size_t index, const qsim_tensor *t, bool ch
         code = save_sums(c, g);
         if (!code)
             code = make_work(c, g, &w);
-        for (int64_t at = 0; at < parts && !code && !qs_stopped(c->ctx); at++)
+        for (int64_t at = 0; at < parts && !code && !qs_stop_code(c->ctx); at++)
             if (find_layout(g, t, channels_last, parts, at, &s)) {
                 const size_t count = read_rows(g, &s, first + at, w.rows);
                 add_rows(c, g, &w, count);

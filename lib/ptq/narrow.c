@@ -180,7 +180,7 @@ int qs_narrow_scales(qs_quantizer *q, const qs_layer *l, qs_codes *out) {
             choose_scale(&n, &f, c, b * block, end, &out->scale[c * blocks + b],
                          &out->zero_point[c * blocks + b]);
         }
-        code = qs_stopped(q->ctx) ? qs_go_on(q->ctx, q->model->name, q->error) : QSIM_OK;
+        code = qs_go_on(q->ctx, q->model->name, q->error);
     }
     qs_free(q->ctx, moment);
     return code;

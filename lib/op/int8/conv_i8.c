@@ -146,7 +146,7 @@ static void run_depthwise(const work *k, const strip *s) {
     }
     const size_t bytes = k->element * (size_t)c->w.groups;
     const size_t pitch = k->element * (size_t)qs_conv_i8_out(c);
-    for (int32_t first = 0, rows; first < s->rows && !qs_stopped(k->ctx); first += rows) {
+    for (int32_t first = 0, rows; first < s->rows && !qs_stop_code(k->ctx); first += rows) {
         const size_t pixel = (size_t)first * (size_t)c->p.wo;
         rows = least(c->p.block_rows, s->rows - first);
         uint8_t *y = s->out + pixel * pitch, *to = c->after_in_place ? y : s->results;
@@ -411,7 +411,7 @@ static void run_columns(const work *k, const strip *s, int32_t wide) {
     int32_t done = 0;
     for (int32_t first = 0; first < s->rows; first += c->p.columns) {
         const int32_t m = least(c->p.columns, s->rows - first);
-        for (int32_t x = 0; x < wide && !qs_stopped(k->ctx); x++)
+        for (int32_t x = 0; x < wide && !qs_stop_code(k->ctx); x++)
             for (int32_t g = 0; g < c->w.groups && !qs_stopped_at(k->ctx, (size_t)g); g++)
                 run_column(k, s, g, x, first, m);
         pass_on(k, s, &done, (first + m) * c->p.wo, first + m == s->rows);
@@ -427,7 +427,7 @@ static void run_strip(const work *k, const strip *s) {
         return;
     }
     for (int32_t first = 0, m;
-         c->w.choice == QS_CONV_GATHERED && first < all && !qs_stopped(k->ctx); first += m) {
+         c->w.choice == QS_CONV_GATHERED && first < all && !qs_stop_code(k->ctx); first += m) {
         m = least(c->p.block, all - first);
         if (c->p.wo >= 48 && !c->p.whole_rows)
             m = least(m, c->p.wo - first % c->p.wo);
@@ -442,7 +442,7 @@ static void run_strip(const work *k, const strip *s) {
         return;
     }
     const int32_t pixels = s->rows * wide;
-    for (int32_t first = 0, m; first < pixels && !qs_stopped(k->ctx); first += m) {
+    for (int32_t first = 0, m; first < pixels && !qs_stop_code(k->ctx); first += m) {
         m = least(c->p.block, pixels - first);
         if (c->w.t->tiles && c->p.block < wide)
             m = least(m, wide - first % wide);

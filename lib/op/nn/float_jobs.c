@@ -30,7 +30,7 @@ QS_COLD static void long_sums(const qsim_ctx *ctx, const qk_f32 *k, const qk_gem
     const size_t segs = most / (g->k + FIND) + 1; /* whole segments, or a part of one */
     qk_gemm_f32 part = *g;
     part.panel = k->panel;
-    for (size_t s = 0, i = 0; s < g->segs && !qs_stopped(ctx);) {
+    for (size_t s = 0, i = 0; s < g->segs && !qs_stop_code(ctx);) {
         part.a = g->a + i;
         part.seg = g->seg + s;
         part.at = g->at ? g->at + s : NULL;
@@ -53,7 +53,7 @@ QS_COLD static void long_panel(const qsim_ctx *ctx, const qk_f32 *k, const qk_ge
     const size_t some = share < ROWS ? share + 1 : share / ROWS * ROWS;
     const size_t rows = terms > MOST_TERMS ? 1 : some;
     qk_gemm_f32 part = *g;
-    for (size_t r = 0; r < g->rows && !qs_stopped(ctx); r += rows) {
+    for (size_t r = 0; r < g->rows && !qs_stop_code(ctx); r += rows) {
         part.rows = g->rows - r < rows ? g->rows - r : rows;
         part.row = g->row + r;
         part.out = g->out ? g->out + r : NULL;
@@ -71,7 +71,7 @@ QS_COLD static void long_gemm(const qsim_ctx *ctx, const qk_f32 *k, const qk_gem
     const bool one = share < (double)panel || g->segs * g->k > MOST_TERMS;
     const size_t cols = one ? panel : (size_t)share / panel * panel;
     qk_gemm_f32 part = *g;
-    for (size_t col = 0; col < g->cols && !qs_stopped(ctx); col += cols) {
+    for (size_t col = 0; col < g->cols && !qs_stop_code(ctx); col += cols) {
         part.cols = g->cols - col < cols ? g->cols - col : cols;
         part.b = qk_gemm_column(g, col);
         part.bias = g->bias + col;
@@ -131,7 +131,7 @@ void qs_pack_f32(const qsim_ctx *ctx, float *packed, size_t k, size_t cols,
     for (size_t col = 0; col < cols; col += piece) {
         const size_t n = cols - col < piece ? cols - col : piece;
         const size_t width = qk_panel_width(panel, n, 0);
-        for (size_t i = 0; i < k && !qs_stopped(ctx); i += most) { /* terms of one panel */
+        for (size_t i = 0; i < k && !qs_stop_code(ctx); i += most) { /* terms of one panel */
             const ptrdiff_t at = (ptrdiff_t)col * s.col_step + (ptrdiff_t)i * s.outer_step;
             s.src = (const uint8_t *)source->src + at * (ptrdiff_t)sizeof(float);
             const size_t terms = k - i < most ? k - i : most;
@@ -178,7 +178,7 @@ void qs_depthwise_f32(const qsim_ctx *ctx, void (*kernel)(const qk_depthwise_f32
     qk_depthwise_f32 a, b;
     if (macs <= (double)most_macs(ctx->kernels->f32) || !halves(d, &a, &b)) {
         kernel(d);
-    } else if (!qs_stopped(ctx)) {
+    } else if (!qs_stop_code(ctx)) {
         qs_depthwise_f32(ctx, kernel, &a);
         qs_depthwise_f32(ctx, kernel, &b);
     }

@@ -575,8 +575,8 @@ static void test_branches(void) {
     CHECK_INT(qsim_quantize_layers(m, both, NULL, count_integers, &integers, NULL), 2);
     CHECK_INT(integers, 2);
     CHECK_INT(qsim_calibration_merge(one, two, NULL), QSIM_OK);
-    CHECK_INT(qs_calibration_hash(one, NULL, a), QSIM_OK);
-    CHECK_INT(qs_calibration_hash(both, NULL, b), QSIM_OK);
+    CHECK_INT(qs_calibration_hash(one->ctx, one, NULL, a), QSIM_OK);
+    CHECK_INT(qs_calibration_hash(both->ctx, both, NULL, b), QSIM_OK);
     CHECK_STR(a, b);
     qsim_calibration_free(one);
     qsim_calibration_free(two);
