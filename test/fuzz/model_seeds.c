@@ -425,9 +425,43 @@ static void types(proto *model) {
     proto_free(&t);
 }
 
+/* A list that a Loop of two iterations makes of x, and parts of x of a size that is computed. */
+static void unrolled(proto *model) {
+    static const int64_t any[] = {-1, 2};
+    proto graph = {0}, node = {0}, body = {0}, number = {0};
+    proto_node(&graph, "SequenceEmpty", NULL, NULL, NULL, "begin");
+    proto_name(&body, 11, "i");
+    proto_name(&body, 11, "on");
+    proto_name(&body, 11, "list");
+    proto_node(&body, "SequenceInsert", NULL, "list", "x", "grown");
+    proto_name(&body, 12, "on");
+    proto_name(&body, 12, "grown");
+    node_begin(&node, "Loop", "two,,begin", "all");
+    proto_graph(&node, "body", &body);
+    proto_take(&graph, 1, &node);
+    proto_node(&graph, "Size", NULL, "x", NULL, "size");
+    proto_node(&graph, "SplitToSequence", NULL, "x", "size", "parts");
+    proto_node(&graph, "SequenceAt", NULL, "all", "zero", "y");
+    proto_node(&graph, "SequenceAt", NULL, "parts", "zero", "z");
+    for (int i = 0; i < 2; i++) {
+        proto_int(&number, 2, QSIM_INT64);
+        proto_int(&number, 7, i ? 2 : 0);
+        proto_text(&number, 8, i ? "two" : "zero");
+        proto_take(&graph, 5, &number);
+    }
+    proto_value(&graph, 11, "x", QSIM_FLOAT, any, 2);
+    proto_name(&graph, 12, "y");
+    proto_name(&graph, 12, "z");
+    proto_model(model, &graph);
+    proto_free(&graph);
+    proto_free(&node);
+    proto_free(&body);
+    proto_free(&number);
+}
+
 static size_t by_hand(size_t index, uint8_t *buffer, size_t capacity) {
-    static void (*const write[])(proto *) = {outside, flow,  called, tensors,
-                                             casts,   lists, losses, types};
+    static void (*const write[])(proto *) = {outside, flow,   called, tensors, casts,
+                                             lists,   losses, types,  unrolled};
     proto p = {0};
     if (index >= sizeof(write) / sizeof(write[0]))
         return 0;
