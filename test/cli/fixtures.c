@@ -375,6 +375,16 @@ static void make_branches(void) {
     finish(b, "branches.onnx");
 }
 
+/* An input without rows beside the one that counts. */
+static void make_no_rows(void) {
+    qsim_builder *b = begin("no rows");
+    need(qsim_builder_input_as(b, "n", "float[0]"), "n");
+    need(qsim_builder_input_as(b, "x", "float[3,4]"), "x");
+    need(qsim_builder_node(b, "", "Relu", "relu", "x", "y"), "Relu");
+    need(qsim_builder_output_as(b, "y", NULL), "y");
+    finish(b, "norows.onnx");
+}
+
 int main(void) {
     static const char html[] = "<html><body>404</body></html>\n";
     make_identity();
@@ -388,6 +398,7 @@ int main(void) {
     make_same("last.onnx", QSIM_FLOAT, 4, (int64_t[]){-1, -1, -1, 3});
     make_same("sound.onnx", QSIM_FLOAT, 2, (int64_t[]){-1, -1});
     make_same("deep.onnx", QSIM_FLOAT, 4, (int64_t[]){-1, 16, -1, -1});
+    make_no_rows();
     make_same("whole.onnx", QSIM_INT64, 1, (int64_t[]){-1});
     make_unknown();
     make_broken();

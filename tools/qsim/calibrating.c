@@ -38,7 +38,14 @@ int calibrate_data(const tool *t, const char *file, const qsim_model *m,
         }
     }
     progress_end(&p);
-    return code;
+    return code == EXIT_OK ? calibration_has_data(t, file, *out) : code;
+}
+
+int calibration_has_data(const tool *t, const char *file, const qsim_calibration *c) {
+    if (qsim_calibration_samples(c) > 0)
+        return EXIT_OK;
+    return tool_fail(t, QSIM_E_VALUE, "%s: no sample to calibrate with: axis 0 of an input is 0",
+                     file);
 }
 
 /* A sample that alone widens a tensor's range by this factor is an outlier, as in verdicts. */

@@ -6,6 +6,7 @@
 
 #include "common/progress.h"
 #include "common/system.h"
+#include "calibrating.h"
 
 int samples_check_labels(const tool *t, const char *file, const qsim_model *m, const samples *s,
                          size_t first) {
@@ -141,5 +142,5 @@ int samples_calibrate(const tool *t, const char *file, const qsim_model *m,
             code = tool_fail(t, QSIM_E_CANCELLED, "%s: interrupted while calibrating", file);
     }
     progress_end(&p);
-    return code;
+    return code == EXIT_OK ? calibration_has_data(t, file, *out) : code;
 }
