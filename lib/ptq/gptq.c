@@ -155,9 +155,9 @@ void qs_gptq_round(const qs_gptq *g, const qs_rows *rows, const qs_grid *grid, v
 }
 
 #define LANES 8 /* sums that the compiler adds up side by side */
-_Static_assert(QS_PIECE % LANES == 0, "a piece has whole rows of sums");
+_Static_assert(QS_TRIED % LANES == 0, "a piece has whole rows of sums");
 
-double qs_piece_error(const qs_piece *p, size_t n, float scale) {
+double qs_tried_error(const qs_tried *p, size_t n, float scale) {
     float sum[LANES] = {0};
     const float inverse = 1.0f / scale;
     for (size_t i = 0; i < n; i += LANES)

@@ -57,13 +57,13 @@ static inline size_t qs_grid_at(const qs_grid *g, size_t channel, size_t k) {
 }
 
 /* Weights of a channel or block for which a scale is tried. */
-#define QS_PIECE 256
-typedef struct qs_piece {
-    float w[QS_PIECE], weight[QS_PIECE]; /* 0 after the last */
+#define QS_TRIED 256
+typedef struct qs_tried {
+    float w[QS_TRIED], weight[QS_TRIED]; /* 0 after the last */
     float low, high;                     /* codes less the zero point */
-} qs_piece;
+} qs_tried;
 
 /* Sum of the weighted squared errors of n weights that are rounded to the nearest code. */
-double qs_piece_error(const qs_piece *p, size_t n, float scale);
+double qs_tried_error(const qs_tried *p, size_t n, float scale);
 
 #endif

@@ -66,8 +66,8 @@ typedef struct narrowing {
     qs_codes *out;
 } narrowing;
 
-static void fill(const narrowing *n, qs_piece *f, size_t channel, size_t first, size_t count) {
-    for (size_t i = 0; i < QS_PIECE; i++) {
+static void fill(const narrowing *n, qs_tried *f, size_t channel, size_t first, size_t count) {
+    for (size_t i = 0; i < QS_TRIED; i++) {
         const size_t k = first + i;
         f->w[i] = i < count ? n->w[channel * n->l->stride + k * n->l->step] : 0;
         f->weight[i] = i < count && n->moment ? n->moment[k] : i < count;
@@ -75,19 +75,19 @@ static void fill(const narrowing *n, qs_piece *f, size_t channel, size_t first, 
 }
 
 /* Measures the errors of weights [first, end) of a channel with each of the scales. */
-static void measure(const narrowing *n, qs_piece *f, size_t channel, size_t first, size_t end,
+static void measure(const narrowing *n, qs_tried *f, size_t channel, size_t first, size_t end,
                     const float *scale, double *error) {
     for (int s = 0; s <= STEPS; s++)
         error[s] = 0;
-    for (size_t at = first; at < end; at += QS_PIECE) {
-        const size_t count = end - at < QS_PIECE ? end - at : QS_PIECE;
+    for (size_t at = first; at < end; at += QS_TRIED) {
+        const size_t count = end - at < QS_TRIED ? end - at : QS_TRIED;
         fill(n, f, channel, at, count);
         for (int s = 0; s <= STEPS; s++)
-            error[s] += qs_piece_error(f, count, scale[s]);
+            error[s] += qs_tried_error(f, count, scale[s]);
     }
 }
 
-static void choose_scale(const narrowing *n, qs_piece *f, size_t channel, size_t first, size_t end,
+static void choose_scale(const narrowing *n, qs_tried *f, size_t channel, size_t first, size_t end,
                          float *scale, int32_t *zero) {
     const bool symmetric = qs_is_symmetric(&n->l->form);
     const int32_t middle = n->l->form.dtype == QSIM_UINT4 ? 8 : 0;
@@ -165,7 +165,7 @@ static int fail_layer(const qs_quantizer *q, const qs_layer *l, int code, const 
 int qs_narrow_scales(qs_quantizer *q, const qs_layer *l, qs_codes *out) {
     const qs_id weights = q->g->nodes[l->node].inputs[1];
     narrowing n = {.q = q, .l = l, .w = qs_graph_aligned(q->g, weights), .out = out};
-    qs_piece f;
+    qs_tried f;
     float *moment = NULL;
     int code = n.w ? alloc_weights(&n) : QSIM_E_NOMEM;
     if (!code && !qs_all_finite(n.w, q->g->values[weights].data->elements))
