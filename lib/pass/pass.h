@@ -84,6 +84,11 @@ int qs_pass_qdq(qs_pass *p);
  * A product of dynamic quantization and the scaling after it become one operator (pass_dynamic.c).
  */
 int qs_pass_dynamic(qs_pass *p);
+/*
+ * Products of quantized tensors and constant weights whose results stay floats become integer ones,
+ * whose sums are scaled (qdq_product.c).
+ */
+int qs_pass_products(qs_pass *p);
 /* Folds BatchNormalization into the convolution before it (pass_batchnorm.c). */
 int qs_pass_batchnorm(qs_pass *p);
 /* The same where weights are int8 behind DequantizeLinear: its scales change (pass_batchnorm.c). */

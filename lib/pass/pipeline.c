@@ -98,6 +98,7 @@ static const stage pipeline[] = {
     {NAMED("rescale") qs_pass_rescale, {ALWAYS, NEVER, NEVER, NEVER}},
     {NAMED("u8") qs_pass_u8, {ALWAYS, NEVER, NEVER, NEVER}},
     {NAMED("qdq") qdq, {ALWAYS, NEVER, NEVER, ALWAYS}},
+    {NAMED("products") qs_pass_products, {ALWAYS, NEVER, NEVER, NEVER}},
     {NAMED("dynamic") qs_pass_dynamic, {EXTENDED, NEVER, NEVER, NEVER}},
     {NAMED("mark_integers") qs_pass_mark_integers, {ALWAYS, NEVER, NEVER, NEVER}},
     {NAMED("identities") qs_pass_identities,

@@ -157,8 +157,8 @@ static bool read_target(const qs_qdq *d, qs_id node, qs_target *t) {
 
 static int match(qs_qdq *d, qs_target *t) {
     static int (*const rules[])(qs_qdq *, qs_target *, bool *) = {
-        qs_qdq_table, qs_qdq_conv,    qs_qdq_product,   qs_qdq_binary, qs_qdq_concat,
-        qs_qdq_pool,  qs_qdq_softmax, qs_qdq_layernorm, qs_qdq_move,   qs_qdq_propagate_q,
+        qs_qdq_table,   qs_qdq_product,   qs_qdq_binary, qs_qdq_concat,      qs_qdq_pool,
+        qs_qdq_softmax, qs_qdq_layernorm, qs_qdq_move,   qs_qdq_propagate_q,
     };
     bool done = false;
     int code = QSIM_OK;

@@ -62,10 +62,10 @@ qs_id qs_qdq_replace(qs_qdq *d, const qs_target *t, const char *domain, const ch
 int qs_qdq_set_bounds(qs_qdq *d, const qs_target *t, qs_id node);
 
 /* The patterns. Each sets *done if it has matched and replaced the target. */
-int qs_qdq_conv(qs_qdq *d, qs_target *t, bool *done);    /* qdq_product.c */
-int qs_qdq_product(qs_qdq *d, qs_target *t, bool *done); /* Gemm, MatMul, MatMul + Add */
-int qs_qdq_binary(qs_qdq *d, qs_target *t, bool *done);  /* qdq_simple.c: Add, Mul */
-int qs_qdq_pool(qs_qdq *d, qs_target *t, bool *done);    /* average pools */
+/* qdq_product.c: Conv, Gemm, MatMul, MatMul + Add */
+int qs_qdq_product(qs_qdq *d, qs_target *t, bool *done);
+int qs_qdq_binary(qs_qdq *d, qs_target *t, bool *done); /* qdq_simple.c: Add, Mul */
+int qs_qdq_pool(qs_qdq *d, qs_target *t, bool *done);   /* average pools */
 int qs_qdq_concat(qs_qdq *d, qs_target *t, bool *done);
 int qs_qdq_softmax(qs_qdq *d, qs_target *t, bool *done);
 int qs_qdq_layernorm(qs_qdq *d, qs_target *t, bool *done);

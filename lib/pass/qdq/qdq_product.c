@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Conv, Gemm and MatMul between quantized tensors. */
+/* Conv, Gemm and MatMul between quantized tensors, and of quantized tensors with float results. */
 #include "pass/qdq/qdq.h"
 #include "kernel/table.h"
 #include "kernel/u8.h"
@@ -247,16 +247,9 @@ static int replace_target(qs_qdq *d, qs_target *t, product *m, const char *op_ty
     return made < 0 ? made : qs_qdq_set_bounds(d, t, made);
 }
 
-int qs_qdq_conv(qs_qdq *d, qs_target *t, bool *done) {
-    product m = {.beta = 1};
-    if (t->core == QS_NONE || !qs_node_is(&d->g->nodes[t->core], "", "Conv") ||
-        (d->p->standard && t->bounded))
-        return QSIM_OK;
-    const qs_node *n = &d->g->nodes[t->core];
-    if (!qs_qdq_source(d, n->inputs[0], &m.x) || !read_weights(d, n->inputs[1], 0, &m.w) ||
-        m.w.transposed || !read_bias(d->g, qs_node_input(n, 2), &m.b))
-        return QSIM_OK;
-    return replace_target(d, t, &m, "QLinearConv", t->core, done);
+static bool read_conv(qs_qdq *d, const qs_node *n, product *m) {
+    return read_weights(d, n->inputs[1], 0, &m->w) && !m->w.transposed &&
+           read_bias(d->g, qs_node_input(n, 2), &m->b);
 }
 
 static bool read_gemm(qs_qdq *d, const qs_node *n, product *m) {
@@ -320,22 +313,92 @@ static int match_activations(qs_qdq *d, qs_target *t, bool *done) {
     return made < 0 ? made : qs_qdq_set_bounds(d, t, made);
 }
 
+/*
+ * Reads the operands of node *core: a product of a quantized tensor and constant weights, or the
+ * Add of a vector to one, when *core becomes the product.
+ */
+static bool read_product(qs_qdq *d, qs_id *core, product *m) {
+    const qs_node *n = &d->g->nodes[*core];
+    *m = (product){.beta = 1};
+    return (qs_node_is(n, "", "Conv")   ? read_conv(d, n, m)
+            : qs_node_is(n, "", "Gemm") ? read_gemm(d, n, m)
+            : qs_node_is(n, "", "MatMul")
+                ? read_matmul(d, n, m)
+                : qs_node_is(n, "", "Add") && read_matmul_add(d, n, core, m)) &&
+           qs_qdq_source(d, d->g->nodes[*core].inputs[0], &m->x);
+}
+
 int qs_qdq_product(qs_qdq *d, qs_target *t, bool *done) {
-    product m = {.beta = 1};
+    product m;
     qs_id core = t->core;
     if (core == QS_NONE || (d->p->standard && t->bounded))
         return QSIM_OK;
-    const qs_node *n = &d->g->nodes[core];
-    bool found = qs_node_is(n, "", "Gemm")     ? read_gemm(d, n, &m)
-                 : qs_node_is(n, "", "MatMul") ? read_matmul(d, n, &m)
-                 : qs_node_is(n, "", "Add")    ? read_matmul_add(d, n, &core, &m)
-                                               : false;
-    if (!found)
+    if (!read_product(d, &core, &m))
         return match_activations(d, t, done);
-    if (!qs_qdq_source(d, d->g->nodes[core].inputs[0], &m.x))
-        return QSIM_OK;
-    if (d->p->standard && (m.b.f || m.b.q))
+    const bool conv = qs_node_is(&d->g->nodes[core], "", "Conv");
+    if (d->p->standard && !conv && (m.b.f || m.b.q))
         return QSIM_OK;
     t->core = core;
-    return replace_target(d, t, &m, "QLinearMatMul", QS_NONE, done);
+    return replace_target(d, t, &m, conv ? "QLinearConv" : "QLinearMatMul", conv ? core : QS_NONE,
+                          done);
+}
+
+/* ---- results that stay floats ---- */
+
+/* A vector of factor * c[i] * scales[i], for each channel; `scales` NULL: 1. */
+static qs_id make_floats(qs_qdq *d, const qs_const *c, const qs_const *scales, double factor,
+                         int64_t channels) {
+    float *v = qs_arena_alloc64(&d->g->arena, (size_t)channels * sizeof(*v) + 1);
+    if (!v)
+        return qs_pass_no_memory(d->p);
+    for (size_t i = 0; i < (size_t)channels; i++) {
+        const double s = scales ? qs_const_at(scales, scales->elements == 1 ? 0 : i) : 1;
+        v[i] = (float)(factor * qs_const_at(c, c->elements == 1 ? 0 : i) * s);
+    }
+    return qs_pass_placed_const(d->p, QSIM_FLOAT, 1, &channels, v);
+}
+
+static int make_scaled(qs_pass *p, const qs_uses *uses, qs_id node, bool *changed) {
+    qs_graph *g = p->graph;
+    qs_qdq own = {.p = p, .g = g, .uses = *uses}, *d = &own;
+    const qs_node *n = &g->nodes[node];
+    product m;
+    qs_id core = node, add = QS_NONE;
+    if (qs_node_is(n, "", "MatMul"))
+        add = qs_pass_reader(g, uses, n->outputs[0], "Add");
+    if (add != QS_NONE && read_product(d, &add, &m))
+        return QSIM_OK; /* the Add's turn comes, with this node */
+    if (!read_product(d, &core, &m) || g->values[m.x.x].rank < 2)
+        return QSIM_OK;
+    const bool conv = qs_node_is(&g->nodes[core], "", "Conv");
+    if ((core != node && qs_only_reader(g, uses, g->nodes[core].outputs[0]) == QS_NONE) ||
+        (!conv && m.w.data->rank != 2))
+        return QSIM_OK;
+    const qs_const *added = m.b.f ? m.b.f : m.b.q;
+    if (prepare_weights(d, &m.w, m.swap) || qs_qdq_zero_point(d, &m.x) < 0)
+        return qs_pass_no_memory(p);
+    const qs_id in[7] = {
+        m.x.x,
+        m.w.w,
+        m.x.zp,
+        m.w.zp,
+        m.x.scale,
+        make_floats(d, m.w.scales, NULL, 1, m.w.channels),
+        added ? make_floats(d, added, m.b.q ? m.b.scales : NULL, m.beta, m.w.channels) : QS_NONE};
+    const qs_id y = g->nodes[node].outputs[0];
+    if (in[5] < 0 || (added && in[6] < 0))
+        return QSIM_E_NOMEM;
+    qs_graph_remove_node(g, node);
+    const qs_id made =
+        conv ? qs_pass_clone(p, core, "qsim", in, 7, &y, 1)
+             : qs_pass_node(p, "qsim", "MatMulIntegerScaled", g->nodes[core].name, 1, in, 7, &y, 1);
+    *changed = true;
+    if (made < 0 || !conv)
+        return made < 0 ? made : QSIM_OK;
+    g->nodes[made].op_type = "ConvIntegerScaled";
+    return qs_pass_resolve(p, made);
+}
+
+int qs_pass_products(qs_pass *p) {
+    return p->literal ? QSIM_OK : qs_pass_nodes(p, make_scaled);
 }
