@@ -22,11 +22,7 @@
  * The dwords of every other pixel of 1…5 dwords, and the number of such pixels in 16 dwords; half
  * of it in 8 dwords, for pixels of up to 2.
  */
-static const int32_t pick_even[5][16] = {
-    {0, 2, 4, 6, 8, 10, 12, 14},         {0, 1, 4, 5, 8, 9, 12, 13},
-    {0, 1, 2, 6, 7, 8, 12, 13, 14},      {0, 1, 2, 3, 8, 9, 10, 11},
-    {0, 1, 2, 3, 4, 10, 11, 12, 13, 14},
-};
+extern const int32_t qk_pick_even[5][16]; /* table.c */
 static const uint8_t pick_count[5] = {8, 4, 3, 2, 2};
 _Static_assert(PICK_MOST <= QS_COUNT(pick_count), "an order for every size of pixel");
 
@@ -116,7 +112,7 @@ _Static_assert(PICK_MOST <= QS_COUNT(pick_count), "an order for every size of pi
         (void)divisor;                                                                             \
         if (p->sw == 2 && y_step == c && words <= PICK_MOST && c * sizeof(T) % 4 == 0) {           \
             const size_t most = pick_count[words - 1] * sizeof(VEC) / 64 * c;                      \
-            const PICK_INDEX even = PICK_LOAD(pick_even[words - 1]);                               \
+            const PICK_INDEX even = PICK_LOAD(qk_pick_even[words - 1]);                            \
             for (size_t left = n * c, count; left > 0; left -= count, x += 2 * most, y += most) {  \
                 count = left < most ? left : most;                                                 \
                 const VEC v = name##_join(x, row_step, step, kh, kw);                              \

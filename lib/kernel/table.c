@@ -8,6 +8,14 @@
 #include "kernel/peaks.h"
 #include "kernel/u8.h"
 
+/* For kernel/pool_tile.h. */
+extern const int32_t qk_pick_even[5][16];
+const int32_t qk_pick_even[5][16] = {
+    {0, 2, 4, 6, 8, 10, 12, 14},         {0, 1, 4, 5, 8, 9, 12, 13},
+    {0, 1, 2, 6, 7, 8, 12, 13, 14},      {0, 1, 2, 3, 8, 9, 10, 11},
+    {0, 1, 2, 3, 4, 10, 11, 12, 13, 14},
+};
+
 #if QK_X86
 /* The C kernels where the CPU has FMA3: float products without a library call for each. */
 static const qk_table table_cfma = {.isa = QSIM_ISA_C,

@@ -24,7 +24,7 @@ static int by_size(const void *a, const void *b) {
     return x->index < y->index ? -1 : 1;
 }
 
-static int sort_columns(qs_gptq *g, const double *h) {
+QS_COLD static int sort_columns(qs_gptq *g, const double *h) {
     ranked *r = qs_alloc(g->ctx, g->n, sizeof(*r));
     if (!r)
         return QSIM_E_NOMEM;
@@ -73,7 +73,7 @@ static int find_column(qs_gptq *g, const double *h, size_t j) {
     return QSIM_OK;
 }
 
-int qs_gptq_create(qsim_ctx *ctx, double *h, size_t n, qs_gptq *g) {
+QS_COLD int qs_gptq_create(qsim_ctx *ctx, double *h, size_t n, qs_gptq *g) {
     *g = (qs_gptq){.ctx = ctx, .n = n};
     size_t count;
     if (n == 0 || !qs_mul(n, n, &count))

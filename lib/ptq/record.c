@@ -5,7 +5,7 @@
 
 #define NO_TOP ((qs_top){-INFINITY, -INFINITY, -1})
 
-int qs_record_create(qsim_ctx *ctx, int32_t bits, qs_record *r) {
+QS_COLD int qs_record_create(qsim_ctx *ctx, int32_t bits, qs_record *r) {
     *r = (qs_record){.means = {.axis = -1}, .high = NO_TOP, .low = NO_TOP};
     return qs_observer_create(ctx, bits, &r->observer, NULL) ? QSIM_E_NOMEM : QSIM_OK;
 }

@@ -256,7 +256,7 @@ int qs_watch_tensor(qs_watch *w, const qs_watched *t, qs_record *r) {
     return code;
 }
 
-int qs_watch_create(qsim_ctx *ctx, int32_t bits, qs_watch *w) {
+QS_COLD int qs_watch_create(qsim_ctx *ctx, int32_t bits, qs_watch *w) {
     *w = (qs_watch){.ctx = ctx, .bits = bits, .part_count = (size_t)ctx->threads};
     w->parts = qs_calloc(ctx, w->part_count, sizeof(*w->parts));
     int code = w->parts ? QSIM_OK : QSIM_E_NOMEM;

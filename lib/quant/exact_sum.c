@@ -101,7 +101,7 @@ static qs_exact negated(const qs_exact *sum) {
     return r;
 }
 
-double qs_exact_mean(const qs_exact *sum, uint64_t count) {
+QS_COLD double qs_exact_mean(const qs_exact *sum, uint64_t count) {
     const qs_exact s = settled(sum), m = is_negative(&s) ? negated(&s) : s;
     double value = 0;
     for (size_t i = QS_EXACT_LIMBS; i-- > 0;)
@@ -121,7 +121,7 @@ static unsigned digit_at(const qs_exact *m, unsigned i) {
     return bit_at(m, i) | bit_at(m, i + 1) << 1 | bit_at(m, i + 2) << 2 | bit_at(m, i + 3) << 3;
 }
 
-void qs_exact_write(const qs_exact *sum, char text[QS_EXACT_TEXT]) {
+QS_COLD void qs_exact_write(const qs_exact *sum, char text[QS_EXACT_TEXT]) {
     const qs_exact s = settled(sum);
     const bool negative = is_negative(&s);
     const qs_exact m = negative ? negated(&s) : s;
@@ -167,7 +167,7 @@ static void shift_left(qs_exact *m, unsigned by) {
     }
 }
 
-bool qs_exact_read(qs_exact *sum, const char *text, size_t size) {
+QS_COLD bool qs_exact_read(qs_exact *sum, const char *text, size_t size) {
     char again[QS_EXACT_TEXT];
     const char *p = text, *end = text + size;
     qs_exact m = {.high = 0};

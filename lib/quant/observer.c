@@ -28,7 +28,8 @@ int32_t qs_observer_above(const qsim_observer *o) {
     return o->count > 0 && last >= 0 ? last + 1 : 0;
 }
 
-int qs_observer_create(qsim_ctx *ctx, int32_t bits, qsim_observer **out, qsim_error *error) {
+QS_COLD int qs_observer_create(qsim_ctx *ctx, int32_t bits, qsim_observer **out,
+                               qsim_error *error) {
     *out = NULL;
     int code = qs_ctx_hold_bare(ctx, &ctx, error);
     if (code)
@@ -45,7 +46,7 @@ int qs_observer_create(qsim_ctx *ctx, int32_t bits, qsim_observer **out, qsim_er
     return QSIM_OK;
 }
 
-int qs_observer_bits(int32_t bins, int32_t *bits, qsim_error *error) {
+QS_COLD int qs_observer_bits(int32_t bins, int32_t *bits, qsim_error *error) {
     const int32_t n = bins ? bins : QS_SIDE;
     if (n < 1 << QS_LEAST_BITS || n > QS_SIDE || (n & (n - 1)) != 0)
         return qs_fail(error, QSIM_E_ARGUMENT,
@@ -239,7 +240,8 @@ float qsim_observer_max(const qsim_observer *o) {
  * Cuts off (100 - percentile) / 2 percent of the values at either end, up to the outer edge of the
  * bin in which that many are reached.
  */
-static void percentile_range(const qsim_observer *o, double percentile, float *low, float *high) {
+QS_COLD static void percentile_range(const qsim_observer *o, double percentile, float *low,
+                                     float *high) {
     double cut = (double)o->count * (100.0 - percentile) / 200.0;
     double w = ldexp(1.0, o->exponent), seen = 0;
     qs_observer_settle(o);
@@ -260,8 +262,8 @@ static void percentile_range(const qsim_observer *o, double percentile, float *l
     *high = hi < (double)o->max ? (float)hi : o->max;
 }
 
-int qsim_observer_range(const qsim_observer *o, int32_t method, double percentile, int32_t dtype,
-                        int32_t flags, float *low, float *high) {
+QS_COLD int qsim_observer_range(const qsim_observer *o, int32_t method, double percentile,
+                                int32_t dtype, int32_t flags, float *low, float *high) {
     int32_t qmin, qmax;
     if (!o || !low || !high)
         return QSIM_E_ARGUMENT;
