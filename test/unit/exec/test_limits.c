@@ -403,7 +403,51 @@ static void memory(void) {
     CHECK(refused && passed);
 }
 
+/*
+ * A plan's activations are limited without an option: `size` of them are rows of 4 floats, of which
+ * two tensors are needed at once.
+ */
+static int activations(int64_t size, qsim_error *e) {
+    const int64_t dims[] = {1, 4}, shape[] = {size, 4};
+    float row[4] = {1, 2, 3, 4};
+    qsim_builder *b = NULL;
+    qsim_model *m = NULL;
+    qsim_session *s = NULL;
+    qsim_run *r = NULL;
+    qsim_tensor x = {QSIM_FLOAT, 2, dims, row, sizeof(row)}, y = {0};
+    CHECK_INT(qsim_builder_create(NULL, 13, "g", &b, e), QSIM_OK);
+    qsim_builder_input_as(b, "x", "float[1,4]");
+    qsim_builder_constant_as(b, "shape", "int64[2]", shape);
+    qsim_builder_node(b, "", "Expand", "", "x,shape", "a");
+    qsim_builder_node(b, "", "CumSum", "", "a,zero", "c");
+    qsim_builder_constant_as(b, "zero", "int64[]", &(int64_t){0});
+    qsim_builder_node(b, "", "Add", "", "a,c", "d");
+    qsim_builder_node(b, "", "ReduceMax", "", "d", "y");
+    qsim_builder_output_as(b, "y", NULL);
+    CHECK_INT(qsim_builder_finish(b, &m, e), QSIM_OK);
+    int code = qsim_session_create(m, NULL, &s, e);
+    if (!code)
+        code = qsim_run_create(s, &r, e);
+    if (!code)
+        code = qsim_run_execute(r, &x, 1, &y, 1, e);
+    qsim_run_free(r);
+    qsim_session_free(s);
+    qsim_model_free(m);
+    qsim_builder_free(b);
+    return code;
+}
+
+static void check_activations(void) {
+    qsim_error e = {0};
+    CHECK_INT(activations(1000, &e), QSIM_OK);
+    CHECK_INT(activations((int64_t)9 << 26, &e), QSIM_E_LIMIT); /* two of 9 GiB */
+    CHECK(strstr(e.message, "activations need ") && strstr(e.message, "limit is 17179869184"));
+    CHECK_INT(activations((int64_t)1 << 30, &e), QSIM_E_LIMIT); /* 16 GiB each */
+}
+
 int main(void) {
+    if (sizeof(size_t) > 4)
+        check_activations();
     shared_weight();
     shared_integers();
     folding();
