@@ -170,12 +170,13 @@ class Verb:
 def moving(verb, name, data, reference, old):
     """Whether a complete output was on its way: beside the old one, or in a folder that is to be
     named, when the process was killed or could remove nothing any more. A new file has no other name
-    before its own, where the system knows files without a name."""
+    before its own, where the system knows files without a name; auto replaces what it has written."""
     folder, _, file = name.rpartition("/")
     for output in verb.outputs:
         to, _, base = output.rpartition("/")
         if folder == to and re.fullmatch(re.escape(base) + r"\.[a-z]{6}", file):
-            return (old or not verb.nameless) and (verb.name in TIMED or data == reference[1].get(output))
+            replaced = old or not verb.nameless or os.path.exists(os.path.join(verb.work, output))
+            return replaced and (verb.name in TIMED or data == reference[1].get(output))
         if to and re.fullmatch(re.escape(to) + r"(/\.)?\.[a-z]{6}", folder) and file == base:
             return True
     return False
