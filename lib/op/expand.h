@@ -11,7 +11,7 @@
 typedef struct qs_expand {
     qs_graph *graph;
     qs_id node_id;
-    const qs_node *node;         /* valid until nodes are added */
+    const qs_node *node;         /* a copy of the pointer is valid until nodes are added */
     bool standard;               /* add only operators of the imported opset, at least 13 */
     qs_id out[QS_BOUND_OUTPUTS]; /* value that replaces each output; none set: the node stays */
     bool changed;                /* the node itself has become another one */

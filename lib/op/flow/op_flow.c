@@ -381,6 +381,10 @@ static int infer_loop(qs_infer *x) {
         code = feed_captures(x, body);
     if (!code)
         code = fix_shapes(x, body, 2, 1, (size_t)states);
+    if (!code && qs_value_is_sequence(body->graph, body->graph->outputs[0]))
+        code = qs_infer_fail(x, QSIM_E_DTYPE, "the body's condition is a sequence");
+    if (!code)
+        code = check_single(x, result(body, 0), QSIM_BOOL, "body's condition");
     if (!code)
         code = check_sequences(x, body, states);
     for (int32_t i = 0; i < n->output_count && !code; i++)

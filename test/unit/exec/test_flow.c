@@ -191,13 +191,13 @@ static void check_loop(void) {
     end(&l);
 }
 
-/* A Loop that nothing ends is refused. */
-static void endless(proto *g) {
+/* A Loop whose body makes its condition from `from` by an operator. */
+static void loop_on(proto *g, const char *op, const char *from) {
     proto b = {0}, node = {0};
     proto_name(&b, 11, "trip");
     proto_name(&b, 11, "go");
     proto_name(&b, 11, "s");
-    proto_node(&b, "Identity", "on", "go", NULL, "more");
+    proto_node(&b, op, "on", from, NULL, "more");
     proto_node(&b, "Identity", "same", "s", NULL, "next");
     proto_name(&b, 12, "more");
     proto_name(&b, 12, "next");
@@ -212,6 +212,56 @@ static void endless(proto *g) {
     proto_value(g, 12, "y", QSIM_FLOAT, any, 1);
     proto_free(&b);
     proto_free(&node);
+}
+
+/* Nothing ends it. */
+static void endless(proto *g) {
+    loop_on(g, "Identity", "go");
+}
+
+static void float_condition(proto *g) {
+    loop_on(g, "Identity", "s");
+}
+
+/* The list that the body makes is its condition as well. */
+static void list_condition(proto *g) {
+    proto b = {0}, node = {0};
+    proto_name(&b, 11, "trip");
+    proto_name(&b, 11, "go");
+    proto_name(&b, 11, "list");
+    proto_node(&b, "SequenceInsert", "grow", "list", "x", "grown");
+    proto_name(&b, 12, "grown");
+    proto_name(&b, 12, "grown");
+    proto_value(g, 11, "x", QSIM_FLOAT, any, 1);
+    constant(g, "two", QSIM_INT64, 1, &(int64_t){2}, sizeof(int64_t));
+    proto_text(&node, 2, "begin");
+    proto_text(&node, 4, "SequenceEmpty");
+    proto_take(g, 1, &node);
+    proto_text(&node, 1, "two");
+    proto_text(&node, 1, "");
+    proto_text(&node, 1, "begin");
+    proto_text(&node, 2, "all");
+    proto_text(&node, 4, "Loop");
+    proto_graph(&node, "body", &b);
+    proto_take(g, 1, &node);
+    proto_node(g, "SequenceAt", "pick", "all", "two", "y");
+    proto_value(g, 12, "y", QSIM_FLOAT, any, 1);
+    proto_free(&b);
+    proto_free(&node);
+}
+
+static void check_condition(void (*build)(proto *), const char *message) {
+    proto g = {0}, model = {0};
+    qsim_model *m = NULL;
+    qsim_error e = {0};
+    build(&g);
+    proto_text(&g, 2, "g");
+    proto_model(&model, &g);
+    CHECK_INT(qsim_model_load_memory(NULL, model.data, model.size, NULL, &m, &e), QSIM_E_DTYPE);
+    CHECK(strstr(e.message, message) != NULL);
+    qsim_model_free(m);
+    proto_free(&g);
+    proto_free(&model);
 }
 
 static void check_endless(void) {
@@ -393,6 +443,8 @@ int main(void) {
     check_if();
     check_loop();
     check_endless();
+    check_condition(float_condition, "the body's condition is float, not bool");
+    check_condition(list_condition, "the body's condition is a sequence");
     check_left_out();
     check_picked();
     check_buffers();

@@ -129,6 +129,36 @@ static void test_impossible(qsim_ctx *ctx) {
     net_free(&n);
 }
 
+/* The graph's memory for nodes may grow between any two nodes that the loss is made of. */
+static void test_crowded(qsim_ctx *ctx) {
+    float x[4] = {0, 0, 0, 0};
+    int64_t t[2] = {0, 1};
+    for (int others = 0; others < 70; others++) {
+        float y = 0;
+        char from[16] = "x", to[16];
+        net n;
+        net_begin(&n, ctx, 13);
+        net_input(&n, "x", QSIM_FLOAT, NET_DIMS(2, 2));
+        net_input(&n, "t", QSIM_INT64, NET_DIMS(2));
+        for (int i = 0; i < others; i++) {
+            snprintf(to, sizeof(to), "x%d", i);
+            net_node(&n, "", "Abs", from, to);
+            memcpy(from, to, sizeof(from));
+        }
+        snprintf(to, sizeof(to), "%.8s,t", from);
+        const qs_id node = net_node(&n, "", "SoftmaxCrossEntropyLoss", to, "y");
+        CHECK_INT(qs_node_set_int(n.g, node, "ignore_index", 0), 0);
+        net_output(&n, "y");
+        NET_OK(&n, net_end(&n));
+        const qsim_tensor in[2] = {net_tensor(QSIM_FLOAT, NET_DIMS(2, 2), x),
+                                   net_tensor(QSIM_INT64, NET_DIMS(2), t)};
+        qsim_tensor out = net_tensor(QSIM_FLOAT, 0, NULL, &y);
+        NET_OK(&n, net_run(&n, QSIM_LEVEL_ALL, false, in, 2, &out, 1));
+        CHECK_NEAR((double)y, log(2), 1e-6);
+        net_free(&n);
+    }
+}
+
 /* ---- refusals ---- */
 
 static void refused(qsim_ctx *ctx, int32_t rank, const int64_t *t, int64_t classes,
@@ -160,6 +190,7 @@ int main(void) {
         scores[i] = (double)((int32_t)(test_random(&seed) % 2001) - 1000) / 256;
     test_forms(ctx);
     test_impossible(ctx);
+    test_crowded(ctx);
     refused(ctx, NET_DIMS(2, 3), 3, "sum", QSIM_E_SHAPE, shape);
     refused(ctx, NET_DIMS(2, 4, 1), 3, "sum", QSIM_E_SHAPE, shape);
     refused(ctx, NET_DIMS(2, 4), 4, "sum", QSIM_E_SHAPE, shape);
