@@ -170,7 +170,7 @@ static void mark_read(const qsim_session *s, bool *read) {
         read[g->outputs[i]] = true;
 }
 
-/* Copies a constant, of which the file's pages and the copy are not in memory both. */
+/* Copies a constant in pieces, so that the file's pages do not stay in memory beside the copy. */
 static int copy_constant(qsim_session *s, const qs_const *c, uint8_t *to, qsim_error *error) {
     int code = QSIM_OK;
     for (size_t at = 0, piece; at < c->bytes && !code; at += piece) {

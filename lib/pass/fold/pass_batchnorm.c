@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Folds what scales the channels of a Conv or ConvTranspose into it: BatchNormalization, or a
- * product or quotient by one number a channel. The weights are scaled, or where they stand behind
- * DequantizeLinear their scales, as networks trained with quantization need it that keep their
- * normalizations; the bias is another one.
+ * product or quotient by one number a channel. Weights of floats are scaled. Of int8 weights behind
+ * DequantizeLinear, which networks trained with quantization have, the scales are. What is added
+ * goes into the bias.
  */
 #include "op/rules.h"
 #include "pass/pass.h"
@@ -104,8 +104,7 @@ static bool check_sizes(const folding *f) {
            (!f->steps || f->steps->elements == 1 || f->steps->elements == f->channels);
 }
 
-/* Reads the constants of `conv`; false if the node that `f` was read from cannot be folded into it.
- */
+/* Reads the constants of `conv`; false if what `f` was read from cannot be folded into it. */
 static bool read_conv(const qs_graph *g, const qs_node *conv, bool quantized, folding *f) {
     /* Weights of ConvTranspose are [C, M / groups, kh, kw]. */
     f->transposed = qs_node_is(conv, "", "ConvTranspose");
