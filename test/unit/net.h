@@ -97,6 +97,27 @@ static inline qs_id net_node(net *n, const char *domain, const char *op, const c
     return id;
 }
 
+/*
+ * "t" -> QuantizeLinear -> "t_q" -> DequantizeLinear -> "t_d", with "t_s" and "t_z" of one element
+ * and `rank` axes, 0 or 1.
+ */
+static inline void net_pair(net *n, const char *t, int32_t dtype, float scale, int zero_point,
+                            int32_t rank) {
+    char s[32], z[32], q[32], d[32], in[100];
+    const int64_t one = 1;
+    const uint8_t zero = (uint8_t)zero_point;
+    snprintf(s, sizeof(s), "%s_s", t);
+    snprintf(z, sizeof(z), "%s_z", t);
+    snprintf(q, sizeof(q), "%s_q", t);
+    snprintf(d, sizeof(d), "%s_d", t);
+    net_const(n, s, QSIM_FLOAT, rank, &one, &scale);
+    net_const(n, z, dtype, rank, &one, &zero);
+    snprintf(in, sizeof(in), "%s,%s,%s", t, s, z);
+    net_node(n, "", "QuantizeLinear", in, q);
+    snprintf(in, sizeof(in), "%s,%s,%s", q, s, z);
+    net_node(n, "", "DequantizeLinear", in, d);
+}
+
 static inline void net_ints(net *n, qs_id node, const char *name, int32_t count, const int64_t *v) {
     qs_node_set_ints(n->g, node, name, v, count);
 }

@@ -42,10 +42,7 @@ static void begin(net *n, const form *f, int32_t rank, const int64_t *dims, int3
     }
     net_begin(n, NULL, 13);
     net_input(n, "x", QSIM_FLOAT, rank, dims);
-    net_float(n, "x_s", 0.015f);
-    net_byte(n, "x_z", f->x, f->x == QSIM_UINT8 ? 111 : -9);
-    net_node(n, "", "QuantizeLinear", "x,x_s,x_z", "x_q");
-    net_node(n, "", "DequantizeLinear", "x_q,x_s,x_z", "x_d");
+    net_pair(n, "x", f->x, 0.015f, f->x == QSIM_UINT8 ? 111 : -9, 0);
     net_const(n, "w", f->w, w_rank, w_dims, bytes);
     net_const(n, "w_s", QSIM_FLOAT, f->channels, &channels, scales);
     net_const(n, "w_z", f->w, f->channels, &channels, zeros);

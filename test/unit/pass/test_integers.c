@@ -8,21 +8,6 @@
 #include <qsim/model.h>
 #include <qsim/session.h>
 
-/* "t" -> Q -> "t_q" -> DQ -> "t_d". */
-static void pair(net *n, const char *t, int32_t dtype, float scale) {
-    char s[32], z[32], q[32], d[32], in[100];
-    snprintf(s, sizeof(s), "%s_s", t);
-    snprintf(z, sizeof(z), "%s_z", t);
-    snprintf(q, sizeof(q), "%s_q", t);
-    snprintf(d, sizeof(d), "%s_d", t);
-    net_float(n, s, scale);
-    net_byte(n, z, dtype, 3);
-    snprintf(in, sizeof(in), "%s,%s,%s", t, s, z);
-    net_node(n, "", "QuantizeLinear", in, q);
-    snprintf(in, sizeof(in), "%s,%s,%s", q, s, z);
-    net_node(n, "", "DequantizeLinear", in, d);
-}
-
 static bool is_listed(const char *list, const char *name) {
     size_t length = strlen(name);
     for (const char *at = list; (at = strstr(at, name)) != NULL; at += length)
@@ -65,21 +50,21 @@ static void island(int32_t dtype, bool leak) {
         w[i] = (uint8_t)(i * 37 % 200 - 100);
     net_begin(&n, NULL, 13);
     net_input(&n, "x", QSIM_FLOAT, 4, dims);
-    pair(&n, "x", dtype, 0.03f);
+    net_pair(&n, "x", dtype, 0.03f, 3, 0);
     net_const(&n, "w", QSIM_INT8, 4, wdims, w);
     net_float(&n, "w_s", 0.01f);
     net_node(&n, "", "DequantizeLinear", "w,w_s", "w_d");
     net_node(&n, "", "Conv", "x_d,w_d", "c");
     net_node(&n, "", "Relu", "c", "r");
-    pair(&n, "r", dtype, 0.05f);
+    net_pair(&n, "r", dtype, 0.05f, 3, 0);
     net_ints(&n, net_node(&n, "", "Transpose", "r_d", "t"), "perm", 4, perm);
     qs_node_set_int(n.g, net_node(&n, "", "Softmax", "t", "soft"), "axis", 1);
-    pair(&n, "soft", dtype, 0.004f);
+    net_pair(&n, "soft", dtype, 0.004f, 3, 0);
     net_node(&n, "", "Identity", "soft_d", "i");
     net_node(&n, "", "Sigmoid", "i", "s");
     net_node(&n, "", "Mul", "i,s", "m");
     net_node(&n, "", "Exp", "m", "y");
-    pair(&n, "y", dtype, 0.02f);
+    net_pair(&n, "y", dtype, 0.02f, 3, 0);
     net_output(&n, "y_d");
     if (leak)
         net_output(&n, "c");
@@ -146,7 +131,7 @@ static bool make_row(net *n, const qs_op *op, bool apart) {
     net_begin(n, NULL, qs_op_newest_opset());
     for (int32_t i = 0; i < count; i++) {
         net_input(n, names[i], QSIM_FLOAT, NET_DIMS(1, 4, 4, 4));
-        pair(n, names[i], QSIM_UINT8, 0.03f);
+        net_pair(n, names[i], QSIM_UINT8, 0.03f, 3, 0);
     }
     const qs_id id = net_node(n, "", op->name, apart ? own[count - 1] : one[count - 1], "y");
     for (int32_t i = 0; i < op->attr_count; i++)
@@ -156,7 +141,7 @@ static bool make_row(net *n, const qs_op *op, bool apart) {
             qs_node_set_int(n->g, id, "to", QSIM_FLOAT);
         else if (strcmp(op->attrs[i].name, "fmod") == 0)
             qs_node_set_int(n->g, id, "fmod", 1);
-    pair(n, "y", QSIM_UINT8, 0.02f);
+    net_pair(n, "y", QSIM_UINT8, 0.02f, 3, 0);
     net_output(n, "y_d");
     if (net_end(n) == QSIM_OK)
         return true;

@@ -195,21 +195,6 @@ static void pairs_are_gone(void) {
 
 /* ---- scales and zero points of one element and one axis ---- */
 
-/* "t" -> QuantizeLinear -> DequantizeLinear -> "t_d", with parameters of shape [1]. */
-static void pair(net *n, const char *t, float scale) {
-    char s[16], z[16], q[16], d[16], in[64];
-    snprintf(s, sizeof(s), "%.8s_s", t);
-    snprintf(z, sizeof(z), "%.8s_z", t);
-    snprintf(q, sizeof(q), "%.8s_q", t);
-    snprintf(d, sizeof(d), "%.8s_d", t);
-    net_const(n, s, QSIM_FLOAT, NET_DIMS(1), &scale);
-    net_const(n, z, QSIM_UINT8, NET_DIMS(1), &(uint8_t){100});
-    snprintf(in, sizeof(in), "%s,%s,%s", t, s, z);
-    net_node(n, "", "QuantizeLinear", in, q);
-    snprintf(in, sizeof(in), "%s,%s,%s", q, s, z);
-    net_node(n, "", "DequantizeLinear", in, d);
-}
-
 /* Every scale, and every zero point, of a node of com.microsoft is a scalar. */
 static void check_scalars(const qs_graph *g, const char *op_type, int wanted) {
     int found = 0;
@@ -238,17 +223,17 @@ static void scalars(void) {
         x[i] = (float)(i * i % 7) * 0.3f - 0.7f;
     net_begin(&n, NULL, 13);
     net_input(&n, "x", QSIM_FLOAT, NET_DIMS(1, 3, 2, 2));
-    pair(&n, "x", 0.01f);
+    net_pair(&n, "x", QSIM_UINT8, 0.01f, 100, 1);
     const qs_id pool = net_node(&n, "", "AveragePool", "x_d", "p");
     CHECK_INT(qs_node_set_ints(n.g, pool, "kernel_shape", (const int64_t[]){1, 1}, 2), 0);
-    pair(&n, "p", 0.015f);
+    net_pair(&n, "p", QSIM_UINT8, 0.015f, 100, 1);
     net_node(&n, "", "Add", "x_d,p_d", "a");
-    pair(&n, "a", 0.02f);
+    net_pair(&n, "a", QSIM_UINT8, 0.02f, 100, 1);
     net_node(&n, "", "Mul", "a_d,x_d", "m");
-    pair(&n, "m", 0.03f);
+    net_pair(&n, "m", QSIM_UINT8, 0.03f, 100, 1);
     const qs_id concat = net_node(&n, "", "Concat", "m_d,a_d", "c");
     CHECK_INT(qs_node_set_int(n.g, concat, "axis", 1), 0);
-    pair(&n, "c", 0.04f);
+    net_pair(&n, "c", QSIM_UINT8, 0.04f, 100, 1);
     net_output(&n, "c_d");
     NET_OK(&n, net_end(&n));
     const qsim_tensor in = net_tensor(QSIM_FLOAT, 4, (const int64_t[]){1, 3, 2, 2}, x);

@@ -9,22 +9,6 @@
 
 #define QDQ_MAX 14000
 
-/* ---- building: "t" -> Q -> "t_q" -> DQ -> "t_d" ---- */
-
-static void pair(net *n, const char *t, int32_t dtype, float scale, int zero_point) {
-    char s[32], z[32], q[32], d[32], in[100];
-    snprintf(s, sizeof(s), "%s_s", t);
-    snprintf(z, sizeof(z), "%s_z", t);
-    snprintf(q, sizeof(q), "%s_q", t);
-    snprintf(d, sizeof(d), "%s_d", t);
-    net_float(n, s, scale);
-    net_byte(n, z, dtype, zero_point);
-    snprintf(in, sizeof(in), "%s,%s,%s", t, s, z);
-    net_node(n, "", "QuantizeLinear", in, q);
-    snprintf(in, sizeof(in), "%s,%s,%s", q, s, z);
-    net_node(n, "", "DequantizeLinear", in, d);
-}
-
 /* Weights "w" of 8 bits with `scales` scales on `axis`, dequantized as "w_d". */
 static void weights(net *n, const char *w, int32_t dtype, int32_t rank, const int64_t *dims,
                     int64_t axis, int64_t scales, bool zero_points, uint64_t seed) {
@@ -146,7 +130,7 @@ static void conv(int32_t activation, int32_t weight, bool per_channel, const cha
     const int32_t bq[4] = {100, -2000, 30, 7};
     int z = activation == QSIM_UINT8 ? 120 : -3;
     begin(&n, 4, dims);
-    pair(&n, "x", activation, 0.03f, z);
+    net_pair(&n, "x", activation, 0.03f, z, 0);
     weights(&n, "w", weight, 4, wdims, 0, per_channel ? 4 : 1, true, 3);
     if (bias == 1)
         net_const(&n, "b_d", QSIM_FLOAT, 1, &four, b);
@@ -165,7 +149,7 @@ static void conv(int32_t activation, int32_t weight, bool per_channel, const cha
     net_float(&n, "hi", 1.0f);
     if (act)
         net_node(&n, "", act, strcmp(act, "Clip") == 0 ? "c,lo,hi" : "c", "y");
-    pair(&n, "y", activation, 0.05f, z);
+    net_pair(&n, "y", activation, 0.05f, z, 0);
     finish(&n, "y_q");
     CHECK_INT(operators(&n, "QLinearConv"), 1);
     CHECK_INT(operators(&n, "Conv"), 0);
@@ -178,13 +162,13 @@ static void gemm(bool trans, bool per_channel, int bias) {
     const int64_t dims[] = {5, 12}, kn[] = {12, 7}, nk[] = {7, 12}, seven = 7;
     float b[7] = {1, -1, 0.5f, 2, 0, 0.1f, -3};
     begin(&n, 2, dims);
-    pair(&n, "x", QSIM_UINT8, 0.02f, 131);
+    net_pair(&n, "x", QSIM_UINT8, 0.02f, 131, 0);
     weights(&n, "w", QSIM_INT8, 2, trans ? nk : kn, trans ? 0 : 1, per_channel ? 7 : 1, false, 5);
     net_const(&n, "b", QSIM_FLOAT, 1, &seven, b);
     qs_id g = net_node(&n, "", "Gemm", bias ? "x_d,w_d,b" : "x_d,w_d", "g");
     qs_node_set_int(n.g, g, "transB", trans);
     net_node(&n, "", "Relu", "g", "y");
-    pair(&n, "y", QSIM_UINT8, 0.04f, 10);
+    net_pair(&n, "y", QSIM_UINT8, 0.04f, 10, 0);
     finish(&n, "y_q");
     CHECK_INT(operators(&n, "QLinearMatMul"), 1);
     CHECK(in_place(&n));
@@ -198,14 +182,14 @@ static void matmul(bool transposed) {
     const int64_t dims[] = {2, 3, 12}, kn[] = {12, 7}, nk[] = {7, 12}, seven = 7, perm[] = {1, 0};
     const float b[7] = {1, -1, 0.5f, 2, 0, 0.1f, -3};
     begin(&n, 3, dims);
-    pair(&n, "x", QSIM_UINT8, 0.02f, 131);
+    net_pair(&n, "x", QSIM_UINT8, 0.02f, 131, 0);
     weights(&n, "w", QSIM_INT8, 2, transposed ? nk : kn, transposed ? 0 : 1, 7, false, 5);
     net_const(&n, "b", QSIM_FLOAT, 1, &seven, b);
     if (transposed)
         net_ints(&n, net_node(&n, "", "Transpose", "w_d", "wt"), "perm", 2, perm);
     net_node(&n, "", "MatMul", transposed ? "x_d,wt" : "x_d,w_d", "m");
     net_node(&n, "", "Add", "b,m", "y");
-    pair(&n, "y", QSIM_UINT8, 0.04f, 100);
+    net_pair(&n, "y", QSIM_UINT8, 0.04f, 100, 0);
     finish(&n, "y_q");
     CHECK_INT(operators(&n, "QLinearMatMul"), 1);
     CHECK_INT(operators(&n, "Add"), 0);
@@ -218,16 +202,16 @@ static void attention(int32_t dtype, bool relu) {
     net n;
     const int64_t dims[] = {2, 3, 17, 9}, perm[] = {0, 1, 3, 2};
     begin(&n, 4, dims);
-    pair(&n, "x", dtype, 0.02f, 13);
+    net_pair(&n, "x", dtype, 0.02f, 13, 0);
     net_node(&n, "", "Tanh", "x", "v");
-    pair(&n, "v", dtype, 0.01f, -2);
+    net_pair(&n, "v", dtype, 0.01f, -2, 0);
     net_ints(&n, net_node(&n, "", "Transpose", "v_d", "t"), "perm", 4, perm);
     net_node(&n, "", "MatMul", "x_d,t", relu ? "r" : "s");
     if (relu)
         net_node(&n, "", "Relu", "r", "s");
-    pair(&n, "s", dtype, 0.07f, 9);
+    net_pair(&n, "s", dtype, 0.07f, 9, 0);
     net_node(&n, "", "MatMul", "s_d,v_d", "y");
-    pair(&n, "y", dtype, 0.4f, 100);
+    net_pair(&n, "y", dtype, 0.4f, 100, 0);
     finish(&n, "y_q");
     CHECK_INT(operators(&n, "QLinearMatMul"), 2);
     CHECK_INT(operators(&n, "DequantizeLinear"), 0);
@@ -248,10 +232,10 @@ static void rows_of(const char *in, int32_t dtype, int64_t count, int64_t axis, 
     net_input(&n, "x", QSIM_FLOAT, 3, dims);
     net_const(&n, "scale", QSIM_FLOAT, 1, &count, list);
     net_const(&n, "bias", QSIM_FLOAT, 1, &count, list);
-    pair(&n, "x", dtype, 0.03f, 13);
+    net_pair(&n, "x", dtype, 0.03f, 13, 0);
     const qs_id node = net_node(&n, "", soft ? "Softmax" : "LayerNormalization", in, "y");
     qs_node_set_int(n.g, node, "axis", axis);
-    pair(&n, "y", dtype, soft ? 1.0f / 256 : 0.02f, !soft || dtype == QSIM_UINT8 ? 0 : -128);
+    net_pair(&n, "y", dtype, soft ? 1.0f / 256 : 0.02f, !soft || dtype == QSIM_UINT8 ? 0 : -128, 0);
     finish(&n, "y_q");
     CHECK_INT(operators(&n, soft ? "QLinearSoftmax" : "QLinearLayerNormalization"), axis != 1);
     CHECK_INT(operators(&n, "DequantizeLinear"), axis == 1);
@@ -264,16 +248,16 @@ static void binary(const char *op, int32_t dtype, bool constant, bool relu) {
     const int64_t dims[] = {2, 3, 4, 5}, small[] = {3, 1, 1};
     const uint8_t values[3] = {3, 250, 77};
     begin(&n, 4, dims);
-    pair(&n, "x", dtype, 0.02f, 3);
+    net_pair(&n, "x", dtype, 0.02f, 3, 0);
     net_node(&n, "", "Neg", "x", "v");
-    pair(&n, "v", dtype, 0.035f, -2);
+    net_pair(&n, "v", dtype, 0.035f, -2, 0);
     net_const(&n, "c", QSIM_INT8, 3, small, values);
     net_float(&n, "c_s", 0.01f);
     net_node(&n, "", "DequantizeLinear", "c,c_s", "c_d");
     net_node(&n, "", op, constant ? "x_d,c_d" : "x_d,v_d", relu ? "r" : "y");
     if (relu)
         net_node(&n, "", "Relu", "r", "y");
-    pair(&n, "y", dtype, 0.03f, 4);
+    net_pair(&n, "y", dtype, 0.03f, 4, 0);
     finish(&n, "y_q");
     CHECK_INT(operators(&n, op), 0);
     judge(&n, 4, dims, dtype, 1, 100);
@@ -284,9 +268,9 @@ static void unary(const char *op, int32_t dtype) {
     net n;
     const int64_t dims[] = {3, 50};
     begin(&n, 2, dims);
-    pair(&n, "x", dtype, 0.03f, 7);
+    net_pair(&n, "x", dtype, 0.03f, 7, 0);
     net_node(&n, "", op, "x_d", "y");
-    pair(&n, "y", dtype, 0.02f, -5);
+    net_pair(&n, "y", dtype, 0.02f, -5, 0);
     finish(&n, "y_q");
     CHECK_INT(operators(&n, "QTable"), 1);
     CHECK_INT(operators(&n, op), 0);
@@ -306,11 +290,11 @@ static void expression(int32_t dtype, bool quantized) {
     } else {
         net_float(&n, "three", 3);
     }
-    pair(&n, "x", dtype, 0.03f, 12);
+    net_pair(&n, "x", dtype, 0.03f, 12, 0);
     net_node(&n, "", "Sigmoid", "x_d", "s");
     net_node(&n, "", "Mul", "x_d,s", "m");
     net_node(&n, "", "Add", "three,m", "y");
-    pair(&n, "y", dtype, 0.02f, 5);
+    net_pair(&n, "y", dtype, 0.02f, 5, 0);
     finish(&n, "y_q");
     CHECK_INT(operators(&n, "QTable"), 1);
     CHECK_INT(operators(&n, NULL), dtype == QSIM_UINT8 ? 2 : 3); /* Q, table, sign */
@@ -323,16 +307,16 @@ static void movement(float y_scale, int32_t dtype) {
     const int64_t dims[] = {2, 3, 6, 4}, kernel[] = {2, 2}, shape[] = {2, 18}, two = 2;
     const int64_t perm[] = {0, 2, 3, 1};
     begin(&n, 4, dims);
-    pair(&n, "x", dtype, 0.02f, 11);
+    net_pair(&n, "x", dtype, 0.02f, 11, 0);
     qs_id pool = net_node(&n, "", "MaxPool", "x_d", "p");
     net_ints(&n, pool, "kernel_shape", 2, kernel);
     net_ints(&n, pool, "strides", 2, kernel);
-    pair(&n, "p", dtype, 0.02f, 11);
+    net_pair(&n, "p", dtype, 0.02f, 11, 0);
     net_ints(&n, net_node(&n, "", "Transpose", "p_d", "t"), "perm", 4, perm);
-    pair(&n, "t", dtype, 0.02f, 11);
+    net_pair(&n, "t", dtype, 0.02f, 11, 0);
     net_const(&n, "shape", QSIM_INT64, 1, &two, shape);
     net_node(&n, "", "Reshape", "t_d,shape", "y");
-    pair(&n, "y", dtype, y_scale, 11);
+    net_pair(&n, "y", dtype, y_scale, 11, 0);
     finish(&n, "y_q");
     CHECK_INT(operators(&n, "DequantizeLinear"), 0);
     CHECK_INT(operators(&n, "QTable"), y_scale != 0.02f);
@@ -349,10 +333,10 @@ static void padding(const char *mode, const float *value, int pairs, int32_t dty
     const int64_t dims[] = {2, 3, 6, 4}, kernel[] = {2, 2}, eight = 8;
     const int64_t pads[] = {0, 1, 1, 2, 0, 2, 3, 0};
     begin(&n, 4, dims);
-    pair(&n, "x", dtype, 0.02f, 11);
+    net_pair(&n, "x", dtype, 0.02f, 11, 0);
     net_ints(&n, net_node(&n, "", "MaxPool", "x_d", "p"), "kernel_shape", 2, kernel);
     if (pairs & 1)
-        pair(&n, "p", dtype, 0.02f, 11);
+        net_pair(&n, "p", dtype, 0.02f, 11, 0);
     net_const(&n, "pads", QSIM_INT64, 1, &eight, pads);
     if (value)
         net_float(&n, "value", *value);
@@ -365,7 +349,7 @@ static void padding(const char *mode, const float *value, int pairs, int32_t dty
     qs_node_set_attr(n.g, pad, &attr);
     if (bounded)
         net_node(&n, "", "Relu", "b", "y");
-    pair(&n, "y", dtype, pairs & 2 ? 0.03f : 0.02f, 11);
+    net_pair(&n, "y", dtype, pairs & 2 ? 0.03f : 0.02f, 11, 0);
     finish(&n, "y_q");
     bool exact = !value || *value == 0.0f || *value == 0.5f || !strcmp(mode, "edge");
     bool integers = exact || !bounded;
@@ -380,15 +364,15 @@ static void padding_layout(void) {
     const int64_t dims[] = {1, 3, 6, 5}, wdims[] = {4, 3, 3, 3}, vdims[] = {4, 6, 3, 3}, eight = 8;
     const int64_t pads[] = {0, 1, 0, 2, 0, 1, 0, 2};
     begin(&n, 4, dims);
-    pair(&n, "x", QSIM_INT8, 0.03f, 3);
+    net_pair(&n, "x", QSIM_INT8, 0.03f, 3, 0);
     weights(&n, "w", QSIM_INT8, 4, wdims, 0, 4, true, 3);
     weights(&n, "v", QSIM_INT8, 4, vdims, 0, 4, true, 4);
     net_const(&n, "pads", QSIM_INT64, 1, &eight, pads);
     net_node(&n, "", "Conv", "x_d,w_d", "c");
-    pair(&n, "c", QSIM_INT8, 0.05f, 9);
+    net_pair(&n, "c", QSIM_INT8, 0.05f, 9, 0);
     net_node(&n, "", "Pad", "c_d,pads", "p");
     net_node(&n, "", "Conv", "p,v_d", "y");
-    pair(&n, "y", QSIM_INT8, 0.05f, 0);
+    net_pair(&n, "y", QSIM_INT8, 0.05f, 0, 0);
     finish(&n, "y_q");
     CHECK_INT(operators(&n, "DequantizeLinear"), 0);
     judge(&n, 4, dims, QSIM_INT8, 1, 10);
@@ -405,7 +389,7 @@ static void pools(int kind) {
     net n;
     const int64_t dims[] = {2, 3, 4, 4}, kernel[] = {3, 2}, axes[] = {2, 3};
     begin(&n, 4, dims);
-    pair(&n, "x", QSIM_UINT8, 0.02f, 128);
+    net_pair(&n, "x", QSIM_UINT8, 0.02f, 128, 0);
     if (kind == 0)
         net_ints(&n, net_node(&n, "", "AveragePool", "x_d", "y"), "kernel_shape", 2, kernel);
     if (kind == 1)
@@ -419,7 +403,7 @@ static void pools(int kind) {
         net_node(&n, "", "GlobalAveragePool", "x_d", "g");
         net_node(&n, "", "Flatten", "g", "y");
     }
-    pair(&n, "y", QSIM_UINT8, 0.015f, 128);
+    net_pair(&n, "y", QSIM_UINT8, 0.015f, 128, 0);
     finish(&n, "y_q");
     CHECK_INT(operators(&n, kind ? "QLinearGlobalAveragePool" : "QLinearAveragePool"), 1);
     CHECK_INT(operators(&n, "DequantizeLinear"), 0);
@@ -431,11 +415,11 @@ static void concat(float second) {
     net n;
     const int64_t dims[] = {2, 3, 4, 4};
     begin(&n, 4, dims);
-    pair(&n, "x", QSIM_UINT8, 0.02f, 100);
+    net_pair(&n, "x", QSIM_UINT8, 0.02f, 100, 0);
     net_node(&n, "", "Neg", "x", "v");
-    pair(&n, "v", QSIM_UINT8, second, 100);
+    net_pair(&n, "v", QSIM_UINT8, second, 100, 0);
     qs_node_set_int(n.g, net_node(&n, "", "Concat", "x_d,v_d", "y"), "axis", 1);
-    pair(&n, "y", QSIM_UINT8, 0.02f, 100);
+    net_pair(&n, "y", QSIM_UINT8, 0.02f, 100, 0);
     finish(&n, "y_q");
     CHECK_INT(operators(&n, "Concat"), second == 0.02f);
     CHECK_INT(operators(&n, "DequantizeLinear"), 0);
@@ -447,12 +431,12 @@ static void split(void) {
     net n;
     const int64_t dims[] = {2, 4, 3, 3};
     begin(&n, 4, dims);
-    pair(&n, "x", QSIM_UINT8, 0.02f, 100);
+    net_pair(&n, "x", QSIM_UINT8, 0.02f, 100, 0);
     qs_node_set_int(n.g, net_node(&n, "", "Split", "x_d", "a,b"), "axis", 1);
-    pair(&n, "a", QSIM_UINT8, 0.02f, 100);
-    pair(&n, "b", QSIM_UINT8, 0.01f, 90);
+    net_pair(&n, "a", QSIM_UINT8, 0.02f, 100, 0);
+    net_pair(&n, "b", QSIM_UINT8, 0.01f, 90, 0);
     net_node(&n, "", "Add", "a_d,b_d", "y");
-    pair(&n, "y", QSIM_UINT8, 0.03f, 100);
+    net_pair(&n, "y", QSIM_UINT8, 0.03f, 100, 0);
     finish(&n, "y_q");
     CHECK_INT(operators(&n, "Split"), 1);
     CHECK_INT(operators(&n, "DequantizeLinear"), 0);
@@ -465,14 +449,14 @@ static void bare_movement(void) {
     net n;
     const int64_t dims[] = {2, 12, 4, 4}, kn[] = {12, 7}, shape[] = {-1, 12}, two = 2;
     begin(&n, 4, dims);
-    pair(&n, "x", QSIM_UINT8, 0.02f, 131);
+    net_pair(&n, "x", QSIM_UINT8, 0.02f, 131, 0);
     net_node(&n, "", "GlobalAveragePool", "x_d", "g");
-    pair(&n, "g", QSIM_UINT8, 0.01f, 131);
+    net_pair(&n, "g", QSIM_UINT8, 0.01f, 131, 0);
     net_const(&n, "shape", QSIM_INT64, 1, &two, shape);
     net_node(&n, "", "Reshape", "g_d,shape", "r");
     weights(&n, "w", QSIM_INT8, 2, kn, 1, 7, false, 5);
     net_node(&n, "", "Gemm", "r,w_d", "y");
-    pair(&n, "y", QSIM_UINT8, 0.02f, 10);
+    net_pair(&n, "y", QSIM_UINT8, 0.02f, 10, 0);
     finish(&n, "y_q");
     CHECK_INT(operators(&n, "QLinearMatMul"), 1);
     CHECK_INT(operators(&n, "DequantizeLinear"), 0);
@@ -496,10 +480,10 @@ static void qoperator(int32_t x_type, int32_t w_type) {
     /* The reference: the same as QDQ, which the test of conv() judges. */
     net m;
     begin(&m, 4, dims);
-    pair(&m, "x", x_type, 0.03f, x_type == QSIM_UINT8 ? 120 : -9);
+    net_pair(&m, "x", x_type, 0.03f, x_type == QSIM_UINT8 ? 120 : -9, 0);
     weights(&m, "w", w_type, 4, wdims, 0, 1, true, 3);
     net_node(&m, "", "Conv", "x_d,w_d", "y");
-    pair(&m, "y", x_type, 0.3f, x_type == QSIM_UINT8 ? 100 : 5);
+    net_pair(&m, "y", x_type, 0.3f, x_type == QSIM_UINT8 ? 100 : 5, 0);
     finish(&m, "y_q");
     static float x[180];
     uint8_t a[96], b[96];
@@ -522,14 +506,14 @@ static void standard(void) {
     const int64_t dims[] = {1, 3, 6, 5}, wdims[] = {4, 3, 3, 3};
     for (int relu = 0; relu < 2; relu++) {
         begin(&n, 4, dims);
-        pair(&n, "x", QSIM_INT8, 0.03f, 3);
+        net_pair(&n, "x", QSIM_INT8, 0.03f, 3, 0);
         weights(&n, "w", QSIM_INT8, 4, wdims, 0, 4, true, 3);
         net_node(&n, "", "Conv", "x_d,w_d", "c");
         net_node(&n, "", "Relu", "c", "y");
         /* With the least value as zero point, the clamp to the type is the Relu. */
-        pair(&n, "y", QSIM_INT8, 0.05f, relu ? -128 : 0);
+        net_pair(&n, "y", QSIM_INT8, 0.05f, relu ? -128 : 0, 0);
         net_node(&n, "", "Sigmoid", "y_d", "z");
-        pair(&n, "z", QSIM_INT8, 0.01f, 0);
+        net_pair(&n, "z", QSIM_INT8, 0.01f, 0, 0);
         finish(&n, "z_d");
         qs_pass p = net_pass(&n);
         p.standard = true;

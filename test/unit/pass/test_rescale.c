@@ -20,20 +20,6 @@ typedef struct weights {
     bool lowest; /* -128 is among those of channel 1 */
 } weights;
 
-static void quantize_pair(net *n, const char *t, float scale) {
-    char s[16], z[16], q[16], d[16], in[64];
-    snprintf(s, sizeof(s), "%.6s_s", t);
-    snprintf(z, sizeof(z), "%.6s_z", t);
-    snprintf(q, sizeof(q), "%.6s_q", t);
-    snprintf(d, sizeof(d), "%.6s_d", t);
-    net_float(n, s, scale);
-    net_byte(n, z, QSIM_UINT8, 118);
-    snprintf(in, sizeof(in), "%s,%s,%s", t, s, z);
-    net_node(n, "", "QuantizeLinear", in, q);
-    snprintf(in, sizeof(in), "%s,%s,%s", q, s, z);
-    net_node(n, "", "DequantizeLinear", in, d);
-}
-
 /* "x" -> QuantizeLinear, DequantizeLinear -> the convolution with weights of 8 bits -> "c" */
 static void begin(net *n, const weights *w) {
     const float scales[OUT] = {0.01f, 0.004f, 0.02f, 0.007f};
@@ -47,7 +33,7 @@ static void begin(net *n, const weights *w) {
     memset(zeros, w->zero_point, sizeof(zeros));
     net_begin(n, NULL, 13);
     net_input(n, "x", QSIM_FLOAT, NET_DIMS(BATCH, IN, SIDE, SIDE));
-    quantize_pair(n, "x", 0.02f);
+    net_pair(n, "x", QSIM_UINT8, 0.02f, 118, 0);
     net_const(n, "w", w->dtype, NET_DIMS(OUT, per_group, 3, 3), q);
     net_const(n, "w_s", QSIM_FLOAT, w->channels, &count, scales);
     net_const(n, "w_z", w->dtype, w->channels, &count, zeros);
@@ -107,7 +93,7 @@ static void judge(net *n, bool folded, const char *conv) {
     uint8_t want[MOST], first[MOST], got[MOST];
     const qsim_tensor in = input(x);
     qsim_tensor out = {.data = want, .bytes = sizeof(want)};
-    quantize_pair(n, "y", 0.05f);
+    net_pair(n, "y", QSIM_UINT8, 0.05f, 118, 0);
     net_output(n, "y_q");
     NET_OK(n, net_end(n));
     NET_OK(n, net_run(n, 0, true, &in, 1, &out, 1));
