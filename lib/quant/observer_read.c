@@ -239,7 +239,7 @@ static void set_aside(const qsim_observer *into, const qsim_observer *from) {
     r->listed += from->listed;
 }
 
-QS_COLD int qsim_observer_merge(qsim_observer *into, const qsim_observer *from) {
+int qsim_observer_merge(qsim_observer *into, const qsim_observer *from) {
     if (!into || !from)
         return QSIM_E_ARGUMENT;
     int code = qs_observer_reserve(into, from);
