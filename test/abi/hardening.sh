@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # What hardens a program that embeds the library is there: read-only relocations, all bound at the start,
 # no stack that can be executed, no segment both written and executed, checked copies, canaries, and (x86)
-# landing pads at the start of every exported function.
+# landing pads at the start of every exported function and stack frames that grow by a page at a time, each
+# touched, so that none steps over the guard page.
 # Debian's hardening-check, where it is there, has a say, too; but for the mark of landing pads, which
 # Debian's own start files (crti.o) lack, so that no linker sets it.
 # Usage: hardening.sh FILE...
@@ -26,6 +27,13 @@ for file; do
     echo "$symbols" | grep -q '__stack_chk_fail' || lacks "no canaries (-fstack-protector-strong)"
     echo "$symbols" | grep -qE '_chk(@|$)' || lacks "no checked copies (_FORTIFY_SOURCE)"
     ! command -v hardening-check >/dev/null 2>&1 || hardening-check -q --nocfprotection "$file" || bad=1
+    # A frame grows by `sub $0x...,%rsp`; 0xffffffffffffff80 adds 128.
+    if [ "$(uname -m)" = x86_64 ]; then
+        large=$(objdump -d --no-show-raw-insn "$file" |
+            awk '/^[0-9a-f]+ <.*>:$/ { name = $2 }
+                /sub +\$0x[0-9a-f][0-9a-f][0-9a-f][0-9a-f]+,%rsp/ && !/\$0x(1000|ffffffff[0-9a-f]+),%rsp/ { print name }' | head -n 3)
+        [ -z "$large" ] || lacks "a stack frame of more than a page at once (-fstack-clash-protection): $large"
+    fi
     case $(uname -m):$file in
     x86_64:*.so*)
         none=$(objdump -d --no-show-raw-insn "$file" |

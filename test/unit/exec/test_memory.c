@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The memory planner: no two tensors overlap in place and time; little memory is wasted. */
+/* The memory planner: no overlap in place and time, little waste. Limited chunks. */
 #include "test.h"
 
-#include "exec/exec.h"
+#include "exec/deferred.h"
 
 static bool overlap(const qs_slot *a, const qs_slot *b) {
     bool time = a->first <= b->last && b->first <= a->last;
@@ -139,6 +139,30 @@ static void crowd(qsim_ctx *ctx, size_t n) {
     free(s);
 }
 
+/* Results of deferred nodes: the limit is of all chunks together, those of other sizes included. */
+static void chunks(qsim_ctx *ctx) {
+    const size_t bytes = 10000;
+    qs_chunks c;
+    int code = -1;
+    qs_chunks_init(&c, ctx, 3 * bytes);
+    CHECK(!qs_chunk_alloc(&c, 3 * bytes, &code));
+    CHECK_INT(code, QSIM_E_LIMIT);
+    CHECK(!qs_chunk_alloc(&c, SIZE_MAX, &code));
+    CHECK_INT(code, QSIM_E_LIMIT);
+    struct qs_chunk *first = qs_chunk_alloc(&c, bytes, &code);
+    CHECK(first && c.bytes >= bytes);
+    CHECK_INT(code, QSIM_OK);
+    CHECK(!qs_chunk_alloc(&c, 2 * bytes, &code));
+    CHECK_INT(code, QSIM_E_LIMIT);
+    CHECK(qs_chunk_alloc(&c, bytes + bytes / 2, &code));
+    CHECK_INT(code, QSIM_OK);
+    qs_chunk_release(&c, first); /* is used again */
+    CHECK(qs_chunk_alloc(&c, bytes, &code) == first);
+    CHECK(!qs_chunk_alloc(&c, bytes, &code));
+    CHECK_INT(code, QSIM_E_LIMIT);
+    qs_chunks_free(&c);
+}
+
 int main(void) {
     qsim_ctx *ctx;
     CHECK_INT(qsim_ctx_create(NULL, &ctx, NULL), 0);
@@ -151,6 +175,7 @@ int main(void) {
     slides(ctx, 20000);
     crowd(ctx, 1000);
     crowd(ctx, 100000);
+    chunks(ctx);
     qs_slot huge[2] = {{.bytes = SIZE_MAX - 100, .last = 1}, {.bytes = 200, .last = 1}};
     size_t total, live;
     CHECK_INT(qs_memory_plan(ctx, huge, 2, &total, &live), QSIM_E_LIMIT);
