@@ -162,7 +162,7 @@ QSIM_API int qsim_verdict_labels(const qsim_verdict *v, qsim_verdict_labels_info
  *     unseen-tensors    tensors of a branch of an If that no sample takes
  *     outlier           one sample alone widens a range 4 times or more
  *     stretched-range   1 value in 10,000 makes a range 8 times as wide or more
- *     not-a-number      NaN in one of both models
+ *     not-a-number      NaN in one of both models, or in the input
  */
 QSIM_API const char *qsim_verdict_warning(const qsim_verdict *v, int32_t index, const char **kind);
 

@@ -247,7 +247,11 @@ void qs_verdict_warn(qsim_verdict *v) {
                        "the float model answers class %zu to all %llu samples: are data and "
                        "preprocessing right?",
                        d->first_class, (unsigned long long)d->rows);
-    if (!v->options.made_up && (d->samples == 0 || d->constant < d->samples))
+    const bool broken = isnan(d->sum);
+    if (broken)
+        qs_verdict_say(v, "not-a-number", QSIM_GRADE_BAD,
+                       "the samples judged hold a NaN or infinities in input '%.80s'", v->input);
+    if (!broken && !v->options.made_up && (d->samples == 0 || d->constant < d->samples))
         qs_input_warn(v);
     else
         v->fits = v->options.made_up ? 0 : -1;

@@ -24,8 +24,9 @@ static qsim_model *make_norm(void) {
     return net_finish(b);
 }
 
-/* Values size * (1, -1, 1, -1) + shift: mean shift, variance size^2. */
-static int norm_warns(float size, float shift) {
+/* Values size * (1, -1, 1, -1) + shift: mean shift, variance size^2; is there a warning of `kind`?
+ */
+static int norm_says(const char *kind, float size, float shift) {
     float x[8 * 2 * 4];
     const int64_t dims[3] = {8, 2, 4};
     const qsim_tensor in = {QSIM_FLOAT, 3, dims, x, sizeof(x)};
@@ -33,10 +34,14 @@ static int norm_warns(float size, float shift) {
         x[i] = (i % 2 ? -size : size) + shift + 1e-4f * (float)(i / 8);
     qsim_model *m = make_norm();
     qsim_verdict *v = judge(m, m, NULL, &in);
-    const int found = warns(v, "input-range");
+    const int found = warns(v, kind);
     qsim_verdict_free(v);
     qsim_model_free(m);
     return found;
+}
+
+static int norm_warns(float size, float shift) {
+    return norm_says("input-range", size, shift);
 }
 
 static void test_norm(void) {
@@ -45,6 +50,8 @@ static void test_norm(void) {
     CHECK(norm_warns(1.7f, 0));     /* 2.89 */
     CHECK(norm_warns(0.6f, 0));     /* 0.36 */
     CHECK(norm_warns(1, 0.6f));
+    CHECK(norm_says("not-a-number", 1, NAN) && !norm_warns(1, NAN));
+    CHECK(!norm_says("not-a-number", 1, 0));
 }
 
 /* A convolution of one tap of weight 1 to four channels, with this bias. */
