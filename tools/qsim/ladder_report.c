@@ -111,9 +111,9 @@ static void put_verdict(const ladder *l, text *out) {
     const trial *t = &l->trial;
     const trial_result *result = ladder_result(l);
     const char *what = t->labelled ? "top-1" : has_classes(l) ? "agreement" : "relative error";
-    text_printf(out, "%llu %s sample%s: ", (unsigned long long)t->samples,
-                l->on_unseen ? "unseen" : "searched (too few to keep any apart)",
-                tool_plural((int64_t)t->samples));
+    text_printf(out, "%llu %ssample%s%s: ", (unsigned long long)t->samples,
+                l->on_unseen ? "unseen " : "", tool_plural((int64_t)t->samples),
+                l->on_unseen ? "" : ", searched with, too (too few to keep any apart)");
     if (t->labelled)
         text_printf(out, "top-1 %.2f %%, float %.2f %%, ", result->top1, t->float_top1);
     text_printf(out, "%s lost %.2f %%", what, result->drop);

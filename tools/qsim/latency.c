@@ -74,9 +74,9 @@ bool latency_differs(time_ratio r) {
 
 const char *latency_verdict(time_ratio r, const char *than, char words[LATENCY_WORDS]) {
     const bool slower = r.value < 1;
-    if (isnan(r.margin)) {
-        snprintf(words, LATENCY_WORDS, "%.2f times as fast as %.80s, from too few runs to be sure",
-                 r.value, than);
+    if (isnan(r.margin) || r.margin >= r.value) {
+        snprintf(words, LATENCY_WORDS, "%.2f times as fast as %.80s, from %s to be sure", r.value,
+                 than, isnan(r.margin) ? "too few runs" : "runs too uneven");
     } else if (latency_differs(r)) {
         r = slower ? latency_inverse(r) : r;
         snprintf(words, LATENCY_WORDS, "%.2f \xc2\xb1 %.2f times %s than %.80s", r.value, r.margin,

@@ -164,6 +164,8 @@ static int finish(const tool *t, page *p, ladder *l) {
 static int open_data(tool *t, quantizing *q) {
     const char *labels = args_value(&t->args, "labels");
     text spec = {0};
+    if (labels && strchr(args_value(&t->args, "data"), ','))
+        return tool_usage(t, NULL, "--labels '%s': --data names labels already", labels);
     text_puts(&spec, args_value(&t->args, "data"));
     if (labels)
         text_printf(&spec, ",%s", labels);
