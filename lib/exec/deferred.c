@@ -242,9 +242,13 @@ static int infer_and_lower(const qsim_run *run, qs_plan *plan, qs_deferred_node 
     int code = qs_eval_infer(&e, dn->node);
     if (!code && (n->op->traits & QS_BOUNDS) && !qs_plan_knows_sizes(plan, n))
         code = qs_eval_bound(&e, dn->node);
-    if (!code && !qs_plan_knows_sizes(plan, n))
-        code = qs_fail(error, QSIM_E_LIMIT, "%s: a size is unknown or too large (node '%s', %s)",
-                       s->name, n->name, n->op_type);
+    if (!code && !qs_plan_knows_sizes(plan, n)) {
+        const bool list = n->op->traits & QS_MAKES_SEQUENCE;
+        code = qs_fail(error, list ? QSIM_E_UNSUPPORTED : QSIM_E_LIMIT, "%s: %s (node '%s', %s)",
+                       s->name,
+                       list ? "input ranks must be in the file" : "a size is unknown or too large",
+                       n->name, n->op_type);
+    }
     if (!code)
         code = qs_eval_lower(&e, dn->node, s->packed[dn->node], &dn->step, &dn->alias);
     return code || !(n->op->traits & QS_BOUNDS) ? code : keep_bounds(run, plan, dn, error);

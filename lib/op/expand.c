@@ -65,6 +65,12 @@ qs_id qs_expand_own(qs_expand *e, const char *op_type, const qs_id *in, int32_t 
     return add_node(e, "qsim", op_type, in, count, 1);
 }
 
+qs_id qs_expand_concat(qs_expand *e, const qs_id *in, int32_t count, int64_t axis) {
+    const qs_id y = add_node(e, "", "Concat", in, count, 1);
+    qs_expand_int(e, y, "axis", axis);
+    return y;
+}
+
 qs_id qs_expand_split(qs_expand *e, qs_id x, int64_t axis, const int64_t *sizes, int32_t n) {
     const qs_id in[2] = {x, qs_expand_list(e, sizes, n)};
     const qs_id y = add_node(e, "", "Split", in, 2, n);

@@ -36,6 +36,9 @@ qs_id qs_expand_one(qs_expand *e, const char *op_type, qs_id a);
 qs_id qs_expand_two(qs_expand *e, const char *op_type, qs_id a, qs_id b);
 qs_id qs_expand_add(qs_expand *e, const char *op_type, qs_id a, qs_id b, qs_id c);
 
+/* Joins values along an axis. */
+qs_id qs_expand_concat(qs_expand *e, const qs_id *in, int32_t count, int64_t axis);
+
 /* Splits x along an axis into pieces of these sizes; ids are consecutive. */
 qs_id qs_expand_split(qs_expand *e, qs_id x, int64_t axis, const int64_t *sizes, int32_t n);
 

@@ -323,8 +323,7 @@ static void attend(qs_expand *e, qs_id all, const int64_t sizes[3], qs_id mask, 
     if (!present || e->code)
         return;
     const qs_id halves[2] = {unsqueezed(e, y + 1, front, 1), unsqueezed(e, y + 2, front, 1)};
-    e->out[1] = qs_expand_many(e, "Concat", halves, 2, 1);
-    qs_expand_int(e, e->out[1], "axis", 0);
+    e->out[1] = qs_expand_concat(e, halves, 2, 0);
 }
 
 static void expand_attention(qs_expand *e) {

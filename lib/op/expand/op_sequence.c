@@ -40,13 +40,26 @@ static qs_id list_of(qs_expand *e, int64_t v) {
     return qs_expand_list(e, &v, 1);
 }
 
-static qs_id cut(qs_expand *e, qs_id x, qs_id from, qs_id to, int64_t axis) {
+static qs_id number_of(qs_expand *e, int64_t v) {
+    return qs_expand_number(e, QSIM_INT64, (double)v);
+}
+
+/* A list of the one number that x has. */
+static QS_NOINLINE qs_id as_list(qs_expand *e, qs_id x) {
+    return qs_expand_reshape(e, x, (const int64_t[]){1}, 1);
+}
+
+static QS_NOINLINE qs_id size_of(qs_expand *e, qs_id x, int64_t axis) {
+    return qs_expand_two(e, "Gather", qs_expand_one(e, "Shape", x), number_of(e, axis));
+}
+
+static QS_NOINLINE qs_id cut(qs_expand *e, qs_id x, qs_id from, qs_id to, int64_t axis) {
     const qs_id in[4] = {x, from, to, list_of(e, axis)};
     return qs_expand_many(e, "Slice", in, 4, 1);
 }
 
 /* Returns the value of a tensor in a sequence; a part is cut by a new node. */
-static qs_id add_item(qs_expand *e, const qs_item *t) {
+static QS_NOINLINE qs_id add_item(qs_expand *e, const qs_item *t) {
     if (!t->split)
         return t->tensor;
     const qs_id part = cut(e, t->tensor, list_of(e, t->begin), list_of(e, t->end), t->axis);
@@ -78,7 +91,7 @@ static bool is_computed(const qs_list *l) {
     return l->open && l->at[0].split && l->at[0].end < 0;
 }
 
-static qs_id moved_axis(qs_expand *e, qs_id x, int32_t rank, int64_t from, int64_t to) {
+static QS_NOINLINE qs_id moved_axis(qs_expand *e, qs_id x, int32_t rank, int64_t from, int64_t to) {
     int64_t perm[QSIM_MAX_RANK];
     int32_t n = 0;
     for (int64_t i = 0; i < rank; i++)
@@ -90,59 +103,57 @@ static qs_id moved_axis(qs_expand *e, qs_id x, int32_t rank, int64_t from, int64
 }
 
 /* Joins the tensors and `rest`, unless that is QS_NONE; with `stacks` along a new axis. */
-static qs_id join_list(qs_expand *e, const qs_list *l, qs_id rest, bool stacks) {
+static qs_id join_list(qs_expand *e, const qs_list *l, qs_id rest, int64_t axis, bool stacks) {
     qs_id in[QS_LIST_MOST + 1];
     int32_t count = 0;
     for (; count < l->count && !e->code; count++) {
         in[count] = add_item(e, &l->at[count]);
         if (stacks)
-            in[count] = qs_expand_two(e, "Unsqueeze", in[count], list_of(e, 0));
+            in[count] = qs_expand_two(e, "Unsqueeze", in[count], list_of(e, axis));
     }
     if (e->code || count == 0)
         return rest;
     in[count] = rest;
-    const qs_id y = qs_expand_many(e, "Concat", in, count + (rest != QS_NONE), 1);
-    qs_expand_int(e, y, "axis", 0);
-    return y;
+    return qs_expand_concat(e, in, count + (rest != QS_NONE), axis);
 }
 
 qs_id qs_expand_sequence(qs_expand *e, qs_id sequence, qs_id rest, bool stacks) {
     qs_list l;
     expand_view(e, sequence, &l);
-    return e->code ? rest : join_list(e, &l, rest, stacks);
+    return e->code ? rest : join_list(e, &l, rest, 0, stacks);
 }
 
 /* ---- SequenceInsert, SequenceErase ---- */
 
+/* `at`, or `other` if it is below 0. */
+static QS_NOINLINE qs_id negative_as(qs_expand *e, qs_id at, qs_id other) {
+    return qs_expand_add(e, "Where", qs_expand_two(e, "Less", at, number_of(e, 0)), other, at);
+}
+
 /*
  * A position of a list of n tensors as one from 0 on, or an index that Gather refuses. Removal
- * looks it up in 0 ... n - 1, from either end; insertion in -n ... n.
+ * takes -n ... n - 1, insertion -n ... n.
  */
 static qs_id checked_position(qs_expand *e, qs_id at, qs_id n, bool inserts) {
-    const qs_id zero = qs_expand_number(e, QSIM_INT64, 0), one = qs_expand_number(e, QSIM_INT64, 1);
+    const qs_id zero = number_of(e, 0), one = number_of(e, 1);
     at = qs_expand_reshape(e, qs_expand_cast(e, at, QSIM_INT64), NULL, 0);
-    if (!inserts)
-        return qs_expand_two(e, "Gather", qs_expand_add(e, "Range", zero, n, one), at);
-    const qs_id least = qs_expand_one(e, "Neg", n);
-    const qs_id end = qs_expand_two(e, "Add", n, one);
-    const qs_id all = qs_expand_add(e, "Range", least, end, one);
-    const qs_id index = qs_expand_two(e, "Add", at, n);
-    const qs_id below = qs_expand_two(e, "Less", index, zero);
-    const qs_id beyond = qs_expand_two(e, "Add", end, n);
-    at = qs_expand_two(e, "Gather", all, qs_expand_add(e, "Where", below, beyond, index));
-    const qs_id from_end = qs_expand_two(e, "Add", at, n);
-    return qs_expand_add(e, "Where", qs_expand_two(e, "Less", at, zero), from_end, at);
+    if (inserts) {
+        const qs_id end = qs_expand_two(e, "Add", n, one);
+        at = negative_as(e, at, qs_expand_two(e, "Add", at, n));
+        at = negative_as(e, at, end);
+        n = end;
+    }
+    return qs_expand_two(e, "Gather", qs_expand_add(e, "Range", zero, n, one), at);
 }
 
 /* The size of the axis that is cut. */
 static qs_id axis_size(qs_expand *e, const qs_item *t) {
-    const qs_id sizes = qs_expand_one(e, "Shape", t->tensor);
-    return qs_expand_two(e, "Gather", sizes, qs_expand_number(e, QSIM_INT64, t->axis));
+    return size_of(e, t->tensor, t->axis);
 }
 
 /* The tensor whose slices the list is, after the change. */
 static qs_id changed_tensor(qs_expand *e, const qs_item *t, bool inserts) {
-    const int64_t axis = t->axis, one = 1;
+    const int64_t axis = t->axis;
     const qs_id start = list_of(e, 0), stop = list_of(e, INT64_MAX);
     const qs_id n = axis_size(e, t);
     qs_id at = qs_expand_in(e, inserts ? 2 : 1), in[3], v = inserts ? qs_expand_in(e, 1) : QS_NONE;
@@ -152,7 +163,7 @@ static qs_id changed_tensor(qs_expand *e, const qs_item *t, bool inserts) {
     if (at == QS_NONE && !inserts)
         return cut(e, t->tensor, start, list_of(e, -1), axis);
     if (at != QS_NONE)
-        at = qs_expand_reshape(e, checked_position(e, at, n, inserts), &one, 1);
+        at = as_list(e, checked_position(e, at, n, inserts));
     in[count++] = at == QS_NONE ? t->tensor : cut(e, t->tensor, start, at, axis);
     if (inserts)
         in[count++] = v;
@@ -160,9 +171,7 @@ static qs_id changed_tensor(qs_expand *e, const qs_item *t, bool inserts) {
         at = qs_expand_two(e, "Add", at, list_of(e, 1));
     if (at != QS_NONE)
         in[count++] = cut(e, t->tensor, at, stop, axis);
-    const qs_id y = qs_expand_many(e, "Concat", in, count, 1);
-    qs_expand_int(e, y, "axis", axis);
-    return y;
+    return qs_expand_concat(e, in, count, axis);
 }
 
 /* Gives a tensor the shape of another one but for the size of an axis, which is unknown. */
@@ -242,28 +251,50 @@ QS_COLD static int infer_at(qs_infer *x) {
 
 /* Element `position` of x along an axis, which goes or stays with size 1. */
 static qs_id pick(qs_expand *e, qs_id x, int64_t axis, bool keeps_axis) {
-    const qs_id at = qs_expand_reshape(e, qs_expand_in(e, 1), (const int64_t[]){1}, 1);
+    const qs_id at = qs_expand_reshape(e, qs_expand_in(e, 1), (const int64_t[]){1}, keeps_axis);
     const qs_id y = qs_expand_two(e, "Gather", x, at);
     qs_expand_int(e, y, "axis", axis);
-    return keeps_axis ? y : qs_expand_two(e, "Squeeze", y, list_of(e, axis));
+    return y;
 }
 
-/* Whether the tensors are all parts of size 1 of one tensor, in order. */
-static bool are_slices(const qs_graph *g, const qs_list *l) {
-    const qs_item *t = l->at;
-    bool same = l->count > 0 && t->split && g->values[t->tensor].dims[t->axis].size == l->count;
-    for (int32_t i = 0; i < l->count && same; i++)
-        same = t[i].split == t->split && t[i].begin == i && t[i].end == i + 1;
-    return same;
+/*
+ * What the parts of computed sizes have to add up to, for checked_split: the sum of the sizes, none
+ * of which may cancel another; where `split` is the size of each, the axis or a size below 1.
+ */
+static qs_id sum_parts(qs_expand *e, const qs_item *t, qs_id split, bool listed) {
+    if (listed)
+        return qs_expand_one(e, "ReduceL1", split);
+    const qs_id none = qs_expand_two(e, "Less", split, number_of(e, 1));
+    return qs_expand_add(e, "Where", none, split, axis_size(e, t));
 }
 
 /* The number of parts whose sizes are computed: `split` is a list of them, or the size of each. */
-static qs_id count_parts(qs_expand *e, const qs_item *t, qs_id split, bool listed) {
-    const qs_id zero = qs_expand_number(e, QSIM_INT64, 0), one = qs_expand_number(e, QSIM_INT64, 1);
+static qs_id count_parts(qs_expand *e, qs_id sum, qs_id split, bool listed) {
     if (listed)
-        return qs_expand_two(e, "Gather", qs_expand_one(e, "Shape", split), zero);
-    const qs_id all = qs_expand_two(e, "Add", axis_size(e, t), split);
-    return qs_expand_two(e, "Div", qs_expand_two(e, "Sub", all, one), split);
+        return size_of(e, split, 0);
+    const qs_id all = qs_expand_two(e, "Add", sum, split);
+    return qs_expand_two(e, "Div", qs_expand_two(e, "Sub", all, number_of(e, 1)), split);
+}
+
+/* Cuts the tensor by a Split, whose rule refuses sizes that the run finds not to add up. */
+static qs_id checked_split(qs_expand *e, const qs_item *t, qs_id *sizes, int32_t count) {
+    for (int32_t i = 0; i < count; i++)
+        sizes[i] = as_list(e, sizes[i]);
+    const qs_id in[2] = {t->tensor, qs_expand_concat(e, sizes, count, 0)};
+    const qs_id y = qs_expand_many(e, "Split", in, 2, count);
+    qs_expand_int(e, y, "axis", t->axis);
+    return y;
+}
+
+/* The tensor whose parts have computed sizes; the rules have checked a size that is constant. */
+static qs_id computed_whole(qs_expand *e, const qs_item *t) {
+    const qs_id split = t->split->inputs[1];
+    const qs_value *v = &e->graph->values[split];
+    const bool listed = v->rank == 1;
+    if (v->data || v->rank < 0)
+        return t->tensor;
+    qs_id sum = sum_parts(e, t, qs_expand_cast(e, split, QSIM_INT64), listed);
+    return checked_split(e, t, &sum, 1);
 }
 
 /*
@@ -276,23 +307,29 @@ static qs_id computed_part(qs_expand *e, const qs_item *t, qs_id at) {
     const bool listed = rank == 1;
     if (rank < 0)
         return QS_NONE;
-    const int64_t one = 1;
-    const qs_id split = qs_expand_cast(e, given, QSIM_INT64), n = count_parts(e, t, split, listed);
-    qs_id size = split, from;
+    const qs_id split = qs_expand_cast(e, given, QSIM_INT64);
+    const qs_id sum = sum_parts(e, t, split, listed), n = count_parts(e, sum, split, listed);
+    qs_id sizes[3];
     if (at == QS_NONE)
         return n;
     at = checked_position(e, at, n, false);
     if (listed) {
-        const qs_id zero = qs_expand_number(e, QSIM_INT64, 0);
-        const qs_id ends = qs_expand_two(e, "CumSum", split, zero);
-        size = qs_expand_two(e, "Gather", split, at);
-        from = qs_expand_two(e, "Sub", qs_expand_two(e, "Gather", ends, at), size);
+        const qs_id ends = qs_expand_two(e, "CumSum", split, number_of(e, 0));
+        sizes[1] = qs_expand_two(e, "Gather", split, at);
+        sizes[0] = qs_expand_two(e, "Sub", qs_expand_two(e, "Gather", ends, at), sizes[1]);
     } else {
-        from = qs_expand_two(e, "Mul", at, split);
+        sizes[0] = qs_expand_two(e, "Mul", at, split);
     }
-    const qs_id to = qs_expand_two(e, "Add", from, size);
-    return cut(e, t->tensor, qs_expand_reshape(e, from, &one, 1), qs_expand_reshape(e, to, &one, 1),
-               t->axis);
+    const qs_id rest = qs_expand_two(e, "Sub", sum, sizes[0]);
+    if (!listed)
+        sizes[1] = qs_expand_two(e, "Min", split, rest);
+    sizes[2] = qs_expand_two(e, "Sub", rest, sizes[1]);
+    return checked_split(e, t, sizes, 3) + 1;
+}
+
+/* Whether the parts of a tensor are all of it. */
+static bool whole_axis(const qs_graph *g, const qs_list *l) {
+    return g->values[l->at[0].tensor].dims[l->at[0].axis].size == l->count;
 }
 
 static void expand_at(qs_expand *e) {
@@ -307,10 +344,10 @@ static void expand_at(qs_expand *e) {
         e->out[0] = e->code ? QS_NONE : add_item(e, &l.at[at]);
     } else if (is_computed(&l)) {
         e->out[0] = computed_part(e, &l.at[0], qs_expand_in(e, 1));
-    } else if (l.open || are_slices(e->graph, &l)) {
+    } else if (l.open || (qs_list_slices(&l) && whole_axis(e->graph, &l))) {
         e->out[0] = pick(e, l.at[0].tensor, l.at[0].axis, l.at[0].keeps_axis);
     } else {
-        e->out[0] = pick(e, join_list(e, &l, QS_NONE, true), 0, false);
+        e->out[0] = pick(e, join_list(e, &l, QS_NONE, 0, true), 0, false);
     }
 }
 
@@ -328,7 +365,7 @@ static void expand_length(qs_expand *e) {
     if (e->code || is_carried(&l))
         return;
     if (!l.open) {
-        e->out[0] = qs_expand_number(e, QSIM_INT64, l.count);
+        e->out[0] = number_of(e, l.count);
         return;
     }
     e->out[0] = is_computed(&l) ? computed_part(e, &l.at[0], QS_NONE) : axis_size(e, &l.at[0]);
@@ -365,7 +402,7 @@ QS_COLD static int infer_concat(qs_infer *x) {
     int32_t axis = 0, rank = -1;
     int code = qs_list_read(x, x->node->inputs[0], &l);
     if (!code && !qs_node_attr(x->node, "axis"))
-        code = qs_infer_fail(x, QSIM_E_VALUE, "attribute axis is missing");
+        code = qs_infer_fail(x, QSIM_E_VALUE, "attribute 'axis' is missing");
     if (!code && l.count == 0)
         code = qs_infer_fail(x, QSIM_E_VALUE, "the sequence is empty");
     for (int32_t i = 0; i < l.count && !code; i++) {
@@ -394,7 +431,7 @@ static void join_slices(qs_expand *e, const qs_item *t, int64_t axis, bool stack
     const int32_t rank = e->graph->values[t->tensor].rank + t->keeps_axis;
     axis += axis < 0 ? rank - !stacks : 0;
     if (t->keeps_axis && !stacks && axis == t->axis) {
-        e->out[0] = t->tensor;
+        e->out[0] = t->end < 0 ? computed_whole(e, t) : t->tensor;
         return;
     }
     if (t->end < 0 || e->graph->values[t->tensor].rank < 0)
@@ -412,8 +449,7 @@ static void join_slices(qs_expand *e, const qs_item *t, int64_t axis, bool stack
     if (e->code)
         return;
     const qs_id parts[3] = {sizes, qs_expand_two(e, "Mul", sizes + 1, sizes + 2), sizes + 3};
-    const qs_id shape = qs_expand_many(e, "Concat", parts, 3, 1);
-    qs_expand_int(e, shape, "axis", 0);
+    const qs_id shape = qs_expand_concat(e, parts, 3, 0);
     e->out[0] = qs_expand_two(e, "Reshape", y, shape);
     if (!e->standard)
         qs_expand_int(e, e->out[0], "allowzero", 1);
@@ -421,25 +457,15 @@ static void join_slices(qs_expand *e, const qs_item *t, int64_t axis, bool stack
 
 static void expand_concat(qs_expand *e) {
     qs_list l;
-    qs_id in[QS_LIST_MOST];
     const int64_t axis = qs_node_int(e->node, "axis", 0);
     const bool stacks = qs_node_int(e->node, "new_axis", 0) != 0;
     expand_view(e, qs_expand_in(e, 0), &l);
     if (e->code || is_carried(&l))
         return;
-    if (l.open) {
+    if (l.open)
         join_slices(e, &l.at[0], axis, stacks);
-        return;
-    }
-    for (int32_t i = 0; i < l.count && !e->code; i++) {
-        in[i] = add_item(e, &l.at[i]);
-        if (stacks)
-            in[i] = qs_expand_two(e, "Unsqueeze", in[i], list_of(e, axis));
-    }
-    if (e->code)
-        return;
-    e->out[0] = qs_expand_many(e, "Concat", in, l.count, 1);
-    qs_expand_int(e, e->out[0], "axis", axis);
+    else
+        e->out[0] = join_list(e, &l, QS_NONE, axis, stacks);
 }
 
 /* ---- rows ---- */

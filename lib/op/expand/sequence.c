@@ -87,7 +87,7 @@ static int read_split(const qs_infer *x, qs_list *l) {
     assert(v); /* required */
     const int64_t given = qs_node_int(x->node, "axis", 0);
     if (v->rank < 0 && given < 0)
-        return qs_infer_fail(x, QSIM_E_UNSUPPORTED, "the rank of its input must be in the file");
+        return qs_infer_fail(x, QSIM_E_UNSUPPORTED, "input ranks must be in the file");
     int code = qs_infer_axis(x, given, v->rank < 0 ? QSIM_MAX_RANK : v->rank, &axis);
     if (code)
         return code;
@@ -183,14 +183,19 @@ static int read_first(const qs_infer *x, const qs_node *n, qs_id sequence, qs_li
     return QSIM_OK;
 }
 
+bool qs_list_slices(const qs_list *l) {
+    const qs_item *t = l->at;
+    bool slices = t->split != NULL;
+    for (int32_t i = 0; i < l->count && slices; i++)
+        slices = t[i].split == t->split && t[i].begin == i && t[i].end == i + 1;
+    return slices;
+}
+
 bool qs_list_opens(const qs_infer *x, const qs_node *change, const qs_list *l) {
     const qs_infer at = qs_list_view(x, change);
     const int32_t index = change->op == &qs_op_sequence_insert ? 2 : 1;
     qs_const c;
-    bool slices = l->at[0].split != NULL;
-    for (int32_t i = 0; i < l->count && slices; i++)
-        slices = l->at[i].split == l->at[0].split && l->at[i].begin == i && l->at[i].end == i + 1;
-    return slices && qs_infer_in(&at, index) && !qs_infer_const(&at, index, &c);
+    return qs_list_slices(l) && qs_infer_in(&at, index) && !qs_infer_const(&at, index, &c);
 }
 
 int qs_list_read(const qs_infer *x, qs_id sequence, qs_list *l) {

@@ -40,6 +40,9 @@ qs_infer qs_list_view(const qs_infer *x, const qs_node *n);
  */
 int qs_list_position(const qs_infer *x, int32_t index, int64_t length, int64_t bound, int64_t *at);
 
+/* Whether the tensors are all parts of size 1 of one tensor, in order. */
+bool qs_list_slices(const qs_list *l);
+
 /*
  * Whether the node changes slices of one tensor, all of those that there are, at a position that is
  * not in the file: they count as any number of slices then.

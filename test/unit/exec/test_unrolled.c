@@ -147,6 +147,46 @@ static void test_computed(bool listed, int32_t level) {
     end(&l);
 }
 
+/*
+ * Sizes m and p of a list, or the size m of each part, that the run finds to be none: a part and
+ * the parts joined again, each with its reason.
+ */
+static void test_wrong_sizes(bool listed, bool joins) {
+    static const int64_t lists[][2] = {{1, 2}, {3, 2}, {5, -1}, {-1, 5}, {INT64_MAX, 5}};
+    proto g = {0};
+    live l;
+    qsim_error e = {0};
+    qsim_tensor out[1];
+    inputs(&g);
+    ints(&g, "single", true, VALUES(1), 1);
+    number(&g, "at", 0);
+    node(&g, "Reshape", IN("m", "single"), "first", NULL, NULL);
+    node(&g, "Reshape", IN("p", "single"), "second", NULL, NULL);
+    if (listed)
+        node(&g, "Concat", IN("first", "second"), "split", NAMES("axis"), &none);
+    else
+        node(&g, "Identity", IN("m"), "split", NULL, NULL);
+    node(&g, "SplitToSequence", IN("x", "split"), "s", NULL, NULL);
+    if (joins)
+        node(&g, "ConcatFromSequence", IN("s"), "y", NAMES("axis"), &none);
+    else
+        node(&g, "SequenceAt", IN("s", "at"), "y", NULL, NULL);
+    proto_name(&g, 12, "y");
+    CHECK_INT(begin(&l, &g, QSIM_LEVEL_ALL, &e), QSIM_OK);
+    CHECK_INT(run(&l, 1, MOST - 1, out, 1, &e), QSIM_OK);
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]) && listed; i++) {
+        e = (qsim_error){0};
+        CHECK(run(&l, lists[i][0], lists[i][1], out, 1, &e) != QSIM_OK);
+        CHECK(strstr(e.message, "split size") != NULL);
+    }
+    for (int64_t m = -1; m <= 0 && !listed; m++) {
+        e = (qsim_error){0};
+        CHECK(run(&l, m, 0, out, 1, &e) != QSIM_OK);
+    }
+    CHECK_INT(run(&l, 2, MOST - 2, out, 1, &e), QSIM_OK);
+    end(&l);
+}
+
 /* What torch.unbind becomes: split = 1 without the axis. A list of sizes keeps it. */
 static void test_unbound(bool listed) {
     proto g = {0};
@@ -208,6 +248,35 @@ static void test_unknown_rank(void) {
     end(&l);
 }
 
+/* A rank that no run's shapes tell, of what is cut or of its sizes, is named as the reason. */
+static void test_no_rank(bool sizes) {
+    proto g = {0};
+    live l;
+    qsim_error e = {0};
+    qsim_tensor out[1];
+    proto_value(&g, 11, "x", QSIM_FLOAT, any, 3);
+    proto_value(&g, 11, "m", QSIM_INT64, any, 1);
+    proto_value(&g, 11, "shape", QSIM_INT64, any, 1);
+    number(&g, "one", 1);
+    node(&g, "Reshape", IN(sizes ? "m" : "x", "shape"), "u", NULL, NULL);
+    node(&g, "SplitToSequence", sizes ? IN("x", "u") : IN("u", "one"), "s",
+         NAMES("axis", "keepdims"), VALUES(0, 0));
+    if (sizes)
+        node(&g, "SequenceLength", IN("s"), "y", NULL, NULL);
+    else
+        node(&g, "ConcatFromSequence", IN("s"), "y", NAMES("axis", "new_axis"), VALUES(1, 1));
+    proto_name(&g, 12, "y");
+    static const int64_t all[] = {MOST, ROWS, COLUMNS}, single = 1, flat = -1;
+    static const int64_t m = MOST;
+    const qsim_tensor in[3] = {{QSIM_FLOAT, 3, all, x, sizeof(x)},
+                               {QSIM_INT64, 1, &single, (void *)&m, sizeof(m)},
+                               {QSIM_INT64, 1, &single, (void *)&flat, sizeof(flat)}};
+    CHECK_INT(begin(&l, &g, QSIM_LEVEL_ALL, &e), QSIM_OK);
+    CHECK_INT(qsim_run_execute(l.run, in, 3, out, 1, &e), QSIM_E_UNSUPPORTED);
+    CHECK(strstr(e.message, "input ranks must be in the file (node 's'") != NULL);
+    end(&l);
+}
+
 int main(void) {
     lists_fill();
     test_known(QSIM_LEVEL_ALL);
@@ -215,6 +284,9 @@ int main(void) {
     for (int listed = 0; listed < 2; listed++) {
         test_computed(listed, QSIM_LEVEL_ALL);
         test_computed(listed, QSIM_LEVEL_DISABLE);
+        test_wrong_sizes(listed, false);
+        test_wrong_sizes(listed, true);
+        test_no_rank(listed);
         test_unbound(listed);
     }
     test_unknown_rank();
