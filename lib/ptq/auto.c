@@ -291,29 +291,29 @@ static int refine(qs_search *s) {
     s->quiet = false;
     s->options.goal = goal;
     const double refined = s->best;
-    const bool found = refined > begun.score,
-               sure =
-                   found && qs_judge_is_sure(&s->judge, QS_LOSSES_BEST, QS_LOSSES_BEGUN, QS_SURE);
+    const bool found = refined > begun.score;
+    bool sure = found && qs_judge_is_sure(&s->judge, QS_LOSSES_BEST, QS_LOSSES_BEGUN, QS_SURE);
     if (!code) /* it clears the error */
         code = qs_search_return(s);
     if (!sure) {
         qs_search_restore(s, &begun);
         qs_judge_copy(&s->judge, QS_LOSSES_BEGUN, QS_LOSSES_BEST);
     }
+    const char *what = REFINED ", as far as it came";
+    if (!code && found) {
+        what = REFINED;
+        if (sure)
+            s->best = NAN; /* so that the attempt is reported as the best */
+        code = qs_search_try(s, what, NULL);
+        if (isnan(s->best))
+            s->best = refined;
+        else
+            sure = false; /* the attempt was reported */
+    }
+    if (code == QSIM_E_CANCELLED && sure)
+        code = qs_search_stop(s, &begun, what, time);
     qsim_recipe_free(begun.recipe);
-    if (code)
-        return code == QSIM_E_CANCELLED && sure
-                   ? qs_search_stop(s, REFINED ", as far as it came", time)
-                   : code;
-    if (!found)
-        return QSIM_OK;
-    if (sure)
-        s->best = NAN; /* so that the attempt is reported as the best */
-    code = qs_search_try(s, REFINED, NULL);
-    if (!isnan(s->best))
-        return code;
-    s->best = refined;
-    return code == QSIM_E_CANCELLED ? qs_search_stop(s, REFINED, time) : code;
+    return code;
 }
 
 /* Runs the stages with all units in 8 bits; *before: the state before refinement. */

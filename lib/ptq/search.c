@@ -194,15 +194,17 @@ int qs_search_step(qs_search *s, const char *what, double *score) {
     return try_candidate(s, what, false, score);
 }
 
-int qs_search_stop(qs_search *s, const char *what, double microseconds) {
+int qs_search_stop(qs_search *s, qs_search_state *before, const char *what, double microseconds) {
     candidate c = {.judgement = s->judgement, .microseconds = microseconds};
-    int code = s->options.attempt ? qs_search_return(s) : QSIM_E_STATE;
-    if (!code)
+    int code = qs_search_return(s);
+    if (!code && s->options.attempt)
         code = qs_quantize_prepared(s->prepared, s->c, &s->base, &c.model, s->error);
-    c.bytes = code ? -1 : qsim_model_bytes(c.model);
+    c.bytes = c.model ? qsim_model_bytes(c.model) : -1;
     c.met = is_met(s, &c.judgement);
     if (c.bytes >= 0)
         (void)report(s, &c, what, true);
+    else if (s->options.attempt)
+        qs_search_restore(s, before);
     qsim_model_free(c.model);
     return cancelled(s);
 }

@@ -72,8 +72,11 @@ int qs_search_try(qs_search *s, const char *what, double *score);
  * which none has to be surely better.
  */
 int qs_search_step(qs_search *s, const char *what, double *score);
-/* Reports the best candidate so far, which was not reported, as the last one. Returns CANCELLED. */
-int qs_search_stop(qs_search *s, const char *what, double microseconds);
+/*
+ * Reports the best candidate so far, which was not reported, as the last one. If its model cannot
+ * be made, as the context is cancelled, the state `before` it is restored. Returns CANCELLED.
+ */
+int qs_search_stop(qs_search *s, qs_search_state *before, const char *what, double microseconds);
 /* Returns to the best recipe so far, for the next candidate. */
 int qs_search_return(qs_search *s);
 /* Saves the best candidate so far, but not the losses of its samples. */

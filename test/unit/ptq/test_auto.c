@@ -24,7 +24,7 @@ static void make_batches(void) {
  * so that factors cannot move. Per tensor, the one weight of `worst` in `bad` leaves the others, of
  * 0.5, a few steps: of 100 one or none.
  */
-static qsim_model *make_net(float worst) {
+static qsim_model *make_net_of(qsim_ctx *ctx, float worst) {
     qsim_builder *b = NULL;
     static float bad[IN * IN];
     uint64_t seed = 5;
@@ -34,7 +34,7 @@ static qsim_model *make_net(float worst) {
         bad[i] = (float)(test_random(&seed) % 1000) / 1000 - 0.5f;
     bad[0] = worst;
     qsim_tensor w = {QSIM_FLOAT, 2, square, bad, sizeof(bad)};
-    CHECK_INT(qsim_builder_create(NULL, 13, "spoiled", &b, NULL), QSIM_OK);
+    CHECK_INT(qsim_builder_create(ctx, 13, "spoiled", &b, NULL), QSIM_OK);
     qsim_builder_input(b, "x", QSIM_FLOAT, 2, (int64_t[]){-1, IN}, symbol);
     qsim_builder_output(b, "y", QSIM_FLOAT, 2, (int64_t[]){-1, CLASSES}, symbol);
     net_constant(b, "w1", 2, square, 0.5f, 1);
@@ -50,6 +50,10 @@ static qsim_model *make_net(float worst) {
     qsim_builder_node(b, "", "Add", "sum", "mr,gr", "s");
     qsim_builder_node(b, "", "Gemm", "head", "s,w3,b3", "y");
     return net_finish(b);
+}
+
+static qsim_model *make_net(float worst) {
+    return make_net_of(NULL, worst);
 }
 
 static qsim_calibration *calibrate(const qsim_model *m) {
@@ -488,6 +492,7 @@ static void test_refined(void) {
 
 typedef struct stopping {
     int calls, stop_at, partial;
+    qsim_ctx *ctx; /* cancelled as well, as the command does for Ctrl-C; or NULL */
     double loss;
     size_t size;
     char text[16384]; /* the recipe of the last attempt that was kept */
@@ -496,7 +501,10 @@ typedef struct stopping {
 static int32_t on_progress(void *user, const char *what, uint64_t done, uint64_t total) {
     stopping *s = user;
     (void)what, (void)done, (void)total;
-    return ++s->calls == s->stop_at;
+    if (++s->calls != s->stop_at)
+        return 0;
+    qsim_ctx_cancel(s->ctx, 1);
+    return 1;
 }
 
 static int32_t on_kept(void *user, const qsim_attempt *a) {
@@ -511,10 +519,10 @@ static int32_t on_kept(void *user, const qsim_attempt *a) {
 }
 
 /* Wherever a search is cancelled, the last attempt that it told of is what it found. */
-static void test_interrupted(void) {
+static void test_interrupted(qsim_ctx *ctx) {
     static stopping s;
     static char text[sizeof(s.text)];
-    qsim_model *m = make_net(40);
+    qsim_model *m = make_net_of(ctx, 40);
     qsim_calibration *c = calibrate(m);
     const qsim_quantize_options tensor = {.struct_size = sizeof(tensor),
                                           .weight_scheme = QSIM_WEIGHT_TENSOR_SYMMETRIC};
@@ -532,10 +540,11 @@ static void test_interrupted(void) {
         qsim_recipe *found = NULL;
         double score = NAN;
         size_t size = 0;
-        s = (stopping){.stop_at = k};
+        s = (stopping){.stop_at = k, .ctx = ctx};
         CHECK_INT(qsim_recipe_create(NULL, &found, NULL), QSIM_OK);
         CHECK_INT(qsim_search(m, c, &tensor, &o, found, &score, NULL),
                   k ? QSIM_E_CANCELLED : QSIM_OK);
+        qsim_ctx_cancel(ctx, 0);
         all = k ? all : s.calls;
         partial += s.partial;
         CHECK_INT(qsim_recipe_text(found, text, sizeof(text), &size, NULL), QSIM_OK);
@@ -545,14 +554,18 @@ static void test_interrupted(void) {
         }
         qsim_recipe_free(found);
     }
-    CHECK(all > 40 && partial > 0);
+    CHECK(all > 40 && (ctx || partial > 0));
     qsim_calibration_free(c);
     qsim_model_free(m);
 }
 
 int main(void) {
+    qsim_ctx *ctx = NULL;
     make_batches();
-    test_interrupted();
+    test_interrupted(NULL);
+    CHECK_INT(qsim_ctx_create(NULL, &ctx, NULL), QSIM_OK);
+    test_interrupted(ctx);
+    qsim_ctx_free(ctx);
     test_sensitivity();
     test_ladder();
     test_two_ways();
