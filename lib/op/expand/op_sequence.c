@@ -402,7 +402,7 @@ QS_COLD static int infer_concat(qs_infer *x) {
     int32_t axis = 0, rank = -1;
     int code = qs_list_read(x, x->node->inputs[0], &l);
     if (!code && !qs_node_attr(x->node, "axis"))
-        code = qs_infer_fail(x, QSIM_E_VALUE, "attribute 'axis' is missing");
+        code = qs_infer_fail(x, QSIM_E_VALUE, "attribute '%s' is missing", "axis");
     if (!code && l.count == 0)
         code = qs_infer_fail(x, QSIM_E_VALUE, "the sequence is empty");
     for (int32_t i = 0; i < l.count && !code; i++) {

@@ -250,7 +250,7 @@ QS_COLD static int infer_qconcat(qs_infer *x) {
     if (!code)
         code = concat_inputs(x, &rank);
     if (!code && !qs_node_attr(x->node, "axis"))
-        code = qs_infer_fail(x, QSIM_E_GRAPH, "attribute 'axis' is missing");
+        code = qs_infer_fail(x, QSIM_E_GRAPH, "attribute '%s' is missing", "axis");
     if (code || rank < 0)
         return code ? code : qs_infer_unknown(x, x->in[1]->dtype);
     code = qs_infer_axis(x, qs_node_int(x->node, "axis", 0), rank, &axis);

@@ -44,7 +44,7 @@ QS_COLD static int infer_concat(qs_infer *x) {
             rank = -1;
     }
     if (!code && x->node->version >= 4 && !qs_node_attr(x->node, "axis"))
-        code = qs_infer_fail(x, QSIM_E_GRAPH, "attribute 'axis' is missing");
+        code = qs_infer_fail(x, QSIM_E_GRAPH, "attribute '%s' is missing", "axis");
     if (code || rank < 0)
         return code ? code : qs_infer_unknown(x, first->dtype);
     code = qs_infer_axis(x, qs_node_int(x->node, "axis", 1), rank, &axis);

@@ -113,7 +113,7 @@ QS_COLD static int infer_shaped(qs_infer *x) {
                                  (long long)shape[i]);
     }
     if (!code && count == QS_ABSENT)
-        code = qs_infer_fail(x, QSIM_E_GRAPH, "attribute 'shape' is missing");
+        code = qs_infer_fail(x, QSIM_E_GRAPH, "attribute '%s' is missing", "shape");
     return code ? code : infer_typed(x, QSIM_FLOAT, T_RANDOM, count, dims);
 }
 

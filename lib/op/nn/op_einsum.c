@@ -178,7 +178,7 @@ QS_COLD static int read_equation(const qs_infer *x, equation *e) {
     size_t at = 0;
     memset(e, 0, sizeof(*e));
     if (!a)
-        return qs_infer_fail(x, QSIM_E_GRAPH, "attribute equation is missing");
+        return qs_infer_fail(x, QSIM_E_GRAPH, "attribute '%s' is missing", "equation");
     int code = read_terms(x, a->u.s, &at, terms);
     if (!code)
         code = read_result(x, a->u.s, at, terms, x->node->input_count, &result);

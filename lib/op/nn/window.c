@@ -53,7 +53,7 @@ static int read_kernel(const qs_infer *x, const qs_dim *kernel, qs_window *w) {
         return code;
     bool given = qs_node_attr(x->node, "kernel_shape") != NULL;
     if (!given && !kernel)
-        return qs_infer_fail(x, QSIM_E_GRAPH, "attribute kernel_shape is missing");
+        return qs_infer_fail(x, QSIM_E_GRAPH, "attribute '%s' is missing", "kernel_shape");
     for (int32_t i = 0; kernel && i < w->axes; i++) {
         int64_t *k = &w->kernel[slot_of(w, i)];
         if (given && kernel[i].size >= 0 && kernel[i].size != *k)
@@ -139,7 +139,7 @@ int qs_window_infer(const qs_infer *x, int32_t index, const qs_dim *kernel, qs_w
     if (!upper && !lower && !valid) {
         if (!qs_node_string_is(x->node, "auto_pad", "NOTSET", true) &&
             !qs_node_string_is(x->node, "auto_pad", "", true))
-            return qs_infer_fail(x, QSIM_E_VALUE, "attribute auto_pad has an unknown value");
+            return qs_infer_fail(x, QSIM_E_VALUE, "attribute %s has an unknown value", "auto_pad");
         code = read_pads(x, w);
     }
     for (int32_t i = 0; i < QS_WINDOW_AXES; i++)

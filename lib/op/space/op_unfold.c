@@ -210,7 +210,7 @@ QS_COLD static int unpooled_dims(const qs_infer *x, const qs_value *v, qs_dim *d
     const int32_t axes = v->rank - 2;
     int code = qs_infer_ints(x, 2, given, LIST, &count);
     if (!code && !qs_node_attr(x->node, "kernel_shape"))
-        return qs_infer_fail(x, QSIM_E_GRAPH, "attribute kernel_shape is missing");
+        return qs_infer_fail(x, QSIM_E_GRAPH, "attribute '%s' is missing", "kernel_shape");
     code = code ? code : read_list(x, "kernel_shape", axes, 1, 1, kernel);
     code = code ? code : read_list(x, "strides", axes, 1, 1, strides);
     code = code ? code : read_list(x, "pads", 2 * axes, 0, 0, pads);
