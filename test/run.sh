@@ -25,6 +25,7 @@ need python3-pip python3-mesonpy mypy jupyter-nbconvert python3-ipykernel python
     say "not all of pip, meson-python, mypy, nbconvert, ipykernel, Pillow: parts of the Python package are not tested"
 # Peers for the interoperability tests; without them those tests are skipped by name.
 need python3-onnx || say "no python3-onnx: the ONNX checker will not be asked"
+need libonnx-testdata || say "no libonnx-testdata: types will not be compared with ONNX's schemas"
 command -v npm >/dev/null 2>&1 || need nodejs npm ||
     say "no npm: the tests against ONNX Runtime will be skipped"
 
