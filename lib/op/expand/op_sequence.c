@@ -258,8 +258,9 @@ static qs_id pick(qs_expand *e, qs_id x, int64_t axis, bool keeps_axis) {
 }
 
 /*
- * What the parts of computed sizes have to add up to, for checked_split: the sum of the sizes, none
- * of which may cancel another; where `split` is the size of each, the axis or a size below 1.
+ * The sum of computed sizes, which checked_split compares with the axis: of listed ones their
+ * magnitudes, so that none cancels another. Where `split` is the size of each part, the axis; but a
+ * size below 1 stands for the sum, so that it is refused.
  */
 static qs_id sum_parts(qs_expand *e, const qs_item *t, qs_id split, bool listed) {
     if (listed)

@@ -101,25 +101,29 @@ static void test_known(int32_t level) {
 
 /* ---- parts of computed sizes ---- */
 
-/* x is cut along axis 0 into parts of m, or of m and the rest: part p, their number, and all. */
+/* Cuts x along axis 0 into the list s: into parts of m, or of the listed sizes m and `second`. */
+static void cut_by_computed(proto *g, bool listed, const char *second) {
+    ints(g, "single", true, VALUES(1), 1);
+    if (listed) {
+        node(g, "Reshape", IN("m", "single"), "size_0", NULL, NULL);
+        node(g, "Reshape", IN(second, "single"), "size_1", NULL, NULL);
+        node(g, "Concat", IN("size_0", "size_1"), "split", NAMES("axis"), &none);
+    } else {
+        node(g, "Identity", IN("m"), "split", NULL, NULL);
+    }
+    node(g, "SplitToSequence", IN("x", "split"), "s", NULL, NULL);
+}
+
+/* Parts of m, or m and the rest of the axis: part p, their number, and all of them joined. */
 static void test_computed(bool listed, int32_t level) {
     proto g = {0};
     live l;
     qsim_error e = {0};
     qsim_tensor out[3];
     inputs(&g);
-    ints(&g, "single", true, VALUES(1), 1);
-    number(&g, "zero", 0);
     number(&g, "all", MOST);
-    if (listed) {
-        node(&g, "Reshape", IN("m", "single"), "first", NULL, NULL);
-        node(&g, "Sub", IN("all", "m"), "left", NULL, NULL);
-        node(&g, "Reshape", IN("left", "single"), "second", NULL, NULL);
-        node(&g, "Concat", IN("first", "second"), "split", NAMES("axis"), &none);
-    } else {
-        node(&g, "Identity", IN("m"), "split", NULL, NULL);
-    }
-    node(&g, "SplitToSequence", IN("x", "split"), "s", NULL, NULL);
+    node(&g, "Sub", IN("all", "m"), "left", NULL, NULL);
+    cut_by_computed(&g, listed, "left");
     node(&g, "SequenceAt", IN("s", "p"), "y", NULL, NULL);
     node(&g, "SequenceLength", IN("s"), "n", NULL, NULL);
     node(&g, "ConcatFromSequence", IN("s"), "joined", NAMES("axis"), &none);
@@ -148,8 +152,8 @@ static void test_computed(bool listed, int32_t level) {
 }
 
 /*
- * Sizes m and p of a list, or the size m of each part, that the run finds to be none: a part and
- * the parts joined again, each with its reason.
+ * Sizes m and p that do not add up to the axis, or parts of a size m below 1, are refused when a
+ * run computes them: where one part is taken, and where all are joined again.
  */
 static void test_wrong_sizes(bool listed, bool joins) {
     static const int64_t lists[][2] = {{1, 2}, {3, 2}, {5, -1}, {-1, 5}, {INT64_MAX, 5}};
@@ -158,15 +162,8 @@ static void test_wrong_sizes(bool listed, bool joins) {
     qsim_error e = {0};
     qsim_tensor out[1];
     inputs(&g);
-    ints(&g, "single", true, VALUES(1), 1);
     number(&g, "at", 0);
-    node(&g, "Reshape", IN("m", "single"), "first", NULL, NULL);
-    node(&g, "Reshape", IN("p", "single"), "second", NULL, NULL);
-    if (listed)
-        node(&g, "Concat", IN("first", "second"), "split", NAMES("axis"), &none);
-    else
-        node(&g, "Identity", IN("m"), "split", NULL, NULL);
-    node(&g, "SplitToSequence", IN("x", "split"), "s", NULL, NULL);
+    cut_by_computed(&g, listed, "p");
     if (joins)
         node(&g, "ConcatFromSequence", IN("s"), "y", NAMES("axis"), &none);
     else

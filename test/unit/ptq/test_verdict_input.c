@@ -24,7 +24,9 @@ static qsim_model *make_norm(void) {
     return net_finish(b);
 }
 
-/* Values size * (1, -1, 1, -1) + shift: mean shift, variance size^2; is there a warning of `kind`?
+/*
+ * Whether values size * (1, -1, 1, -1) + shift, of mean `shift` and variance size^2, bring a
+ * warning of this kind.
  */
 static int norm_says(const char *kind, float size, float shift) {
     float x[8 * 2 * 4];
