@@ -8,28 +8,18 @@
 #include <qsim/profile.h>
 
 #include "modelinfo.h"
+#include "pace_reasons.h"
 
-#define SPEND_MS    250.0
-#define LEAST_GAIN  1.05
-#define STEP_US     0.5 /* shorter steps are mostly overhead */
-#define MOST_SLOWER 3
-#define REPEATS     5
+#define SPEND_MS 250.0
+#define REPEATS  5
 
 bool pace_fails(time_ratio r) {
-    return r.value > 0 && r.value + r.margin < LEAST_GAIN; /* false for NaN: unknown */
+    return r.value > 0 && r.value + r.margin < PACE_LEAST_GAIN; /* false for NaN: unknown */
 }
 
 /* ---- steps ---- */
 
-enum { IN_INTEGERS, IN_FLOATS, CONVERTING };
-
-typedef struct step {
-    const char *node, *op_type;
-    int kind;
-    double us; /* the least of REPEATS runs */
-} step;
-
-static int kind_of(const qsim_run *run, int32_t index, const qsim_step_info *info) {
+static pace_kind kind_of(const qsim_run *run, int32_t index, const qsim_step_info *info) {
     int64_t dims[QSIM_MAX_RANK];
     bool bytes = false;
     if (strstr(info->op_type, "QuantizeLinear"))
@@ -42,20 +32,20 @@ static int kind_of(const qsim_run *run, int32_t index, const qsim_step_info *inf
     return bytes ? IN_INTEGERS : IN_FLOATS;
 }
 
-static size_t read_steps(const engine *e, step **out) {
+static size_t read_steps(const engine *e, pace_step **out) {
     const int32_t count = qsim_run_step_count(e->run);
     *out = tool_alloc((size_t)(count > 0 ? count : 0), sizeof(**out));
     for (int32_t i = 0; i < count; i++) {
         qsim_step_info info = {.struct_size = sizeof(info)};
         if (qsim_run_step(e->run, i, &info))
             continue;
-        (*out)[i] = (step){info.node, info.op_type, kind_of(e->run, i, &info), INFINITY};
+        (*out)[i] = (pace_step){info.node, info.op_type, kind_of(e->run, i, &info), INFINITY};
     }
     return (size_t)(count > 0 ? count : 0);
 }
 
 bool pace_is_integer(const engine *e) {
-    step *steps;
+    pace_step *steps;
     bool any = false;
     size_t n = read_steps(e, &steps);
     for (size_t i = 0; i < n; i++)
@@ -65,7 +55,7 @@ bool pace_is_integer(const engine *e) {
 }
 
 static int time_steps(const tool *t, const char *file, engine *e, const qsim_tensor *inputs,
-                      size_t count, step **steps, size_t *n) {
+                      size_t count, pace_step **steps, size_t *n) {
     int code = EXIT_OK;
     *steps = NULL;
     qsim_run_set_timing(e->run, 1);
@@ -85,104 +75,15 @@ static int time_steps(const tool *t, const char *file, engine *e, const qsim_ten
 
 /* ---- why ---- */
 
-static void add(text *why, const char *part) {
-    text_printf(why, "%s%s", why->size ? "; " : "", part);
-}
-
-/* The time of one kind of steps, and the longest of them. */
-static double spent(const step *s, size_t n, int kind, const step **longest) {
-    double sum = 0;
-    *longest = NULL;
-    for (size_t i = 0; i < n; i++)
-        if (s[i].kind == kind) {
-            sum += s[i].us;
-            *longest = !*longest || s[i].us > (*longest)->us ? &s[i] : *longest;
-        }
-    return sum;
-}
-
-static double us_of(const step *s, size_t n, const char *node) {
-    double sum = 0;
-    for (size_t i = 0; i < n && *node; i++)
-        sum += strcmp(s[i].node, node) == 0 ? s[i].us : 0;
-    return sum;
-}
-
-/* The time that a step of B takes more than its node in A; 0: none, or A has no such node. */
-static double lost(const step *a, size_t m, const step *b) {
-    const double before = b->kind == IN_INTEGERS ? us_of(a, m, b->node) : 0;
-    return before > 0 && b->us >= before * LEAST_GAIN ? b->us - before : 0;
-}
-
-/* Names the layers that lose most, the worst first. */
-static void explain_slower(const step *a, size_t m, const step *b, size_t n, text *why) {
-    text line = {0};
-    double below = INFINITY;
-    for (int found = 0; found < MOST_SLOWER; found++) {
-        const step *worst = NULL;
-        for (size_t i = 0; i < n; i++) {
-            const double own = lost(a, m, &b[i]);
-            if (own > 0 && own < below && (!worst || own > lost(a, m, worst)))
-                worst = &b[i];
-        }
-        if (!worst)
-            break;
-        below = lost(a, m, worst);
-        text_printf(&line, "%s'%.60s' %.3g -> %.3g \xc2\xb5s",
-                    found ? ", " : "slower layers: ", worst->node, us_of(a, m, worst->node),
-                    worst->us);
-    }
-    if (line.size)
-        add(why, line.data);
-    text_free(&line);
-}
-
-static void explain_steps(const step *a, size_t m, const step *b, size_t n, text *why) {
-    const step *longest, *other, *layer;
-    char line[256];
-    const double floats = spent(b, n, IN_FLOATS, &longest);
-    const double between = spent(b, n, CONVERTING, &other);
-    const double all = floats + between + spent(b, n, IN_INTEGERS, &layer);
-    if (longest && floats > 0.2 * all) {
-        snprintf(line, sizeof(line),
-                 "%.0f %% of its time stays in floats, '%.60s' (%s) most of all",
-                 100 * floats / all, longest->node, longest->op_type);
-        add(why, line);
-    }
-    if (other && between > 0.15 * all) {
-        snprintf(line, sizeof(line),
-                 "%.0f %% goes into conversions between floats and integers, '%.60s' most of all",
-                 100 * between / all, other->node);
-        add(why, line);
-    }
-    if (all < STEP_US * (double)n) {
-        snprintf(
-            line, sizeof(line),
-            "too small: its %zu steps take %.3g \xc2\xb5s each, mostly their own beginning and "
-            "end",
-            n, all / (double)n);
-        add(why, line);
-    }
-    const size_t known = why->size;
-    explain_slower(a, m, b, n, why);
-    if (why->size == known && layer && all >= STEP_US * (double)n) {
-        snprintf(line, sizeof(line), "of its integer layers '%.60s' takes longest, %.3g \xc2\xb5s",
-                 layer->node, layer->us);
-        add(why, line);
-    }
-}
-
 int pace_explain(const tool *t, const char *const file[2], engine e[2], const qsim_tensor *inputs,
                  size_t count, text *why) {
-    step *steps[2] = {NULL, NULL};
+    pace_step *steps[2] = {NULL, NULL};
     size_t n[2] = {0, 0};
     int code = EXIT_OK;
     for (int k = 0; k < 2 && code == EXIT_OK; k++)
         code = time_steps(t, file[k], &e[k], inputs, count, &steps[k], &n[k]);
-    if (code == EXIT_OK && n[1] > 0)
-        explain_steps(steps[0], n[0], steps[1], n[1], why);
-    if (code == EXIT_OK && !why->size)
-        text_puts(why, "no single layer; qsim profile tells where the time goes");
+    if (code == EXIT_OK)
+        pace_reasons(steps[0], n[0], steps[1], n[1], why);
     free(steps[0]);
     free(steps[1]);
     return code;
