@@ -61,7 +61,7 @@ def run_all(tests, work, jobs):
         name, kind, command = test
         shutil.rmtree(here.folder, ignore_errors=True)
         os.makedirs(here.folder)
-        env = mutate.environment(work, False, os.path.join(work, "counts", kind))
+        env = mutate.environment(work, None, False, os.path.join(work, "counts", kind))
         p = subprocess.run(command, cwd=here.folder, env=env, stdin=subprocess.DEVNULL,
                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
         shutil.rmtree(here.folder, ignore_errors=True)

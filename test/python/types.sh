@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # mypy --strict accepts the package, the same as one file, and a program that uses it; and refuses one
-# that uses it wrongly. Usage: types.sh PYTHON SOURCE_ROOT LIBRARY ONE_FILE
+# that uses it wrongly. And scripts beside them, most of which no other test runs whole, call functions as those are
+# defined. Usage: types.sh PYTHON SOURCE_ROOT LIBRARY ONE_FILE
 set -eu
 "$1" -c 'import mypy, numpy' 2>/dev/null || { echo "skipped: $1 has no mypy or no numpy"; exit 77; }
 work=$(mktemp -d)
@@ -32,3 +33,11 @@ export MYPYPATH="$2/tools/python"
 check "$1" "$work/right.py"
 said=$(check "$1" "$work/wrong.py") && { echo "types: a wrong program was accepted"; exit 1; }
 echo "$said" | grep -q '^Found 2 errors' || { echo "types: $said"; exit 1; }
+
+# Types of scripts are not declared, so of what mypy says only calls, names and members of modules count.
+for folder in bench test test/cli test/fault test/interop; do
+    said=$(cd "$2/$folder" && "$1" -m mypy --check-untyped-defs --ignore-missing-imports --cache-dir "$work/cache" ./*.py) || :
+    echo "$said" | grep -qE '^(Success|Found)' || { echo "types: $folder: $said"; exit 1; }
+    wrong=$(echo "$said" | grep -E '\[(call-arg|name-defined)\]|Module has no attribute') || continue
+    echo "types: $folder: $wrong" && exit 1
+done
