@@ -6,6 +6,7 @@ struct qs_chunk {
     struct qs_chunk *next_free, *next;
     size_t bytes; /* of `data` */
     uint8_t range;
+    bool used;
     void *data;
 };
 
@@ -50,6 +51,21 @@ static struct qs_chunk *make_chunk(qs_chunks *c, size_t bytes, uint8_t range, in
     return chunk;
 }
 
+/* Frees what no value has: the sizes of an execution may be in other ranges than those before. */
+static void free_unused(qs_chunks *c) {
+    for (struct qs_chunk **at = &c->all, *chunk; (chunk = *at) != NULL;) {
+        if (chunk->used) {
+            at = &chunk->next;
+            continue;
+        }
+        *at = chunk->next;
+        c->bytes -= chunk->bytes;
+        qs_free(c->ctx, chunk->data);
+        qs_free(c->ctx, chunk);
+    }
+    memset(c->free, 0, sizeof(c->free));
+}
+
 struct qs_chunk *qs_chunk_alloc(qs_chunks *c, size_t bytes, int *code) {
     size_t most;
     *code = QSIM_E_LIMIT;
@@ -57,10 +73,16 @@ struct qs_chunk *qs_chunk_alloc(qs_chunks *c, size_t bytes, int *code) {
         return NULL;
     const uint8_t range = range_of(bytes, &most);
     struct qs_chunk *chunk = c->free[range];
+    const size_t kept = c->bytes;
     *code = QSIM_OK;
-    if (!chunk)
-        return make_chunk(c, most, range, code);
-    c->free[range] = chunk->next_free;
+    if (chunk) {
+        c->free[range] = chunk->next_free;
+    } else if (!(chunk = make_chunk(c, most, range, code))) {
+        free_unused(c);
+        if (c->bytes == kept || !(chunk = make_chunk(c, most, range, code)))
+            return NULL;
+    }
+    chunk->used = true;
     return chunk;
 }
 
@@ -69,16 +91,13 @@ void *qs_chunk_data(const struct qs_chunk *chunk) {
 }
 
 void qs_chunk_release(qs_chunks *c, struct qs_chunk *chunk) {
+    chunk->used = false;
     chunk->next_free = c->free[chunk->range];
     c->free[chunk->range] = chunk;
 }
 
 void qs_chunks_free(qs_chunks *c) {
-    for (struct qs_chunk *chunk = c->all, *next; chunk; chunk = next) {
-        next = chunk->next;
-        qs_free(c->ctx, chunk->data);
-        qs_free(c->ctx, chunk);
-    }
-    c->all = NULL;
-    memset(c->free, 0, sizeof(c->free));
+    for (struct qs_chunk *chunk = c->all; chunk; chunk = chunk->next)
+        chunk->used = false;
+    free_unused(c);
 }

@@ -15,7 +15,10 @@
 
 struct qs_chunk;
 
-/* Memory for results. A released chunk is used again for sizes of the same range. */
+/*
+ * Memory for results. A released chunk is used again for sizes of the same range, and freed where
+ * the limit or the system has no memory for another size.
+ */
 typedef struct qs_chunks {
     qsim_ctx *ctx;
     struct qs_chunk *free[256]; /* by range of sizes */

@@ -161,6 +161,30 @@ static void chunks(qsim_ctx *ctx) {
     CHECK(!qs_chunk_alloc(&c, bytes, &code));
     CHECK_INT(code, QSIM_E_LIMIT);
     qs_chunks_free(&c);
+    CHECK_INT((int)c.bytes, 0);
+}
+
+/* Sizes that grow from one execution to the next: only the chunks in use count. */
+static void growing_chunks(qsim_ctx *ctx) {
+    const size_t limit = 100000;
+    qs_chunks c;
+    int code = -1;
+    qs_chunks_init(&c, ctx, limit);
+    struct qs_chunk *kept = qs_chunk_alloc(&c, 1000, &code);
+    CHECK(kept != NULL);
+    memset(qs_chunk_data(kept), 7, 1000);
+    for (size_t bytes = 1000; bytes < limit - limit / 4; bytes += 1000) {
+        struct qs_chunk *grown = qs_chunk_alloc(&c, bytes, &code);
+        CHECK_INT(code, QSIM_OK);
+        if (!grown)
+            break;
+        memset(qs_chunk_data(grown), 9, bytes);
+        qs_chunk_release(&c, grown);
+        CHECK(c.bytes <= limit);
+    }
+    for (size_t i = 0; i < 1000; i++)
+        CHECK_INT(((const uint8_t *)qs_chunk_data(kept))[i], 7);
+    qs_chunks_free(&c);
 }
 
 int main(void) {
@@ -176,6 +200,7 @@ int main(void) {
     crowd(ctx, 1000);
     crowd(ctx, 100000);
     chunks(ctx);
+    growing_chunks(ctx);
     qs_slot huge[2] = {{.bytes = SIZE_MAX - 100, .last = 1}, {.bytes = 200, .last = 1}};
     size_t total, live;
     CHECK_INT(qs_memory_plan(ctx, huge, 2, &total, &live), QSIM_E_LIMIT);
