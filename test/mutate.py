@@ -141,8 +141,8 @@ class Build:
         folder = "counted/obj" if counted else "obj"
         out = os.path.join(self.work, folder, path.replace("/", "_")[:-2] + ".o")
         if not os.path.exists(out):
-            # The tool asks its compiler whether limits of memory can hold.
-            more = ["-D__SANITIZE_ADDRESS__"] if path == "tools/common/bounds.c" else []
+            # It is linked with all, but only a fault's file is compiled with it: what asks for it is told.
+            more = ["-D__SANITIZE_ADDRESS__"] if "__SANITIZE_ADDRESS__" in self.text(path) else []
             if counted and path in self.counted:
                 more = more + ["-O0", "--coverage", "-fprofile-update=atomic"]
             elif counted:
