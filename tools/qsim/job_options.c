@@ -28,8 +28,8 @@ static const struct {
     const char *option;
     double low, high;
 } ranges[] = {
-    {"max-drop", 0.001, 100}, {"budget", 1e-6, 1e6},   {"percentile", 50, 100},
-    {"block", 0, 256},        {"steps", 1, 1000000.0}, {"seed", 0, 9007199254740992.0},
+    {"max-drop", 0, 100}, {"budget", 1e-6, 1e6},   {"percentile", 50, 100},
+    {"block", 0, 256},    {"steps", 1, 1000000.0}, {"seed", 0, 9007199254740992.0},
 };
 
 const option *job_option(const job_pass *p, const char *key) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads the options of qsim auto. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,7 +61,7 @@ int ladder_options(const tool *t, ladder *l) {
     for (int32_t i = 0; goal && i < 3; i++)
         if (strcmp(goal, goals[i]) == 0)
             l->goal = i;
-    if (!tool_number(t, "max-drop", 0.001, 100, 1, &l->max_drop))
+    if (!tool_number(t, "max-drop", 0, 100, 1, &l->max_drop))
         return EXIT_USAGE;
     int code = read_budget(t, &l->seconds);
     if (!code)
@@ -76,7 +77,7 @@ int32_t ladder_keeps_moments(const ladder *l) {
 void ladder_give(ladder *l, qsim_search_options *o) {
     o->methods = "auto";
     o->goal = l->goal;
-    o->max_drop = l->max_drop;
+    o->max_drop = fmax(l->max_drop, LEAST_DROP);
     o->seconds = l->seconds;
     o->bits = l->bits;
     o->cost = l->costs.count ? costs_say : NULL;

@@ -8,6 +8,9 @@
 #include "judging.h"
 #include "pace.h"
 
+/* What --max-drop 0 asks of the library, for which 0 is the default. */
+#define LEAST_DROP 1e-9
+
 /* A candidate of a search. */
 typedef struct search_attempt {
     char *what;

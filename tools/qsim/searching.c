@@ -69,9 +69,11 @@ static int read_options(const tool *t, qsim_search_options *o) {
     if (seed && !parse_uint64(seed, &o->seed))
         return tool_usage(t, NULL, "--seed is '%s', not a whole number", seed);
     if (!tool_int(t, "steps", 1, 1000000, 200, &steps) ||
-        !tool_number(t, "max-drop", 0.001, 100, 0, &o->max_drop) ||
+        !tool_number(t, "max-drop", 0, 100, 0, &o->max_drop) ||
         !tool_number(t, "percentile", 50, 100, 0, &o->start_percentile))
         return EXIT_USAGE;
+    if (args_has(&t->args, "max-drop"))
+        o->max_drop = fmax(o->max_drop, LEAST_DROP);
     o->steps = (int32_t)steps;
     return EXIT_OK;
 }
