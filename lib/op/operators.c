@@ -484,7 +484,7 @@ QS_COLD static int refuse_operator(const qs_infer *x, bool known) {
                             n->op_type, domain)
             : qs_infer_fail(x, QSIM_E_UNSUPPORTED, "operator %s is not supported", n->op_type);
     if (known)
-        qs_hint(x->error, "its opsets %s are", opsets);
+        qs_hint(x->error, "supported are its opsets %s", opsets);
     else
         qs_hint_supported(x->error);
     return code;

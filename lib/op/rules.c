@@ -24,6 +24,12 @@ void qs_hint_supported(qsim_error *error) {
     qs_hint(error, "qsim info --ops lists the operators, opsets and types that are supported");
 }
 
+int qs_infer_bad_word(const qs_infer *x, const char *attr) {
+    const qs_span word = qs_node_attr(x->node, attr)->u.s;
+    return qs_infer_fail(x, QSIM_E_VALUE, "attribute %s has the unknown value '%.*s'", attr,
+                         word.size < 64 ? (int)word.size : 64, (const char *)word.data);
+}
+
 int qs_infer_type(const qs_infer *x, int32_t index, uint32_t set) {
     const qs_value *v = qs_infer_in(x, index);
     if (!v || v->dtype == QSIM_UNDEFINED)

@@ -43,6 +43,8 @@ size_t qs_dtype_bytes(int32_t dtype);
 /* Input `index`, even beyond the first 64; NULL if it is left out. */
 const qs_value *qs_infer_in(const qs_infer *x, int32_t index);
 
+/* Fails because a word that the node gives as this attribute is none of those that are known. */
+int qs_infer_bad_word(const qs_infer *x, const char *attr);
 /* Hints at the list of all that is supported. */
 void qs_hint_supported(qsim_error *error);
 

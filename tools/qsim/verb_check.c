@@ -10,7 +10,8 @@ typedef struct findings {
     const tool *tool;
     const char *file;
     json json;
-    int code; /* code of the first problem */
+    int code;                                      /* code of the first problem */
+    char hint[sizeof(((qsim_error *)NULL)->hint)]; /* the latest */
 } findings;
 
 static void report(void *user, const qsim_error *e) {
@@ -22,6 +23,8 @@ static void report(void *user, const qsim_error *e) {
         json_int(&f->json, "code", e->code);
         json_string(&f->json, "name", qsim_error_name(e->code));
         json_string(&f->json, "message", e->message);
+        if (e->hint[0])
+            json_string(&f->json, "hint", e->hint);
         json_end(&f->json);
         return;
     }
@@ -29,6 +32,10 @@ static void report(void *user, const qsim_error *e) {
     utf8_printable(&line, e->message, 380);
     printf("%s\n", line.data);
     text_free(&line);
+    /* Problems of one kind share a hint, which is none of the lines that list problems. */
+    if (e->hint[0] && strcmp(e->hint, f->hint) != 0 && !f->tool->quiet)
+        fprintf(stderr, "hint: %s\n", e->hint);
+    snprintf(f->hint, sizeof(f->hint), "%s", e->hint);
 }
 
 /* ---- valid, but hardly meant ---- */

@@ -230,7 +230,7 @@ QS_COLD static int rounding_of(const qs_node *n) {
 QS_COLD static int check_cast(const qs_infer *x) {
     const int code = qs_infer_type(x, 0, QS_T_ANY);
     if (!code && rounding_of(x->node) < 0)
-        return qs_infer_fail(x, QSIM_E_VALUE, "attribute %s has an unknown value", "round_mode");
+        return qs_infer_bad_word(x, "round_mode");
     return code;
 }
 

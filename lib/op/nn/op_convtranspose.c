@@ -126,7 +126,7 @@ QS_COLD int qs_transposed_read(const qs_infer *x, qs_transposed *g) {
     if (!code && !upper && !lower && !valid &&
         !qs_node_string_is(x->node, "auto_pad", "NOTSET", true) &&
         !qs_node_string_is(x->node, "auto_pad", "", true))
-        return qs_infer_fail(x, QSIM_E_VALUE, "attribute %s has an unknown value", "auto_pad");
+        return qs_infer_bad_word(x, "auto_pad");
     for (int32_t i = 0; i < g->axes && !code; i++) {
         if (valid)
             axis_of(g, i)->before = axis_of(g, i)->after = 0;

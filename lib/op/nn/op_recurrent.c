@@ -11,7 +11,7 @@ static int read_direction(const qs_infer *x, qs_recurrent *r) {
     r->reverse = qs_node_string_is(x->node, "direction", "reverse", false);
     r->directions = both ? 2 : 1;
     if (!both && !r->reverse && !qs_node_string_is(x->node, "direction", "forward", true))
-        return qs_infer_fail(x, QSIM_E_VALUE, "attribute %s has an unknown value", "direction");
+        return qs_infer_bad_word(x, "direction");
     return QSIM_OK;
 }
 

@@ -40,7 +40,7 @@ static int read_choice(const qs_infer *x, const char *attr, const choice *choice
             *out = choices[i].value;
             return QSIM_OK;
         }
-    return qs_infer_fail(x, QSIM_E_VALUE, "attribute %s has an unknown value", attr);
+    return qs_infer_bad_word(x, attr);
 }
 
 static const choice modes[] = {{"nearest", QS_NEAREST},
@@ -187,7 +187,7 @@ static int use_sizes(const qs_infer *x, resize_spec *s, const int64_t *sizes) {
     if (larger || qs_node_string_is(x->node, policy, "not_larger", false))
         return keep_ratio(x, s, sizes, larger);
     if (!qs_node_string_is(x->node, policy, "stretch", true))
-        return qs_infer_fail(x, QSIM_E_VALUE, "attribute %s has an unknown value", policy);
+        return qs_infer_bad_word(x, policy);
     return QSIM_OK;
 }
 

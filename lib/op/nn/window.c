@@ -139,7 +139,7 @@ int qs_window_infer(const qs_infer *x, int32_t index, const qs_dim *kernel, qs_w
     if (!upper && !lower && !valid) {
         if (!qs_node_string_is(x->node, "auto_pad", "NOTSET", true) &&
             !qs_node_string_is(x->node, "auto_pad", "", true))
-            return qs_infer_fail(x, QSIM_E_VALUE, "attribute %s has an unknown value", "auto_pad");
+            return qs_infer_bad_word(x, "auto_pad");
         code = read_pads(x, w);
     }
     for (int32_t i = 0; i < QS_WINDOW_AXES; i++)

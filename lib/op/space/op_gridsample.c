@@ -46,7 +46,7 @@ QS_COLD static int read_word(const qs_infer *x, const char *attr, const char *co
             *out = i;
             return QSIM_OK;
         }
-    return qs_infer_fail(x, QSIM_E_VALUE, "attribute %s has an unknown value", attr);
+    return qs_infer_bad_word(x, attr);
 }
 
 #define NAMES_SINCE 20 /* before it, modes had the names for two axes */

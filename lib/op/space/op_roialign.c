@@ -63,11 +63,10 @@ QS_COLD static int read_roi(const qs_infer *x, roi_params *p) {
     p->oh = (size_t)oh;
     p->ow = (size_t)ow;
     if (!p->max && !qs_node_string_is(n, "mode", "avg", true))
-        return qs_infer_fail(x, QSIM_E_VALUE, "attribute %s has an unknown value", "mode");
+        return qs_infer_bad_word(x, "mode");
     if (!p->half_pixel &&
         !qs_node_string_is(n, "coordinate_transformation_mode", "output_half_pixel", true))
-        return qs_infer_fail(x, QSIM_E_VALUE, "attribute %s has an unknown value",
-                             "coordinate_transformation_mode");
+        return qs_infer_bad_word(x, "coordinate_transformation_mode");
     if (oh < 1 || ow < 1 || oh > INT32_MAX || ow > INT32_MAX || p->sampling < 0 ||
         p->sampling > INT32_MAX || !isfinite(p->scale))
         return qs_infer_fail(x, QSIM_E_VALUE,

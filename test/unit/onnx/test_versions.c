@@ -83,9 +83,9 @@ static void test_refusals(void) {
     static const char list[] =
         "qsim info --ops lists the operators, opsets and types that are supported";
     refused("SwiGLU", QSIM_FLOAT, "this version of operator SwiGLU is not supported",
-            "its opsets 28 to 28 are");
+            "supported are its opsets 28 to 28");
     refused("Scatter", QSIM_FLOAT, "this version of operator Scatter is not supported",
-            "its opsets 9 to 10 are");
+            "supported are its opsets 9 to 10");
     refused("SwishGLU", QSIM_FLOAT, "operator SwishGLU is not supported", list);
     refused("Mod", QSIM_STRING, "input 0 'a' has type string", list);
 }

@@ -149,7 +149,7 @@ static void refuses(qsim_ctx *ctx) {
         or_attr attr;
         int64_t channels, size;
         int code;
-        const char *domain;
+        const char *says;
     } list[] = {
         {or_int("group", 2), 3, 8, QSIM_E_SHAPE, ""},
         {or_int("group", 3), 9, 8, QSIM_E_VALUE, ""},
@@ -166,7 +166,8 @@ static void refuses(qsim_ctx *ctx) {
         {or_pair("kernel_shape", 3, 4), 3, 8, QSIM_E_SHAPE, ""},
         {or_four("pads", 0, 0, 0, -1), 3, 8, QSIM_E_VALUE, ""},
         {or_pair("pads", 0, 0), 3, 8, QSIM_E_SHAPE, ""},
-        {or_string("auto_pad", "SAME"), 3, 8, QSIM_E_VALUE, ""},
+        {or_string("auto_pad", "SAME"), 3, 8, QSIM_E_VALUE,
+         "auto_pad has the unknown value 'SAME'"},
         {or_int("channels_last", 1), 3, 8, QSIM_E_UNSUPPORTED, ""},
         {or_float("lo", 0), 3, 8, QSIM_E_UNSUPPORTED, ""},
     };
@@ -179,6 +180,7 @@ static void refuses(qsim_ctx *ctx) {
         or_result r = or_run(ctx, &c, true);
         CHECK_INT(r.code, list[i].code);
         CHECK(strstr(r.error.message, "Conv") != NULL);
+        CHECK(strstr(r.error.message, list[i].says) != NULL);
     }
 }
 
