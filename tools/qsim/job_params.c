@@ -82,10 +82,11 @@ static bool map_name(job_choice *c, const char *pairs, const char *name, bool al
 
 /* Lists Olive's names: "QInt8, int8, QUInt8". */
 static void list_names(const char *pairs, text *out) {
-    for (const char *p = pairs; p; p = strchr(p, '|')) {
-        p += *p == '|';
+    const char *p = pairs;
+    do {
         text_printf(out, "%s%.*s", out->size ? ", " : "", (int)strcspn(p, "="), p);
-    }
+        p += strcspn(p, "|");
+    } while (*p++);
 }
 
 static bool read_value(pass_reader *p, job_choice *c, const char *pairs, const config *v) {
