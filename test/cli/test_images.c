@@ -219,6 +219,11 @@ static void check_bmp(int bits, bool down, bool bitfields) {
     CHECK(im.pixels && memcmp(im.pixels, want, sizeof(want)) == 0);
     free(im.pixels);
     im.pixels = NULL;
+    const size_t padding = row - ((size_t)bits * 3 + 7) / 8; /* of the last row, may be missing */
+    CHECK(image_decode_bmp(file, size - padding, &im, &why));
+    free(im.pixels);
+    im.pixels = NULL;
+    CHECK(!image_decode_bmp(file, size - padding - 1, &im, &why));
     CHECK(!image_decode_bmp(file, size - row, &im, &why));
     free(im.pixels);
 }
@@ -256,6 +261,11 @@ static void check_hostile(void) {
         CHECK(!image_decode_bmp(file, sizeof(file), &im, &why) && *why);
         free(im.pixels);
     }
+    image nine = {0};
+    const char *no = "";
+    CHECK(image_decode_pnm("P5 9 1 255\nabcdefghi", 20, &nine, &no));
+    CHECK(nine.width == 9 && nine.height == 1 && memcmp(nine.pixels, "abcdefghi", 9) == 0);
+    free(nine.pixels);
     static const char *const pnm[] = {
         "P5",         "P6 9999999 9999999 255\n", "P5 0 4 255\n", "P5 4 4 65535\nxx",
         "P5 4 4 255", "P6 2 1 255\nabcde",        "P2 1 1 255 7"};

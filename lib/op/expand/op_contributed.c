@@ -13,7 +13,7 @@ QS_COLD static int infer_contributed(qs_infer *x) {
 static void rename_mode(qs_expand *e, qs_id y) {
     const qs_attr *a = qs_node_attr(&e->graph->nodes[e->node_id], "mode");
     qs_attr mode = a ? *a : (qs_attr){0};
-    if (!a || mode.u.s.size < 2 || memcmp(mode.u.s.data, "bi", 2))
+    if (!a || mode.u.s.size < 2 || memcmp(mode.u.s.data, "bi", 2) != 0)
         return;
     mode.u.s.data += 2;
     mode.u.s.size -= 2;

@@ -258,6 +258,71 @@ static void check_refusals(void) {
     proto_free(&b);
 }
 
+/* A float[size] whose size has a name. */
+static void named_size(proto *graph, const char *name, const char *size) {
+    proto dim = {0}, shape = {0}, tensor = {0}, type = {0}, value = {0};
+    proto_text(&dim, 2, size);
+    proto_take(&shape, 1, &dim);
+    proto_int(&tensor, 1, QSIM_FLOAT);
+    proto_take(&tensor, 2, &shape);
+    proto_take(&type, 1, &tensor);
+    proto_text(&value, 1, name);
+    proto_take(&value, 2, &type);
+    proto_take(graph, 11, &value);
+    proto_free(&dim);
+    proto_free(&shape);
+    proto_free(&tensor);
+    proto_free(&type);
+    proto_free(&value);
+}
+
+/* Branches of sizes with the same name are a Where, those of two names stay an If. */
+static void check_named_sizes(bool same) {
+    proto g = {0}, a = {0}, b = {0}, model = {0};
+    named_size(&g, "v", "n");
+    named_size(&g, "w", same ? "n" : "m");
+    proto_value(&g, 11, "c", QSIM_BOOL, NULL, 0);
+    proto_value(&g, 11, "x", QSIM_FLOAT, two, 1);
+    small(&a, "v", "t", "u");
+    small(&b, "w", "t", "u");
+    choice(&g, "if", "c", &a, &b, "y", "z");
+    proto_text(&g, 2, "g");
+    proto_name(&g, 12, "y");
+    proto_name(&g, 12, "z");
+    proto_model(&model, &g);
+    qsim_model *m = load(&model);
+    int choices = 0;
+    for (int32_t i = 0; m && i < qsim_model_node_count(m); i++) {
+        qsim_node_info n = {.struct_size = sizeof(n)};
+        CHECK_INT(qsim_model_node(m, i, &n), QSIM_OK);
+        choices += strcmp(n.op_type, "If") == 0;
+    }
+    CHECK_INT(choices, same ? 0 : 1);
+    qsim_session *s = NULL;
+    qsim_run *run = NULL;
+    CHECK_INT(qsim_session_create(m, NULL, &s, NULL), QSIM_OK);
+    CHECK_INT(qsim_run_create(s, &run, NULL), QSIM_OK);
+    for (uint8_t c = 0; c < 2; c++) {
+        static const float v[] = {1, 2}, w[] = {3, 4, 5};
+        const int64_t sizes[] = {2}, more[] = {same ? 2 : 3};
+        const qsim_tensor in[] = {{QSIM_FLOAT, 1, sizes, (void *)(uintptr_t)v, sizeof(v)},
+                                  {QSIM_FLOAT, 1, more, (void *)(uintptr_t)w, (size_t)*more * 4},
+                                  {QSIM_BOOL, 0, NULL, &c, 1},
+                                  {QSIM_FLOAT, 1, two, (void *)(uintptr_t)v, sizeof(v)}};
+        qsim_tensor out[2] = {{0}};
+        CHECK_INT(qsim_run_execute(run, in, 4, out, 2, NULL), QSIM_OK);
+        CHECK_INT(out[0].dims[0], c ? 2 : *more);
+        CHECK(((const float *)out[0].data)[0] == (c ? -1 : -3));
+    }
+    qsim_run_free(run);
+    qsim_session_free(s);
+    qsim_model_free(m);
+    proto_free(&model);
+    proto_free(&g);
+    proto_free(&a);
+    proto_free(&b);
+}
+
 /* 16 branches inside branches are read, 17 are not. */
 static void check_depth(void) {
     for (int depth = 16; depth <= 17; depth++) {
@@ -343,5 +408,7 @@ int main(void) {
     check_names();
     check_refusals();
     check_depth();
+    check_named_sizes(true);
+    check_named_sizes(false);
     return test_done();
 }

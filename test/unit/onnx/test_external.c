@@ -118,6 +118,49 @@ static void check_files(const char *folder, const char *path, proto *model) {
     CHECK(strstr(e.message, "inside and outside") != NULL);
 }
 
+/* The longest name that a file can have; no bytes, at a file's end. */
+static void check_edges(const char *folder, const char *path, proto *model) {
+    char name[257], file[600];
+    qsim_error e = {0};
+    qsim_model *m = NULL;
+    memset(name, 'n', 256);
+    name[256] = 0;
+    write_model(model, name, "8", "12", false);
+    write_file(path, model->data, model->size);
+    CHECK_INT(qsim_model_load(NULL, path, NULL, &m, &e), QSIM_E_IO);
+    name[255] = 0;
+    snprintf(file, sizeof(file), "%s/%s", folder, name);
+    write_file(file, values, sizeof(values));
+    write_model(model, name, "8", "12", false);
+    write_file(path, model->data, model->size);
+    CHECK_INT(qsim_model_load(NULL, path, NULL, &m, &e), QSIM_OK);
+    check_weights(m);
+    qsim_model_free(m);
+    unlink(file);
+
+    static const int64_t none[] = {0};
+    proto g = {0}, t = {0};
+    for (int past = 0; past < 2; past++) {
+        proto_int(&t, 1, 0);
+        proto_int(&t, 2, QSIM_FLOAT);
+        proto_text(&t, 8, "w");
+        proto_external(&t, "location", "sub/w.bin");
+        proto_external(&t, "offset", past ? "25" : "24");
+        proto_int(&t, 14, 1);
+        proto_node(&g, "Neg", "neg", "w", NULL, "y");
+        proto_take(&g, 5, &t);
+        proto_value(&g, 12, "y", QSIM_FLOAT, none, 1);
+        model->size = 0;
+        proto_model(model, &g);
+        write_file(path, model->data, model->size);
+        m = NULL;
+        CHECK_INT(qsim_model_load(NULL, path, NULL, &m, &e), past ? QSIM_E_FORMAT : QSIM_OK);
+        qsim_model_free(m);
+    }
+    proto_free(&g);
+    proto_free(&t);
+}
+
 /* ---- saved in two files ---- */
 
 #define WIDTH 300 /* of w, v and k, which go outside; b stays inside */
@@ -312,6 +355,7 @@ int main(void) {
     write_file(path, values, sizeof(values));
     snprintf(path, sizeof(path), "%s/model.onnx", folder);
     check_files(folder, path, &model);
+    check_edges(folder, path, &model);
     check_callback(&model);
     check_twice(&model);
     unlink(path);

@@ -394,6 +394,26 @@ static void check_oldest(void) {
 }
 
 /* Operators that only the library's own passes may make. */
+/* An attribute with values of two kinds, of which one is that of its type. */
+static void check_attribute(proto *model) {
+    proto g = {0}, node = {0}, a = {0};
+    small_graph(&g);
+    proto_text(&a, 1, "axis");
+    proto_raw(&a, "\x15\0\0\x80\x3f", 5); /* f: 1 */
+    proto_int(&a, 3, 1);
+    proto_int(&a, 20, 2);
+    proto_text(&node, 1, "x");
+    proto_text(&node, 2, "z");
+    proto_text(&node, 4, "Softmax");
+    proto_take(&node, 5, &a);
+    proto_take(&g, 1, &node);
+    finish(model, &g);
+    refused(model, QSIM_E_FORMAT, "'axis' has a value of another type");
+    proto_free(&g);
+    proto_free(&node);
+    proto_free(&a);
+}
+
 static void check_internal(proto *model) {
     proto g = {0}, node = {0}, import = {0};
     small_graph(&g);
@@ -463,6 +483,7 @@ int main(void) {
     check_oldest();
     check_functions(&model);
     check_internal(&model);
+    check_attribute(&model);
     proto_free(&model);
     proto_free(&graph);
     qsim_ctx_free(ctx);

@@ -274,7 +274,16 @@ static void test_declared(void) {
     case_free(c);
 }
 
+static void test_scalar(void) {
+    op_case *c = ramp_case("Softmax", 13, 0, NULL);
+    case_node(c, 1);
+    CHECK_INT(case_infer(c), QSIM_E_SHAPE);
+    CHECK(strstr(c->error.message, "a scalar has no axis") != NULL);
+    case_free(c);
+}
+
 int main(void) {
+    test_scalar();
     for (size_t i = 0; i < QS_COUNT(ramp); i++)
         ramp[i] = (float)i;
     test_reshape();

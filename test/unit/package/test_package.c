@@ -398,7 +398,6 @@ static void test_manifests(void) {
 
 static void test_contents(void) {
     part extra = {"x", "text", 4, ZIP_CM_STORE, 0};
-    uint8_t *found;
     make_package(good_manifest, &extra);
     accepted();
     skip_sum = true;
@@ -406,13 +405,12 @@ static void test_contents(void) {
     skip_sum = false;
     refused("'x' is not listed");
     make_package(good_manifest, &extra);
-    found = find("text", 0);
-    found[0] = 'T'; /* CRC and hash no longer match */
+    find("text", 0)[0] = 'T'; /* CRC and hash no longer match */
     refused("'x' is damaged");
     patch(2, 14, 16, "\x8a\x9f\x45\x0a", 4);
     refused("'x' is damaged");
     make_package(good_manifest, &extra);
-    found = find("SHA2", 0) + 10; /* the first hash in SHA256SUMS is wrong */
+    uint8_t *found = find("SHA2", 0) + 10; /* the first hash in SHA256SUMS is wrong */
     found[0] = found[0] == '0' ? '1' : '0';
     refused("damaged");
     make_zip(&extra, 1);
@@ -473,6 +471,11 @@ static void test_structure(void) {
         make_package(good_manifest, &extra);
         patch(2, bad[i].local, bad[i].central, bad[i].bytes, bad[i].size);
         refused(bad[i].text);
+    }
+    for (int at = 4; at <= 8; at += 2) { /* this disk, the directory's, how many entries are here */
+        make_package(good_manifest, &extra);
+        find("PK\5\6", 0)[at] = 1;
+        refused("one part of several");
     }
     make_package(good_manifest, &extra);
     archive[archive_size++] = 0;

@@ -186,12 +186,17 @@ static void test_npy_write(void) {
     header[n - 1] = 0;
     CHECK(strstr(header + 10, "{'descr': '<f8', 'fortran_order': False, 'shape': (5,), }") ==
           header + 10);
+    t.dims = (int64_t[]){0};
+    CHECK(qsim_npy_header(&t, header) == n && strstr(header + 10, "'shape': (0,), }"));
+    t.dims = (int64_t[]){-1};
+    CHECK_INT(qsim_npy_header(&t, header), QSIM_E_SHAPE);
 }
 
 static void test_idx(void) {
     qsim_array a = {.struct_size = sizeof(a)};
     uint8_t images[] = {0, 0, 8, 3, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 1, 2, 3, 4, 5, 6};
     uint8_t out[8];
+    qsim_error e = {0};
     CHECK_INT(qsim_idx_parse(images, sizeof(images), &a, NULL), QSIM_OK);
     CHECK(a.rank == 3 && a.dims[0] == 1 && a.dims[1] == 2 && a.dims[2] == 3);
     CHECK_INT(a.dtype, QSIM_UINT8);
@@ -204,8 +209,15 @@ static void test_idx(void) {
     CHECK_INT(qsim_idx_parse(wide, sizeof(wide), &a, NULL), QSIM_OK);
     CHECK_INT(qsim_array_read(&a, wide, sizeof(wide), 0, 2, ints, 8, NULL), QSIM_OK);
     CHECK(ints[0] == 258 && ints[1] == -2);
+    for (int i = 0; i < 2; i++) {
+        wide[i] = 1;
+        CHECK_INT(qsim_idx_parse(wide, sizeof(wide), &a, &e), QSIM_E_FORMAT);
+        CHECK(strstr(e.message, "begin with two zeros") != NULL);
+        wide[i] = 0;
+    }
     wide[2] = 0x0a;
-    CHECK_INT(qsim_idx_parse(wide, sizeof(wide), &a, NULL), QSIM_E_FORMAT);
+    CHECK_INT(qsim_idx_parse(wide, sizeof(wide), &a, &e), QSIM_E_FORMAT);
+    CHECK(strstr(e.message, "unknown element type 0x0a") != NULL);
     const uint8_t none[] = {0, 0, 8, 0, 7}; /* a byte that an array without axes would be */
     CHECK_INT(qsim_idx_parse(none, 4, &a, NULL), QSIM_E_FORMAT);
     CHECK_INT(qsim_idx_parse(none, sizeof(none), &a, NULL), QSIM_E_FORMAT);
