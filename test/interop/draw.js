@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Random tensors, and models of one node as ONNX files. A case is
-//   {op, domain, opset, attrs, inputs, outputs, left, fixed, constants, last, half, integers, within, steps}
+// Random tensors, and models of one node, or of a few, as ONNX files. A case is
+//   {op, domain, opset, attrs, inputs, outputs, left, fixed, constants, last, half, integers, within, steps, nodes, means}
 // attrs: {name: number (float: {f: number})|string|list|{floats: list}|{strings: list}|tensor}; inputs: tensors, null where left
 // out; left: the outputs left out; fixed: the inputs that are constants in the file whatever is drawn, constants: how many in
-// a hundred others are; last: last axes are known; half: may be computed in float16, but for the outputs in integers.
+// a hundred others are; last: last axes are known; half: may be computed in float16, but for the outputs in integers;
+// nodes: [[op, inputs, outputs, attrs, domain]] in place of one node, from x0, x1, ... to y0, y1, ...; means: what is
+// different in the case that ONNX Runtime is given, for an operator that it does not have.
+// A subgraph is an attribute {graph: {nodes, inputs: [[name, type, dims]], outputs}}; type and dims may be left out.
 'use strict';
 
 const TYPES = {
@@ -106,6 +109,7 @@ function attribute(name, v) {
   if (typeof v === 'string') return Buffer.concat([head, field(4, v), whole(20, 3)]);
   if (Array.isArray(v)) return Buffer.concat([head, ...v.map((x) => whole(8, x)), whole(20, 7)]);
   if ('f' in v) return Buffer.concat([head, real(2, v.f), whole(20, 1)]);
+  if (v.graph) return Buffer.concat([head, field(6, subgraph(v.graph)), whole(20, 5)]);
   if (v.floats) return Buffer.concat([head, ...v.floats.map((x) => real(7, x)), whole(20, 6)]);
   if (v.strings) return Buffer.concat([head, ...v.strings.map((x) => field(9, x)), whole(20, 8)]);
   return Buffer.concat([head, field(5, tensorProto(v, '')), whole(20, 4)]);
@@ -121,6 +125,12 @@ function node(op, domain, inputs, outputs, attrs) {
     ...inputs.map((i) => field(1, i)), ...outputs.map((o) => field(2, o)), field(4, op),
     ...Object.entries(attrs).map(([k, v]) => field(5, attribute(k, v))), field(7, domain)]));
 }
+
+function subgraph({nodes, inputs = [], outputs}) {
+  return Buffer.concat([...nodes.map(several), field(2, 'body'), ...inputs.map(([name, type, dims]) => field(11, value(name, type ? TYPES[type][0] : 0, dims))),
+                        ...outputs.map((o) => field(12, value(o)))]);
+}
+const several = ([op, inputs, outputs, attrs = {}, domain = '']) => node(op, domain, inputs, outputs, attrs);
 
 // The file, and what is fed: {bytes, feeds: [[name, tensor]], outputs: [name]}. Free axes, sizes left out and constants are
 // drawn; half: floats of the node are float16, cast before and after.
@@ -146,7 +156,7 @@ function model(g, c) {
   });
   const outputs = Array.from({length: c.outputs || 1}, (_, i) => (c.left && c.left.includes(i) ? '' : `y${i}`));
   const made = outputs.map((o) => (half && o && !(c.integers || []).includes(Number(o.slice(1))) ? `${o}_half` : o));
-  nodes.push(node(c.op, c.domain || '', names, made, c.attrs || {}));
+  nodes.push(...(c.nodes ? c.nodes.map(several) : [node(c.op, c.domain || '', names, made, c.attrs || {})]));
   outputs.forEach((o, i) => { if (made[i] !== o) nodes.push(node('Cast', '', [made[i]], [o], {to: 1})); });
   const named = outputs.filter((o) => o);
   const graph = Buffer.concat([...nodes, field(2, 'one'), ...constants, ...values, ...named.map((o) => field(12, value(o)))]);

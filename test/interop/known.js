@@ -63,6 +63,8 @@ const REASONS = [
   {holds: (c, wrong, theirs, half) => half && /^(Floor|Ceil|Round)$/.test(c.op),
    why: 'Floor, Ceil and Round of float16: ONNX Runtime leaves out the Cast to float16 before them',
    restated: (c) => ({...c, inputs: [fill('float', c.inputs[0].dims, c.inputs[0].data.map(halved))]})},
+  {holds: (c) => c.op === 'Bernoulli', why: 'Bernoulli: 1 with the probability that the input gives; ONNX Runtime gives 0 with it',
+   values: (c) => [c.inputs[0].data]},
   {holds: (c) => c.op === 'LSTM' && c.attrs.clip,
    why: 'LSTM, clip: bounds the input of activations, that of the cell among them; ONNX Runtime leaves that one as it is',
    values: (c) => lstm(nested(c.inputs[0]), nested(c.inputs[1]), nested(c.inputs[2]), ...[3, 4, 5, 6, 7].map((i) => flat(c.inputs[i])), c.attrs)},

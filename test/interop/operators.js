@@ -10,7 +10,7 @@ const {Draw, TYPES, model, npy, fromNpy} = require('./draw.js');
 const {known, moved} = require('./known.js');
 
 const families = Object.assign({}, require('./draw_math.js'), require('./draw_move.js'), require('./draw_nn.js'),
-                               require('./draw_image.js'), require('./draw_ms.js'));
+                               require('./draw_image.js'), require('./draw_ms.js'), require('./draw_flow.js'));
 
 // null, or what is wrong. A tolerance of whole steps goes with integers, one of parts of the largest value with floats.
 function different(theirs, ours, within) {
@@ -66,7 +66,7 @@ async function one(ort, qsim, work, seed, only, counts) {
   counts.cases++;
   let theirs;
   try {
-    theirs = await runtime(ort, m);
+    theirs = await runtime(ort, c.means ? model(new Draw(seed), {...c, ...c.means}) : m);
   } catch (e) {
     counts.refused++;
     counts.byOperator[name] = (counts.byOperator[name] || 0) + 1;
@@ -92,10 +92,25 @@ async function one(ort, qsim, work, seed, only, counts) {
   if (still || counts.verbose) console.log(`${still ? 'BAD  ' : 'known'} ${text}${m.half ? ' half' : ''}: ${wrong}${reason && still ? `; by '${reason.why}': ${still}` : ''}`);
 }
 
+// Operators of qsim that no family draws.
+function unknown(qsim) {
+  const drawn = new Set();
+  for (const [name, make] of Object.entries(families)) {
+    const c = {op: name, domain: '', ...make(new Draw(1))};
+    (c.nodes || [[c.op, [], [], {}, c.domain]]).forEach(([op, , , , domain]) => drawn.add(`${domain || ''} ${op}`));
+  }
+  const rows = JSON.parse(spawnSync(qsim, ['info', '--ops', '--json'], {maxBuffer: 1 << 26}).stdout).operators;
+  return rows.map((r) => `${r.domain} ${r.operator}`).filter((n) => !drawn.has(n));
+}
+
 async function main() {
   const [folder, qsim, work, first, count, only] = process.argv.slice(2);
   const ort = require(path.resolve(folder, 'node_modules', 'onnxruntime-node'));
   const counts = {cases: 0, same: 0, refused: 0, known: 0, bad: 0, reasons: {}, byOperator: {}, verbose: Number(count) === 1};
+  for (const name of only ? [] : unknown(qsim)) {
+    console.log(`BAD   no family draws ${name.trim()}`);
+    counts.bad++;
+  }
   for (let seed = Number(first); seed < Number(first) + Number(count); seed++) await one(ort, qsim, work, seed, only, counts);
   Object.entries(counts.reasons).forEach(([reason, n]) => console.log(`known: ${n} times: ${reason}`));
   if (process.env.VERBOSE) console.log(counts.byOperator);
