@@ -68,7 +68,7 @@ static void described_tensor(proto *tensor) {
 static void check_model(void) {
     static const int64_t dims[] = {3};
     proto graph = {0}, model = {0}, fields[2] = {{0}}, property = {0};
-    qsim_model *m = NULL;
+    qsim_model *m = NULL, *newer = NULL;
     static uint8_t saved[4096];
     size_t size = 0;
     proto_text(&fields[0], 1000, "the first");
@@ -84,10 +84,15 @@ static void check_model(void) {
     proto_raw(&model, fields[1].data, fields[1].size);
     CHECK_INT(qsim_model_load_memory(NULL, model.data, model.size, NULL, &m, NULL), QSIM_OK);
     CHECK_INT(qsim_model_save_memory(m, saved, sizeof(saved), &size, NULL), QSIM_OK);
+    for (int i = 0; i < 2; i++)
+        CHECK(holds(saved, size, &fields[i]));
+    CHECK_INT(qsim_model_upgrade(m, 21, &newer, NULL), QSIM_OK);
+    CHECK_INT(qsim_model_save_memory(newer, saved, sizeof(saved), &size, NULL), QSIM_OK);
     for (int i = 0; i < 2; i++) {
         CHECK(holds(saved, size, &fields[i]));
         proto_free(&fields[i]);
     }
+    qsim_model_free(newer);
     qsim_model_free(m);
     proto_free(&graph);
     proto_free(&model);

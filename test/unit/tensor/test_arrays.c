@@ -111,6 +111,7 @@ static void test_npy_bad(void) {
         {"{'descr': '|u1', 'fortran_order': False, 'shape': (6,)", 6, QSIM_E_FORMAT},
         {"{'descr': '|u1', 'fortran_order': False, 'shape': (6,)} + x", 6, QSIM_E_FORMAT},
         {"{'descr': '|u1' 'fortran_order': False, 'shape': (6,)}", 6, QSIM_E_FORMAT},
+        {"{xdescrx: '|u1', 'fortran_order': False, 'shape': (6,)}", 6, QSIM_E_FORMAT},
         {"('descr', '|u1')", 6, QSIM_E_FORMAT},
         {"", 6, QSIM_E_FORMAT},
         {"{'descr': '', 'fortran_order': False, 'shape': (6,)}", 6, QSIM_E_FORMAT},
