@@ -115,6 +115,8 @@ static void check_reload(const qsim_model *m) {
     CHECK_INT(qsim_model_hash(again, b), QSIM_OK);
     CHECK_STR(a, b);
     CHECK_INT(strlen(a), 64);
+    CHECK_INT(qsim_model_hash(m, NULL), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_model_hash(NULL, a), QSIM_E_ARGUMENT);
     qsim_model_free(again);
     free(file);
 }

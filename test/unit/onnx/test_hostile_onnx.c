@@ -119,6 +119,8 @@ static void check_other_files(void) {
         {"{\"a\": 1}", "JSON", 8},
         {"\t\r\n{\"a\": 1}", "JSON", 11},
         {"\0\0\0\0\0\0\0\0", "zero", 8},
+        {"\3\0\0\0\0\0\0\0{\"a", "safetensors", 11},
+        {"\2\0\0\0\0\0\0\0{\"", "malformed", 10},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         proto p = {(uint8_t *)(uintptr_t)cases[i].bytes, cases[i].size, 0};

@@ -127,6 +127,11 @@ static void check_problems(void) {
         CHECK(strstr(l.messages[1], "'second'") && strstr(l.messages[1], "Add"));
         CHECK(strstr(l.messages[2], "'third'") && strstr(l.messages[2], "Relu"));
         CHECK_INT(qsim_model_check(m, NULL, NULL), 3);
+        qsim_value_info v = {.struct_size = sizeof(v)};
+        for (int32_t i = 0; i < qsim_model_value_count(m); i++)
+            if (qsim_model_value(m, i, &v) == QSIM_OK && strcmp(v.name, "b") == 0)
+                break;
+        CHECK(v.dtype == QSIM_FLOAT && v.rank == 2 && v.dims[0] == 2 && v.dims[1] == 3);
         qsim_model *newer = NULL;
         CHECK_INT(qsim_model_upgrade(m, 21, &newer, &e), QSIM_E_STATE);
     }

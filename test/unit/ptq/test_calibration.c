@@ -194,6 +194,8 @@ static const struct {
     {HEAD "samples 1\n" ZERO ZERO, QSIM_E_FORMAT, "line 5: calibration: tensor 'z' appears twice"},
     {HEAD "samples 1\ntensor \"z\" nan nan -160 0 1 7\n", QSIM_E_FORMAT, "floats"},
     {HEAD "samples 1\ntensor \"z\" 0x0p+0 inf -160 0 1 7\n", QSIM_E_FORMAT, "floats"},
+    {HEAD "samples 1\ntensor \"z\" 0x0p+0 0x0p+ -160 0 1 7\n", QSIM_E_FORMAT, "floats"},
+    {HEAD "samples 1\ntensor \"z\" 0x0p+0 0x0p+00000 -160 0 1 7\n", QSIM_E_FORMAT, "floats"},
     {HEAD "samples 1\ntensor \"z\" 0x0p+0 0x1.0p+128 117 0 1 7\n", QSIM_E_FORMAT, "floats"},
     {HEAD "samples 1\ntensor \"z\" 0x0p+0 0x1.0000001p+1 -9 0 1 7\n", QSIM_E_FORMAT, "floats"},
     {HEAD "samples 1\ntensor \"z\" 0x0p+0 0x1.8p+9999999 -9 0 1 7\n", QSIM_E_FORMAT, "floats"},

@@ -179,6 +179,19 @@ static void test_npy_write(void) {
         if (rank > 0)
             dims[rank - 1] = 1;
     }
+    /* As NumPy pads: the bytes are aligned to 64, and none is spent beyond that. */
+    for (int rank = 1; rank <= 16; rank++) {
+        int64_t size = 1;
+        for (int digits = 1; digits <= 18; digits++, size *= 10) {
+            dims[rank - 1] = size;
+            const qsim_tensor sized = {QSIM_FLOAT, rank, dims, value, 4};
+            const int n = qsim_npy_header(&sized, header);
+            header[n - 1] = 0;
+            const int text = (int)(strchr(header + 10, '}') + 1 - header);
+            CHECK_INT(n, (text + 1 + 63) / 64 * 64);
+        }
+        dims[rank - 1] = 1;
+    }
     int64_t one[] = {5};
     qsim_tensor t = {QSIM_INT4, 1, one, value, 3};
     CHECK_INT(qsim_npy_header(&t, header), QSIM_E_UNSUPPORTED);
