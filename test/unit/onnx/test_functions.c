@@ -4,6 +4,7 @@
  * out, inputs that are outputs, subgraphs; and what is refused.
  */
 #include "test.h"
+#include "heap.h"
 #include "proto.h"
 
 #include <qsim/qsim.h>
@@ -242,8 +243,56 @@ static void check_many(int count) {
     proto_free(&body);
 }
 
+/* Every allocation of a load fails once; a function has so many inputs that their names need one of
+ * their own. */
+static void check_memory(void) {
+    proto model = {0}, graph = {0}, node = {0}, body = {0}, f = {0};
+    char name[16];
+    begin(&node, "mine", "Wide", "t", "a");
+    proto_take(&graph, 1, &node);
+    begin(&node, "", "Neg", "a", "r");
+    proto_take(&graph, 1, &node);
+    begin(&node, "", "Neg", "r", "s");
+    proto_take(&graph, 1, &node);
+    finish(&model, &graph);
+    for (int i = 0; i < 20000; i++) {
+        snprintf(name, sizeof(name), "p%d", i);
+        proto_text(&f, 4, name);
+    }
+    begin(&node, "", "Neg", "p0", "q");
+    proto_take(&f, 7, &node);
+    proto_text(&f, 1, "Wide");
+    proto_text(&f, 5, "q");
+    proto_int(&body, 2, 13);
+    proto_take(&f, 9, &body);
+    proto_text(&f, 10, "mine");
+    proto_take(&model, 25, &f);
+    for (long at = 1, done = 0; !done; at++) {
+        test_heap heap = {.fail_at = at};
+        qsim_allocator a = test_heap_allocator(&heap);
+        qsim_ctx_options o = {.struct_size = sizeof(o), .allocator = &a, .threads = 1};
+        qsim_ctx *ctx = NULL;
+        qsim_model *m = NULL;
+        qsim_error e = {0};
+        int code = qsim_ctx_create(&o, &ctx, &e);
+        if (!code)
+            code = qsim_model_load_memory(ctx, model.data, model.size, NULL, &m, &e);
+        CHECK(code == QSIM_OK || code == QSIM_E_NOMEM);
+        CHECK(!code || e.message[0]);
+        done = code == QSIM_OK && heap.calls < at;
+        qsim_model_free(m);
+        qsim_ctx_free(ctx);
+        CHECK_INT(heap.live, 0);
+    }
+    proto_free(&model);
+    proto_free(&node);
+    proto_free(&body);
+    proto_free(&f);
+}
+
 int main(void) {
     check_values();
+    check_memory();
     for (int count = 1; count < 24; count++)
         if (count % 5 && count % 7)
             check_many(count);
