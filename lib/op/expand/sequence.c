@@ -69,7 +69,7 @@ static int read_sizes(const qs_infer *x, int64_t dim, int64_t *sizes, int32_t *c
     *keeps = size != 1 || qs_node_int(x->node, "keepdims", 1) != 0;
     *count = QS_DYNAMIC;
     sizes[0] = size == 1 ? 1 : -1;
-    if (size < 0 || dim < 0 || (size == 1 && dim > QS_LIST_MOST))
+    if (size < 1 || dim < 0 || (size == 1 && dim > QS_LIST_MOST))
         return QSIM_OK;
     if ((dim - 1) / size >= QS_LIST_MOST)
         return too_long(x);
