@@ -25,7 +25,8 @@ void qs_hint_supported(qsim_error *error) {
 }
 
 int qs_infer_bad_word(const qs_infer *x, const char *attr) {
-    const qs_span word = qs_node_attr(x->node, attr)->u.s;
+    const qs_attr *a = qs_node_attr(x->node, attr);
+    const qs_span word = a ? a->u.s : (qs_span){0};
     return qs_infer_fail(x, QSIM_E_VALUE, "attribute %s has the unknown value '%.*s'", attr,
                          word.size < 64 ? (int)word.size : 64, (const char *)word.data);
 }

@@ -173,6 +173,12 @@ static void print_biases(const quantizing *q) {
                corrected ? "as they are" : "corrected", other->loss);
 }
 
+/* How many times smaller the constants are; 1 if there are none. */
+static double constants_ratio(const quantizing *q) {
+    const int64_t after = qsim_model_parameter_bytes(q->result);
+    return after ? (double)qsim_model_parameter_bytes(q->model) / (double)after : 1;
+}
+
 void quantize_print(const tool *t, quantizing *q, const quantize_check *c) {
     char b[32];
     double before = (double)qsim_model_bytes(q->model), after = (double)qsim_model_bytes(q->result);
@@ -195,9 +201,7 @@ void quantize_print(const tool *t, quantizing *q, const quantize_check *c) {
         table_line("search", "%s to float %.6f, without it %.6f",
                    q->has_classes ? "KL" : "relative error", q->found_loss, q->plain_loss);
     table_line("output", "%s  %s (%.2fx; all constants %.2fx)  %s, opset %lld",
-               tool_base_name(q->output), tool_bytes(after, b), before / after,
-               (double)qsim_model_parameter_bytes(q->model) /
-                   (double)qsim_model_parameter_bytes(q->result),
+               tool_base_name(q->output), tool_bytes(after, b), before / after, constants_ratio(q),
                form_name(q), (long long)qsim_model_opset(q->result, NULL));
     pace_print(&c->pace);
     judge_print(t, &c->judging);

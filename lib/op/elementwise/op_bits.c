@@ -41,7 +41,7 @@ static bool shifts_left(const qs_node *n) {
 
 QS_COLD static int infer_shift(qs_infer *x) {
     if (!shifts_left(x->node) && !qs_node_string_is(x->node, "direction", "RIGHT", false))
-        return qs_infer_fail(x, QSIM_E_VALUE, "direction is neither LEFT nor RIGHT");
+        return qs_infer_bad_word(x, "direction");
     return infer_bits(x, QS_T_UNSIGNED);
 }
 

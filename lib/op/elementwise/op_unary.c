@@ -260,7 +260,7 @@ QS_COLD static int lower_gelu(qs_lower *l) {
 QS_COLD static int infer_gelu(qs_infer *x) {
     if (!qs_node_string_is(x->node, "approximate", "tanh", false) &&
         !qs_node_string_is(x->node, "approximate", "none", true))
-        return qs_infer_fail(x, QSIM_E_VALUE, "approximate is neither none nor tanh");
+        return qs_infer_bad_word(x, "approximate");
     return infer_unary(x, QS_T_REAL);
 }
 

@@ -45,7 +45,7 @@ QS_COLD static int infer_loss(qs_infer *x) {
     if (!code && x->in[2])
         code = qs_infer_same_type(x, 0, 2);
     if (!code && reduction > NONE)
-        code = qs_infer_fail(x, QSIM_E_VALUE, "reduction is not mean, sum or none");
+        code = qs_infer_bad_word(x, "reduction");
     if (!code)
         code = check_shapes(x);
     if (!code)

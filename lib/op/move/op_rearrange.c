@@ -19,7 +19,7 @@ QS_COLD static int infer_blocks(qs_infer *x) {
         code = qs_infer_fail(x, QSIM_E_VALUE, "blocksize is %lld", (long long)block);
     if (!code && !qs_node_string_is(x->node, "mode", "DCR", true) &&
         !qs_node_string_is(x->node, "mode", "CRD", true))
-        code = qs_infer_fail(x, QSIM_E_VALUE, "attribute mode is neither DCR nor CRD");
+        code = qs_infer_bad_word(x, "mode");
     if (!code)
         code = qs_infer_rank(x, 0, 4);
     if (code || in->rank < 0)

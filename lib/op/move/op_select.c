@@ -459,7 +459,7 @@ QS_COLD static int pad_mode(const qs_infer *x, axis_mode *mode) {
             return QSIM_OK;
         }
     }
-    return qs_infer_fail(x, QSIM_E_UNSUPPORTED, "this padding mode is not known");
+    return qs_infer_bad_word(x, "mode");
 }
 
 /* Reads pads: `count` / 2 leads, then as many tails, for the axes in `axes`. */

@@ -36,7 +36,7 @@ static int infer_tensorscatter(qs_infer *x) {
         code = qs_infer_type(x, 2, QS_T(QSIM_INT64));
     if (!code && !qs_node_string_is(x->node, "mode", "linear", true) &&
         !qs_node_string_is(x->node, "mode", "circular", false))
-        return qs_infer_fail(x, QSIM_E_VALUE, "mode is neither linear nor circular");
+        return qs_infer_bad_word(x, "mode");
     if (!code && v->rank >= 0)
         code = entries_axis(x, &axis);
     if (!code && v->rank >= 0)

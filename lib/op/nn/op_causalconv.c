@@ -24,7 +24,7 @@ static int check_inputs(const qs_infer *x) {
     if (!code && !qs_node_string_is(x->node, "activation", "none", true) &&
         !qs_node_string_is(x->node, "activation", "silu", false) &&
         !qs_node_string_is(x->node, "activation", "swish", false))
-        code = qs_infer_fail(x, QSIM_E_VALUE, "activation is none of none, silu and swish");
+        code = qs_infer_bad_word(x, "activation");
     return code;
 }
 

@@ -35,8 +35,7 @@ static int read_rule(const qs_infer *x, form *f) {
     if (qs_node_string_is(n, "update_rule", "gated_delta", true))
         f->gated = f->delta = true;
     else if (!f->gated && !f->delta && !qs_node_string_is(n, "update_rule", "linear", false))
-        return qs_infer_fail(x, QSIM_E_VALUE,
-                             "update_rule is none of linear, gated, delta, gated_delta");
+        return qs_infer_bad_word(x, "update_rule");
     if (f->heads < 1 || f->kv_heads < 1 || f->heads % f->kv_heads)
         return qs_infer_fail(x, QSIM_E_VALUE, "q_num_heads is %lld, kv_num_heads %lld",
                              (long long)f->heads, (long long)f->kv_heads);

@@ -68,6 +68,20 @@ static int convert_windowed(qs_layout *l, qs_id node) {
     return code ? code : qs_twins_emit(&l->twins, node, 0);
 }
 
+/* The rank of an image that an If, say, leaves open follows from the window, as if declared. */
+static void find_rank(qs_graph *g, const qs_node *n) {
+    static const qs_dim dims[] = {{-1, NULL}, {-1, NULL}, {-1, NULL}, {-1, NULL}, {-1, NULL}};
+    const qs_attr *window = needs_last(n) ? qs_node_attr(n, "kernel_shape") : NULL;
+    if (!window || window->count < 1 || window->count + 2 > (int32_t)QS_COUNT(dims))
+        return;
+    qs_value *v = &g->values[n->inputs[0]];
+    if (v->rank < 0) {
+        v->rank = window->count + 2;
+        v->dims = dims;
+        v->declared = true;
+    }
+}
+
 /* ---- the pass ---- */
 
 static int convert_node(qs_layout *l, qs_id node, bool propagate) {
@@ -115,6 +129,8 @@ static int convert_outputs(qs_layout *l) {
 int qs_pass_layout(qs_pass *p, bool propagate) {
     qs_graph *g = p->graph;
     qs_layout l = {.p = p, .g = g, .twins = {.p = p, .value = new_last, .convert = add_transpose}};
+    for (size_t i = 0; i < g->order_count; i++)
+        find_rank(g, &g->nodes[g->order[i]]);
     int code = qs_op_infer_graph(g, p->model, p->error);
     if (code)
         return code;
