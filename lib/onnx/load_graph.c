@@ -121,7 +121,7 @@ static int read_input_type(qs_reader *r, qs_span message, const char *name, qs_t
     if (!type->present)
         return qs_read_fail(r, QSIM_E_GRAPH, "input '%s' has no type", name);
     if (type->other && !r->inspect && !r->level) /* in a subgraph the operator decides */
-        return qs_read_fail(r, QSIM_E_UNSUPPORTED, "input '%s' is a %s, not a tensor", name,
+        return qs_read_fail(r, QSIM_E_UNSUPPORTED, "input '%s' has type %s, not tensor", name,
                             type->other);
     if (!type->other && type->dtype == QSIM_UNDEFINED)
         return qs_read_fail(r, QSIM_E_DTYPE, "input '%s' has no element type", name);

@@ -267,6 +267,7 @@ int qs_op_infer_graph(qs_graph *g, const char *model, qsim_error *error) {
     qs_dim(*dims)[QSIM_MAX_RANK] = qs_alloc(ctx, capacity, sizeof(*dims));
     if (!out || !dims)
         code = qs_op_no_memory(error);
+    assert(code || (out && dims));
     for (size_t k = 0; k < g->order_count && !code; k++) {
         const qs_node *n = &g->nodes[g->order[k]];
         code = qs_go_on(ctx, model, error);

@@ -416,16 +416,23 @@ static qs_counts counts_at(const qs_op *op, int32_t version) {
     return c;
 }
 
+/* Fails because a node has `count` inputs or outputs; most: -1 where there may be any number. */
+QS_COLD static int refuse_count(const qs_infer *x, const char *what, int count, int least,
+                                int most) {
+    char wanted[40];
+    const char *format = most < 0 ? "%d or more" : most == least ? "%d" : "%d to %d";
+    snprintf(wanted, sizeof(wanted), format, least, most);
+    return qs_infer_fail(x, QSIM_E_GRAPH, "%d %s, expected %s", count, what, wanted);
+}
+
 static int check_counts(const qs_infer *x, const qs_op *op) {
     const qs_node *n = x->node;
     const qs_counts c = counts_at(op, n->version);
     const int32_t min_out = op->traits & QS_OMITS_OUTPUTS ? 0 : op->min_out ? op->min_out : 1;
     if (n->input_count < c.min_in || (c.max_in >= 0 && n->input_count > c.max_in))
-        return qs_infer_fail(x, QSIM_E_GRAPH, "%d inputs, expected %d to %d", (int)n->input_count,
-                             c.min_in, c.max_in);
+        return refuse_count(x, "inputs", n->input_count, c.min_in, c.max_in);
     if (n->output_count < min_out || (c.max_out >= 0 && n->output_count > c.max_out))
-        return qs_infer_fail(x, QSIM_E_GRAPH, "%d outputs, expected %d to %d", (int)n->output_count,
-                             (int)min_out, c.max_out);
+        return refuse_count(x, "outputs", n->output_count, min_out, c.max_out);
     for (int32_t i = 0; i < c.min_in; i++)
         if (n->inputs[i] == QS_NONE)
             return qs_infer_fail(x, QSIM_E_GRAPH, "input %d is left out", (int)i);

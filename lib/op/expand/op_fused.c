@@ -303,7 +303,7 @@ static void expand_last(qs_expand *e, const char *op_type, int32_t last, int32_t
     qs_id in[9];
     if (rank < 0 && last)
         return;
-    assert(count > 0 && (size_t)count <= QS_COUNT(in));
+    assert(count > 0 && last <= count && (size_t)count <= QS_COUNT(in));
     for (int32_t i = 0; i < count; i++)
         in[i] = qs_expand_in(e, i);
     for (int32_t i = 0; i < last; i++)

@@ -268,6 +268,18 @@ static void refused(qsim_ctx *ctx, const char *const nodes[][3], size_t count, i
         refused(ctx, nodes, QS_COUNT(nodes), code, words);                                         \
     } while (0)
 
+/* How many inputs and outputs there may be. */
+static void test_counts(qsim_ctx *ctx) {
+    REFUSED(QSIM_E_GRAPH, "1 inputs, expected 2 ", {"SequenceConstruct", "x0", "s"},
+            {"SequenceAt", "s", "y"});
+    REFUSED(QSIM_E_GRAPH, "1 inputs, expected 2 to 3 ", {"SequenceConstruct", "x0", "s"},
+            {"SequenceInsert", "s", "t"}, {"SequenceLength", "t", "y"});
+    REFUSED(QSIM_E_GRAPH, "0 inputs, expected 1 or more ", {"SequenceConstruct", "", "s"},
+            {"SequenceLength", "s", "y"});
+    REFUSED(QSIM_E_GRAPH, "2 outputs, expected 1 ", {"SequenceConstruct", "x0", "s"},
+            {"SequenceLength", "s", "y,z"});
+}
+
 static void test_refusals(qsim_ctx *ctx) {
     REFUSED(QSIM_E_UNSUPPORTED, "'y' is a sequence, not a tensor",
             {"SequenceConstruct", "x0", "y"});
@@ -328,6 +340,7 @@ int main(void) {
     test_random_sequences(ctx);
     test_last_part(ctx);
     test_optional(ctx);
+    test_counts(ctx);
     test_refusals(ctx);
     test_limit(ctx);
     qsim_ctx_free(ctx);
