@@ -375,6 +375,46 @@ static void make_branches(void) {
     finish(b, "branches.onnx");
 }
 
+/* The branch x w of an If, of `to` columns. */
+static void add_branch(proto *node, const char *name, int64_t to) {
+    proto graph = {0}, w = {0};
+    float *data = values((size_t)(4 * to), 5);
+    proto_node(&graph, "MatMul", NULL, "x", "w", "inner");
+    proto_int(&w, 1, 4);
+    proto_int(&w, 1, to);
+    proto_int(&w, 2, QSIM_FLOAT);
+    proto_text(&w, 8, "w");
+    proto_bytes(&w, 9, data, (size_t)(4 * to) * sizeof(*data));
+    proto_take(&graph, 5, &w);
+    proto_text(&graph, 2, name);
+    proto_name(&graph, 12, "inner");
+    proto_graph(node, name, &graph);
+    proto_free(&graph);
+    proto_free(&w);
+    free(data);
+}
+
+/* An If whose branches give different sizes, so that it stays one. */
+static void make_choice(void) {
+    proto model = {0}, graph = {0}, node = {0};
+    proto_text(&node, 1, "on");
+    proto_text(&node, 2, "y");
+    proto_text(&node, 3, "choice");
+    proto_text(&node, 4, "If");
+    add_branch(&node, "then_branch", 3);
+    add_branch(&node, "else_branch", 2);
+    proto_take(&graph, 1, &node);
+    proto_text(&graph, 2, "choice");
+    proto_value(&graph, 11, "x", QSIM_FLOAT, (const int64_t[]){1, 4}, 2);
+    proto_value(&graph, 11, "on", QSIM_BOOL, NULL, 0);
+    proto_value(&graph, 12, "y", QSIM_FLOAT, (const int64_t[]){1, -1}, 2);
+    proto_model(&model, &graph);
+    write_file("choice.onnx", model.data, model.size, NULL, 0);
+    proto_free(&model);
+    proto_free(&graph);
+    proto_free(&node);
+}
+
 /* An input without rows beside the one that counts. */
 static void make_no_rows(void) {
     qsim_builder *b = begin("no rows");
@@ -394,6 +434,7 @@ int main(void) {
     make_image();
     make_free();
     make_branches();
+    make_choice();
     make_same("photo.onnx", QSIM_FLOAT, 4, (int64_t[]){-1, 3, -1, -1});
     make_same("last.onnx", QSIM_FLOAT, 4, (int64_t[]){-1, -1, -1, 3});
     make_same("sound.onnx", QSIM_FLOAT, 2, (int64_t[]){-1, -1});

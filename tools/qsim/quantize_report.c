@@ -46,6 +46,29 @@ static void count_layers(const quantizing *q, int *integer, int *floats) {
     }
 }
 
+/* The first node with graphs of its own; false: there is none. */
+static bool find_graphs(const qsim_model *m, qsim_node_info *n) {
+    for (int32_t i = 0; i < qsim_model_node_count(m); i++)
+        if (qsim_model_node(m, i, n) == QSIM_OK &&
+            (strcmp(n->op_type, "If") == 0 || strcmp(n->op_type, "Loop") == 0 ||
+             strcmp(n->op_type, "Scan") == 0))
+            return true;
+    return false;
+}
+
+void quantize_warn_unchanged(const tool *t, const quantizing *q) {
+    qsim_node_info n = {.struct_size = sizeof(n)};
+    int integer, floats;
+    count_layers(q, &integer, &floats);
+    if (integer > 0 || floats > 0) /* floats: as rules say */
+        return;
+    if (find_graphs(q->result, &n))
+        tool_warn(t, "no layer was quantized: layers inside of %s '%s' stay as they are", n.op_type,
+                  n.name[0] || n.output_count == 0 ? n.name : n.outputs[0]);
+    else
+        tool_warn(t, "no layer was quantized: none has constant weights that could be");
+}
+
 /* Is this node a layer that is quantized? */
 static bool becomes_integer(void *user, const char *name) {
     const quantizing *q = user;

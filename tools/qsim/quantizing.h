@@ -120,6 +120,8 @@ typedef struct quantize_check {
 
 int quantize_measure(const tool *t, quantizing *q, quantize_check *c);
 void quantize_check_free(quantize_check *c);
+/* Warns if no layer has become integers though no rule asked for floats. */
+void quantize_warn_unchanged(const tool *t, const quantizing *q);
 void quantize_print(const tool *t, quantizing *q, const quantize_check *c);
 void quantize_print_json(const tool *t, quantizing *q, const quantize_check *c);
 /* Prints the layers and the schemes they get. */

@@ -74,6 +74,7 @@ static void draw_page(page *p, const quantizing *q, const quantize_check *check)
 }
 
 static void report(const tool *t, page *p, quantizing *q, const quantize_check *check) {
+    quantize_warn_unchanged(t, q);
     draw_page(p, q, check);
     if (!t->json || p->path) {
         page_report_begin(t, p);
