@@ -219,8 +219,9 @@ def fault_of(verb, kind, sticky, code, old, reference):
         if verb.name not in TIMED | TALKS_OF_TIME and verb.out != reference[0]:
             return "success, but it printed something else"
         return None
-    first = [l for l in lines if l.startswith("qsim: ") and "warning: " not in l]
-    if not first:
+    # A warning may have been right before; then one line says what failed, and one may be a hint.
+    lines = [l for l in lines if not l.startswith("qsim: warning: ")]
+    if not any(l.startswith("qsim: ") for l in lines):
         return "%d without a message: %s" % (code, said)
     if len(lines) > 2 and kind != "s":
         return "%d lines: %s" % (len(lines), said)
