@@ -84,7 +84,8 @@ static bool map_name(job_choice *c, const char *pairs, const char *name, bool al
 static void list_names(const char *pairs, text *out) {
     const char *p = pairs;
     do {
-        text_printf(out, "%s%.*s", out->size ? ", " : "", (int)strcspn(p, "="), p);
+        text_puts(out, out->size ? ", " : "");
+        text_add(out, p, strcspn(p, "="));
         p += strcspn(p, "|");
     } while (*p++);
 }
