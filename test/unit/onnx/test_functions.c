@@ -243,8 +243,10 @@ static void check_many(int count) {
     proto_free(&body);
 }
 
-/* Every allocation of a load fails once; a function has so many inputs that their names need one of
- * their own. */
+/*
+ * Every allocation of a load fails once; a function has so many inputs that their names need one of
+ * their own.
+ */
 static void check_memory(void) {
     proto model = {0}, graph = {0}, node = {0}, body = {0}, f = {0};
     char name[16];

@@ -395,7 +395,6 @@ static void check_oldest(void) {
     }
 }
 
-/* Operators that only the library's own passes may make. */
 /* An attribute with values of two kinds, of which one is that of its type. */
 static void check_attribute(proto *model) {
     proto g = {0}, node = {0}, a = {0};
@@ -416,6 +415,7 @@ static void check_attribute(proto *model) {
     proto_free(&a);
 }
 
+/* Operators that only the library's own passes may make. */
 static void check_internal(proto *model) {
     proto g = {0}, node = {0}, import = {0};
     small_graph(&g);

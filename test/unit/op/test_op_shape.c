@@ -283,9 +283,9 @@ static void test_scalar(void) {
 }
 
 int main(void) {
-    test_scalar();
     for (size_t i = 0; i < QS_COUNT(ramp); i++)
         ramp[i] = (float)i;
+    test_scalar();
     test_reshape();
     test_flatten();
     test_squeeze();
