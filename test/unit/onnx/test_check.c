@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* QSIM_LOAD_CHECK: every problem of a broken model, none of them twice. */
+/* QSIM_LOAD_CHECK: every problem of a broken model, none of them twice. What is no model at all is
+ * named. */
 #include <string.h>
 
 #include <qsim/qsim.h>
 
+#include "onnx/reader.h"
 #include "proto.h"
 #include "test.h"
 
@@ -107,7 +109,164 @@ static void check_many(int count) {
     proto_free(&g);
 }
 
+/* ---- files of other formats ---- */
+
+/* Whether a file, whose memory ends with it, is taken for `what`; "": for nothing that is known. */
+static bool is_taken_for(const void *data, size_t size, const char *what) {
+    qsim_error e = {0};
+    uint8_t *copy = test_exact(data, size);
+    const int code = qs_sniff((qs_span){copy, size}, "f", &e);
+    free(copy);
+    if (code == QSIM_OK)
+        return !what[0];
+    CHECK_INT(code, QSIM_E_FORMAT);
+    return what[0] && strstr(e.message, what) != NULL;
+}
+
+#define BYTES(text) text, sizeof(text) - 1
+static const struct {
+    const char *bytes; /* as many as it takes */
+    size_t size;
+    const char *what;
+    const char *free; /* a ? for each byte that may be another; NULL: none */
+} formats[] = {
+    {BYTES("version https://git-lfs"), "Git LFS", NULL},
+    {BYTES("PK\3\4"), "a zip archive", NULL},
+    {BYTES("PK\5\6"), "an empty zip archive", NULL},
+    {BYTES("\x1f\x8b"), "gzip", NULL},
+    {BYTES("\x78\x01"), "zlib", NULL},
+    {BYTES("\x78\x9c"), "zlib", NULL},
+    {BYTES("\x78\xda"), "zlib", NULL},
+    {BYTES("\xfd\x37zXZ"), "xz data", NULL},
+    {BYTES("\x28\xb5\x2f\xfd"), "zstd", NULL},
+    {BYTES("BZh"), "bzip2", NULL},
+    {BYTES("\x89PNG"), "a PNG image", NULL},
+    {BYTES("\xff\xd8\xff"), "a JPEG image", NULL},
+    {BYTES("GIF8"), "a GIF image", NULL},
+    {BYTES("II*\0"), "a TIFF image", NULL},
+    {BYTES("MM\0*"), "a TIFF image", NULL},
+    {BYTES("RIFFsizeWEBP"), "a WebP image", "????????...."},
+    {BYTES("RIFFsizeWAVE"), "a .wav sound", "????????...."},
+    {BYTES("\0\0\x08"), "an IDX array", NULL},
+    {BYTES("\x93NUMPY"), "a .npy array", NULL},
+    {BYTES("\x89HDF"), "an HDF5 file", NULL},
+    {BYTES("sizeTFL3"), "a TensorFlow Lite model", "????...."},
+    {BYTES("sizeORTM"), "an ORT-format model", "????...."},
+    {BYTES("\x80\x02"), "a Python pickle", NULL},
+    {BYTES("\x80\x05"), "a Python pickle", NULL},
+    {BYTES("GGUF"), "a GGUF file", NULL},
+    {BYTES("7767517\n"), "an ncnn model", NULL},
+    {BYTES("\177ELF"), "an ELF binary", NULL},
+    {BYTES("%PDF"), "a PDF document", NULL},
+    {BYTES("<h"), "an HTML page", ".?"},
+    {BYTES("<?"), "an XML document", NULL},
+    {BYTES(" <h"), "an HTML page", "..?"},
+    {BYTES("\t\n\v\f\r<h"), "an HTML page", "......?"},
+    {BYTES("\xef\xbb\xbf<h"), "an HTML page", "....?"},
+    {BYTES("\xef\xbb\xbf <?"), "an XML document", NULL},
+    {BYTES("{\""), "JSON text", NULL},
+    {BYTES("{\n"), "JSON text", NULL},
+    {BYTES("{\r"), "JSON text", NULL},
+    {BYTES("12345\1\0\0{\"x"), "a safetensors file", "??????....?"},
+    {BYTES("BMsize\0\0\0\0offset, size, wid"), "a BMP image", "..????....?????????????????"},
+    {BYTES("\x0a\4\x0a\1x\x12"), "a TensorFlow graph", ".?..?."},
+    {BYTES("\x0a\4\x0a\0\x12"), "a TensorFlow graph", ".?..."},
+    {BYTES("\x0a\x84\x80\x80\x80\x80\x80\x80\x80\x80\0\x0a\0\x12"), "a TensorFlow graph",
+     ".??????????..."}, /* the longest number */
+    {BYTES("\x08\1\x12\3\x0a"), "a TensorFlow SavedModel", "...?."},
+    {BYTES("\x08\1\x12\x83\0\x0a"), "a TensorFlow SavedModel", "...??."},
+    {BYTES("\0"), "zero bytes", NULL},
+};
+
+/* Each is known by its first bytes, and no longer when one is missing or another. */
+static void check_formats(void) {
+    for (size_t i = 0; i < sizeof(formats) / sizeof(*formats); i++) {
+        const size_t size = formats[i].size;
+        uint8_t data[64];
+        memset(data, 0x81, sizeof(data));
+        memcpy(data, formats[i].bytes, size);
+        if (!is_taken_for(data, size, formats[i].what))
+            CHECK_FAIL(formats[i].what);
+        if (formats[i].bytes[0] && !is_taken_for(data, sizeof(data), formats[i].what))
+            CHECK_FAIL(formats[i].what);
+        if (is_taken_for(data, size - 1, formats[i].what))
+            CHECK_FAIL(formats[i].what);
+        for (size_t k = 0; k < size; k++) {
+            const bool is_free = formats[i].free && formats[i].free[k] == '?';
+            data[k] ^= 0x40;
+            if (is_taken_for(data, size, formats[i].what) != is_free) {
+                fprintf(stderr, "byte %zu of %s\n", k, formats[i].what);
+                CHECK_FAIL("a byte is looked at, or not");
+            }
+            data[k] ^= 0x40;
+        }
+    }
+}
+
+/* Beginnings that are like those of other formats. */
+static void check_none(void) {
+    static const struct {
+        const char *bytes;
+        size_t size;
+    } none[] = {
+        {BYTES("<")},
+        {BYTES("\xef\xbb\xbf<")},
+        {BYTES("\xef\xbb\xbf")},
+        {BYTES("\xef\xbb")},
+        {BYTES("\b<h")}, /* the bytes beside blanks */
+        {BYTES("\x0e<h")},
+        {BYTES("\x1f<h")},
+        {BYTES("  ")},
+        {BYTES("{ ")},
+        {BYTES("12345\1\0\0{\"")},
+        {BYTES("\x0a\3\x0a\1x")}, /* the name ends the file */
+        {BYTES("\x0a\2\x0a\1")},
+        {BYTES("\x0a\1\x0a")},
+        {BYTES("\x0a\0")},
+        {BYTES("\x0a\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\0\x0a\0\x12")},
+        {BYTES("\x08\1\x12\0")},
+        {BYTES("\x08\1\x12\x80\x80")},
+        {BYTES("\x08\2\x12\3\x0a")},
+        {BYTES("\x08\1\x1a\3\x0a")},
+        {BYTES("\x08\1")},
+        {BYTES("\x08")},
+        {BYTES("a,b")}, /* too short for text without lines */
+    };
+    for (size_t i = 0; i < sizeof(none) / sizeof(*none); i++)
+        if (!is_taken_for(none[i].bytes, none[i].size, "")) {
+            fprintf(stderr, "%zu\n", i);
+            CHECK_FAIL("taken for another format");
+        }
+    CHECK(is_taken_for("\x0a\x80\x80", 3, "lines of text")); /* a number that does not end */
+    CHECK(is_taken_for("", 0, "the file is empty"));
+}
+
+/* Text has lines, or 256 bytes of it; no control bytes but those of lines and tables are in it. */
+static void check_texts(void) {
+    char data[258];
+    for (int c = 0; c < 256; c++) {
+        const bool text = c == '\n' || c == '\r' || c == '\t' || (c >= 32 && c != 127);
+        for (size_t at = 1; at < 258; at += at == 1 ? 254 : 1) {
+            memset(data, 'y', sizeof(data));
+            data[at] = (char)c;
+            CHECK(is_taken_for(data, 258, text || at >= 256 ? "lines of text" : ""));
+            CHECK(at >= 256 || is_taken_for(data, 256, text ? "lines of text" : ""));
+            CHECK(at >= 255 || is_taken_for(data, 255, c == '\n' ? "lines of text" : ""));
+        }
+    }
+    for (size_t n = 63; n <= 65; n++) { /* bytes of 0 that are no file of zeros alone */
+        memset(data, 0, sizeof(data));
+        data[n] = 1;
+        CHECK(is_taken_for(data, n + 1, n >= 64 ? "begins with zero bytes" : ""));
+        CHECK(is_taken_for(data, n, "begins with zero bytes"));
+    }
+}
+
 int main(void) {
+    check_formats();
+    check_none();
+    check_texts();
+
     static const char *const parts[] = {
         "'short_w'",
         "'twice_w'",

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Facts that every row of the operator table must state, and their consistency. */
+/* Facts that every row of the operator table must state, their consistency, and the rules for
+ * inputs and attributes that rows share, on either side of each bound. */
 #include "test.h"
 
 #include "op/op.h"
+#include "op/rules.h"
+
+#include <math.h>
 
 #include <qsim/model.h>
 
@@ -198,7 +202,368 @@ static void test_listing(void) {
     CHECK_INT(qsim_operator(NULL, 0, &op), QSIM_E_ARGUMENT);
 }
 
+/* ---- rules for inputs and attributes ---- */
+
+enum { INPUTS = 4 };
+
+/* A node with three inputs, the third left out, and one output; `values` has room for another. */
+static struct {
+    qs_value values[INPUTS], out;
+    qs_id ids[3], outputs[1];
+    qs_dim dims[1][QSIM_MAX_RANK];
+    qs_attr attrs[3];
+    qs_graph graph;
+    qs_node node;
+    qs_infer x;
+} at;
+
+static void set_up(void) {
+    memset(&at, 0, sizeof(at));
+    for (int i = 0; i < INPUTS; i++)
+        at.values[i] = (qs_value){.name = "v", .rank = -1, .producer = QS_NONE};
+    at.ids[1] = 1;
+    at.ids[2] = QS_NONE;
+    at.node = (qs_node){.name = "n",
+                        .domain = "",
+                        .op_type = "Op",
+                        .inputs = at.ids,
+                        .outputs = at.outputs,
+                        .attrs = at.attrs,
+                        .input_count = 3,
+                        .output_count = 1};
+    at.graph.values = at.values;
+    at.graph.value_count = INPUTS;
+    at.x = (qs_infer){
+        .graph = &at.graph, .node = &at.node, .values = at.values, .out = &at.out, .dims = at.dims};
+}
+
+/* Gives input `index` a shape, whose memory ends after `rank` sizes; free_shape() it. */
+static void shape(int index, int32_t rank, const int64_t *sizes) {
+    qs_dim dims[QSIM_MAX_RANK + 1] = {{0}};
+    for (int32_t i = 0; i < rank; i++)
+        dims[i].size = sizes[i];
+    at.values[index].rank = rank;
+    at.values[index].dims = test_exact(dims, (size_t)rank * sizeof(*dims));
+}
+
+static void free_shape(int index) {
+    free((void *)(uintptr_t)at.values[index].dims);
+    at.values[index].dims = NULL;
+    at.values[index].rank = -1;
+}
+
+static void test_ranks(void) {
+    static const int64_t sizes[] = {3, 0, -1, 2};
+    set_up();
+    for (int index = 0; index < 4; index++) /* unknown, left out, or beyond the inputs */
+        for (int rank = 0; rank < 3; rank++) {
+            CHECK_INT(qs_infer_rank(&at.x, index, rank), QSIM_OK);
+            CHECK_INT(qs_infer_least_rank(&at.x, index, rank), QSIM_OK);
+            CHECK_INT(qs_infer_size(&at.x, index, 0, rank), QSIM_OK);
+            CHECK_INT(qs_infer_count(&at.x, index, rank), QSIM_OK);
+        }
+    for (int32_t has = 0; has <= 4; has++) {
+        shape(0, has, sizes);
+        for (int32_t wanted = 0; wanted <= 5; wanted++) {
+            CHECK_INT(qs_infer_rank(&at.x, 0, wanted), has == wanted ? QSIM_OK : QSIM_E_SHAPE);
+            CHECK_INT(qs_infer_least_rank(&at.x, 0, wanted),
+                      has >= wanted ? QSIM_OK : QSIM_E_SHAPE);
+        }
+        free_shape(0);
+    }
+}
+
+static void test_sizes(void) {
+    static const int64_t sizes[] = {3, 0, -1, 2};
+    set_up();
+    shape(0, 4, sizes);
+    for (int32_t axis = 0; axis <= 4; axis++) /* the last is none of them */
+        for (int64_t size = -1; size <= 4; size++) {
+            const bool open = axis == 4 || size < 0 || sizes[axis] < 0;
+            CHECK_INT(qs_infer_size(&at.x, 0, axis, size),
+                      open || sizes[axis] == size ? QSIM_OK : QSIM_E_SHAPE);
+            CHECK_INT(qs_infer_list(&at.x, 0, size), QSIM_E_SHAPE);
+        }
+    free_shape(0);
+    for (int32_t rank = 0; rank <= 2; rank++) { /* of 1, 3 and 0 elements */
+        const int64_t elements = rank == 0 ? 1 : rank == 1 ? 3 : 0;
+        shape(0, rank, sizes);
+        for (int64_t count = -1; count <= 4; count++) {
+            const bool same = count < 0 || count == elements;
+            CHECK_INT(qs_infer_count(&at.x, 0, count), same ? QSIM_OK : QSIM_E_SHAPE);
+            CHECK_INT(qs_infer_list(&at.x, 0, count), same && rank == 1 ? QSIM_OK : QSIM_E_SHAPE);
+        }
+        CHECK_INT(qs_is_single(&at.values[0]), elements == 1);
+        CHECK_INT(qs_value_elements(&at.values[0]), elements);
+        free_shape(0);
+    }
+    CHECK(qs_is_single(&at.values[0])); /* of unknown rank */
+    const qs_dim dims[] = {{2, NULL}, {INT64_MAX / 2, NULL}, {-1, NULL}, {0, NULL}, {5, NULL}};
+    const qs_dim one[] = {{INT64_MAX / 2 + 1, NULL}, {2, NULL}};
+    CHECK_INT(qs_dims_product(dims, 0, 2), INT64_MAX - 1);
+    CHECK_INT(qs_dims_product(one, 0, 2), -1); /* 2^63 */
+    CHECK_INT(qs_dims_product(dims, 1, 3), -1);
+    CHECK_INT(qs_dims_product(dims, 3, 5), 0);
+    CHECK_INT(qs_dims_product(dims, 4, 5), 5);
+    CHECK_INT(qs_dims_product(dims, 4, 4), 1);
+}
+
+static void test_matches(void) {
+    for (int64_t a = -1; a <= 2; a++)
+        for (int64_t b = -1; b <= 2; b++) {
+            int64_t size = a;
+            CHECK_INT(qs_infer_match(&at.x, &size, b, "sizes"),
+                      a >= 0 && b >= 0 && a != b ? QSIM_E_SHAPE : QSIM_OK);
+            CHECK_INT(size, a < 0 ? b : a);
+        }
+}
+
+static void test_types(void) {
+    set_up();
+    for (int32_t type = QSIM_UNDEFINED; type <= QSIM_INT2; type++) {
+        at.values[0].dtype = type;
+        for (int32_t other = QSIM_FLOAT; other <= QSIM_INT2; other++) {
+            at.values[1].dtype = other;
+            const bool same = type == other || type == QSIM_UNDEFINED;
+            CHECK_INT(qs_infer_type(&at.x, 0, QS_T(other)), same ? QSIM_OK : QSIM_E_DTYPE);
+            CHECK_INT(qs_infer_same_type(&at.x, 0, 1), same ? QSIM_OK : QSIM_E_DTYPE);
+            CHECK_INT(qs_infer_same_type(&at.x, 1, 0), same ? QSIM_OK : QSIM_E_DTYPE);
+        }
+        CHECK_INT(qs_infer_same_type(&at.x, 0, 2), QSIM_OK);
+        CHECK_INT(qs_infer_same_type(&at.x, 2, 0), QSIM_OK);
+    }
+    CHECK_INT(qs_infer_type(&at.x, 2, 0), QSIM_OK);
+    at.values[0].dtype = 32;
+    CHECK_INT(qs_infer_type(&at.x, 0, UINT32_MAX), QSIM_E_DTYPE);
+    at.values[0].dtype = -1;
+    CHECK_INT(qs_infer_type(&at.x, 0, UINT32_MAX), QSIM_E_DTYPE);
+}
+
+static void test_outputs(void) {
+    qs_dim dims[QSIM_MAX_RANK + 1];
+    set_up();
+    for (int i = 0; i <= QSIM_MAX_RANK; i++)
+        dims[i] = (qs_dim){i + 1 < QSIM_MAX_RANK ? 1 : 2, NULL};
+    CHECK_INT(qs_infer_out(&at.x, 0, QSIM_FLOAT, QSIM_MAX_RANK, dims), QSIM_OK);
+    CHECK(at.out.dtype == QSIM_FLOAT && at.out.rank == QSIM_MAX_RANK && at.out.dims == at.dims[0] &&
+          at.dims[0][QSIM_MAX_RANK - 1].size == 2);
+    CHECK_INT(qs_infer_out(&at.x, 0, QSIM_FLOAT, QSIM_MAX_RANK + 1, dims), QSIM_E_LIMIT);
+    CHECK_INT(qs_infer_out(&at.x, 1, QSIM_DOUBLE, 1, dims), QSIM_OK); /* there is none */
+    CHECK(at.out.dtype == QSIM_FLOAT && at.out.rank == QSIM_MAX_RANK);
+    CHECK_INT(qs_infer_unknown(&at.x, QSIM_INT8), QSIM_OK);
+    CHECK(at.out.dtype == QSIM_INT8 && at.out.rank == -1);
+    dims[0].size = INT64_MAX;
+    CHECK_INT(qs_infer_out(&at.x, 0, QSIM_FLOAT, 1, dims), QSIM_E_LIMIT);
+    CHECK_INT(qs_infer_out(&at.x, 0, QSIM_UNDEFINED, 2, dims), QSIM_OK);
+    dims[1].size = 2;
+    CHECK_INT(qs_infer_out(&at.x, 0, QSIM_UNDEFINED, 2, dims), QSIM_E_LIMIT);
+}
+
+static void test_axes(void) {
+    set_up();
+    for (int32_t rank = 0; rank <= 3; rank++)
+        for (int64_t axis = -5; axis <= 4; axis++) {
+            int32_t found = 99;
+            const bool good = axis >= -rank && axis < rank;
+            CHECK_INT(qs_infer_axis(&at.x, axis, rank, &found), good        ? QSIM_OK
+                                                                : rank == 0 ? QSIM_E_SHAPE
+                                                                            : QSIM_E_VALUE);
+            CHECK_INT(found, good ? (axis + rank) % rank : 99);
+        }
+    static const struct {
+        int64_t axes[3];
+        int32_t count;
+        int code;
+        uint32_t mask;
+    } lists[] = {
+        {{0}, 0, QSIM_OK, 0},
+        {{2, 0, -3}, 3, QSIM_OK, 7},
+        {{-1, -4, 1}, 3, QSIM_OK, 11},
+        {{1, 3, 1}, 3, QSIM_E_VALUE, 10},
+        {{1, -3, 0}, 3, QSIM_E_VALUE, 2},
+        {{1, 4, 0}, 3, QSIM_E_VALUE, 2},
+    };
+    for (size_t i = 0; i < QS_COUNT(lists); i++) {
+        uint32_t mask = 99;
+        const size_t size = (size_t)lists[i].count * sizeof(int64_t);
+        int64_t *axes = test_exact(lists[i].axes, size);
+        CHECK_INT(qs_infer_axes(&at.x, axes, lists[i].count, 4, &mask), lists[i].code);
+        CHECK_INT(mask, lists[i].mask);
+        free(axes);
+    }
+}
+
+/* Every pair of one axis, also where one of the values has an axis more before it. */
+static void test_broadcasts(void) {
+    static const qs_dim sizes[] = {{0, NULL},  {1, NULL}, {2, NULL}, {3, NULL},
+                                   {-1, NULL}, {-1, "n"}, {-1, "m"}};
+    set_up();
+    for (size_t i = 0; i < QS_COUNT(sizes); i++)
+        for (size_t k = 0; k < QS_COUNT(sizes); k++) {
+            const qs_dim a = sizes[i], b = sizes[k];
+            const bool known = a.size >= 0 && b.size >= 0, ones = a.size == 1 || b.size == 1;
+            const bool fails = known && !ones && a.size != b.size;
+            const int64_t size = a.size == 1   ? b.size
+                                 : b.size == 1 ? a.size
+                                 : a.size >= 0 ? a.size
+                                               : b.size;
+            const char *symbol = a.size == 1                                         ? b.symbol
+                                 : b.size == 1 || (a.symbol == b.symbol && size < 0) ? a.symbol
+                                                                                     : NULL;
+            for (int longer = 0; longer <= 2; longer++) {
+                const qs_dim first[] = {{5, NULL}, a}, second[] = {{5, NULL}, b};
+                const qs_value x = {.rank = 1 + (longer == 1), .dims = first + (longer != 1)};
+                const qs_value y = {.rank = 1 + (longer == 2), .dims = second + (longer != 2)};
+                qs_dim dims[QSIM_MAX_RANK];
+                int32_t rank = 99;
+                CHECK_INT(qs_infer_broadcast(&at.x, &x, &y, &rank, dims),
+                          fails ? QSIM_E_SHAPE : QSIM_OK);
+                CHECK_INT(rank, fails ? -1 : 1 + (longer > 0));
+                if (fails)
+                    continue;
+                CHECK(longer == 0 || dims[0].size == 5);
+                CHECK(dims[rank - 1].size == size && dims[rank - 1].symbol == symbol);
+            }
+        }
+    const qs_value unknown = {.rank = -1}, scalar = {.rank = 0};
+    int32_t rank = 99;
+    CHECK_INT(qs_infer_broadcast(&at.x, &unknown, &scalar, &rank, at.dims[0]), QSIM_OK);
+    CHECK_INT(rank, -1);
+    CHECK_INT(qs_infer_broadcast(&at.x, &scalar, &unknown, &rank, at.dims[0]), QSIM_OK);
+    CHECK_INT(rank, -1);
+    CHECK_INT(qs_infer_broadcast(&at.x, &scalar, &scalar, &rank, at.dims[0]), QSIM_OK);
+    CHECK_INT(rank, 0);
+}
+
+static void test_scales(void) {
+    static const struct {
+        float scale;
+        int code, any;
+    } cases[] = {
+        {0x1p-149f, QSIM_OK, QSIM_OK},
+        {0x1.fffffep127f, QSIM_OK, QSIM_OK},
+        {0, QSIM_E_VALUE, QSIM_E_VALUE},
+        {-0x1p-149f, QSIM_E_VALUE, QSIM_OK},
+        {-0x1.fffffep127f, QSIM_E_VALUE, QSIM_OK},
+        {INFINITY, QSIM_E_VALUE, QSIM_E_VALUE},
+        {-INFINITY, QSIM_E_VALUE, QSIM_E_VALUE},
+        {NAN, QSIM_E_VALUE, QSIM_E_VALUE},
+    };
+    set_up();
+    for (size_t i = 0; i < QS_COUNT(cases); i++) {
+        const float floats[] = {1, cases[i].scale};
+        float *data = test_exact(floats, sizeof(floats));
+        qs_const c = {.dtype = QSIM_FLOAT, .data = data, .elements = 2};
+        at.values[0].dtype = QSIM_FLOAT;
+        at.values[0].data = &c;
+        CHECK_INT(qs_infer_scale(&at.x, 0), cases[i].code);
+        CHECK_INT(qs_infer_any_scale(&at.x, 0), cases[i].any);
+        c.elements = 1;
+        CHECK_INT(qs_infer_scale(&at.x, 0), QSIM_OK);
+        c.elements = 0;
+        CHECK_INT(qs_infer_scale(&at.x, 0), QSIM_E_SHAPE);
+        at.values[0].dtype = QSIM_INT32;
+        CHECK_INT(qs_infer_scale(&at.x, 0), QSIM_E_DTYPE);
+        free(data);
+    }
+    CHECK_INT(qs_infer_scale(&at.x, 1), QSIM_OK); /* not constant */
+    CHECK_INT(qs_infer_scale(&at.x, 2), QSIM_OK);
+}
+
+/* Lists of integers as inputs and as attributes, with as much room as there are, and less. */
+static void test_lists(void) {
+    static const int64_t longs[] = {INT64_MIN, -1, INT64_MAX};
+    static const int32_t ints[] = {INT32_MIN, -1, INT32_MAX}, many[] = {3, 1, 1};
+    int64_t out[3];
+    int32_t count = 0;
+    set_up();
+    at.node.attr_count = 1;
+    for (int wide = 0; wide < 2; wide++) {
+        void *data = wide ? test_exact(longs, sizeof(longs)) : test_exact(ints, sizeof(ints));
+        const qs_const c = {.dtype = wide ? QSIM_INT64 : QSIM_INT32, .data = data, .elements = 3};
+        at.values[0].dtype = c.dtype;
+        at.values[0].data = &c;
+        at.attrs[0] = (qs_attr){.name = "list", .type = QS_ATTR_INTS, .count = 3};
+        at.attrs[0].u.ints = longs;
+        for (int32_t room = 2; room <= 3; room++) {
+            int64_t *exact = test_exact(longs, (size_t)room * sizeof(*longs));
+            CHECK_INT(qs_infer_ints(&at.x, 0, exact, room, &count),
+                      room < 3 ? QSIM_E_LIMIT : QSIM_OK);
+            for (int i = 0; i < 3 && room == 3; i++)
+                CHECK_INT(exact[i], wide ? longs[i] : ints[i]);
+            CHECK_INT(count, room < 3 ? QS_DYNAMIC : 3);
+            CHECK_INT(qs_infer_attr_ints(&at.x, "list", exact, room, &count),
+                      room < 3 ? QSIM_E_LIMIT : QSIM_OK);
+            CHECK_INT(count, room < 3 ? QS_ABSENT : 3);
+            free(exact);
+        }
+        for (int32_t rank = 0; rank <= 3; rank++) {
+            const int64_t sizes[] = {many[0], many[1], many[2]};
+            shape(0, rank, sizes);
+            CHECK_INT(qs_infer_ints(&at.x, 0, out, 3, &count), rank > 1 ? QSIM_E_SHAPE : QSIM_OK);
+            free_shape(0);
+        }
+        at.values[0].data = NULL;
+        free(data);
+    }
+    CHECK_INT(qs_infer_ints(&at.x, 0, out, 3, &count), QSIM_OK);
+    CHECK_INT(count, QS_DYNAMIC);
+    at.values[0].dtype = QSIM_FLOAT;
+    CHECK_INT(qs_infer_ints(&at.x, 0, out, 3, &count), QSIM_E_DTYPE);
+    CHECK_INT(qs_infer_ints(&at.x, 2, out, 3, &count), QSIM_OK);
+    CHECK_INT(count, QS_ABSENT);
+    CHECK_INT(qs_infer_attr_ints(&at.x, "other", out, 3, &count), QSIM_OK);
+    CHECK_INT(count, QS_ABSENT);
+    for (int32_t i = 0; i <= 3; i++)
+        CHECK_INT(qs_node_entry(&at.node, "list", i), i < 3 ? longs[i] : 0);
+    CHECK_INT(qs_node_entry(&at.node, "other", 0), 0);
+    at.attrs[0].type = QS_ATTR_FLOATS;
+    CHECK_INT(qs_node_entry(&at.node, "list", 0), 0);
+}
+
+static void test_words(void) {
+    static const char *const words[] = {"", "a", "ab", "b"};
+    set_up();
+    at.node.attr_count = 1;
+    for (size_t i = 0; i < QS_COUNT(words); i++) {
+        char *data = test_exact(words[i], strlen(words[i]));
+        at.attrs[0] = (qs_attr){.name = "word", .type = QS_ATTR_STRING};
+        at.attrs[0].u.s = (qs_span){(const uint8_t *)data, strlen(words[i])};
+        for (size_t k = 0; k < QS_COUNT(words); k++)
+            CHECK_INT(qs_node_string_is(&at.node, "word", words[k], false), i == k);
+        CHECK_INT(qs_node_string_is(&at.node, "other", words[i], false), false);
+        CHECK_INT(qs_node_string_is(&at.node, "other", "z", true), true);
+        at.attrs[0].type = QS_ATTR_INTS;
+        CHECK_INT(qs_node_string_is(&at.node, "word", words[i], true), false);
+        free(data);
+    }
+    for (int n = 63; n <= 65; n++) { /* words are shown up to 64 bytes */
+        char word[65], wanted[256];
+        qsim_error e = {0};
+        memset(word, 'w', sizeof(word));
+        at.attrs[0].type = QS_ATTR_STRING;
+        at.attrs[0].u.s = (qs_span){test_exact(word, (size_t)n), (size_t)n};
+        at.x.error = &e;
+        CHECK_INT(qs_infer_bad_word(&at.x, "word"), QSIM_E_VALUE);
+        snprintf(wanted, sizeof(wanted),
+                 "model: attribute word has the unknown value '%.*s' (node 'n', Op: opset 0)",
+                 n < 64 ? n : 64, word);
+        CHECK_STR(e.message, wanted);
+        free((void *)(uintptr_t)at.attrs[0].u.s.data);
+    }
+}
+
 int main(void) {
+    test_ranks();
+    test_sizes();
+    test_matches();
+    test_types();
+    test_outputs();
+    test_axes();
+    test_broadcasts();
+    test_scales();
+    test_lists();
+    test_words();
     for (size_t i = 0; i < qs_op_count(); i++) {
         check_traits(qs_op_at(i));
         check_sets(qs_op_at(i));

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Wrong arguments of each call on files, arrays, archives and packages: nothing but ARGUMENT. */
+/* Wrong arguments of each call on files, arrays, archives and packages: nothing but ARGUMENT. Then
+ * what packages are read by, on either side of each bound: JSON, names, the zip's directory. */
 #include "test.h"
+
+#include "base/ctx.h"
+#include "kernel/context.h"
+#include "package/archive.h"
 
 #include <qsim/qsim.h>
 
@@ -165,8 +170,419 @@ static void limits(const qsim_package *small) {
     unlink("package-calls.onnx");
 }
 
+/* ---- JSON ---- */
+
+static const char *const good_json[] = {
+    "0",
+    "-0",
+    "9",
+    "-9.0",
+    "1.50",
+    "10e5",
+    "1E+05",
+    "2e-7",
+    "[]",
+    "{}",
+    "[ ]",
+    "{ }",
+    "true",
+    "false",
+    "null",
+    "\"\"",
+    " \t\n\r1 \t\n\r",
+    "[1,2]",
+    "[ 1 , [ ] ]",
+    "{\"a\":1}",
+    "{ \"a\" : [ { } ] , \"\" : null }",
+    "\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"",
+    "\"\\u09aF\\uFfa0\"",
+    "\" \177\xc3\xa9\"",
+};
+static const char *const bad_json[] = {
+    "",
+    " ",
+    "-",
+    "--1",
+    "+1",
+    "01",
+    "-01",
+    "00",
+    ".5",
+    "1.",
+    "1.e5",
+    "1e",
+    "1e+",
+    "1e-",
+    "1e+-1",
+    "1ee1",
+    "1/",
+    "1:",
+    "/",
+    ":",
+    "1 2",
+    "tru",
+    "truE",
+    "truer",
+    "fals",
+    "nul",
+    "nulll",
+    "[",
+    "]",
+    "[1",
+    "[1,",
+    "[1,]",
+    "[,1]",
+    "[1 2]",
+    "[1}",
+    "{",
+    "}",
+    "{\"a\"",
+    "{\"a\":",
+    "{\"a\":1",
+    "{\"a\":1,",
+    "{\"a\":1,}",
+    "{\"a\" 1}",
+    "{a:1}",
+    "{1:1}",
+    "{\"a\":1]",
+    "\"",
+    "\"a",
+    "\"\\",
+    "\"\\\"",
+    "\"\\x\"",
+    "\"\\u\"",
+    "\"\\u123\"",
+    "\"\\u123",
+    "\"\\u12/4\"",
+    "\"\\u12:4\"",
+    "\"\\u12@4\"",
+    "\"\\u12G4\"",
+    "\"\\u12`4\"",
+    "\"\\u12g4\"",
+    "\"\x1f\"",
+    "\"\n\"",
+    "\v1",
+    "1\f",
+    "\"\xff\"",
+    "\"a\"b",
+};
+
+static bool json_ok(const char *text) {
+    const size_t size = strlen(text);
+    uint8_t *copy = test_exact(text, size);
+    const bool ok = qs_json_fault(copy, size) == NULL;
+    if (!ok && size > 1) /* no beginning of a text that is wrong is read beyond its end */
+        qs_json_fault(copy + 1, size - 1);
+    free(copy);
+    return ok;
+}
+
+static void json(void) {
+    char deep[256];
+    for (size_t i = 0; i < QS_COUNT(good_json); i++)
+        if (!json_ok(good_json[i]))
+            CHECK_FAIL(good_json[i]);
+    for (size_t i = 0; i < QS_COUNT(bad_json); i++)
+        if (json_ok(bad_json[i]))
+            CHECK_FAIL(bad_json[i]);
+    for (size_t depth = 63; depth <= 65; depth++) { /* at most 64 */
+        memset(deep, '[', depth);
+        memset(deep + depth, ']', depth);
+        deep[2 * depth] = 0;
+        CHECK_INT(json_ok(deep), depth <= 64);
+    }
+    deep[0] = 0; /* depth ends with a bracket */
+    strcat(deep, "[");
+    for (int i = 0; i < 70; i++)
+        strcat(deep, i ? ",{}" : "{}");
+    strcat(deep, "]");
+    CHECK(json_ok(deep));
+    CHECK(qs_json_fault((const uint8_t *)"\"\\\0\"", 4) != NULL); /* a NUL escapes nothing */
+}
+
+static void manifest(void) {
+    static const struct {
+        const char *text, *fault; /* a part of what is wrong */
+        int64_t schema;
+    } cases[] = {
+        {"{\"schema\":1,\"model\":\"m.onnx\"}", NULL, 1},
+        {" { \"model\" : \"m.onnx\" , \"x\" : {\"schema\":2} , \"schema\" : 0 } ", NULL, 0},
+        {"{\"schema\":999999999999999999,\"model\":\"m.onnx\"}", NULL, 999999999999999999},
+        {"{\"schema\":1000000000000000000,\"model\":\"m.onnx\"}", "schema", 0},
+        {"{\"schema\":-1,\"model\":\"m.onnx\"}", "schema", 0},
+        {"{\"schema\":1.5,\"model\":\"m.onnx\"}", "schema", 0},
+        {"{\"schema\":\"1\",\"model\":\"m.onnx\"}", "schema", 0},
+        {"{\"schema\":[],\"model\":\"m.onnx\"}", "schema", 0},
+        {"{\"schema\":0,\"schema\":0,\"model\":\"m.onnx\"}", "or two", 0},
+        {"{\"schema\":1,\"model\":1}", "not a string", 0},
+        {"{\"schema\":1,\"model\":\"m.onnx\",\"model\":\"m.onnx\"}", "or two", 0},
+        {"{\"schema\":1}", "has no \"model\"", 0},
+        {"{\"schema\":1,\"models\":\"m.onnx\",\"mode\":\"m.onnx\",\"nodel\":\"\"}", "no \"model\"",
+         0},
+        {"{\"model\":\"m.onnx\"}", "has no \"schema\"", 0},
+        {"{}", "has no \"schema\"", 0},
+        {"[\"schema\",1]", "not a JSON object", 0},
+        {"{\"schema\":1,\"model\":\"m.onnx\"", "not well-formed", 0},
+    };
+    for (size_t i = 0; i < QS_COUNT(cases); i++) {
+        const size_t size = strlen(cases[i].text);
+        uint8_t *copy = test_exact(cases[i].text, size);
+        const uint8_t *model = NULL;
+        size_t model_size = 0;
+        int64_t schema = 0;
+        const char *fault = qs_manifest_read(copy, size, &schema, &model, &model_size);
+        if (cases[i].fault)
+            CHECK(fault && strstr(fault, cases[i].fault));
+        else
+            CHECK(!fault && schema == cases[i].schema && model_size == 6 &&
+                  memcmp(model, "m.onnx", 6) == 0);
+        free(copy);
+    }
+}
+
+/* ---- names of entries ---- */
+
+static void names(void) {
+    static const char *const good[] = {
+        "a",    "a/b",  "A.b c/d-e_f", "con1",     "com", "com10", "coma", "com1a", "lpt",  "xcon",
+        "icon", "nula", "conin",       "\xc3\xa9", " a",  ".a",    "a..b", "a/.b",  "comx",
+    };
+    static const char *const bad[] = {
+        "",     "/",      "a/",   "/a",      "a//b",      ".",     "..",   "./a",
+        "a/..", "a/../b", "a\\b", "a:b",     "a\x1f",     "a\177", "\xff", "a*",
+        "a?",   "a\"",    "a<",   "a>",      "a|",        "a.",    "a ",   "a./b",
+        "a /b", "con",    "CON",  "Con.txt", "con .x",    "a/prn", "aux",  "nul/a",
+        "com0", "COM9.x", "lpt1", "conin$",  "CONOUT$.a",
+    };
+    static const struct {
+        const char *a, *b;
+        bool clash;
+    } pairs[] = {
+        {"a", "a", true},     {"a", "A", true},       {"Zz", "zZ", true}, {"a", "b", false},
+        {"a", "ab", false},   {"a", "a/b", true},     {"A", "a/b", true}, {"a/b", "a/c", false},
+        {"a/b", "a/B", true}, {"a/b", "a/b/c", true}, {"@", "`", false},  {"[", "{", false},
+        {"a", "a.b", false},
+    };
+    char longest[1100];
+    for (size_t i = 0; i < QS_COUNT(good); i++)
+        if (qs_entry_name_fault(good[i]))
+            CHECK_FAIL(good[i]);
+    for (size_t i = 0; i < QS_COUNT(bad); i++)
+        if (!qs_entry_name_fault(bad[i]))
+            CHECK_FAIL(bad[i]);
+    for (size_t i = 0; i < QS_COUNT(pairs); i++) {
+        CHECK_INT(qs_entry_names_clash(pairs[i].a, pairs[i].b), pairs[i].clash);
+        CHECK_INT(qs_entry_names_clash(pairs[i].b, pairs[i].a), pairs[i].clash);
+    }
+    for (size_t n = 1023; n <= 1025; n++) { /* 1024 bytes, and 255 in each part */
+        for (size_t i = 0; i < n; i++)
+            longest[i] = i % 200 == 199 ? '/' : 'a';
+        longest[n] = 0;
+        CHECK_INT(qs_entry_name_fault(longest) == NULL, n <= 1024);
+    }
+    for (size_t n = 254; n <= 256; n++) {
+        memset(longest, 'a', n);
+        longest[n] = 0;
+        CHECK_INT(qs_entry_name_fault(longest) == NULL, n <= 255);
+        memcpy(longest + n, "/b", 3);
+        CHECK_INT(qs_entry_name_fault(longest) == NULL, n <= 255);
+    }
+    CHECK_INT(qs_role_of_name("a.onnx"), QSIM_ROLE_MODEL);
+    CHECK_INT(qs_role_of_name(".onnx"), QSIM_ROLE_DATA);
+    CHECK_INT(qs_role_of_name("a.onnx1"), QSIM_ROLE_DATA);
+    CHECK_INT(qs_role_of_name("labels.txt"), QSIM_ROLE_LABELS);
+    for (int role = 0; role <= QSIM_ROLE_COUNT; role++)
+        CHECK((qsim_role_name(role) != NULL) == (role < QSIM_ROLE_COUNT));
+    CHECK(!qsim_role_name(-1) && !qs_name_of_role(-1) && !qs_name_of_role(QSIM_ROLE_COUNT));
+}
+
+/* ---- a zip's directory ---- */
+
+/* Two entries, ab and c, of three stored bytes each. */
+enum {
+    LOCAL = 35,
+    CENTRAL = LOCAL + 34,
+    CENTRAL_1 = CENTRAL + 48,
+    END = CENTRAL_1 + 47,
+    ALL = END + 22
+};
+
+static void put(uint8_t *at, uint32_t value, int bytes) {
+    for (int i = 0; i < bytes; i++)
+        at[i] = (uint8_t)(value >> 8 * i);
+}
+
+/* Fields from the flags on, which both headers have; crc is nobody's here. */
+static void put_shared(uint8_t *at, uint32_t name) {
+    put(at + 8, 0x12345678, 4);
+    put(at + 12, 3, 4);
+    put(at + 16, 3, 4);
+    put(at + 20, name, 2);
+}
+
+static void make_archive(uint8_t data[ALL]) {
+    static const char *const texts[] = {"abxyz", "cuvw"};
+    memset(data, 0, ALL);
+    for (int i = 0; i < 2; i++) {
+        uint8_t *local = data + i * LOCAL, *central = data + (i ? CENTRAL_1 : CENTRAL);
+        const size_t name = i ? 1 : 2;
+        memcpy(local, "PK\3\4", 4);
+        put_shared(local + 6, (uint32_t)name);
+        memcpy(local + 30, texts[i], name + 3);
+        memcpy(central, "PK\1\2", 4);
+        put_shared(central + 8, (uint32_t)name);
+        put(central + 42, i ? LOCAL : 0, 4);
+        memcpy(central + 46, texts[i], name);
+    }
+    memcpy(data + END, "PK\5\6", 4);
+    put(data + END + 8, 2, 2);
+    put(data + END + 10, 2, 2);
+    put(data + END + 12, END - CENTRAL, 4);
+    put(data + END + 16, CENTRAL, 4);
+}
+
+/* Reads a directory from memory that ends with it. */
+static int directory(const uint8_t *data, size_t size) {
+    qsim_ctx *ctx = NULL;
+    uint8_t *copy = test_exact(data, size);
+    CHECK_INT(qs_ctx_hold(NULL, &ctx, NULL), QSIM_OK);
+    qsim_package p = {.ctx = ctx, .name = "p", .data = copy, .size = size};
+    qs_arena_init(&p.arena, ctx);
+    const int code = qs_zip_directory(&p, NULL);
+    if (!code)
+        CHECK(p.count == 2 && strcmp(p.members[1].name, "c") == 0 && p.members[1].packed >= copy &&
+              p.members[1].packed < copy + size);
+    qs_arena_free(&p.arena);
+    qs_ctx_drop(ctx);
+    free(copy);
+    return code;
+}
+
+/* Fields of the second entry and of the end: where they are, and what comes of a value there. */
+#define BOTH(field) LOCAL + 6 + (field), CENTRAL_1 + 8 + (field)
+static const struct {
+    int at, also, bytes; /* also: where the value goes, too; 0: nowhere */
+    uint32_t value;
+    int code;
+} fields[] = {
+    {BOTH(0), 2, 0x2, QSIM_OK}, /* flags */
+    {BOTH(0), 2, 0x8, QSIM_OK},
+    {BOTH(0), 2, 0x1, QSIM_E_UNSUPPORTED},
+    {BOTH(0), 2, 0x20, QSIM_E_UNSUPPORTED},
+    {BOTH(0), 2, 0x40, QSIM_E_UNSUPPORTED},
+    {BOTH(0), 2, 0x2000, QSIM_E_UNSUPPORTED},
+    {LOCAL + 6, 0, 2, 0x2, QSIM_E_FORMAT},
+    {BOTH(2), 2, 8, QSIM_OK}, /* method */
+    {BOTH(2), 2, 1, QSIM_E_UNSUPPORTED},
+    {BOTH(2), 2, 9, QSIM_E_UNSUPPORTED},
+    {LOCAL + 8, 0, 2, 8, QSIM_E_FORMAT},
+    {BOTH(8), 4, 7, QSIM_OK}, /* crc, which is checked with the bytes */
+    {LOCAL + 14, 0, 4, 0, QSIM_E_FORMAT},
+    {LOCAL + 18, 0, 4, 0, QSIM_E_FORMAT}, /* packed */
+    {BOTH(12), 4, 2, QSIM_E_FORMAT},
+    {BOTH(12), 4, 4, QSIM_E_FORMAT},
+    {BOTH(12), 4, UINT32_MAX, QSIM_E_LIMIT},
+    {LOCAL + 22, 0, 4, 0, QSIM_E_FORMAT}, /* size */
+    {BOTH(16), 4, 4, QSIM_E_FORMAT},
+    {BOTH(16), 4, UINT32_MAX, QSIM_E_LIMIT},
+    {LOCAL + 26, 0, 2, 0, QSIM_E_FORMAT}, /* name */
+    {LOCAL + 26, 0, 2, 2, QSIM_E_FORMAT},
+    {LOCAL + 30, 0, 1, 'd', QSIM_E_FORMAT},
+    {LOCAL + 30, CENTRAL_1 + 46, 1, 0, QSIM_E_VALUE},
+    {LOCAL + 30, CENTRAL_1 + 46, 1, '/', QSIM_E_VALUE},
+    {LOCAL + 28, 0, 2, 1, QSIM_E_FORMAT}, /* extra */
+    {CENTRAL_1 + 30, 0, 2, 1, QSIM_E_FORMAT},
+    {CENTRAL_1 + 32, 0, 2, 1, QSIM_E_FORMAT}, /* comment */
+    {CENTRAL + 32, 0, 2, 1, QSIM_E_FORMAT},
+    {CENTRAL_1 + 34, 0, 2, 1, QSIM_E_UNSUPPORTED}, /* disk */
+    {CENTRAL_1 + 40, 0, 2, 0120777, QSIM_OK},      /* a link's mode, of no system */
+    {CENTRAL_1 + 42, 0, 4, LOCAL - 1, QSIM_E_FORMAT},
+    {CENTRAL_1 + 42, 0, 4, LOCAL + 1, QSIM_E_FORMAT},
+    {CENTRAL_1 + 42, 0, 4, 0, QSIM_E_FORMAT},
+    {CENTRAL_1 + 42, 0, 4, CENTRAL - 30, QSIM_E_FORMAT},
+    {CENTRAL_1 + 42, 0, 4, CENTRAL - 29, QSIM_E_FORMAT},
+    {CENTRAL_1 + 42, 0, 4, CENTRAL, QSIM_E_FORMAT},
+    {CENTRAL_1 + 42, 0, 4, CENTRAL + 1, QSIM_E_FORMAT},
+    {CENTRAL_1 + 42, 0, 4, ALL + 9, QSIM_E_FORMAT},
+    {CENTRAL_1 + 42, 0, 4, UINT32_MAX, QSIM_E_LIMIT},
+    {CENTRAL + 42, 0, 4, 1, QSIM_E_FORMAT},
+    {LOCAL, 0, 1, 'p', QSIM_E_FORMAT}, /* signatures */
+    {LOCAL + 3, 0, 1, 5, QSIM_E_FORMAT},
+    {CENTRAL_1, 0, 1, 'p', QSIM_E_FORMAT},
+    {CENTRAL_1 + 3, 0, 1, 3, QSIM_E_FORMAT},
+    {END, 0, 1, 'p', QSIM_E_FORMAT},
+    {END + 3, 0, 1, 5, QSIM_E_FORMAT},
+    {END + 4, 0, 2, 1, QSIM_E_FORMAT}, /* disks */
+    {END + 6, 0, 2, 1, QSIM_E_FORMAT},
+    {END + 8, 0, 2, 1, QSIM_E_FORMAT}, /* entries */
+    {END + 10, 0, 2, 1, QSIM_E_FORMAT},
+    {END + 8, END + 10, 2, 0, QSIM_E_FORMAT},
+    {END + 8, END + 10, 2, 1, QSIM_E_FORMAT},
+    {END + 8, END + 10, 2, 3, QSIM_E_FORMAT},
+    {END + 12, 0, 4, END - CENTRAL - 1, QSIM_E_FORMAT}, /* size and place of the directory */
+    {END + 12, 0, 4, END - CENTRAL + 1, QSIM_E_FORMAT},
+    {END + 16, 0, 4, CENTRAL - 1, QSIM_E_FORMAT},
+    {END + 16, 0, 4, CENTRAL + 1, QSIM_E_FORMAT},
+    {END + 16, 0, 4, END, QSIM_E_FORMAT},
+    {END + 16, 0, 4, END + 1, QSIM_E_FORMAT},
+    {END + 16, 0, 4, UINT32_MAX, QSIM_E_LIMIT},
+    {END + 20, 0, 2, 1, QSIM_E_FORMAT}, /* comment */
+    {0, 0, 1, 'p', QSIM_E_FORMAT},
+    {CENTRAL + 46, 30, 1, 'C', QSIM_OK}, /* Cb */
+};
+
+static void directories(void) {
+    uint8_t data[ALL];
+    make_archive(data);
+    CHECK_INT(directory(data, ALL), QSIM_OK);
+    for (size_t n = 0; n < ALL; n++)
+        CHECK_INT(directory(data, n), QSIM_E_FORMAT);
+    for (size_t i = 0; i < QS_COUNT(fields); i++) {
+        make_archive(data);
+        put(data + fields[i].at, fields[i].value, fields[i].bytes);
+        if (fields[i].also)
+            put(data + fields[i].also, fields[i].value, fields[i].bytes);
+        const int code = directory(data, ALL);
+        if (code != fields[i].code)
+            fprintf(stderr, "case %zu\n", i);
+        CHECK_INT(code, fields[i].code);
+    }
+    /* Modes of Unix: 0 is none; only regular files are read. */
+    for (uint32_t type = 0; type < 16; type++) {
+        make_archive(data);
+        data[CENTRAL_1 + 5] = 3;
+        put(data + CENTRAL_1 + 40, type << 12 | 0644, 2);
+        CHECK_INT(directory(data, ALL), type == 0 || type == 8 ? QSIM_OK : QSIM_E_VALUE);
+    }
+    /* What deflate can make of three bytes: 1032 times as many. */
+    for (uint32_t size = 4127; size <= 4128; size++) {
+        make_archive(data);
+        for (int i = 0; i < 2; i++) {
+            put(data + (i ? CENTRAL_1 + 10 : LOCAL + 8), 8, 2);
+            put(data + (i ? CENTRAL_1 + 24 : LOCAL + 22), size, 4);
+        }
+        CHECK_INT(directory(data, ALL), size / 1032 <= 3 ? QSIM_OK : QSIM_E_FORMAT);
+    }
+    /* Sizes behind the data: none of them in the local header, with the flag for it. */
+    for (int zeros = 0; zeros < 8; zeros++)
+        for (uint32_t flag = 0; flag <= 8; flag += 8) {
+            make_archive(data);
+            put(data + LOCAL + 6, flag, 2);
+            put(data + CENTRAL_1 + 8, flag, 2);
+            for (int i = 0; i < 3; i++)
+                if (zeros >> i & 1)
+                    put(data + LOCAL + 14 + 4 * i, 0, 4);
+            CHECK_INT(directory(data, ALL),
+                      zeros == 0 || (zeros == 7 && flag) ? QSIM_OK : QSIM_E_FORMAT);
+        }
+}
+
 int main(void) {
     qsim_package *p = package();
+    json();
+    manifest();
+    names();
+    directories();
     limits(p);
     files();
     arrays();

@@ -5,7 +5,10 @@
 #include <qsim/quant.h>
 #include <qsim/recipe.h>
 
+#include <math.h>
 #include <unistd.h>
+
+#include "ptq/lines.h"
 
 #define HASH "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
@@ -272,7 +275,264 @@ static void test_memory(void) {
     CHECK_INT(h.live, 0);
 }
 
+/* ---- words ---- */
+
+enum { COUNT = 1, INTEGER = 2, NUMBER = 4, FLOAT = 8 };
+
+/* Which kinds of numbers a word is, and its value; integers go to +-1000. */
+static const struct {
+    const char *word;
+    int kinds;
+    double value;
+} words[] = {
+    {"0", COUNT | INTEGER | NUMBER, 0},
+    {"9", COUNT | INTEGER | NUMBER, 9},
+    {"/", 0, 0}, /* the characters beside the digits */
+    {":", 0, 0},
+    {"1/", 0, 0},
+    {"1:", 0, 0},
+    {"a", 0, 0},
+    {"1000", COUNT | INTEGER | NUMBER, 1000},
+    {"1001", COUNT | NUMBER, 1001},
+    {"-1000", INTEGER | NUMBER, -1000},
+    {"-1001", NUMBER, -1001},
+    {"+7", INTEGER, 7},
+    {"-", 0, 0},
+    {"+", 0, 0},
+    {"--1", 0, 0},
+    {"0.5", NUMBER, 0.5},
+    {"-0.25", NUMBER, -0.25},
+    {"7.", NUMBER, 7},
+    {".5", 0, 0},
+    {".", 0, 0},
+    {"1.2.3", 0, 0},
+    {"1..2", 0, 0},
+    {"123456789012345", COUNT | NUMBER, 123456789012345}, /* as many digits as are exact */
+    {"12345678901234.5", NUMBER, 12345678901234.5},
+    {"1234567890123456", COUNT, 1234567890123456},
+    {"123456789012345.6", 0, 0},
+    {"18446744073709551616", 0, 0}, /* 2^64 */
+    {"18446744073709551620", 0, 0},
+    {"184467440737095516150", 0, 0},
+    {"0x", 0, 0},
+    {"0x1", 0, 0},
+    {"0x1p", 0, 0},
+    {"0x1p0", NUMBER | FLOAT, 1},
+    {"-0x1p0", NUMBER | FLOAT, -1},
+    {"0X1p0", 0, 0},
+    {"1x1p0", 0, 0},
+    {"0x1P0", 0, 0},
+    {"0x1q0", 0, 0},
+    {"0x1p+", 0, 0},
+    {"0x1p-", 0, 0},
+    {"0x1p+-1", 0, 0},
+    {"0x1p+3", NUMBER | FLOAT, 8},
+    {"0x1p-3", NUMBER | FLOAT, 0.125},
+    {"0x1p19", NUMBER | FLOAT, 524288},
+    {"0x1p/", 0, 0},
+    {"0x1p1:", 0, 0},
+    {"0x1p1.", 0, 0},
+    {"0x0p+0000", NUMBER | FLOAT, 0},
+    {"0x0p+00000", 0, 0},
+    {"0xp0", 0, 0},
+    {"0x.p0", 0, 0},
+    {"0x.8p0", 0, 0},
+    {"0x1.p0", NUMBER | FLOAT, 1},
+    {"0x1.8p1", NUMBER | FLOAT, 3},
+    {"0x1..8p1", 0, 0},
+    {"0x1.8.p1", 0, 0},
+    {"0x11.8p1", 0, 0},
+    {"0x11p0", NUMBER | FLOAT, 17},
+    {"0xap0", NUMBER | FLOAT, 10},
+    {"0xfp0", NUMBER | FLOAT, 15},
+    {"0xgp0", 0, 0},
+    {"0x`p0", 0, 0},
+    {"0x/p0", 0, 0},
+    {"0x:p0", 0, 0},
+    {"0xAp0", 0, 0},
+    {"0x8000000000001p0", NUMBER, 2251799813685249}, /* 13 digits */
+    {"0x1.000000000001p0", NUMBER, 1 + 0x1p-48},
+    {"0x10000000000000p0", 0, 0},
+    {"0x1.0000000000000p0", 0, 0},
+    {"0x1p+1023", NUMBER, 0x1p1023},
+    {"0x1p+1024", 0, 0}, /* infinite */
+    {"0x1.fffffep+127", NUMBER | FLOAT, 0x1.fffffep127},
+    {"-0x1.fffffep+127", NUMBER | FLOAT, -0x1.fffffep127},
+    {"0x1.ffffffp+127", NUMBER, 0x1.ffffffp127},
+    {"0x1p+128", NUMBER, 0x1p128},
+    {"-0x1p+128", NUMBER, -0x1p128},
+    {"0x1p-149", NUMBER | FLOAT, 0x1p-149},
+    {"0x1p-150", NUMBER, 0x1p-150},
+    {"-0x0p0", NUMBER | FLOAT, 0},
+    {"nan", 0, 0},
+    {"inf", 0, 0},
+};
+
+/* Reads one word as each kind of number, from memory that ends with it or with what ends a word. */
+static void check_word(const char *word, const char *after, int kinds, double value) {
+    char text[64];
+    uint64_t count = 0;
+    int32_t integer = 0;
+    double number = 0;
+    float real = 0;
+    const int length = snprintf(text, sizeof(text), "%s%s", word, after);
+    char *data = test_exact(text, (size_t)length);
+    qs_lines r = qs_lines_of(data, (size_t)length, "t", NULL), ahead = r;
+    bool good = qs_lines_count(&ahead, &count) == ((kinds & COUNT) != 0) &&
+                (!(kinds & COUNT) || count == (uint64_t)value);
+    ahead = r;
+    good &= qs_lines_integer(&ahead, 1000, &integer) == ((kinds & INTEGER) != 0) &&
+            (!(kinds & INTEGER) || integer == (int32_t)value);
+    ahead = r;
+    good &= qs_lines_number(&ahead, &number) == ((kinds & NUMBER) != 0) &&
+            (!(kinds & NUMBER) || number == value);
+    ahead = r;
+    good &= qs_lines_float(&ahead, &real) == ((kinds & FLOAT) != 0) &&
+            (!(kinds & FLOAT) || ((double)real == value && !(value == 0 && signbit(real))));
+    if (!good)
+        fprintf(stderr, "'%s%s'\n", word, after);
+    CHECK(good);
+    free(data);
+}
+
+static void test_numbers(void) {
+    static const char *const after[] = {"", " ", "\n", "\t1", "\r\n", "#1"};
+    uint64_t most = 0;
+    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+        for (size_t k = 0; k < sizeof(after) / sizeof(*after); k++)
+            check_word(words[i].word, after[k], words[i].kinds, words[i].value);
+    qs_lines r = qs_lines_of("18446744073709551615", 20, "t", NULL);
+    CHECK(qs_lines_count(&r, &most) && most == UINT64_MAX);
+    check_word("", "", 0, 0);
+}
+
+/* Names as they stand in files, and what they are; NULL: refused. */
+static const struct {
+    const char *text, *name;
+    size_t size; /* of the text, if it has a NUL */
+} names[] = {
+    {"\"a\"", "a", 0},
+    {" \t\"a\"", "a", 0},
+    {"\"a\" ", "a", 0},
+    {"\"a\"\t", "a", 0},
+    {"\"a\"\r", "a", 0},
+    {"\"a\"\n", "a", 0},
+    {"\"a\"#", "a", 0},
+    {"\"a\"b", NULL, 0},
+    {"\"a\"\"", NULL, 0},
+    {"\"a b#c\"", "a b#c", 0},
+    {"\"\\\"\\\\\"", "\"\\", 0},
+    {"\"\\x41\"", "A", 0},
+    {"\"\\x01\\x10\\xff\"", "\x01\x10\xff", 0},
+    {"\"\\x00\"", NULL, 0},
+    {"\"\\x4\"", NULL, 0},
+    {"\"\\x\"", NULL, 0},
+    {"\"\\xg1\"", NULL, 0},
+    {"\"\\x1g\"", NULL, 0},
+    {"\"\\n\"", NULL, 0},
+    {"\"\\\"", NULL, 0},
+    {"\"\\", NULL, 0},
+    {"\"a\\", NULL, 0},
+    {"\"a\nb\"", NULL, 0},
+    {"\"a\0b\"", NULL, 5},
+    {"\"\"", NULL, 0},
+    {"\"", NULL, 0},
+    {"\"a", NULL, 0},
+    {"a", NULL, 0},
+    {"a\"", NULL, 0},
+    {"", NULL, 0},
+    {" ", NULL, 0},
+};
+
+static void test_names(void) {
+    qsim_ctx *ctx = NULL;
+    CHECK_INT(qsim_ctx_create(NULL, &ctx, NULL), QSIM_OK);
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        const size_t size = names[i].size ? names[i].size : strlen(names[i].text);
+        char *data = test_exact(names[i].text, size), *name = NULL;
+        size_t length = 0;
+        qs_lines r = qs_lines_of(data, size, "t", NULL);
+        qs_arena arena;
+        qs_arena_init(&arena, ctx);
+        CHECK_INT(qs_lines_name(&r, &arena, &name, &length),
+                  names[i].name ? QSIM_OK : QSIM_E_FORMAT);
+        if (names[i].name && name)
+            CHECK(length == strlen(names[i].name) && memcmp(name, names[i].name, length + 1) == 0);
+        qs_arena_free(&arena);
+        free(data);
+    }
+    qsim_ctx_free(ctx);
+}
+
+static int hash_of(const char *word, size_t length, const char *after, char hash[65]) {
+    char text[80];
+    const int size = snprintf(text, sizeof(text), "%.*s%s", (int)length, word, after);
+    char *data = test_exact(text, (size_t)size);
+    qs_lines r = qs_lines_of(data, (size_t)size, "t", NULL);
+    const int code = qs_lines_hash(&r, hash);
+    free(data);
+    return code;
+}
+
+static void test_hash(void) {
+    char hash[65] = {0}, wrong[66] = HASH "0";
+    CHECK_INT(hash_of(wrong, 63, "", hash), QSIM_E_FORMAT);
+    CHECK_INT(hash_of(wrong, 65, "", hash), QSIM_E_FORMAT);
+    CHECK_INT(hash_of(wrong, 64, " x", hash), QSIM_E_FORMAT);
+    memset(hash, 0, sizeof(hash));
+    for (int i = 0; i < 64; i++) {
+        const char right = wrong[i];
+        wrong[i] = 'g';
+        CHECK_INT(hash_of(wrong, 64, "", hash), QSIM_E_FORMAT);
+        wrong[i] = right;
+    }
+    CHECK_INT(hash_of(wrong, 64, " # this model", hash), QSIM_OK);
+    CHECK_STR(hash, HASH);
+    CHECK_INT(hash_of(wrong, 64, "", hash), QSIM_E_FORMAT); /* given already */
+}
+
+/* Lines, with the first word of each and the number of words after it; from exact memory. */
+static void test_lines(void) {
+    static const char text[] = "# none\n\r\n \ta  b\tc # d\nlonger#\nlong";
+    static const struct {
+        const char *word;
+        size_t line, left;
+    } lines[] = {{"a", 3, 2}, {"longer", 4, 0}, {"long", 5, 0}};
+    char *data = test_exact(text, sizeof(text) - 1);
+    qs_lines r = qs_lines_of(data, sizeof(text) - 1, "t", NULL);
+    for (int i = 0; i < 3; i++) {
+        CHECK(qs_lines_find(&r) && r.line == lines[i].line);
+        CHECK_INT(r.length, strlen(lines[i].word));
+        for (int k = 0; k < 3; k++)
+            CHECK_INT(qs_lines_is(&r, lines[k].word), i == k);
+        CHECK_INT(qs_lines_left(&r), lines[i].left);
+        CHECK_INT(qs_lines_end(&r), lines[i].left ? QSIM_E_FORMAT : QSIM_OK);
+        if (lines[i].left)
+            qs_lines_next(&r);
+    }
+    CHECK(!qs_lines_find(&r));
+    free(data);
+    /* Words are shown up to 40 bytes. */
+    char word[64], wanted[128];
+    for (int n = 39; n <= 41; n++) {
+        qsim_error e = {0};
+        memset(word, 'w', sizeof(word));
+        data = test_exact(word, (size_t)n);
+        r = qs_lines_of(data, (size_t)n, NULL, &e);
+        CHECK_INT(qs_lines_end(&r), QSIM_E_FORMAT);
+        snprintf(wanted, sizeof(wanted),
+                 "(memory): line 1: expected the end of the line, not '%.*s'", n < 40 ? n : 40,
+                 word);
+        CHECK_STR(e.message, wanted);
+        free(data);
+    }
+}
+
 int main(void) {
+    test_numbers();
+    test_names();
+    test_hash();
+    test_lines();
     test_read();
     test_by_hand();
     test_refused();

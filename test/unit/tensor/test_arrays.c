@@ -3,6 +3,7 @@
 #include "test.h"
 
 #include <qsim/data.h>
+#include <stdbool.h>
 
 /* A .npy file of version `major` with this dictionary and data; returns its size. */
 static size_t make_npy(uint8_t *out, int major, const char *dict, const void *data, size_t bytes) {
@@ -148,6 +149,165 @@ static void test_npy_bad(void) {
     CHECK_INT(qsim_npy_parse(file, size, 0, &a, NULL), QSIM_E_UNSUPPORTED);
 }
 
+/*
+ * A header whose every character matters: cut off anywhere, or with a character that is replaced,
+ * left out or put in, it is refused. Its memory ends with it.
+ */
+static const char strict[] = "{'descr':'<i2','fortran_order':False,'shape':(0,23)}";
+enum { STRICT = sizeof(strict) - 1 };
+
+/* Parses a file of this header alone; `claimed`: the length that the file tells. */
+static int parse_exact(const char *dict, size_t length, size_t claimed, qsim_array *a) {
+    char text[512] = "\x93NUMPY\1";
+    text[8] = (char)(claimed & 255);
+    text[9] = (char)(claimed >> 8);
+    memcpy(text + 10, dict, length);
+    char *copy = test_exact(text, length + 10);
+    const int code = qsim_npy_parse(copy, length + 10, 0, a, NULL);
+    free(copy);
+    return code;
+}
+
+static void test_npy_strict(void) {
+    qsim_array a = {.struct_size = sizeof(a)};
+    char text[256] = "";
+    memcpy(text, strict, sizeof(strict));
+    CHECK_INT(parse_exact(text, STRICT, STRICT, &a), QSIM_OK);
+    CHECK(a.dtype == QSIM_INT16 && a.rank == 2 && a.dims[0] == 0 && a.dims[1] == 23);
+    CHECK_INT(parse_exact(text, STRICT, STRICT + 1, &a), QSIM_E_FORMAT);
+    for (size_t n = 0; n < STRICT; n++) {
+        CHECK_INT(parse_exact(text, n, n, &a), QSIM_E_FORMAT);
+        CHECK_INT(parse_exact(text, STRICT, n, &a), QSIM_E_FORMAT);
+    }
+    static const char others[] = "!/:*[\\\n";
+    for (size_t i = 0; i < STRICT; i++)
+        for (const char *other = others; *other; other++) {
+            const size_t rest = STRICT - i;
+            text[i] = *other;
+            CHECK(*other == strict[i] || (*other == '\n' && strchr("23", strict[i])) ||
+                  parse_exact(text, STRICT, STRICT, &a) != QSIM_OK);
+            memcpy(text + i + 1, strict + i, rest);
+            const int code = parse_exact(text, STRICT + 1, STRICT + 1, &a);
+            CHECK(code == QSIM_OK ? *other == '\n' : code < 0);
+            memcpy(text + i, strict + i + 1, rest - 1);
+            /* without its byte order a type has this machine's */
+            CHECK(strict[i] == '<' || strchr("0123", strict[i]) ||
+                  parse_exact(text, STRICT - 1, STRICT - 1, &a) != QSIM_OK);
+            memcpy(text, strict, sizeof(strict));
+        }
+}
+
+/* Blanks before, between and after all parts, and none of them inside a part. */
+static void test_npy_blanks(void) {
+    static const char *const parts[] = {
+        "{", "'descr'", ":", "'|u1'",   ",", "\"fortran_order\"",
+        ":", "True",    ",", "'shape'", ":", "(",
+        "6", ",",       ")", ",",       "}",
+    };
+    enum { PARTS = sizeof(parts) / sizeof(*parts) };
+    static const char *const blanks[] = {"", " ", "\t", "\n", " \t\n ", "\r", "\v"};
+    qsim_array a = {.struct_size = sizeof(a)};
+    for (int at = 0; at <= PARTS; at++)
+        for (int k = 0; k < 7; k++) {
+            char text[256] = "";
+            for (int i = 0; i <= PARTS; i++) {
+                strcat(text, i == at ? blanks[k] : "");
+                strcat(text, i < PARTS ? parts[i] : "");
+            }
+            const size_t header = strlen(text);
+            CHECK_INT(parse(text, six, 6, &a), k < 5 ? QSIM_OK : QSIM_E_FORMAT);
+            CHECK(k >= 5 || (a.fortran && a.rank == 1 && a.dims[0] == 6));
+            CHECK(parse_exact(text, header, header, &a) != QSIM_OK); /* no data */
+        }
+}
+
+/* Sizes and ranks on either side of what is possible. */
+static void test_npy_shapes(void) {
+    static const struct {
+        const char *shape;
+        int code, rank;
+    } shapes[] = {
+        {"(9223372036854775807,0)", QSIM_OK, 2},
+        {"(9223372036854775808,0)", QSIM_E_LIMIT, 0},
+        {"(92233720368547758070,0)", QSIM_E_LIMIT, 0},
+        {"(0,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1)", QSIM_OK, 16},
+        {"(0,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,)", QSIM_OK, 16},
+        {"(0,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1)", QSIM_E_LIMIT, 0},
+        {"(0L,7L)", QSIM_OK, 2},
+        {"(0LL,7)", QSIM_E_FORMAT, 0},
+        {"(L,7)", QSIM_E_FORMAT, 0},
+        {"(0,,7)", QSIM_E_FORMAT, 0},
+        {"(0,7,)", QSIM_OK, 2},
+        {"(0,)", QSIM_OK, 1},
+        {"(0)", QSIM_E_FORMAT, 0},
+    };
+    qsim_array a = {.struct_size = sizeof(a)};
+    char text[256];
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++) {
+        snprintf(text, sizeof(text), "{'descr':'|u1','fortran_order':False,'shape':%s}",
+                 shapes[i].shape);
+        CHECK_INT(parse_exact(text, strlen(text), strlen(text), &a), shapes[i].code);
+        CHECK(shapes[i].code || a.rank == shapes[i].rank);
+    }
+}
+
+static void test_npy_types(void) {
+    static const struct {
+        const char *type;
+        int code, dtype;
+    } types[] = {
+        {"|b1", QSIM_OK, QSIM_BOOL},    {"b1", QSIM_OK, QSIM_BOOL},
+        {"<i1", QSIM_OK, QSIM_INT8},    {">i1", QSIM_OK, QSIM_INT8},
+        {"=i4", QSIM_OK, QSIM_INT32},   {"|i4", QSIM_E_FORMAT, 0},
+        {"=u8", QSIM_OK, QSIM_UINT64},  {">f2", QSIM_OK, QSIM_FLOAT16},
+        {"<f8", QSIM_OK, QSIM_DOUBLE},  {"<f16", QSIM_E_UNSUPPORTED, 0},
+        {"<f1", QSIM_E_UNSUPPORTED, 0}, {"<b8", QSIM_E_UNSUPPORTED, 0},
+        {"<f", QSIM_E_UNSUPPORTED, 0},  {"<", QSIM_E_FORMAT, 0},
+        {"O", QSIM_E_UNSUPPORTED, 0},
+    };
+    qsim_array a = {.struct_size = sizeof(a)};
+    char text[256];
+    for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++) {
+        const bool swapped = types[i].type[0] == '>' && types[i].type[2] != '1';
+        snprintf(text, sizeof(text), "{'descr':'%s','fortran_order':False,'shape':(0,)}",
+                 types[i].type);
+        CHECK_INT(parse_exact(text, strlen(text), strlen(text), &a), types[i].code);
+        CHECK(types[i].code || (a.dtype == types[i].dtype && a.swapped == swapped));
+    }
+}
+
+/* Each version and length of the header, and each byte of the magic number. */
+static void test_npy_begins(void) {
+    qsim_array a = {.struct_size = sizeof(a)};
+    for (int major = 0; major <= 4; major++)
+        for (int minor = 0; minor <= 1; minor++) {
+            const size_t size = make_npy(file, major, strict, six, 0);
+            file[7] = (uint8_t)minor;
+            const bool known = major >= 1 && major <= 3 && minor == 0;
+            CHECK_INT(qsim_npy_parse(file, size, 0, &a, NULL),
+                      known ? QSIM_OK : QSIM_E_UNSUPPORTED);
+            for (size_t n = 0; n < 12 && known; n++) {
+                uint8_t *copy = test_exact(file, n);
+                CHECK_INT(qsim_npy_parse(copy, n, 0, &a, NULL), QSIM_E_FORMAT);
+                free(copy);
+            }
+        }
+    for (int i = 0; i < 6; i++) {
+        const size_t size = make_npy(file, 1, strict, six, 0);
+        file[i] ^= 1;
+        CHECK_INT(qsim_npy_parse(file, size, 0, &a, NULL), QSIM_E_FORMAT);
+    }
+    for (size_t length = 65535; length <= 65537; length++) { /* the limit of headers is 65536 */
+        static char padded[65538];
+        memset(padded, ' ', sizeof(padded));
+        memcpy(padded, strict, STRICT);
+        padded[length - 1] = 0; /* a newline follows */
+        const size_t size = make_npy(file, 2, padded, six, 0);
+        CHECK_INT(qsim_npy_parse(file, size, 0, &a, NULL),
+                  length <= 65536 ? QSIM_OK : QSIM_E_LIMIT);
+    }
+}
+
 static void test_npy_arguments(void) {
     qsim_array a = {.struct_size = sizeof(a)}, old = {.struct_size = sizeof(old) - 1};
     CHECK_INT(qsim_npy_parse(file, 64, 0, NULL, NULL), QSIM_E_ARGUMENT);
@@ -206,6 +366,36 @@ static void test_npy_write(void) {
     CHECK_INT(qsim_npy_header(&t, header), QSIM_E_SHAPE);
 }
 
+/* Tensors that no file can hold, and the name of each type. */
+static void test_npy_headers(void) {
+    float value[1] = {1};
+    char header[QSIM_NPY_HEADER_MAX];
+    qsim_tensor t = {QSIM_FLOAT, 17, (int64_t[17]){0}, value, 0};
+    CHECK_INT(qsim_npy_header(&t, header), QSIM_E_SHAPE);
+    t.rank = -1;
+    CHECK_INT(qsim_npy_header(&t, header), QSIM_E_SHAPE);
+    t = (qsim_tensor){QSIM_FLOAT, 1, NULL, value, 0};
+    CHECK_INT(qsim_npy_header(&t, header), QSIM_E_SHAPE);
+    t.rank = 0;
+    CHECK(qsim_npy_header(&t, header) > 0);
+    CHECK_INT(qsim_npy_header(&t, NULL), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_npy_header(NULL, header), QSIM_E_ARGUMENT);
+    static const struct {
+        int32_t dtype;
+        const char *type;
+    } types[] = {
+        {QSIM_BOOL, "'|b1'"},    {QSIM_UINT8, "'|u1'"},  {QSIM_UINT16, "'<u2'"},
+        {QSIM_UINT32, "'<u4'"},  {QSIM_UINT64, "'<u8'"}, {QSIM_INT8, "'|i1'"},
+        {QSIM_INT16, "'<i2'"},   {QSIM_INT32, "'<i4'"},  {QSIM_INT64, "'<i8'"},
+        {QSIM_FLOAT16, "'<f2'"}, {QSIM_FLOAT, "'<f4'"},  {QSIM_DOUBLE, "'<f8'"},
+    };
+    for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++) {
+        t.dtype = types[i].dtype;
+        CHECK(qsim_npy_header(&t, header) > 0);
+        CHECK(strncmp(header + 20, types[i].type, 5) == 0);
+    }
+}
+
 static void test_idx(void) {
     qsim_array a = {.struct_size = sizeof(a)};
     uint8_t images[] = {0, 0, 8, 3, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 1, 2, 3, 4, 5, 6};
@@ -245,6 +435,22 @@ static void test_idx(void) {
     const uint8_t empty[] = {0, 0, 8, 1, 0, 0, 0, 0};
     CHECK_INT(qsim_idx_parse(empty, sizeof(empty), &a, NULL), QSIM_OK);
     CHECK(a.rank == 1 && a.elements == 0);
+    for (size_t cut = 0; cut < sizeof(empty); cut++) {
+        uint8_t *copy = test_exact(empty, cut);
+        CHECK_INT(qsim_idx_parse(copy, cut, &a, NULL), QSIM_E_FORMAT);
+        free(copy);
+    }
+    static const int32_t types[16] = {[8] = QSIM_UINT8,  [9] = QSIM_INT8,   [11] = QSIM_INT16,
+                                      [12] = QSIM_INT32, [13] = QSIM_FLOAT, [14] = QSIM_DOUBLE};
+    for (int type = 0; type < 256; type++) {
+        const uint8_t typed[] = {0, 0, (uint8_t)type, 1, 0, 0, 0, 0};
+        const int32_t wanted = type < 16 ? types[type] : 0;
+        CHECK_INT(qsim_idx_parse(typed, sizeof(typed), &a, NULL), wanted ? QSIM_OK : QSIM_E_FORMAT);
+        CHECK(!wanted || a.dtype == wanted);
+    }
+    uint8_t longer[] = {0, 0, 8, 1, 0, 0, 0, 1, 5, 6}; /* a byte more than its array */
+    CHECK_INT(qsim_idx_parse(longer, sizeof(longer) - 1, &a, NULL), QSIM_OK);
+    CHECK_INT(qsim_idx_parse(longer, sizeof(longer), &a, NULL), QSIM_E_FORMAT);
     uint8_t negative[] = {0, 0, 8, 1, 0xff, 0xff, 0xff, 0xff, 1};
     CHECK_INT(qsim_idx_parse(negative, sizeof(negative), &a, NULL), QSIM_E_FORMAT);
 }
@@ -253,8 +459,14 @@ int main(void) {
     test_npy_good();
     test_npy_order();
     test_npy_bad();
+    test_npy_strict();
+    test_npy_blanks();
+    test_npy_shapes();
+    test_npy_types();
+    test_npy_begins();
     test_npy_arguments();
     test_npy_write();
+    test_npy_headers();
     test_idx();
     return test_done();
 }
