@@ -76,7 +76,7 @@ static inline uint32_t test_random(uint64_t *state) {
 
 /* A copy that ends where its memory does, so that AddressSanitizer sees what reads on; free() it.
  */
-static inline void *test_exact(const void *data, size_t size) {
+static inline void *exact_copy(const void *data, size_t size) {
     void *copy = calloc(1, size);
     if (size && !copy)
         exit(1);

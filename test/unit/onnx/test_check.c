@@ -114,7 +114,7 @@ static void check_many(int count) {
 /* Whether a file, whose memory ends with it, is taken for `what`; "": for nothing that is known. */
 static bool is_taken_for(const void *data, size_t size, const char *what) {
     qsim_error e = {0};
-    uint8_t *copy = test_exact(data, size);
+    uint8_t *copy = exact_copy(data, size);
     const int code = qs_sniff((qs_span){copy, size}, "f", &e);
     free(copy);
     if (code == QSIM_OK)

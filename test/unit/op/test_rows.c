@@ -243,7 +243,7 @@ static void shape(int index, int32_t rank, const int64_t *sizes) {
     for (int32_t i = 0; i < rank; i++)
         dims[i].size = sizes[i];
     at.values[index].rank = rank;
-    at.values[index].dims = test_exact(dims, (size_t)rank * sizeof(*dims));
+    at.values[index].dims = exact_copy(dims, (size_t)rank * sizeof(*dims));
 }
 
 static void free_shape(int index) {
@@ -386,7 +386,7 @@ static void test_axes(void) {
     for (size_t i = 0; i < QS_COUNT(lists); i++) {
         uint32_t mask = 99;
         const size_t size = (size_t)lists[i].count * sizeof(int64_t);
-        int64_t *axes = test_exact(lists[i].axes, size);
+        int64_t *axes = exact_copy(lists[i].axes, size);
         CHECK_INT(qs_infer_axes(&at.x, axes, lists[i].count, 4, &mask), lists[i].code);
         CHECK_INT(mask, lists[i].mask);
         free(axes);
@@ -452,7 +452,7 @@ static void test_scales(void) {
     set_up();
     for (size_t i = 0; i < QS_COUNT(cases); i++) {
         const float floats[] = {1, cases[i].scale};
-        float *data = test_exact(floats, sizeof(floats));
+        float *data = exact_copy(floats, sizeof(floats));
         qs_const c = {.dtype = QSIM_FLOAT, .data = data, .elements = 2};
         at.values[0].dtype = QSIM_FLOAT;
         at.values[0].data = &c;
@@ -479,14 +479,14 @@ static void test_lists(void) {
     set_up();
     at.node.attr_count = 1;
     for (int wide = 0; wide < 2; wide++) {
-        void *data = wide ? test_exact(longs, sizeof(longs)) : test_exact(ints, sizeof(ints));
+        void *data = wide ? exact_copy(longs, sizeof(longs)) : exact_copy(ints, sizeof(ints));
         const qs_const c = {.dtype = wide ? QSIM_INT64 : QSIM_INT32, .data = data, .elements = 3};
         at.values[0].dtype = c.dtype;
         at.values[0].data = &c;
         at.attrs[0] = (qs_attr){.name = "list", .type = QS_ATTR_INTS, .count = 3};
         at.attrs[0].u.ints = longs;
         for (int32_t room = 2; room <= 3; room++) {
-            int64_t *exact = test_exact(longs, (size_t)room * sizeof(*longs));
+            int64_t *exact = exact_copy(longs, (size_t)room * sizeof(*longs));
             CHECK_INT(qs_infer_ints(&at.x, 0, exact, room, &count),
                       room < 3 ? QSIM_E_LIMIT : QSIM_OK);
             for (int i = 0; i < 3 && room == 3; i++)
@@ -526,7 +526,7 @@ static void test_words(void) {
     set_up();
     at.node.attr_count = 1;
     for (size_t i = 0; i < QS_COUNT(words); i++) {
-        char *data = test_exact(words[i], strlen(words[i]));
+        char *data = exact_copy(words[i], strlen(words[i]));
         at.attrs[0] = (qs_attr){.name = "word", .type = QS_ATTR_STRING};
         at.attrs[0].u.s = (qs_span){(const uint8_t *)data, strlen(words[i])};
         for (size_t k = 0; k < QS_COUNT(words); k++)
@@ -542,7 +542,7 @@ static void test_words(void) {
         qsim_error e = {0};
         memset(word, 'w', sizeof(word));
         at.attrs[0].type = QS_ATTR_STRING;
-        at.attrs[0].u.s = (qs_span){test_exact(word, (size_t)n), (size_t)n};
+        at.attrs[0].u.s = (qs_span){exact_copy(word, (size_t)n), (size_t)n};
         at.x.error = &e;
         CHECK_INT(qs_infer_bad_word(&at.x, "word"), QSIM_E_VALUE);
         snprintf(wanted, sizeof(wanted),

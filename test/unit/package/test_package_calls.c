@@ -269,7 +269,7 @@ static const char *const bad_json[] = {
 
 static bool json_ok(const char *text) {
     const size_t size = strlen(text);
-    uint8_t *copy = test_exact(text, size);
+    uint8_t *copy = exact_copy(text, size);
     const bool ok = qs_json_fault(copy, size) == NULL;
     if (!ok && size > 1) /* no beginning of a text that is wrong is read beyond its end */
         qs_json_fault(copy + 1, size - 1);
@@ -326,7 +326,7 @@ static void manifest(void) {
     };
     for (size_t i = 0; i < QS_COUNT(cases); i++) {
         const size_t size = strlen(cases[i].text);
-        uint8_t *copy = test_exact(cases[i].text, size);
+        uint8_t *copy = exact_copy(cases[i].text, size);
         const uint8_t *model = NULL;
         size_t model_size = 0;
         int64_t schema = 0;
@@ -444,7 +444,7 @@ static void make_archive(uint8_t data[ALL]) {
 /* Reads a directory from memory that ends with it. */
 static int directory(const uint8_t *data, size_t size) {
     qsim_ctx *ctx = NULL;
-    uint8_t *copy = test_exact(data, size);
+    uint8_t *copy = exact_copy(data, size);
     CHECK_INT(qs_ctx_hold(NULL, &ctx, NULL), QSIM_OK);
     qsim_package p = {.ctx = ctx, .name = "p", .data = copy, .size = size};
     qs_arena_init(&p.arena, ctx);

@@ -376,7 +376,7 @@ static void check_word(const char *word, const char *after, int kinds, double va
     double number = 0;
     float real = 0;
     const int length = snprintf(text, sizeof(text), "%s%s", word, after);
-    char *data = test_exact(text, (size_t)length);
+    char *data = exact_copy(text, (size_t)length);
     qs_lines r = qs_lines_of(data, (size_t)length, "t", NULL), ahead = r;
     bool good = qs_lines_count(&ahead, &count) == ((kinds & COUNT) != 0) &&
                 (!(kinds & COUNT) || count == (uint64_t)value);
@@ -449,7 +449,7 @@ static void test_names(void) {
     CHECK_INT(qsim_ctx_create(NULL, &ctx, NULL), QSIM_OK);
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
         const size_t size = names[i].size ? names[i].size : strlen(names[i].text);
-        char *data = test_exact(names[i].text, size), *name = NULL;
+        char *data = exact_copy(names[i].text, size), *name = NULL;
         size_t length = 0;
         qs_lines r = qs_lines_of(data, size, "t", NULL);
         qs_arena arena;
@@ -467,7 +467,7 @@ static void test_names(void) {
 static int hash_of(const char *word, size_t length, const char *after, char hash[65]) {
     char text[80];
     const int size = snprintf(text, sizeof(text), "%.*s%s", (int)length, word, after);
-    char *data = test_exact(text, (size_t)size);
+    char *data = exact_copy(text, (size_t)size);
     qs_lines r = qs_lines_of(data, (size_t)size, "t", NULL);
     const int code = qs_lines_hash(&r, hash);
     free(data);
@@ -498,7 +498,7 @@ static void test_lines(void) {
         const char *word;
         size_t line, left;
     } lines[] = {{"a", 3, 2}, {"longer", 4, 0}, {"long", 5, 0}};
-    char *data = test_exact(text, sizeof(text) - 1);
+    char *data = exact_copy(text, sizeof(text) - 1);
     qs_lines r = qs_lines_of(data, sizeof(text) - 1, "t", NULL);
     for (int i = 0; i < 3; i++) {
         CHECK(qs_lines_find(&r) && r.line == lines[i].line);
@@ -517,7 +517,7 @@ static void test_lines(void) {
     for (int n = 39; n <= 41; n++) {
         qsim_error e = {0};
         memset(word, 'w', sizeof(word));
-        data = test_exact(word, (size_t)n);
+        data = exact_copy(word, (size_t)n);
         r = qs_lines_of(data, (size_t)n, NULL, &e);
         CHECK_INT(qs_lines_end(&r), QSIM_E_FORMAT);
         snprintf(wanted, sizeof(wanted),

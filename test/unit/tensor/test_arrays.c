@@ -162,7 +162,7 @@ static int parse_exact(const char *dict, size_t length, size_t claimed, qsim_arr
     text[8] = (char)(claimed & 255);
     text[9] = (char)(claimed >> 8);
     memcpy(text + 10, dict, length);
-    char *copy = test_exact(text, length + 10);
+    char *copy = exact_copy(text, length + 10);
     const int code = qsim_npy_parse(copy, length + 10, 0, a, NULL);
     free(copy);
     return code;
@@ -287,7 +287,7 @@ static void test_npy_begins(void) {
             CHECK_INT(qsim_npy_parse(file, size, 0, &a, NULL),
                       known ? QSIM_OK : QSIM_E_UNSUPPORTED);
             for (size_t n = 0; n < 12 && known; n++) {
-                uint8_t *copy = test_exact(file, n);
+                uint8_t *copy = exact_copy(file, n);
                 CHECK_INT(qsim_npy_parse(copy, n, 0, &a, NULL), QSIM_E_FORMAT);
                 free(copy);
             }
@@ -436,7 +436,7 @@ static void test_idx(void) {
     CHECK_INT(qsim_idx_parse(empty, sizeof(empty), &a, NULL), QSIM_OK);
     CHECK(a.rank == 1 && a.elements == 0);
     for (size_t cut = 0; cut < sizeof(empty); cut++) {
-        uint8_t *copy = test_exact(empty, cut);
+        uint8_t *copy = exact_copy(empty, cut);
         CHECK_INT(qsim_idx_parse(copy, cut, &a, NULL), QSIM_E_FORMAT);
         free(copy);
     }
