@@ -3,7 +3,7 @@
 
 #include "onnx/onnx_fields.h"
 
-enum kind { INT = 1, FLOAT, DOUBLE, TEXT, BYTES, MESSAGE, INTS, FLOATS, DOUBLES };
+enum kind { INT = 1, FLOAT, TEXT, BYTES, MESSAGE, INTS, FLOATS, DOUBLES };
 
 struct rule {
     uint8_t number, kind, message;
@@ -183,7 +183,6 @@ static const char *field_problem(const qs_field *f, uint8_t kind) {
     switch (kind) {
     case INT: return f->type == PB_WT_VARINT ? NULL : wire;
     case FLOAT: return f->type == PB_WT_32BIT ? NULL : wire;
-    case DOUBLE: return f->type == PB_WT_64BIT ? NULL : wire;
     case TEXT:
         if (f->type != PB_WT_STRING)
             return wire;

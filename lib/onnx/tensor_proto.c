@@ -122,8 +122,8 @@ static bool in_range(int32_t dtype, int64_t v, bool packed) {
     case QSIM_UINT16:
     case QSIM_FLOAT16:
     case QSIM_BFLOAT16: return v >= 0 && v <= 65535;
-    case QSIM_INT32: return v >= INT32_MIN && v <= INT32_MAX;
     case QSIM_UINT32: return v >= 0 && v <= UINT32_MAX;
+    case QSIM_INT32: /* int32_data has no others */
     case QSIM_INT64:
     case QSIM_UINT64: return true;
     default: return v >= 0 && v <= 255; /* uint8 and the 8-bit floats */
@@ -263,12 +263,12 @@ static int read_data(qs_reader *r, const struct parts *p, qs_const *c) {
     if (p->segment)
         return qs_read_fail(r, QSIM_E_UNSUPPORTED, "%s '%s' is stored in segments", p->what,
                             p->name);
-    if ((p->has_raw && p->data_field && p->raw.size > 0) || p->mixed)
+    if ((p->data_field && p->raw.size > 0) || p->mixed)
         return qs_read_fail(r, QSIM_E_FORMAT, "%s '%s' holds its data twice (%s too)", p->what,
                             p->name, field_name(p->data_field));
     if (p->location == 1) {
         c->external = true;
-        if ((p->has_raw && p->raw.size > 0) || p->data_field)
+        if (p->raw.size > 0 || p->data_field)
             return qs_read_fail(r, QSIM_E_FORMAT, "%s '%s' holds its data inside and outside",
                                 p->what, p->name);
         code = qs_read_external(r, p->message, p->what, p->name, c->bytes, &c->data);

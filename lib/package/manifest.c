@@ -62,8 +62,9 @@ static bool skip_digits(cursor *c) {
     return c->p > from;
 }
 
+/* A byte is left. */
 static bool skip_number(cursor *c) {
-    c->p += c->p < c->end && *c->p == '-';
+    c->p += *c->p == '-';
     const uint8_t *first = c->p;
     if (!skip_digits(c) || (*first == '0' && c->p - first > 1))
         return false;

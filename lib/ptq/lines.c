@@ -124,12 +124,13 @@ bool qs_lines_integer(qs_lines *r, int32_t limit, int32_t *value) {
 /* Parses a number such as 1.8p+2, after 0x: exactly, with up to 13 digits. */
 static bool parse_hexadecimal(const char *p, const char *end, double *value) {
     double mantissa = 0;
-    int digits = 0, point = -1, exponent = 0, sign = 1;
+    int digits = 0, exponent = 0, sign = 1;
+    bool point = false;
     for (; p < end && (*p == '.' || digit(*p) >= 0); p++) {
-        if (*p == '.' && (point >= 0 || digits != 1))
+        if (*p == '.' && (point || digits != 1))
             return false;
         if (*p == '.')
-            point = digits;
+            point = true; /* after one digit */
         else if (++digits > 13)
             return false;
         else
@@ -146,7 +147,7 @@ static bool parse_hexadecimal(const char *p, const char *end, double *value) {
             return false;
         exponent = exponent * 10 + digit(*p);
     }
-    *value = ldexp(mantissa, sign * exponent - 4 * (point < 0 ? 0 : digits - point));
+    *value = ldexp(mantissa, sign * exponent - 4 * (point ? digits - 1 : 0));
     return true;
 }
 

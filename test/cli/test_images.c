@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading of pictures: PNG and BMP without loss, JPEG nearly so; resizing as Pillow does it. */
+/* Reading of pictures: PNG and BMP without loss, JPEG nearly so; resizing as Pillow does it.
+ * Numbers, options and lists of --preprocess, on either side of each bound. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../test.h"
 #include "common/image.h"
+#include "words.h"
 
 #ifdef TOOL_PNG
 #include <png.h>
@@ -328,7 +330,175 @@ static void check_orientation(void) {
     CHECK_INT(image_jpeg_orientation(big, sizeof(big) - 1), 1);
 }
 
+/* ---- bounds of headers ---- */
+
+static void put(unsigned char *at, uint32_t value, int bytes) {
+    for (int i = 0; i < bytes; i++)
+        at[i] = (unsigned char)(value >> 8 * i);
+}
+
+/* Decodes from memory that ends with the file; 0 if it is refused, else width times height. */
+static int64_t decoded(bool (*decode)(const void *, size_t, image *, const char **),
+                       const void *data, size_t size, const char **why) {
+    image im = {0};
+    void *copy = exact_copy(data, size);
+    *why = "";
+    const bool good = decode(copy, size, &im, why);
+    CHECK(good == !**why);
+    free(im.pixels);
+    free(copy);
+    return good ? (int64_t)im.width * im.height : 0;
+}
+
+/* The start of a BMP with a header of `header` bytes, 12 for the oldest. */
+static void bmp_head(unsigned char *file, uint32_t header, uint32_t offset, int size, int bits) {
+    const bool core = header == 12;
+    file[0] = 'B';
+    file[1] = 'M';
+    put(file + 10, offset, 4);
+    put(file + 14, header, 4);
+    put(file + 18, (uint32_t)size, core ? 2 : 4);
+    put(file + (core ? 20 : 22), 1, core ? 2 : 4);
+    put(file + (core ? 24 : 28), (uint32_t)bits, 2);
+}
+
+/* Files of one row, and whether they are read; the pixels may lie where the header does. */
+static const struct {
+    uint32_t header, offset;
+    int width, bits;
+    size_t size;
+    uint32_t way, colours, masks;
+    const char *why; /* a part of it; NULL: the file is read */
+} bmps[] = {
+    {12, 23, 1, 24, 26, 0, 0, 0, NULL}, /* the shortest */
+    {12, 22, 1, 24, 25, 0, 0, 0, "not a BMP"},
+    {12, 24, 1, 24, 26, 0, 0, 0, "shorter"},
+    {11, 26, 1, 24, 64, 0, 0, 0, "not a BMP"},
+    {13, 26, 1, 24, 64, 0, 0, 0, "not a BMP"},
+    {39, 54, 1, 24, 64, 0, 0, 0, "not a BMP"},
+    {40, 54, 1, 24, 57, 0, 0, 0, NULL},
+    {40, 54, 1, 24, 56, 0, 0, 0, "shorter"},
+    {40, 50, 1, 24, 53, 0, 0, 0, "not a BMP"},
+    {50, 50, 1, 24, 64, 0, 0, 0, NULL}, /* the header ends the file */
+    {51, 50, 1, 24, 64, 0, 0, 0, "not a BMP"},
+    {1024, 54, 1, 24, 1100, 0, 0, 0, NULL},
+    {1025, 54, 1, 24, 1100, 0, 0, 0, "not a BMP"},
+    {40, 54, 0, 24, 64, 0, 0, 0, "impossible size"},
+    {40, 54, -1, 24, 64, 0, 0, 0, "impossible size"},
+    {40, 54, 1, 0, 64, 0, 0, 0, "odd depth"},
+    {40, 54, 1, 2, 72, 0, 0, 0, "odd depth"},
+    {40, 54, 1, 16, 64, 0, 0, 0, "odd depth"},
+    {40, 54, 1, 31, 64, 0, 0, 0, "odd depth"},
+    {40, 54, 1, 33, 64, 0, 0, 0, "odd depth"},
+    {40, 54, 1, 24, 64, 1, 0, 0, "run lengths"},
+    {40, 54, 1, 24, 64, 2, 0, 0, "run lengths"},
+    {40, 54, 1, 24, 80, 3, 0, 0xff00, "a form"},
+    {40, 62, 1, 32, 66, 3, 0, 0xff00, NULL},
+    {40, 61, 1, 32, 65, 3, 0, 0xff00, "a form"}, /* the masks are cut */
+    {40, 66, 1, 32, 70, 6, 0, 0xff000000, NULL},
+    {40, 66, 1, 32, 70, 4, 0, 0xff00, "a form"},
+    {40, 66, 1, 32, 70, 5, 0, 0xff00, "a form"},
+    {40, 66, 1, 32, 70, 3, 0, 0xff0, "a form"}, /* no whole byte */
+    {40, 66, 1, 32, 70, 3, 0, 0, "a form"},
+    {40, 58, 8, 1, 62, 0, 0, 0, NULL}, /* two colours */
+    {40, 54, 8, 1, 61, 0, 0, 0, "palette is cut"},
+    {40, 50, 8, 1, 58, 0, 1, 0, NULL}, /* one, the first */
+    {40, 50, 8, 1, 57, 0, 1, 0, "palette is cut"},
+    {12, 26, 8, 1, 32, 0, 0, 0, NULL},
+    {12, 26, 8, 1, 31, 0, 0, 0, "palette is cut"},
+    {12, 26, 1, 4, 26 + 48, 0, 0, 0, NULL},
+    {12, 26, 1, 4, 26 + 47, 0, 0, 0, "palette is cut"},
+    {40, 54, 1, 8, 54 + 1024, 0, 256, 0, NULL},
+    {40, 54, 1, 8, 54 + 1028, 0, 257, 0, "palette is cut"},
+    {40, 54, 1, 8, 54 + 1023, 0, 256, 0, "palette is cut"},
+    {40, 1078, 1, 8, 54 + 1025, 0, 256, 1, NULL},
+};
+
+static void check_bmp_bounds(void) {
+    static unsigned char file[1 << 18];
+    const char *why;
+    for (size_t i = 0; i < sizeof(bmps) / sizeof(*bmps); i++) {
+        memset(file, 0, sizeof(file));
+        for (int k = 0; k < 3 && bmps[i].masks; k++)
+            put(file + 54 + 4 * k, bmps[i].masks, 4);
+        bmp_head(file, bmps[i].header, bmps[i].offset, bmps[i].width, bmps[i].bits);
+        if (bmps[i].header > 12) {
+            put(file + 30, bmps[i].way, 4);
+            put(file + 46, bmps[i].colours, 4);
+        }
+        const int64_t pixels = decoded(image_decode_bmp, file, bmps[i].size, &why);
+        CHECK_INT(pixels, bmps[i].why ? 0 : bmps[i].width);
+        if (bmps[i].why && !strstr(why, bmps[i].why))
+            fprintf(stderr, "case %zu: %s\n", i, why);
+        CHECK(!bmps[i].why || strstr(why, bmps[i].why));
+    }
+    memset(file, 0, sizeof(file)); /* widths go to 2^20 */
+    for (int over = 0; over <= 1; over++) {
+        bmp_head(file, 40, 62, (1 << 20) + over, 1);
+        CHECK_INT(decoded(image_decode_bmp, file, sizeof(file), &why), over ? 0 : 1 << 20);
+    }
+    memset(file, 0, 128); /* a colour, and one that is not in the palette */
+    bmp_head(file, 40, 58, 8, 1);
+    put(file + 46, 1, 4);
+    CHECK_INT(decoded(image_decode_bmp, file, 62, &why), 8);
+    file[58] = 1;
+    CHECK_INT(decoded(image_decode_bmp, file, 62, &why), 0);
+    CHECK(strstr(why, "not in its palette") != NULL);
+}
+
+static void check_pnm_bounds(void) {
+    static const struct {
+        const char *text;
+        int pixels; /* 0: refused */
+    } cases[] = {
+        {"P5 1 1 255\na", 1},
+        {"P6 1 1 255\nabc", 1},
+        {"P6 1 1 255\nab", 0},
+        {"P6 1 1 255\nabcd", 1},
+        {"P5 2 2 255\nabcd", 4},
+        {"P5 2 2 255\nabc", 0},
+        {"P5 3 2 255\nabcdef", 6},
+        {"P5 3 2 255\nabcde", 0},
+        {"P5\n#c\n1 #\n1\t255 a", 1},
+        {"P5 1 1 255", 0},
+        {"P5 1 1 255\n", 0},
+        {"P5 1 1 254\na", 0},
+        {"P5 1 1 256\na", 0},
+        {"P5 1 1 2550\na", 0},
+        {"P5 1 0 255\na", 0},
+        {"P5 0 1 255\na", 0},
+        {"P5 -1 1 255\na", 0},
+        {"P5 1 1\na", 0},
+        {"P5 / 1 255\na", 0},
+        {"P5 : 1 255\na", 0},
+        {"P5 9 1 255\nabcdefghi", 9},
+        {"P4 1 1 255\na", 0},
+        {"P7 1 1 255\na", 0},
+        {"Q5 1 1 255\na", 0},
+        {"P5", 0},
+        {"P5 ", 0},
+        {"P5 #", 0},
+        {"P5 1 1 #", 0},
+        {"P5 1", 0},
+        {"P", 0},
+        {"", 0},
+        {"P5 10000001 1 255\na", 0},
+    };
+    const char *why;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        const int64_t pixels =
+            decoded(image_decode_pnm, cases[i].text, strlen(cases[i].text), &why);
+        if (pixels != cases[i].pixels)
+            fprintf(stderr, "%s\n", cases[i].text);
+        CHECK_INT(pixels, cases[i].pixels);
+    }
+}
+
 int main(void) {
+    check_bmp_bounds();
+    check_pnm_bounds();
+    check_numbers();
+    check_lists();
     check_orientation();
     CHECK(image_is_name("a.b.JPG") && image_is_name("x.webp") && !image_is_name("png"));
 #ifdef TOOL_PNG

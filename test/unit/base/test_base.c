@@ -3,11 +3,14 @@
 #define _GNU_SOURCE /* O_TMPFILE */
 #include "base/ctx.h"
 #include "base/file.h"
+#include "base/tree.h"
 #include "test.h"
 
 #include <qsim/base.h>
 
+#include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -328,8 +331,142 @@ static void test_killed_writer(void) {
 #endif
 }
 
+/* Locations that models and packages name, on either side of each rule. */
+static void test_locations(void) {
+    static const struct {
+        const char *location, *fault; /* a part of what is wrong; NULL: nothing */
+    } cases[] = {
+        {"a", NULL},           {"a/b", NULL},           {"...", NULL},         {".a", NULL},
+        {"a.", NULL},          {"..a/b..", NULL},       {"a b", NULL},         {"~", NULL},
+        {"\x80", NULL},        {"", "empty"},           {"/a", "absolute"},    {"\\a", "absolute"},
+        {"a\\b", "backslash"}, {"c:a", "drive"},        {"a\x1f", "control"},  {"\x01", "control"},
+        {"a\x7f", "control"},  {".", "component"},      {"..", "component"},   {"./a", "component"},
+        {"a/.", "component"},  {"a/../b", "component"}, {"a//b", "component"}, {"a/", "component"},
+    };
+    static char longest[PATH_MAX + 1];
+    for (size_t i = 0; i < QS_COUNT(cases); i++) {
+        const char *fault = qs_location_fault(cases[i].location);
+        if (!fault != !cases[i].fault || (fault && !strstr(fault, cases[i].fault)))
+            CHECK_FAIL(cases[i].location);
+    }
+    for (size_t n = PATH_MAX - 2; n <= PATH_MAX; n++) {
+        memset(longest, 'a', n);
+        longest[n] = 0;
+        CHECK_INT(qs_location_fault(longest) == NULL, n < PATH_MAX);
+    }
+}
+
+/* Whether a message ends with a reason of the system. */
+static bool says(const qsim_error *e, int reason) {
+    const char *text = strerror(reason), *at = strstr(e->message, text);
+    return at && strlen(at) == strlen(text);
+}
+
+/* Names as long as the system takes, and longer; what a file that cannot be made names. */
+static void test_long_names(void) {
+    char name[NAME_MAX + 2], path[NAME_MAX + 16];
+    qs_out out;
+    qs_map m;
+    for (size_t n = NAME_MAX - 1; n <= NAME_MAX + 1; n++) {
+        memset(name, 'n', n);
+        name[n] = 0;
+        qsim_error e = {0};
+        CHECK_INT(qs_map_open_below(ctx, "", name, &m, &e), QSIM_E_IO);
+        CHECK(says(&e, n <= NAME_MAX ? ENOENT : ENAMETOOLONG));
+        snprintf(path, sizeof(path), "%s/a", name);
+        qs_error_clear(&e);
+        CHECK_INT(qs_map_open_below(ctx, ".", path, &m, &e), QSIM_E_IO);
+        CHECK(says(&e, n <= NAME_MAX ? ENOENT : ENAMETOOLONG));
+    }
+    qsim_error e = {0}, f = {0}, g = {0};
+    char gone[] = "qs_gone_XXXXXX"; /* no folder is named, and this one does not exist any more */
+    const int here = open(".", O_RDONLY);
+    CHECK(mkdtemp(gone) && chdir(gone) == 0);
+    snprintf(path, sizeof(path), "../%s", gone);
+    CHECK_INT(rmdir(path), 0);
+    CHECK_INT(qs_out_open(ctx, "a", false, &out, &e), QSIM_E_IO);
+    CHECK(strstr(e.message, "cannot create a file in its folder") && says(&e, ENOENT));
+    CHECK(here >= 0 && fchdir(here) == 0);
+    close(here);
+    CHECK_INT(qs_out_open(ctx, "nowhere/a", false, &out, &f), QSIM_E_IO);
+    CHECK(strstr(f.message, "the folder 'nowhere' does not exist") != NULL);
+    CHECK_INT(qs_out_open(ctx, "/dev/null/a", false, &out, &g), QSIM_E_IO);
+    CHECK(strstr(g.message, "cannot create a file in its folder") && says(&g, ENOTDIR));
+}
+
+/* Writes files of a tree, and commits or aborts it; the code of what failed first. */
+static int write_tree(const char *path, bool replace, const char *const *names, size_t count,
+                      bool commit, qsim_error *e) {
+    qs_tree t;
+    qs_error_clear(e);
+    int code = qs_tree_open(ctx, path, replace, &t, e);
+    if (code)
+        return code;
+    for (size_t i = 0; i < count && !code; i++)
+        code = qs_tree_write(&t, names[i], names[i], strlen(names[i]), e);
+    if (code || !commit)
+        qs_tree_abort(&t, names, count);
+    else
+        code = qs_tree_commit(&t, names, count, e);
+    return code;
+}
+
+static void test_trees(void) {
+    static const char *const names[] = {"a", "b/c", "b/d/e"}, *const twice[] = {"a", "b/c", "a"};
+    char folder[] = "qs_trees_XXXXXX", path[64], file[80], name[NAME_MAX + 4];
+    const char *const long_names[] = {name};
+    qsim_error e;
+    if (!mkdtemp(folder)) {
+        CHECK_FAIL("mkdtemp");
+        return;
+    }
+    snprintf(path, sizeof(path), "%s/t//", folder);
+    CHECK_INT(write_tree(path, false, names, 3, false, &e), QSIM_OK);
+    CHECK_INT(write_tree(path, false, twice, 3, true, &e), QSIM_E_IO);
+    CHECK(says(&e, EEXIST));
+    for (size_t n = NAME_MAX; n <= NAME_MAX + 1; n++) {
+        memset(name, 'n', n);
+        strcpy(name + n, "/x");
+        CHECK_INT(write_tree(path, false, long_names, 1, false, &e),
+                  n <= NAME_MAX ? QSIM_OK : QSIM_E_IO);
+        CHECK(n <= NAME_MAX || says(&e, ENAMETOOLONG));
+    }
+    CHECK_INT(mkdir(path, 0777), 0); /* nothing is left there; an empty folder is taken */
+    CHECK_INT(write_tree(path, false, names, 3, true, &e), QSIM_OK);
+    snprintf(file, sizeof(file), "%s/t/b/d/e", folder);
+    check_file(file, "b/d/e");
+    CHECK_INT(write_tree(path, false, names, 3, true, &e), QSIM_E_EXISTS);
+    CHECK_INT(write_tree(path, true, names, 3, true, &e), QSIM_OK);
+    CHECK_INT(write_tree("/", false, names, 3, true, &e), QSIM_E_EXISTS);
+    CHECK_INT(write_tree("", true, names, 3, true, &e), QSIM_E_IO);
+    CHECK_INT(write_tree(file, false, names, 3, true, &e), QSIM_E_EXISTS); /* a file */
+    CHECK_INT(write_tree(file, true, names, 3, true, &e), QSIM_E_IO);
+    CHECK_INT(write_tree("nowhere/at/all", true, names, 3, true, &e), QSIM_E_IO);
+    /* A file where a folder is, and a folder where a file is: nothing is replaced. */
+    static const char *const over[][2] = {{"new", "b/d"}, {"new", "a/x"}};
+    for (int i = 0; i < 2; i++) {
+        CHECK_INT(write_tree(path, true, over[i], 2, true, &e), QSIM_E_IO);
+        CHECK(says(&e, i ? ENOTDIR : EISDIR));
+        snprintf(file, sizeof(file), "%s/t/new", folder);
+        CHECK(access(file, F_OK) != 0);
+    }
+    static const char *const made[] = {"a", "b/c", "b/d/e"}, *const folders[] = {"b/d", "b"};
+    for (int i = 0; i < 3; i++) {
+        snprintf(file, sizeof(file), "%s/t/%s", folder, made[i]);
+        CHECK_INT(unlink(file), 0);
+    }
+    for (int i = 0; i < 2; i++) {
+        snprintf(file, sizeof(file), "%s/t/%s", folder, folders[i]);
+        CHECK_INT(rmdir(file), 0);
+    }
+    snprintf(file, sizeof(file), "%s/t", folder);
+    CHECK_INT(rmdir(file), 0); /* no temporary folder is left */
+    CHECK_INT(rmdir(folder), 0);
+}
+
 int main(void) {
     test_give();
+    test_locations();
     test_clock();
     qsim_ctx_options o = {.struct_size = sizeof(o), .threads = 3};
     qsim_error e;
@@ -344,6 +481,8 @@ int main(void) {
     test_threads();
     test_short_jobs();
     test_files();
+    test_long_names();
+    test_trees();
     test_killed_writer();
     qsim_ctx_free(ctx);
     return test_done();

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers of the wire format: every length of a varint, both fixed widths, and what is refused. */
+/* Numbers of the wire format: every length of a varint, both fixed widths, and what is refused.
+ * What each kind of field may hold, and text. */
 #include "test.h"
 #include "proto.h"
 
+#include "onnx/onnx_fields.h"
+#include "onnx/schema.h"
 #include "onnx/wire.h"
 
 /* Reads the first field of a message. */
@@ -90,7 +93,174 @@ static void check_counts(void) {
     }
 }
 
+/* A field with `size` bytes after its tag, and after their length if it has one. */
+static int check_field(enum qs_message kind, uint32_t number, uint32_t wire, const void *data,
+                       size_t size) {
+    proto p = {0};
+    proto_tag(&p, number, wire);
+    if (wire == PB_WT_STRING)
+        proto_varint(&p, size);
+    proto_raw(&p, data, size);
+    uint8_t *copy = exact_copy(p.data, p.size);
+    const int code = qs_schema_check((qs_span){copy, p.size}, kind, "m", NULL);
+    free(copy);
+    proto_free(&p);
+    return code;
+}
+
+/* Fields of each kind with each wire type. */
+static void check_kinds(void) {
+    static const struct {
+        enum qs_message message;
+        uint32_t number;
+        bool varint, fixed64, string, fixed32;
+    } kinds[] = {
+        {QS_MESSAGE_TENSOR, TENSOR_DTYPE, true, false, false, false},
+        {QS_MESSAGE_ATTR, ATTR_F, false, false, false, true},
+        {QS_MESSAGE_TENSOR, TENSOR_NAME, false, false, true, false},
+        {QS_MESSAGE_TENSOR, TENSOR_RAW, false, false, true, false},
+        {QS_MESSAGE_TENSOR, TENSOR_SEGMENT, false, false, true, false},
+        {QS_MESSAGE_TENSOR, TENSOR_DIMS, true, false, true, false},
+        {QS_MESSAGE_TENSOR, TENSOR_FLOATS, false, false, true, true},
+        {QS_MESSAGE_TENSOR, TENSOR_DOUBLES, false, true, true, false},
+        {QS_MESSAGE_TENSOR, 999, true, true, true, true}, /* unknown fields are skipped */
+    };
+    static const uint8_t zeros[8];
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+        const enum qs_message message = kinds[i].message;
+        const uint32_t n = kinds[i].number;
+        CHECK_INT(check_field(message, n, PB_WT_VARINT, zeros, 1),
+                  kinds[i].varint ? QSIM_OK : QSIM_E_FORMAT);
+        CHECK_INT(check_field(message, n, PB_WT_64BIT, zeros, 8),
+                  kinds[i].fixed64 ? QSIM_OK : QSIM_E_FORMAT);
+        CHECK_INT(check_field(message, n, PB_WT_STRING, zeros, 0),
+                  kinds[i].string ? QSIM_OK : QSIM_E_FORMAT);
+        CHECK_INT(check_field(message, n, PB_WT_32BIT, zeros, 4),
+                  kinds[i].fixed32 ? QSIM_OK : QSIM_E_FORMAT);
+    }
+}
+
+/* Packed lists of every length; varints that go on too long or have more than 64 bits. */
+static void check_lists(void) {
+    static const uint8_t zeros[17];
+    uint8_t bytes[16];
+    for (size_t n = 0; n <= 17; n++) {
+        CHECK_INT(check_field(QS_MESSAGE_TENSOR, TENSOR_FLOATS, PB_WT_STRING, zeros, n),
+                  n % 4 ? QSIM_E_FORMAT : QSIM_OK);
+        CHECK_INT(check_field(QS_MESSAGE_TENSOR, TENSOR_DOUBLES, PB_WT_STRING, zeros, n),
+                  n % 8 ? QSIM_E_FORMAT : QSIM_OK);
+        CHECK_INT(check_field(QS_MESSAGE_TENSOR, TENSOR_DIMS, PB_WT_STRING, zeros, n), QSIM_OK);
+    }
+    for (size_t n = 1; n <= 13; n++)
+        for (int last = 0; last <= 2; last++) {
+            memset(bytes, 0xff, n - 1);
+            bytes[n - 1] = (uint8_t)last;
+            bytes[n] = 5; /* another one */
+            const bool good = n < 10 || (n == 10 && last <= 1);
+            for (size_t more = 0; more <= 1; more++)
+                CHECK_INT(
+                    check_field(QS_MESSAGE_TENSOR, TENSOR_DIMS, PB_WT_STRING, bytes, n + more),
+                    good ? QSIM_OK : QSIM_E_FORMAT);
+            bytes[n - 1] = 0x80; /* it does not end */
+            CHECK_INT(check_field(QS_MESSAGE_TENSOR, TENSOR_DIMS, PB_WT_STRING, bytes, n),
+                      QSIM_E_FORMAT);
+        }
+}
+
+/* Messages in messages: as deep as is possible, and one deeper. */
+static void check_depth(void) {
+    for (int depth = QS_MESSAGE_DEPTH - 2; depth <= QS_MESSAGE_DEPTH; depth++) {
+        proto p = {0};
+        for (int i = depth; i > 0; i--) { /* the outermost is a type: sequences of sequences */
+            proto outer = {0};
+            proto_take(&outer, i % 2 ? TYPE_SEQUENCE : ELEMENT_TYPE, &p);
+            proto_free(&p);
+            p = outer;
+        }
+        CHECK_INT(qs_schema_check((qs_span){p.data, p.size}, QS_MESSAGE_TYPE, "m", NULL),
+                  depth < QS_MESSAGE_DEPTH ? QSIM_OK : QSIM_E_LIMIT);
+        proto_free(&p);
+    }
+}
+
+/* UTF-8 as RFC 3629 has it: the first and the last of each range, and their neighbours. */
+static const char *const good_text[] = {
+    "",
+    "a",
+    "\x7f",
+    "\xc2\x80",
+    "\xdf\xbf",
+    "\xe0\xa0\x80",
+    "\xe0\xbf\xbf",
+    "\xe1\x80\x80",
+    "\xec\xbf\xbf",
+    "\xed\x80\x80",
+    "\xed\x9f\xbf",
+    "\xee\x80\x80",
+    "\xef\xbf\xbf",
+    "\xf0\x90\x80\x80",
+    "\xf0\xbf\xbf\xbf",
+    "\xf1\x80\x80\x80",
+    "\xf3\xbf\xbf\xbf",
+    "\xf4\x80\x80\x80",
+    "\xf4\x8f\xbf\xbf",
+    "a\xc3\xa9z",
+};
+static const char *const bad_text[] = {
+    "\x80",
+    "\xbf",
+    "\xc0\x80",
+    "\xc1\xbf",
+    "\xc2",
+    "\xc2\x7f",
+    "\xc2\xc0",
+    "\xdf",
+    "\xe0\x9f\xbf",
+    "\xe0\x80\x80",
+    "\xe1",
+    "\xe1\x80",
+    "\xe1\x80\x7f",
+    "\xe1\x80\xc0",
+    "\xe1\x7f\x80",
+    "\xe1\xc0\x80",
+    "\xed\xa0\x80",
+    "\xed\xbf\xbf",
+    "\xf0\x8f\xbf\xbf",
+    "\xf0\x80\x80\x80",
+    "\xf1\x80\x80",
+    "\xf1\x80\x80\x7f",
+    "\xf1\x80\x80\xc0",
+    "\xf4\x90\x80\x80",
+    "\xf4\xbf\xbf\xbf",
+    "\xf5\x80\x80\x80",
+    "\xf8\x88\x80\x80",
+    "\xff",
+    "a\xff",
+    "\xc3\xa9\x80",
+};
+
+static void check_text(void) {
+    for (size_t i = 0;
+         i < sizeof(good_text) / sizeof(*good_text) + sizeof(bad_text) / sizeof(*bad_text); i++) {
+        const bool right = i < sizeof(good_text) / sizeof(*good_text);
+        const char *text =
+            right ? good_text[i] : bad_text[i - sizeof(good_text) / sizeof(*good_text)];
+        const size_t size = strlen(text);
+        uint8_t *copy = exact_copy(text, size);
+        if (qs_text_ok((qs_span){copy, size}) != right)
+            CHECK_FAIL(text);
+        CHECK_INT(check_field(QS_MESSAGE_TENSOR, TENSOR_NAME, PB_WT_STRING, text, size),
+                  right ? QSIM_OK : QSIM_E_FORMAT);
+        free(copy);
+    }
+    CHECK(!qs_text_ok((qs_span){(const uint8_t *)"a\0b", 3}));
+}
+
 int main(void) {
+    check_kinds();
+    check_lists();
+    check_depth();
+    check_text();
     check_counts();
     check_varints();
     check_long();
