@@ -234,6 +234,10 @@ class Build:
                 arguments = times.get(kind, []) + [os.path.join(self.src, "test/fuzz", s) for s in seeds.get(kind, [])]
                 tests.append(("replay_" + kind, "tools" if kind in ("args", "config", "csv", "picture") else "fuzz",
                               [self.link("replay_" + kind, [f], [shared])] + arguments))
+        calls = os.path.join(self.work, "nulls")
+        self.run(["env", "PROGRAM=" + calls, "sh", "test/abi/nulls.sh", ".", os.path.join(self.work, "libqsim.so.0")]
+                 + self.cc + self.checked)
+        tests.append(("nulls", "abi", [calls]))
         tests.append(("images", "tools", [self.link("test_images", ["test/cli/test_images.c"])]))
         sh = lambda script, *rest: ["sh", os.path.join(self.src, script)] + list(rest)
         one = self.link("one_node", ["test/conform/one_node.c"])

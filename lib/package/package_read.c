@@ -53,9 +53,8 @@ static int read_through(const qsim_package *p, const qs_member *m, zip_file_t *f
 static int verify(qsim_package *p, size_t index, qsim_error *error) {
     qs_member *m = &p->members[index];
     zip_file_t *f = NULL;
-    if (m->size >= SIZE_MAX)
-        return qs_fail(error, QSIM_E_LIMIT, "%s: entry '%s' is too large", p->name, m->name);
     uint8_t *block = qs_alloc(p->ctx, BLOCK, 1);
+    /* No entry has 4 GiB (zip_directory.c). */
     uint8_t *out = m->method && !m->inflated ? qs_alloc(p->ctx, (size_t)m->size + 1, 1) : NULL;
     int code = QSIM_OK;
     if (!block || (m->method && !m->inflated && !out))

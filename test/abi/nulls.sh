@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: MIT
 # Every public function answers to NULL for each of its objects and to 0, -1, the greatest and the least number for
 # the others: no crash. The calls are made from the headers, so that a new function is among them.
-# Usage: nulls.sh SOURCE_ROOT SHARED_LIBRARY CC...
+# Usage: [PROGRAM=FILE] nulls.sh SOURCE_ROOT SHARED_LIBRARY CC...    PROGRAM: where the program that calls stays
 set -eu
 root=$1 library=$2
 shift 2
 work=$(mktemp -d)
+program=${PROGRAM:-$work/calls}
 trap 'rm -rf "$work"' EXIT
 cat >"$work/calls.c" <<'END'
 #include <qsim/qsim.h>
@@ -18,10 +19,11 @@ cat >"$work/calls.c" <<'END'
 #define ASK(name, ...)                                                                             \
     do {                                                                                           \
         int status = 1;                                                                            \
+        fflush(stdout);                                                                            \
         const pid_t child = fork();                                                                \
         if (child == 0) {                                                                          \
             __VA_ARGS__;                                                                           \
-            _exit(0);                                                                              \
+            exit(0);                                                                               \
         }                                                                                          \
         if (waitpid(child, &status, 0) != child || status) {                                       \
             printf("nulls: %s: status %d\n", name, status);                                        \
@@ -62,6 +64,6 @@ cat >>"$work/calls.c" <<'END'
     return bad;
 }
 END
-"$@" -std=c11 -w -I "$root/include" "$work/calls.c" -o "$work/calls" "$library" -Wl,-rpath,"$(dirname "$library")"
-"$work/calls"
+"$@" -std=c11 -w -I "$root/include" "$work/calls.c" -o "$program" "$library" -Wl,-rpath,"$(dirname "$library")"
+"$program"
 [ "$(grep -c 'ASK("' "$work/calls.c")" -ge "$(($(wc -l <"$root/test/abi/exported.txt") - 8))" ]

@@ -499,6 +499,10 @@ int main(void) {
     check_pnm_bounds();
     check_numbers();
     check_lists();
+    check_tables();
+#ifdef TOOL_JANSSON
+    check_config();
+#endif
     check_orientation();
     CHECK(image_is_name("a.b.JPG") && image_is_name("x.webp") && !image_is_name("png"));
 #ifdef TOOL_PNG

@@ -6,6 +6,8 @@
 #include "heap.h"
 #include "test.h"
 
+#include "onnx/builder_text.h"
+
 #include <qsim/model.h>
 
 static const int64_t two = 2;
@@ -220,9 +222,96 @@ static void check_memory(void) {
         }
 }
 
+/* Types in ONNX's text form; rank 99: refused. */
+static const struct {
+    const char *text;
+    int32_t dtype, rank;
+    int64_t dim; /* the first */
+    const char *name;
+} types[] = {
+    {"float", QSIM_FLOAT, -1, 0, NULL},
+    {"int2", QSIM_INT2, -1, 0, NULL},
+    {"float[]", QSIM_FLOAT, 0, 0, NULL},
+    {"uint8[0]", QSIM_UINT8, 1, 0, NULL},
+    {"int64[90]", QSIM_INT64, 1, 90, NULL},
+    {"float[N]", QSIM_FLOAT, 1, -1, "N"},
+    {"float[N-1/2,3]", QSIM_FLOAT, 2, -1, "N-1/2"},
+    {"float[3,N]", QSIM_FLOAT, 2, 3, NULL},
+    {"float[:,/]", QSIM_FLOAT, 2, -1, ":"}, /* the characters beside the digits */
+    {"float[9223372036854775799]", QSIM_FLOAT, 1, 9223372036854775799, NULL},
+    {"float[9223372036854775800]", 0, 99, 0, NULL},
+    {"float[18446744073709551617]", 0, 99, 0, NULL},
+    {"float[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]", QSIM_FLOAT, 16, 1, NULL},
+    {"float[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]", 0, 99, 0, NULL},
+    {"", 0, 99, 0, NULL},
+    {"[2]", 0, 99, 0, NULL},
+    {"floa[2]", 0, 99, 0, NULL},
+    {"floats[2]", 0, 99, 0, NULL},
+    {"Float[2]", 0, 99, 0, NULL},
+    {"string", 0, 99, 0, NULL},
+    {"undefined", 0, 99, 0, NULL},
+    {"float[", 0, 99, 0, NULL},
+    {"float]", 0, 99, 0, NULL},
+    {"float[2", 0, 99, 0, NULL},
+    {"float[2]]", 0, 99, 0, NULL},
+    {"float[2] ", 0, 99, 0, NULL},
+    {"float[2]x", 0, 99, 0, NULL},
+    {"float[,]", 0, 99, 0, NULL},
+    {"float[,2]", 0, 99, 0, NULL},
+    {"float[2,]", 0, 99, 0, NULL},
+    {"float[2 ]", 0, 99, 0, NULL},
+    {"float[ N]", 0, 99, 0, NULL},
+    {"float[N M]", 0, 99, 0, NULL},
+    {"float[2N]", 0, 99, 0, NULL},
+    {"float[-1]", QSIM_FLOAT, 1, -1, "-1"}, /* a name like any other */
+    {"float[[N]", 0, 99, 0, NULL},
+};
+
+static void check_types(void) {
+    qs_text_type t;
+    for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++) {
+        char *copy = exact_copy(types[i].text, strlen(types[i].text) + 1);
+        const bool good = qs_builder_type(copy, &t);
+        free(copy);
+        if (good != (types[i].rank < 99))
+            CHECK_FAIL(types[i].text);
+        if (!good)
+            continue;
+        CHECK(t.dtype == types[i].dtype && t.rank == types[i].rank);
+        if (t.rank > 0)
+            CHECK(t.dims[0] == types[i].dim &&
+                  (types[i].name ? t.names[0] && strcmp(t.names[0], types[i].name) == 0
+                                 : !t.names[0]));
+    }
+    CHECK(!qs_builder_type(NULL, &t));
+    for (size_t n = sizeof(t.text) - 2; n <= sizeof(t.text); n++) { /* as long as there is room */
+        char text[sizeof(t.text) + 1];
+        memset(text, 'N', n);
+        memcpy(text, "float[", 6);
+        text[n - 1] = ']';
+        text[n] = 0;
+        CHECK_INT(qs_builder_type(text, &t), n < sizeof(t.text));
+    }
+    for (int32_t opset = 0; opset <= 2; opset++) {
+        qsim_builder *b = NULL;
+        CHECK_INT(qsim_builder_create(NULL, opset, "g", &b, NULL),
+                  opset ? QSIM_OK : QSIM_E_UNSUPPORTED);
+        qsim_builder_free(b);
+    }
+    for (size_t n = 1022; n <= 1024; n++) { /* names of nodes' inputs have up to 1023 bytes */
+        qsim_builder *b = begin(NULL);
+        long_name[n] = 0;
+        CHECK_INT(qsim_builder_node(b, "", "Relu", "", long_name, "z"),
+                  n <= 1023 ? QSIM_OK : QSIM_E_ARGUMENT);
+        long_name[n] = 'n';
+        qsim_builder_free(b);
+    }
+}
+
 int main(void) {
     check_states();
     check_wrong();
+    check_types();
     check_large();
     check_memory();
     return test_done();

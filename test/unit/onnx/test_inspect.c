@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Facts about a model: integer nodes, parameters, problems; upgrading. */
+/* Facts about a model: integer nodes, parameters, problems; upgrading. Each form of an attribute.
+ */
 #include "test.h"
 #include "proto.h"
 
 #include <qsim/model.h>
+#include <stdbool.h>
 
 static const int64_t image[] = {1, 2, 4, 4}, kernel[] = {3, 2, 3, 3}, channels[] = {3};
 
@@ -181,7 +183,133 @@ static void check_macs(void) {
     }
 }
 
+/* ---- attributes ---- */
+
+/* The field of each type of attribute, and whether it is a list. */
+static const struct {
+    uint32_t field, type;
+    bool list;
+} values[] = {
+    {2, 1, false},   {3, 2, false},  {4, 3, false},   {5, 4, false},  {6, 5, false},
+    {7, 6, true},    {8, 7, true},   {9, 8, true},    {10, 9, true},  {11, 10, true},
+    {22, 11, false}, {23, 12, true}, {14, 13, false}, {15, 14, true},
+};
+enum { VALUES = sizeof(values) / sizeof(*values) };
+
+/* A value of a field, or an empty one. */
+static void put_value(proto *a, uint32_t field, bool empty) {
+    static const float one = 1;
+    proto part = {0};
+    if (field == 2) {
+        proto_tag(a, field, 5);
+        proto_raw(a, empty ? "\0\0\0" : (const char *)&one, 4);
+    } else if (field == 3) {
+        proto_int(a, field, !empty);
+    } else {
+        if ((field == 5 || field == 10) && !empty) { /* a tensor */
+            proto_int(&part, 2, QSIM_FLOAT);
+            proto_bytes(&part, 9, &one, 4);
+        } else if (field == 7 && !empty)
+            proto_raw(&part, &one, 4);
+        else if (field == 8 && !empty)
+            proto_varint(&part, 1);
+        else if (!empty)
+            proto_text(&part, 31, "text"); /* a field that no message has */
+        proto_take(a, field, &part);
+    }
+    proto_free(&part);
+}
+
+/* Loads a model whose only node, of an unknown operator, has one or two attributes. */
+static int with_attributes(const proto *first, const proto *second, qsim_error *e) {
+    static const int64_t dims[] = {2};
+    proto node = {0}, graph = {0}, model = {0};
+    qsim_model *m = NULL;
+    qsim_load_options o = {.struct_size = sizeof(o), .flags = QSIM_LOAD_INSPECT};
+    *e = (qsim_error){0};
+    proto_text(&node, 1, "x");
+    proto_text(&node, 2, "y");
+    proto_text(&node, 4, "NoSuch");
+    proto_bytes(&node, 5, first->data, first->size);
+    if (second)
+        proto_bytes(&node, 5, second->data, second->size);
+    proto_take(&graph, 1, &node);
+    proto_value(&graph, 11, "x", QSIM_FLOAT, dims, 1);
+    proto_value(&graph, 12, "y", QSIM_FLOAT, dims, 1);
+    proto_model(&model, &graph);
+    const int code = qsim_model_load_memory(NULL, model.data, model.size, &o, &m, e);
+    qsim_model_free(m);
+    proto_free(&model);
+    proto_free(&graph);
+    proto_free(&node);
+    return code;
+}
+
+/* One attribute: its fields, and the type that it states (0: none). */
+static int attribute(const uint32_t *fields, size_t count, bool empty, uint32_t type,
+                     qsim_error *e) {
+    proto a = {0};
+    proto_text(&a, 1, "a");
+    for (size_t i = 0; i < count; i++)
+        put_value(&a, fields[i], empty && i == 0);
+    if (type)
+        proto_int(&a, 20, type);
+    const int code = with_attributes(&a, NULL, e);
+    proto_free(&a);
+    return code;
+}
+
+static void check_values(void) {
+    qsim_error e;
+    for (size_t i = 0; i < VALUES; i++) {
+        const uint32_t field = values[i].field;
+        for (uint32_t type = 0; type <= 15; type++) {
+            const bool same = type == 0 || type == values[i].type;
+            CHECK_INT(attribute(&field, 1, false, type, &e), same ? QSIM_OK : QSIM_E_FORMAT);
+            CHECK(same || strstr(e.message,
+                                 type > 14 ? "no type and no value" : "a value of another type"));
+        }
+        for (size_t k = 0; k < VALUES;
+             k++) { /* two values; one that is empty and one that is not */
+            const uint32_t two[] = {field, values[k].field};
+            const bool legal = i == k && (values[i].list || field != 5);
+            CHECK_INT(attribute(two, 2, false, 0, &e), legal ? QSIM_OK : QSIM_E_FORMAT);
+            if (field != 5)
+                CHECK_INT(attribute(two, 2, true, 0, &e), QSIM_OK);
+        }
+        if (field != 5 && field != 10) /* a tensor has a type */
+            CHECK_INT(attribute(&field, 1, true, 0, &e), QSIM_OK);
+    }
+    CHECK_INT(attribute(NULL, 0, false, 0, &e), QSIM_E_FORMAT);
+    CHECK_INT(attribute(NULL, 0, false, 4, &e), QSIM_E_FORMAT);
+    CHECK(strstr(e.message, "has no tensor") != NULL);
+    CHECK_INT(attribute(NULL, 0, false, 7, &e), QSIM_OK); /* an empty list */
+}
+
+static void check_names(void) {
+    static const char *const names[] = {"", "a", "b"};
+    qsim_error e;
+    for (int i = 0; i < 3; i++)
+        for (int k = 0; k < 3; k++) {
+            proto first = {0}, second = {0};
+            proto_text(&first, 1, names[i]);
+            proto_int(&first, 3, 1);
+            proto_text(&second, 1, names[k]);
+            proto_int(&second, 3, 1);
+            CHECK_INT(with_attributes(&first, &second, &e),
+                      i && k && i != k ? QSIM_OK : QSIM_E_GRAPH);
+            CHECK(!e.code || strstr(e.message, i && k ? "'a' is given twice" : "has no name") ||
+                  strstr(e.message, "'b' is given twice"));
+            proto_text(&second, 21, "outer"); /* a function's attribute */
+            CHECK_INT(with_attributes(&second, NULL, &e), QSIM_E_GRAPH);
+            proto_free(&first);
+            proto_free(&second);
+        }
+}
+
 int main(void) {
+    check_values();
+    check_names();
     check_macs();
     qsim_model *m = build_qdq();
     if (m) {

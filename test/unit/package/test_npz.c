@@ -2,6 +2,7 @@
 /* .npz archives, made with libzip, so that stored and deflated members are the usual ones. */
 #include "test.h"
 
+#include <stdbool.h>
 #include <unistd.h>
 #include <zip.h>
 
@@ -136,9 +137,96 @@ static void test_bad(size_t small_size) {
     CHECK_STR(e.message, ".npz: the archive has no members");
 }
 
+/* ---- fields of the archive ---- */
+
+/* Writes a field of an archive's only member to both of its headers. */
+static void put_both(int local, uint32_t value, int bytes) {
+    for (size_t i = 0; i + 46 <= archive_size; i++) {
+        const int central = memcmp(archive + i, "PK\1\2", 4) == 0;
+        if (!central && memcmp(archive + i, "PK\3\4", 4) != 0)
+            continue;
+        for (int k = 0; k < bytes; k++)
+            archive[i + (size_t)(local + 2 * central + k)] = (uint8_t)(value >> 8 * k);
+    }
+}
+
+static void test_fields(size_t small_size) {
+    const uint32_t stored = (uint32_t)small_size;
+    const struct {
+        int method, at, bytes; /* at: in the local header */
+        uint32_t value;
+        int code;
+        const char *text;
+    } fields[] = {
+        {ZIP_CM_STORE, 6, 2, 0, QSIM_OK, ""},
+        {ZIP_CM_STORE, 6, 2, 1, QSIM_E_UNSUPPORTED, "is encrypted"},
+        {ZIP_CM_STORE, 8, 2, 12, QSIM_E_UNSUPPORTED, "compression method 12"},
+        {ZIP_CM_STORE, 22, 4, stored + 1, QSIM_E_FORMAT, "cannot hold"},
+        {ZIP_CM_STORE, 22, 4, stored - 1, QSIM_E_FORMAT, "cannot hold"},
+        {ZIP_CM_DEFLATE, 22, 4, 1032u << 20, QSIM_E_FORMAT, "cannot hold"},
+        {ZIP_CM_DEFLATE, 22, 4, stored + 1, QSIM_E_FORMAT, "follow the"},
+    };
+    for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++) {
+        const part p = {"x.npy", small, small_size, fields[i].method};
+        qsim_npz *z;
+        qsim_error e = {0};
+        CHECK(make_zip(&p, 1));
+        put_both(fields[i].at, fields[i].value, fields[i].bytes);
+        CHECK_INT(open_archive(&z, &e), fields[i].code);
+        if (fields[i].code && !strstr(e.message, fields[i].text))
+            fprintf(stderr, "%s\n", e.message);
+        CHECK(!fields[i].code || strstr(e.message, fields[i].text));
+        qsim_npz_free(z);
+    }
+}
+
+/* A number without axes; each bound of index and memory; bytes that were changed. */
+static void test_reading(size_t small_size) {
+    const float number = 2.5f;
+    uint8_t scalar[QSIM_NPY_HEADER_MAX + sizeof(number)];
+    const qsim_tensor t = {QSIM_FLOAT, 0, NULL, NULL, sizeof(number)};
+    const int header = qsim_npy_header(&t, (char *)scalar);
+    memcpy(scalar + header, &number, sizeof(number));
+    const part parts[] = {{"a.npy", scalar, (size_t)header + sizeof(number), ZIP_CM_DEFLATE},
+                          {"x.npy", small, small_size, ZIP_CM_STORE}};
+    qsim_npz *z;
+    qsim_error e;
+    qsim_array a = {.struct_size = sizeof(a)}, old = {.struct_size = sizeof(a) - 1};
+    float read = 0;
+    CHECK(make_zip(parts, 2));
+    CHECK_INT(open_archive(&z, &e), QSIM_OK);
+    CHECK_INT(qsim_npz_read(z, 0, &read, sizeof(read), NULL), QSIM_OK);
+    CHECK(read == number);
+    CHECK_INT(qsim_npz_read(z, 0, &read, sizeof(read) - 1, NULL), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_npz_read(z, 0, NULL, sizeof(read), NULL), QSIM_E_ARGUMENT);
+    for (int i = -1; i <= 2; i++) {
+        const bool is = i >= 0 && i < 2;
+        CHECK((qsim_npz_name(z, i) != NULL) == is);
+        CHECK_INT(qsim_npz_array(z, i, &a), is ? QSIM_OK : QSIM_E_ARGUMENT);
+        CHECK_INT(qsim_npz_array(z, i, &old), QSIM_E_ARGUMENT);
+        CHECK_INT(qsim_npz_array(z, i, NULL), QSIM_E_ARGUMENT);
+        CHECK_INT(qsim_npz_read(z, i, out, sizeof(out), NULL), is ? QSIM_OK : QSIM_E_ARGUMENT);
+    }
+    qsim_npz_free(z);
+    for (size_t i = 0; i + small_size < archive_size; i++)
+        if (memcmp(archive + i, small, small_size) == 0)
+            archive[i + small_size - 1] ^= 1;
+    CHECK_INT(open_archive(&z, &e), QSIM_OK);
+    CHECK_INT(qsim_npz_read(z, 1, out, sizeof(out), &e), QSIM_E_FORMAT);
+    CHECK(strstr(e.message, "member 'x' is damaged") != NULL);
+    qsim_npz_free(z);
+    for (size_t n = 0; n <= 4; n++) { /* no archive, in memory that ends with it */
+        char *copy = exact_copy("PK\3\4", n);
+        CHECK_INT(qsim_npz_open(NULL, copy, n, &z, NULL), QSIM_E_FORMAT);
+        free(copy);
+    }
+}
+
 int main(void) {
     size_t small_size = make_npy(small, 10), large_size = make_npy(large, 60000);
     test_good(small_size, large_size);
     test_bad(small_size);
+    test_fields(small_size);
+    test_reading(small_size);
     return test_done();
 }

@@ -442,13 +442,13 @@ static void make_archive(uint8_t data[ALL]) {
 }
 
 /* Reads a directory from memory that ends with it. */
-static int directory(const uint8_t *data, size_t size) {
+static int directory(const uint8_t *data, size_t size, qsim_error *e) {
     qsim_ctx *ctx = NULL;
     uint8_t *copy = exact_copy(data, size);
     CHECK_INT(qs_ctx_hold(NULL, &ctx, NULL), QSIM_OK);
     qsim_package p = {.ctx = ctx, .name = "p", .data = copy, .size = size};
     qs_arena_init(&p.arena, ctx);
-    const int code = qs_zip_directory(&p, NULL);
+    const int code = qs_zip_directory(&p, e);
     if (!code)
         CHECK(p.count == 2 && strcmp(p.members[1].name, "c") == 0 && p.members[1].packed >= copy &&
               p.members[1].packed < copy + size);
@@ -526,23 +526,26 @@ static const struct {
     {END + 16, 0, 4, END, QSIM_E_FORMAT},
     {END + 16, 0, 4, END + 1, QSIM_E_FORMAT},
     {END + 16, 0, 4, UINT32_MAX, QSIM_E_LIMIT},
-    {END + 20, 0, 2, 1, QSIM_E_FORMAT}, /* comment */
-    {0, 0, 1, 'p', QSIM_E_FORMAT},
+    {END + 20, 0, 2, 1, QSIM_E_FORMAT},  /* comment */
     {CENTRAL + 46, 30, 1, 'C', QSIM_OK}, /* Cb */
 };
 
 static void directories(void) {
     uint8_t data[ALL];
     make_archive(data);
-    CHECK_INT(directory(data, ALL), QSIM_OK);
+    CHECK_INT(directory(data, ALL, NULL), QSIM_OK);
     for (size_t n = 0; n < ALL; n++)
-        CHECK_INT(directory(data, n), QSIM_E_FORMAT);
+        CHECK_INT(directory(data, n, NULL), QSIM_E_FORMAT);
+    qsim_error e = {0};
+    data[0] = 'p';
+    CHECK_INT(directory(data, ALL, &e), QSIM_E_FORMAT);
+    CHECK(strstr(e.message, "it does not start as a zip archive") != NULL);
     for (size_t i = 0; i < QS_COUNT(fields); i++) {
         make_archive(data);
         put(data + fields[i].at, fields[i].value, fields[i].bytes);
         if (fields[i].also)
             put(data + fields[i].also, fields[i].value, fields[i].bytes);
-        const int code = directory(data, ALL);
+        const int code = directory(data, ALL, NULL);
         if (code != fields[i].code)
             fprintf(stderr, "case %zu\n", i);
         CHECK_INT(code, fields[i].code);
@@ -552,7 +555,7 @@ static void directories(void) {
         make_archive(data);
         data[CENTRAL_1 + 5] = 3;
         put(data + CENTRAL_1 + 40, type << 12 | 0644, 2);
-        CHECK_INT(directory(data, ALL), type == 0 || type == 8 ? QSIM_OK : QSIM_E_VALUE);
+        CHECK_INT(directory(data, ALL, NULL), type == 0 || type == 8 ? QSIM_OK : QSIM_E_VALUE);
     }
     /* What deflate can make of three bytes: 1032 times as many. */
     for (uint32_t size = 4127; size <= 4128; size++) {
@@ -561,7 +564,7 @@ static void directories(void) {
             put(data + (i ? CENTRAL_1 + 10 : LOCAL + 8), 8, 2);
             put(data + (i ? CENTRAL_1 + 24 : LOCAL + 22), size, 4);
         }
-        CHECK_INT(directory(data, ALL), size / 1032 <= 3 ? QSIM_OK : QSIM_E_FORMAT);
+        CHECK_INT(directory(data, ALL, NULL), size / 1032 <= 3 ? QSIM_OK : QSIM_E_FORMAT);
     }
     /* Sizes behind the data: none of them in the local header, with the flag for it. */
     for (int zeros = 0; zeros < 8; zeros++)
@@ -572,7 +575,7 @@ static void directories(void) {
             for (int i = 0; i < 3; i++)
                 if (zeros >> i & 1)
                     put(data + LOCAL + 14 + 4 * i, 0, 4);
-            CHECK_INT(directory(data, ALL),
+            CHECK_INT(directory(data, ALL, NULL),
                       zeros == 0 || (zeros == 7 && flag) ? QSIM_OK : QSIM_E_FORMAT);
         }
 }
