@@ -77,9 +77,9 @@ bool qs_cpu_has_isa(int32_t isa) {
             __cpuid_count(7, 1, a71, b, c, d);
     }
     bool avx2 = has_bits(b7, 1u << 5 | 1u << 3 | 1u << 8); /* AVX2, BMI1, BMI2 */
-    /* AVX-512 F, DQ, BW, VL; VNNI and VBMI. */
+    /* AVX-512 F, DQ, BW, VL; VNNI, VBMI and VBMI2. */
     bool avx512 = has_bits(b7, 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31) &&
-                  has_bits(c7, 1u << 11 | 1u << 1) && has_bits(xcr0(), XCR0_ZMM);
+                  has_bits(c7, 1u << 11 | 1u << 6 | 1u << 1) && has_bits(xcr0(), XCR0_ZMM);
     if (isa == QSIM_ISA_AVX2)
         return avx2;
     if (isa == QSIM_ISA_AVXVNNI)

@@ -76,7 +76,7 @@ int qsim_observer_create(qsim_ctx *ctx, const qsim_observer_options *options, qs
 void qs_observer_reset(qsim_observer *o) {
     const bool listed = o->form == QS_LIST;
     const int32_t below = listed ? QS_SIDE : qs_observer_below(o);
-    const size_t n = listed ? o->listed + 16 : (size_t)(below + qs_observer_above(o));
+    const size_t n = listed ? o->listed + QS_ROOM : (size_t)(below + qs_observer_above(o));
     const size_t size = o->form == QS_WIDE ? sizeof(uint64_t) : sizeof(uint16_t);
     if (o->bins)
         memset((char *)o->bins + (size_t)(QS_SIDE - below) * size, 0, n * size);
@@ -133,7 +133,7 @@ static void widen(qsim_observer *o, int32_t exponent) {
 
 /* Allocates the bins, for the first value other than zero. */
 static bool make_bins(qsim_observer *o) {
-    o->bins = qs_calloc(o->ctx, 2 * QS_SIDE, sizeof(*o->bins));
+    o->bins = qs_calloc(o->ctx, QS_TABLE, sizeof(*o->bins));
     if (o->bins && o->form == QS_NARROW)
         ((uint16_t *)o->bins)[QS_SIDE] = (uint16_t)o->count;
     else if (o->bins && o->form == QS_WIDE)

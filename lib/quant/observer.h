@@ -24,7 +24,11 @@
 
 struct qsim_observer {
     qsim_ctx *ctx;
-    uint64_t *bins; /* 2 * QS_SIDE; bin i at bins[QS_SIDE + i]; NULL: nothing but zeros */
+    /*
+     * 2 * QS_SIDE; bin i at bins[QS_SIDE + i]; NULL: nothing but zeros. QS_ZEROS counters after
+     * these are 0 but while a list is counted.
+     */
+    uint64_t *bins;
     uint64_t count;
     float min, max;
     int32_t exponent;
@@ -37,7 +41,11 @@ struct qsim_observer {
      */
     qsim_observer *recent;
 };
-#define QS_RECENT (2 * QS_SIDE) /* uint16_t: counters or a list */
+/*
+ * uint16_t: 2 * QS_SIDE counters, or a list that is long enough for the cache to have the bins when
+ * it is counted.
+ */
+#define QS_RECENT (8 * QS_SIDE)
 
 /* Counters in uint64_t. */
 #define QS_WIDE 0
@@ -100,6 +108,7 @@ int qs_observer_reserve(qsim_observer *into, const qsim_observer *from);
  * Number of values whose bins are found at a time: values, bins and tables fit into the L1 cache.
  */
 #define QS_PART 2048
+#define QS_ROOM 32 /* bins that kernels may write beyond those that they find */
 
 /*
  * Bins that are found but not yet counted. Counting is a store, of which a core makes one a cycle:
@@ -113,9 +122,9 @@ typedef struct qs_waiting {
 
 typedef struct qs_tally {
     uint16_t count[QS_TALLIES][QS_TABLE]; /* narrow: tables stay in the L1 cache */
-    uint16_t at[2][QS_PART + 16];         /* the waiting bins, and those that are being found */
+    uint16_t at[2][QS_PART + QS_ROOM];    /* the waiting bins, and those that are being found */
     qs_waiting waiting;
-    uint64_t zeros; /* that kernels left out */
+    uint64_t zeros; /* and others of bin 0 that kernels left out */
     uint32_t turn;  /* index in `at` of the waiting bins */
     uint32_t most;  /* upper bound of a bin's count in all tables with the waiting bins; 0: none */
 } qs_tally;
@@ -124,7 +133,7 @@ typedef struct qs_tally {
 static inline __attribute__((always_inline)) void qs_count_some(qs_waiting *w, size_t groups) {
     if (w->left < 4 * groups)
         return;
-#pragma GCC unroll 4
+#pragma GCC unroll 2
     for (size_t i = 0; i < 4 * groups; i += 4) {
         w->count[w->at[i]]++;
         w->count[QS_TABLE + w->at[i + 1]]++;
@@ -141,8 +150,8 @@ typedef struct qs_reads {
     bool (*extremes)(const float *x, size_t n, float *min, float *max);
     /*
      * Finds the values' indices in a tally: bin floor(x * inverse), or one of the zeros'. Returns
-     * their number: zeros may be left out. `at` has room for n, rounded up to 16. Counts some of
-     * the waiting bins, which are not in `at`.
+     * their number: zeros and others of bin 0 may be left out. `at` has room for n and
+     * QS_ROOM more. Counts some of the waiting bins, which are not in `at`.
      */
     size_t (*bins)(const float *x, size_t n, float inverse, uint16_t *at, qs_waiting *w);
     /*

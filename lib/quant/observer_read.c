@@ -135,20 +135,20 @@ int qs_observer_add(qsim_observer *o, qs_tally *t, const qs_reads *reads, const 
 
 /* sum[i * step] gets the values of run i, of n values each, one after the other. */
 static void add_runs(const float *x, size_t runs, size_t n, qs_exact *sum, size_t step) {
-    for (size_t i = 0, some; i < runs; i += some) {
-        const float *from = x + i * n;
-        double a = 0, b = 0, c = 0, d = 0;
-        some = runs - i < ABREAST ? 1 : ABREAST;
-        for (size_t j = 0; some == 1 && j < n; j++)
-            a += (double)from[j];
-        for (size_t j = 0; some > 1 && j < n; j++) {
-            a += (double)from[j];
-            b += (double)from[n + j];
-            c += (double)from[2 * n + j];
-            d += (double)from[3 * n + j];
+    for (size_t i = 0; i < runs; i += ABREAST) {
+        const size_t last = runs - i < ABREAST ? runs - i - 1 : ABREAST - 1;
+        const float *a = x + i * n, *b = a + (last > 0 ? n : 0), *c = a + (last > 1 ? 2 * n : 0),
+                    *d = a + last * n;
+        double part[ABREAST] = {0};
+        for (size_t j = 0; last == 0 && j < n; j++)
+            part[0] += (double)a[j];
+        for (size_t j = 0; last > 0 && j < n; j++) {
+            part[0] += (double)a[j];
+            part[1] += (double)b[j];
+            part[2] += (double)c[j];
+            part[3] += (double)d[j];
         }
-        const double part[ABREAST] = {a, b, c, d};
-        for (size_t k = 0; k < some; k++)
+        for (size_t k = 0; k <= last; k++)
             qs_exact_add(&sum[(i + k) * step], part[k]);
     }
 }
@@ -173,16 +173,18 @@ static void add_list(uint64_t *restrict bins, const qsim_observer *from) {
     const uint16_t *restrict list = (const uint16_t *)from->bins;
     const size_t n = from->listed, step = n / 4;
     bins[QS_SIDE] += from->count - n;
-#define COUNT(i) bins[list[i] < 2 * QS_SIDE ? list[i] : QS_SIDE]++
     for (size_t i = 0; i < step; i++) {
-        COUNT(i);
-        COUNT(i + step);
-        COUNT(i + 2 * step);
-        COUNT(i + 3 * step);
+        bins[list[i]]++;
+        bins[list[i + step]]++;
+        bins[list[i + 2 * step]]++;
+        bins[list[i + 3 * step]]++;
     }
     for (size_t i = 4 * step; i < n; i++)
-        COUNT(i);
-#undef COUNT
+        bins[list[i]]++;
+    for (size_t i = 2 * QS_SIDE; i < QS_TABLE; i++) {
+        bins[QS_SIDE] += bins[i];
+        bins[i] = 0;
+    }
 }
 
 static __attribute__((noinline)) void add_16(uint16_t *restrict into, const uint16_t *restrict from,
@@ -222,7 +224,7 @@ void qs_observer_settle(const qsim_observer *o) {
 /* Adds the bins of `from` to what is recent. */
 static void set_aside(const qsim_observer *into, const qsim_observer *from) {
     qsim_observer *r = into->recent;
-    const bool full = from->form == QS_LIST ? r->listed + from->listed > QS_RECENT - 16
+    const bool full = from->form == QS_LIST ? r->listed + from->listed > QS_RECENT - QS_ROOM
                                             : r->count + from->count > UINT16_MAX;
     if (full || r->form != from->form)
         qs_observer_settle(into);

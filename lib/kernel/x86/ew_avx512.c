@@ -8,7 +8,7 @@
 #include "kernel/elementary.h"
 #include "kernel/x86/ew_x86.h"
 
-#define TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq")))
+#define TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi2,popcnt")))
 #define INLINE TARGET __attribute__((always_inline)) static inline
 #define V      __m512
 #define I      __m512i
@@ -113,31 +113,36 @@ INLINE __mmask16 lanes(size_t left) {
     return (__mmask16)(left < W ? (1u << left) - 1 : 0xffff);
 }
 
-/*
- * The same as qs_bins, but without zeros, which are often most of the values. A sum with 1.5 * 2^23
- * that is rounded down has floor(v * inverse) in its lowest bits.
- */
-INLINE size_t bins_of(V v, float inverse, uint16_t *at) {
-    const V sum =
-        _mm512_fmadd_round_ps(v, _mm512_set1_ps(inverse), _mm512_set1_ps(12582912.0f + QS_SIDE),
-                              _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
-    const __mmask16 kept = _mm512_cmp_ps_mask(v, _mm512_setzero_ps(), _CMP_NEQ_UQ);
-    I index = _mm512_castps_si512(sum);
-    if (kept != 0xffff)
-        index = _mm512_maskz_compress_epi32(kept, index);
-    _mm256_storeu_si256((void *)at, _mm512_cvtepi32_epi16(index));
-    return (size_t)__builtin_popcount(kept);
+/* A sum with 1.5 * 2^23 that is rounded down has floor(v * inverse) in its lowest bits. */
+INLINE I index_of(V v, V inverse) {
+    return _mm512_castps_si512(_mm512_fmadd_round_ps(v, inverse,
+                                                     _mm512_set1_ps(12582912.0f + QS_SIDE),
+                                                     _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC));
 }
 
+/*
+ * The same as qs_bins, in another order and without bin 0, which has zeros, often most of the
+ * values. The bins of two vectors are the halves of each lane, from which words are compressed.
+ */
 TARGET static size_t bins(const float *x, size_t n, float inverse, uint16_t *at, qs_waiting *w) {
+    const V f = _mm512_set1_ps(inverse);
+    float last[2 * W] = {0};
     qs_waiting rest = *w;
-    size_t count = 0, i = 0;
-    for (; i + W <= n; i += W) {
-        count += bins_of(load(x + i), inverse, at + count);
-        qs_count_some(&rest, 2);
+    uint16_t *to = at;
+    for (size_t i = 0; i < n; i += 2 * W) {
+        const float *from = x + i;
+        if (n - i < 2 * W)
+            from = memcpy(last, from, (n - i) * sizeof(*last));
+        const I low = index_of(load(from), f);
+        const I high = _mm512_slli_epi32(index_of(load(from + W), f), 16);
+        const I both = _mm512_ternarylogic_epi32(_mm512_set1_epi32(0xffff), low, high, 0xca);
+        const __mmask32 kept = _mm512_cmpneq_epi16_mask(both, _mm512_set1_epi16(QS_SIDE));
+        _mm512_storeu_si512(to, _mm512_maskz_compress_epi16(kept, both));
+        to += __builtin_popcount(kept);
+        qs_count_some(&rest, 6);
     }
     *w = rest;
-    return i < n ? count + bins_of(get_some(x + i, n - i), inverse, at + count) : count;
+    return (size_t)(to - at);
 }
 
 /*
