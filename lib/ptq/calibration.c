@@ -55,6 +55,7 @@ int qs_calibration_new(qsim_ctx *ctx, qsim_calibration **out, qsim_error *error)
     }
     c->ctx = ctx;
     c->bits = QS_BITS;
+    c->label = "the calibration";
     qs_arena_init(&c->arena, ctx);
     c->names = qs_names_create(ctx);
     if (!c->names) {

@@ -42,6 +42,7 @@ struct qsim_calibration {
     struct qs_gram *grams; /* for weights of 4 bits (gram.h) */
     size_t gram_count, gram_capacity, gram_bytes;
     void *gram_scratch;
+    const char *label; /* in messages: the file that it was loaded from, or what it is */
 };
 
 /* Creates an empty calibration without a session. */

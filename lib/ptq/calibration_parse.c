@@ -185,7 +185,9 @@ int qsim_calibration_load_memory(qsim_ctx *ctx, const void *data, size_t size, c
     int code = qs_calibration_new(ctx, &c, error);
     if (code)
         return qs_no_memory_in(r.name, code, error);
-    code = read_header(&r, c);
+    if (name)
+        c->label = qs_arena_string(&c->arena, name, strlen(name));
+    code = c->label ? read_header(&r, c) : QSIM_E_NOMEM;
     while (!code && qs_lines_find(&r)) {
         code = read_line(&r, c);
         qs_lines_next(&r);

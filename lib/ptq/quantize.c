@@ -273,10 +273,10 @@ int qs_calibration_check(const qsim_calibration *c, const qsim_model *model, qsi
     if (code)
         return qs_fail(error, code, "%s: hashing failed", model->name);
     if (!own && strcmp(hash, c->model) != 0)
-        return qs_fail(error, QSIM_E_MISMATCH, "%s: the calibration belongs to another model",
-                       model->name);
+        return qs_fail(error, QSIM_E_MISMATCH, "%s: %s belongs to another model", model->name,
+                       c->label);
     if (c->samples == 0)
-        return qs_fail(error, QSIM_E_STATE, "%s: the calibration has seen no data", model->name);
+        return qs_fail(error, QSIM_E_STATE, "%s: %s has seen no data", model->name, c->label);
     return QSIM_OK;
 }
 
