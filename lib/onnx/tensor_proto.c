@@ -33,8 +33,7 @@ static const char *field_name(uint32_t field) {
     case TENSOR_STRINGS: return "string_data";
     case TENSOR_INT64S: return "int64_data";
     case TENSOR_DOUBLES: return "double_data";
-    case TENSOR_UINT64S: return "uint64_data";
-    default: return "raw_data";
+    default: return "uint64_data";
     }
 }
 
@@ -47,7 +46,6 @@ static uint32_t field_of_dtype(int32_t dtype) {
     case QSIM_INT64: return TENSOR_INT64S;
     case QSIM_UINT32:
     case QSIM_UINT64: return TENSOR_UINT64S;
-    case QSIM_STRING: return TENSOR_STRINGS;
     default: return TENSOR_INT32S;
     }
 }
@@ -281,12 +279,10 @@ static int read_data(qs_reader *r, const struct parts *p, qs_const *c) {
         return code;
     if (c->bytes == 0)
         c->data = &nothing;
-    if (p->mode == COPY && c->data != p->copy)
-        code = qs_stop_fail(r->ctx, qs_copy(r->ctx, p->copy, c->data, c->bytes), r->name, r->error);
-    if (code)
-        return code;
-    if (p->mode == COPY)
+    if (p->mode == COPY && c->data != p->copy) { /* of a file of its own, without a context */
+        (void)qs_copy(NULL, p->copy, c->data, c->bytes);
         c->data = p->copy;
+    }
     return qsim_dtype_bits(c->dtype) < 8 ? clear_tail(r, p, c) : QSIM_OK;
 }
 

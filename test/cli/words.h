@@ -304,7 +304,18 @@ static void check_config(void) {
     CHECK(job_part(&r, &root, outer));
     CHECK(!job_part(&r, &root, inner));
     text_free(&trouble.message);
+    static const char *const near[] = {"none", "truths", NULL};
+    trouble.code = 0;
+    CHECK(!job_keys(&r, &root, near) && strstr(trouble.message.data, "did you mean truths?"));
+    text_free(&trouble.message);
+    trouble.code = 0;
+    CHECK(!job_keys(&r, &root, (const char *const[]){"none", NULL}));
+    CHECK(strstr(trouble.message.data, "truth: unknown key") != NULL);
+    text_free(&trouble.message);
     config_free(&root);
+    CHECK(!config_parse("", CONFIG_MOST_BYTES + 1, &root, &problem)); /* it is not looked at */
+    CHECK(strstr(problem.data, "are too many for a configuration") != NULL);
+    text_free(&problem);
     for (int depth = CONFIG_MOST_DEPTH - 2; depth <= CONFIG_MOST_DEPTH; depth++) {
         char deep[256] = "{\"a\":";
         const size_t start = strlen(deep);

@@ -59,8 +59,6 @@ static bool read_row(reader *r, char *line) {
         }
         put(r, value);
         at = next;
-        if (at && between == ' ' && !*at)
-            at = NULL;
     }
     r->columns = r->count - first;
     return true;

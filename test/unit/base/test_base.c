@@ -394,6 +394,41 @@ static void test_long_names(void) {
     CHECK(strstr(g.message, "cannot create a file in its folder") && says(&g, ENOTDIR));
 }
 
+/* What reading and writing say where the system refuses, and a cancellation that is withdrawn. */
+static void test_refusals(void) {
+    qs_out out;
+    qs_map m;
+    qsim_error e = {0}, f = {0}, g = {0};
+    const qsim_ctx_options o = {.struct_size = sizeof(o), .threads = 1};
+    qsim_ctx *other = NULL;
+    CHECK_INT(qs_map_open_below(ctx, "nowhere", "a", &m, &e), QSIM_E_IO);
+    CHECK(strstr(e.message, "nowhere: cannot open the folder") && says(&e, ENOENT));
+    CHECK_INT(qs_out_open(ctx, ".", true, &out, &f), QSIM_E_IO);
+    CHECK(strstr(f.message, "is a directory") != NULL);
+#ifdef __linux__
+    if (access("/proc/self/mem", R_OK) == 0) { /* nothing is mapped at its start */
+        qs_error_clear(&e);
+        CHECK_INT(qs_map_open(ctx, "/proc/self/mem", false, &m, &e), QSIM_E_IO);
+        CHECK(strstr(e.message, "cannot read") && says(&e, EIO));
+    }
+#endif
+    CHECK_INT(qsim_ctx_create(&o, &other, NULL), QSIM_OK);
+    for (int stopped = 0; stopped < 2; stopped++) {
+        char name[] = "qs_stopped_XXXXXX";
+        const int fd = mkstemp(name);
+        close(fd);
+        unlink(name);
+        CHECK_INT(qs_out_open(other, name, false, &out, NULL), QSIM_OK);
+        qsim_ctx_cancel(other, stopped);
+        CHECK_INT(qs_out_write(&out, "half", 4), stopped ? QSIM_E_CANCELLED : QSIM_OK);
+        qsim_ctx_cancel(other, 0);
+        CHECK_INT(qs_out_write(&out, "more", 4), stopped ? QSIM_E_CANCELLED : QSIM_OK);
+        CHECK_INT(qs_out_commit(&out, &g), stopped ? QSIM_E_CANCELLED : QSIM_OK);
+        CHECK_INT(unlink(name), stopped ? -1 : 0);
+    }
+    qsim_ctx_free(other);
+}
+
 /* Writes files of a tree, and commits or aborts it; the code of what failed first. */
 static int write_tree(const char *path, bool replace, const char *const *names, size_t count,
                       bool commit, qsim_error *e) {
@@ -482,6 +517,7 @@ int main(void) {
     test_short_jobs();
     test_files();
     test_long_names();
+    test_refusals();
     test_trees();
     test_killed_writer();
     qsim_ctx_free(ctx);

@@ -298,6 +298,15 @@ static void check_types(void) {
                   opset ? QSIM_OK : QSIM_E_UNSUPPORTED);
         qsim_builder_free(b);
     }
+    qsim_builder *sets = begin(NULL); /* a thousand operator sets, one of them set again */
+    for (int i = 0; i < 999; i++) {
+        char domain[16];
+        snprintf(domain, sizeof(domain), "d%d", i);
+        CHECK_INT(qsim_builder_import(sets, domain, 1), QSIM_OK);
+    }
+    CHECK_INT(qsim_builder_import(sets, "d5", 2), QSIM_OK);
+    CHECK_INT(qsim_builder_import(sets, "more", 1), QSIM_E_LIMIT);
+    qsim_builder_free(sets);
     for (size_t n = 1022; n <= 1024; n++) { /* names of nodes' inputs have up to 1023 bytes */
         qsim_builder *b = begin(NULL);
         long_name[n] = 0;

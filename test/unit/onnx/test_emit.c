@@ -184,14 +184,213 @@ static void check_again(qsim_model *m) {
     free(bytes[1]);
 }
 
+/* ---- messages that are kept as they were read ---- */
+
+/* Whether the bytes of a message are among those that were written. */
+static bool keeps(const pb_ostream_t *out, const uint8_t *bytes, const void *part, size_t size) {
+    for (size_t i = 0; i + size <= out->bytes_written; i++)
+        if (memcmp(bytes + i, part, size) == 0)
+            return true;
+    return false;
+}
+
+static bool keeps_value(const qs_value *v) {
+    uint8_t bytes[256];
+    pb_ostream_t out = pb_ostream_from_buffer(bytes, sizeof(bytes));
+    CHECK(qs_emit_value(&out, 13, v));
+    return keeps(&out, bytes, v->source.data, v->source.size);
+}
+
+/* x, a float [any, 2] with a text, and what may become of it. */
+static void check_values_kept(void) {
+    qs_dim dims[] = {{-1, NULL}, {2, NULL}, {3, NULL}};
+    proto graph = {0}, bare = {0};
+    proto_value(&graph, 11, "x", QSIM_FLOAT, any, 2);
+    qs_field f;
+    qs_wire wire;
+    qs_wire_begin(&wire, (qs_span){graph.data, graph.size});
+    CHECK_INT(qs_wire_next(&wire, &f), 1);
+    proto m = {0};
+    proto_text(&m, 3, "documentation");
+    proto_raw(&m, f.data.data, f.data.size);
+    const qs_value read = {.name = "x",
+                           .dtype = QSIM_FLOAT,
+                           .rank = 2,
+                           .dims = dims,
+                           .producer = QS_NONE,
+                           .source = {m.data, m.size}};
+    qs_value v = read;
+    CHECK(keeps_value(&v));
+    v.rank = -1; /* what the file says more is not wrong */
+    CHECK(keeps_value(&v));
+    v = read, v.name = "xx";
+    CHECK(!keeps_value(&v));
+    v = read, v.dtype = QSIM_INT8;
+    CHECK(!keeps_value(&v));
+    for (int32_t rank = 0; rank <= 3; rank++) {
+        v = read, v.rank = rank;
+        CHECK_INT(keeps_value(&v), rank == 2);
+    }
+    v = read;
+    dims[1].size = 3;
+    CHECK(!keeps_value(&v));
+    dims[1].size = 2;
+    proto_text(&bare, 3, "documentation"); /* a name without a type */
+    proto_text(&bare, 1, "x");
+    v = read, v.source = (qs_span){bare.data, bare.size};
+    CHECK(!keeps_value(&v));
+    v.dtype = QSIM_UNDEFINED;
+    CHECK(keeps_value(&v));
+    proto_free(&m);
+    proto_free(&bare);
+    proto_free(&graph);
+}
+
+static bool keeps_node(const qs_graph *g, const qs_node *n) {
+    uint8_t bytes[256];
+    pb_ostream_t out = pb_ostream_from_buffer(bytes, sizeof(bytes));
+    CHECK(qs_emit_node(&out, g, n));
+    return keeps(&out, bytes, n->source.data, n->source.size);
+}
+
+/* c = Add(a, b), its fields in an order that is not the writer's. */
+static void check_nodes_kept(void) {
+    qs_value values[] = {{.name = "a"}, {.name = "b"}, {.name = "c"}};
+    const qs_graph g = {.values = values, .value_count = 3};
+    qs_id in[] = {0, 1, 2}, swapped[] = {1, 0}, left_out[] = {0, QS_NONE}, out[] = {2, 2},
+          other[] = {1};
+    qs_attr alpha = {.name = "alpha", .type = QS_ATTR_INT, .u.i = 1};
+    proto m = {0};
+    proto_text(&m, 4, "Add");
+    proto_text(&m, 2, "c");
+    proto_text(&m, 1, "a");
+    proto_text(&m, 1, "b");
+    const qs_node read = {.name = "",
+                          .domain = "",
+                          .op_type = "Add",
+                          .inputs = in,
+                          .outputs = out,
+                          .input_count = 2,
+                          .output_count = 1,
+                          .source = {m.data, m.size}};
+    qs_node n = read;
+    CHECK(keeps_node(&g, &n));
+    n.input_count = 3, n.captured = 1; /* a value that a graph inside reads is not listed */
+    CHECK(keeps_node(&g, &n));
+    n = read, n.changed = true;
+    CHECK(!keeps_node(&g, &n));
+    proto more = {0}; /* fields that this version does not know stay */
+    proto_text(&more, 31, "u31");
+    proto_text(&more, 32, "u32");
+    n.source = (qs_span){more.data, more.size};
+    CHECK(keeps_node(&g, &n));
+    proto_free(&more);
+    n = read, n.op_type = "Sub";
+    CHECK(!keeps_node(&g, &n));
+    n = read, n.inputs = swapped;
+    CHECK(!keeps_node(&g, &n));
+    n = read, n.inputs = left_out;
+    CHECK(!keeps_node(&g, &n));
+    n = read, n.outputs = other;
+    CHECK(!keeps_node(&g, &n));
+    for (int32_t count = 0; count <= 3; count++) {
+        n = read, n.input_count = count;
+        CHECK_INT(keeps_node(&g, &n), count == 2);
+    }
+    for (int32_t count = 0; count <= 2; count++) {
+        n = read, n.output_count = count;
+        CHECK_INT(keeps_node(&g, &n), count == 1);
+    }
+    const qs_span texts[] = {{(const uint8_t *)"first", 5}, {(const uint8_t *)"second", 6}};
+    qs_attr strings = {.name = "texts", .type = QS_ATTR_STRINGS, .count = 2, .u.strings = texts};
+    uint8_t bytes[128];
+    pb_ostream_t to = pb_ostream_from_buffer(bytes, sizeof(bytes));
+    n = read, n.attrs = &strings, n.attr_count = 1, n.changed = true;
+    CHECK(qs_emit_node(&to, &g, &n));
+    CHECK(keeps(&to, bytes, "\x4a\5first\x4a\6second", 15)); /* fields 9 */
+    n = read, n.attrs = &alpha, n.attr_count = 1; /* without a message: as a pass's hint */
+    CHECK(keeps_node(&g, &n));
+    proto_free(&m);
+}
+
+/* The name of an attribute's tensor stays, also where the attribute is written anew. */
+static void check_names_kept(const qs_graph *g) {
+    for (size_t i = 0; i < g->node_count; i++) {
+        uint8_t bytes[512];
+        pb_ostream_t out = pb_ostream_from_buffer(bytes, sizeof(bytes));
+        CHECK(qs_emit_node(&out, g, &g->nodes[i]));
+        CHECK_INT(keeps(&out, bytes, "named", 5), strcmp(g->nodes[i].name, "list") == 0);
+    }
+}
+
+/* Checks that the fields of a message are in the order of their numbers; returns how many have one
+ * of these numbers. */
+static int ordered(qs_span message, const uint32_t *numbers, int count) {
+    qs_wire wire;
+    qs_field f;
+    uint32_t last = 0;
+    int found = 0;
+    qs_wire_begin(&wire, message);
+    while (qs_wire_next(&wire, &f) == 1) {
+        CHECK(f.number >= last);
+        last = f.number;
+        for (int i = 0; i < count; i++)
+            found += f.number == numbers[i];
+    }
+    return found;
+}
+
+/* Fields of model and graph that are not read are written once, each at its place. */
+static void check_fields_kept(void) {
+    static const uint32_t of_graph[] = {10, 17, 99}, of_model[] = {6, 13, 14, 30, 100};
+    proto graph = {0}, file = {0}, pair = {0};
+    qsim_model *m = NULL, *now = NULL;
+    uint8_t bytes[512];
+    size_t size = 0;
+    proto_node(&graph, "Relu", NULL, "x", NULL, "y");
+    proto_text(&graph, 2, "g");
+    proto_text(&graph, 10, "kept");
+    proto_value(&graph, 11, "x", QSIM_FLOAT, any, 2);
+    proto_value(&graph, 12, "y", QSIM_FLOAT, any, 2);
+    proto_text(&graph, 17, "kept");
+    proto_text(&graph, 99, "kept");
+    proto_int(&file, 1, 7);
+    proto_text(&file, 2, "a test");
+    proto_text(&file, 6, "kept");
+    proto_take(&file, 7, &graph);
+    proto_int(&pair, 2, 13);
+    proto_take(&file, 8, &pair);
+    proto_text(&file, 13, "kept");
+    proto_text(&pair, 1, "key");
+    proto_text(&pair, 2, "value");
+    proto_take(&file, 14, &pair);
+    proto_text(&file, 30, "kept");
+    proto_text(&file, 100, "kept");
+    CHECK_INT(qsim_model_load_memory(NULL, file.data, file.size, NULL, &m, NULL), QSIM_OK);
+    CHECK_INT(qs_model_derive(m, &now, NULL), QSIM_OK);
+    CHECK_INT(qsim_model_save_memory(now, bytes, sizeof(bytes), &size, NULL), QSIM_OK);
+    CHECK_INT(ordered((qs_span){bytes, size}, of_model, 5), 5);
+    CHECK_INT(ordered(qs_wire_find((qs_span){bytes, size}, 7), of_graph, 3), 3);
+    qsim_model_free(now);
+    qsim_model_free(m);
+    proto_free(&pair);
+    proto_free(&file);
+    proto_free(&graph);
+}
+
 int main(void) {
+    check_fields_kept();
+    check_values_kept();
+    check_nodes_kept();
     proto file = model();
     qsim_model *m = NULL;
     qsim_error e = {0};
     CHECK_INT(qsim_model_load_memory(NULL, file.data, file.size, NULL, &m, &e), QSIM_OK);
     if (m) {
         check_graph(m->graph);
+        check_names_kept(m->graph);
         forget(m->graph);
+        check_names_kept(m->graph);
         check_graph(m->graph);
         check_again(m);
     } else

@@ -258,6 +258,13 @@ static int give(void *user, const char *location, const void **data, size_t *siz
     return 0;
 }
 
+static int give_all(void *user, const char *location, const void **data, size_t *size) {
+    CHECK_STR(location, "w");
+    *data = user;
+    *size = 16;
+    return 0;
+}
+
 static void check_callback(proto *model) {
     float copy[6];
     qsim_error e = {0};
@@ -277,6 +284,97 @@ static void check_callback(proto *model) {
     write_model(model, "../up", "8", NULL, false); /* the callback is not called for this path */
     CHECK_INT(qsim_model_load_memory(NULL, model->data, model->size, &o, &m, &e), QSIM_E_VALUE);
     CHECK_INT(calls, 2);
+}
+
+/* ---- where the bytes are ---- */
+
+/* Sixteen bytes, read as `size` floats from an offset on, with a length. */
+static int read_at(int64_t size, const char *const keys[][2], qsim_error *e) {
+    static uint8_t bytes[16];
+    proto g = {0}, t = {0}, model = {0};
+    qsim_model *m = NULL;
+    uint8_t *copy = exact_copy(bytes, sizeof(bytes));
+    qsim_load_options o = {.struct_size = sizeof(o), .external = give_all, .external_user = copy};
+    *e = (qsim_error){0};
+    proto_node(&g, "Add", "add", "x", "w", "y");
+    proto_int(&t, 1, size);
+    proto_int(&t, 2, QSIM_FLOAT);
+    proto_text(&t, 8, "w");
+    for (int i = 0; keys[i][0]; i++)
+        proto_external(&t, keys[i][0], keys[i][1]);
+    proto_int(&t, 14, 1);
+    proto_take(&g, 5, &t);
+    proto_value(&g, 11, "x", QSIM_FLOAT, &size, 1);
+    proto_value(&g, 12, "y", QSIM_FLOAT, &size, 1);
+    proto_model(&model, &g);
+    const int code = qsim_model_load_memory(NULL, model.data, model.size, &o, &m, e);
+    char hash[65];
+    if (!code)
+        CHECK_INT(qsim_model_hash(m, hash), QSIM_OK); /* which reads all bytes */
+    qsim_model_free(m);
+    free(copy);
+    proto_free(&g);
+    proto_free(&t);
+    proto_free(&model);
+    return code;
+}
+
+static void check_ranges(void) {
+    static const struct {
+        int64_t size;
+        const char *offset, *length, *why; /* NULL: it is read */
+    } ranges[] = {
+        {4, NULL, NULL, NULL},
+        {4, "0", "16", NULL},
+        {4, "0", "15", "has length 15"},
+        {4, "0", "17", "has length 17"},
+        {4, "1", NULL, "ends at 16, 1 + 16"},
+        {5, NULL, NULL, "ends at 16, 0 + 20"},
+        {3, "4", "12", NULL},
+        {3, "004", "12", NULL},
+        {3, "5", "12", "ends at 16"},
+        {0, NULL, NULL, NULL},
+        {0, "16", "0", NULL},
+        {0, "17", "0", "ends at 16"},
+        {0, "0", "1", "has length 1"},
+        {0, "18446744073709551615", NULL, "ends at 16"},
+        {0, "18446744073709551616", NULL, "not a number"},
+        {0, "184467440737095516150", NULL, "not a number"},
+        {4, "", NULL, "not a number"},
+        {4, "-0", NULL, "not a number"},
+        {4, "+0", NULL, "not a number"},
+        {4, " 0", NULL, "not a number"},
+        {4, "0 ", NULL, "not a number"},
+        {4, "/", NULL, "not a number"},
+        {4, ":", NULL, "not a number"},
+        {4, NULL, "", "not a number"},
+        {4, NULL, "1x", "not a number"},
+    };
+    qsim_error e;
+    for (size_t i = 0; i < sizeof(ranges) / sizeof(*ranges); i++) {
+        const char *keys[4][2] = {{"location", "w"}};
+        int n = 1;
+        if (ranges[i].offset)
+            keys[n][0] = "offset", keys[n++][1] = ranges[i].offset;
+        if (ranges[i].length)
+            keys[n][0] = "length", keys[n++][1] = ranges[i].length;
+        const int code = read_at(ranges[i].size, keys, &e);
+        CHECK_INT(code, ranges[i].why ? QSIM_E_FORMAT : QSIM_OK);
+        if (code && !strstr(e.message, ranges[i].why))
+            CHECK_FAIL(ranges[i].why);
+    }
+    static const char *const twice[][4][2] = {
+        {{"location", "w"}, {"location", "w"}},
+        {{"location", "w"}, {"offset", "0"}, {"offset", "0"}},
+        {{"location", "w"}, {"length", "16"}, {"length", "16"}},
+        {{"offset", "0"}, {"length", "16"}}, /* no location */
+    };
+    for (int i = 0; i < 4; i++) {
+        CHECK_INT(read_at(4, twice[i], &e), QSIM_E_FORMAT);
+        CHECK(strstr(e.message, "needs one location") != NULL);
+    }
+    static const char *const unknown[][2] = {{"location", "w"}, {"checksum", "x"}, {NULL, NULL}};
+    CHECK_INT(read_at(4, unknown, &e), QSIM_OK);
 }
 
 /* ---- a model that is read twice ---- */
@@ -357,6 +455,7 @@ int main(void) {
     check_files(folder, path, &model);
     check_edges(folder, path, &model);
     check_callback(&model);
+    check_ranges();
     check_twice(&model);
     unlink(path);
     check_two_files(folder);

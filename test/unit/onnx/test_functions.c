@@ -210,6 +210,36 @@ static void check_limit(void) {
     proto_free(&model);
 }
 
+/* Functions that call each other in a row: calls inside calls go 16 deep. */
+static void check_calls(void) {
+    for (int depth = 15; depth <= 17; depth++) {
+        proto model = {0}, graph = {0}, node = {0}, body = {0};
+        qsim_model *m = NULL;
+        qsim_error e = {0};
+        begin(&node, "mine", "F1", "t", "a");
+        proto_take(&graph, 1, &node);
+        proto_node(&graph, "Neg", NULL, "t", NULL, "r");
+        proto_node(&graph, "Neg", NULL, "t", NULL, "s");
+        finish(&model, &graph);
+        for (int i = 1; i <= depth; i++) {
+            char name[16], next[16];
+            snprintf(name, sizeof(name), "F%d", i);
+            snprintf(next, sizeof(next), "F%d", i + 1);
+            begin(&node, i < depth ? "mine" : "", i < depth ? next : "Neg", "a", "y");
+            proto_take(&body, 7, &node);
+            function(&model, name, "a", "y", 13, &body);
+        }
+        CHECK_INT(qsim_model_load_memory(NULL, model.data, model.size, NULL, &m, &e),
+                  depth <= 16 ? QSIM_OK : QSIM_E_LIMIT);
+        CHECK(depth <= 16 || strstr(e.message, "more than 16 calls inside calls"));
+        qsim_model_free(m);
+        proto_free(&model);
+        proto_free(&graph);
+        proto_free(&node);
+        proto_free(&body);
+    }
+}
+
 /* Functions in any order, each called once: y = -x, applied `count` times. */
 static void check_many(int count) {
     proto model = {0}, graph = {0}, node = {0}, body = {0};
@@ -305,5 +335,6 @@ int main(void) {
     refused("t", "a", 0, QSIM_E_UNSUPPORTED, "opset 0 of ai.onnx does not exist");
     check_bomb();
     check_limit();
+    check_calls();
     return test_done();
 }

@@ -307,7 +307,229 @@ static void check_names(void) {
         }
 }
 
+/* ---- types of values ---- */
+
+/* The type of an input: an element type, and axes that have a size or a name, or both. */
+static int typed(int64_t type, const int64_t *sizes, int rank, const char *symbol,
+                 qsim_value_info *v, qsim_error *e) {
+    proto shape = {0}, tensor = {0}, wrapped = {0}, value = {0}, graph = {0}, model = {0};
+    qsim_model *m = NULL;
+    qsim_load_options o = {.struct_size = sizeof(o), .flags = QSIM_LOAD_INSPECT};
+    *e = (qsim_error){0};
+    for (int i = 0; i < rank; i++) {
+        proto dim = {0};
+        proto_int(&dim, 1, sizes[i]);
+        if (symbol) /* the last one holds */
+            proto_text(&dim, 2, symbol);
+        proto_take(&shape, 1, &dim);
+        proto_free(&dim);
+    }
+    if (type >= 0)
+        proto_int(&tensor, 1, type);
+    if (rank >= 0)
+        proto_take(&tensor, 2, &shape);
+    proto_take(&wrapped, 1, &tensor);
+    proto_text(&value, 1, "x");
+    proto_take(&value, 2, &wrapped);
+    proto_take(&graph, 11, &value);
+    proto_node(&graph, "NoSuch", "", "x", NULL, "y");
+    proto_name(&graph, 12, "y");
+    proto_model(&model, &graph);
+    const int code = qsim_model_load_memory(NULL, model.data, model.size, &o, &m, e);
+    if (!code) {
+        CHECK_INT(qsim_model_input(m, 0, v), QSIM_OK);
+        CHECK(v->rank == rank && v->dtype == type);
+        for (int i = 0; i < rank; i++)
+            CHECK(v->dims[i] == (symbol || sizes[i] < 0 ? -1 : sizes[i]) &&
+                  !v->dim_names[i] == (!symbol || !*symbol));
+    }
+    qsim_model_free(m);
+    proto_free(&shape);
+    proto_free(&tensor);
+    proto_free(&wrapped);
+    proto_free(&value);
+    proto_free(&graph);
+    proto_free(&model);
+    return code;
+}
+
+static void check_types(void) {
+    qsim_value_info v = {.struct_size = sizeof(v)};
+    qsim_error e;
+    int64_t sizes[17];
+    for (int i = 0; i < 17; i++)
+        sizes[i] = 1;
+    for (int64_t type = -1; type <= QSIM_INT2 + 1; type++)
+        CHECK_INT(typed(type, sizes, 2, NULL, &v, &e),
+                  type > 0 && type <= QSIM_INT2 ? QSIM_OK : QSIM_E_DTYPE);
+    CHECK(strstr(e.message, "unknown element type") != NULL);
+    for (int rank = -1; rank <= 17; rank++)
+        CHECK_INT(typed(QSIM_INT8, sizes, rank, NULL, &v, &e), rank <= 16 ? QSIM_OK : QSIM_E_LIMIT);
+    for (int64_t size = -3; size <= 2; size++) {
+        CHECK_INT(typed(QSIM_INT8, &size, 1, NULL, &v, &e), size >= -1 ? QSIM_OK : QSIM_E_SHAPE);
+        CHECK_INT(typed(QSIM_INT8, &size, 1, "N", &v, &e), QSIM_OK);
+        CHECK_INT(typed(QSIM_INT8, &size, 1, "", &v, &e), QSIM_OK);
+    }
+}
+
+/* ---- what graphs may not have ---- */
+
+static const int64_t rows[] = {-1, 3};
+
+static void small_graph(proto *g) {
+    static const float w[] = {1, 2, 3};
+    const int64_t three = 3;
+    proto t = {0};
+    g->size = 0;
+    proto_node(g, "Add", "add", "x", "w", "y");
+    proto_int(&t, 1, three);
+    proto_int(&t, 2, QSIM_FLOAT);
+    proto_text(&t, 8, "w");
+    proto_bytes(&t, 9, w, sizeof(w));
+    proto_take(g, 5, &t);
+    proto_value(g, 11, "x", QSIM_FLOAT, rows, 2);
+    proto_value(g, 12, "y", QSIM_FLOAT, rows, 2);
+    proto_free(&t);
+}
+
+/* Loads a model of a graph, which is emptied; the message has this part. */
+static void loads(proto *graph, int code, const char *part) {
+    proto file = {0};
+    qsim_model *m = NULL;
+    qsim_error e = {0};
+    proto_model(&file, graph);
+    CHECK_INT(qsim_model_load_memory(NULL, file.data, file.size, NULL, &m, &e), code);
+    if (!strstr(e.message, part))
+        fprintf(stderr, "%s\nexpected in it: %s\n", e.message, part);
+    CHECK(strstr(e.message, part) != NULL);
+    qsim_model_free(m);
+    proto_free(&file);
+}
+
+/* An input whose type is this message's only field. */
+static void other_input(proto *graph, uint32_t type) {
+    proto value = {0}, wrapped = {0}, empty = {0};
+    proto_take(&wrapped, type, &empty);
+    proto_text(&value, 1, "o");
+    proto_take(&value, 2, &wrapped);
+    proto_take(graph, 11, &value);
+    proto_free(&wrapped);
+    proto_free(&value);
+}
+
+/* Inputs, declared sizes and tensors that graphs may not have. */
+static void check_parts(void) {
+    static const struct {
+        uint32_t field;
+        const char *name;
+    } others[] = {
+        {4, "sequence"}, {5, "map"}, {7, "opaque"}, {8, "sparse tensor"}, {9, "optional"}};
+    static const int64_t large[] = {INT64_MAX, 2}, three[] = {3}, four[] = {4}, none[] = {-1};
+    static const struct {
+        const int64_t *dims;
+        int dtype, rank, code; /* of an input that is an initializer, too: a float [3] */
+        const char *part;
+    } listed[] = {
+        {three, QSIM_FLOAT, 1, QSIM_OK, ""},
+        {none, QSIM_FLOAT, 1, QSIM_OK, ""},
+        {four, QSIM_FLOAT, 1, QSIM_E_SHAPE, "'w' and its initializer differ in shape"},
+        {rows, QSIM_FLOAT, 2, QSIM_E_SHAPE, "'w' and its initializer differ in shape"},
+        {three, QSIM_INT32, 1, QSIM_E_DTYPE, "input 'w' is int32, its initializer float"},
+    };
+    proto g = {0};
+    for (int i = 0; i < 5; i++) {
+        char part[64];
+        small_graph(&g);
+        other_input(&g, others[i].field);
+        snprintf(part, sizeof(part), "input 'o' has type %s, not tensor", others[i].name);
+        loads(&g, QSIM_E_UNSUPPORTED, part);
+    }
+    small_graph(&g);
+    proto_name(&g, 11, "o");
+    loads(&g, QSIM_E_GRAPH, "input 'o' has no type");
+    for (int i = 0; i < 5; i++) {
+        small_graph(&g);
+        proto_value(&g, 11, "w", listed[i].dtype, listed[i].dims, listed[i].rank);
+        loads(&g, listed[i].code, listed[i].part);
+    }
+    small_graph(&g);
+    proto_value(&g, 11, "o", QSIM_FLOAT, large, 2);
+    loads(&g, QSIM_E_LIMIT, "the shape of tensor 'o' is too large");
+    small_graph(&g);
+    proto_text(&g, 15, "");
+    loads(&g, QSIM_E_UNSUPPORTED, "sparse initializers are not supported");
+    small_graph(&g);
+    proto_text(&g, 11, "");
+    loads(&g, QSIM_E_GRAPH, "input");
+    proto_free(&g);
+}
+
+/* Tensors stored in ways that are not read, and one whose only list is an empty one of another
+ * type. */
+static void check_stored(void) {
+    static const float w[] = {1, 2, 3};
+    for (int i = 0; i < 3; i++) {
+        proto g = {0}, t = {0}, part = {0};
+        small_graph(&g);
+        proto_int(&t, 1, i == 1 ? INT64_MAX : 3);
+        if (i == 1)
+            proto_int(&t, 1, 3);
+        proto_int(&t, 2, i == 1 ? QSIM_STRING : QSIM_FLOAT);
+        proto_text(&t, 8, "t");
+        if (i == 0)
+            proto_take(&t, 3, &part);
+        if (i == 2)
+            proto_text(&t, 7, "");
+        if (i != 1)
+            proto_bytes(&t, 9, w, sizeof(w));
+        proto_take(&g, 5, &t);
+        loads(&g,
+              i == 2 ? QSIM_OK
+              : i    ? QSIM_E_LIMIT
+                     : QSIM_E_UNSUPPORTED,
+              i == 2 ? ""
+              : i    ? "'t' is too large"
+                     : "'t' is stored in segments");
+        proto_free(&g);
+        proto_free(&t);
+    }
+}
+
+/* Options of loading that there are not, and one operator set in two versions. */
+static void check_options(void) {
+    qsim_model *m = NULL;
+    qsim_error e;
+    proto graph = {0}, model = {0};
+    small_graph(&graph);
+    proto_model(&model, &graph);
+    qsim_load_options o = {.struct_size = sizeof(o), .flags = 1 << 20};
+    CHECK_INT(qsim_model_load_memory(NULL, model.data, model.size, &o, &m, &e), QSIM_E_VERSION);
+    CHECK(strstr(e.message, "unknown flags (0x100000)") != NULL);
+    o.flags = 0;
+    o.reserved = 1;
+    CHECK_INT(qsim_model_load_memory(NULL, model.data, model.size, &o, &m, &e), QSIM_E_VERSION);
+    for (int64_t version = 12; version <= 14; version++) {
+        proto import = {0}, twice = {0};
+        proto_int(&import, 2, version);
+        proto_raw(&twice, model.data, model.size); /* it imports opset 13 already */
+        proto_take(&twice, 8, &import);
+        const int code = qsim_model_load_memory(NULL, twice.data, twice.size, NULL, &m, &e);
+        CHECK_INT(code, version == 13 ? QSIM_OK : QSIM_E_GRAPH);
+        CHECK(!code || strstr(e.message, "ai.onnx is imported in two versions, 13 and 1"));
+        qsim_model_free(m);
+        m = NULL;
+        proto_free(&twice);
+        proto_free(&import);
+    }
+    proto_free(&model);
+    proto_free(&graph);
+}
+
 int main(void) {
+    check_parts();
+    check_stored();
+    check_options();
+    check_types();
     check_values();
     check_names();
     check_macs();

@@ -248,6 +248,19 @@ static void test_means(void) {
 }
 
 static void test_hostile(void) {
+    static char many[8192] =
+        HEAD "samples 1\ntensor \"z\" 0x0p+0 0x1p+0 -10 0 1025"; /* 2^64 values */
+    strcat(many, " 18446744073709551615");
+    for (int i = 1; i < 1025; i++)
+        strcat(many, " 1");
+    qsim_calibration *none = NULL;
+    qsim_error why;
+    CHECK_INT(load(many, &none, &why), QSIM_E_FORMAT);
+    CHECK(strstr(why.message, "the counts do not fit 64 bits") != NULL);
+    CHECK_INT(qsim_calibration_load_memory(NULL, NULL, 1, "t", &none, NULL), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_calibration_load_memory(NULL, "", 0, "t", NULL, NULL), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_calibration_load(NULL, NULL, &none, NULL), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_calibration_load(NULL, "t", NULL, NULL), QSIM_E_ARGUMENT);
     for (size_t i = 0; i < QS_COUNT(hostile); i++) {
         qsim_calibration *c = NULL;
         qsim_error e;

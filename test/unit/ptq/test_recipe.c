@@ -176,8 +176,13 @@ static void test_refused(void) {
         if (!strstr(e.message, cases[i].message))
             fprintf(stderr, "  %s\n  %s\n", e.message, cases[i].message);
     }
-    /* A NUL does not end the text. */
     qsim_recipe *r = NULL;
+    CHECK_INT(qsim_recipe_load_memory(NULL, NULL, 1, "t", &r, NULL), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_recipe_load_memory(NULL, NULL, 0, "t", &r, NULL), QSIM_E_FORMAT);
+    CHECK_INT(qsim_recipe_load_memory(NULL, "", 0, "t", NULL, NULL), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_recipe_load(NULL, NULL, &r, NULL), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_recipe_load(NULL, "t", NULL, NULL), QSIM_E_ARGUMENT);
+    /* A NUL does not end the text. */
     CHECK_INT(qsim_recipe_load_memory(NULL, "qsim-recipe 1\n\0\n", 16, NULL, &r, NULL),
               QSIM_E_FORMAT);
 }

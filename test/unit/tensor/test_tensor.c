@@ -109,6 +109,8 @@ static void test_convert_integer(void) {
     CHECK_INT(qsim_tensor_convert(&from, &to, &e), QSIM_E_SHAPE);
     to = view(QSIM_INT64, 1, dims, back, 15);
     CHECK_INT(qsim_tensor_convert(&from, &to, &e), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_tensor_convert(NULL, &to, &e), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_tensor_convert(&from, NULL, &e), QSIM_E_ARGUMENT);
     float f[2] = {1, 2};
     from = view(QSIM_FLOAT, 1, dims, f, sizeof(f));
     to = view(QSIM_INT64, 1, dims, back, sizeof(back));
