@@ -24,11 +24,16 @@ void qs_hint_supported(qsim_error *error) {
     qs_hint(error, "qsim info --ops lists the operators, opsets and types that are supported");
 }
 
-int qs_infer_bad_word(const qs_infer *x, const char *attr) {
+int qs_infer_word(const qs_infer *x, const char *attr, const char *words, int32_t *which) {
+    *which = qs_node_word(x->node, attr, words);
+    if (*which >= 0)
+        return QSIM_OK;
     const qs_attr *a = qs_node_attr(x->node, attr);
-    const qs_span word = a ? a->u.s : (qs_span){0};
-    return qs_infer_fail(x, QSIM_E_VALUE, "attribute %s has the unknown value '%.*s'", attr,
-                         word.size < 64 ? (int)word.size : 64, (const char *)word.data);
+    const qs_span word = a->type == QS_ATTR_STRING ? a->u.s : (qs_span){0};
+    const size_t shown = strlen(words) - 1; /* without the last bar, behind which is nothing */
+    return qs_infer_fail(x, QSIM_E_VALUE, "attribute %s is '%.*s', none of %.*s", attr,
+                         word.size < 64 ? (int)word.size : 64, (const char *)word.data,
+                         (int)shown + (words[shown] != '|'), words);
 }
 
 int qs_infer_type(const qs_infer *x, int32_t index, uint32_t set) {
@@ -347,6 +352,21 @@ bool qs_node_string_is(const qs_node *n, const char *name, const char *text, boo
     size_t length = strlen(text);
     return a->type == QS_ATTR_STRING && a->u.s.size == length &&
            (length == 0 || memcmp(a->u.s.data, text, length) == 0);
+}
+
+int32_t qs_node_word(const qs_node *n, const char *attr, const char *words) {
+    const qs_attr *a = qs_node_attr(n, attr);
+    if (!a)
+        return 0;
+    for (int32_t i = 0; a->type == QS_ATTR_STRING; i++) {
+        const size_t length = strcspn(words, "|");
+        if (a->u.s.size == length && (length == 0 || memcmp(a->u.s.data, words, length) == 0))
+            return i;
+        if (!words[length])
+            break;
+        words += length + 1;
+    }
+    return -1;
 }
 
 int qs_op_no_memory(qsim_error *error) {

@@ -43,8 +43,9 @@ size_t qs_dtype_bytes(int32_t dtype);
 /* Input `index`, even beyond the first 64; NULL if it is left out. */
 const qs_value *qs_infer_in(const qs_infer *x, int32_t index);
 
-/* Fails because a word that the node gives as this attribute is none of those that are known. */
-int qs_infer_bad_word(const qs_infer *x, const char *attr);
+/* Finds which of `words`, as qs_node_word has them, an attribute is; fails, and names them, if it
+ * is none. */
+int qs_infer_word(const qs_infer *x, const char *attr, const char *words, int32_t *which);
 /* Hints at the list of all that is supported. */
 void qs_hint_supported(qsim_error *error);
 
@@ -172,6 +173,14 @@ int64_t qs_node_entry(const qs_node *n, const char *name, int32_t index);
 
 /* Whether a string attribute equals `text`; `fallback` if it is absent. */
 bool qs_node_string_is(const qs_node *n, const char *name, const char *text, bool fallback);
+
+/* Which word of a list "first|second|..." a string attribute is, from 0; absent, it is the first.
+ * -1: none of them. */
+int32_t qs_node_word(const qs_node *n, const char *attr, const char *words);
+
+/* Of auto_pad, with which nothing at all is NOTSET, too. */
+#define QS_AUTO_PADS "NOTSET|SAME_UPPER|SAME_LOWER|VALID|"
+enum { QS_PAD_NOTSET, QS_PAD_UPPER, QS_PAD_LOWER, QS_PAD_VALID };
 
 /*
  * `also` of Softmax, LogSoftmax, Hardmax: before version 13 all axes from "axis" on count as one.

@@ -89,9 +89,10 @@ static int input_means(qs_quantizer *q, const source *s, double *mean, bool *kno
 /* Padding before the first position of a spatial axis. */
 static int64_t pad_before(const qs_node *n, int32_t axis, int64_t overlap) {
     const qs_attr *pads = qs_node_attr(n, "pads");
-    if (qs_node_string_is(n, "auto_pad", "SAME_UPPER", false))
+    const int32_t pad = qs_node_word(n, "auto_pad", QS_AUTO_PADS);
+    if (pad == QS_PAD_UPPER)
         return overlap > 0 ? overlap / 2 : 0;
-    if (qs_node_string_is(n, "auto_pad", "SAME_LOWER", false))
+    if (pad == QS_PAD_LOWER)
         return overlap > 0 ? overlap - overlap / 2 : 0;
     return pads && axis < pads->count ? pads->u.ints[axis] : 0;
 }

@@ -41,9 +41,8 @@ static bool read_key(const qs_graph *g, const qs_layer *l, qs_gram_key *key) {
         key->kernel[i] = w->dims[2 + i];
     read_pair(n, "strides", key->stride, 1);
     read_pair(n, "dilations", key->dilation, 1);
-    key->padding = qs_node_string_is(n, "auto_pad", "SAME_UPPER", false)   ? 1
-                   : qs_node_string_is(n, "auto_pad", "SAME_LOWER", false) ? 2
-                                                                           : 0;
+    const int32_t pad = qs_node_word(n, "auto_pad", QS_AUTO_PADS);
+    key->padding = pad == QS_PAD_UPPER || pad == QS_PAD_LOWER ? pad : 0;
     if (!key->padding)
         read_pair(n, "pads", key->pads, 0);
     return true;

@@ -40,9 +40,10 @@ static bool shifts_left(const qs_node *n) {
 }
 
 QS_COLD static int infer_shift(qs_infer *x) {
-    if (!shifts_left(x->node) && !qs_node_string_is(x->node, "direction", "RIGHT", false))
-        return qs_infer_bad_word(x, "direction");
-    return infer_bits(x, QS_T_UNSIGNED);
+    if (!qs_node_attr(x->node, "direction"))
+        return qs_infer_fail(x, QSIM_E_VALUE, "attribute direction is neither LEFT nor RIGHT");
+    const int code = qs_infer_word(x, "direction", "LEFT|RIGHT", &(int32_t){0});
+    return code ? code : infer_bits(x, QS_T_UNSIGNED);
 }
 
 QS_COLD static int lower_shift(qs_lower *l) {

@@ -216,22 +216,11 @@ QS_COLD static int upgrade_cast(qs_graph *g, qs_id node, int32_t to, qsim_error 
     return qs_node_set_int(g, node, "to", type) ? qs_op_no_memory(error) : QSIM_OK;
 }
 
-static const char *const roundings[] = {"up", "down", "nearest"};
-
-/* Which of the roundings to float8e8m0 the node asks for; -1: another one. */
-QS_COLD static int rounding_of(const qs_node *n) {
-    int i = 0;
-    while (i < (int)QS_COUNT(roundings) &&
-           !qs_node_string_is(n, "round_mode", roundings[i], i == 0))
-        i++;
-    return i < (int)QS_COUNT(roundings) ? i : -1;
-}
+static const char roundings[] = "up|down|nearest"; /* to float8e8m0 */
 
 QS_COLD static int check_cast(const qs_infer *x) {
     const int code = qs_infer_type(x, 0, QS_T_ANY);
-    if (!code && rounding_of(x->node) < 0)
-        return qs_infer_bad_word(x, "round_mode");
-    return code;
+    return code ? code : qs_infer_word(x, "round_mode", roundings, &(int32_t){0});
 }
 
 QS_COLD static int infer_cast(qs_infer *x) {
@@ -351,7 +340,7 @@ QS_COLD static int lower_cast(qs_lower *l) {
     p->minifloat = qs_minifloat_of(y->dtype);
     p->saturate = y->dtype == QSIM_FLOAT4E2M1 ||
                   (qsim_dtype_bits(y->dtype) == 8 && qs_node_int(l->node, "saturate", 1));
-    p->rounding = rounding_of(l->node);
+    p->rounding = qs_node_word(l->node, "round_mode", roundings);
     p->elements = qs_value_elements(x);
     p->from = (size_t)qsim_dtype_bits(x->dtype);
     p->to = (size_t)qsim_dtype_bits(y->dtype);

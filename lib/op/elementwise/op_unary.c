@@ -258,10 +258,8 @@ QS_COLD static int lower_gelu(qs_lower *l) {
 }
 
 QS_COLD static int infer_gelu(qs_infer *x) {
-    if (!qs_node_string_is(x->node, "approximate", "tanh", false) &&
-        !qs_node_string_is(x->node, "approximate", "none", true))
-        return qs_infer_bad_word(x, "approximate");
-    return infer_unary(x, QS_T_REAL);
+    const int code = qs_infer_word(x, "approximate", "none|tanh", &(int32_t){0});
+    return code ? code : infer_unary(x, QS_T_REAL);
 }
 
 static const qs_attr_rule plain_attrs[] = {{"consumed_inputs", QS_ATTR_INTS, 1, 5}};

@@ -6,15 +6,8 @@
  */
 #include "op/expand.h"
 
-static const char *const reductions[] = {"mean", "sum", "none"};
+static const char reductions[] = "mean|sum|none";
 enum { MEAN, SUM, NONE };
-
-static int32_t reduction_of(const qs_node *n) {
-    int32_t i = MEAN;
-    while (i <= NONE && !qs_node_string_is(n, "reduction", reductions[i], i == MEAN))
-        i++;
-    return i;
-}
 
 /* Whether axis `a` of x and axis `b` of y may be equally long. */
 QS_NOINLINE static bool agree(const qs_value *x, int32_t a, const qs_value *y, int32_t b) {
@@ -38,14 +31,14 @@ static int check_shapes(const qs_infer *x) {
 }
 
 QS_COLD static int infer_loss(qs_infer *x) {
-    const int32_t reduction = reduction_of(x->node);
+    int32_t reduction;
     int code = qs_infer_type(x, 0, QS_T_REAL);
     if (!code)
         code = qs_infer_type(x, 1, QS_T(QSIM_INT32) | QS_T(QSIM_INT64));
     if (!code && x->in[2])
         code = qs_infer_same_type(x, 0, 2);
-    if (!code && reduction > NONE)
-        code = qs_infer_bad_word(x, "reduction");
+    if (!code)
+        code = qs_infer_word(x, "reduction", reductions, &reduction);
     if (!code)
         code = check_shapes(x);
     if (!code)
@@ -63,8 +56,8 @@ static qs_id total(qs_expand *e, const char *op_type, qs_id x) {
 static void expand_nll(qs_expand *e, qs_id scores) {
     const qs_node n = *e->node;
     const qs_attr *ignored = qs_node_attr(&n, "ignore_index");
-    const int32_t reduction = reduction_of(&n), dtype = qs_expand_value(e, 0)->dtype,
-                  index = qs_expand_value(e, 1)->dtype;
+    const int32_t reduction = qs_node_word(&n, "reduction", reductions),
+                  dtype = qs_expand_value(e, 0)->dtype, index = qs_expand_value(e, 1)->dtype;
     const qs_id zero = qs_expand_number(e, dtype, 0), weights = qs_expand_in(e, 2),
                 one = qs_expand_list(e, (const int64_t[]){1}, 1);
     qs_id at = qs_expand_two(e, "Unsqueeze", qs_expand_in(e, 1), one), skip = QS_NONE, by = QS_NONE;

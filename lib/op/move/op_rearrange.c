@@ -17,9 +17,8 @@ QS_COLD static int infer_blocks(qs_infer *x) {
     int code = qs_infer_type(x, 0, QS_T_BYTES);
     if (!code && (block < 1 || block > INT16_MAX))
         code = qs_infer_fail(x, QSIM_E_VALUE, "blocksize is %lld", (long long)block);
-    if (!code && !qs_node_string_is(x->node, "mode", "DCR", true) &&
-        !qs_node_string_is(x->node, "mode", "CRD", true))
-        code = qs_infer_bad_word(x, "mode");
+    if (!code)
+        code = qs_infer_word(x, "mode", "DCR|CRD", &(int32_t){0});
     if (!code)
         code = qs_infer_rank(x, 0, 4);
     if (code || in->rank < 0)

@@ -51,33 +51,24 @@ ARITHMETIC(u64, uint64_t, uint64_t)
         [QSIM_UINT64] = name##_u64                                                                 \
     }
 
-static const struct reduction {
-    const char *name;
-    int32_t since;
-    update_fn by_type[16];
-} reductions[] = {
-    {"none", 0, {NULL}},
-    {"add", 16, ROWS(add, u8, u16, u32, u64)},
-    {"mul", 16, ROWS(mul, u8, u16, u32, u64)},
-    {"max", 18, ROWS(max, s8, s16, s32, s64)},
-    {"min", 18, ROWS(min, s8, s16, s32, s64)},
+static const update_fn by_reduction[][16] = {
+    {NULL},
+    ROWS(add, u8, u16, u32, u64),
+    ROWS(mul, u8, u16, u32, u64),
+    ROWS(max, s8, s16, s32, s64),
+    ROWS(min, s8, s16, s32, s64),
 };
 
-static const struct reduction *reduction_of(const qs_node *n) {
-    for (size_t i = 0; i < QS_COUNT(reductions); i++)
-        if (qs_node_string_is(n, "reduction", reductions[i].name, i == 0) &&
-            n->version >= reductions[i].since)
-            return &reductions[i];
-    return NULL;
+static const char *reductions(const qs_node *n) {
+    return n->version >= 18 ? "none|add|mul|max|min" : n->version >= 16 ? "none|add|mul" : "none";
 }
 
 /* Checks the types of data and updates; the output has type and shape of the data. */
 QS_COLD static int infer_updated(qs_infer *x, uint32_t index_types) {
-    const struct reduction *r = reduction_of(x->node);
-    if (!r)
-        return qs_infer_fail(x, QSIM_E_UNSUPPORTED,
-                             "attribute reduction is none of this version's");
-    int code = qs_infer_type(x, 0, r == reductions ? QS_T_BYTES : QS_T_ARITH);
+    int32_t reduction;
+    int code = qs_infer_word(x, "reduction", reductions(x->node), &reduction);
+    if (!code)
+        code = qs_infer_type(x, 0, reduction ? QS_T_ARITH : QS_T_BYTES);
     if (!code)
         code = qs_infer_type(x, 1, index_types);
     if (!code)
@@ -176,7 +167,8 @@ QS_COLD static scatter_params *scatter_params_of(qs_lower *l, qs_step_fn run) {
     scatter_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return NULL;
-    p->update = reduction_of(l->node)->by_type[x->dtype < 16 ? x->dtype : 0];
+    p->update = by_reduction[qs_node_word(l->node, "reduction", reductions(l->node))]
+                            [x->dtype < 16 ? x->dtype : 0];
     p->bytes = qs_dtype_bytes(x->dtype);
     p->all = qs_value_elements(x) * p->bytes;
     l->step->run = run;

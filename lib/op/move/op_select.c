@@ -447,19 +447,13 @@ QS_OP(slice, .name = "Slice", .min_in = 1, QS_ATTRS(slice_attrs),
 /* ---- Pad ---- */
 
 QS_COLD static int pad_mode(const qs_infer *x, axis_mode *mode) {
-    static const char *const names[] = {"constant", "edge", "reflect", "wrap"};
     static const axis_mode modes[] = {AXIS_FILL, AXIS_EDGE, AXIS_REFLECT, AXIS_WRAP};
-    _Static_assert(QS_COUNT(names) == QS_COUNT(modes) && AXIS_WRAP == QS_COUNT(modes),
-                   "a mode for each name; Slice's is none of them");
-    for (size_t i = 0; i < QS_COUNT(names); i++) {
-        if (i == 3 && x->node->version < 19)
-            break;
-        if (qs_node_string_is(x->node, "mode", names[i], i == 0)) {
-            *mode = modes[i];
-            return QSIM_OK;
-        }
-    }
-    return qs_infer_bad_word(x, "mode");
+    const bool wraps = x->node->version >= 19;
+    int32_t which;
+    const int code = qs_infer_word(
+        x, "mode", wraps ? "constant|edge|reflect|wrap" : "constant|edge|reflect", &which);
+    *mode = modes[which < 0 ? 0 : which];
+    return code;
 }
 
 /* Reads pads: `count` / 2 leads, then as many tails, for the axes in `axes`. */

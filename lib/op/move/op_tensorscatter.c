@@ -34,9 +34,8 @@ static int infer_tensorscatter(qs_infer *x) {
         code = qs_infer_same_type(x, 0, 1);
     if (!code && at)
         code = qs_infer_type(x, 2, QS_T(QSIM_INT64));
-    if (!code && !qs_node_string_is(x->node, "mode", "linear", true) &&
-        !qs_node_string_is(x->node, "mode", "circular", false))
-        return qs_infer_bad_word(x, "mode");
+    if (!code)
+        code = qs_infer_word(x, "mode", "linear|circular", &(int32_t){0});
     if (!code && v->rank >= 0)
         code = entries_axis(x, &axis);
     if (!code && v->rank >= 0)

@@ -21,11 +21,7 @@ static int check_inputs(const qs_infer *x) {
         if (!code)
             code = qs_infer_rank(x, i, ranks[i]);
     }
-    if (!code && !qs_node_string_is(x->node, "activation", "none", true) &&
-        !qs_node_string_is(x->node, "activation", "silu", false) &&
-        !qs_node_string_is(x->node, "activation", "swish", false))
-        code = qs_infer_bad_word(x, "activation");
-    return code;
+    return code ? code : qs_infer_word(x, "activation", "none|silu|swish", &(int32_t){0});
 }
 
 static int infer_causalconv(qs_infer *x) {

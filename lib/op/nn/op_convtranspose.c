@@ -120,15 +120,12 @@ QS_COLD int qs_transposed_read(const qs_infer *x, qs_transposed *g) {
         axis_of(g, i)->kernel = w->dims[i + 2].size;
     }
     int code = read_lists(x, g, &shaped);
-    const bool upper = qs_node_string_is(x->node, "auto_pad", "SAME_UPPER", false);
-    const bool lower = qs_node_string_is(x->node, "auto_pad", "SAME_LOWER", false);
-    const bool valid = qs_node_string_is(x->node, "auto_pad", "VALID", false);
-    if (!code && !upper && !lower && !valid &&
-        !qs_node_string_is(x->node, "auto_pad", "NOTSET", true) &&
-        !qs_node_string_is(x->node, "auto_pad", "", true))
-        return qs_infer_bad_word(x, "auto_pad");
+    int32_t pad = QS_PAD_NOTSET;
+    if (!code)
+        code = qs_infer_word(x, "auto_pad", QS_AUTO_PADS, &pad);
+    const bool upper = pad == QS_PAD_UPPER, lower = pad == QS_PAD_LOWER;
     for (int32_t i = 0; i < g->axes && !code; i++) {
-        if (valid)
+        if (pad == QS_PAD_VALID)
             axis_of(g, i)->before = axis_of(g, i)->after = 0;
         code = size_axis(x, axis_of(g, i), shaped, upper, lower);
     }

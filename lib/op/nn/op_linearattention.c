@@ -30,12 +30,13 @@ static int read_rule(const qs_infer *x, form *f) {
     const qs_node *n = x->node;
     f->heads = qs_node_int(n, "q_num_heads", 0);
     f->kv_heads = qs_node_int(n, "kv_num_heads", 0);
-    f->gated = qs_node_string_is(n, "update_rule", "gated", false);
-    f->delta = qs_node_string_is(n, "update_rule", "delta", false);
-    if (qs_node_string_is(n, "update_rule", "gated_delta", true))
-        f->gated = f->delta = true;
-    else if (!f->gated && !f->delta && !qs_node_string_is(n, "update_rule", "linear", false))
-        return qs_infer_bad_word(x, "update_rule");
+    enum { GATED_DELTA, GATED, DELTA };
+    int32_t rule;
+    const int code = qs_infer_word(x, "update_rule", "gated_delta|gated|delta|linear", &rule);
+    if (code)
+        return code;
+    f->gated = rule <= GATED;
+    f->delta = rule == GATED_DELTA || rule == DELTA;
     if (f->heads < 1 || f->kv_heads < 1 || f->heads % f->kv_heads)
         return qs_infer_fail(x, QSIM_E_VALUE, "q_num_heads is %lld, kv_num_heads %lld",
                              (long long)f->heads, (long long)f->kv_heads);

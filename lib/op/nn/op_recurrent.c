@@ -7,12 +7,12 @@
 /* ---- attributes ---- */
 
 static int read_direction(const qs_infer *x, qs_recurrent *r) {
-    const bool both = qs_node_string_is(x->node, "direction", "bidirectional", false);
-    r->reverse = qs_node_string_is(x->node, "direction", "reverse", false);
-    r->directions = both ? 2 : 1;
-    if (!both && !r->reverse && !qs_node_string_is(x->node, "direction", "forward", true))
-        return qs_infer_bad_word(x, "direction");
-    return QSIM_OK;
+    enum { FORWARD, REVERSE, BOTH };
+    int32_t direction;
+    const int code = qs_infer_word(x, "direction", "forward|reverse|bidirectional", &direction);
+    r->reverse = direction == REVERSE;
+    r->directions = direction == BOTH ? 2 : 1;
+    return code;
 }
 
 static int read_attrs(const qs_infer *x, qs_recurrent *r) {

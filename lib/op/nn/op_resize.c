@@ -26,54 +26,20 @@ static bool is_upsample(const qs_infer *x) {
 
 /* ---- attributes ---- */
 
-typedef struct choice {
-    const char *name;
-    int value;
-} choice;
-
-static int read_choice(const qs_infer *x, const char *attr, const choice *choices, size_t count,
-                       int *out) {
-    if (!qs_node_attr(x->node, attr))
-        return QSIM_OK;
-    for (size_t i = 0; i < count; i++)
-        if (qs_node_string_is(x->node, attr, choices[i].name, false)) {
-            *out = choices[i].value;
-            return QSIM_OK;
-        }
-    return qs_infer_bad_word(x, attr);
-}
-
-static const choice modes[] = {{"nearest", QS_NEAREST},
-                               {"linear", QS_LINEAR},
-                               {"bilinear", QS_LINEAR}, /* early exporters */
-                               {"cubic", QS_CUBIC}};
-
-static const choice coordinates[] = {
-    {"half_pixel", QS_HALF_PIXEL},
-    {"half_pixel_symmetric", QS_HALF_PIXEL_SYMMETRIC},
-    {"pytorch_half_pixel", QS_PYTORCH_HALF_PIXEL},
-    {"align_corners", QS_ALIGN_CORNERS},
-    {"asymmetric", QS_ASYMMETRIC},
-    {"tf_half_pixel_for_nn", QS_TF_HALF_PIXEL_FOR_NN},
-    {"tf_crop_and_resize", QS_TF_CROP_AND_RESIZE},
-};
-
-static const choice roundings[] = {{"round_prefer_floor", QS_PREFER_FLOOR},
-                                   {"round_prefer_ceil", QS_PREFER_CEIL},
-                                   {"floor", QS_FLOOR},
-                                   {"ceil", QS_CEIL}};
+static const char coordinates[] =
+    "half_pixel|half_pixel_symmetric|pytorch_half_pixel|align_corners|asymmetric|"
+    "tf_half_pixel_for_nn|tf_crop_and_resize";
 
 static int read_how(const qs_infer *x, qs_resize_how *how) {
     const bool old = is_upsample(x) || x->node->version < 11;
-    int mode = QS_NEAREST, where = old ? QS_ASYMMETRIC : QS_HALF_PIXEL,
-        rounding = old ? QS_BY_SCALE : QS_PREFER_FLOOR;
-    int code = read_choice(x, "mode", modes, QS_COUNT(modes), &mode);
-    if (!code)
-        code = read_choice(x, "coordinate_transformation_mode", coordinates, QS_COUNT(coordinates),
-                           &where);
-    if (!code)
-        code = read_choice(x, "nearest_mode", roundings, QS_COUNT(roundings), &rounding);
-    how->mode = (qs_resize_mode)mode;
+    const char *by = "coordinate_transformation_mode", *to = "nearest_mode";
+    int32_t mode, where = QS_ASYMMETRIC, rounding = QS_BY_SCALE;
+    int code = qs_infer_word(x, "mode", "nearest|linear|cubic|bilinear", &mode);
+    if (!code && (!old || qs_node_attr(x->node, by)))
+        code = qs_infer_word(x, by, coordinates, &where);
+    if (!code && (!old || qs_node_attr(x->node, to)))
+        code = qs_infer_word(x, to, "round_prefer_floor|round_prefer_ceil|floor|ceil", &rounding);
+    how->mode = mode > QS_CUBIC ? QS_LINEAR : (qs_resize_mode)mode; /* early exporters' bilinear */
     how->coordinates = (qs_resize_coordinates)where;
     how->rounding = (qs_resize_rounding)rounding;
     how->cubic = qs_node_float(x->node, "cubic_coeff_a", -0.75f);
@@ -173,8 +139,12 @@ static int keep_ratio(const qs_infer *x, resize_spec *s, const int64_t *sizes, b
 }
 
 static int use_sizes(const qs_infer *x, resize_spec *s, const int64_t *sizes) {
-    const char *policy = "keep_aspect_ratio_policy";
-    const bool larger = qs_node_string_is(x->node, policy, "not_smaller", false);
+    enum { STRETCH, NOT_LARGER, NOT_SMALLER };
+    int32_t policy;
+    const int code =
+        qs_infer_word(x, "keep_aspect_ratio_policy", "stretch|not_larger|not_smaller", &policy);
+    if (code)
+        return code;
     s->known = true;
     for (int32_t i = 0; i < s->count; i++) {
         qs_resize_axis *a = &s->axis[s->axes[i]];
@@ -184,11 +154,7 @@ static int use_sizes(const qs_infer *x, resize_spec *s, const int64_t *sizes) {
         a->out = sizes[i];
         a->scale = (float)sizes[i] / (float)(a->in > 0 ? a->in : 1);
     }
-    if (larger || qs_node_string_is(x->node, policy, "not_larger", false))
-        return keep_ratio(x, s, sizes, larger);
-    if (!qs_node_string_is(x->node, policy, "stretch", true))
-        return qs_infer_bad_word(x, policy);
-    return QSIM_OK;
+    return policy == STRETCH ? QSIM_OK : keep_ratio(x, s, sizes, policy == NOT_SMALLER);
 }
 
 /* Reads the region of tf_crop_and_resize: all starts, then all ends. */

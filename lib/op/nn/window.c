@@ -133,19 +133,15 @@ int qs_window_infer(const qs_infer *x, int32_t index, const qs_dim *kernel, qs_w
     if (code)
         return code;
     w->ceil_mode = qs_node_int(x->node, "ceil_mode", 0) != 0;
-    bool upper = qs_node_string_is(x->node, "auto_pad", "SAME_UPPER", false);
-    bool lower = qs_node_string_is(x->node, "auto_pad", "SAME_LOWER", false);
-    bool valid = qs_node_string_is(x->node, "auto_pad", "VALID", false);
-    if (!upper && !lower && !valid) {
-        if (!qs_node_string_is(x->node, "auto_pad", "NOTSET", true) &&
-            !qs_node_string_is(x->node, "auto_pad", "", true))
-            return qs_infer_bad_word(x, "auto_pad");
+    int32_t pad;
+    code = qs_infer_word(x, "auto_pad", QS_AUTO_PADS, &pad);
+    const bool lower = pad == QS_PAD_LOWER, same = lower || pad == QS_PAD_UPPER;
+    if (!code && !same && pad != QS_PAD_VALID)
         code = read_pads(x, w);
-    }
     for (int32_t i = 0; i < QS_WINDOW_AXES; i++)
         w->out[i] = 1;
     for (int32_t i = 0; i < w->axes && !code; i++)
-        code = size_axis(x, w, slot_of(w, i), upper || lower, lower);
+        code = size_axis(x, w, slot_of(w, i), same, lower);
     return code;
 }
 

@@ -39,31 +39,17 @@ typedef struct sample_job {
 
 /* ---- rules ---- */
 
-QS_COLD static int read_word(const qs_infer *x, const char *attr, const char *const *words,
-                             int count, int *out) {
-    for (int i = 0; i < count; i++)
-        if (qs_node_string_is(x->node, attr, words[i], i == 0)) {
-            *out = i;
-            return QSIM_OK;
-        }
-    return qs_infer_bad_word(x, attr);
-}
-
 #define NAMES_SINCE 20 /* before it, modes had the names for two axes */
 
 QS_COLD static int read_modes(const qs_infer *x, sample_mode *mode, sample_padding *padding) {
-    static const char *const early[] = {"bilinear", "nearest", "bicubic"};
-    static const char *const late[] = {"linear", "nearest", "cubic"};
     static const sample_mode modes[] = {LINEAR, NEAREST, CUBIC};
-    static const char *const paddings[] = {"zeros", "border", "reflection"};
-    _Static_assert(QS_COUNT(early) == QS_COUNT(modes) && QS_COUNT(late) == QS_COUNT(modes),
-                   "a mode for each name");
-    _Static_assert(REFLECTION + 1 == QS_COUNT(paddings), "a name for each padding");
-    int at = 0, outside = 0;
-    int code = read_word(x, "mode", x->node->version < NAMES_SINCE ? early : late, 3, &at);
+    const bool early = x->node->version < NAMES_SINCE;
+    int32_t at, outside = 0;
+    int code =
+        qs_infer_word(x, "mode", early ? "bilinear|nearest|bicubic" : "linear|nearest|cubic", &at);
     if (!code)
-        code = read_word(x, "padding_mode", paddings, 3, &outside);
-    *mode = modes[at];
+        code = qs_infer_word(x, "padding_mode", "zeros|border|reflection", &outside);
+    *mode = modes[at < 0 ? 0 : at];
     *padding = (sample_padding)outside;
     return code;
 }

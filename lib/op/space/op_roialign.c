@@ -55,18 +55,19 @@ QS_COLD static int check_sizes(const qs_infer *x) {
 QS_COLD static int read_roi(const qs_infer *x, roi_params *p) {
     const qs_node *n = x->node;
     const int64_t oh = qs_node_int(n, "output_height", 1), ow = qs_node_int(n, "output_width", 1);
-    p->max = qs_node_string_is(n, "mode", "max", false);
-    p->half_pixel = n->version >= HALF_PIXEL_SINCE &&
-                    qs_node_string_is(n, "coordinate_transformation_mode", "half_pixel", true);
     p->scale = (double)qs_node_float(n, "spatial_scale", 1.0f);
     p->sampling = qs_node_int(n, "sampling_ratio", 0);
     p->oh = (size_t)oh;
     p->ow = (size_t)ow;
-    if (!p->max && !qs_node_string_is(n, "mode", "avg", true))
-        return qs_infer_bad_word(x, "mode");
-    if (!p->half_pixel &&
-        !qs_node_string_is(n, "coordinate_transformation_mode", "output_half_pixel", true))
-        return qs_infer_bad_word(x, "coordinate_transformation_mode");
+    int32_t max, unshifted;
+    int code = qs_infer_word(x, "mode", "avg|max", &max);
+    if (!code)
+        code = qs_infer_word(x, "coordinate_transformation_mode", "half_pixel|output_half_pixel",
+                             &unshifted);
+    if (code)
+        return code;
+    p->max = max;
+    p->half_pixel = n->version >= HALF_PIXEL_SINCE && !unshifted;
     if (oh < 1 || ow < 1 || oh > INT32_MAX || ow > INT32_MAX || p->sampling < 0 ||
         p->sampling > INT32_MAX || !isfinite(p->scale))
         return qs_infer_fail(x, QSIM_E_VALUE,

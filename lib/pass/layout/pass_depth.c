@@ -99,20 +99,16 @@ QS_COLD static int add_after(qs_pass *p, qs_id node, const char *op_type, const 
     return set_attrs(p, qs_pass_node(p, "qsim", op_type, "", 0, in, 1 + count, &y, 1), a);
 }
 
-static int64_t auto_pad_of(const qs_node *n) {
-    return qs_node_string_is(n, "auto_pad", "SAME_UPPER", false)   ? 1
-           : qs_node_string_is(n, "auto_pad", "SAME_LOWER", false) ? 2
-                                                                   : 0;
-}
-
 static depth_attrs attrs_of(const qs_node *n, const qs_value *w) {
     int64_t strides[3], dilations[3], pads[6];
-    const bool valid = qs_node_string_is(n, "auto_pad", "VALID", false);
+    const int32_t pad = qs_node_word(n, "auto_pad", QS_AUTO_PADS);
+    const bool valid = pad == QS_PAD_VALID;
     read_list(n, "strides", 1, 3, strides);
     read_list(n, "dilations", 1, 3, dilations);
     read_list(n, "pads", 0, 6, pads);
-    return (depth_attrs){w->dims[2].size,     strides[0],          dilations[0],
-                         valid ? 0 : pads[0], valid ? 0 : pads[3], auto_pad_of(n)};
+    return (depth_attrs){w->dims[2].size,     strides[0],
+                         dilations[0],        valid ? 0 : pads[0],
+                         valid ? 0 : pads[3], pad < QS_PAD_VALID ? pad : QS_PAD_NOTSET};
 }
 
 QS_COLD static int rewrite_conv(qs_pass *p, qs_id node, int32_t weights) {

@@ -167,7 +167,7 @@ static void refuses(qsim_ctx *ctx) {
         {or_four("pads", 0, 0, 0, -1), 3, 8, QSIM_E_VALUE, ""},
         {or_pair("pads", 0, 0), 3, 8, QSIM_E_SHAPE, ""},
         {or_string("auto_pad", "SAME"), 3, 8, QSIM_E_VALUE,
-         "auto_pad has the unknown value 'SAME'"},
+         "auto_pad is 'SAME', none of NOTSET|SAME_UPPER|SAME_LOWER|VALID"},
         {or_int("channels_last", 1), 3, 8, QSIM_E_UNSUPPORTED, ""},
         {or_float("lo", 0), 3, 8, QSIM_E_UNSUPPORTED, ""},
     };

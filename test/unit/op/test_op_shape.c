@@ -282,10 +282,63 @@ static void test_scalar(void) {
     case_free(c);
 }
 
+/* An attribute's word that an operator does not know is answered with those of its version. */
+static void test_words(void) {
+    static const struct {
+        const char *op, *inputs; /* "f4": float of rank 4; b: uint8, l: int64; "-0": none */
+        int32_t version;
+        const char *attr, *words, *more; /* an attribute that it needs, too */
+    } list[] = {
+        {"BitShift", "b1b1", 11, "direction", "LEFT|RIGHT", ""},
+        {"Gelu", "f1", 20, "approximate", "none|tanh", ""},
+        {"Cast", "f1", 24, "round_mode", "up|down|nearest", "to"},
+        {"DepthToSpace", "f4", 11, "mode", "DCR|CRD", "blocksize"},
+        {"Pad", "f2l1", 18, "mode", "constant|edge|reflect", ""},
+        {"Pad", "f2l1", 19, "mode", "constant|edge|reflect|wrap", ""},
+        {"ScatterElements", "f1l1f1", 16, "reduction", "none|add|mul", ""},
+        {"ScatterElements", "f1l1f1", 18, "reduction", "none|add|mul|max|min", ""},
+        {"GridSample", "f4f4", 16, "mode", "bilinear|nearest|bicubic", ""},
+        {"GridSample", "f4f4", 20, "mode", "linear|nearest|cubic", ""},
+        {"GridSample", "f4f4", 20, "padding_mode", "zeros|border|reflection", ""},
+        {"RoiAlign", "f4f2l1", 16, "mode", "avg|max", ""},
+        {"RoiAlign", "f4f2l1", 16, "coordinate_transformation_mode", "half_pixel|output_half_pixel",
+         ""},
+        {"Resize", "f4-0f1", 13, "mode", "nearest|linear|cubic|bilinear", ""},
+        {"Resize", "f4-0f1", 13, "nearest_mode", "round_prefer_floor|round_prefer_ceil|floor|ceil",
+         ""},
+        {"MaxPool", "f4", 12, "auto_pad", "NOTSET|SAME_UPPER|SAME_LOWER|VALID", ""},
+        {"LSTM", "f3f3f3", 14, "direction", "forward|reverse|bidirectional", "hidden_size"},
+    };
+    for (size_t i = 0; i < QS_COUNT(list); i++) {
+        op_case *c = case_new("", list[i].op, list[i].version);
+        for (const char *in = list[i].inputs; *in; in += 2) {
+            const int32_t dtype = *in == 'f' ? QSIM_FLOAT : *in == 'b' ? QSIM_UINT8 : QSIM_INT64;
+            if (*in == '-')
+                case_absent(c);
+            else
+                case_input(c, dtype, in[1] - '0', DIMS(4, 4, 4, 4), ramp);
+        }
+        case_node(c, 1);
+        case_string(c, list[i].attr, "sideways");
+        if (!strcmp(list[i].op, "MaxPool"))
+            CHECK_INT(qs_node_set_ints(c->g, c->node, "kernel_shape", DIMS(2, 2), 2), 0);
+        else if (*list[i].more)
+            CHECK_INT(qs_node_set_int(c->g, c->node, list[i].more, 1), 0);
+        CHECK_INT(case_infer(c), QSIM_E_VALUE);
+        char says[256];
+        snprintf(says, sizeof(says), "attribute %s is 'sideways', none of %s", list[i].attr,
+                 list[i].words);
+        const char *at = strstr(c->error.message, says);
+        CHECK(at && at[strlen(says)] != '|');
+        case_free(c);
+    }
+}
+
 int main(void) {
     for (size_t i = 0; i < QS_COUNT(ramp); i++)
         ramp[i] = (float)i;
     test_scalar();
+    test_words();
     test_reshape();
     test_flatten();
     test_squeeze();
