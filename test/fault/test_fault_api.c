@@ -2,7 +2,8 @@
 /*
  * Every allocation of every public function can fail: one small job for each, repeated with the
  * first, second, … n-th allocation failing until it gets through, once and from then on. Each
- * failing pass must end with QSIM_E_NOMEM and give back every byte.
+ * failing pass must end with QSIM_E_NOMEM and give back every byte. With a number S as argument, of
+ * those behind the 64th only each S-th fails.
  */
 #include "heap.h"
 
@@ -394,17 +395,21 @@ static int job_context(things *t, qsim_error *e) {
 
 /* ---- the loop ---- */
 
-/* Repeats a job with each of its requests failing; `after`: all later requests fail, too. */
+#define EACH 64 /* of the first requests fails, whatever the stride */
+static long stride = 1;
+
+/* Repeats a job with each of its requests failing; `after`: all later requests fail, too. Returns
+ * their number. */
 static long fail_each(things *t, int (*job)(things *, qsim_error *), bool after) {
     const long live = t->heap.live;
     const size_t bytes = t->heap.bytes;
     const long failures = test_failures;
-    long n = -1;
+    long at = 1;
     do {
         qsim_error e = {0};
         t->heap.calls = t->heap.failed = 0;
         t->heap.fail_after = after;
-        t->heap.fail_at = ++n + 1;
+        t->heap.fail_at = at;
         int code = job(t, &e);
         t->heap.fail_at = 0;
         CHECK_INT(t->heap.live, live);
@@ -413,9 +418,10 @@ static long fail_each(things *t, int (*job)(things *, qsim_error *), bool after)
         CHECK_INT(e.code, code);
         /* A message says what was being done, not what with. */
         CHECK(!t->without || (!strstr(e.message, t->without) && !strstr(e.message, "observer:")));
-    } while (t->heap.failed && n < 200000 && test_failures < failures + 5);
-    CHECK(n > 0); /* a request did fail */
-    return n;
+        at += at < EACH ? 1 : stride;
+    } while (t->heap.failed && at < 200000 && test_failures < failures + 5);
+    CHECK(t->heap.calls > 0); /* so that a request did fail */
+    return t->heap.calls;
 }
 
 /* A job takes time that grows with the square of its requests: its parts are jobs of their own. */
@@ -498,7 +504,9 @@ static void teardown(things *t) {
     CHECK_INT(rmdir(t->folder), 0); /* no temporary file is left behind */
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    if (argc > 1)
+        stride = atol(argv[1]) > 0 ? atol(argv[1]) : 1;
     static const struct {
         const char *name;
         int (*job)(things *, qsim_error *);

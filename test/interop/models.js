@@ -168,7 +168,7 @@ async function row(x, file) {
   x.model = path.basename(file, '.onnx');
   x.source = sourceOf(x.shared, file);
   if (!x.source) throw new Error(`${file}: real.js has no inputs for it`);
-  const session = await x.ort.InferenceSession.create(file, {logSeverityLevel: 4});
+  const session = await x.ort.InferenceSession.create(file, {logSeverityLevel: 4, intraOpNumThreads: 1});
   x.metadata = session.inputMetadata;
   await session.release();
   const shown = path.relative(x.shared, file), integers = /int8|qdq|int4|rtn|uint4/.test(shown) && !/fp32|dequantized/.test(path.basename(file));

@@ -117,7 +117,7 @@ function argmax(data, at, n) {
 }
 
 async function compare(ort, model, imageFile, folder) {
-  const session = await ort.InferenceSession.create(model, {intraOpNumThreads: 2});
+  const session = await ort.InferenceSession.create(model, {intraOpNumThreads: 1});
   const x = npyRead(imageFile);
   const size = x.shape.slice(1).reduce((a, b) => a * b, 1);
   const stats = session.outputNames.map(() => ({elements: 0, different: 0, largest: 0, agree: 0, rows: 0}));

@@ -23,7 +23,7 @@ async function one(ort, base, counts) {
   const exact = /floats|weights/.test(name);
   let session;
   try {
-    const plain = await ort.InferenceSession.create(own, {graphOptimizationLevel: 'disabled', logSeverityLevel: 4});
+    const plain = await ort.InferenceSession.create(own, {graphOptimizationLevel: 'disabled', logSeverityLevel: 4, intraOpNumThreads: 1});
     const more = tensors.filter((t) => t.kind === 'out' && !plain.outputNames.includes(t.name));
     await plain.release();
     session = await ort.InferenceSession.create(withOutputs(own, more), {
@@ -62,7 +62,7 @@ async function one(ort, base, counts) {
 // Does the runtime take the file? What it has no kernel for is no fault of the file.
 async function takes(ort, file, counts) {
   try {
-    const session = await ort.InferenceSession.create(file, {graphOptimizationLevel: 'disabled', logSeverityLevel: 4});
+    const session = await ort.InferenceSession.create(file, {graphOptimizationLevel: 'disabled', logSeverityLevel: 4, intraOpNumThreads: 1});
     await session.release();
     counts.optimized++;
   } catch (e) {

@@ -56,11 +56,16 @@ class Real {
   }
 }
 
-// Magnitudes of the transform of n samples, by its definition.
+// Magnitudes of the transform of n samples, by its definition, in which few cosines occur.
+const TURNS = {};
 function spectrum(wave, n) {
+  const turn = TURNS[n] = TURNS[n] || [Math.cos, Math.sin].map((f) => Float64Array.from({length: n}, (_, i) => f(2 * Math.PI * i / n)));
   return Float32Array.from({length: n / 2 + 1}, (_, k) => {
     let re = 0, im = 0;
-    wave.forEach((v, i) => { re += v * Math.cos(2 * Math.PI * k * i / n), im += v * Math.sin(2 * Math.PI * k * i / n); });
+    for (let i = 0; i < wave.length; i++) {
+      re += wave[i] * turn[0][k * i % n];
+      im += wave[i] * turn[1][k * i % n];
+    }
     return Math.hypot(re, im);
   });
 }

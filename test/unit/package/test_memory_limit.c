@@ -143,7 +143,7 @@ static int stage_package(qsim_model *m, qsim_error *e) {
     if (!code)
         code = qsim_packer_model(w, path, NULL, e);
     for (int i = 0; i < 4 && !code; i++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof(name), "d%d", i);
         code = qsim_packer_add(w, QSIM_ROLE_DATA, name, zeros, SIDE * SIDE, e);
     }

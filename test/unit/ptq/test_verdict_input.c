@@ -121,7 +121,7 @@ static qsim_model *make_folded(float mean) {
     const char *symbol[3] = {"N", NULL, NULL};
     const int64_t dims[3] = {-1, CHANNELS, 4}, channels = CHANNELS;
     float w[CHANNELS], bias[CHANNELS];
-    char inputs[32], name[16], output[16] = "x";
+    char inputs[48], name[16], output[16] = "x";
     CHECK_INT(qsim_builder_create(NULL, 13, "folded", &b, NULL), QSIM_OK);
     qsim_builder_input(b, "x", QSIM_FLOAT, 3, dims, symbol);
     qsim_builder_output(b, "y3", QSIM_FLOAT, 3, dims, symbol);
