@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* .npz archives, made with libzip, so that stored and deflated members are the usual ones. */
+/* .npz archives, made with libzip, so that stored and deflated members are the usual ones; packages
+ * whose list of hashes is written line by line. */
 #include "test.h"
 
 #include <stdbool.h>
 #include <unistd.h>
 #include <zip.h>
 
+#include "base/base.h"
+
 #include <qsim/data.h>
+#include <qsim/model.h>
+#include <qsim/package.h>
 
 static uint8_t archive[1 << 20];
 static size_t archive_size;
@@ -222,7 +227,118 @@ static void test_reading(size_t small_size) {
     }
 }
 
+/* ---- SHA256SUMS of a package ---- */
+
+static void hash_of(const void *data, size_t size, char hex[65]) {
+    qs_sha256 h;
+    qs_sha256_init(&h);
+    qs_sha256_add(&h, data, size);
+    qs_sha256_hex(&h, hex);
+}
+
+static size_t make_model(uint8_t *bytes, size_t capacity) {
+    qsim_builder *b = NULL;
+    qsim_model *m = NULL;
+    size_t size = 0;
+    CHECK_INT(qsim_builder_create(NULL, 13, "g", &b, NULL), QSIM_OK);
+    qsim_builder_input_as(b, "x", "float[2]");
+    qsim_builder_node(b, "", "Relu", "", "x", "y");
+    qsim_builder_output_as(b, "y", NULL);
+    CHECK_INT(qsim_builder_finish(b, &m, NULL), QSIM_OK);
+    CHECK_INT(qsim_model_save_memory(m, bytes, capacity, &size, NULL), QSIM_OK);
+    qsim_model_free(m);
+    qsim_builder_free(b);
+    return size;
+}
+
+/* The line of the model, with its hash or another, after the manifest's; NULL: it is accepted. */
+static const struct {
+    const char *line, *text;
+    bool other;
+} sums[] = {
+    {"%s  m.onnx\n", NULL, false},
+    {"%s *m.onnx\n", NULL, false},
+    {"%s  m.onnx\n", "another hash", true},
+    {"%s  q.onnx\n", "names an entry that is missing", false},
+    {"%s  m.onn\n", "names an entry that is missing", false},
+    {"%s  \n", "is not a hash and a name", false},
+    {"%s m.onnx\n", "is not a hash and a name", false},
+    {"%s -m.onnx\n", "is not a hash and a name", false},
+    {"%s\t m.onnx\n", "is not a hash and a name", false},
+    {"x%.63s  m.onnx\n", "is not a hash and a name", false},
+    {"%.63sg  m.onnx\n", "is not a hash and a name", false},
+    {"%.63s/  m.onnx\n", "is not a hash and a name", false},
+    {"%.63s:  m.onnx\n", "is not a hash and a name", false},
+    {"%.63s`  m.onnx\n", "is not a hash and a name", false},
+    {"%.63sF  m.onnx\n", "is not a hash and a name", false},
+    {"\n", "is not a hash and a name", false},
+    {"%s  m.onnx", "is cut off", false},
+    {"%1$s  m.onnx\n%1$s  m.onnx\n", "names an entry a second time", false},
+    {"%1$s  m.onnx\n%1$s  SHA256SUMS\n", "a second time, or itself", false},
+    {"", "entry 'm.onnx' is not listed", false},
+};
+
+static void test_sums(void) {
+    static const char manifest[] = "{\"model\": \"m.onnx\", \"schema\": 1}";
+    uint8_t model[512];
+    char hash[65], right[65], text[512];
+    const size_t size = make_model(model, sizeof(model));
+    for (size_t i = 0; i < sizeof(sums) / sizeof(*sums); i++) {
+        hash_of(manifest, sizeof(manifest) - 1, hash);
+        hash_of(model, size - sums[i].other, right);
+        int n = snprintf(text, sizeof(text), "%s  manifest.json\n", hash);
+        n += snprintf(text + n, sizeof(text) - (size_t)n, sums[i].line, right);
+        const part parts[] = {{"m.onnx", model, size, ZIP_CM_STORE},
+                              {"manifest.json", manifest, sizeof(manifest) - 1, ZIP_CM_STORE},
+                              {"SHA256SUMS", text, (size_t)n, ZIP_CM_DEFLATE}};
+        qsim_package *p = NULL;
+        qsim_model *m = NULL;
+        qsim_error e = {0};
+        CHECK(make_zip(parts, 3));
+        int code = qsim_package_open_memory(NULL, archive, archive_size, "P", &p, &e);
+        if (!code)
+            code = qsim_package_model(p, NULL, NULL, &m, &e);
+        CHECK_INT(code, sums[i].text ? QSIM_E_FORMAT : QSIM_OK);
+        if (sums[i].text && !strstr(e.message, sums[i].text))
+            CHECK_STR(e.message, sums[i].text);
+        qsim_model_free(m);
+        qsim_package_free(p);
+    }
+}
+
+/* As many entries as there may be, with the two that a package has besides, and names of models. */
+static void test_packer(void) {
+    qsim_packer *w = NULL;
+    qsim_error e = {0};
+    char name[16];
+    CHECK_INT(qsim_packer_create(NULL, &w, NULL), QSIM_OK);
+    CHECK_INT(qsim_packer_add(w, QSIM_ROLE_DATA, ".onnx", "", 0, NULL), QSIM_OK);
+    CHECK_INT(qsim_packer_add(w, QSIM_ROLE_DATA, "a.onnx", "", 0, NULL), QSIM_E_VALUE);
+    CHECK_INT(qsim_packer_add(w, QSIM_ROLE_DATA, "labels.txt", "a", 1, NULL), QSIM_E_VALUE);
+    CHECK_INT(qsim_packer_add(w, QSIM_ROLE_LABELS, NULL, "", 0, NULL), QSIM_E_FORMAT);
+    CHECK_INT(qsim_packer_add(w, QSIM_ROLE_LABELS, NULL, "\xff", 1, NULL), QSIM_E_FORMAT);
+    CHECK_INT(qsim_packer_add(w, QSIM_ROLE_REPORT, NULL, "{", 1, NULL), QSIM_E_FORMAT);
+    CHECK_INT(qsim_packer_add(w, QSIM_ROLE_REPORT, NULL, "{}", 2, NULL), QSIM_OK);
+    CHECK_INT(qsim_packer_add(w, QSIM_ROLE_REPORT, NULL, "{}", 2, NULL), QSIM_E_EXISTS);
+    for (int role = -1; role <= QSIM_ROLE_COUNT; role++) { /* names where there are none to give */
+        const bool is = role > QSIM_ROLE_MODEL && role < QSIM_ROLE_MANIFEST;
+        CHECK_INT(qsim_packer_add(w, role, role == QSIM_ROLE_DATA ? NULL : "n", "a", 1, NULL),
+                  QSIM_E_ARGUMENT);
+        CHECK(is || role == QSIM_ROLE_DATA ||
+              qsim_packer_add(w, role, NULL, "a", 1, NULL) == QSIM_E_ARGUMENT);
+    }
+    for (int i = 2; i < 4095; i++) {
+        snprintf(name, sizeof(name), "e%d", i);
+        CHECK_INT(qsim_packer_add(w, QSIM_ROLE_DATA, name, "", 0, &e),
+                  i < 4094 ? QSIM_OK : QSIM_E_LIMIT);
+    }
+    CHECK(strstr(e.message, "4096 entries are the most") != NULL);
+    qsim_packer_free(w);
+}
+
 int main(void) {
+    test_sums();
+    test_packer();
     size_t small_size = make_npy(small, 10), large_size = make_npy(large, 60000);
     test_good(small_size, large_size);
     test_bad(small_size);
