@@ -7,6 +7,7 @@
 #include "test.h"
 
 #include "onnx/builder_text.h"
+#include "op/op.h"
 
 #include <qsim/model.h>
 
@@ -297,6 +298,15 @@ static void check_types(void) {
         CHECK_INT(qsim_builder_create(NULL, opset, "g", &b, NULL),
                   opset ? QSIM_OK : QSIM_E_UNSUPPORTED);
         qsim_builder_free(b);
+    }
+    const int32_t newest = (int32_t)qs_op_newest_opset();
+    for (int32_t version = newest - 1; version <= newest + 1; version++) {
+        qsim_builder *b = begin(NULL), *whole = NULL;
+        const int code = version <= newest ? QSIM_OK : QSIM_E_UNSUPPORTED;
+        CHECK_INT(qsim_builder_import(b, "ai.onnx", version), code);
+        CHECK_INT(qsim_builder_create(NULL, version, "g", &whole, NULL), code);
+        qsim_builder_free(b);
+        qsim_builder_free(whole);
     }
     qsim_builder *sets = begin(NULL); /* a thousand operator sets, one of them set again */
     for (int i = 0; i < 999; i++) {

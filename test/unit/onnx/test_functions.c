@@ -240,8 +240,8 @@ static void check_calls(void) {
     }
 }
 
-/* Functions in any order, each called once: y = -x, applied `count` times. */
-static void check_many(int count) {
+/* Functions in an order that `step` gives, each called once: y = -x, applied `count` times. */
+static void check_many(int count, int step) {
     proto model = {0}, graph = {0}, node = {0}, body = {0};
     qsim_model *m = NULL;
     qsim_error e = {0};
@@ -259,7 +259,7 @@ static void check_many(int count) {
     proto_take(&graph, 1, &node);
     finish(&model, &graph);
     for (int i = 0; i < count; i++) {
-        snprintf(name, sizeof(name), "f%d", i * 5 % count);
+        snprintf(name, sizeof(name), "f%d", i * step % count);
         begin(&node, "", "Neg", "p", "q");
         proto_take(&body, 7, &node);
         function(&model, name, "p", "q", 13, &body);
@@ -327,7 +327,9 @@ int main(void) {
     check_memory();
     for (int count = 1; count < 24; count++)
         if (count % 5 && count % 7)
-            check_many(count);
+            check_many(count, 5);
+    for (int step = 1; step < 17; step++) /* of a prime number each step is an order */
+        check_many(17, step);
     refused("t", "a", 13, QSIM_OK, "");
     refused("t,t,t", "a", 13, QSIM_E_GRAPH, "more inputs than the function 'Scaled' has");
     refused("t", "a,u", 13, QSIM_E_GRAPH, "more outputs than the function 'Scaled' has");
