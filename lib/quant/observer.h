@@ -120,9 +120,10 @@ typedef struct qs_waiting {
     uint16_t *count; /* QS_TALLIES tables */
 } qs_waiting;
 
+/* A vector of bins is a line of the cache, if all bins of a part are kept: `at` is first. */
 typedef struct qs_tally {
-    uint16_t count[QS_TALLIES][QS_TABLE]; /* narrow: tables stay in the L1 cache */
     uint16_t at[2][QS_PART + QS_ROOM];    /* the waiting bins, and those that are being found */
+    uint16_t count[QS_TALLIES][QS_TABLE]; /* narrow: tables stay in the L1 cache */
     qs_waiting waiting;
     uint64_t zeros; /* and others of bin 0 that kernels left out */
     uint32_t turn;  /* index in `at` of the waiting bins */
