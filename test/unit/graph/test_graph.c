@@ -118,7 +118,7 @@ enum { NODES = 9, VALUES = 12 };
 /* Node i reads up to three values and makes value i, in random numbers; some are removed. */
 static qs_graph *draw(uint64_t *seed, bool cycles) {
     qs_graph *g;
-    char name[8];
+    char name[16];
     qs_id place[NODES]; /* value i is made by the node that comes at place[i] in some order */
     CHECK_INT(qs_graph_create(ctx, &g), QSIM_OK);
     for (int i = 0; i < VALUES; i++) {
@@ -236,7 +236,7 @@ static void test_random_order(void) {
 
 /* Names: found after each addition, also in a copy, and not found before. */
 static void test_names(void) {
-    static char text[300][8];
+    static char text[300][16];
     struct qs_names *names = qs_names_create(ctx);
     CHECK(names && qs_names_find(names, "n0") == QS_NONE && !qs_names_counter(names, "n0"));
     for (int i = 0; i < 300; i++) {

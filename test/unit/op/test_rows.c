@@ -553,8 +553,14 @@ static void test_words(void) {
             CHECK_INT(qs_node_string_is(&at.node, "word", words[k], false), i == k);
         CHECK_INT(qs_node_string_is(&at.node, "other", words[i], false), false);
         CHECK_INT(qs_node_string_is(&at.node, "other", "z", true), true);
+        static const int32_t which[3][4] = {{2, 0, -1, 1}, {0, -1, -1, -1}, {-1, 0, 1, 2}};
+        CHECK_INT(qs_node_word(&at.node, "word", "a|b|"), which[0][i]);
+        CHECK_INT(qs_node_word(&at.node, "word", ""), which[1][i]);
+        CHECK_INT(qs_node_word(&at.node, "word", "a|ab|b"), which[2][i]);
+        CHECK_INT(qs_node_word(&at.node, "other", "a|b"), 0);
         at.attrs[0].type = QS_ATTR_INTS;
         CHECK_INT(qs_node_string_is(&at.node, "word", words[i], true), false);
+        CHECK_INT(qs_node_word(&at.node, "word", words[i]), -1);
         free(data);
     }
     for (int n = 63; n <= 65; n++) { /* words are shown up to 64 bytes */
@@ -564,9 +570,11 @@ static void test_words(void) {
         at.attrs[0].type = QS_ATTR_STRING;
         at.attrs[0].u.s = (qs_span){exact_copy(word, (size_t)n), (size_t)n};
         at.x.error = &e;
-        CHECK_INT(qs_infer_bad_word(&at.x, "word"), QSIM_E_VALUE);
+        int32_t which;
+        CHECK_INT(qs_infer_word(&at.x, "word", n == 64 ? "a|b|" : "a|b", &which), QSIM_E_VALUE);
+        CHECK_INT(which, -1);
         snprintf(wanted, sizeof(wanted),
-                 "model: attribute word has the unknown value '%.*s' (node 'n', Op: opset 0)",
+                 "model: attribute word is '%.*s', none of a|b (node 'n', Op: opset 0)",
                  n < 64 ? n : 64, word);
         CHECK_STR(e.message, wanted);
         free((void *)(uintptr_t)at.attrs[0].u.s.data);
