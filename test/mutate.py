@@ -48,7 +48,8 @@ UNCHANGED = "lib/base/file.c"  # stands for a fault where tests are measured
 NOT_MUTATED = ["lib/package/no_zip.c"]
 # Other builds (no_zip, verify), much work (ptq_memory, conv), clocks and memory under other sanitizers.
 LEFT_OUT = ["test_no_zip", "test_verify", "test_ptq_memory", "test_memory_use", "test_conv", "test_in_place",
-            "test_convtranspose", "test_pool", "test_same_bits", "test_thread_pool", "test_threads", "test_i8_pack"]
+            "test_convtranspose", "test_pool", "test_same_bits", "test_thread_pool", "test_threads", "test_i8_pack",
+            "test_float_jobs"]
 AIM = 0.9  # fewer that are caught are a failure
 LONG = 5.0  # seconds; a longer test is run only for its own layer's faults, after the others
 LATE = ["test_fork", "test_fault_api"]  # known to be long before they are measured

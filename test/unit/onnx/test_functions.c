@@ -240,6 +240,34 @@ static void check_calls(void) {
     }
 }
 
+/* A call inside a function whose argument the function does not define. */
+static void check_undefined(void) {
+    for (int defined = 0; defined < 2; defined++) {
+        proto model = {0}, graph = {0}, node = {0}, body = {0};
+        qsim_model *m = NULL;
+        qsim_error e = {0};
+        begin(&node, "mine", "Outer", "t", "a");
+        proto_take(&graph, 1, &node);
+        proto_node(&graph, "Neg", NULL, "t", NULL, "r");
+        proto_node(&graph, "Neg", NULL, "t", NULL, "s");
+        finish(&model, &graph);
+        begin(&node, "mine", "Inner", defined ? "p" : "nowhere", "q");
+        proto_take(&body, 7, &node);
+        function(&model, "Outer", "p", "q", 13, &body);
+        begin(&node, "", "Neg", "p", "q");
+        proto_take(&body, 7, &node);
+        function(&model, "Inner", "p", "q", 13, &body);
+        CHECK_INT(qsim_model_load_memory(NULL, model.data, model.size, NULL, &m, &e),
+                  defined ? QSIM_OK : QSIM_E_GRAPH);
+        CHECK(defined || strstr(e.message, "'nowhere' is defined nowhere in the function"));
+        qsim_model_free(m);
+        proto_free(&model);
+        proto_free(&graph);
+        proto_free(&node);
+        proto_free(&body);
+    }
+}
+
 /* Functions in an order that `step` gives, each called once: y = -x, applied `count` times. */
 static void check_many(int count, int step) {
     proto model = {0}, graph = {0}, node = {0}, body = {0};
@@ -338,5 +366,6 @@ int main(void) {
     check_bomb();
     check_limit();
     check_calls();
+    check_undefined();
     return test_done();
 }
