@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * qsim_model_save. A loaded model is written as the bytes it was read from, with external data put
- * into the file; any other model is written from its graph, fields in the order of their numbers. A
- * model that is too large for one file has its large constants in a second one.
+ * into the file; any other model is written from its graph, fields in the order of their numbers,
+ * unknown ones that were neighbours together. A model that is too large for one file has its large
+ * constants in a second one.
  */
 #include <assert.h>
 #include <stdio.h>
