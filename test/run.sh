@@ -46,11 +46,12 @@ count() { # FILE LABEL
     echo "${n:-0}"
 }
 
-# In a run of all builds: sources are read once, in the first build; slow tests of commands run in two builds, not with clang.
+# In a run of all builds: sources are read once, in the first build; slow tests of commands and fuzz targets run in two
+# builds, not with clang; demos, which are programs beside the library, without sanitizers.
 left_out() { # NAME
     case ${one:-$1} in
-    clang) echo "--no-suite source --no-suite slow" ;;
-    sanitize) echo "--no-suite source" ;;
+    clang) echo "--no-suite source --no-suite slow --no-suite fuzz" ;;
+    sanitize) echo "--no-suite source --no-suite demo" ;;
     esac
 }
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # What each method and search of qsim quantize and auto finds on data, ONNX Runtime computes as we do. Static
-# LeNetLite: the same top-1 on at least 99.9 % of 2,000 Fashion-MNIST test images, and every 8-bit tensor within one
+# LeNetLite: the same top-1 on at least 99.9 % of 1,000 Fashion-MNIST test images, and every 8-bit tensor within one
 # step. Activations of 16 bits: outputs within a step. Dynamic and weight-only: within 1e-4 of the largest value. Searches on other networks: models.js.
 # Choices are those of --help, and what an option writes is another file than the one without it, or it has shown
 # nothing. Skipped by name where npm or its registry is not reachable. Usage: methods.sh SOURCE_ROOT QSIM FOLDER
@@ -10,7 +10,7 @@ root=$1 qsim=$2 peer=$3
 . "$root/test/interop/ort.sh"
 model=$models/fashion_lenetlite.onnx
 data=$shared/data/fashion-mnist
-node "$root/test/interop/peer.js" "$peer" images "$data/t10k-images-idx3-ubyte.gz" 2000 "$work/x.npy"
+node "$root/test/interop/peer.js" "$peer" images "$data/t10k-images-idx3-ubyte.gz" 1000 "$work/x.npy"
 
 choices() { # OPTION: its values but the default
     "$qsim" quantize --help | sed -n "s/^ *--$1 .*; one of //p" | tr '|' '\n' | grep -vxE 'minmax|channel|uint8|int8'

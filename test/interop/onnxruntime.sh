@@ -1,14 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # What qsim quantize writes, ONNX Runtime loads, and its results equal ours: the same top-1 on at least
-# 99.9 % of the 10,000 Fashion-MNIST test images, and every 8-bit tensor within one step. In both formats.
+# 99.9 % of the 10,000 Fashion-MNIST test images (2,000, but in the two formats' plain form), and every 8-bit tensor
+# within one step.
 # Skipped by name where npm or its registry is not reachable. Usage: onnxruntime.sh SOURCE_ROOT QSIM FOLDER
 set -eu
 root=$1 qsim=$2 peer=$3
 . "$root/test/interop/ort.sh"
 model=$models/fashion_lenetlite.onnx
 data=$shared/data/fashion-mnist
-node "$root/test/interop/peer.js" "$peer" images "$data/t10k-images-idx3-ubyte.gz" 10000 "$work/x.npy"
+images() { # COUNT
+    node "$root/test/interop/peer.js" "$peer" images "$data/t10k-images-idx3-ubyte.gz" "$1" "$work/x.npy"
+}
 "$qsim" calibrate -q "$model" -o "$work/cal.qcal" --skip 54000 --limit 512 \
     --data "$data/train-images-idx3-ubyte.gz,$data/train-labels-idx1-ubyte.gz"
 
@@ -32,10 +35,12 @@ found() { # NAME VERB OPTIONS...: what a search finds
         --data "$data/train-images-idx3-ubyte.gz,$data/train-labels-idx1-ubyte.gz" "$@" >/dev/null || [ $? = 3 ]
     compared "$name"
 }
+images 10000
 check fp32_to_qdq
+check qoperator --format qoperator
+images 2000
 check per_tensor --weight-scheme tensor
 check signed --activations int8
-check qoperator --format qoperator
 check asymmetric --weight-scheme channel-asymmetric
 check qoperator_asymmetric --format qoperator --weights uint8 --weight-scheme channel-asymmetric
 # What --refine finds: weights rounded by GPTQ, biases layer by layer.
@@ -57,5 +62,4 @@ wide unit_qoperator --set '/c2/Conv=int16' --format qoperator --weight-scheme ch
 model=$models/fashion_mobilenetv2_tiny.onnx
 "$qsim" calibrate -q "$model" -o "$work/cal.qcal" -f --skip 54000 --limit 512 \
     --data "$data/train-images-idx3-ubyte.gz,$data/train-labels-idx1-ubyte.gz" >/dev/null
-node "$root/test/interop/peer.js" "$peer" images "$data/t10k-images-idx3-ubyte.gz" 2000 "$work/x.npy"
 check depthwise_asymmetric --weight-scheme channel-asymmetric
