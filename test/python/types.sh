@@ -38,7 +38,8 @@ echo "$said" | grep -q '^Found 2 errors' || { echo "types: $said"; exit 1; }
 # numpy once for the same options, and would read torch and onnx for a minute.
 printf '[mypy-%s.*]\nfollow_imports = skip\n' torch torchvision onnx >"$work/mypy.ini"
 for folder in bench test test/cli test/fault test/interop; do
-    said=$(cd "$2/$folder" && "$1" -m mypy --strict --ignore-missing-imports --config-file "$work/mypy.ini" --cache-dir "$work/cache" ./*.py) || :
+    said=$(cd "$2/$folder" && "$1" -m mypy --strict --ignore-missing-imports --config-file "$work/mypy.ini" \
+        --cache-dir "$work/cache" ./*.py) || :
     echo "$said" | grep -qE '^(Success|Found)' || { echo "types: $folder: $said"; exit 1; }
     wrong=$(echo "$said" | grep -E '\[(call-arg|name-defined)\]|Module has no attribute') || continue
     echo "types: $folder: $wrong" && exit 1

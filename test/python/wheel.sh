@@ -12,7 +12,8 @@ mkdir "$work/source"
 # meson-python writes into the folder that it builds. What is packed is tested, not how fast it is: -O0 compiles faster.
 (cd "$root" && cp -R LICENSE meson.build meson_options.txt include lib tools "$work/source" &&
     mkdir "$work/source/subprojects" && cp -R subprojects/*.wrap subprojects/packagefiles "$work/source/subprojects")
-CC="$*" "$python" -m pip --disable-pip-version-check wheel --no-index --no-deps --no-build-isolation --no-cache-dir --config-settings=setup-args=-Doptimization=0 \
+CC="$*" "$python" -m pip --disable-pip-version-check wheel --no-index --no-deps --no-build-isolation --no-cache-dir \
+    --config-settings=setup-args=-Doptimization=0 \
     -w "$work" "$work/source/tools/python" >"$work/log" 2>&1 || { tail -n 30 "$work/log"; exit 1; }
 "$python" -m pip --disable-pip-version-check install --no-index --no-deps --target "$work/site" "$work"/qsim-*.whl >"$work/log" 2>&1 ||
     { cat "$work/log"; exit 1; }

@@ -109,6 +109,17 @@ static void finish(proto *model, proto *graph) {
     proto_free(graph);
 }
 
+/* A model that calls function `name` of its own, and negates its input twice. */
+static void calling(proto *model, const char *name) {
+    proto graph = {0}, node = {0};
+    begin(&node, "mine", name, "t", "a");
+    proto_take(&graph, 1, &node);
+    proto_node(&graph, "Neg", NULL, "t", NULL, "r");
+    proto_node(&graph, "Neg", NULL, "t", NULL, "s");
+    finish(model, &graph);
+    proto_free(&node);
+}
+
 static void check_values(void) {
     static const float most = 1.0f;
     proto model = {0}, graph = {0}, node = {0}, t = {0};
@@ -213,14 +224,10 @@ static void check_limit(void) {
 /* Functions that call each other in a row: calls inside calls go 16 deep. */
 static void check_calls(void) {
     for (int depth = 15; depth <= 17; depth++) {
-        proto model = {0}, graph = {0}, node = {0}, body = {0};
+        proto model = {0}, node = {0}, body = {0};
         qsim_model *m = NULL;
         qsim_error e = {0};
-        begin(&node, "mine", "F1", "t", "a");
-        proto_take(&graph, 1, &node);
-        proto_node(&graph, "Neg", NULL, "t", NULL, "r");
-        proto_node(&graph, "Neg", NULL, "t", NULL, "s");
-        finish(&model, &graph);
+        calling(&model, "F1");
         for (int i = 1; i <= depth; i++) {
             char name[16], next[16];
             snprintf(name, sizeof(name), "F%d", i);
@@ -234,7 +241,6 @@ static void check_calls(void) {
         CHECK(depth <= 16 || strstr(e.message, "more than 16 calls inside calls"));
         qsim_model_free(m);
         proto_free(&model);
-        proto_free(&graph);
         proto_free(&node);
         proto_free(&body);
     }
@@ -243,14 +249,10 @@ static void check_calls(void) {
 /* A call inside a function whose argument the function does not define. */
 static void check_undefined(void) {
     for (int defined = 0; defined < 2; defined++) {
-        proto model = {0}, graph = {0}, node = {0}, body = {0};
+        proto model = {0}, node = {0}, body = {0};
         qsim_model *m = NULL;
         qsim_error e = {0};
-        begin(&node, "mine", "Outer", "t", "a");
-        proto_take(&graph, 1, &node);
-        proto_node(&graph, "Neg", NULL, "t", NULL, "r");
-        proto_node(&graph, "Neg", NULL, "t", NULL, "s");
-        finish(&model, &graph);
+        calling(&model, "Outer");
         begin(&node, "mine", "Inner", defined ? "p" : "nowhere", "q");
         proto_take(&body, 7, &node);
         function(&model, "Outer", "p", "q", 13, &body);
@@ -262,7 +264,6 @@ static void check_undefined(void) {
         CHECK(defined || strstr(e.message, "'nowhere' is defined nowhere in the function"));
         qsim_model_free(m);
         proto_free(&model);
-        proto_free(&graph);
         proto_free(&node);
         proto_free(&body);
     }
