@@ -36,7 +36,8 @@ echo "$said" | grep -q '^Found 2 errors' || { echo "types: $said"; exit 1; }
 
 # Types of scripts are not declared, so of what mypy says only calls, names and members of modules count. It reads
 # numpy once for the same options, and would read torch and onnx for a minute.
-printf '[mypy-%s.*]\nfollow_imports = skip\n' torch torchvision onnx >"$work/mypy.ini"
+echo '[mypy]' >"$work/mypy.ini"
+printf '[mypy-%s.*]\nfollow_imports = skip\n' torch torchvision onnx >>"$work/mypy.ini"
 for folder in bench test test/cli test/fault test/interop; do
     said=$(cd "$2/$folder" && "$1" -m mypy --strict --ignore-missing-imports --config-file "$work/mypy.ini" \
         --cache-dir "$work/cache" ./*.py) || :
