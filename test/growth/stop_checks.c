@@ -111,6 +111,7 @@ const stop_case stop_cases[] = {
     {"MaxPool", "double[1,1,4194304]", "kernel_shape=[1048576] strides=[1048576]", 0, 0, 0},
     {"MaxPool", "float[1,1,17825792]", "kernel_shape=[17825792]", 0, 0, 0},
     {"MaxPool", "float[1,1,4096,4096]", "kernel_shape=[4096,4096]", 0, 2, 0},
+    {"MaxPool", "uint8[1,1,17825792]", "kernel_shape=[17825792]", 0, 0, 0},
     {"AveragePool", "float[1,1,4096,4352]", "kernel_shape=[4096,4352]", 0, 0, 0},
     {"MaxPool", "float[1,1,100,100,100]", "kernel_shape=[100,100,100]", 0, 0, 0},
     {"AveragePool", "float[1,1,1024,1024]", "kernel_shape=[1024,1024]", 0, 0, 0},

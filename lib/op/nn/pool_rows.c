@@ -52,48 +52,71 @@ static size_t less(size_t a, size_t b) {
     return a > b ? a - b : 0;
 }
 
-/* Floats of a window that is computed here, as a kernel would not check for a stop for long. */
+/* Elements of a window that is computed here, as a kernel would not check for a stop for long. */
 #define LONG  ((size_t)1 << 23)
 #define LANES ((size_t)16)
 
+static float element_at(const qs_pool_plan *p, const char *x, size_t at) {
+    float f;
+    if (p->element == 1)
+        return (float)((const uint8_t *)x)[at];
+    memcpy(&f, x + at * sizeof(f), sizeof(f));
+    return f;
+}
+
 /* Computes channels [c, c + n) of one long window, with the bits of the C kernels. */
 QS_COLD static void long_window(const pool_job *j, const qk_pool *r, const qk_window *w, size_t c,
-                                size_t n, float *y) {
-    const bool max = j->p->kernel == j->ctx->kernels->f32->max_f32;
+                                size_t n, char *y) {
+    const bool bytes = j->p->element == 1,
+               max = bytes || j->p->kernel == j->ctx->kernels->f32->max_f32;
     const ptrdiff_t first = w->first * (ptrdiff_t)r->channels + (ptrdiff_t)c;
     float sum[LANES];
     size_t done = 0;
     for (size_t i = 0; i < n; i++)
-        sum[i] = max ? -INFINITY : 0;
+        sum[i] = max && !bytes ? -INFINITY : 0;
     for (size_t ky = 0; ky < r->kh; ky++) {
-        const float *x = (const float *)r->x + (ptrdiff_t)ky * r->row_step + first;
+        size_t at = (size_t)((ptrdiff_t)ky * r->row_step + first);
         for (size_t kx = 0; kx < w->count && !qs_stopped_at(j->ctx, done); kx++, done++) {
-            for (size_t i = 0; i < n; i++)
-                sum[i] = !max ? sum[i] + x[i] : x[i] > sum[i] ? x[i] : sum[i];
-            x += r->dw * r->channels;
+            for (size_t i = 0; i < n; i++) {
+                const float v = element_at(j->p, r->x, at + i);
+                sum[i] = !max ? sum[i] + v : v > sum[i] ? v : sum[i];
+            }
+            at += r->dw * r->channels;
         }
     }
-    for (size_t i = 0; i < n; i++)
-        y[i] = max ? sum[i] : sum[i] / (float)w->divisor;
+    for (size_t i = 0; i < n; i++) {
+        sum[i] = max ? sum[i] : sum[i] / (float)w->divisor;
+        if (bytes)
+            y[i] = (char)(uint8_t)sum[i];
+        else
+            memcpy(y + i * sizeof(float), &sum[i], sizeof(float));
+    }
 }
 
-/* Sums of bytes have 32 bits and so no long windows; maxima of bytes are ten times as fast. */
-static void call_kernel(const pool_job *j, const qk_pool *r) {
+/* Computes outputs of long windows. */
+QS_NOINLINE QS_COLD static void long_windows(const pool_job *j, const qk_pool *r) {
+    const size_t element = j->p->element;
     qk_pool line = *r;
-    if (r->kh * r->kw <= LONG / (r->channels + 3) || j->p->element == 1) {
-        j->p->kernel(r);
-        return;
-    }
     for (size_t i = 0; i < r->lines; i++) {
         for (size_t ox = 0; ox < r->ow; ox++) {
             const qk_window w = qk_window_at(r, ox);
             for (size_t c = 0; c < r->channels; c += LANES)
                 long_window(j, &line, &w, c, less(r->channels, c) < LANES ? r->channels - c : LANES,
-                            (float *)line.y + ox * r->y_step + c);
+                            (char *)line.y + (ox * r->y_step + c) * element);
         }
-        line.x = (const float *)line.x + r->line_step;
-        line.y = (float *)line.y + r->out_line;
+        line.x = (const char *)line.x + r->line_step * (ptrdiff_t)element;
+        line.y = (char *)line.y + r->out_line * (ptrdiff_t)element;
     }
+}
+
+/* Averages of bytes have sums of 32 bits and so no long windows; vectors of bytes are fast. */
+static void call_kernel(const pool_job *j, const qk_pool *r) {
+    const bool vectors = j->p->element == 1 && j->p->kernel != qk_max_u8_c;
+    const size_t most = (vectors ? 8 * LONG : LONG) / (r->channels + 3);
+    if (r->kh * r->kw <= most || j->p->quantized)
+        j->p->kernel(r);
+    else
+        long_windows(j, r);
 }
 
 /* Computes columns of an output row: in y, or in `scratch`, and copies them to y. */
@@ -185,14 +208,6 @@ static void pool_slice(void *arg, size_t slice) {
             make_row(j, &r, scratch, j->y + (i * p->ow * p->y_step + p->column) * p->element);
         }
     }
-}
-
-static float element_at(const qs_pool_plan *p, const char *x, size_t at) {
-    float f;
-    if (p->element == 1)
-        return (float)((const uint8_t *)x)[at];
-    memcpy(&f, x + at * sizeof(f), sizeof(f));
-    return f;
 }
 
 /* Index of the first greatest element of one window in [N, C, H, W]. */

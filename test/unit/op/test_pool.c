@@ -246,8 +246,8 @@ static void large_windows(qsim_ctx **ctx, int contexts) {
 }
 
 /*
- * Windows of 2^26 floats and more, most of them padding, which are computed in pieces: two rows of
- * two windows over five columns, of one channel and of more than a piece has.
+ * Windows of 2^26 elements and more, most of them padding, which are computed in pieces: two rows
+ * of two windows over five columns, of one channel and of more than a piece has.
  */
 static void longest_windows(qsim_ctx *ctx) {
     static const int64_t channels[] = {1, 17};
@@ -259,6 +259,10 @@ static void longest_windows(qsim_ctx *ctx) {
             x[k] = (float)between(-4000, 4000) / 1000.0f;
         check_float(ctx, "MaxPool", &s, x);
         check_float(ctx, "AveragePool", &s, x);
+        uint8_t bytes[QS_COUNT(x)];
+        for (size_t k = 0; k < QS_COUNT(x); k++)
+            x[k] = bytes[k] = (uint8_t)between(0, 255);
+        check_u8(ctx, "MaxPool", &s, bytes, x);
     }
 }
 
