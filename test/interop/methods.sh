@@ -18,7 +18,7 @@ choices() { # OPTION: its values but the default
 write() { # FILE VERB OPTIONS...
     file=$work/$1.onnx verb=$2
     shift 2
-    "$qsim" "$verb" -q -f "$model" -o "$file" --skip 54000 --limit 128 \
+    "$qsim" "$verb" -q -f "$model" -o "$file" --skip 54000 --limit 256 \
         --data "$data/train-images-idx3-ubyte.gz,$data/train-labels-idx1-ubyte.gz" "$@" >/dev/null || [ $? = 3 ]
 }
 differs() { # OTHER: from the file

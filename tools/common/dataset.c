@@ -122,7 +122,7 @@ static int apply_window(dataset *d, const char *spec) {
     int64_t limit, skip, size;
     if (!tool_int(d->t, "limit", 1, INT64_MAX, INT64_MAX, &limit) ||
         !tool_int(d->t, "skip", 0, INT64_MAX, 0, &skip) ||
-        !tool_int(d->t, "batch", 1, INT32_MAX, 64, &size))
+        !tool_int(d->t, "batch", 1, INT32_MAX, DATASET_BATCH, &size))
         return EXIT_USAGE;
     d->first = skip < d->end ? skip : d->end;
     d->all = d->end;
