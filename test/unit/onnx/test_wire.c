@@ -256,11 +256,39 @@ static void check_text(void) {
     CHECK(!qs_text_ok((qs_span){(const uint8_t *)"a\0b", 3}));
 }
 
+/* A byte or sequence at each place of a longer text: ASCII is looked at in words. */
+static void check_places(void) {
+    static const struct {
+        const char *bytes;
+        size_t size;
+        bool right;
+    } parts[] = {{"", 1, false},
+                 {"\x80", 1, false},
+                 {"\x01", 1, true},
+                 {"\x7f", 1, true},
+                 {"\xff", 1, false},
+                 {"\xc3\xa9", 2, true},
+                 {"\xf0\x90\x80\x80", 4, true},
+                 {"\x01\0", 2, false}};
+    for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
+        for (size_t size = parts[i].size; size <= 24; size++)
+            for (size_t at = 0; at + parts[i].size <= size; at++) {
+                uint8_t text[24];
+                memset(text, 'x', size);
+                memcpy(text + at, parts[i].bytes, parts[i].size);
+                uint8_t *copy = exact_copy(text, size);
+                if (qs_text_ok((qs_span){copy, size}) != parts[i].right)
+                    CHECK_FAIL(parts[i].bytes);
+                free(copy);
+            }
+}
+
 int main(void) {
     check_kinds();
     check_lists();
     check_depth();
     check_text();
+    check_places();
     check_counts();
     check_varints();
     check_long();
