@@ -9,27 +9,6 @@ static int no_memory(const qsim_session *s, const qs_node *n, qsim_error *error)
                    n->name, n->op_type);
 }
 
-/* Makes captured values that are constants of the outer graph constants of the subgraph. */
-static int bind_constants(const qsim_session *s, const qs_node *n, const qs_subgraph *sub,
-                          qs_graph *inner) {
-    for (int32_t i = 0; i < sub->capture_count; i++) {
-        const qs_value *outer = &s->graph->values[n->inputs[sub->captures[i].input]];
-        qs_value *v = &inner->values[sub->captures[i].inner];
-        if (!outer->data)
-            continue;
-        v->data = outer->data;
-        if (qs_value_set_shape(inner, sub->captures[i].inner, outer->dtype, outer->rank,
-                               outer->dims))
-            return QSIM_E_NOMEM;
-    }
-    size_t kept = (size_t)sub->fed;
-    for (size_t i = kept; i < inner->input_count; i++)
-        if (!inner->values[inner->inputs[i]].data)
-            inner->inputs[kept++] = inner->inputs[i];
-    inner->input_count = kept;
-    return QSIM_OK;
-}
-
 /* Fills body->source. */
 static int find_sources(qsim_session *s, const qs_subgraph *sub, const qs_graph *inner,
                         qs_flow_body *body) {
@@ -54,8 +33,8 @@ static int compile_one(qsim_session *s, const qs_node *n, const qs_subgraph *sub
     qs_graph_free(m->graph);
     m->graph = NULL;
     m->name = s->name;
-    if (qs_graph_clone(sub->graph, s->ctx, &m->graph) || bind_constants(s, n, sub, m->graph) ||
-        find_sources(s, sub, m->graph, body))
+    if (qs_graph_clone(sub->graph, s->ctx, &m->graph) ||
+        qs_subgraph_bind(s->graph, n, sub, m->graph) || find_sources(s, sub, m->graph, body))
         code = no_memory(s, n, error);
     if (!code)
         code = qs_op_infer_graph(m->graph, s->name, error);

@@ -22,7 +22,7 @@ static bool plan_fits(const qs_plan *plan, const qsim_tensor *inputs, size_t cou
 }
 
 /* The slot for a new plan: an empty one, or that of the plan unused longest. */
-static size_t choose_slot(const qsim_run *r) {
+QS_COLD static size_t choose_slot(const qsim_run *r) {
     size_t best = 0;
     for (size_t i = 0; i < QS_PLANS; i++) {
         if (!r->plans[i])
@@ -34,7 +34,7 @@ static size_t choose_slot(const qsim_run *r) {
 }
 
 /* Grows the arena, which all plans share: only one executes at a time. */
-static int grow_arena(qsim_run *r, size_t bytes, qsim_error *error) {
+QS_COLD static int grow_arena(qsim_run *r, size_t bytes, qsim_error *error) {
     if (bytes <= r->capacity)
         return QSIM_OK;
     uint8_t *p = qs_alloc(r->session->ctx, bytes, 1);
@@ -57,7 +57,7 @@ static int grow_arena(qsim_run *r, size_t bytes, qsim_error *error) {
     return QSIM_OK;
 }
 
-static int add_plan(qsim_run *r, const qsim_tensor *inputs, qsim_error *error) {
+QS_COLD static int add_plan(qsim_run *r, const qsim_tensor *inputs, qsim_error *error) {
     qs_plan *plan;
     int code = qs_plan_create(r->session, &r->view, inputs, &plan, error);
     if (code)

@@ -4,8 +4,6 @@
 #include "graph/names.h"
 #include "graph/subgraph.h"
 
-#include <stdio.h>
-
 static qsim_ctx *ctx_of(const qs_graph *g) {
     return g->arena.ctx;
 }
@@ -164,17 +162,8 @@ qs_id qs_graph_add_const(qs_graph *g, const char *name, int32_t dtype, int32_t r
 }
 
 const char *qs_graph_fresh_name(qs_graph *g, const char *base) {
-    size_t n = strlen(base), capacity = n + 24;
-    uint32_t *next = qs_names_counter(g->names, base);
-    if (!next)
-        return qs_arena_string(&g->arena, base, n);
-    char *name = qs_arena_alloc(&g->arena, capacity, 1);
-    for (; name; (*next)++) { /* a name once used is never free again */
-        snprintf(name, capacity, "%s_%u", base, (unsigned)*next);
-        if (qs_graph_find(g, name) == QS_NONE)
-            break;
-    }
-    return name;
+    return qs_names_counter(g->names, base) ? qs_names_unused(g->names, &g->arena, base, 1)
+                                            : qs_arena_string(&g->arena, base, strlen(base));
 }
 
 bool qs_dim_same(const qs_dim *a, const qs_dim *b) {

@@ -164,14 +164,29 @@ int qs_graph_clone(const qs_graph *graph, qsim_ctx *ctx, qs_graph **out);
 /* Hands `inner` over to `g`, also when this fails. */
 int qs_graph_own(qs_graph *g, qs_graph *inner);
 
-/* Gives captured values the names that they have in the outer graph, in all subgraphs. */
-void qs_graph_name_captures(qs_graph *g);
+/*
+ * Gives captured values, in all subgraphs, the names that they have in the outer graph, and others
+ * a name that no value of another graph has.
+ */
+int qs_graph_name_inside(qs_graph *g);
 /* Appends the values that a node's subgraphs capture to its inputs. */
 int qs_graph_capture(qs_graph *g, qs_id node, const qs_id *values, int32_t count);
 /* The subgraph that attribute `name` of a node is, or NULL. */
 qs_subgraph *qs_node_subgraph(const qs_node *n, const char *name);
 /* Whether any attribute is a subgraph. */
 bool qs_node_has_subgraph(const qs_node *n);
+/* Calls `visit` for every subgraph of the graph's nodes, in order, until it returns an error. Those
+ * inside of subgraphs are left to it. */
+typedef int (*qs_subgraph_fn)(void *user, qs_graph *g, qs_node *n, qs_subgraph *sub);
+int qs_subgraphs_visit(qs_graph *g, qs_subgraph_fn visit, void *user);
+/* Calls `visit` for the graph and all graphs inside of it, until it returns other than 0. */
+typedef int (*qs_graph_fn)(void *user, qs_graph *g);
+int qs_graphs_visit(qs_graph *g, qs_graph_fn visit, void *user);
+/* Makes captured values that are constants of g, where n is, constants of the subgraph, or of a
+ * copy of it. */
+int qs_subgraph_bind(const qs_graph *g, const qs_node *n, const qs_subgraph *sub, qs_graph *inner);
+/* Drops the constants that the subgraph does not read, and no longer captures them. */
+int qs_subgraph_release(qs_node *n, qs_subgraph *sub);
 
 /* Ids, or a negative QSIM_E_*. A name is copied; "" or NULL makes an unnamed value. */
 qs_id qs_graph_add_value(qs_graph *g, const char *name);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "graph/names.h"
 
+#include <stdio.h>
+
 struct entry {
     const char *key; /* NULL: free */
     uint64_t hash;
@@ -77,6 +79,19 @@ uint32_t *qs_names_counter(const struct qs_names *names, const char *key) {
         return NULL;
     struct entry *e = slot(names->entries, names->capacity, key, hash_text(names, key));
     return e->key ? &e->next : NULL;
+}
+
+const char *qs_names_unused(const struct qs_names *names, qs_arena *arena, const char *base,
+                            uint32_t first) {
+    const size_t capacity = strlen(base) + 24;
+    uint32_t *next = qs_names_counter(names, base);
+    char *name = qs_arena_alloc(arena, capacity, 1);
+    for (*next += *next < first; name; (*next)++) { /* a name once used is never free again */
+        snprintf(name, capacity, "%s_%u", base, (unsigned)*next);
+        if (qs_names_find(names, name) == QS_NONE)
+            break;
+    }
+    return name;
 }
 
 struct qs_names *qs_names_clone(qsim_ctx *ctx, const struct qs_names *names) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Graphs inside nodes: branches of If, bodies of Loop and Scan. */
 #include "graph/subgraph.h"
+#include "graph/names.h"
 
 int qs_graph_own(qs_graph *g, qs_graph *inner) {
     if (!qs_grow(g->arena.ctx, (void **)&g->owned, &g->owned_capacity, g->owned_count + 1,
@@ -56,18 +57,107 @@ bool qs_subgraphs_clone(qs_graph *g, qs_node *n) {
     return true;
 }
 
-static void name_captures(const qs_graph *g, const qs_node *n, const qs_subgraph *sub) {
-    for (int32_t i = 0; i < sub->capture_count; i++) {
-        const qs_id outer = n->inputs[sub->captures[i].input];
-        if (outer != QS_NONE)
-            sub->graph->values[sub->captures[i].inner].name = g->values[outer].name;
+int qs_subgraphs_visit(qs_graph *g, qs_subgraph_fn visit, void *user) {
+    int code = QSIM_OK;
+    for (size_t k = 0; k < g->order_count; k++) {
+        qs_node *n = &g->nodes[g->order[k]];
+        for (int32_t i = 0; i < n->attr_count && !n->removed && !code; i++)
+            if (is_subgraph(&n->attrs[i]))
+                code = visit(user, g, n, n->attrs[i].u.graph);
     }
-    qs_graph_name_captures(sub->graph);
+    return code;
 }
 
-void qs_graph_name_captures(qs_graph *g) {
-    for (size_t i = 0; i < g->node_count; i++)
-        for (int32_t k = 0; !g->nodes[i].removed && k < g->nodes[i].attr_count; k++)
-            if (is_subgraph(&g->nodes[i].attrs[k]))
-                name_captures(g, &g->nodes[i], g->nodes[i].attrs[k].u.graph);
+typedef struct visiting {
+    qs_graph_fn visit;
+    void *user;
+} visiting;
+
+static int visit_inside(void *user, qs_graph *g, qs_node *n, qs_subgraph *sub) {
+    const visiting *v = user;
+    (void)g, (void)n;
+    return qs_graphs_visit(sub->graph, v->visit, v->user);
+}
+
+int qs_graphs_visit(qs_graph *g, qs_graph_fn visit, void *user) {
+    visiting v = {visit, user};
+    const int code = visit(user, g);
+    return code ? code : qs_subgraphs_visit(g, visit_inside, &v);
+}
+
+/* Renames the values of a graph whose names are taken, and takes the names of all. */
+static int take_names(struct qs_names *taken, qs_graph *g) {
+    for (size_t v = 0; v < g->value_count; v++) {
+        const char *name = g->values[v].name;
+        if (!name[0] || !qs_value_exists(&g->values[v]))
+            continue;
+        while (name && (qs_names_find(taken, name) != QS_NONE ||
+                        (name != g->values[v].name && qs_graph_find(g, name) != QS_NONE)))
+            name = qs_names_unused(taken, &g->arena, g->values[v].name, 2);
+        if (!name || (name != g->values[v].name && qs_graph_rename(g, (qs_id)v, name)) ||
+            qs_names_put(g->arena.ctx, taken, name, (qs_id)v))
+            return QSIM_E_NOMEM;
+    }
+    return QSIM_OK;
+}
+
+static int name_inside(void *user, qs_graph *g, qs_node *n, qs_subgraph *sub) {
+    for (int32_t i = 0; i < sub->capture_count; i++)
+        sub->graph->values[sub->captures[i].inner].name = "";
+    const int code = take_names(user, sub->graph);
+    for (int32_t i = 0; i < sub->capture_count; i++)
+        sub->graph->values[sub->captures[i].inner].name =
+            g->values[n->inputs[sub->captures[i].input]].name;
+    return code ? code : qs_subgraphs_visit(sub->graph, name_inside, user);
+}
+
+int qs_graph_name_inside(qs_graph *g) {
+    struct qs_names *taken = qs_names_create(g->arena.ctx);
+    int code = taken ? take_names(taken, g) : QSIM_E_NOMEM;
+    if (!code)
+        code = qs_subgraphs_visit(g, name_inside, taken);
+    if (taken)
+        qs_names_free(g->arena.ctx, taken);
+    return code;
+}
+
+int qs_subgraph_bind(const qs_graph *g, const qs_node *n, const qs_subgraph *sub, qs_graph *inner) {
+    for (int32_t i = 0; i < sub->capture_count; i++) {
+        const qs_value *outer = &g->values[n->inputs[sub->captures[i].input]];
+        qs_value *v = &inner->values[sub->captures[i].inner];
+        if (!outer->data)
+            continue;
+        v->data = outer->data;
+        if (qs_value_set_shape(inner, sub->captures[i].inner, outer->dtype, outer->rank,
+                               outer->dims))
+            return QSIM_E_NOMEM;
+    }
+    size_t kept = (size_t)sub->fed;
+    for (size_t i = kept; i < inner->input_count; i++)
+        if (!inner->values[inner->inputs[i]].data)
+            inner->inputs[kept++] = inner->inputs[i];
+    inner->input_count = kept;
+    return QSIM_OK;
+}
+
+int qs_subgraph_release(qs_node *n, qs_subgraph *sub) {
+    qs_graph *g = sub->graph;
+    qs_uses uses;
+    int32_t kept = 0;
+    if (qs_graph_uses(g, &uses))
+        return QSIM_E_NOMEM;
+    for (int32_t i = 0; i < sub->capture_count; i++) {
+        const qs_capture c = sub->captures[i];
+        const qs_value *v = &g->values[c.inner];
+        if (v->data && !v->is_output && uses.start[c.inner + 1] == uses.start[c.inner])
+            n->inputs[c.input] = QS_NONE;
+        else
+            sub->captures[kept++] = c;
+    }
+    sub->capture_count = kept;
+    for (size_t v = 0; v < g->value_count; v++)
+        if (!g->values[v].is_output && uses.start[v + 1] == uses.start[v])
+            g->values[v].data = NULL;
+    qs_uses_free(g, &uses);
+    return QSIM_OK;
 }

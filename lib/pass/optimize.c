@@ -3,19 +3,10 @@
 #include "pass/pass.h"
 #include "graph/names.h"
 
-#include <stdio.h>
-
 /* Renames a node whose name another node has: `name`_2 and so on. */
 static int rename_node(qs_pass *p, struct qs_names *names, qs_id id) {
     qs_node *n = &p->graph->nodes[id];
-    const size_t capacity = strlen(n->name) + 24;
-    uint32_t *next = qs_names_counter(names, n->name);
-    char *name = qs_arena_alloc(&p->graph->arena, capacity, 1);
-    for (*next += *next < 2; name; (*next)++) {
-        snprintf(name, capacity, "%s_%u", n->name, (unsigned)*next);
-        if (qs_names_find(names, name) == QS_NONE)
-            break;
-    }
+    const char *name = qs_names_unused(names, &p->graph->arena, n->name, 2);
     if (!name || qs_names_put(p->ctx, names, name, id))
         return qs_pass_no_memory(p);
     n->name = name;
@@ -62,8 +53,7 @@ int qs_pass_names(qs_pass *p) {
             g->values[v].name = name;
         }
     }
-    qs_graph_name_captures(g);
-    return QSIM_OK;
+    return qs_graph_name_inside(g) ? qs_pass_no_memory(p) : QSIM_OK;
 }
 
 int qsim_model_optimize(const qsim_model *model, int32_t level, qsim_model **out,

@@ -176,13 +176,8 @@ static int keep_slower(qs_search *s, const qs_units *u) {
 /* Lists the units whose weights can have 4 bits, those with the most weights first. */
 static size_t list_narrow(qs_search *s, const qs_units *u, qs_unit *to, int *code) {
     qs_quantizer q;
-    qsim_model *m;
     size_t count = 0;
-    *code = qs_model_derive(s->prepared, &m, s->error);
-    if (*code)
-        return 0;
-    *code = qs_quantizer_init(&q, m, s->c, &s->base, s->error);
-    q.means = s->c;
+    *code = qs_search_begin(s, &q);
     for (size_t i = 0; i < u->count && !*code; i++)
         for (size_t k = 0; k < q.layer_count; k++) {
             const qs_layer *l = &q.layers[k];
@@ -196,8 +191,7 @@ static size_t list_narrow(qs_search *s, const qs_units *u, qs_unit *to, int *cod
                 .rounding = qs_gram_find(&q, l) ? QSIM_ROUNDING_GPTQ : QSIM_ROUNDING_NEAREST};
             to[count++].result.loss_gained = NAN;
         }
-    qs_quantizer_free(&q);
-    qsim_model_free(m);
+    qs_search_end(&q);
     return count;
 }
 

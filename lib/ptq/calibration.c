@@ -11,6 +11,30 @@
 
 #define MIN_OPSET 13 /* per-axis DequantizeLinear */
 
+int qs_ptq_look(qs_graph *g, const char *model, bool *broken) {
+    const int rule = qs_op_infer_graph(g, model, NULL);
+    *broken = rule != QSIM_OK;
+    return rule == QSIM_E_NOMEM ? rule : QSIM_OK;
+}
+
+static int prepare_inside(void *user, qs_graph *g, qs_node *n, qs_subgraph *sub);
+
+/* Runs the passes over a graph, then over its subgraphs, to which constants of it are known. */
+static int prepare_graph(qs_pass *p) {
+    const int code = qs_pipeline_run(p, QS_FOR_PTQ, QSIM_LEVEL_ALL);
+    return code ? code : qs_subgraphs_visit(p->graph, prepare_inside, p);
+}
+
+static int prepare_inside(void *user, qs_graph *g, qs_node *n, qs_subgraph *sub) {
+    qs_pass p = *(const qs_pass *)user;
+    p.graph = sub->graph;
+    if (qs_subgraph_bind(g, n, sub, sub->graph))
+        return QSIM_E_NOMEM;
+    bool broken;
+    const int code = qs_ptq_look(sub->graph, p.model, &broken);
+    return code || broken ? code : prepare_graph(&p);
+}
+
 int qs_ptq_prepare(const qsim_model *model, qsim_model **out, qsim_error *error) {
     qsim_model *m;
     *out = NULL;
@@ -28,7 +52,9 @@ int qs_ptq_prepare(const qsim_model *model, qsim_model **out, qsim_error *error)
     qs_pass p = {
         .ctx = m->ctx, .graph = m->graph, .model = m->name, .error = error, .standard = true};
     if (!code)
-        code = qs_pipeline_run(&p, QS_FOR_PTQ, QSIM_LEVEL_ALL);
+        code = prepare_graph(&p);
+    if (!code && qs_graph_name_inside(m->graph))
+        code = QSIM_E_NOMEM;
     if (code)
         qsim_model_free(m);
     else

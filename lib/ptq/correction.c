@@ -27,18 +27,12 @@ static int leave_biases(qs_search *s, const qs_quantizer *q) {
 int qs_search_correction(qs_search *s) {
     static const char what[] = "without bias correction";
     qs_quantizer q;
-    qsim_model *m;
-    int code = qs_model_derive(s->prepared, &m, s->error);
-    if (code)
-        return code;
-    code = qs_quantizer_init(&q, m, s->c, &s->base, s->error);
-    q.means = s->c;
+    int code = qs_search_begin(s, &q);
     if (!code)
         code = qs_search_progress(s, what, 0, 1);
     if (!code)
         code = leave_biases(s, &q);
-    qs_quantizer_free(&q);
-    qsim_model_free(m);
+    qs_search_end(&q);
     s->proof = -1;
     if (!code)
         code = qs_search_try(s, what, NULL);

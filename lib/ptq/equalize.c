@@ -318,7 +318,7 @@ static int mark(qs_quantizer *q, const qs_site *s, const qsim_recipe_entry *e) {
 }
 
 int qs_equalize_find(qs_quantizer *q) {
-    const qsim_recipe *r = q->options.recipe;
+    const qsim_recipe *r = q->g == q->model->graph ? q->options.recipe : NULL;
     int code = QSIM_OK;
     for (size_t i = 0; r && i < r->count && !code; i++) {
         const qsim_recipe_entry *e = &r->entries[i];

@@ -55,11 +55,7 @@ static int choose_scheme(qs_search *s, const layer_choice *l) {
 
 int qs_search_greedy(qs_search *s) {
     qs_quantizer q;
-    qsim_model *m;
-    int code = qs_model_derive(s->prepared, &m, s->error);
-    if (code)
-        return code;
-    code = qs_quantizer_init(&q, m, s->c, &s->base, s->error);
+    int code = qs_search_begin(s, &q);
     for (size_t i = 0; i < q.layer_count && !code && !qs_search_is_over(s); i++) {
         qs_id node = q.layers[i].node;
         if (!q.choices[node].integer || qs_is_narrow(q.layers[i].form.dtype))
@@ -68,7 +64,6 @@ int qs_search_greedy(qs_search *s) {
         if (!code)
             code = choose_scheme(s, &(layer_choice){qs_node_label(q.g, node), q.layers[i].form});
     }
-    qs_quantizer_free(&q);
-    qsim_model_free(m);
+    qs_search_end(&q);
     return code;
 }

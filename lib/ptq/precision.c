@@ -76,15 +76,10 @@ static int add_unit(const qs_quantizer *q, qs_id node, qs_units *u) {
 
 int qs_units_find(qs_search *s, qs_units *u) {
     qs_quantizer q;
-    qsim_model *m;
     qsim_ctx *ctx = s->prepared->ctx;
     *u = (qs_units){.count = 0};
     qs_arena_init(&u->arena, ctx);
-    int code = qs_model_derive(s->prepared, &m, s->error);
-    if (code)
-        return code;
-    code = qs_quantizer_init(&q, m, s->c, &s->base, s->error);
-    q.means = s->c;
+    int code = qs_search_begin(s, &q);
     if (!code)
         qs_activation_mark(&q);
     u->items = qs_calloc(ctx, q.node_count + 1, sizeof(*u->items));
@@ -93,8 +88,7 @@ int qs_units_find(qs_search *s, qs_units *u) {
     for (size_t k = 0; !code && k < q.g->order_count; k++)
         if (is_unit(&q, q.g->order[k]))
             code = add_unit(&q, q.g->order[k], u);
-    qs_quantizer_free(&q);
-    qsim_model_free(m);
+    qs_search_end(&q);
     for (size_t i = 0; i < u->count && !code; i++) {
         const qsim_recipe_entry *e = qs_recipe_find(s->recipe, QSIM_RECIPE_LAYER, u->items[i].name);
         qsim_recipe_entry *initial = &u->items[i].initial;
@@ -211,12 +205,8 @@ int qs_units_times(qs_search *s, qs_units *u) {
 
 int qs_units_cost(qs_search *s, double *microseconds) {
     qs_quantizer q;
-    qsim_model *m;
     double sum = 0;
-    int code = qs_model_derive(s->prepared, &m, s->error);
-    if (code)
-        return code;
-    code = qs_quantizer_init(&q, m, s->c, &s->base, s->error);
+    int code = qs_search_begin(s, &q);
     for (size_t k = 0; !code && k < q.g->order_count; k++) {
         double us[2] = {NAN, NAN};
         const qs_choice *c = &q.choices[q.g->order[k]];
@@ -226,8 +216,7 @@ int qs_units_cost(qs_search *s, double *microseconds) {
                             &us[1]);
         sum += counts && isfinite(us[c->integer]) ? us[c->integer] : 0;
     }
-    qs_quantizer_free(&q);
-    qsim_model_free(m);
+    qs_search_end(&q);
     *microseconds = sum;
     return code;
 }

@@ -69,20 +69,28 @@ int qs_quantizer_options(const qsim_quantize_options *options, qsim_quantize_opt
     return code ? code : qs_narrow_options(own, error);
 }
 
-int qs_quantizer_init(qs_quantizer *q, qsim_model *prepared, const qsim_calibration *c,
-                      const qsim_quantize_options *options, qsim_error *error) {
+/* Fills in and checks what holds for all graphs of the model, before any of them is rewritten. */
+static int set_up(qs_quantizer *q, qsim_model *prepared, const qsim_calibration *c,
+                  const qsim_quantize_options *options, qsim_error *error) {
     *q = (qs_quantizer){.ctx = prepared->ctx,
                         .model = prepared,
                         .g = prepared->graph,
                         .c = c,
                         .options = *options,
                         .error = error};
-    q->node_count = q->g->node_count;
-    q->value_count = q->g->value_count;
     if (options->activation_symmetric)
         q->activation_flags = QSIM_RANGE_SYMMETRIC | QSIM_RANGE_NARROW;
     if (options->reduce_range)
         q->weight_flags = QSIM_RANGE_REDUCED;
+    const int code = qs_recipe_check_names(q);
+    return code ? code : qs_rules_check(q);
+}
+
+/* Arrays, choices and layers of one graph. */
+static int begin(qs_quantizer *q, qs_graph *g) {
+    q->g = g;
+    q->node_count = q->g->node_count;
+    q->value_count = q->g->value_count;
     q->choices = qs_calloc(q->ctx, q->node_count + 1, sizeof(*q->choices));
     q->activations = qs_calloc(q->ctx, q->value_count + 1, sizeof(*q->activations));
     if (!q->choices || !q->activations || qs_graph_uses(q->g, &q->uses))
@@ -93,15 +101,63 @@ int qs_quantizer_init(qs_quantizer *q, qsim_model *prepared, const qsim_calibrat
     return code ? code : qs_select(q);
 }
 
+int qs_quantizer_init(qs_quantizer *q, qsim_model *prepared, const qsim_calibration *c,
+                      const qsim_quantize_options *options, qsim_error *error) {
+    const int code = set_up(q, prepared, c, options, error);
+    return code ? code : begin(q, prepared->graph);
+}
+
 void qs_quantizer_free(qs_quantizer *q) {
     qs_uses_free(q->g, &q->uses);
+    qs_free(q->ctx, q->used);
     qs_free(q->ctx, q->choices);
     qs_free(q->ctx, q->scaled);
     qs_free(q->ctx, q->activations);
     qs_free(q->ctx, q->layers);
     qs_free(q->ctx, q->decided);
-    qs_free(q->ctx, q->used);
     qs_moments_free(&q->moments);
+}
+
+/* ---- all graphs of a model ---- */
+
+typedef struct walk {
+    const qs_quantizer *all; /* settings */
+    int (*work)(qs_quantizer *q, void *user);
+    void *user;
+} walk;
+
+static int walk_graph(const walk *w, qs_graph *g);
+
+/* Quantizes inside of a node first, while captured values have the names that were calibrated. */
+static int walk_inside(void *user, qs_graph *g, qs_node *n, qs_subgraph *sub) {
+    const walk *w = user;
+    bool broken;
+    int code = qs_ptq_look(sub->graph, w->all->model->name, &broken);
+    if (code || broken)
+        return code;
+    code = walk_graph(w, sub->graph);
+    if (!code)
+        code = qs_subgraph_release(n, sub);
+    for (size_t i = 0; i < sub->graph->import_count && !code; i++) {
+        const qs_import *m = &sub->graph->imports[i];
+        code =
+            qs_graph_import(g, m->domain) ? QSIM_OK : qs_graph_set_import(g, m->domain, m->version);
+    }
+    return code;
+}
+
+/* Calls `work` with a quantizer for the graph and each one inside of it. */
+static int walk_graph(const walk *w, qs_graph *g) {
+    int code = qs_subgraphs_visit(g, walk_inside, (void *)(uintptr_t)w);
+    if (code)
+        return code;
+    qs_quantizer q = *w->all;
+    code = begin(&q, g);
+    if (!code)
+        code = w->work(&q, w->user);
+    q.used = NULL; /* all graphs share it */
+    qs_quantizer_free(&q);
+    return code;
 }
 
 /* ---- metadata ---- */
@@ -238,7 +294,8 @@ static int describe(qs_quantizer *q) {
 }
 
 /* Whether a node's weights are floats in the file, so that they can still be stored in 8 bits. */
-static bool has_float_weights(const qs_graph *g) {
+static int has_float_weights(void *user, qs_graph *g) {
+    (void)user;
     for (size_t i = 0; i < g->order_count; i++) {
         const qs_node *n = &g->nodes[g->order[i]];
         for (int32_t k = 0; n->op && k < n->input_count; k++) {
@@ -250,20 +307,31 @@ static bool has_float_weights(const qs_graph *g) {
     return false;
 }
 
-int qs_ptq_refuse_quantized(const qsim_model *m, int32_t mode, qsim_error *error) {
-    uint32_t quantized = QS_INTEGER | QS_QUANTIZES;
-    if (mode == QSIM_MODE_WEIGHTS && !has_float_weights(m->graph))
-        quantized |= QS_DEQUANTIZES;
-    for (size_t i = 0; i < m->graph->order_count; i++) {
-        const qs_node *n = &m->graph->nodes[m->graph->order[i]];
-        if (!(qs_node_traits(m->graph, n) & quantized))
+typedef struct refusal {
+    const char *model;
+    uint32_t traits; /* of nodes that are quantized */
+    qsim_error *error;
+} refusal;
+
+static int refuse_graph(void *user, qs_graph *g) {
+    const refusal *r = user;
+    for (size_t i = 0; i < g->order_count; i++) {
+        const qs_node *n = &g->nodes[g->order[i]];
+        if (!(qs_node_traits(g, n) & r->traits))
             continue;
-        qs_fail(error, QSIM_E_UNSUPPORTED, "%s: is already quantized (node '%s', %s)", m->name,
-                qs_node_label(m->graph, m->graph->order[i]), n->op_type);
-        qs_hint(error, "quantize the float model; qsim info shows what this one is");
+        qs_fail(r->error, QSIM_E_UNSUPPORTED, "%s: is already quantized (node '%s', %s)", r->model,
+                qs_node_label(g, g->order[i]), n->op_type);
+        qs_hint(r->error, "quantize the float model; qsim info shows what this one is");
         return QSIM_E_UNSUPPORTED;
     }
     return QSIM_OK;
+}
+
+int qs_ptq_refuse_quantized(const qsim_model *m, int32_t mode, qsim_error *error) {
+    refusal r = {m->name, QS_INTEGER | QS_QUANTIZES, error};
+    if (mode == QSIM_MODE_WEIGHTS && !qs_graphs_visit(m->graph, has_float_weights, NULL))
+        r.traits |= QS_DEQUANTIZES;
+    return qs_graphs_visit(m->graph, refuse_graph, &r);
 }
 
 int qs_calibration_check(const qsim_calibration *c, const qsim_model *model, qsim_error *error) {
@@ -344,40 +412,47 @@ static int upgrade(qsim_model *m, const qsim_quantize_options *own, qsim_error *
     return code ? code : qs_op_infer_graph(m->graph, m->name, error);
 }
 
+typedef struct job {
+    qsim_recipe *decided; /* NULL: nobody wants it */
+    size_t corrected;     /* layers of graphs so far */
+} job;
+
+static int quantize_graph(qs_quantizer *q, void *user) {
+    job *j = user;
+    q->corrected = j->corrected;
+    int code = qs_equalize_apply(q);
+    if (!code)
+        code = rewrite(q, j->decided);
+    if (!code)
+        code = finish(q);
+    j->corrected = q->corrected;
+    if (!code && q->g == q->model->graph)
+        code = describe(q);
+    return code ? code : qs_equalize_rename(q);
+}
+
 int qs_quantize_prepared(const qsim_model *prepared, const qsim_calibration *c,
                          const qsim_quantize_options *own, qsim_model **out, qsim_error *error) {
-    qsim_recipe *decided = NULL;
+    job j = {0};
     qsim_model *m;
-    qs_quantizer q;
+    qs_quantizer all;
+    const walk w = {&all, quantize_graph, &j};
     int code = qs_model_derive(prepared, &m, error);
     if (code)
         return code;
-    code = upgrade(m, own, error);
-    if (code) {
-        qsim_model_free(m);
-        return code;
-    }
-    code = qs_quantizer_init(&q, m, own->mode == QSIM_MODE_STATIC ? c : NULL, own, error);
-    q.means = c;
-    q.used = c ? qs_calloc(q.ctx, c->count + 1, 1) : NULL;
-    if (!code && c && !q.used)
-        code = QSIM_E_NOMEM;
+    code = set_up(&all, m, own->mode == QSIM_MODE_STATIC ? c : NULL, own, error);
+    all.means = c;
+    all.used = c ? qs_calloc(all.ctx, c->count + 1, 1) : NULL;
+    if (!code)
+        code = c && !all.used ? QSIM_E_NOMEM : upgrade(m, own, error);
     if (!code && own->decided)
-        code = qsim_recipe_create(prepared->ctx, &decided, error);
+        code = qsim_recipe_create(prepared->ctx, &j.decided, error);
     if (!code)
-        code = qs_equalize_apply(&q);
-    if (!code)
-        code = rewrite(&q, decided);
-    if (!code)
-        code = finish(&q);
-    if (!code)
-        code = describe(&q);
-    if (!code)
-        code = qs_equalize_rename(&q);
-    if (!code && decided)
-        code = qsim_recipe_merge(own->decided, decided, error);
-    qsim_recipe_free(decided);
-    qs_quantizer_free(&q);
+        code = walk_graph(&w, m->graph);
+    if (!code && j.decided)
+        code = qsim_recipe_merge(own->decided, j.decided, error);
+    qsim_recipe_free(j.decided);
+    qs_free(all.ctx, all.used);
     if (code)
         qsim_model_free(m);
     else
@@ -469,20 +544,26 @@ static qsim_layer_info stored_info(const qs_quantizer *q, qs_id node) {
                              .bytes = (integer ? 1 : 4) * weights};
 }
 
-/* Calls `layer` for every node with weights that are quantized. Returns their number. */
-static int32_t list_layers(const qs_quantizer *q, qsim_layer_fn layer, void *user, int *code) {
-    int32_t count = 0;
-    for (size_t k = 0; k < q->g->order_count && !*code; k++) {
+typedef struct listing {
+    qsim_layer_fn layer; /* NULL: they are counted alone */
+    void *user;
+    int32_t count;
+} listing;
+
+/* Lists every node with weights that are quantized. */
+static int list_layers(qs_quantizer *q, void *user) {
+    listing *l = user;
+    for (size_t k = 0; k < q->g->order_count; k++) {
         const qs_id node = q->g->order[k];
         const int32_t own = q->choices[node].layer;
         if (own < 0 && !qs_stored_weights(q, node))
             continue;
         const qsim_layer_info info = own >= 0 ? info_of(q, &q->layers[own]) : stored_info(q, node);
-        count++;
-        if (layer && layer(user, &info))
-            *code = qs_fail(q->error, QSIM_E_CANCELLED, "%s: cancelled", q->model->name);
+        l->count++;
+        if (l->layer && l->layer(l->user, &info))
+            return qs_fail(q->error, QSIM_E_CANCELLED, "%s: cancelled", q->model->name);
     }
-    return count;
+    return QSIM_OK;
 }
 
 int32_t qsim_quantize_layers(const qsim_model *model, const qsim_calibration *c,
@@ -490,7 +571,9 @@ int32_t qsim_quantize_layers(const qsim_model *model, const qsim_calibration *c,
                              qsim_error *error) {
     qsim_quantize_options own;
     qsim_model *m;
-    qs_quantizer q;
+    qs_quantizer all;
+    listing l = {layer, user, 0};
+    const walk w = {&all, list_layers, &l};
     qs_error_clear(error);
     if (!model)
         return qs_fail(error, QSIM_E_ARGUMENT, "quantization: an argument is missing");
@@ -505,9 +588,9 @@ int32_t qsim_quantize_layers(const qsim_model *model, const qsim_calibration *c,
         code = derive_prepared(model, c, &m, error);
     if (code)
         return qs_no_memory_in("quantization", code, error);
-    code = qs_quantizer_init(&q, m, own.mode == QSIM_MODE_STATIC ? c : NULL, &own, error);
-    const int32_t count = list_layers(&q, layer, user, &code);
-    qs_quantizer_free(&q);
+    code = set_up(&all, m, own.mode == QSIM_MODE_STATIC ? c : NULL, &own, error);
+    if (!code)
+        code = walk_graph(&w, m->graph);
     qsim_model_free(m);
-    return code ? qs_no_memory_in("quantization", code, error) : count;
+    return code ? qs_no_memory_in("quantization", code, error) : l.count;
 }

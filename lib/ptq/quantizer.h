@@ -145,6 +145,8 @@ int qs_quantizer_init(qs_quantizer *q, qsim_model *prepared, const qsim_calibrat
                       const qsim_quantize_options *options, qsim_error *error);
 void qs_quantizer_free(qs_quantizer *q);
 
+/* Checks that every rule matches a node of the model, or of a graph inside of it (select.c). */
+int qs_rules_check(const qs_quantizer *q);
 int qs_select(qs_quantizer *q);            /* select.c */
 int qs_activation_choose(qs_quantizer *q); /* activation.c */
 /* Marks the values that get a scale, and the root whose scale each one has. */
@@ -209,7 +211,9 @@ size_t qs_stored_weights(const qs_quantizer *q, qs_id node);
 
 /* MISMATCH if the recipe, which may be NULL, is of another model. */
 int qs_recipe_check(const qsim_recipe *r, const qsim_model *model, qsim_error *error);
-/* Refuses unknown names and entries that are not supported, and sets the type of activations. */
+/* Checks that every entry names a layer or tensor of the model, or of a graph inside of it. */
+int qs_recipe_check_names(const qs_quantizer *q);
+/* Refuses entries that are not supported, and sets the type of activations. */
 int qs_recipe_begin(qs_quantizer *q);
 /* Refuses an entry with weights that its layer cannot have. */
 int qs_recipe_check_weights(const qs_quantizer *q);

@@ -7,20 +7,15 @@
 
 int qs_search_tensors(qs_search *s, int32_t *tensors, size_t *count) {
     qs_quantizer q;
-    qsim_model *m;
-    int code = qs_model_derive(s->prepared, &m, s->error);
-    if (code)
-        return code;
     *count = 0;
-    code = qs_quantizer_init(&q, m, s->c, &s->base, s->error);
+    int code = qs_search_begin(s, &q);
     if (!code)
         code = qs_activation_choose(&q);
     for (size_t i = 0; i < q.value_count && !code; i++)
         if (q.activations[i].quantized && q.activations[i].root == (qs_id)i &&
             qs_calibration_find(s->c, q.g->values[i].name, &tensors[*count]))
             ++*count;
-    qs_quantizer_free(&q);
-    qsim_model_free(m);
+    qs_search_end(&q);
     return code;
 }
 

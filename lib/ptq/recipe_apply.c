@@ -85,30 +85,42 @@ static int check_type(qs_quantizer *q, const qsim_recipe_entry *e, const char **
     return QSIM_OK;
 }
 
-/* Checks that every entry names a layer or tensor of the model. */
-static int check_names(const qs_quantizer *q) {
+/* The entries that name something. */
+typedef struct known {
+    const qsim_recipe *r;
+    bool *entry;
+} known;
+
+static void know(const known *k, int32_t kind, const char *name) {
+    const qsim_recipe_entry *e = qs_recipe_find(k->r, kind, name);
+    if (e)
+        k->entry[e - k->r->entries] = true;
+}
+
+static int know_graph(void *user, qs_graph *g) {
+    for (size_t i = 0; i < g->order_count; i++)
+        know(user, QSIM_RECIPE_LAYER, qs_node_label(g, g->order[i]));
+    for (size_t v = 0; v < g->value_count; v++)
+        know(user, QSIM_RECIPE_TENSOR, g->values[v].name);
+    return QSIM_OK;
+}
+
+int qs_recipe_check_names(const qs_quantizer *q) {
     const qsim_recipe *r = q->options.recipe;
-    bool *known = qs_calloc(q->ctx, r->count + 1, sizeof(*known));
+    if (!r)
+        return QSIM_OK;
+    known k = {r, qs_calloc(q->ctx, r->count + 1, sizeof(*k.entry))};
     int code = QSIM_OK;
-    if (!known)
+    if (!k.entry)
         return QSIM_E_NOMEM;
-    for (size_t k = 0; k < q->g->order_count; k++) {
-        const qsim_recipe_entry *e = layer_entry(q, q->g->order[k]);
-        if (e)
-            known[e - r->entries] = true;
-    }
-    for (size_t v = 0; v < q->value_count; v++) {
-        const qsim_recipe_entry *e = tensor_entry(q, (qs_id)v);
-        if (e)
-            known[e - r->entries] = true;
-    }
+    (void)qs_graphs_visit(q->model->graph, know_graph, &k);
     for (size_t i = 0; i < r->count && !code; i++)
-        if (!known[i] && r->entries[i].kind != QSIM_RECIPE_EQUALIZE) /* equalize.c looks for it */
+        if (!k.entry[i] && r->entries[i].kind != QSIM_RECIPE_EQUALIZE) /* equalize.c looks for it */
             code = qs_fail(q->error, QSIM_E_NOT_FOUND, "%s: the recipe's %s '%s' does not exist",
                            q->model->name,
                            r->entries[i].kind == QSIM_RECIPE_LAYER ? "layer" : "tensor",
                            r->entries[i].name);
-    qs_free(q->ctx, known);
+    qs_free(q->ctx, k.entry);
     return code;
 }
 
@@ -116,7 +128,7 @@ int qs_recipe_begin(qs_quantizer *q) {
     const qsim_recipe *r = q->options.recipe;
     const char *first = NULL;
     int32_t type = 0;
-    int code = r ? check_names(q) : QSIM_OK;
+    int code = QSIM_OK;
     for (size_t i = 0; r && i < r->count && !code; i++) {
         const qsim_recipe_entry *e = &r->entries[i];
         const char *what = unsupported(e, q->options.mode);

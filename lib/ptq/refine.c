@@ -151,13 +151,8 @@ static int correct(qs_search *s, qs_quantizer *q, qs_layer *l, const qs_bias_sou
  */
 static int round_weights(qs_search *s) {
     qs_quantizer q;
-    qsim_model *m;
     size_t count = 0;
-    int code = qs_model_derive(s->prepared, &m, s->error);
-    if (code)
-        return code;
-    code = qs_quantizer_init(&q, m, s->c, &s->base, s->error);
-    q.means = s->c;
+    int code = qs_search_begin(s, &q);
     for (size_t i = 0; i < q.layer_count && !code; i++) {
         const qs_layer *l = &q.layers[i];
         const char *name = qs_node_label(q.g, l->node);
@@ -169,8 +164,7 @@ static int round_weights(qs_search *s) {
         code = qs_recipe_put(s->recipe, &e, name);
         count++;
     }
-    qs_quantizer_free(&q);
-    qsim_model_free(m);
+    qs_search_end(&q);
     if (!code && count > 0)
         code = qs_search_step(s, "weights rounded by GPTQ", NULL);
     return code ? code : qs_search_return(s);
@@ -192,14 +186,8 @@ static int watch_float(const qs_search *s, qsim_calibration **out) {
 
 static int correct_all(qs_search *s) {
     qs_quantizer q;
-    qsim_model *m;
     qsim_calibration *seen = NULL;
-    int code = qs_model_derive(s->prepared, &m, s->error);
-    if (code)
-        return code;
-    code = qs_quantizer_init(&q, m, s->c, &s->base, s->error);
-    /* Weights are rounded here as they are when all is quantized. */
-    q.means = s->c;
+    int code = qs_search_begin(s, &q);
     q.used = qs_calloc(q.ctx, s->c->count + 1, 1);
     if (!code)
         code = qs_equalize_apply(&q);
@@ -224,8 +212,7 @@ static int correct_all(qs_search *s) {
             code = correct(s, &q, l, &from, means);
     }
     qsim_calibration_free(seen);
-    qs_quantizer_free(&q);
-    qsim_model_free(m);
+    qs_search_end(&q);
     return code;
 }
 

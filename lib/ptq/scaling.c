@@ -32,7 +32,6 @@ typedef struct place {
 typedef struct scaling {
     qs_search *s;
     qs_quantizer q;
-    qsim_model *m;
     place *places;
     size_t count;
     int32_t *reads, *makes; /* by node: the site that it reads, and the one it makes; -1: none */
@@ -110,11 +109,7 @@ static int find_places(scaling *g, bool normalized) {
 
 static int begin(scaling *g, qs_search *s, bool normalized) {
     *g = (scaling){.s = s};
-    int code = qs_model_derive(s->prepared, &g->m, s->error);
-    if (code)
-        return code;
-    code = qs_quantizer_init(&g->q, g->m, s->c, &s->base, s->error);
-    g->q.means = s->c;
+    int code = qs_search_begin(s, &g->q);
     if (code)
         return code;
     qs_activation_mark(&g->q);
@@ -130,15 +125,12 @@ static int begin(scaling *g, qs_search *s, bool normalized) {
 }
 
 static void end(scaling *g) {
-    if (!g->m)
-        return;
     for (size_t i = 0; i < g->count; i++)
         qs_site_free(g->q.ctx, &g->places[i].site);
     qs_free(g->q.ctx, g->places);
     qs_free(g->q.ctx, g->reads);
     qs_free(g->q.ctx, g->makes);
-    qs_quantizer_free(&g->q);
-    qsim_model_free(g->m);
+    qs_search_end(&g->q);
 }
 
 /* ---- magnitudes ---- */

@@ -30,6 +30,22 @@ static int cancelled(const qs_search *s) {
     return qs_fail(s->error, QSIM_E_CANCELLED, "%s: search cancelled", s->prepared->name);
 }
 
+int qs_search_begin(const qs_search *s, qs_quantizer *q) {
+    qsim_model *m;
+    *q = (qs_quantizer){.ctx = s->prepared->ctx, .g = s->prepared->graph};
+    int code = qs_model_derive(s->prepared, &m, s->error);
+    if (!code)
+        code = qs_quantizer_init(q, m, s->c, &s->base, s->error);
+    q->means = s->c;
+    return code;
+}
+
+void qs_search_end(qs_quantizer *q) {
+    qsim_model *m = q->model;
+    qs_quantizer_free(q);
+    qsim_model_free(m);
+}
+
 int qs_search_progress(qs_search *s, const char *what, size_t done, size_t total) {
     s->judge.doing = what;
     s->judge.done = done;

@@ -191,12 +191,32 @@ static bool apply_rule(qs_quantizer *q, const qsim_rule *rule, size_t number, bo
 }
 
 static int apply_rules(qs_quantizer *q) {
+    int code = QSIM_OK;
+    for (size_t r = 0; r < q->options.rule_count && !code; r++) {
+        qsim_rule rule;
+        code = qs_rule_get(&q->options, r, &rule, q->error);
+        if (!code && !apply_rule(q, &rule, r + 1, false))
+            (void)apply_rule(q, &rule, r + 1, true);
+    }
+    return code;
+}
+
+/* Whether a pattern names a node of the graph, or its operator. */
+static int finds(void *pattern, qs_graph *g) {
+    bool found = false;
+    for (size_t k = 0; k < g->order_count && !found; k++)
+        found = qs_glob(pattern, qs_node_label(g, g->order[k])) ||
+                qs_glob(pattern, g->nodes[g->order[k]].op_type);
+    return found;
+}
+
+int qs_rules_check(const qs_quantizer *q) {
     for (size_t r = 0; r < q->options.rule_count; r++) {
         qsim_rule rule;
         int code = qs_rule_get(&q->options, r, &rule, q->error);
         if (code)
             return code;
-        if (!apply_rule(q, &rule, r + 1, false) && !apply_rule(q, &rule, r + 1, true))
+        if (!qs_graphs_visit(q->model->graph, finds, (void *)(uintptr_t)rule.pattern))
             return qs_fail(q->error, QSIM_E_NOT_FOUND, "%s: no node's name matches the rule '%s'",
                            q->model->name, rule.pattern);
     }

@@ -62,9 +62,9 @@ void quantize_warn_unchanged(const tool *t, const quantizing *q) {
     count_layers(q, &integer, &floats);
     if (integer > 0 || floats > 0) /* floats: as rules say */
         return;
-    if (find_graphs(q->result, &n))
-        tool_warn(t, "no layer was quantized: layers inside of %s '%s' stay as they are", n.op_type,
-                  n.name[0] || n.output_count == 0 ? n.name : n.outputs[0]);
+    if (q->options.mode == QSIM_MODE_STATIC && find_graphs(q->result, &n))
+        tool_warn(t, "no layer was quantized: those inside of %s '%s' stay floats in static mode",
+                  n.op_type, n.name[0] || n.output_count == 0 ? n.name : n.outputs[0]);
     else
         tool_warn(t, "no layer was quantized: none has constant weights that could be");
 }
