@@ -10,8 +10,8 @@
 #     debug     gcc -O0, AddressSanitizer and UBSan: the same
 #     fuzz      clang, libFuzzer over test/fuzz: SECONDS_EACH (default 120) for each target, at most 10 s
 #               and 1.4 GB for an input; findings are left in build-test/fuzz/found
-#     replay    gcc, AddressSanitizer and UBSan: the same targets without libFuzzer, TIMES (default 1)
-#               10 million mutations in all; the first input that fails is left in build-test/replay
+#     replay    gcc, AddressSanitizer and UBSan: the same targets without libFuzzer, TIMES (default 1; also
+#               1/10) 10 million mutations in all; the first input that fails is left in build-test/replay
 #               ONLY="npy csv" restricts both, fuzz and replay, to some targets
 #     random    gcc -O0, AddressSanitizer and UBSan: SEEDS (default 2000) random graphs from seed FIRST (1) on
 #     coverage  lines and branches of readers and writers that the ordinary tests reach, and that fuzz targets
@@ -100,8 +100,9 @@ fuzz() {
 # Mutations of each target: many where an input takes microseconds.
 replay() {
     cd build-test/replay
-    while read -r name count; do
+    while read -r name times; do
         wanted "$name" || continue
+        times=$((times * ${TIMES:-1}))
         case $name in
         qcal) seeds=../../test/fuzz/seed.qcal ;;
         recipe) seeds=../../test/fuzz/seed.qrecipe ;;
@@ -110,8 +111,8 @@ replay() {
         esac
         # shellcheck disable=SC2086
         ASAN_OPTIONS=abort_on_error=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1:abort_on_error=1 \
-            ../sanitize/test/fuzz/replay_"$name" -n $((count * ${TIMES:-1})) $seeds >"$name.log" 2>&1 &&
-            say "replay: $name: $count mutations of each seed, none fails" || {
+            ../sanitize/test/fuzz/replay_"$name" -n $times $seeds >"$name.log" 2>&1 &&
+            say "replay: $name: $times mutations of each seed, none fails" || {
             say "replay: $name FAILED"
             tail -n 20 "$name.log"
             [ ! -f replay-found ] || mv replay-found "found-$name"
@@ -182,7 +183,8 @@ for analysis in $analyses; do
         UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 build-test/debug/test/unit/test_random_graphs "${FIRST:-1}" "${SEEDS:-2000}" || status=1
         ;;
     replay)
-        build_folder fuzz sanitize gcc -Dbuildtype=debugoptimized -Db_sanitize=address,undefined
+        # The build of test/run.sh.
+        build_folder fuzz sanitize gcc -Dbuildtype=debugoptimized -Doptimization=1 -Dc_args=-g1 -Db_sanitize=address,undefined
         mkdir -p build-test/replay
         replay
         ;;
