@@ -37,7 +37,8 @@ typedef struct qsim_calibration_options {
     size_t struct_size; /* sizeof(qsim_calibration_options) */
     /*
      * Globs over the names of the tensors to observe. None: the tensors that get a scale, and those
-     * that layers with weights read. A glob that matches no float activation gives NOT_FOUND.
+     * that layers with weights read, also inside of If, Loop and Scan, which globs do not reach. A
+     * glob that matches no float activation gives NOT_FOUND.
      */
     const char *const *tensors;
     size_t tensor_count;

@@ -83,6 +83,7 @@ typedef struct qs_flow_body {
      * which the operator feeds.
      */
     int32_t *source;
+    int32_t watched; /* the last outputs, which are shown to the observer of the outermost run */
 } qs_flow_body;
 
 /* The subgraphs of a node: then_branch and else_branch, or body. */

@@ -121,7 +121,9 @@ int qs_flow_set_output(qs_flow_call *c, int32_t index, const qsim_tensor *t) {
 
 int qs_flow_run(qs_flow_call *c, int which, const qsim_tensor *fed) {
     struct qs_flow *f = c->node->flow;
-    const int32_t *source = body_of(c, which)->source;
+    const qs_flow_body *body = body_of(c, which);
+    const int32_t *source = body->source;
+    const qsim_run *top = c->run;
     for (size_t i = 0; i < f->in_count[which]; i++)
         f->in[i] = source[i] < 0 ? fed[-1 - source[i]] : qs_flow_input(c, source[i], f->dims[i]);
     memset(f->out, 0, f->out_count[which] * sizeof(*f->out));
@@ -131,8 +133,15 @@ int qs_flow_run(qs_flow_call *c, int which, const qsim_tensor *fed) {
      * be equal by chance alone.
      */
     f->run[which]->turn = (c->run->turn + c->iteration) * UINT64_C(0x9e3779b97f4a7c15);
-    return qsim_run_execute(f->run[which], f->in, f->in_count[which], f->out, f->out_count[which],
+    int code = qsim_run_execute(f->run[which], f->in, f->in_count[which], f->out,
+                                f->out_count[which], c->error);
+    while (top->outer)
+        top = top->outer;
+    for (size_t i = f->out_count[which] - (size_t)body->watched; i < f->out_count[which] && !code;
+         i++)
+        code = top->observe(top->observe_user, body->session->output_names[i], &f->out[i], false,
                             c->error);
+    return code;
 }
 
 /* ---- stacks ---- */

@@ -31,6 +31,7 @@ static int compile_one(qsim_session *s, const qs_node *n, const qs_subgraph *sub
     if (code)
         return code;
     qs_graph_free(m->graph);
+    body->watched = sub->watched;
     m->graph = NULL;
     m->name = s->name;
     if (qs_graph_clone(sub->graph, s->ctx, &m->graph) ||

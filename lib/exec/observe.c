@@ -92,7 +92,8 @@ int qs_run_show(qsim_run *run, int32_t step, qsim_error *error) {
         if (plan->untaken && (plan->untaken[output] || (size_t)output >= s->shown_count))
             continue;
         const qsim_tensor value = output_view(plan, &plan->outputs[output]);
-        code = run->observe(run->observe_user, output, &value, s->channels_last[output], error);
+        code = run->observe(run->observe_user, s->output_names[output], &value,
+                            s->channels_last[output], error);
     }
     return code;
 }

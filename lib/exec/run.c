@@ -306,8 +306,9 @@ void qsim_run_set_seed(qsim_run *run, uint64_t seed) {
         run->seed = seed;
 }
 
-void qs_run_follow(qsim_run *run, qsim_run *parent) {
-    run->stop.outer = &parent->stop;
+void qs_run_follow(qsim_run *run, qsim_run *outer) {
+    run->outer = outer;
+    run->stop.outer = &outer->stop;
 }
 
 static int execute_steps(qsim_run *r, qsim_error *error) {

@@ -8,16 +8,17 @@
 #include <qsim/profile.h>
 
 /*
- * Called with each output of an observed session once it is complete; the view is valid during the
- * call. channels_last: axis 1 of the model's tensor is the last axis of the view. The function may
- * use qs_parallel. A result other than 0 ends the execution with that code, and the function has
- * set `error`.
+ * Called with each output of an observed session once it is complete, and with those of subgraphs
+ * that are watched, each time that they run; the view is valid during the call. channels_last: axis
+ * 1 of the model's tensor is the last axis of the view. The function may use qs_parallel. A result
+ * other than 0 ends the execution with that code, and the function has set `error`.
  */
-typedef int (*qs_observe_fn)(void *user, int32_t output, const qsim_tensor *value,
+typedef int (*qs_observe_fn)(void *user, const char *output, const qsim_tensor *value,
                              bool channels_last, qsim_error *error);
 
 struct qsim_run {
     qsim_session *session; /* counted reference */
+    qsim_run *outer;       /* of a subgraph's run; NULL: it is none */
     qs_plan *plans[QS_PLANS];
     qs_plan *plan; /* the one last used */
     uint8_t *arena;
@@ -35,8 +36,8 @@ struct qsim_run {
     size_t shown; /* number of outputs that it was called with */
 };
 
-/* Makes a run of a subgraph stop when `parent`, the outer run, stops. */
-void qs_run_follow(qsim_run *run, qsim_run *parent);
+/* Makes a run that of a subgraph, which stops when `outer` stops. */
+void qs_run_follow(qsim_run *run, qsim_run *outer);
 /* Executes a session compiled with QS_COMPILE_OBSERVED (run.c). */
 int qs_run_observe(qsim_run *run, const qsim_tensor *inputs, size_t input_count,
                    qs_observe_fn observe, void *user, qsim_error *error);

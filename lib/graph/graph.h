@@ -147,6 +147,7 @@ typedef struct qs_capture {
 typedef struct qs_subgraph {
     qs_graph *graph; /* owned by the graph that the node is in */
     int32_t fed;     /* inputs that the operator feeds */
+    int32_t watched; /* outputs behind the operator's, which an observed run shows */
     qs_capture *captures;
     int32_t capture_count;
 } qs_subgraph;

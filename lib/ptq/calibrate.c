@@ -20,7 +20,7 @@
 typedef struct listing {
     qsim_calibration *c;
     qsim_model *prepared;
-    qs_graph *g;
+    qs_graph *g; /* the main graph or one inside of it */
     const qsim_calibration_options *options;
     bool *wanted;  /* by value id */
     int32_t *axis; /* by value id: of the channels whose means are kept; -1: none */
@@ -55,7 +55,7 @@ static int mark_scaled(const listing *l, const qsim_quantize_options *options) {
     int code = qs_quantizer_options(options, &own, l->error);
     if (code || own.mode != QSIM_MODE_STATIC)
         return code;
-    code = qs_quantizer_init(&q, l->prepared, NULL, &own, l->error);
+    code = qs_quantizer_init(&q, l->prepared, l->g, NULL, &own, l->error);
     if (!code) {
         qs_activation_mark(&q);
         for (size_t i = 0; i < q.value_count; i++)
@@ -108,17 +108,19 @@ static int mark_channels(const listing *l) {
 static int choose_tensors(const listing *l) {
     const qsim_calibration_options *o = l->options;
     const qsim_rule all = {.struct_size = sizeof(all), .pattern = "*", .action = QSIM_RULE_INT8};
+    const bool inside = l->g != l->prepared->graph;
     int code = QSIM_OK;
     if (o->tensor_count > 0 && !o->tensors)
         return qs_fail(l->error, QSIM_E_ARGUMENT, "calibration: the tensors' patterns are missing");
     for (size_t k = 0; k < l->g->order_count; k++)
         mark_means(l, &l->g->nodes[l->g->order[k]]);
-    code = mark_channels(l);
+    if (!inside)
+        code = mark_channels(l);
     if (code)
         return code;
     if (o->tensor_count > 0)
         memset(l->wanted, 0, l->g->value_count * sizeof(*l->wanted));
-    for (size_t i = 0; i < o->tensor_count && !code; i++)
+    for (size_t i = 0; i < o->tensor_count && !inside && !code; i++)
         code = mark_named(l, o->tensors[i]);
     if (code || o->tensor_count > 0)
         return code;
@@ -130,11 +132,13 @@ static int choose_tensors(const listing *l) {
             .struct_size = sizeof(q), .format = i % 2, .rules = &all, .rule_count = (size_t)i / 2};
         code = mark_scaled(l, &q);
     }
-    mark_all_if_none(l);
+    if (!inside)
+        mark_all_if_none(l);
     return code;
 }
 
-static int add_tensor(const listing *l, qs_id value) {
+static int add_tensor(void *user, qs_id value) {
+    const listing *l = user;
     qsim_calibration *c = l->c;
     if (!is_observable(l->g, value) || !l->wanted[value])
         return QSIM_OK;
@@ -148,21 +152,85 @@ static int add_tensor(const listing *l, qs_id value) {
     return code;
 }
 
-/* Lists the graph's inputs and then the nodes' outputs, in order. *inputs: number of inputs. */
-static int list_tensors(const listing *l, size_t *inputs) {
-    const qs_graph *g = l->g;
-    int code = choose_tensors(l);
-    for (size_t i = 0; i < g->input_count && !code; i++)
-        code = add_tensor(l, g->inputs[i]);
-    *inputs = l->c->count;
+/* Calls `each` for the first inputs of a graph, then for the outputs of its nodes, in order. */
+static int for_tensors(const qs_graph *g, size_t inputs, int (*each)(void *user, qs_id value),
+                       void *user) {
+    int code = QSIM_OK;
+    for (size_t i = 0; i < inputs && !code; i++)
+        code = each(user, g->inputs[i]);
     for (size_t k = 0; k < g->order_count && !code; k++) {
         const qs_node *n = &g->nodes[g->order[k]];
         for (int32_t i = 0; i < n->output_count && !code; i++)
-            code = add_tensor(l, n->outputs[i]);
+            code = each(user, n->outputs[i]);
     }
-    if (!code && l->c->count == 0)
-        code = qs_fail(l->error, QSIM_E_GRAPH, "calibration: no float activation has a name");
     return code;
+}
+
+static int list_inside(void *user, qs_graph *g, qs_node *n, qs_subgraph *sub);
+
+/*
+ * Lists the tensors of graphs inside of a graph, then its own: the first `inputs` inputs, and what
+ * nodes make.
+ */
+static int list_graph(listing *l, size_t inputs) {
+    l->wanted = qs_calloc(l->c->ctx, l->g->value_count + 1, sizeof(*l->wanted));
+    l->axis = qs_alloc(l->c->ctx, l->g->value_count + 1, sizeof(*l->axis));
+    if (!l->wanted || !l->axis)
+        return QSIM_E_NOMEM;
+    for (size_t i = 0; i < l->g->value_count; i++)
+        l->axis[i] = -1;
+    int code = qs_subgraphs_visit(l->g, list_inside, l);
+    l->c->inside = l->c->count;
+    if (!code)
+        code = choose_tensors(l);
+    return code ? code : for_tensors(l->g, inputs, add_tensor, l);
+}
+
+static void end_listing(const listing *l) {
+    qs_free(l->c->ctx, l->wanted);
+    qs_free(l->c->ctx, l->axis);
+}
+
+static int list_inside(void *user, qs_graph *g, qs_node *n, qs_subgraph *sub) {
+    const listing *outer = user;
+    listing l = *outer;
+    bool broken;
+    (void)g;
+    l.g = sub->graph;
+    int code = qs_ptq_look(l.g, l.prepared->name, &broken);
+    if (code || broken)
+        return code;
+    code = list_graph(&l, (size_t)sub->fed);
+    for (int32_t i = 0; i < sub->capture_count && !code; i++) {
+        const qs_id inner = sub->captures[i].inner, x = n->inputs[sub->captures[i].input];
+        outer->wanted[x] |= l.wanted[inner];
+        outer->axis[x] = outer->axis[x] < 0 ? l.axis[inner] : outer->axis[x];
+    }
+    end_listing(&l);
+    return code;
+}
+
+/* Makes tensors of subgraphs that are listed outputs of these. */
+typedef struct watching {
+    const qsim_calibration *c;
+    qs_subgraph *sub;
+} watching;
+
+static int watch_tensor(void *user, qs_id value) {
+    const watching *w = user;
+    const qs_id at =
+        value == QS_NONE ? QS_NONE : qs_names_find(w->c->names, w->sub->graph->values[value].name);
+    if (at == QS_NONE)
+        return QSIM_OK;
+    w->sub->watched++;
+    return qs_graph_push_output(w->sub->graph, value);
+}
+
+static int watch_inside(void *user, qs_graph *g, qs_node *n, qs_subgraph *sub) {
+    watching w = {user, sub};
+    (void)g, (void)n;
+    const int code = for_tensors(sub->graph, (size_t)sub->fed, watch_tensor, &w);
+    return code ? QSIM_E_NOMEM : qs_subgraphs_visit(sub->graph, watch_inside, user);
 }
 
 /* ---- tensors that are not read ---- */
@@ -229,11 +297,10 @@ static int find_parts(qsim_calibration *c, const qs_graph *g) {
 /* ---- create ---- */
 
 /*
- * Appends the names of the model's outputs, if branches of the graph may be left out. Returns the
- * number of names.
+ * Appends the names of the model's outputs, if branches of the graph may be left out or graphs
+ * inside of it are watched. Returns the number of names.
  */
-static size_t add_outputs(const qs_graph *g, const char **names, size_t count) {
-    bool chooses = false;
+static size_t add_outputs(const qs_graph *g, bool chooses, const char **names, size_t count) {
     for (size_t k = 0; k < g->order_count; k++)
         chooses |= (g->nodes[g->order[k]].op->traits & QS_CHOOSES) != 0;
     for (size_t i = 0; i < g->output_count && chooses; i++)
@@ -243,27 +310,26 @@ static size_t add_outputs(const qs_graph *g, const char **names, size_t count) {
 }
 
 /* Compiles the graph up to the tensors that are read. */
-static int compile(qsim_calibration *c, size_t inputs, qsim_error *error) {
+static int compile(qsim_calibration *c, qsim_error *error) {
     const qs_graph *g = c->prepared->graph;
     const char **names = qs_alloc(c->ctx, c->count + g->output_count + 1, sizeof(*names));
     size_t count = 0;
-    c->outputs = qs_alloc(c->ctx, c->count + 1, sizeof(*c->outputs));
-    c->read_count = inputs;
-    int code = QSIM_OK;
-    if (!names || !c->outputs)
-        code = QSIM_E_NOMEM;
-    for (size_t i = inputs; i < c->count && !code; i++) {
-        if (!is_read(&c->tensors[i]))
-            continue;
-        names[count] = c->tensors[i].name;
-        c->outputs[count++] = (int32_t)i;
-        c->read_count++;
+    qsim_model *m = NULL;
+    int code = names ? qs_model_derive(c->prepared, &m, error) : QSIM_E_NOMEM;
+    if (!code)
+        code = qs_subgraphs_visit(m->graph, watch_inside, c);
+    for (size_t i = 0; i < c->count && !code; i++) {
+        c->read_count += is_read(&c->tensors[i]);
+        if (i >= c->inside && is_read(&c->tensors[i]) &&
+            !g->values[qs_graph_find(g, c->tensors[i].name)].is_input)
+            names[count++] = c->tensors[i].name;
     }
-    const size_t all = code ? 0 : add_outputs(g, names, count);
+    const size_t all = code ? 0 : add_outputs(g, c->inside > 0, names, count);
     qsim_session_options options = {
         .struct_size = sizeof(options), .outputs = names, .output_count = all};
     if (!code)
-        code = qs_session_compile(c->prepared, &options, QS_COMPILE_OBSERVED, &c->session, error);
+        code = qs_session_compile(m, &options, QS_COMPILE_OBSERVED, &c->session, error);
+    qsim_model_free(m);
     if (!code && all > count)
         c->session->shown_count = count;
     if (!code)
@@ -293,7 +359,6 @@ static int read_options(qsim_calibration *c, const qsim_calibration_options *o, 
 static int build(qsim_calibration *c, const qsim_model *model,
                  const qsim_calibration_options *options, qsim_error *error) {
     listing l = {.c = c, .options = options, .error = error};
-    size_t inputs = 0;
     int code = read_options(c, options, error);
     if (!code && qsim_model_hash(model, c->model))
         code = QSIM_E_NOMEM;
@@ -303,21 +368,15 @@ static int build(qsim_calibration *c, const qsim_model *model,
         return code;
     l.prepared = c->prepared;
     l.g = c->prepared->graph;
-    l.wanted = qs_calloc(c->ctx, l.g->value_count + 1, sizeof(*l.wanted));
-    l.axis = qs_alloc(c->ctx, l.g->value_count + 1, sizeof(*l.axis));
-    if (!l.wanted || !l.axis)
-        code = QSIM_E_NOMEM;
-    for (size_t i = 0; l.axis && i < l.g->value_count; i++)
-        l.axis[i] = -1;
-    if (!code)
-        code = list_tensors(&l, &inputs);
-    qs_free(c->ctx, l.wanted);
-    qs_free(c->ctx, l.axis);
+    code = list_graph(&l, l.g->input_count);
+    end_listing(&l);
+    if (!code && c->count == 0)
+        code = qs_fail(error, QSIM_E_GRAPH, "calibration: no float activation has a name");
     if (!code)
         code = qs_gram_create(c, options->quantize, error);
     if (!code)
         code = find_parts(c, l.g);
-    return code ? code : compile(c, inputs, error);
+    return code ? code : compile(c, error);
 }
 
 int qsim_calibration_create(const qsim_model *model, const qsim_calibration_options *options,
@@ -355,7 +414,7 @@ typedef struct feeding {
 } feeding;
 
 /* The layout of a tensor in memory, by samples and channels. */
-static qs_watched watched(const feeding *f, const qsim_tensor *t, int32_t axis) {
+static qs_watched watched(const feeding *f, const qsim_tensor *t, int32_t axis, bool repeats) {
     const bool many = t->rank > 0 && axis != 0 && f->c->batch_axis == 0 && f->samples > 0 &&
                       t->dims[0] % f->samples == 0;
     qs_watched w = {.x = t->data,
@@ -363,7 +422,8 @@ static qs_watched watched(const feeding *f, const qsim_tensor *t, int32_t axis) 
                     .outer = 1,
                     .channels = 1,
                     .inner = 1,
-                    .means = axis >= 0};
+                    .means = axis >= 0,
+                    .repeats = repeats};
     for (int32_t i = 0; i < t->rank; i++) {
         const size_t size = (size_t)t->dims[i] / (many && i == 0 ? w.samples : 1);
         if (i == axis)
@@ -381,7 +441,7 @@ static int watch(feeding *f, qs_seen *s, const qsim_tensor *t, bool last, qsim_e
     int32_t axis = s->batch.means.axis;
     if (last && axis >= 0)
         axis = qs_layout_axis(axis, t->rank);
-    const qs_watched w = watched(f, t, axis);
+    const qs_watched w = watched(f, t, axis, s < c->tensors + c->inside);
     qs_observer_expect(s->batch.observer, s->kept.observer->exponent);
     int code = qs_watch_tensor(&c->watch, &w, &s->batch);
     if (!code && c->gram_count > 0)
@@ -400,10 +460,12 @@ static int watch(feeding *f, qs_seen *s, const qsim_tensor *t, bool last, qsim_e
     return QSIM_OK;
 }
 
-static int observe(void *user, int32_t output, const qsim_tensor *value, bool channels_last,
+/* A model's output that is not listed only tells which branches are taken. */
+static int observe(void *user, const char *output, const qsim_tensor *value, bool channels_last,
                    qsim_error *error) {
     feeding *f = user;
-    return watch(f, &f->c->tensors[f->c->outputs[output]], value, channels_last, error);
+    const qs_id at = qs_names_find(f->c->names, output);
+    return at == QS_NONE ? QSIM_OK : watch(f, &f->c->tensors[at], value, channels_last, error);
 }
 
 /* Observes inputs in the caller's memory; the run reports errors of those that are skipped here. */

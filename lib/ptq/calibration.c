@@ -105,7 +105,6 @@ void qsim_calibration_free(qsim_calibration *c) {
     qsim_session_free(c->session);
     qsim_model_free(c->prepared);
     qs_watch_free(&c->watch);
-    qs_free(ctx, c->outputs);
     qs_free(ctx, c->tensors);
     if (c->names)
         qs_names_free(ctx, c->names);

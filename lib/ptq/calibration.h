@@ -34,7 +34,7 @@ struct qsim_calibration {
     qsim_session *session;
     qsim_run *run;
     qs_watch watch;
-    int32_t *outputs;  /* tensor of each output of the session */
+    size_t inside;     /* the first tensors, of subgraphs */
     size_t read_count; /* tensors that are read; the others have moved values of these */
     int32_t batch_axis;
     qsim_progress_fn progress;

@@ -104,7 +104,7 @@ int qs_gram_create(qsim_calibration *c, const qsim_quantize_options *options, qs
     int code = options ? qs_quantizer_options(options, &own, error) : QSIM_OK;
     if (code || !options || !is_wanted(&own))
         return code;
-    code = qs_quantizer_init(&q, c->prepared, NULL, &own, error);
+    code = qs_quantizer_init(&q, c->prepared, c->prepared->graph, NULL, &own, error);
     for (size_t i = 0; i < q.layer_count && !code; i++) {
         const qs_layer *l = &q.layers[i];
         if (own.keep_moments || l->form.rounding == QSIM_ROUNDING_GPTQ)

@@ -101,10 +101,10 @@ static int begin(qs_quantizer *q, qs_graph *g) {
     return code ? code : qs_select(q);
 }
 
-int qs_quantizer_init(qs_quantizer *q, qsim_model *prepared, const qsim_calibration *c,
+int qs_quantizer_init(qs_quantizer *q, qsim_model *prepared, qs_graph *g, const qsim_calibration *c,
                       const qsim_quantize_options *options, qsim_error *error) {
     const int code = set_up(q, prepared, c, options, error);
-    return code ? code : begin(q, prepared->graph);
+    return code ? code : begin(q, g);
 }
 
 void qs_quantizer_free(qs_quantizer *q) {

@@ -141,7 +141,7 @@ typedef struct qs_quantizer {
 int qs_quantizer_options(const qsim_quantize_options *options, qsim_quantize_options *own,
                          qsim_error *error);
 /* Initializes q: arrays over a prepared model's graph, choices and layers. */
-int qs_quantizer_init(qs_quantizer *q, qsim_model *prepared, const qsim_calibration *c,
+int qs_quantizer_init(qs_quantizer *q, qsim_model *prepared, qs_graph *g, const qsim_calibration *c,
                       const qsim_quantize_options *options, qsim_error *error);
 void qs_quantizer_free(qs_quantizer *q);
 

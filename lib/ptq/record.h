@@ -77,7 +77,8 @@ void qs_watch_free(qs_watch *w);
 typedef struct qs_watched {
     const float *x;
     size_t samples, outer, channels, inner;
-    bool means; /* of the channels, too */
+    bool means;   /* of the channels, too */
+    bool repeats; /* a batch may make the tensor several times */
 } qs_watched;
 
 /*

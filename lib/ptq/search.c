@@ -35,7 +35,7 @@ int qs_search_begin(const qs_search *s, qs_quantizer *q) {
     *q = (qs_quantizer){.ctx = s->prepared->ctx, .g = s->prepared->graph};
     int code = qs_model_derive(s->prepared, &m, s->error);
     if (!code)
-        code = qs_quantizer_init(q, m, s->c, &s->base, s->error);
+        code = qs_quantizer_init(q, m, m->graph, s->c, &s->base, s->error);
     q->means = s->c;
     return code;
 }

@@ -216,7 +216,7 @@ static void plan(watching *g, size_t elements) {
     if (elements <= FEW)
         g->slices = 1;
     if (g->slices == 1)
-        qs_observer_form(g->r->observer, elements);
+        qs_observer_form(g->r->observer, t->repeats ? SIZE_MAX : elements);
 }
 
 /* Takes the sums of the only block as they are. */
@@ -237,7 +237,7 @@ int qs_watch_tensor(qs_watch *w, const qs_watched *t, qs_record *r) {
     if (t->means)
         code = qs_means_reserve(w->ctx, &r->means, t->channels);
     plan(&g, positions * t->channels);
-    if (!code && t->means && t->inner == 1 && g.units * t->samples == 1)
+    if (!code && t->means && !t->repeats && t->inner == 1 && g.units * t->samples == 1)
         code = take_block(w->ctx, &r->means);
     for (size_t i = 0; i < g.slices && !code; i++)
         code = grow_scratch(&g, &w->parts[i]);

@@ -27,3 +27,9 @@ for how in '--mode weights' '--mode weights --weights uint8 --weight-scheme tens
     check scan 5,32 1 $how
     check deep 3,32 2 $how
 done
+# Static: random numbers choose either branch, so that both are seen.
+for how in '' '--format qoperator' '--activations int8 --symmetric'; do
+    check branches 2,4,8,8 4 --data random --limit 32 --batch 2 --shape x0=2x4x8x8 $how
+    check loop 3,32 2 --data random --limit 32 --batch 3 --shape x0=3x32 $how
+    check deep 3,32 2 --data random --limit 32 --batch 3 --shape x0=3x32 $how
+done

@@ -46,26 +46,10 @@ static void count_layers(const quantizing *q, int *integer, int *floats) {
     }
 }
 
-/* The first node with graphs of its own; false: there is none. */
-static bool find_graphs(const qsim_model *m, qsim_node_info *n) {
-    for (int32_t i = 0; i < qsim_model_node_count(m); i++)
-        if (qsim_model_node(m, i, n) == QSIM_OK &&
-            (strcmp(n->op_type, "If") == 0 || strcmp(n->op_type, "Loop") == 0 ||
-             strcmp(n->op_type, "Scan") == 0))
-            return true;
-    return false;
-}
-
 void quantize_warn_unchanged(const tool *t, const quantizing *q) {
-    qsim_node_info n = {.struct_size = sizeof(n)};
     int integer, floats;
     count_layers(q, &integer, &floats);
-    if (integer > 0 || floats > 0) /* floats: as rules say */
-        return;
-    if (q->options.mode == QSIM_MODE_STATIC && find_graphs(q->result, &n))
-        tool_warn(t, "no layer was quantized: those inside of %s '%s' stay floats in static mode",
-                  n.op_type, n.name[0] || n.output_count == 0 ? n.name : n.outputs[0]);
-    else
+    if (integer == 0 && floats == 0) /* floats: as rules say */
         tool_warn(t, "no layer was quantized: none has constant weights that could be");
 }
 
@@ -202,8 +186,19 @@ static double constants_ratio(const quantizing *q) {
     return after ? (double)qsim_model_parameter_bytes(q->model) / (double)after : 1;
 }
 
+/* Whether nodes have graphs of their own, whose constants are not counted. */
+static bool has_graphs(const qsim_model *m) {
+    qsim_node_info n = {.struct_size = sizeof(n)};
+    for (int32_t i = 0; i < qsim_model_node_count(m); i++)
+        if (qsim_model_node(m, i, &n) == QSIM_OK &&
+            (strcmp(n.op_type, "If") == 0 || strcmp(n.op_type, "Loop") == 0 ||
+             strcmp(n.op_type, "Scan") == 0))
+            return true;
+    return false;
+}
+
 void quantize_print(const tool *t, quantizing *q, const quantize_check *c) {
-    char b[32];
+    char b[32], constants[48] = "";
     double before = (double)qsim_model_bytes(q->model), after = (double)qsim_model_bytes(q->result);
     table_line("model", "%s  %s  opset %lld  %d nodes", tool_base_name(q->file),
                tool_bytes(before, b), (long long)qsim_model_opset(q->model, NULL),
@@ -223,9 +218,11 @@ void quantize_print(const tool *t, quantizing *q, const quantize_check *c) {
     else if (q->searched)
         table_line("search", "%s to float %.6f, without it %.6f",
                    q->has_classes ? "KL" : "relative error", q->found_loss, q->plain_loss);
-    table_line("output", "%s  %s (%.2fx; all constants %.2fx)  %s, opset %lld",
-               tool_base_name(q->output), tool_bytes(after, b), before / after, constants_ratio(q),
-               form_name(q), (long long)qsim_model_opset(q->result, NULL));
+    if (!has_graphs(q->result))
+        snprintf(constants, sizeof(constants), "; all constants %.2fx", constants_ratio(q));
+    table_line("output", "%s  %s (%.2fx%s)  %s, opset %lld", tool_base_name(q->output),
+               tool_bytes(after, b), before / after, constants, form_name(q),
+               (long long)qsim_model_opset(q->result, NULL));
     pace_print(&c->pace);
     judge_print(t, &c->judging);
     for (size_t i = 0; i < c->next.count; i++)

@@ -109,7 +109,7 @@ static int check_counts(const qs_infer *x, const qs_subgraph *sub, int32_t input
     if (sub->fed != inputs)
         return qs_infer_fail(x, QSIM_E_GRAPH, "the subgraph has %d inputs, %d are given",
                              (int)sub->fed, (int)inputs);
-    if ((int64_t)sub->graph->output_count != outputs)
+    if ((int64_t)sub->graph->output_count != outputs + sub->watched)
         return qs_infer_fail(x, QSIM_E_GRAPH, "the subgraph gives %zu outputs, %d are expected",
                              sub->graph->output_count, (int)outputs);
     return QSIM_OK;

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdbool.h>
 
+#include "heap.h"
 #include "proto.h"
 #include "test.h"
 
@@ -83,16 +84,16 @@ static void add_loop(proto *g) {
     proto_free(&t);
 }
 
-static qsim_model *load(const void *data, size_t size) {
+static qsim_model *load(qsim_ctx *ctx, const void *data, size_t size) {
     const qsim_load_options o = {.struct_size = sizeof(o), .flags = QSIM_LOAD_COPY};
     qsim_model *m = NULL;
     qsim_error e = {0};
-    if (qsim_model_load_memory(NULL, data, size, &o, &m, &e))
+    if (qsim_model_load_memory(ctx, data, size, &o, &m, &e))
         CHECK_FAIL(e.message);
     return m;
 }
 
-static qsim_model *nested(void) {
+static qsim_model *nested(qsim_ctx *ctx) {
     const int64_t rows[] = {-1, WIDTH}, any[] = {-1, -1};
     proto g = {0}, model = {0};
     proto_text(&g, 2, "nested");
@@ -105,7 +106,7 @@ static qsim_model *nested(void) {
     proto_value(&g, 12, "y", QSIM_FLOAT, any, 2);
     proto_value(&g, 12, "z", QSIM_FLOAT, rows, 2);
     proto_model(&model, &g);
-    qsim_model *m = load(model.data, model.size);
+    qsim_model *m = load(ctx, model.data, model.size);
     proto_free(&g);
     proto_free(&model);
     return m;
@@ -118,7 +119,7 @@ static qsim_model *reloaded(const qsim_model *m, size_t *size) {
     CHECK_INT(qsim_model_save_memory(m, NULL, 0, size, &e), QSIM_OK);
     void *file = malloc(*size);
     CHECK_INT(qsim_model_save_memory(m, file, *size, size, &e), QSIM_OK);
-    qsim_model *again = load(file, *size);
+    qsim_model *again = load(NULL, file, *size);
     free(file);
     return again;
 }
@@ -286,13 +287,169 @@ static void check_narrow(const qsim_model *m) {
     qsim_model_free(again);
 }
 
+/* ---- static ---- */
+
+/* How the file says that it was quantized. */
+static const char *options_of(const qsim_model *m) {
+    for (int32_t i = 0; i < qsim_model_metadata_count(m); i++)
+        if (strcmp(qsim_model_metadata_key(m, i), "qsim.options") == 0)
+            return qsim_model_metadata_value(m, i);
+    return "";
+}
+
+/* Calibrates on samples of four rows that take the branches in `taken`: 1, 2 or 3 for both. */
+static qsim_calibration *calibrate(const qsim_model *m, int taken) {
+    static const int64_t dims[] = {ROWS, WIDTH};
+    qsim_calibration *c = NULL;
+    qsim_error e = {0};
+    float x[ROWS * WIDTH];
+    CHECK_INT(qsim_calibration_create(m, NULL, &c, &e), QSIM_OK);
+    for (uint64_t seed = 9; seed < 13; seed++)
+        for (uint8_t on = 0; on < 2; on++) {
+            const qsim_tensor in[2] = {{QSIM_BOOL, 0, NULL, &on, 1},
+                                       {QSIM_FLOAT, 2, dims, x, sizeof(x)}};
+            make_input(x, seed);
+            if ((taken & (on ? 1 : 2)) && qsim_calibration_feed(c, in, 2, &e))
+                CHECK_FAIL(e.message);
+        }
+    return c;
+}
+
+static const qsim_observer *seen(const qsim_calibration *c, const char *name) {
+    for (int32_t i = 0; i < qsim_calibration_count(c); i++)
+        if (strcmp(qsim_calibration_name(c, i), name) == 0)
+            return qsim_calibration_observer(c, i);
+    CHECK_FAIL(name);
+    return NULL;
+}
+
+/* An inner tensor is seen as often as its graph runs: a Loop's of three iterations three times. */
+static void check_seen(const qsim_model *m) {
+    const size_t size = 4 * ROWS * WIDTH;
+    qsim_calibration *c = calibrate(m, 1);
+    results a;
+    float low = 0, high = 0;
+    run(m, true, &a);
+    for (size_t i = 0; i < a.count; i++)
+        high = fmaxf(high, a.y[i]);
+    CHECK_INT(qsim_observer_count(seen(c, "r")), size);
+    CHECK(qsim_observer_min(seen(c, "r")) == 0);
+    CHECK(qsim_observer_max(seen(c, "r")) >= high);
+    CHECK_INT(qsim_observer_count(seen(c, "h")), size);
+    CHECK_INT(qsim_observer_count(seen(c, "s")), 3 * size);
+    CHECK_INT(qsim_observer_count(seen(c, "k")), 3 * size);
+    for (size_t i = 0; i < ROWS * WIDTH; i++) {
+        low = fminf(low, a.z[i]);
+        CHECK(a.z[i] <= qsim_observer_max(seen(c, "s")));
+    }
+    /* States after an iteration are tanh of a sum; the first one is the input, nearly +-1. */
+    CHECK(qsim_observer_max(seen(c, "s")) > 0.99f && qsim_observer_max(seen(c, "s")) <= 1);
+    CHECK(tanhf(qsim_observer_min(seen(c, "k"))) <= low + 1e-6f);
+    qsim_calibration_free(c);
+}
+
+static void check_static(const qsim_model *m) {
+    qsim_calibration *both = calibrate(m, 3), *one = calibrate(m, 1);
+    qsim_quantize_options o = {.struct_size = sizeof(o)};
+    qsim_error e = {0};
+    size_t size;
+    for (o.format = QSIM_FORMAT_QDQ; o.format <= QSIM_FORMAT_QOPERATOR; o.format++) {
+        listed l = {0};
+        CHECK_INT(qsim_quantize_layers(m, both, &o, list, &l, &e), 4);
+        CHECK_INT(l.integer, 4);
+        qsim_model *q = quantize(m, both, &o), *again = reloaded(q, &size);
+        CHECK(size < SMALL);
+        CHECK(strstr(options_of(q), "bias-corrected=4") || o.format == QSIM_FORMAT_QOPERATOR);
+        check_close(m, again);
+        qsim_model_free(q);
+        qsim_model_free(again);
+    }
+    /* The other branch stays in floats: its tensors were not seen. */
+    listed l = {0};
+    o.format = QSIM_FORMAT_QDQ;
+    CHECK_INT(qsim_quantize_layers(m, one, &o, list, &l, &e), 4);
+    CHECK_INT(l.integer, 3);
+    qsim_calibration_free(both);
+    qsim_calibration_free(one);
+}
+
+/* The means of a Loop's states correct its biases: the mean of a result is nearly the float one. */
+static void check_corrected(const qsim_model *m) {
+    qsim_calibration *c = calibrate(m, 3);
+    qsim_quantize_options o = {.struct_size = sizeof(o), .mode = QSIM_MODE_DYNAMIC};
+    qsim_model *q = quantize(m, c, &o);
+    CHECK(strstr(options_of(q), "bias-corrected=4") != NULL);
+    check_close(m, q);
+    qsim_model_free(q);
+    qsim_calibration_free(c);
+}
+
+/* ---- without memory ---- */
+
+/* Calibrates on one sample of each branch, and quantizes in all modes. */
+static int all_modes(const qsim_model *m, qsim_error *e) {
+    static const int64_t dims[] = {ROWS, WIDTH};
+    static float x[ROWS * WIDTH];
+    qsim_calibration *c = NULL;
+    qsim_quantize_options o = {.struct_size = sizeof(o)};
+    int code = qsim_calibration_create(m, NULL, &c, e);
+    make_input(x, 9);
+    for (uint8_t on = 0; on < 2 && !code; on++) {
+        const qsim_tensor in[2] = {{QSIM_BOOL, 0, NULL, &on, 1},
+                                   {QSIM_FLOAT, 2, dims, x, sizeof(x)}};
+        code = qsim_calibration_feed(c, in, 2, e);
+    }
+    for (; o.mode <= QSIM_MODE_WEIGHTS && !code; o.mode++) {
+        qsim_model *q = NULL;
+        code = qsim_quantize(m, c, &o, &q, e);
+        qsim_model_free(q);
+    }
+    if (!code && qsim_quantize_layers(m, c, NULL, NULL, NULL, e) != 4)
+        code = e->code ? e->code : QSIM_E_INTERNAL;
+    qsim_calibration_free(c);
+    return code;
+}
+
+/* Each fifth allocation fails once: an error with a message, no leak, no crash. */
+static void check_memory(void) {
+    test_heap h = {0};
+    const qsim_allocator a = test_heap_allocator(&h);
+    const qsim_ctx_options o = {.struct_size = sizeof(o), .allocator = &a, .threads = 1};
+    qsim_ctx *ctx = NULL;
+    qsim_error e = {0};
+    CHECK_INT(qsim_ctx_create(&o, &ctx, &e), QSIM_OK);
+    qsim_model *m = nested(ctx);
+    h.calls = 0;
+    CHECK_INT(all_modes(m, &e), QSIM_OK);
+    const long calls = h.calls;
+    for (long n = 1; n <= calls; n += 5) {
+        const long live = h.live;
+        h.calls = 0;
+        h.fail_at = n;
+        const int code = all_modes(m, &e);
+        if (code != QSIM_E_NOMEM || !strstr(e.message, "out of memory") || h.live != live)
+            fprintf(stderr, "allocation %ld: %d '%s', %ld blocks lost\n", n, code, e.message,
+                    h.live - live);
+        CHECK_INT(code, QSIM_E_NOMEM);
+        CHECK(strstr(e.message, "out of memory") != NULL);
+        CHECK_INT(h.live, live);
+    }
+    qsim_model_free(m);
+    qsim_ctx_free(ctx);
+    CHECK_INT(h.live, 0);
+}
+
 int main(void) {
-    qsim_model *m = nested();
+    qsim_model *m = nested(NULL);
     if (m) {
+        check_seen(m);
+        check_static(m);
+        check_corrected(m);
         check_modes(m);
         check_settings(m);
         check_narrow(m);
     }
     qsim_model_free(m);
+    check_memory();
     return test_done();
 }
