@@ -142,7 +142,9 @@ static bool has_limits(int32_t isa) {
            isa == QSIM_ISA_AMX;
 }
 
+/* The first call is for C. */
 static void machine_of(int32_t isa) {
+    static bool memory_known;
     qsim_machine m = {.struct_size = sizeof(m)};
     qsim_ctx_options o = {.struct_size = sizeof(o), .threads = 2, .isa = isa};
     qsim_ctx *ctx;
@@ -153,9 +155,13 @@ static void machine_of(int32_t isa) {
     CHECK_INT(m.int8_gmacs > 0, has_limits(isa));
     CHECK_INT(m.float_gmacs > 0, has_limits(isa));
     CHECK_INT(m.tile_gmacs > 0, isa == QSIM_ISA_AMX);
+    if (isa == QSIM_ISA_C)
+        memory_known = m.read_gbs[0] > 0;
+    /* A build without kernels for AVX2 has the loop that reads, too. */
+    CHECK(memory_known || !qsim_isa_available(QSIM_ISA_AVX2));
     for (int i = 0; i < QSIM_MEMORY_LEVELS; i++) {
         /* What memory gives is known with all instruction sets of a CPU, or with none. */
-        CHECK((m.read_gbs[i] > 0) == qsim_isa_available(QSIM_ISA_AVX2));
+        CHECK((m.read_gbs[i] > 0) == memory_known);
         CHECK(i == 0 || m.read_bytes[i] >= m.read_bytes[i - 1]);
         CHECK(i == 0 || m.read_gbs[i] <= m.read_gbs[i - 1]);
     }

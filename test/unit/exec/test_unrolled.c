@@ -250,7 +250,7 @@ static void test_no_rank(bool sizes) {
     proto g = {0};
     live l;
     qsim_error e = {0};
-    qsim_tensor out[1];
+    qsim_tensor out[1] = {{0}};
     proto_value(&g, 11, "x", QSIM_FLOAT, any, 3);
     proto_value(&g, 11, "m", QSIM_INT64, any, 1);
     proto_value(&g, 11, "shape", QSIM_INT64, any, 1);
