@@ -189,14 +189,21 @@ static int place_observed(placing *p) {
     return QSIM_OK;
 }
 
-/* Gives `out` the buffer of `in`, if step i makes it of this and no later step reads that. */
-static bool take_over(placing *p, qs_id in, qs_id out, int32_t i) {
-    const qs_part x = p->root[in], y = p->root[out];
+/*
+ * Gives output 0 of step i the buffer of its input k, if no later step reads that, and the step
+ * reads it as no other input.
+ */
+static void take_over(placing *p, int32_t i, int32_t k) {
+    const qs_step *s = &p->plan->steps[i];
+    const qs_part x = p->root[s->in[k]], y = p->root[s->out[0]];
     buffer *to = &p->buffers[x.value];
     const buffer *from = &p->buffers[y.value];
     if (x.from || y.from || to == from || to->bytes != from->bytes || to->last != i ||
-        from->first != i || to->constant != QS_NONE || to->input >= 0)
-        return false;
+        from->first != i || from->in_place || to->constant != QS_NONE || to->input >= 0)
+        return;
+    for (int32_t other = 0; other < p->s->graph->nodes[s->node].input_count; other++)
+        if (other != k && s->in[other] != QS_NONE && p->root[s->in[other]].value == x.value)
+            return;
     to->last = from->last;
     qs_id last = y.value;
     for (qs_id v = last; v != QS_NONE; v = p->next[v]) {
@@ -205,19 +212,17 @@ static bool take_over(placing *p, qs_id in, qs_id out, int32_t i) {
     }
     p->next[last] = p->next[x.value];
     p->next[x.value] = y.value;
-    return true;
 }
 
 /*
- * Sums of an observed session are written over an operand: each is a step of its own there, since
- * what it adds is shown, too.
+ * Sums are written over an operand: they stay in the cache, and the network takes less memory. In
+ * an observed session each is a step of its own, since what it adds is shown, too.
  */
 static void place_sums(placing *p) {
-    for (size_t i = 0; i < p->plan->step_count; i++) {
-        const qs_step *s = &p->plan->steps[i];
-        for (int32_t k = 0; s->in_place && k < 2; k++)
-            k += take_over(p, s->in[k], s->out[0], (int32_t)i);
-    }
+    for (size_t i = 0; i < p->plan->step_count; i++)
+        for (int32_t k = 0; p->plan->steps[i].in_place >> k; k++)
+            if (p->plan->steps[i].in_place >> k & 1)
+                take_over(p, (int32_t)i, k);
 }
 
 /*
@@ -368,7 +373,7 @@ int qs_plan_place(const qsim_session *s, qs_plan *plan, const qs_part *part, con
     code = place_inputs(&p);
     if (!code)
         code = s->observed ? place_observed(&p) : place_outputs(&p, (int32_t)plan->step_count);
-    if (!code && s->observed)
+    if (!code)
         place_sums(&p);
     if (!code)
         code = place_slots(&p, error);

@@ -8,7 +8,8 @@
 /*
  * c = round_half_even(clamp(v, lo, hi)) + zc on uint8, with
  *   add: v = ma (a - za) + mb (b - zb)      mul: v = ((a - za) (b - zb)) ma
- * An int8 operand is its uint8 twin ^ 0x80: its flip_* is 0x80, else 0. Strides are 0 or 1.
+ * An int8 operand is its uint8 twin ^ 0x80: its flip_* is 0x80, else 0. Strides are 0 or 1. If both
+ * are 1, c may be b.
  */
 typedef struct qk_u8_pair {
     float ma, mb;

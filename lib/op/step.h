@@ -96,8 +96,8 @@ typedef struct qs_step {
      */
     size_t min_lead, min_lag;
     bool overlaps;
-    /* Output 0 may have the memory of input 0 or 1, of its size, that no later step reads. */
-    bool in_place;
+    /* Bit k: output 0 may have the memory of input k, of its size, that no later step reads. */
+    uint32_t in_place;
 } qs_step;
 
 typedef struct qs_lower {

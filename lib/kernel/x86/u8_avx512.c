@@ -286,8 +286,8 @@ INLINE __m512i binary_64(__m512i x, __m512i z, const binary *w, bool mul, bool p
     return _mm512_xor_si512(_mm512_min_epu8(y, k.hi), k.flip_c);
 }
 
-INLINE void binaries(const uint8_t *restrict a, size_t sa, const uint8_t *restrict b, size_t sb,
-                     uint8_t *restrict c, size_t n, const qk_u8_pair *w, bool mul, bool plain) {
+INLINE void binaries(const uint8_t *a, size_t sa, const uint8_t *b, size_t sb, uint8_t *c, size_t n,
+                     const qk_u8_pair *w, bool mul, bool plain) {
     const binary k = load_binary(w);
     const __m512i a0 = _mm512_set1_epi8((char)*a), b0 = _mm512_set1_epi8((char)*b);
     size_t i = 0;
@@ -304,8 +304,8 @@ INLINE void binaries(const uint8_t *restrict a, size_t sa, const uint8_t *restri
     }
 }
 
-TARGET static void add_avx512(const uint8_t *restrict a, size_t sa, const uint8_t *restrict b,
-                              size_t sb, uint8_t *restrict c, size_t n, const qk_u8_pair *w) {
+TARGET static void add_avx512(const uint8_t *a, size_t sa, const uint8_t *b, size_t sb, uint8_t *c,
+                              size_t n, const qk_u8_pair *w) {
     if (fits_int32(w, false) && n && sa && sb && is_plain(w) && !w->flip_b)
         binaries(a, 1, b, 1, c, n, w, false, true); /* the usual case of residual connections */
     else if (fits_int32(w, false) && n)
@@ -314,8 +314,8 @@ TARGET static void add_avx512(const uint8_t *restrict a, size_t sa, const uint8_
         qk_u8_avx2.add(a, sa, b, sb, c, n, w);
 }
 
-TARGET static void mul_avx512(const uint8_t *restrict a, size_t sa, const uint8_t *restrict b,
-                              size_t sb, uint8_t *restrict c, size_t n, const qk_u8_pair *w) {
+TARGET static void mul_avx512(const uint8_t *a, size_t sa, const uint8_t *b, size_t sb, uint8_t *c,
+                              size_t n, const qk_u8_pair *w) {
     if (fits_int32(w, true) && n)
         binaries(a, sa, b, sb, c, n, w, true, false);
     else

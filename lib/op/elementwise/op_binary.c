@@ -173,7 +173,8 @@ QS_COLD static int lower_binary(qs_lower *l, int32_t which) {
     (void)qs_legacy_operand(l->node, a, b, &wide, dims);
     qs_loops_make(&p->loops, a, &wide, y);
     l->step->run = run_binary;
-    l->step->in_place = p->plain_sum && p->loops.rows == 1 && p->loops.inner_a && p->loops.inner_b;
+    const bool dense = p->loops.rows == 1 && p->loops.inner_a && p->loops.inner_b;
+    l->step->in_place = p->plain_sum && dense ? 3 : 0;
     return QSIM_OK;
 }
 

@@ -179,6 +179,8 @@ QS_COLD int qs_i8_lower_post_ops(qs_lower *l, qs_i8_post_ops *b) {
                        "%s: something follows a product without weights (node '%s', %s)", l->model,
                        l->node->name, l->node->op_type);
     l->step->run = run_post_ops;
+    /* Sums are stored a part at a time, after the same part of the other tensor has been read. */
+    l->step->in_place = b->sums && b->product.conv.g.y_channels == 0 ? 1u << QS_I8_OTHER : 0;
     l->step->kernel = names[kind][qs_conv_i8_is_depthwise(&b->product.conv.w)];
     return QSIM_OK;
 }

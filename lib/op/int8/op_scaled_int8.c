@@ -113,7 +113,7 @@ static void scale_rows(const void *arg, size_t begin, size_t end) {
         float *const place = p->into ? s->whole + r * p->into + p->column : NULL;
         float *const y = place && most == 1 ? place : s->y + r * n;
         p->k->scale(s->y + r * n, &how, y, rows * n);
-        qs_finish_run(&p->end, y, p->end.sum ? s->other + r * n : NULL, rows * n);
+        qs_finish_run(&p->end, y, p->end.sum ? s->other + r * n : NULL, y, rows * n);
         if (place && most > 1)
             qs_copy_rows(y, (ptrdiff_t)(4 * n), place, (ptrdiff_t)(4 * p->into), 4 * n, rows);
     }
@@ -136,7 +136,7 @@ static void finish_block(const void *arg, const qs_conv_i8_block *block) {
     for (size_t r = 0; r < rows; r++) {
         float *y = (float *)(void *)(block->y + r * block->y_stride);
         const size_t at = (block->at + r * block->stride) / 4;
-        qs_finish_run(&s->p->end, y, s->p->end.sum ? s->other + at : NULL, n);
+        qs_finish_run(&s->p->end, y, s->p->end.sum ? s->other + at : NULL, y, n);
     }
 }
 

@@ -162,20 +162,23 @@ static void finish_thin(const qs_conv_plan *p, float *y, const float *other, siz
         n = pixels - first < most ? pixels - first : most;
         for (size_t i = 0; i < n; i++)
             memcpy(side + i * m, y + i * p->stride, m * sizeof(float));
-        qs_finish_run(&p->end, side, p->end.sum ? other + first * m : side, n * m);
+        qs_finish_run(&p->end, side, p->end.sum ? other + first * m : side, side, n * m);
         for (size_t i = 0; i < n; i++)
             memcpy(y + i * p->stride, side + i * m, m * sizeof(float));
     }
 }
 
-/* Applies the nodes fused after the convolution to one block of columns of the pixels from y on. */
-static void finish(const conv_job *j, float *y, size_t pixels, size_t split) {
+/*
+ * Applies the nodes fused after the convolution to one block of columns of pixels: their results x,
+ * which are y unless sums are stored over `other`.
+ */
+static void finish(const conv_job *j, float *x, float *y, size_t pixels, size_t split) {
     const qs_conv_plan *p = j->p;
     if (!p->end.first.fn && !p->end.sum && !p->end.curve.fn)
         return;
     const float *other = p->end.sum ? j->other + (size_t)(y - j->y) / p->stride * p->form.m : y;
     if (p->splits == 1 && p->stride == p->form.m) {
-        qs_finish_run(&p->end, y, other, pixels * p->form.m);
+        qs_finish_run(&p->end, x, other, y, pixels * p->form.m);
         return;
     }
     if (p->splits == 1 && p->form.m <= THIN) {
@@ -186,7 +189,7 @@ static void finish(const conv_job *j, float *y, size_t pixels, size_t split) {
     const size_t n = rest < p->columns ? rest : p->columns;
     for (size_t i = 0; i < pixels; i++, y += p->stride, other += p->end.sum ? p->form.m : 0)
         for (size_t g = first; g < p->form.m; g += p->form.mg)
-            qs_finish_run(&p->end, y + g, other + (p->end.sum ? g : 0), n);
+            qs_finish_run(&p->end, y + g, other + (p->end.sum ? g : 0), y + g, n);
 }
 
 /* Computes the items (image, band, block of columns) of a slice. */
@@ -197,6 +200,7 @@ static void conv_slice(void *arg, size_t slice) {
     const size_t begin = j->first + qs_slice_begin(j->count, p->slices, slice);
     const size_t tiles = p->g.n * p->bands;
     float *bordered = j->scratch + slice * p->slice_floats;
+    float *results = j->other == j->y ? bordered + p->bordered_floats : NULL;
     size_t copied = SIZE_MAX; /* the band that `bordered` holds */
     for (size_t i = begin; i < end && !qs_stopped(j->ctx); i++) {
         const size_t at = p->by_columns ? i % tiles : i / p->splits;
@@ -204,7 +208,8 @@ static void conv_slice(void *arg, size_t slice) {
         const size_t image = at / p->bands, band = at % p->bands;
         const size_t oy = qs_conv_band(p, band), rows = qs_conv_band(p, band + 1) - oy;
         const float *x = j->x + image * p->g.h * p->g.w * p->g.c;
-        float *y = j->y + (image * p->g.oh + oy) * p->g.ow * p->stride;
+        float *to = j->y + (image * p->g.oh + oy) * p->g.ow * p->stride;
+        float *y = results ? results : to;
         if (p->choice == QS_CONV_CUT) {
             conv_cut(j, x, oy, oy + rows, y);
         } else if (p->choice == QS_CONV_TAPS) {
@@ -223,7 +228,7 @@ static void conv_slice(void *arg, size_t slice) {
             conv_pixels(j, p->strips, (qs_tap_span){0, p->form.kh},
                         p->choice == QS_CONV_BORDERED ? bordered : x, rows, y, split);
         }
-        finish(j, y, rows * p->g.ow, split);
+        finish(j, y, to, rows * p->g.ow, split);
     }
 }
 

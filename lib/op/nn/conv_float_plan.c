@@ -280,8 +280,14 @@ QS_COLD static int conv_scratch(qs_lower *l, qs_conv_plan *p) {
         (!qs_mul((p->band - 1) * p->g.sh + p->height, p->line, &floats) ||
          !qs_add(floats, 32, &floats)))
         return qs_fail(l->error, QSIM_E_LIMIT, "a convolution's padded image is too large");
-    p->slice_floats = qs_align(floats, 16);
-    size_t all = 0;
+    p->bordered_floats = qs_align(floats, 16);
+    /* Sums that may be stored over what they add. */
+    size_t all = 0, sums = 0;
+    if (p->end.sum && p->splits == 1 && p->stride == p->form.m) {
+        sums = p->band * p->g.ow * p->stride; /* at most the output's elements */
+        l->step->in_place = 1u << QS_CONV_OTHER;
+    }
+    p->slice_floats = p->bordered_floats + qs_align(sums, 16);
     if (!qs_mul(p->slice_floats, p->slices, &all) ||
         (!p->weights && !qs_add(all, qs_align(p->form.floats, 16), &all)) ||
         !qs_mul(all, sizeof(float), &l->step->scratch))

@@ -32,12 +32,16 @@ int qs_finish_then(qs_graph *g, qs_id id, const qs_node *from);
 /* Makes the last curve the first, since a sum follows. */
 void qs_finish_then_is_first(qs_graph *g, qs_id id);
 
-/* Applies the fused nodes to n results; `other`: the numbers added to them. */
-static inline void qs_finish_run(const qs_finish *f, float *y, const float *other, size_t n) {
+/*
+ * Applies the fused nodes to n results x; `other`: the numbers added to them. y is x, or with a sum
+ * another place, which may be `other`.
+ */
+static inline void qs_finish_run(const qs_finish *f, float *x, const float *other, float *y,
+                                 size_t n) {
     if (f->first.fn)
-        qs_curve_run(&f->first, f->ew, y, y, n);
+        qs_curve_run(&f->first, f->ew, x, x, n);
     if (f->sum)
-        f->ew->bound(y, other, f->lo, f->hi, y, n);
+        f->ew->bound(x, other, f->lo, f->hi, y, n);
     if (f->curve.fn)
         qs_curve_run(&f->curve, f->ew, y, y, n);
 }

@@ -75,7 +75,7 @@ static qs_id conv_node(made *m, uint64_t *state, int layer, const int64_t *dims,
     if (m->integer) {
         add_bytes(&m->n, state, w, dims);
         snprintf(names, sizeof(names), "%s,xs,xz,%s,ws,wz,ys,xz", tensors[layer], w);
-        return net_node(&m->n, "", "QLinearConv", names, tensors[layer + 1]);
+        return net_node(&m->n, "", "QLinearConv", names, c);
     }
     add_weights(&m->n, state, w, dims, last && dims[0] > 1 && test_random(state) % 2);
     snprintf(names, sizeof(names), "%s,%s", tensors[layer], w);
@@ -93,7 +93,8 @@ static void add_conv(made *m, uint64_t *state, int layer, int64_t *channels) {
     const bool sum = same && group == 1 && out == *channels && layer > 0;
     const int64_t strides[] = {same ? 1 : draw(state, 1, 2), same ? 1 : draw(state, 1, 2)};
     snprintf(c, sizeof(c), "c%d", layer);
-    const qs_id id = conv_node(m, state, layer, (const int64_t[]){out, *channels / group, k, k}, c);
+    const char *y = m->integer ? tensors[layer + 1] : c;
+    const qs_id id = conv_node(m, state, layer, (const int64_t[]){out, *channels / group, k, k}, y);
     net_ints(&m->n, id, "strides", 2, strides);
     net_ints(&m->n, id, "dilations", 2, (const int64_t[]){d, d});
     net_ints(&m->n, id, "pads", 4,
@@ -157,6 +158,32 @@ static void make_equal(made *m, qsim_ctx *ctx, bool integer) {
                  conv_node(m, &state, i, (const int64_t[]){channels[i + 1], channels[i], 3, 3},
                            tensors[i + 1]),
                  "pads", 4, (const int64_t[]){1, 1, 1, 1});
+}
+
+/* The third layer adds to its result what the layer of `other`, its own input or the first, made.
+ */
+static void make_sum(made *m, qsim_ctx *ctx, bool integer, const char *other) {
+    char names[16];
+    uint64_t state = 11;
+    *m = (made){.integer = integer, .layers = LAYERS, .batch = 1, .channels = 16};
+    m->h = integer ? 320 : 160;
+    m->w = integer ? 192 : 96;
+    begin_made(m, ctx);
+    for (int i = 0; i < LAYERS; i++) {
+        const char *y = i == 2 ? "own" : tensors[i + 1];
+        net_ints(&m->n, conv_node(m, &state, i, (const int64_t[]){16, 16, 3, 3}, y), "pads", 4,
+                 (const int64_t[]){1, 1, 1, 1});
+    }
+    if (!integer) {
+        snprintf(names, sizeof(names), "own,%s", other);
+        net_node(&m->n, "", "Add", names, "t3");
+        return;
+    }
+    net_node(&m->n, "", "DequantizeLinear", "own,ys,xz", "a");
+    snprintf(names, sizeof(names), "%s,ys,xz", other);
+    net_node(&m->n, "", "DequantizeLinear", names, "b");
+    net_node(&m->n, "", "Add", "a,b", "sum");
+    net_node(&m->n, "", "QuantizeLinear", "sum,ys,xz", "t3");
 }
 
 static void end_made(made *m) {
@@ -277,12 +304,28 @@ static void equal_layers(qsim_ctx *ctx, bool integer) {
     net_free(&m.n);
 }
 
+/*
+ * Three tensors of the same size are needed at once, but for a sum that is stored over one. It is
+ * not stored over what the convolution still reads.
+ */
+static void sums(qsim_ctx *ctx, bool integer) {
+    for (int32_t threads = 1; threads <= 3; threads++)
+        for (int own = 0; own < 2; own++) {
+            made m;
+            make_sum(&m, ctx, integer, own ? "t2" : "t1");
+            end_made(&m);
+            check(&m, threads, false, own ? SIZE_MAX : m.bytes * 5 / 2);
+            net_free(&m.n);
+        }
+}
+
 int main(void) {
     qsim_ctx *ctx;
     CHECK_INT(qsim_ctx_create(NULL, &ctx, NULL), 0);
     for (int integer = 0; integer < 2; integer++) {
         random_nets(ctx, integer);
         equal_layers(ctx, integer);
+        sums(ctx, integer);
     }
     qsim_ctx_free(ctx);
     return test_done();
