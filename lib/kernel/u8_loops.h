@@ -24,12 +24,16 @@ static inline uint8_t qk_u8_store(float v, const qk_u8_pair *w) {
     return (uint8_t)((qs_round_even(v) + w->zc) ^ w->flip_c);
 }
 
-/* `step_a`, `step_b`, `mul`: constants, so that each loop vectorizes. */
+/*
+ * `step_a`, `step_b`, `mul`: constants, so that each loop vectorizes. c may be b, but does not
+ * overlap it otherwise.
+ */
 static inline __attribute__((always_inline)) void qk_u8_pair_loop(const uint8_t *a, size_t step_a,
                                                                   const uint8_t *b, size_t step_b,
                                                                   uint8_t *c, size_t n,
                                                                   const qk_u8_pair *w, bool mul) {
     const qk_u8_pair k = *w;
+    QS_IVDEP
     for (size_t i = 0; i < n; i++) {
         const float ta = qk_u8_term(a[i * step_a], k.flip_a, k.za);
         const float tb = qk_u8_term(b[i * step_b], k.flip_b, k.zb);
@@ -37,23 +41,15 @@ static inline __attribute__((always_inline)) void qk_u8_pair_loop(const uint8_t 
     }
 }
 
-static inline __attribute__((always_inline)) void qk_u8_pair_any(
-    const uint8_t *restrict a, size_t sa, const uint8_t *restrict b, size_t sb, uint8_t *restrict c,
-    size_t n, const qk_u8_pair *w, bool mul) {
-    if (sa && b == c) /* `restrict`: nothing is read through b */
-        qk_u8_pair_loop(a, 1, c, 1, c, n, w, mul);
-    else if (sa && sb)
-        qk_u8_pair_loop(a, 1, b, 1, c, n, w, mul);
-    else if (sa)
-        qk_u8_pair_loop(a, 1, b, 0, c, n, w, mul);
-    else
-        qk_u8_pair_loop(a, 0, b, sb, c, n, w, mul);
-}
-
 #define QK_U8_PAIR(name, suffix, TARGET, mul)                                                      \
     TARGET static void name##_##suffix(const uint8_t *a, size_t sa, const uint8_t *b, size_t sb,   \
                                        uint8_t *c, size_t n, const qk_u8_pair *w) {                \
-        qk_u8_pair_any(a, sa, b, sb, c, n, w, mul);                                                \
+        if (sa && sb)                                                                              \
+            qk_u8_pair_loop(a, 1, b, 1, c, n, w, mul);                                             \
+        else if (sa)                                                                               \
+            qk_u8_pair_loop(a, 1, b, 0, c, n, w, mul);                                             \
+        else                                                                                       \
+            qk_u8_pair_loop(a, 0, b, sb, c, n, w, mul);                                            \
     }
 
 #define QK_U8_TABLE(suffix, TARGET)                                                                \
