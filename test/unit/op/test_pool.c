@@ -246,13 +246,13 @@ static void large_windows(qsim_ctx **ctx, int contexts) {
 }
 
 /*
- * Windows of 2^26 elements and more, most of them padding, which are computed in pieces: two rows
+ * Windows of 2^24 elements and more, most of them padding, which are computed in pieces: two rows
  * of two windows over five columns, of one channel and of more than a piece has.
  */
 static void longest_windows(qsim_ctx *ctx) {
     static const int64_t channels[] = {1, 17};
     for (size_t i = 0; i < QS_COUNT(channels); i++) {
-        const int64_t c = channels[i], kw = (1 << 26) / (c + 3) / 2 + 1;
+        const int64_t c = channels[i], kw = (1 << 24) / (c + 3) / 2 + 1;
         const shape s = {1, 3, 5, c, 2, kw, 1, kw, 1, 1, 0, kw - 3, 0, kw - 2, 0, 0};
         float x[15 * 17];
         for (size_t k = 0; k < QS_COUNT(x); k++)
