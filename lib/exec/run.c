@@ -178,7 +178,7 @@ void qsim_run_free(qsim_run *run) {
 
 static void readdress(qs_plan *plan, const qs_port *port, const void *data) {
     for (int32_t i = 0; i < port->shared_count; i++)
-        plan->address[port->shared[i].value] = (uint8_t *)(uintptr_t)data + port->shared[i].from;
+        plan->address[port->shared[i].value] = (void *)((uintptr_t)data + port->shared[i].from);
 }
 
 static int set_inputs(const qsim_run *r, const qsim_tensor *inputs, qsim_error *error) {

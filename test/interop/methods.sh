@@ -15,10 +15,11 @@ node "$root/test/interop/peer.js" "$peer" images "$data/t10k-images-idx3-ubyte.g
 choices() { # OPTION: its values but the default
     "$qsim" quantize --help | sed -n "s/^ *--$1 .*; one of //p" | tr '|' '\n' | grep -vxE 'minmax|channel|uint8|int8'
 }
+samples=128
 write() { # FILE VERB OPTIONS...
     file=$work/$1.onnx verb=$2
     shift 2
-    "$qsim" "$verb" -q -f "$model" -o "$file" --skip 54000 --limit 256 \
+    "$qsim" "$verb" -q -f "$model" -o "$file" --skip 54000 --limit "$samples" \
         --data "$data/train-images-idx3-ubyte.gz,$data/train-labels-idx1-ubyte.gz" "$@" >/dev/null || [ $? = 3 ]
 }
 differs() { # OTHER: from the file
@@ -73,7 +74,9 @@ for how in '--search greedy' '--search anneal --steps 15 --seed 1' '--method aut
     wide --activations int16 --symmetric $how
 done
 
-# Above the basic level ONNX Runtime makes of dequantized weights of a product what quantizes activations.
+# Above the basic level ONNX Runtime makes of dequantized weights of a product what quantizes activations. By 128
+# samples it is not sure whether biases of 4-bit layers are better corrected.
+samples=256
 mode() { # LEVEL MODE OPTIONS...: with data that correct biases, and round 4 bits by GPTQ
     level=$1 mode=$2
     [ "$level" = basic ] || level=''
@@ -93,6 +96,7 @@ for block in 0 32; do
     mode all weights --weights int4 --block $block --format qoperator
     mode all dynamic --weights int4 --block $block
 done
+samples=128
 chosen() { # LEVEL OPTIONS...: biases that --method auto corrects or leaves
     level=$1
     [ "$level" = basic ] || level=''

@@ -163,8 +163,10 @@ static void run_panel(const qk_gemm_f32 *g, size_t col, size_t most, bool far) {
         t.open = !end || g->open;
         size_t floats = far ? terms * PANEL : 0;
         t.next = (const char *)(panel + after * PANEL);
-        if (after * PANEL >= last)
+        if (after * PANEL >= last && g->next)
             t.next = (const char *)g->next, floats = g->next_floats;
+        else if (after * PANEL >= last)
+            floats = 0;
         t.lines = floats / LANES;
         run_part(&t);
         t.begun = true;

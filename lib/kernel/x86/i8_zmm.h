@@ -91,7 +91,8 @@ INLINE sink sink_of(const qk_gemm_u8s8 *g) {
                   .mask = mask64(g->cols),
                   .e = epilogue_of(&g->o),
                   .scale = g->o.scale,
-                  .add = g->o.add};
+                  .add = g->o.add,
+                  .next = (const char *)g->b}; /* no lines of it */
 }
 
 /* The usual case: u8 without a clamp. plain_sink's copy has constants instead of branches. */

@@ -36,10 +36,11 @@ static void copy_row(const where_params *p, const char *x, size_t step, char *z,
             memcpy(z + i * p->element, x, p->element);
 }
 
+/* An operand that no element is taken from may be NULL, to which C adds nothing. */
 #define CHOOSE(T)                                                                                  \
     {                                                                                              \
-        const T *px = (const void *)(job->x + x * sizeof(T));                                      \
-        const T *py = (const void *)(job->y + y * sizeof(T));                                      \
+        const T *px = (const void *)((uintptr_t)job->x + x * sizeof(T));                           \
+        const T *py = (const void *)((uintptr_t)job->y + y * sizeof(T));                           \
         T *pz = (void *)z;                                                                         \
         for (size_t i = 0; i < n; i++)                                                             \
             pz[i] = c[i * sc] ? px[i * sx] : py[i * sy];                                           \
