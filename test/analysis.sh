@@ -197,11 +197,11 @@ for analysis in $analyses; do
         # What lies behind tensors is set, once: vectors read it, and throw it away or multiply it by zero.
         build_folder unit valgrind gcc -Dc_args=-DQS_CLEAR_TENSORS
         # Not run: what takes minutes; what counts on threads, clocks or AMX; long doubles, which valgrind
-        # has with 64 bits (op_math).
+        # has with 64 bits (op_math); a test that reads its stack beyond what is in use (stack).
         # shellcheck disable=SC2046
-        meson test -C build-test/valgrind --no-rebuild --print-errorlogs --timeout-multiplier 100 \
+        meson test -C build-test/valgrind --no-rebuild --suite unit --print-errorlogs --timeout-multiplier 100 \
             --wrap='valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite --trace-children=no' \
-            $(units 'ptq_memory|conv|convtranspose|pool|in_place|same_bits|thread_pool|threads|cancel|cancel_touch|fork|memory_use|memory_limit|limits|no_zip|tiles|op_math|functions|epilogue|levels') || status=1
+            $(units 'ptq_memory|conv|convtranspose|pool|in_place|same_bits|thread_pool|threads|cancel|cancel_touch|fork|memory_use|memory_limit|limits|no_zip|tiles|op_math|functions|epilogue|levels|stack') || status=1
         ;;
     analyzer)
         for file in $(readers); do
