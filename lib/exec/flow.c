@@ -137,6 +137,7 @@ int qs_flow_run(qs_flow_call *c, int which, const qsim_tensor *fed) {
                                 f->out_count[which], c->error);
     while (top->outer)
         top = top->outer;
+    assert(body->watched == 0 || top->observe); /* only calibration compiles such subgraphs */
     for (size_t i = f->out_count[which] - (size_t)body->watched; i < f->out_count[which] && !code;
          i++)
         code = top->observe(top->observe_user, body->session->output_names[i], &f->out[i], false,

@@ -197,7 +197,7 @@ static int list_inside(void *user, qs_graph *g, qs_node *n, qs_subgraph *sub) {
     bool broken;
     (void)g;
     l.g = sub->graph;
-    int code = qs_ptq_look(l.g, l.prepared->name, &broken);
+    int code = qs_ptq_infer_inside(l.g, l.prepared->name, &broken);
     if (code || broken)
         return code;
     code = list_graph(&l, (size_t)sub->fed);

@@ -11,7 +11,7 @@
 
 #define MIN_OPSET 13 /* per-axis DequantizeLinear */
 
-int qs_ptq_look(qs_graph *g, const char *model, bool *broken) {
+int qs_ptq_infer_inside(qs_graph *g, const char *model, bool *broken) {
     const int rule = qs_op_infer_graph(g, model, NULL);
     *broken = rule != QSIM_OK;
     return rule == QSIM_E_NOMEM ? rule : QSIM_OK;
@@ -31,7 +31,7 @@ static int prepare_inside(void *user, qs_graph *g, qs_node *n, qs_subgraph *sub)
     if (qs_subgraph_bind(g, n, sub, sub->graph))
         return QSIM_E_NOMEM;
     bool broken;
-    const int code = qs_ptq_look(sub->graph, p.model, &broken);
+    const int code = qs_ptq_infer_inside(sub->graph, p.model, &broken);
     return code || broken ? code : prepare_graph(&p);
 }
 

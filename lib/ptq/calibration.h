@@ -76,8 +76,11 @@ int qs_ptq_prepare(const qsim_model *model, qsim_model **out, qsim_error *error)
  */
 int qs_ptq_prepared(const qsim_model *model, const qsim_calibration *c, qsim_model **out,
                     qsim_error *error);
-/* Whether a subgraph breaks a rule, which a branch that is never taken may. Errors: NOMEM. */
-int qs_ptq_look(qs_graph *g, const char *model, bool *broken);
+/*
+ * Infers the types and shapes of a subgraph. *broken: it breaks a rule, which a branch that is
+ * never taken may. Errors: NOMEM.
+ */
+int qs_ptq_infer_inside(qs_graph *g, const char *model, bool *broken);
 /*
  * Refuses a model that is quantized already (UNSUPPORTED). Weights alone after a DequantizeLinear
  * count as floats in all modes but WEIGHTS (quantize.c).

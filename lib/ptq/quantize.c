@@ -132,7 +132,7 @@ static int walk_graph(const walk *w, qs_graph *g);
 static int walk_inside(void *user, qs_graph *g, qs_node *n, qs_subgraph *sub) {
     const walk *w = user;
     bool broken;
-    int code = qs_ptq_look(sub->graph, w->all->model->name, &broken);
+    int code = qs_ptq_infer_inside(sub->graph, w->all->model->name, &broken);
     if (code || broken)
         return code;
     code = walk_graph(w, sub->graph);

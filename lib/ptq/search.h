@@ -85,13 +85,13 @@ int qs_search_save(const qs_search *s, qs_search_state *out);
 void qs_search_restore(qs_search *s, qs_search_state *from);
 /* Whether the best candidate so far is better than a saved one. */
 bool qs_search_is_better(const qs_search *s, const qs_search_state *than);
-/* Reports progress; CANCELLED if the caller says so. */
 /*
  * Makes a quantizer of the prepared model's main graph with the settings of the search. To be ended
  * also after an error.
  */
 int qs_search_begin(const qs_search *s, qs_quantizer *q);
 void qs_search_end(qs_quantizer *q);
+/* Reports progress; CANCELLED if the caller says so. */
 int qs_search_progress(qs_search *s, const char *what, size_t done, size_t total);
 /* Whether the caller's time is up. */
 bool qs_search_is_over(const qs_search *s);

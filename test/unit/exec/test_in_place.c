@@ -160,7 +160,7 @@ static void make_equal(made *m, qsim_ctx *ctx, bool integer) {
                  "pads", 4, (const int64_t[]){1, 1, 1, 1});
 }
 
-/* The third layer adds to its result what the layer of `other`, its own input or the first, made.
+/* The third layer adds `other` to its result: its own input, t2, or what the first layer made, t1.
  */
 static void make_sum(made *m, qsim_ctx *ctx, bool integer, const char *other) {
     char names[16];
