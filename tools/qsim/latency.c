@@ -43,13 +43,12 @@ double latency_median(const double *ms, size_t count) {
 }
 
 time_ratio latency_ratio(const double *a, const double *b, size_t count) {
-    enum { BLOCKS = 20 };
     /* Student's t at 97.5 % for 1, 2, ... degrees of freedom. */
-    static const double student[BLOCKS] = {12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36,
-                                           2.31,  2.26, 2.23, 2.20, 2.18, 2.16, 2.14,
-                                           2.13,  2.12, 2.11, 2.10, 2.09, 2.09};
-    double sum = 0, squares = 0, part[BLOCKS];
-    size_t blocks = count / 3 < BLOCKS ? count / 3 : BLOCKS;
+    static const double student[LATENCY_BLOCKS] = {12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36,
+                                                   2.31,  2.26, 2.23, 2.20, 2.18, 2.16, 2.14,
+                                                   2.13,  2.12, 2.11, 2.10, 2.09, 2.09};
+    double sum = 0, squares = 0, part[LATENCY_BLOCKS];
+    size_t blocks = count / 3 < LATENCY_BLOCKS ? count / 3 : LATENCY_BLOCKS;
     double under = latency_median(b, count);
     time_ratio r = {under > 0 ? latency_median(a, count) / under : NAN, NAN};
     for (size_t i = 0; i < blocks; i++) {

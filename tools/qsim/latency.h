@@ -30,6 +30,7 @@ typedef struct time_ratio {
  * of consecutive rounds, so that a disturbance longer than a round does not count as many
  * independent ones.
  */
+#define LATENCY_BLOCKS 20 /* where there are enough rounds */
 time_ratio latency_ratio(const double *a, const double *b, size_t count);
 /* The ratio of b to a. */
 time_ratio latency_inverse(time_ratio r);

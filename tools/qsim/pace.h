@@ -14,8 +14,8 @@ typedef struct pace {
 } pace;
 
 /*
- * Runs both models (the float one first) in turns for a quarter of a second, on one sample if they
- * take any number of samples.
+ * Runs both models (the float one first) in turns for a quarter of a second, or less where runs are
+ * short, on one sample if they take any number of samples.
  */
 int pace_measure(const tool *t, const char *const file[2], const qsim_model *const model[2],
                  const qsim_tensor *inputs, size_t count, pace *p);
