@@ -91,7 +91,8 @@ typedef struct qsim_npz qsim_npz;
  * Opens an .npz in memory, which must stay unchanged until qsim_npz_free. Every member's name and
  * header is checked here, before anything is inflated beyond its header. Never needs options.
  * Errors: FORMAT (no zip, no members, a member that is no .npy or says another size, two members of
- * one name), UNSUPPORTED (compression, encryption, element type), LIMIT, NOMEM.
+ * one name, a name with "..", a backslash or a control byte), UNSUPPORTED (compression, encryption,
+ * element type), LIMIT, NOMEM.
  */
 QSIM_API int qsim_npz_open(qsim_ctx *ctx, const void *data, size_t size, qsim_npz **out,
                            qsim_error *error);

@@ -104,6 +104,21 @@ int qs_map_open(qsim_ctx *ctx, const char *path, bool copy, qs_map *map, qsim_er
     return code;
 }
 
+const char *qs_path_fault(const char *path) {
+    for (const char *p = path; *p; p++)
+        if ((unsigned char)*p < 0x20 || *p == 0x7f)
+            return "has a control byte";
+    if (strchr(path, '\\'))
+        return "has a backslash";
+    for (const char *p = path; p; p = strchr(p, '/')) {
+        p += *p == '/';
+        size_t n = strcspn(p, "/");
+        if (n == 0 || (n == 1 && p[0] == '.') || (n == 2 && p[0] == '.' && p[1] == '.'))
+            return "has an empty, \".\" or \"..\" component";
+    }
+    return NULL;
+}
+
 const char *qs_location_fault(const char *location) {
     if (!*location)
         return "is empty";
@@ -111,18 +126,7 @@ const char *qs_location_fault(const char *location) {
         return "is absolute";
     if (strlen(location) >= PATH_MAX)
         return "is too long";
-    for (const char *p = location; *p; p++)
-        if ((unsigned char)*p < 0x20 || *p == 0x7f)
-            return "has a control byte";
-    if (strchr(location, ':') || strchr(location, '\\'))
-        return "has a drive, scheme or backslash";
-    for (const char *p = location; p; p = strchr(p, '/')) {
-        p += *p == '/';
-        size_t n = strcspn(p, "/");
-        if (n == 0 || (n == 1 && p[0] == '.') || (n == 2 && p[0] == '.' && p[1] == '.'))
-            return "has an empty, \".\" or \"..\" component";
-    }
-    return NULL;
+    return strchr(location, ':') ? "has a drive or scheme" : qs_path_fault(location);
 }
 
 /* Opens the last component, walking from `dir` without following any link. Returns -1 with errno.

@@ -21,6 +21,11 @@ typedef struct qs_map {
  */
 int qs_map_open(qsim_ctx *ctx, const char *path, bool copy, qs_map *map, qsim_error *error);
 
+/*
+ * Why a path, which may begin with '/', could lead elsewhere than its components say, or cannot be
+ * printed; NULL if neither.
+ */
+const char *qs_path_fault(const char *path);
 /* Why a location that a model names is not acceptable, NULL if it is. */
 const char *qs_location_fault(const char *location);
 

@@ -64,7 +64,8 @@ static int check_entry(qsim_npz *z, zip_int64_t index, const zip_stat_t *st, qsi
     size_t n = strlen(st->name);
     if (n < 5 || strcmp(st->name + n - 4, ".npy") != 0)
         return qs_fail(error, QSIM_E_FORMAT, ".npz: member '%s' is not a .npy file", st->name);
-    const char *fault = qs_location_fault(st->name);
+    /* Tensors are called "x:0", "onnx::Gemm_0" and "/a/b", too. */
+    const char *fault = qs_path_fault(st->name);
     if (fault)
         return qs_fail(error, QSIM_E_FORMAT, ".npz: member '%s': its name %s", st->name, fault);
     if (zip_name_locate(z->zip, st->name, 0) != index)

@@ -132,6 +132,19 @@ static void make_sum(void) {
     finish(b, "two.onnx");
 }
 
+/* A model with an input that is called as labels are; its output is that input. */
+static void make_named_as_labels(void) {
+    static const float nothing[9];
+    qsim_builder *b = begin("named as labels");
+    add_input(b, "x", 2, (int64_t[]){3});
+    add_input(b, "y", 2, (int64_t[]){3});
+    add_weights(b, "w", 3, 3, nothing);
+    need(qsim_builder_node(b, "", "Gemm", "head", "x,w", "h"), "Gemm");
+    need(qsim_builder_node(b, "", "Add", "add", "h,y", "s"), "Add");
+    add_output(b, "s", 3);
+    finish(b, "xy.onnx");
+}
+
 /* A model that adds up the upper and the lower half of 4 x 4 pixels. */
 static void make_image(void) {
     float w[32] = {0};
@@ -431,6 +444,7 @@ int main(void) {
     make_mlp();
     make_dimmer();
     make_sum();
+    make_named_as_labels();
     make_image();
     make_free();
     make_branches();

@@ -18,6 +18,10 @@ static const char *const sample_names[] = {"x",       "X",       "x_test", "X_te
 static const char *const label_names[] = {"y",       "Y",       "y_test", "Y_test",
                                           "y_train", "Y_train", "labels", NULL};
 
+const char *source_label_name(size_t k) {
+    return label_names[k];
+}
+
 /* The index of a name in an .npz; -1: not there. */
 static int32_t find_name(const source *s, const char *name) {
     for (int32_t i = 0; s->npz && i < qsim_npz_count(s->npz); i++)
@@ -27,9 +31,9 @@ static int32_t find_name(const source *s, const char *name) {
 }
 
 static int find_member(const tool *t, source *s, const char *member) {
-    bool labels = member && strcmp(member, "y") == 0;
+    const bool labels = member && !*member;
     const char *const *names = labels ? label_names : sample_names;
-    s->member = member ? find_name(s, member) : -1;
+    s->member = member && !labels ? find_name(s, member) : -1;
     for (size_t k = 0; names[k] && s->member < 0; k++)
         s->member = find_name(s, names[k]);
     if (s->member < 0 && qsim_npz_count(s->npz) == 1)
@@ -39,18 +43,14 @@ static int find_member(const tool *t, source *s, const char *member) {
     text list = {0};
     for (int32_t i = 0; i < qsim_npz_count(s->npz) && i < 8; i++)
         text_printf(&list, "%s%.40s", i ? ", " : "", qsim_npz_name(s->npz, i));
-    int code =
-        tool_fail(t, QSIM_E_FORMAT, "%s: has several members, but none called '%s' or '%s': %s",
-                  s->path, member ? member : "x", labels ? "labels" : "x", list.data);
+    int code = tool_fail(t, QSIM_E_FORMAT,
+                         "%s: has several members, but none called '%s' or '%s': %s", s->path,
+                         labels   ? "y"
+                         : member ? member
+                                  : "x",
+                         labels ? "labels" : "x", list.data);
     text_free(&list);
     return code;
-}
-
-bool source_has_labels(const source *s) {
-    for (size_t k = 0; label_names[k]; k++)
-        if (find_name(s, label_names[k]) >= 0)
-            return true;
-    return false;
 }
 
 bool source_has_member(const source *s, const char *member) {

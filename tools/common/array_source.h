@@ -28,10 +28,11 @@ typedef struct source {
     uint64_t seed;
 } source;
 
+/* Stands for the member of an .npz with one of the usual names of labels. */
+#define SOURCE_LABELS ""
 /*
- * Opens a file. In an .npz it takes `member`, else "x", "x_test" or the like, else the only member;
- * "y" stands for all names of labels. Prints errors and returns the exit code. `s` may be closed
- * either way.
+ * Opens a file. In an .npz it takes `member`, else "x", "x_test" or the like, else the only member.
+ * Prints errors and returns the exit code. `s` may be closed either way.
  */
 int source_open(const tool *t, const char *path, const char *member, source *s);
 /*
@@ -46,7 +47,7 @@ int source_read(const tool *t, source *s, int64_t first, int64_t count, void *ou
 void source_close(source *s);
 /* 1 if an open .npz has a member of this name. */
 bool source_has_member(const source *s, const char *member);
-/* Has an open .npz a member with a name of labels: y, y_test, labels, ...? */
-bool source_has_labels(const source *s);
+/* The usual names of labels, from 0 on: y, y_test, labels, ...; NULL behind the last. */
+const char *source_label_name(size_t k);
 
 #endif

@@ -90,6 +90,19 @@ static int open_random(dataset *d, uint64_t seed) {
     return plan_arrays(d);
 }
 
+/* The name of the archive's member with labels; NULL: none. An input may be called "y", too. */
+static const char *find_labels(const dataset *d) {
+    const char *name;
+    for (size_t k = 0; (name = source_label_name(k)) != NULL; k++) {
+        bool is_input = false;
+        for (size_t i = 0; i < d->inputs; i++)
+            is_input = is_input || strcmp(d->slots[i].name, name) == 0;
+        if (!is_input && source_has_member(&d->sources[0], name))
+            return name;
+    }
+    return NULL;
+}
+
 static int open_arrays(dataset *d, const char *spec) {
     struct stat st;
     const char *comma = stat(spec, &st) == 0 ? NULL : strchr(spec, ',');
@@ -108,11 +121,11 @@ static int open_arrays(dataset *d, const char *spec) {
                               "%s: nothing for input '%.100s' of %zu", d->x_path, d->slots[i].name,
                               d->inputs);
     }
+    const char *member = d->y_path ? SOURCE_LABELS : find_labels(d);
     int code = EXIT_OK;
-    if (d->y_path)
-        code = labels_read(d->t, d->y_path, "y", &d->labels, &d->label_count);
-    else if (source_has_labels(&d->sources[0]))
-        code = labels_read(d->t, d->x_path, "y", &d->labels, &d->label_count);
+    if (member)
+        code = labels_read(d->t, d->y_path ? d->y_path : d->x_path, member, &d->labels,
+                           &d->label_count);
     return code ? code : plan_arrays(d);
 }
 

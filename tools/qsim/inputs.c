@@ -8,12 +8,35 @@
 #include "common/sample_files.h"
 #include "common/sample_source.h"
 
-static const char *find_spec(const tool *t, const slot *s, bool only) {
-    const char *spec, *found = NULL;
+/* An archive without a name feeds all of several inputs that have no --input of their own. */
+static bool is_archive(const char *spec) {
+    const char *dot = strrchr(spec, '.');
+    struct stat st;
+    return dot && strcmp(dot, ".npz") == 0 && stat(spec, &st) == 0;
+}
+
+static const char *find_spec(const tool *t, const slot *s, bool only, bool *shared) {
+    const char *spec, *found = NULL, *archive = NULL;
     for (size_t i = 0; (spec = args_repeated(&t->args, "input", i)) != NULL; i++)
         if (slot_value(spec, s, only))
             found = slot_value(spec, s, only);
-    return found;
+        else if (is_archive(spec))
+            archive = spec;
+    *shared = archive && !found;
+    return found ? found : archive;
+}
+
+/* Opens a file for an input; in an archive that feeds all inputs the member has the input's name.
+ */
+static int open_file(const tool *t, inputs *in, size_t i, const slot *s, const char *spec,
+                     bool shared, preprocess *how) {
+    source *src = &in->sources[i];
+    int code = sample_source(t, spec, s, &in->how, src, how);
+    in->single = in->single || sample_is_single(spec);
+    if (code == EXIT_OK && shared && !source_has_member(src, s->name))
+        code = tool_usage(t, "--input NAME=FILE feeds one input", "%s: nothing for input '%.100s'",
+                          spec, s->name);
+    return code;
 }
 
 /* Fills an input with one number, which must be whole for integer types. */
@@ -64,7 +87,8 @@ static bool is_number(const char *spec, double *number) {
     return parse_number(spec, number) && stat(spec, &st) != 0;
 }
 
-static int fill(const tool *t, inputs *in, size_t i, const slot *s, const char *spec, bool invent) {
+static int fill(const tool *t, inputs *in, size_t i, const slot *s, const char *spec, bool shared,
+                bool invent) {
     uint64_t seed = 0;
     double number;
     char shape[256];
@@ -80,8 +104,7 @@ static int fill(const tool *t, inputs *in, size_t i, const slot *s, const char *
         code = make_up(t, s, &number, 0, &in->sources[i]);
         how = plain;
     } else {
-        code = sample_source(t, spec, s, &in->how, &in->sources[i], &how);
-        in->single = in->single || sample_is_single(spec);
+        code = open_file(t, in, i, s, spec, shared, &how);
     }
     if (code == EXIT_OK)
         code = feed_plan(t, &in->feeds[i], s, &in->sources[i], &how, false);
@@ -110,11 +133,13 @@ static size_t find_slot(const char *spec, const slot *slots, size_t count) {
 static int name_inputs(const tool *t, const char *spec, const slot *slots, size_t count) {
     text hint = {0};
     for (size_t i = 0; i < count; i++)
-        text_printf(&hint, "%s'%.100s'",
-                    i ? ", "
-                      : (count > 1 ? "NAME=FILE or NAME=NUMBER, where NAME is one of "
-                                   : "NAME=FILE, where NAME is "),
-                    slots[i].name);
+        text_printf(
+            &hint, "%s'%.100s'",
+            i ? ", "
+              : (count > 1
+                     ? "an .npz with the inputs' names, NAME=FILE or NAME=NUMBER, where NAME is one of "
+                     : "NAME=FILE, where NAME is "),
+            slots[i].name);
     const int code =
         tool_usage(t, count ? hint.data : NULL, "--input '%s' names no input of the model", spec);
     text_free(&hint);
@@ -125,14 +150,14 @@ static int name_inputs(const tool *t, const char *spec, const slot *slots, size_
 static int check_names(const tool *t, const slot *slots, size_t count) {
     const char *spec, *other;
     for (size_t n = 0; (spec = args_repeated(&t->args, "input", n)) != NULL; n++) {
-        size_t i = find_slot(spec, slots, count);
-        if (i == count)
+        const size_t i = find_slot(spec, slots, count);
+        if (i == count && !(count > 1 && is_archive(spec)))
             return name_inputs(t, spec, slots, count);
         for (size_t k = 0; k < n && (other = args_repeated(&t->args, "input", k)) != NULL; k++)
             if (find_slot(other, slots, count) == i)
                 return tool_usage(t, "a folder or 'PATTERN' is run file by file",
                                   "--input '%s' and '%s' are for the same input '%.100s'", other,
-                                  spec, slots[i].name);
+                                  spec, slots[i < count ? i : 0].name);
     }
     return EXIT_OK;
 }
@@ -150,8 +175,9 @@ static int open_inputs(const tool *t, const qsim_model *model, bool invent, cons
     if (code == EXIT_OK)
         code = check_names(t, slots, in->count);
     for (size_t i = 0; i < in->count && code == EXIT_OK; i++) {
-        const char *spec = file ? file : find_spec(t, &slots[i], in->count == 1);
-        code = fill(t, in, i, &slots[i], spec, invent);
+        bool shared = false;
+        const char *spec = file ? file : find_spec(t, &slots[i], in->count == 1, &shared);
+        code = fill(t, in, i, &slots[i], spec, shared, invent);
     }
     free(slots);
     return code;

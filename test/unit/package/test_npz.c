@@ -109,10 +109,18 @@ static void test_bad(size_t small_size) {
     static const struct {
         const char *name;
         int good_data, code;
-    } cases[] = {{"x.txt", 1, QSIM_E_FORMAT},         {".npy", 1, QSIM_E_FORMAT},
-                 {"x.npy", 0, QSIM_E_FORMAT},         {"../../x.npy", 1, QSIM_E_FORMAT},
-                 {"/x.npy", 1, QSIM_E_FORMAT},        {"a\\x.npy", 1, QSIM_E_FORMAT},
-                 {"a/../../x.npy", 1, QSIM_E_FORMAT}, {"a/x.npy", 1, QSIM_OK}};
+    } cases[] = {{"x.txt", 1, QSIM_E_FORMAT},
+                 {".npy", 1, QSIM_E_FORMAT},
+                 {"x.npy", 0, QSIM_E_FORMAT},
+                 {"../../x.npy", 1, QSIM_E_FORMAT},
+                 {"/../x.npy", 1, QSIM_E_FORMAT},
+                 {"a\\x.npy", 1, QSIM_E_FORMAT},
+                 {"a/../../x.npy", 1, QSIM_E_FORMAT},
+                 {"x\n.npy", 1, QSIM_E_FORMAT},
+                 {"a/x.npy", 1, QSIM_OK},
+                 {"/a/x.npy", 1, QSIM_OK},
+                 {"onnx::Gemm_0.npy", 1, QSIM_OK},
+                 {"input:0.npy", 1, QSIM_OK}};
     qsim_npz *z;
     qsim_error e;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
