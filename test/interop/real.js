@@ -54,6 +54,11 @@ class Real {
     const first = raw.indexOf('data') + 8 + 2 * Math.round(at * RATE);
     return Float32Array.from({length: count}, (_, i) => raw.readInt16LE(first + 2 * i) / 32768);
   }
+
+  words(from, count) { // seconds, of which a model's modes ask again and again
+    const made = this.kept.words = this.kept.words || {};
+    return stack(Array.from({length: count}, (_, k) => made[from + k] = made[from + k] || cepstra(this.speech(2 + 3 * (from + k), RATE))));
+  }
 }
 
 // Magnitudes of the transform of n samples, by its definition, in which few cosines occur.
@@ -103,8 +108,8 @@ const SOURCES = {
   fashion_resnet8: clothes(1),
   mlptiny_ic_resnet8_fp32: photo([3, 32, 32], RGB, 255),
   mlptiny_ic_resnet8_int8: photo([3, 32, 32], RGB, 255),
-  mlptiny_kws_dscnn_fp32: each((r, from, n) => stack(Array.from({length: n}, (_, k) => cepstra(r.speech(2 + 3 * (from + k), RATE))))),
-  mlptiny_kws_dscnn_int8: each((r, from, n) => stack(Array.from({length: n}, (_, k) => cepstra(r.speech(2 + 3 * (from + k), RATE))))),
+  mlptiny_kws_dscnn_fp32: each((r, from, n) => r.words(from, n)),
+  mlptiny_kws_dscnn_int8: each((r, from, n) => r.words(from, n)),
   'mnist-8': clothes(255),
   mobilenet_v1_025_224_imagenet: photo([3, 224, 224], 'tf'),
   ppocrv2_rec_en_number: each((r, from, n) => r.texts(from, n, [3, 32, 736], 'ppocr')),
