@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Whether qsim and ONNX Runtime compute the same: random inputs, every output compared.
-//   node agree.js ORT_FOLDER QSIM WORK MODEL [basic|disabled] [within=T] [NAME=D,D,...]... [NAME:VALUE]...
+// Whether qsim and ONNX Runtime compute the same: random inputs, every output compared. Asked by answer.js:
+//   agree QSIM WORK MODEL [basic|disabled] [within=T] [NAME=D,D,...]... [NAME:VALUE]...
 // A size after a name makes up floats of that shape, a value after it an int64 scalar.
 // basic: ONNX Runtime's optimization level; above it, products of dequantized weights quantize activations.
 // within: of the largest value (1e-4).
@@ -44,17 +44,18 @@ function makeInput(ort, work, spec) {
   return {name, file, tensor: new ort.Tensor('float32', data, shape)};
 }
 
-async function main() {
-  const [folder, qsim, work, model, ...rest] = process.argv.slice(2);
+// true: every output agrees.
+async function agree(ort, [qsim, work, model, ...rest], say) {
   const level = /^(basic|disabled)$/.test(rest[0]) ? rest.shift() : 'all';
   const within = /^within=/.test(rest[0]) ? Number(rest.shift().slice(7)) : 1e-4;
-  const ort = require(path.resolve(folder, 'node_modules', 'onnxruntime-node'));
   const session = await ort.InferenceSession.create(model, {intraOpNumThreads: 1, interOpNumThreads: 1, logSeverityLevel: 3,
                                                            graphOptimizationLevel: level});
+  state = 1;
   const inputs = rest.map((s) => makeInput(ort, work, s));
   const theirs = await session.run(Object.fromEntries(inputs.map((i) => [i.name, i.tensor])));
   execFileSync(qsim, ['run', '-q', '-f', model, '--output-dir', path.join(work, 'out'),
-                      ...inputs.flatMap((i) => ['--input', `${i.name}=${i.file}`])], {stdio: 'inherit'});
+                      ...inputs.flatMap((i) => ['--input', `${i.name}=${i.file}`])], {stdio: ['ignore', 'ignore', 'inherit']});
+  let good = true;
   session.outputNames.forEach((name, i) => {
     const want = theirs[name].data, got = npyFloats(path.join(work, 'out', `output_${i}.npy`));
     let largest = 0, apart = got.length === want.length ? 0 : Infinity;
@@ -64,13 +65,12 @@ async function main() {
       apart = d <= apart ? apart : d;
     }
     const fault = !(apart <= within * Math.max(largest, 1e-3)); // a detector may find nothing at all
-    console.log(`${fault ? 'BAD ' : 'ok  '} ${path.basename(model)} ${name} [${theirs[name].dims}]: ` +
-                `${apart.toExponential(1)} apart, largest value ${largest.toExponential(1)}`);
-    if (fault) process.exitCode = 1;
+    say(`${fault ? 'BAD ' : 'ok  '} ${path.basename(model)} ${name} [${theirs[name].dims}]: ` +
+        `${apart.toExponential(1)} apart, largest value ${largest.toExponential(1)}`);
+    good = good && !fault;
   });
+  await session.release();
+  return good;
 }
 
-main().catch((e) => {
-  console.error(`agree: ${e.message}`);
-  process.exitCode = 1;
-});
+module.exports = {agree};

@@ -9,8 +9,8 @@ set -eu
 root=$1 qsim=$2 peer=$3
 . "$root/test/interop/ort.sh"
 model=$models/fashion_lenetlite.onnx
-data=$shared/data/fashion-mnist
-node "$root/test/interop/peer.js" "$peer" images "$data/t10k-images-idx3-ubyte.gz" 1000 "$work/x.npy"
+train_data
+ask images "$shared/data/fashion-mnist/t10k-images-idx3-ubyte.gz" 1000 "$work/x.npy"
 
 choices() { # OPTION: its values but the default
     "$qsim" quantize --help | sed -n "s/^ *--$1 .*; one of //p" | tr '|' '\n' | grep -vxE 'minmax|channel|uint8|int8'
@@ -19,8 +19,7 @@ samples=128
 write() { # FILE VERB OPTIONS...
     file=$work/$1.onnx verb=$2
     shift 2
-    "$qsim" "$verb" -q -f "$model" -o "$file" --skip 54000 --limit "$samples" \
-        --data "$data/train-images-idx3-ubyte.gz,$data/train-labels-idx1-ubyte.gz" "$@" >/dev/null || [ $? = 3 ]
+    "$qsim" "$verb" -q -f "$model" -o "$file" --limit "$samples" --data "$train" "$@" >/dev/null || [ $? = 3 ]
 }
 differs() { # OTHER: from the file
     ! cmp -s "$file" "$work/$1.onnx" || { echo "BAD  nothing has changed"; exit 1; }
@@ -30,9 +29,9 @@ static() { # NAME VERB OPTIONS...
     write "$@"
     # What auto finds depends on the machine's speed.
     [ "$1" = plain ] || [ "$2" = auto ] || differs plain
-    node "$root/test/interop/peer.js" "$peer" taps "$file" "$work/taps.onnx"
+    ask taps "$file" "$work/taps.onnx"
     "$qsim" run -q -f "$work/taps.onnx" --input "$work/x.npy" --output-dir "$work/out"
-    node "$root/test/interop/peer.js" "$peer" compare "$work/taps.onnx" "$work/x.npy" "$work/out"
+    ask compare "$work/taps.onnx" "$work/x.npy" "$work/out"
 }
 static plain quantize
 for method in $(choices method); do

@@ -30,16 +30,15 @@ for type in '--weights int4' '--weights uint4' '--weights uint4 --weight-scheme 
     quantized "$models/dtln_model_1.onnx" 'basic input_2=1,1,257 input_3=1,2,128,2' --mode weights $type --block 32
 done
 
-data=$shared/data/fashion-mnist
-node "$root/test/interop/peer.js" "$peer" images "$data/t10k-images-idx3-ubyte.gz" 10000 "$work/x.npy"
+train_data
+ask images "$shared/data/fashion-mnist/t10k-images-idx3-ubyte.gz" 10000 "$work/x.npy"
 check() { # NAME QUANTIZE-OPTIONS...
     name=$1
     shift
-    "$qsim" quantize -q "$models/fashion_lenetlite.onnx" -o "$work/$name.onnx" --skip 54000 --limit 128 \
-        --data "$data/train-images-idx3-ubyte.gz,$data/train-labels-idx1-ubyte.gz" "$@" >/dev/null
-    node "$root/test/interop/peer.js" "$peer" taps "$work/$name.onnx" "$work/$name.taps.onnx"
+    "$qsim" quantize -q "$models/fashion_lenetlite.onnx" -o "$work/$name.onnx" --limit 128 --data "$train" "$@" >/dev/null
+    ask taps "$work/$name.onnx" "$work/$name.taps.onnx"
     "$qsim" run -q "$work/$name.taps.onnx" --input "$work/x.npy" --output-dir "$work/$name"
-    node "$root/test/interop/peer.js" "$peer" compare "$work/$name.taps.onnx" "$work/x.npy" "$work/$name"
+    ask compare "$work/$name.taps.onnx" "$work/x.npy" "$work/$name"
 }
 check static --weights int4
 check asymmetric --weights uint4 --weight-scheme channel-asymmetric
