@@ -384,7 +384,7 @@ typedef void (*qsim_cost_fn)(void *user, const char *unit, double *in_float, dou
  * one, else by the loss over `inputs`. By that measure the result is never worse than the plain
  * quantization that the search begins with, unless that one exceeds a max_drop that was given. What
  * ranges and auto, before it gives units more bits, change stays only where the loss of samples
- * falls by two standard errors of the mean, which one sample does not have.
+ * falls by two standard errors of the mean, which one sample does not have, or to a quarter.
  */
 QSIM_API const char *qsim_search_method(int32_t index);
 /* 1 if that method needs `inputs`, 0 if a score function does as well. */

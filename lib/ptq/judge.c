@@ -169,12 +169,15 @@ bool qs_judge_is_sure(const qs_judge *j, int list, int than, double errors) {
     const double *a = j->losses + (size_t)list * j->samples;
     const double *b = j->losses + (size_t)than * j->samples;
     const double n = (double)j->samples;
-    double sum = 0, squares = 0;
+    double sum = 0, squares = 0, all = 0;
     for (size_t i = 0; i < j->samples; i++) {
         const double fall = b[i] - a[i];
         sum += fall;
         squares += fall * fall;
+        all += b[i];
     }
+    if (sum > 0 && sum >= QS_PLAIN_FALL * all)
+        return true;
     return n > 1 && sum > 0 && sum * sum * (n - 1) >= errors * errors * (n * squares - sum * sum);
 }
 

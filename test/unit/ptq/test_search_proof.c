@@ -94,6 +94,59 @@ static void test_ranges(void) {
     qsim_model_free(m);
 }
 
+/* The KL of a sample's answer with ranges by this method. */
+static double loss_of_one(const qsim_model *m, const qsim_calibration *c, qsim_tensor *sample,
+                          int32_t method) {
+    const qsim_quantize_options by = {
+        .struct_size = sizeof(by), .method = method, .percentile = 99.99};
+    float y[5], z[5];
+    qsim_model *q = NULL;
+    CHECK_INT(qsim_quantize(m, c, &by, &q, NULL), QSIM_OK);
+    CHECK(net_run(m, sample, y, 5) == 5 && net_run(q, sample, z, 5) == 5);
+    qsim_model_free(q);
+    return net_kl(y, z);
+}
+
+/*
+ * One sample has no standard error: other ranges replace those of min/max where they lose at most a
+ * quarter of what these lose, and not where they lose only less.
+ */
+static void test_one_sample(void) {
+    static const int32_t methods[3] = {QSIM_METHOD_MINMAX, QSIM_METHOD_MSE, QSIM_METHOD_PERCENTILE};
+    static const float outliers[] = {3, 30, 300};
+    static const int64_t one[4] = {1, 1, 12, 12};
+    qsim_tensor sample = {QSIM_FLOAT, 4, one, data[1], sizeof(float) * 144};
+    const qsim_search_options o = {
+        .struct_size = sizeof(o), .inputs = &sample, .input_count = 1, .methods = "ranges"};
+    int taken = 0, doubted = 0;
+    qsim_model *m = net_lenet();
+    for (size_t at = 0; at < sizeof(outliers) / sizeof(*outliers); at++) {
+        qsim_calibration *c = net_calibrate(m, 60); /* so many that the percentile cuts off one */
+        net_batch(data[0], 8, 100);
+        data[0][77] = outliers[at];
+        CHECK_INT(qsim_calibration_feed(c, batches, 1, NULL), QSIM_OK);
+        for (uint64_t draw = 0; draw < 8; draw++) {
+            double best, score = 0;
+            qsim_recipe *found = make_recipe();
+            net_batch(data[1], 1, 700 + draw);
+            CHECK_INT(qsim_search(m, c, NULL, &o, found, &score, NULL), QSIM_OK);
+            best = loss_of_one(m, c, &sample, methods[0]);
+            for (int k = 1; k < 3; k++) {
+                const double loss = loss_of_one(m, c, &sample, methods[k]);
+                const int takes = loss <= 0.25 * best;
+                taken += takes;
+                doubted += loss < best && !takes;
+                best = takes ? loss : best;
+            }
+            CHECK_NEAR(-score, best, 1e-9);
+            qsim_recipe_free(found);
+        }
+        qsim_calibration_free(c);
+    }
+    CHECK(taken > 0 && doubted > 0);
+    qsim_model_free(m);
+}
+
 /* Biases are corrected where that lowers the loss by one standard error, and else as they are. */
 static void test_corrected(void) {
     qsim_model *m = net_lenet();
@@ -133,6 +186,7 @@ static void test_corrected(void) {
 int main(void) {
     make_batches();
     test_ranges();
+    test_one_sample();
     test_corrected();
     return test_done();
 }
