@@ -168,9 +168,8 @@ static void warn_of_outliers(qsim_verdict *v, const qsim_calibration *c) {
     if (count > 0)
         qs_verdict_say(
             v, "outlier", QSIM_GRADE_GOOD,
-            "calibration sample %lld alone widens the range of '%.80s' %.3g times (%.6g, others "
-            "%.6g)%s",
-            (long long)worst.sample, qsim_calibration_name(c, at), worst.ratio, (double)worst.value,
+            "calibration sample %lld alone widens the range of '%.80s' to %.6g (others reach %.6g)%s",
+            (long long)worst.sample, qsim_calibration_name(c, at), (double)worst.value,
             (double)worst.others, count > 1 ? ", and of other tensors" : "");
 }
 

@@ -65,8 +65,8 @@ char *calibration_outlier(const qsim_calibration *c, const dataset *d) {
     }
     if (count > 0)
         text_printf(
-            &out, "sample %lld alone widens the range of '%s' %.3g times (%.6g, others %.6g)%s",
-            (long long)dataset_number(d, worst.sample), qsim_calibration_name(c, at), worst.ratio,
+            &out, "sample %lld alone widens the range of '%s' to %.6g (others reach %.6g)%s",
+            (long long)dataset_number(d, worst.sample), qsim_calibration_name(c, at),
             (double)worst.value, (double)worst.others, count > 1 ? ", and of other tensors" : "");
     return out.data;
 }
