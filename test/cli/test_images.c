@@ -502,6 +502,7 @@ int main(void) {
     check_tables();
 #ifdef TOOL_JANSSON
     check_config();
+    check_config_bytes();
 #endif
     check_orientation();
     CHECK(image_is_name("a.b.JPG") && image_is_name("x.webp") && !image_is_name("png"));

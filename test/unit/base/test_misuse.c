@@ -170,7 +170,41 @@ static void empty_lists(void) {
     }
 }
 
+enum { MODEL, NPY, NPZ, IDX, PACKAGE, CALIBRATION, RECIPE, READERS };
+
+/* A reader's code for `size` bytes. */
+static int read_bytes(int reader, const void *data, size_t size, qsim_error *e) {
+    qsim_array a = {.struct_size = sizeof(a)};
+    qsim_model *m;
+    qsim_npz *z;
+    qsim_package *p;
+    qsim_calibration *c;
+    qsim_recipe *r;
+    switch (reader) {
+    case MODEL: return qsim_model_load_memory(NULL, data, size, NULL, &m, e);
+    case NPY: return qsim_npy_parse(data, size, 0, &a, e);
+    case NPZ: return qsim_npz_open(NULL, data, size, &z, e);
+    case IDX: return qsim_idx_parse(data, size, &a, e);
+    case PACKAGE: return qsim_package_open_memory(NULL, data, size, "t", &p, e);
+    case CALIBRATION: return qsim_calibration_load_memory(NULL, data, size, "t", &c, e);
+    default: return qsim_recipe_load_memory(NULL, data, size, "t", &r, e);
+    }
+}
+
+/* No bytes at NULL are an empty file; a byte there is a mistake. */
+static void no_bytes(void) {
+    for (int reader = 0; reader < READERS; reader++) {
+        qsim_error empty, null;
+        const int code = read_bytes(reader, "", 0, &empty);
+        CHECK(code < 0 && code != QSIM_E_ARGUMENT);
+        CHECK_INT(read_bytes(reader, NULL, 0, &null), code);
+        CHECK_STR(null.message, empty.message);
+        CHECK_INT(read_bytes(reader, NULL, 1, &null), QSIM_E_ARGUMENT);
+    }
+}
+
 int main(void) {
+    no_bytes();
     null_objects();
     unset_sizes();
     forged_array();

@@ -276,6 +276,16 @@ static void named_size(proto *graph, const char *name, const char *size) {
     proto_free(&value);
 }
 
+static int choices_of(const qsim_model *m) {
+    int choices = 0;
+    for (int32_t i = 0; m && i < qsim_model_node_count(m); i++) {
+        qsim_node_info n = {.struct_size = sizeof(n)};
+        CHECK_INT(qsim_model_node(m, i, &n), QSIM_OK);
+        choices += strcmp(n.op_type, "If") == 0;
+    }
+    return choices;
+}
+
 /* Branches of sizes with the same name are a Where, those of two names stay an If. */
 static void check_named_sizes(bool same) {
     proto g = {0}, a = {0}, b = {0}, model = {0};
@@ -291,13 +301,7 @@ static void check_named_sizes(bool same) {
     proto_name(&g, 12, "z");
     proto_model(&model, &g);
     qsim_model *m = load(&model);
-    int choices = 0;
-    for (int32_t i = 0; m && i < qsim_model_node_count(m); i++) {
-        qsim_node_info n = {.struct_size = sizeof(n)};
-        CHECK_INT(qsim_model_node(m, i, &n), QSIM_OK);
-        choices += strcmp(n.op_type, "If") == 0;
-    }
-    CHECK_INT(choices, same ? 0 : 1);
+    CHECK_INT(choices_of(m), same ? 0 : 1);
     qsim_session *s = NULL;
     qsim_run *run = NULL;
     CHECK_INT(qsim_session_create(m, NULL, &s, NULL), QSIM_OK);
@@ -321,6 +325,32 @@ static void check_named_sizes(bool same) {
     proto_free(&g);
     proto_free(&a);
     proto_free(&b);
+}
+
+/* Branches of the same known sizes, none and one among them, are a Where, others stay an If. */
+static void check_known_sizes(void) {
+    for (int64_t v = 0; v <= 2; v++)
+        for (int64_t w = 0; w <= 2; w++) {
+            proto g = {0}, a = {0}, b = {0}, model = {0};
+            proto_value(&g, 11, "c", QSIM_BOOL, NULL, 0);
+            proto_value(&g, 11, "v", QSIM_FLOAT, &v, 1);
+            proto_value(&g, 11, "w", QSIM_FLOAT, &w, 1);
+            proto_value(&g, 11, "x", QSIM_FLOAT, two, 1);
+            small(&a, "v", "t", "u");
+            small(&b, "w", "t", "u");
+            choice(&g, "if", "c", &a, &b, "y", "z");
+            proto_text(&g, 2, "g");
+            proto_name(&g, 12, "y");
+            proto_name(&g, 12, "z");
+            proto_model(&model, &g);
+            qsim_model *m = load(&model);
+            CHECK_INT(choices_of(m), v != w);
+            qsim_model_free(m);
+            proto_free(&model);
+            proto_free(&g);
+            proto_free(&a);
+            proto_free(&b);
+        }
 }
 
 /* 16 branches inside branches are read, 17 are not. */
@@ -408,6 +438,7 @@ int main(void) {
     check_names();
     check_refusals();
     check_depth();
+    check_known_sizes();
     check_named_sizes(true);
     check_named_sizes(false);
     return test_done();

@@ -464,6 +464,60 @@ static void check_parts(void) {
     proto_free(&g);
 }
 
+/* Versions of the format and of operator sets: each bound, and imports that contradict. */
+static void check_versions(void) {
+    static const struct {
+        int64_t ir; /* -1: none */
+        const char *domains[2];
+        int64_t versions[2]; /* 0: no second import */
+        int code;
+        const char *part;
+    } heads[] = {
+        {13, {""}, {28}, QSIM_OK, ""},
+        {14, {""}, {13}, QSIM_E_UNSUPPORTED, "ir_version 14 is not known, 1 to 13 are read"},
+        {1, {""}, {13}, QSIM_OK, ""},
+        {0, {""}, {13}, QSIM_E_UNSUPPORTED, "ir_version 0 is not known"},
+        {-1, {""}, {13}, QSIM_E_FORMAT, "the model has no ir_version"},
+        {2, {NULL}, {0}, QSIM_OK, ""}, /* of that time, without imports */
+        {3, {NULL}, {0}, QSIM_E_FORMAT, "the model imports no operator set"},
+        {7, {"ai.onnx"}, {13}, QSIM_OK, ""},
+        {7, {""}, {1}, QSIM_OK, ""},
+        {7, {""}, {INT64_MIN}, QSIM_E_UNSUPPORTED, "of ai.onnx does not exist"},
+        {7, {""}, {29}, QSIM_E_UNSUPPORTED, "opset 29 of ai.onnx is not known, the newest that"},
+        {7, {"", "a"}, {13, INT32_MAX}, QSIM_OK, ""},
+        {7, {"", "a"}, {13, (int64_t)INT32_MAX + 1}, QSIM_E_UNSUPPORTED, "of a does not exist"},
+        {7, {"", "a"}, {13, -5}, QSIM_E_UNSUPPORTED, "opset -5 of a does not exist"},
+        {7, {"", "ai.onnx"}, {13, 13}, QSIM_OK, ""},
+        {7, {"", "ai.onnx"}, {13, 12}, QSIM_E_GRAPH, "ai.onnx is imported in two versions, 13 and"},
+        {7, {"", "qsim"}, {13, 1}, QSIM_E_UNSUPPORTED, "imports the domain 'qsim'"},
+    };
+    for (size_t i = 0; i < sizeof(heads) / sizeof(*heads); i++) {
+        proto g = {0}, file = {0}, opset = {0};
+        qsim_model *m = NULL;
+        qsim_error e = {0};
+        if (heads[i].ir != -1)
+            proto_int(&file, 1, heads[i].ir);
+        proto_node(&g, "Neg", NULL, "x", NULL, "y");
+        proto_text(&g, 2, "g");
+        proto_value(&g, 11, "x", QSIM_FLOAT, rows, 2);
+        proto_value(&g, 12, "y", QSIM_FLOAT, rows, 2);
+        proto_take(&file, 7, &g);
+        for (int k = 0; k < 2 && heads[i].versions[k]; k++) {
+            proto_text(&opset, 1, heads[i].domains[k]);
+            proto_int(&opset, 2, heads[i].versions[k]);
+            proto_take(&file, 8, &opset);
+        }
+        CHECK_INT(qsim_model_load_memory(NULL, file.data, file.size, NULL, &m, &e), heads[i].code);
+        if (!strstr(e.message, heads[i].part))
+            CHECK_FAIL(e.message);
+        CHECK(!m || qsim_model_ir_version(m) == heads[i].ir);
+        qsim_model_free(m);
+        proto_free(&g);
+        proto_free(&file);
+        proto_free(&opset);
+    }
+}
+
 /* Tensors stored in ways that are not read, and one whose only list is an empty one of another
  * type. */
 static void check_stored(void) {
@@ -527,6 +581,7 @@ static void check_options(void) {
 
 int main(void) {
     check_parts();
+    check_versions();
     check_stored();
     check_options();
     check_types();

@@ -247,6 +247,10 @@ int main(void) {
     const int64_t right[] = {3, COLUMNS}, open[] = {-1, COLUMNS}, wrong[] = {-1, 4, 1};
     misdeclared(right, 2, open, 2, "", 0);
     misdeclared(right, 2, wrong, 2, "m: 'y' has the shape [3,8]; the file declares another\n", 1);
+    misdeclared(right, 2, (int64_t[]){0, COLUMNS}, 2,
+                "m: 'y' has the shape [3,8]; the file declares another\n", 1);
+    misdeclared(right, 2, (int64_t[]){3, 0}, 2,
+                "m: 'y' has the shape [3,8]; the file declares another\n", 1);
     misdeclared(wrong, 3, wrong, 0,
                 "m: 'a' has the shape [3,8]; the file declares another\n"
                 "m: 'y' has the shape [3,8]; the file declares another\n",

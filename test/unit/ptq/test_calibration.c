@@ -7,7 +7,8 @@
 #include "base/file.h"
 #include "ptq/calibration.h"
 
-static const char hash[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+#define HASH "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+static const char hash[] = HASH;
 
 static qsim_calibration *make(void) {
     static const char *const names[4] = {"conv1", "a \"b\\c\" \x01 #\xc3\xa9", "zero", "x"};
@@ -146,8 +147,7 @@ static void test_merge(void) {
         free(parts[i]);
 }
 
-#define HEAD                                                                                       \
-    "qsim-calibration 1\nmodel 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\n"
+#define HEAD "qsim-calibration 1\nmodel " HASH "\n"
 #define MEAN "means \"z\" 1 4 1p0\n"
 #define ZERO "tensor \"z\" 0x0.0p+0 0x0.0p+0 -160 0 1 7\n"
 
@@ -202,6 +202,12 @@ static const struct {
     {HEAD "samples 1\ntensor \"z\" 0x0p+0 0x1p-200 -9 0 1 7\n", QSIM_E_FORMAT, "floats"},
     {HEAD "samples 1\ntensor \"z\" 0x1p+0 0x0p+0 -10 0 1 7\n", QSIM_E_FORMAT, "greater"},
     {HEAD "samples 1\ntensor \"z\" 0x0p+0 0x1p+0 5 0 1 7\n", QSIM_E_FORMAT, "exponent"},
+    {HEAD "samples 1\ntensor \"z\" 0x0p+0 0x1p+0 -160 0 1 7\n", QSIM_E_FORMAT, "exponent"},
+    {HEAD "samples 1\ntensor \"z\" 0x0p+0 0x0p+0 -161 0 1 7\n", QSIM_E_FORMAT, "exponent"},
+    {HEAD "samples 1\ntensor \"z\" 0x0p+0 0x0p+0 -159 0 1 7\n", QSIM_E_FORMAT, "exponent"},
+    {HEAD "samples 1\ntensor \"z\" 0x0p+0 0x0p+0 -160 1 1 7 7\n", QSIM_E_FORMAT, "number of bins"},
+    {HEAD "samples 1\ntensor \"z\" 0x0p+0 0x0p+0 -160 0 0\n", QSIM_E_FORMAT, "number of bins"},
+    {HEAD "samples 1\ntensor \"z\" 0x0p+0 0x0p+0 -160 0 2 7 7\n", QSIM_E_FORMAT, "number of bins"},
     {HEAD "samples 1\ntensor \"z\" 0x0p+0 0x1p+0 -10 0 5 7 7 7 7 7\n", QSIM_E_FORMAT,
      "number of bins"},
     {HEAD "samples 1\ntensor \"z\" 0x0p+0 0x1p+0 -10 0 1025\n", QSIM_E_FORMAT, "cut off"},
@@ -247,6 +253,51 @@ static void test_means(void) {
     qsim_calibration_free(c);
 }
 
+static void refused(const char *text, int code, const char *message) {
+    qsim_calibration *c = NULL;
+    qsim_error e;
+    CHECK_INT(load(text, &c, &e), code);
+    CHECK(c == NULL && strstr(e.message, message) != NULL);
+    if (!strstr(e.message, message))
+        fprintf(stderr, "%s\n%s\n", text, e.message);
+    qsim_calibration_free(c);
+}
+
+static const char *const legal[] = {
+    "qsim-calibration 1\n",         "model " HASH "\n", "samples 1\n", ZERO, MEAN,
+    "extremes \"z\" 0x0p0 0x0p0\n",
+};
+
+/* With legal lines after the bad one: that the file ends is not what refuses it. */
+static void continued(const char *text, int code, const char *message) {
+    char whole[1024];
+    size_t lines = 0;
+    for (const char *p = text; *p; p++)
+        lines += *p == '\n';
+    if (strcmp(text, HEAD) == 0) /* only the end is wrong with it */
+        return;
+    snprintf(whole, sizeof(whole), "%s", text);
+    for (size_t i = lines; lines && i < QS_COUNT(legal); i++)
+        strcat(whole, legal[i]);
+    refused(whole, code, message);
+}
+
+/* Each line with a word more, and without its last. */
+static void test_words(void) {
+    for (size_t i = 0; i < QS_COUNT(legal); i++)
+        for (int more = 0; more <= 1; more++) {
+            char text[1024] = "", line[16];
+            for (size_t k = 0; k < QS_COUNT(legal); k++) {
+                strcat(text, legal[k]);
+                if (k == i)
+                    strcpy(more ? strrchr(text, '\n') : strrchr(text, ' '), more ? " 1p0\n" : "\n");
+            }
+            /* A sum more is a channel more, and two extremes are too few for it. */
+            snprintf(line, sizeof(line), "line %zu", i == 4 && more ? i + 2 : i + 1);
+            refused(text, QSIM_E_FORMAT, line);
+        }
+}
+
 static void test_hostile(void) {
     static char many[8192] =
         HEAD "samples 1\ntensor \"z\" 0x0p+0 0x1p+0 -10 0 1025"; /* 2^64 values */
@@ -262,15 +313,8 @@ static void test_hostile(void) {
     CHECK_INT(qsim_calibration_load(NULL, NULL, &none, NULL), QSIM_E_ARGUMENT);
     CHECK_INT(qsim_calibration_load(NULL, "t", NULL, NULL), QSIM_E_ARGUMENT);
     for (size_t i = 0; i < QS_COUNT(hostile); i++) {
-        qsim_calibration *c = NULL;
-        qsim_error e;
-        int code = load(hostile[i].text, &c, &e);
-        CHECK_INT(code, hostile[i].code);
-        CHECK(c == NULL);
-        if (code == hostile[i].code && !strstr(e.message, hostile[i].message)) {
-            fprintf(stderr, "case %zu: %s\n", i, e.message);
-            CHECK(strstr(e.message, hostile[i].message) != NULL);
-        }
+        refused(hostile[i].text, hostile[i].code, hostile[i].message);
+        continued(hostile[i].text, hostile[i].code, hostile[i].message);
     }
 }
 
@@ -301,6 +345,7 @@ int main(void) {
     test_merge();
     test_edited();
     test_hostile();
+    test_words();
     test_means();
     test_mutations();
     return test_done();

@@ -170,11 +170,16 @@ static void test_refused(void) {
         qsim_recipe *r = NULL;
         qsim_error e;
         const char *t = cases[i].text;
-        CHECK_INT(qsim_recipe_load_memory(NULL, t, strlen(t), "file", &r, &e), cases[i].code);
-        CHECK(!r && strncmp(e.message, "file: ", 6) == 0);
-        CHECK(strstr(e.message, cases[i].message) != NULL);
-        if (!strstr(e.message, cases[i].message))
-            fprintf(stderr, "  %s\n  %s\n", e.message, cases[i].message);
+        char longer[512]; /* with a legal line after the bad one, which is not read any more */
+        snprintf(longer, sizeof(longer), "%slayer \"legal\" float\n", t);
+        for (int more = 0; more <= 1; more++) {
+            t = more ? longer : t;
+            CHECK_INT(qsim_recipe_load_memory(NULL, t, strlen(t), "file", &r, &e), cases[i].code);
+            CHECK(!r && strncmp(e.message, "file: ", 6) == 0);
+            CHECK(strstr(e.message, cases[i].message) != NULL);
+            if (!strstr(e.message, cases[i].message))
+                fprintf(stderr, "  %s\n  %s\n", e.message, cases[i].message);
+        }
     }
     qsim_recipe *r = NULL;
     CHECK_INT(qsim_recipe_load_memory(NULL, NULL, 1, "t", &r, NULL), QSIM_E_ARGUMENT);

@@ -89,6 +89,23 @@ static void test_npy_order(void) {
                 CHECK_INT(sorted[(i * 3 + j) * 4 + k], i + 2 * j + 6 * k);
 }
 
+/* As many axes as there can be, of one element but for two; 1 2 3 4 5 6 stands column by column. */
+static void test_npy_axes(void) {
+    qsim_array a = {.struct_size = sizeof(a)};
+    for (int i = 0; i < 16; i++)
+        for (int k = i + 1; k < 16; k++) {
+            char dict[160] = "{'descr': '|u1', 'fortran_order': True, 'shape': (", *end = dict;
+            uint8_t rows[6];
+            for (int axis = 0; axis < 16; axis++)
+                sprintf(end = strchr(end, 0), "%d,", axis == i ? 2 : axis == k ? 3 : 1);
+            strcat(end, ")}");
+            CHECK_INT(parse(dict, six, 6, &a), QSIM_OK);
+            CHECK_INT(qsim_array_read(&a, file, sizeof(file), 0, a.dims[0], rows, 6, NULL),
+                      QSIM_OK);
+            CHECK(memcmp(rows, "\1\3\5\2\4\6", 6) == 0);
+        }
+}
+
 static void test_npy_bad(void) {
     static const struct {
         const char *dict;
@@ -406,8 +423,12 @@ static void test_idx(void) {
     CHECK_INT(a.dtype, QSIM_UINT8);
     CHECK_INT(qsim_array_read(&a, images, sizeof(images), 0, 1, out, 6, NULL), QSIM_OK);
     CHECK(memcmp(out, six, 6) == 0);
-    for (size_t cut = 0; cut < sizeof(images); cut++)
-        CHECK_INT(qsim_idx_parse(images, cut, &a, NULL), QSIM_E_FORMAT);
+    for (size_t cut = 0; cut < sizeof(images); cut++) {
+        CHECK_INT(qsim_idx_parse(images, cut, &a, &e), QSIM_E_FORMAT);
+        CHECK(strstr(e.message, cut < 4    ? "does not begin with two zeros"
+                                : cut < 16 ? "the header is cut short"
+                                           : "6 bytes") != NULL);
+    }
     uint8_t wide[] = {0, 0, 0x0c, 1, 0, 0, 0, 2, 0, 0, 1, 2, 0xff, 0xff, 0xff, 0xfe};
     int32_t ints[2];
     CHECK_INT(qsim_idx_parse(wide, sizeof(wide), &a, NULL), QSIM_OK);
@@ -440,6 +461,10 @@ static void test_idx(void) {
         CHECK_INT(qsim_idx_parse(copy, cut, &a, NULL), QSIM_E_FORMAT);
         free(copy);
     }
+}
+
+static void test_idx_types(void) {
+    qsim_array a = {.struct_size = sizeof(a)};
     static const int32_t types[16] = {[8] = QSIM_UINT8,  [9] = QSIM_INT8,   [11] = QSIM_INT16,
                                       [12] = QSIM_INT32, [13] = QSIM_FLOAT, [14] = QSIM_DOUBLE};
     for (int type = 0; type < 256; type++) {
@@ -458,6 +483,7 @@ static void test_idx(void) {
 int main(void) {
     test_npy_good();
     test_npy_order();
+    test_npy_axes();
     test_npy_bad();
     test_npy_strict();
     test_npy_blanks();
@@ -468,5 +494,6 @@ int main(void) {
     test_npy_write();
     test_npy_headers();
     test_idx();
+    test_idx_types();
     return test_done();
 }
