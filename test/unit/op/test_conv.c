@@ -34,12 +34,14 @@ static void check_shape(qsim_ctx **ctx, int contexts, const conv_shape *s) {
         w[i] = INFINITY;
     const int64_t oh = (s->h + s->top + s->bottom - (s->kh - 1) * s->dh - 1) / s->sh + 1;
     const int64_t ow = (s->w + s->left + s->right - (s->kw - 1) * s->dw - 1) / s->sw + 1;
+    float *expected = conv_expected(s, x, w, b, oh, ow, conv_at);
     for (int run = 0; run < 2 * contexts; run++) {
         or_case c = conv_case("Conv", s, x, w, b, run % 2 == 0);
         c.in[1].dims[0] = s->m;
         c.in[1].dims[1] = s->c / s->group;
-        conv_check(ctx[run / 2], &c, s, oh, ow, conv_at);
+        conv_check(ctx[run / 2], &c, s, oh, ow, expected);
     }
+    free(expected);
     free(x);
     free(w);
     free(b);

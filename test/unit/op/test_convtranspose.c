@@ -34,13 +34,15 @@ static void check_shape(qsim_ctx **ctx, int contexts, const conv_shape *s) {
     float *b = random_floats((size_t)s->m, 2);
     const int64_t oh = (s->h - 1) * s->sh + (s->kh - 1) * s->dh + 1 + s->eh - s->top - s->bottom;
     const int64_t ow = (s->w - 1) * s->sw + (s->kw - 1) * s->dw + 1 + s->ew - s->left - s->right;
+    float *expected = conv_expected(s, x, w, b, oh, ow, output_at);
     for (int i = 0; i < contexts; i++) {
         or_case c = conv_case("ConvTranspose", s, x, w, b, i % 2 == 0);
         c.in[1].dims[0] = s->c;
         c.in[1].dims[1] = s->m / s->group;
         c.attrs[c.attr_count++] = or_pair("output_padding", s->eh, s->ew);
-        conv_check(ctx[i], &c, s, oh, ow, output_at);
+        conv_check(ctx[i], &c, s, oh, ow, expected);
     }
+    free(expected);
     free(x);
     free(w);
     free(b);
