@@ -6,7 +6,8 @@
 #     N analyses, M with findings: NAMES
 #     tsan      gcc, ThreadSanitizer: unit tests and 4 random graphs. Left out is what has one thread: tests of
 #               kernels, failing allocations, ptq_memory
-#     ubsan     clang, AddressSanitizer and UBSan: all but what loads the library into other programs
+#     ubsan     clang, AddressSanitizer and UBSan: all but demos, what reads sources alone, and what loads the
+#               library into other programs
 #     debug     gcc -O0, AddressSanitizer and UBSan: the same
 #     fuzz      clang, libFuzzer over test/fuzz: SECONDS_EACH (default 120) for each target, at most 10 s
 #               and 1.4 GB for an input; findings are left in build-test/fuzz/found
@@ -62,6 +63,9 @@ tests() { # NAME ARGUMENTS...
     # Without it reports of UBSan are printed and pass.
     UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 meson test -C "$dir" --no-rebuild --print-errorlogs --timeout-multiplier 10 "$@" || status=1
 }
+
+# Left out under sanitizers, as in test/run.sh: what reads sources, and demos, which are programs beside the library.
+beside="--no-suite source --no-suite demo"
 
 # Names of unit tests but those that a pattern matches.
 units() { # PATTERN
@@ -168,11 +172,13 @@ for analysis in $analyses; do
         ;;
     ubsan)
         build ubsan clang -Dbuildtype=debugoptimized -Db_sanitize=address,undefined -Db_lundef=false
-        tests ubsan
+        # shellcheck disable=SC2086
+        tests ubsan $beside
         ;;
     debug)
         build debug gcc -Dbuildtype=debug -Db_sanitize=address,undefined
-        tests debug
+        # shellcheck disable=SC2086
+        tests debug $beside
         ;;
     fuzz)
         build_folder fuzz fuzz clang -Dbuildtype=debugoptimized -Db_sanitize=address,undefined -Db_lundef=false -Dfuzz=true

@@ -431,7 +431,51 @@ static void check_untaken(int64_t size) {
     proto_free(&node);
 }
 
+/* An If inside of a Loop, one of whose branches adds what does not fit: the model is read. */
+static void check_untaken_inside(void) {
+    static const int64_t five[] = {5}, times = 2;
+    static const float w[5] = {0};
+    static const uint8_t yes = 1;
+    proto model = {0}, g = {0}, body = {0}, then = {0}, otherwise = {0}, node = {0};
+    constant(&then, "w", QSIM_FLOAT, five, w, sizeof(w));
+    proto_node(&then, "Add", "misfit", "v", "w", "sum");
+    proto_name(&then, 12, "sum");
+    proto_node(&otherwise, "Neg", "neg", "v", NULL, "minus");
+    proto_name(&otherwise, 12, "minus");
+    proto_text(&node, 1, "c");
+    proto_text(&node, 2, "next");
+    proto_text(&node, 4, "If");
+    proto_graph(&node, "then_branch", &then);
+    proto_graph(&node, "else_branch", &otherwise);
+    proto_take(&body, 1, &node);
+    proto_node(&body, "Identity", NULL, "on", NULL, "still");
+    proto_value(&body, 11, "i", QSIM_INT64, NULL, 0);
+    proto_value(&body, 11, "on", QSIM_BOOL, NULL, 0);
+    proto_value(&body, 11, "v", QSIM_FLOAT, two, 1);
+    proto_value(&body, 12, "still", QSIM_BOOL, NULL, 0);
+    proto_value(&body, 12, "next", QSIM_FLOAT, two, 1);
+    constant(&g, "times", QSIM_INT64, NULL, &times, sizeof(times));
+    constant(&g, "yes", QSIM_BOOL, NULL, &yes, 1);
+    proto_text(&node, 1, "times");
+    proto_text(&node, 1, "yes");
+    proto_text(&node, 1, "x");
+    proto_text(&node, 2, "y");
+    proto_text(&node, 4, "Loop");
+    proto_graph(&node, "body", &body);
+    proto_take(&g, 1, &node);
+    proto_text(&g, 2, "g");
+    proto_value(&g, 11, "x", QSIM_FLOAT, two, 1);
+    proto_value(&g, 11, "c", QSIM_BOOL, NULL, 0);
+    proto_value(&g, 12, "y", QSIM_FLOAT, two, 1);
+    proto_model(&model, &g);
+    qsim_model_free(load(&model));
+    proto *const all[] = {&model, &g, &body, &then, &otherwise, &node};
+    for (int i = 0; i < 6; i++)
+        proto_free(all[i]);
+}
+
 int main(void) {
+    check_untaken_inside();
     check_untaken(1);
     check_untaken(3);
     check_choices();
