@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Packing of float weights into panels, for every instruction set. */
+#include <float.h>
+#include <math.h>
+
 #include "kernel/f32.h"
 #include "kernel/transpose4.h"
 
@@ -124,6 +127,21 @@ void qk_pack_f32(float *packed, size_t panel, size_t k, size_t cols, const qk_pa
         packed += width * k;
     }
     memset(packed, 0, QK_PACK_SLACK * sizeof(float));
+}
+
+bool qk_has_denormals(const void *floats, size_t n, size_t row) {
+    for (size_t i = 0; i < n; i += i + 1 < row ? 1 : row) {
+        float x;
+        memcpy(&x, (const uint8_t *)floats + i * sizeof(x), sizeof(x));
+        if (x != 0 && fabsf(x) < FLT_MIN)
+            return true;
+    }
+    return false;
+}
+
+void qk_flush_denormals(float *x, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        x[i] = fabsf(x[i]) < FLT_MIN ? 0 : x[i];
 }
 
 bool qk_all_finite(const void *floats, size_t n) {

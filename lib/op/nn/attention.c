@@ -301,7 +301,7 @@ static const float *packed_keys(const job *j, const scratch *m, size_t item, siz
     if (j->d->prepare)
         j->d->prepare(j->d->arg, item, false);
     if (n && a->width)
-        qs_pack_f32(j->ctx, m->k, a->width, n, &k);
+        qs_pack_f32(j->ctx, m->k, a->width, n, &k, false);
     return m->k;
 }
 
@@ -314,7 +314,7 @@ static head_values place_values(const job *j, const scratch *m, size_t item, siz
     if (a->v_in_place)
         return (head_values){v.src, a->v.row, used};
     if (used && a->v_width)
-        qs_pack_f32(j->ctx, m->v, used, a->v_width, &v);
+        qs_pack_f32(j->ctx, m->v, used, a->v_width, &v, false);
     return (head_values){m->v, 0, used};
 }
 

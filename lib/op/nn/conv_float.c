@@ -245,7 +245,7 @@ void qs_conv_run(const qs_step *s, const qs_frame *f) {
         job.weights = *p->weights;
     } else {
         const float *bias = p->has_bias ? qs_step_in(s, f, 2) : NULL;
-        job.weights = qs_conv_pack(f->ctx, &p->form, qs_step_in(s, f, 1), bias, f->scratch);
+        job.weights = qs_conv_pack(f->ctx, &p->form, qs_step_in(s, f, 1), bias, false, f->scratch);
         job.scratch += qs_align(p->form.floats, 16);
     }
     const size_t items = p->g.n * p->bands * p->splits, wave = s->overlaps ? p->wave : items;

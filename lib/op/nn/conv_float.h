@@ -31,9 +31,9 @@ int qs_conv_infer(qs_infer *x);
 /* From the weights' sizes, which are known; false on overflow. */
 bool qs_conv_form_make(const qk_f32 *k, const qs_value *w, int64_t groups, qs_conv_form *f);
 
-/* Packs OIHW weights and the bias into `to`, f->floats floats. */
+/* Packs OIHW weights and the bias into `to`, f->floats floats; `flush` as for qs_pack_f32. */
 qs_conv_weights qs_conv_pack(const qsim_ctx *ctx, const qs_conv_form *f, const void *w,
-                             const float *bias, float *to);
+                             const float *bias, bool flush, float *to);
 
 /* Lowers a channels-last Conv; l->packed: its packed weights, or NULL. */
 int qs_conv_lower(qs_lower *l);

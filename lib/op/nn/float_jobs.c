@@ -118,7 +118,7 @@ static void pack_transposed(const qsim_ctx *ctx, float *packed, size_t k, size_t
 }
 
 void qs_pack_f32(const qsim_ctx *ctx, float *packed, size_t k, size_t cols,
-                 const qk_pack_source *source) {
+                 const qk_pack_source *source, bool flush) {
     const size_t panel = ctx->kernels->f32->panel, piece = (PACKED / (panel * k + 1) + 1) * panel;
     const bool matrix = source->inner == 1 || source->inner == k;
     const size_t most = piece > panel || !matrix ? k + 1 : PACKED / panel;
@@ -135,10 +135,13 @@ void qs_pack_f32(const qsim_ctx *ctx, float *packed, size_t k, size_t cols,
             const ptrdiff_t at = (ptrdiff_t)col * s.col_step + (ptrdiff_t)i * s.outer_step;
             s.src = (const uint8_t *)source->src + at * (ptrdiff_t)sizeof(float);
             const size_t terms = k - i < most ? k - i : most;
+            float *to = packed + col * k + i * width;
             if (transposes)
-                pack_transposed(ctx, packed + col * k + i * width, terms, n, &s);
+                pack_transposed(ctx, to, terms, n, &s);
             else
-                qk_pack_f32(packed + col * k + i * width, panel, terms, n, &s);
+                qk_pack_f32(to, panel, terms, n, &s);
+            if (flush)
+                qk_flush_denormals(to, ((n + 7) & ~(size_t)7) * terms);
         }
     }
 }

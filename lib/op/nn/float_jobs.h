@@ -16,9 +16,9 @@
 /* k->gemm; the rest of a stopped job is not computed. */
 void qs_gemm_f32(const qsim_ctx *ctx, const qk_f32 *k, const qk_gemm_f32 *g);
 
-/* qk_pack_f32 for the context's table. */
+/* qk_pack_f32 for the context's table; with `flush` denormals become 0. */
 void qs_pack_f32(const qsim_ctx *ctx, float *packed, size_t k, size_t cols,
-                 const qk_pack_source *source);
+                 const qk_pack_source *source, bool flush);
 
 /* `kernel`: depthwise or depthwise_3x3 of a table. */
 void qs_depthwise_f32(const qsim_ctx *ctx, void (*kernel)(const qk_depthwise_f32 *d),

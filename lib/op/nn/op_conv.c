@@ -71,7 +71,7 @@ static float float_at(const void *w, size_t i) {
 }
 
 qs_conv_weights qs_conv_pack(const qsim_ctx *ctx, const qs_conv_form *f, const void *w,
-                             const float *bias, float *to) {
+                             const float *bias, bool flush, float *to) {
     const size_t bias_floats = f->bias_stride * (f->depthwise ? 1 : f->groups);
     qs_conv_weights out = {to + bias_floats, to, f->group_floats, f->bias_stride, false};
     pack_bias(f, bias, to);
@@ -80,13 +80,15 @@ qs_conv_weights qs_conv_pack(const qsim_ctx *ctx, const qs_conv_form *f, const v
         for (size_t t = 0; t < f->taps && !qs_stopped(ctx); t++)
             for (size_t j = 0; j < f->bias_stride; j++)
                 to[t * f->bias_stride + j] = j < f->m ? float_at(w, j * f->taps + t) : 0.0f;
+        if (flush && !qs_stopped(ctx))
+            qk_flush_denormals(to, f->taps * f->bias_stride);
         return out;
     }
     const size_t column = f->cg * f->taps;
     for (size_t g = 0; g < f->groups; g++) {
         const qk_pack_source source = {(const uint8_t *)w + g * f->mg * column * sizeof(float),
                                        f->cg, 1, (ptrdiff_t)f->taps, (ptrdiff_t)column};
-        qs_pack_f32(ctx, to + g * f->group_floats, f->taps * f->cg, f->mg, &source);
+        qs_pack_f32(ctx, to + g * f->group_floats, f->taps * f->cg, f->mg, &source, flush);
     }
     return out;
 }
@@ -107,8 +109,10 @@ QS_COLD static int pack_conv(qs_pack *p) {
     float *to = qs_arena_raw64(p->arena, f.floats * sizeof(float));
     if (!out || !to)
         return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
-    *out = qs_conv_pack(p->ctx, &f, w, bias, to);
-    out->finite = qk_all_finite(w, f.m * f.cg * f.taps);
+    const size_t row = f.cg * f.taps, count = f.m * row;
+    *out = qs_conv_pack(p->ctx, &f, w, bias, qk_has_denormals(w, count, row), to);
+    qk_flush_denormals(to, (size_t)(out->packed - to)); /* the biases */
+    out->finite = qk_all_finite(w, count);
     p->result = out;
     return QSIM_OK;
 }

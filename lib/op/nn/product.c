@@ -21,9 +21,10 @@ static bool right_floats(const qk_f32 *k, const qs_right *r, size_t *floats) {
     return true;
 }
 
-static void pack_right(const qsim_ctx *ctx, const qs_right *r, const void *data, float *to) {
+static void pack_right(const qsim_ctx *ctx, const qs_right *r, const void *data, bool flush,
+                       float *to) {
     const qk_pack_source source = {data, 1, r->step_k, 0, r->step_n};
-    qs_pack_f32(ctx, to, r->k, r->n, &source);
+    qs_pack_f32(ctx, to, r->k, r->n, &source, flush);
 }
 
 QS_COLD int qs_product_pack(qs_pack *p, const qs_right *right, const void *data) {
@@ -36,9 +37,11 @@ QS_COLD int qs_product_pack(qs_pack *p, const qs_right *right, const void *data)
     if (!to)
         return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
     p->result = to;
+    const bool flush = qk_has_denormals(data, right->count * right->k * right->n,
+                                        right->step_k == 1 ? right->k : right->n);
     for (size_t i = 0; i < right->count; i++)
         pack_right(p->ctx, right, (const uint8_t *)data + i * right->k * right->n * sizeof(float),
-                   to + i * floats);
+                   flush, to + i * floats);
     return QSIM_OK;
 }
 
@@ -149,7 +152,7 @@ static void run_product(const qs_step *s, const qs_frame *f) {
         const float *data = qs_step_in(s, f, 1);
         j.b = scratch;
         for (size_t i = 0; i < p->right.count; i++, scratch += p->floats)
-            pack_right(f->ctx, &p->right, data + i * p->right.k * p->right.n, scratch);
+            pack_right(f->ctx, &p->right, data + i * p->right.k * p->right.n, false, scratch);
     }
     j.scratch = scratch;
     qs_parallel(f->ctx, p->slices, product_slice, &j);

@@ -101,7 +101,7 @@ static void check_matrix(const qsim_ctx *ctx, size_t rows, size_t k, size_t cols
         row[r] = (ptrdiff_t)r;
     const size_t down = by_columns ? 1 : cols, across = by_columns ? k : 1;
     const qk_pack_source source = {src, 1, (ptrdiff_t)down, 0, (ptrdiff_t)across};
-    qs_pack_f32(ctx, b, k, cols, &source);
+    qs_pack_f32(ctx, b, k, cols, &source, false);
     qk_gemm_f32 g = {.a = a,
                      .row = row,
                      .seg = (const ptrdiff_t[]){0},
