@@ -327,7 +327,47 @@ static void check_types(void) {
     }
 }
 
+/* Each type, rank and size about its bounds; only a size that is open has a name. */
+static void check_inputs(void) {
+    static const char *const names[] = {NULL, "", "N", "\xff"};
+    int64_t dims[QSIM_MAX_RANK + 1] = {0};
+    for (int64_t size = -2; size <= 1; size++)
+        for (int i = 0; i < 4; i++) {
+            qsim_builder *b = NULL;
+            qsim_model *m = NULL;
+            qsim_value_info v = {.struct_size = sizeof(v)};
+            const bool bad = size < 0 && i == 3;
+            CHECK_INT(qsim_builder_create(NULL, 13, "g", &b, NULL), QSIM_OK);
+            CHECK_INT(qsim_builder_input(b, "x", QSIM_FLOAT, 1, &size, &names[i]),
+                      bad ? QSIM_E_ARGUMENT : QSIM_OK);
+            qsim_builder_output_as(b, "x", NULL);
+            CHECK_INT(qsim_builder_finish(b, &m, NULL), bad ? QSIM_E_ARGUMENT : QSIM_OK);
+            if (m && qsim_model_input(m, 0, &v) == QSIM_OK) {
+                CHECK_INT(v.dims[0], size < 0 ? -1 : size);
+                CHECK((v.dim_names[0] != NULL) == (size < 0 && i == 2));
+            }
+            CHECK(bad || v.rank == 1);
+            qsim_model_free(m);
+            qsim_builder_free(b);
+        }
+    for (int32_t i = -1; i <= QSIM_INT2 + 1; i++) {
+        qsim_builder *b = begin(NULL);
+        CHECK_INT(qsim_builder_input(b, "t", i, 0, NULL, NULL),
+                  i > QSIM_UNDEFINED && i <= QSIM_INT2 ? QSIM_OK : QSIM_E_ARGUMENT);
+        qsim_builder_free(b);
+    }
+    for (int32_t rank = -2; rank <= QSIM_MAX_RANK + 1; rank++)
+        for (int given = 0; given <= 1; given++) {
+            qsim_builder *b = begin(NULL);
+            const bool good = rank >= -1 && rank <= QSIM_MAX_RANK && (given || rank <= 0);
+            CHECK_INT(qsim_builder_input(b, "r", QSIM_FLOAT, rank, given ? dims : NULL, NULL),
+                      good ? QSIM_OK : QSIM_E_ARGUMENT);
+            qsim_builder_free(b);
+        }
+}
+
 int main(void) {
+    check_inputs();
     check_states();
     check_wrong();
     check_types();

@@ -229,7 +229,44 @@ static void other_type(void) {
     proto_free(&type);
 }
 
+/* Of a tensor what is stated first counts, also of a constant, whose own sizes nothing changes. */
+static void stated_twice(void) {
+    static const int64_t x[] = {COLUMNS}, wrong[] = {5};
+    static const float w[COLUMNS] = {0};
+    for (int first = 0; first <= 1; first++) { /* which of both statements is right */
+        qsim_model *m = NULL;
+        qsim_error e = {0};
+        proto graph = {0}, file = {0}, tensor = {0};
+        proto_node(&graph, "Add", "first", "x", "w", "a");
+        proto_node(&graph, "Neg", "second", "a", NULL, "y");
+        proto_int(&tensor, 1, COLUMNS);
+        proto_int(&tensor, 2, QSIM_FLOAT);
+        proto_text(&tensor, 8, "w");
+        proto_bytes(&tensor, 9, w, sizeof(w));
+        proto_take(&graph, 5, &tensor);
+        proto_value(&graph, 11, "x", QSIM_FLOAT, x, 1);
+        proto_value(&graph, 12, "y", QSIM_FLOAT, x, 1);
+        proto_value(&graph, 13, "a", QSIM_FLOAT, first ? wrong : x, 1);
+        proto_value(&graph, 13, "a", QSIM_FLOAT, first ? x : wrong, 1);
+        proto_value(&graph, 13, "w", QSIM_FLOAT, wrong, 1);
+        proto_value(&graph, 13, "x", QSIM_FLOAT, wrong, 1);
+        proto_model(&file, &graph);
+        CHECK_INT(qsim_model_load_memory(NULL, file.data, file.size, NULL, &m, &e), QSIM_OK);
+        CHECK_INT(qsim_model_check(m, NULL, NULL), first);
+        for (int32_t i = 0; m && i < qsim_model_value_count(m); i++) {
+            qsim_value_info v = {.struct_size = sizeof(v)};
+            CHECK_INT(qsim_model_value(m, i, &v), QSIM_OK);
+            CHECK(strcmp(v.name, "w") != 0 || (v.rank == 1 && v.dims[0] == COLUMNS));
+        }
+        qsim_model_free(m);
+        proto_free(&tensor);
+        proto_free(&file);
+        proto_free(&graph);
+    }
+}
+
 int main(void) {
+    stated_twice();
     reshapes((int64_t[]){1, 8}, 1, "2,4,", NULL);
     reshapes((int64_t[]){1, 8}, 2, "", "16 elements cannot take a shape of 8 (node 'a'");
     reshapes((int64_t[]){-1, 16}, 2, "4,4,", NULL);
