@@ -114,8 +114,32 @@ static void check_ratio(void) {
     free(data);
 }
 
+/* A model that is refused, for it has more values than the limit, is no success. */
+static void check_refused(void) {
+    size_t size = 0;
+    uint8_t *data = make_large(&size);
+    for (uint64_t most = 2; most >= 1; most--) {
+        const qsim_limits limits = {.struct_size = sizeof(limits), .values = most};
+        const qsim_ctx_options o = {.struct_size = sizeof(o), .limits = &limits};
+        qsim_ctx *ctx = NULL;
+        qsim_package *p = NULL;
+        qsim_model *m = NULL;
+        qsim_error e = {0};
+        CHECK_INT(qsim_ctx_create(&o, &ctx, NULL), QSIM_OK);
+        CHECK_INT(qsim_package_open_memory(ctx, data, size, "t", &p, &e), QSIM_OK);
+        const int code = qsim_package_model(p, NULL, NULL, &m, &e);
+        CHECK_INT(code, most == 2 ? QSIM_OK : QSIM_E_LIMIT);
+        CHECK((m != NULL) == (most == 2) && (most == 2 || strstr(e.message, "'values'")));
+        qsim_model_free(m);
+        qsim_package_free(p);
+        qsim_ctx_free(ctx);
+    }
+    free(data);
+}
+
 int main(void) {
     check_short();
+    check_refused();
     check_ratio();
     return test_done();
 }
