@@ -129,7 +129,7 @@ void qk_pack_f32(float *packed, size_t panel, size_t k, size_t cols, const qk_pa
     memset(packed, 0, QK_PACK_SLACK * sizeof(float));
 }
 
-bool qk_has_denormals(const void *floats, size_t n, size_t row) {
+QS_COLD bool qk_has_denormals(const void *floats, size_t n, size_t row) {
     for (size_t i = 0; i < n; i += i + 1 < row ? 1 : row) {
         float x;
         memcpy(&x, (const uint8_t *)floats + i * sizeof(x), sizeof(x));
@@ -139,7 +139,7 @@ bool qk_has_denormals(const void *floats, size_t n, size_t row) {
     return false;
 }
 
-void qk_flush_denormals(float *x, size_t n) {
+QS_COLD void qk_flush_denormals(float *x, size_t n) {
     for (size_t i = 0; i < n; i++)
         x[i] = fabsf(x[i]) < FLT_MIN ? 0 : x[i];
 }

@@ -207,7 +207,14 @@ static double clamp01_f64(double v) {
     return v < 0 ? 0 : v > 1 ? 1 : v;
 }
 
-UNARY(, leakyrelu, f32, float, float, x < 0.0f ? x * (float)param[0] : x)
+/* x * 1 is x, and compilers make vectors of a product by one of two factors. */
+static void leakyrelu_f32(const void *vx, void *vy, size_t n, const double *param) {
+    const float alpha = (float)param[0], *x = vx;
+    float *y = vy;
+    QS_IVDEP
+    for (size_t i = 0; i < n; i++)
+        y[i] = x[i] * (x[i] < 0.0f ? alpha : 1.0f);
+}
 UNARY(QS_COLD, leakyrelu, f64, double, double, x < 0 ? x * param[0] : x)
 QS_CURVE_LOOP(leakyrelu)
 LOWER_CURVE(leakyrelu)
