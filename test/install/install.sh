@@ -77,7 +77,7 @@ else
     echo "install: no cmake, find_package is not tested"
 fi
 
-# As a subproject.
+# As a subproject, with C kernels alone, which compile in half the time.
 mkdir -p "$work/app/subprojects"
 ln -s "$root" "$work/app/subprojects/libqsim"
 cp "$work/example.c" "$work/app/main.c"
@@ -86,7 +86,7 @@ project('app', 'c', default_options: ['c_std=c11', 'default_library=static'])
 executable('app', 'main.c', dependencies: dependency('libqsim', fallback: ['libqsim', 'libqsim_dep']))
 EOF
 unset PKG_CONFIG_PATH PKG_CONFIG_SYSROOT_DIR
-CC=$cc meson setup "$work/app/build" "$work/app" >"$work/log" 2>&1 &&
+CC=$cc meson setup -Dlibqsim:isa= "$work/app/build" "$work/app" >"$work/log" 2>&1 &&
     ninja -C "$work/app/build" app >"$work/log" 2>&1 || { tail -n 30 "$work/log"; exit 1; }
 "$work/app/build/app" "$model" >"$work/out.sub"
 cmp "$work/out.c" "$work/out.sub"
