@@ -132,6 +132,20 @@ static void make_sum(void) {
     finish(b, "two.onnx");
 }
 
+/* A model that carries a state, whose first axis does not count samples. */
+static void make_stateful(void) {
+    qsim_builder *b = begin("stateful");
+    add_input(b, "x", 2, (int64_t[]){4});
+    need(qsim_builder_input(b, "state", QSIM_FLOAT, 2, (int64_t[]){2, 4}, NULL), "state");
+    add_weights(b, "w", 4, 4, (float[16]){1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1});
+    need(qsim_builder_node(b, "", "MatMul", "head", "x,w", "h"), "MatMul");
+    need(qsim_builder_node(b, "", "MatMul", "step", "state,w", "u"), "MatMul");
+    need(qsim_builder_node(b, "", "ReduceSum", "sum", "u", "t"), "ReduceSum");
+    need(qsim_builder_node(b, "", "Add", "add", "h,t", "s"), "Add");
+    add_output(b, "s", 4);
+    finish(b, "stateful.onnx");
+}
+
 /* A model with an input that is called as labels are; its output is that input. */
 static void make_named_as_labels(void) {
     static const float nothing[9];
@@ -445,6 +459,7 @@ int main(void) {
     make_dimmer();
     make_sum();
     make_named_as_labels();
+    make_stateful();
     make_image();
     make_free();
     make_branches();

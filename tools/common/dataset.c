@@ -54,11 +54,7 @@ static int plan_arrays(dataset *d) {
     return EXIT_OK;
 }
 
-/*
- * Does the first axis of all inputs count samples? Not if an input is a scalar, or first sizes
- * differ: then each run takes a whole set of inputs.
- */
-static bool share_samples(const dataset *d) {
+bool dataset_shares_samples(const dataset *d) {
     bool shared = true;
     for (size_t i = 0; i < d->inputs; i++)
         shared = shared && d->slots[i].rank > 0 && d->slots[i].dims[0] == d->slots[0].dims[0];
@@ -78,7 +74,7 @@ static int open_random(dataset *d, uint64_t seed) {
     int64_t limit;
     if (!tool_int(d->t, "limit", 1, INT32_MAX, 16, &limit))
         return EXIT_USAGE;
-    if (d->inputs > 1 && !share_samples(d)) {
+    if (d->inputs > 1 && !dataset_shares_samples(d)) {
         d->sets = true;
         d->step = 1;
         d->seed = seed;

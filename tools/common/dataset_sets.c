@@ -41,6 +41,12 @@ static int open_files(dataset *d, const char *spec, size_t size, const char *lab
     return code;
 }
 
+/* An archive whose arrays have no axis of samples in common is one sample. */
+static bool is_set(const dataset *d, const char *path) {
+    const char *dot = strrchr(path, '.');
+    return d->inputs > 1 && dot && strcmp(dot, ".npz") == 0 && !dataset_shares_samples(d);
+}
+
 bool dataset_open_files(dataset *d, const char *spec, int *code) {
     struct stat st;
     size_t size = strlen(spec);
@@ -48,7 +54,7 @@ bool dataset_open_files(dataset *d, const char *spec, int *code) {
     const char *comma = there ? NULL : strrchr(spec, ',');
     size_t name = comma ? (size_t)(comma - spec) : size;
     bool files = folder_is(spec, name) || (!there && sample_is_pattern(spec, name)) ||
-                 (there && sample_is_single(spec));
+                 (there && (sample_is_single(spec) || is_set(d, spec)));
     if (files)
         *code = open_files(d, spec, name, comma ? comma + 1 : NULL);
     return files;

@@ -28,12 +28,17 @@ struct dataset {
     bool using_held; /* dataset_next gives the samples held out only */
 };
 
+/*
+ * Does the first axis of all inputs count samples? Not if an input is a scalar, or first sizes
+ * differ: then each run takes a whole set of inputs.
+ */
+bool dataset_shares_samples(const dataset *d);
 /* Makes up data for input i; `first`: its first size, 0: the model's. */
 void dataset_make_up(dataset *d, size_t i, uint64_t seed, int64_t first);
 void dataset_close_sources(dataset *d);
 /*
- * Opens the files of `spec`: a folder or FOLDER,LABELS, a pattern, a picture or a sound. False: it
- * is none of these.
+ * Opens the files of `spec`: a folder or FOLDER,LABELS, a pattern, a picture, a sound, or an
+ * archive that is one set. False: it is none of these.
  */
 bool dataset_open_files(dataset *d, const char *spec, int *code);
 /* Reads the next set. */
