@@ -3,21 +3,19 @@
 # Numbers of inputs and outputs and names of attributes, for each operator at each version: what ONNX's
 # own schemas refuse, loading refuses, too; counts that they accept are not refused.
 # Skipped by name where Python has no onnx (Debian: python3-onnx).
-# Usage: versions.sh PYTHON QSIM
+# Usage: versions.sh PYTHON SOURCE_ROOT LIBRARY
 set -eu
-python=$1 qsim=$2
+python=$1
+export QSIM_LIBRARY="$3" PYTHONPATH="$2/tools/python"
 "$python" -c 'import onnx' 2>/dev/null || { echo "skipped: $python has no onnx"; exit 77; }
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-"$python" - "$qsim" "$work/m.onnx" <<'END'
+"$python" -B - <<'END'
 import collections
-import subprocess
 import sys
 
 import onnx
+import qsim
 from onnx import TensorProto, helper
 
-qsim, path = sys.argv[1:]
 newest = onnx.defs.onnx_opset_version()
 history = collections.defaultdict(dict)
 for s in onnx.defs.get_all_schemas_with_history():
@@ -35,9 +33,11 @@ def complaint(name, opset, inputs, outputs, **attrs):
         [helper.make_node(name, x, y, **attrs)], "g",
         [helper.make_tensor_value_info(v, TensorProto.FLOAT, [1]) for v in x],
         [helper.make_tensor_value_info(v, TensorProto.FLOAT, None) for v in y])
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)]), path)
-    done = subprocess.run([qsim, "check", path], capture_output=True, text=True)
-    return done.stdout + done.stderr
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    try:
+        return "\n".join(p.message for p in qsim.check(model.SerializeToString()))
+    except qsim.Error as e:
+        return str(e)
 
 
 def expect(refused, said, what):
