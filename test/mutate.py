@@ -85,6 +85,8 @@ def faults_of(path):
             inside = (inside or "/*" in line) and "*/" not in line
             continue
         code = code_only(line)
+        if code.lstrip().startswith(("assert(", "_Static_assert(")):  # not in the builds that are tried
+            continue
         for old, new in SWAPS:
             at = code.find(old)
             while at >= 0:

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Each text of a model in turn is longer than all others together, so that room for it has to be
+ * made, and this request, like each other one, is refused: reading says so, and nothing leaks.
+ */
+#include "heap.h"
+#include "proto.h"
+
+#include <qsim/model.h>
+
+enum {
+    PRODUCER,
+    VERSION,
+    GRAPH,
+    DOMAIN,
+    KEY,
+    VALUE,
+    NODE,
+    X,
+    W,
+    Z,
+    CONDITION,
+    SYMBOL,
+    NOWHERE,
+    FUNCTION,
+    FORMAL,
+    INNER,
+    RESULT,
+    CALLED,
+    THEN,
+    ELSE,
+    CHOSEN,
+    INDEX,
+    STATE,
+    NEXT,
+    STILL,
+    LOOPED,
+    TEXTS
+};
+#define LONG 20000 /* more than a block of the arena, and than room for names has ever been */
+
+static char long_text[LONG + 1];
+
+static const char *text(int which, int is_long) {
+    static char texts[TEXTS][8];
+    if (which == is_long)
+        return long_text;
+    snprintf(texts[which], sizeof(texts[which]), "t%d", which);
+    return texts[which];
+}
+
+#define T(which) text(which, l)
+
+static void named_input(proto *graph, const char *name, const char *symbol) {
+    proto dim = {0}, shape = {0}, tensor = {0}, type = {0}, value = {0};
+    proto_text(&dim, 2, symbol);
+    proto_take(&shape, 1, &dim);
+    proto_int(&tensor, 1, QSIM_FLOAT);
+    proto_take(&tensor, 2, &shape);
+    proto_take(&type, 1, &tensor);
+    proto_text(&value, 1, name);
+    proto_take(&value, 2, &type);
+    proto_take(graph, 11, &value);
+    proto *const all[] = {&dim, &shape, &tensor, &type, &value};
+    for (int i = 0; i < 5; i++)
+        proto_free(all[i]);
+}
+
+/* If with a node in each branch; and a Loop, whose body negates its state. */
+static void put_subgraphs(proto *g, int l) {
+    proto then = {0}, other = {0}, node = {0}, body = {0};
+    proto_node(&then, "Neg", NULL, T(X), NULL, T(THEN));
+    proto_name(&then, 12, T(THEN));
+    proto_node(&other, "Relu", NULL, T(X), NULL, T(ELSE));
+    proto_name(&other, 12, T(ELSE));
+    proto_text(&node, 1, T(CONDITION));
+    proto_text(&node, 2, T(CHOSEN));
+    proto_text(&node, 4, "If");
+    proto_graph(&node, "then_branch", &then);
+    proto_graph(&node, "else_branch", &other);
+    proto_take(g, 1, &node);
+    proto_node(&body, "Neg", NULL, T(STATE), NULL, T(NEXT));
+    proto_node(&body, "Identity", NULL, T(CONDITION), NULL, T(STILL));
+    proto_value(&body, 11, T(INDEX), QSIM_INT64, NULL, 0);
+    proto_value(&body, 11, "on", QSIM_BOOL, NULL, 0);
+    proto_name(&body, 11, T(STATE));
+    proto_name(&body, 12, T(STILL));
+    proto_name(&body, 12, T(NEXT));
+    proto_text(&node, 1, "");
+    proto_text(&node, 1, T(CONDITION));
+    proto_text(&node, 1, T(CHOSEN));
+    proto_text(&node, 2, T(LOOPED));
+    proto_text(&node, 4, "Loop");
+    proto_graph(&node, "body", &body);
+    proto_take(g, 1, &node);
+    proto *const all[] = {&then, &other, &node, &body};
+    for (int i = 0; i < 4; i++)
+        proto_free(all[i]);
+}
+
+/* A node of one input, into a graph (field 1) or a function (7). */
+static void put_node(proto *to, uint32_t field, const char *op, const char *x, const char *y,
+                     const char *name, const char *domain) {
+    proto node = {0};
+    proto_text(&node, 1, x);
+    proto_text(&node, 2, y);
+    proto_text(&node, 3, name);
+    proto_text(&node, 4, op);
+    proto_text(&node, 7, domain);
+    proto_take(to, field, &node);
+    proto_free(&node);
+}
+
+static void put_function(proto *file, int l) {
+    proto f = {0}, opset = {0};
+    proto_text(&f, 1, T(FUNCTION));
+    proto_text(&f, 4, T(FORMAL));
+    proto_text(&f, 5, T(RESULT));
+    put_node(&f, 7, "Relu", T(FORMAL), T(INNER), "inner", "");
+    put_node(&f, 7, "Gelu", T(INNER), T(RESULT), "", "com.microsoft");
+    proto_int(&opset, 2, 13);
+    proto_take(&f, 9, &opset);
+    proto_text(&opset, 1, "com.microsoft");
+    proto_int(&opset, 2, 1);
+    proto_take(&f, 9, &opset);
+    proto_text(&f, 10, T(DOMAIN));
+    proto_take(file, 25, &f);
+    proto_free(&f);
+    proto_free(&opset);
+}
+
+static void put_model(proto *file, int l) {
+    static const float w[1] = {1};
+    static const int64_t open[] = {-1};
+    proto g = {0}, part = {0};
+    proto_node(&g, "Add", "add", T(X), T(W), T(Z));
+    put_node(&g, 1, T(FUNCTION), T(Z), T(CALLED), T(NODE), T(DOMAIN));
+    put_subgraphs(&g, l);
+    proto_text(&g, 2, T(GRAPH));
+    proto_int(&part, 1, 1);
+    proto_int(&part, 2, QSIM_FLOAT);
+    proto_text(&part, 8, T(W));
+    proto_bytes(&part, 9, w, sizeof(w));
+    proto_take(&g, 5, &part);
+    named_input(&g, T(X), T(SYMBOL));
+    proto_value(&g, 11, T(CONDITION), QSIM_BOOL, NULL, 0);
+    proto_name(&g, 12, T(CALLED));
+    proto_name(&g, 12, T(LOOPED));
+    proto_value(&g, 13, T(Z), QSIM_FLOAT, open, 1);
+    proto_value(&g, 13, T(NOWHERE), QSIM_FLOAT, open, 1);
+    proto_int(file, 1, 8);
+    proto_text(file, 2, T(PRODUCER));
+    proto_text(file, 3, T(VERSION));
+    proto_take(file, 7, &g);
+    for (int i = 0; i < 8; i++) { /* the function's is one more than there is room for at first */
+        const char domain[] = {'d', (char)('0' + i), 0};
+        proto_text(&part, 1, i > 1 ? domain : i ? T(DOMAIN) : "");
+        proto_int(&part, 2, i ? 1 : 13);
+        proto_take(file, 8, &part);
+    }
+    proto_text(&part, 1, T(KEY));
+    proto_text(&part, 2, T(VALUE));
+    proto_take(file, 14, &part);
+    put_function(file, l);
+    proto_free(&g);
+    proto_free(&part);
+}
+
+/* Loads with each request refused, until all are granted. */
+static void check_text(int l, int32_t flags) {
+    const qsim_load_options o = {.struct_size = sizeof(o), .flags = flags};
+    proto file = {0};
+    bool refused = true;
+    put_model(&file, l);
+    for (long at = 1; refused; at++) {
+        test_heap heap = {0};
+        const qsim_allocator a = test_heap_allocator(&heap);
+        const qsim_ctx_options co = {.struct_size = sizeof(co), .threads = 1, .allocator = &a};
+        qsim_ctx *ctx = NULL;
+        qsim_model *m = NULL;
+        qsim_error e = {0};
+        CHECK_INT(qsim_ctx_create(&co, &ctx, NULL), QSIM_OK);
+        heap.fail_at = heap.calls + at;
+        const int code = qsim_model_load_memory(ctx, file.data, file.size, &o, &m, &e);
+        refused = heap.failed > 0;
+        if (code != (refused ? QSIM_E_NOMEM : QSIM_OK))
+            fprintf(stderr, "text %d, request %ld: %d %.300s\n", l, at, code, e.message);
+        CHECK_INT(code, refused ? QSIM_E_NOMEM : QSIM_OK);
+        CHECK((m != NULL) == !refused);
+        CHECK(refused || flags ||
+              qsim_model_opset(m, "com.microsoft") == 1); /* the function's import */
+        qsim_model_free(m);
+        qsim_ctx_free(ctx);
+        CHECK_INT(heap.live, 0);
+    }
+    proto_free(&file);
+}
+
+int main(void) {
+    memset(long_text, 'n', LONG);
+    for (int l = 0; l <= TEXTS; l++) /* the last: none is long */
+        check_text(l, 0), check_text(l, QSIM_LOAD_INSPECT), check_text(l, QSIM_LOAD_CHECK);
+    return test_done();
+}
