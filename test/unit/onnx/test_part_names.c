@@ -65,7 +65,25 @@ static const struct {
     {NODE, "x", "w", QSIM_E_GRAPH, "tensor 'w' is written twice"},
 };
 
+/* A node without a name is called by its output. */
+static void check_unnamed(const char *name, const char *part) {
+    proto graph = {0}, file = {0};
+    qsim_model *m = NULL;
+    qsim_error e = {0};
+    proto_node(&graph, "Neg", name, "nowhere", NULL, "y");
+    put(&graph, INPUT, "x");
+    put(&graph, OUTPUT, "y");
+    proto_model(&file, &graph);
+    CHECK_INT(qsim_model_load_memory(NULL, file.data, file.size, NULL, &m, &e), QSIM_E_GRAPH);
+    CHECK(strstr(e.message, part) != NULL);
+    proto_free(&graph);
+    proto_free(&file);
+}
+
 int main(void) {
+    check_unnamed("neg", "(node 'neg', Neg)");
+    check_unnamed("", "(node of 'y', Neg)");
+    check_unnamed(NULL, "(node of 'y', Neg)");
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         proto graph = {0}, file = {0};
         qsim_model *m = NULL;

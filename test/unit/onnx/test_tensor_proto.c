@@ -121,7 +121,9 @@ static void check_ranges(proto *t) {
             qsim_array a = {.struct_size = sizeof(a)};
             head(t, types[i].dtype, 1, -1);
             ints(t, types[i].field, &v, 1, 1);
+            uint8_t element[8];
             CHECK_INT(qsim_proto_parse(t->data, t->size, &a, NULL), QSIM_OK);
+            CHECK_INT(qsim_proto_read(t->data, t->size, element, sizeof(element), NULL), QSIM_OK);
             v += side ? 1 : -1;
             head(t, types[i].dtype, 1, -1);
             ints(t, types[i].field, &v, 1, 1);
@@ -239,13 +241,16 @@ static void check_write(void) {
 static void check_strings(proto *t) {
     static const struct {
         int64_t size;
-        int raw;
+        uint32_t other; /* field beside the strings */
         int code;
         const char *text;
     } cases[] = {{2, 0, QSIM_OK, ""},
                  {3, 0, QSIM_E_FORMAT, "2 strings, the shape needs 3"},
                  {1, 0, QSIM_E_FORMAT, "2 strings, the shape needs 1"},
-                 {2, 1, QSIM_E_FORMAT, "strings stand in string_data only"}};
+                 {2, RAW, QSIM_E_FORMAT, "strings stand in string_data only"},
+                 {2, FLOATS, QSIM_E_FORMAT, "'s'"},
+                 {2, INT32S, QSIM_E_FORMAT, "'s'"},
+                 {2, EXTERNAL, QSIM_E_FORMAT, "'s'"}};
     const int64_t dims[] = {4};
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         proto graph = {0}, model = {0};
@@ -255,8 +260,10 @@ static void check_strings(proto *t) {
         proto_text(t, 8, "s");
         for (int k = 0; k < 2; k++)
             proto_text(t, STRINGS, "ab");
-        if (cases[i].raw)
-            proto_text(t, RAW, "abab");
+        if (cases[i].other == EXTERNAL)
+            proto_external(t, "location", "a");
+        else if (cases[i].other)
+            proto_text(t, cases[i].other, "abab");
         proto_node(&graph, "Relu", NULL, "x", NULL, "y");
         proto_take(&graph, 5, t);
         proto_text(&graph, 2, "g");
