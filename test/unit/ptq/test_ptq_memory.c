@@ -54,6 +54,8 @@ static void cost(void *user, const char *unit, double *in_float, double *in_inte
 #define WORKS   4
 #define NARROWS 5
 
+#define BINS 128 /* the least: a search for a range takes as long as there are many */
+
 static qsim_error failure; /* of the call that failed */
 
 /* All calls from calibration to quantized model, with one search; the first error, or OK. */
@@ -79,7 +81,8 @@ static int work(qsim_ctx *ctx, const qsim_model *m, int part) {
                               .steps = 2,
                               .cost = cost};
     qsim_quantize_options qo = {.struct_size = sizeof(qo), .format = QSIM_FORMAT_QOPERATOR};
-    int code = qsim_calibration_create(m, NULL, &c, &failure);
+    const qsim_calibration_options co = {.struct_size = sizeof(co), .bins = BINS};
+    int code = qsim_calibration_create(m, &co, &c, &failure);
     if (!code)
         code = qsim_calibration_feed(c, &t, 1, &failure);
     if (!code)
@@ -142,7 +145,7 @@ static int narrow(qsim_ctx *ctx, const qsim_model *m, int part) {
         x[i] = (float)test_random(&seed) / 2147483648.0f - 1;
     qsim_quantize_options qo = {
         .struct_size = sizeof(qo), .weight_type = QSIM_INT4, .keep_moments = 1};
-    const qsim_calibration_options co = {.struct_size = sizeof(co), .quantize = &qo};
+    const qsim_calibration_options co = {.struct_size = sizeof(co), .bins = BINS, .quantize = &qo};
     const qsim_quantize_options eight = {.struct_size = sizeof(eight)};
     qsim_search_options so = {.struct_size = sizeof(so),
                               .inputs = &t,
