@@ -119,7 +119,7 @@ QS_OP(pow, .name = "Pow", .min_in = 2, QS_ATTRS(qs_legacy_attrs), .traits = QS_E
 
 /* ---- PRelu ---- */
 
-QS_PAIR(QS_COLD, prelu_f32, float, float, float, a * (a < 0 ? b : 1.0f)) /* as LeakyRelu */
+QS_PAIR(QS_COLD, prelu_f32, float, float, float, (a) * (a < 0 ? b : 1.0f)) /* as LeakyRelu */
 QS_PAIR(QS_COLD, prelu_f64, double, double, double, a < 0 ? a * b : a)
 QS_PAIR(QS_COLD, prelu_s32, int32_t, int32_t, int32_t,
         a < 0 ? (uint32_t)a * (uint32_t)b : (uint32_t)a)
