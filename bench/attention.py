@@ -4,18 +4,7 @@ import struct
 import sys
 
 from benchlib import duel
-from onenode import FLOAT, INT32, attribute, number, tensor, text, value
-
-
-def file(op, domain, inputs, attributes, constants, values, outputs, opset):
-    """A model of one node; `values` and `outputs` are (name, dims) of floats."""
-    node = b"".join(text(1, i) for i in inputs) + b"".join(text(2, name) for name, _ in outputs)
-    node += text(4, op) + text(7, domain) + b"".join(attribute(k, v) for k, v in attributes.items())
-    graph = text(1, node) + text(2, "layer") + b"".join(constants)
-    graph += b"".join(value(11, name, FLOAT, dims) for name, dims in values)
-    graph += b"".join(value(12, name, FLOAT, dims) for name, dims in outputs)
-    opsets = text(8, number(2, opset)) + text(8, text(1, "com.microsoft") + number(2, 1))
-    return number(1, 10) + opsets + text(7, graph)
+from onenode import INT32, one_node, tensor
 
 
 def cache(heads, entries, width, kind):
@@ -29,7 +18,7 @@ def standard(queries, past, heads, kv_heads, width):
         values += cache(kv_heads, past, width, "past")
         outputs += cache(kv_heads, past + queries, width, "present")
     inputs = ["q", "k", "v", "", "past_key", "past_value"] if past else ["q", "k", "v"]
-    return file("Attention", "", inputs, {"is_causal": 1}, [], values, outputs, 23)
+    return one_node("Attention", "", inputs, {"is_causal": 1}, [], values, outputs, 23)
 
 
 def grouped(queries, past, heads, kv_heads, width):
@@ -42,7 +31,7 @@ def grouped(queries, past, heads, kv_heads, width):
     whole = struct.pack("<i", past + queries)
     constants = [tensor("last", INT32, [1, 1], struct.pack("<i", past + queries - 1)), tensor("total", INT32, [1], whole)]
     attributes = {"num_heads": heads, "kv_num_heads": kv_heads}
-    return file("GroupQueryAttention", "com.microsoft", inputs, attributes, constants,
+    return one_node("GroupQueryAttention", "com.microsoft", inputs, attributes, constants,
                 values, outputs, 17)
 
 

@@ -3,7 +3,7 @@
 inside is an operator of its own, which no other tool writes."""
 import struct
 
-FLOAT, UINT8, INT8, INT32 = 1, 2, 3, 6
+FLOAT, UINT8, INT8, INT32, INT64, BOOL = 1, 2, 3, 6, 7, 9
 
 
 def varint(n):
@@ -30,14 +30,30 @@ def tensor(name, dtype, dims, raw):
 
 
 def value(field, name, dtype, dims):
-    shape = b"".join(text(1, text(2, d) if isinstance(d, str) else number(1, d)) for d in dims)
-    return text(field, text(1, name) + text(2, text(1, number(1, dtype) + text(2, shape))))
+    """`dims` None: no shape is declared."""
+    shape = b"" if dims is None else text(2, b"".join(text(1, text(2, d) if isinstance(d, str) else number(1, d)) for d in dims))
+    return text(field, text(1, name) + text(2, text(1, number(1, dtype) + shape)))
 
 
-def attribute(name, ints):
-    if isinstance(ints, int):
-        return text(5, text(1, name) + number(3, ints) + number(20, 2))
-    return text(5, text(1, name) + b"".join(number(8, i) for i in ints) + number(20, 7))
+def attribute(name, v):
+    if isinstance(v, str):
+        return text(5, text(1, name) + text(4, v) + number(20, 3))
+    if isinstance(v, float):
+        return text(5, text(1, name) + varint(2 << 3 | 5) + struct.pack("<f", v) + number(20, 1))
+    if isinstance(v, int):
+        return text(5, text(1, name) + number(3, v) + number(20, 2))
+    return text(5, text(1, name) + b"".join(number(8, i) for i in v) + number(20, 7))
+
+
+def one_node(op, domain, inputs, attributes, constants, values, outputs, opset):
+    """Values and outputs are (name, dims) of floats, or (name, dims, type)."""
+    node = b"".join(text(1, i) for i in inputs) + b"".join(text(2, o[0]) for o in outputs)
+    node += text(4, op) + text(7, domain) + b"".join(attribute(k, v) for k, v in attributes.items())
+    graph = text(1, node) + text(2, "layer") + b"".join(constants)
+    for field, tensors in ((11, values), (12, outputs)):
+        graph += b"".join(value(field, name, type_[0] if type_ else FLOAT, dims) for name, dims, *type_ in tensors)
+    opsets = text(8, number(2, opset)) + text(8, text(1, "com.microsoft") + number(2, 1))
+    return number(1, 8) + opsets + text(7, graph)
 
 
 def model(op, domain, inputs, attributes, constants, x, y):
