@@ -162,10 +162,13 @@ static int job_upgrade(things *t, qsim_error *e) {
     return code;
 }
 
+/* The least number of bins: a search for a range takes as long as there are many. */
+static const qsim_calibration_options few_bins = {.struct_size = sizeof(few_bins), .bins = 128};
+
 static int job_calibrate(things *t, qsim_error *e) {
     qsim_tensor x = input();
     qsim_calibration *c = NULL;
-    int code = qsim_calibration_create(t->model, NULL, &c, e);
+    int code = qsim_calibration_create(t->model, &few_bins, &c, e);
     for (int i = 0; i < 2 && !code; i++)
         code = qsim_calibration_feed(c, &x, 1, e);
     if (!code)
@@ -481,7 +484,7 @@ static void setup(things *t) {
     CHECK_INT(qsim_ctx_create(&o, &t->ctx, NULL), QSIM_OK);
     CHECK_INT(build(t, &t->model, NULL), QSIM_OK);
     CHECK_INT(qsim_model_save(t->model, t->onnx, &replace, NULL), QSIM_OK);
-    CHECK_INT(qsim_calibration_create(t->model, NULL, &t->calibration, NULL), QSIM_OK);
+    CHECK_INT(qsim_calibration_create(t->model, &few_bins, &t->calibration, NULL), QSIM_OK);
     CHECK_INT(qsim_calibration_feed(t->calibration, &x, 1, NULL), QSIM_OK);
     CHECK_INT(qsim_calibration_save(t->calibration, t->qcal, 1, NULL), QSIM_OK);
     CHECK_INT(qsim_calibration_load(t->ctx, t->qcal, &t->loaded, NULL), QSIM_OK);
