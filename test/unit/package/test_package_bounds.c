@@ -50,27 +50,31 @@ static void put32(uint8_t *p, uint64_t v) {
         p[i] = (uint8_t)(v >> 8 * i);
 }
 
-/* A package of a small model and two files of zeros, deflated: 66 MiB. */
-static uint8_t *make_large(size_t *size) {
-    const size_t bytes = 33 << 20;
-    void *zeros = calloc(1, bytes);
+static void save_model(void) {
     qsim_builder *b = NULL;
     qsim_model *m = NULL;
-    qsim_packer *w = NULL;
     CHECK_INT(qsim_builder_create(NULL, 13, "g", &b, NULL), QSIM_OK);
     qsim_builder_input_as(b, "x", "float[2]");
     qsim_builder_node(b, "", "Relu", "", "x", "y");
     qsim_builder_output_as(b, "y", NULL);
     CHECK_INT(qsim_builder_finish(b, &m, NULL), QSIM_OK);
     CHECK_INT(qsim_model_save(m, MODEL, NULL, NULL), QSIM_OK);
+    qsim_model_free(m);
+    qsim_builder_free(b);
+}
+
+/* A package of a small model and two files of zeros, deflated: 66 MiB. */
+static uint8_t *make_large(size_t *size) {
+    const size_t bytes = 33 << 20;
+    void *zeros = calloc(1, bytes);
+    qsim_packer *w = NULL;
+    save_model();
     CHECK_INT(qsim_packer_create(NULL, &w, NULL), QSIM_OK);
     CHECK_INT(qsim_packer_model(w, MODEL, NULL, NULL), QSIM_OK);
     CHECK_INT(qsim_packer_add(w, QSIM_ROLE_DATA, "a", zeros, bytes, NULL), QSIM_OK);
     CHECK_INT(qsim_packer_add(w, QSIM_ROLE_DATA, "b", zeros, bytes, NULL), QSIM_OK);
     CHECK_INT(qsim_packer_save(w, PATH, QSIM_PACK_DEFLATE, NULL), QSIM_OK);
     qsim_packer_free(w);
-    qsim_model_free(m);
-    qsim_builder_free(b);
     free(zeros);
     FILE *f = fopen(PATH, "rb");
     uint8_t *data = calloc(1, 1 << 20);
@@ -137,7 +141,28 @@ static void check_refused(void) {
     free(data);
 }
 
+/* The first of several models is the package's. */
+static void check_main(void) {
+    static const char *const names[] = {"b.onnx", "a.onnx", "c.onnx"};
+    qsim_packer *w = NULL;
+    qsim_package *p = NULL;
+    qsim_package_entry e = {.struct_size = sizeof(e)};
+    save_model();
+    CHECK_INT(qsim_packer_create(NULL, &w, NULL), QSIM_OK);
+    for (int i = 0; i < 3; i++)
+        CHECK_INT(qsim_packer_model(w, MODEL, names[i], NULL), QSIM_OK);
+    CHECK_INT(qsim_packer_save(w, PATH, 0, NULL), QSIM_OK);
+    CHECK_INT(qsim_package_open(NULL, PATH, 0, &p, NULL), QSIM_OK);
+    CHECK_INT(qsim_package_get(p, qsim_package_find_role(p, QSIM_ROLE_MODEL), &e), QSIM_OK);
+    CHECK_STR(e.name, "b.onnx");
+    qsim_package_free(p);
+    qsim_packer_free(w);
+    unlink(PATH);
+    unlink(MODEL);
+}
+
 int main(void) {
+    check_main();
     check_short();
     check_refused();
     check_ratio();
