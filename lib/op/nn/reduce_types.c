@@ -71,19 +71,21 @@ __attribute__((always_inline)) static inline float sum_terms(const qs_reduce *p,
     return qs_reduce_fold(lanes);
 }
 
+/* The least value as minus the greatest of the negated ones: a maximum alone needs no branch. */
 static float extreme_f32(const qs_reduce *p, const qsim_ctx *ctx, const float *x, bool max) {
     const rows r = rows_of(p);
-    float best = max ? -INFINITY : INFINITY;
+    const float sign = max ? 1.0f : -1.0f;
+    float best = -INFINITY;
     for (size_t o = 0; o < r.count; o++) {
         const float *row = x + row_at(p, o);
         for (size_t i = 0; i < r.inner && !qs_stopped_at(ctx, o + i); i++) {
-            const float v = row[i * r.step];
+            const float v = sign * row[i * r.step];
             if (v != v)
                 return v;
-            best = (max ? v > best : v < best) ? v : best;
+            best = v > best ? v : best;
         }
     }
-    return best;
+    return sign * best;
 }
 
 /* A sum of exponentials: its lanes, and terms that are not added yet. */
