@@ -6,15 +6,12 @@ have, and loaded. Every refusal has to be named here, with its reason, and every
 needed. Needs Python's onnx package, with its tests (Debian: python3-onnx, libonnx-testdata); skipped by name without. Operators that are
 newer than the package are in newer_types.py.
 
-Usage: schema_types.py QSIM
+Usage: schema_types.py SOURCE_ROOT (QSIM_LIBRARY set)
 """
 
 import collections
-import json
 import os
-import subprocess
 import sys
-import tempfile
 
 try:
     import onnx
@@ -23,6 +20,8 @@ try:
 except ImportError as e:
     print(f"skipped: {e}")
     sys.exit(77)
+
+from refusals import qsim, refusal
 
 DATA = os.path.join(os.path.dirname(onnx.backend.test.__file__), "data", "node")
 if not os.path.isdir(DATA):
@@ -96,41 +95,33 @@ def declared(model, names, dtype):
     return other
 
 
-def main(qsim):
+def main():
     refused = collections.defaultdict(set)
     loaded = collections.Counter()
     whole = set()
     schemas = {s.name: s for s in defs.get_all_schemas() if s.domain == "" and not s.deprecated}
-    with tempfile.TemporaryDirectory() as folder:
-        file = os.path.join(folder, "m.onnx")
 
-        def refusal(model):
-            onnx.save(model, file)
-            r = subprocess.run([qsim, "check", file], capture_output=True, text=True)
-            lines = (r.stdout + r.stderr).strip().replace(file, "m.onnx").split("\n")
-            return None if r.returncode == 0 else lines[0]
-
-        for op, list_ in sorted(models().items()):
-            if op not in schemas:
-                continue
-            allowed = {c.type_param_str: c.allowed_type_strs for c in schemas[op].type_constraints}
-            plain = [(path, m) for path, m in list_ if not refusal(m)]
-            if not plain:
-                whole.add(op)
-                continue
-            for variable, types in allowed.items():
-                for type_ in types:
-                    if type_ not in SHORT:
-                        continue  # sequences and optionals
-                    answers = []
-                    for _, model in plain:
-                        names = variables(schemas[op], model.graph.node[0])[variable]
-                        other = names and declared(model, names, SHORT[type_])
-                        if other and None not in answers:
-                            answers.append(refusal(other))
-                    if answers and all(answers):
-                        refused[op, variable].add((type_[7:-1], answers[0]))
-                    loaded[bool(answers) and not all(answers)] += 1
+    for op, list_ in sorted(models().items()):
+        if op not in schemas:
+            continue
+        allowed = {c.type_param_str: c.allowed_type_strs for c in schemas[op].type_constraints}
+        plain = [(path, m) for path, m in list_ if not refusal(m.SerializeToString())]
+        if not plain:
+            whole.add(op)
+            continue
+        for variable, types in allowed.items():
+            for type_ in types:
+                if type_ not in SHORT:
+                    continue  # sequences and optionals
+                answers = []
+                for _, model in plain:
+                    names = variables(schemas[op], model.graph.node[0])[variable]
+                    other = names and declared(model, names, SHORT[type_])
+                    if other and None not in answers:
+                        answers.append(refusal(other.SerializeToString()))
+                if answers and all(answers):
+                    refused[op, variable].add((type_[7:-1], answers[0]))
+                loaded[bool(answers) and not all(answers)] += 1
     bad = 0
     for key, found in sorted(refused.items()):
         names = {t for t, _ in found} - set(TYPES)
@@ -145,8 +136,7 @@ def main(qsim):
     for key in sorted(set(REFUSED) - set(refused)):
         print(f"named, but not refused: {key[0]} {key[1]}")
         bad += 1
-    text = subprocess.run([qsim, "info", "--ops", "--json"], capture_output=True, text=True, check=True).stdout
-    table = {o["operator"] for o in json.loads(text)["operators"] if not o["domain"]}
+    table = {o.op_type for o in qsim.operators() if not o.domain}
     for op in sorted((set(schemas) - table) ^ set(OPERATORS)):
         print(f"{'named, but not refused' if op in OPERATORS else 'refused, and not named'}: {op}")
         bad += 1
@@ -161,4 +151,4 @@ def main(qsim):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main())
