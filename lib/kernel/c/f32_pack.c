@@ -129,8 +129,11 @@ void qk_pack_f32(float *packed, size_t panel, size_t k, size_t cols, const qk_pa
     memset(packed, 0, QK_PACK_SLACK * sizeof(float));
 }
 
+/* Floats looked at: without a check for a stop, and each may be a miss of the cache. */
+#define LOOKS ((size_t)1 << 18)
+
 QS_COLD bool qk_has_denormals(const void *floats, size_t n, size_t row) {
-    for (size_t i = 0; i < n; i += i + 1 < row ? 1 : row) {
+    for (size_t i = 0, looks = 0; i < n && looks < LOOKS; looks++, i += i + 1 < row ? 1 : row) {
         float x;
         memcpy(&x, (const uint8_t *)floats + i * sizeof(x), sizeof(x));
         if (x != 0 && fabsf(x) < FLT_MIN)
