@@ -31,8 +31,7 @@ def grouped(queries, past, heads, kv_heads, width):
     whole = struct.pack("<i", past + queries)
     constants = [tensor("last", INT32, [1, 1], struct.pack("<i", past + queries - 1)), tensor("total", INT32, [1], whole)]
     attributes = {"num_heads": heads, "kv_num_heads": kv_heads}
-    return one_node("GroupQueryAttention", "com.microsoft", inputs, attributes, constants,
-                values, outputs, 17)
+    return one_node("GroupQueryAttention", "com.microsoft", inputs, attributes, constants, values, outputs, 17)
 
 
 def main():

@@ -57,11 +57,8 @@ def one_node(op, domain, inputs, attributes, constants, values, outputs, opset):
 
 
 def model(op, domain, inputs, attributes, constants, x, y):
-    node = b"".join(text(1, i) for i in inputs) + text(2, "y") + text(4, op) + text(7, domain)
-    node += b"".join(attribute(k, v) for k, v in attributes.items())
-    graph = text(1, node) + text(2, "layer") + b"".join(constants) + value(11, "x", *x) + value(12, "y", *y)
-    opsets = text(8, number(2, 17)) + text(8, text(1, "com.microsoft") + number(2, 1))
-    return number(1, 8) + opsets + text(7, graph)
+    """x and y are (type, dims)."""
+    return one_node(op, domain, inputs, attributes, constants, [("x", x[1], x[0])], [("y", y[1], y[0])], 17)
 
 
 def noise(count, modulus=97):

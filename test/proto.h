@@ -65,25 +65,41 @@ static inline void proto_free(proto *p) {
 
 /* ---- parts of ONNX ---- */
 
+/* A value of this TensorShapeProto, which is freed. */
+static inline void proto_shaped(proto *graph, uint32_t field, const char *name, int dtype,
+                                proto *shape) {
+    proto tensor = {0}, type = {0}, value = {0};
+    proto_int(&tensor, 1, dtype);
+    proto_take(&tensor, 2, shape);
+    proto_take(&type, 1, &tensor);
+    proto_text(&value, 1, name);
+    proto_take(&value, 2, &type);
+    proto_take(graph, field, &value);
+    proto_free(shape);
+    proto_free(&tensor);
+    proto_free(&type);
+    proto_free(&value);
+}
+
 static inline void proto_value(proto *graph, uint32_t field, const char *name, int dtype,
                                const int64_t *dims, int rank) {
-    proto dim = {0}, shape = {0}, tensor = {0}, type = {0}, value = {0};
+    proto dim = {0}, shape = {0};
     for (int i = 0; i < rank; i++) {
         if (dims[i] >= 0)
             proto_int(&dim, 1, dims[i]);
         proto_take(&shape, 1, &dim);
     }
-    proto_int(&tensor, 1, dtype);
-    proto_take(&tensor, 2, &shape);
-    proto_take(&type, 1, &tensor);
-    proto_text(&value, 1, name);
-    proto_take(&value, 2, &type);
-    proto_take(graph, field, &value);
     proto_free(&dim);
-    proto_free(&shape);
-    proto_free(&tensor);
-    proto_free(&type);
-    proto_free(&value);
+    proto_shaped(graph, field, name, dtype, &shape);
+}
+
+/* An input of one axis, whose size has a name. */
+static inline void proto_named_size(proto *graph, const char *name, int dtype, const char *size) {
+    proto dim = {0}, shape = {0};
+    proto_text(&dim, 2, size);
+    proto_take(&shape, 1, &dim);
+    proto_free(&dim);
+    proto_shaped(graph, 11, name, dtype, &shape);
 }
 
 /* A node without attributes; the names may be NULL. */

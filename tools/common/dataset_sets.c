@@ -43,8 +43,7 @@ static int open_files(dataset *d, const char *spec, size_t size, const char *lab
 
 /* An archive whose arrays have no axis of samples in common is one sample. */
 static bool is_set(const dataset *d, const char *path) {
-    const char *dot = strrchr(path, '.');
-    return d->inputs > 1 && dot && strcmp(dot, ".npz") == 0 && !dataset_shares_samples(d);
+    return d->inputs > 1 && sample_is_archive(path) && !dataset_shares_samples(d);
 }
 
 bool dataset_open_files(dataset *d, const char *spec, int *code) {

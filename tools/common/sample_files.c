@@ -19,8 +19,12 @@ bool sample_is_single(const char *name) {
     return image_is_name(name) || ends_with(name, ".wav");
 }
 
+bool sample_is_archive(const char *name) {
+    return ends_with(name, ".npz");
+}
+
 bool sample_is_name(const char *name) {
-    return sample_is_single(name) || ends_with(name, ".npy") || ends_with(name, ".npz") ||
+    return sample_is_single(name) || ends_with(name, ".npy") || sample_is_archive(name) ||
            ends_with(name, ".pb") || ends_with(name, ".csv");
 }
 

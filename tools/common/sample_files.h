@@ -14,7 +14,9 @@ typedef struct sample_files {
 
 /* Is this the name of samples: pictures, sounds, .npy, .npz, .pb, .csv? */
 bool sample_is_name(const char *name);
-/* The same without arrays: one file is one sample. */
+/* Is this the name of an .npz? */
+bool sample_is_archive(const char *name);
+/* Pictures and sounds: one file is one sample. */
 bool sample_is_single(const char *name);
 
 /*

@@ -10,9 +10,8 @@
 
 /* An archive without a name feeds all of several inputs that have no --input of their own. */
 static bool is_archive(const char *spec) {
-    const char *dot = strrchr(spec, '.');
     struct stat st;
-    return dot && strcmp(dot, ".npz") == 0 && stat(spec, &st) == 0;
+    return sample_is_archive(spec) && stat(spec, &st) == 0;
 }
 
 static const char *find_spec(const tool *t, const slot *s, bool only, bool *shared) {

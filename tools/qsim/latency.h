@@ -25,12 +25,12 @@ typedef struct time_ratio {
     double value, margin; /* margin NaN: too few rounds to tell */
 } time_ratio;
 
+#define LATENCY_BLOCKS 20 /* of rounds, where there are enough */
 /*
  * Takes times in the order of measuring, a[i] and b[i] in one round. The interval comes from blocks
  * of consecutive rounds, so that a disturbance longer than a round does not count as many
  * independent ones.
  */
-#define LATENCY_BLOCKS 20 /* where there are enough rounds */
 time_ratio latency_ratio(const double *a, const double *b, size_t count);
 /* The ratio of b to a. */
 time_ratio latency_inverse(time_ratio r);

@@ -10,9 +10,11 @@
 #include "modelinfo.h"
 #include "pace_reasons.h"
 
-/* Both models are run until a quarter of a second is over, or, where runs are short, until each
+/*
+ * Both models are run until a quarter of a second is over, or, where runs are short, until each
  * block of rounds that the margin comes from has a hundred; not in the first milliseconds, in which
- * a core may still wake. */
+ * a core may still wake.
+ */
 #define LEAST_ROUNDS  5
 #define MOST_MS       250.0
 #define ENOUGH_ROUNDS (100 * LATENCY_BLOCKS)

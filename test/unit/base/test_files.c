@@ -9,9 +9,9 @@
 #include "base/file.h"
 #include "base/tree.h"
 
+#include "folder_count.h"
 #include "test.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -93,16 +93,6 @@ int close(int fd) {
 
 /* ---- */
 
-static int files_there(void) {
-    int n = 0;
-    DIR *d = opendir(FOLDER);
-    for (struct dirent *e; d && (e = readdir(d));)
-        n += e->d_name[0] != '.';
-    if (d)
-        closedir(d);
-    return n;
-}
-
 static int put(qsim_ctx *ctx, const char *data, size_t size, qsim_error *e) {
     qs_out out;
     int code = qs_out_open(ctx, PATH, true, &out, e);
@@ -169,13 +159,13 @@ static void check_answer(qsim_ctx *ctx, size_t i, const char *data, bool replace
     CHECK_INT(code, wanted);
     CHECK(!cases[i].made || made == cases[i].made);
     if (cases[i].call == CLOSE) /* which fails when the file is at its place */
-        CHECK(holds(ctx, data, size) && files_there() == 1);
+        CHECK(holds(ctx, data, size) && folder_count(FOLDER) == 1);
     else if (code)
         CHECK(strstr(e.message, strerror(cases[i].code)) &&
               (replace ? holds(ctx, "old", 3) : access(PATH, F_OK) != 0) &&
-              files_there() == replace);
+              folder_count(FOLDER) == replace);
     else
-        CHECK(holds(ctx, data, size) && files_there() == 1);
+        CHECK(holds(ctx, data, size) && folder_count(FOLDER) == 1);
 }
 
 /* Where there are no files without a name. */
@@ -199,7 +189,7 @@ static void check_names(qsim_ctx *ctx) {
         answers[names[i].call].made = 0;
         CHECK_INT(put(ctx, "new", 3, &e), names[i].wanted);
         CHECK_INT(answers[names[i].call].made, names[i].made);
-        CHECK_INT(files_there(), names[i].wanted == QSIM_OK);
+        CHECK_INT(folder_count(FOLDER), names[i].wanted == QSIM_OK);
         answers[names[i].call].left = 0;
     }
 }

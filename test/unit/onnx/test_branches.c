@@ -258,24 +258,6 @@ static void check_refusals(void) {
     proto_free(&b);
 }
 
-/* A float[size] whose size has a name. */
-static void named_size(proto *graph, const char *name, const char *size) {
-    proto dim = {0}, shape = {0}, tensor = {0}, type = {0}, value = {0};
-    proto_text(&dim, 2, size);
-    proto_take(&shape, 1, &dim);
-    proto_int(&tensor, 1, QSIM_FLOAT);
-    proto_take(&tensor, 2, &shape);
-    proto_take(&type, 1, &tensor);
-    proto_text(&value, 1, name);
-    proto_take(&value, 2, &type);
-    proto_take(graph, 11, &value);
-    proto_free(&dim);
-    proto_free(&shape);
-    proto_free(&tensor);
-    proto_free(&type);
-    proto_free(&value);
-}
-
 static int choices_of(const qsim_model *m) {
     int choices = 0;
     for (int32_t i = 0; m && i < qsim_model_node_count(m); i++) {
@@ -286,21 +268,32 @@ static int choices_of(const qsim_model *m) {
     return choices;
 }
 
-/* Branches of sizes with the same name are a Where, those of two names stay an If. */
-static void check_named_sizes(bool same) {
-    proto g = {0}, a = {0}, b = {0}, model = {0};
-    named_size(&g, "v", "n");
-    named_size(&g, "w", same ? "n" : "m");
-    proto_value(&g, 11, "c", QSIM_BOOL, NULL, 0);
-    proto_value(&g, 11, "x", QSIM_FLOAT, two, 1);
+/* Loads a model of an If on "c", whose branches read "v" and "w"; frees the graph. */
+static qsim_model *load_choice(proto *g) {
+    proto a = {0}, b = {0}, model = {0};
     small(&a, "v", "t", "u");
     small(&b, "w", "t", "u");
-    choice(&g, "if", "c", &a, &b, "y", "z");
-    proto_text(&g, 2, "g");
-    proto_name(&g, 12, "y");
-    proto_name(&g, 12, "z");
-    proto_model(&model, &g);
+    choice(g, "if", "c", &a, &b, "y", "z");
+    proto_text(g, 2, "g");
+    proto_name(g, 12, "y");
+    proto_name(g, 12, "z");
+    proto_model(&model, g);
     qsim_model *m = load(&model);
+    proto_free(&model);
+    proto_free(g);
+    proto_free(&a);
+    proto_free(&b);
+    return m;
+}
+
+/* Branches of sizes with the same name are a Where, those of two names stay an If. */
+static void check_named_sizes(bool same) {
+    proto g = {0};
+    proto_named_size(&g, "v", QSIM_FLOAT, "n");
+    proto_named_size(&g, "w", QSIM_FLOAT, same ? "n" : "m");
+    proto_value(&g, 11, "c", QSIM_BOOL, NULL, 0);
+    proto_value(&g, 11, "x", QSIM_FLOAT, two, 1);
+    qsim_model *m = load_choice(&g);
     CHECK_INT(choices_of(m), same ? 0 : 1);
     qsim_session *s = NULL;
     qsim_run *run = NULL;
@@ -321,35 +314,20 @@ static void check_named_sizes(bool same) {
     qsim_run_free(run);
     qsim_session_free(s);
     qsim_model_free(m);
-    proto_free(&model);
-    proto_free(&g);
-    proto_free(&a);
-    proto_free(&b);
 }
 
 /* Branches of the same known sizes, none and one among them, are a Where, others stay an If. */
 static void check_known_sizes(void) {
     for (int64_t v = 0; v <= 2; v++)
         for (int64_t w = 0; w <= 2; w++) {
-            proto g = {0}, a = {0}, b = {0}, model = {0};
+            proto g = {0};
             proto_value(&g, 11, "c", QSIM_BOOL, NULL, 0);
             proto_value(&g, 11, "v", QSIM_FLOAT, &v, 1);
             proto_value(&g, 11, "w", QSIM_FLOAT, &w, 1);
             proto_value(&g, 11, "x", QSIM_FLOAT, two, 1);
-            small(&a, "v", "t", "u");
-            small(&b, "w", "t", "u");
-            choice(&g, "if", "c", &a, &b, "y", "z");
-            proto_text(&g, 2, "g");
-            proto_name(&g, 12, "y");
-            proto_name(&g, 12, "z");
-            proto_model(&model, &g);
-            qsim_model *m = load(&model);
+            qsim_model *m = load_choice(&g);
             CHECK_INT(choices_of(m), v != w);
             qsim_model_free(m);
-            proto_free(&model);
-            proto_free(&g);
-            proto_free(&a);
-            proto_free(&b);
         }
 }
 

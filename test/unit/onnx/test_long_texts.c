@@ -51,21 +51,6 @@ static const char *text(int which, int is_long) {
 
 #define T(which) text(which, l)
 
-static void named_input(proto *graph, const char *name, const char *symbol) {
-    proto dim = {0}, shape = {0}, tensor = {0}, type = {0}, value = {0};
-    proto_text(&dim, 2, symbol);
-    proto_take(&shape, 1, &dim);
-    proto_int(&tensor, 1, QSIM_FLOAT);
-    proto_take(&tensor, 2, &shape);
-    proto_take(&type, 1, &tensor);
-    proto_text(&value, 1, name);
-    proto_take(&value, 2, &type);
-    proto_take(graph, 11, &value);
-    proto *const all[] = {&dim, &shape, &tensor, &type, &value};
-    for (int i = 0; i < 5; i++)
-        proto_free(all[i]);
-}
-
 /* If with a node in each branch; and a Loop, whose body negates its state. */
 static void put_subgraphs(proto *g, int l) {
     proto then = {0}, other = {0}, node = {0}, body = {0};
@@ -142,7 +127,7 @@ static void put_model(proto *file, int l) {
     proto_text(&part, 8, T(W));
     proto_bytes(&part, 9, w, sizeof(w));
     proto_take(&g, 5, &part);
-    named_input(&g, T(X), T(SYMBOL));
+    proto_named_size(&g, T(X), QSIM_FLOAT, T(SYMBOL));
     proto_value(&g, 11, T(CONDITION), QSIM_BOOL, NULL, 0);
     proto_name(&g, 12, T(CALLED));
     proto_name(&g, 12, T(LOOPED));

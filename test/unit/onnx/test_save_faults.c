@@ -4,11 +4,11 @@
  * stays and nothing else is left. Then wrong arguments, and models that no file can hold.
  */
 #include "net.h"
+#include "folder_count.h"
 #include "test.h"
 
 #include <qsim/model.h>
 
-#include <dirent.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -51,16 +51,6 @@ static void put(const char *path) {
     CHECK(f && fclose(f) == 0);
 }
 
-static int files_there(void) {
-    int n = 0;
-    DIR *d = opendir(FOLDER);
-    for (struct dirent *e; d && (e = readdir(d));)
-        n += e->d_name[0] != '.' || (e->d_name[1] && e->d_name[1] != '.');
-    if (d)
-        closedir(d);
-    return n;
-}
-
 static bool is_old(const char *path) {
     char text[sizeof(old)] = "";
     FILE *f = fopen(path, "r");
@@ -92,22 +82,22 @@ static void check_sizes(const qsim_model *m, int32_t flags, int files) {
         CHECK_INT(save_within(m, (rlim_t)most, flags | QSIM_SAVE_REPLACE, &e), QSIM_E_IO);
         CHECK(strstr(e.message, "too large") != NULL);
         CHECK(is_old(FOLDER "/m.onnx"));
-        CHECK_INT(files_there(), 1);
+        CHECK_INT(folder_count(FOLDER), 1);
         unlink(FOLDER "/m.onnx");
         CHECK_INT(save_within(m, (rlim_t)most, flags, &e), QSIM_E_IO);
-        CHECK_INT(files_there(), 0);
+        CHECK_INT(folder_count(FOLDER), 0);
     }
     CHECK_INT(save_within(m, RLIM_INFINITY, flags, &e), QSIM_OK);
     CHECK_INT(save_within(m, RLIM_INFINITY, flags, &e), QSIM_E_EXISTS);
     CHECK_INT(save_within(m, RLIM_INFINITY, flags | QSIM_SAVE_REPLACE, &e), QSIM_OK);
-    CHECK_INT(files_there(), files);
+    CHECK_INT(folder_count(FOLDER), files);
     unlink(FOLDER "/m.onnx");
     unlink(FOLDER "/m.onnx.data1");
     if (files == 2) { /* the other file is in the way */
         put(FOLDER "/m.onnx.data");
         CHECK_INT(save_within(m, RLIM_INFINITY, flags, &e), QSIM_E_EXISTS);
         CHECK(is_old(FOLDER "/m.onnx.data"));
-        CHECK_INT(files_there(), 1);
+        CHECK_INT(folder_count(FOLDER), 1);
         unlink(FOLDER "/m.onnx.data");
     }
 }

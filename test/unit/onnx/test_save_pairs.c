@@ -5,11 +5,11 @@
  * with the new data, and saving again leaves those two files alone.
  */
 #define _GNU_SOURCE
+#include "folder_count.h"
 #include "test.h"
 
 #include <qsim/model.h>
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -113,16 +113,6 @@ static float loaded(void) {
     return constants == 2 ? found : -1;
 }
 
-static int files_there(void) {
-    int n = 0;
-    DIR *d = opendir(FOLDER);
-    for (struct dirent *e; d && (e = readdir(d));)
-        n += e->d_name[0] != '.';
-    if (d)
-        closedir(d);
-    return n;
-}
-
 static void clear(void) {
     char path[300];
     DIR *d = opendir(FOLDER);
@@ -162,12 +152,13 @@ static void check(const qsim_model *old, const qsim_model *new, long which, int 
     CHECK(is == 1 || is == 2);
     CHECK(code != QSIM_OK || is == 2);
     if (how == ONCE && code != QSIM_OK)
-        CHECK(is == 1 && files_there() == 2);
-    CHECK(files_there() <= 4);
+        CHECK(is == 1 && folder_count(FOLDER) == 2);
+    CHECK(folder_count(FOLDER) <= 4);
     CHECK_INT(save(new, QSIM_SAVE_REPLACE), QSIM_OK);
     CHECK(loaded() == 2);
     if (how != FROM_THEN_ON)
-        CHECK(files_there() <= 3); /* a name that was for a moment only may be left by a kill */
+        CHECK(folder_count(FOLDER) <=
+              3); /* a name that was for a moment only may be left by a kill */
 }
 
 int main(void) {
@@ -178,14 +169,14 @@ int main(void) {
     calls = 0;
     CHECK_INT(save(new, QSIM_SAVE_REPLACE), QSIM_OK);
     const long all = calls;
-    CHECK(loaded() == 2 && files_there() == 2);
+    CHECK(loaded() == 2 && folder_count(FOLDER) == 2);
     CHECK(all > 10);
     for (long which = 1; which <= all; which++)
         for (int how = 0; how < MODES; how++)
             check(old, new, which, how);
     for (int i = 0; i < 25; i++) { /* names are taken in turns */
         CHECK_INT(save(i % 2 ? old : new, QSIM_SAVE_REPLACE), QSIM_OK);
-        CHECK(loaded() == (float)(2 - i % 2) && files_there() == 2);
+        CHECK(loaded() == (float)(2 - i % 2) && folder_count(FOLDER) == 2);
     }
     clear();
     rmdir(FOLDER);
