@@ -17,17 +17,20 @@ static int malformed(qs_wire *wire, const char *why) {
     return -1;
 }
 
+/* Seven bits a byte from the lowest on, the eighth says that more follow; at most 64 bits. */
 static bool long_varint(qs_wire *wire, uint64_t *value) {
-    const uint8_t *at = wire->at;
-    if (left(wire) >= 2 && at[1] < 0x80) {
-        *value = (uint64_t)(at[0] & 0x7f) | (uint64_t)at[1] << 7;
-        wire->at = at + 2;
-        return true;
+    uint64_t sum = 0;
+    for (unsigned shift = 0; shift < 64 && wire->at != wire->end; shift += 7) {
+        const uint64_t byte = *wire->at++;
+        if (shift == 63 && byte > 1)
+            return false;
+        sum |= (byte & 0x7f) << shift;
+        if (byte < 0x80) {
+            *value = sum;
+            return true;
+        }
     }
-    pb_istream_t stream = pb_istream_from_buffer(at, left(wire));
-    const bool ok = pb_decode_varint(&stream, value);
-    wire->at = wire->end - stream.bytes_left;
-    return ok;
+    return false;
 }
 
 /* Reads a varint; nearly all have one byte. */
@@ -49,24 +52,26 @@ static int payload(qs_wire *wire, qs_field *field) {
     return 1;
 }
 
+/* Reads a little-endian number of `size` bytes. */
+static bool fixed(qs_wire *wire, size_t size, uint64_t *value) {
+    if (left(wire) < size)
+        return false;
+    *value = 0;
+    for (size_t i = size; i-- > 0;)
+        *value = *value << 8 | wire->at[i];
+    wire->at += size;
+    return true;
+}
+
 static int number(qs_wire *wire, qs_field *field) {
-    pb_istream_t stream = pb_istream_from_buffer(wire->at, left(wire));
-    uint32_t word;
     switch (field->type) {
     case PB_WT_VARINT:
         return varint(wire, &field->value) ? 1
                                            : malformed(wire, "a number is malformed or truncated");
     case PB_WT_64BIT:
-        if (!pb_decode_fixed64(&stream, &field->value))
-            return malformed(wire, "a 64-bit number is truncated");
-        wire->at += 8;
-        return 1;
+        return fixed(wire, 8, &field->value) ? 1 : malformed(wire, "a 64-bit number is truncated");
     case PB_WT_32BIT:
-        if (!pb_decode_fixed32(&stream, &word))
-            return malformed(wire, "a 32-bit number is truncated");
-        wire->at += 4;
-        field->value = word;
-        return 1;
+        return fixed(wire, 4, &field->value) ? 1 : malformed(wire, "a 32-bit number is truncated");
     default: return malformed(wire, "a field has a wire type that no message uses");
     }
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads the protobuf wire format through nanopb, field by field. The value of a field is a span of
- * the message's bytes, never a copy.
+ * Reads the protobuf wire format field by field. The value of a field is a span of the message's
+ * bytes, never a copy. (nanopb decodes into structs: of its reader numbers alone could be used
+ * here, and would bring all of it into the library. It writes: see emit.h.)
  */
 #ifndef QS_WIRE_H
 #define QS_WIRE_H
 
-#include <pb_decode.h>
+#include <pb.h>
 
 #include "base/base.h"
 #include "graph/graph.h"
