@@ -19,12 +19,12 @@
  */
 
 /*
- * e^x = 2^n e^r with |r| <= ln(2) / 2: e^r is the result, n the lowest bits of *k (QK_SCALE), for
- * -110 <= x <= 90. The constant rounds x / ln(2) to an integer in the low bits; the product with
- * ln(2)'s first part is exact in the fused operation. e^r = 1 + r + r^2 P(r), P fitted with an
- * error of 3.2e-9 of e^r.
+ * e^x = 2^n e^r with |r| <= ln(2) / 2: (e^r - 1) / r is the result, n the lowest bits of *k
+ * (QK_SCALE), for -110 <= x <= 90. The constant rounds x / ln(2) to an integer in the low bits; the
+ * product with ln(2)'s first part is exact in the fused operation. e^r = 1 + r + r^2 P(r), P fitted
+ * with an error of 3.2e-9 of e^r.
  */
-QK_CURVE QK_F QK_NAME(exp_parts)(QK_F x, QK_F *k) {
+QK_CURVE QK_F QK_NAME(exp_slope)(QK_F x, QK_F *k, QK_F *rest) {
     *k = QK_FMA(x, QK_K(1.44269504f), QK_K(12582912.0f + 254.0f)); /* 1.5 * 2^23 */
     const QK_F whole = *k - QK_K(12582912.0f + 254.0f);
     QK_F r = QK_FMA(whole, QK_K(-0.693147182f), x);
@@ -34,8 +34,15 @@ QK_CURVE QK_F QK_NAME(exp_parts)(QK_F x, QK_F *k) {
     p = QK_FMA(p, r, QK_K(4.16682661e-2f));
     p = QK_FMA(p, r, QK_K(1.66665211e-1f));
     p = QK_FMA(p, r, QK_K(4.99999940e-1f));
-    p = QK_FMA(p, r, QK_K(1.0f));
+    *rest = r;
     return QK_FMA(p, r, QK_K(1.0f));
+}
+
+/* The same with e^r for a result. */
+QK_CURVE QK_F QK_NAME(exp_parts)(QK_F x, QK_F *k) {
+    QK_F r;
+    const QK_F slope = QK_NAME(exp_slope)(x, k, &r);
+    return QK_FMA(slope, r, QK_K(1.0f));
 }
 
 QK_CURVE QK_F QK_NAME(exp)(QK_F x) {

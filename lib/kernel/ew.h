@@ -33,8 +33,17 @@ typedef struct qk_norm {
     float *mean, *inverse; /* of each row; may be NULL */
 } qk_norm;
 
+/* Functions of a float x and of parameters a, b, c: ew_maps.h. */
+typedef enum qk_curve {
+    QK_ELU,      /* x < 0 ? a (e^(x / c) - 1) : b x, where c > 0 */
+    QK_SOFTPLUS, /* log(1 + e^x) */
+    QK_MISH      /* x tanh(log(1 + e^x)) */
+} qk_curve;
+
 typedef struct qk_ew {
     qk_ew_f32_fn exp, sigmoid, silu, hardswish, tanh, erf, gelu, gelu_tanh;
+    /* y = f(x); param: a, b, c. y may be x. */
+    void (*map)(qk_curve f, const float param[3], const float *x, float *y, size_t n);
     /* y = exp(x - shift) */
     void (*exp_shifted)(const float *x, float shift, float *y, size_t n);
     /* Greatest element; a NaN counts as 0. n >= 1. */

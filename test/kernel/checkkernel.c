@@ -14,7 +14,7 @@ static const struct {
     {ck_cases_i8, &ck_cases_i8_count},     {ck_cases_conv_i8, &ck_cases_conv_i8_count},
     {ck_cases_f32, &ck_cases_f32_count},   {ck_cases_ew, &ck_cases_ew_count},
     {ck_cases_u8, &ck_cases_u8_count},     {ck_cases_nbits, &ck_cases_nbits_count},
-    {ck_cases_pool, &ck_cases_pool_count},
+    {ck_cases_pool, &ck_cases_pool_count}, {ck_cases_maps, &ck_cases_maps_count},
 };
 
 typedef struct options {

@@ -6,6 +6,7 @@
  */
 #include "kernel/elementary.h"
 #include "kernel/ew.h"
+#include "kernel/ew_maps.h"
 #include "kernel/table.h"
 #include "quant/observer_loops.h"
 #include "quant/requantize.h"
@@ -24,6 +25,10 @@ CURVE(tanh)
 CURVE(erf)
 CURVE(gelu)
 CURVE(gelu_tanh)
+
+static void map(qk_curve f, const float *param, const float *x, float *y, size_t n) {
+    qk_map(f, param, x, y, n);
+}
 
 /* 16 lanes, whatever the width of the registers. */
 typedef float lanes __attribute__((vector_size(64)));
@@ -183,6 +188,7 @@ const qk_ew qk_ew_c = {.exp = each_exp,
                        .erf = each_erf,
                        .gelu = each_gelu,
                        .gelu_tanh = each_gelu_tanh,
+                       .map = map,
                        .exp_shifted = exp_shifted,
                        .greatest = greatest,
                        .divide = divide,

@@ -6,6 +6,7 @@
 #include <immintrin.h>
 
 #include "kernel/elementary.h"
+#include "kernel/ew_maps.h"
 #include "kernel/x86/ew_x86.h"
 #include "quant/observer_loops.h"
 
@@ -138,6 +139,25 @@ static TARGET bool read_rows(const float *x, size_t rows, size_t channels, doubl
 
 INLINE V widen(V v) {
     return _mm256_cvtepi32_ps(_mm256_castps_si256(v));
+}
+
+/* Whole vectors, so that the compiler makes no loop for a rest. */
+#define MAPPED ((size_t)16)
+
+TARGET QS_NOINLINE static void map_whole(qk_curve f, const float *param, const float *x, float *y,
+                                         size_t n) {
+    qk_map(f, param, x, y, n & ~(MAPPED - 1));
+}
+
+TARGET void qk_map_avx2(qk_curve f, const float *param, const float *x, float *y, size_t n) {
+    const size_t rest = n % MAPPED, whole = n - rest;
+    float last[MAPPED] = {0};
+    map_whole(f, param, x, y, whole);
+    if (rest == 0)
+        return;
+    memcpy(last, x + whole, rest * sizeof(*last));
+    map_whole(f, param, last, last, MAPPED);
+    memcpy(y + whole, last, rest * sizeof(*last));
 }
 
 /* Runs STEP(left) on each vector of n elements; only the last one may be incomplete. */

@@ -43,11 +43,15 @@ static void run_curve(const qs_step *s, const qs_frame *f) {
     qs_ranges(f->ctx, p->elements, QS_GRAIN / 8, curve_range, &job);
 }
 
-int qs_curve_lower(qs_lower *l) {
+int qs_curve_lower_by(qs_lower *l, qs_curve curve) {
     curve_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return QSIM_E_NOMEM;
-    *p = (curve_params){qs_curve_of(l->node), qs_value_elements(qs_lower_in(l, 0))};
+    *p = (curve_params){curve, qs_value_elements(qs_lower_in(l, 0))};
     l->step->run = run_curve;
     return QSIM_OK;
+}
+
+int qs_curve_lower(qs_lower *l) {
+    return qs_curve_lower_by(l, qs_curve_of(l->node));
 }

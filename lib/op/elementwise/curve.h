@@ -20,8 +20,9 @@ qs_curve qs_curve_of(const qs_node *n);
 /* The curve of the newest operator of that name. */
 qs_curve qs_curve_find(const char *name);
 
-/* A row's `lower`: applies its curve to input 0, which holds floats. */
+/* A row's `lower`: applies its curve, or another one, to input 0, which holds floats. */
 int qs_curve_lower(qs_lower *l);
+int qs_curve_lower_by(qs_lower *l, qs_curve curve);
 
 static inline void qs_curve_run(const qs_curve *c, const qk_ew *k, const float *x, float *y,
                                 size_t n) {
@@ -34,6 +35,14 @@ static inline void qs_curve_run(const qs_curve *c, const qk_ew *k, const float *
                              size_t n) {                                                           \
         (void)param;                                                                               \
         k->name(x, y, n);                                                                          \
+    }
+/* From the kernel `map`: its parameters by those of the curve. */
+#define QS_CURVE_MAP(name, which, a, b, c)                                                         \
+    static void name##_curve(const qk_ew *k, const double *param, const float *x, float *y,        \
+                             size_t n) {                                                           \
+        const float own[3] = {(float)(a), (float)(b), (float)(c)};                                 \
+        (void)param;                                                                               \
+        k->map(which, own, x, y, n);                                                               \
     }
 #define QS_CURVE_LOOP(name)                                                                        \
     static void name##_curve(const qk_ew *k, const double *param, const float *x, float *y,        \

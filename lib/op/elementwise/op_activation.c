@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Activations without kernels of their own: Elu, Selu, Celu, Mish, Swish, Softsign,
- * ThresholdedRelu, Shrink; IsNaN and IsInf. Floats are computed in double and rounded once.
+ * Elu, Selu, Celu, Mish by the kernel `map`; Swish, Softsign, ThresholdedRelu, Shrink, IsNaN and
+ * IsInf by loops, whose floats are computed in double and rounded once.
  */
 #include "kernel/elementary64.h"
 #include "op/elementwise/curve.h"
@@ -19,34 +19,51 @@ QS_COLD static int infer_real(qs_infer *x) {
                               (double)qs_node_float(l->node, second, b));                          \
     }
 
+/* Defines lower_NAME in the same way: floats by name_curve, doubles by name_f64. */
+#define LOWER_CURVE(name, first, a, second, b)                                                     \
+    QS_COLD static int lower_##name(qs_lower *l) {                                                 \
+        static const qs_map_fn doubles[2] = {NULL, name##_f64};                                    \
+        const qs_curve c = {name##_curve,                                                          \
+                            {(double)qs_node_float(l->node, first, a),                             \
+                             (double)qs_node_float(l->node, second, b)}};                          \
+        return qs_lower_in(l, 0)->dtype == QSIM_FLOAT                                              \
+                   ? qs_curve_lower_by(l, c)                                                       \
+                   : qs_lower_reals(l, doubles, c.param[0], c.param[1]);                           \
+    }
+
 /* ---- exponentials ---- */
 
-#define ELU(v) ((v) < 0 ? param[0] * qk_expm164(v) : (v))
-QS_MAP_REALS(elu, ELU);
-LOWER(elu, "alpha", 1.0f, "", 0)
+QS_MAP(elu_f64, double, double, x < 0 ? param[0] * qk_expm164(x) : x)
+QS_CURVE_MAP(elu, QK_ELU, param[0], 1, 1)
+LOWER_CURVE(elu, "alpha", 1.0f, "", 0)
 
 /* Default alpha and gamma of version 6; version 1 had fewer digits. */
-#define SELU(v) (param[1] * ((v) <= 0 ? param[0] * qk_expm164(v) : (v)))
-QS_MAP_REALS(selu, SELU);
-QS_COLD static int lower_selu(qs_lower *l) {
-    const bool old = l->node->version < 6;
-    return qs_lower_reals(
-        l, selu_reals,
-        (double)qs_node_float(l->node, "alpha", old ? 1.6732f : 1.67326319217681884766f),
-        (double)qs_node_float(l->node, "gamma", old ? 1.0507f : 1.05070102214813232422f));
-}
+QS_MAP(selu_f64, double, double, param[1] * (x <= 0 ? param[0] * qk_expm164(x) : x))
+QS_CURVE_MAP(selu, QK_ELU, param[0] * param[1], param[1], 1)
+LOWER_CURVE(selu, "alpha", l->node->version < 6 ? 1.6732f : 1.67326319217681884766f, "gamma",
+            l->node->version < 6 ? 1.0507f : 1.05070102214813232422f)
 
+/* The kernel needs x / alpha < 0. */
 #define CELU(v) ((v) < 0 ? param[0] * qk_expm164((v) / param[0]) : (v))
-QS_MAP_REALS(celu, CELU);
-LOWER(celu, "alpha", 1.0f, "", 0)
+QS_MAP(celu_f32, float, float, CELU((double)x))
+QS_MAP(celu_f64, double, double, CELU(x))
+static void celu_curve(const qk_ew *k, const double *param, const float *x, float *y, size_t n) {
+    const float own[3] = {(float)param[0], 1, (float)param[0]};
+    if (param[0] > 0)
+        k->map(QK_ELU, own, x, y, n);
+    else
+        celu_f32(x, y, n, param);
+}
+LOWER_CURVE(celu, "alpha", 1.0f, "", 0)
 
-/* x tanh(log(1 + e^x)), where tanh(log(n)) is (n^2 - 1) / (n^2 + 1). */
+/* tanh(log(n)) is (n^2 - 1) / (n^2 + 1). */
 static double mish(double x) {
     const double e = qk_exp64(x < 20 ? x : 20), n = e * (e + 2);
     return x > 20 || x != x ? x : x * (n / (n + 2));
 }
-QS_MAP_REALS(mish, mish);
-LOWER(mish, "", 0, "", 0)
+QS_MAP(mish_f64, double, double, mish(x))
+QS_CURVE_MAP(mish, QK_MISH, 0, 0, 0)
+LOWER_CURVE(mish, "", 0, "", 0)
 
 #define SWISH(v) ((v) / (1 + qk_exp64(-param[0] * (v))))
 QS_MAP_REALS(swish, SWISH);
@@ -93,9 +110,6 @@ QS_COLD static int lower_isinf(qs_lower *l) {
                           (double)qs_node_int(l->node, "detect_negative", 1));
 }
 
-QS_CURVE_LOOP(elu)
-QS_CURVE_LOOP(celu)
-QS_CURVE_LOOP(mish)
 QS_CURVE_LOOP(swish)
 QS_CURVE_LOOP(softsign)
 QS_CURVE_LOOP(thresholdedrelu)

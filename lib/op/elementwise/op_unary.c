@@ -190,9 +190,8 @@ UNARY(, round, f32, float, float, rintf(x))
 UNARY(QS_COLD, round, f64, double, double, rint(x))
 LOWER_REAL(round)
 
-UNARY(QS_COLD, softplus, f32, float, double, softplus((double)x))
 UNARY(QS_COLD, softplus, f64, double, double, softplus(x))
-QS_CURVE_LOOP(softplus)
+QS_CURVE_MAP(softplus, QK_SOFTPLUS, 0, 0, 0)
 LOWER_CURVE(softplus)
 
 UNARY(, not, b8, uint8_t, uint8_t, !x)

@@ -15,9 +15,9 @@ static op_case *unary(const char *op_type, int32_t version, int32_t dtype, int64
     return c;
 }
 
-/* Floats within one rounding of libm's double, doubles within a few units in the last place. */
-static void curve(const char *op_type, int32_t version, double (*expected)(double), double low,
-                  double high) {
+/* Floats within `units` in the last place of libm's double, doubles within a few. */
+static void curve_within(const char *op_type, int32_t version, double (*expected)(double),
+                         double low, double high, double units) {
     float x[N];
     double d[N];
     int wrong = 0;
@@ -30,7 +30,7 @@ static void curve(const char *op_type, int32_t version, double (*expected)(doubl
     const float *y = case_data(c, 0);
     for (int i = 0; i < N; i++) {
         const double e = expected((double)x[i]);
-        wrong += !(fabs((double)y[i] - e) <= fabs(e) * 6.1e-8 + 1e-45);
+        wrong += !(fabs((double)y[i] - e) <= fabs(e) * 1.22e-7 * units + 1e-45);
     }
     case_free(c);
     c = unary(op_type, version, QSIM_DOUBLE, N, d);
@@ -42,6 +42,12 @@ static void curve(const char *op_type, int32_t version, double (*expected)(doubl
     if (wrong)
         CHECK_FAIL(op_type);
     test_checks++;
+}
+
+/* Floats are rounded once. */
+static void curve(const char *op_type, int32_t version, double (*expected)(double), double low,
+                  double high) {
+    curve_within(op_type, version, expected, low, high, 0.5);
 }
 
 static void special(const char *op_type, int32_t version, float x, float expected) {
@@ -229,10 +235,11 @@ static double shrink(double x) {
 }
 
 static void test_activations(void) {
-    curve("Elu", 6, elu, -20, 5);
-    curve("Selu", 6, selu, -20, 5);
-    curve("Celu", 12, elu, -20, 5);
-    curve("Mish", 18, mish, -20, 30);
+    curve_within("Elu", 6, elu, -20, 5, 2);
+    curve_within("Selu", 6, selu, -20, 5, 3);
+    curve_within("Celu", 12, elu, -20, 5, 2);
+    curve_within("Mish", 18, mish, -20, 30, 4);
+    curve_within("Softplus", 1, softplus_of, -80, 80, 2.5);
     curve("Swish", 24, swish, -20, 20);
     curve("Softsign", 1, softsign, -20, 20);
     curve("ThresholdedRelu", 10, thresholded, -3, 3);
@@ -240,13 +247,16 @@ static void test_activations(void) {
     special("Mish", 18, NAN, NAN);
     special("Mish", 18, 1000.0f, 1000.0f);
     special("Elu", 6, -INFINITY, -1.0f);
-    /* celu with alpha 2: 2 (e^-1 - 1) at -2 */
-    float x = -2;
-    op_case *c = unary("Celu", 12, QSIM_FLOAT, 1, &x);
-    CHECK_INT(qs_node_set_float(c->g, c->node, "alpha", 2.0f), 0);
-    CHECK_INT(case_run(c), 0);
-    CHECK(*(const float *)case_data(c, 0) == (float)(2 * expm1(-1.0)));
-    case_free(c);
+    /* celu with alpha 2: 2 (e^-1 - 1) at -2, with -2: -2 (e^1 - 1) */
+    for (int i = 0; i < 2; i++) {
+        const float x = -2, alpha = i ? -2.0f : 2.0f;
+        op_case *c = unary("Celu", 12, QSIM_FLOAT, 1, &x);
+        CHECK_INT(qs_node_set_float(c->g, c->node, "alpha", alpha), 0);
+        CHECK_INT(case_run(c), 0);
+        const double v = (double)alpha * expm1(-2.0 / (double)alpha);
+        CHECK_NEAR(*(const float *)case_data(c, 0), v, 1.22e-7 * fabs(v));
+        case_free(c);
+    }
 }
 
 static void test_questions(void) {
