@@ -21,6 +21,18 @@ const qs_value *qs_expand_value(const qs_expand *e, int32_t index) {
     return id == QS_NONE ? NULL : &e->graph->values[id];
 }
 
+qs_infer qs_expand_view(const qs_expand *e) {
+    qs_infer x = {.graph = e->graph,
+                  .node = &e->graph->nodes[e->node_id],
+                  .node_id = e->node_id,
+                  .values = e->graph->values,
+                  .model = e->model,
+                  .error = e->error};
+    for (int32_t i = 0; i < x.node->input_count && i < (int32_t)QS_COUNT(x.in); i++)
+        x.in[i] = qs_expand_value(e, i);
+    return x;
+}
+
 qs_id qs_expand_no_memory(qs_expand *e) {
     return failed(e, QSIM_E_NOMEM);
 }

@@ -23,6 +23,8 @@ typedef struct qs_expand {
 /* Input `index` of the node, or QS_NONE if it is left out; its value, or NULL. */
 qs_id qs_expand_in(const qs_expand *e, int32_t index);
 const qs_value *qs_expand_value(const qs_expand *e, int32_t index);
+/* The node as shape rules see it, valid until nodes are added. */
+qs_infer qs_expand_view(const qs_expand *e);
 
 /* Add a node of ai.onnx or com.microsoft; return the first of `outputs` consecutive output ids. */
 qs_id qs_expand_many(qs_expand *e, const char *op_type, const qs_id *in, int32_t count,

@@ -179,10 +179,12 @@ families.QLinearMatMul = (g) => {
 families.Einsum = (g) => {
   const [equation, ...shapes] = g.pick([['ij,jk->ik', 'ij', 'jk'], ['bij,bjk->bik', 'bij', 'bjk'], ['ij->ji', 'ij'], ['ii->i', 'ii'], ['ij,ij->', 'ij', 'ij'], ['ij,j', 'ij', 'j'],
                                         ['...ij,...jk->...ik', 'bij', 'bjk'], ['bhqd,bhkd->bhqk', 'bhqd', 'bhkd'], ['abc->b', 'abc'], ['i,j->ij', 'i', 'j'], ['i,i', 'i', 'i'],
-                                        ['bqhd,bkhd->bhqk', 'bqhd', 'bkhd'], ['ij,jk,kl->il', 'ij', 'jk', 'kl'], [' b i , i o -> b o ', 'bi', 'io'], ['iij->j', 'iij'], ['...->...', 'abc']]);
+                                        ['bqhd,bkhd->bhqk', 'bqhd', 'bkhd'], ['ij,jk,kl->il', 'ij', 'jk', 'kl'], [' b i , i o -> b o ', 'bi', 'io'], ['iij->j', 'iij'], ['...->...', 'abc'],
+                                        ['bnd,hdk->bhnk', 'bnd', 'hdk'], ['bhnk,hkd->bnd', 'bhnk', 'hkd'], ['oc,bcn->bon', 'oc', 'bcn'], ['bhwc,hkc->bhwk', 'bhwc', 'hkc'],
+                                        ['bqc,bchw->bqhw', 'bqc', 'bchw'], ['nkctv,kvw->nctw', 'nkctv', 'kvw'], ['...d,hd->h...', 'abd', 'hd']]);
   const sizes = {};
   const dims = (s) => [...s].map((l) => (sizes[l] = sizes[l] || g.size()));
-  return {opset: opset(g), attrs: {equation}, inputs: shapes.map((s) => g.tensor('float', dims(s)))};
+  return {opset: opset(g), constants: 30, attrs: {equation}, inputs: shapes.map((s) => g.tensor('float', dims(s)))};
 };
 families.Det = (g) => {
   const n = g.int(1, 5), t = g.tensor('float', [...g.dims(g.int(0, 2)), n, n]);

@@ -178,20 +178,8 @@ static qs_id mask_of(qs_expand *e) {
     return bias == QS_NONE ? mask : qs_expand_two(e, "Add", mask, bias);
 }
 
-static qs_infer view_of(const qs_expand *e) {
-    qs_infer x = {.graph = e->graph,
-                  .node = &e->graph->nodes[e->node_id],
-                  .node_id = e->node_id,
-                  .values = e->graph->values,
-                  .model = e->model,
-                  .error = e->error};
-    for (int32_t i = 0; i < x.node->input_count && i < (int32_t)QS_COUNT(x.in); i++)
-        x.in[i] = qs_expand_value(e, i);
-    return x;
-}
-
 static void expand_multihead(qs_expand *e) {
-    const qs_infer x = view_of(e);
+    const qs_infer x = qs_expand_view(e);
     const int32_t outputs = e->node->output_count < 3 ? e->node->output_count : 3;
     const qs_node *n = e->node;
     form f;
@@ -327,7 +315,7 @@ static void attend(qs_expand *e, qs_id all, const int64_t sizes[3], qs_id mask, 
 }
 
 static void expand_attention(qs_expand *e) {
-    const qs_infer x = view_of(e);
+    const qs_infer x = qs_expand_view(e);
     int64_t sizes[3];
     if (read_sizes(&x, sizes) || sizes[0] < 0)
         return;
@@ -339,7 +327,7 @@ static void expand_attention(qs_expand *e) {
 
 static void expand_qattention(qs_expand *e) {
     static const int32_t from[] = {X, W, X_SCALE, W_SCALE, X_ZERO, W_ZERO, B};
-    const qs_infer x = view_of(e);
+    const qs_infer x = qs_expand_view(e);
     qs_id in[QS_COUNT(from)];
     int64_t sizes[3];
     if (read_sizes(&x, sizes) || sizes[0] < 0)

@@ -2,9 +2,11 @@
 /*
  * Einsum: any equation over any number of operands. Every letter is a loop; letters that the result
  * lacks are summed over, the last one innermost. A letter that an operand has twice follows its
- * diagonal; an axis of size 1 is broadcast. Floats are summed in double, integers wrap.
+ * diagonal; an axis of size 1 is broadcast. Floats are summed in double, integers wrap. Equations
+ * of two operands of floats that are products of matrices become MatMul, which is faster and which
+ * quantization knows.
  */
-#include "op/rules.h"
+#include "op/expand.h"
 
 #define OPERANDS 16
 #define LETTERS  (52 + QSIM_MAX_RANK) /* a to z, A to Z, and the axes of the ellipsis */
@@ -375,7 +377,185 @@ QS_COLD static int lower_einsum(qs_lower *l) {
     return QSIM_OK;
 }
 
+/* ---- expansion ---- */
+
+/*
+ * An equation as a product of matrices: letters of both operands and the result count batches, the
+ * result's other letters are rows, of the left operand, or columns, and the rest is summed over.
+ * All rows but the last may also stay axes, over which MatMul broadcasts the right operand.
+ */
+typedef struct product {
+    int32_t left;  /* the operand that is the left factor */
+    int32_t cost;  /* transposes of activations; -1: sizes are missing */
+    term axes[3];  /* of the factors and the product, before letters become one axis */
+    term shape[3]; /* of Reshapes to the factors and of the product, as sizes; rank 0: none */
+} product;
+
+QS_COLD static int32_t place_of(const term *t, int32_t letter) {
+    for (int32_t i = 0; i < t->rank; i++)
+        if (t->letters[i] == letter)
+            return i;
+    return -1;
+}
+
+QS_COLD static void append(term *t, const term *more) {
+    for (int32_t i = 0; i < more->rank; i++)
+        t->letters[t->rank++] = more->letters[i];
+}
+
+QS_COLD static bool differ(const term *a, const term *b) {
+    return memcmp(a->letters, b->letters, (size_t)a->rank * sizeof(*a->letters)) != 0;
+}
+
+/*
+ * Whether letter `axis` of operand k fits a product, which has no diagonals, no sums over one
+ * operand, and equal sizes on both sides of a sum; sizes that only a run tells are taken for equal.
+ * Counts letters summed over, and those of one operand.
+ */
+QS_COLD static bool fits_product(const equation *e, const qs_infer *x, int32_t k, int32_t axis,
+                                 int32_t *sums, int32_t *single) {
+    const int32_t letter = e->in[k].letters[axis], other = place_of(&e->in[!k], letter);
+    const int64_t size = x->in[k]->dims[axis].size;
+    const bool kept = place_of(&e->out, letter) >= 0;
+    if (size == 0 || place_of(&e->in[k], letter) != axis || (!kept && other < 0))
+        return false;
+    *sums += !kept;
+    *single += other < 0;
+    const int64_t opposite = other < 0 ? size : x->in[!k]->dims[other].size;
+    return kept || size == opposite || (size != 1 && opposite != 1);
+}
+
+QS_COLD static bool is_product(const equation *e, const qs_infer *x) {
+    int32_t sums = 0, single = 0;
+    for (int32_t k = 0; k < 2; k++)
+        for (int32_t i = 0; i < e->in[k].rank; i++)
+            if (!fits_product(e, x, k, i, &sums, &single))
+                return false;
+    return sums && single;
+}
+
+/* Adds the size of all letters as one axis; -1: not known. */
+QS_COLD static void add_size(const equation *e, const term *letters, term *shape) {
+    int64_t size = 1;
+    for (int32_t i = 0; i < letters->rank && size >= 0; i++) {
+        const int64_t more = e->dims[letters->letters[i]].size;
+        size = more < 0 || size > INT32_MAX / more ? -1 : size * more;
+    }
+    shape->letters[shape->rank++] = (int32_t)size;
+}
+
+/*
+ * Makes shape `index`: `kept` axes, then letters `a` and `b`, as one axis each or apart. A single
+ * letter `a` needs no size, nor does one axis more.
+ */
+QS_COLD static void plan_shape(const equation *e, product *p, int32_t index, int32_t kept,
+                               const term *a, const term *b) {
+    term *shape = &p->shape[index];
+    int32_t unknown = 0;
+    if (a->rank == 1 && b->rank == 1)
+        return;
+    if (kept + 2 > QSIM_MAX_RANK) {
+        p->cost = -1;
+        return;
+    }
+    shape->rank = kept;
+    for (int32_t g = 0; g < 2; g++) {
+        const term *t = g ? b : a;
+        if (index < 2)
+            add_size(e, t, shape);
+        for (int32_t i = 0; index == 2 && i < t->rank; i++)
+            add_size(e, &(term){1, {t->letters[i]}}, shape);
+        if (!g && a->rank == 1)
+            shape->letters[kept] = 0;
+    }
+    for (int32_t i = kept; i < shape->rank; i++)
+        unknown += shape->letters[i] < 0;
+    p->cost = unknown > 1 ? -1 : p->cost;
+}
+
+/* Constants cost nothing, if they are the right factor, where they are a layer's weights. */
+QS_COLD static product plan_product(const equation *e, const qs_infer *x, int32_t left,
+                                    bool outer) {
+    enum { OUTER, BATCH, ROWS, SUMS, COLS };
+    static const uint8_t has[3] = {15, 1 << BATCH | 1 << SUMS | 1 << COLS, 31 - (1 << SUMS)};
+    const term *a = &e->in[left], *b = &e->in[!left];
+    const bool fixed = x->in[!left]->data != NULL;
+    term g[5] = {{0}};
+    product p = {.left = left};
+    for (int32_t i = 0; i < e->out.rank; i++) {
+        const int32_t letter = e->out.letters[i];
+        append(&g[place_of(a, letter) < 0   ? COLS
+                  : place_of(b, letter) < 0 ? ROWS
+                                            : BATCH],
+               &(term){1, {letter}});
+    }
+    for (int32_t i = 0; i < a->rank; i++)
+        if (place_of(&e->out, a->letters[i]) < 0)
+            append(&g[SUMS], &(term){1, {a->letters[i]}});
+    if (outer && g[ROWS].rank > 1) {
+        g[OUTER] = g[ROWS];
+        g[ROWS] = (term){1, {g[OUTER].letters[--g[OUTER].rank]}};
+    }
+    for (int32_t i = 0; i < 15; i++)
+        if (has[i / 5] >> i % 5 & 1)
+            append(&p.axes[i / 5], &g[i % 5]);
+    p.cost = differ(a, &p.axes[0]) + (!fixed && differ(b, &p.axes[1])) +
+             differ(&e->out, &p.axes[2]) + (!fixed && x->in[left]->data ? 4 : 0);
+    plan_shape(e, &p, 0, g[OUTER].rank + g[BATCH].rank, &g[ROWS], &g[SUMS]);
+    plan_shape(e, &p, 1, g[BATCH].rank, &g[SUMS], &g[COLS]);
+    plan_shape(e, &p, 2, g[OUTER].rank + g[BATCH].rank, &g[ROWS], &g[COLS]);
+    return p;
+}
+
+/* Puts the axes `from` of a value in the order `to`. */
+QS_COLD static qs_id reordered(qs_expand *ex, qs_id value, const term *from, const term *to) {
+    int64_t perm[QSIM_MAX_RANK];
+    for (int32_t i = 0; i < to->rank; i++)
+        perm[i] = place_of(from, to->letters[i]);
+    return differ(from, to) ? qs_expand_transpose(ex, value, perm, to->rank) : value;
+}
+
+QS_COLD static qs_id reshaped(qs_expand *ex, qs_id value, const term *shape) {
+    int64_t sizes[QSIM_MAX_RANK];
+    for (int32_t i = 0; i < shape->rank; i++)
+        sizes[i] = shape->letters[i];
+    return shape->rank ? qs_expand_reshape(ex, value, sizes, shape->rank) : value;
+}
+
+QS_COLD static void make_product(qs_expand *ex, const equation *e, const product *p) {
+    qs_id factor[2];
+    for (int32_t k = 0; k < 2; k++) {
+        const int32_t i = k ^ p->left;
+        const qs_id x = reordered(ex, qs_expand_in(ex, i), &e->in[i], &p->axes[k]);
+        factor[k] = reshaped(ex, x, &p->shape[k]);
+    }
+    const qs_id y = qs_expand_two(ex, "MatMul", factor[0], factor[1]);
+    ex->out[0] = reordered(ex, reshaped(ex, y, &p->shape[2]), &p->axes[2], &e->out);
+}
+
+/* Of the four ways to write a product takes the first one with the fewest transposes. */
+QS_COLD static void expand_einsum(qs_expand *ex) {
+    const qs_infer x = qs_expand_view(ex);
+    equation e;
+    product best = {.cost = -1};
+    for (int32_t i = 0; i < x.node->input_count; i++)
+        if (i == 2 || x.in[i]->rank < 0)
+            return;
+    ex->code = read_equation(&x, &e);
+    if (!ex->code && e.operands == 1 && e.out.rank == e.in[0].rank)
+        ex->out[0] = reordered(ex, qs_expand_in(ex, 0), &e.in[0], &e.out);
+    if (ex->code || e.operands != 2 || x.in[0]->dtype != QSIM_FLOAT || !is_product(&e, &x))
+        return;
+    for (int32_t way = 0; way < 4; way++) {
+        const product p = plan_product(&e, &x, way / 2, way % 2 == 0);
+        best = p.cost >= 0 && (best.cost < 0 || p.cost < best.cost) ? p : best;
+    }
+    if (best.cost >= 0)
+        make_product(ex, &e, &best);
+}
+
 static const qs_attr_rule einsum_attrs[] = {{"equation", QS_ATTR_STRING, 12, 0}};
 
 QS_OP(einsum, .name = "Einsum", .since = 12, .min_in = 1, .max_in = -1, QS_ATTRS(einsum_attrs),
-      .traits = QS_PLAIN, .kernel = QS_KERNEL_EINSUM, .infer = infer_einsum, .lower = lower_einsum);
+      .traits = QS_PLAIN, .kernel = QS_KERNEL_EINSUM, .infer = infer_einsum, .lower = lower_einsum,
+      .expand = expand_einsum);
