@@ -24,8 +24,11 @@ static inline float qk_from_bits(uint32_t u) {
     return v;
 }
 
-/* Always inlined, so that fmaf is an instruction where the caller has FMA3; else it is a call. */
-#ifdef __GNUC__
+/*
+ * Always inlined, so that fmaf is an instruction where the caller has FMA3; else it is a call. What
+ * is compiled for size (c/ew_c.c on x86) has no FMA3.
+ */
+#if defined(__GNUC__) && !defined(__OPTIMIZE_SIZE__)
 #define QK_INLINE __attribute__((always_inline)) static inline
 #else
 #define QK_INLINE static inline

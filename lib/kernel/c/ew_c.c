@@ -43,7 +43,8 @@ static inline int32_t order_of(float x) {
 }
 
 /* Sums of x or of (x - shift)^2 by the tree over 16 lanes (ew.h). */
-QK_INLINE float tree(const float *x, float shift, size_t n, bool square) {
+__attribute__((always_inline)) static inline float tree(const float *x, float shift, size_t n,
+                                                        bool square) {
     lanes sums = {0};
     float part[16];
     size_t i = 0;

@@ -1,40 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /* Max, Min, Sum, Mean of any number of broadcast tensors, from left to right. */
+#include "op/elementwise/floats.h"
 #include "op/rules.h"
 
 /* Elements that are computed over all inputs while they are in the cache. */
 #define SPAN ((size_t)2048)
 
-/* y[i] = y[i] op b[i * sb]; sb: 0 or 1 */
-typedef void (*extreme_fn)(void *y, const void *b, size_t sb, size_t n);
+/* y[i] = a[i] op b[i * sb]; sb: 0 or 1. y may be a. */
+typedef void (*extreme_fn)(const void *a, const void *b, size_t sb, void *y, size_t n);
 
-#define FOLD(RARE, name, T, expression)                                                            \
-    RARE void name(void *vy, const void *vb, size_t sb, size_t n) {                                \
+#define FOLD(name, T, expression)                                                                  \
+    QS_COLD static void name(const void *va, const void *vb, size_t sb, void *vy, size_t n) {      \
         T *py = vy;                                                                                \
-        const T *pb = vb;                                                                          \
-        QS_IVDEP                                                                                   \
+        const T *pa = va, *pb = vb;                                                                \
         for (size_t i = 0; i < n; i++) {                                                           \
-            const T a = py[i], b = pb[i * sb];                                                     \
+            const T a = pa[i], b = pb[i * sb];                                                     \
             py[i] = (expression);                                                                  \
         }                                                                                          \
-    }
-
-/* Vectorized for b with one element (sb 0) or n. */
-#define FOLD_FAST(name, T, expression)                                                             \
-    FOLD(static inline __attribute__((always_inline)), name##_any, T, expression)                  \
-    static void name(void *y, const void *b, size_t sb, size_t n) {                                \
-        if (sb)                                                                                    \
-            name##_any(y, b, 1, n);                                                                \
-        else                                                                                       \
-            name##_any(y, b, 0, n);                                                                \
     }
 
 /* NaN on either side gives NaN. */
 #define GREATER a != a || a > b ? a : b
 #define LESS    a != a || a < b ? a : b
 #define EXTREMES(suffix, T)                                                                        \
-    FOLD(QS_COLD static, max_##suffix, T, GREATER)                                                 \
-    FOLD(QS_COLD static, min_##suffix, T, LESS)
+    FOLD(max_##suffix, T, GREATER)                                                                 \
+    FOLD(min_##suffix, T, LESS)
 #define ROWS(name)                                                                                 \
     {                                                                                              \
         [QSIM_FLOAT] = name##_f32, [QSIM_DOUBLE] = name##_f64, [QSIM_INT8] = name##_s8,            \
@@ -43,10 +33,16 @@ typedef void (*extreme_fn)(void *y, const void *b, size_t sb, size_t n);
         [QSIM_UINT64] = name##_u64                                                                 \
     }
 
-FOLD_FAST(max_f32, float, GREATER)
-FOLD_FAST(min_f32, float, LESS)
-FOLD_FAST(sum_f32, float, a + b)
-FOLD(QS_COLD static, sum_f64, double, a + b)
+static void max_f32(const void *a, const void *b, size_t sb, void *y, size_t n) {
+    qs_fold_floats(QS_GREATEST, a, b, sb, y, n);
+}
+static void min_f32(const void *a, const void *b, size_t sb, void *y, size_t n) {
+    qs_fold_floats(QS_LEAST, a, b, sb, y, n);
+}
+static void sum_f32(const void *a, const void *b, size_t sb, void *y, size_t n) {
+    qs_fold_floats(QS_SUM, a, b, sb, y, n);
+}
+FOLD(sum_f64, double, a + b)
 EXTREMES(f64, double)
 EXTREMES(s8, int8_t)
 EXTREMES(s16, int16_t)
@@ -91,6 +87,7 @@ typedef struct extreme_params {
     size_t elements, element;
     int32_t count, dtype;
     bool mean, flat; /* flat: all loops are one row */
+    bool whole;      /* input 0 has the elements of the output, and others follow */
     qs_loops *loops; /* one per input, with the output */
 } extreme_params;
 
@@ -101,27 +98,32 @@ typedef struct extreme_job {
     int32_t input;
 } extreme_job;
 
-/* Combines n elements of input i with those of y; copies them if it is the first input. */
-static void combine(const extreme_params *p, int32_t i, const char *from, char *y, size_t n) {
-    const size_t step = p->loops[i].inner_b, element = p->element;
-    if (i > 0)
-        p->fn(y, from, step, n);
-    else if (step)
+/*
+ * Combines elements `at` to at + n of the output so far with n of input i. A whole input 0 is read
+ * where it lies.
+ */
+static void combine(const extreme_job *j, const char *from, size_t at, size_t n) {
+    const extreme_params *p = j->p;
+    const size_t step = p->loops[j->input].inner_b, element = p->element;
+    char *y = (char *)qs_step_out(j->s, j->f, 0) + at * element;
+    const char *first = (const char *)qs_step_in(j->s, j->f, 0) + at * element;
+    if (j->input > 0)
+        p->fn(p->whole && j->input == 1 ? first : y, from, step, y, n);
+    else if (step && !p->whole)
         memcpy(y, from, n * element);
-    else
+    else if (!step)
         qs_copy_rows(from, 0, y, (ptrdiff_t)element, element, n);
 }
 
 /* Computes elements [begin, end) of all inputs in spans; each input has all elements or one. */
 static void combine_span(const void *arg, size_t begin, size_t end) {
-    const extreme_job *j = arg;
-    const extreme_params *p = j->p;
-    char *y = qs_step_out(j->s, j->f, 0);
+    extreme_job j = *(const extreme_job *)arg;
+    const extreme_params *p = j.p;
     for (size_t at = begin, n; at < end; at += n) {
         n = end - at < SPAN ? end - at : SPAN;
-        for (int32_t i = 0; i < p->count; i++) {
-            const char *x = qs_step_in(j->s, j->f, i);
-            combine(p, i, x + at * p->loops[i].inner_b * p->element, y + at * p->element, n);
+        for (j.input = 0; j.input < p->count; j.input++) {
+            const char *x = qs_step_in(j.s, j.f, j.input);
+            combine(&j, x + at * p->loops[j.input].inner_b * p->element, at, n);
         }
     }
 }
@@ -132,13 +134,11 @@ static void combine_rows(const void *arg, size_t begin, size_t end) {
     const extreme_params *p = j->p;
     const qs_loops *l = &p->loops[j->input];
     const char *x = qs_step_in(j->s, j->f, j->input);
-    char *y = qs_step_out(j->s, j->f, 0);
     for (size_t r = begin; r < end; r++) {
         size_t oa, ob;
         qs_loops_offsets(l, r, &oa, &ob);
         for (size_t at = 0, n; (n = qs_piece(j->f->ctx, at, l->inner)); at += n)
-            combine(p, j->input, x + (ob + at * l->inner_b) * p->element,
-                    y + (r * l->inner + at) * p->element, n);
+            combine(j, x + (ob + at * l->inner_b) * p->element, r * l->inner + at, n);
     }
 }
 
@@ -174,6 +174,7 @@ QS_COLD static int lower(qs_lower *l, const extreme_fn *functions, bool mean) {
         qs_loops_make(&p->loops[i], y, qs_lower_in(l, i), y);
         p->flat &= p->loops[i].rows == 1;
     }
+    p->whole = p->count > 1 && p->loops[0].rows == 1 && p->loops[0].inner_b == 1;
     p->fn = functions[y->dtype];
     p->dtype = y->dtype;
     p->mean = mean;

@@ -38,6 +38,41 @@ static void test_compare(void) {
     case_free(c);
 }
 
+static bool holds(const char *op, float a, float b) {
+    const bool same = strstr(op, "Equal") && a == b;
+    return same || (op[0] == 'G' && a > b) || (op[0] == 'L' && a < b);
+}
+
+/* Rows of n elements, of which either operand may have one a row; few different values. */
+static void compare_long(const char *op, int64_t n, int64_t first, int64_t second) {
+    static const float values[] = {-INFINITY, -1, -0.0f, 0, 1e-40f, 1, NAN};
+    static float a[3 * 700], b[3 * 700];
+    uint64_t seed = (uint64_t)n;
+    for (size_t i = 0; i < QS_COUNT(a); i++) {
+        a[i] = values[test_random(&seed) % QS_COUNT(values)];
+        b[i] = values[test_random(&seed) % QS_COUNT(values)];
+    }
+    op_case *c = case_new("", op, 16);
+    case_input(c, QSIM_FLOAT, SHAPE(3, first ? n : 1), a);
+    case_input(c, QSIM_FLOAT, SHAPE(3, second ? n : 1), b);
+    case_node(c, 1);
+    CHECK_INT(case_run(c), 0);
+    const uint8_t *y = case_data(c, 0);
+    long wrong = 0;
+    for (int64_t i = 0; i < 3 * (first || second ? n : 1); i++)
+        wrong += y[i] != holds(op, a[first ? i : i / n], b[second ? i : i / n]);
+    CHECK_INT(wrong, 0);
+    case_free(c);
+}
+
+static void test_long_compare(void) {
+    static const char *const ops[] = {"Greater", "Less", "GreaterOrEqual", "LessOrEqual", "Equal"};
+    static const int64_t lengths[] = {1, 7, 16, 63, 256, 257, 700};
+    for (size_t i = 0; i < QS_COUNT(ops) * QS_COUNT(lengths); i++)
+        for (int k = 1; k < 4; k++)
+            compare_long(ops[i % QS_COUNT(ops)], lengths[i / QS_COUNT(ops)], k & 1, k >> 1);
+}
+
 /* Every combination of broadcast axes, against an odometer. */
 static void where_one(const int64_t *dc, const int64_t *dx, const int64_t *dy) {
     static const uint8_t condition[] = {1, 0, 0, 1, 1, 0};
@@ -197,7 +232,8 @@ static void test_extremes(void) {
 }
 
 static float folded(const char *op, float a, float b) {
-    return op[1] == 'a' ? (a > b ? a : b) : op[1] == 'i' ? (a < b ? a : b) : a + b;
+    const bool first = a != a || (op[1] == 'a' ? a > b : a < b);
+    return op[0] == 'S' ? a + b : first ? a : b;
 }
 
 /* More elements than one pass takes: full inputs, one element as the first, or one a row. */
@@ -207,6 +243,8 @@ static void extreme_long(const char *op, int64_t first, int64_t second) {
     uint64_t seed = 5;
     for (size_t i = 0; i < 3 * (size_t)COUNT; i++)
         x[i / COUNT][i % COUNT] = (float)(int32_t)(test_random(&seed) % 2001) / 64.0f - 15.0f;
+    for (size_t i = 31; i < 3 * (size_t)COUNT; i += 101)
+        x[i / COUNT][i % COUNT] = NAN;
     op_case *c = case_new("", op, 13);
     case_input(c, QSIM_FLOAT, SHAPE(first, first > 1 ? COLUMNS : 1), x[0]);
     case_input(c, QSIM_FLOAT, SHAPE(ROWS, COLUMNS), x[1]);
@@ -218,7 +256,8 @@ static void extreme_long(const char *op, int64_t first, int64_t second) {
     for (size_t i = 0; i < COUNT; i++) {
         const float a = x[0][first > 1 ? i : 0], b = x[2][second > 1 ? i : i / COLUMNS];
         const float want = folded(op, folded(op, a, x[1][i]), b);
-        wrong += ((const float *)case_data(c, 0))[i] != want;
+        const float v = ((const float *)case_data(c, 0))[i];
+        wrong += !(v == want || (v != v && want != want));
     }
     CHECK_INT(wrong, 0);
     case_free(c);
@@ -428,6 +467,7 @@ static void test_arg_types(void) {
 
 int main(void) {
     test_compare();
+    test_long_compare();
     test_where();
     test_expand();
     test_pow();

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+#include "op/elementwise/floats.h"
+
+/* Blocks of up to MOST elements, of a multiple of UNIT, for which compilers make no loop of rests.
+ */
+#define MOST ((size_t)256)
+#define UNIT ((size_t)16)
+
+/* m elements from x[i * stride] on, of which n >= 1 are there, in `room` if need be. */
+static const float *block_of(const float *x, size_t stride, size_t n, size_t m, float *room) {
+    if (stride && n >= m)
+        return x;
+    for (size_t i = 0; i < m; i++)
+        room[i] = x[i < n ? i * stride : 0];
+    return room;
+}
+
+static size_t block_size(size_t n) {
+    return n < MOST ? (n + UNIT - 1) & ~(UNIT - 1) : MOST;
+}
+
+#define EACH(type, expression)                                                                     \
+    QS_IVDEP                                                                                       \
+    for (size_t k = 0; k < (m & ~(UNIT - 1)); k++) {                                               \
+        const float p = a[k], q = b[k];                                                            \
+        y[k] = (type)(expression);                                                                 \
+    }                                                                                              \
+    break;
+
+static void compare(qs_comparison how, const float *a, const float *b, uint8_t *y, size_t m) {
+    switch (how) {
+    case QS_LESS: EACH(uint8_t, p < q)
+    case QS_LESS_OR_EQUAL: EACH(uint8_t, p <= q)
+    case QS_SAME: EACH(uint8_t, p == q)
+    }
+}
+
+void qs_compare_floats(qs_comparison how, const float *a, size_t sa, const float *b, size_t sb,
+                       uint8_t *y, size_t n) {
+    const size_t m = block_size(n);
+    float room_a[MOST], room_b[MOST];
+    uint8_t last[MOST];
+    const float *pa = a, *pb = b;
+    for (size_t i = 0; i < n; i += m) {
+        const size_t left = n - i;
+        if (i == 0 || sa)
+            pa = block_of(a + i * sa, sa, left, m, room_a);
+        if (i == 0 || sb)
+            pb = block_of(b + i * sb, sb, left, m, room_b);
+        compare(how, pa, pb, left < m ? last : y + i, m);
+        if (left < m)
+            memcpy(y + i, last, left);
+    }
+}
+
+static void fold(qs_fold how, const float *a, const float *b, float *y, size_t m) {
+    switch (how) {
+    case QS_GREATEST: EACH(float, p != p ? p : p > q ? p : q)
+    case QS_LEAST: EACH(float, p != p ? p : p < q ? p : q)
+    case QS_SUM: EACH(float, p + q)
+    }
+}
+
+void qs_fold_floats(qs_fold how, const float *a, const float *b, size_t sb, float *y, size_t n) {
+    const size_t m = block_size(n);
+    float room_a[MOST], room_b[MOST];
+    const float *pb = b;
+    for (size_t i = 0; i < n; i += m) {
+        const size_t left = n - i;
+        const float *pa = block_of(a + i, 1, left, m, room_a);
+        if (i == 0 || sb)
+            pb = block_of(b + i * sb, sb, left, m, room_b);
+        fold(how, pa, pb, left < m ? room_a : y + i, m);
+        if (left < m)
+            memcpy(y + i, room_a, left * sizeof(*y));
+    }
+}
