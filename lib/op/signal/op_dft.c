@@ -296,8 +296,10 @@ QS_COLD static int read_stft(const qs_infer *x, stft_form *s) {
     int32_t given;
     s->onesided = qs_node_int(x->node, "onesided", 1) != 0;
     s->step = s->frames = s->bins = -1;
-    int code = qs_infer_rank(x, 0, 3);
-    if (!code)
+    s->parts = 1;
+    /* PyTorch's exporter leaves out the last axis of a real signal. */
+    int code = v->rank == 2 ? QSIM_OK : qs_infer_rank(x, 0, 3);
+    if (!code && v->rank == 3)
         code = read_parts(x, &s->parts);
     if (!code && s->onesided && s->parts == 2)
         code = one_side_of_complex(x);
