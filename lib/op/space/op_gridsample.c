@@ -131,14 +131,17 @@ QS_COLD static int64_t pixel_of(const sample_params *p, double i, size_t size) {
     return i < 0 ? 0 : i > last ? (int64_t)last : (int64_t)i;
 }
 
-/* Moves a position outside the image by the padding mode. */
+/*
+ * Moves a position outside the image by the padding mode. Beside the border cubic sums take the
+ * border's values for the pixels that are not there, as PyTorch and ONNX Runtime do.
+ */
 QS_COLD static double inside(const sample_params *p, double x, size_t size) {
     const double far = 1e15, last = (double)size - 1;
     const double low = p->aligned ? 0 : -0.5, high = p->aligned ? last : last + 0.5;
     x = x > far ? far : x > -far ? x : -far;
     if (x >= low && x <= high)
         return x;
-    if (p->padding == BORDER)
+    if (p->padding == BORDER && p->mode != CUBIC)
         return x < 0 ? 0 : x > last ? last : x;
     return p->padding == REFLECTION ? reflect(x, low, high) : x;
 }

@@ -51,6 +51,9 @@ static void test_gridsample(void) {
     CHECK_NEAR(sample("cubic", "zeros", false, 1.5), 1.5, 1e-6);
     CHECK_NEAR(sample("bicubic", "zeros", false, 2.5), (-3 + 2 * 19 + 3 * 19) / 32.0, 1e-6);
     CHECK_NEAR(sample("cubic", "border", true, 2.5), (-3 + 2 * 19 + 3 * 19 - 9) / 32.0, 1e-6);
+    CHECK_NEAR(sample("bicubic", "border", false, 3.5), (-3 * 2 + 3 * (19 + 19 - 3)) / 32.0, 1e-6);
+    CHECK_NEAR(sample("cubic", "border", true, 3.5), (-3 * 2 + 3 * (19 + 19 - 3)) / 32.0, 1e-6);
+    CHECK_NEAR(sample("cubic", "border", false, 900), 3, 1e-6);
 }
 
 /* Two channels of a cube, at the middle of eight pixels and, of bytes, at one. */
