@@ -73,8 +73,9 @@ qs_id qs_expand_ms(qs_expand *e, const char *op_type, const qs_id *in, int32_t c
     return add_node(e, "com.microsoft", op_type, in, count, outputs);
 }
 
-qs_id qs_expand_own(qs_expand *e, const char *op_type, const qs_id *in, int32_t count) {
-    return add_node(e, "qsim", op_type, in, count, 1);
+qs_id qs_expand_own(qs_expand *e, const char *op_type, const qs_id *in, int32_t count,
+                    int32_t outputs) {
+    return add_node(e, "qsim", op_type, in, count, outputs);
 }
 
 qs_id qs_expand_concat(qs_expand *e, const qs_id *in, int32_t count, int64_t axis) {

@@ -32,7 +32,8 @@ qs_id qs_expand_many(qs_expand *e, const char *op_type, const qs_id *in, int32_t
 qs_id qs_expand_ms(qs_expand *e, const char *op_type, const qs_id *in, int32_t count,
                    int32_t outputs);
 /* Adds a node of domain qsim; not with `standard`. */
-qs_id qs_expand_own(qs_expand *e, const char *op_type, const qs_id *in, int32_t count);
+qs_id qs_expand_own(qs_expand *e, const char *op_type, const qs_id *in, int32_t count,
+                    int32_t outputs);
 /* Add a node of ai.onnx with one output and up to one, two or three inputs; QS_NONE ends them. */
 qs_id qs_expand_one(qs_expand *e, const char *op_type, qs_id a);
 qs_id qs_expand_two(qs_expand *e, const char *op_type, qs_id a, qs_id b);

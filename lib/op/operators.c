@@ -282,6 +282,7 @@
     X(qsim_globalaveragepool) \
     X(qsim_insert) \
     X(lookup) \
+    X(qsim_lstm) \
     X(qsim_matmul) \
     X(qsim_matmulinteger) \
     X(qsim_matmulinteger_scaled) \

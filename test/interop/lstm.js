@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // LSTM by the formulas of ONNX's text, in doubles: what is judged where ONNX Runtime reads that text in another way.
+// With attrs.rounds each sample's state is rounded to 8 bits as DynamicQuantizeLinear does, before it is multiplied.
 'use strict';
 
 const CURVES = {
@@ -7,12 +8,17 @@ const CURVES = {
   Softplus: (x) => Math.max(0, x) + Math.log1p(Math.exp(-Math.abs(x))),
 };
 
+function rounded(h) {
+  const low = Math.min(0, ...h), step = (Math.max(0, ...h) - low) / 255 || 1, zero = Math.round(-low / step);
+  return h.map((v) => (Math.min(255, Math.max(0, Math.round(v / step) + zero)) - zero) * step);
+}
+
 // One sample in one direction. w: [4H][I], r: [4H][H], b: [8H], p: [3H]; h and c are written.
 function steps(x, w, r, b, p, h, c, attrs, curves, backward, put) {
   const size = h.length, {clip, input_forget: coupled} = attrs, at = (k) => (clip ? Math.max(-clip.f, Math.min(clip.f, k)) : k);
   const [f, g, last] = curves.map((name) => (k) => CURVES[name](at(k)));
   for (let n = 0; n < x.length; n++) {
-    const t = backward ? x.length - 1 - n : n, before = [...h];
+    const t = backward ? x.length - 1 - n : n, before = attrs.rounds ? rounded(h) : [...h];
     const gate = (i, k) => w[i * size + k].reduce((s, v, j) => s + v * x[t][j], 0) + r[i * size + k].reduce((s, v, j) => s + v * before[j], 0) +
         (b ? b[i * size + k] + b[(4 + i) * size + k] : 0);
     for (let k = 0; k < size; k++) {

@@ -128,7 +128,7 @@ static void expand_qgemm(qs_expand *e) {
         const int32_t from[] = {2, A_ZERO, 4, B_SCALE, 5, B_ZERO, 6, Y_SCALE, 7, Y_ZERO, 8, C};
         for (size_t i = 0; i < QS_COUNT(from); i += 2)
             in[from[i]] = qs_expand_in(e, from[i + 1]);
-        e->out[0] = qs_expand_own(e, "QLinearMatMul", in, c ? 9 : 8);
+        e->out[0] = qs_expand_own(e, "QLinearMatMul", in, c ? 9 : 8, 1);
         return;
     }
     const qs_id factors[4] = {in[0], in[3], qs_expand_in(e, A_ZERO), qs_expand_in(e, B_ZERO)};
@@ -223,9 +223,10 @@ QS_OP(ms_qlinearreducemean, .domain = QS_DOMAIN_MICROSOFT, .name = "QLinearReduc
 /*
  * Inputs: x, w, r, bias, lengths, states, peepholes; w and r are (directions, inputs, gates),
  * LSTM's transposed, in 8 bits with a scale and zero point per direction, or per column of its
- * gates.
+ * gates. x is rounded to 8 bits with one scale for all of it, as ONNX Runtime does, and the state
+ * in each step.
  */
-enum { LSTM_W = 1, LSTM_R, LSTM_INPUTS = 8, W_SCALE = 8, R_SCALE = 10 };
+enum { LSTM_W = 1, LSTM_R, LSTM_BIAS, LSTM_INPUTS = 8, W_SCALE = 8, R_SCALE = 10 };
 
 QS_COLD static int infer_dynamiclstm(qs_infer *x) {
     qs_value in[3] = {*x->in[0], *x->in[1], *x->in[2]};
@@ -252,41 +253,55 @@ QS_COLD static int infer_dynamiclstm(qs_infer *x) {
     return code ? code : qs_expand_infer(x, "LSTM", in, 3);
 }
 
-/* Reshapes a scale or zero point so that it broadcasts over the weights, as float. */
-static qs_id broadcast_param(qs_expand *e, int32_t index, bool whole) {
-    const int64_t axes[] = {1, 2};
+/* A list for all columns of W: one number, or one for each column, of each direction. */
+static qs_id lstm_columns(qs_expand *e, int32_t index) {
+    const int64_t last = 1, all = -1, sizes[] = {1, qs_expand_value(e, LSTM_W)->dims[2].size};
+    const qs_value *v = qs_expand_value(e, index);
     qs_id x = qs_expand_in(e, index);
-    if (whole)
-        x = qs_expand_cast(e, x, QSIM_FLOAT);
-    const int32_t n = qs_expand_value(e, index)->rank == 1 ? 2 : 1;
-    return qs_expand_two(e, "Unsqueeze", x, qs_expand_list(e, axes, n));
+    if (!v)
+        return QS_NONE;
+    if (v->rank == 1) {
+        x = qs_expand_two(e, "Unsqueeze", x, qs_expand_list(e, &last, 1));
+        x = qs_expand_two(e, "Expand", x, qs_expand_list(e, sizes, 2));
+    }
+    return qs_expand_reshape(e, x, &all, 1);
 }
 
-static qs_id lstm_weights(qs_expand *e, int32_t index, int32_t scale) {
-    qs_id x = qs_expand_cast(e, qs_expand_in(e, index), QSIM_FLOAT);
-    if (qs_expand_in(e, scale + 1) != QS_NONE)
-        x = qs_expand_two(e, "Sub", x, broadcast_param(e, scale + 1, true));
-    x = qs_expand_two(e, "Mul", x, broadcast_param(e, scale, false));
-    return qs_expand_transpose(e, x, (const int64_t[]){0, 2, 1}, 3);
+/* The inputs' part of all gates: one product for both directions, and the sum of both biases. */
+static qs_id lstm_gates(qs_expand *e) {
+    static const int64_t halves[] = {0, 2, -1}, columns[] = {0, -1}, all = -1, half = 1;
+    const qs_id x = qs_expand_in(e, 0);
+    const qs_id q = qs_expand_many(e, "DynamicQuantizeLinear", &x, 1, 3);
+    const int32_t step = e->code ? 0 : 1;
+    qs_id w = qs_expand_transpose(e, qs_expand_in(e, LSTM_W), (const int64_t[]){1, 0, 2}, 3);
+    w = qs_expand_reshape(e, w, columns, 2);
+    qs_id bias = qs_expand_in(e, LSTM_BIAS);
+    if (bias != QS_NONE) {
+        bias = qs_expand_reshape(e, bias, halves, 3);
+        bias = qs_expand_two(e, "ReduceSum", bias, qs_expand_list(e, &half, 1));
+        bias = qs_expand_reshape(e, bias, &all, 1);
+    }
+    const qs_id in[4] = {q, w, q + 2 * step, lstm_columns(e, W_SCALE + 1)};
+    const qs_id scale = qs_expand_two(e, "Mul", q + step, lstm_columns(e, W_SCALE));
+    return product(e, in, scale, bias);
 }
 
-/*
- * x is rounded to 8 bits with one scale for all of it, as ONNX Runtime does. The state, which it
- * rounds anew at each step, stays a float.
- */
 static void expand_dynamiclstm(qs_expand *e) {
     static const char *const names[] = {
         "activation_alpha", "activation_beta", "activations", "clip",
         "direction",        "hidden_size",     "input_forget"};
     const int32_t outputs = e->node->output_count;
+    const qs_value *w = qs_expand_value(e, LSTM_W);
     qs_id in[LSTM_INPUTS];
-    for (int32_t i = 0; i < LSTM_INPUTS; i++)
+    if (e->standard || w->rank != 3 || w->dims[2].size < 0)
+        return;
+    in[0] = lstm_gates(e);
+    in[1] = qs_expand_in(e, R_SCALE);
+    in[2] = qs_expand_in(e, LSTM_R);
+    in[3] = qs_expand_in(e, R_SCALE + 1);
+    for (int32_t i = 4; i < LSTM_INPUTS; i++)
         in[i] = qs_expand_in(e, i);
-    const qs_id q = qs_expand_many(e, "DynamicQuantizeLinear", in, 1, 3);
-    in[0] = qs_expand_add(e, "DequantizeLinear", q, q + 1, q + 2);
-    in[LSTM_W] = lstm_weights(e, LSTM_W, W_SCALE);
-    in[LSTM_R] = lstm_weights(e, LSTM_R, R_SCALE);
-    const qs_id y = qs_expand_many(e, "LSTM", in, LSTM_INPUTS, outputs);
+    const qs_id y = qs_expand_own(e, "LSTM", in, LSTM_INPUTS, outputs);
     for (size_t i = 0; i < QS_COUNT(names); i++)
         qs_expand_copy(e, y, names[i], names[i]);
     for (int32_t i = 0; i < outputs && !e->code; i++)

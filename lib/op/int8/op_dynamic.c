@@ -3,7 +3,7 @@
  * Quantization with parameters found during execution: DynamicQuantizeLinear, over a whole tensor,
  * and the internal QuantizeRows, where every row has a scale of its own and zero point 128.
  */
-#include "op/rules.h"
+#include "op/int8/qvalue.h"
 
 #include "base/ctx.h"
 #include "base/slices.h"
@@ -84,9 +84,9 @@ static void run_dynamic(const qs_step *s, const qs_frame *f) {
         low = qs_minf(job.low[i], low);
         high = qs_maxf(job.high[i], high);
     }
-    job.scale = (high - low) / 255.0f;
-    job.scale = job.scale == 0.0f ? 1.0f : job.scale;
-    job.zp = qs_round_even(qs_minf(qs_maxf(0.0f - low / job.scale, 0.0f), 255.0f));
+    const qs_q8 q = qs_q8_dynamic(low, high);
+    job.scale = q.scale;
+    job.zp = q.zero_point;
     const qk_u8 *u8 = f->ctx->kernels->u8;
     job.quantize = qk_within(high, job.scale, job.zp) ? u8->quantize_within : u8->quantize;
     for_all(f, p, quantize_part, &job);

@@ -71,6 +71,12 @@ uint8_t qs_q8_byte(qs_q8 q, float value) {
     return (uint8_t)((qs_round_even(v) + q.zero_point) ^ q.flip);
 }
 
+qs_q8 qs_q8_dynamic(float low, float high) {
+    const float range = (high - low) / 255.0f, scale = range == 0.0f ? 1.0f : range;
+    const float zero = qs_minf(qs_maxf(0.0f - low / scale, 0.0f), 255.0f);
+    return (qs_q8){.scale = scale, .zero_point = qs_round_even(zero)};
+}
+
 /* ---- tables ---- */
 
 typedef float (*table_fn)(float x, float alpha);

@@ -30,5 +30,7 @@ static inline float qs_q8_value(qs_q8 q, uint8_t byte) {
     return (float)((int32_t)(byte ^ q.flip) - q.zero_point) * q.scale;
 }
 uint8_t qs_q8_byte(qs_q8 q, float value);
+/* Scale and zero point of DynamicQuantizeLinear for numbers from low <= 0 to high >= 0. */
+qs_q8 qs_q8_dynamic(float low, float high);
 
 #endif

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* LSTM, GRU and RNN: attributes and shapes. */
+/*
+ * LSTM, GRU and RNN: attributes and shapes. The internal LSTM takes the inputs' part of all gates,
+ * (time, batch, directions * gates), and recurrent weights of 8 bits, (directions, hidden, gates);
+ * in place of W their scales and in place of the biases their zero points.
+ */
 #include <math.h>
 
 #include "op/nn/recurrent.h"
@@ -17,6 +21,7 @@ static int read_direction(const qs_infer *x, qs_recurrent *r) {
 
 static int read_attrs(const qs_infer *x, qs_recurrent *r) {
     const int64_t layout = qs_node_int(x->node, "layout", 0);
+    r->integer = x->node->domain[0] != 0;
     r->cell = x->node->op_type[0] == 'L' ? QS_LSTM : x->node->op_type[0] == 'G' ? QS_GRU : QS_RNN;
     r->gates = r->cell == QS_LSTM ? 4 : r->cell == QS_GRU ? 3 : 1;
     r->clip = qs_node_float(x->node, "clip", INFINITY);
@@ -82,6 +87,33 @@ static int read_weights(const qs_infer *x, qs_recurrent *r) {
     return code || r->cell != QS_LSTM ? code : meet(x, 7, 1, &peepholes);
 }
 
+/* A list of the internal LSTM has a number for each direction; *columns: for each column, too. */
+static int check_list(const qs_infer *x, int32_t index, int64_t columns, const qs_recurrent *r,
+                      bool *each) {
+    const qs_value *v = qs_infer_in(x, index);
+    const int64_t count = v && v->rank >= 0 ? qs_dims_product(v->dims, 0, v->rank) : -1;
+    *each = v && v->rank == 2;
+    return count < 0 || count == r->directions * (*each ? columns : 1)
+               ? QSIM_OK
+               : qs_infer_fail(x, QSIM_E_SHAPE, "input %d has %lld elements", (int)index,
+                               (long long)count);
+}
+
+static int read_weights8(const qs_infer *x, qs_recurrent *r) {
+    int64_t directions = r->directions;
+    int code = meet(x, 2, 1, &r->hidden);
+    int64_t columns = times(r->hidden, r->gates), all = times(columns, directions);
+    int64_t peepholes = times(r->hidden, 3);
+    r->is_unsigned = qs_infer_in(x, 2)->dtype == QSIM_UINT8;
+    code = code ? code : meet(x, 2, 0, &directions);
+    code = code ? code : meet(x, 2, 2, &columns);
+    code = code ? code : meet(x, 0, 2, &all);
+    code = code ? code : check_list(x, 1, columns, r, &r->scales);
+    code = code ? code : check_list(x, 3, columns, r, &r->zero_points);
+    code = code ? code : meet(x, 7, 0, &directions);
+    return code ? code : meet(x, 7, 1, &peepholes);
+}
+
 static int read_states(const qs_infer *x, qs_recurrent *r) {
     int64_t directions = r->directions;
     int code = meet(x, 4, 0, &r->batch);
@@ -103,16 +135,23 @@ static int read_all(const qs_infer *x, qs_recurrent *r) {
     r->time = r->batch = r->input = -1;
     const qs_value *first = qs_infer_in(x, 0);
     const uint32_t real = first && first->dtype ? QS_T_REAL & QS_T(first->dtype) : QS_T_REAL;
-    for (int32_t i = 0; i < (int32_t)QS_COUNT(ranks) && !code; i++)
-        code = check_input(x, i, ranks[i], i == 4 ? QS_T(QSIM_INT32) : i ? real : QS_T_REAL);
+    for (int32_t i = 0; i < (int32_t)QS_COUNT(ranks) && !code; i++) {
+        const uint32_t types = r->integer && (i == 2 || i == 3) ? QS_T_8BIT
+                               : r->integer && i != 4           ? QS_T_FLOAT
+                               : i == 4                         ? QS_T(QSIM_INT32)
+                               : i                              ? real
+                                                                : QS_T_REAL;
+        code = r->integer && (i == 1 || i == 3) ? qs_infer_type(x, i, types)
+                                                : check_input(x, i, ranks[i], types);
+    }
     if (!code)
         code = meet(x, 0, r->batch_first ? 1 : 0, &r->time);
     if (!code)
         code = meet(x, 0, r->batch_first ? 0 : 1, &r->batch);
-    if (!code)
+    if (!code && !r->integer)
         code = meet(x, 0, 2, &r->input);
     if (!code)
-        code = read_weights(x, r);
+        code = r->integer ? read_weights8(x, r) : read_weights(x, r);
     return code ? code : read_states(x, r);
 }
 
@@ -198,4 +237,8 @@ QS_OP(rnn, .name = "RNN", .min_in = 3, .max_in = 6, .max_out = 2, QS_ATTRS(rnn_a
       .traits = QS_OMITS_OUTPUTS, .weight_axis = 1, .weight_inputs = 1 << 1 | 1 << 2,
       .macs = QS_MACS_RECURRENT, .kernel = QS_KERNEL_RNN, .infer = infer_recurrent,
       QS_MORE(QS_HISTORY(.upgrade = upgrade_recurrent), .pack = pack_recurrent),
+      .lower = lower_recurrent);
+QS_OP(qsim_lstm, .domain = QS_DOMAIN_QSIM, .name = "LSTM", .min_in = 3, .max_in = 8, .max_out = 3,
+      QS_ATTRS(lstm_attrs), .traits = QS_OMITS_OUTPUTS | QS_INTEGER, .weight_inputs = 1 << 2,
+      .kernel = QS_KERNEL_LSTM, .infer = infer_recurrent, QS_MORE(.pack = pack_recurrent),
       .lower = lower_recurrent);

@@ -22,7 +22,8 @@ typedef struct part {
 
 typedef struct form {
     part w, r[2];
-    size_t floats; /* of one direction */
+    qs_states8 states; /* in place of these, with weights of 8 bits */
+    size_t floats;     /* of one direction */
 } form;
 
 static bool add_part(const qk_f32 *kernels, part *p, size_t k, size_t cols, size_t *at) {
@@ -35,10 +36,17 @@ static bool add_part(const qk_f32 *kernels, part *p, size_t k, size_t cols, size
     return qs_add(*at, p->floats, at);
 }
 
-QS_COLD static bool form_make(const qk_f32 *kernels, const qs_recurrent *r, form *f) {
+QS_COLD static bool form_make(const qsim_ctx *ctx, const qs_recurrent *r, form *f) {
+    const qk_f32 *kernels = ctx->kernels->f32;
     const size_t h = (size_t)r->hidden, gates = (size_t)r->gates;
     size_t at = 0;
     memset(f, 0, sizeof(*f));
+    if (r->integer) {
+        const bool made = qs_states8_make(ctx, r, &f->states);
+        f->w.cols = f->r[0].cols = gates * h;
+        f->floats = f->states.floats;
+        return made;
+    }
     bool fits = h < SIZE_MAX / 1024 && add_part(kernels, &f->w, (size_t)r->input, gates * h, &at);
     if (r->cell == QS_GRU)
         fits = fits && add_part(kernels, &f->r[0], h, 2 * h, &at) &&
@@ -55,10 +63,17 @@ static void pack_part(const qk_f32 *kernels, const part *p, const void *data, fl
     qk_pack_f32(to + p->at, kernels->panel, p->k, p->cols, &source);
 }
 
+/* Inputs 1 to 3: W and R, or scales, R and zero points. */
 QS_COLD static void pack_all(const qk_f32 *kernels, const qs_recurrent *r, const form *f,
-                             const float *w, const float *rec, float *to) {
+                             const void *const in[4], float *to) {
     const size_t h = (size_t)r->hidden, rows = (size_t)r->gates * h;
+    const qs_weights8 bytes = {in[2], in[1], in[3]};
+    const float *w = in[1], *rec = in[2];
     for (int32_t d = 0; d < r->directions; d++, to += f->floats) {
+        if (r->integer) {
+            qs_states8_pack(&f->states, r, &bytes, d, to);
+            continue;
+        }
         pack_part(kernels, &f->w, w + (size_t)d * rows * (size_t)r->input, to);
         pack_part(kernels, &f->r[0], rec + (size_t)d * rows * h, to);
         if (f->r[1].cols)
@@ -67,17 +82,17 @@ QS_COLD static void pack_all(const qk_f32 *kernels, const qs_recurrent *r, const
 }
 
 QS_COLD int qs_recurrent_pack(qs_pack *p, const qs_recurrent *r) {
-    const qk_f32 *kernels = p->ctx->kernels->f32;
-    const float *w = qs_pack_const(p, 1), *rec = qs_pack_const(p, 2);
+    const void *in[4] = {NULL, qs_pack_const(p, 1), qs_pack_const(p, 2),
+                         r->integer ? qs_pack_const(p, 3) : NULL};
     form f;
-    if (!w || !rec)
+    if (!in[1] || !in[2] || (r->integer && !in[3] && qs_node_input(p->node, 3) != QS_NONE))
         return QSIM_OK; /* packed in every run */
-    if (!form_make(kernels, r, &f))
+    if (!form_make(p->ctx, r, &f))
         return qs_fail(p->error, QSIM_E_LIMIT, "the packed weights are too large");
     float *to = qs_arena_alloc64(p->arena, f.floats * (size_t)r->directions * sizeof(float));
     if (!to)
         return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
-    pack_all(kernels, r, &f, w, rec, to);
+    pack_all(p->ctx->kernels->f32, r, &f, in, to);
     p->result = to;
     return QSIM_OK;
 }
@@ -93,6 +108,7 @@ typedef struct plan {
     bool in[8], out[3];
     size_t time, batch, hidden, width; /* width: of all gates */
     size_t bias, projected, states;    /* floats of one direction, padding included */
+    size_t gates_row, gates_direction; /* strides of the inputs' part */
     size_t pieces;                     /* pieces of a direction's projection */
     size_t slices, parts;              /* slices of the projection; parts of the batch */
     ptrdiff_t *x_row, *h_row;          /* offsets of rows: of x in order of time, of the state */
@@ -103,8 +119,9 @@ typedef struct job {
     const plan *p;
     const float *x, *bias, *peephole, *h0, *c0, *packed;
     const int32_t *lengths;
+    const float *projected; /* the inputs' part of all gates */
     float *y, *yh, *yc;
-    float *none, *biases, *projected, *states;
+    float *none, *biases, *states;
 } job;
 
 /* Makes the biases: one of -0 that adds nothing, Wb + Rb, and Rb where GRU adds it separately. */
@@ -152,8 +169,19 @@ static void project_slice(void *arg, size_t slice) {
                                .row = p->x_row + first,
                                .rows = rows,
                                .bias = j->biases + d * 2 * p->bias,
-                               .c = j->projected + d * p->projected + first * p->width,
+                               .c = (float *)j->projected + d * p->projected + first * p->width,
                                .ldc = p->width});
+    }
+}
+
+void qs_states8_columns(const qs_columns8 *from, size_t n, qs_q8 q, int32_t rest, float *to) {
+    const int32_t *sums = from->sums, *zps = from->zps;
+    const float *scales = from->scales;
+    int32_t *restrict init = (int32_t *)(void *)to;
+    float *restrict scale = to + n;
+    for (size_t i = 0; i < n; i++) {
+        init[i] = -q.zero_point * sums[i] - zps[i] * rest;
+        scale[i] = q.scale * scales[i];
     }
 }
 
@@ -167,6 +195,7 @@ typedef struct lane {
     const float *packed, *rb, *peephole;
     const qs_curve *act;
     float *gates, *curved, *h, *c, *extra; /* per sample; curved and extra: of one sample */
+    float *rounded;                        /* scratch memory of a product in 8 bits */
 } lane;
 
 static void add_into(float *restrict y, const float *restrict x, size_t n) {
@@ -262,6 +291,11 @@ static size_t state_at(const lane *l, size_t sample) {
     return p->hidden * (p->r.batch_first ? sample * directions + l->d : l->d * p->batch + sample);
 }
 
+static const float *inputs_part(const lane *l, size_t time, size_t sample) {
+    const plan *p = l->p;
+    return l->j->projected + l->d * p->gates_direction + (time * p->batch + sample) * p->gates_row;
+}
+
 /* Computes step s of sample i of the lane; its gates hold the state's part. */
 static void step_sample(const lane *l, size_t s, size_t i, bool biased) {
     const plan *p = l->p;
@@ -275,7 +309,7 @@ static void step_sample(const lane *l, size_t s, size_t i, bool biased) {
     }
     const bool back = p->r.reverse || l->d == 1;
     const size_t time = back ? length - 1 - s : s;
-    const float *xw = l->j->projected + l->d * p->projected + (time * p->batch + sample) * p->width;
+    const float *xw = inputs_part(l, time, sample);
     float *g = l->gates + i * p->form.r[0].cols;
     if (!biased)
         add_into(g, xw, p->form.r[0].cols);
@@ -309,7 +343,8 @@ static void store_state(const lane *l, const float *from, float *to) {
 static void run_lane(const lane *l) {
     const plan *p = l->p;
     const job *j = l->j;
-    const bool biased = l->count == 1 && !j->lengths, back = p->r.reverse || l->d == 1;
+    const bool biased = l->count == 1 && !j->lengths && !p->r.integer,
+               back = p->r.reverse || l->d == 1;
     load_state(l, j->h0, l->h);
     if (p->r.cell == QS_LSTM)
         load_state(l, j->c0, l->c);
@@ -317,14 +352,18 @@ static void run_lane(const lane *l) {
         const size_t time = back ? p->time - 1 - s : s;
         const float *bias = j->none;
         if (biased)
-            bias = j->projected + l->d * p->projected + (time * p->batch + l->first) * p->width;
-        product(j, &p->form.r[0], l->packed,
-                &(qk_gemm_f32){.a = l->h,
-                               .row = p->h_row,
-                               .rows = l->count,
-                               .bias = bias,
-                               .c = l->gates,
-                               .ldc = p->form.r[0].cols});
+            bias = inputs_part(l, time, l->first);
+        for (size_t i = 0; i < l->count && p->r.integer; i++)
+            qs_states8_multiply(&p->form.states, l->packed, l->h + i * p->hidden, j->none,
+                                l->rounded, l->gates + i * p->width);
+        if (!p->r.integer)
+            product(j, &p->form.r[0], l->packed,
+                    &(qk_gemm_f32){.a = l->h,
+                                   .row = p->h_row,
+                                   .rows = l->count,
+                                   .bias = bias,
+                                   .c = l->gates,
+                                   .ldc = p->form.r[0].cols});
         for (size_t i = 0; i < l->count; i++)
             step_sample(l, s, i, biased);
     }
@@ -349,6 +388,7 @@ static void lane_slice(void *arg, size_t slice) {
     l.extra = l.curved + qs_align(p->width, 16);
     l.h = l.extra + qs_align(n, 16);
     l.c = l.h + qs_align(l.count * n, 16);
+    l.rounded = l.c + qs_align(l.count * n, 16);
     run_lane(&l);
 }
 
@@ -372,7 +412,7 @@ static void run_recurrent(const qs_step *s, const qs_frame *f) {
     job j = {.ctx = f->ctx,
              .p = p,
              .x = qs_step_in(s, f, 0),
-             .bias = input(s, f, 3),
+             .bias = p->r.integer ? NULL : input(s, f, 3),
              .lengths = input(s, f, 4),
              .h0 = input(s, f, 5),
              .c0 = input(s, f, 6),
@@ -386,15 +426,20 @@ static void run_recurrent(const qs_step *s, const qs_frame *f) {
         return;
     j.none = scratch;
     j.biases = j.none + p->bias;
-    j.projected = j.biases + 2 * directions * p->bias;
-    j.states = j.projected + directions * p->projected;
+    float *const projected = j.biases + 2 * directions * p->bias;
+    j.projected = p->r.integer ? j.x : projected;
+    j.states = projected + directions * p->projected;
     if (!j.packed) {
         float *to = j.states + directions * p->parts * p->states;
-        pack_all(p->kernels, &p->r, &p->form, qs_step_in(s, f, 1), qs_step_in(s, f, 2), to);
+        pack_all(
+            p->kernels, &p->r, &p->form,
+            (const void *const[4]){NULL, qs_step_in(s, f, 1), qs_step_in(s, f, 2), input(s, f, 3)},
+            to);
         j.packed = to;
     }
     make_biases(&j);
-    qs_parallel(f->ctx, p->slices, project_slice, &j);
+    if (!p->r.integer)
+        qs_parallel(f->ctx, p->slices, project_slice, &j);
     qs_parallel(f->ctx, directions * p->parts, lane_slice, &j);
 }
 
@@ -415,11 +460,12 @@ QS_COLD static bool size_scratch(qs_lower *l, plan *p) {
     const size_t each = (p->batch + p->parts - 1) / p->parts;
     size_t rows, total;
     p->bias = qs_align(p->width + 64, 64);
-    if (!qs_mul(p->time, p->batch, &rows) || !qs_mul(rows, p->width, &p->projected) ||
+    if (!qs_mul(p->time, p->batch, &rows) ||
+        !qs_mul(rows, p->r.integer ? 0 : p->width, &p->projected) ||
         !qs_add(p->projected, 128, &p->projected))
         return false;
     p->projected &= ~(size_t)15;
-    p->states = 128 + 2 * p->width + n;
+    p->states = 128 + 2 * p->width + n + p->form.states.scratch;
     if (!add_product(&p->states, each, p->form.r[0].cols) || !add_product(&p->states, each, 2 * n))
         return false;
     p->states = qs_align(p->states, 16);
@@ -431,7 +477,7 @@ QS_COLD static bool size_scratch(qs_lower *l, plan *p) {
 }
 
 QS_COLD static bool make_rows(qs_lower *l, plan *p) {
-    const size_t rows = p->time * p->batch, k = (size_t)p->r.input;
+    const size_t rows = p->time * p->batch, k = p->r.integer ? 0 : (size_t)p->r.input;
     p->x_row = qs_arena_alloc(l->arena, rows + 1, sizeof(*p->x_row));
     p->h_row = qs_arena_alloc(l->arena, p->batch, sizeof(*p->h_row));
     for (size_t i = 0; i < rows && p->x_row; i++) {
@@ -457,22 +503,25 @@ QS_COLD int qs_recurrent_lower(qs_lower *l, const qs_recurrent *r) {
     p->hidden = (size_t)r->hidden;
     if (!p->batch || !p->hidden)
         return QSIM_OK; /* no elements */
-    if (!form_make(p->kernels, r, &p->form))
+    if (!form_make(l->ctx, r, &p->form))
         return qs_fail(l->error, QSIM_E_LIMIT, "the packed weights are too large");
     p->width = p->form.w.cols;
     for (int32_t i = 0; i < 8; i++)
         p->in[i] = qs_lower_in(l, i) != NULL;
     for (int32_t i = 0; i < 3; i++)
         p->out[i] = qs_lower_out(l, i) != NULL;
-    const double x_macs = (double)p->time * (double)p->batch * (double)r->directions *
-                          (double)p->width * (double)r->input;
-    const double h_macs = x_macs / (double)(r->input ? r->input : 1) * (double)p->hidden;
+    const double gates =
+        (double)p->time * (double)p->batch * (double)r->directions * (double)p->width;
+    const double x_macs = r->integer ? 0 : gates * (double)r->input;
+    const double h_macs = gates * (double)p->hidden;
     p->pieces = (p->time * p->batch + ROWS - 1) / ROWS;
     p->slices = qs_slice_count(l->ctx, p->pieces * (size_t)r->directions, x_macs / QS_MACS_F32);
     p->parts = qs_slice_count(l->ctx, p->batch, h_macs / (double)r->directions / QS_MACS_F32);
     l->step->macs = x_macs + h_macs < 9e18 ? (int64_t)(x_macs + h_macs) : INT64_MAX;
     if (!size_scratch(l, p))
         return qs_fail(l->error, QSIM_E_LIMIT, "the scratch memory is too large");
+    p->gates_row = r->integer ? (size_t)r->directions * p->width : p->width;
+    p->gates_direction = r->integer ? p->width : p->projected;
     if (!make_rows(l, p))
         return qs_fail(l->error, QSIM_E_NOMEM, "out of memory");
     l->step->run = run_recurrent;

@@ -535,36 +535,6 @@ static void test_dynamic_pads(qsim_ctx *ctx) {
     }
 }
 
-/* One step from zero states, hidden size 1: gates i, o, f, c of (q - zero point) * scale; x rounded
- * as DynamicQuantizeLinear does. */
-static void test_dynamic_lstm(qsim_ctx *ctx) {
-    static const uint8_t w[8] = {90, 140, 128, 200, 30, 128, 7, 160}, r[4] = {1, 2, 3, 4};
-    static const uint8_t zero[1] = {128};
-    static const float scale[4] = {0.02f, 0.01f, 0.5f, 0.005f}, state[1] = {0.1f};
-    const qsim_tensor in = net_tensor(QSIM_FLOAT, NET_DIMS(1, 1, 2), x);
-    double gate[4], y[1], rounded[2];
-    net n;
-    const float low = fminf(0, fminf(x[0], x[1])), high = fmaxf(0, fmaxf(x[0], x[1]));
-    const float step = (high - low) / 255;
-    for (int i = 0; i < 2; i++)
-        rounded[i] = (double)(rintf(x[i] / step) * step);
-    for (int i = 0; i < 4; i++)
-        gate[i] = (rounded[0] * (w[i] - 128) + rounded[1] * (w[4 + i] - 128)) * (double)scale[i];
-    y[0] = sigmoid(gate[1]) * tanh(sigmoid(gate[0]) * tanh(gate[3]));
-    net_begin(&n, ctx, 13);
-    CHECK_INT(qs_graph_set_import(n.g, MS, 1), 0);
-    net_input(&n, "x", QSIM_FLOAT, NET_DIMS(1, 1, 2));
-    net_const(&n, "w", QSIM_UINT8, NET_DIMS(1, 2, 4), w);
-    net_const(&n, "r", QSIM_UINT8, NET_DIMS(1, 1, 4), r);
-    net_const(&n, "ws", QSIM_FLOAT, NET_DIMS(1, 4), scale);
-    net_const(&n, "wz", QSIM_UINT8, NET_DIMS(1, 4), (const uint8_t[]){128, 128, 128, 128});
-    net_const(&n, "rs", QSIM_FLOAT, NET_DIMS(1), state);
-    net_const(&n, "rz", QSIM_UINT8, NET_DIMS(1), zero);
-    const qs_id node = net_node(&n, MS, "DynamicQuantizeLSTM", "x,w,r,,,,,,ws,wz,rs,rz", "all,y");
-    qs_node_set_int(n.g, node, "hidden_size", 1);
-    near(&n, &in, 1, NET_DIMS(1, 1, 1), y, 2e-6);
-}
-
 int main(void) {
     qsim_ctx *ctx = NULL;
     CHECK_INT(qsim_ctx_create(NULL, &ctx, NULL), 0);
@@ -583,7 +553,6 @@ int main(void) {
     test_dynamic(ctx);
     test_transposed_batches(ctx);
     test_dynamic_pads(ctx);
-    test_dynamic_lstm(ctx);
     test_channels_last(ctx);
     qsim_ctx_free(ctx);
     return test_done();
