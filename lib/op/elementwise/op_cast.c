@@ -12,6 +12,9 @@
 
 #define CHUNK 256
 #define GROUP 4 /* as many elements of 2 bits have a byte */
+/* Loops over whole bytes get a multiple of UNIT, for which compilers make no loop of rests. */
+#define UNIT  ((size_t)16)
+#define WHOLE (n & ~(UNIT - 1))
 
 /* Intermediate values: each type widens to one of three, from which every type is made exactly. */
 typedef enum wide_kind { WIDE_I64, WIDE_U64, WIDE_F64 } wide_kind;
@@ -29,7 +32,7 @@ typedef void (*store_fn)(const wide *w, size_t n, void *y);
     RARE static void load_##suffix(const void *vx, size_t n, wide *w) {                            \
         const T *x = vx;                                                                           \
         QS_IVDEP                                                                                   \
-        for (size_t i = 0; i < n; i++)                                                             \
+        for (size_t i = 0; i < WHOLE; i++)                                                         \
             w->field[i] = x[i];                                                                    \
     }
 LOAD(, f32, float, f)
@@ -38,7 +41,7 @@ LOAD(QS_COLD, s8, int8_t, i)
 LOAD(QS_COLD, s16, int16_t, i)
 LOAD(QS_COLD, s32, int32_t, i)
 LOAD(, s64, int64_t, i)
-LOAD(, u8, uint8_t, u)
+LOAD(QS_COLD, u8, uint8_t, u)
 LOAD(QS_COLD, u16, uint16_t, u)
 LOAD(QS_COLD, u32, uint32_t, u)
 LOAD(QS_COLD, u64, uint64_t, u)
@@ -47,7 +50,8 @@ LOAD(QS_COLD, u64, uint64_t, u)
 #define LOAD_VALUE(suffix, T, value)                                                               \
     static void load_##suffix(const void *vx, size_t n, wide *w) {                                 \
         const T *x = vx;                                                                           \
-        for (size_t i = 0; i < n; i++)                                                             \
+        QS_IVDEP                                                                                   \
+        for (size_t i = 0; i < WHOLE; i++)                                                         \
             w->f[i] = (double)(value);                                                             \
     }
 #define FLOAT8(TYPE) qs_minifloat_value(qs_minifloat_of(TYPE), x[i])
@@ -93,9 +97,10 @@ QS_COLD static void load_e2m1(const void *x, size_t n, wide *w) {
         w->f[i] = (double)qs_minifloat_value(qs_minifloat_of(QSIM_FLOAT4E2M1), (uint32_t)w->u[i]);
 }
 
-static void load_b8(const void *vx, size_t n, wide *w) {
+QS_COLD static void load_b8(const void *vx, size_t n, wide *w) {
     const uint8_t *x = vx;
-    for (size_t i = 0; i < n; i++)
+    QS_IVDEP
+    for (size_t i = 0; i < WHOLE; i++)
         w->u[i] = x[i] != 0;
 }
 
@@ -103,40 +108,68 @@ static void load_b8(const void *vx, size_t n, wide *w) {
     RARE static void store_##suffix##_##kind(const wide *w, size_t n, void *vy) {                  \
         T *y = vy;                                                                                 \
         QS_IVDEP                                                                                   \
-        for (size_t i = 0; i < n; i++)                                                             \
+        for (size_t i = 0; i < WHOLE; i++)                                                         \
             y[i] = (T)(expression(w->field[i]));                                                   \
     }
 
 #define SAME(v)  (v)
 #define TRUTH(v) ((v) != 0)
-/* `top` is the first double above the type's range. */
-#define SATURATE(v, T, low, high, top)                                                             \
-    ((v) != (v) ? (T)0 : (v) <= (double)(low) ? (T)(low) : (v) >= (top) ? (T)(high) : (T)(v))
-#define TO_S8(v)  SATURATE(v, int8_t, INT8_MIN, INT8_MAX, 128.0)
-#define TO_S16(v) SATURATE(v, int16_t, INT16_MIN, INT16_MAX, 32768.0)
-#define TO_S32(v) SATURATE(v, int32_t, INT32_MIN, INT32_MAX, 2147483648.0)
-#define TO_S64(v) SATURATE(v, int64_t, INT64_MIN, INT64_MAX, 9223372036854775808.0)
-#define TO_U8(v)  SATURATE(v, uint8_t, 0, UINT8_MAX, 256.0)
-#define TO_U16(v) SATURATE(v, uint16_t, 0, UINT16_MAX, 65536.0)
-#define TO_U32(v) SATURATE(v, uint32_t, 0, UINT32_MAX, 4294967296.0)
-#define TO_U64(v) SATURATE(v, uint64_t, 0, UINT64_MAX, 18446744073709551616.0)
+/* Without branches, which vectors have not. */
+static inline double clamp(double v, double low, double high) {
+    const double number = v != v ? 0 : v, least = number < low ? low : number;
+    return least > high ? high : least;
+}
 
-#define STORES(RARE, suffix, T, FROM_INT, FROM_FLOAT)                                              \
-    STORE(RARE, suffix, T, i64, i, FROM_INT)                                                       \
-    STORE(RARE, suffix, T, u64, u, FROM_INT)                                                       \
+QS_COLD static void store_clamped(const wide *w, size_t n, double low, double high, int32_t *y) {
+    QS_IVDEP
+    for (size_t i = 0; i < WHOLE; i++)
+        y[i] = (int32_t)clamp(w->f[i], low, high);
+}
+
+QS_COLD static void store_s32_f64(const wide *w, size_t n, void *y) {
+    store_clamped(w, n, INT32_MIN, INT32_MAX, y);
+}
+
+/* The last double below 2^63 is 1023 less than the greatest integer. */
+static inline int64_t to_s64(double v) {
+    return (int64_t)clamp(v, -0x1p63, 0x1.fffffffffffffp62) + (v >= 0x1p63 ? 1023 : 0);
+}
+
+static uint64_t to_u64(double v) {
+    return v >= 0x1p64 ? UINT64_MAX : v > 0 ? (uint64_t)v : 0;
+}
+
+#define STORES_WHOLE(RARE, suffix, T)                                                              \
+    STORE(RARE, suffix, T, i64, i, SAME)                                                           \
+    STORE(RARE, suffix, T, u64, u, SAME)
+#define STORES(RARE, suffix, T, FROM_FLOAT)                                                        \
+    STORES_WHOLE(RARE, suffix, T)                                                                  \
     STORE(RARE, suffix, T, f64, f, FROM_FLOAT)
+/* Of integers that int32 holds. */
+#define STORES_NARROW(suffix, T, low, high)                                                        \
+    STORES_WHOLE(QS_COLD, suffix, T)                                                               \
+    QS_COLD static void store_##suffix##_f64(const wide *w, size_t n, void *vy) {                  \
+        int32_t v[CHUNK];                                                                          \
+        T *y = vy;                                                                                 \
+        store_clamped(w, n, low, high, v);                                                         \
+        for (size_t i = 0; i < WHOLE; i++)                                                         \
+            y[i] = (T)v[i];                                                                        \
+    }
 
-STORES(, f32, float, SAME, SAME)
-STORES(QS_COLD, f64, double, SAME, SAME)
-STORES(QS_COLD, s8, int8_t, SAME, TO_S8)
-STORES(QS_COLD, s16, int16_t, SAME, TO_S16)
-STORES(QS_COLD, s32, int32_t, SAME, TO_S32)
-STORES(, s64, int64_t, SAME, TO_S64)
-STORES(QS_COLD, u8, uint8_t, SAME, TO_U8)
-STORES(QS_COLD, u16, uint16_t, SAME, TO_U16)
-STORES(QS_COLD, u32, uint32_t, SAME, TO_U32)
-STORES(QS_COLD, u64, uint64_t, SAME, TO_U64)
-STORES(QS_COLD, b8, uint8_t, TRUTH, TRUTH)
+STORES(, f32, float, SAME)
+STORES(QS_COLD, f64, double, SAME)
+STORES_NARROW(s8, int8_t, INT8_MIN, INT8_MAX)
+STORES_NARROW(s16, int16_t, INT16_MIN, INT16_MAX)
+STORES_WHOLE(QS_COLD, s32, int32_t)
+STORES(, s64, int64_t, to_s64)
+STORES_NARROW(u8, uint8_t, 0, UINT8_MAX)
+STORES_NARROW(u16, uint16_t, 0, UINT16_MAX)
+#define TO_U32(v) ((int64_t)clamp(v, 0, UINT32_MAX))
+STORES(QS_COLD, u32, uint32_t, TO_U32)
+STORES(QS_COLD, u64, uint64_t, to_u64)
+STORE(QS_COLD, b8, uint8_t, i64, i, TRUTH)
+STORE(QS_COLD, b8, uint8_t, u64, u, TRUTH)
+STORE(QS_COLD, b8, uint8_t, f64, f, TRUTH)
 
 #define STORE_PACKED(bits, kind, field, expression)                                                \
     QS_COLD static void store_##bits##_##kind(const wide *w, size_t n, void *vy) {                 \
@@ -150,9 +183,73 @@ STORES(QS_COLD, b8, uint8_t, TRUTH, TRUTH)
 #define STORES_PACKED(bits)                                                                        \
     STORE_PACKED(bits, i64, i, SAME)                                                               \
     STORE_PACKED(bits, u64, u, SAME)                                                               \
-    STORE_PACKED(bits, f64, f, TO_S64)
+    STORE_PACKED(bits, f64, f, to_s64)
 STORES_PACKED(4)
 STORES_PACKED(2)
+
+/* ---- between floats and the types that networks have beside them, at once ---- */
+
+typedef void (*direct_fn)(const void *x, void *y, size_t n);
+
+#define DIRECT(name, TX, TY, expression)                                                           \
+    static void name(const void *vx, void *vy, size_t n) {                                         \
+        const TX *x = vx;                                                                          \
+        TY *y = vy;                                                                                \
+        QS_IVDEP                                                                                   \
+        for (size_t i = 0; i < WHOLE; i++) {                                                       \
+            const TX v = x[i];                                                                     \
+            y[i] = (TY)(expression);                                                               \
+        }                                                                                          \
+    }
+
+static inline int32_t byte_of(float v) {
+    const float least = v > 0.0f ? v : 0.0f;
+    return (int32_t)(least < 255.0f ? least : 255.0f);
+}
+
+DIRECT(bool_to_float, uint8_t, float, v != 0)
+DIRECT(byte_to_float, uint8_t, float, v)
+DIRECT(int32_to_float, int32_t, float, v)
+DIRECT(float_to_bool, float, uint8_t, v != 0)
+DIRECT(float_to_byte, float, uint8_t, byte_of(v))
+DIRECT(near_to_int32, float, int32_t, v)
+DIRECT(near_to_int64, float, int64_t, (int32_t)v)
+
+/* At most CHUNK numbers; if int32 does not hold them all, by double. */
+static void float_to(direct_fn near, store_fn store, const float *x, void *y, size_t n) {
+    int32_t far = 0;
+    wide w;
+    for (size_t i = 0; i < WHOLE; i++)
+        far |= !(fabsf(x[i]) < 0x1p31f);
+    if (!far) {
+        near(x, y, n);
+        return;
+    }
+    load_f32(x, n, &w);
+    store(&w, n, y);
+}
+
+static void float_to_int32(const void *x, void *y, size_t n) {
+    float_to(near_to_int32, store_s32_f64, x, y, n);
+}
+static void float_to_int64(const void *x, void *y, size_t n) {
+    float_to(near_to_int64, store_s64_f64, x, y, n);
+}
+
+static const struct {
+    int32_t from, to;
+    direct_fn fn;
+} directs[] = {{QSIM_BOOL, QSIM_FLOAT, bool_to_float},   {QSIM_UINT8, QSIM_FLOAT, byte_to_float},
+               {QSIM_INT32, QSIM_FLOAT, int32_to_float}, {QSIM_FLOAT, QSIM_BOOL, float_to_bool},
+               {QSIM_FLOAT, QSIM_UINT8, float_to_byte},  {QSIM_FLOAT, QSIM_INT32, float_to_int32},
+               {QSIM_FLOAT, QSIM_INT64, float_to_int64}};
+
+QS_COLD static direct_fn direct_of(int32_t from, int32_t to) {
+    for (size_t i = 0; i < QS_COUNT(directs); i++)
+        if (directs[i].from == from && directs[i].to == to)
+            return directs[i].fn;
+    return NULL;
+}
 
 typedef struct cast_type {
     wide_kind kind;
@@ -243,6 +340,7 @@ QS_COLD static int infer_cast_like(qs_infer *x) {
 }
 
 typedef struct cast_params {
+    direct_fn direct; /* in place of load and store; NULL: none */
     load_fn load;
     store_fn store;                /* NULL: store_minifloat */
     const qs_minifloat *minifloat; /* of the result; NULL: float8e8m0 */
@@ -302,20 +400,40 @@ typedef struct cast_job {
     char *y;
 } cast_job;
 
+/* n elements, a multiple of UNIT but for packed ones and narrow floats. */
+static void cast_some(const cast_params *p, const void *x, void *y, size_t n) {
+    wide w;
+    if (p->direct) {
+        p->direct(x, y, n);
+        return;
+    }
+    p->load(x, (n + UNIT - 1) & ~(UNIT - 1), &w);
+    if (p->store)
+        p->store(&w, n, y);
+    else
+        store_minifloat(p, &w, n, y);
+}
+
+/* The last elements, n < CHUNK, in arrays that have room for a multiple of UNIT. */
+static void cast_rest(const cast_params *p, const char *x, char *y, size_t n) {
+    uint64_t in[CHUNK] = {0}, out[CHUNK];
+    memcpy(in, x, (n * p->from + 7) / 8);
+    cast_some(p, in, out, p->to < 8 ? n : (n + UNIT - 1) & ~(UNIT - 1));
+    memcpy(y, out, (n * p->to + 7) / 8);
+}
+
 /* Casts groups of elements, so that no two ranges share a byte of smaller elements. */
 static void cast_range(const void *arg, size_t begin, size_t end) {
     const cast_job *job = arg;
     const cast_params *p = job->p;
-    wide w;
     end = GROUP * end < p->elements ? GROUP * end : p->elements;
     for (size_t i = GROUP * begin; i < end; i += CHUNK) {
-        size_t n = end - i < CHUNK ? end - i : CHUNK;
+        const char *x = job->x + i * p->from / 8;
         char *y = job->y + i * p->to / 8;
-        p->load(job->x + i * p->from / 8, n, &w);
-        if (p->store)
-            p->store(&w, n, y);
+        if (end - i < CHUNK)
+            cast_rest(p, x, y, end - i);
         else
-            store_minifloat(p, &w, n, y);
+            cast_some(p, x, y, CHUNK);
     }
 }
 
@@ -334,6 +452,7 @@ QS_COLD static int lower_cast(qs_lower *l) {
     cast_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return QSIM_E_NOMEM;
+    p->direct = direct_of(x->dtype, y->dtype);
     p->load = types[x->dtype].load;
     p->kind = types[x->dtype].kind;
     p->store = types[y->dtype].store[p->kind];
