@@ -121,6 +121,7 @@ static int8_t packed_weight(const qk_source_i8 *s, bool merged, int32_t n, int32
 typedef struct packed_panel {
     int32_t columns[64], width;
     int64_t ahead; /* bytes; 0: weights were just read */
+    bool second;   /* of a split source: the set that is packed */
 } packed_panel;
 
 /* Packs any source and form: several pixels, whole kernels, pairs of dwords. */
@@ -172,10 +173,17 @@ static void interleave(const uint8_t *const from[4], int32_t bytes, uint8_t flip
     }
 }
 
+/* Replaces weights of a split source by the part that a set holds. */
+static void take_part(int32_t zp, bool second, int32_t count, uint8_t *run) {
+    for (int32_t i = 0; i < count; i++)
+        run[i] = (uint8_t)qk_i8_part((int8_t)run[i] - zp, second);
+}
+
 /* Packs bytes [j, j + count) of a segment of four columns; `together`: those are contiguous. */
 static void pack_run(const qk_source_i8 *s, const qk_form_i8 *f, const int8_t *segment,
-                     int32_t column, bool together, int32_t j, int32_t count, int32_t step,
+                     const packed_panel *q, int32_t column, bool together, int32_t j, int32_t count,
                      int8_t *to) {
+    const int32_t step = 4 * q->width;
     const uint8_t *from[4];
     uint8_t run[4][RUN] = {{0}}, last[4][16];
     const int32_t whole = together && column + 4 <= s->n ? count / 16 * 16 : 0;
@@ -188,7 +196,9 @@ static void pack_run(const qk_source_i8 *s, const qk_form_i8 *f, const int8_t *s
     for (int32_t c = 0; c < 4; c++) {
         if (column + c < s->n)
             gather_run(s, segment + (column + c) * s->sn, j + whole, count - whole, run[c]);
-        else if (column + c < f->n)
+        if (column + c < s->n && s->split)
+            take_part(s->zp[column + c], q->second, count, run[c]);
+        else if (column + c >= s->n && column + c < f->n)
             memset(run[c], 1, (size_t)(count - whole));
         from[c] = run[c];
     }
@@ -212,14 +222,14 @@ static void fetch_lines(int8_t *to) {
 static void pack_rows(const qk_source_i8 *s, const qk_form_i8 *f, const int8_t *segment,
                       const packed_panel *q, int8_t *to) {
     const int32_t width = q->width;
-    const bool together = s->sc == 1 && (f->k <= s->c || s->sx == s->c);
+    const bool together = s->sc == 1 && (f->k <= s->c || s->sx == s->c) && !s->split;
     for (int32_t j = 0; j < f->k && !qk_i8_stopped(s); j += RUN) {
         int32_t left = f->k - j < RUN ? f->k - j : RUN;
         for (int32_t p = 0; p < width; p += 4) {
             fetch_lines(to + (RUN + p) * width);
             for (int32_t c = 0; c < 4 && q->ahead; c++)
                 __builtin_prefetch(segment + (q->columns[p] + c) * s->sn + q->ahead + j);
-            pack_run(s, f, segment, q->columns[p], together, j, left, 4 * width, to + 4 * p);
+            pack_run(s, f, segment, q, q->columns[p], together, j, left, to + 4 * p);
         }
         to += (left + 3) / 4 * 4 * width;
     }
@@ -303,8 +313,8 @@ static void pack_taps(const qk_source_i8 *s, const qk_form_i8 *f, bool merged,
             for (int32_t tap = 0; tap < taps; tap++) {
                 const int8_t *from =
                     s->w + tap / s->kw * s->sy + (merged ? 0 : tap % s->kw * s->sx);
-                pack_run(s, f, from, q->columns[p], false, merged ? tap % s->kw * s->c + c : c,
-                         count, 4 * q->width, tap_place(s, f, merged, tap, c, q->width, b) + 4 * p);
+                pack_run(s, f, from, q, q->columns[p], false, merged ? tap % s->kw * s->c + c : c,
+                         count, tap_place(s, f, merged, tap, c, q->width, b) + 4 * p);
             }
         }
 }
@@ -447,19 +457,22 @@ static void clear_padding(const qk_form_i8 *f, int32_t width, int8_t *b) {
 }
 
 static void pack_panel(const qk_i8 *t, const qk_source_i8 *s, const qk_form_i8 *f, bool merged,
-                       const packed_panel *q, int8_t *b) {
-    if (pixels_of(s) > 1 || s->whole || s->split || t->pairs) {
+                       packed_panel *q, int8_t *b) {
+    const int32_t set = s->split ? f->segs / 2 : f->segs;
+    if (pixels_of(s) > 1 || s->whole || t->pairs) {
         pack_any(t, s, f, merged, q, b);
         return;
     }
     clear_padding(f, q->width, b);
-    if (s->sc > 1 && s->c % 4 == 0 && s->kh * s->kw > 1) {
+    if (s->sc > 1 && s->c % 4 == 0 && s->kh * s->kw > 1 && !s->split) {
         pack_taps(s, f, merged, q, b);
         return;
     }
-    for (int32_t seg = 0; seg < f->segs; seg++, b += (size_t)f->k4 * 4 * (size_t)q->width) {
+    for (int32_t i = 0; i < f->segs; i++, b += (size_t)f->k4 * 4 * (size_t)q->width) {
+        const int32_t seg = i % set;
         const int8_t *from =
             s->w + (merged ? seg * s->sy : seg / s->kw * s->sy + seg % s->kw * s->sx);
+        q->second = i >= set;
         pack_rows(s, f, from, q, b);
     }
 }

@@ -250,6 +250,12 @@ QS_COLD static int pack_epilogue(const packing *k, qs_i8_packed *out) {
     return QSIM_OK;
 }
 
+/* Whether an input is left out, or is one number, constant or not. */
+static bool is_single(const qs_pack *p, int32_t index) {
+    const qs_value *v = pack_value(p, index);
+    return !v || (v->rank >= 0 && qs_dims_product(v->dims, 0, v->rank) == 1);
+}
+
 QS_COLD static int pack_proven(packing *k) {
     qs_pack *p = k->p;
     int code = prove_rules(k);
@@ -260,7 +266,8 @@ QS_COLD static int pack_proven(packing *k) {
         return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
     out->layout = k->shape->w;
     out->layout.rows = qs_i8_sample_rows(&p->graph->values[p->node->outputs[0]], &out->layout);
-    qs_i8_choose(&out->layout, &k->w_zp, k->source.flip, k->known, k->rules.wide);
+    const bool one = k->known || (is_single(p, k->r->x_scale) && is_single(p, k->r->x_zp));
+    qs_i8_choose(&out->layout, &k->w_zp, k->source.flip, one, k->rules.wide);
     if (k->known && !k->rules.int32_out && !k->clamp && out->layout.zero_points != QS_ZP_COLUMN)
         out->layout.result = QS_RESULT_BYTES;
     code = pack_into(k, out);
@@ -291,16 +298,11 @@ QS_COLD int qs_i8_pack(qs_pack *p, const qs_i8_roles *r, const qs_i8_shape *shap
     return code;
 }
 
-static bool is_one_number(const qs_value *v) {
-    return v && v->rank >= 0 && qs_dims_product(v->dims, 0, v->rank) == 1;
-}
-
 QS_COLD bool qs_i8_makes_floats(const qs_pack *p) {
-    const qs_value *zp = pack_value(p, 2), *w_zp = pack_value(p, 3);
+    const qs_value *w_zp = pack_value(p, 3);
     const qs_value *scale = pack_value(p, QS_I8_W_SCALE), *add = pack_value(p, QS_I8_ADD);
-    return is_one_number(pack_value(p, QS_I8_X_SCALE)) && (!zp || is_one_number(zp)) && scale &&
-           scale->data && (!add || add->data) && (!w_zp || w_zp->data) &&
-           !qs_node_int(p->node, "rows", 0);
+    return is_single(p, QS_I8_X_SCALE) && is_single(p, 2) && scale && scale->data &&
+           (!add || add->data) && (!w_zp || w_zp->data) && !qs_node_int(p->node, "rows", 0);
 }
 
 QS_COLD int qs_i8_pack_floats(qs_pack *p) {
@@ -560,9 +562,8 @@ QS_COLD int qs_i8_lower(qs_lower *l, qs_i8_plan *p) {
     if (code)
         return code;
     choose_floats(p);
-    const bool constant = p->packed && p->packed->complete && !p->floats.direct;
-    const bool prepared = constant && p->batches == 1;
-    p->prepared = prepared;
+    const bool alone = p->batches == 1 && !p->floats.direct;
+    const bool prepared = p->prepared = alone && p->packed && p->packed->complete;
     if (!prepared && (code = check_worst(&x, p)))
         return code;
     const double ns = qs_conv_i8_ns(&p->conv);

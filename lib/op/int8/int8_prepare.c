@@ -27,10 +27,10 @@ static bool one_zero_point(const qs_i8_list *w_zp) {
     return true;
 }
 
-QS_COLD void qs_i8_choose(qs_conv_i8_weights *w, const qs_i8_list *w_zp, uint8_t flip, bool known,
+QS_COLD void qs_i8_choose(qs_conv_i8_weights *w, const qs_i8_list *w_zp, uint8_t flip, bool one,
                           bool wide) {
     bool any = qs_i8_any_zero_point(w_zp, flip);
-    const bool same = any && known && !wide && one_zero_point(w_zp);
+    const bool same = any && one && !wide && one_zero_point(w_zp);
     const bool depthwise = w->groups > 1 && w->n == 1 && w->c == 1;
     bool split = any && !wide && (depthwise || !same);
     /* 127 - (-128) is not the sum of two s8 numbers. */

@@ -31,11 +31,10 @@ bool qs_i8_list_same(const qs_i8_list *a, const qs_i8_list *b);
 bool qs_i8_any_zero_point(const qs_i8_list *w_zp, uint8_t flip);
 
 /*
- * Chooses w->zero_points for constant weights. known: all other parameters are constant; wide: sums
- * need the general epilogue in any case.
+ * Chooses w->zero_points for constant weights. one: x has one scale and zero point; wide: sums need
+ * the general epilogue in any case.
  */
-void qs_i8_choose(qs_conv_i8_weights *w, const qs_i8_list *w_zp, uint8_t flip, bool known,
-                  bool wide);
+void qs_i8_choose(qs_conv_i8_weights *w, const qs_i8_list *w_zp, uint8_t flip, bool one, bool wide);
 
 /* For every column: the sum of w - zp, and the sum of its positive terms. */
 typedef struct qs_i8_totals {

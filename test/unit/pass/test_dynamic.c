@@ -2,6 +2,7 @@
 /*
  * Dynamically quantized convolutions over one, two and three axes of space, padded on every side:
  * at each level the bits of plain loops, which pad with the zero point that the run has chosen.
+ * Weights are int8 without zero points, or uint8 with one for all or one for each channel.
  */
 #include "net.h"
 
@@ -33,7 +34,9 @@ static form form_of(int axes) {
 
 typedef struct values {
     float x[INPUTS], bias[OUT], scale[OUT];
-    int8_t w[OUT * IN * TAPS];
+    int8_t w[OUT * IN * TAPS]; /* uint8 with zero points */
+    int zero_points;
+    uint8_t zero[OUT];
 } values;
 
 static void draw(values *v) {
@@ -45,6 +48,7 @@ static void draw(values *v) {
     for (size_t i = 0; i < OUT; i++) {
         v->bias[i] = 0.25f * (float)i - 0.5f;
         v->scale[i] = 0.001f + 0.0005f * (float)i;
+        v->zero[i] = (uint8_t)(v->zero_points == 0 ? 0 : v->zero_points == 1 ? 119 : 40 * i + 7);
     }
 }
 
@@ -71,8 +75,9 @@ static int quantized(float x, float scale, int zero) {
 
 /* Sum of products at position `at` of the output; outside, x is the zero point: nothing is added.
  */
-static int32_t sum_at(const form *f, const uint8_t *x, int zero, const int8_t *w,
+static int32_t sum_at(const form *f, const uint8_t *x, int zero, const values *v, int64_t m,
                       const int64_t at[SPACE]) {
+    const int8_t *w = v->w + m * IN * product(f->kernel);
     int32_t sum = 0;
     for (int64_t c = 0; c < IN; c++)
         for (int64_t i = 0; i < product(f->kernel); i++) {
@@ -85,8 +90,10 @@ static int32_t sum_at(const form *f, const uint8_t *x, int zero, const int8_t *w
                 inside = inside && p >= 0 && p < f->in[k];
                 from = from * f->in[k] + p;
             }
+            const int8_t stored = w[c * product(f->kernel) + i];
+            const int weight = v->zero_points ? (uint8_t)stored - v->zero[m] : stored;
             if (inside)
-                sum += (x[from] - zero) * w[c * product(f->kernel) + i];
+                sum += (x[from] - zero) * weight;
         }
     return sum;
 }
@@ -104,7 +111,7 @@ static void expect(const form *f, const values *v, float *y) {
         const int64_t n = i / outs / OUT, m = i / outs % OUT, p = i % outs;
         const int64_t at[SPACE] = {p / f->out[2] / f->out[1], p / f->out[2] % f->out[1],
                                    p % f->out[2]};
-        const int32_t sum = sum_at(f, q + n * image, zero, v->w + m * IN * product(f->kernel), at);
+        const int32_t sum = sum_at(f, q + n * image, zero, v, m, at);
         const float scaled = (float)sum * (scale * v->scale[m]), added = scaled + v->bias[m];
         y[i] = added > 0 ? added : 0;
     }
@@ -112,7 +119,7 @@ static void expect(const form *f, const values *v, float *y) {
 
 /* ---- the same as a network ---- */
 
-static void check(int axes) {
+static void check(int axes, int zero_points) {
     static float wanted[BATCH * OUT * DEPTH * HEIGHT * WIDTH], got[QS_COUNT(wanted)];
     static values v;
     const form f = form_of(axes);
@@ -125,13 +132,16 @@ static void check(int axes) {
         w[2 + i] = f.kernel[skip + i];
         b[2 + i] = pads[i] = pads[axes + i] = 1;
     }
+    v.zero_points = zero_points;
     draw(&v);
+    const int32_t type = zero_points ? QSIM_UINT8 : QSIM_INT8;
+    const int64_t zeros = OUT;
     net_begin(&n, NULL, 13);
     net_input(&n, "x", QSIM_FLOAT, rank, x);
-    net_const(&n, "w", QSIM_INT8, rank, w, v.w);
+    net_const(&n, "w", type, rank, w, v.w);
     net_const(&n, "w_scale", QSIM_FLOAT, rank, b, v.scale);
     net_const(&n, "bias", QSIM_FLOAT, rank, b, v.bias);
-    net_byte(&n, "w_zero", QSIM_INT8, 0);
+    net_const(&n, "w_zero", type, zero_points == 2, &zeros, v.zero);
     net_node(&n, "", "DynamicQuantizeLinear", "x", "q,scale,zero");
     const qs_id conv = net_node(&n, "", "ConvInteger", "q,w,zero,w_zero", "sums");
     net_ints(&n, conv, "pads", 2 * axes, pads);
@@ -158,6 +168,7 @@ static void check(int axes) {
 
 int main(void) {
     for (int axes = 1; axes <= SPACE; axes++)
-        check(axes);
+        for (int zero_points = 0; zero_points < 3; zero_points++)
+            check(axes, zero_points);
     return test_done();
 }
