@@ -57,6 +57,7 @@ static const char *const lines[] = {
     "Dropout/2 f2,3 - o=1 : seed=3",
     "DynamicQuantizeLinear/3 f2,3",
     "Einsum f2,3 f3,4 : equation=ij,jk->ik",
+    "Einsum f1,2,3,4 f2,4,5,1 : equation=abcd,bdef->fceab",
     "Expand f2,1 l2=2,3",
     "EyeLike f3,4 : k=1",
     "Gather f3,4 l2=0,2 : axis=0",

@@ -273,8 +273,7 @@ QS_COLD static int pack_proven(packing *k) {
     code = pack_into(k, out);
     if (!code && k->known)
         code = pack_epilogue(k, out);
-    if (!code)
-        p->result = out;
+    p->result = code ? p->result : out;
     return code;
 }
 
@@ -302,7 +301,8 @@ QS_COLD bool qs_i8_makes_floats(const qs_pack *p) {
     const qs_value *w_zp = pack_value(p, 3);
     const qs_value *scale = pack_value(p, QS_I8_W_SCALE), *add = pack_value(p, QS_I8_ADD);
     return is_single(p, QS_I8_X_SCALE) && is_single(p, 2) && scale && scale->data &&
-           (!add || add->data) && (!w_zp || w_zp->data) && !qs_node_int(p->node, "rows", 0);
+           (!add || add->data || add->dtype == QSIM_INT32) && (!w_zp || w_zp->data) &&
+           !qs_node_int(p->node, "rows", 0);
 }
 
 QS_COLD int qs_i8_pack_floats(qs_pack *p) {
@@ -310,8 +310,11 @@ QS_COLD int qs_i8_pack_floats(qs_pack *p) {
     size_t bytes;
     if (!packed || !qs_i8_makes_floats(p) || packed->layout.zero_points == QS_ZP_COLUMN)
         return QSIM_OK;
-    const float *scales = qs_pack_const(p, QS_I8_W_SCALE), *adds = qs_pack_const(p, QS_I8_ADD);
-    if (!scales || (!adds && pack_value(p, QS_I8_ADD)))
+    const qs_value *add = pack_value(p, QS_I8_ADD);
+    const bool floats = add && add->dtype == QSIM_FLOAT;
+    const float *scales = qs_pack_const(p, QS_I8_W_SCALE),
+                *adds = floats ? qs_pack_const(p, QS_I8_ADD) : NULL;
+    if (!scales || (floats && !adds))
         return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
     if (!qs_i8_columns_bytes(&packed->layout, &bytes))
         return pack_fail(p, QSIM_E_LIMIT, "too many output channels");
@@ -350,11 +353,10 @@ static const void *part(const void *list, int64_t count, int64_t each, int64_t f
 }
 
 static void read_floats(const run *k, qs_i8_rules *r) {
-    const qs_i8_floats *how = &k->p->floats;
     r->floats = k->p->packed->columns;
     r->x_scale = *(const float *)role_in(k, QS_I8_X_SCALE);
-    r->low = how->low;
-    r->high = how->high;
+    r->low = k->p->floats.low;
+    r->high = k->p->floats.high;
 }
 
 static void read_rules(const run *k, int64_t batch, uint8_t *memory, qs_i8_rules *r) {
@@ -372,7 +374,7 @@ static void read_rules(const run *k, int64_t batch, uint8_t *memory, qs_i8_rules
                        .y_scale = y_scale ? y_scale[0] : 1.0f,
                        .w_scale = part(role_in(k, at->w_scale), p->w_scales, n, wb, 4),
                        .w_scales = p->w_scales,
-                       .bias = role_in(k, at->bias),
+                       .bias = role_in(k, p->floats.integers ? QS_I8_ADD : at->bias),
                        .x_zp = x_zp ? x_zp[0] : 0,
                        .y_zp = y_zp ? y_zp[0] : 0,
                        .lo = p->lo,
@@ -481,11 +483,9 @@ QS_COLD static int make_layout(qs_lower *l, qs_infer *x, qs_i8_plan *p) {
     p->w_scales = elements_of(role_value(l, r->w_scale));
     p->w_signed = w->dtype == QSIM_INT8;
     p->rows = p->x_zps > 1 || p->x_scales > 1;
-    p->conv.w = p->shape.w;
-    if (p->packed) {
-        p->conv.w = p->packed->layout;
+    p->conv.w = p->packed ? p->packed->layout : p->shape.w;
+    if (p->packed)
         return QSIM_OK;
-    }
     qs_i8_list list = {zp && zp->data ? zp->data->data : NULL, p->w_zps, p->w_signed};
     const bool any = (zp && !zp->data) || qs_i8_any_zero_point(&list, p->w_signed ? 0 : 0x80);
     const bool same = (!zp || zp->data) && p->w_zps <= 1 && !p->rows;
@@ -508,12 +508,11 @@ QS_COLD static int check_worst(qs_infer *x, const qs_i8_plan *p) {
 }
 
 QS_COLD static int make_scratch(qs_infer *x, qs_i8_plan *p, size_t *scratch) {
-    size_t rows = 0;
+    size_t rows = 0, all = p->conv_bytes;
     if (!qs_i8_epilogue_bytes(&p->conv.w, &p->epilogue_bytes) ||
         (p->rows && !qs_mul((size_t)p->conv.g.ho, 8, &rows)) || rows > SIZE_MAX / 4)
         return qs_infer_fail(x, QSIM_E_LIMIT, "an integer product is too large");
     p->row_bytes = p->rows ? 2 * qs_align(rows / 2, 64) : 0;
-    size_t all = p->conv_bytes;
     if (!qs_add(all, p->weights_bytes, &all) || !qs_add(all, p->epilogue_bytes, &all) ||
         !qs_add(all, p->row_bytes, &all) || all > SIZE_MAX / 2 ||
         !qs_mul(qs_align(all, 64), (size_t)p->tasks, scratch))
@@ -562,7 +561,7 @@ QS_COLD int qs_i8_lower(qs_lower *l, qs_i8_plan *p) {
     if (code)
         return code;
     choose_floats(p);
-    const bool alone = p->batches == 1 && !p->floats.direct;
+    const bool alone = p->batches == 1 && !p->floats.direct && !p->floats.integers;
     const bool prepared = p->prepared = alone && p->packed && p->packed->complete;
     if (!prepared && (code = check_worst(&x, p)))
         return code;

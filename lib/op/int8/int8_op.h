@@ -56,6 +56,7 @@ typedef struct qs_i8_floats {
     float low, high;
     int32_t into, column; /* attributes, see op/nn/window.h */
     qs_i8_after *after;   /* processes blocks of results, or NULL */
+    bool integers;        /* input QS_I8_ADD is added to the sums */
     bool direct;          /* set by qs_i8_lower: kernels make floats; else the results are sums */
 } qs_i8_floats;
 

@@ -173,8 +173,12 @@ static qk_out_i8 floats_of(const qs_conv_i8_weights *w, const qs_i8_rules *r, ui
     const uint32_t x_zp = (uint32_t)r->x_zp;
     uint32_t *bias = cut(&at, positions);
     float *scale = cut(&at, positions);
+    if (r->bias)
+        qs_conv_i8_weights_spread(w, r->bias, bias);
+    else
+        memset(bias, 0, positions * sizeof(*bias));
     for (size_t i = 0; i < positions; i++)
-        bias[i] = 0 - x_zp * ((uint32_t)colsum[i] - zeros);
+        bias[i] -= x_zp * ((uint32_t)colsum[i] - zeros);
     for (size_t i = 0; i < positions; i++)
         scale[i] = x_scale * w_scale[i];
     return (qk_out_i8){.bias = (const int32_t *)bias,

@@ -8,8 +8,8 @@
  * clamped to lo and hi, in this order, without contraction: the bits of Cast, Mul and Add. Then the
  * operations of op/nn/finish.h follow.
  * Inputs 0 to 3 are those of the integer operator; 4: x_scale, one element or one per row (for a
- * convolution: per image); 5: w_scale and 6 (optional): bias, one element per column; 7 (optional):
- * a tensor added to the results; 8: see scaled.h.
+ * convolution: per image); 5: w_scale and 6 (optional): bias, one element per column, integers of
+ * which are added to the sums; 7 (optional): a tensor added to the results; 8: see scaled.h.
  *
  * The product's kernels compute the floats. If they cannot, as with `rows`, sums are first stored
  * in the output's memory, or in scratch memory if the results go into a larger tensor.
@@ -45,7 +45,7 @@ QS_COLD static int64_t columns_of(const qs_infer *x, const qs_value *y) {
 QS_COLD static int infer_scaled(qs_infer *x) {
     int code = sums_of(x->node)->infer(x);
     for (int32_t i = 4; i < 7 && !code; i++)
-        code = qs_infer_type(x, i, QS_T_FLOAT);
+        code = qs_infer_type(x, i, i == QS_I8_ADD ? QS_T_FLOAT | QS_T(QSIM_INT32) : QS_T_FLOAT);
     for (int32_t i = 5; i < 7 && !code; i++)
         code = qs_infer_count(x, i, columns_of(x, &x->out[0]));
     if (!code)
@@ -63,8 +63,8 @@ typedef struct scale_plan {
     const qk_ew *k;
     size_t rows, columns, same; /* same: rows that share an x_scale */
     float lo, hi;
-    bool bias;
-    bool by_row; /* (sum * w_scale) * x_scale, else sum * (x_scale * w_scale) */
+    bool bias, integers; /* integers are added to the sums */
+    bool by_row;         /* (sum * w_scale) * x_scale, else sum * (x_scale * w_scale) */
     qs_finish end;
     size_t into, column; /* larger tensor: floats per pixel, index of the first result */
 } scale_plan;
@@ -158,16 +158,18 @@ static void run_scaled(const qs_step *s, const qs_frame *f) {
     scale_sums(p, f, &job);
 }
 
-/* Values of the step that computes only the sums: inputs 0 to 3, then the output. */
-static const qs_id own_ids[] = {0, 1, 2, 3, 4};
-#define OWN 4
+/* Values of the step that computes only the sums: inputs 0 to 3 and 6, then the output. */
+static const qs_id own_ids[] = {0, 1, 2, 3, QS_NONE, QS_NONE, 4, 5};
+#define OWN 5
 
 static void run_scaled_into(const qs_step *s, const qs_frame *f) {
     const scaled_params *p = s->params;
     scale_job job = job_of(&p->scaled, s, f);
     void *address[OWN + 1];
-    for (int32_t i = 0; i < OWN; i++)
-        address[i] = s->in[i] == QS_NONE ? NULL : f->address[s->in[i]];
+    for (int32_t i = 0; i < OWN; i++) {
+        const int32_t from = i < 4 ? i : p->scaled.integers ? QS_I8_ADD : 0;
+        address[i] = s->in[from] == QS_NONE ? NULL : f->address[s->in[from]];
+    }
     address[OWN] = f->scratch;
     const qs_frame own = {.ctx = f->ctx,
                           .address = address,
@@ -179,7 +181,7 @@ static void run_scaled_into(const qs_step *s, const qs_frame *f) {
 }
 
 QS_COLD static int make_scaled(const qs_lower *l, scale_plan *s) {
-    const qs_value *y = qs_lower_out(l, 0);
+    const qs_value *y = qs_lower_out(l, 0), *bias = qs_lower_in(l, QS_I8_ADD);
     qs_infer x;
     qs_lower_infer(l, &x);
     size_t scales = qs_value_elements(qs_lower_in(l, 4)), elements = qs_value_elements(y);
@@ -191,7 +193,8 @@ QS_COLD static int make_scaled(const qs_lower *l, scale_plan *s) {
                       .column = (size_t)qs_node_int(l->node, "column", 0),
                       .lo = qs_node_float(l->node, "lo", -INFINITY),
                       .hi = qs_node_float(l->node, "hi", INFINITY),
-                      .bias = qs_lower_in(l, 6) != NULL,
+                      .bias = bias && bias->dtype == QSIM_FLOAT,
+                      .integers = bias && bias->dtype == QSIM_INT32,
                       .by_row = qs_node_int(l->node, "rows", 0) != 0,
                       .end = qs_finish_lower(l, QS_SCALED_OTHER)};
     s->rows = s->columns ? elements / (into ? s->into : s->columns) : 0;
@@ -208,7 +211,7 @@ QS_COLD static int lower_into(qs_lower *l, scaled_params *p) {
         !qs_add(p->bytes = qs_align(bytes + 64, 64), p->sums.scratch, &l->step->scratch))
         return qs_fail(l->error, QSIM_E_LIMIT, "a convolution's scratch memory is too large");
     p->sums.in = own_ids;
-    p->sums.out = own_ids + OWN;
+    p->sums.out = own_ids + QS_COUNT(own_ids) - 1;
     l->step->run = run_scaled_into;
     return QSIM_OK;
 }
@@ -216,7 +219,8 @@ QS_COLD static int lower_into(qs_lower *l, scaled_params *p) {
 /* Describes the results that the kernels compute. */
 static qs_i8_floats floats_of(const scale_plan *s) {
     const bool end = s->end.first.fn || s->end.sum || s->end.curve.fn;
-    return (qs_i8_floats){.low = s->lo,
+    return (qs_i8_floats){.integers = s->integers,
+                          .low = s->lo,
                           .high = s->hi,
                           .into = (int32_t)s->into,
                           .column = (int32_t)s->column,

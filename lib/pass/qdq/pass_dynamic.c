@@ -5,7 +5,8 @@
  *     sums = MatMulInteger | ConvInteger (q, w, q_zp, w_zp)
  *     y    = Mul(Cast(sums), Mul(q_scale, w_scale)) [+ bias]
  *
- * becomes one operator, with the same bits. So does every row with a scale of its own:
+ * becomes one operator, with the same bits; sums may get integers first, as ONNX Runtime's
+ * quantizer once added biases. So does every row with a scale of its own:
  *
  *     y = Mul(Mul(Cast(sums), w_scale), s) [+ bias]
  *     s = Div(Max(ReduceMax(Abs(x)), 1e-30), 127);  q = Cast(Add(Round(Div(x, s)), 128))
@@ -34,8 +35,8 @@ static bool is_float_const(const dynamic *d, qs_id v) {
 /* ---- products ---- */
 
 typedef struct product {
-    qs_id node, last; /* the integer operator and the node that makes y */
-    qs_id x_scale, w_scale, bias;
+    qs_id node, last;             /* the integer operator and the node that makes y */
+    qs_id x_scale, w_scale, bias; /* bias: of floats, or of integers that are added to sums */
     bool conv, rows;
     int64_t columns;
 } product;
@@ -52,6 +53,18 @@ static bool is_per_column(const product *m, const qs_const *c, int32_t y_rank) {
         return true;
     return c->rank >= -axis && c->dims[c->rank + axis] == m->columns &&
            (int64_t)c->elements == m->columns;
+}
+
+/* The integers for each column of y that an Add takes beside the sums; QS_NONE: others. */
+static qs_id read_integers(const dynamic *d, qs_id add, qs_id sums, const product *m,
+                           int32_t y_rank) {
+    const qs_id id = other_input(&d->g->nodes[add], sums);
+    const qs_value *v = &d->g->values[id];
+    const int32_t axis = v->rank + (m->conv ? 1 - y_rank : -1);
+    bool fits = v->dtype == QSIM_INT32 && v->rank <= y_rank && axis >= 0;
+    for (int32_t i = 0; i < v->rank && fits; i++)
+        fits = v->dims[i].size == (i == axis ? m->columns : 1);
+    return fits ? id : QS_NONE;
 }
 
 static bool read_scales(const dynamic *d, qs_id scales, product *m, int32_t rank) {
@@ -113,8 +126,14 @@ static bool match_product(const dynamic *d, qs_id node, product *m) {
         (w->dtype != QSIM_INT8 && w->dtype != QSIM_UINT8))
         return false;
     m->columns = w->dims[m->conv ? 0 : 1];
-    qs_id cast = qs_pass_reader(d->g, &d->uses, n->outputs[0], "Cast");
-    if (cast == QS_NONE || g->values[g->nodes[cast].outputs[0]].dtype != QSIM_FLOAT)
+    qs_id whole = n->outputs[0], integers = qs_pass_reader(d->g, &d->uses, whole, "Add");
+    if (integers != QS_NONE) {
+        m->bias = read_integers(d, integers, whole, m, rank);
+        whole = g->nodes[integers].outputs[0];
+    }
+    qs_id cast = qs_pass_reader(d->g, &d->uses, whole, "Cast");
+    if ((integers != QS_NONE && m->bias == QS_NONE) || cast == QS_NONE ||
+        g->values[g->nodes[cast].outputs[0]].dtype != QSIM_FLOAT)
         return false;
     qs_id sums = g->nodes[cast].outputs[0];
     qs_id mul = qs_pass_reader(d->g, &d->uses, sums, "Mul");
@@ -122,7 +141,7 @@ static bool match_product(const dynamic *d, qs_id node, product *m) {
         (!match_tensor(d, mul, sums, m, rank) && !match_by_row(d, mul, sums, m, rank)))
         return false;
     qs_id y = g->nodes[m->last].outputs[0], add = qs_pass_reader(d->g, &d->uses, y, "Add");
-    qs_id bias = add == QS_NONE ? QS_NONE : other_input(&g->nodes[add], y);
+    qs_id bias = add == QS_NONE || m->bias != QS_NONE ? QS_NONE : other_input(&g->nodes[add], y);
     if (is_float_const(d, bias) && is_per_column(m, g->values[bias].data, rank)) {
         m->last = add;
         m->bias = bias;
@@ -155,7 +174,9 @@ static int replace_product(dynamic *d, const product *m) {
     in[3] = zero_point(d, &g->nodes[m->node], 3, g->values[in[1]].dtype);
     in[4] = m->x_scale;
     in[5] = make_vector(d, m->w_scale, m->columns);
-    in[6] = m->bias == QS_NONE ? QS_NONE : make_vector(d, m->bias, m->columns);
+    in[6] = m->bias;
+    if (m->bias != QS_NONE && g->values[m->bias].dtype == QSIM_FLOAT)
+        in[6] = make_vector(d, m->bias, m->columns);
     for (int32_t i = 2; i < 7; i++)
         if (in[i] < 0 && !(i == 6 && m->bias == QS_NONE))
             return in[i];

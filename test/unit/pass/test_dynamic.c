@@ -2,7 +2,8 @@
 /*
  * Dynamically quantized convolutions over one, two and three axes of space, padded on every side:
  * at each level the bits of plain loops, which pad with the zero point that the run has chosen.
- * Weights are int8 without zero points, or uint8 with one for all or one for each channel.
+ * Weights are int8 with zero point 0, or uint8 with one for all or one for each channel. Biases
+ * are added to results, or rounded down to integers that are added to sums.
  */
 #include "net.h"
 
@@ -36,6 +37,7 @@ typedef struct values {
     float x[INPUTS], bias[OUT], scale[OUT];
     int8_t w[OUT * IN * TAPS]; /* uint8 with zero points */
     int zero_points;
+    bool integers; /* biases are */
     uint8_t zero[OUT];
 } values;
 
@@ -48,7 +50,9 @@ static void draw(values *v) {
     for (size_t i = 0; i < OUT; i++) {
         v->bias[i] = 0.25f * (float)i - 0.5f;
         v->scale[i] = 0.001f + 0.0005f * (float)i;
-        v->zero[i] = (uint8_t)(v->zero_points == 0 ? 0 : v->zero_points == 1 ? 119 : 40 * i + 7);
+        v->zero[i] = (uint8_t)(v->zero_points == 1   ? 119
+                               : v->zero_points == 2 ? 40 * i + 7
+                                                     : 40 * i);
     }
 }
 
@@ -112,14 +116,36 @@ static void expect(const form *f, const values *v, float *y) {
         const int64_t at[SPACE] = {p / f->out[2] / f->out[1], p / f->out[2] % f->out[1],
                                    p % f->out[2]};
         const int32_t sum = sum_at(f, q + n * image, zero, v, m, at);
-        const float scaled = (float)sum * (scale * v->scale[m]), added = scaled + v->bias[m];
+        const float step = scale * v->scale[m];
+        const int32_t whole = v->integers ? (int32_t)floorf(v->bias[m] / step) : 0;
+        const float scaled = (float)(sum + whole) * step;
+        const float added = v->integers ? scaled : scaled + v->bias[m];
         y[i] = added > 0 ? added : 0;
     }
 }
 
 /* ---- the same as a network ---- */
 
-static void check(int axes, int zero_points) {
+/* The nodes from "sums" to "biased". */
+static void add_scaling(net *n, bool integers) {
+    const char *sums = "sums";
+    net_node(n, "", "Mul", "scale,w_scale", "scales");
+    if (integers) {
+        net_node(n, "", "Div", "bias,scales", "quotient");
+        net_node(n, "", "Floor", "quotient", "rounded");
+        const qs_id whole = net_node(n, "", "Cast", "rounded", "whole");
+        CHECK_INT(qs_node_set_int(n->g, whole, "to", QSIM_INT32), 0);
+        net_node(n, "", "Reshape", "whole,shape", "integers");
+        net_node(n, "", "Add", "sums,integers", sums = "added");
+    }
+    const qs_id cast = net_node(n, "", "Cast", sums, "floats");
+    CHECK_INT(qs_node_set_int(n->g, cast, "to", QSIM_FLOAT), 0);
+    net_node(n, "", "Mul", "floats,scales", integers ? "biased" : "scaled");
+    if (!integers)
+        net_node(n, "", "Add", "scaled,bias", "biased");
+}
+
+static void check(int axes, int zero_points, bool integers) {
     static float wanted[BATCH * OUT * DEPTH * HEIGHT * WIDTH], got[QS_COUNT(wanted)];
     static values v;
     const form f = form_of(axes);
@@ -133,6 +159,7 @@ static void check(int axes, int zero_points) {
         b[2 + i] = pads[i] = pads[axes + i] = 1;
     }
     v.zero_points = zero_points;
+    v.integers = integers;
     draw(&v);
     const int32_t type = zero_points ? QSIM_UINT8 : QSIM_INT8;
     const int64_t zeros = OUT;
@@ -141,16 +168,14 @@ static void check(int axes, int zero_points) {
     net_const(&n, "w", type, rank, w, v.w);
     net_const(&n, "w_scale", QSIM_FLOAT, rank, b, v.scale);
     net_const(&n, "bias", QSIM_FLOAT, rank, b, v.bias);
-    net_const(&n, "w_zero", type, zero_points == 2, &zeros, v.zero);
+    net_const(&n, "w_zero", type, zero_points > 1, &zeros, v.zero);
     net_node(&n, "", "DynamicQuantizeLinear", "x", "q,scale,zero");
     const qs_id conv = net_node(&n, "", "ConvInteger", "q,w,zero,w_zero", "sums");
     net_ints(&n, conv, "pads", 2 * axes, pads);
     net_ints(&n, conv, "strides", axes, f.stride + skip);
-    CHECK_INT(qs_node_set_int(n.g, net_node(&n, "", "Cast", "sums", "floats"), "to", QSIM_FLOAT),
-              0);
-    net_node(&n, "", "Mul", "scale,w_scale", "scales");
-    net_node(&n, "", "Mul", "floats,scales", "scaled");
-    net_node(&n, "", "Add", "scaled,bias", "biased");
+    const int64_t length = rank;
+    net_const(&n, "shape", QSIM_INT64, 1, &length, b);
+    add_scaling(&n, integers);
     net_node(&n, "", "Relu", "biased", "y");
     net_output(&n, "y");
     NET_OK(&n, net_end(&n));
@@ -163,12 +188,17 @@ static void check(int axes, int zero_points) {
         NET_OK(&n, net_run(&n, level, false, &in, 1, &y, 1));
         CHECK(memcmp(got, wanted, bytes) == 0);
     }
+    qs_pass p = net_pass(&n);
+    NET_OK(&n, qs_pass_dynamic(&p));
+    CHECK_INT(net_count(&n, "ConvIntegerScaled"), 1);
+    CHECK_INT(net_count(&n, "Add"), 0);
     net_free(&n);
 }
 
 int main(void) {
     for (int axes = 1; axes <= SPACE; axes++)
-        for (int zero_points = 0; zero_points < 3; zero_points++)
-            check(axes, zero_points);
+        for (int zero_points = 0; zero_points < 4; zero_points++)
+            for (int integers = 0; integers < 2; integers++)
+                check(axes, zero_points, integers);
     return test_done();
 }
