@@ -46,7 +46,7 @@ typedef struct qk_ew {
     void (*map)(qk_curve f, const float param[3], const float *x, float *y, size_t n);
     /* y = exp(x - shift) */
     void (*exp_shifted)(const float *x, float shift, float *y, size_t n);
-    /* Greatest element; a NaN counts as 0. n >= 1. */
+    /* Greatest element, +0 above -0; NaN if there is one. n >= 1. */
     float (*greatest)(const float *x, size_t n);
     /* y = x / d; x and y may be the same. */
     void (*divide)(const float *x, float d, float *y, size_t n);

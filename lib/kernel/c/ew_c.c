@@ -72,10 +72,12 @@ static float sum_squares(const float *x, float shift, size_t n) {
     return tree(x, shift, n, true);
 }
 
+/* Of a NaN the bits without the sign are greater than those of all numbers. */
 static float greatest(const float *x, size_t n) {
     int32_t top = INT32_MIN;
     for (size_t i = 0; i < n; i++) {
-        const int32_t v = order_of(x[i]);
+        const int32_t m = (int32_t)(qk_bits(x[i]) & 0x7fffffff);
+        const int32_t v = m > 0x7f800000 ? m : order_of(x[i]);
         top = v > top ? v : top;
     }
     return qk_from_bits((uint32_t)(top ^ ((top >> 31) & 0x7fffffff)));

@@ -2,82 +2,6 @@
 /* The Reduce operators (ReduceMean, ReduceSum, ReduceMax and others) over any set of axes. */
 #include "op/nn/reduce_axes.h"
 
-#include "base/ctx.h"
-#include "kernel/elementary.h"
-#include "kernel/table.h"
-#include "op/nn/reduce.h"
-
-float qs_reduce_fold(float lanes[16]) {
-    for (size_t half = 8; half; half /= 2)
-        for (size_t i = 0; i < half; i++)
-            lanes[i] += lanes[i + half];
-    return lanes[0];
-}
-
-void qs_tree_add(const float *x, size_t n, size_t step, float lanes[16]) {
-    size_t i = 0;
-    if (step == 1)
-        for (; i + 16 <= n; i += 16)
-            for (size_t k = 0; k < 16; k++)
-                lanes[k] += x[i + k];
-    for (; i < n; i++)
-        lanes[i % 16] += x[i * step];
-}
-
-float qs_tree_sum(const float *x, size_t n, size_t step) {
-    float lanes[16] = {0};
-    qs_tree_add(x, n, step, lanes);
-    return qs_reduce_fold(lanes);
-}
-
-/* Longer rows are summed in pieces, with checks for a stop; shorter ones by one kernel call. */
-#define LONG_ROW ((size_t)1 << 21)
-
-float qs_row_sum(const qsim_ctx *ctx, const float *x, size_t n) {
-    float lanes[16] = {0};
-    if (n <= LONG_ROW)
-        return ctx->kernels->ew->sum(x, 0, n);
-    for (size_t at = 0, count; (count = qs_piece(ctx, at, n)); at += count)
-        qs_tree_add(x + at, count, 1, lanes);
-    return qs_reduce_fold(lanes);
-}
-
-float qs_row_squares(const qsim_ctx *ctx, const float *x, float mean, size_t n) {
-    float lanes[16] = {0};
-    if (n <= LONG_ROW)
-        return ctx->kernels->ew->sum_squares(x, mean, n);
-    for (size_t i = 0; i < n && !qs_stopped_at(ctx, i); i++) {
-        const float d = x[i] - mean;
-        lanes[i % 16] += d * d;
-    }
-    return qs_reduce_fold(lanes);
-}
-
-QS_COLD static void normalize_long(const qsim_ctx *ctx, const qk_norm *how, const float *x,
-                                   float *y, size_t n, size_t rows) {
-    for (size_t r = 0; r < rows; r++, x += n, y += n) {
-        const float mean = how->centred ? qs_row_sum(ctx, x, n) / (float)n : 0.0f;
-        const float squares = qs_row_squares(ctx, x, mean, n);
-        const float inverse = 1.0f / sqrtf(squares / (float)n + how->epsilon);
-        for (size_t i = 0; i < n && !qs_stopped_at(ctx, i); i++) {
-            const float v = (x[i] - mean) * inverse * how->scale[i];
-            y[i] = how->bias ? v + how->bias[i] : v;
-        }
-        if (how->mean)
-            how->mean[r] = mean;
-        if (how->inverse)
-            how->inverse[r] = inverse;
-    }
-}
-
-void qs_normalize(const qsim_ctx *ctx, const qk_norm *how, const float *x, float *y, size_t n,
-                  size_t rows) {
-    if (n <= LONG_ROW)
-        ctx->kernels->ew->normalize(how, x, y, n, rows);
-    else
-        normalize_long(ctx, how, x, y, n, rows);
-}
-
 /* Kinds by name, and the first versions with 8-bit and with bool types. */
 static const struct reduction {
     const char *name;
@@ -169,58 +93,21 @@ typedef struct reduce_job {
     char *y;
 } reduce_job;
 
-/* Sums of COLUMNS adjacent outputs, whose terms are `step` apart: each the bits of qs_tree_sum. */
-#define COLUMNS ((size_t)16)
-
-__attribute__((always_inline)) static inline void columns_of(const qsim_ctx *ctx, const float *x,
-                                                             size_t n, size_t step, float *y,
-                                                             bool magnitudes, bool squares) {
-    float lanes[16][COLUMNS] = {{0}};
-    for (size_t i = 0; i < n && !qs_stopped_at(ctx, i); i++)
-        for (size_t c = 0; c < COLUMNS; c++) {
-            const float v = x[i * step + c];
-            lanes[i % 16][c] += magnitudes ? qk_abs(v) : squares ? v * v : v;
-        }
-    for (size_t half = 8; half; half /= 2)
-        for (size_t i = 0; i < half; i++)
-            for (size_t c = 0; c < COLUMNS; c++)
-                lanes[i][c] += lanes[i + half][c];
-    memcpy(y, lanes[0], COLUMNS * sizeof(*y));
-}
-
-static void reduce_columns(const qsim_ctx *ctx, const qs_reduce *p, const float *x, float *y) {
-    const size_t n = p->count, step = p->strides[0];
-    if (p->kind == QS_REDUCE_L1)
-        columns_of(ctx, x, n, step, y, true, false);
-    else if (p->kind == QS_REDUCE_SUM_SQUARE)
-        columns_of(ctx, x, n, step, y, false, true);
-    else
-        columns_of(ctx, x, n, step, y, false, false);
-    for (size_t c = 0; c < COLUMNS && p->kind == QS_REDUCE_MEAN; c++)
-        y[c] /= (float)n;
-}
-
-/* Whether outputs [o, o + COLUMNS) are below `end` and contiguous in the input. */
-static bool are_columns(const qs_reduce *p, size_t o, size_t end) {
-    if (p->kind > QS_REDUCE_SUM_SQUARE || p->dtype != QSIM_FLOAT || p->reduced != 1 ||
-        p->kept == 0 || p->kept_strides[p->kept - 1] != 1 || end - o < COLUMNS)
-        return false;
-    const size_t inner = p->kept_dims[p->kept - 1];
-    return inner - o % inner >= COLUMNS;
+/* Of outputs [o, end), how many have their elements side by side in the input. */
+static size_t side_by_side(const qs_reduce *p, size_t o, size_t end) {
+    if (p->kept == 0 || p->kept_strides[p->kept - 1] != 1)
+        return 1;
+    const size_t inner = p->kept_dims[p->kept - 1], left = inner - o % inner;
+    return left < end - o ? left : end - o;
 }
 
 static void reduce_range(const void *arg, size_t begin, size_t end) {
     const reduce_job *job = arg;
     const qs_reduce *p = job->p;
-    for (size_t o = begin; o < end; o++) {
+    for (size_t o = begin, n; o < end; o += n) {
         const char *x =
             job->x + qs_reduce_offset(o, p->kept, p->kept_dims, p->kept_strides) * p->bytes;
-        char *y = job->y + o * p->bytes;
-        if (are_columns(p, o, end)) {
-            reduce_columns(job->ctx, p, (const float *)(const void *)x, (float *)(void *)y);
-            o += COLUMNS - 1;
-        } else
-            p->fn(p, job->ctx, x, y);
+        n = p->fn(p, job->ctx, x, job->y + o * p->bytes, side_by_side(p, o, end));
     }
 }
 
@@ -305,9 +192,9 @@ static const qs_op_more reduce_more = {
 
 /* Fields shared by all rows but ReduceSum's. */
 #define REDUCTION                                                                                  \
-    .min_in = 1, .more = &reduce_more, QS_ATTRS(reduce_attrs), .traits = QS_REDUCES,               \
-    .shape_inputs = 1 << 1, .kernel = QS_KERNEL_REDUCE, .infer = infer_reduce,                     \
-    .lower = lower_reduce
+    .min_in = 1, .more = &reduce_more, QS_ATTRS(reduce_attrs),                                     \
+    .traits = QS_REDUCES | QS_READS_EXACTLY, .shape_inputs = 1 << 1, .kernel = QS_KERNEL_REDUCE,   \
+    .infer = infer_reduce, .lower = lower_reduce
 
 QS_OP(reduce_l1, .name = "ReduceL1", REDUCTION);
 QS_OP(reduce_l2, .name = "ReduceL2", REDUCTION);
@@ -320,5 +207,5 @@ QS_OP(reduce_prod, .name = "ReduceProd", REDUCTION);
 QS_OP(reduce_sum_square, .name = "ReduceSumSquare", REDUCTION);
 QS_OP(reduce_sum, .name = "ReduceSum", .min_in = 1,
       QS_MORE(QS_HISTORY(.later = {{SUM_AXES, 1, 2, 1}}, .upgrade = upgrade_reduce)),
-      QS_ATTRS(sum_attrs), .traits = QS_REDUCES, .shape_inputs = 1 << 1, .kernel = QS_KERNEL_REDUCE,
-      .infer = infer_reduce, .lower = lower_reduce);
+      QS_ATTRS(sum_attrs), .traits = QS_REDUCES | QS_READS_EXACTLY, .shape_inputs = 1 << 1,
+      .kernel = QS_KERNEL_REDUCE, .infer = infer_reduce, .lower = lower_reduce);

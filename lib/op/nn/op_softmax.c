@@ -62,7 +62,7 @@ static float exponentials(const qsim_ctx *ctx, const float *x, float *y, size_t 
         for (size_t k = 0; k < count; k++)
             part[k] = x[(i + k) * step];
         ctx->kernels->ew->exp_shifted(part, top, part, count);
-        qs_tree_add(part, count, 1, lanes);
+        qs_tree_add(part, count, lanes);
         for (size_t k = 0; k < count; k++)
             y[(i + k) * step] = part[k];
     }
@@ -88,14 +88,14 @@ static void softmax_long(const qsim_ctx *ctx, const float *x, float *y, size_t n
     for (size_t i = 0; i < n && !qs_stopped(ctx); i += PIECE) {
         const size_t count = n - i < PIECE ? n - i : PIECE;
         k->exp_shifted(x + i, top, y + i, count);
-        qs_tree_add(y + i, count, 1, lanes);
+        qs_tree_add(y + i, count, lanes);
     }
     const float sum = qs_reduce_fold(lanes);
     for (size_t i = 0; i < n && !qs_stopped(ctx); i += PIECE)
         k->divide(y + i, sum, y + i, n - i < PIECE ? n - i : PIECE);
 }
 
-/* qs_tree_sum of n < 16 numbers, none negative: unused lanes add +0. */
+/* The tree of n < 16 numbers, none negative: unused lanes add +0. */
 static float sum_short(const float *x, size_t n) {
     float part[16] = {0};
     size_t half = n > 4 ? 8 : 2;

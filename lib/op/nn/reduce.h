@@ -7,15 +7,15 @@
 
 struct qk_norm;
 
-/* Sum of x[0], x[step], …: 16 lanes (lane = i mod 16), each in order, then 8-4-2-1. */
-float qs_tree_sum(const float *x, size_t n, size_t step);
 /*
- * The same in parts: qs_tree_add of each part to lanes that are 0 at first, then qs_reduce_fold.
- * All parts but the last have a multiple of 16 numbers.
+ * The tree of sums: 16 lanes (lane = i mod 16), each in order, then 8-4-2-1. In parts: qs_tree_add
+ * of each part to lanes that are 0 at first, then qs_reduce_fold. All parts but the last have a
+ * multiple of 16 numbers.
  */
-void qs_tree_add(const float *x, size_t n, size_t step, float lanes[16]);
+void qs_tree_add(const float *x, size_t n, float lanes[16]);
+float qs_reduce_fold(float lanes[16]);
 
-/* qs_tree_sum of x[i], and of (x[i] - mean)^2, contiguous; ends early where the run is stopped. */
+/* The tree of x[i], and of (x[i] - mean)^2, contiguous; ends early where the run is stopped. */
 float qs_row_sum(const qsim_ctx *ctx, const float *x, size_t n);
 float qs_row_squares(const qsim_ctx *ctx, const float *x, float mean, size_t n);
 /* The kernel's `normalize`; long rows in pieces, with the same bits. */

@@ -21,9 +21,12 @@ typedef enum qs_reduce_kind {
 } qs_reduce_kind;
 
 struct qs_reduce;
-/* Computes one output from its elements, the first of which is at x. */
-typedef void (*qs_reduce_fn)(const struct qs_reduce *p, const qsim_ctx *ctx, const void *x,
-                             void *y);
+/*
+ * Computes an output from its elements, the first of which is at x. `columns` outputs have theirs
+ * side by side, from x on: returns how many of these it has computed, 1 at least.
+ */
+typedef size_t (*qs_reduce_fn)(const struct qs_reduce *p, const qsim_ctx *ctx, const void *x,
+                               void *y, size_t columns);
 
 /* Sizes and strides of the kept axes (one index per output) and of the reduced axes. */
 typedef struct qs_reduce {
@@ -48,17 +51,36 @@ static inline size_t qs_reduce_offset(size_t i, int32_t n, const size_t *dims,
     return at;
 }
 
-/* Adds the lanes of a tree sum: 8-4-2-1. */
-float qs_reduce_fold(float lanes[16]);
+/* The reduced elements as `count` rows of `inner` elements that are `step` apart. */
+typedef struct qs_reduce_rows {
+    size_t count, inner, step;
+} qs_reduce_rows;
 
-/* Float: sums are trees over 16 lanes, lane = i mod 16; products are in order. */
-void qs_reduce_f32(const qs_reduce *p, const qsim_ctx *ctx, const void *x, void *y);
+static inline qs_reduce_rows qs_reduce_rows_of(const qs_reduce *p) {
+    if (p->reduced == 0)
+        return (qs_reduce_rows){p->count ? 1 : 0, p->count, 1};
+    const size_t inner = p->dims[p->reduced - 1];
+    return (qs_reduce_rows){p->count / inner, inner, p->strides[p->reduced - 1]};
+}
+
+static inline size_t qs_reduce_row_at(const qs_reduce *p, size_t row) {
+    return p->reduced ? qs_reduce_offset(row, p->reduced - 1, p->dims, p->strides) : 0;
+}
+
+/*
+ * Float: sums are trees over 16 lanes, lane = i mod 16; products are in order. An extreme of equals
+ * is the first of them, which tells -0 from +0; of NaNs one.
+ */
+size_t qs_reduce_f32(const qs_reduce *p, const qsim_ctx *ctx, const void *x, void *y,
+                     size_t columns);
 /* Double: in order. */
-void qs_reduce_f64(const qs_reduce *p, const qsim_ctx *ctx, const void *x, void *y);
+size_t qs_reduce_f64(const qs_reduce *p, const qsim_ctx *ctx, const void *x, void *y,
+                     size_t columns);
 /*
  * Integers and bool: sums and products wrap around at the type's width; means, roots and logarithms
  * lose their fraction.
  */
-void qs_reduce_int(const qs_reduce *p, const qsim_ctx *ctx, const void *x, void *y);
+size_t qs_reduce_int(const qs_reduce *p, const qsim_ctx *ctx, const void *x, void *y,
+                     size_t columns);
 
 #endif

@@ -245,7 +245,103 @@ static void test_special(void) {
     case_refused(c, QSIM_E_DTYPE);
 }
 
+/* ---- floats, bit by bit ---- */
+
+/* The reduction in its defined order: sums over 16 lanes, products and extremes one by one. */
+static float defined(const char *kind, const float *v, size_t n) {
+    float lanes[16] = {0}, product = 1, best = is(kind, "Max") ? -INFINITY : INFINITY;
+    for (size_t i = 0; i < n; i++) {
+        const bool square = is(kind, "L2") || is(kind, "SumSquare");
+        lanes[i % 16] += square ? v[i] * v[i] : is(kind, "L1") ? fabsf(v[i]) : v[i];
+        product *= v[i];
+        if (best == best && !(is(kind, "Max") ? v[i] <= best : v[i] >= best))
+            best = v[i];
+    }
+    for (size_t half = 8; half; half /= 2)
+        for (size_t i = 0; i < half; i++)
+            lanes[i] += lanes[i + half];
+    return is(kind, "Mean")                     ? lanes[0] / (float)n
+           : is(kind, "L2")                     ? sqrtf(lanes[0])
+           : is(kind, "Prod")                   ? product
+           : is(kind, "Max") || is(kind, "Min") ? best
+                                                : lanes[0];
+}
+
+/* Numbers, of which some are zeros of either sign, and with `nans` NaNs. */
+static float number(uint64_t *seed, bool nans) {
+    static const float few[] = {0.0f, -0.0f, 1.0f, -1.0f};
+    const uint64_t r = test_random(seed) >> 8;
+    if (nans && r % 61 == 0)
+        return NAN;
+    return r % 3 == 0 ? few[r / 3 % 4] : ((float)(r % 4001) - 2000.0f) / 1024.0f;
+}
+
+static void same_bits(const char *kind, const int64_t dims[4], uint32_t mask, uint64_t *seed) {
+    const size_t n = (size_t)(dims[0] * dims[1] * dims[2] * dims[3]);
+    float *x = malloc(n * sizeof(*x)), *part = malloc(n * sizeof(*part));
+    size_t *to = malloc(n * sizeof(*to)); /* by element: the output that it belongs to */
+    const bool nans = test_random(seed) % 2;
+    const float only_zeros = test_random(seed) % 4 ? 1.0f : 0.0f;
+    int64_t axes[4];
+    int32_t count = 0;
+    for (int32_t i = 0; i < 4; i++)
+        if (mask >> i & 1)
+            axes[count++] = i;
+    for (size_t i = 0; i < n; i++)
+        x[i] = number(seed, nans) * only_zeros;
+    op_case *c = case_new("", kind, 18);
+    case_input(c, QSIM_FLOAT, 4, dims, x);
+    case_ints(c, count, axes);
+    case_node(c, 1);
+    CHECK_INT(case_run(c), 0);
+    size_t kept = 1, wrong = 0;
+    for (int32_t i = 0; i < 4; i++)
+        kept *= mask >> i & 1 ? 1 : (size_t)dims[i];
+    for (size_t i = 0; i < n; i++) {
+        size_t rest = i, step = 1;
+        to[i] = 0;
+        for (int32_t k = 4; k-- > 0; rest /= (size_t)dims[k])
+            if (!(mask >> k & 1)) {
+                to[i] += rest % (size_t)dims[k] * step;
+                step *= (size_t)dims[k];
+            }
+    }
+    for (size_t o = 0; o < kept; o++) {
+        size_t terms = 0;
+        for (size_t i = 0; i < n; i++)
+            if (to[i] == o)
+                part[terms++] = x[i];
+        const float want = defined(kind, part, terms), got = ((const float *)case_data(c, 0))[o];
+        wrong += want == want ? memcmp(&want, &got, sizeof(got)) != 0 : got == got;
+    }
+    CHECK_INT(wrong, 0);
+    free(x);
+    free(part);
+    free(to);
+    case_free(c);
+}
+
+static void test_bits(void) {
+    static const char *const exact[] = {"ReduceSum", "ReduceMean", "ReduceL1",  "ReduceSumSquare",
+                                        "ReduceL2",  "ReduceProd", "ReduceMax", "ReduceMin"};
+    static const int64_t sizes[] = {1, 2, 3, 5, 17};
+    uint64_t seed = 11;
+    for (size_t k = 0; k < QS_COUNT(exact); k++) {
+        for (uint32_t mask = 1; mask < 16; mask++) {
+            int64_t dims[4];
+            for (int32_t i = 0; i < 4; i++)
+                dims[i] = sizes[test_random(&seed) % QS_COUNT(sizes)];
+            same_bits(exact[k], dims, mask, &seed);
+        }
+        same_bits(exact[k], DIMS(1, 1, 2, 2500), 8, &seed); /* several parts of a row */
+        same_bits(exact[k], DIMS(3, 2, 2, 411), 5, &seed);  /* and of several rows */
+        same_bits(exact[k], DIMS(2, 37, 1, 150), 2, &seed); /* several blocks of columns */
+        same_bits(exact[k], DIMS(5, 2, 7, 70), 5, &seed);
+    }
+}
+
 int main(void) {
+    test_bits();
     test_kinds();
     test_long();
     test_empty();

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT */
+/* Sums in a defined order, and reductions of floats. */
+#include "op/nn/reduce.h"
+
+#include "base/ctx.h"
+#include "kernel/elementary.h"
+#include "kernel/table.h"
+#include "op/nn/reduce_axes.h"
+
+/* ---- sums ---- */
+
+float qs_reduce_fold(float lanes[16]) {
+    for (size_t half = 8; half; half /= 2)
+        for (size_t i = 0; i < half; i++)
+            lanes[i] += lanes[i + half];
+    return lanes[0];
+}
+
+typedef float four __attribute__((vector_size(16)));
+
+QK_INLINE four load(const float *x) {
+    four v;
+    memcpy(&v, x, sizeof(v));
+    return v;
+}
+
+/* The lanes are four variables: compilers keep neither an array nor a longer vector in registers.
+ */
+void qs_tree_add(const float *x, size_t n, float lanes[16]) {
+    four a = load(lanes), b = load(lanes + 4), c = load(lanes + 8), d = load(lanes + 12);
+    size_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+        a += load(x + i);
+        b += load(x + i + 4);
+        c += load(x + i + 8);
+        d += load(x + i + 12);
+    }
+    memcpy(lanes, &a, sizeof(a));
+    memcpy(lanes + 4, &b, sizeof(b));
+    memcpy(lanes + 8, &c, sizeof(c));
+    memcpy(lanes + 12, &d, sizeof(d));
+    for (; i < n; i++)
+        lanes[i % 16] += x[i];
+}
+
+/* Longer rows are summed in pieces, with checks for a stop; shorter ones by one kernel call. */
+#define LONG_ROW ((size_t)1 << 21)
+
+float qs_row_sum(const qsim_ctx *ctx, const float *x, size_t n) {
+    float lanes[16] = {0};
+    if (n <= LONG_ROW)
+        return ctx->kernels->ew->sum(x, 0, n);
+    for (size_t at = 0, count; (count = qs_piece(ctx, at, n)); at += count)
+        qs_tree_add(x + at, count, lanes);
+    return qs_reduce_fold(lanes);
+}
+
+float qs_row_squares(const qsim_ctx *ctx, const float *x, float mean, size_t n) {
+    float lanes[16] = {0};
+    if (n <= LONG_ROW)
+        return ctx->kernels->ew->sum_squares(x, mean, n);
+    for (size_t i = 0; i < n && !qs_stopped_at(ctx, i); i++) {
+        const float d = x[i] - mean;
+        lanes[i % 16] += d * d;
+    }
+    return qs_reduce_fold(lanes);
+}
+
+QS_COLD static void normalize_long(const qsim_ctx *ctx, const qk_norm *how, const float *x,
+                                   float *y, size_t n, size_t rows) {
+    for (size_t r = 0; r < rows; r++, x += n, y += n) {
+        const float mean = how->centred ? qs_row_sum(ctx, x, n) / (float)n : 0.0f;
+        const float squares = qs_row_squares(ctx, x, mean, n);
+        const float inverse = 1.0f / sqrtf(squares / (float)n + how->epsilon);
+        for (size_t i = 0; i < n && !qs_stopped_at(ctx, i); i++) {
+            const float v = (x[i] - mean) * inverse * how->scale[i];
+            y[i] = how->bias ? v + how->bias[i] : v;
+        }
+        if (how->mean)
+            how->mean[r] = mean;
+        if (how->inverse)
+            how->inverse[r] = inverse;
+    }
+}
+
+void qs_normalize(const qsim_ctx *ctx, const qk_norm *how, const float *x, float *y, size_t n,
+                  size_t rows) {
+    if (n <= LONG_ROW)
+        ctx->kernels->ew->normalize(how, x, y, n, rows);
+    else
+        normalize_long(ctx, how, x, y, n, rows);
+}
+
+/* ---- outputs side by side ---- */
+
+/* Outputs that are computed together: a row of them is in a few lines of the cache. */
+#define COLUMNS ((size_t)64)
+
+/* Adds n elements of a row to y: to sums, products or extremes. */
+static void take_row(qs_reduce_kind kind, const float *restrict x, float *restrict y, size_t n) {
+#define EACH(value)                                                                                \
+    for (size_t c = 0; c < n; c++)                                                                 \
+        y[c] = value;                                                                              \
+    break;
+    switch (kind) {
+    case QS_REDUCE_L1: EACH(y[c] + qk_abs(x[c]))
+    case QS_REDUCE_L2:
+    case QS_REDUCE_SUM_SQUARE: EACH(y[c] + x[c] * x[c])
+    case QS_REDUCE_PROD: EACH(y[c] * x[c])
+    /* A NaN is not less or equal: it is taken, and then kept. */
+    case QS_REDUCE_MAX: EACH((x[c] <= y[c]) | (y[c] != y[c]) ? y[c] : x[c])
+    case QS_REDUCE_MIN: EACH((x[c] >= y[c]) | (y[c] != y[c]) ? y[c] : x[c])
+    default: EACH(y[c] + x[c])
+    }
+#undef EACH
+}
+
+static float start_of(qs_reduce_kind kind) {
+    return kind == QS_REDUCE_PROD  ? 1.0f
+           : kind == QS_REDUCE_MAX ? -INFINITY
+           : kind == QS_REDUCE_MIN ? INFINITY
+                                   : 0.0f;
+}
+
+/* The result of a sum, product or extreme. */
+static float finished(const qs_reduce *p, float v) {
+    return p->kind == QS_REDUCE_MEAN      ? v / (float)p->count
+           : p->kind == QS_REDUCE_L2      ? sqrtf(v)
+           : p->kind == QS_REDUCE_LOG_SUM ? (float)qk_log64((double)v)
+                                          : v;
+}
+
+static void reduce_columns(const qs_reduce *p, const qsim_ctx *ctx, const float *x, float *y,
+                           size_t n) {
+    float lanes[16][COLUMNS];
+    const size_t used = p->kind < QS_REDUCE_PROD ? 16 : 1; /* sums are trees */
+    const qs_reduce_rows r = qs_reduce_rows_of(p);
+    const float start = start_of(p->kind);
+    for (size_t k = 0; k < used; k++)
+        for (size_t c = 0; c < n; c++)
+            lanes[k][c] = start;
+    for (size_t o = 0, lane = 0; o < r.count; o++) {
+        const float *row = x + qs_reduce_row_at(p, o);
+        for (size_t i = 0; i < r.inner && !qs_stopped_at(ctx, lane); i++, lane++)
+            take_row(p->kind, row + i * r.step, lanes[lane % used], n);
+    }
+    for (size_t half = used / 2; half; half /= 2)
+        for (size_t i = 0; i < half; i++)
+            take_row(QS_REDUCE_SUM, lanes[i + half], lanes[i], n);
+    for (size_t c = 0; c < n; c++)
+        y[c] = finished(p, lanes[0][c]);
+}
+
+/* ---- an output by itself ---- */
+
+#define PART ((size_t)1024) /* elements of an output that are handled together */
+
+/* What has been read of an output's elements. */
+typedef struct reader {
+    const qs_reduce *p;
+    const qsim_ctx *ctx;
+    const float *x;
+    qs_reduce_rows r;
+    size_t row, at, n, parts;
+    float part[PART];
+} reader;
+
+static void start_reading(reader *e, const qs_reduce *p, const qsim_ctx *ctx, const float *x) {
+    e->p = p;
+    e->ctx = ctx;
+    e->x = x;
+    e->r = qs_reduce_rows_of(p);
+    e->row = e->at = e->parts = 0;
+}
+
+/* Copies elements to e->part until it is full; 0: there are no more. */
+static size_t collect(reader *e) {
+    size_t n = 0;
+    while (e->row < e->r.count && n < PART) {
+        const float *x = e->x + qs_reduce_row_at(e->p, e->row) + e->at * e->r.step;
+        const size_t left = e->r.inner - e->at, count = left < PART - n ? left : PART - n;
+        for (size_t i = 0; i < count; i++)
+            e->part[n + i] = x[i * e->r.step];
+        n += count;
+        e->at = count < left ? e->at + count : 0;
+        e->row += count == left;
+    }
+    return n;
+}
+
+/*
+ * The next elements, in order, where they lie or copied to e->part: e->n = PART of them, or the
+ * last ones. NULL: there are no more, or the run is stopped.
+ */
+static const float *next_part(reader *e) {
+    const float *x = e->x + e->at;
+    if (qs_stopped_at(e->ctx, e->parts++ * PART + PART - 1))
+        return NULL;
+    if (e->r.count != 1 || e->r.step != 1)
+        return (e->n = collect(e)) ? e->part : NULL;
+    e->n = e->r.inner - e->at < PART ? e->r.inner - e->at : PART;
+    e->at += e->n;
+    return e->n ? x : NULL;
+}
+
+static void magnitudes(const float *x, float *y, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        y[i] = qk_abs(x[i]);
+}
+
+static void negatives(const float *x, float *y, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        y[i] = -x[i];
+}
+
+static void squares(const float *x, float *y, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        y[i] = x[i] * x[i];
+}
+
+/* The terms of a sum that the next elements are; top: the greatest element. */
+static const float *next_terms(reader *e, float top) {
+    const float *x = next_part(e);
+    if (!x)
+        return NULL;
+    switch (e->p->kind) {
+    case QS_REDUCE_L1: magnitudes(x, e->part, e->n); return e->part;
+    case QS_REDUCE_L2:
+    case QS_REDUCE_SUM_SQUARE: squares(x, e->part, e->n); return e->part;
+    case QS_REDUCE_LOG_SUM_EXP:
+        e->ctx->kernels->ew->exp_shifted(x, top, e->part, e->n);
+        return e->part;
+    default: return x;
+    }
+}
+
+static float sum_of(const qs_reduce *p, const qsim_ctx *ctx, const float *x, float top) {
+    reader e;
+    float lanes[16] = {0};
+    start_reading(&e, p, ctx, x);
+    for (const float *terms; (terms = next_terms(&e, top));)
+        qs_tree_add(terms, e.n, lanes);
+    return qs_reduce_fold(lanes);
+}
+
+static float product_of(const qs_reduce *p, const qsim_ctx *ctx, const float *x) {
+    reader e;
+    float product = 1;
+    start_reading(&e, p, ctx, x);
+    for (const float *part; (part = next_part(&e));)
+        for (size_t i = 0; i < e.n; i++)
+            product *= part[i];
+    return product;
+}
+
+/* The least element as minus the greatest of the negated ones. */
+static float extreme_of(const qs_reduce *p, const qsim_ctx *ctx, const float *x, bool max) {
+    float best = -INFINITY;
+    reader e;
+    start_reading(&e, p, ctx, x);
+    for (const float *part; best == best && (part = next_part(&e));) {
+        if (!max)
+            negatives(part, e.part, e.n);
+        part = max ? part : e.part;
+        float top = ctx->kernels->ew->greatest(part, e.n);
+        if (top <= best)
+            continue;
+        for (size_t i = 0; top == 0; i++) /* the first of zeros: -0 or +0 */
+            if (part[i] == 0) {
+                top = part[i];
+                break;
+            }
+        best = top;
+    }
+    return max ? best : -best;
+}
+
+size_t qs_reduce_f32(const qs_reduce *p, const qsim_ctx *ctx, const void *vx, void *vy,
+                     size_t columns) {
+    const float *x = vx;
+    float *y = vy, top = 0;
+    if (columns > 1 && p->kind != QS_REDUCE_LOG_SUM_EXP) {
+        columns = columns < COLUMNS ? columns : COLUMNS;
+        reduce_columns(p, ctx, x, y, columns);
+        return columns;
+    }
+    if (p->kind == QS_REDUCE_LOG_SUM_EXP)
+        top = extreme_of(p, ctx, x, true);
+    else if (p->kind >= QS_REDUCE_MAX)
+        top = extreme_of(p, ctx, x, p->kind == QS_REDUCE_MAX);
+    if (p->kind == QS_REDUCE_PROD)
+        *y = product_of(p, ctx, x);
+    else if (p->kind < QS_REDUCE_LOG_SUM_EXP)
+        *y = finished(p, sum_of(p, ctx, x, 0));
+    else if (p->kind == QS_REDUCE_LOG_SUM_EXP && qk_abs(top) < INFINITY) /* cannot overflow */
+        *y = (float)((double)top + qk_log64((double)sum_of(p, ctx, x, top)));
+    else
+        *y = top;
+    return 1;
+}
