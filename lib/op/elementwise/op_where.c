@@ -176,6 +176,6 @@ QS_COLD static int infer_expand(qs_infer *x) {
 QS_OP(where, .name = "Where", .since = 9, .min_in = 3, .traits = QS_ELEMENTWISE | QS_CHOOSES,
       .kernel = QS_KERNEL_WHERE, .infer = infer_where, .lower = lower_where);
 
-QS_OP(expand, .name = "Expand", .since = 8, .min_in = 2, .traits = QS_MOVES | QS_KEEPS,
-      .shape_inputs = 1 << 1, .kernel = QS_KERNEL_EXPAND, .infer = infer_expand,
-      .lower = lower_expand);
+QS_OP(expand, .name = "Expand", .since = 8, .min_in = 2,
+      .traits = QS_MOVES | QS_KEEPS | QS_READS_EXACTLY, .shape_inputs = 1 << 1,
+      .kernel = QS_KERNEL_EXPAND, .infer = infer_expand, .lower = lower_expand);

@@ -140,5 +140,5 @@ static int lower_tile(qs_lower *l) {
 
 QS_OP(tile, .name = "Tile", .min_in = 3,
       QS_MORE(QS_HISTORY(.later = {{6, 2, 2, 1}}, .upgrade = upgrade_tile)),
-      .traits = QS_MOVES | QS_KEEPS, .shape_inputs = 1 << 1, .setting_inputs = 1 << 2,
-      .kernel = QS_KERNEL_TILE, .infer = infer_tile, .lower = lower_tile);
+      .traits = QS_MOVES | QS_KEEPS | QS_READS_EXACTLY, .shape_inputs = 1 << 1,
+      .setting_inputs = 1 << 2, .kernel = QS_KERNEL_TILE, .infer = infer_tile, .lower = lower_tile);

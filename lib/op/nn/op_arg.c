@@ -127,7 +127,7 @@ static const qs_attr_rule arg_attrs[] = {{"axis", QS_ATTR_INT, 1, 0},
                                          {"keepdims", QS_ATTR_INT, 1, 0},
                                          {"select_last_index", QS_ATTR_INT, 12, 0}};
 
-QS_OP(argmax, .name = "ArgMax", .min_in = 1, QS_ATTRS(arg_attrs), .traits = QS_PLAIN,
+QS_OP(argmax, .name = "ArgMax", .min_in = 1, QS_ATTRS(arg_attrs), .traits = QS_READS_EXACTLY,
       .kernel = QS_KERNEL_ARG, .infer = infer_arg, .lower = lower_arg);
-QS_OP(argmin, .name = "ArgMin", .min_in = 1, QS_ATTRS(arg_attrs), .traits = QS_PLAIN,
+QS_OP(argmin, .name = "ArgMin", .min_in = 1, QS_ATTRS(arg_attrs), .traits = QS_READS_EXACTLY,
       .kernel = QS_KERNEL_ARG, .infer = infer_arg, .lower = lower_arg);

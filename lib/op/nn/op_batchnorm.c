@@ -223,10 +223,10 @@ static const qs_attr_rule internal_attrs[] = {
 
 QS_OP(batchnormalization, .name = "BatchNormalization", .min_in = 5, .max_out = 5,
       QS_MORE(QS_HISTORY(.later = {{14, 5, 5, 3}}, .upgrade = upgrade_batchnorm)),
-      QS_ATTRS(batchnorm_attrs), .traits = QS_NEEDS_LAST, .moments = QS_MOMENTS_NORM,
-      .kernel = QS_KERNEL_BATCHNORM, .infer = infer_batchnorm, .lower = lower_batchnorm,
-      .expand = expand_batchnorm);
+      QS_ATTRS(batchnorm_attrs), .traits = QS_NEEDS_LAST | QS_READS_EXACTLY,
+      .moments = QS_MOMENTS_NORM, .kernel = QS_KERNEL_BATCHNORM, .infer = infer_batchnorm,
+      .lower = lower_batchnorm, .expand = expand_batchnorm);
 
 QS_OP(qsim_batchnormalization, .domain = QS_DOMAIN_QSIM, .name = "BatchNormalization", .min_in = 5,
-      .max_out = 5, QS_ATTRS(internal_attrs), .traits = QS_NEEDS_LAST,
+      .max_out = 5, QS_ATTRS(internal_attrs), .traits = QS_NEEDS_LAST | QS_READS_EXACTLY,
       .kernel = QS_KERNEL_BATCHNORM, .infer = infer_batchnorm, .lower = lower_batchnorm);

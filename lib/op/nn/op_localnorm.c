@@ -116,7 +116,7 @@ QS_COLD static int lower_lp(qs_lower *l) {
 static const qs_attr_rule lp_attrs[] = {{"axis", QS_ATTR_INT, 1, 0}, {"p", QS_ATTR_INT, 1, 0}};
 
 QS_OP(lp_normalization, .name = "LpNormalization", .min_in = 1, QS_ATTRS(lp_attrs),
-      .traits = QS_PLAIN, .kernel = QS_KERNEL_LP_NORMALIZATION, .infer = infer_lp,
+      .traits = QS_READS_EXACTLY, .kernel = QS_KERNEL_LP_NORMALIZATION, .infer = infer_lp,
       .lower = lower_lp);
 
 /* ---- LRN ---- */
@@ -174,5 +174,5 @@ static const qs_attr_rule lrn_attrs[] = {{"alpha", QS_ATTR_FLOAT, 1, 0},
                                          {"bias", QS_ATTR_FLOAT, 1, 0},
                                          {"size", QS_ATTR_INT, 1, 0}};
 
-QS_OP(lrn, .name = "LRN", .min_in = 1, QS_ATTRS(lrn_attrs), .traits = QS_PLAIN,
+QS_OP(lrn, .name = "LRN", .min_in = 1, QS_ATTRS(lrn_attrs), .traits = QS_READS_EXACTLY,
       .kernel = QS_KERNEL_LRN, .infer = infer_lrn, .lower = lower_lrn);

@@ -421,14 +421,14 @@ static uint32_t nearest_moves(const qs_graph *g, const qs_node *n) {
 QS_OP(resize, .name = "Resize", .since = 10, .min_in = 2,
       QS_MORE(QS_HISTORY(.later = {{11, 3, 4, 1}, {13, 1, 4, 1}}, .upgrade = upgrade_resize),
               .also = nearest_moves),
-      QS_ATTRS(resize_attrs), .traits = QS_TAKES_LAST, .shape_inputs = 1 << 1 | 1 << 2 | 1 << 3,
-      .integers_as = QSIM_DOUBLE, .kernel = QS_KERNEL_RESIZE, .infer = infer_resize,
-      .lower = lower_resize);
+      QS_ATTRS(resize_attrs), .traits = QS_TAKES_LAST | QS_READS_EXACTLY,
+      .shape_inputs = 1 << 1 | 1 << 2 | 1 << 3, .integers_as = QSIM_DOUBLE,
+      .kernel = QS_KERNEL_RESIZE, .infer = infer_resize, .lower = lower_resize);
 
 QS_OP(upsample, .name = "Upsample", .until = 9, .min_in = 1,
       QS_MORE(QS_HISTORY(.later = {{9, 2, 2, 1}}, .upgrade = upgrade_resize),
               .also = nearest_moves),
-      QS_ATTRS(upsample_attrs), .traits = QS_TAKES_LAST, .shape_inputs = 1 << 1,
+      QS_ATTRS(upsample_attrs), .traits = QS_TAKES_LAST | QS_READS_EXACTLY, .shape_inputs = 1 << 1,
       .integers_as = QSIM_DOUBLE, .kernel = QS_KERNEL_RESIZE, .infer = infer_resize,
       .lower = lower_resize);
 

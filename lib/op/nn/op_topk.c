@@ -217,5 +217,5 @@ static const qs_attr_rule topk_attrs[] = {{"axis", QS_ATTR_INT, 1, 0},
 
 QS_OP(topk, .name = "TopK", .min_in = 1, .min_out = 2,
       QS_MORE(QS_HISTORY(.later = {{INPUT_K, 2, 2, 2}}, .upgrade = upgrade_topk)),
-      QS_ATTRS(topk_attrs), .traits = QS_OMITS_OUTPUTS, .shape_inputs = 1 << 1,
+      QS_ATTRS(topk_attrs), .traits = QS_OMITS_OUTPUTS | QS_READS_EXACTLY, .shape_inputs = 1 << 1,
       .kernel = QS_KERNEL_TOP_K, .infer = infer_topk, .lower = lower_topk);

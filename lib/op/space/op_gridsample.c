@@ -285,7 +285,7 @@ static const qs_attr_rule sample_attrs[] = {{"align_corners", QS_ATTR_INT, 16, 0
                                             {"padding_mode", QS_ATTR_STRING, 16, 0}};
 
 QS_OP(gridsample, .name = "GridSample", .since = 16, .min_in = 2, QS_ATTRS(sample_attrs),
-      .traits = QS_PLAIN, .setting_inputs = 1 << 1, .integers_as = QSIM_DOUBLE,
+      .traits = QS_READS_EXACTLY, .setting_inputs = 1 << 1, .integers_as = QSIM_DOUBLE,
       .kernel = QS_KERNEL_GRID_SAMPLE, .infer = infer_gridsample,
       QS_MORE(QS_HISTORY(.upgrade = upgrade_gridsample)), .lower = lower_gridsample);
 
@@ -393,5 +393,5 @@ QS_COLD static int lower_affinegrid(qs_lower *l) {
 static const qs_attr_rule affine_attrs[] = {{"align_corners", QS_ATTR_INT, 20, 0}};
 
 QS_OP(affinegrid, .name = "AffineGrid", .since = 20, .min_in = 2, QS_ATTRS(affine_attrs),
-      .traits = QS_PLAIN, .shape_inputs = 1 << 1, .kernel = QS_KERNEL_AFFINE_GRID,
+      .traits = QS_READS_EXACTLY, .shape_inputs = 1 << 1, .kernel = QS_KERNEL_AFFINE_GRID,
       .infer = infer_affinegrid, .lower = lower_affinegrid);
