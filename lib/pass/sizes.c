@@ -86,7 +86,7 @@ static void find_node(qs_sizes *s, const qs_graph *g, const qs_node *n) {
         s->batch[y] = s->batch[operands[0]], s->space[y] = s->space[operands[0]];
     if (count == 2)
         find_broadcast(s, operands[0], operands[1], y);
-    if (n->op->traits & QS_NEEDS_LAST)
+    if ((n->op->traits & QS_NEEDS_LAST) || n->op->moments == QS_MOMENTS_NORM)
         s->batch[y] = s->batch[x];
     const int32_t w = conv_weights(n);
     if (w > 0 && keeps_size(n, &s->values[n->inputs[w]]))

@@ -140,7 +140,7 @@ static void planes(const void *arg, size_t begin, size_t end) {
         const size_t c = i % j->p->channels;
         const float mean = j->mean[c], scale = j->scale[c], shift = j->shift[c];
         const float *x = j->x + i * inner;
-        float *y = j->y + i * inner;
+        float *restrict y = j->y + i * inner;
         for (size_t at = 0, n; (n = qs_piece(j->ctx, at, inner)); at += n)
             for (size_t k = at; k < at + n; k++)
                 y[k] = (x[k] - mean) * scale + shift;
@@ -151,12 +151,13 @@ static void planes(const void *arg, size_t begin, size_t end) {
 static void pixels(const void *arg, size_t begin, size_t end) {
     const batchnorm_job *j = arg;
     const size_t channels = j->p->channels;
+    const float *mean = j->mean, *scale = j->scale, *shift = j->shift;
     for (size_t i = begin; i < end; i++) {
         const float *x = j->x + i * channels;
-        float *y = j->y + i * channels;
+        float *restrict y = j->y + i * channels;
         for (size_t at = 0, n; (n = qs_piece(j->ctx, at, channels)); at += n)
             for (size_t c = at; c < at + n; c++)
-                y[c] = (x[c] - j->mean[c]) * j->scale[c] + j->shift[c];
+                y[c] = (x[c] - mean[c]) * scale[c] + shift[c];
     }
 }
 
@@ -223,10 +224,11 @@ static const qs_attr_rule internal_attrs[] = {
 
 QS_OP(batchnormalization, .name = "BatchNormalization", .min_in = 5, .max_out = 5,
       QS_MORE(QS_HISTORY(.later = {{14, 5, 5, 3}}, .upgrade = upgrade_batchnorm)),
-      QS_ATTRS(batchnorm_attrs), .traits = QS_NEEDS_LAST | QS_READS_EXACTLY,
+      QS_ATTRS(batchnorm_attrs), .traits = QS_TAKES_LAST | QS_READS_EXACTLY,
       .moments = QS_MOMENTS_NORM, .kernel = QS_KERNEL_BATCHNORM, .infer = infer_batchnorm,
       .lower = lower_batchnorm, .expand = expand_batchnorm);
 
 QS_OP(qsim_batchnormalization, .domain = QS_DOMAIN_QSIM, .name = "BatchNormalization", .min_in = 5,
-      .max_out = 5, QS_ATTRS(internal_attrs), .traits = QS_NEEDS_LAST | QS_READS_EXACTLY,
-      .kernel = QS_KERNEL_BATCHNORM, .infer = infer_batchnorm, .lower = lower_batchnorm);
+      .max_out = 5, QS_ATTRS(internal_attrs), .traits = QS_TAKES_LAST | QS_READS_EXACTLY,
+      .moments = QS_MOMENTS_NORM, .kernel = QS_KERNEL_BATCHNORM, .infer = infer_batchnorm,
+      .lower = lower_batchnorm);

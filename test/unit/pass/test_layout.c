@@ -222,6 +222,44 @@ static void shuffle(void) {
     net_free(&n);
 }
 
+/* BatchNormalization takes the layout that it finds: alone the model's, else a convolution's. */
+static void normalization(bool between) {
+    enum { CHANNELS = 19 }; /* more than a vector, and some left */
+    static const float var[CHANNELS] = {1, 0.5f, 2, 0.1f, 4};
+    float x[CHANNELS * H * W], y[2][CHANNELS * H * W];
+    net n;
+    net_begin(&n, NULL, 13);
+    net_input(&n, "x", QSIM_FLOAT, NET_DIMS(1, CHANNELS, H, W));
+    net_random(&n, "w", NET_DIMS(CHANNELS, CHANNELS, 1, 1), 1, 1);
+    net_random(&n, "scale", NET_DIMS(CHANNELS), 2, 2);
+    net_random(&n, "shift", NET_DIMS(CHANNELS), 3, 1);
+    net_random(&n, "mean", NET_DIMS(CHANNELS), 4, 1);
+    net_const(&n, "var", QSIM_FLOAT, NET_DIMS(CHANNELS), var);
+    net_node(&n, "", between ? "Conv" : "Identity", between ? "x,w" : "x", "c");
+    net_node(&n, "", "BatchNormalization", "c,scale,shift,mean,var", "b");
+    net_node(&n, "", between ? "Conv" : "Identity", between ? "b,w" : "b", "y");
+    net_output(&n, "y");
+    NET_OK(&n, net_end(&n));
+    for (size_t i = 0; i < QS_COUNT(x); i++)
+        x[i] = (float)(i * 7 % 31) / 16 - 1;
+    for (int i = 0; i < 2 && !between; i++) {
+        const int64_t dims[] = {1, CHANNELS, H, W};
+        qsim_tensor in = net_tensor(QSIM_FLOAT, 4, dims, x);
+        qsim_tensor out = {.data = y[i], .bytes = sizeof(y[i])};
+        NET_OK(&n, net_run(&n, i ? QSIM_LEVEL_ALL : QSIM_LEVEL_DISABLE, false, &in, 1, &out, 1));
+        for (size_t k = 0; k < QS_COUNT(x); k++) {
+            const size_t c = k / (H * W);
+            const float factor = floats(&n, "scale")[c] / sqrtf(var[c] + 1e-5f);
+            const float want = (x[k] - floats(&n, "mean")[c]) * factor + floats(&n, "shift")[c];
+            CHECK(memcmp(&y[i][k], &want, sizeof(want)) == 0);
+        }
+    }
+    qs_pass p = net_pass(&n);
+    NET_OK(&n, qs_pass_layout(&p, true));
+    CHECK_INT(net_count(&n, "Transpose"), between ? 2 : 0);
+    net_free(&n);
+}
+
 /* ---- optimize: the same network in standard operators ---- */
 
 static void optimize(void) {
@@ -415,6 +453,8 @@ int main(void) {
     shape_of_graph();
     sums();
     shuffle();
+    normalization(false);
+    normalization(true);
     levels();
     return test_done();
 }
