@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where: selects x or y by a condition, all broadcast. Expand: broadcasts a tensor to a shape. */
+/* Where: selects x or y by a condition, all broadcast. */
 #include "op/rules.h"
 
 typedef struct where_params {
@@ -7,7 +7,6 @@ typedef struct where_params {
     size_t element, rows, inner;
     size_t dims[QSIM_MAX_RANK];       /* all axes but the last */
     size_t strides[3][QSIM_MAX_RANK]; /* of condition, x, y in elements; the last is 0 or 1 */
-    int32_t sources;                  /* 3: Where; 1: Expand, with x alone */
 } where_params;
 
 typedef struct where_job {
@@ -26,14 +25,6 @@ static void strides_of(const qs_value *v, const qs_value *out, size_t *strides) 
         strides[i] = d == 1 ? 0 : step;
         step *= d;
     }
-}
-
-static void copy_row(const where_params *p, const char *x, size_t step, char *z, size_t n) {
-    if (step)
-        memcpy(z, x, n * p->element);
-    else
-        for (size_t i = 0; i < n; i++)
-            memcpy(z + i * p->element, x, p->element);
 }
 
 /* An operand that no element is taken from may be NULL, to which C adds nothing. */
@@ -74,14 +65,8 @@ static void where_rows(const void *arg, size_t begin, size_t end) {
             for (int32_t s = 0; s < 3; s++)
                 at[s] += k * p->strides[s][i];
         }
-        const size_t sx = p->strides[1][last];
-        for (size_t k = 0, n; (n = qs_piece(job->ctx, k, p->inner)); k += n) {
-            char *z = job->z + (r * p->inner + k) * p->element;
-            if (p->sources == 1)
-                copy_row(p, job->x + (at[1] + k * sx) * p->element, sx, z, n);
-            else
-                choose_row(job, at, k, n, z);
-        }
+        for (size_t k = 0, n; (n = qs_piece(job->ctx, k, p->inner)); k += n)
+            choose_row(job, at, k, n, job->z + (r * p->inner + k) * p->element);
     }
 }
 
@@ -96,19 +81,11 @@ static void run_where(const qs_step *s, const qs_frame *f) {
     qs_ranges(f->ctx, p->rows, QS_GRAIN / 4 / (p->inner + 1) + 1, where_rows, &job);
 }
 
-static void run_expand(const qs_step *s, const qs_frame *f) {
-    const where_params *p = s->params;
-    where_job job = {f->ctx, p, NULL, qs_step_in(s, f, 0), NULL, qs_step_out(s, f, 0)};
-    qs_ranges(f->ctx, p->rows, QS_GRAIN / 4 / (p->inner + 1) + 1, where_rows, &job);
-}
-
-/* first: index in `strides` that input 0 has. */
-QS_COLD static int lower(qs_lower *l, int32_t sources, int32_t first) {
+QS_COLD static int lower_where(qs_lower *l) {
     const qs_value *out = qs_lower_out(l, 0);
     where_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return QSIM_E_NOMEM;
-    p->sources = sources;
     p->rank = out->rank ? out->rank : 1;
     p->element = qs_dtype_bytes(out->dtype);
     p->rows = 1;
@@ -117,18 +94,10 @@ QS_COLD static int lower(qs_lower *l, int32_t sources, int32_t first) {
         p->rows *= p->dims[i];
     }
     p->inner = out->rank ? (size_t)out->dims[out->rank - 1].size : 1;
-    for (int32_t i = 0; i < sources; i++)
-        strides_of(qs_lower_in(l, i), out, p->strides[first + i]);
-    l->step->run = sources == 3 ? run_where : run_expand;
+    for (int32_t i = 0; i < 3; i++)
+        strides_of(qs_lower_in(l, i), out, p->strides[i]);
+    l->step->run = run_where;
     return QSIM_OK;
-}
-
-QS_COLD static int lower_where(qs_lower *l) {
-    return lower(l, 3, 0);
-}
-
-QS_COLD static int lower_expand(qs_lower *l) {
-    return lower(l, 1, 1);
 }
 
 QS_COLD static int infer_where(qs_infer *x) {
@@ -148,34 +117,5 @@ QS_COLD static int infer_where(qs_infer *x) {
     return code ? code : qs_infer_out(x, 0, dtype, rank, all);
 }
 
-QS_COLD static int infer_expand(qs_infer *x) {
-    int64_t shape[QSIM_MAX_RANK];
-    int32_t count, rank = -1;
-    qs_dim given[QSIM_MAX_RANK], dims[QSIM_MAX_RANK];
-    int code = qs_infer_type(x, 0, QS_T_BYTES);
-    if (!code)
-        code = qs_infer_ints(x, 1, shape, QSIM_MAX_RANK, &count);
-    if (code)
-        return code;
-    const bool computed = count == QS_DYNAMIC;
-    if (computed)
-        count = qs_known_sizes(x->graph, x->values, x->node->inputs[1], given);
-    if (count < 0)
-        return qs_infer_unknown(x, x->in[0]->dtype);
-    for (int32_t i = 0; i < count && !computed; i++) {
-        if (shape[i] < 0)
-            return qs_infer_fail(x, QSIM_E_VALUE, "axis %d of the shape is %lld", (int)i,
-                                 (long long)shape[i]);
-        given[i] = (qs_dim){shape[i], NULL};
-    }
-    qs_value target = {.rank = count, .dims = given};
-    code = qs_infer_broadcast(x, x->in[0], &target, &rank, dims);
-    return code ? code : qs_infer_out(x, 0, x->in[0]->dtype, rank, dims);
-}
-
 QS_OP(where, .name = "Where", .since = 9, .min_in = 3, .traits = QS_ELEMENTWISE | QS_CHOOSES,
       .kernel = QS_KERNEL_WHERE, .infer = infer_where, .lower = lower_where);
-
-QS_OP(expand, .name = "Expand", .since = 8, .min_in = 2,
-      .traits = QS_MOVES | QS_KEEPS | QS_READS_EXACTLY, .shape_inputs = 1 << 1,
-      .kernel = QS_KERNEL_EXPAND, .infer = infer_expand, .lower = lower_expand);

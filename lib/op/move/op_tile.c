@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tile: repeats the input along every axis. */
+/* Tile: repeats the input along every axis. Expand: repeats axes of size 1, by broadcasting. */
 #include "op/rules.h"
 
 #include "base/ctx.h"
@@ -66,7 +66,35 @@ static int infer_tile(qs_infer *x) {
     return qs_infer_out(x, 0, in->dtype, in->rank, dims);
 }
 
-/* A row of the result is `run` bytes of the input `times` times; outer axes select the run. */
+QS_COLD static int infer_expand(qs_infer *x) {
+    int64_t shape[QSIM_MAX_RANK];
+    int32_t count, rank = -1;
+    qs_dim given[QSIM_MAX_RANK], dims[QSIM_MAX_RANK];
+    int code = qs_infer_type(x, 0, QS_T_BYTES);
+    if (!code)
+        code = qs_infer_ints(x, 1, shape, QSIM_MAX_RANK, &count);
+    if (code)
+        return code;
+    const bool computed = count == QS_DYNAMIC;
+    if (computed)
+        count = qs_known_sizes(x->graph, x->values, x->node->inputs[1], given);
+    if (count < 0)
+        return qs_infer_unknown(x, x->in[0]->dtype);
+    for (int32_t i = 0; i < count && !computed; i++) {
+        if (shape[i] < 0)
+            return qs_infer_fail(x, QSIM_E_VALUE, "axis %d of the shape is %lld", (int)i,
+                                 (long long)shape[i]);
+        given[i] = (qs_dim){shape[i], NULL};
+    }
+    qs_value target = {.rank = count, .dims = given};
+    code = qs_infer_broadcast(x, x->in[0], &target, &rank, dims);
+    return code ? code : qs_infer_out(x, 0, x->in[0]->dtype, rank, dims);
+}
+
+/*
+ * A row of the result is `run` bytes of the input `times` times; the other axes, the innermost one
+ * first, select the run.
+ */
 typedef struct tile_params {
     int32_t rank;
     size_t rows, run, times;
@@ -98,7 +126,7 @@ static void tile_range(const void *arg, size_t begin, size_t end) {
     const tile_params *p = job->p;
     for (size_t row = begin; row < end; row++) {
         size_t at = 0, rest = row;
-        for (int32_t i = p->rank; i-- > 0; rest /= p->dims[i])
+        for (int32_t i = 0; i < p->rank; rest /= p->dims[i], i++)
             at += rest % p->dims[i] % p->sizes[i] * p->strides[i];
         repeat_run(job->ctx, job->x + at, job->y + row * p->run * p->times, p->run, p->times);
     }
@@ -108,6 +136,26 @@ static void run_tile(const qs_step *s, const qs_frame *f) {
     const tile_params *p = s->params;
     tile_job job = {f->ctx, p, qs_step_in(s, f, 0), qs_step_out(s, f, 0)};
     qs_ranges(f->ctx, p->rows, QS_GRAIN * 4 / (p->run * p->times + 1) + 1, tile_range, &job);
+}
+
+/* Size of x along axis i of y; x may have fewer axes. */
+static size_t size_along(const qs_value *x, const qs_value *y, int32_t i) {
+    const int32_t k = i - (y->rank - x->rank);
+    return k < 0 ? 1 : (size_t)x->dims[k].size;
+}
+
+/* Adds an axis that selects runs; axes that are not repeated merge with such ones inside of them.
+ */
+static void push_axis(tile_params *p, size_t dim, size_t size, size_t stride) {
+    const int32_t last = p->rank - 1;
+    p->rows *= dim;
+    if (last >= 0 && dim == size && p->dims[last] == p->sizes[last]) {
+        p->dims[last] = p->sizes[last] = dim * p->dims[last];
+        return;
+    }
+    p->dims[p->rank] = dim;
+    p->sizes[p->rank] = size;
+    p->strides[p->rank++] = stride;
 }
 
 static int lower_tile(qs_lower *l) {
@@ -120,20 +168,15 @@ static int lower_tile(qs_lower *l) {
         return QSIM_OK; /* no rows */
     p->run = qs_dtype_bytes(x->dtype);
     p->times = p->rows = 1;
-    int32_t axis = x->rank;
-    while (axis > 0 && p->times == 1) {
-        axis--;
-        p->run *= (size_t)x->dims[axis].size;
-        p->times = (size_t)(y->dims[axis].size / x->dims[axis].size);
+    int32_t axis = y->rank;
+    while (axis > 0 && (p->times == 1 || size_along(x, y, axis - 1) == 1)) {
+        const size_t size = size_along(x, y, --axis);
+        p->run *= size;
+        p->times *= (size_t)y->dims[axis].size / size;
     }
     size_t stride = p->run;
-    p->rank = axis;
-    for (int32_t i = axis; i-- > 0; stride *= (size_t)x->dims[i].size) {
-        p->sizes[i] = (size_t)x->dims[i].size;
-        p->dims[i] = (size_t)y->dims[i].size;
-        p->strides[i] = stride;
-        p->rows *= p->dims[i];
-    }
+    for (int32_t i = axis; i-- > 0; stride *= size_along(x, y, i))
+        push_axis(p, (size_t)y->dims[i].size, size_along(x, y, i), stride);
     l->alias = p->times == 1;
     return QSIM_OK;
 }
@@ -142,3 +185,7 @@ QS_OP(tile, .name = "Tile", .min_in = 3,
       QS_MORE(QS_HISTORY(.later = {{6, 2, 2, 1}}, .upgrade = upgrade_tile)),
       .traits = QS_MOVES | QS_KEEPS | QS_READS_EXACTLY, .shape_inputs = 1 << 1,
       .setting_inputs = 1 << 2, .kernel = QS_KERNEL_TILE, .infer = infer_tile, .lower = lower_tile);
+
+QS_OP(expand, .name = "Expand", .since = 8, .min_in = 2,
+      .traits = QS_MOVES | QS_KEEPS | QS_READS_EXACTLY, .shape_inputs = 1 << 1,
+      .kernel = QS_KERNEL_EXPAND, .infer = infer_expand, .lower = lower_tile);

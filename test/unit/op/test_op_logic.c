@@ -119,6 +119,50 @@ static void test_expand(void) {
     case_free(c);
 }
 
+/* Expand or Tile of random sizes and types: each element of the result by its index. */
+static void repeat_random(uint64_t *seed) {
+    static const int32_t types[] = {QSIM_UINT8, QSIM_INT16, QSIM_FLOAT, QSIM_INT64};
+    const int32_t dtype = types[test_random(seed) % 4], rank = (int32_t)(test_random(seed) % 5);
+    const bool expand = test_random(seed) % 2;
+    const int32_t lead = expand ? (int32_t)(test_random(seed) % 3) : 0, all = rank + lead;
+    int64_t dims[6], given[6], out[6];
+    size_t bytes = (size_t)qsim_dtype_bits(dtype) / 8, elements = 1, results = 1, wrong = 0;
+    for (int32_t i = 0; i < all; i++) {
+        const int64_t size =
+            1 + (int64_t)(test_random(seed) % 5) * (int64_t)(test_random(seed) % 2);
+        const int64_t times =
+            1 + (int64_t)(test_random(seed) % 4) * (int64_t)(test_random(seed) % 2);
+        if (i >= lead)
+            dims[i - lead] = size;
+        out[i] = i < lead || (expand && size == 1) ? times : expand ? size : size * times;
+        given[i] = !expand                                                ? times
+                   : i >= lead && out[i] == size && test_random(seed) % 2 ? 1
+                                                                          : out[i];
+        elements *= i < lead ? 1 : (size_t)size;
+        results *= (size_t)out[i];
+    }
+    uint8_t *x = malloc(elements * bytes + 1);
+    for (size_t i = 0; i < elements * bytes; i++)
+        x[i] = (uint8_t)test_random(seed);
+    op_case *c = case_new("", expand ? "Expand" : "Tile", 13);
+    case_input(c, dtype, rank, dims, x);
+    case_ints(c, all, given);
+    case_node(c, 1);
+    CHECK_INT(case_run(c), 0);
+    for (size_t i = 0; i < results; i++) {
+        size_t rest = i, from = 0, step = 1;
+        for (int32_t k = all; k-- > lead; rest /= (size_t)out[k]) {
+            from += rest % (size_t)out[k] % (size_t)dims[k - lead] * step;
+            step *= (size_t)dims[k - lead];
+        }
+        const uint8_t *y = case_data(c, 0);
+        wrong += memcmp(y + i * bytes, x + from * bytes, bytes) != 0;
+    }
+    CHECK_INT(wrong, 0);
+    case_free(c);
+    free(x);
+}
+
 /* Element i of a list of `type` becomes v. */
 static void store(void *list, int i, int32_t type, double v) {
     switch (type) {
@@ -470,6 +514,9 @@ int main(void) {
     test_long_compare();
     test_where();
     test_expand();
+    uint64_t seed = 3;
+    for (int i = 0; i < 2000; i++)
+        repeat_random(&seed);
     test_pow();
     test_powers();
     test_extremes();
