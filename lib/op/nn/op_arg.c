@@ -12,8 +12,8 @@ typedef size_t (*arg_fn)(const void *x, size_t best, size_t from, size_t end, si
                          bool last);
 
 #define ARG(name, T, op)                                                                           \
-    static size_t name(const void *vx, size_t best, size_t from, size_t end, size_t step,          \
-                       bool last) {                                                                \
+    QS_COLD static size_t name(const void *vx, size_t best, size_t from, size_t end, size_t step,  \
+                               bool last) {                                                        \
         const T *x = vx;                                                                           \
         for (size_t i = from; i < end; i++)                                                        \
             if (x[i * step] op x[best * step] || (last && x[i * step] == x[best * step]))          \
@@ -63,7 +63,7 @@ QS_COLD static int infer_arg(qs_infer *x) {
 typedef struct arg_params {
     arg_fn fn;
     size_t outer, count, inner, element;
-    bool last;
+    bool least, last;
 } arg_params;
 
 #define CANCEL_INTERVAL ((size_t)1 << 18)
@@ -75,7 +75,7 @@ static size_t arg_row(const qsim_ctx *ctx, const arg_params *p, const char *x) {
     return best;
 }
 
-static void run_arg(const qs_step *s, const qs_frame *f) {
+QS_COLD static void run_rows(const qs_step *s, const qs_frame *f) {
     const arg_params *p = s->params;
     const char *x = qs_step_in(s, f, 0);
     int64_t *y = qs_step_out(s, f, 0);
@@ -91,6 +91,61 @@ static void run_arg(const qs_step *s, const qs_frame *f) {
             assert(x && y);
             *y++ = (int64_t)arg_row(f->ctx, p, x + (o * p->count * p->inner + i) * p->element);
         }
+}
+
+/* ---- floats, several rows at a time ---- */
+
+#define COLUMNS ((size_t)256)
+
+/*
+ * n <= COLUMNS adjacent results: the extremes of x + c, x + inner + c, … for each c. Of negated
+ * numbers the greatest is the least.
+ */
+static void arg_columns(const qsim_ctx *ctx, const arg_params *p, const float *x, int64_t *y,
+                        size_t n) {
+    const int32_t count = (int32_t)p->count, last = p->last;
+    const float sign = p->least ? -1.0f : 1.0f;
+    float best[COLUMNS];
+    int32_t at[COLUMNS] = {0};
+    for (size_t c = 0; c < n; c++)
+        best[c] = x[c] * sign;
+    for (int32_t i = 1; i < count && !qs_stopped_at(ctx, (size_t)i); i++) {
+        x += p->inner;
+        for (size_t c = 0; c < n; c++) {
+            const float v = x[c] * sign;
+            const int32_t better = (v > best[c]) | ((v == best[c]) & last);
+            best[c] = better ? v : best[c];
+            at[c] = better ? i : at[c];
+        }
+    }
+    for (size_t c = 0; c < n; c++)
+        y[c] = at[c];
+}
+
+typedef struct arg_job {
+    const qsim_ctx *ctx;
+    const arg_params *p;
+    const float *x;
+    int64_t *y;
+} arg_job;
+
+/* Computes results [begin, end). */
+static void column_range(const void *arg, size_t begin, size_t end) {
+    const arg_job *j = arg;
+    const size_t inner = j->p->inner;
+    for (size_t i = begin, n; i < end; i += n) {
+        const size_t left = inner - i % inner;
+        n = left < end - i ? left : end - i;
+        n = n < COLUMNS ? n : COLUMNS;
+        const float *x = j->x + i / inner * j->p->count * inner + i % inner;
+        arg_columns(j->ctx, j->p, x, j->y + i, n);
+    }
+}
+
+static void run_columns(const qs_step *s, const qs_frame *f) {
+    const arg_params *p = s->params;
+    const arg_job job = {f->ctx, p, qs_step_in(s, f, 0), qs_step_out(s, f, 0)};
+    qs_ranges(f->ctx, p->outer * p->inner, QS_GRAIN / p->count + 1, column_range, &job);
 }
 
 #define ROW(which)                                                                                 \
@@ -113,13 +168,15 @@ QS_COLD static int lower_arg(qs_lower *l) {
     arg_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return QSIM_E_NOMEM;
-    p->fn = functions[strcmp(l->node->op_type, "ArgMin") == 0][x->dtype];
+    p->least = strcmp(l->node->op_type, "ArgMin") == 0;
+    p->fn = functions[p->least][x->dtype];
     p->outer = (size_t)qs_dims_product(x->dims, 0, axis);
     p->count = (size_t)x->dims[axis].size;
     p->inner = (size_t)qs_dims_product(x->dims, axis + 1, x->rank);
     p->element = qs_dtype_bytes(x->dtype);
     p->last = qs_node_int(l->node, "select_last_index", 0) != 0;
-    l->step->run = run_arg;
+    const bool columns = x->dtype == QSIM_FLOAT && p->inner > 1 && p->count <= INT32_MAX;
+    l->step->run = columns ? run_columns : run_rows;
     return QSIM_OK;
 }
 

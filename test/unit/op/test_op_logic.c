@@ -163,6 +163,46 @@ static void repeat_random(uint64_t *seed) {
     free(x);
 }
 
+/* ArgMax or ArgMin along the middle axis: the first or last of equals; NaN only if it is first. */
+static void arg_random(uint64_t *seed, size_t rows, size_t inner) {
+    static const float few[] = {0.0f, -0.0f, 1.0f, -1.0f, NAN, INFINITY, -INFINITY, 2.0f};
+    const bool least = test_random(seed) % 2, last = test_random(seed) % 2;
+    const size_t outer = 1 + test_random(seed) % 3, n = outer * rows * inner;
+    const size_t values = test_random(seed) % 2 ? 8 : 4;
+    float *x = malloc(n * sizeof(*x));
+    size_t wrong = 0;
+    for (size_t i = 0; i < n; i++)
+        x[i] = few[test_random(seed) % values];
+    op_case *c = case_new("", least ? "ArgMin" : "ArgMax", 13);
+    case_input(c, QSIM_FLOAT, SHAPE((int64_t)outer, (int64_t)rows, (int64_t)inner), x);
+    case_node(c, 1);
+    qs_node_set_int(c->g, c->node, "axis", 1);
+    qs_node_set_int(c->g, c->node, "keepdims", 0);
+    qs_node_set_int(c->g, c->node, "select_last_index", last);
+    CHECK_INT(case_run(c), 0);
+    for (size_t o = 0; o < outer * inner; o++) {
+        const float *v = x + o / inner * rows * inner + o % inner;
+        size_t best = 0;
+        for (size_t i = 1; i < rows; i++) {
+            const float a = v[i * inner], b = v[best * inner];
+            if ((least ? a < b : a > b) || (last && a == b))
+                best = i;
+        }
+        wrong += ((const int64_t *)case_data(c, 0))[o] != (int64_t)best;
+    }
+    CHECK_INT(wrong, 0);
+    case_free(c);
+    free(x);
+}
+
+static void test_arg_columns(void) {
+    uint64_t seed = 7;
+    for (int i = 0; i < 100; i++) {
+        arg_random(&seed, 1 + test_random(&seed) % 9, 1 + test_random(&seed) % 40);
+        arg_random(&seed, 3, 250 + test_random(&seed) % 300); /* blocks of columns */
+    }
+}
+
 /* Element i of a list of `type` becomes v. */
 static void store(void *list, int i, int32_t type, double v) {
     switch (type) {
@@ -514,6 +554,7 @@ int main(void) {
     test_long_compare();
     test_where();
     test_expand();
+    test_arg_columns();
     uint64_t seed = 3;
     for (int i = 0; i < 2000; i++)
         repeat_random(&seed);
