@@ -201,6 +201,18 @@ static void filter_row(const filter_pass *p, const float *x, float *restrict y,
     }
 }
 
+/* The same of n positions, each of one number. */
+static void filter_line(const filter_pass *p, const float *x, float *restrict y,
+                        const int64_t *index, const float *weight, size_t n) {
+    const size_t taps = p->taps.taps;
+    for (size_t i = 0; i < n; i++, index += taps, weight += taps) {
+        float sum = weight[0] * x[index[0] < 0 ? 0 : index[0]] + weight[1] * x[index[1]];
+        for (size_t t = 2; t < taps; t++)
+            sum = sum + weight[t] * x[index[t]];
+        y[i] = sum;
+    }
+}
+
 static void filter_row_fine(const filter_pass *p, const double *x, double *restrict y,
                             const int64_t *index, const double *weight) {
     for (size_t j = 0; j < p->inner; j++) {
@@ -215,17 +227,22 @@ static void filter_row_fine(const filter_pass *p, const double *x, double *restr
 static void filter_range(const void *arg, size_t begin, size_t end) {
     const filter_job *job = arg;
     const filter_pass *p = job->p;
-    const size_t element = p->taps.fine ? sizeof(double) : sizeof(float);
-    for (size_t row = begin; row < end; row++) {
-        const size_t i = row % p->out * p->taps.taps;
+    const bool fine = p->taps.fine != NULL, line = p->inner == 1 && !fine;
+    const size_t element = fine ? sizeof(double) : sizeof(float);
+    for (size_t row = begin, n; row < end; row += n) {
+        const size_t at = row % p->out, i = at * p->taps.taps, left = p->out - at;
         const char *x = job->x + row / p->out * p->in * p->inner * element;
         char *y = job->y + row * p->inner * element;
-        if (p->taps.index[i] < 0)
-            fill_outside(y, p->inner, p->taps.fine != NULL, job->outside);
-        else if (p->taps.fine)
+        n = !line ? 1 : left < end - row ? left : end - row;
+        if (line)
+            filter_line(p, (const void *)x, (void *)y, p->taps.index + i, p->taps.weight + i, n);
+        else if (p->taps.index[i] >= 0 && fine)
             filter_row_fine(p, (const void *)x, (void *)y, p->taps.index + i, p->taps.fine + i);
-        else
+        else if (p->taps.index[i] >= 0)
             filter_row(p, (const void *)x, (void *)y, p->taps.index + i, p->taps.weight + i);
+        for (size_t k = 0; k < n; k++)
+            if (p->taps.index[i + k * p->taps.taps] < 0)
+                fill_outside(y + k * p->inner * element, p->inner, fine, job->outside);
     }
 }
 

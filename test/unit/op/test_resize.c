@@ -166,6 +166,45 @@ static void layouts(qsim_ctx *ctx, const char *mode, int32_t dtype) {
     free(list);
 }
 
+/* A row by itself, and as both columns of a matrix: the same bits, outside of a region, too. */
+static void lines(qsim_ctx *ctx, uint64_t *seed) {
+    static const char *const where[] = {"half_pixel", "align_corners", "tf_crop_and_resize"};
+    const int64_t in = 1 + (int64_t)(test_random(seed) % 90);
+    float *x = or_memory((size_t)in * 4), *pairs = or_memory((size_t)in * 8);
+    float *region = or_memory(16), *scales = or_memory(8);
+    for (int64_t i = 0; i < in; i++)
+        pairs[2 * i] = pairs[2 * i + 1] = x[i] = (float)(test_random(seed) % 2001) / 1000 - 1;
+    const float scale = (float)(1 + test_random(seed) % 50) / 16.0f + 1.0f / (float)in;
+    or_case c = {.domain = "", .op = "Resize", .version = 18, .inputs = 3, .outputs = 1};
+    c.attrs[0] = or_string("mode", test_random(seed) % 2 ? "linear" : "cubic");
+    c.attrs[1] = or_string("coordinate_transformation_mode", where[test_random(seed) % 3]);
+    c.attrs[2] = or_int("antialias", (int64_t)(test_random(seed) % 2));
+    c.attrs[3] = or_float("extrapolation_value", 7);
+    c.attr_count = 4;
+    c.in[0] = (or_tensor){QSIM_FLOAT, 1, {in}, x, false};
+    region[0] = -0.2f, region[1] = 1.3f, scales[0] = scale;
+    c.in[1] = (or_tensor){QSIM_FLOAT, 1, {2}, region, true};
+    c.in[2] = (or_tensor){QSIM_FLOAT, 1, {1}, scales, true};
+    or_result a = or_run(ctx, &c, false);
+    c.in[0] = (or_tensor){QSIM_FLOAT, 2, {in, 2}, pairs, false};
+    region[1] = 0, region[2] = 1.3f, region[3] = 1, scales[1] = 1;
+    c.in[1].dims[0] = 4;
+    c.in[2].dims[0] = 2;
+    or_result b = or_run(ctx, &c, false);
+    CHECK_INT(a.code, 0);
+    CHECK_INT(b.code, 0);
+    size_t wrong = 0;
+    for (int64_t i = 0; !a.code && !b.code && i < a.out[0].dims[0] * 2; i++)
+        wrong += memcmp((float *)a.out[0].data + i / 2, (float *)b.out[0].data + i, 4) != 0;
+    CHECK_INT(wrong, 0);
+    or_free(&a);
+    or_free(&b);
+    free(x);
+    free(pairs);
+    free(region);
+    free(scales);
+}
+
 /* Upsample and its later form give the same; each axis' rounding has to survive. */
 static void upgrades(void) {
     float x[4] = {1, 2, 3, 4};
@@ -277,6 +316,9 @@ int main(void) {
         layouts(ctx[i], "linear", QSIM_FLOAT);
         layouts(ctx[i], "cubic", QSIM_FLOAT);
     }
+    uint64_t seed = 9;
+    for (int i = 0; i < 200; i++)
+        lines(ctx[i % contexts], &seed);
     upgrades();
     image_scales();
     tiles(ctx[0]);
