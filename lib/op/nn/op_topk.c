@@ -112,11 +112,31 @@ static void sink(ranked *heap, size_t n, size_t at) {
     heap[at] = moved;
 }
 
+/*
+ * From element i of a row on, the first float that may be better than element `worst`, at most the
+ * next one at which a stop is checked. A comparison with a NaN tells nothing.
+ */
+static size_t next_better(const topk_params *p, const float *x, size_t i, size_t worst) {
+    const size_t step = p->inner, check = i | 0x7fff, end = check < p->count ? check : p->count;
+    const float limit = x[worst * step];
+    if (p->smallest)
+        while (i < end && x[i * step] >= limit)
+            i++;
+    else
+        while (i < end && x[i * step] <= limit)
+            i++;
+    return i;
+}
+
 /* Leaves the k best of a row in heap, best first; false if the run was stopped. */
 static bool rank_row(const topk_job *j, const char *x, ranked *heap) {
     const topk_params *p = j->p;
     const size_t k = p->k, step = p->inner * p->bytes;
     for (size_t i = 0; i < p->count; i++) {
+        if (i >= k && p->dtype == QSIM_FLOAT)
+            i = next_better(p, (const float *)(const void *)x, i, heap[0].index);
+        if (i == p->count)
+            break;
         if (qs_stopped_at(j->ctx, i))
             return false;
         const uint64_t key = key_of(x + i * step, p->dtype);

@@ -232,6 +232,60 @@ static void test_topk(void) {
     case_refused(topk(10, QSIM_INT8, 1, 1), QSIM_E_DTYPE);
 }
 
+/* Whether a comes before b; NaN is greater than all, and not less than itself. */
+static bool comes_first(float a, float b, bool smallest) {
+    const bool nan_a = a != a, nan_b = b != b;
+    return smallest ? (nan_b && !nan_a) || a < b : (nan_a && !nan_b) || a > b;
+}
+
+/* Floats of few values along the middle axis, by repeated choice of the first of the best. */
+static void topk_random(uint64_t *seed, size_t count, size_t inner, size_t k) {
+    static const float few[] = {0.0f, -0.0f, 1.0f, 2.0f, 3.0f, -INFINITY, INFINITY, NAN};
+    const bool smallest = test_random(seed) % 2;
+    const size_t values = 4 + test_random(seed) % 5, n = 2 * count * inner;
+    float *x = malloc(n * sizeof(*x));
+    bool *used = malloc(count);
+    for (size_t i = 0; i < n; i++)
+        x[i] = test_random(seed) % 8 ? (float)(test_random(seed) % 1000) * (i % 3 ? 1.0f : -1.0f)
+                                     : few[test_random(seed) % values];
+    op_case *c = case_new("", "TopK", 11);
+    case_input(c, QSIM_FLOAT, SHAPE(2, (int64_t)count, (int64_t)inner), x);
+    case_ints(c, 1, DIMS((int64_t)k));
+    case_node(c, 2);
+    case_attr_int(c, "axis", 1);
+    case_attr_int(c, "largest", !smallest);
+    CHECK_INT(case_run(c), 0);
+    size_t wrong = 0;
+    for (size_t row = 0; row < 2 * inner; row++) {
+        const size_t from = row / inner * count * inner + row % inner;
+        memset(used, 0, count);
+        for (size_t r = 0; r < k; r++) {
+            size_t best = SIZE_MAX;
+            for (size_t i = 0; i < count; i++)
+                if (!used[i] && (best == SIZE_MAX || comes_first(x[from + i * inner],
+                                                                 x[from + best * inner], smallest)))
+                    best = i;
+            used[best] = true;
+            const size_t at = (row / inner * k + r) * inner + row % inner;
+            wrong += ((const int64_t *)case_data(c, 1))[at] != (int64_t)best;
+            wrong += memcmp((const float *)case_data(c, 0) + at, x + from + best * inner, 4) != 0;
+        }
+    }
+    CHECK_INT(wrong, 0);
+    case_free(c);
+    free(used);
+    free(x);
+}
+
+static void test_topk_random(void) {
+    uint64_t seed = 13;
+    for (int i = 0; i < 200; i++) {
+        const size_t count = 1 + test_random(&seed) % 60;
+        topk_random(&seed, count, 1 + test_random(&seed) % 3, 1 + test_random(&seed) % count);
+    }
+    topk_random(&seed, 70000, 1, 3); /* past elements at which a stop is checked */
+}
+
 /* ---- OneHot ---- */
 
 static op_case *onehot(int32_t version, int32_t dtype, int64_t axis) {
@@ -437,6 +491,7 @@ int main(void) {
     test_scatter_elements();
     test_scatter_nd();
     test_topk();
+    test_topk_random();
     test_onehot();
     test_trilu();
     test_cumulative();
