@@ -4,37 +4,6 @@
 
 #include "op/rules.h"
 
-/*
- * Index of the extreme of x[best] and elements [from, end), which are `step` apart; a NaN is
- * skipped unless it is the first.
- */
-typedef size_t (*arg_fn)(const void *x, size_t best, size_t from, size_t end, size_t step,
-                         bool last);
-
-#define ARG(name, T, op)                                                                           \
-    QS_COLD static size_t name(const void *vx, size_t best, size_t from, size_t end, size_t step,  \
-                               bool last) {                                                        \
-        const T *x = vx;                                                                           \
-        for (size_t i = from; i < end; i++)                                                        \
-            if (x[i * step] op x[best * step] || (last && x[i * step] == x[best * step]))          \
-                best = i;                                                                          \
-        return best;                                                                               \
-    }
-#define ARGS(suffix, T)                                                                            \
-    ARG(max_##suffix, T, >)                                                                        \
-    ARG(min_##suffix, T, <)
-
-ARGS(f32, float)
-ARGS(f64, double)
-ARGS(s8, int8_t)
-ARGS(s32, int32_t)
-ARGS(s64, int64_t)
-ARGS(s16, int16_t)
-ARGS(u8, uint8_t)
-ARGS(u16, uint16_t)
-ARGS(u32, uint32_t)
-ARGS(u64, uint64_t)
-
 QS_COLD static int arg_axis(const qs_infer *x, int32_t *axis) {
     return qs_infer_axis(x, qs_node_int(x->node, "axis", 0), x->in[0]->rank, axis);
 }
@@ -61,17 +30,57 @@ QS_COLD static int infer_arg(qs_infer *x) {
 }
 
 typedef struct arg_params {
-    arg_fn fn;
+    int32_t dtype;
     size_t outer, count, inner, element;
-    bool least, last;
+    /* Searched is the greatest of sign * x, or of integers as unsigned ones of x ^ flip. */
+    float sign;
+    uint64_t flip;
+    bool last;
 } arg_params;
+
+/*
+ * Index of the extreme of x[best] and elements [from, end) of a row, which are p->inner apart; a
+ * NaN is skipped unless it is the first.
+ */
+#define ARG(T, order)                                                                              \
+    QS_COLD static size_t arg_##T(const arg_params *p, const void *vx, size_t best, size_t from,   \
+                                  size_t end) {                                                    \
+        const T *x = vx;                                                                           \
+        T top = (T)(x[best * p->inner] order);                                                     \
+        for (size_t i = from; i < end; i++) {                                                      \
+            const T v = (T)(x[i * p->inner] order);                                                \
+            if (v > top || (v == top && p->last))                                                  \
+                top = v, best = i;                                                                 \
+        }                                                                                          \
+        return best;                                                                               \
+    }
+ARG(float, *p->sign)
+ARG(double, *(double)p->sign)
+ARG(uint8_t, ^p->flip)
+ARG(uint16_t, ^p->flip)
+ARG(uint32_t, ^p->flip)
+ARG(uint64_t, ^p->flip)
+
+QS_COLD static size_t arg_piece(const arg_params *p, const void *x, size_t best, size_t from,
+                                size_t end) {
+    if (p->dtype == QSIM_FLOAT)
+        return arg_float(p, x, best, from, end);
+    if (p->dtype == QSIM_DOUBLE)
+        return arg_double(p, x, best, from, end);
+    switch (p->element) {
+    case 1: return arg_uint8_t(p, x, best, from, end);
+    case 2: return arg_uint16_t(p, x, best, from, end);
+    case 4: return arg_uint32_t(p, x, best, from, end);
+    default: return arg_uint64_t(p, x, best, from, end);
+    }
+}
 
 #define CANCEL_INTERVAL ((size_t)1 << 18)
 
-static size_t arg_row(const qsim_ctx *ctx, const arg_params *p, const char *x) {
+QS_COLD static size_t arg_row(const qsim_ctx *ctx, const arg_params *p, const char *x) {
     size_t best = 0;
     for (size_t at = 0, n; (n = qs_piece(ctx, at, p->count)); at += n)
-        best = p->fn(x, best, at, at + n, p->inner, p->last);
+        best = arg_piece(p, x, best, at, at + n);
     return best;
 }
 
@@ -104,7 +113,7 @@ QS_COLD static void run_rows(const qs_step *s, const qs_frame *f) {
 static void arg_columns(const qsim_ctx *ctx, const arg_params *p, const float *x, int64_t *y,
                         size_t n) {
     const int32_t count = (int32_t)p->count, last = p->last;
-    const float sign = p->least ? -1.0f : 1.0f;
+    const float sign = p->sign;
     float best[COLUMNS];
     int32_t at[COLUMNS] = {0};
     for (size_t c = 0; c < n; c++)
@@ -148,16 +157,8 @@ static void run_columns(const qs_step *s, const qs_frame *f) {
     qs_ranges(f->ctx, p->outer * p->inner, QS_GRAIN / p->count + 1, column_range, &job);
 }
 
-#define ROW(which)                                                                                 \
-    {                                                                                              \
-        [QSIM_FLOAT] = which##_f32, [QSIM_DOUBLE] = which##_f64, [QSIM_INT8] = which##_s8,         \
-        [QSIM_INT16] = which##_s16, [QSIM_INT32] = which##_s32, [QSIM_INT64] = which##_s64,        \
-        [QSIM_UINT8] = which##_u8, [QSIM_UINT16] = which##_u16, [QSIM_UINT32] = which##_u32,       \
-        [QSIM_UINT64] = which##_u64,                                                               \
-    }
-
 QS_COLD static int lower_arg(qs_lower *l) {
-    static const arg_fn functions[2][QS_TYPES] = {ROW(max), ROW(min)};
+    const bool least = strcmp(l->node->op_type, "ArgMin") == 0;
     const qs_value *x = qs_lower_in(l, 0);
     qs_infer rules;
     int32_t axis = 0;
@@ -168,12 +169,14 @@ QS_COLD static int lower_arg(qs_lower *l) {
     arg_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return QSIM_E_NOMEM;
-    p->least = strcmp(l->node->op_type, "ArgMin") == 0;
-    p->fn = functions[p->least][x->dtype];
+    p->dtype = x->dtype;
     p->outer = (size_t)qs_dims_product(x->dims, 0, axis);
     p->count = (size_t)x->dims[axis].size;
     p->inner = (size_t)qs_dims_product(x->dims, axis + 1, x->rank);
     p->element = qs_dtype_bytes(x->dtype);
+    p->sign = least ? -1.0f : 1.0f;
+    p->flip = QS_T_SIGNED & QS_T(x->dtype) ? (uint64_t)1 << (8 * p->element - 1) : 0;
+    p->flip ^= least ? UINT64_MAX : 0;
     p->last = qs_node_int(l->node, "select_last_index", 0) != 0;
     const bool columns = x->dtype == QSIM_FLOAT && p->inner > 1 && p->count <= INT32_MAX;
     l->step->run = columns ? run_columns : run_rows;

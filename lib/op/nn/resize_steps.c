@@ -40,7 +40,7 @@ PICK(uint16_t)
 PICK(uint32_t)
 PICK(uint64_t)
 
-static void fill_outside(char *y, size_t count, bool fine, float value) {
+QS_COLD static void fill_outside(char *y, size_t count, bool fine, float value) {
     const double wide = (double)value;
     const size_t element = fine ? sizeof(wide) : sizeof(value);
     for (size_t i = 0; i < count; i++)
@@ -48,8 +48,8 @@ static void fill_outside(char *y, size_t count, bool fine, float value) {
 }
 
 /* Blocks that are not contiguous or are long; equal neighbours are written together. */
-static void nearest_blocks(const resize_job *job, const char *x, char *y, const int64_t *last,
-                           size_t n) {
+QS_COLD static void nearest_blocks(const resize_job *job, const char *x, char *y,
+                                   const int64_t *last, size_t n) {
     const nearest_params *p = job->p;
     for (size_t i = 0, same; i < n; i += same, y += same * p->step) {
         const char *const from = x + (size_t)(last[i] < 0 ? 0 : last[i]) * p->block;
@@ -64,7 +64,8 @@ static void nearest_blocks(const resize_job *job, const char *x, char *y, const 
 }
 
 /* Elements [at, at + n) of a row. */
-static void nearest_piece(const resize_job *job, const char *x, char *y, size_t at, size_t n) {
+QS_COLD static void nearest_piece(const resize_job *job, const char *x, char *y, size_t at,
+                                  size_t n) {
     const nearest_params *p = job->p;
     const int64_t *last = p->last + at;
     y += at * p->step;
@@ -80,14 +81,14 @@ static void nearest_piece(const resize_job *job, const char *x, char *y, size_t 
             fill_outside(y + i * p->step, p->block / p->element, p->element == 8, p->outside);
 }
 
-static void nearest_row(const resize_job *job, const char *x, char *y) {
+QS_COLD static void nearest_row(const resize_job *job, const char *x, char *y) {
     const nearest_params *p = job->p;
     for (size_t at = 0, n; (n = qs_piece(job->ctx, at, p->count)); at += n)
         nearest_piece(job, x, y, at, n);
 }
 
 /* Copies the row above. */
-static void repeat_row(const qsim_ctx *ctx, const nearest_params *p, char *y) {
+QS_COLD static void repeat_row(const qsim_ctx *ctx, const nearest_params *p, char *y) {
     const size_t line = p->count * p->step;
     if (p->step == p->block)
         qs_copy(ctx, y, y - line, line);
@@ -96,7 +97,7 @@ static void repeat_row(const qsim_ctx *ctx, const nearest_params *p, char *y) {
                           p->count);
 }
 
-static void nearest_range(const void *arg, size_t begin, size_t end) {
+QS_COLD static void nearest_range(const void *arg, size_t begin, size_t end) {
     const resize_job *job = arg;
     const nearest_params *p = job->p;
     const size_t line = p->count * p->step;

@@ -531,14 +531,21 @@ static void test_arg(void) {
 
 /* ArgMax and ArgMin of numbers that other types would order differently: 1, and the last. */
 static void test_arg_types(void) {
+    static const int8_t s8[] = {-100, 100, -101};
+    static const uint8_t u8[] = {128, 255, 1};
     static const int16_t s16[] = {-300, 300, -301};
+    static const int32_t s32[] = {-70000, 70000, -70001};
+    static const int64_t s64[] = {INT64_MIN + 1, INT64_MAX, INT64_MIN};
+    static const double f64[] = {-1e300, 1e300, -2e300};
     static const uint16_t u16[] = {40000, 60000, 1};
     static const uint32_t u32[] = {3000000000, 4000000000, 1};
     static const uint64_t u64[] = {UINT64_MAX - 1, UINT64_MAX, 1};
     static const struct {
         int32_t dtype;
         const void *x;
-    } all[] = {{QSIM_INT16, s16}, {QSIM_UINT16, u16}, {QSIM_UINT32, u32}, {QSIM_UINT64, u64}};
+    } all[] = {{QSIM_INT8, s8},    {QSIM_UINT8, u8},   {QSIM_INT16, s16},
+               {QSIM_UINT16, u16}, {QSIM_INT32, s32},  {QSIM_UINT32, u32},
+               {QSIM_INT64, s64},  {QSIM_UINT64, u64}, {QSIM_DOUBLE, f64}};
     for (size_t i = 0; i < 2 * QS_COUNT(all); i++) {
         op_case *c = case_new("", i % 2 ? "ArgMin" : "ArgMax", 13);
         case_input(c, all[i / 2].dtype, SHAPE(3), all[i / 2].x);
