@@ -250,24 +250,18 @@ typedef struct einsum_params {
     }
 ROW(f32, float, double, real)
 ROW(f64, double, double, real)
-ROW(u8, uint8_t, uint64_t, whole)
-ROW(i8, int8_t, uint64_t, whole)
+ROW(u8, uint8_t, uint64_t, whole) /* integers wrap, signed ones to the same bits */
 ROW(u16, uint16_t, uint64_t, whole)
-ROW(i16, int16_t, uint64_t, whole)
 ROW(u32, uint32_t, uint64_t, whole)
-ROW(i32, int32_t, uint64_t, whole)
 ROW(u64, uint64_t, uint64_t, whole)
 
 QS_COLD static row_fn row_of(int32_t dtype) {
-    switch (dtype) {
-    case QSIM_FLOAT: return row_f32;
-    case QSIM_DOUBLE: return row_f64;
-    case QSIM_UINT8: return row_u8;
-    case QSIM_INT8: return row_i8;
-    case QSIM_UINT16: return row_u16;
-    case QSIM_INT16: return row_i16;
-    case QSIM_UINT32: return row_u32;
-    case QSIM_INT32: return row_i32;
+    if (dtype == QSIM_FLOAT || dtype == QSIM_DOUBLE)
+        return dtype == QSIM_FLOAT ? row_f32 : row_f64;
+    switch (qs_dtype_bytes(dtype)) {
+    case 1: return row_u8;
+    case 2: return row_u16;
+    case 4: return row_u32;
     default: return row_u64;
     }
 }

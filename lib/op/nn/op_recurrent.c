@@ -63,68 +63,79 @@ static int64_t times(int64_t hidden, int64_t n) {
     return hidden >= 0 && qs_mul64(hidden, n, &out) ? out : -1;
 }
 
-static int read_weights(const qs_infer *x, qs_recurrent *r) {
-    int64_t directions = r->directions;
-    int code = meet(x, 2, 2, &r->hidden);
-    int64_t rows = times(r->hidden, r->gates), both = times(r->hidden, 2 * (int64_t)r->gates);
-    int64_t peepholes = times(r->hidden, 3);
-    if (!code)
-        code = meet(x, 1, 0, &directions);
-    if (!code)
-        code = meet(x, 1, 1, &rows);
-    if (!code)
-        code = meet(x, 1, 2, &r->input);
-    if (!code)
-        code = meet(x, 2, 0, &directions);
-    if (!code)
-        code = meet(x, 2, 1, &rows);
-    if (!code)
-        code = meet(x, 3, 0, &directions);
-    if (!code)
-        code = meet(x, 3, 1, &both);
-    if (!code && r->cell == QS_LSTM)
-        code = meet(x, 7, 0, &directions);
-    return code || r->cell != QS_LSTM ? code : meet(x, 7, 1, &peepholes);
-}
-
 /* A list of the internal LSTM has a number for each direction; *columns: for each column, too. */
 static int check_list(const qs_infer *x, int32_t index, int64_t columns, const qs_recurrent *r,
                       bool *each) {
     const qs_value *v = qs_infer_in(x, index);
     const int64_t count = v && v->rank >= 0 ? qs_dims_product(v->dims, 0, v->rank) : -1;
     *each = v && v->rank == 2;
-    return count < 0 || count == r->directions * (*each ? columns : 1)
+    return count < 0 || (*each && columns < 0) || count == r->directions * (*each ? columns : 1)
                ? QSIM_OK
                : qs_infer_fail(x, QSIM_E_SHAPE, "input %d has %lld elements", (int)index,
                                (long long)count);
 }
 
-static int read_weights8(const qs_infer *x, qs_recurrent *r) {
-    int64_t directions = r->directions;
-    int code = meet(x, 2, 1, &r->hidden);
-    int64_t columns = times(r->hidden, r->gates), all = times(columns, directions);
-    int64_t peepholes = times(r->hidden, 3);
-    r->is_unsigned = qs_infer_in(x, 2)->dtype == QSIM_UINT8;
-    code = code ? code : meet(x, 2, 0, &directions);
-    code = code ? code : meet(x, 2, 2, &columns);
-    code = code ? code : meet(x, 0, 2, &all);
-    code = code ? code : check_list(x, 1, columns, r, &r->scales);
-    code = code ? code : check_list(x, 3, columns, r, &r->zero_points);
-    code = code ? code : meet(x, 7, 0, &directions);
-    return code ? code : meet(x, 7, 1, &peepholes);
-}
+/* Sizes that inputs share; from GATES on they follow from others. */
+enum { TIME, BATCH, DIRECTIONS, INPUT, HIDDEN, GATES, BOTH, PEEPHOLES, ALL, SIZES };
+/* Which layers: of floats, the internal LSTM; or those whose axes 0 and 1 change places, too. */
+enum { FLOATS = 1, BYTES, ANY, SWAPS = 4 };
 
-static int read_states(const qs_infer *x, qs_recurrent *r) {
-    int64_t directions = r->directions;
-    int code = meet(x, 4, 0, &r->batch);
-    for (int32_t i = 5; i < 7 && !code; i++) {
-        code = meet(x, i, r->batch_first ? 1 : 0, &directions);
-        if (!code)
-            code = meet(x, i, r->batch_first ? 0 : 1, &r->batch);
-        if (!code)
-            code = meet(x, i, 2, &r->hidden);
+/* Where an input has a size. */
+typedef struct place {
+    int8_t input, axis, size, of;
+} place;
+
+static const place places[] = {
+    {0, 0, TIME, ANY | SWAPS},
+    {0, 1, BATCH, ANY | SWAPS},
+    {0, 2, INPUT, FLOATS},
+    {2, 2, HIDDEN, FLOATS},
+    {2, 1, HIDDEN, BYTES},
+    {1, 0, DIRECTIONS, FLOATS}, /* DERIVED */
+    {1, 1, GATES, FLOATS},
+    {1, 2, INPUT, FLOATS},
+    {2, 0, DIRECTIONS, ANY},
+    {2, 1, GATES, FLOATS},
+    {2, 2, GATES, BYTES},
+    {0, 2, ALL, BYTES},
+    {3, 0, DIRECTIONS, FLOATS},
+    {3, 1, BOTH, FLOATS},
+    {7, 0, DIRECTIONS, ANY},
+    {7, 1, PEEPHOLES, ANY},
+    {4, 0, BATCH, ANY},
+    {5, 0, DIRECTIONS, ANY | SWAPS},
+    {5, 1, BATCH, ANY | SWAPS},
+    {5, 2, HIDDEN, ANY},
+    {6, 0, DIRECTIONS, ANY | SWAPS},
+    {6, 1, BATCH, ANY | SWAPS},
+    {6, 2, HIDDEN, ANY},
+};
+#define DERIVED 5 /* the first place behind those of HIDDEN */
+
+static int read_sizes(const qs_infer *x, qs_recurrent *r) {
+    int64_t sizes[SIZES] = {-1, -1, r->directions, -1, r->hidden};
+    int code = QSIM_OK;
+    for (size_t i = 0; i < QS_COUNT(places) && !code; i++) {
+        const place *p = &places[i];
+        const int32_t axis = p->axis ^ (p->of & SWAPS && r->batch_first);
+        if (i == DERIVED) {
+            sizes[GATES] = times(sizes[HIDDEN], r->gates);
+            sizes[BOTH] = times(sizes[GATES], 2);
+            sizes[PEEPHOLES] = times(sizes[HIDDEN], 3);
+            sizes[ALL] = times(sizes[GATES], r->directions);
+        }
+        if (p->of & (r->integer ? BYTES : FLOATS))
+            code = meet(x, p->input, axis, &sizes[p->size]);
     }
-    return code;
+    r->time = sizes[TIME];
+    r->batch = sizes[BATCH];
+    r->input = sizes[INPUT];
+    r->hidden = sizes[HIDDEN];
+    if (code || !r->integer)
+        return code;
+    r->is_unsigned = qs_infer_in(x, 2)->dtype == QSIM_UINT8;
+    code = check_list(x, 1, sizes[GATES], r, &r->scales);
+    return code ? code : check_list(x, 3, sizes[GATES], r, &r->zero_points);
 }
 
 /* Reads all attributes and shapes. */
@@ -132,7 +143,6 @@ static int read_all(const qs_infer *x, qs_recurrent *r) {
     static const int8_t ranks[] = {3, 3, 3, 2, 1, 3, 3, 2};
     memset(r, 0, sizeof(*r));
     int code = read_attrs(x, r);
-    r->time = r->batch = r->input = -1;
     const qs_value *first = qs_infer_in(x, 0);
     const uint32_t real = first && first->dtype ? QS_T_REAL & QS_T(first->dtype) : QS_T_REAL;
     for (int32_t i = 0; i < (int32_t)QS_COUNT(ranks) && !code; i++) {
@@ -144,15 +154,7 @@ static int read_all(const qs_infer *x, qs_recurrent *r) {
         code = r->integer && (i == 1 || i == 3) ? qs_infer_type(x, i, types)
                                                 : check_input(x, i, ranks[i], types);
     }
-    if (!code)
-        code = meet(x, 0, r->batch_first ? 1 : 0, &r->time);
-    if (!code)
-        code = meet(x, 0, r->batch_first ? 0 : 1, &r->batch);
-    if (!code && !r->integer)
-        code = meet(x, 0, 2, &r->input);
-    if (!code)
-        code = r->integer ? read_weights8(x, r) : read_weights(x, r);
-    return code ? code : read_states(x, r);
+    return code ? code : read_sizes(x, r);
 }
 
 static int infer_recurrent(qs_infer *x) {
