@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "op/rules.h"
+#include "op/space/taps.h"
 
 #define SPACE 3 /* most spatial axes */
 
@@ -22,13 +23,6 @@ typedef struct sample_params {
     size_t points, channels, area, bytes;
     size_t batch;
 } sample_params;
-
-/* Taps of a result: pixels of a channel and their weights. */
-typedef struct taps {
-    size_t count;
-    size_t at[4 * 4 * 4];
-    double weight[4 * 4 * 4];
-} taps;
 
 typedef struct sample_job {
     const sample_params *p;
@@ -178,64 +172,83 @@ QS_COLD static size_t axis_taps(const sample_params *p, double x, size_t size, i
 }
 
 /* Finds the taps of one point of the grid: those of each axis times those of the axes before. */
-QS_COLD static void find_taps(const sample_params *p, const void *grid, size_t point, taps *t) {
-    t->count = 1;
-    t->at[0] = 0;
-    t->weight[0] = 1;
+QS_COLD static size_t find_taps(const sample_params *p, const void *grid, size_t point, size_t *to,
+                                double *by) {
+    size_t count = 1;
+    to[0] = 0;
+    by[0] = 1;
     for (int32_t axis = 0; axis < p->axes; axis++) {
-        const size_t i = (point + 1) * (size_t)p->axes - 1 - (size_t)axis;
-        const taps before = *t;
+        const size_t i = (point + 1) * (size_t)p->axes - 1 - (size_t)axis, size = p->size[axis];
         int64_t at[4];
         double weight[4];
-        const size_t count =
-            axis_taps(p, place_of(p, grid, i, p->size[axis]), p->size[axis], at, weight);
-        t->count = 0;
-        for (size_t b = 0; b < before.count; b++)
-            for (size_t k = 0; k < count; k++) {
-                if (at[k] < 0)
-                    continue;
-                t->at[t->count] = before.at[b] * p->size[axis] + (size_t)at[k];
-                t->weight[t->count++] = before.weight[b] * weight[k];
+        const size_t all = axis_taps(p, place_of(p, grid, i, size), size, at, weight);
+        size_t n = 0;
+        for (size_t k = 0; k < all; k++)
+            if (at[k] >= 0) {
+                at[n] = at[k];
+                weight[n++] = weight[k];
             }
+        for (size_t b = count; b-- > 0;) { /* from the end on: in place */
+            const size_t line = to[b] * size;
+            const double w = by[b];
+            for (size_t k = n; k-- > 0;) {
+                to[b * n + k] = line + (size_t)at[k];
+                by[b * n + k] = w * weight[k];
+            }
+        }
+        count *= n;
     }
+    return count;
 }
 
 /* ---- steps ---- */
 
-QS_COLD static double weighted(const sample_params *p, const uint8_t *x, const taps *t) {
-    double sum = 0;
-    for (size_t k = 0; k < t->count; k++)
-        sum += t->weight[k] * (p->x_double ? ((const double *)(const void *)x)[t->at[k]]
-                                           : (double)((const float *)(const void *)x)[t->at[k]]);
-    return sum;
-}
-
-QS_COLD static void put_sample(const sample_params *p, const uint8_t *x, const taps *t,
-                               uint8_t *y) {
-    if (p->mode == NEAREST) {
-        if (t->count)
-            memcpy(y, x + t->at[0] * p->bytes, p->bytes);
+/* Results of one channel; nearest: copies of pixels, or 0. */
+static void put_nearest(const qs_taps *t, const uint8_t *x, uint8_t *y, size_t bytes) {
+    for (size_t i = 0; i < t->points; i++, y += bytes)
+        if (t->count[i])
+            memcpy(y, x + t->at[i * t->most] * bytes, bytes);
         else
-            memset(y, 0, p->bytes);
-        return;
-    }
-    const double v = weighted(p, x, t);
-    if (p->x_double)
-        memcpy(y, &v, sizeof(v));
-    else
-        memcpy(y, &(float){(float)v}, sizeof(float));
+            memset(y, 0, bytes);
 }
 
-QS_COLD static void sample_range(const void *arg, size_t begin, size_t end) {
+static void put_double(const qs_taps *t, const double *x, double *y) {
+    for (size_t i = 0; i < t->points; i++) {
+        y[i] = 0;
+        for (size_t k = 0; k < t->count[i]; k++)
+            y[i] += t->weight[i * t->most + k] * x[t->at[i * t->most + k]];
+    }
+}
+
+/* Results of t->points points from `first` on, all of image n. */
+static void put_points(const sample_job *j, const qs_taps *t, size_t n, size_t first) {
+    const sample_params *p = j->p;
+    for (size_t c = n * p->channels; c < (n + 1) * p->channels; c++) {
+        const uint8_t *x = j->x + c * p->area * p->bytes;
+        uint8_t *y = j->y + (c * p->points + first) * p->bytes;
+        if (p->mode == NEAREST)
+            put_nearest(t, x, y, p->bytes);
+        else if (p->x_double)
+            put_double(t, (const void *)x, (void *)y);
+        else
+            qs_taps_sum(t, (const void *)x, (void *)y);
+    }
+}
+
+static void sample_range(const void *arg, size_t begin, size_t end) {
     const sample_job *j = arg;
     const sample_params *p = j->p;
-    taps t;
-    for (size_t point = begin; point < end; point++) {
-        const size_t n = point / p->points, at = point % p->points;
-        find_taps(p, j->grid, point, &t);
-        for (size_t c = n * p->channels; c < (n + 1) * p->channels; c++)
-            put_sample(p, j->x + c * p->area * p->bytes, &t,
-                       j->y + (c * p->points + at) * p->bytes);
+    qs_taps t;
+    t.most = p->mode == CUBIC ? 4 : 2;
+    for (int32_t i = 1; i < p->axes; i++)
+        t.most *= p->mode == CUBIC ? 4 : 2;
+    for (size_t point = begin; point < end; point += t.points) {
+        const size_t first = point % p->points, left = p->points - first;
+        t.points = left < end - point ? left : end - point;
+        t.points = t.points < QS_TAPS / t.most ? t.points : QS_TAPS / t.most;
+        for (size_t i = 0; i < t.points; i++)
+            t.count[i] = find_taps(p, j->grid, point + i, t.at + i * t.most, t.weight + i * t.most);
+        put_points(j, &t, point / p->points, first);
     }
 }
 

@@ -4,6 +4,8 @@
 
 #include "op/rules.h"
 
+#include <math.h>
+
 static float ramp[200];
 
 static const float *run_ok(op_case *c) {
@@ -54,6 +56,50 @@ static void test_gridsample(void) {
     CHECK_NEAR(sample("bicubic", "border", false, 3.5), (-3 * 2 + 3 * (19 + 19 - 3)) / 32.0, 1e-6);
     CHECK_NEAR(sample("cubic", "border", true, 3.5), (-3 * 2 + 3 * (19 + 19 - 3)) / 32.0, 1e-6);
     CHECK_NEAR(sample("cubic", "border", false, 900), 3, 1e-6);
+}
+
+/* The two pixels around a position among n; an index of -1: outside. */
+static void neighbours(float g, int64_t n, int64_t at[2], double weight[2]) {
+    const double x = (double)(((g + 1) * (float)n - 1) / 2), first = floor(x);
+    for (int k = 0; k < 2; k++) {
+        const double i = first + k;
+        at[k] = i >= 0 && i < (double)n ? (int64_t)i : -1;
+        weight[k] = k ? x - first : 1 - (x - first);
+    }
+}
+
+/* Many points in and around two images of three channels: the bits of the definition. */
+static void test_points(void) {
+    enum { N = 2, C = 3, H = 5, W = 7, POINTS = 23 * 31 };
+    static float x[N * C * H * W], grid[N * POINTS * 2];
+    uint64_t seed = 17;
+    size_t wrong = 0;
+    for (size_t i = 0; i < QS_COUNT(x); i++)
+        x[i] = (float)(test_random(&seed) % 2001) / 1000 - 1;
+    for (size_t i = 0; i < QS_COUNT(grid); i++)
+        grid[i] = (float)(test_random(&seed) % 3001) / 1000 - 1.5f;
+    op_case *c = case_new("", "GridSample", 20);
+    case_input(c, QSIM_FLOAT, SHAPE(N, C, H, W), x);
+    case_input(c, QSIM_FLOAT, SHAPE(N, 23, 31, 2), grid);
+    case_node(c, 1);
+    const float *y = run_ok(c);
+    for (size_t i = 0; i < N * POINTS; i++) {
+        int64_t row[2], column[2];
+        double down[2], right[2];
+        neighbours(grid[2 * i + 1], H, row, down);
+        neighbours(grid[2 * i], W, column, right);
+        for (size_t k = 0; k < C; k++) {
+            const size_t plane = i / POINTS * C + k;
+            double sum = 0;
+            for (int t = 0; t < 4; t++)
+                if (row[t / 2] >= 0 && column[t % 2] >= 0)
+                    sum += down[t / 2] * right[t % 2] *
+                           (double)x[(plane * H + (size_t)row[t / 2]) * W + (size_t)column[t % 2]];
+            wrong += y[plane * POINTS + i % POINTS] != (float)sum;
+        }
+    }
+    CHECK_INT(wrong, 0);
+    case_free(c);
 }
 
 /* Two channels of a cube, at the middle of eight pixels and, of bytes, at one. */
@@ -218,6 +264,7 @@ int main(void) {
     for (int i = 0; i < 200; i++)
         ramp[i] = (float)i;
     test_gridsample();
+    test_points();
     test_volume();
     test_affinegrid();
     test_roialign();

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* Weighted sums of pixels, for points that are the same in each channel. */
+#ifndef QS_TAPS_H
+#define QS_TAPS_H
+
+#include "base/base.h"
+
+#define QS_TAPS ((size_t)512) /* 4 * 4 * 4 at least: those of a point */
+
+/*
+ * The taps of point i are count[i] pixels of a channel, and their weights, from i * most on; none:
+ * the point is 0.
+ */
+typedef struct qs_taps {
+    size_t points, most;
+    size_t count[QS_TAPS];
+    size_t at[QS_TAPS];
+    double weight[QS_TAPS];
+} qs_taps;
+
+/* y[i]: the sum of point i in the channel x, in double, in the order of the taps. */
+void qs_taps_sum(const qs_taps *t, const float *x, float *y);
+
+#endif
