@@ -109,6 +109,7 @@ static void lp_one(int32_t dtype, int64_t axis, int64_t order) {
 }
 
 static void lrn_one(int32_t dtype, int64_t size) {
+    const float beta = size % 2 ? 0.75f : 0.625f; /* the default, and another one */
     double y[24];
     for (int64_t i = 0; i < 24; i++) {
         const int64_t c = i / 3 % 4;
@@ -116,11 +117,13 @@ static void lrn_one(int32_t dtype, int64_t size) {
         for (int64_t k = c - (size - 1) / 2; k <= c + size / 2; k++)
             if (k >= 0 && k < 4)
                 sum += pow(data[i + (k - c) * 3], 2);
-        y[i] = data[i] / pow(2 + 0.5 / (double)size * sum, 0.75);
+        y[i] = data[i] / pow(2 + 0.5 / (double)size * sum, (double)beta);
     }
     op_case *c = on_data("LRN", 13, dtype);
     case_node(c, 1);
     case_attr_int(c, "size", size);
+    if (size % 2 == 0)
+        CHECK_INT(qs_node_set_float(c->g, c->node, "beta", beta), 0);
     CHECK_INT(qs_node_set_float(c->g, c->node, "alpha", 0.5f), 0);
     CHECK_INT(qs_node_set_float(c->g, c->node, "bias", 2), 0);
     near_numbers(c, shape_of(dtype), y);
