@@ -108,8 +108,8 @@ static void take_row(qs_reduce_kind kind, const float *restrict x, float *restri
     case QS_REDUCE_SUM_SQUARE: EACH(y[c] + x[c] * x[c])
     case QS_REDUCE_PROD: EACH(y[c] * x[c])
     /* A NaN is not less or equal: it is taken, and then kept. */
-    case QS_REDUCE_MAX: EACH((x[c] <= y[c]) | (y[c] != y[c]) ? y[c] : x[c])
-    case QS_REDUCE_MIN: EACH((x[c] >= y[c]) | (y[c] != y[c]) ? y[c] : x[c])
+    case QS_REDUCE_MAX: EACH(((x[c] <= y[c]) | (y[c] != y[c])) ? y[c] : x[c])
+    case QS_REDUCE_MIN: EACH(((x[c] >= y[c]) | (y[c] != y[c])) ? y[c] : x[c])
     default: EACH(y[c] + x[c])
     }
 #undef EACH
