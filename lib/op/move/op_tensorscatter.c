@@ -84,7 +84,7 @@ static void run_tensorscatter(const qs_step *s, const qs_frame *f) {
     const uint8_t *x = qs_step_in(s, f, 0);
     for (size_t b = 0; b < p->batches && cache && !qs_stopped(f->ctx); b++)
         qs_copy(f->ctx, y + b * cache, x + b * cache, cache);
-    for (size_t b = 0; b < p->batches && fresh; b++) {
+    for (size_t b = 0; b < p->batches && fresh && !qs_stopped_at(f->ctx, b); b++) {
         size_t first = 0;
         if (at && !first_entry(p, at[b], &first)) {
             qs_step_outside(f, "write index", at[b], 0, (int64_t)(p->entries - p->update) + 1, -1);

@@ -118,7 +118,7 @@ typedef struct nms_limits {
 static size_t pick(const qsim_ctx *ctx, const nms_params *p, const nms_limits *limits,
                    const float *boxes, const float *score, size_t *list, corners *taken) {
     size_t count = 0, kept = 0;
-    for (size_t i = 0; i < p->boxes; i++)
+    for (size_t i = 0; i < p->boxes && !qs_stopped_at(ctx, i); i++)
         if (!limits->scored || score[i] > limits->score)
             list[count++] = i;
     sort_by_score(ctx, list, count, score);

@@ -157,7 +157,7 @@ static bool rank_row(const topk_job *j, const char *x, ranked *heap) {
         const ranked worst = heap[0];
         heap[0] = heap[n];
         heap[n] = worst;
-        if (qs_stopped_at(j->ctx, n))
+        if (qs_stopped_at(j->ctx, 4 * n + 3)) /* from the root down: longer than other items */
             return false;
         sink(heap, n, 0);
     }
@@ -173,7 +173,7 @@ static void topk_rows(const void *arg, size_t begin, size_t end) {
         ranked *heap = j->heaps + r * p->k;
         if (!rank_row(j, x, heap))
             return;
-        for (size_t n = 0; n < p->k; n++) {
+        for (size_t n = 0; n < p->k && !qs_stopped_at(j->ctx, n); n++) {
             const size_t at = (o * p->k + n) * p->inner + i;
             if (j->y)
                 qs_copy_element(j->y + at * p->bytes, x + heap[n].index * p->inner * p->bytes,
