@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libFuzzer target: bytes as a model that goes through session, run, calibration, both forms of
+ * libFuzzer target: bytes as a model that goes through session, run, calibration, all modes of
  * quantization, and a run of the results. Nothing may crash, and no error may be INTERNAL.
  */
 #include <stdlib.h>
@@ -76,18 +76,33 @@ static void execute(const qsim_model *m, int32_t level, const feed *f) {
     qsim_session_free(s);
 }
 
-static void quantize(const qsim_model *m, const feed *f) {
+static void quantize_by(const qsim_model *m, const qsim_calibration *c,
+                        const qsim_quantize_options *o, const feed *f) {
+    qsim_model *q = NULL;
+    if (fuzz_legal(qsim_quantize(m, c, o, &q, NULL)) == 0)
+        execute(q, QSIM_LEVEL_ALL, f);
+    qsim_model_free(q);
+}
+
+/* Statically in both forms, and in one of the other modes, with or without the calibration. */
+static void quantize(const qsim_model *m, const feed *f, size_t choice) {
+    static const qsim_rule narrow = {sizeof(narrow), "*", QSIM_RULE_INT4, 0};
+    const qsim_quantize_options other = {
+        .struct_size = sizeof(other),
+        .mode = choice & 1 ? QSIM_MODE_WEIGHTS : QSIM_MODE_DYNAMIC,
+        .per_row = (choice & 3) == 2,
+        .rules = &narrow,
+        .rule_count = (choice & 12) == 12,
+    };
     qsim_calibration *c = NULL;
     if (fuzz_legal(qsim_calibration_create(m, NULL, &c, NULL)) == 0 &&
         fuzz_legal(qsim_calibration_feed(c, f->x, f->count, NULL)) == 0)
         for (int32_t format = 0; format < 2; format++) {
-            qsim_quantize_options o = {
+            const qsim_quantize_options o = {
                 .struct_size = sizeof(o), .format = format, .method = format * QSIM_METHOD_MSE};
-            qsim_model *q = NULL;
-            if (fuzz_legal(qsim_quantize(m, c, &o, &q, NULL)) == 0)
-                execute(q, QSIM_LEVEL_ALL, f);
-            qsim_model_free(q);
+            quantize_by(m, c, &o, f);
         }
+    quantize_by(m, choice & 16 ? c : NULL, &other, f);
     qsim_calibration_free(c);
 }
 
@@ -99,7 +114,7 @@ static void attempt(qsim_ctx *ctx, const fuzz_heap *heap, const uint8_t *data, s
         if (feed_all(m, &f)) {
             execute(m, QSIM_LEVEL_DISABLE, &f);
             execute(m, QSIM_LEVEL_ALL, &f);
-            quantize(m, &f);
+            quantize(m, &f, size); /* other sizes, other options */
             if (fuzz_legal(qsim_model_optimize(m, QSIM_LEVEL_ALL, &o, NULL)) == 0)
                 execute(o, QSIM_LEVEL_ALL, &f);
         }
@@ -110,7 +125,9 @@ static void attempt(qsim_ctx *ctx, const fuzz_heap *heap, const uint8_t *data, s
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    fuzz_run(attempt, data, size);
+    /* A Loop may say that it has any number of iterations. */
+    static const qsim_limits limits = {.struct_size = sizeof(limits), .milliseconds = 1000};
+    fuzz_run_limited(attempt, &limits, data, size);
     return 0;
 }
 

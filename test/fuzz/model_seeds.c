@@ -133,6 +133,35 @@ static void node_begin(proto *node, const char *op, const char *in, const char *
     proto_text(node, 4, op);
 }
 
+/* A float weight of small numbers. */
+static void weight(proto *graph, const char *name, const int64_t *dims, int rank) {
+    float w[32];
+    size_t count = 1;
+    proto t = {0};
+    for (int i = 0; i < rank; i++) {
+        proto_int(&t, 1, dims[i]);
+        count *= (size_t)dims[i];
+    }
+    for (size_t i = 0; i < count; i++)
+        w[i] = (float)((i * 37 + 11) % 101) / 100.0f - 0.5f;
+    proto_int(&t, 2, QSIM_FLOAT);
+    proto_text(&t, 8, name);
+    proto_bytes(&t, 9, w, count * sizeof(*w));
+    proto_take(graph, 5, &t);
+    proto_free(&t);
+}
+
+static void numbers(proto *graph, const char *name, const int64_t *v, int64_t count) {
+    proto t = {0};
+    if (count > 1)
+        proto_int(&t, 1, count);
+    proto_int(&t, 2, QSIM_INT64);
+    proto_text(&t, 8, name);
+    proto_bytes(&t, 9, v, (size_t)count * sizeof(*v));
+    proto_take(graph, 5, &t);
+    proto_free(&t);
+}
+
 /* A graph of one node, x to y. */
 static void branch(proto *graph, const char *op) {
     proto_node(graph, op, NULL, "x", NULL, "inner");
@@ -142,6 +171,7 @@ static void branch(proto *graph, const char *op) {
 
 /* y = x > 0 ? relu : neg, by If; then a Loop that adds x three times. */
 static void flow(proto *model) {
+    static const int64_t three = 3;
     proto graph = {0}, node = {0}, inner = {0};
     node_begin(&node, "ReduceMax", "x", "top");
     proto_take(&graph, 1, &node);
@@ -166,10 +196,7 @@ static void flow(proto *model) {
     proto_value(&inner, 12, "next", QSIM_FLOAT, (const int64_t[]){2}, 1);
     proto_graph(&node, "body", &inner);
     proto_take(&graph, 1, &node);
-    proto_int(&inner, 2, QSIM_INT64);
-    proto_int(&inner, 7, 3);
-    proto_text(&inner, 8, "three");
-    proto_take(&graph, 5, &inner);
+    numbers(&graph, "three", &three, 1);
     proto_value(&graph, 11, "x", QSIM_FLOAT, (const int64_t[]){2}, 1);
     proto_value(&graph, 12, "y", QSIM_FLOAT, (const int64_t[]){2}, 1);
     proto_model(model, &graph);
@@ -427,8 +454,8 @@ static void types(proto *model) {
 
 /* A list that a Loop of two iterations makes of x, and parts of x of a size that is computed. */
 static void unrolled(proto *model) {
-    static const int64_t any[] = {-1, 2};
-    proto graph = {0}, node = {0}, body = {0}, number = {0};
+    static const int64_t any[] = {-1, 2}, none = 0, two = 2;
+    proto graph = {0}, node = {0}, body = {0};
     proto_node(&graph, "SequenceEmpty", NULL, NULL, NULL, "begin");
     proto_name(&body, 11, "i");
     proto_name(&body, 11, "on");
@@ -443,12 +470,8 @@ static void unrolled(proto *model) {
     proto_node(&graph, "SplitToSequence", NULL, "x", "size", "parts");
     proto_node(&graph, "SequenceAt", NULL, "all", "zero", "y");
     proto_node(&graph, "SequenceAt", NULL, "parts", "zero", "z");
-    for (int i = 0; i < 2; i++) {
-        proto_int(&number, 2, QSIM_INT64);
-        proto_int(&number, 7, i ? 2 : 0);
-        proto_text(&number, 8, i ? "two" : "zero");
-        proto_take(&graph, 5, &number);
-    }
+    numbers(&graph, "zero", &none, 1);
+    numbers(&graph, "two", &two, 1);
     proto_value(&graph, 11, "x", QSIM_FLOAT, any, 2);
     proto_name(&graph, 12, "y");
     proto_name(&graph, 12, "z");
@@ -456,12 +479,71 @@ static void unrolled(proto *model) {
     proto_free(&graph);
     proto_free(&node);
     proto_free(&body);
-    proto_free(&number);
+}
+
+/* z: two iterations of s = Relu(s w), then s v + e, from x; an If in the Loop chooses. */
+static void layers_in_loop(proto *graph) {
+    static const int64_t square[] = {4, 4};
+    proto node = {0}, body = {0}, either = {0};
+    proto_name(&body, 11, "i");
+    proto_name(&body, 11, "on");
+    proto_name(&body, 11, "s");
+    proto_node(&body, "Equal", NULL, "i", "zero", "first");
+    node_begin(&node, "If", "first", "next");
+    proto_node(&either, "MatMul", "product", "s", "w", "p");
+    proto_node(&either, "Relu", NULL, "p", NULL, "r");
+    proto_name(&either, 12, "r");
+    proto_graph(&node, "then_branch", &either);
+    weight(&either, "v", square, 2);
+    weight(&either, "e", square, 1);
+    proto_node(&either, "MatMul", "linear", "s", "v", "p");
+    proto_node(&either, "Add", NULL, "p", "e", "q");
+    proto_name(&either, 12, "q");
+    proto_graph(&node, "else_branch", &either);
+    proto_take(&body, 1, &node);
+    proto_node(&body, "Identity", NULL, "on", NULL, "still");
+    proto_name(&body, 12, "still");
+    proto_name(&body, 12, "next");
+    node_begin(&node, "Loop", "two,,h", "z");
+    proto_graph(&node, "body", &body);
+    proto_take(graph, 1, &node);
+    proto_free(&node);
+    proto_free(&body);
+    proto_free(&either);
+}
+
+/* Layers inside: of an If in a Loop, which share a weight with the main graph, and of a Scan. */
+static void layers(proto *model) {
+    static const int64_t square[] = {4, 4}, taps[] = {2, 1, 2}, rows[] = {2, 4}, none = 0, two = 2;
+    static const int64_t images[] = {2, 1, 1, 4};
+    proto graph = {0}, node = {0}, body = {0};
+    weight(&graph, "w", square, 2);
+    numbers(&graph, "zero", &none, 1);
+    numbers(&graph, "two", &two, 1);
+    numbers(&graph, "form", images, 4);
+    proto_node(&graph, "MatMul", "outer", "x", "w", "h");
+    layers_in_loop(&graph);
+    proto_node(&graph, "Reshape", NULL, "z", "form", "images");
+    proto_value(&body, 11, "image", QSIM_FLOAT, images + 1, 3);
+    weight(&body, "k", taps, 3);
+    proto_node(&body, "Conv", "conv", "image", "k", "c");
+    proto_name(&body, 12, "c");
+    node_begin(&node, "Scan", "images", "y");
+    proto_graph(&node, "body", &body);
+    proto_integer(&node, "num_scan_inputs", 1);
+    proto_take(&graph, 1, &node);
+    proto_value(&graph, 11, "x", QSIM_FLOAT, rows, 2);
+    proto_name(&graph, 12, "y");
+    proto_text(&graph, 2, "g");
+    proto_model(model, &graph);
+    proto_free(&graph);
+    proto_free(&node);
+    proto_free(&body);
 }
 
 static size_t by_hand(size_t index, uint8_t *buffer, size_t capacity) {
-    static void (*const write[])(proto *) = {outside, flow,   called, tensors, casts,
-                                             lists,   losses, types,  unrolled};
+    static void (*const write[])(proto *) = {outside, flow,   called, tensors,  casts,
+                                             lists,   losses, types,  unrolled, layers};
     proto p = {0};
     if (index >= sizeof(write) / sizeof(write[0]))
         return 0;

@@ -6,7 +6,7 @@
 #include <qsim/model.h>
 
 #define FUZZ_MODELS       6
-#define FUZZ_MESSAGES     9           /* that no builder makes */
+#define FUZZ_MESSAGES     10          /* that no builder makes */
 #define FUZZ_IN_TWO_FILES FUZZ_MODELS /* which of them needs FUZZ_OUTSIDE */
 #define FUZZ_OUTSIDE                                                                               \
     "outside.bin" /* the file that one seed keeps a tensor in, 32 bytes at least                   \
