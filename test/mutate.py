@@ -227,7 +227,7 @@ class Build:
             if name in LEFT_OUT:
                 continue
             if f.startswith("test/unit/") and name.startswith("test_") and "/tools/" not in f \
-                    and name != "test_random_graphs":
+                    and name not in ("test_random_graphs", "test_random_inside"):
                 tests.append((name, f.split("/")[2], [self.link(name, [f])]))
             elif f.startswith("test/fault/test_"):
                 more = ["test/fuzz/fuzz_npz.c"] if name == "test_fault_api" else []
