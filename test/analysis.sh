@@ -9,6 +9,8 @@
 #     ubsan     clang, AddressSanitizer and UBSan: all but demos, what reads sources alone, and what loads the
 #               library into other programs
 #     debug     gcc -O0, AddressSanitizer and UBSan: the same
+#     exact     gcc, AddressSanitizer and UBSan, memory exact: arenas and short arrays ask for each piece alone, of its
+#               size, so that each can fail and its end is seen: unit tests, failing allocations, fuzz targets replayed
 #     fuzz      clang, libFuzzer over test/fuzz: SECONDS_EACH (default 120) for each target, at most 10 s
 #               and 1.4 GB for an input; findings are left in build-test/fuzz/found
 #     replay    gcc, AddressSanitizer and UBSan: the same targets without libFuzzer, TIMES (default 1; also
@@ -159,7 +161,7 @@ told() {
 optional="-DTOOL_ZLIB -DTOOL_JANSSON -DTOOL_PNG -DTOOL_JPEG -DTOOL_WEBP -DTOOL_SNDFILE"
 plain="-std=c11 -O1 -Iinclude -Ilib -Itools -D_POSIX_C_SOURCE=200809L -D_FILE_OFFSET_BITS=64 -DNDEBUG $optional"
 
-analyses=${*:-tsan ubsan debug fuzz replay random coverage valgrind analyzer scan msan cppcheck tidy mutation}
+analyses=${*:-tsan ubsan debug exact fuzz replay random coverage valgrind analyzer scan msan cppcheck tidy mutation}
 for analysis in $analyses; do
     say "$analysis"
     status=0
@@ -179,6 +181,10 @@ for analysis in $analyses; do
         build debug gcc -Dbuildtype=debug -Db_sanitize=address,undefined
         # shellcheck disable=SC2086
         tests debug $beside
+        ;;
+    exact)
+        build exact gcc -Dbuildtype=debugoptimized -Doptimization=1 "-Dc_args=-g1 -DQS_EXACT_MEMORY" -Db_sanitize=address,undefined
+        tests exact --suite unit --suite fuzz --suite fault
         ;;
     fuzz)
         build_folder fuzz fuzz clang -Dbuildtype=debugoptimized -Db_sanitize=address,undefined -Db_lundef=false -Dfuzz=true

@@ -68,10 +68,10 @@ bool qs_grow(qsim_ctx *ctx, void **array, size_t *capacity, size_t needed, size_
     if (needed <= *capacity)
         return true;
     size_t size = *capacity + *capacity / 2;
-    if (size < needed)
-        size = needed;
     if (size < 8)
         size = 8;
+    if (size < needed || (!QS_IN_ADVANCE && needed < 100))
+        size = needed;
     void *p = qs_alloc(ctx, size, element);
     if (!p)
         return false;
@@ -130,15 +130,18 @@ void qs_arena_init(qs_arena *arena, qsim_ctx *ctx) {
 
 static struct qs_arena_block *arena_block(qs_arena *arena, size_t bytes, size_t align) {
     struct qs_arena_block *b = arena->blocks;
-    if (b && qs_align(b->used, align) <= b->size && b->size - qs_align(b->used, align) >= bytes)
+    if (QS_IN_ADVANCE && b && qs_align(b->used, align) <= b->size &&
+        b->size - qs_align(b->used, align) >= bytes)
         return b;
     size_t size = arena->bytes < ARENA_FIRST ? ARENA_FIRST : arena->bytes;
     if (size > ARENA_LARGE)
         size = size / 8 < ARENA_LARGE ? ARENA_LARGE : size / 8;
     if (size > ARENA_LARGEST)
         size = ARENA_LARGEST;
+    if (!QS_IN_ADVANCE)
+        size = 0;
     size_t needed;
-    if (!qs_add(bytes, BLOCK_ALIGN, &needed))
+    if (!qs_add(bytes, qs_align(sizeof(*b), align), &needed))
         return NULL;
     bool own = needed > size; /* a block of its own: the current one stays in use */
     b = qs_alloc(arena->ctx, 1, own ? needed : size);
@@ -158,6 +161,8 @@ static struct qs_arena_block *arena_block(qs_arena *arena, size_t bytes, size_t 
 
 int qs_arena_reserve(qs_arena *arena, size_t bytes) {
     size_t size;
+    if (!QS_IN_ADVANCE)
+        return QSIM_OK;
     if (!qs_add(bytes, sizeof(struct qs_arena_block) + BLOCK_ALIGN, &size))
         return QSIM_E_NOMEM;
     struct qs_arena_block *b = qs_alloc(arena->ctx, 1, size);

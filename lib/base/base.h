@@ -84,6 +84,16 @@ void qs_error_clear(qsim_error *error);
 
 /* ---- memory (alloc.c) ---- */
 
+/*
+ * Do arenas and short arrays ask for more than they need? Not in a build for tests, where each
+ * request is one of the allocator, which can fail, and whose end a sanitizer sees.
+ */
+#ifdef QS_EXACT_MEMORY
+#define QS_IN_ADVANCE false
+#else
+#define QS_IN_ADVANCE true
+#endif
+
 /* Aligned to 64 bytes, uninitialised; NULL when there is none or count * size overflows. */
 void *qs_alloc(qsim_ctx *ctx, size_t count, size_t size);
 /* The same, zeroed. */

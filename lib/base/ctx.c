@@ -21,7 +21,12 @@ static void *system_alloc(void *user, size_t size, size_t align) {
     align = large ? HUGE_PAGE : align;
     if (size > SIZE_MAX - align)
         return NULL;
+#ifdef QS_EXACT_MEMORY
+    void *p;
+    p = posix_memalign(&p, align, size) ? NULL : p;
+#else
     void *p = aligned_alloc(align, qs_align(size, align));
+#endif
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
     if (p && large)
         madvise(p, (size + HUGE_PAGE - WELL_FILLED) / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);

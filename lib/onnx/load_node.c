@@ -291,10 +291,12 @@ static const char *same_or_new(qs_reader *r, qs_span text, const char *last) {
 static int read_head(qs_reader *r, qs_span message, const struct node_parts *p, qs_node *head) {
     const qs_graph *g = r->graph;
     const qs_node *last = g->node_count ? &g->nodes[g->node_count - 1] : NULL;
-    const char *local = p->name.size && qs_read_caller(r) ? qs_read_local(r, p->name) : NULL;
+    const bool called = p->name.size && qs_read_caller(r);
+    const char *local = called ? qs_read_local(r, p->name) : NULL;
     *head = (qs_node){.source = message,
-                      .name = local ? qs_arena_string(r->arena, local, strlen(local))
-                                    : qs_read_text(r, p->name),
+                      .name = local    ? qs_arena_string(r->arena, local, strlen(local))
+                              : called ? NULL
+                                       : qs_read_text(r, p->name),
                       .op_type = same_or_new(r, p->op_type, last ? last->op_type : NULL),
                       .domain = qs_span_is(p->domain, "ai.onnx")
                                     ? ""

@@ -50,9 +50,9 @@ static qs_id add_node(qs_expand *e, const char *domain, const char *op_type, con
         return QS_NONE;
     const char *name = g->nodes[e->node_id].name;
     const qs_id id = qs_graph_add_node(g, domain, op_type, name, in, count, out, outputs);
+    e->node = &g->nodes[e->node_id]; /* the nodes may have moved, even if memory ran out then */
     if (id < 0)
         return failed(e, id);
-    e->node = &g->nodes[e->node_id]; /* the nodes may have moved */
     if (!*domain && !e->standard)
         g->nodes[id].version = QS_OPSET_NEWEST;
     else if (!*domain && g->nodes[id].version < PLAIN_VERSION)

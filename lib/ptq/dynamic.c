@@ -76,12 +76,11 @@ static quantized_input by_tensor(dynamic *d, qs_id x) {
     qs_id out[3] = {qs_write_value(d->q, base, "_quantized", QSIM_UINT8, x),
                     qs_write_value(d->q, base, "_scale", QSIM_FLOAT, x),
                     qs_write_value(d->q, base, "_zero_point", QSIM_UINT8, x)};
-    d->failed |= out[0] < 0 || out[1] < 0 || out[2] < 0;
+    const char *name = qs_write_name(d->q, base, "_QuantizeLinear");
+    d->failed |= out[0] < 0 || out[1] < 0 || out[2] < 0 || !name;
     if (!d->failed) {
         d->g->values[out[1]].rank = d->g->values[out[2]].rank = 0;
-        d->failed |=
-            qs_graph_add_node(d->g, "", "DynamicQuantizeLinear",
-                              qs_write_name(d->q, base, "_QuantizeLinear"), &x, 1, out, 3) < 0;
+        d->failed |= qs_graph_add_node(d->g, "", "DynamicQuantizeLinear", name, &x, 1, out, 3) < 0;
     }
     return (quantized_input){out[0], out[1], out[2]};
 }

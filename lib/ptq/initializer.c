@@ -65,8 +65,10 @@ int qs_initializer_quantize(qs_quantizer *q, qs_id value, int32_t axis, qs_weigh
                        q->model->name, q->g->values[value].name);
     int code = choose(q, x, c->elements, &w, &form, out);
     if (code)
-        return qs_fail(q->error, code, "%s: the weights '%s' have no usable range", q->model->name,
-                       q->g->values[value].name);
+        return code == QSIM_E_NOMEM
+                   ? code
+                   : qs_fail(q->error, code, "%s: the weights '%s' have no usable range",
+                             q->model->name, q->g->values[value].name);
     qsim_qparams p = {.dtype = form.dtype,
                       .axis = axis < 0 ? 0 : axis,
                       .count = out->count,

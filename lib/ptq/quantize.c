@@ -339,7 +339,7 @@ int qs_calibration_check(const qsim_calibration *c, const qsim_model *model, qsi
     const bool own = c->prepared && c->prepared->base == model;
     int code = own ? QSIM_OK : qsim_model_hash(model, hash);
     if (code)
-        return qs_fail(error, code, "%s: hashing failed", model->name);
+        return qs_fail(error, code, "%s: out of memory for its hash", model->name);
     if (!own && strcmp(hash, c->model) != 0)
         return qs_fail(error, QSIM_E_MISMATCH, "%s: %s belongs to another model", model->name,
                        c->label);

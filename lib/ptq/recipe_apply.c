@@ -148,7 +148,7 @@ int qs_recipe_check(const qsim_recipe *r, const qsim_model *model, qsim_error *e
         return QSIM_OK;
     int code = qsim_model_hash(model, hash);
     if (code)
-        return qs_fail(error, code, "%s: hashing failed", model->name);
+        return qs_fail(error, code, "%s: out of memory for its hash", model->name);
     if (strcmp(hash, r->model) != 0)
         return qs_fail(error, QSIM_E_MISMATCH, "%s: the recipe belongs to another model",
                        model->name);

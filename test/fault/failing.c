@@ -75,6 +75,11 @@ void *__wrap_malloc(size_t n);
 void *__wrap_calloc(size_t a, size_t b);
 void *__wrap_realloc(void *p, size_t n);
 void *__wrap_aligned_alloc(size_t align, size_t n);
+int __real_posix_memalign(void **p, size_t align, size_t n);
+int __wrap_posix_memalign(void **p, size_t align, size_t n);
+int __wrap_posix_memalign(void **p, size_t align, size_t n) {
+    return hit('m') ? ENOMEM : __real_posix_memalign(p, align, n);
+}
 char *__real_strdup(const char *s);
 char *__wrap_strdup(const char *s);
 char *__wrap_strdup(const char *s) {

@@ -155,10 +155,37 @@ static int job_optimize(things *t, qsim_error *e) {
     return code;
 }
 
+/* Operators whose attributes became inputs, or that several newer ones replace. */
+static int build_old(things *t, qsim_model **out, qsim_error *e) {
+    const int64_t from[] = {0}, to[] = {2}, axis[] = {1};
+    qsim_builder *b = NULL;
+    int code = qsim_builder_create(t->ctx, 9, "g", &b, e);
+    if (code)
+        return code;
+    qsim_builder_input_as(b, "x", "float[2,3,4]");
+    qsim_builder_node(b, "", "Softmax", "soft", "x", "s");
+    qsim_builder_node(b, "", "Clip", "clip", "s", "c");
+    qsim_builder_attr_float(b, "max", 0.5f);
+    qsim_builder_node(b, "", "Slice", "slice", "c", "p");
+    qsim_builder_attr_ints(b, "starts", from, 1);
+    qsim_builder_attr_ints(b, "ends", to, 1);
+    qsim_builder_node(b, "", "ReduceSum", "sum", "p", "r");
+    qsim_builder_attr_ints(b, "axes", axis, 1);
+    qsim_builder_node(b, "", "Squeeze", "squeeze", "r", "y");
+    qsim_builder_attr_ints(b, "axes", axis, 1);
+    qsim_builder_output_as(b, "y", "float[2,4]");
+    code = qsim_builder_finish(b, out, e);
+    qsim_builder_free(b);
+    return code;
+}
+
 static int job_upgrade(things *t, qsim_error *e) {
-    qsim_model *m = NULL;
-    int code = qsim_model_upgrade(t->model, 21, &m, e);
+    qsim_model *old = NULL, *m = NULL;
+    int code = t->part ? build_old(t, &old, e) : QSIM_OK;
+    if (!code)
+        code = qsim_model_upgrade(t->part ? old : t->model, 21, &m, e);
     qsim_model_free(m);
+    qsim_model_free(old);
     return code;
 }
 
@@ -520,7 +547,7 @@ int main(int argc, char **argv) {
                 {"operators", job_operators, 1},
                 {"save", job_save, 1},
                 {"optimize", job_optimize, 4},
-                {"upgrade", job_upgrade, 1},
+                {"upgrade", job_upgrade, 2},
                 {"calibrate", job_calibrate, 1},
                 {"calibration file", job_calibration_file, 1},
                 {"recipe", job_recipe, 1},

@@ -264,7 +264,8 @@ QS_COLD static int upgrade_softmax(qs_graph *g, qs_id node, int32_t to, qsim_err
         return qs_node_set_int(g, node, "axis", axis) ? qs_op_no_memory(error) : QSIM_OK;
     qs_id flat = qs_upgrade_add(g, "Flatten", "flat", x, QS_NONE);
     qs_id shape = flat < 0 ? flat : qs_upgrade_add(g, "Shape", "shape", x, QS_NONE);
-    qs_id soft = shape < 0 ? shape : qs_graph_add_value(g, qs_graph_fresh_name(g, "softmax"));
+    const char *name = shape < 0 ? NULL : qs_graph_fresh_name(g, "softmax");
+    qs_id soft = name ? qs_graph_add_value(g, name) : QSIM_E_NOMEM;
     if (soft < 0)
         return qs_op_no_memory(error);
     qs_id flatten = g->values[flat].producer;

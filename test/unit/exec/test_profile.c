@@ -11,7 +11,8 @@ static void make(net *n, qsim_run **r) {
     net_input(n, "x", QSIM_FLOAT, NET_DIMS(-1, 3));
     net_random(n, "w", NET_DIMS(3, 3), 1, 1);
     net_node(n, "", "MatMul", "x,w", "m");
-    n->g->nodes[net_node(n, "", "Softmax", "m", "p")].name = ""; /* goes by its output's name */
+    const qs_id soft = net_node(n, "", "Softmax", "m", "p");
+    n->g->nodes[soft].name = ""; /* goes by its output's name */
     net_node(n, "", "Neg", "p", "y");
     net_output(n, "y");
     NET_OK(n, net_end(n));
