@@ -18,6 +18,7 @@ typedef struct things {
     test_heap heap;
     qsim_ctx *ctx;
     qsim_model *model; /* opset 11, with BatchNormalization */
+    qsim_model *old;   /* opset 9, with operators that have changed much */
     qsim_calibration *calibration, *loaded;
     const char *without; /* words that a message must not have; NULL: any */
     char folder[32], onnx[64], qcal[64], out[64], zip[64], below[64];
@@ -180,12 +181,9 @@ static int build_old(things *t, qsim_model **out, qsim_error *e) {
 }
 
 static int job_upgrade(things *t, qsim_error *e) {
-    qsim_model *old = NULL, *m = NULL;
-    int code = t->part ? build_old(t, &old, e) : QSIM_OK;
-    if (!code)
-        code = qsim_model_upgrade(t->part ? old : t->model, 21, &m, e);
+    qsim_model *m = NULL;
+    int code = qsim_model_upgrade(t->part ? t->old : t->model, 21, &m, e);
     qsim_model_free(m);
-    qsim_model_free(old);
     return code;
 }
 
@@ -510,6 +508,7 @@ static void setup(things *t) {
     snprintf(t->below, sizeof(t->below), "%s/below", t->folder);
     CHECK_INT(qsim_ctx_create(&o, &t->ctx, NULL), QSIM_OK);
     CHECK_INT(build(t, &t->model, NULL), QSIM_OK);
+    CHECK_INT(build_old(t, &t->old, NULL), QSIM_OK);
     CHECK_INT(qsim_model_save(t->model, t->onnx, &replace, NULL), QSIM_OK);
     CHECK_INT(qsim_calibration_create(t->model, &few_bins, &t->calibration, NULL), QSIM_OK);
     CHECK_INT(qsim_calibration_feed(t->calibration, &x, 1, NULL), QSIM_OK);
@@ -524,6 +523,7 @@ static void teardown(things *t) {
     qsim_calibration_free(t->calibration);
     qsim_calibration_free(t->loaded);
     qsim_model_free(t->model);
+    qsim_model_free(t->old);
     qsim_ctx_free(t->ctx);
     CHECK_INT(t->heap.live, 0);
     unlink(t->onnx);
