@@ -35,10 +35,19 @@ typedef struct qk_norm {
 
 /* Functions of a float x and of parameters a, b, c: ew_maps.h. */
 typedef enum qk_curve {
-    QK_ELU,      /* x < 0 ? a (e^(x / c) - 1) : b x, where c > 0 */
-    QK_SOFTPLUS, /* log(1 + e^x) */
-    QK_MISH      /* x tanh(log(1 + e^x)) */
+    QK_ELU,         /* x < 0 ? a (e^(x / c) - 1) : b x, where c > 0 */
+    QK_SOFTPLUS,    /* log(1 + e^x) */
+    QK_MISH,        /* x tanh(log(1 + e^x)) */
+    QK_SOFTSIGN,    /* x / (1 + |x|) */
+    QK_HARDSIGMOID, /* a x + b, not below 0 and not above 1; NaN is kept, as by all others */
+    QK_THRESHOLD,   /* x > a ? x : 0 */
+    QK_FLOOR,
+    QK_CEIL,
+    QK_ROUND, /* halves to even */
+    QK_SIN,   /* of |x| < QK_NEAR, as QK_COS */
+    QK_COS
 } qk_curve;
+#define QK_NEAR 262144.0f
 
 typedef struct qk_ew {
     qk_ew_f32_fn exp, sigmoid, silu, hardswish, tanh, erf, gelu, gelu_tanh;

@@ -37,6 +37,45 @@ static double mish(double x, const float *param) {
     return x * (e * (e + 2) / (e * (e + 2) + 2));
 }
 
+static double softsign(double x, const float *param) {
+    (void)param;
+    return x / (1 + fabs(x));
+}
+
+static double hardsigmoid(double x, const float *param) {
+    const float product = param[0] * (float)x, v = product + param[1];
+    return (double)(v < 0 ? 0 : v > 1 ? 1 : v);
+}
+
+static double threshold(double x, const float *param) {
+    return x != x || x > (double)param[0] ? x : 0;
+}
+
+static double to_floor(double x, const float *param) {
+    (void)param;
+    return floor(x);
+}
+
+static double to_ceil(double x, const float *param) {
+    (void)param;
+    return ceil(x);
+}
+
+static double to_round(double x, const float *param) {
+    (void)param;
+    return rint(x);
+}
+
+static double sine(double x, const float *param) {
+    (void)param;
+    return sin(x);
+}
+
+static double cosine(double x, const float *param) {
+    (void)param;
+    return cos(x);
+}
+
 static void call(void *arg) {
     const map_run *r = arg;
     r->k->map(r->row->f, r->row->param, r->x, r->y, r->n);
@@ -72,7 +111,8 @@ static float *make_numbers(ck_state *s, const map_row *row, size_t n) {
         case 2: x[i] = real * 100.0f; break;
         default: x[i] = real * 8.0f;
         }
-        x[i] = fabsf(x[i]) > row->farthest ? real : x[i];
+        x[i] = !(fabsf(x[i]) <= row->farthest) && row->farthest < INFINITY ? real * row->farthest
+                                                                           : x[i];
     }
     return x;
 }
@@ -119,11 +159,27 @@ CASE(elu, QK_ELU, {1, 1, 1}, elu, 1.5, INFINITY)
 CASE(celu, QK_ELU, {1.7f, 0.9f, 0.3f}, elu, 3.5, INFINITY)
 CASE(softplus, QK_SOFTPLUS, {0}, softplus, 2.5, INFINITY)
 CASE(mish, QK_MISH, {0}, mish, 4, INFINITY)
+CASE(softsign, QK_SOFTSIGN, {0}, softsign, 1.5, INFINITY)
+CASE(hardsigmoid, QK_HARDSIGMOID, {0.2f, 0.5f}, hardsigmoid, 0, INFINITY)
+CASE(threshold, QK_THRESHOLD, {0.7f}, threshold, 0, INFINITY)
+CASE(floor, QK_FLOOR, {0}, to_floor, 0, INFINITY)
+CASE(ceil, QK_CEIL, {0}, to_ceil, 0, INFINITY)
+CASE(round, QK_ROUND, {0}, to_round, 0, INFINITY)
+CASE(sin, QK_SIN, {0}, sine, 1.6, 262143)
+CASE(cos, QK_COS, {0}, cosine, 1.6, 262143)
 
 const ck_case ck_cases_maps[] = {
     {"ew map elu", check_elu, bench_elu},
     {"ew map celu", check_celu, bench_celu},
     {"ew map softplus", check_softplus, bench_softplus},
     {"ew map mish", check_mish, bench_mish},
+    {"ew map softsign", check_softsign, bench_softsign},
+    {"ew map hardsigmoid", check_hardsigmoid, bench_hardsigmoid},
+    {"ew map threshold", check_threshold, bench_threshold},
+    {"ew map floor", check_floor, bench_floor},
+    {"ew map ceil", check_ceil, bench_ceil},
+    {"ew map round", check_round, bench_round},
+    {"ew map sin", check_sin, bench_sin},
+    {"ew map cos", check_cos, bench_cos},
 };
 const size_t ck_cases_maps_count = QS_COUNT(ck_cases_maps);

@@ -52,6 +52,13 @@ int qs_curve_lower_by(qs_lower *l, qs_curve curve) {
     return QSIM_OK;
 }
 
+QS_COLD int qs_curve_lower_reals(qs_lower *l, qs_curve curve, qs_map_fn doubles) {
+    const qs_map_fn reals[2] = {NULL, doubles};
+    return qs_lower_in(l, 0)->dtype == QSIM_FLOAT
+               ? qs_curve_lower_by(l, curve)
+               : qs_lower_reals(l, reals, curve.param[0], curve.param[1]);
+}
+
 int qs_curve_lower(qs_lower *l) {
     return qs_curve_lower_by(l, qs_curve_of(l->node));
 }

@@ -8,6 +8,7 @@
 #define QS_CURVE_H
 
 #include "kernel/ew.h"
+#include "op/elementwise/maps.h"
 #include "op/rules.h"
 
 typedef struct qs_curve {
@@ -23,6 +24,8 @@ qs_curve qs_curve_find(const char *name);
 /* A row's `lower`: applies its curve, or another one, to input 0, which holds floats. */
 int qs_curve_lower(qs_lower *l);
 int qs_curve_lower_by(qs_lower *l, qs_curve curve);
+/* The same with doubles by a loop with the curve's parameters. */
+int qs_curve_lower_reals(qs_lower *l, qs_curve curve, qs_map_fn doubles);
 
 static inline void qs_curve_run(const qs_curve *c, const qk_ew *k, const float *x, float *y,
                                 size_t n) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Elu, Selu, Celu, Mish by the kernel `map`; Swish, Softsign, ThresholdedRelu, Shrink, IsNaN and
+ * Elu, Selu, Celu, Mish, Softsign, ThresholdedRelu by the kernel `map`; Swish, Shrink, IsNaN and
  * IsInf by loops, whose floats are computed in double and rounded once.
  */
 #include "kernel/elementary64.h"
@@ -22,13 +22,14 @@ QS_COLD static int infer_real(qs_infer *x) {
 /* Defines lower_NAME in the same way: floats by name_curve, doubles by name_f64. */
 #define LOWER_CURVE(name, first, a, second, b)                                                     \
     QS_COLD static int lower_##name(qs_lower *l) {                                                 \
-        static const qs_map_fn doubles[2] = {NULL, name##_f64};                                    \
         const qs_curve c = {name##_curve,                                                          \
                             {(double)qs_node_float(l->node, first, a),                             \
                              (double)qs_node_float(l->node, second, b)}};                          \
-        return qs_lower_in(l, 0)->dtype == QSIM_FLOAT                                              \
-                   ? qs_curve_lower_by(l, c)                                                       \
-                   : qs_lower_reals(l, doubles, c.param[0], c.param[1]);                           \
+        return qs_curve_lower_reals(l, c, name##_f64);                                             \
+    }
+#define LOWER_PLAIN(name)                                                                          \
+    QS_COLD static int lower_##name(qs_lower *l) {                                                 \
+        return qs_curve_lower_reals(l, (qs_curve){name##_curve, {0, 0}}, name##_f64);              \
     }
 
 /* ---- exponentials ---- */
@@ -63,7 +64,7 @@ static double mish(double x) {
 }
 QS_MAP(mish_f64, double, double, mish(x))
 QS_CURVE_MAP(mish, QK_MISH, 0, 0, 0)
-LOWER_CURVE(mish, "", 0, "", 0)
+LOWER_PLAIN(mish)
 
 #define SWISH(v) ((v) / (1 + qk_exp64(-param[0] * (v))))
 QS_MAP_REALS(swish, SWISH);
@@ -71,13 +72,13 @@ LOWER(swish, "alpha", 1.0f, "", 0)
 
 /* ---- piecewise linear ---- */
 
-#define SOFTSIGN(v) ((v) / (1 + fabs(v)))
-QS_MAP_REALS(softsign, SOFTSIGN);
-LOWER(softsign, "", 0, "", 0)
+QS_MAP(softsign_f64, double, double, x / (1 + fabs(x)))
+QS_CURVE_MAP(softsign, QK_SOFTSIGN, 0, 0, 0)
+LOWER_PLAIN(softsign)
 
-#define THRESHOLDED(v) ((v) != (v) || (v) > param[0] ? (v) : 0)
-QS_MAP_REALS(thresholdedrelu, THRESHOLDED);
-LOWER(thresholdedrelu, "alpha", 1.0f, "", 0)
+QS_MAP(thresholdedrelu_f64, double, double, x != x || x > param[0] ? x : 0)
+QS_CURVE_MAP(thresholdedrelu, QK_THRESHOLD, param[0], 0, 0)
+LOWER_CURVE(thresholdedrelu, "alpha", 1.0f, "", 0)
 
 #define SHRINK(v) ((v) < -param[0] ? (v) + param[1] : (v) > param[0] ? (v)-param[1] : (v)*0)
 QS_MAP_REALS(shrink, SHRINK);
@@ -111,8 +112,6 @@ QS_COLD static int lower_isinf(qs_lower *l) {
 }
 
 QS_CURVE_LOOP(swish)
-QS_CURVE_LOOP(softsign)
-QS_CURVE_LOOP(thresholdedrelu)
 
 static const qs_attr_rule alpha_attrs[] = {{"alpha", QS_ATTR_FLOAT, 1, 0},
                                            {"consumed_inputs", QS_ATTR_INTS, 1, 5}};

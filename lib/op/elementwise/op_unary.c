@@ -177,18 +177,17 @@ UNARY(QS_COLD, sign, u64, uint64_t, uint64_t, x > 0)
 static const unary_fn sign_fns[] = {REAL_ROWS(sign), SIGNED_ROWS(sign), UNSIGNED_ROWS(sign)};
 LOWER(sign, sign_fns[DTYPE])
 
-UNARY(, floor, f32, float, float, floorf(x))
-UNARY(QS_COLD, floor, f64, double, double, floor(x))
-LOWER_REAL(floor)
-
-UNARY(, ceil, f32, float, float, ceilf(x))
-UNARY(QS_COLD, ceil, f64, double, double, ceil(x))
-LOWER_REAL(ceil)
-
+#define ROUNDING(name, which, expression)                                                          \
+    UNARY(QS_COLD, name, f64, double, double, expression)                                          \
+    QS_CURVE_MAP(name, which, 0, 0, 0)                                                             \
+    static int lower_##name(qs_lower *l) {                                                         \
+        return DTYPE == QSIM_FLOAT ? qs_curve_lower_by(l, (qs_curve){name##_curve, {0, 0}})        \
+                                   : lower_unary(l, name##_f64);                                   \
+    }
+ROUNDING(floor, QK_FLOOR, floor(x))
+ROUNDING(ceil, QK_CEIL, ceil(x))
 /* Halves are rounded to even: steps run with that rounding mode. */
-UNARY(, round, f32, float, float, rintf(x))
-UNARY(QS_COLD, round, f64, double, double, rint(x))
-LOWER_REAL(round)
+ROUNDING(round, QK_ROUND, rint(x))
 
 UNARY(QS_COLD, softplus, f64, double, double, softplus(x))
 QS_CURVE_MAP(softplus, QK_SOFTPLUS, 0, 0, 0)
@@ -198,10 +197,6 @@ UNARY(, not, b8, uint8_t, uint8_t, !x)
 LOWER(not, not_b8)
 
 /* NaN is kept. */
-static float clamp01(float v) {
-    return qs_minf(1.0f, qs_maxf(0.0f, v));
-}
-
 static double clamp01_f64(double v) {
     return v < 0 ? 0 : v > 1 ? 1 : v;
 }
@@ -217,9 +212,8 @@ static void leakyrelu_f32(const void *vx, void *vy, size_t n, const double *para
 UNARY(QS_COLD, leakyrelu, f64, double, double, x < 0 ? x * param[0] : x)
 QS_CURVE_LOOP(leakyrelu)
 LOWER_CURVE(leakyrelu)
-UNARY(, hardsigmoid, f32, float, float, clamp01((float)param[0] * x + (float)param[1]))
 UNARY(QS_COLD, hardsigmoid, f64, double, double, clamp01_f64(param[0] * x + param[1]))
-QS_CURVE_LOOP(hardsigmoid)
+QS_CURVE_MAP(hardsigmoid, QK_HARDSIGMOID, param[0], param[1], 0)
 LOWER_CURVE(hardsigmoid)
 
 /*

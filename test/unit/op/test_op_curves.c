@@ -188,8 +188,12 @@ static void test_far_angles(void) {
 }
 
 static void test_trig(void) {
-    curve("Sin", 7, sin, -40, 40);
-    curve("Cos", 7, cos, -40, 40);
+    curve_within("Sin", 7, sin, -40, 40, 1.6);
+    curve_within("Cos", 7, cos, -40, 40, 1.6);
+    curve_within("Sin", 7, sin, -262200, 262200, 1.6); /* near and far angles in a block */
+    curve_within("Cos", 7, cos, -262200, 262200, 1.6);
+    special("Sin", 7, 0x1.921fb4p+1f, (float)sin(0x1.921fb4p+1)); /* pi */
+    special("Cos", 7, -INFINITY, NAN);
     curve("Tan", 7, tan, -40, 40);
     curve("Asin", 7, asin, -1, 1);
     curve("Acos", 7, acos, -1, 1);
@@ -241,12 +245,19 @@ static void test_activations(void) {
     curve_within("Mish", 18, mish, -20, 30, 4);
     curve_within("Softplus", 1, softplus_of, -80, 80, 2.5);
     curve("Swish", 24, swish, -20, 20);
-    curve("Softsign", 1, softsign, -20, 20);
+    curve_within("Softsign", 1, softsign, -20, 20, 1.5);
     curve("ThresholdedRelu", 10, thresholded, -3, 3);
     curve("Shrink", 9, shrink, -3, 3);
     special("Mish", 18, NAN, NAN);
     special("Mish", 18, 1000.0f, 1000.0f);
     special("Elu", 6, -INFINITY, -1.0f);
+    special("Softsign", 1, FLT_MAX, 1.0f);
+    special("ThresholdedRelu", 10, NAN, NAN);
+    special("HardSigmoid", 6, INFINITY, 1.0f);
+    special("Floor", 13, -0.0f, -0.0f);
+    special("Floor", 13, -0.5f, -1.0f);
+    special("Ceil", 13, -0.5f, -0.0f);
+    special("Round", 16, 2.5f, 2.0f);
     /* celu with alpha 2: 2 (e^-1 - 1) at -2, with -2: -2 (e^1 - 1) */
     for (int i = 0; i < 2; i++) {
         const float x = -2, alpha = i ? -2.0f : 2.0f;
