@@ -52,10 +52,17 @@
 #define QS_COLD __attribute__((cold))
 /* Never inlined: large, and a call costs little beside its work. */
 #define QS_NOINLINE __attribute__((noinline))
+/* Inlined, so that it has the caller's constants and instructions; not in code for size. */
+#ifdef __OPTIMIZE_SIZE__
+#define QS_INLINE static inline
+#else
+#define QS_INLINE __attribute__((always_inline)) static inline
+#endif
 #else
 #define QS_PRINTF(fmt, args)
 #define QS_COLD
 #define QS_NOINLINE
+#define QS_INLINE static inline
 #endif
 
 /* Before a loop: iterations are independent. y may equal x; partial overlap is not allowed. */

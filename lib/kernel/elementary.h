@@ -24,15 +24,8 @@ static inline float qk_from_bits(uint32_t u) {
     return v;
 }
 
-/*
- * Always inlined, so that fmaf is an instruction where the caller has FMA3; else it is a call. What
- * is compiled for size (c/ew_c.c on x86) has no FMA3.
- */
-#if defined(__GNUC__) && !defined(__OPTIMIZE_SIZE__)
-#define QK_INLINE __attribute__((always_inline)) static inline
-#else
-#define QK_INLINE static inline
-#endif
+/* fmaf is an instruction where the caller has FMA3; else, as in c/ew_c.c on x86, a call. */
+#define QK_INLINE QS_INLINE
 
 QK_INLINE float qk_abs(float x) {
     return qk_from_bits(qk_bits(x) & 0x7fffffffu);

@@ -28,10 +28,8 @@ static inline uint8_t qk_u8_store(float v, const qk_u8_pair *w) {
  * `step_a`, `step_b`, `mul`: constants, so that each loop vectorizes. c may be b, but does not
  * overlap it otherwise.
  */
-static inline __attribute__((always_inline)) void qk_u8_pair_loop(const uint8_t *a, size_t step_a,
-                                                                  const uint8_t *b, size_t step_b,
-                                                                  uint8_t *c, size_t n,
-                                                                  const qk_u8_pair *w, bool mul) {
+QS_INLINE void qk_u8_pair_loop(const uint8_t *a, size_t step_a, const uint8_t *b, size_t step_b,
+                               uint8_t *c, size_t n, const qk_u8_pair *w, bool mul) {
     const qk_u8_pair k = *w;
     QS_IVDEP
     for (size_t i = 0; i < n; i++) {

@@ -55,9 +55,9 @@ static inline __attribute__((always_inline)) size_t qs_bins(const float *restric
  * `width` channels from c on, whose sums and extremes stay in registers. A sum that is not finite
  * tells of a value that is not: of floats none overflows.
  */
-static inline __attribute__((always_inline)) bool qs_read_columns(
-    const float *restrict x, size_t rows, size_t channels, size_t c, size_t width,
-    double *restrict sum, float *restrict extreme, float *min, float *max) {
+QS_INLINE bool qs_read_columns(const float *restrict x, size_t rows, size_t channels, size_t c,
+                               size_t width, double *restrict sum, float *restrict extreme,
+                               float *min, float *max) {
     double part[16];
     float low[16], high[16];
     bool finite = true;
@@ -84,9 +84,8 @@ static inline __attribute__((always_inline)) bool qs_read_columns(
     return finite;
 }
 
-static inline __attribute__((always_inline)) bool qs_rows(const float *x, size_t rows,
-                                                          size_t channels, double *sum,
-                                                          float *extreme, float *min, float *max) {
+QS_INLINE bool qs_rows(const float *x, size_t rows, size_t channels, double *sum, float *extreme,
+                       float *min, float *max) {
     float low = x[0], high = x[0];
     bool finite = true;
     size_t c = 0;

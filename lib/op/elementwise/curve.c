@@ -16,7 +16,7 @@ typedef struct curve_job {
     float *y;
 } curve_job;
 
-qs_curve qs_curve_of(const qs_node *n) {
+QS_COLD qs_curve qs_curve_of(const qs_node *n) {
     const qs_op_curve *c = n->removed || !n->op ? NULL : qs_op_more_of(n->op)->curve;
     if (!c)
         return (qs_curve){0};
@@ -25,7 +25,7 @@ qs_curve qs_curve_of(const qs_node *n) {
         {(double)qs_node_float(n, "alpha", c->alpha), (double)qs_node_float(n, "beta", c->beta)}};
 }
 
-qs_curve qs_curve_find(const char *name) {
+QS_COLD qs_curve qs_curve_find(const char *name) {
     const qs_op *op = qs_op_find(NULL, name, qs_op_newest_opset(), NULL);
     op = op ? op : qs_op_find("qsim", name, 1, NULL);
     const qs_op_curve *c = op ? qs_op_more_of(op)->curve : NULL;
@@ -43,7 +43,7 @@ static void run_curve(const qs_step *s, const qs_frame *f) {
     qs_ranges(f->ctx, p->elements, QS_GRAIN / 8, curve_range, &job);
 }
 
-int qs_curve_lower_by(qs_lower *l, qs_curve curve) {
+QS_COLD int qs_curve_lower_by(qs_lower *l, qs_curve curve) {
     curve_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return QSIM_E_NOMEM;
@@ -59,6 +59,6 @@ QS_COLD int qs_curve_lower_reals(qs_lower *l, qs_curve curve, qs_map_fn doubles)
                : qs_lower_reals(l, reals, curve.param[0], curve.param[1]);
 }
 
-int qs_curve_lower(qs_lower *l) {
+QS_COLD int qs_curve_lower(qs_lower *l) {
     return qs_curve_lower_by(l, qs_curve_of(l->node));
 }

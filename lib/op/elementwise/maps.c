@@ -13,7 +13,7 @@ typedef struct map_job {
     char *y;
 } map_job;
 
-int qs_infer_map(qs_infer *x, uint32_t types, int32_t dtype) {
+QS_COLD int qs_infer_map(qs_infer *x, uint32_t types, int32_t dtype) {
     const int code = qs_infer_type(x, 0, types);
     const qs_value *v = x->in[0];
     return code ? code : qs_infer_out(x, 0, dtype ? dtype : v->dtype, v->rank, v->dims);
@@ -31,7 +31,7 @@ static void run_map(const qs_step *s, const qs_frame *f) {
     qs_ranges(f->ctx, p->elements, QS_GRAIN / 16, map_range, &job);
 }
 
-static int lower(qs_lower *l, qs_map_fn fn, double param0, double param1) {
+QS_COLD static int lower(qs_lower *l, qs_map_fn fn, double param0, double param1) {
     const qs_value *x = qs_lower_in(l, 0), *y = qs_lower_out(l, 0);
     map_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)

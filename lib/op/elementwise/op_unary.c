@@ -112,13 +112,13 @@ QS_COLD static int infer_any(qs_infer *x) {
 #define REAL_ROWS(name) [QSIM_FLOAT] = name##_f32, [QSIM_DOUBLE] = name##_f64
 
 #define LOWER(name, function)                                                                      \
-    static int lower_##name(qs_lower *l) {                                                         \
+    QS_COLD static int lower_##name(qs_lower *l) {                                                 \
         return lower_unary(l, function);                                                           \
     }
 #define LOWER_REAL(name) LOWER(name, DTYPE == QSIM_FLOAT ? name##_f32 : name##_f64)
 /* Floats by the row's curve, doubles by a loop. */
 #define LOWER_CURVE(name)                                                                          \
-    static int lower_##name(qs_lower *l) {                                                         \
+    QS_COLD static int lower_##name(qs_lower *l) {                                                 \
         return DTYPE == QSIM_FLOAT ? qs_curve_lower(l) : lower_unary(l, name##_f64);               \
     }
 #define DTYPE (qs_lower_in(l, 0)->dtype)
@@ -180,7 +180,7 @@ LOWER(sign, sign_fns[DTYPE])
 #define ROUNDING(name, which, expression)                                                          \
     UNARY(QS_COLD, name, f64, double, double, expression)                                          \
     QS_CURVE_MAP(name, which, 0, 0, 0)                                                             \
-    static int lower_##name(qs_lower *l) {                                                         \
+    QS_COLD static int lower_##name(qs_lower *l) {                                                 \
         return DTYPE == QSIM_FLOAT ? qs_curve_lower_by(l, (qs_curve){name##_curve, {0, 0}})        \
                                    : lower_unary(l, name##_f64);                                   \
     }

@@ -64,14 +64,14 @@ QS_COLD int qs_upgrade_legacy(qs_graph *g, qs_id node, int32_t to, qsim_error *e
 
 /* ---- rules and steps ---- */
 
-int qs_infer_pair_of(qs_infer *x, int32_t dtype, const qs_value *b) {
+QS_COLD int qs_infer_pair_of(qs_infer *x, int32_t dtype, const qs_value *b) {
     int32_t rank;
     qs_dim dims[QSIM_MAX_RANK];
     int code = qs_infer_broadcast(x, x->in[0], b, &rank, dims);
     return code ? code : qs_infer_out(x, 0, dtype, rank, dims);
 }
 
-int qs_infer_pair(qs_infer *x, int32_t dtype) {
+QS_COLD int qs_infer_pair(qs_infer *x, int32_t dtype) {
     qs_value wide;
     qs_dim dims[QSIM_MAX_RANK];
     if (!qs_legacy_operand(x->node, x->in[0], x->in[1], &wide, dims))
@@ -105,7 +105,7 @@ static void run_pair(const qs_step *s, const qs_frame *f) {
     qs_ranges(f->ctx, p->loops.rows, QS_GRAIN / 8 / (p->loops.inner + 1) + 1, pair_rows, &job);
 }
 
-static int lower_of(qs_lower *l, qs_pair_fn fn, qs_types_fn of_types, const qs_value *b) {
+QS_COLD static int lower_of(qs_lower *l, qs_pair_fn fn, qs_types_fn of_types, const qs_value *b) {
     const qs_value *a = qs_lower_in(l, 0), *y = qs_lower_out(l, 0);
     pair_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)
@@ -122,21 +122,21 @@ static int lower_of(qs_lower *l, qs_pair_fn fn, qs_types_fn of_types, const qs_v
     return QSIM_OK;
 }
 
-static int lower(qs_lower *l, qs_pair_fn fn, qs_types_fn of_types) {
+QS_COLD static int lower(qs_lower *l, qs_pair_fn fn, qs_types_fn of_types) {
     qs_value wide;
     qs_dim dims[QSIM_MAX_RANK];
     (void)qs_legacy_operand(l->node, qs_lower_in(l, 0), qs_lower_in(l, 1), &wide, dims);
     return lower_of(l, fn, of_types, &wide);
 }
 
-int qs_lower_pair(qs_lower *l, qs_pair_fn fn) {
+QS_COLD int qs_lower_pair(qs_lower *l, qs_pair_fn fn) {
     return lower(l, fn, NULL);
 }
 
-int qs_lower_types(qs_lower *l, qs_types_fn of_types) {
+QS_COLD int qs_lower_types(qs_lower *l, qs_types_fn of_types) {
     return lower(l, NULL, of_types);
 }
 
-int qs_lower_pair_of(qs_lower *l, qs_pair_fn fn, const qs_value *b) {
+QS_COLD int qs_lower_pair_of(qs_lower *l, qs_pair_fn fn, const qs_value *b) {
     return lower_of(l, fn, NULL, b);
 }

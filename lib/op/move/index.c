@@ -38,7 +38,7 @@ int64_t qs_number_at(const void *data, int32_t dtype, size_t i) {
     }
 }
 
-int qs_infer_number(const qs_infer *x, int32_t index, int64_t *number, bool *known) {
+QS_COLD int qs_infer_number(const qs_infer *x, int32_t index, int64_t *number, bool *known) {
     const qs_value *v = qs_infer_in(x, index);
     qs_const c;
     *known = false;
@@ -58,7 +58,7 @@ int qs_infer_number(const qs_infer *x, int32_t index, int64_t *number, bool *kno
     return QSIM_OK;
 }
 
-int qs_infer_indices(const qs_infer *x, int32_t index, int64_t size) {
+QS_COLD int qs_infer_indices(const qs_infer *x, int32_t index, int64_t size) {
     qs_const c;
     if (size < 0 || !qs_infer_const(x, index, &c))
         return QSIM_OK;
