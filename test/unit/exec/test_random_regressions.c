@@ -2,6 +2,7 @@
 /*
  * Findings of test_random_graphs, reduced: graphs that did not run, or gave other integers at
  * another level, after optimizing, or with more outputs; or files that no other runtime accepts.
+ * One of fuzzing: what counts the elements of a number copied no sizes from NULL.
  */
 #include "test.h"
 
@@ -281,7 +282,18 @@ static void coarse_sums(void) {
     check(m, "y", "c");
 }
 
+/* The number of elements of a number, which has no sizes. */
+static void size_of_number(void) {
+    qsim_builder *b = begin(13, "float[2]");
+    qsim_builder_node(b, "", "ReduceMax", "", "x", "most");
+    qsim_builder_attr_int(b, "keepdims", 0);
+    qsim_builder_node(b, "", "Size", "", "most", "y");
+    qsim_builder_output_as(b, "y", NULL);
+    check(end(b), "y", NULL);
+}
+
 int main(void) {
+    size_of_number();
     slope_of_three_axes();
     contributed();
     greatest_signed();
