@@ -95,6 +95,8 @@ int qs_pass_batchnorm(qs_pass *p);
 int qs_pass_rescale(qs_pass *p);
 /* A constant added to a Conv, ConvTranspose or MatMul becomes its bias (pass_bias.c). */
 int qs_pass_bias(qs_pass *p);
+/* A Pad of zeros becomes padding of the convolution or average that reads it (pass_pads.c). */
+int qs_pass_pads(qs_pass *p);
 /* Folds alpha, beta and transA of a Gemm with constant weights (pass_gemm.c). */
 int qs_pass_gemm(qs_pass *p);
 /* Products with dequantized weights of 4 bits become MatMulNBits (pass_nbits.c). */

@@ -103,6 +103,7 @@ static const stage pipeline[] = {
     {NAMED("mark_integers") qs_pass_mark_integers, {ALWAYS, NEVER, NEVER, NEVER}},
     {NAMED("identities") qs_pass_identities,
      {BASIC, NEVER, NEVER, NEVER}}, /* the qdq pass has made some */
+    {NAMED("pads") qs_pass_pads, {BASIC, BASIC, ALWAYS, NEVER}},
     {NAMED("nbits") qs_pass_nbits, {ALWAYS, NEVER, NEVER, NEVER}},
     {NAMED("depth") qs_pass_depth,
      {ALWAYS, NEVER, NEVER, NEVER}}, /* its Reshapes of weights are folded next */

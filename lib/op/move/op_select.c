@@ -196,9 +196,8 @@ static void run_select(const qs_step *s, const qs_frame *f) {
     qs_ranges(f->ctx, p->rows, QS_GRAIN / (row + 1) + 1, select_range, &job);
 }
 
-/* Finds the contiguous part of the last axis. */
-static void find_run(select_params *p) {
-    const axis_map *w = &p->axes[p->rank - 1];
+/* Finds the contiguous part of the last axis, w. */
+static void find_run(select_params *p, const axis_map *w) {
     if (w->step != 1)
         return;
     int64_t first = w->start < 0 ? -w->start : 0, end = w->in - w->start;
@@ -210,33 +209,89 @@ static void find_run(select_params *p) {
     }
 }
 
-QS_COLD static int lower_select(qs_lower *l, const axis_map *axes) {
+/* Whether a result is one run of bytes from *from on: single indices, a range, whole axes. */
+QS_COLD static bool is_run(const select_params *p, const axis_map *axes, size_t *from) {
+    bool whole = true, empty = false;
+    *from = 0;
+    for (int32_t i = p->rank - 1; i >= 0; i--) {
+        const axis_map *w = &axes[i];
+        if (w->out != 1 && (w->step != 1 || !whole))
+            return false;
+        whole = whole && w->start == 0 && w->out == w->in;
+        empty = empty || w->out == 0;
+        *from += (size_t)w->start * p->strides[i];
+    }
+    return !empty;
+}
+
+/*
+ * Makes rows long: drops axes of one index, which only set a start, and merges whole axes with the
+ * axis before them; elements of the last axis may then be any step apart.
+ */
+QS_COLD static void merge_axes(select_params *p, axis_map *axes) {
+    int32_t n = 0;
+    for (int32_t i = 0; i < p->rank; i++) {
+        const axis_map w = axes[i];
+        axis_map *last = n > 0 ? &axes[n - 1] : NULL;
+        const bool whole = w.mode == AXIS_STEP && w.step == 1 && w.out == w.in;
+        if (w.mode == AXIS_STEP && w.out == 1) {
+            p->from += (size_t)w.start * p->strides[i];
+        } else if (last && last->step == 1 && last->mode <= AXIS_FILL && whole &&
+                   p->strides[n - 1] == p->strides[i] * (size_t)w.in) {
+            *last =
+                (axis_map){last->mode, last->start * w.in, 1, last->in * w.in, last->out * w.in};
+            p->strides[n - 1] = p->strides[i];
+        } else {
+            p->strides[n] = p->strides[i];
+            axes[n++] = w;
+        }
+    }
+    if (n == 0 || (axes[n - 1].mode != AXIS_STEP && p->strides[n - 1] != p->element)) {
+        p->strides[n] = p->element;
+        axes[n++] = (axis_map){AXIS_STEP, 0, 1, 1, 1};
+    }
+    axis_map *last = &axes[n - 1];
+    if (last->mode == AXIS_STEP) {
+        const int64_t stride = last->in == 1 ? 1 : (int64_t)(p->strides[n - 1] / p->element);
+        *last = (axis_map){AXIS_STEP, last->start * stride, last->step * stride, last->in * stride,
+                           last->out};
+    }
+    p->rank = n;
+    p->rows = 1;
+    for (int32_t i = 0; i + 1 < n; i++)
+        p->rows *= (size_t)axes[i].out;
+    if (last->out == 0)
+        p->rows = 0;
+}
+
+/* `views`: where the result is one run of the input's bytes, the step gives its place out. */
+QS_COLD static int lower_select(qs_lower *l, const axis_map *axes, bool views) {
     const qs_value *x = qs_lower_in(l, 0);
     select_params *p = qs_lower_params(l, sizeof(*p));
+    axis_map own[QSIM_MAX_RANK + 1];
+    size_t from, stride = qs_dtype_bytes(x->dtype);
     if (!p)
         return QSIM_E_NOMEM;
-    static const axis_map point = {AXIS_STEP, 0, 1, 1, 1};
-    axis_map *copy;
-    p->rank = x->rank ? x->rank : 1;
-    p->element = qs_dtype_bytes(x->dtype);
-    p->axes = copy =
-        qs_arena_copy(l->arena, x->rank ? axes : &point, (size_t)p->rank * sizeof(*axes));
-    if (!copy)
-        return qs_fail(l->error, QSIM_E_NOMEM, "out of memory");
-    for (int32_t i = 0; i < p->rank; i++) /* axes that stay inside the input need no other mode */
-        if (copy[i].step == 1 && copy[i].start >= 0 && copy[i].out <= copy[i].in - copy[i].start)
-            copy[i].mode = AXIS_STEP;
-    size_t stride = p->element;
+    p->rank = x->rank;
+    p->element = stride;
     for (int32_t i = x->rank - 1; i >= 0; i--) {
+        own[i] = axes[i];
+        /* axes that stay inside the input need no other mode */
+        if (own[i].step == 1 && own[i].start >= 0 && own[i].out <= own[i].in - own[i].start)
+            own[i].mode = AXIS_STEP;
         p->strides[i] = stride;
-        stride *= (size_t)x->dims[i].size;
+        stride *= (size_t)own[i].in;
     }
-    p->rows = 1;
-    for (int32_t i = 0; i + 1 < p->rank; i++)
-        p->rows *= (size_t)copy[i].out;
-    if (p->axes[p->rank - 1].out == 0)
-        p->rows = 0;
-    find_run(p);
+    if (views && is_run(p, own, &from)) {
+        l->step->views = qs_arena_copy(l->arena, &from, sizeof(from));
+        if (!l->step->views)
+            return qs_fail(l->error, QSIM_E_NOMEM, "out of memory");
+    }
+    merge_axes(p, own);
+    find_run(p, &own[p->rank - 1]);
+    p->axes = qs_arena_copy(l->arena, own, (size_t)p->rank * sizeof(*own));
+    if (!p->axes)
+        return qs_fail(l->error, QSIM_E_NOMEM, "out of memory");
     l->step->run = run_select;
     return QSIM_OK;
 }
@@ -354,76 +409,12 @@ QS_COLD static int infer_slice(qs_infer *x) {
     return code ? code : infer_select(x, axes);
 }
 
-/* Whether the slice is one run of bytes from *from on: single indices, a range, whole axes. */
-static bool is_run(const select_params *p, size_t *from) {
-    bool whole = true;
-    *from = 0;
-    for (int32_t i = p->rank - 1; i >= 0; i--) {
-        const axis_map *w = &p->axes[i];
-        if (w->out != 1 && (w->step != 1 || !whole))
-            return false;
-        whole = whole && w->start == 0 && w->out == w->in;
-        *from += (size_t)w->start * p->strides[i];
-    }
-    return p->rows > 0;
-}
-
-/*
- * Makes rows long: drops axes of one index, which only set a start, and merges whole axes with the
- * axis before them; elements of the last axis may then be any step apart.
- */
-static void merge_axes(select_params *p, axis_map *axes) {
-    int32_t n = 0;
-    for (int32_t i = 0; i < p->rank; i++) {
-        const axis_map w = axes[i];
-        axis_map *last = n > 0 ? &axes[n - 1] : NULL;
-        if (w.out == 1) {
-            p->from += (size_t)w.start * p->strides[i];
-        } else if (last && last->step == 1 && w.step == 1 && w.out == w.in &&
-                   p->strides[n - 1] == p->strides[i] * (size_t)w.in) {
-            *last = (axis_map){AXIS_STEP, last->start * w.in, 1, last->in * w.in, last->out * w.in};
-            p->strides[n - 1] = p->strides[i];
-        } else {
-            p->strides[n] = p->strides[i];
-            axes[n++] = w;
-        }
-    }
-    if (n == 0)
-        axes[n++] = (axis_map){AXIS_STEP, 0, 1, 1, 1};
-    axis_map *last = &axes[n - 1];
-    const int64_t stride = last->in == 1 ? 1 : (int64_t)(p->strides[n - 1] / p->element);
-    *last = (axis_map){AXIS_STEP, last->start * stride, last->step * stride, last->in * stride,
-                       last->out};
-    p->rank = n;
-    p->rows = 1;
-    for (int32_t i = 0; i + 1 < n; i++)
-        p->rows *= (size_t)axes[i].out;
-    p->axes = axes;
-}
-
 QS_COLD static int lower_slice(qs_lower *l) {
     axis_map axes[QSIM_MAX_RANK];
     qs_infer x;
     qs_lower_infer(l, &x);
     int code = slice_axes(&x, axes);
-    if (!code)
-        code = lower_select(l, axes);
-    size_t from;
-    if (!code && is_run(l->step->params, &from)) {
-        l->step->views = qs_arena_copy(l->arena, &from, sizeof(from));
-        if (!l->step->views)
-            return qs_fail(l->error, QSIM_E_NOMEM, "out of memory");
-    }
-    select_params *p = (select_params *)(uintptr_t)l->step->params;
-    if (!code && p->rows > 0) {
-        memcpy(axes, p->axes, (size_t)p->rank * sizeof(*axes));
-        merge_axes(p, axes);
-        find_run(p);
-        p->axes = qs_arena_copy(l->arena, axes, (size_t)p->rank * sizeof(*axes));
-        if (!p->axes)
-            return qs_fail(l->error, QSIM_E_NOMEM, "out of memory");
-    }
-    return code;
+    return code ? code : lower_select(l, axes, true);
 }
 
 QS_COLD static int upgrade_slice(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
@@ -540,7 +531,7 @@ QS_COLD static int lower_pad(qs_lower *l) {
     qs_lower_infer(l, &x);
     int code = pad_axes(&x, axes);
     if (!code)
-        code = lower_select(l, axes);
+        code = lower_select(l, axes, false);
     if (code)
         return code;
     select_params *p = (select_params *)(uintptr_t)l->step->params;

@@ -156,8 +156,10 @@ static void test_pad(void) {
         qsim_builder_constant(b, "value", &v);
         conv(b, "a", "x", "ca");
         qsim_builder_node(b, "", "Pad", "pad", other ? "ca,pads,value" : "ca,pads", "k");
+        qsim_builder_node(b, "", "MaxPool", "most", "k", "m"); /* not a Conv: it would pad */
+        qsim_builder_attr_ints(b, "kernel_shape", (int64_t[]){1, 1}, 2);
         net_constant(b, "wk", 4, (int64_t[]){4, 4, 3, 3}, 0.3f, 9);
-        qsim_builder_node(b, "", "Conv", "k1", "k,wk", "y");
+        qsim_builder_node(b, "", "Conv", "k1", "m,wk", "y");
         output(b, "y", 4, 4, 8, 8);
         qsim_model *m = net_finish(b);
         qsim_calibration *c = calibrate(m, 99);
