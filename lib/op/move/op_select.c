@@ -64,11 +64,6 @@ QS_NOINLINE static void fill_row(const qsim_ctx *ctx, char *y, size_t n, const c
 
 #define STRIDED(T)                                                                                 \
     static void strided_##T(const T *restrict x, T *restrict y, ptrdiff_t step, size_t n) {        \
-        if (step == 2) { /* a constant step becomes loads and shuffles */                          \
-            for (size_t i = 0; i < n; i++)                                                         \
-                y[i] = x[2 * i];                                                                   \
-            return;                                                                                \
-        }                                                                                          \
         for (size_t i = 0; i < n; i++)                                                             \
             y[i] = x[(ptrdiff_t)i * step];                                                         \
     }
