@@ -191,8 +191,8 @@ STORES_PACKED(2)
 
 typedef void (*direct_fn)(const void *x, void *y, size_t n);
 
-#define DIRECT(name, TX, TY, expression)                                                           \
-    static void name(const void *vx, void *vy, size_t n) {                                         \
+#define DIRECT(RARE, name, TX, TY, expression)                                                     \
+    RARE static void name(const void *vx, void *vy, size_t n) {                                    \
         const TX *x = vx;                                                                          \
         TY *y = vy;                                                                                \
         QS_IVDEP                                                                                   \
@@ -201,15 +201,16 @@ typedef void (*direct_fn)(const void *x, void *y, size_t n);
             y[i] = (TY)(expression);                                                               \
         }                                                                                          \
     }
+DIRECT(QS_COLD, bool_to_float, uint8_t, float, v != 0)
+DIRECT(, byte_to_float, uint8_t, float, v)
+DIRECT(, int32_to_float, int32_t, float, v)
+DIRECT(, float_to_bool, float, uint8_t, v != 0)
+DIRECT(, float_to_clamped, float, int32_t, v > 0.0f ? v < 255.0f ? v : 255.0f : 0.0f)
+DIRECT(, near_to_int32, float, int32_t, v)
+DIRECT(, near_to_int64, float, int64_t, (int32_t)v)
 
-QS_COLD DIRECT(bool_to_float, uint8_t, float, v != 0) DIRECT(byte_to_float, uint8_t, float, v)
-    DIRECT(int32_to_float, int32_t, float, v) DIRECT(float_to_bool, float, uint8_t, v != 0)
-        DIRECT(float_to_clamped, float, int32_t, v > 0.0f ? v < 255.0f ? v : 255.0f : 0.0f)
-            DIRECT(near_to_int32, float, int32_t, v)
-                DIRECT(near_to_int64, float, int64_t, (int32_t)v)
-
-    /* By int32: compilers make four times the code of a loop from floats to bytes. n <= CHUNK. */
-    static void float_to_byte(const void *x, void *vy, size_t n) {
+/* By int32: compilers make four times the code of a loop from floats to bytes. n <= CHUNK. */
+static void float_to_byte(const void *x, void *vy, size_t n) {
     int32_t v[CHUNK];
     uint8_t *y = vy;
     float_to_clamped(x, v, n);
@@ -234,6 +235,7 @@ static void float_to(direct_fn near, store_fn store, const float *x, void *y, si
 static void float_to_int32(const void *x, void *y, size_t n) {
     float_to(near_to_int32, store_s32_f64, x, y, n);
 }
+
 static void float_to_int64(const void *x, void *y, size_t n) {
     float_to(near_to_int64, store_s64_f64, x, y, n);
 }
