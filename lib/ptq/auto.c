@@ -3,8 +3,8 @@
  * The search `auto` tries one method after the other and keeps the result if it is judged better:
  * ranges by other methods; equalization between layers; GPTQ rounding and bias correction on the
  * network's own activations. Then it keeps units in float or 16 bits, those with the greatest gain
- * for their cost first, until max_drop is met (if it is not, once more from before refinement), and
- * at last units that 8 bits make slower on this machine.
+ * for their cost first, until max_drop is met (if it is not, once more from before refinement, then
+ * many at once), and at last units that 8 bits make slower on this machine.
  */
 #include <math.h>
 #include <stdio.h>
@@ -108,6 +108,55 @@ static int add_precision(qs_search *s, qs_units *u) {
         }
     }
     return code;
+}
+
+/*
+ * Keeps as many units in float at once as max_drop asks for, those with the greatest gain for their
+ * cost first: a number found by bisection.
+ */
+static int bisect_floats(qs_search *s, qs_units *u) {
+    size_t least = 1, most = u->count, last = u->count;
+    int32_t floats = s->floats;
+    int code = QSIM_OK;
+    sort_by_worth(s, u->items, u->count);
+    for (size_t i = 0; i < u->count; i++) /* a layer that stays in integers */
+        last = u->items[i].kind == QS_KIND_WEIGHTS ? i : last;
+    while (least < most && !code && !qs_search_is_over(s)) {
+        const size_t count = (least + most) / 2;
+        const double best = s->best;
+        char what[80];
+        s->floats = (int32_t)(count - (last < count));
+        snprintf(what, sizeof(what), "%d units in float at once", (int)s->floats);
+        for (size_t i = 0; i < u->count && !code; i++)
+            code = qs_unit_set(s, &u->items[i], i < count && i != last);
+        if (!code)
+            code = qs_search_try(s, what, NULL);
+        const bool better = s->best < best || s->best > best;
+        floats = better ? s->floats : floats;
+        if (better && qs_search_is_met(s))
+            most = count;
+        else
+            least = count + 1;
+    }
+    s->floats = floats;
+    return code ? code : qs_search_return(s);
+}
+
+/*
+ * Where several units spoil the result, each as much as all, none gains alone, and many have to be
+ * in float. Their gains in integers say little of which: if there is time, the losses of each unit
+ * alone in integers take the place of the gains.
+ */
+static int add_together(qs_search *s, qs_units *u) {
+    int code = bisect_floats(s, u);
+    if (!code)
+        code = qs_units_alone(s, u, u->count);
+    for (size_t i = 0; i < u->count && !code; i++) {
+        if (isnan(u->items[i].result.loss_alone))
+            return qs_search_return(s);
+        u->items[i].result.loss_gained = u->items[i].result.loss_alone;
+    }
+    return code ? code : bisect_floats(s, u);
 }
 
 static bool is_float(const qs_search *s, const qs_unit *u) {
@@ -389,6 +438,9 @@ int qs_search_auto(qs_search *s) {
     s->proof = 0; /* what follows gives bits back, or is for size and time */
     const bool more = (bits & (QSIM_BITS_FLOAT | QSIM_BITS_16)) && !is_done(s, false),
                times = floats && !size;
+    const uint64_t end = s->end;
+    if (end) /* one unit after the other may take all the time */
+        s->end = end - (end - qs_clock_ns()) / 2;
     code = qs_units_find(s, &u);
     if (!code && times)
         code = qs_units_times(s, &u);
@@ -397,6 +449,9 @@ int qs_search_auto(qs_search *s) {
         code = add_bits(s, &u);
     if (!code && more && refined && !qs_search_is_met(s) && !qs_search_is_over(s))
         code = add_bits_unrefined(s, &before, &u);
+    s->end = end;
+    if (!code && more && floats && !qs_search_is_met(s))
+        code = add_together(s, &u);
     if (!code && s->options.goal != QSIM_GOAL_ACCURACY && s->floats > 1)
         code = return_to_integers(s, &u);
     if (!code && size && (bits & QSIM_BITS_4) && !qs_search_is_over(s))

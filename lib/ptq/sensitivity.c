@@ -6,12 +6,13 @@
 #include "ptq/no_memory.h"
 #include "ptq/search.h"
 
-/* Measures the loss with one unit in 8 bits and all others in float, for each unit. */
-static int measure_alone(qs_search *s, qs_units *u, size_t count) {
+int qs_units_alone(qs_search *s, qs_units *u, size_t count) {
     int code = QSIM_OK;
     for (size_t i = 0; i < u->count && !code; i++)
         code = qs_unit_set(s, &u->items[i], true);
-    for (size_t i = 0; i < count && !code; i++) {
+    for (size_t i = 0; i < u->count; i++)
+        u->items[i].result.loss_alone = u->items[i].result.agreement = NAN;
+    for (size_t i = 0; i < count && !code && !qs_search_is_over(s); i++) {
         qs_unit *unit = &u->items[i];
         qsim_model *m;
         qsim_judgement alone;
@@ -108,9 +109,9 @@ static int measure(qs_search *s, qs_units *u, size_t *done) {
         code = measure_local(s, u);
     if (!code)
         code = qs_units_gains(s, u, false, s->judgement.loss, 2 * u->count, done);
-    for (size_t i = 0; i < u->count; i++)
-        u->items[i].result.loss_alone = u->items[i].result.agreement = NAN;
-    return code ? code : measure_alone(s, u, *done);
+    if (!code)
+        code = qs_units_alone(s, u, *done);
+    return code;
 }
 
 int32_t qsim_sensitivity(const qsim_model *model, const qsim_calibration *c,
