@@ -410,7 +410,10 @@ static int all_modes(const qsim_model *m, qsim_error *e) {
     return code;
 }
 
-/* Each fifth allocation fails once: an error with a message, no leak, no crash. */
+/*
+ * Each fifth allocation fails: an error with a message, no leak, no crash. It fails once, or, where
+ * a run frees what no value has and succeeds when it asks again, from then on.
+ */
 static void check_memory(void) {
     test_heap h = {0};
     const qsim_allocator a = test_heap_allocator(&h);
@@ -426,7 +429,13 @@ static void check_memory(void) {
         const long live = h.live;
         h.calls = 0;
         h.fail_at = n;
-        const int code = all_modes(m, &e);
+        int code = all_modes(m, &e);
+        if (!code) {
+            h.calls = 0;
+            h.fail_after = true;
+            code = all_modes(m, &e);
+            h.fail_after = false;
+        }
         if (code != QSIM_E_NOMEM || !strstr(e.message, "out of memory") || h.live != live)
             fprintf(stderr, "allocation %ld: %d '%s', %ld blocks lost\n", n, code, e.message,
                     h.live - live);
