@@ -127,6 +127,19 @@ static inline void proto_name(proto *graph, uint32_t field, const char *name) {
     proto_free(&value);
 }
 
+/* A constant of n elements; n < 0: of one, without axes. */
+static inline void proto_constant(proto *graph, const char *name, int dtype, int64_t n,
+                                  const void *data, size_t size) {
+    proto t = {0};
+    if (n >= 0)
+        proto_int(&t, 1, n);
+    proto_int(&t, 2, dtype);
+    proto_text(&t, 8, name);
+    proto_bytes(&t, 9, data, size);
+    proto_take(graph, 5, &t);
+    proto_free(&t);
+}
+
 /* An attribute that is an integer. */
 static inline void proto_integer(proto *node, const char *name, int64_t v) {
     proto a = {0};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads the protobuf wire format field by field. The value of a field is a span of the message's
- * bytes, never a copy. (nanopb decodes into structs: of its reader numbers alone could be used
- * here, and would bring all of it into the library. It writes: see emit.h.)
+ * bytes, never a copy. nanopb, which writes messages (emit.h), reads them into structs: for single
+ * numbers all of its reader would be linked.
  */
 #ifndef QS_WIRE_H
 #define QS_WIRE_H

@@ -48,7 +48,9 @@ static int add_unit(const qs_quantizer *q, qs_id node, qs_units *u) {
     const qs_choice *c = &q->choices[node];
     const qs_node *n = &q->g->nodes[node];
     qs_unit *unit = &u->items[u->count];
-    *unit = (qs_unit){.kind = c->kind, .result = {.struct_size = sizeof(unit->result)}};
+    *unit = (qs_unit){
+        .kind = c->kind,
+        .result = {.struct_size = sizeof(unit->result), .loss_alone = NAN, .agreement = NAN}};
     unit->name = keep_text(u, qs_node_label(q->g, node));
     unit->op_type = keep_text(u, n->op_type);
     unit->tensor = keep_text(u, q->g->values[qs_choice_output(q, node)].name);

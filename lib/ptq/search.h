@@ -149,7 +149,7 @@ int qs_unit_widen(qs_search *s, const qs_unit *u);
 int qs_units_gains(qs_search *s, qs_units *u, bool wide, double loss, size_t total, size_t *done);
 /*
  * Measures loss_alone and the agreement of the first `count` units: each in 8 bits, all others in
- * float, as they are then left; NaN: time was up, or another unit (sensitivity.c).
+ * float, as they are then left. Of those after time is up both stay NaN (sensitivity.c).
  */
 int qs_units_alone(qs_search *s, qs_units *u, size_t count);
 /*

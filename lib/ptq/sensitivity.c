@@ -10,8 +10,6 @@ int qs_units_alone(qs_search *s, qs_units *u, size_t count) {
     int code = QSIM_OK;
     for (size_t i = 0; i < u->count && !code; i++)
         code = qs_unit_set(s, &u->items[i], true);
-    for (size_t i = 0; i < u->count; i++)
-        u->items[i].result.loss_alone = u->items[i].result.agreement = NAN;
     for (size_t i = 0; i < count && !code && !qs_search_is_over(s); i++) {
         qs_unit *unit = &u->items[i];
         qsim_model *m;
@@ -109,6 +107,7 @@ static int measure(qs_search *s, qs_units *u, size_t *done) {
         code = measure_local(s, u);
     if (!code)
         code = qs_units_gains(s, u, false, s->judgement.loss, 2 * u->count, done);
+    s->end = 0; /* what is measured of a unit is measured whole */
     if (!code)
         code = qs_units_alone(s, u, *done);
     return code;

@@ -151,17 +151,6 @@ static void weight(proto *graph, const char *name, const int64_t *dims, int rank
     proto_free(&t);
 }
 
-static void numbers(proto *graph, const char *name, const int64_t *v, int64_t count) {
-    proto t = {0};
-    if (count > 1)
-        proto_int(&t, 1, count);
-    proto_int(&t, 2, QSIM_INT64);
-    proto_text(&t, 8, name);
-    proto_bytes(&t, 9, v, (size_t)count * sizeof(*v));
-    proto_take(graph, 5, &t);
-    proto_free(&t);
-}
-
 /* A graph of one node, x to y. */
 static void branch(proto *graph, const char *op) {
     proto_node(graph, op, NULL, "x", NULL, "inner");
@@ -196,7 +185,7 @@ static void flow(proto *model) {
     proto_value(&inner, 12, "next", QSIM_FLOAT, (const int64_t[]){2}, 1);
     proto_graph(&node, "body", &inner);
     proto_take(&graph, 1, &node);
-    numbers(&graph, "three", &three, 1);
+    proto_constant(&graph, "three", QSIM_INT64, -1, &three, sizeof(three));
     proto_value(&graph, 11, "x", QSIM_FLOAT, (const int64_t[]){2}, 1);
     proto_value(&graph, 12, "y", QSIM_FLOAT, (const int64_t[]){2}, 1);
     proto_model(model, &graph);
@@ -470,8 +459,8 @@ static void unrolled(proto *model) {
     proto_node(&graph, "SplitToSequence", NULL, "x", "size", "parts");
     proto_node(&graph, "SequenceAt", NULL, "all", "zero", "y");
     proto_node(&graph, "SequenceAt", NULL, "parts", "zero", "z");
-    numbers(&graph, "zero", &none, 1);
-    numbers(&graph, "two", &two, 1);
+    proto_constant(&graph, "zero", QSIM_INT64, -1, &none, sizeof(none));
+    proto_constant(&graph, "two", QSIM_INT64, -1, &two, sizeof(two));
     proto_value(&graph, 11, "x", QSIM_FLOAT, any, 2);
     proto_name(&graph, 12, "y");
     proto_name(&graph, 12, "z");
@@ -518,9 +507,9 @@ static void layers(proto *model) {
     static const int64_t images[] = {2, 1, 1, 4};
     proto graph = {0}, node = {0}, body = {0};
     weight(&graph, "w", square, 2);
-    numbers(&graph, "zero", &none, 1);
-    numbers(&graph, "two", &two, 1);
-    numbers(&graph, "form", images, 4);
+    proto_constant(&graph, "zero", QSIM_INT64, -1, &none, sizeof(none));
+    proto_constant(&graph, "two", QSIM_INT64, -1, &two, sizeof(two));
+    proto_constant(&graph, "form", QSIM_INT64, 4, images, sizeof(images));
     proto_node(&graph, "MatMul", "outer", "x", "w", "h");
     layers_in_loop(&graph);
     proto_node(&graph, "Reshape", NULL, "z", "form", "images");

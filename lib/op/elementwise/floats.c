@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "op/elementwise/floats.h"
 
-/* Blocks of up to MOST elements, of a multiple of UNIT, for which compilers make no loop of rests.
- */
+/* Blocks are of a multiple of UNIT elements, so that compilers make no loop for a rest. */
 #define MOST ((size_t)256)
 #define UNIT ((size_t)16)
 

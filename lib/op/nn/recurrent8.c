@@ -13,8 +13,7 @@
 
 #define MOST_STATES 32768 /* 255 * 255 times as much is below 2^31 */
 
-/* Lists of a direction behind its weights: sums of columns, zero points and scales, in positions.
- */
+/* Lists by position behind the weights of a direction; COLUMNS: scratch memory of packing. */
 enum { SUMS, ZERO_POINTS, SCALES, COLUMNS, LISTS };
 
 QS_COLD bool qs_states8_make(const qsim_ctx *ctx, const qs_recurrent *r, qs_states8 *f) {

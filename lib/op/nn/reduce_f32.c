@@ -24,8 +24,7 @@ QK_INLINE four load(const float *x) {
     return v;
 }
 
-/* The lanes are four variables: compilers keep neither an array nor a longer vector in registers.
- */
+/* Lanes are four variables: compilers keep no array and no longer vector in registers. */
 void qs_tree_add(const float *x, size_t n, float lanes[16]) {
     four a = load(lanes), b = load(lanes + 4), c = load(lanes + 8), d = load(lanes + 12);
     size_t i = 0;

@@ -13,18 +13,6 @@
 
 static const int64_t four[] = {4}, any[] = {-1};
 
-static void constant(proto *graph, const char *name, int dtype, int64_t n, const void *data,
-                     size_t size) {
-    proto t = {0};
-    if (n >= 0)
-        proto_int(&t, 1, n);
-    proto_int(&t, 2, dtype);
-    proto_text(&t, 8, name);
-    proto_bytes(&t, 9, data, size);
-    proto_take(graph, 5, &t);
-    proto_free(&t);
-}
-
 static qsim_model *load(qsim_ctx *ctx, proto *graph, qsim_error *e) {
     proto model = {0};
     qsim_model *m = NULL;
@@ -45,7 +33,7 @@ static void different(proto *g) {
     proto_name(&a, 12, "t");
     proto_node(&b, "Identity", "same", "w", NULL, "u");
     proto_name(&b, 12, "u");
-    constant(g, "w", QSIM_FLOAT, 2, w, sizeof(w));
+    proto_constant(g, "w", QSIM_FLOAT, 2, w, sizeof(w));
     proto_value(g, 11, "c", QSIM_BOOL, NULL, 0);
     proto_value(g, 11, "x", QSIM_FLOAT, four, 1);
     proto_text(&node, 1, "c");
@@ -69,7 +57,7 @@ static void growing(proto *g) {
     static const float k[] = {0.5f};
     static const int64_t last = 2;
     proto b = {0}, node = {0}, axis = {0};
-    constant(&b, "last", QSIM_INT64, -1, &last, sizeof(last));
+    proto_constant(&b, "last", QSIM_INT64, -1, &last, sizeof(last));
     proto_name(&b, 11, "trip");
     proto_name(&b, 11, "go");
     proto_name(&b, 11, "s");
@@ -88,7 +76,7 @@ static void growing(proto *g) {
     proto_name(&b, 12, "more");
     proto_name(&b, 12, "next");
     proto_name(&b, 12, "seen");
-    constant(g, "k", QSIM_FLOAT, 1, k, sizeof(k));
+    proto_constant(g, "k", QSIM_FLOAT, 1, k, sizeof(k));
     proto_value(g, 11, "m", QSIM_INT64, NULL, 0);
     proto_value(g, 11, "x", QSIM_FLOAT, any, 1);
     proto_text(&node, 1, "m");
@@ -110,7 +98,7 @@ static void growing(proto *g) {
 static void picked(proto *g) {
     proto node = {0}, axes = {0};
     static const int64_t first = 0;
-    constant(g, "zero", QSIM_INT64, 1, &first, sizeof(first));
+    proto_constant(g, "zero", QSIM_INT64, 1, &first, sizeof(first));
     proto_value(g, 11, "x", QSIM_FLOAT, any, 1);
     proto_node(g, "NonZero", "nonzero", "x", NULL, "at");
     proto_node(g, "Squeeze", "squeeze", "at", "zero", "index");
@@ -233,7 +221,7 @@ static void list_condition(proto *g) {
     proto_name(&b, 12, "grown");
     proto_name(&b, 12, "grown");
     proto_value(g, 11, "x", QSIM_FLOAT, any, 1);
-    constant(g, "two", QSIM_INT64, 1, &(int64_t){2}, sizeof(int64_t));
+    proto_constant(g, "two", QSIM_INT64, 1, &(int64_t){2}, sizeof(int64_t));
     proto_text(&node, 2, "begin");
     proto_text(&node, 4, "SequenceEmpty");
     proto_take(g, 1, &node);

@@ -63,8 +63,10 @@ static void output_names(const qsim_model *m, proto *to, uint32_t field, const c
     }
 }
 
-/* Puts an If whose first branch is the graph's nodes and constants into `to`; the results of the
- * other one have other sizes, so that it stays an If. */
+/*
+ * Puts an If whose first branch is the graph's nodes and constants into `to`; the results of the
+ * other one have other sizes, so that it stays an If.
+ */
 static void put_if(proto *to, const qsim_model *m, const proto *graph, const char *prefix) {
     proto node = {0}, branch = {0};
     qsim_value_info x = {.struct_size = sizeof(x)}, v = {.struct_size = sizeof(v)};
@@ -115,17 +117,6 @@ static void put_loop(proto *to, const qsim_model *m, const proto *graph, enum pl
     proto_free(&body);
 }
 
-static void put_number(proto *graph, const char *name, const int64_t *v, int64_t count) {
-    proto t = {0};
-    if (count > 1)
-        proto_int(&t, 1, count);
-    proto_int(&t, 2, QSIM_INT64);
-    proto_text(&t, 8, name);
-    proto_bytes(&t, 9, v, (size_t)count * sizeof(*v));
-    proto_take(graph, 5, &t);
-    proto_free(&t);
-}
-
 /* The model of one node whose subgraph is this one's graph; its last input is a condition. */
 static qsim_model *inside(const qsim_model *m, enum place place) {
     static const int64_t list[] = {5, 6}, two = 2;
@@ -140,8 +131,8 @@ static qsim_model *inside(const qsim_model *m, enum place place) {
         put_if(&outer, m, &graph, "outside_");
     else
         put_loop(&outer, m, &graph, place);
-    put_number(&outer, "inside_two", &two, 1);
-    put_number(&outer, "inside_list", list, 2);
+    proto_constant(&outer, "inside_two", QSIM_INT64, -1, &two, sizeof(two));
+    proto_constant(&outer, "inside_list", QSIM_INT64, 2, list, sizeof(list));
     proto_text(&outer, 2, "inside");
     copy_fields(&outer, graph.data, graph.data + graph.size, 1u << 11);
     proto_value(&outer, 11, "inside_on", QSIM_BOOL, NULL, 0);

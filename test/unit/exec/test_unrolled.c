@@ -5,20 +5,12 @@
  */
 #include "lists.h"
 
-/* An int64 constant: one number, or with `listed` a list. */
-static void ints(proto *g, const char *name, bool listed, const int64_t *v, size_t count) {
-    proto t = {0};
-    if (listed)
-        proto_int(&t, 1, (int64_t)count);
-    proto_int(&t, 2, QSIM_INT64);
-    proto_text(&t, 8, name);
-    proto_bytes(&t, 9, v, count * sizeof(*v));
-    proto_take(g, 5, &t);
-    proto_free(&t);
+static void list_of(proto *g, const char *name, const int64_t *v, int64_t count) {
+    proto_constant(g, name, QSIM_INT64, count, v, (size_t)count * sizeof(*v));
 }
 
 static void number(proto *g, const char *name, int64_t v) {
-    ints(g, name, false, &v, 1);
+    proto_constant(g, name, QSIM_INT64, -1, &v, sizeof(v));
 }
 
 static int64_t int_at(const qsim_tensor *t, int64_t i) {
@@ -73,8 +65,8 @@ static void test_known(int32_t level) {
     number(&g, "one", 1);
     number(&g, "zero", 0);
     number(&g, "last", -1);
-    ints(&g, "zero_list", true, VALUES(0), 1);
-    ints(&g, "single", true, VALUES(1), 1);
+    list_of(&g, "zero_list", VALUES(0), 1);
+    list_of(&g, "single", VALUES(1), 1);
     known_loop(&g);
     node(&g, "SequenceInsert", IN("grown", "h"), "s", NULL, NULL);
     node(&g, "SequenceAt", IN("s", "zero"), "a", NULL, NULL);
@@ -103,7 +95,7 @@ static void test_known(int32_t level) {
 
 /* Cuts x along axis 0 into the list s: into parts of m, or of the listed sizes m and `second`. */
 static void cut_by_computed(proto *g, bool listed, const char *second) {
-    ints(g, "single", true, VALUES(1), 1);
+    list_of(g, "single", VALUES(1), 1);
     if (listed) {
         node(g, "Reshape", IN("m", "single"), "size_0", NULL, NULL);
         node(g, "Reshape", IN(second, "single"), "size_1", NULL, NULL);
@@ -191,7 +183,10 @@ static void test_unbound(bool listed) {
     qsim_error e = {0};
     qsim_tensor out[1];
     inputs(&g);
-    ints(&g, "split", listed, VALUES(1, 1, 1, 1), listed ? MOST : 1);
+    if (listed)
+        list_of(&g, "split", VALUES(1, 1, 1, 1), MOST);
+    else
+        number(&g, "split", 1);
     number(&g, "two", 2);
     node(&g, "SplitToSequence", IN("x", "split"), "s", NAMES("axis", "keepdims"), VALUES(0, 0));
     node(&g, "Identity", IN("s"), "t", NULL, NULL);
@@ -214,9 +209,9 @@ static void test_unknown_rank(void) {
     inputs(&g);
     number(&g, "two", 2);
     number(&g, "one", 1);
-    ints(&g, "first", true, VALUES(0), 1);
+    list_of(&g, "first", VALUES(0), 1);
     node(&g, "Unsqueeze", IN("h", "first"), "row", NULL, NULL);
-    ints(&g, "single", true, VALUES(1), 1);
+    list_of(&g, "single", VALUES(1), 1);
     node(&g, "Shape", IN("row"), "sizes", NULL, NULL);
     node(&g, "Gather", IN("sizes", "first"), "size", NULL, NULL);
     node(&g, "Equal", IN("size", "single"), "is_row", NULL, NULL);

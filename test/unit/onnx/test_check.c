@@ -32,13 +32,7 @@ static int count_of(const struct list *l, const char *part) {
 /* A float tensor [n] with `bytes` bytes of data. */
 static void add_constant(proto *graph, const char *name, int64_t n, size_t bytes) {
     static const uint8_t zeros[64];
-    proto t = {0};
-    proto_int(&t, 1, n);
-    proto_int(&t, 2, QSIM_FLOAT);
-    proto_text(&t, 8, name);
-    proto_bytes(&t, 9, zeros, bytes);
-    proto_take(graph, 5, &t);
-    proto_free(&t);
+    proto_constant(graph, name, QSIM_FLOAT, n, zeros, bytes);
 }
 
 /* As add_constant(), with its data in a file that does not exist. */

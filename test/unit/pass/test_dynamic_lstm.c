@@ -27,8 +27,10 @@ static void near(net *n, const qsim_tensor *in, size_t inputs, int64_t batch, in
     net_free(n);
 }
 
-/* One step from zero states, hidden size 1: gates i, o, f, c of (q - zero point) * scale; x rounded
- * as DynamicQuantizeLinear does. */
+/*
+ * One step from zero states, hidden size 1: gates i, o, f, c of (q - zero point) * scale; x rounded
+ * as DynamicQuantizeLinear does.
+ */
 static void one_step(qsim_ctx *ctx) {
     static float x[2] = {1.3f, -0.8f};
     static const uint8_t w[8] = {90, 140, 128, 200, 30, 128, 7, 160}, r[4] = {1, 2, 3, 4};

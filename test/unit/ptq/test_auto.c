@@ -126,6 +126,13 @@ static qsim_rule rule(const char *pattern, int32_t action) {
     return (qsim_rule){.struct_size = sizeof(qsim_rule), .pattern = pattern, .action = action};
 }
 
+static int32_t stop_third(void *user, const char *what, uint64_t done, uint64_t total) {
+    (void)user;
+    (void)what;
+    (void)total;
+    return done == 2;
+}
+
 static void test_sensitivity(void) {
     qsim_model *m = make_net(100);
     qsim_calibration *c = calibrate(m);
@@ -155,6 +162,13 @@ static void test_sensitivity(void) {
     const qsim_rule trap[] = {rule("*", QSIM_RULE_FLOAT), rule("bad", QSIM_RULE_INT8)};
     CHECK_NEAR(loss_with(m, c, trap, 2), loss_with(m, c, alone, 3), 1e-12);
     CHECK_INT(qsim_sensitivity(m, c, &spoiling, NULL, NULL, NULL, NULL, NULL), QSIM_E_ARGUMENT);
+    /* Cancelled among the gains: what else was to be measured is not known. */
+    s = (seen){0};
+    o.progress = stop_third;
+    CHECK_INT(qsim_sensitivity(m, c, &spoiling, &o, on_unit, &s, NULL, NULL), QSIM_E_CANCELLED);
+    CHECK_INT(s.count, 2);
+    CHECK(isfinite(s.units[0].loss_gained) && isfinite(s.units[1].loss_gained));
+    CHECK(isnan(s.units[0].loss_alone) && isnan(s.units[1].agreement));
     qsim_quantize_options dynamic = {.struct_size = sizeof(dynamic), .mode = QSIM_MODE_DYNAMIC};
     CHECK_INT(qsim_sensitivity(m, c, &dynamic, &o, NULL, NULL, NULL, NULL), QSIM_E_ARGUMENT);
     qsim_calibration_free(c);
