@@ -1,24 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * qsim/base.h - version, errors, data types, memory, context: included by all other headers.
+ * qsim/base.h - version, errors, data types, memory, context. All other headers include it.
  *
  * Conventions of the whole library
  *
- * - Errors. A function that can fail returns int: QSIM_OK (0) or a negative QSIM_E_* code. Those
- *   that read, build or compile something also take a `qsim_error *`, owned by the caller, or NULL.
- *   It describes the first failure of the call, and is emptied (code 0, no message) on success.
- * - Options. Option structs begin with `size_t struct_size`, set by the caller to sizeof the struct
- *   it was compiled against. A field that is zero has its default; a NULL pointer in place of the
- *   struct means all defaults. A field that a newer caller sets and this library does not know
- * gives QSIM_E_VERSION; it is never ignored. Structs that the library fills begin in the same way.
- * - Threads. A context, model and session are immutable after creation and may be used from any
- *   number of threads at once. A run, an observer, a calibration and a builder belong to one thread
- *   at a time. A call uses at most 128 KiB of its thread's stack, tasks of parallel_for 64 KiB.
- * - Memory. Everything is allocated through the context's allocator. Opaque objects are
- *   reference-counted inside, so they may be freed in any order. Every *_free accepts NULL; other
- *   functions need valid objects. On failure `*out` is NULL. Where a function takes `ctx`, NULL
- *   stands for a default context, which lives as long as the object made with it.
- * - Texts are UTF-8, paths are as the system spells them.
+ * - Errors. A function that can fail returns int: QSIM_OK (0) or a negative QSIM_E_* code.
+ *   Functions that read, build or compile something also take a `qsim_error *`, which the caller
+ *   owns and which may be NULL. It receives the first failure of the call; on success it is emptied
+ *   (code 0, no message). Comments list codes without the prefix: "Errors: SHAPE" means
+ *   QSIM_E_SHAPE.
+ * - Options. An options struct begins with `size_t struct_size`, which the caller sets to the
+ *   sizeof of the struct. A field that is zero has its default; NULL in place of the struct means
+ *   all defaults. If a newer caller sets a field that this library does not know, the call fails
+ *   with QSIM_E_VERSION. Structs that the library fills begin with `struct_size`, too; the caller
+ *   sets it unless the struct's comment says that the library does.
+ * - Threads. A context, a model and a session are immutable after creation; any number of threads
+ *   may use them at once. All other objects (a run, an observer, a calibration, a builder, ...)
+ *   belong to one thread at a time. A call uses at most 128 KiB of its thread's stack; a task of
+ *   parallel_for uses at most 64 KiB.
+ * - Memory. All memory comes from the context's allocator. Opaque objects are reference-counted
+ *   inside, so they may be freed in any order. Every *_free accepts NULL; all other functions need
+ *   valid objects. A function that makes an object stores it in `*out`, which the caller owns and
+ *   frees; on failure `*out` is NULL. Where a function takes `ctx`, NULL means a default context,
+ *   which lives as long as the object made with it.
+ * - Texts are UTF-8. Paths are spelled as the system spells them. A returned text that is called
+ *   static is never freed.
  * - Results do not depend on the CPU, the instruction set or the number of threads.
  *
  * The library never prints, never exits and never aborts on bad input.
@@ -49,17 +55,17 @@ extern "C" {
 #endif
 #endif
 
-/* Version of the library that is linked: major << 16 | minor << 8 | patch. */
+/* The version of the linked library: major << 16 | minor << 8 | patch. */
 QSIM_API uint32_t qsim_version(void);
 
-/* The same as text, for instance "0.1.0". Static. */
+/* The same version as text, for instance "0.1.0". Static. */
 QSIM_API const char *qsim_version_string(void);
 
 /* ---- errors ------------------------------------------------------------------------------- */
 
 /*
- * Every code with its name and its short text: the one list that constants, qsim_error_name() and
- * qsim_error_text() are generated from. Numbers are spaced so that a family can grow.
+ * Every error code: name, number, short text. The constants QSIM_E_*, qsim_error_name() and
+ * qsim_error_text() are generated from this list. Later versions may add codes.
  */
 #define QSIM_ERROR_LIST(X)                                                                         \
     X(INTERNAL, -1, "internal failure")                                                            \
@@ -85,7 +91,10 @@ QSIM_API const char *qsim_version_string(void);
 enum { QSIM_OK = 0 QSIM_ERROR_LIST(QSIM_ERROR_CODE) };
 #undef QSIM_ERROR_CODE
 
-/* Why a call failed. Frozen layout. Both texts are UTF-8, one line, control bytes escaped. */
+/*
+ * Why a call failed. Frozen layout: no field is ever added. Both texts are one line of UTF-8 with
+ * control bytes escaped.
+ */
 typedef struct qsim_error {
     int32_t code;      /* QSIM_E_*, or QSIM_OK when nothing failed */
     int32_t flags;     /* reserved, 0 */
@@ -93,15 +102,15 @@ typedef struct qsim_error {
     char hint[192];    /* what would help, or "" */
 } qsim_error;
 
-/* "QSIM_E_SHAPE" for QSIM_E_SHAPE; "QSIM_OK" for 0; "QSIM_E_?" for anything unknown. Static. */
+/* The name of a code: "QSIM_E_SHAPE", "QSIM_OK" for 0, "QSIM_E_?" for an unknown one. Static. */
 QSIM_API const char *qsim_error_name(int code);
 
-/* The short English text of a code. Static. */
+/* The short English text of a code, as in the list above. Static. */
 QSIM_API const char *qsim_error_text(int code);
 
 /* ---- data types --------------------------------------------------------------------------- */
 
-/* ONNX TensorProto.DataType numbers, named even where nothing computes on them. */
+/* The numbers of ONNX's TensorProto.DataType. Not every operator supports every type. */
 #define QSIM_UNDEFINED      0
 #define QSIM_FLOAT          1
 #define QSIM_UINT8          2
@@ -130,17 +139,18 @@ QSIM_API const char *qsim_error_text(int code);
 #define QSIM_UINT2          25
 #define QSIM_INT2           26
 
-/* "float", "uint8", "int4", …; "undefined" for a number that is no data type. Static. */
+/* The name of a type: "float", "uint8", "int4", …; "undefined" for any other number. Static. */
 QSIM_API const char *qsim_dtype_name(int32_t dtype);
 
-/* Bits of one element (4 for int4, 2 for int2, 0 for strings and unknown types). */
+/* The bits of one element: 32 for float, 4 for int4, …; 0 for strings and unknown types. */
 QSIM_API int32_t qsim_dtype_bits(int32_t dtype);
 
 /* ---- memory, log, progress, threads ------------------------------------------------------- */
 
 /*
- * An allocator. Frozen layout. `alloc` returns memory aligned to `align` (a power of two) or NULL;
- * `free` is given the size that was asked for. Both must be callable from several threads at once.
+ * An allocator. Frozen layout. `alloc` returns `size` bytes aligned to `align` (a power of two), or
+ * NULL. `free` gets the size that `alloc` was asked for. Several threads may call both at once.
+ * `user` is passed to both, here and in all callbacks of the library.
  */
 typedef struct qsim_allocator {
     void *(*alloc)(void *user, size_t size, size_t align);
@@ -153,25 +163,30 @@ typedef struct qsim_allocator {
 #define QSIM_LOG_INFO    3
 
 /*
- * Receives one line of UTF-8 without a line end, for people: its wording may change. May be called
- * from any thread that calls the library.
+ * Receives one message of the log: UTF-8, without a line end. `level` is QSIM_LOG_*. The wording is
+ * for people and may change. The function runs on whichever thread called the library.
  */
 typedef void (*qsim_log_fn)(void *user, int32_t level, const char *line);
 
 /*
- * Reports progress of long work: `done` of `total` steps, `what` names the current one (a node, a
- * file). Returning non-zero cancels: the work ends with QSIM_E_CANCELLED.
+ * Receives the progress of long work: `done` of `total` steps are done; `what` names the current
+ * step (a node, a file). A result other than 0 cancels the work, which ends with QSIM_E_CANCELLED.
  */
 typedef int32_t (*qsim_progress_fn)(void *user, const char *what, uint64_t done, uint64_t total);
 
-/* Calls task(arg, i) for every i in [0, n) and returns when all are done; may be serial. */
+/* One part of the library's parallel work, which a qsim_parallel_fn calls. */
 typedef void (*qsim_task_fn)(void *arg, size_t i);
+/*
+ * The application's own parallel loop: it calls task(arg, i) once for every i in [0, n), on any
+ * threads and in any order, and returns when all calls have returned. It may be serial.
+ */
 typedef void (*qsim_parallel_fn)(void *user, size_t n, qsim_task_fn task, void *arg);
 
 /*
- * Instruction sets. AUTO takes the best that the CPU has and this build contains. The numbers are
- * names: a larger one is not a better one, and later versions add some. They leave no gap, so that
- * a list of all ends where qsim_isa_name gives NULL.
+ * Instruction sets that have kernels of their own. AUTO is the fastest one that the CPU has and
+ * this build contains. The numbers are names: a larger number is not a faster instruction set.
+ * Later versions may add some, without gaps: counting up from 0, qsim_isa_name gives NULL first
+ * after the last one.
  */
 #define QSIM_ISA_AUTO       0
 #define QSIM_ISA_C          1
@@ -182,106 +197,114 @@ typedef void (*qsim_parallel_fn)(void *user, size_t n, qsim_task_fn task, void *
 #define QSIM_ISA_NEONDOT    6
 #define QSIM_ISA_NEONI8MM   7
 /*
- * Intel's tiles, above AVX512VNNI. The operating system has to grant them to a process: on Linux
- * the context asks for that when AUTO would choose AMX, or when AMX is asked for. Granted once, it
- * holds for all threads and children, and signals' frames grow by 8 KB: sigaltstack() then refuses
- * stacks smaller than sysconf(_SC_MINSIGSTKSZ). Where it is refused (an alternate signal stack is
- * too small, or a filter forbids it), AUTO is AVX512VNNI. A host that does not want this chooses
- * AVX512VNNI.
+ * Intel's AMX: tile registers in addition to AVX512VNNI. A process needs the operating system's
+ * permission to use them. On Linux qsim_ctx_create asks for it if `isa` is AMX, or if it is AUTO
+ * and the CPU has AMX. The permission then holds for all threads and child processes, and signal
+ * frames grow by 8 KB: sigaltstack() refuses stacks smaller than sysconf(_SC_MINSIGSTKSZ). If Linux
+ * refuses (an alternate signal stack is too small, or a filter forbids the call), AUTO is
+ * AVX512VNNI. An application that does not want this sets `isa` to AVX512VNNI.
  */
 #define QSIM_ISA_AMX 8
 
-/* "c", "avx2", … as the command line spells it; NULL for an unknown number. Static. */
+/* The name that `qsim --isa` takes: "auto", "c", "avx2", …; NULL: no such number. Static. */
 QSIM_API const char *qsim_isa_name(int32_t isa);
 
 /* ---- context ------------------------------------------------------------------------------ */
 
-/* Allocator, log, CPU features, kernels and threads. Immutable after creation. */
+/* A context: allocator, log, instruction set, kernels, threads and limits. */
 typedef struct qsim_ctx qsim_ctx;
 
 /*
- * Limits for all objects of a context together, and for files. 0: the default. The error names the
- * limit, its value and the amount needed; its code is QSIM_E_LIMIT, for `memory` QSIM_E_NOMEM, for
- * `milliseconds` QSIM_E_TIME. Ranks over QSIM_MAX_RANK and JSON nested over 64 deep are always
- * refused.
+ * Limits for all objects of a context together, and for files. 0 means the default. A call that
+ * would exceed a limit fails with QSIM_E_LIMIT (`memory`: QSIM_E_NOMEM, `milliseconds`:
+ * QSIM_E_TIME); the message has the limit's name and value and the amount needed. A rank over
+ * QSIM_MAX_RANK and JSON nested over 64 deep are always refused.
  */
 typedef struct qsim_limits {
     size_t struct_size;    /* sizeof(qsim_limits) */
-    uint64_t memory;       /* bytes held at once, mapped files aside; default: no limit */
-    uint64_t milliseconds; /* from the context's creation on, for all calls; default: no limit */
+    uint64_t memory;       /* bytes allocated at once, without mapped files; default: no limit */
+    uint64_t milliseconds; /* since the context was created; default: no limit */
     uint64_t file;         /* bytes of a file; default: 1 TiB */
     uint64_t stream;       /* bytes of a pipe, or of a file read into memory; default: 16 GiB */
-    uint64_t nodes;        /* of a model, its subgraphs included; default: 4,000,000 */
+    uint64_t nodes;        /* nodes of a model and its subgraphs; default: 4,000,000 */
     uint64_t values;       /* tensors that a graph names; default: 16,000,000 */
-    uint64_t elements;     /* of one constant; default: 2^40 */
-    uint64_t attributes;   /* of one node; default: 1,000 */
-    uint64_t nesting;      /* of graphs in graphs, at most 16, which is the default */
-    uint64_t entries;      /* of a package, at most 4096, which is the default */
+    uint64_t elements;     /* elements of one constant; default: 2^40 */
+    uint64_t attributes;   /* attributes of one node; default: 1,000 */
+    uint64_t nesting;      /* depth of subgraphs in subgraphs; default and maximum: 16 */
+    uint64_t entries;      /* entries of a package; default and maximum: 4096 */
     uint64_t ratio;        /* inflated bytes of a package per byte of its file; default: 100 */
-    uint64_t threads;      /* of a context; default: 1024 */
+    uint64_t threads;      /* threads of a context; default: 1024 */
 } qsim_limits;
 
 typedef struct qsim_ctx_options {
     size_t struct_size;              /* sizeof(qsim_ctx_options) */
-    const qsim_allocator *allocator; /* copied; NULL: the C library's */
-    qsim_log_fn log;                 /* NULL: silent */
+    const qsim_allocator *allocator; /* copied; NULL: malloc and free of the C library */
+    qsim_log_fn log;                 /* receives warnings; NULL: none */
     void *log_user;
-    qsim_parallel_fn parallel_for; /* NULL: an own pool of `threads` threads */
+    qsim_parallel_fn parallel_for; /* NULL: the context has a pool of `threads` threads */
     void *parallel_user;
-    int32_t threads; /* 0: as many as this process may use CPUs; started when first needed */
-    int32_t isa;     /* QSIM_ISA_*; one that the CPU lacks gives QSIM_E_UNSUPPORTED */
+    int32_t threads;           /* 0: one for each CPU that this process may use */
+    int32_t isa;               /* QSIM_ISA_*; QSIM_E_UNSUPPORTED if the CPU or the build lacks it */
     const qsim_limits *limits; /* copied; NULL: the defaults */
 } qsim_ctx_options;
 
 /*
- * Creates a context. `options` may be NULL. Errors: ARGUMENT, VERSION, UNSUPPORTED, LIMIT
- * (threads), NOMEM.
+ * Creates a context. `options` may be NULL. The caller frees it with qsim_ctx_free.
+ * Errors: ARGUMENT, VERSION, UNSUPPORTED, LIMIT (threads), NOMEM.
  *
- * After fork() a context serves the child as well as the parent: its threads are started anew where
- * they are needed, and both free it. Objects that another thread was using at that moment may only
- * be freed in the child.
+ * After fork() both processes may use the context and both free it; the child starts threads of its
+ * own when it needs them. If another thread was using an object during fork(), the child may only
+ * free that object.
  */
 QSIM_API int qsim_ctx_create(const qsim_ctx_options *options, qsim_ctx **out, qsim_error *error);
 
-/* Releases the caller's reference; the last model or session of the context frees its memory. */
+/*
+ * Releases the caller's reference. The context's memory is freed when the last object made with it
+ * is freed.
+ */
 QSIM_API void qsim_ctx_free(qsim_ctx *ctx);
 
-/* The instruction set whose kernels this context runs, QSIM_ISA_*. */
+/* The instruction set of the kernels that this context uses, QSIM_ISA_*. */
 QSIM_API int32_t qsim_ctx_isa(const qsim_ctx *ctx);
 
 /*
- * The number of threads that share work, the calling one included; with parallel_for, the most
- * tasks that work is split into. A context starts its threads at the first step that is split and
- * ends them when it is freed; one whose objects only read, count or write files starts none.
+ * The number of threads that share work, the calling one included. With parallel_for, it is the
+ * largest number of tasks that work is split into. A context starts its threads at the first work
+ * that is split, and ends them when it is freed. Reading, inspecting and writing files starts none.
  */
 QSIM_API int32_t qsim_ctx_threads(const qsim_ctx *ctx);
 
 /*
- * While `on` is not 0, all calls on objects of this context, in progress or new, end with
- * QSIM_E_CANCELLED: loading, session creation, calibration, quantization, search, execution (inside
- * a step, too), saving. Objects stay usable; results of a cancelled call are not defined. 0 allows
- * work again: set it once the cancelled calls have returned. May be called from any thread and from
- * signal handlers; `ctx` may be NULL.
+ * Cancels all calls on objects of this context while `on` is not 0: calls in progress and new ones
+ * end with QSIM_E_CANCELLED. That holds for loading, session creation, calibration, quantization,
+ * search, execution (also in the middle of a step) and saving. Objects stay usable; the results of
+ * a cancelled call are undefined. To allow work again, wait until the cancelled calls have returned
+ * and call this with 0. Any thread and any signal handler may call it; `ctx` may be NULL.
  */
 QSIM_API void qsim_ctx_cancel(qsim_ctx *ctx, int32_t on);
 
-/* The limits of a context, defaults filled in. Errors: ARGUMENT (struct_size). */
+/*
+ * Copies the limits of a context to `limits`, with defaults filled in. The caller sets struct_size.
+ * Errors: ARGUMENT (struct_size).
+ */
 QSIM_API int qsim_ctx_limits(const qsim_ctx *ctx, qsim_limits *limits);
 
-/* Bytes that all objects of the context hold now; 0 if the context has no memory limit. */
+/* The bytes that all objects of the context hold now; 0 if the context has no memory limit. */
 QSIM_API uint64_t qsim_ctx_memory(const qsim_ctx *ctx);
 
-/* 1 if this build has kernels for `isa` and this CPU can run them, else 0. */
+/* 1 if this build has kernels for `isa` and this CPU can run them, else 0. Needs no context. */
 QSIM_API int32_t qsim_isa_available(int32_t isa);
 
 /* ---- tensors ------------------------------------------------------------------------------ */
 
+/* The largest number of axes of a tensor. */
 #define QSIM_MAX_RANK 16
 
 /*
- * A view of a tensor. Frozen layout. Owns nothing: the function that makes the view says how long
- * `dims` and `data` live. Contiguous, row-major (last axis fastest). Types under 8 bits are packed,
- * the first element in the low bits; the tail of the last byte is zero.
+ * A view of a tensor. Frozen layout. It owns nothing: the function that makes the view says how
+ * long `dims` and `data` live. Elements are contiguous in row-major order (last axis fastest).
+ * Elements under 8 bits are packed, the first one in the low bits of a byte; unused bits of the
+ * last byte are zero.
  */
 typedef struct qsim_tensor {
     int32_t dtype;       /* QSIM_FLOAT, … */
@@ -292,7 +315,8 @@ typedef struct qsim_tensor {
 } qsim_tensor;
 
 /*
- * How many elements and bytes a tensor of this type and shape has. Either result may be NULL.
+ * Sets `*elements` and `*bytes` to what a tensor of this type and shape has. `dims` holds `rank`
+ * sizes. Either result pointer may be NULL.
  * Errors: DTYPE (unknown or string type), SHAPE (rank, negative size), LIMIT (does not fit size_t).
  */
 QSIM_API int qsim_tensor_size(int32_t dtype, int32_t rank, const int64_t *dims, size_t *elements,

@@ -9,10 +9,10 @@
  *     qsim_run_execute(r, inputs, 1, outputs, 1, &e);
  *     qsim_run_free(r); qsim_session_free(s); qsim_model_free(m);
  *
- * A session is a compiled model: fused graph and packed weights, immutable, shared by threads. A
- * run is one caller's scratch memory for it: one per thread. Executing allocates nothing for a
- * combination of input shapes that this run has executed or reserved; a new one is planned first,
- * and the last four plans are kept.
+ * A session is a compiled model: fused graph and packed weights. It is immutable, and any number of
+ * threads may share it. A run is the memory that one thread needs to execute a session; each thread
+ * makes its own. The first execution with a new combination of input shapes makes a plan and
+ * allocates memory; a run keeps its last four plans, and executing one of them allocates nothing.
  */
 #ifndef QSIM_SESSION_H
 #define QSIM_SESSION_H
@@ -26,129 +26,141 @@ extern "C" {
 
 /* A compiled model. */
 typedef struct qsim_session qsim_session;
-/* One caller's memory to run it in. */
+/* The memory that one thread needs to execute a session. One thread at a time. */
 typedef struct qsim_run qsim_run;
 
 typedef struct qsim_session_options {
     size_t struct_size; /* sizeof(qsim_session_options) */
     /*
-     * Names of the session's outputs, in this order: any tensors that the graph names. NULL: the
+     * The names of the session's outputs, in this order: any tensors of the graph. NULL: the
      * graph's outputs.
      */
     const char *const *outputs;
-    size_t output_count;
+    size_t output_count; /* names in `outputs` */
     /*
      * The context whose memory, threads and instruction set the session and its runs use; NULL: the
-     * model's. So one model may have several sessions that differ in these. The context may be
-     * freed after this call.
+     * model's context. So sessions of one model may differ in these. The caller may free the
+     * context after qsim_session_create.
      */
     qsim_ctx *ctx;
     int32_t level; /* QSIM_LEVEL_* */
     int32_t reserved;
     /*
-     * For the model's random numbers (RandomNormalLike, Bernoulli, ...). They are a function of
-     * this seed, the node's name and the element's index, and of a Loop's iteration: the same
-     * inputs give the same outputs in every run, on every CPU, in float and quantized. For other
-     * numbers use another seed, here or by qsim_run_set_seed. A node's own seed, an attribute,
-     * takes the place of this one and of the name.
+     * The seed of the model's random numbers (RandomNormalLike, Bernoulli, ...). A random number is
+     * a function of this seed, the node's name, the element's index and the iteration of a Loop. So
+     * the same inputs give the same outputs in every run, on every CPU, in float and quantized. For
+     * other numbers set another seed, here or with qsim_run_set_seed. If a node has an attribute
+     * `seed`, that is used in place of this seed and the node's name.
      */
     uint64_t seed;
 } qsim_session_options;
 
 /*
- * Compiles a model. Errors: NOT_FOUND (an output name), UNSUPPORTED, SHAPE, DTYPE, NOMEM.
- * The model may be freed afterwards.
+ * Compiles a model. `options` may be NULL. The model may be freed afterwards. Errors: ARGUMENT,
+ * VERSION (options), NOT_FOUND (an output's name), STATE (the model was loaded for inspection),
+ * UNSUPPORTED, SHAPE, DTYPE, NOMEM.
  */
 QSIM_API int qsim_session_create(const qsim_model *model, const qsim_session_options *options,
                                  qsim_session **out, qsim_error *error);
+/* Releases the caller's reference to the session. */
 QSIM_API void qsim_session_free(qsim_session *session);
 
-/* How many tensors execute takes and gives. */
+/* The number of inputs and outputs of qsim_run_execute. */
 QSIM_API int32_t qsim_session_input_count(const qsim_session *session);
 QSIM_API int32_t qsim_session_output_count(const qsim_session *session);
-/* Names, by index in the order that execute takes and gives; NULL out of range. */
+/*
+ * The name of an input or output by its index, from 0, in the order of qsim_run_execute. NULL if
+ * out of range. It lives as long as the session.
+ */
 QSIM_API const char *qsim_session_input_name(const qsim_session *session, int32_t index);
 QSIM_API const char *qsim_session_output_name(const qsim_session *session, int32_t index);
-/* Bytes of packed weights and tables that all runs share. */
+/* The bytes of packed weights and tables, which all runs share. */
 QSIM_API size_t qsim_session_bytes(const qsim_session *session);
 
 /*
- * Whether node `index` of the model (as qsim_model_node counts them) runs in integers here: 1 if it
- * computes on 8-bit tensors, or its result exists only inside an operator that does; 0: it runs in
- * float, converts between both (QuantizeLinear, DequantizeLinear), is not executed at all, or does
- * not exist.
+ * Whether node `index` of the model, as qsim_model_node counts nodes, runs in integers in this
+ * session. 1: it computes on 8-bit tensors, or is fused into an operator that does. 0: it runs in
+ * float, converts between float and integers (QuantizeLinear, DequantizeLinear), is not executed,
+ * or does not exist.
  */
 QSIM_API int32_t qsim_session_node_integer(const qsim_session *session, int32_t index);
 
 /*
- * The session may be freed afterwards. Never needs options: settings are the session's, and what
- * differs between runs is set on the run. Errors: NOMEM.
+ * Creates a run. The session may be freed afterwards. This will never need options: settings belong
+ * to the session, and those of one run have functions below. Errors: ARGUMENT, NOMEM.
  */
 QSIM_API int qsim_run_create(const qsim_session *session, qsim_run **out, qsim_error *error);
 QSIM_API void qsim_run_free(qsim_run *run);
 
 /*
- * Plans and allocates for these input shapes, so that executing them allocates nothing. Data
- * pointers are not read, but for inputs whose value decides on sizes (the shape of a Reshape): a
- * plan holds for one value of those. Errors: as of qsim_run_execute.
+ * Plans and allocates for the shapes of these inputs, so that executing with these shapes allocates
+ * nothing. The inputs' data is not read and may be NULL, except for inputs whose value sets the
+ * sizes of other tensors (the shape of a Reshape); a plan is valid for one value of such inputs.
+ * Errors: those of qsim_run_execute.
  */
 QSIM_API int qsim_run_reserve(qsim_run *run, const qsim_tensor *inputs, size_t input_count,
                               qsim_error *error);
 
 /*
- * Executes. `inputs` are in the session's order. For each output, a view whose `data` is not NULL
- * and whose `bytes` suffice is written into; one whose data is NULL is set to memory of the run,
- * valid until its next execute, reserve or free. dtype, rank and dims are always set (dims belong
- * to the run, same lifetime) and bytes to the exact size. Input buffers need only hold their exact
- * size and may not overlap output buffers. Errors: ARGUMENT (counts), DTYPE, SHAPE (message names
- * the input; or the node whose rule is broken, or whose result has not the size that the model
- * states of it, if it is no output), LIMIT (an activation of 16 GiB), NOMEM, CANCELLED.
+ * Executes the session. `inputs` and `outputs` are in the session's order; the counts must be those
+ * of the session. The caller sets `data` and `bytes` of each output:
+ *
+ * - data NULL: the output is in memory of the run, valid until the run's next execute or reserve or
+ *   until it is freed;
+ * - data not NULL: the output is written to this buffer of `bytes` bytes, which must be enough.
+ *
+ * The call sets dtype, rank, dims and bytes (the exact size) of each output; dims belong to the run
+ * and are valid as long as its memory. An input buffer need not be larger than its tensor, and must
+ * not overlap an output buffer. Errors: ARGUMENT (counts, missing data, a buffer that is too
+ * small), DTYPE, SHAPE (the message names the input, or the node whose rule is broken or whose
+ * result has another size than the model states), LIMIT (an activation of 16 GiB), NOMEM,
+ * CANCELLED, TIME.
  */
 QSIM_API int qsim_run_execute(qsim_run *run, const qsim_tensor *inputs, size_t input_count,
                               qsim_tensor *outputs, size_t output_count, qsim_error *error);
 
 /*
- * Makes the execution in progress (or the next one) end with QSIM_E_CANCELLED, inside a step, too;
- * the contents of outputs are then not defined. May be called from any thread. qsim_ctx_cancel
- * cancels all work of a context.
+ * Cancels the execution in progress, also in the middle of a step, or else the next one: it ends
+ * with QSIM_E_CANCELLED, and the contents of its outputs are undefined. Any thread may call this.
+ * qsim_ctx_cancel cancels all work of a context.
  */
 QSIM_API void qsim_run_cancel(qsim_run *run);
 
 /*
- * Changes the seed of random numbers (qsim_session_options.seed) from the next execute on: speech
- * or samples that should differ from one call to the next need a seed of their own for each.
+ * Sets the seed of random numbers (qsim_session_options.seed) for the following executions. With
+ * one seed all executions give the same numbers; set another one before each if they should differ.
  */
 QSIM_API void qsim_run_set_seed(qsim_run *run, uint64_t seed);
 
-/* Bytes of activation memory of the plan last used. */
+/* The bytes of activation memory of the plan used last. */
 QSIM_API size_t qsim_run_arena_bytes(const qsim_run *run);
 
-/*
- * One executed step, described by qsim_run_step; `struct_size` is set by the caller. Profiles are
- * in qsim/profile.h.
- */
+/* Describes one step of a run: one call of a kernel. Profiles are in qsim/profile.h. */
 typedef struct qsim_step_info {
-    size_t struct_size;
-    const char *node;      /* name of the (fused) node; without one, of its first output */
-    const char *op_type;   /* operator it runs as */
+    size_t struct_size;    /* sizeof(qsim_step_info), set by the caller */
+    const char *node;      /* name of the (fused) node, or of its first output if it has no name */
+    const char *op_type;   /* the operator that is executed */
     const char *kernel;    /* kernel family */
     int64_t macs;          /* multiply-accumulates of one execution */
-    uint64_t nanoseconds;  /* of the last execution, when timing is on */
-    uint64_t start_ns;     /* its beginning, on a clock that only runs forward */
-    int64_t bytes_read;    /* of all inputs, weights as the graph has them; each once */
+    uint64_t nanoseconds;  /* duration in the last execution, if timing is on */
+    uint64_t start_ns;     /* start in the last execution, on a clock that only runs forward */
+    int64_t bytes_read;    /* of all inputs, each counted once; weights as the graph stores them */
     int64_t bytes_written; /* of all outputs */
-    int32_t input_count;   /* for qsim_run_step_tensor, those left out included */
+    int32_t input_count;   /* for qsim_run_step_tensor; counts optional inputs that are left out */
     int32_t output_count;
-    int32_t isa; /* of its kernel, QSIM_ISA_*: in a context of AMX, AVX512VNNI for steps that tiles
-                    do not make faster */
+    int32_t isa; /* the instruction set of its kernel, QSIM_ISA_*; in an AMX context AVX512VNNI for
+                    steps that AMX does not make faster */
     int32_t reserved;
 } qsim_step_info;
 
-/* Turns per-step timing on (1) or off (0, the default). */
+/* Turns the timing of steps on (1) or off (0, the default). */
 QSIM_API void qsim_run_set_timing(qsim_run *run, int32_t on);
-/* Steps of the plan last used, in the order of execution; 0 before the first execute or reserve. */
+/* The number of steps of the plan used last; 0 before the first execute or reserve. */
 QSIM_API int32_t qsim_run_step_count(const qsim_run *run);
-/* Texts live as long as the session. Errors: ARGUMENT (index, struct_size). */
+/*
+ * Describes step `index`, from 0, in the order of execution. Texts live as long as the session.
+ * Errors: ARGUMENT (index, struct_size).
+ */
 QSIM_API int qsim_run_step(const qsim_run *run, int32_t index, qsim_step_info *info);
 
 #ifdef __cplusplus
