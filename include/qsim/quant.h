@@ -4,13 +4,13 @@
  *
  *     q = saturate(round_half_even(x / scale) + zero_point)          x' = (q - zero_point) * scale
  *
- * as ONNX defines QuantizeLinear and DequantizeLinear (opset 25): division in float, not a
- * multiplication by the reciprocal; rounding before the zero point is added; saturation to the
- * range of the type, never a wrap. Infinities saturate, a NaN becomes the lowest value of the type.
- * A zero point outside the range of its type is legal here: the results saturate.
+ * as ONNX defines QuantizeLinear and DequantizeLinear (opset 25): x is divided by the scale in
+ * float, then rounded, then the zero point is added, then the result saturates to the range of the
+ * type. Infinities saturate; a NaN becomes the lowest value of the type. A zero point outside the
+ * range of its type is legal here.
  *
  * Quantized types: QSIM_UINT8, INT8, UINT16, INT16, INT32, and the packed UINT4, INT4, UINT2, INT2.
- * Nothing here allocates but observers. All functions can be called from any thread; an observer
+ * Only observers allocate memory. Any number of threads may call all functions at once; an observer
  * belongs to one thread at a time.
  */
 #ifndef QSIM_QUANT_H
@@ -25,12 +25,12 @@ extern "C" {
 /* ---- scale and zero point ----------------------------------------------------------------- */
 
 /*
- * How a tensor is quantized. Frozen layout. A view: the arrays are the caller's.
+ * The parameters that quantize a tensor. Frozen layout. The arrays are the caller's.
  *
- *   per tensor    count 1, block 0; axis ignored
- *   per channel   count = dims[axis], block 0
- *   per block     block = B > 0: B neighbours along axis share a scale; the arrays are shaped like
- *                 the tensor with dims[axis] replaced by ceil(dims[axis] / B)
+ *   per tensor    count = 1, block = 0; axis is ignored
+ *   per channel   count = dims[axis], block = 0
+ *   per block     block = B > 0: B neighbours along axis share a scale. The arrays have the shape
+ * of the tensor with dims[axis] replaced by ceil(dims[axis] / B); count is their size
  */
 typedef struct qsim_qparams {
     int32_t dtype; /* of the quantized values */
@@ -41,17 +41,20 @@ typedef struct qsim_qparams {
     const int32_t *zero_point; /* NULL: all 0 */
 } qsim_qparams;
 
-/* Which part of a type's range is used, and how zero points are chosen. */
+/* Flags that say which part of a type's range is used, and how zero points are chosen; added up. */
 #define QSIM_RANGE_SYMMETRIC 1 /* the range is widened to [-a, a]: zero point in the middle */
 #define QSIM_RANGE_REDUCED   2 /* 7 bits: int8 [-64, 64], uint8 [0, 127], other types likewise */
 #define QSIM_RANGE_NARROW    4 /* signed types without their lowest value: int8 [-127, 127] */
 
-/* Lowest and highest value of a quantized type. Errors: DTYPE, ARGUMENT (flags). */
+/*
+ * Sets `*low` and `*high` to the lowest and highest value of a quantized type with these
+ * QSIM_RANGE_* flags. Errors: DTYPE, ARGUMENT (flags).
+ */
 QSIM_API int qsim_dtype_limits(int32_t dtype, int32_t flags, int32_t *low, int32_t *high);
 
 /*
- * Scale and zero point for values between `low` and `high`, as ONNX Runtime's quantizer computes
- * them: the range is extended to contain 0, so that 0 is represented exactly;
+ * Sets `*scale` and `*zero_point` for values between `low` and `high`, as ONNX Runtime's quantizer
+ * does. The range is first extended to contain 0, so that 0 is represented exactly:
  *
  *   scale      = (high - low) / (qmax - qmin)
  *   zero_point = round_half_even(qmin - low / scale), or the middle of the range when SYMMETRIC
@@ -63,17 +66,18 @@ QSIM_API int qsim_qparams_choose(float low, float high, int32_t dtype, int32_t f
                                  int32_t *zero_point);
 
 /*
- * How many scales a tensor of this shape has per channel of `axis` (block 0) or per block.
- * Errors: SHAPE (rank, sizes, axis), ARGUMENT (block < 0), LIMIT.
+ * Sets `*count` to the number of scales of a tensor of this shape: one per channel of `axis` if
+ * `block` is 0, else one per block. Errors: SHAPE (rank, sizes, axis), ARGUMENT (block < 0), LIMIT.
  */
 QSIM_API int qsim_qparams_count(int32_t rank, const int64_t *dims, int32_t axis, int64_t block,
                                 size_t *count);
 
 /*
- * Scales and zero points from the least and greatest values of a float tensor: one pair when
- * `count` is 1 and block is 0, else one per channel or block; `count` must be what
- * qsim_qparams_count says. `scale` and `zero_point` have room for `count`. Errors: DTYPE, SHAPE,
- * ARGUMENT; VALUE (the tensor holds a NaN or an infinity).
+ * Computes scales and zero points for type `dtype` from the least and greatest values of the float
+ * tensor `x`, as qsim_qparams_choose does. With `count` 1 and `block` 0 there is one pair for the
+ * tensor; else one per channel or block, and `count` must be that of qsim_qparams_count. `scale`
+ * and `zero_point` have room for `count` elements. Errors: DTYPE, SHAPE, ARGUMENT; VALUE (the
+ * tensor holds a NaN or an infinity).
  */
 QSIM_API int qsim_qparams_measure(const qsim_tensor *x, int32_t dtype, int32_t axis, int64_t block,
                                   int32_t flags, size_t count, float *scale, int32_t *zero_point,
@@ -89,38 +93,39 @@ QSIM_API int qsim_qparams_measure(const qsim_tensor *x, int32_t dtype, int32_t a
 QSIM_API int qsim_values_quantize(const float *x, size_t count, float scale, int32_t zero_point,
                                   int32_t dtype, void *y);
 
-/* The inverse: `count` elements of `dtype` in x to floats in y. Errors: as above. */
+/* The inverse: dequantizes `count` elements of `dtype` at `x` to floats at `y`. Same errors. */
 QSIM_API int qsim_values_dequantize(const void *x, size_t count, float scale, int32_t zero_point,
                                     int32_t dtype, float *y);
 
 /*
- * Quantizes the float tensor `x` into `y`, whose dtype is that of `q`, whose shape is that of x and
- * whose data and bytes are set by the caller. Errors: DTYPE; SHAPE (shapes differ, count does not
- * fit); VALUE (as above, naming the index); ARGUMENT (buffer too small).
+ * Quantizes the float tensor `x` into the buffer of `y`. The caller sets all fields of `y`: the
+ * dtype of `q`, the shape of x, data and bytes. Errors: DTYPE; SHAPE (the shapes differ, q->count
+ * does not fit); VALUE (as in qsim_values_quantize; the message has the index); ARGUMENT (buffer
+ * too small).
  */
 QSIM_API int qsim_tensor_quantize(const qsim_tensor *x, const qsim_qparams *q, qsim_tensor *y,
                                   qsim_error *error);
 
-/* The inverse: `x` has the dtype of `q`, `y` is float. Errors: as above. */
+/* The inverse: `x` has the dtype of `q`, `y` is float. Same errors. */
 QSIM_API int qsim_tensor_dequantize(const qsim_tensor *x, const qsim_qparams *q, qsim_tensor *y,
                                     qsim_error *error);
 
 /* ---- observers ---------------------------------------------------------------------------- */
 
 /*
- * Collects statistics of values: least, greatest, and a histogram whose bin width is a power of two
- * and whose edges are multiples of it (at most 2048 bins on either side of zero; fewer on request).
- * A wider range merges bins in pairs, so the state of an observer depends only on the set of values
- * it has seen: not on their order, nor on how they were spread over observers that were merged
- * later. Constant memory.
+ * An observer collects statistics of values: the least, the greatest, and a histogram. The width of
+ * a bin is a power of two, and its edges are multiples of the width; there are at most 2048 bins on
+ * either side of zero. When the range grows, pairs of bins are merged. So the state of an observer
+ * depends only on the set of values it has seen: not on their order, nor on how they were spread
+ * over observers that were merged later. An observer's memory does not grow.
  */
 typedef struct qsim_observer qsim_observer;
 
-/* How a range is chosen from the values seen. */
-#define QSIM_METHOD_MINMAX     0 /* all of it */
-#define QSIM_METHOD_PERCENTILE 1 /* (100 - percentile) / 2 percent are cut off at either end */
-#define QSIM_METHOD_MSE        2 /* least mean squared error of quantizing */
-#define QSIM_METHOD_ENTROPY    3 /* least Kullback-Leibler divergence of the quantized histogram */
+/* Methods that choose a range from the values seen. */
+#define QSIM_METHOD_MINMAX     0 /* the least to the greatest value */
+#define QSIM_METHOD_PERCENTILE 1 /* cuts off (100 - percentile) / 2 percent at either end */
+#define QSIM_METHOD_MSE        2 /* the least mean squared error of quantizing */
+#define QSIM_METHOD_ENTROPY    3 /* the least Kullback-Leibler divergence of the histogram */
 
 typedef struct qsim_observer_options {
     size_t struct_size; /* sizeof(qsim_observer_options) */
@@ -128,14 +133,15 @@ typedef struct qsim_observer_options {
     int32_t reserved;
 } qsim_observer_options;
 
-/* `ctx` and `options` may be NULL. Errors: NOMEM; ARGUMENT, VERSION (options). */
+/* Creates an observer. `ctx` and `options` may be NULL. Errors: NOMEM; ARGUMENT, VERSION (options).
+ */
 QSIM_API int qsim_observer_create(qsim_ctx *ctx, const qsim_observer_options *options,
                                   qsim_observer **out, qsim_error *error);
 QSIM_API void qsim_observer_free(qsim_observer *o);
 
 /*
- * Feeds `count` values. Errors: VALUE (a NaN or an infinity), LIMIT (2^64 values), NOMEM. After any
- * of them nothing is recorded.
+ * Feeds `count` values. After an error none of them is recorded. Errors: VALUE (a NaN or an
+ * infinity), LIMIT (2^64 values), NOMEM.
  */
 QSIM_API int qsim_observer_feed(qsim_observer *o, const float *values, size_t count);
 
@@ -145,25 +151,27 @@ QSIM_API int qsim_observer_feed(qsim_observer *o, const float *values, size_t co
  */
 QSIM_API int qsim_observer_merge(qsim_observer *into, const qsim_observer *from);
 
-/* How many values were fed, and their least and greatest (0 when there were none). */
+/* The number of values fed, the least and the greatest of them (0 if there are none). */
 QSIM_API uint64_t qsim_observer_count(const qsim_observer *o);
 QSIM_API float qsim_observer_min(const qsim_observer *o);
 QSIM_API float qsim_observer_max(const qsim_observer *o);
 
 /*
- * The histogram: `*width` is the width of a bin, `*low` the lower edge of the first one, `*count`
- * the number of bins (at most 4096; 0 if nothing was fed). `bins` gets the number of values in each
- * of the first `capacity` bins. Errors: ARGUMENT.
+ * Gives the histogram: sets `*width` to the width of a bin, `*low` to the lower edge of the first
+ * one and `*count` to the number of bins (at most 4096; 0 if nothing was fed). `bins` has room for
+ * `capacity` numbers and gets the number of values in each bin, up to its capacity. Errors:
+ * ARGUMENT.
  */
 QSIM_API int qsim_observer_histogram(const qsim_observer *o, double *low, double *width,
                                      uint64_t *bins, size_t capacity, size_t *count);
 
 /*
- * The range that `method` keeps when the target is `dtype` with `flags` (MSE and ENTROPY search for
- * it; the others do not depend on the type). It lies within [min(0, min), max(0, max)] and goes to
- * qsim_qparams_choose. `percentile` is in (0, 100]; 0: 99.999. The same on every machine.
- * Errors: STATE (nothing was fed), ARGUMENT (method, percentile, flags), DTYPE (method and type do
- * not go together: MSE and ENTROPY take types up to 8 bits).
+ * Sets `*low` and `*high` to the range that `method` (QSIM_METHOD_*) chooses for quantizing to
+ * `dtype` with the QSIM_RANGE_* `flags`; MINMAX and PERCENTILE do not depend on these. The range
+ * lies within [min(0, least), max(0, greatest)]; qsim_qparams_choose makes scale and zero point of
+ * it. `percentile` is in (0, 100]; 0: 99.999. The result is the same on every machine. Errors:
+ * STATE (nothing was fed), ARGUMENT (method, percentile, flags), DTYPE (MSE and ENTROPY take types
+ * up to 8 bits).
  */
 QSIM_API int qsim_observer_range(const qsim_observer *o, int32_t method, double percentile,
                                  int32_t dtype, int32_t flags, float *low, float *high);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * qsim/recipe.h - the decisions of a quantization, layer by layer and tensor by tensor, as text.
+ * qsim/recipe.h - recipes: the decisions of a quantization, layer by layer and tensor by tensor, as
+ * text. For example:
  *
  *     qsim-recipe 1
  *     model 64-HEXADECIMAL-DIGITS
@@ -12,37 +13,45 @@
  *     tensor "z" float
  *     equalize "conv2" 2 0x1.000000p+1 0x1.000000p-2
  *
- * Every search writes a recipe; qsim_quantize reads one (options.recipe) and writes its decisions
- * (options.decided). Layers and tensors that a recipe does not name follow the options, so recipes
- * may be written by hand, and in parts. `model` and `calibration` may be left out.
+ * Every search writes a recipe. qsim_quantize reads one (options.recipe) and writes all decisions
+ * that it took (options.decided). Layers and tensors that a recipe does not name follow the
+ * options, so a recipe may be written by hand and may be incomplete. Text after # is a comment.
+ * Numbers are decimal (99.99) or hexadecimal (0x1.8p+2).
  *
- * A layer is a node, called by its name or, where it has none, by that of its first output. It says
+ * `model` and `calibration`, which may be left out, are the SHA-256 of the model that the recipe is
+ * for and of the calibration that it was made with.
+ *
+ * A `layer` line names a node, by the name of its first output if the node has no name. After it
+ * stands `float` (the node stays float), `integer` (a node without weights is computed in
+ * integers), or these words, of which those in brackets are the defaults:
  *
  *     weights TYPE                  int8, uint8, int4, uint4
- *     channel | tensor | block N    what shares a scale (channel)
- *     symmetric | asymmetric        (symmetric)
- *     reduced                       7 of 8 bits
- *     rounding nearest | gptq       (nearest)
- *     bias-correction on | off      by the means of a calibration (as the options say)
- *     bias-correction given N ...   by these numbers, one for each of N output channels
+ *     channel | tensor | block N    which weights share a scale [channel]
+ *     symmetric | asymmetric        [symmetric]
+ *     reduced                       weights use 7 of 8 bits
+ *     rounding nearest | gptq       [nearest]; gptq needs the data of the calibration
+ *     bias-correction on | off      by the means of a calibration [as the options say]
+ *     bias-correction given N ...   by these N numbers, one for each output channel
  *
- * or that it stays `float`, or, where it has no weights, that it is computed in integers:
- * `integer`. A tensor says TYPE (uint8, int8, uint16, int16; of 8 bits one for all), symmetric |
- * asymmetric (asymmetric), and its `range` or the `method` that finds one in a calibration; or that
- * it stays `float`. `equalize` multiplies the channels of a tensor by N factors, in the constants
- * of the layer or normalization that makes it, and divides by them in the weights of the layers
- * that read it; between both there may be ReLU, Clip from 0 on, pooling and changes of sizes. The
- * network computes the same (with a Clip, as long as no channel reaches its bound). Ranges in the
- * recipe are those of the multiplied tensors; other ranges follow from the extremes of channels in
- * the calibration. Numbers are decimal, 99.99, or hexadecimal, 0x1.8p+2. Text after # is a comment.
- * A word that this version does not know is refused by name, as is what it can read but not carry
- * out (blocks of 8-bit weights; a zero point for each channel of a convolution in mode DYNAMIC):
- * quantizing says which. A layer that says `rounding gptq` needs the calibration's data again.
+ * A `tensor` line names an activation. After it stands `float`, or a type (uint8, int8, uint16,
+ * int16; all tensors of 8 bits have the same), symmetric | asymmetric [asymmetric], and either its
+ * `range` or the `method` that chooses a range from the calibration.
  *
- * A recipe has ranges but no means: a layer that says `bias-correction on` needs the calibration
- * again, and quantizing without one is refused (ARGUMENT) unless the option no_bias_correction
- * turns it off for all layers. So a recipe that was decided gives the same bytes with the same
- * calibration, and without one where it corrects no bias by means.
+ * An `equalize` line names a tensor, and the N factors that its N channels are multiplied by. The
+ * constants of the layer or normalization that makes the tensor are multiplied, the weights of the
+ * layers that read it are divided. ReLU, Clip from 0 on, pooling and changes of sizes may stand
+ * between both. The network computes the same (with a Clip, as long as no channel reaches its
+ * bound). Ranges in the recipe are those of the multiplied tensors; other ranges follow from the
+ * extremes of channels in the calibration.
+ *
+ * A word that this version does not know is refused by name. qsim_quantize refuses what this
+ * version can read but not do: blocks of 8-bit weights, and a zero point for each channel of a
+ * convolution in mode DYNAMIC.
+ *
+ * A recipe contains ranges but no means. A layer with `bias-correction on` needs a calibration;
+ * quantizing without one fails with ARGUMENT, unless the option no_bias_correction turns correction
+ * off for all layers. A recipe that qsim_quantize wrote gives the same bytes with the same
+ * calibration. It gives them without a calibration, too, if it corrects no bias by means.
  */
 #ifndef QSIM_RECIPE_H
 #define QSIM_RECIPE_H
@@ -53,7 +62,7 @@
 extern "C" {
 #endif
 
-/* A recipe. One thread at a time while it is changed. */
+/* A recipe. Any number of threads may read it; while one changes it, no other may use it. */
 typedef struct qsim_recipe qsim_recipe;
 
 /* Kinds of entries. */
@@ -86,18 +95,20 @@ typedef struct qsim_recipe qsim_recipe;
 #define QSIM_RECIPE_METHOD  2 /* method is given */
 #define QSIM_RECIPE_REDUCED 4 /* weights in 7 bits */
 
-/* One line. `struct_size` is set by the caller. */
+/*
+ * One line of a recipe. Fields that its kind and action do not use are 0: with the actions FLOAT
+ * and INTEGER all fields after `action`, with the kind EQUALIZE all but shift and shift_count.
+ */
 typedef struct qsim_recipe_entry {
-    size_t struct_size;
-    const char *name;
-    int32_t kind;   /* QSIM_RECIPE_LAYER, _TENSOR, _EQUALIZE */
-    int32_t action; /* QSIM_RECIPE_QUANTIZE, _FLOAT, _INTEGER; with the last two all below is 0,
-                     * with QSIM_RECIPE_EQUALIZE all but shift and shift_count */
-    int32_t dtype;  /* of a layer's weights or of a tensor */
-    int32_t symmetric;
-    int32_t flags;           /* QSIM_RECIPE_RANGE, _METHOD, _REDUCED */
+    size_t struct_size;      /* sizeof(qsim_recipe_entry), set by the caller */
+    const char *name;        /* of the layer or tensor */
+    int32_t kind;            /* QSIM_RECIPE_LAYER, _TENSOR, _EQUALIZE */
+    int32_t action;          /* QSIM_RECIPE_QUANTIZE, _FLOAT, _INTEGER */
+    int32_t dtype;           /* of a layer's weights or of a tensor */
+    int32_t symmetric;       /* 1: symmetric, 0: asymmetric */
+    int32_t flags;           /* QSIM_RECIPE_RANGE, _METHOD, _REDUCED, added up */
     int32_t granularity;     /* of a layer: QSIM_GRANULARITY_* */
-    int64_t block;           /* neighbours that share a scale, with QSIM_GRANULARITY_BLOCK */
+    int64_t block;           /* with QSIM_GRANULARITY_BLOCK: neighbours that share a scale */
     int32_t rounding;        /* of a layer: QSIM_ROUNDING_* */
     int32_t bias_correction; /* of a layer: QSIM_BIAS_CORRECTION_* */
     int32_t method;          /* of a tensor: QSIM_METHOD_* of quant.h */
@@ -110,11 +121,15 @@ typedef struct qsim_recipe_entry {
     int64_t shift_count;
 } qsim_recipe_entry;
 
-/* An empty recipe. `ctx` may be NULL. Never needs options: a recipe is data. Errors: NOMEM. */
+/*
+ * Creates an empty recipe. `ctx` may be NULL. This will never need options: a recipe is data.
+ * Errors: NOMEM.
+ */
 QSIM_API int qsim_recipe_create(qsim_ctx *ctx, qsim_recipe **out, qsim_error *error);
 /*
- * Reads a recipe. Everything is checked: FORMAT, with the line and the word; UNSUPPORTED (version);
- * LIMIT; also IO, NOMEM. `name` is what messages call the data and may be NULL, as may `ctx`.
+ * Reads a recipe from a file, or from the `size` bytes at `data`, and checks all of it. `name` is
+ * the data's name in messages. `ctx` and `name` may be NULL. Errors: FORMAT (the message has line
+ * and word), UNSUPPORTED (version), LIMIT, IO, NOMEM.
  */
 QSIM_API int qsim_recipe_load(qsim_ctx *ctx, const char *path, qsim_recipe **out,
                               qsim_error *error);
@@ -122,35 +137,43 @@ QSIM_API int qsim_recipe_load_memory(qsim_ctx *ctx, const void *data, size_t siz
                                      qsim_recipe **out, qsim_error *error);
 QSIM_API void qsim_recipe_free(qsim_recipe *recipe);
 
-/* Writes a file atomically; an existing one gives QSIM_E_EXISTS unless `replace`. Errors: IO,
- * NOMEM.
+/*
+ * Writes the recipe to `path`, atomically. An existing file fails with EXISTS unless `replace` is
+ * 1. Errors: EXISTS, IO, NOMEM.
  */
 QSIM_API int qsim_recipe_save(const qsim_recipe *recipe, const char *path, int32_t replace,
                               qsim_error *error);
 /*
- * The same text into memory, without a NUL. `*need` is set to its size; if `capacity` is smaller,
- * nothing is written and the result is still QSIM_OK. Errors: ARGUMENT, NOMEM.
+ * Writes the same text to `buffer`, without a NUL at its end. Sets `*need` to its size in bytes. If
+ * `capacity`, the size of `buffer`, is smaller, nothing is written and the result is still QSIM_OK.
+ * Errors: ARGUMENT, NOMEM.
  */
 QSIM_API int qsim_recipe_text(const qsim_recipe *recipe, void *buffer, size_t capacity,
                               size_t *need, qsim_error *error);
 
-/* Entries, in the order in which they were added. */
+/* The number of entries. */
 QSIM_API int32_t qsim_recipe_count(const qsim_recipe *recipe);
-/* Entry `index`; its name lives as long as the recipe. Errors: ARGUMENT (index, struct_size). */
+/*
+ * Gives entry `index`, from 0, in the order in which entries were added. Its name and `shift` live
+ * as long as the recipe. Errors: ARGUMENT (index, struct_size).
+ */
 QSIM_API int qsim_recipe_get(const qsim_recipe *recipe, int32_t index, qsim_recipe_entry *entry);
-/* Index of the entry of that kind and name, or QSIM_E_NOT_FOUND. */
+/* The index of the entry with this kind and name, or QSIM_E_NOT_FOUND. */
 QSIM_API int32_t qsim_recipe_find(const qsim_recipe *recipe, int32_t kind, const char *name);
-/* Adds an entry, or replaces the one of that kind and name; texts are copied. Errors: ARGUMENT (a
- * field that is out of range, or not of that kind), VERSION, NOMEM. */
+/*
+ * Adds an entry, or replaces the one with this kind and name. Name and `shift` are copied. Errors:
+ * ARGUMENT (a field that is out of range, or does not belong to the kind), VERSION, NOMEM.
+ */
 QSIM_API int qsim_recipe_set(qsim_recipe *recipe, const qsim_recipe_entry *entry,
                              qsim_error *error);
 /*
- * Sets every entry of `from` in `into`, which keeps its other entries, and takes the hashes that it
- * lacks. Errors: MISMATCH (recipes of two models), NOMEM: some entries may have been set.
+ * Sets every entry of `from` in `into`, which keeps its other entries. `into` also takes the
+ * model's and calibration's hashes of `from` if it has none. Errors: MISMATCH (recipes of two
+ * models), NOMEM (some entries may have been set).
  */
 QSIM_API int qsim_recipe_merge(qsim_recipe *into, const qsim_recipe *from, qsim_error *error);
 
-/* SHA-256 of the recipe's model and calibration, in hexadecimal; "": not known. */
+/* The SHA-256 of the recipe's model and calibration, in hexadecimal; "": not known. */
 QSIM_API const char *qsim_recipe_model(const qsim_recipe *recipe);
 QSIM_API const char *qsim_recipe_calibration(const qsim_recipe *recipe);
 
