@@ -58,6 +58,22 @@ void tool_assume(const tool *t, const char *input) {
         text_puts(t->assumed, input);
 }
 
+/* The sentence of hints and warnings about sizes that were made up; none: nothing is added. */
+static void add_assumed(const tool *t, text *out) {
+    if (t->assumed && t->assumed->size)
+        text_printf(out,
+                    "free axes of input '%.100s' were taken as 1; --shape NAME=DIMS gives sizes",
+                    t->assumed->data);
+}
+
+void tool_warn_assumed(const tool *t) {
+    text line = {0};
+    add_assumed(t, &line);
+    if (line.size)
+        tool_warn(t, "%s", line.data);
+    text_free(&line);
+}
+
 int tool_error(const tool *t, const char *subject, const qsim_error *e) {
     text line = {0};
     const char *message = e->message[0] ? e->message : qsim_error_text(e->code);
@@ -72,10 +88,8 @@ int tool_error(const tool *t, const char *subject, const qsim_error *e) {
     text hint = {0};
     text_puts(&hint, e->hint);
     const bool by_size = e->code == QSIM_E_SHAPE || e->code == QSIM_E_VALUE;
-    if (hint.size == 0 && by_size && t->assumed && t->assumed->size)
-        text_printf(&hint,
-                    "free axes of input '%.100s' were taken as 1; --shape NAME=DIMS gives sizes",
-                    t->assumed->data);
+    if (hint.size == 0 && by_size)
+        add_assumed(t, &hint);
     if (hint.size == 0 && e->code == QSIM_E_IO && subject && strstr(subject, "://"))
         text_puts(&hint, "qsim opens no network: download the file first");
     else if (hint.size == 0 && e->code == QSIM_E_IO && subject && strncmp(subject, "~/", 2) == 0)

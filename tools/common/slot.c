@@ -13,8 +13,10 @@ static int slot_of_model(const tool *t, const qsim_model *model, int32_t index, 
     s->name = v.name;
     s->dtype = v.dtype;
     s->rank = v.rank;
-    for (int32_t i = 0; i < v.rank; i++)
+    for (int32_t i = 0; i < v.rank; i++) {
         s->dims[i] = v.dims[i];
+        s->axes[i] = v.dims[i] < 0 ? v.dim_names[i] : NULL;
+    }
     return EXIT_OK;
 }
 
@@ -69,22 +71,74 @@ static int give(const tool *t, slot *s, const char *sizes) {
     return EXIT_OK;
 }
 
-static int give_shapes(const tool *t, slot *slots, size_t count) {
-    const char *given;
-    for (size_t k = 0; (given = args_repeated(&t->args, "shape", k)) != NULL; k++) {
-        const char *sizes = NULL;
-        bool only = count == 1 && !strchr(given, '=');
-        size_t i = 0;
-        while (i < count && !(sizes = slot_value(given, &slots[i], only)))
-            i++;
-        if (!sizes)
-            return tool_usage(t, "qsim info lists the inputs; several need NAME=DIMS",
-                              "--shape '%.100s' names no input of the model", given);
-        int code = give(t, &slots[i], sizes);
-        if (code)
-            return code;
+/* Is the option's NAME= that of an axis? */
+static bool names_axis(const char *given, const char *axis) {
+    size_t n = axis ? strlen(axis) : 0;
+    return n > 0 && strncmp(given, axis, n) == 0 && given[n] == '=';
+}
+
+/* AXIS=SIZE: the size of all axes of this name, whichever inputs they are of. */
+static int give_axis(const tool *t, slot *slots, size_t count, const char *given) {
+    bool found = false;
+    for (size_t i = 0; i < count; i++)
+        for (int32_t k = 0; k < slots[i].rank; k++) {
+            int64_t size;
+            if (!names_axis(given, slots[i].axes[k]))
+                continue;
+            if (!parse_int(given + strlen(slots[i].axes[k]) + 1, 1, INT32_MAX, &size))
+                return tool_usage(t, "a whole number above 0, as in --shape seq=128",
+                                  "--shape '%.100s': not the size of an axis", given);
+            if (slots[i].dims[k] >= 0 && slots[i].dims[k] != size)
+                return tool_usage(t, NULL,
+                                  "--shape '%.100s': another size is given for input '%.100s'",
+                                  given, slots[i].name);
+            slots[i].dims[k] = size;
+            found = true;
+        }
+    return found
+               ? EXIT_OK
+               : tool_usage(t, "NAME=DIMS names an input or a free axis; qsim info lists both",
+                            "--shape '%.100s' names no input and no free axis of the model", given);
+}
+
+/* Gives an axis that has no size yet the one that another input has for this name. */
+static void share_sizes(slot *slots, size_t count) {
+    for (size_t i = 0; i < count * count; i++) {
+        slot *to = &slots[i / count];
+        const slot *from = &slots[i % count];
+        for (int32_t k = 0; k < to->rank * from->rank; k++) {
+            const int32_t at = k / from->rank, other = k % from->rank;
+            if (to->dims[at] < 0 && to->axes[at] && from->axes[other] &&
+                strcmp(to->axes[at], from->axes[other]) == 0)
+                to->dims[at] = from->dims[other];
+        }
     }
-    return EXIT_OK;
+}
+
+/* The input that an option --shape is for; `count`: none. */
+static size_t shaped_input(const char *given, const slot *slots, size_t count, const char **sizes) {
+    const bool only = count == 1 && !strchr(given, '=');
+    size_t i = 0;
+    while (i < count && !(*sizes = slot_value(given, &slots[i], only)))
+        i++;
+    return i;
+}
+
+/* The sizes of inputs first, then those of axes, so that their order does not matter. */
+static int give_shapes(const tool *t, slot *slots, size_t count) {
+    const char *given, *sizes;
+    int code = EXIT_OK;
+    for (size_t k = 0; code == EXIT_OK && (given = args_repeated(&t->args, "shape", k)); k++) {
+        const size_t i = shaped_input(given, slots, count, &sizes);
+        if (i < count)
+            code = give(t, &slots[i], sizes);
+    }
+    for (size_t k = 0; code == EXIT_OK && (given = args_repeated(&t->args, "shape", k)); k++)
+        if (shaped_input(given, slots, count, &sizes) == count)
+            code = give_axis(t, slots, count, given);
+    if (code == EXIT_OK)
+        share_sizes(slots, count);
+    return code;
 }
 
 void slot_made_up(const tool *t, const slot *s) {

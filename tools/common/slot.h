@@ -9,14 +9,17 @@
 
 #define OPTION_SHAPE                                                                               \
     {                                                                                              \
-        "shape", "[NAME=]DIMS", "sizes of an input with free axes: 1x3x32x320; once per input", 0, \
-            NULL                                                                                   \
+        "shape", "[NAME=]DIMS",                                                                    \
+            "sizes of an input with free axes, 1x3x32x320, or of a free axis, "                    \
+            "seq=128; repeatable",                                                                 \
+            0, NULL                                                                                \
     }
 
 typedef struct slot {
     const char *name;
     int32_t dtype, rank;
-    int64_t dims[QSIM_MAX_RANK]; /* -1: any */
+    int64_t dims[QSIM_MAX_RANK];     /* -1: any */
+    const char *axes[QSIM_MAX_RANK]; /* names of free axes; NULL: none */
 } slot;
 
 /*

@@ -57,6 +57,8 @@ int tool_usage(const tool *t, const char *hint, const char *format, ...) TOOL_PR
  * at --shape, for the first such input. NULL: forgets it.
  */
 void tool_assume(const tool *t, const char *input);
+/* Warns of it, where results depend on sizes that nobody gave. */
+void tool_warn_assumed(const tool *t);
 /* Silent with -q; a note says what was chosen, a warning what may be wrong. */
 void tool_note(const tool *t, const char *format, ...) TOOL_PRINTF(2, 3);
 void tool_warn(const tool *t, const char *format, ...) TOOL_PRINTF(2, 3);

@@ -73,11 +73,8 @@ static int make_up(const tool *t, const slot *s, const double *number, uint64_t 
     for (int32_t k = 0; k < s->rank; k++)
         dims[k] = s->dims[k] >= 0 ? s->dims[k] : k == 0 ? batch : 1;
     source_random(src, seed, s->dtype, s->rank, dims);
-    if (!number) {
-        slot_made_up(t, s);
-        return EXIT_OK;
-    }
-    return fill_with(t, s, *number, src);
+    slot_made_up(t, s);
+    return number ? fill_with(t, s, *number, src) : EXIT_OK;
 }
 
 /* Is this a number, and not the name of a file? */

@@ -176,6 +176,8 @@ int main(int argc, char **argv) {
             code = tool_start(&t, v == &verb_bench ? 1 : 0);
         if (code == EXIT_OK)
             code = v->run(&t);
+        if (code == EXIT_OK || code == EXIT_GATE)
+            tool_warn_assumed(&t);
         code = tool_finish(&t, code);
     }
     text_free(&out);

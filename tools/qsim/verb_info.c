@@ -47,6 +47,18 @@ static void print_rest(const qsim_model *m) {
                    tool_bytes((double)others, a), tool_bytes((double)graph, b));
 }
 
+/* Does an input have an axis without a size, besides the first, which counts samples? */
+static bool has_free_axes(const qsim_model *m) {
+    bool found = false;
+    for (int32_t i = 0; i < qsim_model_input_count(m); i++) {
+        qsim_value_info v = {.struct_size = sizeof(v)};
+        if (qsim_model_input(m, i, &v) == QSIM_OK)
+            for (int32_t k = 1; k < v.rank; k++)
+                found = found || v.dims[k] < 0;
+    }
+    return found;
+}
+
 static void print_summary(const char *file, const qsim_model *m, const bool *integers) {
     char size[32], weights[32];
     model_facts f;
@@ -72,10 +84,12 @@ static void print_summary(const char *file, const qsim_model *m, const bool *int
     table_line("parameters", "%lld  %s", (long long)qsim_model_parameters(m),
                tool_bytes((double)qsim_model_parameter_bytes(m), weights));
     print_rest(m);
+    const char *sizes = has_free_axes(m) ? ", free axes taken as 1" : "";
     if (f.macs_unknown)
-        table_line("MACs", "%lld and %d nodes of unknown shape", (long long)f.macs, f.macs_unknown);
+        table_line("MACs", "%lld and %d nodes of unknown shape%s", (long long)f.macs,
+                   f.macs_unknown, sizes);
     else
-        table_line("MACs", "%lld", (long long)f.macs);
+        table_line("MACs", "%lld%s", (long long)f.macs, sizes);
     table_line("quantized", "%d of %d nodes run in integers", f.integer_nodes, f.nodes);
     for (int32_t i = 0; i < qsim_model_metadata_count(m); i++)
         table_line(i ? "" : "metadata", "%s = %s", qsim_model_metadata_key(m, i),
