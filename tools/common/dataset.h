@@ -23,7 +23,7 @@ typedef struct dataset dataset;
     {"data", "SPEC",                                                                               \
      "data set: folder or pattern of pictures, X.npy[,Y.npy], .npz, IDX, .csv, random[:SEED]",     \
      'd', NULL},                                                                                   \
-        {"limit", "N", "use N samples (files, in a folder) at most", 0, NULL},                     \
+        {"limit", "N", "use at most N samples (in a folder: files)", 0, NULL},                     \
         {"skip", "N", "leave the first N samples out", 0, NULL},                                   \
         {"batch", "N", "samples per run (16)", 0, NULL}, OPTION_SHAPE, {                           \
         "preprocess", "LIST", PREPROCESS_HELP, 0, NULL                                             \

@@ -9,7 +9,7 @@
 #define OPTION_INPUT                                                                               \
     {"input", "[NAME=]FILE",                                                                       \
      "picture, .wav, .npy, .npz, .pb, IDX, .csv, a number or random[:SEED]", 'i', NULL},           \
-        {"batch", "N", "batch size of made-up inputs (1)", 0, NULL}, OPTION_SHAPE, {               \
+        {"batch", "N", "batch size of random inputs (1)", 0, NULL}, OPTION_SHAPE, {                \
         "preprocess", "LIST", PREPROCESS_HELP, 0, NULL                                             \
     }
 

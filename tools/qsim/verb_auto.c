@@ -246,7 +246,7 @@ static int run(tool *t) {
 
 static const option options[] = {
     OPTION_DATA,
-    {"labels", "FILE", "the samples' classes, as after a comma in --data", 0, NULL},
+    {"labels", "FILE", "classes of the samples, if --data does not name them", 0, NULL},
     {"max-drop", "P", "percent of top-1 (without labels: agreement) that may be lost (1)", 0, NULL},
     {"budget", "TIME", "how long to search: 60s, 5m, 1h (60s)", 0, NULL},
     {"goal", "NAME", "what to improve within --max-drop (accuracy)", 0, "accuracy|size|latency"},
@@ -257,7 +257,7 @@ static const option options[] = {
     OPTION_RANGES,
     {"set", "GLOB=int8|int4|int16|fp32", "fixed type of the nodes with this name or operator", 0,
      NULL},
-    {"recipe", "FILE", "settings to begin with", 0, NULL},
+    {"recipe", "FILE", "begin with these settings of layers and tensors", 0, NULL},
     {"save-recipe", "FILE", "write the settings of each layer and tensor", 0, NULL},
     {"report", "FILE", "write the attempts and the choice: Markdown, or JSON for FILE.json", 0,
      NULL},
@@ -270,7 +270,7 @@ static const option options[] = {
 const verb verb_auto = {
     "auto",
     "MODEL --data SPEC -o FILE",
-    "search for the best quantized model within a time",
+    "search for the best quantized model in limited time",
     options,
     run,
     false,

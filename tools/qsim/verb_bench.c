@@ -262,7 +262,7 @@ static const option options[] = {
 
 const verb verb_bench = {"bench",
                          "MODEL [MODEL...]",
-                         "time models in turns and compare them",
+                         "time models alternately and compare them",
                          options,
                          run,
                          false,

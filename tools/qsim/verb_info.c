@@ -251,12 +251,12 @@ static int run(tool *t) {
 }
 
 static const option options[] = {
-    {"nodes", NULL, "list the nodes and the type that each runs in", 0, NULL},
+    {"nodes", NULL, "list the nodes, and the type in which each runs", 0, NULL},
     {"steps", NULL, "list the steps of a run, with kernel and instruction set", 0, NULL},
     OPTION_SHAPE,
     {"tensors", NULL, "list the tensors", 0, NULL},
     {"quantization", NULL, "list scale and zero point of every quantized tensor", 0, NULL},
-    {"ops", NULL, "without a model: list the operators that models may have", 0, NULL},
+    {"ops", NULL, "without a model: list the supported operators", 0, NULL},
     {"limits", NULL, "without a model: measure this machine with each instruction set", 0, NULL},
     {"inspect", NULL, "accept models with operators that cannot be run", 0, NULL},
     {NULL, NULL, NULL, 0, NULL},

@@ -198,7 +198,7 @@ static const option options[] = {
 
 const verb verb_run_config = {"run-config",
                               "CONFIG.json",
-                              "carry out an Olive configuration: quantize, measure, search",
+                              "run an Olive configuration: quantize, measure, search",
                               options,
                               run,
                               false,

@@ -156,9 +156,10 @@ static int run(tool *t) {
 
 static const option options[] = {
     OPTION_DATA,
-    {"schemes", "LIST", "of channel,tensor,tensor-asymmetric,channel-asymmetric (all)", 0, NULL},
-    {"methods", "LIST", "of minmax,percentile,mse,entropy (all)", 0, NULL},
-    {"percentiles", "LIST", "for percentile (99,99.9,99.99,99.999)", 0, NULL},
+    {"schemes", "LIST", "some of channel,tensor,tensor-asymmetric,channel-asymmetric (all)", 0,
+     NULL},
+    {"methods", "LIST", "some of minmax,percentile,mse,entropy (all)", 0, NULL},
+    {"percentiles", "LIST", "for the method percentile (99,99.9,99.99,99.999)", 0, NULL},
     {"held-out", "N", "hold back at most N samples from calibration, for the verdict (128)", 0,
      NULL},
     {"markdown", "FILE", "write the table as Markdown", 0, NULL},
