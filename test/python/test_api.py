@@ -4,6 +4,7 @@ Usage: test_api.py FOLDER_OF_QSIM (QSIM_LIBRARY set)."""
 
 import array
 import os
+import pickle
 import sys
 import tempfile
 import threading
@@ -246,6 +247,30 @@ class Sessions(unittest.TestCase):
             qsim.InferenceSession
         with self.assertRaisesRegex(AttributeError, "no attribute 'nothing'$"):
             qsim.nothing
+        session = qsim.Session(network())
+        with self.assertRaisesRegex(AttributeError, r"'get_inputs': here it is the list \.inputs"):
+            session.get_inputs()
+        with self.assertRaisesRegex(AttributeError, "no attribute 'nothing'$"):
+            session.nothing
+
+    def test_outputs_of_a_session(self):
+        model = network()
+        self.assertEqual([(v.name, v.dtype) for v in qsim.Session(model).outputs],
+                         [(v.name, v.dtype) for v in model.outputs])
+        inner = next(v.name for v in model.values if v.name not in ("x", model.outputs[0].name))
+        self.assertEqual([v.name for v in qsim.Session(model, outputs=[inner]).outputs], [inner])
+
+    def test_bytes_of_a_model(self):
+        model, x = network(), np.ones((1, 1, 8, 8), np.float32)
+        wanted, = qsim.Session(model).run(x)
+        self.assertTrue((qsim.Session(model.dumps()).run(x)[0] == wanted).all())
+        self.assertEqual(qsim.quantize(model.dumps(), mode="dynamic").dumps(),
+                         model.quantize(mode="dynamic").dumps())
+
+    def test_no_pickle(self):
+        for thing in (network(), qsim.Session(network())):
+            with self.assertRaisesRegex(TypeError, "let each process make its own"):
+                pickle.dumps(thing)
 
 
 class Inspecting(unittest.TestCase):

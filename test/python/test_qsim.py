@@ -479,7 +479,7 @@ class Models(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, r"Model.load\(path\) makes a Model"):
             qsim.Model()
         calibration = qsim.Calibration(self.model).feed(self.images)
-        with self.assertRaisesRegex(TypeError, "a Model or the path of one is needed, not ndarray"):
+        with self.assertRaisesRegex(TypeError, "a Model, the path of one or its bytes are needed, not ndarray"):
             qsim.Session(self.images)
         with self.assertRaisesRegex(qsim.Error, "nowhere.onnx: cannot open"):
             qsim.Session("nowhere.onnx")

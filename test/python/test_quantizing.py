@@ -40,6 +40,18 @@ class Quantizing(unittest.TestCase):
             qsim.quantize(self.model, data=self.data, per_channel=True)
         with self.assertRaisesRegex(TypeError, "did you mean 'method'"):
             qsim.quantize(self.model, data=self.data, metod="mse")
+        with self.assertRaisesRegex(TypeError, "not the path of a file: qsim.read_array"):
+            qsim.quantize(self.model, data="x.npy")
+
+    def test_rules(self):
+        first = self.model.nodes[0].name
+        wanted = qsim.quantize(self.model, data=self.data, rules=[("*", "int8"), (first, "fp32")]).dumps()
+        given = {"*": "int8", first: "fp32"}
+        self.assertEqual(qsim.quantize(self.model, data=self.data, rules=given).dumps(), wanted)
+        self.assertNotEqual(qsim.quantize(self.model, data=self.data).dumps(), wanted)
+        for wrong in ("fc*", [first], [(first, "fp32", 1)], ["ab"]):
+            with self.assertRaisesRegex(TypeError, "rules are pairs"):
+                qsim.quantize(self.model, data=self.data, rules=wrong)
 
     def test_dynamic_biases_are_judged(self):
         """With data, biases are corrected where the answers gain by it, as the search finds."""
@@ -331,6 +343,11 @@ class LongWork(unittest.TestCase):
         black = qsim.judge(self.model, int8, zeros)
         self.assertEqual(black.grade, "bad")
         self.assertIn("constant-input", [kind for kind, _ in black.warnings])
+        for kind, sentence in black.warnings:
+            self.assertIn(f"\nwarning: {sentence}\n", str(black))
+            self.assertIn(sentence.replace("'", "&#x27;"), black._repr_html_())
+        self.assertTrue(str(v).startswith(f"{v.grade}, by 12 samples\noutput 'y': {v.outputs[0].grade}, "))
+        self.assertIn(f"layer '{v.layers[0].name}': SQNR ", str(v))
 
     def test_ctrl_c_inside_of_the_library(self):
         """A signal that comes while C computes is not lost at the entry of a callback."""

@@ -8,6 +8,7 @@ with DLPack (__dlpack__): arrays of most array libraries, if they are in this ma
 from __future__ import annotations
 
 import ctypes as C
+import os
 from collections.abc import Mapping
 from typing import Any, Callable, Iterable, List, Optional, Sequence, Tuple
 
@@ -120,6 +121,9 @@ def _ints(values: Any) -> Tuple[Array, Any]:
 def _batches(data: Iterable[Any], inputs: Sequence[Any]) -> Iterable[Any]:
     """The batches of `data`: its items, or itself where it is one batch for `inputs`, a dict or an
     array of the first input's rank."""
+    if isinstance(data, (str, bytes, os.PathLike)):
+        raise TypeError("arrays are needed, not the path of a file: qsim.read_array(path) reads .npy, "
+                        "numpy.load(path) also .npz; pictures are read by PIL or OpenCV")
     shape = inputs[0].shape if inputs else None
     whole = shape is not None and getattr(data, "ndim", None) == len(shape)
     return [data] if whole or isinstance(data, Mapping) else data

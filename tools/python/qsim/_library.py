@@ -6,7 +6,7 @@ from __future__ import annotations
 import ctypes as C
 import os
 import sys
-from typing import Any, Optional, Tuple
+from typing import Any, NoReturn, Optional, Tuple
 
 
 def _library_names() -> Tuple[str, ...]:
@@ -100,6 +100,10 @@ class _Handle:
         self._owned = None
         if pointer is not None and self._release is not None:
             self._release(pointer)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"a {type(self).__name__} is memory of this process and cannot be pickled: "
+                        "let each process make its own")
 
     def __enter__(self) -> Any:
         return self

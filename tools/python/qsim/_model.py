@@ -21,7 +21,7 @@ from ._library import _Handle, _call, _check
 from ._words import _DTYPES, _LEVELS, _RAW, _dtype_name
 
 #: A model, or the path of a model or package.
-Source = Union["Model", str, "os.PathLike[str]"]
+Source = Union["Model", str, "os.PathLike[str]", bytes]
 
 _INSPECT, _CHECK = 2, 4
 _NOT_FOUND = -12
@@ -322,12 +322,14 @@ def _given(values: Sequence[Value], inputs: Iterable[Any], named: Mapping[str, A
 
 
 def _model(source: Source) -> Model:
-    """The model itself, or loaded from its path."""
+    """The model itself, or loaded from its path or bytes."""
     if isinstance(source, Model):
         return source
     if isinstance(source, (str, os.PathLike)):
         return Model.load(source)
-    raise TypeError(f"a Model or the path of one is needed, not {type(source).__name__}")
+    if isinstance(source, bytes):
+        return Model.loads(source)
+    raise TypeError(f"a Model, the path of one or its bytes are needed, not {type(source).__name__}")
 
 
 def check(source: Union[str, "os.PathLike[str]", bytes]) -> List[Problem]:

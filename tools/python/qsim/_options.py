@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from typing import Any, Dict, Tuple
+from typing import Any, Dict, List, Tuple
 
 from ._abi import _QuantizeOptions, _Rule
 from ._words import _ACTIONS, _FORMATS, _METHODS, _MODES, _SCHEMES, _dtype
@@ -26,7 +26,7 @@ QUANTIZE_OPTIONS: Dict[str, Any] = {
     "keep_moments": [False, True],
     "activation_symmetric": [False, True],
     "reduce_range": [False, True],
-    "rules": "list of (glob over node names, 'fp32', 'int8', 'int4' or 'int16'); the last match wins",
+    "rules": "list or dict of (glob over node names, 'fp32', 'int8', 'int4' or 'int16'); the last match wins",
 }
 
 # Names of options in other quantizers, and the options here.
@@ -52,11 +52,18 @@ def _refuse_unknown(options: Mapping[str, Any]) -> None:
         raise TypeError(f"unknown option {name!r}: {hint}")
 
 
+def _rules(given: Any) -> List[Tuple[str, str]]:
+    pairs = list(given.items() if isinstance(given, Mapping) else given)
+    if isinstance(given, str) or not all(isinstance(p, (tuple, list)) and len(p) == 2 for p in pairs):
+        raise TypeError("rules are pairs, such as [('conv*', 'fp32')], or a dict of them")
+    return [(glob, action) for glob, action in pairs]
+
+
 def _quantize_options(options: Mapping[str, Any]) -> Tuple[_QuantizeOptions, Any]:
     """The struct, and the objects that must live as long."""
     _refuse_unknown(options)
     rules = [_Rule(pattern=glob.encode(), action=_ACTIONS[action])
-             for glob, action in options.get("rules", [])]
+             for glob, action in _rules(options.get("rules", []))]
     array = (_Rule * max(len(rules), 1))(*rules)
     struct = _QuantizeOptions(
         rules=array, rule_count=len(rules), percentile=options.get("percentile", 0.0),

@@ -16,7 +16,7 @@ from ._affine import _quantize_array
 from ._arrays import Array, _batches
 from ._calibration import Calibration
 from ._library import Error, _ErrorStruct, _call, _check
-from ._model import Model, _given, _model
+from ._model import Model, Source, _given, _model
 from ._options import _quantize_options
 from ._progress import Progress, _Watch
 from ._recipe import Recipe
@@ -125,7 +125,7 @@ def _quantize_layers(model: Model, calibration: Optional[Calibration],
 
 
 @overload
-def quantize(x: Union[Model, str, "os.PathLike[str]"], *, data: Optional[Iterable[Any]] = ...,
+def quantize(x: Source, *, data: Optional[Iterable[Any]] = ...,
              calibration: Optional[Calibration] = ..., **options: Any) -> Model: ...
 
 
@@ -138,14 +138,14 @@ def quantize(x: Any, scale: Any = None, zero_point: Any = 0, dtype: Any = "uint8
              axis: Optional[int] = None, block: int = 0, **options: Any) -> Any:
     """Quantizes a model, or an array.
 
-    quantize(model, data=batches, method="mse", ...): `model` is a Model or a path; the rest as
-    Model.quantize() takes it. Returns a Model.
+    quantize(model, data=batches, method="mse", ...): `model` is a Model, a path or a file's bytes;
+    the rest as Model.quantize() takes it. Returns a Model.
 
     quantize(x, scale, zero_point, dtype): saturate(round_half_even(x / scale) + zero_point).
     `scale` and `zero_point` are numbers, one per channel of `axis`, or one per block of `block`
     values along `axis`. Returns an array of `dtype` and x's shape; for "int4", "uint4", "int2" and
     "uint2" the packed bytes."""
-    if isinstance(x, (Model, str, os.PathLike)):
+    if isinstance(x, (Model, str, os.PathLike, bytes)):
         if scale is not None:
             raise TypeError("a model is quantized with data=... or calibration=...")
         return _model(x).quantize(**options)

@@ -7,7 +7,7 @@ import ctypes as C
 import threading
 from collections.abc import Mapping
 from contextlib import contextmanager
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from ._abi import _MAX_RANK, _ProfileFn, _SessionOptions, _StepInfo, _Tensor, _lib, _text
 from ._arrays import Array, _address, _array_of, _asarray, _views
@@ -31,6 +31,12 @@ class _Run(_Handle):
         super().__init__(pointer)
 
 
+# Methods of ONNX Runtime's sessions, and what has their place here.
+_ORT_NAMES = {"get_inputs": "the list .inputs", "get_outputs": "the list .outputs",
+                "get_modelmeta": ".model.metadata", "get_providers": ".isa, one of qsim.isas()",
+                "end_profiling": ".profile(x).save_trace(path)", "io_binding": ".run(x, out=array)"}
+
+
 class Session(_Handle):
     """A compiled model that runs.
 
@@ -48,8 +54,8 @@ class Session(_Handle):
                  level: str = "default", threads: Optional[int] = None,
                  isa: Optional[str] = None, context: Optional[Context] = None,
                  seed: int = 0) -> None:
-        """`model`: a Model, or the path of a model or package. `outputs`: names of the session's
-        outputs, any tensors of the graph; None: the graph's outputs.
+        """`model`: a Model, the path of a model or package, or a model's bytes. `outputs`: names of
+        the session's outputs, any tensors of the graph; None: the graph's outputs.
 
         With `threads` (0: one for each CPU) or `isa` ("c", "avx2", ...; isas() lists them) the
         session has threads of its own; else it shares those of `context`, or of the module.
@@ -98,6 +104,18 @@ class Session(_Handle):
     def inputs(self) -> List[Value]:
         """The inputs of run()."""
         return list(self._inputs)
+
+    @property
+    def outputs(self) -> List[Value]:
+        """The outputs of run()."""
+        found = [self._value(name) for name in self.output_names]
+        return [value for value in found if value is not None]
+
+    if not TYPE_CHECKING:  # type checkers find wrong names by themselves
+
+        def __getattr__(self, name):
+            hint = f": here it is {_ORT_NAMES[name]}" if name in _ORT_NAMES else ""
+            raise AttributeError(f"'Session' object has no attribute {name!r}{hint}")
 
     @property
     def bytes(self) -> int:

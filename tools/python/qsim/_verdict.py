@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 import ctypes as C
-import os
-from typing import Any, Iterable, List, NamedTuple, Optional, Tuple, Union
+from typing import Any, Iterable, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from ._arrays import _array, _asarray, _batches, _views
 from ._calibration import Calibration
 from ._html import _html_table
 from ._library import _Handle, _call, _check
-from ._model import Model, _given, _model
+from ._model import Model, Source, _given, _model
 from ._words import _GRADES, _MEASURES, _METHODS
 
 
@@ -158,15 +157,28 @@ class Verdict(_Handle):
     def __repr__(self) -> str:
         return f"<Verdict: {self.grade}, by {self.samples} samples>"
 
+    def __str__(self) -> str:
+        """The verdict as `qsim quantize` prints it: outputs, warnings, the worst layers."""
+        lines = [f"{self.grade}, by {self.samples} samples"]
+        for o in self.outputs:
+            agreement = f"agreement {o.agreement:.2f} % of {o.rows} rows, " if o.agreement >= 0 else ""
+            lines.append(f"output '{o.name}': {o.grade}, {agreement}SQNR {o.sqnr_db:.2f} dB, "
+                         f"cosine {o.cosine:.6f}")
+        lines += [f"warning: {sentence}" for _, sentence in self.warnings]
+        lines += [f"layer '{layer.name}': SQNR {layer.before_db:.1f} -> {layer.sqnr_db:.1f} dB"
+                  for layer in self.layers[:3]]
+        return "\n".join(lines)
+
     def _repr_html_(self) -> str:
-        return _html_table(f"{self.grade}, by {self.samples} samples",
+        title = "; ".join([f"{self.grade}, by {self.samples} samples",
+                           *(sentence for _, sentence in self.warnings)])
+        return _html_table(title,
                            ["output", "grade", "agreement", "SQNR", "cosine"],
                            [(o.name, o.grade, o.agreement, o.sqnr_db, o.cosine)
                             for o in self.outputs])
 
 
-def judge(model: Union[Model, str, "os.PathLike[str]"],
-          quantized: Union[Model, str, "os.PathLike[str]"], data: Iterable[Any],
+def judge(model: Source, quantized: Source, data: Iterable[Any],
           calibration: Optional[Calibration] = None, labels: Any = None,
           **options: Any) -> Verdict:
     """Runs both models over `data`, batches as Session.run() takes them (an array, a tuple or a
