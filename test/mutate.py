@@ -16,7 +16,7 @@ was found is kept in WORK/results.tsv: a run that was interrupted goes on where 
 it; --again first tries those that survived with the tests that are new or have changed since. Uses $CC (cc), gcov, and shared data at
 $QSIM_SHARED or ../shared. Not run are ONNX's own tests and long tests of other layers, and a fault that
 changes nothing that can be seen counts as missed: the share is a lower bound. --short ends after the
-short tests, of at most five seconds each: a first look, whose survivors are tried by the next run without it.
+short tests, of at most five seconds of CPU each: a first look, whose survivors are tried by the next run without it.
 """
 import argparse
 import collections
@@ -51,7 +51,7 @@ LEFT_OUT = ["test_no_zip", "test_verify", "test_ptq_memory", "test_memory_use", 
             "test_convtranspose", "test_pool", "test_same_bits", "test_thread_pool", "test_threads", "test_i8_pack",
             "test_float_jobs"]
 AIM = 0.9  # fewer that are caught are a failure
-LONG = 5.0  # seconds; a longer test is run only for its own layer's faults, after the others
+LONG = 5.0  # seconds of CPU; a longer test is run only for its own layer's faults, after the others
 LATE = ["test_fork", "test_fault_api"]  # known to be long before they are measured
 PIECE = 20  # cases of the command that are one test here, since few of them reach a line
 LEFT = "left to long tests"
@@ -241,7 +241,7 @@ class Build:
         self.run(["env", "PROGRAM=" + calls, "sh", "test/abi/nulls.sh", ".", os.path.join(self.work, "libqsim.so.0")]
                  + self.cc + self.checked)
         tests.append(("nulls", "abi", [calls]))
-        tests.append(("images", "tools", [self.link("test_images", ["test/cli/test_images.c"])]))
+        tests += [(name, "tools", [self.link("test_" + name, [f"test/cli/test_{name}.c"])]) for name in ("args", "images")]
         sh = lambda script, *rest: ["sh", os.path.join(self.src, script)] + list(rest)
         one = self.link("one_node", ["test/conform/one_node.c"])
         tests.append(("one_node", "conform", sh("test/conform/one_node.sh", one, "1")))
@@ -281,7 +281,7 @@ def environment(work, slot, fault, counts):
 
 
 def run_test(test, work, slot, limit, fault=True, counts=None):
-    """None, or how it failed; gcov's counts in a folder."""
+    """None, or how it failed, and its seconds of CPU, which a busy machine does not change; gcov's counts in a folder."""
     folder = os.path.join(work, f"run-{slot}")
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
@@ -295,15 +295,21 @@ def run_test(test, work, slot, limit, fault=True, counts=None):
         command = command[:2] + [tool] + command[3:]
     p = subprocess.Popen(command, cwd=folder, env=env, stdin=subprocess.DEVNULL,
                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    end = time.time() + limit
+    done, status, used = 0, 0, None
     try:
-        code = p.wait(timeout=limit)
-    except BaseException as why:  # a run that is ended leaves no test behind
-        os.killpg(p.pid, 9)
-        p.wait()
-        if isinstance(why, subprocess.TimeoutExpired):
-            return "time"
-        raise
-    return None if code in (0, 77) else f"exit {code}"
+        while not done and time.time() < end:
+            time.sleep(0.01)
+            done, status, used = os.wait4(p.pid, os.WNOHANG)
+    finally:  # a run that is ended leaves no test behind
+        if not done:
+            os.killpg(p.pid, 9)
+            _, status, used = os.wait4(p.pid, 0)
+        p.returncode = os.waitstatus_to_exitcode(status)
+    seconds = used.ru_utime + used.ru_stime
+    if not done:
+        return "time", seconds
+    return None if p.returncode in (0, 77) else f"exit {p.returncode}", seconds
 
 
 def reached(test, work, slot, limit):
@@ -398,16 +404,15 @@ def measure(tests, build, fresh, reach, slots):
     def one(test, slot):
         if test[0] not in known or test[0] in fresh:
             new.add(test[0])
-            start = time.time()
             if not build.fault(UNCHANGED, build.text(UNCHANGED), slot):
                 sys.exit("cannot compile " + UNCHANGED)
-            how = run_test(test, work, slot, 900)
-            known[test[0]] = (time.time() - start, how or "")
+            how, seconds = run_test(test, work, slot, 900)
+            known[test[0]] = (seconds, how or "")
             if os.path.exists(reach.path(test)):
                 os.remove(reach.path(test))
         seconds, how = known[test[0]]
         if not how and not os.path.exists(reach.path(test)):
-            lines = reached(test, work, slot, 20 + 10 * seconds)
+            lines = reached(test, work, slot, 20 + 30 * seconds)
             with gzip.open(reach.path(test), "wt") as f:
                 json.dump(lines, f)
         return test
@@ -451,7 +456,7 @@ def try_fault(build, timed, reach, fault, slot):
     if not build.fault(fault.path, "\n".join(lines), slot):
         return "does not compile"
     for test, seconds in order(timed, fault.path, fault.n + 1, reach):
-        how = run_test(test, build.work, slot, 20 + 4 * seconds)
+        how, _ = run_test(test, build.work, slot, 20 + 12 * seconds)
         if how:
             return f"{test[0]} ({how})"
     return None

@@ -252,7 +252,7 @@ static bool node_body(pb_ostream_t *out, const void *arg) {
         ok = qs_emit_text(out, NODE_INPUT, value_name(gn->graph, n->inputs[i]));
     for (int32_t i = 0; ok && i < n->output_count; i++)
         ok = qs_emit_text(out, NODE_OUTPUT, value_name(gn->graph, n->outputs[i]));
-    if (n->name && n->name[0])
+    if (n->name[0])
         ok = ok && qs_emit_text(out, NODE_NAME, n->name);
     ok = ok && qs_emit_text(out, NODE_OP_TYPE, n->op_type);
     for (int32_t i = 0; ok && i < n->attr_count; i++)

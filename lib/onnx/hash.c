@@ -17,7 +17,7 @@ static void add_bytes(qs_sha256 *h, const void *data, size_t size) {
 }
 
 static void add_text(qs_sha256 *h, const char *text) {
-    add_bytes(h, text, text ? strlen(text) : 0);
+    add_bytes(h, text, strlen(text));
 }
 
 static void add_const(qs_sha256 *h, const qs_const *c) {

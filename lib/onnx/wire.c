@@ -95,7 +95,7 @@ int qs_wire_next(qs_wire *wire, qs_field *field) {
 }
 
 const char *qs_wire_problem(const qs_wire *wire) {
-    return wire->problem ? wire->problem : "malformed";
+    return wire->problem;
 }
 
 /* Number of varints in a packed list: that of the bytes that end one. */

@@ -14,15 +14,15 @@ int qs_infer_fail(const qs_infer *x, int code, const char *format, ...) {
     vsnprintf(what, sizeof(what), format, args);
     va_end(args);
     const qs_node *n = x->node;
-    const char *name = n->name ? n->name : "", *before = "node";
+    const char *name = n->name, *before = "node";
     if (!name[0] && n->output_count > 0 && n->outputs[0] != QS_NONE) {
         before = "node of";
         name = x->graph->values[n->outputs[0]].name;
     }
-    const char *domain = n->domain ? n->domain : ""; /* never ai.onnx */
+    /* The domain is never ai.onnx. */
     return qs_fail(x->error, code, "%s: %s (%s '%s', %s%s%s: opset %d)",
-                   x->model ? x->model : "model", what, before, name ? name : "", domain,
-                   domain[0] ? "." : "", n->op_type, (int)n->version);
+                   x->model ? x->model : "model", what, before, name, n->domain,
+                   n->domain[0] ? "." : "", n->op_type, (int)n->version);
 }
 
 /* Points x->in at the values of the inputs, and clears the outputs. */
@@ -180,10 +180,8 @@ static int merge_declared(const qs_infer *x, qs_value *v, qs_value *out, qs_dim 
     v->misdeclared |= is_misdeclared(v, out);
     if (v->misdeclared || v->rank < 0)
         return QSIM_OK;
-    if (out->rank < 0 && v->rank > 0)
-        memcpy(dims, v->dims, (size_t)v->rank * sizeof(*dims));
-    for (int32_t i = 0; i < out->rank; i++)
-        if (out->dims[i].size < 0 && !dims[i].symbol)
+    for (int32_t i = 0; i < v->rank; i++)
+        if (out->rank < 0 || (out->dims[i].size < 0 && !dims[i].symbol))
             dims[i] = v->dims[i];
     out->rank = v->rank;
     return QSIM_OK;

@@ -44,7 +44,7 @@ int qs_infer_type(const qs_infer *x, int32_t index, uint32_t set) {
         return QSIM_OK;
     const int code =
         qs_infer_fail(x, QSIM_E_DTYPE, "input %d '%s' has type %s, which is not supported here",
-                      (int)index, v->name ? v->name : "", qsim_dtype_name(v->dtype));
+                      (int)index, v->name, qsim_dtype_name(v->dtype));
     qs_hint_supported(x->error);
     return code;
 }

@@ -175,7 +175,7 @@ static bool parse_decimal(const char *p, const char *end, double *value) {
 /* Parses the last word. */
 static bool parse_number(const qs_lines *r, bool decimal, double *value) {
     const char *p = r->word, *end = p + r->length;
-    const bool negative = r->length > 0 && *p == '-';
+    const bool negative = *p == '-';
     p += negative;
     const bool hexadecimal = end - p > 2 && p[0] == '0' && p[1] == 'x';
     if (hexadecimal ? !parse_hexadecimal(p + 2, end, value)
@@ -204,7 +204,7 @@ static int unescape(const char **p, const char *close) {
     char c = *(*p)++;
     if (c != '\\')
         return c ? (unsigned char)c : -1;
-    c = *p < close ? *(*p)++ : 0;
+    c = *(*p)++; /* the name does not end with the backslash */
     if (c == '"' || c == '\\')
         return c;
     if (c != 'x' || close - *p < 2)

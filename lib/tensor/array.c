@@ -4,13 +4,12 @@
 int qs_array_finish(qsim_array *a, uint64_t file_size, const char *what, qsim_error *error) {
     int code = qsim_tensor_size(a->dtype, a->rank, a->dims, &a->elements, &a->bytes);
     if (code != QSIM_OK)
-        return qs_fail(error, code == QSIM_E_LIMIT ? code : QSIM_E_FORMAT,
-                       "%s: the shape in the header is too large", what);
+        return qs_fail(error, code, "%s: the shape in the header is too large", what);
     uint64_t present = file_size - a->offset;
-    if (a->offset > file_size || a->bytes > present)
+    if (a->bytes > present)
         return qs_fail(error, QSIM_E_FORMAT,
                        "%s: truncated: the shape in the header needs %zu bytes, %llu are there",
-                       what, a->bytes, (unsigned long long)(a->offset > file_size ? 0 : present));
+                       what, a->bytes, (unsigned long long)present);
     if (a->bytes < present)
         return qs_fail(error, QSIM_E_FORMAT, "%s: %llu bytes follow the %zu bytes of the array",
                        what, (unsigned long long)(present - a->bytes), a->bytes);

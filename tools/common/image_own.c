@@ -12,7 +12,7 @@ static bool refuse(const char **why, const char *what) {
 
 /* ---- PGM, PPM ---- */
 
-/* The next number of a header, after white space and comments; -1: none. */
+/* The next number of a header, after white space and comments; 0: none. */
 static int64_t pnm_number(const unsigned char *p, size_t size, size_t *at) {
     int64_t n = 0;
     while (*at < size && (p[*at] <= ' ' || p[*at] == '#')) {
@@ -22,10 +22,9 @@ static int64_t pnm_number(const unsigned char *p, size_t size, size_t *at) {
         else
             ++*at;
     }
-    size_t first = *at;
     for (; *at < size && p[*at] >= '0' && p[*at] <= '9' && n < 1000000; ++*at)
         n = n * 10 + (p[*at] - '0');
-    return *at > first ? n : -1;
+    return n;
 }
 
 bool image_decode_pnm(const void *data, size_t size, image *out, const char **why) {

@@ -125,7 +125,58 @@ static void check_lists(void) {
     CHECK(strcmp(text[0], text[1]) != 0);
 }
 
+/*
+ * What the names of nodes' outputs alone tell: which of two nodes makes which operand, and that an
+ * output is left out. A constant of texts, whose bytes stand nowhere else.
+ */
+static void check_outputs(void) {
+    static const int64_t dims[] = {2};
+    static const char *const forms[][4] = {
+        /* outputs of Relu, of Neg, the second of Dropout, the text */
+        {"a", "b", NULL, "t"}, {"b", "a", NULL, "t"}, {"a", "b", "", "t"},
+        {"a", "b", "m", "t"},  {"a", "b", NULL, "u"},
+    };
+    char text[5][65];
+    for (int i = 0; i < 5; i++) {
+        qsim_load_options o = {.struct_size = sizeof(o), .flags = QSIM_LOAD_INSPECT};
+        qsim_model *m = NULL;
+        qsim_error e = {0};
+        proto p = {0}, g = {0}, node = {0};
+        proto_node(&g, "Relu", NULL, "x", NULL, forms[i][0]);
+        proto_node(&g, "Neg", NULL, "x", NULL, forms[i][1]);
+        proto_node(&g, "Sub", NULL, "a", "b", "d");
+        proto_text(&node, 1, "d");
+        proto_text(&node, 2, "y");
+        if (forms[i][2])
+            proto_text(&node, 2, forms[i][2]);
+        proto_text(&node, 4, "Dropout");
+        proto_take(&g, 1, &node);
+        proto_int(&node, 1, 1);
+        proto_int(&node, 2, QSIM_STRING);
+        proto_text(&node, 6, forms[i][3]);
+        proto_text(&node, 8, "words");
+        proto_take(&g, 5, &node);
+        proto_node(&g, "Unheard", NULL, "words", NULL, "z");
+        proto_text(&g, 2, "g");
+        proto_value(&g, 11, "x", QSIM_FLOAT, dims, 1);
+        proto_value(&g, 12, "y", QSIM_FLOAT, dims, 1);
+        proto_value(&g, 12, "z", QSIM_FLOAT, dims, 1);
+        proto_model(&p, &g);
+        CHECK_INT(qsim_model_load_memory(NULL, p.data, p.size, &o, &m, &e), QSIM_OK);
+        CHECK_STR(e.message, "");
+        CHECK_INT(qsim_model_hash(m, text[i]), QSIM_OK);
+        for (int k = 0; k < i; k++)
+            CHECK(strcmp(text[k], text[i]) != 0);
+        qsim_model_free(m);
+        proto_free(&p);
+        proto_free(&g);
+        proto_free(&node);
+    }
+    CHECK_INT(qsim_model_hash(NULL, text[0]), QSIM_E_ARGUMENT);
+}
+
 int main(void) {
+    check_outputs();
     check_words();
     check_lists();
     return test_done();

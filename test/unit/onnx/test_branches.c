@@ -251,11 +251,55 @@ static void check_refusals(void) {
     refused(&g, QSIM_E_UNSUPPORTED, "a branch with inputs");
     small(&a, "x", "t", "u");
     small(&b, "x", "t", "u");
+    proto_bytes(&b, 15, NULL, 0);
+    choice(&g, "if", "c", &a, &b, "y", "z");
+    refused(&g, QSIM_E_UNSUPPORTED, "a branch with inputs or sparse initializers");
+    small(&a, "x", "t", "u");
+    proto_name(&a, 12, "x");
+    small(&b, "x", "t", "u");
+    choice(&g, "if", "c", &a, &b, "y", "z");
+    refused(&g, QSIM_E_GRAPH, "a branch has 3 outputs, the node 2");
+    small(&a, "x", "t", "u");
+    small(&b, "x", "t", "u");
     choice(&g, "if", "c", &a, &b, "y", "y");
     refused(&g, QSIM_E_GRAPH, "tensor 'y' is written twice");
     proto_free(&g);
     proto_free(&a);
     proto_free(&b);
+}
+
+/* An If without its one condition, its outputs or one of its branches, beside a whole one. */
+static void check_malformed(void) {
+    static const struct {
+        const char *inputs[2], *outputs[2];
+        bool then, otherwise;
+    } cases[] = {
+        {{"c", NULL}, {"y", "z"}, true, true},   {{NULL, NULL}, {"y", "z"}, true, true},
+        {{"c", "c"}, {"y", "z"}, true, true},    {{"", NULL}, {"y", "z"}, true, true},
+        {{"c", NULL}, {NULL, NULL}, true, true}, {{"c", NULL}, {"y", "z"}, false, true},
+        {{"c", NULL}, {"y", "z"}, true, false},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        proto g = {0}, node = {0}, branch = {0};
+        for (int k = 0; k < 2 && cases[i].inputs[k]; k++)
+            proto_text(&node, 1, cases[i].inputs[k]);
+        for (int k = 0; k < 2 && cases[i].outputs[k]; k++)
+            proto_text(&node, 2, cases[i].outputs[k]);
+        proto_text(&node, 4, "If");
+        small(&branch, "x", "t", "u");
+        if (cases[i].then)
+            proto_graph(&node, "then_branch", &branch);
+        branch.size = 0;
+        small(&branch, "x", "t", "u");
+        if (cases[i].otherwise)
+            proto_graph(&node, "else_branch", &branch);
+        proto_take(&g, 1, &node);
+        refused(&g, i ? QSIM_E_GRAPH : QSIM_OK,
+                i ? "no condition, two branches and outputs (node" : "");
+        proto_free(&g);
+        proto_free(&node);
+        proto_free(&branch);
+    }
 }
 
 static int choices_of(const qsim_model *m) {
@@ -269,11 +313,11 @@ static int choices_of(const qsim_model *m) {
 }
 
 /* Loads a model of an If on "c", whose branches read "v" and "w"; frees the graph. */
-static qsim_model *load_choice(proto *g) {
+static qsim_model *load_choice_of(proto *g, const char *name) {
     proto a = {0}, b = {0}, model = {0};
     small(&a, "v", "t", "u");
     small(&b, "w", "t", "u");
-    choice(g, "if", "c", &a, &b, "y", "z");
+    choice(g, name, "c", &a, &b, "y", "z");
     proto_text(g, 2, "g");
     proto_name(g, 12, "y");
     proto_name(g, 12, "z");
@@ -284,6 +328,78 @@ static qsim_model *load_choice(proto *g) {
     proto_free(&a);
     proto_free(&b);
     return m;
+}
+
+static qsim_model *load_choice(proto *g) {
+    return load_choice_of(g, "if");
+}
+
+/* A choice without a name gives none to what replaces it. */
+static void check_unnamed(void) {
+    proto g = {0};
+    proto_value(&g, 11, "c", QSIM_BOOL, NULL, 0);
+    proto_value(&g, 11, "v", QSIM_FLOAT, two, 1);
+    proto_value(&g, 11, "w", QSIM_FLOAT, two, 1);
+    proto_value(&g, 11, "x", QSIM_FLOAT, two, 1);
+    qsim_model *m = load_choice_of(&g, "");
+    int found = 0;
+    for (int32_t i = 0; m && i < qsim_model_node_count(m); i++) {
+        qsim_node_info n = {.struct_size = sizeof(n)};
+        CHECK_INT(qsim_model_node(m, i, &n), QSIM_OK);
+        if (strcmp(n.op_type, "Where") != 0)
+            continue;
+        CHECK_STR(n.name, "");
+        found++;
+    }
+    CHECK_INT(found, 2);
+    qsim_model_free(m);
+}
+
+/* Shapes of the condition: one value, or one that may be. */
+static void check_conditions(void) {
+    static const struct {
+        int rank;
+        int64_t sizes[2];
+        int code;
+    } shapes[] = {{0, {0}, QSIM_OK},
+                  {1, {1}, QSIM_OK},
+                  {1, {-1}, QSIM_OK},
+                  {1, {2}, QSIM_E_SHAPE},
+                  {2, {1, 1}, QSIM_E_SHAPE}};
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        proto g = {0}, a = {0}, b = {0};
+        small(&a, "x", "t", "u");
+        small(&b, "x", "t", "u");
+        choice(&g, "if", "flag", &a, &b, "y", "z");
+        proto_value(&g, 11, "flag", QSIM_BOOL, shapes[i].sizes, shapes[i].rank);
+        refused(&g, shapes[i].code,
+                shapes[i].code ? "'flag' of If is not a single value (node 'if', If)" : "");
+        proto_free(&g);
+        proto_free(&a);
+        proto_free(&b);
+    }
+}
+
+/* An axis of unknown size: only with the same name on both sides it is the same. */
+static void check_unknown_sizes(void) {
+    static const char *const names[] = {NULL, "n", "m", "2"};
+    for (int i = 0; i < 4; i++)
+        for (int k = 0; k < 4; k++) {
+            proto g = {0};
+            proto_value(&g, 11, "c", QSIM_BOOL, NULL, 0);
+            proto_value(&g, 11, "x", QSIM_FLOAT, two, 1);
+            for (int side = 0; side < 2; side++) {
+                const int which = side ? k : i;
+                const char *value = side ? "w" : "v";
+                if (which == 1 || which == 2)
+                    proto_named_size(&g, value, QSIM_FLOAT, names[which]);
+                else
+                    proto_value(&g, 11, value, QSIM_FLOAT, which ? two : any, 1);
+            }
+            qsim_model *m = load_choice(&g);
+            CHECK_INT(choices_of(m), i == 0 || i != k);
+            qsim_model_free(m);
+        }
 }
 
 /* Branches of sizes with the same name are a Where, those of two names stay an If. */
@@ -459,6 +575,10 @@ int main(void) {
     check_choices();
     check_names();
     check_refusals();
+    check_malformed();
+    check_unnamed();
+    check_conditions();
+    check_unknown_sizes();
     check_depth();
     check_known_sizes();
     check_named_sizes(true);

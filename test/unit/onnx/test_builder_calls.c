@@ -49,8 +49,8 @@ static int legal(qsim_builder *b, int call) {
 #define CALLS 22
 #define MOST  23 /* with one that the model would not have */
 
-/* One call with wrong arguments after some legal ones; `call` counts from 0. */
-static int wrong(qsim_builder *b, int call) {
+/* One call for a value with wrong arguments after some legal ones; `call` counts from 0. */
+static int wrong_value(qsim_builder *b, int call) {
     const qsim_tensor small = {QSIM_FLOAT, 1, &two, (void *)(uintptr_t)numbers, 4},
                       empty = {QSIM_FLOAT, 1, &two, NULL, 8};
     const int64_t open = -1;
@@ -59,49 +59,105 @@ static int wrong(qsim_builder *b, int call) {
     case 0: return qsim_builder_import(b, "qsim", 1);
     case 1: return qsim_builder_import(b, "\xff", 1);
     case 2: return qsim_builder_import(b, "a", 0);
-    case 3: return qsim_builder_input(b, "x", QSIM_FLOAT, -2, &two, NULL);
-    case 4: return qsim_builder_input(b, "x", QSIM_FLOAT, QSIM_MAX_RANK + 1, &two, NULL);
-    case 5: return qsim_builder_input(b, "x", QSIM_FLOAT, 1, NULL, NULL);
-    case 6: return qsim_builder_input(b, "x", -1, 1, &two, NULL);
-    case 7: return qsim_builder_input(b, "x", 99, 1, &two, NULL);
-    case 8: return qsim_builder_input(b, "x", QSIM_UNDEFINED, 1, &two, NULL);
-    case 9: return qsim_builder_input(b, "b", QSIM_FLOAT, 1, &open, NULL); /* a second time */
-    case 10: return qsim_builder_input(b, "x", QSIM_FLOAT, 1, &open, no_text);
-    case 11: return qsim_builder_input(b, NULL, QSIM_FLOAT, 1, &two, NULL);
-    case 12: return qsim_builder_output(b, "", QSIM_FLOAT, 1, &two, NULL);
-    case 13: return qsim_builder_output(b, "\xff", QSIM_FLOAT, 1, &two, NULL);
-    case 14: return qsim_builder_output(b, "y", 99, 1, &two, NULL);
-    case 15: return qsim_builder_output_as(b, "y", "float[");
-    case 16: return qsim_builder_output_as(b, NULL, NULL);
-    case 17: return qsim_builder_constant(b, "w", NULL);
-    case 18: return qsim_builder_constant(b, "w", &small);
-    case 19: return qsim_builder_constant(b, "w", &empty);
-    case 20: return qsim_builder_constant(b, "", &small);
-    case 21: return qsim_builder_constant_as(b, "w", "float[4611686018427387905,4]", numbers);
-    case 22: return qsim_builder_constant_as(b, "w", "float", numbers);
-    case 23: return qsim_builder_node(b, "qsim", "Relu", "", "b", "z");
-    case 24: return qsim_builder_node(b, "\xff", "Relu", "", "b", "z");
-    case 25: return qsim_builder_node(b, "", "", "", "b", "z");
-    case 26: return qsim_builder_node(b, "", "\xff", "", "b", "z");
-    case 27: return qsim_builder_node(b, "", "Relu", "\xff", "b", "z");
-    case 28: return qsim_builder_node(b, "", "Relu", "", "\xff", "z");
-    case 29: return qsim_builder_node(b, "", NULL, "", "b", "z");
-    case 30: return qsim_builder_node(b, "", "Relu", "", long_name, "z");
-    case 31: return qsim_builder_attr_int(b, "", 1);
-    case 32: return qsim_builder_attr_int(b, NULL, 1);
-    case 33: return qsim_builder_attr_string(b, "s", NULL);
-    case 34: return qsim_builder_attr_ints(b, "s", NULL, 1);
-    case 35: return qsim_builder_attr_ints(b, "s", &two, SIZE_MAX / 4);
-    case 36: return qsim_builder_attr_floats(b, "s", NULL, 1);
-    case 37: return qsim_builder_attr_tensor(b, "s", NULL);
-    case 38: return qsim_builder_attr_tensor(b, "s", &small);
-    case 39: return qsim_builder_metadata(b, NULL, NULL);
-    case 40: return qsim_builder_input_as(b, "x", "float[4611686018427387904]");
-    case 41: return qsim_builder_output_as(b, "y", "int4[N,4611686018427387904,16]");
-    default: return qsim_builder_import(b, "ai.onnx", 1000); /* which loading refuses, too */
+    case 3: return qsim_builder_import(b, "ai.onnx", 1000); /* which loading refuses, too */
+    case 4: return qsim_builder_input(b, "x", QSIM_FLOAT, -2, &two, NULL);
+    case 5: return qsim_builder_input(b, "x", QSIM_FLOAT, QSIM_MAX_RANK + 1, &two, NULL);
+    case 6: return qsim_builder_input(b, "x", QSIM_FLOAT, 1, NULL, NULL);
+    case 7: return qsim_builder_input(b, "x", -1, 1, &two, NULL);
+    case 8: return qsim_builder_input(b, "x", 99, 1, &two, NULL);
+    case 9: return qsim_builder_input(b, "x", QSIM_UNDEFINED, 1, &two, NULL);
+    case 10: return qsim_builder_input(b, "b", QSIM_FLOAT, 1, &open, NULL); /* a second time */
+    case 11: return qsim_builder_input(b, "x", QSIM_FLOAT, 1, &open, no_text);
+    case 12: return qsim_builder_input(b, NULL, QSIM_FLOAT, 1, &two, NULL);
+    case 13: return qsim_builder_input(b, "", QSIM_FLOAT, 1, &two, NULL);
+    case 14: return qsim_builder_output(b, "", QSIM_FLOAT, 1, &two, NULL);
+    case 15: return qsim_builder_output(b, "\xff", QSIM_FLOAT, 1, &two, NULL);
+    case 16: return qsim_builder_output(b, "y", 99, 1, &two, NULL);
+    case 17: return qsim_builder_output(b, "y", QSIM_FLOAT, 1, &two, NULL); /* made by none */
+    case 18: return qsim_builder_input_as(b, "x", NULL);
+    case 19: return qsim_builder_output_as(b, "y", "float[");
+    case 20: return qsim_builder_output_as(b, NULL, NULL);
+    case 21: return qsim_builder_constant(b, "w", NULL);
+    case 22: return qsim_builder_constant(b, "w", &small);
+    case 23: return qsim_builder_constant(b, "w", &empty);
+    case 24: return qsim_builder_constant(b, "", &small);
+    case 25: return qsim_builder_constant(b, "\xff", &small);
+    case 26: return qsim_builder_constant_as(b, "w", "float[4611686018427387905,4]", numbers);
+    case 27: return qsim_builder_constant_as(b, "w", "float", numbers);
+    case 28: return qsim_builder_constant_as(b, "w", "float[N]", numbers);
+    default: return qsim_builder_constant_as(b, "c", "float[2]", numbers); /* a second time */
     }
 }
-#define WRONG 43
+
+/* One for a node, from 30 on. */
+static int wrong_node(qsim_builder *b, int call) {
+    const qsim_tensor small = {QSIM_FLOAT, 1, &two, (void *)(uintptr_t)numbers, 4};
+    switch (call) {
+    case 30: return qsim_builder_node(b, "qsim", "Relu", "", "b", "z");
+    case 31: return qsim_builder_node(b, "\xff", "Relu", "", "b", "z");
+    case 32: return qsim_builder_node(b, "", "", "", "b", "z");
+    case 33: return qsim_builder_node(b, "", "\xff", "", "b", "z");
+    case 34: return qsim_builder_node(b, "", "Relu", "\xff", "b", "z");
+    case 35: return qsim_builder_node(b, "", "Relu", "", "\xff", "z");
+    case 36: return qsim_builder_node(b, "", "Relu", "", "b", "\xff");
+    case 37: return qsim_builder_node(b, "", NULL, "", "b", "z");
+    case 38: return qsim_builder_node(b, "", "Relu", "", NULL, "z");
+    case 39: return qsim_builder_node(b, "", "Relu", "", "b", NULL);
+    case 40: return qsim_builder_node(b, "", "Relu", "", long_name, "z");
+    case 41: return qsim_builder_node(b, "", "Relu", "", "b", "e"); /* which Add makes */
+    case 42: return qsim_builder_attr_int(b, "", 1);
+    case 43: return qsim_builder_attr_int(b, NULL, 1);
+    case 44: return qsim_builder_attr_string(b, "s", NULL);
+    case 45: return qsim_builder_attr_ints(b, "s", NULL, 1);
+    case 46: return qsim_builder_attr_ints(b, "s", &two, SIZE_MAX / 4);
+    case 47: return qsim_builder_attr_floats(b, "s", NULL, 1);
+    case 48: return qsim_builder_attr_tensor(b, "s", NULL);
+    case 49: return qsim_builder_attr_tensor(b, "s", &small);
+    case 50: return qsim_builder_metadata(b, NULL, "value");
+    case 51: return qsim_builder_metadata(b, "key", NULL);
+    case 52: return qsim_builder_metadata(b, "key", "\xff");
+    case 53: return qsim_builder_input_as(b, "x", "float[4611686018427387904]");
+    default: return qsim_builder_output_as(b, "y", "int4[N,4611686018427387904,16]");
+    }
+}
+
+/* What each of them is refused with, by itself and when the model is finished. */
+static const struct {
+    int first, last, code;
+    const char *part;
+} refusals[] = {
+    {0, 0, QSIM_E_UNSUPPORTED, "g: 'qsim' is not for models"},
+    {1, 2, QSIM_E_ARGUMENT, "import without domain or version"},
+    {3, 3, QSIM_E_UNSUPPORTED, "g: 'ai.onnx' has no such opset that is known"},
+    {4, 8, QSIM_E_ARGUMENT, "g: 'x' has no such type or rank"},
+    {9, 9, QSIM_E_ARGUMENT, "an input without name or type"},
+    {10, 10, QSIM_E_GRAPH, "g: 'b' is defined twice"},
+    {11, 11, QSIM_E_ARGUMENT, "g: 'x' has a symbol that is not UTF-8"},
+    {12, 13, QSIM_E_ARGUMENT, "an input without name or type"},
+    {14, 15, QSIM_E_ARGUMENT, "an output without name"},
+    {16, 16, QSIM_E_ARGUMENT, "g: 'y' has no such type or rank"},
+    {17, 17, QSIM_E_GRAPH, "g: 'y' is an output that no node makes"},
+    {18, 18, QSIM_E_ARGUMENT, "g: 'x' has no type such as float[N,64]: ''"},
+    {19, 19, QSIM_E_ARGUMENT, "g: 'y' has no type such as float[N,64]: 'float['"},
+    {20, 20, QSIM_E_ARGUMENT, "an output without name"},
+    {21, 21, QSIM_E_ARGUMENT, "g: 'w' has no tensor"},
+    {22, 23, QSIM_E_ARGUMENT, "g: 'w' has other bytes than its shape says"},
+    {24, 25, QSIM_E_ARGUMENT, "a constant without name"},
+    {26, 28, QSIM_E_ARGUMENT, "g: 'w' has no type such as float[N,64]: 'float"},
+    {29, 29, QSIM_E_GRAPH, "g: 'c' is defined twice"},
+    {30, 30, QSIM_E_UNSUPPORTED, "g: 'qsim' is not for models"},
+    {31, 39, QSIM_E_ARGUMENT, "a node without operator or names"},
+    {40, 40, QSIM_E_ARGUMENT, "a name is over 1023 bytes"},
+    {41, 41, QSIM_E_GRAPH, "g: 'e' is written twice"},
+    {42, 43, QSIM_E_ARGUMENT, "an attribute without name"},
+    {44, 44, QSIM_E_ARGUMENT, "a string attribute without value"},
+    {45, 47, QSIM_E_ARGUMENT, "an attribute's list is too long"},
+    {48, 48, QSIM_E_ARGUMENT, "g: 's' has no tensor"},
+    {49, 49, QSIM_E_ARGUMENT, "g: 's' has other bytes than its shape says"},
+    {50, 52, QSIM_E_ARGUMENT, "metadata is not text"},
+    {53, 53, QSIM_E_LIMIT, "g: 'x' has a shape that is too large"},
+    {54, 54, QSIM_E_LIMIT, "g: 'y' has a shape that is too large"},
+};
 
 static qsim_builder *begin(qsim_ctx *ctx) {
     qsim_builder *b = NULL;
@@ -142,20 +198,22 @@ static void check_states(void) {
 
 static void check_wrong(void) {
     memset(long_name, 'n', sizeof(long_name) - 1);
-    for (int call = 0; call < WRONG; call++) {
-        qsim_builder *b = begin(NULL);
-        qsim_model *m = NULL;
-        qsim_error e = {0};
-        for (int k = 0; k < 5; k++)
-            CHECK_INT(legal(b, k), QSIM_OK);
-        const int code = wrong(b, call);
-        CHECK(code < 0);
-        CHECK(qsim_builder_finish(b, &m, &e) < 0 && !m && e.message[0]);
-        if (!code || !e.message[0])
-            fprintf(stderr, "wrong call %d: %d %s\n", call, code, e.message);
-        qsim_model_free(m);
-        qsim_builder_free(b);
-    }
+    for (size_t i = 0; i < sizeof(refusals) / sizeof(*refusals); i++)
+        for (int call = refusals[i].first; call <= refusals[i].last; call++) {
+            qsim_builder *b = begin(NULL);
+            qsim_model *m = NULL;
+            qsim_error e = {0};
+            for (int k = 0; k < 5; k++)
+                CHECK_INT(legal(b, k), QSIM_OK);
+            const int code = call < 30 ? wrong_value(b, call) : wrong_node(b, call);
+            CHECK_INT(code, call == 17 ? QSIM_OK : refusals[i].code); /* only when it is whole */
+            CHECK_INT(qsim_builder_finish(b, &m, &e), refusals[i].code);
+            CHECK(!m && strstr(e.message, refusals[i].part));
+            if (!strstr(e.message, refusals[i].part))
+                fprintf(stderr, "wrong call %d: %d %s\n", call, code, e.message);
+            qsim_model_free(m);
+            qsim_builder_free(b);
+        }
 }
 
 /* The whole model with one allocation refused: want of memory and nothing else; nothing leaks. */

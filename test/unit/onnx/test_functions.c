@@ -351,7 +351,175 @@ static void check_memory(void) {
     proto_free(&f);
 }
 
+/* A model that is refused, or is not; it is freed. */
+static void loads(proto *model, int code, const char *part) {
+    qsim_model *m = NULL;
+    qsim_error e = {0};
+    CHECK_INT(qsim_model_load_memory(NULL, model->data, model->size, NULL, &m, &e), code);
+    if (!strstr(e.message, part)) {
+        fprintf(stderr, "message: %s\nexpected in it: %s\n", e.message, part);
+        CHECK_FAIL("the message does not say what is wrong");
+    }
+    qsim_model_free(m);
+    proto_free(model);
+}
+
+/*
+ * Attributes of a function go by their whole names: by the call's, else by the function's, whose
+ * names may begin like another's. alpha = 0.25 by the function, or what the call says.
+ */
+static void check_attributes(void) {
+    static const struct {
+        const char *refers, *given, *defaults[2]; /* defaults are 0.25, then 0.75 */
+        float alpha;                              /* that the node has: 0.01 is ONNX's */
+    } cases[] = {
+        {"alpha", "alpha", {"alpha", NULL}, 0.5f},   {"alpha", NULL, {"alpha", NULL}, 0.25f},
+        {"alpha", "alph", {"alpha", NULL}, 0.25f},   {"alpha", "alphas", {"alpha", NULL}, 0.25f},
+        {"alpha", NULL, {"alphas", "alpha"}, 0.75f}, {"alpha", NULL, {"alph", "alpha"}, 0.75f},
+        {"alpha", NULL, {"beta!", "alpha"}, 0.75f},  {"alpha", "alpha", {NULL, NULL}, 0.5f},
+        {"alpha", NULL, {"alphb", NULL}, 0.01f},     {"alpha", NULL, {NULL, NULL}, 0.01f},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        proto model = {0}, graph = {0}, node = {0}, body = {0};
+        qsim_model *m = NULL;
+        qsim_session *s = NULL;
+        qsim_run *run = NULL;
+        qsim_error e = {0};
+        begin(&node, "mine", "Leaky", "t", "a");
+        if (cases[i].given)
+            attribute(&node, 5, cases[i].given, NULL, 0.5f);
+        proto_take(&graph, 1, &node);
+        proto_node(&graph, "Neg", NULL, "t", NULL, "r");
+        proto_node(&graph, "Neg", NULL, "t", NULL, "s");
+        finish(&model, &graph);
+        begin(&node, "", "LeakyRelu", "p", "q");
+        attribute(&node, 5, "alpha", cases[i].refers, 0);
+        proto_take(&body, 7, &node);
+        for (int k = 0; k < 2 && cases[i].defaults[k]; k++)
+            attribute(&body, 11, cases[i].defaults[k], NULL, k ? 0.75f : 0.25f);
+        function(&model, "Leaky", "p", "q", 13, &body);
+        CHECK_INT(qsim_model_load_memory(NULL, model.data, model.size, NULL, &m, &e), QSIM_OK);
+        CHECK_STR(e.message, "");
+        CHECK_INT(qsim_session_create(m, NULL, &s, &e), QSIM_OK);
+        CHECK_INT(qsim_run_create(s, &run, &e), QSIM_OK);
+        float x[2] = {-1, 1};
+        const qsim_tensor in = {QSIM_FLOAT, 1, two, x, sizeof(x)};
+        qsim_tensor out[3] = {{0}};
+        CHECK_INT(qsim_run_execute(run, &in, 1, out, 3, &e), QSIM_OK);
+        CHECK(out[0].data && ((const float *)out[0].data)[0] == -cases[i].alpha);
+        qsim_run_free(run);
+        qsim_session_free(s);
+        qsim_model_free(m);
+        proto_free(&model);
+        proto_free(&node);
+        proto_free(&body);
+    }
+}
+
+/* An attribute that refers to a function's outside of one, or to a graph of the call. */
+static void check_references(void) {
+    proto model = {0}, graph = {0}, node = {0}, body = {0}, inner = {0};
+    begin(&node, "", "LeakyRelu", "t", "a");
+    attribute(&node, 5, "alpha", "alpha", 0);
+    proto_take(&graph, 1, &node);
+    proto_node(&graph, "Neg", NULL, "t", NULL, "r");
+    proto_node(&graph, "Neg", NULL, "t", NULL, "s");
+    finish(&model, &graph);
+    loads(&model, QSIM_E_GRAPH,
+          "attribute 'alpha' refers to a function's attribute outside of one");
+    begin(&node, "mine", "Leaky", "t", "a");
+    proto_text(&inner, 2, "g");
+    proto_node(&inner, "Neg", NULL, "t", NULL, "n");
+    proto_name(&inner, 12, "n");
+    proto_graph(&node, "alpha", &inner);
+    proto_take(&graph, 1, &node);
+    proto_node(&graph, "Neg", NULL, "t", NULL, "r");
+    proto_node(&graph, "Neg", NULL, "t", NULL, "s");
+    finish(&model, &graph);
+    begin(&node, "", "LeakyRelu", "p", "q");
+    attribute(&node, 5, "alpha", "alpha", 0);
+    proto_take(&body, 7, &node);
+    function(&model, "Leaky", "p", "q", 13, &body);
+    loads(&model, QSIM_E_UNSUPPORTED, "attribute 'alpha' refers to a graph");
+    proto_free(&node);
+    proto_free(&body);
+    proto_free(&inner);
+}
+
+/* Outputs of a function that are inputs, left out by the call or made by nothing. */
+static void check_results(void) {
+    static const struct {
+        const char *in, *formal_in, *formal_out, *out; /* out: of the call */
+        int code;
+        const char *part;
+    } cases[] = {
+        {"t", "p", "q", "a", QSIM_OK, ""},
+        {"t", "p", "p", "a", QSIM_OK, ""},
+        {"t", "p", "q,p", "a", QSIM_OK, ""},
+        {"t", "p", "p,q", ",a", QSIM_OK, ""},
+        {"t", "p", "nothing", "a", QSIM_E_GRAPH,
+         "output 'nothing' of the function 'F' is made by no node"},
+        {"t", "p,o", "o", "a", QSIM_E_GRAPH, "output 'o' of the function 'F' is made by no node"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        proto model = {0}, graph = {0}, node = {0}, body = {0};
+        begin(&node, "mine", "F", cases[i].in, cases[i].out);
+        proto_take(&graph, 1, &node);
+        proto_node(&graph, "Neg", NULL, "t", NULL, "r");
+        proto_node(&graph, "Neg", NULL, "t", NULL, "s");
+        finish(&model, &graph);
+        begin(&node, "", "Neg", "p", "q");
+        proto_take(&body, 7, &node);
+        function(&model, "F", cases[i].formal_in, cases[i].formal_out, 13, &body);
+        loads(&model, cases[i].code, cases[i].part);
+        proto_free(&node);
+        proto_free(&body);
+    }
+}
+
+/* Operator sets of a function: in the model's version, and one that the model does not import. */
+static void check_imports(void) {
+    static const struct {
+        const char *domain;
+        int64_t version;
+        int code;
+        const char *part;
+    } cases[] = {
+        {"ai.onnx", 13, QSIM_OK, ""},
+        {"ai.onnx", 14, QSIM_E_UNSUPPORTED,
+         "the function 'F' is of opset 14 of ai.onnx, the model of 13"},
+        {"mine", 2, QSIM_E_UNSUPPORTED, "the function 'F' is of opset 2 of mine, the model of 1"},
+        {"other", 1, QSIM_OK, ""},
+        {"other", 0, QSIM_E_UNSUPPORTED, "opset 0 of other does not exist"},
+        {"other", -1, QSIM_E_UNSUPPORTED, "opset -1 of other does not exist"},
+        {"other", INT32_MAX, QSIM_OK, ""},
+        {"other", (int64_t)INT32_MAX + 1, QSIM_E_UNSUPPORTED,
+         "opset 2147483648 of other does not exist"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        proto model = {0}, f = {0}, node = {0};
+        calling(&model, "F");
+        proto_text(&f, 1, "F");
+        proto_text(&f, 4, "p");
+        proto_text(&f, 5, "q");
+        begin(&node, "ai.onnx", "Neg", "p", "q");
+        proto_take(&f, 7, &node);
+        proto_text(&node, 1, cases[i].domain);
+        proto_int(&node, 2, cases[i].version);
+        proto_take(&f, 9, &node);
+        proto_text(&f, 10, "mine");
+        proto_take(&model, 25, &f);
+        loads(&model, cases[i].code, cases[i].part);
+        proto_free(&f);
+        proto_free(&node);
+    }
+}
+
 int main(void) {
+    check_attributes();
+    check_references();
+    check_results();
+    check_imports();
     check_values();
     check_memory();
     for (int count = 1; count < 24; count++)

@@ -6,7 +6,7 @@
 #include <qsim/data.h>
 #include <qsim/model.h>
 
-enum { DIMS = 1, DTYPE = 2, FLOATS = 4, INT32S = 5, STRINGS = 6, INT64S = 7, RAW = 9 };
+enum { DIMS = 1, DTYPE = 2, SEGMENT = 3, FLOATS = 4, INT32S = 5, STRINGS = 6, INT64S = 7, RAW = 9 };
 enum { DOUBLES = 10, UINT64S = 11, EXTERNAL = 13, LOCATION = 14 };
 
 static void head(proto *t, int dtype, int64_t a, int64_t b) {
@@ -35,17 +35,20 @@ static void ints(proto *t, uint32_t field, const int64_t *v, size_t n, int packe
 static void expect(const proto *t, int dtype, size_t elements, const void *bytes, size_t size) {
     qsim_array a = {.struct_size = sizeof(a)};
     qsim_error e = {0};
-    uint8_t out[64] = {0};
-    CHECK_INT(qsim_proto_parse(t->data, t->size, &a, &e), QSIM_OK);
+    uint8_t *message = exact_copy(t->data, t->size), *out = malloc(size ? size : 1);
+    CHECK(message && out);
+    CHECK_INT(qsim_proto_parse(message, t->size, &a, &e), QSIM_OK);
     CHECK_INT(a.dtype, dtype);
     CHECK_INT(a.elements, elements);
     CHECK_INT(a.bytes, size);
-    CHECK_INT(qsim_proto_read(t->data, t->size, out, sizeof(out), &e), QSIM_OK);
+    CHECK_INT(qsim_proto_read(message, t->size, out, size, &e), QSIM_OK);
     CHECK(memcmp(out, bytes, size) == 0);
     if (e.code)
         fprintf(stderr, "%s\n", e.message);
     if (size)
-        CHECK_INT(qsim_proto_read(t->data, t->size, out, size - 1, &e), QSIM_E_ARGUMENT);
+        CHECK_INT(qsim_proto_read(message, t->size, out, size - 1, &e), QSIM_E_ARGUMENT);
+    free(message);
+    free(out);
 }
 
 static void refuse(const proto *t, int code) {
@@ -216,6 +219,125 @@ static void check_refusals(proto *t) {
     proto_free(&location);
 }
 
+/* The one list that holds elements of each type, as ONNX's text has it, and no other. */
+static void check_lists(proto *t) {
+    static const uint32_t lists[] = {FLOATS, INT32S, INT64S, DOUBLES, UINT64S};
+    static const uint8_t zeros[32];
+    for (int dtype = QSIM_FLOAT; dtype <= QSIM_INT2; dtype++) {
+        const int pair = dtype == QSIM_COMPLEX64 || dtype == QSIM_COMPLEX128;
+        const uint32_t own = dtype == QSIM_FLOAT || dtype == QSIM_COMPLEX64     ? FLOATS
+                             : dtype == QSIM_DOUBLE || dtype == QSIM_COMPLEX128 ? DOUBLES
+                             : dtype == QSIM_INT64                              ? INT64S
+                             : dtype == QSIM_UINT32 || dtype == QSIM_UINT64     ? UINT64S
+                                                                                : INT32S;
+        const size_t bits = (size_t)qsim_dtype_bits(dtype), bytes = bits < 8 ? 1 : bits / 8;
+        for (int k = 0; k < 5 && dtype != QSIM_STRING; k++)
+            for (int count = 1; count <= 3; count++) {
+                const size_t width = lists[k] == FLOATS ? 4 : lists[k] == DOUBLES ? 8 : 1;
+                head(t, dtype, 1, -1);
+                proto_bytes(t, lists[k], zeros, (size_t)count * width);
+                if (lists[k] == own && count == 1 + pair)
+                    expect(t, dtype, 1, zeros, bytes);
+                else
+                    refuse(t, QSIM_E_FORMAT);
+            }
+    }
+    for (int dtype = QSIM_INT2 + 1; dtype >= QSIM_UNDEFINED; dtype -= QSIM_INT2 + 1) {
+        head(t, dtype, 0, -1);
+        refuse(t, QSIM_E_DTYPE);
+    }
+}
+
+/* Elements stand in one place. An empty list or empty bytes beside them are none. */
+static void check_places(proto *t) {
+    static const struct {
+        uint32_t first, second; /* fields; 0: none */
+        size_t bytes[2];
+        int location, code;
+    } cases[] = {
+        {RAW, 0, {4, 0}, -1, QSIM_OK},
+        {RAW, 0, {4, 0}, 0, QSIM_OK},
+        {RAW, 0, {4, 0}, 2, QSIM_E_FORMAT},
+        {RAW, 0, {4, 0}, 1, QSIM_E_FORMAT},
+        {FLOATS, 0, {4, 0}, 1, QSIM_E_FORMAT},
+        {RAW, 0, {0, 0}, 1, QSIM_E_UNSUPPORTED},
+        {RAW, FLOATS, {4, 4}, -1, QSIM_E_FORMAT},
+        {RAW, FLOATS, {4, 0}, -1, QSIM_OK},
+        {RAW, FLOATS, {0, 4}, -1, QSIM_OK},
+        {FLOATS, DOUBLES, {4, 8}, -1, QSIM_E_FORMAT},
+        {DOUBLES, FLOATS, {8, 4}, -1, QSIM_E_FORMAT},
+        {FLOATS, DOUBLES, {4, 0}, -1, QSIM_OK},
+        {DOUBLES, FLOATS, {0, 4}, -1, QSIM_OK},
+        {FLOATS, SEGMENT, {4, 0}, -1, QSIM_E_UNSUPPORTED},
+    };
+    static const float f[2] = {1.5f, 0};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        head(t, QSIM_FLOAT, 1, -1);
+        proto_bytes(t, cases[i].first, f, cases[i].bytes[0]);
+        if (cases[i].second)
+            proto_bytes(t, cases[i].second, f, cases[i].bytes[1]);
+        if (cases[i].location >= 0)
+            proto_int(t, LOCATION, cases[i].location);
+        if (cases[i].code)
+            refuse(t, cases[i].code);
+        else
+            expect(t, QSIM_FLOAT, 1, f, sizeof(*f));
+    }
+}
+
+/* What is left of the last byte behind elements of 4 and 2 bits is 0, whatever the file has. */
+static void check_tails(proto *t) {
+    static const struct {
+        int dtype, each; /* elements of a byte */
+    } types[] = {{QSIM_UINT4, 2}, {QSIM_INT4, 2}, {QSIM_UINT2, 4}, {QSIM_INT2, 4}};
+    for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++)
+        for (int n = 1; n <= 9; n++) {
+            uint8_t ones[8], wanted[8];
+            const int each = types[i].each, bytes = (n + each - 1) / each, over = bytes * each - n;
+            memset(ones, 0xff, sizeof(ones));
+            memset(wanted, 0xff, sizeof(wanted));
+            wanted[bytes - 1] = (uint8_t)(0xff >> over * 8 / each);
+            head(t, types[i].dtype, n, -1);
+            proto_bytes(t, RAW, ones, (size_t)bytes);
+            expect(t, types[i].dtype, (size_t)n, wanted, (size_t)bytes);
+            proto_bytes(t, RAW, wanted, (size_t)bytes); /* the last one wins */
+            expect(t, types[i].dtype, (size_t)n, wanted, (size_t)bytes);
+        }
+}
+
+/* Calls without a place, and tensors whose facts contradict each other. */
+static void check_arguments(void) {
+    static const int64_t dims[] = {1}, none[] = {0};
+    float f = 1;
+    uint8_t buffer[64];
+    size_t need = 0, again = 0;
+    qsim_array a = {.struct_size = sizeof(a)}, old = {.struct_size = sizeof(a) - 1};
+    qsim_tensor x = {QSIM_FLOAT, 1, dims, &f, sizeof(f)};
+    CHECK_INT(qsim_proto_write(&x, NULL, buffer, sizeof(buffer), &need), QSIM_OK);
+    CHECK_INT(qsim_proto_parse(buffer, need, &a, NULL), QSIM_OK);
+    CHECK_INT(qsim_proto_parse(buffer, need, &old, NULL), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_proto_parse(buffer, need, NULL, NULL), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_proto_parse(NULL, need, &a, NULL), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_proto_parse(NULL, 0, &a, NULL), QSIM_E_DTYPE);
+    CHECK_INT(qsim_proto_read(NULL, 0, NULL, 0, NULL), QSIM_E_DTYPE);
+    for (size_t room = need - 1; room <= need + 1; room++) { /* all is written, or nothing */
+        uint8_t *exact = calloc(1, room);
+        CHECK_INT(qsim_proto_write(&x, NULL, exact, room, &again), QSIM_OK);
+        CHECK_INT(again, need);
+        CHECK(exact && (exact[0] != 0) == (room >= need));
+        free(exact);
+    }
+    CHECK_INT(qsim_proto_write(&x, NULL, NULL, 0, &need), QSIM_OK);
+    x.data = NULL;
+    CHECK_INT(qsim_proto_write(&x, NULL, NULL, 0, &need), QSIM_E_ARGUMENT);
+    x.bytes = 0;
+    CHECK_INT(qsim_proto_write(&x, NULL, NULL, 0, &need), QSIM_E_ARGUMENT);
+    x.dims = none;
+    CHECK_INT(qsim_proto_write(&x, NULL, NULL, 0, &need), QSIM_OK);
+    x.rank = -1;
+    CHECK_INT(qsim_proto_write(&x, NULL, NULL, 0, &need), QSIM_E_SHAPE);
+}
+
 static void check_write(void) {
     static const int64_t dims[] = {2, 2};
     float f[] = {1, 2, 3, 4};
@@ -287,6 +409,10 @@ int main(void) {
     check_floats(&t);
     check_refusals(&t);
     check_strings(&t);
+    check_lists(&t);
+    check_places(&t);
+    check_tails(&t);
+    check_arguments();
     check_write();
     proto_free(&t);
     return test_done();

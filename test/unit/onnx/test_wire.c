@@ -283,7 +283,90 @@ static void check_places(void) {
             }
 }
 
+/* A first field that cannot be read, with what is said of it; "": it can. */
+static void check_problems(void) {
+    static const struct {
+        const char *bytes;
+        size_t size;
+        const char *problem;
+    } fields[] = {
+        {"\x08", 1, "a number is malformed or truncated"},
+        {"\x08\x80", 2, "a number is malformed or truncated"},
+        {"\x08\x7f", 2, ""},
+        {"\x0d\0\0\0", 4, "a 32-bit number is truncated"},
+        {"\x0d\0\0\0\0", 5, ""},
+        {"\x09\0\0\0\0\0\0\0", 8, "a 64-bit number is truncated"},
+        {"\x09\0\0\0\0\0\0\0\0", 9, ""},
+        {"\x0a", 1, "a length is malformed"},
+        {"\x0a\x80", 2, "a length is malformed"},
+        {"\x0a\1", 2, "a length reaches beyond the end"},
+        {"\x0a\3ab", 4, "a length reaches beyond the end"},
+        {"\x0a\2ab", 4, ""},
+        {"\x0a\0", 2, ""},
+        {"\x0b", 1, "a field has a wire type that no message uses"},
+        {"\x0c", 1, "a field has a wire type that no message uses"},
+        {"\x0e", 1, "a field has a wire type that no message uses"},
+        {"\x0f", 1, "a field has a wire type that no message uses"},
+        {"\0\0", 2, "a field has the number 0"},
+        {"\7\0", 2, "a field has the number 0"},
+        {"\x80", 1, "a field tag is malformed"},
+        {"\xf8\xff\xff\xff\x0f\0", 6, ""}, /* the greatest number of 32 bits */
+        {"\x88\x80\x80\x80\x10\0", 6, "a field tag is malformed"},
+        {"\x88\x80\x80\x80\x80\x80\x80\x80\x80\x02\0", 11, "a field tag is malformed"},
+    };
+    for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++) {
+        uint8_t *copy = exact_copy(fields[i].bytes, fields[i].size);
+        qs_wire wire;
+        qs_field f;
+        qs_wire_begin(&wire, (qs_span){copy, fields[i].size});
+        const int code = qs_wire_next(&wire, &f);
+        CHECK_INT(code, fields[i].problem[0] ? -1 : 1);
+        if (code < 0)
+            CHECK_STR(qs_wire_problem(&wire), fields[i].problem);
+        free(copy);
+    }
+}
+
+/* What is said of a message: where, which field of which message, and what. */
+static void check_messages(void) {
+    static const struct {
+        enum qs_message message;
+        const char *bytes;
+        size_t size;
+        const char *wanted;
+    } cases[] = {
+        {QS_MESSAGE_TENSOR, "\x15", 1,
+         "m: malformed near byte 1: a 32-bit number is truncated (TensorProto)"},
+        {QS_MESSAGE_TENSOR, "\x12\0", 2,
+         "m: malformed near byte 2: field 2 of TensorProto has the wrong wire type"},
+        {QS_MESSAGE_TENSOR, "\x40\0", 2,
+         "m: malformed near byte 2: field 8 of TensorProto has the wrong wire type"},
+        {QS_MESSAGE_TENSOR, "\x42\1\xff", 3,
+         "m: malformed near byte 3: field 8 of TensorProto is not UTF-8 text or holds a NUL"},
+        {QS_MESSAGE_TENSOR, "\x0a\1\x80", 3,
+         "m: malformed near byte 3: field 1 of TensorProto is a malformed list of numbers"},
+        {QS_MESSAGE_TENSOR, "\x22\3abc", 5,
+         "m: malformed near byte 5: field 4 of TensorProto is a truncated list of floats"},
+        {QS_MESSAGE_TENSOR, "\x52\4abcd", 6,
+         "m: malformed near byte 6: field 10 of TensorProto is a truncated list of doubles"},
+        {QS_MESSAGE_TENSOR, "\x10\1\x1a\2\x0a\0", 6,
+         "m: malformed near byte 6: field 1 of TensorProto.Segment has the wrong wire type"},
+        {QS_MESSAGE_ATTR, "\x10\1", 2,
+         "m: malformed near byte 2: field 2 of AttributeProto has the wrong wire type"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        uint8_t *copy = exact_copy(cases[i].bytes, cases[i].size);
+        qsim_error e = {0};
+        CHECK_INT(qs_schema_check((qs_span){copy, cases[i].size}, cases[i].message, "m", &e),
+                  QSIM_E_FORMAT);
+        CHECK_STR(e.message, cases[i].wanted);
+        free(copy);
+    }
+}
+
 int main(void) {
+    check_problems();
+    check_messages();
     check_kinds();
     check_lists();
     check_depth();

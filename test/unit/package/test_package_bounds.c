@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Bounds of a package's directory: the shortest archives, and sizes at the limit and beyond it. */
+/*
+ * Bounds of packages: the shortest archives, sizes at the limit and beyond it; what is packed and
+ * what is not, by name.
+ */
 #include "test.h"
 
 #include <qsim/qsim.h>
 
+#include <stdbool.h>
 #include <unistd.h>
+#include <zip.h>
 
 #define MODEL "package-bounds.onnx"
 #define PATH  "package-bounds.zip"
@@ -161,7 +166,167 @@ static void check_main(void) {
     unlink(MODEL);
 }
 
+/* ---- the lists that each package has ---- */
+
+static int open_lists(const char *manifest, size_t size, const char *sums, size_t sums_size,
+                      const char *part) {
+    const struct {
+        const char *name, *data;
+        size_t size;
+    } parts[] = {
+        {"m.onnx", "m", 1}, {"manifest.json", manifest, size}, {"SHA256SUMS", sums, sums_size}};
+    int why;
+    qsim_package *p = NULL;
+    qsim_error e = {0};
+    unlink(PATH);
+    zip_t *z = zip_open(PATH, ZIP_CREATE, &why);
+    for (int i = 0; z && i < 3; i++) {
+        zip_source_t *s = zip_source_buffer(z, parts[i].data, parts[i].size, 0);
+        const zip_int64_t at = zip_file_add(z, parts[i].name, s, 0);
+        CHECK_INT(zip_set_file_compression(z, (zip_uint64_t)at, ZIP_CM_DEFLATE, 1), 0);
+    }
+    CHECK(z && zip_close(z) == 0);
+    const int code = qsim_package_open(NULL, PATH, 0, &p, &e);
+    if (!strstr(e.message, part))
+        CHECK_FAIL(e.message);
+    qsim_package_free(p);
+    unlink(PATH);
+    return code;
+}
+
+/* The manifest has up to 16 MiB, the list of hashes up to 8. */
+static void check_lists(void) {
+    static const char head[] = "{\"schema\": 1, \"model\": \"m.onnx\"}";
+    const size_t most = (size_t)16 << 20, sums_most = (size_t)8 << 20;
+    char *text = malloc(most + 1);
+    memset(text, ' ', most + 1);
+    memcpy(text, head, sizeof(head) - 1);
+    CHECK_INT(open_lists(text, most, "x\n", 2, "SHA256SUMS line 1 is not a hash and a name"),
+              QSIM_E_FORMAT);
+    CHECK_INT(open_lists(text, most + 1, "x\n", 2, "manifest.json has 16777217 bytes"),
+              QSIM_E_LIMIT);
+    text[sizeof(head)] = '\n';
+    CHECK_INT(
+        open_lists(head, sizeof(head) - 1, text, sums_most, "SHA256SUMS line 1 is not a hash"),
+        QSIM_E_FORMAT);
+    CHECK_INT(
+        open_lists(head, sizeof(head) - 1, text, sums_most + 1, "SHA256SUMS has 8388609 bytes"),
+        QSIM_E_LIMIT);
+    free(text);
+}
+
+/* ---- what is packed ---- */
+
+/* A model of one weight, which stands in a file of its own or not. */
+static void save_weight(const char *path, int flags) {
+    static const float w[1024] = {1};
+    const qsim_save_options o = {.struct_size = sizeof(o), .flags = flags | QSIM_SAVE_REPLACE};
+    qsim_builder *b = NULL;
+    qsim_model *m = NULL;
+    CHECK_INT(qsim_builder_create(NULL, 13, "g", &b, NULL), QSIM_OK);
+    qsim_builder_input_as(b, "x", "float[1024]");
+    qsim_builder_constant_as(b, "w", "float[1024]", w);
+    qsim_builder_node(b, "", "Add", "", "x,w", "y");
+    qsim_builder_output_as(b, "y", NULL);
+    CHECK_INT(qsim_builder_finish(b, &m, NULL), QSIM_OK);
+    CHECK_INT(qsim_model_save(m, path, &o, NULL), QSIM_OK);
+    qsim_model_free(m);
+    qsim_builder_free(b);
+}
+
+/* Packs a model, under a name or NULL; *entry: what it is called there. */
+static int pack(const char *path, const char *name, char entry[64], qsim_error *e) {
+    qsim_packer *w = NULL;
+    qsim_package *p = NULL;
+    qsim_package_entry at = {.struct_size = sizeof(at)};
+    CHECK_INT(qsim_packer_create(NULL, &w, NULL), QSIM_OK);
+    const int code = qsim_packer_model(w, path, name, e);
+    if (!code) {
+        CHECK_INT(qsim_packer_save(w, PATH, QSIM_PACK_REPLACE, NULL), QSIM_OK);
+        CHECK_INT(qsim_package_open(NULL, PATH, 0, &p, NULL), QSIM_OK);
+        CHECK_INT(qsim_package_get(p, qsim_package_find_role(p, QSIM_ROLE_MODEL), &at), QSIM_OK);
+        snprintf(entry, 64, "%s", at.name ? at.name : "");
+    }
+    qsim_package_free(p);
+    qsim_packer_free(w);
+    return code;
+}
+
+/* The entry of a model ends in .onnx; in a folder it has no data outside of itself. */
+static void check_entries(void) {
+    static const struct {
+        const char *name;
+        bool outside;
+        const char *entry; /* NULL: refused */
+    } cases[] = {
+        {NULL, false, "package-bounds.onnx"},
+        {NULL, true, "package-bounds.onnx"},
+        {"m", false, "m.onnx"},
+        {"m.onnx", true, "m.onnx"},
+        {"m.onnx.bak", false, "m.onnx.bak.onnx"},
+        {"onnx", false, "onnx.onnx"},
+        {".onnx", false, ".onnx.onnx"}, /* a name of nothing but an ending is none */
+        {"a.onnx", false, "a.onnx"},
+        {"folder/m", false, "folder/m.onnx"},
+        {"folder/m", true, NULL},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        char entry[64] = "";
+        qsim_error e = {0};
+        save_weight(MODEL, cases[i].outside ? QSIM_SAVE_EXTERNAL : 0);
+        CHECK_INT(pack(MODEL, cases[i].name, entry, &e), cases[i].entry ? QSIM_OK : QSIM_E_VALUE);
+        if (cases[i].entry)
+            CHECK_STR(entry, cases[i].entry);
+        else
+            CHECK_STR(e.message, "package: 'folder/m.onnx': a model with external data stands at "
+                                 "the top");
+        unlink(MODEL);
+        unlink(MODEL ".data");
+    }
+    unlink(PATH);
+}
+
+/* Options of the manifest: texts, the last one of each name. */
+static void check_options(void) {
+    static const struct {
+        const char *key, *value;
+        int code;
+    } options[] = {{"a", "first", QSIM_OK},     {"b", "kept", QSIM_OK},
+                   {"\xff", "v", QSIM_E_VALUE}, {"c", "\xff", QSIM_E_VALUE},
+                   {"a", "second", QSIM_OK},    {"", "", QSIM_OK}};
+    qsim_packer *w = NULL;
+    qsim_package *p = NULL;
+    qsim_error e = {0};
+    const void *data = NULL;
+    size_t size = 0;
+    save_weight(MODEL, 0);
+    CHECK_INT(qsim_packer_create(NULL, &w, NULL), QSIM_OK);
+    CHECK_INT(qsim_packer_save(w, PATH, QSIM_PACK_REPLACE, &e), QSIM_E_STATE);
+    CHECK_STR(e.message, PATH ": a package needs a model");
+    CHECK_INT(qsim_packer_model(w, MODEL, NULL, NULL), QSIM_OK);
+    for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++) {
+        CHECK_INT(qsim_packer_option(w, options[i].key, options[i].value, &e), options[i].code);
+        CHECK(!options[i].code || strstr(e.message, "is not UTF-8 text"));
+    }
+    CHECK_INT(qsim_packer_save(w, PATH, QSIM_PACK_REPLACE, NULL), QSIM_OK);
+    CHECK_INT(qsim_package_open(NULL, PATH, 0, &p, NULL), QSIM_OK);
+    CHECK_INT(qsim_package_data(p, qsim_package_find(p, "manifest.json"), &data, &size, NULL),
+              QSIM_OK);
+    char *text = calloc(1, size + 1);
+    memcpy(text, data, size);
+    CHECK(strstr(text, "\"options\": {\n    \"a\": \"second\",\n    \"b\": \"kept\",\n    \"\": "
+                       "\"\"\n  }") != NULL);
+    free(text);
+    qsim_package_free(p);
+    qsim_packer_free(w);
+    unlink(MODEL);
+    unlink(PATH);
+}
+
 int main(void) {
+    check_lists();
+    check_entries();
+    check_options();
     check_main();
     check_short();
     check_refused();

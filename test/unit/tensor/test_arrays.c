@@ -325,6 +325,61 @@ static void test_npy_begins(void) {
     }
 }
 
+/* Facts of an array that others than the parser have set, one by one; positions about its ends. */
+static void test_array_reads(void) {
+    qsim_array a = {.struct_size = sizeof(a)}, wrong[10];
+    qsim_error e = {0};
+    uint8_t out[6] = {0};
+    CHECK_INT(parse("{'descr': '|u1', 'fortran_order': False, 'shape': (3, 2)}", six, 6, &a),
+              QSIM_OK);
+    const size_t size = a.offset + 6;
+    uint8_t *copy = exact_copy(file, size);
+    for (int i = 0; i < 10; i++)
+        wrong[i] = a;
+    wrong[0].struct_size--;
+    wrong[1].dtype = QSIM_STRING;
+    wrong[2].dtype = QSIM_UINT16;
+    wrong[3].rank = 17;
+    wrong[4].dims[0] = -1;
+    wrong[5].elements++;
+    wrong[6].bytes--;
+    wrong[7].offset = size + 1;
+    wrong[8].offset++;
+    wrong[9].dims[0] = 4;
+    for (int i = 0; i < 10; i++) {
+        CHECK_INT(qsim_array_read(&wrong[i], copy, size, 0, 1, out, 6, &e), QSIM_E_ARGUMENT);
+        CHECK_STR(e.message, "the array was not parsed from these bytes");
+    }
+    CHECK_INT(qsim_array_read(NULL, copy, size, 0, 1, out, 6, NULL), QSIM_E_ARGUMENT);
+    for (int64_t first = -1; first <= 4; first++)
+        for (int64_t count = -1; count <= 4; count++) {
+            const bool good = first >= 0 && count >= 0 && first + count <= 3;
+            uint8_t *exact = malloc(count > 0 ? 2 * (size_t)count : 1);
+            CHECK_INT(qsim_array_read(&a, copy, size, first, count, exact,
+                                      count > 0 ? 2 * (size_t)count : 0, &e),
+                      good ? QSIM_OK : QSIM_E_ARGUMENT);
+            CHECK(good ? memcmp(exact, six + 2 * first, 2 * (size_t)count) == 0
+                       : strstr(e.message, "of an array of 3") != NULL);
+            free(exact);
+        }
+    CHECK_INT(qsim_array_read(&a, copy, size, 0, 3, out, 5, &e), QSIM_E_ARGUMENT);
+    CHECK_STR(e.message, "6 bytes do not fit a buffer of 5");
+    CHECK_INT(qsim_array_read(&a, copy, size, 0, 3, NULL, 6, NULL), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_array_read(&a, NULL, size, 0, 3, out, 6, NULL), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_array_read(&a, NULL, size, 3, 0, NULL, 0, NULL), QSIM_OK);
+    free(copy);
+    CHECK_INT(parse("{'descr': '|u1', 'fortran_order': False, 'shape': (0, 2)}", six, 0, &a),
+              QSIM_OK);
+    CHECK_INT(qsim_array_read(&a, file, a.offset, 0, 0, out, 6, NULL), QSIM_OK);
+    CHECK_INT(qsim_array_read(&a, file, a.offset, 0, 1, out, 6, NULL), QSIM_E_ARGUMENT);
+    /* Column by column in the other byte order: 0x0102 0x0304 beside 0x0506. */
+    uint16_t words[3];
+    CHECK_INT(parse("{'descr': '>u2', 'fortran_order': True, 'shape': (3, 1)}", six, 6, &a),
+              QSIM_OK);
+    CHECK_INT(qsim_array_read(&a, file, a.offset + 6, 0, 3, words, 6, NULL), QSIM_OK);
+    CHECK(words[0] == 0x0102 && words[1] == 0x0304 && words[2] == 0x0506);
+}
+
 static void test_npy_arguments(void) {
     qsim_array a = {.struct_size = sizeof(a)}, old = {.struct_size = sizeof(old) - 1};
     CHECK_INT(qsim_npy_parse(file, 64, 0, NULL, NULL), QSIM_E_ARGUMENT);
@@ -491,6 +546,7 @@ int main(void) {
     test_npy_types();
     test_npy_begins();
     test_npy_arguments();
+    test_array_reads();
     test_npy_write();
     test_npy_headers();
     test_idx();
