@@ -113,34 +113,16 @@ static const struct {
     {"qsim-recipe 1\nlayer \"x float\n", "line 2: the name does not end", QSIM_E_FORMAT},
     {"qsim-recipe 1\nlayer \"\" float\n", "line 2: the name is malformed", QSIM_E_FORMAT},
     {"qsim-recipe 1\nlayer \"\\x00\" float\n", "line 2: the name is malformed", QSIM_E_FORMAT},
-    {"qsim-recipe 1\nlayer \"x\"\n", "line 2: expected what becomes of it, but the line ends",
-     QSIM_E_FORMAT},
-    {"qsim-recipe 1\nlayer \"x\" weights int5\n", "line 2: expected a type of weights, not 'int5'",
-     QSIM_E_FORMAT},
     {"qsim-recipe 1\nlayer \"x\" weights int8 equalize 3\n",
      "line 2: expected what version 1 knows of a layer, not 'equalize'", QSIM_E_FORMAT},
-    {"qsim-recipe 1\nequalize \"x\"\n",
-     "line 2: expected how many channels there are, but the line ends", QSIM_E_FORMAT},
-    {"qsim-recipe 1\nequalize \"x\" 2 1\n",
-     "line 2: expected a number for each channel, but the line ends", QSIM_E_FORMAT},
     {"qsim-recipe 1\nequalize \"x\" 2 1 0\n", "line 2: a factor is not above 0, or out of range",
      QSIM_E_FORMAT},
     {"qsim-recipe 1\nequalize \"x\" 1 2 float\n", "line 2: expected the end of the line",
      QSIM_E_FORMAT},
     {"qsim-recipe 1\nequalize \"x\" 1 2\nequalize \"x\" 1 2\n", "line 3: the name stands twice",
      QSIM_E_FORMAT},
-    {"qsim-recipe 1\nlayer \"x\" weights int8 block 0\n",
-     "line 2: expected the size of blocks, not '0'", QSIM_E_FORMAT},
-    {"qsim-recipe 1\nlayer \"x\" weights int8 block 2147483648\n",
-     "line 2: expected the size of blocks, not '2147483648'", QSIM_E_FORMAT},
-    {"qsim-recipe 1\nlayer \"x\" weights int8 rounding up\n",
-     "line 2: expected a rounding, not 'up'", QSIM_E_FORMAT},
-    {"qsim-recipe 1\nlayer \"x\" weights int8 bias-correction given\n",
-     "line 2: expected how many channels there are, but the line ends", QSIM_E_FORMAT},
     {"qsim-recipe 1\nlayer \"x\" weights int8 bias-correction given 9999999999 1\n",
      "line 2: expected how many channels there are, not '9999999999'", QSIM_E_FORMAT},
-    {"qsim-recipe 1\nlayer \"x\" weights int8 bias-correction given 2 1\n",
-     "line 2: expected a number for each channel, but the line ends", QSIM_E_FORMAT},
     {"qsim-recipe 1\nlayer \"x\" weights int8 bias-correction given 1 0x1p+999\n",
      "line 2: a bias correction is not finite", QSIM_E_FORMAT},
     {"qsim-recipe 1\nlayer \"x\" float 1\n", "line 2: expected the end of the line, not '1'",
@@ -156,15 +138,79 @@ static const struct {
      QSIM_E_FORMAT},
     {"qsim-recipe 1\ntensor \"x\" uint8 range 1 0x1p+999\n", "line 2: the range is not one",
      QSIM_E_FORMAT},
-    {"qsim-recipe 1\ntensor \"x\" uint8 range 1 nan\n",
-     "line 2: expected the two ends of the range, not 'nan'", QSIM_E_FORMAT},
-    {"qsim-recipe 1\ntensor \"x\" uint8 range 1\n",
-     "line 2: expected the two ends of the range, but the line ends", QSIM_E_FORMAT},
-    {"qsim-recipe 1\ntensor \"x\" uint8 method percentile 101\n",
-     "line 2: expected a percentile in (0, 100], not '101'", QSIM_E_FORMAT},
     {"qsim-recipe 1\ntensor \"x\" uint8 reduced\n",
      "line 2: expected what version 1 knows of a tensor, not 'reduced'", QSIM_E_FORMAT},
+    {"qsim-recipe\n", "line 1: not a recipe", QSIM_E_FORMAT},
+    {"qsim-recipes 1\n", "line 1: not a recipe", QSIM_E_FORMAT},
 };
+/* A line and its last word, which is wrong; "": the line ends there; NULL: that it is not of this
+ * kind. */
+static const struct {
+    const char *line, *word, *expected;
+} last_words[] = {
+    {"layer \"x\"", "", "what becomes of it"},
+    {"layer \"x\" weights", "int5", "a type of weights"},
+    {"equalize \"x\"", "", "how many channels there are"},
+    {"equalize \"x\" 2 1", "", "a number for each channel"},
+    {"layer \"x\" weights int8 block", "0", "the size of blocks"},
+    {"layer \"x\" weights int8 block", "2147483648", "the size of blocks"},
+    {"layer \"x\" weights int8 rounding", "up", "a rounding"},
+    {"layer \"x\" weights int8 bias-correction given", "", "how many channels there are"},
+    {"layer \"x\" weights int8 bias-correction given 2 1", "", "a number for each channel"},
+    {"tensor \"x\" uint8 range 1", "nan", "the two ends of the range"},
+    {"tensor \"x\" uint8 range 1", "", "the two ends of the range"},
+    {"layer \"x\" weights", "", "a type of weights"},
+    {"layer \"x\"", "uint8", "weights, float or integer"},
+    {"layer \"x\" weights int8 block", "1.5", "the size of blocks"},
+    {"layer \"x\" weights int8 block", "", "the size of blocks"},
+    {"layer \"x\" weights int8 rounding", "", "a rounding"},
+    {"layer \"x\" weights int8 bias-correction", "maybe", "on, off or given"},
+    {"layer \"x\" weights int8 bias-correction", "", "on, off or given"},
+    {"layer \"x\" weights int8 range", "", NULL}, /* of tensors alone */
+    {"layer \"x\" weights int8 method", "", NULL},
+    {"tensor \"x\"", "", "what becomes of it"},
+    {"tensor \"x\"", "weights", "a type or float"},
+    {"tensor \"x\"", "int4", "a type or float"},
+    {"tensor \"x\" uint8 method", "nothing", "a method"},
+    {"tensor \"x\" uint8 method", "", "a method"},
+    {"tensor \"x\" uint8 method percentile", "", "a percentile in (0, 100]"},
+    {"tensor \"x\" uint8 method percentile", "x", "a percentile in (0, 100]"},
+    {"tensor \"x\" uint8 method percentile", "0", "a percentile in (0, 100]"},
+    {"tensor \"x\" uint8 method percentile", "100.01", "a percentile in (0, 100]"},
+    {"tensor \"x\" uint8 range", "x", "the two ends of the range"},
+    {"tensor \"x\" uint8 range 1", "x", "the two ends of the range"},
+    {"tensor \"x\" uint8 rounding", "", NULL}, /* of layers alone */
+    {"tensor \"x\" uint8 channel", "", NULL},
+    {"tensor \"x\" uint8 bias-correction", "", NULL},
+    {"equalize \"x\"", "0", "how many channels there are"},
+    {"equalize \"x\"", "0.5", "how many channels there are"},
+    {"equalize \"x\"", "1.5", "how many channels there are"},
+    {"equalize \"x\" 1", "x", "a number for each channel"},
+};
+
+static void test_last_words(void) {
+    for (size_t i = 0; i < sizeof(last_words) / sizeof(*last_words); i++) {
+        char text_of[128], wanted[128];
+        qsim_recipe *r = NULL;
+        qsim_error e = {0};
+        const char *word = last_words[i].word, *line = last_words[i].line;
+        const int n =
+            snprintf(text_of, sizeof(text_of), "qsim-recipe 1\n%s %s\n1 2 3\n", line, word);
+        if (last_words[i].expected)
+            snprintf(wanted, sizeof(wanted),
+                     *word ? "t: line 2: expected %s, not '%s'"
+                           : "t: line 2: expected %s, but the line ends",
+                     last_words[i].expected, word);
+        else
+            snprintf(wanted, sizeof(wanted),
+                     "t: line 2: expected what version 1 knows of a %.6s, not '%s'",
+                     line[0] == 'l' ? "layer" : "tensor", strrchr(line, ' ') + 1);
+        CHECK_INT(qsim_recipe_load_memory(NULL, text_of, (size_t)n, "t", &r, &e), QSIM_E_FORMAT);
+        CHECK_STR(e.message, wanted);
+        qsim_recipe_free(r);
+    }
+}
+
 static void test_refused(void) {
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         qsim_recipe *r = NULL;
@@ -546,6 +592,7 @@ int main(void) {
     test_read();
     test_by_hand();
     test_refused();
+    test_last_words();
     test_set();
     test_files();
     test_memory();
