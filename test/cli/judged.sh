@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Networks of pictures, quantized on values that they were trained on and on others: what the verdict
-# says of the input, as a table. `ok`: no warning; `off`: a warning, and other values to try; `raw`:
+# says of the input, as a table. `ok`: no warning; `off`: a warning, and other values to try, the right
+# ones, if the row ends in them, among them; `raw`:
 # wrong values that are named as raw pixels; `?`: wrong values of which nothing tells, which is said.
 # With labels: `right`: no warning; `wrong`: a warning by labels; `moved`: labels of other classes.
 # Usage: judged.sh QSIM SOURCE
@@ -16,7 +17,7 @@ labels=$shared/data/fashion-mnist/t10k-labels-idx1-ubyte.gz
 gunzip -c "$labels" >"$dir/labels"
 { head -c 8 "$dir/labels" && tail -c +9 "$dir/labels" | tr '\000-\011' '\001-\011\000'; } >"$dir/moved"
 imagenet=mean=0.485:0.456:0.406,std=0.229:0.224:0.225
-while read -r wanted model preprocess; do
+while read -r wanted model preprocess values; do
     case $model in fashion* | mnist*) data=$fashion limit=32 ;; *) data=$photos limit=3 ;; esac
     case $wanted in right | wrong) data=$fashion,$labels limit=160 ;; moved) data=$fashion,$dir/moved limit=160 ;; esac
     "$qsim" quantize "$models/$model.onnx" --data "$data" --limit $limit --held-out 128 --preprocess "$preprocess" \
@@ -42,7 +43,7 @@ while read -r wanted model preprocess; do
     '?') grep -q '^ *input .*; not judged: ' "$dir/out" || { echo "FAILED: judged" && failed=1; } ;;
     *)
         [ -n "$why" ] && [ "$grade" != good ] || { echo "FAILED: no warning" && failed=1; }
-        grep -q '^next .* --preprocess ' "$dir/out" || { echo "FAILED: no other values to try" && failed=1; }
+        sed -n '/^next/,$p' "$dir/out" | grep -q -e "--preprocess .*$values" || { echo "FAILED: no other values to try" && failed=1; }
         ! grep -qE -e '--method|qsim auto' "$dir/out" || { echo "FAILED: other methods" && failed=1; }
         ;;
     esac
@@ -59,7 +60,8 @@ off fashion_mobilenetv2_tiny mean=0.5,std=0.5
 ok mnist-8 scale=1/255
 off mnist-8 scale=1
 ok mobilenet_v1_025_224_imagenet tf
-off mobilenet_v1_025_224_imagenet fit=crop
+off mobilenet_v1_025_224_imagenet fit=crop mean=0.5,std=0.5
+off mobilenet_v1_025_224_imagenet imagenet mean=0.5,std=0.5
 off mobilenet_v1_025_224_imagenet caffe
 ok coral_mobilenet_v2_1.0_224_fp32deq tf
 off coral_mobilenet_v2_1.0_224_fp32deq fit=crop,scale=1
@@ -76,7 +78,8 @@ off squeezenet1.1_fp32_from_fp16 fit=crop
 off squeezenet1.1_fp32_from_fp16 imagenet
 raw squeezenet1.1_fp32_from_fp16 fit=crop,scale=1
 ok cifar_resnet20_akamaster imagenet
-off cifar_resnet20_akamaster fit=crop
+off cifar_resnet20_akamaster fit=crop $imagenet
+off cifar_resnet20_akamaster tf $imagenet
 off cifar_resnet20_akamaster fit=crop,scale=1
 ok mlptiny_ic_resnet8_fp32 fit=crop,scale=1
 off mlptiny_ic_resnet8_fp32 fit=crop

@@ -114,8 +114,20 @@ static bool add_samples(next_steps *n, const tool *t, const judging *j) {
     return true;
 }
 
-/* Adds lines with other ranges of the input than one unknown to the model: 0…1, 0…255, -1…1. */
-static void add_input(next_steps *n, const tool *t, const judging *j) {
+/* Is the first input pictures of three colours? */
+static bool takes_colours(const qsim_model *m) {
+    qsim_value_info v = {.struct_size = sizeof(v)};
+    return qsim_model_input_count(m) > 0 && qsim_model_input(m, 0, &v) == QSIM_OK && v.rank == 4 &&
+           (v.dims[1] == 3 || v.dims[3] == 3);
+}
+
+/*
+ * Adds lines with other ranges of the input than one unknown to the model: ImageNet's, 0…1, 0…255,
+ * -1…1.
+ */
+static void add_input(next_steps *n, const tool *t, const quantizing *q, const judging *j) {
+    static const char *const imagenet = "scale=1/255,mean=0.485:0.456:0.406,std=0.229:0.224:0.225";
+    static const char *const centred = "scale=1/255,mean=0.5,std=0.5";
     static const char *const scale[] = {"scale=", NULL};
     static const char *const values[] = {"scale=", "mean=", "std=", NULL};
     const char *how = args_value(&t->args, "preprocess"), *spec = args_value(&t->args, "data");
@@ -130,6 +142,11 @@ static void add_input(next_steps *n, const tool *t, const judging *j) {
         add_values(n, t, scale, "scale=1/255");
         return;
     }
+    const bool is_centred = in.least < 0 && in.least >= -1 && in.greatest <= 1;
+    if (!array && in.least < 0 && !is_centred)
+        add_values(n, t, values, centred);
+    if (!array && (is_centred || (in.least >= 0 && in.greatest <= 1)) && takes_colours(q->model))
+        add_values(n, t, values, imagenet);
     if (!array && in.least < 0) {
         text_printf(&more, "scale=1/255%s", plain);
         add_values(n, t, values, more.data);
@@ -140,7 +157,7 @@ static void add_input(next_steps *n, const tool *t, const judging *j) {
         add_values(n, t, values, more.data);
     }
     if (!array && in.least >= 0)
-        add_values(n, t, values, "scale=1/255,mean=0.5,std=0.5");
+        add_values(n, t, values, centred);
     text_free(&more);
 }
 
@@ -165,11 +182,11 @@ void next_steps_find(const tool *t, const quantizing *q, const judging *j, next_
     if (add_samples(n, t, j))
         return;
     if (strange)
-        add_input(n, t, j);
+        add_input(n, t, q, j);
     if (strange || worst <= QSIM_GRADE_GOOD)
         return;
     if (has_warning(j, "raw-pixels"))
-        add_input(n, t, j);
+        add_input(n, t, q, j);
     if (args_has(&t->args, "weight-scheme") && q->options.weight_scheme)
         add(n, t, scheme, "--weight-scheme channel");
     if (q->options.mode == QSIM_MODE_STATIC && q->options.method == QSIM_METHOD_MINMAX &&
