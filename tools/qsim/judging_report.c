@@ -73,7 +73,7 @@ static void print_labels(const judging *j) {
     if (!qsim_verdict_labels(j->verdict, &l))
         table_line(
             "",
-            "accuracy %.2f %% of %llu label%s; the float model %.2f %%, by its own scores %.0f %%",
+            "accuracy %.2f %% of %llu label%s; the float model %.2f %%, its mean confidence %.0f %%",
             percent(l.right_quantized, l.rows), (unsigned long long)l.rows,
             tool_plural((int64_t)l.rows), percent(l.right, l.rows), 100 * l.confidence);
 }

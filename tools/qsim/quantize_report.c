@@ -155,16 +155,27 @@ int quantize_print_layers(const tool *t, quantizing *q) {
     return tool_print_json(t, &j);
 }
 
-/* Prints "2 int8, 2 fp32: LSTM 2 (1.22 MB)". */
+static int count_narrow(const quantizing *q) {
+    int found = 0;
+    for (size_t i = 0; i < q->layer_count; i++)
+        found += q->layers[i].scheme >= 0 && qsim_dtype_bits(q->layers[i].dtype) < 8;
+    return found;
+}
+
+/* Prints "2 int8, 2 fp32: LSTM 2 (1.22 MB)", before it "3 int4, " if there are such. */
 static void print_counts(quantizing *q) {
+    const int narrow = count_narrow(q);
     int integer, floats;
     float_parts f;
     text what = {0};
+    char first[32] = "";
     count_layers(q, &integer, &floats);
     find_floats(q, &f);
     float_parts_text(&f, &what);
-    table_line("layers", "%d int8, %d fp32%s%s", integer, f.nodes, what.size ? ": " : "",
-               what.data ? what.data : "");
+    if (narrow > 0)
+        snprintf(first, sizeof(first), "%d int4, ", narrow);
+    table_line("layers", "%s%d int8, %d fp32%s%s", first, integer - narrow, f.nodes,
+               what.size ? ": " : "", what.data ? what.data : "");
     text_free(&what);
     float_parts_free(&f);
 }
