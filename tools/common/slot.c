@@ -101,11 +101,10 @@ static int give_axis(const tool *t, slot *slots, size_t count, const char *given
                             "--shape '%.100s' names no input and no free axis of the model", given);
 }
 
-/* Gives an axis that has no size yet the one that another input has for this name. */
-static void share_sizes(slot *slots, size_t count) {
-    for (size_t i = 0; i < count * count; i++) {
-        slot *to = &slots[i / count];
-        const slot *from = &slots[i % count];
+/* Gives free axes without a size the sizes that `from` has for their names. */
+static void share_sizes(slot *slots, size_t count, const slot *from) {
+    for (size_t i = 0; i < count; i++) {
+        slot *to = &slots[i];
         for (int32_t k = 0; k < to->rank * from->rank; k++) {
             const int32_t at = k / from->rank, other = k % from->rank;
             if (to->dims[at] < 0 && to->axes[at] && from->axes[other] &&
@@ -136,8 +135,11 @@ static int give_shapes(const tool *t, slot *slots, size_t count) {
     for (size_t k = 0; code == EXIT_OK && (given = args_repeated(&t->args, "shape", k)); k++)
         if (shaped_input(given, slots, count, &sizes) == count)
             code = give_axis(t, slots, count, given);
-    if (code == EXIT_OK)
-        share_sizes(slots, count);
+    for (size_t k = 0; code == EXIT_OK && (given = args_repeated(&t->args, "shape", k)); k++) {
+        const size_t i = shaped_input(given, slots, count, &sizes);
+        if (i < count)
+            share_sizes(slots, count, &slots[i]);
+    }
     return code;
 }
 
