@@ -156,6 +156,17 @@ static inline size_t qs_align(size_t n, size_t power) {
     return (n + power - 1) & ~(power - 1);
 }
 
+/*
+ * A size as a number, and a number as a size. None reaches 2^63, and what is one instruction for
+ * signed integers is ten for unsigned ones.
+ */
+static inline double qs_real(size_t n) {
+    return (double)(int64_t)n;
+}
+static inline size_t qs_whole(double v) {
+    return (size_t)(int64_t)v;
+}
+
 /* ---- options (options.c) ---- */
 
 /*

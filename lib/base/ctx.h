@@ -73,10 +73,7 @@ void qs_ctx_view(const qsim_ctx *ctx, qs_stop *stop, qsim_ctx *view);
 /* Whether to go on: QSIM_OK, QSIM_E_CANCELLED or QSIM_E_TIME. Cheap; `ctx` may be a view. */
 int qs_stop_code(const qsim_ctx *ctx);
 static inline bool qs_stopped(const qsim_ctx *ctx) {
-    for (qs_stop *s = ctx->stop; s; s = s->outer)
-        if (atomic_load_explicit(&s->code, memory_order_relaxed) || s->deadline_ns)
-            return qs_stop_code(ctx) != QSIM_OK;
-    return false;
+    return qs_stop_code(ctx) != QSIM_OK;
 }
 /* The same for a loop over small items with counter `i`: checks every 32768th time. */
 static inline bool qs_stopped_at(const qsim_ctx *ctx, size_t i) {

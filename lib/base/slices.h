@@ -26,17 +26,9 @@
 #define QS_POOLED        100.0 /* bytes looked at */
 
 /* How many slices `items` independent pieces of work altogether are cut into: 1 … threads. */
-static inline size_t qs_slice_count(const qsim_ctx *ctx, size_t items, double ns) {
-    size_t most = ctx->threads > 0 ? (size_t)ctx->threads : 1;
-    const double worth = ns / (ctx->parallel ? QS_LENT_SLICE_NS : QS_SLICE_NS);
-    if (worth < (double)most)
-        most = worth < 1.0 ? 1 : (size_t)worth;
-    return items < most ? (items ? items : 1) : most;
-}
+size_t qs_slice_count(const qsim_ctx *ctx, size_t items, double ns);
 
 /* First item of slice i of n. */
-static inline size_t qs_slice_begin(size_t items, size_t n, size_t i) {
-    return items / n * i + (items % n < i ? items % n : i);
-}
+size_t qs_slice_begin(size_t items, size_t n, size_t i);
 
 #endif
