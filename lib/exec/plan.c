@@ -386,7 +386,7 @@ int qs_plan_create(const qsim_session *s, qsim_ctx *ctx, const qsim_tensor *inpu
     qs_arena_init(&plan->arena, s->ctx);
     int code = QSIM_E_NOMEM;
     plan->values = qs_arena_alloc(&plan->arena, g->value_count + 1, sizeof(*plan->values));
-    plan->address = qs_arena_alloc(&plan->arena, g->value_count + 1, sizeof(*plan->address));
+    plan->address = qs_eval_addresses(&plan->arena, g);
     if (!plan->values || !plan->address)
         goto fail;
     memcpy(plan->values, g->values, g->value_count * sizeof(*plan->values));

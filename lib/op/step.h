@@ -53,7 +53,7 @@ typedef struct qs_fault {
 /* Addresses of every value of the plan while it executes, and the step's scratch memory. */
 typedef struct qs_frame {
     qsim_ctx *ctx;
-    void *const *address; /* by value id */
+    void *const *address; /* by value id; address[QS_NONE] is NULL */
     void *scratch;        /* of this step, 64-byte aligned, as large as the step asked for */
     qs_fault *fault;      /* or NULL; set by a step that finds a value breaking its rule */
     /* For a row with a `bound`: the outputs' actual sizes, written by the step. */
@@ -123,10 +123,10 @@ const qs_value *qs_lower_out(const qs_lower *l, int32_t index);
 
 /* Address of the step's input or output during execution; NULL if it is left out. */
 static inline const void *qs_step_in(const qs_step *s, const qs_frame *f, int32_t index) {
-    return s->in[index] == QS_NONE ? NULL : f->address[s->in[index]];
+    return f->address[s->in[index]];
 }
 static inline void *qs_step_out(const qs_step *s, const qs_frame *f, int32_t index) {
-    return s->out[index] == QS_NONE ? NULL : f->address[s->out[index]];
+    return f->address[s->out[index]];
 }
 
 #endif

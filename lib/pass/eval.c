@@ -78,6 +78,11 @@ static int apply(const qs_eval *e, qs_id node, rule_fn rule) {
     return code;
 }
 
+void **qs_eval_addresses(qs_arena *arena, const qs_graph *g) {
+    void **none = qs_arena_alloc(arena, g->value_count + 1, sizeof(*none));
+    return none ? none + 1 : NULL;
+}
+
 int qs_eval_infer(const qs_eval *e, qs_id node) {
     return apply(e, node, qs_op_infer_exact);
 }

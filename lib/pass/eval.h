@@ -17,12 +17,14 @@ typedef struct qs_eval {
     qsim_ctx *ctx;
     qs_graph *graph;
     qs_value *values;
-    void **address;  /* by value; NULL if no node is evaluated */
+    void **address;  /* of qs_eval_addresses; NULL if no node is evaluated */
     qs_arena *arena; /* dims, parameters and results */
     const char *model;
     qsim_error *error;
 } qs_eval;
 
+/* Room for the address of each value, all NULL, and of QS_NONE; NULL: out of memory. */
+void **qs_eval_addresses(qs_arena *arena, const qs_graph *g);
 /* Runs a node's shape rule on e->values and stores what it finds there. */
 int qs_eval_infer(const qs_eval *e, qs_id node);
 /* The same with the rule `bound`, which gives upper bounds of sizes that depend on data. */

@@ -165,10 +165,10 @@ static const qs_id own_ids[] = {0, 1, 2, 3, QS_NONE, QS_NONE, 4, 5};
 static void run_scaled_into(const qs_step *s, const qs_frame *f) {
     const scaled_params *p = s->params;
     scale_job job = job_of(&p->scaled, s, f);
-    void *address[OWN + 1];
+    void *own_address[1 + OWN + 1] = {NULL}, **address = own_address + 1;
     for (int32_t i = 0; i < OWN; i++) {
         const int32_t from = i < 4 ? i : p->scaled.integers ? QS_I8_ADD : 0;
-        address[i] = s->in[from] == QS_NONE ? NULL : f->address[s->in[from]];
+        address[i] = f->address[s->in[from]];
     }
     address[OWN] = f->scratch;
     const qs_frame own = {.ctx = f->ctx,

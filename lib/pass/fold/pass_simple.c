@@ -156,7 +156,7 @@ int qs_pass_fold(qs_pass *p, int flags) {
     qs_eval e = {.ctx = p->ctx,
                  .graph = g,
                  .values = g->values,
-                 .address = qs_calloc(p->ctx, g->value_count + 1, sizeof(void *)),
+                 .address = qs_eval_addresses(&g->arena, g),
                  .arena = &g->arena,
                  .model = p->model,
                  .error = p->error};
@@ -176,7 +176,6 @@ int qs_pass_fold(qs_pass *p, int flags) {
         p->fold_left += p->fold_left == 0;
         qs_graph_remove_node(g, id);
     }
-    qs_free(p->ctx, e.address);
     if (!code && qs_graph_prune(g))
         code = qs_pass_no_memory(p);
     return code;

@@ -56,7 +56,7 @@ static int compute(qs_pass *p, qs_id node, const lookup *a, const lookup *b, uin
     if (!code) {
         e.values = g->values;
         e.error = p->error;
-        e.address = qs_arena_alloc(&g->arena, g->value_count, sizeof(void *));
+        e.address = qs_eval_addresses(&g->arena, g);
         code = e.address ? qs_eval_const(&e, id, NULL, 4096, &done) : qs_pass_no_memory(p);
     }
     if (!code && done)

@@ -144,7 +144,7 @@ static int evaluate(evaluation *l, const qs_id *result, const uint8_t **table) {
     qs_eval e = {.ctx = p->ctx,
                  .graph = l->g,
                  .values = l->g->values,
-                 .address = qs_arena_alloc(&l->g->arena, l->g->value_count, sizeof(void *)),
+                 .address = qs_eval_addresses(&l->g->arena, l->g),
                  .arena = &l->g->arena,
                  .model = p->model,
                  .error = p->error};
