@@ -43,9 +43,9 @@ void qs_plan_timed(qs_plan *plan) {
     read_clocks(plan, &ns, &ticks);
     ns -= plan->began_ns;
     ticks -= plan->began_ticks;
-    plan->tick_ns = ticks ? (double)ns / (double)ticks : 0;
+    plan->tick_ns = ticks ? qs_real(ns) / qs_real(ticks) : 0;
     for (size_t i = 0; i < plan->timed; i++)
-        plan->nanoseconds[i] = (uint64_t)(plan->tick_ns * (double)plan->nanoseconds[i]);
+        plan->nanoseconds[i] = (uint64_t)(plan->tick_ns * qs_real(plan->nanoseconds[i]));
 }
 
 /* ---- steps ---- */

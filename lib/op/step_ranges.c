@@ -42,12 +42,12 @@ void qs_ranges(const qsim_ctx *ctx, size_t n, size_t grain, qs_range_fn fn, cons
         fn(arg, 0, n);
         return;
     }
-    const double work = grain ? (double)n / (double)grain * QS_SLICE_NS : 0.0;
+    const double work = grain ? qs_real(n) / qs_real(grain) * QS_SLICE_NS : 0.0;
     size_t parts = ctx ? qs_slice_count(ctx, n, work) : 1;
     /* Long work is divided into more parts, since a stop is noticed between parts. */
-    if (ctx && work > (double)parts * LONGEST_PART_NS && n > parts) {
+    if (ctx && work > qs_real(parts) * LONGEST_PART_NS && n > parts) {
         const double wanted = work / LONGEST_PART_NS;
-        parts = wanted < (double)n ? (size_t)wanted + 1 : n;
+        parts = wanted < qs_real(n) ? qs_whole(wanted) + 1 : n;
     }
     const size_t unit = n / (parts + !parts) < 16 * QS_RANGE_UNIT ? 1 : QS_RANGE_UNIT;
     /* A grain of one item may be much longer than a slice. */

@@ -191,12 +191,12 @@ double qsim_divergence_loss(const qsim_divergence *d) {
     if (!d || d->rows == 0)
         return NAN;
     if (d->answer != QSIM_ANSWER_VALUES)
-        return d->kl / (double)d->rows;
+        return d->kl / qs_real(d->rows);
     return d->noise == 0 ? 0 : d->noise / d->signal;
 }
 
 double qsim_divergence_agreement(const qsim_divergence *d) {
     if (!d || d->rows == 0 || d->answer == QSIM_ANSWER_VALUES)
         return NAN;
-    return 100.0 * (double)d->agree / (double)d->rows;
+    return 100.0 * qs_real(d->agree) / qs_real(d->rows);
 }

@@ -45,7 +45,7 @@ static int damp_diagonal(double *h, size_t n) {
     double sum = 0;
     for (size_t i = 0; i < n; i++)
         sum += h[i * n + i];
-    const double mean = sum / (double)n;
+    const double mean = sum / qs_real(n);
     if (!isfinite(mean) || mean < 0)
         return QSIM_E_VALUE;
     for (size_t i = 0; i < n; i++)

@@ -46,11 +46,11 @@ void qs_gram_merge(qsim_calibration *into, const qsim_calibration *from);
 const qs_gram *qs_gram_find(const qs_quantizer *q, const qs_layer *l);
 
 static inline double qs_gram_moment(const qs_gram *g, size_t i, size_t j) {
-    return g->sum[i * g->n + j] / (double)g->rows;
+    return g->sum[i * g->n + j] / qs_real(g->rows);
 }
 static inline double qs_gram_covariance(const qs_gram *g, size_t i, size_t j) {
     const double *mean = g->sum + g->n * g->n;
-    return qs_gram_moment(g, i, j) - mean[i] / (double)g->rows * (mean[j] / (double)g->rows);
+    return qs_gram_moment(g, i, j) - mean[i] / qs_real(g->rows) * (mean[j] / qs_real(g->rows));
 }
 
 #endif

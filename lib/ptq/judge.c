@@ -130,7 +130,7 @@ static void conclude(const qs_judge *j, const qsim_divergence *d, uint64_t right
     out->sqnr = first->noise > 0 ? 10 * log10(first->signal / first->noise) : INFINITY;
     out->rows = (int64_t)first->rows;
     if (j->options->labels)
-        out->top1 = 100.0 * (double)right / (double)labelled_rows(j);
+        out->top1 = 100.0 * qs_real(right) / qs_real(labelled_rows(j));
 }
 
 int qs_judge_model(qs_judge *j, const qsim_model *candidate, qsim_judgement *out,
@@ -150,7 +150,7 @@ int qs_judge_model(qs_judge *j, const qsim_model *candidate, qsim_judgement *out
     }
     for (size_t k = 0; k < j->outputs && !code; k++) {
         j->kinds[k] = d[k].answer;
-        j->totals[k] = d[k].answer == QSIM_ANSWER_VALUES ? d[k].signal : (double)d[k].rows;
+        j->totals[k] = d[k].answer == QSIM_ANSWER_VALUES ? d[k].signal : qs_real(d[k].rows);
     }
     if (!code)
         conclude(j, d, right, out);
@@ -168,7 +168,7 @@ void qs_judge_copy(qs_judge *j, int from, int to) {
 bool qs_judge_is_sure(const qs_judge *j, int list, int than, double errors) {
     const double *a = j->losses + (size_t)list * j->samples;
     const double *b = j->losses + (size_t)than * j->samples;
-    const double n = (double)j->samples;
+    const double n = qs_real(j->samples);
     double sum = 0, squares = 0, all = 0;
     for (size_t i = 0; i < j->samples; i++) {
         const double fall = b[i] - a[i];

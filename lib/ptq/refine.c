@@ -73,7 +73,7 @@ static int find_means(const qs_search *s, const qsim_model *m, const char *tenso
                            "%s: tensor '%s' has other channels than weights", m->name, tensor);
     }
     for (size_t c = 0; c < to->channels && to->positions; c++)
-        to->sum[c] /= (double)to->positions;
+        to->sum[c] /= qs_real(to->positions);
     qsim_run_free(run);
     qsim_session_free(session);
     return code;

@@ -86,7 +86,7 @@ static double median(uint64_t *ns, size_t count) {
             ns[k] = ns[k - 1];
             ns[k - 1] = swap;
         }
-    return (double)ns[count / 2];
+    return qs_real(ns[count / 2]);
 }
 
 int qs_time_model(const qs_judge *j, const qsim_model *m, double *microseconds, qsim_error *error) {
@@ -118,7 +118,7 @@ static void add_steps(const qsim_run *run, const qs_node_time *times, double *su
             continue;
         for (size_t k = 0; k < count; k++)
             if (is_same(s.node, times[k].name) || is_same(s.node, times[k].other))
-                sum[k] = (isnan(sum[k]) ? 0 : sum[k]) + (double)s.nanoseconds / 1e3;
+                sum[k] = (isnan(sum[k]) ? 0 : sum[k]) + qs_real(s.nanoseconds) / 1e3;
     }
 }
 

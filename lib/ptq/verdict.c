@@ -91,7 +91,7 @@ static double agreement(const qs_pair *p) {
     const qsim_metrics *m = &p->metrics;
     if (p->classes)
         return m->rows ? 100.0 * (double)m->agree / (double)m->rows : (double)NAN;
-    return m->count ? 100.0 * (double)(m->count - m->outside) / (double)m->count : (double)NAN;
+    return m->count ? 100.0 * qs_real(m->count - m->outside) / qs_real(m->count) : (double)NAN;
 }
 
 static int32_t by_bounds(double x, double good, double doubtful) {

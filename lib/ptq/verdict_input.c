@@ -121,7 +121,7 @@ static bool certain_of_pixels(const qs_seen_data *d) {
  * give.
  */
 static double information(const qs_seen_data *d, double *entropy) {
-    const double rows = (double)d->shared;
+    const double rows = qs_real(d->shared);
     *entropy = 0;
     for (size_t c = 0; c < d->classes; c++) {
         const double p = d->share[c] / rows;
@@ -210,7 +210,7 @@ int qsim_verdict_input(const qsim_verdict *v, qsim_verdict_input_info *info) {
     const qsim_verdict_input_info own = {.name = v->input,
                                          .least = (double)v->data.least,
                                          .greatest = (double)v->data.greatest,
-                                         .mean = v->data.sum / (double)v->data.elements,
+                                         .mean = v->data.sum / qs_real(v->data.elements),
                                          .fits = v->fits};
     return qs_give(info, &own, sizeof(own));
 }

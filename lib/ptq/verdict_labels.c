@@ -38,7 +38,7 @@ int qsim_verdict_label(qsim_verdict *v, const int64_t *labels, size_t count, qsi
         l->rows++;
         l->right += qs_first_largest(a, n) == label;
         l->right_quantized += qs_first_largest(b, n) == label;
-        l->confidence += (qs_first_probability(a, n) - l->confidence) / (double)l->rows;
+        l->confidence += (qs_first_probability(a, n) - l->confidence) / qs_real(l->rows);
     }
     qs_verdict_warn(v);
     return QSIM_OK;
@@ -46,7 +46,7 @@ int qsim_verdict_label(qsim_verdict *v, const int64_t *labels, size_t count, qsi
 
 /* One bound of the confidence interval of a share (Wilson, Probable inference, 1927). */
 static double bound(uint64_t right, uint64_t rows, double z) {
-    const double n = (double)rows, p = (double)right / n, zz = z * z;
+    const double n = qs_real(rows), p = qs_real(right) / n, zz = z * z;
     return (p + zz / (2 * n) + z * sqrt(p * (1 - p) / n + zz / (4 * n * n))) / (1 + zz / n);
 }
 
@@ -54,7 +54,7 @@ void qs_labels_warn(qsim_verdict *v) {
     const qsim_verdict_labels_info *l = &v->labels;
     if (l->rows == 0)
         return;
-    const double chance = 1 / (double)v->data.classes, sure = l->confidence;
+    const double chance = 1 / qs_real(v->data.classes), sure = l->confidence;
     const double most = bound(l->right, l->rows, QUANTILE);
     const bool guessed =
         bound(l->right, l->rows, -QUANTILE) <= chance && most < chance + CHANCE_OF * (1 - chance);

@@ -178,7 +178,7 @@ static double median(double *x, size_t n) {
 }
 
 static double mean_of(const qs_channel_sums *s, size_t c) {
-    return s->sum[c] / (double)s->positions;
+    return s->sum[c] / qs_real(s->positions);
 }
 
 static double variance_of(const qs_channel_sums *s, size_t c) {
@@ -220,7 +220,7 @@ static double bias_ratio(const qs_witness *w, const qs_channel_sums *s) {
 static bool match_biases(const qs_witness *w, const qs_channel_sums *s, double *correlation,
                          double *slope) {
     double e = 0, b = 0, ee = 0, bb = 0, eb = 0;
-    const double n = (double)w->channels;
+    const double n = qs_real(w->channels);
     for (size_t c = 0; c < w->channels; c++) {
         const double bias = w->mean[c], mean = bias - mean_of(s, c);
         e += mean;

@@ -210,7 +210,7 @@ static void plan(watching *g, size_t elements) {
         g->block = t->inner < CHUNK ? CHUNK / t->inner : 1;
     const size_t across = t->inner == 1 ? t->outer : t->channels;
     g->units = (across + g->block - 1) / g->block * (t->inner == 1 ? 1 : t->outer);
-    g->slices = qs_slice_count(g->w->ctx, g->units * t->samples, (double)elements * VALUE_NS);
+    g->slices = qs_slice_count(g->w->ctx, g->units * t->samples, qs_real(elements) * VALUE_NS);
     if (g->slices > g->w->part_count)
         g->slices = g->w->part_count;
     if (elements <= FEW)

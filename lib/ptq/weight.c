@@ -155,7 +155,7 @@ static bool fits(const quantizing *m, size_t channel, float bias) {
     const qs_layer *l = m->l;
     const size_t at = l->scale_count > 1 ? channel : 0;
     const double steps = fabs(rint((double)bias / (double)(m->x_scale * l->scale[at])));
-    if ((double)l->depth * 255 * m->x_most + steps <= ACCUMULATOR_MAX)
+    if (qs_real(l->depth) * 255 * m->x_most + steps <= ACCUMULATOR_MAX)
         return true;
     return magnitude(m, channel, l->scale[at], l->zero_point[at]) * m->x_most + steps <=
            ACCUMULATOR_MAX;

@@ -99,7 +99,7 @@ QS_COLD static int lower_dynamic(qs_lower *l) {
     if (!p)
         return QSIM_E_NOMEM;
     p->elements = qs_value_elements(qs_lower_in(l, 0));
-    p->tasks = qs_slice_count(l->ctx, MAX_TASKS, (double)p->elements / QS_QUANTIZED);
+    p->tasks = qs_slice_count(l->ctx, MAX_TASKS, qs_real(p->elements) / QS_QUANTIZED);
     p->part = p->elements / p->tasks;
     l->step->run = run_dynamic;
     return QSIM_OK;

@@ -379,8 +379,8 @@ static void plan_blocks(qs_attention *a) {
 }
 
 QS_COLD int qs_attention_plan(qs_lower *l, qs_attention *a, size_t *bytes) {
-    const double macs = (double)a->batches * (double)a->heads * (double)a->queries *
-                        (double)a->keys * (double)(a->width + a->v_width);
+    const double macs = qs_real(a->batches) * qs_real(a->heads) * qs_real(a->queries) *
+                        qs_real(a->keys) * qs_real(a->width + a->v_width);
     a->kernels = l->ctx->kernels->f32;
     plan_blocks(a);
     const size_t values = a->v_in_place ? 0 : a->keys;

@@ -128,8 +128,8 @@ void qs_attention64_run(const qsim_ctx *ctx, const qs_attention *a, const qs_att
 }
 
 int qs_attention64_plan(qs_lower *l, qs_attention *a, size_t *bytes) {
-    const double macs = (double)a->batches * (double)a->heads * (double)a->queries *
-                        (double)a->keys * (double)(a->width + a->v_width);
+    const double macs = qs_real(a->batches) * qs_real(a->heads) * qs_real(a->queries) *
+                        qs_real(a->keys) * qs_real(a->width + a->v_width);
     a->slices = qs_slice_count(l->ctx, a->batches * a->kv_heads, macs);
     l->step->macs = macs < 9e18 ? (int64_t)macs : INT64_MAX;
     a->score_floats = a->keys;

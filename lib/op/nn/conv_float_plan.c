@@ -41,10 +41,10 @@ static bool can_cut(const qs_conv_plan *p) {
  */
 static double row_cycles(const qs_conv_plan *p, size_t rows) {
     const size_t panel = p->kernels->panel, columns = p->form.mg < panel ? p->form.mg : panel;
-    const double row = (double)columns / 16, least = 4.0;
+    const double row = qs_real(columns) / 16, least = 4.0;
     const size_t big = columns <= 32 ? 8 : 4, rest = rows % big, fours = rest / 4, ones = rest % 4;
     const double alone = row > least ? row : least;
-    return row * (double)(rows - rest) + (4 * row > least ? 4 * row : least) * (double)fours +
+    return row * qs_real(rows - rest) + (4 * row > least ? 4 * row : least) * qs_real(fours) +
            alone * (double)ones;
 }
 
@@ -83,10 +83,10 @@ static bool border_is_slow(const qs_conv_plan *p) {
         rows = alike(&y, oy, &down);
         for (size_t ox = 0, count, across; ox < g->ow; ox += count) {
             count = alike(&x, ox, &across);
-            slow += row_cycles(p, rows * count) * (double)(down * across);
+            slow += row_cycles(p, rows * count) * qs_real(down * across);
         }
     }
-    return slow > 1.05 * row_cycles(p, g->oh * g->ow) * (double)(f->kh * f->kw);
+    return slow > 1.05 * row_cycles(p, g->oh * g->ow) * qs_real(f->kh * f->kw);
 }
 
 static void conv_geometry(qs_conv_plan *p, const qs_window *w) {
@@ -329,8 +329,8 @@ QS_COLD int qs_conv_lower(qs_lower *l) {
     const int64_t into = qs_node_int(l->node, "into", 0);
     p->stride = into ? (size_t)into : p->form.m;
     p->column = (size_t)qs_node_int(l->node, "column", 0);
-    const double pixels = (double)(qs_value_elements(qs_lower_out(l, 0)) / p->stride);
-    const double macs = pixels * (double)p->form.m * (double)(p->form.taps * p->form.cg);
+    const double pixels = qs_real(qs_value_elements(qs_lower_out(l, 0)) / p->stride);
+    const double macs = pixels * qs_real(p->form.m) * qs_real(p->form.taps * p->form.cg);
     conv_geometry(p, &window);
     conv_split(l->ctx, p, macs);
     p->wave = qs_wave(p->g.n * p->bands, p->slices, conv_ns(p, macs));

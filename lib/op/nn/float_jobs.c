@@ -67,9 +67,9 @@ QS_COLD static void long_panel(const qsim_ctx *ctx, const qk_f32 *k, const qk_ge
 
 QS_COLD static void long_gemm(const qsim_ctx *ctx, const qk_f32 *k, const qk_gemm_f32 *g) {
     const size_t panel = k->panel;
-    const double share = (double)most_macs(k) / ((double)g->rows * (double)work_of(g));
-    const bool one = share < (double)panel || g->segs * g->k > MOST_TERMS;
-    const size_t cols = one ? panel : (size_t)share / panel * panel;
+    const double share = qs_real(most_macs(k)) / (qs_real(g->rows) * qs_real(work_of(g)));
+    const bool one = share < qs_real(panel) || g->segs * g->k > MOST_TERMS;
+    const size_t cols = one ? panel : qs_whole(share) / panel * panel;
     qk_gemm_f32 part = *g;
     for (size_t col = 0; col < g->cols && !qs_stop_code(ctx); col += cols) {
         part.cols = g->cols - col < cols ? g->cols - col : cols;
@@ -84,7 +84,7 @@ QS_COLD static void long_gemm(const qsim_ctx *ctx, const qk_f32 *k, const qk_gem
 }
 
 void qs_gemm_f32(const qsim_ctx *ctx, const qk_f32 *k, const qk_gemm_f32 *g) {
-    const double macs = (double)g->rows * (double)work_of(g) * (double)(g->cols + NARROW);
+    const double macs = qs_real(g->rows) * qs_real(work_of(g)) * qs_real(g->cols + NARROW);
     if (macs > (double)most_macs(k) || g->segs * g->k > MOST_TERMS)
         long_gemm(ctx, k, g);
     else
@@ -177,8 +177,8 @@ QS_COLD static bool halves(const qk_depthwise_f32 *d, qk_depthwise_f32 *a, qk_de
 void qs_depthwise_f32(const qsim_ctx *ctx, void (*kernel)(const qk_depthwise_f32 *d),
                       const qk_depthwise_f32 *d) {
     /* Few channels take the C kernel little less than eight. */
-    const double outputs = (double)d->lines * (double)d->pixels * (double)(d->channels + 6);
-    const double macs = outputs * (double)(d->down * d->across + 4);
+    const double outputs = qs_real(d->lines) * qs_real(d->pixels) * qs_real(d->channels + 6);
+    const double macs = outputs * qs_real(d->down * d->across + 4);
     qk_depthwise_f32 a, b;
     if (macs <= (double)most_macs(ctx->kernels->f32) || !halves(d, &a, &b)) {
         kernel(d);

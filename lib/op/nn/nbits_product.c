@@ -348,7 +348,7 @@ QS_COLD int qs_nbits_lower(qs_lower *l, size_t m, int32_t bias) {
                   .k = (size_t)w->f.k,
                   .n = (size_t)w->f.n,
                   .bias = bias};
-    const double macs = (double)m * (double)p->k * (double)p->n;
+    const double macs = qs_real(m) * qs_real(p->k) * qs_real(p->n);
     l->step->macs = macs < 9e18 ? (int64_t)macs : INT64_MAX;
     l->step->run = run_nothing;
     if (m == 0)

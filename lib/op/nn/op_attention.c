@@ -316,9 +316,9 @@ static void set_options(const qs_lower *l, qs_attention *a) {
     const int64_t most = INT32_MAX; /* a window this wide holds any sequence */
     const int64_t left = qs_node_int(n, "left_window_size", -1);
     const int64_t right = qs_node_int(n, "right_window_size", -1);
-    a->scale = qs_node_float(n, "scale", 1.0f / sqrtf((float)(a->width ? a->width : 1)));
+    a->scale = qs_node_float(n, "scale", 1.0f / sqrtf((float)qs_real(a->width ? a->width : 1)));
     a->scale64 =
-        qs_node_attr(n, "scale") ? (double)a->scale : 1 / sqrt(a->width ? (double)a->width : 1);
+        qs_node_attr(n, "scale") ? (double)a->scale : 1 / sqrt(a->width ? qs_real(a->width) : 1);
     a->cap = qs_node_float(n, "softcap", 0);
     a->causal = qs_node_int(n, "is_causal", 0) != 0;
     a->precise = qs_node_int(n, "softmax_precision", QSIM_FLOAT) == QSIM_DOUBLE;

@@ -477,7 +477,7 @@ QS_COLD static int lower_convtranspose(qs_lower *l) {
     p->stride[1] = (size_t)g.a[1].stride;
     if (!qs_phases_make(p->kernels, &g, w, &p->form))
         return qs_fail(l->error, QSIM_E_LIMIT, "the packed weights are too large");
-    const double macs = (double)(p->n * p->h * p->w) * (double)qs_value_elements(w);
+    const double macs = qs_real(p->n * p->h * p->w) * qs_real(qs_value_elements(w));
     p->slices = qs_slice_count(l->ctx, p->n * p->oh, macs / QS_MACS_F32);
     l->step->macs = macs < 9e18 ? (int64_t)macs : INT64_MAX;
     l->step->run = run_convtranspose;

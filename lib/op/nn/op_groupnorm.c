@@ -41,7 +41,7 @@ static void row_f32(const group_job *j, size_t r) {
     const float *x = (const float *)(const void *)j->x + r * n;
     const float *scale = (const void *)j->scale, *bias = (const void *)j->bias;
     float *y = (float *)(void *)j->y + r * n;
-    const float mean = qs_row_sum(j->ctx, x, n) / (float)n;
+    const float mean = qs_row_sum(j->ctx, x, n) / (float)qs_real(n);
     const float variance = qs_row_squares(j->ctx, x, mean, n) / (float)n;
     const float inverse = 1.0f / sqrtf(variance + (float)p->epsilon);
     for (size_t c = 0; c < p->channels && !qs_stopped_at(j->ctx, c); c++) {
@@ -60,7 +60,7 @@ QS_COLD static void row_f64(const group_job *j, size_t r) {
     double *y = (double *)(void *)j->y + r * n, mean = 0, variance = 0;
     for (size_t i = 0; i < n && !qs_stopped_at(j->ctx, i); i++)
         mean += x[i];
-    mean /= (double)n;
+    mean /= qs_real(n);
     for (size_t i = 0; i < n && !qs_stopped_at(j->ctx, i); i++)
         variance += (x[i] - mean) * (x[i] - mean);
     const double inverse = 1.0 / sqrt(variance / (double)n + p->epsilon);

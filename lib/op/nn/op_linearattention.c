@@ -236,7 +236,7 @@ static int lower_linear(qs_lower *l) {
                          .v_width = (size_t)f.v_width,
                          .decays = decay ? (size_t)decay->dims[2].size : 0,
                          .betas = beta ? (size_t)beta->dims[2].size : 0};
-    p->scale = scale != 0 ? scale : 1.0f / sqrtf((float)(p->width ? p->width : 1));
+    p->scale = scale != 0 ? scale : 1.0f / sqrtf((float)qs_real(p->width ? p->width : 1));
     size_t floats = p->state ? p->v_width : (p->width + 1) * p->v_width;
     if (!qs_mul(floats, p->batches * p->kv_heads, &floats) || floats > SIZE_MAX / 8)
         return qs_fail(l->error, QSIM_E_LIMIT, "an attention is too large");

@@ -244,8 +244,8 @@ static int lower_pool(qs_lower *l, bool global, int32_t over, qs_pool_plan **out
     const size_t outputs = p->n * p->oh * p->ow * p->c;
     if (outputs == 0)
         return QSIM_OK;
-    const double taps = (double)outputs * (double)p->kh * (double)p->row.kw;
-    const double ns = taps * (double)p->element / QS_POOLED;
+    const double taps = qs_real(outputs) * qs_real(p->kh) * qs_real(p->row.kw);
+    const double ns = taps * qs_real(p->element) / QS_POOLED;
     p->slices = qs_slice_count(l->ctx, p->n * p->oh, ns);
     p->wave = qs_wave(p->n * p->oh, p->slices, ns);
     l->step->scratch = p->slices * p->line;
@@ -285,7 +285,7 @@ QS_COLD static void separate(qs_lower *l, qs_pool_plan *p) {
     p->row.inside = 0;
     p->row.inside_end = p->ow;
     p->band_bytes = qs_align((rows < p->h ? rows : p->h) * line + QS_OVER_READ, 64);
-    const double taps = (double)(p->n * p->oh * line) * (double)(along + p->kh);
+    const double taps = qs_real(p->n * p->oh * line) * qs_real(along + p->kh);
     p->slices = qs_slice_count(l->ctx, p->n * p->oh, taps / QS_POOLED);
     p->wave = p->slices * p->band;
     l->step->scratch = p->slices * (p->line + p->band_bytes);

@@ -221,7 +221,8 @@ QS_COLD int qs_product_lower(qs_lower *l, qs_product *p) {
     p->hi = qs_node_float(l->node, "hi", INFINITY);
     if (!right_floats(p->kernels, &p->right, &p->floats))
         return qs_fail(l->error, QSIM_E_LIMIT, "a matrix product is too large");
-    const double macs = (double)p->batches * (double)p->m * (double)p->right.n * (double)p->right.k;
+    const double macs =
+        qs_real(p->batches) * qs_real(p->m) * qs_real(p->right.n) * qs_real(p->right.k);
     split_product(l->ctx, p, macs / QS_MACS_F32);
     p->row = qs_arena_alloc(l->arena, p->rows, sizeof(*p->row));
     if (!p->row)

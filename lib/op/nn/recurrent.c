@@ -510,10 +510,9 @@ QS_COLD int qs_recurrent_lower(qs_lower *l, const qs_recurrent *r) {
         p->in[i] = qs_lower_in(l, i) != NULL;
     for (int32_t i = 0; i < 3; i++)
         p->out[i] = qs_lower_out(l, i) != NULL;
-    const double gates =
-        (double)p->time * (double)p->batch * (double)r->directions * (double)p->width;
+    const double gates = qs_real(p->time) * qs_real(p->batch) * r->directions * qs_real(p->width);
     const double x_macs = r->integer ? 0 : gates * (double)r->input;
-    const double h_macs = gates * (double)p->hidden;
+    const double h_macs = gates * qs_real(p->hidden);
     p->pieces = (p->time * p->batch + ROWS - 1) / ROWS;
     p->slices = qs_slice_count(l->ctx, p->pieces * (size_t)r->directions, x_macs / QS_MACS_F32);
     p->parts = qs_slice_count(l->ctx, p->batch, h_macs / (double)r->directions / QS_MACS_F32);

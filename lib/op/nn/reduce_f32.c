@@ -68,9 +68,9 @@ float qs_row_squares(const qsim_ctx *ctx, const float *x, float mean, size_t n) 
 QS_COLD static void normalize_long(const qsim_ctx *ctx, const qk_norm *how, const float *x,
                                    float *y, size_t n, size_t rows) {
     for (size_t r = 0; r < rows; r++, x += n, y += n) {
-        const float mean = how->centred ? qs_row_sum(ctx, x, n) / (float)n : 0.0f;
+        const float mean = how->centred ? qs_row_sum(ctx, x, n) / (float)qs_real(n) : 0.0f;
         const float squares = qs_row_squares(ctx, x, mean, n);
-        const float inverse = 1.0f / sqrtf(squares / (float)n + how->epsilon);
+        const float inverse = 1.0f / sqrtf(squares / (float)qs_real(n) + how->epsilon);
         for (size_t i = 0; i < n && !qs_stopped_at(ctx, i); i++) {
             const float v = (x[i] - mean) * inverse * how->scale[i];
             y[i] = how->bias ? v + how->bias[i] : v;
@@ -123,7 +123,7 @@ static float start_of(qs_reduce_kind kind) {
 
 /* The result of a sum, product or extreme. */
 static float finished(const qs_reduce *p, float v) {
-    return p->kind == QS_REDUCE_MEAN      ? v / (float)p->count
+    return p->kind == QS_REDUCE_MEAN      ? v / (float)qs_real(p->count)
            : p->kind == QS_REDUCE_L2      ? sqrtf(v)
            : p->kind == QS_REDUCE_LOG_SUM ? (float)qk_log64((double)v)
                                           : v;

@@ -43,7 +43,7 @@ QS_COLD size_t qs_reduce_f64(const qs_reduce *p, const qsim_ctx *ctx, const void
     if (!stable || fabs(top) < (double)INFINITY)
         y = fold_f64(p, ctx, vx, p->kind, top);
     switch (p->kind) {
-    case QS_REDUCE_MEAN: y /= (double)p->count; break;
+    case QS_REDUCE_MEAN: y /= qs_real(p->count); break;
     case QS_REDUCE_L2: y = sqrt(y); break;
     case QS_REDUCE_LOG_SUM: y = qk_log64(y); break;
     case QS_REDUCE_LOG_SUM_EXP: y = fabs(top) < (double)INFINITY ? top + qk_log64(y) : top; break;

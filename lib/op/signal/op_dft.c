@@ -67,7 +67,7 @@ QS_COLD static void gather(const dft_job *j, size_t row, qs_complex *to) {
 QS_COLD static void scatter(const dft_job *j, size_t row, const qs_complex *from) {
     const dft_params *p = j->p;
     const size_t to = row / p->inner * p->y.outer + row % p->inner * p->y.inner;
-    const double divisor = p->inverse ? (double)p->f.n : 1.0;
+    const double divisor = p->inverse ? qs_real(p->f.n) : 1.0;
     for (size_t i = 0; i < p->y_points; i++) {
         const size_t at = to + i * p->y.step;
         put_number(j->y, at, from[i].re / divisor, p->is_double);
@@ -106,7 +106,7 @@ QS_COLD static int finish(qs_lower *l, dft_params *p, size_t n) {
     if (!qs_fourier_make(&p->f, n, l->arena))
         return qs_fail(l->error, QSIM_E_NOMEM, "out of memory");
     p->is_double = qs_lower_in(l, 0)->dtype == QSIM_DOUBLE;
-    p->slices = qs_slice_count(l->ctx, p->rows, (double)p->rows * (double)n * POINT_NS);
+    p->slices = qs_slice_count(l->ctx, p->rows, qs_real(p->rows) * qs_real(n) * POINT_NS);
     p->slice_points = 2 * n + p->f.terms;
     l->step->scratch = p->slices * p->slice_points * sizeof(qs_complex);
     l->step->run = run_dft;

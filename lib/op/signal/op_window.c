@@ -193,7 +193,7 @@ QS_COLD static void run_mel(const qs_step *s, const qs_frame *f) {
     const double rate = integer_of(qs_step_in(s, f, 2), p->rate_type);
     const double low = mel_of(real_of(qs_step_in(s, f, 3), p->edge_types[0]));
     const double high = mel_of(real_of(qs_step_in(s, f, 4), p->edge_types[1]));
-    const double step = (high - low) / (double)(p->bins + 2);
+    const double step = (high - low) / qs_real(p->bins + 2);
     int64_t rows[3] = {0};
     memset(y, 0, p->rows * p->bins * qs_dtype_bytes(p->dtype));
     if (!(rate > 0)) {
@@ -207,7 +207,7 @@ QS_COLD static void run_mel(const qs_step *s, const qs_frame *f) {
     for (size_t i = 0; i < p->bins + 2; i++) {
         rows[0] = rows[1];
         rows[1] = rows[2];
-        rows[2] = row_of((length + 1) * hertz_of((double)i * step + low) / rate);
+        rows[2] = row_of((length + 1) * hertz_of(qs_real(i) * step + low) / rate);
         if (i >= 2)
             put_triangle(p, y, i - 2, rows[0], rows[1], rows[2]);
     }

@@ -99,14 +99,14 @@ QS_COLD static double number_at(const deform_params *p, const void *x, size_t i)
 /* A pixel of a plane; 0 outside it. */
 QS_COLD static double pixel(const deform_job *j, size_t plane, double y, double x) {
     const deform_params *p = j->p;
-    if (y < 0 || x < 0 || y >= (double)p->h || x >= (double)p->w)
+    if (y < 0 || x < 0 || y >= qs_real(p->h) || x >= qs_real(p->w))
         return 0;
-    return number_at(p, j->x, (plane * p->h + (size_t)y) * p->w + (size_t)x);
+    return number_at(p, j->x, (plane * p->h + qs_whole(y)) * p->w + qs_whole(x));
 }
 
 QS_COLD static double sample(const deform_job *j, size_t plane, double y, double x) {
     const double y0 = floor(y), x0 = floor(x), ly = y - y0, lx = x - x0;
-    if (!(y > -1 && x > -1 && y < (double)j->p->h && x < (double)j->p->w))
+    if (!(y > -1 && x > -1 && y < qs_real(j->p->h) && x < qs_real(j->p->w)))
         return 0;
     return (1 - ly) * (1 - lx) * pixel(j, plane, y0, x0) +
            (1 - ly) * lx * pixel(j, plane, y0, x0 + 1) +
@@ -194,7 +194,7 @@ QS_COLD static int lower_deform(qs_lower *l) {
     p->has_mask = qs_node_input(l->node, 4) != QS_NONE;
     const size_t pixels = p->n * p->oh * p->ow, samples = p->c * p->kh * p->kw;
     p->slices =
-        qs_slice_count(l->ctx, pixels, (double)pixels * (double)samples * (double)(20 + p->m));
+        qs_slice_count(l->ctx, pixels, qs_real(pixels) * qs_real(samples) * qs_real(20 + p->m));
     l->step->scratch = p->slices * samples * sizeof(double);
     l->step->run = run_deform;
     return code;

@@ -93,10 +93,10 @@ QS_COLD static int infer_gridsample(qs_infer *x) {
 /* Turns a coordinate in [-1, 1] into a position among `size` pixels, in the grid's arithmetic. */
 QS_COLD static double place_of(const sample_params *p, const void *grid, size_t i, size_t size) {
     if (p->grid_double) {
-        const double g = ((const double *)grid)[i], n = (double)size;
+        const double g = ((const double *)grid)[i], n = qs_real(size);
         return p->aligned ? (g + 1) / 2 * (n - 1) : ((g + 1) * n - 1) / 2;
     }
-    const float g = ((const float *)grid)[i], n = (float)size;
+    const float g = ((const float *)grid)[i], n = (float)qs_real(size);
     return (double)(p->aligned ? (g + 1) / 2 * (n - 1) : ((g + 1) * n - 1) / 2);
 }
 
@@ -115,7 +115,7 @@ QS_COLD static double reflect(double x, double low, double high) {
 
 /* The pixel for index i, by the padding mode; -1: zero. */
 QS_COLD static int64_t pixel_of(const sample_params *p, double i, size_t size) {
-    const double last = (double)size - 1;
+    const double last = qs_real(size) - 1;
     if (i >= 0 && i <= last)
         return (int64_t)i;
     if (p->padding == ZEROS)
@@ -350,8 +350,8 @@ QS_COLD static int infer_affinegrid(qs_infer *x) {
 /* Coordinate i of `size` in [-1, 1]; with aligned corners and size 1, -1. */
 QS_COLD static double coordinate(size_t i, size_t size, bool aligned) {
     if (aligned)
-        return size > 1 ? 2.0 * (double)i / (double)(size - 1) - 1 : -1;
-    return (2.0 * (double)i + 1) / (double)size - 1;
+        return size > 1 ? 2.0 * qs_real(i) / qs_real(size - 1) - 1 : -1;
+    return (2.0 * qs_real(i) + 1) / qs_real(size) - 1;
 }
 
 QS_COLD static void affine_range(const void *arg, size_t begin, size_t end) {

@@ -75,13 +75,13 @@ QS_COLD static void find_bin(const roi_job *j, size_t roi, size_t axis, size_t b
     const roi_params *p = j->p;
     const double from = pixel(p, number_at(p, j->rois, roi * 5 + 2 - axis));
     const double to = pixel(p, number_at(p, j->rois, roi * 5 + 4 - axis));
-    const double size = fmax(to - from + 1, 1) / (double)p->bins[axis];
+    const double size = fmax(to - from + 1, 1) / qs_real(p->bins[axis]);
     const double step = p->is_double ? size : (double)(float)size;
     for (size_t i = 0; i < 2; i++) {
-        const double product = (double)(bin + i) * step;
+        const double product = qs_real(bin + i) * step;
         const double edge = p->is_double ? product : (double)(float)product;
         const double v = from + (i ? ceil(edge) : floor(edge));
-        at[i] = v > 0 ? (size_t)fmin(v, (double)p->size[axis]) : 0;
+        at[i] = v > 0 ? qs_whole(fmin(v, qs_real(p->size[axis]))) : 0;
     }
 }
 
@@ -94,7 +94,7 @@ QS_COLD static void bin_range(const void *arg, size_t begin, size_t end) {
         double most = -INFINITY;
         find_bin(j, roi, 0, i % area / p->bins[1], rows);
         find_bin(j, roi, 1, i % p->bins[1], columns);
-        const size_t image = (size_t)number_at(p, j->rois, roi * 5);
+        const size_t image = qs_whole(number_at(p, j->rois, roi * 5));
         const size_t plane = (image * p->channels + i / area % p->channels) * p->size[0];
         for (size_t y = rows[0]; y < rows[1]; y++)
             for (size_t x = columns[0]; x < columns[1]; x++) {
@@ -116,7 +116,7 @@ QS_COLD static void run_maxroipool(const qs_step *s, const qs_frame *f) {
     assert(j.rois || p->rois == 0);
     for (size_t i = 0; i < p->rois; i++) {
         const double image = number_at(p, j.rois, i * 5);
-        bool right = image >= 0 && image < (double)p->batch;
+        bool right = image >= 0 && image < qs_real(p->batch);
         for (size_t k = 1; k < 5; k++)
             right &= isfinite(number_at(p, j.rois, i * 5 + k)) != 0;
         if (!right) {

@@ -136,7 +136,7 @@ static int lower_conv(qs_lower *l, bool transposed) {
     p->results = (size_t)qs_dims_product(y->dims, 2, y->rank);
     p->count = qs_value_elements(y);
     l->step->run = run_conv;
-    const double macs = (double)p->count * (double)p->taps * (double)p->cg;
+    const double macs = qs_real(p->count) * qs_real(p->taps) * qs_real(p->cg);
     l->step->macs = macs < 9e18 ? (int64_t)macs : INT64_MAX;
     return transposed ? read_transposed(&x, p) : read_window(&x, p);
 }

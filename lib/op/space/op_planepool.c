@@ -203,7 +203,7 @@ QS_COLD static void run_plane(const qs_step *s, const qs_frame *f) {
     const plane_job j = {f->ctx, p, qs_step_in(s, f, 0), qs_step_out(s, f, 0),
                          p->has_indices ? qs_step_out(s, f, 1) : NULL};
     const double taps = (double)p->kernel[0] * (double)p->kernel[1] * (double)p->kernel[2];
-    qs_ranges(f->ctx, p->planes * p->results, 1 + (size_t)(QS_GRAIN / (4 * taps + 1)), plane_range,
+    qs_ranges(f->ctx, p->planes * p->results, 1 + qs_whole(QS_GRAIN / (4 * taps + 1)), plane_range,
               &j);
 }
 

@@ -137,8 +137,8 @@ QS_COLD static bool find_region(const roi_job *j, size_t roi, region *r) {
     r->image = (size_t)j->images[roi];
     r->x = edge[0];
     r->y = edge[1];
-    r->bin_w = as_type(p, w / (double)p->ow);
-    r->bin_h = as_type(p, h / (double)p->oh);
+    r->bin_w = as_type(p, w / qs_real(p->ow));
+    r->bin_h = as_type(p, h / qs_real(p->oh));
     r->grid_w = samples(p, r->bin_w);
     r->grid_h = samples(p, r->bin_h);
     return j->images[roi] >= 0 && r->image < p->batch;
@@ -147,7 +147,7 @@ QS_COLD static bool find_region(const roi_job *j, size_t roi, region *r) {
 /* Position of sample i of `count` in bin `bin` along an axis. */
 QS_COLD static double sample_position(const roi_params *p, double from, double size, size_t bin,
                                       int64_t i, int64_t count) {
-    const double start = as_type(p, from + as_type(p, (double)bin * size));
+    const double start = as_type(p, from + as_type(p, qs_real(bin) * size));
     const double in = as_type(p, as_type(p, ((double)i + 0.5) * size) / (double)count);
     return as_type(p, start + in);
 }
@@ -155,16 +155,16 @@ QS_COLD static double sample_position(const roi_params *p, double from, double s
 /* Finds the two pixels around a position, and the weight of the second; false outside the image. */
 QS_COLD static bool find_neighbours(const roi_params *p, double v, size_t size, size_t at[2],
                                     double *weight) {
-    if (!(v >= -1 && v <= (double)size) || size == 0)
+    if (!(v >= -1 && v <= qs_real(size)) || size == 0)
         return false;
     v = v > 0 ? v : 0;
-    at[0] = (size_t)v;
+    at[0] = qs_whole(v);
     at[1] = at[0] + 1;
     if (at[0] >= size - 1) {
         at[0] = at[1] = size - 1;
-        v = (double)at[0];
+        v = qs_real(at[0]);
     }
-    *weight = as_type(p, v - (double)at[0]);
+    *weight = as_type(p, v - qs_real(at[0]));
     return true;
 }
 
