@@ -393,8 +393,8 @@ typedef void (*qsim_cost_fn)(void *user, const char *unit, double *in_float, dou
  *            moments). Then, until max_drop is met, puts units in float or, if `bits` allows it,
  *            gives their activations 16 bits; those units come first that gain most per byte or
  *            microsecond. If max_drop is not met, does the same without refine and keeps the better
- *            result. For the goal SIZE also gives weights 4 bits, if `bits` allows it; for the
- * other goals also keeps units in float that 8 bits make slower. Needs `inputs`
+ *            result. For the goal SIZE also gives weights 4 bits, if `bits` allows it; for other
+ *            goals also keeps units in float that 8 bits make slower. Needs `inputs`
  *
  * Each candidate is quantized as a whole and judged by its outputs: by the score function if there
  * is one, else by the loss over `inputs`. By that measure the result is never worse than the plain

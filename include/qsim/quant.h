@@ -30,7 +30,8 @@ extern "C" {
  *   per tensor    count = 1, block = 0; axis is ignored
  *   per channel   count = dims[axis], block = 0
  *   per block     block = B > 0: B neighbours along axis share a scale. The arrays have the shape
- * of the tensor with dims[axis] replaced by ceil(dims[axis] / B); count is their size
+ *                 of the tensor with dims[axis] replaced by ceil(dims[axis] / B); count is their
+ *                 size
  */
 typedef struct qsim_qparams {
     int32_t dtype; /* of the quantized values */

@@ -83,8 +83,8 @@ static inline bool qs_stopped_at(const qsim_ctx *ctx, size_t i) {
  */
 #define QS_COPY_PIECE ((size_t)1 << 20)
 /*
- * memcpy and memset that end early where work has to end, with qs_stop_code's code: for what may be
- * as large as a tensor. Without a context (NULL) nothing ends them.
+ * memcpy and memset that end early if work has to end, with qs_stop_code's code: for memory that
+ * may be as large as a tensor. Without a context (NULL) nothing ends them.
  */
 int qs_copy(const qsim_ctx *ctx, void *to, const void *from, size_t bytes);
 int qs_clear(const qsim_ctx *ctx, void *to, size_t bytes);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The calls of POSIX that this layer needs. On Windows they are those of windows.c, which has the
- * same rules and errno, and takes file names in UTF-8. What is not listed here (threads, clocks)
- * mingw-w64 has.
+ * The functions of POSIX that this layer needs. On Windows, windows.c defines functions with the
+ * same names, rules and errno, which take file names in UTF-8. Threads and clocks are not listed
+ * here, because mingw-w64 has them.
  */
 #ifndef QS_POSIX_H
 #define QS_POSIX_H

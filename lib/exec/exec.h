@@ -24,13 +24,14 @@ struct qsim_session {
     const void **packed;    /* by node id */
     const void **constants; /* by value id: aligned, with slack; NULL if not constant */
     const char **output_names;
-    bool *by_value; /* by input: sizes depend on its value */
+    bool *by_value; /* by input: sizes of other tensors depend on its value */
     bool any_by_value;
-    bool observed; /* outputs are shown when complete and kept only for the steps that read them */
-    bool *channels_last; /* by output of an observed session: whether it is in this layout */
+    bool observed; /* an observer sees each output when it is complete; runs do not keep outputs */
+    bool *channels_last; /* by output of an observed session: it is in this layout */
     /*
-     * Outputs of an observed session that are shown; those behind them are the model's, which tell
-     * the branches that a run takes: others are not computed. 0: all are shown.
+     * The first shown_count outputs of an observed session are shown to the observer; 0: all. The
+     * other outputs are those of the model: without them a run would not know which branches of an
+     * If to take.
      */
     size_t shown_count;
     bool *integer; /* by node of the model, as qsim_model_node counts them */
@@ -43,11 +44,11 @@ struct qsim_session {
 
 /* For tests: QuantizeLinear and DequantizeLinear are executed as the model has them. */
 #define QS_COMPILE_LITERAL 1
-/* For qs_run_observe: outputs are in the fastest layout and need not be kept until a run ends. */
+/* For qs_run_observe: outputs are in the fastest layout, and are not kept until a run ends. */
 #define QS_COMPILE_OBSERVED 2
 /*
- * qsim_session_create with flags and without the message in the log, as searches compile hundreds
- * of sessions.
+ * qsim_session_create with QS_COMPILE_* flags. It writes no message to the log, because searches
+ * compile hundreds of sessions.
  */
 int qs_session_compile(const qsim_model *model, const qsim_session_options *options, int flags,
                        qsim_session **out, qsim_error *error);
@@ -77,7 +78,7 @@ typedef struct qs_slot {
  */
 size_t qs_memory_choose_overlaps(qs_slot *slots, size_t count, int32_t begin, size_t steps,
                                  size_t *live);
-/* Whether the slot and its successor overlap as placed. */
+/* Whether the slot and its successor overlap at their offsets. */
 bool qs_memory_overlaps(const qs_slot *slot);
 
 /*
@@ -93,10 +94,10 @@ int qs_memory_plan(qsim_ctx *ctx, qs_slot *slots, size_t count, size_t *total, s
  * so its node and output are named.
  */
 int qs_too_large(const qsim_session *s, qs_id value, size_t bytes, qsim_error *error);
-/* A value that has the bytes of another one, and the first of them. QS_NONE: none has. */
+/* A value that is a part of another one: the other value, and the offset in it. */
 typedef struct qs_part {
-    qs_id value;
-    size_t from;
+    qs_id value; /* QS_NONE: it is not a part */
+    size_t from; /* bytes */
 } qs_part;
 
 /* An input or output of the session, with the sizes of a plan. */
@@ -105,12 +106,12 @@ typedef struct qs_port {
     int32_t dtype, rank;
     const int64_t *dims;
     size_t bytes;
-    const struct qs_part *shared; /* values in the caller's buffer, if in_place */
+    const struct qs_part *shared; /* if in_place: all values in the caller's buffer */
     int32_t shared_count;
-    bool in_place;       /* an input is read, an output written in the caller's buffer */
-    size_t offset;       /* in the arena; QS_NOWHERE: not there */
-    const void *fixed;   /* bytes of an input for which alone the plan holds, or NULL */
-    int64_t *found_dims; /* for the sizes of a deferred node's output; else NULL */
+    bool in_place;       /* steps read or write it in the caller's buffer */
+    size_t offset;       /* in the arena; QS_NOWHERE: it is not there */
+    const void *fixed;   /* the plan is valid for these bytes of the input only; NULL: for all */
+    int64_t *found_dims; /* an output of a deferred node: receives its sizes; else NULL */
 } qs_port;
 
 #define QS_NOWHERE SIZE_MAX
@@ -125,7 +126,7 @@ typedef struct qs_plan {
     size_t timed;          /* number of steps of that execution */
     uint64_t began_ns;     /* when its first step began */
     uint64_t began_ticks;  /* the same by the CPU's counter */
-    uint64_t clock_ticks;  /* least ticks that reading the time has taken */
+    uint64_t clock_ticks;  /* ticks that reading the time takes: the least seen */
     double tick_ns;        /* nanoseconds of a tick */
     size_t step_count;
     void **address; /* by value id */
@@ -133,7 +134,7 @@ typedef struct qs_plan {
     qs_port *inputs, *outputs;
     /* Outputs of an observed session, sorted by the step that completes them, and these steps. */
     int32_t *shown, *ready;
-    bool *untaken; /* by output: only a branch that is not taken makes it; NULL: none is so */
+    bool *untaken; /* by output: it belongs to a branch that is not taken; NULL: none does */
     size_t arena_bytes;
     size_t live_bytes; /* peak of bytes in use */
     uint64_t used;     /* when it was last used: the plan unused longest is replaced */
@@ -141,7 +142,7 @@ typedef struct qs_plan {
     struct qs_deferred *deferred; /* nodes that execute after the steps; NULL: none */
 } qs_plan;
 
-/* `ctx`: the session's, or a view whose stop ends the making, too. */
+/* Makes a plan. `ctx`: the session's context, or a view of it whose stop also ends planning. */
 int qs_plan_create(const qsim_session *s, qsim_ctx *ctx, const qsim_tensor *inputs, qs_plan **out,
                    qsim_error *error);
 void qs_plan_free(qsim_ctx *ctx, qs_plan *plan);
@@ -152,14 +153,14 @@ void qs_plan_rebase(const qsim_session *s, qs_plan *plan, uint8_t *base);
 
 /*
  * Chooses the memory of every value: fills offset, scratch, arena_bytes and the ports. part[v]: the
- * value that v is part of. kept[v]: v is read after all steps. deferred_values[v]: a deferred node
- * makes v, in memory of its own.
+ * value that v is a part of. kept[v]: v is read after all steps. deferred_values[v]: a deferred
+ * node computes v, which has memory of its own.
  */
 int qs_plan_place(const qsim_session *s, qs_plan *plan, const qs_part *part, const bool *kept,
                   const bool *deferred_values, qsim_error *error);
 /*
- * Makes operands or results of a step that only copies bytes parts of the larger tensor; true: the
- * step is not needed any more (share.c).
+ * If the step only copies contiguous bytes: makes its operands (or results) parts of the larger
+ * tensor and returns true; the step is then left out (share.c).
  */
 bool qs_plan_share(const qsim_session *s, const qs_plan *plan, const qs_step *step, qs_part *part);
 

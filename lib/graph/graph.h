@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The intermediate representation: values, nodes, attributes. It knows names, types, shapes and
- * edges, nothing of ONNX and no arithmetic. Flat arrays, ids instead of pointers; everything is in
- * the graph's arena and lives as long as the graph.
+ * The graph, the intermediate representation of a model: values, nodes and attributes with names,
+ * types, shapes and edges. It has neither ONNX's format nor arithmetic. Values and nodes are in
+ * arrays and refer to each other by ids; all memory is in the graph's arena and lives as long as
+ * the graph.
  *
- * An id stays valid while nodes and values are added or removed; removal only marks. A pass is a
+ * An id stays valid when nodes and values are added or removed: removing only marks. A pass is a
  * loop over `order`.
  */
 #ifndef QS_GRAPH_H
@@ -82,13 +83,13 @@ typedef struct qs_value {
     int32_t rank;         /* -1 if unknown */
     bool is_input;        /* in `inputs` */
     bool is_output;       /* in `outputs` */
-    bool declared;    /* the file states its type, which inference must find, and maybe a shape */
-    bool misdeclared; /* the file states another shape than inference finds, which holds */
-    bool broken;      /* its definition could not be read (QSIM_LOAD_CHECK) */
-    bool is_sequence; /* a sequence of tensors that a Loop carries */
+    bool declared;        /* the file states its type, which inference has to confirm */
+    bool misdeclared;     /* the file states another shape than inference, whose shape counts */
+    bool broken;          /* its definition could not be read (QSIM_LOAD_CHECK) */
+    bool is_sequence;     /* a sequence of tensors that a Loop carries */
 } qs_value;
 
-/* Whether a value is still made: false for a tensor whose node a pass has removed. */
+/* Whether a value exists: not so a tensor whose node a pass has removed. */
 static inline bool qs_value_exists(const qs_value *v) {
     return v->producer != QS_NONE || v->is_input || v->data;
 }
@@ -101,10 +102,10 @@ typedef struct qs_node {
     const char *op_type;
     const struct qs_op *op; /* its row of the operator table; NULL if unknown */
     qs_attr *attrs;
-    qs_id *inputs; /* QS_NONE: an optional one left out */
+    qs_id *inputs; /* QS_NONE: an optional input is left out */
     qs_id *outputs;
     int32_t attr_count, input_count, output_count;
-    int32_t captured; /* how many of the last inputs are values that its subgraphs read */
+    int32_t captured; /* number of its last inputs that are captured values */
     int32_t version;  /* version of its domain that the model imports */
     qs_span source;   /* its message, valid while `changed` is false */
     bool changed;     /* differs from `source` */
@@ -147,7 +148,7 @@ typedef struct qs_capture {
 typedef struct qs_subgraph {
     qs_graph *graph; /* owned by the graph that the node is in */
     int32_t fed;     /* inputs that the operator feeds */
-    int32_t watched; /* outputs behind the operator's, which an observed run shows */
+    int32_t watched; /* further outputs, after the operator's, for the observer of a run */
     qs_capture *captures;
     int32_t capture_count;
 } qs_subgraph;
@@ -250,12 +251,12 @@ typedef struct qs_uses {
 } qs_uses;
 int qs_graph_uses(const qs_graph *g, qs_uses *uses);
 void qs_uses_free(const qs_graph *g, qs_uses *uses);
-/* The only reader of a value that the graph does not give out; QS_NONE: there is no such reader. */
+/* The only reader of a value that is no output; QS_NONE: the value has not exactly one reader. */
 qs_id qs_only_reader(const qs_graph *g, const qs_uses *uses, qs_id value);
 /* The producer of a value that has only one reader; QS_NONE: there is no such producer. */
 qs_id qs_only_producer(const qs_graph *g, const qs_uses *uses, qs_id value);
 
-/* Removes nodes none of whose outputs is read, also from `order`. */
+/* Removes nodes of which no output is read, also from `order`. */
 int qs_graph_prune(qs_graph *g);
 
 /* Whether two sizes are equal: known, or unknown with the same symbol. */

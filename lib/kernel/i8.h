@@ -19,14 +19,17 @@
 
 #define QK_I8_FITS16 32500 /* |acc * m| below it: round(acc * m) + zero_point fits int16 */
 
-/* Conversion of sums to outputs. Arrays are in position order (see qk_i8), as long as the panel. */
+/*
+ * How sums become outputs. Arrays have an element for each position of the panel (see qk_i8), in
+ * the order of positions.
+ */
 typedef struct qk_out_i8 {
     const int32_t *bias; /* initial values of the sums */
     const float *mult;   /* multiplier per column; NULL: outputs are int32 sums, or floats */
     int32_t zp, lo, hi;  /* zero point and bounds of y, all in 0…255 */
-    bool clamp;          /* |sum| * mult may reach 2^31: clamp before converting */
+    bool clamp;          /* |sum| * mult may reach 2^31: clamp before converting to int32 */
     bool fits16;         /* |sum| * mult stays below QK_I8_FITS16: zp can be added in 16 bits */
-    /* Outputs in floats: clamp((float)sum * scale + add), as qk_scale of ew.h; NULL: int32. */
+    /* Float outputs: clamp((float)sum * scale + add), as qk_scale of ew.h; NULL: int32 sums. */
     const float *scale, *add;
     float low, high;
 } qk_out_i8;
@@ -67,7 +70,7 @@ typedef struct qk_gemm_u8s8 {
     int32_t cols;  /* columns that are stored: 1 … width */
     const int8_t *b;
     const int8_t *next;         /* NULL, or the next panel of b, to be prefetched */
-    const int32_t *row_init;    /* NULL, or m initial values of rows, besides bias */
+    const int32_t *row_init;    /* NULL, or m numbers: one is added to each sum of its row */
     const qk_gather_u8 *gather; /* NULL, or the im2row that makes the rows first */
     void *out;                  /* u8 with mult, else int32 or floats */
     ptrdiff_t out_stride;       /* bytes between rows */
@@ -91,9 +94,9 @@ typedef struct qk_depthwise_u8s8 {
 } qk_depthwise_u8s8;
 
 /*
- * Rows of output of a depthwise convolution, all channels, on the image itself; `zeros`, a row of
- * zero points, stands for rows outside it. Outputs are bytes without a clamp, or floats
- * (qk_i8_floats_window). Weights: qk_i8_pack_window.
+ * Rows of output of a depthwise convolution, all channels, which reads the image itself and, for
+ * rows outside of the image, `zeros`, a row of zero points. Outputs are bytes without a clamp, or
+ * floats (qk_i8_floats_window). Weights are packed by qk_i8_pack_window.
  */
 typedef struct qk_window_u8s8 {
     const uint8_t *image, *zeros;
@@ -118,13 +121,13 @@ typedef struct qk_post_row_i8 {
     int32_t n;
     uint32_t row_zp, rest;
     uint8_t *out;
-    qk_out_i8 o; /* zp, lo and hi count */
+    qk_out_i8 o; /* only zp, lo and hi are used */
 } qk_post_row_i8;
 
 /*
- * The least number of multiplications of a product for which setting up tiles (0.1 us) pays,
- * measured with 1 to 100 rows; half of it where weights are padded for tiles already and rows fill
- * whole tiles.
+ * Products with fewer multiplications do not use AMX, because setting up tiles takes 0.1 us
+ * (measured with 1 to 100 rows). Half as many are enough if weights are already packed for tiles
+ * and rows fill whole tiles.
  */
 #define QK_I8_TILES_FROM (1 << 18)
 
@@ -143,7 +146,7 @@ typedef struct qk_i8 {
     bool planes;       /* in each 64 bytes of weights, the even bytes come before the odd ones */
     /*
      * gemm uses tiles of 16 rows by 64 bytes: k4 is a multiple of 16, panels have 64 or 32 columns,
-     * rows may come in lines. `below` packs and computes products that tiles do not suit.
+     * rows may come in lines. `below` packs and computes the products that do not use tiles.
      */
     bool tiles;
     const struct qk_i8 *below; /* or NULL */
@@ -158,9 +161,9 @@ typedef struct qk_i8 {
     void (*row_sums)(const qk_gemm_u8s8 *g, int32_t k, int32_t factor, int32_t *out);
     void (*gather)(const qk_gather_u8 *g); /* or NULL */
     /*
-     * NULL, or packs 64 columns whose bytes lie side by side, 4 * fours rows of them `row` bytes
-     * apart, each byte ^ flip, as a panel without planes and pairs has them; adds what each
-     * position sums up to.
+     * NULL, or packs 4 * fours rows of 64 adjacent bytes, a byte for each column, rows `row` bytes
+     * apart, into a panel without planes and pairs. Each byte is byte ^ flip. Adds the weights of
+     * each position to sums.
      */
     void (*pack_side)(const int8_t *w, int64_t row, int32_t fours, uint8_t flip, int8_t *to,
                       int32_t sums[64]);

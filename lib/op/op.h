@@ -24,29 +24,30 @@
 typedef struct qs_attr_rule {
     const char *name;
     int16_t type;  /* QS_ATTR_* */
-    int16_t since; /* first version that has it */
-    int16_t until; /* last version that has it, 0: still there */
+    int16_t since; /* first opset version that has it */
+    int16_t until; /* last opset version that has it; 0: no last one */
 } qs_attr_rule;
 
 /*
- * A node as shape rules see it: at load (sizes may be -1), and in planning (all sizes are known).
+ * The argument of a shape rule: a node and its inputs. Shape rules are applied when a model is
+ * loaded (sizes may be -1), and when a plan is made (all sizes are known).
  */
 typedef struct qs_infer {
     const qs_graph *graph;
     const qs_node *node;
     qs_id node_id;
-    const qs_value *values; /* by id: the graph's own at load, the plan's during planning */
+    const qs_value *values; /* by id: of the graph when loading, of the plan when planning */
     const qs_value *in[64]; /* NULL: left out or beyond the count (only the first 64 are listed) */
     qs_value *out;          /* output_count values: the rule sets dtype, rank and dims */
     qs_dim (*dims)[QSIM_MAX_RANK]; /* memory for each output's dims */
-    bool bounds;                   /* with QS_BOUNDS: gives upper bounds in place of -1 */
+    bool bounds;                   /* with QS_BOUNDS: the rule gives upper bounds, not -1 */
     const char *model;             /* name for messages */
     qsim_error *error;
 } qs_infer;
 
 /*
- * Fails with "MODEL: what is wrong (node 'NAME', Operator: …)". Every shape rule fails through it,
- * so that messages name file, node, operator and value.
+ * Fails with "MODEL: what is wrong (node 'NAME', Operator: …)". Every shape rule reports
+ * failures by it, so that messages name file, node, operator and value.
  */
 int qs_infer_fail(const qs_infer *x, int code, const char *format, ...) QS_PRINTF(3, 4);
 
@@ -60,7 +61,7 @@ struct qs_expand;
  * other settings, scales or zero points.
  */
 enum {
-    /* None of the traits below. Has to be stated: a test fails for rows without traits. */
+    /* The row has none of the traits below. A test fails for rows without any trait. */
     QS_PLAIN = 1 << 0,
     /*
      * Element i of output 0 depends only on elements i of the operands, broadcast. Implies
@@ -105,11 +106,11 @@ enum {
     QS_DEQUANTIZES = 1 << 13,
     /* Steps read no byte beyond their inputs' elements, so that they can read a caller's buffer. */
     QS_READS_EXACTLY = 1 << 14,
-    /* Its form of domain qsim clamps results to attributes "lo" and "hi". */
+    /* The operator's form in domain qsim clamps results to its attributes "lo" and "hi". */
     QS_TAKES_BOUNDS = 1 << 15,
     /* Reads sizes but no elements. */
     QS_READS_SIZES = 1 << 16,
-    /* Computing its curve takes longer per element than a lookup in a table of 256. */
+    /* The operator's curve takes longer per element than a lookup in a table of 256. */
     QS_COSTLY = 1 << 17,
     /* Output 0 is operand 1 where the condition, input 0, holds, else operand 2. */
     QS_CHOOSES = 1 << 18,
@@ -119,7 +120,7 @@ enum {
     QS_MAKES_SEQUENCE = 1 << 20,
     /* Input 0 is a sequence of tensors. */
     QS_TAKES_SEQUENCE = 1 << 21,
-    /* The smallest change of an operand may move an element of the output by a whole step. */
+    /* Discontinuous, like Round: the smallest change of an operand may move an output by a step. */
     QS_JUMPS = 1 << 22,
     /* QS_KEEPS, and output 0 holds each element of the operands once and nothing else. */
     QS_KEEPS_ONCE = 1 << 23,
@@ -129,7 +130,8 @@ enum {
     QS_DIVIDES = 1 << 26,
     /* Output 0 is exp(input 0) over its sum along an axis. */
     QS_SOFTMAX = 1 << 27,
-    /* Outputs depend on a seed and the node's name: no constants, though all inputs may be. */
+    /* Outputs depend on a seed and the node's name: they are not folded, even with constant inputs.
+     */
     QS_RANDOM = 1 << 28,
     /*
      * Sizes of outputs depend on elements: the shape rule gives -1, with `bounds` upper bounds; the
@@ -150,15 +152,15 @@ typedef struct qs_operands {
     qs_operand x[2]; /* activations */
     qs_operand w;    /* weights */
     qs_operand y;    /* output 0; `at` is unused */
-    int8_t step;     /* x[0] repeats every `step` inputs up to the last; 0: it does not */
+    int8_t step;     /* every `step` inputs there is another operand like x[0]; 0: there is none */
 } qs_operands;
 
 struct qk_ew;
-/* y = f(x) for n floats, of which y may be x; param: alpha, beta (op/elementwise/curve.h). */
+/* Computes y = f(x) for n floats; y may be x. param: alpha, beta (op/elementwise/curve.h). */
 typedef void (*qs_curve_fn)(const struct qk_ew *k, const double *param, const float *x, float *y,
                             size_t n);
 
-/* The function on floats of an operator with QS_ELEMENTWISE and one operand. */
+/* The curve of an operator with QS_ELEMENTWISE and one operand. */
 typedef struct qs_op_curve {
     qs_curve_fn fn;
     float alpha, beta; /* defaults of these attributes */
@@ -168,26 +170,26 @@ typedef struct qs_op_curve {
 typedef uint8_t qs_kind;
 enum {
     QS_KIND_FLOAT = 0,  /* stays float */
-    QS_KIND_WEIGHTS,    /* sums of products with weights: integer regions begin here */
-    QS_KIND_ARITHMETIC, /* sums, joins, curves: quantized between others, not at the net's end */
-    QS_KIND_POOL,       /* averages and separate ReLUs: quantized after other operators */
-    QS_KIND_MOVEMENT    /* values are unchanged: output and input share a scale */
+    QS_KIND_WEIGHTS,    /* layers: always quantized */
+    QS_KIND_ARITHMETIC, /* sums, Concat, curves: between a quantized node and a quantized layer */
+    QS_KIND_POOL,       /* averages and single ReLUs: after a quantized node */
+    QS_KIND_MOVEMENT    /* moves values; output and input share a scale */
 };
 
 /*
- * How the mean and the deviation of each channel of output 0 follow from those of input 0, where
- * traits do not say it: QS_MOMENTS_*.
+ * How the mean and the standard deviation of each channel of output 0 follow from those of input 0,
+ * unless traits say it: QS_MOMENTS_*.
  */
 enum {
     QS_MOMENTS_UNKNOWN = 0,
-    QS_MOMENTS_NORM, /* deviation |input 1|, mean input 2; in training input 0 had 3 and 4 */
-    QS_MOMENTS_SAME, /* the same */
-    QS_MOMENTS_MEAN  /* the mean is the same, the deviation unknown */
+    QS_MOMENTS_NORM, /* mean input 2, deviation |input 1| (BatchNormalization) */
+    QS_MOMENTS_SAME, /* those of input 0 */
+    QS_MOMENTS_MEAN  /* the mean of input 0; the deviation is unknown */
 };
 
 /*
- * Multiply-accumulates of a node (macs.c): QS_MACS_*. Of convolutions and products, outputs times
- * the length of each one's sum, with the weights in weight_inputs.
+ * How the multiply-accumulates of a node are counted (macs.c): QS_MACS_*. For convolutions and
+ * products: the number of outputs times the length of each one's sum.
  */
 enum { QS_MACS_NONE = 0, QS_MACS_CONV, QS_MACS_PRODUCT, QS_MACS_CONVTRANSPOSE, QS_MACS_RECURRENT };
 
@@ -199,16 +201,16 @@ typedef struct qs_counts {
     int8_t since, min_in, max_in, max_out;
 } qs_counts;
 
-/* What newer versions of a row changed. */
+/* Changes by newer opset versions that one row covers. */
 typedef struct qs_history {
     qs_counts later[2]; /* since 0: none */
     /* Rewrites the node in place from its version to `to`; NULL: nothing changes. */
     int (*upgrade)(qs_graph *g, qs_id node, int32_t to, qsim_error *error);
 } qs_history;
 
-/* What few rows have, set by QS_MORE. */
+/* Columns that few rows have, set by QS_MORE. */
 typedef struct qs_op_more {
-    const qs_history *history; /* QS_HISTORY; NULL: newer versions are the same */
+    const qs_history *history; /* QS_HISTORY; NULL: all versions are the same */
     uint32_t (*also)(const qs_graph *g, const qs_node *n); /* further traits of a node */
     /* Once per session: packs weights, makes tables. NULL: nothing to prepare. */
     int (*pack)(struct qs_pack *p);
@@ -217,8 +219,9 @@ typedef struct qs_op_more {
 } qs_op_more;
 
 /*
- * A row, defined by QS_OP below. Fields left out are 0 or NULL, the most frequent case; what few
- * rows have is behind a pointer, which a macro sets. In sets of inputs, bit i is input i.
+ * A row of the operator table, defined by QS_OP below. Fields that are left out are 0 or NULL, the
+ * most frequent case. Columns that few rows have are behind the pointer `more`. In a set of inputs,
+ * bit i is input i.
  */
 typedef struct qs_op {
     const char *name;
@@ -235,31 +238,31 @@ typedef struct qs_op {
     int8_t weight_axis; /* axis of the weights for output channels; < 0: from the end */
 
     uint32_t traits;         /* of every node */
-    const qs_op_more *more;  /* NULL: none of these */
+    const qs_op_more *more;  /* NULL: all its columns are NULL */
     uint16_t shape_inputs;   /* sizes of outputs depend on the values of these inputs */
-    uint16_t gain_inputs;    /* vectors along the last axis; output 0 is linear in all together */
-    uint16_t setting_inputs; /* other inputs that are no operands: bounds, indices, tables */
-    uint16_t weight_inputs;  /* constants here are weights, packed by `pack` if there is one */
+    uint16_t gain_inputs;    /* vectors along the last axis; all times k give output 0 times k */
+    uint16_t setting_inputs; /* other inputs that are not operands: bounds, indices, tables */
+    uint16_t weight_inputs;  /* if constant, these are weights; `pack` may pack them */
     /*
-     * With attribute "into" (op/nn/window.h): the input whose memory output 0 takes over; an input
-     * with a table in which its bytes are looked up may follow. 0: no such attribute.
+     * With attribute "into" (op/nn/window.h): the input whose memory becomes that of output 0. The
+     * next input may be a table in which result bytes are looked up. 0: no such attribute.
      */
     int8_t over;
     uint8_t kernel;  /* QS_KERNEL_*: name of its steps in profiles */
     uint8_t macs;    /* QS_MACS_* */
     uint8_t moments; /* QS_MOMENTS_* */
     qs_kind kind;    /* of operators on floats */
-    /* Number of leading inputs that are quantized with the operator; 0: one, -1: all. */
+    /* The first kind_inputs inputs are quantized with the operator; 0: one, -1: all. */
     int8_t kind_inputs;
     /*
-     * The type in which integers of input 0 that `infer` refuses are computed, and which of their
-     * types has that; 0: none, and all.
+     * Integers of input 0 that `infer` refuses are cast to type `integers_as`; 0: they are refused.
+     * integers_of: the only integer type that is cast; 0: all.
      */
     int8_t integers_as, integers_of;
 
     /* The shape rule: checks types, shapes and attributes, sets the outputs' types and shapes. */
     int (*infer)(qs_infer *x);
-    /* Once per combination of input shapes: makes a step. NULL: a pass must have replaced it. */
+    /* Once per combination of input shapes: makes a step. NULL: passes replace every such node. */
     int (*lower)(struct qs_lower *l);
     /* Instead of `lower`: adds nodes that compute the same (expand.h). */
     void (*expand)(struct qs_expand *e);
@@ -299,9 +302,9 @@ int qs_op_compare(const char *a, const char *b);
 /* Name of a row's steps in profiles; "" if it has none of its own. */
 const char *qs_op_kernel(const qs_op *op);
 
-/* What the row has behind `more`; all NULL if it has nothing. */
+/* The columns behind `more`; all NULL if the row has none. */
 const qs_op_more *qs_op_more_of(const qs_op *op);
-/* The row's operands; all zero if it does not compute on quantized integers. */
+/* The row's operands; all zero unless it computes on quantized integers. */
 const qs_operands *qs_op_operands(const qs_op *op);
 /* The traits of a node, `also` included; 0 if it is removed or has no row. */
 uint32_t qs_node_traits(const qs_graph *g, const qs_node *n);

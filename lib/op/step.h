@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Steps, to which operators are lowered and which a run executes. op/ makes them, exec/ runs them.
+ * Steps: nodes are lowered to steps (op/), which a run executes (exec/).
  *
- * pack: once per session, independent of input sizes; the result (packed weights, tables) is shared
- * by all runs. lower: once per combination of input shapes, inside a run; every size is known, and
- * the step's parameters are final. Executing a step only computes.
+ * `pack` is called once per session, before sizes are known; all runs share its result (packed
+ * weights, tables). `lower` is called once per plan, when every size is known, and computes all
+ * parameters of the step. Executing a step only computes: it allocates nothing.
  */
 #ifndef QS_STEP_H
 #define QS_STEP_H
@@ -21,17 +21,17 @@ typedef struct qs_pack {
     qs_graph *graph; /* shapes at load: sizes may be -1, constants have data */
     qs_id node_id;
     const qs_node *node;
-    qs_arena *arena; /* of the session, lives as long */
+    qs_arena *arena; /* of the session */
     const char *model;
     qsim_error *error;
-    /* By value id: weights packed earlier, for operators of one kind; NULL: not kept. */
+    /* By value id: weights that operators of one kind have packed; NULL: they are not shared. */
     const void **kept;
     const void *result; /* set by the operator; becomes qs_lower.packed */
 } qs_pack;
 
 /* Constant input `index`, aligned for its elements; NULL if it is absent or not constant. */
 const void *qs_pack_const(qs_pack *p, int32_t index);
-/* The same without alignment: nothing is copied. */
+/* The same constant without alignment; nothing is copied. */
 const void *qs_pack_bytes(const qs_pack *p, int32_t index);
 
 /* ---- lowering ---- */
@@ -42,7 +42,7 @@ struct qs_step;
 #define QS_BOUND_OUTPUTS 4
 typedef int64_t qs_sizes_out[QSIM_MAX_RANK];
 
-/* The violation of an operator's rule that a step has found; code QSIM_OK: none. */
+/* A value that breaks its operator's rule, found by a step. Code QSIM_OK: none was found. */
 typedef struct qs_fault {
     int code;
     const char *what; /* "index": `value` is outside [low, end); NULL: no details */
@@ -50,16 +50,16 @@ typedef struct qs_fault {
     int32_t axis; /* axis that the bounds belong to; -1: none */
 } qs_fault;
 
-/* Addresses of every value of the plan while it executes, and the step's scratch memory. */
+/* The memory of a step while it executes: addresses of all values, and scratch memory. */
 typedef struct qs_frame {
     qsim_ctx *ctx;
     void *const *address; /* by value id; address[QS_NONE] is NULL */
     void *scratch;        /* of this step, 64-byte aligned, as large as the step asked for */
-    qs_fault *fault;      /* or NULL; set by a step that finds a value breaking its rule */
+    qs_fault *fault;      /* set by a step that finds such a value; may be NULL */
     /* For a row with a `bound`: the outputs' actual sizes, written by the step. */
     qs_sizes_out *sizes;
     uint64_t seed; /* of random numbers */
-    uint64_t turn; /* of the loops around: differs from iteration to iteration; 0: the first */
+    uint64_t turn; /* a number that differs in each iteration of the loops around; first: 0 */
 } qs_frame;
 
 /* Report a fault from a step; the first one stays. qs_step_fails: without details. */
@@ -82,7 +82,7 @@ typedef struct qs_step {
     const char *kernel; /* kernel family, for profiles */
     int64_t macs;
     bool tiles; /* computes with AMX tiles */
-    /* Output 0 extends this input in its memory and keeps its elements; 0: has its own memory. */
+    /* Output 0 is in the memory of this input, and keeps its elements; 0: in memory of its own. */
     int32_t reuses;
     /*
      * The step only copies contiguous bytes: output k is input 0 from byte views[k] on, or input k
@@ -111,7 +111,7 @@ typedef struct qs_lower {
     const char *model;
     qsim_error *error;
     qs_step *step; /* lower sets run, params, scratch, kernel, macs */
-    bool alias;    /* set instead of the step: output 0 has input 0's bytes, reshaped */
+    bool alias;    /* lower sets it instead of a step: output 0 is input 0 with another shape */
 } qs_lower;
 
 /* Sets step->params to zeroed parameters in the plan's arena; returns NULL if out of memory. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Works on one node: infers its shapes, lowers it to a step, or computes its constant result. */
+/* Evaluates single nodes: infers shapes, lowers to a step, computes a constant result. */
 #include "pass/eval.h"
 
 bool qs_value_size(const qs_value *v, size_t *elements, size_t *bytes) {

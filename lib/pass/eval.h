@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Works on one node: its shape rule, its step, its result when all inputs are constants. */
+/* Evaluates single nodes: shape rule, step, and result if all inputs are constants. */
 #ifndef QS_EVAL_H
 #define QS_EVAL_H
 

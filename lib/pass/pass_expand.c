@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Replaces operators that are short for several others by these until none is left, so that other
- * passes have to match the short operators only.
+ * Expands operators: replaces each node whose row has `expand` by the nodes that it stands for,
+ * until none is left. So other passes have to match fewer operators.
  */
 #include "op/expand.h"
 #include "pass/pass.h"

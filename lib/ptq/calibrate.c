@@ -251,8 +251,9 @@ static qs_id moved_tensor(const qsim_calibration *c, const qs_graph *g, const qs
 }
 
 /*
- * Appends the tensors whose values are those of an operand; `parts` NULL: counts them. 0: the
- * operand is not observed, or it is an input, which a session without readers of it does not have.
+ * Appends the observed tensors that have the values of an operand, and returns their number;
+ * `parts` NULL: only counts them. 0: the operand is not observed, or is an input, which a session
+ * in which no node reads it does not have.
  */
 static size_t add_parts(const qsim_calibration *c, const qs_graph *g, qs_id operand,
                         int32_t *parts) {

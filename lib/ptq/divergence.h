@@ -8,14 +8,14 @@
 #include <qsim/ptq.h>
 
 /*
- * Whether both have the same shape and memory for all their elements: an error's code. Sets the
- * number of elements.
+ * Checks that both tensors have the same shape and memory for all elements, and sets *count to the
+ * number of elements. Returns QSIM_OK or an error's code.
  */
 int qs_pair_size(const qsim_tensor *a, const qsim_tensor *b, size_t *count);
 /*
- * qsim_divergence_add that also adds what rows bring to kl, or for values to noise, over `total` to
- * the losses of `samples` samples, each with as many rows; if there are not as many, all to the
- * first.
+ * qsim_divergence_add that also adds the share of each row, kl / total or for values noise / total,
+ * to the loss of its sample. `losses` has `samples` numbers; each sample has the same number of
+ * rows. If rows cannot be divided so, all shares go to the first sample.
  */
 int qs_divergence_split(qsim_divergence *d, const qsim_tensor *a, const qsim_tensor *b,
                         double total, double *losses, size_t samples);

@@ -8,8 +8,8 @@
 #include <qsim/ptq.h>
 #include <qsim/session.h>
 
-/* Lists of losses: of the candidate judged last, of the best so far, of that at a method's begin.
- */
+/* Lists of samples' losses: of the candidate judged last, of the best so far, and of the best when
+ * a method began. */
 enum { QS_LOSSES_LAST, QS_LOSSES_BEST, QS_LOSSES_BEGUN, QS_LOSSES };
 
 typedef struct qs_judge {
@@ -21,8 +21,8 @@ typedef struct qs_judge {
     qsim_tensor *answers;      /* of the float model, batch by batch; own memory */
     int32_t *kinds;            /* QSIM_ANSWER_* of each output */
     qsim_judgement reference;
-    double *losses; /* QS_LOSSES lists of what each sample adds to the loss */
-    double *totals; /* by which each output's KL or noise is divided: rows, or the signal */
+    double *losses; /* QS_LOSSES lists: the share of each sample in the loss */
+    double *totals; /* by output: the rows or the signal, by which KL or noise is divided */
     size_t samples;
     const char *doing; /* text for progress during a run */
     size_t done, total;
@@ -36,14 +36,14 @@ int qs_judge_model(qs_judge *j, const qsim_model *candidate, qsim_judgement *out
                    qsim_error *error);
 void qs_judge_copy(qs_judge *j, int from, int to);
 /*
- * A fall of the loss by this share is no chance, however few samples show it: of equal candidates
- * some seem to lose up to 1.7 times as much as others.
+ * A loss that falls by this share is lower for certain, even with few samples: equal candidates
+ * differ by chance by a factor of up to 1.7.
  */
 #define QS_PLAIN_FALL 0.75
 /*
- * Whether the losses of one list are less than those of another by QS_PLAIN_FALL, or by so many
- * standard errors of the mean difference: by two, an equal one seems so in 2 of 100 cases; one
- * sample has none.
+ * Whether the losses of list `list` are lower than those of `than`: by QS_PLAIN_FALL, or by
+ * `errors` standard errors of the mean difference, which a single sample does not have. With two
+ * standard errors an equal candidate passes in 2 of 100 cases.
  */
 bool qs_judge_is_sure(const qs_judge *j, int list, int than, double errors);
 /* The loss of accuracy in percent, as for max_drop. */

@@ -5,9 +5,9 @@
 #include "base/base.h"
 
 /*
- * Returns `code`; of NOMEM names in `error` what was being done, unless a layer below has. The
- * quantizer's functions serve calibrations, recipes, searches and verdicts, and return NOMEM
- * without a message: calls of the interface end with this one.
+ * Returns `code`. If it is NOMEM and `error` has no message yet, the message says "WHAT: out of
+ * memory". The quantizer's functions serve calibrations, recipes, searches and verdicts, and return
+ * NOMEM without a message; public functions call this one before they return.
  */
 int qs_no_memory_in(const char *what, int code, qsim_error *error);
 

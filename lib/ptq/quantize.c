@@ -413,7 +413,7 @@ static int upgrade(qsim_model *m, const qsim_quantize_options *own, qsim_error *
 }
 
 typedef struct job {
-    qsim_recipe *decided; /* NULL: nobody wants it */
+    qsim_recipe *decided; /* NULL: not asked for */
     size_t corrected;     /* layers of graphs so far */
 } job;
 
@@ -545,7 +545,7 @@ static qsim_layer_info stored_info(const qs_quantizer *q, qs_id node) {
 }
 
 typedef struct listing {
-    qsim_layer_fn layer; /* NULL: they are counted alone */
+    qsim_layer_fn layer; /* NULL: layers are only counted */
     void *user;
     int32_t count;
 } listing;

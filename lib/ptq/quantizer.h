@@ -19,15 +19,15 @@
 
 /* The decisions about a node; by node id. */
 typedef struct qs_choice {
-    qs_kind kind;     /* of its row, if the node fits it */
-    int32_t forced;   /* QSIM_RULE_*, 0: no rule */
-    size_t rule;      /* which rule forced it, counted from 1; 0: the recipe, or none */
-    int32_t layer;    /* index among the layers with weights, or -1 */
-    qs_id absorbs;    /* the Relu, Clip or bias after it that is quantized with it, or QS_NONE */
-    bool is_absorbed; /* another node absorbs it */
-    uint8_t bits;     /* of its weights by a rule: 8 or 4; 0: no rule */
-    bool wide;        /* by a rule its inputs and outputs have 16 bits */
-    bool integer;     /* the decision: its inputs and outputs are quantized */
+    qs_kind kind;     /* the row's kind, or QS_KIND_FLOAT if the node does not fit it */
+    int32_t forced;   /* QSIM_RULE_* of a rule or the recipe; 0: none */
+    size_t rule;      /* the number of that rule, from 1; 0: the recipe, or none */
+    int32_t layer;    /* index among the layers; -1: the node is none */
+    qs_id absorbs;    /* the Relu, Clip or bias after the node that it absorbs, or QS_NONE */
+    bool is_absorbed; /* another node absorbs this one */
+    uint8_t bits;     /* bits of the weights by a rule: 8 or 4; 0: no rule */
+    bool wide;        /* a rule says that inputs and outputs have 16 bits */
+    bool integer;     /* the decision: inputs and outputs are quantized */
 } qs_choice;
 
 /* The range of an activation, and its source. */
@@ -41,13 +41,13 @@ typedef struct qs_range {
 
 /* The decisions about an activation; by value id. */
 typedef struct qs_activation {
-    qs_id root; /* the value whose scale it shares; itself in most cases */
+    qs_id root; /* the value whose scale this one shares; in most cases itself */
     bool quantized;
     int32_t dtype;  /* of a root */
     qs_range range; /* of a root */
     float scale;    /* of a root */
     int32_t zero_point;
-    qs_id scale_id, zero_id; /* of a root: made when first needed */
+    qs_id scale_id, zero_id; /* of a root: constants, made when first needed */
 } qs_activation;
 
 /* How weights are written. */
@@ -55,12 +55,11 @@ typedef struct qs_weight_form {
     int32_t dtype;    /* QSIM_INT8, QSIM_UINT8, QSIM_INT4, QSIM_UINT4 */
     int32_t scheme;   /* QSIM_WEIGHT_* */
     int32_t flags;    /* 0, QSIM_RANGE_REDUCED */
-    int32_t block;    /* of 4 bits: weights that share a scale; 0: a channel */
+    int32_t block;    /* of 4 bits: how many weights share a scale; 0: all of a channel */
     int32_t rounding; /* of 4 bits: QSIM_ROUNDING_* */
 } qs_weight_form;
 
-/* Whether zero points are 0 (of unsigned weights: the middle), and whether channels have their own
- * scales. */
+/* Whether zero points are 0 (of unsigned weights: the middle); whether each channel has a scale. */
 static inline bool qs_is_symmetric(const qs_weight_form *f) {
     return f->scheme == QSIM_WEIGHT_CHANNEL_SYMMETRIC || f->scheme == QSIM_WEIGHT_TENSOR_SYMMETRIC;
 }
@@ -79,7 +78,7 @@ static inline int32_t qs_weight_range(const qs_weight_form *f) {
                                             : 0);
 }
 
-/* A layer with weights, in order of execution. */
+/* A layer (a node with weights); layers are in the order of execution. */
 typedef struct qs_layer {
     qs_id node;
     qs_weight_form form;
@@ -96,16 +95,16 @@ typedef struct qs_layer {
     float *bias_scale;
 } qs_layer;
 
-/* A quantized constant, one integer in each byte, also if it has 4 bits; in the graph's arena. */
+/* A quantized constant in the graph's arena. Each byte has one integer, also one of 4 bits. */
 typedef struct qs_codes {
     void *data;
     float *scale;
     int32_t *zero_point;
-    size_t count;         /* 1, or one for each channel or block: those of a channel in a row */
-    size_t blocks, block; /* of a channel, of more than one; 0: none */
+    size_t count;         /* scales: 1, or one per channel or block, channel after channel */
+    size_t blocks, block; /* blocks of a channel and weights of a block; 0: no blocks */
 } qs_codes;
 
-/* The factors of a value's channels (equalize.h); by value id. */
+/* The equalization factors of a value's channels (equalize.h); by value id. */
 typedef struct qs_scaled {
     const float *factor; /* of each channel, from the recipe; NULL: none */
     size_t channels;
@@ -219,15 +218,15 @@ int qs_recipe_begin(qs_quantizer *q);
 int qs_recipe_check_weights(const qs_quantizer *q);
 /* Sets `forced` of the nodes that the recipe names. */
 void qs_recipe_force(qs_quantizer *q);
-/* The form of a node's weights: by the recipe, else by rules and options. */
+/* The form of a node's weights, from the recipe, or else from rules and options. */
 qs_weight_form qs_recipe_weights(const qs_quantizer *q, qs_id node);
 /* Fills a recipe's entry for weights of that form. */
 void qs_recipe_form(const qs_weight_form *form, qsim_recipe_entry *e);
-/* Whether a value can be quantized: it is a constant, or recipe or calibration have its range. */
+/* Whether a value can be quantized: it is constant, or the recipe or calibration has its range. */
 bool qs_recipe_has_range(const qs_quantizer *q, qs_id value);
-/* The type of a value, by the recipe or else the options. */
+/* The type of a value, from the recipe or else the options. */
 int32_t qs_recipe_type(const qs_quantizer *q, qs_id value);
-/* The range of a value, by the recipe or else the options. */
+/* The range of a value, from the recipe or else by the options. */
 void qs_recipe_range(const qs_quantizer *q, qs_id value, qs_range *range);
 /* Whether it was decided to quantize the node's weights. */
 bool qs_recipe_quantized(const qs_quantizer *q, qs_id node);
@@ -259,7 +258,7 @@ typedef struct qs_bias_source {
     const float *factor; /* of each channel where it is equalized, else NULL */
 } qs_bias_source;
 
-/* Finds it; false: the layer's bias cannot be corrected. */
+/* Finds that tensor; false: the layer's bias cannot be corrected. */
 bool qs_bias_input(const qs_quantizer *q, const qs_layer *l, qs_bias_source *out);
 /*
  * The same for inputs whose means in the quantized network differ by `drift`: sum W E[x] - Q(W)
@@ -307,8 +306,8 @@ int qs_write_finish(qs_quantizer *q);
 /* MISMATCH unless the calibration belongs to the model. */
 int qs_calibration_check(const qsim_calibration *c, const qsim_model *model, qsim_error *error);
 /*
- * qsim_quantize over a graph that is prepared, with options that are checked. In modes other than
- * STATIC the calibration, which may be NULL, gives means alone.
+ * qsim_quantize for a prepared graph and checked options. In modes other than STATIC only the means
+ * of the calibration are used, and it may be NULL.
  */
 int qs_quantize_prepared(const qsim_model *prepared, const qsim_calibration *c,
                          const qsim_quantize_options *own, qsim_model **out, qsim_error *error);

@@ -9,7 +9,7 @@
 /* A new method needs a row here. */
 static const struct method {
     const char *name;
-    bool needs_inputs, chooses; /* chooses: among what nobody asked for, so it has to prove it */
+    bool needs_inputs, chooses; /* chooses: changes are kept only if they surely lower the loss */
     int (*run)(qs_search *s);
 } methods[] = {
     {"greedy", false, false, qs_search_greedy}, {"anneal", false, false, qs_search_anneal},

@@ -34,11 +34,11 @@ typedef struct qs_search {
     double microseconds;
     bool quiet; /* candidates are not reported */
     /*
-     * Standard errors by which an attempt has to be better; 0: any fall will do; below 0: by which
-     * the best so far has to be better to stay.
+     * > 0: a candidate is kept if its loss is lower by this many standard errors; 0: if it is lower
+     * at all; < 0: unless the loss of the best so far is lower by -proof standard errors.
      */
     double proof;
-    /* A candidate is reported as kept only if it is better than this, too; NULL: none. */
+    /* A candidate is reported as kept only if it is better than this one as well; NULL: none. */
     const qs_search_state *rival;
     int32_t floats; /* units that the recipe keeps in float */
     uint64_t end;   /* end of the caller's time, by qs_clock_ns; 0: none */
@@ -62,19 +62,20 @@ int qs_search_correction(qs_search *s);
 int qs_search_auto(qs_search *s);
 
 /*
- * Quantizes with the recipe and judges the candidate; `score` may be NULL. The recipe is kept if it
- * is the best so far, and surely so, by s->proof (qs_judge_is_sure). `what`: the attempt's line
- * for the caller; NULL: not reported.
+ * Quantizes with the recipe and judges the candidate; `score` may be NULL. The recipe is kept if
+ * the candidate is the best so far by the test of s->proof (qs_judge_is_sure). `what` describes the
+ * attempt to the caller; NULL: it is not reported.
  */
 int qs_search_try(qs_search *s, const char *what, double *score);
 /*
- * The same for methods with very many candidates, whose time and size are not measured, and of
- * which none has to be surely better.
+ * The same for methods with very many candidates: time and size are not measured, and s->proof is
+ * not used.
  */
 int qs_search_step(qs_search *s, const char *what, double *score);
 /*
- * Reports the best candidate so far, which was not reported, as the last one. If its model cannot
- * be made, as the context is cancelled, the state `before` it is restored. Returns CANCELLED.
+ * Reports the best candidate so far, which has not been reported yet, as the last attempt. If its
+ * model cannot be made, because the context is cancelled, restores the state `before` it. Returns
+ * CANCELLED.
  */
 int qs_search_stop(qs_search *s, qs_search_state *before, const char *what, double microseconds);
 /* Returns to the best recipe so far, for the next candidate. */
@@ -86,8 +87,8 @@ void qs_search_restore(qs_search *s, qs_search_state *from);
 /* Whether the best candidate so far is better than a saved one. */
 bool qs_search_is_better(const qs_search *s, const qs_search_state *than);
 /*
- * Makes a quantizer of the prepared model's main graph with the settings of the search. To be ended
- * also after an error.
+ * Makes a quantizer of the prepared model's main graph with the settings of the search.
+ * qs_search_end has to be called, also after an error.
  */
 int qs_search_begin(const qs_search *s, qs_quantizer *q);
 void qs_search_end(qs_quantizer *q);
@@ -108,7 +109,7 @@ void qs_search_close(qs_search *s);
 
 /* Lists these tensors as indices in the calibration; `tensors` has room for all. */
 int qs_search_tensors(qs_search *s, int32_t *tensors, size_t *count);
-/* The entry of a tensor with a range by that method. */
+/* A recipe entry for a tensor whose range is found by this method. */
 qsim_recipe_entry qs_search_method_entry(const qs_search *s, int32_t method, double percentile);
 /* Bytes of a line that describes a candidate. */
 #define QS_CHANGE 160
@@ -143,13 +144,15 @@ int qs_unit_set(qs_search *s, const qs_unit *u, bool in_float);
 /* Gives 16 bits to the activations that a unit reads and makes. */
 int qs_unit_widen(qs_search *s, const qs_unit *u);
 /*
- * Measures loss_gained of all units against a network of this loss: each alone in float or, with
- * `wide`, in 16 bits. `total` is that of the progress. If time is up: of the first *done units.
+ * Measures loss_gained of all units: how much lower than `loss` the loss is with only this unit in
+ * float or, with `wide`, in 16 bits. `total` is the progress' total. If time is up, *done is the
+ * number of units measured.
  */
 int qs_units_gains(qs_search *s, qs_units *u, bool wide, double loss, size_t total, size_t *done);
 /*
- * Measures loss_alone and the agreement of the first `count` units: each in 8 bits, all others in
- * float, as they are then left. Of those after time is up both stay NaN (sensitivity.c).
+ * Measures loss_alone and agreement of the first `count` units: with one unit in 8 bits and all
+ * others in float, as they are left afterwards. Units for which time is up keep NaN
+ * (sensitivity.c).
  */
 int qs_units_alone(qs_search *s, qs_units *u, size_t count);
 /*

@@ -323,8 +323,8 @@ static bool ranges_known(const qs_quantizer *q, qs_id node) {
     return without_range(q, node) == QS_NONE;
 }
 
-/* A layer that a rule or the recipe names is not left in float because a calibration that was made
- * otherwise has not seen its tensors. */
+/* Fails if a rule or the recipe puts the node into integers and the calibration lacks one of its
+ * tensors; the node would otherwise stay float without notice. */
 static int check_wanted(const qs_quantizer *q, qs_id node) {
     const qsim_recipe_entry *e =
         qs_recipe_find(q->options.recipe, QSIM_RECIPE_LAYER, qs_node_label(q->g, node));

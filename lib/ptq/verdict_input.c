@@ -9,17 +9,18 @@
 
 #define CERTAIN_OF 10 /* at least 9 of so many answers */
 /*
- * Of 13 networks of pictures on the data that they were trained on, and on five others:
+ * The bounds below are from measurements on 13 networks of pictures, with the values that they were
+ * trained on and with five other ranges of values:
  *
- *                                              as trained      otherwise
- *     the first layer's deviation over bias    0.26 to 26      0.005 to 0.03 where 100 times too
- *         without normalization                1000            small, 36 and more where too large
- *     that of the others                       0.57 to 4500    0.08 to 0.12 where too small
- *     slope of biases and means, where a BatchNormalization was folded
- *                                              0.76 to 0.98    0.004 to 0.24 where too large or
- *         correlation                          0.57 to 0.99    0.28 to 0.78   shifted
- *         else                                 -0.3 to 0.2
- *     answers' information over their entropy  0.55 to 0.91    0.00 to 0.07 where too small
+ *                                         as trained      other values
+ *     first layer: deviation / bias       0.26 to 26      0.005 to 0.03 if 100 times too small
+ *         without normalization           1000            36 and more if too large
+ *     other layers: deviation / bias      0.57 to 4500    0.08 to 0.12 if too small
+ *     with a folded BatchNormalization:
+ *         slope of biases over means      0.76 to 0.98    0.004 to 0.24 if too large or shifted
+ *         correlation of both             0.57 to 0.99    0.28 to 0.78 if too large or shifted
+ *     without: correlation of both        -0.3 to 0.2
+ *     information of outputs / entropy    0.55 to 0.91    0.00 to 0.07 if too small
  */
 #define HARDLY_SEEN  0.03
 #define LITTLE_SEEN  0.1 /* if the others see little, too */

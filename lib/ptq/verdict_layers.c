@@ -57,8 +57,8 @@ static int run_pairs(qsim_verdict *v, const qsim_tensor *inputs, size_t count, q
 /* ---- charging layers ---- */
 
 typedef struct attribution {
-    double *noise; /* by value: over signal; of what was not compared, that of what it is made of */
-    qs_id *owner;  /* by value: the layer with weights since the last value that was compared */
+    double *noise; /* by value: noise / signal; if it was not compared, that of its inputs */
+    qs_id *owner;  /* by value: the layer since the last value that was compared */
 } attribution;
 
 static bool has_weights(const qs_graph *g, const qs_node *n) {

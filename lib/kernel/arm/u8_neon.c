@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The loops are the C ones, which compilers vectorize; tables are looked up 16 bytes at a time. */
+/*
+ * Element-wise kernels on 8 bits for aarch64. The loops are those of C, which compilers vectorize;
+ * tables are looked up 16 bytes at a time.
+ */
 #include "kernel/table.h"
 
 #if QK_ARM

@@ -12,7 +12,7 @@
 
 #define CHUNK 256
 #define GROUP 4 /* as many elements of 2 bits have a byte */
-/* Loops over whole bytes get a multiple of UNIT, for which compilers make no loop of rests. */
+/* Loops over whole bytes get a multiple of UNIT, so that compilers make no loop for a remainder. */
 #define UNIT  ((size_t)16)
 #define WHOLE (n & ~(UNIT - 1))
 
@@ -114,7 +114,7 @@ QS_COLD static void load_b8(const void *vx, size_t n, wide *w) {
 
 #define SAME(v)  (v)
 #define TRUTH(v) ((v) != 0)
-/* Without branches, which vectors have not. */
+/* Without branches, so that compilers can vectorize it. */
 static inline double clamp(double v, double low, double high) {
     const double number = v != v ? 0 : v, least = number < low ? low : number;
     return least > high ? high : least;
@@ -145,7 +145,7 @@ static uint64_t to_u64(double v) {
 #define STORES(RARE, suffix, T, FROM_FLOAT)                                                        \
     STORES_WHOLE(RARE, suffix, T)                                                                  \
     STORE(RARE, suffix, T, f64, f, FROM_FLOAT)
-/* Of integers that int32 holds. */
+/* Stores of integer types whose values all fit int32. */
 #define STORES_NARROW(suffix, T, low, high)                                                        \
     STORES_WHOLE(QS_COLD, suffix, T)                                                               \
     QS_COLD static void store_##suffix##_f64(const wide *w, size_t n, void *vy) {                  \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Experiments of ONNX 1.0 that networks converted from CoreML hold and that ONNX Runtime keeps:
+ * Experiments of ONNX 1.0 that networks converted from CoreML have and that ONNX Runtime keeps:
  * ImageScaler and Crop of images [N, C, H, W]; Affine, ScaledTanh and ParametricSoftplus.
  */
 #include "op/expand.h"

@@ -22,8 +22,8 @@ static int check_types(const qs_infer *x, const qs_list *l) {
 }
 
 /*
- * Shape rule of nodes that make a sequence, whose value has neither type nor shape. Whether a
- * subgraph may give out what it makes of one that it is fed, rules of the outer node say.
+ * Shape rule of nodes that make a sequence, whose value has neither type nor shape. A sequence may
+ * not be an output, except of a subgraph, for which the outer node's rule decides.
  */
 QS_COLD int qs_sequence_infer(qs_infer *x) {
     qs_list l;
@@ -67,8 +67,9 @@ static QS_NOINLINE qs_id add_item(qs_expand *e, const qs_item *t) {
 }
 
 /*
- * Lists the tensors of a sequence for `expand`; this cannot fail, since infer has accepted it. What
- * a Loop appends has no value here: a pass replaces it, and the node stays until then.
+ * Lists the tensors of a sequence for `expand`; this cannot fail, since infer has accepted it. A
+ * tensor that a Loop appends has no value yet: the node stays until a pass has replaced the Loop's
+ * sequence.
  */
 static qs_infer expand_view(qs_expand *e, qs_id sequence, qs_list *l) {
     qs_infer x = {.graph = e->graph,
@@ -258,9 +259,9 @@ static qs_id pick(qs_expand *e, qs_id x, int64_t axis, bool keeps_axis) {
 }
 
 /*
- * The sum of computed sizes, which checked_split compares with the axis: of listed ones their
- * magnitudes, so that none cancels another. Where `split` is the size of each part, the axis; but a
- * size below 1 stands for the sum, so that it is refused.
+ * The sum of computed sizes, which checked_split compares with the axis. If `split` is a list, the
+ * sum of magnitudes, so that a negative size is refused. If it is the size of each part, the axis,
+ * or the size itself if that is below 1, so that it is refused.
  */
 static qs_id sum_parts(qs_expand *e, const qs_item *t, qs_id split, bool listed) {
     if (listed)
@@ -299,8 +300,8 @@ static qs_id computed_whole(qs_expand *e, const qs_item *t) {
 }
 
 /*
- * Part `at` of those whose sizes are computed, or with QS_NONE their number; QS_NONE: it is not yet
- * known whether their sizes are listed.
+ * Part `at` of a tensor whose parts have computed sizes; with at QS_NONE, the number of parts.
+ * Returns QS_NONE if the rank of `split`, a list or one size, is not known yet.
  */
 static qs_id computed_part(qs_expand *e, const qs_item *t, qs_id at) {
     const qs_id given = t->split->inputs[1];

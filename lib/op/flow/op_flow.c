@@ -300,8 +300,9 @@ qs_id qs_loop_appended(const qs_node *loop, int32_t state) {
 }
 
 /*
- * A sequence grows by one tensor at its end each time and is not read, or its tensors have one
- * shape, which the file tells if there are none at first: pass_loops.c makes tensors of it.
+ * Checks a sequence that a Loop carries. pass_loops.c can replace it by tensors if each iteration
+ * appends one tensor and does not read the sequence, or if all its tensors have one shape, which
+ * the file states if the sequence is empty at first.
  */
 static int check_sequence(const qs_infer *x, const qs_graph *g, int32_t state) {
     const qs_value *v = &g->values[g->inputs[state + 2]];

@@ -161,11 +161,11 @@ typedef struct packing {
     const qs_i8_shape *shape;
     qk_source_i8 source;
     qs_i8_list w_zp;
-    qs_i8_totals totals; /* memory for every column's */
+    qs_i8_totals totals; /* with memory for the totals of every column */
     qs_i8_rules rules;
-    int32_t column; /* whose sums may be too large, up to the bound */
+    int32_t column; /* a column whose sums may be too large, and their bound */
     int64_t bound;
-    bool known, clamp; /* whether rules are known before a run; whether sums may leave int32 */
+    bool known, clamp; /* rules are known before a run; sums may exceed int32 */
 } packing;
 
 /* Replaces biases that make sums leave int32 by smaller ones with the same results. */

@@ -33,8 +33,8 @@ int qs_finish_then(qs_graph *g, qs_id id, const qs_node *from);
 void qs_finish_then_is_first(qs_graph *g, qs_id id);
 
 /*
- * Applies the fused nodes to n results x; `other`: the numbers added to them. y is x, or with a sum
- * another place, which may be `other`.
+ * Applies the fused nodes to n results at x; `other` has the numbers to be added. y is x, or, if
+ * there is a sum, may be `other` or a third buffer.
  */
 static inline void qs_finish_run(const qs_finish *f, float *x, const float *other, float *y,
                                  size_t n) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Internal: convolutions over three spatial axes as convolutions over two. DepthColumns turns the
- * slices in a window of the first axis into channels; DepthRows joins the results, slice by slice,
- * to a tensor of three axes again; DepthSum does so for transposed convolutions and adds up
- * overlapping slices.
+ * DepthColumns, DepthRows and DepthSum, internal: with them a convolution over three spatial axes
+ * is computed by one over two. DepthColumns turns the slices in a window of the first axis into
+ * channels; DepthRows joins the results, slice by slice, to a tensor of three axes; DepthSum does
+ * so for transposed convolutions and adds up overlapping slices.
  *
  *     columns[n * depth_out + d][c * kernel + k] = x[n][c][d * stride + k * dilation - before]
  *     rows[n][m][d] = y[n * depth_out + d][m]

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Folds what scales the channels of a Conv or ConvTranspose into it: BatchNormalization, or a
- * product or quotient by one number a channel. Weights of floats are scaled. Of int8 weights behind
- * DequantizeLinear, which networks trained with quantization have, the scales are. What is added
- * goes into the bias.
+ * Folds a BatchNormalization, or a Mul or Div by one number per channel, into the Conv or
+ * ConvTranspose before it. Float weights are multiplied. If the weights are int8 with a
+ * DequantizeLinear, as in networks trained with quantization, their scales are multiplied. A number
+ * that is added goes into the bias.
  */
 #include "op/rules.h"
 #include "pass/pass.h"

@@ -186,7 +186,7 @@ static qs_id add_number(const copying *c, int32_t index, int32_t dtype, const vo
     return qs_pass_const(c->p, dtype, rank < 0 ? 0 : rank, ones, data);
 }
 
-/* Copies the body for iteration `t`; ids: what it is fed, which becomes what it gives. */
+/* Copies the body for iteration `t`. ids: the inputs of the body, which become its outputs. */
 static int copy_iteration(const copying *c, int64_t t, qs_id *ids) {
     const uint8_t yes = 1;
     ids[0] = add_number(c, 0, QSIM_INT64, &t);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A Pad of zeros around the image that a convolution or an average reads becomes padding of these,
- * as exporters of TensorFlow's and PyTorch's layers leave it. Quantized zeros are the zero point.
+ * A Pad of zeros around the image that a convolution or an average reads becomes its padding.
+ * Exporters of TensorFlow and PyTorch write such Pads. In a quantized image zero is the zero point.
  */
 #include "pass/pass.h"
 
