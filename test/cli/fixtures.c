@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Makes the models and data of the command-line tests in the current folder. */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -197,6 +198,32 @@ static void make_same(const char *path, int32_t dtype, int32_t rank, const int64
     need(qsim_builder_input(b, "x", dtype, rank, dims, names), "x");
     need(qsim_builder_node(b, "", "Identity", "same", "x", "y"), "Identity");
     need(qsim_builder_output(b, "y", dtype, rank, dims, names), "y");
+    finish(b, path);
+}
+
+/*
+ * A quantized layer whose scales are valid and do not fit: those of the input's pair are 0.125 and
+ * 0.25, that of the bias is 1 in place of 0.25 * 0.5, and the weights use the codes -3 to 3. With
+ * `right` they fit, and the weights use -100 to 127.
+ */
+static void make_scales(const char *path, bool right) {
+    int8_t weights[64];
+    for (int i = 0; i < 64; i++)
+        weights[i] = (int8_t)(right ? i * 227 / 63 - 100 : i % 7 - 3);
+    qsim_builder *b = begin("scales");
+    add_input(b, "x", 2, (int64_t[]){8});
+    need(qsim_builder_constant_as(b, "sx", "float[]", &(float){0.125f}), "sx");
+    need(qsim_builder_constant_as(b, "sd", "float[]", &(float){right ? 0.125f : 0.25f}), "sd");
+    need(qsim_builder_constant_as(b, "sw", "float[]", &(float){0.5f}), "sw");
+    need(qsim_builder_constant_as(b, "sb", "float[]", &(float){right ? 0.0625f : 1}), "sb");
+    need(qsim_builder_constant_as(b, "w", "int8[8,8]", weights), "w");
+    need(qsim_builder_constant_as(b, "c", "int32[8]", (int32_t[8]){1, 2, 3}), "c");
+    need(qsim_builder_node(b, "", "QuantizeLinear", "q", "x,sx", "xq"), "q");
+    need(qsim_builder_node(b, "", "DequantizeLinear", "d", "xq,sd", "xd"), "d");
+    need(qsim_builder_node(b, "", "DequantizeLinear", "dw", "w,sw", "wd"), "dw");
+    need(qsim_builder_node(b, "", "DequantizeLinear", "db", "c,sb", "cd"), "db");
+    need(qsim_builder_node(b, "", "Gemm", "fc", "xd,wd,cd", "y"), "fc");
+    add_output(b, "y", 8);
     finish(b, path);
 }
 
@@ -470,6 +497,8 @@ int main(void) {
     make_same("deep.onnx", QSIM_FLOAT, 4, (int64_t[]){-1, 16, -1, -1});
     make_no_rows();
     make_same("whole.onnx", QSIM_INT64, 1, (int64_t[]){-1});
+    make_scales("odd.onnx", false);
+    make_scales("fitting.onnx", true);
     make_unknown();
     make_broken();
     make_outside();

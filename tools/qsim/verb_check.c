@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/utf8.h"
+#include "odd_scales.h"
 
 typedef struct findings {
     const tool *tool;
@@ -97,6 +98,17 @@ static void note_unused(findings *f, const qsim_model *m) {
     free(names);
 }
 
+static void note_scale(void *user, const char *line) {
+    findings *f = user;
+    text printable = {0};
+    utf8_printable(&printable, line, 380);
+    if (f->tool->json)
+        json_string(&f->json, NULL, line);
+    else if (!f->tool->quiet)
+        printf("note: %s\n", printable.data);
+    text_free(&printable);
+}
+
 static const char *plural(int64_t count) {
     return count == 1 ? "" : "s";
 }
@@ -135,6 +147,10 @@ static int run(tool *t) {
     json_end(&f.json);
     json_row(&f.json, "unused");
     note_unused(&f, m);
+    json_end(&f.json);
+    json_array(&f.json, "odd_scales");
+    if (n == 0)
+        odd_scales_find(m, note_scale, &f);
     json_end(&f.json);
     json_end(&f.json);
     if (n == 0)
