@@ -166,10 +166,10 @@ static bool is_misdeclared(const qs_value *v, const qs_value *found) {
 }
 
 /*
- * Adopts declared sizes that are not inferred. If one differs from what is inferred none is
- * adopted: many files declare the sizes of an older version of themselves, and other runtimes take
- * them so. An axis with the name of an input's axis counts as known: files whose input's batch was
- * made symbolic by editing often still declare the old batch everywhere else.
+ * Adopts declared sizes that inference does not know. If a declared size differs from an inferred
+ * one, none is adopted: many files declare sizes of an earlier version of the model, and other
+ * runtimes load them. An axis with the symbol of an input's axis counts as inferred: in files whose
+ * batch was made symbolic by editing, other tensors often still declare the old batch.
  */
 static int merge_declared(const qs_infer *x, qs_value *v, qs_value *out, qs_dim *dims) {
     if (v->dtype != QSIM_UNDEFINED && out->dtype != QSIM_UNDEFINED && v->dtype != out->dtype)

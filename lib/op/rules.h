@@ -81,16 +81,16 @@ int qs_infer_unknown(const qs_infer *x, int32_t dtype);
 int qs_infer_like(const qs_infer *x, int32_t index, int32_t from);
 
 /*
- * Reads a list of int64, or one number, that is constant or computed from shapes, as sizes: -1 is
- * unknown, or the constant -1. values NULL: the graph's. Returns its length; -1: that is not known,
- * or too large (known_sizes.c).
+ * Reads value `id`, a list of int64 or one number, as sizes. It is constant or computed from
+ * shapes; an element that is not known is -1. `values` NULL: the graph's own. Returns the list's
+ * length; -1: the length is not known, or too large (known_sizes.c).
  */
 int32_t qs_known_sizes(const qs_graph *g, const qs_value *values, qs_id id,
                        qs_dim out[QSIM_MAX_RANK]);
 
 /*
- * The axes that a Slice cuts, of which `count` are given (QS_ABSENT: as many as there are starts):
- * all, if that is not known.
+ * Sets *mask to the axes that a Slice cuts, bit i for axis i: the `count` given ones, or the first
+ * ones if count is QS_ABSENT, as many as there are starts. If they are not known: all axes.
  */
 int qs_known_cut(const qs_infer *x, const int64_t *axes, int32_t count, uint32_t *mask);
 
@@ -100,8 +100,8 @@ int qs_known_cut(const qs_infer *x, const int64_t *axes, int32_t count, uint32_t
 bool qs_value_is_sequence(const qs_graph *g, qs_id value);
 
 /*
- * Sets *like to a value of the type and the shape that all tensors of a sequence have, sizes in
- * which they differ unknown; dims has room for them (expand/op_sequence.c).
+ * Sets *like to the type and shape of the tensors of a sequence. Sizes in which they differ are
+ * unknown. `dims` is the memory for the shape (expand/op_sequence.c).
  */
 int qs_sequence_tensors(const qs_infer *x, qs_id sequence, qs_value *like,
                         qs_dim dims[QSIM_MAX_RANK]);
@@ -113,8 +113,8 @@ int qs_sequence_infer(qs_infer *x);
 int32_t qs_sequence_count(const qs_infer *x, qs_id sequence);
 
 /*
- * The value of a Loop's body that each iteration appends to the sequence that is its state `state`,
- * which nothing else reads; QS_NONE: the body does something else with it (flow/op_flow.c).
+ * If each iteration of a Loop only appends a tensor to the sequence that is its state `state`: that
+ * tensor's value in the body. QS_NONE: the body does something else with it (flow/op_flow.c).
  */
 qs_id qs_loop_appended(const qs_node *loop, int32_t state);
 

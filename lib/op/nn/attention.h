@@ -62,8 +62,8 @@ typedef struct qs_attention_data {
     void *y, *qk;  /* qk: (batch, head, query, key), dense */
     void *scratch; /* 64-byte aligned */
     /*
-     * Or NULL: writes the keys or values of item (batch, key head) into k or v just before they are
-     * read; called once for each of them, by any thread.
+     * Writes the keys or values of item (batch, key head) into k or v just before they are read.
+     * Any thread calls it, once for each item. NULL: k and v are complete.
      */
     void (*prepare)(const void *arg, size_t item, bool values);
     const void *arg;

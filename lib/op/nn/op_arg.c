@@ -39,8 +39,8 @@ typedef struct arg_params {
 } arg_params;
 
 /*
- * Index of the extreme of x[best] and elements [from, end) of a row, which are p->inner apart; a
- * NaN is skipped unless it is the first.
+ * Returns the index of the extreme among element `best` and elements [from, end) of a row, which
+ * are p->inner apart. A NaN is skipped unless it is element `best`.
  */
 #define ARG(T, order)                                                                              \
     QS_COLD static size_t arg_##T(const arg_params *p, const void *vx, size_t best, size_t from,   \

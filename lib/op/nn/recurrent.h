@@ -80,8 +80,9 @@ bool qs_states8_make(const qsim_ctx *ctx, const qs_recurrent *r, qs_states8 *f);
 void qs_states8_pack(const qs_states8 *f, const qs_recurrent *r, const qs_weights8 *w, int32_t d,
                      float *to);
 /*
- * Makes what the sums of n columns begin with and, behind them, their scales, for a state rounded
- * by q; rest: the sum of its bytes without their zero points (recurrent.c, as it takes time).
+ * For a state that was quantized with q, writes to `to` the start values of the sums of n columns,
+ * and after these the columns' scales. `rest` is the sum of the state's bytes minus their zero
+ * points. (In recurrent.c, which is compiled for speed.)
  */
 void qs_states8_columns(const qs_columns8 *from, size_t n, qs_q8 q, int32_t rest, float *to);
 /* out = h by the weights of a direction; none: floats of -0. */
