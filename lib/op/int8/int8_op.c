@@ -90,7 +90,7 @@ typedef struct qs_i8_packed {
     qs_conv_i8_weights layout;
     qs_i8_weights weights;
     qs_i8_epilogue epilogue;
-    bool complete;          /* the epilogue is packed, too */
+    bool complete, wide;    /* the epilogue is packed, too; see qs_i8_rules */
     qs_i8_columns *columns; /* for float results, or NULL */
     /* Source of the packed weights, and weights packed earlier from the same constant. */
     qk_source_i8 source;
@@ -187,6 +187,7 @@ QS_COLD static int prove_rules(packing *k) {
     k->known = constant_rules(k->p, k->r, &k->rules) &&
                (!pack_value(k->p, k->r->w_scale) || k->rules.w_scales == 1 ||
                 k->rules.w_scales == shape->w.n * shape->w.groups);
+    k->rules.wide = pack_value(k->p, k->r->bias) != NULL;
     if (!k->known || k->rules.int32_out)
         return QSIM_OK;
     qs_i8_sum_up(&shape->w, &k->source, shape->group_stride, &k->w_zp, &k->totals);
@@ -265,6 +266,7 @@ QS_COLD static int pack_proven(packing *k) {
     if (!out)
         return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
     out->layout = k->shape->w;
+    out->wide = k->rules.wide;
     out->layout.rows = qs_i8_sample_rows(&p->graph->values[p->node->outputs[0]], &out->layout);
     const bool one = k->known || (is_single(p, k->r->x_scale) && is_single(p, k->r->x_zp));
     qs_i8_choose(&out->layout, &k->w_zp, k->source.flip, one, k->rules.wide);
@@ -314,14 +316,12 @@ QS_COLD int qs_i8_pack_floats(qs_pack *p) {
     const bool floats = add && add->dtype == QSIM_FLOAT;
     const float *scales = qs_pack_const(p, QS_I8_W_SCALE),
                 *adds = floats ? qs_pack_const(p, QS_I8_ADD) : NULL;
-    if (!scales || (floats && !adds))
-        return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
     if (!qs_i8_columns_bytes(&packed->layout, &bytes))
         return pack_fail(p, QSIM_E_LIMIT, "too many output channels");
     void *memory = qs_arena_alloc64(p->arena, bytes);
     qs_i8_packed *copy = qs_arena_alloc(p->arena, 1, sizeof(*copy));
     qs_i8_columns *columns = qs_arena_alloc(p->arena, 1, sizeof(*columns));
-    if (!memory || !copy || !columns)
+    if (!scales || (floats && !adds) || !memory || !copy || !columns)
         return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
     qs_i8_columns_fill(&packed->layout, packed->weights.colsum, scales, adds, memory, columns);
     *copy = *packed;
@@ -378,7 +378,8 @@ static void read_rules(const run *k, int64_t batch, uint8_t *memory, qs_i8_rules
                        .x_zp = x_zp ? x_zp[0] : 0,
                        .y_zp = y_zp ? y_zp[0] : 0,
                        .lo = p->lo,
-                       .hi = p->hi};
+                       .hi = p->hi,
+                       .wide = p->wide};
     if (p->floats.direct)
         read_floats(k, r);
     if (!p->rows)
@@ -484,12 +485,13 @@ QS_COLD static int make_layout(qs_lower *l, qs_infer *x, qs_i8_plan *p) {
     p->w_signed = w->dtype == QSIM_INT8;
     p->rows = p->x_zps > 1 || p->x_scales > 1;
     p->conv.w = p->packed ? p->packed->layout : p->shape.w;
+    p->wide = p->packed ? p->packed->wide : role_value(l, r->bias) != NULL;
     if (p->packed)
         return QSIM_OK;
     qs_i8_list list = {zp && zp->data ? zp->data->data : NULL, p->w_zps, p->w_signed};
-    const bool any = (zp && !zp->data) || qs_i8_any_zero_point(&list, p->w_signed ? 0 : 0x80);
-    const bool same = (!zp || zp->data) && p->w_zps <= 1 && !p->rows;
-    p->conv.w.zero_points = !any ? QS_ZP_NONE : same ? QS_ZP_SAME : QS_ZP_COLUMN;
+    const bool open = p->wide || (zp && !zp->data), each = open || p->w_zps > 1 || p->rows;
+    const bool any = open || qs_i8_any_zero_point(&list, p->w_signed ? 0 : 0x80);
+    p->conv.w.zero_points = !any ? QS_ZP_NONE : each ? QS_ZP_COLUMN : QS_ZP_SAME;
     if (!qs_conv_i8_weights_layout(l->ctx->kernels->i8, &p->conv.w) ||
         !qs_i8_weights_bytes(&p->conv.w, &p->weights_bytes))
         return qs_infer_fail(x, QSIM_E_LIMIT, "the weights are too large");
@@ -499,10 +501,9 @@ QS_COLD static int make_layout(qs_lower *l, qs_infer *x, qs_i8_plan *p) {
 /* Bounds sums of unknown weights: |x - zp| <= 255, |w| <= 128 (255 with a zero point). */
 QS_COLD static int check_worst(qs_infer *x, const qs_i8_plan *p) {
     int64_t k = (int64_t)p->conv.w.kh * p->conv.w.kw * p->conv.w.c;
-    if (!p->int32_out && k > INT32_MAX / 255 / (p->conv.w.zero_points == QS_ZP_COLUMN ? 255 : 128))
+    if (!p->int32_out && k > INT32_MAX / 255 / (p->conv.w.zero_points == QS_ZP_NONE ? 128 : 255))
         return qs_infer_fail(x, QSIM_E_UNSUPPORTED,
-                             "a sum of %lld products may leave int32 where weights or their "
-                             "parameters are not constant",
+                             "a sum of %lld products may leave int32: not all inputs are constant",
                              (long long)k);
     return QSIM_OK;
 }

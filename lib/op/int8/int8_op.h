@@ -5,7 +5,7 @@
  *
  * Lowering needs u8 activations (a pass turns s8 into u8). Integer sums are exact. If every
  * parameter is constant, packing proves that for these weights; else lowering proves it for the
- * worst weights. Sums that may overflow are refused.
+ * worst weights, and biases are added in 64 bits. Sums that may overflow are refused.
  */
 #ifndef QS_INT8_OP_H
 #define QS_INT8_OP_H
@@ -84,6 +84,7 @@ typedef struct qs_i8_plan {
     int32_t x_zps, x_scales, w_scales, w_zps; /* lengths of the lists */
     int32_t input_count;
     bool w_signed, int32_out, rows;
+    bool wide;     /* as in qs_i8_rules */
     bool prepared; /* weights and epilogue are packed: execution only runs conv */
     size_t weights_bytes, epilogue_bytes, row_bytes, conv_bytes, task_bytes;
 } qs_i8_plan;

@@ -365,12 +365,31 @@ static void test_overflow(qsim_ctx *ctx) {
     if (!r.code)
         CHECK_INT(((uint8_t *)r.out[0].data)[0], 214);
     or_free(&r);
+    c.in[1].constant = false; /* the same, were weights 128 from their zero point, is too large */
+    r = or_run(ctx, &c, false);
+    CHECK_INT(r.code, QSIM_E_UNSUPPORTED);
+    or_free(&r);
+    /* Of 33,000 bytes 255 from their zero point sums fit, of 33,100 they do not. */
+    for (int32_t k = 33000; k <= 33100; k += 100)
+        for (int fixed = 0; fixed < 4; fixed++) {
+            memset(b, 255, K);
+            c.in[0].dims[1] = c.in[3].dims[0] = k;
+            c.in[3].dtype = c.in[5].dtype = QSIM_UINT8;
+            c.in[3].constant = fixed & 1;
+            c.in[5].constant = fixed & 2;
+            r = or_run(ctx, &c, false);
+            CHECK_INT(r.code, k == 33000 ? QSIM_OK : QSIM_E_UNSUPPORTED);
+            if (!r.code) /* 33000 * 255 * 255 * 1e-7 = 214.6 */
+                CHECK_INT(((uint8_t *)r.out[0].data)[0], 215);
+            or_free(&r);
+        }
     free(a);
     free(b);
 }
 
-/* Biases at the ends of int32: sums exceed int32, the result is that of exact arithmetic. */
-static void test_extreme_bias(qsim_ctx *ctx) {
+/* Biases at the ends of int32: sums exceed int32, the result is that of exact arithmetic. Bits 0, 1
+ * and 2 of `given`: whether biases, the scale of x, and weights are inputs. */
+static void test_extreme_bias(qsim_ctx *ctx, unsigned given) {
     uint8_t x[2 + 64] = {255, 0}, zp[1] = {0}, zp_y[1] = {200};
     int8_t w[2] = {-100, 100}, w_zp[1] = {0};
     int32_t bias[2] = {INT32_MIN, INT32_MAX};
@@ -387,7 +406,9 @@ static void test_extreme_bias(qsim_ctx *ctx) {
     c.in[5] = (or_tensor){QSIM_INT8, 0, {0}, w_zp, true};
     c.in[6] = c.in[1];
     c.in[7] = (or_tensor){QSIM_UINT8, 0, {0}, zp_y, true};
-    c.in[8] = (or_tensor){QSIM_INT32, 1, {2}, bias, true};
+    c.in[8] = (or_tensor){QSIM_INT32, 1, {2}, bias, !(given & 1)};
+    c.in[1].constant = !(given & 2);
+    c.in[3].constant = !(given & 4);
     or_result r = or_run(ctx, &c, false);
     CHECK_STR(r.error.message, "");
     for (int i = 0; i < 4 && !r.code; i++)
@@ -491,7 +512,8 @@ int main(void) {
     test_refusals(ctx[0]);
     test_overflow(ctx[0]);
     for (int i = 0; i < contexts; i++)
-        test_extreme_bias(ctx[i]);
+        for (unsigned given = 0; given < 8; given++)
+            test_extreme_bias(ctx[i], given);
     test_convolutions(ctx, contexts);
     test_products(ctx, contexts);
     for (int i = 0; i < contexts; i++)
