@@ -133,6 +133,10 @@ static int read_sizes(const qs_infer *x, qs_recurrent *r) {
     r->hidden = sizes[HIDDEN];
     if (code || !r->integer)
         return code;
+    if (r->hidden > QS_STATES8)
+        return qs_infer_fail(x, QSIM_E_LIMIT,
+                             "%lld states, with weights of 8 bits at most 32768: sums are int32",
+                             (long long)r->hidden);
     r->is_unsigned = qs_infer_in(x, 2)->dtype == QSIM_UINT8;
     code = check_list(x, 1, sizes[GATES], r, &r->scales);
     return code ? code : check_list(x, 3, sizes[GATES], r, &r->zero_points);

@@ -53,6 +53,8 @@ int qs_recurrent_lower64(qs_lower *l, const qs_recurrent *r);
 
 /* ---- products of states by weights of 8 bits (recurrent8.c) ---- */
 
+#define QS_STATES8 32768 /* at most: 255 * 255 times as much is below 2^31 */
+
 typedef struct qs_states8 {
     const qk_i8 *t;
     const qk_ew *ew;

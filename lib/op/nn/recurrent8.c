@@ -11,8 +11,6 @@
 
 #include "kernel/u8.h"
 
-#define MOST_STATES 32768 /* 255 * 255 times as much is below 2^31 */
-
 /* Lists by position behind the weights of a direction; COLUMNS: scratch memory of packing. */
 enum { SUMS, ZERO_POINTS, SCALES, COLUMNS, LISTS };
 
@@ -22,8 +20,6 @@ QS_COLD bool qs_states8_make(const qsim_ctx *ctx, const qs_recurrent *r, qs_stat
     f->t = t->tiles ? t->below : t;
     f->ew = ctx->kernels->ew;
     f->u8 = ctx->kernels->u8;
-    if (r->hidden > MOST_STATES)
-        return false;
     f->k = (int32_t)r->hidden;
     f->n = r->gates * f->k;
     const qk_source_i8 s = {.n = f->n, .kh = 1, .kw = 1, .c = f->k, .sn = 1, .sc = f->n};
@@ -55,7 +51,7 @@ QS_COLD void qs_states8_pack(const qs_states8 *f, const qs_recurrent *r, const q
                             .sn = 1,
                             .sc = n};
     int32_t *columns = list_of(f, to, COLUMNS);
-    float *scales = (float *)columns;
+    float *scales = (float *)(void *)columns;
     qk_i8_pack(f->t, &s, true, false, (int8_t *)to, columns);
     qk_i8_spread(f->t, n, n, n, columns, list_of(f, to, SUMS));
     for (int32_t i = 0; i < n; i++)
@@ -86,7 +82,7 @@ void qs_states8_multiply(const qs_states8 *f, const float *packed, const float *
                       .o = {.low = -INFINITY, .high = INFINITY}};
     t->row_sums(&g, f->k, 1, &sum);
     const qs_columns8 columns = {list_of(f, packed, SUMS), list_of(f, packed, ZERO_POINTS),
-                                 (const float *)list_of(f, packed, SCALES)};
+                                 (const float *)(void *)list_of(f, packed, SCALES)};
     qs_states8_columns(&columns, (size_t)f->form.positions, q, sum - f->k * q.zero_point, scratch);
     for (int32_t first = 0; first < n;) {
         const int32_t panels = qk_i8_panels(t, 1, n - first), one = qk_i8_panel(t, n - first);

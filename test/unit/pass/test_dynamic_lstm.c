@@ -132,12 +132,33 @@ static void recurrent_steps(qsim_ctx *ctx, bool is_signed, bool each, bool fixed
     near(&n, in, fixed ? 1 : 2, 2, 3, y);
 }
 
+/* Sums over more states could leave int32: the message says how many are taken. */
+static void many_states(qsim_ctx *ctx) {
+    enum { STATES = 32769 };
+    static uint8_t ones[4 * STATES];
+    net n;
+    net_begin(&n, ctx, 13);
+    CHECK_INT(qs_graph_set_import(n.g, MS, 1), 0);
+    net_input(&n, "x", QSIM_FLOAT, NET_DIMS(1, 1, 1));
+    net_input(&n, "r", QSIM_UINT8, NET_DIMS(1, STATES, 4 * STATES));
+    net_const(&n, "w", QSIM_UINT8, NET_DIMS(1, 1, 4 * STATES), ones);
+    net_const(&n, "s", QSIM_FLOAT, NET_DIMS(1), (const float[]){1});
+    const qs_id node = net_node(&n, MS, "DynamicQuantizeLSTM", "x,w,r,,,,,,s,,s", "all,y");
+    qs_node_set_int(n.g, node, "hidden_size", STATES);
+    net_output(&n, "y");
+    NET_OK(&n, net_end(&n));
+    CHECK_INT(net_run(&n, QSIM_LEVEL_ALL, false, NULL, 0, NULL, 0), QSIM_E_LIMIT);
+    CHECK(strstr(n.error.message, "32769 states, with weights of 8 bits at most 32768"));
+    net_free(&n);
+}
+
 int main(void) {
     qsim_ctx *ctx = NULL;
     CHECK_INT(qsim_ctx_create(NULL, &ctx, NULL), 0);
     one_step(ctx);
     for (int k = 0; k < 8; k++)
         recurrent_steps(ctx, k & 1, k & 2, k & 4);
+    many_states(ctx);
     qsim_ctx_free(ctx);
     return test_done();
 }
