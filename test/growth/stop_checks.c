@@ -219,6 +219,7 @@ const stop_case stop_cases[] = {
     /* moving */
     {"Transpose", "float[2048,2048]", "perm=[1,0]", 0, 0, 0},
     {"Transpose", "uint8[2,2097152]", "perm=[1,0]", 0, 0, 0},
+    {"Transpose", "double[2,2097152]", "perm=[1,0]", 0, 0, 0},
     {"Transpose", "float[128,32,1024]", "perm=[2,1,0]", 0, 0, 0},
     {"Concat", "float" ROW " float" ROW, "axis=1", 0, 0, 0},
     {"Concat", "float" ROWS " float" ROWS, "axis=1", 0, 0, 0},

@@ -11,7 +11,7 @@
 /* Elements per item of work, approximately. */
 #define BLOCK_ELEMENTS ((size_t)16384)
 /* The same with one thread, which needs items only to check for a stop. */
-#define ALONE_ELEMENTS ((size_t)4 << 20)
+#define ALONE_ELEMENTS ((size_t)2 << 20)
 
 QS_COLD static int read_perm(const qs_infer *x, int32_t rank, int32_t perm[QSIM_MAX_RANK]) {
     int64_t given[QSIM_MAX_RANK];
