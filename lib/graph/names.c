@@ -84,10 +84,10 @@ uint32_t *qs_names_counter(const struct qs_names *names, const char *key) {
 const char *qs_names_unused(const struct qs_names *names, qs_arena *arena, const char *base,
                             uint32_t first) {
     const size_t capacity = strlen(base) + 24;
-    uint32_t *next = qs_names_counter(names, base);
+    uint32_t *next = &slot(names->entries, names->capacity, base, hash_text(names, base))->next;
     char *name = qs_arena_alloc(arena, capacity, 1);
-    for (*next += *next < first; name; (*next)++) { /* a name once used is never free again */
-        snprintf(name, capacity, "%s_%u", base, (unsigned)*next);
+    for (*next += *next < first; name;) { /* a name once used is never free again */
+        snprintf(name, capacity, "%s_%u", base, (unsigned)(*next)++);
         if (qs_names_find(names, name) == QS_NONE)
             break;
     }

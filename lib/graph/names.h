@@ -16,7 +16,7 @@ int qs_names_put(qsim_ctx *ctx, struct qs_names *names, const char *key, qs_id i
  */
 uint32_t *qs_names_counter(const struct qs_names *names, const char *key);
 /* A name that is not among the names: `base`_N, from N = first on, or NULL: out of memory. `base`
- * is among them. It is in the arena and not put. */
+ * is among them. It is in the arena, not put, and not given again. */
 const char *qs_names_unused(const struct qs_names *names, qs_arena *arena, const char *base,
                             uint32_t first);
 struct qs_names *qs_names_clone(qsim_ctx *ctx, const struct qs_names *names);

@@ -49,6 +49,30 @@ static void different(proto *g) {
     proto_free(&node);
 }
 
+/* The same where both branches have a t, and the second one t_2, as the second t might be called. */
+static void alike(proto *g) {
+    static const float w[] = {7, 8};
+    proto a = {0}, b = {0}, node = {0};
+    proto_node(&a, "Add", "add", "x", "x", "t");
+    proto_name(&a, 12, "t");
+    proto_node(&b, "Neg", "first", "w", NULL, "t");
+    proto_node(&b, "Neg", "second", "t", NULL, "t_2");
+    proto_name(&b, 12, "t_2");
+    proto_constant(g, "w", QSIM_FLOAT, 2, w, sizeof(w));
+    proto_value(g, 11, "c", QSIM_BOOL, NULL, 0);
+    proto_value(g, 11, "x", QSIM_FLOAT, four, 1);
+    proto_text(&node, 1, "c");
+    proto_text(&node, 2, "y");
+    proto_text(&node, 4, "If");
+    proto_graph(&node, "then_branch", &a);
+    proto_graph(&node, "else_branch", &b);
+    proto_take(g, 1, &node);
+    proto_value(g, 12, "y", QSIM_FLOAT, any, 1);
+    proto_free(&a);
+    proto_free(&b);
+    proto_free(&node);
+}
+
 /*
  * Loop of at most m times: state s becomes s + s beside k, captured, which doubles and adds one
  * element each time; the scan output is the trip. It ends once trip 2 is done.
@@ -366,8 +390,8 @@ static void check_buffers(void) {
 
 /* A changed model is saved with its subgraphs, which still find the values that they capture. */
 static void check_saving(void) {
-    static void (*const builds[])(proto *) = {different, growing};
-    for (int i = 0; i < 2; i++) {
+    static void (*const builds[])(proto *) = {different, growing, alike};
+    for (int i = 0; i < 3; i++) {
         live l;
         qsim_error e = {0};
         qsim_model *changed = NULL, *again = NULL;
