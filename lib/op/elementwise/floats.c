@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include <assert.h>
+
 #include "op/elementwise/floats.h"
 
 /* Blocks are of a multiple of UNIT elements, so that compilers make no loop for a rest. */
@@ -7,6 +9,7 @@
 
 /* m elements from x[i * stride] on, of which n >= 1 are there, in `room` if need be. */
 static const float *block_of(const float *x, size_t stride, size_t n, size_t m, float *room) {
+    assert(m >= UNIT);
     if (stride && n >= m)
         return x;
     for (size_t i = 0; i < m; i++)
