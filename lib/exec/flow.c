@@ -6,6 +6,7 @@
 #include <assert.h>
 
 #include "exec/flow.h"
+#include "tensor/shape.h"
 
 int qs_flow_fail(const qs_flow_call *c, int code, const char *what) {
     return qs_fail(c->error, code, "%s: %s (node '%s', %s)", c->run->session->name, what,
@@ -105,8 +106,7 @@ int qs_flow_copy(qs_flow_call *c, qs_store *s, const qsim_tensor *t) {
     }
     s->t = *t;
     s->t.data = s->data;
-    for (int32_t i = 0; i < t->rank; i++)
-        s->dims[i] = t->dims[i];
+    qs_tensor_dims(t, s->dims);
     s->t.dims = s->dims;
     return qs_copy(&c->run->view, s->data, t->data, t->bytes);
 }
@@ -282,7 +282,7 @@ static int set_scan_output(qs_flow_call *c, int32_t index, size_t body_output, q
     if (rank > QSIM_MAX_RANK)
         return qs_flow_fail(c, QSIM_E_LIMIT, "the results of all iterations have too many axes");
     dims[0] = s->count;
-    memcpy(dims + 1, s->at.dims, (size_t)s->at.t.rank * sizeof(*dims));
+    qs_tensor_dims(&s->at.t, dims + 1);
     int code = qs_deferred_output(c, index, s->at.t.dtype, rank, dims, &data);
     if (!code)
         qs_flow_unstack(&c->run->view, s, 0, false, data);

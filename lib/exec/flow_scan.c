@@ -5,6 +5,7 @@
  * each of its elements for itself, for the number of indices that the optional input 0 has for it.
  */
 #include "exec/flow.h"
+#include "tensor/shape.h"
 
 typedef struct scan {
     qs_flow_call *c;
@@ -179,7 +180,7 @@ static int place_element(scan *s, int32_t index, int64_t b, int64_t batch, const
     if (t->rank + s->batch > QSIM_MAX_RANK)
         return qs_flow_fail(s->c, QSIM_E_LIMIT, "a result has too many axes");
     dims[0] = batch;
-    memcpy(dims + s->batch, t->dims, (size_t)t->rank * sizeof(*dims));
+    qs_tensor_dims(t, dims + s->batch);
     int code = QSIM_OK;
     const qs_value *made = &s->c->plan->values[s->c->n->outputs[index]];
     bool same = !s->out[index] || made->rank == t->rank + s->batch;

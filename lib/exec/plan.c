@@ -92,8 +92,7 @@ static int fix_input(const qsim_session *s, const qsim_ctx *ctx, qs_plan *plan, 
     int code = qs_stop_fail(ctx, qs_copy(ctx, data, t->data, bytes), s->name, error);
     if (code)
         return code;
-    if (t->rank)
-        memcpy(dims, t->dims, (size_t)t->rank * sizeof(*dims));
+    qs_tensor_dims(t, dims);
     *c = (qs_const){.dtype = t->dtype,
                     .rank = t->rank,
                     .dims = dims,

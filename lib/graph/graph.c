@@ -180,6 +180,12 @@ bool qs_shape_fits(int32_t dtype, int32_t rank, const qs_dim *dims) {
            qsim_tensor_size(dtype, rank, sizes, NULL, NULL) == QSIM_OK;
 }
 
+/* No memcpy: dims may be NULL where there are none, which memcpy may not be given. */
+void qs_value_dims(const qs_value *v, qs_dim *to) {
+    for (int32_t i = 0; i < v->rank; i++)
+        to[i] = v->dims[i];
+}
+
 int qs_value_set_shape(qs_graph *g, qs_id value, int32_t dtype, int32_t rank, const qs_dim *dims) {
     const qs_dim *kept =
         rank > 0 ? qs_arena_copy(&g->arena, dims, (size_t)rank * sizeof(*dims)) : NULL;

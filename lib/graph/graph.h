@@ -264,6 +264,8 @@ bool qs_dim_same(const qs_dim *a, const qs_dim *b);
 /* Whether the bytes of a tensor of these sizes can be counted, unknown ones taken for 1. */
 bool qs_shape_fits(int32_t dtype, int32_t rank, const qs_dim *dims);
 
+/* Copies a value's sizes, of which a number and a value of unknown rank have none. */
+void qs_value_dims(const qs_value *v, qs_dim *to);
 int qs_value_set_shape(qs_graph *g, qs_id value, int32_t dtype, int32_t rank, const qs_dim *dims);
 /* The constant's bytes aligned to the element; copies into the arena on first need. NULL: no
  * memory. */

@@ -96,8 +96,7 @@ static int32_t read_shape(const reading *r, const qs_node *n, qs_dim *out) {
     const qs_value *v = &r->values[n->inputs[0]];
     if (v->rank < 0 || v->is_output)
         return -1;
-    if (v->rank > 0)
-        memcpy(out, v->dims, (size_t)v->rank * sizeof(*out));
+    qs_value_dims(v, out);
     return keep(out, v->rank, qs_node_int(n, "start", 0), qs_node_int(n, "end", v->rank));
 }
 

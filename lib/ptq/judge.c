@@ -6,6 +6,7 @@
 #include "exec/exec.h"
 #include "graph/model.h"
 #include "ptq/divergence.h"
+#include "tensor/shape.h"
 
 /* ---- the float model's answers ---- */
 
@@ -17,7 +18,7 @@ static int copy_answer(qs_judge *j, const qsim_tensor *y, qsim_tensor *to) {
     to->data = data;
     if (!dims || !data)
         return QSIM_E_NOMEM;
-    memcpy(dims, y->dims, (size_t)y->rank * sizeof(*dims));
+    qs_tensor_dims(y, dims);
     memcpy(data, y->data, y->bytes);
     return QSIM_OK;
 }

@@ -4,6 +4,7 @@
 
 #include "exec/exec.h"
 #include "ptq/judge.h"
+#include "tensor/shape.h"
 
 #include <qsim/base.h>
 
@@ -36,7 +37,7 @@ static void view_first_sample(const qs_judge *j, stopwatch *w) {
     for (size_t i = 0; i < j->per_batch && batch > 1; i++) {
         qsim_tensor *x = &w->inputs[i];
         int64_t *dims = w->dims + i * QSIM_MAX_RANK;
-        memcpy(dims, x->dims, (size_t)x->rank * sizeof(*dims));
+        qs_tensor_dims(x, dims);
         dims[0] = 1;
         x->bytes /= (size_t)batch;
         x->dims = dims;

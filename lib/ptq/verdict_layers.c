@@ -12,6 +12,7 @@
 #include "ptq/counterparts.h"
 #include "ptq/quantizer.h"
 #include "ptq/verdict.h"
+#include "tensor/shape.h"
 
 #define MOST_SAMPLES 4
 
@@ -150,7 +151,7 @@ static size_t shorten(const qsim_verdict *v, const qsim_tensor *inputs, size_t c
         if (x->rank < 1 || x->rank > QSIM_MAX_RANK || slot->rank < 1 || slot->dims[0].size >= 0 ||
             x->dims[0] != inputs[0].dims[0] || x->dims[0] <= MOST_SAMPLES)
             return 0;
-        memcpy(dims[i], x->dims, (size_t)x->rank * sizeof(*x->dims));
+        qs_tensor_dims(x, dims[i]);
         dims[i][0] = MOST_SAMPLES;
         out[i] = *x;
         out[i].dims = dims[i];

@@ -80,6 +80,11 @@ int qsim_tensor_size(int32_t dtype, int32_t rank, const int64_t *dims, size_t *e
     return QSIM_OK;
 }
 
+void qs_tensor_dims(const qsim_tensor *t, int64_t *to) {
+    for (int32_t i = 0; i < t->rank; i++)
+        to[i] = t->dims[i];
+}
+
 const char *qs_shape_text(char *text, size_t capacity, int32_t rank, const int64_t *dims) {
     size_t n = (size_t)snprintf(text, capacity, "[");
     for (int32_t i = 0; i < rank && n + 24 < capacity; i++)

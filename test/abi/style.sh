@@ -3,7 +3,8 @@
 # House rules that a machine can check: clang-format 14 leaves every file as it is; each source, script
 # and build file has its licence line, each source at most 600 lines, that of a tool 300, each function
 # 60; each macro of the library at most 12, unless docs/KERNELS.md names it; each function of library and
-# tools at most 7 parameters, but those listed below; the library's version stands in one place.
+# tools at most 7 parameters, but those listed below; no memcpy copies the sizes of a rank, which may be
+# none; the library's version stands in one place.
 # Usage: style.sh SOURCE_ROOT
 set -eu
 cd "$1"
@@ -58,6 +59,10 @@ awk -v listed=" $kernels $makers " '
      END { for (i = split(listed, names, " "); i > 0; i--)
                if (!(names[i] in found)) { print "style: " names[i] " is listed, and has no more than 7 parameters"; bad = 1 }
            exit bad }' $(find lib tools -name '*.[ch]' | LC_ALL=C sort) || bad=1
+if grep -rnE 'memcpy\([^;]*dims, [^;]*rank' lib; then
+    echo "style: dims may be NULL where there are none: qs_value_dims, qs_tensor_dims"
+    bad=1
+fi
 # shellcheck disable=SC2046
 for macro in $(awk 'FNR == 1 { inside = 0 }
                     !inside && /^ *# *define .*\\$/ { inside = 1; start = FNR; sub(/^ *# *define */, ""); sub(/[^A-Za-z0-9_].*/, ""); name = $0; next }

@@ -162,7 +162,7 @@ QS_COLD static int infer_splitgelu(qs_infer *x) {
                              (long long)last);
     if (code || v->rank < 0)
         return code ? code : qs_infer_unknown(x, v->dtype);
-    memcpy(dims, v->dims, (size_t)v->rank * sizeof(*dims));
+    qs_value_dims(v, dims);
     dims[v->rank - 1] = (qs_dim){last / 2, NULL};
     return qs_infer_out(x, 0, v->dtype, v->rank, dims);
 }

@@ -213,7 +213,7 @@ QS_COLD static int infer_dynamicpads(qs_infer *x) {
     if (given->rank >= 0 &&
         (given->rank != 1 || (given->dims[0].size >= 0 && given->dims[0].size != 2 * axes)))
         return qs_infer_fail(x, QSIM_E_SHAPE, "pads are not %d numbers", 2 * (int)axes);
-    memcpy(dims, y.dims, (size_t)y.rank * sizeof(*dims));
+    qs_value_dims(&y, dims);
     for (int32_t i = 0; i < axes; i++) {
         int64_t *size = &dims[2 + i].size;
         dims[2 + i].symbol = NULL;

@@ -181,7 +181,7 @@ static void set_shape(qs_expand *e, qs_id y, qs_id like, int32_t axis) {
     qs_dim dims[QSIM_MAX_RANK];
     if (v.rank < 0)
         return;
-    memcpy(dims, v.dims, (size_t)v.rank * sizeof(*dims));
+    qs_value_dims(&v, dims);
     dims[axis] = (qs_dim){-1, NULL};
     if (qs_value_set_shape(e->graph, y, v.dtype, v.rank, dims))
         qs_expand_no_memory(e);

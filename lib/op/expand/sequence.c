@@ -229,7 +229,7 @@ qs_value qs_list_value(const qs_graph *g, const qs_item *t, qs_dim *dims) {
     qs_value v = *qs_list_like(g, t);
     if (!t->split || v.rank < 0)
         return v;
-    memcpy(dims, v.dims, (size_t)v.rank * sizeof(*dims));
+    qs_value_dims(&v, dims);
     dims[t->axis] = (qs_dim){t->end - t->begin, NULL};
     if (!t->keeps_axis) {
         v.rank--;
@@ -249,8 +249,8 @@ void qs_list_merge(const qs_graph *g, const qs_list *l, qs_value *like, qs_dim *
         if (v.dtype)
             like->dtype = v.dtype;
         *alike = *alike && (!ranked || i == 0 || v.rank == like->rank);
-        if (i == 0 && v.rank > 0) /* a scalar has no sizes to copy */
-            memcpy(dims, v.dims, (size_t)v.rank * sizeof(*dims));
+        if (i == 0)
+            qs_value_dims(&v, dims);
         like->rank = ranked && *alike ? v.rank : -1;
         for (int32_t k = 0; k < like->rank; k++) {
             const int64_t a = dims[k].size, b = v.dims[k].size;

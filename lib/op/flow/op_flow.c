@@ -132,8 +132,7 @@ static int set_branch_output(qs_infer *x, int32_t index, const qs_value *a, cons
     if (a->dtype && b->dtype && a->dtype != b->dtype)
         return qs_infer_fail(x, QSIM_E_DTYPE, "the branches give output %d as %s and as %s",
                              (int)index, qsim_dtype_name(a->dtype), qsim_dtype_name(b->dtype));
-    if (a->rank > 0)
-        memcpy(dims, a->dims, (size_t)a->rank * sizeof(*dims));
+    qs_value_dims(a, dims);
     unify(&y, dims, b);
     return qs_infer_out(x, index, a->dtype ? a->dtype : b->dtype, y.rank, dims);
 }
@@ -226,8 +225,7 @@ static int fix_shapes(const qs_infer *x, const qs_subgraph *sub, size_t in, size
             if (v->dtype && y->dtype && v->dtype != y->dtype)
                 return qs_infer_fail(x, QSIM_E_DTYPE, "the body makes %s of the state '%s', a %s",
                                      qsim_dtype_name(y->dtype), v->name, qsim_dtype_name(v->dtype));
-            if (wide.rank > 0)
-                memcpy(dims, wide.dims, (size_t)wide.rank * sizeof(*dims));
+            qs_value_dims(&wide, dims);
             if (!unify(&wide, dims, y))
                 continue;
             changed = true;
@@ -353,7 +351,7 @@ static int set_loop_output(qs_infer *x, const qs_subgraph *body, int32_t index, 
     }
     if (v->rank < 1 || !qs_node_entry(x->node, "joins", index - states))
         return set_stacked_output(x, index, v, 0, unknown);
-    memcpy(dims, v->dims, (size_t)v->rank * sizeof(*dims));
+    qs_value_dims(v, dims);
     dims[0] = unknown;
     return qs_infer_out(x, index, v->dtype, v->rank, dims);
 }
@@ -450,16 +448,9 @@ static int set_slice_input(const qs_infer *x, const scan_form *s, int32_t index,
 
 /* Opset 8: puts the batch axis in front of an output. */
 static int add_batch(qs_infer *x, const scan_form *s, int32_t index) {
-    qs_value *y = &x->out[index];
     const qs_value *v = qs_infer_in(x, s->first);
-    qs_dim dims[QSIM_MAX_RANK];
-    if (!s->batch || y->rank < 0)
-        return QSIM_OK;
-    if (y->rank == QSIM_MAX_RANK)
-        return qs_infer_fail(x, QSIM_E_LIMIT, "output %d has too many axes", (int)index);
-    dims[0] = v->rank > 0 ? v->dims[0] : (qs_dim){-1, NULL};
-    memcpy(dims + 1, y->dims, (size_t)y->rank * sizeof(*dims));
-    return qs_infer_out(x, index, y->dtype, y->rank + 1, dims);
+    const qs_dim batch = v->rank > 0 ? v->dims[0] : (qs_dim){-1, NULL};
+    return s->batch ? set_stacked_output(x, index, &x->out[index], 0, batch) : QSIM_OK;
 }
 
 static int infer_scan(qs_infer *x) {

@@ -262,7 +262,7 @@ QS_COLD static int infer_qconcat(qs_infer *x) {
     code = qs_infer_axis(x, qs_node_int(x->node, "axis", 0), rank, &axis);
     if (code)
         return code;
-    memcpy(dims, x->in[2]->dims, (size_t)rank * sizeof(dims[0]));
+    qs_value_dims(x->in[2], dims);
     for (int32_t i = 5; i < x->node->input_count && !code; i += 3)
         code = qs_infer_join(x, i, axis, rank, dims);
     return code ? code : qs_infer_out(x, 0, x->in[1]->dtype, rank, dims);

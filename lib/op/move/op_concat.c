@@ -50,7 +50,7 @@ QS_COLD static int infer_concat(qs_infer *x) {
     code = qs_infer_axis(x, qs_node_int(x->node, "axis", 1), rank, &axis);
     if (code)
         return code;
-    memcpy(dims, first->dims, (size_t)rank * sizeof(dims[0]));
+    qs_value_dims(first, dims);
     for (int32_t i = 1; i < x->node->input_count && !code; i++)
         code = qs_infer_join(x, i, axis, rank, dims);
     return code ? code : qs_infer_out(x, 0, first->dtype, rank, dims);
@@ -226,7 +226,7 @@ QS_COLD static int infer_split(qs_infer *x) {
         return code;
     for (int32_t i = 0; i < x->node->output_count; i++) {
         if (in->rank > 0) {
-            memcpy(dims, in->dims, (size_t)in->rank * sizeof(dims[0]));
+            qs_value_dims(in, dims);
             if (count == QS_ABSENT)
                 code = split_equal(x, in->dims[axis].size, i, &part);
             else

@@ -105,8 +105,7 @@ QS_COLD static int infer_center(qs_infer *x) {
     code = qs_infer_axes(x, axes, count, in->rank, &mask);
     if (!code && given >= 0 && given != count)
         code = qs_infer_fail(x, QSIM_E_SHAPE, "%d sizes for %d axes", (int)given, (int)count);
-    for (int32_t i = 0; i < in->rank; i++)
-        dims[i] = in->dims[i];
+    qs_value_dims(in, dims);
     for (int32_t i = 0; i < count && !code; i++) {
         const int64_t at = axes[i] < 0 ? axes[i] + in->rank : axes[i];
         dims[at] = (qs_dim){given < 0 ? -1 : shape[i], NULL};

@@ -109,7 +109,7 @@ static int infer_compress(qs_infer *x) {
     code = qs_infer_axis(x, axis->u.i, v->rank, &at);
     if (code)
         return code;
-    memcpy(dims, v->dims, (size_t)v->rank * sizeof(*dims));
+    qs_value_dims(v, dims);
     dims[at] = (qs_dim){known ? smaller(v->dims[at].size, c->dims[0].size) : -1, NULL};
     return qs_infer_out(x, 0, v->dtype, v->rank, dims);
 }

@@ -19,8 +19,7 @@ static int infer_unique(qs_infer *x) {
         return code;
     if (v->rank >= 0) {
         length = (qs_dim){axis ? v->dims[at].size : qs_dims_product(v->dims, 0, v->rank), NULL};
-        if (axis)
-            memcpy(dims, v->dims, (size_t)v->rank * sizeof(*dims));
+        qs_value_dims(v, dims);
         count.size = x->bounds ? length.size : -1;
     }
     dims[at] = count;

@@ -100,7 +100,7 @@ static int infer_nbits(qs_infer *x) {
     if (a->rank < 1 || (a->dims[a->rank - 1].size >= 0 && a->dims[a->rank - 1].size != f.k))
         return qs_infer_fail(x, QSIM_E_SHAPE, "the last axis of input 0 is not K, %lld",
                              (long long)f.k);
-    memcpy(dims, a->dims, (size_t)a->rank * sizeof(*dims));
+    qs_value_dims(a, dims);
     dims[a->rank - 1] = (qs_dim){f.n, NULL};
     return qs_infer_out(x, 0, QSIM_FLOAT, a->rank, dims);
 }

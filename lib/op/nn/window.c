@@ -197,7 +197,7 @@ int qs_window_into(const qs_infer *x, int32_t index) {
     qs_dim dims[QSIM_MAX_RANK];
     if (into == 0 || rank < 3)
         return QSIM_OK;
-    memcpy(dims, x->out[0].dims, (size_t)rank * sizeof(dims[0]));
+    qs_value_dims(&x->out[0], dims);
     bool fits = column >= 0 && column <= into && dims[rank - 1].size <= into - column;
     dims[rank - 1] = (qs_dim){into, NULL};
     fits = fits && (!over || over->rank < 0 || over->rank == rank);

@@ -84,7 +84,8 @@ QS_COLD static int infer_gridsample(qs_infer *x) {
             return qs_infer_fail(x, QSIM_E_LIMIT, "axis of size %lld", (long long)v->dims[i].size);
     dims[0] = v->dims[0].size >= 0 ? v->dims[0] : g->dims[0];
     dims[1] = v->dims[1];
-    memcpy(dims + 2, g->dims + 1, (size_t)(v->rank - 2) * sizeof(*dims));
+    for (int32_t i = 2; i < v->rank; i++)
+        dims[i] = g->dims[i - 1];
     return qs_infer_out(x, 0, v->dtype, v->rank, dims);
 }
 

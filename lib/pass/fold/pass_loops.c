@@ -93,8 +93,7 @@ static int hold_sequence(loop *l, qs_id node, int32_t state) {
     qs_dim dims[QSIM_MAX_RANK] = {{-1, NULL}};
     inner.graph = body;
     inner.node_id = body->values[body->outputs[state + 1]].producer;
-    if (like.rank > 0)
-        memcpy(dims + 1, like.dims, (size_t)like.rank * sizeof(*dims));
+    qs_value_dims(&like, dims + 1);
     qs_node_set_input(g, node, state + 2, add_first(l, &e, l->n.inputs[state + 2], &like));
     if (old != QS_NONE) {
         const qs_id made = qs_pass_value(p, old);

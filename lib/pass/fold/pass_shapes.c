@@ -15,8 +15,7 @@ static int32_t read_sizes(const qs_graph *g, const qs_node *n, int64_t out[QSIM_
     int32_t count = -1;
     if (all && v->rank >= 0 && !v->is_output) {
         count = v->rank;
-        if (count)
-            memcpy(dims, v->dims, (size_t)count * sizeof(*dims));
+        qs_value_dims(v, dims);
     } else if (qs_node_is(n, "", "Shape") || qs_node_is(n, "", "Gather") ||
                qs_node_is(n, "", "Slice")) {
         count = qs_known_sizes(g, g->values, n->outputs[0], dims);

@@ -3,6 +3,7 @@
 #include "base/ctx.h"
 #include "graph/graph.h"
 #include "graph/names.h"
+#include "tensor/shape.h"
 #include "test.h"
 
 static qsim_ctx *ctx;
@@ -263,6 +264,18 @@ static void test_names(void) {
     qs_names_free(ctx, NULL);
 }
 
+/* A number has no sizes, and a value of unknown rank neither: NULL is not copied from (UBSan). */
+static void test_no_sizes(void) {
+    const qs_value number = {.rank = 0}, unknown = {.rank = -1};
+    const qsim_tensor tensor = {.dtype = QSIM_FLOAT, .rank = 0};
+    qs_dim dim = {7, NULL};
+    int64_t size = 7;
+    qs_value_dims(&number, &dim);
+    qs_value_dims(&unknown, &dim);
+    qs_tensor_dims(&tensor, &size);
+    CHECK(dim.size == 7 && size == 7);
+}
+
 int main(void) {
     qsim_error e;
     if (qsim_ctx_create(NULL, &ctx, &e))
@@ -273,6 +286,7 @@ int main(void) {
     test_alignment();
     test_random_order();
     test_names();
+    test_no_sizes();
     qsim_ctx_free(ctx);
     return test_done();
 }
