@@ -112,8 +112,12 @@ static void suggest_option(const verb *v, const char *word, text *hint) {
             text_puts(hint, foreign[i].hint);
             return;
         }
+    /* One run takes --input, a set of samples is --data. */
+    const char *other = strcmp(word, "data") == 0 ? "input" : "data";
     if (near)
         text_printf(hint, "did you mean --%s?", near);
+    else if ((strcmp(word, "input") == 0 || *other == 'i') && args_option(v, other))
+        text_printf(hint, "%s%s takes --%s", args_prefix(v), v->name, other);
     else
         text_printf(hint, "%s%s --help lists the options", args_prefix(v), v->name);
 }

@@ -43,6 +43,7 @@ bool tool_limits(const tool *t, qsim_limits *limits) {
     if (!memory)
         return true;
     limits->memory = (uint64_t)bytes;
+    tool_note_limit(memory);
     system_limit_memory(bytes + OWN_MEMORY, t->threads);
     return true;
 }

@@ -8,6 +8,15 @@
 #include <string.h>
 
 static bool written;
+static const char *memory_limit; /* as --memory gave it; NULL: none */
+
+void tool_note_limit(const char *memory) {
+    memory_limit = memory;
+}
+
+const char *tool_memory_limit(void) {
+    return memory_limit;
+}
 
 void tool_note_written(void) {
     written = true;
@@ -21,8 +30,10 @@ static void *or_die(void *p, size_t count, size_t size) {
     if (!p) {
         fprintf(stderr, "qsim: out of memory: %.0f bytes are needed\n",
                 (double)count * (double)size);
-        if (written)
-            fprintf(stderr, "hint: %s\n", tool_is_written());
+        if (memory_limit || written)
+            fprintf(stderr, "hint: %s%s%s%s\n", memory_limit ? "the limit is --memory " : "",
+                    memory_limit ? memory_limit : "", memory_limit && written ? "; " : "",
+                    written ? tool_is_written() : "");
         exit(6);
     }
     return p;

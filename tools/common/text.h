@@ -36,6 +36,9 @@ void text_free(text *t);
 void *tool_alloc(size_t count, size_t size);
 void *tool_grow(void *old, size_t count, size_t size);
 char *tool_copy(const char *string);
+/* The limit of --memory, which hints of errors name: noted once, kept while the program runs. */
+void tool_note_limit(const char *memory);
+const char *tool_memory_limit(void);
 /* From now on messages of a lack of memory say that files which were written before are there. */
 void tool_note_written(void);
 /* The words for that, which allocate nothing; NULL: nothing was written. */
