@@ -30,7 +30,7 @@ static void print_error(const tool *t, int code, const char *line, const char *h
     fprintf(stderr, "qsim: %s\n", printable.data);
     if (hint && *hint)
         utf8_printable(&second, hint, 300);
-    if (code == QSIM_E_NOMEM && !second.size && tool_memory_limit())
+    if (code == QSIM_E_NOMEM && !second.size && tool_memory_limit() && !strstr(line, "'memory'"))
         text_printf(&second, "the limit is --memory %s", tool_memory_limit());
     if (code == QSIM_E_NOMEM && tool_is_written())
         text_printf(&second, "%s%s", second.size ? "; " : "", tool_is_written());
