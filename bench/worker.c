@@ -42,6 +42,7 @@ static size_t element_bytes(int32_t dtype) {
     case 9: return 1;
     case 1:
     case 6: return 4;
+    case 10: return 2;
     case 7:
     case 11: return 8;
     default: return 0;
@@ -57,6 +58,7 @@ static void fill(worker_tensor *t, size_t count) {
         case 1: ((float *)t->data)[i] = (float)top / 8388608.0f - 1.0f; break;
         case 11: ((double *)t->data)[i] = (double)top / 8388608.0 - 1.0; break;
         case 6: ((int32_t *)t->data)[i] = (int32_t)(top >> 23); break;
+        case 10: ((uint16_t *)t->data)[i] = (uint16_t)((top & 0x8fffu) | 0x3000u); break;
         case 7: ((int64_t *)t->data)[i] = (int64_t)(top >> 23); break;
         case 9: ((uint8_t *)t->data)[i] = (uint8_t)(top >> 23); break;
         default: ((uint8_t *)t->data)[i] = (uint8_t)(top >> 16); break;

@@ -49,10 +49,27 @@ typedef enum qk_curve {
 } qk_curve;
 #define QK_NEAR 262144.0f
 
+/* Casts between floats and the types that networks have beside them. */
+typedef enum qk_cast {
+    QK_FROM_BOOL, /* any but 0 is 1 */
+    QK_FROM_U8,
+    QK_FROM_S8,
+    QK_FROM_S32,
+    QK_FROM_HALF, /* float16; a NaN becomes quiet */
+    QK_FROM_BRAIN,
+    QK_TO_HALF, /* to nearest even; NaN is 0x7e00 */
+    QK_TO_S32,  /* towards 0, saturated; NaN is 0, as in the next two */
+    QK_TO_U8,
+    QK_TO_S8,
+    QK_TO_BOOL
+} qk_cast;
+
 typedef struct qk_ew {
     qk_ew_f32_fn exp, sigmoid, silu, hardswish, tanh, erf, gelu, gelu_tanh;
     /* y = f(x); param: a, b, c. y may be x. */
     void (*map)(qk_curve f, const float param[3], const float *x, float *y, size_t n);
+    /* n: a multiple of 16 */
+    void (*cast)(qk_cast how, const void *x, void *y, size_t n);
     /* y = exp(x - shift) */
     void (*exp_shifted)(const float *x, float shift, float *y, size_t n);
     /* Greatest element, +0 above -0; NaN if there is one. n >= 1. */

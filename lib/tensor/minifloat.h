@@ -31,18 +31,18 @@ float qs_minifloat_value(const qs_minifloat *f, uint32_t bits);
  */
 uint32_t qs_minifloat_bits(const qs_minifloat *f, double v, bool saturate);
 
-/* A float16 (IEEE 754 binary16) and a bfloat16 as floats. */
+/*
+ * A float16 (IEEE 754 binary16) and a bfloat16 as floats. Without branches, for vectors; where the
+ * exponent is 0 the fraction comes behind the 1 of 2^-14, which is taken off. A NaN becomes quiet.
+ */
 static inline float qs_half_value(uint16_t h) {
-    const uint32_t sign = (uint32_t)(h & 0x8000u) << 16, exponent = h >> 10 & 31u;
-    const uint32_t fraction = h & 1023u;
-    uint32_t bits = sign | (exponent + 112) << 23 | fraction << 13;
+    const uint32_t sign = (uint32_t)(h & 0x8000u) << 16, m = (uint32_t)(h & 0x7fffu) << 13;
+    uint32_t bits = m + (m < 0x0f800000u ? 112u << 23 : 224u << 23), small = m + (113u << 23);
     float value;
-    if (exponent == 0) {
-        value = (float)fraction * 0x1p-24f;
-        return sign ? -value : value;
-    }
-    if (exponent == 31)
-        bits = sign | 0x7f800000u | fraction << 13;
+    memcpy(&value, &small, sizeof(value));
+    value -= 0x1p-14f;
+    memcpy(&small, &value, sizeof(small));
+    bits = (m < 1u << 23 ? small : bits) | (m > 0x0f800000u ? 1u << 22 : 0) | sign;
     memcpy(&value, &bits, sizeof(value));
     return value;
 }

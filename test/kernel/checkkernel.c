@@ -11,10 +11,11 @@ static const struct {
     const ck_case *cases;
     const size_t *count;
 } families[] = {
-    {ck_cases_i8, &ck_cases_i8_count},     {ck_cases_conv_i8, &ck_cases_conv_i8_count},
-    {ck_cases_f32, &ck_cases_f32_count},   {ck_cases_ew, &ck_cases_ew_count},
-    {ck_cases_u8, &ck_cases_u8_count},     {ck_cases_nbits, &ck_cases_nbits_count},
-    {ck_cases_pool, &ck_cases_pool_count}, {ck_cases_maps, &ck_cases_maps_count},
+    {ck_cases_i8, &ck_cases_i8_count},       {ck_cases_conv_i8, &ck_cases_conv_i8_count},
+    {ck_cases_f32, &ck_cases_f32_count},     {ck_cases_ew, &ck_cases_ew_count},
+    {ck_cases_u8, &ck_cases_u8_count},       {ck_cases_nbits, &ck_cases_nbits_count},
+    {ck_cases_pool, &ck_cases_pool_count},   {ck_cases_maps, &ck_cases_maps_count},
+    {ck_cases_casts, &ck_cases_casts_count},
 };
 
 typedef struct options {

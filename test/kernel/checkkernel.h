@@ -97,8 +97,8 @@ extern const size_t ck_cases_pool_count;
 extern const ck_case ck_cases_ew[], ck_cases_u8[];
 extern const size_t ck_cases_ew_count, ck_cases_u8_count;
 
-extern const ck_case ck_cases_maps[], ck_cases_nbits[];
-extern const size_t ck_cases_maps_count, ck_cases_nbits_count;
+extern const ck_case ck_cases_casts[], ck_cases_maps[], ck_cases_nbits[];
+extern const size_t ck_cases_casts_count, ck_cases_maps_count, ck_cases_nbits_count;
 
 extern const ck_case ck_cases_conv_i8[];
 extern const size_t ck_cases_conv_i8_count;

@@ -10,6 +10,7 @@
 #include "kernel/table.h"
 #include "quant/observer_loops.h"
 #include "quant/requantize.h"
+#include "tensor/minifloat.h"
 
 #define CURVE(name)                                                                                \
     static void each_##name(const float *x, float *y, size_t n) {                                  \
@@ -28,6 +29,44 @@ CURVE(gelu_tanh)
 
 static void map(qk_curve f, const float *param, const float *x, float *y, size_t n) {
     qk_map(f, param, x, y, n);
+}
+
+/* Of numbers below 2^-14 the addition rounds, of others the integer one. */
+static uint16_t half_of(float x) {
+    const uint32_t sign = qk_bits(x) >> 16 & 0x8000u, m = qk_bits(x) & 0x7fffffffu;
+    const uint32_t tiny = qk_bits(qk_from_bits(m) + 0.5f) - 0x3f000000u;
+    const uint32_t near = (m - 0x38000000u + 0xfffu + (m >> 13 & 1u)) >> 13;
+    const uint32_t half = m < 0x38800000u ? tiny : near < 0x7c00u ? near : 0x7c00u;
+    return (uint16_t)(m > 0x7f800000u ? 0x7e00u : sign | half);
+}
+
+static void cast(qk_cast how, const void *vx, void *vy, size_t n) {
+    const float low = how == QK_TO_U8 ? 0.0f : -128.0f, high = low + 255.0f;
+    const float *const x = vx;
+    float *const y = vy;
+    const uint8_t *const bytes = vx;
+#define EACH(to, value)                                                                            \
+    for (size_t i = 0; i < n; i++)                                                                 \
+        (to)[i] = value;                                                                           \
+    break;
+#define NUMBER(least) (x[i] != x[i] ? 0.0f : x[i] < (least) ? (least) : x[i])
+    switch (how) {
+    case QK_FROM_BOOL: EACH(y, bytes[i] != 0)
+    case QK_FROM_U8: EACH(y, bytes[i])
+    case QK_FROM_S8: EACH(y, ((const int8_t *)vx)[i])
+    case QK_FROM_S32: EACH(y, (float)((const int32_t *)vx)[i])
+    case QK_FROM_HALF: EACH(y, qs_half_value(((const uint16_t *)vx)[i]))
+    case QK_FROM_BRAIN: EACH(y, qs_brain_value(((const uint16_t *)vx)[i]))
+    case QK_TO_HALF: EACH((uint16_t *)vy, half_of(x[i]))
+    case QK_TO_S32:
+        EACH((int32_t *)vy, x[i] < 0x1p31f ? (int32_t)NUMBER(-0x1p31f)
+                            : x[i] != x[i] ? 0
+                                           : INT32_MAX)
+    case QK_TO_BOOL: EACH((uint8_t *)vy, x[i] != 0)
+    default: EACH((uint8_t *)vy, (uint8_t)(int32_t)(x[i] > high ? high : NUMBER(low)))
+    }
+#undef EACH
+#undef NUMBER
 }
 
 /* 16 lanes, whatever the width of the registers. */
@@ -192,6 +231,7 @@ const qk_ew qk_ew_c = {.exp = each_exp,
                        .gelu = each_gelu,
                        .gelu_tanh = each_gelu_tanh,
                        .map = map,
+                       .cast = cast,
                        .exp_shifted = exp_shifted,
                        .greatest = greatest,
                        .divide = divide,

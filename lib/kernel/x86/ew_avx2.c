@@ -10,12 +10,14 @@
 #include "kernel/x86/ew_x86.h"
 #include "quant/observer_loops.h"
 
-#define TARGET __attribute__((target("avx2,fma")))
-#define INLINE TARGET __attribute__((always_inline)) static inline
-#define V      __m256
-#define I      __m256i
-#define W      8
-#define TABLE  qk_ew_avx2
+#define TARGET     __attribute__((target("avx2,fma")))
+#define TARGET_F16 __attribute__((target("avx2,fma,f16c")))
+#define INLINED    __attribute__((always_inline)) static inline
+#define INLINE     TARGET INLINED
+#define V          __m256
+#define I          __m256i
+#define W          8
+#define TABLE      qk_ew_avx2
 
 INLINE V load(const float *x) {
     return _mm256_loadu_ps(x);
@@ -158,6 +160,78 @@ TARGET void qk_map_avx2(qk_curve f, const float *param, const float *x, float *y
     memcpy(last, x + whole, rest * sizeof(*last));
     map_whole(f, param, last, last, MAPPED);
     memcpy(y + whole, last, rest * sizeof(*last));
+}
+
+/* NaNs become that of 0x7e00: the conversion would keep their bits. */
+TARGET_F16 INLINED __m128i half_of(V v) {
+    const V number = _mm256_cmp_ps(v, v, _CMP_ORD_Q);
+    return _mm256_cvtps_ph(_mm256_blendv_ps(QK_K(NAN), v, number), _MM_FROUND_TO_NEAREST_INT);
+}
+
+/* As dwords; what is out of range is INT32_MIN, of which the complement is INT32_MAX. */
+INLINE I dwords_of(V v) {
+    const V number = _mm256_and_ps(v, _mm256_cmp_ps(v, v, _CMP_ORD_Q));
+    const V over = _mm256_cmp_ps(v, QK_K(0x1p31f), _CMP_GE_OQ);
+    return _mm256_xor_si256(_mm256_castps_si256(over), _mm256_cvttps_epi32(number));
+}
+
+INLINE __m128i halves(const uint16_t *x) {
+    return _mm_loadu_si128((const void *)x);
+}
+
+INLINE V of_brains(__m128i x) {
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(x), 16));
+}
+
+/* Bytes have a sign where flip is 128; those of bool are at most 1. */
+INLINE V of_bytes(const uint8_t *x, I most, I flip) {
+    const I v = _mm256_min_epi32(most, _mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)x)));
+    return _mm256_cvtepi32_ps(_mm256_sub_epi32(_mm256_xor_si256(v, flip), flip));
+}
+
+/* The lowest bytes of two vectors of dwords. */
+INLINE void put_bytes(uint8_t *y, I a, I b) {
+    const I low = _mm256_set1_epi32(255);
+    a = _mm256_packus_epi32(_mm256_and_si256(a, low), _mm256_and_si256(b, low));
+    a = _mm256_permute4x64_epi64(a, 0xd8);
+    a = _mm256_permute4x64_epi64(_mm256_packus_epi16(a, a), 0x08);
+    _mm_storeu_si128((void *)y, _mm256_castsi256_si128(a));
+}
+
+INLINE I is_set(V v) {
+    return _mm256_srli_epi32(
+        _mm256_castps_si256(_mm256_cmp_ps(v, _mm256_setzero_ps(), _CMP_NEQ_UQ)), 31);
+}
+
+TARGET_F16 void qk_cast_avx2(qk_cast how, const void *vx, void *vy, size_t n) {
+    const I most = _mm256_set1_epi32(how == QK_FROM_BOOL ? 1 : 255);
+    const I flip = _mm256_set1_epi32(how == QK_FROM_S8 ? 128 : 0);
+    const float least = how == QK_TO_U8 ? 0.0f : -128.0f;
+    const V low = QK_K(least), high = QK_K(least + 255.0f);
+    const float *const x = vx;
+    float *const y = vy;
+    const uint16_t *const x16 = vx;
+    uint8_t *const bytes = vy;
+#define CAST(step, statement)                                                                      \
+    for (size_t i = 0; i < n; i += (step))                                                         \
+        statement;                                                                                 \
+    break;
+#define BYTES(value) CAST(2 * W, put_bytes(bytes + i, value(load(x + i)), value(load(x + i + W))))
+#define CLAMPED(v)   dwords_of(QK_MIN(high, QK_MAX(low, v)))
+    switch (how) {
+    case QK_FROM_HALF: CAST(W, store(y + i, _mm256_cvtph_ps(halves(x16 + i))))
+    case QK_FROM_BRAIN: CAST(W, store(y + i, of_brains(halves(x16 + i))))
+    case QK_FROM_S32: CAST(W, store(y + i, widen(load(x + i))))
+    case QK_TO_HALF: CAST(W, _mm_storeu_si128((void *)((uint16_t *)vy + i), half_of(load(x + i))))
+    case QK_TO_S32: CAST(W, store(y + i, _mm256_castsi256_ps(dwords_of(load(x + i)))))
+    case QK_TO_BOOL: BYTES(is_set)
+    case QK_TO_U8:
+    case QK_TO_S8: BYTES(CLAMPED)
+    default: CAST(W, store(y + i, of_bytes((const uint8_t *)vx + i, most, flip)))
+    }
+#undef CAST
+#undef BYTES
+#undef CLAMPED
 }
 
 /* Runs STEP(left) on each vector of n elements; only the last one may be incomplete. */

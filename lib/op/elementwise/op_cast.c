@@ -7,6 +7,8 @@
  */
 #include <math.h>
 
+#include "kernel/ew.h"
+#include "kernel/table.h"
 #include "op/rules.h"
 #include "tensor/minifloat.h"
 
@@ -46,26 +48,14 @@ LOAD(QS_COLD, u16, uint16_t, u)
 LOAD(QS_COLD, u32, uint32_t, u)
 LOAD(QS_COLD, u64, uint64_t, u)
 
-/* Loads of float types that C lacks. */
-#define LOAD_VALUE(suffix, T, value)                                                               \
-    static void load_##suffix(const void *vx, size_t n, wide *w) {                                 \
-        const T *x = vx;                                                                           \
-        QS_IVDEP                                                                                   \
-        for (size_t i = 0; i < WHOLE; i++)                                                         \
-            w->f[i] = (double)(value);                                                             \
-    }
-#define FLOAT8(TYPE) qs_minifloat_value(qs_minifloat_of(TYPE), x[i])
-LOAD_VALUE(f16, uint16_t, qs_half_value(x[i]))
-LOAD_VALUE(bf16, uint16_t, qs_brain_value(x[i]))
-QS_COLD LOAD_VALUE(e4m3fn, uint8_t, FLOAT8(QSIM_FLOAT8E4M3FN)) QS_COLD
-    LOAD_VALUE(e4m3fnuz, uint8_t, FLOAT8(QSIM_FLOAT8E4M3FNUZ)) QS_COLD
-    LOAD_VALUE(e5m2, uint8_t, FLOAT8(QSIM_FLOAT8E5M2)) QS_COLD
-    LOAD_VALUE(e5m2fnuz, uint8_t, FLOAT8(QSIM_FLOAT8E5M2FNUZ))
+QS_COLD static void load_e8m0(const void *vx, size_t n, wide *w) {
+    const uint8_t *x = vx;
+    for (size_t i = 0; i < n; i++)
+        w->f[i] = x[i] == 255 ? (double)NAN : ldexp(1, x[i] - 127);
+}
 
-        QS_COLD LOAD_VALUE(e8m0, uint8_t, x[i] == 255 ? (double)NAN : ldexp(1, x[i] - 127))
-
-    /* Several elements per byte, the first in the low bits. */
-    QS_COLD static void load_packed(const void *vx, size_t n, wide *w, unsigned bits) {
+/* Several elements per byte, the first in the low bits. */
+QS_COLD static void load_packed(const void *vx, size_t n, wide *w, unsigned bits) {
     const uint8_t *x = vx;
     const unsigned per = 8 / bits;
     for (size_t i = 0; i < n; i++)
@@ -91,12 +81,6 @@ QS_COLD static void load_u2(const void *x, size_t n, wide *w) {
 QS_COLD static void load_s2(const void *x, size_t n, wide *w) {
     load_signed(x, n, w, 2);
 }
-QS_COLD static void load_e2m1(const void *x, size_t n, wide *w) {
-    load_packed(x, n, w, 4);
-    for (size_t i = 0; i < n; i++)
-        w->f[i] = (double)qs_minifloat_value(qs_minifloat_of(QSIM_FLOAT4E2M1), (uint32_t)w->u[i]);
-}
-
 QS_COLD static void load_b8(const void *vx, size_t n, wide *w) {
     const uint8_t *x = vx;
     QS_IVDEP
@@ -189,70 +173,41 @@ STORES_PACKED(2)
 
 /* ---- between floats and the types that networks have beside them, at once ---- */
 
-typedef void (*direct_fn)(const void *x, void *y, size_t n);
-
-#define DIRECT(RARE, name, TX, TY, expression)                                                     \
-    RARE static void name(const void *vx, void *vy, size_t n) {                                    \
-        const TX *x = vx;                                                                          \
-        TY *y = vy;                                                                                \
-        QS_IVDEP                                                                                   \
-        for (size_t i = 0; i < WHOLE; i++) {                                                       \
-            const TX v = x[i];                                                                     \
-            y[i] = (TY)(expression);                                                               \
-        }                                                                                          \
-    }
-DIRECT(QS_COLD, bool_to_float, uint8_t, float, v != 0)
-DIRECT(, byte_to_float, uint8_t, float, v)
-DIRECT(, int32_to_float, int32_t, float, v)
-DIRECT(, float_to_bool, float, uint8_t, v != 0)
-DIRECT(, float_to_clamped, float, int32_t, v > 0.0f ? v < 255.0f ? v : 255.0f : 0.0f)
-DIRECT(, near_to_int32, float, int32_t, v)
-DIRECT(, near_to_int64, float, int64_t, (int32_t)v)
-
-/* By int32: compilers make four times the code of a loop from floats to bytes. n <= CHUNK. */
-static void float_to_byte(const void *x, void *vy, size_t n) {
-    int32_t v[CHUNK];
-    uint8_t *y = vy;
-    float_to_clamped(x, v, n);
-    for (size_t i = 0; i < WHOLE; i++)
-        y[i] = (uint8_t)v[i];
-}
-
 /* At most CHUNK numbers; if int32 does not hold them all, by double. */
-static void float_to(direct_fn near, store_fn store, const float *x, void *y, size_t n) {
+static void float_to_int64(const void *vx, void *vy, size_t n) {
+    const float *x = vx;
+    int64_t *y = vy;
     int32_t far = 0;
     wide w;
     for (size_t i = 0; i < WHOLE; i++)
         far |= !(fabsf(x[i]) < 0x1p31f);
-    if (!far) {
-        near(x, y, n);
+    if (far) {
+        load_f32(x, n, &w);
+        store_s64_f64(&w, n, vy);
         return;
     }
-    load_f32(x, n, &w);
-    store(&w, n, y);
+    QS_IVDEP
+    for (size_t i = 0; i < WHOLE; i++)
+        y[i] = (int32_t)x[i];
 }
 
-static void float_to_int32(const void *x, void *y, size_t n) {
-    float_to(near_to_int32, store_s32_f64, x, y, n);
-}
+/* The kernel `cast` for these, and how it is called; TO_S64: float_to_int64. */
+#define TO_S64 (QK_TO_BOOL + 1)
+static const uint8_t directs[][3] = {
+    {QSIM_BOOL, QSIM_FLOAT, QK_FROM_BOOL},      {QSIM_UINT8, QSIM_FLOAT, QK_FROM_U8},
+    {QSIM_INT8, QSIM_FLOAT, QK_FROM_S8},        {QSIM_INT32, QSIM_FLOAT, QK_FROM_S32},
+    {QSIM_BFLOAT16, QSIM_FLOAT, QK_FROM_BRAIN}, {QSIM_FLOAT16, QSIM_FLOAT, QK_FROM_HALF},
+    {QSIM_FLOAT, QSIM_FLOAT16, QK_TO_HALF},     {QSIM_FLOAT, QSIM_INT32, QK_TO_S32},
+    {QSIM_FLOAT, QSIM_UINT8, QK_TO_U8},         {QSIM_FLOAT, QSIM_INT8, QK_TO_S8},
+    {QSIM_FLOAT, QSIM_BOOL, QK_TO_BOOL},        {QSIM_FLOAT, QSIM_INT64, TO_S64},
+};
 
-static void float_to_int64(const void *x, void *y, size_t n) {
-    float_to(near_to_int64, store_s64_f64, x, y, n);
-}
-
-static const struct {
-    int32_t from, to;
-    direct_fn fn;
-} directs[] = {{QSIM_BOOL, QSIM_FLOAT, bool_to_float},   {QSIM_UINT8, QSIM_FLOAT, byte_to_float},
-               {QSIM_INT32, QSIM_FLOAT, int32_to_float}, {QSIM_FLOAT, QSIM_BOOL, float_to_bool},
-               {QSIM_FLOAT, QSIM_UINT8, float_to_byte},  {QSIM_FLOAT, QSIM_INT32, float_to_int32},
-               {QSIM_FLOAT, QSIM_INT64, float_to_int64}};
-
-QS_COLD static direct_fn direct_of(int32_t from, int32_t to) {
+/* -1: there is none. */
+QS_COLD static int direct_of(int32_t from, int32_t to) {
     for (size_t i = 0; i < QS_COUNT(directs); i++)
-        if (directs[i].from == from && directs[i].to == to)
-            return directs[i].fn;
-    return NULL;
+        if (directs[i][0] == from && directs[i][1] == to)
+            return directs[i][2];
+    return -1;
 }
 
 typedef struct cast_type {
@@ -268,10 +223,10 @@ typedef struct cast_type {
         }                                                                                          \
     }
 
-/* Narrow floats are stored by store_minifloat. */
-#define CAST_FLOAT(suffix)                                                                         \
+/* Narrow floats: load_minifloat, store_minifloat. */
+#define CAST_FLOAT(load)                                                                           \
     {                                                                                              \
-        WIDE_F64, load_##suffix, {                                                                 \
+        WIDE_F64, load, {                                                                          \
             NULL                                                                                   \
         }                                                                                          \
     }
@@ -283,18 +238,18 @@ typedef struct cast_type {
     }
 
 static const cast_type types[] = {
-    [QSIM_FLOAT] = CAST_TYPE(WIDE_F64, f32),      [QSIM_DOUBLE] = CAST_TYPE(WIDE_F64, f64),
-    [QSIM_INT8] = CAST_TYPE(WIDE_I64, s8),        [QSIM_INT16] = CAST_TYPE(WIDE_I64, s16),
-    [QSIM_INT32] = CAST_TYPE(WIDE_I64, s32),      [QSIM_INT64] = CAST_TYPE(WIDE_I64, s64),
-    [QSIM_UINT8] = CAST_TYPE(WIDE_U64, u8),       [QSIM_UINT16] = CAST_TYPE(WIDE_U64, u16),
-    [QSIM_UINT32] = CAST_TYPE(WIDE_U64, u32),     [QSIM_UINT64] = CAST_TYPE(WIDE_U64, u64),
-    [QSIM_BOOL] = CAST_TYPE(WIDE_U64, b8),        [QSIM_FLOAT16] = CAST_FLOAT(f16),
-    [QSIM_BFLOAT16] = CAST_FLOAT(bf16),           [QSIM_FLOAT8E4M3FN] = CAST_FLOAT(e4m3fn),
-    [QSIM_FLOAT8E4M3FNUZ] = CAST_FLOAT(e4m3fnuz), [QSIM_FLOAT8E5M2] = CAST_FLOAT(e5m2),
-    [QSIM_FLOAT8E5M2FNUZ] = CAST_FLOAT(e5m2fnuz), [QSIM_UINT4] = CAST_PACKED(WIDE_U64, u4, 4),
-    [QSIM_INT4] = CAST_PACKED(WIDE_I64, s4, 4),   [QSIM_UINT2] = CAST_PACKED(WIDE_U64, u2, 2),
-    [QSIM_INT2] = CAST_PACKED(WIDE_I64, s2, 2),   [QSIM_FLOAT4E2M1] = CAST_FLOAT(e2m1),
-    [QSIM_FLOAT8E8M0] = CAST_FLOAT(e8m0),
+    [QSIM_FLOAT] = CAST_TYPE(WIDE_F64, f32),    [QSIM_DOUBLE] = CAST_TYPE(WIDE_F64, f64),
+    [QSIM_INT8] = CAST_TYPE(WIDE_I64, s8),      [QSIM_INT16] = CAST_TYPE(WIDE_I64, s16),
+    [QSIM_INT32] = CAST_TYPE(WIDE_I64, s32),    [QSIM_INT64] = CAST_TYPE(WIDE_I64, s64),
+    [QSIM_UINT8] = CAST_TYPE(WIDE_U64, u8),     [QSIM_UINT16] = CAST_TYPE(WIDE_U64, u16),
+    [QSIM_UINT32] = CAST_TYPE(WIDE_U64, u32),   [QSIM_UINT64] = CAST_TYPE(WIDE_U64, u64),
+    [QSIM_BOOL] = CAST_TYPE(WIDE_U64, b8),      [QSIM_FLOAT16] = CAST_FLOAT(NULL),
+    [QSIM_BFLOAT16] = CAST_FLOAT(NULL),         [QSIM_FLOAT8E4M3FN] = CAST_FLOAT(NULL),
+    [QSIM_FLOAT8E4M3FNUZ] = CAST_FLOAT(NULL),   [QSIM_FLOAT8E5M2] = CAST_FLOAT(NULL),
+    [QSIM_FLOAT8E5M2FNUZ] = CAST_FLOAT(NULL),   [QSIM_UINT4] = CAST_PACKED(WIDE_U64, u4, 4),
+    [QSIM_INT4] = CAST_PACKED(WIDE_I64, s4, 4), [QSIM_UINT2] = CAST_PACKED(WIDE_U64, u2, 2),
+    [QSIM_INT2] = CAST_PACKED(WIDE_I64, s2, 2), [QSIM_FLOAT4E2M1] = CAST_FLOAT(NULL),
+    [QSIM_FLOAT8E8M0] = CAST_FLOAT(load_e8m0),
 };
 
 /* Attribute `to`; before version 6 it is a name, such as FLOAT. 0: no type. */
@@ -344,14 +299,15 @@ QS_COLD static int infer_cast_like(qs_infer *x) {
 }
 
 typedef struct cast_params {
-    direct_fn direct; /* in place of load and store; NULL: none */
-    load_fn load;
+    int direct;                    /* in place of load and store, as `directs` has it; -1: none */
+    load_fn load;                  /* NULL: load_minifloat */
     store_fn store;                /* NULL: store_minifloat */
+    const qs_minifloat *source;    /* format of the input */
     const qs_minifloat *minifloat; /* of the result; NULL: float8e8m0 */
     wide_kind kind;
     bool saturate;
-    int rounding;              /* to float8e8m0: 0 away from zero, 1 towards it, 2 to the nearest */
-    size_t elements, from, to; /* from, to: bits of an element */
+    int rounding; /* to float8e8m0: 0 away from zero, 1 towards it, 2 to the nearest */
+    size_t elements, chunk, from, to; /* from, to: bits of an element */
 } cast_params;
 
 /* An integer as a double whose lost bits become one sticky bit, so that it rounds correctly. */
@@ -382,6 +338,17 @@ QS_COLD static uint32_t power_bits(const cast_params *p, double v) {
                                            : 255u;
 }
 
+QS_COLD static void load_minifloat(const cast_params *p, const void *vx, size_t n, wide *w) {
+    const uint16_t *x16 = vx;
+    const uint8_t *x8 = vx;
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t bits = p->from == 16  ? x16[i]
+                              : p->from == 8 ? x8[i]
+                                             : (uint32_t)(x8[i / 2] >> i % 2 * 4) & 15u;
+        w->f[i] = (double)qs_minifloat_value(p->source, bits);
+    }
+}
+
 static void store_minifloat(const cast_params *p, const wide *w, size_t n, void *vy) {
     uint16_t *y16 = vy;
     uint8_t *y8 = vy;
@@ -399,19 +366,27 @@ static void store_minifloat(const cast_params *p, const wide *w, size_t n, void 
 }
 
 typedef struct cast_job {
+    const qk_ew *ew;
     const cast_params *p;
     const char *x;
     char *y;
 } cast_job;
 
 /* n elements, a multiple of UNIT but for packed ones and narrow floats. */
-static void cast_some(const cast_params *p, const void *x, void *y, size_t n) {
-    wide w;
-    if (p->direct) {
-        p->direct(x, y, n);
+static void cast_some(const cast_job *job, const void *x, void *y, size_t n) {
+    const cast_params *p = job->p;
+    _Alignas(32) wide w;
+    if (p->direct >= 0) {
+        if (p->direct == TO_S64)
+            float_to_int64(x, y, n);
+        else
+            job->ew->cast((qk_cast)p->direct, x, y, n);
         return;
     }
-    p->load(x, (n + UNIT - 1) & ~(UNIT - 1), &w);
+    if (p->load)
+        p->load(x, (n + UNIT - 1) & ~(UNIT - 1), &w);
+    else
+        load_minifloat(p, x, n, &w);
     if (p->store)
         p->store(&w, n, y);
     else
@@ -419,10 +394,11 @@ static void cast_some(const cast_params *p, const void *x, void *y, size_t n) {
 }
 
 /* The last elements, n < CHUNK, in arrays that have room for a multiple of UNIT. */
-static void cast_rest(const cast_params *p, const char *x, char *y, size_t n) {
+static void cast_rest(const cast_job *job, const char *x, char *y, size_t n) {
+    const cast_params *p = job->p;
     uint64_t in[CHUNK] = {0}, out[CHUNK];
     memcpy(in, x, (n * p->from + 7) / 8);
-    cast_some(p, in, out, p->to < 8 ? n : (n + UNIT - 1) & ~(UNIT - 1));
+    cast_some(job, in, out, p->to < 8 ? n : (n + UNIT - 1) & ~(UNIT - 1));
     memcpy(y, out, (n * p->to + 7) / 8);
 }
 
@@ -431,19 +407,21 @@ static void cast_range(const void *arg, size_t begin, size_t end) {
     const cast_job *job = arg;
     const cast_params *p = job->p;
     end = GROUP * end < p->elements ? GROUP * end : p->elements;
-    for (size_t i = GROUP * begin; i < end; i += CHUNK) {
+    for (size_t i = GROUP * begin, n; i < end; i += n) {
+        const size_t left = end - i;
         const char *x = job->x + i * p->from / 8;
         char *y = job->y + i * p->to / 8;
-        if (end - i < CHUNK)
-            cast_rest(p, x, y, end - i);
+        n = left < CHUNK ? left : left < p->chunk ? CHUNK : p->chunk;
+        if (n < CHUNK)
+            cast_rest(job, x, y, n);
         else
-            cast_some(p, x, y, CHUNK);
+            cast_some(job, x, y, n);
     }
 }
 
 static void run_cast(const qs_step *s, const qs_frame *f) {
     const cast_params *p = s->params;
-    cast_job job = {p, qs_step_in(s, f, 0), qs_step_out(s, f, 0)};
+    cast_job job = {f->ctx->kernels->ew, p, qs_step_in(s, f, 0), qs_step_out(s, f, 0)};
     qs_ranges(f->ctx, (p->elements + GROUP - 1) / GROUP, QS_GRAIN / GROUP, cast_range, &job);
 }
 
@@ -457,9 +435,11 @@ QS_COLD static int lower_cast(qs_lower *l) {
     if (!p)
         return QSIM_E_NOMEM;
     p->direct = direct_of(x->dtype, y->dtype);
+    p->chunk = p->direct < 0 || p->direct == TO_S64 ? CHUNK : 16 * CHUNK;
     p->load = types[x->dtype].load;
     p->kind = types[x->dtype].kind;
     p->store = types[y->dtype].store[p->kind];
+    p->source = qs_minifloat_of(x->dtype);
     p->minifloat = qs_minifloat_of(y->dtype);
     p->saturate = y->dtype == QSIM_FLOAT4E2M1 ||
                   (qsim_dtype_bits(y->dtype) == 8 && qs_node_int(l->node, "saturate", 1));

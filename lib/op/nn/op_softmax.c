@@ -8,6 +8,7 @@
 #include "kernel/elementary.h"
 #include "kernel/ew.h"
 #include "kernel/table.h"
+#include "kernel/u8.h"
 #include "op/nn/reduce.h"
 #include "op/nn/reduce_axes.h"
 
@@ -30,8 +31,15 @@ QS_COLD static int infer_softmax(qs_infer *x) {
     return code ? code : qs_infer_like(x, 0, 0);
 }
 
+extern const qs_op qs_op_log_softmax;
+
+typedef struct softmax_params {
+    qs_softmax_shape shape;
+    bool logs, doubles;
+} softmax_params;
+
 typedef struct softmax_job {
-    const qs_softmax_shape *p;
+    const softmax_params *p;
     const float *x;
     float *y;
     const qsim_ctx *ctx;
@@ -47,38 +55,17 @@ void qs_softmax_row(const qsim_ctx *ctx, const float *x, float *y, size_t n) {
     ctx->kernels->ew->softmax(x, y, n, 1);
 }
 
+/* x - greatest - log(sum of exp(x - greatest)); the sum is the tree sum of softmax. */
+static float log_of(float sum) {
+    return (float)qk_log64((double)sum);
+}
+
 /* Elements of a row between two checks for a stop: a multiple of 16. */
 #define PIECE    ((size_t)1 << 15)
 #define LONG_ROW ((size_t)1 << 19)
 
-/* Sets y = exp(x - greatest), elements `step` apart, and their sum; returns the greatest. */
-static float exponentials(const qsim_ctx *ctx, const float *x, float *y, size_t n, size_t step,
-                          float *sum) {
-    float top = x[0], part[64], lanes[16] = {0};
-    for (size_t i = 1; i < n && !qs_stopped_at(ctx, i); i++)
-        top = x[i * step] > top ? x[i * step] : top;
-    for (size_t i = 0, count; i < n && !(i % PIECE == 0 && qs_stopped(ctx)); i += count) {
-        count = n - i < QS_COUNT(part) ? n - i : QS_COUNT(part);
-        for (size_t k = 0; k < count; k++)
-            part[k] = x[(i + k) * step];
-        ctx->kernels->ew->exp_shifted(part, top, part, count);
-        qs_tree_add(part, count, lanes);
-        for (size_t k = 0; k < count; k++)
-            y[(i + k) * step] = part[k];
-    }
-    *sum = qs_reduce_fold(lanes);
-    return top;
-}
-
-static void softmax_strided(const qsim_ctx *ctx, const float *x, float *y, size_t n, size_t step) {
-    float sum;
-    (void)exponentials(ctx, x, y, n, step, &sum);
-    for (size_t i = 0; i < n && !qs_stopped_at(ctx, i); i++)
-        y[i * step] = y[i * step] / sum;
-}
-
 /* A long row: what the kernel does, in pieces. */
-static void softmax_long(const qsim_ctx *ctx, const float *x, float *y, size_t n) {
+static void softmax_long(const qsim_ctx *ctx, const float *x, float *y, size_t n, bool logs) {
     const qk_ew *k = ctx->kernels->ew;
     float top = -INFINITY, lanes[16] = {0};
     for (size_t i = 0; i < n && !qs_stopped(ctx); i += PIECE) {
@@ -90,118 +77,157 @@ static void softmax_long(const qsim_ctx *ctx, const float *x, float *y, size_t n
         k->exp_shifted(x + i, top, y + i, count);
         qs_tree_add(y + i, count, lanes);
     }
-    const float sum = qs_reduce_fold(lanes);
-    for (size_t i = 0; i < n && !qs_stopped(ctx); i += PIECE)
-        k->divide(y + i, sum, y + i, n - i < PIECE ? n - i : PIECE);
-}
-
-/* The tree of n < 16 numbers, none negative: unused lanes add +0. */
-static float sum_short(const float *x, size_t n) {
-    float part[16] = {0};
-    size_t half = n > 4 ? 8 : 2;
-    for (size_t i = 0; i < n; i++)
-        part[i] = x[i];
-    for (; half; half /= 2)
-        for (size_t k = 0; k < half; k++)
-            part[k] += part[k + half];
-    return part[0];
-}
-
-/* Rows of two, as detectors' scores are: the tree's other lanes add +0. */
-static void softmax_pairs(const qsim_ctx *ctx, const float *x, float *y, size_t rows) {
-    for (size_t r = 0; r < 2 * rows; r += 2) {
-        const float a = x[r], b = x[r + 1], top = b > a ? b : a;
-        y[r] = a - top;
-        y[r + 1] = b - top;
-    }
-    ctx->kernels->ew->exp(y, y, 2 * rows);
-    for (size_t r = 0; r < 2 * rows; r += 2) {
-        const float a = y[r], b = y[r + 1], sum = a + b;
-        y[r] = a / sum;
-        y[r + 1] = b / sum;
+    const float sum = qs_reduce_fold(lanes), log_sum = log_of(sum);
+    for (size_t i = 0; i < n && !qs_stopped(ctx); i += PIECE) {
+        const size_t count = n - i < PIECE ? n - i : PIECE;
+        if (!logs)
+            k->divide(y + i, sum, y + i, count);
+        for (size_t c = i; logs && c < i + count; c++)
+            y[c] = x[c] - top - log_sum;
     }
 }
 
-/* Short rows: exponentials of many rows in one call, with the same bits. */
-static void softmax_short(const qsim_ctx *ctx, const float *x, float *y, size_t n, size_t rows) {
-    for (size_t r = 0; r < rows; r++) {
-        float top = x[r * n];
-        for (size_t i = 1; i < n; i++)
-            top = x[r * n + i] > top ? x[r * n + i] : top;
-        for (size_t i = 0; i < n; i++)
-            y[r * n + i] = x[r * n + i] - top;
+/* ---- short rows, and rows whose elements lie apart: up to BESIDE rows side by side ---- */
+
+#define BESIDE ((size_t)64)
+#define UNIT   ((size_t)16)
+#define PART   ((size_t)1024) /* elements that are handled together */
+
+/* Rows of n elements that are `step` apart: 1, and the rows lie end to end; else one apart. */
+typedef struct side_rows {
+    const qsim_ctx *ctx;
+    size_t n, step;
+    bool logs;
+    size_t rows, width; /* width: rows and, up to a multiple of UNIT, others */
+} side_rows;
+
+/* part[k * width + r] = element k of row r. */
+QS_NOINLINE static void get(const side_rows *s, const float *x, size_t n, float *part) {
+    const size_t step = s->step, rows = s->rows, width = s->width;
+    if (step == 1 && rows == width) {
+        s->ctx->kernels->u8->transpose32(x, s->n, part, n, rows);
+        return;
     }
-    ctx->kernels->ew->exp(y, y, n * rows);
-    for (size_t r = 0; r < rows; r++) {
-        float sum = sum_short(y + r * n, n);
-        for (size_t i = 0; i < n; i++)
-            y[r * n + i] = y[r * n + i] / sum;
+    for (size_t k = 0; k < n; k++, x += step, part += width)
+        if (step == 1)
+            for (size_t r = 0; r < rows; r++)
+                part[r] = x[r * s->n];
+        else
+            memcpy(part, x, rows * sizeof(*x));
+}
+
+QS_NOINLINE static void put(const side_rows *s, const float *part, size_t n, float *y) {
+    if (s->step == 1) {
+        s->ctx->kernels->u8->transpose32(part, s->width, y, s->rows, n);
+        return;
     }
+    for (size_t k = 0; k < n; k++, y += s->step, part += s->width)
+        memcpy(y, part, s->rows * sizeof(*y));
+}
+
+/* Vectors by hand: of loops of any width compilers make ten times the code. */
+typedef float four __attribute__((vector_size(16)));
+typedef int32_t masks __attribute__((vector_size(16)));
+
+/* Sets each of n lines of a, `stride` apart, to a value of it and of a line of b. */
+#define LINES(name, value)                                                                         \
+    QS_NOINLINE static void name(float *a, size_t stride, const float *b, size_t b_stride,         \
+                                 size_t n, size_t width) {                                         \
+        for (; n > 0; n--, a += stride, b += b_stride)                                             \
+            for (size_t r = 0; r < width; r += 4) {                                                \
+                four v, w;                                                                         \
+                memcpy(&v, a + r, sizeof(v));                                                      \
+                memcpy(&w, b + r, sizeof(w));                                                      \
+                v = value;                                                                         \
+                memcpy(a + r, &v, sizeof(v));                                                      \
+            }                                                                                      \
+    }
+LINES(add, v + w)
+LINES(subtract, v - w)
+LINES(divide, v / w)
+LINES(raise, (four)(((masks)w & (w > v)) | ((masks)v & ~(w > v))))
+
+/* None is negative: lanes that are not used would add 0. */
+static void fold(const side_rows *s, float *lanes) {
+    const size_t w = s->width;
+    for (size_t half = s->n > 8 ? 8 : s->n > 4 ? 4 : s->n > 2 ? 2 : 1; half; half /= 2)
+        add(lanes, w, lanes + half * w, w, half, w);
+    for (size_t r = 0; s->logs && r < w; r++)
+        lanes[r] = log_of(lanes[r]);
+}
+
+/* The first of `left` rows, BESIDE at most. Three passes, as in softmax_long. */
+static void softmax_beside(side_rows *s, const float *x, float *y, size_t left) {
+    float part[PART] = {0}, lanes[16 * BESIDE] = {0}, top[BESIDE];
+    s->rows = left < BESIDE ? left : BESIDE;
+    const size_t n = s->n, w = s->width = (s->rows + UNIT - 1) & ~(UNIT - 1), most = PART / w;
+    for (size_t pass = 0; pass < 3; pass++)
+        for (size_t at = 0, count; at < n && !qs_stopped_at(s->ctx, at); at += count) {
+            float *to = y + at * s->step;
+            count = n - at < most ? n - at : most;
+            if (pass == 0 || n > most || (pass == 2 && s->logs))
+                get(s, pass < 2 ? x + at * s->step : to, count, part);
+            if (pass == 0) {
+                if (at == 0)
+                    memcpy(top, part, sizeof(top));
+                raise(top, 0, part, w, count, w);
+                continue;
+            }
+            subtract(part, w, pass == 1 ? top : lanes, 0, pass == 1 || s->logs ? count : 0, w);
+            if (pass == 2 && !s->logs)
+                divide(part, w, lanes, 0, count, w);
+            if (pass == 2 || s->logs)
+                put(s, part, count, to);
+            if (pass == 2)
+                continue;
+            s->ctx->kernels->ew->exp(part, part, count * w);
+            for (size_t k = 0; k < count; k++)
+                add(lanes + (at + k) % 16 * w, 0, part + k * w, 0, 1, w);
+            if (!s->logs && n > most)
+                put(s, part, count, to);
+            if (at + count == n)
+                fold(s, lanes);
+        }
+}
+
+static void softmax_rows(const qsim_ctx *ctx, const float *x, float *y, size_t n, size_t rows,
+                         bool logs) {
+    side_rows s = {ctx, n, 1, logs, 1, 0};
+    if (n >= 16 && n <= LONG_ROW && !logs) {
+        ctx->kernels->ew->softmax(x, y, n, rows);
+        return;
+    }
+    for (size_t r = 0; r < rows; r += s.rows)
+        if (n < 16)
+            softmax_beside(&s, x + r * n, y + r * n, rows - r);
+        else
+            softmax_long(ctx, x + r * n, y + r * n, n, logs);
 }
 
 void qs_softmax_rows(const qsim_ctx *ctx, const float *x, float *y, size_t n, size_t rows) {
-    if (n == 2) {
-        softmax_pairs(ctx, x, y, rows);
-        return;
-    }
-    if (n < 16) {
-        softmax_short(ctx, x, y, n, rows);
-        return;
-    }
-    if (n <= LONG_ROW)
-        ctx->kernels->ew->softmax(x, y, n, rows);
-    for (size_t r = 0; n > LONG_ROW && r < rows; r++)
-        softmax_long(ctx, x + r * n, y + r * n, n);
+    softmax_rows(ctx, x, y, n, rows, false);
 }
 
 static void softmax_range(const void *arg, size_t begin, size_t end) {
     const softmax_job *job = arg;
-    const qs_softmax_shape *p = job->p;
-    if (p->inner == 1) {
-        qs_softmax_rows(job->ctx, job->x + begin * p->count, job->y + begin * p->count, p->count,
-                        end - begin);
+    const size_t n = job->p->shape.count, inner = job->p->shape.inner;
+    const float *x = job->x;
+    side_rows s = {job->ctx, n, inner, job->p->logs, 0, 0};
+    if (inner == 1) {
+        softmax_rows(job->ctx, x + begin * n, job->y + begin * n, n, end - begin, job->p->logs);
         return;
     }
-    for (size_t r = begin; r < end; r++) {
-        size_t at = r / p->inner * p->count * p->inner + r % p->inner;
-        softmax_strided(job->ctx, job->x + at, job->y + at, p->count, p->inner);
+    for (size_t r = begin; r < end; r += s.rows) {
+        const size_t at = r / inner * n * inner + r % inner, left = inner - r % inner;
+        softmax_beside(&s, x + at, job->y + at, left < end - r ? left : end - r);
     }
 }
 
-static void run_softmax(const qs_step *s, const qs_frame *f) {
-    const qs_softmax_shape *p = s->params;
-    softmax_job job = {p, qs_step_in(s, f, 0), qs_step_out(s, f, 0), f->ctx};
-    if (p->count)
-        qs_ranges(f->ctx, p->outer * p->inner, QS_GRAIN / 8 / p->count + 1, softmax_range, &job);
-}
-
-/* x - greatest - log(sum of exp(x - greatest)); the sum is the tree sum of softmax. */
-static void log_softmax_range(const void *arg, size_t begin, size_t end) {
-    const softmax_job *job = arg;
-    const size_t n = job->p->count, step = job->p->inner;
-    for (size_t r = begin; r < end; r++) {
-        const size_t at = r / step * n * step + r % step;
-        const float *x = job->x + at;
-        float *y = job->y + at, sum;
-        const float top = exponentials(job->ctx, x, y, n, step, &sum);
-        const float log_sum = (float)qk_log64((double)sum);
-        for (size_t i = 0; i < n && !qs_stopped_at(job->ctx, i); i++)
-            y[i * step] = (x[i * step] - top) - log_sum;
-    }
-}
-
-static void run_log_softmax(const qs_step *s, const qs_frame *f) {
-    const qs_softmax_shape *p = s->params;
-    softmax_job job = {p, qs_step_in(s, f, 0), qs_step_out(s, f, 0), f->ctx};
-    if (p->count)
-        qs_ranges(f->ctx, p->outer * p->inner, QS_GRAIN / 8 / p->count + 1, log_softmax_range,
-                  &job);
-}
-
-/* Softmax or LogSoftmax of doubles, sums in order. */
-QS_COLD static void softmax_f64(const qsim_ctx *ctx, const qs_softmax_shape *p, const double *x,
-                                double *y, bool logs) {
-    for (size_t r = 0; p->count && r < p->outer * p->inner; r++) {
+/* Of doubles, sums in order. */
+QS_COLD static void softmax_f64(const softmax_job *job, const double *x, double *y) {
+    const qs_softmax_shape *p = &job->p->shape;
+    const qsim_ctx *ctx = job->ctx;
+    for (size_t r = 0; r < p->outer * p->inner; r++) {
         const size_t at = r / p->inner * p->count * p->inner + r % p->inner;
         double top = x[at], sum = 0;
         for (size_t k = 0, i = at; k < p->count && !qs_stopped_at(ctx, r + k); k++, i += p->inner)
@@ -209,16 +235,20 @@ QS_COLD static void softmax_f64(const qsim_ctx *ctx, const qs_softmax_shape *p, 
         for (size_t k = 0, i = at; k < p->count && !qs_stopped_at(ctx, r + k); k++, i += p->inner)
             sum += qk_exp64(x[i] - top);
         for (size_t k = 0, i = at; k < p->count && !qs_stopped_at(ctx, r + k); k++, i += p->inner)
-            y[i] = logs ? x[i] - top - qk_log64(sum) : qk_exp64(x[i] - top) / sum;
+            y[i] = job->p->logs ? x[i] - top - qk_log64(sum) : qk_exp64(x[i] - top) / sum;
     }
 }
 
-QS_COLD static void run_softmax_f64(const qs_step *s, const qs_frame *f) {
-    softmax_f64(f->ctx, s->params, qs_step_in(s, f, 0), qs_step_out(s, f, 0), false);
-}
-
-QS_COLD static void run_log_softmax_f64(const qs_step *s, const qs_frame *f) {
-    softmax_f64(f->ctx, s->params, qs_step_in(s, f, 0), qs_step_out(s, f, 0), true);
+static void run_softmax(const qs_step *s, const qs_frame *f) {
+    const softmax_params *p = s->params;
+    const softmax_job job = {p, qs_step_in(s, f, 0), qs_step_out(s, f, 0), f->ctx};
+    if (!p->shape.count)
+        return;
+    if (p->doubles)
+        softmax_f64(&job, (const void *)job.x, (void *)job.y);
+    else
+        qs_ranges(f->ctx, p->shape.outer * p->shape.inner, QS_GRAIN / 8 / p->shape.count + 1,
+                  softmax_range, &job);
 }
 
 QS_COLD static int lower_softmax(qs_lower *l) {
@@ -229,18 +259,14 @@ QS_COLD static int lower_softmax(qs_lower *l) {
     int code = softmax_axis(&rules, &axis);
     if (code)
         return code;
-    qs_softmax_shape *p = qs_lower_params(l, sizeof(*p));
+    softmax_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return QSIM_E_NOMEM;
-    *p = qs_softmax_split(x, axis, l->node->version < 13 ? x->rank - 1 : axis);
-    l->step->run = x->dtype == QSIM_DOUBLE ? run_softmax_f64 : run_softmax;
+    p->shape = qs_softmax_split(x, axis, l->node->version < 13 ? x->rank - 1 : axis);
+    p->logs = l->node->op == &qs_op_log_softmax;
+    p->doubles = x->dtype == QSIM_DOUBLE;
+    l->step->run = run_softmax;
     return QSIM_OK;
-}
-
-QS_COLD static int lower_log_softmax(qs_lower *l) {
-    const int code = lower_softmax(l);
-    l->step->run = qs_lower_in(l, 0)->dtype == QSIM_DOUBLE ? run_log_softmax_f64 : run_log_softmax;
-    return code;
 }
 
 /*
@@ -290,7 +316,7 @@ static const qs_attr_rule softmax_attrs[] = {{"axis", QS_ATTR_INT, 1, 0}};
 
 QS_OP(log_softmax, .name = "LogSoftmax", .min_in = 1, QS_ATTRS(softmax_attrs), .traits = QS_PLAIN,
       QS_MORE(QS_HISTORY(.upgrade = upgrade_softmax), .also = qs_also_axis), .axis = -1,
-      .kernel = QS_KERNEL_SOFTMAX, .infer = infer_softmax, .lower = lower_log_softmax);
+      .kernel = QS_KERNEL_SOFTMAX, .infer = infer_softmax, .lower = lower_softmax);
 QS_OP(softmax, .name = "Softmax", .min_in = 1, QS_ATTRS(softmax_attrs), .traits = QS_SOFTMAX,
       QS_MORE(QS_HISTORY(.upgrade = upgrade_softmax), .also = qs_also_axis), .axis = -1,
       .kernel = QS_KERNEL_SOFTMAX, .infer = infer_softmax, .lower = lower_softmax);
@@ -298,27 +324,29 @@ QS_OP(softmax, .name = "Softmax", .min_in = 1, QS_ATTRS(softmax_attrs), .traits 
 /* ---- Hardmax ---- */
 
 /* 1 for the first of the greatest elements, 0 for the others. */
-#define HARDMAX(T)                                                                                 \
-    QS_COLD static void run_hardmax_##T(const qs_step *s, const qs_frame *f) {                     \
-        const qs_softmax_shape *p = s->params;                                                     \
-        const T *x = qs_step_in(s, f, 0);                                                          \
-        T *y = qs_step_out(s, f, 0);                                                               \
-        for (size_t r = 0; p->count && r < p->outer * p->inner; r++) {                             \
-            const size_t at = r / p->inner * p->count * p->inner + r % p->inner;                   \
-            size_t top = 0;                                                                        \
-            for (size_t i = 0; i < p->count && !qs_stopped_at(f->ctx, at + i); i++) {              \
-                top = x[at + i * p->inner] > x[at + top * p->inner] ? i : top;                     \
-                y[at + i * p->inner] = 0;                                                          \
-            }                                                                                      \
-            y[at + top * p->inner] = 1;                                                            \
-        }                                                                                          \
+static void run_hardmax(const qs_step *s, const qs_frame *f) {
+    const softmax_params *p = s->params;
+    const size_t n = p->shape.count, inner = p->shape.inner;
+    const double *x = qs_step_in(s, f, 0), one = 1;
+    const float single = 1;
+    const size_t bytes = p->doubles ? sizeof(one) : sizeof(single);
+    char *y = qs_step_out(s, f, 0);
+    for (size_t r = 0; n && r < p->shape.outer * inner; r++) {
+        size_t at = r / inner * n * inner + r % inner, top = at;
+        double most = 0;
+        for (size_t i = 0; i < n && !qs_stopped_at(f->ctx, at); i++, at += inner) {
+            const double v = p->doubles ? x[at] : (double)((const float *)x)[at];
+            top = i == 0 || v > most ? at : top;
+            most = top == at ? v : most;
+            memset(y + at * bytes, 0, bytes);
+        }
+        memcpy(y + top * bytes, p->doubles ? (const void *)&one : &single, bytes);
     }
-HARDMAX(float)
-HARDMAX(double)
+}
 
 QS_COLD static int lower_hardmax(qs_lower *l) {
     const int code = lower_softmax(l);
-    l->step->run = qs_lower_in(l, 0)->dtype == QSIM_DOUBLE ? run_hardmax_double : run_hardmax_float;
+    l->step->run = run_hardmax;
     return code;
 }
 

@@ -189,6 +189,60 @@ static void test_log_softmax(void) {
     case_free(c);
 }
 
+/* The results of rows whose n elements are `inner` apart. */
+static float *softmax_of(const char *op, const float *x, size_t n, size_t inner) {
+    op_case *c = case_new("", op, 13);
+    float *y = malloc(2 * n * inner * sizeof(*y));
+    case_input(c, QSIM_FLOAT, SHAPE(2, (int64_t)n, (int64_t)inner), x);
+    case_node(c, 1);
+    case_attr_int(c, "axis", 1);
+    CHECK_INT(case_run(c), 0);
+    CHECK(y != NULL);
+    memcpy(y, case_data(c, 0), 2 * n * inner * sizeof(*y));
+    case_free(c);
+    return y;
+}
+
+/* Rows across have the bits of the same rows by themselves, and their exponentials' shares. */
+static void softmax_across(const char *op, size_t n, size_t inner) {
+    const bool logs = op[0] == 'L';
+    float *x = malloc(2 * n * inner * sizeof(*x)), *row = malloc(2 * n * sizeof(*row));
+    CHECK(x != NULL && row != NULL);
+    for (size_t i = 0; i < 2 * n * inner; i++)
+        x[i] = (float)(i * 7919 % 1013) / 50 - 10;
+    float *y = softmax_of(op, x, n, inner);
+    for (size_t r = 0; r < inner; r++) {
+        double sum[2] = {0};
+        for (size_t i = 0; i < 2 * n; i++) {
+            row[i] = x[i * inner + r];
+            sum[i / n] += exp((double)row[i]);
+        }
+        float *alone = softmax_of(op, row, n, 1);
+        size_t same = 0, right = 0;
+        for (size_t i = 0; i < 2 * n; i++) {
+            const double share = exp((double)row[i]) / sum[i / n];
+            const double expected = logs ? log(share) : share;
+            same += memcmp(alone + i, y + i * inner + r, sizeof(*y)) == 0;
+            right += fabs((double)alone[i] - expected) <= 2e-6 * (logs ? 10 : expected);
+        }
+        CHECK_INT(same, 2 * n);
+        CHECK_INT(right, 2 * n);
+        free(alone);
+    }
+    free(x);
+    free(row);
+    free(y);
+}
+
+static void test_softmax_across(void) {
+    static const size_t counts[] = {1, 2, 3, 8, 15, 16, 17, 65, 300}, inners[] = {1, 3, 16, 64, 81};
+    for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++)
+        for (size_t k = 0; k < sizeof(inners) / sizeof(*inners); k++) {
+            softmax_across("Softmax", counts[i], inners[k]);
+            softmax_across("LogSoftmax", counts[i], inners[k]);
+        }
+}
+
 /* Doubles: to more digits than a float has. */
 static void test_softmax_doubles(void) {
     static const double x[3] = {1, 2, 4};
@@ -212,5 +266,6 @@ int main(void) {
     test_groups();
     test_local();
     test_log_softmax();
+    test_softmax_across();
     return test_done();
 }
