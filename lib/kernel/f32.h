@@ -2,14 +2,14 @@
 /*
  * Float kernels: matrix product and convolution, depthwise convolution, pooling.
  *
- * Numbers. Every output has one accumulator that starts at +0 and takes its products one after the
+ * Numbers. Every output has one accumulator that starts at +0. Products are added one after the
  * other, in the order of `seg` and then k, each by a fused multiply-add. Vectors run across
- * outputs. So all instruction sets give the same bits, and splitting rows or columns changes
- * nothing. The result is acc + bias, then the clamp `v < lo ? lo : v`, `v > hi ? hi : v`,
+ * outputs. So all instruction sets give the same bits, and results do not depend on how rows or
+ * columns are split. The result is acc + bias, clamped by `v < lo ? lo : v`, `v > hi ? hi : v`,
  * which lets NaN pass.
  *
- * Memory. Inputs are channels last and dense; up to 64 bytes after a row may be read, never used.
- * Nothing is written outside the outputs.
+ * Memory. Inputs are channels last and dense. Up to 64 bytes after a row may be read, but are not
+ * used. Nothing is written outside of the outputs.
  */
 #ifndef QK_F32_H
 #define QK_F32_H
@@ -20,10 +20,10 @@
 /*
  * c[r][j] = clamp(sum over s, i of a[row[r] + seg[s] + i] * b(s * k + i, j) + bias[j])
  *
- * A row of a convolution is an output pixel (row[]: the offset of its window), a segment a run of
- * the window that is contiguous in memory; a plain product has one segment at 0. Pixels at the
- * image's border have windows with fewer taps: `at` gives the row of b for each segment, and `out`
- * the place of each such pixel, since they are not adjacent.
+ * In a convolution a row is an output pixel (row[] has the offset of its window), and a segment is
+ * a part of the window that is contiguous in memory. A plain product has one segment at 0. Windows
+ * of pixels at the image's border have fewer taps; then `at` has the row of b for each segment, and
+ * `out` the place of each pixel, because these pixels are not adjacent.
  */
 typedef struct qk_gemm_f32 {
     const float *a;
@@ -41,25 +41,25 @@ typedef struct qk_gemm_f32 {
     const size_t *at;     /* NULL, or the row of b of each segment instead of s * k */
     size_t depth;         /* with `at`: number of rows of b */
     /*
-     * For `part`; also for `gemm` of tables with `parts`, and whole panels. begun: c holds the sums
-     * of earlier terms. open: c is left with sums, without bias and clamp, as terms follow.
+     * begun: c has the sums of earlier terms. open: more terms follow, so c gets the sums without
+     * bias and clamp. Only for `part`, and for `gemm` of whole panels in tables with `parts`.
      */
     bool begun, open;
-    size_t panel;      /* of `part`: that of the table b is packed for */
-    const float *next; /* weights that the next job reads: prefetched during this one */
+    size_t panel;      /* for `part`: the panel of the table that b is packed for */
+    const float *next; /* the weights of the next job, to be prefetched during this one */
     size_t next_floats;
 } qk_gemm_f32;
 
 /*
- * Sides of a rectangle of output pixels whose windows reach one tap beyond the image: with `top`
- * the first line lacks its first row of taps, with `right` the last column its last one.
+ * The sides of a rectangle of output pixels at which windows reach one tap beyond the image. With
+ * `top` the first line has no first row of taps; with `right` the last column has no last tap.
  */
 typedef struct qk_cut {
     bool top, bottom, left, right;
 } qk_cut;
 
 /*
- * Depthwise convolution of a rectangle of output pixels that all have the same down x across taps:
+ * Depthwise convolution of a rectangle of output pixels, all of which have down x across taps:
  * c[y * out_line + x * out_pixel + j] = clamp(sum over ky, kx of
  *     a[y * line_step + x * pixel_step + ky * tap_down + kx * tap_across + j] *
  *     w[ky * w_down + kx * stride + j] + bias[j]) for j < channels.
@@ -81,9 +81,9 @@ typedef struct qk_depthwise_f32 {
 } qk_depthwise_f32;
 
 /*
- * Rows of output of a pooling: one, or several of maxima whose windows have all rows inside the
- * image. The caller leaves out window rows outside the image (`x`: the first one inside, `kh`:
- * their number), the kernel window columns.
+ * Pooling of one row of output, or of several rows of maxima whose windows have all rows inside of
+ * the image. The caller leaves out window rows outside of the image (`x` is the first row inside,
+ * `kh` the number of rows); the kernel leaves out window columns outside of it.
  */
 typedef struct qk_pool {
     const void *x;      /* column 0 of the first window row */
@@ -93,8 +93,8 @@ typedef struct qk_pool {
     ptrdiff_t left;     /* padding: output ox starts at ox * sw - left */
     size_t width, ow;   /* columns of the image, of the output */
     /*
-     * Outputs [inside, inside_end) have windows wholly inside the image, which is fast:
-     * qk_pool_set_inside(). 0 and 0 is right, too.
+     * The windows of outputs [inside, inside_end) are wholly inside of the image, which is faster.
+     * qk_pool_set_inside() sets both; 0 and 0 give the same results.
      */
     size_t inside, inside_end;
     size_t channels;
@@ -103,8 +103,8 @@ typedef struct qk_pool {
     size_t lines;  /* rows of output; elements between them in x and y: */
     ptrdiff_t line_step, out_line;
     /*
-     * An average divides by count_rows * (columns that count): those inside the image, or with
-     * count_pads those before width + right.
+     * An average divides by count_rows * columns. Columns are those inside of the image, or with
+     * count_pads all before width + right.
      */
     size_t count_rows;
     ptrdiff_t right;
@@ -121,12 +121,11 @@ typedef struct qk_f32 {
     size_t panel; /* columns of a packed panel, a multiple of 16 */
     bool parts; /* gemm supports `begun`, `open` and `next`, and reads many terms block by block */
     void (*gemm)(const qk_gemm_f32 *g);
-    void (*part)(const qk_gemm_f32 *g); /* C, of `panel` columns at most: sums of any length */
+    void (*part)(const qk_gemm_f32 *g); /* in C: at most `panel` columns, sums of any length */
     void (*depthwise)(const qk_depthwise_f32 *d); /* for jobs without cuts */
     /*
-     * NULL, or for jobs with cuts: 3 x 3 taps, pixels one or two taps apart, lines of
-     * QK_DEPTHWISE_3X3_LEAST pixels or more. `a` is where the first window would begin without a
-     * cut.
+     * For jobs with cuts: 3 x 3 taps, pixels one or two taps apart, lines of QK_DEPTHWISE_3X3_LEAST
+     * pixels or more. `a` is where the first window would begin without a cut. May be NULL.
      */
     void (*depthwise_3x3)(const qk_depthwise_f32 *d);
     void (*max_f32)(const qk_pool *p);
@@ -139,7 +138,7 @@ typedef struct qk_f32 {
 void qk_gemm_f32_c(const qk_gemm_f32 *g);
 void qk_part_f32_fma(const qk_gemm_f32 *g);
 
-/* cfma: the C kernels compiled with FMA3: the same bits, faster where the CPU has it. */
+/* cfma has the C kernels compiled with FMA3: the same bits, faster. */
 extern const qk_f32 qk_f32_c;
 #if QK_X86
 extern const qk_f32 qk_f32_cfma, qk_f32_avx2, qk_f32_avx512, qk_f32_two_ports;
@@ -189,11 +188,13 @@ static inline bool qk_pool_valid(const qk_pool *p) {
 }
 
 /*
- * Packing: panels of `panel` columns, the last one as wide as the rest rounded up to 8; inside a
- * panel row k holds its columns side by side, zero after the last.
+ * Packed weights are panels of `panel` columns; the last panel has the remaining columns, rounded
+ * up to a multiple of 8. Row k of a panel has the k-th weight of each column, and zeros after the
+ * last.
  */
 
-/* Floats that are readable after the last panel's last row: kernels load whole vectors there. */
+/* Floats after the last row of the last panel that kernels may read, since they load whole vectors.
+ */
 #define QK_PACK_SLACK 64
 
 /* Floats that the packed matrix needs, the slack included; false on overflow. */
@@ -219,13 +220,14 @@ typedef struct qk_pack_source {
 void qk_pack_f32(float *packed, size_t panel, size_t k, size_t cols, const qk_pack_source *source);
 
 /*
- * Weight decay makes denormals of the weights of a channel that no gradient reaches, and a product
- * with one takes a hundred cycles or more on x86. Weights that a session keeps are therefore packed
- * without, where the first row of the n floats or the last of a later row tells of them: looking at
- * all takes a fifth of the time of loading.
+ * Whether the weights seem to have denormals: one is in the first row of the n floats, or is the
+ * last float of a later row. (Looking at all floats would take a fifth of the time of loading.)
+ * Weight decay makes denormals in channels that no gradient reaches, and a product with one takes a
+ * hundred cycles or more on x86, so weights that a session keeps are then packed with 0 in their
+ * place.
  */
 bool qk_has_denormals(const void *floats, size_t n, size_t row);
-/* Makes denormals 0. */
+/* Replaces denormals by 0. */
 void qk_flush_denormals(float *x, size_t n);
 
 /* Is no float infinite or NaN? Floats need no alignment. */

@@ -197,7 +197,7 @@ static inline bool qk_out_i8_valid(const qk_out_i8 *o, const void *out, ptrdiff_
     return o->bias && (bytes || dwords);
 }
 
-/* `panels`: adjacent panels, of the widest where there are several. */
+/* `panels`: the number of adjacent panels; several must be of the widest kind. */
 static inline bool qk_gemm_u8s8_valid(const qk_i8 *t, const qk_gemm_u8s8 *g, int32_t panels) {
     const bool small = t->small_panels && (g->width == 24 || g->width == 8);
     const bool usual =
@@ -224,9 +224,9 @@ static inline bool qk_depthwise_u8s8_valid(const qk_depthwise_u8s8 *d) {
 
 /* Width of the next panel when `left` columns remain. */
 int32_t qk_i8_panel(const qk_i8 *t, int32_t left);
-/* Number of the next panels that t->panels takes at once, of m rows, with `left` columns left. */
+/* How many panels t->panels computes at once for m rows, with `left` columns remaining. */
 int32_t qk_i8_panels(const qk_i8 *t, int32_t m, int32_t left);
-/* Column of a position in a panel (or depthwise block) of `width`. */
+/* The column of a position in a panel (or depthwise block) of `width` columns. */
 int32_t qk_i8_column(const qk_i8 *t, int32_t width, int32_t position);
 /*
  * out[position] = in[column % period] over all panels of `columns`, for elements of 4 bytes (int32,
@@ -244,18 +244,20 @@ typedef struct qk_source_i8 {
     const int32_t *zp;      /* zero points per column, above -128: w - zp is packed; NULL: none */
     int32_t pixels, shift;  /* merged only: see qk_form_i8; 0 pixels is 1 */
     bool whole;             /* merged only: all kernel rows are one segment */
-    const qsim_ctx *ctx;    /* its cancellation ends packing early; NULL: none */
-    bool split;             /* products only: two sets of weights, as zp needs them */
+    const qsim_ctx *ctx;    /* cancelling it ends packing early; NULL: nothing does */
+    bool split;             /* products only: w - zp is packed as two sets of s8 weights */
 } qk_source_i8;
 
 /*
- * The packed form of a group. merged: one segment per kernel row (kw * c bytes), else one per tap.
- * sum_column: a column of ones follows, whose sums are those of the activations.
+ * The packed form of a group. With `merged` there is one segment per kernel row (kw * c bytes),
+ * else one per tap. With `sum_column` a column of ones is added, whose sums are those of the
+ * activations.
  *
- * Several pixels: neighbouring outputs make one row of the product, with n columns each. Each one's
- * kernel row begins `shift` bytes after the one before in a longer row, zero elsewhere.
+ * With several pixels, neighbouring outputs are one row of the product, with n columns for each
+ * pixel. The weights of a pixel begin `shift` bytes after those of the pixel before, in a longer
+ * segment that has zeros elsewhere.
  *
- * split: all segments come twice; the second set holds the part of w - zp that exceeds s8.
+ * With `split` all segments come twice; the second set has the part of w - zp that exceeds s8.
  */
 typedef struct qk_form_i8 {
     int32_t segs, k, k4;
@@ -270,18 +272,19 @@ static inline int8_t qk_i8_part(int32_t w, bool second) {
     return (int8_t)(second ? w - first : first);
 }
 
-/* Whether packing has to end early, as the source's context says. */
+/* Whether packing has to end early, because the source's context is cancelled. */
 bool qk_i8_stopped(const qk_source_i8 *s);
-/* The packed form of a group; false where sizes overflow. */
+/* Computes the packed form of a group; false: a size overflows. */
 bool qk_i8_form(const qk_i8 *t, const qk_source_i8 *s, bool merged, bool sum_column, qk_form_i8 *f);
 /* Packs one group; the n sums of its columns go to colsum, which may be NULL. */
 void qk_i8_pack(const qk_i8 *t, const qk_source_i8 *s, bool merged, bool sum_column, int8_t *b,
                 int32_t *colsum);
 
 /*
- * Depthwise: the source has n channels and c = 1. Channels repeat with period n where `channels` is
- * larger: several pixels of few channels are then one of many. The last block repeats channels,
- * too, if they fill no more than half or a quarter of it: with period 32 or 16.
+ * For depthwise convolutions the source has n channels and c = 1. If `channels` is larger than n,
+ * channels repeat with period n: several pixels of few channels are then one pixel of many. The
+ * last block also repeats its channels, with period 32 or 16, if they fill at most half or a
+ * quarter of it.
  */
 /* Channels rounded up to whole blocks. */
 int32_t qk_i8_depthwise_positions(const qk_i8 *t, int32_t channels);
@@ -294,15 +297,15 @@ void qk_i8_pack_depthwise(const qk_i8 *t, const qk_source_i8 *s, int32_t channel
 /* out[position] = in[channel % n] */
 void qk_i8_spread_depthwise(const qk_i8 *t, int32_t channels, int32_t n, const void *in, void *out);
 
-/* Has the table a window kernel for kh x kw taps? */
+/* Whether the table has a window kernel for kh x kw taps. */
 static inline bool qk_i8_has_window(const qk_i8 *t, int32_t kh, int32_t kw) {
     return t->window && kh >= 2 && kh <= 7 && kw <= 7;
 }
-/* Sets of weights: two where w - zp exceeds s8; 16 bits always hold it. */
+/* Number of sets of weights: two if w - zp exceeds s8 and weights have 8 bits, else one. */
 static inline int32_t qk_i8_split_sets(const qk_i8 *t, bool split) {
     return split && t->window_group == 4 ? 2 : 1;
 }
-/* Has the table a window kernel with float outputs for these taps, undilated? */
+/* Whether the table has a window kernel with float outputs for these taps, without dilation. */
 static inline bool qk_i8_floats_window(const qk_i8 *t, int32_t kh, int32_t kw, int32_t stride_h,
                                        int32_t stride_w, bool split) {
     return qk_i8_split_sets(t, split) <= t->window_floats && kh == 3 && kw == 3 &&
@@ -312,13 +315,13 @@ static inline int32_t qk_i8_window_groups(const qk_i8 *t, int32_t kh) {
     return (kh + t->window_group - 1) / t->window_group;
 }
 /*
- * Two rows of output share interleaved dwords if the kernel, moved down by the stride, takes no
- * more of them: the second row then has its own, moved weights.
+ * Whether two rows of output share interleaved dwords: the kernel moved down by the stride needs no
+ * more of them. The second row then has weights of its own, moved down.
  */
 static inline bool qk_i8_window_shared(const qk_i8 *t, int32_t kh, int32_t stride_h) {
     return qk_i8_window_groups(t, kh) == qk_i8_window_groups(t, kh + stride_h);
 }
-/* Sets of weights in a block: one per row of output, two where w - zp exceeds s8. */
+/* Number of sets of weights in a block: one per row of output, or two if w - zp exceeds s8. */
 static inline int32_t qk_i8_window_sets(const qk_i8 *t, int32_t kh, int32_t stride_h, bool split) {
     return (qk_i8_window_shared(t, kh, stride_h) ? 2 : 1) * qk_i8_split_sets(t, split);
 }
@@ -331,8 +334,9 @@ static inline bool qk_window_u8s8_valid(const qk_i8 *t, const qk_window_u8s8 *d)
            (d->o.mult || (d->o.scale && floats)) && qk_out_i8_valid(&d->o, d->out, 4);
 }
 /*
- * Packs for every block, row of output, set, column of the kernel and group of its rows: positions
- * of one dword. In 16 bits w - zp needs no second set.
+ * Packs the weights of window kernels. Order: block, row of output, set, column of the kernel,
+ * group of kernel rows, position; each position has one dword. With 16-bit weights there is one
+ * set.
  */
 void qk_i8_pack_window(const qk_i8 *t, const qk_source_i8 *s, int32_t stride_h, int8_t *w,
                        int32_t *colsum);
@@ -342,16 +346,16 @@ void qk_i8_pack_window(const qk_i8 *t, const qk_source_i8 *s, int32_t stride_h, 
 /* The most columns of one call of qk_i8_totals. */
 #define QK_I8_TOTALS 256
 /*
- * For each of `count` columns from `first` on: the sum of w - zp, and the sum of its positive
- * terms. zp has `count` numbers from -256 to 256, or is NULL.
+ * Computes for each of `count` columns from `first` on the sum of w - zp, and the sum of its
+ * positive terms. `zp` has `count` numbers from -256 to 256; NULL: 0.
  */
 void qk_i8_totals(const qk_source_i8 *s, int32_t first, int32_t count, const int32_t *zp,
                   int64_t *sum, int64_t *above);
 /* Writes the sums of the weights of columns [n, end) to colsum[n] and following. */
 void qk_i8_column_sums(const qk_source_i8 *s, int32_t n, int32_t end, int32_t *colsum);
 /*
- * Least and greatest value of sum((x - x_zp) * (w - w_zp)) over x in 0…255, from a column's totals.
- * The proof that int32 suffices.
+ * Computes the least and greatest value of sum((x - x_zp) * (w - w_zp)) over x in 0…255 from a
+ * column's totals. Callers prove by it that sums fit int32.
  */
 static inline void qk_i8_bounds(int64_t sum, int64_t above, int32_t x_zp, int64_t *least,
                                 int64_t *greatest) {
