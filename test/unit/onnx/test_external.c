@@ -74,6 +74,122 @@ static void check_saved(const qsim_model *m, const char *folder) {
     unlink(path);
 }
 
+/* One location, at most one offset and one length. */
+static void check_counts(const char *path, proto *model) {
+    static const int counts[][3] = {{1, 0, 0}, {1, 1, 1}, {0, 0, 0}, {0, 1, 1},
+                                    {2, 0, 0}, {1, 2, 1}, {1, 1, 2}};
+    static const char *const keys[] = {"location", "offset", "length"}, *const facts[] = {
+                                                                            "sub/w.bin", "8", "12"};
+    for (int i = 0; i < 7; i++) {
+        proto g = {0}, t = {0};
+        qsim_model *m = NULL;
+        qsim_error e = {0};
+        proto_node(&g, "Neg", "neg", "w", NULL, "y");
+        proto_int(&t, 1, 3);
+        proto_int(&t, 2, QSIM_FLOAT);
+        proto_text(&t, 8, "w");
+        for (int k = 0; k < 3; k++)
+            for (int n = 0; n < counts[i][k]; n++)
+                proto_external(&t, keys[k], facts[k]);
+        proto_external(&t, "checksum", "of no use");
+        proto_int(&t, 14, 1);
+        proto_take(&g, 5, &t);
+        proto_value(&g, 12, "y", QSIM_FLOAT, dims + 1, 1);
+        model->size = 0;
+        proto_model(model, &g);
+        write_file(path, model->data, model->size);
+        CHECK_INT(qsim_model_load(NULL, path, NULL, &m, &e), i < 2 ? QSIM_OK : QSIM_E_FORMAT);
+        if (i >= 2)
+            CHECK(strstr(e.message, "'w': external data needs one location and at most one "
+                                    "offset and length") != NULL);
+        qsim_model_free(m);
+        proto_free(&g);
+        proto_free(&t);
+    }
+}
+
+/* Tensors of two files, and a second one of the first. */
+static void check_several(const char *folder, const char *path, proto *model) {
+    static const float other[3] = {40, 50, 60};
+    static const char *const names[] = {"w", "v", "u"}, *const files[] = {"sub/w.bin", "other.bin",
+                                                                          "sub/w.bin"};
+    char file[600];
+    proto g = {0}, t = {0};
+    qsim_model *m = NULL;
+    qsim_error e = {0};
+    qsim_value_info v = {.struct_size = sizeof(v)};
+    snprintf(file, sizeof(file), "%s/other.bin", folder);
+    write_file(file, other, sizeof(other));
+    for (int i = 0; i < 3; i++) {
+        proto_int(&t, 1, 3);
+        proto_int(&t, 2, QSIM_FLOAT);
+        proto_text(&t, 8, names[i]);
+        proto_external(&t, "location", files[i]);
+        proto_external(&t, "length", "12");
+        if (i != 1)
+            proto_external(&t, "offset", i ? "4" : "8");
+        proto_int(&t, 14, 1);
+        proto_take(&g, 5, &t);
+    }
+    proto_node(&g, "Sum", "sum", "w", "v", "y");
+    proto_node(&g, "Neg", "neg", "u", NULL, "z");
+    proto_value(&g, 12, "y", QSIM_FLOAT, dims + 1, 1);
+    proto_value(&g, 12, "z", QSIM_FLOAT, dims + 1, 1);
+    model->size = 0;
+    proto_model(model, &g);
+    write_file(path, model->data, model->size);
+    CHECK_INT(qsim_model_load(NULL, path, NULL, &m, &e), QSIM_OK);
+    CHECK_STR(e.message, "");
+    const void *const wanted[] = {values + 2, other, values + 1};
+    int found = 0;
+    for (int32_t i = 0; i < qsim_model_value_count(m); i++)
+        for (int k = 0; k < 3 && qsim_model_value(m, i, &v) == QSIM_OK; k++)
+            if (strcmp(v.name, names[k]) == 0) {
+                CHECK(v.data && memcmp(v.data, wanted[k], 12) == 0);
+                found++;
+            }
+    CHECK_INT(found, 3);
+    CHECK_STR(qsim_model_external_file(m, 0), "sub/w.bin");
+    CHECK_STR(qsim_model_external_file(m, 1), "other.bin");
+    CHECK(!qsim_model_external_file(m, 2) && !qsim_model_external_file(m, -1) &&
+          !qsim_model_external_file(NULL, 0));
+    qsim_model_free(m);
+    unlink(file);
+    proto_free(&g);
+    proto_free(&t);
+}
+
+/* Places in sub/w.bin, of 24 bytes, and locations. */
+static const struct {
+    const char *location, *offset, *length;
+    int code;
+    const char *part;
+} places[] = {
+    {"sub/w.bin", "12", "12", QSIM_OK, ""},
+    {"sub/w.bin", "12", NULL, QSIM_OK, ""},
+    {"sub/w.bin", NULL, NULL, QSIM_OK, ""},
+    {"sub/w.bin", "13", "12", QSIM_E_FORMAT, "ends at 24, 13 + 12 are needed"},
+    {"sub/w.bin", "25", "12", QSIM_E_FORMAT, "ends at 24, 25 + 12 are needed"},
+    {"sub/w.bin", "8", "11", QSIM_E_FORMAT, "has length 11, the shape needs 12"},
+    {"sub/w.bin", "8", "13", QSIM_E_FORMAT, "has length 13, the shape needs 12"},
+    {"sub/w.bin", "-8", "12", QSIM_E_FORMAT, "is not a number"},
+    {"sub/w.bin", "", "12", QSIM_E_FORMAT, "is not a number"},
+    {"sub/w.bin", "8", "", QSIM_E_FORMAT, "is not a number"},
+    {"sub/w.bin", "8", "12 ", QSIM_E_FORMAT, "is not a number"},
+    {"sub/w.bin", "18446744073709551608", "12", QSIM_E_FORMAT,
+     "ends at 24, 18446744073709551608 + 12"},
+    {"sub/w.bin", "18446744073709551615", "12", QSIM_E_FORMAT,
+     "ends at 24, 18446744073709551615 + 12"},
+    {"sub/w.bin", "18446744073709551616", "12", QSIM_E_FORMAT, "is not a number"},
+    {"sub/w.bin", "8x", NULL, QSIM_E_FORMAT, "is not a number"},
+    {"sub/w.bin", ":", "12", QSIM_E_FORMAT, "is not a number"}, /* the character after 9 */
+    {"sub/w.bin", "/", "12", QSIM_E_FORMAT, "is not a number"},
+    {"sub/none.bin", NULL, NULL, QSIM_E_IO, "external data file 'sub/none.bin': "},
+    {"../w.bin", NULL, NULL, QSIM_E_VALUE, "has an empty, \".\" or \"..\" component"},
+    {"/etc/passwd", NULL, NULL, QSIM_E_VALUE, "'/etc/passwd' is absolute"},
+    {"sub", NULL, NULL, QSIM_E_IO, "external data file 'sub' is not a regular file"},
+};
+
 static void check_files(const char *folder, const char *path, proto *model) {
     qsim_error e = {0};
     qsim_model *m = NULL;
@@ -87,27 +203,19 @@ static void check_files(const char *folder, const char *path, proto *model) {
         fprintf(stderr, "%s\n", e.message);
     }
     qsim_model_free(m);
-    static const struct {
-        const char *location, *offset, *length;
-        int code;
-    } bad[] = {
-        {"sub/w.bin", "16", "12", QSIM_E_FORMAT},
-        {"sub/w.bin", "8", "11", QSIM_E_FORMAT},
-        {"sub/w.bin", "-8", "12", QSIM_E_FORMAT},
-        {"sub/w.bin", "18446744073709551608", "12", QSIM_E_FORMAT},
-        {"sub/w.bin", "8x", NULL, QSIM_E_FORMAT},
-        {"sub/w.bin", ":", "12", QSIM_E_FORMAT}, /* the character after 9 */
-        {"sub/none.bin", NULL, NULL, QSIM_E_IO},
-        {"../w.bin", NULL, NULL, QSIM_E_VALUE},
-        {"/etc/passwd", NULL, NULL, QSIM_E_VALUE},
-        {"sub", NULL, NULL, QSIM_E_IO},
-    };
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        write_model(model, bad[i].location, bad[i].offset, bad[i].length, false);
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        e.message[0] = 0;
+        write_model(model, places[i].location, places[i].offset, places[i].length, false);
         write_file(path, model->data, model->size);
-        CHECK_INT(qsim_model_load(NULL, path, NULL, &m, &e), bad[i].code);
-        CHECK(strstr(e.message, "'w'") != NULL);
+        CHECK_INT(qsim_model_load(NULL, path, NULL, &m, &e), places[i].code);
+        if (places[i].code)
+            CHECK(strstr(e.message, "'w'") != NULL);
+        if (!strstr(e.message, places[i].part))
+            CHECK_STR(e.message, places[i].part);
+        qsim_model_free(m);
+        m = NULL;
     }
+    check_counts(path, model);
     write_model(model, "", NULL, NULL, false);
     write_file(path, model->data, model->size);
     CHECK_INT(qsim_model_load(NULL, path, NULL, &m, &e), QSIM_E_VALUE);
@@ -453,6 +561,7 @@ int main(void) {
     write_file(path, values, sizeof(values));
     snprintf(path, sizeof(path), "%s/model.onnx", folder);
     check_files(folder, path, &model);
+    check_several(folder, path, &model);
     check_edges(folder, path, &model);
     check_callback(&model);
     check_ranges();

@@ -238,6 +238,58 @@ static void test_reading(size_t small_size) {
     }
 }
 
+/* Headers of each version, whose lengths have two bytes or four, also longer than 64 KiB. */
+static void test_versions(void) {
+    static const char dict[] = "{'descr':'|u1','fortran_order':False,'shape':(10,)}";
+    static uint8_t file[70000];
+    for (int version = 1; version <= 4; version++)
+        for (size_t length = version == 1 ? 65535 : 65534; length <= 65537; length++) {
+            const size_t start = version == 1 ? 10 : 12;
+            qsim_npz *z;
+            qsim_error e = {0};
+            memset(file, ' ', sizeof(file));
+            memcpy(file, "\x93NUMPY", 6);
+            file[6] = (uint8_t)version;
+            file[7] = 0;
+            for (size_t k = 0; k + 8 < start; k++)
+                file[8 + k] = (uint8_t)(length >> 8 * k);
+            memcpy(file + start, dict, sizeof(dict) - 1);
+            for (uint8_t i = 0; i < 10; i++)
+                file[start + length + i] = i;
+            const part p = {"x.npy", file, start + length + 10, ZIP_CM_DEFLATE};
+            CHECK(make_zip(&p, 1));
+            CHECK_INT(open_archive(&z, &e), version > 3                      ? QSIM_E_UNSUPPORTED
+                                            : version == 1 && length > 65535 ? QSIM_E_FORMAT
+                                            : length > 65536                 ? QSIM_E_FORMAT
+                                                                             : QSIM_OK);
+            if (z) {
+                CHECK_INT(qsim_npz_read(z, 0, out, 10, &e), QSIM_OK);
+                CHECK(memcmp(out, "\0\1\2\3\4\5\6\7\10\11", 10) == 0);
+            }
+            qsim_npz_free(z);
+        }
+}
+
+/* Deflated bytes that are none: of the header, or behind it. */
+static void test_damaged(size_t large_size) {
+    const part p = {"y.npy", large, large_size, ZIP_CM_DEFLATE};
+    qsim_npz *z;
+    qsim_error e = {0};
+    CHECK(make_zip(&p, 1));
+    const size_t first = 30 + 5;
+    uint8_t *copy = exact_copy(archive, archive_size);
+    memset(archive + first, 0xff, 20);
+    CHECK_INT(open_archive(&z, &e), QSIM_E_FORMAT);
+    CHECK(strstr(e.message, ".npz: member 'y' is damaged") != NULL);
+    memcpy(archive, copy, archive_size);
+    memset(archive + archive_size / 2, 0xff, 20);
+    CHECK_INT(open_archive(&z, &e), QSIM_OK);
+    CHECK_INT(qsim_npz_read(z, 0, out, sizeof(out), &e), QSIM_E_FORMAT);
+    CHECK(strstr(e.message, ".npz: member 'y' ") != NULL);
+    qsim_npz_free(z);
+    free(copy);
+}
+
 /* ---- SHA256SUMS of a package ---- */
 
 static void hash_of(const void *data, size_t size, char hex[65]) {
@@ -355,5 +407,7 @@ int main(void) {
     test_bad(small_size);
     test_fields(small_size);
     test_reading(small_size);
+    test_versions();
+    test_damaged(large_size);
     return test_done();
 }
