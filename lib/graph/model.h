@@ -46,6 +46,7 @@ struct qsim_model {
     size_t kept_graph_count, kept_graph_capacity;
     int64_t bytes;        /* of the file; 0: not loaded from one */
     bool inspect_only;    /* loaded with QSIM_LOAD_INSPECT or QSIM_LOAD_CHECK */
+    bool flattened;       /* branches or calls were read as nodes that the file does not have */
     qsim_error *problems; /* problems that QSIM_LOAD_CHECK has collected */
     size_t problem_count, problem_capacity;
     atomic_size_t saved_bytes; /* of the file that saving writes; 0: not counted yet */

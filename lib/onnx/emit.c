@@ -239,6 +239,9 @@ static bool subgraph_holds(const qs_attr *a) {
     for (size_t i = 0; g && i < g->node_count; i++)
         if (g->nodes[i].removed || !node_holds(g, &g->nodes[i]))
             return false;
+    for (size_t i = 0; g && i < g->value_count; i++)
+        if (is_own_constant(&g->values[i]) && g->values[i].data->external)
+            return false;
     return true;
 }
 

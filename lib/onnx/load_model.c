@@ -188,6 +188,7 @@ static int read_into(qsim_model *m, const qsim_load_options *o, bool keep_ifs, b
     struct head h = {0};
     m->bytes = (int64_t)m->source->bytes.size;
     int code = read_model(&r, &h);
+    m->flattened = r.branches > 0;
     qs_free_functions(&r);
     qs_free(m->ctx, h.graphs);
     qs_free(m->ctx, r.text);

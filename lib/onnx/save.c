@@ -286,15 +286,16 @@ static int choose_body(const qsim_model *m, struct job *job, bool **used, qs_emi
     int code = check_nodes(m, error);
     if (code)
         return code;
-    if (m->source) {
-        *body = m->source->outside_count ? inlined_body : source_body;
-    } else {
+    *body = !m->source                      ? model_body
+            : m->source->outside_count == 0 ? source_body
+            : m->flattened                  ? model_body
+                                            : inlined_body;
+    if (!m->source || m->flattened) {
         *used = qs_calloc(m->ctx, m->graph->value_count + 1, sizeof(**used));
         if (!*used)
             return qs_fail(error, QSIM_E_NOMEM, "%s: out of memory", m->name);
         find_used(m->graph, *used);
         job->used = *used;
-        *body = model_body;
     }
     code = measure(job, *body, size, error);
     if (!code)
@@ -431,8 +432,7 @@ static int set_offsets(struct job *job, const char *name, qs_emit_fn *body, qsim
         if (large)
             at += (m->graph->values[i].data->bytes + ALIGNED - 1) / ALIGNED * ALIGNED;
     }
-    if (m->source)
-        *body = inlined_body;
+    *body = m->source && !m->flattened ? inlined_body : model_body;
     const int code = measure(job, *body, &size, error);
     return code ? code : check_size(m, size, error);
 }
