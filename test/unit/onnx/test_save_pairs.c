@@ -161,7 +161,93 @@ static void check(const qsim_model *old, const qsim_model *new, long which, int 
               3); /* a name that was for a moment only may be left by a kill */
 }
 
+/* ---- sizes ---- */
+
+/* Two constants of n bytes, 1 2 3 ... and 2 3 4 ... */
+static qsim_model *sized(size_t n) {
+    uint8_t *bytes = malloc(n + 1);
+    char type[32];
+    qsim_builder *b = NULL;
+    qsim_model *m = NULL;
+    for (size_t i = 0; i <= n; i++)
+        bytes[i] = (uint8_t)(i + 1);
+    snprintf(type, sizeof(type), "uint8[%zu]", n);
+    CHECK_INT(qsim_builder_create(NULL, 13, "g", &b, NULL), QSIM_OK);
+    qsim_builder_constant_as(b, "v", type, bytes);
+    qsim_builder_constant_as(b, "w", type, bytes + 1);
+    qsim_builder_node(b, "", "Identity", "", "v", "y");
+    qsim_builder_node(b, "", "Identity", "", "w", "z");
+    qsim_builder_output_as(b, "y", NULL);
+    qsim_builder_output_as(b, "z", NULL);
+    CHECK_INT(qsim_builder_finish(b, &m, NULL), QSIM_OK);
+    qsim_builder_free(b);
+    free(bytes);
+    return m;
+}
+
+static long size_of(const char *path) {
+    struct stat st;
+    return stat(path, &st) ? -1 : (long)st.st_size;
+}
+
+/* Constants from 1024 bytes on stand outside, each at the next multiple of 64. */
+static void check_outside(size_t n) {
+    qsim_model *m = sized(n), *again = NULL;
+    qsim_value_info v = {.struct_size = sizeof(v)};
+    const long data = n < 1024 ? 0 : (long)((n + 63) / 64 * 64 + n);
+    clear();
+    CHECK_INT(save(m, 0), QSIM_OK);
+    CHECK_INT(size_of(PATH ".data"), data);
+    CHECK(n < 1024 ? size_of(PATH) > 2 * (long)n : size_of(PATH) < 1024);
+    CHECK_INT(qsim_model_load(NULL, PATH, NULL, &again, NULL), QSIM_OK);
+    CHECK_INT(qsim_model_bytes(again), size_of(PATH) + data);
+    int found = 0;
+    for (int32_t i = 0; i < qsim_model_value_count(again); i++) {
+        if (qsim_model_value(again, i, &v) || !v.data)
+            continue;
+        const uint8_t *bytes = v.data, first = v.name[0] == 'v' ? 1 : 2;
+        CHECK(v.bytes == n && bytes[0] == first && bytes[n - 1] == (uint8_t)(first + n - 1));
+        found++;
+    }
+    CHECK_INT(found, 2);
+    qsim_model_free(again);
+    qsim_model_free(m);
+}
+
+/* Files have the bytes that memory has, whatever fits the buffer in front of the file. */
+static void check_inside(size_t n) {
+    static uint8_t memory[40000], file[40000];
+    const qsim_save_options o = {.struct_size = sizeof(o), .flags = QSIM_SAVE_REPLACE};
+    qsim_model *m = sized(n);
+    size_t need = 0;
+    CHECK_INT(qsim_model_save_memory(m, memory, sizeof(memory), &need, NULL), QSIM_OK);
+    CHECK_INT(qsim_model_bytes(m), need);
+    CHECK_INT(qsim_model_save(m, PATH, &o, NULL), QSIM_OK);
+    FILE *f = fopen(PATH, "rb");
+    CHECK(f && fread(file, 1, sizeof(file), f) == need && memcmp(file, memory, need) == 0);
+    if (f)
+        fclose(f);
+    uint8_t *exact = malloc(need);
+    memset(memory, 7, sizeof(memory));
+    for (size_t room = need - 1; room <= need; room++) {
+        CHECK_INT(qsim_model_save_memory(m, room < need ? memory : exact, room, &need, NULL),
+                  QSIM_OK);
+        CHECK(memory[0] == 7 && memory[need - 1] == 7); /* nothing, where not all has room */
+    }
+    CHECK(memcmp(exact, file, need) == 0);
+    free(exact);
+    qsim_model_free(m);
+}
+
 int main(void) {
+    mkdir(FOLDER, 0777);
+    for (size_t n = 1022; n <= 1026; n++)
+        check_outside(n);
+    for (size_t n = 1087; n <= 1089; n++)
+        check_outside(n);
+    for (size_t n = 16370; n <= 16386; n++) /* the buffer has 16384 bytes */
+        check_inside(n);
+    clear();
     qsim_model *old = model(1), *new = model(2);
     mkdir(FOLDER, 0777);
     CHECK_INT(save(old, 0), QSIM_OK);
