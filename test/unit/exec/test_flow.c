@@ -49,7 +49,7 @@ static void different(proto *g) {
     proto_free(&node);
 }
 
-/* The same, where both branches have a t, and the second one also t_2, a name that a copy may get. */
+/* The same, where both branches have a t, and the second one also t_2, the name of a copy of t. */
 static void alike(proto *g) {
     static const float w[] = {7, 8};
     proto a = {0}, b = {0}, node = {0};
