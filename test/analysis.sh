@@ -14,7 +14,8 @@
 #     fuzz      clang, libFuzzer over test/fuzz: SECONDS_EACH (default 120) for each target, at most 10 s
 #               and 1.4 GB for an input; findings are left in build-test/fuzz/found
 #     replay    gcc, AddressSanitizer and UBSan: the same targets without libFuzzer, TIMES (default 1; also
-#               1/10) 10 million mutations in all; the first input that fails is left in build-test/replay
+#               1/10) 10 million mutations in all, others for each START (0); the first input that fails is
+#               left in build-test/replay
 #               ONLY="npy csv" restricts both, fuzz and replay, to some targets
 #     random    gcc -O0, AddressSanitizer and UBSan: SEEDS (default 2000) random graphs from seed FIRST (1) on
 #     coverage  lines and branches of readers and writers that the ordinary tests reach, and that fuzz targets
@@ -117,7 +118,7 @@ replay() {
         esac
         # shellcheck disable=SC2086
         ASAN_OPTIONS=abort_on_error=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1:abort_on_error=1 \
-            ../sanitize/test/fuzz/replay_"$name" -n $times $seeds >"$name.log" 2>&1 &&
+            ../sanitize/test/fuzz/replay_"$name" -s "${START:-0}" -n $times $seeds >"$name.log" 2>&1 &&
             say "replay: $name: $times mutations of each seed, none fails" || {
             say "replay: $name FAILED"
             tail -n 20 "$name.log"

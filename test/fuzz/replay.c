@@ -2,9 +2,10 @@
 /*
  * Runs a fuzz target without libFuzzer: over the files named as arguments and the target's own
  * seeds, without either over small shared models, each with a number of reproducible mutations.
- * `replay [-n MUTATIONS] [FILE…]`; `replay -d FOLDER` writes the target's own seeds there, as an
- * initial corpus for libFuzzer. The input of a target that aborts is kept in `replay-found`; so is
- * that of a report of the address sanitizer with ASAN_OPTIONS=abort_on_error=1.
+ * `replay [-s START] [-n MUTATIONS] [FILE…]`: START draws other mutations than those of each day.
+ * `replay -d FOLDER` writes the target's own seeds there, as an initial corpus for libFuzzer. The
+ * input of a target that aborts is kept in `replay-found`; so is that of a report of the address
+ * sanitizer with ASAN_OPTIONS=abort_on_error=1.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -170,9 +171,13 @@ int main(int argc, char **argv) {
         write_seeds(argv[2]);
         return test_failures != 0;
     }
-    if (argc > 2 && strcmp(argv[1], "-n") == 0) {
-        mutations = strtol(argv[2], NULL, 10);
+    if (argc > 2 && strcmp(argv[1], "-s") == 0) {
+        state += strtoull(argv[2], NULL, 10);
         first = 3;
+    }
+    if (argc > first + 1 && strcmp(argv[first], "-n") == 0) {
+        mutations = strtol(argv[first + 1], NULL, 10);
+        first += 2;
     }
     for (int i = first; i < argc; i++)
         CHECK(run(argv[i], mutations));

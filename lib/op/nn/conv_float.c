@@ -9,6 +9,7 @@
  */
 #include "op/nn/conv_float_plan.h"
 
+#include <assert.h>
 #include <math.h>
 
 #include "base/slices.h"
@@ -33,6 +34,7 @@ typedef struct conv_job {
 /* Copies rows [first, first + rows) of the padded image. */
 static void copy_band(const qs_conv_plan *p, const float *image, size_t first, size_t rows,
                       float *to) {
+    assert(to);
     const size_t row = p->g.w * p->g.c, left = p->g.left * p->g.c;
     const size_t before = left < p->line ? left : p->line;
     const size_t inside = p->line - before < row ? p->line - before : row;
