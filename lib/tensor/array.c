@@ -74,7 +74,7 @@ int qsim_array_read(const qsim_array *a, const void *data, size_t size, int64_t 
         return qs_fail(error, QSIM_E_ARGUMENT, "%zu bytes do not fit a buffer of %zu", n * element,
                        capacity);
     const uint8_t *in = (const uint8_t *)data + a->offset;
-    if (a->fortran && a->rank > 1)
+    if (a->fortran)
         copy_fortran(a, in, first, n, out);
     else if (a->swapped)
         copy_swapped(out, in + (size_t)first * row * element, n, element);

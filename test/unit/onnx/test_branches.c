@@ -313,7 +313,7 @@ static int choices_of(const qsim_model *m) {
 }
 
 /* Loads a model of an If on "c", whose branches read "v" and "w"; frees the graph. */
-static qsim_model *load_choice_of(proto *g, const char *name) {
+static qsim_model *load_choice(proto *g, const char *name) {
     proto a = {0}, b = {0}, model = {0};
     small(&a, "v", "t", "u");
     small(&b, "w", "t", "u");
@@ -330,10 +330,6 @@ static qsim_model *load_choice_of(proto *g, const char *name) {
     return m;
 }
 
-static qsim_model *load_choice(proto *g) {
-    return load_choice_of(g, "if");
-}
-
 /* A choice without a name gives none to what replaces it. */
 static void check_unnamed(void) {
     proto g = {0};
@@ -341,7 +337,7 @@ static void check_unnamed(void) {
     proto_value(&g, 11, "v", QSIM_FLOAT, two, 1);
     proto_value(&g, 11, "w", QSIM_FLOAT, two, 1);
     proto_value(&g, 11, "x", QSIM_FLOAT, two, 1);
-    qsim_model *m = load_choice_of(&g, "");
+    qsim_model *m = load_choice(&g, "");
     int found = 0;
     for (int32_t i = 0; m && i < qsim_model_node_count(m); i++) {
         qsim_node_info n = {.struct_size = sizeof(n)};
@@ -380,24 +376,54 @@ static void check_conditions(void) {
     }
 }
 
-/* An axis of unknown size: only with the same name on both sides it is the same. */
-static void check_unknown_sizes(void) {
-    static const char *const names[] = {NULL, "n", "m", "2"};
-    for (int i = 0; i < 4; i++)
-        for (int k = 0; k < 4; k++) {
+/* What a branch states of its outputs is no value of its own. */
+static void check_stated(void) {
+    static const float k[] = {10, 20};
+    proto g = {0}, model = {0}, branches[2] = {{0}, {0}};
+    for (int i = 0; i < 2; i++) {
+        constant(&branches[i], "k", QSIM_FLOAT, two, k, sizeof(k));
+        proto_node(&branches[i], "Add", NULL, "x", "k", "t");
+        proto_node(&branches[i], "Neg", NULL, "t", NULL, "u");
+        proto_value(&branches[i], 12, "t", QSIM_FLOAT, two, 1);
+        proto_value(&branches[i], 12, "u", QSIM_FLOAT, two, 1);
+        proto_value(&branches[i], 13, "t", QSIM_FLOAT, two, 1);
+    }
+    choice(&g, "if", "c", &branches[0], &branches[1], "y", "z");
+    proto_text(&g, 2, "g");
+    proto_value(&g, 11, "c", QSIM_BOOL, NULL, 0);
+    proto_value(&g, 11, "x", QSIM_FLOAT, two, 1);
+    proto_name(&g, 12, "y");
+    proto_name(&g, 12, "z");
+    proto_model(&model, &g);
+    qsim_model *m = load(&model);
+    CHECK_INT(qsim_model_value_count(m), 4 + 2 * 3); /* c x y z; k t u of each */
+    qsim_model_free(m);
+    proto_free(&model);
+    proto_free(&g);
+    proto_free(&branches[0]);
+    proto_free(&branches[1]);
+}
+
+/* Branches of the same known size, or of one name for it, are a Where; others stay an If. */
+static void check_sizes(void) {
+    static const struct {
+        int64_t size;
+        const char *name;
+    } sizes[] = {{0, NULL}, {1, NULL}, {2, NULL}, {-1, NULL}, {-1, "n"}, {-1, "m"}};
+    for (int i = 0; i < 6; i++)
+        for (int k = 0; k < 6; k++) {
             proto g = {0};
             proto_value(&g, 11, "c", QSIM_BOOL, NULL, 0);
             proto_value(&g, 11, "x", QSIM_FLOAT, two, 1);
             for (int side = 0; side < 2; side++) {
                 const int which = side ? k : i;
-                const char *value = side ? "w" : "v";
-                if (which == 1 || which == 2)
-                    proto_named_size(&g, value, QSIM_FLOAT, names[which]);
+                if (sizes[which].name)
+                    proto_named_size(&g, side ? "w" : "v", QSIM_FLOAT, sizes[which].name);
                 else
-                    proto_value(&g, 11, value, QSIM_FLOAT, which ? two : any, 1);
+                    proto_value(&g, 11, side ? "w" : "v", QSIM_FLOAT, &sizes[which].size, 1);
             }
-            qsim_model *m = load_choice(&g);
-            CHECK_INT(choices_of(m), i == 0 || i != k);
+            qsim_model *m = load_choice(&g, "if");
+            CHECK_INT(choices_of(m), i != k || i == 3);
             qsim_model_free(m);
         }
 }
@@ -409,7 +435,7 @@ static void check_named_sizes(bool same) {
     proto_named_size(&g, "w", QSIM_FLOAT, same ? "n" : "m");
     proto_value(&g, 11, "c", QSIM_BOOL, NULL, 0);
     proto_value(&g, 11, "x", QSIM_FLOAT, two, 1);
-    qsim_model *m = load_choice(&g);
+    qsim_model *m = load_choice(&g, "if");
     CHECK_INT(choices_of(m), same ? 0 : 1);
     qsim_session *s = NULL;
     qsim_run *run = NULL;
@@ -430,21 +456,6 @@ static void check_named_sizes(bool same) {
     qsim_run_free(run);
     qsim_session_free(s);
     qsim_model_free(m);
-}
-
-/* Branches of the same known sizes, none and one among them, are a Where, others stay an If. */
-static void check_known_sizes(void) {
-    for (int64_t v = 0; v <= 2; v++)
-        for (int64_t w = 0; w <= 2; w++) {
-            proto g = {0};
-            proto_value(&g, 11, "c", QSIM_BOOL, NULL, 0);
-            proto_value(&g, 11, "v", QSIM_FLOAT, &v, 1);
-            proto_value(&g, 11, "w", QSIM_FLOAT, &w, 1);
-            proto_value(&g, 11, "x", QSIM_FLOAT, two, 1);
-            qsim_model *m = load_choice(&g);
-            CHECK_INT(choices_of(m), v != w);
-            qsim_model_free(m);
-        }
 }
 
 /* 16 branches inside branches are read, 17 are not. */
@@ -578,9 +589,9 @@ int main(void) {
     check_malformed();
     check_unnamed();
     check_conditions();
-    check_unknown_sizes();
+    check_sizes();
+    check_stated();
     check_depth();
-    check_known_sizes();
     check_named_sizes(true);
     check_named_sizes(false);
     return test_done();

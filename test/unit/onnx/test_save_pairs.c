@@ -27,6 +27,7 @@
 enum { ONCE, FROM_THEN_ON, KILLED, MODES };
 static long calls, at; /* the call that fails, counted from 1; 0: none */
 static int mode;
+static long closes, closed_badly; /* the same of closing a file, which is reported late */
 
 static int fails(void) {
     calls++;
@@ -56,6 +57,14 @@ int fsync(int fd) {
 
 ssize_t write(int fd, const void *data, size_t size) {
     return fails() ? -1 : (ssize_t)syscall(SYS_write, fd, data, size);
+}
+
+int close(int fd) {
+    const int code = (int)syscall(SYS_close, fd);
+    if (++closes != closed_badly)
+        return code;
+    errno = EIO;
+    return -1;
 }
 
 int open(const char *path, int flags, ...) {
@@ -161,6 +170,23 @@ static void check(const qsim_model *old, const qsim_model *new, long which, int 
               3); /* a name that was for a moment only may be left by a kill */
 }
 
+/* A file that is at its place when closing it fails stays there, with its data. */
+static void check_closing(const qsim_model *old, const qsim_model *new) {
+    int failed = 0;
+    for (long which = 1; which <= 12; which++) {
+        clear();
+        CHECK_INT(save(old, 0), QSIM_OK);
+        closes = 0;
+        closed_badly = which;
+        const int code = save(new, QSIM_SAVE_REPLACE);
+        closed_badly = 0;
+        const float is = loaded();
+        CHECK(is == 2 || (is == 1 && code != QSIM_OK));
+        failed += code != QSIM_OK;
+    }
+    CHECK(failed >= 2); /* of the model and of its data */
+}
+
 /* ---- sizes ---- */
 
 /* Two constants of n bytes, 1 2 3 ... and 2 3 4 ... */
@@ -260,6 +286,7 @@ int main(void) {
     for (long which = 1; which <= all; which++)
         for (int how = 0; how < MODES; how++)
             check(old, new, which, how);
+    check_closing(old, new);
     for (int i = 0; i < 25; i++) { /* names are taken in turns */
         CHECK_INT(save(i % 2 ? old : new, QSIM_SAVE_REPLACE), QSIM_OK);
         CHECK(loaded() == (float)(2 - i % 2) && folder_count(FOLDER) == 2);
