@@ -496,6 +496,9 @@ int main(void) {
     make_same("sound.onnx", QSIM_FLOAT, 2, (int64_t[]){-1, -1});
     make_same("deep.onnx", QSIM_FLOAT, 4, (int64_t[]){-1, 16, -1, -1});
     make_no_rows();
+    make_same("half.onnx", QSIM_FLOAT16, 2, (int64_t[]){-1, -1});
+    make_same("brain.onnx", QSIM_BFLOAT16, 2, (int64_t[]){-1, -1});
+    make_same("photo16.onnx", QSIM_FLOAT16, 4, (int64_t[]){-1, 3, -1, -1});
     make_same("whole.onnx", QSIM_INT64, 1, (int64_t[]){-1});
     make_scales("odd.onnx", false);
     make_scales("fitting.onnx", true);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/csv.h"
+#include "common/feed.h"
 #include "common/gunzip.h"
 
 static bool ends_with(const char *s, const char *end) {
@@ -188,14 +189,11 @@ static void fill_random(const source *s, size_t first, size_t count, void *out) 
             memcpy(at, &d, size);
         else if (s->array.dtype == QSIM_UINT8 || s->array.dtype == QSIM_INT8)
             *at = (unsigned char)(r >> 56);
-        else if (size == 2) {
-            /* The number one in 16 bits: float types need its bit pattern. */
-            uint16_t one = s->array.dtype == QSIM_FLOAT16    ? 0x3c00
-                           : s->array.dtype == QSIM_BFLOAT16 ? 0x3f80
-                                                             : 1;
-            one = bit ? one : 0;
-            memcpy(at, &one, size);
-        } else if (size == 8)
+        else if (s->array.dtype == QSIM_FLOAT16 || s->array.dtype == QSIM_BFLOAT16)
+            feed_narrow(&f, 1, s->array.dtype, at);
+        else if (size == 2)
+            memcpy(at, &(uint16_t){(uint16_t)bit}, size);
+        else if (size == 8)
             memcpy(at, &bit, size);
         else if (size == 4)
             memcpy(at, &(int32_t){(int32_t)bit}, size);

@@ -99,7 +99,7 @@ static bool plan_shape(feed *f, bool samples) {
 
 static bool plan_type(feed *f) {
     int32_t from = f->source->array.dtype, to = f->slot.dtype;
-    bool floats = to == QSIM_FLOAT || to == QSIM_DOUBLE;
+    const bool floats = is_float(to);
     f->copies = from == to && !f->how.given;
     f->pixels = false;
     if (f->copies)
@@ -107,20 +107,13 @@ static bool plan_type(feed *f) {
     /* With only a mean, integers are not taken for pixels. */
     if (f->how.given &&
         (f->how.scaled || f->source->picture || f->source->idx || from != QSIM_UINT8))
-        return to == QSIM_FLOAT;
-    if (f->source->idx && from == QSIM_UINT8 && to == QSIM_FLOAT) {
+        return floats;
+    if (f->source->idx && from == QSIM_UINT8 && floats) {
         f->pixels = true;
         return true;
     }
     /* Float inputs take floats, integer inputs integers: numbers are not taken for pixels. */
-    bool from_floats = from == QSIM_FLOAT || from == QSIM_DOUBLE || from == QSIM_FLOAT16;
-    return floats == from_floats && !f->how.given;
-}
-
-/* The size of the input's channel axis. */
-static int64_t channels_of(const feed *f) {
-    int32_t rank = f->slot.rank;
-    return rank < 2 ? 1 : f->dims[f->how.channels_at_end ? rank - 1 : 1];
+    return floats == is_float(from) && !f->how.given;
 }
 
 /* Refuses parts of --preprocess that need a picture; a package's parts are for its pictures. */
@@ -150,7 +143,7 @@ static int refuse_type(const tool *t, const feed *f, bool samples) {
     snprintf(e.message, sizeof(e.message), "%s data for input '%.100s', which is %s%s",
              qsim_dtype_name(f->source->array.dtype), f->slot.name, qsim_dtype_name(f->slot.dtype),
              f->how.given ? ", and --preprocess without scale=" : "");
-    if (!are_labels(f, samples, &e) && f->slot.dtype == QSIM_FLOAT)
+    if (!are_labels(f, samples, &e) && is_float(f->slot.dtype))
         snprintf(e.hint, sizeof(e.hint),
                  "--preprocess scale=1/255 makes floats from 0 to 1 of pixels, scale=1 keeps 0 to "
                  "255");
@@ -188,7 +181,7 @@ int feed_plan(const tool *t, feed *f, const slot *s, source *src, const preproce
     memset(f, 0, sizeof(*f));
     f->slot = *s;
     f->source = src;
-    bool spared = how->packaged && (s->dtype != QSIM_FLOAT || src->kind == SOURCE_RANDOM);
+    bool spared = how->packaged && (!is_float(s->dtype) || src->kind == SOURCE_RANDOM);
     f->how = spared ? nothing : *how;
     if (src->idx && src->array.dtype == QSIM_UINT8 && f->how.given)
         preprocess_of_pixels(&f->how, &f->how);
@@ -203,7 +196,7 @@ int feed_plan(const tool *t, feed *f, const slot *s, source *src, const preproce
     f->sample = 1;
     for (int32_t i = f->first ? 1 : 0; i < s->rank; i++)
         f->sample *= (size_t)f->dims[i];
-    int32_t channels = (int32_t)channels_of(f);
+    int32_t channels = (int32_t)feed_channels(f);
     if ((how->mean_count > 1 && how->mean_count != channels) ||
         (how->std_count > 1 && how->std_count != channels))
         return tool_usage(t, NULL, "--preprocess has %d values for input '%.100s' of %d channel%s",
@@ -216,18 +209,10 @@ int64_t feed_positions(const feed *f) {
     return f->first ? f->source->array.dims[0] : 1;
 }
 
-static void *reserve(void *p, size_t *capacity, size_t bytes) {
-    if (bytes <= *capacity && p)
-        return p;
-    free(p);
-    *capacity = bytes;
-    return tool_alloc(bytes, 1);
-}
-
 static int read_raw(const tool *t, feed *f, int64_t first, int64_t count, size_t *elements) {
     *elements = f->sample * (size_t)count;
     size_t bits = (size_t)qsim_dtype_bits(f->source->array.dtype);
-    f->raw = reserve(f->raw, &f->raw_capacity, (*elements * bits + 7) / 8);
+    f->raw = feed_reserve(f->raw, &f->raw_capacity, (*elements * bits + 7) / 8);
     if (!f->first) {
         first = 0;
         count = f->source->array.rank > 0 ? f->source->array.dims[0] : 1;
@@ -235,55 +220,11 @@ static int read_raw(const tool *t, feed *f, int64_t first, int64_t count, size_t
     return source_read(t, f->source, first, count, f->raw, f->raw_capacity);
 }
 
-/* The place of element i of a channels-last array in a channels-first one. */
-static size_t channels_first(size_t i, size_t channels, size_t plane) {
-    size_t image = i / (channels * plane), rest = i % (channels * plane);
-    return (image * channels + rest % channels) * plane + rest / channels;
-}
-
-static void apply(const feed *f, const float *in, size_t elements, float *out) {
-    const preprocess *p = &f->how;
-    size_t channels = (size_t)channels_of(f), plane = 1;
-    for (int32_t i = 2; i < f->slot.rank && !p->channels_at_end; i++)
-        plane *= (size_t)f->dims[i];
-    for (size_t i = 0; i < elements; i++) {
-        size_t at = p->channels_last ? channels_first(i, channels, plane) : i;
-        size_t c = at / plane % channels;
-        double mean = p->mean[p->mean_count > 1 ? c : 0], std = p->std[p->std_count > 1 ? c : 0];
-        out[at] = (float)(((double)in[i] * p->multiply / p->divide - mean) / std);
-    }
-}
-
-static int transform(const tool *t, feed *f, size_t elements) {
-    int64_t n = (int64_t)elements;
-    qsim_error e;
-    f->data = reserve(f->data, &f->data_capacity,
-                      (elements * (size_t)qsim_dtype_bits(f->slot.dtype) + 7) / 8);
-    if (f->pixels) {
-        const unsigned char *in = f->raw;
-        for (size_t i = 0; i < elements; i++)
-            ((float *)f->data)[i] = (float)in[i] / 255.0f;
-        return EXIT_OK;
-    }
-    qsim_tensor from = {f->source->array.dtype, 1, &n, f->raw, f->raw_capacity};
-    qsim_tensor to = {f->slot.dtype, 1, &n, f->data, f->data_capacity};
-    if (!f->how.given)
-        return qsim_tensor_convert(&from, &to, &e) ? tool_error(t, f->source->path, &e) : EXIT_OK;
-    float *plain = tool_alloc(elements, sizeof(float));
-    to.data = plain;
-    to.bytes = elements * sizeof(float);
-    int code = qsim_tensor_convert(&from, &to, &e) ? tool_error(t, f->source->path, &e) : EXIT_OK;
-    if (code == EXIT_OK)
-        apply(f, plain, elements, f->data);
-    free(plain);
-    return code;
-}
-
 int feed_read(const tool *t, feed *f, int64_t first, int64_t count, qsim_tensor *out) {
     size_t elements;
     int code = read_raw(t, f, first, count, &elements);
     if (code == EXIT_OK && !f->copies)
-        code = transform(t, f, elements);
+        code = feed_convert(t, f, elements);
     if (code)
         return code;
     if (f->first)

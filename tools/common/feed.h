@@ -33,6 +33,17 @@ int feed_read(const tool *t, feed *f, int64_t first, int64_t count, qsim_tensor 
 int64_t feed_positions(const feed *f);
 void feed_close(feed *f);
 
+/* Parts of a feed. Converts `elements` of f->raw to f->data in the input's type; prints errors. */
+int feed_convert(const tool *t, feed *f, size_t elements);
+/* The size of the input's channel axis. */
+int64_t feed_channels(const feed *f);
+/* A buffer of at least `bytes`, whose contents may be lost. */
+void *feed_reserve(void *p, size_t *capacity, size_t bytes);
+/* Rounds floats to float16 or bfloat16. */
+void feed_narrow(const float *in, size_t count, int32_t dtype, void *out);
+/* float, double, float16, bfloat16 */
+bool is_float(int32_t dtype);
+
 /* Writes sizes as "[N,1,28,28]"; returns the buffer. */
 const char *shape_text(const int64_t *dims, int32_t rank, char buffer[256]);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/feed.h"
 #include "common/image.h"
 
 /* The slot's number of channels, 1 or 3, and whether they are its last axis; 0: none. */
@@ -80,7 +81,7 @@ int image_source(const tool *t, const char *path, const slot *s, const preproces
     if (!last)
         make_planes(&im);
     *how = *given;
-    if (s->dtype == QSIM_FLOAT)
+    if (is_float(s->dtype))
         preprocess_of_pixels(given, how);
     how->channels_last = false;
     how->channels_at_end = last;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <qsim/data.h>
+
 int32_t level_option(const tool *t) {
     static const char *const names[] = {"", "disable", "basic", "extended", "all"};
     const char *level = args_value(&t->args, "level");
@@ -93,6 +95,13 @@ double element(const qsim_tensor *t, size_t i) {
         ELEMENT(QSIM_INT32, int32_t)
         ELEMENT(QSIM_UINT64, uint64_t)
         ELEMENT(QSIM_INT64, int64_t)
+    case QSIM_FLOAT16:
+    case QSIM_BFLOAT16: {
+        float v;
+        const qsim_tensor from = {t->dtype, 0, NULL, (char *)t->data + 2 * i, 2};
+        const qsim_tensor to = {QSIM_FLOAT, 0, NULL, &v, sizeof(v)};
+        return qsim_tensor_convert(&from, &to, NULL) ? (double)NAN : (double)v;
+    }
     default: return NAN;
     }
 }

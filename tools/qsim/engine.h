@@ -34,7 +34,7 @@ int engine_execute(const tool *t, const char *file, engine *e, const qsim_tensor
 int engine_try(engine *e, const qsim_tensor *inputs, size_t count, qsim_error *error);
 void engine_close(engine *e);
 
-/* Element i of a float, double or integer tensor. */
+/* Element i of a tensor of floats or integers; NaN: types under 8 bits, 8-bit floats. */
 double element(const qsim_tensor *t, size_t i);
 /* The number of elements of a tensor. */
 size_t elements(const qsim_tensor *t);

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/* The elements of a feed: from the source's type and order to the input's. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/feed.h"
+
+bool is_float(int32_t dtype) {
+    return dtype == QSIM_FLOAT || dtype == QSIM_DOUBLE || dtype == QSIM_FLOAT16 ||
+           dtype == QSIM_BFLOAT16;
+}
+
+/* To the nearest, halves to the even one; beyond the greatest number infinity. */
+static uint16_t half_of(uint32_t bits) {
+    const uint32_t sign = bits >> 16 & 0x8000, size = bits & 0x7fffffff;
+    float f;
+    if (size > 0x7f800000) /* NaN */
+        return (uint16_t)(sign | 0x7e00);
+    if (size >= 0x477ff000) /* 65520, half-way to 65536 */
+        return (uint16_t)(sign | 0x7c00);
+    if (size >= 0x38800000) /* 2^-14: the exponent's bias falls from 127 to 15 */
+        return (uint16_t)(sign | ((size + 0xfff + (size >> 13 & 1) - 0x38000000) >> 13));
+    memcpy(&f, &size, sizeof(f)); /* steps of 2^-24 */
+    return (uint16_t)(sign | (uint32_t)lrintf(f * 0x1p24f));
+}
+
+static uint16_t brain_of(uint32_t bits) {
+    if ((bits & 0x7fffffff) > 0x7f800000)
+        return (uint16_t)(bits >> 16 | 0x40); /* NaN stays one */
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+void feed_narrow(const float *in, size_t count, int32_t dtype, void *out) {
+    for (size_t i = 0; i < count; i++) {
+        uint32_t bits;
+        memcpy(&bits, in + i, sizeof(bits));
+        const uint16_t v = dtype == QSIM_FLOAT16 ? half_of(bits) : brain_of(bits);
+        memcpy((char *)out + i * sizeof(v), &v, sizeof(v));
+    }
+}
+
+int64_t feed_channels(const feed *f) {
+    int32_t rank = f->slot.rank;
+    return rank < 2 ? 1 : f->dims[f->how.channels_at_end ? rank - 1 : 1];
+}
+
+void *feed_reserve(void *p, size_t *capacity, size_t bytes) {
+    if (bytes <= *capacity && p)
+        return p;
+    free(p);
+    *capacity = bytes;
+    return tool_alloc(bytes, 1);
+}
+
+/* The place of element i of a channels-last array in a channels-first one. */
+static size_t channels_first(size_t i, size_t channels, size_t plane) {
+    size_t image = i / (channels * plane), rest = i % (channels * plane);
+    return (image * channels + rest % channels) * plane + rest / channels;
+}
+
+static void apply(const feed *f, const float *in, size_t elements, float *out) {
+    const preprocess *p = &f->how;
+    size_t channels = (size_t)feed_channels(f), plane = 1;
+    for (int32_t i = 2; i < f->slot.rank && !p->channels_at_end; i++)
+        plane *= (size_t)f->dims[i];
+    for (size_t i = 0; i < elements; i++) {
+        size_t at = p->channels_last ? channels_first(i, channels, plane) : i;
+        size_t c = at / plane % channels;
+        double mean = p->mean[p->mean_count > 1 ? c : 0], std = p->std[p->std_count > 1 ? c : 0];
+        out[at] = (float)(((double)in[i] * p->multiply / p->divide - mean) / std);
+    }
+}
+
+/* The elements as floats, pixels from 0 to 1, preprocessed. */
+static int make_floats(const tool *t, const feed *f, int64_t n, float *out) {
+    const size_t bytes = (size_t)n * sizeof(float);
+    qsim_error e;
+    if (f->pixels) {
+        for (int64_t i = 0; i < n; i++)
+            out[i] = (float)((const unsigned char *)f->raw)[i] / 255.0f;
+        return EXIT_OK;
+    }
+    float *plain = f->how.given ? tool_alloc((size_t)n, sizeof(float)) : out;
+    const qsim_tensor from = {f->source->array.dtype, 1, &n, f->raw, f->raw_capacity};
+    const qsim_tensor to = {QSIM_FLOAT, 1, &n, plain, bytes};
+    int code = qsim_tensor_convert(&from, &to, &e) ? tool_error(t, f->source->path, &e) : EXIT_OK;
+    if (f->how.given && code == EXIT_OK)
+        apply(f, plain, (size_t)n, out);
+    if (f->how.given)
+        free(plain);
+    return code;
+}
+
+int feed_convert(const tool *t, feed *f, size_t elements) {
+    const int32_t dtype = f->slot.dtype;
+    const int64_t n = (int64_t)elements;
+    qsim_error e;
+    f->data = feed_reserve(f->data, &f->data_capacity,
+                           (elements * (size_t)qsim_dtype_bits(dtype) + 7) / 8);
+    if (dtype == QSIM_FLOAT)
+        return make_floats(t, f, n, f->data);
+    qsim_tensor from = {f->source->array.dtype, 1, &n, f->raw, f->raw_capacity};
+    const qsim_tensor to = {dtype, 1, &n, f->data, f->data_capacity};
+    const bool direct =
+        !f->how.given && !f->pixels && dtype != QSIM_FLOAT16 && dtype != QSIM_BFLOAT16;
+    if (direct)
+        return qsim_tensor_convert(&from, &to, &e) ? tool_error(t, f->source->path, &e) : EXIT_OK;
+    float *floats = tool_alloc(elements, sizeof(*floats));
+    int code = make_floats(t, f, n, floats);
+    from = (qsim_tensor){QSIM_FLOAT, 1, &n, floats, elements * sizeof(*floats)};
+    if (code == EXIT_OK && dtype != QSIM_DOUBLE)
+        feed_narrow(floats, elements, dtype, f->data);
+    else if (code == EXIT_OK && qsim_tensor_convert(&from, &to, &e))
+        code = tool_error(t, f->source->path, &e);
+    free(floats);
+    return code;
+}
