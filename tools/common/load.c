@@ -241,8 +241,12 @@ static int load_model(const tool *t, const char *path, int32_t flags, qsim_model
         options.flags |= QSIM_LOAD_COPY;
     else if (is_package(t, path))
         return open_package(t, path, NULL, flags, model);
-    if (qsim_model_load(t->ctx, path, &options, model, &e))
+    if (qsim_model_load(t->ctx, path, &options, model, &e)) {
+        if (e.code == QSIM_E_UNSUPPORTED && !flags && args_option(t->args.verb, "inspect"))
+            snprintf(e.hint, sizeof(e.hint),
+                     "--inspect describes the model, --ops without a model lists what can be run");
         return tool_error(t, path, &e);
+    }
     return guard_external(t, path, *model);
 }
 
