@@ -85,8 +85,8 @@ static int give_axis(const tool *t, slot *slots, size_t count, const char *given
             int64_t size;
             if (!names_axis(given, slots[i].axes[k]))
                 continue;
-            if (!parse_int(given + strlen(slots[i].axes[k]) + 1, 1, INT32_MAX, &size))
-                return tool_usage(t, "a whole number above 0, as in --shape seq=128",
+            if (!parse_int(given + strlen(slots[i].axes[k]) + 1, 0, INT32_MAX, &size))
+                return tool_usage(t, "a whole number, as in --shape seq=128",
                                   "--shape '%.100s': not the size of an axis", given);
             if (slots[i].dims[k] >= 0 && slots[i].dims[k] != size)
                 return tool_usage(t, NULL,
