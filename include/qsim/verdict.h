@@ -162,7 +162,7 @@ QSIM_API int qsim_verdict_labels(const qsim_verdict *v, qsim_verdict_labels_info
  *                       by 20 points than its own probabilities say, at a 1 % error level (Wilson)
  *     one-class         the float model gives all samples the same class
  *     dead-tensors      some tensors never change
- *     unseen-tensors    no sample takes the branch of an If that some tensors belong to
+ *     unseen-tensors    tensors that are empty, or in a branch of an If that no sample takes
  *     outlier           a single sample makes a range 4 times as wide or more
  *     stretched-range   1 value in 10,000 makes a range 8 times as wide or more
  *     not-a-number      there are NaN in one of both models, or in the input

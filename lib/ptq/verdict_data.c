@@ -150,7 +150,7 @@ static void warn_of_constants(qsim_verdict *v, const qsim_calibration *c) {
     if (unseen > 0)
         qs_verdict_say(
             v, "unseen-tensors", QSIM_GRADE_GOOD,
-            "no sample takes a branch of an If, so its tensors have no ranges: %d, '%.80s' first",
+            "tensors without values: %d, '%.80s' first (empty, or in a branch that is not taken)",
             (int)unseen, qsim_calibration_name(c, empty));
 }
 

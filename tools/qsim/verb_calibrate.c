@@ -75,7 +75,7 @@ static int32_t count_seen(const tool *t, const qsim_calibration *c) {
     }
     if (first >= 0)
         tool_warn(
-            t, "no sample takes a branch of an If, so its tensors have no ranges: %d, '%s' first",
+            t, "tensors without values: %d, '%s' first (empty, or in a branch that is not taken)",
             (int)(all - seen), qsim_calibration_name(c, first));
     return seen;
 }
