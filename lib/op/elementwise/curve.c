@@ -43,7 +43,9 @@ static void run_curve(const qs_step *s, const qs_frame *f) {
     qs_ranges(f->ctx, p->elements, QS_GRAIN / 8, curve_range, &job);
 }
 
-QS_COLD int qs_curve_lower_by(qs_lower *l, qs_curve curve) {
+QS_COLD int qs_curve_lower_by(qs_lower *l, qs_curve curve, qs_map_fn others) {
+    if (qs_lower_in(l, 0)->dtype != QSIM_FLOAT)
+        return qs_lower_map(l, others, curve.param[0], curve.param[1]);
     curve_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return QSIM_E_NOMEM;
@@ -52,13 +54,6 @@ QS_COLD int qs_curve_lower_by(qs_lower *l, qs_curve curve) {
     return QSIM_OK;
 }
 
-QS_COLD int qs_curve_lower_reals(qs_lower *l, qs_curve curve, qs_map_fn doubles) {
-    const qs_map_fn reals[2] = {NULL, doubles};
-    return qs_lower_in(l, 0)->dtype == QSIM_FLOAT
-               ? qs_curve_lower_by(l, curve)
-               : qs_lower_reals(l, reals, curve.param[0], curve.param[1]);
-}
-
-QS_COLD int qs_curve_lower(qs_lower *l) {
-    return qs_curve_lower_by(l, qs_curve_of(l->node));
+QS_COLD int qs_curve_lower(qs_lower *l, qs_map_fn others) {
+    return qs_curve_lower_by(l, qs_curve_of(l->node), others);
 }

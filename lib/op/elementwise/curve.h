@@ -21,11 +21,12 @@ qs_curve qs_curve_of(const qs_node *n);
 /* The curve of the newest operator of that name. */
 qs_curve qs_curve_find(const char *name);
 
-/* A row's `lower`: applies its curve, or another one, to input 0, which holds floats. */
-int qs_curve_lower(qs_lower *l);
-int qs_curve_lower_by(qs_lower *l, qs_curve curve);
-/* The same with doubles by a loop with the curve's parameters. */
-int qs_curve_lower_reals(qs_lower *l, qs_curve curve, qs_map_fn doubles);
+/*
+ * Lower to a step on input 0: floats by the row's curve, or by another one, other types by a loop
+ * with the curve's parameters.
+ */
+int qs_curve_lower(qs_lower *l, qs_map_fn others);
+int qs_curve_lower_by(qs_lower *l, qs_curve curve, qs_map_fn others);
 
 static inline void qs_curve_run(const qs_curve *c, const qk_ew *k, const float *x, float *y,
                                 size_t n) {
@@ -52,6 +53,13 @@ static inline void qs_curve_run(const qs_curve *c, const qk_ew *k, const float *
                              size_t n) {                                                           \
         (void)k;                                                                                   \
         name##_f32(x, y, n, param);                                                                \
+    }
+/* From a loop over doubles. */
+#define QS_CURVE_DOUBLES(name)                                                                     \
+    static void name##_curve(const qk_ew *k, const double *param, const float *x, float *y,        \
+                             size_t n) {                                                           \
+        (void)k;                                                                                   \
+        qs_map_floats(name##_f64, x, y, n, param);                                                 \
     }
 
 #endif

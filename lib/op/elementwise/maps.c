@@ -3,6 +3,7 @@
 
 typedef struct map_params {
     qs_map_fn fn;
+    bool floats;           /* fn is of doubles, the elements are floats */
     size_t elements, x, y; /* x, y: bytes of an element */
     double param[2];
 } map_params;
@@ -19,36 +20,54 @@ QS_COLD int qs_infer_map(qs_infer *x, uint32_t types, int32_t dtype) {
     return code ? code : qs_infer_out(x, 0, dtype ? dtype : v->dtype, v->rank, v->dims);
 }
 
+void qs_map_floats(qs_map_fn fn, const float *x, float *y, size_t n, const double *param) {
+    double wide[64];
+    for (size_t at = 0, m; at < n; at += m) {
+        m = n - at < QS_COUNT(wide) ? n - at : QS_COUNT(wide);
+        for (size_t i = 0; i < m; i++)
+            wide[i] = (double)x[at + i];
+        fn(wide, wide, m, param);
+        for (size_t i = 0; i < m; i++)
+            y[at + i] = (float)wide[i];
+    }
+}
+
 static void map_range(const void *arg, size_t begin, size_t end) {
     const map_job *job = arg;
     const map_params *p = job->p;
-    p->fn(job->x + begin * p->x, job->y + begin * p->y, end - begin, p->param);
+    const void *x = job->x + begin * p->x;
+    void *y = job->y + begin * p->y;
+    if (p->floats)
+        qs_map_floats(p->fn, x, y, end - begin, p->param);
+    else
+        p->fn(x, y, end - begin, p->param);
 }
 
 static void run_map(const qs_step *s, const qs_frame *f) {
     const map_params *p = s->params;
     const map_job job = {p, qs_step_in(s, f, 0), qs_step_out(s, f, 0)};
-    qs_ranges(f->ctx, p->elements, QS_GRAIN / 16, map_range, &job);
+    qs_ranges(f->ctx, p->elements, QS_GRAIN / 8, map_range, &job);
 }
 
-QS_COLD static int lower(qs_lower *l, qs_map_fn fn, double param0, double param1) {
+QS_COLD static int lower(qs_lower *l, const map_params *how) {
     const qs_value *x = qs_lower_in(l, 0), *y = qs_lower_out(l, 0);
     map_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return QSIM_E_NOMEM;
-    *p = (map_params){.fn = fn,
-                      .elements = qs_value_elements(x),
-                      .x = qs_dtype_bytes(x->dtype),
-                      .y = qs_dtype_bytes(y->dtype),
-                      .param = {param0, param1}};
+    *p = *how;
+    p->elements = qs_value_elements(x);
+    p->x = qs_dtype_bytes(x->dtype);
+    p->y = qs_dtype_bytes(y->dtype);
     l->step->run = run_map;
     return QSIM_OK;
 }
 
-QS_COLD int qs_lower_map(qs_lower *l, const qs_map_fn *fns, double param0, double param1) {
-    return lower(l, fns[qs_lower_in(l, 0)->dtype], param0, param1);
+QS_COLD int qs_lower_map(qs_lower *l, qs_map_fn fn, double param0, double param1) {
+    return lower(l, &(map_params){.fn = fn, .param = {param0, param1}});
 }
 
-QS_COLD int qs_lower_reals(qs_lower *l, const qs_map_fn reals[2], double param0, double param1) {
-    return lower(l, reals[qs_lower_in(l, 0)->dtype == QSIM_DOUBLE], param0, param1);
+QS_COLD int qs_lower_reals(qs_lower *l, qs_map_fn fn, double param0, double param1) {
+    return lower(l, &(map_params){.fn = fn,
+                                  .floats = qs_lower_in(l, 0)->dtype == QSIM_FLOAT,
+                                  .param = {param0, param1}});
 }

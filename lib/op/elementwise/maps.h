@@ -20,18 +20,14 @@ typedef void (*qs_map_fn)(const void *x, void *y, size_t n, const double *param)
         }                                                                                          \
     }
 
-/* Defines name_f32 and name_f64, computed in double, and name_reals with both. */
-#define QS_MAP_REALS(name, expression)                                                             \
-    QS_MAP(name##_f32, float, float, expression((double)x))                                        \
-    QS_MAP(name##_f64, double, double, expression(x))                                              \
-    static const qs_map_fn name##_reals[2] = {name##_f32, name##_f64}
-
 /* Checks that input 0 is of `types`; output 0 has its shape and `dtype` (0: its type). */
 int qs_infer_map(qs_infer *x, uint32_t types, int32_t dtype);
 
-/* Lowers to a step that applies the function for input 0's type. */
-int qs_lower_map(qs_lower *l, const qs_map_fn *fns, double param0, double param1);
-/* The same for floats and doubles only. */
-int qs_lower_reals(qs_lower *l, const qs_map_fn reals[2], double param0, double param1);
+/* Lowers to a step that applies fn to input 0. */
+int qs_lower_map(qs_lower *l, qs_map_fn fn, double param0, double param1);
+/* The same for fn on doubles; floats are computed in double and rounded once. */
+int qs_lower_reals(qs_lower *l, qs_map_fn fn, double param0, double param1);
+/* Applies fn on doubles to n floats in that way. */
+void qs_map_floats(qs_map_fn fn, const float *x, float *y, size_t n, const double *param);
 
 #endif

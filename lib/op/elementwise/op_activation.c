@@ -12,50 +12,38 @@ QS_COLD static int infer_real(qs_infer *x) {
     return qs_infer_map(x, QS_T_REAL, 0);
 }
 
-/* Defines lower_NAME with attributes `first` and `second` and their defaults. */
-#define LOWER(name, first, a, second, b)                                                           \
+/* Defines lower_NAME: floats by name_curve, doubles by name_f64. */
+#define LOWER(name)                                                                                \
     QS_COLD static int lower_##name(qs_lower *l) {                                                 \
-        return qs_lower_reals(l, name##_reals, (double)qs_node_float(l->node, first, a),           \
-                              (double)qs_node_float(l->node, second, b));                          \
-    }
-
-/* Defines lower_NAME in the same way: floats by name_curve, doubles by name_f64. */
-#define LOWER_CURVE(name, first, a, second, b)                                                     \
-    QS_COLD static int lower_##name(qs_lower *l) {                                                 \
-        const qs_curve c = {name##_curve,                                                          \
-                            {(double)qs_node_float(l->node, first, a),                             \
-                             (double)qs_node_float(l->node, second, b)}};                          \
-        return qs_curve_lower_reals(l, c, name##_f64);                                             \
-    }
-#define LOWER_PLAIN(name)                                                                          \
-    QS_COLD static int lower_##name(qs_lower *l) {                                                 \
-        return qs_curve_lower_reals(l, (qs_curve){name##_curve, {0, 0}}, name##_f64);              \
+        return qs_curve_lower(l, name##_f64);                                                      \
     }
 
 /* ---- exponentials ---- */
 
 QS_MAP(elu_f64, double, double, x < 0 ? param[0] * qk_expm164(x) : x)
 QS_CURVE_MAP(elu, QK_ELU, param[0], 1, 1)
-LOWER_CURVE(elu, "alpha", 1.0f, "", 0)
+LOWER(elu)
 
 /* Default alpha and gamma of version 6; version 1 had fewer digits. */
 QS_MAP(selu_f64, double, double, param[1] * (x <= 0 ? param[0] * qk_expm164(x) : x))
 QS_CURVE_MAP(selu, QK_ELU, param[0] * param[1], param[1], 1)
-LOWER_CURVE(selu, "alpha", l->node->version < 6 ? 1.6732f : 1.67326319217681884766f, "gamma",
-            l->node->version < 6 ? 1.0507f : 1.05070102214813232422f)
+QS_COLD static int lower_selu(qs_lower *l) {
+    const bool old = l->node->version < 6;
+    const float alpha = qs_node_float(l->node, "alpha", old ? 1.6732f : 1.67326319217681884766f);
+    const float gamma = qs_node_float(l->node, "gamma", old ? 1.0507f : 1.05070102214813232422f);
+    return qs_curve_lower_by(l, (qs_curve){selu_curve, {(double)alpha, (double)gamma}}, selu_f64);
+}
 
 /* The kernel needs x / alpha < 0. */
-#define CELU(v) ((v) < 0 ? param[0] * qk_expm164((v) / param[0]) : (v))
-QS_MAP(celu_f32, float, float, CELU((double)x))
-QS_MAP(celu_f64, double, double, CELU(x))
+QS_MAP(celu_f64, double, double, x < 0 ? param[0] * qk_expm164(x / param[0]) : x)
 static void celu_curve(const qk_ew *k, const double *param, const float *x, float *y, size_t n) {
     const float own[3] = {(float)param[0], 1, (float)param[0]};
     if (param[0] > 0)
         k->map(QK_ELU, own, x, y, n);
     else
-        celu_f32(x, y, n, param);
+        qs_map_floats(celu_f64, x, y, n, param);
 }
-LOWER_CURVE(celu, "alpha", 1.0f, "", 0)
+LOWER(celu)
 
 /* tanh(log(n)) is (n^2 - 1) / (n^2 + 1). */
 static double mish(double x) {
@@ -64,25 +52,27 @@ static double mish(double x) {
 }
 QS_MAP(mish_f64, double, double, mish(x))
 QS_CURVE_MAP(mish, QK_MISH, 0, 0, 0)
-LOWER_PLAIN(mish)
+LOWER(mish)
 
-#define SWISH(v) ((v) / (1 + qk_exp64(-param[0] * (v))))
-QS_MAP_REALS(swish, SWISH);
-LOWER(swish, "alpha", 1.0f, "", 0)
+QS_MAP(swish_f64, double, double, x / (1 + qk_exp64(-param[0] * x)))
+QS_CURVE_DOUBLES(swish)
+LOWER(swish)
 
 /* ---- piecewise linear ---- */
 
 QS_MAP(softsign_f64, double, double, x / (1 + fabs(x)))
 QS_CURVE_MAP(softsign, QK_SOFTSIGN, 0, 0, 0)
-LOWER_PLAIN(softsign)
+LOWER(softsign)
 
 QS_MAP(thresholdedrelu_f64, double, double, x != x || x > param[0] ? x : 0)
 QS_CURVE_MAP(thresholdedrelu, QK_THRESHOLD, param[0], 0, 0)
-LOWER_CURVE(thresholdedrelu, "alpha", 1.0f, "", 0)
+LOWER(thresholdedrelu)
 
-#define SHRINK(v) ((v) < -param[0] ? (v) + param[1] : (v) > param[0] ? (v)-param[1] : (v)*0)
-QS_MAP_REALS(shrink, SHRINK);
-LOWER(shrink, "lambd", 0.5f, "bias", 0)
+QS_MAP(shrink_f64, double, double, x<-param[0] ? x + param[1] : x> param[0] ? x - param[1] : x * 0)
+QS_COLD static int lower_shrink(qs_lower *l) {
+    return qs_lower_reals(l, shrink_f64, (double)qs_node_float(l->node, "lambd", 0.5f),
+                          (double)qs_node_float(l->node, "bias", 0));
+}
 
 /* ---- tests of values ---- */
 
@@ -98,20 +88,19 @@ QS_COLD static void expand_question(qs_expand *e) {
 
 QS_MAP(isnan_f32, float, uint8_t, x != x)
 QS_MAP(isnan_f64, double, uint8_t, x != x)
-static const qs_map_fn isnan_reals[2] = {isnan_f32, isnan_f64};
-LOWER(isnan, "", 0, "", 0)
+QS_COLD static int lower_isnan(qs_lower *l) {
+    return qs_lower_map(l, qs_lower_in(l, 0)->dtype == QSIM_FLOAT ? isnan_f32 : isnan_f64, 0, 0);
+}
 
 /* most: the largest number of the type. */
 #define IS_INF(v, most) (((v) > (most) && param[0] != 0) || ((v) < -(most) && param[1] != 0))
 QS_MAP(isinf_f32, float, uint8_t, IS_INF(x, 3.40282347e38f))
 QS_MAP(isinf_f64, double, uint8_t, IS_INF(x, 1.7976931348623157e308))
-static const qs_map_fn isinf_reals[2] = {isinf_f32, isinf_f64};
 QS_COLD static int lower_isinf(qs_lower *l) {
-    return qs_lower_reals(l, isinf_reals, (double)qs_node_int(l->node, "detect_positive", 1),
-                          (double)qs_node_int(l->node, "detect_negative", 1));
+    return qs_lower_map(l, qs_lower_in(l, 0)->dtype == QSIM_FLOAT ? isinf_f32 : isinf_f64,
+                        (double)qs_node_int(l->node, "detect_positive", 1),
+                        (double)qs_node_int(l->node, "detect_negative", 1));
 }
-
-QS_CURVE_LOOP(swish)
 
 static const qs_attr_rule alpha_attrs[] = {{"alpha", QS_ATTR_FLOAT, 1, 0},
                                            {"consumed_inputs", QS_ATTR_INTS, 1, 5}};

@@ -65,7 +65,7 @@ QS_COLD static int infer_not(qs_infer *x) {
 }
 
 QS_COLD static int lower_not(qs_lower *l) {
-    return qs_lower_map(l, not_fns, 0, 0);
+    return qs_lower_map(l, not_fns[qs_lower_in(l, 0)->dtype], 0, 0);
 }
 
 /* ---- BitCast ---- */

@@ -15,9 +15,9 @@ QS_COLD static int infer(qs_infer *x) {
     QS_OP(id, .name = title, .since = from, .min_in = 1, .traits = QS_ELEMENTWISE,                 \
           .kernel = QS_KERNEL_UNARY, .infer = infer, .lower = lower_##id)
 #define CURVE(id, title, from)                                                                     \
-    QS_MAP_REALS(id, qk_##id##64);                                                                 \
+    QS_MAP(id##_f64, double, double, qk_##id##64(x))                                               \
     QS_COLD static int lower_##id(qs_lower *l) {                                                   \
-        return qs_lower_reals(l, id##_reals, 0, 0);                                                \
+        return qs_lower_reals(l, id##_f64, 0, 0);                                                  \
     }                                                                                              \
     ROW(id, title, from)
 
@@ -48,7 +48,7 @@ static void sine(const qk_ew *k, qk_curve f, const float *x, float *y, size_t n)
     }                                                                                              \
     QS_MAP(id##_f64, double, double, qk_##id##64(x))                                               \
     QS_COLD static int lower_##id(qs_lower *l) {                                                   \
-        return qs_curve_lower_reals(l, (qs_curve){id##_curve, {0, 0}}, id##_f64);                  \
+        return qs_curve_lower_by(l, (qs_curve){id##_curve, {0, 0}}, id##_f64);                     \
     }                                                                                              \
     ROW(id, title, 7)
 

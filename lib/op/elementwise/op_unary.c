@@ -10,69 +10,20 @@
 
 #include <math.h>
 
-typedef void (*unary_fn)(const void *x, void *y, size_t n, const double *param);
-
-typedef struct unary_params {
-    unary_fn fn;
-    qk_ew_f32_fn kernel; /* used instead of fn if not NULL */
-    size_t elements, element;
-    double param[2]; /* alpha, beta */
-} unary_params;
-
-typedef struct unary_job {
-    const unary_params *p;
-    const char *x;
-    char *y;
-} unary_job;
-
-static void unary_range(const void *arg, size_t begin, size_t end) {
-    const unary_job *job = arg;
-    size_t at = begin * job->p->element;
-    if (job->p->kernel)
-        job->p->kernel((const float *)(const void *)(job->x + at), (float *)(void *)(job->y + at),
-                       end - begin);
-    else
-        job->p->fn(job->x + at, job->y + at, end - begin, job->p->param);
-}
-
-static void run_unary(const qs_step *s, const qs_frame *f) {
-    const unary_params *p = s->params;
-    unary_job job = {p, qs_step_in(s, f, 0), qs_step_out(s, f, 0)};
-    qs_ranges(f->ctx, p->elements, QS_GRAIN / 8, unary_range, &job);
-}
-
-QS_COLD static int lower_unary(qs_lower *l, unary_fn fn) {
-    const qs_value *x = qs_lower_in(l, 0);
-    unary_params *p = qs_lower_params(l, sizeof(*p));
-    if (!p)
-        return QSIM_E_NOMEM;
-    p->fn = fn;
-    p->elements = qs_value_elements(x);
-    p->element = qs_dtype_bytes(x->dtype);
-    memcpy(p->param, qs_curve_of(l->node).param, sizeof(p->param));
-    l->step->run = run_unary;
-    return QSIM_OK;
-}
-
-QS_COLD static int infer_unary(qs_infer *x, uint32_t types) {
-    int code = qs_infer_type(x, 0, types);
-    return code ? code : qs_infer_like(x, 0, 0);
-}
-
 QS_COLD static int infer_f32(qs_infer *x) {
-    return infer_unary(x, QS_T_FLOAT);
+    return qs_infer_map(x, QS_T_FLOAT, 0);
 }
 QS_COLD static int infer_real(qs_infer *x) {
-    return infer_unary(x, QS_T_REAL);
+    return qs_infer_map(x, QS_T_REAL, 0);
 }
 QS_COLD static int infer_signed(qs_infer *x) {
-    return infer_unary(x, QS_T_REAL | QS_T_SIGNED);
+    return qs_infer_map(x, QS_T_REAL | QS_T_SIGNED, 0);
 }
 QS_COLD static int infer_bool(qs_infer *x) {
-    return infer_unary(x, QS_T(QSIM_BOOL));
+    return qs_infer_map(x, QS_T(QSIM_BOOL), 0);
 }
 QS_COLD static int infer_any(qs_infer *x) {
-    return infer_unary(x, QS_T_ARITH);
+    return qs_infer_map(x, QS_T_ARITH, 0);
 }
 
 #define UNARY(RARE, name, suffix, T, U, expression)                                                \
@@ -113,13 +64,13 @@ QS_COLD static int infer_any(qs_infer *x) {
 
 #define LOWER(name, function)                                                                      \
     QS_COLD static int lower_##name(qs_lower *l) {                                                 \
-        return lower_unary(l, function);                                                           \
+        return qs_lower_map(l, function, 0, 0);                                                    \
     }
 #define LOWER_REAL(name) LOWER(name, DTYPE == QSIM_FLOAT ? name##_f32 : name##_f64)
 /* Floats by the row's curve, doubles by a loop. */
 #define LOWER_CURVE(name)                                                                          \
     QS_COLD static int lower_##name(qs_lower *l) {                                                 \
-        return DTYPE == QSIM_FLOAT ? qs_curve_lower(l) : lower_unary(l, name##_f64);               \
+        return qs_curve_lower(l, name##_f64);                                                      \
     }
 #define DTYPE (qs_lower_in(l, 0)->dtype)
 
@@ -127,19 +78,19 @@ QS_COLD static int infer_any(qs_infer *x) {
 #define RELU(U) (x < 0 ? 0 : x)
 UNARY(QS_COLD, relu, f64, double, double, x < 0 ? 0 : x)
 SIGNED(relu, RELU)
-static const unary_fn relu_fns[] = {[QSIM_DOUBLE] = relu_f64, SIGNED_ROWS(relu)};
+static const qs_map_fn relu_fns[] = {[QSIM_DOUBLE] = relu_f64, SIGNED_ROWS(relu)};
 static void relu_curve(const qk_ew *k, const double *param, const float *x, float *y, size_t n) {
     (void)param;
     k->bound(x, NULL, 0.0f, INFINITY, y, n);
 }
 QS_COLD static int lower_relu(qs_lower *l) {
-    return DTYPE == QSIM_FLOAT ? qs_curve_lower(l) : lower_unary(l, relu_fns[DTYPE]);
+    return qs_curve_lower(l, relu_fns[DTYPE]);
 }
 
 #define NEG(U) ((U)0 - (U)x)
 REALS(neg, -x)
 SIGNED(neg, NEG)
-static const unary_fn neg_fns[] = {REAL_ROWS(neg), SIGNED_ROWS(neg)};
+static const qs_map_fn neg_fns[] = {REAL_ROWS(neg), SIGNED_ROWS(neg)};
 LOWER(neg, neg_fns[DTYPE])
 
 #define ABS(U) (x < 0 ? (U)0 - (U)x : (U)x)
@@ -147,7 +98,7 @@ UNARY(, abs, f32, float, float, fabsf(x))
 UNARY(QS_COLD, abs, f64, double, double, fabs(x))
 SIGNED(abs, ABS)
 UNSIGNED(abs)
-static const unary_fn abs_fns[] = {REAL_ROWS(abs), SIGNED_ROWS(abs), UNSIGNED_ROWS(abs)};
+static const qs_map_fn abs_fns[] = {REAL_ROWS(abs), SIGNED_ROWS(abs), UNSIGNED_ROWS(abs)};
 LOWER(abs, abs_fns[DTYPE])
 
 UNARY(, sqrt, f32, float, float, sqrtf(x))
@@ -163,9 +114,10 @@ UNARY(, reciprocal, f32, float, float, 1.0f / x)
 UNARY(QS_COLD, reciprocal, f64, double, double, 1.0 / x)
 LOWER_REAL(reciprocal)
 
-UNARY(QS_COLD, log, f32, float, double, qk_log64((double)x))
 UNARY(QS_COLD, log, f64, double, double, qk_log64(x))
-LOWER_REAL(log)
+QS_COLD static int lower_log(qs_lower *l) {
+    return qs_lower_reals(l, log_f64, 0, 0);
+}
 
 REALS(sign, x > 0 ? 1 : x < 0 ? -1 : x)
 #define SIGN(U) (x > 0 ? 1 : x < 0 ? -1 : 0)
@@ -174,15 +126,14 @@ UNARY(QS_COLD, sign, u8, uint8_t, uint8_t, x > 0)
 UNARY(QS_COLD, sign, u16, uint16_t, uint16_t, x > 0)
 UNARY(QS_COLD, sign, u32, uint32_t, uint32_t, x > 0)
 UNARY(QS_COLD, sign, u64, uint64_t, uint64_t, x > 0)
-static const unary_fn sign_fns[] = {REAL_ROWS(sign), SIGNED_ROWS(sign), UNSIGNED_ROWS(sign)};
+static const qs_map_fn sign_fns[] = {REAL_ROWS(sign), SIGNED_ROWS(sign), UNSIGNED_ROWS(sign)};
 LOWER(sign, sign_fns[DTYPE])
 
 #define ROUNDING(name, which, expression)                                                          \
     UNARY(QS_COLD, name, f64, double, double, expression)                                          \
     QS_CURVE_MAP(name, which, 0, 0, 0)                                                             \
     QS_COLD static int lower_##name(qs_lower *l) {                                                 \
-        return DTYPE == QSIM_FLOAT ? qs_curve_lower_by(l, (qs_curve){name##_curve, {0, 0}})        \
-                                   : lower_unary(l, name##_f64);                                   \
+        return qs_curve_lower_by(l, (qs_curve){name##_curve, {0, 0}}, name##_f64);                 \
     }
 ROUNDING(floor, QK_FLOOR, floor(x))
 ROUNDING(ceil, QK_CEIL, ceil(x))
@@ -248,18 +199,17 @@ KERNEL(erf, erf_f64_of(x))
 UNARY(QS_COLD, gelu, f64, double, double, 0.5 * x * (1 + erf_f64_of(x * 0.70710678118654752440)))
 UNARY(QS_COLD, gelu_tanh, f64, double, double,
       0.5 * x * (1 + qk_tanh64(0.79788456080286535588 * (x + 0.044715 * x * x * x))))
+QS_CURVE_KERNEL(gelu)
+QS_CURVE_KERNEL(gelu_tanh)
 QS_COLD static int lower_gelu(qs_lower *l) {
-    const qk_ew *k = l->ctx->kernels->ew;
     const bool by_tanh = qs_node_string_is(l->node, "approximate", "tanh", false);
-    const int code = lower_unary(l, by_tanh ? gelu_tanh_f64 : gelu_f64);
-    if (!code && DTYPE == QSIM_FLOAT)
-        ((unary_params *)(uintptr_t)l->step->params)->kernel = by_tanh ? k->gelu_tanh : k->gelu;
-    return code;
+    const qs_curve curve = {by_tanh ? gelu_tanh_curve : gelu_curve, {0, 0}};
+    return qs_curve_lower_by(l, curve, by_tanh ? gelu_tanh_f64 : gelu_f64);
 }
 
 QS_COLD static int infer_gelu(qs_infer *x) {
     const int code = qs_infer_word(x, "approximate", "none|tanh", &(int32_t){0});
-    return code ? code : infer_unary(x, QS_T_REAL);
+    return code ? code : qs_infer_map(x, QS_T_REAL, 0);
 }
 
 static const qs_attr_rule plain_attrs[] = {{"consumed_inputs", QS_ATTR_INTS, 1, 5}};
