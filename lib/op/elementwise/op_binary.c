@@ -38,7 +38,12 @@ typedef void (*binary_fn)(const void *a, size_t sa, const void *b, size_t sb, vo
             y[i] = OP(T, U, c, b[i * sb]);                                                         \
     }
 
-#define BINARY(RARE, name, suffix, T, U, OP)                                                       \
+/* Of types that are rare. */
+#define LOOP(T, U, OP)                                                                             \
+    for (size_t i = 0; i < n; i++)                                                                 \
+        y[i] = OP(T, U, a[i * sa], b[i * sb]);
+
+#define BINARY(RARE, name, suffix, T, U, OP, LOOPS)                                                \
     RARE static void name##_##suffix(const void *va, size_t sa, const void *vb, size_t sb,         \
                                      void *vy, size_t n, const float *limit) {                     \
         const T *a = va, *b = vb;                                                                  \
@@ -48,18 +53,18 @@ typedef void (*binary_fn)(const void *a, size_t sa, const void *b, size_t sb, vo
     }
 
 #define SIGNED(name, OP)                                                                           \
-    BINARY(QS_COLD, name, s8, int8_t, uint32_t, OP)                                                \
-    BINARY(QS_COLD, name, s16, int16_t, uint32_t, OP)                                              \
-    BINARY(QS_COLD, name, s32, int32_t, uint32_t, OP)                                              \
-    BINARY(QS_COLD, name, s64, int64_t, uint64_t, OP)
+    BINARY(QS_COLD, name, s8, int8_t, uint32_t, OP, LOOP)                                          \
+    BINARY(QS_COLD, name, s16, int16_t, uint32_t, OP, LOOP)                                        \
+    BINARY(QS_COLD, name, s32, int32_t, uint32_t, OP, LOOP)                                        \
+    BINARY(QS_COLD, name, s64, int64_t, uint64_t, OP, LOOP)
 #define UNSIGNED(name, OP)                                                                         \
-    BINARY(QS_COLD, name, u8, uint8_t, uint32_t, OP)                                               \
-    BINARY(QS_COLD, name, u16, uint16_t, uint32_t, OP)                                             \
-    BINARY(QS_COLD, name, u32, uint32_t, uint32_t, OP)                                             \
-    BINARY(QS_COLD, name, u64, uint64_t, uint64_t, OP)
+    BINARY(QS_COLD, name, u8, uint8_t, uint32_t, OP, LOOP)                                         \
+    BINARY(QS_COLD, name, u16, uint16_t, uint32_t, OP, LOOP)                                       \
+    BINARY(QS_COLD, name, u32, uint32_t, uint32_t, OP, LOOP)                                       \
+    BINARY(QS_COLD, name, u64, uint64_t, uint64_t, OP, LOOP)
 #define FLOATS(name, OP)                                                                           \
-    BINARY(, name, f32, float, float, OP)                                                          \
-    BINARY(QS_COLD, name, f64, double, double, OP)
+    BINARY(, name, f32, float, float, OP, LOOPS)                                                   \
+    BINARY(QS_COLD, name, f64, double, double, OP, LOOP)
 
 /* Except for quotients, unsigned functions give the bits of signed ones. */
 FLOATS(add, ADD)
@@ -203,18 +208,18 @@ static const qs_attr_rule clamp_attrs[] = {{"lo", QS_ATTR_FLOAT, 0, 0},
 
 QS_OP(add, .name = "Add", .min_in = 2, QS_ATTRS(qs_legacy_attrs),
       .traits = QS_ELEMENTWISE | QS_TAKES_BOUNDS | QS_ADDS, .kind = QS_KIND_ARITHMETIC,
-      .kind_inputs = 2, .kernel = QS_KERNEL_BINARY, .infer = infer_binary,
-      QS_MORE(QS_HISTORY(.upgrade = qs_upgrade_legacy)), .lower = lower_add);
+      .kind_inputs = 2, .kernel = QS_KERNEL_BINARY, .infer = infer_binary, .more = &qs_legacy_more,
+      .lower = lower_add);
 QS_OP(sub, .name = "Sub", .min_in = 2, QS_ATTRS(qs_legacy_attrs), .traits = QS_ELEMENTWISE,
-      .kernel = QS_KERNEL_BINARY, .infer = infer_binary,
-      QS_MORE(QS_HISTORY(.upgrade = qs_upgrade_legacy)), .lower = lower_sub);
+      .kernel = QS_KERNEL_BINARY, .infer = infer_binary, .more = &qs_legacy_more,
+      .lower = lower_sub);
 QS_OP(mul, .name = "Mul", .min_in = 2, QS_ATTRS(qs_legacy_attrs),
       .traits = QS_ELEMENTWISE | QS_SCALES, .kind = QS_KIND_ARITHMETIC, .kind_inputs = 2,
-      .kernel = QS_KERNEL_BINARY, .infer = infer_binary,
-      QS_MORE(QS_HISTORY(.upgrade = qs_upgrade_legacy)), .lower = lower_mul);
+      .kernel = QS_KERNEL_BINARY, .infer = infer_binary, .more = &qs_legacy_more,
+      .lower = lower_mul);
 QS_OP(div, .name = "Div", .min_in = 2, QS_ATTRS(qs_legacy_attrs),
       .traits = QS_ELEMENTWISE | QS_DIVIDES, .kind = QS_KIND_ARITHMETIC, .kernel = QS_KERNEL_BINARY,
-      .infer = infer_binary, QS_MORE(QS_HISTORY(.upgrade = qs_upgrade_legacy)), .lower = lower_div);
+      .infer = infer_binary, .more = &qs_legacy_more, .lower = lower_div);
 QS_OP(qsim_add, .domain = QS_DOMAIN_QSIM, .name = "Add", .min_in = 2, QS_ATTRS(clamp_attrs),
       .traits = QS_ELEMENTWISE, .kernel = QS_KERNEL_BINARY, .infer = infer_binary,
       .lower = lower_add);

@@ -3,25 +3,11 @@
 #include "op/elementwise/floats.h"
 #include "op/elementwise/pairs.h"
 
-static void less_f32(const void *a, size_t sa, const void *b, size_t sb, void *y, size_t n) {
-    qs_compare_floats(QS_LESS, a, sa, b, sb, y, n);
-}
-static void greater_f32(const void *a, size_t sa, const void *b, size_t sb, void *y, size_t n) {
-    qs_compare_floats(QS_LESS, b, sb, a, sa, y, n);
-}
-static void less_or_equal_f32(const void *a, size_t sa, const void *b, size_t sb, void *y,
-                              size_t n) {
-    qs_compare_floats(QS_LESS_OR_EQUAL, a, sa, b, sb, y, n);
-}
-static void greater_or_equal_f32(const void *a, size_t sa, const void *b, size_t sb, void *y,
-                                 size_t n) {
-    qs_compare_floats(QS_LESS_OR_EQUAL, b, sb, a, sa, y, n);
-}
-static void same_f32(const void *a, size_t sa, const void *b, size_t sb, void *y, size_t n) {
-    qs_compare_floats(QS_SAME, a, sa, b, sb, y, n);
-}
-
-#define TYPES(name, op)                                                                            \
+#define TYPES(name, op, floats)                                                                    \
+    static void name##_f32(const void *a, size_t sa, const void *b, size_t sb, void *y,            \
+                           size_t n) {                                                             \
+        qs_compare_floats(floats, a, sa, b, sb, y, n);                                             \
+    }                                                                                              \
     QS_PAIR(QS_COLD, name##_f64, double, double, uint8_t, a op b)                                  \
     QS_PAIR(QS_COLD, name##_s8, int8_t, int8_t, uint8_t, a op b)                                   \
     QS_PAIR(QS_COLD, name##_s16, int16_t, int16_t, uint8_t, a op b)                                \
@@ -35,16 +21,20 @@ static void same_f32(const void *a, size_t sa, const void *b, size_t sb, void *y
         [QSIM_FLOAT] = name##_f32, [QSIM_DOUBLE] = name##_f64, [QSIM_INT8] = name##_s8,            \
         [QSIM_INT16] = name##_s16, [QSIM_INT32] = name##_s32,  [QSIM_INT64] = name##_s64,          \
         [QSIM_UINT8] = name##_u8,  [QSIM_UINT16] = name##_u16, [QSIM_UINT32] = name##_u32,         \
-        [QSIM_UINT64] = name##_u64};                                                               \
-    static int lower_##name(qs_lower *l) {                                                         \
-        return qs_lower_pair(l, name##_fns[qs_lower_in(l, 0)->dtype]);                             \
-    }
+        [QSIM_UINT64] = name##_u64};
 
-TYPES(greater, >)
-TYPES(less, <)
-TYPES(greater_or_equal, >=)
-TYPES(less_or_equal, <=)
-TYPES(same, ==)
+TYPES(less, <, QS_LESS)
+TYPES(less_or_equal, <=, QS_LESS_OR_EQUAL)
+TYPES(same, ==, QS_SAME)
+#define LOWER(name, lower, rule)                                                                   \
+    QS_COLD static int lower_##name(qs_lower *l) {                                                 \
+        return lower(l, rule##_fns[qs_lower_in(l, 0)->dtype]);                                     \
+    }
+LOWER(same, qs_lower_pair, same)
+LOWER(less, qs_lower_pair, less)
+LOWER(less_or_equal, qs_lower_pair, less_or_equal)
+LOWER(greater, qs_lower_swapped, less)
+LOWER(greater_or_equal, qs_lower_swapped, less_or_equal)
 
 #define TRUTHS(name, op)                                                                           \
     QS_PAIR(, name##_b8, uint8_t, uint8_t, uint8_t, !!a op !!b)                                    \
@@ -81,25 +71,22 @@ QS_COLD static int infer_logic(qs_infer *x) {
 }
 
 QS_OP(and, .name = "And", .min_in = 2, QS_ATTRS(qs_legacy_attrs), .traits = QS_ELEMENTWISE,
-      .kernel = QS_KERNEL_LOGIC, .infer = infer_logic,
-      QS_MORE(QS_HISTORY(.upgrade = qs_upgrade_legacy)), .lower = lower_and);
+      .kernel = QS_KERNEL_LOGIC, .infer = infer_logic, .more = &qs_legacy_more, .lower = lower_and);
 QS_OP(equal, .name = "Equal", .min_in = 2, QS_ATTRS(qs_legacy_attrs), .traits = QS_ELEMENTWISE,
-      .kernel = QS_KERNEL_COMPARE, .infer = infer_equal,
-      QS_MORE(QS_HISTORY(.upgrade = qs_upgrade_legacy)), .lower = lower_equal);
+      .kernel = QS_KERNEL_COMPARE, .infer = infer_equal, .more = &qs_legacy_more,
+      .lower = lower_equal);
 QS_OP(greater, .name = "Greater", .min_in = 2, QS_ATTRS(qs_legacy_attrs), .traits = QS_ELEMENTWISE,
-      .kernel = QS_KERNEL_COMPARE, .infer = infer_order,
-      QS_MORE(QS_HISTORY(.upgrade = qs_upgrade_legacy)), .lower = lower_greater);
+      .kernel = QS_KERNEL_COMPARE, .infer = infer_order, .more = &qs_legacy_more,
+      .lower = lower_greater);
 QS_OP(greater_or_equal, .name = "GreaterOrEqual", .since = 12, .min_in = 2,
       .traits = QS_ELEMENTWISE, .kernel = QS_KERNEL_COMPARE, .infer = infer_order,
       .lower = lower_greater_or_equal);
 QS_OP(less, .name = "Less", .min_in = 2, QS_ATTRS(qs_legacy_attrs), .traits = QS_ELEMENTWISE,
-      .kernel = QS_KERNEL_COMPARE, .infer = infer_order,
-      QS_MORE(QS_HISTORY(.upgrade = qs_upgrade_legacy)), .lower = lower_less);
+      .kernel = QS_KERNEL_COMPARE, .infer = infer_order, .more = &qs_legacy_more,
+      .lower = lower_less);
 QS_OP(less_or_equal, .name = "LessOrEqual", .since = 12, .min_in = 2, .traits = QS_ELEMENTWISE,
       .kernel = QS_KERNEL_COMPARE, .infer = infer_order, .lower = lower_less_or_equal);
 QS_OP(or, .name = "Or", .min_in = 2, QS_ATTRS(qs_legacy_attrs), .traits = QS_ELEMENTWISE,
-      .kernel = QS_KERNEL_LOGIC, .infer = infer_logic,
-      QS_MORE(QS_HISTORY(.upgrade = qs_upgrade_legacy)), .lower = lower_or);
+      .kernel = QS_KERNEL_LOGIC, .infer = infer_logic, .more = &qs_legacy_more, .lower = lower_or);
 QS_OP(xor, .name = "Xor", .min_in = 2, QS_ATTRS(qs_legacy_attrs), .traits = QS_ELEMENTWISE,
-      .kernel = QS_KERNEL_LOGIC, .infer = infer_logic,
-      QS_MORE(QS_HISTORY(.upgrade = qs_upgrade_legacy)), .lower = lower_xor);
+      .kernel = QS_KERNEL_LOGIC, .infer = infer_logic, .more = &qs_legacy_more, .lower = lower_xor);

@@ -114,8 +114,7 @@ QS_COLD static int lower_pow(qs_lower *l) {
 }
 
 QS_OP(pow, .name = "Pow", .min_in = 2, QS_ATTRS(qs_legacy_attrs), .traits = QS_ELEMENTWISE,
-      .kernel = QS_KERNEL_POW, .infer = infer_pow,
-      QS_MORE(QS_HISTORY(.upgrade = qs_upgrade_legacy)), .lower = lower_pow);
+      .kernel = QS_KERNEL_POW, .infer = infer_pow, .more = &qs_legacy_more, .lower = lower_pow);
 
 /* ---- PRelu ---- */
 

@@ -14,6 +14,7 @@ typedef struct pair_job {
     const pair_params *p;
     const char *a, *b;
     char *y;
+    bool swapped; /* fn's a is input 1 */
 } pair_job;
 
 /* ---- broadcasting before version 7 ---- */
@@ -38,7 +39,7 @@ QS_COLD bool qs_legacy_operand(const qs_node *n, const qs_value *a, const qs_val
     return true;
 }
 
-QS_COLD int qs_upgrade_legacy(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
+QS_COLD static int upgrade_legacy(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
     qs_node *n = &g->nodes[node];
     qs_value wide;
     qs_dim dims[QSIM_MAX_RANK];
@@ -61,6 +62,8 @@ QS_COLD int qs_upgrade_legacy(qs_graph *g, qs_id node, int32_t to, qsim_error *e
         axes[i] = rank + i;
     return qs_upgrade_unsqueeze(g, node, to, axes, count, error);
 }
+
+const qs_op_more qs_legacy_more = {QS_HISTORY(.upgrade = upgrade_legacy)};
 
 /* ---- rules and steps ---- */
 
@@ -91,20 +94,32 @@ static void pair_rows(const void *arg, size_t begin, size_t end) {
             const char *a = job->a + (oa + at * l->inner_a) * p->a;
             const char *b = job->b + (ob + at * l->inner_b) * p->b;
             char *y = job->y + (r * l->inner + at) * p->y;
-            if (p->fn)
-                p->fn(a, l->inner_a, b, l->inner_b, y, n);
-            else
+            if (p->of_types)
                 p->of_types(p->types, a, l->inner_a, b, l->inner_b, y, n);
+            else if (job->swapped)
+                p->fn(b, l->inner_b, a, l->inner_a, y, n);
+            else
+                p->fn(a, l->inner_a, b, l->inner_b, y, n);
         }
     }
 }
 
-static void run_pair(const qs_step *s, const qs_frame *f) {
+static void run(const qs_step *s, const qs_frame *f, bool swapped) {
     const pair_params *p = s->params;
-    pair_job job = {f->ctx, p, qs_step_in(s, f, 0), qs_step_in(s, f, 1), qs_step_out(s, f, 0)};
+    pair_job job = {f->ctx, p, qs_step_in(s, f, 0), qs_step_in(s, f, 1), qs_step_out(s, f, 0),
+                    swapped};
     qs_ranges(f->ctx, p->loops.rows, QS_GRAIN / 8 / (p->loops.inner + 1) + 1, pair_rows, &job);
 }
 
+static void run_pair(const qs_step *s, const qs_frame *f) {
+    run(s, f, false);
+}
+
+static void run_swapped(const qs_step *s, const qs_frame *f) {
+    run(s, f, true);
+}
+
+/* b: input 1, maybe with another shape. */
 QS_COLD static int lower_of(qs_lower *l, qs_pair_fn fn, qs_types_fn of_types, const qs_value *b) {
     const qs_value *a = qs_lower_in(l, 0), *y = qs_lower_out(l, 0);
     pair_params *p = qs_lower_params(l, sizeof(*p));
@@ -131,6 +146,12 @@ QS_COLD static int lower(qs_lower *l, qs_pair_fn fn, qs_types_fn of_types) {
 
 QS_COLD int qs_lower_pair(qs_lower *l, qs_pair_fn fn) {
     return lower(l, fn, NULL);
+}
+
+QS_COLD int qs_lower_swapped(qs_lower *l, qs_pair_fn fn) {
+    const int code = lower(l, fn, NULL);
+    l->step->run = run_swapped;
+    return code;
 }
 
 QS_COLD int qs_lower_types(qs_lower *l, qs_types_fn of_types) {

@@ -29,8 +29,9 @@ typedef void (*qs_types_fn)(const int32_t types[2], const void *a, size_t sa, co
 /* Gives output 0 the type `dtype` and the shape of both inputs broadcast. */
 int qs_infer_pair(qs_infer *x, int32_t dtype);
 
-/* Lowers to a step that applies fn to inputs 0 and 1. */
+/* Lower to a step that applies fn to inputs 0 and 1; swapped: to 1 and 0. */
 int qs_lower_pair(qs_lower *l, qs_pair_fn fn);
+int qs_lower_swapped(qs_lower *l, qs_pair_fn fn);
 int qs_lower_types(qs_lower *l, qs_types_fn fn);
 
 /* The same with the shape of b for input 1. */
@@ -45,7 +46,7 @@ int qs_lower_pair_of(qs_lower *l, qs_pair_fn fn, const qs_value *b);
 extern const qs_attr_rule qs_legacy_attrs[3];
 bool qs_legacy_operand(const qs_node *n, const qs_value *a, const qs_value *b, qs_value *wide,
                        qs_dim dims[QSIM_MAX_RANK]);
-/* To version 7: an Unsqueeze adds those axes of size 1. */
-int qs_upgrade_legacy(qs_graph *g, qs_id node, int32_t to, qsim_error *error);
+/* Upgrades to version 7: an Unsqueeze adds those axes of size 1. */
+extern const qs_op_more qs_legacy_more;
 
 #endif
