@@ -129,11 +129,10 @@ static void share_chunk(qs_deferred *d, const qs_plan *plan, qs_id value, qs_id 
 static int no_memory(const qsim_run *run, const qs_node *n, size_t bytes, int code,
                      qsim_error *error) {
     if (code == QSIM_E_LIMIT)
-        return qs_fail(error, code,
-                       "%s: %zu bytes exceed the limit of activations, %zu (node '%s', %s)",
-                       run->session->name, bytes, QS_ARENA_LIMIT, n->name, n->op_type);
-    return qs_fail(error, code, "%s: out of memory for %zu bytes (node '%s', %s)",
-                   run->session->name, bytes, n->name, n->op_type);
+        return qs_node_fail(error, code, run->session->name, n,
+                            "%zu bytes exceed the limit of activations, %zu", bytes,
+                            QS_ARENA_LIMIT);
+    return qs_node_fail(error, code, run->session->name, n, "out of memory for %zu bytes", bytes);
 }
 
 static int alloc_value(qsim_run *run, qs_plan *plan, const qs_node *n, qs_id value, size_t bytes,
@@ -244,10 +243,9 @@ static int infer_and_lower(const qsim_run *run, qs_plan *plan, qs_deferred_node 
         code = qs_eval_bound(&e, dn->node);
     if (!code && !qs_plan_knows_sizes(plan, n)) {
         const bool list = n->op->traits & QS_MAKES_SEQUENCE;
-        code = qs_fail(error, list ? QSIM_E_UNSUPPORTED : QSIM_E_LIMIT, "%s: %s (node '%s', %s)",
-                       s->name,
-                       list ? "input ranks must be in the file" : "a size is unknown or too large",
-                       n->name, n->op_type);
+        code = qs_node_fail(error, list ? QSIM_E_UNSUPPORTED : QSIM_E_LIMIT, s->name, n, "%s",
+                            list ? "input ranks must be in the file"
+                                 : "a size is unknown or too large");
     }
     if (!code)
         code = qs_eval_lower(&e, dn->node, s->packed[dn->node], &dn->step, &dn->alias);
@@ -270,7 +268,7 @@ static int lower_node(const qsim_run *run, qs_plan *plan, qs_deferred_node *dn, 
         fixed |= 1u << k;
     }
     if (code == QSIM_E_NOMEM)
-        qs_fail(error, code, "%s: out of memory (node '%s', %s)", s->name, n->name, n->op_type);
+        qs_node_fail(error, code, s->name, n, "out of memory");
     if (!code)
         code = infer_and_lower(run, plan, dn, error);
     for (int32_t k = 0; k < n->input_count && k < 32; k++)
@@ -388,8 +386,8 @@ int qs_deferred_output(qs_flow_call *c, int32_t index, int32_t dtype, int32_t ra
     qs_dim *own = c->node->dims[index];
     size_t bytes;
     if (qsim_tensor_size(dtype, rank, dims, NULL, &bytes))
-        return qs_fail(c->error, QSIM_E_LIMIT, "%s: '%s' is too large (node '%s', %s)",
-                       c->run->session->name, v->name, c->n->name, c->n->op_type);
+        return qs_node_fail(c->error, QSIM_E_LIMIT, c->run->session->name, c->n,
+                            "'%s' is too large", v->name);
     for (int32_t i = 0; i < rank; i++)
         own[i] = (qs_dim){dims[i], NULL};
     v->dtype = dtype;

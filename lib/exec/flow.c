@@ -9,8 +9,7 @@
 #include "tensor/shape.h"
 
 int qs_flow_fail(const qs_flow_call *c, int code, const char *what) {
-    return qs_fail(c->error, code, "%s: %s (node '%s', %s)", c->run->session->name, what,
-                   c->n->name, c->n->op_type);
+    return qs_node_fail(c->error, code, c->run->session->name, c->n, "%s", what);
 }
 
 /* ---- life ---- */

@@ -5,8 +5,7 @@
 #include "base/ctx.h"
 
 static int no_memory(const qsim_session *s, const qs_node *n, qsim_error *error) {
-    return qs_fail(error, QSIM_E_NOMEM, "%s: out of memory for a subgraph (node '%s', %s)", s->name,
-                   n->name, n->op_type);
+    return qs_node_fail(error, QSIM_E_NOMEM, s->name, n, "out of memory for a subgraph");
 }
 
 /* Fills body->source. */

@@ -220,11 +220,17 @@ void qs_node_set_input(qs_graph *g, qs_id node, int32_t index, qs_id value);
 int qs_node_grow_inputs(qs_graph *g, qs_id node, int32_t count);
 void qs_graph_remove_node(qs_graph *g, qs_id node);
 
+/* Fails with "MODEL: what is wrong (node 'NAME', Operator)". */
+int qs_node_fail(qsim_error *error, int code, const char *model, const qs_node *n,
+                 const char *format, ...) QS_PRINTF(5, 6);
+
 const qs_attr *qs_node_attr(const qs_node *n, const char *name); /* NULL if absent */
 int64_t qs_node_int(const qs_node *n, const char *name, int64_t fallback);
 float qs_node_float(const qs_node *n, const char *name, float fallback);
-bool qs_node_is(const qs_node *n, const char *domain, const char *op_type); /* and not removed */
-qs_id qs_node_input(const qs_node *n, int32_t index);                       /* QS_NONE: left out */
+/* Whether a node has this operator, and is not removed; of ai.onnx. */
+bool qs_node_is(const qs_node *n, const char *domain, const char *op_type);
+bool qs_node_is_onnx(const qs_node *n, const char *op_type);
+qs_id qs_node_input(const qs_node *n, int32_t index); /* QS_NONE: left out */
 /* An input that is a constant; NULL: it is left out or computed. */
 const qs_const *qs_node_const(const qs_graph *g, const qs_node *n, int32_t index);
 

@@ -2,6 +2,19 @@
 /* Attributes and inputs of nodes. */
 #include "graph/graph.h"
 
+#include <stdarg.h>
+#include <stdio.h>
+
+int qs_node_fail(qsim_error *error, int code, const char *model, const qs_node *n,
+                 const char *format, ...) {
+    char what[320];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof(what), format, args);
+    va_end(args);
+    return qs_fail(error, code, "%s: %s (node '%s', %s)", model, what, n->name, n->op_type);
+}
+
 const qs_attr *qs_node_attr(const qs_node *n, const char *name) {
     for (int32_t i = 0; i < n->attr_count; i++)
         if (qs_same(n->attrs[i].name, name))
@@ -21,6 +34,10 @@ float qs_node_float(const qs_node *n, const char *name, float fallback) {
 
 bool qs_node_is(const qs_node *n, const char *domain, const char *op_type) {
     return !n->removed && qs_same(n->op_type, op_type) && qs_same(n->domain, domain);
+}
+
+bool qs_node_is_onnx(const qs_node *n, const char *op_type) {
+    return qs_node_is(n, "", op_type);
 }
 
 qs_id qs_node_input(const qs_node *n, int32_t index) {

@@ -249,9 +249,8 @@ static int check_nodes(const qsim_model *m, qsim_error *error) {
             return qs_fail(error, QSIM_E_STATE, "%s: an internal operator cannot be saved (%s)",
                            m->name, n->op_type);
         if (qs_graph_import(m->graph, n->domain) == 0 && !m->source)
-            return qs_fail(error, QSIM_E_GRAPH,
-                           "%s: the model does not import the domain '%s' (node '%s', %s)", m->name,
-                           n->domain, n->name, n->op_type);
+            return qs_node_fail(error, QSIM_E_GRAPH, m->name, n,
+                                "the model does not import the domain '%s'", n->domain);
     }
     return QSIM_OK;
 }

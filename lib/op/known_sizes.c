@@ -101,13 +101,13 @@ static int32_t read_shape(const reading *r, const qs_node *n, qs_dim *out) {
 }
 
 static int32_t read_made(reading *r, const qs_node *n, qs_dim *out) {
-    if (qs_node_is(n, "", "Shape"))
+    if (qs_node_is_onnx(n, "Shape"))
         return read_shape(r, n, out);
-    if (qs_node_is(n, "", "Concat"))
+    if (qs_node_is_onnx(n, "Concat"))
         return concat(r, n, out);
-    const bool same = qs_node_is(n, "", "Identity") || qs_node_is(n, "", "Squeeze") ||
-                      qs_node_is(n, "", "Unsqueeze") || qs_node_is(n, "", "Cast");
-    const bool gathers = qs_node_is(n, "", "Gather"), slices = qs_node_is(n, "", "Slice");
+    const bool same = qs_node_is_onnx(n, "Identity") || qs_node_is_onnx(n, "Squeeze") ||
+                      qs_node_is_onnx(n, "Unsqueeze") || qs_node_is_onnx(n, "Cast");
+    const bool gathers = qs_node_is_onnx(n, "Gather"), slices = qs_node_is_onnx(n, "Slice");
     const int32_t count = same || gathers || slices ? read_list(r, n->inputs[0], out) : -1;
     return count < 0 ? -1
            : gathers ? gather(r, n, out, count)

@@ -15,8 +15,7 @@ bool qs_value_size(const qs_value *v, size_t *elements, size_t *bytes) {
 }
 
 static int no_memory(const qs_eval *e, const qs_node *n) {
-    return qs_fail(e->error, QSIM_E_NOMEM, "%s: out of memory (node '%s', %s)", e->model, n->name,
-                   n->op_type);
+    return qs_node_fail(e->error, QSIM_E_NOMEM, e->model, n, "out of memory");
 }
 
 /*
@@ -28,15 +27,14 @@ static int check_stated(const qs_eval *e, const qs_node *n, const qs_value *v,
     if (v->rank < 0 || v->is_output)
         return QSIM_OK;
     if (v->rank != found->rank)
-        return qs_fail(e->error, QSIM_E_SHAPE,
-                       "%s: '%s' has rank %d, the model states %d (node '%s', %s)", e->model,
-                       v->name, (int)found->rank, (int)v->rank, n->name, n->op_type);
+        return qs_node_fail(e->error, QSIM_E_SHAPE, e->model, n,
+                            "'%s' has rank %d, the model states %d", v->name, (int)found->rank,
+                            (int)v->rank);
     for (int32_t i = 0; i < v->rank; i++)
         if (v->dims[i].size >= 0 && v->dims[i].size != found->dims[i].size)
-            return qs_fail(e->error, QSIM_E_SHAPE,
-                           "%s: axis %d of '%s' is %lld, the model states %lld (node '%s', %s)",
-                           e->model, (int)i, v->name, (long long)found->dims[i].size,
-                           (long long)v->dims[i].size, n->name, n->op_type);
+            return qs_node_fail(e->error, QSIM_E_SHAPE, e->model, n,
+                                "axis %d of '%s' is %lld, the model states %lld", (int)i, v->name,
+                                (long long)found->dims[i].size, (long long)v->dims[i].size);
     return QSIM_OK;
 }
 
@@ -115,8 +113,7 @@ int qs_eval_lower(const qs_eval *e, qs_id node, const void *packed, qs_step *ste
     int code = n->op->lower(&l);
     *alias = l.alias;
     if (!code && !l.alias && !step->run)
-        return qs_fail(e->error, QSIM_E_INTERNAL, "%s: no step was made (node '%s', %s)", e->model,
-                       n->name, n->op_type);
+        return qs_node_fail(e->error, QSIM_E_INTERNAL, e->model, n, "no step was made");
     return code;
 }
 

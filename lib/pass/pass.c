@@ -119,12 +119,12 @@ void qs_pass_set_output(qs_pass *p, qs_id node, int32_t index, qs_id value) {
 
 qs_id qs_pass_producer(const qs_graph *g, qs_id value, const char *op_type) {
     qs_id id = value < 0 ? QS_NONE : g->values[value].producer;
-    return id != QS_NONE && qs_node_is(&g->nodes[id], "", op_type) ? id : QS_NONE;
+    return id != QS_NONE && qs_node_is_onnx(&g->nodes[id], op_type) ? id : QS_NONE;
 }
 
 qs_id qs_pass_reader(const qs_graph *g, const qs_uses *uses, qs_id value, const char *op_type) {
     const qs_id id = qs_only_reader(g, uses, value);
-    return id != QS_NONE && qs_node_is(&g->nodes[id], "", op_type) ? id : QS_NONE;
+    return id != QS_NONE && qs_node_is_onnx(&g->nodes[id], op_type) ? id : QS_NONE;
 }
 
 bool qs_node_is_constant(const qs_graph *g, const qs_node *n, int32_t first, int32_t end) {

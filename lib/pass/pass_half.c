@@ -159,7 +159,7 @@ static int widen(halves *h, qs_id id) {
  */
 static bool rounds_float(const halves *h, const qs_node *n) {
     const qs_id x = qs_node_input(n, 0);
-    if (!qs_node_is(n, "", "Cast") || !is_half_value(h, n->outputs[0]))
+    if (!qs_node_is_onnx(n, "Cast") || !is_half_value(h, n->outputs[0]))
         return false;
     return is_half_value(h, x) ? h->computed[x] && h->type[x] == h->type[n->outputs[0]]
                                : h->g->values[x].dtype == QSIM_FLOAT;

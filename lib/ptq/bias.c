@@ -352,7 +352,7 @@ static qs_id bias_add(const qs_quantizer *q, qs_id node, size_t channels, int32_
         return QS_NONE;
     const qs_id add = q->uses.nodes[q->uses.start[y]];
     const qs_node *n = &g->nodes[add];
-    if (!qs_node_is(n, "", "Add") || n->inputs[0] == n->inputs[1])
+    if (!qs_node_is_onnx(n, "Add") || n->inputs[0] == n->inputs[1])
         return QS_NONE;
     *operand = n->inputs[0] == y;
     const qs_const *c = qs_node_const(g, n, *operand);

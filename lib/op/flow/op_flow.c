@@ -291,7 +291,7 @@ qs_id qs_loop_appended(const qs_node *loop, int32_t state) {
     const qs_graph *g = qs_node_subgraph(loop, "body")->graph;
     const qs_id maker = g->values[g->outputs[state + 1]].producer, fed = g->inputs[state + 2];
     const qs_node *n = maker == QS_NONE ? NULL : &g->nodes[maker];
-    return n && qs_node_is(n, "", "SequenceInsert") && n->inputs[0] == fed &&
+    return n && qs_node_is_onnx(n, "SequenceInsert") && n->inputs[0] == fed &&
                    qs_node_input(n, 2) == QS_NONE && !reads_state(g, fed, maker)
                ? n->inputs[1]
                : QS_NONE;

@@ -140,18 +140,16 @@ QS_COLD static bool constant_rules(qs_pack *p, const qs_i8_roles *r, qs_i8_rules
 }
 
 QS_COLD static int pack_fail(qs_pack *p, int code, const char *what) {
-    return qs_fail(p->error, code, "%s: %s (node '%s', %s)", p->model, what, p->node->name,
-                   p->node->op_type);
+    return qs_node_fail(p->error, code, p->model, p->node, "%s", what);
 }
 
 QS_COLD static int prove_fail(qs_pack *p, int32_t column, int64_t bound) {
     if (bound == 0)
-        return qs_fail(p->error, QSIM_E_VALUE,
-                       "%s: the multiplier of output channel %d is not finite (node '%s', %s)",
-                       p->model, (int)column, p->node->name, p->node->op_type);
-    return qs_fail(p->error, QSIM_E_UNSUPPORTED,
-                   "%s: sums of output channel %d may reach %lld and leave int32 (node '%s', %s)",
-                   p->model, (int)column, (long long)bound, p->node->name, p->node->op_type);
+        return qs_node_fail(p->error, QSIM_E_VALUE, p->model, p->node,
+                            "the multiplier of output channel %d is not finite", (int)column);
+    return qs_node_fail(p->error, QSIM_E_UNSUPPORTED, p->model, p->node,
+                        "sums of output channel %d may reach %lld and leave int32", (int)column,
+                        (long long)bound);
 }
 
 /* Constant weights that are packed. */

@@ -175,9 +175,8 @@ QS_COLD int qs_i8_lower_post_ops(qs_lower *l, qs_i8_post_ops *b) {
     if (!b->product.conv.after || qs_value_elements(qs_lower_out(l, 0)) == 0)
         return QSIM_OK;
     if (!b->product.prepared)
-        return qs_fail(l->error, QSIM_E_INTERNAL,
-                       "%s: something follows a product without weights (node '%s', %s)", l->model,
-                       l->node->name, l->node->op_type);
+        return qs_node_fail(l->error, QSIM_E_INTERNAL, l->model, l->node,
+                            "something follows a product without weights");
     l->step->run = run_post_ops;
     /* Sums are stored a part at a time, after the same part of the other tensor has been read. */
     l->step->in_place = b->sums && b->product.conv.g.y_channels == 0 ? 1u << QS_I8_OTHER : 0;

@@ -84,8 +84,7 @@ static int pack(qs_pack *p, const qs_i8_roles *r) {
     if (!qs_pack_const(p, r->w))
         return QSIM_OK;
     if (!shape_of(p->node, &p->graph->values[p->node->inputs[r->w]], &shape))
-        return qs_fail(p->error, QSIM_E_LIMIT, "%s: the weights are too large (node '%s', %s)",
-                       p->model, p->node->name, p->node->op_type);
+        return qs_node_fail(p->error, QSIM_E_LIMIT, p->model, p->node, "the weights are too large");
     if (r == &integer && qs_i8_makes_floats(p) && !is_dilated(p->node))
         shape.w.result = QS_RESULT_FLOATS;
     return qs_i8_pack(p, r, &shape);
@@ -140,8 +139,7 @@ static int lower_qlinear(qs_lower *l) {
     if (!b)
         return QSIM_E_NOMEM;
     if (into < 0 || into > INT32_MAX)
-        return qs_fail(l->error, QSIM_E_LIMIT, "%s: too many channels (node '%s', %s)", l->model,
-                       l->node->name, l->node->op_type);
+        return qs_node_fail(l->error, QSIM_E_LIMIT, l->model, l->node, "too many channels");
     if (l->node->input_count > QS_I8_CONV_OVER && qs_lower_in(l, QS_I8_CONV_OVER))
         l->step->reuses = QS_I8_CONV_OVER;
     b->product.conv.g.y_channels = (int32_t)into;

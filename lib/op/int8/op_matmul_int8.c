@@ -101,8 +101,7 @@ static int pack(qs_pack *p, const qs_i8_roles *r) {
     if (!qs_pack_const(p, r->w))
         return QSIM_OK;
     if (!shape_of(p->node, &p->graph->values[p->node->inputs[r->w]], &shape))
-        return qs_fail(p->error, QSIM_E_LIMIT, "%s: the weights are too large (node '%s', %s)",
-                       p->model, p->node->name, p->node->op_type);
+        return qs_node_fail(p->error, QSIM_E_LIMIT, p->model, p->node, "the weights are too large");
     return qs_i8_pack(p, r, &shape);
 }
 

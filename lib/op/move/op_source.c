@@ -44,7 +44,7 @@ static int constant_value(const qs_infer *x, constant *c) {
 
 bool qs_constant_read(const qs_node *n, qs_const *out) {
     constant c;
-    if (!qs_node_is(n, "", "Constant") || n->attr_count != 1 || !read_constant(&n->attrs[0], &c))
+    if (!qs_node_is_onnx(n, "Constant") || n->attr_count != 1 || !read_constant(&n->attrs[0], &c))
         return false;
     size_t element = qs_dtype_bytes(c.dtype);
     if (!element)

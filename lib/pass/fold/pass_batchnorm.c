@@ -54,11 +54,11 @@ static bool read_normalization(const qs_graph *g, const qs_node *n, folding *f) 
  * only where weights are quantized: elsewhere qs_pass_bias folds them.
  */
 static qs_id read_node(const qs_graph *g, const qs_node *n, bool quantized, folding *f) {
-    *f = (folding){.divide = qs_node_is(n, "", "Div")};
-    if (qs_node_is(n, "", "BatchNormalization"))
+    *f = (folding){.divide = qs_node_is_onnx(n, "Div")};
+    if (qs_node_is_onnx(n, "BatchNormalization"))
         return read_normalization(g, n, f) ? n->inputs[0] : QS_NONE;
-    const bool add = quantized && qs_node_is(n, "", "Add");
-    if (!f->divide && !add && !qs_node_is(n, "", "Mul"))
+    const bool add = quantized && qs_node_is_onnx(n, "Add");
+    if (!f->divide && !add && !qs_node_is_onnx(n, "Mul"))
         return QS_NONE;
     const int32_t k = !f->divide && qs_node_floats(g, n, 0) != NULL; /* the other operand */
     *(add ? &f->shift : &f->scale) = qs_node_floats(g, n, 1 - k);
@@ -107,7 +107,7 @@ static bool check_sizes(const folding *f) {
 /* Reads the constants of `conv`; false if what `f` was read from cannot be folded into it. */
 static bool read_conv(const qs_graph *g, const qs_node *conv, bool quantized, folding *f) {
     /* Weights of ConvTranspose are [C, M / groups, kh, kw]. */
-    f->transposed = qs_node_is(conv, "", "ConvTranspose");
+    f->transposed = qs_node_is_onnx(conv, "ConvTranspose");
     f->b = qs_node_floats(g, conv, 2);
     if (!quantized)
         f->w = qs_node_floats(g, conv, 1);

@@ -13,10 +13,10 @@ static qs_id producer_without_bias(const qs_graph *g, const qs_uses *uses, qs_id
         return QS_NONE;
     const qs_node *n = &g->nodes[id];
     const int32_t rank = g->values[v].rank;
-    if (qs_node_is(n, "", "Conv") || qs_node_is(n, "", "ConvTranspose"))
+    if (qs_node_is_onnx(n, "Conv") || qs_node_is_onnx(n, "ConvTranspose"))
         return rank >= 3 ? id : QS_NONE;
     /* Gemm broadcasts its bias since version 7. */
-    const qs_const *w = qs_node_is(n, "", "MatMul") ? qs_node_const(g, n, 1) : NULL;
+    const qs_const *w = qs_node_is_onnx(n, "MatMul") ? qs_node_const(g, n, 1) : NULL;
     return w && w->rank == 2 && rank == 2 && n->version >= 7 ? id : QS_NONE;
 }
 
@@ -62,7 +62,7 @@ static int add_bias(qs_pass *p, qs_id node, qs_id add, qs_id constant, int64_t c
     const qs_id y = g->nodes[add].outputs[0];
     qs_graph_remove_node(g, add);
     qs_pass_set_output(p, node, 0, y);
-    if (!qs_node_is(&g->nodes[node], "", "MatMul"))
+    if (!qs_node_is_onnx(&g->nodes[node], "MatMul"))
         return QSIM_OK;
     g->nodes[node].op_type = "Gemm";
     return qs_pass_resolve(p, node);
@@ -71,7 +71,7 @@ static int add_bias(qs_pass *p, qs_id node, qs_id add, qs_id constant, int64_t c
 static int fold_add(qs_pass *p, const qs_uses *uses, qs_id add, bool *changed) {
     const qs_graph *g = p->graph;
     const qs_node *n = &g->nodes[add];
-    for (int32_t k = 0; k < 2 && qs_node_is(n, "", "Add"); k++) {
+    for (int32_t k = 0; k < 2 && qs_node_is_onnx(n, "Add"); k++) {
         const qs_id x = n->inputs[k], c = n->inputs[1 - k];
         const qs_id node = producer_without_bias(g, uses, x);
         if (node == QS_NONE || !qs_pass_is_per_channel(g->values[c].data, g->values[x].rank,

@@ -113,7 +113,7 @@ static int inline_branch(qs_pass *p, qs_id node, const qs_subgraph *sub) {
 
 /* The branch that an If with a constant condition takes; NULL: other nodes. */
 static const qs_subgraph *taken_branch(const qs_graph *g, const qs_node *n) {
-    const qs_const *c = qs_node_is(n, "", "If") ? qs_node_const(g, n, 0) : NULL;
+    const qs_const *c = qs_node_is_onnx(n, "If") ? qs_node_const(g, n, 0) : NULL;
     if (!c || c->elements != 1 || c->dtype != QSIM_BOOL)
         return NULL;
     const bool yes = *(const uint8_t *)c->data != 0;
@@ -159,7 +159,7 @@ static bool is_random(const qs_graph *g) {
 
 /* The number of iterations of a Loop that can be unrolled, else 0. */
 static int64_t known_iterations(const qs_graph *g, const qs_node *n) {
-    const qs_subgraph *sub = qs_node_is(n, "", "Loop") ? qs_node_subgraph(n, "body") : NULL;
+    const qs_subgraph *sub = qs_node_is_onnx(n, "Loop") ? qs_node_subgraph(n, "body") : NULL;
     const bool endless = n->input_count > 1 && n->inputs[1] == QS_NONE;
     int64_t count;
     bool carries = false;

@@ -24,7 +24,7 @@ static bool is_row(const qs_const *c, int64_t columns) {
 
 static bool read_gemm(qs_graph *g, qs_id node, gemm *m) {
     const qs_node *n = &g->nodes[node];
-    if (!qs_node_is(n, "", "Gemm") || g->values[n->inputs[0]].data)
+    if (!qs_node_is_onnx(n, "Gemm") || g->values[n->inputs[0]].data)
         return false;
     qs_id c = qs_node_input(n, 2);
     *m = (gemm){.g = g,

@@ -32,7 +32,7 @@ static bool is_only_joined(const loop *l, qs_id sequence) {
     const qs_graph *g = l->p->graph;
     for (qs_id i = l->uses->start[sequence]; i < l->uses->start[sequence + 1]; i++) {
         const qs_node *n = &g->nodes[l->uses->nodes[i]];
-        if (!qs_node_is(n, "", "ConcatFromSequence") || qs_node_int(n, "new_axis", 0) ||
+        if (!qs_node_is_onnx(n, "ConcatFromSequence") || qs_node_int(n, "new_axis", 0) ||
             qs_node_int(n, "axis", 0))
             return false;
     }
@@ -219,7 +219,7 @@ static int replace_loop(loop *l, qs_id node) {
 static int convert_loop(qs_pass *p, const qs_uses *uses, qs_id node, bool *changed) {
     qs_graph *g = p->graph;
     loop l = {.p = p, .uses = uses, .n = g->nodes[node]};
-    if (!qs_node_is(&l.n, "", "Loop"))
+    if (!qs_node_is_onnx(&l.n, "Loop"))
         return QSIM_OK;
     l.body = qs_node_subgraph(&l.n, "body")->graph;
     l.states = l.n.input_count - l.n.captured - 2;

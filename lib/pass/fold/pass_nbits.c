@@ -76,8 +76,8 @@ static bool fits_bias(const qs_graph *g, const qs_node *n, int64_t columns) {
 
 /* The DequantizeLinear of the weights; QS_NONE: the node is another one. */
 static qs_id match_product(const qs_graph *g, const qs_uses *uses, const qs_node *n, weights *w) {
-    const bool gemm = qs_node_is(n, "", "Gemm");
-    if ((!gemm && !qs_node_is(n, "", "MatMul")) || g->values[n->inputs[0]].data)
+    const bool gemm = qs_node_is_onnx(n, "Gemm");
+    if ((!gemm && !qs_node_is_onnx(n, "MatMul")) || g->values[n->inputs[0]].data)
         return QS_NONE;
     const qs_id v = n->inputs[1], dq = qs_pass_producer(g, v, "DequantizeLinear");
     const bool transposed = qs_node_int(n, "transB", 0) != 0;

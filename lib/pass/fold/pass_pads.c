@@ -83,7 +83,7 @@ static bool is_open_average(const qs_node *n, const space_pads *own, const space
 static bool takes_zeros(const qs_graph *g, const qs_node *n, double *zero) {
     const qs_operands *o = n->op ? qs_op_operands(n->op) : NULL;
     *zero = 0;
-    if (qs_node_is(n, "", "AveragePool"))
+    if (qs_node_is_onnx(n, "AveragePool"))
         return true;
     if (!(qs_node_traits(g, n) & QS_CONVOLVES))
         return false;
@@ -103,7 +103,7 @@ static int fold_pad(qs_pass *p, const qs_uses *uses, qs_id node, bool *changed) 
     space_pads own = {.axes = g->values[x].rank - 2}, all;
     if (pad == QS_NONE || own.axes < 1 || !own_pads(n, &own))
         return QSIM_OK;
-    const bool average = qs_node_is(n, "", "AveragePool");
+    const bool average = qs_node_is_onnx(n, "AveragePool");
     all = own;
     if (!fills_with(g, &g->nodes[pad], zero) || !add_pads(g, &g->nodes[pad], &all) ||
         (average && !is_open_average(n, &own, &all)))

@@ -11,7 +11,7 @@
 static qs_id origin(const qs_graph *g, qs_id v) {
     while (v != QS_NONE) {
         const qs_id id = g->values[v].producer;
-        if (id == QS_NONE || !qs_node_is(&g->nodes[id], "", "Identity"))
+        if (id == QS_NONE || !qs_node_is_onnx(&g->nodes[id], "Identity"))
             break;
         v = g->nodes[id].inputs[0];
     }
@@ -55,7 +55,7 @@ static int transpose(qs_pass *p, qs_id node) {
     if (rank < 0 || !qs_node_perm(&g->nodes[node], rank, last))
         return QSIM_OK;
     const qs_id before = producer_of(g, x);
-    if (before != QS_NONE && qs_node_is(&g->nodes[before], "", "Transpose") &&
+    if (before != QS_NONE && qs_node_is_onnx(&g->nodes[before], "Transpose") &&
         qs_node_perm(&g->nodes[before], rank, first)) {
         for (int32_t i = 0; i < rank; i++)
             last[i] = first[last[i]];
@@ -75,7 +75,7 @@ static int transpose(qs_pass *p, qs_id node) {
 /* Whether the node is a Reshape to a constant shape that copies no size of its input. */
 static bool ignores_axes(const qs_graph *g, const qs_node *n) {
     const qs_const *c = qs_node_const(g, n, 1);
-    if (!qs_node_is(n, "", "Reshape") || !c || c->dtype != QSIM_INT64)
+    if (!qs_node_is_onnx(n, "Reshape") || !c || c->dtype != QSIM_INT64)
         return false;
     for (size_t i = 0; i < c->elements; i++)
         if (qs_const_at(c, i) == 0)
@@ -85,7 +85,7 @@ static bool ignores_axes(const qs_graph *g, const qs_node *n) {
 
 /* The axes of a Squeeze or Unsqueeze as a mask, counted in the larger shape; 0: not known. */
 static uint32_t squeezed_axes(const qs_graph *g, const qs_node *n) {
-    const bool squeeze = qs_node_is(n, "", "Squeeze");
+    const bool squeeze = qs_node_is_onnx(n, "Squeeze");
     return qs_node_axes(g, n, g->values[squeeze ? n->inputs[0] : n->outputs[0]].rank);
 }
 
@@ -129,10 +129,10 @@ static bool reshape_fits(const qs_graph *g, const qs_node *n) {
  */
 static bool always_fits(const qs_graph *g, const qs_node *n) {
     const qs_value *x = &g->values[n->inputs[0]];
-    if (qs_node_is(n, "", "Reshape"))
+    if (qs_node_is_onnx(n, "Reshape"))
         return reshape_fits(g, n);
-    const bool squeeze = qs_node_is(n, "", "Squeeze");
-    if (!squeeze && !qs_node_is(n, "", "Unsqueeze"))
+    const bool squeeze = qs_node_is_onnx(n, "Squeeze");
+    if (!squeeze && !qs_node_is_onnx(n, "Unsqueeze"))
         return true; /* of any input */
     const uint32_t axes = squeezed_axes(g, n);
     if (!squeeze)
@@ -145,8 +145,8 @@ static bool always_fits(const qs_graph *g, const qs_node *n) {
 
 /* Whether the nodes are Squeeze and Unsqueeze, in either order, of the same axes. */
 static bool undoes(const qs_graph *g, const qs_node *n, const qs_node *before) {
-    const bool pair = (qs_node_is(n, "", "Squeeze") && qs_node_is(before, "", "Unsqueeze")) ||
-                      (qs_node_is(n, "", "Unsqueeze") && qs_node_is(before, "", "Squeeze"));
+    const bool pair = (qs_node_is_onnx(n, "Squeeze") && qs_node_is_onnx(before, "Unsqueeze")) ||
+                      (qs_node_is_onnx(n, "Unsqueeze") && qs_node_is_onnx(before, "Squeeze"));
     const uint32_t axes = pair ? squeezed_axes(g, n) : 0;
     return axes && axes == squeezed_axes(g, before) && always_fits(g, before);
 }
@@ -173,12 +173,12 @@ static int reshape(qs_pass *p, qs_id node) {
 static int simplify(qs_pass *p, qs_id node) {
     const qs_graph *g = p->graph;
     const qs_node *n = &g->nodes[node];
-    if (qs_node_is(n, "", "Transpose"))
+    if (qs_node_is_onnx(n, "Transpose"))
         return transpose(p, node);
     if (n->op->traits & QS_RESHAPES)
         return reshape(p, node);
-    const bool one = qs_node_is(n, "", "Concat") && n->input_count == 1;
-    const bool cast = qs_node_is(n, "", "Cast") && g->values[n->inputs[0]].dtype > 0 &&
+    const bool one = qs_node_is_onnx(n, "Concat") && n->input_count == 1;
+    const bool cast = qs_node_is_onnx(n, "Cast") && g->values[n->inputs[0]].dtype > 0 &&
                       qs_node_int(n, "to", 0) == g->values[n->inputs[0]].dtype;
     return one || cast ? become_identity(p, node, n->inputs[0]) : QSIM_OK;
 }

@@ -9,15 +9,15 @@
 
 /* The result of a node that reads sizes; -1: it does not, or one of them is not known. */
 static int32_t read_sizes(const qs_graph *g, const qs_node *n, int64_t out[QSIM_MAX_RANK]) {
-    const bool all = qs_node_is(n, "", "Size");
+    const bool all = qs_node_is_onnx(n, "Size");
     const qs_value *v = all ? &g->values[n->inputs[0]] : NULL;
     qs_dim dims[QSIM_MAX_RANK];
     int32_t count = -1;
     if (all && v->rank >= 0 && !v->is_output) {
         count = v->rank;
         qs_value_dims(v, dims);
-    } else if (qs_node_is(n, "", "Shape") || qs_node_is(n, "", "Gather") ||
-               qs_node_is(n, "", "Slice")) {
+    } else if (qs_node_is_onnx(n, "Shape") || qs_node_is_onnx(n, "Gather") ||
+               qs_node_is_onnx(n, "Slice")) {
         count = qs_known_sizes(g, g->values, n->outputs[0], dims);
     }
     for (int32_t i = 0; i < count; i++) {

@@ -55,7 +55,7 @@ int qs_pass_constants(qs_pass *p) {
         qs_id id = g->order[i];
         qs_node *n = &g->nodes[id];
         const qs_attr *value;
-        if (!qs_node_is(n, "", "Constant") || !(value = qs_node_attr(n, "value")) ||
+        if (!qs_node_is_onnx(n, "Constant") || !(value = qs_node_attr(n, "value")) ||
             value->type != QS_ATTR_TENSOR || !value->u.tensor->data)
             continue;
         qs_graph_remove_node(g, id);
@@ -74,7 +74,7 @@ int qs_pass_sums(qs_pass *p) {
     for (size_t i = 0; i < g->order_count && !code; i++) {
         const qs_id id = g->order[i];
         qs_node *n = &g->nodes[id];
-        if (!qs_node_is(n, "", "Sum") || n->input_count != 2)
+        if (!qs_node_is_onnx(n, "Sum") || n->input_count != 2)
             continue;
         n->op_type = "Add";
         n->changed = true;
@@ -185,9 +185,9 @@ int qs_pass_fold(qs_pass *p, int flags) {
 
 /* Whether the node is Identity, or Dropout that drops nothing and whose mask is not read. */
 static bool is_identity(const qs_graph *g, const qs_uses *uses, const qs_node *n) {
-    if (qs_node_is(n, "", "Identity"))
+    if (qs_node_is_onnx(n, "Identity"))
         return true;
-    if (!qs_node_is(n, "", "Dropout") || (qs_node_traits(g, n) & QS_RANDOM))
+    if (!qs_node_is_onnx(n, "Dropout") || (qs_node_traits(g, n) & QS_RANDOM))
         return false;
     qs_id mask = n->output_count < 2 ? QS_NONE : n->outputs[1];
     return mask == QS_NONE ||

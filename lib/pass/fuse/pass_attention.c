@@ -59,7 +59,7 @@ static qs_id rows_of(const search *s, qs_id v, const int64_t *perm, int64_t *hea
 
 /* The MatMul whose result Mul or Div `n` scales by one number; or NULL. */
 static const qs_node *scaled_product(const search *s, const qs_node *n, float *scale) {
-    const bool mul = n && qs_node_is(n, "", "Mul");
+    const bool mul = n && qs_node_is_onnx(n, "Mul");
     double c = 0;
     int exponent;
     if (!n || qs_node_attr(n, "broadcast"))
@@ -120,7 +120,7 @@ static int fuse_softmax(qs_pass *p, const qs_uses *uses, qs_id node, bool *chang
     const search s = {p->graph, uses};
     const qs_node *n = &p->graph->nodes[node];
     pattern f;
-    if (!qs_node_is(n, "", "Softmax") || !is_last_axis(&s, n) || !match(&s, n, &f))
+    if (!qs_node_is_onnx(n, "Softmax") || !is_last_axis(&s, n) || !match(&s, n, &f))
         return QSIM_OK;
     *changed = true;
     return replace(p, &f, p->graph->values[f.y].producer);

@@ -162,7 +162,7 @@ static void sort_operands(operand *operands, int32_t count) {
 
 /* Reads the operands of a Concat of channels; false: the Concat is kept. */
 static bool read_operands(concat_fusion *j, const qs_node *n) {
-    const bool plain = qs_node_is(n, "", "Concat");
+    const bool plain = qs_node_is_onnx(n, "Concat");
     const qs_value *y = &j->g->values[n->outputs[0]];
     const int64_t axis = qs_node_int(n, "axis", 1);
     int64_t copied = 0;
@@ -268,7 +268,7 @@ static int chain_operands(concat_fusion *j, qs_id concat) {
 }
 
 static bool is_concat(const qs_node *n) {
-    return qs_node_is(n, "", "Concat") || (!n->removed && qs_same(n->op_type, "QLinearConcat"));
+    return qs_node_is_onnx(n, "Concat") || (!n->removed && qs_same(n->op_type, "QLinearConcat"));
 }
 
 static int fuse_concat(concat_fusion *j, qs_id concat) {

@@ -19,7 +19,7 @@ typedef struct curves {
 static const qs_node *only_producer(const curves *c, qs_id v, const char *op) {
     const qs_id id = qs_only_producer(c->g, &c->uses, v);
     const qs_node *n = id == QS_NONE ? NULL : &c->g->nodes[id];
-    return n && qs_node_is(n, "", op) ? n : NULL;
+    return n && qs_node_is_onnx(n, op) ? n : NULL;
 }
 
 static bool is_scalar(const curves *c, const qs_node *n, int32_t index, double value) {
@@ -74,7 +74,7 @@ static qs_id clipped_input(const curves *c, const qs_node *product, int32_t inde
 /* Matches Div(x * Clip(x + 3, 0, 6), 6), or Mul by a sixth. */
 static int try_sixth(curves *c, qs_id id, bool *done) {
     const qs_node *n = &c->g->nodes[id];
-    const bool div = qs_node_is(n, "", "Div");
+    const bool div = qs_node_is_onnx(n, "Div");
     const qs_node *product =
         is_scalar(c, n, 1, div ? 6 : 1.0 / 6) ? only_producer(c, n->inputs[0], "Mul") : NULL;
     qs_id x = QS_NONE;
@@ -130,9 +130,9 @@ static int try_gelu(curves *c, qs_id id, bool *done) {
 
 static int fuse_at(curves *c, qs_id id) {
     const qs_node *n = &c->g->nodes[id];
-    const bool mul = qs_node_is(n, "", "Mul");
+    const bool mul = qs_node_is_onnx(n, "Mul");
     bool done = false;
-    if ((!mul && !qs_node_is(n, "", "Div")) || c->g->values[n->outputs[0]].dtype != QSIM_FLOAT)
+    if ((!mul && !qs_node_is_onnx(n, "Div")) || c->g->values[n->outputs[0]].dtype != QSIM_FLOAT)
         return QSIM_OK;
     int code = mul ? try_product(c, id, 0, &done) : QSIM_OK;
     if (mul && !code && !done)

@@ -215,7 +215,7 @@ static int fuse_factors(epilogue *e, qs_id sum) {
     for (int32_t i = 0; i < 2; i++) {
         const qs_id mul = qs_only_producer(e->g, &e->uses, s->inputs[i]);
         const qs_node *m = mul == QS_NONE ? NULL : &g->nodes[mul];
-        if (!m || m->removed || !qs_node_is(m, "", "Mul") || qs_node_attr(m, "broadcast"))
+        if (!m || m->removed || !qs_node_is_onnx(m, "Mul") || qs_node_attr(m, "broadcast"))
             continue;
         const bool swap = are_factors(e, m->inputs[1], m->inputs[0]);
         const qs_id in[3] = {m->inputs[swap], m->inputs[!swap], s->inputs[1 - i]};
@@ -256,7 +256,7 @@ static int fuse_lookup(epilogue *e, qs_id node) {
     const int64_t count = 256;
     float table[256];
     uint8_t bytes[256];
-    if (!d || !qs_node_is(d, "", "DequantizeLinear") || !is_byte_pair(g, d))
+    if (!d || !qs_node_is_onnx(d, "DequantizeLinear") || !is_byte_pair(g, d))
         return QSIM_OK;
     for (int i = 0; i < 256; i++)
         bytes[i] = (uint8_t)i;

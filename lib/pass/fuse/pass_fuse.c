@@ -21,11 +21,11 @@ static bool read_bound(const qs_graph *g, const qs_node *n, int32_t index, doubl
 bool qs_node_bounds(const qs_graph *g, const qs_node *n, double *lo, double *hi) {
     *lo = -INFINITY;
     *hi = INFINITY;
-    if (qs_node_is(n, "", "Relu")) {
+    if (qs_node_is_onnx(n, "Relu")) {
         *lo = 0;
         return true;
     }
-    if (!qs_node_is(n, "", "Clip"))
+    if (!qs_node_is_onnx(n, "Clip"))
         return false;
     if (n->version < 11) {
         *lo = (double)qs_node_float(n, "min", -INFINITY);

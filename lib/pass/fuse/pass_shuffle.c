@@ -30,7 +30,7 @@ static bool read_plain(const qs_graph *g, const qs_node *n, pair *t) {
 static bool read_pair(const qs_graph *g, const qs_node *n, pair *t) {
     qs_q8 from, to;
     *t = (pair){.channels = 0};
-    if (qs_node_is(n, "", "Concat") && n->input_count == 2) {
+    if (qs_node_is_onnx(n, "Concat") && n->input_count == 2) {
         memcpy(t->x, n->inputs, sizeof(t->x));
         return read_plain(g, n, t);
     }

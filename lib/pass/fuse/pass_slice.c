@@ -19,7 +19,7 @@ typedef struct cut {
  */
 static bool read_cut(const qs_graph *g, qs_id node, cut *c) {
     const qs_node *n = node == QS_NONE ? NULL : &g->nodes[node];
-    if (!n || !qs_node_is(n, "", "Slice") || n->version < 10 || n->input_count < 3)
+    if (!n || !qs_node_is_onnx(n, "Slice") || n->version < 10 || n->input_count < 3)
         return false;
     const qs_const *starts = qs_node_const(g, n, 1);
     const int32_t rank = g->values[n->inputs[0]].rank;
@@ -140,7 +140,7 @@ static int replace_concat(qs_pass *p, const qs_uses *uses, qs_id node, bool *cha
     const qs_graph *g = p->graph;
     qs_id x;
     bool by_columns;
-    if (!qs_node_is(&g->nodes[node], "", "Concat") ||
+    if (!qs_node_is_onnx(&g->nodes[node], "Concat") ||
         !qs_layout_wants_last(g, uses, g->nodes[node].outputs[0]))
         return QSIM_OK;
     const int64_t s = match_phases(g, &g->nodes[node], &x, &by_columns);

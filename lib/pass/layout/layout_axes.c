@@ -177,17 +177,17 @@ static int merge_space(qs_layout *l, qs_id node, int32_t rank, bool *done) {
 int qs_layout_axes(qs_layout *l, qs_id node, bool *done) {
     const qs_node *n = &l->g->nodes[node];
     int32_t rank = pending_input_rank(l, n);
-    if (qs_node_is(n, "", "Transpose"))
+    if (qs_node_is_onnx(n, "Transpose"))
         return transpose(l, node, done);
     if (!rank)
         return QSIM_OK;
-    if (qs_node_is(n, "", "Slice"))
+    if (qs_node_is_onnx(n, "Slice"))
         return slice(l, node, rank, done);
-    if (qs_node_is(n, "", "Pad"))
+    if (qs_node_is_onnx(n, "Pad"))
         return pad(l, node, rank, done);
     if (qs_node_traits(l->g, n) & QS_REDUCES)
         return reduce(l, node, rank, done);
-    if (qs_node_is(n, "", "Reshape") && !qs_node_int(n, "allowzero", 0))
+    if (qs_node_is_onnx(n, "Reshape") && !qs_node_int(n, "allowzero", 0))
         return merge_space(l, node, rank, done);
     return QSIM_OK;
 }

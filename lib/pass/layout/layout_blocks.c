@@ -37,7 +37,7 @@ static bool is_blocks(const qs_value *x, const qs_value *a, blocks *b) {
 static bool match_blocks(const qs_layout *l, qs_id first, blocks *b) {
     const qs_graph *g = l->g;
     const qs_node *n = &g->nodes[first];
-    if (!qs_node_is(n, "", "Reshape"))
+    if (!qs_node_is_onnx(n, "Reshape"))
         return false;
     const qs_value *x = &g->values[n->inputs[0]], *a = &g->values[n->outputs[0]];
     b->second = qs_pass_reader(g, &l->uses, n->outputs[0], "Transpose");

@@ -95,10 +95,10 @@ static bool is_flattening(const qs_layout *l, const qs_node *n, plane *s) {
     const qs_value *x = &l->g->values[n->inputs[0]];
     const qs_value *y = &l->g->values[n->outputs[0]];
     *s = (plane){.channels = 1, .space = 1};
-    if (qs_node_is(n, "", "Flatten")) {
+    if (qs_node_is_onnx(n, "Flatten")) {
         if (qs_node_int(n, "axis", 1) != 1)
             return false;
-    } else if (!qs_node_is(n, "", "Reshape") || n->input_count < 2 ||
+    } else if (!qs_node_is_onnx(n, "Reshape") || n->input_count < 2 ||
                !l->g->values[n->inputs[1]].data) {
         return false;
     }
@@ -114,7 +114,7 @@ static bool is_flattening(const qs_layout *l, const qs_node *n, plane *s) {
 
 /* Whether the shape means the same on the twin: [0,k], [n,k], [-1,k], [0,-1], [n,-1] do. */
 static bool is_plain_shape(const qs_layout *l, const qs_node *n) {
-    if (qs_node_is(n, "", "Flatten"))
+    if (qs_node_is_onnx(n, "Flatten"))
         return true;
     const qs_const *c = l->g->values[n->inputs[1]].data;
     return c->elements == 2 && c->dtype == QSIM_INT64 && qs_const_at(c, 1) != 0;

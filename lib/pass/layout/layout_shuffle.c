@@ -17,7 +17,7 @@ static bool match_shuffle(const qs_layout *l, qs_id first, qs_id *second, qs_id 
     static const int64_t swap[5] = {0, 2, 1, 3, 4};
     const qs_graph *g = l->g;
     const qs_node *n = &g->nodes[first];
-    if (!qs_node_is(n, "", "Reshape") || !qs_twins_is_pending(&l->twins, n->inputs[0]))
+    if (!qs_node_is_onnx(n, "Reshape") || !qs_twins_is_pending(&l->twins, n->inputs[0]))
         return false;
     const qs_value *x = &g->values[n->inputs[0]], *a = &g->values[n->outputs[0]];
     *second = qs_pass_reader(g, &l->uses, n->outputs[0], "Transpose");

@@ -134,9 +134,8 @@ QS_COLD static int transposed_pads(qs_pass *p, const qs_node *n, int64_t in, dep
     read_list(n, "output_shape", 0, 3, shape);
     const int64_t tail = (a->kernel - 1) * a->dilation + 1 + extra[0];
     if (given && in < 0)
-        return qs_fail(p->error, QSIM_E_UNSUPPORTED,
-                       "%s: output_shape of an image whose depth is not known (node '%s', %s)",
-                       p->model, n->name, n->op_type);
+        return qs_node_fail(p->error, QSIM_E_UNSUPPORTED, p->model, n,
+                            "output_shape of an image whose depth is not known");
     if (given || a->same) {
         const int64_t rest = given ? (in - 1) * a->stride + tail - shape[0] : tail - a->stride;
         const int64_t total = rest > 0 ? rest : 0;
@@ -193,20 +192,21 @@ QS_COLD static int rewrite_node(qs_pass *p, qs_id node, bool *changed) {
     if (n->input_count < 1 || n->inputs[0] == QS_NONE)
         return QSIM_OK;
     const qs_value *x = &g->values[n->inputs[0]];
-    const bool is_double = x->dtype == QSIM_DOUBLE, transposed = qs_node_is(n, "", "ConvTranspose");
+    const bool is_double = x->dtype == QSIM_DOUBLE,
+               transposed = qs_node_is_onnx(n, "ConvTranspose");
     if (!is_double && x->rank != RANK)
         return QSIM_OK;
     const int32_t weights = weights_of(g, n);
     *changed = true;
-    if (qs_node_is(n, "", "MaxPool"))
+    if (qs_node_is_onnx(n, "MaxPool"))
         return rename_to(p, node, "PlaneMaxPool");
-    if (qs_node_is(n, "", "AveragePool"))
+    if (qs_node_is_onnx(n, "AveragePool"))
         return rename_to(p, node, "PlaneAveragePool");
     if (transposed && weights > 0 && !is_double)
         return rewrite_transposed(p, node);
     if ((n->op->traits & QS_CONVOLVES) && weights > 0 && !is_double)
         return rewrite_conv(p, node, weights);
-    if (transposed || qs_node_is(n, "", "Conv"))
+    if (transposed || qs_node_is_onnx(n, "Conv"))
         return rename_to(p, node, transposed ? "PlaneConvTranspose" : "PlaneConv");
     if (n->op->traits & QS_CONVOLVES) {
         const qs_infer at = {

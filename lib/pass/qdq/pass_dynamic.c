@@ -117,8 +117,8 @@ static bool match_by_row(const dynamic *d, qs_id mul, qs_id sums, product *m, in
 static bool match_product(const dynamic *d, qs_id node, product *m) {
     const qs_graph *g = d->g;
     const qs_node *n = &g->nodes[node];
-    *m = (product){.node = node, .bias = QS_NONE, .conv = qs_node_is(n, "", "ConvInteger")};
-    if (!m->conv && !qs_node_is(n, "", "MatMulInteger"))
+    *m = (product){.node = node, .bias = QS_NONE, .conv = qs_node_is_onnx(n, "ConvInteger")};
+    if (!m->conv && !qs_node_is_onnx(n, "MatMulInteger"))
         return false;
     const qs_const *w = g->values[n->inputs[1]].data;
     int32_t rank = g->values[n->outputs[0]].rank;
@@ -223,7 +223,7 @@ static int32_t first_reduced(const dynamic *d, const qs_node *n) {
 static bool match_rows(const dynamic *d, qs_id node, qs_id *x, qs_id *scale, int32_t *axis) {
     const qs_graph *g = d->g;
     const qs_node *n = &g->nodes[node];
-    if (!qs_node_is(n, "", "Cast") || qs_node_int(n, "to", 0) != QSIM_UINT8)
+    if (!qs_node_is_onnx(n, "Cast") || qs_node_int(n, "to", 0) != QSIM_UINT8)
         return false;
     qs_id rounded = left_operand(d, n->inputs[0], "Add", 128);
     qs_id round = rounded == QS_NONE ? QS_NONE : qs_pass_producer(g, rounded, "Round");

@@ -8,7 +8,7 @@
 #include <math.h>
 
 static bool is_quantizing(const qs_node *n, const char *op_type) {
-    return qs_node_is(n, "", op_type) || qs_node_is(n, "com.microsoft", op_type);
+    return qs_node_is_onnx(n, op_type) || qs_node_is(n, "com.microsoft", op_type);
 }
 
 /* Reads scale and zero point; false if one has several elements or the scale is not valid. */

@@ -164,7 +164,7 @@ static int move(signs *s, qs_id node) {
         qs_node_set_input(s->g, node, i, t);
     }
     int code = QSIM_OK;
-    if (qs_node_is(&s->g->nodes[node], "", "Pad") &&
+    if (qs_node_is_onnx(&s->g->nodes[node], "Pad") &&
         qs_node_string_is(&s->g->nodes[node], "mode", "constant", true))
         code = flip_zero_point(s, node, 2, QSIM_INT8, -1);
     for (int32_t i = 0; i < s->g->nodes[node].output_count && !code; i++)
@@ -179,7 +179,7 @@ static bool can_move(const signs *s, qs_id node) {
     const bool must = (traits & QS_NEEDS_LAST) && is_type(s, n->inputs[0], QSIM_INT8);
     if (!(traits & QS_MOVES) || !(must || qs_twins_is_pending(&s->twins, n->inputs[0])))
         return false;
-    return !qs_node_is(n, "", "Pad") || can_flip(s, node, 2, -1);
+    return !qs_node_is_onnx(n, "Pad") || can_flip(s, node, 2, -1);
 }
 
 /* ---- the pass ---- */

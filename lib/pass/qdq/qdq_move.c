@@ -10,7 +10,7 @@ bool qs_qdq_same(const qs_target *t, const qs_quantized *from) {
 /* ---- Pad ---- */
 
 static bool is_pad(const qs_node *n) {
-    return qs_node_is(n, "", "Pad");
+    return qs_node_is_onnx(n, "Pad");
 }
 
 static bool pads_by_constant(const qs_node *n) {
@@ -54,7 +54,7 @@ bool qs_qdq_is_movement(const qs_graph *g, const qs_node *n) {
 
 /* Raises MaxPool to version 12, the first that takes 8 bits. */
 static void allow_bytes(qs_node *n) {
-    if (qs_node_is(n, "", "MaxPool") && n->version < 12)
+    if (qs_node_is_onnx(n, "MaxPool") && n->version < 12)
         n->version = 12;
 }
 

@@ -29,7 +29,7 @@ static qs_id find_dequantize(const qs_graph *g, qs_id value, bool *transposed) {
             return QS_NONE;
     }
     id = g->values[value].producer;
-    bool is = id != QS_NONE && (qs_node_is(&g->nodes[id], "", "DequantizeLinear") ||
+    bool is = id != QS_NONE && (qs_node_is_onnx(&g->nodes[id], "DequantizeLinear") ||
                                 qs_node_is(&g->nodes[id], "com.microsoft", "DequantizeLinear"));
     return is ? id : QS_NONE;
 }
@@ -155,7 +155,7 @@ static bool read_bias(const qs_graph *g, qs_id value, bias *b) {
         b->f = v->data;
         return b->f->dtype == QSIM_FLOAT;
     }
-    if (v->producer == QS_NONE || !qs_node_is(&g->nodes[v->producer], "", "DequantizeLinear"))
+    if (v->producer == QS_NONE || !qs_node_is_onnx(&g->nodes[v->producer], "DequantizeLinear"))
         return false;
     const qs_node *n = &g->nodes[v->producer];
     b->q = g->values[n->inputs[0]].data;
@@ -295,7 +295,7 @@ static bool read_matmul_add(qs_qdq *d, const qs_node *n, qs_id *matmul, product 
 static int match_activations(qs_qdq *d, qs_target *t, bool *done) {
     qs_quantized a, b;
     const qs_node *n = &d->g->nodes[t->core];
-    if (!qs_node_is(n, "", "MatMul") || !qs_qdq_source(d, n->inputs[0], &a) ||
+    if (!qs_node_is_onnx(n, "MatMul") || !qs_qdq_source(d, n->inputs[0], &a) ||
         !qs_qdq_source(d, n->inputs[1], &b))
         return QSIM_OK;
     const qs_value *x = &d->g->values[n->inputs[0]];
@@ -320,11 +320,11 @@ static int match_activations(qs_qdq *d, qs_target *t, bool *done) {
 static bool read_product(qs_qdq *d, qs_id *core, product *m) {
     const qs_node *n = &d->g->nodes[*core];
     *m = (product){.beta = 1};
-    return (qs_node_is(n, "", "Conv")   ? read_conv(d, n, m)
-            : qs_node_is(n, "", "Gemm") ? read_gemm(d, n, m)
-            : qs_node_is(n, "", "MatMul")
+    return (qs_node_is_onnx(n, "Conv")   ? read_conv(d, n, m)
+            : qs_node_is_onnx(n, "Gemm") ? read_gemm(d, n, m)
+            : qs_node_is_onnx(n, "MatMul")
                 ? read_matmul(d, n, m)
-                : qs_node_is(n, "", "Add") && read_matmul_add(d, n, core, m)) &&
+                : qs_node_is_onnx(n, "Add") && read_matmul_add(d, n, core, m)) &&
            qs_qdq_source(d, d->g->nodes[*core].inputs[0], &m->x);
 }
 
@@ -335,7 +335,7 @@ int qs_qdq_product(qs_qdq *d, qs_target *t, bool *done) {
         return QSIM_OK;
     if (!read_product(d, &core, &m))
         return match_activations(d, t, done);
-    const bool conv = qs_node_is(&d->g->nodes[core], "", "Conv");
+    const bool conv = qs_node_is_onnx(&d->g->nodes[core], "Conv");
     if (d->p->standard && !conv && (m.b.f || m.b.q))
         return QSIM_OK;
     t->core = core;
@@ -364,13 +364,13 @@ static int make_scaled(qs_pass *p, const qs_uses *uses, qs_id node, bool *change
     const qs_node *n = &g->nodes[node];
     product m;
     qs_id core = node, add = QS_NONE;
-    if (qs_node_is(n, "", "MatMul"))
+    if (qs_node_is_onnx(n, "MatMul"))
         add = qs_pass_reader(g, uses, n->outputs[0], "Add");
     if (add != QS_NONE && read_product(d, &add, &m))
         return QSIM_OK; /* the Add's turn comes, with this node */
     if (!read_product(d, &core, &m) || g->values[m.x.x].rank < 2)
         return QSIM_OK;
-    const bool conv = qs_node_is(&g->nodes[core], "", "Conv");
+    const bool conv = qs_node_is_onnx(&g->nodes[core], "Conv");
     if ((core != node && qs_only_reader(g, uses, g->nodes[core].outputs[0]) == QS_NONE) ||
         (!conv && m.w.data->rank != 2))
         return QSIM_OK;

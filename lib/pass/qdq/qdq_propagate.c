@@ -96,9 +96,9 @@ int qs_qdq_propagate_q(qs_qdq *d, qs_target *t, bool *done) {
         return QSIM_OK;
     const qs_node *n = &g->nodes[t->core];
     const qs_id v = n->inputs[0];
-    if (qs_node_is(n, "", "Concat") && is_read_once(d, t->value))
+    if (qs_node_is_onnx(n, "Concat") && is_read_once(d, t->value))
         return quantize_operands(d, t, done);
-    const bool slice = qs_node_is(n, "", "Slice") && is_only_sliced(d, v);
+    const bool slice = qs_node_is_onnx(n, "Slice") && is_only_sliced(d, v);
     if (!is_float(g, v) || !qs_qdq_is_movement(g, n) ||
         !(slice || ((qs_node_traits(g, n) & QS_KEEPS) && g->values[v].producer != QS_NONE)))
         return QSIM_OK;

@@ -3,7 +3,7 @@
 #include "pass/qdq/qdq.h"
 
 static bool core_is(const qs_qdq *d, const qs_target *t, const char *op_type) {
-    return t->core != QS_NONE && qs_node_is(&d->g->nodes[t->core], "", op_type);
+    return t->core != QS_NONE && qs_node_is_onnx(&d->g->nodes[t->core], op_type);
 }
 
 static const char *domain(const qs_qdq *d) {
@@ -52,7 +52,7 @@ int qs_qdq_binary(qs_qdq *d, qs_target *t, bool *done) {
 /* ---- average pools ---- */
 
 bool qs_is_global_mean(const qs_graph *g, const qs_node *n, bool *keep) {
-    if (!qs_node_is(n, "", "ReduceMean"))
+    if (!qs_node_is_onnx(n, "ReduceMean"))
         return false;
     const int32_t rank = g->values[n->inputs[0]].rank;
     *keep = qs_node_int(n, "keepdims", 1) != 0;
