@@ -14,14 +14,6 @@ struct qsim_builder {
     size_t ids_capacity;
 };
 
-#define ENTER(b)                                                                                   \
-    if (!(b))                                                                                      \
-        return QSIM_E_ARGUMENT;                                                                    \
-    if ((b)->error.code)                                                                           \
-        return (b)->error.code;                                                                    \
-    if (!(b)->model)                                                                               \
-        return qs_fail(&(b)->error, QSIM_E_STATE, "builder: the model has been handed out");
-
 static int fail(qsim_builder *b, int code, const char *what, const char *name) {
     return qs_fail(&b->error, code, "%s: '%s' %s", b->model->name, name, what);
 }
@@ -29,6 +21,20 @@ static int fail(qsim_builder *b, int code, const char *what, const char *name) {
 static int nomem(qsim_builder *b) {
     return qs_fail(&b->error, QSIM_E_NOMEM, "builder: out of memory");
 }
+
+/* The code of an earlier failure, or of a builder that takes no more. */
+static int closed(qsim_builder *b) {
+    if (!b || b->error.code)
+        return b ? b->error.code : QSIM_E_ARGUMENT;
+    return b->model ? QSIM_OK
+                    : qs_fail(&b->error, QSIM_E_STATE, "builder: the model has been handed out");
+}
+#define ENTER(b)                                                                                   \
+    {                                                                                              \
+        const int shut = closed(b);                                                                \
+        if (shut)                                                                                  \
+            return shut;                                                                           \
+    }
 
 static bool text_ok(const char *text) {
     return text && qs_text_ok((qs_span){(const uint8_t *)text, strlen(text)});
@@ -384,9 +390,9 @@ int qsim_builder_finish(qsim_builder *b, qsim_model **out, qsim_error *error) {
         *out = NULL;
     if (!b || !out)
         return qs_fail(error, QSIM_E_ARGUMENT, "builder: nothing to finish");
-    if (!b->model && !b->error.code)
-        qs_fail(&b->error, QSIM_E_STATE, "builder: the model has been handed out");
-    int code = b->error.code ? b->error.code : check(b);
+    int code = closed(b);
+    if (!code)
+        code = check(b);
     if (code) {
         if (error)
             *error = b->error;

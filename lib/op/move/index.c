@@ -58,6 +58,10 @@ QS_COLD int qs_infer_number(const qs_infer *x, int32_t index, int64_t *number, b
     return QSIM_OK;
 }
 
+QS_COLD void qs_index_outside(const qs_frame *f, int64_t index, int64_t size, int32_t axis) {
+    qs_step_outside(f, "index", index, -size, size, axis);
+}
+
 QS_COLD int qs_infer_indices(const qs_infer *x, int32_t index, int64_t size) {
     qs_const c;
     if (size < 0 || !qs_infer_const(x, index, &c))

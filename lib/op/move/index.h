@@ -47,8 +47,6 @@ int qs_infer_number(const qs_infer *x, int32_t index, int64_t *number, bool *kno
 int qs_infer_indices(const qs_infer *x, int32_t index, int64_t size);
 
 /* Reports from a step an index outside an axis of `size`. */
-static inline void qs_index_outside(const qs_frame *f, int64_t index, int64_t size, int32_t axis) {
-    qs_step_outside(f, "index", index, -size, size, axis);
-}
+void qs_index_outside(const qs_frame *f, int64_t index, int64_t size, int32_t axis);
 
 #endif

@@ -6,8 +6,8 @@
 #include "base/base.h"
 
 static inline int32_t qs_code_at(const uint8_t *data, int64_t bits, int64_t index) {
-    const int64_t at = index * bits;
-    return data[at / 8] >> (at % 8) & ((1 << bits) - 1);
+    const uint64_t at = (uint64_t)(index * bits);
+    return data[at / 8] >> at % 8 & ((1 << bits) - 1);
 }
 
 #endif

@@ -3,33 +3,32 @@
 #include "op/move/index.h"
 
 /*
- * Accumulates n rows of `inner` numbers, `step` elements apart; exclusive: results lack the row's
- * own number, the first are the neutral element. `begun`: the first row's results exist already.
+ * Accumulates n rows of `inner` numbers, `step` elements apart, from y's first row on, which
+ * exists; exclusive: results lack the row's own number.
  */
 typedef void (*cumulate_fn)(const void *x, void *y, size_t n, size_t inner, ptrdiff_t step,
-                            bool exclusive, bool begun);
+                            bool exclusive);
 
-#define CUMULATE(name, T, neutral, op)                                                             \
+#define CUMULATE(name, T, op)                                                                      \
     QS_COLD static void name(const void *vx, void *vy, size_t n, size_t inner, ptrdiff_t step,     \
-                             bool exclusive, bool begun) {                                         \
+                             bool exclusive) {                                                     \
         const T *x = vx;                                                                           \
         T *y = vy;                                                                                 \
-        for (size_t i = 0; i < inner && n && !begun; i++)                                          \
-            y[i] = exclusive ? (T)(neutral) : x[i];                                                \
+        x += exclusive ? 0 : step;                                                                 \
         for (size_t t = 1; t < n; t++, x += step, y += step)                                       \
             for (size_t i = 0; i < inner; i++)                                                     \
-                y[(ptrdiff_t)i + step] = y[i] op x[(ptrdiff_t)i + (exclusive ? 0 : step)];         \
+                y[(ptrdiff_t)i + step] = y[i] op x[i];                                             \
     }
 
 /* Unsigned arithmetic serves signed types, too. */
-CUMULATE(sum_f32, float, 0, +)
-CUMULATE(sum_f64, double, 0, +)
-CUMULATE(sum_u32, uint32_t, 0, +)
-CUMULATE(sum_u64, uint64_t, 0, +)
-CUMULATE(prod_f32, float, 1, *)
-CUMULATE(prod_f64, double, 1, *)
-CUMULATE(prod_u32, uint32_t, 1, *)
-CUMULATE(prod_u64, uint64_t, 1, *)
+CUMULATE(sum_f32, float, +)
+CUMULATE(sum_f64, double, +)
+CUMULATE(sum_u32, uint32_t, +)
+CUMULATE(sum_u64, uint64_t, +)
+CUMULATE(prod_f32, float, *)
+CUMULATE(prod_f64, double, *)
+CUMULATE(prod_u32, uint32_t, *)
+CUMULATE(prod_u64, uint64_t, *)
 
 #define QS_T_CUMULATED                                                                             \
     (QS_T_REAL | QS_T(QSIM_INT32) | QS_T(QSIM_INT64) | QS_T(QSIM_UINT32) | QS_T(QSIM_UINT64))
@@ -56,6 +55,7 @@ typedef struct cumulative_params {
     int32_t rank;
     bool wide, exclusive, reverse;
     size_t bytes;
+    uint64_t neutral; /* a number of the type, the first result if exclusive */
     int64_t dims[QSIM_MAX_RANK];
 } cumulative_params;
 
@@ -77,10 +77,15 @@ static void cumulate(const cumulative_job *j, size_t at, size_t n, ptrdiff_t ste
     const ptrdiff_t row = step * (ptrdiff_t)p->bytes;
     const char *x = j->x + at * p->bytes;
     char *y = j->y + at * p->bytes;
+    const ptrdiff_t bytes = (ptrdiff_t)p->bytes;
+    if (p->exclusive)
+        qs_copy_rows(&p->neutral, 0, y, bytes, p->bytes, n);
+    else
+        qs_copy_rows(x, bytes, y, bytes, p->bytes, n);
     for (size_t t = 0, rows = 0; t + rows < j->count && !qs_stopped(j->ctx);) {
         t += rows ? rows - 1 : 0;
         rows = j->count - t < most ? j->count - t : most;
-        p->fn(x + row * (ptrdiff_t)t, y + row * (ptrdiff_t)t, rows, n, step, p->exclusive, t > 0);
+        p->fn(x + row * (ptrdiff_t)t, y + row * (ptrdiff_t)t, rows, n, step, p->exclusive);
     }
 }
 
@@ -139,7 +144,12 @@ QS_COLD static int lower_cumulative(qs_lower *l) {
     cumulative_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return QSIM_E_NOMEM;
-    p->fn = functions[strcmp(l->node->op_type, "CumProd") == 0][x->dtype];
+    const bool product = strcmp(l->node->op_type, "CumProd") == 0;
+    p->fn = functions[product][x->dtype];
+    if (product) /* else 0 */
+        p->neutral = x->dtype == QSIM_FLOAT    ? 0x3f800000
+                     : x->dtype == QSIM_DOUBLE ? 0x3ff0000000000000
+                                               : 1;
     p->rank = x->rank;
     p->wide = qs_lower_in(l, 1)->dtype == QSIM_INT64;
     p->exclusive = qs_node_int(l->node, "exclusive", 0) != 0;

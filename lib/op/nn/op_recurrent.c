@@ -172,12 +172,16 @@ static int infer_recurrent(qs_infer *x) {
     qs_dim batch = v->rank == 3 ? v->dims[!r.batch_first] : unknown;
     if (batch.size < 0 && r.batch >= 0)
         batch = (qs_dim){r.batch, NULL};
-    const qs_dim directions = {r.directions, NULL}, hidden = {r.hidden, NULL};
-    const qs_dim all[2][4] = {{time, directions, batch, hidden}, {batch, time, directions, hidden}};
-    const qs_dim last[2][3] = {{directions, batch, hidden}, {batch, directions, hidden}};
+    /* The states, and the first output, which has time in front of the directions. */
+    qs_dim last[3], all[4];
+    last[r.batch_first] = (qs_dim){r.directions, NULL};
+    last[!r.batch_first] = batch;
+    last[2] = all[3] = (qs_dim){r.hidden, NULL};
+    all[r.batch_first] = time;
+    all[r.batch_first + 1] = last[r.batch_first];
+    all[r.batch_first ? 0 : 2] = batch;
     for (int32_t i = 0; i < x->node->output_count && !code; i++)
-        code =
-            qs_infer_out(x, i, v->dtype, i ? 3 : 4, i ? last[r.batch_first] : all[r.batch_first]);
+        code = qs_infer_out(x, i, v->dtype, i ? 3 : 4, i ? last : all);
     return code;
 }
 

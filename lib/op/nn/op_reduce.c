@@ -166,9 +166,12 @@ QS_COLD static int lower_reduce(qs_lower *l) {
             p->outputs *= d;
         }
     }
-    if (p->count == 0) { /* no elements: the result is the neutral element */
+    if (p->count == 0) /* no elements: the result is the neutral element */
         p->reduced = 0;
-    }
+    const int32_t last = p->reduced - 1;
+    p->rows = last < 0
+                  ? (qs_reduce_rows){p->count, p->count, 1} /* 1 or 0 */
+                  : (qs_reduce_rows){p->count / p->dims[last], p->dims[last], p->strides[last]};
     l->step->run = run_reduce;
     return QSIM_OK;
 }

@@ -28,6 +28,11 @@ struct qs_reduce;
 typedef size_t (*qs_reduce_fn)(const struct qs_reduce *p, const qsim_ctx *ctx, const void *x,
                                void *y, size_t columns);
 
+/* The reduced elements as `count` rows of `inner` elements that are `step` apart. */
+typedef struct qs_reduce_rows {
+    size_t count, inner, step;
+} qs_reduce_rows;
+
 /* Sizes and strides of the kept axes (one index per output) and of the reduced axes. */
 typedef struct qs_reduce {
     qs_reduce_kind kind;
@@ -38,6 +43,7 @@ typedef struct qs_reduce {
     int32_t kept, reduced;
     size_t kept_dims[QSIM_MAX_RANK], kept_strides[QSIM_MAX_RANK];
     size_t dims[QSIM_MAX_RANK], strides[QSIM_MAX_RANK]; /* merged */
+    qs_reduce_rows rows;
 } qs_reduce;
 
 /* Offset of element i, by dims and strides. */
@@ -51,18 +57,7 @@ static inline size_t qs_reduce_offset(size_t i, int32_t n, const size_t *dims,
     return at;
 }
 
-/* The reduced elements as `count` rows of `inner` elements that are `step` apart. */
-typedef struct qs_reduce_rows {
-    size_t count, inner, step;
-} qs_reduce_rows;
-
-static inline qs_reduce_rows qs_reduce_rows_of(const qs_reduce *p) {
-    if (p->reduced == 0)
-        return (qs_reduce_rows){p->count ? 1 : 0, p->count, 1};
-    const size_t inner = p->dims[p->reduced - 1];
-    return (qs_reduce_rows){p->count / inner, inner, p->strides[p->reduced - 1]};
-}
-
+/* Offset of a row of reduced elements. */
 static inline size_t qs_reduce_row_at(const qs_reduce *p, size_t row) {
     return p->reduced ? qs_reduce_offset(row, p->reduced - 1, p->dims, p->strides) : 0;
 }

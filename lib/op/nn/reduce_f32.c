@@ -133,7 +133,7 @@ static void reduce_columns(const qs_reduce *p, const qsim_ctx *ctx, const float 
                            size_t n) {
     float lanes[16][COLUMNS];
     const size_t used = p->kind < QS_REDUCE_PROD ? 16 : 1; /* sums are trees */
-    const qs_reduce_rows r = qs_reduce_rows_of(p);
+    const qs_reduce_rows r = p->rows;
     const float start = start_of(p->kind);
     for (size_t k = 0; k < used; k++)
         for (size_t c = 0; c < n; c++)
@@ -168,7 +168,7 @@ static void start_reading(reader *e, const qs_reduce *p, const qsim_ctx *ctx, co
     e->p = p;
     e->ctx = ctx;
     e->x = x;
-    e->r = qs_reduce_rows_of(p);
+    e->r = p->rows;
     e->row = e->at = e->parts = 0;
 }
 

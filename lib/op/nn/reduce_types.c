@@ -10,7 +10,7 @@
 
 QS_COLD static double fold_f64(const qs_reduce *p, const qsim_ctx *ctx, const double *x,
                                qs_reduce_kind kind, double top) {
-    const qs_reduce_rows r = qs_reduce_rows_of(p);
+    const qs_reduce_rows r = p->rows;
     double y = kind == QS_REDUCE_PROD  ? 1
                : kind == QS_REDUCE_MAX ? -(double)INFINITY
                : kind == QS_REDUCE_MIN ? (double)INFINITY
@@ -98,7 +98,7 @@ static uint64_t empty_extreme(const qs_reduce *p, uint64_t flip) {
 }
 
 QS_COLD static uint64_t fold_int(const qs_reduce *p, const qsim_ctx *ctx, const void *x) {
-    const qs_reduce_rows r = qs_reduce_rows_of(p);
+    const qs_reduce_rows r = p->rows;
     const uint64_t flip =
         is_signed(p->dtype) ? (uint64_t)1 << 63 : 0; /* makes the order that of unsigned numbers */
     const bool extreme = p->kind >= QS_REDUCE_MAX;
@@ -123,7 +123,7 @@ QS_COLD static uint64_t fold_int(const qs_reduce *p, const qsim_ctx *ctx, const 
 
 /* Log of the sum of exp(x), in order. */
 QS_COLD static double log_sum_exp_int(const qs_reduce *p, const qsim_ctx *ctx, const void *x) {
-    const qs_reduce_rows r = qs_reduce_rows_of(p);
+    const qs_reduce_rows r = p->rows;
     qs_reduce max = *p;
     double sum = 0;
     max.kind = QS_REDUCE_MAX;

@@ -10,7 +10,7 @@
  * Rounds the result of an operation in double to float, unless pixels are doubles. On floats that
  * has the bits of the operation in float; so each operation below is in a call of its own.
  */
-static double r(const qs_resize_how *how, double v) {
+QS_NOINLINE static double r(const qs_resize_how *how, double v) {
     return how->fine ? v : (double)(float)v;
 }
 

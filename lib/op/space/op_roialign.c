@@ -104,7 +104,7 @@ QS_COLD static int infer_roialign(qs_infer *x) {
  * Rounds to the image's type: +, -, * and / of floats, computed in double and rounded, have the
  * bits of float arithmetic.
  */
-QS_COLD static double as_type(const roi_params *p, double v) {
+QS_NOINLINE static double as_type(const roi_params *p, double v) {
     return p->is_double ? v : (double)(float)v;
 }
 
