@@ -123,15 +123,25 @@ static uint64_t to_u64(double v) {
     return v >= 0x1p64 ? UINT64_MAX : v > 0 ? (uint64_t)v : 0;
 }
 
-#define STORES_WHOLE(RARE, suffix, T)                                                              \
+/* The low bits of an integer, whatever its sign: by the width of the result. */
+#define STORE_LOW(RARE, bits)                                                                      \
+    RARE static void store_##bits(const wide *w, size_t n, void *vy) {                             \
+        uint##bits##_t *y = vy;                                                                    \
+        QS_IVDEP                                                                                   \
+        for (size_t i = 0; i < WHOLE; i++)                                                         \
+            y[i] = (uint##bits##_t)w->u[i];                                                        \
+    }
+STORE_LOW(QS_COLD, 8)
+STORE_LOW(QS_COLD, 16)
+STORE_LOW(QS_COLD, 32)
+STORE_LOW(, 64)
+
+#define STORES(RARE, suffix, T)                                                                    \
     STORE(RARE, suffix, T, i64, i, SAME)                                                           \
-    STORE(RARE, suffix, T, u64, u, SAME)
-#define STORES(RARE, suffix, T, FROM_FLOAT)                                                        \
-    STORES_WHOLE(RARE, suffix, T)                                                                  \
-    STORE(RARE, suffix, T, f64, f, FROM_FLOAT)
+    STORE(RARE, suffix, T, u64, u, SAME)                                                           \
+    STORE(RARE, suffix, T, f64, f, SAME)
 /* Stores of integer types whose values all fit int32. */
-#define STORES_NARROW(suffix, T, low, high)                                                        \
-    STORES_WHOLE(QS_COLD, suffix, T)                                                               \
+#define STORE_NARROW(suffix, T, low, high)                                                         \
     QS_COLD static void store_##suffix##_f64(const wide *w, size_t n, void *vy) {                  \
         int32_t v[CHUNK];                                                                          \
         T *y = vy;                                                                                 \
@@ -140,17 +150,16 @@ static uint64_t to_u64(double v) {
             y[i] = (T)v[i];                                                                        \
     }
 
-STORES(, f32, float, SAME)
-STORES(QS_COLD, f64, double, SAME)
-STORES_NARROW(s8, int8_t, INT8_MIN, INT8_MAX)
-STORES_NARROW(s16, int16_t, INT16_MIN, INT16_MAX)
-STORES_WHOLE(QS_COLD, s32, int32_t)
-STORES(, s64, int64_t, to_s64)
-STORES_NARROW(u8, uint8_t, 0, UINT8_MAX)
-STORES_NARROW(u16, uint16_t, 0, UINT16_MAX)
+STORES(, f32, float)
+STORES(QS_COLD, f64, double)
+STORE_NARROW(s8, int8_t, INT8_MIN, INT8_MAX)
+STORE_NARROW(s16, int16_t, INT16_MIN, INT16_MAX)
+STORE(, s64, int64_t, f64, f, to_s64)
+STORE_NARROW(u8, uint8_t, 0, UINT8_MAX)
+STORE_NARROW(u16, uint16_t, 0, UINT16_MAX)
 #define TO_U32(v) ((int64_t)clamp(v, 0, UINT32_MAX))
-STORES(QS_COLD, u32, uint32_t, TO_U32)
-STORES(QS_COLD, u64, uint64_t, to_u64)
+STORE(QS_COLD, u32, uint32_t, f64, f, TO_U32)
+STORE(QS_COLD, u64, uint64_t, f64, f, to_u64)
 STORE(QS_COLD, b8, uint8_t, i64, i, TRUTH)
 STORE(QS_COLD, b8, uint8_t, u64, u, TRUTH)
 STORE(QS_COLD, b8, uint8_t, f64, f, TRUTH)
@@ -165,7 +174,6 @@ STORE(QS_COLD, b8, uint8_t, f64, f, TRUTH)
         }                                                                                          \
     }
 #define STORES_PACKED(bits)                                                                        \
-    STORE_PACKED(bits, i64, i, SAME)                                                               \
     STORE_PACKED(bits, u64, u, SAME)                                                               \
     STORE_PACKED(bits, f64, f, to_s64)
 STORES_PACKED(4)
@@ -216,6 +224,12 @@ typedef struct cast_type {
     store_fn store[3]; /* by kind of the source */
 } cast_type;
 
+#define CAST_INTEGER(kind, suffix, bits)                                                           \
+    {                                                                                              \
+        kind, load_##suffix, {                                                                     \
+            store_##bits, store_##bits, store_##suffix##_f64                                       \
+        }                                                                                          \
+    }
 #define CAST_TYPE(kind, suffix)                                                                    \
     {                                                                                              \
         kind, load_##suffix, {                                                                     \
@@ -233,22 +247,33 @@ typedef struct cast_type {
 #define CAST_PACKED(kind, suffix, bits)                                                            \
     {                                                                                              \
         kind, load_##suffix, {                                                                     \
-            store_##bits##_i64, store_##bits##_u64, store_##bits##_f64                             \
+            store_##bits##_u64, store_##bits##_u64, store_##bits##_f64                             \
         }                                                                                          \
     }
 
 static const cast_type types[] = {
-    [QSIM_FLOAT] = CAST_TYPE(WIDE_F64, f32),    [QSIM_DOUBLE] = CAST_TYPE(WIDE_F64, f64),
-    [QSIM_INT8] = CAST_TYPE(WIDE_I64, s8),      [QSIM_INT16] = CAST_TYPE(WIDE_I64, s16),
-    [QSIM_INT32] = CAST_TYPE(WIDE_I64, s32),    [QSIM_INT64] = CAST_TYPE(WIDE_I64, s64),
-    [QSIM_UINT8] = CAST_TYPE(WIDE_U64, u8),     [QSIM_UINT16] = CAST_TYPE(WIDE_U64, u16),
-    [QSIM_UINT32] = CAST_TYPE(WIDE_U64, u32),   [QSIM_UINT64] = CAST_TYPE(WIDE_U64, u64),
-    [QSIM_BOOL] = CAST_TYPE(WIDE_U64, b8),      [QSIM_FLOAT16] = CAST_FLOAT(NULL),
-    [QSIM_BFLOAT16] = CAST_FLOAT(NULL),         [QSIM_FLOAT8E4M3FN] = CAST_FLOAT(NULL),
-    [QSIM_FLOAT8E4M3FNUZ] = CAST_FLOAT(NULL),   [QSIM_FLOAT8E5M2] = CAST_FLOAT(NULL),
-    [QSIM_FLOAT8E5M2FNUZ] = CAST_FLOAT(NULL),   [QSIM_UINT4] = CAST_PACKED(WIDE_U64, u4, 4),
-    [QSIM_INT4] = CAST_PACKED(WIDE_I64, s4, 4), [QSIM_UINT2] = CAST_PACKED(WIDE_U64, u2, 2),
-    [QSIM_INT2] = CAST_PACKED(WIDE_I64, s2, 2), [QSIM_FLOAT4E2M1] = CAST_FLOAT(NULL),
+    [QSIM_FLOAT] = CAST_TYPE(WIDE_F64, f32),
+    [QSIM_DOUBLE] = CAST_TYPE(WIDE_F64, f64),
+    [QSIM_INT8] = CAST_INTEGER(WIDE_I64, s8, 8),
+    [QSIM_INT16] = CAST_INTEGER(WIDE_I64, s16, 16),
+    [QSIM_INT32] = CAST_INTEGER(WIDE_I64, s32, 32),
+    [QSIM_INT64] = CAST_INTEGER(WIDE_I64, s64, 64),
+    [QSIM_UINT8] = CAST_INTEGER(WIDE_U64, u8, 8),
+    [QSIM_UINT16] = CAST_INTEGER(WIDE_U64, u16, 16),
+    [QSIM_UINT32] = CAST_INTEGER(WIDE_U64, u32, 32),
+    [QSIM_UINT64] = CAST_INTEGER(WIDE_U64, u64, 64),
+    [QSIM_BOOL] = CAST_TYPE(WIDE_U64, b8),
+    [QSIM_FLOAT16] = CAST_FLOAT(NULL),
+    [QSIM_BFLOAT16] = CAST_FLOAT(NULL),
+    [QSIM_FLOAT8E4M3FN] = CAST_FLOAT(NULL),
+    [QSIM_FLOAT8E4M3FNUZ] = CAST_FLOAT(NULL),
+    [QSIM_FLOAT8E5M2] = CAST_FLOAT(NULL),
+    [QSIM_FLOAT8E5M2FNUZ] = CAST_FLOAT(NULL),
+    [QSIM_UINT4] = CAST_PACKED(WIDE_U64, u4, 4),
+    [QSIM_INT4] = CAST_PACKED(WIDE_I64, s4, 4),
+    [QSIM_UINT2] = CAST_PACKED(WIDE_U64, u2, 2),
+    [QSIM_INT2] = CAST_PACKED(WIDE_I64, s2, 2),
+    [QSIM_FLOAT4E2M1] = CAST_FLOAT(NULL),
     [QSIM_FLOAT8E8M0] = CAST_FLOAT(load_e8m0),
 };
 
