@@ -310,6 +310,9 @@ class Inspecting(unittest.TestCase):
             np.testing.assert_array_equal(qsim.read_array(path), x)
         with self.assertRaises(qsim.Error):
             qsim.read_array(b"\0\0\x08")
+        for start, reader in ((b"PK\3\4", "numpy.load reads .npz"), (b"\xff\xd8\xff", "PIL")):
+            with self.assertRaisesRegex(ValueError, reader):
+                qsim.read_array(start + bytes(9))
 
     def test_external_data(self):
         model = network()

@@ -126,6 +126,8 @@ class Quantizing(unittest.TestCase):
         self.assertEqual(qsim.search_methods()["auto"], True)
         self.assertEqual(qsim.search_methods()["greedy"], False)
         calibration = qsim.Calibration(self.model).feed_all(self.data)
+        with self.assertRaisesRegex(ValueError, "'autoo' is none of .*greedy.*auto"):
+            self.model.search(calibration, "greedy,autoo", inputs=self.data)
         recipe, loss = self.model.search(calibration, "greedy", inputs=self.data)
         self.assertTrue({e.name for e in recipe} <= {"conv", "fc"})
         self.assertLessEqual(loss, 0)

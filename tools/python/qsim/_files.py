@@ -16,12 +16,19 @@ from ._arrays import Array, _array, _storage, _view
 from ._library import _call, _check
 
 
+# First bytes of files that are no arrays, with what reads them.
+_OTHER_FILES = {b"PK": "a zip archive: numpy.load reads .npz", b"\xff\xd8": "a JPEG picture: PIL reads it",
+                b"\x89P": "a PNG picture: PIL reads it"}
+
+
 def read_array(source: Union[str, "os.PathLike[str]", bytes]) -> Array:
     """The array in a file, or in a file's bytes: .npy, IDX (the format of MNIST) or an ONNX
     TensorProto (.pb), gzipped or not; the first bytes tell the format."""
     data = source if isinstance(source, bytes) else _contents(source)
     if data[:2] == b"\x1f\x8b":
         data = gzip.decompress(data)
+    if data[:2] in _OTHER_FILES:
+        raise ValueError(f"no array, but {_OTHER_FILES[data[:2]]}")
     info, size = _ArrayInfo(), len(data)
     if data[:6] == b"\x93NUMPY":
         _call("qsim_npy_parse", data, size, 0, C.byref(info))

@@ -198,6 +198,9 @@ def search(model: Model, calibration: Calibration, methods: str = "greedy", *,
     found = Recipe() if found is None else found
     asked = _Question(model, inputs, labels, progress)
     o = asked.options
+    unknown = [name for name in methods.split(",") if name and name not in search_methods()]
+    if unknown:
+        raise ValueError(f"{unknown[0]!r} is none of {', '.join(search_methods())}")
     o.methods, o.goal, o.float_score, o.max_drop = methods.encode(), _GOALS[goal], float_score, max_drop
     o.bits = sum(_UNIT_BITS[word] for word in set(bits))
     o.seconds, o.steps, o.seed, o.start_percentile = seconds, steps, seed, start_percentile
