@@ -26,7 +26,9 @@ static int32_t read_pads(const qs_graph *g, const qs_node *pad, int32_t rank, in
                          int64_t *axes) {
     const qs_attr *a = qs_node_attr(pad, "pads");
     int32_t count = a ? a->count : qs_const_ints(qs_node_const(g, pad, 1), pads, 2 * QSIM_MAX_RANK);
-    if (a && count <= 2 * QSIM_MAX_RANK)
+    if (count > 2 * QSIM_MAX_RANK)
+        return -1;
+    if (a)
         memcpy(pads, a->u.ints, (size_t)count * sizeof(*pads));
     for (int32_t i = 0; i < rank; i++)
         axes[i] = i;
@@ -81,13 +83,12 @@ static bool is_open_average(const qs_node *n, const space_pads *own, const space
 
 /* Whether the node takes zeros around its image as padding, and the number that is zero there. */
 static bool takes_zeros(const qs_graph *g, const qs_node *n, double *zero) {
-    const qs_operands *o = n->op ? qs_op_operands(n->op) : NULL;
     *zero = 0;
     if (qs_node_is_onnx(n, "AveragePool"))
         return true;
     if (!(qs_node_traits(g, n) & QS_CONVOLVES))
         return false;
-    const int32_t at = o->x[0].zero_point;
+    const int32_t at = qs_op_operands(n->op)->x[0].zero_point;
     const qs_id point = at > 0 ? qs_node_input(n, at) : QS_NONE;
     return point == QS_NONE || qs_const_scalar(g, point, zero);
 }
