@@ -175,7 +175,7 @@ static void draw_bar(text *svg, double zero, double y, double value, double scal
     char number[32];
     if (isnan(value))
         return;
-    snprintf(number, sizeof(number), "%.5f", value);
+    snprintf(number, sizeof(number), "%.3g", value);
     svg_rect(svg, value < 0 ? zero - w : zero, y, fmax(w, 0.5), BAR, color, NULL);
     svg_text(svg, zero + fmax(value * scale, 0) + 5, y + BAR - 1,
              (svg_style){9, SVG_START, 0, svg_black}, number);
