@@ -79,14 +79,16 @@ int qs_model_derive(const qsim_model *base, qsim_model **out, qsim_error *error)
               copy_spans(m->ctx, &m->kept, &m->kept_capacity, &m->kept_count, base->kept,
                          base->kept_count) &&
               copy_spans(m->ctx, &m->kept_graph, &m->kept_graph_capacity, &m->kept_graph_count,
-                         base->kept_graph, base->kept_graph_count);
-    for (size_t i = 0; ok && i < base->property_count; i++)
-        ok =
-            qs_model_set_property(m, base->properties[i].key, base->properties[i].value) == QSIM_OK;
+                         base->kept_graph, base->kept_graph_count) &&
+              qs_grow(m->ctx, (void **)&m->properties, &m->property_capacity, base->property_count,
+                      sizeof(*m->properties));
     if (!ok) {
         qsim_model_free(m);
         return qs_fail(error, QSIM_E_NOMEM, "model: out of memory");
     }
+    /* Their text is the base's, which lives as long. */
+    for (; m->property_count < base->property_count; m->property_count++)
+        m->properties[m->property_count] = base->properties[m->property_count];
     *out = m;
     return QSIM_OK;
 }

@@ -381,6 +381,18 @@ static void backwards(proto *m, int n) {
     finish(m, &g, named("v", n), row, 2);
 }
 
+/* Metadata, one key after the other. */
+static void properties(proto *m, int n) {
+    chain_of(m, "Relu", 1);
+    for (int i = 0; i < n; i++) {
+        proto property = {0};
+        proto_text(&property, 1, named("k", i));
+        proto_text(&property, 2, "value");
+        proto_take(m, 14, &property);
+        proto_free(&property);
+    }
+}
+
 /* Names chosen to collide: their folded 64-bit FNV-1a hashes agree in twelve bits. */
 static void colliding_names(proto *m, int n) {
     proto g = {0};
@@ -429,6 +441,7 @@ const family families[] = {
     {"conditions", conditions},
     {"pairs", pairs},
     {"backwards", backwards},
+    {"properties", properties},
     {"colliding_names", colliding_names},
 };
 const int family_count = (int)(sizeof(families) / sizeof(*families));

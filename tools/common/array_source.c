@@ -23,23 +23,30 @@ const char *source_label_name(size_t k) {
     return label_names[k];
 }
 
-/* The index of a name in an .npz; -1: not there. */
+/*
+ * The index of a name in an .npz; -1: not there. The search begins at the member that `s` has, or
+ * the source before it: members mostly come in the order of the inputs.
+ */
 static int32_t find_name(const source *s, const char *name) {
-    for (int32_t i = 0; s->npz && i < qsim_npz_count(s->npz); i++)
+    const int32_t count = s->npz ? qsim_npz_count(s->npz) : 0;
+    for (int32_t k = 0; k < count; k++) {
+        const int32_t i = (int32_t)(((int64_t)s->member + k) % count);
         if (strcmp(qsim_npz_name(s->npz, i), name) == 0)
             return i;
+    }
     return -1;
 }
 
 static int find_member(const tool *t, source *s, const char *member) {
     const bool labels = member && !*member;
     const char *const *names = labels ? label_names : sample_names;
-    s->member = member && !labels ? find_name(s, member) : -1;
-    for (size_t k = 0; names[k] && s->member < 0; k++)
-        s->member = find_name(s, names[k]);
-    if (s->member < 0 && qsim_npz_count(s->npz) == 1)
-        s->member = 0;
-    if (s->member >= 0)
+    int32_t found = member && !labels ? find_name(s, member) : -1;
+    for (size_t k = 0; names[k] && found < 0; k++)
+        found = find_name(s, names[k]);
+    if (found < 0 && qsim_npz_count(s->npz) == 1)
+        found = 0;
+    s->member = found;
+    if (found >= 0)
         return EXIT_OK;
     text list = {0};
     for (int32_t i = 0; i < qsim_npz_count(s->npz) && i < 8; i++)
@@ -58,15 +65,29 @@ bool source_has_member(const source *s, const char *member) {
     return find_name(s, member) >= 0;
 }
 
+static int take_member(const tool *t, source *s, const char *member) {
+    int code = find_member(t, s, member);
+    if (code == EXIT_OK && qsim_npz_array(s->npz, s->member, &s->array))
+        code = tool_fail(t, QSIM_E_INTERNAL, "%s: no such member", s->path);
+    return code;
+}
+
 static int open_npz(const tool *t, source *s, const char *member) {
     qsim_error e;
     s->kind = SOURCE_NPZ;
     if (qsim_npz_open(t->ctx, s->data, s->size, &s->npz, &e))
         return tool_error(t, s->path, &e);
-    int code = find_member(t, s, member);
-    if (code == EXIT_OK && qsim_npz_array(s->npz, s->member, &s->array))
-        code = tool_fail(t, QSIM_E_INTERNAL, "%s: no such member", s->path);
-    return code;
+    return take_member(t, s, member);
+}
+
+int source_open_beside(const tool *t, const source *archive, const char *member, source *s) {
+    *s = (source){.kind = SOURCE_NPZ,
+                  .path = archive->path,
+                  .npz = archive->npz,
+                  .beside = true,
+                  .member = archive->member};
+    s->array.struct_size = sizeof(s->array);
+    return take_member(t, s, member);
 }
 
 static int open_proto(const tool *t, source *s) {
@@ -154,7 +175,7 @@ int source_open(const tool *t, const char *path, const char *member, source *s) 
 }
 
 void source_close(source *s) {
-    qsim_npz_free(s->npz);
+    qsim_npz_free(s->beside ? NULL : s->npz);
     qsim_file_close(s->file);
     free(s->owned);
     free(s->elements);

@@ -24,6 +24,7 @@ typedef struct source {
     void *owned;    /* those bytes, if they were inflated or read */
     void *elements; /* decoded elements of a member or message */
     qsim_npz *npz;
+    bool beside; /* `npz` is that of another source, which closes it */
     int32_t member;
     uint64_t seed;
 } source;
@@ -35,6 +36,8 @@ typedef struct source {
  * Prints errors and returns the exit code. `s` may be closed either way.
  */
 int source_open(const tool *t, const char *path, const char *member, source *s);
+/* Opens another member of the .npz that `archive` has open, and keeps open while `s` is read. */
+int source_open_beside(const tool *t, const source *archive, const char *member, source *s);
 /*
  * Reproducible elements: element i of seed s depends on both alone. Floats are uniform in [0, 1),
  * 8-bit integers use their whole range, wider ones and bool are 0 or 1.

@@ -109,7 +109,8 @@ static int open_arrays(dataset *d, const char *spec) {
     }
     for (size_t i = 0; i < d->inputs; i++) {
         source *s = &d->sources[i];
-        int code = source_open(d->t, d->x_path, d->slots[i].name, s);
+        int code = i > 0 && s[-1].npz ? source_open_beside(d->t, &s[-1], d->slots[i].name, s)
+                                      : source_open(d->t, d->x_path, d->slots[i].name, s);
         if (code)
             return code;
         if (d->inputs > 1 && !source_has_member(s, d->slots[i].name))

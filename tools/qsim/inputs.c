@@ -30,7 +30,9 @@ static const char *find_spec(const tool *t, const slot *s, bool only, bool *shar
 static int open_file(const tool *t, inputs *in, size_t i, const slot *s, const char *spec,
                      bool shared, preprocess *how) {
     source *src = &in->sources[i];
-    int code = sample_source(t, spec, s, &in->how, src, how);
+    const bool opened = i > 0 && src[-1].npz && strcmp(src[-1].path, spec) == 0;
+    int code = opened ? source_open_beside(t, &src[-1], s->name, src)
+                      : sample_source(t, spec, s, &in->how, src, how);
     in->single = in->single || sample_is_single(spec);
     if (code == EXIT_OK && shared && !source_has_member(src, s->name))
         code = tool_usage(t, "--input NAME=FILE feeds one input", "%s: nothing for input '%.100s'",
