@@ -376,34 +376,6 @@ static void check_conditions(void) {
     }
 }
 
-/* What a branch states of its outputs is no value of its own. */
-static void check_stated(void) {
-    static const float k[] = {10, 20};
-    proto g = {0}, model = {0}, branches[2] = {{0}, {0}};
-    for (int i = 0; i < 2; i++) {
-        constant(&branches[i], "k", QSIM_FLOAT, two, k, sizeof(k));
-        proto_node(&branches[i], "Add", NULL, "x", "k", "t");
-        proto_node(&branches[i], "Neg", NULL, "t", NULL, "u");
-        proto_value(&branches[i], 12, "t", QSIM_FLOAT, two, 1);
-        proto_value(&branches[i], 12, "u", QSIM_FLOAT, two, 1);
-        proto_value(&branches[i], 13, "t", QSIM_FLOAT, two, 1);
-    }
-    choice(&g, "if", "c", &branches[0], &branches[1], "y", "z");
-    proto_text(&g, 2, "g");
-    proto_value(&g, 11, "c", QSIM_BOOL, NULL, 0);
-    proto_value(&g, 11, "x", QSIM_FLOAT, two, 1);
-    proto_name(&g, 12, "y");
-    proto_name(&g, 12, "z");
-    proto_model(&model, &g);
-    qsim_model *m = load(&model);
-    CHECK_INT(qsim_model_value_count(m), 4 + 2 * 3); /* c x y z; k t u of each */
-    qsim_model_free(m);
-    proto_free(&model);
-    proto_free(&g);
-    proto_free(&branches[0]);
-    proto_free(&branches[1]);
-}
-
 /* Branches of the same known size, or of one name for it, are a Where; others stay an If. */
 static void check_sizes(void) {
     static const struct {
@@ -590,7 +562,6 @@ int main(void) {
     check_unnamed();
     check_conditions();
     check_sizes();
-    check_stated();
     check_depth();
     check_named_sizes(true);
     check_named_sizes(false);

@@ -36,11 +36,11 @@ static int legal(qsim_builder *b, int call) {
     case 12: return qsim_builder_attr_ints(b, "perm", &(int64_t){0}, 1);
     case 13: return qsim_builder_node(b, "", "Cast", "", "i", "j");
     case 14: return qsim_builder_attr_int(b, "to", QSIM_FLOAT);
-    case 15: return qsim_builder_node(b, "com.microsoft", "Gelu", "", "j", "k");
-    case 16: return qsim_builder_import(b, "com.microsoft", 1);
-    case 17: return qsim_builder_import(b, "ai.onnx", 13);
-    case 18: return qsim_builder_metadata(b, "key", "value");
-    case 19: return qsim_builder_output(b, "k", QSIM_FLOAT, 1, &two, NULL);
+    case 15: return qsim_builder_output(b, "k", QSIM_FLOAT, 1, &two, NULL); /* of the next node */
+    case 16: return qsim_builder_node(b, "com.microsoft", "Gelu", "", "j", "k");
+    case 17: return qsim_builder_import(b, "com.microsoft", 1);
+    case 18: return qsim_builder_import(b, "ai.onnx", 13);
+    case 19: return qsim_builder_metadata(b, "key", "value");
     case 20: return qsim_builder_output_as(b, "g", "float[2]");
     case 21: return qsim_builder_output_as(b, "f", NULL);
     default: return qsim_builder_attr_string(b, "word", "value");

@@ -201,6 +201,7 @@ static void check_bomb(void) {
         function(&model, name, "a", "y", 13, &body);
     }
     CHECK_INT(qsim_model_load_memory(NULL, model.data, model.size, NULL, &m, &e), QSIM_E_LIMIT);
+    CHECK(strstr(e.message, "more than 100000 calls of functions, or 1000000 nodes") != NULL);
     qsim_model_free(m);
     proto_free(&model);
     proto_free(&node);

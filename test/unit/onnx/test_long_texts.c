@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Each text of a model in turn is longer than all others together, so that room for it has to be
- * made, and this request, like each other one, is refused: reading says so, and nothing leaks.
+ * made, and this request, like each other one, is refused: reading says so, and nothing leaks. The
+ * same with long lists.
  */
 #include "heap.h"
 #include "proto.h"
@@ -151,12 +152,10 @@ static void put_model(proto *file, int l) {
     proto_free(&part);
 }
 
-/* Loads with each request refused, until all are granted. */
-static void check_text(int l, int32_t flags) {
+/* Loads with each request refused, until all are granted. Frees the file. */
+static void check_requests(proto *file, int l, int32_t flags, bool imports) {
     const qsim_load_options o = {.struct_size = sizeof(o), .flags = flags};
-    proto file = {0};
     bool refused = true;
-    put_model(&file, l);
     for (long at = 1; refused; at++) {
         test_heap heap = {0};
         const qsim_allocator a = test_heap_allocator(&heap);
@@ -166,24 +165,132 @@ static void check_text(int l, int32_t flags) {
         qsim_error e = {0};
         CHECK_INT(qsim_ctx_create(&co, &ctx, NULL), QSIM_OK);
         heap.fail_at = heap.calls + at;
-        const int code = qsim_model_load_memory(ctx, file.data, file.size, &o, &m, &e);
+        const int code = qsim_model_load_memory(ctx, file->data, file->size, &o, &m, &e);
         refused = heap.failed > 0;
         if (code != (refused ? QSIM_E_NOMEM : QSIM_OK))
             fprintf(stderr, "text %d, request %ld: %d %.300s\n", l, at, code, e.message);
         CHECK_INT(code, refused ? QSIM_E_NOMEM : QSIM_OK);
         CHECK((m != NULL) == !refused);
-        CHECK(refused || flags ||
+        CHECK(refused || !imports ||
               qsim_model_opset(m, "com.microsoft") == 1); /* the function's import */
         qsim_model_free(m);
         qsim_ctx_free(ctx);
         CHECK_INT(heap.live, 0);
     }
-    proto_free(&file);
+    proto_free(file);
+}
+
+static void check_text(int l, int32_t flags) {
+    proto file = {0};
+    put_model(&file, l);
+    check_requests(&file, l, flags, flags == 0);
+}
+
+/* ---- lists ---- */
+
+enum { INTS, FLOATS, STRINGS, MANY, TYPED, SINGLE, CAPTURED, LISTS };
+
+/* A list attribute; or many attributes of one number. */
+static void put_attributes(proto *node, int which) {
+    static const char zeros[LONG];
+    proto a = {0};
+    if (which == MANY) {
+        char name[16];
+        for (int i = 0; i < 600; i++) {
+            snprintf(name, sizeof(name), "a%d", i);
+            proto_integer(node, name, i);
+        }
+        return;
+    }
+    proto_text(&a, 1, "list");
+    if (which == INTS)
+        proto_bytes(&a, 8, zeros, LONG / 4);
+    if (which == FLOATS)
+        proto_bytes(&a, 7, zeros, LONG);
+    for (int i = 0; which == STRINGS && i < LONG / 8; i++)
+        proto_text(&a, 9, "");
+    proto_int(&a, 20, which == INTS ? 7 : which == FLOATS ? 6 : 8);
+    proto_take(node, 5, &a);
+    proto_free(&a);
+}
+
+/* A constant in a list of numbers that are decoded, in one piece or one by one. */
+static void put_numbers(proto *g, int which) {
+    static const char zeros[LONG];
+    proto t = {0};
+    proto_int(&t, 1, LONG / 4);
+    proto_int(&t, 2, which == TYPED ? QSIM_INT32 : QSIM_FLOAT);
+    proto_text(&t, 8, "w");
+    if (which == TYPED)
+        proto_bytes(&t, 5, zeros, LONG / 4);
+    for (int i = 0; which == SINGLE && i < LONG / 4; i++) {
+        proto_tag(&t, 4, 5);
+        proto_raw(&t, zeros, 4);
+    }
+    proto_take(g, 5, &t);
+    proto_free(&t);
+}
+
+/* A Loop whose body adds as many values of the outer graph. */
+static void put_captures(proto *g) {
+    proto node = {0}, body = {0}, sum = {0};
+    char name[16];
+    for (int i = 0; i < LONG / 4; i++) {
+        snprintf(name, sizeof(name), "v%d", i);
+        proto_value(g, 11, name, QSIM_FLOAT, NULL, 0);
+        proto_text(&sum, 1, name);
+    }
+    proto_text(&sum, 2, "next");
+    proto_text(&sum, 4, "Sum");
+    proto_take(&body, 1, &sum);
+    proto_node(&body, "Identity", NULL, "on", NULL, "still");
+    proto_value(&body, 11, "i", QSIM_INT64, NULL, 0);
+    proto_value(&body, 11, "on", QSIM_BOOL, NULL, 0);
+    proto_value(&body, 11, "state", QSIM_FLOAT, NULL, 0);
+    proto_name(&body, 12, "still");
+    proto_name(&body, 12, "next");
+    proto_value(g, 11, "on", QSIM_BOOL, NULL, 0);
+    proto_text(&node, 1, "");
+    proto_text(&node, 1, "on");
+    proto_text(&node, 1, "v0");
+    proto_text(&node, 2, "y");
+    proto_text(&node, 4, "Loop");
+    proto_graph(&node, "body", &body);
+    proto_take(g, 1, &node);
+    proto_free(&node);
+    proto_free(&body);
+    proto_free(&sum);
+}
+
+static void check_list(int which) {
+    proto file = {0}, g = {0}, node = {0};
+    const bool attributes = which < TYPED;
+    if (which == CAPTURED) {
+        put_captures(&g);
+    } else {
+        proto_text(&node, 2, "y");
+        proto_text(&node, 1, attributes ? "x" : "w");
+        proto_text(&node, 4, attributes ? "Unheard" : "Neg");
+        if (attributes)
+            put_attributes(&node, which);
+        else
+            put_numbers(&g, which);
+        proto_take(&g, 1, &node);
+        proto_value(&g, 11, "x", QSIM_FLOAT, NULL, 0);
+    }
+    proto_text(&g, 2, "g");
+    proto_name(&g, 12, "y");
+    proto_model(&file, &g);
+    check_requests(&file, TEXTS + 1 + which, attributes ? QSIM_LOAD_INSPECT : 0, false);
+    proto_free(&g);
+    proto_free(&node);
 }
 
 int main(void) {
     memset(long_text, 'n', LONG);
     for (int l = 0; l <= TEXTS; l++) /* the last: none is long */
         check_text(l, 0), check_text(l, QSIM_LOAD_INSPECT), check_text(l, QSIM_LOAD_CHECK);
+    for (int which = 0; which < LISTS; which++)
+        check_list(which);
     return test_done();
 }

@@ -3,6 +3,8 @@
 #include "test.h"
 #include "proto.h"
 
+#include <stdbool.h>
+
 #include <qsim/model.h>
 
 enum { NODE = 1, INITIALIZER = 5, INPUT = 11, OUTPUT = 12, STATED = 13 };
@@ -80,7 +82,29 @@ static void check_unnamed(const char *name, const char *part) {
     proto_free(&file);
 }
 
+/* A file without a version, a graph or both. */
+static void check_head(bool version, bool graph, const char *part) {
+    proto g = {0}, file = {0};
+    qsim_model *m = NULL;
+    qsim_error e = {0};
+    if (version)
+        proto_int(&file, 1, 7);
+    proto_text(&file, 2, "a producer");
+    put(&g, INPUT, "x");
+    put(&g, OUTPUT, "x");
+    if (graph)
+        proto_take(&file, 7, &g);
+    CHECK_INT(qsim_model_load_memory(NULL, file.data, file.size, NULL, &m, &e), QSIM_E_FORMAT);
+    CHECK(strstr(e.message, part) != NULL);
+    proto_free(&g);
+    proto_free(&file);
+}
+
 int main(void) {
+    check_head(false, false, "not an ONNX model: no version and no graph");
+    check_head(true, false, "the model has no graph");
+    check_head(false, true, "the model has no ir_version");
+    check_head(true, true, "the model imports no operator set");
     check_unnamed("neg", "(node 'neg', Neg)");
     check_unnamed("", "(node of 'y', Neg)");
     check_unnamed(NULL, "(node of 'y', Neg)");

@@ -4,6 +4,9 @@
  * what is not, by name.
  */
 #include "test.h"
+#include "proto.h"
+
+#include "base/base.h"
 
 #include <qsim/qsim.h>
 
@@ -286,6 +289,63 @@ static void check_entries(void) {
     unlink(PATH);
 }
 
+/* A model in a package whose data is in none of its entries: the file is named. */
+static void make_missing(const char *location) {
+    static const char manifest[] = "{\"schema\": 1, \"model\": \"m.onnx\"}";
+    static const float w[3] = {1, 2, 3};
+    static const int64_t dims[] = {3};
+    proto file = {0}, g = {0}, t = {0};
+    char sums[512] = "", hex[65];
+    int why;
+    proto_int(&t, 1, 3);
+    proto_int(&t, 2, QSIM_FLOAT);
+    proto_text(&t, 8, "w");
+    proto_external(&t, "location", location);
+    proto_int(&t, 14, 1);
+    proto_take(&g, 5, &t);
+    proto_node(&g, "Neg", NULL, "w", NULL, "y");
+    proto_text(&g, 2, "g");
+    proto_value(&g, 12, "y", QSIM_FLOAT, dims, 1);
+    proto_model(&file, &g);
+    const struct {
+        const char *name;
+        const void *data;
+        size_t size;
+    } parts[] = {{"m.onnx", file.data, file.size},
+                 {"manifest.json", manifest, sizeof(manifest) - 1},
+                 {"w.bin", w, sizeof(w)},
+                 {"SHA256SUMS", sums, 0}};
+    unlink(PATH);
+    zip_t *z = zip_open(PATH, ZIP_CREATE, &why);
+    for (int i = 0; z && i < 4; i++) {
+        const size_t size = i < 3 ? parts[i].size : strlen(sums);
+        zip_file_add(z, parts[i].name, zip_source_buffer(z, parts[i].data, size, 0), 0);
+        qs_sha256 h;
+        qs_sha256_init(&h);
+        qs_sha256_add(&h, parts[i].data, size);
+        qs_sha256_hex(&h, hex);
+        if (i < 3)
+            snprintf(sums + strlen(sums), 100, "%s  %s\n", hex, parts[i].name);
+    }
+    CHECK(z && zip_close(z) == 0);
+    proto_free(&file);
+    proto_free(&g);
+    proto_free(&t);
+}
+
+static void check_missing(void) {
+    for (int missing = 0; missing < 2; missing++) {
+        qsim_model *m = NULL;
+        qsim_error e = {0};
+        make_missing(missing ? "other.bin" : "w.bin");
+        CHECK_INT(qsim_model_load(NULL, PATH, NULL, &m, &e), missing ? QSIM_E_IO : QSIM_OK);
+        CHECK(missing ? strstr(e.message, "'w': external data 'other.bin' was not given") != NULL
+                      : e.message[0] == 0);
+        qsim_model_free(m);
+    }
+    unlink(PATH);
+}
+
 /* Options of the manifest: texts, the last one of each name. */
 static void check_options(void) {
     static const struct {
@@ -327,6 +387,7 @@ int main(void) {
     check_lists();
     check_entries();
     check_options();
+    check_missing();
     check_main();
     check_short();
     check_refused();

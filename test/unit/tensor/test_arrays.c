@@ -380,6 +380,21 @@ static void test_array_reads(void) {
     CHECK(words[0] == 0x0102 && words[1] == 0x0304 && words[2] == 0x0506);
 }
 
+/* Each of the three facts is stated, though the bytes would fit an array without it. */
+static void test_npy_missing(void) {
+    static const char *const facts[] = {"'descr':'|u1',", "'fortran_order':False,",
+                                        "'shape':(1,),"};
+    qsim_array a = {.struct_size = sizeof(a)};
+    for (int set = 0; set < 8; set++)
+        for (size_t bytes = 0; bytes < 2; bytes++) {
+            char dict[128] = "{";
+            for (int i = 0; i < 3; i++)
+                strcat(dict, set >> i & 1 ? facts[i] : "");
+            strcat(dict, "}");
+            CHECK_INT(parse(dict, six, bytes, &a), set == 7 && bytes ? QSIM_OK : QSIM_E_FORMAT);
+        }
+}
+
 static void test_npy_arguments(void) {
     qsim_array a = {.struct_size = sizeof(a)}, old = {.struct_size = sizeof(old) - 1};
     CHECK_INT(qsim_npy_parse(file, 64, 0, NULL, NULL), QSIM_E_ARGUMENT);
@@ -545,6 +560,7 @@ int main(void) {
     test_npy_shapes();
     test_npy_types();
     test_npy_begins();
+    test_npy_missing();
     test_npy_arguments();
     test_array_reads();
     test_npy_write();
