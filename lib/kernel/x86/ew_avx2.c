@@ -312,6 +312,13 @@ TARGET void qk_scale_avx2(const void *x, const qk_scale *how, float *y, size_t n
 #undef STEP
 }
 
+/* The sum of 8 lanes, 4-2-1. */
+INLINE float fold(V sum) {
+    const __m128 v4 = _mm256_castps256_ps128(sum) + _mm256_extractf128_ps(sum, 1);
+    const __m128 v2 = v4 + _mm_movehl_ps(v4, v4);
+    return _mm_cvtss_f32(v2) + _mm_cvtss_f32(_mm_movehdup_ps(v2));
+}
+
 /*
  * Sums by the tree over 16 lanes (ew.h). A macro: as an inline function with a constant, clang 14
  * makes the last elements of a row some 5 ns slower.
@@ -331,10 +338,7 @@ TARGET void qk_scale_avx2(const void *x, const qk_scale *how, float *y, size_t n
         store(part + W, high);                                                                     \
         for (size_t k = 0; i + k < n; k++)                                                         \
             part[k] += TERM(x[i + k], shift);                                                      \
-        for (size_t half = 8; half; half /= 2)                                                     \
-            for (size_t k = 0; k < half; k++)                                                      \
-                part[k] += part[k + half];                                                         \
-        return part[0];                                                                            \
+        return fold(load(part) + load(part + W));                                                  \
     }
 
 #define ITSELF(v, shift) (v)

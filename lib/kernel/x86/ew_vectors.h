@@ -72,22 +72,20 @@ TARGET static void exp_shifted(const float *x, float shift, float *y, size_t n) 
         STEP(0, load(x + i))                                                                       \
     STEP(1, load(x + n - W))
 
-#define EXTREME(best, v, which, four, greater)                                                     \
+#define EXTREME(best, v, which, four)                                                              \
     TARGET static float best(const V *v) {                                                         \
         float part[W];                                                                             \
         store(part, which(which(v[0], v[1]), which(v[2], v[3])));                                  \
         __m128 f = _mm_loadu_ps(part);                                                             \
         for (size_t k = 4; k < W; k += 4)                                                          \
             f = four(f, _mm_loadu_ps(part + k));                                                   \
-        _mm_storeu_ps(part, f);                                                                    \
-        for (size_t k = 1; k < 4; k++)                                                             \
-            part[0] = part[k] greater part[0] ? part[k] : part[0];                                 \
-        return part[0];                                                                            \
+        f = four(f, _mm_movehl_ps(f, f));                                                          \
+        return _mm_cvtss_f32(four(f, _mm_movehdup_ps(f)));                                         \
     }
 
 /* clang-format off */
-EXTREME(most, v, QK_MAX, _mm_max_ps, >)
-EXTREME(least, v, QK_MIN, _mm_min_ps, <)
+EXTREME(most, v, QK_MAX, _mm_max_ps)
+EXTREME(least, v, QK_MIN, _mm_min_ps)
 /* clang-format on */
 
 /* A maximum of vectors depends on the order of zeros, and skips NaNs: the C loop decides then. */

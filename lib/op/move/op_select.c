@@ -108,15 +108,6 @@ static void select_row(const qsim_ctx *ctx, const select_params *p, const char *
         fill_row(ctx, y + (from + p->run) * e, n - from - p->run, fill, e);
         return;
     }
-    if (p->run && w->mode != AXIS_WRAP) { /* the edge or its neighbours around the run */
-        const size_t end = from + p->run;
-        const int64_t step = w->mode == AXIS_REFLECT ? -1 : 0;
-        strided_part(ctx, x + axis_source(w, 0) * (int64_t)e, y, step, from, e);
-        qs_copy(ctx, y + from * e, x + (size_t)axis_source(w, (int64_t)from) * e, p->run * e);
-        strided_part(ctx, x + axis_source(w, (int64_t)end) * (int64_t)e, y + end * e, step, n - end,
-                     e);
-        return;
-    }
     for (size_t i = 0; i < n && !qs_stopped_at(ctx, i); i++) {
         if (i == from && p->run) {
             qs_copy(ctx, y + i * e, x + (size_t)axis_source(w, (int64_t)i) * e, p->run * e);
@@ -149,14 +140,20 @@ static const char *row_at(const select_job *job, size_t r) {
     return job->x + at;
 }
 
-/* Copies rows at a constant step whose part inside the input is one run, and fills the rest. */
+#define FEW ((size_t)16) /* columns that are copied by themselves */
+
+/* Copies rows at a constant step: their run, and around it fill values or column by column. */
 static void select_rows(const qsim_ctx *ctx, const select_params *p, const char *x, char *y,
                         const char *fill, size_t rows) {
     const axis_map *last = &p->axes[p->rank - 1], *next = &p->axes[p->rank - 2];
     const size_t n = (size_t)last->out, e = p->element;
     const ptrdiff_t step = (ptrdiff_t)next->step * (ptrdiff_t)p->strides[p->rank - 2];
-    if (p->run < n)
+    if (p->filled && p->run < n)
         fill_row(ctx, y, n * rows, fill, e);
+    for (size_t k = p->filled ? n : 0; k < n; k += k == p->first ? p->run : 1)
+        if (k != p->first)
+            qs_copy_many_rows(ctx, x + (size_t)axis_source(last, (int64_t)k) * e, step, y + k * e,
+                              (ptrdiff_t)(n * e), e, rows);
     qs_copy_many_rows(ctx, x + (size_t)axis_source(last, (int64_t)p->first) * e, step,
                       y + p->first * e, (ptrdiff_t)(n * e), p->run * e, rows);
 }
@@ -166,15 +163,20 @@ static void select_range(const void *arg, size_t begin, size_t end) {
     const select_params *p = job->p;
     const size_t out = (size_t)p->axes[p->rank - 1].out, row = out * p->element;
     const axis_map *next = p->rank > 1 ? &p->axes[p->rank - 2] : NULL;
-    const bool together = next && next->mode == AXIS_STEP && p->run > 0 &&
-                          (p->run == out || (p->filled && row < 256));
+    const bool few = p->filled || out - p->run <= FEW;
+    const bool together = next && p->run > 0 && (p->run == out || (few && row < 1024));
     for (size_t r = begin, rows; r < end; r += rows) {
         const char *x = row_at(job, r);
         char *y = job->y + r * row;
         rows = 1;
         if (x && together) {
-            const size_t rest = (size_t)next->out - r % (size_t)next->out;
+            const size_t at = r % (size_t)next->out, rest = (size_t)next->out - at;
             rows = rest < end - r ? rest : end - r;
+            if (next->mode != AXIS_STEP) { /* up to the end of the input */
+                const int64_t from = next->start + (int64_t)at, inside = next->in - from;
+                const size_t most = from >= 0 && inside > 0 ? (size_t)inside : 1;
+                rows = most < rows ? most : rows;
+            }
             select_rows(job->ctx, p, x, y, job->fill, rows);
         } else {
             select_row(job->ctx, p, x, y, job->fill);

@@ -13,7 +13,7 @@ struct qk_norm;
  * multiple of 16 numbers.
  */
 void qs_tree_add(const float *x, size_t n, float lanes[16]);
-float qs_reduce_fold(float lanes[16]);
+float qs_reduce_fold(const float lanes[16]);
 
 /* The tree of x[i], and of (x[i] - mean)^2, contiguous; ends early where the run is stopped. */
 float qs_row_sum(const qsim_ctx *ctx, const float *x, size_t n);

@@ -50,11 +50,11 @@ typedef struct qs_reduce {
 static inline size_t qs_reduce_offset(size_t i, int32_t n, const size_t *dims,
                                       const size_t *strides) {
     size_t at = 0;
-    for (int32_t k = n - 1; k >= 0; k--) {
+    for (int32_t k = n - 1; k > 0; k--) {
         at += i % dims[k] * strides[k];
         i /= dims[k];
     }
-    return at;
+    return n ? at + i * strides[0] : 0;
 }
 
 /* Offset of a row of reduced elements. */

@@ -9,19 +9,18 @@
 
 /* ---- sums ---- */
 
-float qs_reduce_fold(float lanes[16]) {
-    for (size_t half = 8; half; half /= 2)
-        for (size_t i = 0; i < half; i++)
-            lanes[i] += lanes[i + half];
-    return lanes[0];
-}
-
 typedef float four __attribute__((vector_size(16)));
 
 QK_INLINE four load(const float *x) {
     four v;
     memcpy(&v, x, sizeof(v));
     return v;
+}
+
+float qs_reduce_fold(const float lanes[16]) {
+    const four low = load(lanes) + load(lanes + 8), high = load(lanes + 4) + load(lanes + 12);
+    const four v = low + high;
+    return (v[0] + v[2]) + (v[1] + v[3]);
 }
 
 /* Lanes are four variables: compilers keep no array and no longer vector in registers. */
@@ -54,7 +53,7 @@ float qs_row_sum(const qsim_ctx *ctx, const float *x, size_t n) {
     return qs_reduce_fold(lanes);
 }
 
-float qs_row_squares(const qsim_ctx *ctx, const float *x, float mean, size_t n) {
+QS_COLD float qs_row_squares(const qsim_ctx *ctx, const float *x, float mean, size_t n) {
     float lanes[16] = {0};
     if (n <= LONG_ROW)
         return ctx->kernels->ew->sum_squares(x, mean, n);
@@ -93,7 +92,7 @@ void qs_normalize(const qsim_ctx *ctx, const qk_norm *how, const float *x, float
 /* ---- outputs side by side ---- */
 
 /* Outputs that are computed together: a row of them is in a few lines of the cache. */
-#define COLUMNS ((size_t)64)
+#define COLUMNS ((size_t)128)
 
 /* Adds n elements of a row to y: to sums, products or extremes. */
 static void take_row(qs_reduce_kind kind, const float *restrict x, float *restrict y, size_t n) {
@@ -173,13 +172,16 @@ static void start_reading(reader *e, const qs_reduce *p, const qsim_ctx *ctx, co
 }
 
 /* Copies elements to e->part until it is full; 0: there are no more. */
-static size_t collect(reader *e) {
+QS_COLD QS_NOINLINE static size_t collect(reader *e) {
     size_t n = 0;
     while (e->row < e->r.count && n < PART) {
         const float *x = e->x + qs_reduce_row_at(e->p, e->row) + e->at * e->r.step;
         const size_t left = e->r.inner - e->at, count = left < PART - n ? left : PART - n;
-        for (size_t i = 0; i < count; i++)
-            e->part[n + i] = x[i * e->r.step];
+        if (e->r.step == 1)
+            memcpy(e->part + n, x, count * sizeof(*x));
+        else
+            for (size_t i = 0; i < count; i++)
+                e->part[n + i] = x[i * e->r.step];
         n += count;
         e->at = count < left ? e->at + count : 0;
         e->row += count == left;
@@ -203,16 +205,19 @@ static const float *next_part(reader *e) {
 }
 
 static void magnitudes(const float *x, float *y, size_t n) {
+    QS_IVDEP
     for (size_t i = 0; i < n; i++)
         y[i] = qk_abs(x[i]);
 }
 
 static void negatives(const float *x, float *y, size_t n) {
+    QS_IVDEP
     for (size_t i = 0; i < n; i++)
         y[i] = -x[i];
 }
 
 static void squares(const float *x, float *y, size_t n) {
+    QS_IVDEP
     for (size_t i = 0; i < n; i++)
         y[i] = x[i] * x[i];
 }
@@ -277,11 +282,21 @@ static float extreme_of(const qs_reduce *p, const qsim_ctx *ctx, const float *x,
 size_t qs_reduce_f32(const qs_reduce *p, const qsim_ctx *ctx, const void *vx, void *vy,
                      size_t columns) {
     const float *x = vx;
+    const bool run = p->reduced == 1 && p->strides[0] == 1; /* elements lie end to end */
     float *y = vy, top = 0;
     if (columns > 1 && p->kind != QS_REDUCE_LOG_SUM_EXP) {
         columns = columns < COLUMNS ? columns : COLUMNS;
         reduce_columns(p, ctx, x, y, columns);
         return columns;
+    }
+    if (run && p->kind <= QS_REDUCE_SUM) {
+        *y = finished(p, qs_row_sum(ctx, x, p->count));
+        return 1;
+    }
+    if (run && p->kind == QS_REDUCE_MAX && p->count <= PART) {
+        *y = ctx->kernels->ew->greatest(x, p->count);
+        if (*y != 0) /* of zeros the first counts */
+            return 1;
     }
     if (p->kind == QS_REDUCE_LOG_SUM_EXP)
         top = extreme_of(p, ctx, x, true);
