@@ -197,6 +197,9 @@ int qs_stop_code(const qsim_ctx *ctx) {
     return QSIM_OK;
 }
 
+/* The one copy for calls that are not inlined. */
+extern inline bool qs_stopped_at(const qsim_ctx *ctx, size_t i);
+
 bool qs_stopped_after(const qsim_ctx *ctx, size_t *done, size_t bytes) {
     *done += bytes < QS_COPY_PIECE ? bytes + 16 : QS_COPY_PIECE;
     if (*done < QS_COPY_PIECE)

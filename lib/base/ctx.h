@@ -76,7 +76,7 @@ static inline bool qs_stopped(const qsim_ctx *ctx) {
     return qs_stop_code(ctx) != QSIM_OK;
 }
 /* The same for a loop over small items with counter `i`: checks every 32768th time. */
-static inline bool qs_stopped_at(const qsim_ctx *ctx, size_t i) {
+inline bool qs_stopped_at(const qsim_ctx *ctx, size_t i) {
     return (i & 0x7fff) == 0x7fff && qs_stop_code(ctx) != QSIM_OK;
 }
 /* Bytes that are copied or set between two checks: some ms where the system hands them out first.
