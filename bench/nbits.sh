@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# MatMulNBits (4 bits) beside ONNX Runtime, one thread, in turns: one row, as when a language
+# MatMulNBits (4 and 8 bits) beside ONNX Runtime, one thread, in turns: one row, as when a language
 # model writes, and 128, as when it reads.
 # Usage: sh bench/nbits.sh [-s SECONDS]      (0.5 seconds per case)
 set -eu

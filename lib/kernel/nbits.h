@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Products with 4-bit weights that have a scale and a zero point per block: w(k, j) = (code - zero)
- * * scale. Activations are floats, or integers in blocks of their own.
+ * Products with weights of 4 or 8 bits that have a scale and a zero point per block: w(k, j) =
+ * (code - zero) * scale. Activations are floats, or integers in blocks of their own.
  */
 #ifndef QK_NBITS_H
 #define QK_NBITS_H
@@ -14,14 +14,16 @@
 
 /*
  * Packed weights. Group after group of 16 columns; in a group, for every 8 k, 16 dwords, each with
- * the codes of one column, the first in the lowest bits. Scales and zero points: 16 for each block
- * of a group. The number of groups is even; missing columns have code and scale 0.
+ * the codes of one column, the first in the lowest bits. Codes of 8 bits: 16 dwords with those of
+ * even k, then 16 with those of odd k. Scales and zero points: 16 for each block of a group. The
+ * number of groups is even; missing columns have code and scale 0.
  */
 typedef struct qk_nbits_weights {
     const uint32_t *codes;
     const float *scales;
     const uint8_t *zeros; /* zero points; NULL: all are 8 */
     size_t block, blocks; /* k per block, a multiple of 16; blocks of a column */
+    bool bytes;           /* codes have 8 bits, and zero points are given; only for `rounded` */
 } qk_nbits_weights;
 
 /* Rows of integers in [-127, 127] with the scale and the sum of each block. */
@@ -62,9 +64,14 @@ extern const qk_nbits qk_nbits_c;
 extern const qk_nbits qk_nbits_avx2, qk_nbits_avx512;
 #endif
 
+/* Dwords of `k` codes, a multiple of 8, of each column of a group. */
+static inline size_t qk_nbits_dwords(const qk_nbits_weights *w, size_t k) {
+    return k / (w->bytes ? 4 : 8) * QK_NBITS_GROUP;
+}
+
 /* The codes of a group. */
 static inline const uint32_t *qk_nbits_codes(const qk_nbits_weights *w, size_t group) {
-    return w->codes + group * (w->block * w->blocks / 8) * QK_NBITS_GROUP;
+    return w->codes + group * qk_nbits_dwords(w, w->block * w->blocks);
 }
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Products with 4-bit weights. */
+/* Products with weights of 4 or 8 bits in blocks. */
 #include "checkkernel.h"
 
 #include "kernel/nbits.h"
@@ -29,14 +29,15 @@ static void call(void *arg) {
 }
 
 static void make_weights(ck_state *s, nbits_case *c, size_t groups, size_t block, size_t blocks,
-                         bool zeros) {
+                         bool zeros, bool bytes) {
     const size_t parts = groups * blocks * QK_NBITS_GROUP;
     uint8_t *z = ck_input(s, parts);
-    for (size_t i = 0; i < parts; i++)
+    for (size_t i = 0; i < parts && !bytes; i++)
         z[i] &= 15;
-    c->w = (qk_nbits_weights){.codes = ck_input(s, parts * block / 2),
+    c->w = (qk_nbits_weights){.codes = ck_input(s, bytes ? parts * block : parts * block / 2),
                               .scales = ck_floats(s, parts, -0.1f, 0.1f),
-                              .zeros = zeros ? z : NULL,
+                              .zeros = zeros || bytes ? z : NULL,
+                              .bytes = bytes,
                               .block = block,
                               .blocks = blocks};
 }
@@ -59,12 +60,13 @@ static void make_rows(ck_state *s, nbits_case *c, size_t rows) {
 /* The definition in the header, without kernels: code minus zero point, and its scale. */
 static int less_zero(const nbits_case *c, size_t k, size_t column, float *scale) {
     const size_t group = column / QK_NBITS_GROUP, lane = column % QK_NBITS_GROUP;
-    const size_t dwords = c->w.block * c->w.blocks / 8;
+    const size_t eights = c->w.block * c->w.blocks / 8;
     const size_t at = (group * c->w.blocks + k / c->w.block) * QK_NBITS_GROUP + lane;
-    const uint32_t dword = c->w.codes[(group * dwords + k / 8) * QK_NBITS_GROUP + lane];
-    const int code = (int)(dword >> (k % 8 * 4) & 15), zero = c->w.zeros ? c->w.zeros[at] : 8;
+    const size_t eight = group * eights + k / 8, wide = eight * 2 + k % 2;
+    const uint32_t dword = c->w.codes[(c->w.bytes ? wide : eight) * QK_NBITS_GROUP + lane];
+    const uint32_t code = c->w.bytes ? dword >> (k % 8 / 2 * 8) & 255 : dword >> (k % 8 * 4) & 15;
     *scale = c->w.scales[at];
-    return code - zero;
+    return (int)code - (c->w.zeros ? c->w.zeros[at] : 8);
 }
 
 static float weight(const nbits_case *c, size_t k, size_t column) {
@@ -96,10 +98,10 @@ static void check(ck_state *s, int which) {
     static const size_t sizes[] = {16, 32, 64, 128};
     const size_t block = sizes[ck_random(s) % QS_COUNT(sizes)];
     const size_t blocks = (size_t)ck_between(s, 1, 5), groups = 2 * (size_t)ck_between(s, 1, 3);
-    const bool zeros = ck_between(s, 0, 1);
+    const bool zeros = ck_between(s, 0, 1), wide = which == 2 && ck_between(s, 0, 1);
     nbits_case c = {.which = which};
     char shape[96];
-    make_weights(s, &c, groups, block, blocks, zeros);
+    make_weights(s, &c, groups, block, blocks, zeros, wide);
     c.depth = block * (blocks - 1) + (size_t)ck_between(s, 1, (int32_t)block);
     c.a = ck_floats(s, c.depth, -2, 2);
     c.group = (size_t)ck_between(s, 0, (int32_t)groups / 2 - 1) * 2;
@@ -117,8 +119,9 @@ static void check(ck_state *s, int which) {
         for (size_t j = 0; j < across; j++)
             wanted[r * line + j] = which == 0 ? weight(&c, r, c.group * QK_NBITS_GROUP + j)
                                               : expected(&c, r, c.group * QK_NBITS_GROUP + j);
-    snprintf(shape, sizeof(shape), "block %zu, %zu blocks, depth %zu, %zu columns, %zu rows%s",
-             block, blocks, c.depth, across, c.rows.rows, zeros ? ", zero points" : "");
+    snprintf(shape, sizeof(shape), "block %zu, %zu blocks, depth %zu, %zu columns, %zu rows%s%s",
+             block, blocks, c.depth, across, c.rows.rows, zeros ? ", zero points" : "",
+             wide ? ", 8 bits" : "");
     c.k = s->t->nbits;
     c.y = actual;
     if (which == 1 && !c.k->row)
@@ -127,20 +130,21 @@ static void check(ck_state *s, int which) {
     ck_same(s, wanted, actual, bytes, shape);
 }
 
-static void bench_one(ck_state *s, int which, size_t rows, size_t block) {
+static void bench_one(ck_state *s, int which, size_t rows, size_t block, bool bytes) {
     nbits_case c = {.which = which, .depth = 2048, .groups = 128, .columns = 16, .width = 16};
     char shape[64];
-    make_weights(s, &c, c.groups, block, c.depth / block, false);
+    make_weights(s, &c, c.groups, block, c.depth / block, false, bytes);
     c.a = ck_floats(s, c.depth, -2, 2);
     make_rows(s, &c, rows);
     c.ldy = c.groups * QK_NBITS_GROUP;
     c.k = s->t->nbits;
     c.y = ck_output(s, (which == 0 ? c.depth * 16 : rows * c.ldy) * sizeof(float));
     const double weights = (double)c.depth * (double)(which == 0 ? 16 : c.ldy);
-    snprintf(shape, sizeof(shape), "%zu rows, 2048 x %d, block %zu", rows, which == 0 ? 16 : 2048,
-             block);
+    snprintf(shape, sizeof(shape), "%zu rows, 2048 x %d, block %zu%s", rows, which == 0 ? 16 : 2048,
+             block, bytes ? ", 8 bits" : "");
     if (which != 1 || c.k->row)
-        ck_time(s, shape, which == 0 ? 0 : weights * (double)rows, weights / 2, call, &c);
+        ck_time(s, shape, which == 0 ? 0 : weights * (double)rows, bytes ? weights : weights / 2,
+                call, &c);
 }
 
 #define CASE(name, which)                                                                          \
@@ -153,17 +157,19 @@ CASE(row, 1)
 CASE(rounded, 2)
 
 static void bench_unpack(ck_state *s) {
-    bench_one(s, 0, 1, 32);
+    bench_one(s, 0, 1, 32, false);
 }
 
 static void bench_row(ck_state *s) {
-    bench_one(s, 1, 1, 32);
+    bench_one(s, 1, 1, 32, false);
 }
 
 static void bench_rounded(ck_state *s) {
-    bench_one(s, 2, 1, 32);
-    bench_one(s, 2, 128, 32);
-    bench_one(s, 2, 128, 128);
+    bench_one(s, 2, 1, 32, false);
+    bench_one(s, 2, 128, 32, false);
+    bench_one(s, 2, 128, 128, false);
+    bench_one(s, 2, 1, 32, true);
+    bench_one(s, 2, 128, 32, true);
 }
 
 const ck_case ck_cases_nbits[] = {

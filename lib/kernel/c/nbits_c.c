@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The specification of products with 4-bit weights. */
+/* The specification of products with weights of 4 or 8 bits in blocks. */
 #include "kernel/nbits.h"
 
 static void unpack(const qk_nbits_weights *w, size_t group, size_t depth, size_t columns, float *to,
@@ -15,6 +15,13 @@ static void unpack(const qk_nbits_weights *w, size_t group, size_t depth, size_t
     }
 }
 
+/* Code k of column j of a group. */
+static int32_t code_at(const qk_nbits_weights *w, const uint32_t *codes, size_t k, size_t j) {
+    if (w->bytes)
+        return (int32_t)(codes[(k / 8 * 2 + k % 2) * QK_NBITS_GROUP + j] >> (k % 8 / 2 * 8) & 255);
+    return (int32_t)(codes[k / 8 * QK_NBITS_GROUP + j] >> (k % 8 * 4) & 15);
+}
+
 /* Sums of a block for 16 columns, zero points subtracted. */
 static void block_sums(const qk_nbits_weights *w, const uint32_t *codes, size_t at, const int8_t *a,
                        int32_t sum_a, int32_t sums[QK_NBITS_GROUP]) {
@@ -23,7 +30,7 @@ static void block_sums(const qk_nbits_weights *w, const uint32_t *codes, size_t 
     for (size_t k = 0; k < w->block; k++) {
         const int32_t x = a[qk_nbits_place(k)];
         for (size_t j = 0; j < QK_NBITS_GROUP; j++)
-            sums[j] += x * (int32_t)(codes[k / 8 * QK_NBITS_GROUP + j] >> (k % 8 * 4) & 15);
+            sums[j] += x * code_at(w, codes, k, j);
     }
 }
 
@@ -36,7 +43,7 @@ static void rounded(const qk_nbits_weights *w, const qk_nbits_rows *a, size_t gr
             for (size_t b = 0; b < w->blocks; b++) {
                 const size_t at = ((group + g) * w->blocks + b) * QK_NBITS_GROUP;
                 const uint32_t *codes =
-                    qk_nbits_codes(w, group + g) + b * w->block / 8 * QK_NBITS_GROUP;
+                    qk_nbits_codes(w, group + g) + qk_nbits_dwords(w, b * w->block);
                 int32_t sums[QK_NBITS_GROUP];
                 block_sums(w, codes, at, a->a + r * depth + b * w->block,
                            a->sums[r * w->blocks + b], sums);

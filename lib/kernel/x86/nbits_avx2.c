@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Products with 4-bit weights in 256-bit vectors, AVX2 and FMA3. */
+/* Products with weights in blocks in 256-bit vectors, AVX2 and FMA3. */
 #include "kernel/table.h"
 
 #ifdef QK_YMM
@@ -46,6 +46,12 @@ INLINE I dot2(I s, I lo, I hi, const int8_t *a) {
     const I pairs =
         _mm256_add_epi16(_mm256_maddubs_epi16(lo, four(a)), _mm256_maddubs_epi16(hi, four(a + 4)));
     return _mm256_add_epi32(s, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+}
+
+/* Codes of 8 bits are 16 times their upper halves and their lower halves. */
+INLINE I dot8(I s, I x, I y, const int8_t *a) {
+    const I upper = dot2(_mm256_setzero_si256(), low(down4(x)), low(down4(y)), a);
+    return _mm256_add_epi32(dot2(s, low(x), low(y), a), _mm256_slli_epi32(upper, 4));
 }
 
 #include "kernel/x86/nbits_x86.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Products with 4-bit weights in 512-bit vectors, AVX-512 VNNI. */
+/* Products with weights in blocks in 512-bit vectors, AVX-512 VNNI. */
 #include "kernel/table.h"
 
 #ifdef QK_AVX512VNNI
@@ -45,6 +45,8 @@ INLINE I four(const int8_t *a) {
 INLINE I dot2(I s, I lo, I hi, const int8_t *a) {
     return _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(s, lo, four(a)), hi, four(a + 4));
 }
+
+#define dot8(s, x, y, a) dot2(s, x, y, a)
 
 #include "kernel/x86/nbits_x86.h"
 #endif

@@ -1,24 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A template of the products with 4-bit weights for one vector width. Before including it, define
+ * A template of the products with weights in blocks for one vector width. Before including it,
+ * define
  *
  *   TARGET, INLINE       function attributes
  *   V, I, LANES          vectors of LANES floats and dwords; PARTS = 16 / LANES
  *   TABLE                the name of the table
  *   load_f, store_f, load_i, set_f, set_i, add_f, mul_f, fma, to_float, low, down4, load_zeros
  *   code_f(x)            floats of the lowest 4 bits of dwords, less 8
- *   dot2(s, lo, hi, a)   s + products of codes with eight integers at a (order: qk_nbits_place)
+ *   dot2(s, x, y, a)     s + products of codes, 4 bits in a byte, with eight integers at a, in the
+ *                        order of qk_nbits_place
+ *   dot8(s, x, y, a)     the same of codes of 8 bits
  */
 #include "kernel/nbits.h"
 
 #define PARTS  (QK_NBITS_GROUP / LANES)
 #define ACROSS (QK_NBITS_TOGETHER * PARTS) /* vectors side by side */
 
-/* Addresses for each vector of two groups: codes of dword 0, scales and zero points of block 0. */
+/*
+ * Addresses for each vector of two groups: codes of dword 0, scales and zero points of block 0; and
+ * where `rounded` writes row 0.
+ */
 typedef struct places {
     const uint32_t *codes[ACROSS];
     const float *scales[ACROSS];
     const uint8_t *zeros[ACROSS];
+    float *y;
+    size_t ldy;
 } places;
 
 INLINE places find_places(const qk_nbits_weights *w, size_t group) {
@@ -121,9 +129,12 @@ TARGET static void row(const qk_nbits_weights *w, const float *a, size_t depth, 
 
 /* The kernel `rounded` for a constant number of rows, from `first` on. */
 INLINE void rounded_rows(const qk_nbits_weights *w, const qk_nbits_rows *m, const places *p,
-                         size_t first, size_t rows, float *y, size_t ldy) {
-    const size_t depth = w->block * w->blocks, dwords = w->block / 8;
+                         size_t first, size_t rows, bool bytes) {
+    const size_t depth = w->block * w->blocks, eights = w->block / 8;
+    const size_t step = (bytes ? 2 : 1) * QK_NBITS_GROUP;
+    const size_t ldy = p->ldy;
     const int8_t *a = m->a + first * depth;
+    float *y = p->y + first * ldy;
 #pragma GCC unroll 16
     for (size_t r = 0; r < rows; r++)
 #pragma GCC unroll 16
@@ -141,14 +152,19 @@ INLINE void rounded_rows(const qk_nbits_weights *w, const qk_nbits_rows *m, cons
                                 ? mul_i(load_zeros(p->zeros[v] + b * QK_NBITS_GROUP), set_i(-sum_a))
                                 : set_i(-8 * sum_a);
             }
-        for (size_t q = 0; q < dwords; q++)
+        for (size_t q = 0; q < eights; q++)
 #pragma GCC unroll 16
             for (size_t v = 0; v < ACROSS; v++) {
-                const I x = load_i(p->codes[v] + (b * dwords + q) * QK_NBITS_GROUP);
-                const I lo = low(x), hi = low(down4(x));
+                const uint32_t *codes = p->codes[v] + (b * eights + q) * step;
+                const I first8 = load_i(codes);
+                const I even = bytes ? first8 : low(first8);
+                const I odd = bytes ? load_i(codes + QK_NBITS_GROUP) : low(down4(first8));
 #pragma GCC unroll 16
-                for (size_t r = 0; r < rows; r++)
-                    sum[r][v] = dot2(sum[r][v], lo, hi, a + r * depth + q * 8);
+                for (size_t r = 0; r < rows; r++) {
+                    const int8_t *at8 = a + r * depth + q * 8;
+                    sum[r][v] =
+                        bytes ? dot8(sum[r][v], even, odd, at8) : dot2(sum[r][v], even, odd, at8);
+                }
             }
 #pragma GCC unroll 16
         for (size_t v = 0; v < ACROSS; v++) {
@@ -167,20 +183,25 @@ INLINE void rounded_rows(const qk_nbits_weights *w, const qk_nbits_rows *m, cons
 #define NAME(a, b)  NAME_(a, b)
 #define ROWS(n)                                                                                    \
     TARGET static void NAME(rounded_, n)(const qk_nbits_weights *w, const qk_nbits_rows *m,        \
-                                         const places *p, size_t first, float *y, size_t ldy) {    \
-        rounded_rows(w, m, p, first, n, y, ldy);                                                   \
+                                         const places *p, size_t first) {                          \
+        if (w->bytes)                                                                              \
+            rounded_rows(w, m, p, first, n, true);                                                 \
+        else                                                                                       \
+            rounded_rows(w, m, p, first, n, false);                                                \
     }
 ROWS(1)
 ROWS(MOST_ROWS)
 
 TARGET static void rounded(const qk_nbits_weights *w, const qk_nbits_rows *m, size_t group,
                            float *y, size_t ldy) {
-    const places p = find_places(w, group);
+    places p = find_places(w, group);
     size_t r = 0;
+    p.y = y;
+    p.ldy = ldy;
     for (; r + MOST_ROWS <= m->rows; r += MOST_ROWS)
-        NAME(rounded_, MOST_ROWS)(w, m, &p, r, y + r * ldy, ldy);
+        NAME(rounded_, MOST_ROWS)(w, m, &p, r);
     for (; r < m->rows; r++)
-        rounded_1(w, m, &p, r, y + r * ldy, ldy);
+        rounded_1(w, m, &p, r);
 }
 
 const qk_nbits TABLE = {.unpack = unpack, .row = row, .rounded = rounded};

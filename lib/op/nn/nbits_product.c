@@ -25,20 +25,26 @@ static int32_t zero_at(const qs_nbits *w, size_t row, size_t block) {
     return qs_code_at(w->zeros + row * (size_t)w->f.zero_bytes, w->f.bits, (int64_t)block);
 }
 
-/* Eight codes of a column, 4 bits each; the file has 4-bit codes in the same order. */
-static uint32_t dword_at(const qs_nbits *w, size_t row, size_t k) {
+/* `count` codes of a column, one of every `step`, in the bits of a dword. */
+static uint32_t dword_at(const qs_nbits *w, size_t row, size_t k, size_t count, size_t step) {
     uint32_t dword = 0;
-    for (size_t i = 0; i < 8; i++)
-        dword |= (uint32_t)code_at(w, row, k + i) << (4 * i);
+    for (size_t i = 0; i < count; i++)
+        dword |= (uint32_t)code_at(w, row, k + i * step) << (32 / count * i);
     return dword;
 }
 
-static void pack_column(const qs_nbits *w, size_t row, uint32_t *codes, float *scales,
-                        uint8_t *zeros) {
+/* The codes of a column, eight at a time. */
+static void pack_codes(const qs_nbits *w, size_t row, bool bytes, uint32_t *codes) {
+    const size_t k = (size_t)(w->f.blocks * w->f.block), step = bytes ? 2 : 1;
+    codes += row / QK_NBITS_GROUP * (k / 8 * step) * QK_NBITS_GROUP + row % QK_NBITS_GROUP;
+    for (size_t i = 0; i < k; i += 8)
+        for (size_t odd = 0; odd < step; odd++, codes += QK_NBITS_GROUP)
+            *codes = dword_at(w, row, i + odd, 8 / step, step);
+}
+
+static void pack_scales(const qs_nbits *w, size_t row, float *scales, uint8_t *zeros) {
     const size_t lane = row % QK_NBITS_GROUP, group = row / QK_NBITS_GROUP;
-    const size_t blocks = (size_t)w->f.blocks, dwords = blocks * (size_t)w->f.block / 8;
-    for (size_t i = 0; i < dwords; i++)
-        codes[(group * dwords + i) * QK_NBITS_GROUP + lane] = dword_at(w, row, i * 8);
+    const size_t blocks = (size_t)w->f.blocks;
     for (size_t b = 0; b < blocks; b++) {
         const size_t at = (group * blocks + b) * QK_NBITS_GROUP + lane;
         scales[at] = w->scales[row * blocks + b];
@@ -50,20 +56,22 @@ static void pack_column(const qs_nbits *w, size_t row, uint32_t *codes, float *s
 QS_COLD int qs_nbits_pack(qs_pack *p, qs_nbits *w) {
     const size_t columns = qs_align((size_t)w->f.n, PAIR), blocks = (size_t)w->f.blocks;
     const size_t k = blocks * (size_t)w->f.block;
-    const bool zeros = w->zeros || w->f.bits != 4;
+    const bool zeros = w->zeros || w->f.bits != 4, wide = w->f.bits == 8;
     size_t bytes;
-    if (w->f.bits > 4 || w->real_zeros || w->groups)
+    if ((wide && !w->f.rounds) || w->real_zeros || w->groups)
         return QSIM_OK;
-    if (!qs_mul(columns, k / 2, &bytes))
+    if (!qs_mul(columns, wide ? k : k / 2, &bytes))
         return qs_fail(p->error, QSIM_E_LIMIT, "the packed weights are too large");
     uint32_t *codes = qs_arena_alloc64(p->arena, bytes);
     float *scales = qs_arena_alloc64(p->arena, columns * blocks * sizeof(*scales));
     uint8_t *z = zeros ? qs_arena_alloc64(p->arena, columns * blocks) : NULL;
     if (!codes || !scales || (zeros && !z))
         return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
-    for (size_t row = 0; row < (size_t)w->f.n && !qs_stopped(p->ctx); row++)
-        pack_column(w, row, codes, scales, z);
-    w->packed = (qk_nbits_weights){codes, scales, z, (size_t)w->f.block, blocks};
+    for (size_t row = 0; row < (size_t)w->f.n && !qs_stopped(p->ctx); row++) {
+        pack_codes(w, row, wide, codes);
+        pack_scales(w, row, scales, z);
+    }
+    w->packed = (qk_nbits_weights){codes, scales, z, (size_t)w->f.block, blocks, wide};
     return QSIM_OK;
 }
 
@@ -88,20 +96,30 @@ typedef struct job {
     qk_nbits_rows rows;
 } job;
 
-/* Unpacks columns [col, col + width) into a panel of the float kernel; zero after the last. */
-static void unpack_slowly(const qs_nbits *w, size_t col, size_t width, float *to) {
+/* Unpacks a column into a panel of the float kernel. */
+static void unpack_column(const qs_nbits *w, size_t row, size_t width, float *to) {
     const size_t blocks = (size_t)w->f.blocks, block = (size_t)w->f.block;
-    for (size_t j = 0; j < width; j++)
-        for (size_t k = 0; k < (size_t)w->f.k; k++) {
-            const size_t row = col + j, b = w->groups ? (size_t)w->groups[k] : k / block;
-            if (row >= (size_t)w->f.n) {
-                to[k * width + j] = 0;
-                continue;
-            }
-            const float zero =
-                w->real_zeros ? w->real_zeros[row * blocks + b] : (float)zero_at(w, row, b);
-            to[k * width + j] = ((float)code_at(w, row, k) - zero) * w->scales[row * blocks + b];
+    const uint8_t *bytes = w->bits + row * blocks * (size_t)w->f.bytes;
+    float zero = 0, scale = 0;
+    for (size_t k = 0; k < (size_t)w->f.k; k++) {
+        if (w->groups || k % block == 0) {
+            const size_t b = w->groups ? (size_t)w->groups[k] : k / block;
+            zero = w->real_zeros ? w->real_zeros[row * blocks + b] : (float)zero_at(w, row, b);
+            scale = w->scales[row * blocks + b];
         }
+        const int32_t code = w->f.bits == 8 ? bytes[k] : code_at(w, row, k);
+        to[k * width] = ((float)code - zero) * scale;
+    }
+}
+
+/* Unpacks columns [col, col + width); zero after the last. */
+static void unpack_slowly(const qs_nbits *w, size_t col, size_t width, float *to) {
+    for (size_t j = 0; j < width; j++) {
+        if (col + j < (size_t)w->f.n)
+            unpack_column(w, col + j, width, to + j);
+        for (size_t k = 0; col + j >= (size_t)w->f.n && k < (size_t)w->f.k; k++)
+            to[k * width + j] = 0;
+    }
 }
 
 static void unpack_panel(const params *p, size_t col, size_t width, float *to) {
@@ -190,8 +208,8 @@ static void run_row(const qs_step *s, const qs_frame *f) {
 /* ---- accuracy_level 4 ---- */
 
 /* Quantizes `count` numbers of a block of a; the rest is 0. Returns the scale; *sum: their sum. */
-static float round_block(const qk_ew *ew, const float *a, size_t count, size_t block, bool placed,
-                         int8_t *to, int32_t *sum) {
+static float round_block(const qk_ew *ew, const float *a, size_t count, size_t block, int8_t *to,
+                         int32_t *sum) {
     const float most = ew->magnitude(a, count);
     memset(to, 0, block);
     *sum = 0;
@@ -201,7 +219,7 @@ static float round_block(const qk_ew *ew, const float *a, size_t count, size_t b
     for (size_t i = 0; i < count; i++) {
         const float v = a[i] * factor, least = v < -127.0f ? -127.0f : v;
         const int32_t q = qs_round_even(least > 127.0f ? 127.0f : least == least ? least : 0.0f);
-        to[placed ? qk_nbits_place(i) : i] = (int8_t)q;
+        to[qk_nbits_place(i)] = (int8_t)q;
         *sum += q;
     }
     return most / 127.0f;
@@ -215,36 +233,8 @@ static void round_rows(const void *arg, size_t begin, size_t end) {
         const size_t r = i / blocks, at = i % blocks * block, rest = p->k - at;
         ((float *)(uintptr_t)j->rows.scales)[i] = round_block(
             j->ctx->kernels->ew, j->a + r * p->k + at, rest < block ? rest : block, block,
-            p->w->packed.codes != NULL, (int8_t *)(uintptr_t)j->rows.a + i * block,
-            (int32_t *)(uintptr_t)j->rows.sums + i);
+            (int8_t *)(uintptr_t)j->rows.a + i * block, (int32_t *)(uintptr_t)j->rows.sums + i);
     }
-}
-
-/* The dot product of a block of a and of 8-bit codes in the file's layout. */
-static int32_t block_sum(const qs_nbits *w, size_t row, size_t at, const int8_t *a) {
-    const uint8_t *bytes = w->bits + row * (size_t)(w->f.blocks * w->f.bytes) + at;
-    int32_t sum = 0;
-    for (size_t k = 0; k < (size_t)w->f.block; k++)
-        sum += a[k] * (int32_t)bytes[k];
-    return sum;
-}
-
-static void bytes_columns(const void *arg, size_t begin, size_t end) {
-    const job *j = arg;
-    const qs_nbits *w = j->p->w;
-    const size_t blocks = (size_t)w->f.blocks, block = (size_t)w->f.block;
-    for (size_t c = begin; c < end; c++)
-        for (size_t r = 0; r < j->p->m; r++) {
-            float y = 0.0f;
-            for (size_t b = 0; b < blocks; b++) {
-                const size_t at = r * blocks + b;
-                const int32_t sum = block_sum(w, c, b * block, j->rows.a + at * block) -
-                                    zero_at(w, c, b) * j->rows.sums[at];
-                const float scale = j->rows.scales[at] * w->scales[c * blocks + b];
-                y += (float)sum * scale;
-            }
-            j->y[r * j->p->n + c] = j->bias ? y + j->bias[c] : y;
-        }
 }
 
 static void rounded_pairs(const void *arg, size_t begin, size_t end) {
@@ -283,11 +273,8 @@ static void run_rounded(const qs_step *s, const qs_frame *f) {
                             .rows = p->m}};
     const size_t work = p->m * p->k + 1;
     qs_ranges(f->ctx, p->m * blocks, QS_GRAIN / (size_t)p->w->f.block + 1, round_rows, &j);
-    if (p->w->packed.codes)
-        qs_ranges(f->ctx, (p->n + PAIR - 1) / PAIR, QS_GRAIN * 8 / (work * PAIR / 8 + 1) + 1,
-                  rounded_pairs, &j);
-    else
-        qs_ranges(f->ctx, p->n, QS_GRAIN * 8 / work + 1, bytes_columns, &j);
+    qs_ranges(f->ctx, (p->n + PAIR - 1) / PAIR, QS_GRAIN * 8 / (work * PAIR / 8 + 1) + 1,
+              rounded_pairs, &j);
 }
 
 /* ---- lowering ---- */

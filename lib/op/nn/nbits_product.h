@@ -13,8 +13,8 @@ typedef struct qs_nbits_form {
 } qs_nbits_form;
 
 /*
- * Constant weights: packed for kernels or, if codes have 8 bits, zero points are floats or blocks
- * are not in order, as in the file.
+ * Constant weights: packed for kernels or, if zero points are floats, blocks are not in order, or
+ * codes of 8 bits are multiplied with floats, as in the file.
  */
 typedef struct qs_nbits {
     qs_nbits_form f;
