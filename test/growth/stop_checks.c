@@ -51,6 +51,8 @@ const stop_case stop_cases[] = {
     {"Softmax", "float[4,1000000]", 0, 0, 0, 0},
     {"Softmax", "double[1,1048576]", 0, 0, 0, 0},
     {"Softmax", "double[2097152,2]", "axis=0", 0, 0, 0},
+    {"Softmax", "float[2097152,2]", "axis=0", 0, 0, 0},
+    {"LogSoftmax", "float[2097152,2]", "axis=0", 0, 0, 0},
     {"LogSoftmax", "float" ROW, 0, 0, 0, 0},
     {"Hardmax", "float" ROW, 0, 0, 0, 0},
     {"ArgMax", "float" ROW, "axis=1", 0, 0, 0},

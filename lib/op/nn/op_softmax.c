@@ -156,13 +156,18 @@ static void fold(const side_rows *s, float *lanes) {
         lanes[r] = log_of(lanes[r]);
 }
 
-/* The first of `left` rows, BESIDE at most. Three passes, as in softmax_long. */
+/*
+ * The first of `left` rows, BESIDE at most, in the passes of softmax_long: greatest elements; sums
+ * of exponentials; quotients. Rows that fit stay in `part` from pass to pass. Of longer ones y
+ * holds the exponentials from one pass to the next, and of LogSoftmax x - greatest in any case.
+ */
 static void softmax_beside(side_rows *s, const float *x, float *y, size_t left) {
     float part[PART] = {0}, lanes[16 * BESIDE] = {0}, top[BESIDE];
     s->rows = left < BESIDE ? left : BESIDE;
     const size_t n = s->n, w = s->width = (s->rows + UNIT - 1) & ~(UNIT - 1), most = PART / w;
     for (size_t pass = 0; pass < 3; pass++)
-        for (size_t at = 0, count; at < n && !qs_stopped_at(s->ctx, at); at += count) {
+        for (size_t at = 0, count; at < n && (at % PIECE >= most || !qs_stopped(s->ctx));
+             at += count) {
             float *to = y + at * s->step;
             count = n - at < most ? n - at : most;
             if (pass == 0 || n > most || (pass == 2 && s->logs))
