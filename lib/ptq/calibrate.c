@@ -372,7 +372,8 @@ static int build(qsim_calibration *c, const qsim_model *model,
     code = list_graph(&l, l.g->input_count);
     end_listing(&l);
     if (!code && c->count == 0)
-        code = qs_fail(error, QSIM_E_GRAPH, "calibration: no float activation has a name");
+        code = qs_fail(error, QSIM_E_GRAPH, "%s: no activation is float32 and has a name",
+                       model->name);
     if (!code)
         code = qs_gram_create(c, options->quantize, error);
     if (!code)

@@ -8,6 +8,8 @@
 #include "ptq/divergence.h"
 #include "tensor/shape.h"
 
+#include <qsim/data.h>
+
 /* ---- the float model's answers ---- */
 
 static int copy_answer(qs_judge *j, const qsim_tensor *y, qsim_tensor *to) {
@@ -39,11 +41,15 @@ typedef struct candidate_run {
     qsim_session *session;
     qsim_run *run;
     qsim_tensor *outputs;
+    void **floats; /* by output: memory for the floats of one in half precision */
 } candidate_run;
 
 static void close_run(const qs_judge *j, candidate_run *p) {
     qsim_run_free(p->run);
     qsim_session_free(p->session);
+    for (size_t k = 0; p->floats && k < j->outputs; k++)
+        qs_free(j->ctx, p->floats[k]);
+    qs_free(j->ctx, p->floats);
     qs_free(j->ctx, p->outputs);
 }
 
@@ -54,7 +60,8 @@ static int open_run(const qs_judge *j, const qsim_model *m, candidate_run *p, qs
     if (code)
         return code;
     p->outputs = qs_calloc(j->ctx, j->outputs + 1, sizeof(*p->outputs));
-    if (!p->outputs)
+    p->floats = qs_calloc(j->ctx, j->outputs + 1, sizeof(*p->floats));
+    if (!p->outputs || !p->floats)
         return QSIM_E_NOMEM;
     if ((size_t)qsim_session_input_count(p->session) != j->per_batch)
         return qs_fail(error, QSIM_E_ARGUMENT, "%s: has %d inputs, batches have %zu", j->name,
@@ -62,13 +69,27 @@ static int open_run(const qs_judge *j, const qsim_model *m, candidate_run *p, qs
     return QSIM_OK;
 }
 
+/* Half precision is judged as floats. */
+static int widen(const qs_judge *j, qsim_tensor *y, void **floats, qsim_error *error) {
+    if (y->dtype != QSIM_FLOAT16 && y->dtype != QSIM_BFLOAT16)
+        return QSIM_OK;
+    qs_free(j->ctx, *floats);
+    *floats = qs_alloc(j->ctx, y->bytes + 1, 2);
+    const qsim_tensor half = *y;
+    *y = (qsim_tensor){QSIM_FLOAT, half.rank, half.dims, *floats, 2 * half.bytes};
+    return *floats ? qsim_tensor_convert(&half, y, error) : QSIM_E_NOMEM;
+}
+
 static int run_batch(const qs_judge *j, candidate_run *p, size_t batch, qsim_error *error) {
     const qsim_search_options *o = j->options;
     if (o->progress && j->doing && o->progress(o->progress_user, j->doing, j->done, j->total))
         return qs_fail(error, QSIM_E_CANCELLED, "%s: search cancelled", j->name);
     memset(p->outputs, 0, j->outputs * sizeof(*p->outputs));
-    return qsim_run_execute(p->run, o->inputs + batch * j->per_batch, j->per_batch, p->outputs,
-                            j->outputs, error);
+    int code = qsim_run_execute(p->run, o->inputs + batch * j->per_batch, j->per_batch, p->outputs,
+                                j->outputs, error);
+    for (size_t k = 0; k < j->outputs && !code; k++)
+        code = widen(j, &p->outputs[k], &p->floats[k], error);
+    return code;
 }
 
 /* ---- judging ---- */

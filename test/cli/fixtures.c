@@ -93,7 +93,8 @@ static void make_identity(void) {
     finish(b, "id.onnx");
 }
 
-static void make_mlp(void) {
+/* half: with answers in float16. */
+static void make_mlp(const char *path, bool half) {
     float *w1 = values(4 * 16, 1), *w2 = values(16 * 3, 2);
     qsim_builder *b = begin("mlp");
     add_input(b, "x", 2, (int64_t[]){4});
@@ -101,9 +102,15 @@ static void make_mlp(void) {
     add_weights(b, "w2", 16, 3, w2);
     need(qsim_builder_node(b, "", "Gemm", "fc1", "x,w1", "h"), "Gemm");
     need(qsim_builder_node(b, "", "Relu", "relu", "h", "r"), "Relu");
-    need(qsim_builder_node(b, "", "Gemm", "fc2", "r,w2", "y"), "Gemm");
-    add_output(b, "y", 3);
-    finish(b, "mlp.onnx");
+    need(qsim_builder_node(b, "", "Gemm", "fc2", "r,w2", half ? "f" : "y"), "Gemm");
+    if (half) {
+        need(qsim_builder_node(b, "", "Cast", "half", "f", "y"), "Cast");
+        need(qsim_builder_attr_int(b, "to", QSIM_FLOAT16), "to");
+        need(qsim_builder_output(b, "y", QSIM_FLOAT16, 2, (int64_t[]){-1, 3}, NULL), "y");
+    } else {
+        add_output(b, "y", 3);
+    }
+    finish(b, path);
     free(w1);
     free(w2);
 }
@@ -482,7 +489,8 @@ static void make_no_rows(void) {
 int main(void) {
     static const char html[] = "<html><body>404</body></html>\n";
     make_identity();
-    make_mlp();
+    make_mlp("mlp.onnx", false);
+    make_mlp("mlp_half.onnx", true);
     make_dimmer();
     make_sum();
     make_named_as_labels();
@@ -499,6 +507,7 @@ int main(void) {
     make_same("half.onnx", QSIM_FLOAT16, 2, (int64_t[]){-1, -1});
     make_same("brain.onnx", QSIM_BFLOAT16, 2, (int64_t[]){-1, -1});
     make_same("photo16.onnx", QSIM_FLOAT16, 4, (int64_t[]){-1, 3, -1, -1});
+    make_same("double.onnx", QSIM_DOUBLE, 2, (int64_t[]){-1, -1});
     make_same("whole.onnx", QSIM_INT64, 1, (int64_t[]){-1});
     make_scales("odd.onnx", false);
     make_scales("fitting.onnx", true);

@@ -34,28 +34,33 @@ static bool wrong(reading *r, const char *problem, const char *hint) {
     return false;
 }
 
+/* A, or A/B; without B the divisor is 1. */
+static bool read_fraction(char *s, double *number, double *divisor) {
+    char *slash = strchr(s, '/');
+    *divisor = 1;
+    if (slash)
+        *slash++ = 0;
+    return parse_number(s, number) && (!slash || parse_number(slash, divisor)) && *divisor != 0;
+}
+
 static bool read_list(reading *r, char *s, double *values, int *count) {
     for (*count = 0; s && *count < 16; (*count)++) {
         char *colon = strchr(s, ':');
+        double divisor;
         if (colon)
             *colon++ = 0;
-        if (!parse_number(s, &values[*count]))
+        if (!read_fraction(s, &values[*count], &divisor))
             return wrong(r, "not a number, or one for each channel",
                          "for instance mean=0.485:0.456:0.406");
+        values[*count] /= divisor;
         s = colon;
     }
     return !s || wrong(r, "more than 16 values", NULL);
 }
 
 static bool read_scale(reading *r, char *s) {
-    preprocess *p = r->p;
-    char *slash = strchr(s, '/');
-    p->divide = 1;
-    if (slash)
-        *slash++ = 0;
-    p->scaled = true;
-    return (parse_number(s, &p->multiply) && (!slash || parse_number(slash, &p->divide)) &&
-            p->divide != 0) ||
+    r->p->scaled = true;
+    return read_fraction(s, &r->p->multiply, &r->p->divide) ||
            wrong(r, "not a number or a fraction", "for instance scale=1/255");
 }
 

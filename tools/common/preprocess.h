@@ -4,7 +4,8 @@
  * parts, or a preset and parts that change it, separated by commas; a later part wins.
  *
  *     scale=A[/B]                 y = (x * A/B - mean) / std
- *     mean=M[:M..], std=S[:S..]   for all channels, or one each in the model's order
+ *     mean=M[:M..], std=S[:S..]   for all channels, or one each in the model's order; like scale,
+ *                                 each may be a fraction
  *     layout=nchw|nhwc            axes of arrays; pictures take the model's own
  *     channels=rgb|bgr            the order in which the model has a picture's channels
  *     fit=crop|stretch|letterbox|text    sizes from the model's input (below)

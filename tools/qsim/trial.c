@@ -12,6 +12,7 @@ typedef struct player {
     qsim_session *session;
     qsim_run *run;
     qsim_tensor *outputs;
+    void *floats; /* memory for the first output's floats, if it is in half precision */
     size_t count;
 } player;
 
@@ -28,11 +29,24 @@ static void close_player(player *p) {
     qsim_run_free(p->run);
     qsim_session_free(p->session);
     free(p->outputs);
+    free(p->floats);
+}
+
+/* Answers in half precision are compared as floats. */
+static int widen(player *p, qsim_error *e) {
+    const qsim_tensor y = p->outputs[0];
+    if (y.dtype != QSIM_FLOAT16 && y.dtype != QSIM_BFLOAT16)
+        return QSIM_OK;
+    free(p->floats);
+    p->floats = tool_alloc(y.bytes, 2);
+    p->outputs[0] = (qsim_tensor){QSIM_FLOAT, y.rank, y.dims, p->floats, 2 * y.bytes};
+    return qsim_tensor_convert(&y, &p->outputs[0], e);
 }
 
 static int play(player *p, const samples *s, size_t first, qsim_error *e) {
     memset(p->outputs, 0, p->count * sizeof(*p->outputs));
-    return qsim_run_execute(p->run, s->inputs + first, s->per_batch, p->outputs, p->count, e);
+    int code = qsim_run_execute(p->run, s->inputs + first, s->per_batch, p->outputs, p->count, e);
+    return code ? code : widen(p, e);
 }
 
 /* Adds the counts of one batch, whose labels begin at `at`. */
