@@ -230,7 +230,9 @@ static void make_scales(const char *path, bool right) {
     need(qsim_builder_node(b, "", "DequantizeLinear", "dw", "w,sw", "wd"), "dw");
     need(qsim_builder_node(b, "", "DequantizeLinear", "db", "c,sb", "cd"), "db");
     need(qsim_builder_node(b, "", "Gemm", "fc", "xd,wd,cd", "y"), "fc");
+    need(qsim_builder_node(b, "", "Gemm", "shares", "xd,wd,cd", "z"), "shares");
     add_output(b, "y", 8);
+    add_output(b, "z", 8);
     finish(b, path);
 }
 

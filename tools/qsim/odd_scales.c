@@ -10,6 +10,7 @@
 typedef struct made {
     const char *name; /* the first output of the node */
     qsim_node_info node;
+    bool seen; /* was checked for one of the nodes that read it: a model may have many */
 } made;
 
 typedef struct search {
@@ -40,7 +41,7 @@ static void collect(const qsim_model *m, search *s) {
     for (int32_t i = 0; i < nodes; i++) {
         qsim_node_info n = {.struct_size = sizeof(n)};
         if (qsim_model_node(m, i, &n) == QSIM_OK && n.output_count > 0)
-            s->nodes[s->node_count++] = (made){n.outputs[0], n};
+            s->nodes[s->node_count++] = (made){n.outputs[0], n, false};
     }
     if (s->constant_count > 0)
         qsort(s->constants, s->constant_count, sizeof(*s->constants), by_value_name);
@@ -67,6 +68,15 @@ static const qsim_node_info *maker(const search *s, const qsim_node_info *n, int
     const made key = {.name = n->inputs[index]};
     const made *hit = bsearch(&key, s->nodes, s->node_count, sizeof(key), by_output);
     return hit && strcmp(hit->node.op_type, op_type) == 0 ? &hit->node : NULL;
+}
+
+/* Whether this is the first node that asks for what `maker` found. */
+static bool is_first(const search *s, const qsim_node_info *found) {
+    const made key = {.name = found->outputs[0]};
+    made *hit = bsearch(&key, s->nodes, s->node_count, sizeof(key), by_output);
+    const bool first = !hit->seen;
+    hit->seen = true;
+    return first;
 }
 
 /* Scales of a QuantizeLinear or DequantizeLinear: their number, 0 if they are not constant. */
@@ -116,7 +126,8 @@ static void check_bias(const search *s, const qsim_node_info *n) {
     const qsim_node_info *x = maker(s, n, 0, "DequantizeLinear"),
                          *w = maker(s, n, 1, "DequantizeLinear"),
                          *b = maker(s, n, 2, "DequantizeLinear");
-    if (!is_one_of(n->op_type, layers) || !x || !w || !b || !constant(s, b, 0, QSIM_INT32))
+    if (!is_one_of(n->op_type, layers) || !x || !w || !b || !constant(s, b, 0, QSIM_INT32) ||
+        !is_first(s, b))
         return;
     const size_t of_w = scale_count(s, w), of_b = scale_count(s, b),
                  most = of_w > of_b ? of_w : of_b;
@@ -156,7 +167,7 @@ static void check_codes(const search *s, const qsim_node_info *n) {
     const qsim_node_info *w = maker(s, n, 1, "DequantizeLinear");
     int32_t zero, largest = 0;
     char what[160];
-    if (!is_one_of(n->op_type, layers) || !w || !zero_point(s, w, &zero))
+    if (!is_one_of(n->op_type, layers) || !w || !zero_point(s, w, &zero) || !is_first(s, w))
         return;
     const qsim_value_info *u8 = constant(s, w, 0, QSIM_UINT8), *i8 = constant(s, w, 0, QSIM_INT8);
     const qsim_value_info *codes = u8 ? u8 : i8;
