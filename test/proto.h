@@ -160,6 +160,32 @@ static inline void proto_graph(proto *node, const char *name, proto *graph) {
     proto_free(&a);
 }
 
+/*
+ * z = Loop(three, initial): z = z + step in each iteration, where the body has the constant "step",
+ * which is emptied. The caller adds "three".
+ */
+static inline void proto_loop(proto *graph, const char *initial, proto *step, int dtype,
+                              const int64_t *dims, int rank) {
+    proto node = {0}, body = {0};
+    proto_text(&node, 1, "three");
+    proto_text(&node, 1, "");
+    proto_text(&node, 1, initial);
+    proto_text(&node, 2, "z");
+    proto_text(&node, 4, "Loop");
+    proto_node(&body, "Add", "add", "state", "step", "next");
+    proto_node(&body, "Identity", NULL, "on", NULL, "still");
+    proto_take(&body, 5, step);
+    proto_value(&body, 11, "i", 7, NULL, 0);
+    proto_value(&body, 11, "on", 9, NULL, 0);
+    proto_value(&body, 11, "state", dtype, dims, rank);
+    proto_value(&body, 12, "still", 9, NULL, 0);
+    proto_value(&body, 12, "next", dtype, dims, rank);
+    proto_graph(&node, "body", &body);
+    proto_take(graph, 1, &node);
+    proto_free(&node);
+    proto_free(&body);
+}
+
 /* One fact about the external data of a tensor: its location, offset or length. */
 static inline void proto_external(proto *tensor, const char *key, const char *value) {
     proto pair = {0};

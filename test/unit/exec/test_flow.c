@@ -25,14 +25,12 @@ static qsim_model *load(qsim_ctx *ctx, proto *graph, qsim_error *e) {
     return m;
 }
 
-/* y = If(c) { x + x } else { w }: 4 elements or 2; z = -y */
-static void different(proto *g) {
+/* y = If(c) { x + x } else { `other`, which reads w }: 4 elements or 2; takes `other`. */
+static void choose(proto *g, proto *other) {
     static const float w[] = {7, 8};
-    proto a = {0}, b = {0}, node = {0};
+    proto a = {0}, node = {0};
     proto_node(&a, "Add", "add", "x", "x", "t");
     proto_name(&a, 12, "t");
-    proto_node(&b, "Identity", "same", "w", NULL, "u");
-    proto_name(&b, 12, "u");
     proto_constant(g, "w", QSIM_FLOAT, 2, w, sizeof(w));
     proto_value(g, 11, "c", QSIM_BOOL, NULL, 0);
     proto_value(g, 11, "x", QSIM_FLOAT, four, 1);
@@ -40,37 +38,31 @@ static void different(proto *g) {
     proto_text(&node, 2, "y");
     proto_text(&node, 4, "If");
     proto_graph(&node, "then_branch", &a);
-    proto_graph(&node, "else_branch", &b);
+    proto_graph(&node, "else_branch", other);
     proto_take(g, 1, &node);
-    proto_node(g, "Neg", "neg", "y", NULL, "z");
-    proto_value(g, 12, "z", QSIM_FLOAT, any, 1);
     proto_free(&a);
-    proto_free(&b);
+    proto_free(other);
     proto_free(&node);
 }
 
-/* The same, where both branches have a t, and the second one also t_2, the name of a copy of t. */
+/* y = If(c) { x + x } else { w }; z = -y */
+static void different(proto *g) {
+    proto b = {0};
+    proto_node(&b, "Identity", "same", "w", NULL, "u");
+    proto_name(&b, 12, "u");
+    choose(g, &b);
+    proto_node(g, "Neg", "neg", "y", NULL, "z");
+    proto_value(g, 12, "z", QSIM_FLOAT, any, 1);
+}
+
+/* Both branches have a t, and the second one also t_2, the name of a copy of t. */
 static void alike(proto *g) {
-    static const float w[] = {7, 8};
-    proto a = {0}, b = {0}, node = {0};
-    proto_node(&a, "Add", "add", "x", "x", "t");
-    proto_name(&a, 12, "t");
+    proto b = {0};
     proto_node(&b, "Neg", "first", "w", NULL, "t");
     proto_node(&b, "Neg", "second", "t", NULL, "t_2");
     proto_name(&b, 12, "t_2");
-    proto_constant(g, "w", QSIM_FLOAT, 2, w, sizeof(w));
-    proto_value(g, 11, "c", QSIM_BOOL, NULL, 0);
-    proto_value(g, 11, "x", QSIM_FLOAT, four, 1);
-    proto_text(&node, 1, "c");
-    proto_text(&node, 2, "y");
-    proto_text(&node, 4, "If");
-    proto_graph(&node, "then_branch", &a);
-    proto_graph(&node, "else_branch", &b);
-    proto_take(g, 1, &node);
+    choose(g, &b);
     proto_value(g, 12, "y", QSIM_FLOAT, any, 1);
-    proto_free(&a);
-    proto_free(&b);
-    proto_free(&node);
 }
 
 /*

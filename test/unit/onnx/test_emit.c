@@ -54,24 +54,8 @@ static void constant(proto *graph, const char *name, const char *attr, int type,
 
 /* A Loop whose body has a constant of its own. */
 static void loop(proto *graph) {
-    proto node = {0}, body = {0}, t = tensor("step", true);
-    proto_text(&node, 1, "three");
-    proto_text(&node, 1, "");
-    proto_text(&node, 1, "x");
-    proto_text(&node, 2, "z");
-    proto_text(&node, 4, "Loop");
-    proto_node(&body, "Add", "add", "state", "step", "next");
-    proto_node(&body, "Identity", NULL, "on", NULL, "still");
-    proto_take(&body, 5, &t);
-    proto_value(&body, 11, "i", QSIM_INT64, NULL, 0);
-    proto_value(&body, 11, "on", QSIM_BOOL, NULL, 0);
-    proto_value(&body, 11, "state", QSIM_FLOAT, any, 2);
-    proto_value(&body, 12, "still", QSIM_BOOL, NULL, 0);
-    proto_value(&body, 12, "next", QSIM_FLOAT, any, 2);
-    attribute(&node, "body", 5, 6, 2, body.data, body.size);
-    proto_take(graph, 1, &node);
-    proto_free(&node);
-    proto_free(&body);
+    proto t = tensor("step", true);
+    proto_loop(graph, "x", &t, QSIM_FLOAT, any, 2);
     proto_free(&t);
 }
 

@@ -49,7 +49,7 @@ static proto tensor(const char *name, bool far) {
 
 /* z = c + w and three steps more, of w each: c is an attribute, the step is in the Loop. */
 static void add_loop(proto *graph, bool far) {
-    proto node = {0}, body = {0}, a = {0}, t = tensor(NULL, far);
+    proto node = {0}, a = {0}, t = tensor(NULL, far);
     proto_text(&a, 1, "value");
     proto_take(&a, 5, &t);
     proto_int(&a, 20, 4);
@@ -61,23 +61,8 @@ static void add_loop(proto *graph, bool far) {
     t = tensor("step", far);
     proto_constant(graph, "three", QSIM_INT64, -1, "\3\0\0\0\0\0\0\0", 8);
     proto_node(graph, "Add", NULL, "c", "w", "d");
-    proto_text(&node, 1, "three");
-    proto_text(&node, 1, "");
-    proto_text(&node, 1, "d");
-    proto_text(&node, 2, "z");
-    proto_text(&node, 4, "Loop");
-    proto_node(&body, "Add", "add", "state", "step", "next");
-    proto_node(&body, "Identity", NULL, "on", NULL, "still");
-    proto_take(&body, 5, &t);
-    proto_value(&body, 11, "i", QSIM_INT64, NULL, 0);
-    proto_value(&body, 11, "on", QSIM_BOOL, NULL, 0);
-    proto_value(&body, 11, "state", QSIM_FLOAT, dims, 1);
-    proto_value(&body, 12, "still", QSIM_BOOL, NULL, 0);
-    proto_value(&body, 12, "next", QSIM_FLOAT, dims, 1);
-    proto_graph(&node, "body", &body);
-    proto_take(graph, 1, &node);
+    proto_loop(graph, "d", &t, QSIM_FLOAT, dims, 1);
     proto_free(&node);
-    proto_free(&body);
     proto_free(&a);
     proto_free(&t);
 }

@@ -47,24 +47,13 @@ static void refused(const proto *p, int code, const char *part) {
 
 static const int64_t dims[] = {-1, 3};
 
-static void initializer(proto *graph, const char *name, int dtype, int64_t n, const void *data,
-                        size_t size) {
-    proto t = {0};
-    proto_int(&t, 1, n);
-    proto_int(&t, 2, dtype);
-    proto_text(&t, 8, name);
-    proto_bytes(&t, 9, data, size);
-    proto_take(graph, 5, &t);
-    proto_free(&t);
-}
-
 static void small_graph(proto *g) {
     static const float w[] = {1, 2, 3};
     g->size = 0;
     proto_node(g, "Add", "add", "x", "w", "s");
     proto_node(g, "Relu", "relu", "s", NULL, "y");
     proto_text(g, 2, "small");
-    initializer(g, "w", QSIM_FLOAT, 3, w, sizeof(w));
+    proto_constant(g, "w", QSIM_FLOAT, 3, w, sizeof(w));
     proto_text(g, 10, "a doc string");
     proto_value(g, 11, "x", QSIM_FLOAT, dims, 2);
     proto_value(g, 12, "y", QSIM_FLOAT, dims, 2);
@@ -276,7 +265,7 @@ static void check_graphs(proto *model) {
     finish(model, &g);
     refused(model, QSIM_E_GRAPH, "'x' is defined twice");
     small_graph(&g);
-    initializer(&g, "w", QSIM_FLOAT, 3, w, sizeof(w));
+    proto_constant(&g, "w", QSIM_FLOAT, 3, w, sizeof(w));
     finish(model, &g);
     refused(model, QSIM_E_GRAPH, "'w' is defined twice");
     small_graph(&g);
@@ -301,11 +290,11 @@ static void check_graphs(proto *model) {
     finish(model, &g);
     refused(model, QSIM_E_UNSUPPORTED, "NoSuch");
     small_graph(&g);
-    initializer(&g, "short", QSIM_FLOAT, 3, w, 8);
+    proto_constant(&g, "short", QSIM_FLOAT, 3, w, 8);
     finish(model, &g);
     refused(model, QSIM_E_FORMAT, "initializer 'short': raw_data has 8 bytes, float[3] needs 12");
     small_graph(&g);
-    initializer(&g, "huge", QSIM_FLOAT, INT64_MAX, w, 12);
+    proto_constant(&g, "huge", QSIM_FLOAT, INT64_MAX, w, 12);
     finish(model, &g);
     refused(model, QSIM_E_LIMIT, "'huge'");
     proto_free(&g);
