@@ -80,11 +80,12 @@ QSIM_API int qsim_npy_header(const qsim_tensor *tensor, char header[QSIM_NPY_HEA
 
 /*
  * Converts every element of `from` to the type of `to` and writes it into the buffer of `to`. The
- * shapes must be equal; the buffers must not overlap. To FLOAT and DOUBLE, from BFLOAT16 and every
- * type that qsim_npy_parse reads: rounded to the nearest value of the target type, ties to even. To
- * an integer type, from integers and bool: exact; a value that does not fit fails with VALUE and
- * leaves the contents of `to` undefined. Errors: UNSUPPORTED (this pair of types), SHAPE, ARGUMENT
- * (bytes do not fit the shape), VALUE.
+ * shapes must be equal; the buffers must not overlap. To FLOAT, DOUBLE, FLOAT16 and BFLOAT16, from
+ * BFLOAT16 and every type that qsim_npy_parse reads: rounded to the nearest value of the target
+ * type, ties to even (64-bit integers to FLOAT16 and BFLOAT16: to DOUBLE first). To an integer
+ * type, from integers and bool: exact; a value that does not fit fails with VALUE and leaves the
+ * contents of `to` undefined. Errors: UNSUPPORTED (this pair of types), SHAPE, ARGUMENT (bytes do
+ * not fit the shape), VALUE.
  */
 QSIM_API int qsim_tensor_convert(const qsim_tensor *from, const qsim_tensor *to, qsim_error *error);
 

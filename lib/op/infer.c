@@ -2,6 +2,7 @@
 /* Applies the operators' shape rules to nodes and graphs. */
 #include "base/ctx.h"
 #include "op/rules.h"
+#include "tensor/minifloat.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -53,10 +54,6 @@ static int apply(qs_infer *x, int (*rule)(qs_infer *x)) {
 }
 
 /* ---- half precision ---- */
-
-bool qs_is_half(int32_t dtype) {
-    return dtype == QSIM_FLOAT16 || dtype == QSIM_BFLOAT16;
-}
 
 /* The half-precision type of a node's inputs; QSIM_UNDEFINED: none, or both types. */
 static int32_t half_of(const qs_node *n, const qs_value *values) {

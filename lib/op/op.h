@@ -347,9 +347,6 @@ int qs_op_infer_exact(const qs_graph *g, const qs_value *values, qs_id node, qs_
 /* Whether input 0 may have this type of integers because of the row's integers_as. */
 bool qs_op_takes_integers(const qs_op *op, int32_t dtype);
 
-/* Whether dtype is float16 or bfloat16. */
-bool qs_is_half(int32_t dtype);
-
 /* The same as qs_op_infer_exact with `bounds`, for rows with QS_BOUNDS. */
 int qs_op_bound_node(const qs_graph *g, const qs_value *values, qs_id node, qs_value *out,
                      qs_dim (*dims)[QSIM_MAX_RANK], const char *model, qsim_error *error);

@@ -8,6 +8,7 @@
 #include "graph/model.h"
 #include "kernel/context.h"
 #include "op/op.h"
+#include "tensor/minifloat.h"
 #include "ptq/quantizer.h"
 #include "ptq/no_memory.h"
 
@@ -43,17 +44,13 @@ int qs_side_execute(qs_side *s, const qsim_tensor *inputs, size_t count, qsim_er
 
 /* ---- pairs ---- */
 
-static bool is_real(int32_t dtype) {
-    return dtype == QSIM_FLOAT || dtype == QSIM_DOUBLE || qs_is_half(dtype);
-}
-
 /*
  * Whether an output has scores of classes for each sample, with no other axis longer than 1; or for
  * each position, if its name says so.
  */
 static bool is_scores(const char *name, const qsim_tensor *y, int64_t samples, size_t *classes) {
     int64_t longest = 1;
-    if (!is_real(y->dtype) || y->rank < 2 || y->dims[0] != samples)
+    if (!qs_is_real(y->dtype) || y->rank < 2 || y->dims[0] != samples)
         return false;
     if (qsim_answer_of(name, y->rank) == QSIM_ANSWER_LOGITS) {
         *classes = (size_t)y->dims[2];
@@ -307,7 +304,7 @@ int qsim_verdict_output(const qsim_verdict *v, int32_t index, qsim_verdict_info 
     if (index < 0 || (size_t)index >= v->output_count)
         return QSIM_E_NOT_FOUND;
     const int32_t dtype = v->side[0].outputs[index].dtype;
-    describe(&v->outputs[index], !is_real(dtype), &own);
+    describe(&v->outputs[index], !qs_is_real(dtype), &own);
     return qs_give(info, &own, sizeof(own));
 }
 

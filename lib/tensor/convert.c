@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Converts element types: any to float and double, integers to integers where the value fits. */
+/* Converts element types: any to floats, integers to integers where the value fits. */
+#include "base/ctx.h"
 #include "tensor/array.h"
 #include "tensor/minifloat.h"
 
@@ -44,6 +45,24 @@ static int to_double(int32_t from, const uint8_t *in, size_t n, double *out) {
     }
 }
 #undef TARGET
+
+/* To a type narrower than float, a block of doubles at a time: the value is rounded once. */
+static int to_narrow(const qsim_tensor *from, const qsim_tensor *to, size_t n) {
+    const qs_minifloat *format = qs_minifloat_of(to->dtype);
+    const uint8_t *in = from->data;
+    const size_t in_size = qs_element_size(from->dtype);
+    uint16_t *out = to->data;
+    double block[64];
+    for (size_t i = 0; i < n; i += QS_COUNT(block)) {
+        const size_t count = n - i < QS_COUNT(block) ? n - i : QS_COUNT(block);
+        const int code = to_double(from->dtype, in + i * in_size, count, block);
+        if (code != QSIM_OK)
+            return code;
+        for (size_t k = 0; k < count; k++)
+            out[i + k] = (uint16_t)qs_minifloat_bits(format, block[k], false);
+    }
+    return QSIM_OK;
+}
 
 /* A value of any integer type: as int64, or as uint64 where it is above INT64_MAX. */
 typedef struct integer {
@@ -131,19 +150,13 @@ static int to_integer(const qsim_tensor *from, const qsim_tensor *to, size_t n, 
 }
 
 static bool convertible(int32_t from, int32_t to) {
-    bool wide = to == QSIM_FLOAT || to == QSIM_DOUBLE;
     integer ignored;
     static const uint8_t zeros[8];
-    switch (from) {
-    case QSIM_FLOAT:
-    case QSIM_DOUBLE:
-    case QSIM_FLOAT16:
-    case QSIM_BFLOAT16: return wide;
-    default: break;
-    }
+    if (qs_is_real(from))
+        return qs_is_real(to);
     if (!load_integer(from, zeros, &ignored))
         return false;
-    return wide || (to != QSIM_BOOL && load_integer(to, zeros, &ignored));
+    return qs_is_real(to) || (to != QSIM_BOOL && load_integer(to, zeros, &ignored));
 }
 
 static int check_shapes(const qsim_tensor *from, const qsim_tensor *to, size_t *n,
@@ -174,9 +187,15 @@ int qsim_tensor_convert(const qsim_tensor *from, const qsim_tensor *to, qsim_err
     int code = check_shapes(from, to, &n, error);
     if (code != QSIM_OK)
         return code;
+    if (!qs_is_real(to->dtype))
+        return to_integer(from, to, n, error);
+    const uint64_t fp = qs_fp_enter();
     if (to->dtype == QSIM_FLOAT)
-        return to_float(from->dtype, from->data, n, to->data);
-    if (to->dtype == QSIM_DOUBLE)
-        return to_double(from->dtype, from->data, n, to->data);
-    return to_integer(from, to, n, error);
+        code = to_float(from->dtype, from->data, n, to->data);
+    else if (to->dtype == QSIM_DOUBLE)
+        code = to_double(from->dtype, from->data, n, to->data);
+    else
+        code = to_narrow(from, to, n);
+    qs_fp_restore(fp);
+    return code;
 }

@@ -18,6 +18,16 @@ typedef struct qs_minifloat {
     bool no_minus_zero;
 } qs_minifloat;
 
+/* Whether an element type is float16 or bfloat16, and whether it is one of these, float or double.
+ */
+static inline bool qs_is_half(int32_t dtype) {
+    return dtype == QSIM_FLOAT16 || dtype == QSIM_BFLOAT16;
+}
+
+static inline bool qs_is_real(int32_t dtype) {
+    return dtype == QSIM_FLOAT || dtype == QSIM_DOUBLE || qs_is_half(dtype);
+}
+
 /* The format of an element type; NULL: it is none of these. */
 const qs_minifloat *qs_minifloat_of(int32_t dtype);
 

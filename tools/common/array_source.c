@@ -202,16 +202,12 @@ static void fill_random(const source *s, size_t first, size_t count, void *out) 
         uint64_t r = scramble(s->seed * UINT64_C(0x9e3779b97f4a7c15) + first + i + 1);
         unsigned char *at = (unsigned char *)out + i * size;
         float f = (float)(r >> 40) * 0x1p-24f;
-        double d = (double)f;
         int64_t bit = (int64_t)(r >> 63);
-        if (s->array.dtype == QSIM_FLOAT)
-            memcpy(at, &f, size);
-        else if (s->array.dtype == QSIM_DOUBLE)
-            memcpy(at, &d, size);
+        if (is_float(s->array.dtype))
+            qsim_tensor_convert(&(qsim_tensor){QSIM_FLOAT, 0, NULL, &f, sizeof(f)},
+                                &(qsim_tensor){s->array.dtype, 0, NULL, at, size}, NULL);
         else if (s->array.dtype == QSIM_UINT8 || s->array.dtype == QSIM_INT8)
             *at = (unsigned char)(r >> 56);
-        else if (s->array.dtype == QSIM_FLOAT16 || s->array.dtype == QSIM_BFLOAT16)
-            feed_narrow(&f, 1, s->array.dtype, at);
         else if (size == 2)
             memcpy(at, &(uint16_t){(uint16_t)bit}, size);
         else if (size == 8)

@@ -39,8 +39,6 @@ int feed_convert(const tool *t, feed *f, size_t elements);
 int64_t feed_channels(const feed *f);
 /* A buffer of at least `bytes`, whose contents may be lost. */
 void *feed_reserve(void *p, size_t *capacity, size_t bytes);
-/* Rounds floats to float16 or bfloat16. */
-void feed_narrow(const float *in, size_t count, int32_t dtype, void *out);
 /* float, double, float16, bfloat16 */
 bool is_float(int32_t dtype);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The elements of a feed: from the source's type and order to the input's. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,35 +8,6 @@
 bool is_float(int32_t dtype) {
     return dtype == QSIM_FLOAT || dtype == QSIM_DOUBLE || dtype == QSIM_FLOAT16 ||
            dtype == QSIM_BFLOAT16;
-}
-
-/* To the nearest, halves to the even one; beyond the greatest number infinity. */
-static uint16_t half_of(uint32_t bits) {
-    const uint32_t sign = bits >> 16 & 0x8000, size = bits & 0x7fffffff;
-    float f;
-    if (size > 0x7f800000) /* NaN */
-        return (uint16_t)(sign | 0x7e00);
-    if (size >= 0x477ff000) /* 65520, half-way to 65536 */
-        return (uint16_t)(sign | 0x7c00);
-    if (size >= 0x38800000) /* 2^-14: the exponent's bias falls from 127 to 15 */
-        return (uint16_t)(sign | ((size + 0xfff + (size >> 13 & 1) - 0x38000000) >> 13));
-    memcpy(&f, &size, sizeof(f)); /* steps of 2^-24 */
-    return (uint16_t)(sign | (uint32_t)lrintf(f * 0x1p24f));
-}
-
-static uint16_t brain_of(uint32_t bits) {
-    if ((bits & 0x7fffffff) > 0x7f800000)
-        return (uint16_t)(bits >> 16 | 0x40); /* NaN stays one */
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
-void feed_narrow(const float *in, size_t count, int32_t dtype, void *out) {
-    for (size_t i = 0; i < count; i++) {
-        uint32_t bits;
-        memcpy(&bits, in + i, sizeof(bits));
-        const uint16_t v = dtype == QSIM_FLOAT16 ? half_of(bits) : brain_of(bits);
-        memcpy((char *)out + i * sizeof(v), &v, sizeof(v));
-    }
 }
 
 int64_t feed_channels(const feed *f) {
@@ -102,16 +72,12 @@ int feed_convert(const tool *t, feed *f, size_t elements) {
         return make_floats(t, f, n, f->data);
     qsim_tensor from = {f->source->array.dtype, 1, &n, f->raw, f->raw_capacity};
     const qsim_tensor to = {dtype, 1, &n, f->data, f->data_capacity};
-    const bool direct =
-        !f->how.given && !f->pixels && dtype != QSIM_FLOAT16 && dtype != QSIM_BFLOAT16;
-    if (direct)
+    if (!f->how.given && !f->pixels)
         return qsim_tensor_convert(&from, &to, &e) ? tool_error(t, f->source->path, &e) : EXIT_OK;
     float *floats = tool_alloc(elements, sizeof(*floats));
     int code = make_floats(t, f, n, floats);
     from = (qsim_tensor){QSIM_FLOAT, 1, &n, floats, elements * sizeof(*floats)};
-    if (code == EXIT_OK && dtype != QSIM_DOUBLE)
-        feed_narrow(floats, elements, dtype, f->data);
-    else if (code == EXIT_OK && qsim_tensor_convert(&from, &to, &e))
+    if (code == EXIT_OK && qsim_tensor_convert(&from, &to, &e))
         code = tool_error(t, f->source->path, &e);
     free(floats);
     return code;

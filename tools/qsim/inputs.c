@@ -43,7 +43,6 @@ static int open_file(const tool *t, inputs *in, size_t i, const slot *s, const c
 /* Fills an input with one number, which must be whole for integer types. */
 static int fill_with(const tool *t, const slot *s, double number, source *src) {
     const bool floats = is_float(s->dtype);
-    const float one = (float)number;
     int64_t n = (int64_t)src->array.elements,
             whole = number > -1e15 && number < 1e15 ? (int64_t)number : 0;
     size_t bytes = src->array.elements * 8;
@@ -53,11 +52,6 @@ static int fill_with(const tool *t, const slot *s, double number, source *src) {
                           qsim_dtype_name(s->dtype), number);
     src->kind = SOURCE_PROTO; /* needs no decoding */
     src->elements = tool_alloc(src->array.bytes, 1);
-    if (s->dtype == QSIM_FLOAT16 || s->dtype == QSIM_BFLOAT16) {
-        for (int64_t i = 0; i < n; i++)
-            feed_narrow(&one, 1, s->dtype, (char *)src->elements + 2 * i);
-        return EXIT_OK;
-    }
     void *all = tool_alloc(src->array.elements, 8);
     for (int64_t i = 0; i < n; i++) {
         if (floats)

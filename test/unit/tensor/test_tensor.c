@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include <fenv.h>
 #include <math.h>
 
 #include <qsim/data.h>
@@ -83,6 +84,74 @@ static void test_convert_float(void) {
     from = view(QSIM_INT8, 1, dims, s, sizeof(s));
     CHECK_INT(qsim_tensor_convert(&from, &to, &e), QSIM_OK);
     CHECK(out[0] == -128.0f && out[1] == 127.0f && out[2] == 0.0f && out[3] == -1.0f);
+}
+
+static uint16_t to_half(double v, int32_t dtype) {
+    uint16_t h = 0xdead;
+    const qsim_tensor from = view(QSIM_DOUBLE, 0, NULL, &v, sizeof(v));
+    const qsim_tensor to = view(dtype, 0, NULL, &h, sizeof(h));
+    CHECK_INT(qsim_tensor_convert(&from, &to, NULL), QSIM_OK);
+    return h;
+}
+
+static double from_half(uint16_t h, int32_t dtype) {
+    double v = 0;
+    const qsim_tensor from = view(dtype, 0, NULL, &h, sizeof(h));
+    const qsim_tensor to = view(QSIM_DOUBLE, 0, NULL, &v, sizeof(v));
+    CHECK_INT(qsim_tensor_convert(&from, &to, NULL), QSIM_OK);
+    return v;
+}
+
+/* Every number of a type of 16 bits, what is half-way to the next one, and what is around that. */
+static void test_convert_to_half(int32_t dtype, uint16_t largest) {
+    for (uint16_t h = 0; h <= largest; h++) {
+        const double v = from_half(h, dtype);
+        const double next = h < largest
+                                ? from_half(h + 1, dtype)
+                                : 2 * v - from_half(h - 1, dtype); /* infinity takes its place */
+        const double between = v + (next - v) / 2;
+        const uint16_t even = h % 2 ? h + 1 : h;
+        CHECK_INT(to_half(v, dtype), h);
+        CHECK_INT(to_half(-v, dtype), h | 0x8000);
+        CHECK_INT(to_half(between, dtype), even);
+        CHECK_INT(to_half(-between, dtype), even | 0x8000);
+        CHECK_INT(to_half(nextafter(between, 0), dtype), h);
+        CHECK_INT(to_half(nextafter(between, INFINITY), dtype), h + 1);
+    }
+    CHECK_INT(to_half(INFINITY, dtype), largest + 1);
+    CHECK_INT(to_half(1e300, dtype), largest + 1);
+    CHECK(isnan(from_half(to_half(NAN, dtype), dtype)));
+    CHECK_INT(to_half(1e-300, dtype), 0);
+}
+
+/* More elements than are converted at a time, from other types, and whatever way the host rounds.
+ */
+static void test_convert_many_to_half(void) {
+    int64_t dims[] = {201};
+    int16_t in[201];
+    uint16_t h[201], b[201];
+    float f = 0;
+    double v = 1 + 0x1p-30;
+    for (int i = 0; i < 201; i++)
+        in[i] = (int16_t)(i - 100);
+    const qsim_tensor from = view(QSIM_INT16, 1, dims, in, sizeof(in));
+    const qsim_tensor half = view(QSIM_FLOAT16, 1, dims, h, sizeof(h));
+    const qsim_tensor brain = view(QSIM_BFLOAT16, 1, dims, b, sizeof(b));
+    const qsim_tensor one = view(QSIM_DOUBLE, 0, NULL, &v, sizeof(v));
+    const qsim_tensor single = view(QSIM_FLOAT, 0, NULL, &f, sizeof(f));
+    CHECK_INT(qsim_tensor_convert(&from, &half, NULL), QSIM_OK);
+    CHECK_INT(qsim_tensor_convert(&half, &brain, NULL), QSIM_OK);
+    for (int i = 0; i < 201; i++) {
+        CHECK(from_half(h[i], QSIM_FLOAT16) == i - 100);
+        CHECK(from_half(b[i], QSIM_BFLOAT16) == i - 100);
+    }
+    CHECK_INT(fesetround(FE_UPWARD), 0);
+    const uint16_t up = to_half(v, QSIM_FLOAT16);
+    CHECK_INT(qsim_tensor_convert(&one, &single, NULL), QSIM_OK);
+    CHECK_INT(fegetround(), FE_UPWARD);
+    CHECK_INT(fesetround(FE_TONEAREST), 0);
+    CHECK_INT(up, 0x3c00);
+    CHECK(f == 1);
 }
 
 static void test_convert_integer(void) {
@@ -179,6 +248,9 @@ int main(void) {
     test_names();
     test_sizes();
     test_convert_float();
+    test_convert_to_half(QSIM_FLOAT16, 0x7bff);
+    test_convert_to_half(QSIM_BFLOAT16, 0x7f7f);
+    test_convert_many_to_half();
     test_convert_integer();
     test_convert_pairs();
     return test_done();
