@@ -41,9 +41,10 @@ static inline size_t qk_nbits_place(size_t i) {
 }
 
 typedef struct qk_nbits {
-    /* to[k * width + j] = w(k, j of the group) for k < depth, j < columns, which is 8 or 16 */
-    void (*unpack)(const qk_nbits_weights *w, size_t group, size_t depth, size_t columns, float *to,
-                   size_t width);
+    /* to[k * width + j] = w(k, j of the group) for begin <= k < end, j < columns, which is 8 or 16;
+     * begin is a multiple of 8 */
+    void (*unpack)(const qk_nbits_weights *w, size_t group, size_t begin, size_t end,
+                   size_t columns, float *to, size_t width);
     /*
      * y[j] = sum over k < depth of a[k] * w(k, j), for `groups` groups, a multiple of
      * QK_NBITS_TOGETHER: from +0, in the order of k, by fused multiply-adds. NULL: the float
@@ -52,11 +53,12 @@ typedef struct qk_nbits {
     void (*row)(const qk_nbits_weights *w, const float *a, size_t depth, size_t group,
                 size_t groups, float *y);
     /*
-     * y[r * ldy + j] = sum over blocks, in order, of float(sum of a (code - zero)) * (scale of a *
-     * scale of w): products and sums are rounded one by one. For QK_NBITS_TOGETHER groups.
+     * y[r * ldy + j] += float(sum of a (code - zero)) * (scale of a * scale of w) for each block
+     * from begin to end, in order: products and sums are rounded one by one. For QK_NBITS_TOGETHER
+     * groups.
      */
-    void (*rounded)(const qk_nbits_weights *w, const qk_nbits_rows *a, size_t group, float *y,
-                    size_t ldy);
+    void (*rounded)(const qk_nbits_weights *w, const qk_nbits_rows *a, size_t group, size_t begin,
+                    size_t end, float *y, size_t ldy);
 } qk_nbits;
 
 extern const qk_nbits qk_nbits_c;

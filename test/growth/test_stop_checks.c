@@ -4,9 +4,9 @@
  * counted, and every 16 bytes copied or set, from one check to the next, in steps over millions of
  * elements, in the creation of sessions that pack or fold as many, and in layers on plain buffers:
  * their number may not depend on how long a row, a sum of products or a window of a pool is. The
- * channels of one pixel are not divided: a million of them is within the bound. Each execution is
- * repeated and stopped at half of its checks: no more work than that may follow, however often it
- * is begun again. Nothing is timed. With an argument: the cases whose operator it is, and their
+ * channels of one pixel are not divided: half a million of them is within the bound. Each execution
+ * is repeated and stopped at half of its checks: no more work than that may follow, however often
+ * it is begun again. Nothing is timed. With an argument: the cases whose operator it is, and their
  * figures; "all": every one.
  */
 #define _GNU_SOURCE
@@ -261,8 +261,7 @@ static void execute(const qsim_model *m, const stop_case *c, const int64_t *belo
     if (code)
         fprintf(stderr, "%s: %s\n", c->op, e.message);
     CHECK_INT(code, QSIM_OK);
-    if (!strchr(c->inputs, '!')) /* else it is the session that is looked at */
-        judge(c->op, c->inputs, c->attributes ? c->attributes : "", before);
+    judge(c->op, c->inputs, c->attributes ? c->attributes : "", before);
     if (!code)
         stop_halfway(r, c, x, count);
     for (size_t i = 0; i < count; i++)

@@ -13,19 +13,22 @@ typedef struct nbits_case {
     qk_nbits_rows rows;
     const float *a;
     size_t depth, group, groups, columns, width, ldy;
-    int which; /* 0: unpack, 1: row, 2: rounded */
+    size_t first, cut; /* k where unpacking begins, and the block where `rounded` is called anew */
+    int which;         /* 0: unpack, 1: row, 2: rounded */
     float *y;
 } nbits_case;
 
 static void call(void *arg) {
     const nbits_case *c = arg;
     if (c->which == 0)
-        c->k->unpack(&c->w, c->group, c->depth, c->columns, c->y, c->width);
+        c->k->unpack(&c->w, c->group, c->first, c->depth, c->columns, c->y, c->width);
     else if (c->which == 1)
         c->k->row(&c->w, c->a, c->depth, c->group, c->groups, c->y);
     else
         for (size_t g = 0; g < c->groups; g += QK_NBITS_TOGETHER)
-            c->k->rounded(&c->w, &c->rows, c->group + g, c->y + g * QK_NBITS_GROUP, c->ldy);
+            for (size_t b = 0, end = c->cut; b < c->w.blocks; b = end, end = c->w.blocks)
+                c->k->rounded(&c->w, &c->rows, c->group + g, b, end, c->y + g * QK_NBITS_GROUP,
+                              c->ldy);
 }
 
 static void make_weights(ck_state *s, nbits_case *c, size_t groups, size_t block, size_t blocks,
@@ -75,10 +78,9 @@ static float weight(const nbits_case *c, size_t k, size_t column) {
     return (float)code * scale;
 }
 
-static float expected(const nbits_case *c, size_t row, size_t column) {
+static float expected(const nbits_case *c, size_t row, size_t column, float sum) {
     const size_t whole = c->w.block * c->w.blocks;
     const size_t lane = column % QK_NBITS_GROUP, group = column / QK_NBITS_GROUP;
-    float sum = 0;
     for (size_t k = 0; c->which == 1 && k < c->depth; k++)
         sum = fmaf(c->a[k], weight(c, k, column), sum);
     for (size_t b = 0; c->which == 2 && b < c->w.blocks; b++) {
@@ -108,6 +110,8 @@ static void check(ck_state *s, int which) {
     c.groups = which == 0 ? 1 : groups - c.group;
     c.columns = ck_between(s, 0, 1) ? 16 : 8;
     c.width = c.columns + 8 * (size_t)ck_between(s, 0, 3);
+    c.first = (size_t)ck_between(s, 0, (int32_t)(c.depth - 1) / 8) * 8;
+    c.cut = (size_t)ck_between(s, 1, (int32_t)blocks);
     make_rows(s, &c, (size_t)ck_between(s, 1, 20));
     c.ldy = c.groups * QK_NBITS_GROUP + (size_t)ck_between(s, 0, 5);
     const size_t lines = which == 0 ? c.depth : which == 1 ? 1 : c.rows.rows;
@@ -115,10 +119,12 @@ static void check(ck_state *s, int which) {
     const size_t line = which == 0 ? c.width : which == 1 ? across : c.ldy;
     const size_t bytes = ((lines - 1) * line + across) * sizeof(float);
     float *wanted = ck_output(s, bytes), *actual = ck_output(s, bytes);
-    for (size_t r = 0; r < lines; r++)
-        for (size_t j = 0; j < across; j++)
-            wanted[r * line + j] = which == 0 ? weight(&c, r, c.group * QK_NBITS_GROUP + j)
-                                              : expected(&c, r, c.group * QK_NBITS_GROUP + j);
+    for (size_t r = which == 0 ? c.first : 0; r < lines; r++)
+        for (size_t j = 0; j < across; j++) {
+            float *y = &wanted[r * line + j];
+            *y = which == 0 ? weight(&c, r, c.group * QK_NBITS_GROUP + j)
+                            : expected(&c, r, c.group * QK_NBITS_GROUP + j, which == 2 ? *y : 0);
+        }
     snprintf(shape, sizeof(shape), "block %zu, %zu blocks, depth %zu, %zu columns, %zu rows%s%s",
              block, blocks, c.depth, across, c.rows.rows, zeros ? ", zero points" : "",
              wide ? ", 8 bits" : "");
@@ -138,6 +144,7 @@ static void bench_one(ck_state *s, int which, size_t rows, size_t block, bool by
     make_rows(s, &c, rows);
     c.ldy = c.groups * QK_NBITS_GROUP;
     c.k = s->t->nbits;
+    c.cut = c.w.blocks;
     c.y = ck_output(s, (which == 0 ? c.depth * 16 : rows * c.ldy) * sizeof(float));
     const double weights = (double)c.depth * (double)(which == 0 ? 16 : c.ldy);
     snprintf(shape, sizeof(shape), "%zu rows, 2048 x %d, block %zu%s", rows, which == 0 ? 16 : 2048,

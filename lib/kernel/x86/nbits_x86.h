@@ -19,12 +19,13 @@
 
 /*
  * Addresses for each vector of two groups: codes of dword 0, scales and zero points of block 0; and
- * where `rounded` writes row 0.
+ * what `rounded` takes: its blocks, and where row 0 is.
  */
 typedef struct places {
     const uint32_t *codes[ACROSS];
     const float *scales[ACROSS];
     const uint8_t *zeros[ACROSS];
+    size_t begin, end;
     float *y;
     size_t ldy;
 } places;
@@ -51,15 +52,15 @@ INLINE V weight(I x, V zero, V scale, bool zeros) {
     return mul_f(zeros ? sub_f(code, zero) : code, scale);
 }
 
-TARGET static void unpack_vector(const qk_nbits_weights *w, size_t group, size_t lane, size_t depth,
-                                 float *to, size_t width) {
-    const uint32_t *codes = qk_nbits_codes(w, group) + lane;
+TARGET static void unpack_vector(const qk_nbits_weights *w, size_t group, size_t lane, size_t begin,
+                                 size_t depth, float *to, size_t width) {
+    const uint32_t *codes = qk_nbits_codes(w, group) + begin / 8 * QK_NBITS_GROUP + lane;
     const bool zeros = w->zeros != NULL;
-    for (size_t b = 0, k = 0; b < w->blocks; b++) {
+    for (size_t b = begin / w->block, k = begin; k < depth; b++) {
         const size_t at = (group * w->blocks + b) * QK_NBITS_GROUP + lane;
         const V scale = load_f(w->scales + at);
         const V zero = zeros ? zero_f(w->zeros + at) : set_f(0);
-        const size_t end = k + w->block < depth ? k + w->block : depth;
+        const size_t whole = (b + 1) * w->block, end = whole < depth ? whole : depth;
         for (; k < end; codes += QK_NBITS_GROUP) {
             I x = load_i(codes);
             const size_t n = end - k < 8 ? end : k + 8;
@@ -73,14 +74,14 @@ TARGET static void unpack_vector(const qk_nbits_weights *w, size_t group, size_t
     }
 }
 
-TARGET static void unpack(const qk_nbits_weights *w, size_t group, size_t depth, size_t columns,
-                          float *to, size_t width) {
+TARGET static void unpack(const qk_nbits_weights *w, size_t group, size_t begin, size_t end,
+                          size_t columns, float *to, size_t width) {
     if (columns < LANES) { /* 8 columns of a group */
-        qk_nbits_avx2.unpack(w, group, depth, columns, to, width);
+        qk_nbits_avx2.unpack(w, group, begin, end, columns, to, width);
         return;
     }
     for (size_t lane = 0; lane < columns; lane += LANES)
-        unpack_vector(w, group, lane, depth, to + lane, width);
+        unpack_vector(w, group, lane, begin, end, to + lane, width);
 }
 
 INLINE void row_groups(const qk_nbits_weights *w, const float *a, size_t depth, size_t group,
@@ -133,14 +134,9 @@ INLINE void rounded_rows(const qk_nbits_weights *w, const qk_nbits_rows *m, cons
     const size_t depth = w->block * w->blocks, eights = w->block / 8;
     const size_t step = (bytes ? 2 : 1) * QK_NBITS_GROUP;
     const size_t ldy = p->ldy;
-    const int8_t *a = m->a + first * depth;
+    const int8_t *a = m->a + first * depth + p->begin * w->block;
     float *y = p->y + first * ldy;
-#pragma GCC unroll 16
-    for (size_t r = 0; r < rows; r++)
-#pragma GCC unroll 16
-        for (size_t v = 0; v < ACROSS; v++)
-            store_f(y + r * ldy + v * LANES, set_f(0));
-    for (size_t b = 0; b < w->blocks; b++, a += w->block) {
+    for (size_t b = p->begin; b < p->end; b++, a += w->block) {
         const size_t at = first * w->blocks + b;
         I sum[8][ACROSS];
 #pragma GCC unroll 16
@@ -193,9 +189,11 @@ ROWS(1)
 ROWS(MOST_ROWS)
 
 TARGET static void rounded(const qk_nbits_weights *w, const qk_nbits_rows *m, size_t group,
-                           float *y, size_t ldy) {
+                           size_t begin, size_t end, float *y, size_t ldy) {
     places p = find_places(w, group);
     size_t r = 0;
+    p.begin = begin;
+    p.end = end;
     p.y = y;
     p.ldy = ldy;
     for (; r + MOST_ROWS <= m->rows; r += MOST_ROWS)

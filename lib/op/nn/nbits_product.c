@@ -13,6 +13,10 @@
 
 #define PAIR ((size_t)QK_NBITS_GROUP * QK_NBITS_TOGETHER) /* columns computed together */
 
+/* Between two checks for a stop: k of a column, products of one column. */
+#define MOST_TERMS    ((size_t)1 << 13)
+#define MOST_PRODUCTS ((size_t)1 << 17)
+
 /* ---- packing ---- */
 
 static int32_t code_at(const qs_nbits *w, size_t row, size_t k) {
@@ -34,10 +38,11 @@ static uint32_t dword_at(const qs_nbits *w, size_t row, size_t k, size_t count, 
 }
 
 /* The codes of a column, eight at a time. */
-static void pack_codes(const qs_nbits *w, size_t row, bool bytes, uint32_t *codes) {
+static void pack_codes(const qsim_ctx *ctx, const qs_nbits *w, size_t row, bool bytes,
+                       uint32_t *codes) {
     const size_t k = (size_t)(w->f.blocks * w->f.block), step = bytes ? 2 : 1;
     codes += row / QK_NBITS_GROUP * (k / 8 * step) * QK_NBITS_GROUP + row % QK_NBITS_GROUP;
-    for (size_t i = 0; i < k; i += 8)
+    for (size_t i = 0; i < k && (i % MOST_TERMS || !qs_stopped(ctx)); i += 8)
         for (size_t odd = 0; odd < step; odd++, codes += QK_NBITS_GROUP)
             *codes = dword_at(w, row, i + odd, 8 / step, step);
 }
@@ -68,7 +73,7 @@ QS_COLD int qs_nbits_pack(qs_pack *p, qs_nbits *w) {
     if (!codes || !scales || (zeros && !z))
         return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
     for (size_t row = 0; row < (size_t)w->f.n && !qs_stopped(p->ctx); row++) {
-        pack_codes(w, row, wide, codes);
+        pack_codes(p->ctx, w, row, wide, codes);
         pack_scales(w, row, scales, z);
     }
     w->packed = (qk_nbits_weights){codes, scales, z, (size_t)w->f.block, blocks, wide};
@@ -96,13 +101,14 @@ typedef struct job {
     qk_nbits_rows rows;
 } job;
 
-/* Unpacks a column into a panel of the float kernel. */
-static void unpack_column(const qs_nbits *w, size_t row, size_t width, float *to) {
+/* Unpacks [begin, end) of a column into a panel of the float kernel. */
+static void unpack_column(const qs_nbits *w, size_t row, size_t begin, size_t end, size_t width,
+                          float *to) {
     const size_t blocks = (size_t)w->f.blocks, block = (size_t)w->f.block;
     const uint8_t *bytes = w->bits + row * blocks * (size_t)w->f.bytes;
     float zero = 0, scale = 0;
-    for (size_t k = 0; k < (size_t)w->f.k; k++) {
-        if (w->groups || k % block == 0) {
+    for (size_t k = begin; k < end; k++) {
+        if (w->groups || k == begin || k % block == 0) {
             const size_t b = w->groups ? (size_t)w->groups[k] : k / block;
             zero = w->real_zeros ? w->real_zeros[row * blocks + b] : (float)zero_at(w, row, b);
             scale = w->scales[row * blocks + b];
@@ -112,25 +118,28 @@ static void unpack_column(const qs_nbits *w, size_t row, size_t width, float *to
     }
 }
 
-/* Unpacks columns [col, col + width); zero after the last. */
-static void unpack_slowly(const qs_nbits *w, size_t col, size_t width, float *to) {
+/* Unpacks [begin, end) of columns [col, col + width); zero after the last. */
+static void unpack_slowly(const qs_nbits *w, size_t col, size_t begin, size_t end, size_t width,
+                          float *to) {
     for (size_t j = 0; j < width; j++) {
         if (col + j < (size_t)w->f.n)
-            unpack_column(w, col + j, width, to + j);
-        for (size_t k = 0; col + j >= (size_t)w->f.n && k < (size_t)w->f.k; k++)
+            unpack_column(w, col + j, begin, end, width, to + j);
+        for (size_t k = begin; col + j >= (size_t)w->f.n && k < end; k++)
             to[k * width + j] = 0;
     }
 }
 
-static void unpack_panel(const params *p, size_t col, size_t width, float *to) {
+static void unpack_panel(const job *of, size_t col, size_t width, float *to) {
+    const params *p = of->p;
     const size_t group = QK_NBITS_GROUP;
-    if (!p->w->packed.codes) {
-        unpack_slowly(p->w, col, width, to);
-        return;
+    for (size_t k = 0, end; k < p->k && !qs_stopped(of->ctx); k = end) {
+        end = p->k - k < MOST_TERMS ? p->k : k + MOST_TERMS;
+        if (!p->w->packed.codes)
+            unpack_slowly(p->w, col, k, end, width, to);
+        for (size_t j = 0; p->w->packed.codes && j < width; j += group)
+            p->kernels->unpack(&p->w->packed, (col + j) / group, k, end,
+                               width - j < group ? width - j : group, to + j, width);
     }
-    for (size_t j = 0; j < width; j += group)
-        p->kernels->unpack(&p->w->packed, (col + j) / group, p->k,
-                           width - j < group ? width - j : group, to + j, width);
 }
 
 static void product_slice(void *arg, size_t slice) {
@@ -141,7 +150,7 @@ static void product_slice(void *arg, size_t slice) {
     float *b = j->scratch + slice * p->panel_floats;
     for (size_t i = qs_slice_begin(panels, p->slices, slice); i < end && !qs_stopped(j->ctx); i++) {
         const size_t col = i * panel, rest = p->n - col;
-        unpack_panel(p, col, qk_panel_width(panel, p->n, col), b);
+        unpack_panel(j, col, qk_panel_width(panel, p->n, col), b);
         const qk_gemm_f32 g = {.a = j->a,
                                .row = p->row,
                                .seg = (const ptrdiff_t[]){0},
@@ -237,6 +246,23 @@ static void round_rows(const void *arg, size_t begin, size_t end) {
     }
 }
 
+/* The product for a pair of groups, in parts that are short enough for a stop. */
+static void rounded_pair(const job *j, size_t group, float *y, size_t ldy) {
+    const params *p = j->p;
+    const qk_nbits_weights *w = &p->w->packed;
+    const qk_nbits_rows *m = &j->rows;
+    const size_t some = w->block < MOST_TERMS ? MOST_TERMS / w->block : 1;
+    const size_t step = some < w->blocks ? some : w->blocks;
+    const size_t fit = MOST_PRODUCTS / (step * w->block), rows = fit < 8 ? fit : fit & ~(size_t)7;
+    for (size_t r = 0; r < p->m; r += rows)
+        for (size_t b = 0; b < w->blocks && !qs_stopped(j->ctx); b += step)
+            p->kernels->rounded(
+                w,
+                &(qk_nbits_rows){m->a + r * w->blocks * w->block, m->scales + r * w->blocks,
+                                 m->sums + r * w->blocks, p->m - r < rows ? p->m - r : rows},
+                group, b, w->blocks - b < step ? w->blocks : b + step, y + r * ldy, ldy);
+}
+
 static void rounded_pairs(const void *arg, size_t begin, size_t end) {
     const job *j = arg;
     const params *p = j->p;
@@ -244,8 +270,10 @@ static void rounded_pairs(const void *arg, size_t begin, size_t end) {
         const size_t col = i * PAIR, columns = p->n - col < PAIR ? p->n - col : PAIR;
         const bool whole = columns == PAIR;
         float *to = whole ? j->y + col : j->scratch;
-        p->kernels->rounded(&p->w->packed, &j->rows, i * QK_NBITS_TOGETHER, to,
-                            whole ? p->n : PAIR);
+        const size_t ld = whole ? p->n : PAIR;
+        for (size_t r = 0; r < p->m; r++)
+            memset(to + r * ld, 0, PAIR * sizeof(*to));
+        rounded_pair(j, i * QK_NBITS_TOGETHER, to, ld);
         for (size_t r = 0; r < p->m; r++) {
             float *y = j->y + r * p->n + col;
             if (!whole)
@@ -342,7 +370,7 @@ QS_COLD int qs_nbits_lower(qs_lower *l, size_t m, int32_t bias) {
         return QSIM_OK;
     if (w->f.rounds)
         return lower_rounded(l, p);
-    if (m == 1 && w->packed.codes && p->kernels->row) {
+    if (m == 1 && w->packed.codes && p->kernels->row && p->k <= MOST_PRODUCTS) {
         l->step->run = run_row;
         return QSIM_OK;
     }

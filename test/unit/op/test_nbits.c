@@ -117,6 +117,47 @@ static void test_products(const weights *w) {
     }
 }
 
+/* ---- many blocks, which are multiplied in parts ---- */
+
+#define LONG        (2 * 8192 + 40)
+#define LONG_BLOCKS 1027
+#define LONG_ROWS   20
+#define LONG_N      2
+
+/* Codes of one more or less than the zero point or equal to it, activations of up to 127, which
+ * each block has: all sums are exact. */
+static void test_long(int64_t bits, int64_t level) {
+    static float a[LONG_ROWS * LONG], scales[LONG_N * LONG_BLOCKS];
+    static uint8_t codes[LONG_N * LONG_BLOCKS * 16];
+    const int64_t row = LONG_BLOCKS * 16 * bits / 8;
+    for (int64_t i = 0; i < LONG_ROWS * LONG; i++)
+        a[i] = i % LONG % 16 == 3 ? 127.0f : (float)(i * 7 % 255 - 127);
+    for (int64_t i = 0; i < LONG_N * LONG_BLOCKS; i++)
+        scales[i] = 0.5f;
+    memset(codes, 0, sizeof(codes));
+    for (int64_t i = 0; i < LONG_N * LONG_BLOCKS * 16; i++)
+        codes[i * bits / 8] |= (uint8_t)(((1 << (bits - 1)) + i % 3 - 1) << (i * bits % 8));
+    op_case *c = case_new("com.microsoft", "MatMulNBits", 1);
+    case_input(c, QSIM_FLOAT, SHAPE(LONG_ROWS, LONG), a);
+    case_const(c, QSIM_UINT8, SHAPE(LONG_N, LONG_BLOCKS, 16 * bits / 8), codes);
+    case_const(c, QSIM_FLOAT, SHAPE(LONG_N, LONG_BLOCKS), scales);
+    case_node(c, 1);
+    qs_node_set_int(c->g, c->node, "K", LONG);
+    qs_node_set_int(c->g, c->node, "N", LONG_N);
+    qs_node_set_int(c->g, c->node, "bits", bits);
+    qs_node_set_int(c->g, c->node, "block_size", 16);
+    qs_node_set_int(c->g, c->node, "accuracy_level", level);
+    CHECK_INT(case_run(c), 0);
+    for (int64_t i = 0; i < LONG_ROWS * LONG_N; i++) {
+        double y = 0;
+        for (int64_t k = 0; k < LONG; k++)
+            y += 0.5 * (double)a[i / LONG_N * LONG + k] *
+                 (code(codes + i % LONG_N * row, bits, k) - (1 << (bits - 1)));
+        CHECK_NEAR(((const float *)case_data(c, 0))[i], y, 0);
+    }
+    case_free(c);
+}
+
 static void test_refused(const weights *w) {
     static const struct {
         const char *name;
@@ -192,6 +233,8 @@ int main(void) {
     static weights w;
     fill(&w);
     test_products(&w);
+    for (int i = 0; i < 4; i++)
+        test_long(4 << (i % 2), i / 2 * 4);
     test_refused(&w);
     test_skip_sums();
     return test_done();
