@@ -8,14 +8,14 @@
 #define BLOCK_ALIGN 64
 
 /*
- * What stands before each block, so that qs_free needs no size. One alignment unit, so that the
- * block itself stays aligned.
+ * The header before each block holds its size, so that qs_free needs none. It takes one alignment
+ * unit, so that the block itself stays aligned.
  */
 struct header {
     size_t total;
 };
 
-/* False if that is more than the context may hold. */
+/* Adds `bytes` to those held; false: they exceed the limit, and are noted as refused. */
 static bool count(qs_account *a, size_t bytes) {
     if (!a->limit)
         return true;
@@ -85,7 +85,7 @@ bool qs_grow(qsim_ctx *ctx, void **array, size_t *capacity, size_t needed, size_
 
 /* ---- what may be large ---- */
 
-/* From NULL zeros come. */
+/* Copies x, or writes zeros if x is NULL, and checks for a stop between two pieces. */
 static int in_pieces(const qsim_ctx *ctx, uint8_t *y, const uint8_t *x, size_t bytes) {
     int code = QSIM_OK;
     for (size_t n; bytes && !code; bytes -= n, y += n) {

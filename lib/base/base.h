@@ -92,8 +92,8 @@ void qs_error_clear(qsim_error *error);
 /* ---- memory (alloc.c) ---- */
 
 /*
- * Do arenas and short arrays ask for more than they need? Not in a build for tests, where each
- * request is one of the allocator, which can fail, and whose end a sanitizer sees.
+ * Whether arenas and short arrays allocate more than they need. Not in builds for tests: there each
+ * request goes to the allocator, so that it can fail and a sanitizer knows where it ends.
  */
 #ifdef QS_EXACT_MEMORY
 #define QS_IN_ADVANCE false
@@ -109,7 +109,7 @@ void *qs_calloc(qsim_ctx *ctx, size_t count, size_t size);
 void qs_free(qsim_ctx *ctx, void *ptr);
 
 /*
- * Makes room for one element more in an array that grows by half (amortised). `*array` and
+ * Makes room for `needed` elements in an array that grows by half (amortised). `*array` and
  * `*capacity` are updated; false when out of memory, the array untouched.
  */
 bool qs_grow(qsim_ctx *ctx, void **array, size_t *capacity, size_t needed, size_t element);
@@ -123,16 +123,16 @@ typedef struct qs_arena {
 
 void qs_arena_init(qs_arena *arena, qsim_ctx *ctx);
 void *qs_arena_alloc(qs_arena *arena, size_t count, size_t size);
-/* Aligned to 64; the raw one is not zeroed. */
+/* Both align to 64 bytes; qs_arena_raw64 does not zero. */
 void *qs_arena_alloc64(qs_arena *arena, size_t bytes);
 void *qs_arena_raw64(qs_arena *arena, size_t bytes);
-/* Room for so many bytes at once: the system gives large blocks in large pages. */
+/* Allocates these bytes as one block, since the system backs large blocks with large pages. */
 int qs_arena_reserve(qs_arena *arena, size_t bytes);
 void *qs_arena_copy(qs_arena *arena, const void *data, size_t bytes);
 char *qs_arena_string(qs_arena *arena, const char *text, size_t length); /* adds the NUL */
 void qs_arena_free(qs_arena *arena);
 
-/* The first letter is compared inline, since most names differ in it. */
+/* Whether two names are equal. Their first letters are compared inline, since most differ there. */
 static inline __attribute__((always_inline)) bool qs_same(const char *a, const char *b) {
     return *a == *b && strcmp(a, b) == 0;
 }
@@ -157,8 +157,8 @@ static inline size_t qs_align(size_t n, size_t power) {
 }
 
 /*
- * A size as a number, and a number as a size. None reaches 2^63, and what is one instruction for
- * signed integers is ten for unsigned ones.
+ * Convert a size to a double and back, by way of int64_t: no size reaches 2^63, and the conversion
+ * takes one instruction for signed integers, ten for unsigned ones.
  */
 static inline double qs_real(size_t n) {
     return (double)(int64_t)n;
@@ -207,8 +207,8 @@ void qs_sha256_hex(qs_sha256 *h, char hex[65]);
 /* ---- keyed hashes (siphash.c) ---- */
 
 /*
- * Chosen at random when a context is made, so that authors of files cannot choose texts that
- * collide.
+ * The key of the hashes, chosen at random when a context is made, so that authors of files cannot
+ * choose texts that collide.
  */
 typedef struct qs_secret {
     uint64_t word[2];

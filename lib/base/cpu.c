@@ -22,7 +22,7 @@ const char *qsim_isa_name(int32_t isa) {
 #include <unistd.h>
 #endif
 
-/* Bits of XCR0: the operating system saves xmm and ymm; and also opmask and zmm; tiles. */
+/* Bits of XCR0, the registers that the system saves: xmm, ymm; also opmask, zmm; also tiles. */
 #define XCR0_YMM   0x06u
 #define XCR0_ZMM   0xe6u
 #define XCR0_TILES 0x60000u

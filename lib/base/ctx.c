@@ -9,8 +9,8 @@
 #include <stdarg.h>
 
 /*
- * Pages of this size are worth it where they are well filled: the system hands out and clears 512
- * small ones one by one, in four times the time.
+ * Large pages are worth it if WELL_FILLED bytes of one are used: the system hands out and clears
+ * 512 small pages one by one, which takes four times as long.
  */
 #define HUGE_PAGE   ((size_t)2 << 20)
 #define WELL_FILLED (HUGE_PAGE / 16 * 5)
@@ -42,7 +42,7 @@ static void system_free(void *user, void *ptr, size_t size) {
 
 static const qsim_allocator system_allocator = {system_alloc, system_free, NULL};
 
-/* The defaults, by member: none is left 0 but what has no limit unless one is given. */
+/* Gives members that are 0 their defaults; memory and milliseconds have none: 0 is no limit. */
 static int take_limits(const qsim_limits *given, qsim_limits *out, qsim_error *error) {
     static const qsim_limits defaults = {.struct_size = sizeof(defaults),
                                          .file = (uint64_t)1 << 40,

@@ -24,8 +24,8 @@ typedef struct qs_stop {
 /* Memory that a context's objects hold. */
 typedef struct qs_account {
     uint64_t limit;                      /* 0: not counted */
-    atomic_uint_least64_t held, refused; /* bytes; of the last request refused, 0: none was */
-    atomic_uint_least64_t full;          /* held when that was refused */
+    atomic_uint_least64_t held, refused; /* bytes; bytes of the last refused request, 0: none */
+    atomic_uint_least64_t full;          /* bytes held when it was refused */
 } qs_account;
 
 struct qsim_ctx {
@@ -40,11 +40,11 @@ struct qsim_ctx {
     int32_t threads;                /* >= 1 */
     int32_t isa;                    /* QSIM_ISA_*, never AUTO */
     qs_secret secret;
-    qs_stop *stop;       /* in effect: `cancel`, or that of a run whose view this is */
-    qs_account *account; /* `own`, or that of the context whose view this is */
+    qs_stop *stop;       /* the one in effect: `cancel`, or in a view the run's */
+    qs_account *account; /* `own`, or in a view that of the context */
     qs_stop cancel;
     qs_account own;
-    qsim_limits limits; /* none is 0, but for memory and milliseconds */
+    qsim_limits limits; /* none is 0, except memory and milliseconds */
 };
 
 /*
@@ -79,7 +79,9 @@ static inline bool qs_stopped(const qsim_ctx *ctx) {
 inline bool qs_stopped_at(const qsim_ctx *ctx, size_t i) {
     return (i & 0x7fff) == 0x7fff && qs_stop_code(ctx) != QSIM_OK;
 }
-/* Bytes that are copied or set between two checks: some ms where the system hands them out first.
+/*
+ * Bytes that are copied or set between two checks for a stop: some ms if the system has to hand out
+ * their pages.
  */
 #define QS_COPY_PIECE ((size_t)1 << 20)
 /*
@@ -90,9 +92,9 @@ int qs_copy(const qsim_ctx *ctx, void *to, const void *from, size_t bytes);
 int qs_clear(const qsim_ctx *ctx, void *to, size_t bytes);
 /* The same for a loop that handles `bytes` each time; `done` counts them from one check on. */
 bool qs_stopped_after(const qsim_ctx *ctx, size_t *done, size_t bytes);
-/* The code of a stop, or QSIM_OK, given back with `error` set. */
+/* Returns `code`, which is that of a stop, with `error` set, or QSIM_OK. */
 int qs_stop_fail(const qsim_ctx *ctx, int code, const char *name, qsim_error *error);
-/* The same of whether to go on: for loops over nodes, files, candidates. */
+/* qs_stop_fail of qs_stop_code: for loops over nodes, files, candidates. */
 int qs_go_on(const qsim_ctx *ctx, const char *name, qsim_error *error);
 /*
  * Called at the end of a long call: adds to an out-of-memory error a hint with the memory limit and

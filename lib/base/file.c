@@ -17,12 +17,12 @@ static int fail_errno(qsim_error *error, const char *path, const char *what) {
     return qs_fail(error, QSIM_E_IO, "%s: %s: %s", path, what, strerror(errno));
 }
 
-/* Room for at least `most` bytes more, as qs_grow makes it, but for gigabytes. */
-static int more_room(qsim_ctx *ctx, const char *path, uint8_t **data, size_t *capacity, size_t most,
-                     qsim_error *error) {
+/* Makes room for `least` bytes more. As qs_grow, but copying gigabytes can be cancelled. */
+static int more_room(qsim_ctx *ctx, const char *path, uint8_t **data, size_t *capacity,
+                     size_t least, qsim_error *error) {
     const size_t size = *capacity, half = size / 2;
     uint8_t *p;
-    if (!qs_add(size, half > most ? half : most, capacity) || !(p = qs_alloc(ctx, *capacity, 1)))
+    if (!qs_add(size, half > least ? half : least, capacity) || !(p = qs_alloc(ctx, *capacity, 1)))
         return qs_fail(error, QSIM_E_NOMEM, "%s: out of memory after %zu bytes", path, size);
     const int code = qs_copy(ctx, p, *data, size);
     qs_free(ctx, *data);
@@ -265,7 +265,7 @@ static int create_nameless(qs_out *out) {
     int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
     if (slash)
         *slash = '/';
-    /* Naming such a file later needs /proc. */
+    /* give() names the file by its path in /proc. */
     if (fd >= 0 && access(descriptor_path(fd, text), F_OK)) {
         close(fd);
         fd = -1;
@@ -309,7 +309,7 @@ static int put_in_place(qs_out *out) {
     return rename(out->temporary, out->path);
 }
 
-/* An old file's permissions stay. */
+/* Opens a new file, which gets the permissions of the file that it will replace, `old`. */
 static int open_new(qs_out *out, const struct stat *old) {
     out->fd = create_nameless(out);
     out->nameless = out->fd >= 0;
@@ -320,7 +320,7 @@ static int open_new(qs_out *out, const struct stat *old) {
     return out->fd;
 }
 
-/* After a failed creation; the folder that is not there is named, the temporary file never is. */
+/* Reports a failed creation; names a folder that does not exist, never the temporary file. */
 static int fail_create(qs_out *out, qsim_error *error) {
     struct stat st;
     int code = errno;
@@ -378,7 +378,7 @@ static void flush_piece(qs_out *out) {
         return;
     const int failed = sync_file_range(out->fd, 0, 0, all);
     if (failed && (errno == EIO || errno == ENOSPC || errno == EDQUOT))
-        out->code = errno; /* reported once by the system: the flush would not report it again */
+        out->code = errno; /* the system reports it once: the flush at the end would not */
     out->flushed = out->written;
 #else
     (void)out;
@@ -454,7 +454,7 @@ int qs_out_commit(qs_out *out, qsim_error *error) {
             unlink(out->temporary);
         code = qs_fail(error, QSIM_E_IO, "%s: cannot write: %s", out->shown, strerror(out->code));
     } else {
-        sync_folder(out->temporary); /* whose name is not needed any more */
+        sync_folder(out->temporary); /* cuts the path, which is not needed any more */
     }
     out_forget(out);
     return code;

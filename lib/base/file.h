@@ -47,7 +47,7 @@ void qs_fresh_letters(char *letters, uint64_t *state);
 /*
  * A file being written. Bytes go to a temporary file in the target's folder, without a name where
  * the system has such files: a killed process leaves nothing behind. qs_out_commit flushes it and
- * renames it over the target, qs_out_abort removes it. One of both must be called.
+ * renames it over the target, qs_out_abort removes it. One of the two must be called.
  */
 typedef struct qs_out {
     qsim_ctx *ctx;
@@ -59,7 +59,7 @@ typedef struct qs_out {
     bool placed;               /* by qs_out_commit, which may fail after that */
     uint64_t written, flushed; /* bytes, and those of them that are on the disk */
     int code;                  /* first failure: later writes do nothing */
-    int stopped;               /* QSIM_E_CANCELLED or QSIM_E_TIME: the same */
+    int stopped;               /* QSIM_E_CANCELLED or QSIM_E_TIME: as after a failure */
 } qs_out;
 
 int qs_out_open(qsim_ctx *ctx, const char *path, bool replace, qs_out *out, qsim_error *error);

@@ -28,7 +28,7 @@
 #define aligned_alloc(align, size) _aligned_malloc(size, align)
 #define aligned_free               _aligned_free
 
-/* In UTF-8, of which a component has up to 255 UTF-16 units. */
+/* Bytes of UTF-8. A component has up to 255 UTF-16 units, of at most three bytes each. */
 #undef PATH_MAX
 #undef NAME_MAX
 #define PATH_MAX            4096
@@ -53,7 +53,7 @@
 enum { QS_WIN_OTHER, QS_WIN_FILE, QS_WIN_FOLDER, QS_WIN_PIPE };
 
 struct qs_win_stat {
-    int st_mode; /* one of these */
+    int st_mode; /* QS_WIN_* */
     int64_t st_size;
 };
 

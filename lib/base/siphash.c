@@ -22,8 +22,8 @@ void qs_secret_choose(qs_secret *secret) {
         return;
 #endif
     /*
-     * Before the system has gathered randomness: addresses and the time, which authors of files
-     * cannot know.
+     * The system has not gathered randomness yet: the key is made of addresses and the time, which
+     * authors of files cannot know.
      */
     secret->word[0] = qs_clock_ticks() * 0x9e3779b97f4a7c15u ^ (uintptr_t)secret;
     secret->word[1] = qs_clock_ns() * 0xc2b2ae3d27d4eb4fu ^ (uintptr_t)&secret;

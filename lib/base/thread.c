@@ -46,7 +46,7 @@
 typedef struct seat {
     _Alignas(64) atomic_ullong range; /* in units of `group` tasks */
     atomic_ullong done;               /* units that this seat's thread has done, ever */
-    /* Of the job; unchanged until all threads that took a task of it have finished that. */
+    /* The job; unchanged until all threads that took a task of it have finished that task. */
     const qsim_ctx *ctx;
     qsim_task_fn task;
     void *arg;
@@ -258,8 +258,8 @@ static bool make_seat(struct qs_pool *pool, seat *s) {
 }
 
 /*
- * A child process has the parent's memory without its threads, and locks as they were at that
- * moment. The kernel clears one page of it, which costs nothing to look at.
+ * A forked child has the parent's memory without its threads, and locks as they were at the fork.
+ * The system clears one page of the child's memory, and reading that page costs nothing.
  */
 #define FORKED   0
 #define RENEWING 1
@@ -282,7 +282,7 @@ static void mark_process(struct qs_pool *pool) {
 #endif
 }
 
-/* The seats as they were when the pool was made, and no threads. */
+/* Resets the pool and its seats to those of a new pool, without threads. */
 static void renew(struct qs_pool *pool) {
     const int32_t made = pool->made;
     atomic_store(&pool->count, 1);
@@ -374,7 +374,7 @@ void qs_pool_free(qsim_ctx *ctx, struct qs_pool *pool) {
 
 /* ---- jobs ---- */
 
-/* Does not wait for cache lines: the caller goes on to its own tasks at once. */
+/* Gives the seats their tasks. Does not wait for cache lines: the caller's tasks begin at once. */
 static void publish(const qsim_ctx *ctx, size_t n, qsim_task_fn task, void *arg) {
     struct qs_pool *pool = ctx->pool;
     const size_t count = (size_t)atomic_load_explicit(&pool->count, memory_order_relaxed);
@@ -388,7 +388,7 @@ static void publish(const qsim_ctx *ctx, size_t n, qsim_task_fn task, void *arg)
         atomic_store_explicit(&pool->caller_cpu, cpu, memory_order_relaxed);
     pool->job++;
     pool->ordered += units;
-    /* From the last seat on, whose thread is woken through most others. */
+    /* The last seat is first, since its thread is woken through the most others. */
     for (size_t i = seats; i-- > 0;) {
         seat *s = &pool->seats[i];
         s->ctx = ctx;
@@ -402,7 +402,7 @@ static void publish(const qsim_ctx *ctx, size_t n, qsim_task_fn task, void *arg)
     }
 }
 
-/* False, having done nothing, if the pool is busy. */
+/* Runs a job on the pool; false: the pool is busy, and nothing was done. */
 static bool run_tasks(const qsim_ctx *ctx, size_t n, qsim_task_fn task, void *arg) {
     struct qs_pool *pool = ctx->pool;
     if (!is_here(pool) || atomic_load_explicit(&pool->alone, memory_order_relaxed) ||

@@ -166,7 +166,7 @@ static void remove_all(const qs_tree *t, const char *const *names, size_t count)
     rmdir(t->temporary);
 }
 
-/* What is known to go wrong is found before the first file is replaced. */
+/* Finds failures that can be foreseen, before the first file is replaced. */
 static int check_place(const qs_tree *t, int target, const char *name, qsim_error *error) {
     struct stat st;
     const int found = fstatat(target, name, &st, AT_SYMLINK_NOFOLLOW);

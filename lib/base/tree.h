@@ -10,8 +10,8 @@
 
 /*
  * Files are written into a temporary folder, beside the target or, where that exists, inside it.
- * qs_tree_commit moves them to their places, qs_tree_abort removes them; one of both must be called
- * with the names that were written. Links inside the target are never followed.
+ * qs_tree_commit moves them to their places, qs_tree_abort removes them; one of the two must be
+ * called with the names that were written. Links inside the target are never followed.
  */
 typedef struct qs_tree {
     qsim_ctx *ctx;

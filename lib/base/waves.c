@@ -7,7 +7,7 @@ size_t qs_wave(size_t items, size_t slices, double ns) {
     return slices * (many < qs_real(most) ? qs_whole(many) + 1 : most);
 }
 
-/* Rows of all images in front of row `row` of this one, `top` more counted, or of its end. */
+/* Rows of all images before row `row` of this one, which is counted from the top of its padding. */
 static size_t rows_before(const qs_reach *r, size_t image, size_t row) {
     const size_t inside = row < r->top ? 0 : row - r->top;
     return image * r->h + (inside < r->h ? inside : r->h);

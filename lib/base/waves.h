@@ -33,12 +33,11 @@ typedef struct qs_reach {
     size_t h, oh;           /* rows of an image and of its output */
     size_t step, top, taps; /* of the window: stride, padding above the image, height */
     size_t row, out;        /* bytes of a row and of one of the output */
-    /* Found: how far the output has to begin before the input, or after it, for the waves so far.
-     */
+    /* Results: bytes by which the output has to begin before the input, or after it. */
     size_t min_lead, min_lag;
 } qs_reach;
 
-/* A wave from an output row of an image to the end `end` (of rows) of another. */
+/* Adds a wave: output rows from `row` of `image` to before row `end` of image `last`. */
 void qs_reach_wave(qs_reach *r, size_t image, size_t row, size_t last, size_t end);
 
 #endif

@@ -85,7 +85,7 @@ static wide *widen(int at, const char *path) {
         return NULL;
     }
     for (wchar_t *p = w->text + n; at != AT_FDCWD && *p; p++)
-        *p = *p == '/' ? '\\' : *p; /* \\?\ knows no other */
+        *p = *p == '/' ? '\\' : *p; /* the only separator of \\?\ paths */
     return w;
 }
 
@@ -105,7 +105,7 @@ static int query_handle(HANDLE handle, struct qs_win_stat *st) {
     return 0;
 }
 
-/* A handle that others' renames and removals do not stumble over; NULL with errno. */
+/* Opens a file such that others can still rename and remove it; NULL with errno. */
 static HANDLE open_handle(const wide *w, DWORD rights, DWORD how, int flags) {
     HANDLE h = CreateFileW(
         w->text, rights, FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, NULL, how,
@@ -141,7 +141,7 @@ int qs_win_openat(int at, const char *path, int flags, ...) {
     return fd;
 }
 
-/* So that sizes fit into an unsigned int. */
+/* The part of `size` that one call can take, whose size is an unsigned int. */
 static unsigned part(size_t size) {
     return size < ((size_t)1 << 30) ? (unsigned)size : 1u << 30;
 }
@@ -224,7 +224,7 @@ char *qs_win_realpath(const char *path, char *resolved) {
     wide *w = widen(AT_FDCWD, path);
     HANDLE h = w ? open_handle(w, FILE_READ_ATTRIBUTES, OPEN_EXISTING, 0) : NULL;
     const DWORD n = h ? path_of(h, w) : 0;
-    /* Without \\?\ where that is a drive's, so that messages and '/' are as people write them. */
+    /* Paths of a drive lose their \\?\, so that they are as people write them, and may have '/'. */
     const size_t skip = n > 6 && w->text[5] == ':' ? 4 : 0;
     const bool good = n > 0 && WideCharToMultiByte(CP_UTF8, 0, w->text + skip, -1, resolved,
                                                    PATH_MAX, NULL, NULL) > 0;

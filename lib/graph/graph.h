@@ -89,7 +89,7 @@ typedef struct qs_value {
     bool is_sequence;     /* a sequence of tensors that a Loop carries */
 } qs_value;
 
-/* Whether a value exists: not so a tensor whose node a pass has removed. */
+/* Whether a value exists: a tensor whose node a pass has removed does not. */
 static inline bool qs_value_exists(const qs_value *v) {
     return v->producer != QS_NONE || v->is_input || v->data;
 }
@@ -124,7 +124,7 @@ typedef struct qs_graph {
     qs_node *nodes;
     qs_id *inputs;  /* graph inputs without an initializer, in order */
     qs_id *outputs; /* may repeat a value */
-    qs_id *order;   /* live nodes, every producer before its consumers */
+    qs_id *order;   /* live nodes, every producer before its readers */
     qs_import *imports;
     size_t value_count, node_count, input_count, output_count, order_count, import_count;
     size_t value_capacity, node_capacity, input_capacity, output_capacity, order_capacity,
@@ -197,8 +197,8 @@ qs_id qs_graph_add_const(qs_graph *g, const char *name, int32_t dtype, int32_t r
 /* A name not used by any value yet, made from `base` and, if needed, a number. In the arena. */
 const char *qs_graph_fresh_name(qs_graph *g, const char *base);
 qs_id qs_graph_find(const qs_graph *g, const char *name); /* QS_NONE if absent */
-/* Gives a value a name that no other has and that outlives the graph; nodes that read or give it
- * are not marked as changed. Errors: NOMEM. */
+/* Gives a value a name that no other has and that outlives the graph; its producer and readers are
+ * not marked as changed. Errors: NOMEM. */
 int qs_graph_rename(qs_graph *g, qs_id value, const char *name);
 
 /* domain, op_type and name must outlive the graph or be copied with qs_arena_string by the caller.
@@ -227,7 +227,7 @@ int qs_node_fail(qsim_error *error, int code, const char *model, const qs_node *
 const qs_attr *qs_node_attr(const qs_node *n, const char *name); /* NULL if absent */
 int64_t qs_node_int(const qs_node *n, const char *name, int64_t fallback);
 float qs_node_float(const qs_node *n, const char *name, float fallback);
-/* Whether a node has this operator, and is not removed; of ai.onnx. */
+/* Whether a node has this operator, and is not removed; qs_node_is_onnx: an operator of ai.onnx. */
 bool qs_node_is(const qs_node *n, const char *domain, const char *op_type);
 bool qs_node_is_onnx(const qs_node *n, const char *op_type);
 qs_id qs_node_input(const qs_node *n, int32_t index); /* QS_NONE: left out */
@@ -270,7 +270,7 @@ bool qs_dim_same(const qs_dim *a, const qs_dim *b);
 /* Whether the bytes of a tensor of these sizes can be counted, unknown ones taken for 1. */
 bool qs_shape_fits(int32_t dtype, int32_t rank, const qs_dim *dims);
 
-/* Copies a value's sizes, of which a number and a value of unknown rank have none. */
+/* Copies a value's sizes; a scalar and a value of unknown rank have none. */
 void qs_value_dims(const qs_value *v, qs_dim *to);
 int qs_value_set_shape(qs_graph *g, qs_id value, int32_t dtype, int32_t rank, const qs_dim *dims);
 /* The constant's bytes aligned to the element; copies into the arena on first need. NULL: no

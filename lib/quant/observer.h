@@ -25,15 +25,15 @@
 struct qsim_observer {
     qsim_ctx *ctx;
     /*
-     * 2 * QS_SIDE; bin i at bins[QS_SIDE + i]; NULL: nothing but zeros. QS_ZEROS counters after
-     * these are 0 but while a list is counted.
+     * 2 * QS_SIDE counters; bin i at bins[QS_SIDE + i]; NULL: nothing but zeros. The QS_ZEROS
+     * counters after these are 0 except while a list is counted.
      */
     uint64_t *bins;
     uint64_t count;
     float min, max;
     int32_t exponent;
     int32_t bits; /* 2^bits bins on either side of zero, QS_BITS at the most */
-    int32_t form; /* of what the memory of `bins` holds, QS_WIDE but for few values */
+    int32_t form; /* what the memory of `bins` holds: QS_WIDE, except for few values */
     size_t listed;
     /*
      * Merged values that are not in `bins` yet, in another form than QS_WIDE and with the same
@@ -80,7 +80,7 @@ static inline void qs_observer_expect(qsim_observer *o, int32_t exponent) {
 int32_t qs_observer_below(const qsim_observer *o);
 int32_t qs_observer_above(const qsim_observer *o);
 
-/* 2^*bits = bins, as options have it; 0: the most. Errors: ARGUMENT. */
+/* Finds *bits, the logarithm of the option `bins`; 0 bins: the most. Errors: ARGUMENT. */
 int qs_observer_bits(int32_t bins, int32_t *bits, qsim_error *error);
 /* qsim_observer_create with 2^bits bins on either side. */
 int qs_observer_create(qsim_ctx *ctx, int32_t bits, qsim_observer **out, qsim_error *error);
@@ -120,7 +120,7 @@ typedef struct qs_waiting {
     uint16_t *count; /* QS_TALLIES tables */
 } qs_waiting;
 
-/* A vector of bins is a line of the cache, if all bins of a part are kept: `at` is first. */
+/* `at` is first: each vector of bins is one cache line, as long as kernels leave out none. */
 typedef struct qs_tally {
     uint16_t at[2][QS_PART + QS_ROOM];    /* the waiting bins, and those that are being found */
     uint16_t count[QS_TALLIES][QS_TABLE]; /* narrow: tables stay in the L1 cache */
@@ -173,7 +173,7 @@ int qs_observer_add(qsim_observer *o, qs_tally *t, const qs_reads *reads, const 
                     size_t count, float min, float max);
 /*
  * Chooses the form of an empty observer that will be fed `most` values and then only be merged and
- * reset: a list where the values are fewer than bins, of one part.
+ * reset: a list if they fit into one part, which has fewer values than there are bins.
  */
 #define QS_LISTED ((size_t)QS_PART)
 static inline void qs_observer_form(qsim_observer *o, size_t most) {

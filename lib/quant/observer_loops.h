@@ -25,7 +25,10 @@ static inline float qs_from_order(int32_t order) {
     return x + 0.0f;
 }
 
-/* Of integers, since compilers do not vectorize extremes of floats; NaN are the outermost. */
+/*
+ * Finds the extremes as integers, since compilers do not vectorize those of floats. A NaN lies
+ * beyond the infinities.
+ */
 static inline __attribute__((always_inline)) bool qs_extremes(const float *x, size_t n, float *min,
                                                               float *max) {
     const int32_t infinity = 0x7f800000;
@@ -52,8 +55,8 @@ static inline __attribute__((always_inline)) size_t qs_bins(const float *restric
 }
 
 /*
- * `width` channels from c on, whose sums and extremes stay in registers. A sum that is not finite
- * tells of a value that is not: of floats none overflows.
+ * Reads `width` channels from c on, with their sums and extremes in registers. If a sum is not
+ * finite, one of the values is not: sums of floats do not overflow in double.
  */
 QS_INLINE bool qs_read_columns(const float *restrict x, size_t rows, size_t channels, size_t c,
                                size_t width, double *restrict sum, float *restrict extreme,

@@ -153,8 +153,8 @@ typedef struct histogram {
 
 /*
  * Kullback-Leibler divergence of the histogram, clipped to bins [from, to), from what `levels`
- * levels can express of it. Where clipped values land on an edge that had none of its own, it
- * counts as having had one.
+ * levels can express of it. Clipped values are counted in the bins at the edges; an edge bin that
+ * was empty before counts as used.
  */
 static double divergence(const histogram *h, int32_t from, int32_t to, int32_t levels) {
     double left = h->before[from], right = h->total - h->before[to];

@@ -18,8 +18,7 @@ typedef struct qs_minifloat {
     bool no_minus_zero;
 } qs_minifloat;
 
-/* Whether an element type is float16 or bfloat16, and whether it is one of these, float or double.
- */
+/* Whether an element type is float16 or bfloat16; for qs_is_real also float or double. */
 static inline bool qs_is_half(int32_t dtype) {
     return dtype == QSIM_FLOAT16 || dtype == QSIM_BFLOAT16;
 }
@@ -42,8 +41,9 @@ float qs_minifloat_value(const qs_minifloat *f, uint32_t bits);
 uint32_t qs_minifloat_bits(const qs_minifloat *f, double v, bool saturate);
 
 /*
- * A float16 (IEEE 754 binary16) and a bfloat16 as floats. Without branches, for vectors; where the
- * exponent is 0 the fraction comes behind the 1 of 2^-14, which is taken off. A NaN becomes quiet.
+ * Convert float16 (IEEE 754 binary16) and bfloat16 to float, without branches, so that loops
+ * vectorize. A subnormal float16 becomes 2^-14 plus its value, and 2^-14 is subtracted. A NaN
+ * becomes quiet.
  */
 static inline float qs_half_value(uint16_t h) {
     const uint32_t sign = (uint32_t)(h & 0x8000u) << 16, m = (uint32_t)(h & 0x7fffu) << 13;
