@@ -51,7 +51,7 @@ static struct qs_chunk *make_chunk(qs_chunks *c, size_t bytes, uint8_t range, in
     return chunk;
 }
 
-/* Frees what no value has: the sizes of an execution may be in other ranges than those before. */
+/* Frees the chunks that no value uses: this execution may need other ranges of sizes. */
 static void free_unused(qs_chunks *c) {
     for (struct qs_chunk **at = &c->all, *chunk; (chunk = *at) != NULL;) {
         if (chunk->used) {

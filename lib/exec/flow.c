@@ -63,7 +63,7 @@ static int prepare(const qs_flow_call *c, struct qs_flow *f, int32_t states) {
                : qs_flow_fail(c, QSIM_E_NOMEM, "out of memory");
 }
 
-/* What has failed leaves nothing behind, since the run may be executed again. */
+/* If this fails it leaves nothing behind, since the run may be executed again. */
 int qs_flow_prepare(qs_flow_call *c, int32_t states) {
     struct qs_flow *f = c->node->flow;
     if (f)

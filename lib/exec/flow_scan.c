@@ -37,7 +37,7 @@ static void select_element(const scan *s, int64_t b, qsim_tensor *t, int64_t *di
     t->rank--;
 }
 
-/* ---- before ---- */
+/* ---- inputs ---- */
 
 static int find_length(scan *s) {
     int64_t dims[QSIM_MAX_RANK];
@@ -54,7 +54,7 @@ static int find_length(scan *s) {
     return QSIM_OK;
 }
 
-/* In opset 8 every input has axis 0, which is the batch; the lengths have nothing else. */
+/* In opset 8 axis 0 of every input is the batch; the lengths, input 0, have no other axis. */
 static int check_batch(const scan *s) {
     int64_t dims[QSIM_MAX_RANK], batch = -1;
     for (int32_t i = s->states + s->scanned - 1; s->batch && i >= -s->first; i--) {

@@ -38,7 +38,7 @@ static int earlier_first(const void *a, const void *b) {
     return larger_first(a, b);
 }
 
-/* The least distance from the begin of block a to that of block b, if b comes after it. */
+/* The least distance from the start of block a to that of block b, if b comes after it. */
 static size_t min_distance(const qs_slot *a, const qs_slot *b) {
     size_t least = a->bytes;
     if (a->successor == b && a->min_lag < least)

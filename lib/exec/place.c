@@ -15,8 +15,8 @@ typedef struct buffer {
     size_t bytes;
     int32_t first, last; /* lifetime in steps; -1: before the first */
     int32_t slot;        /* in the arena; -1: not there */
-    int32_t input;       /* the graph input that it has; -1: none */
-    qs_id constant;      /* the constant that it has; QS_NONE: none */
+    int32_t input;       /* the graph input whose bytes it has; -1: none */
+    qs_id constant;      /* the constant whose bytes it has; QS_NONE: none */
     bool overread;       /* read by a step that may read past its end */
     bool read;
     bool in_place; /* an output is written to the caller's buffer */
@@ -190,8 +190,8 @@ static int place_observed(placing *p) {
 }
 
 /*
- * Gives output 0 of step i the buffer of its input k, if no later step reads that, and the step
- * reads it as no other input.
+ * Gives output 0 of step i the buffer of its input k, if no later step reads that buffer, and no
+ * other input of the step is in it.
  */
 static void take_over(placing *p, int32_t i, int32_t k) {
     const qs_step *s = &p->plan->steps[i];

@@ -157,7 +157,7 @@ static int infer_one(const qsim_session *s, const qs_eval *e, const qs_plan *pla
     const qs_node *n = &s->graph->nodes[id];
     if (n->op->traits & QS_READS_SIZES)
         return fold_shape(e, id, constant);
-    if (all_constant(plan, n) && !qs_node_attr(n, "into")) /* it writes into another tensor */
+    if (all_constant(plan, n) && !qs_node_attr(n, "into")) /* into: it writes to another tensor */
         return qs_eval_const(e, id, s->packed[id], PLAN_CONST_LIMIT, constant);
     return qs_eval_infer(e, id);
 }
@@ -228,7 +228,7 @@ static size_t mark_needed(const qs_graph *g, const qs_plan *plan, const found *f
     return count;
 }
 
-/* Finds the shown outputs that only branches make which this plan does not take. */
+/* Finds the shown outputs that belong to branches that this plan does not take. */
 static bool find_untaken(const qsim_session *s, qs_plan *plan, const found *f,
                          qs_arena *temporary) {
     const qs_graph *g = s->graph;

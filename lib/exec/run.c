@@ -215,8 +215,8 @@ static bool fits_output(const qsim_tensor *output, const qs_port *p) {
 }
 
 /*
- * Whether `data` is in the run's arena, since the caller passes the views that the last execution
- * has returned. The present plan may have other offsets.
+ * Whether `data` is in the run's arena: the caller may pass the views that the last execution
+ * returned, and the present plan may have other offsets.
  */
 static bool is_ours(const qsim_run *r, const void *data) {
     return (uintptr_t)data >= (uintptr_t)r->arena &&

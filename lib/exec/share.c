@@ -18,8 +18,8 @@ static void place_results(const qs_step *step, qs_part *part, int32_t outputs) {
 }
 
 /*
- * The value with the bytes of operand `v` that may become a part of the result: a step makes it, it
- * is no part of another value yet, and it is no output, for which the caller may have a buffer.
+ * The value that has the bytes of operand `v` and may become a part of the result: a step makes it,
+ * it is not a part of another value yet, and not an output, for which the caller may have a buffer.
  * QS_NONE: there is none.
  */
 static qs_id placeable(const qsim_session *s, const qs_plan *plan, const qs_part *part, qs_id v) {

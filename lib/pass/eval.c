@@ -204,7 +204,7 @@ static int make_results(const qs_eval *e, const qs_node *n, bool alias, bool las
     return QSIM_OK;
 }
 
-/* `own[i]`: input i got its address here, in temporary memory, and loses it afterwards. */
+/* Lowers and executes the node. own[i]: input i has its address, in temporary memory, from here. */
 static int compute(const qs_eval *e, qs_id node, const void *packed, qs_arena *temporary,
                    bool *own) {
     const qs_node *n = &e->graph->nodes[node];
@@ -223,7 +223,7 @@ static int compute(const qs_eval *e, qs_id node, const void *packed, qs_arena *t
     if (code || alias)
         return code;
     qs_fault fault = {0};
-    /* Steps that a cancel skips count as skipped even if it is withdrawn later. */
+    /* Work that a cancellation skips counts as skipped even if the cancellation is withdrawn. */
     qs_stop stop = {.outer = e->ctx->stop};
     qsim_ctx view;
     qs_ctx_view(e->ctx, &stop, &view);

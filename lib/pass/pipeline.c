@@ -34,7 +34,7 @@ static bool uses_domain(const qs_graph *g, const char *domain) {
 }
 
 /*
- * Makes integer operators of ONNX and of com.microsoft. That domain is imported before, since rows
+ * Makes integer operators of ONNX and of com.microsoft. com.microsoft is imported first, since rows
  * are looked up by the imported version, and removed again if no node needs it.
  */
 static int qdq_contributed(qs_pass *p) {
@@ -58,7 +58,7 @@ static int layout(qs_pass *p) {
 #define EXTENDED QSIM_LEVEL_EXTENDED
 #define NEVER    (QSIM_LEVEL_ALL + 1)
 
-/* Only builds with assertions say which pass left a graph that breaks a rule. */
+/* Passes have names in builds with assertions, whose messages name the pass that broke a rule. */
 #ifdef NDEBUG
 #define NAMED(text)
 #else

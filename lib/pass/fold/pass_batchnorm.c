@@ -33,7 +33,7 @@ static double factor_at(const folding *f, size_t c) {
                        : scale;
 }
 
-/* ---- what is folded ---- */
+/* ---- the node that is folded ---- */
 
 static bool read_normalization(const qs_graph *g, const qs_node *n, folding *f) {
     f->scale = qs_node_floats(g, n, 1);
@@ -50,8 +50,8 @@ static bool read_normalization(const qs_graph *g, const qs_node *n, folding *f) 
 }
 
 /*
- * Reads the constants of a node that may be folded; the input that is normalized, or QS_NONE. Sums
- * only where weights are quantized: elsewhere qs_pass_bias folds them.
+ * Reads the constants of a node that may be folded. Returns the input that the node normalizes, or
+ * QS_NONE. An Add is folded only if weights are quantized: else qs_pass_bias folds it.
  */
 static qs_id read_node(const qs_graph *g, const qs_node *n, bool quantized, folding *f) {
     *f = (folding){.divide = qs_node_is_onnx(n, "Div")};
@@ -65,7 +65,7 @@ static qs_id read_node(const qs_graph *g, const qs_node *n, bool quantized, fold
     return f->scale || f->shift ? n->inputs[k] : QS_NONE;
 }
 
-/* ---- into what ---- */
+/* ---- the convolution ---- */
 
 /* Weights of int8 with one scale, or one a channel, and no zero point but 0. */
 static bool read_quantized(const qs_graph *g, const qs_node *conv, folding *f) {
@@ -81,7 +81,7 @@ static bool read_quantized(const qs_graph *g, const qs_node *conv, folding *f) {
            (f->steps->rank == 1 && (axis < 0 ? axis + f->w->rank : axis) == f->transposed);
 }
 
-/* Can every channel be scaled? Weights of a negative one change their sign, which -128 has not. */
+/* Whether factors are finite, and none of a weight -128, whose negation does not fit, negative. */
 static bool check_channels(const folding *f) {
     const int8_t *q = f->w->data;
     for (size_t c = 0; c < f->channels; c++)
@@ -93,7 +93,7 @@ static bool check_channels(const folding *f) {
     return true;
 }
 
-/* Has every constant one number a channel, or one for all where that may be? */
+/* Whether every constant has one number for each channel, or one for all where that is allowed. */
 static bool check_sizes(const folding *f) {
     const qs_const *own[] = {f->scale, f->shift, f->mean, f->var};
     for (size_t i = 0; i < QS_COUNT(own); i++)
@@ -104,7 +104,7 @@ static bool check_sizes(const folding *f) {
            (!f->steps || f->steps->elements == 1 || f->steps->elements == f->channels);
 }
 
-/* Reads the constants of `conv`; false if what `f` was read from cannot be folded into it. */
+/* Reads the constants of `conv`; false: the node in `f` cannot be folded into it. */
 static bool read_conv(const qs_graph *g, const qs_node *conv, bool quantized, folding *f) {
     /* Weights of ConvTranspose are [C, M / groups, kh, kw]. */
     f->transposed = qs_node_is_onnx(conv, "ConvTranspose");
@@ -153,7 +153,10 @@ static qs_id scale_floats(qs_pass *p, qs_id weights, const folding *f) {
     return add_constant(p, weights, "_folded", f->w, 0, w);
 }
 
-/* Weights of a channel whose factor is negative change their sign, those of factor 0 are 0. */
+/*
+ * Multiplies the scales of int8 weights by the factors. Weights with a negative factor change their
+ * sign, those with factor 0 become 0.
+ */
 static qs_id scale_quantized(qs_pass *p, qs_id weights, const folding *f) {
     qs_graph *g = p->graph;
     int8_t *q = qs_arena_alloc64(&g->arena, f->w->bytes);

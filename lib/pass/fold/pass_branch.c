@@ -12,7 +12,7 @@
 /* Most nodes that the iterations of a Loop become. */
 #define UNROLL_MOST 4096
 
-/* A node with subgraphs, the one that is copied, and the graph's values for those of it. */
+/* A node, its subgraph that is copied, and the graph's value for each value of the subgraph. */
 typedef struct copying {
     qs_pass *p;
     qs_node n;
@@ -26,7 +26,7 @@ static int begin(copying *c, qs_pass *p, qs_id node, const qs_subgraph *sub) {
     return c->map ? QSIM_OK : qs_pass_no_memory(p);
 }
 
-/* Captured values are inputs of the node; those that it feeds are given; all others are new. */
+/* Fills the map: captured values are inputs of the node, fed ones are in `fed`, others are new. */
 static int map_values(const copying *c, const qs_id *fed) {
     const qs_graph *inner = c->sub->graph;
     for (size_t v = 0; v < inner->value_count; v++)
@@ -123,7 +123,7 @@ static const qs_subgraph *taken_branch(const qs_graph *g, const qs_node *n) {
 
 /* ---- Loop ---- */
 
-/* The constant that a value of the body is; NULL: it is none. */
+/* A value of the body as a constant; NULL: it is none. */
 static const qs_const *inner_const(const qs_graph *g, const qs_node *n, const qs_subgraph *sub,
                                    qs_id value) {
     const qs_graph *inner = sub->graph;
@@ -134,7 +134,7 @@ static const qs_const *inner_const(const qs_graph *g, const qs_node *n, const qs
     const qs_attr *a = id == QS_NONE ? NULL : qs_node_attr(&inner->nodes[id], "value");
     if (a && a->type == QS_ATTR_TENSOR)
         return a->u.tensor;
-    if (value == inner->inputs[1]) /* that of the first iteration holds for all others, too */
+    if (value == inner->inputs[1]) /* the condition, which stays that of the first iteration */
         return qs_node_const(g, n, 1);
     for (int32_t i = 0; i < sub->capture_count; i++)
         if (sub->captures[i].inner == value)
@@ -147,7 +147,7 @@ static bool is_true(const qs_const *c) {
            *(const uint8_t *)c->data != 0;
 }
 
-/* Whether numbers that nodes draw depend on how often the graph has run. */
+/* Whether a node draws random numbers, which depend on how often the graph has run. */
 static bool is_random(const qs_graph *g) {
     bool any = false;
     for (size_t i = 0; i < g->order_count && !any; i++)
@@ -166,7 +166,7 @@ static int64_t known_iterations(const qs_graph *g, const qs_node *n) {
     if (!sub || qs_const_ints(qs_node_const(g, n, 0), &count, 1) != 1 || count < 1 ||
         !(endless || is_true(qs_node_const(g, n, 1))) ||
         (int32_t)sub->graph->output_count != n->output_count + 1 ||
-        n->output_count != sub->fed - 2) /* results of all iterations are left to the run */
+        n->output_count != sub->fed - 2) /* scan outputs are left to the run */
         return 0;
     for (int32_t i = 2; i < sub->fed; i++)
         carries = carries || sub->graph->values[sub->graph->inputs[i]].is_sequence;

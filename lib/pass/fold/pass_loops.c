@@ -41,14 +41,14 @@ static bool is_only_joined(const loop *l, qs_id sequence) {
 
 /* ---- a sequence that the body reads or changes ---- */
 
-/* Lets a node read another value. */
+/* Makes a node read another value. */
 static void redirect(qs_graph *g, qs_id node, qs_id from, qs_id to) {
     for (int32_t k = 0; k < g->nodes[node].input_count; k++)
         if (g->nodes[node].inputs[k] == from)
             qs_node_set_input(g, node, k, to);
 }
 
-/* Lets all that read a sequence after the Loop read another one. */
+/* Makes all readers of a sequence after the Loop read another value. */
 static void redirect_readers(const loop *l, qs_id from, qs_id to) {
     for (qs_id i = l->uses->start[from]; i < l->uses->start[from + 1]; i++)
         redirect(l->p->graph, l->uses->nodes[i], from, to);
@@ -68,7 +68,7 @@ static qs_id add_slices(qs_expand *e, qs_id tensor) {
     return y;
 }
 
-/* What the state is before the Loop; no tensors have the sizes that the body gives them. */
+/* The tensors of a state before the Loop, joined; an empty sequence has the sizes of `like`. */
 static qs_id add_first(loop *l, qs_expand *e, qs_id sequence, const qs_value *like) {
     const qs_infer x = {.graph = l->p->graph, .node = &l->n, .model = l->p->model};
     int64_t sizes[QSIM_MAX_RANK] = {0};

@@ -87,7 +87,7 @@ static qs_id match_product(const qs_graph *g, const qs_uses *uses, const qs_node
     return !gemm || (is_plain_gemm(n) && fits_bias(g, n, w->n)) ? dq : QS_NONE;
 }
 
-/* What makes codes unsigned, as MatMulNBits has them. */
+/* The number that makes codes unsigned, as MatMulNBits has them, by addition. */
 static uint8_t code_offset(const weights *w) {
     return w->codes->dtype == QSIM_INT4 ? 8 : 0;
 }

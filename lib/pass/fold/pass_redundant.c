@@ -133,7 +133,7 @@ static bool always_fits(const qs_graph *g, const qs_node *n) {
         return reshape_fits(g, n);
     const bool squeeze = qs_node_is_onnx(n, "Squeeze");
     if (!squeeze && !qs_node_is_onnx(n, "Unsqueeze"))
-        return true; /* of any input */
+        return true; /* it fits any input */
     const uint32_t axes = squeezed_axes(g, n);
     if (!squeeze)
         return axes != 0;

@@ -52,7 +52,8 @@ static int fold_sizes(qs_pass *p, qs_id id, bool *changed) {
 }
 
 /*
- * Copied subgraphs may hold any operator, and those that read sequences may need ranks.
+ * Expands operators: copied subgraphs may hold any of them, and for operators on sequences ranks
+ * may have to be inferred first.
  */
 static int expand(qs_pass *p) {
     int code = qs_pass_identities(p);

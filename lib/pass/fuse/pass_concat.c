@@ -16,7 +16,7 @@ typedef struct operand {
     qs_id value;
     qs_id producer;   /* node that writes into the tensor; QS_NONE: the operand is inserted */
     int32_t position; /* of the producer in the order; INT32_MAX: inserted */
-    int64_t channels, column; /* its own, and the first one in the tensor */
+    int64_t channels, column; /* number of its channels; the first one in the tensor */
     bool rescaled;            /* by the table */
     uint8_t table[256];
 } operand;

@@ -13,7 +13,7 @@ static int32_t pending_input_rank(const qs_layout *l, const qs_node *n) {
 /* ---- Transpose ---- */
 
 /*
- * Makes a Transpose of a pending x read the twin; if that has the order wanted, it is the result.
+ * Makes a Transpose of a pending x read the twin; a twin in the order of the result is the result.
  */
 static int compose(qs_layout *l, qs_id node, const int64_t *perm, int32_t rank, bool *done) {
     int64_t composed[QSIM_MAX_RANK];

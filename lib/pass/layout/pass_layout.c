@@ -68,7 +68,7 @@ static int convert_windowed(qs_layout *l, qs_id node) {
     return code ? code : qs_twins_emit(&l->twins, node, 0);
 }
 
-/* The rank of an image that an If, say, leaves open follows from the window, as if declared. */
+/* Sets the rank of an image where it is unknown (after an If) by the window, as if declared. */
 static void find_rank(qs_graph *g, const qs_node *n) {
     static const qs_dim dims[] = {{-1, NULL}, {-1, NULL}, {-1, NULL}, {-1, NULL}, {-1, NULL}};
     const qs_attr *window = needs_last(n) ? qs_node_attr(n, "kernel_shape") : NULL;

@@ -5,8 +5,8 @@
  *     sums = MatMulInteger | ConvInteger (q, w, q_zp, w_zp)
  *     y    = Mul(Cast(sums), Mul(q_scale, w_scale)) [+ bias]
  *
- * becomes one operator, with the same bits; sums may get integers first, as ONNX Runtime's
- * quantizer once added biases. So does every row with a scale of its own:
+ * becomes one operator, with the same bits; integers may be added to the sums first, as older
+ * versions of ONNX Runtime's quantizer add biases. So does the form with a scale for each row:
  *
  *     y = Mul(Mul(Cast(sums), w_scale), s) [+ bias]
  *     s = Div(Max(ReduceMax(Abs(x)), 1e-30), 127);  q = Cast(Add(Round(Div(x, s)), 128))

@@ -131,7 +131,7 @@ static void find_core(const qs_qdq *d, qs_target *t) {
          depth < 4 && id != QS_NONE && qs_node_bounds(g, &g->nodes[id], &lo, &hi) && lo <= hi;
          depth++) {
         int32_t a = qs_qdq_quantize(&t->q, lo), b = qs_qdq_quantize(&t->q, hi);
-        /* The last node is found first. */
+        /* The last node, which is found first, clamps last: its bounds win. */
         int32_t low = t->lo > a ? t->lo : a, high = t->hi < b ? t->hi : b;
         t->lo = low > t->hi ? t->hi : low;
         t->hi = high < t->lo ? t->lo : high;
@@ -179,7 +179,7 @@ static int match_all(qs_qdq *d) {
         d->position[g->order[i]] = i;
     for (size_t i = 0; i < g->order_count && !code; i++)
         code = match_node(d, g->order[i]);
-    /* Nodes that matches have added, which allow further matches. */
+    /* Nodes that matches have added allow further matches. */
     for (size_t i = d->positions; i < g->node_count && !code; i++)
         code = match_node(d, (qs_id)i);
     return code;

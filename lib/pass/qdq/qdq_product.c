@@ -367,7 +367,7 @@ static int make_scaled(qs_pass *p, const qs_uses *uses, qs_id node, bool *change
     if (qs_node_is_onnx(n, "MatMul"))
         add = qs_pass_reader(g, uses, n->outputs[0], "Add");
     if (add != QS_NONE && read_product(d, &add, &m))
-        return QSIM_OK; /* the Add's turn comes, with this node */
+        return QSIM_OK; /* this node becomes part of the Add's operator, later */
     if (!read_product(d, &core, &m) || g->values[m.x.x].rank < 2)
         return QSIM_OK;
     const bool conv = qs_node_is_onnx(&g->nodes[core], "Conv");

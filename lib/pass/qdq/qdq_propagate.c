@@ -67,7 +67,10 @@ static bool is_only_sliced(const qs_qdq *d, qs_id v) {
     return all >= 0 && sum >= all;
 }
 
-/* Graph outputs do not count as readers: asking for more outputs must not change results. */
+/*
+ * Whether one node reads v, once. Graph outputs do not count as readers: asking for more outputs
+ * must not change results.
+ */
 static bool is_read_once(const qs_qdq *d, qs_id v) {
     return (size_t)v < d->values && d->uses.start[v + 1] - d->uses.start[v] == 1;
 }

@@ -145,7 +145,7 @@ int qs_qdq_concat(qs_qdq *d, qs_target *t, bool *done) {
 
 /* ---- Softmax ---- */
 
-/* The operator gives the bits of the three nodes, row by row; its axis is the last one. */
+/* QLinearSoftmax gives the same bits as the three nodes, row by row, along the last axis only. */
 int qs_qdq_softmax(qs_qdq *d, qs_target *t, bool *done) {
     qs_quantized x;
     if (d->p->standard || t->bounded || !core_is(d, t, "Softmax") ||
@@ -172,8 +172,8 @@ int qs_qdq_softmax(qs_qdq *d, qs_target *t, bool *done) {
 /* ---- LayerNormalization ---- */
 
 /*
- * The operator gives the bits of the three nodes, row by row. Scale and bias have the length of a
- * row.
+ * The operator gives the same bits as the three nodes, row by row. Scale and bias have the length
+ * of a row.
  */
 int qs_qdq_layernorm(qs_qdq *d, qs_target *t, bool *done) {
     const qs_graph *g = d->g;
