@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes messages to nanopb's output streams. A message that was read and describes its object
- * still is written as it was read. All functions return false if the stream fails.
+ * Writes messages to nanopb's output streams. A message that was read, and that still describes its
+ * object, is written as it was read. All functions return false if the stream fails.
  */
 #ifndef QS_EMIT_H
 #define QS_EMIT_H

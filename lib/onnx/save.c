@@ -236,7 +236,7 @@ static bool inlined_body(pb_ostream_t *out, const void *arg) {
 
 static bool source_body(pb_ostream_t *out, const void *arg) {
     const qsim_model *m = ((const struct job *)arg)->model;
-    assert(m->source); /* else `choose_body` takes another one */
+    assert(m->source); /* choose_body chooses another function for other models */
     return qs_emit_span(out, m->source->bytes);
 }
 

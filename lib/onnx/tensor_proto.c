@@ -279,7 +279,7 @@ static int read_data(qs_reader *r, const struct parts *p, qs_const *c) {
         return code;
     if (c->bytes == 0)
         c->data = &nothing;
-    if (p->mode == COPY && c->data != p->copy) { /* of a file of its own, without a context */
+    if (p->mode == COPY && c->data != p->copy) { /* no context: it is in a file of its own */
         (void)qs_copy(NULL, p->copy, c->data, c->bytes);
         c->data = p->copy;
     }

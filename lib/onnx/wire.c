@@ -17,7 +17,7 @@ static int malformed(qs_wire *wire, const char *why) {
     return -1;
 }
 
-/* Seven bits a byte from the lowest on, the eighth says that more follow; at most 64 bits. */
+/* Reads a varint: seven bits a byte, the lowest first; the eighth bit says that more follow. */
 static bool long_varint(qs_wire *wire, uint64_t *value) {
     uint64_t sum = 0;
     for (unsigned shift = 0; shift < 64 && wire->at != wire->end; shift += 7) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads the protobuf wire format field by field. The value of a field is a span of the message's
- * bytes, never a copy. nanopb, which writes messages (emit.h), reads them into structs: for single
- * numbers all of its reader would be linked.
+ * bytes, never a copy. nanopb only writes messages (emit.h): its reader fills structs, and would be
+ * linked as a whole for reading single numbers.
  */
 #ifndef QS_WIRE_H
 #define QS_WIRE_H

@@ -62,7 +62,7 @@ static bool skip_digits(cursor *c) {
     return c->p > from;
 }
 
-/* A byte is left. */
+/* Skips a number; at least one byte is left. */
 static bool skip_number(cursor *c) {
     c->p += *c->p == '-';
     const uint8_t *first = c->p;

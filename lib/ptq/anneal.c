@@ -16,10 +16,10 @@
 
 typedef struct annealing {
     qs_search *s;
-    int32_t *tensors; /* indices in the calibration of tensors that have a scale */
+    int32_t *tensors; /* the tensors that have a scale, as indices in the calibration */
     size_t tensor_count;
     qsim_recipe_entry *initial; /* the entry of each of these tensors before the annealing */
-    double *now, *next;         /* percentiles of these tensors; NaN: the first range */
+    double *now, *next;         /* percentiles of these tensors; NaN: the initial range */
     double score;               /* of `now` */
     double hot, cold;           /* temperatures, from the first step to the last */
     uint64_t random;
@@ -81,7 +81,7 @@ static int begin(annealing *w) {
     const double wider[3] = {w->s->options.start_percentile, 99.9, 99.99};
     int code = QSIM_OK;
     set_all(w, w->now, NAN);
-    w->score = w->s->best; /* the plain candidate was the first */
+    w->score = w->s->best; /* of the first candidate, the configuration of the options */
     for (int i = 0; i < 3 && !code; i++) {
         double score;
         if (!(wider[i] > 0))

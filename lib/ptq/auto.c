@@ -17,7 +17,7 @@
 #define LEAST_BYTES 64.0 /* with LEAST_US: bounds the worth of units that cost almost nothing */
 #define LEAST_US    0.1
 
-/* The gain by keeping a unit in float for its cost, by the goal. */
+/* The gain of keeping a unit in float; per byte or microsecond if the goal is size or latency. */
 static double worth(const qs_search *s, const qs_unit *u) {
     const qsim_unit *t = &u->result;
     if (s->options.goal == QSIM_GOAL_SIZE)
@@ -143,9 +143,9 @@ static int bisect_floats(qs_search *s, qs_units *u) {
 }
 
 /*
- * Where several units spoil the result, each as much as all, none gains alone, and many have to be
- * in float. Their gains in integers say little of which: if there is time, the losses of each unit
- * alone in integers take the place of the gains.
+ * If each of several units spoils the result as much as all of them, none gains by being in float
+ * alone: many have to be in float at once. Gains do not show which ones: if there is time, the
+ * losses of each unit alone in integers take their place.
  */
 static int add_together(qs_search *s, qs_units *u) {
     int code = bisect_floats(s, u);
@@ -395,9 +395,9 @@ static void copy_times(qs_units *to, const qs_units *from) {
 }
 
 /*
- * Refined biases compensate errors of a network in 8 bits: after units in float they fit less, and
- * each unit gains little alone. So if max_drop is not met with them, units get more bits again
- * without them, and the better of both results stays.
+ * Refined biases compensate errors of a network in 8 bits. They fit less once units are in float,
+ * so that each unit gains little. If max_drop is not met with them, units get more bits again
+ * without them, and the better of both results is kept.
  */
 static int add_bits_unrefined(qs_search *s, qs_search_state *before, qs_units *u) {
     qs_search_state refined;

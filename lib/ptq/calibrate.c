@@ -126,7 +126,7 @@ static int choose_tensors(const listing *l) {
         return code;
     if (o->quantize)
         code = mark_scaled(l, o->quantize);
-    /* Either format, with and without rules that put more nodes into integers. */
+    /* All that get a scale in either format, with or without rules for more nodes in integers. */
     for (int i = 0; i < 4 && !o->quantize && !code; i++) {
         const qsim_quantize_options q = {
             .struct_size = sizeof(q), .format = i % 2, .rules = &all, .rule_count = (size_t)i / 2};
@@ -210,7 +210,7 @@ static int list_inside(void *user, qs_graph *g, qs_node *n, qs_subgraph *sub) {
     return code;
 }
 
-/* Makes tensors of subgraphs that are listed outputs of these. */
+/* A subgraph whose listed tensors become its outputs. */
 typedef struct watching {
     const qsim_calibration *c;
     qs_subgraph *sub;
@@ -252,8 +252,8 @@ static qs_id moved_tensor(const qsim_calibration *c, const qs_graph *g, const qs
 
 /*
  * Appends the observed tensors that have the values of an operand, and returns their number;
- * `parts` NULL: only counts them. 0: the operand is not observed, or is an input, which a session
- * in which no node reads it does not have.
+ * `parts` NULL: only counts them. 0: the operand is not observed, or it is an input, which is not
+ * an input of the session if no node reads it.
  */
 static size_t add_parts(const qsim_calibration *c, const qs_graph *g, qs_id operand,
                         int32_t *parts) {

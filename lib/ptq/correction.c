@@ -2,7 +2,7 @@
 /*
  * Decides whether biases are corrected at all: the shifts of means by quantized activations and by
  * quantized weights may compensate each other, and correcting one of the two increases the loss
- * then. Corrected ones have to be better by one standard error: where they gain, they gain much.
+ * then. Corrected biases have to be better by one standard error: where they gain, they gain much.
  */
 #include "ptq/search.h"
 

@@ -199,8 +199,8 @@ static bool read_bound(const qs_graph *g, const qs_node *n, int32_t input, float
 }
 
 /*
- * The axis of the channels after the node if f(k x) = k f(x) for k > 0; else -1. So it is for a
- * Clip with lower bound 0, for values that stay below its upper bound.
+ * The axis of the channels after the node if f(k x) = k f(x) for k > 0; else -1. This also holds
+ * for a Clip with lower bound 0 as long as values stay below its upper bound.
  */
 static int32_t commuting_axis(const qs_graph *g, const qs_node *n, qs_carrier x, qs_site *s) {
     const qs_value *from = &g->values[x.value], *to = &g->values[n->outputs[0]];

@@ -38,8 +38,8 @@ QS_COLD static int sort_columns(qs_gptq *g, const double *h) {
 }
 
 /*
- * Adds to the diagonal; inputs that are always 0 get 1, so that their weights are rounded
- * independently.
+ * Adds a part of its mean to the diagonal; 1 if all inputs are always 0, so that weights are
+ * rounded independently.
  */
 static int damp_diagonal(double *h, size_t n) {
     double sum = 0;

@@ -10,7 +10,7 @@
 /* A layer whose scheme is chosen. */
 typedef struct layer_choice {
     const char *name;
-    qs_weight_form form; /* before */
+    qs_weight_form form; /* before the search */
 } layer_choice;
 
 /* Sets a layer's scheme in the recipe. */
@@ -48,7 +48,7 @@ static int choose_scheme(qs_search *s, const layer_choice *l) {
             code = qs_search_step(s, change, NULL);
         best = !code && s->best > before ? k : best;
     }
-    /* After an interrupt this restores the earlier entry. */
+    /* The best entry so far, also after an interruption. */
     int set = set_scheme(s, l, best);
     return code ? code : set;
 }

@@ -69,7 +69,7 @@ static int open_run(const qs_judge *j, const qsim_model *m, candidate_run *p, qs
     return QSIM_OK;
 }
 
-/* Half precision is judged as floats. */
+/* Converts an output in half precision to floats, which are judged in its place. */
 static int widen(const qs_judge *j, qsim_tensor *y, void **floats, qsim_error *error) {
     if (y->dtype != QSIM_FLOAT16 && y->dtype != QSIM_BFLOAT16)
         return QSIM_OK;
@@ -107,14 +107,14 @@ static uint64_t count_right(const qs_judge *j, const qsim_tensor *y, size_t *at)
     return right;
 }
 
-/* Samples that the rows of an answer are of: the first axis counts them, unless it is the row. */
+/* Number of samples in an answer: the size of the first axis, unless that is the axis of a row. */
 static size_t samples_of(const qsim_tensor *y) {
     return y->rank > 0 && y->bytes > 0 && qs_row_length(y) * sizeof(float) < y->bytes
                ? (size_t)y->dims[0]
                : 1;
 }
 
-/* *at: samples of the batches before. */
+/* Compares the outputs for a batch with the answers. *at: samples of the batches before. */
 static int compare(qs_judge *j, candidate_run *p, size_t batch, qsim_divergence *d, size_t *at,
                    qsim_error *error) {
     const qsim_tensor *answers = &j->answers[batch * j->outputs];

@@ -351,7 +351,7 @@ int qs_calibration_check(const qsim_calibration *c, const qsim_model *model, qsi
 /* ---- writing ---- */
 
 /*
- * In QOperator format QDQ pairs become standard integer operators if there are such; other pairs
+ * In QOperator format QDQ pairs become standard integer operators where ONNX has one; other pairs
  * stay. Weights that two nodes share stay one constant if both quantize them equally.
  */
 static int finish(qs_quantizer *q) {

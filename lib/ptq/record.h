@@ -18,7 +18,7 @@ typedef struct qs_means {
     uint64_t positions;
     qs_exact *sum;  /* by channel; NULL: no values yet */
     double *block;  /* sums of a batch's only block, in place of `sum` */
-    bool alone;     /* these are its sums */
+    bool alone;     /* the sums are in `block` */
     float *extreme; /* the least value of each channel, then the greatest */
     bool bare;      /* without extremes: loaded from a file that has none */
 } qs_means;

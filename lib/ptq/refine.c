@@ -100,7 +100,7 @@ static int measure(const qs_search *s, const qs_bias_source *from, const qs_mean
     for (size_t c = 0; c < from->channels; c++) {
         const double factor = from->factor ? (double)from->factor[c] : 1;
         mean[c] = qs_exact_mean(&seen->sum[c], seen->positions) * factor;
-        drift[c] = name ? drift[c] : mean[c]; /* no tensor of the quantized network */
+        drift[c] = name ? drift[c] : mean[c]; /* the quantized network has no such tensor */
         drift[c] -= mean[c];
     }
     return code;
@@ -134,7 +134,7 @@ static int correct(qs_search *s, qs_quantizer *q, qs_layer *l, const qs_bias_sou
         code = qs_recipe_put(s->recipe, &e, name);
     if (!code)
         code = qs_search_step(s, name, NULL);
-    if (code || !(s->best > best)) { /* where it was interrupted, too */
+    if (code || !(s->best > best)) { /* also after an interruption */
         const int put = qs_recipe_put(s->recipe, &before, name);
         code = code ? code : put;
     }
@@ -146,8 +146,8 @@ static int correct(qs_search *s, qs_quantizer *q, qs_layer *l, const qs_bias_sou
 /* ---- rounding ---- */
 
 /*
- * Rounds the weights of all layers with second moments in the calibration by GPTQ; kept for all or
- * none.
+ * Rounds the weights of all layers with second moments in the calibration by GPTQ, and keeps that
+ * for all of them or for none.
  */
 static int round_weights(qs_search *s) {
     qs_quantizer q;

@@ -61,8 +61,8 @@ static int rewrite_constant(qs_quantizer *q, qs_id value) {
 }
 
 /*
- * Adds a QDQ pair after a value. A graph output t keeps its name: if its producer runs in integers,
- * that writes t_QuantizeLinear_Input, and the pair makes t.
+ * Adds a QDQ pair after a value. A graph output t keeps its name: a producer that runs in integers
+ * writes t_QuantizeLinear_Input instead, and the pair makes t.
  */
 static int rewrite_activation(qs_quantizer *q, qs_id value) {
     qs_id root = q->activations[value].root;

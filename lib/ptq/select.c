@@ -242,8 +242,8 @@ static bool is_plain_product(const qs_node *n) {
 
 /*
  * Whether a node is one of the two products of attention: scores before a Softmax, or the product
- * of its result with values. Other operators between them than scaling, such as adding a mask of
- * large numbers, would need more than 8 bits.
+ * of its result with values. Only scaling may be between scores and Softmax: the sum with a mask of
+ * large numbers, for instance, would need more than 8 bits.
  */
 static bool is_attention(const qs_quantizer *q, qs_id node) {
     const qs_graph *g = q->g;

@@ -107,7 +107,7 @@ static int measure(qs_search *s, qs_units *u, size_t *done) {
         code = measure_local(s, u);
     if (!code)
         code = qs_units_gains(s, u, false, s->judgement.loss, 2 * u->count, done);
-    s->end = 0; /* what is measured of a unit is measured whole */
+    s->end = 0; /* units that were begun are measured completely */
     if (!code)
         code = qs_units_alone(s, u, *done);
     return code;

@@ -47,8 +47,8 @@ typedef struct qs_seen_data {
     float least, greatest; /* of the first input, as the two below */
     uint64_t elements;
     double sum;
-    uint64_t rows, certain; /* of class scores; by a margin of certainty no training gives */
-    uint64_t sure;          /* by one that few rows have */
+    uint64_t rows, certain; /* rows of class scores; those with a margin that no training gives */
+    uint64_t sure;          /* rows with a margin that few have */
     uint64_t one_class;     /* rows of the same class as the first */
     size_t first_class;
     double *share, entropy, top; /* of rows of probabilities: sums, by class and of each row */
@@ -81,7 +81,7 @@ typedef struct qs_witness {
  * BatchNormalization with its means and variances, or else the first convolutions with biases.
  */
 typedef struct qs_witnesses {
-    qs_side side; /* gives out what is watched; no session: there is no such layer */
+    qs_side side; /* has the watched tensors as outputs; no session: there is no such layer */
     qs_witness layers[QS_WITNESSES];
     size_t count;
     int64_t samples;
@@ -93,7 +93,7 @@ typedef struct qs_witnesses {
  * BatchNormalization was folded are the negated means of its sums: slope 1.
  */
 typedef struct qs_biases {
-    size_t layers; /* that correlation and slope are of */
+    size_t layers; /* number of layers in correlation and slope */
     double correlation, slope;
     double first, rest; /* deviation over bias: of the first layer, of the others; NaN: unknown */
 } qs_biases;
@@ -127,7 +127,7 @@ int qs_pair_add(qs_pair *p, const qsim_tensor *a, const qsim_tensor *b, qsim_err
 /* Noise power over signal power; 0: both tensors are equal. */
 double qs_pair_noise(const qs_pair *p);
 
-/* Runs both models with all tensors that they share given out, and sorts what was found
+/* Runs both models with all tensors that they share as outputs, and sorts the layers
  * (verdict_layers.c). */
 int qs_verdict_layers(qsim_verdict *v, const qsim_tensor *inputs, size_t count, qsim_error *error);
 

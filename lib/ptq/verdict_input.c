@@ -7,7 +7,7 @@
 #include "graph/model.h"
 #include "ptq/verdict.h"
 
-#define CERTAIN_OF 10 /* at least 9 of so many answers */
+#define CERTAIN_OF 10 /* rows are certain if at least 9 of 10 are */
 /*
  * The bounds below are from measurements on 13 networks of pictures, with the values that they were
  * trained on and with five other ranges of values:
@@ -23,11 +23,11 @@
  *     information of outputs / entropy    0.55 to 0.91    0.00 to 0.07 if too small
  */
 #define HARDLY_SEEN  0.03
-#define LITTLE_SEEN  0.1 /* if the others see little, too */
+#define LITTLE_SEEN  0.1 /* if the other layers are below LITTLE_REST */
 #define LITTLE_REST  0.25
 #define OVERRUN      30.0
-#define OVERRUN_REST 10.0 /* the others are not: a clip, or a BatchNormalization */
-#define LEAST_LAYERS 4    /* that tell by slope and correlation */
+#define OVERRUN_REST 10.0 /* the other layers are below it after a clip or BatchNormalization */
+#define LEAST_LAYERS 4    /* for slope and correlation */
 #define CORRELATED   0.5
 #define OFF_SLOPE    0.3
 #define SAME_ANSWERS 0.25

@@ -55,7 +55,7 @@ static int run_pairs(qsim_verdict *v, const qsim_tensor *inputs, size_t count, q
     return code;
 }
 
-/* ---- charging layers ---- */
+/* ---- noise by layer ---- */
 
 typedef struct attribution {
     double *noise; /* by value: noise / signal; if it was not compared, that of its inputs */

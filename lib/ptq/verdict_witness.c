@@ -89,7 +89,7 @@ int qs_witness_open(qsim_verdict *v, qsim_error *error) {
     size_t count = found[0] != NULL;
     v->witness.is_bias = count == 0;
     if (count == 0) {
-        m = v->prepared ? v->prepared : v->model; /* sums behind convolutions are biases there */
+        m = v->prepared ? v->prepared : v->model; /* it has Adds after convolutions as biases */
         count = find_biased(m->graph, found);
     }
     int code = QSIM_OK;

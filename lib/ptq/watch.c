@@ -13,7 +13,7 @@
 #include "ptq/record.h"
 
 #define BLOCK QS_READ_BLOCK /* positions */
-/* Values read twice, for the histogram and for sums, while they are at hand. */
+/* Values that are read twice while they are in the cache: for the histogram and for sums. */
 #define CHUNK QS_PART
 /* Values that one thread reads sooner than several merge what they have read. */
 #define FEW 16384
@@ -110,8 +110,8 @@ static bool find_extremes(const watching *g, const float *x, size_t count, size_
 }
 
 /*
- * Reads channels [first, first + count), each of `inner` contiguous positions. A piece of one, or
- * all of them, is at most a chunk.
+ * Reads channels [first, first + count), each of `inner` contiguous positions, a chunk at a time:
+ * several channels fit one chunk together, a single one may take several.
  */
 static int watch_planes(const watching *g, qs_watch_part *p, size_t sample, size_t outer,
                         size_t first, size_t count) {

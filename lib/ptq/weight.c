@@ -66,8 +66,8 @@ static float raise_scale(const quantizing *m, size_t channel, float s, int32_t z
 }
 
 /*
- * The scale of a channel whose weights are all zero, such that its bias has 24 bits; with 1 it
- * would be rounded to steps of x_scale.
+ * The scale of a channel whose weights are all zero, such that its bias has 24 bits; with scale 1
+ * the bias would be rounded to steps of x_scale.
  */
 static float scale_for_bias(const quantizing *m, size_t channel, float s) {
     for (size_t k = 0; k < m->l->depth; k++)
