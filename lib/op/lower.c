@@ -13,6 +13,11 @@ const void *qs_pack_const(qs_pack *p, int32_t index) {
     return qs_pack_bytes(p, index) ? qs_graph_aligned(p->graph, p->node->inputs[index]) : NULL;
 }
 
+void qs_run_nothing(const qs_step *s, const qs_frame *f) {
+    (void)s;
+    (void)f;
+}
+
 void *qs_lower_params(qs_lower *l, size_t size) {
     void *params = qs_arena_alloc(l->arena, 1, size);
     l->step->params = params;

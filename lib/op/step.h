@@ -117,6 +117,9 @@ typedef struct qs_lower {
 /* Sets step->params to zeroed parameters in the plan's arena; returns NULL if out of memory. */
 void *qs_lower_params(qs_lower *l, size_t size);
 
+/* The run of a step whose outputs have no elements. */
+void qs_run_nothing(const qs_step *s, const qs_frame *f);
+
 /* Value of input or output `index`; NULL if it is left out. */
 const qs_value *qs_lower_in(const qs_lower *l, int32_t index);
 const qs_value *qs_lower_out(const qs_lower *l, int32_t index);

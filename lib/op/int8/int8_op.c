@@ -454,11 +454,6 @@ static void run_preparing(const qs_step *s, const qs_frame *f) {
     prepare_and_run(s, f, NULL);
 }
 
-static void run_nothing(const qs_step *s, const qs_frame *f) {
-    (void)s;
-    (void)f;
-}
-
 void qs_i8_run(const qs_step *s, const qs_frame *f, const void *after_arg) {
     if (s->run == run_preparing)
         prepare_and_run(s, f, after_arg);
@@ -548,7 +543,7 @@ QS_COLD int qs_i8_lower(qs_lower *l, qs_i8_plan *p) {
     int code = lower_check(l, &x, p);
     if (code)
         return code;
-    l->step->run = run_nothing;
+    l->step->run = qs_run_nothing;
     if (qs_value_elements(qs_lower_out(l, 0)) == 0)
         return QSIM_OK;
     p->packed = l->packed;

@@ -295,11 +295,6 @@ QS_COLD static int conv_scratch(qs_lower *l, qs_conv_plan *p) {
     return QSIM_OK;
 }
 
-static void run_nothing(const qs_step *s, const qs_frame *f) {
-    (void)s;
-    (void)f;
-}
-
 QS_COLD int qs_conv_lower(qs_lower *l) {
     const qs_value *w = qs_lower_in(l, 1);
     qs_infer x;
@@ -321,7 +316,7 @@ QS_COLD int qs_conv_lower(qs_lower *l) {
     p->end = qs_finish_lower(l, QS_CONV_OTHER);
     if (l->node->input_count > QS_CONV_OVER && qs_lower_in(l, QS_CONV_OVER))
         l->step->reuses = QS_CONV_OVER;
-    l->step->run = run_nothing;
+    l->step->run = qs_run_nothing;
     if (qs_value_elements(qs_lower_out(l, 0)) == 0)
         return QSIM_OK;
     if (!qs_conv_form_make(p->kernels, w, qs_node_int(l->node, "group", 1), &p->form))

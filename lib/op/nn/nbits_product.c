@@ -346,11 +346,6 @@ QS_COLD static int lower_floats(qs_lower *l, params *p, double macs) {
     return QSIM_OK;
 }
 
-static void run_nothing(const qs_step *s, const qs_frame *f) {
-    (void)s;
-    (void)f;
-}
-
 QS_COLD int qs_nbits_lower(qs_lower *l, size_t m, int32_t bias) {
     const qs_nbits *w = l->packed;
     params *p = qs_lower_params(l, sizeof(*p));
@@ -365,7 +360,7 @@ QS_COLD int qs_nbits_lower(qs_lower *l, size_t m, int32_t bias) {
                   .bias = bias};
     const double macs = qs_real(m) * qs_real(p->k) * qs_real(p->n);
     l->step->macs = macs < 9e18 ? (int64_t)macs : INT64_MAX;
-    l->step->run = run_nothing;
+    l->step->run = qs_run_nothing;
     if (m == 0)
         return QSIM_OK;
     if (w->f.rounds)

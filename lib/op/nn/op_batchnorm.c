@@ -181,11 +181,6 @@ static void run_batchnorm(const qs_step *s, const qs_frame *f) {
         qs_ranges(f->ctx, p->outer * p->channels, QS_GRAIN / p->inner + 1, planes, &j);
 }
 
-static void run_nothing(const qs_step *s, const qs_frame *f) {
-    (void)s;
-    (void)f;
-}
-
 QS_COLD static int lower_batchnorm(qs_lower *l) {
     const qs_value *v = qs_lower_in(l, 0);
     qs_infer x;
@@ -196,7 +191,7 @@ QS_COLD static int lower_batchnorm(qs_lower *l) {
     batchnorm_plan *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return QSIM_E_NOMEM;
-    l->step->run = run_nothing;
+    l->step->run = qs_run_nothing;
     if (qs_value_elements(v) == 0)
         return QSIM_OK;
     const bool last = qs_node_int(l->node, "channels_last", 0) != 0;

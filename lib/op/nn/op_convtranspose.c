@@ -438,11 +438,6 @@ QS_COLD static int make_plan(qs_lower *l, plan *p, const qs_transposed *g) {
     return make_products(l, p, g);
 }
 
-static void run_nothing(const qs_step *s, const qs_frame *f) {
-    (void)s;
-    (void)f;
-}
-
 QS_COLD static int lower_convtranspose(qs_lower *l) {
     const qs_value *v = qs_lower_in(l, 0), *w = qs_lower_in(l, 1);
     qs_infer x;
@@ -456,7 +451,7 @@ QS_COLD static int lower_convtranspose(qs_lower *l) {
     plan *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return QSIM_E_NOMEM;
-    l->step->run = run_nothing;
+    l->step->run = qs_run_nothing;
     if (qs_value_elements(qs_lower_out(l, 0)) == 0)
         return QSIM_OK;
     if (w->dims[0].size == 0)

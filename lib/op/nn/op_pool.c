@@ -136,11 +136,6 @@ QS_COLD static int infer_global_quantized(qs_infer *x) {
 /* Bytes of a band: maxima along rows that are kept for the maxima down the columns. */
 #define BAND_BYTES ((size_t)32 * 1024)
 
-static void run_nothing(const qs_step *s, const qs_frame *f) {
-    (void)s;
-    (void)f;
-}
-
 static void set_window(qs_pool_plan *p, const qs_window *w) {
     p->n = (size_t)w->batch.size;
     p->c = (size_t)w->channels.size;
@@ -222,7 +217,7 @@ static int lower_pool(qs_lower *l, bool global, int32_t over, qs_pool_plan **out
     if (!p)
         return QSIM_E_NOMEM;
     *out = p;
-    l->step->run = run_nothing;
+    l->step->run = qs_run_nothing;
     if (global) {
         set_global(p, v);
     } else {

@@ -288,11 +288,6 @@ static int infer_resize(qs_infer *x) {
 
 /* ---- lowering ---- */
 
-static void run_nothing(const qs_step *s, const qs_frame *f) {
-    (void)s;
-    (void)f;
-}
-
 static int lower_resize(qs_lower *l) {
     const qs_value *y = qs_lower_out(l, 0);
     qs_resize_taps taps[QSIM_MAX_RANK];
@@ -303,7 +298,7 @@ static int lower_resize(qs_lower *l) {
     int code = read_spec(&x, &s);
     if (code)
         return code;
-    l->step->run = run_nothing;
+    l->step->run = qs_run_nothing;
     if (qs_value_elements(y) == 0)
         return QSIM_OK;
     for (int32_t i = 0; i < s.rank && !code; i++) {

@@ -205,14 +205,9 @@ QS_COLD static int product_scratch(qs_lower *l, qs_product *p) {
     return QSIM_OK;
 }
 
-static void run_nothing(const qs_step *s, const qs_frame *f) {
-    (void)s;
-    (void)f;
-}
-
 QS_COLD int qs_product_lower(qs_lower *l, qs_product *p) {
     l->step->params = p;
-    l->step->run = run_nothing;
+    l->step->run = qs_run_nothing;
     if (qs_value_elements(qs_lower_out(l, 0)) == 0)
         return QSIM_OK;
     p->kernels = l->ctx->kernels->f32;

@@ -443,11 +443,6 @@ static void run_recurrent(const qs_step *s, const qs_frame *f) {
     qs_parallel(f->ctx, directions * p->parts, lane_slice, &j);
 }
 
-static void run_nothing(const qs_step *s, const qs_frame *f) {
-    (void)s;
-    (void)f;
-}
-
 /* ---- lowering ---- */
 
 static bool add_product(size_t *sum, size_t a, size_t b) {
@@ -493,7 +488,7 @@ QS_COLD int qs_recurrent_lower(qs_lower *l, const qs_recurrent *r) {
     plan *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return QSIM_E_NOMEM;
-    l->step->run = run_nothing;
+    l->step->run = qs_run_nothing;
     p->kernels = l->ctx->kernels->f32;
     p->ew = l->ctx->kernels->ew;
     p->r = *r;
