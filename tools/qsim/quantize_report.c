@@ -191,7 +191,7 @@ static void print_biases(const quantizing *q) {
                corrected ? "as they are" : "corrected", other->loss);
 }
 
-/* How many times smaller the constants are; 1 if there are none. */
+/* How many times smaller weights and biases are; 1 if there are none. */
 static double constants_ratio(const quantizing *q) {
     const int64_t after = qsim_model_parameter_bytes(q->result);
     return after ? (double)qsim_model_parameter_bytes(q->model) / (double)after : 1;
@@ -230,7 +230,7 @@ void quantize_print(const tool *t, quantizing *q, const quantize_check *c) {
         table_line("search", "%s to float %.6f, without it %.6f",
                    q->has_classes ? "KL" : "relative error", q->found_loss, q->plain_loss);
     if (!has_graphs(q->result))
-        snprintf(constants, sizeof(constants), "; all constants %.2fx", constants_ratio(q));
+        snprintf(constants, sizeof(constants), "; weights and biases %.2fx", constants_ratio(q));
     table_line("output", "%s  %s (%.2fx%s)  %s, opset %lld", tool_base_name(q->output),
                tool_bytes(after, b), before / after, constants, form_name(q),
                (long long)qsim_model_opset(q->result, NULL));

@@ -9,7 +9,7 @@
 #include "scores.h"
 #include "sweeping.h"
 
-#define TIMED_RUNS 20
+#define TIMED_RUNS 18
 
 /* Prints the error, but not after an interrupt, which is reported once. */
 static int failed(const tool *t, const char *file, const qsim_error *e) {
@@ -18,13 +18,14 @@ static int failed(const tool *t, const char *file, const qsim_error *e) {
 }
 
 /*
- * Measures accuracy, if there are labels, and the shortest time of a run on the first batch: few
- * runs on a machine that does other things have no better middle.
+ * Measures accuracy, if there are labels, and the shortest time of a run on the first batch: with
+ * so few runs that is steadier than the median while other programs run.
  */
-static int score(const tool *t, const char *file, const qsim_model *m, dataset *d, double *top1,
-                 double *ms, int64_t *rows) {
+static int score(const tool *t, sweep *s, const qsim_model *m, dataset *d, double *top1,
+                 double *ms) {
+    const char *file = s->file;
     engine e = {0};
-    scores s = {0};
+    scores found = {0};
     latency time = {0};
     qsim_error error;
     batch b;
@@ -32,23 +33,25 @@ static int score(const tool *t, const char *file, const qsim_model *m, dataset *
     *top1 = (double)NAN;
     dataset_rewind(d);
     while (code == EXIT_OK && (code = dataset_next(d, &b)) == EXIT_OK && b.samples > 0) {
-        for (int i = 0; i < (time.count ? 1 : TIMED_RUNS) && code == EXIT_OK; i++) {
+        const int runs = time.count ? 1 : 1 + TIMED_RUNS; /* the first one warms up */
+        for (int i = 0; i < runs && code == EXIT_OK; i++) {
             const double start = tool_now();
             if (engine_try(&e, b.inputs, b.input_count, &error))
                 code = failed(t, file, &error);
-            if (time.count + 1 < TIMED_RUNS && i > 0) /* the first one warms up */
+            if (i > 0)
                 latency_add(&time, tool_now() - start);
         }
-        *rows = *rows ? *rows : b.samples;
+        s->rows = s->rows ? s->rows : b.samples;
         if (code == EXIT_OK && b.labels)
-            code = scores_add(t, &s, file, &e.outputs[0], b.labels, b.samples);
+            code = scores_add(t, &found, file, &e.outputs[0], b.labels, b.samples);
         if (!dataset_has_labels(d))
             break;
     }
     latency_summarize(&time);
+    s->runs = code == EXIT_OK ? time.count : s->runs;
     *ms = time.min;
-    *top1 = s.samples ? scores_percent(&s, s.top1) : (double)NAN;
-    scores_free(&s);
+    *top1 = found.samples ? scores_percent(&found, found.top1) : (double)NAN;
+    scores_free(&found);
     latency_free(&time);
     engine_close(&e);
     return code;
@@ -81,7 +84,7 @@ static int feed_all(const tool *t, const char *file, dataset *d, qsim_verdict *v
     return code;
 }
 
-static int try_one(const tool *t, const sweep *s, const qsim_model *m, const qsim_calibration *c,
+static int try_one(const tool *t, sweep *s, const qsim_model *m, const qsim_calibration *c,
                    dataset *d, attempt *a) {
     const qsim_quantize_options o = {.struct_size = sizeof(o),
                                      .weight_scheme = a->weight_scheme,
@@ -92,7 +95,6 @@ static int try_one(const tool *t, const sweep *s, const qsim_model *m, const qsi
     qsim_model *q = NULL;
     qsim_verdict *v = NULL;
     qsim_error e;
-    int64_t rows = 0;
     int code = EXIT_OK;
     if (qsim_quantize(m, c, &o, &q, &e) || qsim_verdict_create(m, q, &how, &v, &e))
         code = failed(t, s->file, &e);
@@ -101,7 +103,7 @@ static int try_one(const tool *t, const sweep *s, const qsim_model *m, const qsi
     if (code == EXIT_OK) {
         take_verdict(v, a);
         a->bytes = qsim_model_bytes(q);
-        code = score(t, s->file, q, d, &a->top1, &a->ms, &rows);
+        code = score(t, s, q, d, &a->top1, &a->ms);
     }
     qsim_verdict_free(v);
     qsim_model_free(q);
@@ -137,7 +139,7 @@ int sweep_try(const tool *t, sweep *s, const qsim_model *m, dataset *d) {
     if (code == EXIT_OK) {
         s->samples = qsim_calibration_samples(c);
         dataset_use_held(d, s->held_out > 0);
-        code = score(t, s->file, m, d, &s->float_top1, &s->float_ms, &s->rows);
+        code = score(t, s, m, d, &s->float_top1, &s->float_ms);
         if (code == EXIT_OK)
             code = try_each(t, s, m, c, d, all);
         if (code == EXIT_INTERRUPTED && s->count > 0)

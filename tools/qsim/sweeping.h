@@ -14,7 +14,7 @@ typedef struct attempt {
     int32_t grade;
     double agreement, sqnr, cosine; /* of the worst output; agreement NaN: no class scores */
     double top1;                    /* NaN: no labels */
-    double ms;                      /* of one run on a batch of `rows` */
+    double ms;                      /* the shortest of `runs` runs on a batch of `rows` */
     int64_t bytes;
 } attempt;
 
@@ -23,6 +23,7 @@ typedef struct sweep {
     int64_t float_bytes;
     double float_top1, float_ms;
     int64_t samples, held_out, rows;
+    size_t runs; /* timed runs of each model, on a batch of `rows` */
     attempt *attempts;
     size_t count; /* listed combinations; after sweep_try those that were tried */
 } sweep;

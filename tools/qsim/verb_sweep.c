@@ -100,10 +100,12 @@ static void report(const tool *t, page *p, const sweep *s) {
         sweep_markdown(s, &out);
         fputs(out.data, stdout);
         printf(
-            "\n%s: calibrated on %lld samples, judged by %lld%s; run: the fastest of 18 with %lld\n",
+            "\n%s: calibrated on %lld samples, judged by %lld%s; run: the shortest of %zu runs of "
+            "%lld sample%s\n",
             tool_base_name(s->file), (long long)s->samples,
             (long long)(s->held_out ? s->held_out : s->samples),
-            s->held_out ? " others" : " of them, none held out", (long long)s->rows);
+            s->held_out ? " others" : " of them, none held out", s->runs, (long long)s->rows,
+            tool_plural(s->rows));
         page_report_end(t, p);
     }
     if (t->json) {
