@@ -94,8 +94,8 @@ static bool stays_float(const qs_infer *x) {
 }
 
 /*
- * The shape rule sees inputs of type `from` as `to`; outputs that it makes `to` become `from`.
- * Rules of graphs in graphs call each other: `seen` is not in the frame of other calls.
+ * Applies the shape rule with inputs of type `from` as `to`; outputs that it makes `to` become
+ * `from`. Not inlined, since rules of nested subgraphs recurse and `seen` is large.
  */
 QS_NOINLINE static int apply_as(qs_infer *x, int32_t from, int32_t to) {
     const qs_node *n = x->node;
@@ -119,8 +119,8 @@ QS_NOINLINE static int apply_as(qs_infer *x, int32_t from, int32_t to) {
 }
 
 /*
- * Half precision is computed in float32, and integers that the rule refuses in the row's type for
- * them: passes convert them (pass_half.c).
+ * Also accepts half precision, which is computed in float32, and integers that the rule refuses,
+ * which are computed in the row's integers_as: passes convert both (pass_half.c).
  */
 int qs_op_infer_node(const qs_graph *g, const qs_value *values, qs_id node, qs_value *out,
                      qs_dim (*dims)[QSIM_MAX_RANK], const char *model, qsim_error *error) {

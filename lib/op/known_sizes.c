@@ -83,7 +83,7 @@ static int32_t concat(reading *r, const qs_node *n, qs_dim *out) {
     return count;
 }
 
-/* The elements of a list whose maker tells nothing. */
+/* A list whose producer tells nothing of its elements: all are unknown. */
 static int32_t unknown_list(const qs_value *v, qs_dim *out) {
     const int64_t count = v->rank == 0 ? 1 : v->rank == 1 ? v->dims[0].size : -1;
     for (int64_t i = 0; i < count && count <= QSIM_MAX_RANK; i++)

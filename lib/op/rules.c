@@ -123,7 +123,7 @@ int qs_infer_out(const qs_infer *x, int32_t index, int32_t dtype, int32_t rank,
     qs_value *out = &x->out[index];
     for (int32_t i = 0; i < rank; i++)
         x->dims[index][i] = dims[i];
-    /* What files may declare: a shape inferred here is written to one. */
+    /* The limit of shapes in files, since an inferred shape may be written to one. */
     if (!qs_shape_fits(dtype == QSIM_UNDEFINED ? QSIM_UINT8 : dtype, rank, dims))
         return qs_infer_fail(x, QSIM_E_LIMIT, "output %d is larger than memory can be", (int)index);
     out->dtype = dtype;

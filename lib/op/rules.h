@@ -66,7 +66,7 @@ int qs_infer_list(const qs_infer *x, int32_t index, int64_t count);
 /* Fails if input `index` has another number of elements; -1: unknown. */
 int qs_infer_count(const qs_infer *x, int32_t index, int64_t count);
 
-/* Takes over a size that was unknown, -1; fails if `other` is another one of the same `what`. */
+/* Sets *size to `other` if it is -1, unknown; fails if both are known and differ. */
 int qs_infer_match(const qs_infer *x, int64_t *size, int64_t other, const char *what);
 
 /* Fails if the types of inputs a and b are known and differ. */
@@ -178,7 +178,7 @@ bool qs_node_string_is(const qs_node *n, const char *name, const char *text, boo
  * -1: none of them. */
 int32_t qs_node_word(const qs_node *n, const char *attr, const char *words);
 
-/* Of auto_pad, with which nothing at all is NOTSET, too. */
+/* The words of auto_pad; the last one, an empty text, is NOTSET, too. */
 #define QS_AUTO_PADS "NOTSET|SAME_UPPER|SAME_LOWER|VALID|"
 enum { QS_PAD_NOTSET, QS_PAD_UPPER, QS_PAD_LOWER, QS_PAD_VALID };
 
@@ -223,9 +223,9 @@ typedef void (*qs_range_fn)(const void *arg, size_t begin, size_t end);
 void qs_ranges(const qsim_ctx *ctx, size_t n, size_t grain, qs_range_fn fn, const void *arg);
 
 /*
- * The next piece of a row of `n` elements, of which `at` are done, with a check for a stop before
- * each but the first: for (size_t at = 0, count; (count = qs_piece(ctx, at, n)); at += count). 0:
- * it is done, or stopped.
+ * The length of the next piece of a row of `n` elements, of which `at` are done; checks for a stop
+ * before each piece but the first and a short last one: for (size_t at = 0, count; (count =
+ * qs_piece(ctx, at, n)); at += count). 0: the row is done, or stopped.
  */
 #define QS_PIECE ((size_t)1 << 16)
 size_t qs_piece(const qsim_ctx *ctx, size_t at, size_t n);
@@ -233,7 +233,7 @@ size_t qs_piece(const qsim_ctx *ctx, size_t at, size_t n);
 /* Copies rows of n bytes, x_step bytes apart in x and y_step in y. */
 void qs_copy_rows(const void *x, ptrdiff_t x_step, void *y, ptrdiff_t y_step, size_t n,
                   size_t rows);
-/* The same for megabytes: fewer if `ctx` stops. */
+/* The same for megabytes; copies fewer if `ctx` is stopped. */
 void qs_copy_many_rows(const qsim_ctx *ctx, const void *x, ptrdiff_t x_step, void *y,
                        ptrdiff_t y_step, size_t n, size_t rows);
 

@@ -197,7 +197,7 @@ static int prove(layer *k, bool *clamp) {
     const bool fits =
         qs_stopped(k->ctx) || qs_i8_prove(&k->conv.w, &totals, &k->rules, clamp, &column, &bound);
     qs_free(k->ctx, sums);
-    const int code = qs_go_on(k->ctx, k->name, k->error); /* before what was not finished is told */
+    const int code = qs_go_on(k->ctx, k->name, k->error); /* a stop leaves the sums incomplete */
     if (fits || code)
         return code;
     return qs_fail(k->error, QSIM_E_UNSUPPORTED,

@@ -40,7 +40,7 @@ static inline void qs_curve_run(const qs_curve *c, const qk_ew *k, const float *
         (void)param;                                                                               \
         k->name(x, y, n);                                                                          \
     }
-/* From the kernel `map`: its parameters by those of the curve. */
+/* The same from the kernel `map`, whose parameters a, b, c are made from those of the curve. */
 #define QS_CURVE_MAP(name, which, a, b, c)                                                         \
     static void name##_curve(const qk_ew *k, const double *param, const float *x, float *y,        \
                              size_t n) {                                                           \
@@ -54,7 +54,7 @@ static inline void qs_curve_run(const qs_curve *c, const qk_ew *k, const float *
         (void)k;                                                                                   \
         name##_f32(x, y, n, param);                                                                \
     }
-/* From a loop over doubles. */
+/* The same from a loop over doubles. */
 #define QS_CURVE_DOUBLES(name)                                                                     \
     static void name##_curve(const qk_ew *k, const double *param, const float *x, float *y,        \
                              size_t n) {                                                           \

@@ -3,11 +3,11 @@
 
 #include "op/elementwise/floats.h"
 
-/* Blocks are of a multiple of UNIT elements, so that compilers make no loop for a rest. */
+/* Blocks have a multiple of UNIT elements, so that compilers make no loop for a remainder. */
 #define MOST ((size_t)256)
 #define UNIT ((size_t)16)
 
-/* m elements from x[i * stride] on, of which n >= 1 are there, in `room` if need be. */
+/* A block of m elements x[i * stride], of which n >= 1 exist: at x, or else copied to `room`. */
 static const float *block_of(const float *x, size_t stride, size_t n, size_t m, float *room) {
     assert(m >= UNIT);
     if (stride && n >= m)

@@ -38,7 +38,7 @@ typedef void (*binary_fn)(const void *a, size_t sa, const void *b, size_t sb, vo
             y[i] = OP(T, U, c, b[i * sb]);                                                         \
     }
 
-/* Of types that are rare. */
+/* For rare types: one loop for all strides. */
 #define LOOP(T, U, OP)                                                                             \
     for (size_t i = 0; i < n; i++)                                                                 \
         y[i] = OP(T, U, a[i * sa], b[i * sb]);

@@ -181,7 +181,7 @@ STORES_PACKED(2)
 
 /* ---- between floats and the types that networks have beside them, at once ---- */
 
-/* At most CHUNK numbers; if int32 does not hold them all, by double. */
+/* At most CHUNK numbers; by way of int32 if it holds them all, else of double. */
 static void float_to_int64(const void *vx, void *vy, size_t n) {
     const float *x = vx;
     int64_t *y = vy;
@@ -199,7 +199,7 @@ static void float_to_int64(const void *vx, void *vy, size_t n) {
         y[i] = (int32_t)x[i];
 }
 
-/* The kernel `cast` for these, and how it is called; TO_S64: float_to_int64. */
+/* Pairs of types that the kernel `cast` converts, and its argument; TO_S64: float_to_int64. */
 #define TO_S64 (QK_TO_BOOL + 1)
 static const uint8_t directs[][3] = {
     {QSIM_BOOL, QSIM_FLOAT, QK_FROM_BOOL},      {QSIM_UINT8, QSIM_FLOAT, QK_FROM_U8},
@@ -210,7 +210,7 @@ static const uint8_t directs[][3] = {
     {QSIM_FLOAT, QSIM_BOOL, QK_TO_BOOL},        {QSIM_FLOAT, QSIM_INT64, TO_S64},
 };
 
-/* -1: there is none. */
+/* The last column of `directs` for two types; -1: there is none. */
 QS_COLD static int direct_of(int32_t from, int32_t to) {
     for (size_t i = 0; i < QS_COUNT(directs); i++)
         if (directs[i][0] == from && directs[i][1] == to)

@@ -21,7 +21,7 @@ QS_COLD static int infer(qs_infer *x) {
     }                                                                                              \
     ROW(id, title, from)
 
-/* Floats by the kernel in blocks; where one is not near, the numbers of a block one by one. */
+/* Floats by the kernel, in blocks; a block with a number beyond QK_NEAR is computed one by one. */
 static void sine(const qk_ew *k, qk_curve f, const float *x, float *y, size_t n) {
     static const float none[3] = {0};
     for (size_t i = 0, m; i < n; i += m) {

@@ -27,7 +27,10 @@ static void strides_of(const qs_value *v, const qs_value *out, size_t *strides) 
     }
 }
 
-/* An operand that no element is taken from may be NULL, to which C adds nothing. */
+/*
+ * An operand that no element is taken from may be NULL, and C adds nothing to NULL: offsets are
+ * added to integers.
+ */
 #define CHOOSE(T)                                                                                  \
     {                                                                                              \
         const T *px = (const void *)((uintptr_t)job->x + x * sizeof(T));                           \

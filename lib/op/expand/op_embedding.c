@@ -9,7 +9,7 @@
 #include "op/expand.h"
 
 enum { WORDS, SEGMENTS, WORD_TABLE, POSITION_TABLE, SEGMENT_TABLE, SCALE, SHIFT, MASK, POSITIONS };
-/* From a table to its scale and to its zero point. */
+/* Distances from the index of a table to those of its scale and its zero point. */
 enum { TO_SCALE = POSITIONS - WORD_TABLE, TO_ZERO = TO_SCALE + SHIFT + 1 - WORD_TABLE };
 
 static bool is_quantized(const qs_node *n) {
@@ -56,7 +56,7 @@ QS_COLD static int infer_embedding(qs_infer *x) {
     return code || quantized ? code : qs_infer_out(x, 2, QSIM_FLOAT, 3, y);
 }
 
-/* Numbers of input `table`. */
+/* Numbers of input `table` as floats. */
 static qs_id floats(qs_expand *e, int32_t table, qs_id numbers) {
     return is_quantized(&e->graph->nodes[e->node_id])
                ? qs_expand_add(e, "DequantizeLinear", numbers, qs_expand_in(e, table + TO_SCALE),

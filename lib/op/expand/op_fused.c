@@ -124,7 +124,7 @@ static const qs_attr_rule matmul_attrs[] = {{"alpha", QS_ATTR_FLOAT, 1, 0},
 QS_OP(ms_fusedmatmul, .domain = QS_DOMAIN_MICROSOFT, .name = "FusedMatMul", .min_in = 2,
       QS_ATTRS(matmul_attrs), .traits = QS_PLAIN, .infer = infer_fusedmatmul,
       .expand = expand_fusedmatmul);
-/* Its older name. */
+/* The older name of FusedMatMul. */
 QS_OP(ms_transposematmul, .domain = QS_DOMAIN_MICROSOFT, .name = "TransposeMatMul", .min_in = 2,
       QS_ATTRS(matmul_attrs), .traits = QS_PLAIN, .infer = infer_fusedmatmul,
       .expand = expand_fusedmatmul);
@@ -439,7 +439,7 @@ QS_COLD static int infer_groupnorm(qs_infer *x) {
     return code || x->node->output_count < 2 ? code : qs_infer_like(x, 1, 0);
 }
 
-/* With SKIP: of x + skip + bias, which is output 1. */
+/* With input SKIP the sum x + skip + bias is normalized; it is output 1. */
 static void expand_groupnorm(qs_expand *e) {
     const qs_node n = *e->node;
     const bool last = qs_node_int(&n, "channels_last", 1) != 0;

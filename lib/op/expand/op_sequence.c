@@ -2,10 +2,10 @@
 /*
  * Sequences of tensors. A sequence exists only while a model is compiled: an operator that reads
  * one is expanded into operators on its tensors. So the operators that make a sequence and its
- * length have to be known from the file, but for sequences of any number of tensors alike: the
- * slices of a tensor, which insertions and removals make slices of another one; what a Loop
- * carries, which pass_loops.c makes slices of a tensor; and those that a subgraph captures, which
- * pass_sequences.c makes inside it.
+ * length have to be known from the file. Three kinds of sequences may have any number of tensors of
+ * one type and shape: slices of a tensor, which insertions and removals make slices of another one;
+ * those that a Loop carries, which pass_loops.c makes slices of a tensor; and those that a subgraph
+ * captures, which pass_sequences.c makes inside it.
  */
 #include "op/expand/sequence.h"
 
@@ -152,7 +152,7 @@ static qs_id axis_size(qs_expand *e, const qs_item *t) {
     return size_of(e, t->tensor, t->axis);
 }
 
-/* The tensor whose slices the list is, after the change. */
+/* The tensor whose slices are the list after the change. */
 static qs_id changed_tensor(qs_expand *e, const qs_item *t, bool inserts) {
     const int64_t axis = t->axis;
     const qs_id start = list_of(e, 0), stop = list_of(e, INT64_MAX);
@@ -250,7 +250,7 @@ QS_COLD static int infer_at(qs_infer *x) {
     return qs_infer_out(x, 0, v.dtype, v.rank, v.dims);
 }
 
-/* Element `position` of x along an axis, which goes or stays with size 1. */
+/* Element `position` of x along an axis, which is dropped or stays with size 1. */
 static qs_id pick(qs_expand *e, qs_id x, int64_t axis, bool keeps_axis) {
     const qs_id at = qs_expand_reshape(e, qs_expand_in(e, 1), (const int64_t[]){1}, keeps_axis);
     const qs_id y = qs_expand_two(e, "Gather", x, at);

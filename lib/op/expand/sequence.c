@@ -167,7 +167,7 @@ static void change_open(const qs_infer *x, qs_list *l, const qs_node *const *cha
     l->count = 1;
 }
 
-/* Lists what the first node makes, NULL: what the sequence is that a subgraph or a Loop gives. */
+/* Lists the tensors of a sequence that node n makes; n NULL: that the subgraph is fed. */
 static int read_first(const qs_infer *x, const qs_node *n, qs_id sequence, qs_list *l) {
     const qs_value *given = &x->graph->values[sequence];
     const qs_infer first = n ? qs_list_view(x, n) : *x;

@@ -178,7 +178,7 @@ static int infer_if(qs_infer *x) {
 
 /* ---- loop-carried state ---- */
 
-/* What the tensors of a sequence that the subgraph gives as output `index` have in common. */
+/* Reads what the tensors of the sequence in output `index` of the subgraph have in common. */
 static int read_state(const qs_infer *x, const qs_subgraph *sub, size_t index, qs_value *like,
                       qs_dim *dims) {
     const qs_id y = sub->graph->outputs[index];

@@ -24,7 +24,7 @@ static inline int32_t qs_i8_list_at(const qs_i8_list *l, int64_t i) {
     return l->is_signed ? (int8_t)v : v;
 }
 
-/* Of equal types. */
+/* Whether two lists of one type have the same zero points. */
 bool qs_i8_list_same(const qs_i8_list *a, const qs_i8_list *b);
 
 /* Whether a zero point is not 0, in terms of s8 weights (u8 ones minus `flip`). */

@@ -153,7 +153,7 @@ QS_COLD static int check_common(const qs_infer *x, uint32_t types) {
     return read_granularity(x, &s);
 }
 
-/* What the expansion has to know. */
+/* Checks that the ranks and sizes that the expansion needs are known. */
 QS_COLD static int check_minifloat(const qs_infer *x, int32_t dtype) {
     const qs_value *in = x->in[0];
     granularity s;

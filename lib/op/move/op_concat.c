@@ -111,7 +111,7 @@ static void run_split(const qs_step *s, const qs_frame *f) {
     run_blocks(s, f, split_range);
 }
 
-/* Contiguous parts need no copy if the planner places them so. */
+/* Lets the planner place contiguous parts side by side, so that they need no copy. */
 QS_COLD static int lie_together(qs_lower *l, const block_params *p, bool inputs) {
     size_t *at = qs_arena_alloc(l->arena, (size_t)p->count, sizeof(*at)), sum = 0;
     if (!at)

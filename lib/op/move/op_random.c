@@ -34,7 +34,7 @@ typedef struct random_params {
     double a, b;     /* y = a + b x, of a normal or uniform x */
     uint64_t stream; /* without the attribute: the node's name, hashed */
     uint64_t key;
-    int32_t bits; /* of a uniform number: all are different numbers of `dtype` below 1 */
+    int32_t bits; /* of a uniform number, so that all are different numbers of `dtype` below 1 */
     size_t elements, classes, samples;
 } random_params;
 
@@ -87,7 +87,7 @@ QS_COLD static void draw_pair(const numbers *n, uint64_t block, double pair[2]) 
 
 #define T_RANDOM (QS_T_REAL | QS_T(QSIM_FLOAT16) | QS_T(QSIM_BFLOAT16))
 
-/* Makes output 0 of the type that the node or, without "dtype", `fallback` is. */
+/* Gives output 0 the type of attribute "dtype" or, without it, `fallback`. */
 QS_COLD static int infer_typed(const qs_infer *x, int32_t fallback, uint32_t types, int32_t rank,
                                const qs_dim *dims) {
     const int64_t dtype = qs_node_int(x->node, "dtype", fallback);

@@ -261,7 +261,7 @@ QS_COLD static void merge_axes(select_params *p, axis_map *axes) {
         p->rows = 0;
 }
 
-/* `views`: where the result is one run of the input's bytes, the step gives its place out. */
+/* `views`: a result that is one run of the input's bytes becomes a view (qs_step). */
 QS_COLD static int lower_select(qs_lower *l, const axis_map *axes, bool views) {
     const qs_value *x = qs_lower_in(l, 0);
     select_params *p = qs_lower_params(l, sizeof(*p));

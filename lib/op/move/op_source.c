@@ -176,7 +176,7 @@ QS_COLD static void expand_dropout(qs_expand *e) {
     if (!also_dropout(e->graph, n) || dtype == QSIM_UNDEFINED)
         return;
     if (!n->name[0] && e->graph->values[n->outputs[0]].name)
-        n->name = e->graph->values[n->outputs[0]].name; /* of the numbers, too */
+        n->name = e->graph->values[n->outputs[0]].name; /* random numbers depend on it */
     const qs_id x = qs_expand_in(e, 0), ratio = qs_expand_in(e, 1);
     const qs_id none = qs_expand_number(e, dtype, 0), one = qs_expand_number(e, dtype, 1);
     const qs_id given =

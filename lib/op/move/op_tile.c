@@ -144,7 +144,7 @@ static size_t size_along(const qs_value *x, const qs_value *y, int32_t i) {
     return k < 0 ? 1 : (size_t)x->dims[k].size;
 }
 
-/* Adds an axis that selects runs; one that is not repeated merges with such a one inside of it. */
+/* Adds an axis that selects runs; two adjacent axes that are not repeated are merged. */
 static void push_axis(tile_params *p, size_t dim, size_t size, size_t stride) {
     const int32_t last = p->rank - 1;
     p->rows *= dim;

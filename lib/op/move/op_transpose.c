@@ -65,7 +65,7 @@ typedef struct transpose_params {
     size_t dims[QSIM_MAX_RANK], strides[QSIM_MAX_RANK];
 } transpose_params;
 
-/* For elements not of 1 or 4 bytes, or whose rows are not adjacent either. */
+/* For elements of other sizes than 1 and 4 bytes, and for columns of elements that lie apart. */
 #define GATHER(T)                                                                                  \
     static void gather_##T(const T *restrict x, T *restrict y, const transpose_params *p,          \
                            size_t rows) {                                                          \
@@ -232,8 +232,8 @@ static int32_t merge_axes(const qs_value *x, const int32_t *perm, size_t *dims, 
 }
 
 /*
- * Number of last axes that are columns: more than one if adjacent elements form the rows before
- * them and a kernel transposes these.
+ * Number of last axes that are columns: more than one if the axis before them, the rows, has
+ * adjacent elements in the input and a kernel transposes them.
  */
 static int32_t column_axes(const size_t *dims, const size_t *strides, int32_t n, size_t element) {
     size_t columns = dims[n - 1];
@@ -308,7 +308,7 @@ QS_COLD static int lower_transpose(qs_lower *l) {
     return QSIM_OK;
 }
 
-/* Types of which a byte holds several are moved as others that hold the same values. */
+/* Types with several elements in a byte are moved as wider types with the same values. */
 QS_COLD static void expand_transpose(qs_expand *e) {
     const int32_t dtype = qs_expand_value(e, 0)->dtype;
     if (!(QS_T_PACKED & QS_T(dtype)))

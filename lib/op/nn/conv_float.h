@@ -28,7 +28,7 @@ typedef struct qs_conv_weights {
 /* The rule of Conv, of floats or doubles. */
 int qs_conv_infer(qs_infer *x);
 
-/* From the weights' sizes, which are known; false on overflow. */
+/* Makes the form from the weights' sizes, which are known; false on overflow. */
 bool qs_conv_form_make(const qk_f32 *k, const qs_value *w, int64_t groups, qs_conv_form *f);
 
 /* Packs OIHW weights and the bias into `to`, f->floats floats; `flush` as for qs_pack_f32. */

@@ -233,7 +233,7 @@ static int strip_tables(qs_arena *arena, const qs_conv_plan *p, qs_conv_strip *s
     return code;
 }
 
-/* Makes what the choice of kernels needs: strips with their tables, or taps. Fails likewise. */
+/* Makes what the choice of kernels needs: strips with their tables, or taps. Errors as above. */
 static int make_strips(qs_arena *arena, qs_conv_plan *p) {
     const size_t all = p->form.kw;
     if (p->choice == QS_CONV_CUT)
@@ -281,7 +281,7 @@ QS_COLD static int conv_scratch(qs_lower *l, qs_conv_plan *p) {
          !qs_add(floats, 32, &floats)))
         return qs_fail(l->error, QSIM_E_LIMIT, "a convolution's padded image is too large");
     p->bordered_floats = qs_align(floats, 16);
-    /* Sums that may be stored over what they add. */
+    /* Results of a band, if their sums with another tensor may be stored over that tensor. */
     size_t all = 0, sums = 0;
     if (p->end.sum && p->splits == 1 && p->stride == p->form.m) {
         sums = p->band * p->g.ow * p->stride; /* at most the output's elements */

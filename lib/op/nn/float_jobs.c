@@ -14,7 +14,7 @@
 #define FIND   ((size_t)6)
 #define NARROW ((size_t)8)
 
-/* The most that a table's kernels do at once. Those of C, which are `part`, take longer. */
+/* Most multiply-accumulates that a kernel does at once; the C kernel, `part`, takes longer. */
 static size_t most_macs(const qk_f32 *k) {
     return k->gemm == k->part ? QS_CHECK_MACS / 16 : QS_CHECK_MACS;
 }
@@ -176,7 +176,7 @@ QS_COLD static bool halves(const qk_depthwise_f32 *d, qk_depthwise_f32 *a, qk_de
 
 void qs_depthwise_f32(const qsim_ctx *ctx, void (*kernel)(const qk_depthwise_f32 *d),
                       const qk_depthwise_f32 *d) {
-    /* Few channels take the C kernel little less than eight. */
+    /* With few channels the C kernel takes little less time than with eight. */
     const double outputs = qs_real(d->lines) * qs_real(d->pixels) * qs_real(d->channels + 6);
     const double macs = outputs * qs_real(d->down * d->across + 4);
     qk_depthwise_f32 a, b;

@@ -223,7 +223,7 @@ static float round_block(const qk_ew *ew, const float *a, size_t count, size_t b
     memset(to, 0, block);
     *sum = 0;
     if (!(most < INFINITY))
-        return most; /* times sums of 0: NaN */
+        return most; /* multiplied by sums of 0 it gives NaN */
     const float factor = most > 0.0f ? 127.0f / most : 0.0f;
     for (size_t i = 0; i < count; i++) {
         const float v = a[i] * factor, least = v < -127.0f ? -127.0f : v;

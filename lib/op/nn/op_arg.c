@@ -32,7 +32,7 @@ QS_COLD static int infer_arg(qs_infer *x) {
 typedef struct arg_params {
     int32_t dtype;
     size_t outer, count, inner, element;
-    /* Searched is the greatest of sign * x, or of integers as unsigned ones of x ^ flip. */
+    /* The greatest sign * x is searched; of integers the greatest x ^ flip as unsigned numbers. */
     float sign;
     uint64_t flip;
     bool last;

@@ -35,7 +35,7 @@ bool qs_conv_form_make(const qk_f32 *k, const qs_value *w, int64_t groups, qs_co
     f->groups = (size_t)groups;
     f->mg = f->m / f->groups;
     f->taps = f->kh * f->kw;
-    /* Sums of many millions of terms are products, which are computed in parts. */
+    /* Depthwise sums of many millions of terms are computed as products, which come in parts. */
     f->depthwise = f->cg == 1 && f->mg == 1 && f->groups > 1 && f->taps <= QS_CHECK_MACS / 16;
     size_t all;
     if (f->depthwise) {

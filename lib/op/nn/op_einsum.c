@@ -467,7 +467,7 @@ QS_COLD static void plan_shape(const equation *e, product *p, int32_t index, int
     p->cost = unknown > 1 ? -1 : p->cost;
 }
 
-/* Constants cost nothing, if they are the right factor, where they are a layer's weights. */
+/* Plans a product. To transpose a constant right factor, a layer's weights, costs nothing. */
 QS_COLD static product plan_product(const equation *e, const qs_infer *x, int32_t left,
                                     bool outer) {
     enum { OUTER, BATCH, ROWS, SUMS, COLS };
@@ -527,7 +527,7 @@ QS_COLD static void make_product(qs_expand *ex, const equation *e, const product
     ex->out[0] = reordered(ex, reshaped(ex, y, &p->shape[2]), &p->axes[2], &e->out);
 }
 
-/* Of the four ways to write a product takes the first one with the fewest transposes. */
+/* Takes the first one, of the four ways to write a product, with the fewest transposes. */
 QS_COLD static void expand_einsum(qs_expand *ex) {
     const qs_infer x = qs_expand_view(ex);
     equation e;

@@ -167,9 +167,8 @@ static void set_global(qs_pool_plan *p, const qs_value *v) {
     p->row.sw = p->row.dw = 1;
 }
 
-QS_COLD /* Sets the distances at which output and input may overlap in memory. */
-    static void
-    pool_distances(const qs_pool_plan *p, qs_step *step) {
+/* Sets the distances at which output and input may overlap in memory. */
+QS_COLD static void pool_distances(const qs_pool_plan *p, qs_step *step) {
     const size_t items = p->n * p->oh;
     qs_reach r = {.h = p->h,
                   .oh = p->oh,

@@ -77,7 +77,7 @@ static int check_list(const qs_infer *x, int32_t index, int64_t columns, const q
 
 /* Sizes that inputs share; from GATES on they follow from others. */
 enum { TIME, BATCH, DIRECTIONS, INPUT, HIDDEN, GATES, BOTH, PEEPHOLES, ALL, SIZES };
-/* Which layers: of floats, the internal LSTM; or those whose axes 0 and 1 change places, too. */
+/* Layers: of floats, the internal LSTM, any; SWAPS: attribute layout swaps axes 0 and 1, too. */
 enum { FLOATS = 1, BYTES, ANY, SWAPS = 4 };
 
 /* Where an input has a size. */

@@ -332,8 +332,9 @@ static const char *old_rounding(const float *scales, size_t count) {
     return grows && shrinks ? NULL : shrinks ? "ceil" : "floor";
 }
 
-/* Turns the scales of an image's axes into a list of four, and then into the later form. */
 static int upgrade_resize(qs_graph *g, qs_id node, int32_t to, qsim_error *error);
+
+/* Turns the scales of an image's axes into a list of four, and then into the later form. */
 QS_COLD static int upgrade_image(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
     float *scales = qs_arena_alloc(&g->arena, 4, sizeof(*scales));
     qs_attr list = {.name = "scales", .type = QS_ATTR_FLOATS, .count = 4, .u.floats = scales};

@@ -76,7 +76,7 @@ static void add_row(const skip_job *j, size_t r, float *sum) {
         }
 }
 
-#define ROWS ((size_t)8) /* at a time: they stay in the first cache */
+#define ROWS ((size_t)8) /* at a time: they stay in the first-level cache */
 
 static void skip_rows(const void *arg, size_t begin, size_t end) {
     const skip_job *j = arg;

@@ -147,7 +147,7 @@ LINES(subtract, v - w)
 LINES(divide, v / w)
 LINES(raise, (four)(((masks)w & (w > v)) | ((masks)v & ~(w > v))))
 
-/* None is negative: lanes that are not used would add 0. */
+/* Sums up the lanes, but not unused ones, which would add 0: no lane is negative, nor -0. */
 static void fold(const side_rows *s, float *lanes) {
     const size_t w = s->width;
     for (size_t half = s->n > 8 ? 8 : s->n > 4 ? 4 : s->n > 2 ? 2 : 1; half; half /= 2)

@@ -19,7 +19,7 @@ typedef struct qs_transposed {
     qs_transposed_axis a[3]; /* the last two axes, then the one before them */
 } qs_transposed;
 
-/* Of a node: the ranks of its input and of its weights are known and equal. */
+/* Reads a node whose input and weights have known and equal ranks. */
 int qs_transposed_read(const qs_infer *x, qs_transposed *g);
 /* The rule of ConvTranspose, of floats or doubles. */
 int qs_convtranspose_infer(qs_infer *x);

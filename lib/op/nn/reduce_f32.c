@@ -222,7 +222,7 @@ static void squares(const float *x, float *y, size_t n) {
         y[i] = x[i] * x[i];
 }
 
-/* The terms of a sum that the next elements are; top: the greatest element. */
+/* The next elements as terms of a sum; top: the greatest element. */
 static const float *next_terms(reader *e, float top) {
     const float *x = next_part(e);
     if (!x)

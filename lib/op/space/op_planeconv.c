@@ -18,10 +18,10 @@ typedef struct plane_axis {
 
 typedef struct conv_params {
     bool transposed, wide, biased; /* wide: of doubles */
-    size_t c, cg, mg, m;           /* channels in, of one group; of one group out, out */
-    size_t area, taps, results;    /* results: positions of one output plane */
-    size_t count;                  /* of all results */
-    plane_axis a[AXES];            /* from the first axis to the last */
+    size_t c, cg, mg, m;        /* channels of the input, of a group of it; of the output: mg, m */
+    size_t area, taps, results; /* results: positions of one output plane */
+    size_t count;               /* of all results */
+    plane_axis a[AXES];         /* from the first axis to the last */
 } conv_params;
 
 typedef struct conv_job {
