@@ -81,8 +81,8 @@ QK_INLINE float qk_one_where(bool far, float x) {
 #undef QK_SCALE_WHERE
 
 /*
- * Of doubles, out of line (elementary64.c). x^y has C99's special cases and is within some 1e-14 of
- * the result where |y log x| is large.
+ * Functions of doubles, not inlined (elementary64.c). x^y has C99's special cases and is within
+ * some 1e-14 of the result where |y log x| is large.
  */
 double qk_log64(double x);
 double qk_exp64(double x);

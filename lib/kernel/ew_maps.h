@@ -11,7 +11,7 @@
 #include "kernel/elementary.h"
 #include "kernel/ew.h"
 
-/* A conditional expression lets compilers compute one of both behind a branch. */
+/* Chooses by masks: of a conditional expression compilers may make a branch, not vectors. */
 QK_INLINE float qk_select(bool condition, float yes, float no) {
     const uint32_t mask = 0u - (uint32_t)condition;
     return qk_from_bits((qk_bits(yes) & mask) | (qk_bits(no) & ~mask));
@@ -35,7 +35,7 @@ QK_INLINE float qk_clamp01(float v) {
     return v > 1.0f ? 1.0f : v;
 }
 
-/* To gcc floorf is no instruction on vectors, as it may trap; rintf is one. */
+/* gcc makes no vector instruction of floorf, which may trap, but one of rintf. */
 QK_INLINE float qk_floor(float x) {
     const float near = rintf(x);
     return near - (near > x ? 1.0f : 0.0f);

@@ -230,7 +230,7 @@ bool qk_has_denormals(const void *floats, size_t n, size_t row);
 /* Replaces denormals by 0. */
 void qk_flush_denormals(float *x, size_t n);
 
-/* Is no float infinite or NaN? Floats need no alignment. */
+/* Whether all floats are finite. They need no alignment. */
 bool qk_all_finite(const void *floats, size_t n);
 
 #endif

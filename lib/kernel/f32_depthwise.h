@@ -230,7 +230,7 @@ typedef struct dw_kind {
     dw_block_fn one[DW_WIDEST + 1], two[DW_WIDEST + 1];
 } dw_kind;
 
-/* Width of the next block of n pixels: n, or one that leaves DW_LEAST or more (but of n = 5). */
+/* Width of the next block of n pixels: n, or one that leaves DW_LEAST or more, except for n = 5. */
 static size_t dw_width(const dw_block_fn *fn, size_t n) {
     if (n <= DW_WIDEST && fn[n])
         return n;

@@ -198,7 +198,7 @@ static void depthwise_3x3(const qk_depthwise_f32 *d) {
     }
 }
 
-/* Does depthwise_3x3 compute this job? */
+/* Whether depthwise_3x3 computes this job. */
 static bool is_depthwise_3x3(const qk_depthwise_f32 *d) {
     return d->down == 3 && d->across == 3 && d->pixels >= QK_DEPTHWISE_3X3_LEAST &&
            (d->pixel_step == d->tap_across || d->pixel_step == 2 * d->tap_across);

@@ -87,7 +87,7 @@ typedef void (*tile_fn)(const tile *t);
     const float *a##r = a + row[r];                                                                \
     __asm__("" : "+r"(a##r));
 
-/* Keeps gcc from holding what is a load away in registers that loops need, or in vectors. */
+/* Keeps gcc from holding values that are a load away in registers or vectors that loops need. */
 #define RELOAD __asm__ volatile("" ::: "memory");
 
 #define TILE(name, rows, vectors)                                                                  \

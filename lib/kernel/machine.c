@@ -111,7 +111,7 @@ static int measure_memory(qsim_ctx *ctx, qsim_machine *m, qsim_error *error) {
         m->read_bytes[i] = (int64_t)(t.bytes * (size_t)ctx->threads);
         m->read_gbs[i] = (double)t.bytes * best_rate(ctx, &t);
     }
-    /* What fits a cache is read from it as fast as from behind it, unless others ran meanwhile. */
+    /* A level is never slower than the next one, unless other programs ran meanwhile. */
     for (int i = QSIM_MEMORY_LEVELS - 2; i >= 0; i--)
         if (m->read_gbs[i] < m->read_gbs[i + 1])
             m->read_gbs[i] = m->read_gbs[i + 1];

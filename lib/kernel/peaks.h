@@ -14,14 +14,14 @@ typedef struct qk_peak {
     double macs; /* multiply-accumulates of one turn */
 } qk_peak;
 
-/* For instruction set `isa`, which this CPU has; for C, which has no vectors, none. */
+/* The loops for instruction set `isa`, which this CPU has; none for C, which has no vectors. */
 qk_peak qk_peak_int8(int32_t isa);
 qk_peak qk_peak_float(int32_t isa);
-/* For a process that has taken AMX: qs_cpu_take_isa. */
+/* The loop for tiles, for a process that has taken AMX (qs_cpu_take_isa). */
 qk_peak qk_peak_tiles(void);
 
 /*
- * Do eight independent dot products of 512 bits leave this core idle? They do with two ports and a
+ * Whether eight independent dot products of 512 bits leave this core idle, as with two ports and a
  * latency of 5 or 6, which need tiles of twelve. CPU models do not tell: twelve and eight are
  * timed, which takes some 10 us. For CPUs that run avx512vnni; false on other architectures.
  */

@@ -68,7 +68,7 @@ typedef struct qk_u8 {
     void (*transpose32)(const void *x, size_t line, void *y, size_t rows, size_t columns);
 } qk_u8;
 
-/* Does no number up to `highest` exceed 255 when quantized? */
+/* Whether no number up to `highest` exceeds 255 when quantized. */
 static inline bool qk_within(float highest, float scale, int32_t zp) {
     return highest / scale < 255.5f - (float)zp;
 }

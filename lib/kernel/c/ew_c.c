@@ -31,7 +31,7 @@ static void map(qk_curve f, const float *param, const float *x, float *y, size_t
     qk_map(f, param, x, y, n);
 }
 
-/* Of numbers below 2^-14 the addition rounds, of others the integer one. */
+/* Below 2^-14 an addition of floats rounds to the float16, above an addition of integers does. */
 static uint16_t half_of(float x) {
     const uint32_t sign = qk_bits(x) >> 16 & 0x8000u, m = qk_bits(x) & 0x7fffffffu;
     const uint32_t tiny = qk_bits(qk_from_bits(m) + 0.5f) - 0x3f000000u;

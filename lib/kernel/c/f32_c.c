@@ -42,8 +42,8 @@ INLINE void gemm_body(const qk_gemm_f32 *g) {
     assert(qk_gemm_f32_valid(&qk_f32_c, g));
     for (size_t col = 0; col < g->cols; col += BLOCK) {
         /*
-         * Own panels are BLOCK wide, but for the last one, so all before it have that width. A part
-         * has a single panel.
+         * This table's panels are BLOCK wide, except for the last one. A job of `part` has a single
+         * panel, as wide as its table's.
          */
         const float *b = g->panel ? g->b + col : qk_gemm_column(g, col);
         const size_t packed =

@@ -143,7 +143,7 @@ INLINE V widen(V v) {
     return _mm256_cvtepi32_ps(_mm256_castps_si256(v));
 }
 
-/* Whole vectors, so that the compiler makes no loop for a rest. */
+/* Whole vectors, so that the compiler makes no loop for a remainder. */
 #define MAPPED ((size_t)16)
 
 TARGET QS_NOINLINE static void map_whole(qk_curve f, const float *param, const float *x, float *y,
@@ -168,7 +168,7 @@ TARGET_F16 INLINED __m128i half_of(V v) {
     return _mm256_cvtps_ph(_mm256_blendv_ps(QK_K(NAN), v, number), _MM_FROUND_TO_NEAREST_INT);
 }
 
-/* As dwords; what is out of range is INT32_MIN, of which the complement is INT32_MAX. */
+/* As dwords. The conversion makes INT32_MIN of what is out of range; ~INT32_MIN is INT32_MAX. */
 INLINE I dwords_of(V v) {
     const V number = _mm256_and_ps(v, _mm256_cmp_ps(v, v, _CMP_ORD_Q));
     const V over = _mm256_cmp_ps(v, QK_K(0x1p31f), _CMP_GE_OQ);

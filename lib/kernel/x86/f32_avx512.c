@@ -144,7 +144,7 @@ static void gemm_narrow(const qk_gemm_f32 *g, const tile *panel, size_t cols) {
     }
 }
 
-/* Pays where lines are long: the first one tells. */
+/* Whether lines are long enough for gemm_narrow, by the first one. */
 static bool has_lines(const qk_gemm_f32 *g) {
     return g->rows >= QK_NARROW_LEAST && rows_in_line(g, 0) >= QK_NARROW_LEAST;
 }

@@ -102,7 +102,10 @@ PART(part_4, 4)
 PART(part_5, 5)
 PART(part_6, 6)
 
-/* Six rows; the last tiles avoid one or two rows, which would wait for the whole panel. */
+/*
+ * Rows of the next tile: six, or fewer so that no last tile has one or two, which would wait for
+ * the whole panel.
+ */
 static size_t next_rows(size_t rest) {
     static const uint8_t last[] = {0, 1, 2, 2, 4, 5, 6, 5, 4, 5, 6, 6, 6, 5};
     return rest < sizeof(last) ? last[rest] : 6;

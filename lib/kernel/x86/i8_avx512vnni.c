@@ -299,7 +299,7 @@ TARGET QS_NOINLINE static void gemm_panel(const tiles *k, const qk_gemm_u8s8 *g,
         whole_tiles(k, g, s, r, ahead);
 }
 
-/* Does the kernel of g gather while it computes? That takes whole tiles. */
+/* Whether the kernel of g gathers while it computes, which takes whole tiles. */
 TARGET static bool gathers(const qk_gemm_u8s8 *g) {
     return g->m >= 8 && ((g->width == 64 && g->k4 > 4) || g->width == 32);
 }

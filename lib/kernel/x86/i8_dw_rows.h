@@ -91,7 +91,7 @@ typedef struct dw_job {
     int32_t rows;                         /* rows of output at a time */
 } dw_job;
 
-/* Where the rows of a column are read that is outside of the image, all or some ranges of it. */
+/* The rows that are read for a column that is outside of the image in all or some ranges. */
 typedef struct dw_outside {
     const uint8_t *zeros[8], *some[8]; /* rows of zero points; those of `bytes` */
     uint8_t bytes[8][W_STORED];

@@ -177,7 +177,7 @@ static const dw_choice *find_choice(const plan *p, int32_t ranges, bool more) {
 }
 
 /*
- * Does this kernel take one row of output at a time? A kernel of any size does where two rows of
+ * Whether this kernel takes one row of output at a time. A kernel of any size does if two rows of
  * output share no groups of rows, or read more than 8 rows.
  */
 static bool one_by_one(const plan *p, const dw_choice *c) {
