@@ -38,7 +38,7 @@
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "libqsim reads the tensors of models in place: it needs a little-endian CPU"
 #endif
-/* 16: as 0 but for _Float16, which the library does not compute in. */
+/* 16: as 0 except for _Float16, which the library does not compute in. */
 #if defined(FLT_EVAL_METHOD) && FLT_EVAL_METHOD != 0 && FLT_EVAL_METHOD != 16
 #error "float arithmetic would be rounded twice: for 32-bit x86 compile with -msse2 -mfpmath=sse"
 #endif
@@ -48,7 +48,7 @@
 
 #if defined(__GNUC__)
 #define QS_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
-/* Not on an inference hot path; optimise for size. */
+/* Not on the hot path of inference: optimized for size. */
 #define QS_COLD __attribute__((cold))
 /* Never inlined: large, and a call costs little beside its work. */
 #define QS_NOINLINE __attribute__((noinline))
@@ -101,7 +101,7 @@ void qs_error_clear(qsim_error *error);
 #define QS_IN_ADVANCE true
 #endif
 
-/* Aligned to 64 bytes, uninitialised; NULL when there is none or count * size overflows. */
+/* Aligned to 64 bytes, not initialized; NULL: no memory, or count * size overflows. */
 void *qs_alloc(qsim_ctx *ctx, size_t count, size_t size);
 /* The same, zeroed. */
 void *qs_calloc(qsim_ctx *ctx, size_t count, size_t size);

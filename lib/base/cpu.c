@@ -37,7 +37,7 @@ static bool has_bits(uint32_t value, uint32_t bits) {
     return (value & bits) == bits;
 }
 
-/* 8 tiles of 16 rows by 64 bytes and products of their whole size: as large as kernels use them. */
+/* Whether there are 8 tiles of 16 rows by 64 bytes, and products of that size, as kernels need. */
 static bool has_whole_tiles(void) {
     uint32_t a, b, c, d;
     __cpuid_count(0x1d, 1, a, b, c, d);
@@ -47,7 +47,7 @@ static bool has_whole_tiles(void) {
     return (b & 0xffffff) == (64u << 8 | 16);
 }
 
-/* AMX-TILE and AMX-INT8. */
+/* Whether the CPU has AMX-TILE and AMX-INT8, and the system saves tiles. */
 static bool has_tiles(void) {
     uint32_t a, b, c, d;
     __cpuid_count(7, 0, a, b, c, d);

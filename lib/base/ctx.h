@@ -90,7 +90,7 @@ inline bool qs_stopped_at(const qsim_ctx *ctx, size_t i) {
  */
 int qs_copy(const qsim_ctx *ctx, void *to, const void *from, size_t bytes);
 int qs_clear(const qsim_ctx *ctx, void *to, size_t bytes);
-/* The same for a loop that handles `bytes` each time; `done` counts them from one check on. */
+/* qs_stopped_at for a loop that handles `bytes` each time; `done` counts them between checks. */
 bool qs_stopped_after(const qsim_ctx *ctx, size_t *done, size_t bytes);
 /* Returns `code`, which is that of a stop, with `error` set, or QSIM_OK. */
 int qs_stop_fail(const qsim_ctx *ctx, int code, const char *name, qsim_error *error);

@@ -160,7 +160,7 @@ static bool append_key(qs_deferred *d, qs_deferred_node *dn, size_t *at, bool *s
     return true;
 }
 
-/* Updates the key of the node's step; *same: it has not changed. */
+/* Updates the key of the node's step; *same: it has not changed. False: out of memory. */
 static bool update_key(qs_deferred *d, const qs_plan *plan, qs_deferred_node *dn, bool *same) {
     const qs_node *n = &d->session->graph->nodes[dn->node];
     size_t at = 0;

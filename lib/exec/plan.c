@@ -228,7 +228,7 @@ static size_t mark_needed(const qs_graph *g, const qs_plan *plan, const found *f
     return count;
 }
 
-/* Finds the shown outputs that belong to branches that this plan does not take. */
+/* Finds the shown outputs of branches that this plan does not take; false: out of memory. */
 static bool find_untaken(const qsim_session *s, qs_plan *plan, const found *f,
                          qs_arena *temporary) {
     const qs_graph *g = s->graph;

@@ -96,6 +96,7 @@ static const char **name_list(struct views *views, const qs_graph *g, const qs_i
 /*
  * Finds the nodes that a session would run in integers, by live node in order: runs its passes on a
  * clone until that is known. If the model does not compile, the rows of the operators decide.
+ * False: out of memory.
  */
 static bool find_integers(const qsim_model *m, bool *integer) {
     qs_graph *g = NULL;
@@ -174,7 +175,10 @@ static bool read_as_weight(const qs_graph *g, const qs_uses *uses, qs_id value) 
     return false;
 }
 
-/* Counts elements and bytes of the constants that nodes read as operands, each once. */
+/*
+ * Counts elements and bytes of the constants that nodes read as operands, each once; those of
+ * int64, bool and strings do not count. False: out of memory.
+ */
 static bool count_parameters(struct views *views, const qs_graph *g) {
     qs_uses uses;
     if (qs_graph_uses(g, &uses))

@@ -41,7 +41,7 @@ void qs_graph_free(qs_graph *g) {
     qs_free(ctx, g);
 }
 
-/* Copies an array of the graph; an empty one stays NULL. */
+/* Copies an array of the graph; an empty one stays NULL. False: out of memory. */
 static bool copy_array(qsim_ctx *ctx, void **to, size_t *capacity, const void *from, size_t count,
                        size_t element) {
     if (count == 0)

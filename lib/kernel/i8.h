@@ -188,7 +188,7 @@ extern const qk_i8 qk_i8_neon, qk_i8_neondot, qk_i8_neoni8mm;
 
 /* ---- contracts: what kernels assert in debug and sanitizer builds ---- */
 
-/* Outputs are bytes, floats or int32; the latter two are aligned to 4 bytes. */
+/* Valid outputs are bytes, floats or int32; the latter two are aligned to 4 bytes. */
 static inline bool qk_out_i8_valid(const qk_out_i8 *o, const void *out, ptrdiff_t stride) {
     const bool bytes =
         o->mult && o->lo >= 0 && o->lo <= o->hi && o->hi <= 255 && o->zp >= 0 && o->zp <= 255;

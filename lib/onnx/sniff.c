@@ -84,12 +84,12 @@ static bool is_text(qs_span file) {
     return lines || n == most;
 }
 
-/* A safetensors file has the size of a JSON text, and then that. */
+/* Whether a file is in safetensors format: the size of a JSON text, and then the text. */
 static bool is_safetensors(qs_span f) {
     return f.size > 10 && f.data[8] == '{' && f.data[9] == '"' && f.data[7] == 0 && f.data[6] == 0;
 }
 
-/* A bitmap has four reserved bytes that are 0. */
+/* Whether a file is a bitmap, which has four reserved bytes that are 0. */
 static bool is_bmp(qs_span f) {
     return f.size > 26 && memcmp(f.data, "BM", 2) == 0 && memcmp(f.data + 6, "\0\0\0\0", 4) == 0;
 }

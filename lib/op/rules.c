@@ -30,7 +30,7 @@ int qs_infer_word(const qs_infer *x, const char *attr, const char *words, int32_
         return QSIM_OK;
     const qs_attr *a = qs_node_attr(x->node, attr);
     const qs_span word = a->type == QS_ATTR_STRING ? a->u.s : (qs_span){0};
-    const size_t shown = strlen(words) - 1; /* without the last bar, behind which is nothing */
+    const size_t shown = strlen(words) - 1; /* without the bar before the last, empty word */
     return qs_infer_fail(x, QSIM_E_VALUE, "attribute %s is '%.*s', none of %.*s", attr,
                          word.size < 64 ? (int)word.size : 64, (const char *)word.data,
                          (int)shown + (words[shown] != '|'), words);

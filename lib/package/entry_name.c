@@ -15,7 +15,7 @@ static bool equal_part(const char *part, size_t n, const char *word) {
     return word[n] == 0;
 }
 
-/* CON, NUL, COM1, … are devices on Windows, with any extension. */
+/* Whether a name is a device on Windows: CON, NUL, COM1, …, with any extension. */
 static bool is_device(const char *part, size_t n) {
     static const char *const names[] = {"con", "prn", "aux", "nul", "conin$", "conout$"};
     size_t stem = 0;

@@ -91,7 +91,7 @@ int qs_pass_dynamic(qs_pass *p);
 int qs_pass_products(qs_pass *p);
 /* Folds BatchNormalization into the convolution before it (pass_batchnorm.c). */
 int qs_pass_batchnorm(qs_pass *p);
-/* The same where weights are int8 behind DequantizeLinear: its scales change (pass_batchnorm.c). */
+/* The same for int8 weights with a DequantizeLinear, whose scales change (pass_batchnorm.c). */
 int qs_pass_rescale(qs_pass *p);
 /* A constant added to a Conv, ConvTranspose or MatMul becomes its bias (pass_bias.c). */
 int qs_pass_bias(qs_pass *p);

@@ -49,7 +49,7 @@ bool qs_lines_float(qs_lines *r, float *value);
 
 /* Reads a name in quotation marks to the arena; it is not empty and has no NUL. */
 int qs_lines_name(qs_lines *r, qs_arena *arena, char **name, size_t *length);
-/* Reads 64 hexadecimal digits and the end of the line; an error if `hex` is set already. */
+/* Reads 64 hexadecimal digits and the end of the line; an error if `hash` is set already. */
 int qs_lines_hash(qs_lines *r, char hash[65]);
 
 #endif

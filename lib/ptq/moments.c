@@ -58,7 +58,7 @@ static const qs_moment *known(const qs_moments *m, qs_id value) {
     return value != QS_NONE && m->values[value].mean ? &m->values[value] : NULL;
 }
 
-/* Allocates the moments of a value. */
+/* Allocates the moments of a value; false: out of memory. */
 static bool make(qs_moments *m, qs_id value, size_t channels, float **mean, float **deviation) {
     *mean = qs_arena_alloc(&m->arena, channels + 1, sizeof(**mean));
     *deviation = qs_arena_alloc(&m->arena, channels + 1, sizeof(**deviation));

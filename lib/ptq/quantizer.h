@@ -261,8 +261,8 @@ typedef struct qs_bias_source {
 /* Finds that tensor; false: the layer's bias cannot be corrected. */
 bool qs_bias_input(const qs_quantizer *q, const qs_layer *l, qs_bias_source *out);
 /*
- * The same for inputs whose means in the quantized network differ by `drift`: sum W E[x] - Q(W)
- * (E[x] + drift) of each output channel. Called after ranges are chosen; it changes the graph,
+ * Fills the shift of each output channel for inputs whose means in the quantized network differ by
+ * `drift`: sum W E[x] - Q(W) (E[x] + drift). Called after ranges are chosen; it changes the graph,
  * which cannot be used afterwards.
  */
 int qs_bias_measured(qs_quantizer *q, qs_layer *l, const double *mean, const double *drift,

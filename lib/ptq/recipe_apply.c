@@ -168,7 +168,7 @@ void qs_recipe_force(qs_quantizer *q) {
     }
 }
 
-/* ONNX Runtime's ConvInteger takes one zero point for all weights. */
+/* Whether a node becomes a ConvInteger, which ONNX Runtime runs with one zero point of weights. */
 static bool takes_one_zero_point(const qs_quantizer *q, qs_id node) {
     return q->options.mode == QSIM_MODE_DYNAMIC && q->choices[node].layer >= 0 &&
            (qs_node_traits(q->g, &q->g->nodes[node]) & QS_CONVOLVES);

@@ -131,7 +131,7 @@ static void widen(qsim_observer *o, int32_t exponent) {
     }
 }
 
-/* Allocates the bins, for the first value other than zero. */
+/* Allocates the bins, for the first value other than zero; false: out of memory. */
 static bool make_bins(qsim_observer *o) {
     o->bins = qs_calloc(o->ctx, QS_TABLE, sizeof(*o->bins));
     if (o->bins && o->form == QS_NARROW)

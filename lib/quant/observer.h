@@ -105,7 +105,8 @@ int qs_observer_reserve(qsim_observer *into, const qsim_observer *from);
 #define QS_ZEROS   8
 #define QS_TABLE   (2 * QS_SIDE + QS_ZEROS)
 /*
- * Number of values whose bins are found at a time: values, bins and tables fit into the L1 cache.
+ * Number of values whose bins are found at a time: values, bins and tables fit into the first-level
+ * cache.
  */
 #define QS_PART 2048
 #define QS_ROOM 32 /* bins that kernels may write beyond those that they find */
@@ -123,7 +124,7 @@ typedef struct qs_waiting {
 /* `at` is first: each vector of bins is one cache line, as long as kernels leave out none. */
 typedef struct qs_tally {
     uint16_t at[2][QS_PART + QS_ROOM];    /* the waiting bins, and those that are being found */
-    uint16_t count[QS_TALLIES][QS_TABLE]; /* narrow: tables stay in the L1 cache */
+    uint16_t count[QS_TALLIES][QS_TABLE]; /* narrow: tables stay in the first-level cache */
     qs_waiting waiting;
     uint64_t zeros; /* and others of bin 0 that kernels left out */
     uint32_t turn;  /* index in `at` of the waiting bins */

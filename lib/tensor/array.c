@@ -22,7 +22,7 @@ static void copy_swapped(uint8_t *out, const uint8_t *in, size_t count, size_t s
             out[i * size + b] = in[i * size + size - 1 - b];
 }
 
-/* Walks `rows` positions of the first axis in row-major order through a Fortran-order array. */
+/* Copies `count` elements of a Fortran-order array in row-major order, from index `first` on. */
 static void copy_fortran(const qsim_array *a, const uint8_t *in, int64_t first, size_t count,
                          uint8_t *out) {
     size_t size = qs_element_size(a->dtype), strides[QSIM_MAX_RANK] = {0};

@@ -34,7 +34,7 @@ static bool take(cursor *c, char wanted) {
     return true;
 }
 
-/* A quoted string without escapes. */
+/* Takes a quoted string without escapes; false: there is none. */
 static bool take_string(cursor *c, const char **text, size_t *length) {
     skip_space(c);
     if (c->p == c->end || (*c->p != '\'' && *c->p != '"'))

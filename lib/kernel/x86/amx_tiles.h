@@ -2,7 +2,8 @@
 /*
  * The tile instructions of AMX, which test/kernel emulates in C. In assembly, as gcc 12's
  * intrinsics name as inputs only 8 of a configuration's 64 bytes and none that tileloadd reads: the
- * compiler could drop stores before them or move them behind. Tiles are named by literal numbers.
+ * compiler could drop stores before them or move them after them. Tiles are named by literal
+ * numbers.
  */
 #ifndef QK_AMX_TILES_H
 #define QK_AMX_TILES_H

@@ -149,7 +149,7 @@ INLINE void finish(const sink *s, int32_t r, __m256i a0, __m256i b0, __m256i a1,
 /* Converts and stores results of any kind, from memory: one function for all tiles. */
 void qk_finish_any_ymm(const sink *s, const __m256i (*sums)[2]);
 
-/* The usual case: u8 without a clamp, and 16 or 8 columns. */
+/* Whether this is the usual case: u8 without a clamp, and 16 or 8 columns. */
 INLINE bool is_plain(const sink *s) {
     return s->mult && !s->e.clamp && (s->cols & 7) == 0;
 }

@@ -95,7 +95,7 @@ INLINE sink sink_of(const qk_gemm_u8s8 *g) {
                   .next = (const char *)g->b}; /* no lines of it */
 }
 
-/* The usual case: u8 without a clamp. plain_sink's copy has constants instead of branches. */
+/* Whether this is the usual case, u8 without a clamp, for which plain_sink sets constants. */
 INLINE bool is_plain(const sink *s) {
     return s->mult && !s->e.clamp;
 }

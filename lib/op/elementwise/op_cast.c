@@ -397,7 +397,7 @@ typedef struct cast_job {
     char *y;
 } cast_job;
 
-/* n elements, a multiple of UNIT but for packed ones and narrow floats. */
+/* Casts n elements, a multiple of UNIT except for packed ones and narrow floats. */
 static void cast_some(const cast_job *job, const void *x, void *y, size_t n) {
     const cast_params *p = job->p;
     _Alignas(32) wide w;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Circular and hyperbolic functions and inverses; floats are computed in double and rounded once,
- * but for Sin and Cos.
+ * except for Sin and Cos.
  */
 #include "kernel/elementary64.h"
 #include "op/elementwise/curve.h"

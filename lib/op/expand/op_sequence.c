@@ -175,7 +175,7 @@ static qs_id changed_tensor(qs_expand *e, const qs_item *t, bool inserts) {
     return qs_expand_concat(e, in, count, axis);
 }
 
-/* Gives a tensor the shape of another one but for the size of an axis, which is unknown. */
+/* Gives a tensor the shape of another one, except for the size of an axis, which is unknown. */
 static void set_shape(qs_expand *e, qs_id y, qs_id like, int32_t axis) {
     const qs_value v = e->graph->values[like];
     qs_dim dims[QSIM_MAX_RANK];

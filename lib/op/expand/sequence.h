@@ -25,7 +25,7 @@ typedef struct qs_list {
     bool fed;      /* it begins with what a subgraph is fed */
     qs_value made; /* `like` of an open list that is changed; its sizes */
     qs_dim dims[QSIM_MAX_RANK];
-    qs_item at[QS_LIST_MOST + 1]; /* one more: those inserted into an open list come behind it */
+    qs_item at[QS_LIST_MOST + 1]; /* one more: those inserted into an open list come after it */
 } qs_list;
 
 extern const qs_op qs_op_sequence_construct, qs_op_sequence_insert, qs_op_sequence_erase,

@@ -198,7 +198,7 @@ QS_COLD static int prove_rules(packing *k) {
 
 #define WAYS 8 /* packings of one constant that are compared: only hostile models have more */
 
-/* Nodes with the same weights, even with other scales, share the packed weights. */
+/* Takes the packed weights of an earlier node with the same weights, even with other scales. */
 QS_COLD static bool packed_before(const qs_pack *p, qs_id weights, qs_i8_packed *out) {
     const qs_i8_packed *first = p->kept ? p->kept[weights] : NULL, *other = first;
     for (int i = 0; other && i < WAYS; i++, other = other->before)

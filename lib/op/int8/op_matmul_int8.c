@@ -135,7 +135,7 @@ static int make_batches(qs_lower *l, qs_infer *x, const qs_factor *a, const qs_f
     return QSIM_OK;
 }
 
-/* If b is one matrix, all of a's rows form one product, unless parameters differ by batch. */
+/* Whether all rows of a form one product: b is one matrix, and a has one scale and zero point. */
 static bool one_product(const qs_lower *l, const qs_i8_roles *r, const qs_i8_shape *s) {
     const int32_t rows[] = {r->x_scale, r->x_zp};
     for (size_t i = 0; i < QS_COUNT(rows); i++) {

@@ -47,7 +47,7 @@ typedef struct qs_conv_plan {
     qs_tap_span *inside;         /* QS_CONV_STRIPS: kernel rows inside the image, per output row */
     size_t height;               /* rows from the first to the last tap of a window */
     size_t slices, slice_floats; /* slice_floats: scratch memory of a slice */
-    size_t bordered_floats;      /* of that the padded image; behind it a band's results */
+    size_t bordered_floats;      /* of that, the padded image; a band's results follow */
     bool by_columns;             /* a slice is a block of columns, of all bands */
     size_t wave;           /* items computed before any later one, if input and output overlap */
     size_t stride, column; /* floats between pixels of y; its first channel that is written */

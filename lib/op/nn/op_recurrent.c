@@ -110,7 +110,7 @@ static const place places[] = {
     {6, 1, BATCH, ANY | SWAPS},
     {6, 2, HIDDEN, ANY},
 };
-#define DERIVED 5 /* the first place behind those of HIDDEN */
+#define DERIVED 5 /* the first place after those that tell HIDDEN */
 
 static int read_sizes(const qs_infer *x, qs_recurrent *r) {
     int64_t sizes[SIZES] = {-1, -1, r->directions, -1, r->hidden};

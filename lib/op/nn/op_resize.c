@@ -173,7 +173,7 @@ static int read_region(const qs_infer *x, resize_spec *s) {
     return QSIM_OK;
 }
 
-/* Before opset 7 Upsample has scales of the two axes of an image. */
+/* Reads the scales of Upsample before opset 7: of the two axes of an image. */
 QS_COLD static bool image_scales(const qs_node *n, float scales[4]) {
     scales[0] = scales[1] = 1.0f;
     scales[2] = qs_node_float(n, "height_scale", 0.0f);

@@ -95,7 +95,7 @@ static uint64_t key_of(const char *x, int32_t dtype) {
     }
 }
 
-/* Of equal elements the one with the lower index comes first. */
+/* Whether a is worse than b; of equal elements the one with the higher index is. */
 static bool is_worse(const ranked *a, const ranked *b) {
     return a->key != b->key ? a->key < b->key : a->index > b->index;
 }

@@ -11,7 +11,7 @@
 
 #include "kernel/u8.h"
 
-/* Lists by position behind the weights of a direction; COLUMNS: scratch memory of packing. */
+/* Lists by position after the weights of a direction; COLUMNS: scratch memory of packing. */
 enum { SUMS, ZERO_POINTS, SCALES, COLUMNS, LISTS };
 
 QS_COLD bool qs_states8_make(const qsim_ctx *ctx, const qs_recurrent *r, qs_states8 *f) {

@@ -67,7 +67,7 @@ static qs_id read_node(const qs_graph *g, const qs_node *n, bool quantized, fold
 
 /* ---- the convolution ---- */
 
-/* Weights of int8 with one scale, or one a channel, and no zero point but 0. */
+/* Reads int8 weights with one scale, or one per channel, and zero point 0; false: others. */
 static bool read_quantized(const qs_graph *g, const qs_node *conv, folding *f) {
     const qs_id back = qs_pass_producer(g, conv->inputs[1], "DequantizeLinear");
     const qs_node *n = back == QS_NONE ? NULL : &g->nodes[back];

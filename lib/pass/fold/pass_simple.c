@@ -86,8 +86,8 @@ int qs_pass_sums(qs_pass *p) {
 /* ---- folding ---- */
 
 /*
- * Convolutions and pools are not folded, since their layout is chosen later; nor are integer
- * operators on s8 activations, since their kernels take u8.
+ * Whether a node may be folded: not convolutions and pools, since their layout is chosen later, and
+ * not integer operators on s8 activations, since their kernels take u8.
  */
 static bool is_foldable(const qs_graph *g, const qs_node *n, int flags) {
     if (!n->op || !n->op->lower || (n->op->traits & QS_NEEDS_LAST))

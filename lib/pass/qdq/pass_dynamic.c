@@ -88,14 +88,14 @@ static bool is_single(const dynamic *d, qs_id v, int32_t rank) {
     return single;
 }
 
-/* y = Mul(sums, Mul(x_scale, w_scale)) */
+/* Matches y = Mul(sums, Mul(x_scale, w_scale)). */
 static bool match_tensor(const dynamic *d, qs_id mul, qs_id sums, product *m, int32_t rank) {
     m->last = mul;
     return read_scales(d, other_input(&d->g->nodes[mul], sums), m, rank) &&
            is_single(d, m->x_scale, rank);
 }
 
-/* y = Mul(Mul(sums, w_scale), s), where QuantizeRows makes s and the product's input. */
+/* Matches y = Mul(Mul(sums, w_scale), s), where QuantizeRows makes s and the product's input. */
 static bool match_by_row(const dynamic *d, qs_id mul, qs_id sums, product *m, int32_t rank) {
     const qs_graph *g = d->g;
     m->w_scale = other_input(&g->nodes[mul], sums);

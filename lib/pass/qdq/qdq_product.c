@@ -274,7 +274,7 @@ static bool read_matmul(qs_qdq *d, const qs_node *n, product *m) {
     return true;
 }
 
-/* Add of a MatMul and a vector, the bias, in either order. */
+/* Matches the Add of a MatMul and a vector, the bias, in either order. */
 static bool read_matmul_add(qs_qdq *d, const qs_node *n, qs_id *matmul, product *m) {
     for (int k = 0; k < 2; k++) {
         *matmul = qs_pass_producer(d->g, n->inputs[k], "MatMul");
