@@ -239,7 +239,10 @@ static bool is_read(const qs_seen *s) {
     return s->part_count == 0;
 }
 
-/* The tensor that a node makes by moving elements, if only its values are observed; or -1. */
+/*
+ * The index in the calibration of the tensor that a node makes by moving elements, if only its
+ * values are observed; or QS_NONE.
+ */
 static qs_id moved_tensor(const qsim_calibration *c, const qs_graph *g, const qs_node *n) {
     if (!(n->op->traits & QS_KEEPS_ONCE) || !is_observable(g, n->outputs[0]))
         return QS_NONE;

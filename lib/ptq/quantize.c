@@ -293,7 +293,7 @@ static int describe(qs_quantizer *q) {
     return code ? QSIM_E_NOMEM : QSIM_OK;
 }
 
-/* Whether a node's weights are floats in the file, so that they can still be stored in 8 bits. */
+/* Whether a node of the graph has float weights, which can still be stored in 8 bits. */
 static int has_float_weights(void *user, qs_graph *g) {
     (void)user;
     for (size_t i = 0; i < g->order_count; i++) {

@@ -73,7 +73,10 @@ static int keep_place(scaling *g, qs_site *site) {
     return QSIM_OK;
 }
 
-/* Whether all quantized tensors of a site have a range, or can get one, after multiplication. */
+/*
+ * Whether the calibration has extremes of channels for all quantized tensors of a site, from which
+ * their ranges after multiplication follow.
+ */
 static bool is_usable(const scaling *g, const qs_site *site) {
     for (size_t i = 0; i < site->tensor_count; i++) {
         int32_t index;

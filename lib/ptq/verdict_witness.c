@@ -38,7 +38,7 @@ static bool is_biased(const qs_graph *g, const qs_node *n) {
     return bias && bias->dtype == QSIM_FLOAT && y->dtype == QSIM_FLOAT && y->name[0];
 }
 
-/* The first convolutions, if the first of all has a bias. */
+/* The first convolutions with biases; none if the first convolution has no bias. */
 static size_t find_biased(const qs_graph *g, const qs_node *found[QS_WITNESSES]) {
     size_t count = 0;
     for (size_t k = 0; k < g->order_count && count < QS_WITNESSES; k++) {

@@ -49,7 +49,7 @@ static double bias_steps(const quantizing *m, size_t channel, float s) {
     return m->bias ? rint((double)m->bias[channel] / (double)(m->x_scale * s)) : 0;
 }
 
-/* The least scale not below `s` with which the channel cannot overflow. */
+/* Raises the scale `s` until the channel cannot overflow, or to infinity. */
 static float raise_scale(const quantizing *m, size_t channel, float s, int32_t zp) {
     while (isfinite(s)) {
         if (m->x_scale * s < FLT_MIN) { /* the bias's scale must be a normal number */

@@ -105,8 +105,8 @@ static int32_t block_dims(const qs_const *c, const qs_codes *codes, int32_t axis
 }
 
 /*
- * Transposes scales and zero points of blocks to [blocks, channels], if the input's axis comes
- * first.
+ * Transposes scales and zero points of blocks to [blocks, channels], for weights whose input axis
+ * comes first; false: out of memory.
  */
 static bool turn_blocks(qs_quantizer *q, qs_codes *codes) {
     const size_t channels = codes->count / codes->blocks;

@@ -9,7 +9,7 @@
 
 /*
  * K x N weights, (N, K) in memory if `transposed`, with a scale and a zero point for each block of
- * a column, for each column, or for all. Index of that of a block: column * column_step + block *
+ * a column, for each column, or for all. Both of a block are at column * column_step + block *
  * block_step.
  */
 typedef struct weights {

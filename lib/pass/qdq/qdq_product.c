@@ -15,7 +15,10 @@ typedef struct weights {
     bool transposed;         /* a Transpose is between DequantizeLinear and product */
 } weights;
 
-/* The DequantizeLinear that makes `value`, or its Transpose if it is a matrix; or QS_NONE. */
+/*
+ * The DequantizeLinear that makes `value`, directly or through a Transpose of a matrix; or
+ * QS_NONE.
+ */
 static qs_id find_dequantize(const qs_graph *g, qs_id value, bool *transposed) {
     qs_id id = qs_pass_producer(g, value, "Transpose");
     *transposed = false;
