@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Signal-to-noise ratio of each layer of a quantized model, beside the float one.
+"""Signal-to-quantization-noise ratio (SQNR) of each layer of a quantized model, beside the float one.
 Usage: layers_sqnr.py MODEL DATA_FOLDER"""
 
 import sys

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Quantizes a model without data: activations find their scales while it runs.
+"""Quantizes a model without data: scales of activations are found while it runs.
 Usage: quantize_dynamic.py MODEL OUTPUT"""
 
 import sys

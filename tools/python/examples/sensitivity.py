@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What each operator costs in 8 bits, the most expensive first: what the loss, the KL divergence from
-the float model's answers, falls by if it stays in float, and what it is with that one in integers alone.
+"""What each operator costs in 8 bits, the most expensive first. "gains": by how much the loss, the KL
+divergence from the float model's outputs, falls if this operator stays in float; "alone": the loss with
+this operator alone in integers.
 Usage: sensitivity.py MODEL DATA_FOLDER"""
 
 import sys

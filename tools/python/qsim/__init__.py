@@ -8,11 +8,17 @@ Needs numpy and the shared library (libqsim.so.0), nothing else.
     int8.save("int8.onnx")
     logits, = qsim.Session("int8.onnx", threads=2).run(batch)
 
-The library is searched in $QSIM_LIBRARY, beside this file, then on the system's paths. Inputs and
-outputs are numpy arrays; contiguous inputs are not copied. Failures raise qsim.Error with the
-library's own message. Thread rules are those of include/qsim: models and sessions may be shared
-freely, observers, calibrations and builders are used by one thread at a time. Objects that own
-memory of the library have close() and work with `with`.
+Models:     Model (load, inspect, save), Builder (make one by calls), check, Package, operators
+Running:    Session, Context (threads and limits of several sessions), isas, machine
+Quantizing: quantize, Calibration, Observer, Recipe, search, sensitivity, judge
+Comparing:  compare, Metrics, Divergence, mcnemar
+Arrays:     choose, measure, limits, quantize, dequantize, conv2d, linear, requantize, read_array
+
+The library is looked for in $QSIM_LIBRARY, beside this file, then on the system's paths. Inputs and
+outputs are numpy arrays; contiguous inputs are not copied. Failures of the library raise qsim.Error
+with its own message; arguments of a wrong type raise TypeError, unknown words ValueError. Models,
+sessions and contexts may be shared between threads; every other object is used by one thread at a
+time. Objects that own memory of the library have close() and work with `with`.
 """
 
 from __future__ import annotations

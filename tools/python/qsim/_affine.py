@@ -20,7 +20,7 @@ def _range_flags(symmetric: bool, reduced: bool = False, narrow: bool = False) -
 
 def limits(dtype: Any, symmetric: bool = False, reduced: bool = False,
            narrow: bool = False) -> Tuple[int, int]:
-    """(lowest, highest) value of a quantized type; keywords as in choose()."""
+    """(lowest, highest) value that quantizing to `dtype` gives; keywords as in choose()."""
     low, high = C.c_int32(), C.c_int32()
     _check(_lib.qsim_dtype_limits(_dtype(dtype), _range_flags(symmetric, reduced, narrow),
                                   C.byref(low), C.byref(high)), where=f"limits of {dtype}")
@@ -32,10 +32,11 @@ def choose(low: float, high: float, dtype: Any = "uint8", symmetric: bool = Fals
     """(scale, zero_point) for values between `low` and `high`; zero is always represented exactly.
 
     scale = (high - low) / (qmax - qmin), zero_point = round_half_even(qmin - low / scale), where
-    the range is first widened to contain 0.
+    the range is first widened to contain 0, and (qmin, qmax) is that of limits().
 
-    symmetric: the zero point is the middle of the range; reduced: 7 bits; narrow: signed types
-    without their lowest value."""
+    `dtype`: "int8", "uint8", "int16", "uint16", "int32" or one of 2 or 4 bits. `symmetric`: the
+    range is widened to [-m, m], the zero point is the middle of the type's range; `reduced`: 7
+    bits; `narrow`: signed types without their lowest value."""
     scale, zero_point = C.c_float(), C.c_int32()
     _check(_lib.qsim_qparams_choose(low, high, _dtype(dtype),
                                     _range_flags(symmetric, reduced, narrow), C.byref(scale),
@@ -56,8 +57,9 @@ def _scale_shape(shape: Tuple[int, ...], axis: Optional[int], block: int,
 def measure(x: Any, dtype: Any = "int8", axis: Optional[int] = None, block: int = 0,
             symmetric: bool = False, reduced: bool = False,
             narrow: bool = False) -> Tuple[Array, Array]:
-    """(scale, zero_point) arrays from the range of `x`: per tensor, per channel of `axis`, or per
-    block of `block` values along `axis`."""
+    """(scale, zero_point) from the least and the greatest value of `x`, as choose() does: float32
+    and int32 arrays of shape () for the whole tensor, [channels] for each channel of `axis`, or x's
+    shape with ceil(size / block) along `axis` for each block of `block` values along it."""
     x = _array(x, np.float32)
     count = C.c_size_t(1)
     if axis is not None:
@@ -97,7 +99,9 @@ def _quantize_array(x: Any, scale: Any, zero_point: Any, dtype: Any, axis: Optio
 def dequantize(q: Any, scale: Any, zero_point: Any = 0, dtype: Any = None,
                axis: Optional[int] = None, block: int = 0,
                shape: Optional[Tuple[int, ...]] = None) -> Array:
-    """(q - zero_point) * scale as float32. Packed types need `dtype` and `shape`."""
+    """(q - zero_point) * scale as float32, of q's shape. `scale` and `zero_point`, `axis` and
+    `block` are those of quantize(). Types of 2 and 4 bits, which are packed in bytes, need `dtype`
+    and `shape`, that of the result."""
     q = _array(q)
     number = _dtype(q.dtype if dtype is None else dtype)
     if shape is None and _NAMES[number] in _BITS:

@@ -16,7 +16,8 @@ from ._model import Model
 
 
 class Builder(_Handle):
-    """A model made by calls, which may be chained; finish() raises their first error.
+    """A model made by calls, which may be chained; finish() raises their first error. `name` is the
+    graph's, `opset` the version of ai.onnx.
 
         b = qsim.Builder("linear").input("x", "float[N,64]").output("y")
         b.constant("W", W).constant("b", bias)
@@ -41,7 +42,8 @@ class Builder(_Handle):
         return self
 
     def input(self, name: str, type: str) -> "Builder":
-        """An input such as ("x", "float[N,64]")."""
+        """An input such as ("x", "float[N,64]"): ONNX's name of the type, and the sizes; a name in
+        their place is a free axis."""
         _lib.qsim_builder_input_as(self._pointer, name.encode(), type.encode())
         return self
 
@@ -58,8 +60,8 @@ class Builder(_Handle):
 
     def node(self, op_type: str, inputs: str, outputs: str, name: str = "", domain: str = "",
              **attributes: Any) -> "Builder":
-        """A node; inputs and outputs are comma-separated names. Attributes are ints, floats,
-        strings, arrays (a tensor), or lists of ints or of floats."""
+        """A node; `inputs` and `outputs` are comma-separated names of tensors. Keywords are its
+        attributes: ints, floats, strings, arrays (a tensor), or lists of ints or of floats."""
         _lib.qsim_builder_node(self._pointer, domain.encode(), op_type.encode(), name.encode(),
                                inputs.encode(), outputs.encode())
         for key, value in attributes.items():

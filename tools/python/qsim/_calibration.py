@@ -25,19 +25,19 @@ _NOT_FOUND = -12
 
 
 class Calibration(_Handle):
-    """Histograms of a model's activations, filled batch by batch in constant memory. The model may
-    be given by its path.
+    """Ranges, histograms and means of a float model's activations, filled batch by batch in constant
+    memory. The model may be given by its path.
 
-    `tensors`: globs over names of tensors to observe (default: the tensors that get a scale);
-    `bins`: bins of a histogram on either side of zero, a power of two from 128 to 2048 (default);
-    `batch_axis`: the axis of the first input that counts samples; `quantize`: a dict of
-    quantize()'s options, whose tensors are observed; `progress`: called while a batch is fed, as in
-    quantize().
+    `tensors`: a glob over names of tensors to observe, or a list of them (default: the tensors that
+    get a scale); `bins`: bins of a histogram on either side of zero, a power of two from 128 to
+    2048 (0: 2048); `batch_axis`: the axis of the first input along which its samples lie;
+    `quantize`: a dict of quantize()'s options, with which the calibration will be used: some need
+    further tensors or statistics; `progress`: called while a batch is fed, as in quantize().
     """
 
     _free = "qsim_calibration_free"
 
-    def __init__(self, model: Union[Model, str, "os.PathLike[str]"], 
+    def __init__(self, model: Union[Model, str, "os.PathLike[str]"],
                  tensors: Union[str, Iterable[str]] = (), bins: int = 0, batch_axis: int = 0,
                  quantize: Optional[Mapping[str, Any]] = None,
                  progress: Optional[Progress] = None) -> None:
@@ -78,7 +78,8 @@ class Calibration(_Handle):
         return cls._loaded("qsim_calibration_load_memory", data, len(data), None)
 
     def feed(self, *inputs: Any, **named: Any) -> "Calibration":
-        """Runs one batch, given as run() takes it, and records its activations. Returns self."""
+        """Runs one batch, given as Session.run() takes it, and records its activations. Returns
+        self."""
         arrays = _given(self._inputs, inputs, named)
         with self._watch:
             _call("qsim_calibration_feed", self._pointer, _views(arrays), len(arrays))
@@ -86,7 +87,7 @@ class Calibration(_Handle):
 
     def feed_all(self, data: Iterable[Any]) -> "Calibration":
         """Feeds every batch of an iterable: arrays, tuples of arrays, or dicts by input name; or
-        one batch, a dict or an array of the input's rank."""
+        one batch, a dict or an array of the first input's rank. Returns self."""
         _feed_all(self.feed, data, self._inputs)
         return self
 
@@ -96,7 +97,8 @@ class Calibration(_Handle):
         return self
 
     def save(self, path: Union[str, "os.PathLike[str]"], replace: bool = True) -> None:
-        """Writes the calibration as text, atomically."""
+        """Writes the calibration as text, atomically. Without `replace` an existing file is an
+        error."""
         _call("qsim_calibration_save", self._pointer, os.fsencode(path), 1 if replace else 0)
 
     def dumps(self) -> str:
@@ -125,18 +127,23 @@ class Calibration(_Handle):
 
     def observer(self, tensor: str) -> Observer:
         """The observer of a tensor, with its histogram; it must not be fed."""
-        index = self.tensors.index(tensor)
-        pointer = C.c_void_p(_lib.qsim_calibration_observer(self._pointer, index))
+        pointer = C.c_void_p(_lib.qsim_calibration_observer(self._pointer, self._index(tensor)))
         return _LentObserver(pointer, self)
 
-    def outlier(self, tensor: str) -> Optional[Dict[str, Any]]:
-        """The single sample that widens a tensor's range most: {sample, value, others, ratio}.
+    def _index(self, tensor: str) -> int:
+        names = self.tensors
+        if tensor not in names:
+            raise ValueError(f"no tensor {tensor!r} was observed; calibration.tensors lists those that were")
+        return names.index(tensor)
 
-        Samples are counted from 0 in the order of feeding. None for fewer than two samples, or from
-        a file.
+    def outlier(self, tensor: str) -> Optional[Dict[str, Any]]:
+        """The single sample that widens a tensor's range most, as a dict: sample (its number, from
+        0 in the order of feeding), value (its extreme), others (the nearest extreme of all others)
+        and ratio (of the range with it to the range without it). None for fewer than two samples,
+        or if the calibration is from a file.
         """
         o = _Outlier()
-        code = _lib.qsim_calibration_outlier(self._pointer, self.tensors.index(tensor), C.byref(o))
+        code = _lib.qsim_calibration_outlier(self._pointer, self._index(tensor), C.byref(o))
         if code == _NOT_FOUND:
             return None
         _check(code, where=f"outlier of {tensor!r}")

@@ -16,7 +16,7 @@ from ._words import _ANSWERS
 
 class Metrics:
     """Differences between results and a reference, over any number of batches: add(), then
-    summary()."""
+    summary(). `rtol` and `atol` are the tolerances of "allclose": |a - b| <= atol + rtol |a|."""
 
     def __init__(self, rtol: float = 1e-3, atol: float = 1e-5) -> None:
         self.rtol, self.atol = rtol, atol
@@ -32,21 +32,21 @@ class Metrics:
 
     @property
     def sqnr_db(self) -> float:
-        """10 log10(signal / noise), in dB."""
+        """The signal-to-quantization-noise ratio, 10 log10(sum a^2 / sum (a - b)^2), in dB."""
         return float(_lib.qsim_metrics_sqnr(C.byref(self._sums)))
 
     @property
     def cosine(self) -> float:
-        """Cosine of the angle between both."""
+        """Cosine of the angle between both, taken as vectors."""
         return float(_lib.qsim_metrics_cosine(C.byref(self._sums)))
 
     @property
     def agreement(self) -> float:
-        """Share of rows of the last axis with the same arg-max."""
+        """Share, from 0 to 1, of rows of the last axis with the same arg-max."""
         return float(self._sums.agree / self._sums.rows) if self._sums.rows else 1.0
 
     def summary(self) -> Dict[str, Any]:
-        """The dict of compare(), where worst is (index over all elements, both values)."""
+        """The dict of compare(), but with the index in `worst` counted over all elements added."""
         m = self._sums
         return {
             "max_abs": m.max_abs, "max_rel": m.max_rel, "sqnr_db": self.sqnr_db,
@@ -60,10 +60,12 @@ class Metrics:
 
 
 def compare(reference: Any, other: Any, rtol: float = 1e-3, atol: float = 1e-5) -> Dict[str, Any]:
-    """The difference of `other` from `reference`: a dict of max_abs, max_rel, sqnr_db, cosine,
-    allclose, agreement (share of rows of the last axis with the same arg-max), worst (index of the
-    greatest difference and both values there), nan_both (counted as equal) and nan_one (never
-    close)."""
+    """The difference of `other` from `reference`, arrays of one shape, floats or integers.
+
+    Returns a dict: max_abs and max_rel (the greatest |a - b| and |a - b| / |a|), sqnr_db, cosine,
+    allclose, agreement (share, from 0 to 1, of rows of the last axis with the same arg-max), worst
+    (index of the greatest difference, a tuple, and both values there), nan_both (number of elements
+    that are NaN in both, counted as equal) and nan_one (in one, never close)."""
     a = _array(reference)
     result = Metrics(rtol, atol).add(a, other).summary()
     index, *values = result["worst"]
@@ -72,14 +74,14 @@ def compare(reference: Any, other: Any, rtol: float = 1e-3, atol: float = 1e-5) 
 
 
 class Divergence:
-    """The divergence of a network's outputs from a reference's, by their kind: KL divergence of
-    "probabilities" and of the Softmax of "logits", noise over signal of "values"; "unknown": the
-    first pair decides."""
+    """The loss of a network's outputs beside a reference's, by the kind of the outputs, `answer`:
+    the KL divergence of "probabilities" and of the Softmax of "logits", noise / signal of "values";
+    "unknown": the first pair decides."""
 
     @classmethod
     def named(cls, output: str, rank: int) -> "Divergence":
-        """Of an output by its name and rank: one called "...logits" with the axes samples,
-        positions and classes is logits; of others the first pair decides."""
+        """A Divergence for an output with this name and rank: one called "...logits" with the axes
+        samples, positions and classes holds logits; of others the first pair decides."""
         return cls(_ANSWERS.word(_lib.qsim_answer_of(output.encode(), rank)))
 
     def __init__(self, answer: str = "unknown") -> None:
@@ -112,8 +114,9 @@ class Divergence:
 
 
 def mcnemar(only_a: int, only_b: int) -> float:
-    """McNemar's exact two-sided p-value: the probability of such a split if both are equally
-    good."""
+    """McNemar's exact two-sided p-value for two classifiers A and B: `only_a` samples were
+    classified right by A alone, `only_b` by B alone. It is the probability of a split at least as
+    uneven if both are equally good."""
     if only_a < 0 or only_b < 0:
         raise ValueError(f"{only_a} and {only_b} have to be counts")
     return float(_lib.qsim_mcnemar(only_a, only_b))

@@ -25,10 +25,11 @@ _log_hook = _LogFn(_log)
 class Context(_Handle):
     """Threads, instruction set and limits of the models and sessions that are made with it.
 
-    `threads`: 0: one for each CPU; `isa`: "c", "avx2", ..., isas() lists them. `limits` are those
-    of qsim_limits in qsim/base.h, for all objects made with the context: memory in bytes,
-    milliseconds from now on, file, nodes, values, elements, ratio, ... Exceeding one raises Error,
-    which names it."""
+    `threads`: 0: one for each CPU; `isa`: "c", "avx2", ..., isas() lists them; None: the best.
+    `limits` are those of qsim_limits in qsim/base.h, for all objects made with the context
+    together: memory (bytes), milliseconds (from now on), file (bytes), stream (bytes of a pipe, or of
+    a file read into memory), nodes, values, elements, attributes, nesting, entries, ratio, threads.
+    Exceeding one raises Error, which names it."""
 
     _free = "qsim_ctx_free"
 

@@ -22,8 +22,9 @@ _OTHER_FILES = {b"PK": "a zip archive: numpy.load reads .npz", b"\xff\xd8": "a J
 
 
 def read_array(source: Union[str, "os.PathLike[str]", bytes]) -> Array:
-    """The array in a file, or in a file's bytes: .npy, IDX (the format of MNIST) or an ONNX
-    TensorProto (.pb), gzipped or not; the first bytes tell the format."""
+    """The array in a file, given by its path or its bytes: .npy, IDX (the format of MNIST) or an
+    ONNX TensorProto (.pb), gzipped or not; the first bytes tell the format. It has the file's type
+    and shape; 2 and 4 bits are packed bytes, bfloat16 and float8 their bits."""
     data = source if isinstance(source, bytes) else _contents(source)
     if data[:2] == b"\x1f\x8b":
         data = gzip.decompress(data)

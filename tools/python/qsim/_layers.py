@@ -38,8 +38,9 @@ def requantize(acc: Any, multiplier: Any, zero_point: int = 0, dtype: Any = "uin
     """int32 sums to 8 bits: round_half_even(clamp(acc * multiplier, lo - zero_point, hi -
     zero_point)) + zero_point.
 
-    `acc` is [..., channels]; `multiplier` one float or one per channel, x_scale * w_scale /
-    y_scale; [lo, hi] bound the result (a fused ReLU is lo=zero_point)."""
+    `acc` is int32 [..., channels]; `multiplier` one float or one per channel, x_scale * w_scale /
+    y_scale; `dtype` "uint8" or "int8"; [lo, hi] bound the result (default: the type's limits; a
+    fused ReLU is lo=zero_point). Returns an array of `dtype` and acc's shape."""
     m, m_p = _floats(np.atleast_1d(multiplier))
     return _requantized(_lib.qsim_requantize, acc, (m_p,), m.size, zero_point, dtype, lo, hi)
 
@@ -99,9 +100,11 @@ def conv2d(x: Any, w: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
            y_zero_point: int = 0, dtype: Any = "uint8", relu: bool = False) -> Array:
     """Integer convolution. x: [N, C, H, W], w: [O, C / groups, kh, kw], both uint8 or int8.
 
-    `padding` is a number, (h, w), or (top, left, bottom, right) and holds x_zero_point. Without
-    `multiplier` the int32 sums are returned; with it (one float or one per output channel) uint8 or
-    int8, with a fused ReLU if `relu`."""
+    `stride` and `dilation` are a number or (h, w), `padding` a number, (h, w), or (top, left,
+    bottom, right); padding holds x_zero_point. `w_zero_point` is one number or one for each output
+    channel; `bias`: int32 [O], in units of the sums, x_scale * w_scale. Without `multiplier` the
+    int32 sums [N, O, oh, ow] are returned; with it (one float or one per output channel) they are
+    requantized to `dtype`, "uint8" or "int8", as requantize() does, with a fused ReLU if `relu`."""
     x, w = _array(x), _array(w)
     if x.ndim != 4 or w.ndim != 4:
         raise ValueError(f"x and w have 4 axes, not {x.ndim} and {w.ndim}")
@@ -123,7 +126,8 @@ def conv2d(x: Any, w: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
 def linear(x: Any, w: Any, x_zero_point: int = 0, w_zero_point: Any = 0, bias: Any = None,
            multiplier: Any = None, y_zero_point: int = 0, dtype: Any = "uint8",
            relu: bool = False) -> Array:
-    """Integer linear layer. x: [rows, terms], w: [outputs, terms]; else as conv2d."""
+    """Integer linear layer x w^T + bias. x: [rows, terms], w: [outputs, terms], bias: int32
+    [outputs]; returns [rows, outputs]; else as conv2d()."""
     x, w = _array(x), _array(w)
     if x.ndim != 2 or w.ndim != 2:
         raise ValueError(f"x and w have 2 axes, not {x.ndim} and {w.ndim}")

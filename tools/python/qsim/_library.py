@@ -35,7 +35,8 @@ _lib = _open()
 
 
 class Error(Exception):
-    """A failure of the library: `code` (QSIM_E_*), `name`, `message` and `hint`."""
+    """A failure of the library: `code`, a negative number; `name`, its name such as "QSIM_E_SHAPE";
+    `message`, one line with file, node, tensor and rule; `hint`, what to do, or ""."""
 
     def __init__(self, code: int, message: str = "", hint: str = "") -> None:
         self.code = code

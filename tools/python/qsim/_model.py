@@ -28,8 +28,8 @@ _NOT_FOUND = -12
 
 
 class Value:
-    """A tensor of a model: name, dtype and shape. A symbolic size is given by its name, an unknown
-    size as "?", an unknown shape as None."""
+    """A tensor of a model: name, dtype ("float32", "int8", ...) and shape, a tuple. The size of a
+    free axis is its name, an unknown size "?"; an unknown shape is None."""
 
     def __init__(self, info: _ValueInfo, owner: object = None) -> None:
         self.name = _text(info.name)
@@ -58,8 +58,8 @@ class Value:
 
 
 class Node:
-    """A node of the graph: name, op_type, domain, inputs, outputs, macs (multiply-accumulates at
-    batch 1, -1: unknown), integer (it runs in integers)."""
+    """A node of the graph: name, op_type, domain ("": ai.onnx), inputs and outputs (names of
+    tensors), macs (multiply-accumulates at batch 1, -1: unknown), integer (it runs in integers)."""
 
     def __init__(self, info: _NodeInfo, owner: object = None) -> None:
         self.name, self.op_type, self.domain = (
@@ -82,10 +82,10 @@ class Problem(NamedTuple):
 
 
 class Operator(NamedTuple):
-    """An operator that models may have: versions of its domain's opset (until None: no end),
-    numbers of inputs (max_inputs None: any), types of the first tensor of elements in the newest
-    version, what does the same on quantized numbers ("": it runs in float), and the kernel of its
-    step."""
+    """An operator that models may have: the versions of its domain's opset that have it, `since` to
+    `until` (None: no end); least and greatest number of inputs (None: any); types of the first
+    tensor of elements in the newest version; the operator that does the same on quantized numbers
+    ("": it runs in float); and the kernel of its step, as profiles name it."""
 
     domain: str
     op_type: str
@@ -149,8 +149,9 @@ class Model(_Handle):
 
     def save(self, path: Union[str, "os.PathLike[str]"], replace: bool = True,
              external: bool = False) -> None:
-        """Writes the model as ONNX, atomically. `external`: weights of 1 KB and more go to a second
-        file, the path followed by ".data"; models over 2 GB are always saved so."""
+        """Writes the model as ONNX, atomically. Without `replace` an existing file is an error.
+        `external`: weights of 1 KB and more go to a second file, the path followed by ".data";
+        models over 2 GB are always saved so."""
         options = _SaveOptions(flags=(1 if replace else 0) | (2 if external else 0))
         _call("qsim_model_save", self._pointer, os.fsencode(path), C.byref(options))
 
@@ -217,12 +218,12 @@ class Model(_Handle):
 
     @property
     def parameters(self) -> int:
-        """Elements of all weights."""
+        """Number of elements of all weights and biases."""
         return _check(_lib.qsim_model_parameters(self._pointer))
 
     @property
     def parameter_bytes(self) -> int:
-        """Bytes of all weights, as stored."""
+        """Bytes of all weights and biases, as stored."""
         return _check(_lib.qsim_model_parameter_bytes(self._pointer))
 
     @property
@@ -258,20 +259,38 @@ class Model(_Handle):
     def quantize(self, calibration: Any = None, data: Optional[Iterable[Any]] = None,
                  recipe: Any = None, decided: Any = None, progress: Any = None,
                  **options: Any) -> "Model":
-        """A quantized copy of an FP32 model; `QUANTIZE_OPTIONS` lists the options.
+        """A quantized copy of a float model.
 
         `data`, to calibrate on, is one batch or an iterable of them: arrays, tuples of arrays, or
         dicts, as run() takes them; else `calibration` is a Calibration. The modes dynamic and
         weights need neither; with one, biases are corrected by its means, in mode dynamic with
-        `data` and without a recipe only where that brings the answers closer to the float model's
+        `data` and without a recipe only where that brings the outputs closer to the float model's
         (as `search(calibration, "correction", inputs=batches)` finds). `recipe`, a Recipe, decides
-        for the layers and tensors that it names; `decided`, another Recipe, gets all decisions. `progress` is called with (what, done, total); Ctrl-C, an exception or a true
-        result of it ends the work."""
+        for the layers and tensors that it names; `decided`, another Recipe, gets all decisions.
+        `progress` is called with (what, done, total); Ctrl-C, an exception or a true result of it
+        ends the work.
+
+        The options, whose values QUANTIZE_OPTIONS lists with the default first:
+
+        mode                  scales of activations from data (static) or found in each run
+                              (dynamic); or only the weights are stored in integers (weights)
+        per_row               dynamic: a scale for each row or image, not for the whole tensor
+        bias_correction       biases correct the means that quantizing shifts
+        format                static: QDQ pairs, or operators such as QLinearConv (qoperator)
+        method, percentile    how ranges of activations are chosen; see Observer.range()
+        activation_type, activation_symmetric    the type of activations, and their ranges
+        weight_type, weight_scheme    the type of weights; one scale per channel or per tensor
+        weight_block, gptq    of 4-bit weights: how many share a scale, and rounding by GPTQ
+        keep_moments          calibrating with these options keeps what the search "refine" needs
+        reduce_range          weights of 7 bits, for other runtimes on CPUs without VNNI
+        rules                 types of single nodes: [("conv*", "fp32")]
+        """
         from ._quantize import _quantize_model
         return _quantize_model(self, calibration, data, recipe, decided, progress, options)
 
     def layers(self, calibration: Any = None, **options: Any) -> List[Any]:
-        """A dry run of quantize(): a Layer for each layer with weights, in order of execution."""
+        """A dry run of quantize() with the same options: a Layer for each node with weights, in
+        order of execution."""
         from ._quantize import _quantize_layers
         return _quantize_layers(self, calibration, options)
 

@@ -67,7 +67,10 @@ class Observer(_Handle):
 
     def range(self, method: str = "minmax", percentile: float = 0.0, dtype: Any = "uint8",
               symmetric: bool = False) -> Tuple[float, float]:
-        """The range (low, high) by `method`: "minmax", "percentile", "mse" or "entropy"."""
+        """The range (low, high), which contains 0, by `method`: "minmax" (all values), "percentile"
+        (without (100 - percentile) / 2 percent of the values at either end; 0: 99.999), "mse" (the
+        least mean squared error of quantizing to `dtype`) or "entropy" (the least KL divergence of
+        the quantized histogram)."""
         low, high = C.c_float(), C.c_float()
         _check(_lib.qsim_observer_range(self._pointer, _METHODS[method], percentile, _dtype(dtype),
                                         _range_flags(symmetric), C.byref(low), C.byref(high)),

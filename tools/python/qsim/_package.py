@@ -73,9 +73,10 @@ class Package(_Handle):
               replace: bool = True, compress: bool = False, note: Optional[str] = None,
               options: Optional[Mapping[str, str]] = None,
               files: Optional[Mapping[str, Union[str, bytes]]] = None, **texts: Any) -> None:
-        """Packs model files. `texts` are calibration, preprocess, labels, report (str or bytes),
-        `files` further ones by their names in the package; `options` and `note` go into the
-        manifest."""
+        """Packs model files, given by their paths. `texts` are the contents (str or bytes) of
+        calibration, preprocess, labels and report, `files` those of further entries by their names;
+        `options` and `note` go into the manifest. Without `replace` an existing file is an
+        error."""
         packer = _Packer()
         for model in models:
             _call("qsim_packer_model", packer._pointer, os.fsencode(model), None)
@@ -129,7 +130,8 @@ class Package(_Handle):
         return Model(pointer, self._keep)
 
     def unpack(self, folder: Union[str, "os.PathLike[str]"], replace: bool = False) -> None:
-        """Checks every entry, then writes all of them below `folder`."""
+        """Checks every entry, then writes all of them below `folder`. Without `replace` an existing
+        file is an error."""
         _call("qsim_package_unpack", self._pointer, os.fsencode(folder), 1 if replace else 0)
 
     def __repr__(self) -> str:

@@ -13,7 +13,8 @@ from ._html import _html_table
 
 
 class Profile(List[Dict[str, Any]]):
-    """The result of Session.profile(): a dict for each step; top() has the slowest ones."""
+    """The result of Session.profile(): a list of dicts, one for each step in the order of
+    execution; top() gives the slowest ones, `runs` is the number of measured runs."""
 
     def __init__(self, steps: Sequence[Dict[str, Any]],
                  events: Sequence[Tuple[int, int, int, int]]) -> None:
@@ -31,7 +32,7 @@ class Profile(List[Dict[str, Any]]):
             info["share"] = 100 * info["us"] / whole
 
     def top(self, count: int = 10) -> List[Dict[str, Any]]:
-        """The slowest steps."""
+        """The `count` slowest steps, the slowest first."""
         return sorted(self, key=lambda step: -float(step["us"]))[:count]
 
     def save_trace(self, path: Union[str, "os.PathLike[str]"]) -> None:

@@ -28,8 +28,8 @@ _Numbers = Union[Array, float, List[Any], Tuple[Any, ...], "np.number[Any]"]
 
 
 class Layer(NamedTuple):
-    """The quantization of one layer: scheme None and dtype "float32" if it stays float; float_bytes
-    and bytes are those of weights and bias, before and after."""
+    """The quantization of one layer: its weight scheme and type, None and "float32" if it stays
+    float; float_bytes and bytes are those of weights and bias, before and after."""
 
     name: str
     op_type: str
@@ -139,12 +139,12 @@ def quantize(x: Any, scale: Any = None, zero_point: Any = 0, dtype: Any = "uint8
     """Quantizes a model, or an array.
 
     quantize(model, data=batches, method="mse", ...): `model` is a Model, a path or a file's bytes;
-    the rest as Model.quantize() takes it. Returns a Model.
+    Model.quantize() describes the rest. Returns a Model.
 
-    quantize(x, scale, zero_point, dtype): saturate(round_half_even(x / scale) + zero_point).
-    `scale` and `zero_point` are numbers, one per channel of `axis`, or one per block of `block`
-    values along `axis`. Returns an array of `dtype` and x's shape; for "int4", "uint4", "int2" and
-    "uint2" the packed bytes."""
+    quantize(x, scale, zero_point, dtype): saturate(round_half_even(x / scale) + zero_point) of
+    float32 x. `scale` and `zero_point` are numbers, or arrays with one for each channel of `axis`
+    or for each block of `block` values along `axis`, as measure() returns them. Returns an array of
+    `dtype` and x's shape; for "int4", "uint4", "int2" and "uint2" the packed bytes."""
     if isinstance(x, (Model, str, os.PathLike, bytes)):
         if scale is not None:
             raise TypeError("a model is quantized with data=... or calibration=...")

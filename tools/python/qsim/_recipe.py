@@ -18,7 +18,7 @@ _HAS_RANGE, _HAS_METHOD, _REDUCED = 1, 2, 4
 
 
 class RecipeEntry(NamedTuple):
-    """One line of a recipe. For a layer: dtype of the weights, granularity ("channel", "tensor",
+    """One entry of a recipe. For a layer: dtype of the weights, granularity ("channel", "tensor",
     "block"), block, symmetric, reduced, rounding, bias_correction ("default", "on", "off", "given"
     with the numbers in `shift`). For a tensor: dtype, symmetric, range (low, high), method,
     percentile. For a tensor of kind "equalize": the factors of its channels in `shift`."""
@@ -53,7 +53,7 @@ def _entry(e: _RecipeEntry) -> RecipeEntry:
 class Recipe(_Handle):
     """The decisions of a quantization for each layer and tensor, as text; empty at first.
 
-    str(recipe) is the text, iteration gives its lines as RecipeEntry."""
+    `text` is that of a recipe; str(recipe) gives it back, iteration its entries as RecipeEntry."""
 
     _free = "qsim_recipe_free"
 
@@ -78,7 +78,7 @@ class Recipe(_Handle):
         return recipe
 
     def save(self, path: Union[str, "os.PathLike[str]"], replace: bool = False) -> None:
-        """Writes the text to a file, atomically."""
+        """Writes the text to a file, atomically. Without `replace` an existing file is an error."""
         _call("qsim_recipe_save", self._pointer, os.fsencode(path), replace)
 
     def merge(self, other: "Recipe") -> "Recipe":

@@ -21,16 +21,17 @@ from ._words import _GOALS, _UNIT_BITS
 
 
 class SearchResult(NamedTuple):
-    """The result of a search: a recipe for quantize(), and its score; without a score function
-    minus the loss."""
+    """The result of a search: a recipe for quantize(), and its score, which is minus the loss if the
+    search had no score function."""
 
     recipe: Recipe
     score: float
 
 
 class Judgement(NamedTuple):
-    """Quality of outputs beside the float model's: loss (0: no difference), agreement and top1 in
-    percent (NaN: no classes, no labels), SQNR in dB of the first output, and its rows."""
+    """Outputs compared with the float model's: the loss, as Divergence has it, summed over the
+    outputs (0: no difference); agreement in percent (NaN: no classes), top1 in percent (NaN: no
+    labels), SQNR in dB and the number of rows of the first output."""
 
     loss: float
     agreement: float
@@ -40,9 +41,10 @@ class Judgement(NamedTuple):
 
 
 class Attempt(NamedTuple):
-    """A model that a search has tried: one line that describes it; the model (None for the float
-    one) and the recipe that makes it, both valid during the call; bytes of its file; microseconds
-    per sample; units in float; whether it is the best so far, and within max_drop."""
+    """A model that a search has tried: `what`, one line that describes it; the model (None: the
+    float one) and the recipe that makes it, both valid during the call; bytes of its file;
+    microseconds per sample; `floats`, the number of units in float; `kept`: it is the best so far;
+    `met`: it is within max_drop."""
 
     what: str
     judgement: Judgement
@@ -56,10 +58,12 @@ class Attempt(NamedTuple):
 
 
 class Unit(NamedTuple):
-    """The sensitivity of one operator in integers, with the activation that it absorbs (`takes`):
-    the loss with this unit alone in integers; the gain, by which the loss of all in integers falls
-    with this unit in float; agreement in percent and SQNR in dB; bytes and microseconds in both
-    forms; before_knee: one of the few units that gain most."""
+    """The sensitivity of a unit, an operator in integers with the activation or bias that it absorbs
+    (`takes`): loss_alone, the loss with this unit alone in integers; loss_gained, by which the loss
+    of all units in integers falls with this one in float; agreement in percent, with this unit
+    alone in integers; SQNR in dB of its output with all; bytes of weights and bias, and
+    microseconds per sample, in float and in integers; before_knee: one of the few units that gain
+    most."""
 
     name: str
     op_type: str
@@ -174,7 +178,7 @@ def search(model: Model, calibration: Calibration, methods: str = "greedy", *,
            cost: Optional[Callable[[str], Tuple[float, float]]] = None,
            found: Optional[Recipe] = None, recipe: Optional[Recipe] = None,
            progress: Optional[Progress] = None, **options: Any) -> SearchResult:
-    """Searches, beginning with quantize()'s `options` and `recipe`.
+    """Searches for the best quantization, beginning with quantize()'s `options` and `recipe`.
 
     `methods`: names of search_methods(), separated by commas. `inputs`: batches as quantize() takes
     them; candidates are judged by the KL divergence of their outputs from the FP32 model's, and by
@@ -187,8 +191,8 @@ def search(model: Model, calibration: Calibration, methods: str = "greedy", *,
     of an operator in float and in integers, in microseconds (default: they are measured); `bits`:
     the forms that auto may give a unit besides 8 bits: "float", "16" for activations and, for
     weights with the goal size, "4". `seconds`: time limit, after which the best so far is the
-    result (0: none). `steps` (0: 200), `seed` and `start_percentile` (0: none) are for annealing. `attempt` is called with each
-    Attempt; a true result ends the search.
+    result (0: none). `steps` (0: 200), `seed` and `start_percentile` (0: none) are for annealing.
+    `attempt` is called with each Attempt; a true result ends the search.
 
     The result is never worse than the plain quantization. Its recipe goes to quantize(), with the
     same options. Ctrl-C, or an exception of a callback, ends the search; `found`, an empty Recipe,
@@ -219,8 +223,8 @@ def search(model: Model, calibration: Calibration, methods: str = "greedy", *,
 
 
 class Sensitivity(List[Unit]):
-    """The result of sensitivity(): a Unit for each operator in integers, the greatest gain first;
-    `plain` is the Judgement with all in integers."""
+    """The result of sensitivity(): a list of Unit, the greatest loss_gained first; `plain` is the
+    Judgement with all units in integers."""
 
     plain = Judgement(float("nan"), float("nan"), float("nan"), float("nan"), 0)
 
@@ -235,8 +239,9 @@ class Sensitivity(List[Unit]):
 def sensitivity(model: Model, calibration: Calibration, inputs: Iterable[Any], labels: Any = None, *,
                 recipe: Optional[Recipe] = None, progress: Optional[Progress] = None,
                 **options: Any) -> Sensitivity:
-    """The sensitivity of each operator that a static quantization with quantize()'s `options` runs
-    in integers, by the loss of the outputs over `inputs`; see Unit."""
+    """The sensitivity of each unit that a static quantization with quantize()'s `options` runs in
+    integers, by the loss of the outputs over `inputs` (batches as quantize() takes them) and, if
+    given, `labels`, the right class of each sample; see Unit."""
     struct, keep = _quantize_options(options)
     struct.recipe = None if recipe is None else Recipe._of(recipe)
     asked, plain = _Question(model, inputs, labels, progress), _Judgement()

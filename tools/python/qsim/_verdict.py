@@ -19,9 +19,10 @@ from ._words import _GRADES, _MEASURES, _METHODS
 
 
 class Judged(NamedTuple):
-    """An output or a layer: grade "good", "doubtful", "bad" or "none" by `measure`
-    ("agreement", "sqnr", "none"); agreement in percent of `rows`; SQNR in dB; `before`: the lowest
-    SQNR of the tensors that a layer reads."""
+    """An output or a layer: its name and that of the tensor that was compared; grade "good",
+    "doubtful", "bad" or "none" by `measure` ("agreement", "sqnr", "none"); agreement in percent of
+    `rows` (NaN: no class scores); SQNR in dB; before_db: the lowest SQNR of the tensors that a
+    layer reads."""
 
     name: str
     tensor: str
@@ -47,9 +48,9 @@ class JudgedInput(NamedTuple):
 
 
 class JudgedLabels(NamedTuple):
-    """Answers beside labels: of `rows` labelled samples the float model is right on `right_float`,
-    the other on `right_quantized`; `confidence_float`: the mean probability, from 0 to 1, of the
-    float model's first class."""
+    """Both models beside labels: of `rows` labelled samples the float model classifies `right_float`
+    right, the quantized one `right_quantized`; `confidence_float`: the mean probability, from 0 to
+    1, of the class that the float model names."""
 
     rows: int
     right_float: int
@@ -60,8 +61,9 @@ class JudgedLabels(NamedTuple):
 class Verdict(_Handle):
     """Runs a quantized model beside its float model: feed() it samples that were not calibrated on.
 
-    `calibration`: the source of the ranges; `method`: how they were chosen; `seen`: the samples
-    were calibrated on; `made_up`: the samples are noise; `layers`: rank layers, too."""
+    `calibration`: the one that the ranges are from, for warnings; `method`: how they were chosen;
+    `seen`: the samples were calibrated on; `made_up`: the samples are random numbers; with either
+    the grade is never "good". `layers`: rank layers, too."""
 
     _free = "qsim_verdict_free"
 
@@ -127,7 +129,7 @@ class Verdict(_Handle):
 
     @property
     def labels(self) -> Optional[JudgedLabels]:
-        """Right answers of both models; None: no labels, or no classes."""
+        """How many samples both models classify right; None: no labels, or no classes."""
         info = _VerdictLabelsInfo()
         if _lib.qsim_verdict_labels(self._pointer, C.byref(info)):
             return None
@@ -183,7 +185,8 @@ def judge(model: Source, quantized: Source, data: Iterable[Any],
           **options: Any) -> Verdict:
     """Runs both models over `data`, batches as Session.run() takes them (an array, a tuple or a
     dict of arrays) or one of them, and returns the Verdict. `labels`: the right class of each
-    sample, integers; with them a float model that is seldom right is noticed."""
+    sample, integers; with them a float model that is seldom right is noticed. `options` are those
+    of Verdict: method, seen, made_up, layers."""
     verdict, done = Verdict(_model(model), _model(quantized), calibration, **options), 0
     for batch in _batches(data, verdict._inputs):
         verdict.feed(*batch) if isinstance(batch, tuple) else verdict.feed(batch)
