@@ -4,6 +4,7 @@
 #include "base/ctx.h"
 #include "op/rules.h"
 #include "ptq/no_memory.h"
+#include "tensor/minifloat.h"
 
 #include <qsim/ptq.h>
 
@@ -45,9 +46,10 @@ static const char *counterpart(const qs_graph *h, const bool *fused, const char 
         if (id != QS_NONE && fused[id])
             return NULL;
     }
-    if (id == QS_NONE || h->values[id].dtype != QSIM_FLOAT || h->values[id].producer == QS_NONE)
+    if (id == QS_NONE || h->values[id].producer == QS_NONE)
         return NULL;
-    return h->values[id].name;
+    const qs_value *v = &h->values[id];
+    return qs_is_real(v->dtype) ? v->name : NULL;
 }
 
 static size_t longest_name(const qs_graph *g) {
@@ -69,8 +71,8 @@ int qs_pairs_list(const qsim_model *model, const qsim_model *quantized, qs_pairs
         const qs_node *n = &g->nodes[g->order[k]];
         for (int32_t i = 0; i < n->output_count && !code; i++) {
             const qs_value *y = n->outputs[i] == QS_NONE ? NULL : &g->values[n->outputs[i]];
-            const bool compares = y && y->name[0] && y->dtype == QSIM_FLOAT && !y->data &&
-                                  !qs_value_is_sequence(g, n->outputs[i]);
+            const bool compares =
+                y && y->name[0] && !y->data && !qs_value_is_sequence(g, n->outputs[i]);
             const char *other = compares ? counterpart(h, fused, y->name, buffer) : NULL;
             if (other)
                 code = pair(user, g->order[k], n->outputs[i], other);

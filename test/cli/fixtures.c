@@ -115,6 +115,17 @@ static void make_mlp(const char *path, bool half) {
     free(w2);
 }
 
+/* p = max(x, 0), y = -p, of one type of floats. */
+static void make_typed(const char *path, int32_t type) {
+    const char *names[] = {"N", NULL};
+    qsim_builder *b = begin("typed");
+    need(qsim_builder_input(b, "x", type, 2, (int64_t[]){-1, 2}, names), "x");
+    need(qsim_builder_node(b, "", "Relu", "positive", "x", "p"), "Relu");
+    need(qsim_builder_node(b, "", "Neg", "negative", "p", "y"), "Neg");
+    need(qsim_builder_output(b, "y", type, 2, (int64_t[]){-1, 2}, names), "y");
+    finish(b, path);
+}
+
 /* Pictures, each value times 0.9. */
 static void make_dimmer(void) {
     const int64_t dims[] = {-1, 3, -1, -1};
@@ -493,6 +504,9 @@ int main(void) {
     make_identity();
     make_mlp("mlp.onnx", false);
     make_mlp("mlp_half.onnx", true);
+    make_typed("relu32.onnx", QSIM_FLOAT);
+    make_typed("relu16.onnx", QSIM_FLOAT16);
+    make_typed("relub.onnx", QSIM_BFLOAT16);
     make_dimmer();
     make_sum();
     make_named_as_labels();

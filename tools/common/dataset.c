@@ -20,6 +20,7 @@ void dataset_close(dataset *d) {
     if (!d)
         return;
     dataset_close_sources(d);
+    dataset_close_other(d);
     sample_files_free(&d->files);
     free(d->slots);
     free(d->sources);

@@ -49,6 +49,11 @@ bool dataset_is_files(const dataset *d);
 size_t dataset_classes(const dataset *d);
 /* Reads the next batch, valid until the next call; b->samples is 0 at the end. */
 int dataset_next(dataset *d, batch *b);
+/*
+ * Puts the last batch into the types of another model's inputs where those are other floats; valid
+ * until the next call. Other differences are left as they are.
+ */
+int dataset_retype(dataset *d, const qsim_model *model, batch *b);
 void dataset_rewind(dataset *d);
 /*
  * Holds samples back from dataset_next, for a verdict: those after --limit, `most` at most, else

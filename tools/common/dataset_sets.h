@@ -14,6 +14,8 @@ struct dataset {
     source *sources;
     feed *feeds;
     qsim_tensor *tensors;
+    feed *other_feeds; /* for dataset_retype */
+    qsim_tensor *other_tensors;
     char *x_path, *y_path;
     int64_t *labels;
     int64_t label_count;
@@ -36,6 +38,8 @@ bool dataset_shares_samples(const dataset *d);
 /* Makes up data for input i; `first`: its first size, 0: the model's. */
 void dataset_make_up(dataset *d, size_t i, uint64_t seed, int64_t first);
 void dataset_close_sources(dataset *d);
+/* Frees what dataset_retype has made. */
+void dataset_close_other(dataset *d);
 /*
  * Opens the files of `spec`: a folder or FOLDER,LABELS, a pattern, a picture, a sound, or an
  * archive that is one set. False: it is none of these.

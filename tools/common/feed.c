@@ -220,18 +220,32 @@ static int read_raw(const tool *t, feed *f, int64_t first, int64_t count, size_t
     return source_read(t, f->source, first, count, f->raw, f->raw_capacity);
 }
 
+/* Elements that were read, in the input's type. */
+static int give(const tool *t, feed *f, size_t elements, const int64_t *dims, qsim_tensor *out) {
+    const int code = f->copies ? EXIT_OK : feed_convert(t, f, elements);
+    *out = (qsim_tensor){f->slot.dtype, f->slot.rank, dims, f->copies ? f->raw : f->data,
+                         (elements * (size_t)qsim_dtype_bits(f->slot.dtype) + 7) / 8};
+    return code;
+}
+
 int feed_read(const tool *t, feed *f, int64_t first, int64_t count, qsim_tensor *out) {
     size_t elements;
     int code = read_raw(t, f, first, count, &elements);
-    if (code == EXIT_OK && !f->copies)
-        code = feed_convert(t, f, elements);
-    if (code)
-        return code;
     if (f->first)
         f->dims[0] = count;
-    *out = (qsim_tensor){f->slot.dtype, f->slot.rank, f->dims, f->copies ? f->raw : f->data,
-                         (elements * (size_t)qsim_dtype_bits(f->slot.dtype) + 7) / 8};
-    return EXIT_OK;
+    return code ? code : give(t, f, elements, f->dims, out);
+}
+
+int feed_read_as(const tool *t, const feed *f, int32_t dtype, feed *as, qsim_tensor *out) {
+    const feed kept = *as;
+    *as = *f;
+    as->data = kept.data;
+    as->data_capacity = kept.data_capacity;
+    as->slot.dtype = dtype;
+    as->copies = dtype == f->source->array.dtype && !f->how.given;
+    const int code = give(t, as, f->sample * (size_t)(f->first ? f->dims[0] : 1), f->dims, out);
+    as->raw = NULL; /* it is that of `f` */
+    return code;
 }
 
 void feed_close(feed *f) {

@@ -29,6 +29,11 @@ int feed_plan(const tool *t, feed *f, const slot *s, source *src, const preproce
               bool samples);
 /* Reads positions [first, first + count) as a tensor, valid until the next reading. */
 int feed_read(const tool *t, feed *f, int64_t first, int64_t count, qsim_tensor *out);
+/*
+ * The tensor read last in another type of floats, valid until the next reading. `as` has its
+ * memory: zeroed before the first call, closed like `f`.
+ */
+int feed_read_as(const tool *t, const feed *f, int32_t dtype, feed *as, qsim_tensor *out);
 /* Positions of the source's first axis (1 where the whole array is one sample). */
 int64_t feed_positions(const feed *f);
 void feed_close(feed *f);

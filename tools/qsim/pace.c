@@ -83,13 +83,13 @@ static int time_steps(const tool *t, const char *file, engine *e, const qsim_ten
 
 /* ---- why ---- */
 
-int pace_explain(const tool *t, const char *const file[2], engine e[2], const qsim_tensor *inputs,
-                 size_t count, text *why) {
+int pace_explain(const tool *t, const char *const file[2], engine e[2],
+                 const qsim_tensor *const inputs[2], size_t count, text *why) {
     pace_step *steps[2] = {NULL, NULL};
     size_t n[2] = {0, 0};
     int code = EXIT_OK;
     for (int k = 0; k < 2 && code == EXIT_OK; k++)
-        code = time_steps(t, file[k], &e[k], inputs, count, &steps[k], &n[k]);
+        code = time_steps(t, file[k], &e[k], inputs[k], count, &steps[k], &n[k]);
     if (code == EXIT_OK)
         pace_reasons(steps[0], n[0], steps[1], n[1], why);
     free(steps[0]);
@@ -160,7 +160,7 @@ int pace_measure(const tool *t, const char *const file[2], const qsim_model *con
     if (code == EXIT_OK)
         code = time_both(t, file, e, in, count, p);
     if (code == EXIT_OK && pace_fails(p->ratio))
-        code = pace_explain(t, file, e, in, count, &p->why);
+        code = pace_explain(t, file, e, (const qsim_tensor *const[]){in, in}, count, &p->why);
     engine_close(&e[0]);
     engine_close(&e[1]);
     free(one);

@@ -25,8 +25,8 @@ bool pace_fails(time_ratio r);
  * Writes to `why` the reasons that the second model, which is quantized, is not faster: operators
  * that stay float, conversions, a small model, layers that became slower.
  */
-int pace_explain(const tool *t, const char *const file[2], engine e[2], const qsim_tensor *inputs,
-                 size_t count, text *why);
+int pace_explain(const tool *t, const char *const file[2], engine e[2],
+                 const qsim_tensor *const inputs[2], size_t count, text *why);
 /* Did any step of the last execution compute on 8 bits? */
 bool pace_is_integer(const engine *e);
 void pace_print(const pace *p);

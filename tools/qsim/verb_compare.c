@@ -37,7 +37,7 @@ static int add_metrics(const tool *t, const comparison *c, const engine e[2], te
 #define MOST_ROUNDS  1000
 
 /* Times runs of both in turns, in changing order; earlier runs have warmed up. */
-static int time_both(const tool *t, comparison *c, const batch *b) {
+static int time_both(const tool *t, comparison *c, const batch b[2]) {
     double begin = tool_now();
     int code = EXIT_OK;
     c->rows = b->samples;
@@ -45,7 +45,7 @@ static int time_both(const tool *t, comparison *c, const batch *b) {
         for (int n = 0; n < 2 && code == EXIT_OK; n++) {
             int k = (i + n) % 2;
             double start = tool_now();
-            code = engine_execute(t, c->file[k], &c->engine[k], b->inputs, b->input_count);
+            code = engine_execute(t, c->file[k], &c->engine[k], b[k].inputs, b[k].input_count);
             latency_add(&c->time[k], tool_now() - start);
         }
         if (tool_now() - begin > MOST_SECONDS * 1000 * (i < 9 ? 10 : 1))
@@ -55,7 +55,9 @@ static int time_both(const tool *t, comparison *c, const batch *b) {
         return code;
     c->speed = latency_ratio(c->time[0].ms, c->time[1].ms, c->time[0].count);
     if (pace_is_integer(&c->engine[1]) && !pace_is_integer(&c->engine[0]) && pace_fails(c->speed))
-        code = pace_explain(t, c->file, c->engine, b->inputs, b->input_count, &c->why);
+        code = pace_explain(t, c->file, c->engine,
+                            (const qsim_tensor *const[]){b[0].inputs, b[1].inputs}, b->input_count,
+                            &c->why);
     for (int k = 0; k < 2; k++)
         latency_summarize(&c->time[k]);
     return code;
@@ -82,17 +84,17 @@ static void note_worst(comparison *c, const batch *b, uint64_t done) {
     }
 }
 
-/* Runs both models on one batch and adds the metrics. */
-static int compare_batch(const tool *t, comparison *c, const batch *b, uint64_t done) {
+/* Runs both models, each on the batch in its own types, and adds the metrics. */
+static int compare_batch(const tool *t, comparison *c, const batch b[2], uint64_t done) {
     int code = EXIT_OK;
     for (int k = 0; k < 2 && code == EXIT_OK; k++)
-        code = engine_execute(t, c->file[k], &c->engine[k], b->inputs, b->input_count);
+        code = engine_execute(t, c->file[k], &c->engine[k], b[k].inputs, b[k].input_count);
     if (code == EXIT_OK)
         code = add_metrics(t, c, c->engine, &c->outputs);
     if (code == EXIT_OK)
         note_worst(c, b, done);
     for (int k = 0; k < 2 && code == EXIT_OK && c->layers.count > 0; k++)
-        code = engine_execute(t, c->file[k], &c->layer_engine[k], b->inputs, b->input_count);
+        code = engine_execute(t, c->file[k], &c->layer_engine[k], b[k].inputs, b[k].input_count);
     if (code == EXIT_OK)
         code = add_metrics(t, c, c->layer_engine, &c->layers);
     if (code == EXIT_OK && c->time[0].count == 0)
@@ -102,18 +104,21 @@ static int compare_batch(const tool *t, comparison *c, const batch *b, uint64_t 
 
 static int compare_all(const tool *t, comparison *c, dataset *d) {
     progress p;
-    batch b;
+    batch b[2];
     uint64_t done = 0;
     int code;
     progress_begin(&p, t);
     for (;;) {
-        code = dataset_next(d, &b);
-        if (code || b.samples == 0)
+        code = dataset_next(d, &b[0]);
+        if (code || b[0].samples == 0)
             break;
-        code = compare_batch(t, c, &b, done);
+        b[1] = b[0];
+        code = dataset_retype(d, c->engine[1].model, &b[1]);
+        if (code == EXIT_OK)
+            code = compare_batch(t, c, b, done);
         if (code)
             break;
-        done += (uint64_t)b.samples;
+        done += (uint64_t)b->samples;
         progress_step(&p, "comparing", done, (uint64_t)dataset_samples(d));
     }
     progress_end(&p);
