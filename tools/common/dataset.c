@@ -27,6 +27,7 @@ void dataset_close(dataset *d) {
     free(d->feeds);
     free(d->tensors);
     free(d->labels);
+    free(d->skipped);
     free(d->x_path);
     free(d->y_path);
     free(d);
@@ -271,14 +272,18 @@ int dataset_next(dataset *d, batch *b) {
     b->input_count = d->inputs;
     b->samples = 0;
     b->labels = NULL;
-    int64_t n = d->at < last_of(d) ? next_run(d) : 0;
+    int code = EXIT_OK;
+    int64_t n;
+    while ((n = d->at < last_of(d) ? next_run(d) : 0) > 0 && d->sets) {
+        code = dataset_next_set(d, b);
+        if (code || b->samples > 0)
+            return code;
+    }
     if (n <= 0)
-        return EXIT_OK;
-    if (d->sets)
-        return dataset_next_set(d, b);
+        return dataset_end_sets(d);
     n = n < d->step ? n : d->step;
     for (size_t i = 0; i < d->inputs; i++) {
-        int code = feed_read(d->t, &d->feeds[i], d->at, n, &d->tensors[i]);
+        code = feed_read(d->t, &d->feeds[i], d->at, n, &d->tensors[i]);
         if (code)
             return code;
     }

@@ -10,6 +10,7 @@
 #define TOOL_DATASET_H
 
 #include "common/feed.h"
+#include "common/unreadable.h"
 
 typedef struct dataset dataset;
 
@@ -25,7 +26,7 @@ typedef struct dataset dataset;
      'd', NULL},                                                                                   \
         {"limit", "N", "use at most N samples (in a folder: files)", 0, NULL},                     \
         {"skip", "N", "leave the first N samples out", 0, NULL},                                   \
-        {"batch", "N", "samples per run (16)", 0, NULL}, OPTION_SHAPE, {                           \
+        {"batch", "N", "samples per run (16)", 0, NULL}, OPTION_SKIP_UNREADABLE, OPTION_SHAPE, {   \
         "preprocess", "LIST", PREPROCESS_HELP, 0, NULL                                             \
     }
 

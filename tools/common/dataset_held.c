@@ -27,6 +27,11 @@ int64_t dataset_samples(const dataset *d) {
 }
 
 int64_t dataset_number(const dataset *d, int64_t sample) {
+    for (int64_t at = d->first; d->skipped && at < d->end; at++) {
+        const bool held = d->period && (at - d->first) % d->period == d->period - 1;
+        if (!held && !d->skipped[at] && sample-- == 0)
+            return at;
+    }
     const int64_t unit = sample / d->unit, kept = d->period - 1; /* of a period's units */
     const int64_t at = kept > 0 ? unit / kept * d->period + unit % kept : unit;
     return d->first + at * d->unit + sample % d->unit;

@@ -72,15 +72,46 @@ static int open_member(dataset *d, size_t i) {
     return code ? code : feed_plan(d->t, &d->feeds[i], &d->slots[i], &d->sources[i], &how, false);
 }
 
-int dataset_next_set(dataset *d, batch *b) {
+static int read_set(dataset *d) {
+    int code = EXIT_OK;
     dataset_close_sources(d);
-    for (size_t i = 0; i < d->inputs; i++) {
-        int code = open_member(d, i);
+    for (size_t i = 0; i < d->inputs && code == EXIT_OK; i++) {
+        code = open_member(d, i);
         if (code == EXIT_OK)
             code = feed_read(d->t, &d->feeds[i], 0, feed_positions(&d->feeds[i]), &d->tensors[i]);
-        if (code)
-            return code;
     }
+    return code;
+}
+
+/* A set whose file cannot be read: an error, or skipped. */
+static int miss_set(dataset *d, kept_error *error) {
+    const char *path = d->files.files ? d->files.files[(size_t)d->at * d->inputs] : "random";
+    if (!unreadable_skip(d->t, path, error))
+        return unreadable_refuse(d->t, d->files.groups > 1, error);
+    if (!d->skipped)
+        d->skipped = tool_alloc(d->files.groups, sizeof(*d->skipped));
+    d->skipped[d->at++] = true;
+    return EXIT_OK;
+}
+
+int dataset_end_sets(const dataset *d) {
+    return d->skipped && !d->given
+               ? tool_fail(d->t, QSIM_E_FORMAT, "%s: no file can be read", d->x_path)
+               : EXIT_OK;
+}
+
+int dataset_next_set(dataset *d, batch *b) {
+    kept_error error = {0};
+    if (d->skipped && d->skipped[d->at]) {
+        d->at++;
+        return EXIT_OK;
+    }
+    tool_keep_errors(&error);
+    const int code = read_set(d);
+    tool_keep_errors(NULL);
+    if (code)
+        return miss_set(d, &error);
+    d->given = true;
     b->samples = d->files.files && d->tensors[0].rank > 0 ? d->tensors[0].dims[0] : 1;
     if (b->samples == 0) /* 0 would mean the end */
         return tool_fail(d->t, QSIM_E_VALUE, "%s: no samples",

@@ -21,6 +21,8 @@ struct dataset {
     int64_t label_count;
     bool sets;          /* each run takes one array per input, whole */
     sample_files files; /* files of the sets; none: they are made up */
+    bool *skipped;      /* by set: could not be read; NULL: none is skipped so far */
+    bool given;         /* a set was read */
     uint64_t seed;      /* seed of made-up sets */
     int64_t first, end, at, step;
     int64_t all;     /* end of the samples, without --limit */
@@ -45,7 +47,9 @@ void dataset_close_other(dataset *d);
  * archive that is one set. False: it is none of these.
  */
 bool dataset_open_files(dataset *d, const char *spec, int *code);
-/* Reads the next set. */
+/* Reads the next set; b->samples is 0 if it is skipped. */
 int dataset_next_set(dataset *d, batch *b);
+/* Reports that no set could be read, if that is so. */
+int dataset_end_sets(const dataset *d);
 
 #endif

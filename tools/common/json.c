@@ -88,6 +88,12 @@ void json_end(json *j) {
         text_puts(&j->out, "\n");
 }
 
+void json_reopen(json *j) {
+    assert(j->depth == 0);
+    j->out.size -= sizeof("\n}\n") - 1;
+    j->depth = 1;
+}
+
 void json_string(json *j, const char *key, const char *value) {
     if (!value) {
         json_null(j, key);

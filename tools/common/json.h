@@ -25,6 +25,8 @@ void json_row(json *j, const char *key);
 /* Begins an object on one line, with all that is in it. */
 void json_line(json *j, const char *key);
 void json_end(json *j);
+/* Takes back the end of the outermost object, which has members: more can follow. */
+void json_reopen(json *j);
 void json_string(json *j, const char *key, const char *value); /* NULL: null */
 void json_int(json *j, const char *key, int64_t value);
 void json_number(json *j, const char *key, double value);

@@ -23,8 +23,25 @@ int tool_exit_code(int code) {
     }
 }
 
+static kept_error *keeps_errors;
+
+void tool_keep_errors(kept_error *kept) {
+    keeps_errors = kept;
+}
+
+static void keep_error(int code, const char *line, const char *hint) {
+    kept_error_free(keeps_errors);
+    keeps_errors->code = code;
+    text_puts(&keeps_errors->line, line);
+    text_puts(&keeps_errors->hint, hint ? hint : "");
+}
+
 static void print_error(const tool *t, int code, const char *line, const char *hint) {
     text printable = {0}, second = {0};
+    if (keeps_errors) {
+        keep_error(code, line, hint);
+        return;
+    }
     progress_clear();
     utf8_printable(&printable, line, 380);
     fprintf(stderr, "qsim: %s\n", printable.data);
@@ -51,6 +68,19 @@ static void print_error(const tool *t, int code, const char *line, const char *h
     }
     text_free(&printable);
     text_free(&second);
+}
+
+int tool_print_kept(const tool *t, kept_error *kept, const char *hint) {
+    const int code = kept->code;
+    print_error(t, code, kept->line.data, kept->hint.size ? kept->hint.data : hint);
+    kept_error_free(kept);
+    return code ? tool_exit_code(code) : EXIT_INTERNAL;
+}
+
+void kept_error_free(kept_error *kept) {
+    text_free(&kept->line);
+    text_free(&kept->hint);
+    kept->code = QSIM_OK;
 }
 
 void tool_assume(const tool *t, const char *input) {

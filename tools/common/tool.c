@@ -3,6 +3,7 @@
 
 #include "common/sample_files.h"
 #include "common/system.h"
+#include "common/unreadable.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -64,7 +65,7 @@ void tool_stop(tool *t) {
 }
 
 int tool_print_json(const tool *t, json *j) {
-    (void)t;
+    unreadable_json(t, j);
     fwrite(j->out.data, 1, j->out.size, stdout);
     text_free(&j->out);
     return EXIT_OK;

@@ -52,6 +52,19 @@ int tool_error(const tool *t, const char *subject, const qsim_error *e);
 int tool_written(const tool *t, const char *path, int code, const qsim_error *e);
 int tool_fail(const tool *t, int code, const char *format, ...) TOOL_PRINTF(3, 4);
 int tool_usage(const tool *t, const char *hint, const char *format, ...) TOOL_PRINTF(3, 4);
+/* An error that was kept instead of printed. */
+typedef struct kept_error {
+    int code; /* QSIM_E_*, QSIM_OK: none */
+    text line, hint;
+} kept_error;
+
+/* Keeps errors from now on, the last one; NULL: they are printed again. */
+void tool_keep_errors(kept_error *kept);
+/* Prints an error that was kept, with `hint` if it has none, and frees it; returns the exit code.
+ */
+int tool_print_kept(const tool *t, kept_error *kept, const char *hint);
+void kept_error_free(kept_error *kept);
+
 /*
  * Records that made-up data for `input` has sizes that no option gave: errors about sizes then hint
  * at --shape, for the first such input. NULL: forgets it.

@@ -7,6 +7,7 @@
 
 #include "common/sample_files.h"
 #include "common/sample_source.h"
+#include "common/unreadable.h"
 
 /* An archive without a name feeds all of several inputs that have no --input of their own. */
 static bool is_archive(const char *spec) {
@@ -185,7 +186,14 @@ int inputs_open(const tool *t, const qsim_model *model, bool invent, inputs *in)
 }
 
 int inputs_open_file(const tool *t, const qsim_model *model, const char *file, inputs *in) {
-    return open_inputs(t, model, false, file, in);
+    kept_error error = {0};
+    tool_keep_errors(&error);
+    const int code = open_inputs(t, model, false, file, in);
+    tool_keep_errors(NULL);
+    if (code == EXIT_OK)
+        return EXIT_OK;
+    inputs_close(in);
+    return unreadable_skip(t, file, &error) ? EXIT_OK : unreadable_refuse(t, true, &error);
 }
 
 void inputs_close(inputs *in) {

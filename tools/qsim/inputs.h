@@ -24,7 +24,10 @@ typedef struct inputs {
 
 /* Reads all inputs. Those without an --input are made up if `invent`, else an error. */
 int inputs_open(const tool *t, const qsim_model *model, bool invent, inputs *in);
-/* Reads the only input from this file, whatever --input says. */
+/*
+ * Reads the only input from this file, one of several, whatever --input says; in->count is 0 if it
+ * is skipped.
+ */
 int inputs_open_file(const tool *t, const qsim_model *model, const char *file, inputs *in);
 void inputs_close(inputs *in);
 

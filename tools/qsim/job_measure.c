@@ -45,6 +45,8 @@ void job_tool(const tool *t, const job_data *d, const qsim_model *m, tool *own) 
     add_number(own, "batch", d->batch);
     add_number(own, "limit", d->spec || d->limit ? d->limit : made_up(m));
     add_number(own, "skip", d->skip);
+    if (args_has(&t->args, "skip-unreadable"))
+        add_option(own, "skip-unreadable", NULL);
 }
 
 void job_tool_close(tool *own) {

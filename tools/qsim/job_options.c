@@ -16,11 +16,11 @@ const verb *job_verb(const job_pass *p) {
 
 /* Options that a configuration says in other places, or the command line of run-config. */
 static const char *const elsewhere[] = {
-    "data",       "limit",    "skip",     "batch",   "shape",    "preprocess",
-    "labels",     "output",   "force",    "html",    "report",   "csv",
-    "svg",        "config",   "attempts", "dry-run", "held-out", "min-agreement",
-    "min-cosine", "min-sqnr", "threads",  "isa",     "memory",   "time",
-    "json",       "quiet",    "verbose",  "help",    "version",
+    "data",    "limit",    "skip",    "batch",    "shape",         "preprocess",      "labels",
+    "output",  "force",    "html",    "report",   "csv",           "skip-unreadable", "svg",
+    "config",  "attempts", "dry-run", "held-out", "min-agreement", "min-cosine",      "min-sqnr",
+    "threads", "isa",      "memory",  "time",     "json",          "quiet",           "verbose",
+    "help",    "version",
 };
 
 /* Numbers, which are checked before the work begins. */

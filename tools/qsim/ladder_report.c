@@ -53,7 +53,8 @@ bool ladder_needs_recipe(const ladder *l) {
 void ladder_command(ladder *l) {
     static const char *const kept[] = {"data",   "skip", "batch",       "shape",   "preprocess",
                                        "recipe", "set",  "activations", "weights", "weight-scheme"};
-    static const char *const flags[] = {"symmetric", "no-bias-correction", "reduce-range"};
+    static const char *const flags[] = {"symmetric", "no-bias-correction", "reduce-range",
+                                        "skip-unreadable"};
     const tool *t = l->tool;
     const qsim_recipe *found = l->q->recipe;
     int32_t method = l->q->options.method;
@@ -66,7 +67,10 @@ void ladder_command(ladder *l) {
     for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++)
         if (args_has(&t->args, flags[i]))
             text_printf(&l->command, " --%s", flags[i]);
-    text_printf(&l->command, " --limit %zu --held-out 0", l->seen.samples);
+    const int64_t last = dataset_number(l->q->data, (int64_t)l->seen.samples - 1);
+    int64_t skip;
+    (void)tool_int(t, "skip", 0, INT64_MAX, 0, &skip);
+    text_printf(&l->command, " --limit %lld --held-out 0", (long long)(last + 1 - skip));
     if (l->recipe) {
         text_puts(&l->command, " --recipe");
         text_shell_word(&l->command, l->recipe);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/system.h"
+#include "common/unreadable.h"
 #include "verbs.h"
 
 const verb *const all_verbs[] = {
@@ -178,6 +179,7 @@ int main(int argc, char **argv) {
             code = v->run(&t);
         if (code == EXIT_OK || code == EXIT_GATE)
             tool_warn_assumed(&t);
+        unreadable_print(&t);
         code = tool_finish(&t, code);
     }
     text_free(&out);

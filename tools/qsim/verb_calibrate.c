@@ -50,7 +50,8 @@ static int calibrate(const tool *t, const char *file, const qsim_model *m, datas
     return code;
 }
 
-static int from_data(const tool *t, qsim_calibration **out) {
+/* `next`: the place in the data of the sample that follows those calibrated on. */
+static int from_data(const tool *t, qsim_calibration **out, int64_t *next) {
     const char *file = t->args.operands[0];
     qsim_model *m = NULL;
     dataset *d = NULL;
@@ -59,6 +60,8 @@ static int from_data(const tool *t, qsim_calibration **out) {
         code = dataset_open(t, m, &d);
     if (code == EXIT_OK)
         code = calibrate(t, file, m, d, out);
+    if (code == EXIT_INTERRUPTED && *out)
+        *next = dataset_number(d, qsim_calibration_samples(*out));
     dataset_close(d);
     qsim_model_free(m);
     return code;
@@ -128,8 +131,8 @@ static void print_table(const tool *t, const qsim_calibration *c, const char *ou
 
 /* Refuses options for feeding a model, since --merge reads files; false: one was given. */
 static bool only_merges(const tool *t) {
-    static const char *const names[] = {"data",  "limit",      "skip",    "batch",
-                                        "shape", "preprocess", "tensors", "bins"};
+    static const char *const names[] = {"data",       "limit",   "skip", "batch",          "shape",
+                                        "preprocess", "tensors", "bins", "skip-unreadable"};
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
         if (args_has(&t->args, names[i])) {
             (void)tool_usage(t, NULL, "calibrate: --%s does not go with --merge", names[i]);
@@ -139,17 +142,17 @@ static bool only_merges(const tool *t) {
 }
 
 /* Says what an interrupted calibration holds, and how to go on: merging is exact. */
-static void tell_rest(const tool *t, const char *output, int64_t done) {
+static void tell_rest(const tool *t, const char *output, int64_t done, int64_t next) {
     int64_t skip = 0, limit = 0;
     char left[48] = "";
-    if (tool_int(t, "limit", 1, INT64_MAX, 0, &limit) && limit > done)
-        snprintf(left, sizeof(left), " --limit %lld", (long long)(limit - done));
     (void)tool_int(t, "skip", 0, INT64_MAX, 0, &skip);
+    if (tool_int(t, "limit", 1, INT64_MAX, 0, &limit) && limit > next - skip)
+        snprintf(left, sizeof(left), " --limit %lld", (long long)(limit - (next - skip)));
     fprintf(stderr,
             "qsim: %s holds the first %lld sample%s\n"
             "hint: to go on: this command with --skip %lld%s -o rest.qcal, then qsim calibrate "
             "--merge %s rest.qcal -o all.qcal\n",
-            output, (long long)done, tool_plural(done), (long long)(skip + done), left, output);
+            output, (long long)done, tool_plural(done), (long long)next, left, output);
 }
 
 static int run(tool *t) {
@@ -157,6 +160,7 @@ static int run(tool *t) {
     bool merge = args_has(&t->args, "merge");
     qsim_calibration *c = NULL;
     qsim_error e;
+    int64_t next = 0;
     int code = EXIT_OK;
     if (!tool_operands(t, 1, merge ? 4096 : 1))
         return EXIT_USAGE;
@@ -174,7 +178,7 @@ static int run(tool *t) {
         return tool_usage(t, NULL, "a calibration goes to a file, not to standard output");
     if (!tool_may_write(t, output, &code))
         return code;
-    code = merge ? merge_files(t, &c) : from_data(t, &c);
+    code = merge ? merge_files(t, &c) : from_data(t, &c, &next);
     /* The batches before an interrupt make a valid calibration. */
     bool partial = code == EXIT_INTERRUPTED && c && qsim_calibration_samples(c) > 0;
     if (code == EXIT_OK || partial) {
@@ -183,7 +187,7 @@ static int run(tool *t) {
         code = saved ? saved : code;
     }
     if (code == EXIT_INTERRUPTED && partial)
-        tell_rest(t, output, qsim_calibration_samples(c));
+        tell_rest(t, output, qsim_calibration_samples(c), next);
     if (code == EXIT_OK && t->json)
         print_json(t, c, output);
     else if (code == EXIT_OK)

@@ -8,6 +8,7 @@
 #include "common/folder.h"
 #include "common/sample_files.h"
 #include "common/system.h"
+#include "common/unreadable.h"
 #include "running.h"
 #include "verbs.h"
 
@@ -174,6 +175,8 @@ static int execute(tool *t, engine *e, const char *input, run_report *report, js
     inputs in;
     int code =
         input ? inputs_open_file(t, e->model, input, &in) : inputs_open(t, e->model, false, &in);
+    if (input && (code || in.count == 0))
+        return code;
     double start = tool_now();
     if (code == EXIT_OK)
         code = engine_execute(t, file, e, in.tensors, in.count);
@@ -199,7 +202,7 @@ static int execute_each(tool *t, engine *e, const sample_files *files, run_repor
     json_array(j, "inputs");
     for (size_t i = 0; i < files->groups && code == EXIT_OK; i++) {
         json_object(j, NULL);
-        json_string(j, "input", files->files[i]);
+        json_string(j, "input", files->files[i]); /* alone, if the file is skipped */
         code = execute(t, e, files->files[i], report, j);
         json_end(j);
     }
@@ -271,6 +274,7 @@ static int run(tool *t) {
 
 static const option options[] = {
     OPTION_INPUT,
+    OPTION_SKIP_UNREADABLE,
     OPTION_OUTPUT("write the first output alone; '-': stdout"),
     {"output-dir", "DIR", "write output_0.npy, output_1.npy, ... into DIR", 0, NULL},
     {"tensors", "GLOB", "write tensors inside the model instead of its outputs; repeatable", 0,

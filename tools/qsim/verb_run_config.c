@@ -191,6 +191,7 @@ static int run(tool *t) {
 static const option options[] = {
     {"output-dir", "DIR", "write below this folder instead of the configuration's", 'o', NULL},
     {"dry-run", NULL, "print the plan as JSON and stop", 'n', NULL},
+    OPTION_SKIP_UNREADABLE,
     OPTION_HTML,
     OPTION_FORCE,
     {NULL, NULL, NULL, 0, NULL},
