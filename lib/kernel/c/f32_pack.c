@@ -129,7 +129,7 @@ void qk_pack_f32(float *packed, size_t panel, size_t k, size_t cols, const qk_pa
     memset(packed, 0, QK_PACK_SLACK * sizeof(float));
 }
 
-/* Floats looked at: without a check for a stop, and each may be a miss of the cache. */
+/* The most floats looked at: no stop is checked meanwhile, and each may be a cache miss. */
 #define LOOKS ((size_t)1 << 18)
 
 QS_COLD bool qk_has_denormals(const void *floats, size_t n, size_t row) {

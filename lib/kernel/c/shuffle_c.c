@@ -37,7 +37,7 @@ QS_COLD static void weave_few(const uint8_t *a, const uint8_t *b, uint8_t *y, si
     }
 }
 
-/* The same for n each; the last sixteen overlap those before. */
+/* y = a0 b0 a1 b1 ..., n of each; the last sixteen overlap those before. */
 static inline void weave(const uint8_t *a, const uint8_t *b, uint8_t *y, size_t n) {
     if (n < 16) {
         weave_few(a, b, y, n);

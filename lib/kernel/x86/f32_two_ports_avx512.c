@@ -103,8 +103,8 @@ PART(part_5, 5)
 PART(part_6, 6)
 
 /*
- * Rows of the next tile: six, or fewer so that no last tile has one or two, which would wait for
- * the whole panel.
+ * Rows of the next tile: six, or fewer so that no tile has one or two, which would wait for the
+ * whole panel. Only 1, 2, 3 and 7 rows cannot avoid such a tile.
  */
 static size_t next_rows(size_t rest) {
     static const uint8_t last[] = {0, 1, 2, 2, 4, 5, 6, 5, 4, 5, 6, 6, 6, 5};

@@ -14,7 +14,10 @@
 
 #define CHUNK 256
 #define GROUP 4 /* as many elements of 2 bits have a byte */
-/* Loops over whole bytes get a multiple of UNIT, so that compilers make no loop for a remainder. */
+/*
+ * Loops over elements of whole bytes get a multiple of UNIT, so that compilers make no loop for a
+ * remainder.
+ */
 #define UNIT  ((size_t)16)
 #define WHOLE (n & ~(UNIT - 1))
 
@@ -181,7 +184,7 @@ STORES_PACKED(2)
 
 /* ---- between floats and the types that networks have beside them, at once ---- */
 
-/* At most CHUNK numbers; by way of int32 if it holds them all, else of double. */
+/* Casts at most CHUNK numbers: through int32 if it can hold them all, else through double. */
 static void float_to_int64(const void *vx, void *vy, size_t n) {
     const float *x = vx;
     int64_t *y = vy;

@@ -28,8 +28,8 @@ static void strides_of(const qs_value *v, const qs_value *out, size_t *strides) 
 }
 
 /*
- * An operand that no element is taken from may be NULL, and C adds nothing to NULL: offsets are
- * added to integers.
+ * An operand that no element is taken from may be NULL, to which C allows no offset to be added:
+ * offsets are added to integers.
  */
 #define CHOOSE(T)                                                                                  \
     {                                                                                              \

@@ -126,7 +126,7 @@ qs_id qs_expand_sequence(qs_expand *e, qs_id sequence, qs_id rest, bool stacks) 
 
 /* ---- SequenceInsert, SequenceErase ---- */
 
-/* `at`, or `other` if it is below 0. */
+/* `at`, or `other` if `at` is below 0. */
 static QS_NOINLINE qs_id negative_as(qs_expand *e, qs_id at, qs_id other) {
     return qs_expand_add(e, "Where", qs_expand_two(e, "Less", at, number_of(e, 0)), other, at);
 }
@@ -259,9 +259,9 @@ static qs_id pick(qs_expand *e, qs_id x, int64_t axis, bool keeps_axis) {
 }
 
 /*
- * The sum of computed sizes, which checked_split compares with the axis. If `split` is a list, the
- * sum of magnitudes, so that a negative size is refused. If it is the size of each part, the axis,
- * or the size itself if that is below 1, so that it is refused.
+ * The sum of computed sizes, which checked_split compares with the axis. If `split` is a list, this
+ * is the sum of magnitudes, so that a negative size is refused. If `split` is the size of each
+ * part, it is the axis, or a size below 1 itself, so that this size is refused.
  */
 static qs_id sum_parts(qs_expand *e, const qs_item *t, qs_id split, bool listed) {
     if (listed)

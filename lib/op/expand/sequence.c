@@ -52,9 +52,9 @@ int qs_list_position(const qs_infer *x, int32_t index, int64_t length, int64_t b
 
 /*
  * Reads the size of each part: a list, parts of one size of which the last may be smaller, or 1.
- * *count is QS_DYNAMIC for any number of parts: of size sizes[0] = 1, or -1: computed by the model.
- * ONNX's text ignores keepdims where split is given, but PyTorch writes unbind as split = 1 without
- * the axis, and ONNX Runtime takes it so.
+ * *count is QS_DYNAMIC if their number is not known: sizes[0] is then 1 if all have size 1, else
+ * -1. ONNX's text ignores keepdims where split is given, but PyTorch writes unbind as split = 1
+ * without the axis, and ONNX Runtime takes it so.
  */
 static int read_sizes(const qs_infer *x, int64_t dim, int64_t *sizes, int32_t *count, bool *keeps) {
     const qs_value *split = qs_infer_in(x, 1);

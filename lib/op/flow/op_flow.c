@@ -338,8 +338,9 @@ static int check_sequences(const qs_infer *x, const qs_subgraph *body, int32_t s
 }
 
 /*
- * Element k of "joins", an attribute that only pass_loops.c sets and no file may have: whether the
- * results of scan output k are joined along their own axis 0.
+ * Sets the type and shape of output `index` of a Loop. Element k of "joins", an attribute that only
+ * pass_loops.c sets and no file may have, says whether the results of scan output k are joined
+ * along their own axis 0.
  */
 static int set_loop_output(qs_infer *x, const qs_subgraph *body, int32_t index, int32_t states) {
     const qs_value *v = result(body, (size_t)index + 1);

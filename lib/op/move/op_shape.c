@@ -82,7 +82,7 @@ static int reshape_product(const qs_infer *x, const qs_dim *dims, int32_t rank, 
     return QSIM_OK;
 }
 
-/* The shape is not constant: its length and some of its sizes may be known. */
+/* Infers from a shape that is not constant; its length and some of its sizes may be known. */
 static int reshape_dynamic(const qs_infer *x, const reshape_spec *s) {
     qs_dim dims[QSIM_MAX_RANK];
     const int32_t rank = qs_known_sizes(x->graph, x->values, x->node->inputs[1], dims);

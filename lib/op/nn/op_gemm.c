@@ -192,7 +192,7 @@ static int pack_matmul(qs_pack *p) {
 static int matmul_batches(qs_lower *l, qs_product *p, const qs_factor *a, const qs_factor *b,
                           const qs_dim *dims, int32_t rank) {
     p->batches = (size_t)qs_dims_product(dims, 0, rank);
-    if (p->right.count == 1) { /* b is one matrix: all rows of a form one product */
+    if (p->right.count == 1) { /* B is one matrix: all rows of A form one product */
         p->m *= p->batches;
         p->batches = 1;
         return QSIM_OK;

@@ -269,7 +269,7 @@ static const qs_attr_rule norm_attrs[] = {{"axis", QS_ATTR_INT, 1, 0},
                                           {"epsilon", QS_ATTR_FLOAT, 1, 0},
                                           {"stash_type", QS_ATTR_INT, 1, 0}};
 
-/* ONNX has it since opset 17; before, ONNX Runtime's optimizer writes it, in ONNX's domain, too. */
+/* Since opset 17; ONNX Runtime's optimizer writes it, in ONNX's domain, for older opsets, too. */
 QS_OP(layernorm, .name = "LayerNormalization", .min_in = 2, .max_in = 3, .max_out = 3,
       QS_ATTRS(norm_attrs), .traits = QS_PLAIN, .gain_inputs = 1 << 1 | 1 << 2,
       .kernel = QS_KERNEL_LAYER_NORMALIZATION, .infer = infer_layernorm, .lower = lower_layernorm,

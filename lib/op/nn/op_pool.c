@@ -250,8 +250,9 @@ static int lower_pool(qs_lower *l, bool global, int32_t over, qs_pool_plan **out
 }
 
 /*
- * Computes the same maxima in fewer steps: along rows, then down columns. Of +0 and -0 the first
- * tap's remains. Bands overlap by a window, so a band has at least two windows' height.
+ * Computes the same maxima in fewer steps: along rows, then down columns. If +0 and -0 are the
+ * greatest, the first tap's zero is the result. Bands overlap by a window, so a band has at least
+ * two windows' height.
  */
 QS_COLD static void separate(qs_lower *l, qs_pool_plan *p) {
     const size_t kw = p->row.kw, span = (p->kh - 1) * p->dh + 1;

@@ -93,12 +93,15 @@ static void softmax_long(const qsim_ctx *ctx, const float *x, float *y, size_t n
 #define UNIT   ((size_t)16)
 #define PART   ((size_t)1024) /* elements that are handled together */
 
-/* Rows of n elements that are `step` apart: 1, and the rows lie end to end; else one apart. */
+/*
+ * Rows of n elements that are `step` apart. If `step` is 1, the rows lie end to end; else they
+ * begin one element apart.
+ */
 typedef struct side_rows {
     const qsim_ctx *ctx;
     size_t n, step;
     bool logs;
-    size_t rows, width; /* width: rows and, up to a multiple of UNIT, others */
+    size_t rows, width; /* width: rows, rounded up to a multiple of UNIT */
 } side_rows;
 
 /* part[k * width + r] = element k of row r. */
@@ -157,9 +160,10 @@ static void fold(const side_rows *s, float *lanes) {
 }
 
 /*
- * The first of `left` rows, BESIDE at most, in the passes of softmax_long: greatest elements; sums
- * of exponentials; quotients. Rows that fit stay in `part` from pass to pass. Of longer ones y
- * holds the exponentials from one pass to the next, and of LogSoftmax x - greatest in any case.
+ * Computes the first of `left` rows, at most BESIDE, in the passes of softmax_long: greatest
+ * elements; sums of exponentials; quotients. Rows that fit stay in `part` from pass to pass. For
+ * longer ones, y holds the exponentials from one pass to the next; for LogSoftmax it holds
+ * x - greatest, for short rows, too.
  */
 static void softmax_beside(side_rows *s, const float *x, float *y, size_t left) {
     float part[PART] = {0}, lanes[16 * BESIDE] = {0}, top[BESIDE];

@@ -113,8 +113,8 @@ static void sink(ranked *heap, size_t n, size_t at) {
 }
 
 /*
- * From element i of a row on, the first float that may be better than element `worst`, at most the
- * next one at which a stop is checked. A comparison with a NaN tells nothing.
+ * The first index, not below i, of a float of the row that may be better than element `worst`; at
+ * most the next index at which a stop is checked. A comparison with a NaN tells nothing.
  */
 static size_t next_better(const topk_params *p, const float *x, size_t i, size_t worst) {
     const size_t step = p->inner, check = i | 0x7fff, end = check < p->count ? check : p->count;

@@ -268,8 +268,8 @@ typedef struct unpool_params {
 } unpool_params;
 
 /*
- * Converts an index into the tensor that was pooled to one into the result, which may be larger by
- * output_shape; -1: outside.
+ * Converts an index into the tensor that was pooled to an index into the result, which output_shape
+ * may make larger; -1: outside.
  */
 QS_COLD static int64_t unpooled_index(const unpool_params *p, int64_t at) {
     int64_t to = 0, unit = 1;
