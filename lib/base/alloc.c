@@ -2,10 +2,24 @@
 /* The context's memory: blocks that know their size, and arenas made of blocks. */
 #include "base/base.h"
 #include "base/ctx.h"
-
-#include <stdlib.h>
+#include "base/posix.h"
 
 #define BLOCK_ALIGN 64
+
+/*
+ * AddressSanitizer knows blocks only. It is told which bytes of them an arena has handed out, with
+ * a gap behind each piece, and so reports what reads or writes past its end.
+ */
+#ifdef QS_ADDRESS_SANITIZER
+#include <sanitizer/asan_interface.h>
+#define ARENA_GAP      ((size_t)8)
+#define HIDE(p, bytes) __asan_poison_memory_region(p, bytes)
+#define SHOW(p, bytes) __asan_unpoison_memory_region(p, bytes)
+#else
+#define ARENA_GAP      ((size_t)0)
+#define HIDE(p, bytes) ((void)0)
+#define SHOW(p, bytes) ((void)0)
+#endif
 
 /*
  * The header before each block holds its size, so that qs_free needs none. It takes one alignment
@@ -149,6 +163,7 @@ static struct qs_arena_block *arena_block(qs_arena *arena, size_t bytes, size_t 
         return NULL;
     b->used = sizeof(*b);
     b->size = own ? needed : size;
+    HIDE(b + 1, b->size - b->used);
     if (own && arena->blocks) {
         b->next = arena->blocks->next;
         arena->blocks->next = b;
@@ -169,6 +184,7 @@ int qs_arena_reserve(qs_arena *arena, size_t bytes) {
     if (!b)
         return QSIM_E_NOMEM;
     *b = (struct qs_arena_block){arena->blocks, sizeof(*b), size};
+    HIDE(b + 1, b->size - b->used);
     arena->blocks = b;
     return QSIM_OK;
 }
@@ -178,8 +194,9 @@ static void *arena_take(qs_arena *arena, size_t bytes, size_t align) {
     if (!b)
         return NULL;
     size_t at = qs_align(b->used, align);
-    b->used = at + bytes;
+    b->used = at + bytes + ARENA_GAP;
     arena->bytes += bytes;
+    SHOW((unsigned char *)b + at, bytes);
     return (unsigned char *)b + at;
 }
 
@@ -224,6 +241,7 @@ void qs_arena_free(qs_arena *arena) {
     struct qs_arena_block *b = arena->blocks;
     while (b) {
         struct qs_arena_block *next = b->next;
+        SHOW(b, b->size);
         qs_free(arena->ctx, b);
         b = next;
     }

@@ -21,7 +21,7 @@ static void *system_alloc(void *user, size_t size, size_t align) {
     align = large ? HUGE_PAGE : align;
     if (size > SIZE_MAX - align)
         return NULL;
-#ifdef QS_EXACT_MEMORY
+#if defined(QS_EXACT_MEMORY) || defined(QS_ADDRESS_SANITIZER) /* which sees the exact end */
     void *p;
     p = posix_memalign(&p, align, size) ? NULL : p;
 #else

@@ -20,6 +20,14 @@
 #include <sys/stat.h>
 
 #define aligned_free free
+
+#if defined(__SANITIZE_ADDRESS__)
+#define QS_ADDRESS_SANITIZER
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define QS_ADDRESS_SANITIZER
+#endif
+#endif
 #else
 #include <malloc.h>
 #include <stddef.h>
