@@ -162,6 +162,8 @@ static int read_manifest(qsim_package *p, qsim_error *error) {
  * its missing manifest.
  */
 static int read_package(qsim_package *p, qsim_error *error) {
+    const void *data;
+    size_t size;
     int code = qs_zip_directory(p, error);
     if (!code)
         code = open_zip(p, error);
@@ -169,14 +171,11 @@ static int read_package(qsim_package *p, qsim_error *error) {
         code = read_manifest(p, error);
     if (!code)
         code = read_sums(p, error);
-    for (size_t i = 0; i < p->count && !code; i++)
-        if (p->members[i].verified && strcmp(p->members[i].name, QS_MANIFEST) == 0) {
-            const void *data;
-            size_t size;
-            p->members[i].verified = false; /* checked again, now that its hash is known */
-            code = qsim_package_data(p, (int32_t)i, &data, &size, error);
-        }
-    return code;
+    if (code)
+        return code;
+    const int32_t manifest = qsim_package_find(p, QS_MANIFEST);
+    p->members[manifest].verified = false; /* checked again, now that its hash is known */
+    return qsim_package_data(p, manifest, &data, &size, error);
 }
 
 static int create(qsim_ctx *ctx, const char *name, qsim_package **out, qsim_error *error) {

@@ -15,7 +15,7 @@ static const qs_minifloat formats[] = {
 };
 
 const qs_minifloat *qs_minifloat_of(int32_t dtype) {
-    if (dtype < 0 || (size_t)dtype >= QS_COUNT(formats) || !formats[dtype].mantissa)
+    if ((uint32_t)dtype >= QS_COUNT(formats) || !formats[dtype].mantissa)
         return NULL;
     return &formats[dtype];
 }

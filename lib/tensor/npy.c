@@ -89,11 +89,11 @@ static int parse_descr(cursor *c, qsim_array *a) {
     char order = '=';
     const char *type = text;
     size_t left = length;
-    if (left > 0 && strchr("<>=|", *type)) {
+    if (strchr("<>=|", *type)) { /* of an empty text this is the closing quote */
         order = *type++;
         left--;
     }
-    if (left > 0 && *type == 'O')
+    if (*type == 'O')
         return qs_fail(c->error, QSIM_E_UNSUPPORTED,
                        ".npy: arrays of Python objects (pickles) are refused");
     a->dtype = left == 2 ? kind_dtype(type[0], type[1]) : QSIM_UNDEFINED;
@@ -105,8 +105,7 @@ static int parse_descr(cursor *c, qsim_array *a) {
     bool one = qs_element_size(a->dtype) == 1;
     if (order == '|' && !one)
         return bad(c, "'descr' has no byte order");
-    if (!one && (order == '<' || order == '>'))
-        a->swapped = (order == '>') != qs_big_endian();
+    a->swapped = !one && order == (qs_big_endian() ? '<' : '>');
     return QSIM_OK;
 }
 
