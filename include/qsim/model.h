@@ -29,7 +29,10 @@ typedef struct qsim_model qsim_model;
  */
 typedef int (*qsim_external_fn)(void *user, const char *location, const void **data, size_t *size);
 
-/* Reads the file into memory instead of mapping it: for files that may shrink while in use. */
+/*
+ * Reads the file, and files with external data, into memory instead of mapping them: for files that
+ * may change or shrink while in use.
+ */
 #define QSIM_LOAD_COPY 1
 /* Accepts operators that the library does not know. Such a model can be inspected, but not run. */
 #define QSIM_LOAD_INSPECT 2

@@ -159,8 +159,8 @@ static int open_beneath(int dir, const char *location) {
     return -1;
 }
 
-int qs_map_open_below(qsim_ctx *ctx, const char *folder, const char *location, qs_map *map,
-                      qsim_error *error) {
+int qs_map_open_below(qsim_ctx *ctx, const char *folder, const char *location, bool copy,
+                      qs_map *map, qsim_error *error) {
     struct stat st;
     memset(map, 0, sizeof(*map));
     const char *fault = qs_location_fault(location);
@@ -181,7 +181,7 @@ int qs_map_open_below(qsim_ctx *ctx, const char *folder, const char *location, q
     else if (!S_ISREG(st.st_mode))
         code = qs_fail(error, QSIM_E_IO, "external data file '%s' is not a regular file", location);
     else
-        code = map_fd(ctx, fd, &st, location, false, map, error);
+        code = map_fd(ctx, fd, &st, location, copy, map, error);
     close(fd);
     return code;
 }

@@ -34,8 +34,8 @@ const char *qs_location_fault(const char *location);
  * without following links out of it, no "..", no absolute path, no drive, no control bytes; regular
  * files only, and never blocks.
  */
-int qs_map_open_below(qsim_ctx *ctx, const char *folder, const char *location, qs_map *map,
-                      qsim_error *error);
+int qs_map_open_below(qsim_ctx *ctx, const char *folder, const char *location, bool copy,
+                      qs_map *map, qsim_error *error);
 
 /* Lets the system drop the map's pages, which come back when read. */
 void qs_map_forget(const qs_map *map);

@@ -66,7 +66,8 @@ static int open_file(qs_reader *r, const char *location, const char *name, qs_ou
                             "'%s': external data '%s': a model in memory has no folder, and no "
                             "callback was given",
                             name, location);
-    code = qs_map_open_below(r->ctx, r->source->folder, location, &o->map, &why);
+    const bool copy = !r->source->map.mapped; /* like the model */
+    code = qs_map_open_below(r->ctx, r->source->folder, location, copy, &o->map, &why);
     if (code)
         return qs_read_fail(r, code, "'%s': %s", name, why.message);
     o->data = o->map.data;

@@ -280,21 +280,24 @@ static void test_files(void) {
     check_file(path, "three"); /* an abandoned write leaves the old file */
     write_file("nowhere/at/all", "x", true, QSIM_E_IO);
     CHECK_INT(qs_map_open(ctx, folder, false, &m, &e), QSIM_E_IO);
-    CHECK_INT(qs_map_open_below(ctx, folder, "a", &m, &e), QSIM_OK);
+    qs_error_clear(&e);
+    CHECK_INT(qs_map_open(ctx, "", false, &m, &e), QSIM_E_IO);
+    CHECK_STR(e.message, "the name of a file is empty");
+    CHECK_INT(qs_map_open_below(ctx, folder, "a", false, &m, &e), QSIM_OK);
     qs_map_close(ctx, &m);
     static const char *const bad[] = {"../a", "/etc/passwd", "",         ".",       "b/../a",
                                       "a/",   "C:\\x",       "http://x", "nothere", "a\nb"};
     for (size_t i = 0; i < QS_COUNT(bad); i++) {
         qs_error_clear(&e);
-        CHECK(qs_map_open_below(ctx, folder, bad[i], &m, &e) < 0);
+        CHECK(qs_map_open_below(ctx, folder, bad[i], false, &m, &e) < 0);
         CHECK(e.message[0] != 0);
     }
     snprintf(other, sizeof(other), "%s/link", folder);
     CHECK_INT(symlink("/etc/passwd", other), 0);
-    CHECK(qs_map_open_below(ctx, folder, "link", &m, &e) < 0);
+    CHECK(qs_map_open_below(ctx, folder, "link", false, &m, &e) < 0);
     unlink(other);
     CHECK_INT(mkfifo(other, 0600), 0);
-    CHECK(qs_map_open_below(ctx, folder, "link", &m, &e) < 0); /* opening a FIFO does not hang */
+    CHECK(qs_map_open_below(ctx, folder, "link", false, &m, &e) < 0); /* a FIFO does not hang */
     unlink(other);
     unlink(path);
     CHECK_INT(rmdir(folder), 0); /* no temporary file is left */
@@ -371,11 +374,11 @@ static void test_long_names(void) {
         memset(name, 'n', n);
         name[n] = 0;
         qsim_error e = {0};
-        CHECK_INT(qs_map_open_below(ctx, "", name, &m, &e), QSIM_E_IO);
+        CHECK_INT(qs_map_open_below(ctx, "", name, false, &m, &e), QSIM_E_IO);
         CHECK(says(&e, n <= NAME_MAX ? ENOENT : ENAMETOOLONG));
         snprintf(path, sizeof(path), "%s/a", name);
         qs_error_clear(&e);
-        CHECK_INT(qs_map_open_below(ctx, ".", path, &m, &e), QSIM_E_IO);
+        CHECK_INT(qs_map_open_below(ctx, ".", path, false, &m, &e), QSIM_E_IO);
         CHECK(says(&e, n <= NAME_MAX ? ENOENT : ENAMETOOLONG));
     }
     qsim_error e = {0}, f = {0}, g = {0};
@@ -401,7 +404,7 @@ static void test_refusals(void) {
     qsim_error e = {0}, f = {0}, g = {0};
     const qsim_ctx_options o = {.struct_size = sizeof(o), .threads = 1};
     qsim_ctx *other = NULL;
-    CHECK_INT(qs_map_open_below(ctx, "nowhere", "a", &m, &e), QSIM_E_IO);
+    CHECK_INT(qs_map_open_below(ctx, "nowhere", "a", false, &m, &e), QSIM_E_IO);
     CHECK(strstr(e.message, "nowhere: cannot open the folder") && says(&e, ENOENT));
     CHECK_INT(qs_out_open(ctx, ".", true, &out, &f), QSIM_E_IO);
     CHECK(strstr(f.message, "is a directory") != NULL);

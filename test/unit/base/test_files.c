@@ -251,7 +251,7 @@ static void check_descriptors(qsim_ctx *ctx) {
     close(0);
     CHECK_INT(put(ctx, "text", 4, &e), QSIM_OK);
     CHECK(holds(ctx, "text", 4));
-    CHECK_INT(qs_map_open_below(ctx, FOLDER, "a", &map, &e), QSIM_OK);
+    CHECK_INT(qs_map_open_below(ctx, FOLDER, "a", false, &map, &e), QSIM_OK);
     qs_map_close(ctx, &map);
     answers[NAMELESS].code = EOPNOTSUPP;
     answers[NAMELESS].left = 1;
