@@ -241,7 +241,7 @@ class Build:
         self.run(["env", "PROGRAM=" + calls, "sh", "test/abi/nulls.sh", ".", os.path.join(self.work, "libqsim.so.0")]
                  + self.cc + self.checked)
         tests.append(("nulls", "abi", [calls]))
-        tests += [(name, "tools", [self.link("test_" + name, [f"test/cli/test_{name}.c"])]) for name in ("args", "images")]
+        tests += [(name, "tools", [self.link("test_" + name, [f"test/cli/test_{name}.c"])]) for name in ("args", "images", "tables")]
         sh = lambda script, *rest: ["sh", os.path.join(self.src, script)] + list(rest)
         one = self.link("one_node", ["test/conform/one_node.c"])
         tests.append(("one_node", "conform", sh("test/conform/one_node.sh", one, "1")))

@@ -101,6 +101,36 @@ static void check_lines(void) {
     }
 }
 
+/* One run takes --input, a set of samples --data: a verb with one of them is told of by the other.
+ */
+static void check_data_or_input(void) {
+    static const option data[] = {{"data", "SPEC", "samples", 'd', NULL},
+                                  {NULL, NULL, NULL, 0, NULL}};
+    static const option input[] = {{"input", "SPEC", "values", 'i', NULL},
+                                   {NULL, NULL, NULL, 0, NULL}};
+    static const struct {
+        const option *options;
+        const char *word, *hint;
+    } cases[] = {{data, "--input", "qsim try takes --data"},
+                 {input, "--data", "qsim try takes --input"},
+                 {options, "--input", "qsim try --help lists the options"},
+                 {options, "--data", "qsim try --help lists the options"},
+                 {data, "--zzzzzzzzz", "qsim try --help lists the options"},
+                 {input, "--zzzzzzzzz", "qsim try --help lists the options"}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        const verb v = {"try", "MODEL", "a verb", cases[i].options, NULL, false, NULL};
+        char word[16], *words[] = {word};
+        text problem = {0}, hint = {0};
+        args a;
+        snprintf(word, sizeof(word), "%s", cases[i].word);
+        CHECK(!args_parse(&a, &v, 1, words, &problem, &hint));
+        CHECK_STR(hint.data, cases[i].hint);
+        args_free(&a);
+        text_free(&problem);
+        text_free(&hint);
+    }
+}
+
 /* The first and the last value of an option that is repeated; options that a file gives before. */
 static void check_values(void) {
     char *words[] = {"-o", "x", "--every", "--output=y", "-q"};
@@ -133,6 +163,7 @@ static void check_values(void) {
 
 int main(void) {
     check_lines();
+    check_data_or_input();
     check_values();
     return test_done();
 }

@@ -476,6 +476,12 @@ static void check_untaken(int64_t size) {
     proto_node(&g, "Shape", "shape", "r", NULL, "sizes");
     proto_node(&g, "Gather", "gather", "sizes", "at", "size");
     proto_node(&g, "Equal", "equal", "size", "at", "c");
+    proto_text(&node, 1, "r");
+    proto_text(&node, 1, "axes");
+    proto_text(&node, 2, ""); /* the first output is left out */
+    proto_text(&node, 2, "best");
+    proto_text(&node, 4, "TopK");
+    proto_take(&g, 1, &node);
     proto_text(&node, 1, "c");
     proto_text(&node, 2, "y");
     proto_text(&node, 4, "If");

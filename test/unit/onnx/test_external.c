@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <qsim/data.h>
 #include <qsim/model.h>
 
 static const float values[6] = {9, 9, 1, 2, 3, 9}; /* w is 1, 2, 3 at offset 8 */
@@ -328,7 +329,7 @@ static void check_two(const qsim_model *m, const char *path, const char *data) {
 }
 
 static void check_two_files(const char *folder) {
-    char path[600], data[620];
+    char path[600], data[620], other[620];
     qsim_error e = {0};
     qsim_model *made = build_two(), *loaded = NULL;
     qsim_save_options o = {.struct_size = sizeof(o), .flags = QSIM_SAVE_EXTERNAL};
@@ -337,7 +338,11 @@ static void check_two_files(const char *folder) {
     CHECK_INT(qsim_model_save(made, path, NULL, &e), QSIM_OK);
     CHECK_INT(qsim_model_load(NULL, path, NULL, &loaded, &e), QSIM_OK);
     unlink(path);
+    snprintf(other, sizeof(other), "%s.data1", path);
+    CHECK_INT(qsim_file_write(NULL, other, 0, &(qsim_bytes){"1", 1}, 1, &e), QSIM_OK);
     check_two(made, path, data);
+    CHECK_INT(size_of(other), 1); /* nothing is replaced, no other file removed */
+    unlink(other);
     unlink(path);
     /* the second file exists: no file is written */
     CHECK_INT(qsim_model_save(made, path, &o, &e), QSIM_E_EXISTS);

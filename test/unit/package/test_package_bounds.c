@@ -289,14 +289,15 @@ static void check_entries(void) {
     unlink(PATH);
 }
 
-/* A model in a package whose data is in none of its entries: the file is named. */
-static void make_missing(const char *location) {
-    static const char manifest[] = "{\"schema\": 1, \"model\": \"m.onnx\"}";
+/* An archive of a model whose weight stands at a location, and of an entry with its bytes. */
+static void make_outside(const char *model, const char *location, const char *entry) {
     static const float w[3] = {1, 2, 3};
     static const int64_t dims[] = {3};
     proto file = {0}, g = {0}, t = {0};
-    char sums[512] = "", hex[65];
+    char sums[512] = "", hex[65], manifest[128];
     int why;
+    const int length =
+        snprintf(manifest, sizeof(manifest), "{\"schema\": 1, \"model\": \"%s\"}", model);
     proto_int(&t, 1, 3);
     proto_int(&t, 2, QSIM_FLOAT);
     proto_text(&t, 8, "w");
@@ -311,9 +312,9 @@ static void make_missing(const char *location) {
         const char *name;
         const void *data;
         size_t size;
-    } parts[] = {{"m.onnx", file.data, file.size},
-                 {"manifest.json", manifest, sizeof(manifest) - 1},
-                 {"w.bin", w, sizeof(w)},
+    } parts[] = {{model, file.data, file.size},
+                 {"manifest.json", manifest, (size_t)length},
+                 {entry, w, sizeof(w)},
                  {"SHA256SUMS", sums, 0}};
     unlink(PATH);
     zip_t *z = zip_open(PATH, ZIP_CREATE, &why);
@@ -333,14 +334,35 @@ static void make_missing(const char *location) {
     proto_free(&t);
 }
 
-static void check_missing(void) {
-    for (int missing = 0; missing < 2; missing++) {
+/* Locations are relative to the model's folder. What is in no entry is named. */
+static void check_outside(void) {
+    static char longest[2051];
+    static const struct {
+        const char *model, *location, *entry;
+        int length; /* of the location, if other bytes follow it; 0: none do */
+        bool found;
+    } cases[] = {
+        {"m.onnx", "w.bin", "w.bin", 0, true},        {"m.onnx", "other.bin", "w.bin", 0, false},
+        {"m.onnx", "w.bin", "d/w.bin", 0, false},     {"m.onnx", "d/w.bin", "d/w.bin", 0, true},
+        {"d/m.onnx", "w.bin", "d/w.bin", 0, true},    {"d/m.onnx", "w.bin", "w.bin", 0, false},
+        {"d/m.onnx", "w.bin", "dw.bin", 0, false},    {"d/e/m.onnx", "w.bin", "d/e/w.bin", 0, true},
+        {"d/e/m.onnx", "w.bin", "d/w.bin", 0, false}, {"m.onnx", "w", "w.bin", 2046, false},
+        {"m.onnx", "w", "w.bin", 2047, false},        {"m.onnx", "w", "w.bin", 2048, false},
+        {"d/m.onnx", "w", "w.bin", 2045, false},      {"d/m.onnx", "w", "w.bin", 2046, false},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        char message[128];
         qsim_model *m = NULL;
         qsim_error e = {0};
-        make_missing(missing ? "other.bin" : "w.bin");
-        CHECK_INT(qsim_model_load(NULL, PATH, NULL, &m, &e), missing ? QSIM_E_IO : QSIM_OK);
-        CHECK(missing ? strstr(e.message, "'w': external data 'other.bin' was not given") != NULL
-                      : e.message[0] == 0);
+        const int length = cases[i].length ? cases[i].length : (int)strlen(cases[i].location);
+        memset(longest, 'w', sizeof(longest));
+        memcpy(longest, cases[i].location, strlen(cases[i].location));
+        longest[length] = 0;
+        make_outside(cases[i].model, longest, cases[i].entry);
+        CHECK_INT(qsim_model_load(NULL, PATH, NULL, &m, &e), cases[i].found ? QSIM_OK : QSIM_E_IO);
+        snprintf(message, sizeof(message), "'w': external data '%.64s", longest);
+        if (!cases[i].found && !strstr(e.message, message))
+            CHECK_FAIL(e.message);
         qsim_model_free(m);
     }
     unlink(PATH);
@@ -387,7 +409,7 @@ int main(void) {
     check_lists();
     check_entries();
     check_options();
-    check_missing();
+    check_outside();
     check_main();
     check_short();
     check_refused();
