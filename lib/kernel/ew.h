@@ -81,7 +81,7 @@ typedef struct qk_ew {
     /* Sums of x, of (x - shift)^2 by a tree: element i to lane i mod 16, then halves 8-4-2-1. */
     float (*sum)(const float *x, float unused, size_t n);
     float (*sum_squares)(const float *x, float shift, size_t n);
-    /* Of rows of n >= 1 each; x and y may be the same. */
+    /* Normalizes rows of n >= 1 elements each; x and y may be the same. */
     void (*normalize)(const qk_norm *how, const float *x, float *y, size_t n, size_t rows);
     /* Least and greatest of 0 and all elements; NaNs are skipped. */
     void (*range)(const float *x, size_t n, float *low, float *high);

@@ -21,7 +21,7 @@ int qs_divergence_split(qsim_divergence *d, const qsim_tensor *a, const qsim_ten
                         double total, double *losses, size_t samples);
 /* Elements of a row: of the last axis that is longer than 1. */
 size_t qs_row_length(const qsim_tensor *t);
-/* The greatest of n > 0 elements; the first of equals. */
+/* The index of the greatest of n > 0 elements; of the first among equals. */
 size_t qs_first_largest(const float *x, size_t n);
 
 /* The greatest probability: of n > 0 probabilities, or of scores by softmax. */

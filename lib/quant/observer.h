@@ -148,7 +148,7 @@ static inline __attribute__((always_inline)) void qs_count_some(qs_waiting *w, s
 
 /* The loops of a read (observer_loops.h) for an instruction set (kernel/ew.h). */
 typedef struct qs_reads {
-    /* Of n >= 1 values, -0 as 0; false if one is not finite. */
+    /* Finds the extremes of n >= 1 values, -0 taken as 0; false if one is not finite. */
     bool (*extremes)(const float *x, size_t n, float *min, float *max);
     /*
      * Finds the values' indices in a tally: bin floor(x * inverse), or one of the zeros'. Returns
@@ -157,9 +157,9 @@ typedef struct qs_reads {
      */
     size_t (*bins)(const float *x, size_t n, float inverse, uint16_t *at, qs_waiting *w);
     /*
-     * Rows >= 1 of channels side by side: sum[c] += x[i, c] for one row after the other; the
+     * Reads rows >= 1 of channels side by side: sum[c] += x[i, c] for one row after the other; the
      * extremes of a channel go to extreme[c] and extreme[channels + c], those of all to *min and
-     * *max, -0 as 0. False if a value is not finite. Counts some of the waiting bins, too.
+     * *max, -0 taken as 0. False if a value is not finite. Counts some of the waiting bins, too.
      */
     bool (*rows)(const float *x, size_t rows, size_t channels, double *sum, float *extreme,
                  float *min, float *max, qs_waiting *w);
