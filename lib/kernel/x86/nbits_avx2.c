@@ -25,6 +25,7 @@
 #define fma(a, b, c)  _mm256_fmadd_ps(a, b, c)
 #define add_i(a, b)   _mm256_add_epi32(a, b)
 #define mul_i(a, b)   _mm256_mullo_epi32(a, b)
+#define neg_i(a)      _mm256_sub_epi32(_mm256_setzero_si256(), a)
 #define to_float(x)   _mm256_cvtepi32_ps(x)
 #define low(x)        _mm256_and_si256(x, _mm256_set1_epi8(15))
 #define down4(x)      _mm256_srli_epi32(x, 4)

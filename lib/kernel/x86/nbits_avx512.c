@@ -25,6 +25,7 @@
 #define fma(a, b, c)  _mm512_fmadd_ps(a, b, c)
 #define add_i(a, b)   _mm512_add_epi32(a, b)
 #define mul_i(a, b)   _mm512_mullo_epi32(a, b)
+#define neg_i(a)      _mm512_sub_epi32(_mm512_setzero_si512(), a)
 #define to_float(x)   _mm512_cvtepi32_ps(x)
 #define low(x)        _mm512_and_si512(x, _mm512_set1_epi8(15))
 #define down4(x)      _mm512_srli_epi32(x, 4)

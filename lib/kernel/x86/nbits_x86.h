@@ -138,16 +138,18 @@ INLINE void rounded_rows(const qk_nbits_weights *w, const qk_nbits_rows *m, cons
     float *y = p->y + first * ldy;
     for (size_t b = p->begin; b < p->end; b++, a += w->block) {
         const size_t at = first * w->blocks + b;
-        I sum[8][ACROSS];
+        I sum[8][ACROSS], minus[ACROSS]; /* zero points, negated */
 #pragma GCC unroll 16
-        for (size_t r = 0; r < rows; r++)
+        for (size_t v = 0; v < ACROSS; v++)
+            minus[v] =
+                p->zeros[v] ? neg_i(load_zeros(p->zeros[v] + b * QK_NBITS_GROUP)) : set_i(-8);
 #pragma GCC unroll 16
-            for (size_t v = 0; v < ACROSS; v++) {
-                const int32_t sum_a = m->sums[at + r * w->blocks];
-                sum[r][v] = p->zeros[v]
-                                ? mul_i(load_zeros(p->zeros[v] + b * QK_NBITS_GROUP), set_i(-sum_a))
-                                : set_i(-8 * sum_a);
-            }
+        for (size_t r = 0; r < rows; r++) {
+            const I sum_a = set_i(m->sums[at + r * w->blocks]);
+#pragma GCC unroll 16
+            for (size_t v = 0; v < ACROSS; v++)
+                sum[r][v] = mul_i(minus[v], sum_a);
+        }
         for (size_t q = 0; q < eights; q++)
 #pragma GCC unroll 16
             for (size_t v = 0; v < ACROSS; v++) {
