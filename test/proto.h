@@ -119,6 +119,15 @@ static inline void proto_node(proto *graph, const char *op, const char *name, co
     proto_free(&node);
 }
 
+/* An empty node's names, in lists with commas, and its operator. */
+static inline void proto_begin(proto *node, const char *op, const char *in, const char *out) {
+    for (; *in; in += strcspn(in, ","), in += *in == ',')
+        proto_bytes(node, 1, in, strcspn(in, ","));
+    for (; *out; out += strcspn(out, ","), out += *out == ',')
+        proto_bytes(node, 2, out, strcspn(out, ","));
+    proto_text(node, 4, op);
+}
+
 /* An input (field 11) or output (12) of a graph: a name without type and shape. */
 static inline void proto_name(proto *graph, uint32_t field, const char *name) {
     proto value = {0};

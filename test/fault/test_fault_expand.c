@@ -151,8 +151,7 @@ int main(int argc, char **argv) {
         numbers[i] = (float)(test_random(&seed) % 1000) / 500.0f - 1.0f;
     exhaust(0);
     CHECK_INT(fuzz_model_bytes(FUZZ_MODELS + FUZZ_MESSAGES, &byte, 1), 0);
-    for (size_t i = FUZZ_MODELS; i < FUZZ_MODELS + FUZZ_MESSAGES; i++)
-        if (i != FUZZ_IN_TWO_FILES)
-            exhaust(i + 1);
+    for (size_t i = FUZZ_IN_TWO_FILES; i < FUZZ_MESSAGES; i++)
+        exhaust(FUZZ_MODELS + i + 1);
     return test_done();
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * libFuzzer target: bytes as a model file with another file beside it. A model that loads is
- * packed, and the package's model has the same constants. Then the same bytes with a callback that
- * gives data of any length.
+ * packed, and saved in one file and in two; what is read again has the same constants. Then the
+ * same bytes with a callback that gives data of any length.
  */
 #include <string.h>
 
@@ -61,6 +61,17 @@ static void inside(qsim_ctx *ctx, const fuzz_heap *heap, const qsim_model *m) {
     free(bytes);
 }
 
+/* The same model with its large tensors in a file of their own. */
+static void beside(qsim_ctx *ctx, const fuzz_heap *heap, const qsim_model *m) {
+    static const qsim_save_options o = {.struct_size = sizeof(o),
+                                        .flags = QSIM_SAVE_REPLACE | QSIM_SAVE_EXTERNAL};
+    qsim_model *again = NULL;
+    if (fuzz_legal(qsim_model_save(m, fuzz_file("s.onnx"), &o, NULL)) == QSIM_OK &&
+        fuzz_must(heap, !qsim_model_load(ctx, fuzz_file("s.onnx"), NULL, &again, NULL)))
+        fuzz_must(heap, constants(again) == constants(m));
+    qsim_model_free(again);
+}
+
 typedef struct given {
     uint8_t *data; /* of exactly `size` bytes, so that reads beyond it are seen */
     size_t size;
@@ -85,6 +96,7 @@ static void attempt(qsim_ctx *ctx, const fuzz_heap *heap, const uint8_t *data, s
     if (fuzz_legal(qsim_model_load(ctx, fuzz_file("m.onnx"), NULL, &m, NULL)) == QSIM_OK) {
         pack(ctx, heap, constants(m));
         inside(ctx, heap, m);
+        beside(ctx, heap, m);
     }
     qsim_model_free(m);
     if (fuzz_legal(qsim_model_load_memory(ctx, data, size, &o, &m, NULL)) == QSIM_OK)

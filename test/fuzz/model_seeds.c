@@ -125,14 +125,6 @@ qsim_model *fuzz_model(size_t index) {
 
 /* ---- messages made by hand ---- */
 
-static void node_begin(proto *node, const char *op, const char *in, const char *out) {
-    for (; *in; in += strcspn(in, ","), in += *in == ',')
-        proto_bytes(node, 1, in, strcspn(in, ","));
-    for (; *out; out += strcspn(out, ","), out += *out == ',')
-        proto_bytes(node, 2, out, strcspn(out, ","));
-    proto_text(node, 4, op);
-}
-
 /* A float weight of small numbers. */
 static void weight(proto *graph, const char *name, const int64_t *dims, int rank) {
     float w[32];
@@ -162,20 +154,20 @@ static void branch(proto *graph, const char *op) {
 static void flow(proto *model) {
     static const int64_t three = 3;
     proto graph = {0}, node = {0}, inner = {0};
-    node_begin(&node, "ReduceMax", "x", "top");
+    proto_begin(&node, "ReduceMax", "x", "top");
     proto_take(&graph, 1, &node);
-    node_begin(&node, "Cast", "top", "is");
+    proto_begin(&node, "Cast", "top", "is");
     proto_integer(&node, "to", QSIM_BOOL);
     proto_take(&graph, 1, &node);
-    node_begin(&node, "Squeeze", "is", "flag");
+    proto_begin(&node, "Squeeze", "is", "flag");
     proto_take(&graph, 1, &node);
-    node_begin(&node, "If", "flag", "chosen");
+    proto_begin(&node, "If", "flag", "chosen");
     branch(&inner, "Relu");
     proto_graph(&node, "then_branch", &inner);
     branch(&inner, "Neg");
     proto_graph(&node, "else_branch", &inner);
     proto_take(&graph, 1, &node);
-    node_begin(&node, "Loop", "three,,chosen", "y");
+    proto_begin(&node, "Loop", "three,,chosen", "y");
     proto_node(&inner, "Add", NULL, "state", "x", "next");
     proto_node(&inner, "Identity", NULL, "on", NULL, "still");
     proto_value(&inner, 11, "i", QSIM_INT64, NULL, 0);
@@ -216,7 +208,7 @@ static void called(proto *model) {
     proto_text(&f, 1, "Twice");
     proto_text(&f, 4, "a");
     proto_text(&f, 5, "b");
-    node_begin(&part, "Add", "a,a", "b");
+    proto_begin(&part, "Add", "a,a", "b");
     proto_take(&f, 7, &part);
     proto_int(&part, 2, 13);
     proto_take(&f, 9, &part);
@@ -283,7 +275,7 @@ static void outside(proto *model) {
 
 static void cast(proto *graph, const char *in, const char *out, int32_t dtype) {
     proto node = {0};
-    node_begin(&node, "Cast", in, out);
+    proto_begin(&node, "Cast", in, out);
     proto_integer(&node, "to", dtype);
     proto_take(graph, 1, &node);
     proto_free(&node);
@@ -324,7 +316,7 @@ static void casts(proto *model) {
 static void lists(proto *model) {
     static const int64_t any[] = {-1, 2}, two[] = {2};
     proto graph = {0}, node = {0}, body = {0}, either[2] = {{0}, {0}};
-    node_begin(&node, "SplitToSequence", "x", "s");
+    proto_begin(&node, "SplitToSequence", "x", "s");
     proto_integer(&node, "keepdims", 0);
     proto_take(&graph, 1, &node);
     proto_node(&graph, "SequenceLength", NULL, "s", NULL, "n");
@@ -335,7 +327,7 @@ static void lists(proto *model) {
         proto_node(&either[i], i ? "Relu" : "Neg", NULL, i ? "b" : "a", NULL, i ? "d" : "c");
         proto_name(&either[i], 12, i ? "d" : "c");
     }
-    node_begin(&node, "If", "on", "chosen");
+    proto_begin(&node, "If", "on", "chosen");
     proto_graph(&node, "then_branch", &either[0]);
     proto_graph(&node, "else_branch", &either[1]);
     proto_name(&body, 11, "i");
@@ -347,20 +339,20 @@ static void lists(proto *model) {
     proto_node(&body, "Add", NULL, "part", "chosen", "sum");
     proto_node(&body, "SequenceInsert", NULL, "list", "sum", "grown");
     proto_node(&body, "SequenceErase", NULL, "other", "i", "fewer");
-    node_begin(&node, "SequenceInsert", "fewer,sum,i", "changed");
+    proto_begin(&node, "SequenceInsert", "fewer,sum,i", "changed");
     proto_take(&body, 1, &node);
     proto_node(&body, "Identity", NULL, "on", NULL, "still");
     proto_name(&body, 12, "still");
     proto_name(&body, 12, "grown");
     proto_name(&body, 12, "changed");
-    node_begin(&node, "Loop", "n,,both,both", "all,swapped");
+    proto_begin(&node, "Loop", "n,,both,both", "all,swapped");
     proto_graph(&node, "body", &body);
     proto_take(&graph, 1, &node);
-    node_begin(&node, "ConcatFromSequence", "all", "y");
+    proto_begin(&node, "ConcatFromSequence", "all", "y");
     proto_integer(&node, "axis", 0);
     proto_integer(&node, "new_axis", 1);
     proto_take(&graph, 1, &node);
-    node_begin(&node, "ConcatFromSequence", "swapped", "z");
+    proto_begin(&node, "ConcatFromSequence", "swapped", "z");
     proto_integer(&node, "axis", 0);
     proto_take(&graph, 1, &node);
     proto_value(&graph, 11, "x", QSIM_FLOAT, any, 2);
@@ -382,8 +374,8 @@ static void losses(proto *model) {
     static const char *const in[] = {"x,t", "x,t,w"}, *const out[] = {"a", "b,p", "c", "d"};
     proto graph = {0}, node = {0};
     for (size_t i = 0; i < 4; i++) {
-        node_begin(&node, i % 2 ? "SoftmaxCrossEntropyLoss" : "NegativeLogLikelihoodLoss",
-                   in[i / 2], out[i]);
+        proto_begin(&node, i % 2 ? "SoftmaxCrossEntropyLoss" : "NegativeLogLikelihoodLoss",
+                    in[i / 2], out[i]);
         if (i < 2)
             proto_integer(&node, "ignore_index", 0);
         proto_take(&graph, 1, &node);
@@ -405,11 +397,11 @@ static void types(proto *model) {
     static const int64_t time[] = {2, 1, 3}, w[] = {1, 4, 3}, r[] = {1, 4, 1}, one[] = {1};
     static const float scale[] = {2, 1, 1.5f};
     proto graph = {0}, node = {0}, t = {0};
-    node_begin(&node, "LSTM", "x,w,r", "h");
+    proto_begin(&node, "LSTM", "x,w,r", "h");
     proto_integer(&node, "hidden_size", 1);
     proto_take(&graph, 1, &node);
     for (size_t i = 0; i < 2; i++) {
-        node_begin(&node, "Resize", i ? "q,,s" : "x,,s", i ? "z" : "y");
+        proto_begin(&node, "Resize", i ? "q,,s" : "x,,s", i ? "z" : "y");
         proto_text(&t, 1, "mode");
         proto_text(&t, 4, "linear");
         proto_int(&t, 20, 3);
@@ -417,7 +409,7 @@ static void types(proto *model) {
         proto_take(&graph, 1, &node);
     }
     proto_node(&graph, "Transpose", NULL, "k", NULL, "v");
-    node_begin(&node, "BatchNormalization", "h,m,m,m,m", "n");
+    proto_begin(&node, "BatchNormalization", "h,m,m,m,m", "n");
     proto_take(&graph, 1, &node);
     proto_int(&t, 1, 3);
     proto_int(&t, 2, QSIM_FLOAT);
@@ -452,7 +444,7 @@ static void unrolled(proto *model) {
     proto_node(&body, "SequenceInsert", NULL, "list", "x", "grown");
     proto_name(&body, 12, "on");
     proto_name(&body, 12, "grown");
-    node_begin(&node, "Loop", "two,,begin", "all");
+    proto_begin(&node, "Loop", "two,,begin", "all");
     proto_graph(&node, "body", &body);
     proto_take(&graph, 1, &node);
     proto_node(&graph, "Size", NULL, "x", NULL, "size");
@@ -478,7 +470,7 @@ static void layers_in_loop(proto *graph) {
     proto_name(&body, 11, "on");
     proto_name(&body, 11, "s");
     proto_node(&body, "Equal", NULL, "i", "zero", "first");
-    node_begin(&node, "If", "first", "next");
+    proto_begin(&node, "If", "first", "next");
     proto_node(&either, "MatMul", "product", "s", "w", "p");
     proto_node(&either, "Relu", NULL, "p", NULL, "r");
     proto_name(&either, 12, "r");
@@ -493,7 +485,7 @@ static void layers_in_loop(proto *graph) {
     proto_node(&body, "Identity", NULL, "on", NULL, "still");
     proto_name(&body, 12, "still");
     proto_name(&body, 12, "next");
-    node_begin(&node, "Loop", "two,,h", "z");
+    proto_begin(&node, "Loop", "two,,h", "z");
     proto_graph(&node, "body", &body);
     proto_take(graph, 1, &node);
     proto_free(&node);
@@ -517,7 +509,7 @@ static void layers(proto *model) {
     weight(&body, "k", taps, 3);
     proto_node(&body, "Conv", "conv", "image", "k", "c");
     proto_name(&body, 12, "c");
-    node_begin(&node, "Scan", "images", "y");
+    proto_begin(&node, "Scan", "images", "y");
     proto_graph(&node, "body", &body);
     proto_integer(&node, "num_scan_inputs", 1);
     proto_take(&graph, 1, &node);
@@ -531,8 +523,9 @@ static void layers(proto *model) {
 }
 
 static size_t by_hand(size_t index, uint8_t *buffer, size_t capacity) {
-    static void (*const write[])(proto *) = {outside, flow,   called, tensors,  casts,
-                                             lists,   losses, types,  unrolled, layers};
+    static void (*const write[])(proto *) = {
+        outside, fuzz_far, flow,     called, tensors,     casts,     lists,
+        losses,  types,    unrolled, layers, fuzz_padded, fuzz_half, fuzz_products};
     proto p = {0};
     if (index >= sizeof(write) / sizeof(write[0]))
         return 0;

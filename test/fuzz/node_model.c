@@ -2,6 +2,7 @@
 /* Models of the forms in node_seeds.h: the node alone, or in a graph of If, Loop or Scan. */
 #include "node_seeds.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,6 +20,27 @@ static void put_double(uint8_t *at, int64_t v, double unit) {
     memcpy(at, &x, sizeof(x));
 }
 
+/* The nearest below; infinity and NaN are kept. */
+static void put_half(uint8_t *at, int64_t v, double unit) {
+    const double x = (double)v * unit, size = fabs(x);
+    int e = 0;
+    const double fraction = isfinite(x) ? frexp(size, &e) : 0; /* 0.5 to 1 */
+    uint32_t bits = x != x ? 0x7e00 : size >= 65536 ? 0x7c00 : 0;
+    if (!bits && size >= 0x1p-14)
+        bits = (uint32_t)((e + 13) * 1024 + (int)(fraction * 2048));
+    else if (!bits)
+        bits = (uint32_t)ldexp(size, 24); /* subnormal */
+    bits |= signbit(x) ? 0x8000 : 0;
+    at[0] = (uint8_t)bits;
+    at[1] = (uint8_t)(bits >> 8);
+}
+
+static void put_brain(uint8_t *at, int64_t v, double unit) {
+    uint8_t x[4];
+    put_float(x, v, unit);
+    memcpy(at, x + 2, 2);
+}
+
 void node_fill(const node_input *in, uint8_t *data, size_t bytes) {
     const size_t bits = (size_t)qsim_dtype_bits(in->dtype);
     for (size_t i = 0; i < bytes; i++)
@@ -32,6 +54,10 @@ void node_fill(const node_input *in, uint8_t *data, size_t bytes) {
             put_float(at, v, in->unit);
         else if (in->dtype == QSIM_DOUBLE)
             put_double(at, v, in->unit);
+        else if (in->dtype == QSIM_FLOAT16)
+            put_half(at, v, in->unit);
+        else if (in->dtype == QSIM_BFLOAT16)
+            put_brain(at, v, in->unit);
         else if (in->dtype < QSIM_FLOAT16 || in->dtype == QSIM_UINT32 || in->dtype == QSIM_UINT64)
             for (size_t k = 0; k < bits / 8; k++)
                 at[k] = (uint8_t)((uint64_t)v >> (8 * k));

@@ -28,6 +28,12 @@ static const char *const lines[] = {
     "BitwiseXor i2,3 i2,3",
     "BlackmanWindow l=8",
     "Cast f2,3 : to=3",
+    "Cast f2,19 : to=10",
+    "Cast f2,19 : to=16",
+    "Cast h2,19 : to=1",
+    "Cast h2,19 : to=7",
+    "Cast e2,19 : to=1",
+    "Cast i2,19 : to=10",
     "CastLike f2,3 b2",
     "CausalConvWithState/2 f1,3,5 f3,1,2 f3 f1,3,1 : activation=silu",
     "CenterCropPad f3,4 l2=2,5",
@@ -58,6 +64,9 @@ static const char *const lines[] = {
     "DynamicQuantizeLinear/3 f2,3",
     "Einsum f2,3 f3,4 : equation=ij,jk->ik",
     "Einsum f1,2,3,4 f2,4,5,1 : equation=abcd,bdef->fceab",
+    "Einsum f2,3,4 f2,4,5 : equation=bij,bjk->bik",
+    "Einsum f2,3,4 f2,5,4 : equation=...ij,...kj->...ki",
+    "Einsum h2,3 h4,3 : equation=ij,kj->ki",
     "Expand f2,1 l2=2,3",
     "EyeLike f3,4 : k=1",
     "Gather f3,4 l2=0,2 : axis=0",
@@ -65,6 +74,7 @@ static const char *const lines[] = {
     "GatherND f2,3 l2,1=0,1",
     "Gemm f2,3 f3,4 f4",
     "Gemm@7 f3,2 f4,3 f4 : transA=1 transB=1 alpha=2",
+    "Gemm h2,3 h3,4 h4",
     "GridSample f1,1,3,3 f1,2,2,2",
     "GroupNormalization f1,4,3 f4 f4 : num_groups=2",
     "GRU/2 f3,2,4 f1,9,4 f1,9,3 : hidden_size=3",
@@ -73,12 +83,14 @@ static const char *const lines[] = {
     "ImageScaler f1,3,2,2 : bias=1,2,3",
     "InstanceNormalization f1,2,3 f2 f2",
     "LayerNormalization/3 f2,3 f3 f3 : axis=-1",
+    "LogSoftmax f4,7,3 : axis=1",
     "LinearAttention@27/2 f1,3,8 f1,3,8 f1,3,8 : q_num_heads=2 kv_num_heads=2 update_rule=linear",
     "LRN f1,4,3,3 : size=3",
     "LpPool f1,2,6,6 : kernel_shape=2,2",
     "LSTM/3 f3,2,4 f1,12,4 f1,12,3 f1,24 i2=3,2 f1,2,3 f1,2,3 f1,9 : hidden_size=3",
     "LSTM/1 d3,2,4 d2,12,4 d2,12,3 : hidden_size=3 direction=bidirectional",
     "MatMul f2,3 f3,4",
+    "MatMul h2,3 h3,4",
     "MatMulInteger u2,3 b3,4 u=1 b=2",
     "MaxPool/2 f1,2,6,6 : kernel_shape=2,2 strides=2,2",
     "MaxPool@7 f1,2,6,6 : kernel_shape=2,2",
@@ -97,6 +109,9 @@ static const char *const lines[] = {
     "Or o2,3 o2,3",
     "Pad f2,3 l4=1,0,0,1 f=2",
     "Pad@10 f2,3 : pads=1,0,0,1 mode=edge",
+    "Pad f1,2,5,7 l4=2,1,0,3 - l2=2,-1 : mode=reflect",
+    "Pad@19 u2,5,3 l6=0,-1,1,1,0,2 : mode=wrap",
+    "Pad h2,5 l4=1,2,0,1 h=3",
     "PRelu f2,3 f3",
     "QLinearConv u1,2,5,5 f=1 u=3 b3,2,3,3 f3=1 b=0 f=9 u=3 i3",
     "QLinearMatMul u2,3 f=1 u=3 b3,4 f=1 b=0 f=9 u=3",
@@ -108,6 +123,10 @@ static const char *const lines[] = {
     "ReduceSum f2,3,4 l1=1 : keepdims=0",
     "ReduceMax f2,3,4 l2=0,-1",
     "ReduceMean@11 f2,3,4 : axes=1",
+    "ReduceMean f2,3,4,5 l2=1,3",
+    "ReduceMin f4,3,18 l1=0",
+    "ReduceL2 h2,3,4 l2=0,-1 : keepdims=0",
+    "ReduceProd i2,3,4 l1=1",
     "Reshape f2,6 l2=3,-1",
     "Resize f1,1,4,4 - f4=1,1,2,2 : mode=linear",
     "Resize f1,1,4,4 - - l4=1,1,3,5 : mode=cubic",
@@ -129,6 +148,9 @@ static const char *const lines[] = {
     "SimplifiedLayerNormalization f2,3 f3",
     "Slice f4,5 l2=0,1 l2=3,5 l2=0,1 l2=1,2",
     "Slice@9 f4,5 : starts=0 ends=2 axes=1",
+    "Softmax f4,7,3 : axis=1",
+    "Softmax f9,5 : axis=-1",
+    "Softmax@11 h2,3,4 : axis=1",
     "SoftmaxCrossEntropyLoss/2 f2,3 l2=0,2 f3=1",
     "SpaceToDepth f1,2,4,4 : blocksize=2",
     "Split/2 f2,6 l2=2,4 : axis=1",
@@ -157,6 +179,8 @@ static const char *const lines[] = {
     "ms:DequantizeLinear u2,3 f=1 u=1",
     "ms:DynamicQuantizeLSTM/3 f3,2,4 b1,4,12 b1,3,12 f1,24 - - - - f1=1 b1=0 f1=1 b1=0 : "
     "hidden_size=3",
+    "ms:DynamicQuantizeLSTM/2 f3,2,5 u2,5,16 u2,4,16 f2,32 i2=3,2 f2,2,4 f2,2,4 f2,12 f2,16=1 "
+    "u2,16=128 f2,16=1 u2,16=120 : hidden_size=4 direction=bidirectional",
     "ms:DynamicQuantizeMatMul f2,3 b3,4 f=1 b=0 f4",
     "ms:EmbedLayerNormalization/2 i1,3 i1,3=1 f7,4 f5,4 f2,4 f4 f4 i1,3=1",
     "ms:FastGelu f2,4 f4",
@@ -171,6 +195,11 @@ static const char *const lines[] = {
     "ms:LinearAttention/2 f1,3,4 f1,3,4 f1,3,4 : q_num_heads=2 kv_num_heads=2 update_rule=linear",
     "ms:MatMulIntegerToFloat u2,3 b3,4 f=1 f=1 u=3 b=0 f4",
     "ms:MatMulNBits f2,16 !u4,1,8 !f4=1 : K=16 N=4 bits=4 block_size=16",
+    "ms:MatMulNBits f3,40 !u5,3,16 !f15=1 !u15=9 - !f5 : "
+    "K=40 N=5 bits=8 block_size=16 accuracy_level=4",
+    "ms:MatMulNBits f3,40 !u5,3,8 !f15=1 !u10=9 : K=40 N=5 bits=4 block_size=16 accuracy_level=4",
+    "ms:MatMulNBits f1,40 !u5,3,8 !f15=1 !f15=7 : K=40 N=5 bits=4 block_size=16",
+    "ms:MatMulNBits f2,24 !u3,2,4 !f6=1 - !i24=1 : K=24 N=3 bits=2 block_size=16",
     "ms:MultiHeadAttention f1,3,4 f1,3,4 f1,3,4 f12 i1,3=1 : num_heads=2",
     "ms:NhwcConv f1,5,5,2 f3,2,2,2 f3",
     "ms:NhwcFusedConv f1,5,5,2 f3,2,2,2 f3 f1,4,4,3 : activation=Relu",
@@ -211,10 +240,10 @@ static const char *read_numbers(const char *s, int64_t *v, int32_t *count) {
 }
 
 static int32_t type_of(char letter) {
-    static const char letters[] = "fdhuwbsilovqc";
-    static const int32_t types[] = {QSIM_FLOAT,  QSIM_DOUBLE, QSIM_FLOAT16, QSIM_UINT8, QSIM_UINT16,
-                                    QSIM_INT8,   QSIM_INT16,  QSIM_INT32,   QSIM_INT64, QSIM_BOOL,
-                                    QSIM_UINT32, QSIM_UINT64, QSIM_INT4};
+    static const char letters[] = "fdheuwbsilovqc";
+    static const int32_t types[] = {
+        QSIM_FLOAT, QSIM_DOUBLE, QSIM_FLOAT16, QSIM_BFLOAT16, QSIM_UINT8,  QSIM_UINT16, QSIM_INT8,
+        QSIM_INT16, QSIM_INT32,  QSIM_INT64,   QSIM_BOOL,     QSIM_UINT32, QSIM_UINT64, QSIM_INT4};
     const char *at = strchr(letters, letter);
     return at && letter ? types[at - letters] : QSIM_UNDEFINED;
 }
