@@ -141,7 +141,7 @@ static void fill(qsim_tensor *t, int64_t below) {
     }
 }
 
-#define INPUTS 9
+#define INPUTS 12
 
 static float many[(size_t)8 << 20]; /* of constants that are not written out */
 

@@ -114,7 +114,8 @@ static void reduce_range(const void *arg, size_t begin, size_t end) {
 static void run_reduce(const qs_step *s, const qs_frame *f) {
     const qs_reduce *p = s->params;
     reduce_job job = {p, f->ctx, qs_step_in(s, f, 0), qs_step_out(s, f, 0)};
-    qs_ranges(f->ctx, p->outputs, QS_GRAIN / (p->count + 1) + 1, reduce_range, &job);
+    const size_t each = p->kind == QS_REDUCE_LOG_SUM_EXP ? 8 * p->count : p->count;
+    qs_ranges(f->ctx, p->outputs, QS_GRAIN / (each + 1) + 1, reduce_range, &job);
 }
 
 static void push_axis(int32_t *n, size_t *dims, size_t *strides, size_t d, size_t stride) {
