@@ -126,6 +126,17 @@ static void make_typed(const char *path, int32_t type) {
     finish(b, path);
 }
 
+/* Picks from three numbers; made-up indices are 0 or 1. */
+static void make_pick(void) {
+    qsim_builder *b = begin("pick");
+    const qsim_tensor t = {QSIM_FLOAT, 1, (int64_t[]){3}, (float[]){5, 6, 7}, 12};
+    need(qsim_builder_input(b, "x", QSIM_INT64, 2, (int64_t[]){-1, 4}, NULL), "x");
+    need(qsim_builder_constant(b, "table", &t), "table");
+    need(qsim_builder_node(b, "", "Gather", "pick", "table,x", "y"), "Gather");
+    need(qsim_builder_output_as(b, "y", NULL), "y");
+    finish(b, "pick.onnx");
+}
+
 /* Pictures, each value times 0.9. */
 static void make_dimmer(void) {
     const int64_t dims[] = {-1, 3, -1, -1};
@@ -507,6 +518,7 @@ int main(void) {
     make_typed("relu32.onnx", QSIM_FLOAT);
     make_typed("relu16.onnx", QSIM_FLOAT16);
     make_typed("relub.onnx", QSIM_BFLOAT16);
+    make_pick();
     make_dimmer();
     make_sum();
     make_named_as_labels();

@@ -134,7 +134,7 @@ static int apply_window(dataset *d, const char *spec) {
     int64_t limit, skip, size;
     if (!tool_int(d->t, "limit", 1, INT64_MAX, INT64_MAX, &limit) ||
         !tool_int(d->t, "skip", 0, INT64_MAX, 0, &skip) ||
-        !tool_int(d->t, "batch", 1, INT32_MAX, DATASET_BATCH, &size))
+        !tool_int(d->t, "batch", 1, INT32_MAX, d->batch, &size))
         return EXIT_USAGE;
     d->first = skip < d->end ? skip : d->end;
     d->all = d->end;
@@ -193,13 +193,15 @@ int dataset_open(const tool *t, const qsim_model *model, dataset **out) {
     if (!spec)
         return tool_usage(t, "--data random makes some up", "%s: --data is missing",
                           t->args.verb->name);
-    return dataset_open_spec(t, spec, model, out);
+    return dataset_open_spec(t, spec, DATASET_BATCH, model, out);
 }
 
-int dataset_open_spec(const tool *t, const char *spec, const qsim_model *model, dataset **out) {
+int dataset_open_spec(const tool *t, const char *spec, int64_t fallback, const qsim_model *model,
+                      dataset **out) {
     *out = NULL;
     dataset *d = tool_alloc(1, sizeof(*d));
     d->t = t;
+    d->batch = fallback;
     int code = slots_of_model(t, model, &d->slots, &d->inputs);
     d->sources = tool_alloc(d->inputs, sizeof(*d->sources));
     d->feeds = tool_alloc(d->inputs, sizeof(*d->feeds));

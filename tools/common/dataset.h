@@ -39,8 +39,9 @@ typedef struct batch {
 
 /* Opens the data set of --data. Prints errors. */
 int dataset_open(const tool *t, const qsim_model *model, dataset **out);
-/* The same for another SPEC. */
-int dataset_open_spec(const tool *t, const char *spec, const qsim_model *model, dataset **out);
+/* The same for another SPEC; `fallback`: samples per run where neither model nor --batch tell. */
+int dataset_open_spec(const tool *t, const char *spec, int64_t fallback, const qsim_model *model,
+                      dataset **out);
 /* The number of samples (files of a folder) that dataset_next gives, after --skip and --limit. */
 int64_t dataset_samples(const dataset *d);
 bool dataset_has_labels(const dataset *d);

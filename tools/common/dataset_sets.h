@@ -25,6 +25,7 @@ struct dataset {
     bool given;         /* a set was read */
     uint64_t seed;      /* seed of made-up sets */
     int64_t first, end, at, step;
+    int64_t batch;   /* samples per run without --batch */
     int64_t all;     /* end of the samples, without --limit */
     int64_t unit;    /* samples that stay together: the model's fixed batch, or 1 */
     int64_t period;  /* one in so many units is held out; 0: none between first and end */

@@ -69,11 +69,11 @@ static int fill_with(const tool *t, const slot *s, double number, source *src) {
 
 /* Makes up an input of the slot's sizes: all elements the same number, or random. */
 static int make_up(const tool *t, const slot *s, const double *number, uint64_t seed, source *src) {
-    int64_t dims[QSIM_MAX_RANK], batch;
-    if (!tool_int(t, "batch", 1, INT32_MAX, 1, &batch))
+    int64_t dims[QSIM_MAX_RANK], first;
+    if (!tool_int(t, "batch", 1, INT32_MAX, 1, &first))
         return EXIT_USAGE;
     for (int32_t k = 0; k < s->rank; k++)
-        dims[k] = s->dims[k] >= 0 ? s->dims[k] : k == 0 ? batch : 1;
+        dims[k] = s->dims[k] >= 0 ? s->dims[k] : k == 0 ? first : 1;
     source_random(src, seed, s->dtype, s->rank, dims);
     slot_made_up(t, s);
     return number ? fill_with(t, s, *number, src) : EXIT_OK;
@@ -181,7 +181,25 @@ static int open_inputs(const tool *t, const qsim_model *model, bool invent, cons
     return code;
 }
 
+static int open_data(const tool *t, const qsim_model *model, const char *spec, inputs *in) {
+    batch b = {.input_count = 0};
+    memset(in, 0, sizeof(*in));
+    if (args_has(&t->args, "input"))
+        return tool_usage(t, NULL, "%s: --data and --input both feed the model",
+                          t->args.verb->name);
+    int code = dataset_open_spec(t, spec, 1, model, &in->data);
+    if (code == EXIT_OK)
+        code = dataset_next(in->data, &b);
+    in->tensors = tool_alloc(b.input_count, sizeof(*in->tensors));
+    for (; in->count < b.input_count && code == EXIT_OK; in->count++)
+        in->tensors[in->count] = b.inputs[in->count];
+    return code;
+}
+
 int inputs_open(const tool *t, const qsim_model *model, bool invent, inputs *in) {
+    const char *spec = args_value(&t->args, "data");
+    if (spec)
+        return open_data(t, model, spec, in);
     return open_inputs(t, model, invent, NULL, in);
 }
 
@@ -197,10 +215,11 @@ int inputs_open_file(const tool *t, const qsim_model *model, const char *file, i
 }
 
 void inputs_close(inputs *in) {
-    for (size_t i = 0; i < in->count; i++) {
+    for (size_t i = 0; i < in->count && !in->data; i++) {
         feed_close(&in->feeds[i]);
         source_close(&in->sources[i]);
     }
+    dataset_close(in->data);
     free(in->sources);
     free(in->feeds);
     free(in->tensors);

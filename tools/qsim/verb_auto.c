@@ -169,7 +169,7 @@ static int open_data(tool *t, quantizing *q) {
     text_puts(&spec, args_value(&t->args, "data"));
     if (labels)
         text_printf(&spec, ",%s", labels);
-    const int code = dataset_open_spec(t, spec.data, q->model, &q->data);
+    const int code = dataset_open_spec(t, spec.data, DATASET_BATCH, q->model, &q->data);
     free(spec.data);
     if (code == EXIT_OK && labels && !dataset_has_labels(q->data))
         return tool_fail(t, QSIM_E_VALUE, "%s: no labels of %s", labels,

@@ -205,15 +205,17 @@ static int bench_all(tool *t, page *p, bench *b) {
 
 /* Is a file read from standard input? Each is read twice: the child process reads it again. */
 static bool reads_stdin(const tool *t) {
+    static const char *const options[] = {"input", "data"};
     const char *spec;
     for (size_t i = 0; i < t->args.operand_count; i++)
         if (strcmp(t->args.operands[i], "-") == 0)
             return true;
-    for (size_t i = 0; (spec = args_repeated(&t->args, "input", i)) != NULL; i++) {
-        const char *equals = strrchr(spec, '=');
-        if (strcmp(equals ? equals + 1 : spec, "-") == 0)
-            return true;
-    }
+    for (size_t k = 0; k < 2; k++)
+        for (size_t i = 0; (spec = args_repeated(&t->args, options[k], i)) != NULL; i++) {
+            const char *equals = strrchr(spec, '=');
+            if (strcmp(equals ? equals + 1 : spec, "-") == 0)
+                return true;
+        }
     return false;
 }
 
@@ -244,7 +246,8 @@ static int run(tool *t) {
 }
 
 static const option options[] = {
-    OPTION_INPUT,
+    OPTION_INPUT("batch size of random inputs and of --data (1)"),
+    OPTION_FIRST_BATCH,
     OPTION_LEVEL,
     {"runs", "N", "time exactly N runs of each model", 0, NULL},
     {"warmup", "N", "rounds before timing (until times are steady)", 0, NULL},

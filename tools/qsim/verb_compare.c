@@ -232,7 +232,8 @@ static int run(tool *t) {
     tool_catch_interrupt(NULL);
     int code = open_both(t, &c);
     if (code == EXIT_OK)
-        code = dataset_open_spec(t, c.data ? c.data : "random", c.engine[0].model, &d);
+        code =
+            dataset_open_spec(t, c.data ? c.data : "random", DATASET_BATCH, c.engine[0].model, &d);
     if (code == EXIT_OK)
         code = compare_all(t, &c, d);
     if (code == EXIT_OK) {

@@ -184,7 +184,8 @@ static int run(tool *t) {
 }
 
 static const option options[] = {
-    OPTION_INPUT,
+    OPTION_INPUT("batch size of random inputs and of --data (1)"),
+    OPTION_FIRST_BATCH,
     OPTION_LEVEL,
     {"runs", "N", "exactly N runs, instead of 50 or as many as 3 seconds allow", 0, NULL},
     {"top", "N", "rows of each table (10)", 0, NULL},

@@ -273,7 +273,7 @@ static int run(tool *t) {
 }
 
 static const option options[] = {
-    OPTION_INPUT,
+    OPTION_INPUT("batch size of random inputs (1)"),
     OPTION_SKIP_UNREADABLE,
     OPTION_OUTPUT("write the first output alone; '-': stdout"),
     {"output-dir", "DIR", "write output_0.npy, output_1.npy, ... into DIR", 0, NULL},
