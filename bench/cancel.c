@@ -64,7 +64,7 @@ static const subject subjects[] = {
     {"Transpose 8192^2", "Transpose", "a", "y", {"float[8192,8192]"}, 0, 0, 0, 0},
 };
 
-/* The context that the signal handler cancels: with a signal one core is enough. */
+/* The context that the signal handler cancels. A signal needs no second core to come in time. */
 static qsim_ctx *context;
 static volatile double cancelled_at;
 

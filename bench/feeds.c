@@ -101,7 +101,7 @@ static int measure(qsim_ctx *ctx, const char *text) {
     subject s = {0};
     double us[2][TURNS], first = 1;
     int ok = open_subject(ctx, path, batch, size, &s);
-    for (int k = 0; k < 6 && ok; k++) /* plans, sizes of bins */
+    for (int k = 0; k < 6 && ok; k++) /* warms up: makes plans, settles the width of bins */
         ok = turn(&s, k % 2, 1, &first);
     const int loops = first < LONG ? (int)(LONG / first) + 1 : 1;
     for (int i = 0; i < TURNS && ok; i++)

@@ -15,8 +15,9 @@
 typedef struct dataset dataset;
 
 /*
- * Activations of larger batches leave the second cache: small networks take up to a third longer.
- * The same on every machine, since results of dynamic quantization depend on the batch.
+ * The default of --batch. Activations of larger batches do not fit the L2 cache: small networks
+ * take up to a third longer. It is the same on every machine, since results of dynamic quantization
+ * depend on the batch.
  */
 #define DATASET_BATCH 16
 

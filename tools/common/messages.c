@@ -15,7 +15,7 @@ int tool_exit_code(int code) {
     case QSIM_E_IO:
     case QSIM_E_EXISTS: return EXIT_IO;
     case QSIM_E_CANCELLED: return EXIT_INTERRUPTED;
-    case QSIM_E_TIME: return EXIT_GATE;
+    case QSIM_E_TIME: return EXIT_BOUND;
     case QSIM_E_INTERNAL:
     case QSIM_E_VERSION:
     case QSIM_E_STATE: return EXIT_INTERNAL;

@@ -185,7 +185,7 @@ void page_report_end(const tool *t, page *p) {
 int page_close(const tool *t, page *p, const char *title, int code) {
     text all = {0};
     tool_keep_warnings(NULL);
-    if (p->path && (code == EXIT_OK || code == EXIT_GATE)) {
+    if (p->path && (code == EXIT_OK || code == EXIT_BOUND)) {
         text_puts(&all, head);
         svg_escaped(&all, title);
         text_puts(&all, "</title></head><body>\n<h1>");

@@ -17,23 +17,23 @@
  */
 void system_begin(int argc, char **argv);
 
-/* Calls `handler` once at Ctrl-C, or a request to end, which from then on ends the program. */
+/* Calls `handler` at the first Ctrl-C or request to end; the second one ends the program. */
 void system_catch(void (*handler)(int));
 
 /* Bytes that this process may have at most: the machine's memory, or a lower limit on the process.
  */
 double system_memory(void);
 /*
- * Limits this process's own memory to that of `bytes` and some stacks, where the system can.
+ * Limits this process's own memory to `bytes` and the stacks of the threads, where the system can.
  * `threads` as in qsim_ctx_options.
  */
 void system_limit_memory(double bytes, int32_t threads);
 /* The most memory that this process has had, in bytes; 0: unknown. */
 int64_t system_peak_memory(void);
 
-/* 0, or -1 with errno. */
+/* Makes a folder; 0, or -1 with errno. */
 int system_make_folder(const char *path);
-/* An empty one. */
+/* Removes a folder that is empty. */
 void system_remove_folder(const char *path);
 /* May files be made in this folder? errno says why not. */
 bool system_may_write_into(const char *folder);

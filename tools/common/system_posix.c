@@ -42,7 +42,10 @@ double system_memory(void) {
 
 #define STACKS ((rlim_t)16 << 20) /* address space of one thread's stack */
 
-/* gcc tells it by a macro, clang by a question that gcc 12 cannot read on the same line. */
+/*
+ * Whether AddressSanitizer is in use: gcc defines a macro, clang has __has_feature, which gcc 12
+ * refuses even behind a defined() on the same line.
+ */
 #if defined(__SANITIZE_ADDRESS__)
 #define SANITIZED 1
 #elif defined(__has_feature)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The manifest (qsim.manifest) makes UTF-8 the code page of the C library's files and of arguments,
- * from Windows 10 of 1903 on.
+ * from Windows 10, version 1903, on.
  */
 #include "common/system.h"
 
@@ -30,7 +30,7 @@ void system_begin(int argc, char **argv) {
             *c = *c == '\\' ? '/' : *c;
 }
 
-/* signal forgets a handler once it has called it, on a thread of its own. */
+/* signal() drops a handler once it was called, as wanted; it is called on a thread of its own. */
 void system_catch(void (*handler)(int)) {
     signal(SIGINT, handler);
     signal(SIGBREAK, handler);

@@ -17,7 +17,7 @@ enum {
     EXIT_OK = 0,
     EXIT_INTERNAL = 1,
     EXIT_USAGE = 2,
-    EXIT_GATE = 3,
+    EXIT_BOUND = 3,
     EXIT_DATA = 4,
     EXIT_IO = 5,
     EXIT_MEMORY = 6,
@@ -111,7 +111,7 @@ int tool_write(const tool *t, const char *path, const void *data, size_t size);
  * second one ends the program.
  */
 void tool_catch_interrupt(qsim_ctx *ctx);
-/* Lets the context work again after Ctrl-C, to finish what was found; another leaves it alone. */
+/* Lets the context work after Ctrl-C, to finish what was found; it is not cancelled again. */
 void tool_after_interrupt(void);
 bool tool_interrupted(void);
 /* Sets the run that Ctrl-C cancels; NULL: none. */

@@ -137,7 +137,7 @@ static int report(const demo *d) {
     } else
         fputs(out.data, stdout);
     text_free(&out);
-    return met ? EXIT_OK : EXIT_GATE;
+    return met ? EXIT_OK : EXIT_BOUND;
 }
 
 /* Reads options, data and models. */

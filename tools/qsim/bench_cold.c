@@ -28,7 +28,7 @@ static int measure_cold(tool *t, const char *file, cold *c) {
 
 #ifdef _WIN32
 
-/* Without fork in this process: the peak is that of all models so far. */
+/* There is no fork: the measurement runs in this process, and the peak is that of all models. */
 int bench_cold(tool *t, const char *file, cold *c) {
     return measure_cold(t, file, c);
 }

@@ -4,6 +4,7 @@
 
 #include "benching.h"
 #include "common/columns.h"
+#include "pace_reasons.h"
 
 /* The distance from the fastest run to the 90th percentile, as a fraction of the median. */
 static double noise(const latency *l) {
@@ -122,7 +123,7 @@ void bench_csv(const tool *t, const bench *b, text *out) {
     }
 }
 
-/* The context's instruction set; what the steps have, if that is another one. */
+/* Prints the context's instruction set, and those of the steps if they have others. */
 static void print_isa(const tool *t, const bench *b) {
     const int32_t isa = qsim_ctx_isa(t->ctx);
     int32_t others = 0;
@@ -168,7 +169,7 @@ static int integer_nodes(const subject *s) {
 
 /* Prints a line if a quantized model is not faster, or if the runs cannot tell. */
 static void print_gain(const subject *s, const char *name) {
-    const double least = 1.05; /* a gain under 5 % is none */
+    const double least = PACE_LEAST_GAIN;
     const double low = s->speed.value - s->speed.margin, high = s->speed.value + s->speed.margin;
     if (high < least) /* false for NaN */
         printf("INT8 does not pay here: %s is quantized and not clearly faster (qsim profile tells "

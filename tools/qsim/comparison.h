@@ -10,7 +10,7 @@
 
 typedef struct bounds {
     double rtol, atol;
-    bool allclose; /* rtol or atol is given: they are a gate */
+    bool allclose; /* rtol or atol is given: they are bounds */
     double max_abs, min_sqnr, min_cosine, min_agreement; /* NaN: not given */
 } bounds;
 

@@ -17,7 +17,7 @@ const char *job_shape(const job_data *d, size_t k) {
     return k < c->count ? c->items[k].string : NULL;
 }
 
-/* Notes what other tools need to be told. */
+/* Notes keys that only other tools need. */
 static bool note_unused(job_reader *r, const config *c) {
     static const char *const told[] = {"input_shapes", "input_names", "input_types", NULL};
     bool shuffle = false;

@@ -14,7 +14,7 @@ const verb *job_verb(const job_pass *p) {
                                              : &verb_quantize;
 }
 
-/* Options that a configuration says in other places, or the command line of run-config. */
+/* Options that stand elsewhere in a configuration, or on the command line of run-config. */
 static const char *const elsewhere[] = {
     "data",    "limit",    "skip",    "batch",    "shape",         "preprocess",      "labels",
     "output",  "force",    "html",    "report",   "csv",           "skip-unreadable", "svg",

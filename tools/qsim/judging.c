@@ -53,7 +53,6 @@ static void warn_of_label(const tool *t, const judging *j, const batch *b, bool 
     }
 }
 
-/* Names the two models, so that a layer of another type is no riddle. */
 int judge_all(const tool *t, judging *j, dataset *d) {
     const qsim_verdict_options o = {.struct_size = sizeof(o),
                                     .calibration = j->calibration,
@@ -102,7 +101,7 @@ static bool misses(const char *file, const qsim_verdict_info *o, const char *wha
                    double bound) {
     if (isnan(bound) || value >= bound)
         return false;
-    fprintf(stderr, "qsim: %s: output '%.100s': %s is %g, the gate is %g\n", file, o->name, what,
+    fprintf(stderr, "qsim: %s: output '%.100s': %s is %g, the bound is %g\n", file, o->name, what,
             value, bound);
     return true;
 }
@@ -124,5 +123,5 @@ int judge_bounds(const judging *j, const judge_limits *l) {
         if (o.measure == QSIM_MEASURE_AGREEMENT)
             bad |= misses(j->output, &o, "agreement", o.agreement, l->agreement);
     }
-    return bad ? EXIT_GATE : EXIT_OK;
+    return bad ? EXIT_BOUND : EXIT_OK;
 }

@@ -26,7 +26,7 @@ typedef struct judging {
     int32_t method;
     int samples; /* SAMPLES_* */
     bool made_up;
-    char *outlier; /* that warning, with the sample's number in the data; NULL: the verdict's */
+    char *outlier; /* the warning of an outlier, with its number in the data; NULL: the verdict's */
     qsim_verdict *verdict; /* NULL: not judged */
 } judging;
 
@@ -43,7 +43,7 @@ typedef struct judge_limits {
 
 /* Reads --min-…, before any work; false: a usage error. */
 bool judge_bounds_read(const tool *t, judge_limits *l);
-/* EXIT_GATE where a bound is missed, which it prints. */
+/* EXIT_BOUND where a bound is missed, which it prints. */
 int judge_bounds(const judging *j, const judge_limits *l);
 void judge_close(judging *j);
 

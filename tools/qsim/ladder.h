@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* qsim auto: options, attempts and reports. */
+/* qsim auto: options, reports, and the ladder of attempts, each with more units in float. */
 #ifndef QSIM_LADDER_H
 #define QSIM_LADDER_H
 

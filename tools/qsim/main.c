@@ -32,7 +32,7 @@ static void overview(text *out) {
         text_printf(out, "  %-11s  %s\n", all_verbs[i]->name, all_verbs[i]->summary);
     text_puts(out, "\nqsim VERB --help lists a verb's options; qsim --completions SHELL prints a "
                    "completion\nfor bash, zsh or fish.\n"
-                   "exit codes: 0 ok, 1 internal, 2 usage, 3 gate not met, 4 bad model or data, "
+                   "exit codes: 0 ok, 1 internal, 2 usage, 3 bound not met, 4 bad model or data, "
                    "5 I/O, 6 memory, 130 interrupted\n");
 }
 
@@ -177,7 +177,7 @@ int main(int argc, char **argv) {
             code = tool_start(&t, v == &verb_bench ? 1 : 0);
         if (code == EXIT_OK)
             code = v->run(&t);
-        if (code == EXIT_OK || code == EXIT_GATE)
+        if (code == EXIT_OK || code == EXIT_BOUND)
             tool_warn_assumed(&t);
         unreadable_print(&t);
         code = tool_finish(&t, code);

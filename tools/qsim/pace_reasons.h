@@ -5,7 +5,7 @@
 
 #include "../common/text.h"
 
-/* A quantized layer gains by less: noise. */
+/* A quantized model or layer that is less than this many times as fast gains nothing. */
 #define PACE_LEAST_GAIN 1.05
 
 /* What a step computes with: 8 bits, floats, or both, where it converts between them. */

@@ -165,7 +165,7 @@ void quantize_close(quantizing *q) {
     quantize_options_free(q);
 }
 
-/* The name in which a part between slashes is, or is most like, the word; NULL: none. */
+/* The name with this word, or else the one most like it, between its slashes; NULL: none. */
 static const char *name_with(const char *word, const char *const *names) {
     size_t count = 0, n = 0;
     const char *found = NULL;

@@ -32,7 +32,7 @@ static void close_player(player *p) {
     free(p->floats);
 }
 
-/* Answers in half precision are compared as floats. */
+/* Outputs in half precision are compared as floats. */
 static int widen(player *p, qsim_error *e) {
     const qsim_tensor y = p->outputs[0];
     if (y.dtype != QSIM_FLOAT16 && y.dtype != QSIM_BFLOAT16)

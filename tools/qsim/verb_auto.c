@@ -157,7 +157,7 @@ static int finish(const tool *t, page *p, ladder *l) {
         return EXIT_OK;
     fprintf(stderr, "qsim: %s: loses %.2f %%, more than --max-drop %g; %s is the best found\n",
             q->file, ladder_result(l)->drop, l->max_drop, q->output);
-    return EXIT_GATE;
+    return EXIT_BOUND;
 }
 
 /* --labels FILE adds the file to --data, as X,FILE does. */
@@ -181,7 +181,7 @@ static int run_on(tool *t, page *p, ladder *l) {
     quantizing *q = l->q;
     qsim_recipe *begun = NULL;
     qsim_error e;
-    tool_catch_interrupt(t->ctx); /* from here on an end in one line */
+    tool_catch_interrupt(t->ctx); /* from here on Ctrl-C is reported in one line */
     int code = tool_load_model(t, q->file, 0, &q->model);
     if (code == EXIT_OK)
         code = recipe_open(t, q);

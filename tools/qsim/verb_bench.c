@@ -98,9 +98,9 @@ static int judge(const bench *b, double bound) {
     for (size_t i = 1; i < b->models && bound > 0; i++) {
         const subject *s = &b->subjects[i];
         if (!(s->speed.value >= bound)) {
-            fprintf(stderr, "qsim: %s: %.3f times as fast as %s, the gate is %g\n", s->file,
+            fprintf(stderr, "qsim: %s: %.3f times as fast as %s, the bound is %g\n", s->file,
                     s->speed.value, b->subjects[0].file, bound);
-            return EXIT_GATE;
+            return EXIT_BOUND;
         }
     }
     return EXIT_OK;

@@ -126,7 +126,7 @@ static int compare_all(const tool *t, comparison *c, dataset *d) {
     return code;
 }
 
-/* ---- gates ---- */
+/* ---- bounds ---- */
 
 static int judge(const comparison *c) {
     const bounds *b = &c->bounds;
@@ -135,17 +135,17 @@ static int judge(const comparison *c) {
         miss found[4];
         size_t count = comparison_misses(b, &c->outputs.metrics[i], found);
         for (size_t k = 0; k < count; k++)
-            fprintf(stderr, "qsim: %s: output '%.100s': %s is %g, the gate is %g\n", c->file[1],
+            fprintf(stderr, "qsim: %s: output '%.100s': %s is %g, the bound is %g\n", c->file[1],
                     c->outputs.a[i], found[k].what, found[k].value, found[k].bound);
         bad |= count > 0;
     }
     double same = comparison_agreement(c);
     if (!isnan(b->min_agreement) && !(same >= b->min_agreement)) {
-        fprintf(stderr, "qsim: %s: top-1 agreement is %g %%, the gate is %g\n", c->file[1], same,
+        fprintf(stderr, "qsim: %s: top-1 agreement is %g %%, the bound is %g\n", c->file[1], same,
                 b->min_agreement);
         bad = true;
     }
-    return bad ? EXIT_GATE : EXIT_OK;
+    return bad ? EXIT_BOUND : EXIT_OK;
 }
 
 static int open_pair(const tool *t, const comparison *c, qsim_model *const m[2], engine e[2],

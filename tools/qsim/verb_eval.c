@@ -39,9 +39,9 @@ static int report(const tool *t, page *p, const char *file, const scores *s, con
         if (t->json)
             eval_print_json(t, file, s, n);
         if (scores_percent(s, s->top1) < bound) {
-            fprintf(stderr, "qsim: %s: top-1 %.4f %%, the gate is %g %%\n", file,
+            fprintf(stderr, "qsim: %s: top-1 %.4f %%, the bound is %g %%\n", file,
                     scores_percent(s, s->top1), bound);
-            code = EXIT_GATE;
+            code = EXIT_BOUND;
         }
     }
     return code;

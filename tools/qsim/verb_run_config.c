@@ -131,7 +131,7 @@ static int run_flows(const tool *t, page *p, const job *j, const qsim_model *m, 
     }
     if (code == EXIT_OK && !good) {
         fprintf(stderr, "qsim: %s: a goal is not met\n", j->file);
-        return EXIT_GATE;
+        return EXIT_BOUND;
     }
     return code;
 }
