@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# All benchmarks, one after the other: kernels, networks, peers, threads, start, layers. Prints Markdown; leaves
+# These benchmarks, one after the other: kernels, models, peers, threads, start, layers. Prints Markdown; leaves
 # .md and .json of each, and all of it as all.md, in build-bench. Some 20 minutes; nothing else should run.
 # Usage: sh bench/all.sh
 set -u

@@ -1,13 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Cross-compiles for aarch64 and runs tests under qemu-user, whose CPU has all the instruction sets:
-# right or wrong, not how fast. Needs Debian 12 with its package mirror; the arm64 packages are unpacked
+# Cross-compiles for aarch64 and runs tests under qemu-user, whose CPU has all the instruction sets. The
+# tests tell what is right or wrong; speed under qemu means nothing. Needs Debian 12 with its package mirror; the arm64 packages are unpacked
 # into the build folder, nothing foreign is installed.
 #   sh test/aarch64.sh kernels             the kernels' tests only, as test/run.sh does (a minute)
 #   sh test/aarch64.sh [MESON TEST ARGS]   slow, not part of CI (six minutes): the tests that are one
 #                                          program each, or those of --suite NAME; then a network
-#                                          through the tool on every instruction set. What scripts
-#                                          start (cli, demo, conform, ...) no emulator is put before.
+#                                          through the tool on every instruction set. Tests that are
+#                                          scripts (cli, demo, conform, ...) are left out, because
+#                                          they would start programs without the emulator.
 # Exit status 77: the compiler, qemu or the arm64 packages cannot be had.
 set -eu
 cd "$(dirname "$0")/.."

@@ -24,9 +24,9 @@
 #     analyzer  gcc -fanalyzer over what reads, checks and writes; what it is told: test/analyzer.h
 #     scan      clang --analyze, what scan-build runs, over lib and tools but the kernels
 #     msan      clang, MemorySanitizer: fuzz targets replayed and unit tests, kernels in C, nanopb as a wrap;
-#               what it is not to judge: test/msan.txt
-#     cppcheck  lib and tools; what is not so, and why: test/cppcheck.txt
-#     tidy      clang-tidy over lib and tools; what is looked for, and why not for more: .clang-tidy
+#               functions that it is not to judge: test/msan.txt
+#     cppcheck  lib and tools; false reports that are left out, and why: test/cppcheck.txt
+#     tidy      clang-tidy over lib and tools; .clang-tidy has the checks, and why there are not more
 #     mutation  how many of 200 faults in parsing and checking code the tests catch (test/mutate.py)
 set -eu
 cd "$(dirname "$0")/.."
@@ -207,7 +207,7 @@ for analysis in $analyses; do
         ;;
     valgrind)
         need valgrind libc6-dbg
-        # What lies behind tensors is set, once: vectors read it, and throw it away or multiply it by zero.
+        # Sets the bytes behind tensors once: vector loads read them, and their results are dropped or multiplied by zero.
         build_folder unit valgrind gcc -Dc_args=-DQS_CLEAR_TENSORS
         # Not run: what takes minutes; what counts on threads, clocks or AMX; long doubles, which valgrind
         # has with 64 bits (op_math); a test that reads its stack beyond what is in use (stack).
@@ -223,8 +223,8 @@ for analysis in $analyses; do
         done
         ;;
     scan)
-        # With assertions. Dead stores are left to the compilers' warnings; of wire.c it believes that an empty message, which
-        # begins and ends at NULL, has bytes.
+        # With assertions. Dead stores are left to the compilers' warnings; wire.c is left out: the analyzer
+        # believes that an empty message, which begins and ends at NULL, has bytes.
         find lib tools -name '*.c' ! -path 'lib/kernel/*' ! -name no_zip.c ! -name wire.c ! -path 'tools/python/*' >build-test/scan.txt
         while read -r file; do
             # shellcheck disable=SC2086,SC2046
@@ -233,7 +233,7 @@ for analysis in $analyses; do
         done <build-test/scan.txt
         ;;
     msan)
-        # zlib and libzip of the system write without telling; so they are left out, and the tools with them.
+        # MemorySanitizer does not see what the system's zlib and libzip write; they are left out, and the tools with them.
         build msan clang --wrap-mode=forcefallback -Dbuildtype=debugoptimized -Db_sanitize=memory -Db_lundef=false -Disa= \
             -Dzip=disabled -Dtools=disabled -Dpython=disabled -Ddemos=disabled \
             -Dc_args="-DQS_CLEAR_TENSORS -fsanitize-ignorelist=$PWD/test/msan.txt"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Slow, not part of CI: cross-compiles the library and its unit tests without a warning for another
-# platform and runs them there, or in what stands for it; then random graphs, whose files and
+# platform and runs them there or in an emulator; then random graphs, whose files and
 # tensors must have the same bytes as those of this machine. Debian's compilers; nanopb comes by its
 # wrap, from the network or subprojects/packagecache. Without libzip; but on Windows without the tools.
 #   sh test/platforms.sh windows [MESON TEST ARGS]   mingw-w64, x86-64, run by Wine; with the command
@@ -39,7 +39,7 @@ riscv64 | s390x)
     ;;
 wasm)
     need emscripten nodejs || exit 77
-    # Debian's emscripten is older than node's own fetch, which it takes for a browser's.
+    # Debian's emscripten is older than node's fetch: it takes node for a browser, since it has that function.
     prefix=em run="'node', '--no-experimental-fetch'" system=emscripten cpu=wasm32 suffix=.js
     links="'-sNODERAWFS', '-sALLOW_MEMORY_GROWTH', '-sEXIT_RUNTIME'"
     options="-Dthreads=disabled"
@@ -92,7 +92,7 @@ wrapper=$(printf '%s' "$run" | tr -d "',")
 rm -rf "$folder/here" "$folder/there"
 mkdir "$folder/here" "$folder/there"
 "$graphs" --write "$folder/here" 1 20
-# The folder is given as it is seen from there.
+# The path of the folder is the one that the emulated program sees.
 # shellcheck disable=SC2086
 (cd "$folder" && $wrapper "build/test/unit/test_random_graphs$suffix" --write there 1 20)
 diff -r "$folder/here" "$folder/there"

@@ -30,7 +30,8 @@ need libonnx-testdata || say "no libonnx-testdata: types will not be compared wi
 command -v npm >/dev/null 2>&1 || need nodejs npm ||
     say "no npm: the tests against ONNX Runtime will be skipped"
 
-# The GNU linker takes two to three times as long for a hundred programs; sizes are those of what it makes, with gcc.
+# The GNU linker takes two to three times as long as lld for a hundred programs; the gcc build keeps it, because sizes are
+# measured there.
 linker() { # NAME
     [ "$1" = gcc ] || ! command -v ld.lld >/dev/null 2>&1 || echo lld
 }
@@ -107,7 +108,8 @@ for build in $builds; do
     case $build in
     gcc) run gcc gcc ;;
     clang) run clang clang ;;
-    # Reports need lines alone, which takes half the disk and less time to link; -O1, but for kernels, less to compile.
+    # -g1: reports need line numbers only, which takes half the disk and less time to link. -O1 (not for kernels) takes less
+    # time to compile.
     sanitize) run sanitize gcc -Dbuildtype=debugoptimized -Doptimization=1 -Dc_args=-g1 -Db_sanitize=address,undefined ;;
     aarch64) run_aarch64 ;;
     *) say "no build is called $build" && exit 2 ;;

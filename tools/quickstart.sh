@@ -38,7 +38,7 @@ fetch() {
     fi
 }
 
-# intact DIR: the four files, compressed, are Fashion-MNIST.
+# intact DIR: whether DIR has the four files of Fashion-MNIST, compressed, with the right checksums.
 intact() {
     for file in train-images-idx3 train-labels-idx1 t10k-images-idx3 t10k-labels-idx1; do
         [ -f "$1/$file-ubyte.gz" ] || return 1
@@ -63,7 +63,7 @@ download() {
     return 1
 }
 
-# Debian's package: no other network than that of the other packages.
+# Debian's package; it comes by the same network as the packages that the build needs.
 from_package() {
     intact "$packaged" ||
         { command -v apt-get >/dev/null 2>&1 && need dataset-fashion-mnist && intact "$packaged"; }
@@ -82,7 +82,7 @@ while [ $# -gt 0 ]; do
     esac
 done
 
-# Paths are the caller's until here.
+# Relative paths are those of the caller's folder; the commands below run in the repository's.
 absolute() {
     case "$1" in /* | '') printf '%s' "$1" ;; *) printf '%s/%s' "$PWD" "$1" ;; esac
 }

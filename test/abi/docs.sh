@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The papers hold together: README.md has at most 170 lines; every relative link leads to a file, and to
+# The pages agree with each other and with the code: README.md has at most 170 lines; every relative link leads to a file, and to
 # a heading where it names one; every file that is named in backquotes exists; what the code cites of
-# docs/ is there, down to the section's number; nothing cites papers that are not part of the project;
+# docs/ is there, down to the section's number; nothing cites pages that are not part of the project;
 # ARCHITECTURE names every folder, README the number of ONNX's tests that run, model.h the versions of ONNX.
 # Usage: docs.sh SOURCE_ROOT
 set -eu

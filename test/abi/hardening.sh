@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# What hardens a program that embeds the library is there: read-only relocations, all bound at the start,
+# The library has all that hardens the program that embeds it: read-only relocations, all bound at the start,
 # no stack that can be executed, no segment both written and executed, checked copies, canaries, and (x86)
 # landing pads at the start of every exported function and stack frames that grow by a page at a time, each
 # touched, so that none steps over the guard page.
-# Debian's hardening-check, where it is there, has a say, too; but for the mark of landing pads, which
-# Debian's own start files (crti.o) lack, so that no linker sets it.
+# Debian's hardening-check has to pass, too, where it is installed; except for the mark of landing pads,
+# which no linker sets, because Debian's own start files (crti.o) lack it.
 # Usage: hardening.sh FILE...
 set -eu
 command -v readelf >/dev/null 2>&1 || exit 77

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# What the library knows of an operator stands in its row (lib/op/op.h). Elsewhere an operator is
-# named only where names.txt says so and why: by what makes or rewrites that very operator. A name
-# that a file no longer spells has to leave the list, too. In lib/op, files called op_* hold rows;
-# all others are what they share. Usage: names.sh SOURCE_ROOT
+# What the library knows of an operator is in its row (lib/op/op.h). Elsewhere only files that make or
+# rewrite this very operator may name it, and names.txt lists them with the reason. A name that a file
+# no longer spells has to leave the list. In lib/op, files called op_* hold rows; all others hold what
+# rows share. Usage: names.sh SOURCE_ROOT
 set -eu
 LC_ALL=C
 export LC_ALL

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Ctrl-C on a terminal while a bar is shown: the bar goes, the exit code is 130, one line tells of it, and
-what was done until then is kept where it is worth something. Usage: interrupt.py QSIM FOLDER_OF_FIXTURES"""
+"""Ctrl-C on a terminal while a progress bar is shown: the bar goes, the exit code is 130, one line tells of it,
+and partial results that are of use are kept. Usage: interrupt.py QSIM FOLDER_OF_FIXTURES"""
 import csv
 import io
 import os

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Networks of pictures, quantized on values that they were trained on and on others: what the verdict
-# says of the input, as a table. `ok`: no warning; `off`: a warning, and other values to try, the right
-# ones, if the row ends in them, among them; `raw`:
-# wrong values that are named as raw pixels; `?`: wrong values of which nothing tells, which is said.
+# Networks of pictures are quantized on pixel values that they were trained on and on other values; a table
+# has what the verdict says of the input. `ok`: right values, no warning. Wrong values: `off`: a warning, and
+# other values to try, among them the right ones, if the row ends in them; `raw`: the warning calls them
+# raw pixels; `?`: nothing in the model tells, and the verdict says so.
 # With labels: `right`: no warning; `wrong`: a warning by labels; `moved`: labels of other classes.
 # Usage: judged.sh QSIM SOURCE
 set -eu

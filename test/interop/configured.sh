@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# What qsim run-config writes, in every mode and form, ONNX Runtime loads and runs, and gives what qsim gives.
+# ONNX Runtime loads and runs what qsim run-config writes in every mode and form, with the same results as qsim.
 # Skipped by name where the runtime is not there. Usage: configured.sh SOURCE_ROOT QSIM FOLDER MAKE_LINEAR
 set -eu
 root=$1 qsim=$2 peer=$3 linear=$4

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# What qsim optimize writes at each level, ONNX Runtime loads and runs without optimizing anything itself, and
-# gives what qsim gives. Skipped by name where the runtime is not there. Usage: levels.sh SOURCE_ROOT QSIM FOLDER
+# ONNX Runtime loads what qsim optimize writes at each level, runs it without optimizing anything itself, and
+# gives the same results as qsim. Skipped by name where the runtime is not there. Usage: levels.sh SOURCE_ROOT QSIM FOLDER
 set -eu
 root=$1 qsim=$2 peer=$3
 . "$root/test/interop/ort.sh"

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# What each method and search of qsim quantize and auto finds on data, ONNX Runtime computes as we do. Static
+# ONNX Runtime computes the models of each method and search of qsim quantize and auto as qsim does. Static
 # LeNetLite: the same top-1 on at least 99.9 % of 1,000 Fashion-MNIST test images, and every 8-bit tensor within one
-# step. Activations of 16 bits: outputs within a step. Dynamic and weight-only: within 1e-4 of the largest value. Searches on other networks: models.js.
-# Choices are those of --help, and what an option writes is another file than the one without it, or it has shown
-# nothing. Skipped by name where npm or its registry is not reachable. Usage: methods.sh SOURCE_ROOT QSIM FOLDER
+# step. Activations of 16 bits: outputs within a step. Dynamic and weight-only: within 1e-4 of the largest value.
+# Searches on other networks: models.js. Choices are those of --help; an option has to give another file than no
+# option, since otherwise the test would show nothing. Skipped by name where npm or its registry is not reachable. Usage: methods.sh SOURCE_ROOT QSIM FOLDER
 set -eu
 root=$1 qsim=$2 peer=$3
 . "$root/test/interop/ort.sh"

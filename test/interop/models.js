@@ -2,8 +2,9 @@
 // Whether every model of the shared data loads, computes what ONNX Runtime computes, and quantizes in every mode into a file that
 // both run alike: on made-up and on real inputs (real.js), in batches of 1 and, where the batch is free, of 3.
 //   node models.js ORT_FOLDER QSIM WORK SHARED [MODE|FOLDER|MODEL...]      modes and methods: those alone, else all modes
-// One line a model, in each cell the worst on made-up and on real inputs: the largest distance over the largest value; with n
-// noise over signal, where steps of integers are inside; with s these spread, and each node is right alone. "-": it is quantized, or smoothing loses more.
+// Prints one line for each model. A cell has the worst on made-up and on real inputs: the largest difference over the largest
+// value; with n: noise over signal, where the model computes in integers; with s: these differences spread, and each node is
+// right alone; "-": the model is quantized already, or smoothing loses more.
 'use strict';
 const fs = require('fs');
 const path = require('path');

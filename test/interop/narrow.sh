@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # Weights in 4 bits in every form that qsim quantize writes, beside ONNX Runtime: DequantizeLinear of opset
 # 21 by channel and by block, MatMulNBits with floats and with activations in 8 bits by block. Outputs within
-# 1e-4 of the largest value. "basic": above that level ONNX Runtime makes of a DequantizeLinear in blocks
-# before a MatMul what quantizes activations. Static models: the same top-1 on Fashion-MNIST.
+# 1e-4 of the largest value. ONNX Runtime runs at its level "basic": above it, it turns a DequantizeLinear in
+# blocks before a MatMul into an operator that quantizes activations. Static models: the same top-1 on Fashion-MNIST.
 # Skipped by name where npm or its registry is not reachable.
 # Usage: narrow.sh SOURCE_ROOT QSIM FOLDER QSIM-MAKE-LINEAR
 set -eu

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# What qsim quantize writes, ONNX Runtime loads, and its results equal ours: the same top-1 on at least
-# 99.9 % of the 10,000 Fashion-MNIST test images (2,000, but in the two formats' plain form; 500 for the 27 tensors of
-# MobileNetV2), and every 8-bit tensor within one step.
+# ONNX Runtime loads what qsim quantize writes, and its results equal ours: the same top-1 on at least 99.9 %
+# of the Fashion-MNIST test images (all 10,000 for both formats without further options, else 2,000; 500 for the
+# 27 tensors of MobileNetV2), and every 8-bit tensor within one step.
 # Skipped by name where npm or its registry is not reachable. Usage: onnxruntime.sh SOURCE_ROOT QSIM FOLDER
 set -eu
 root=$1 qsim=$2 peer=$3

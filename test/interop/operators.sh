@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Single operators with random attributes, ranks, types and inputs: each output is what ONNX Runtime, without optimizing
-# anything, makes of them, and what it runs is not refused. Skipped by name where the runtime is not there.
+# Single operators with random attributes, ranks, types and inputs: each output is the one of ONNX Runtime, which
+# optimizes nothing here, and qsim refuses nothing that it runs. Skipped by name where the runtime is not there.
 # Usage: operators.sh SOURCE_ROOT QSIM FOLDER [FIRST [COUNT [OPERATOR]]]      FOLDER: where the runtime is fetched to
 set -eu
 root=$1 qsim=$2 peer=$3

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Programs that the papers show: the course's lab on linear quantization prints what the pages say, in
+# Programs that the pages show: the course's lab on linear quantization prints what the pages say, in
 # both languages; README's example runs. Usage: lab.sh PYTHON SOURCE_ROOT LIBRARY
 set -u
 "$1" -c 'import numpy' 2>/dev/null || { echo "skipped: $1 has no numpy"; exit 77; }

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # mypy --strict accepts the package, the same as one file, and a program that uses it; and refuses one
-# that uses it wrongly. And scripts beside them, most of which no other test runs whole, call functions as those are
-# defined. Usage: types.sh PYTHON SOURCE_ROOT LIBRARY ONE_FILE
+# that uses it wrongly. Other scripts of the project, most of which no test runs whole, call functions as these
+# are defined. Usage: types.sh PYTHON SOURCE_ROOT LIBRARY ONE_FILE
 set -eu
 "$1" -c 'import mypy, numpy' 2>/dev/null || { echo "skipped: $1 has no mypy or no numpy"; exit 77; }
 work=$(mktemp -d)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The page of operators is the one that the table gives: operators.sh PROGRAM PAGE
+# docs/OPERATORS.md is what PROGRAM prints from the operator table. Usage: operators.sh PROGRAM PAGE
 # MESON_EXE_WRAPPER runs programs of another system, which may end lines in two bytes.
 set -eu
 ${MESON_EXE_WRAPPER:-} "$1" | tr -d '\r' | diff "$2" - >&2 || {
