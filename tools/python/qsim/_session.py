@@ -56,7 +56,8 @@ class Session(_Handle):
                  seed: int = 0) -> None:
         """`model`: a Model, the path of a model or package, or a model's bytes. `outputs`: names of
         the session's outputs, any tensors of the graph; None: the graph's outputs. `level`: of
-        optimization, as Model.optimize() has it; all levels give the same outputs.
+        optimization, as Model.optimize() has it ("default": "all"); integers are the same at
+        every level, floats may round differently.
 
         With `threads` (0: one for each CPU) or `isa` ("c", "avx2", ...; isas() lists them) the
         session has threads of its own; else it shares those of `context`, or of the module.
