@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Makes the models and data of the command-line tests in the current folder. */
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -124,6 +125,20 @@ static void make_typed(const char *path, int32_t type) {
     need(qsim_builder_node(b, "", "Neg", "negative", "p", "y"), "Neg");
     need(qsim_builder_output(b, "y", type, 2, (int64_t[]){-1, 2}, names), "y");
     finish(b, path);
+}
+
+/* A layer with one weight that is no number. */
+static void make_not_finite(const char *path, float weight) {
+    float *w = values(4 * 3, 1);
+    qsim_builder *b = begin("not finite");
+    w[5] = weight;
+    add_input(b, "x", 2, (int64_t[]){4});
+    add_weights(b, "w", 4, 3, w);
+    need(qsim_builder_node(b, "", "Relu", "positive", "x", "p"), "Relu");
+    need(qsim_builder_node(b, "", "Gemm", "fc", "p,w", "y"), "Gemm");
+    add_output(b, "y", 3);
+    finish(b, path);
+    free(w);
 }
 
 /* Picks from three numbers; made-up indices are 0 or 1. */
@@ -518,6 +533,8 @@ int main(void) {
     make_typed("relu32.onnx", QSIM_FLOAT);
     make_typed("relu16.onnx", QSIM_FLOAT16);
     make_typed("relub.onnx", QSIM_BFLOAT16);
+    make_not_finite("nan_weight.onnx", NAN);
+    make_not_finite("inf_weight.onnx", -INFINITY);
     make_pick();
     make_dimmer();
     make_sum();

@@ -48,6 +48,8 @@ int64_t dataset_samples(const dataset *d);
 bool dataset_has_labels(const dataset *d);
 /* Is each sample a file? */
 bool dataset_is_files(const dataset *d);
+/* The file of the last batch; NULL: batches are not files. */
+const char *dataset_file(const dataset *d);
 /* Folders of a tree that were numbered as classes by their order; 0: labels are the model's. */
 size_t dataset_classes(const dataset *d);
 /* Reads the next batch, valid until the next call; b->samples is 0 at the end. */

@@ -94,6 +94,10 @@ static int miss_set(dataset *d, kept_error *error) {
     return EXIT_OK;
 }
 
+const char *dataset_file(const dataset *d) {
+    return d->files.files && d->at > 0 ? d->files.files[(size_t)(d->at - 1) * d->inputs] : NULL;
+}
+
 int dataset_end_sets(const dataset *d) {
     return d->skipped && !d->given
                ? tool_fail(d->t, QSIM_E_FORMAT, "%s: no file can be read", d->x_path)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/progress.h"
+#include "not_finite.h"
 
 const char *const range_methods[] = {"minmax", "percentile", "mse", "entropy", NULL};
 const char *const weight_schemes[] = {"channel", "tensor", "tensor-asymmetric",
@@ -27,7 +28,8 @@ int calibrate_data(const tool *t, const char *file, const qsim_model *m,
             break;
         const int failed = qsim_calibration_feed(*out, b.inputs, b.input_count, &e);
         if (failed && !(failed == QSIM_E_CANCELLED && tool_interrupted())) {
-            code = tool_error(t, e.code == QSIM_E_VALUE ? args_value(&t->args, "data") : file, &e);
+            code = e.code == QSIM_E_VALUE ? not_finite_fail(t, file, m, d, done, &b, &e)
+                                          : tool_error(t, file, &e);
             break;
         }
         done += failed ? 0 : (uint64_t)b.samples;

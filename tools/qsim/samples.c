@@ -7,6 +7,7 @@
 #include "common/progress.h"
 #include "common/system.h"
 #include "calibrating.h"
+#include "not_finite.h"
 
 int samples_check_labels(const tool *t, const char *file, const qsim_model *m, const samples *s,
                          size_t first) {
@@ -124,6 +125,13 @@ void samples_give(const samples *s, qsim_search_options *o) {
     o->label_count = s->labelled ? s->rows : 0;
 }
 
+/* Values that are not finite, in the batch of tensors from `at` on. */
+static int blame(const tool *t, const char *file, const qsim_model *m, const samples *s, size_t at,
+                 const qsim_error *e) {
+    const batch b = {.inputs = s->inputs + at, .input_count = s->per_batch};
+    return not_finite_fail(t, file, m, NULL, 0, &b, e);
+}
+
 int samples_calibrate(const tool *t, const char *file, const qsim_model *m,
                       const qsim_quantize_options *options, const samples *s,
                       qsim_calibration **out) {
@@ -137,7 +145,7 @@ int samples_calibrate(const tool *t, const char *file, const qsim_model *m,
     for (size_t i = 0; i < s->count && code == EXIT_OK; i += s->per_batch) {
         const int failed = qsim_calibration_feed(*out, s->inputs + i, s->per_batch, &e);
         if (failed && !(failed == QSIM_E_CANCELLED && tool_interrupted()))
-            code = tool_error(t, e.code == QSIM_E_VALUE ? args_value(&t->args, "data") : file, &e);
+            code = e.code == QSIM_E_VALUE ? blame(t, file, m, s, i, &e) : tool_error(t, file, &e);
         else if (failed || progress_step(&p, "calibrating", i + s->per_batch, s->count))
             code = tool_fail(t, QSIM_E_CANCELLED, "%s: interrupted while calibrating", file);
     }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/utf8.h"
+#include "not_finite.h"
 #include "odd_scales.h"
 
 typedef struct findings {
@@ -98,7 +99,7 @@ static void note_unused(findings *f, const qsim_model *m) {
     free(names);
 }
 
-static void note_scale(void *user, const char *line) {
+static void note_line(void *user, const char *line) {
     findings *f = user;
     text printable = {0};
     utf8_printable(&printable, line, 380);
@@ -107,6 +108,27 @@ static void note_scale(void *user, const char *line) {
     else if (!f->tool->quiet)
         printf("note: %s\n", printable.data);
     text_free(&printable);
+}
+
+/* Initializers with a NaN, or with an infinity in a layer: elsewhere it may be a mask or a bound.
+ */
+static void note_not_finite(findings *f, const qsim_model *m) {
+    for (int32_t i = 0; i < qsim_model_value_count(m); i++) {
+        qsim_value_info v = {.struct_size = sizeof(v)};
+        qsim_node_info n;
+        size_t at;
+        if (qsim_model_value(m, i, &v) || !v.data)
+            continue;
+        const qsim_tensor x = {v.dtype, v.rank, v.dims, (void *)(uintptr_t)v.data, v.bytes};
+        const char *what = not_finite(&x, &at);
+        if (!what || !not_finite_reader(m, v.name, &n) || (what != not_finite_nan && n.macs == 0))
+            continue;
+        text line = {0};
+        text_printf(&line, "node '%.100s' (%s): its initializer '%.100s' holds %s", n.name,
+                    n.op_type, v.name, what);
+        note_line(f, line.data);
+        text_free(&line);
+    }
 }
 
 static const char *plural(int64_t count) {
@@ -150,7 +172,10 @@ static int run(tool *t) {
     json_end(&f.json);
     json_array(&f.json, "odd_scales");
     if (n == 0)
-        odd_scales_find(m, note_scale, &f);
+        odd_scales_find(m, note_line, &f);
+    json_end(&f.json);
+    json_row(&f.json, "not_finite");
+    note_not_finite(&f, m);
     json_end(&f.json);
     json_end(&f.json);
     if (n == 0)

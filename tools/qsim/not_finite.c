@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+#include "not_finite.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine.h"
+
+const char *const not_finite_nan = "a NaN";
+
+const char *not_finite(const qsim_tensor *x, size_t *at) {
+    const size_t n = is_float(x->dtype) ? elements(x) : 0;
+    for (*at = 0; *at < n; ++*at) {
+        const double v = element(x, *at);
+        if (!isfinite(v))
+            return isnan(v) ? not_finite_nan : "an infinity";
+    }
+    return NULL;
+}
+
+static bool has(const char *const *names, int32_t count, const char *name) {
+    for (int32_t i = 0; i < count; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* The first node that reads a tensor, or the one that makes it. */
+static bool find_node(const qsim_model *m, const char *name, bool reads, qsim_node_info *n) {
+    for (int32_t i = 0; i < qsim_model_node_count(m); i++) {
+        *n = (qsim_node_info){.struct_size = sizeof(*n)};
+        if (qsim_model_node(m, i, n) == QSIM_OK &&
+            has(reads ? n->inputs : n->outputs, reads ? n->input_count : n->output_count, name))
+            return true;
+    }
+    return false;
+}
+
+bool not_finite_reader(const qsim_model *m, const char *name, qsim_node_info *n) {
+    return find_node(m, name, true, n);
+}
+
+static int blame_sample(const tool *t, const dataset *d, uint64_t sample, const char *input,
+                        const char *what) {
+    const char *file = d ? dataset_file(d) : NULL, *spec = args_value(&t->args, "data");
+    if (!d || file)
+        return tool_fail(t, QSIM_E_VALUE, "%s: holds %s, for input '%.100s'", file ? file : spec,
+                         what, input);
+    return tool_fail(t, QSIM_E_VALUE, "%s: sample %lld holds %s, for input '%.100s'", spec,
+                     (long long)dataset_number(d, (int64_t)sample), what, input);
+}
+
+/* The first node with a result that is not finite, in a run that keeps all; false: not found. */
+static bool find_maker(const tool *t, const char *file, const qsim_model *m, const batch *b,
+                       const char **name, qsim_node_info *n) {
+    const char **names = NULL;
+    size_t count = 0, at;
+    engine e = {0};
+    qsim_error error;
+    kept_error unused = {0};
+    bool found = false;
+    for (int32_t i = 0; i < qsim_model_node_count(m); i++) {
+        *n = (qsim_node_info){.struct_size = sizeof(*n)};
+        for (int32_t k = 0; qsim_model_node(m, i, n) == QSIM_OK && k < n->output_count; k++)
+            if (n->outputs[k][0]) {
+                names = tool_grow(names, count + 1, sizeof(*names));
+                names[count++] = n->outputs[k];
+            }
+    }
+    tool_keep_errors(&unused);
+    const int code = engine_of_model(t, file, m, names, count, &e);
+    tool_keep_errors(NULL);
+    if (code == EXIT_OK && engine_try(&e, b->inputs, b->input_count, &error) == QSIM_OK)
+        for (size_t i = 0; i < e.output_count && !found; i++) {
+            *name = names[i];
+            found = not_finite(&e.outputs[i], &at) && find_node(m, *name, false, n);
+        }
+    kept_error_free(&unused);
+    engine_close(&e);
+    free(names);
+    return found;
+}
+
+static int blame_node(const tool *t, const char *file, const qsim_model *m, const batch *b,
+                      const qsim_error *e) {
+    const char *name;
+    qsim_node_info n;
+    return find_maker(t, file, m, b, &name, &n)
+               ? tool_fail(t, QSIM_E_VALUE,
+                           "%s: tensor '%.100s' holds a NaN or an infinity, and neither the data "
+                           "nor the weights do (node '%.100s', %s)",
+                           file, name, n.name, n.op_type)
+               : tool_error(t, file, e);
+}
+
+int not_finite_fail(const tool *t, const char *file, const qsim_model *m, const dataset *d,
+                    uint64_t done, const batch *b, const qsim_error *e) {
+    const char *what;
+    size_t at;
+    for (size_t i = 0; i < b->input_count; i++) {
+        qsim_value_info v = {.struct_size = sizeof(v)};
+        if (qsim_model_input(m, (int32_t)i, &v) || !(what = not_finite(&b->inputs[i], &at)))
+            continue;
+        const size_t all = elements(&b->inputs[i]), rows = (size_t)b->samples;
+        const size_t row = rows > 0 && all % rows == 0 ? at / (all / rows) : 0;
+        return blame_sample(t, d, done + row, v.name, what);
+    }
+    for (int32_t i = 0; i < qsim_model_value_count(m); i++) {
+        qsim_value_info v = {.struct_size = sizeof(v)};
+        qsim_node_info n;
+        if (qsim_model_value(m, i, &v) || !v.data)
+            continue;
+        const qsim_tensor x = {v.dtype, v.rank, v.dims, (void *)(uintptr_t)v.data, v.bytes};
+        if ((what = not_finite(&x, &at)) != NULL && not_finite_reader(m, v.name, &n))
+            return tool_fail(t, QSIM_E_VALUE,
+                             "%s: initializer '%.100s' holds %s (node '%.100s', %s)", file, v.name,
+                             what, n.name, n.op_type);
+    }
+    return blame_node(t, file, m, b, e);
+}
