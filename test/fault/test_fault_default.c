@@ -13,10 +13,12 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <unistd.h>
+#include <zip.h>
 
 #define RECIPE  "fault-default.qrecipe"
 #define MODEL   "fault-default.onnx"
 #define PACKAGE "fault-default.zip"
+#define NPZ     "fault-default.npz"
 #define QCAL    "fault-default.qcal"
 
 static long at, count; /* the request to refuse, from 1, or 0; requests up to now */
@@ -44,9 +46,9 @@ void *aligned_alloc(size_t align, size_t size) {
     return refuses() ? NULL : real(align, size);
 }
 
-/* An object's: it is made, or NULL. */
-#define MADE(type, release, call)                                                                  \
-    {                                                                                              \
+/* A call that makes an object, or leaves NULL. */
+#define MAKES(name, type, release, call)                                                           \
+    static int name(qsim_error *e) {                                                               \
         type *out = NULL;                                                                          \
         const int code = call;                                                                     \
         CHECK((out != NULL) == (code == QSIM_OK));                                                 \
@@ -54,58 +56,35 @@ void *aligned_alloc(size_t align, size_t size) {
         return code;                                                                               \
     }
 
-static int create_ctx(qsim_error *e) MADE(
-    qsim_ctx, qsim_ctx_free,
-    qsim_ctx_create(NULL, &out, e)) static int create_builder(qsim_error *e)
-    MADE(qsim_builder, qsim_builder_free,
-         qsim_builder_create(NULL, 13, "g", &out, e)) static int create_packer(qsim_error *e)
-        MADE(qsim_packer, qsim_packer_free,
-             qsim_packer_create(NULL, &out, e)) static int create_recipe(qsim_error *e)
-            MADE(qsim_recipe, qsim_recipe_free,
-                 qsim_recipe_create(NULL, &out, e)) static int create_observer(qsim_error *e)
-                MADE(qsim_observer, qsim_observer_free,
-                     qsim_observer_create(NULL, NULL, &out, e)) static int load_model(qsim_error *e)
-                    MADE(qsim_model, qsim_model_free,
-                         qsim_model_load(NULL, MODEL, NULL, &out,
-                                         e)) static int load_packed(qsim_error *e)
-                        MADE(qsim_model, qsim_model_free,
-                             qsim_model_load(NULL, PACKAGE, NULL, &out,
-                                             e)) static int load_recipe(qsim_error *e)
-                            MADE(qsim_recipe, qsim_recipe_free,
-                                 qsim_recipe_load(NULL, RECIPE, &out,
-                                                  e)) static int load_calibration(qsim_error *e)
-                                MADE(
-                                    qsim_calibration, qsim_calibration_free,
-                                    qsim_calibration_load(NULL, QCAL, &out,
-                                                          e)) static int open_package(qsim_error *e)
-                                    MADE(qsim_package, qsim_package_free,
-                                         qsim_package_open(NULL, PACKAGE, 0, &out,
-                                                           e)) static int open_file(qsim_error *e)
-                                        MADE(qsim_file, qsim_file_close,
-                                             qsim_file_open(NULL, MODEL, QSIM_FILE_COPY, &out, e))
+MAKES(create_ctx, qsim_ctx, qsim_ctx_free, qsim_ctx_create(NULL, &out, e))
+MAKES(create_builder, qsim_builder, qsim_builder_free, qsim_builder_create(NULL, 13, "g", &out, e))
+MAKES(create_packer, qsim_packer, qsim_packer_free, qsim_packer_create(NULL, &out, e))
+MAKES(create_recipe, qsim_recipe, qsim_recipe_free, qsim_recipe_create(NULL, &out, e))
+MAKES(create_observer, qsim_observer, qsim_observer_free, qsim_observer_create(NULL, NULL, &out, e))
+MAKES(load_model, qsim_model, qsim_model_free, qsim_model_load(NULL, MODEL, NULL, &out, e))
+MAKES(load_packed, qsim_model, qsim_model_free, qsim_model_load(NULL, PACKAGE, NULL, &out, e))
+MAKES(load_recipe, qsim_recipe, qsim_recipe_free, qsim_recipe_load(NULL, RECIPE, &out, e))
+MAKES(load_calibration, qsim_calibration, qsim_calibration_free,
+      qsim_calibration_load(NULL, QCAL, &out, e))
+MAKES(open_package, qsim_package, qsim_package_free, qsim_package_open(NULL, PACKAGE, 0, &out, e))
+MAKES(open_file, qsim_file, qsim_file_close, qsim_file_open(NULL, MODEL, QSIM_FILE_COPY, &out, e))
 
-    /* The same from memory. */
-    static qsim_file *model,
-    *package, *qcal;
+/* The same from memory. */
+static qsim_file *model, *package, *npz, *qcal;
 
-static int read_model(qsim_error *e)
-    MADE(qsim_model, qsim_model_free,
-         qsim_model_load_memory(NULL, qsim_file_data(model), qsim_file_size(model), NULL, &out,
-                                e)) static int read_package(qsim_error *e)
-        MADE(qsim_package, qsim_package_free,
-             qsim_package_open_memory(NULL, qsim_file_data(package), qsim_file_size(package), "p",
-                                      &out, e)) static int read_npz(qsim_error *e)
-            MADE(qsim_npz, qsim_npz_free,
-                 qsim_npz_open(NULL, qsim_file_data(package), qsim_file_size(package), &out,
-                               e)) static int read_recipe(qsim_error *e)
-                MADE(qsim_recipe, qsim_recipe_free,
-                     qsim_recipe_load_memory(NULL, "qsim-recipe 1\n", 14, "r", &out,
-                                             e)) static int read_calibration(qsim_error *e)
-                    MADE(qsim_calibration, qsim_calibration_free,
-                         qsim_calibration_load_memory(NULL, qsim_file_data(qcal),
-                                                      qsim_file_size(qcal), "c", &out, e))
+#define BYTES(file) qsim_file_data(file), qsim_file_size(file)
 
-                        static int write_file(qsim_error *e) {
+MAKES(read_model, qsim_model, qsim_model_free,
+      qsim_model_load_memory(NULL, BYTES(model), NULL, &out, e))
+MAKES(read_package, qsim_package, qsim_package_free,
+      qsim_package_open_memory(NULL, BYTES(package), "p", &out, e))
+MAKES(read_npz, qsim_npz, qsim_npz_free, qsim_npz_open(NULL, BYTES(npz), &out, e))
+MAKES(read_recipe, qsim_recipe, qsim_recipe_free,
+      qsim_recipe_load_memory(NULL, "qsim-recipe 1\n", 14, "r", &out, e))
+MAKES(read_calibration, qsim_calibration, qsim_calibration_free,
+      qsim_calibration_load_memory(NULL, BYTES(qcal), "c", &out, e))
+
+static int write_file(qsim_error *e) {
     const qsim_bytes piece = {"qsim-recipe 1\n", 14};
     return qsim_file_write(NULL, RECIPE, QSIM_FILE_REPLACE, &piece, 1, e);
 }
@@ -121,27 +100,40 @@ static int describe(qsim_error *e) {
 static const struct {
     const char *name;
     int (*call)(qsim_error *e);
-    int code; /* that it ends with, with memory */
 } calls[] = {
-    {"qsim_ctx_create", create_ctx, QSIM_OK},
-    {"qsim_builder_create", create_builder, QSIM_OK},
-    {"qsim_packer_create", create_packer, QSIM_OK},
-    {"qsim_recipe_create", create_recipe, QSIM_OK},
-    {"qsim_observer_create", create_observer, QSIM_OK},
-    {"qsim_model_load", load_model, QSIM_OK},
-    {"qsim_model_load of a package", load_packed, QSIM_OK},
-    {"qsim_recipe_load", load_recipe, QSIM_OK},
-    {"qsim_calibration_load", load_calibration, QSIM_OK},
-    {"qsim_package_open", open_package, QSIM_OK},
-    {"qsim_file_open", open_file, QSIM_OK},
-    {"qsim_model_load_memory", read_model, QSIM_OK},
-    {"qsim_package_open_memory", read_package, QSIM_OK},
-    {"qsim_npz_open", read_npz, QSIM_E_FORMAT}, /* its members are no arrays */
-    {"qsim_recipe_load_memory", read_recipe, QSIM_OK},
-    {"qsim_calibration_load_memory", read_calibration, QSIM_OK},
-    {"qsim_file_write", write_file, QSIM_OK},
-    {"qsim_operator", describe, QSIM_OK},
+    {"qsim_ctx_create", create_ctx},
+    {"qsim_builder_create", create_builder},
+    {"qsim_packer_create", create_packer},
+    {"qsim_recipe_create", create_recipe},
+    {"qsim_observer_create", create_observer},
+    {"qsim_model_load", load_model},
+    {"qsim_model_load of a package", load_packed},
+    {"qsim_recipe_load", load_recipe},
+    {"qsim_calibration_load", load_calibration},
+    {"qsim_package_open", open_package},
+    {"qsim_file_open", open_file},
+    {"qsim_model_load_memory", read_model},
+    {"qsim_package_open_memory", read_package},
+    {"qsim_npz_open", read_npz},
+    {"qsim_recipe_load_memory", read_recipe},
+    {"qsim_calibration_load_memory", read_calibration},
+    {"qsim_file_write", write_file},
+    {"qsim_operator", describe},
 };
+
+/* Arrays whose names need memory again and again. */
+static void make_npz(void) {
+    const qsim_tensor empty = {.dtype = QSIM_FLOAT, .rank = 1, .dims = (const int64_t[]){0}};
+    static char header[QSIM_NPY_HEADER_MAX];
+    const int size = qsim_npy_header(&empty, header);
+    zip_t *z = zip_open(NPZ, ZIP_CREATE | ZIP_TRUNCATE, NULL);
+    for (int i = 0; z && size > 0 && i < 100; i++) {
+        char name[256];
+        snprintf(name, sizeof(name), "%0200d.npy", i);
+        zip_file_add(z, name, zip_source_buffer(z, header, (zip_uint64_t)size, 0), 0);
+    }
+    CHECK(z && zip_close(z) == 0);
+}
 
 static void make_files(void) {
     static const int64_t dims[] = {4};
@@ -170,6 +162,8 @@ static void make_files(void) {
     qsim_calibration_free(c);
     qsim_model_free(m);
     qsim_builder_free(b);
+    make_npz();
+    CHECK_INT(qsim_file_open(NULL, NPZ, 0, &npz, NULL), QSIM_OK);
     CHECK_INT(qsim_file_open(NULL, MODEL, 0, &model, NULL), QSIM_OK);
     CHECK_INT(qsim_file_open(NULL, PACKAGE, 0, &package, NULL), QSIM_OK);
     CHECK_INT(qsim_file_open(NULL, QCAL, 0, &qcal, NULL), QSIM_OK);
@@ -187,7 +181,7 @@ int main(void) {
             at = n, count = 0;
             const int code = calls[i].call(&e);
             at = 0;
-            const int expected = count < n ? calls[i].code : QSIM_E_NOMEM;
+            const int expected = count < n ? QSIM_OK : QSIM_E_NOMEM;
             if (code != expected || (code && !e.message[0]))
                 fprintf(stderr, "%s, request %ld: %s\n", calls[i].name, n, e.message);
             CHECK_INT(code, expected);
@@ -196,10 +190,12 @@ int main(void) {
         }
     qsim_file_close(model);
     qsim_file_close(package);
+    qsim_file_close(npz);
     qsim_file_close(qcal);
     unlink(RECIPE);
     unlink(MODEL);
     unlink(PACKAGE);
+    unlink(NPZ);
     unlink(QCAL);
     return test_done();
 }
