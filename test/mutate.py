@@ -3,8 +3,8 @@
 """
 How many faults in parsing and checking code do the tests catch? Puts one fault at a time into a copy of
 the sources (a comparison off by one or turned round, a check that is dropped, && for ||), compiles that
-file, with AddressSanitizer as one of the ordinary builds has it, and runs the ordinary tests that reach
-the changed line, as gcov counted once for each test, until one fails: those of the file's own layer
+file, with assertions, AddressSanitizer and UBSan as one of the ordinary builds has them, and runs the
+ordinary tests that reach the changed line, as gcov counted once for each test, until one fails: those of the file's own layer
 first, then the fast ones. What is left when all faults were tried goes to the long tests, the command's
 cases and the hostile corpus. Prints each fault with the test that caught it, and the share that was
 caught. The same seed gives the same faults, as far as their lines are still there.
@@ -134,6 +134,7 @@ class Build:
                 self.flags.append("-DTOOL_" + define)
                 self.libs += p.stdout.split()
         self.checked = ["-fsanitize=address"]
+        self.faulty = ["-fsanitize=undefined", "-fno-sanitize-recover=undefined", "-UNDEBUG"]
 
     def run(self, command):
         p = call(command, cwd=self.src)
@@ -145,7 +146,8 @@ class Build:
         out = os.path.join(self.work, folder, path.replace("/", "_")[:-2] + ".o")
         if not os.path.exists(out):
             # It is linked with all, but only a fault's file is compiled with it: what asks for it is told.
-            more = ["-D__SANITIZE_ADDRESS__"] if "__SANITIZE_ADDRESS__" in self.text(path) else []
+            asks = path.startswith("lib/base/") or "__SANITIZE_ADDRESS__" in self.text(path)
+            more = ["-D__SANITIZE_ADDRESS__"] if asks else []
             if counted and path in self.counted:
                 more = more + ["-O0", "--coverage", "-fprofile-update=atomic"]
             elif counted:
@@ -176,8 +178,8 @@ class Build:
         changed = os.path.join(os.path.dirname(path), f"fault-{slot}.c")
         with open(os.path.join(self.src, changed), "w") as f:
             f.write(text)
-        p = call(self.cc + self.flags + self.checked + ["-shared", "-o", fault_library(self.work, slot), changed],
-                 cwd=self.src)
+        p = call(self.cc + self.flags + self.checked + self.faulty
+                 + ["-shared", "-o", fault_library(self.work, slot), changed], cwd=self.src)
         os.remove(os.path.join(self.src, changed))
         return p.returncode == 0
 
@@ -446,7 +448,7 @@ def order(timed, path, n, reach):
     def key(item):
         return (item[0][1] not in own, item[1])
     return sorted((i for i in timed if reach.by(i[0][0], path, n)
-                   and (not is_long(i) or i[0][1] in own + ["cli", "last"])), key=key)
+                   and (not is_long(i) or i[0][1] in own + ["cli", "fault", "last"])), key=key)
 
 
 def try_fault(build, timed, reach, fault, slot):
