@@ -273,6 +273,28 @@ static void make_scales(const char *path, bool right) {
     finish(b, path);
 }
 
+/* The same of operators on quantized tensors. */
+static void make_qlinear(const char *path, bool right) {
+    int8_t weights[64];
+    for (int i = 0; i < 64; i++)
+        weights[i] = (int8_t)(right ? i * 227 / 63 - 100 : i % 7 - 3);
+    qsim_builder *b = begin("qlinear");
+    add_input(b, "x", 2, (int64_t[]){8});
+    need(qsim_builder_constant_as(b, "sx", "float[]", &(float){0.125f}), "sx");
+    need(qsim_builder_constant_as(b, "zx", "uint8[]", &(uint8_t){128}), "zx");
+    need(qsim_builder_constant_as(b, "za", "uint8[]", &(uint8_t){right ? 128 : 127}), "za");
+    need(qsim_builder_constant_as(b, "sw", "float[]", &(float){0.5f}), "sw");
+    need(qsim_builder_constant_as(b, "zw", "int8[]", &(int8_t){0}), "zw");
+    need(qsim_builder_constant_as(b, "sy", "float[]", &(float){4}), "sy");
+    need(qsim_builder_constant_as(b, "sd", "float[]", &(float){right ? 4 : 8}), "sd");
+    need(qsim_builder_constant_as(b, "w", "int8[8,8]", weights), "w");
+    need(qsim_builder_node(b, "", "QuantizeLinear", "q", "x,sx,zx", "xq"), "q");
+    need(qsim_builder_node(b, "", "QLinearMatMul", "mm", "xq,sx,za,w,sw,zw,sy,zx", "yq"), "mm");
+    need(qsim_builder_node(b, "", "DequantizeLinear", "d", "yq,sd,zx", "y"), "d");
+    add_output(b, "y", 8);
+    finish(b, path);
+}
+
 /* A protobuf field of bytes; returns the end. */
 static uint8_t *put(uint8_t *p, int field, const void *data, size_t size) {
     *p++ = (uint8_t)(field << 3 | 2);
@@ -556,6 +578,8 @@ int main(void) {
     make_same("whole.onnx", QSIM_INT64, 1, (int64_t[]){-1});
     make_scales("odd.onnx", false);
     make_scales("fitting.onnx", true);
+    make_qlinear("odd_qlinear.onnx", false);
+    make_qlinear("fitting_qlinear.onnx", true);
     make_unknown();
     make_broken();
     make_outside();

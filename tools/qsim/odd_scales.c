@@ -60,14 +60,14 @@ static const qsim_value_info *constant(const search *s, const qsim_node_info *n,
     return v && v->dtype == dtype ? v : NULL;
 }
 
-/* The node of this operator that makes input `index`; NULL: another one does, or none. */
+/* The node that makes input `index`, of this operator if it is not NULL; NULL: there is none. */
 static const qsim_node_info *maker(const search *s, const qsim_node_info *n, int32_t index,
                                    const char *op_type) {
-    if (index >= n->input_count)
+    if (index >= n->input_count || s->node_count == 0)
         return NULL;
     const made key = {.name = n->inputs[index]};
     const made *hit = bsearch(&key, s->nodes, s->node_count, sizeof(key), by_output);
-    return hit && strcmp(hit->node.op_type, op_type) == 0 ? &hit->node : NULL;
+    return hit && (!op_type || strcmp(hit->node.op_type, op_type) == 0) ? &hit->node : NULL;
 }
 
 /* Whether this is the first node that asks for what `maker` found. */
@@ -79,31 +79,61 @@ static bool is_first(const search *s, const qsim_node_info *found) {
     return first;
 }
 
-/* Scales of a QuantizeLinear or DequantizeLinear: their number, 0 if they are not constant. */
-static size_t scale_count(const search *s, const qsim_node_info *n) {
-    const qsim_value_info *v = constant(s, n, 1, QSIM_FLOAT);
+/* Scales in input `at` of a node: their number, 0 if they are not constant. */
+static size_t scale_count(const search *s, const qsim_node_info *n, int32_t at) {
+    const qsim_value_info *v = constant(s, n, at, QSIM_FLOAT);
     return v ? v->bytes / sizeof(float) : 0;
 }
 
-static double scale_at(const search *s, const qsim_node_info *n, size_t i) {
+static double scale_at(const search *s, const qsim_node_info *n, int32_t at, size_t i) {
     float scale;
-    const char *data = constant(s, n, 1, QSIM_FLOAT)->data;
-    memcpy(&scale, data + (scale_count(s, n) > 1 ? i : 0) * sizeof(scale), sizeof(scale));
+    const char *data = constant(s, n, at, QSIM_FLOAT)->data;
+    memcpy(&scale, data + (scale_count(s, n, at) > 1 ? i : 0) * sizeof(scale), sizeof(scale));
     return (double)scale;
 }
 
-/* The only zero point, of 8 bits; none is 0. False: there are several, or of another type. */
-static bool zero_point(const search *s, const qsim_node_info *n, int32_t *zero) {
-    const bool given = n->input_count > 2 && n->inputs[2][0];
-    const qsim_value_info *u8 = constant(s, n, 2, QSIM_UINT8), *i8 = constant(s, n, 2, QSIM_INT8);
+/* Zero points of 8 bits in input `at`, all equal; none is 0. False: others, or no constants. */
+static bool zero_point(const search *s, const qsim_node_info *n, int32_t at, int32_t *zero) {
+    const bool given = n->input_count > at && n->inputs[at][0];
+    const qsim_value_info *u8 = constant(s, n, at, QSIM_UINT8), *i8 = constant(s, n, at, QSIM_INT8);
+    const qsim_value_info *v = u8 ? u8 : i8;
     *zero = 0;
-    if (u8 && u8->bytes == 1)
-        *zero = *(const uint8_t *)u8->data;
-    else if (i8 && i8->bytes == 1)
-        *zero = *(const int8_t *)i8->data;
-    else
+    if (!v || v->bytes == 0)
         return !given;
+    const uint8_t *codes = v->data;
+    for (size_t i = 1; i < v->bytes; i++)
+        if (codes[i] != codes[0])
+            return false;
+    *zero = u8 ? codes[0] : (int8_t)codes[0];
     return true;
+}
+
+/* ---- operators on quantized tensors ---- */
+
+/*
+ * Inputs of an operator: a quantized tensor is followed by its scale and zero point. -1: there is
+ * no such input.
+ */
+typedef struct form {
+    const char *op_type;
+    int32_t second; /* another quantized tensor; the first is input 0 */
+    int32_t weights, weight_zero;
+    int32_t scale; /* of the output, followed by its zero point */
+} form;
+
+static const form *form_of(const qsim_node_info *n) {
+    static const form forms[] = {
+        {"QuantizeLinear", -1, -1, -1, 1},     {"QLinearConv", -1, 3, 5, 6},
+        {"QLinearMatMul", 3, 3, 5, 6},         {"QGemm", -1, 3, 5, 7},
+        {"QLinearAdd", 3, -1, -1, 6},          {"QLinearMul", 3, -1, -1, 6},
+        {"QLinearAveragePool", -1, -1, -1, 3}, {"QLinearGlobalAveragePool", -1, -1, -1, 3},
+        {"QLinearLeakyRelu", -1, -1, -1, 3},   {"QLinearSigmoid", -1, -1, -1, 3},
+        {"QLinearSoftmax", -1, -1, -1, 3},     {"ConvInteger", -1, 1, 3, -1},
+        {"MatMulInteger", -1, 1, 3, -1},       {"DequantizeLinear", -1, -1, -1, -1}};
+    for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++)
+        if (strcmp(forms[i].op_type, n->op_type) == 0)
+            return &forms[i];
+    return NULL;
 }
 
 static void say(const search *s, const qsim_node_info *n, const char *what) {
@@ -129,12 +159,13 @@ static void check_bias(const search *s, const qsim_node_info *n) {
     if (!is_one_of(n->op_type, layers) || !x || !w || !b || !constant(s, b, 0, QSIM_INT32) ||
         !is_first(s, b))
         return;
-    const size_t of_w = scale_count(s, w), of_b = scale_count(s, b),
+    const size_t of_w = scale_count(s, w, 1), of_b = scale_count(s, b, 1),
                  most = of_w > of_b ? of_w : of_b;
-    if (scale_count(s, x) != 1 || of_w == 0 || of_b == 0 || (of_w > 1 && of_b > 1 && of_w != of_b))
+    if (scale_count(s, x, 1) != 1 || of_w == 0 || of_b == 0 ||
+        (of_w > 1 && of_b > 1 && of_w != of_b))
         return;
     for (size_t i = 0; i < most; i++) {
-        const double sum = scale_at(s, x, 0) * scale_at(s, w, i), bias = scale_at(s, b, i);
+        const double sum = scale_at(s, x, 1, 0) * scale_at(s, w, 1, i), bias = scale_at(s, b, 1, i);
         char what[160];
         if (fabs(bias - sum) <= 0.01 * sum) /* else it moves the bias by more than 1 % */
             continue;
@@ -147,29 +178,35 @@ static void check_bias(const search *s, const qsim_node_info *n) {
     }
 }
 
-static void check_pair(const search *s, const qsim_node_info *n) {
-    const qsim_node_info *q = maker(s, n, 0, "QuantizeLinear");
+/* Input `at` is to be read as it was quantized. */
+static void check_pair(const search *s, const qsim_node_info *n, int32_t at) {
+    const qsim_node_info *q = maker(s, n, at, NULL);
+    const form *f = q ? form_of(q) : NULL;
     int32_t there, here;
     char what[160];
-    if (!q || scale_count(s, q) != 1 || scale_count(s, n) != 1 || !zero_point(s, q, &there) ||
-        !zero_point(s, n, &here) || (scale_at(s, q, 0) == scale_at(s, n, 0) && there == here))
+    if (!f || f->scale < 0 || scale_count(s, q, f->scale) != 1 || scale_count(s, n, at + 1) != 1 ||
+        !zero_point(s, q, f->scale + 1, &there) || !zero_point(s, n, at + 2, &here) ||
+        (scale_at(s, q, f->scale, 0) == scale_at(s, n, at + 1, 0) && there == here))
         return;
     snprintf(what, sizeof(what),
              "scale %.6g and zero point %d, but what it reads was quantized with %.6g and %d",
-             scale_at(s, n, 0), here, scale_at(s, q, 0), there);
+             scale_at(s, n, at + 1, 0), here, scale_at(s, q, f->scale, 0), there);
     say(s, n, what);
 }
 
-/* A scale that is too large leaves most codes unused. */
-static void check_codes(const search *s, const qsim_node_info *n) {
+/*
+ * A scale that is too large leaves most codes unused. `holder` reads the 8-bit weights as input
+ * `at`, their zero points as input `zeros`.
+ */
+static void check_codes(const search *s, const qsim_node_info *n, const qsim_node_info *holder,
+                        int32_t at, int32_t zeros) {
     enum { FEW = 64, LARGEST = 7 }; /* smaller tensors tell nothing; a sixteenth of 128, less 1 */
-    static const char *const layers[] = {"Conv", "ConvTranspose", "Gemm", "MatMul", NULL};
-    const qsim_node_info *w = maker(s, n, 1, "DequantizeLinear");
     int32_t zero, largest = 0;
     char what[160];
-    if (!is_one_of(n->op_type, layers) || !w || !zero_point(s, w, &zero) || !is_first(s, w))
+    if (!zero_point(s, holder, zeros, &zero))
         return;
-    const qsim_value_info *u8 = constant(s, w, 0, QSIM_UINT8), *i8 = constant(s, w, 0, QSIM_INT8);
+    const qsim_value_info *u8 = constant(s, holder, at, QSIM_UINT8),
+                          *i8 = constant(s, holder, at, QSIM_INT8);
     const qsim_value_info *codes = u8 ? u8 : i8;
     for (size_t i = 0; codes && i < codes->bytes; i++) {
         const int32_t code = u8 ? ((const uint8_t *)u8->data)[i] : ((const int8_t *)i8->data)[i];
@@ -184,6 +221,15 @@ static void check_codes(const search *s, const qsim_node_info *n) {
     say(s, n, what);
 }
 
+static void check_weights(const search *s, const qsim_node_info *n, const form *f) {
+    static const char *const layers[] = {"Conv", "ConvTranspose", "Gemm", "MatMul", NULL};
+    const qsim_node_info *w = maker(s, n, 1, "DequantizeLinear");
+    if (f && f->weights >= 0)
+        check_codes(s, n, n, f->weights, f->weight_zero);
+    else if (is_one_of(n->op_type, layers) && w && is_first(s, w))
+        check_codes(s, n, w, 0, 2);
+}
+
 void odd_scales_find(const qsim_model *m, odd_scale_fn note, void *user) {
     search s = {.note = note, .user = user};
     collect(m, &s);
@@ -191,10 +237,13 @@ void odd_scales_find(const qsim_model *m, odd_scale_fn note, void *user) {
         qsim_node_info n = {.struct_size = sizeof(n)};
         if (qsim_model_node(m, i, &n) || n.output_count < 1)
             continue;
-        if (strcmp(n.op_type, "DequantizeLinear") == 0)
-            check_pair(&s, &n);
+        const form *f = form_of(&n);
+        if (f && strcmp(n.op_type, "QuantizeLinear") != 0)
+            check_pair(&s, &n, 0);
+        if (f && f->second >= 0)
+            check_pair(&s, &n, f->second);
         check_bias(&s, &n);
-        check_codes(&s, &n);
+        check_weights(&s, &n, f);
     }
     free(s.constants);
     free(s.nodes);
