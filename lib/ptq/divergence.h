@@ -19,6 +19,8 @@ int qs_pair_size(const qsim_tensor *a, const qsim_tensor *b, size_t *count);
  */
 int qs_divergence_split(qsim_divergence *d, const qsim_tensor *a, const qsim_tensor *b,
                         double total, double *losses, size_t samples);
+/* Element i of floats of any width, integers or booleans. */
+double qs_element(const qsim_tensor *t, size_t i);
 /* Elements of a row: of the last axis that is longer than 1. */
 size_t qs_row_length(const qsim_tensor *t);
 /* The index of the greatest of n > 0 elements; of the first among equals. */

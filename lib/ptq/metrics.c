@@ -28,7 +28,7 @@ static bool is_known(int32_t dtype) {
     }
 }
 
-static double element(const qsim_tensor *t, size_t i) {
+double qs_element(const qsim_tensor *t, size_t i) {
     switch (t->dtype) {
     case QSIM_FLOAT: return (double)((const float *)t->data)[i];
     case QSIM_DOUBLE: return ((const double *)t->data)[i];
@@ -77,7 +77,7 @@ static bool add_row(qsim_metrics *m, const qsim_tensor *a, const qsim_tensor *b,
     size_t best_a = 0, best_b = 0, nan_a = 0, nan_b = 0;
     double top_a = -INFINITY, top_b = -INFINITY;
     for (size_t i = 0; i < n; i++) {
-        double x = element(a, first + i), y = element(b, first + i), d = fabs(x - y);
+        double x = qs_element(a, first + i), y = qs_element(b, first + i), d = fabs(x - y);
         bool both_nan = isnan(x) && isnan(y);
         if (x == y || both_nan)
             d = 0; /* equal infinities have no difference */

@@ -39,12 +39,12 @@ typedef struct qs_side {
 /* Statistics of the data. */
 typedef struct qs_seen_data {
     int64_t samples;
-    int64_t constant;      /* samples whose elements are all one number */
-    int64_t same;          /* samples equal to the first */
-    uint64_t first;        /* hash of the first sample */
-    bool whole;            /* all elements of the first input are integers from 0 to 255 */
-    bool pictures;         /* the first input has four axes */
-    float least, greatest; /* of the first input, as the two below */
+    int64_t constant;       /* samples whose elements are all one number */
+    int64_t same;           /* samples equal to the first */
+    uint64_t first;         /* hash of the first sample */
+    bool whole;             /* all elements of the first input are integers from 0 to 255 */
+    bool pictures;          /* the first input has four axes */
+    double least, greatest; /* of the first input, as the two below */
     uint64_t elements;
     double sum;
     uint64_t rows, certain; /* rows of class scores; those with a margin that no training gives */

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 
 #include "graph/model.h"
+#include "ptq/divergence.h"
 #include "ptq/verdict.h"
+#include "tensor/minifloat.h"
 
 #define ENOUGH_SAMPLES 32  /* for ranges; 8 do where they are typical */
 #define WIDENED        4.0 /* by one sample alone */
@@ -35,13 +37,17 @@ static uint64_t hash(const uint8_t *p, size_t n) {
     return h;
 }
 
-static void observe_floats(qs_seen_data *d, const float *x, size_t n) {
+static void observe_floats(qs_seen_data *d, const qsim_tensor *t, size_t n) {
     for (size_t i = 0; i < n; i++) {
-        d->whole = d->whole && x[i] >= 0 && x[i] <= 255 && x[i] == floorf(x[i]);
-        d->least = x[i] < d->least || d->elements == 0 ? x[i] : d->least;
-        d->greatest = x[i] > d->greatest || d->elements == 0 ? x[i] : d->greatest;
-        d->sum += (double)x[i];
-        d->elements++;
+        const double x = qs_element(t, i);
+        if (d->elements++ == 0) {
+            d->least = d->greatest = x;
+            d->whole = true;
+        }
+        d->whole = d->whole && x >= 0 && x <= 255 && x == floor(x);
+        d->least = x < d->least ? x : d->least;
+        d->greatest = x > d->greatest ? x : d->greatest;
+        d->sum += x;
     }
 }
 
@@ -57,13 +63,12 @@ void qs_data_feed(qs_seen_data *d, const qsim_tensor *x) {
         const uint64_t h = hash(p, bytes);
         d->first = d->samples == 0 ? h : d->first;
         d->same += h == d->first;
-        d->whole = d->samples == 0 ? x->dtype == QSIM_FLOAT : d->whole;
         d->pictures = x->rank == 4;
         d->samples++;
         d->constant += bytes > element && memcmp(p, p + element, bytes - element) == 0;
     }
-    if (x->dtype == QSIM_FLOAT)
-        observe_floats(d, x->data, bytes / sizeof(float) * samples);
+    if (qs_is_real(x->dtype))
+        observe_floats(d, x, x->bytes / element);
 }
 
 /* Adds a row of probabilities. */

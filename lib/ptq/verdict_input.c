@@ -72,14 +72,14 @@ static void warn_of_overrun(qsim_verdict *v, const qs_biases *given, const qs_bi
         qs_verdict_say(v, kind, QSIM_GRADE_DOUBTFUL,
                        "the input runs from %.3g to %.3g. Divided by 255 it suits the biases of "
                        "'%.80s' and the layers behind it: was the model trained on 0 to 1?",
-                       (double)d->least, (double)d->greatest, name);
+                       d->least, d->greatest, name);
     else if (given->first > OVERRUN && d->greatest > QS_PIXELS &&
              (2 * d->sure >= d->rows || given->rest < OVERRUN_REST))
         qs_verdict_say(
             v, "raw-pixels", QSIM_GRADE_DOUBTFUL,
             "the input runs from %.3g to %.3g, and what '%.80s' makes of it is %.0f times "
             "its bias: was the model trained on 0 to 1?",
-            (double)d->least, (double)d->greatest, name, given->first);
+            d->least, d->greatest, name, given->first);
     else if (is_folded(given) && given->slope < OFF_SLOPE)
         qs_verdict_say(
             v, "input-range", QSIM_GRADE_DOUBTFUL,
@@ -100,8 +100,7 @@ static void warn_by_biases(qsim_verdict *v) {
         qs_verdict_say(v, "input-range", QSIM_GRADE_DOUBTFUL,
                        "the float model hardly sees its input: what '%.80s' makes of it varies by "
                        "%.2g times the bias: was it trained on wider values than %.3g to %.3g?",
-                       v->witness.layers[0].name, given.first, (double)d->least,
-                       (double)d->greatest);
+                       v->witness.layers[0].name, given.first, d->least, d->greatest);
         return;
     }
     warn_of_overrun(v, &given, &divided);
@@ -139,8 +138,7 @@ static void warn_by_answers(qsim_verdict *v) {
         qs_verdict_say(v, "raw-pixels", QSIM_GRADE_DOUBTFUL,
                        "the input is raw pixels (up to %g), and the float model is certain "
                        "of %llu of %llu answers: was it trained on 0 to 1?",
-                       (double)d->greatest, (unsigned long long)d->certain,
-                       (unsigned long long)d->rows);
+                       d->greatest, (unsigned long long)d->certain, (unsigned long long)d->rows);
         return;
     }
     if (d->shared < LEAST_SHARED || d->shared < d->rows || d->same == d->samples)
@@ -153,7 +151,7 @@ static void warn_by_answers(qsim_verdict *v) {
     qs_verdict_say(v, "input-range", QSIM_GRADE_DOUBTFUL,
                    "the float model answers much the same to every sample, and is not "
                    "sure (%.0f %%): was it trained on other values than %.3g to %.3g?",
-                   100 * top, (double)d->least, (double)d->greatest);
+                   100 * top, d->least, d->greatest);
 }
 
 /* ---- by metadata ---- */
@@ -171,7 +169,7 @@ static bool warn_by_metadata(qsim_verdict *v) {
     v->fits = -1;
     qs_verdict_say(v, "input-range", QSIM_GRADE_DOUBTFUL,
                    "the input runs from %.3g to %.3g, where the model's metadata says %.40s",
-                   (double)d->least, (double)d->greatest, said);
+                   d->least, d->greatest, said);
     return true;
 }
 
@@ -184,7 +182,7 @@ static void name_raw_pixels(qsim_verdict *v) {
         qs_verdict_say(v, "raw-pixels", QSIM_GRADE_GOOD,
                        "the input is raw pixels (%g to %g), and the model does not tell "
                        "whether it was trained on such: most are not",
-                       (double)d->least, (double)d->greatest);
+                       d->least, d->greatest);
 }
 
 void qs_input_warn(qsim_verdict *v) {
@@ -209,8 +207,8 @@ int qsim_verdict_input(const qsim_verdict *v, qsim_verdict_input_info *info) {
     if (v->data.elements == 0)
         return QSIM_E_NOT_FOUND;
     const qsim_verdict_input_info own = {.name = v->input,
-                                         .least = (double)v->data.least,
-                                         .greatest = (double)v->data.greatest,
+                                         .least = v->data.least,
+                                         .greatest = v->data.greatest,
                                          .mean = v->data.sum / qs_real(v->data.elements),
                                          .fits = v->fits};
     return qs_give(info, &own, sizeof(own));

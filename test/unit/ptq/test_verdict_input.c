@@ -304,6 +304,26 @@ static void test_half(void) {
     qsim_model_free(m);
 }
 
+/* Inputs of any type of floats are described: 1.5, -2 and 4 in both halves. */
+static void test_half_input(int32_t type, const uint16_t x[3]) {
+    qsim_builder *b = NULL;
+    const char *symbol[2] = {"N", NULL};
+    const int64_t free_dims[2] = {-1, 1}, dims[2] = {3, 1};
+    const qsim_tensor in = {type, 2, dims, (void *)(uintptr_t)x, 6};
+    qsim_verdict_input_info i = {.struct_size = sizeof(i)};
+    CHECK_INT(qsim_builder_create(NULL, 13, "half", &b, NULL), QSIM_OK);
+    qsim_builder_input(b, "x", type, 2, free_dims, symbol);
+    qsim_builder_output(b, "y", type, 2, free_dims, symbol);
+    qsim_builder_node(b, "", "Relu", "", "x", "y");
+    qsim_model *m = net_finish(b);
+    qsim_verdict *v = judge(m, m, NULL, &in);
+    CHECK_INT(qsim_verdict_input(v, &i), QSIM_OK);
+    CHECK(i.least == -2 && i.greatest == 4);
+    CHECK_NEAR(i.mean, 3.5 / 3, 1e-12);
+    qsim_verdict_free(v);
+    qsim_model_free(m);
+}
+
 int main(void) {
     test_norm();
     test_biased();
@@ -312,5 +332,7 @@ int main(void) {
     test_stated();
     test_raw();
     test_half();
+    test_half_input(QSIM_FLOAT16, (const uint16_t[]){0x3e00, 0xc000, 0x4400});
+    test_half_input(QSIM_BFLOAT16, (const uint16_t[]){0x3fc0, 0xc000, 0x4080});
     return test_done();
 }
