@@ -45,7 +45,8 @@ typedef enum qk_curve {
     QK_CEIL,
     QK_ROUND, /* halves to even */
     QK_SIN,   /* of |x| < QK_NEAR, as QK_COS */
-    QK_COS
+    QK_COS,
+    QK_LOG
 } qk_curve;
 #define QK_NEAR 262144.0f
 

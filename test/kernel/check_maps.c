@@ -76,6 +76,11 @@ static double cosine(double x, const float *param) {
     return cos(x);
 }
 
+static double logarithm(double x, const float *param) {
+    (void)param;
+    return log(x);
+}
+
 static void call(void *arg) {
     const map_run *r = arg;
     r->k->map(r->row->f, r->row->param, r->x, r->y, r->n);
@@ -167,6 +172,7 @@ CASE(ceil, QK_CEIL, {0}, to_ceil, 0, INFINITY)
 CASE(round, QK_ROUND, {0}, to_round, 0, INFINITY)
 CASE(sin, QK_SIN, {0}, sine, 1.6, 262143)
 CASE(cos, QK_COS, {0}, cosine, 1.6, 262143)
+CASE(log, QK_LOG, {0}, logarithm, 1, INFINITY)
 
 const ck_case ck_cases_maps[] = {
     {"ew map elu", check_elu, bench_elu},
@@ -181,5 +187,6 @@ const ck_case ck_cases_maps[] = {
     {"ew map round", check_round, bench_round},
     {"ew map sin", check_sin, bench_sin},
     {"ew map cos", check_cos, bench_cos},
+    {"ew map log", check_log, bench_log},
 };
 const size_t ck_cases_maps_count = QS_COUNT(ck_cases_maps);

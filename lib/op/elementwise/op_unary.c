@@ -114,11 +114,6 @@ UNARY(, reciprocal, f32, float, float, 1.0f / x)
 UNARY(QS_COLD, reciprocal, f64, double, double, 1.0 / x)
 LOWER_REAL(reciprocal)
 
-UNARY(QS_COLD, log, f64, double, double, qk_log64(x))
-QS_COLD static int lower_log(qs_lower *l) {
-    return qs_lower_reals(l, log_f64, 0, 0);
-}
-
 REALS(sign, x > 0 ? 1 : x < 0 ? -1 : x)
 #define SIGN(U) (x > 0 ? 1 : x < 0 ? -1 : 0)
 SIGNED(sign, SIGN)
@@ -129,16 +124,18 @@ UNARY(QS_COLD, sign, u64, uint64_t, uint64_t, x > 0)
 static const qs_map_fn sign_fns[] = {REAL_ROWS(sign), SIGNED_ROWS(sign), UNSIGNED_ROWS(sign)};
 LOWER(sign, sign_fns[DTYPE])
 
-#define ROUNDING(name, which, expression)                                                          \
+/* Floats by kernel `map`, doubles by an expression. */
+#define MAP(name, which, expression)                                                               \
     UNARY(QS_COLD, name, f64, double, double, expression)                                          \
     QS_CURVE_MAP(name, which, 0, 0, 0)                                                             \
     QS_COLD static int lower_##name(qs_lower *l) {                                                 \
         return qs_curve_lower_by(l, (qs_curve){name##_curve, {0, 0}}, name##_f64);                 \
     }
-ROUNDING(floor, QK_FLOOR, floor(x))
-ROUNDING(ceil, QK_CEIL, ceil(x))
+MAP(log, QK_LOG, qk_log64(x))
+MAP(floor, QK_FLOOR, floor(x))
+MAP(ceil, QK_CEIL, ceil(x))
 /* Halves are rounded to even: steps run with that rounding mode. */
-ROUNDING(round, QK_ROUND, rint(x))
+MAP(round, QK_ROUND, rint(x))
 
 UNARY(QS_COLD, softplus, f64, double, double, softplus(x))
 QS_CURVE_MAP(softplus, QK_SOFTPLUS, 0, 0, 0)
