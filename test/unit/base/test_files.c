@@ -243,7 +243,7 @@ static void check_tree(qsim_ctx *ctx) {
 
 /* Standard input may be closed: then a file has the descriptor 0. */
 static void check_descriptors(qsim_ctx *ctx) {
-    static const char *const names[] = {"a"};
+    static const char *const names[] = {"a"}, *const inside[] = {"d/e/a"};
     const int kept = dup(0);
     qs_tree tree;
     qs_map map;
@@ -261,6 +261,14 @@ static void check_descriptors(qsim_ctx *ctx) {
     CHECK_INT(qs_tree_write(&tree, "a", "tree", 4, &e), QSIM_OK);
     CHECK_INT(qs_tree_commit(&tree, names, 1, &e), QSIM_OK);
     CHECK(holds(ctx, "tree", 4));
+    CHECK_INT(qs_tree_open(ctx, FOLDER, true, &tree, &e), QSIM_OK);
+    const int dir = dup(tree.dir); /* so that a folder inside is number 0 */
+    close(tree.dir);
+    tree.dir = dir;
+    CHECK_INT(qs_tree_write(&tree, inside[0], "leaf", 4, &e), QSIM_OK);
+    CHECK_INT(qs_tree_commit(&tree, inside, 1, &e), QSIM_OK);
+    CHECK_INT(unlink(FOLDER "/d/e/a"), 0);
+    CHECK(rmdir(FOLDER "/d/e") == 0 && rmdir(FOLDER "/d") == 0);
     const int next = dup(1); /* all of them were closed again */
     CHECK_INT(next, 0);
     if (kept >= 0)

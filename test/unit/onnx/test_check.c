@@ -61,8 +61,10 @@ static void make_broken(proto *model) {
     proto_node(&g, "Relu", "again", "x", NULL, "d");
     proto_node(&g, "Add", "round_1", "x", "r2", "r1");
     proto_node(&g, "Relu", "round_2", "r1", NULL, "r2");
+    proto_node(&g, "Relu", "uses_odd", "odd_x", NULL, "e"); /* no second problem of this input */
     proto_node(&g, "Add", "too_many", "x", "twice_w", "y");
     proto_value(&g, 11, "x", QSIM_FLOAT, dims, 1);
+    proto_value(&g, 11, "odd_x", 99, dims, 1);
     proto_value(&g, 12, "y", QSIM_FLOAT, dims, 1);
     proto_value(&g, 12, "missing", QSIM_FLOAT, dims, 1);
     proto_model(model, &g);
@@ -271,6 +273,7 @@ int main(void) {
         "cycle",
         "'d' is written twice",
         "'again'",
+        "'odd_x'",
     };
     proto model = {0};
     struct list l = {0};
@@ -281,7 +284,7 @@ int main(void) {
     CHECK(qsim_model_load_memory(NULL, model.data, model.size, NULL, &m, &e) < 0);
     CHECK_INT(qsim_model_load_memory(NULL, model.data, model.size, &o, &m, NULL), QSIM_OK);
     if (m) {
-        CHECK_INT(qsim_model_check(m, note, &l), 8);
+        CHECK_INT(qsim_model_check(m, note, &l), 9);
         for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
             if (count_of(&l, parts[i]) < 1)
                 CHECK_FAIL(parts[i]);

@@ -231,6 +231,19 @@ static void test_reading(size_t small_size) {
     CHECK_INT(qsim_npz_read(z, 1, out, sizeof(out), &e), QSIM_E_FORMAT);
     CHECK(strstr(e.message, "member 'x' is damaged") != NULL);
     qsim_npz_free(z);
+    for (size_t count = 0; count < 3; count++) { /* a byte more than the directory says */
+        uint8_t npy[QSIM_NPY_HEADER_MAX + 5] = {0};
+        const size_t size = make_npy(npy, count) + 2;
+        memmove(npy + 12, npy + 10, size - 12); /* version 2: no byte behind the header is read */
+        memcpy(npy + 6, (const uint8_t[]){2, 0, (uint8_t)(size - count - 12), 0, 0, 0}, 6);
+        const part more = {"x.npy", npy, size + 1, ZIP_CM_DEFLATE};
+        CHECK(make_zip(&more, 1));
+        put_both(22, (uint32_t)size, 4);
+        CHECK_INT(open_archive(&z, &e), QSIM_OK);
+        CHECK_INT(qsim_npz_read(z, 0, out, sizeof(out), &e), QSIM_E_FORMAT);
+        CHECK(strstr(e.message, "member 'x' ") != NULL);
+        qsim_npz_free(z);
+    }
     for (size_t n = 0; n <= 4; n++) { /* no archive, in memory that ends with it */
         char *copy = exact_copy("PK\3\4", n);
         CHECK_INT(qsim_npz_open(NULL, copy, n, &z, NULL), QSIM_E_FORMAT);

@@ -312,9 +312,9 @@ static void make_outside(const char *model, const char *location, const char *en
         const char *name;
         const void *data;
         size_t size;
-    } parts[] = {{model, file.data, file.size},
+    } parts[] = {{entry, w, sizeof(w)}, /* the data may come first */
+                 {model, file.data, file.size},
                  {"manifest.json", manifest, (size_t)length},
-                 {entry, w, sizeof(w)},
                  {"SHA256SUMS", sums, 0}};
     unlink(PATH);
     zip_t *z = zip_open(PATH, ZIP_CREATE, &why);
