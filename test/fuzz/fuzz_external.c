@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * libFuzzer target: bytes as a model file with another file beside it. A model that loads is
- * packed, and saved in one file and in two; what is read again has the same constants. Then the
- * same bytes with a callback that gives data of any length.
+ * packed, and the package's model has the same constants; saved in one file and in two, it has
+ * those that something reads. Then the same bytes with a callback that gives data of any length.
  */
 #include <string.h>
 
@@ -47,6 +47,20 @@ static void pack(qsim_ctx *ctx, const fuzz_heap *heap, unsigned expected) {
     qsim_packer_free(w);
 }
 
+/* Whether the constants of `again` are constants of m. */
+static bool has_all(const qsim_model *m, const qsim_model *again) {
+    qsim_value_info v = {.struct_size = sizeof(v)}, w = {.struct_size = sizeof(w)};
+    for (int32_t i = 0; i < qsim_model_value_count(again); i++) {
+        bool found = qsim_model_value(again, i, &v) || !v.data;
+        for (int32_t k = 0; k < qsim_model_value_count(m) && !found; k++)
+            found = !qsim_model_value(m, k, &w) && w.data && strcmp(v.name, w.name) == 0 &&
+                    v.bytes == w.bytes && memcmp(v.data, w.data, v.bytes) == 0;
+        if (!found)
+            return false;
+    }
+    return true;
+}
+
 /* The same model with all its bytes in one file. */
 static void inside(qsim_ctx *ctx, const fuzz_heap *heap, const qsim_model *m) {
     qsim_model *again = NULL;
@@ -56,7 +70,7 @@ static void inside(qsim_ctx *ctx, const fuzz_heap *heap, const qsim_model *m) {
     uint8_t *bytes = malloc(need);
     if (bytes && fuzz_must(heap, !qsim_model_save_memory(m, bytes, need, &need, NULL)) &&
         fuzz_must(heap, !qsim_model_load_memory(ctx, bytes, need, NULL, &again, NULL)))
-        fuzz_must(heap, constants(again) == constants(m));
+        fuzz_must(heap, has_all(m, again));
     qsim_model_free(again);
     free(bytes);
 }
@@ -68,7 +82,7 @@ static void beside(qsim_ctx *ctx, const fuzz_heap *heap, const qsim_model *m) {
     qsim_model *again = NULL;
     if (fuzz_legal(qsim_model_save(m, fuzz_file("s.onnx"), &o, NULL)) == QSIM_OK &&
         fuzz_must(heap, !qsim_model_load(ctx, fuzz_file("s.onnx"), NULL, &again, NULL)))
-        fuzz_must(heap, constants(again) == constants(m));
+        fuzz_must(heap, has_all(m, again));
     qsim_model_free(again);
 }
 
