@@ -191,7 +191,11 @@ static bool parse_letters(args *a, const char *word, int *at, int count, char **
         const option *o = find(a->verb, "", 0, *word);
         if (!o) {
             text_printf(problem, "unknown option -%c", *word);
-            text_printf(hint, "%s%s --help lists the options", args_prefix(a->verb), a->verb->name);
+            if (*word == 'd' || *word == 'i')
+                suggest_option(a->verb, *word == 'd' ? "data" : "input", hint);
+            else
+                text_printf(hint, "%s%s --help lists the options", args_prefix(a->verb),
+                            a->verb->name);
             return false;
         }
         if (!o->value) {

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/utf8.h"
+
 /* The text after a line's own number ("0," or "0:" or "0" and a blank); NULL: without number. */
 static const char *after_number(const char *line, size_t number) {
     char digits[24];
@@ -40,7 +42,7 @@ int class_names_read(const tool *t, class_names *n) {
     } else
         n->bytes = tool_copy(packaged);
     n->from = path ? path : "labels.txt of the package";
-    for (char *line = n->bytes; *line;) {
+    for (char *line = utf8_behind_mark(n->bytes); *line;) {
         size_t length = strcspn(line, "\r\n");
         char *next = line + length + strspn(line + length, "\r\n");
         line[length] = 0;

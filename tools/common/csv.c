@@ -4,8 +4,10 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "common/text.h"
+#include "common/utf8.h"
 
 typedef struct reader {
     csv *out;
@@ -54,7 +56,9 @@ static bool read_row(reader *r, char *line) {
             next += strspn(next, " ");
         if (!number(at, &value)) {
             r->count = first;
-            r->why = "a field is not a number";
+            r->why = between == ';' && strchr(at, ',')
+                         ? "a field is not a number: decimals have a point, no comma"
+                         : "a field is not a number";
             return false;
         }
         put(r, value);
@@ -62,6 +66,13 @@ static bool read_row(reader *r, char *line) {
     }
     r->columns = r->count - first;
     return true;
+}
+
+/* A heading begins with a name; a first line of numbers with one that is none is a sample. */
+static bool is_heading(const char *line) {
+    const char *at = line + strspn(line, " \t\"");
+    return !(*at && strchr("-+.0123456789", *at)) && strncasecmp(at, "nan", 3) != 0 &&
+           strncasecmp(at, "inf", 3) != 0;
 }
 
 static void trim(char *line) {
@@ -75,7 +86,7 @@ bool csv_parse(char *lines, csv *out, size_t *number_of_line, const char **why) 
     memset(out, 0, sizeof(*out));
     *number_of_line = 0;
     bool heading = false;
-    for (char *line = lines, *next; line; line = next) {
+    for (char *line = utf8_behind_mark(lines), *next; line; line = next) {
         ++*number_of_line;
         next = strchr(line, '\n');
         if (next)
@@ -84,8 +95,9 @@ bool csv_parse(char *lines, csv *out, size_t *number_of_line, const char **why) 
         line += strspn(line, " ");
         if (!*line || *line == '#')
             continue;
+        const bool names = is_heading(line);
         bool good = read_row(&r, line);
-        if (!good && out->rows == 0 && !heading) {
+        if (!good && names && out->rows == 0 && !heading) {
             heading = true;
             continue;
         }

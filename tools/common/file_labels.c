@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "common/folder.h"
+#include "common/utf8.h"
 
 /* Removes the quotes of "a ""quoted"" field" in place; returns the character after it. */
 static char *unquote(char *s) {
@@ -19,13 +20,15 @@ static char *unquote(char *s) {
     return after;
 }
 
-/* Splits "NAME CLASS" in place: at the first comma or tab, else at the last blank. */
+/* Splits "NAME CLASS" in place: at the first comma or tab, else semicolon, else the last blank. */
 static bool split(char *line, char **name, char **label) {
     line[strcspn(line, "\r")] = 0;
     char *cut = *name = line;
     if (*line == '"')
         cut = unquote(line);
     size_t n = strcspn(cut, ",\t");
+    if (!cut[n])
+        n = strcspn(cut, ";");
     char *blank = strrchr(cut, ' ');
     if (cut[n])
         cut += n;
@@ -62,7 +65,7 @@ static bool class_of(const class_names *names, const char *word, int64_t *label)
 static int read_lines(const tool *t, const char *folder, const char *path, size_t inputs,
                       const class_names *names, char *lines, const sample_files *s) {
     int number = 0;
-    for (char *line = lines, *next; line; line = next) {
+    for (char *line = utf8_behind_mark(lines), *next; line; line = next) {
         char *name, *word;
         int64_t label;
         number++;

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "common/feed.h"
+
 /* Converts labels of a text table, which are floats, to integers. */
 static int whole_numbers(const tool *t, const char *path, const float *in, size_t count,
                          int64_t *out) {
@@ -16,12 +18,26 @@ static int whole_numbers(const tool *t, const char *path, const float *in, size_
     return EXIT_OK;
 }
 
+static int refuse_shape(const tool *t, const source *y) {
+    const qsim_array *a = &y->array;
+    char shape[256];
+    qsim_error e = {.code = QSIM_E_SHAPE};
+    snprintf(e.message, sizeof(e.message), "labels need one number per sample, their shape is %s",
+             shape_text(a->dims, a->rank, shape));
+    if (a->rank == 2 && a->dims[1] > 1)
+        snprintf(e.hint, sizeof(e.hint), "of one-hot rows take the numbers: y.argmax(1) in NumPy");
+    return tool_error(t, y->path, &e);
+}
+
 static int read_all(const tool *t, source *y, int64_t **labels, int64_t *count) {
     qsim_error e;
     const qsim_array *a = &y->array;
     int64_t n = (int64_t)a->elements;
     if (a->rank < 1 || a->dims[0] != n)
-        return tool_fail(t, QSIM_E_SHAPE, "%s: labels need one number per sample", y->path);
+        return refuse_shape(t, y);
+    if (is_float(a->dtype) && !y->table)
+        return tool_fail(t, QSIM_E_DTYPE, "%s: labels are whole numbers of an integer type, not %s",
+                         y->path, qsim_dtype_name(a->dtype));
     void *raw = tool_alloc(a->bytes, 1);
     *labels = tool_alloc(a->elements, sizeof(**labels));
     *count = n;

@@ -58,3 +58,7 @@ void utf8_printable(text *t, const char *s, size_t limit) {
     }
     text_free(&all);
 }
+
+char *utf8_behind_mark(char *s) {
+    return s + (strncmp(s, "\xef\xbb\xbf", 3) == 0 ? 3 : 0);
+}

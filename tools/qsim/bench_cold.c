@@ -45,6 +45,7 @@ static int in_child(tool *t, const char *file, int pipe_end) {
         .struct_size = sizeof(options), .threads = t->threads, .isa = t->isa, .limits = &limits};
     qsim_error e;
     qsim_ctx_limits(t->ctx, &limits);
+    t->quiet = true; /* the parent warns of the same */
     if (qsim_ctx_create(&options, &t->ctx, &e))
         return tool_error(t, NULL, &e);
     int code = measure_cold(t, file, &c);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/folder.h"
 #include "common/sample_files.h"
 #include "common/sample_source.h"
 #include "common/unreadable.h"
@@ -31,6 +32,9 @@ static const char *find_spec(const tool *t, const slot *s, bool only, bool *shar
 static int open_file(const tool *t, inputs *in, size_t i, const slot *s, const char *spec,
                      bool shared, preprocess *how) {
     source *src = &in->sources[i];
+    if (folder_is(spec, strlen(spec)))
+        return tool_usage(t, args_option(t->args.verb, "data") ? "--data takes folders" : NULL,
+                          "--input '%s' is a folder, not a file for input '%.100s'", spec, s->name);
     const bool opened = i > 0 && src[-1].npz && strcmp(src[-1].path, spec) == 0;
     int code = opened ? source_open_beside(t, &src[-1], s->name, src)
                       : sample_source(t, spec, s, &in->how, src, how);
