@@ -112,13 +112,17 @@ static int add_precision(qs_search *s, qs_units *u) {
 
 /*
  * Keeps as many units in float at once as max_drop asks for, those with the greatest gain for their
- * cost first: a number found by bisection.
+ * cost first: a number found by bisection. For the goal ACCURACY the smallest model is the best,
+ * too: the one with the least loss has all units in float.
  */
 static int bisect_floats(qs_search *s, qs_units *u) {
     size_t least = 1, most = u->count, last = u->count;
     int32_t floats = s->floats;
+    const int32_t goal = s->options.goal;
     int code = QSIM_OK;
     sort_by_worth(s, u->items, u->count);
+    if (goal == QSIM_GOAL_ACCURACY)
+        s->options.goal = QSIM_GOAL_SIZE;
     for (size_t i = 0; i < u->count; i++) /* a layer that stays in integers */
         last = u->items[i].kind == QS_KIND_WEIGHTS ? i : last;
     while (least < most && !code && !qs_search_is_over(s)) {
@@ -131,14 +135,14 @@ static int bisect_floats(qs_search *s, qs_units *u) {
             code = qs_unit_set(s, &u->items[i], i < count && i != last);
         if (!code)
             code = qs_search_try(s, what, NULL);
-        const bool better = s->best < best || s->best > best;
-        floats = better ? s->floats : floats;
-        if (better && qs_search_is_met(s))
+        floats = s->best < best || s->best > best ? s->floats : floats;
+        if (s->met)
             most = count;
         else
             least = count + 1;
     }
     s->floats = floats;
+    s->options.goal = goal;
     return code ? code : qs_search_return(s);
 }
 

@@ -160,7 +160,7 @@ static int judge(qs_search *s, candidate *c, bool closely) {
     } else {
         code = qs_judge_model(&s->judge, c->model, &c->judgement, s->error);
         c->score = -c->judgement.loss;
-        c->met = !code && is_met(s, &c->judgement);
+        s->met = c->met = !code && is_met(s, &c->judgement);
     }
     if (code || !closely || s->judge.batches == 0)
         return code;

@@ -32,6 +32,7 @@ typedef struct qs_search {
     qsim_judgement judgement;
     int64_t bytes;
     double microseconds;
+    bool met;   /* whether the candidate judged last meets max_drop */
     bool quiet; /* candidates are not reported */
     /*
      * > 0: a candidate is kept if its loss is lower by this many standard errors; 0: if it is lower

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* The search `auto` on a network of two layers in 8 bits, each of which spoils all. */
+/* The search `auto` on a network with two layers that in 8 bits each spoil all. */
+#include <math.h>
 #include <stdbool.h>
 
 #include "ptq_nets.h"
 
-enum { BATCHES = 6, ROWS = 16, IN = 96, CLASSES = 16 };
+enum { BATCHES = 6, ROWS = 16, IN = 96, CLASSES = 16, GOOD = 4 };
 
 /*
- * x (96) -> good -> Relu -> left, right -> * -> head (16). One weight of `left` and of `right` that
- * multiplies 0 leaves all others 0 per tensor, and so the product, while one of both is quantized.
+ * x (96) -> good0 -> ... -> good3 -> Relu -> left, right -> * -> head (16). One weight of `left`
+ * and of `right` that multiplies 0 leaves all others 0 per tensor, and so the product, while one of
+ * both is quantized.
  */
 static qsim_model *make_product(void) {
     qsim_builder *b = NULL;
@@ -30,8 +32,14 @@ static qsim_model *make_product(void) {
     qsim_builder_constant(b, "w2", &w2);
     qsim_builder_constant(b, "w3", &w2);
     net_constant(b, "w4", 2, (int64_t[]){IN, CLASSES}, 0.5f, 4);
-    qsim_builder_node(b, "", "MatMul", "good", "x,w1", "g");
-    qsim_builder_node(b, "", "Relu", "good_relu", "g", "gr");
+    for (int i = 0; i < GOOD; i++) {
+        char in[8], name[8], out[8];
+        snprintf(in, sizeof(in), i ? "g%d,w1" : "x,w1", i - 1);
+        snprintf(name, sizeof(name), "good%d", i);
+        snprintf(out, sizeof(out), "g%d", i);
+        qsim_builder_node(b, "", "MatMul", name, in, out);
+    }
+    qsim_builder_node(b, "", "Relu", "relu", "g3", "gr");
     qsim_builder_node(b, "", "MatMul", "left", "gr,w2", "l");
     qsim_builder_node(b, "", "MatMul", "right", "gr,w3", "r");
     qsim_builder_node(b, "", "Mul", "times", "l,r", "p");
@@ -51,22 +59,17 @@ static bool is_float(const qsim_recipe *r, const char *layer) {
     return at >= 0 && qsim_recipe_get(r, at, &e) == QSIM_OK && e.action == QSIM_RECIPE_FLOAT;
 }
 
-int main(void) {
-    static float data[BATCHES][ROWS * IN];
-    static const int64_t dims[2] = {ROWS, IN};
-    qsim_tensor batches[BATCHES];
-    qsim_model *m = make_product();
-    qsim_calibration *c = NULL;
+/* Times that no goal can go by. */
+static void no_cost(void *user, const char *unit, double *in_float, double *in_integers) {
+    (void)user, (void)unit;
+    *in_float = *in_integers = NAN;
+}
+
+/* Whatever the goal, no more units are in float than max_drop asks for. */
+static void search(const qsim_model *m, const qsim_calibration *c, const qsim_tensor *batches,
+                   int32_t goal) {
     qsim_recipe *found = NULL;
-    uint64_t seed = 11;
     bool met = false;
-    CHECK_INT(qsim_calibration_create(m, NULL, &c, NULL), QSIM_OK);
-    for (int b = 0; b < BATCHES; b++) {
-        for (int i = 0; i < ROWS * IN; i++)
-            data[b][i] = (float)(test_random(&seed) % 2000) / 1000 - 1;
-        batches[b] = (qsim_tensor){QSIM_FLOAT, 2, dims, data[b], sizeof(data[b])};
-        CHECK_INT(qsim_calibration_feed(c, &batches[b], 1, NULL), QSIM_OK);
-    }
     const qsim_quantize_options tensor = {.struct_size = sizeof(tensor),
                                           .weight_scheme = QSIM_WEIGHT_TENSOR_SYMMETRIC,
                                           .no_bias_correction = 1};
@@ -74,16 +77,36 @@ int main(void) {
                                    .methods = "auto",
                                    .inputs = batches,
                                    .input_count = BATCHES,
-                                   .goal = QSIM_GOAL_SIZE,
+                                   .goal = goal,
                                    .max_drop = 15,
                                    .attempt = note_met,
-                                   .attempt_user = &met};
+                                   .attempt_user = &met,
+                                   .cost = no_cost};
     CHECK_INT(qsim_recipe_create(NULL, &found, NULL), QSIM_OK);
     CHECK_INT(qsim_search(m, c, &tensor, &o, found, NULL, NULL), QSIM_OK);
     CHECK(met);
     CHECK(is_float(found, "left") && is_float(found, "right"));
-    CHECK(!is_float(found, "good") && !is_float(found, "head"));
+    CHECK(!is_float(found, "good0") && !is_float(found, "good1") && !is_float(found, "good2") &&
+          !is_float(found, "good3") && !is_float(found, "head"));
     qsim_recipe_free(found);
+}
+
+int main(void) {
+    static float data[BATCHES][ROWS * IN];
+    static const int64_t dims[2] = {ROWS, IN};
+    qsim_tensor batches[BATCHES];
+    qsim_model *m = make_product();
+    qsim_calibration *c = NULL;
+    uint64_t seed = 11;
+    CHECK_INT(qsim_calibration_create(m, NULL, &c, NULL), QSIM_OK);
+    for (int b = 0; b < BATCHES; b++) {
+        for (int i = 0; i < ROWS * IN; i++)
+            data[b][i] = (float)(test_random(&seed) % 2000) / 1000 - 1;
+        batches[b] = (qsim_tensor){QSIM_FLOAT, 2, dims, data[b], sizeof(data[b])};
+        CHECK_INT(qsim_calibration_feed(c, &batches[b], 1, NULL), QSIM_OK);
+    }
+    search(m, c, batches, QSIM_GOAL_SIZE);
+    search(m, c, batches, QSIM_GOAL_ACCURACY);
     qsim_calibration_free(c);
     qsim_model_free(m);
     return test_done();
