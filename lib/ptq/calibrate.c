@@ -416,6 +416,7 @@ typedef struct feeding {
     qsim_calibration *c;
     int64_t samples;
     uint64_t done; /* tensors */
+    qs_seen *next; /* probably shown next, as tensors are listed in order; or their end */
 } feeding;
 
 /* The layout of a tensor in memory, by samples and channels. */
@@ -469,8 +470,16 @@ static int watch(feeding *f, qs_seen *s, const qsim_tensor *t, bool last, qsim_e
 static int observe(void *user, const char *output, const qsim_tensor *value, bool channels_last,
                    qsim_error *error) {
     feeding *f = user;
-    const qs_id at = qs_names_find(f->c->names, output);
-    return at == QS_NONE ? QSIM_OK : watch(f, &f->c->tensors[at], value, channels_last, error);
+    const qsim_calibration *c = f->c;
+    qs_seen *s = f->next;
+    if (s == c->tensors + c->count || strcmp(s->name, output) != 0) {
+        const qs_id at = qs_names_find(c->names, output);
+        if (at == QS_NONE)
+            return QSIM_OK;
+        s = &c->tensors[at];
+    }
+    f->next = s + 1;
+    return watch(f, s, value, channels_last, error);
 }
 
 /* Observes inputs in the caller's memory; the run reports errors of those that are skipped here. */
@@ -520,7 +529,7 @@ int qsim_calibration_feed(qsim_calibration *c, const qsim_tensor *inputs, size_t
         return qs_fail(error, QSIM_E_ARGUMENT, "calibration: an argument is missing");
     if (!c->run)
         return qs_fail(error, QSIM_E_STATE, "calibration: a loaded calibration takes no data");
-    feeding f = {.c = c, .samples = 1};
+    feeding f = {.c = c, .samples = 1, .next = c->tensors};
     /* Checks the shapes of the inputs, which are observed before the run begins. */
     int code = qsim_run_reserve(c->run, inputs, input_count, error);
     if (!code && input_count > 0 && inputs[0].rank > c->batch_axis)

@@ -161,14 +161,15 @@ static bool make_recent(qsim_observer *o) {
 }
 
 uint64_t qs_tally_zeros(qs_tally *t) {
-    uint64_t n = t->zeros;
-    t->zeros = 0;
+    const uint64_t zeros = t->zeros;
+    uint32_t n = 0;
     for (size_t k = 0; k < QS_TALLIES; k++)
         for (size_t i = 2 * QS_SIDE; i < QS_TABLE; i++) {
             n += t->count[k][i];
             t->count[k][i] = 0;
         }
-    return n;
+    t->zeros = 0;
+    return zeros + n;
 }
 
 int qs_observer_include(qsim_observer *o, float min, float max) {

@@ -42,8 +42,8 @@ struct qsim_observer {
     qsim_observer *recent;
 };
 /*
- * uint16_t: 2 * QS_SIDE counters, or a list that is long enough for the cache to have the bins when
- * it is counted.
+ * uint16_t: 2 * QS_SIDE counters, of all bins but 0, or a list that is long enough for the cache to
+ * have the bins when it is counted.
  */
 #define QS_RECENT (8 * QS_SIDE)
 

@@ -221,7 +221,10 @@ void qs_observer_settle(const qsim_observer *o) {
     qs_observer_reset(r);
 }
 
-/* Adds the bins of `from` to what is recent. */
+/*
+ * Adds the bins of `from` to what is recent; but bin 0 of counters, which has most values after a
+ * ReLU and would soon be full, to the others.
+ */
 static void set_aside(const qsim_observer *into, const qsim_observer *from) {
     qsim_observer *r = into->recent;
     const bool full = from->form == QS_LIST ? r->listed + from->listed > QS_RECENT - QS_ROOM
@@ -239,6 +242,11 @@ static void set_aside(const qsim_observer *into, const qsim_observer *from) {
     else
         add_16(to + first, bins + first, end - first);
     r->listed += from->listed;
+    if (from->form == QS_LIST)
+        return;
+    into->bins[QS_SIDE] += to[QS_SIDE];
+    r->count -= to[QS_SIDE];
+    to[QS_SIDE] = 0;
 }
 
 int qsim_observer_merge(qsim_observer *into, const qsim_observer *from) {
