@@ -30,6 +30,7 @@
 #     mutation  how many of 200 faults in parsing and checking code the tests catch (test/mutate.py)
 set -eu
 cd "$(dirname "$0")/.."
+case ${1:-} in -h | --help) sed -n '3,/^set /s/^# \{0,1\}//p' test/analysis.sh && exit ;; esac
 . tools/deps.sh
 # shellcheck disable=SC2086
 need $build_packages clang

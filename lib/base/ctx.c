@@ -210,7 +210,7 @@ bool qs_stopped_after(const qsim_ctx *ctx, size_t *done, size_t bytes) {
 
 int qs_stop_fail(const qsim_ctx *ctx, int code, const char *name, qsim_error *error) {
     if (code == QSIM_E_TIME)
-        return qs_fail(error, code, "%s: the limit 'milliseconds' is %llu: they are over", name,
+        return qs_fail(error, code, "%s: the limit 'milliseconds' is %llu: the time is up", name,
                        (unsigned long long)ctx->limits.milliseconds);
     return code ? qs_fail(error, code, "%s: cancelled", name) : QSIM_OK;
 }

@@ -83,7 +83,7 @@ int qsim_builder_import(qsim_builder *b, const char *domain, int32_t version) {
     const char *plain = strcmp(domain, "ai.onnx") == 0 ? "" : domain;
     /* What loading refuses is refused here: a model that is saved can be loaded again. */
     if (!*plain && version > qs_op_newest_opset())
-        return fail(b, QSIM_E_UNSUPPORTED, "has no such opset that is known", domain);
+        return fail(b, QSIM_E_UNSUPPORTED, "has no such opset", domain);
     if (b->model->graph->import_count >= QS_MOST_IMPORTS &&
         !qs_graph_import(b->model->graph, plain))
         return fail(b, QSIM_E_LIMIT, "is one operator set too many", domain);

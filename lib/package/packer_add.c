@@ -64,11 +64,11 @@ static int check_name(const qsim_packer *w, const char *name, size_t *same, qsim
         if (qs_entry_names_clash(w->parts[i].name, name)) {
             if (strcmp(w->parts[i].name, name) == 0)
                 *same = i;
-            return qs_fail(error, QSIM_E_EXISTS, "package: '%s' and '%s' cannot stand side by side",
+            return qs_fail(error, QSIM_E_EXISTS, "package: '%s' and '%s' cannot be in one folder",
                            name, w->parts[i].name);
         }
     if (w->part_count + 2 >= QS_MOST_ENTRIES)
-        return qs_fail(error, QSIM_E_LIMIT, "package: %u entries are the most", QS_MOST_ENTRIES);
+        return qs_fail(error, QSIM_E_LIMIT, "package: more than %u entries", QS_MOST_ENTRIES);
     return QSIM_OK;
 }
 
@@ -125,7 +125,7 @@ static int add_model(qsim_packer *w, const qsim_model *m, const char *given, qsi
     const struct qs_source *s = m->source;
     if (strchr(name, '/') && s->outside_count)
         return qs_fail(error, QSIM_E_VALUE,
-                       "package: '%s': a model with external data stands at the top", name);
+                       "package: '%s': a model with external data must not be in a folder", name);
     qs_package_part part = {.name = name, .data = s->bytes.data, .size = s->bytes.size, .model = m};
     int code = qs_packer_part(w, &part, error);
     for (size_t i = 0; i < s->outside_count && !code; i++)

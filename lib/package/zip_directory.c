@@ -100,8 +100,8 @@ static int check_local(const qsim_package *p, size_t offset, size_t limit, const
     bool later = (l.flags & FLAG_DESCRIPTOR) && l.crc == 0 && l.packed == 0 && l.size == 0;
     if (l.flags != s->flags || l.method != s->method ||
         (!later && (l.crc != s->crc || l.packed != s->packed || l.size != s->size)))
-        return bad_entry(p, QSIM_E_FORMAT, m->name, "is described otherwise by its local header",
-                         error);
+        return bad_entry(p, QSIM_E_FORMAT, m->name,
+                         "has another size, checksum or method in its local header", error);
     m->packed = p->data + offset + head;
     m->size = s->size;
     m->method = s->method;

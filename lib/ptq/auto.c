@@ -346,7 +346,7 @@ static int refine(qs_search *s) {
         qs_search_restore(s, &begun);
         qs_judge_copy(&s->judge, QS_LOSSES_BEGUN, QS_LOSSES_BEST);
     }
-    const char *what = REFINED ", as far as it came";
+    const char *what = REFINED ", stopped early";
     if (!code && found) {
         what = REFINED;
         if (sure)

@@ -253,7 +253,7 @@ int qs_narrow_round(qs_quantizer *q, const qs_layer *l, qs_codes *codes) {
     if (code == QSIM_E_CANCELLED)
         return qs_go_on(q->ctx, q->model->name, q->error);
     if (code == QSIM_E_VALUE)
-        return fail_layer(q, l, code, "the inputs' second moments are no such matrix");
+        return fail_layer(q, l, code, "the second moments of its inputs are not positive definite");
     return code ? QSIM_E_NOMEM : QSIM_OK;
 }
 

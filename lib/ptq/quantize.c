@@ -13,7 +13,7 @@
 
 int qs_rule_get(const qsim_quantize_options *o, size_t index, qsim_rule *rule, qsim_error *error) {
     if (!o->rules)
-        return qs_fail(error, QSIM_E_ARGUMENT, "quantization: rule %zu is not there", index);
+        return qs_fail(error, QSIM_E_ARGUMENT, "quantization: rule %zu is missing", index);
     const size_t stride = o->rules[0].struct_size;
     const void *at = (const char *)o->rules + index * stride;
     int code = QS_OPTIONS(*rule, at, error);

@@ -58,7 +58,7 @@ static const char *shift_fault(const qsim_recipe_entry *e) {
     const bool given = e->bias_correction == QSIM_BIAS_CORRECTION_GIVEN;
     if (given ? !e->shift || e->shift_count < 1 || e->shift_count > INT32_MAX
               : e->shift || e->shift_count)
-        return "a bias correction that is given has numbers, no other has";
+        return "numbers of bias correction go with 'bias-correction given'";
     for (int64_t i = 0; i < e->shift_count; i++)
         if (!isfinite(e->shift[i]))
             return "a bias correction is not finite";
@@ -94,7 +94,7 @@ static const char *tensor_fault(const qsim_recipe_entry *e) {
         return "a tensor has no weights";
     if (range ? !isfinite(e->low) || !isfinite(e->high) || e->low > e->high
               : e->low != 0 || e->high != 0)
-        return "the range is not one";
+        return "the ends of the range are not finite, or in the wrong order";
     if (method ? !qs_word_text(qs_recipe_methods, e->method) : e->method != 0)
         return "there is no such method";
     if (percentile ? !(e->percentile > 0 && e->percentile <= 100) : e->percentile != 0)
@@ -111,7 +111,7 @@ static const char *factor_fault(const qsim_recipe_entry *e) {
                                     .shift_count = e->shift_count};
     if (memcmp(e, &bare, sizeof(bare)) != 0 || !e->shift || e->shift_count < 1 ||
         e->shift_count > INT32_MAX)
-        return "what is equalized has factors alone";
+        return "an equalized tensor has factors and no other setting";
     for (int64_t i = 0; i < e->shift_count; i++)
         if (!(e->shift[i] >= 0x1p-60f && e->shift[i] <= 0x1p60f))
             return "a factor is not above 0, or out of range";
@@ -129,7 +129,8 @@ const char *qs_recipe_fault(const qsim_recipe_entry *e) {
         return "a field is out of range";
     if (e->action == QSIM_RECIPE_FLOAT ||
         (e->action == QSIM_RECIPE_INTEGER && e->kind == QSIM_RECIPE_LAYER))
-        return memcmp(e, &bare, sizeof(bare)) == 0 ? NULL : "what is not quantized has no type";
+        return memcmp(e, &bare, sizeof(bare)) == 0 ? NULL
+                                                   : "float and integer take no other setting";
     if (e->action != QSIM_RECIPE_QUANTIZE)
         return "there is no such action";
     return e->kind == QSIM_RECIPE_LAYER ? layer_fault(e) : tensor_fault(e);

@@ -54,7 +54,7 @@ static int read_numbers(qs_lines *r, qsim_recipe *recipe, qsim_recipe_entry *e) 
     /* A number and a space in front of it take two bytes at least. */
     if (!qs_lines_number(r, &count) || !(count >= 1 && count <= (double)(r->end - r->p) / 2 + 1) ||
         count != floor(count))
-        return qs_lines_bad_word(r, "expected how many channels there are");
+        return qs_lines_bad_word(r, "expected the number of channels");
     float *shift = qs_arena_alloc(&recipe->arena, (size_t)count, sizeof(*shift));
     if (!shift)
         return QSIM_E_NOMEM;
@@ -108,8 +108,8 @@ static int read_setting(qs_lines *r, qsim_recipe *recipe, qsim_recipe_entry *e) 
         return read_range(r, e);
     if (!layer && qs_lines_is(r, "method"))
         return read_method(r, e);
-    return qs_lines_bad_word(r, layer ? "expected what version 1 knows of a layer"
-                                      : "expected what version 1 knows of a tensor");
+    return qs_lines_bad_word(r, layer ? "expected a setting of layers"
+                                      : "expected a setting of tensors");
 }
 
 /* Reads the settings after the name. */
@@ -119,7 +119,8 @@ static int read_entry(qs_lines *r, qsim_recipe *recipe, qsim_recipe_entry *e) {
     if (e->kind == QSIM_RECIPE_EQUALIZE)
         return read_numbers(r, recipe, e);
     if (!qs_lines_word(r))
-        return qs_lines_bad_word(r, "expected what becomes of it");
+        return qs_lines_bad_word(r, layer ? "expected weights, float or integer"
+                                          : "expected a type or float");
     if (qs_lines_is(r, "float") || (layer && qs_lines_is(r, "integer"))) {
         e->action = qs_lines_is(r, "float") ? QSIM_RECIPE_FLOAT : QSIM_RECIPE_INTEGER;
         return QSIM_OK;
@@ -133,8 +134,9 @@ static int read_entry(qs_lines *r, qsim_recipe *recipe, qsim_recipe_entry *e) {
         code = qs_lines_bad_word(r, "expected a type or float");
     for (uint32_t seen = 0; !code && qs_lines_word(r);) {
         const uint32_t now = setting_of(r);
-        code = seen & now ? qs_lines_bad_word(r, "expected what the line does not say already")
-                          : read_setting(r, recipe, e);
+        code = seen & now
+                   ? qs_lines_bad_word(r, "expected a setting that the line does not have yet")
+                   : read_setting(r, recipe, e);
         seen |= now;
     }
     return code;
@@ -159,7 +161,7 @@ static int read_line(qs_lines *r, qsim_recipe *recipe) {
     if (fault)
         return qs_lines_bad(r, fault);
     if (qs_recipe_find(recipe, e.kind, name))
-        return qs_lines_bad(r, "the name stands twice");
+        return qs_lines_bad(r, "the name appears twice");
     code = qs_lines_end(r);
     return code ? code : qs_recipe_put(recipe, &e, name);
 }

@@ -219,7 +219,7 @@ static int correct_all(qs_search *s) {
 int qs_search_refine(qs_search *s) {
     if (s->base.mode != QSIM_MODE_STATIC || s->base.no_bias_correction)
         return qs_fail(s->error, QSIM_E_ARGUMENT,
-                       "search: refine is of static quantization with bias correction");
+                       "search: refine needs static quantization with bias correction");
     int code = round_weights(s);
     return code || qs_search_is_over(s) ? code : correct_all(s);
 }

@@ -126,7 +126,7 @@ int32_t qsim_sensitivity(const qsim_model *model, const qsim_calibration *c,
     s.options.score = NULL;
     s.options.goal = QSIM_GOAL_ACCURACY;
     if (!code && s.base.mode != QSIM_MODE_STATIC)
-        code = qs_fail(error, QSIM_E_ARGUMENT, "sensitivity: is of static quantization");
+        code = qs_fail(error, QSIM_E_ARGUMENT, "sensitivity: needs static quantization");
     if (!code && s.judge.batches == 0)
         code = qs_fail(error, QSIM_E_ARGUMENT, "sensitivity: inputs are missing");
     if (!code)

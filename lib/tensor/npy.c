@@ -162,7 +162,7 @@ static int parse_value(cursor *c, const char *key, size_t length, qsim_array *a,
     if (which == 0)
         return bad(c, "a key other than 'descr', 'fortran_order' and 'shape'");
     if (*seen & which)
-        return bad(c, "a key stands there twice");
+        return bad(c, "a key appears twice");
     *seen |= which;
     return which == KEY_DESCR   ? parse_descr(c, a)
            : which == KEY_ORDER ? parse_order(c, a)

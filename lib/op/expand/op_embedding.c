@@ -46,7 +46,8 @@ QS_COLD static int infer_embedding(qs_infer *x) {
     if (!code)
         code = qs_infer_rank(x, WORD_TABLE, 2);
     if (!code && !qs_infer_in(x, SEGMENTS) != !qs_infer_in(x, SEGMENT_TABLE))
-        code = qs_infer_fail(x, QSIM_E_VALUE, "of segment ids and their table one is missing");
+        code = qs_infer_fail(x, QSIM_E_VALUE,
+                             "segment ids without their table, or the table without them");
     if (code || ids->rank < 0 || table->rank < 0)
         return code ? code : qs_infer_unknown(x, QSIM_FLOAT);
     const qs_dim y[3] = {ids->dims[0], ids->dims[1], table->dims[1]};

@@ -66,7 +66,8 @@ static int check_inputs(const qs_infer *x) {
         if (qs_infer_in(x, i))
             code = qs_infer_fail(x, QSIM_E_UNSUPPORTED, "input %d is not supported", (int)i);
     if (!code && !qs_infer_in(x, PAST_KEY) != !qs_infer_in(x, PAST_VALUE))
-        code = qs_infer_fail(x, QSIM_E_VALUE, "of past key and past value one is missing");
+        code = qs_infer_fail(x, QSIM_E_VALUE,
+                             "past key without past value, or past value without past key");
     if (!code && padding && (padding->rank < 1 || padding->rank > 3))
         code = qs_infer_fail(x, QSIM_E_UNSUPPORTED, "a mask of keys of rank %d is not supported",
                              (int)padding->rank);

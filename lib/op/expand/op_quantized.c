@@ -84,8 +84,9 @@ QS_COLD static int infer_qgemm(qs_infer *x) {
     if (!code && c)
         code = qs_infer_type(x, C, QS_T(QSIM_INT32));
     if (!code && !qs_infer_in(x, Y_SCALE) != !zero)
-        code =
-            qs_infer_fail(x, QSIM_E_GRAPH, "of the result's scale and zero point one is missing");
+        code = qs_infer_fail(
+            x, QSIM_E_GRAPH,
+            "the result's scale without its zero point, or the zero point without it");
     if (code)
         return code;
     in[0].dtype = in[1].dtype = QSIM_FLOAT;

@@ -154,7 +154,8 @@ static int check_attributes(const qs_infer *x) {
         return qs_infer_fail(x, QSIM_E_VALUE, "softcap is %g, scale %g", (double)cap,
                              (double)scale);
     if (!qs_infer_in(x, PAST_KEY) != !qs_infer_in(x, PAST_VALUE))
-        return qs_infer_fail(x, QSIM_E_VALUE, "of past key and past value one is missing");
+        return qs_infer_fail(x, QSIM_E_VALUE,
+                             "past key without past value, or past value without past key");
     return QSIM_OK;
 }
 

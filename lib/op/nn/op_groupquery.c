@@ -38,9 +38,10 @@ static int check_types(const qs_infer *x) {
     if (!code && (!qs_infer_in(x, LAST) || !qs_infer_in(x, TOTAL)))
         return qs_infer_fail(x, QSIM_E_VALUE, "the lengths of sequences are missing");
     if (!code && !qs_infer_in(x, K) != !qs_infer_in(x, V))
-        return qs_infer_fail(x, QSIM_E_VALUE, "of key and value one is missing");
+        return qs_infer_fail(x, QSIM_E_VALUE, "key without value, or value without key");
     if (!code && !qs_infer_in(x, PAST_KEY) != !qs_infer_in(x, PAST_VALUE))
-        return qs_infer_fail(x, QSIM_E_VALUE, "of past key and past value one is missing");
+        return qs_infer_fail(x, QSIM_E_VALUE,
+                             "past key without past value, or past value without past key");
     return code;
 }
 

@@ -128,7 +128,7 @@ static const struct {
 } refusals[] = {
     {0, 0, QSIM_E_UNSUPPORTED, "g: 'qsim' is not for models"},
     {1, 2, QSIM_E_ARGUMENT, "import without domain or version"},
-    {3, 3, QSIM_E_UNSUPPORTED, "g: 'ai.onnx' has no such opset that is known"},
+    {3, 3, QSIM_E_UNSUPPORTED, "g: 'ai.onnx' has no such opset"},
     {4, 8, QSIM_E_ARGUMENT, "g: 'x' has no such type or rank"},
     {9, 9, QSIM_E_ARGUMENT, "an input without name or type"},
     {10, 10, QSIM_E_GRAPH, "g: 'b' is defined twice"},

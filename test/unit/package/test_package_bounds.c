@@ -281,8 +281,8 @@ static void check_entries(void) {
         if (cases[i].entry)
             CHECK_STR(entry, cases[i].entry);
         else
-            CHECK_STR(e.message, "package: 'folder/m.onnx': a model with external data stands at "
-                                 "the top");
+            CHECK_STR(e.message, "package: 'folder/m.onnx': a model with external data must not be "
+                                 "in a folder");
         unlink(MODEL);
         unlink(MODEL ".data");
     }

@@ -525,7 +525,7 @@ static int32_t on_kept(void *user, const qsim_attempt *a) {
     stopping *s = user;
     if (!a->kept)
         return 0;
-    s->partial += strstr(a->what, "as far as it came") != NULL;
+    s->partial += strstr(a->what, "stopped early") != NULL;
     s->loss = a->judgement->loss;
     CHECK_INT(qsim_recipe_text(a->recipe, s->text, sizeof(s->text), &s->size, NULL), QSIM_OK);
     CHECK(s->size <= sizeof(s->text) && a->bytes > 0 && a->model);

@@ -115,32 +115,32 @@ static const struct {
     {"qsim-recipe 1\nlayer \"\" float\n", "line 2: the name is malformed", QSIM_E_FORMAT},
     {"qsim-recipe 1\nlayer \"\\x00\" float\n", "line 2: the name is malformed", QSIM_E_FORMAT},
     {"qsim-recipe 1\nlayer \"x\" weights int8 equalize 3\n",
-     "line 2: expected what version 1 knows of a layer, not 'equalize'", QSIM_E_FORMAT},
+     "line 2: expected a setting of layers, not 'equalize'", QSIM_E_FORMAT},
     {"qsim-recipe 1\nequalize \"x\" 2 1 0\n", "line 2: a factor is not above 0, or out of range",
      QSIM_E_FORMAT},
     {"qsim-recipe 1\nequalize \"x\" 1 2 float\n", "line 2: expected the end of the line",
      QSIM_E_FORMAT},
-    {"qsim-recipe 1\nequalize \"x\" 1 2\nequalize \"x\" 1 2\n", "line 3: the name stands twice",
+    {"qsim-recipe 1\nequalize \"x\" 1 2\nequalize \"x\" 1 2\n", "line 3: the name appears twice",
      QSIM_E_FORMAT},
     {"qsim-recipe 1\nlayer \"x\" weights int8 bias-correction given 9999999999 1\n",
-     "line 2: expected how many channels there are, not '9999999999'", QSIM_E_FORMAT},
+     "line 2: expected the number of channels, not '9999999999'", QSIM_E_FORMAT},
     {"qsim-recipe 1\nlayer \"x\" weights int8 bias-correction given 1 0x1p+999\n",
      "line 2: a bias correction is not finite", QSIM_E_FORMAT},
     {"qsim-recipe 1\nlayer \"x\" float 1\n", "line 2: expected the end of the line, not '1'",
      QSIM_E_FORMAT},
     {"qsim-recipe 1\nlayer \"x\" weights int8 channel symmetric tensor\n",
-     "line 2: expected what the line does not say already, not 'tensor'", QSIM_E_FORMAT},
+     "line 2: expected a setting that the line does not have yet, not 'tensor'", QSIM_E_FORMAT},
     {"qsim-recipe 1\ntensor \"x\" uint8 symmetric asymmetric\n",
-     "line 2: expected what the line does not say already, not 'asymmetric'", QSIM_E_FORMAT},
-    {"qsim-recipe 1\nlayer \"x\" float\nlayer \"x\" float\n", "line 3: the name stands twice",
+     "line 2: expected a setting that the line does not have yet, not 'asymmetric'", QSIM_E_FORMAT},
+    {"qsim-recipe 1\nlayer \"x\" float\nlayer \"x\" float\n", "line 3: the name appears twice",
      QSIM_E_FORMAT},
     {"qsim-recipe 1\ntensor \"x\" integer\n", "line 2: expected a type or float", QSIM_E_FORMAT},
-    {"qsim-recipe 1\ntensor \"x\" uint8 range 2 1\n", "line 2: the range is not one",
-     QSIM_E_FORMAT},
-    {"qsim-recipe 1\ntensor \"x\" uint8 range 1 0x1p+999\n", "line 2: the range is not one",
-     QSIM_E_FORMAT},
+    {"qsim-recipe 1\ntensor \"x\" uint8 range 2 1\n",
+     "line 2: the ends of the range are not finite, or in the wrong order", QSIM_E_FORMAT},
+    {"qsim-recipe 1\ntensor \"x\" uint8 range 1 0x1p+999\n",
+     "line 2: the ends of the range are not finite, or in the wrong order", QSIM_E_FORMAT},
     {"qsim-recipe 1\ntensor \"x\" uint8 reduced\n",
-     "line 2: expected what version 1 knows of a tensor, not 'reduced'", QSIM_E_FORMAT},
+     "line 2: expected a setting of tensors, not 'reduced'", QSIM_E_FORMAT},
     {"qsim-recipe\n", "line 1: not a recipe", QSIM_E_FORMAT},
     {"qsim-recipes 1\n", "line 1: not a recipe", QSIM_E_FORMAT},
 };
@@ -148,14 +148,14 @@ static const struct {
 static const struct {
     const char *line, *word, *expected;
 } last_words[] = {
-    {"layer \"x\"", "", "what becomes of it"},
+    {"layer \"x\"", "", "weights, float or integer"},
     {"layer \"x\" weights", "int5", "a type of weights"},
-    {"equalize \"x\"", "", "how many channels there are"},
+    {"equalize \"x\"", "", "the number of channels"},
     {"equalize \"x\" 2 1", "", "a number for each channel"},
     {"layer \"x\" weights int8 block", "0", "the size of blocks"},
     {"layer \"x\" weights int8 block", "2147483648", "the size of blocks"},
     {"layer \"x\" weights int8 rounding", "up", "a rounding"},
-    {"layer \"x\" weights int8 bias-correction given", "", "how many channels there are"},
+    {"layer \"x\" weights int8 bias-correction given", "", "the number of channels"},
     {"layer \"x\" weights int8 bias-correction given 2 1", "", "a number for each channel"},
     {"tensor \"x\" uint8 range 1", "nan", "the two ends of the range"},
     {"tensor \"x\" uint8 range 1", "", "the two ends of the range"},
@@ -168,7 +168,7 @@ static const struct {
     {"layer \"x\" weights int8 bias-correction", "", "on, off or given"},
     {"layer \"x\" weights int8 range", "", NULL}, /* of tensors alone */
     {"layer \"x\" weights int8 method", "", NULL},
-    {"tensor \"x\"", "", "what becomes of it"},
+    {"tensor \"x\"", "", "a type or float"},
     {"tensor \"x\"", "weights", "a type or float"},
     {"tensor \"x\"", "int4", "a type or float"},
     {"tensor \"x\" uint8 method", "nothing", "a method"},
@@ -182,9 +182,9 @@ static const struct {
     {"tensor \"x\" uint8 rounding", "", NULL}, /* of layers alone */
     {"tensor \"x\" uint8 channel", "", NULL},
     {"tensor \"x\" uint8 bias-correction", "", NULL},
-    {"equalize \"x\"", "0", "how many channels there are"},
-    {"equalize \"x\"", "0.5", "how many channels there are"},
-    {"equalize \"x\"", "1.5", "how many channels there are"},
+    {"equalize \"x\"", "0", "the number of channels"},
+    {"equalize \"x\"", "0.5", "the number of channels"},
+    {"equalize \"x\"", "1.5", "the number of channels"},
     {"equalize \"x\" 1", "x", "a number for each channel"},
 };
 
@@ -202,8 +202,7 @@ static void test_last_words(void) {
                            : "t: line 2: expected %s, but the line ends",
                      last_words[i].expected, word);
         else
-            snprintf(wanted, sizeof(wanted),
-                     "t: line 2: expected what version 1 knows of a %.6s, not '%s'",
+            snprintf(wanted, sizeof(wanted), "t: line 2: expected a setting of %.6ss, not '%s'",
                      line[0] == 'l' ? "layer" : "tensor", strrchr(line, ' ') + 1);
         CHECK_INT(qsim_recipe_load_memory(NULL, text_of, (size_t)n, "t", &r, &e), QSIM_E_FORMAT);
         CHECK_STR(e.message, wanted);
