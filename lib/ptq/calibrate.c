@@ -455,10 +455,14 @@ static int watch(feeding *f, qs_seen *s, const qsim_tensor *t, bool last, qsim_e
     const int stopped = qs_go_on(c->ctx, "calibration", error);
     if (stopped)
         return stopped;
-    if (code == QSIM_E_VALUE)
-        return qs_fail(error, code, "calibration: tensor '%s' holds a NaN or an infinity", s->name);
-    if (code)
-        return qs_fail(error, code, "calibration: tensor '%s': %s", s->name, qsim_error_text(code));
+    if (code) {
+        const bool value = code == QSIM_E_VALUE;
+        qs_fail(error, code, "calibration: tensor '%s': %s", s->name,
+                value ? "holds a NaN or an infinity" : qsim_error_text(code));
+        if (value && s->input < 0)
+            qs_hint(error, "if the inputs are finite, look at the weights");
+        return code;
+    }
     f->done++;
     if (c->progress && c->progress(c->progress_user, s->name, f->done, c->read_count))
         return qs_fail(error, QSIM_E_CANCELLED, "calibration: cancelled after tensor '%s'",

@@ -44,7 +44,7 @@ static void observe_floats(qs_seen_data *d, const qsim_tensor *t, size_t n) {
             d->least = d->greatest = x;
             d->whole = true;
         }
-        d->whole = d->whole && x >= 0 && x <= 255 && x == floor(x);
+        d->whole = d->whole && x >= 0 && x <= 255 && x == (int32_t)x;
         d->least = x < d->least ? x : d->least;
         d->greatest = x > d->greatest ? x : d->greatest;
         d->sum += x;
