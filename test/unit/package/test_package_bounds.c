@@ -289,6 +289,26 @@ static void check_entries(void) {
     unlink(PATH);
 }
 
+/* Names of external data that differ in capitals alone clash, as those of other entries do. */
+static void check_capitals(void) {
+    static const char upper[] = "PACKAGE-bounds.onnx";
+    qsim_packer *w = NULL;
+    qsim_error e = {0};
+    save_weight(MODEL, QSIM_SAVE_EXTERNAL);
+    save_weight(upper, QSIM_SAVE_EXTERNAL);
+    CHECK_INT(qsim_packer_create(NULL, &w, NULL), QSIM_OK);
+    CHECK_INT(qsim_packer_model(w, MODEL, "a", NULL), QSIM_OK);
+    CHECK_INT(qsim_packer_model(w, upper, "b", &e), QSIM_E_EXISTS);
+    CHECK_STR(e.message,
+              "package: 'PACKAGE-bounds.onnx.data' and 'package-bounds.onnx.data' cannot "
+              "stand side by side");
+    qsim_packer_free(w);
+    unlink(MODEL);
+    unlink(MODEL ".data");
+    unlink(upper);
+    unlink("PACKAGE-bounds.onnx.data");
+}
+
 /* An archive of a model whose weight stands at a location, and of an entry with its bytes. */
 static void make_outside(const char *model, const char *location, const char *entry) {
     static const float w[3] = {1, 2, 3};
@@ -408,6 +428,7 @@ static void check_options(void) {
 int main(void) {
     check_lists();
     check_entries();
+    check_capitals();
     check_options();
     check_outside();
     check_main();

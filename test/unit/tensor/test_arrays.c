@@ -296,6 +296,7 @@ static void test_npy_types(void) {
 /* Each version and length of the header, and each byte of the magic number. */
 static void test_npy_begins(void) {
     qsim_array a = {.struct_size = sizeof(a)};
+    qsim_error e = {0};
     for (int major = 0; major <= 4; major++)
         for (int minor = 0; minor <= 1; minor++) {
             const size_t size = make_npy(file, major, strict, six, 0);
@@ -305,7 +306,10 @@ static void test_npy_begins(void) {
                       known ? QSIM_OK : QSIM_E_UNSUPPORTED);
             for (size_t n = 0; n < 12 && known; n++) {
                 uint8_t *copy = exact_copy(file, n);
-                CHECK_INT(qsim_npy_parse(copy, n, 0, &a, NULL), QSIM_E_FORMAT);
+                CHECK_INT(qsim_npy_parse(copy, n, 0, &a, &e), QSIM_E_FORMAT);
+                CHECK(strstr(e.message, n < 10      ? "it does not begin with"
+                                        : major > 1 ? "it is cut short"
+                                                    : "it is longer than the file"));
                 free(copy);
             }
         }
