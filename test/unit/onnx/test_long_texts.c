@@ -23,6 +23,7 @@ enum {
     CONDITION,
     SYMBOL,
     NOWHERE,
+    MISSING,
     FUNCTION,
     FORMAL,
     INNER,
@@ -115,7 +116,7 @@ static void put_function(proto *file, int l) {
     proto_free(&opset);
 }
 
-static void put_model(proto *file, int l) {
+static void put_model(proto *file, int l, int32_t flags) {
     static const float w[1] = {1};
     static const int64_t open[] = {-1};
     proto g = {0}, part = {0};
@@ -132,6 +133,8 @@ static void put_model(proto *file, int l) {
     proto_value(&g, 11, T(CONDITION), QSIM_BOOL, NULL, 0);
     proto_name(&g, 12, T(CALLED));
     proto_name(&g, 12, T(LOOPED));
+    if (flags & QSIM_LOAD_CHECK)
+        proto_name(&g, 12, T(MISSING)); /* a problem that is collected */
     proto_value(&g, 13, T(Z), QSIM_FLOAT, open, 1);
     proto_value(&g, 13, T(NOWHERE), QSIM_FLOAT, open, 1);
     proto_int(file, 1, 8);
@@ -182,7 +185,7 @@ static void check_requests(proto *file, int l, int32_t flags, bool imports) {
 
 static void check_text(int l, int32_t flags) {
     proto file = {0};
-    put_model(&file, l);
+    put_model(&file, l, flags);
     check_requests(&file, l, flags, flags == 0);
 }
 
