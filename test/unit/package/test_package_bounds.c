@@ -300,8 +300,8 @@ static void check_capitals(void) {
     CHECK_INT(qsim_packer_model(w, MODEL, "a", NULL), QSIM_OK);
     CHECK_INT(qsim_packer_model(w, upper, "b", &e), QSIM_E_EXISTS);
     CHECK_STR(e.message,
-    CHECK_STR(e.message, "package: 'PACKAGE-bounds.onnx.data' and 'package-bounds.onnx.data' cannot "
-                         "be in one folder");
+              "package: 'PACKAGE-bounds.onnx.data' and 'package-bounds.onnx.data' cannot "
+              "be in one folder");
     qsim_packer_free(w);
     unlink(MODEL);
     unlink(MODEL ".data");
