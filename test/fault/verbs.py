@@ -38,6 +38,7 @@ VERBS = {
     "calibrate": (["calibrate", "mlp.onnx", "-d", "x4.npy", "-f", "-o", "out.qcal"], ["out.qcal"]),
     "quantize": (["quantize", "mlp.onnx", "-d", "x4.npy", "-f", "-o", "out.onnx"], ["out.onnx"]),
     "compare": (["compare", "mlp.onnx", "q.onnx", "-d", "x4.npy", "--layers"], []),
+    "compare files": (["compare", "img.onnx", "img.onnx", "-d", "picture*.pgm"], []),
     "eval": (
         ["eval", "q.onnx", "-d", "x4.npy,y4.npy", "-f", "--csv", "out.csv", "--svg", "out.svg"],
         ["out.csv", "out.svg"],
@@ -49,6 +50,7 @@ VERBS = {
     ),
     "sweep": (["sweep", "mlp.onnx", "-d", "x4.npy", "--methods", "minmax"], []),
     "bench": (["bench", "q.onnx", "--runs", "2", "--warmup", "0"], []),
+    "bench data": (["bench", "q.onnx", "-d", "x4.npy", "--runs", "2", "--warmup", "0"], []),
     "profile": (["profile", "q.onnx", "--runs", "2", "-f", "-o", "out.json"], ["out.json"]),
     "package": (
         ["package", "q.onnx", "--calibration", "m.qcal", "-f", "-o", "out.zip"],
@@ -62,7 +64,8 @@ VERBS = {
 }
 SOMETIMES = {"out.onnx.qrecipe"}  # written where options cannot say what was found
 TALKS_OF_TIME = {"quantize"}  # prints it; its file is always the same
-TIMED = {"auto", "sweep", "sensitivity", "bench", "profile", "eval", "run-config", "compare"}
+TIMED = {"auto", "sweep", "sensitivity", "bench", "bench data", "profile", "eval", "run-config", "compare",
+         "compare files"}
 CONFIG = """{"input_model": {"type": "OnnxModel", "model_path": "mlp.onnx"},
 "passes": {"q": {"type": "OnnxDynamicQuantization"}}, "output_dir": "o"}"""
 
@@ -88,7 +91,8 @@ def prepare(folder, tool, fixtures):
     qsim("calibrate", "-q", "mlp.onnx", "-d", "x4.npy", "-o", "m.qcal")
     qsim("quantize", "-q", "mlp.onnx", "-d", "x4.npy", "-o", "q.onnx")
     qsim("package", "-q", "q.onnx", "-o", "p.zip")
-    used = set("mlp.onnx q.onnx p.zip m.qcal x1.npy x4.npy y4.npy rc.json".split())
+    used = set("mlp.onnx q.onnx p.zip m.qcal x1.npy x4.npy y4.npy rc.json img.onnx "
+               "picture0.pgm picture1.pgm".split())
     for name in os.listdir(folder):
         if name not in used:
             os.unlink(folder + "/" + name)

@@ -26,6 +26,8 @@ static int refuse_shape(const tool *t, const source *y) {
              shape_text(a->dims, a->rank, shape));
     if (a->rank == 2 && a->dims[1] > 1)
         snprintf(e.hint, sizeof(e.hint), "of one-hot rows take the numbers: y.argmax(1) in NumPy");
+    else if (a->rank > 2)
+        snprintf(e.hint, sizeof(e.hint), "samples come first: --data SAMPLES,LABELS");
     return tool_error(t, y->path, &e);
 }
 
