@@ -101,6 +101,13 @@ void qs_error_clear(qsim_error *error);
 #define QS_IN_ADVANCE true
 #endif
 
+/*
+ * Large pages are worth it if QS_WELL_FILLED bytes of one are used: the system hands out and clears
+ * 512 small pages one by one, which takes four times as long.
+ */
+#define QS_LARGE_PAGE  ((size_t)2 << 20)
+#define QS_WELL_FILLED (QS_LARGE_PAGE / 16 * 5)
+
 /* Aligned to 64 bytes, not initialized; NULL: no memory, or count * size overflows. */
 void *qs_alloc(qsim_ctx *ctx, size_t count, size_t size);
 /* The same, zeroed. */

@@ -8,17 +8,10 @@
 
 #include <stdarg.h>
 
-/*
- * Large pages are worth it if WELL_FILLED bytes of one are used: the system hands out and clears
- * 512 small pages one by one, which takes four times as long.
- */
-#define HUGE_PAGE   ((size_t)2 << 20)
-#define WELL_FILLED (HUGE_PAGE / 16 * 5)
-
 static void *system_alloc(void *user, size_t size, size_t align) {
     (void)user;
-    bool large = size >= WELL_FILLED;
-    align = large ? HUGE_PAGE : align;
+    bool large = size >= QS_WELL_FILLED;
+    align = large ? QS_LARGE_PAGE : align;
     if (size > SIZE_MAX - align)
         return NULL;
 #if defined(QS_EXACT_MEMORY) || defined(QS_ADDRESS_SANITIZER) /* which sees the exact end */
@@ -29,7 +22,8 @@ static void *system_alloc(void *user, size_t size, size_t align) {
 #endif
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
     if (p && large)
-        madvise(p, (size + HUGE_PAGE - WELL_FILLED) / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+        madvise(p, (size + QS_LARGE_PAGE - QS_WELL_FILLED) / QS_LARGE_PAGE * QS_LARGE_PAGE,
+                MADV_HUGEPAGE);
 #endif
     return p;
 }

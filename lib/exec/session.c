@@ -63,12 +63,6 @@ static void release_pages(qsim_session *s, size_t bytes, size_t enough) {
 
 /* Packed weights of fewer bytes are in the arena's ordinary blocks. */
 #define RESERVED ((size_t)64 * 1024)
-/*
- * Blocks are rounded up to whole large pages if the last page is well filled: what stays unused
- * serves later allocations.
- */
-#define LARGE       ((size_t)2 << 20)
-#define WELL_FILLED ((size_t)640 * 1024)
 
 /* The constant that packing reads as input `index`, or NULL. */
 static const qs_const *packed_const(const qsim_session *s, const qs_node *n, int32_t index) {
@@ -99,8 +93,9 @@ static int reserve(qsim_session *s, const qs_id *packed_by) {
     qs_free(s->ctx, counted);
     if (!fits || !qs_add(bytes, bytes / 16, &bytes))
         return QSIM_E_NOMEM;
-    if (bytes % LARGE >= WELL_FILLED)
-        bytes = qs_align(bytes, LARGE) - 256;
+    /* Blocks are rounded up to whole large pages: what stays unused serves later allocations. */
+    if (bytes % QS_LARGE_PAGE >= QS_WELL_FILLED)
+        bytes = qs_align(bytes, QS_LARGE_PAGE) - 256;
     return bytes < RESERVED ? QSIM_OK : qs_arena_reserve(&s->arena, bytes);
 }
 
