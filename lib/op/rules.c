@@ -91,9 +91,15 @@ int qs_infer_size(const qs_infer *x, int32_t index, int32_t axis, int64_t size) 
                          (int)index, (long long)has, (long long)size);
 }
 
+int qs_infer_sizes(const qs_infer *x, int32_t index, int32_t rank, const int64_t *sizes) {
+    int code = qs_infer_rank(x, index, rank);
+    for (int32_t i = 0; i < rank && !code; i++)
+        code = qs_infer_size(x, index, i, sizes[i]);
+    return code;
+}
+
 int qs_infer_list(const qs_infer *x, int32_t index, int64_t count) {
-    const int code = qs_infer_rank(x, index, 1);
-    return code ? code : qs_infer_size(x, index, 0, count);
+    return qs_infer_sizes(x, index, 1, &count);
 }
 
 int qs_infer_count(const qs_infer *x, int32_t index, int64_t count) {

@@ -59,6 +59,8 @@ int qs_infer_least_rank(const qs_infer *x, int32_t index, int32_t least);
 
 /* Fails if an axis of input `index` has another size; -1, or no such axis: unknown. */
 int qs_infer_size(const qs_infer *x, int32_t index, int32_t axis, int64_t size);
+/* Fails unless input `index` is left out, of unknown rank, or has these sizes; -1: unknown. */
+int qs_infer_sizes(const qs_infer *x, int32_t index, int32_t rank, const int64_t *sizes);
 
 /* Fails unless input `index` is left out, of unknown shape, or a list of `count`; -1: any. */
 int qs_infer_list(const qs_infer *x, int32_t index, int64_t count);

@@ -45,19 +45,6 @@ static int check_types(const qs_infer *x) {
     return code;
 }
 
-/* Fails unless input `index`, if it is there, has these sizes; -1: any. */
-static int check_sizes(const qs_infer *x, int32_t index, int32_t rank, const int64_t *sizes) {
-    const qs_value *v = qs_infer_in(x, index);
-    if (!v || v->rank < 0)
-        return QSIM_OK;
-    bool fits = v->rank == rank;
-    for (int32_t i = 0; i < rank && fits; i++)
-        fits = sizes[i] < 0 || v->dims[i].size < 0 || v->dims[i].size == sizes[i];
-    return fits ? QSIM_OK
-                : qs_infer_fail(x, QSIM_E_SHAPE, "input %d has another shape than expected",
-                                (int)index);
-}
-
 static int check_attributes(const qs_infer *x, form *f) {
     const qs_node *n = x->node;
     const float cap = qs_node_float(n, "softcap", 0), scale = qs_node_float(n, "scale", 0);
@@ -85,16 +72,16 @@ static int check_operands(const qs_infer *x, const form *f) {
     const int64_t past[4] = {f->batches, f->kv_heads, f->past, f->width};
     const int64_t angles[2] = {-1, f->width < 0 ? -1 : f->width / 2};
     const int64_t ids[2] = {f->batches, f->queries};
-    int code = check_sizes(x, K, 3, fresh);
+    int code = qs_infer_sizes(x, K, 3, fresh);
     if (!code)
-        code = check_sizes(x, V, 3, fresh);
+        code = qs_infer_sizes(x, V, 3, fresh);
     for (int32_t i = PAST_KEY; i <= PAST_VALUE && !code; i++)
-        code = check_sizes(x, i, 4, past);
+        code = qs_infer_sizes(x, i, 4, past);
     for (int32_t i = COSINE; i <= SINE && !code && f->turns; i++)
-        code = check_sizes(x, i, 2, angles);
+        code = qs_infer_sizes(x, i, 2, angles);
     if (!code)
-        code = check_sizes(x, POSITIONS, 2, ids);
-    return code ? code : check_sizes(x, SINKS, 1, &f->heads);
+        code = qs_infer_sizes(x, POSITIONS, 2, ids);
+    return code ? code : qs_infer_sizes(x, SINKS, 1, &f->heads);
 }
 
 static int read_form(const qs_infer *x, form *f) {

@@ -90,30 +90,22 @@ static int heads_of(const qs_infer *x, form *f) {
     return QSIM_OK;
 }
 
-/* Fails unless input `index` has `rank` axes of these sizes; -1: any. */
-static int check_sizes(const qs_infer *x, int32_t index, int32_t rank, const int64_t *sizes) {
-    int code = qs_infer_rank(x, index, rank);
-    for (int32_t i = 0; i < rank && !code; i++)
-        code = qs_infer_size(x, index, i, sizes[i]);
-    return code;
-}
-
 static int check_caches(const qs_infer *x, const places *at, const form *f) {
     const qs_value *ids = qs_infer_in(x, at->positions);
     const int64_t sizes[3] = {f->batches, f->sequence, f->half};
     const int32_t first = ids ? 2 : 0;
     int64_t table[2] = {-1, f->half};
-    int code = check_sizes(x, at->cosine, first ? 2 : 3, first ? table : sizes);
+    int code = qs_infer_sizes(x, at->cosine, first ? 2 : 3, first ? table : sizes);
     const qs_value *cosine = qs_infer_in(x, at->cosine);
     if (!code && ids && cosine && cosine->rank == 2)
         table[0] = cosine->dims[0].size;
     if (!code)
-        code = check_sizes(x, at->sine, first ? 2 : 3, first ? table : sizes);
+        code = qs_infer_sizes(x, at->sine, first ? 2 : 3, first ? table : sizes);
     if (code || !ids)
         return code;
     if (x->node->domain[0] && ids->rank == 1) /* one position: that of the sequence's first entry */
-        return check_sizes(x, at->positions, 1, (const int64_t[]){1});
-    return check_sizes(x, at->positions, 2, sizes);
+        return qs_infer_sizes(x, at->positions, 1, (const int64_t[]){1});
+    return qs_infer_sizes(x, at->positions, 2, sizes);
 }
 
 static int read_form(const qs_infer *x, form *f) {

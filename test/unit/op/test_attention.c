@@ -497,9 +497,30 @@ static void test_group_total(void) {
     }
 }
 
+/* An operand of another size is named with its axis. */
+static void test_group_sizes(void) {
+    const float keys[2] = {1, 2};
+    op_case *c = case_new("com.microsoft", "GroupQueryAttention", 1);
+    const int32_t last = 0, total = 1;
+    case_input(c, QSIM_FLOAT, SHAPE(1, 1, 1), keys);
+    case_input(c, QSIM_FLOAT, SHAPE(1, 1, 1), keys);
+    case_input(c, QSIM_FLOAT, SHAPE(1, 2, 1), keys);
+    case_absent(c);
+    case_absent(c);
+    case_input(c, QSIM_INT32, SHAPE(1), &last);
+    case_const(c, QSIM_INT32, SHAPE(1), &total);
+    case_node(c, 1);
+    qs_node_set_int(c->g, c->node, "num_heads", 1);
+    qs_node_set_int(c->g, c->node, "kv_num_heads", 1);
+    CHECK_INT(case_infer(c), QSIM_E_SHAPE);
+    CHECK(strstr(c->error.message, "axis 1 of input 2 is 2, expected 1") != NULL);
+    case_free(c);
+}
+
 int main(void) {
     test_group();
     test_group_total();
+    test_group_sizes();
     test_random_settings();
     test_rows_without_keys();
     test_window_behind();
