@@ -17,6 +17,7 @@
 #include <stdarg.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #define FOLDER "files"
@@ -71,7 +72,8 @@ ssize_t write(int fd, const void *data, size_t size) {
 }
 
 ssize_t read(int fd, void *data, size_t size) {
-    return fails(READ) ? -1 : (ssize_t)syscall(SYS_read, fd, data, size);
+    /* A function of the C library, of which MemorySanitizer knows what it writes. */
+    return fails(READ) ? -1 : readv(fd, &(struct iovec){data, size}, 1);
 }
 
 int fsync(int fd) {

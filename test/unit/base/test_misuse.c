@@ -191,7 +191,8 @@ static int read_bytes(int reader, const void *data, size_t size, qsim_error *e) 
     }
 }
 
-/* No bytes at NULL are an empty file; a byte there is a mistake. */
+/* No bytes at NULL are an empty file; a byte there is a mistake, unless the build reads no such
+ * file. */
 static void no_bytes(void) {
     for (int reader = 0; reader < READERS; reader++) {
         qsim_error empty, null;
@@ -199,7 +200,8 @@ static void no_bytes(void) {
         CHECK(code < 0 && code != QSIM_E_ARGUMENT);
         CHECK_INT(read_bytes(reader, NULL, 0, &null), code);
         CHECK_STR(null.message, empty.message);
-        CHECK_INT(read_bytes(reader, NULL, 1, &null), QSIM_E_ARGUMENT);
+        CHECK_INT(read_bytes(reader, NULL, 1, &null),
+                  code == QSIM_E_UNSUPPORTED ? code : QSIM_E_ARGUMENT);
     }
 }
 
