@@ -391,10 +391,10 @@ typedef void (*qsim_cost_fn)(void *user, const char *unit, double *in_float, dou
  *            standard error; in every mode
  *   auto     does ranges, equalize, smooth and refine (only its biases if the calibration has no
  *            moments). Then, until max_drop is met, puts units in float or, if `bits` allows it,
- *            gives their activations 16 bits, those first that gain most per byte or microsecond;
- *            the same without refine, and keeps the better result; many units at once, judged by
- *            size for ACCURACY, too. For SIZE also gives weights 4 bits, if `bits` allows it; for
- *            other goals also keeps units in float that 8 bits make slower. Needs `inputs`
+ *            gives their activations 16 bits, those first that gain most per byte or microsecond.
+ *            Does the same without refine, and keeps the better result; then many units at once,
+ *            judged by size for ACCURACY, too. For SIZE also gives weights 4 bits, if `bits` allows
+ *            it; for other goals keeps units in float that 8 bits make slower. Needs `inputs`
  *
  * Each candidate is quantized as a whole and judged by its outputs: by the score function if there
  * is one, else by the loss over `inputs`. By that measure the result is never worse than the plain

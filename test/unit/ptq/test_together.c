@@ -33,7 +33,7 @@ static qsim_model *make_product(void) {
     qsim_builder_constant(b, "w3", &w2);
     net_constant(b, "w4", 2, (int64_t[]){IN, CLASSES}, 0.5f, 4);
     for (int i = 0; i < GOOD; i++) {
-        char in[8], name[8], out[8];
+        char in[24], name[24], out[24];
         snprintf(in, sizeof(in), i ? "g%d,w1" : "x,w1", i - 1);
         snprintf(name, sizeof(name), "good%d", i);
         snprintf(out, sizeof(out), "g%d", i);
