@@ -336,7 +336,8 @@ QS_OP(softmax, .name = "Softmax", .min_in = 1, QS_ATTRS(softmax_attrs), .traits 
 static void run_hardmax(const qs_step *s, const qs_frame *f) {
     const softmax_params *p = s->params;
     const size_t n = p->shape.count, inner = p->shape.inner;
-    const double *x = qs_step_in(s, f, 0), one = 1;
+    const void *x = qs_step_in(s, f, 0);
+    const double one = 1;
     const float single = 1;
     const size_t bytes = p->doubles ? sizeof(one) : sizeof(single);
     char *y = qs_step_out(s, f, 0);
@@ -344,7 +345,7 @@ static void run_hardmax(const qs_step *s, const qs_frame *f) {
         size_t at = r / inner * n * inner + r % inner, top = at;
         double most = 0;
         for (size_t i = 0; i < n && !qs_stopped_at(f->ctx, at); i++, at += inner) {
-            const double v = p->doubles ? x[at] : (double)((const float *)x)[at];
+            const double v = p->doubles ? ((const double *)x)[at] : (double)((const float *)x)[at];
             top = i == 0 || v > most ? at : top;
             most = top == at ? v : most;
             memset(y + at * bytes, 0, bytes);
