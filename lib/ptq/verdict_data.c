@@ -57,7 +57,7 @@ void qs_data_feed(qs_seen_data *d, const qsim_tensor *x) {
     size_t element = 0;
     int64_t one = 1;
     if (qsim_tensor_size(x->dtype, 1, &one, NULL, &element) || element == 0)
-        element = bytes;
+        element = bytes > 0 ? bytes : 1;
     for (size_t i = 0; i < samples; i++) {
         const uint8_t *p = bytes ? (const uint8_t *)x->data + i * bytes : x->data;
         const uint64_t h = hash(p, bytes);
