@@ -72,7 +72,7 @@ static bool find_maker(const tool *t, const char *file, const qsim_model *m, con
     const int code = engine_of_model(t, file, m, names, count, &e);
     tool_keep_errors(NULL);
     if (code == EXIT_OK && engine_try(&e, b->inputs, b->input_count, &error) == QSIM_OK)
-        for (size_t i = 0; i < e.output_count && !found; i++) {
+        for (size_t i = 0; i < count && !found; i++) {
             *name = names[i];
             found = not_finite(&e.outputs[i], &at) && find_node(m, *name, false, n);
         }
