@@ -12,8 +12,8 @@
     }
 
 /*
- * Is this the error of a file that cannot be opened or decoded, and --skip-unreadable given? Then
- * notes the file (once, however often it is read) and frees the error.
+ * Whether this is the error of a file that cannot be opened or decoded, and --skip-unreadable is
+ * given. Then notes the file (once, however often it is read) and frees the error.
  */
 bool unreadable_skip(const tool *t, const char *path, kept_error *error);
 /* The error, with a hint at the option where it would help. Frees it; returns the exit code. */

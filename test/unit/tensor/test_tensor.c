@@ -86,19 +86,22 @@ static void test_convert_float(void) {
     CHECK(out[0] == -128.0f && out[1] == 127.0f && out[2] == 0.0f && out[3] == -1.0f);
 }
 
+/* Converts one number. */
+static void convert(int32_t from, void *in, int32_t to, void *out) {
+    const qsim_tensor x = view(from, 0, NULL, in, (size_t)qsim_dtype_bits(from) / 8);
+    const qsim_tensor y = view(to, 0, NULL, out, (size_t)qsim_dtype_bits(to) / 8);
+    CHECK_INT(qsim_tensor_convert(&x, &y, NULL), QSIM_OK);
+}
+
 static uint16_t to_half(double v, int32_t dtype) {
     uint16_t h = 0xdead;
-    const qsim_tensor from = view(QSIM_DOUBLE, 0, NULL, &v, sizeof(v));
-    const qsim_tensor to = view(dtype, 0, NULL, &h, sizeof(h));
-    CHECK_INT(qsim_tensor_convert(&from, &to, NULL), QSIM_OK);
+    convert(QSIM_DOUBLE, &v, dtype, &h);
     return h;
 }
 
 static double from_half(uint16_t h, int32_t dtype) {
     double v = 0;
-    const qsim_tensor from = view(dtype, 0, NULL, &h, sizeof(h));
-    const qsim_tensor to = view(QSIM_DOUBLE, 0, NULL, &v, sizeof(v));
-    CHECK_INT(qsim_tensor_convert(&from, &to, NULL), QSIM_OK);
+    convert(dtype, &h, QSIM_DOUBLE, &v);
     return v;
 }
 
@@ -137,8 +140,6 @@ static void test_convert_many_to_half(void) {
     const qsim_tensor from = view(QSIM_INT16, 1, dims, in, sizeof(in));
     const qsim_tensor half = view(QSIM_FLOAT16, 1, dims, h, sizeof(h));
     const qsim_tensor brain = view(QSIM_BFLOAT16, 1, dims, b, sizeof(b));
-    const qsim_tensor one = view(QSIM_DOUBLE, 0, NULL, &v, sizeof(v));
-    const qsim_tensor single = view(QSIM_FLOAT, 0, NULL, &f, sizeof(f));
     CHECK_INT(qsim_tensor_convert(&from, &half, NULL), QSIM_OK);
     CHECK_INT(qsim_tensor_convert(&half, &brain, NULL), QSIM_OK);
     for (int i = 0; i < 201; i++) {
@@ -147,7 +148,7 @@ static void test_convert_many_to_half(void) {
     }
     CHECK_INT(fesetround(FE_UPWARD), 0);
     const uint16_t up = to_half(v, QSIM_FLOAT16);
-    CHECK_INT(qsim_tensor_convert(&one, &single, NULL), QSIM_OK);
+    convert(QSIM_DOUBLE, &v, QSIM_FLOAT, &f);
     CHECK_INT(fegetround(), FE_UPWARD);
     CHECK_INT(fesetround(FE_TONEAREST), 0);
     CHECK_INT(up, 0x3c00);
