@@ -3,8 +3,9 @@
 were not calibrated on. No labels: Fashion-MNIST's test images, and crops of the shared photos (crops.py).
 Exits with 1 where bias correction makes the KL of a network more than 10 % greater. A batch of a dynamic
 model shares its scales; biases are `judged` where they are corrected only if that gains on the calibrated samples.
+Refining rounds by GPTQ if the calibration has `moments`, and corrects biases in any case.
 
-    QSIM_LIBRARY=... PYTHONPATH=tools/python python3 bench/accuracy.py CROPS.npy [MODEL...]
+    QSIM_LIBRARY=... PYTHONPATH=tools/python python3 bench/accuracy.py CROPS.npy [MODEL or METHOD...]
 """
 import gzip
 import os
@@ -33,9 +34,11 @@ METHODS = [
     ("dynamic in batches, no correction", dict(mode="dynamic", bias_correction=False)),
     ("dynamic in batches", dict(mode="dynamic")),
     ("dynamic in batches, judged", dict(mode="dynamic", search="correction")),
-    ("refined", dict(search="refine")), ("equalized", dict(search="equalize")), ("smoothed", dict(search="smooth")),
+    ("refined", dict(search="refine", moments=True)), ("biases refined", dict(search="refine")),
+    ("per tensor, refined", dict(weight_scheme="tensor", search="refine", moments=True)),
+    ("equalized", dict(search="equalize")), ("smoothed", dict(search="smooth")),
     ("per tensor, equalized", dict(weight_scheme="tensor", search="equalize")),
-    ("per tensor, equalized and refined", dict(weight_scheme="tensor", search="equalize,refine")),
+    ("per tensor, equalized, biases refined", dict(weight_scheme="tensor", search="equalize,refine")),
     ("weights, no correction", dict(mode="weights", bias_correction=False)), ("weights", dict(mode="weights")),
     ("zero points per channel", dict(weight_scheme="channel-asymmetric")),
     ("weights, zero points per channel", dict(mode="weights", weight_scheme="channel-asymmetric")),
@@ -63,17 +66,19 @@ def answers(model, batches, single=False):
         return [np.array(session.run(x)[0]) for x in batches]
 
 
-def judge(name, kind, crops):
+def judge(name, kind, crops, chosen):
     model = qsim.Model.load(os.path.join(SHARED, "models", name + ".onnx"))
     x = images(kind, crops)
     size = 16 if isinstance(model.inputs[0].shape[0], str) else 1
     batches = [np.ascontiguousarray(x[i:i + size]) for i in range(0, len(x), size)]
     seen, unseen = batches[:CALIBRATE // size], batches[CALIBRATE // size:]
-    calibration = qsim.Calibration(model).feed_all(seen)
+    calibrations = {moments: qsim.Calibration(model, quantize={"keep_moments": moments}).feed_all(seen)
+                    for moments in {m[1].get("moments", False) for m in chosen}}
     wanted = answers(model, unseen)
     found = {}
-    for label, options in METHODS:
+    for label, options in chosen:
         sums, options = qsim.Divergence(), dict(options)
+        calibration = calibrations[options.pop("moments", False)]
         methods, single = options.pop("search", None), options.pop("single", False)
         if methods:
             options["recipe"] = model.search(calibration, methods, inputs=seen, **options).recipe
@@ -85,16 +90,17 @@ def judge(name, kind, crops):
 
 def main():
     crops = np.load(sys.argv[1])
-    nets = [n for n in NETS if not sys.argv[2:] or n[0] in sys.argv[2:]]
-    results = {name: judge(name, kind, crops) for name, kind in nets}
+    nets, methods = ([row for row in table if row[0] in sys.argv[2:]] or table for table in (NETS, METHODS))
+    results = {name: judge(name, kind, crops, methods) for name, kind in nets}
     print("| KL (agreement, %) | " + " | ".join(results) + " |")
     print("|---" * (len(results) + 1) + "|")
-    for label, _ in METHODS:
+    for label, _ in methods:
         cells = ("%.5f (%.1f)" % results[name][label] for name in results)
         print("| " + label + " | " + " | ".join(cells) + " |")
-    worse = [f"{name}, {label}: {before:.6f} -> {after:.6f}" for name, found in results.items()
+    worse = [f"{name}, {label}: {found[plain][0]:.6f} -> {found[label][0]:.6f}" for name, found in results.items()
              for label in ("minmax", "per tensor", "dynamic", "dynamic in batches, judged", "weights")
-             for before, after in [(found[label.removesuffix(", judged") + ", no correction"][0], found[label][0])] if after > 1.1 * before]
+             for plain in [label.removesuffix(", judged") + ", no correction"]
+             if {label, plain} <= found.keys() and found[label][0] > 1.1 * found[plain][0]]
     for line in worse:
         print("bias correction makes it worse: " + line)
     sys.exit(bool(worse))

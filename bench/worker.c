@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * worker ENGINE MODEL [threads=N] [batch=N] [side=N] [isa=NAME] [library=FILE] [pause=US]
+ * worker ENGINE MODEL [threads=N] [batch=N] [side=N] [past=N] [isa=NAME] [library=FILE] [pause=US]
  *
  * Opens the model, runs it once, prints `ready LOAD_US FIRST_RUN_US PEAK_KB` or `refused TEXT`.
  * Then each line `run N` on its standard input is answered by one line of N times in microseconds;
@@ -49,7 +49,7 @@ static size_t element_bytes(int32_t dtype) {
     }
 }
 
-static void fill(worker_tensor *t, size_t count) {
+static void fill(const worker_job *job, worker_tensor *t, size_t count) {
     uint32_t random = 12345;
     for (size_t i = 0; i < count; i++) {
         random = random * 1664525u + 1013904223u;
@@ -59,7 +59,7 @@ static void fill(worker_tensor *t, size_t count) {
         case 11: ((double *)t->data)[i] = (double)top / 8388608.0 - 1.0; break;
         case 6: ((int32_t *)t->data)[i] = (int32_t)(top >> 23); break;
         case 10: ((uint16_t *)t->data)[i] = (uint16_t)((top & 0x8fffu) | 0x3000u); break;
-        case 7: ((int64_t *)t->data)[i] = (int64_t)(top >> 23); break;
+        case 7: ((int64_t *)t->data)[i] = job->past < 0 ? (int64_t)(top >> 23) : 1; break;
         case 9: ((uint8_t *)t->data)[i] = (uint8_t)(top >> 23); break;
         default: ((uint8_t *)t->data)[i] = (uint8_t)(top >> 16); break;
         }
@@ -69,19 +69,28 @@ static void fill(worker_tensor *t, size_t count) {
 /* Microseconds spent on making up inputs, which are subtracted from the time of loading. */
 static double made_us;
 
-int worker_make_up(const worker_job *job, worker_tensor *t) {
+/* In place of the unknown size of an axis. Caches are [batch, heads, tokens, width]. */
+static int64_t size_of(const worker_job *job, const char *name, int32_t rank, int32_t axis) {
+    if (axis == 0 || (axis == 1 && rank == 3))
+        return job->batch;
+    if (job->past < 0)
+        return job->side;
+    return rank == 4 ? job->past : strstr(name, "mask") ? job->past + job->side : job->side;
+}
+
+int worker_make_up(const worker_job *job, const char *name, worker_tensor *t) {
     const double start = clock_us(clock_of(job));
     size_t count = 1;
     for (int32_t i = 0; i < t->rank; i++) {
         if (t->dims[i] < 0)
-            t->dims[i] = i == 0 || (i == 1 && t->rank == 3) ? job->batch : job->side;
+            t->dims[i] = size_of(job, name, t->rank, i);
         count *= (size_t)t->dims[i];
     }
     t->bytes = count * element_bytes(t->dtype);
     t->data = malloc(t->bytes + 64);
-    if (!t->data || t->bytes == 0)
+    if (!t->data || element_bytes(t->dtype) == 0)
         return -1;
-    fill(t, count);
+    fill(job, t, count);
     made_us += clock_us(clock_of(job)) - start;
     return 0;
 }
@@ -104,6 +113,8 @@ static int parse(int argc, char **argv, worker_job *job) {
             job->batch = number(value, 1, 1 << 20);
         else if (strcmp(argv[i], "side") == 0)
             job->side = number(value, 1, 1 << 20);
+        else if (strcmp(argv[i], "past") == 0)
+            job->past = number(value, 0, 1 << 20);
         else if (strcmp(argv[i], "pause") == 0)
             job->pause_us = number(value, 0, 1000000);
         else if (strcmp(argv[i], "isa") == 0)
@@ -197,14 +208,14 @@ static int serve(const worker_engine *engine, worker_job *job) {
 }
 
 int main(int argc, char **argv) {
-    worker_job job = {.batch = 1, .side = 320, .threads = 1};
+    worker_job job = {.batch = 1, .side = 320, .past = -1, .threads = 1};
     const worker_engine *engine = NULL;
     for (size_t i = 0; argc > 2 && i < sizeof(engines) / sizeof(*engines); i++)
         if (strcmp(argv[1], engines[i]->name) == 0)
             engine = engines[i];
     if (!engine || parse(argc, argv, &job)) {
-        fprintf(stderr, "usage: worker ENGINE MODEL [threads=N] [batch=N] [side=N] [isa=NAME] "
-                        "[library=FILE] [pause=US]\n");
+        fprintf(stderr, "usage: worker ENGINE MODEL [threads=N] [batch=N] [side=N] [past=N] "
+                        "[isa=NAME] [library=FILE] [pause=US]\n");
         return 2;
     }
     job.model = argv[2];

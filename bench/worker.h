@@ -18,7 +18,8 @@ typedef struct worker_job {
     const char *isa;     /* of ours; NULL: the best */
     int64_t batch;       /* in place of an unknown first size, or second of three (states) */
     int64_t side;        /* in place of the other unknown sizes */
-    long pause_us;       /* before each run */
+    int64_t past;  /* tokens in a language model's caches, `side` new ones; -1: no such model */
+    long pause_us; /* before each run */
     int32_t threads;
     char refusal[512]; /* why opening or running failed */
 } worker_job;
@@ -42,10 +43,11 @@ typedef struct worker_engine {
 extern const worker_engine worker_qsim, worker_ort, worker_onednn;
 
 /*
- * Puts sizes in place of the unknown (negative) ones of `t` and fills it: floats in [-1, 1), bytes
- * of any value, wider integers 0 or 1, always the same. The memory lives as long as the process.
- * -1 if it cannot make up numbers of this type.
+ * Puts sizes in place of the unknown (negative) ones of input `t` and fills it: floats in [-1, 1),
+ * bytes of any value, wider integers 0 or 1, always the same. Integers of a language model are 1: a
+ * token, a place, and a mask that hides nothing. The memory lives as long as the process. -1 if it
+ * cannot make up numbers of this type.
  */
-int worker_make_up(const worker_job *job, worker_tensor *t);
+int worker_make_up(const worker_job *job, const char *name, worker_tensor *t);
 
 #endif

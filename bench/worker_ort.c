@@ -119,7 +119,7 @@ static int make_input(worker_job *job, size_t i, void *allocator) {
         return failed(job, "an input is no tensor that can be made up");
     t->dtype = (int32_t)dtype;
     t->rank = (int32_t)rank;
-    if (worker_make_up(job, t))
+    if (worker_make_up(job, state.input_names[i], t))
         return failed(job, "an input's type cannot be made up");
     return CALL(with_data, CREATE_TENSOR_WITH_DATA, state.memory, t->data, t->bytes, t->dims, rank,
                 dtype, &state.values[i]);

@@ -35,7 +35,7 @@ static int make_inputs(worker_job *job, const qsim_model *model) {
         t->rank = info.rank;
         for (int32_t d = 0; d < t->rank; d++)
             t->dims[d] = info.dims[d];
-        if (worker_make_up(job, t))
+        if (worker_make_up(job, info.name, t))
             return -1;
         state.inputs[i] = (qsim_tensor){t->dtype, t->rank, t->dims, t->data, t->bytes};
     }
