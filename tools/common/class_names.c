@@ -27,7 +27,7 @@ static void drop_numbers(class_names *n) {
 }
 
 int class_names_read(const tool *t, class_names *n) {
-    const char *path = args_value(&t->args, "labels"), *packaged = tool_packaged_labels();
+    const char *path = args_value(&t->args, "labels"), *packaged = tool_packaged_labels(t);
     void *data;
     size_t size;
     memset(n, 0, sizeof(*n));

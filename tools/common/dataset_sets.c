@@ -110,9 +110,9 @@ int dataset_next_set(dataset *d, batch *b) {
         d->at++;
         return EXIT_OK;
     }
-    tool_keep_errors(&error);
+    tool_keep_errors(d->t, &error);
     const int code = read_set(d);
-    tool_keep_errors(NULL);
+    tool_keep_errors(d->t, NULL);
     if (code)
         return miss_set(d, &error);
     d->given = true;

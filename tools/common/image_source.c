@@ -39,16 +39,15 @@ static void swap_red_and_blue(image *im) {
 
 /* Warns if a mean in units of 0..255 is given without a scale: the range of values is a guess. */
 static void warn_of_mean(const tool *t, const preprocess *given) {
-    static bool warned;
     bool pixels = false;
     for (int i = 0; i < given->mean_count; i++)
         pixels = pixels || given->mean[i] > 1;
-    if (pixels && !given->scaled && given->std_count == 0 && !warned)
+    if (pixels && !given->scaled && given->std_count == 0 && !t->state->mean_warned)
         tool_warn(t,
                   "--preprocess: mean=%g is one of pixels 0..255, and pictures become 0..1: it "
                   "is divided by 255, too (scale=1 keeps 0..255)",
                   given->mean[0]);
-    warned = true;
+    t->state->mean_warned = true;
 }
 
 /* Reads pixels in the model's order of channels and in the size of --preprocess. */

@@ -11,12 +11,6 @@
 
 #include "common/system.h"
 
-/* Bytes of the model from standard input, which it uses until the program ends. */
-static void *model_bytes;
-
-/* Preprocessing and labels of the first package that has them. */
-static char *packaged_preprocess, *packaged_labels;
-
 /* Refuses more bytes than a pipe may have, than --memory allows or than the machine has. */
 static int check_stdin(const tool *t, size_t size) {
     qsim_limits limits = {.struct_size = sizeof(limits)};
@@ -73,12 +67,12 @@ int tool_read_all(const tool *t, const char *path, void **data, size_t *size) {
 
 const char *tool_preprocess(const tool *t, bool *packaged) {
     const char *given = args_value(&t->args, "preprocess");
-    *packaged = !given && packaged_preprocess;
-    return given ? given : packaged_preprocess;
+    *packaged = !given && t->state->preprocess;
+    return given ? given : t->state->preprocess;
 }
 
-const char *tool_packaged_labels(void) {
-    return packaged_labels;
+const char *tool_packaged_labels(const tool *t) {
+    return t->state->labels;
 }
 
 /* Keeps a text of the package, unless an earlier package has one; notes a different one. */
@@ -112,9 +106,9 @@ static int load_packaged(const tool *t, qsim_package *p, const char *path, const
     qsim_error e;
     int code = qsim_package_model(p, name, &options, model, &e) ? tool_error(t, path, &e) : EXIT_OK;
     if (code == EXIT_OK)
-        code = keep_text(t, p, path, QSIM_ROLE_PREPROCESS, &packaged_preprocess);
+        code = keep_text(t, p, path, QSIM_ROLE_PREPROCESS, &t->state->preprocess);
     if (code == EXIT_OK)
-        code = keep_text(t, p, path, QSIM_ROLE_LABELS, &packaged_labels);
+        code = keep_text(t, p, path, QSIM_ROLE_LABELS, &t->state->labels);
     qsim_package_free(p);
     if (code) {
         qsim_model_free(*model);
@@ -137,17 +131,18 @@ static int load_stdin(const tool *t, int32_t flags, qsim_model **model) {
     qsim_package *p;
     qsim_error e;
     size_t size = 0;
-    if (model_bytes)
+    if (t->state->model_bytes)
         return tool_usage(t, NULL, "standard input holds one model, not two");
-    int code = read_stdin(t, &model_bytes, &size);
+    int code = read_stdin(t, &t->state->model_bytes, &size);
+    const void *bytes = t->state->model_bytes;
     if (code)
         return code;
-    if (qsim_package_sniff(model_bytes, size)) {
-        if (qsim_package_open_memory(t->ctx, model_bytes, size, options.name, &p, &e))
+    if (qsim_package_sniff(bytes, size)) {
+        if (qsim_package_open_memory(t->ctx, bytes, size, options.name, &p, &e))
             return tool_error(t, options.name, &e);
         return load_packaged(t, p, options.name, NULL, flags, model);
     }
-    code = qsim_model_load_memory(t->ctx, model_bytes, size, &options, model, &e);
+    code = qsim_model_load_memory(t->ctx, bytes, size, &options, model, &e);
     return code ? tool_error(t, options.name, &e) : EXIT_OK;
 }
 

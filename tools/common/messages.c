@@ -23,26 +23,24 @@ int tool_exit_code(int code) {
     }
 }
 
-static kept_error *keeps_errors;
-
-void tool_keep_errors(kept_error *kept) {
-    keeps_errors = kept;
+void tool_keep_errors(const tool *t, kept_error *kept) {
+    t->state->error = kept;
 }
 
-static void keep_error(int code, const char *line, const char *hint) {
-    kept_error_free(keeps_errors);
-    keeps_errors->code = code;
-    text_puts(&keeps_errors->line, line);
-    text_puts(&keeps_errors->hint, hint ? hint : "");
+static void keep_error(kept_error *kept, int code, const char *line, const char *hint) {
+    kept_error_free(kept);
+    kept->code = code;
+    text_puts(&kept->line, line);
+    text_puts(&kept->hint, hint ? hint : "");
 }
 
 static void print_error(const tool *t, int code, const char *line, const char *hint) {
     text printable = {0}, second = {0};
-    if (keeps_errors) {
-        keep_error(code, line, hint);
+    if (t->state->error) {
+        keep_error(t->state->error, code, line, hint);
         return;
     }
-    progress_clear();
+    progress_clear(t);
     utf8_printable(&printable, line, 380);
     fprintf(stderr, "qsim: %s\n", printable.data);
     if (hint && *hint)
@@ -84,18 +82,21 @@ void kept_error_free(kept_error *kept) {
 }
 
 void tool_assume(const tool *t, const char *input) {
-    if (t->assumed && !input)
-        t->assumed->size = 0;
-    else if (t->assumed && t->assumed->size == 0)
-        text_puts(t->assumed, input);
+    text *assumed = &t->state->assumed;
+    if (t->no_assumed)
+        return;
+    if (!input)
+        assumed->size = 0;
+    else if (assumed->size == 0)
+        text_puts(assumed, input);
 }
 
 /* The sentence of hints and warnings about sizes that were made up; none: nothing is added. */
 static void add_assumed(const tool *t, text *out) {
-    if (t->assumed && t->assumed->size)
+    if (!t->no_assumed && t->state->assumed.size)
         text_printf(out,
                     "free axes of input '%.100s' were taken as 1; --shape NAME=DIMS gives sizes",
-                    t->assumed->data);
+                    t->state->assumed.data);
 }
 
 void tool_warn_assumed(const tool *t) {
@@ -169,7 +170,7 @@ static void say(const tool *t, const char *kind, const char *format, va_list lis
         return;
     vsnprintf(line, sizeof(line), format, list);
     utf8_printable(&printable, line, 400);
-    progress_clear();
+    progress_clear(t);
     fprintf(stderr, "qsim: %s%s\n", kind, printable.data);
     text_free(&printable);
 }
@@ -181,23 +182,22 @@ void tool_note(const tool *t, const char *format, ...) {
     va_end(list);
 }
 
-static text *kept_warnings;
-
-void tool_keep_warnings(text *lines) {
-    kept_warnings = lines;
+void tool_keep_warnings(const tool *t, text *lines) {
+    t->state->warnings = lines;
 }
 
 void tool_warn(const tool *t, const char *format, ...) {
+    text *kept = t->state->warnings;
     va_list list;
     va_start(list, format);
-    if (kept_warnings) {
+    if (kept) {
         char line[2048];
         va_list again;
         va_copy(again, list);
         vsnprintf(line, sizeof(line), format, again);
         va_end(again);
-        utf8_printable(kept_warnings, line, 400);
-        text_puts(kept_warnings, "\n");
+        utf8_printable(kept, line, 400);
+        text_puts(kept, "\n");
     }
     say(t, "warning: ", format, list);
     va_end(list);

@@ -28,7 +28,7 @@ static const char head[] =
 
 bool page_open(const tool *t, page *p, int *code) {
     *p = (page){.path = args_value(&t->args, "html"), .terminal = -1};
-    tool_keep_warnings(p->path ? &p->warnings : NULL);
+    tool_keep_warnings(t, p->path ? &p->warnings : NULL);
     return !p->path || tool_may_write(t, p->path, code);
 }
 
@@ -184,7 +184,7 @@ void page_report_end(const tool *t, page *p) {
 
 int page_close(const tool *t, page *p, const char *title, int code) {
     text all = {0};
-    tool_keep_warnings(NULL);
+    tool_keep_warnings(t, NULL);
     if (p->path && (code == EXIT_OK || code == EXIT_BOUND)) {
         text_puts(&all, head);
         svg_escaped(&all, title);

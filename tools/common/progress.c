@@ -9,13 +9,9 @@
 
 #define QUIET_MS 2000.0
 
-/* A bar is on the terminal now. */
-static bool bar_drawn;
-
 void progress_begin(progress *p, const tool *t) {
-    memset(p, 0, sizeof(*p));
     const char *term = getenv("TERM");
-    p->silent = t->quiet;
+    *p = (progress){.t = t, .silent = t->quiet};
     p->terminal = isatty(2) && term && strcmp(term, "dumb") != 0;
     p->start = p->last = tool_now();
     tool_catch_interrupt(t->ctx);
@@ -33,7 +29,6 @@ static void draw_bar(const char *what, uint64_t done, uint64_t total, double ela
         fprintf(stderr, "  %.0f s left", elapsed / 1000 * (1 - share) / share);
     fprintf(stderr, "  %s", what);
     fflush(stderr);
-    bar_drawn = true;
 }
 
 int32_t progress_step(void *user, const char *what, uint64_t done, uint64_t total) {
@@ -51,18 +46,19 @@ int32_t progress_step(void *user, const char *what, uint64_t done, uint64_t tota
         text_free(&name);
         p->last = now;
         p->drawn = true;
+        p->t->state->bar_drawn = p->terminal;
     }
     return tool_interrupted();
 }
 
-void progress_clear(void) {
-    if (bar_drawn)
+void progress_clear(const tool *t) {
+    if (t->state->bar_drawn)
         fputs("\r\x1b[K", stderr);
-    bar_drawn = false;
+    t->state->bar_drawn = false;
 }
 
 void progress_end(progress *p) {
-    progress_clear();
+    progress_clear(p->t);
     tool_after_interrupt();
     p->drawn = false;
 }

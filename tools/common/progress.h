@@ -9,6 +9,7 @@
 #include "common/tool.h"
 
 typedef struct progress {
+    const tool *t;
     bool silent, terminal, drawn;
     double start, last;
 } progress;
@@ -18,6 +19,6 @@ void progress_begin(progress *p, const tool *t);
 int32_t progress_step(void *p, const char *what, uint64_t done, uint64_t total);
 void progress_end(progress *p);
 /* Clears the bar, so that a message has a line of its own. */
-void progress_clear(void);
+void progress_clear(const tool *t);
 
 #endif

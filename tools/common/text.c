@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Of the whole program, because tool_alloc, which ends it, is told nothing else. */
 static bool written;
 static const char *memory_limit; /* as --memory gave it; NULL: none */
 

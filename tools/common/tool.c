@@ -26,7 +26,6 @@ static void log_line(void *user, int32_t level, const char *line) {
 int tool_start(tool *t, int32_t threads) {
     qsim_error e;
     int64_t n;
-    t->assumed = tool_alloc(1, sizeof(*t->assumed));
     t->quiet = args_has(&t->args, "quiet");
     t->verbose = args_has(&t->args, "verbose");
     t->json = args_has(&t->args, "json");
@@ -57,11 +56,12 @@ int tool_start(tool *t, int32_t threads) {
 }
 
 void tool_stop(tool *t) {
-    if (t->assumed)
-        text_free(t->assumed);
-    free(t->assumed);
     qsim_ctx_free(t->ctx);
     args_free(&t->args);
+    text_free(&t->state->assumed);
+    free(t->state->preprocess);
+    free(t->state->labels);
+    free(t->state->model_bytes);
 }
 
 int tool_print_json(const tool *t, json *j) {
@@ -164,6 +164,7 @@ bool tool_operands(const tool *t, size_t low, size_t high) {
 
 /* ---- interruption ---- */
 
+/* Of the whole program, because a handler of signals is told nothing else. */
 static volatile sig_atomic_t interrupted;
 static qsim_run *volatile running;
 static qsim_ctx *volatile working;

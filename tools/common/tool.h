@@ -24,15 +24,41 @@ enum {
     EXIT_INTERRUPTED = 130
 };
 
+/* An error that was kept instead of printed. */
+typedef struct kept_error {
+    int code; /* QSIM_E_*, QSIM_OK: none */
+    text line, hint;
+} kept_error;
+
+/* A file that --skip-unreadable left out. */
+typedef struct skipped_file {
+    char *path, *reason;
+} skipped_file;
+
+/* What a verb remembers while it runs; copies of its `tool` share it. */
+typedef struct tool_state {
+    text assumed;          /* first made-up input whose free axes were taken as 1 */
+    kept_error *error;     /* errors are kept there; NULL: they are printed */
+    text *warnings;        /* each warning is added there, too; NULL: nowhere */
+    skipped_file *skipped; /* each file once, however many data sets read it */
+    size_t skipped_count;
+    char *preprocess, *labels; /* of the first package that has them */
+    void *model_bytes;         /* of the model from standard input, which uses them */
+    bool mean_warned;          /* the warning of a mean in pixels was printed */
+    bool bar_drawn;            /* a bar of progress is on the terminal now */
+} tool_state;
+
 typedef struct tool {
     args args;
     bool quiet, verbose, json, force;
     int32_t threads, isa;
     qsim_ctx *ctx;
-    text *assumed; /* first made-up input whose free axes were taken as 1; NULL: not recorded */
+    tool_state *state;
+    bool no_assumed; /* made-up sizes are not recorded: no option --shape would give them */
 } tool;
 
-/* Reads the common options and makes the context. `threads` is the verb's default. */
+/* Reads the common options and makes the context. `threads` is the verb's default, `state` empty.
+ */
 int tool_start(tool *t, int32_t threads);
 void tool_stop(tool *t);
 /* Limits of the context from --memory and --time; false after a usage error. For tool_start. */
@@ -52,14 +78,8 @@ int tool_error(const tool *t, const char *subject, const qsim_error *e);
 int tool_written(const tool *t, const char *path, int code, const qsim_error *e);
 int tool_fail(const tool *t, int code, const char *format, ...) TOOL_PRINTF(3, 4);
 int tool_usage(const tool *t, const char *hint, const char *format, ...) TOOL_PRINTF(3, 4);
-/* An error that was kept instead of printed. */
-typedef struct kept_error {
-    int code; /* QSIM_E_*, QSIM_OK: none */
-    text line, hint;
-} kept_error;
-
 /* Keeps errors from now on, the last one; NULL: they are printed again. */
-void tool_keep_errors(kept_error *kept);
+void tool_keep_errors(const tool *t, kept_error *kept);
 /* Prints an error that was kept, with `hint` if it has none, and frees it; returns the exit code.
  */
 int tool_print_kept(const tool *t, kept_error *kept, const char *hint);
@@ -76,7 +96,7 @@ void tool_warn_assumed(const tool *t);
 void tool_note(const tool *t, const char *format, ...) TOOL_PRINTF(2, 3);
 void tool_warn(const tool *t, const char *format, ...) TOOL_PRINTF(2, 3);
 /* Adds each warning from now on to `lines`, also those that --quiet hides; NULL ends that. */
-void tool_keep_warnings(text *lines);
+void tool_keep_warnings(const tool *t, text *lines);
 
 /* Prints a finished JSON object to stdout. */
 int tool_print_json(const tool *t, json *j);
@@ -134,7 +154,7 @@ int tool_save_model(const tool *t, const qsim_model *model, const char *path);
 /* --preprocess, or the preprocessing of a loaded model's package; NULL: neither. */
 const char *tool_preprocess(const tool *t, bool *packaged);
 /* The class names of such a package, one per line; NULL: none. */
-const char *tool_packaged_labels(void);
+const char *tool_packaged_labels(const tool *t);
 /* Reads all of stdin or a file. Freed with free(). */
 int tool_read_all(const tool *t, const char *path, void **data, size_t *size);
 

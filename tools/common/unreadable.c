@@ -4,22 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct entry {
-    char *path, *reason;
-} entry;
-
-/* A verb may open several data sets, and read a file more than once. */
-static entry *entries;
-static size_t entry_count;
-
-static void note(const char *path, const char *line) {
+static void note(tool_state *s, const char *path, const char *line) {
     const size_t n = strlen(path);
     const bool begins = strncmp(line, path, n) == 0 && strncmp(line + n, ": ", 2) == 0;
-    for (size_t i = 0; i < entry_count; i++)
-        if (strcmp(entries[i].path, path) == 0)
+    for (size_t i = 0; i < s->skipped_count; i++)
+        if (strcmp(s->skipped[i].path, path) == 0)
             return;
-    entries = tool_grow(entries, entry_count + 1, sizeof(*entries));
-    entries[entry_count++] = (entry){tool_copy(path), tool_copy(begins ? line + n + 2 : line)};
+    s->skipped = tool_grow(s->skipped, s->skipped_count + 1, sizeof(*s->skipped));
+    s->skipped[s->skipped_count++] =
+        (skipped_file){tool_copy(path), tool_copy(begins ? line + n + 2 : line)};
 }
 
 static bool is_unreadable(const kept_error *error) {
@@ -29,7 +22,7 @@ static bool is_unreadable(const kept_error *error) {
 bool unreadable_skip(const tool *t, const char *path, kept_error *error) {
     if (!is_unreadable(error) || !args_has(&t->args, "skip-unreadable"))
         return false;
-    note(path, error->line.data);
+    note(t->state, path, error->line.data);
     kept_error_free(error);
     return true;
 }
@@ -46,10 +39,10 @@ void unreadable_json(const tool *t, json *j) {
         return;
     json_reopen(j);
     json_array(j, "skipped");
-    for (size_t i = 0; i < entry_count; i++) {
+    for (size_t i = 0; i < t->state->skipped_count; i++) {
         json_line(j, NULL);
-        json_string(j, "file", entries[i].path);
-        json_string(j, "reason", entries[i].reason);
+        json_string(j, "file", t->state->skipped[i].path);
+        json_string(j, "reason", t->state->skipped[i].reason);
         json_end(j);
     }
     json_end(j);
@@ -57,15 +50,16 @@ void unreadable_json(const tool *t, json *j) {
 }
 
 void unreadable_print(const tool *t) {
-    if (entry_count > 0)
-        tool_warn(t, "%zu file%s skipped, which cannot be read:", entry_count,
-                  entry_count == 1 ? " was" : "s were");
-    for (size_t i = 0; i < entry_count; i++) {
-        tool_warn(t, "%s: %s", entries[i].path, entries[i].reason);
-        free(entries[i].path);
-        free(entries[i].reason);
+    tool_state *s = t->state;
+    if (s->skipped_count > 0)
+        tool_warn(t, "%zu file%s skipped, which cannot be read:", s->skipped_count,
+                  s->skipped_count == 1 ? " was" : "s were");
+    for (size_t i = 0; i < s->skipped_count; i++) {
+        tool_warn(t, "%s: %s", s->skipped[i].path, s->skipped[i].reason);
+        free(s->skipped[i].path);
+        free(s->skipped[i].reason);
     }
-    free(entries);
-    entries = NULL;
-    entry_count = 0;
+    free(s->skipped);
+    s->skipped = NULL;
+    s->skipped_count = 0;
 }

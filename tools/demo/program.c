@@ -12,7 +12,8 @@ static int print(const tool *t, text *out) {
 }
 
 int program_main(const verb *v, int32_t threads, int argc, char **argv) {
-    tool t = {.quiet = false};
+    tool_state state = {.skipped = NULL};
+    tool t = {.state = &state};
     text out = {0}, hint = {0};
     int code = EXIT_OK;
     system_begin(argc, argv);

@@ -209,9 +209,9 @@ int inputs_open(const tool *t, const qsim_model *model, bool invent, inputs *in)
 
 int inputs_open_file(const tool *t, const qsim_model *model, const char *file, inputs *in) {
     kept_error error = {0};
-    tool_keep_errors(&error);
+    tool_keep_errors(t, &error);
     const int code = open_inputs(t, model, false, file, in);
-    tool_keep_errors(NULL);
+    tool_keep_errors(t, NULL);
     if (code == EXIT_OK)
         return EXIT_OK;
     inputs_close(in);

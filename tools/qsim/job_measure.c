@@ -34,7 +34,7 @@ static int64_t made_up(const qsim_model *m) {
 
 void job_tool(const tool *t, const job_data *d, const qsim_model *m, tool *own) {
     *own = *t;
-    own->assumed = NULL; /* its hint names an option of the command line */
+    own->no_assumed = true; /* the hint names an option of the command line */
     memset(&own->args, 0, sizeof(own->args));
     own->args.verb = &data_verb;
     add_option(own, "data", d->spec ? d->spec : "random");

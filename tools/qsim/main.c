@@ -152,7 +152,8 @@ static int without_verb(const tool *t, int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
-    tool t = {.quiet = false};
+    tool_state state = {.skipped = NULL};
+    tool t = {.state = &state};
     text out = {0}, hint = {0};
     int code;
     system_begin(argc, argv);

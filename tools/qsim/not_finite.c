@@ -68,9 +68,9 @@ static bool find_maker(const tool *t, const char *file, const qsim_model *m, con
                 names[count++] = n->outputs[k];
             }
     }
-    tool_keep_errors(&unused);
+    tool_keep_errors(t, &unused);
     const int code = engine_of_model(t, file, m, names, count, &e);
-    tool_keep_errors(NULL);
+    tool_keep_errors(t, NULL);
     if (code == EXIT_OK && engine_try(&e, b->inputs, b->input_count, &error) == QSIM_OK)
         for (size_t i = 0; i < count && !found; i++) {
             *name = names[i];
