@@ -41,7 +41,7 @@ static int get_calibration(const tool *t, quantizing *q) {
 }
 
 static int quantize(const tool *t, quantizing *q) {
-    progress p = {0};
+    progress p = {.t = t}; /* not begun after an interrupt */
     qsim_error e;
     if (!q->interrupted) {
         progress_begin(&p, t);
