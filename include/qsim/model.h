@@ -168,7 +168,7 @@ typedef struct qsim_node_info {
      * model does not compile, or was loaded for inspection: 1 for operators on integers only.
      */
     int32_t integer;
-    int32_t reserved;
+    int32_t graphs; /* the number of graphs inside it: If has two, Loop and Scan one */
 } qsim_node_info;
 
 /*

@@ -132,16 +132,19 @@ static bool make_nodes(struct views *views, const qsim_model *m) {
         const char **out = name_list(views, g, n->outputs, n->output_count);
         if (!in || !out)
             return false;
-        views->nodes[views->node_count] = (qsim_node_info){.struct_size = sizeof(qsim_node_info),
-                                                           .name = n->name ? n->name : "",
-                                                           .domain = n->domain,
-                                                           .op_type = n->op_type,
-                                                           .inputs = in,
-                                                           .outputs = out,
-                                                           .input_count = n->input_count,
-                                                           .output_count = n->output_count,
-                                                           .macs = qs_op_macs(g, g->order[i]),
-                                                           .integer = integer[views->node_count]};
+        qsim_node_info *info = &views->nodes[views->node_count];
+        *info = (qsim_node_info){.struct_size = sizeof(*info),
+                                 .name = n->name ? n->name : "",
+                                 .domain = n->domain,
+                                 .op_type = n->op_type,
+                                 .inputs = in,
+                                 .outputs = out,
+                                 .input_count = n->input_count,
+                                 .output_count = n->output_count,
+                                 .macs = qs_op_macs(g, g->order[i]),
+                                 .integer = integer[views->node_count]};
+        for (int32_t k = 0; k < n->attr_count; k++)
+            info->graphs += n->attrs[k].type == QS_ATTR_GRAPH;
         views->node_count++;
     }
     return true;
@@ -225,13 +228,16 @@ static const struct views *views_of(const qsim_model *model) {
     return made;
 }
 
-static int get_value(const qsim_model *model, qs_id id, qsim_value_info *info) {
+/* The listed value `index`, or the value with this id if `by_id`. */
+static int get_value(const qsim_model *model, int32_t index, bool by_id, qsim_value_info *info) {
     const struct views *views = model ? views_of(model) : NULL;
     if (!views)
         return model ? QSIM_E_NOMEM : QSIM_E_ARGUMENT;
-    if (!info || views->index_of[id] < 0)
+    if (by_id)
+        index = views->index_of[index];
+    if (!info || index < 0 || index >= views->value_count)
         return QSIM_E_ARGUMENT;
-    return qs_give(info, &views->values[views->index_of[id]], sizeof(*info));
+    return qs_give(info, &views->values[index], sizeof(*info));
 }
 
 int32_t qsim_model_input_count(const qsim_model *model) {
@@ -245,13 +251,13 @@ int32_t qsim_model_output_count(const qsim_model *model) {
 int qsim_model_input(const qsim_model *model, int32_t index, qsim_value_info *info) {
     if (!model || index < 0 || (size_t)index >= model->graph->input_count)
         return QSIM_E_ARGUMENT;
-    return get_value(model, model->graph->inputs[index], info);
+    return get_value(model, model->graph->inputs[index], true, info);
 }
 
 int qsim_model_output(const qsim_model *model, int32_t index, qsim_value_info *info) {
     if (!model || index < 0 || (size_t)index >= model->graph->output_count)
         return QSIM_E_ARGUMENT;
-    return get_value(model, model->graph->outputs[index], info);
+    return get_value(model, model->graph->outputs[index], true, info);
 }
 
 int32_t qsim_model_value_count(const qsim_model *model) {
@@ -260,12 +266,7 @@ int32_t qsim_model_value_count(const qsim_model *model) {
 }
 
 int qsim_model_value(const qsim_model *model, int32_t index, qsim_value_info *info) {
-    const struct views *views = model ? views_of(model) : NULL;
-    if (!views)
-        return model ? QSIM_E_NOMEM : QSIM_E_ARGUMENT;
-    if (!info || index < 0 || index >= views->value_count)
-        return QSIM_E_ARGUMENT;
-    return qs_give(info, &views->values[index], sizeof(*info));
+    return get_value(model, index, false, info);
 }
 
 int32_t qsim_model_node_count(const qsim_model *model) {

@@ -140,7 +140,7 @@ static void growing_model(void) {
     AT(qsim_node_info, output_count, 52);
     AT(qsim_node_info, macs, 56);
     AT(qsim_node_info, integer, 64);
-    AT(qsim_node_info, reserved, 68);
+    AT(qsim_node_info, graphs, 68);
 }
 
 static void growing_op(void) {

@@ -4,53 +4,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Constants of a model, sorted by name. */
-typedef struct constants {
-    qsim_value_info *items;
-    size_t count;
-} constants;
-
-static int by_name(const void *a, const void *b) {
-    return strcmp(((const qsim_value_info *)a)->name, ((const qsim_value_info *)b)->name);
-}
+#include "common/feed.h"
+#include "quantized.h"
 
 /* Is this a float weight? It is longer than 1 on two axes or more. */
 static bool is_weight(const qsim_value_info *v) {
     int wide = 0;
-    bool is_float = v->dtype == QSIM_FLOAT || v->dtype == QSIM_DOUBLE || v->dtype == QSIM_FLOAT16 ||
-                    v->dtype == QSIM_BFLOAT16;
     for (int32_t i = 0; i < v->rank; i++)
         wide += v->dims[i] > 1;
-    return v->data && is_float && wide >= 2;
+    return v->data && is_float(v->dtype) && wide >= 2;
 }
 
-static void find_constants(const qsim_model *m, constants *c) {
-    int32_t count = qsim_model_value_count(m);
-    c->items = tool_alloc(count > 0 ? (size_t)count : 1, sizeof(*c->items));
-    c->count = 0;
-    for (int32_t i = 0; i < count; i++) {
-        qsim_value_info *v = &c->items[c->count];
-        v->struct_size = sizeof(*v);
-        if (qsim_model_value(m, i, v) == QSIM_OK && is_weight(v))
-            c->count++;
-    }
-    qsort(c->items, c->count, sizeof(*c->items), by_name);
-}
-
-/* Does this operator take scales as float inputs (also per block)? */
-static bool takes_scales(const char *op_type) {
-    return strcmp(op_type, "DequantizeLinear") == 0 || strcmp(op_type, "MatMulNBits") == 0 ||
-           strcmp(op_type, "GatherBlockQuantized") == 0;
-}
-
-static int64_t weight_bytes(const constants *c, const qsim_node_info *n) {
+/* Bytes of a node's float weights; beside codes, floats are their scales (also per block). */
+static int64_t weight_bytes(const tensor_names *all, const qsim_node_info *n) {
     int64_t bytes = 0;
-    if (takes_scales(n->op_type))
-        return 0;
-    for (int32_t i = 0; i < n->input_count && c->count > 0; i++) {
-        qsim_value_info wanted = {.name = n->inputs[i]};
-        const qsim_value_info *v = bsearch(&wanted, c->items, c->count, sizeof(*c->items), by_name);
-        bytes += v ? (int64_t)v->bytes : 0;
+    for (int32_t i = 0; i < n->input_count; i++) {
+        const qsim_value_info *v = tensor_named(all, n->inputs[i]);
+        if (v && is_codes(v->dtype))
+            return 0;
+        bytes += v && is_weight(v) ? (int64_t)v->bytes : 0;
     }
     return bytes;
 }
@@ -75,21 +47,21 @@ static int by_bytes(const void *a, const void *b) {
 }
 
 void float_parts_find(const qsim_model *m, float_parts_skip skip, void *user, float_parts *out) {
-    constants c;
+    tensor_names all;
     memset(out, 0, sizeof(*out));
-    find_constants(m, &c);
+    tensor_names_read(m, &all);
     for (int32_t i = 0; i < qsim_model_node_count(m); i++) {
         qsim_node_info n = {.struct_size = sizeof(n)};
         if (qsim_model_node(m, i, &n) != QSIM_OK)
             continue;
-        int64_t bytes = weight_bytes(&c, &n);
+        int64_t bytes = weight_bytes(&all, &n);
         const char *name = n.name[0] || n.output_count == 0 ? n.name : n.outputs[0];
         if (bytes > 0 && !(skip && skip(user, name)))
             add(out, n.op_type, bytes);
     }
     if (out->count > 0)
         qsort(out->items, out->count, sizeof(*out->items), by_bytes);
-    free(c.items);
+    tensor_names_free(&all);
 }
 
 void float_parts_text(const float_parts *f, text *out) {

@@ -26,19 +26,13 @@ static bool has(const char *const *names, int32_t count, const char *name) {
     return false;
 }
 
-/* The first node that reads a tensor, or the one that makes it. */
-static bool find_node(const qsim_model *m, const char *name, bool reads, qsim_node_info *n) {
+bool not_finite_reader(const qsim_model *m, const char *name, qsim_node_info *n) {
     for (int32_t i = 0; i < qsim_model_node_count(m); i++) {
         *n = (qsim_node_info){.struct_size = sizeof(*n)};
-        if (qsim_model_node(m, i, n) == QSIM_OK &&
-            has(reads ? n->inputs : n->outputs, reads ? n->input_count : n->output_count, name))
+        if (qsim_model_node(m, i, n) == QSIM_OK && has(n->inputs, n->input_count, name))
             return true;
     }
     return false;
-}
-
-bool not_finite_reader(const qsim_model *m, const char *name, qsim_node_info *n) {
-    return find_node(m, name, true, n);
 }
 
 static int blame_sample(const tool *t, const dataset *d, uint64_t sample, const char *input,
@@ -55,6 +49,7 @@ static int blame_sample(const tool *t, const dataset *d, uint64_t sample, const 
 static bool find_maker(const tool *t, const char *file, const qsim_model *m, const batch *b,
                        const char **name, qsim_node_info *n) {
     const char **names = NULL;
+    int32_t *makers = NULL; /* the node of each name */
     size_t count = 0, at;
     engine e = {0};
     qsim_error error;
@@ -65,7 +60,9 @@ static bool find_maker(const tool *t, const char *file, const qsim_model *m, con
         for (int32_t k = 0; qsim_model_node(m, i, n) == QSIM_OK && k < n->output_count; k++)
             if (n->outputs[k][0]) {
                 names = tool_grow(names, count + 1, sizeof(*names));
-                names[count++] = n->outputs[k];
+                makers = tool_grow(makers, count + 1, sizeof(*makers));
+                names[count] = n->outputs[k];
+                makers[count++] = i;
             }
     }
     tool_keep_errors(t, &unused);
@@ -74,10 +71,11 @@ static bool find_maker(const tool *t, const char *file, const qsim_model *m, con
     if (code == EXIT_OK && engine_try(&e, b->inputs, b->input_count, &error) == QSIM_OK)
         for (size_t i = 0; i < count && !found; i++) {
             *name = names[i];
-            found = not_finite(&e.outputs[i], &at) && find_node(m, *name, false, n);
+            found = not_finite(&e.outputs[i], &at) && qsim_model_node(m, makers[i], n) == QSIM_OK;
         }
     kept_error_free(&unused);
     engine_close(&e);
+    free(makers);
     free(names);
     return found;
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/tool.h"
+#include "quantized.h"
 
 typedef struct made {
     const char *name; /* the first output of the node */
@@ -14,37 +14,26 @@ typedef struct made {
 } made;
 
 typedef struct search {
-    qsim_value_info *constants; /* sorted by name, as the nodes */
-    made *nodes;
-    size_t constant_count, node_count;
+    tensor_names tensors;
+    made *nodes; /* sorted by name */
+    size_t node_count;
     odd_scale_fn note;
     void *user;
 } search;
-
-static int by_value_name(const void *a, const void *b) {
-    return strcmp(((const qsim_value_info *)a)->name, ((const qsim_value_info *)b)->name);
-}
 
 static int by_output(const void *a, const void *b) {
     return strcmp(((const made *)a)->name, ((const made *)b)->name);
 }
 
 static void collect(const qsim_model *m, search *s) {
-    const int32_t values = qsim_model_value_count(m), nodes = qsim_model_node_count(m);
-    s->constants = tool_alloc(values > 0 ? (size_t)values : 0, sizeof(*s->constants));
+    const int32_t nodes = qsim_model_node_count(m);
+    tensor_names_read(m, &s->tensors);
     s->nodes = tool_alloc(nodes > 0 ? (size_t)nodes : 0, sizeof(*s->nodes));
-    for (int32_t i = 0; i < values; i++) {
-        qsim_value_info v = {.struct_size = sizeof(v)};
-        if (qsim_model_value(m, i, &v) == QSIM_OK && v.data)
-            s->constants[s->constant_count++] = v;
-    }
     for (int32_t i = 0; i < nodes; i++) {
         qsim_node_info n = {.struct_size = sizeof(n)};
         if (qsim_model_node(m, i, &n) == QSIM_OK && n.output_count > 0)
             s->nodes[s->node_count++] = (made){n.outputs[0], n, false};
     }
-    if (s->constant_count > 0)
-        qsort(s->constants, s->constant_count, sizeof(*s->constants), by_value_name);
     if (s->node_count > 0)
         qsort(s->nodes, s->node_count, sizeof(*s->nodes), by_output);
 }
@@ -52,12 +41,9 @@ static void collect(const qsim_model *m, search *s) {
 /* Input `index` of a node, if it is a constant of this type; NULL: it is not. */
 static const qsim_value_info *constant(const search *s, const qsim_node_info *n, int32_t index,
                                        int32_t dtype) {
-    if (index >= n->input_count || s->constant_count == 0)
-        return NULL;
-    const qsim_value_info key = {.name = n->inputs[index]};
     const qsim_value_info *v =
-        bsearch(&key, s->constants, s->constant_count, sizeof(key), by_value_name);
-    return v && v->dtype == dtype ? v : NULL;
+        index < n->input_count ? tensor_named(&s->tensors, n->inputs[index]) : NULL;
+    return v && v->data && v->dtype == dtype ? v : NULL;
 }
 
 /* The node that makes input `index`, of this operator if it is not NULL; NULL: there is none. */
@@ -110,32 +96,6 @@ static bool zero_point(const search *s, const qsim_node_info *n, int32_t at, int
 
 /* ---- operators on quantized tensors ---- */
 
-/*
- * Inputs of an operator: a quantized tensor is followed by its scale and zero point. -1: there is
- * no such input.
- */
-typedef struct form {
-    const char *op_type;
-    int32_t second; /* another quantized tensor; the first is input 0 */
-    int32_t weights, weight_zero;
-    int32_t scale; /* of the output, followed by its zero point */
-} form;
-
-static const form *form_of(const qsim_node_info *n) {
-    static const form forms[] = {
-        {"QuantizeLinear", -1, -1, -1, 1},     {"QLinearConv", -1, 3, 5, 6},
-        {"QLinearMatMul", 3, 3, 5, 6},         {"QGemm", -1, 3, 5, 7},
-        {"QLinearAdd", 3, -1, -1, 6},          {"QLinearMul", 3, -1, -1, 6},
-        {"QLinearAveragePool", -1, -1, -1, 3}, {"QLinearGlobalAveragePool", -1, -1, -1, 3},
-        {"QLinearLeakyRelu", -1, -1, -1, 3},   {"QLinearSigmoid", -1, -1, -1, 3},
-        {"QLinearSoftmax", -1, -1, -1, 3},     {"ConvInteger", -1, 1, 3, -1},
-        {"MatMulInteger", -1, 1, 3, -1},       {"DequantizeLinear", -1, -1, -1, -1}};
-    for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++)
-        if (strcmp(forms[i].op_type, n->op_type) == 0)
-            return &forms[i];
-    return NULL;
-}
-
 static void say(const search *s, const qsim_node_info *n, const char *what) {
     text line = {0};
     text_printf(&line, "node '%.100s' (%s): %s", n->name[0] ? n->name : n->outputs[0], n->op_type,
@@ -144,20 +104,12 @@ static void say(const search *s, const qsim_node_info *n, const char *what) {
     text_free(&line);
 }
 
-static bool is_one_of(const char *name, const char *const *names) {
-    while (*names && strcmp(name, *names) != 0)
-        names++;
-    return *names != NULL;
-}
-
 /* Sums of integers have the scale of input times weight; the bias is added to them. */
 static void check_bias(const search *s, const qsim_node_info *n) {
-    static const char *const layers[] = {"Conv", "ConvTranspose", "Gemm", NULL};
     const qsim_node_info *x = maker(s, n, 0, "DequantizeLinear"),
                          *w = maker(s, n, 1, "DequantizeLinear"),
                          *b = maker(s, n, 2, "DequantizeLinear");
-    if (!is_one_of(n->op_type, layers) || !x || !w || !b || !constant(s, b, 0, QSIM_INT32) ||
-        !is_first(s, b))
+    if (!x || !w || !b || !constant(s, b, 0, QSIM_INT32) || !is_first(s, b))
         return;
     const size_t of_w = scale_count(s, w, 1), of_b = scale_count(s, b, 1),
                  most = of_w > of_b ? of_w : of_b;
@@ -178,19 +130,29 @@ static void check_bias(const search *s, const qsim_node_info *n) {
     }
 }
 
-/* Input `at` is to be read as it was quantized. */
-static void check_pair(const search *s, const qsim_node_info *n, int32_t at) {
-    const qsim_node_info *q = maker(s, n, at, NULL);
-    const form *f = q ? form_of(q) : NULL;
+/* Finds scale and zero point of a node's output 0; false: they are none of its inputs. */
+static bool of_output(const search *s, const qsim_node_info *n, quantized *q) {
+    int32_t from = 0;
+    while (quantized_next(&s->tensors, n, &from, q))
+        if (q->at < 0)
+            return true;
+    return false;
+}
+
+/* A tensor is to be read as it was quantized. */
+static void check_pair(const search *s, const qsim_node_info *n, const quantized *read) {
+    const qsim_node_info *writer = read->at < 0 ? NULL : maker(s, n, read->at, NULL);
+    quantized y;
     int32_t there, here;
     char what[160];
-    if (!f || f->scale < 0 || scale_count(s, q, f->scale) != 1 || scale_count(s, n, at + 1) != 1 ||
-        !zero_point(s, q, f->scale + 1, &there) || !zero_point(s, n, at + 2, &here) ||
-        (scale_at(s, q, f->scale, 0) == scale_at(s, n, at + 1, 0) && there == here))
+    if (!writer || !of_output(s, writer, &y) || scale_count(s, writer, y.scale) != 1 ||
+        scale_count(s, n, read->scale) != 1 || !zero_point(s, writer, y.zero, &there) ||
+        !zero_point(s, n, read->zero, &here) ||
+        (scale_at(s, writer, y.scale, 0) == scale_at(s, n, read->scale, 0) && there == here))
         return;
     snprintf(what, sizeof(what),
              "scale %.6g and zero point %d, but what it reads was quantized with %.6g and %d",
-             scale_at(s, n, at + 1, 0), here, scale_at(s, q, f->scale, 0), there);
+             scale_at(s, n, read->scale, 0), here, scale_at(s, writer, y.scale, 0), there);
     say(s, n, what);
 }
 
@@ -221,13 +183,23 @@ static void check_codes(const search *s, const qsim_node_info *n, const qsim_nod
     say(s, n, what);
 }
 
-static void check_weights(const search *s, const qsim_node_info *n, const form *f) {
-    static const char *const layers[] = {"Conv", "ConvTranspose", "Gemm", "MatMul", NULL};
+/* Weights of a layer: input 1 is dequantized, or the node reads them as they are. */
+static void check_weights(const search *s, const qsim_node_info *n) {
     const qsim_node_info *w = maker(s, n, 1, "DequantizeLinear");
-    if (f && f->weights >= 0)
-        check_codes(s, n, n, f->weights, f->weight_zero);
-    else if (is_one_of(n->op_type, layers) && w && is_first(s, w))
+    int32_t from = 0;
+    quantized q;
+    bool scaled = false;
+    while (quantized_next(&s->tensors, n, &from, &q)) {
+        scaled = true;
+        if (q.at > 0)
+            check_codes(s, n, n, q.at, q.zero);
+    }
+    if (n->macs == 0)
+        return;
+    if (w && is_first(s, w))
         check_codes(s, n, w, 0, 2);
+    else if (!w && !scaled) /* ConvInteger: two tensors, then their zero points */
+        check_codes(s, n, n, 1, 3);
 }
 
 void odd_scales_find(const qsim_model *m, odd_scale_fn note, void *user) {
@@ -235,16 +207,15 @@ void odd_scales_find(const qsim_model *m, odd_scale_fn note, void *user) {
     collect(m, &s);
     for (int32_t i = 0; i < qsim_model_node_count(m); i++) {
         qsim_node_info n = {.struct_size = sizeof(n)};
+        quantized q;
+        int32_t from = 0;
         if (qsim_model_node(m, i, &n) || n.output_count < 1)
             continue;
-        const form *f = form_of(&n);
-        if (f && strcmp(n.op_type, "QuantizeLinear") != 0)
-            check_pair(&s, &n, 0);
-        if (f && f->second >= 0)
-            check_pair(&s, &n, f->second);
+        while (quantized_next(&s.tensors, &n, &from, &q))
+            check_pair(&s, &n, &q);
         check_bias(&s, &n);
-        check_weights(&s, &n, f);
+        check_weights(&s, &n);
     }
-    free(s.constants);
+    tensor_names_free(&s.tensors);
     free(s.nodes);
 }

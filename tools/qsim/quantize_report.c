@@ -201,9 +201,7 @@ static double constants_ratio(const quantizing *q) {
 static bool has_graphs(const qsim_model *m) {
     qsim_node_info n = {.struct_size = sizeof(n)};
     for (int32_t i = 0; i < qsim_model_node_count(m); i++)
-        if (qsim_model_node(m, i, &n) == QSIM_OK &&
-            (strcmp(n.op_type, "If") == 0 || strcmp(n.op_type, "Loop") == 0 ||
-             strcmp(n.op_type, "Scan") == 0))
+        if (qsim_model_node(m, i, &n) == QSIM_OK && n.graphs > 0)
             return true;
     return false;
 }

@@ -8,88 +8,51 @@
 #include <qsim/quant.h>
 
 #include "common/columns.h"
+#include "quantized.h"
 
 /* A tensor in 8 bits or another quantized type. */
 typedef struct scaled {
-    const char *tensor, *op_type;
+    const char *tensor;
+    int32_t dtype;
     qsim_value_info scale, zero; /* constants; rank -2: not constant, or missing */
 } scaled;
 
 typedef struct listing {
-    const qsim_model *m;
-    qsim_value_info *values; /* constants by name */
-    size_t value_count;
+    tensor_names all;
     scaled *items;
     size_t count;
 } listing;
 
-static int by_name(const void *a, const void *b) {
-    return strcmp(((const qsim_value_info *)a)->name, ((const qsim_value_info *)b)->name);
+static qsim_value_info constant(const listing *l, const qsim_node_info *n, int32_t input) {
+    const qsim_value_info none = {.rank = -2}, *v = input < n->input_count
+                                                        ? tensor_named(&l->all, n->inputs[input])
+                                                        : NULL;
+    return v && v->data ? *v : none;
 }
 
-static void read_constants(listing *l) {
-    const int32_t n = qsim_model_value_count(l->m);
-    l->values = tool_alloc((size_t)n, sizeof(*l->values));
-    for (int32_t i = 0; i < n; i++) {
-        qsim_value_info v = {.struct_size = sizeof(v)};
-        if (qsim_model_value(l->m, i, &v) == QSIM_OK && v.data)
-            l->values[l->value_count++] = v;
-    }
-    if (l->value_count > 0)
-        qsort(l->values, l->value_count, sizeof(*l->values), by_name);
-}
-
-static qsim_value_info constant(const listing *l, const char *name) {
-    const qsim_value_info key = {.name = name, .rank = -2};
-    const qsim_value_info *hit =
-        l->value_count ? bsearch(&key, l->values, l->value_count, sizeof(key), by_name) : NULL;
-    return hit ? *hit : key;
-}
-
-static void add(listing *l, const qsim_node_info *n, const char *tensor, int32_t scale,
-                int32_t zero) {
-    if (scale >= n->input_count)
-        return;
+static void add(listing *l, const qsim_node_info *n, const quantized *q) {
     for (size_t i = 0; i < l->count; i++)
-        if (strcmp(l->items[i].tensor, tensor) == 0)
+        if (strcmp(l->items[i].tensor, q->tensor) == 0)
             return;
     l->items = tool_grow(l->items, l->count + 1, sizeof(*l->items));
-    l->items[l->count++] = (scaled){tensor, n->op_type, constant(l, n->inputs[scale]),
-                                    constant(l, zero < n->input_count ? n->inputs[zero] : "")};
-}
-
-/* Adds the operands of a QLinear operator with their scales and zero points, then its output. */
-static void add_linear(listing *l, const qsim_node_info *n) {
-    int32_t i = 0;
-    if (strcmp(n->op_type, "QLinearConcat") == 0) {
-        add(l, n, n->outputs[0], 0, 1);
-        for (i = 2; i + 2 < n->input_count; i += 3)
-            add(l, n, n->inputs[i], i + 1, i + 2);
-        return;
-    }
-    for (; i + 2 < n->input_count && i < 6 && n->input_count - i >= 5; i += 3)
-        add(l, n, n->inputs[i], i + 1, i + 2);
-    add(l, n, n->outputs[0], i, i + 1);
+    l->items[l->count++] = (scaled){q->tensor, tensor_named(&l->all, q->tensor)->dtype,
+                                    constant(l, n, q->scale), constant(l, n, q->zero)};
 }
 
 static void collect(const qsim_model *m, listing *l) {
-    *l = (listing){.m = m};
-    read_constants(l);
+    *l = (listing){.count = 0};
+    tensor_names_read(m, &l->all);
     for (int32_t i = 0; i < qsim_model_node_count(m); i++) {
         qsim_node_info n = {.struct_size = sizeof(n)};
-        if (qsim_model_node(m, i, &n) || n.input_count < 2 || n.output_count < 1)
-            continue;
-        if (strcmp(n.op_type, "QuantizeLinear") == 0)
-            add(l, &n, n.outputs[0], 1, 2);
-        else if (strcmp(n.op_type, "DequantizeLinear") == 0)
-            add(l, &n, n.inputs[0], 1, 2);
-        else if (strncmp(n.op_type, "QLinear", 7) == 0)
-            add_linear(l, &n);
+        quantized q;
+        int32_t from = 0;
+        while (qsim_model_node(m, i, &n) == QSIM_OK && quantized_next(&l->all, &n, &from, &q))
+            add(l, &n, &q);
     }
 }
 
 static void discard(listing *l) {
-    free(l->values);
+    tensor_names_free(&l->all);
     free(l->items);
 }
 
@@ -120,15 +83,10 @@ static long long zero_at(const scaled *s, size_t i) {
     }
 }
 
-static const char *type_of(const scaled *s) {
-    return s->zero.rank >= -1 ? qsim_dtype_name(s->zero.dtype) : "uint8";
-}
-
 /* Prints the real values of the least and the greatest code, if there is one scale. */
 static void put_range(table *rows, const scaled *s) {
     int32_t low, high;
-    const int32_t dtype = s->zero.rank >= -1 ? s->zero.dtype : QSIM_UINT8;
-    if (count_of(&s->scale) != 1 || qsim_dtype_limits(dtype, 0, &low, &high))
+    if (count_of(&s->scale) != 1 || qsim_dtype_limits(s->dtype, 0, &low, &high))
         table_cell(rows, "-");
     else
         table_cell(rows, "%.6g to %.6g", (double)(low - zero_at(s, 0)) * scale_at(s, 0),
@@ -152,7 +110,7 @@ void scales_print(const qsim_model *m) {
             high = fmax(high, scale_at(s, k));
         }
         table_cell(&rows, "%s", s->tensor);
-        table_cell(&rows, "%s", type_of(s));
+        table_cell(&rows, "%s", qsim_dtype_name(s->dtype));
         table_cell(&rows, n ? "%zu" : "computed", n);
         if (n == 0)
             table_cell(&rows, "-");
@@ -181,7 +139,7 @@ void scales_json(json *j, const qsim_model *m) {
         const size_t n = count_of(&s->scale);
         json_object(j, NULL);
         json_string(j, "tensor", s->tensor);
-        json_string(j, "type", type_of(s));
+        json_string(j, "type", qsim_dtype_name(s->dtype));
         json_row(j, "scale");
         for (size_t k = 0; k < n; k++)
             json_number(j, NULL, scale_at(s, k));

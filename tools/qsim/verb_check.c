@@ -42,23 +42,18 @@ static void report(void *user, const qsim_error *e) {
 
 /* ---- valid, but hardly meant ---- */
 
-static bool has_branches(const char *op_type) {
-    return strcmp(op_type, "If") == 0 || strcmp(op_type, "Loop") == 0 ||
-           strcmp(op_type, "Scan") == 0;
-}
-
 static int by_name(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Sorted names that nodes or outputs use; NULL if branches may use others. */
+/* Sorted names that nodes or outputs use; NULL if graphs in nodes may use others. */
 static const char **used_names(const qsim_model *m, size_t *count) {
     const char **names = tool_alloc(1, sizeof(*names));
     size_t capacity = 0;
     *count = 0;
     for (int32_t i = 0; i < qsim_model_node_count(m); i++) {
         qsim_node_info n = {.struct_size = sizeof(n)};
-        if (qsim_model_node(m, i, &n) || has_branches(n.op_type)) {
+        if (qsim_model_node(m, i, &n) || n.graphs > 0) {
             free(names);
             return NULL;
         }

@@ -308,6 +308,7 @@ static int choices_of(const qsim_model *m) {
         qsim_node_info n = {.struct_size = sizeof(n)};
         CHECK_INT(qsim_model_node(m, i, &n), QSIM_OK);
         choices += strcmp(n.op_type, "If") == 0;
+        CHECK_INT(n.graphs, strcmp(n.op_type, "If") == 0 ? 2 : 0);
     }
     return choices;
 }

@@ -59,7 +59,8 @@ class Value:
 
 class Node:
     """A node of the graph: name, op_type, domain ("": ai.onnx), inputs and outputs (names of
-    tensors), macs (multiply-accumulates at batch 1, -1: unknown), integer (it runs in integers)."""
+    tensors), macs (multiply-accumulates at batch 1, -1: unknown), integer (it runs in integers),
+    graphs (the number of graphs inside it, as of If)."""
 
     def __init__(self, info: _NodeInfo, owner: object = None) -> None:
         self.name, self.op_type, self.domain = (
@@ -68,6 +69,7 @@ class Node:
         self.outputs = [_text(info.outputs[i]) for i in range(info.output_count)]
         self.macs: int = info.macs
         self.integer = bool(info.integer)
+        self.graphs: int = info.graphs
 
     def __repr__(self) -> str:
         return f"<{self.op_type} '{self.name}'>"
