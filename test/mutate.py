@@ -14,9 +14,11 @@ caught. The same seed gives the same faults, as far as their lines are still the
 The compiled file is a library of its own that is loaded before the others, so nothing is linked anew. What
 was found is kept in WORK/results.tsv: a run that was interrupted goes on where it ended. --fresh forgets
 it; --again first tries those that survived with the tests that are new or have changed since. Uses $CC (cc), gcov, and shared data at
-$QSIM_SHARED or ../shared. Not run are ONNX's own tests and long tests of other layers, and a fault that
-changes nothing that can be seen counts as missed: the share is a lower bound. --short ends after the
-short tests, of at most five seconds of CPU each: a first look, whose survivors are tried by the next run without it.
+$QSIM_SHARED or ../shared. A fault with which the optimizing compiler makes the same object code as without it
+(trivial compiler equivalence) is counted apart and another one drawn. Not run are ONNX's own tests and long tests of
+other layers, and any other fault that changes nothing that can be seen counts as missed: the share is a lower bound.
+--short ends after the short tests, of at most five seconds of CPU each: a first look, whose survivors are tried by
+the next run without it.
 """
 import argparse
 import collections
@@ -55,6 +57,7 @@ LONG = 5.0  # seconds of CPU; a longer test is run only for its own layer's faul
 LATE = ["test_fork", "test_fault_api"]  # known to be long before they are measured
 PIECE = 20  # cases of the command that are one test here, since few of them reach a line
 LEFT = "left to long tests"
+BROKEN, SAME = "does not compile", "the same object code"  # faults that are not counted
 SWAPS = [(" < ", " <= "), (" <= ", " < "), (" > ", " >= "), (" >= ", " > "), (" == ", " != "),
          (" != ", " == "), (" && ", " || "), (" || ", " && "), (" + 1", " + 2"), (" - 1", " - 2"),
          (" + 1", ""), (" - 1", "")]
@@ -122,6 +125,7 @@ class Build:
 
     def __init__(self, work, paths):
         self.work, self.src, self.counted = work, os.path.join(work, "src"), paths
+        self.unchanged = {}  # object code of unchanged files
         self.cc = os.environ.get("CC", "cc").split()
         self.flags = ["-std=c11", "-O1", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing", "-w",
                       "-D_POSIX_C_SOURCE=200809L", "-D_FILE_OFFSET_BITS=64", "-DNDEBUG",
@@ -182,6 +186,22 @@ class Build:
                  + ["-shared", "-o", fault_library(self.work, slot), changed], cwd=self.src)
         os.remove(os.path.join(self.src, changed))
         return p.returncode == 0
+
+    def optimized(self, path, text, slot):
+        """The object code as a release has it, without assertions, sanitizers and file names; None: it does not compile."""
+        out = os.path.join(self.work, f"optimized-{slot}.o")
+        p = call(self.cc + self.flags + ["-O2", "-iquote", os.path.dirname(path), "-x", "c", "-c", "-", "-o", out],
+                 cwd=self.src, input=text)
+        if p.returncode:
+            return None
+        with open(out, "rb") as f:
+            return f.read()
+
+    def same(self, path, text, slot):
+        """Whether a changed file has the object code of the unchanged one."""
+        if path not in self.unchanged:
+            self.unchanged[path] = self.optimized(path, self.text(path), slot)
+        return self.optimized(path, text, slot) == self.unchanged[path]
 
     def all(self):
         """All tests; those of them that are new or changed."""
@@ -455,8 +475,11 @@ def try_fault(build, timed, reach, fault, slot):
     lines = build.text(fault.path).split("\n")
     assert lines[fault.n] == fault.old
     lines[fault.n] = fault.new
-    if not build.fault(fault.path, "\n".join(lines), slot):
-        return "does not compile"
+    text = "\n".join(lines)
+    if not build.fault(fault.path, text, slot):
+        return BROKEN
+    if build.same(fault.path, text, slot):
+        return SAME
     for test, seconds in order(timed, fault.path, fault.n + 1, reach):
         how, _ = run_test(test, build.work, slot, 20 + 12 * seconds)
         if how:
@@ -526,12 +549,12 @@ def main():
     print(f"{len(faults)} faults in {len(paths)} files, {len(early)} tests, {sum(s for _, s in early):.0f} s", flush=True)
     results = Results(os.path.join(work, "results.tsv"), o.fresh)
     def chosen():
-        return [f for f in faults if results.of(f) != "does not compile"][:o.count]
+        return [f for f in faults if results.of(f) not in (BROKEN, SAME)][:o.count]
     if o.again:
         new = [t for t in early if t[0][0] in fresh]
         for kind in (LEFT, "SURVIVED"):
             round_of(build, new, reach, [f for f in chosen() if results.of(f) == kind], results, slots, kind)
-    while True:  # more than once if some do not compile
+    while True:  # more than once if some are not counted
         new = [f for f in chosen() if results.of(f) is None]
         if not new:
             break
@@ -541,8 +564,9 @@ def main():
         late = measure([t for t in tests if is_late(t)], build, fresh, reach, slots)
         round_of(build, [t for t in early + late if is_long(t)], reach, left, results, slots, "SURVIVED")
     tried = chosen()
-    for kind in (LEFT, "SURVIVED"):
-        named = [shown(f) for f in tried if results.of(f) == kind]
+    for kind in (SAME, LEFT, "SURVIVED"):
+        drawn = faults[:faults.index(tried[-1]) + 1] if tried and kind == SAME else tried
+        named = [shown(f) for f in drawn if results.of(f) == kind]
         print("\n".join(["", kind.lower() + ":"] + named))
     caught = sum(results.of(f) not in (LEFT, "SURVIVED") for f in tried)
     print(f"{caught} of {len(tried)} caught, {100.0 * caught / max(len(tried), 1):.1f} %")
