@@ -8,7 +8,8 @@
 
 /*
  * AddressSanitizer knows blocks only. It is told which bytes of them an arena has handed out, with
- * a gap behind each piece, and so reports what reads or writes past its end.
+ * a gap behind each piece, or how many elements an array has, and so reports what reads or writes
+ * past their end.
  */
 #ifdef QS_ADDRESS_SANITIZER
 #include <sanitizer/asan_interface.h>
@@ -73,25 +74,30 @@ void qs_free(qsim_ctx *ctx, void *ptr) {
         return;
     unsigned char *p = (unsigned char *)ptr - BLOCK_ALIGN;
     const size_t total = ((struct header *)(void *)p)->total;
+    SHOW(p, total);
     ctx->allocator.free(ctx->allocator.user, p, total);
     if (ctx->account->limit)
         atomic_fetch_sub(&ctx->account->held, total);
 }
 
-bool qs_grow(qsim_ctx *ctx, void **array, size_t *capacity, size_t needed, size_t element) {
-    if (needed <= *capacity)
+bool qs_grow(qsim_ctx *ctx, void **array, size_t *capacity, size_t count, size_t element) {
+    if (count < *capacity) {
+        SHOW(*array, (count + 1) * element);
         return true;
+    }
     size_t size = *capacity + *capacity / 2;
     if (size < 8)
         size = 8;
-    if (size < needed || (!QS_IN_ADVANCE && needed < 100))
-        size = needed;
+    if (size <= count || (!QS_IN_ADVANCE && count < 100))
+        size = count + 1;
     void *p = qs_alloc(ctx, size, element);
     if (!p)
         return false;
+    SHOW(*array, *capacity * element);
     if (*capacity)
         memcpy(p, *array, *capacity * element);
     qs_free(ctx, *array);
+    HIDE((char *)p + (count + 1) * element, (size - count - 1) * element);
     *array = p;
     *capacity = size;
     return true;

@@ -116,10 +116,10 @@ void *qs_calloc(qsim_ctx *ctx, size_t count, size_t size);
 void qs_free(qsim_ctx *ctx, void *ptr);
 
 /*
- * Makes room for `needed` elements in an array that grows by half (amortised). `*array` and
- * `*capacity` are updated; false when out of memory, the array untouched.
+ * Makes room for one element after the first `count` of an array that grows by half (amortised).
+ * `*array` and `*capacity` are updated; false when out of memory, the array untouched.
  */
-bool qs_grow(qsim_ctx *ctx, void **array, size_t *capacity, size_t needed, size_t element);
+bool qs_grow(qsim_ctx *ctx, void **array, size_t *capacity, size_t count, size_t element);
 
 /* Memory that is freed all at once. Blocks are aligned to 16; qs_arena_alloc zeroes. */
 typedef struct qs_arena {

@@ -201,12 +201,11 @@ void qs_map_close(qsim_ctx *ctx, qs_map *map) {
 
 /* ---- writing ---- */
 
-static char *text_join(qsim_ctx *ctx, const char *a, const char *b) {
-    size_t n = strlen(a), m = strlen(b);
-    char *p = qs_alloc(ctx, n + m + 1, 1);
+char *qs_text_join(qsim_ctx *ctx, const char *a, size_t n, const char *b) {
+    char *p = qs_alloc(ctx, n + strlen(b) + 1, 1);
     if (p) {
         memcpy(p, a, n);
-        memcpy(p + n, b, m + 1);
+        strcpy(p + n, b);
     }
     return p;
 }
@@ -352,9 +351,9 @@ int qs_out_open(qsim_ctx *ctx, const char *path, bool replace, qs_out *out, qsim
     /* Renaming would replace a link, /dev/stdout for instance, and not its target. */
     char target[PATH_MAX];
     const char *name = old && realpath(path, target) ? target : path;
-    out->path = text_join(ctx, name, "");
-    out->shown = text_join(ctx, path, "");
-    out->temporary = text_join(ctx, name, ".XXXXXX");
+    out->path = qs_text_join(ctx, name, strlen(name), "");
+    out->shown = qs_text_join(ctx, path, strlen(path), "");
+    out->temporary = qs_text_join(ctx, name, strlen(name), ".XXXXXX");
     int code = QSIM_OK;
     if (!out->path || !out->shown || !out->temporary)
         code = qs_fail(error, QSIM_E_NOMEM, "%s: out of memory", path);

@@ -41,6 +41,9 @@ int qs_map_open_below(qsim_ctx *ctx, const char *folder, const char *location, b
 void qs_map_forget(const qs_map *map);
 void qs_map_close(qsim_ctx *ctx, qs_map *map);
 
+/* A text of the first `n` bytes of `a`, and `b`; NULL: out of memory. */
+char *qs_text_join(qsim_ctx *ctx, const char *a, size_t n, const char *b);
+
 /* Writes six letters for a temporary name, others at each call. `*state` is 0 before the first. */
 void qs_fresh_letters(char *letters, uint64_t *state);
 

@@ -74,16 +74,12 @@ int qs_tree_open(qsim_ctx *ctx, const char *path, bool replace, qs_tree *t, qsim
     int code = check_target(t, path, replace, error);
     if (code)
         return code;
-    t->path = qs_alloc(ctx, n + 1, 1);
-    t->temporary = qs_alloc(ctx, n + 10, 1);
+    t->path = qs_text_join(ctx, path, n, "");
+    t->temporary = qs_text_join(ctx, path, n, t->exists ? "/..XXXXXX" : ".XXXXXX");
     if (!t->path || !t->temporary) {
         forget(t);
         return qs_fail(error, QSIM_E_NOMEM, "%s: out of memory", path);
     }
-    memcpy(t->path, path, n);
-    t->path[n] = 0;
-    memcpy(t->temporary, path, n);
-    strcpy(t->temporary + n, t->exists ? "/..XXXXXX" : ".XXXXXX");
     if (make_temporary(t->temporary))
         t->dir = open(t->temporary, O_RDONLY | O_CLOEXEC | O_DIRECTORY | O_NOFOLLOW);
     if (t->dir < 0) {

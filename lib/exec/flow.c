@@ -160,7 +160,7 @@ int qs_flow_push(qs_flow_call *c, qs_stack *s, const qsim_tensor *t) {
     s->used = s->count ? s->used : 0;
     if (!qs_add(s->used, t->bytes, &need) || need >= QS_ARENA_LIMIT)
         return qs_flow_fail(c, QSIM_E_LIMIT, "the results of all iterations are too large");
-    if (!qs_grow(c->deferred->ctx, &at->data, &at->capacity, need + 1, 1))
+    if (!qs_grow(c->deferred->ctx, &at->data, &at->capacity, need, 1))
         return qs_flow_fail(c, QSIM_E_NOMEM, "out of memory for the results of all iterations");
     const int code = qs_copy(&c->run->view, (uint8_t *)at->data + s->used, t->data, t->bytes);
     s->used = need;

@@ -112,7 +112,7 @@ static int slice_input(scan *s, int32_t scanned, int64_t b, int64_t t) {
         outer *= (size_t)dims[i];
     const size_t whole = x.bytes;
     const size_t bytes = outer && s->length ? whole / outer / (size_t)s->length : 0;
-    if (!qs_grow(s->c->deferred->ctx, &to->data, &to->capacity, bytes * outer + 1, 1))
+    if (!qs_grow(s->c->deferred->ctx, &to->data, &to->capacity, bytes * outer, 1))
         return qs_flow_fail(s->c, QSIM_E_NOMEM, "out of memory for a part of an input");
     if (bytes)
         qs_copy_many_rows(&s->c->run->view, (const uint8_t *)x.data + (size_t)t * bytes,

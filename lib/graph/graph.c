@@ -113,7 +113,7 @@ int qs_graph_rename(qs_graph *g, qs_id value, const char *name) {
 qs_id qs_graph_add_value(qs_graph *g, const char *name) {
     if (g->value_count >= INT32_MAX)
         return QSIM_E_LIMIT;
-    if (!qs_grow(ctx_of(g), (void **)&g->values, &g->value_capacity, g->value_count + 1,
+    if (!qs_grow(ctx_of(g), (void **)&g->values, &g->value_capacity, g->value_count,
                  sizeof(*g->values)))
         return QSIM_E_NOMEM;
     qs_id id = (qs_id)g->value_count;
@@ -220,7 +220,7 @@ qs_id qs_graph_add_node(qs_graph *g, const char *domain, const char *op_type, co
                         int32_t output_count) {
     if (g->node_count >= INT32_MAX)
         return QSIM_E_LIMIT;
-    if (!qs_grow(ctx_of(g), (void **)&g->nodes, &g->node_capacity, g->node_count + 1,
+    if (!qs_grow(ctx_of(g), (void **)&g->nodes, &g->node_capacity, g->node_count,
                  sizeof(*g->nodes)))
         return QSIM_E_NOMEM;
     qs_id id = (qs_id)g->node_count;
@@ -293,7 +293,7 @@ void qs_graph_remove_node(qs_graph *g, qs_id node) {
 /* ---- inputs, outputs, imports ---- */
 
 int qs_graph_push_input(qs_graph *g, qs_id value) {
-    if (!qs_grow(ctx_of(g), (void **)&g->inputs, &g->input_capacity, g->input_count + 1,
+    if (!qs_grow(ctx_of(g), (void **)&g->inputs, &g->input_capacity, g->input_count,
                  sizeof(*g->inputs)))
         return QSIM_E_NOMEM;
     g->inputs[g->input_count++] = value;
@@ -302,7 +302,7 @@ int qs_graph_push_input(qs_graph *g, qs_id value) {
 }
 
 int qs_graph_push_output(qs_graph *g, qs_id value) {
-    if (!qs_grow(ctx_of(g), (void **)&g->outputs, &g->output_capacity, g->output_count + 1,
+    if (!qs_grow(ctx_of(g), (void **)&g->outputs, &g->output_capacity, g->output_count,
                  sizeof(*g->outputs)))
         return QSIM_E_NOMEM;
     g->outputs[g->output_count++] = value;
@@ -333,7 +333,7 @@ int qs_graph_set_import(qs_graph *g, const char *domain, int64_t version) {
             return QSIM_OK;
         }
     char *kept = qs_arena_string(&g->arena, domain, strlen(domain));
-    if (!kept || !qs_grow(ctx_of(g), (void **)&g->imports, &g->import_capacity, g->import_count + 1,
+    if (!kept || !qs_grow(ctx_of(g), (void **)&g->imports, &g->import_capacity, g->import_count,
                           sizeof(*g->imports)))
         return QSIM_E_NOMEM;
     g->imports[g->import_count++] = (qs_import){kept, version};

@@ -103,8 +103,8 @@ int qs_model_set_property(qsim_model *m, const char *key, const char *value) {
             return QSIM_OK;
         }
     char *name = qs_arena_string(&m->graph->arena, key, strlen(key));
-    if (!name || !qs_grow(m->ctx, (void **)&m->properties, &m->property_capacity,
-                          m->property_count + 1, sizeof(*m->properties)))
+    if (!name || !qs_grow(m->ctx, (void **)&m->properties, &m->property_capacity, m->property_count,
+                          sizeof(*m->properties)))
         return QSIM_E_NOMEM;
     m->properties[m->property_count++] = (qs_property){name, kept};
     return QSIM_OK;

@@ -65,7 +65,7 @@ static int grow(qsim_ctx *ctx, struct qs_names *names) {
 }
 
 int qs_names_put(qsim_ctx *ctx, struct qs_names *names, const char *key, qs_id id) {
-    if (3 * (names->count + 1) > 2 * names->capacity && grow(ctx, names))
+    if (3 * names->count >= 2 * names->capacity && grow(ctx, names))
         return QSIM_E_NOMEM;
     uint64_t hash = hash_text(names, key);
     struct entry *e = slot(names->entries, names->capacity, key, hash);

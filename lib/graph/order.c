@@ -11,7 +11,7 @@ int qs_graph_uses(const qs_graph *g, qs_uses *uses) {
     for (size_t i = 0; i < g->node_count; i++)
         edges += g->nodes[i].removed ? 0 : (size_t)g->nodes[i].input_count;
     uses->start = qs_calloc(ctx_of(g), g->value_count + 2, sizeof(qs_id));
-    uses->nodes = qs_alloc(ctx_of(g), edges ? edges : 1, sizeof(qs_id));
+    uses->nodes = qs_alloc(ctx_of(g), edges, sizeof(qs_id));
     if (!uses->start || !uses->nodes || edges > INT32_MAX) {
         qs_uses_free(g, uses);
         return QSIM_E_NOMEM;
@@ -38,7 +38,7 @@ void qs_uses_free(const qs_graph *g, qs_uses *uses) {
 }
 
 qs_id qs_only_reader(const qs_graph *g, const qs_uses *uses, qs_id value) {
-    if (value < 0 || (size_t)value >= uses->values || g->values[value].is_output)
+    if ((size_t)value >= uses->values || g->values[value].is_output)
         return QS_NONE;
     const qs_id first = uses->start[value];
     return uses->start[value + 1] - first == 1 ? uses->nodes[first] : QS_NONE;
@@ -79,7 +79,7 @@ static qs_id heap_pop(qs_id *heap, size_t *count) {
 
 static int fail_cycle(const qs_graph *g, const int32_t *waiting, qsim_error *error) {
     for (size_t i = 0; i < g->node_count; i++)
-        if (!g->nodes[i].removed && waiting[i] > 0)
+        if (waiting[i] > 0)
             return qs_fail(error, QSIM_E_GRAPH, "the graph has a cycle (node '%s', %s)",
                            g->nodes[i].name, g->nodes[i].op_type);
     return qs_fail(error, QSIM_E_INTERNAL, "sorting lost a node");
@@ -106,12 +106,12 @@ static void sort_nodes(qs_graph *g, const qs_uses *uses, int32_t *waiting, qs_id
 int qs_graph_sort(qs_graph *g, qsim_error *error) {
     qsim_ctx *ctx = ctx_of(g);
     qs_uses uses = {0};
-    size_t live = 0, capacity = g->node_count ? g->node_count : 1;
-    int32_t *waiting = qs_calloc(ctx, capacity, sizeof(*waiting));
-    qs_id *heap = qs_alloc(ctx, capacity, sizeof(*heap));
+    size_t live = 0;
+    int32_t *waiting = qs_calloc(ctx, g->node_count, sizeof(*waiting));
+    qs_id *heap = qs_alloc(ctx, g->node_count, sizeof(*heap));
     int code = QSIM_E_NOMEM;
     if (!waiting || !heap || qs_graph_uses(g, &uses) ||
-        !qs_grow(ctx, (void **)&g->order, &g->order_capacity, capacity, sizeof(*g->order))) {
+        !qs_grow(ctx, (void **)&g->order, &g->order_capacity, g->node_count, sizeof(*g->order))) {
         qs_fail(error, code, "out of memory");
         goto done;
     }
@@ -131,7 +131,7 @@ done:
 }
 
 int qs_graph_prune(qs_graph *g) {
-    bool *needed = qs_calloc(ctx_of(g), g->value_count + 1, sizeof(*needed));
+    bool *needed = qs_calloc(ctx_of(g), g->value_count, sizeof(*needed));
     if (!needed)
         return QSIM_E_NOMEM;
     for (size_t i = 0; i < g->output_count; i++)

@@ -4,7 +4,7 @@
 #include "graph/names.h"
 
 int qs_graph_own(qs_graph *g, qs_graph *inner) {
-    if (!qs_grow(g->arena.ctx, (void **)&g->owned, &g->owned_capacity, g->owned_count + 1,
+    if (!qs_grow(g->arena.ctx, (void **)&g->owned, &g->owned_capacity, g->owned_count,
                  sizeof(qs_graph *))) {
         qs_graph_free(inner);
         return QSIM_E_NOMEM;

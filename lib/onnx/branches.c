@@ -23,14 +23,14 @@ static const char *in_scope(qs_reader *r, const qs_scope *scope, qs_span text) {
     if (!scope)
         return qs_read_scratch(r, text);
     const size_t n = strlen(scope->prefix);
-    size_t capacity;
-    if (!qs_add(n + 1, text.size, &capacity) ||
-        !qs_grow(r->ctx, (void **)&r->text, &r->text_capacity, capacity, 1))
+    size_t size;
+    if (!qs_add(n, text.size, &size) ||
+        !qs_grow(r->ctx, (void **)&r->text, &r->text_capacity, size, 1))
         return NULL;
     memcpy(r->text, scope->prefix, n);
     if (text.size)
         memcpy(r->text + n, text.data, text.size);
-    r->text[n + text.size] = 0;
+    r->text[size] = 0;
     return r->text;
 }
 
@@ -182,7 +182,7 @@ static int add_choice(qs_reader *r, const qs_node *head, size_t index, qs_span t
         return qs_read_fail(r, QSIM_E_GRAPH, "tensor '%s' is written twice", v->name);
     const char *label = name_choice(g, head->name, index, v->name);
     qs_id node = label ? qs_graph_add_node(g, "", "Where", label, in, 3, &y, 1) : QSIM_E_NOMEM;
-    if (node < 0 || !qs_grow(r->ctx, (void **)&r->choices, &r->choice_capacity, r->choice_count + 1,
+    if (node < 0 || !qs_grow(r->ctx, (void **)&r->choices, &r->choice_capacity, r->choice_count,
                              sizeof(*r->choices)))
         return qs_read_nomem(r);
     r->choices[r->choice_count++] = (qs_if_choice){g, node, head->name, head->source};

@@ -239,7 +239,7 @@ int qsim_builder_constant_as(qsim_builder *b, const char *name, const char *type
 static int parse_names(qsim_builder *b, const char *names, size_t at, size_t *count) {
     char name[1024];
     *count = 0;
-    if (!qs_grow(b->ctx, (void **)&b->ids, &b->ids_capacity, at + 1, sizeof(*b->ids)))
+    if (!qs_grow(b->ctx, (void **)&b->ids, &b->ids_capacity, at, sizeof(*b->ids)))
         return nomem(b); /* so that b->ids is not NULL for a node without names */
     for (const char *p = names; p && *names; p = *p ? p + 1 : NULL) {
         size_t n = strcspn(p, ",");
@@ -247,7 +247,7 @@ static int parse_names(qsim_builder *b, const char *names, size_t at, size_t *co
             return qs_fail(&b->error, QSIM_E_ARGUMENT, "builder: a name is over 1023 bytes");
         memcpy(name, p, n);
         name[n] = 0;
-        if (!qs_grow(b->ctx, (void **)&b->ids, &b->ids_capacity, at + *count + 1, sizeof(*b->ids)))
+        if (!qs_grow(b->ctx, (void **)&b->ids, &b->ids_capacity, at + *count, sizeof(*b->ids)))
             return nomem(b);
         qs_id *id = &b->ids[at + (*count)++];
         *id = QS_NONE;

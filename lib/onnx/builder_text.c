@@ -34,7 +34,7 @@ bool qs_builder_type(const char *text, qs_text_type *t) {
     if (!text || strlen(text) >= sizeof(t->text) || !parse_dtype(text, n, &t->dtype))
         return false;
     t->rank = -1;
-    memcpy(t->text, text, strlen(text) + 1);
+    strcpy(t->text, text);
     if (!t->text[n])
         return true;
     char *p = t->text + n + 1, *end = strchr(p, ']');

@@ -17,8 +17,7 @@ static int report_problem(struct report *r, int code, const qsim_error *why) {
         return QSIM_OK;
     if (code == QSIM_E_NOMEM)
         return code;
-    if (r->count < INT32_MAX)
-        r->count++;
+    r->count++;
     if (r->fn)
         r->fn(r->user, why);
     return QSIM_OK;
@@ -94,7 +93,7 @@ int qsim_model_check(const qsim_model *model, qsim_problem_fn problem, void *use
     for (size_t i = 0; !code && i < g->order_count; i++)
         if (!g->nodes[g->order[i]].removed)
             code = check_node(g, g->order[i], model->name, &r);
-    if (!code && g->order_count < g->node_count)
+    if (!code)
         code = check_cycles(g, model->name, &r);
     for (size_t i = 0; !code && i < g->value_count; i++)
         if (g->values[i].misdeclared) {

@@ -84,7 +84,7 @@ static int find_file(qs_reader *r, qs_span location, const char *name, const qs_
         }
     qs_outside o = {.location = qs_read_text(r, location)};
     if (!o.location || !qs_grow(r->ctx, (void **)&s->outside, &s->outside_capacity,
-                                s->outside_count + 1, sizeof(*s->outside)))
+                                s->outside_count, sizeof(*s->outside)))
         return qs_read_nomem(r);
     int code = open_file(r, o.location, name, &o);
     if (code)

@@ -90,15 +90,13 @@ static bool calls_terminate(const struct qs_functions *all, const struct functio
 #define FUNCTION_LIMIT 2000 /* check_recursion is quadratic */
 
 static int check_recursion(qs_reader *r, struct qs_functions *all) {
-    size_t left = all->count;
-    for (bool progress = true; progress && left > 0;) {
+    for (bool progress = true; progress;) {
         progress = false;
         for (size_t i = 0; i < all->count; i++) {
             struct function *f = &all->list[i];
             if (f->terminates || !calls_terminate(all, f))
                 continue;
             f->terminates = progress = true;
-            left--;
         }
     }
     for (size_t i = 0; i < all->count; i++)
@@ -118,7 +116,7 @@ static int collect(qs_reader *r, qs_span model, struct qs_functions *all) {
             continue;
         if (all->count == FUNCTION_LIMIT)
             return qs_read_fail(r, QSIM_E_LIMIT, "more than %d local functions", FUNCTION_LIMIT);
-        if (!qs_grow(r->ctx, (void **)&all->list, &capacity, all->count + 1, sizeof(*all->list)))
+        if (!qs_grow(r->ctx, (void **)&all->list, &capacity, all->count, sizeof(*all->list)))
             return qs_read_nomem(r);
         all->list[all->count++] =
             (struct function){.domain = plain_domain(qs_wire_find(f.data, FUNCTION_DOMAIN)),

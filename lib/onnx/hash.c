@@ -94,7 +94,7 @@ int qsim_model_hash(const qsim_model *model, char hex[65]) {
     if (!model || !hex)
         return QSIM_E_ARGUMENT;
     const qs_graph *g = model->graph;
-    bool *seen = qs_calloc(model->ctx, g->value_count + 1, sizeof(*seen));
+    bool *seen = qs_calloc(model->ctx, g->value_count, sizeof(*seen));
     if (!seen)
         return QSIM_E_NOMEM;
     qs_sha256 h;

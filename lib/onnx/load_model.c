@@ -57,7 +57,7 @@ static int read_property(qs_reader *r, qs_span message) {
     const char *key = qs_read_text(r, qs_wire_find(message, PAIR_KEY));
     const char *value = qs_read_text(r, qs_wire_find(message, PAIR_VALUE));
     if (!key || !value ||
-        !qs_grow(r->ctx, (void **)&m->properties, &m->property_capacity, m->property_count + 1,
+        !qs_grow(r->ctx, (void **)&m->properties, &m->property_capacity, m->property_count,
                  sizeof(*m->properties)))
         return qs_read_nomem(r);
     m->properties[m->property_count++] = (qs_property){key, value};
@@ -78,7 +78,7 @@ static int read_field(qs_reader *r, const qs_field *f, struct head *h) {
         m->producer_version = qs_read_text(r, f->data);
         return m->producer_version ? QSIM_OK : qs_read_nomem(r);
     case MODEL_GRAPH:
-        if (!qs_grow(r->ctx, (void **)&h->graphs, &h->graph_capacity, h->graph_count + 1,
+        if (!qs_grow(r->ctx, (void **)&h->graphs, &h->graph_capacity, h->graph_count,
                      sizeof(*h->graphs)))
             return qs_read_nomem(r);
         h->graphs[h->graph_count++] = f->data;
@@ -262,15 +262,8 @@ int qs_load_options(const qsim_load_options *options, qsim_load_options *own, qs
 
 static char *folder_of(qsim_ctx *ctx, const char *path) {
     const char *slash = strrchr(path, '/');
-    size_t n = slash ? (size_t)(slash - path) : 0;
-    const char *from = slash ? path : ".";
-    n = slash ? (n ? n : 1) : 1;
-    char *folder = qs_alloc(ctx, n + 1, 1);
-    if (folder) {
-        memcpy(folder, from, n);
-        folder[n] = 0;
-    }
-    return folder;
+    const size_t n = slash ? (size_t)(slash - path) : 0;
+    return n ? qs_text_join(ctx, path, n, "") : qs_text_join(ctx, slash ? "/" : ".", 1, "");
 }
 
 /* Reads a model whose source is set; frees it on failure. */

@@ -72,19 +72,21 @@ static void collect_attr(qs_span message, struct attr_parts *p) {
 static int read_numbers(qs_reader *r, qs_span message, uint32_t field, uint32_t width, qs_attr *a) {
     const int64_t count = qs_numbers_count(message, field, width);
     const bool ints = width == PB_WT_VARINT;
-    if (count < 0 || count > INT32_MAX)
+    if ((uint64_t)count > INT32_MAX)
         return qs_read_fail(r, QSIM_E_LIMIT, "attribute '%s' is malformed or too long", a->name);
     void *out = qs_arena_alloc(r->arena, (size_t)count, ints ? sizeof(int64_t) : sizeof(float));
     qs_numbers numbers;
-    uint64_t value;
+    uint64_t value = 0;
     if (!out)
         return qs_read_nomem(r);
     qs_numbers_begin(&numbers, message, field, width);
-    for (int64_t i = 0; i < count && qs_numbers_next(&numbers, &value) == 1; i++)
+    for (int64_t i = 0; i < count; i++) {
+        (void)qs_numbers_next(&numbers, &value);
         if (ints)
             ((int64_t *)out)[i] = (int64_t)value;
         else
             ((float *)out)[i] = qs_bits_float(value);
+    }
     if (ints)
         a->u.ints = out;
     else
@@ -256,7 +258,7 @@ static int read_ports(qs_reader *r, qs_span message, const struct node_parts *p)
     qs_wire wire;
     qs_field f;
     size_t in = 0, out = p->inputs;
-    if (!qs_grow(r->ctx, (void **)&r->ids, &r->ids_capacity, p->inputs + p->outputs + 1,
+    if (!qs_grow(r->ctx, (void **)&r->ids, &r->ids_capacity, p->inputs + p->outputs,
                  sizeof(*r->ids)))
         return qs_read_nomem(r);
     qs_wire_begin(&wire, message);

@@ -36,7 +36,7 @@ int qs_read_collect(qs_reader *r, int code) {
     qsim_model *m = r->model;
     if (!code || !r->collects || code == QSIM_E_NOMEM || m->problem_count >= MOST)
         return code;
-    if (!qs_grow(r->ctx, (void **)&m->problems, &m->problem_capacity, m->problem_count + 1,
+    if (!qs_grow(r->ctx, (void **)&m->problems, &m->problem_capacity, m->problem_count,
                  sizeof(*m->problems)))
         return qs_read_nomem(r);
     m->problems[m->problem_count++] = *r->error;
@@ -64,7 +64,7 @@ const char *qs_read_text(qs_reader *r, qs_span text) {
 }
 
 const char *qs_read_scratch(qs_reader *r, qs_span text) {
-    if (!qs_grow(r->ctx, (void **)&r->text, &r->text_capacity, text.size + 1, 1))
+    if (!qs_grow(r->ctx, (void **)&r->text, &r->text_capacity, text.size, 1))
         return NULL;
     if (text.size)
         memcpy(r->text, text.data, text.size);
@@ -80,7 +80,7 @@ int qs_keep_field(qsim_ctx *ctx, qs_span **kept, size_t *capacity, size_t *count
             return QSIM_OK;
         }
     }
-    if (!qs_grow(ctx, (void **)kept, capacity, *count + 1, sizeof(**kept)))
+    if (!qs_grow(ctx, (void **)kept, capacity, *count, sizeof(**kept)))
         return QSIM_E_NOMEM;
     (*kept)[(*count)++] = field;
     return QSIM_OK;

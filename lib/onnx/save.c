@@ -290,7 +290,7 @@ static int choose_body(const qsim_model *m, struct job *job, bool **used, qs_emi
             : m->flattened                  ? model_body
                                             : inlined_body;
     if (!m->source || m->flattened) {
-        *used = qs_calloc(m->ctx, m->graph->value_count + 1, sizeof(**used));
+        *used = qs_calloc(m->ctx, m->graph->value_count, sizeof(**used));
         if (!*used)
             return qs_fail(error, QSIM_E_NOMEM, "%s: out of memory", m->name);
         find_used(m->graph, *used);
@@ -421,7 +421,7 @@ static int set_offsets(struct job *job, const char *name, qs_emit_fn *body, qsim
     const char *slash = strrchr(name, '/');
     uint64_t at = 0;
     size_t size;
-    job->outside.offset = qs_calloc(m->ctx, count + 1, sizeof(uint64_t));
+    job->outside.offset = qs_calloc(m->ctx, count, sizeof(uint64_t));
     if (!job->outside.offset)
         return qs_fail(error, QSIM_E_NOMEM, "%s: out of memory", m->name);
     job->outside.location = slash ? slash + 1 : name;

@@ -32,9 +32,8 @@ static int add_capture(qs_reader *r, qs_span text, qs_id outer, qs_id *out) {
     const size_t count = (size_t)level->sub->capture_count;
     const char *name = qs_read_scratch(r, text);
     *out = name ? qs_graph_add_value(r->graph, name) : QSIM_E_NOMEM;
-    if (*out < 0 || count >= INT32_MAX ||
-        !qs_grow(r->ctx, (void **)&level->pairs, &level->capacity, count + 1,
-                 sizeof(*level->pairs)))
+    if (*out < 0 ||
+        !qs_grow(r->ctx, (void **)&level->pairs, &level->capacity, count, sizeof(*level->pairs)))
         return qs_read_nomem(r);
     level->pairs[count] = (qs_captured){.inner = *out, .outer = outer};
     level->sub->capture_count++;

@@ -140,9 +140,10 @@ static int decode_integers(qs_reader *r, const struct parts *p, qs_const *c, siz
     if (!out)
         return qs_read_nomem(r);
     qs_numbers numbers;
-    uint64_t bits;
+    uint64_t bits = 0;
     qs_numbers_begin(&numbers, p->message, p->data_field, PB_WT_VARINT);
-    for (size_t i = 0; i < count && qs_numbers_next(&numbers, &bits) == 1; i++) {
+    for (size_t i = 0; i < count; i++) {
+        (void)qs_numbers_next(&numbers, &bits); /* there are as many: decode_typed */
         int64_t v = (int64_t)bits;
         if (p->data_field == TENSOR_INT32S)
             v = (int32_t)(uint32_t)bits;
@@ -168,10 +169,12 @@ static int decode_floats(qs_reader *r, const struct parts *p, qs_const *c, size_
     if (!out)
         return qs_read_nomem(r);
     qs_numbers numbers;
-    uint64_t bits;
+    uint64_t bits = 0;
     qs_numbers_begin(&numbers, p->message, p->data_field, width == 4 ? PB_WT_32BIT : PB_WT_64BIT);
-    for (size_t i = 0; i < count && qs_numbers_next(&numbers, &bits) == 1; i++)
+    for (size_t i = 0; i < count; i++) {
+        (void)qs_numbers_next(&numbers, &bits);
         memcpy(out + i * width, &bits, width);
+    }
     c->data = out;
     return QSIM_OK;
 }
@@ -192,7 +195,7 @@ static int decode_typed(qs_reader *r, const struct parts *p, qs_const *c) {
         need *= 2; /* does not overflow: the bytes fit */
     else if (qsim_dtype_bits(c->dtype) < 8)
         need = c->bytes;
-    if (count < 0 || (uint64_t)count != need)
+    if ((uint64_t)count != need)
         return qs_read_fail(r, QSIM_E_FORMAT, "%s '%s': %s holds %lld values, %s needs %zu",
                             p->what, p->name, p->data_field ? field_name(field) : "the tensor",
                             (long long)count, type_text(c->dtype, c->rank, c->dims, text), need);

@@ -153,8 +153,6 @@ int qs_numbers_next(qs_numbers *numbers, uint64_t *value) {
             *value = field.value;
             return 1;
         }
-        if (field.type != PB_WT_STRING)
-            return -1;
         qs_wire_begin(&numbers->packed, field.data);
         numbers->inside = true;
     }

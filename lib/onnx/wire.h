@@ -49,7 +49,10 @@ typedef struct qs_numbers {
 } qs_numbers;
 
 void qs_numbers_begin(qs_numbers *numbers, qs_span message, uint32_t number, uint32_t width);
-/* Reads the next value. Returns 1; 0 at the end; -1: the bytes are malformed. */
+/*
+ * Reads the next value. Returns 1; 0 at the end; -1: the bytes are malformed. A field of another
+ * wire type, which qs_schema_check refuses, has none.
+ */
 int qs_numbers_next(qs_numbers *numbers, uint64_t *value);
 /* Number of values; -1: the bytes are malformed. */
 int64_t qs_numbers_count(qs_span message, uint32_t number, uint32_t width);

@@ -102,7 +102,7 @@ QS_NOINLINE static int apply_as(qs_infer *x, int32_t from, int32_t to) {
     qs_value seen[QS_COUNT(x->in)];
     bind(x);
     const bool kept = stays_float(x);
-    for (int32_t i = 0; i < n->input_count && i < (int32_t)QS_COUNT(x->in); i++) {
+    for (size_t i = 0; i < QS_COUNT(x->in); i++) { /* NULL where the node has no input */
         if (!x->in[i] || x->in[i]->dtype != from)
             continue;
         seen[i] = *x->in[i];
@@ -252,7 +252,7 @@ static int infer_one(qs_graph *g, qs_id id, qs_value *out, qs_dim (*dims)[QSIM_M
 
 int qs_op_infer_graph(qs_graph *g, const char *model, qsim_error *error) {
     qsim_ctx *ctx = g->arena.ctx;
-    size_t capacity = 4;
+    size_t capacity = 0;
     int code = QSIM_OK;
     for (size_t k = 0; k < g->order_count; k++) {
         size_t outputs = (size_t)g->nodes[g->order[k]].output_count;
@@ -307,7 +307,7 @@ int qs_op_upgrade_graph(qs_graph *g, int64_t opset, const char *model, qsim_erro
         if (code)
             return code;
     }
-    int code = g->node_count > count ? qs_graph_sort(g, error) : QSIM_OK;
+    int code = qs_graph_sort(g, error);
     for (size_t k = 0; k < g->node_count && !code; k++) {
         qs_node *n = &g->nodes[k];
         if (n->removed || !is_standard(n))

@@ -40,7 +40,7 @@ int qs_infer_type(const qs_infer *x, int32_t index, uint32_t set) {
     const qs_value *v = qs_infer_in(x, index);
     if (!v || v->dtype == QSIM_UNDEFINED)
         return QSIM_OK;
-    if (v->dtype > 0 && v->dtype < 32 && (set & QS_T(v->dtype)))
+    if ((uint32_t)v->dtype < 32 && (set & QS_T(v->dtype)))
         return QSIM_OK;
     const int code =
         qs_infer_fail(x, QSIM_E_DTYPE, "input %d '%s' has type %s, which is not supported here",
@@ -444,7 +444,7 @@ void qs_copy_many_rows(const qsim_ctx *ctx, const void *from, ptrdiff_t x_step, 
             qs_copy(ctx, y, x, n);
         else
             qs_copy_rows(x, x_step, y, y_step, n, count);
-        if (count < rows && qs_stopped(ctx))
+        if (qs_stopped(ctx))
             return;
         x += x_step * (ptrdiff_t)count;
         y += y_step * (ptrdiff_t)count;

@@ -141,10 +141,10 @@ static bool is_key(const uint8_t *from, const uint8_t *to, const char *word) {
     return (size_t)(to - from) == n + 2 && memcmp(from + 1, word, n) == 0;
 }
 
-/* Reads an integer of one to eighteen digits. */
+/* Reads an integer of at most eighteen digits; the value is not empty. */
 static bool read_integer(const uint8_t *from, const uint8_t *to, int64_t *out) {
     int64_t n = 0;
-    if (to - from < 1 || to - from > 18)
+    if (to - from > 18)
         return false;
     for (; from < to; from++) {
         if (*from < '0' || *from > '9')

@@ -229,8 +229,7 @@ static int inflate_member(zip_file_t *f, const member *m, uint8_t *out, qsim_err
             return fail_member(f, m->name, error);
         left -= n;
     }
-    int64_t n = read_bytes(f, out, m->array.bytes);
-    int64_t more = n < 0 ? n : read_bytes(f, &rest, 1);
+    const int64_t n = read_bytes(f, out, m->array.bytes), more = read_bytes(f, &rest, 1);
     if (n < 0 || more < 0)
         return fail_member(f, m->name, error);
     if ((size_t)n != m->array.bytes || more > 0)

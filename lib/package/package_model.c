@@ -5,6 +5,8 @@
 #include "kernel/context.h"
 #include "onnx/reader.h"
 
+#include <stdio.h>
+
 /* ---- from a package ---- */
 
 typedef struct externals {
@@ -18,11 +20,11 @@ static int read_external(void *user, const char *location, const void **data, si
     externals *x = user;
     char name[2048];
     const char *slash = strrchr(x->model, '/');
-    size_t folder = slash ? (size_t)(slash - x->model) + 1 : 0, n = strlen(location);
-    if (folder + n >= sizeof(name))
+    const int folder = slash ? (int)(slash - x->model) : 0;
+    const int n =
+        snprintf(name, sizeof(name), "%.*s%s%s", folder, x->model, slash ? "/" : "", location);
+    if ((size_t)n >= sizeof(name))
         return QSIM_E_NOT_FOUND;
-    memcpy(name, x->model, folder);
-    memcpy(name + folder, location, n + 1);
     int32_t index = qsim_package_find(x->package, name);
     if (index < 0)
         return index;

@@ -55,7 +55,7 @@ static int verify(qsim_package *p, size_t index, qsim_error *error) {
     zip_file_t *f = NULL;
     uint8_t *block = qs_alloc(p->ctx, BLOCK, 1);
     /* No entry has 4 GiB (zip_directory.c). */
-    uint8_t *out = m->method && !m->inflated ? qs_alloc(p->ctx, (size_t)m->size + 1, 1) : NULL;
+    uint8_t *out = m->method && !m->inflated ? qs_alloc(p->ctx, (size_t)m->size, 1) : NULL;
     int code = QSIM_OK;
     if (!block || (m->method && !m->inflated && !out))
         code = qs_fail(error, QSIM_E_NOMEM, "%s: out of memory for entry '%s'", p->name, m->name);

@@ -78,8 +78,8 @@ int qs_packer_part(qsim_packer *w, const qs_package_part *part, qsim_error *erro
     if (code)
         return code;
     char *name = qs_arena_string(&w->arena, part->name, strlen(part->name));
-    if (!name || !qs_grow(w->ctx, (void **)&w->parts, &w->part_capacity, w->part_count + 1,
-                          sizeof(*w->parts)))
+    if (!name ||
+        !qs_grow(w->ctx, (void **)&w->parts, &w->part_capacity, w->part_count, sizeof(*w->parts)))
         return nomem(error);
     w->parts[w->part_count] = *part;
     w->parts[w->part_count].name = name;
@@ -108,14 +108,14 @@ static int add_external(qsim_packer *w, const qs_outside *o, qsim_error *error) 
     qs_package_part part = {.name = o->location, .data = o->data, .size = o->size};
     qsim_error clash = {0};
     size_t same;
-    int code = check_name(w, part.name, &same, &clash);
-    if (code == QSIM_E_EXISTS && same < w->part_count && w->parts[same].size == part.size &&
-        memcmp(w->parts[same].data, part.data, part.size) == 0)
+    (void)check_name(w, part.name, &same, &clash);
+    if (same == w->part_count)
+        return qs_packer_part(w, &part, error);
+    const qs_package_part *old = &w->parts[same];
+    if (old->size == part.size && memcmp(old->data, part.data, part.size) == 0)
         return QSIM_OK;
-    if (code == QSIM_E_EXISTS && same < w->part_count)
-        return qs_fail(error, code, "package: two models have different external data '%s'",
-                       part.name);
-    return qs_packer_part(w, &part, error);
+    return qs_fail(error, QSIM_E_EXISTS, "package: two models have different external data '%s'",
+                   part.name);
 }
 
 static int add_model(qsim_packer *w, const qsim_model *m, const char *given, qsim_error *error) {
@@ -140,7 +140,7 @@ int qsim_packer_model(qsim_packer *w, const char *path, const char *name, qsim_e
     qs_error_clear(error);
     if (!w || !path)
         return qs_fail(error, QSIM_E_ARGUMENT, "qsim_packer_model: bad argument");
-    if (!qs_grow(w->ctx, (void **)&w->models, &w->model_capacity, w->model_count + 1,
+    if (!qs_grow(w->ctx, (void **)&w->models, &w->model_capacity, w->model_count,
                  sizeof(qsim_model *)))
         return nomem(error);
     int code = qsim_model_load(w->ctx, path, NULL, &m, error);
@@ -214,7 +214,7 @@ int qsim_packer_option(qsim_packer *w, const char *key, const char *value, qsim_
             return QSIM_OK;
         }
     char *name = qs_arena_string(&w->arena, key, strlen(key));
-    if (!name || !qs_grow(w->ctx, (void **)&w->options, &w->option_capacity, w->option_count + 1,
+    if (!name || !qs_grow(w->ctx, (void **)&w->options, &w->option_capacity, w->option_count,
                           sizeof(*w->options)))
         return nomem(error);
     w->options[w->option_count++] = (qs_choice){name, kept};

@@ -103,9 +103,9 @@ static int write_archive(const qsim_packer *w, target *t, int32_t flags, const c
     for (size_t i = 0; i < w->part_count && !code; i++)
         if (!add_part(z, &w->parts[i], flags))
             code = fail_zip(zip_get_error(z), path, error);
-    if (z && !code && zip_close(z) == 0)
+    if (!code && zip_close(z) == 0)
         z = NULL;
-    else if (z && !code && !t->out->code && !t->out->stopped)
+    else if (!code && !t->out->code && !t->out->stopped)
         code = fail_zip(zip_get_error(z), path, error);
     if (z)
         zip_discard(z);

@@ -116,7 +116,7 @@ void qsim_calibration_free(qsim_calibration *c) {
 int qs_calibration_add(qsim_calibration *c, const char *name, size_t length, qsim_error *error) {
     char *kept = qs_arena_string(&c->arena, name, length);
     if (!kept || c->count >= INT32_MAX ||
-        !qs_grow(c->ctx, (void **)&c->tensors, &c->capacity, c->count + 1, sizeof(*c->tensors)))
+        !qs_grow(c->ctx, (void **)&c->tensors, &c->capacity, c->count, sizeof(*c->tensors)))
         return QSIM_E_NOMEM;
     if (qs_names_find(c->names, kept) != QS_NONE)
         return qs_fail(error, QSIM_E_FORMAT, "calibration: tensor '%s' appears twice", kept);

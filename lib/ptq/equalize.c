@@ -99,7 +99,7 @@ static qs_id other_operand(const qs_graph *g, const qs_uses *uses, const qs_node
 }
 
 static bool keep_tensor(qsim_ctx *ctx, qs_site *s, qs_id value, int32_t axis) {
-    if (!qs_grow(ctx, (void **)&s->tensors, &s->tensor_capacity, s->tensor_count + 1,
+    if (!qs_grow(ctx, (void **)&s->tensors, &s->tensor_capacity, s->tensor_count,
                  sizeof(*s->tensors)))
         return false;
     s->tensors[s->tensor_count++] = (qs_carrier){value, axis};
@@ -252,7 +252,7 @@ static int follow_readers(qsim_ctx *ctx, const qs_graph *g, const qs_uses *uses,
             if (!n->op)
                 *fits = false;
             else if (is_reader(g, uses, n, x, s)) {
-                if (!qs_grow(ctx, (void **)&s->readers, &s->reader_capacity, s->reader_count + 1,
+                if (!qs_grow(ctx, (void **)&s->readers, &s->reader_capacity, s->reader_count,
                              sizeof(*s->readers)))
                     return QSIM_E_NOMEM;
                 s->readers[s->reader_count++] = uses->nodes[u];

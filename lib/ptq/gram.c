@@ -80,8 +80,7 @@ static int add(qsim_calibration *c, const qs_graph *g, const qs_layer *l) {
     const qs_id tensor = qs_names_find(c->names, key.tensor);
     if (tensor == QS_NONE)
         return QSIM_OK;
-    if (!qs_grow(c->ctx, (void **)&c->grams, &c->gram_capacity, c->gram_count + 1,
-                 sizeof(*c->grams)))
+    if (!qs_grow(c->ctx, (void **)&c->grams, &c->gram_capacity, c->gram_count, sizeof(*c->grams)))
         return QSIM_E_NOMEM;
     key.tensor = c->tensors[tensor].name;
     qs_gram *made = &c->grams[c->gram_count];

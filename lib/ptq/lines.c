@@ -223,7 +223,7 @@ int qs_lines_name(qs_lines *r, qs_arena *arena, char **name, size_t *length) {
         close += *close == '\\' && close + 1 < r->end ? 2 : 1;
     if (close >= r->end || *close != '"')
         return qs_lines_bad(r, "the name does not end");
-    char *out = qs_arena_alloc(arena, (size_t)(close - p) + 1, 1);
+    char *out = qs_arena_string(arena, p, (size_t)(close - p));
     if (!out)
         return QSIM_E_NOMEM;
     for (*name = out; p < close;) {
@@ -232,6 +232,7 @@ int qs_lines_name(qs_lines *r, qs_arena *arena, char **name, size_t *length) {
             return qs_lines_bad(r, "the name is malformed");
         *out++ = (char)c;
     }
+    *out = 0;
     r->p = close + 1;
     *length = (size_t)(out - *name);
     if (*length == 0 || (r->p < r->end && !ends_word(*r->p)))

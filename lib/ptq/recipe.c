@@ -151,8 +151,7 @@ int qs_recipe_put(qsim_recipe *r, const qsim_recipe_entry *entry, const char *na
         name = qs_arena_string(&r->arena, name, strlen(name));
         at = (qs_id)r->count;
         if (!name || r->count >= INT32_MAX ||
-            !qs_grow(r->ctx, (void **)&r->entries, &r->capacity, r->count + 1,
-                     sizeof(*r->entries)) ||
+            !qs_grow(r->ctx, (void **)&r->entries, &r->capacity, r->count, sizeof(*r->entries)) ||
             qs_names_put(r->ctx, names, name, at))
             return QSIM_E_NOMEM;
         r->count++;

@@ -52,7 +52,7 @@ static int read_range(qs_lines *r, qsim_recipe_entry *e) {
 static int read_numbers(qs_lines *r, qsim_recipe *recipe, qsim_recipe_entry *e) {
     double count, value;
     /* A number and a space in front of it take two bytes at least. */
-    if (!qs_lines_number(r, &count) || !(count >= 1 && count <= (double)(r->end - r->p) / 2 + 1) ||
+    if (!qs_lines_number(r, &count) || !(count >= 1 && count <= (double)(r->end - r->p) / 2) ||
         count != floor(count))
         return qs_lines_bad_word(r, "expected the number of channels");
     float *shift = qs_arena_alloc(&recipe->arena, (size_t)count, sizeof(*shift));

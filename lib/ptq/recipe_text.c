@@ -18,7 +18,7 @@ typedef struct writer {
 } writer;
 
 static void put(writer *s, const char *text, size_t n) {
-    if (!s->failed && qs_grow(s->ctx, (void **)&s->text, &s->capacity, s->size + n + 1, 1)) {
+    if (!s->failed && qs_grow(s->ctx, (void **)&s->text, &s->capacity, s->size + n, 1)) {
         memcpy(s->text + s->size, text, n);
         s->size += n;
     } else {

@@ -67,7 +67,7 @@ static bool describe_layer(const qs_graph *g, const qs_node *n, qs_layer *l) {
 }
 
 static int add_layer(qs_quantizer *q, qs_id node, qs_layer *l) {
-    if (!qs_grow(q->ctx, (void **)&q->layers, &q->layer_capacity, q->layer_count + 1,
+    if (!qs_grow(q->ctx, (void **)&q->layers, &q->layer_capacity, q->layer_count,
                  sizeof(*q->layers)))
         return QSIM_E_NOMEM;
     l->node = node;

@@ -39,13 +39,13 @@ static const struct {
 };
 
 const char *qsim_dtype_name(int32_t dtype) {
-    if (dtype < 0 || (size_t)dtype >= QS_COUNT(dtypes))
+    if ((uint32_t)dtype >= QS_COUNT(dtypes))
         return dtypes[QSIM_UNDEFINED].name;
     return dtypes[dtype].name;
 }
 
 int32_t qsim_dtype_bits(int32_t dtype) {
-    if (dtype < 0 || (size_t)dtype >= QS_COUNT(dtypes))
+    if ((uint32_t)dtype >= QS_COUNT(dtypes))
         return 0;
     return dtypes[dtype].bits;
 }

@@ -133,7 +133,7 @@ static bool is_choice(const char *choices, const char *value) {
 }
 
 static bool give(args *a, const option *o, const char *value, text *problem) {
-    if (o->choices && value && !is_choice(o->choices, value)) {
+    if (o->choices && !is_choice(o->choices, value)) {
         text_printf(problem, "--%s is '%s', not one of %s", o->name, value, o->choices);
         return false;
     }
@@ -199,8 +199,7 @@ static bool parse_letters(args *a, const char *word, int *at, int count, char **
             return false;
         }
         if (!o->value) {
-            if (!give(a, o, NULL, problem))
-                return false;
+            (void)give(a, o, NULL, problem); /* without a value there are no choices */
             continue;
         }
         const char *value = word[1] ? word + 1 : NULL;
@@ -217,7 +216,7 @@ bool args_parse(args *a, const verb *v, int count, char **argv, text *problem, t
     bool only_operands = false;
     memset(a, 0, sizeof(*a));
     a->verb = v;
-    a->operands = tool_alloc((size_t)count + 1, sizeof(*a->operands));
+    a->operands = tool_alloc((size_t)count, sizeof(*a->operands));
     for (int i = 0; i < count; i++) {
         const char *word = argv[i];
         bool good = true;

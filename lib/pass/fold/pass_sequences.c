@@ -96,7 +96,7 @@ static int list_producers(capturing *s, qs_id sequence) {
     s->count = 0;
     while (makes_sequence(g, sequence)) {
         const qs_id producer = g->values[sequence].producer;
-        if (!qs_grow(s->p->ctx, (void **)&s->producers, &s->capacity, s->count + 1,
+        if (!qs_grow(s->p->ctx, (void **)&s->producers, &s->capacity, s->count,
                      sizeof(*s->producers)))
             return qs_pass_no_memory(s->p);
         s->producers[s->count++] = producer;
