@@ -477,8 +477,11 @@ static void test_trees(void) {
     CHECK_INT(write_tree(path, true, names, 3, true, &e), QSIM_OK);
     CHECK_INT(write_tree("/", false, names, 3, true, &e), QSIM_E_EXISTS);
     CHECK_INT(write_tree("", true, names, 3, true, &e), QSIM_E_IO);
-    CHECK_INT(write_tree(file, false, names, 3, true, &e), QSIM_E_EXISTS); /* a file */
-    CHECK_INT(write_tree(file, true, names, 3, true, &e), QSIM_E_IO);
+    for (int replace = 0; replace <= 1; replace++) { /* a file */
+        CHECK_INT(write_tree(file, replace, names, 3, true, &e),
+                  replace ? QSIM_E_IO : QSIM_E_EXISTS);
+        CHECK(strstr(e.message, "exists and is not a folder") != NULL);
+    }
     CHECK_INT(write_tree("nowhere/at/all", true, names, 3, true, &e), QSIM_E_IO);
     /* A file where a folder is, and a folder where a file is: nothing is replaced. */
     static const char *const over[][2] = {{"new", "b/d"}, {"new", "a/x"}};
@@ -502,8 +505,22 @@ static void test_trees(void) {
     CHECK_INT(rmdir(folder), 0);
 }
 
+/* Temporary names differ from call to call, so that writers do not meet again and again. */
+static void test_letters(void) {
+    char letters[16][8] = {{0}};
+    bool differ = false;
+    for (int i = 0; i < 16; i++) {
+        uint64_t state = 0;
+        qs_fresh_letters(letters[i], &state);
+        CHECK_INT(strspn(letters[i], "abcdefghijklmnopqrstuvwxyz"), 6);
+        differ = differ || strcmp(letters[i], letters[0]) != 0;
+    }
+    CHECK(differ);
+}
+
 int main(void) {
     test_give();
+    test_letters();
     test_locations();
     test_clock();
     qsim_ctx_options o = {.struct_size = sizeof(o), .threads = 3};

@@ -382,9 +382,11 @@ static void check_sizes(void) {
     static const struct {
         int64_t size;
         const char *name;
-    } sizes[] = {{0, NULL}, {1, NULL}, {2, NULL}, {-1, NULL}, {-1, "n"}, {-1, "m"}};
-    for (int i = 0; i < 6; i++)
-        for (int k = 0; k < 6; k++) {
+        int rank;
+    } sizes[] = {{0, NULL, 1}, {1, NULL, 1}, {2, NULL, 1}, {-1, NULL, 1},
+                 {-1, "n", 1}, {-1, "m", 1}, {0, NULL, 0}};
+    for (int i = 0; i < 7; i++)
+        for (int k = 0; k < 7; k++) {
             proto g = {0};
             proto_value(&g, 11, "c", QSIM_BOOL, NULL, 0);
             proto_value(&g, 11, "x", QSIM_FLOAT, two, 1);
@@ -393,7 +395,8 @@ static void check_sizes(void) {
                 if (sizes[which].name)
                     proto_named_size(&g, side ? "w" : "v", QSIM_FLOAT, sizes[which].name);
                 else
-                    proto_value(&g, 11, side ? "w" : "v", QSIM_FLOAT, &sizes[which].size, 1);
+                    proto_value(&g, 11, side ? "w" : "v", QSIM_FLOAT, &sizes[which].size,
+                                sizes[which].rank);
             }
             qsim_model *m = load_choice(&g, "if");
             CHECK_INT(choices_of(m), i != k || i == 3);

@@ -297,6 +297,26 @@ static void check_nodes_kept(void) {
     proto_free(&m);
 }
 
+/* The message of an attribute stays where its node is written anew. */
+static void check_attributes_kept(void) {
+    const qs_graph g = {0};
+    proto m = {0};
+    uint8_t bytes[128];
+    pb_ostream_t out = pb_ostream_from_buffer(bytes, sizeof(bytes));
+    proto_text(&m, 1, "alpha");
+    proto_text(&m, 13, "documentation");
+    qs_attr alpha = {.name = "alpha", .type = QS_ATTR_INT, .u.i = 1, .source = {m.data, m.size}};
+    const qs_node n = {.name = "",
+                       .domain = "",
+                       .op_type = "Elu",
+                       .attrs = &alpha,
+                       .attr_count = 1,
+                       .changed = true};
+    CHECK(qs_emit_node(&out, &g, &n));
+    CHECK(keeps(&out, bytes, m.data, m.size));
+    proto_free(&m);
+}
+
 /* The name of an attribute's tensor stays, also where the attribute is written anew. */
 static void check_names_kept(const qs_graph *g) {
     for (size_t i = 0; i < g->node_count; i++) {
@@ -372,6 +392,7 @@ int main(void) {
     check_fields_kept(NULL);
     check_values_kept();
     check_nodes_kept();
+    check_attributes_kept();
     proto file = model();
     qsim_model *m = NULL;
     qsim_error e = {0};

@@ -2,7 +2,7 @@
 /*
  * Each text of a model in turn is longer than all others together, so that room for it has to be
  * made, and this request, like each other one, is refused: reading says so, and nothing leaks. The
- * same with long lists.
+ * same with long lists, and with texts that a builder is given.
  */
 #include "heap.h"
 #include "proto.h"
@@ -289,8 +289,53 @@ static void check_list(int which) {
     proto_free(&node);
 }
 
+/* ---- a builder ---- */
+
+#define GIVEN 13 /* texts */
+
+/* Gives a builder its texts; the model is not finished, since no operator has such names. */
+static int build(qsim_ctx *ctx, int l) {
+    static const int64_t any = -1, many = LONG, list[LONG / 8];
+    const qsim_tensor w = {QSIM_UINT8, 1, &many, long_text, LONG};
+    const char *symbol = T(2);
+    qsim_builder *b = NULL;
+    int code = qsim_builder_create(ctx, 13, T(0), &b, NULL);
+    if (code)
+        return code;
+    (void)qsim_builder_import(b, T(1), 1);
+    (void)qsim_builder_input(b, T(3), QSIM_FLOAT, 1, &any, &symbol);
+    (void)qsim_builder_constant(b, T(4), &w);
+    (void)qsim_builder_node(b, T(5), T(6), T(7), "x", "y");
+    (void)qsim_builder_attr_string(b, T(12), T(8));
+    (void)qsim_builder_attr_ints(b, "list", list, LONG / 8);
+    (void)qsim_builder_attr_tensor(b, "tensor", &w);
+    (void)qsim_builder_metadata(b, T(9), T(10));
+    code = qsim_builder_output(b, T(11), QSIM_FLOAT, 1, &any, NULL); /* or an earlier failure */
+    qsim_builder_free(b);
+    return code;
+}
+
+static void check_builder(int l) {
+    bool refused = true;
+    for (long at = 1; refused; at++) {
+        test_heap heap = {0};
+        const qsim_allocator a = test_heap_allocator(&heap);
+        const qsim_ctx_options co = {.struct_size = sizeof(co), .threads = 1, .allocator = &a};
+        qsim_ctx *ctx = NULL;
+        CHECK_INT(qsim_ctx_create(&co, &ctx, NULL), QSIM_OK);
+        heap.fail_at = heap.calls + at;
+        const int code = build(ctx, l);
+        refused = heap.failed > 0;
+        CHECK_INT(code, refused ? QSIM_E_NOMEM : QSIM_OK);
+        qsim_ctx_free(ctx);
+        CHECK_INT(heap.live, 0);
+    }
+}
+
 int main(void) {
     memset(long_text, 'n', LONG);
+    for (int l = 0; l <= GIVEN; l++)
+        check_builder(l);
     for (int l = 0; l <= TEXTS; l++) /* the last: none is long */
         check_text(l, 0), check_text(l, QSIM_LOAD_INSPECT), check_text(l, QSIM_LOAD_CHECK);
     for (int which = 0; which < LISTS; which++)

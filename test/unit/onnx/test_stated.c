@@ -194,6 +194,31 @@ static void misdeclared(const int64_t *a, int a_rank, const int64_t *y, int y_ra
     proto_free(&file);
 }
 
+/* A number that is declared as a matrix. */
+static void misdeclared_scalar(void) {
+    const int64_t dims[] = {3, COLUMNS};
+    char log[256] = "";
+    const qsim_ctx_options co = {.struct_size = sizeof(co), .log = keep_line, .log_user = log};
+    const qsim_load_options o = {.struct_size = sizeof(o), .name = "m"};
+    qsim_ctx *ctx = NULL;
+    qsim_model *m = NULL;
+    proto file = {0}, graph = {0}, node = {0};
+    proto_begin(&node, "ReduceMax", "x", "y");
+    proto_integer(&node, "keepdims", 0);
+    proto_take(&graph, 1, &node);
+    proto_value(&graph, 11, "x", QSIM_FLOAT, dims, 2);
+    proto_value(&graph, 12, "y", QSIM_FLOAT, dims, 2);
+    proto_model(&file, &graph);
+    CHECK_INT(qsim_ctx_create(&co, &ctx, NULL), QSIM_OK);
+    CHECK_INT(qsim_model_load_memory(ctx, file.data, file.size, &o, &m, NULL), QSIM_OK);
+    CHECK_STR(log, "m: 'y' has the shape []; the file declares another\n");
+    qsim_model_free(m);
+    qsim_ctx_free(ctx);
+    proto_free(&file);
+    proto_free(&graph);
+    proto_free(&node);
+}
+
 static void declared_type(void) {
     const int64_t dims[] = {3, COLUMNS};
     qsim_model *m = NULL;
@@ -292,6 +317,7 @@ int main(void) {
                 "m: 'a' has the shape [3,8]; the file declares another\n"
                 "m: 'y' has the shape [3,8]; the file declares another\n",
                 2);
+    misdeclared_scalar();
     shuffled(0, 0, 2, "2,2,8,", NULL);
     shuffled(2, 3, 3, "2,3,8,", NULL);
     shuffled(2, 2, 3, "", "48 elements cannot take a shape of 32 (node 'd'");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* .npz archives, made with libzip, so that stored and deflated members are the usual ones; packages
  * whose list of hashes is written line by line. */
-#include "test.h"
+#include "heap.h"
 
 #include <stdbool.h>
 #include <unistd.h>
@@ -190,6 +190,16 @@ static void test_fields(size_t small_size) {
             fprintf(stderr, "%s\n", e.message);
         CHECK(!fields[i].code || strstr(e.message, fields[i].text));
         qsim_npz_free(z);
+    }
+    for (int more = 0; more <= 1; more++) { /* the greatest ratio of deflate, and one byte more */
+        const part p = {"x.npy", small, small_size, ZIP_CM_DEFLATE};
+        qsim_npz *z;
+        qsim_error e = {0};
+        CHECK(make_zip(&p, 1));
+        const uint32_t packed = archive[18] | (uint32_t)archive[19] << 8;
+        put_both(22, 1032 * packed + 1031 + (uint32_t)more, 4);
+        CHECK_INT(open_archive(&z, &e), QSIM_E_FORMAT);
+        CHECK(strstr(e.message, more ? "cannot hold" : "follow the"));
     }
 }
 
@@ -412,6 +422,36 @@ static void test_packer(void) {
     qsim_packer_free(w);
 }
 
+/* So many members that their list and their names need memory of their own: each request fails. */
+static void test_memory(void) {
+    enum { MEMBERS = 400 };
+    static char names[MEMBERS][64];
+    static part parts[MEMBERS];
+    const size_t size = make_npy(small, 1);
+    bool refused = true;
+    for (int i = 0; i < MEMBERS; i++) {
+        snprintf(names[i], sizeof(names[i]), "a-name-that-takes-some-room-%020d.npy", i);
+        parts[i] = (part){names[i], small, size, ZIP_CM_STORE};
+    }
+    CHECK(make_zip(parts, MEMBERS));
+    for (long at = 1; refused; at++) {
+        test_heap heap = {0};
+        const qsim_allocator a = test_heap_allocator(&heap);
+        const qsim_ctx_options co = {.struct_size = sizeof(co), .threads = 1, .allocator = &a};
+        qsim_ctx *ctx = NULL;
+        qsim_npz *z = NULL;
+        CHECK_INT(qsim_ctx_create(&co, &ctx, NULL), QSIM_OK);
+        heap.fail_at = heap.calls + at;
+        const int code = qsim_npz_open(ctx, archive, archive_size, &z, NULL);
+        refused = heap.failed > 0;
+        CHECK_INT(code, refused ? QSIM_E_NOMEM : QSIM_OK);
+        CHECK((z != NULL) == !refused);
+        qsim_npz_free(z);
+        qsim_ctx_free(ctx);
+        CHECK_INT(heap.live, 0);
+    }
+}
+
 int main(void) {
     test_sums();
     test_packer();
@@ -422,5 +462,6 @@ int main(void) {
     test_reading(small_size);
     test_versions();
     test_damaged(large_size);
+    test_memory();
     return test_done();
 }

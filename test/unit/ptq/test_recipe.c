@@ -96,6 +96,7 @@ static void test_by_hand(void) {
     CHECK(entry(r, QSIM_RECIPE_LAYER, "x").block == INT32_MAX);
     CHECK(entry(r, QSIM_RECIPE_LAYER, "y").block == 1);
     qsim_recipe_free(r);
+    qsim_recipe_free(load("qsim-recipe 1\nequalize \"x\" 2 1 2")); /* each takes two bytes */
 }
 
 static const struct {
