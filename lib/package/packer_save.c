@@ -40,7 +40,7 @@ static bool add_part(zip_t *z, const qs_package_part *p, int32_t flags) {
         return false;
     }
     zip_uint64_t i = (zip_uint64_t)at;
-    int method = (flags & QSIM_PACK_DEFLATE) && p->size > 0 ? ZIP_CM_DEFLATE : ZIP_CM_STORE;
+    const int method = flags & QSIM_PACK_DEFLATE ? ZIP_CM_DEFLATE : ZIP_CM_STORE;
     return zip_set_file_compression(z, i, method, method == ZIP_CM_DEFLATE ? 9 : 0) == 0 &&
            zip_file_set_dostime(z, i, DOS_TIME, DOS_DATE, 0) == 0 &&
            zip_file_set_external_attributes(z, i, 0, ZIP_OPSYS_UNIX, UNIX_MODE) == 0;
