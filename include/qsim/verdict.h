@@ -66,8 +66,10 @@ QSIM_API void qsim_verdict_free(qsim_verdict *v);
 
 /*
  * Runs both models on a batch and compares the outputs. `inputs` are those of qsim_run_execute; the
- * first axis of the first input counts the samples. Layers are compared on at most four samples of
- * the first batch. Errors: those of qsim_run_execute; MISMATCH (an output's type or shape differs).
+ * first axis of the first input counts the samples. Each model gets floats in its own type of
+ * floats, so that a float model and its float16 version can be compared. Layers are compared on at
+ * most four samples of the first batch. Errors: those of qsim_run_execute; MISMATCH (an output's
+ * type or shape differs).
  */
 QSIM_API int qsim_verdict_feed(qsim_verdict *v, const qsim_tensor *inputs, size_t input_count,
                                qsim_error *error);

@@ -6,9 +6,9 @@
 #include "exec/exec.h"
 #include "graph/model.h"
 #include "ptq/divergence.h"
+#include "ptq/side.h"
+#include "tensor/minifloat.h"
 #include "tensor/shape.h"
-
-#include <qsim/data.h>
 
 /* ---- the float model's answers ---- */
 
@@ -36,59 +36,23 @@ void qs_judge_close(qs_judge *j) {
     *j = (qs_judge){0};
 }
 
-/* A session with a run, and its outputs for one batch. */
-typedef struct candidate_run {
-    qsim_session *session;
-    qsim_run *run;
-    qsim_tensor *outputs;
-    void **floats; /* by output: memory for the floats of one in half precision */
-} candidate_run;
-
-static void close_run(const qs_judge *j, candidate_run *p) {
-    qsim_run_free(p->run);
-    qsim_session_free(p->session);
-    for (size_t k = 0; p->floats && k < j->outputs; k++)
-        qs_free(j->ctx, p->floats[k]);
-    qs_free(j->ctx, p->floats);
-    qs_free(j->ctx, p->outputs);
-}
-
-static int open_run(const qs_judge *j, const qsim_model *m, candidate_run *p, qsim_error *error) {
-    int code = qs_session_compile(m, NULL, 0, &p->session, error);
-    if (!code)
-        code = qsim_run_create(p->session, &p->run, error);
-    if (code)
-        return code;
-    p->outputs = qs_calloc(j->ctx, j->outputs + 1, sizeof(*p->outputs));
-    p->floats = qs_calloc(j->ctx, j->outputs + 1, sizeof(*p->floats));
-    if (!p->outputs || !p->floats)
-        return QSIM_E_NOMEM;
-    if ((size_t)qsim_session_input_count(p->session) != j->per_batch)
+static int open_run(const qs_judge *j, const qsim_model *m, qs_side *s, qsim_error *error) {
+    const int code = qs_side_open(m, NULL, 0, s, j->ctx, error);
+    if (!code && (size_t)qsim_session_input_count(s->session) != j->per_batch)
         return qs_fail(error, QSIM_E_ARGUMENT, "%s: has %d inputs, batches have %zu", j->name,
-                       (int)qsim_session_input_count(p->session), j->per_batch);
-    return QSIM_OK;
+                       (int)qsim_session_input_count(s->session), j->per_batch);
+    return code;
 }
 
-/* Converts an output in half precision to floats, which are judged in its place. */
-static int widen(const qs_judge *j, qsim_tensor *y, void **floats, qsim_error *error) {
-    if (y->dtype != QSIM_FLOAT16 && y->dtype != QSIM_BFLOAT16)
-        return QSIM_OK;
-    qs_free(j->ctx, *floats);
-    *floats = qs_alloc(j->ctx, y->bytes + 1, 2);
-    const qsim_tensor half = *y;
-    *y = (qsim_tensor){QSIM_FLOAT, half.rank, half.dims, *floats, 2 * half.bytes};
-    return *floats ? qsim_tensor_convert(&half, y, error) : QSIM_E_NOMEM;
-}
-
-static int run_batch(const qs_judge *j, candidate_run *p, size_t batch, qsim_error *error) {
+/* Outputs in half precision are judged as floats. */
+static int run_batch(const qs_judge *j, qs_side *p, size_t batch, qsim_error *error) {
     const qsim_search_options *o = j->options;
     if (o->progress && j->doing && o->progress(o->progress_user, j->doing, j->done, j->total))
         return qs_fail(error, QSIM_E_CANCELLED, "%s: search cancelled", j->name);
-    memset(p->outputs, 0, j->outputs * sizeof(*p->outputs));
-    int code = qsim_run_execute(p->run, o->inputs + batch * j->per_batch, j->per_batch, p->outputs,
-                                j->outputs, error);
-    for (size_t k = 0; k < j->outputs && !code; k++)
-        code = widen(j, &p->outputs[k], &p->floats[k], error);
+    int code = qs_side_execute(p, o->inputs + batch * j->per_batch, j->per_batch, error);
+    for (size_t k = 0; k < p->count && !code; k++)
+        if (qs_is_half(p->outputs[k].dtype))
+            code = qs_side_retype(p, &p->outputs[k], QSIM_FLOAT, error);
     return code;
 }
 
@@ -115,7 +79,7 @@ static size_t samples_of(const qsim_tensor *y) {
 }
 
 /* Compares the outputs for a batch with the answers. *at: samples of the batches before. */
-static int compare(qs_judge *j, candidate_run *p, size_t batch, qsim_divergence *d, size_t *at,
+static int compare(qs_judge *j, qs_side *p, size_t batch, qsim_divergence *d, size_t *at,
                    qsim_error *error) {
     const qsim_tensor *answers = &j->answers[batch * j->outputs];
     const size_t samples = samples_of(&answers[j->first]);
@@ -157,7 +121,7 @@ static void conclude(const qs_judge *j, const qsim_divergence *d, uint64_t right
 
 int qs_judge_model(qs_judge *j, const qsim_model *candidate, qsim_judgement *out,
                    qsim_error *error) {
-    candidate_run p = {0};
+    qs_side p = {0};
     size_t at = 0, sample = 0;
     uint64_t right = 0;
     qsim_divergence *d = qs_calloc(j->ctx, j->outputs, sizeof(*d));
@@ -176,7 +140,7 @@ int qs_judge_model(qs_judge *j, const qsim_model *candidate, qsim_judgement *out
     }
     if (!code)
         conclude(j, d, right, out);
-    close_run(j, &p);
+    qs_side_close(&p, j->ctx);
     qs_free(j->ctx, d);
     return code;
 }
@@ -240,14 +204,14 @@ static int check_labels(const qs_judge *j, qsim_error *error) {
 }
 
 static int keep_answers(qs_judge *j, const qsim_model *reference, qsim_error *error) {
-    candidate_run p = {0};
+    qs_side p = {0};
     int code = open_run(j, reference, &p, error);
     for (size_t b = 0; b < j->batches && !code; b++) {
         code = run_batch(j, &p, b, error);
         for (size_t k = 0; k < j->outputs && !code; k++)
             code = copy_answer(j, &p.outputs[k], &j->answers[b * j->outputs + k]);
     }
-    close_run(j, &p);
+    qs_side_close(&p, j->ctx);
     return code;
 }
 

@@ -4,6 +4,7 @@
 
 #include "exec/exec.h"
 #include "ptq/judge.h"
+#include "ptq/side.h"
 #include "tensor/shape.h"
 
 #include <qsim/base.h>
@@ -11,20 +12,17 @@
 #define MOST_RUNS   31
 #define LONG_ENOUGH 60000000u /* ns */
 
-/* A session with a run and the inputs of one sample. */
+/* A model and the inputs of one sample. */
 typedef struct stopwatch {
-    qsim_session *session;
-    qsim_run *run;
-    qsim_tensor *inputs, *outputs;
+    qs_side side;
+    qsim_tensor *inputs;
     int64_t *dims;
     double samples; /* that a run takes */
 } stopwatch;
 
 static void stop(const qs_judge *j, stopwatch *w) {
-    qsim_run_free(w->run);
-    qsim_session_free(w->session);
+    qs_side_close(&w->side, j->ctx);
     qs_free(j->ctx, w->inputs);
-    qs_free(j->ctx, w->outputs);
     qs_free(j->ctx, w->dims);
 }
 
@@ -53,31 +51,23 @@ static int warm_up(const qs_judge *j, stopwatch *w, qsim_error *error) {
     const double batch = w->inputs[0].rank > 0 ? (double)w->inputs[0].dims[0] : 1;
     view_first_sample(j, w);
     w->samples = w->inputs[0].rank > 0 ? (double)w->inputs[0].dims[0] : 1;
-    int code = qsim_run_execute(w->run, w->inputs, j->per_batch, w->outputs, j->outputs, error);
+    const int code = qs_side_execute(&w->side, w->inputs, j->per_batch, error);
     if (code != QSIM_E_SHAPE)
         return code;
     memcpy(w->inputs, j->options->inputs, j->per_batch * sizeof(*w->inputs));
     w->samples = batch;
-    memset(w->outputs, 0, j->outputs * sizeof(*w->outputs));
-    return qsim_run_execute(w->run, w->inputs, j->per_batch, w->outputs, j->outputs, error);
+    return qs_side_execute(&w->side, w->inputs, j->per_batch, error);
 }
 
 static int start(const qs_judge *j, const qsim_model *m, stopwatch *w, qsim_error *error) {
-    int code = qs_session_compile(m, NULL, 0, &w->session, error);
-    if (!code)
-        code = qsim_run_create(w->session, &w->run, error);
+    const int code = qs_side_open(m, NULL, 0, &w->side, j->ctx, error);
     if (code)
         return code;
     w->inputs = qs_calloc(j->ctx, j->per_batch, sizeof(*w->inputs));
-    w->outputs = qs_calloc(j->ctx, j->outputs + 1, sizeof(*w->outputs));
     w->dims = qs_calloc(j->ctx, j->per_batch * QSIM_MAX_RANK, sizeof(*w->dims));
-    if (!w->inputs || !w->outputs || !w->dims)
+    if (!w->inputs || !w->dims)
         return QSIM_E_NOMEM;
     return warm_up(j, w, error);
-}
-
-static int once(const qs_judge *j, stopwatch *w, qsim_error *error) {
-    return qsim_run_execute(w->run, w->inputs, j->per_batch, w->outputs, j->outputs, error);
 }
 
 static double median(uint64_t *ns, size_t count) {
@@ -97,7 +87,7 @@ int qs_time_model(const qs_judge *j, const qsim_model *m, double *microseconds, 
     int code = start(j, m, &w, error);
     while (!code && count < MOST_RUNS && (count < 3 || qs_clock_ns() - first < LONG_ENOUGH)) {
         const uint64_t before = qs_clock_ns();
-        code = once(j, &w, error);
+        code = qs_side_execute(&w.side, w.inputs, j->per_batch, error);
         ns[count++] = qs_clock_ns() - before;
     }
     *microseconds = code ? NAN : median(ns, count) / 1e3 / w.samples;
@@ -132,12 +122,12 @@ int qs_time_nodes(const qs_judge *j, const qsim_model *m, qs_node_time *times, s
     for (size_t k = 0; k < count; k++)
         times[k].us = NAN;
     if (!code)
-        qsim_run_set_timing(w.run, 1);
+        qsim_run_set_timing(w.side.run, 1);
     for (int round = 0; round < ROUNDS && !code; round++) {
-        code = once(j, &w, error);
+        code = qs_side_execute(&w.side, w.inputs, j->per_batch, error);
         for (size_t k = 0; k < count; k++)
             sum[k] = NAN;
-        add_steps(w.run, times, sum, count);
+        add_steps(w.side.run, times, sum, count);
         for (size_t k = 0; k < count; k++)
             if (isnan(times[k].us) || sum[k] / w.samples < times[k].us)
                 times[k].us = sum[k] / w.samples;

@@ -9,38 +9,11 @@
 #include "kernel/context.h"
 #include "op/op.h"
 #include "tensor/minifloat.h"
+#include "ptq/divergence.h"
 #include "ptq/quantizer.h"
 #include "ptq/no_memory.h"
 
 #define FEW_ROWS 32
-
-/* ---- one model ---- */
-
-int qs_side_open(const qsim_model *m, const char *const *names, size_t count, qs_side *s,
-                 qsim_ctx *ctx, qsim_error *error) {
-    const qsim_session_options o = {
-        .struct_size = sizeof(o), .outputs = names, .output_count = count};
-    int code = qs_session_compile(m, &o, 0, &s->session, error);
-    if (!code)
-        code = qsim_run_create(s->session, &s->run, error);
-    if (code)
-        return code;
-    s->count = (size_t)qsim_session_output_count(s->session);
-    s->outputs = qs_calloc(ctx, s->count + 1, sizeof(*s->outputs));
-    return s->outputs ? QSIM_OK : QSIM_E_NOMEM;
-}
-
-void qs_side_close(qs_side *s, qsim_ctx *ctx) {
-    qsim_run_free(s->run);
-    qsim_session_free(s->session);
-    qs_free(ctx, s->outputs);
-    *s = (qs_side){0};
-}
-
-int qs_side_execute(qs_side *s, const qsim_tensor *inputs, size_t count, qsim_error *error) {
-    memset(s->outputs, 0, s->count * sizeof(*s->outputs));
-    return qsim_run_execute(s->run, inputs, count, s->outputs, s->count, error);
-}
 
 /* ---- pairs ---- */
 
@@ -135,11 +108,11 @@ static qsim_tensor as_rows(const qsim_tensor *y, const int64_t dims[2]) {
 static int add_output(qsim_verdict *v, size_t i, int64_t samples, qsim_error *error) {
     qs_pair *p = &v->outputs[i];
     const qsim_tensor *a = &v->side[0].outputs[i], *b = &v->side[1].outputs[i];
-    size_t classes = 0;
+    size_t classes = 0, size;
     const bool scores = is_scores(p->name, a, samples, &classes);
     if (p->metrics.count == 0)
         p->classes = scores;
-    if (!p->classes || !scores || b->rank != a->rank || b->bytes != a->bytes)
+    if (!p->classes || !scores || qs_pair_size(a, b, &size))
         return qs_pair_add(p, a, b, error);
     const int64_t positions = qsim_answer_of(p->name, a->rank) ? a->dims[1] : 1;
     const int64_t dims[2] = {samples * positions, (int64_t)classes};

@@ -5,6 +5,7 @@
 
 #include "graph/graph.h"
 #include "ptq/calibration.h"
+#include "ptq/side.h"
 
 #include <qsim/verdict.h>
 
@@ -27,14 +28,6 @@ typedef struct qs_pair {
     bool classes;
     qsim_metrics metrics;
 } qs_pair;
-
-/* A session with a run. */
-typedef struct qs_side {
-    qsim_session *session;
-    qsim_run *run;
-    qsim_tensor *outputs;
-    size_t count;
-} qs_side;
 
 /* Statistics of the data. */
 typedef struct qs_seen_data {
@@ -116,11 +109,6 @@ struct qsim_verdict {
     int32_t fits;                 /* as qsim_verdict_input has it */
     int32_t warning_count, early; /* early: those known before the first run */
 };
-
-int qs_side_open(const qsim_model *m, const char *const *names, size_t count, qs_side *s,
-                 qsim_ctx *ctx, qsim_error *error);
-void qs_side_close(qs_side *s, qsim_ctx *ctx);
-int qs_side_execute(qs_side *s, const qsim_tensor *inputs, size_t count, qsim_error *error);
 
 /* Adds the pair's outputs `i` of both sides. */
 int qs_pair_add(qs_pair *p, const qsim_tensor *a, const qsim_tensor *b, qsim_error *error);

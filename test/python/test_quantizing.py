@@ -336,6 +336,11 @@ class LongWork(unittest.TestCase):
         self.assertGreater(len(v.layers), 0)
         noise = [10 ** (-w.sqnr_db / 10) - 10 ** (-w.before_db / 10) for w in v.layers]
         self.assertEqual(noise, sorted(noise, reverse=True))
+        models = [qsim.Builder("one").input("x", type + "[N,4]").node("Neg", "x", "y")
+                  .output("y").finish() for type in ("float", "float16")]
+        halves = qsim.judge(*models, [np.float32([[1, 2, 3, 1 / 4], [0, 0, 5, 6]])])
+        self.assertEqual((halves.grade, halves.samples), ("good", 2))
+        self.assertEqual(halves.outputs[0].sqnr_db, np.inf)
         zeros = [np.zeros_like(x) for x in self.data]
         session = qsim.Session(self.model)
         right = np.concatenate([session.run(x)[0].argmax(-1) for x in self.data])

@@ -184,9 +184,10 @@ def judge(model: Source, quantized: Source, data: Iterable[Any],
           calibration: Optional[Calibration] = None, labels: Any = None,
           **options: Any) -> Verdict:
     """Runs both models over `data`, batches as Session.run() takes them (an array, a tuple or a
-    dict of arrays) or one of them, and returns the Verdict. `labels`: the right class of each
-    sample, integers; with them a float model that is seldom right is noticed. `options` are those
-    of Verdict: method, seen, made_up, layers."""
+    dict of arrays) or one of them, and returns the Verdict. Each model gets floats in its own
+    type, so float16 versions can be judged, too. `labels`: the right class of each sample,
+    integers; with them a float model that is seldom right is noticed. `options` are those of
+    Verdict: method, seen, made_up, layers."""
     verdict, done = Verdict(_model(model), _model(quantized), calibration, **options), 0
     for batch in _batches(data, verdict._inputs):
         verdict.feed(*batch) if isinstance(batch, tuple) else verdict.feed(batch)
