@@ -70,7 +70,7 @@ static int input_means(qs_quantizer *q, const source *s, double *mean, bool *kno
     const qs_means *m = calibrated(q, s, &index);
     *known = m != NULL;
     for (size_t c = 0; m && c < s->channels; c++)
-        mean[c] = qs_exact_mean(&m->sum[c], m->positions);
+        mean[c] = qs_means_mean(m, c);
     if (m)
         q->used[index] |= QS_HASH_MEANS;
     int code = m || s->axis != 1 ? QSIM_OK : find_moments(q);

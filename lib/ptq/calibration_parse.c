@@ -59,7 +59,7 @@ static int read_observer(qs_lines *r, qsim_ctx *ctx, qsim_observer *o) {
     if (r->end - r->p < 2 * ((ptrdiff_t)below + above))
         return qs_lines_bad(r, "the line is cut off");
     if (o->min < 0 || o->max > 0) {
-        o->bins = qs_calloc(ctx, QS_TABLE, sizeof(*o->bins));
+        o->bins = qs_calloc(ctx, 2 * QS_SIDE, sizeof(*o->bins));
         if (!o->bins)
             return QSIM_E_NOMEM;
     }

@@ -150,14 +150,15 @@ static void put_means(writer *s, const qs_seen *t) {
     put_space(s);
     put_number(s, m->positions);
     for (size_t c = 0; c < m->channels; c++) {
-        qs_exact_write(&m->sum[c], text);
+        const qs_exact sum = qs_means_sum(m, c);
+        qs_exact_write(&sum, text);
         put_space(s);
         put_text(s, text);
     }
     put_text(s, " #");
     for (size_t c = 0; c < m->channels && c < 4; c++) {
         put_space(s);
-        put_decimal(s, (float)qs_exact_mean(&m->sum[c], m->positions));
+        put_decimal(s, (float)qs_means_mean(m, c));
     }
     put_text(s, m->channels > 4 ? " ...\n" : "\n");
 }

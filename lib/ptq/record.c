@@ -13,6 +13,7 @@ QS_COLD int qs_record_create(qsim_ctx *ctx, int32_t bits, qs_record *r) {
 void qs_record_free(qsim_ctx *ctx, qs_record *r) {
     qsim_observer_free(r->observer);
     qs_free(ctx, r->means.sum);
+    qs_free(ctx, r->means.recent);
     qs_free(ctx, r->means.block);
     qs_free(ctx, r->means.extreme);
 }
@@ -77,6 +78,18 @@ int qs_means_reserve(qsim_ctx *ctx, qs_means *m, size_t channels) {
     return QSIM_E_NOMEM;
 }
 
+qs_exact qs_means_sum(const qs_means *m, size_t channel) {
+    qs_exact s = m->sum[channel];
+    for (size_t i = channel; m->recent && i < 2 * m->channels; i += m->channels)
+        qs_exact_add(&s, m->recent[i]);
+    return s;
+}
+
+double qs_means_mean(const qs_means *m, size_t channel) {
+    const qs_exact s = qs_means_sum(m, channel);
+    return qs_exact_mean(&s, m->positions);
+}
+
 int qs_record_reserve(qsim_ctx *ctx, qs_record *into, const qs_record *from) {
     int code = qs_observer_reserve(into->observer, from->observer);
     if (code || from->means.positions == 0)
@@ -85,7 +98,13 @@ int qs_record_reserve(qsim_ctx *ctx, qs_record *into, const qs_record *from) {
         return QSIM_E_LIMIT;
     if (into->means.axis != from->means.axis)
         return QSIM_E_MISMATCH;
-    return qs_means_reserve(ctx, &into->means, from->means.channels);
+    code = qs_means_reserve(ctx, &into->means, from->means.channels);
+    if (!code && from->means.alone && !into->means.recent) {
+        into->means.recent =
+            qs_calloc(ctx, 2 * into->means.channels + 1, sizeof(*into->means.recent));
+        code = into->means.recent ? QSIM_OK : QSIM_E_NOMEM;
+    }
+    return code;
 }
 
 void qs_record_merge_values(qs_record *into, const qs_record *from, int64_t first) {
@@ -94,13 +113,20 @@ void qs_record_merge_values(qs_record *into, const qs_record *from, int64_t firs
     merge_top(&into->low, &from->low, first);
 }
 
+static void merge_sums(qs_means *into, const qs_means *from) {
+    if (from->alone)
+        qs_exact_add_each(into->sum, into->recent, into->recent + into->channels, from->block,
+                          from->channels);
+    for (size_t c = 0; c < from->channels && !from->alone; c++) {
+        const qs_exact s = qs_means_sum(from, c);
+        qs_exact_merge(&into->sum[c], &s, 1);
+    }
+}
+
 void qs_record_merge(qs_record *into, const qs_record *from, int64_t first) {
     qs_record_merge_values(into, from, first);
     if (from->means.positions > 0) {
-        for (size_t c = 0; from->means.alone && c < from->means.channels; c++)
-            qs_exact_add(&into->means.sum[c], from->means.block[c]);
-        if (!from->means.alone)
-            qs_exact_merge(into->means.sum, from->means.sum, from->means.channels);
+        merge_sums(&into->means, &from->means);
         qs_extremes_merge(into->means.extreme, from->means.extreme, from->means.channels);
         into->means.bare |= from->means.bare;
     }

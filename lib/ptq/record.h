@@ -16,7 +16,8 @@ typedef struct qs_means {
     int32_t axis; /* of the channels in the model's layout; -1: no means are kept */
     size_t channels;
     uint64_t positions;
-    qs_exact *sum;  /* by channel; NULL: no values yet */
+    qs_exact *sum;  /* by channel; NULL: no values yet; without what is in `recent` */
+    double *recent; /* 2 * channels: sums of blocks, qs_exact_add_each's high, then low; or NULL */
     double *block;  /* sums of a batch's only block, in place of `sum` */
     bool alone;     /* the sums are in `block` */
     float *extreme; /* the least value of each channel, then the greatest */
@@ -57,6 +58,10 @@ void qs_extremes_merge(float *into, const float *from, size_t channels);
  * differs.
  */
 int qs_means_reserve(qsim_ctx *ctx, qs_means *m, size_t channels);
+/* The sum of a channel. */
+qs_exact qs_means_sum(const qs_means *m, size_t channel);
+/* The mean of a channel, which has values. */
+double qs_means_mean(const qs_means *m, size_t channel);
 
 /* ---- watching (watch.c) ---- */
 

@@ -99,7 +99,7 @@ static int measure(const qs_search *s, const qs_bias_source *from, const qs_mean
     qsim_model_free(m);
     for (size_t c = 0; c < from->channels; c++) {
         const double factor = from->factor ? (double)from->factor[c] : 1;
-        mean[c] = qs_exact_mean(&seen->sum[c], seen->positions) * factor;
+        mean[c] = qs_means_mean(seen, c) * factor;
         drift[c] = name ? drift[c] : mean[c]; /* the quantized network has no such tensor */
         drift[c] -= mean[c];
     }

@@ -78,9 +78,10 @@ static int watch_rows(const watching *g, qs_watch_part *p, size_t sample, size_t
         const float *from = x + i * channels;
         float low, high;
         const bool finite =
-            g->t->means ? g->reads->rows(from, rows, channels, p->row, channel_extremes_of(g, p),
-                                         &low, &high, &p->tally->waiting)
-                        : g->reads->extremes(from, rows * channels, &low, &high);
+            g->t->means
+                ? g->reads->rows(from, rows, channels, p->row, channel_extremes_of(g, p), &low,
+                                 &high, &p->tally->waiting)
+                : g->reads->extremes(from, rows * channels, &low, &high, &p->tally->waiting);
         code =
             finite ? observe_values(g, p, sample, from, rows * channels, low, high) : QSIM_E_VALUE;
     }
@@ -91,18 +92,24 @@ static int watch_rows(const watching *g, qs_watch_part *p, size_t sample, size_t
     return code;
 }
 
-/* Finds the extremes of `count` channels of n values each; false: not all values are finite. */
-static bool find_extremes(const watching *g, const float *x, size_t count, size_t n,
-                          float *channel_extremes, float *low, float *high) {
+/* Values of `planes` channels from channel `first` on, n of each. */
+typedef struct plane_chunk {
+    const float *x;
+    size_t first, planes, n;
+} plane_chunk;
+
+/* The extremes of a chunk, its channels' among them; false: not all values are finite. */
+static bool find_extremes(const watching *g, qs_watch_part *p, const plane_chunk *k, float *low,
+                          float *high) {
+    float *under = channel_extremes_of(g, p) + k->first, *over = under + g->t->channels;
     bool finite = true;
     *low = INFINITY;
     *high = -INFINITY;
-    for (size_t c = 0; c < count; c++) {
-        float least, most, *under = &channel_extremes[c],
-                           *over = &channel_extremes[g->t->channels + c];
-        finite &= g->reads->extremes(x + c * n, n, &least, &most);
-        *under = least < *under ? least : *under;
-        *over = most > *over ? most : *over;
+    for (size_t c = 0; c < k->planes; c++) {
+        float least, most;
+        finite &= g->reads->extremes(k->x + c * k->n, k->n, &least, &most, &p->tally->waiting);
+        under[c] = least < under[c] ? least : under[c];
+        over[c] = most > over[c] ? most : over[c];
         *low = least < *low ? least : *low;
         *high = most > *high ? most : *high;
     }
@@ -122,12 +129,12 @@ static int watch_planes(const watching *g, qs_watch_part *p, size_t sample, size
     assert(count > 0);
     for (size_t i = 0; i < all && !code; i += CHUNK) {
         const size_t n = all - i < CHUNK ? all - i : CHUNK, planes = t->inner < n ? count : 1;
+        const plane_chunk k = {x + i, first, planes, n / planes};
         float low, high;
-        if (!find_extremes(g, x + i, planes, n / planes, channel_extremes_of(g, p) + first, &low,
-                           &high))
+        if (!find_extremes(g, p, &k, &low, &high))
             return QSIM_E_VALUE;
-        code = observe_values(g, p, sample, x + i, n, low, high);
-        qs_read_planes(x + i, planes, n / planes, sums_of(g, p) + first);
+        code = observe_values(g, p, sample, k.x, n, low, high);
+        qs_read_planes(k.x, planes, k.n, sums_of(g, p) + first);
     }
     return code;
 }

@@ -5,7 +5,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#define BITS (64 * QS_EXACT_LIMBS)
+#define BITS     (64 * QS_EXACT_LIMBS)
+#define TOGETHER 8 /* sums that are added to at a time, by vectors */
 
 /* Adds `low` and `high` at a limb, and the sign of `high` above. */
 static void add_at(qs_exact *sum, size_t at, uint64_t low, uint64_t high) {
@@ -47,15 +48,18 @@ static void settle(qs_exact *sum) {
     sum->high = sum->low = 0;
 }
 
-/*
- * The error of a sum of two doubles is a double (Knuth's TwoSum). Errors are added up in `low`, and
- * the limbs take over what it cannot hold.
- */
+/* Adds x to *a, and returns the error of that sum, which is a double (Knuth's TwoSum). */
+static inline double add_exactly(double *a, double x) {
+    const double sum = *a + x, grown = sum - *a;
+    const double error = (*a - (sum - grown)) + (x - grown);
+    *a = sum;
+    return error;
+}
+
+/* Errors are added up in `low`; the limbs take over what it cannot hold. */
 void qs_exact_add(qs_exact *sum, double x) {
-    const double high = sum->high + x, grown = high - sum->high;
-    const double error = (sum->high - (high - grown)) + (x - grown);
-    const double low = sum->low + error, more = low - sum->low;
-    const double lost = (sum->low - (low - more)) + (error - more);
+    double high = sum->high, low = sum->low;
+    const double lost = add_exactly(&low, add_exactly(&high, x));
     if (FLT_EVAL_METHOD != 0 || lost != 0) {
         settle(sum);
         add_to_limbs(sum, x);
@@ -63,6 +67,38 @@ void qs_exact_add(qs_exact *sum, double x) {
     }
     sum->high = high;
     sum->low = low;
+}
+
+/* Adds TOGETHER numbers where `high` and `low` can hold all the sums; else changes nothing. */
+static bool add_together(double *restrict high, double *restrict low, const double *restrict x) {
+    double h[TOGETHER], l[TOGETHER];
+    uint64_t lost = 0;
+    for (size_t k = 0; k < TOGETHER; k++) {
+        uint64_t bits;
+        h[k] = high[k];
+        l[k] = low[k];
+        const double error = add_exactly(&l[k], add_exactly(&h[k], x[k]));
+        memcpy(&bits, &error, sizeof(bits));
+        lost |= bits << 1; /* -0 is 0 */
+    }
+    if (FLT_EVAL_METHOD != 0 || lost != 0)
+        return false;
+    memcpy(high, h, sizeof(h));
+    memcpy(low, l, sizeof(l));
+    return true;
+}
+
+void qs_exact_add_each(qs_exact *sum, double *high, double *low, const double *x, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        if (i % TOGETHER == 0 && count - i >= TOGETHER && add_together(high + i, low + i, x + i)) {
+            i += TOGETHER - 1;
+            continue;
+        }
+        qs_exact_add(&sum[i], high[i]);
+        qs_exact_add(&sum[i], low[i]);
+        qs_exact_add(&sum[i], x[i]);
+        high[i] = low[i] = 0;
+    }
 }
 
 void qs_exact_merge(qs_exact *into, const qs_exact *from, size_t count) {

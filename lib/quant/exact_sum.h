@@ -22,6 +22,11 @@ typedef struct qs_exact {
 
 /* Adds x, a multiple of 2^-149 with |x| < 2^160. */
 void qs_exact_add(qs_exact *sum, double x);
+/*
+ * The same for `count` sums, sum[i] + high[i] + low[i]: the caller's `high` and `low`, 0 at first,
+ * take x[i] as long as they can hold it, so that the sums themselves are rarely touched.
+ */
+void qs_exact_add_each(qs_exact *sum, double *high, double *low, const double *x, size_t count);
 /* into[i] += from[i], of `count` sums. */
 void qs_exact_merge(qs_exact *into, const qs_exact *from, size_t count);
 /* The sum over `count`, in double: the same on every machine. */

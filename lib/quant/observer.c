@@ -78,10 +78,16 @@ void qs_observer_reset(qsim_observer *o) {
     const int32_t below = listed ? QS_SIDE : qs_observer_below(o);
     const size_t n = listed ? o->listed + QS_ROOM : (size_t)(below + qs_observer_above(o));
     const size_t size = o->form == QS_WIDE ? sizeof(uint64_t) : sizeof(uint16_t);
-    if (o->bins)
-        memset((char *)o->bins + (size_t)(QS_SIDE - below) * size, 0, n * size);
+    char *table = (char *)o->bins;
+    for (int k = 0; table && k < (o->form == QS_TALLY ? QS_TALLIES : 1); k++) {
+        memset(table + (size_t)(QS_SIDE - below) * size, 0, n * size);
+        if (o->form == QS_TALLY)
+            memset(table + 2 * QS_SIDE * size, 0, QS_ZEROS * size);
+        table += QS_TABLE * size;
+    }
     o->form = QS_WIDE;
     o->listed = 0;
+    o->most = 0;
     o->count = 0;
     o->min = o->max = 0;
     o->exponent = QS_MIN_EXPONENT;
@@ -99,14 +105,17 @@ void qsim_observer_free(qsim_observer *o) {
 
 /* Moves the counts of a bin to another one. */
 static void move(qsim_observer *o, int32_t from, int32_t to) {
-    if (o->form == QS_NARROW) {
-        uint16_t *bins = (uint16_t *)o->bins, n = bins[QS_SIDE + from];
-        bins[QS_SIDE + from] = 0;
-        bins[QS_SIDE + to] = (uint16_t)(bins[QS_SIDE + to] + n);
-    } else {
+    if (o->form == QS_WIDE) {
         uint64_t n = o->bins[QS_SIDE + from];
         o->bins[QS_SIDE + from] = 0;
         o->bins[QS_SIDE + to] += n;
+        return;
+    }
+    uint16_t *bins = (uint16_t *)o->bins;
+    for (int k = 0; k < QS_TALLIES; k++, bins += QS_TABLE) {
+        const uint16_t n = bins[QS_SIDE + from];
+        bins[QS_SIDE + from] = 0;
+        bins[QS_SIDE + to] = (uint16_t)(bins[QS_SIDE + to] + n);
     }
 }
 
@@ -133,8 +142,8 @@ static void widen(qsim_observer *o, int32_t exponent) {
 
 /* Allocates the bins, for the first value other than zero; false: out of memory. */
 static bool make_bins(qsim_observer *o) {
-    o->bins = qs_calloc(o->ctx, QS_TABLE, sizeof(*o->bins));
-    if (o->bins && o->form == QS_NARROW)
+    o->bins = qs_calloc(o->ctx, 2 * QS_SIDE, sizeof(*o->bins));
+    if (o->bins && o->form == QS_TALLY)
         ((uint16_t *)o->bins)[QS_SIDE] = (uint16_t)o->count;
     else if (o->bins && o->form == QS_WIDE)
         o->bins[QS_SIDE] = o->count;
@@ -143,12 +152,12 @@ static bool make_bins(qsim_observer *o) {
 
 void qs_observer_add_widened(const qsim_observer *into, const qsim_observer *from, int32_t shift) {
     const uint16_t *narrow = (const uint16_t *)from->bins;
-    const bool listed = from->form == QS_LIST;
+    const bool listed = from->form == QS_LIST, wide = from->form == QS_WIDE;
     if (listed)
         into->bins[QS_SIDE] += from->count - from->listed;
-    for (size_t i = 0; i < (listed ? from->listed : 2 * QS_SIDE); i++) {
+    for (size_t i = 0; i < (listed ? from->listed : wide ? 2 * QS_SIDE : QS_TABLE); i++) {
         const size_t to = qs_histogram_widened(listed ? narrow[i] : i, shift);
-        into->bins[to] += listed ? 1 : from->form == QS_NARROW ? narrow[i] : from->bins[i];
+        into->bins[to] += listed ? 1 : wide ? from->bins[i] : narrow[i] + narrow[QS_TABLE + i];
     }
 }
 
@@ -163,6 +172,8 @@ static bool make_recent(qsim_observer *o) {
 uint64_t qs_tally_zeros(qs_tally *t) {
     const uint64_t zeros = t->zeros;
     uint32_t n = 0;
+    _Static_assert(QS_TALLIES * QS_TABLE * sizeof(uint16_t) <= 2 * QS_SIDE * sizeof(uint64_t),
+                   "the memory of counters holds the tables of a tally");
     for (size_t k = 0; k < QS_TALLIES; k++)
         for (size_t i = 2 * QS_SIDE; i < QS_TABLE; i++) {
             n += t->count[k][i];

@@ -24,17 +24,14 @@
 
 struct qsim_observer {
     qsim_ctx *ctx;
-    /*
-     * 2 * QS_SIDE counters; bin i at bins[QS_SIDE + i]; NULL: nothing but zeros. The QS_ZEROS
-     * counters after these are 0 except while a list is counted.
-     */
-    uint64_t *bins;
+    uint64_t *bins; /* 2 * QS_SIDE counters; bin i at bins[QS_SIDE + i]; NULL: nothing but zeros */
     uint64_t count;
     float min, max;
     int32_t exponent;
     int32_t bits; /* 2^bits bins on either side of zero, QS_BITS at the most */
     int32_t form; /* what the memory of `bins` holds: QS_WIDE, except for few values */
     size_t listed;
+    uint16_t most; /* of `recent`: the greatest counter but that of bin 0 */
     /*
      * Merged values that are not in `bins` yet, in another form than QS_WIDE and with the same
      * exponent; NULL: none. Adding to it touches less memory than adding to `bins`.
@@ -49,10 +46,12 @@ struct qsim_observer {
 
 /* Counters in uint64_t. */
 #define QS_WIDE 0
-/* Counters in uint16_t, which are sooner cleared and added to others. */
+/* Counters in uint16_t, of `recent`. */
 #define QS_NARROW 1
 /* No counters, but the bins of `listed` values in uint16_t; the other values are zeros. */
 #define QS_LIST 2
+/* The tables of a qs_tally, in which kernels count at once: nothing is copied before a merge. */
+#define QS_TALLY 3
 
 /* The exponent for these extremes, with 2^bits bins on either side. */
 int32_t qs_histogram_exponent(float min, float max, int32_t bits);
@@ -148,8 +147,11 @@ static inline __attribute__((always_inline)) void qs_count_some(qs_waiting *w, s
 
 /* The loops of a read (observer_loops.h) for an instruction set (kernel/ew.h). */
 typedef struct qs_reads {
-    /* Finds the extremes of n >= 1 values, -0 taken as 0; false if one is not finite. */
-    bool (*extremes)(const float *x, size_t n, float *min, float *max);
+    /*
+     * Finds the extremes of n >= 1 values, -0 taken as 0; false if one is not finite. Counts some
+     * of the waiting bins.
+     */
+    bool (*extremes)(const float *x, size_t n, float *min, float *max, qs_waiting *w);
     /*
      * Finds the values' indices in a tally: bin floor(x * inverse), or one of the zeros'. Returns
      * their number: zeros and others of bin 0 may be left out. `at` has room for n and
@@ -174,12 +176,13 @@ int qs_observer_add(qsim_observer *o, qs_tally *t, const qs_reads *reads, const 
                     size_t count, float min, float max);
 /*
  * Chooses the form of an empty observer that will be fed `most` values and then only be merged and
- * reset: a list if they fit into one part, which has fewer values than there are bins.
+ * reset: a list if they fit into one part, which has fewer values than there are bins; tables, if
+ * no counter of theirs can be full.
  */
 #define QS_LISTED ((size_t)QS_PART)
 static inline void qs_observer_form(qsim_observer *o, size_t most) {
     if (o->count == 0)
-        o->form = most <= QS_LISTED ? QS_LIST : most <= UINT16_MAX ? QS_NARROW : QS_WIDE;
+        o->form = most <= QS_LISTED ? QS_LIST : most <= UINT16_MAX ? QS_TALLY : QS_WIDE;
 }
 /* Takes the zeros out of a tally and returns their number. */
 uint64_t qs_tally_zeros(qs_tally *t);
@@ -192,7 +195,7 @@ void qs_observer_flush(qsim_observer *o, qs_tally *t);
 #define QS_READ_BLOCK 1024
 void qs_read_planes(const float *x, size_t planes, size_t n, qs_exact *sum);
 
-/* qs_reads' extremes of the C table. */
+/* The same without waiting bins, for callers without kernels. */
 bool qs_find_extremes(const float *x, size_t n, float *min, float *max);
 /* Whether every value is finite, which feeding requires. */
 bool qs_all_finite(const float *x, size_t n);

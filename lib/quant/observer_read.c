@@ -40,7 +40,7 @@ static void count_waiting(qs_tally *t) {
     while (w.left >= 4)
         qs_count_some(&w, 1);
     for (; w.left > 0; w.left--)
-        t->count[w.left & 1][*w.at++]++;
+        w.count[(w.left & 1) * QS_TABLE + *w.at++]++;
     t->waiting = w;
 }
 
@@ -52,15 +52,7 @@ static __attribute__((noinline)) void add_narrow(uint64_t *restrict into,
 
 _Static_assert(QS_TALLIES == 2, "both are summed");
 
-/* into[i] += a[i] + b[i]; a[i] = b[i] = 0: each line of `into` is read and written once. */
-static __attribute__((noinline)) void take(uint16_t *restrict into, uint16_t *restrict a,
-                                           uint16_t *restrict b, size_t n) {
-    for (size_t i = 0; i < n; i++) {
-        into[i] = (uint16_t)(into[i] + a[i] + b[i]);
-        a[i] = b[i] = 0;
-    }
-}
-
+/* into[i] += a[i] + b[i]; a[i] = b[i] = 0. */
 static __attribute__((noinline)) void take_wide(uint64_t *restrict into, uint16_t *restrict a,
                                                 uint16_t *restrict b, size_t n) {
     for (size_t i = 0; i < n; i++) {
@@ -72,14 +64,13 @@ static __attribute__((noinline)) void take_wide(uint64_t *restrict into, uint16_
 void qs_observer_flush(qsim_observer *o, qs_tally *t) {
     const size_t first = (size_t)(QS_SIDE - qs_observer_below(o));
     const size_t n = (size_t)(QS_SIDE + qs_observer_above(o)) - first;
-    uint16_t *narrow = (uint16_t *)o->bins;
+    uint16_t *table = (uint16_t *)o->bins;
     if (t->most == 0)
         return;
     count_waiting(t);
     const uint64_t zeros = qs_tally_zeros(t);
-    if (o->form == QS_NARROW) {
-        take(narrow + first, t->count[0] + first, t->count[1] + first, n);
-        narrow[QS_SIDE] = (uint16_t)(narrow[QS_SIDE] + zeros);
+    if (o->form == QS_TALLY) {
+        table[QS_SIDE] = (uint16_t)(table[QS_SIDE] + zeros);
     } else {
         take_wide(o->bins + first, t->count[0] + first, t->count[1] + first, n);
         o->bins[QS_SIDE] += zeros;
@@ -93,7 +84,7 @@ static void count_part(qsim_observer *o, qs_tally *t, const qs_reads *reads, con
     if (t->most > UINT16_MAX - QS_PART)
         qs_observer_flush(o, t);
     uint16_t *at = t->at[t->turn ^= 1];
-    t->waiting.count = t->count[0];
+    t->waiting.count = o->form == QS_TALLY ? (uint16_t *)o->bins : t->count[0];
     const size_t count = find_bins(reads, x, n, o->exponent, at, &t->waiting);
     count_waiting(t);
     t->zeros += n - count;
@@ -166,31 +157,39 @@ void qs_read_planes(const float *x, size_t planes, size_t n, qs_exact *sum) {
 /* ---- sums of histograms ---- */
 
 /*
- * Counts the bins in the list of `from`, from four places of it in turns: neighbours are often in
- * one bin, and an increment waits for the previous one of the same counter.
+ * Counts the bins in the list of `from`, first in narrow counters, which the first-level cache
+ * holds; from four places of the list in turns, since neighbours are often in one bin, and an
+ * increment waits for the previous one of the same counter.
  */
 static void add_list(uint64_t *restrict bins, const qsim_observer *from) {
     const uint16_t *restrict list = (const uint16_t *)from->bins;
     const size_t n = from->listed, step = n / 4;
-    bins[QS_SIDE] += from->count - n;
+    uint16_t count[QS_TABLE] = {0};
+    _Static_assert(QS_RECENT <= UINT16_MAX, "a counter holds all of the longest list");
     for (size_t i = 0; i < step; i++) {
-        bins[list[i]]++;
-        bins[list[i + step]]++;
-        bins[list[i + 2 * step]]++;
-        bins[list[i + 3 * step]]++;
+        count[list[i]]++;
+        count[list[i + step]]++;
+        count[list[i + 2 * step]]++;
+        count[list[i + 3 * step]]++;
     }
     for (size_t i = 4 * step; i < n; i++)
-        bins[list[i]]++;
-    for (size_t i = 2 * QS_SIDE; i < QS_TABLE; i++) {
-        bins[QS_SIDE] += bins[i];
-        bins[i] = 0;
-    }
+        count[list[i]]++;
+    add_narrow(bins, count, 2 * QS_SIDE);
+    bins[QS_SIDE] += from->count - n;
+    for (size_t i = 2 * QS_SIDE; i < QS_TABLE; i++)
+        bins[QS_SIDE] += count[i];
 }
 
-static __attribute__((noinline)) void add_16(uint16_t *restrict into, const uint16_t *restrict from,
-                                             size_t n) {
-    for (size_t i = 0; i < n; i++)
-        into[i] = (uint16_t)(into[i] + from[i]);
+/* into[i] += a[i] + b[i]. Returns the greatest counter of `into`. */
+static __attribute__((noinline)) uint16_t add_tables(uint16_t *restrict into,
+                                                     const uint16_t *restrict a,
+                                                     const uint16_t *restrict b, size_t n) {
+    uint16_t most = 0;
+    for (size_t i = 0; i < n; i++) {
+        into[i] = (uint16_t)(into[i] + a[i] + b[i]);
+        most = into[i] > most ? into[i] : most;
+    }
+    return most;
 }
 
 static void add_bins(uint64_t *restrict into, const uint64_t *restrict from, size_t n) {
@@ -221,32 +220,37 @@ void qs_observer_settle(const qsim_observer *o) {
     qs_observer_reset(r);
 }
 
-/*
- * Adds the bins of `from` to what is recent; but bin 0 of counters, which has most values after a
- * ReLU and would soon be full, to the others.
- */
-static void set_aside(const qsim_observer *into, const qsim_observer *from) {
+static void set_list_aside(const qsim_observer *into, const qsim_observer *from) {
     qsim_observer *r = into->recent;
-    const bool full = from->form == QS_LIST ? r->listed + from->listed > QS_RECENT - QS_ROOM
-                                            : r->count + from->count > UINT16_MAX;
-    if (full || r->form != from->form)
+    if (r->form != QS_LIST || r->listed + from->listed > QS_RECENT - QS_ROOM)
         qs_observer_settle(into);
-    uint16_t *to = (uint16_t *)r->bins;
-    const uint16_t *bins = (const uint16_t *)from->bins;
-    const size_t first = (size_t)(QS_SIDE - qs_observer_below(from));
-    const size_t end = (size_t)(QS_SIDE + qs_observer_above(from));
-    r->form = from->form;
-    r->count += from->count;
-    if (from->form == QS_LIST)
-        memcpy(to + r->listed, bins, from->listed * sizeof(*to));
-    else
-        add_16(to + first, bins + first, end - first);
+    r->form = QS_LIST;
+    memcpy((uint16_t *)r->bins + r->listed, from->bins, from->listed * sizeof(uint16_t));
     r->listed += from->listed;
-    if (from->form == QS_LIST)
-        return;
-    into->bins[QS_SIDE] += to[QS_SIDE];
-    r->count -= to[QS_SIDE];
-    to[QS_SIDE] = 0;
+    r->count += from->count;
+}
+
+/*
+ * Adds the tables of `from` to the recent counters; but bin 0, which has most values after a ReLU
+ * and would soon be full, to the others.
+ */
+static void set_tables_aside(const qsim_observer *into, const qsim_observer *from) {
+    qsim_observer *r = into->recent;
+    uint16_t *to = (uint16_t *)r->bins + QS_SIDE;
+    const uint16_t *a = (const uint16_t *)from->bins + QS_SIDE, *b = a + QS_TABLE;
+    const size_t below = (size_t)qs_observer_below(from), above = (size_t)qs_observer_above(from);
+    uint64_t zeros = (uint64_t)a[0] + b[0];
+    for (size_t i = QS_SIDE; i < QS_SIDE + QS_ZEROS; i++)
+        zeros += (uint64_t)a[i] + b[i];
+    if (r->form != QS_NARROW || r->most + from->count - zeros > UINT16_MAX)
+        qs_observer_settle(into);
+    r->form = QS_NARROW;
+    r->count += from->count - zeros;
+    into->bins[QS_SIDE] += zeros;
+    const uint16_t low = add_tables(to - below, a - below, b - below, below);
+    const uint16_t high = add_tables(to + 1, a + 1, b + 1, above > 0 ? above - 1 : 0);
+    r->most = low > r->most ? low : r->most;
+    r->most = high > r->most ? high : r->most;
 }
 
 int qsim_observer_merge(qsim_observer *into, const qsim_observer *from) {
@@ -268,8 +272,10 @@ int qsim_observer_merge(qsim_observer *into, const qsim_observer *from) {
     qs_observer_settle(from);
     if (shift != 0)
         qs_observer_add_widened(into, from, shift);
-    else if (into->recent && from->form != QS_WIDE)
-        set_aside(into, from);
+    else if (from->form == QS_LIST)
+        set_list_aside(into, from);
+    else if (from->form == QS_TALLY)
+        set_tables_aside(into, from);
     else
         add_counts(into, from);
     return QSIM_OK;

@@ -287,27 +287,6 @@ static float *make_read(ck_state *s, size_t n, float *inverse) {
     return x;
 }
 
-static void check_extremes(ck_state *s) {
-    const size_t n = (size_t)ck_between(s, 1, 200);
-    float unused, *x = make_read(s, n, &unused);
-    float *expected = ck_output(s, 8), *actual = ck_output(s, 8);
-    uint8_t *yes = ck_output(s, 1), *is = ck_output(s, 1);
-    *is = s->t->ew->reads.extremes(x, n, actual, actual + 1);
-    *yes = 1;
-    expected[0] = expected[1] = x[0] + 0.0f;
-    for (size_t i = 0; i < n; i++) {
-        expected[0] = x[i] < expected[0] ? x[i] + 0.0f : expected[0];
-        expected[1] = x[i] > expected[1] ? x[i] + 0.0f : expected[1];
-    }
-    ck_same(s, expected, actual, 8, "extremes");
-    ck_same(s, yes, is, 1, "finite");
-    const float bad[] = {NAN, -NAN, INFINITY, -INFINITY};
-    x[ck_random(s) % n] = bad[ck_random(s) % QS_COUNT(bad)];
-    *yes = 0;
-    *is = s->t->ew->reads.extremes(x, n, actual, actual + 1);
-    ck_same(s, yes, is, 1, "not finite");
-}
-
 /* Bins that wait to be counted while a kernel does something else. */
 typedef struct to_count {
     uint16_t *at, *count;
@@ -340,6 +319,29 @@ static void check_waiting(ck_state *s, const to_count *w) {
     *yes = 1;
     *is = w->waiting.left <= w->all && w->waiting.at == w->at + done;
     ck_same(s, yes, is, 1, "what still waits");
+}
+
+static void check_extremes(ck_state *s) {
+    const size_t n = (size_t)ck_between(s, 1, 200);
+    float unused, *x = make_read(s, n, &unused);
+    float *expected = ck_output(s, 8), *actual = ck_output(s, 8);
+    uint8_t *yes = ck_output(s, 1), *is = ck_output(s, 1);
+    to_count w = make_waiting(s);
+    *is = s->t->ew->reads.extremes(x, n, actual, actual + 1, &w.waiting);
+    *yes = 1;
+    expected[0] = expected[1] = x[0] + 0.0f;
+    for (size_t i = 0; i < n; i++) {
+        expected[0] = x[i] < expected[0] ? x[i] + 0.0f : expected[0];
+        expected[1] = x[i] > expected[1] ? x[i] + 0.0f : expected[1];
+    }
+    ck_same(s, expected, actual, 8, "extremes");
+    ck_same(s, yes, is, 1, "finite");
+    const float bad[] = {NAN, -NAN, INFINITY, -INFINITY};
+    x[ck_random(s) % n] = bad[ck_random(s) % QS_COUNT(bad)];
+    *yes = 0;
+    *is = s->t->ew->reads.extremes(x, n, actual, actual + 1, &w.waiting);
+    ck_same(s, yes, is, 1, "not finite");
+    check_waiting(s, &w);
 }
 
 /* Compares counts of bins; zeros and others of bin 0 may be left out. */

@@ -211,6 +211,11 @@ static void softmax(const float *x, float *y, size_t n, size_t rows) {
     qk_softmax_by(&qk_ew_c, x, y, n, rows);
 }
 
+static bool extremes(const float *x, size_t n, float *min, float *max, qs_waiting *w) {
+    (void)w;
+    return qs_find_extremes(x, n, min, max);
+}
+
 static size_t bins(const float *x, size_t n, float inverse, uint16_t *at, qs_waiting *w) {
     (void)w;
     return qs_bins(x, n, inverse, at);
@@ -244,4 +249,4 @@ const qk_ew qk_ew_c = {.exp = each_exp,
                        .bound = bound,
                        .muladd = muladd,
                        .scale = scale,
-                       .reads = {qs_find_extremes, bins, read_rows}};
+                       .reads = {extremes, bins, read_rows}};

@@ -124,7 +124,8 @@ static TARGET size_t bins(const float *x, size_t n, float inverse, uint16_t *at,
     return n;
 }
 
-static TARGET bool extremes(const float *x, size_t n, float *min, float *max) {
+static TARGET bool extremes(const float *x, size_t n, float *min, float *max, qs_waiting *w) {
+    (void)w;
     return qs_extremes(x, n, min, max);
 }
 

@@ -92,7 +92,8 @@ INLINE V one_where(__mmask16 far, V x) {
 
 /* ---- reads of observers ---- */
 
-TARGET static bool extremes(const float *x, size_t n, float *min, float *max) {
+TARGET static bool extremes(const float *x, size_t n, float *min, float *max, qs_waiting *w) {
+    qs_waiting rest = *w;
     V low = _mm512_set1_ps(INFINITY), high = _mm512_set1_ps(-INFINITY);
     I top = no_bits();
     for (size_t i = 0; i < n; i += W) {
@@ -102,7 +103,9 @@ TARGET static bool extremes(const float *x, size_t n, float *min, float *max) {
         low = _mm512_min_ps(low, v);
         high = _mm512_max_ps(high, v);
         top = greater_bits(top, v);
+        qs_count_some(&rest, 1);
     }
+    *w = rest;
     *min = _mm512_reduce_min_ps(low) + 0.0f;
     *max = _mm512_reduce_max_ps(high) + 0.0f;
     return _mm512_reduce_max_epi32(top) < 0x7f800000;

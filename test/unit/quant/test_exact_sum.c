@@ -60,6 +60,32 @@ static void test_against_integers(void) {
     CHECK(qs_exact_mean(&all, 1) == ldexp((double)sum, -10));
 }
 
+/*
+ * Sums side by side, whole groups of them and a rest, of numbers that two doubles can hold together
+ * and of numbers that are too far apart: the sums one by one are the same.
+ */
+static void test_each(void) {
+    enum { COUNT = 21 };
+    uint64_t seed = 3;
+    qs_exact each[COUNT] = {{.high = 0}}, one[COUNT] = {{.high = 0}};
+    double high[COUNT] = {0}, low[COUNT] = {0}, x[COUNT];
+    for (int k = 0; k < 400; k++) {
+        for (int i = 0; i < COUNT; i++) {
+            const int far = k > 100 && i % 5 == 3 ? (int)(test_random(&seed) % 240) - 149 : -20;
+            x[i] = ldexp((double)(int32_t)test_random(&seed), far);
+            qs_exact_add(&one[i], x[i]);
+        }
+        qs_exact_add_each(each, high, low, x, COUNT);
+        for (int i = 0; i < 16 && k == 100; i++)
+            CHECK_STR(text_of(&each[i]), "0"); /* not touched so far */
+    }
+    for (int i = 0; i < COUNT; i++) {
+        qs_exact_add(&each[i], high[i]);
+        qs_exact_add(&each[i], low[i]);
+        CHECK(same(&each[i], &one[i]));
+    }
+}
+
 static void test_text(void) {
     static const char *const wrong[] = {
         "",    "-",   "p0",     "1",    "1p",   "2p0",   "01p0",         "-0",   "0p0",
@@ -81,6 +107,7 @@ static void test_text(void) {
 int main(void) {
     test_by_hand();
     test_against_integers();
+    test_each();
     test_text();
     return test_done();
 }
