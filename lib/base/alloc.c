@@ -8,16 +8,18 @@
 
 /*
  * AddressSanitizer knows blocks only. It is told which bytes of them an arena has handed out, with
- * a gap behind each piece, or how many elements an array has, and so reports what reads or writes
- * past their end.
+ * a gap behind each piece, or how many elements a short array has, and so reports what reads or
+ * writes past their end.
  */
 #ifdef QS_ADDRESS_SANITIZER
 #include <sanitizer/asan_interface.h>
 #define ARENA_GAP      ((size_t)8)
+#define ARRAY_SHORT    ((size_t)4096) /* bytes; of longer ones the time to show all would count */
 #define HIDE(p, bytes) __asan_poison_memory_region(p, bytes)
 #define SHOW(p, bytes) __asan_unpoison_memory_region(p, bytes)
 #else
 #define ARENA_GAP      ((size_t)0)
+#define ARRAY_SHORT    ((size_t)0)
 #define HIDE(p, bytes) ((void)0)
 #define SHOW(p, bytes) ((void)0)
 #endif
@@ -82,7 +84,8 @@ void qs_free(qsim_ctx *ctx, void *ptr) {
 
 bool qs_grow(qsim_ctx *ctx, void **array, size_t *capacity, size_t count, size_t element) {
     if (count < *capacity) {
-        SHOW(*array, (count + 1) * element);
+        if (*capacity * element <= ARRAY_SHORT)
+            SHOW(*array, (count + 1) * element);
         return true;
     }
     size_t size = *capacity + *capacity / 2;
@@ -97,7 +100,8 @@ bool qs_grow(qsim_ctx *ctx, void **array, size_t *capacity, size_t count, size_t
     if (*capacity)
         memcpy(p, *array, *capacity * element);
     qs_free(ctx, *array);
-    HIDE((char *)p + (count + 1) * element, (size - count - 1) * element);
+    if (size * element <= ARRAY_SHORT)
+        HIDE((char *)p + (count + 1) * element, (size - count - 1) * element);
     *array = p;
     *capacity = size;
     return true;
