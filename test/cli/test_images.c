@@ -107,7 +107,7 @@ static image ramp(int32_t width, int32_t height) {
 static const int32_t any[] = {-1, -1};
 
 static void check_sizes(void) {
-    tool t = {.quiet = true};
+    tool t = {.quiet = true, .state = &(tool_state){.error = NULL}};
     image im = ramp(16, 8);
     preprocess how = {.resize = {16, 8}};
     CHECK_INT(image_fit(&t, "ramp", &how, any, &im), EXIT_OK);
@@ -141,7 +141,7 @@ static void check_fit(void) {
         {FIT_TEXT, {-1, 32}, 64, 32},    {FIT_TEXT, {100, 32}, 100, 32},
         {FIT_TEXT, {-1, -1}, 32, 32},
     };
-    tool t = {.quiet = true};
+    tool t = {.quiet = true, .state = &(tool_state){.error = NULL}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         image im = ramp(32, 16);
         preprocess how = {.fit = cases[i].fit};

@@ -133,7 +133,7 @@ static const struct {
 };
 
 static void check_lists(void) {
-    tool t = {.quiet = true};
+    tool t = {.quiet = true, .state = &(tool_state){.error = NULL}};
     preprocess p;
     for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++)
         if (preprocess_parse(&t, lists[i].spec, &p) != lists[i].good)

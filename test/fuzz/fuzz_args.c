@@ -90,7 +90,7 @@ static void write_json(int count, char **words) {
 
 static void read_line(int count, char **words) {
     text problem = {0}, hint = {0};
-    tool t = {.quiet = true};
+    tool t = {.quiet = true, .state = &(tool_state){.error = NULL}};
     bool good = args_parse(&t.args, &fuzzed, count, words, &problem, &hint);
     if (good == (problem.size > 0))
         abort();

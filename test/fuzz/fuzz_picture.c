@@ -8,7 +8,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static const preprocess how = {.letterbox = {20, 10}};
     static const int32_t any[] = {-1, -1};
-    const tool t = {.quiet = true};
+    const tool t = {.quiet = true, .state = &(tool_state){.error = NULL}};
     const char *why;
     image im = {0};
     bool pnm = size > 0 && data[0] == 'P';
