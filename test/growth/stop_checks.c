@@ -230,9 +230,9 @@ const stop_case stop_cases[] = {
      "int8[1]=0",
      "hidden_size=4", MS, 0, 0},
     {"DynamicQuantizeLSTM",
-     "float[2,1,4] int8[1,4,4096]! int8[1,1024,4096]! - - - - - float[1]=1 int8[1]=0 float[1]=1 "
+     "float[2,1,4] int8[1,4,8192]! int8[1,2048,8192]! - - - - - float[1]=1 int8[1]=0 float[1]=1 "
      "int8[1]=0",
-     "hidden_size=1024", MS, 0, 0},
+     "hidden_size=2048", MS, 0, 0},
     {"Attention", "float[1,1,4,65536] float[1,1,4,65536] float[1,1,4,65536]", 0, 0, 0, 23},
     {"Attention", "float[1,1,1,4] float[1,1,131072,4] float[1,1,131072,4]", 0, 0, 0, 23},
     {"Attention", "float[1,1,262144,4] float[1,1,4,4] float[1,1,4,4]", 0, 0, 0, 23},

@@ -354,7 +354,7 @@ static void run_lane(const lane *l) {
         if (biased)
             bias = inputs_part(l, time, l->first);
         for (size_t i = 0; i < l->count && p->r.integer; i++)
-            qs_states8_multiply(&p->form.states, l->packed, l->h + i * p->hidden, j->none,
+            qs_states8_multiply(j->ctx, &p->form.states, l->packed, l->h + i * p->hidden, j->none,
                                 l->rounded, l->gates + i * p->width);
         if (!p->r.integer)
             product(j, &p->form.r[0], l->packed,

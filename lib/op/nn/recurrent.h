@@ -87,9 +87,9 @@ void qs_states8_pack(const qs_states8 *f, const qs_recurrent *r, const qs_weight
  * points. (In recurrent.c, which is compiled for speed.)
  */
 void qs_states8_columns(const qs_columns8 *from, size_t n, qs_q8 q, int32_t rest, float *to);
-/* out = h times the weights of a direction; none: floats of -0. */
-void qs_states8_multiply(const qs_states8 *f, const float *packed, const float *h,
-                         const float *none, float *scratch, float *out);
+/* out = h times the weights of a direction, unless the run was stopped; none: floats of -0. */
+void qs_states8_multiply(const qsim_ctx *ctx, const qs_states8 *f, const float *packed,
+                         const float *h, const float *none, float *scratch, float *out);
 
 /* Checks the samples' lengths, known only during execution; lengths NULL: there are none. */
 bool qs_recurrent_lengths(const qs_recurrent *r, const int32_t *lengths, const qs_frame *f);

@@ -63,8 +63,8 @@ QS_COLD void qs_states8_pack(const qs_states8 *f, const qs_recurrent *r, const q
     qk_i8_spread(f->t, n, n, n, columns, list_of(f, to, SCALES));
 }
 
-void qs_states8_multiply(const qs_states8 *f, const float *packed, const float *h,
-                         const float *none, float *scratch, float *out) {
+void qs_states8_multiply(const qsim_ctx *ctx, const qs_states8 *f, const float *packed,
+                         const float *h, const float *none, float *scratch, float *out) {
     const qk_i8 *t = f->t;
     const int32_t n = f->n;
     int32_t *init = (int32_t *)(void *)scratch, sum;
@@ -84,7 +84,7 @@ void qs_states8_multiply(const qs_states8 *f, const float *packed, const float *
     const qs_columns8 columns = {list_of(f, packed, SUMS), list_of(f, packed, ZERO_POINTS),
                                  (const float *)(void *)list_of(f, packed, SCALES)};
     qs_states8_columns(&columns, (size_t)f->form.positions, q, sum - f->k * q.zero_point, scratch);
-    for (int32_t first = 0; first < n;) {
+    for (int32_t first = 0; first < n && !qs_stopped(ctx);) {
         const int32_t panels = qk_i8_panels(t, 1, n - first), one = qk_i8_panel(t, n - first);
         const int32_t width = panels ? panels * one : one;
         g.width = one;
