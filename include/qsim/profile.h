@@ -44,14 +44,21 @@ typedef struct qsim_profile_event {
     int32_t reserved;
 } qsim_profile_event;
 
+/*
+ * A step of an event: all nodes together whose sizes depend on data (NonZero, bodies of Loop, and
+ * nodes that read their results). They run after the steps and are none.
+ */
+#define QSIM_STEP_DEFERRED (-2)
+
 /* Receives one event of a profile, which is valid during the call. */
 typedef void (*qsim_profile_fn)(void *user, const qsim_profile_event *event);
 
 /*
  * Begins a profile. At the end of each execution of this run, the executing thread calls `event`
  * once for the execution as a whole and once for each step that was executed (fewer than all if the
- * execution failed or was cancelled). During these calls qsim_run_step and qsim_run_step_tensor
- * describe that execution. Errors: ARGUMENT (NULL), STATE (a profile has begun already).
+ * execution failed or was cancelled), then once for nodes without steps, if there are any. During
+ * these calls qsim_run_step and qsim_run_step_tensor describe that execution. Errors: ARGUMENT
+ * (NULL), STATE (a profile has begun already).
  */
 QSIM_API int qsim_run_profile_begin(qsim_run *run, qsim_profile_fn event, void *user);
 /* Ends the profile. Returns the number of reported executions, or STATE if none had begun. */

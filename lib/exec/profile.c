@@ -146,16 +146,18 @@ int64_t qsim_run_profile_end(qsim_run *run) {
 
 void qs_run_report(qsim_run *run, uint64_t began) {
     const qs_plan *plan = run->plan;
+    const uint64_t ended = qs_clock_ns();
     qsim_profile_event e = {.struct_size = sizeof(e),
                             .execution = run->executions++,
                             .start_ns = began,
-                            .duration_ns = qs_clock_ns() - began,
+                            .duration_ns = ended - began,
                             .step = -1};
     run->profile(run->profile_user, &e);
     e.start_ns = plan->began_ns;
-    for (size_t i = 0; i < plan->timed && run->profile; i++) {
-        e.step = (int32_t)i;
-        e.duration_ns = plan->nanoseconds[i];
+    const size_t steps = plan->timed, count = steps + (plan->deferred && steps == plan->step_count);
+    for (size_t i = 0; i < count && run->profile; i++) {
+        e.step = i < steps ? (int32_t)i : QSIM_STEP_DEFERRED;
+        e.duration_ns = i < steps ? plan->nanoseconds[i] : ended - e.start_ns;
         run->profile(run->profile_user, &e);
         e.start_ns += e.duration_ns;
     }

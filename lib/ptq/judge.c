@@ -36,14 +36,6 @@ void qs_judge_close(qs_judge *j) {
     *j = (qs_judge){0};
 }
 
-static int open_run(const qs_judge *j, const qsim_model *m, qs_side *s, qsim_error *error) {
-    const int code = qs_side_open(m, NULL, 0, s, j->ctx, error);
-    if (!code && (size_t)qsim_session_input_count(s->session) != j->per_batch)
-        return qs_fail(error, QSIM_E_ARGUMENT, "%s: has %d inputs, batches have %zu", j->name,
-                       (int)qsim_session_input_count(s->session), j->per_batch);
-    return code;
-}
-
 /* Outputs in half precision are judged as floats. */
 static int run_batch(const qs_judge *j, qs_side *p, size_t batch, qsim_error *error) {
     const qsim_search_options *o = j->options;
@@ -125,7 +117,7 @@ int qs_judge_model(qs_judge *j, const qsim_model *candidate, qsim_judgement *out
     size_t at = 0, sample = 0;
     uint64_t right = 0;
     qsim_divergence *d = qs_calloc(j->ctx, j->outputs, sizeof(*d));
-    int code = d ? open_run(j, candidate, &p, error) : QSIM_E_NOMEM;
+    int code = d ? qs_side_open(candidate, NULL, 0, &p, j->ctx, error) : QSIM_E_NOMEM;
     for (size_t k = 0; k < j->outputs && !code; k++)
         d[k] = (qsim_divergence){.struct_size = sizeof(*d), .answer = j->kinds[k]};
     memset(j->losses, 0, j->samples * sizeof(*j->losses));
@@ -205,7 +197,7 @@ static int check_labels(const qs_judge *j, qsim_error *error) {
 
 static int keep_answers(qs_judge *j, const qsim_model *reference, qsim_error *error) {
     qs_side p = {0};
-    int code = open_run(j, reference, &p, error);
+    int code = qs_side_open(reference, NULL, 0, &p, j->ctx, error);
     for (size_t b = 0; b < j->batches && !code; b++) {
         code = run_batch(j, &p, b, error);
         for (size_t k = 0; k < j->outputs && !code; k++)

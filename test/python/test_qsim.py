@@ -471,6 +471,12 @@ class Models(unittest.TestCase):
         self.assertEqual(len(events), 3 * (1 + len(profile)))
         self.assertEqual({e["ph"] for e in events}, {"X"})
         self.assertEqual(sum(e["cat"] == "Node" for e in events), 3 * len(profile))
+        self.assertEqual(profile.deferred_us, 0)
+        model = (qsim.Builder().input("x", "float[4]").node("Abs", "x", "a")
+                 .node("NonZero", "a", "y").output("y").finish())
+        profile = qsim.Session(model).profile(np.float32([0, 1, 0, 1]), runs=2)
+        self.assertEqual([s["op_type"] for s in profile], ["Abs"])
+        self.assertGreater(profile.deferred_us, 0)
         with self.assertRaises(qsim.Error):
             session.profile(self.images[:, :1, :1])
         self.assertEqual(session.profile(self.images, runs=1).runs, 1)  # the failed one has ended

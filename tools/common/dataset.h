@@ -50,6 +50,8 @@ bool dataset_has_labels(const dataset *d);
 bool dataset_is_files(const dataset *d);
 /* The file of the last batch; NULL: batches are not files. */
 const char *dataset_file(const dataset *d);
+/* Names a row of the last batch for people: its file, or its number in the data, "sample 17". */
+void dataset_name_row(const dataset *d, int64_t sample, const batch *b, size_t row, text *out);
 /* Folders of a tree that were numbered as classes by their order; 0: labels are the model's. */
 size_t dataset_classes(const dataset *d);
 /* Reads the next batch, valid until the next call; b->samples is 0 at the end. */

@@ -9,6 +9,7 @@
 #include "common/file_labels.h"
 #include "common/folder.h"
 #include "common/sample_source.h"
+#include "common/utf8.h"
 
 /* ---- opening ---- */
 
@@ -96,6 +97,17 @@ static int miss_set(dataset *d, kept_error *error) {
 
 const char *dataset_file(const dataset *d) {
     return d->files.files && d->at > 0 ? d->files.files[(size_t)(d->at - 1) * d->inputs] : NULL;
+}
+
+void dataset_name_row(const dataset *d, int64_t sample, const batch *b, size_t row, text *out) {
+    const char *file = dataset_file(d);
+    if (!file) {
+        text_printf(out, "sample %lld", (long long)dataset_number(d, sample));
+        return;
+    }
+    utf8_printable(out, tool_base_name(file), 60);
+    if (b->samples > 1)
+        text_printf(out, " [%zu]", row);
 }
 
 int dataset_end_sets(const dataset *d) {

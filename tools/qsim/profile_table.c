@@ -144,6 +144,12 @@ void profile_print(const tool *t, const profiling *p, size_t top) {
     print_machine(t, p);
     for (int kind = 0; kind < KINDS; kind++)
         print_rows(p, kind, top);
+    if (p->deferred.count > 0)
+        printf(
+            "\nnodes whose sizes only a run knows (NonZero, Loop and what follows) have no rows: "
+            "%s, %.1f %% of a run\n",
+            tool_time(p->deferred.median / 1e6, median),
+            100 * ratio(p->deferred.median / 1e6, p->timed.median));
     if (ns >= 0.5)
         printf("\nthe profile costs %.0f ns a step, %.2f %% of a run", ns, percent);
     else /* noise: runs with the profile were faster */
@@ -197,6 +203,7 @@ void profile_print_json(const tool *t, const profiling *p, size_t top, const cha
     json_number(&j, "min_ms", p->plain.min);
     json_number(&j, "median_ms", p->plain.median);
     json_number(&j, "steps_ms", sum_of_steps(p) / 1e6);
+    json_number(&j, "deferred_ms", p->deferred.count ? p->deferred.median / 1e6 : 0);
     json_number(&j, "overhead_ns_per_step", ns);
     json_number(&j, "overhead_percent", percent);
     json_string(&j, "trace", trace);

@@ -82,6 +82,7 @@ static double ideal_ns(const profiling *p, int32_t step) {
 void profiling_summarize(profiling *p) {
     latency_summarize(&p->plain);
     latency_summarize(&p->timed);
+    latency_summarize(&p->deferred);
     for (size_t i = 0; i < p->step_count; i++) {
         profiled_step *s = &p->steps[i];
         latency_summarize(&s->time);
@@ -105,6 +106,7 @@ void profiling_free(profiling *p) {
     free(p->events);
     latency_free(&p->plain);
     latency_free(&p->timed);
+    latency_free(&p->deferred);
     inputs_close(&p->inputs);
     engine_close(&p->engine);
 }

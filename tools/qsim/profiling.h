@@ -28,6 +28,7 @@ typedef struct profiling {
     profiled_step *steps;
     size_t step_count;
     latency plain, timed;       /* times of whole runs in ms, without and with the profile */
+    latency deferred;           /* ns of each run for nodes without steps; empty: all have steps */
     qsim_profile_event *events; /* `execution` counts over all runs */
     size_t event_count, event_capacity, dropped;
     bool interrupted;

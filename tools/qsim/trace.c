@@ -86,7 +86,8 @@ void trace_write(const profiling *p, json *j) {
     for (size_t i = 0; i < p->event_count; i++) {
         const qsim_profile_event *e = &p->events[i];
         if (e->step < 0)
-            session_event(p, j, "model_run", e->start_ns, e->start_ns + e->duration_ns);
+            session_event(p, j, e->step == QSIM_STEP_DEFERRED ? "deferred_nodes" : "model_run",
+                          e->start_ns, e->start_ns + e->duration_ns);
         else
             node_event(p, j, e);
     }

@@ -52,6 +52,8 @@ static void take_events(profiling *p, size_t first, bool whole) {
         e->execution = (int64_t)p->timed.count;
         if (whole && e->step >= 0)
             latency_add(&p->steps[e->step].time, (double)e->duration_ns);
+        else if (whole && e->step == QSIM_STEP_DEFERRED)
+            latency_add(&p->deferred, (double)e->duration_ns);
     }
     if (p->event_count > EVENT_LIMIT && first > 0) {
         p->event_count = first;

@@ -11,10 +11,14 @@ import numpy as np
 
 from ._html import _html_table
 
+_DEFERRED = -2  # QSIM_STEP_DEFERRED
+
 
 class Profile(List[Dict[str, Any]]):
     """The result of Session.profile(): a list of dicts, one for each step in the order of
-    execution; top() gives the slowest ones, `runs` is the number of measured runs."""
+    execution; top() gives the slowest ones, `runs` is the number of measured runs. `deferred_us`:
+    median microseconds of a run for nodes without steps, whose sizes only a run knows (NonZero,
+    bodies of Loop, and what follows them)."""
 
     def __init__(self, steps: Sequence[Dict[str, Any]],
                  events: Sequence[Tuple[int, int, int, int]]) -> None:
@@ -22,9 +26,13 @@ class Profile(List[Dict[str, Any]]):
         self.runs = 1 + max((e[0] for e in events), default=-1)
         self._events = events
         times: List[List[float]] = [[] for _ in steps]
+        deferred: List[float] = []
         for _, step, _, duration in events:
             if step >= 0:
                 times[step].append(duration / 1000)
+            elif step == _DEFERRED:
+                deferred.append(duration / 1000)
+        self.deferred_us = float(np.median(deferred)) if deferred else 0.0
         for info, t in zip(self, times):
             info["us"] = float(np.median(t)) if t else 0.0
         whole = sum(step["us"] for step in self) or 1.0
@@ -55,6 +63,8 @@ class Profile(List[Dict[str, Any]]):
         event: Dict[str, Any] = {
             "cat": "Session", "pid": os.getpid(), "tid": os.getpid(), "ph": "X",
             "ts": (start - origin) / 1000, "dur": duration / 1000, "name": "model_run", "args": {}}
+        if step == _DEFERRED:
+            event["name"] = "deferred_nodes"
         if step >= 0:
             s = self[step]
             shapes = {f"{way}_type_shape": [{"float" if dtype == "float32" else dtype: list(shape)}
@@ -68,7 +78,9 @@ class Profile(List[Dict[str, Any]]):
         return event
 
     def __repr__(self) -> str:
-        return f"<Profile: {len(self)} steps, {sum(s['us'] for s in self):.1f} µs, {self.runs} runs>"
+        deferred = f", {self.deferred_us:.1f} µs without" if self.deferred_us else ""
+        return (f"<Profile: {len(self)} steps, {sum(s['us'] for s in self):.1f} µs{deferred}, "
+                f"{self.runs} runs>")
 
     def _repr_html_(self) -> str:
         rows = [(s["node"], s["op_type"], s["kernel"], f"{s['us']:.2f}", f"{s['share']:.1f} %")
