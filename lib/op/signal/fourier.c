@@ -14,8 +14,7 @@ static qs_complex short_arc(double t) {
 
 qs_complex qs_turn(size_t k, size_t n) {
     const uint64_t eighths = (uint64_t)k * 8, octant = eighths / n;
-    const uint64_t rest = eighths % n;
-    const uint64_t part = octant % 2 ? n - rest : rest;
+    const size_t rest = (size_t)(eighths % n), part = octant % 2 ? n - rest : rest;
     const qs_complex a = short_arc(0.78539816339744830962 * (qs_real(part) / qs_real(n)));
     switch (octant) {
     case 0: return a;
