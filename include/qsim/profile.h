@@ -45,8 +45,8 @@ typedef struct qsim_profile_event {
 } qsim_profile_event;
 
 /*
- * A step of an event: all nodes together whose sizes depend on data (NonZero, bodies of Loop, and
- * nodes that read their results). They run after the steps and are none.
+ * A step of an event: all nodes together whose sizes depend on data (NonZero, branches of If,
+ * bodies of Loop, and nodes that read their results). They run after the steps and are none.
  */
 #define QSIM_STEP_DEFERRED (-2)
 

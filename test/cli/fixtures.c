@@ -537,16 +537,6 @@ static void make_choice(void) {
     proto_free(&node);
 }
 
-/* The result's size depends on the data. */
-static void make_nonzero(void) {
-    qsim_builder *b = begin("nonzero");
-    need(qsim_builder_input_as(b, "x", "float[3,4]"), "x");
-    need(qsim_builder_node(b, "", "Abs", "abs", "x", "a"), "Abs");
-    need(qsim_builder_node(b, "", "NonZero", "found", "a", "y"), "NonZero");
-    need(qsim_builder_output_as(b, "y", NULL), "y");
-    finish(b, "nonzero.onnx");
-}
-
 /* An input without rows beside the one that counts. */
 static void make_no_rows(void) {
     qsim_builder *b = begin("no rows");
@@ -567,7 +557,6 @@ int main(void) {
     make_typed("relub.onnx", QSIM_BFLOAT16);
     make_not_finite("nan_weight.onnx", NAN);
     make_not_finite("inf_weight.onnx", -INFINITY);
-    make_nonzero();
     make_pick();
     make_dimmer();
     make_sum();

@@ -86,8 +86,12 @@ if "$python" -c 'import PIL' 2>/dev/null; then
     # This one gives logits. Its own preprocessing is another, but a macaw stays one.
     example photo "$shared/models/shufflenet-v2-12_fp32_dequantized.onnx" "$shared/data/images/parrot.jpg"
     holds photo '^class 88: 9[0-9]\.[0-9]+ %$'
+    example photos "$shared/models/mobilenet_v1_025_224_imagenet.onnx" "$shared/data/images" "$work/photos.onnx"
+    holds photos '^7 photos calibrated on, 2 judged by$'
+    holds photos '(good|doubtful|bad)'
+    "$python" -B "$root/tools/python/examples/photo.py" "$work/photos.onnx" "$shared/data/images/parrot.jpg" | grep -q '^class 88: '
 else
-    echo "examples: no Pillow, the photo is not tried"
+    echo "examples: no Pillow, photos are not tried"
 fi
 "$python" -B "$root/tools/python/examples/infer.py" "$model" "$work" 2>"$work/missing" && exit 1
 holds missing '^FileNotFoundError: .*: no t10k-images-idx3-ubyte\[\.gz\]$'

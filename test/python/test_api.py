@@ -152,6 +152,8 @@ class Sessions(unittest.TestCase):
                 np.testing.assert_array_equal(session.run(x)[0], model.run(x)[0])
         self.assertIn("c", qsim.isas())
         self.assertIn(qsim.Session(model).isa, qsim.isas())
+        with self.assertRaisesRegex(ValueError, "is no instruction set: known: \\[.c., "):
+            qsim.Session(model, isa="x")
 
     def test_operators(self):
         rows = {(o.domain, o.op_type, o.since): o for o in qsim.operators()}

@@ -4,6 +4,7 @@ Usage: test_quantizing.py FOLDER_OF_QSIM (QSIM_LIBRARY set)."""
 
 import array
 import os
+import pathlib
 import signal
 import sys
 import tempfile
@@ -40,8 +41,10 @@ class Quantizing(unittest.TestCase):
             qsim.quantize(self.model, data=self.data, per_channel=True)
         with self.assertRaisesRegex(TypeError, "did you mean 'method'"):
             qsim.quantize(self.model, data=self.data, metod="mse")
-        with self.assertRaisesRegex(TypeError, "not the path of a file: qsim.read_array"):
+        with self.assertRaisesRegex(TypeError, "not the path .*: qsim.read_array"):
             qsim.quantize(self.model, data="x.npy")
+        with self.assertRaisesRegex(TypeError, "not the path 'p/a.jpg': .*photos.py"):
+            qsim.judge(self.model, self.model, [pathlib.Path("p/a.jpg")])
 
     def test_rules(self):
         first = self.model.nodes[0].name

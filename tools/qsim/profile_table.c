@@ -146,7 +146,7 @@ void profile_print(const tool *t, const profiling *p, size_t top) {
         print_rows(p, kind, top);
     if (p->deferred.count > 0)
         printf(
-            "\nnodes whose sizes only a run knows (NonZero, Loop and what follows) have no rows: "
+            "\nnodes whose sizes only a run knows (NonZero, If, Loop and what follows) have no rows: "
             "%s, %.1f %% of a run\n",
             tool_time(p->deferred.median / 1e6, median),
             100 * ratio(p->deferred.median / 1e6, p->timed.median));

@@ -24,6 +24,14 @@ Array = NDArray[Any]
 _NUMPY_READS = ("__array_interface__", "__array_struct__", "__array__")
 
 
+def _no_path(data: Any) -> None:
+    """Refuses a path in place of an array, with what reads it."""
+    if isinstance(data, (str, bytes, os.PathLike)):
+        raise TypeError(f"arrays are needed, not the path {os.fspath(data)!r}: qsim.read_array(path) "
+                        "reads .npy, numpy.load(path) also .npz; PIL or OpenCV read pictures, each "
+                        "an array (examples/photos.py does a folder)")
+
+
 def _asarray(value: Any, dtype: Any = None) -> Array:
     """The array in `value`, sharing its memory; a value without a type of its own, like a list,
     gets `dtype`."""
@@ -33,6 +41,7 @@ def _asarray(value: Any, dtype: Any = None) -> Array:
         return np.from_dlpack(value)
     if isinstance(value, (list, tuple, int, float, bool)):
         return np.asarray(value, dtype)
+    _no_path(value)
     array = np.asarray(value)
     if array.dtype == object:
         raise TypeError(f"an array is needed, not {type(value).__name__}")
@@ -121,9 +130,7 @@ def _ints(values: Any) -> Tuple[Array, Any]:
 def _batches(data: Iterable[Any], inputs: Sequence[Any]) -> Iterable[Any]:
     """The batches of `data`: its items, or itself where it is one batch for `inputs`, a dict or an
     array of the first input's rank."""
-    if isinstance(data, (str, bytes, os.PathLike)):
-        raise TypeError("arrays are needed, not the path of a file: qsim.read_array(path) reads .npy, "
-                        "numpy.load(path) also .npz; pictures are read by PIL or OpenCV")
+    _no_path(data)
     shape = inputs[0].shape if inputs else None
     whole = shape is not None and getattr(data, "ndim", None) == len(shape)
     return [data] if whole or isinstance(data, Mapping) else data

@@ -18,7 +18,7 @@ class Profile(List[Dict[str, Any]]):
     """The result of Session.profile(): a list of dicts, one for each step in the order of
     execution; top() gives the slowest ones, `runs` is the number of measured runs. `deferred_us`:
     median microseconds of a run for nodes without steps, whose sizes only a run knows (NonZero,
-    bodies of Loop, and what follows them)."""
+    branches of If, bodies of Loop, and what follows them)."""
 
     def __init__(self, steps: Sequence[Dict[str, Any]],
                  events: Sequence[Tuple[int, int, int, int]]) -> None:

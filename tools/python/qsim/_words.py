@@ -78,7 +78,7 @@ def _isa(name: Optional[str]) -> int:
     number = 0
     while name is not None and _lib.qsim_isa_name(number) != name.encode():
         if _lib.qsim_isa_name(number) is None:
-            known = [_text(_lib.qsim_isa_name(i)) for i in range(number)]
+            known = [_text(_lib.qsim_isa_name(i)) for i in range(1, number)]  # 0: the best
             raise ValueError(f"'{name}' is no instruction set: known: {known}")
         number += 1
     return number
