@@ -449,10 +449,29 @@ static int write_tree(const char *path, bool replace, const char *const *names, 
     return code;
 }
 
+/* The longest folder, and names at the length of the longest path, are refused and leave nothing.
+ */
+static void check_long_names(const char *path) {
+    static char text[PATH_MAX + 1];
+    const char *const names[] = {text};
+    qsim_error e;
+    for (size_t n = NAME_MAX; n <= NAME_MAX + 1; n++) {
+        memset(text, 'n', n);
+        strcpy(text + n, "/x");
+        CHECK_INT(write_tree(path, false, names, 1, false, &e),
+                  n <= NAME_MAX ? QSIM_OK : QSIM_E_IO);
+        CHECK(n <= NAME_MAX || says(&e, ENAMETOOLONG));
+    }
+    for (size_t n = PATH_MAX - 1; n <= PATH_MAX; n++) {
+        memset(text, 'n', n);
+        text[n] = 0;
+        CHECK_INT(write_tree(path, false, names, 1, false, &e), QSIM_E_IO);
+    }
+}
+
 static void test_trees(void) {
     static const char *const names[] = {"a", "b/c", "b/d/e"}, *const twice[] = {"a", "b/c", "a"};
-    char folder[] = "qs_trees_XXXXXX", path[64], file[80], name[NAME_MAX + 4];
-    const char *const long_names[] = {name};
+    char folder[] = "qs_trees_XXXXXX", path[64], file[80];
     qsim_error e;
     if (!mkdtemp(folder)) {
         CHECK_FAIL("mkdtemp");
@@ -462,13 +481,7 @@ static void test_trees(void) {
     CHECK_INT(write_tree(path, false, names, 3, false, &e), QSIM_OK);
     CHECK_INT(write_tree(path, false, twice, 3, true, &e), QSIM_E_IO);
     CHECK(says(&e, EEXIST));
-    for (size_t n = NAME_MAX; n <= NAME_MAX + 1; n++) {
-        memset(name, 'n', n);
-        strcpy(name + n, "/x");
-        CHECK_INT(write_tree(path, false, long_names, 1, false, &e),
-                  n <= NAME_MAX ? QSIM_OK : QSIM_E_IO);
-        CHECK(n <= NAME_MAX || says(&e, ENAMETOOLONG));
-    }
+    check_long_names(path);
     CHECK_INT(mkdir(path, 0777), 0); /* nothing is left there; an empty folder is taken */
     CHECK_INT(write_tree(path, false, names, 3, true, &e), QSIM_OK);
     snprintf(file, sizeof(file), "%s/t/b/d/e", folder);

@@ -83,6 +83,40 @@ static void check_use(qsim_model *m) {
     CHECK_INT(qsim_session_create(m, &so, &s, &e), QSIM_E_STATE);
 }
 
+/* A part that cannot be read is one problem: what reads its tensors has none. */
+static void check_once(void) {
+    static const int64_t dims[] = {3};
+    const qsim_load_options o = {.struct_size = sizeof(o), .flags = QSIM_LOAD_CHECK};
+    for (int part = 0; part < 3; part++) {
+        proto model = {0}, g = {0}, node = {0};
+        struct list l = {0};
+        qsim_model *m = NULL;
+        if (part == 0)
+            add_constant(&g, "p", 3, 8);
+        if (part == 1)
+            proto_name(&g, 11, "p"); /* an input without a type */
+        if (part == 2) {             /* a node without an operator */
+            proto_text(&node, 1, "x");
+            proto_text(&node, 2, "p");
+            proto_text(&node, 2, "q");
+            proto_take(&g, 1, &node);
+        }
+        proto_node(&g, "Add", NULL, "x", "p", "y");
+        proto_node(&g, "Relu", NULL, part == 2 ? "q" : "x", NULL, "z");
+        proto_value(&g, 11, "x", QSIM_FLOAT, dims, 1);
+        proto_value(&g, 12, "y", QSIM_FLOAT, dims, 1);
+        proto_model(&model, &g);
+        CHECK_INT(qsim_model_load_memory(NULL, model.data, model.size, &o, &m, NULL), QSIM_OK);
+        CHECK_INT(qsim_model_check(m, note, &l), 1);
+        for (int i = 1; i < l.count && i < 16; i++)
+            CHECK_FAIL(l.text[i]);
+        qsim_model_free(m);
+        proto_free(&model);
+        proto_free(&g);
+        proto_free(&node);
+    }
+}
+
 /* Outputs without names: reading goes on after 1000 problems at most. */
 static void check_many(int count) {
     static const int64_t dims[] = {3};
@@ -259,6 +293,7 @@ static void check_texts(void) {
 }
 
 int main(void) {
+    check_once();
     check_formats();
     check_none();
     check_texts();

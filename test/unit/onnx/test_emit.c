@@ -386,7 +386,39 @@ static void check_fields_kept(const char *name) {
     proto_free(&wanted);
 }
 
+/* Constants that only graphs which are not read may use are written. */
+static void check_constants_kept(bool unread) {
+    static const char part[] = "unused weight";
+    const qsim_load_options o = {.struct_size = sizeof(o), .flags = QSIM_LOAD_INSPECT};
+    proto file = {0}, graph = {0}, node = {0}, inner = {0};
+    qsim_model *m = NULL, *now = NULL;
+    uint8_t bytes[1024];
+    size_t size = 0;
+    proto_begin(&node, "Unheard", "x", "y");
+    proto_text(&inner, 2, "inner");
+    if (unread)
+        attribute(&node, "graphs", 10, 11, 2, inner.data, inner.size);
+    proto_take(&graph, 1, &node);
+    proto_constant(&graph, part, QSIM_FLOAT, 1, "\0\0\0", 4);
+    proto_value(&graph, 11, "x", QSIM_FLOAT, any, 2);
+    proto_name(&graph, 12, "y");
+    proto_model(&file, &graph);
+    CHECK_INT(qsim_model_load_memory(NULL, file.data, file.size, &o, &m, NULL), QSIM_OK);
+    CHECK_INT(qs_model_derive(m, &now, NULL), QSIM_OK);
+    CHECK_INT(qsim_model_save_memory(now, bytes, sizeof(bytes), &size, NULL), QSIM_OK);
+    const pb_ostream_t out = {.bytes_written = size};
+    CHECK(size > 0 && keeps(&out, bytes, part, strlen(part)) == unread);
+    qsim_model_free(now);
+    qsim_model_free(m);
+    proto_free(&file);
+    proto_free(&graph);
+    proto_free(&node);
+    proto_free(&inner);
+}
+
 int main(void) {
+    check_constants_kept(true);
+    check_constants_kept(false);
     check_fields_kept("g");
     check_fields_kept("");
     check_fields_kept(NULL);

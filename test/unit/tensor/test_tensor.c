@@ -7,6 +7,9 @@
 #include <fenv.h>
 #include <math.h>
 
+#include "base/base.h"
+#include "tensor/shape.h"
+
 #include <qsim/data.h>
 
 static void test_names(void) {
@@ -245,8 +248,22 @@ static void test_convert_pairs(void) {
 }
 #endif
 
+/* A size is written where the longest one, a comma and the end have room. */
+static void test_shape_text(void) {
+    static const int64_t dims[] = {1, 2, INT64_MIN};
+    static const char *const texts[] = {"[]", "[1]", "[1,2]", "[1,2]",
+                                        "[1,2,-9223372036854775808]"};
+    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+        const size_t capacity = 25 + i;
+        char *text = malloc(capacity);
+        CHECK_STR(qs_shape_text(text, capacity, 3, dims), texts[i]);
+        free(text);
+    }
+}
+
 int main(void) {
     test_names();
+    test_shape_text();
     test_sizes();
     test_convert_float();
     test_convert_to_half(QSIM_FLOAT16, 0x7bff);
