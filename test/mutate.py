@@ -149,12 +149,13 @@ class Build:
         folder = "counted/obj" if counted else "obj"
         out = os.path.join(self.work, folder, path.replace("/", "_")[:-2] + ".o")
         if not os.path.exists(out):
-            # It is linked with all but what is counted; only a fault's file is compiled with it: what asks for it is told.
-            asks = path.startswith("lib/base/") or "__SANITIZE_ADDRESS__" in self.text(path)
-            more = ["-D__SANITIZE_ADDRESS__"] if asks and not counted else []
+            # It is linked with all, but only a fault's file is compiled with it: what asks for it is told. Arenas call it,
+            # and what is counted is also linked with a tool that does not have it.
+            asks, arenas = "__SANITIZE_ADDRESS__" in self.text(path), path.startswith("lib/base/")
+            more = ["-D__SANITIZE_ADDRESS__"] if asks or (arenas and not counted) else []
             if counted and path in self.counted:
-                more = ["-O0", "--coverage", "-fprofile-update=atomic"]
-            elif counted and not asks:
+                more = more + ["-O0", "--coverage", "-fprofile-update=atomic"]
+            elif counted and not arenas:
                 return self.object(path)
             self.run(self.cc + self.flags + more + ["-c", path, "-o", out])
         return out
