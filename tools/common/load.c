@@ -99,12 +99,28 @@ static int keep_text(const tool *t, qsim_package *p, const char *path, int32_t r
     return EXIT_OK;
 }
 
+/* Lists the models of a package but `name` (NULL: the manifest's), as operands name them. */
+static void list_others(const tool *t, const qsim_package *p, const char *path, const char *name) {
+    qsim_package_entry e = {.struct_size = sizeof(e)};
+    text *out = &t->state->other_models;
+    const int32_t shown =
+        name ? qsim_package_find(p, name) : qsim_package_find_role(p, QSIM_ROLE_MODEL);
+    out->size = 0;
+    for (int32_t i = 0; i < qsim_package_count(p); i++)
+        if (i != shown && qsim_package_get(p, i, &e) == QSIM_OK && e.role == QSIM_ROLE_MODEL)
+            text_printf(out, "%s%s:%s", out->size ? ", " : "", path, e.name);
+}
+
 /* Loads the model `name` (NULL: the manifest's) and closes the package. */
 static int load_packaged(const tool *t, qsim_package *p, const char *path, const char *name,
                          int32_t flags, qsim_model **model) {
     qsim_load_options options = {.struct_size = sizeof(options), .flags = flags};
     qsim_error e;
-    int code = qsim_package_model(p, name, &options, model, &e) ? tool_error(t, path, &e) : EXIT_OK;
+    list_others(t, p, path, name);
+    int code = qsim_package_model(p, name, &options, model, &e);
+    if (code == QSIM_E_NOT_FOUND && !e.hint[0] && t->state->other_models.size)
+        snprintf(e.hint, sizeof(e.hint), "there is %.160s", t->state->other_models.data);
+    code = code ? tool_error(t, path, &e) : EXIT_OK;
     if (code == EXIT_OK)
         code = keep_text(t, p, path, QSIM_ROLE_PREPROCESS, &t->state->preprocess);
     if (code == EXIT_OK)

@@ -59,6 +59,7 @@ void tool_stop(tool *t) {
     qsim_ctx_free(t->ctx);
     args_free(&t->args);
     text_free(&t->state->assumed);
+    text_free(&t->state->other_models);
     free(t->state->preprocess);
     free(t->state->labels);
     free(t->state->model_bytes);
@@ -137,8 +138,18 @@ static const char *suggest_operand(const tool *t, const char *operand, text *hin
                        : !sample_is_name(operand) ? NULL
                        : args_option(v, "input")  ? "input"
                                                   : "data";
-    if (!name || !args_option(v, name) || args_has(&t->args, name))
+    if (!name || !args_option(v, name))
         return hint->data;
+    if (args_has(&t->args, name)) {
+        if (!model && sample_is_name(args_value(&t->args, name))) {
+            hint->size = 0;
+            text_printf(hint,
+                        "a pattern that the shell expands is several words: --%s '*.jpg' in quotes "
+                        "is one, and so is a folder",
+                        name);
+        }
+        return hint->data;
+    }
     hint->size = 0;
     text_printf(hint, "did you mean --%s %s?", name, operand);
     return hint->data;

@@ -43,6 +43,7 @@ typedef struct tool_state {
     skipped_file *skipped; /* each file once, however many data sets read it */
     size_t skipped_count;
     char *preprocess, *labels; /* of the first package that has them */
+    text other_models;         /* of the last package: "P.zip:a.onnx, P.zip:b.onnx" */
     void *model_bytes;         /* of the model from standard input, which uses them */
     bool mean_warned;          /* the warning of a mean in pixels was printed */
     bool bar_drawn;            /* a bar of progress is on the terminal now */

@@ -201,9 +201,9 @@ static void warn(const tool *t, const bench *b) {
                 name, tool_time(s->time.median, spent), 100 * b->clock_ms / s->time.median);
         if (noise(&s->time) > 0.25)
             tool_warn(t,
-                      "%s: the machine is noisy: one run in ten takes %.0f %% longer than the "
+                      "%s: the machine is noisy: one run in ten takes %.1f times as long as the "
                       "fastest",
-                      name, 100 * (s->time.p90 / s->time.min - 1));
+                      name, s->time.p90 / s->time.min);
     }
 }
 

@@ -77,7 +77,7 @@ const job_data *job_data_of(const job *j, int kind) {
     return &none;
 }
 
-static int run_batch(const tool *t, const job *j, pair *p, const batch *b) {
+static int run_batch(const tool *t, const job *j, pair *p, const dataset *d, const batch *b) {
     const char *files[] = {j->model, p->label};
     int code = EXIT_OK;
     for (int k = 0; k < 2 && code == EXIT_OK; k++)
@@ -89,7 +89,7 @@ static int run_batch(const tool *t, const job *j, pair *p, const batch *b) {
             return tool_fail(t, bad, "%s: the outputs cannot be compared", p->label);
     }
     if (code == EXIT_OK && b->labels)
-        code = scores_add(t, &p->scores, p->label, &p->engine[1].outputs[0], b->labels, b->samples);
+        code = scores_add(t, &p->scores, p->label, d, &p->engine[1].outputs[0], b);
     return code;
 }
 
@@ -102,7 +102,7 @@ static int compare_all(const tool *t, const job *j, pair *p, const qsim_model *r
     while (code == EXIT_OK && b.samples > 0) {
         code = dataset_next(d, &b);
         if (code == EXIT_OK && b.samples > 0)
-            code = run_batch(t, j, p, &b);
+            code = run_batch(t, j, p, d, &b);
     }
     dataset_close(d);
     job_tool_close(&own);

@@ -35,26 +35,45 @@ static size_t rank_of(const qsim_tensor *output, size_t first, size_t count, siz
     return before;
 }
 
-int scores_add(const tool *t, scores *s, const char *file, const qsim_tensor *output,
-               const int64_t *labels, int64_t samples) {
-    size_t total = elements(output), classes = samples > 0 ? total / (size_t)samples : 0;
-    if (output->rank < 2 || output->dims[0] != samples || classes < 2 || classes > MOST_CLASSES)
+/* The number of classes if there is a row of scores for each sample, with no other axis; else 0. */
+static size_t count_classes(const qsim_tensor *output, int64_t samples) {
+    int64_t classes = 1;
+    if (output->rank < 2 || output->dims[0] != samples)
+        return 0;
+    for (int32_t i = 1; i < output->rank; i++) {
+        if (classes > 1 && output->dims[i] > 1)
+            return 0;
+        classes = output->dims[i] > classes ? output->dims[i] : classes;
+    }
+    return classes > 1 && classes <= MOST_CLASSES ? (size_t)classes : 0;
+}
+
+int scores_add(const tool *t, scores *s, const char *file, const dataset *d,
+               const qsim_tensor *output, const batch *b) {
+    const size_t classes = count_classes(output, b->samples);
+    char shape[256];
+    if (!classes)
         return tool_fail(t, QSIM_E_SHAPE,
-                         "%s: the first output is not one row of class scores per sample; "
+                         "%s: the first output, %s, is not one row of class scores per sample; "
                          "qsim compare judges other outputs against another model's",
-                         file);
+                         file, shape_text(output->dims, output->rank, shape));
     if (s->classes == 0) {
         s->classes = classes;
         s->confusion = tool_alloc(classes * classes, sizeof(*s->confusion));
     }
     if (s->classes != classes)
         return tool_fail(t, QSIM_E_SHAPE, "%s: the number of classes changes", file);
-    for (size_t i = 0; i < (size_t)samples; i++) {
-        int64_t label = labels[i];
-        if (label < 0 || (uint64_t)label >= classes)
-            return tool_fail(t, QSIM_E_VALUE,
-                             "%s: sample %llu has label %lld, the model %zu classes", file,
-                             (unsigned long long)s->samples, (long long)label, classes);
+    for (size_t i = 0; i < (size_t)b->samples; i++) {
+        int64_t label = b->labels[i];
+        if (label < 0 || (uint64_t)label >= classes) {
+            text name = {0};
+            dataset_name_row(d, (int64_t)s->samples, b, i, &name);
+            const int code =
+                tool_fail(t, QSIM_E_VALUE, "%s: %s has label %lld, the model %zu classes", file,
+                          name.data, (long long)label, classes);
+            text_free(&name);
+            return code;
+        }
         size_t guess = largest(output, i * classes, classes);
         s->confusion[(size_t)label * classes + guess]++;
         s->top1 += guess == (size_t)label;

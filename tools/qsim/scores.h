@@ -3,7 +3,7 @@
 #ifndef QSIM_SCORES_H
 #define QSIM_SCORES_H
 
-#include "common/tool.h"
+#include "common/dataset.h"
 
 typedef struct scores {
     size_t classes; /* 0 until the first batch */
@@ -12,9 +12,9 @@ typedef struct scores {
     bool interrupted;    /* by Ctrl-C: counts are of the samples before it */
 } scores;
 
-/* Adds a batch: `output` has one row of class scores per sample. Prints errors. */
-int scores_add(const tool *t, scores *s, const char *file, const qsim_tensor *output,
-               const int64_t *labels, int64_t samples);
+/* Adds a batch of the data set: `output` has one row of class scores per sample. Prints errors. */
+int scores_add(const tool *t, scores *s, const char *file, const dataset *d,
+               const qsim_tensor *output, const batch *b);
 void scores_free(scores *s);
 /* Percentage of class c that was classified right; NaN if it has no samples. */
 double scores_class(const scores *s, size_t c, uint64_t *samples, uint64_t *right);

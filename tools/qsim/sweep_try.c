@@ -43,7 +43,7 @@ static int score(const tool *t, sweep *s, const qsim_model *m, dataset *d, doubl
         }
         s->rows = s->rows ? s->rows : b.samples;
         if (code == EXIT_OK && b.labels)
-            code = scores_add(t, &found, file, &e.outputs[0], b.labels, b.samples);
+            code = scores_add(t, &found, file, d, &e.outputs[0], &b);
         if (!dataset_has_labels(d))
             break;
     }

@@ -92,8 +92,7 @@ static int count(const tool *t, const char *file, engine *e, dataset *d, const c
         s->interrupted = ran == QSIM_E_CANCELLED && s->samples > 0;
         if (s->interrupted)
             break;
-        code = ran ? tool_error(t, file, &error)
-                   : scores_add(t, s, file, &e->outputs[0], b.labels, b.samples);
+        code = ran ? tool_error(t, file, &error) : scores_add(t, s, file, d, &e->outputs[0], &b);
         if (code == EXIT_OK)
             code = check_folders(t, file, d, s);
         if (code == EXIT_OK)

@@ -59,12 +59,15 @@ static bool has_free_axes(const qsim_model *m) {
     return found;
 }
 
-static void print_summary(const char *file, const qsim_model *m, const bool *integers) {
+static void print_summary(const tool *t, const char *file, const qsim_model *m,
+                          const bool *integers) {
     char size[32], weights[32];
     model_facts f;
     model_collect(m, integers, &f);
     table_line("file", "%s  %s", tool_base_name(file),
                tool_bytes((double)qsim_model_bytes(m), size));
+    if (t->state->other_models.size)
+        table_line("others", "%s", t->state->other_models.data);
     table_line("opset", "%lld  ir version %lld", (long long)qsim_model_opset(m, NULL),
                (long long)qsim_model_ir_version(m));
     for (int32_t i = 0; i < qsim_model_input_count(m); i++) {
@@ -234,7 +237,7 @@ static int run(tool *t) {
     if (code == EXIT_OK && t->json)
         code = print_json(t, file, m, integers, &s);
     else if (code == EXIT_OK) {
-        print_summary(file, m, integers);
+        print_summary(t, file, m, integers);
         if (args_has(&t->args, "nodes"))
             print_nodes(m, integers);
         if (args_has(&t->args, "steps"))

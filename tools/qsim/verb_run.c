@@ -68,6 +68,9 @@ static int write_outputs(const tool *t, const engine *e) {
     const char *dir = args_value(&t->args, "output-dir");
     text path = {0};
     int code = file ? write_output(t, e, 0, file) : EXIT_OK;
+    if (file && !dir && e->output_count > 1 && code == EXIT_OK && !args_has(&t->args, "tensors"))
+        tool_note(t, "%s: holds output '%.100s' alone, of %zu: --output-dir writes all", file,
+                  qsim_session_output_name(e->session, 0), e->output_count);
     if (dir && code == EXIT_OK)
         code = folder_make(t, dir);
     for (size_t i = 0; dir && i < e->output_count && code == EXIT_OK; i++) {
