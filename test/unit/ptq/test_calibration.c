@@ -164,6 +164,15 @@ static void test_edited(void) {
     CHECK_INT(qsim_calibration_range(c, "gone", 0, 0, QSIM_UINT8, 0, &low, &high),
               QSIM_E_NOT_FOUND);
     qsim_calibration_free(c);
+    static const char *const most[] = {/* at a limit: samples, axis, bytes left for counts */
+                                       HEAD "samples 9223372036854775807\n",
+                                       HEAD "samples 1\n" ZERO "means \"z\" 15 4 1p0\n",
+                                       HEAD "samples 1\ntensor \"z\" 0x0p+0 0x0p+0 -160 0 1 7"};
+    for (size_t i = 0; i < QS_COUNT(most); i++) {
+        CHECK_INT(load(most[i], &c, NULL), QSIM_OK);
+        CHECK(i > 0 || qsim_calibration_samples(c) == INT64_MAX);
+        qsim_calibration_free(c);
+    }
 }
 
 static const struct {
