@@ -404,6 +404,23 @@ static void check_sizes(void) {
         }
 }
 
+/* A node outside fails if both results have the vector's size; they have not, so the If stays. */
+static void check_beside(void) {
+    static const int64_t three = 3;
+    for (int number = 0; number < 2; number++) {
+        proto g = {0};
+        proto_value(&g, 11, "c", QSIM_BOOL, NULL, 0);
+        proto_value(&g, 11, "x", QSIM_FLOAT, two, 1);
+        proto_value(&g, 11, "v", QSIM_FLOAT, two, number != 0);
+        proto_value(&g, 11, "w", QSIM_FLOAT, two, number != 1);
+        proto_value(&g, 11, "three", QSIM_FLOAT, &three, 1);
+        proto_node(&g, "Add", "beside", "y", "three", "s");
+        qsim_model *m = load_choice(&g, "if");
+        CHECK_INT(choices_of(m), 1);
+        qsim_model_free(m);
+    }
+}
+
 /* Branches of sizes with the same name are a Where, those of two names stay an If. */
 static void check_named_sizes(bool same) {
     proto g = {0};
@@ -572,6 +589,7 @@ int main(void) {
     check_unnamed();
     check_conditions();
     check_sizes();
+    check_beside();
     check_depth();
     check_named_sizes(true);
     check_named_sizes(false);

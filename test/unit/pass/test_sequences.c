@@ -287,6 +287,10 @@ static void test_refusals(qsim_ctx *ctx) {
             {"Relu", "s", "y"});
     REFUSED(QSIM_E_UNSUPPORTED, "'s' is a sequence", {"SequenceConstruct", "x0", "s"},
             {"SequenceConstruct", "s", "t"}, {"SequenceLength", "t", "y"});
+    REFUSED(QSIM_E_UNSUPPORTED, "'s' is a sequence", {"SequenceConstruct", "x0", "s"},
+            {"Sum", "x0,s,x1", "y"});
+    REFUSED(QSIM_E_UNSUPPORTED, "'s' is a sequence", {"SequenceConstruct", "x0", "s"},
+            {"Sum", "x0,x1,s", "y"});
     REFUSED(QSIM_E_UNSUPPORTED, "an optional without a value", {"Optional", "", "y"});
     REFUSED(QSIM_E_UNSUPPORTED, "'x0' is no sequence", {"SequenceLength", "x0", "y"});
     REFUSED(QSIM_E_UNSUPPORTED, "position 'i' is not a constant",
