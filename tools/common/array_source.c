@@ -51,7 +51,7 @@ static int find_member(const tool *t, source *s, const char *member) {
     text list = {0};
     for (int32_t i = 0; i < qsim_npz_count(s->npz) && i < 8; i++)
         text_printf(&list, "%s%.40s", i ? ", " : "", qsim_npz_name(s->npz, i));
-    int code = tool_fail(t, QSIM_E_FORMAT,
+    int code = tool_fail(t, QSIM_E_MISMATCH,
                          "%s: has several members, but none called '%s' or '%s': %s", s->path,
                          labels   ? "y"
                          : member ? member

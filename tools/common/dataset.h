@@ -72,6 +72,8 @@ int64_t dataset_hold_out(dataset *d, int64_t most);
 void dataset_use_held(dataset *d, bool held);
 /* The number in the data of a sample that is not held out, counted without those that are. */
 int64_t dataset_number(const dataset *d, int64_t sample);
+/* Names such a sample for people, one of `all` that were given: its file, or "sample 17". */
+void dataset_name_sample(const dataset *d, int64_t sample, int64_t all, text *out);
 void dataset_close(dataset *d);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Samples of a data set that are held out, and the numbers of the others. */
 #include "common/dataset_sets.h"
+#include "common/utf8.h"
 
 #define LEAST_SPLIT 8 /* units; two of eight are held out */
 
@@ -26,13 +27,27 @@ int64_t dataset_samples(const dataset *d) {
     return d->end - d->first - held;
 }
 
+/* Neither held out nor skipped; where units are single samples or files. */
+static bool is_given(const dataset *d, int64_t at) {
+    const bool held = d->period && (at - d->first) % d->period == d->period - 1;
+    return !held && !(d->skipped && d->skipped[at]);
+}
+
 int64_t dataset_number(const dataset *d, int64_t sample) {
-    for (int64_t at = d->first; d->skipped && at < d->end; at++) {
-        const bool held = d->period && (at - d->first) % d->period == d->period - 1;
-        if (!held && !d->skipped[at] && sample-- == 0)
+    for (int64_t at = d->first; d->skipped && at < d->end; at++)
+        if (is_given(d, at) && sample-- == 0)
             return at;
-    }
     const int64_t unit = sample / d->unit, kept = d->period - 1; /* of a period's units */
     const int64_t at = kept > 0 ? unit / kept * d->period + unit % kept : unit;
     return d->first + at * d->unit + sample % d->unit;
+}
+
+void dataset_name_sample(const dataset *d, int64_t sample, int64_t all, text *out) {
+    const int64_t at = dataset_number(d, sample);
+    for (int64_t i = d->first; d->files.files && i < d->end; i++)
+        all -= is_given(d, i);
+    if (d->files.files && all == 0) /* else a file has several */
+        utf8_printable(out, tool_base_name(d->files.files[(size_t)at * d->inputs]), 60);
+    else
+        text_printf(out, "sample %lld", (long long)at);
 }

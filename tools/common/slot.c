@@ -77,6 +77,32 @@ static bool names_axis(const char *given, const char *axis) {
     return n > 0 && strncmp(given, axis, n) == 0 && given[n] == '=';
 }
 
+/* Refuses a NAME of --shape, with the one that was probably meant. */
+static int refuse_name(const tool *t, const slot *slots, size_t count, const char *given) {
+    const char **names = tool_alloc(count * (QSIM_MAX_RANK + 1) + 1, sizeof(*names));
+    size_t n = 0;
+    text hint = {0}, name = {0};
+    for (size_t i = 0; i < count; i++) {
+        names[n++] = slots[i].name;
+        for (int32_t k = 0; k < slots[i].rank; k++)
+            if (slots[i].axes[k])
+                names[n++] = slots[i].axes[k];
+    }
+    text_add(&name, given, strcspn(given, "="));
+    const char *near = closest(name.data, names);
+    text_puts(&hint, "NAME=DIMS names an input or a free axis; qsim info lists both");
+    if (near) {
+        hint.size = 0;
+        text_printf(&hint, "did you mean %.100s%s?", near, given + name.size);
+    }
+    const int code = tool_usage(
+        t, hint.data, "--shape '%.100s' names no input and no free axis of the model", given);
+    text_free(&hint);
+    text_free(&name);
+    free(names);
+    return code;
+}
+
 /* AXIS=SIZE: the size of all axes of this name, whichever inputs they are of. */
 static int give_axis(const tool *t, slot *slots, size_t count, const char *given) {
     bool found = false;
@@ -95,10 +121,7 @@ static int give_axis(const tool *t, slot *slots, size_t count, const char *given
             slots[i].dims[k] = size;
             found = true;
         }
-    return found
-               ? EXIT_OK
-               : tool_usage(t, "NAME=DIMS names an input or a free axis; qsim info lists both",
-                            "--shape '%.100s' names no input and no free axis of the model", given);
+    return found ? EXIT_OK : refuse_name(t, slots, count, given);
 }
 
 /* Gives free axes without a size the sizes that `from` has for their names. */

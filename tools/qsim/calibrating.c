@@ -65,11 +65,12 @@ char *calibration_outlier(const qsim_calibration *c, const dataset *d) {
         worst = o.ratio > worst.ratio || count == 0 ? o : worst;
         count++;
     }
-    if (count > 0)
-        text_printf(
-            &out, "sample %lld alone widens the range of '%s' to %.6g (others reach %.6g)%s",
-            (long long)dataset_number(d, worst.sample), qsim_calibration_name(c, at),
-            (double)worst.value, (double)worst.others, count > 1 ? ", and of other tensors" : "");
+    if (count == 0)
+        return NULL;
+    dataset_name_sample(d, worst.sample, qsim_calibration_samples(c), &out);
+    text_printf(&out, " alone widens the range of '%s' to %.6g (others reach %.6g)%s",
+                qsim_calibration_name(c, at), (double)worst.value, (double)worst.others,
+                count > 1 ? ", and of other tensors" : "");
     return out.data;
 }
 
