@@ -65,7 +65,7 @@ function ours(x, file, feeds) {
   const folder = path.join(x.work, 'out');
   feeds.forEach(([, t], i) => fs.writeFileSync(path.join(x.work, `in${i}.npy`), npy(t)));
   const r = spawnSync(x.qsim, ['run', '-q', '-f', file, '-T', '1', '--output-dir', folder, ...feeds.flatMap(([n], i) => ['--input', `${n}=${path.join(x.work, `in${i}.npy`)}`])]);
-  if (r.status) throw new Error(`run: ${String(r.stderr).trim()}`);
+  if (r.status !== 0) throw new Error(`run: ${String(r.stderr).trim()}`);
   return (i) => fromNpy(fs.readFileSync(path.join(folder, `output_${i}.npy`)));
 }
 
@@ -141,7 +141,7 @@ function quantize(x, file, mode) {
     args.push('--data', data, '--batch', x.free ? '3' : '1', '--held-out', '0');
   }
   const recipe = path.join(x.work, 'q.qrecipe'), r = spawnSync(x.qsim, [...args, ...(mode === 'smooth' ? ['--save-recipe', recipe] : [])]);
-  if (r.status) throw new Error(`quantize: ${String(r.stderr).trim().split('\n')[0]}`);
+  if (r.status !== 0) throw new Error(`quantize: ${String(r.stderr).trim().split('\n')[0]}`);
   if (mode === 'smooth' && !/^equalize /m.test(fs.readFileSync(recipe, 'latin1'))) throw new Error('nothing is smoothed');
   return out;
 }

@@ -78,7 +78,7 @@ async function one(ort, qsim, work, seed, only, counts) {
   m.feeds.forEach(([n, t]) => fs.writeFileSync(path.join(work, `${n}.npy`), npy(t)));
   const r = spawnSync(qsim, ['run', '-q', '-f', file, '-T', '1', '--output-dir', out,
                              ...m.feeds.flatMap(([n]) => ['--input', `${n}=${path.join(work, `${n}.npy`)}`])]);
-  let wrong = r.status ? `refused: ${String(r.stderr).trim() || `status ${r.status} ${r.signal}`}` : null;
+  let wrong = r.status !== 0 ? `refused: ${String(r.stderr).trim() || `status ${r.status} ${r.signal}`}` : null;
   const within = {floats: m.half ? 4e-3 : c.within || 1e-4, steps: c.steps || 0};
   const ours = wrong ? [] : m.outputs.map((o, i) => fromNpy(fs.readFileSync(path.join(out, `output_${i}.npy`))));
   const given = m.outputs.map((o) => theirs[o]);

@@ -33,7 +33,7 @@ class Real {
     g.int = () => 0; // sizes are known
     fs.writeFileSync(`${at}.onnx`, model(g, {op: 'Identity', inputs: [sizes], constants: 0}).bytes);
     const r = spawnSync(this.qsim, ['run', '-q', '-f', `${at}.onnx`, '-i', path.join(this.shared, 'data', file), '--preprocess', how, '-o', `${at}.npy`]);
-    if (r.status) throw new Error(`${file}: ${String(r.stderr).trim()}`);
+    if (r.status !== 0) throw new Error(`${file}: ${String(r.stderr).trim()}`);
     const got = fromNpy(fs.readFileSync(`${at}.npy`));
     return this.kept[key] = tensor('float', got.dims, got.data);
   }
