@@ -11,15 +11,13 @@
 
 /* ---- text ---- */
 
-static void print_value_line(const char *what, const qsim_value_info *v) {
+static void add_value(table *lines, const char *what, const qsim_value_info *v) {
     text shape = {0};
     value_shape(v, &shape);
-    table line = {.columns = "llll"};
-    table_cell(&line, "%-10s", what);
-    table_cell(&line, "%s", v->name);
-    table_cell(&line, "%s", qsim_dtype_name(v->dtype));
-    table_cell(&line, "%s", shape.data);
-    table_print(&line, stdout);
+    table_cell(lines, "%-10s", what);
+    table_cell(lines, "%s", v->name);
+    table_cell(lines, "%s", qsim_dtype_name(v->dtype));
+    table_cell(lines, "%s", shape.data);
     text_free(&shape);
 }
 
@@ -62,6 +60,7 @@ static bool has_free_axes(const qsim_model *m) {
 static void print_summary(const tool *t, const char *file, const qsim_model *m,
                           const bool *integers) {
     char size[32], weights[32];
+    table lines = {.columns = "llll"};
     model_facts f;
     model_collect(m, integers, &f);
     table_line("file", "%s  %s", tool_base_name(file),
@@ -73,13 +72,14 @@ static void print_summary(const tool *t, const char *file, const qsim_model *m,
     for (int32_t i = 0; i < qsim_model_input_count(m); i++) {
         qsim_value_info v = {.struct_size = sizeof(v)};
         if (qsim_model_input(m, i, &v) == QSIM_OK)
-            print_value_line(i ? "" : "inputs", &v);
+            add_value(&lines, i ? "" : "inputs", &v);
     }
     for (int32_t i = 0; i < qsim_model_output_count(m); i++) {
         qsim_value_info v = {.struct_size = sizeof(v)};
         if (qsim_model_output(m, i, &v) == QSIM_OK)
-            print_value_line(i ? "" : "outputs", &v);
+            add_value(&lines, i ? "" : "outputs", &v);
     }
+    table_print(&lines, stdout);
     text ops = {0};
     for (size_t i = 0; i < f.op_count; i++)
         text_printf(&ops, "%s%s %d", i ? ", " : "", f.ops[i].name, f.ops[i].count);
