@@ -164,10 +164,10 @@ static inline size_t qs_align(size_t n, size_t power) {
 }
 
 /*
- * Convert a size to a double and back, by way of int64_t: no size reaches 2^63, and the conversion
- * takes one instruction for signed integers, ten for unsigned ones.
+ * Convert a size or count to a double and back, by way of int64_t: none reaches 2^63, and the
+ * conversion takes one instruction for signed integers, ten for unsigned ones.
  */
-static inline double qs_real(size_t n) {
+static inline double qs_real(uint64_t n) {
     return (double)(int64_t)n;
 }
 static inline size_t qs_whole(double v) {

@@ -19,9 +19,10 @@
 
 /* ---- which layers ---- */
 
-static void read_pair(const qs_node *n, const char *name, int64_t *to, int64_t otherwise) {
+static void read_numbers(const qs_node *n, const char *name, int64_t otherwise, int64_t *to,
+                         int32_t count) {
     const qs_attr *a = qs_node_attr(n, name);
-    for (int32_t i = 0; i < 2; i++)
+    for (int32_t i = 0; i < count; i++)
         to[i] = a && i < a->count ? a->u.ints[i] : otherwise;
 }
 
@@ -39,12 +40,12 @@ static bool read_key(const qs_graph *g, const qs_layer *l, qs_gram_key *key) {
     key->conv = true;
     for (int32_t i = 0; i < 2; i++)
         key->kernel[i] = w->dims[2 + i];
-    read_pair(n, "strides", key->stride, 1);
-    read_pair(n, "dilations", key->dilation, 1);
+    read_numbers(n, "strides", 1, key->stride, 2);
+    read_numbers(n, "dilations", 1, key->dilation, 2);
     const int32_t pad = qs_node_word(n, "auto_pad", QS_AUTO_PADS);
     key->padding = pad == QS_PAD_UPPER || pad == QS_PAD_LOWER ? pad : 0;
     if (!key->padding)
-        read_pair(n, "pads", key->pads, 0);
+        read_numbers(n, "pads", 0, key->pads, 4);
     return true;
 }
 
@@ -52,7 +53,8 @@ static bool same_key(const qs_gram_key *a, const qs_gram_key *b) {
     bool same = a->conv == b->conv && a->padding == b->padding;
     for (int i = 0; i < 2 && same; i++)
         same = a->kernel[i] == b->kernel[i] && a->stride[i] == b->stride[i] &&
-               a->dilation[i] == b->dilation[i] && a->pads[i] == b->pads[i];
+               a->dilation[i] == b->dilation[i] && a->pads[i] == b->pads[i] &&
+               a->pads[2 + i] == b->pads[2 + i];
     return same && strcmp(a->tensor, b->tensor) == 0;
 }
 
@@ -140,11 +142,7 @@ static void size_axis(const qs_gram_key *k, int axis, int64_t in, int64_t *out, 
         const int64_t all = (*out - 1) * stride + span - in;
         *before = all <= 0 ? 0 : (all + (k->padding == 2)) / 2;
     } else {
-        /*
-         * Exporters write equal padding before and after the image; otherwise only positions that
-         * exist in both cases are counted.
-         */
-        *out = (in + 2 * *before - span) / stride + 1;
+        *out = (in + k->pads[axis] + k->pads[axis + 2] - span) / stride + 1;
     }
 }
 

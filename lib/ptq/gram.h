@@ -13,7 +13,8 @@
 /* The key of a matrix; layers that read the same input in the same way share one. */
 typedef struct qs_gram_key {
     const char *tensor;
-    int64_t kernel[2], stride[2], dilation[2], pads[2];
+    int64_t kernel[2], stride[2], dilation[2];
+    int64_t pads[4]; /* as in ONNX: before the image, then after it */
     int32_t padding; /* 0: by pads; 1: SAME_UPPER, 2: SAME_LOWER */
     bool conv;
 } qs_gram_key;

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* GPTQ's rounding against its definition with the inverse of H, as in the paper. */
-#include "test.h"
+/*
+ * GPTQ's rounding against its definition with the inverse of H, as in the paper, and H itself
+ * against sums over all positions of a convolution.
+ */
+#include "ptq_nets.h"
 
+#include "ptq/calibration.h"
 #include "ptq/gptq.h"
+#include "ptq/gram.h"
 
 #include <math.h>
 
@@ -141,12 +146,73 @@ static void check_refused(void) {
     qs_gptq_free(&g);
 }
 
+#define SIDE 5 /* of images */
+#define K    3 /* of kernels */
+
+static qsim_model *convolution(const int64_t *pads) {
+    qsim_builder *b = NULL;
+    CHECK_INT(qsim_builder_create(ctx, 13, "convolution", &b, NULL), QSIM_OK);
+    qsim_builder_input(b, "x", QSIM_FLOAT, 4, (int64_t[]){-1, 1, SIDE, SIDE},
+                       (const char *[]){"N", NULL, NULL, NULL});
+    qsim_builder_output(b, "y", QSIM_FLOAT, 4, (int64_t[]){-1, 1, -1, -1},
+                        (const char *[]){"N", NULL, "h", "w"});
+    net_constant(b, "w", 4, (int64_t[]){1, 1, K, K}, 0.5f, 1);
+    qsim_builder_node(b, "", "Conv", "conv", "x,w", "y");
+    qsim_builder_attr_ints(b, "strides", (int64_t[]){2, 2}, 2);
+    qsim_builder_attr_ints(b, "pads", pads, 4);
+    return net_finish(b);
+}
+
+/* The moments of all windows of an image, the padded ones among them. Returns their number. */
+static uint64_t sum_windows(const float *x, const int64_t *pads, double *sum) {
+    const int out_h = (int)(SIDE + pads[0] + pads[2] - K) / 2 + 1;
+    const int out_w = (int)(SIDE + pads[1] + pads[3] - K) / 2 + 1;
+    for (int p = 0; p < out_h * out_w; p++) {
+        double window[K * K];
+        for (int k = 0; k < K * K; k++) {
+            const int y = p / out_w * 2 + k / K - (int)pads[0];
+            const int z = p % out_w * 2 + k % K - (int)pads[1];
+            const bool inside = y >= 0 && y < SIDE && z >= 0 && z < SIDE;
+            window[k] = inside ? (double)x[y * SIDE + z] : 0;
+        }
+        for (int i = 0; i < K * K * K * K; i++)
+            sum[i] += window[i / (K * K)] * window[i % (K * K)];
+    }
+    return (uint64_t)out_h * (uint64_t)out_w;
+}
+
+/* Padding before the image, after it, on all sides, and nowhere. */
+static void check_moments(void) {
+    static const int64_t pads[][4] = {{1, 1, 0, 0}, {0, 0, 2, 1}, {1, 0, 1, 1}, {0, 0, 0, 0}};
+    const qsim_quantize_options q = {.struct_size = sizeof(q), .keep_moments = 1};
+    const qsim_calibration_options o = {.struct_size = sizeof(o), .quantize = &q};
+    for (size_t n = 0; n < QS_COUNT(pads); n++) {
+        qsim_model *m = convolution(pads[n]);
+        qsim_calibration *c = NULL;
+        float x[SIDE * SIDE];
+        double sum[K * K * K * K] = {0};
+        for (int i = 0; i < SIDE * SIDE; i++)
+            x[i] = (float)(i * 7 % 11) - 3;
+        const qsim_tensor in = {QSIM_FLOAT, 4, (int64_t[]){1, 1, SIDE, SIDE}, x, sizeof(x)};
+        CHECK_INT(qsim_calibration_create(m, &o, &c, NULL), QSIM_OK);
+        CHECK_INT(qsim_calibration_feed(c, &in, 1, NULL), QSIM_OK);
+        CHECK_INT(c->gram_count, 1);
+        const uint64_t rows = sum_windows(x, pads[n], sum);
+        CHECK_INT(c->grams[0].rows, rows);
+        for (int i = 0; i < K * K * K * K; i++) /* whole numbers */
+            CHECK(c->grams[0].sum[i] == sum[i]);
+        qsim_calibration_free(c);
+        qsim_model_free(m);
+    }
+}
+
 int main(void) {
     CHECK_INT(qsim_ctx_create(NULL, &ctx, NULL), QSIM_OK);
     for (uint64_t seed = 1; seed <= 200; seed++)
         check_round(seed);
     check_unsigned();
     check_refused();
+    check_moments();
     qsim_ctx_free(ctx);
     return test_done();
 }
