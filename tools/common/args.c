@@ -61,6 +61,7 @@ static const struct {
     {"model-name-or-path", "the model is an operand: qsim VERB MODEL.onnx"},
     {"model", "the model is an operand: qsim VERB MODEL.onnx"},
     {"mode", "qsim quantize --mode makes dynamic models and smaller weights; others are static"},
+    {"budget", "--limit N takes fewer samples, and less time"},
     {"config", "qsim run-config FILE runs a configuration"},
     {"run-config", "qsim run-config FILE runs a configuration"},
     {"output_path", "-o FILE names the output"},

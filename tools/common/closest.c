@@ -35,7 +35,9 @@ static bool begins(const char *a, const char *b) {
 
 const char *closest(const char *word, const char *const *names) {
     const char *best = NULL;
-    size_t least = strlen(word) / 3 + 2;
+    /* Two wrong letters, or two that changed places; more in long words. */
+    const size_t length = strlen(word), most = length < 3 ? 1 : length < 8 ? 2 : length / 4 + 1;
+    size_t least = most + 1;
     for (size_t i = 0; names[i]; i++) {
         size_t d = distance(word, names[i]);
         if (d < least) {
