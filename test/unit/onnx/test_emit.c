@@ -377,6 +377,7 @@ static void check_fields_kept(const char *name) {
     every_field(&file, name);
     every_field(&wanted, name && name[0] ? name : "graph");
     CHECK_INT(qsim_model_load_memory(NULL, file.data, file.size, NULL, &m, NULL), QSIM_OK);
+    CHECK(m->kept_count == 3 && m->kept_graph_count == 2); /* neighbours are one */
     CHECK_INT(qs_model_derive(m, &now, NULL), QSIM_OK);
     CHECK_INT(qsim_model_save_memory(now, bytes, sizeof(bytes), &size, NULL), QSIM_OK);
     CHECK(size == wanted.size && memcmp(bytes, wanted.data, size) == 0);

@@ -194,6 +194,23 @@ static void misdeclared(const int64_t *a, int a_rank, const int64_t *y, int y_ra
     proto_free(&file);
 }
 
+/* No rows are no rows, also where the file leaves their number open. */
+static void declared_open(void) {
+    const int64_t none[] = {0, COLUMNS}, open[] = {-1, COLUMNS};
+    qsim_model *m = NULL;
+    proto file = {0}, graph = {0};
+    proto_node(&graph, "Relu", "n", "x", NULL, "y");
+    proto_value(&graph, 11, "x", QSIM_FLOAT, none, 2);
+    proto_value(&graph, 12, "y", QSIM_FLOAT, open, 2);
+    proto_model(&file, &graph);
+    CHECK_INT(qsim_model_load_memory(NULL, file.data, file.size, NULL, &m, NULL), QSIM_OK);
+    const qs_value *y = &m->graph->values[qs_graph_find(m->graph, "y")];
+    CHECK(y->rank == 2 && y->dims[0].size == 0 && y->dims[1].size == COLUMNS);
+    qsim_model_free(m);
+    proto_free(&file);
+    proto_free(&graph);
+}
+
 /* A number that is declared as a matrix. */
 static void misdeclared_scalar(void) {
     const int64_t dims[] = {3, COLUMNS};
@@ -318,6 +335,7 @@ int main(void) {
                 "m: 'y' has the shape [3,8]; the file declares another\n",
                 2);
     misdeclared_scalar();
+    declared_open();
     shuffled(0, 0, 2, "2,2,8,", NULL);
     shuffled(2, 3, 3, "2,3,8,", NULL);
     shuffled(2, 2, 3, "", "48 elements cannot take a shape of 32 (node 'd'");
