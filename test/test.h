@@ -53,6 +53,9 @@ static long test_checks, test_failures;
         }                                                                                          \
     } while (0)
 
+/* What is answered to sizes that only 64 bits can count. */
+#define TEST_WIDE(code) (SIZE_MAX > UINT32_MAX ? (code) : QSIM_E_LIMIT)
+
 /* |actual - expected| <= tolerance; a NaN fails. */
 #define CHECK_NEAR(actual, expected, tolerance)                                                    \
     do {                                                                                           \

@@ -149,17 +149,22 @@ void qs_fp_restore(uint64_t saved) {
 }
 
 #else
+#include <fenv.h>
 
 bool qs_cpu_has_isa(int32_t isa) {
     return isa == QSIM_ISA_C;
 }
 
 uint64_t qs_fp_enter(void) {
-    return 0;
+    const int saved = fegetround();
+    if (saved != FE_TONEAREST)
+        (void)fesetround(FE_TONEAREST);
+    return (uint64_t)(int64_t)saved;
 }
 
 void qs_fp_restore(uint64_t saved) {
-    (void)saved;
+    if ((int)saved != FE_TONEAREST)
+        (void)fesetround((int)saved);
 }
 
 #endif

@@ -360,7 +360,7 @@ static void *build(size_t which, int64_t n, bool passes, size_t *size) {
     const int code = qsim_builder_finish(b, &m, &e);
     if (code && passes)
         fprintf(stderr, "%d %s\n", code, e.message);
-    CHECK(!code || !passes);
+    CHECK(!code || !passes || code == TEST_WIDE(QSIM_OK)); /* a tensor of over 4 GB */
     if (!code && qsim_model_save_memory(m, NULL, 0, size, NULL) != QSIM_E_INTERNAL)
         file = malloc(*size);
     if (file)

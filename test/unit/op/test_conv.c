@@ -125,7 +125,11 @@ static void check_size(qsim_ctx *ctx, or_attr attr, int64_t h, int64_t expected)
     c.attrs[1] = or_pair("strides", 2, 2);
     c.attr_count = 2;
     or_result r = or_run(ctx, &c, true);
-    CHECK_INT(r.code, QSIM_OK);
+    CHECK_INT(r.code, expected > 1000 ? TEST_WIDE(QSIM_OK) : QSIM_OK);
+    if (r.code) {
+        or_free(&r);
+        return;
+    }
     CHECK_INT(r.out[0].rank, 4);
     CHECK_INT(r.out[0].dims[0], -1);
     CHECK_INT(r.out[0].dims[1], 8);

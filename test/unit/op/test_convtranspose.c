@@ -122,7 +122,7 @@ static void sizes(void) {
     CHECK_INT(width(NULL, 0, "NOTSET", INT64_MAX), QSIM_E_VALUE);
     const int64_t most = INT32_MAX;
     CHECK_INT(width(NULL, 0, "NOTSET", most + 1), QSIM_E_VALUE);
-    CHECK(width(NULL, 0, "NOTSET", most) == 4 * most + 3);
+    CHECK(SIZE_MAX == UINT32_MAX || width(NULL, 0, "NOTSET", most) == 4 * most + 3);
     CHECK_INT(width("dilations", most + 1, "NOTSET", 1), QSIM_E_VALUE);
 }
 

@@ -347,7 +347,7 @@ static void test_outputs(void) {
     CHECK(at.out.dtype == QSIM_INT8 && at.out.rank == -1);
     dims[0].size = INT64_MAX;
     CHECK_INT(qs_infer_out(&at.x, 0, QSIM_FLOAT, 1, dims), QSIM_E_LIMIT);
-    CHECK_INT(qs_infer_out(&at.x, 0, QSIM_UNDEFINED, 2, dims), QSIM_OK);
+    CHECK_INT(qs_infer_out(&at.x, 0, QSIM_UNDEFINED, 2, dims), TEST_WIDE(QSIM_OK));
     dims[1].size = 2;
     CHECK_INT(qs_infer_out(&at.x, 0, QSIM_UNDEFINED, 2, dims), QSIM_E_LIMIT);
 }

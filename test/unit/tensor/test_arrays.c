@@ -244,7 +244,7 @@ static void test_npy_shapes(void) {
         const char *shape;
         int code, rank;
     } shapes[] = {
-        {"(9223372036854775807,0)", QSIM_OK, 2},
+        {"(9223372036854775807,0)", TEST_WIDE(QSIM_OK), 2},
         {"(9223372036854775808,0)", QSIM_E_LIMIT, 0},
         {"(92233720368547758070,0)", QSIM_E_LIMIT, 0},
         {"(0,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1)", QSIM_OK, 16},
@@ -551,7 +551,7 @@ static void test_idx_types(void) {
     CHECK_INT(qsim_idx_parse(longer, sizeof(longer) - 1, &a, NULL), QSIM_OK);
     CHECK_INT(qsim_idx_parse(longer, sizeof(longer), &a, NULL), QSIM_E_FORMAT);
     uint8_t negative[] = {0, 0, 8, 1, 0xff, 0xff, 0xff, 0xff, 1};
-    CHECK_INT(qsim_idx_parse(negative, sizeof(negative), &a, NULL), QSIM_E_FORMAT);
+    CHECK_INT(qsim_idx_parse(negative, sizeof(negative), &a, NULL), TEST_WIDE(QSIM_E_FORMAT));
 }
 
 int main(void) {
