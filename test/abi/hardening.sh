@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # The library has all that hardens the program that embeds it: read-only relocations, all bound at the start,
-# no stack that can be executed, no segment both written and executed, checked copies, canaries, and (x86)
-# landing pads at the start of every exported function and stack frames that grow by a page at a time, each
-# touched, so that none steps over the guard page.
+# no stack that can be executed, no segment both written and executed, code in a segment of its own, checked
+# copies, canaries, and (x86) landing pads at the start of every exported function and stack frames that grow by
+# a page at a time, each touched, so that none steps over the guard page.
 # Debian's hardening-check has to pass, too, where it is installed; except for the mark of landing pads,
 # which no linker sets, because Debian's own start files (crti.o) lack it.
 # Usage: hardening.sh FILE...
@@ -23,6 +23,9 @@ for file; do
     echo "$dynamic" | grep -qE 'BIND_NOW|NOW' || lacks "functions are bound late (-z now)"
     echo "$segments" | grep 'GNU_STACK' | grep -q E && lacks "the stack can be executed"
     echo "$segments" | grep -qE 'LOAD.* RWE ' && lacks "a segment can be written and executed"
+    echo "$segments" | grep -qE 'LOAD +0x0+ .* R E ' && lacks "headers can be executed (-z separate-code)"
+    echo "$segments" | grep -E '^ +[0-9]+ .*\.text' | grep -q '\.rodata' &&
+        lacks "constants can be executed (-z separate-code)"
     echo "$dynamic" | grep -q TEXTREL && lacks "code is relocated"
     echo "$symbols" | grep -q '__stack_chk_fail' || lacks "no canaries (-fstack-protector-strong)"
     echo "$symbols" | grep -qE '_chk(@|$)' || lacks "no checked copies (_FORTIFY_SOURCE)"

@@ -135,7 +135,7 @@ static bool is_choice(const char *choices, const char *value) {
 }
 
 static bool give(args *a, const option *o, const char *value, text *problem) {
-    if (o->choices && !is_choice(o->choices, value)) {
+    if (o->choices && value && !is_choice(o->choices, value)) {
         text_printf(problem, "--%s is '%s', not one of %s", o->name, value, o->choices);
         return false;
     }
