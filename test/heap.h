@@ -41,4 +41,29 @@ static inline qsim_allocator test_heap_allocator(test_heap *h) {
     return (qsim_allocator){test_heap_alloc, test_heap_free, h};
 }
 
+/*
+ * Calls `work` with one of its requests refused, the first one, then the second, until all are
+ * granted, each time in a new context: it has to return NOMEM, at the end OK, and to leave nothing.
+ */
+typedef int (*test_work)(qsim_ctx *ctx, const void *arg, qsim_error *error);
+static inline void test_each_request(test_work work, const void *arg, int number) {
+    bool refused = true;
+    for (long at = 1; refused; at++) {
+        test_heap heap = {0};
+        const qsim_allocator a = test_heap_allocator(&heap);
+        const qsim_ctx_options co = {.struct_size = sizeof(co), .threads = 1, .allocator = &a};
+        qsim_ctx *ctx = NULL;
+        qsim_error e = {0};
+        CHECK_INT(qsim_ctx_create(&co, &ctx, NULL), QSIM_OK);
+        heap.fail_at = heap.calls + at;
+        const int code = work(ctx, arg, &e);
+        refused = heap.failed > 0;
+        if (code != (refused ? QSIM_E_NOMEM : QSIM_OK))
+            fprintf(stderr, "work %d, request %ld: %d %.300s\n", number, at, code, e.message);
+        CHECK_INT(code, refused ? QSIM_E_NOMEM : QSIM_OK);
+        qsim_ctx_free(ctx);
+        CHECK_INT(heap.live, 0);
+    }
+}
+
 #endif

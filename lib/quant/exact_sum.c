@@ -89,15 +89,16 @@ static bool add_together(double *restrict high, double *restrict low, const doub
 }
 
 void qs_exact_add_each(qs_exact *sum, double *high, double *low, const double *x, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        if (i % TOGETHER == 0 && count - i >= TOGETHER && add_together(high + i, low + i, x + i)) {
-            i += TOGETHER - 1;
+    for (size_t i = 0; i < count; i += TOGETHER) {
+        const size_t end = count - i < TOGETHER ? count : i + TOGETHER;
+        if (end == i + TOGETHER && add_together(high + i, low + i, x + i))
             continue;
+        for (size_t k = i; k < end; k++) {
+            qs_exact_add(&sum[k], high[k]);
+            qs_exact_add(&sum[k], low[k]);
+            qs_exact_add(&sum[k], x[k]);
+            high[k] = low[k] = 0;
         }
-        qs_exact_add(&sum[i], high[i]);
-        qs_exact_add(&sum[i], low[i]);
-        qs_exact_add(&sum[i], x[i]);
-        high[i] = low[i] = 0;
     }
 }
 

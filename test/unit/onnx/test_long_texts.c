@@ -155,38 +155,28 @@ static void put_model(proto *file, int l, int32_t flags) {
     proto_free(&part);
 }
 
-/* Loads with each request refused, until all are granted. Frees the file. */
-static void check_requests(proto *file, int l, int32_t flags, bool imports) {
-    const qsim_load_options o = {.struct_size = sizeof(o), .flags = flags};
-    bool refused = true;
-    for (long at = 1; refused; at++) {
-        test_heap heap = {0};
-        const qsim_allocator a = test_heap_allocator(&heap);
-        const qsim_ctx_options co = {.struct_size = sizeof(co), .threads = 1, .allocator = &a};
-        qsim_ctx *ctx = NULL;
-        qsim_model *m = NULL;
-        qsim_error e = {0};
-        CHECK_INT(qsim_ctx_create(&co, &ctx, NULL), QSIM_OK);
-        heap.fail_at = heap.calls + at;
-        const int code = qsim_model_load_memory(ctx, file->data, file->size, &o, &m, &e);
-        refused = heap.failed > 0;
-        if (code != (refused ? QSIM_E_NOMEM : QSIM_OK))
-            fprintf(stderr, "text %d, request %ld: %d %.300s\n", l, at, code, e.message);
-        CHECK_INT(code, refused ? QSIM_E_NOMEM : QSIM_OK);
-        CHECK((m != NULL) == !refused);
-        CHECK(refused || !imports ||
-              qsim_model_opset(m, "com.microsoft") == 1); /* the function's import */
-        qsim_model_free(m);
-        qsim_ctx_free(ctx);
-        CHECK_INT(heap.live, 0);
-    }
-    proto_free(file);
+typedef struct loading {
+    proto file;
+    int32_t flags;
+    bool imports; /* what a function imports is part of the model */
+} loading;
+
+static int load(qsim_ctx *ctx, const void *arg, qsim_error *e) {
+    const loading *l = arg;
+    const qsim_load_options o = {.struct_size = sizeof(o), .flags = l->flags};
+    qsim_model *m = NULL;
+    const int code = qsim_model_load_memory(ctx, l->file.data, l->file.size, &o, &m, e);
+    CHECK((m != NULL) == !code);
+    CHECK(code || !l->imports || qsim_model_opset(m, "com.microsoft") == 1);
+    qsim_model_free(m);
+    return code;
 }
 
 static void check_text(int l, int32_t flags) {
-    proto file = {0};
-    put_model(&file, l, flags);
-    check_requests(&file, l, flags, flags == 0);
+    loading job = {.flags = flags, .imports = flags == 0};
+    put_model(&job.file, l, flags);
+    test_each_request(load, &job, l);
+    proto_free(&job.file);
 }
 
 /* ---- lists ---- */
@@ -284,7 +274,9 @@ static void check_list(int which) {
     proto_text(&g, 2, "g");
     proto_name(&g, 12, "y");
     proto_model(&file, &g);
-    check_requests(&file, TEXTS + 1 + which, attributes ? QSIM_LOAD_INSPECT : 0, false);
+    const loading job = {file, attributes ? QSIM_LOAD_INSPECT : 0, false};
+    test_each_request(load, &job, TEXTS + 1 + which);
+    proto_free(&file);
     proto_free(&g);
     proto_free(&node);
 }
@@ -294,12 +286,13 @@ static void check_list(int which) {
 #define GIVEN 13 /* texts */
 
 /* Gives a builder its texts; the model is not finished, since no operator has such names. */
-static int build(qsim_ctx *ctx, int l) {
+static int build(qsim_ctx *ctx, const void *arg, qsim_error *e) {
+    const int l = *(const int *)arg;
     static const int64_t any = -1, many = LONG, list[LONG / 8];
     const qsim_tensor w = {QSIM_UINT8, 1, &many, long_text, LONG};
     const char *symbol = T(2);
     qsim_builder *b = NULL;
-    int code = qsim_builder_create(ctx, 13, T(0), &b, NULL);
+    int code = qsim_builder_create(ctx, 13, T(0), &b, e);
     if (code)
         return code;
     (void)qsim_builder_import(b, T(1), 1);
@@ -315,27 +308,10 @@ static int build(qsim_ctx *ctx, int l) {
     return code;
 }
 
-static void check_builder(int l) {
-    bool refused = true;
-    for (long at = 1; refused; at++) {
-        test_heap heap = {0};
-        const qsim_allocator a = test_heap_allocator(&heap);
-        const qsim_ctx_options co = {.struct_size = sizeof(co), .threads = 1, .allocator = &a};
-        qsim_ctx *ctx = NULL;
-        CHECK_INT(qsim_ctx_create(&co, &ctx, NULL), QSIM_OK);
-        heap.fail_at = heap.calls + at;
-        const int code = build(ctx, l);
-        refused = heap.failed > 0;
-        CHECK_INT(code, refused ? QSIM_E_NOMEM : QSIM_OK);
-        qsim_ctx_free(ctx);
-        CHECK_INT(heap.live, 0);
-    }
-}
-
 int main(void) {
     memset(long_text, 'n', LONG);
     for (int l = 0; l <= GIVEN; l++)
-        check_builder(l);
+        test_each_request(build, &l, l);
     for (int l = 0; l <= TEXTS; l++) /* the last: none is long */
         check_text(l, 0), check_text(l, QSIM_LOAD_INSPECT), check_text(l, QSIM_LOAD_CHECK);
     for (int which = 0; which < LISTS; which++)

@@ -422,34 +422,27 @@ static void test_packer(void) {
     qsim_packer_free(w);
 }
 
+static int open_many(qsim_ctx *ctx, const void *arg, qsim_error *e) {
+    qsim_npz *z = NULL;
+    (void)arg;
+    const int code = qsim_npz_open(ctx, archive, archive_size, &z, e);
+    CHECK((z != NULL) == !code);
+    qsim_npz_free(z);
+    return code;
+}
+
 /* So many members that their list and their names need memory of their own: each request fails. */
 static void test_memory(void) {
     enum { MEMBERS = 400 };
     static char names[MEMBERS][64];
     static part parts[MEMBERS];
     const size_t size = make_npy(small, 1);
-    bool refused = true;
     for (int i = 0; i < MEMBERS; i++) {
         snprintf(names[i], sizeof(names[i]), "a-name-that-takes-some-room-%020d.npy", i);
         parts[i] = (part){names[i], small, size, ZIP_CM_STORE};
     }
     CHECK(make_zip(parts, MEMBERS));
-    for (long at = 1; refused; at++) {
-        test_heap heap = {0};
-        const qsim_allocator a = test_heap_allocator(&heap);
-        const qsim_ctx_options co = {.struct_size = sizeof(co), .threads = 1, .allocator = &a};
-        qsim_ctx *ctx = NULL;
-        qsim_npz *z = NULL;
-        CHECK_INT(qsim_ctx_create(&co, &ctx, NULL), QSIM_OK);
-        heap.fail_at = heap.calls + at;
-        const int code = qsim_npz_open(ctx, archive, archive_size, &z, NULL);
-        refused = heap.failed > 0;
-        CHECK_INT(code, refused ? QSIM_E_NOMEM : QSIM_OK);
-        CHECK((z != NULL) == !refused);
-        qsim_npz_free(z);
-        qsim_ctx_free(ctx);
-        CHECK_INT(heap.live, 0);
-    }
+    test_each_request(open_many, NULL, 0);
 }
 
 int main(void) {

@@ -428,41 +428,29 @@ static void check_options(void) {
 /* ---- lack of memory ---- */
 
 /* Packs the model and many entries, whose list and names need memory of their own, and opens. */
-static int pack_many(qsim_ctx *ctx) {
+static int pack_many(qsim_ctx *ctx, const void *arg, qsim_error *e) {
+    (void)arg;
     qsim_packer *w = NULL;
     qsim_package *p = NULL;
     char text[64];
-    int code = qsim_packer_create(ctx, &w, NULL);
+    int code = qsim_packer_create(ctx, &w, e);
     code = code ? code : qsim_packer_model(w, MODEL, NULL, NULL);
     for (int i = 0; i < 200 && !code; i++) {
         snprintf(text, sizeof(text), "a-name-that-takes-some-room-%020d", i);
         code = qsim_packer_add(w, QSIM_ROLE_DATA, text, text, sizeof(text), NULL);
         code = code ? code : qsim_packer_option(w, text, text, NULL);
     }
-    code = code ? code : qsim_packer_save(w, PATH, QSIM_PACK_REPLACE, NULL);
+    code = code ? code : qsim_packer_save(w, PATH, QSIM_PACK_REPLACE, e);
     qsim_packer_free(w);
-    code = code ? code : qsim_package_open(ctx, PATH, 0, &p, NULL);
+    code = code ? code : qsim_package_open(ctx, PATH, 0, &p, e);
     CHECK(code || qsim_package_count(p) == 203);
     qsim_package_free(p);
     return code;
 }
 
 static void check_memory(void) {
-    bool refused = true;
     save_weight(MODEL, 0);
-    for (long at = 1; refused; at++) {
-        test_heap heap = {0};
-        const qsim_allocator a = test_heap_allocator(&heap);
-        const qsim_ctx_options co = {.struct_size = sizeof(co), .threads = 1, .allocator = &a};
-        qsim_ctx *ctx = NULL;
-        CHECK_INT(qsim_ctx_create(&co, &ctx, NULL), QSIM_OK);
-        heap.fail_at = heap.calls + at;
-        const int code = pack_many(ctx);
-        refused = heap.failed > 0;
-        CHECK_INT(code, refused ? QSIM_E_NOMEM : QSIM_OK);
-        qsim_ctx_free(ctx);
-        CHECK_INT(heap.live, 0);
-    }
+    test_each_request(pack_many, NULL, 0);
     unlink(MODEL);
     unlink(PATH);
 }

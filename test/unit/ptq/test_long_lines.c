@@ -40,7 +40,8 @@ static char *text_of(size_t i) {
     return text;
 }
 
-static int load(qsim_ctx *ctx, const char *text, qsim_error *e) {
+static int load(qsim_ctx *ctx, const void *arg, qsim_error *e) {
+    const char *text = arg;
     qsim_recipe *r = NULL;
     qsim_calibration *c = NULL;
     const size_t size = strlen(text);
@@ -56,23 +57,7 @@ static int load(qsim_ctx *ctx, const char *text, qsim_error *e) {
 int main(void) {
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
         char *text = text_of(i);
-        bool refused = true;
-        for (long at = 1; refused; at++) {
-            test_heap heap = {0};
-            const qsim_allocator a = test_heap_allocator(&heap);
-            const qsim_ctx_options co = {.struct_size = sizeof(co), .threads = 1, .allocator = &a};
-            qsim_ctx *ctx = NULL;
-            qsim_error e = {0};
-            CHECK_INT(qsim_ctx_create(&co, &ctx, NULL), QSIM_OK);
-            heap.fail_at = heap.calls + at;
-            const int code = load(ctx, text, &e);
-            refused = heap.failed > 0;
-            if (code != (refused ? QSIM_E_NOMEM : QSIM_OK))
-                fprintf(stderr, "text %zu, request %ld: %s\n", i, at, e.message);
-            CHECK_INT(code, refused ? QSIM_E_NOMEM : QSIM_OK);
-            qsim_ctx_free(ctx);
-            CHECK_INT(heap.live, 0);
-        }
+        test_each_request(load, text, (int)i);
         free(text);
     }
     return test_done();
