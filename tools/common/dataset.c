@@ -291,6 +291,7 @@ int dataset_next(dataset *d, batch *b) {
     }
     b->labels = d->labels ? d->labels + d->at : NULL;
     b->samples = n;
+    b->at = d->at;
     d->at += n;
     return EXIT_OK;
 }

@@ -36,6 +36,7 @@ typedef struct batch {
     size_t input_count;
     int64_t samples; /* number of valid samples; a fixed batch may be filled up with repetitions */
     const int64_t *labels; /* one per sample, or NULL */
+    int64_t at;            /* place in the data of its first sample, or of its file */
 } batch;
 
 /* Opens the data set of --data. Prints errors. */
@@ -48,10 +49,10 @@ int64_t dataset_samples(const dataset *d);
 bool dataset_has_labels(const dataset *d);
 /* Is each sample a file? */
 bool dataset_is_files(const dataset *d);
-/* The file of the last batch; NULL: batches are not files. */
-const char *dataset_file(const dataset *d);
-/* Names a row of the last batch for people: its file, or its number in the data, "sample 17". */
-void dataset_name_row(const dataset *d, int64_t sample, const batch *b, size_t row, text *out);
+/* The file of a batch; NULL: batches are not files. */
+const char *dataset_file(const dataset *d, const batch *b);
+/* Names a row of a batch for people: its file, or its number in the data, "sample 17". */
+void dataset_name_row(const dataset *d, const batch *b, size_t row, text *out);
 /* Folders of a tree that were numbered as classes by their order; 0: labels are the model's. */
 size_t dataset_classes(const dataset *d);
 /* Reads the next batch, valid until the next call; b->samples is 0 at the end. */

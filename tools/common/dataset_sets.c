@@ -95,14 +95,14 @@ static int miss_set(dataset *d, kept_error *error) {
     return EXIT_OK;
 }
 
-const char *dataset_file(const dataset *d) {
-    return d->files.files && d->at > 0 ? d->files.files[(size_t)(d->at - 1) * d->inputs] : NULL;
+const char *dataset_file(const dataset *d, const batch *b) {
+    return d->files.files ? d->files.files[(size_t)b->at * d->inputs] : NULL;
 }
 
-void dataset_name_row(const dataset *d, int64_t sample, const batch *b, size_t row, text *out) {
-    const char *file = dataset_file(d);
+void dataset_name_row(const dataset *d, const batch *b, size_t row, text *out) {
+    const char *file = dataset_file(d, b);
     if (!file) {
-        text_printf(out, "sample %lld", (long long)dataset_number(d, sample));
+        text_printf(out, "sample %lld", (long long)b->at + (long long)row);
         return;
     }
     utf8_printable(out, tool_base_name(file), 60);
@@ -133,6 +133,6 @@ int dataset_next_set(dataset *d, batch *b) {
         return tool_fail(d->t, QSIM_E_VALUE, "%s: no samples",
                          d->files.files[(size_t)d->at * d->inputs]);
     b->labels = d->labels && b->samples == 1 ? d->labels + d->at : NULL;
-    d->at++;
+    b->at = d->at++;
     return EXIT_OK;
 }

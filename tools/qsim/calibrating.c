@@ -28,7 +28,7 @@ int calibrate_data(const tool *t, const char *file, const qsim_model *m,
             break;
         const int failed = qsim_calibration_feed(*out, b.inputs, b.input_count, &e);
         if (failed && !(failed == QSIM_E_CANCELLED && tool_interrupted())) {
-            code = e.code == QSIM_E_VALUE ? not_finite_fail(t, file, m, d, done, &b, &e)
+            code = e.code == QSIM_E_VALUE ? not_finite_fail(t, file, m, d, &b, &e)
                                           : tool_error(t, file, &e);
             break;
         }

@@ -20,20 +20,21 @@ static int prepare(const tool *t, const tool *named, const job_pass *p, quantizi
                    samples *s) {
     const char *path = args_value(&named->args, "calibration");
     tool own;
-    dataset *d = NULL;
     if (!p->data.spec)
         return tool_usage(t, "\"data_config\": {\"data_dir\": \"X.npy\"} names it",
                           "passes.%s: %s needs data", p->name, p->type);
     job_tool(t, &p->data, q->model, &own);
-    int code = dataset_open(&own, q->model, &d);
+    int code = dataset_open(&own, q->model, &q->data);
     if (code == EXIT_OK) /* they are for the verdict */
-        (void)dataset_hold_out(d, DATASET_HELD_OUT);
+        (void)dataset_hold_out(q->data, DATASET_HELD_OUT);
     if (code == EXIT_OK)
-        code = samples_read(&own, d, q->model, most, s, NULL);
+        code = samples_read(&own, q->data, q->model, most, s, NULL);
     if (code == EXIT_OK)
-        code = path ? calibration_open(t, path, &q->calibration)
-                    : samples_calibrate(&own, q->file, q->model, &q->options, s, &q->calibration);
-    dataset_close(d);
+        code = samples_check_labels(&own, q->file, q->model, q->data, s);
+    if (code == EXIT_OK)
+        code = path ? calibration_open(t, path, &q->calibration) : samples_calibrate(&own, q, s);
+    dataset_close(q->data);
+    q->data = NULL;
     job_tool_close(&own);
     return code;
 }

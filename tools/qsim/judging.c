@@ -6,6 +6,7 @@
 
 #include "calibrating.h"
 #include "common/progress.h"
+#include "scores.h"
 
 bool judge_hold_out(const tool *t, dataset *d, int64_t *held) {
     int64_t most;
@@ -29,28 +30,20 @@ bool judge_has_bounds(const tool *t) {
  * library counts the others.
  */
 static bool labels_are_classes(const judging *j, const dataset *d) {
-    qsim_value_info y = {.struct_size = sizeof(y)};
-    int64_t classes = 1;
-    if (dataset_classes(d) == 0)
-        return true;
-    if (qsim_model_output(j->model, 0, &y))
-        return false;
-    for (int32_t i = 1; i < y.rank; i++)
-        classes *= y.dims[i] > 0 ? y.dims[i] : 1;
-    return classes == (int64_t)dataset_classes(d);
+    const size_t folders = dataset_classes(d);
+    return folders == 0 || folders == scores_classes(j->model);
 }
 
 /* Warns of the first label that is no class of the model, if that tells their number. */
-static void warn_of_label(const tool *t, const judging *j, const batch *b, bool *told) {
-    qsim_value_info y = {.struct_size = sizeof(y)};
-    if (*told || qsim_model_output(j->model, 0, &y) || y.rank != 2 || y.dims[1] < 2)
+static void warn_of_label(const tool *t, const judging *j, const dataset *d, const batch *b,
+                          bool *told) {
+    const size_t classes = scores_classes(j->model);
+    text odd = {0};
+    if (*told || classes == 0 || !scores_odd_label(d, b, classes, false, &odd))
         return;
-    for (int64_t i = 0; i < b->samples && !*told; i++) {
-        *told = b->labels[i] >= y.dims[1];
-        if (*told)
-            tool_warn(t, "a sample has label %lld, the model %lld classes", (long long)b->labels[i],
-                      (long long)y.dims[1]);
-    }
+    tool_warn(t, "%s", odd.data);
+    text_free(&odd);
+    *told = true;
 }
 
 int judge_all(const tool *t, judging *j, dataset *d) {
@@ -78,7 +71,7 @@ int judge_all(const tool *t, judging *j, dataset *d) {
         if (qsim_verdict_feed(j->verdict, b.inputs, b.input_count, &e))
             code = tool_error(t, j->output, &e);
         else if (labelled && b.labels)
-            warn_of_label(t, j, &b, &told);
+            warn_of_label(t, j, d, &b, &told);
         if (code == EXIT_OK && labelled && b.labels &&
             qsim_verdict_label(j->verdict, b.labels, (size_t)b.samples, &e))
             code = tool_error(t, j->output, &e);

@@ -35,14 +35,13 @@ bool not_finite_reader(const qsim_model *m, const char *name, qsim_node_info *n)
     return false;
 }
 
-static int blame_sample(const tool *t, const dataset *d, uint64_t sample, const char *input,
-                        const char *what) {
-    const char *file = d ? dataset_file(d) : NULL, *spec = args_value(&t->args, "data");
-    if (!d || file)
-        return tool_fail(t, QSIM_E_VALUE, "%s: holds %s, for input '%.100s'", file ? file : spec,
-                         what, input);
+static int blame_sample(const tool *t, const dataset *d, const batch *b, size_t row,
+                        const char *input, const char *what) {
+    const char *file = dataset_file(d, b), *spec = args_value(&t->args, "data");
+    if (file)
+        return tool_fail(t, QSIM_E_VALUE, "%s: holds %s, for input '%.100s'", file, what, input);
     return tool_fail(t, QSIM_E_VALUE, "%s: sample %lld holds %s, for input '%.100s'", spec,
-                     (long long)dataset_number(d, (int64_t)sample), what, input);
+                     (long long)b->at + (long long)row, what, input);
 }
 
 /* The first node with a result that is not finite, in a run that keeps all; false: not found. */
@@ -93,7 +92,7 @@ static int blame_node(const tool *t, const char *file, const qsim_model *m, cons
 }
 
 int not_finite_fail(const tool *t, const char *file, const qsim_model *m, const dataset *d,
-                    uint64_t done, const batch *b, const qsim_error *e) {
+                    const batch *b, const qsim_error *e) {
     const char *what;
     size_t at;
     for (size_t i = 0; i < b->input_count; i++) {
@@ -102,7 +101,7 @@ int not_finite_fail(const tool *t, const char *file, const qsim_model *m, const 
             continue;
         const size_t all = elements(&b->inputs[i]), rows = (size_t)b->samples;
         const size_t row = rows > 0 && all % rows == 0 ? at / (all / rows) : 0;
-        return blame_sample(t, d, done + row, v.name, what);
+        return blame_sample(t, d, b, row, v.name, what);
     }
     for (int32_t i = 0; i < qsim_model_value_count(m); i++) {
         qsim_value_info v = {.struct_size = sizeof(v)};

@@ -12,10 +12,10 @@ const char *not_finite(const qsim_tensor *x, size_t *at);
 bool not_finite_reader(const qsim_model *m, const char *name, qsim_node_info *n);
 /*
  * Prints that calibrating failed with `e` (VALUE), for what its numbers come from: a sample, an
- * initializer, else the node that computes them. `d`: the data that gave the batch, behind `done`
- * samples; NULL: not known. Returns the exit code.
+ * initializer, else the node that computes them. `d`: the data that gave the batch. Returns the
+ * exit code.
  */
 int not_finite_fail(const tool *t, const char *file, const qsim_model *m, const dataset *d,
-                    uint64_t done, const batch *b, const qsim_error *e);
+                    const batch *b, const qsim_error *e);
 
 #endif

@@ -8,17 +8,30 @@
 #include "common/system.h"
 #include "calibrating.h"
 #include "not_finite.h"
+#include "scores.h"
 
-int samples_check_labels(const tool *t, const char *file, const qsim_model *m, const samples *s,
-                         size_t first) {
-    qsim_value_info y = {.struct_size = sizeof(y)};
-    if (!s->labelled || qsim_model_output(m, 0, &y) || y.rank != 2 || y.dims[1] < 2)
-        return EXIT_OK;
-    for (size_t i = 0; i < s->rows; i++)
-        if (s->labels[i] >= y.dims[1])
-            return tool_fail(t, QSIM_E_VALUE,
-                             "%s: sample %zu has label %lld, the model %lld classes", file,
-                             first + i, (long long)s->labels[i], (long long)y.dims[1]);
+/* Batch k, as the data gave it. */
+static batch batch_of(const samples *s, size_t k) {
+    const sample_batch *b = &s->batches[k];
+    return (batch){.inputs = s->inputs + k * s->per_batch,
+                   .input_count = s->per_batch,
+                   .samples = b->samples,
+                   .labels = s->labels + b->row,
+                   .at = b->at};
+}
+
+int samples_check_labels(const tool *t, const char *file, const qsim_model *m, const dataset *d,
+                         const samples *s) {
+    const size_t classes = s->labelled ? scores_classes(m) : 0;
+    text odd = {0};
+    for (size_t k = 0; classes > 0 && k * s->per_batch < s->count; k++) {
+        const batch b = batch_of(s, k);
+        if (scores_odd_label(d, &b, classes, false, &odd)) {
+            const int code = tool_fail(t, QSIM_E_VALUE, "%s: %s", file, odd.data);
+            text_free(&odd);
+            return code;
+        }
+    }
     return EXIT_OK;
 }
 
@@ -29,6 +42,7 @@ void samples_free(samples *s) {
     }
     free(s->inputs);
     free(s->labels);
+    free(s->batches);
     memset(s, 0, sizeof(*s));
 }
 
@@ -63,6 +77,9 @@ static void add(samples *s, const batch *b, size_t from, size_t to, bool divisib
     if (!divisible && b->inputs[0].rank > 0 && (size_t)b->inputs[0].dims[0] > rows)
         rows = (size_t)b->inputs[0].dims[0];
     s->per_batch = b->input_count;
+    const size_t k = s->count / s->per_batch;
+    s->batches = tool_grow(s->batches, k + 1, sizeof(*s->batches));
+    s->batches[k] = (sample_batch){b->at + (int64_t)from, (int64_t)(to - from), s->rows};
     s->inputs = tool_grow(s->inputs, s->count + b->input_count, sizeof(*s->inputs));
     for (size_t i = 0; i < b->input_count; i++)
         s->inputs[s->count++] = keep(&b->inputs[i], from, to, !divisible);
@@ -125,30 +142,23 @@ void samples_give(const samples *s, qsim_search_options *o) {
     o->label_count = s->labelled ? s->rows : 0;
 }
 
-/* Values that are not finite, in the batch of tensors from `at` on. */
-static int blame(const tool *t, const char *file, const qsim_model *m, const samples *s, size_t at,
-                 const qsim_error *e) {
-    const batch b = {.inputs = s->inputs + at, .input_count = s->per_batch};
-    return not_finite_fail(t, file, m, NULL, 0, &b, e);
-}
-
-int samples_calibrate(const tool *t, const char *file, const qsim_model *m,
-                      const qsim_quantize_options *options, const samples *s,
-                      qsim_calibration **out) {
+int samples_calibrate(const tool *t, quantizing *q, const samples *s) {
     progress p;
     qsim_error e;
     int code = EXIT_OK;
-    const qsim_calibration_options o = {.struct_size = sizeof(o), .quantize = options};
-    if (qsim_calibration_create(m, &o, out, &e))
-        return tool_error(t, file, &e);
+    const qsim_calibration_options o = {.struct_size = sizeof(o), .quantize = &q->options};
+    if (qsim_calibration_create(q->model, &o, &q->calibration, &e))
+        return tool_error(t, q->file, &e);
     progress_begin(&p, t);
-    for (size_t i = 0; i < s->count && code == EXIT_OK; i += s->per_batch) {
-        const int failed = qsim_calibration_feed(*out, s->inputs + i, s->per_batch, &e);
+    for (size_t k = 0; k * s->per_batch < s->count && code == EXIT_OK; k++) {
+        const batch b = batch_of(s, k);
+        const int failed = qsim_calibration_feed(q->calibration, b.inputs, b.input_count, &e);
         if (failed && !(failed == QSIM_E_CANCELLED && tool_interrupted()))
-            code = e.code == QSIM_E_VALUE ? blame(t, file, m, s, i, &e) : tool_error(t, file, &e);
-        else if (failed || progress_step(&p, "calibrating", i + s->per_batch, s->count))
-            code = tool_fail(t, QSIM_E_CANCELLED, "%s: interrupted while calibrating", file);
+            code = e.code == QSIM_E_VALUE ? not_finite_fail(t, q->file, q->model, q->data, &b, &e)
+                                          : tool_error(t, q->file, &e);
+        else if (failed || progress_step(&p, "calibrating", (k + 1) * s->per_batch, s->count))
+            code = tool_fail(t, QSIM_E_CANCELLED, "%s: interrupted while calibrating", q->file);
     }
     progress_end(&p);
-    return code == EXIT_OK ? calibration_has_data(t, file, *out) : code;
+    return code == EXIT_OK ? calibration_has_data(t, q->file, q->calibration) : code;
 }

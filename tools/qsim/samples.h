@@ -6,11 +6,18 @@
 #include <qsim/ptq.h>
 
 #include "common/dataset.h"
+#include "quantizing.h"
+
+typedef struct sample_batch {
+    int64_t at, samples; /* place in the data, and number of samples */
+    size_t row;          /* of its first label */
+} sample_batch;
 
 typedef struct samples {
     qsim_tensor *inputs; /* batch by batch; owned */
     size_t count;        /* number of tensors */
     size_t per_batch;
+    sample_batch *batches;
     int64_t *labels; /* label of each row of the first input; -1: none */
     size_t rows;
     size_t samples;
@@ -25,17 +32,12 @@ typedef struct samples {
 int samples_read(const tool *t, dataset *d, const qsim_model *m, size_t most, samples *s,
                  samples *rest);
 void samples_free(samples *s);
-/*
- * Refuses a label that is no class of the model, if that tells their number; s[0] is sample `first`
- * of the data.
- */
-int samples_check_labels(const tool *t, const char *file, const qsim_model *m, const samples *s,
-                         size_t first);
+/* Refuses a label that is no class of the model, if that tells their number; d: where s is from. */
+int samples_check_labels(const tool *t, const char *file, const qsim_model *m, const dataset *d,
+                         const samples *s);
 /* Sets the samples of a search's options. */
 void samples_give(const samples *s, qsim_search_options *o);
-/* Calibrates on the samples; prints errors. */
-int samples_calibrate(const tool *t, const char *file, const qsim_model *m,
-                      const qsim_quantize_options *options, const samples *s,
-                      qsim_calibration **out);
+/* Calibrates q->model on samples of q->data; prints errors. */
+int samples_calibrate(const tool *t, quantizing *q, const samples *s);
 
 #endif

@@ -48,6 +48,31 @@ static size_t count_classes(const qsim_tensor *output, int64_t samples) {
     return classes > 1 && classes <= MOST_CLASSES ? (size_t)classes : 0;
 }
 
+size_t scores_classes(const qsim_model *m) {
+    qsim_value_info y = {.struct_size = sizeof(y)};
+    int64_t classes = 1;
+    if (qsim_model_output(m, 0, &y) || y.rank < 2)
+        return 0;
+    for (int32_t i = 1; i < y.rank; i++) {
+        if (y.dims[i] < 1 || (classes > 1 && y.dims[i] > 1))
+            return 0;
+        classes = y.dims[i] > classes ? y.dims[i] : classes;
+    }
+    return classes > 1 ? (size_t)classes : 0;
+}
+
+bool scores_odd_label(const dataset *d, const batch *b, size_t classes, bool all, text *out) {
+    for (size_t i = 0; i < (size_t)b->samples; i++) {
+        const int64_t label = b->labels[i];
+        if (label < 0 ? !all : (uint64_t)label < classes)
+            continue;
+        dataset_name_row(d, b, i, out);
+        text_printf(out, " has label %lld, the model %zu classes", (long long)label, classes);
+        return true;
+    }
+    return false;
+}
+
 int scores_add(const tool *t, scores *s, const char *file, const dataset *d,
                const qsim_tensor *output, const batch *b) {
     const size_t classes = count_classes(output, b->samples);
@@ -63,21 +88,17 @@ int scores_add(const tool *t, scores *s, const char *file, const dataset *d,
     }
     if (s->classes != classes)
         return tool_fail(t, QSIM_E_SHAPE, "%s: the number of classes changes", file);
+    text odd = {0};
+    if (scores_odd_label(d, b, classes, true, &odd)) {
+        const int code = tool_fail(t, QSIM_E_VALUE, "%s: %s", file, odd.data);
+        text_free(&odd);
+        return code;
+    }
     for (size_t i = 0; i < (size_t)b->samples; i++) {
-        int64_t label = b->labels[i];
-        if (label < 0 || (uint64_t)label >= classes) {
-            text name = {0};
-            dataset_name_row(d, (int64_t)s->samples, b, i, &name);
-            const int code =
-                tool_fail(t, QSIM_E_VALUE, "%s: %s has label %lld, the model %zu classes", file,
-                          name.data, (long long)label, classes);
-            text_free(&name);
-            return code;
-        }
-        size_t guess = largest(output, i * classes, classes);
-        s->confusion[(size_t)label * classes + guess]++;
-        s->top1 += guess == (size_t)label;
-        s->top5 += rank_of(output, i * classes, classes, (size_t)label) < 5;
+        const size_t label = (size_t)b->labels[i], guess = largest(output, i * classes, classes);
+        s->confusion[label * classes + guess]++;
+        s->top1 += guess == label;
+        s->top5 += rank_of(output, i * classes, classes, label) < 5;
         s->samples++;
     }
     return EXIT_OK;

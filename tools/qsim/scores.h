@@ -16,6 +16,13 @@ typedef struct scores {
 int scores_add(const tool *t, scores *s, const char *file, const dataset *d,
                const qsim_tensor *output, const batch *b);
 void scores_free(scores *s);
+/* The number of classes that a model's first output scores; 0: it does not tell. */
+size_t scores_classes(const qsim_model *m);
+/*
+ * Says which row of a batch has a label that is no class: "a.png has label 7, the model 2 classes";
+ * false: none has. A negative label counts as none if not `all` rows have to have one.
+ */
+bool scores_odd_label(const dataset *d, const batch *b, size_t classes, bool all, text *out);
 /* Percentage of class c that was classified right; NaN if it has no samples. */
 double scores_class(const scores *s, size_t c, uint64_t *samples, uint64_t *right);
 double scores_percent(const scores *s, uint64_t right);

@@ -22,9 +22,9 @@ static int read_samples(const tool *t, ladder *l) {
     if (code == EXIT_OK && l->seen.samples > 0)
         code = samples_read(t, l->q->data, l->q->model, TRIED, &l->unseen, NULL);
     if (code == EXIT_OK)
-        code = samples_check_labels(t, l->q->file, l->q->model, &l->seen, 0);
+        code = samples_check_labels(t, l->q->file, l->q->model, l->q->data, &l->seen);
     if (code == EXIT_OK)
-        code = samples_check_labels(t, l->q->file, l->q->model, &l->unseen, l->seen.samples);
+        code = samples_check_labels(t, l->q->file, l->q->model, l->q->data, &l->unseen);
     l->on_unseen = l->unseen.samples > 0;
     if (code == EXIT_OK && l->seen.samples < 8)
         tool_warn(t, "%zu sample%s to search with: 32 to 256 tell more", l->seen.samples,
@@ -191,7 +191,7 @@ static int run_on(tool *t, page *p, ladder *l) {
         code = read_samples(t, l);
     q->options.keep_moments = ladder_keeps_moments(l);
     if (code == EXIT_OK)
-        code = samples_calibrate(t, q->file, q->model, &q->options, &l->seen, &q->calibration);
+        code = samples_calibrate(t, q, &l->seen);
     q->options.keep_moments = 0;
     if (code == EXIT_OK && (qsim_recipe_create(t->ctx, &begun, &e) ||
                             (q->recipe && qsim_recipe_merge(begun, q->recipe, &e))))

@@ -64,7 +64,7 @@ static int time_both(const tool *t, comparison *c, const batch b[2]) {
 }
 
 /* Notes the samples whose first outputs differ most. */
-static void note_worst(comparison *c, const dataset *d, const batch *b, uint64_t done) {
+static void note_worst(comparison *c, const dataset *d, const batch *b) {
     const qsim_tensor *x = &c->engine[0].outputs[0], *y = &c->engine[1].outputs[0];
     const size_t n = b->samples > 0 ? elements(x) / (size_t)b->samples : 0;
     for (size_t i = 0; i < (size_t)b->samples && c->worst.wanted && n > 0; i++) {
@@ -77,7 +77,7 @@ static void note_worst(comparison *c, const dataset *d, const batch *b, uint64_t
         }
         if (!(noise > 0 && signal > 0))
             continue;
-        dataset_name_row(d, (int64_t)(done + i), b, i, &caption);
+        dataset_name_row(d, b, i, &caption);
         text_printf(&caption,
                     ": %.1f\xc2\xa0"
                     "dB",
@@ -88,15 +88,14 @@ static void note_worst(comparison *c, const dataset *d, const batch *b, uint64_t
 }
 
 /* Runs both models, each on the batch in its own types, and adds the metrics. */
-static int compare_batch(const tool *t, comparison *c, const dataset *d, const batch b[2],
-                         uint64_t done) {
+static int compare_batch(const tool *t, comparison *c, const dataset *d, const batch b[2]) {
     int code = EXIT_OK;
     for (int k = 0; k < 2 && code == EXIT_OK; k++)
         code = engine_execute(t, c->file[k], &c->engine[k], b[k].inputs, b[k].input_count);
     if (code == EXIT_OK)
         code = add_metrics(t, c, c->engine, &c->outputs);
     if (code == EXIT_OK)
-        note_worst(c, d, b, done);
+        note_worst(c, d, b);
     for (int k = 0; k < 2 && code == EXIT_OK && c->layers.count > 0; k++)
         code = engine_execute(t, c->file[k], &c->layer_engine[k], b[k].inputs, b[k].input_count);
     if (code == EXIT_OK)
@@ -119,7 +118,7 @@ static int compare_all(const tool *t, comparison *c, dataset *d) {
         b[1] = b[0];
         code = dataset_retype(d, c->engine[1].model, &b[1]);
         if (code == EXIT_OK)
-            code = compare_batch(t, c, d, b, done);
+            code = compare_batch(t, c, d, b);
         if (code)
             break;
         done += (uint64_t)b->samples;

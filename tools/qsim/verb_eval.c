@@ -60,7 +60,7 @@ static int check_folders(const tool *t, const char *file, const dataset *d, cons
 
 /* Notes wrong answers, ordered by their lead over the right class. */
 static void note_wrong(thumbs *worst, const class_names *n, const dataset *d, const batch *b,
-                       const qsim_tensor *scored, uint64_t first) {
+                       const qsim_tensor *scored) {
     const size_t classes = elements(scored) / (size_t)b->samples;
     for (size_t i = 0; i < (size_t)b->samples && worst->wanted; i++) {
         const size_t guess = largest(scored, i * classes, classes), label = (size_t)b->labels[i];
@@ -68,7 +68,7 @@ static void note_wrong(thumbs *worst, const class_names *n, const dataset *d, co
         text caption = {0};
         if (guess == label)
             continue;
-        dataset_name_row(d, (int64_t)(first + i), b, i, &caption);
+        dataset_name_row(d, b, i, &caption);
         text_printf(&caption, ": %.30s taken for %.30s", class_name(n, label, right),
                     class_name(n, guess, wrong));
         thumbs_add(worst, &b->inputs[0], i,
@@ -99,7 +99,7 @@ static int count(const tool *t, const char *file, engine *e, dataset *d, const c
             code = class_names_check(t, n, s->classes);
         if (code)
             break;
-        note_wrong(worst, n, d, &b, &e->outputs[0], s->samples - (uint64_t)b.samples);
+        note_wrong(worst, n, d, &b, &e->outputs[0]);
         progress_step(&p, "evaluating", s->samples, total);
     }
     progress_end(&p);

@@ -69,8 +69,7 @@ static int measure(tool *t, page *p, quantizing *q, samples *s, units *u) {
     if (code == EXIT_OK)
         code = samples_read(t, q->data, q->model, most, s, NULL);
     if (code == EXIT_OK)
-        code = path ? calibration_open(t, path, &q->calibration)
-                    : samples_calibrate(t, q->file, q->model, &q->options, s, &q->calibration);
+        code = path ? calibration_open(t, path, &q->calibration) : samples_calibrate(t, q, s);
     if (code == EXIT_OK)
         code = analyse(t, q, s, u);
     if (code == EXIT_OK || (code == EXIT_INTERRUPTED && u->count > 0)) {
