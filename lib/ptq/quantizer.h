@@ -314,6 +314,8 @@ int qs_quantize_prepared(const qsim_model *prepared, const qsim_calibration *c,
 
 /* Number of leading inputs of a node that are activations or quantized like one. */
 int32_t qs_operand_count(const qs_graph *g, const qs_node *n);
+/* Makes masks of attention, and scores with one, QS_KIND_FLOAT (masks.c). */
+int qs_masks_keep_float(qs_quantizer *q);
 /* Output 0 of a node, after what it absorbs. */
 qs_id qs_choice_output(const qs_quantizer *q, qs_id node);
 /* The equalization factor of term `k` of a layer's sums. */

@@ -361,8 +361,11 @@ static int classify(qs_quantizer *q) {
         if (code)
             return code;
     }
+    int code = qs_masks_keep_float(q);
+    if (code)
+        return code;
     qs_recipe_force(q);
-    int code = apply_rules(q);
+    code = apply_rules(q);
     for (size_t i = 0; i < q->layer_count; i++)
         q->layers[i].form = qs_recipe_weights(q, q->layers[i].node);
     for (size_t k = 0; k < q->g->order_count && !code; k++)

@@ -459,7 +459,75 @@ static void test_attention(int masked) {
     qsim_model_free(m);
 }
 
+enum { SMALL, CAUSAL, COMPUTED, CHOSEN };
+
+/* Puts a mask over the scores `d`: e. */
+static void mask(qsim_builder *b, int kind, float masked) {
+    float values[64];
+    const float zero = 0, high = 0.9f; /* no row is masked as a whole */
+    const int64_t dims[2] = {8, 8};
+    for (int i = 0; i < 64; i++)
+        values[i] = i % 8 > i / 8 ? masked : 0;
+    const qsim_tensor causal = {QSIM_FLOAT, 2, dims, values, sizeof(values)};
+    const qsim_tensor fill = {QSIM_FLOAT, 0, NULL, &masked, sizeof(masked)};
+    const qsim_tensor none = {QSIM_FLOAT, 0, NULL, (void *)(uintptr_t)&zero, sizeof(zero)};
+    const qsim_tensor bound = {QSIM_FLOAT, 0, NULL, (void *)(uintptr_t)&high, sizeof(high)};
+    qsim_builder_constant(b, "bound", &bound);
+    qsim_builder_constant(b, "causal", &causal);
+    qsim_builder_constant(b, "fill", &fill);
+    qsim_builder_constant(b, "zero", &none);
+    qsim_builder_node(b, "", "Greater", "late", "x,bound", "hidden");
+    qsim_builder_node(b, "", "Where", "masks", "hidden,fill,zero", "m");
+    if (kind == COMPUTED)
+        qsim_builder_node(b, "", "Add", "hide", "m,d", "e");
+    else if (kind == CHOSEN)
+        qsim_builder_node(b, "", "Where", "hide", "hidden,fill,d", "e");
+    else
+        qsim_builder_node(b, "", "Add", "hide", "d,causal", "e");
+}
+
+/*
+ * A mask before Softmax, and scores with it, get no scale, whatever rules say, and their numbers,
+ * even infinities, are no values of a calibration; a bias of scores may get one.
+ */
+static void test_mask(int kind, float masked) {
+    qsim_builder *b = begin();
+    linear(b, "q", "x", "q");
+    linear(b, "v", "x", "v");
+    qsim_builder_node(b, "", "MatMul", "scores", "q,x", "s");
+    qsim_builder_node(b, "", "Relu", "scale", "s", "d");
+    mask(b, kind, masked);
+    qsim_builder_node(b, "", "Softmax", "soft", "e", "p");
+    qsim_builder_attr_int(b, "axis", -1);
+    qsim_builder_node(b, "", "MatMul", "weigh", "p,v", "o");
+    linear(b, "z", "o", "y");
+    output(b, "y", 4, 4, 8, 8);
+    qsim_model *m = net_finish(b);
+    qsim_calibration *c = calibrate(m, 99);
+    const qsim_rule all = {.struct_size = sizeof(all), .pattern = "*", .action = QSIM_RULE_INT8};
+    const qsim_quantize_options o = {.struct_size = sizeof(o), .rules = &all, .rule_count = 1};
+    float low = 0, high = 0;
+    static const char *const masks[] = {"m", "e"};
+    for (int i = 0; i < 2; i++)
+        CHECK_INT(
+            qsim_calibration_range(c, masks[i], QSIM_METHOD_MINMAX, 0, QSIM_UINT8, 0, &low, &high),
+            i == 1 && kind == SMALL ? QSIM_OK : QSIM_E_NOT_FOUND);
+    CHECK_INT(qsim_calibration_range(c, "d", QSIM_METHOD_MINMAX, 0, QSIM_UINT8, 0, &low, &high),
+              QSIM_OK);
+    qsim_model *q = quantized(m, c, &o);
+    CHECK_INT(integer_nodes(q, "Add"), kind == SMALL ? 4 : 3);
+    CHECK_INT(integer_nodes(q, "Relu"), 1);
+    qsim_model_free(q);
+    qsim_calibration_free(c);
+    qsim_model_free(m);
+}
+
 int main(void) {
+    for (int kind = CAUSAL; kind <= CHOSEN; kind++) {
+        test_mask(kind, -INFINITY);
+        test_mask(kind, -1e4f);
+    }
+    test_mask(SMALL, -2.0f);
     test_attention(0);
     test_attention(1);
     test_bias();
