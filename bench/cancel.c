@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Times the latency of cancelling: from qsim_ctx_cancel to the return of the cancelled call, in
- * elapsed time, at five moments inside one long step of each operator.
+ * elapsed time, at five moments inside one long step of each operator, and at 40 moments while a
+ * model of 400 MB is saved to the current folder, over one that is there.
  *
  *     cancel [ISA]    avx2, c, ...; by default the best that the CPU has
  *
  * Prints lines of four fields, separated by tabs: operator, the time of its step, the median and
- * the worst latency, in milliseconds.
+ * the worst latency, in milliseconds. A latency is 0 where the call was over before.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -17,7 +18,9 @@
 
 #include <qsim/qsim.h>
 
-#define MOMENTS 5
+#define MOMENTS      5
+#define SAVE_MOMENTS 40
+#define SAVED        "cancel_saved.onnx"
 
 static double now(void) {
     struct timespec t;
@@ -127,6 +130,14 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
+/* Writes a line: what was cancelled, its time without that, median and worst of `count` latencies.
+ */
+static void print_latencies(const char *name, double whole, double *late, size_t count) {
+    qsort(late, count, sizeof(*late), by_value);
+    printf("%s\t%.0f\t%.1f\t%.1f\n", name, whole, late[count / 2], late[count - 1]);
+    fflush(stdout);
+}
+
 static void measure(qsim_ctx *ctx, const subject *s) {
     qsim_tensor x[3], y[2] = {{0}, {0}};
     qsim_session *session = NULL;
@@ -159,14 +170,59 @@ static void measure(qsim_ctx *ctx, const subject *s) {
         qsim_ctx_cancel(ctx, 0);
         late[i] = code == QSIM_E_CANCELLED && end > cancelled_at ? end - cancelled_at : 0;
     }
-    qsort(late, MOMENTS, sizeof(*late), by_value);
-    printf("%s\t%.0f\t%.1f\t%.1f\n", s->name, whole, late[MOMENTS / 2], late[MOMENTS - 1]);
-    fflush(stdout);
+    print_latencies(s->name, whole, late, MOMENTS);
     for (size_t i = 0; i < count; i++)
         free(x[i].data);
     qsim_run_free(run);
     qsim_session_free(session);
     qsim_model_free(m);
+}
+
+/* A model of one constant of 400 MB. */
+static qsim_model *build_large(qsim_ctx *ctx) {
+    qsim_builder *b = NULL;
+    qsim_model *m = NULL;
+    qsim_error e;
+    float *data = calloc((size_t)100 << 20, sizeof(float));
+    if (!data || qsim_builder_create(ctx, 13, "large", &b, &e))
+        return NULL;
+    qsim_builder_input_as(b, "a", "float[1048576]");
+    qsim_builder_constant_as(b, "k", "float[100,1048576]", data);
+    qsim_builder_node(b, "", "Add", "", "a,k", "y");
+    qsim_builder_output_as(b, "y", NULL);
+    if (qsim_builder_finish(b, &m, &e))
+        fprintf(stderr, "save: %s\n", e.message);
+    qsim_builder_free(b);
+    free(data);
+    return m;
+}
+
+static void measure_save(qsim_ctx *ctx) {
+    const qsim_save_options o = {.struct_size = sizeof(o), .flags = QSIM_SAVE_REPLACE};
+    double late[SAVE_MOMENTS], whole = 0;
+    qsim_error e = {0};
+    qsim_model *m = build_large(ctx);
+    for (int i = 0; i < 4; i++) { /* disks vary: the fastest */
+        const double began = now();
+        if (!m || qsim_model_save(m, SAVED, &o, &e)) {
+            printf("saving 400 MB\t-\t-\t%s\n", e.message);
+            return;
+        }
+        const double took = now() - began;
+        whole = i > 0 && took > whole ? whole : took;
+    }
+    for (int i = 0; i < SAVE_MOMENTS; i++) {
+        cancel_after(whole * (i + 0.5) / SAVE_MOMENTS);
+        const int code = qsim_model_save(m, SAVED, &o, &e);
+        const double end = now();
+        while (cancelled_at <= 0)
+            ;
+        qsim_ctx_cancel(ctx, 0);
+        late[i] = code == QSIM_E_CANCELLED && end > cancelled_at ? end - cancelled_at : 0;
+    }
+    print_latencies("saving 400 MB", whole, late, SAVE_MOMENTS);
+    qsim_model_free(m);
+    remove(SAVED);
 }
 
 int main(int argc, char **argv) {
@@ -185,6 +241,7 @@ int main(int argc, char **argv) {
     sigaction(SIGALRM, &action, NULL);
     for (size_t i = 0; i < sizeof(subjects) / sizeof(*subjects); i++)
         measure(ctx, &subjects[i]);
+    measure_save(ctx);
     qsim_ctx_free(ctx);
     return 0;
 }

@@ -270,7 +270,9 @@ QSIM_API int32_t qsim_ctx_isa(const qsim_ctx *ctx);
 /*
  * The number of threads that share work, the calling one included. With parallel_for, it is the
  * largest number of tasks that work is split into. A context starts its threads at the first work
- * that is split, and ends them when it is freed. Reading, inspecting and writing files starts none.
+ * that is split, and ends them when it is freed. Reading, inspecting and writing files starts none,
+ * but a file of 32 MB and more that was replaced or given up is closed by a thread of its own,
+ * which then ends: the system takes long to release its pages.
  */
 QSIM_API int32_t qsim_ctx_threads(const qsim_ctx *ctx);
 

@@ -2,6 +2,7 @@
 #if defined(__linux__)
 #define _GNU_SOURCE /* madvise */
 #endif
+#include "base/closer.h"
 #include "base/ctx.h"
 #include "base/posix.h"
 #include "base/thread.h"
@@ -136,6 +137,7 @@ int qs_ctx_hold_bare(qsim_ctx *ctx, qsim_ctx **out, qsim_error *error) {
 void qs_ctx_drop(qsim_ctx *ctx) {
     if (!ctx || atomic_fetch_sub(&ctx->holds, 1) != 1)
         return;
+    qs_close_wait(ctx);
     qs_pool_free(ctx, ctx->pool);
     qsim_allocator a = ctx->allocator;
     a.free(a.user, ctx, sizeof(*ctx));

@@ -7,6 +7,7 @@
 
 #include "base/base.h"
 
+struct qs_closing;
 struct qs_pool;
 struct qk_table;
 
@@ -34,11 +35,12 @@ struct qsim_ctx {
     void *log_user;
     qsim_parallel_fn parallel;
     void *parallel_user;
-    struct qs_pool *pool;           /* NULL with parallel_for or one thread */
-    const struct qk_table *kernels; /* filled by the kernel layer */
-    atomic_int holds;               /* reference count */
-    int32_t threads;                /* >= 1 */
-    int32_t isa;                    /* QSIM_ISA_*, never AUTO */
+    struct qs_pool *pool;                 /* NULL with parallel_for or one thread */
+    _Atomic(struct qs_closing *) closing; /* closer.h; or NULL */
+    const struct qk_table *kernels;       /* filled by the kernel layer */
+    atomic_int holds;                     /* reference count */
+    int32_t threads;                      /* >= 1 */
+    int32_t isa;                          /* QSIM_ISA_*, never AUTO */
     qs_secret secret;
     qs_stop *stop;       /* the one in effect: `cancel`, or in a view the run's */
     qs_account *account; /* `own`, or in a view that of the context */

@@ -4,6 +4,7 @@
 #define _FILE_OFFSET_BITS 64 /* for systems of 32 bits */
 #endif
 #define _GNU_SOURCE /* O_NOFOLLOW and friends where _POSIX_C_SOURCE hides them */
+#include "base/closer.h"
 #include "base/ctx.h"
 #include "base/file.h"
 #include "base/posix.h"
@@ -419,6 +420,25 @@ int qs_out_map(const qs_out *out, qs_map *map, qsim_error *error) {
     return map_fd(out->ctx, out->fd, &st, out->shown, false, map, error);
 }
 
+/*
+ * Opens a file that is to lose its name, so that its pages are not released at that moment but when
+ * the descriptor is closed. -1: there is no file, or the system has no such descriptors.
+ */
+static int hold_pages(const char *path) {
+#ifdef O_PATH
+    return open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+#else
+    (void)path;
+    return -1;
+#endif
+}
+
+void qs_file_remove(qsim_ctx *ctx, const char *path) {
+    const int fd = hold_pages(path);
+    (void)unlink(path);
+    qs_close_apart(ctx, fd);
+}
+
 /* Makes the rename itself survive a crash; a file system that cannot sync a folder is no failure.
  */
 static void sync_folder(char *path) {
@@ -443,14 +463,16 @@ int qs_out_commit(qs_out *out, qsim_error *error) {
     }
     if (!out->code && fsync(out->fd) && errno != EINVAL && errno != EROFS)
         out->code = errno;
+    const int old = out->code ? -1 : hold_pages(out->path);
     if (!out->code && put_in_place(out))
         out->code = errno;
     out->placed = !out->code;
     if (close(out->fd) && !out->code)
         out->code = errno;
+    qs_close_apart(out->ctx, old);
     if (out->code) {
         if (!out->nameless)
-            unlink(out->temporary);
+            qs_file_remove(out->ctx, out->temporary);
         code = qs_fail(error, QSIM_E_IO, "%s: cannot write: %s", out->shown, strerror(out->code));
     } else {
         sync_folder(out->temporary); /* cuts the path, which is not needed any more */
@@ -459,15 +481,12 @@ int qs_out_commit(qs_out *out, qsim_error *error) {
     return code;
 }
 
-void qs_file_remove(const char *path) {
-    (void)unlink(path);
-}
-
 void qs_out_abort(qs_out *out) {
-    if (out->fd >= 0) {
+    if (out->fd >= 0 && out->nameless) {
+        qs_close_apart(out->ctx, out->fd);
+    } else if (out->fd >= 0) {
         close(out->fd);
-        if (!out->nameless)
-            unlink(out->temporary);
+        qs_file_remove(out->ctx, out->temporary);
     }
     out_forget(out);
 }

@@ -75,6 +75,6 @@ int qs_out_commit(qs_out *out, qsim_error *error);
 void qs_out_abort(qs_out *out);
 
 /* Removes a file, if it is there and may be removed; never a folder. */
-void qs_file_remove(const char *path);
+void qs_file_remove(qsim_ctx *ctx, const char *path);
 
 #endif

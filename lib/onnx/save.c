@@ -403,11 +403,11 @@ static int open_data_file(const qsim_model *m, const struct paths *p, qs_out *da
 }
 
 /* Removes the data of replaced models: all files but the new one. */
-static void remove_other_data(const struct paths *p) {
+static void remove_other_data(qsim_ctx *ctx, const struct paths *p) {
     for (int i = 0; i < DATA_NAMES; i++) {
         name_data(p->other, p->capacity, p->model, i);
         if (strcmp(p->other, p->data) != 0)
-            qs_file_remove(p->other);
+            qs_file_remove(ctx, p->other);
     }
 }
 
@@ -472,7 +472,7 @@ static int save_both(struct job *job, qs_emit_fn body, const struct paths *p, qs
     (void)write_outside(job, &data);
     code = qs_out_commit(&data, error);
     if (code && data.placed)
-        qs_file_remove(p->data);
+        qs_file_remove(job->model->ctx, p->data);
     return code;
 }
 
@@ -491,9 +491,9 @@ static int save_external(struct job *job, qs_emit_fn body, const char *path, boo
         if (code)
             qs_out_abort(&file);
         else if ((code = qs_out_commit(&file, error)) && !file.placed)
-            qs_file_remove(p.data);
+            qs_file_remove(job->model->ctx, p.data);
         else if (!code && replace)
-            remove_other_data(&p);
+            remove_other_data(job->model->ctx, &p);
     }
     qs_free(job->model->ctx, p.data);
     return code;
