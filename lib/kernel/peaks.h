@@ -21,9 +21,9 @@ qk_peak qk_peak_float(int32_t isa);
 qk_peak qk_peak_tiles(void);
 
 /*
- * Whether eight independent dot products of 512 bits leave this core idle, as with two ports and a
- * latency of 5 or 6, which need tiles of twelve. CPU models do not tell: twelve and eight are
- * timed, which takes some 10 us. For CPUs that run avx512vnni; false on other architectures.
+ * Whether this core has two ports for dot products of 512 bits, as Zen 5 and Intel's servers: it
+ * needs eight to twelve products at a time. CPU models do not tell: eight and four are timed, which
+ * takes some 10 us. For CPUs that run avx512vnni; false on other architectures.
  */
 bool qk_two_ports(void);
 
