@@ -268,7 +268,8 @@ class Build:
         sh = lambda script, *rest: ["sh", os.path.join(self.src, script)] + list(rest)
         one = self.link("one_node", ["test/conform/one_node.c"])
         tests.append(("one_node", "conform", sh("test/conform/one_node.sh", one, "1")))
-        tool, fixtures = self.link("qsim", ["tools/qsim/main.c"]), self.link("cli_fixtures", ["test/cli/fixtures.c"])
+        tool, fixtures = self.link("qsim", ["tools/qsim/main.c"]), self.link(
+            "cli_fixtures", ["test/cli/fixtures.c", "test/cli/fixtures_data.c"])
         for cases in ("edges", "messages", "samples", "config", "run_config", "cases"):
             for piece, path in self.pieces(cases):
                 tests.append((piece, "last" if cases == "cases" else "cli", sh("test/cli/cli.sh", tool, fixtures, path)))

@@ -202,12 +202,12 @@ static void fill_random(const source *s, size_t first, size_t count, void *out) 
         uint64_t r = scramble(s->seed * UINT64_C(0x9e3779b97f4a7c15) + first + i + 1);
         unsigned char *at = (unsigned char *)out + i * size;
         float f = (float)(r >> 40) * 0x1p-24f;
-        int64_t bit = (int64_t)(r >> 63);
+        int64_t bit = s->ones ? 1 : (int64_t)(r >> 63);
         if (is_float(s->array.dtype))
             qsim_tensor_convert(&(qsim_tensor){QSIM_FLOAT, 0, NULL, &f, sizeof(f)},
                                 &(qsim_tensor){s->array.dtype, 0, NULL, at, size}, NULL);
         else if (s->array.dtype == QSIM_UINT8 || s->array.dtype == QSIM_INT8)
-            *at = (unsigned char)(r >> 56);
+            *at = s->ones ? 1 : (unsigned char)(r >> 56);
         else if (size == 2)
             memcpy(at, &(uint16_t){(uint16_t)bit}, size);
         else if (size == 8)
@@ -219,11 +219,13 @@ static void fill_random(const source *s, size_t first, size_t count, void *out) 
     }
 }
 
-void source_random(source *s, uint64_t seed, int32_t dtype, int32_t rank, const int64_t *dims) {
+void source_random(source *s, uint64_t seed, const slot *of, const int64_t *dims) {
+    const int32_t dtype = of->dtype, rank = of->rank;
     memset(s, 0, sizeof(*s));
     s->kind = SOURCE_RANDOM;
     s->path = "random";
     s->seed = seed;
+    s->ones = strcmp(of->name, "attention_mask") == 0 && !is_float(dtype);
     s->array.struct_size = sizeof(s->array);
     s->array.dtype = dtype;
     s->array.rank = rank;

@@ -7,7 +7,7 @@
 
 #include <qsim/data.h>
 
-#include "common/tool.h"
+#include "common/slot.h"
 
 enum { SOURCE_FILE, SOURCE_NPZ, SOURCE_PROTO, SOURCE_RANDOM };
 
@@ -27,6 +27,7 @@ typedef struct source {
     bool beside; /* `npz` is that of another source, which closes it */
     int32_t member;
     uint64_t seed;
+    bool ones; /* made-up elements are 1 */
 } source;
 
 /* Stands for the member of an .npz with one of the usual names of labels. */
@@ -40,9 +41,10 @@ int source_open(const tool *t, const char *path, const char *member, source *s);
 int source_open_beside(const tool *t, const source *archive, const char *member, source *s);
 /*
  * Reproducible elements: element i of seed s depends on both alone. Floats are uniform in [0, 1),
- * 8-bit integers use their whole range, wider ones and bool are 0 or 1.
+ * 8-bit integers use their whole range, wider ones and bool are 0 or 1; an attention mask of
+ * integers is all 1, since a text without any token is none.
  */
-void source_random(source *s, uint64_t seed, int32_t dtype, int32_t rank, const int64_t *dims);
+void source_random(source *s, uint64_t seed, const slot *of, const int64_t *dims);
 /* "random" or "random:SEED". */
 bool source_is_random(const char *spec, uint64_t *seed);
 /* Copies positions of the first axis, row-major. */

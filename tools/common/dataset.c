@@ -68,16 +68,16 @@ void dataset_make_up(dataset *d, size_t i, uint64_t seed, int64_t first) {
     int64_t dims[QSIM_MAX_RANK];
     for (int32_t k = 0; k < s->rank; k++)
         dims[k] = k == 0 && first ? first : s->dims[k] < 0 ? 1 : s->dims[k];
-    source_random(&d->sources[i], seed, s->dtype, s->rank, dims);
-    slot_made_up(d->t, s);
+    source_random(&d->sources[i], seed, s, dims);
 }
 
 static int open_random(dataset *d, uint64_t seed) {
     int64_t limit;
     if (!tool_int(d->t, "limit", 1, INT32_MAX, 16, &limit))
         return EXIT_USAGE;
-    if (d->inputs > 1 && !dataset_shares_samples(d)) {
-        d->sets = true;
+    d->sets = d->inputs > 1 && !dataset_shares_samples(d);
+    slots_make_up(d->t, d->slots, d->inputs, d->sets ? 1 : limit);
+    if (d->sets) {
         d->step = 1;
         d->seed = seed;
         d->end = limit;

@@ -81,22 +81,20 @@ void kept_error_free(kept_error *kept) {
     kept->code = QSIM_OK;
 }
 
-void tool_assume(const tool *t, const char *input) {
+void tool_assume(const tool *t, const char *sentence) {
     text *assumed = &t->state->assumed;
     if (t->no_assumed)
         return;
-    if (!input)
+    if (!sentence)
         assumed->size = 0;
     else if (assumed->size == 0)
-        text_puts(assumed, input);
+        text_puts(assumed, sentence);
 }
 
 /* The sentence of hints and warnings about sizes that were made up; none: nothing is added. */
 static void add_assumed(const tool *t, text *out) {
     if (!t->no_assumed && t->state->assumed.size)
-        text_printf(out,
-                    "free axes of input '%.100s' were taken as 1; --shape NAME=DIMS gives sizes",
-                    t->state->assumed.data);
+        text_puts(out, t->state->assumed.data);
 }
 
 void tool_warn_assumed(const tool *t) {

@@ -124,19 +124,6 @@ static int give_axis(const tool *t, slot *slots, size_t count, const char *given
     return found ? EXIT_OK : refuse_name(t, slots, count, given);
 }
 
-/* Gives free axes without a size the sizes that `from` has for their names. */
-static void share_sizes(slot *slots, size_t count, const slot *from) {
-    for (size_t i = 0; i < count; i++) {
-        slot *to = &slots[i];
-        for (int32_t k = 0; k < to->rank * from->rank; k++) {
-            const int32_t at = k / from->rank, other = k % from->rank;
-            if (to->dims[at] < 0 && to->axes[at] && from->axes[other] &&
-                strcmp(to->axes[at], from->axes[other]) == 0)
-                to->dims[at] = from->dims[other];
-        }
-    }
-}
-
 /* The input that an option --shape is for; `count`: none. */
 static size_t shaped_input(const char *given, const slot *slots, size_t count, const char **sizes) {
     const bool only = count == 1 && !strchr(given, '=');
@@ -161,17 +148,9 @@ static int give_shapes(const tool *t, slot *slots, size_t count) {
     for (size_t k = 0; code == EXIT_OK && (given = args_repeated(&t->args, "shape", k)); k++) {
         const size_t i = shaped_input(given, slots, count, &sizes);
         if (i < count)
-            share_sizes(slots, count, &slots[i]);
+            slots_share(slots, count, &slots[i]);
     }
     return code;
-}
-
-void slot_made_up(const tool *t, const slot *s) {
-    bool free_axes = false; /* the first of several axes counts samples */
-    for (int32_t k = s->rank > 1; k < s->rank; k++)
-        free_axes = free_axes || s->dims[k] < 0;
-    if (free_axes)
-        tool_assume(t, s->name);
 }
 
 int slots_of_model(const tool *t, const qsim_model *model, slot **slots, size_t *count) {

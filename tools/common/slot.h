@@ -27,8 +27,14 @@ typedef struct slot {
  * be left out.
  */
 const char *slot_value(const char *given, const slot *s, bool only);
-/* Records for error messages that free axes of made-up data were taken as 1. */
-void slot_made_up(const tool *t, const slot *s);
+/* Gives free axes without a size the sizes that `from` has for their names. */
+void slots_share(slot *slots, size_t count, const slot *from);
+/*
+ * Gives sizes to the free axes of data that is made up, but for axis 0, which counts samples, and
+ * records them for messages: 1, or what the others tell (total_length of past_length and length).
+ * `first`: the size that axis 0 will have.
+ */
+void slots_make_up(const tool *t, slot *slots, size_t count, int64_t first);
 /* All inputs of a model; the caller frees *slots. Prints errors. */
 int slots_of_model(const tool *t, const qsim_model *model, slot **slots, size_t *count);
 

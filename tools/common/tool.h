@@ -37,7 +37,7 @@ typedef struct skipped_file {
 
 /* What a verb remembers while it runs; copies of its `tool` share it. */
 typedef struct tool_state {
-    text assumed;          /* first made-up input whose free axes were taken as 1 */
+    text assumed;          /* a sentence about sizes of free axes that were made up */
     kept_error *error;     /* errors are kept there; NULL: they are printed */
     text *warnings;        /* each warning is added there, too; NULL: nowhere */
     skipped_file *skipped; /* each file once, however many data sets read it */
@@ -87,10 +87,10 @@ int tool_print_kept(const tool *t, kept_error *kept, const char *hint);
 void kept_error_free(kept_error *kept);
 
 /*
- * Records that made-up data for `input` has sizes that no option gave: errors about sizes then hint
- * at --shape, for the first such input. NULL: forgets it.
+ * Records a sentence about sizes of made-up data that no option gave: errors about sizes then have
+ * it as their hint, the first one. NULL: forgets it.
  */
-void tool_assume(const tool *t, const char *input);
+void tool_assume(const tool *t, const char *sentence);
 /* Warns of it, where results depend on sizes that nobody gave. */
 void tool_warn_assumed(const tool *t);
 /* Silent with -q; a note says what was chosen, a warning what may be wrong. */

@@ -16,15 +16,21 @@ static bool is_archive(const char *spec) {
     return sample_is_archive(spec) && stat(spec, &st) == 0;
 }
 
+/* Without a name, `random` makes up all of several inputs that have no --input of their own. */
+static bool is_for_all(const char *spec) {
+    uint64_t seed;
+    return source_is_random(spec, &seed) || is_archive(spec);
+}
+
 static const char *find_spec(const tool *t, const slot *s, bool only, bool *shared) {
-    const char *spec, *found = NULL, *archive = NULL;
+    const char *spec, *found = NULL, *for_all = NULL;
     for (size_t i = 0; (spec = args_repeated(&t->args, "input", i)) != NULL; i++)
         if (slot_value(spec, s, only))
             found = slot_value(spec, s, only);
-        else if (is_archive(spec))
-            archive = spec;
-    *shared = archive && !found;
-    return found ? found : archive;
+        else if (is_for_all(spec))
+            for_all = spec;
+    *shared = for_all && !found;
+    return found ? found : for_all;
 }
 
 /* Opens a file for an input; in an archive that feeds all inputs the member has the input's name.
@@ -72,14 +78,12 @@ static int fill_with(const tool *t, const slot *s, double number, source *src) {
 }
 
 /* Makes up an input of the slot's sizes: all elements the same number, or random. */
-static int make_up(const tool *t, const slot *s, const double *number, uint64_t seed, source *src) {
-    int64_t dims[QSIM_MAX_RANK], first;
-    if (!tool_int(t, "batch", 1, INT32_MAX, 1, &first))
-        return EXIT_USAGE;
+static int make_up(const tool *t, const slot *s, const double *number, uint64_t seed, int64_t first,
+                   source *src) {
+    int64_t dims[QSIM_MAX_RANK];
     for (int32_t k = 0; k < s->rank; k++)
-        dims[k] = s->dims[k] >= 0 ? s->dims[k] : k == 0 ? first : 1;
-    source_random(src, seed, s->dtype, s->rank, dims);
-    slot_made_up(t, s);
+        dims[k] = s->dims[k] >= 0 ? s->dims[k] : first; /* only axis 0 is free still */
+    source_random(src, seed, s, dims);
     return number ? fill_with(t, s, *number, src) : EXIT_OK;
 }
 
@@ -89,33 +93,43 @@ static bool is_number(const char *spec, double *number) {
     return parse_number(spec, number) && stat(spec, &st) != 0;
 }
 
-static int fill(const tool *t, inputs *in, size_t i, const slot *s, const char *spec, bool shared,
-                bool invent) {
+static bool is_made_up(const char *spec) {
+    uint64_t seed;
+    double number;
+    return !spec || source_is_random(spec, &seed) || is_number(spec, &number);
+}
+
+/* Reads what feeds input i: planned, then read as one batch. */
+static int take(const tool *t, inputs *in, size_t i, const slot *s, const preprocess *how) {
+    int code = feed_plan(t, &in->feeds[i], s, &in->sources[i], how, false);
+    return code ? code
+                : feed_read(t, &in->feeds[i], 0, feed_positions(&in->feeds[i]), &in->tensors[i]);
+}
+
+/* Reads a file, and gives the sizes of its axes to those of the same name. */
+static int fill_from(const tool *t, inputs *in, size_t i, slot *slots, const char *spec,
+                     bool shared) {
+    preprocess how = in->how;
+    slot *s = &slots[i];
+    int code = open_file(t, in, i, s, spec, shared, &how);
+    if (code == EXIT_OK)
+        code = take(t, in, i, s, &how);
+    for (int32_t k = 0; code == EXIT_OK && k < s->rank && k < in->tensors[i].rank; k++)
+        s->dims[k] = in->tensors[i].dims[k];
+    if (code == EXIT_OK)
+        slots_share(slots, in->count, s);
+    return code;
+}
+
+static int fill_made_up(const tool *t, inputs *in, size_t i, const slot *s, const char *spec,
+                        int64_t first) {
+    const preprocess plain = {.multiply = 1, .divide = 1, .std = {1}};
     uint64_t seed = 0;
     double number;
-    char shape[256];
-    preprocess how = in->how, plain = {.multiply = 1, .divide = 1, .std = {1}};
-    int code;
-    if (!spec && !invent)
-        return tool_usage(t, "--input NAME=random makes one up, NAME=0 fills one with zeros",
-                          "input '%.100s' (%s %s) is missing", s->name, qsim_dtype_name(s->dtype),
-                          shape_text(s->dims, s->rank, shape));
-    if (!spec || source_is_random(spec, &seed))
-        code = make_up(t, s, NULL, seed + i, &in->sources[i]);
-    else if (is_number(spec, &number)) {
-        code = make_up(t, s, &number, 0, &in->sources[i]);
-        how = plain;
-    } else {
-        code = open_file(t, in, i, s, spec, shared, &how);
-    }
-    if (code == EXIT_OK)
-        code = feed_plan(t, &in->feeds[i], s, &in->sources[i], &how, false);
-    if (code == EXIT_OK)
-        code = feed_read(t, &in->feeds[i], 0, feed_positions(&in->feeds[i]), &in->tensors[i]);
-    /* A run without samples is allowed; timing one is not. */
-    if (code == EXIT_OK && spec && invent && in->count == 1 && feed_positions(&in->feeds[i]) == 0)
-        code = tool_fail(t, QSIM_E_VALUE, "%s: no samples", spec);
-    return code;
+    const bool random = !spec || source_is_random(spec, &seed);
+    int code = make_up(t, s, random || !is_number(spec, &number) ? NULL : &number, seed + i, first,
+                       &in->sources[i]);
+    return code ? code : take(t, in, i, s, random ? &in->how : &plain);
 }
 
 /* Is a single input's value given without its name? A file may have "=" in its name. */
@@ -153,7 +167,7 @@ static int check_names(const tool *t, const slot *slots, size_t count) {
     const char *spec, *other;
     for (size_t n = 0; (spec = args_repeated(&t->args, "input", n)) != NULL; n++) {
         const size_t i = find_slot(spec, slots, count);
-        if (i == count && !(count > 1 && is_archive(spec)))
+        if (i == count && !(count > 1 && is_for_all(spec)))
             return name_inputs(t, spec, slots, count);
         for (size_t k = 0; k < n && (other = args_repeated(&t->args, "input", k)) != NULL; k++)
             if (find_slot(other, slots, count) == i)
@@ -162,6 +176,45 @@ static int check_names(const tool *t, const slot *slots, size_t count) {
                                   spec, slots[i < count ? i : 0].name);
     }
     return EXIT_OK;
+}
+
+static int refuse_missing(const tool *t, const slot *s, size_t count) {
+    char shape[256];
+    return tool_usage(t,
+                      count == 1 ? "--input NAME=random makes one up, NAME=0 fills one with zeros"
+                                 : "--input random makes up all that have no other, NAME=0 fills "
+                                   "one with zeros",
+                      "input '%.100s' (%s %s) is missing", s->name, qsim_dtype_name(s->dtype),
+                      shape_text(s->dims, s->rank, shape));
+}
+
+/* Files first: they tell sizes of what is made up. */
+static int fill_all(const tool *t, inputs *in, slot *slots, bool invent, const char *file) {
+    bool shared = false, any = false;
+    int64_t first;
+    int code = tool_int(t, "batch", 1, INT32_MAX, 1, &first) ? EXIT_OK : EXIT_USAGE;
+    for (size_t i = 0; i < in->count && code == EXIT_OK && !invent && !file; i++)
+        if (!find_spec(t, &slots[i], in->count == 1, &shared))
+            code = refuse_missing(t, &slots[i], in->count);
+    for (size_t i = 0; i < in->count && code == EXIT_OK; i++) {
+        const char *spec = file ? file : find_spec(t, &slots[i], in->count == 1, &shared);
+        if (is_made_up(spec))
+            any = true;
+        else
+            code = fill_from(t, in, i, slots, spec, shared);
+        /* A run without samples is allowed; timing one is not. */
+        if (code == EXIT_OK && spec && invent && in->count == 1 && !any &&
+            feed_positions(&in->feeds[i]) == 0)
+            code = tool_fail(t, QSIM_E_VALUE, "%s: no samples", spec);
+    }
+    if (any && code == EXIT_OK)
+        slots_make_up(t, slots, in->count, first);
+    for (size_t i = 0; i < in->count && any && code == EXIT_OK; i++) {
+        const char *spec = file ? file : find_spec(t, &slots[i], in->count == 1, &shared);
+        if (is_made_up(spec))
+            code = fill_made_up(t, in, i, &slots[i], spec, first);
+    }
+    return code;
 }
 
 static int open_inputs(const tool *t, const qsim_model *model, bool invent, const char *file,
@@ -176,11 +229,8 @@ static int open_inputs(const tool *t, const qsim_model *model, bool invent, cons
         code = EXIT_USAGE;
     if (code == EXIT_OK)
         code = check_names(t, slots, in->count);
-    for (size_t i = 0; i < in->count && code == EXIT_OK; i++) {
-        bool shared = false;
-        const char *spec = file ? file : find_spec(t, &slots[i], in->count == 1, &shared);
-        code = fill(t, in, i, &slots[i], spec, shared, invent);
-    }
+    if (code == EXIT_OK)
+        code = fill_all(t, in, slots, invent, file);
     free(slots);
     return code;
 }
