@@ -115,7 +115,12 @@ QS_OP(ms_embedding, .domain = QS_DOMAIN_MICROSOFT, .name = "EmbedLayerNormalizat
       .max_in = 9, .max_out = 3, QS_ATTRS(embedding_attrs), .traits = QS_PLAIN,
       .setting_inputs = 1 << WORDS | 1 << SEGMENTS | 1 << MASK | 1 << POSITIONS,
       .infer = infer_embedding, .expand = expand_embedding);
+/* Scales and zero points of the three tables; SCALE and SHIFT are operands with theirs. */
+#define TABLE_PARAMETERS (7 << (WORD_TABLE + TO_SCALE) | 7 << (WORD_TABLE + TO_ZERO))
+
 QS_OP(ms_qembedding, .domain = QS_DOMAIN_MICROSOFT, .name = "QEmbedLayerNormalization", .min_in = 1,
       .max_in = 18, .max_out = 2, .attrs = embedding_attrs, .attr_count = 1, .traits = QS_PLAIN,
-      .setting_inputs = 1 << WORDS | 1 << SEGMENTS | 1 << MASK, .infer = infer_embedding,
-      .expand = expand_embedding);
+      .setting_inputs = 1 << WORDS | 1 << SEGMENTS | 1 << MASK | TABLE_PARAMETERS,
+      QS_MORE(QS_OPERANDS(.w = {SCALE, SCALE + TO_SCALE, SCALE + TO_ZERO},
+                          .x = {{SHIFT, SHIFT + TO_SCALE, SHIFT + TO_ZERO}})),
+      .infer = infer_embedding, .expand = expand_embedding);

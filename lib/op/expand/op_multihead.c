@@ -350,5 +350,6 @@ QS_OP(ms_attention, .domain = QS_DOMAIN_MICROSOFT, .name = "Attention", .min_in 
       .infer = infer_attention, .expand = expand_attention);
 QS_OP(ms_qattention, .domain = QS_DOMAIN_MICROSOFT, .name = "QAttention", .min_in = 5, .max_in = 9,
       .max_out = 2, .attrs = attention_attrs + 1, .attr_count = QS_COUNT(attention_attrs) - 1,
-      .traits = QS_PLAIN, .setting_inputs = 1 << Q_MASK, .infer = infer_qattention,
-      .expand = expand_qattention);
+      .traits = QS_PLAIN, .setting_inputs = 1 << Q_MASK,
+      QS_MORE(QS_OPERANDS(.x = {{0, X_SCALE, X_ZERO}}, .w = {1, W_SCALE, W_ZERO})),
+      .infer = infer_qattention, .expand = expand_qattention);

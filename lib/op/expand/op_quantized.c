@@ -65,11 +65,12 @@ static void expand_dynamic(qs_expand *e) {
 }
 
 QS_OP(ms_matmulintegertofloat, .domain = QS_DOMAIN_MICROSOFT, .name = "MatMulIntegerToFloat",
-      .min_in = 4, .max_in = 7, .traits = QS_PLAIN, .infer = infer_tofloat,
+      .min_in = 4, .max_in = 7, .traits = QS_PLAIN,
+      QS_MORE(QS_OPERANDS(.x = {{0, 2, 4}}, .w = {1, 3, 5})), .infer = infer_tofloat,
       .expand = expand_tofloat);
 QS_OP(ms_dynamicquantizematmul, .domain = QS_DOMAIN_MICROSOFT, .name = "DynamicQuantizeMatMul",
-      .min_in = 3, .max_in = 5, .traits = QS_PLAIN, .infer = infer_dynamic,
-      .expand = expand_dynamic);
+      .min_in = 3, .max_in = 5, .traits = QS_PLAIN, QS_MORE(QS_OPERANDS(.w = {1, 2, 3})),
+      .infer = infer_dynamic, .expand = expand_dynamic);
 
 /* ---- QGemm ---- */
 
@@ -148,7 +149,10 @@ static const qs_attr_rule qgemm_attrs[] = {
     {"alpha", QS_ATTR_FLOAT, 1, 0}, {"transA", QS_ATTR_INT, 1, 0}, {"transB", QS_ATTR_INT, 1, 0}};
 
 QS_OP(ms_qgemm, .domain = QS_DOMAIN_MICROSOFT, .name = "QGemm", .min_in = 6, .max_in = 9,
-      QS_ATTRS(qgemm_attrs), .traits = QS_PLAIN, .infer = infer_qgemm, .expand = expand_qgemm);
+      QS_ATTRS(qgemm_attrs), .traits = QS_PLAIN,
+      QS_MORE(QS_OPERANDS(.x = {{A, A_SCALE, A_ZERO}}, .w = {B, B_SCALE, B_ZERO},
+                          .y = {0, Y_SCALE, Y_ZERO})),
+      .infer = infer_qgemm, .expand = expand_qgemm);
 
 /* ---- computed in floats ---- */
 
@@ -187,7 +191,8 @@ static void expand_where(qs_expand *e) {
 }
 
 QS_OP(ms_qlinearwhere, .domain = QS_DOMAIN_MICROSOFT, .name = "QLinearWhere", .min_in = 9,
-      .traits = QS_PLAIN, .infer = infer_where, .expand = expand_where);
+      .traits = QS_PLAIN, QS_MORE(QS_OPERANDS(.x = {{1, 2, 3}, {4, 5, 6}}, .y = {0, 7, 8})),
+      .infer = infer_where, .expand = expand_where);
 
 /* Inputs: x, scale, zero point, scale and zero point of the result. */
 QS_COLD static int infer_mean(qs_infer *x) {
@@ -217,7 +222,9 @@ static const qs_attr_rule mean_attrs[] = {{"axes", QS_ATTR_INTS, 1, 0},
                                           {"keepdims", QS_ATTR_INT, 1, 0}};
 
 QS_OP(ms_qlinearreducemean, .domain = QS_DOMAIN_MICROSOFT, .name = "QLinearReduceMean", .min_in = 5,
-      QS_ATTRS(mean_attrs), .traits = QS_PLAIN, .infer = infer_mean, .expand = expand_mean);
+      QS_ATTRS(mean_attrs), .traits = QS_PLAIN,
+      QS_MORE(QS_OPERANDS(.x = {{0, 1, 2}}, .y = {0, 3, 4})), .infer = infer_mean,
+      .expand = expand_mean);
 
 /* ---- DynamicQuantizeLSTM ---- */
 
@@ -317,4 +324,5 @@ static const qs_attr_rule lstm_attrs[] = {
 
 QS_OP(ms_dynamicquantizelstm, .domain = QS_DOMAIN_MICROSOFT, .name = "DynamicQuantizeLSTM",
       .min_in = 3, .max_in = 12, .max_out = 3, QS_ATTRS(lstm_attrs), .traits = QS_OMITS_OUTPUTS,
-      .infer = infer_dynamiclstm, .expand = expand_dynamiclstm);
+      .setting_inputs = 15 << LSTM_INPUTS, .infer = infer_dynamiclstm,
+      .expand = expand_dynamiclstm);
