@@ -8,6 +8,7 @@
  */
 #include "base/ctx.h"
 #include "onnx/reader.h"
+#include "op/rules.h"
 
 #include <stdio.h>
 
@@ -260,7 +261,7 @@ static int check_choice(qs_reader *r, const qs_if_choice *choice, bool inferred)
     const qs_value *values = choice->graph->values, *c = &values[n->inputs[0]];
     const qs_value *a = &values[n->inputs[1]], *b = &values[n->inputs[2]];
     const char *y = values[n->outputs[0]].name;
-    if (c->rank > 1 || (c->rank == 1 && c->dims[0].size > 1))
+    if (!qs_is_single(c))
         return qs_read_fail(r, QSIM_E_SHAPE, "the condition '%s' of If is not a single value",
                             c->name);
     if (c->dtype != QSIM_UNDEFINED && c->dtype != QSIM_BOOL)
@@ -277,6 +278,11 @@ static int check_choice(qs_reader *r, const qs_if_choice *choice, bool inferred)
                             "the branches of If give '%s' in sizes that are not known to be "
                             "the same",
                             y);
+    /* Where chooses element by element, and its result has at least the condition's rank. */
+    if (inferred && (c->rank < 0 || c->rank > a->rank || qs_dims_product(c->dims, 0, c->rank) < 0))
+        return qs_read_fail(r, QSIM_E_UNSUPPORTED,
+                            "the condition '%s' of If may have more axes or elements than '%s'",
+                            c->name, y);
     return QSIM_OK;
 }
 

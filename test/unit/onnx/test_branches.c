@@ -352,31 +352,6 @@ static void check_unnamed(void) {
     qsim_model_free(m);
 }
 
-/* Shapes of the condition: one value, or one that may be. */
-static void check_conditions(void) {
-    static const struct {
-        int rank;
-        int64_t sizes[2];
-        int code;
-    } shapes[] = {{0, {0}, QSIM_OK},
-                  {1, {1}, QSIM_OK},
-                  {1, {-1}, QSIM_OK},
-                  {1, {2}, QSIM_E_SHAPE},
-                  {2, {1, 1}, QSIM_E_SHAPE}};
-    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
-        proto g = {0}, a = {0}, b = {0};
-        small(&a, "x", "t", "u");
-        small(&b, "x", "t", "u");
-        choice(&g, "if", "flag", &a, &b, "y", "z");
-        proto_value(&g, 11, "flag", QSIM_BOOL, shapes[i].sizes, shapes[i].rank);
-        refused(&g, shapes[i].code,
-                shapes[i].code ? "'flag' of If is not a single value (node 'if', If)" : "");
-        proto_free(&g);
-        proto_free(&a);
-        proto_free(&b);
-    }
-}
-
 /* Branches of the same known size, or of one name for it, are a Where; others stay an If. */
 static void check_sizes(void) {
     static const struct {
@@ -587,7 +562,6 @@ int main(void) {
     check_refusals();
     check_malformed();
     check_unnamed();
-    check_conditions();
     check_sizes();
     check_beside();
     check_depth();
