@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "common/args.h"
 
-#include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -189,6 +187,12 @@ static bool parse_long(args *a, const char *word, int *at, int count, char **arg
 /* A group of letters: -qf, -T4, -T 4, -oFILE. */
 static bool parse_letters(args *a, const char *word, int *at, int count, char **argv, text *problem,
                           text *hint) {
+    const size_t n = strcspn(word, "=");
+    if (n > 2 && find(a->verb, word, n, 0)) { /* -output would write a file called utput */
+        text_printf(problem, "unknown option -%s", word);
+        text_printf(hint, "did you mean --%s?", word);
+        return false;
+    }
     for (; *word; word++) {
         const option *o = find(a->verb, "", 0, *word);
         if (!o) {
@@ -261,39 +265,4 @@ const char *args_value(const args *a, const char *name) {
 
 bool args_has(const args *a, const char *name) {
     return args_repeated(a, name, 0) != NULL;
-}
-
-bool parse_int(const char *s, int64_t low, int64_t high, int64_t *out) {
-    char *end;
-    errno = 0;
-    if (!(*s == '-' || (*s >= '0' && *s <= '9')))
-        return false;
-    long long n = strtoll(s, &end, 10);
-    if (*end || end == s || errno || n < low || n > high)
-        return false;
-    *out = n;
-    return true;
-}
-
-bool parse_uint64(const char *s, uint64_t *out) {
-    char *end;
-    errno = 0;
-    if (*s < '0' || *s > '9')
-        return false;
-    unsigned long long n = strtoull(s, &end, 10);
-    if (*end || errno)
-        return false;
-    *out = n;
-    return true;
-}
-
-bool parse_number(const char *s, double *out) {
-    char *end;
-    if (!strchr("-+.0123456789", *s) || !*s)
-        return false;
-    double n = strtod(s, &end);
-    if (*end || end == s || !isfinite(n))
-        return false;
-    *out = n;
-    return true;
 }

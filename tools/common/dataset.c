@@ -164,10 +164,13 @@ static int apply_window(dataset *d, const char *spec) {
     return EXIT_OK;
 }
 
-/* Opens the folder of Fashion-MNIST's four files; verbs that calibrate take the training set. */
+/*
+ * Opens the folder of Fashion-MNIST's four files; verbs that calibrate or search take the training
+ * set, so that the other one tells what they gained.
+ */
 static bool open_idx_folder(dataset *d, const char *spec, int *code) {
-    const char *name = d->t->args.verb ? d->t->args.verb->name : "";
-    bool training = strcmp(name, "calibrate") == 0 || strcmp(name, "quantize") == 0;
+    const char *name = d->t->args.verb ? d->t->args.verb->name : "-";
+    bool training = strstr("calibrate quantize auto sensitivity sweep", name) != NULL;
     char *pair;
     if (!folder_is(spec, strlen(spec)) || !sample_files_idx(spec, training, &pair))
         return false;
