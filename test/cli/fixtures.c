@@ -202,6 +202,17 @@ static void make_text(const char *file, const char *axis) {
     finish(b, file);
 }
 
+/* A state that counts samples along its second axis. */
+static void make_turned(void) {
+    qsim_builder *b = begin("turned");
+    need(qsim_builder_input_as(b, "x", "float[batch,2]"), "x");
+    need(qsim_builder_input_as(b, "state", "float[2,batch]"), "state");
+    need(qsim_builder_node(b, "", "Transpose", "turn", "state", "t"), "Transpose");
+    need(qsim_builder_node(b, "", "Add", "add", "x,t", "y"), "Add");
+    need(qsim_builder_output_as(b, "y", NULL), "y");
+    finish(b, "turned.onnx");
+}
+
 /* A Conv, times a number, of any number of pictures of any size from 3 x 3 on. */
 static void make_free(void) {
     float *w = values(9, 4);
@@ -442,6 +453,7 @@ int main(void) {
     make_text("text.onnx", "total_length");
     make_text("text_sum.onnx", "past_length + length");
     make_text("text_mask.onnx", "mask_length");
+    make_turned();
     make_free();
     make_branches();
     make_choice();

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/csv.h"
 #include "common/feed.h"
 #include "common/gunzip.h"
 
@@ -96,31 +95,6 @@ static int open_proto(const tool *t, source *s) {
     return qsim_proto_parse(s->data, s->size, &s->array, &e) ? tool_error(t, s->path, &e) : EXIT_OK;
 }
 
-/* Reads a table as [rows, columns] floats. */
-static int open_csv(const tool *t, source *s) {
-    csv table;
-    size_t line;
-    const char *why;
-    char *lines = tool_alloc(s->size + 1, 1);
-    if (s->size)
-        memcpy(lines, s->data, s->size);
-    bool good = csv_parse(lines, &table, &line, &why);
-    free(lines);
-    s->kind = SOURCE_PROTO; /* needs no decoding */
-    s->table = true;
-    s->elements = table.values;
-    if (!good)
-        return tool_fail(t, QSIM_E_FORMAT, "%s: line %zu: %s", s->path, line, why);
-    size_t n = table.rows * table.columns;
-    s->array.dtype = QSIM_FLOAT;
-    s->array.rank = 2;
-    s->array.dims[0] = (int64_t)table.rows;
-    s->array.dims[1] = (int64_t)table.columns;
-    s->array.elements = n;
-    s->array.bytes = n * sizeof(float);
-    return EXIT_OK;
-}
-
 static int parse_content(const tool *t, source *s, const char *member) {
     const unsigned char *p = s->data;
     qsim_error e = {0};
@@ -131,7 +105,7 @@ static int parse_content(const tool *t, source *s, const char *member) {
     if (ends_with(s->path, ".pb"))
         return open_proto(t, s);
     if (ends_with(s->path, ".csv"))
-        return open_csv(t, s);
+        return source_open_table(t, s);
     if (idx_name || (!ends_with(s->path, ".npy") && s->size >= 4 && p[0] == 0 && p[1] == 0)) {
         code = qsim_idx_parse(s->data, s->size, &s->array, &e);
         s->idx = true;

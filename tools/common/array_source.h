@@ -37,6 +37,10 @@ typedef struct source {
  * Prints errors and returns the exit code. `s` may be closed either way.
  */
 int source_open(const tool *t, const char *path, const char *member, source *s);
+/* Reads a text table, whose bytes s->data has, as [rows, columns] of floats. */
+int source_open_table(const tool *t, source *s);
+/* Converts a table of whole numbers to the integers that an input takes; others are refused. */
+int source_table_as(const tool *t, source *s, const slot *to);
 /* Opens another member of the .npz that `archive` has open, and keeps open while `s` is read. */
 int source_open_beside(const tool *t, const source *archive, const char *member, source *s);
 /*

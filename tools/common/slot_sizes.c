@@ -34,6 +34,14 @@ static void set(slot *slots, size_t count, const char *name, int64_t size) {
                 slots[i].dims[k] = size;
 }
 
+/* The same, without axis 0. */
+static void set_others(slot *slots, size_t count, const char *name, int64_t size) {
+    for (size_t i = 0; i < count; i++)
+        for (int32_t k = 1; k < slots[i].rank; k++)
+            if (is_axis(&slots[i], k, name) && slots[i].dims[k] < 0)
+                slots[i].dims[k] = size;
+}
+
 void slots_share(slot *slots, size_t count, const slot *from) {
     for (int32_t k = 0; k < from->rank; k++)
         if (from->axes[k] && from->dims[k] >= 0)
@@ -190,6 +198,9 @@ static void say(const tool *t, const slot *slots, size_t count, const slot *befo
 
 void slots_make_up(const tool *t, slot *slots, size_t count, int64_t first) {
     slot *before = tool_alloc(count, sizeof(*before));
+    for (size_t i = 0; i < count; i++) /* states may count samples along another axis */
+        if (slots[i].rank > 0 && slots[i].dims[0] < 0 && slots[i].axes[0])
+            set_others(slots, count, slots[i].axes[0], first);
     memcpy(before, slots, count * sizeof(*before));
     give_past(slots, count);
     give_sizes(slots, count, false);

@@ -18,7 +18,7 @@ static int get_calibration(const tool *t, quantizing *q) {
     if (needed && !path && recipe_has_ranges(q) && !args_has(&t->args, "data"))
         return EXIT_OK;
     if (needed && !path && !args_has(&t->args, "data"))
-        return tool_usage(t, "--data SPEC calibrates on data",
+        return tool_usage(t, "--data SPEC calibrates on data; --mode dynamic needs none",
                           "quantize: --data or --calibration "
                           "is missing");
     if (args_has(&t->args, "data"))
