@@ -235,9 +235,13 @@ int qs_schema_check(qs_span message, enum qs_message kind, const char *name, qsi
         qs_field field;
         int code = qs_wire_next(&top->wire, &field);
         size_t at = (size_t)(top->wire.at - message.data);
-        if (code < 0)
-            return qs_fail(error, QSIM_E_FORMAT, "%s: malformed near byte %zu: %s (%s)", name, at,
-                           qs_wire_problem(&top->wire), messages[top->message].name);
+        if (code < 0) {
+            qs_fail(error, QSIM_E_FORMAT, "%s: malformed near byte %zu: %s (%s)", name, at,
+                    qs_wire_problem(&top->wire), messages[top->message].name);
+            if (depth == 1) /* of the file itself */
+                qs_hint(error, "was the download interrupted?");
+            return QSIM_E_FORMAT;
+        }
         if (code == 0) {
             depth--;
             continue;

@@ -333,7 +333,7 @@ static int put_layer(const qs_quantizer *q, qs_id node, qsim_recipe *to) {
         }
     } else if (c->layer >= 0 || c->forced == QSIM_RULE_FLOAT) {
         e.action = QSIM_RECIPE_FLOAT;
-    } else if (c->forced == QSIM_RULE_INT8) {
+    } else if (c->forced == QSIM_RULE_INT8 && c->integer) {
         e.action = QSIM_RECIPE_INTEGER;
     } else {
         return QSIM_OK;

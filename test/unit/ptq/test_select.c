@@ -505,7 +505,10 @@ static void test_mask(int kind, float masked) {
     qsim_model *m = net_finish(b);
     qsim_calibration *c = calibrate(m, 99);
     const qsim_rule all = {.struct_size = sizeof(all), .pattern = "*", .action = QSIM_RULE_INT8};
-    const qsim_quantize_options o = {.struct_size = sizeof(o), .rules = &all, .rule_count = 1};
+    qsim_recipe *decided = NULL;
+    CHECK_INT(qsim_recipe_create(NULL, &decided, NULL), QSIM_OK);
+    const qsim_quantize_options o = {
+        .struct_size = sizeof(o), .rules = &all, .rule_count = 1, .decided = decided};
     float low = 0, high = 0;
     static const char *const masks[] = {"m", "e"};
     for (int i = 0; i < 2; i++)
@@ -517,6 +520,9 @@ static void test_mask(int kind, float masked) {
     qsim_model *q = quantized(m, c, &o);
     CHECK_INT(integer_nodes(q, "Add"), kind == SMALL ? 4 : 3);
     CHECK_INT(integer_nodes(q, "Relu"), 1);
+    CHECK_INT(qsim_recipe_find(decided, QSIM_RECIPE_LAYER, "scale") >= 0, 1);
+    CHECK_INT(qsim_recipe_find(decided, QSIM_RECIPE_LAYER, "hide") >= 0, kind == SMALL);
+    qsim_recipe_free(decided);
     qsim_model_free(q);
     qsim_calibration_free(c);
     qsim_model_free(m);
