@@ -50,8 +50,7 @@ void qs_lower_infer(const qs_lower *l, qs_infer *x) {
         x->in[i] = qs_lower_in(l, i);
 }
 
-/* Strides of `v` in elements over the axes of a result of rank `rank`; 0: broadcast. */
-static void broadcast_strides(const qs_value *v, int32_t rank, size_t *strides) {
+void qs_broadcast_strides(const qs_value *v, int32_t rank, size_t *strides) {
     size_t step = 1;
     for (int32_t i = rank - 1; i >= 0; i--) {
         int32_t k = i - (rank - v->rank);
@@ -65,8 +64,8 @@ static void broadcast_strides(const qs_value *v, int32_t rank, size_t *strides) 
 void qs_loops_make(qs_loops *l, const qs_value *a, const qs_value *b, const qs_value *y) {
     size_t sa[QSIM_MAX_RANK], sb[QSIM_MAX_RANK];
     memset(l, 0, sizeof(*l));
-    broadcast_strides(a, y->rank, sa);
-    broadcast_strides(b, y->rank, sb);
+    qs_broadcast_strides(a, y->rank, sa);
+    qs_broadcast_strides(b, y->rank, sb);
     int32_t n = 0; /* merged axes, outermost first */
     for (int32_t i = 0; i < y->rank; i++) {
         size_t d = (size_t)y->dims[i].size;

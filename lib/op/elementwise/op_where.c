@@ -3,52 +3,35 @@
 #include "op/rules.h"
 
 typedef struct where_params {
-    int32_t rank;
-    size_t element, rows, inner;
-    size_t dims[QSIM_MAX_RANK];       /* all axes but the last */
-    size_t strides[3][QSIM_MAX_RANK]; /* of condition, x, y in elements; the last is 0 or 1 */
+    int32_t rank; /* of the merged axes */
+    size_t element, elements, inner;
+    size_t dims[QSIM_MAX_RANK];
+    size_t strides[3][QSIM_MAX_RANK], step[3]; /* of condition, x, y in elements; step: 0 or 1 */
 } where_params;
 
 typedef struct where_job {
-    const qsim_ctx *ctx;
     const where_params *p;
-    const uint8_t *condition;
-    const char *x, *y;
+    const char *condition, *x, *y;
     char *z;
 } where_job;
 
-static void strides_of(const qs_value *v, const qs_value *out, size_t *strides) {
-    size_t step = 1;
-    for (int32_t i = out->rank - 1; i >= 0; i--) {
-        int32_t k = i - (out->rank - v->rank);
-        size_t d = k >= 0 ? (size_t)v->dims[k].size : 1;
-        strides[i] = d == 1 ? 0 : step;
-        step *= d;
-    }
-}
+#define BLOCK ((size_t)128)
 
-/*
- * An operand that no element is taken from may be NULL, to which C allows no offset to be added:
- * offsets are added to integers.
- */
+/* Reads both operands, so that there is no branch. */
 #define CHOOSE(T)                                                                                  \
     {                                                                                              \
-        const T *px = (const void *)((uintptr_t)job->x + x * sizeof(T));                           \
-        const T *py = (const void *)((uintptr_t)job->y + y * sizeof(T));                           \
+        const T *px = (const void *)x, *py = (const void *)y;                                      \
         T *pz = (void *)z;                                                                         \
-        for (size_t i = 0; i < n; i++)                                                             \
-            pz[i] = c[i * sc] ? px[i * sx] : py[i * sy];                                           \
+        QS_IVDEP                                                                                   \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            const T a = px[i], b = py[i];                                                          \
+            pz[i] = c[i] ? a : b;                                                                  \
+        }                                                                                          \
         break;                                                                                     \
     }
 
-/* Writes elements [k, k + n) of a row; at: the element of each operand where the row begins. */
-static void choose_row(const where_job *job, const size_t at[3], size_t k, size_t n, char *z) {
-    const where_params *p = job->p;
-    const int32_t last = p->rank - 1;
-    const size_t sc = p->strides[0][last], sx = p->strides[1][last], sy = p->strides[2][last];
-    const size_t x = at[1] + k * sx, y = at[2] + k * sy;
-    const uint8_t *c = job->condition + at[0] + k * sc;
-    switch (p->element) {
+static void choose(size_t element, const char *c, const char *x, const char *y, char *z, size_t n) {
+    switch (element) {
     case 1: CHOOSE(uint8_t)
     case 2: CHOOSE(uint16_t)
     case 4: CHOOSE(uint32_t)
@@ -56,49 +39,91 @@ static void choose_row(const where_job *job, const size_t at[3], size_t k, size_
     }
 }
 
-static void where_rows(const void *arg, size_t begin, size_t end) {
+/* A block of copies of the number at `of`, if there is one for a whole row. */
+typedef struct repeated {
+    const char *of;
+    uint64_t copies[BLOCK];
+} repeated;
+
+static const char *repeat(const where_params *p, const char *x, size_t step, repeated *r) {
+    if (step)
+        return x;
+    if (r->of != x)
+        qs_copy_rows(x, 0, r->copies, (ptrdiff_t)p->element, p->element,
+                     p->inner < BLOCK ? p->inner : BLOCK);
+    r->of = x;
+    return (const void *)r->copies;
+}
+
+/* Writes n elements of a row; at: the first of each operand. One that is not chosen may be NULL. */
+static void choose_row(const where_job *job, const size_t at[3], repeated r[2], char *z, size_t n) {
+    const size_t e = job->p->element, *step = job->p->step;
+    const char *c = job->condition + at[0], *x = job->x, *y = job->y;
+    if (step[0] == 0) {
+        x = *c ? x + at[1] * e : y + at[2] * e;
+        qs_copy_rows(x, (ptrdiff_t)(step[*c ? 1 : 2] * e), z, (ptrdiff_t)e, e, n);
+        return;
+    }
+    x = repeat(job->p, x + at[1] * e, step[1], r);
+    y = repeat(job->p, y + at[2] * e, step[2], r + 1);
+    for (size_t i = 0, m; i < n; i += m) {
+        m = n - i < BLOCK ? n - i : BLOCK;
+        choose(e, c + i, x + i * step[1] * e, y + i * step[2] * e, z + i * e, m);
+    }
+}
+
+/* Computes elements [begin, end), row by row. */
+static void where_range(const void *arg, size_t begin, size_t end) {
     const where_job *job = arg;
     const where_params *p = job->p;
-    int32_t last = p->rank - 1;
-    for (size_t r = begin; r < end; r++) {
-        size_t at[3] = {0}, rest = r;
-        for (int32_t i = last - 1; i >= 0; i--) {
-            size_t k = rest % p->dims[i];
-            rest /= p->dims[i];
-            for (int32_t s = 0; s < 3; s++)
-                at[s] += k * p->strides[s][i];
-        }
-        for (size_t k = 0, n; (n = qs_piece(job->ctx, k, p->inner)); k += n)
-            choose_row(job, at, k, n, job->z + (r * p->inner + k) * p->element);
+    repeated r[2];
+    r[0].of = r[1].of = NULL;
+    for (size_t i = begin, n; i < end; i += n) {
+        size_t at[3] = {0}, rest = i;
+        for (int32_t k = p->rank; k-- > 0; rest /= p->dims[k])
+            for (size_t s = 0; s < 3; s++)
+                at[s] += rest % p->dims[k] * p->strides[s][k];
+        n = p->inner - i % p->inner;
+        n = n < end - i ? n : end - i;
+        choose_row(job, at, r, job->z + i * p->element, n);
     }
 }
 
 static void run_where(const qs_step *s, const qs_frame *f) {
     const where_params *p = s->params;
-    where_job job = {f->ctx,
-                     p,
-                     qs_step_in(s, f, 0),
-                     qs_step_in(s, f, 1),
-                     qs_step_in(s, f, 2),
-                     qs_step_out(s, f, 0)};
-    qs_ranges(f->ctx, p->rows, QS_GRAIN / 4 / (p->inner + 1) + 1, where_rows, &job);
+    const where_job job = {p, qs_step_in(s, f, 0), qs_step_in(s, f, 1), qs_step_in(s, f, 2),
+                           qs_step_out(s, f, 0)};
+    qs_ranges(f->ctx, p->elements, QS_GRAIN / 4, where_range, &job);
+}
+
+/* Adds axis i of the output, which has d elements, or joins it to the axis before. */
+QS_COLD static void add_axis(where_params *p, size_t d, size_t strides[3][QSIM_MAX_RANK],
+                             int32_t i) {
+    const int32_t last = p->rank - 1;
+    bool joins = last >= 0;
+    for (size_t s = 0; s < 3; s++)
+        joins = joins && p->strides[s][last] == strides[s][i] * d;
+    const int32_t at = joins ? last : p->rank++;
+    p->dims[at] = joins ? p->dims[at] * d : d;
+    p->inner = p->dims[at];
+    for (size_t s = 0; s < 3; s++)
+        p->step[s] = p->strides[s][at] = strides[s][i];
 }
 
 QS_COLD static int lower_where(qs_lower *l) {
     const qs_value *out = qs_lower_out(l, 0);
+    size_t strides[3][QSIM_MAX_RANK];
     where_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return QSIM_E_NOMEM;
-    p->rank = out->rank ? out->rank : 1;
+    for (int32_t s = 0; s < 3; s++)
+        qs_broadcast_strides(qs_lower_in(l, s), out->rank, strides[s]);
+    p->inner = 1;
+    for (int32_t i = 0; i < out->rank; i++)
+        if (out->dims[i].size != 1)
+            add_axis(p, (size_t)out->dims[i].size, strides, i);
     p->element = qs_dtype_bytes(out->dtype);
-    p->rows = 1;
-    for (int32_t i = 0; i + 1 < out->rank; i++) {
-        p->dims[i] = (size_t)out->dims[i].size;
-        p->rows *= p->dims[i];
-    }
-    p->inner = out->rank ? (size_t)out->dims[out->rank - 1].size : 1;
-    for (int32_t i = 0; i < 3; i++)
-        strides_of(qs_lower_in(l, i), out, p->strides[i]);
+    p->elements = qs_value_elements(out);
     l->step->run = run_where;
     return QSIM_OK;
 }
