@@ -182,10 +182,28 @@ STORE(QS_COLD, b8, uint8_t, f64, f, TRUTH)
 STORES_PACKED(4)
 STORES_PACKED(2)
 
-/* ---- between floats and the types that networks have beside them, at once ---- */
+/* ---- between the types that networks have, at once ---- */
+
+typedef void (*plain_fn)(const void *x, void *y, size_t n);
+
+#define PLAIN(name, From, To, value)                                                               \
+    static void name(const void *vx, void *vy, size_t n) {                                         \
+        const From *x = vx;                                                                        \
+        To *y = vy;                                                                                \
+        QS_IVDEP                                                                                   \
+        for (size_t i = 0; i < WHOLE; i++)                                                         \
+            y[i] = value;                                                                          \
+    }
+PLAIN(s32_to_s64, int32_t, int64_t, x[i])
+PLAIN(s64_to_s32, uint64_t, uint32_t, (uint32_t)x[i])
+PLAIN(s64_to_f32, int64_t, float, (float)x[i])
+PLAIN(b8_to_s32, uint8_t, int32_t, x[i] != 0)
+PLAIN(b8_to_s64, uint8_t, int64_t, x[i] != 0)
+PLAIN(s32_to_b8, uint32_t, uint8_t, x[i] != 0)
+PLAIN(s64_to_b8, uint64_t, uint8_t, ((uint32_t)x[i] | (uint32_t)(x[i] >> 32)) != 0)
 
 /* Casts at most CHUNK numbers: through int32 if it can hold them all, else through double. */
-static void float_to_int64(const void *vx, void *vy, size_t n) {
+static void f32_to_s64(const void *vx, void *vy, size_t n) {
     const float *x = vx;
     int64_t *y = vy;
     int32_t far = 0;
@@ -202,23 +220,39 @@ static void float_to_int64(const void *vx, void *vy, size_t n) {
         y[i] = (int32_t)x[i];
 }
 
-/* Pairs of types that the kernel `cast` converts, and its argument; TO_S64: float_to_int64. */
-#define TO_S64 (QK_TO_BOOL + 1)
-static const uint8_t directs[][3] = {
-    {QSIM_BOOL, QSIM_FLOAT, QK_FROM_BOOL},      {QSIM_UINT8, QSIM_FLOAT, QK_FROM_U8},
-    {QSIM_INT8, QSIM_FLOAT, QK_FROM_S8},        {QSIM_INT32, QSIM_FLOAT, QK_FROM_S32},
-    {QSIM_BFLOAT16, QSIM_FLOAT, QK_FROM_BRAIN}, {QSIM_FLOAT16, QSIM_FLOAT, QK_FROM_HALF},
-    {QSIM_FLOAT, QSIM_FLOAT16, QK_TO_HALF},     {QSIM_FLOAT, QSIM_INT32, QK_TO_S32},
-    {QSIM_FLOAT, QSIM_UINT8, QK_TO_U8},         {QSIM_FLOAT, QSIM_INT8, QK_TO_S8},
-    {QSIM_FLOAT, QSIM_BOOL, QK_TO_BOOL},        {QSIM_FLOAT, QSIM_INT64, TO_S64},
+/* Pairs of types that are cast in one loop: by the kernel `cast` with argument `how`, or `plain`.
+ */
+static const struct direct {
+    uint8_t from, to, how;
+    plain_fn plain;
+} directs[] = {
+    {QSIM_BOOL, QSIM_FLOAT, QK_FROM_BOOL, NULL},
+    {QSIM_UINT8, QSIM_FLOAT, QK_FROM_U8, NULL},
+    {QSIM_INT8, QSIM_FLOAT, QK_FROM_S8, NULL},
+    {QSIM_INT32, QSIM_FLOAT, QK_FROM_S32, NULL},
+    {QSIM_BFLOAT16, QSIM_FLOAT, QK_FROM_BRAIN, NULL},
+    {QSIM_FLOAT16, QSIM_FLOAT, QK_FROM_HALF, NULL},
+    {QSIM_FLOAT, QSIM_FLOAT16, QK_TO_HALF, NULL},
+    {QSIM_FLOAT, QSIM_INT32, QK_TO_S32, NULL},
+    {QSIM_FLOAT, QSIM_UINT8, QK_TO_U8, NULL},
+    {QSIM_FLOAT, QSIM_INT8, QK_TO_S8, NULL},
+    {QSIM_FLOAT, QSIM_BOOL, QK_TO_BOOL, NULL},
+    {QSIM_FLOAT, QSIM_INT64, 0, f32_to_s64},
+    {QSIM_INT32, QSIM_INT64, 0, s32_to_s64},
+    {QSIM_INT64, QSIM_INT32, 0, s64_to_s32},
+    {QSIM_INT64, QSIM_FLOAT, 0, s64_to_f32},
+    {QSIM_BOOL, QSIM_INT32, 0, b8_to_s32},
+    {QSIM_BOOL, QSIM_INT64, 0, b8_to_s64},
+    {QSIM_INT32, QSIM_BOOL, 0, s32_to_b8},
+    {QSIM_INT64, QSIM_BOOL, 0, s64_to_b8},
 };
 
-/* The last column of `directs` for two types; -1: there is none. */
-QS_COLD static int direct_of(int32_t from, int32_t to) {
+/* The row of `directs` for two types; NULL: there is none. */
+QS_COLD static const struct direct *direct_of(int32_t from, int32_t to) {
     for (size_t i = 0; i < QS_COUNT(directs); i++)
-        if (directs[i][0] == from && directs[i][1] == to)
-            return directs[i][2];
-    return -1;
+        if (directs[i].from == from && directs[i].to == to)
+            return directs + i;
+    return NULL;
 }
 
 typedef struct cast_type {
@@ -327,7 +361,7 @@ QS_COLD static int infer_cast_like(qs_infer *x) {
 }
 
 typedef struct cast_params {
-    int direct;                    /* in place of load and store, as `directs` has it; -1: none */
+    const struct direct *direct;   /* in place of load and store; NULL: none */
     load_fn load;                  /* NULL: load_minifloat */
     store_fn store;                /* NULL: store_minifloat */
     const qs_minifloat *source;    /* format of the input */
@@ -404,11 +438,12 @@ typedef struct cast_job {
 static void cast_some(const cast_job *job, const void *x, void *y, size_t n) {
     const cast_params *p = job->p;
     _Alignas(32) wide w;
-    if (p->direct >= 0) {
-        if (p->direct == TO_S64)
-            float_to_int64(x, y, n);
-        else
-            job->ew->cast((qk_cast)p->direct, x, y, n);
+    if (p->direct && p->direct->plain) {
+        p->direct->plain(x, y, n);
+        return;
+    }
+    if (p->direct) {
+        job->ew->cast((qk_cast)p->direct->how, x, y, n);
         return;
     }
     if (p->load)
@@ -463,7 +498,7 @@ QS_COLD static int lower_cast(qs_lower *l) {
     if (!p)
         return QSIM_E_NOMEM;
     p->direct = direct_of(x->dtype, y->dtype);
-    p->chunk = p->direct < 0 || p->direct == TO_S64 ? CHUNK : 16 * CHUNK;
+    p->chunk = p->direct && p->direct->plain != f32_to_s64 ? 16 * CHUNK : CHUNK;
     p->load = types[x->dtype].load;
     p->kind = types[x->dtype].kind;
     p->store = types[y->dtype].store[p->kind];
