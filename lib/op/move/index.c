@@ -38,6 +38,61 @@ int64_t qs_number_at(const void *data, int32_t dtype, size_t i) {
     }
 }
 
+#define BLOCK ((size_t)256)
+
+/* The highest bit is set if one of n indices is below -size or not below size. */
+#define OUTSIDE(T, indices, n)                                                                     \
+    for (size_t k = 0; k < n; k++) {                                                               \
+        T index;                                                                                   \
+        memcpy(&index, indices + k * sizeof(T), sizeof(T));                                        \
+        outside |= ((uint64_t)index + (uint64_t)size) | ((uint64_t)size - 1 - (uint64_t)index);    \
+    }
+
+size_t qs_index_find_outside(const void *indices, bool wide, size_t n, int64_t size) {
+    const char *at = indices;
+    size_t i = 0;
+    for (size_t m; i < n; i += m, at += m * (wide ? 8 : 4)) {
+        uint64_t outside = 0;
+        m = n - i < BLOCK ? n - i : BLOCK;
+        if (wide)
+            OUTSIDE(int64_t, at, m)
+        else
+            OUTSIDE(int32_t, at, m)
+        if (outside >> 63)
+            break;
+    }
+    while (i < n && qs_index_wrap(qs_index_at(indices, wide, i), size) >= 0)
+        i++;
+    return i;
+}
+
+#define GATHER(T, wide)                                                                            \
+    for (size_t i = 0; i < n; i++, from += step) {                                                 \
+        const int64_t index = qs_index_at(indices, wide, i);                                       \
+        const size_t at = (size_t)(index < 0 ? index + size : index) * along;                      \
+        memcpy(y + i * sizeof(T), x + (from + at) * sizeof(T), sizeof(T));                         \
+    }
+#define GATHER_BOTH(T)                                                                             \
+    {                                                                                              \
+        if (g->wide)                                                                               \
+            GATHER(T, true)                                                                        \
+        else                                                                                       \
+            GATHER(T, false)                                                                       \
+        break;                                                                                     \
+    }
+
+void qs_index_gather(const qs_gathering *g, const char *x, const void *indices, char *y, size_t n) {
+    const int64_t size = g->size;
+    const size_t step = g->step, along = g->along;
+    size_t from = 0;
+    switch (g->bytes) {
+    case 1: GATHER_BOTH(uint8_t)
+    case 2: GATHER_BOTH(uint16_t)
+    case 4: GATHER_BOTH(uint32_t)
+    default: GATHER_BOTH(uint64_t)
+    }
+}
+
 QS_COLD int qs_infer_number(const qs_infer *x, int32_t index, int64_t *number, bool *known) {
     const qs_value *v = qs_infer_in(x, index);
     qs_const c;
@@ -66,11 +121,10 @@ QS_COLD int qs_infer_indices(const qs_infer *x, int32_t index, int64_t size) {
     qs_const c;
     if (size < 0 || !qs_infer_const(x, index, &c))
         return QSIM_OK;
-    for (size_t i = 0; i < c.elements; i++) {
-        const int64_t at = qs_index_at(c.data, c.dtype == QSIM_INT64, i);
-        if (qs_index_wrap(at, size) < 0)
-            return qs_infer_fail(x, QSIM_E_VALUE, "index %lld is outside an axis of size %lld",
-                                 (long long)at, (long long)size);
-    }
-    return QSIM_OK;
+    const bool wide = c.dtype == QSIM_INT64;
+    const size_t at = qs_index_find_outside(c.data, wide, c.elements, size);
+    if (at == c.elements)
+        return QSIM_OK;
+    return qs_infer_fail(x, QSIM_E_VALUE, "index %lld is outside an axis of size %lld",
+                         (long long)qs_index_at(c.data, wide, at), (long long)size);
 }

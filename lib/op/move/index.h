@@ -25,6 +25,20 @@ static inline int64_t qs_index_wrap(int64_t index, int64_t size) {
     return index >= 0 && index < size ? index : -1;
 }
 
+/* The place of the first of n indices that is outside [-size, size); n: there is none. */
+size_t qs_index_find_outside(const void *indices, bool wide, size_t n, int64_t size);
+
+/*
+ * Element i of y becomes element i * step + index * along of x, by n indices in [-size, size) of an
+ * axis whose elements are `along` apart.
+ */
+typedef struct qs_gathering {
+    int64_t size;
+    size_t step, along, bytes; /* bytes of an element */
+    bool wide;                 /* indices are int64 */
+} qs_gathering;
+void qs_index_gather(const qs_gathering *g, const char *x, const void *indices, char *y, size_t n);
+
 static inline void qs_copy_element(char *y, const char *x, size_t bytes) {
     switch (bytes) {
     case 1: *y = *x; break;

@@ -31,9 +31,8 @@ QS_COLD static int infer_gather_elements(qs_infer *x) {
 
 typedef struct elements_params {
     int32_t rank, axis;
-    bool wide;
-    int64_t size; /* the data's size of the axis */
-    size_t rows, row, bytes;
+    qs_gathering row_of; /* how a row is gathered */
+    size_t rows, row;
     size_t dims[QSIM_MAX_RANK],
         steps[QSIM_MAX_RANK]; /* sizes of the indices; strides of the data, in elements */
 } elements_params;
@@ -42,7 +41,7 @@ typedef struct elements_job {
     const qsim_ctx *ctx;
     const elements_params *p;
     const char *x;
-    const void *indices;
+    const char *indices;
     char *y;
 } elements_job;
 
@@ -58,14 +57,14 @@ static size_t row_begin(const elements_params *p, size_t row) {
 static void gather_rows(const void *arg, size_t begin, size_t end) {
     const elements_job *j = arg;
     const elements_params *p = j->p;
-    const size_t step = p->axis == p->rank - 1 ? 0 : 1, along = p->steps[p->axis];
+    const qs_gathering *g = &p->row_of;
+    const size_t index = g->wide ? 8 : 4;
     for (size_t r = begin; r < end; r++) {
-        const size_t from = row_begin(p, r);
-        for (size_t i = 0; i < p->row && !qs_stopped_at(j->ctx, i); i++) {
+        const char *x = j->x + row_begin(p, r) * g->bytes;
+        for (size_t i = 0, n; (n = qs_piece(j->ctx, i, p->row)); i += n) {
             const size_t k = r * p->row + i;
-            const int64_t index = qs_index_wrap(qs_index_at(j->indices, p->wide, k), p->size);
-            const size_t at = from + i * step + (size_t)index * along;
-            qs_copy_element(j->y + k * p->bytes, j->x + at * p->bytes, p->bytes);
+            qs_index_gather(g, x + i * g->step * g->bytes, j->indices + k * index,
+                            j->y + k * g->bytes, n);
         }
     }
 }
@@ -74,12 +73,12 @@ static void run_gather_elements(const qs_step *s, const qs_frame *f) {
     const elements_params *p = s->params;
     const elements_job j = {f->ctx, p, qs_step_in(s, f, 0), qs_step_in(s, f, 1),
                             qs_step_out(s, f, 0)};
-    for (size_t i = 0; i < p->rows * p->row; i++) {
-        assert(j.indices);
-        if (qs_stopped_at(f->ctx, i))
-            return;
-        if (qs_index_wrap(qs_index_at(j.indices, p->wide, i), p->size) < 0) {
-            qs_index_outside(f, qs_index_at(j.indices, p->wide, i), p->size, p->axis);
+    const qs_gathering *g = &p->row_of;
+    for (size_t i = 0, n; (n = qs_piece(f->ctx, i, p->rows * p->row)); i += n) {
+        const char *indices = j.indices + i * (g->wide ? 8 : 4);
+        const size_t at = qs_index_find_outside(indices, g->wide, n, g->size);
+        if (at < n) {
+            qs_index_outside(f, qs_index_at(indices, g->wide, at), g->size, p->axis);
             return;
         }
     }
@@ -96,13 +95,15 @@ QS_COLD static int lower_gather_elements(qs_lower *l) {
     size_t step = 1;
     p->rank = x->rank;
     p->axis = (int32_t)(axis < 0 ? axis + x->rank : axis);
-    p->wide = indices->dtype == QSIM_INT64;
-    p->size = x->dims[p->axis].size;
-    p->bytes = qs_dtype_bytes(x->dtype);
     for (int32_t i = x->rank; i-- > 0; step *= (size_t)x->dims[i].size) {
         p->dims[i] = (size_t)indices->dims[i].size;
         p->steps[i] = step;
     }
+    p->row_of = (qs_gathering){.size = x->dims[p->axis].size,
+                               .step = p->axis < x->rank - 1,
+                               .along = p->steps[p->axis],
+                               .bytes = qs_dtype_bytes(x->dtype),
+                               .wide = indices->dtype == QSIM_INT64};
     p->row = p->dims[x->rank - 1];
     p->rows = p->row ? qs_value_elements(indices) / p->row : 0;
     l->step->run = run_gather_elements;
