@@ -304,9 +304,11 @@ static void call_transpose(void *arg) {
 
 /* Checks in memory of exactly the elements that are read: the last line ends with its rows. */
 static void check_transpose(ck_state *s, size_t element) {
+    const bool wide = ck_between(s, 0, 9) == 0, far = ck_between(s, 0, 9) == 0; /* pages apart */
     const size_t rows = (size_t)ck_between(s, 1, 70);
-    const size_t columns = (size_t)ck_between(s, 1, ck_between(s, 0, 1) ? 8 : 150);
-    const size_t line = rows + (size_t)ck_between(s, 0, 5), bytes = rows * columns * element;
+    const size_t columns = wide ? 1024 : (size_t)ck_between(s, 1, ck_between(s, 0, 1) ? 8 : 150);
+    const size_t line = far ? 1024 : rows + (size_t)ck_between(s, 0, 5);
+    const size_t bytes = rows * columns * element;
     transpose_case t = {.line = line, .rows = rows, .columns = columns};
     char shape[64];
     const char *x = ck_input(s, ((columns - 1) * line + rows) * element);

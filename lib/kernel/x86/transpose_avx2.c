@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Transposes of 8 and 32-bit elements, AVX2, by tiles in registers: 8 rows by up to 8 columns of 32
- * bits, 16 rows by up to 16 columns of 8 bits. The last tile of a row or column overlaps the one
- * before and writes the same values again.
+ * Transposes of 8 and 32-bit elements, AVX2, by tiles: 8 or 16 rows by up to 8 columns of 32 bits,
+ * 16 rows by up to 16 columns of 8 bits. The last tile of a row or column overlaps the one before
+ * and writes the same values again.
  */
 #include "kernel/table.h"
 
@@ -16,6 +16,7 @@
 
 /* Lines of x that are read together: their part of a tile's row stays in the first-level cache. */
 #define LINES ((size_t)64)
+#define PAGE  ((size_t)1024) /* in 32-bit elements */
 
 /* ---- 32 bits ---- */
 
@@ -34,10 +35,10 @@ INLINE void transpose_half(__m256i a, __m256i b, __m256i c, __m256i d, __m256i *
     r[3] = _mm256_unpackhi_epi64(ab2, cd2);
 }
 
-INLINE void tile32x8(const float *x, size_t line, float *y, size_t columns) {
+/* `tall` rows, 8 or 16: whole cache lines are read at once. */
+INLINE void tile32x8(const float *x, size_t line, float *y, size_t columns, size_t tall) {
     __m256i r[4];
-#pragma GCC unroll 16
-    for (size_t h = 0; h < 2; h++, x += 4, y += 4 * columns) {
+    for (size_t h = 0; h < tall; h += 4, x += 4, y += 4 * columns) {
         transpose_half(half(x, x + 4 * line), half(x + line, x + 5 * line),
                        half(x + 2 * line, x + 6 * line), half(x + 3 * line, x + 7 * line), r);
 #pragma GCC unroll 16
@@ -46,29 +47,33 @@ INLINE void tile32x8(const float *x, size_t line, float *y, size_t columns) {
     }
 }
 
-INLINE void tile32x4(const float *x, size_t line, float *y, size_t columns) {
+INLINE void tile32x4(const float *x, size_t line, float *y, size_t columns, size_t tall) {
     __m256i r[4];
-    transpose_half(half(x, x + 4), half(x + line, x + line + 4),
-                   half(x + 2 * line, x + 2 * line + 4), half(x + 3 * line, x + 3 * line + 4), r);
+    for (size_t h = 0; h < tall; h += 8, x += 8, y += 8 * columns) {
+        transpose_half(half(x, x + 4), half(x + line, x + line + 4),
+                       half(x + 2 * line, x + 2 * line + 4), half(x + 3 * line, x + 3 * line + 4),
+                       r);
 #pragma GCC unroll 16
-    for (size_t i = 0; i < 4; i++) {
-        _mm_storeu_si128((__m128i *)(void *)(y + i * columns), _mm256_castsi256_si128(r[i]));
-        _mm_storeu_si128((__m128i *)(void *)(y + (i + 4) * columns),
-                         _mm256_extracti128_si256(r[i], 1));
+        for (size_t i = 0; i < 4; i++) {
+            _mm_storeu_si128((__m128i *)(void *)(y + i * columns), _mm256_castsi256_si128(r[i]));
+            _mm_storeu_si128((__m128i *)(void *)(y + (i + 4) * columns),
+                             _mm256_extracti128_si256(r[i], 1));
+        }
     }
 }
 
-/* Transposes 8 rows of columns [c, end). */
-INLINE void row32(const float *x, size_t line, float *y, size_t columns, size_t c, size_t end) {
+/* Transposes `tall` rows of columns [c, end). */
+INLINE void row32(const float *x, size_t line, float *y, size_t columns, size_t c, size_t end,
+                  size_t tall) {
     for (; c + 8 <= end; c += 8)
-        tile32x8(x + c * line, line, y + c, columns);
+        tile32x8(x + c * line, line, y + c, columns, tall);
     if (c + 4 < end && end >= 8)
-        tile32x8(x + (end - 8) * line, line, y + end - 8, columns);
+        tile32x8(x + (end - 8) * line, line, y + end - 8, columns, tall);
     else if (c < end) {
         if (c + 4 <= end)
-            tile32x4(x + c * line, line, y + c, columns);
+            tile32x4(x + c * line, line, y + c, columns, tall);
         if (c + 4 != end)
-            tile32x4(x + (end - 4) * line, line, y + end - 4, columns);
+            tile32x4(x + (end - 4) * line, line, y + end - 4, columns, tall);
     }
 }
 
@@ -135,11 +140,15 @@ TARGET void qk_transpose32_avx2(const void *from, size_t line, void *to, size_t 
         qk_transpose32_c(from, line, to, rows, columns);
         return;
     }
-    for (size_t c = 0; c < columns; c += LINES) {
-        const size_t end = columns - c < LINES ? columns : c + LINES;
-        for (size_t r = 0; r < rows; r += 8) {
-            const size_t at = r + 8 <= rows ? r : rows - 8;
-            row32(x + at, line, y + at * columns, columns, c, end);
+    /* Lines whole pages apart share a set of the first-level cache, which may have 8 places. */
+    const bool x_shares = line % PAGE == 0, y_shares = columns % PAGE == 0;
+    const size_t tall = rows < 16 || y_shares ? 8 : 16;
+    const size_t wide = y_shares ? 2 * LINES : x_shares ? LINES / 4 : LINES;
+    for (size_t c = 0; c < columns; c += wide) {
+        const size_t end = columns - c < wide ? columns : c + wide;
+        for (size_t r = 0; r < rows; r += tall) {
+            const size_t at = r + tall <= rows ? r : rows - tall;
+            row32(x + at, line, y + at * columns, columns, c, end, tall);
         }
     }
 }
