@@ -31,6 +31,10 @@ QK_INLINE float qk_abs(float x) {
     return qk_from_bits(qk_bits(x) & 0x7fffffffu);
 }
 
+QK_INLINE float qk_flip(float v, uint32_t bits) {
+    return qk_from_bits(qk_bits(v) ^ bits);
+}
+
 /*
  * p * 2^n, where the lowest bits of k are n + 254; in two factors, so that overflow and denormals
  * need no case of their own.

@@ -75,6 +75,7 @@ double qk_log64(double x) {
     u -= (uint64_t)((int64_t)((u + 0x95f619980c433ull) >> 52) - 1023) << 52;
     memcpy(&x, &u, sizeof(x));
     double s = (x - 1) / (x + 1), z = s * s, p = 0;
+#pragma GCC unroll 11 /* quotients of constants */
     for (int i = 21; i > 0; i -= 2)
         p = p * z + 2.0 / i;
     return (double)e * 0.693147180369123816490 + (s * p + (double)e * 1.90821492927058770002e-10);

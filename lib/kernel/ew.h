@@ -65,6 +65,8 @@ typedef enum qk_cast {
     QK_TO_BOOL
 } qk_cast;
 
+#define QK_LEAST 0x80000000u /* of `greatest`: the bits that negate */
+
 typedef struct qk_ew {
     qk_ew_f32_fn exp, sigmoid, silu, hardswish, tanh, erf, gelu, gelu_tanh;
     /* y = f(x); param: a, b, c. y may be x. */
@@ -73,12 +75,19 @@ typedef struct qk_ew {
     void (*cast)(qk_cast how, const void *x, void *y, size_t n);
     /* y = exp(x - shift) */
     void (*exp_shifted)(const float *x, float shift, float *y, size_t n);
-    /* Greatest element, +0 above -0; NaN if there is one. n >= 1. */
-    float (*greatest)(const float *x, size_t n);
-    /* y = x / d; x and y may be the same. */
+    /*
+     * Greatest element, or with QK_LEAST minus the least one, which is the greatest of the negated
+     * ones; +0 above -0; NaN if there is one. n >= 1.
+     */
+    float (*greatest)(const float *x, size_t n, uint32_t sign);
+    /* y = x / d; y = (x - a) - b; x and y may be the same. */
     void (*divide)(const float *x, float d, float *y, size_t n);
-    /* y = exp(x - greatest) / sum of exp(x - greatest) in each row of n >= 1; y may be x. */
-    void (*softmax)(const float *x, float *y, size_t n, size_t rows);
+    void (*subtract)(const float *x, float a, float b, float *y, size_t n);
+    /*
+     * y = exp(x - greatest) / sum of exp(x - greatest) in each row of n >= 1; y may be x. `logs`:
+     * y = (x - greatest) - log(sum), the logarithm in double; y is not x.
+     */
+    void (*softmax)(const float *x, float *y, size_t n, size_t rows, bool logs);
     /* Sums of x, of (x - shift)^2 by a tree: element i to lane i mod 16, then halves 8-4-2-1. */
     float (*sum)(const float *x, float unused, size_t n);
     float (*sum_squares)(const float *x, float shift, size_t n);
@@ -99,7 +108,7 @@ typedef struct qk_ew {
 } qk_ew;
 
 /* softmax by the other kernels of the table k. */
-void qk_softmax_by(const qk_ew *k, const float *x, float *y, size_t n, size_t rows);
+void qk_softmax_by(const qk_ew *k, const float *x, float *y, size_t n, size_t rows, bool logs);
 
 extern const qk_ew qk_ew_c;
 extern const qk_ew qk_ew_avx2;

@@ -41,10 +41,6 @@ QK_INLINE float qk_floor(float x) {
     return near - (near > x ? 1.0f : 0.0f);
 }
 
-QK_INLINE float qk_flip(float v, uint32_t bits) {
-    return qk_from_bits(qk_bits(v) ^ bits);
-}
-
 /* max(x, 0) + log(1 + t), t = e^-|x|; log(1 + t) / t is fitted on [0, 1] with an error of 4e-9. */
 QK_INLINE float qk_softplus(float x) {
     const float t = qk_exp(-qk_abs(x));

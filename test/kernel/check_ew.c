@@ -16,10 +16,19 @@ typedef struct ew_case {
     qk_scale how;
 } ew_case;
 
+static bool is_softmax(int which) {
+    return which == 25 || which == 26;
+}
+
+/* Kernels with one result. */
+static bool only_reads(int which) {
+    return (which >= 12 && which <= 16) || which == 27;
+}
+
 /* Runs one row, or three; or nine where these are normalized. */
 static void softmax(const ew_case *e) {
     const size_t n = e->n % 3 ? e->n : e->n / 3;
-    e->k->softmax(e->a, e->c, n, e->n / n);
+    e->k->softmax(e->a, e->c, n, e->n / n, e->which == 26);
 }
 
 static size_t norm_rows(const ew_case *e) {
@@ -80,12 +89,15 @@ static void call(void *arg) {
     case 9: e->k->divide(e->a, 3.1f, e->c, e->n); break;
     case 10:
     case 11: normalize(e); break;
-    case 12: *(float *)e->c = e->k->greatest(e->a, e->n); break;
+    case 12: *(float *)e->c = e->k->greatest(e->a, e->n, 0); break;
+    case 27: *(float *)e->c = e->k->greatest(e->a, e->n, QK_LEAST); break;
+    case 28: e->k->subtract(e->a, 1.25f, 30.1f, e->c, e->n); break;
     case 13: *(float *)e->c = e->k->sum(e->a, 0, e->n); break;
     case 14: *(float *)e->c = e->k->sum_squares(e->a, 0.3f, e->n); break;
     case 15: *(float *)e->c = e->k->magnitude(e->a, e->n); break;
     case 16: e->k->range(e->a, e->n, e->c, (float *)e->c + 1); break;
-    case 25: softmax(e); break;
+    case 25:
+    case 26: softmax(e); break;
     case 21: e->k->bound(e->a, NULL, e->how.lo, e->how.hi, e->c, e->n); break;
     case 22: e->k->bound(e->a, e->b, e->how.lo, e->how.hi, e->c, e->n); break;
     case 23:
@@ -167,26 +179,32 @@ static float scaled(const ew_case *e, size_t i) {
 /* Compares with double arithmetic: sums within 1e-5 of their terms. */
 static void check_value(ck_state *s, const ew_case *e, const float *y, const char *shape) {
     const float *a = e->a;
-    double sum = 0, size = 0, top = (double)a[0], low = 0, high = 0;
+    double sum = 0, size = 0, top = (double)a[0], least = top, low = 0, high = 0;
     bool right = true;
     for (size_t i = 0; i < e->n; i++) {
         double d = (double)a[i] - 0.3, term = e->which == 13 ? (double)a[i] : d * d;
         sum += term;
         size += fabs(term);
         top = fmax(top, (double)a[i]);
+        least = fmin(least, (double)a[i]);
         low = fmin(low, (double)a[i]);
         high = fmax(high, (double)a[i]);
         if (e->which >= 17 && e->which < 25)
             right = right && y[i] == scaled(e, i);
         if (e->which <= 8)
             right = right && is_near(e, i, y[i]);
+        if (e->which == 28)
+            right = right && y[i] == (a[i] - 1.25f) - 30.1f;
     }
-    for (size_t i = 0; e->which == 25 && i < e->n; i++)
+    for (size_t i = 0; is_softmax(e->which) && i < e->n; i++)
         size = i == 0 ? exp((double)a[0] - top) : size + exp((double)a[i] - top);
-    for (size_t i = 0; e->which == 25 && i < e->n; i++) {
-        const double v = exp((double)a[i] - top) / size;
-        right = right && fabs((double)y[i] - v) <= 2e-6 * v + 1e-40;
+    for (size_t i = 0; is_softmax(e->which) && i < e->n; i++) {
+        const double log_share = (double)a[i] - top - log(size), share = exp(log_share);
+        right = right && (e->which == 25 ? fabs((double)y[i] - share) <= 2e-6 * share + 1e-40
+                                         : fabs((double)y[i] - log_share) <= 1e-5 + 1e-7 * top);
     }
+    if (e->which == 27)
+        right = (double)y[0] == -least;
     if (e->which == 10 || e->which == 11)
         right = is_normal(e, y);
     if (e->which == 15)
@@ -206,18 +224,19 @@ static void check(ck_state *s, int which) {
     char shape[64];
     size_t n = (size_t)ck_between(s, 1, 200);
     const bool mixed =
-        (which <= 8 || which == 12 || which == 15 || which == 16 || which > 20) && n % 3 == 0;
+        (which <= 8 || which == 12 || which == 15 || which == 16 || (which > 20 && which != 28)) &&
+        n % 3 == 0;
     make(&e, s, which, n, n % 2 ? 100.0f : 6.0f);
     float *a = (float *)(uintptr_t)e.a;
     if (mixed)
         add_special(s, a, n);
-    for (size_t i = 0; which == 25 && i < n; i++) /* signs of NaNs are not defined */
+    for (size_t i = 0; is_softmax(which) && i < n; i++) /* signs of NaNs are not defined */
         a[i] = (n % 3 == 0 && i % (n / 3) == 0) || !(a[i] < INFINITY) ? 0.5f : a[i];
     snprintf(shape, sizeof(shape), "n %zu%s", n, mixed ? " with special values" : "");
-    size_t bytes = which == 10 || which == 11  ? 4 * (n + 2 * norm_rows(&e))
-                   : which == 16               ? 8
-                   : which >= 12 && which < 17 ? 4
-                                               : 4 * n;
+    size_t bytes = which == 10 || which == 11 ? 4 * (n + 2 * norm_rows(&e))
+                   : which == 16              ? 8
+                   : only_reads(which)        ? 4
+                                              : 4 * n;
     void *expected = ck_output(s, bytes), *actual = ck_output(s, bytes);
     e.k = s->c->ew;
     e.c = expected;
@@ -235,8 +254,8 @@ static void bench(ck_state *s, int which) {
     make(&e, s, which, 50000, 10);
     e.k = s->t->ew;
     e.c = ck_output(s, 4 * (e.n + 2 * norm_rows(&e)));
-    /* 12 to 16 only read; kernels with a scale read an array more. */
-    const size_t streams = which >= 12 && which <= 16 ? 1 : e.b && which != 21 ? 3 : 2;
+    /* Kernels with a scale read an array more. */
+    const size_t streams = only_reads(which) ? 1 : e.b && which != 21 ? 3 : 2;
     ck_time(s, "n 50000", 0, 4.0 * (double)(e.n * streams), call, &e);
 }
 
@@ -274,6 +293,9 @@ CASE(bounded_sum, 22)
 CASE(product, 23)
 CASE(product_sum, 24)
 CASE(softmax, 25)
+CASE(log_softmax, 26)
+CASE(least, 27)
+CASE(subtract, 28)
 
 /* ---- kernels of observers ---- */
 
@@ -433,6 +455,9 @@ const ck_case ck_cases_ew[] = {
     {"ew mul", check_product, bench_product},
     {"ew mul add", check_product_sum, bench_product_sum},
     {"ew softmax", check_softmax, bench_softmax},
+    {"ew log softmax", check_log_softmax, bench_log_softmax},
+    {"ew greatest of negated", check_least, bench_least},
+    {"ew subtract", check_subtract, bench_subtract},
     {"ew read extremes", check_extremes, NULL},
     {"ew read bins", check_bins, NULL},
     {"ew read rows", check_rows, NULL},

@@ -112,11 +112,11 @@ static float sum_squares(const float *x, float shift, size_t n) {
 }
 
 /* Of a NaN the bits without the sign are greater than those of all numbers. */
-static float greatest(const float *x, size_t n) {
+static float greatest(const float *x, size_t n, uint32_t sign) {
     int32_t top = INT32_MIN;
     for (size_t i = 0; i < n; i++) {
         const int32_t m = (int32_t)(qk_bits(x[i]) & 0x7fffffff);
-        const int32_t v = m > 0x7f800000 ? m : order_of(x[i]);
+        const int32_t v = m > 0x7f800000 ? m : order_of(qk_flip(x[i], sign));
         top = v > top ? v : top;
     }
     return qk_from_bits((uint32_t)(top ^ ((top >> 31) & 0x7fffffff)));
@@ -125,6 +125,11 @@ static float greatest(const float *x, size_t n) {
 static void divide(const float *x, float d, float *y, size_t n) {
     for (size_t i = 0; i < n; i++)
         y[i] = x[i] / d;
+}
+
+static void subtract(const float *x, float a, float b, float *y, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        y[i] = x[i] - a - b;
 }
 
 static void normalize(const qk_norm *how, const float *x, float *y, size_t n, size_t rows) {
@@ -200,15 +205,20 @@ static void exp_shifted(const float *x, float shift, float *y, size_t n) {
         y[i] = qk_exp(x[i] - shift);
 }
 
-void qk_softmax_by(const qk_ew *k, const float *x, float *y, size_t n, size_t rows) {
+void qk_softmax_by(const qk_ew *k, const float *x, float *y, size_t n, size_t rows, bool logs) {
     for (; rows > 0; rows--, x += n, y += n) {
-        k->exp_shifted(x, k->greatest(x, n), y, n);
-        k->divide(y, k->sum(y, 0, n), y, n);
+        const float top = k->greatest(x, n, 0);
+        k->exp_shifted(x, top, y, n);
+        const float sum = k->sum(y, 0, n);
+        if (logs)
+            k->subtract(x, top, (float)qk_log64((double)sum), y, n);
+        else
+            k->divide(y, sum, y, n);
     }
 }
 
-static void softmax(const float *x, float *y, size_t n, size_t rows) {
-    qk_softmax_by(&qk_ew_c, x, y, n, rows);
+static void softmax(const float *x, float *y, size_t n, size_t rows, bool logs) {
+    qk_softmax_by(&qk_ew_c, x, y, n, rows, logs);
 }
 
 static bool extremes(const float *x, size_t n, float *min, float *max, qs_waiting *w) {
@@ -240,6 +250,7 @@ const qk_ew qk_ew_c = {.exp = each_exp,
                        .exp_shifted = exp_shifted,
                        .greatest = greatest,
                        .divide = divide,
+                       .subtract = subtract,
                        .softmax = softmax,
                        .sum = sum,
                        .sum_squares = sum_squares,

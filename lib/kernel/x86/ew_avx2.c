@@ -99,8 +99,8 @@ INLINE V one_where(V far, V x) {
 #define QK_ONE_WHERE(far, x)         one_where(far, x)
 #define QK_SCALE_WHERE(far, p, k, s) _mm256_blendv_ps(s, scale_exp(p, k), far)
 
-static void softmax(const float *x, float *y, size_t n, size_t rows) {
-    qk_softmax_by(&TABLE, x, y, n, rows);
+static void softmax(const float *x, float *y, size_t n, size_t rows, bool logs) {
+    qk_softmax_by(&TABLE, x, y, n, rows, logs);
 }
 
 #include "kernel/elementary_curves.h"
@@ -247,6 +247,12 @@ TARGET_F16 void qk_cast_avx2(qk_cast how, const void *vx, void *vy, size_t n) {
 
 TARGET void qk_divide_avx2(const float *x, float d, float *y, size_t n) {
 #define STEP(left) put(y + i, get(x + i, left) / QK_K(d), left);
+    ALONG(STEP)
+#undef STEP
+}
+
+TARGET void qk_subtract_avx2(const float *x, float a, float b, float *y, size_t n) {
+#define STEP(left) put(y + i, get(x + i, left) - QK_K(a) - QK_K(b), left);
     ALONG(STEP)
 #undef STEP
 }

@@ -264,12 +264,16 @@ INLINE float fold(V sum) {
     return _mm_cvtss_f32(v2) + _mm_cvtss_f32(_mm_movehdup_ps(v2));
 }
 
-/* y = exp(x - top); returns the sum of y by the tree of ew.h, where missing lanes add 0. */
-INLINE float exps_of(const float *x, float top, float *y, size_t n) {
+/*
+ * y = exp(x - top), which only `kept` stores; returns the sum of y by the tree of ew.h, where
+ * missing lanes add 0.
+ */
+INLINE float exps_of(const float *x, float top, float *y, size_t n, bool kept) {
     V sum = _mm512_setzero_ps();
     for (size_t i = 0; i < n; i += W) {
         const V v = v_exp(some(x + i, n - i) - _mm512_set1_ps(top));
-        put_up_to(y + i, v, n - i);
+        if (kept)
+            put_up_to(y + i, v, n - i);
         const __mmask16 there = (__mmask16)(n - i >= W ? 0xffff : (1u << (n - i)) - 1);
         sum = _mm512_mask_add_ps(sum, there, sum, v);
     }
@@ -300,7 +304,7 @@ INLINE void divide_row(float *y, float sum, size_t n) {
         put_up_to(y + i, quotient(some(y + i, n - i), d, by), n - i);
 }
 
-TARGET static void softmax(const float *x, float *y, size_t n, size_t rows) {
+TARGET static void softmax(const float *x, float *y, size_t n, size_t rows, bool logs) {
     float top[ROWS], sum[ROWS];
     for (size_t count; rows > 0; rows -= count, x += count * n, y += count * n) {
         bool numbers = true;
@@ -308,13 +312,16 @@ TARGET static void softmax(const float *x, float *y, size_t n, size_t rows) {
         for (size_t r = 0; r < count; r++)
             numbers = top_of(x + r * n, n, top + r) && numbers;
         if (!numbers) {
-            qk_softmax_by(&TABLE, x, y, n, count);
+            qk_softmax_by(&TABLE, x, y, n, count, logs);
             continue;
         }
         for (size_t r = 0; r < count; r++)
-            sum[r] = exps_of(x + r * n, top[r], y + r * n, n);
+            sum[r] = exps_of(x + r * n, top[r], y + r * n, n, !logs);
         for (size_t r = 0; r < count; r++)
-            divide_row(y + r * n, sum[r], n);
+            if (logs)
+                qk_subtract_avx2(x + r * n, top[r], (float)qk_log64((double)sum[r]), y + r * n, n);
+            else
+                divide_row(y + r * n, sum[r], n);
     }
 }
 

@@ -73,7 +73,7 @@ TARGET static void exp_shifted(const float *x, float shift, float *y, size_t n) 
     STEP(1, load(x + n - W))
 
 #define EXTREME(best, v, which, four)                                                              \
-    TARGET static float best(const V *v) {                                                         \
+    INLINE float best(const V *v) {                                                                \
         float part[W];                                                                             \
         store(part, which(which(v[0], v[1]), which(v[2], v[3])));                                  \
         __m128 f = _mm_loadu_ps(part);                                                             \
@@ -89,21 +89,22 @@ EXTREME(least, v, QK_MIN, _mm_min_ps)
 /* clang-format on */
 
 /* A maximum of vectors depends on the order of zeros, and skips NaNs: the C loop decides then. */
-TARGET static float greatest(const float *x, size_t n) {
+TARGET static float greatest(const float *x, size_t n, uint32_t sign) {
+    const I flip = (I)QK_K(qk_from_bits(sign));
     if (n < W)
-        return qk_ew_c.greatest(x, n);
+        return qk_ew_c.greatest(x, n, sign);
     V top[4] = {QK_K(-INFINITY), QK_K(-INFINITY), QK_K(-INFINITY), QK_K(-INFINITY)};
     nans bad = no_nans();
 #define STEP(k, value)                                                                             \
     {                                                                                              \
-        const V v = value;                                                                         \
+        const V v = (V)((I)value ^ flip);                                                          \
         top[k] = QK_MAX(v, top[k]);                                                                \
         bad = add_nans(bad, v);                                                                    \
     }
     EXTREMES(STEP)
 #undef STEP
     const float best = most(top);
-    return best == 0.0f || any_nan(bad) ? qk_ew_c.greatest(x, n) : best;
+    return best == 0.0f || any_nan(bad) ? qk_ew_c.greatest(x, n, sign) : best;
 }
 
 TARGET static void range(const float *x, size_t n, float *low, float *high) {
@@ -154,6 +155,7 @@ const qk_ew TABLE = {.exp = each_exp,
                      .exp_shifted = exp_shifted,
                      .greatest = greatest,
                      .divide = qk_divide_avx2,
+                     .subtract = qk_subtract_avx2,
                      .softmax = softmax,
                      .sum = qk_sum_avx2,
                      .sum_squares = qk_sum_squares_avx2,

@@ -12,6 +12,7 @@
 void qk_map_avx2(qk_curve f, const float *param, const float *x, float *y, size_t n);
 void qk_cast_avx2(qk_cast how, const void *x, void *y, size_t n);
 void qk_divide_avx2(const float *x, float d, float *y, size_t n);
+void qk_subtract_avx2(const float *x, float a, float b, float *y, size_t n);
 void qk_normalize_avx2(const qk_norm *how, const float *x, float *y, size_t n, size_t rows);
 void qk_bound_avx2(const float *a, const float *b, float lo, float hi, float *y, size_t n);
 void qk_muladd_avx2(const float *x, const float *f, const float *b, float lo, float hi, float *y,

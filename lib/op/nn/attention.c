@@ -86,7 +86,7 @@ static void softmax_precise(float *s, size_t n, bool further, float sink) {
 
 /* Softmax with `sink` as one more score, whose share is dropped. */
 static void softmax_smooth(const qk_ew *k, float *s, size_t n, float sink) {
-    const float most = k->greatest(s, n), top = most > sink ? most : sink;
+    const float most = k->greatest(s, n, 0), top = most > sink ? most : sink;
     float share;
     k->exp_shifted(&sink, top, &share, 1);
     k->exp_shifted(s, top, s, n);

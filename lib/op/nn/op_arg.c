@@ -2,6 +2,10 @@
 /* ArgMax and ArgMin. */
 #include <assert.h>
 
+#include "base/ctx.h"
+#include "kernel/elementary.h"
+#include "kernel/ew.h"
+#include "kernel/table.h"
 #include "op/rules.h"
 
 QS_COLD static int arg_axis(const qs_infer *x, int32_t *axis) {
@@ -102,6 +106,43 @@ QS_COLD static void run_rows(const qs_step *s, const qs_frame *f) {
         }
 }
 
+/* ---- floats end to end: the extreme, then its place ---- */
+
+#define BLOCK ((size_t)16)
+
+/* The first of n elements, or with `last` the last, that is v; there is one. */
+static size_t place_of(const float *x, float v, size_t n, bool last) {
+    size_t i = 0;
+    int32_t found = 0;
+    while (last && x[n - 1] != v)
+        n--;
+    if (last)
+        return n - 1;
+    for (; i + BLOCK <= n; i += BLOCK) {
+        for (size_t k = 0; k < BLOCK; k++)
+            found |= x[i + k] == v;
+        if (found)
+            break;
+    }
+    while (x[i] != v)
+        i++;
+    return i;
+}
+
+static size_t arg_floats(const qsim_ctx *ctx, const arg_params *p, const float *x) {
+    const uint32_t sign = p->sign < 0 ? QK_LEAST : 0;
+    float top = -INFINITY;
+    size_t from = 0, length = 0; /* of the piece that has it */
+    for (size_t at = 0, n; (n = qs_piece(ctx, at, p->count)); at += n) {
+        const float here = ctx->kernels->ew->greatest(x + at, n, sign);
+        if (here != here)
+            return arg_row(ctx, p, (const char *)x);
+        if (at == 0 || here > top || (here == top && p->last))
+            top = here, from = at, length = n;
+    }
+    return from + place_of(x + from, qk_flip(top, sign), length, p->last);
+}
+
 /* ---- floats, several rows at a time ---- */
 
 #define COLUMNS ((size_t)256)
@@ -144,6 +185,11 @@ static void column_range(const void *arg, size_t begin, size_t end) {
     const size_t inner = j->p->inner;
     for (size_t i = begin, n; i < end; i += n) {
         const size_t left = inner - i % inner;
+        if (inner == 1) {
+            j->y[i] = (int64_t)arg_floats(j->ctx, j->p, j->x + i * j->p->count);
+            n = 1;
+            continue;
+        }
         n = left < end - i ? left : end - i;
         n = n < COLUMNS ? n : COLUMNS;
         const float *x = j->x + i / inner * j->p->count * inner + i % inner;
@@ -151,10 +197,11 @@ static void column_range(const void *arg, size_t begin, size_t end) {
     }
 }
 
-static void run_columns(const qs_step *s, const qs_frame *f) {
+static void run_floats(const qs_step *s, const qs_frame *f) {
     const arg_params *p = s->params;
     const arg_job job = {f->ctx, p, qs_step_in(s, f, 0), qs_step_out(s, f, 0)};
-    qs_ranges(f->ctx, p->outer * p->inner, QS_GRAIN / p->count + 1, column_range, &job);
+    const size_t each = p->count + (p->inner == 1 ? 16 : 0); /* a short row takes longer to begin */
+    qs_ranges(f->ctx, p->outer * p->inner, QS_GRAIN / each + 1, column_range, &job);
 }
 
 QS_COLD static int lower_arg(qs_lower *l) {
@@ -178,8 +225,8 @@ QS_COLD static int lower_arg(qs_lower *l) {
     p->flip = QS_T_SIGNED & QS_T(x->dtype) ? (uint64_t)1 << (8 * p->element - 1) : 0;
     p->flip ^= least ? UINT64_MAX : 0;
     p->last = qs_node_int(l->node, "select_last_index", 0) != 0;
-    const bool columns = x->dtype == QSIM_FLOAT && p->inner > 1 && p->count <= INT32_MAX;
-    l->step->run = columns ? run_columns : run_rows;
+    const bool floats = x->dtype == QSIM_FLOAT && p->count <= INT32_MAX;
+    l->step->run = floats ? run_floats : run_rows;
     return QSIM_OK;
 }
 

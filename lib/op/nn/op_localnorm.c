@@ -2,7 +2,11 @@
 /* LpNormalization: divides by the norm along an axis. LRN: by a sum over neighbouring channels. */
 #include "op/rules.h"
 
+#include "base/ctx.h"
 #include "kernel/elementary.h"
+#include "kernel/ew.h"
+#include "kernel/table.h"
+#include "op/nn/reduce.h"
 
 #include <math.h>
 
@@ -83,6 +87,18 @@ QS_COLD static local_params *local_params_of(qs_lower *l, int32_t axis) {
 LP(f32, float, sqrtf)
 LP(f64, double, sqrt)
 
+/* Floats end to end, p 2: the sum is the tree of reduce.h. */
+static void lp_row(const qsim_ctx *ctx, const local_params *p, const void *vx, void *vy, size_t n) {
+    const float *x = vx, norm = sqrtf(qs_row_squares(ctx, x, 0.0f, p->count));
+    float *y = vy;
+    (void)n;
+    for (size_t at = 0, count; (count = qs_piece(ctx, at, p->count)); at += count)
+        if (norm == 0.0f)
+            memset(y + at, 0, count * sizeof(*y));
+        else
+            ctx->kernels->ew->divide(x + at, norm, y + at, count);
+}
+
 QS_COLD static int lp_axis(const qs_infer *x, int32_t *axis) {
     return qs_infer_axis(x, qs_node_int(x->node, "axis", -1), x->in[0]->rank, axis);
 }
@@ -109,7 +125,9 @@ QS_COLD static int lower_lp(qs_lower *l) {
     if (!p)
         return QSIM_E_NOMEM;
     p->squares = qs_node_int(l->node, "p", 2) == 2;
-    p->block = qs_lower_in(l, 0)->dtype == QSIM_DOUBLE ? lp_f64 : lp_f32;
+    p->block = qs_lower_in(l, 0)->dtype == QSIM_DOUBLE ? lp_f64
+               : p->squares && p->inner == 1           ? lp_row
+                                                       : lp_f32;
     return QSIM_OK;
 }
 

@@ -93,9 +93,10 @@ typedef struct reduce_job {
     char *y;
 } reduce_job;
 
-/* Of outputs [o, end), how many have their elements side by side in the input. */
-static size_t side_by_side(const qs_reduce *p, size_t o, size_t end) {
-    if (p->kept == 0 || p->kept_strides[p->kept - 1] != 1)
+/* Of outputs [o, end), how many have their elements side by side in the input, or run by run. */
+static size_t together(const qs_reduce *p, size_t o, size_t end) {
+    const size_t step = qs_reduce_is_run(p) ? p->count : 1;
+    if (p->kept == 0 || p->kept_strides[p->kept - 1] != step)
         return 1;
     const size_t inner = p->kept_dims[p->kept - 1], left = inner - o % inner;
     return left < end - o ? left : end - o;
@@ -107,7 +108,7 @@ static void reduce_range(const void *arg, size_t begin, size_t end) {
     for (size_t o = begin, n; o < end; o += n) {
         const char *x =
             job->x + qs_reduce_offset(o, p->kept, p->kept_dims, p->kept_strides) * p->bytes;
-        n = p->fn(p, job->ctx, x, job->y + o * p->bytes, side_by_side(p, o, end));
+        n = p->fn(p, job->ctx, x, job->y + o * p->bytes, together(p, o, end));
     }
 }
 

@@ -52,7 +52,7 @@ qs_softmax_shape qs_softmax_split(const qs_value *x, int32_t axis, int32_t last)
 }
 
 void qs_softmax_row(const qsim_ctx *ctx, const float *x, float *y, size_t n) {
-    ctx->kernels->ew->softmax(x, y, n, 1);
+    ctx->kernels->ew->softmax(x, y, n, 1, false);
 }
 
 /* x - greatest - log(sum of exp(x - greatest)); the sum is the tree sum of softmax. */
@@ -64,12 +64,12 @@ static float log_of(float sum) {
 #define PIECE    ((size_t)1 << 15)
 #define LONG_ROW ((size_t)1 << 19)
 
-/* A long row: what the kernel does, in pieces. */
+/* A long row, for LogSoftmax from PIECE on: what the kernel does, in pieces. */
 static void softmax_long(const qsim_ctx *ctx, const float *x, float *y, size_t n, bool logs) {
     const qk_ew *k = ctx->kernels->ew;
     float top = -INFINITY, lanes[16] = {0};
     for (size_t i = 0; i < n && !qs_stopped(ctx); i += PIECE) {
-        const float here = k->greatest(x + i, n - i < PIECE ? n - i : PIECE);
+        const float here = k->greatest(x + i, n - i < PIECE ? n - i : PIECE, 0);
         top = here > top ? here : top;
     }
     for (size_t i = 0; i < n && !qs_stopped(ctx); i += PIECE) {
@@ -80,10 +80,10 @@ static void softmax_long(const qsim_ctx *ctx, const float *x, float *y, size_t n
     const float sum = qs_reduce_fold(lanes), log_sum = log_of(sum);
     for (size_t i = 0; i < n && !qs_stopped(ctx); i += PIECE) {
         const size_t count = n - i < PIECE ? n - i : PIECE;
-        if (!logs)
+        if (logs)
+            k->subtract(x + i, top, log_sum, y + i, count);
+        else
             k->divide(y + i, sum, y + i, count);
-        for (size_t c = i; logs && c < i + count; c++)
-            y[c] = x[c] - top - log_sum;
     }
 }
 
@@ -202,8 +202,8 @@ static void softmax_beside(side_rows *s, const float *x, float *y, size_t left) 
 static void softmax_rows(const qsim_ctx *ctx, const float *x, float *y, size_t n, size_t rows,
                          bool logs) {
     side_rows s = {ctx, n, 1, logs, 1, 0};
-    if (n >= 16 && n <= LONG_ROW && !logs) {
-        ctx->kernels->ew->softmax(x, y, n, rows);
+    if (n >= 16 && n <= (logs ? PIECE : LONG_ROW)) {
+        ctx->kernels->ew->softmax(x, y, n, rows, logs);
         return;
     }
     for (size_t r = 0; r < rows; r += s.rows)
@@ -323,10 +323,12 @@ QS_COLD static int upgrade_softmax(qs_graph *g, qs_id node, int32_t to, qsim_err
 
 static const qs_attr_rule softmax_attrs[] = {{"axis", QS_ATTR_INT, 1, 0}};
 
-QS_OP(log_softmax, .name = "LogSoftmax", .min_in = 1, QS_ATTRS(softmax_attrs), .traits = QS_PLAIN,
+QS_OP(log_softmax, .name = "LogSoftmax", .min_in = 1, QS_ATTRS(softmax_attrs),
+      .traits = QS_READS_EXACTLY,
       QS_MORE(QS_HISTORY(.upgrade = upgrade_softmax), .also = qs_also_axis), .axis = -1,
       .kernel = QS_KERNEL_SOFTMAX, .infer = infer_softmax, .lower = lower_softmax);
-QS_OP(softmax, .name = "Softmax", .min_in = 1, QS_ATTRS(softmax_attrs), .traits = QS_SOFTMAX,
+QS_OP(softmax, .name = "Softmax", .min_in = 1, QS_ATTRS(softmax_attrs),
+      .traits = QS_SOFTMAX | QS_READS_EXACTLY,
       QS_MORE(QS_HISTORY(.upgrade = upgrade_softmax), .also = qs_also_axis), .axis = -1,
       .kernel = QS_KERNEL_SOFTMAX, .infer = infer_softmax, .lower = lower_softmax);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* TopK: the k greatest or smallest elements along an axis and their indices, best first. */
+#include "kernel/elementary.h"
 #include "op/move/index.h"
 
 #define INPUT_K 10 /* first version whose k is an input */
@@ -112,19 +113,24 @@ static void sink(ranked *heap, size_t n, size_t at) {
     heap[at] = moved;
 }
 
+#define BLOCK ((size_t)16) /* elements that are looked through together */
+
 /*
  * The first index, not below i, of a float of the row that may be better than element `worst`; at
  * most the next index at which a stop is checked. A comparison with a NaN tells nothing.
  */
 static size_t next_better(const topk_params *p, const float *x, size_t i, size_t worst) {
     const size_t step = p->inner, check = i | 0x7fff, end = check < p->count ? check : p->count;
-    const float limit = x[worst * step];
-    if (p->smallest)
-        while (i < end && x[i * step] >= limit)
-            i++;
-    else
-        while (i < end && x[i * step] <= limit)
-            i++;
+    const uint32_t sign = p->smallest ? 0x80000000u : 0;
+    const float limit = qk_flip(x[worst * step], sign);
+    for (int32_t better = 0; step == 1 && i + BLOCK <= end; i += BLOCK) {
+        for (size_t n = 0; n < BLOCK; n++)
+            better |= !(qk_flip(x[i + n], sign) <= limit);
+        if (better)
+            break;
+    }
+    while (i < end && qk_flip(x[i * step], sign) <= limit)
+        i++;
     return i;
 }
 

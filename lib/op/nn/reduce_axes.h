@@ -22,11 +22,11 @@ typedef enum qs_reduce_kind {
 
 struct qs_reduce;
 /*
- * Computes an output from its elements, the first of which is at x. `columns` outputs have theirs
- * side by side, from x on: returns how many of these it has computed, 1 at least.
+ * Computes outputs from their elements, the first of which is at x. Those of n outputs lie side by
+ * side, or run by run (qs_reduce_is_run): returns how many of these it has computed, 1 at least.
  */
 typedef size_t (*qs_reduce_fn)(const struct qs_reduce *p, const qsim_ctx *ctx, const void *x,
-                               void *y, size_t columns);
+                               void *y, size_t n);
 
 /* The reduced elements as `count` rows of `inner` elements that are `step` apart. */
 typedef struct qs_reduce_rows {
@@ -57,6 +57,11 @@ static inline size_t qs_reduce_offset(size_t i, int32_t n, const size_t *dims,
     return n ? at + i * strides[0] : 0;
 }
 
+/* Whether the elements of an output lie end to end. */
+static inline bool qs_reduce_is_run(const qs_reduce *p) {
+    return p->reduced == 1 && p->strides[0] == 1;
+}
+
 /* Offset of a row of reduced elements. */
 static inline size_t qs_reduce_row_at(const qs_reduce *p, size_t row) {
     return p->reduced ? qs_reduce_offset(row, p->reduced - 1, p->dims, p->strides) : 0;
@@ -66,16 +71,13 @@ static inline size_t qs_reduce_row_at(const qs_reduce *p, size_t row) {
  * Float: sums are trees over 16 lanes, lane = i mod 16; products are in order. An extreme of equals
  * is the first of them, which tells -0 from +0; of NaNs one.
  */
-size_t qs_reduce_f32(const qs_reduce *p, const qsim_ctx *ctx, const void *x, void *y,
-                     size_t columns);
+size_t qs_reduce_f32(const qs_reduce *p, const qsim_ctx *ctx, const void *x, void *y, size_t n);
 /* Double: in order. */
-size_t qs_reduce_f64(const qs_reduce *p, const qsim_ctx *ctx, const void *x, void *y,
-                     size_t columns);
+size_t qs_reduce_f64(const qs_reduce *p, const qsim_ctx *ctx, const void *x, void *y, size_t n);
 /*
  * Integers and bool: sums and products wrap around at the type's width; means, roots and logarithms
  * lose their fraction.
  */
-size_t qs_reduce_int(const qs_reduce *p, const qsim_ctx *ctx, const void *x, void *y,
-                     size_t columns);
+size_t qs_reduce_int(const qs_reduce *p, const qsim_ctx *ctx, const void *x, void *y, size_t n);
 
 #endif

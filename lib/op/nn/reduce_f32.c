@@ -210,12 +210,6 @@ static void magnitudes(const float *x, float *y, size_t n) {
         y[i] = qk_abs(x[i]);
 }
 
-static void negatives(const float *x, float *y, size_t n) {
-    QS_IVDEP
-    for (size_t i = 0; i < n; i++)
-        y[i] = -x[i];
-}
-
 static void squares(const float *x, float *y, size_t n) {
     QS_IVDEP
     for (size_t i = 0; i < n; i++)
@@ -257,58 +251,58 @@ static float product_of(const qs_reduce *p, const qsim_ctx *ctx, const float *x)
     return product;
 }
 
-/* The least element as minus the greatest of the negated ones. */
-static float extreme_of(const qs_reduce *p, const qsim_ctx *ctx, const float *x, bool max) {
+/* The greatest element, or with QK_LEAST the least one. */
+static float extreme_of(const qs_reduce *p, const qsim_ctx *ctx, const float *x, uint32_t sign) {
     float best = -INFINITY;
     reader e;
     start_reading(&e, p, ctx, x);
     for (const float *part; best == best && (part = next_part(&e));) {
-        if (!max)
-            negatives(part, e.part, e.n);
-        part = max ? part : e.part;
-        float top = ctx->kernels->ew->greatest(part, e.n);
+        float top = ctx->kernels->ew->greatest(part, e.n, sign);
         if (top <= best)
             continue;
         for (size_t i = 0; top == 0; i++) /* the first of zeros: -0 or +0 */
             if (part[i] == 0) {
-                top = part[i];
+                top = qk_flip(part[i], sign);
                 break;
             }
         best = top;
     }
-    return max ? best : -best;
+    return qk_flip(best, sign);
 }
 
-size_t qs_reduce_f32(const qs_reduce *p, const qsim_ctx *ctx, const void *vx, void *vy,
-                     size_t columns) {
-    const float *x = vx;
-    const bool run = p->reduced == 1 && p->strides[0] == 1; /* elements lie end to end */
-    float *y = vy, top = 0;
-    if (columns > 1 && p->kind != QS_REDUCE_LOG_SUM_EXP) {
-        columns = columns < COLUMNS ? columns : COLUMNS;
-        reduce_columns(p, ctx, x, y, columns);
-        return columns;
+/* An output; run: its elements lie end to end. */
+static float reduce_one(const qs_reduce *p, const qsim_ctx *ctx, const float *x, bool run) {
+    const uint32_t sign = p->kind == QS_REDUCE_MIN ? QK_LEAST : 0;
+    float top = 0;
+    if (run && p->kind <= QS_REDUCE_SUM)
+        return finished(p, qs_row_sum(ctx, x, p->count));
+    if (run && p->kind >= QS_REDUCE_MAX && p->count <= PART) {
+        top = ctx->kernels->ew->greatest(x, p->count, sign);
+        if (top != 0) /* of zeros the first counts */
+            return qk_flip(top, sign);
     }
-    if (run && p->kind <= QS_REDUCE_SUM) {
-        *y = finished(p, qs_row_sum(ctx, x, p->count));
-        return 1;
-    }
-    if (run && p->kind == QS_REDUCE_MAX && p->count <= PART) {
-        *y = ctx->kernels->ew->greatest(x, p->count);
-        if (*y != 0) /* of zeros the first counts */
-            return 1;
-    }
-    if (p->kind == QS_REDUCE_LOG_SUM_EXP)
-        top = extreme_of(p, ctx, x, true);
-    else if (p->kind >= QS_REDUCE_MAX)
-        top = extreme_of(p, ctx, x, p->kind == QS_REDUCE_MAX);
+    if (p->kind >= QS_REDUCE_MAX || p->kind == QS_REDUCE_LOG_SUM_EXP)
+        top = extreme_of(p, ctx, x, sign);
     if (p->kind == QS_REDUCE_PROD)
-        *y = product_of(p, ctx, x);
-    else if (p->kind < QS_REDUCE_LOG_SUM_EXP)
-        *y = finished(p, sum_of(p, ctx, x, 0));
-    else if (p->kind == QS_REDUCE_LOG_SUM_EXP && qk_abs(top) < INFINITY) /* cannot overflow */
-        *y = (float)((double)top + qk_log64((double)sum_of(p, ctx, x, top)));
-    else
-        *y = top;
-    return 1;
+        return product_of(p, ctx, x);
+    if (p->kind < QS_REDUCE_LOG_SUM_EXP)
+        return finished(p, sum_of(p, ctx, x, 0));
+    if (p->kind == QS_REDUCE_LOG_SUM_EXP && qk_abs(top) < INFINITY) /* cannot overflow */
+        return (float)((double)top + qk_log64((double)sum_of(p, ctx, x, top)));
+    return top;
+}
+
+size_t qs_reduce_f32(const qs_reduce *p, const qsim_ctx *ctx, const void *vx, void *vy, size_t n) {
+    const bool run = qs_reduce_is_run(p);
+    const float *x = vx;
+    float *y = vy;
+    if (n > 1 && !run && p->kind != QS_REDUCE_LOG_SUM_EXP) {
+        n = n < COLUMNS ? n : COLUMNS;
+        reduce_columns(p, ctx, x, y, n);
+        return n;
+    }
+    n = run ? n : 1;
+    for (size_t i = 0; i < n; i++)
+        y[i] = reduce_one(p, ctx, x + i * p->count, run);
+    return n;
 }

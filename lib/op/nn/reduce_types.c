@@ -35,8 +35,8 @@ QS_COLD static double fold_f64(const qs_reduce *p, const qsim_ctx *ctx, const do
 }
 
 QS_COLD size_t qs_reduce_f64(const qs_reduce *p, const qsim_ctx *ctx, const void *vx, void *vy,
-                             size_t columns) {
-    (void)columns;
+                             size_t n) {
+    (void)n;
     const bool stable = p->kind == QS_REDUCE_LOG_SUM_EXP;
     const double top = stable ? fold_f64(p, ctx, vx, QS_REDUCE_MAX, 0) : 0;
     double y = top;
@@ -136,8 +136,8 @@ QS_COLD static double log_sum_exp_int(const qs_reduce *p, const qsim_ctx *ctx, c
 }
 
 QS_COLD size_t qs_reduce_int(const qs_reduce *p, const qsim_ctx *ctx, const void *x, void *y,
-                             size_t columns) {
-    (void)columns;
+                             size_t n) {
+    (void)n;
     uint64_t v = p->kind == QS_REDUCE_LOG_SUM_EXP ? 0 : fold_int(p, ctx, x);
     switch (p->kind) {
     case QS_REDUCE_MEAN:

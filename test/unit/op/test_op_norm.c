@@ -129,7 +129,29 @@ static void lrn_one(int32_t dtype, int64_t size) {
     near_numbers(c, shape_of(dtype), y);
 }
 
+/* A row that is longer than the lanes of its sum, and one of zeros. */
+static void lp_long(void) {
+    enum { N = 1000 };
+    float x[2 * N] = {0};
+    double squares = 0;
+    for (int i = 0; i < N; i++) {
+        x[i] = (float)(i % 37 - 11) * 0.37f;
+        squares += (double)x[i] * (double)x[i];
+    }
+    op_case *c = case_new("", "LpNormalization", 22);
+    case_input(c, QSIM_FLOAT, SHAPE(2, N), x);
+    case_node(c, 1);
+    CHECK_INT(case_run(c), 0);
+    const float *y = case_data(c, 0);
+    for (int i = 0; i < N; i++) {
+        CHECK_NEAR(y[i], (double)x[i] / sqrt(squares), 1e-7);
+        CHECK(y[N + i] == 0.0f);
+    }
+    case_free(c);
+}
+
 static void test_local(void) {
+    lp_long();
     for (int32_t t = 0; t < 2; t++) {
         const int32_t dtype = t ? QSIM_DOUBLE : QSIM_FLOAT;
         for (int64_t i = 0; i < 4; i++)
