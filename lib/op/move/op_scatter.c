@@ -209,11 +209,11 @@ static const qs_attr_rule elements_attrs[] = {{"axis", QS_ATTR_INT, 9, 0},
 static const qs_attr_rule scatter_attrs[] = {{"axis", QS_ATTR_INT, 9, 0}};
 
 QS_OP(scatter_elements, .name = "ScatterElements", .since = 11, .min_in = 3,
-      QS_ATTRS(elements_attrs), .traits = QS_PLAIN, .setting_inputs = 1 << 1,
+      QS_ATTRS(elements_attrs), .traits = QS_READS_EXACTLY, .setting_inputs = 1 << 1,
       .kernel = QS_KERNEL_SCATTER, .infer = infer_scatter_elements,
       .lower = lower_scatter_elements);
 QS_OP(scatter, .name = "Scatter", .since = 9, .until = 10, .min_in = 3, QS_ATTRS(scatter_attrs),
-      .traits = QS_PLAIN, .setting_inputs = 1 << 1, .kernel = QS_KERNEL_SCATTER,
+      .traits = QS_READS_EXACTLY, .setting_inputs = 1 << 1, .kernel = QS_KERNEL_SCATTER,
       .infer = infer_scatter_elements, QS_MORE(QS_HISTORY(.upgrade = upgrade_scatter)),
       .lower = lower_scatter_elements);
 
@@ -303,5 +303,5 @@ QS_COLD static int lower_scatter_nd(qs_lower *l) {
 static const qs_attr_rule nd_attrs[] = {{"reduction", QS_ATTR_STRING, 16, 0}};
 
 QS_OP(scatter_nd, .name = "ScatterND", .since = 11, .min_in = 3, QS_ATTRS(nd_attrs),
-      .traits = QS_PLAIN, .setting_inputs = 1 << 1, .kernel = QS_KERNEL_SCATTER,
+      .traits = QS_READS_EXACTLY, .setting_inputs = 1 << 1, .kernel = QS_KERNEL_SCATTER,
       .infer = infer_scatter_nd, .lower = lower_scatter_nd);

@@ -120,6 +120,6 @@ static const qs_attr_rule scatter_attrs[] = {{"axis", QS_ATTR_INT, 24, 0},
                                              {"mode", QS_ATTR_STRING, 24, 0}};
 
 QS_OP(tensorscatter, .name = "TensorScatter", .since = 24, .min_in = 2, .max_in = 3,
-      QS_ATTRS(scatter_attrs), .traits = QS_PLAIN, .setting_inputs = 1 << 2,
+      QS_ATTRS(scatter_attrs), .traits = QS_READS_EXACTLY, .setting_inputs = 1 << 2,
       .kernel = QS_KERNEL_TENSORSCATTER, .infer = infer_tensorscatter,
       .lower = lower_tensorscatter);

@@ -165,8 +165,8 @@ static const qs_attr_rule cumulative_attrs[] = {{"exclusive", QS_ATTR_INT, 11, 0
                                                 {"reverse", QS_ATTR_INT, 11, 0}};
 
 QS_OP(cum_prod, .name = "CumProd", .since = 26, .min_in = 2, QS_ATTRS(cumulative_attrs),
-      .traits = QS_PLAIN, .setting_inputs = 1 << 1, .kernel = QS_KERNEL_CUMULATIVE,
+      .traits = QS_READS_EXACTLY, .setting_inputs = 1 << 1, .kernel = QS_KERNEL_CUMULATIVE,
       .infer = infer_cumulative, .lower = lower_cumulative);
 QS_OP(cum_sum, .name = "CumSum", .since = 11, .min_in = 2, QS_ATTRS(cumulative_attrs),
-      .traits = QS_PLAIN, .setting_inputs = 1 << 1, .kernel = QS_KERNEL_CUMULATIVE,
+      .traits = QS_READS_EXACTLY, .setting_inputs = 1 << 1, .kernel = QS_KERNEL_CUMULATIVE,
       .infer = infer_cumulative, .lower = lower_cumulative);
