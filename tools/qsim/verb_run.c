@@ -88,14 +88,11 @@ static bool may_write(const tool *t, const engine *e, int *code) {
     text path = {0};
     const char *dot = file ? strrchr(file, '.') : NULL;
     bool may = !file || tool_may_write(t, file, code);
-    for (const char *const *other =
-             (const char *const[]){".csv", ".txt", ".json", ".png", ".npz", NULL};
-         may && dot && *other; other++)
+    static const char *const others[] = {".csv", ".txt", ".json", ".png", ".npz", NULL};
+    for (const char *const *other = others; may && dot && *other; other++)
         if (strcmp(dot, *other) == 0) {
             *code =
-                tool_usage(t,
-                           strcmp(dot, ".npz") == 0 ? "--output-dir writes all outputs, as .npy"
-                                                    : "--json prints the ranges of all outputs",
+                tool_usage(t, "--output-dir writes all outputs, --json prints their ranges",
                            "%s: an output is written as .npy, or with --format pb as .pb", file);
             return false;
         }
