@@ -126,5 +126,7 @@ void quantize_print(const tool *t, quantizing *q, const quantize_check *c);
 void quantize_print_json(const tool *t, quantizing *q, const quantize_check *c);
 /* Prints the layers and the schemes they get. */
 int quantize_print_layers(const tool *t, quantizing *q);
+/* Warns of each --set that names nodes or an operator and changes none of them. */
+void quantize_warn_of_rules(const tool *t, const quantizing *q);
 
 #endif

@@ -108,6 +108,8 @@ static int quantize_file(tool *t, page *p, quantizing *q, quantize_check *check)
         code = quantize_search(t, q);
     if (code == EXIT_OK)
         code = quantize(t, q);
+    if (code == EXIT_OK)
+        quantize_warn_of_rules(t, q);
     if (code == EXIT_OK && !q->interrupted)
         code = quantize_measure(t, q, check);
     if (code == EXIT_OK)
