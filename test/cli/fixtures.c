@@ -453,6 +453,7 @@ int main(void) {
     make_text("text.onnx", "total_length");
     make_text("text_sum.onnx", "past_length + length");
     make_text("text_mask.onnx", "mask_length");
+    make_text("text_plain.onnx", NULL);
     make_turned();
     make_free();
     make_branches();

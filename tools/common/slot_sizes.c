@@ -162,34 +162,38 @@ static void give_sizes(slot *slots, size_t count, bool following) {
         }
 }
 
-/* Says which sizes were taken: by the axes' names, else of the first input with an axis of none. */
+/* Whether a list "a=1, b=2" has the entry. */
+static bool lists(const char *list, const char *entry) {
+    const size_t n = strlen(entry);
+    while (list && !(strncmp(list, entry, n) == 0 && (!list[n] || list[n] == ','))) {
+        list = strstr(list, ", ");
+        list = list ? list + 2 : NULL;
+    }
+    return list != NULL;
+}
+
+/* Says which sizes were taken: by the axes' names, or x[2], axis 2 of input x. */
 static void say(const tool *t, const slot *slots, size_t count, const slot *before, int64_t first) {
     text names = {0}, line = {0};
-    const char *unnamed = NULL, *said[MOST_NAMED];
-    size_t n = 0;
-    for (size_t i = 0; i < count; i++)
-        for (int32_t k = slots[i].rank > 1; k < slots[i].rank; k++) {
-            const char *name = slots[i].axes[k];
+    bool unnamed = false;
+    for (size_t i = 0, n = 0; i < count; i++)
+        for (int32_t k = slots[i].rank > 1; k < slots[i].rank && n < MOST_NAMED; k++) {
             const int64_t size = slots[i].dims[k] < 0 ? first : slots[i].dims[k];
-            bool again = before[i].dims[k] >= 0 || (!name && size > 1);
-            for (size_t j = 0; j < n && name; j++)
-                again = again || strcmp(said[j], name) == 0;
-            if (again || (name && n == MOST_NAMED))
-                continue;
-            if (!name) {
-                unnamed = unnamed ? unnamed : slots[i].name;
-                continue;
+            text label = {0};
+            if (slots[i].axes[k])
+                text_printf(&label, "%.60s=%lld", slots[i].axes[k], (long long)size);
+            else
+                text_printf(&label, "%.60s[%d]=%lld", slots[i].name, (int)k, (long long)size);
+            const bool given = before[i].dims[k] >= 0 || (k == 0 && first > 1);
+            if (!given && !lists(names.data, label.data)) {
+                text_printf(&names, "%s%s", n++ ? ", " : "", label.data);
+                unnamed = unnamed || !slots[i].axes[k];
             }
-            text_printf(&names, "%s%.60s=%lld", n ? ", " : "", name, (long long)size);
-            said[n++] = name;
+            text_free(&label);
         }
-    if (unnamed)
-        text_printf(&line,
-                    "free axes of input '%.100s' were taken as 1; --shape NAME=DIMS gives sizes",
-                    unnamed);
-    else if (n)
-        text_printf(&line, "free axes were taken as %s; --shape NAME=SIZE gives others",
-                    names.data);
+    if (names.size)
+        text_printf(&line, "free axes were taken as %s; --shape %s gives others", names.data,
+                    unnamed ? "INPUT=DIMS" : "NAME=SIZE");
     if (line.size)
         tool_assume(t, line.data);
     text_free(&names);
