@@ -486,9 +486,12 @@ int qsim_quantize(const qsim_model *model, const qsim_calibration *c,
     int code = qs_quantizer_options(options, &own, error);
     if (code)
         return code;
-    if (own.mode == QSIM_MODE_STATIC && !c && !own.recipe)
-        return qs_fail(error, QSIM_E_ARGUMENT,
-                       "static quantization needs a calibration, or a recipe with ranges");
+    if (own.mode == QSIM_MODE_STATIC && !c && !own.recipe) {
+        qs_fail(error, QSIM_E_ARGUMENT,
+                "static quantization needs a calibration, or a recipe with ranges");
+        qs_hint(error, "modes dynamic and weights need no data");
+        return QSIM_E_ARGUMENT;
+    }
     code = qs_ptq_refuse_quantized(model, own.mode, error);
     if (!code)
         code = qs_recipe_check(own.recipe, model, error);
