@@ -4,7 +4,7 @@ import struct
 import sys
 
 from benchlib import duel
-from onenode import BOOL, FLOAT, INT64, floats, one_node, tensor
+from onenode import BOOL, FLOAT, INT32, INT64, floats, one_node, tensor
 
 IMAGE = [1, 64, 64, 64]
 
@@ -20,18 +20,18 @@ def whole(name, *numbers):
     return tensor(name, INT64, [len(numbers)], struct.pack(f"<{len(numbers)}q", *numbers))
 
 
-def case(op, dims=None, attributes=None, constants=(), inputs=None, out=FLOAT, outputs=1, opset=17, note=""):
-    """`inputs`: names in order, of x and of constants (name, bytes); more than one output are of ONNX's types."""
+def case(op, dims=None, attributes=None, constants=(), inputs=None, out=FLOAT, outputs=1, opset=17, note="", of=FLOAT):
+    """`inputs`: names in order, of x, which has the type `of`, and of constants (name, bytes); a second output is int64."""
     names = inputs or ["x"] + [name for name, _ in constants]
     results = [("y", None, out)] + [("z", None, INT64)] * (outputs - 1)
     dims = dims or IMAGE
-    model = one_node(op, "", names, attributes or {}, [c for _, c in constants], [("x", dims)], results, opset)
+    model = one_node(op, "", names, attributes or {}, [c for _, c in constants], [("x", dims, of)], results, opset)
     return op, note, dims, model
 
 
 def unary():
     for op in ("Abs", "Neg", "Sign", "Floor", "Ceil", "Round", "Reciprocal", "Relu", "LeakyRelu", "Elu", "Selu", "Celu",
-               "Sigmoid", "HardSigmoid", "HardSwish", "Tanh", "Softplus", "Softsign", "ThresholdedRelu", "Exp", "Erf", "Sin"):
+               "Sigmoid", "HardSigmoid", "HardSwish", "Tanh", "Softplus", "Softsign", "ThresholdedRelu", "Exp", "Log", "Erf", "Sin"):
         yield case(op)
     for op, opset in (("Mish", 18), ("Gelu", 20)):
         yield case(op, opset=opset)
@@ -41,7 +41,12 @@ def unary():
     for op in ("Add", "Mul", "Div", "Max"):
         yield case(op, constants=[("c", weights("c", 64, 1, 1))], note="a number for each channel")
     yield case("Less", constants=[("c", weights("c", 1))], out=BOOL)
-    yield case("Cast", attributes={"to": INT64}, out=INT64)
+    for name, of, to in (("float to int32", FLOAT, INT32), ("float to int64", FLOAT, INT64), ("int32 to float", INT32, FLOAT),
+                         ("int64 to float", INT64, FLOAT), ("int32 to int64", INT32, INT64), ("int64 to int32", INT64, INT32),
+                         ("bool to int64", BOOL, INT64), ("int64 to bool", INT64, BOOL)):
+        yield case("Cast", attributes={"to": to}, of=of, out=to, note=name)
+    for note, dims in (("", IMAGE), (", condition of a row", [1, 1, 1, 64]), (", condition of columns", [1, 64, 64, 1])):
+        yield case("Where", dims, constants=[("a", weights("a", *IMAGE)), ("b", weights("b", 1))], of=BOOL, note="a number elsewhere" + note)
 
 
 def windows():
@@ -60,11 +65,15 @@ def windows():
 def norms():
     yield case("InstanceNormalization", constants=[("s", weights("s", 64)), ("b", weights("b", 64))])
     yield case("LayerNormalization", [1, 256, 1024], constants=[("s", weights("s", 1024)), ("b", weights("b", 1024))])
+    yield case("LpNormalization", attributes={"axis": 3, "p": 2})
     yield case("BatchNormalization", constants=[(n, weights(n, 64)) for n in "sbmv"])
     for axis in (1, 3):
         yield case("Softmax", attributes={"axis": axis}, note=f"axis {axis}")
-    for op in ("ReduceMean", "ReduceMax", "ReduceSumSquare"):
-        for axes in ([1], [2, 3]):
+    yield case("Softmax", [256, 1000], {"axis": 1})
+    for dims in ([4096, 64], [256, 1000]):
+        yield case("LogSoftmax", dims, {"axis": 1})
+    for op in ("ReduceMean", "ReduceMax", "ReduceMin", "ReduceSumSquare"):
+        for axes in ([1], [2, 3], [3]):
             yield case(op, attributes={"axes": axes}, note=f"axes {axes}")
     for axis in (1, 3):
         yield case("ArgMax", [1, 21, 256, 256], {"axis": axis}, out=INT64, note=f"axis {axis}")
@@ -84,6 +93,12 @@ def moves():
     yield case("Pad", attributes={"mode": "reflect"}, constants=[("p", whole("p", 0, 0, 1, 1, 0, 0, 1, 1))])
     yield case("Slice", constants=[("b", whole("b", 0)), ("e", whole("e", 64)), ("a", whole("a", 3)), ("s", whole("s", 2))], note="every second")
     yield case("Gather", [4096, 64], constants=[("k", whole("k", *((n * 37) % 4096 for n in range(4096))))])
+    for axis in (0, 1):
+        indices = [(n * 37) % 64 for n in range(4096 * 64)]
+        yield case("GatherElements", [4096, 64], {"axis": axis}, [("k", tensor("k", INT64, [4096, 64], struct.pack(f"<{len(indices)}q", *indices)))],
+                   note=f"axis {axis}")
+    rows = ("k", tensor("k", INT64, [1024, 1], struct.pack("<1024q", *((n * 37) % 4096 for n in range(1024)))))
+    yield case("ScatterND", [4096, 64], constants=[rows, ("u", weights("u", 1024, 64))], note="rows")
     yield case("Expand", [1, 64, 1, 64], constants=[("s", whole("s", *IMAGE))])
     yield case("Concat", attributes={"axis": 1}, inputs=["x", "x"])
     yield case("GridSample", constants=[("g", weights("g", 1, 64, 64, 2))])
