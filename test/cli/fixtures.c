@@ -202,6 +202,24 @@ static void make_text(const char *file, const char *axis) {
     finish(b, file);
 }
 
+/* A layer, and its result turned by tables of sines and cosines. */
+static void make_rotated(void) {
+    float *w = values(64, 5);
+    qsim_builder *b = begin("rotated");
+    need(qsim_builder_import(b, "com.microsoft", 1), "com.microsoft");
+    need(qsim_builder_input_as(b, "x", "float[N,4,8]"), "x");
+    need(qsim_builder_constant_as(b, "w", "float[8,8]", w), "w");
+    need(qsim_builder_constant_as(b, "cos", "float[4,4]", w), "cos");
+    need(qsim_builder_constant_as(b, "sin", "float[4,4]", w + 16), "sin");
+    need(qsim_builder_constant_as(b, "at", "int64[1]", &(int64_t){0}), "at");
+    need(qsim_builder_node(b, "", "MatMul", "fc", "x,w", "h"), "MatMul");
+    need(qsim_builder_node(b, "com.microsoft", "RotaryEmbedding", "turn", "h,at,cos,sin", "y"),
+         "turn");
+    need(qsim_builder_output_as(b, "y", NULL), "y");
+    finish(b, "rotated.onnx");
+    free(w);
+}
+
 /* A state that counts samples along its second axis. */
 static void make_turned(void) {
     qsim_builder *b = begin("turned");
@@ -455,6 +473,7 @@ int main(void) {
     make_text("text_mask.onnx", "mask_length");
     make_text("text_plain.onnx", NULL);
     make_turned();
+    make_rotated();
     make_free();
     make_branches();
     make_choice();

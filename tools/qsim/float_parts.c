@@ -15,10 +15,16 @@ static bool is_weight(const qsim_value_info *v) {
     return v->data && is_float(v->dtype) && wide >= 2;
 }
 
+/* Constants of these operators are sines and cosines of positions, not weights. */
+static bool reads_tables(const qsim_node_info *n) {
+    return strcmp(n->op_type, "RotaryEmbedding") == 0 ||
+           strcmp(n->op_type, "GroupQueryAttention") == 0;
+}
+
 /* Bytes of a node's float weights; beside codes, floats are their scales (also per block). */
 static int64_t weight_bytes(const tensor_names *all, const qsim_node_info *n) {
     int64_t bytes = 0;
-    for (int32_t i = 0; i < n->input_count; i++) {
+    for (int32_t i = 0; i < n->input_count && !reads_tables(n); i++) {
         const qsim_value_info *v = tensor_named(all, n->inputs[i]);
         if (v && is_codes(v->dtype))
             return 0;
