@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Checks, before any work, whether an output may be written. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -70,6 +71,19 @@ bool tool_refuses_input(const tool *t, const char *output, const char *input, in
 
 /* ---- outputs ---- */
 
+/* A file is made beside the output and then renamed, whether or not the output exists. */
+static bool folder_takes_it(const tool *t, const char *path, const char *slash, int *code) {
+    char *folder = tool_copy(slash ? path : ".");
+    if (slash)
+        folder[slash == path ? 1 : slash - path] = 0;
+    const bool good = system_may_write_into(folder);
+    if (!good)
+        *code = tool_fail(t, QSIM_E_IO, "%s: cannot create a file in its folder: %s", path,
+                          strerror(errno));
+    free(folder);
+    return good;
+}
+
 bool tool_may_write(const tool *t, const char *path, int *code) {
     struct stat st;
     if (strcmp(path, "-") == 0)
@@ -85,7 +99,7 @@ bool tool_may_write(const tool *t, const char *path, int *code) {
         return false;
     }
     if (stat(path, &st) != 0)
-        return true;
+        return folder_takes_it(t, path, slash, code);
     if (S_ISDIR(st.st_mode)) {
         *code = tool_fail(t, QSIM_E_IO, "%s: is a directory", path);
         return false;
@@ -94,7 +108,7 @@ bool tool_may_write(const tool *t, const char *path, int *code) {
     if (tool_refuses_input(t, path, input, code))
         return false;
     if (t->force)
-        return true;
+        return !S_ISREG(st.st_mode) || folder_takes_it(t, path, slash, code);
     qsim_error e = {.code = QSIM_E_EXISTS, .hint = "-f replaces it"};
     snprintf(e.message, sizeof(e.message), "the output exists");
     *code = tool_error(t, path, &e);
