@@ -36,6 +36,28 @@ typedef struct gather_params {
 
 #define CANCEL_INTERVAL ((size_t)1 << 22)
 
+/* Gathers blocks as small as one element; false if they are not, or an index is outside. */
+static bool gather_small(const gather_params *p, const qs_frame *f, const char *x,
+                         const char *indices, char *y) {
+    const qs_gathering g = {.size = p->size, .along = 1, .bytes = p->block, .wide = p->wide};
+    const size_t width = p->wide ? 8 : 4;
+    if (p->block > 8 || p->block & (p->block - 1))
+        return false;
+    size_t checked = 0, done = 0;
+    for (size_t n; (n = qs_piece(f->ctx, checked, p->count)); checked += n)
+        if (qs_index_find_outside(indices + checked * width, p->wide, n, p->size) < n)
+            return false;
+    if (checked < p->count) /* stopped */
+        return true;
+    for (size_t o = 0; o < p->outer; o++, x += (size_t)p->size * p->block) {
+        for (size_t at = 0, n; (n = qs_piece(f->ctx, at, p->count)); at += n, y += n * p->block)
+            qs_index_gather(&g, x, indices + at * width, y, n);
+        if (qs_stopped_after(f->ctx, &done, 8 * p->count + 64))
+            break;
+    }
+    return true;
+}
+
 static void run_gather(const qs_step *s, const qs_frame *f) {
     const gather_params *p = s->params;
     const char *x = qs_step_in(s, f, 0);
@@ -43,6 +65,8 @@ static void run_gather(const qs_step *s, const qs_frame *f) {
     char *y = qs_step_out(s, f, 0);
     const size_t n = p->block, step = p->count * n;
     size_t done = 0; /* bytes since the last check for a stop */
+    if (p->count && gather_small(p, f, x, indices, y))
+        return;
     for (size_t i = 0; i < p->count; i++, y += n) {
         done += n * p->outer + 16;
         if (done > CANCEL_INTERVAL) {
@@ -52,6 +76,10 @@ static void run_gather(const qs_step *s, const qs_frame *f) {
         }
         int64_t index = qs_index_at(indices, p->wide, i);
         index = index < 0 ? index + p->size : index;
+        if (index >= 0 && index < p->size && p->outer == 1 && n < CANCEL_INTERVAL / 4) {
+            qs_copy_rows(x + (size_t)index * n, 0, y, 0, n, 1);
+            continue;
+        }
         if (index >= 0 && index < p->size) {
             qs_copy_many_rows(f->ctx, x + (size_t)index * n, (ptrdiff_t)((size_t)p->size * n), y,
                               (ptrdiff_t)step, n, p->outer);

@@ -74,7 +74,8 @@ static void run_gather_elements(const qs_step *s, const qs_frame *f) {
     const elements_job j = {f->ctx, p, qs_step_in(s, f, 0), qs_step_in(s, f, 1),
                             qs_step_out(s, f, 0)};
     const qs_gathering *g = &p->row_of;
-    for (size_t i = 0, n; (n = qs_piece(f->ctx, i, p->rows * p->row)); i += n) {
+    size_t i = 0;
+    for (size_t n; (n = qs_piece(f->ctx, i, p->rows * p->row)); i += n) {
         const char *indices = j.indices + i * (g->wide ? 8 : 4);
         const size_t at = qs_index_find_outside(indices, g->wide, n, g->size);
         if (at < n) {
@@ -82,7 +83,7 @@ static void run_gather_elements(const qs_step *s, const qs_frame *f) {
             return;
         }
     }
-    if (p->row)
+    if (i && i == p->rows * p->row) /* else there are none, or the run is stopped */
         qs_ranges(f->ctx, p->rows, QS_GRAIN / 8 / p->row + 1, gather_rows, &j);
 }
 
