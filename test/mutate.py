@@ -44,7 +44,7 @@ FILES = [
     "lib/base/utf8*.c", "lib/graph/order.c", "lib/graph/names.c", "lib/op/infer.c", "lib/op/rules.c",
     "lib/ptq/lines.c", "lib/ptq/recipe_parse.c", "lib/ptq/recipe_words.c", "lib/ptq/calibration_parse.c",
     "tools/common/csv.c", "tools/common/config.c", "tools/common/json.c", "tools/common/image_own.c",
-    "tools/common/preprocess.c", "tools/common/args.c", "tools/qsim/job_read.c", "tools/qsim/job_keys.c",
+    "tools/common/preprocess.c", "tools/common/args.c", "tools/common/numbers.c", "tools/qsim/job_read.c", "tools/qsim/job_keys.c",
 ]
 UNCHANGED = "lib/base/file.c"  # stands for a fault where tests are measured
 NOT_MUTATED = ["lib/package/no_zip.c"]
