@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * qsim/ptq.h - post-training quantization: calibrate, quantize, search, compare. To quantize a
- * float model with `batch_count` batches of its one input:
+ * qsim/ptq.h - post-training quantization: calibrate, quantize, search. To quantize a float
+ * model with `batch_count` batches of its one input:
  *
  *     qsim_calibration_create(model, NULL, &c, &e);
  *     for (size_t i = 0; i < batch_count; i++)
@@ -13,6 +13,7 @@
 #define QSIM_PTQ_H
 
 #include <qsim/base.h>
+#include <qsim/compare.h>
 #include <qsim/model.h>
 #include <qsim/quant.h>
 #include <qsim/recipe.h>
@@ -348,7 +349,7 @@ typedef struct qsim_attempt {
     int32_t floats;            /* units kept in float */
     int32_t kept;              /* 1: the best so far */
     int32_t met;               /* 1: within max_drop */
-    int32_t reserved;
+    int32_t mode;              /* QSIM_MODE_*, of the options or chosen by auto */
 } qsim_attempt;
 
 /* Receives one attempt, which is valid during the call. A result other than 0: CANCELLED. */
@@ -359,11 +360,14 @@ typedef int32_t (*qsim_attempt_fn)(void *user, const qsim_attempt *attempt);
 #define QSIM_GOAL_SIZE     1 /* the smallest */
 #define QSIM_GOAL_LATENCY  2 /* the fastest */
 
-/* The types that the method auto may choose for a unit. */
-#define QSIM_BITS_FLOAT 1
-#define QSIM_BITS_8     4 /* always allowed */
-#define QSIM_BITS_4     2 /* weights; not of the first and last layer, nor of groups */
-#define QSIM_BITS_16    8 /* inputs and outputs of the unit; its weights keep 8 bits */
+/* The types that the method auto may choose for a unit; the last two are for all, in other modes.
+ */
+#define QSIM_BITS_FLOAT   1
+#define QSIM_BITS_8       4  /* always allowed */
+#define QSIM_BITS_4       2  /* weights; not of the first and last layer, nor of groups */
+#define QSIM_BITS_16      8  /* inputs and outputs of the unit; its weights keep 8 bits */
+#define QSIM_BITS_DYNAMIC 16 /* 8 bits in mode DYNAMIC, if the options have mode STATIC */
+#define QSIM_BITS_WEIGHTS 32 /* weights of 8 bits in mode WEIGHTS, under the same condition */
 
 /*
  * Sets the microseconds per sample that a unit takes in float and in 8 bits; NaN: not known. With
@@ -392,9 +396,11 @@ typedef void (*qsim_cost_fn)(void *user, const char *unit, double *in_float, dou
  *   auto     does ranges, equalize, smooth and refine (only its biases if the calibration has no
  *            moments). Then, until max_drop is met, puts units in float or, if `bits` allows it,
  *            gives their activations 16 bits, those first that gain most per byte or microsecond.
- *            Does the same without refine, and keeps the better result; then many units at once,
- *            judged by size for ACCURACY, too. For SIZE also gives weights 4 bits, if `bits` allows
- *            it; for other goals keeps units in float that 8 bits make slower. Needs `inputs`
+ *            Does the same without refine, and keeps the better result. If max_drop is still not
+ *            met, or SIZE or LATENCY have units in float, tries the other modes that `bits` allows,
+ *            and then many units at once, judged by size for ACCURACY, too. For SIZE also gives
+ *            weights 4 bits, if `bits` allows it. For other goals keeps units in float that 8 bits
+ *            make slower. Needs `inputs`
  *
  * Each candidate is quantized as a whole and judged by its outputs: by the score function if there
  * is one, else by the loss over `inputs`. By that measure the result is never worse than the plain
@@ -441,11 +447,11 @@ typedef struct qsim_search_options {
 /*
  * Searches for the best quantization. It begins with the options `base` and their recipe, and
  * writes its decisions to `found`, a recipe of the caller. Quantize with `base` and this recipe to
- * get the model. `c` is the calibration; `score`, which may be NULL, is set to the score of the
- * result. If the search is cancelled, `found` has the best recipe so far; if `seconds` end it, too,
- * and the result is QSIM_OK. Errors: those of qsim_quantize; ARGUMENT (no such method, neither a
- * score function nor inputs, labels that do not fit), UNSUPPORTED (no float output to judge),
- * CANCELLED.
+ * get the model; if `bits` allows other modes, in that of the last attempt that was kept. `c` is
+ * the calibration; `score`, which may be NULL, is set to the score of the result. If the search is
+ * cancelled, `found` has the best recipe so far; if `seconds` end it, too, and the result is
+ * QSIM_OK. Errors: those of qsim_quantize; ARGUMENT (no such method, neither a score function nor
+ * inputs, labels that do not fit), UNSUPPORTED (no float output to judge), CANCELLED.
  */
 QSIM_API int qsim_search(const qsim_model *model, const qsim_calibration *c,
                          const qsim_quantize_options *base, const qsim_search_options *options,
@@ -489,110 +495,6 @@ QSIM_API int32_t qsim_sensitivity(const qsim_model *model, const qsim_calibratio
                                   const qsim_quantize_options *base,
                                   const qsim_search_options *options, qsim_unit_fn unit, void *user,
                                   qsim_judgement *plain, qsim_error *error);
-
-/* ---- compare ------------------------------------------------------------------------------ */
-
-/*
- * Differences of tensors `b` from reference tensors `a`, summed over any number of pairs. Set all
- * fields to 0, set struct_size, then call qsim_metrics_add for each pair.
- */
-typedef struct qsim_metrics {
-    size_t struct_size; /* sizeof(qsim_metrics), set by the caller */
-    uint64_t count;     /* elements seen */
-    uint64_t outside;   /* elements with |a - b| > atol + rtol |a| */
-    uint64_t rows;      /* rows along the last axis */
-    uint64_t agree;     /* rows with the same arg-max; a row of NaN only agrees with no other */
-    double max_abs, max_rel; /* the greatest |a - b| and |a - b| / |a| */
-    double signal, noise;    /* sums of a^2 and (a - b)^2 */
-    double dot, norm_b;      /* sums of a b and b^2 */
-    /*
-     * An element that is NaN in both counts as equal and is left out of the sums. An element that
-     * is NaN in one is outside, and makes the sums NaN: check nan_one first.
-     */
-    uint64_t nan_both, nan_one;
-    uint64_t worst;          /* index, over all tensors, of the element with max_abs */
-    double worst_a, worst_b; /* its values */
-} qsim_metrics;
-
-/*
- * Adds a pair of float or integer tensors of equal shape. Sums are added in a fixed order, so they
- * are the same on every machine. After an error nothing is added. Errors: ARGUMENT, DTYPE, SHAPE,
- * LIMIT.
- */
-QSIM_API int qsim_metrics_add(qsim_metrics *m, const qsim_tensor *a, const qsim_tensor *b,
-                              double rtol, double atol);
-/*
- * The signal-to-quantization-noise ratio in dB, 10 log10(signal / noise); +infinity if noise is 0.
- * Both this and the cosine are NaN if all elements are NaN.
- */
-QSIM_API double qsim_metrics_sqnr(const qsim_metrics *m);
-/* The cosine of the angle between all `a` and all `b`, as two vectors. */
-QSIM_API double qsim_metrics_cosine(const qsim_metrics *m);
-
-/*
- * Receives the name of a tensor in the float model and that of its counterpart in the quantized
- * one. The names live as long as the models. A result other than 0: CANCELLED.
- */
-typedef int32_t (*qsim_pair_fn)(void *user, const char *tensor, const char *counterpart);
-
-/*
- * Calls `pair`, which may be NULL, with each tensor that a node of the float model computes and
- * that the quantized model has as floats of any width, too, in the order of execution. The
- * counterpart is the dequantized tensor (NAME_DequantizeLinear_Output), or that of the same name if
- * the quantized model computes it as such. A tensor that exists only inside of an integer operator
- * has none. Returns the number of pairs or a negative code. Errors: ARGUMENT, CANCELLED, NOMEM.
- */
-QSIM_API int32_t qsim_model_pairs(const qsim_model *model, const qsim_model *quantized,
-                                  qsim_pair_fn pair, void *user, qsim_error *error);
-
-/* The kind of a network's output, which decides how its loss is computed. */
-#define QSIM_ANSWER_UNKNOWN       0 /* the first tensor that is added decides */
-#define QSIM_ANSWER_PROBABILITIES 1 /* rows of numbers >= 0 that add up to 1 */
-#define QSIM_ANSWER_LOGITS        2 /* [samples, classes, 1, ...]; or what qsim_answer_of says */
-#define QSIM_ANSWER_VALUES        3 /* anything else: boxes, pictures, states */
-
-/*
- * Differences of a network's outputs `b` from those of the reference, `a`, summed over any number
- * of batches. Set all fields to 0, set struct_size, then call qsim_divergence_add for each batch.
- */
-typedef struct qsim_divergence {
-    size_t struct_size;   /* sizeof(qsim_divergence), set by the caller */
-    uint64_t rows;        /* rows seen, along the last axis that is longer than 1 */
-    uint64_t agree;       /* rows with the same arg-max */
-    uint64_t skipped;     /* rows with a NaN or infinity in the reference; not counted in `rows` */
-    double kl;            /* sum of KL(a || b) = sum p ln(p / q) over the rows, in nats */
-    double signal, noise; /* sums of a^2 and (a - b)^2 */
-    int32_t answer;       /* QSIM_ANSWER_*; the caller may set it before the first add */
-    int32_t reserved;
-} qsim_divergence;
-
-/*
- * The value for qsim_divergence.answer of the output with this name and rank: LOGITS if the name
- * ends in "logits" and the rank is 3 ([samples, positions, classes], as in language models); else
- * UNKNOWN. Numbers alone do not tell scores of words from hidden states.
- */
-QSIM_API int32_t qsim_answer_of(const char *output, int32_t rank);
-
-/*
- * Adds a pair of float tensors of equal shape. Rows of logits become distributions by Softmax;
- * probabilities below 1e-12 count as 1e-12. The sums are the same on every machine. After an error
- * nothing is added. Errors: ARGUMENT, DTYPE, SHAPE, LIMIT.
- */
-QSIM_API int qsim_divergence_add(qsim_divergence *d, const qsim_tensor *a, const qsim_tensor *b);
-/*
- * The loss, 0 for equal outputs: the mean of kl over the rows; for VALUES noise / signal. Infinity
- * if `b` has a NaN that the reference does not have; NaN if nothing was added.
- */
-QSIM_API double qsim_divergence_loss(const qsim_divergence *d);
-/* The percent of rows with the same arg-max; NaN for VALUES, and if nothing was added. */
-QSIM_API double qsim_divergence_agreement(const qsim_divergence *d);
-
-/*
- * McNemar's exact two-sided test for two classifiers A and B on the same samples. `only_a` is the
- * number of samples that only A gets right, `only_b` that only B gets right. Returns the p-value of
- * the hypothesis that both are equally good.
- */
-QSIM_API double qsim_mcnemar(uint64_t only_a, uint64_t only_b);
 
 #ifdef __cplusplus
 }

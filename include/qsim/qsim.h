@@ -4,6 +4,7 @@
 #define QSIM_QSIM_H
 
 #include <qsim/base.h>
+#include <qsim/compare.h>
 #include <qsim/data.h>
 #include <qsim/model.h>
 #include <qsim/op.h>

@@ -4,7 +4,7 @@
  * ranges by other methods; equalization between layers; GPTQ rounding and bias correction on the
  * network's own activations. Then it keeps units in float or 16 bits, those with the greatest gain
  * for their cost first, until max_drop is met (if it is not, once more from before refinement, then
- * many at once), and at last units that 8 bits make slower on this machine.
+ * in other modes, then many at once), and at last units that 8 bits make slower on this machine.
  */
 #include <math.h>
 #include <stdio.h>
@@ -429,24 +429,88 @@ static int add_bits_unrefined(qs_search *s, qs_search_state *before, qs_units *u
     return code ? code : qs_search_return(s);
 }
 
+/* ---- other modes ---- */
+
+/* Quantizes in another mode; s->best changes if that is better. */
+static int try_mode(qs_search *s, int32_t mode, const char *what) {
+    const int32_t floats = s->floats;
+    int code = qs_search_restart(s, mode);
+    s->floats = 0;
+    if (!code)
+        code = qs_search_try(s, what, NULL);
+    if (s->mode != mode)
+        s->floats = floats;
+    return code ? code : qs_search_return(s);
+}
+
+/*
+ * Tries the modes in which scales of activations need not be known before. Weights alone make
+ * nothing faster: for the goal ACCURACY they are tried only if the mode before loses too much, too.
+ * If no mode meets max_drop, the search goes on without them, and *rival is the best of them.
+ */
+static int add_modes(qs_search *s, qs_search_state *rival) {
+    const int32_t bits = bits_of(s), begun = s->mode;
+    const bool accuracy = s->options.goal == QSIM_GOAL_ACCURACY;
+    qs_search_state own;
+    int code = qs_search_save(s, &own);
+    if (!code && bits & QSIM_BITS_DYNAMIC)
+        code = try_mode(s, QSIM_MODE_DYNAMIC, "activations in 8 bits while the model runs");
+    if (!code && bits & QSIM_BITS_WEIGHTS && !(accuracy && qs_search_is_met(s)))
+        code = try_mode(s, QSIM_MODE_WEIGHTS, "weights alone in 8 bits");
+    if (!code && s->mode != begun && !qs_search_is_met(s)) {
+        code = qs_search_save(s, rival);
+        qs_search_restore(s, &own);
+        s->rival = rival;
+        if (!code)
+            code = qs_search_return(s);
+    }
+    qsim_recipe_free(own.recipe);
+    return code;
+}
+
+/* Keeps the better one of the best candidate so far and the rival, if there is one. */
+static void settle(qs_search *s, qs_search_state *rival) {
+    s->rival = NULL;
+    if (rival->recipe && !qs_search_is_better(s, rival))
+        qs_search_restore(s, rival);
+    qsim_recipe_free(rival->recipe);
+}
+
+/* What is left once units have more bits: many units, and units that cost bytes or time. */
+static int trade(qs_search *s, qs_units *u) {
+    const int32_t bits = bits_of(s), goal = s->options.goal;
+    const bool floats = (bits & QSIM_BITS_FLOAT) != 0;
+    int code = QSIM_OK;
+    if (floats && !qs_search_is_met(s) && s->judgement.loss >= NO_LOSS && !qs_search_is_over(s))
+        code = add_together(s, u);
+    if (!code && goal != QSIM_GOAL_ACCURACY && s->floats > 1)
+        code = return_to_integers(s, u);
+    if (!code && goal == QSIM_GOAL_SIZE && bits & QSIM_BITS_4 && !qs_search_is_over(s))
+        code = add_narrow(s, u);
+    if (!code && floats && goal != QSIM_GOAL_SIZE && !qs_search_is_over(s))
+        code = keep_slower(s, u);
+    return code;
+}
+
 int qs_search_auto(qs_search *s) {
-    const int32_t bits = bits_of(s);
-    const bool floats = (bits & QSIM_BITS_FLOAT) != 0, size = s->options.goal == QSIM_GOAL_SIZE;
+    const int32_t bits = bits_of(s), begun = s->mode;
+    const bool floats = (bits & QSIM_BITS_FLOAT) != 0,
+               accuracy = s->options.goal == QSIM_GOAL_ACCURACY;
     qs_units u = {0};
-    qs_search_state before = {.score = NAN};
+    qs_search_state before = {.score = NAN}, rival = {.score = NAN};
     int code = improve(s, &before);
     if (code || qs_search_is_over(s)) {
         qsim_recipe_free(before.recipe);
         return code;
     }
     s->proof = 0; /* what follows gives bits back, or is for size and time */
-    const bool more = (bits & (QSIM_BITS_FLOAT | QSIM_BITS_16)) && !is_done(s, false),
-               times = floats && !size;
+    const bool more = (bits & (QSIM_BITS_FLOAT | QSIM_BITS_16)) && !is_done(s, false);
+    const bool others = bits & (QSIM_BITS_DYNAMIC | QSIM_BITS_WEIGHTS) && begun == QSIM_MODE_STATIC;
     const uint64_t end = s->end;
     if (end) /* one unit after the other may take all the time */
         s->end = end - (end - qs_clock_ns()) / 2;
     code = qs_units_find(s, &u);
-    if (!code && times)
+    if (!code && floats && s->options.goal != QSIM_GOAL_SIZE)
         code = qs_units_times(s, &u);
     const bool refined = s->best > before.score;
     if (!code && more)
@@ -454,14 +518,11 @@ int qs_search_auto(qs_search *s) {
     if (!code && more && refined && !qs_search_is_met(s) && !qs_search_is_over(s))
         code = add_bits_unrefined(s, &before, &u);
     s->end = end;
-    if (!code && more && floats && !qs_search_is_met(s))
-        code = add_together(s, &u);
-    if (!code && s->options.goal != QSIM_GOAL_ACCURACY && s->floats > 1)
-        code = return_to_integers(s, &u);
-    if (!code && size && (bits & QSIM_BITS_4) && !qs_search_is_over(s))
-        code = add_narrow(s, &u);
-    if (!code && times && !qs_search_is_over(s))
-        code = keep_slower(s, &u);
+    if (!code && others && (!qs_search_is_met(s) || (!accuracy && s->floats > 0)))
+        code = add_modes(s, &rival);
+    if (!code && s->mode == begun)
+        code = trade(s, &u);
+    settle(s, &rival);
     qs_units_free(s, &u);
     qsim_recipe_free(before.recipe);
     return code;

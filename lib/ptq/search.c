@@ -85,7 +85,8 @@ static qs_search_state state_of(const qs_search *s) {
                              .microseconds = s->microseconds,
                              .judgement = s->judgement,
                              .bytes = s->bytes,
-                             .floats = s->floats};
+                             .floats = s->floats,
+                             .mode = s->mode};
 }
 
 /*
@@ -134,6 +135,7 @@ static int keep(qs_search *s, const candidate *c) {
     s->judgement = c->judgement;
     s->bytes = c->bytes;
     s->microseconds = c->microseconds;
+    s->mode = s->base.mode;
     qs_judge_copy(&s->judge, QS_LOSSES_LAST, QS_LOSSES_BEST);
     return QSIM_OK;
 }
@@ -148,7 +150,8 @@ static int report(qs_search *s, const candidate *c, const char *what, bool kept)
                             .microseconds = c->microseconds,
                             .floats = s->floats,
                             .kept = kept,
-                            .met = c->met};
+                            .met = c->met,
+                            .mode = s->base.mode};
     return s->options.attempt(s->options.attempt_user, &a) ? cancelled(s) : QSIM_OK;
 }
 
@@ -238,6 +241,7 @@ void qs_search_restore(qs_search *s, qs_search_state *from) {
     s->judgement = from->judgement;
     s->bytes = from->bytes;
     s->floats = from->floats;
+    s->mode = from->mode;
     from->recipe = NULL;
 }
 
@@ -250,14 +254,24 @@ bool qs_search_is_better(const qs_search *s, const qs_search_state *than) {
     return is_better(s, &c, than);
 }
 
-int qs_search_return(qs_search *s) {
+/* Makes a copy of a recipe that of the next candidate, in a mode. */
+static int take(qs_search *s, const qsim_recipe *recipe, int32_t mode) {
     qsim_recipe *copy = NULL;
-    int code = copy_recipe(s, s->best_recipe, &copy);
+    int code = copy_recipe(s, recipe, &copy);
     if (code)
         return code;
     qsim_recipe_free(s->recipe);
     s->base.recipe = s->recipe = copy;
+    s->base.mode = mode;
     return QSIM_OK;
+}
+
+int qs_search_return(qs_search *s) {
+    return take(s, s->best_recipe, s->mode);
+}
+
+int qs_search_restart(qs_search *s, int32_t mode) {
+    return take(s, s->given, mode);
 }
 
 /* ---- methods ---- */
@@ -276,7 +290,8 @@ static const struct method *next_method(const char **list) {
 static int check_options(const qs_search *s) {
     const qsim_search_options *o = &s->options;
     const bool inputs = o->inputs && o->input_count > 0;
-    if (o->bits & ~(QSIM_BITS_FLOAT | QSIM_BITS_4 | QSIM_BITS_8 | QSIM_BITS_16))
+    if (o->bits & ~(QSIM_BITS_FLOAT | QSIM_BITS_4 | QSIM_BITS_8 | QSIM_BITS_16 | QSIM_BITS_DYNAMIC |
+                    QSIM_BITS_WEIGHTS))
         return qs_fail(s->error, QSIM_E_VERSION, "search: bits that this version does not know");
     if (o->steps < 0 || o->start_percentile < 0 || o->start_percentile > 100 || o->max_drop < 0 ||
         o->inputs_per_batch < 0 || o->goal < 0 || o->goal > QSIM_GOAL_LATENCY || o->seconds < 0)
@@ -332,6 +347,8 @@ int qs_search_open(qs_search *s, const qsim_model *model, const qsim_calibration
     if (code)
         return code;
     s->prepared = prepared;
+    s->mode = s->base.mode;
+    s->given = s->base.recipe;
     s->base.progress = NULL; /* a candidate's progress would hide that of the search */
     s->base.decided = NULL;
     if (s->options.seconds > 0)

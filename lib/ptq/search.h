@@ -16,13 +16,14 @@ typedef struct qs_search_state {
     double score, microseconds;
     qsim_judgement judgement;
     int64_t bytes;
-    int32_t floats;
+    int32_t floats, mode; /* mode: QSIM_MODE_* */
 } qs_search_state;
 
 typedef struct qs_search {
     const qsim_model *prepared;
     const qsim_calibration *c;
     qsim_quantize_options base; /* of the candidates; its recipe is `recipe` */
+    const qsim_recipe *given;   /* the recipe that the search begins with; or NULL */
     qsim_search_options options;
     qsim_recipe *recipe; /* of the next candidate */
     qsim_recipe *best_recipe;
@@ -32,6 +33,7 @@ typedef struct qs_search {
     qsim_judgement judgement;
     int64_t bytes;
     double microseconds;
+    int32_t mode;
     bool met;   /* whether the candidate judged last meets max_drop */
     bool quiet; /* candidates are not reported */
     /*
@@ -79,8 +81,10 @@ int qs_search_step(qs_search *s, const char *what, double *score);
  * CANCELLED.
  */
 int qs_search_stop(qs_search *s, qs_search_state *before, const char *what, double microseconds);
-/* Returns to the best recipe so far, for the next candidate. */
+/* Returns to the best recipe and mode so far, for the next candidate. */
 int qs_search_return(qs_search *s);
+/* Begins again with the recipe that was given, in another mode, for the next candidate. */
+int qs_search_restart(qs_search *s, int32_t mode);
 /* Saves the best candidate so far, but not the losses of its samples. */
 int qs_search_save(const qs_search *s, qs_search_state *out);
 /* Makes a saved candidate the best again; from->recipe is moved. */

@@ -279,7 +279,7 @@ static void growing_ptq_measures(void) {
     AT(qsim_attempt, floats, 56);
     AT(qsim_attempt, kept, 60);
     AT(qsim_attempt, met, 64);
-    AT(qsim_attempt, reserved, 68);
+    AT(qsim_attempt, mode, 68);
 
     SIZE(qsim_unit, 104);
     AT(qsim_unit, struct_size, 0);

@@ -152,6 +152,18 @@ class Quantizing(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "score failed"):
             qsim.search(self.model, calibration, "anneal", score=broken)
 
+    def test_search_mode(self):
+        """A result names its mode: that of the options unless `bits` allows another one."""
+        calibration = qsim.Calibration(self.model).feed_all(self.data)
+        for mode in "static", "dynamic", "weights":
+            seen = []
+            found = self.model.search(calibration, "auto", inputs=self.data, mode=mode, bits=["dynamic", "weights"],
+                                      attempt=lambda a: seen.append((a.kept, a.mode)))
+            self.assertEqual(found.mode, [kept_mode for kept, kept_mode in seen if kept][-1])
+            self.assertEqual(seen[0], (True, mode))
+        with self.assertRaisesRegex(ValueError, "'dinamic' is none of .*dynamic"):
+            self.model.search(calibration, "auto", inputs=self.data, bits=["dinamic"])
+
     def test_auto(self):
         """A budget of 0 percent, costs that are given, and labels: told of every attempt."""
         x = np.concatenate(self.data)

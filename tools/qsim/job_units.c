@@ -39,6 +39,12 @@ static int prepare(const tool *t, const tool *named, const job_pass *p, quantizi
     return code;
 }
 
+static int32_t note_mode(void *mode, const qsim_attempt *a) {
+    if (a->kept)
+        *(int32_t *)mode = a->mode;
+    return 0;
+}
+
 int job_auto(const tool *t, const tool *own, const job_pass *p, quantizing *q) {
     ladder l = {.tool = t, .q = q, .begun = tool_now()};
     qsim_recipe *found = NULL;
@@ -58,6 +64,8 @@ int job_auto(const tool *t, const tool *own, const job_pass *p, quantizing *q) {
         progress_begin(&bar, t);
         o.progress = progress_step;
         o.progress_user = &bar;
+        o.attempt = note_mode;
+        o.attempt_user = &q->options.mode;
         if (qsim_search(q->model, q->calibration, &q->options, &o, found, NULL, &e))
             code = quantize_error(t, q, &e);
         progress_end(&bar);

@@ -27,6 +27,7 @@ typedef struct ladder {
     double begun, max_drop, seconds;
     int32_t goal; /* QSIM_GOAL_* */
     int32_t bits; /* QSIM_BITS_* */
+    int32_t mode; /* QSIM_MODE_*, of what is kept */
     costs costs;  /* from --latency */
     trial trial;
     bool on_unseen;  /* the trial has samples of its own */
@@ -52,6 +53,11 @@ void ladder_table(const ladder *l, text *out);
 /* A qsim_attempt_fn: records and prints an attempt, and saves its model if it is kept. */
 int32_t ladder_add(void *l, const qsim_attempt *attempt);
 void ladder_heading(const ladder *l);
+/*
+ * Makes the plain model, with the recipe *begun, and the one that was found, runs the trial on both
+ * and keeps one (ladder_trial.c). *begun is taken if that is the plain one.
+ */
+int ladder_try(const tool *t, ladder *l, qsim_recipe **begun);
 /* The trial of the model that is kept. */
 const trial_result *ladder_result(const ladder *l);
 /* Does repeating the result need a recipe? */

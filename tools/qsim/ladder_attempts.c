@@ -72,6 +72,8 @@ int32_t ladder_add(void *user, const qsim_attempt *a) {
                    .floats = a->floats,
                    .kept = a->kept != 0,
                    .met = a->met != 0};
+    if (a->kept)
+        l->mode = a->mode;
     if (prints(l)) {
         put_attempt(r, &out);
         print(&out);

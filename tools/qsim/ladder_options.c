@@ -28,23 +28,36 @@ static int read_budget(const tool *t, double *seconds) {
     return EXIT_OK;
 }
 
-/* --bits: the bits that a unit may have. */
+/*
+ * --bits: the bits that a unit may have, and other modes for all. Options that are for activations
+ * with scales say what the model is for: then other modes have to be asked for.
+ */
 static int read_bits(const tool *t, ladder *l) {
     static const struct {
         const char *word;
         int32_t bits;
-    } words[] = {{"4", QSIM_BITS_4}, {"8", 0}, {"16", QSIM_BITS_16}, {"float", QSIM_BITS_FLOAT}};
+    } words[] = {{"4", QSIM_BITS_4},
+                 {"8", 0},
+                 {"16", QSIM_BITS_16},
+                 {"float", QSIM_BITS_FLOAT},
+                 {"dynamic", QSIM_BITS_DYNAMIC},
+                 {"weights", QSIM_BITS_WEIGHTS}};
     const char *list = args_value(&t->args, "bits");
     const bool given = list != NULL;
     const size_t count = sizeof(words) / sizeof(*words);
-    l->bits = given ? 0 : QSIM_BITS_FLOAT;
+    const bool fixed = args_has(&t->args, "activations") || args_has(&t->args, "symmetric");
+    l->bits = given   ? 0
+              : fixed ? QSIM_BITS_FLOAT
+                      : QSIM_BITS_FLOAT | QSIM_BITS_DYNAMIC | QSIM_BITS_WEIGHTS;
     while (list) {
         const size_t n = strcspn(list, ",");
         size_t i = 0;
         while (i < count && !(strlen(words[i].word) == n && strncmp(words[i].word, list, n) == 0))
             i++;
         if (i == count)
-            return tool_usage(t, NULL, "--bits: '%.*s' is none of 4, 8, 16, float", (int)n, list);
+            return tool_usage(t, NULL,
+                              "--bits: '%.*s' is none of 4, 8, 16, float, dynamic, weights", (int)n,
+                              list);
         l->bits |= words[i].bits;
         list = list[n] ? list + n + 1 : NULL;
     }

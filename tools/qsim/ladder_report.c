@@ -41,7 +41,14 @@ static bool needs_recipe(const ladder *l, const qsim_recipe_entry *e) {
     return e->kind == QSIM_RECIPE_LAYER || (wide && e->dtype != l->q->options.activation_type);
 }
 
+static const char *mode_name(const ladder *l) {
+    static const char *const modes[] = {"static", "dynamic", "weights"};
+    return modes[l->mode];
+}
+
 bool ladder_needs_recipe(const ladder *l) {
+    if (l->mode != QSIM_MODE_STATIC) /* else qsim quantize decides on the correction of biases */
+        return true;
     for (int32_t i = 0; i < qsim_recipe_count(l->q->recipe); i++) {
         qsim_recipe_entry e = {.struct_size = sizeof(e)};
         if (qsim_recipe_get(l->q->recipe, i, &e) == QSIM_OK && needs_recipe(l, &e))
@@ -51,10 +58,9 @@ bool ladder_needs_recipe(const ladder *l) {
 }
 
 void ladder_command(ladder *l) {
-    static const char *const kept[] = {"data",   "skip", "batch",       "shape",   "preprocess",
-                                       "recipe", "set",  "activations", "weights", "weight-scheme"};
-    static const char *const flags[] = {"symmetric", "no-bias-correction", "reduce-range",
-                                        "skip-unreadable"};
+    static const char *const kept[] = {"data",   "skip", "batch",   "shape",        "preprocess",
+                                       "recipe", "set",  "weights", "weight-scheme"};
+    static const char *const flags[] = {"no-bias-correction", "reduce-range", "skip-unreadable"};
     const tool *t = l->tool;
     const qsim_recipe *found = l->q->recipe;
     int32_t method = l->q->options.method;
@@ -67,6 +73,13 @@ void ladder_command(ladder *l) {
     for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++)
         if (args_has(&t->args, flags[i]))
             text_printf(&l->command, " --%s", flags[i]);
+    if (l->mode != QSIM_MODE_STATIC) {
+        text_printf(&l->command, " --mode %s", mode_name(l));
+    } else {
+        put_option(t, &l->command, "activations");
+        if (args_has(&t->args, "symmetric"))
+            text_puts(&l->command, " --symmetric");
+    }
     const int64_t last = dataset_number(l->q->data, (int64_t)l->seen.samples - 1);
     int64_t skip;
     (void)tool_int(t, "skip", 0, INT64_MAX, 0, &skip);
@@ -188,6 +201,7 @@ void ladder_json(const ladder *l, json *j) {
         json_attempt(j, &l->attempts[i]);
     json_end(j);
     json_string(j, "chosen", chosen(l)->what);
+    json_string(j, "mode", mode_name(l));
     json_bool(j, "met", l->met);
     json_bool(j, "interrupted", l->interrupted);
     json_bool(j, "time_over", l->over);

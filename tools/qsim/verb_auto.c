@@ -63,56 +63,6 @@ static int search(const tool *t, ladder *l) {
     return code && !l->interrupted ? quantize_error(t, q, &e) : EXIT_OK;
 }
 
-/* Makes the model of q->recipe, and the recipe with all decisions. */
-static int make(const tool *t, quantizing *q) {
-    qsim_error e;
-    qsim_recipe_free(q->decided);
-    q->decided = NULL;
-    if (qsim_recipe_create(t->ctx, &q->decided, &e))
-        return tool_error(t, q->file, &e);
-    q->options.recipe = q->recipe;
-    q->options.decided = q->decided;
-    return qsim_quantize(q->model, q->calibration, &q->options, &q->result, &e)
-               ? quantize_error(t, q, &e)
-               : EXIT_OK;
-}
-
-/*
- * Whether plain quantization is better on samples that the search has not seen: what few samples
- * chose, others need not confirm. For other goals, and to meet --max-drop, accuracy may be lost.
- */
-static bool is_plain_better(const ladder *l) {
-    const trial_result *plain = &l->trial.of[0], *found = &l->trial.of[1];
-    return l->on_unseen && l->goal == QSIM_GOAL_ACCURACY && plain->loss < found->loss &&
-           (plain->drop <= l->max_drop || !(found->drop <= l->max_drop));
-}
-
-/* Makes the plain model and that of the found recipe, runs the trial on both, and keeps one. */
-static int try_both(const tool *t, ladder *l, qsim_recipe **begun) {
-    quantizing *q = l->q;
-    qsim_error e;
-    qsim_model *plain = NULL;
-    q->options.recipe = *begun;
-    if (qsim_quantize(q->model, q->calibration, &q->options, &plain, &e))
-        return quantize_error(t, q, &e);
-    int code = make(t, q);
-    const qsim_model *const models[2] = {plain, q->result};
-    if (code == EXIT_OK)
-        code = trial_run(t, q->file, q->model, models, l->on_unseen ? &l->unseen : &l->seen,
-                         &l->trial);
-    qsim_model_free(plain);
-    l->kept_plain = code == EXIT_OK && is_plain_better(l);
-    if (l->kept_plain) {
-        qsim_recipe_free(q->recipe);
-        q->recipe = *begun;
-        *begun = NULL;
-        qsim_model_free(q->result);
-        q->result = NULL;
-        code = make(t, q);
-    }
-    return code == EXIT_OK ? tool_list_model(t, q->file, q->result) : code;
-}
-
 /* Where options cannot repeat the result, names the saved recipe, or saves one beside OUTPUT. */
 static int keep_recipe(const tool *t, ladder *l) {
     const char *named = args_value(&t->args, "save-recipe");
@@ -199,7 +149,7 @@ static int run_on(tool *t, page *p, ladder *l) {
     if (code == EXIT_OK)
         code = search(t, l);
     if (code == EXIT_OK)
-        code = try_both(t, l, &begun);
+        code = ladder_try(t, l, &begun);
     qsim_recipe_free(begun);
     return code ? code : finish(t, p, l);
 }
@@ -250,8 +200,10 @@ static const option options[] = {
     {"max-drop", "P", "percent of top-1 (without labels: agreement) that may be lost (1)", 0, NULL},
     {"budget", "TIME", "how long to search: 60s, 5m, 1h (60s)", 0, NULL},
     {"goal", "NAME", "what to improve within --max-drop (accuracy)", 0, "accuracy|size|latency"},
-    {"bits", "LIST", "types to try: 4 (with --goal size), 8, 16 (activations), float (8,float)", 0,
-     NULL},
+    {"bits", "LIST",
+     "types to try: 4 (with --goal size), 8, 16 (activations), float; for all: dynamic, weights "
+     "(8,float,dynamic,weights)",
+     0, NULL},
     {"latency", "FILE", "times of units from qsim sensitivity (CSV, JSON), instead of measuring", 0,
      NULL},
     OPTION_RANGES,

@@ -432,7 +432,7 @@ static int pack_many(qsim_ctx *ctx, const void *arg, qsim_error *e) {
     (void)arg;
     qsim_packer *w = NULL;
     qsim_package *p = NULL;
-    char text[64];
+    char text[64] = "";
     int code = qsim_packer_create(ctx, &w, e);
     code = code ? code : qsim_packer_model(w, MODEL, NULL, NULL);
     for (int i = 0; i < 200 && !code; i++) {

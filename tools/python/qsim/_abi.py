@@ -199,7 +199,7 @@ class _Attempt(C.Structure):
     _c_ = "qsim_attempt"
     _fields_ = [("struct_size", _SIZE), ("what", _S), ("judgement", C.POINTER(_Judgement)),
                 ("model", _P), ("recipe", _P), ("bytes", _I64), ("microseconds", _F64),
-                ("floats", _I32), ("kept", _I32), ("met", _I32), ("reserved", _I32)]
+                ("floats", _I32), ("kept", _I32), ("met", _I32), ("mode", _I32)]
 
 
 class _Unit(C.Structure):

@@ -17,15 +17,20 @@ from ._model import Model, _given
 from ._options import _quantize_options
 from ._progress import Progress, _Watch
 from ._recipe import Recipe
-from ._words import _GOALS, _UNIT_BITS
+from ._words import _GOALS, _MODES, _UNIT_BITS
 
 
-class SearchResult(NamedTuple):
-    """The result of a search: a recipe for quantize(), and its score, which is minus the loss if the
-    search had no score function."""
-
+class _Found(NamedTuple):
     recipe: Recipe
     score: float
+
+
+class SearchResult(_Found):
+    """The result of a search: a recipe for quantize(), and its score, which is minus the loss if the
+    search had no score function. `mode`: "static", "dynamic" or "weights", another one than asked
+    for only if `bits` allows it."""
+
+    mode = "static"
 
 
 class Judgement(NamedTuple):
@@ -44,7 +49,7 @@ class Attempt(NamedTuple):
     """A model that a search has tried: `what`, one line that describes it; the model (None: the
     float one) and the recipe that makes it, both valid during the call; bytes of its file;
     microseconds per sample; `floats`, the number of units in float; `kept`: it is the best so far;
-    `met`: it is within max_drop."""
+    `met`: it is within max_drop; `mode`: "static", "dynamic" or "weights"."""
 
     what: str
     judgement: Judgement
@@ -55,6 +60,7 @@ class Attempt(NamedTuple):
     floats: int
     kept: bool
     met: bool
+    mode: str
 
 
 class Unit(NamedTuple):
@@ -162,7 +168,8 @@ def _tell_attempt(attempt: Callable[[Attempt], Any], a: Any) -> Any:
     recipe = _LentRecipe(a.recipe) if a.recipe else None
     try:
         return attempt(Attempt(_text(a.what), _judgement(a.judgement.contents), model, recipe, a.bytes,
-                               a.microseconds, a.floats, bool(a.kept), bool(a.met)))
+                               a.microseconds, a.floats, bool(a.kept), bool(a.met),
+                               _MODES.word(a.mode)))
     finally:
         for lent in (model, recipe):
             if lent is not None:
@@ -190,12 +197,13 @@ def search(model: Model, calibration: Calibration, methods: str = "greedy", *,
     most `max_drop` percent (0: 1 for auto; 2 for annealing, of the score); `cost` returns the times
     of an operator in float and in integers, in microseconds (default: they are measured); `bits`:
     the forms that auto may give a unit besides 8 bits: "float", "16" for activations and, for
-    weights with the goal size, "4". `seconds`: time limit, after which the best so far is the
+    weights with the goal size, "4"; and for all at once, where 8 bits lose too much, "dynamic" or
+    "weights", the names of modes. `seconds`: time limit, after which the best so far is the
     result (0: none). `steps` (0: 200), `seed` and `start_percentile` (0: none) are for annealing.
     `attempt` is called with each Attempt; a true result ends the search.
 
     The result is never worse than the plain quantization. Its recipe goes to quantize(), with the
-    same options. Ctrl-C, or an exception of a callback, ends the search; `found`, an empty Recipe,
+    same options and its mode. Ctrl-C, or an exception of a callback, ends the search; `found`, an empty Recipe,
     then has the best so far."""
     struct, keep = _quantize_options(options)
     struct.recipe = None if recipe is None else Recipe._of(recipe)
@@ -210,8 +218,14 @@ def search(model: Model, calibration: Calibration, methods: str = "greedy", *,
     o.seconds, o.steps, o.seed, o.start_percentile = seconds, steps, seed, start_percentile
     if score is not None:
         asked.score(score)
-    if attempt is not None:
-        asked.attempt(attempt)
+    kept_mode = _MODES.word(struct.mode)
+
+    def tell(a: Attempt) -> Any:
+        nonlocal kept_mode
+        kept_mode = a.mode if a.kept else kept_mode
+        return attempt(a) if attempt is not None else None
+
+    asked.attempt(tell)
     if cost is not None:
         asked.cost(cost)
     best = C.c_double(float("nan"))
@@ -219,7 +233,9 @@ def search(model: Model, calibration: Calibration, methods: str = "greedy", *,
         _call("qsim_search", Model._of(model), Calibration._of(calibration), C.byref(struct),
               C.byref(o), Recipe._of(found), C.byref(best))
     del keep
-    return SearchResult(found, best.value)
+    result = SearchResult(found, best.value)
+    result.mode = kept_mode
+    return result
 
 
 class Sensitivity(List[Unit]):

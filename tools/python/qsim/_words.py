@@ -37,7 +37,7 @@ _CORRECTIONS = _Words({"default": 0, "on": 1, "off": 2, "given": 3})
 _GRADES = _Words({"none": 0, "good": 1, "doubtful": 2, "bad": 3})
 _MEASURES = _Words({"none": 0, "agreement": 1, "sqnr": 2})
 _GOALS = _Words({"accuracy": 0, "size": 1, "latency": 2})
-_UNIT_BITS = _Words({"float": 1, "4": 2, "8": 4, "16": 8})
+_UNIT_BITS = _Words({"float": 1, "4": 2, "8": 4, "16": 8, "dynamic": 16, "weights": 32})
 _ANSWERS = _Words({"unknown": 0, "probabilities": 1, "logits": 2, "values": 3})
 
 # Data types. numpy lacks those of 2 and 4 bits, whose arrays hold packed bytes, and those of _RAW,
