@@ -431,13 +431,34 @@ static int add_bits_unrefined(qs_search *s, qs_search_state *before, qs_units *u
 
 /* ---- other modes ---- */
 
-/* Quantizes in another mode; s->best changes if that is better. */
+/* Whether the next candidate has a layer with quantized weights. */
+static int has_layers(qs_search *s, bool *any) {
+    qs_quantizer q;
+    int code = qs_search_begin(s, &q);
+    *any = false;
+    for (size_t k = 0; !code && k < q.g->order_count; k++)
+        *any = *any || qs_recipe_quantized(&q, q.g->order[k]);
+    qs_search_end(&q);
+    return code;
+}
+
+/*
+ * Quantizes in another mode; s->best changes if that is better. A mode that has nothing to
+ * quantize, or cannot do what the given recipe says, is left out.
+ */
 static int try_mode(qs_search *s, int32_t mode, const char *what) {
     const int32_t floats = s->floats;
+    bool any = false;
     int code = qs_search_restart(s, mode);
     s->floats = 0;
     if (!code)
+        code = has_layers(s, &any);
+    if (!code && any)
         code = qs_search_try(s, what, NULL);
+    if (code == QSIM_E_UNSUPPORTED) {
+        qs_error_clear(s->error);
+        code = QSIM_OK;
+    }
     if (s->mode != mode)
         s->floats = floats;
     return code ? code : qs_search_return(s);

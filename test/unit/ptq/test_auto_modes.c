@@ -163,6 +163,92 @@ static void check_floats(const things *t) {
     CHECK(r.mode[last_kept(&r)] == QSIM_MODE_DYNAMIC && !r.met[last_kept(&r)]);
 }
 
+/* Modes that have nothing to quantize are left out: a product of two inputs has no weights. */
+static void check_no_weights(const things *t) {
+    qsim_builder *b = NULL;
+    const char *symbol[4] = {"N"};
+    const int64_t image[4] = {-1, 1, 4, 8}, sizes[4] = {ROWS, 1, 4, 8};
+    things no = {.m = NULL};
+    qsim_tensor pairs[2 * BATCHES];
+    qsim_recipe *found = NULL;
+    trace r = {0};
+    qsim_error e = {0};
+    CHECK_INT(qsim_builder_create(NULL, 13, "product", &b, NULL), QSIM_OK);
+    qsim_builder_input(b, "a", QSIM_FLOAT, 4, image, symbol);
+    qsim_builder_input(b, "b", QSIM_FLOAT, 4, image, symbol);
+    qsim_builder_output(b, "y", QSIM_FLOAT, 4, image, symbol);
+    qsim_builder_node(b, "", "Mul", "times", "a,b", "y");
+    no.m = net_finish(b);
+    CHECK_INT(qsim_calibration_create(no.m, NULL, &no.c, NULL), QSIM_OK);
+    for (int i = 0; i < BATCHES; i++) {
+        pairs[2 * i] = t->batches[i];
+        pairs[2 * i].rank = 4;
+        pairs[2 * i].dims = sizes;
+        pairs[2 * i + 1] = pairs[2 * i];
+        CHECK_INT(qsim_calibration_feed(no.c, pairs + 2 * i, 2, NULL), QSIM_OK);
+    }
+    const qsim_search_options o = {.struct_size = sizeof(o),
+                                   .methods = "auto",
+                                   .inputs = pairs,
+                                   .input_count = 2 * BATCHES,
+                                   .inputs_per_batch = 2,
+                                   .bits = QSIM_BITS_DYNAMIC | QSIM_BITS_WEIGHTS,
+                                   .max_drop = 1e-9,
+                                   .attempt = note,
+                                   .attempt_user = &r,
+                                   .cost = cost};
+    const qsim_rule times = {
+        .struct_size = sizeof(times), .pattern = "times", .action = QSIM_RULE_INT8};
+    const qsim_quantize_options base = {
+        .struct_size = sizeof(base), .rules = &times, .rule_count = 1};
+    CHECK_INT(qsim_recipe_create(NULL, &found, NULL), QSIM_OK);
+    CHECK_INT(qsim_search(no.m, no.c, &base, &o, found, NULL, &e), QSIM_OK);
+    CHECK_STR(e.message, "");
+    CHECK(r.count > 0 && !tried(&r, QSIM_MODE_DYNAMIC) && !tried(&r, QSIM_MODE_WEIGHTS));
+    free(r.file);
+    qsim_recipe_free(found);
+    qsim_calibration_free(no.c);
+    qsim_model_free(no.m);
+}
+
+/* So are modes that cannot do what the recipe says: GPTQ's rounding is for mode STATIC. */
+static void check_recipe(const things *t) {
+    const qsim_quantize_options keep = {.struct_size = sizeof(keep), .keep_moments = 1};
+    const qsim_calibration_options co = {.struct_size = sizeof(co), .quantize = &keep};
+    const qsim_recipe_entry rounded = {.struct_size = sizeof(rounded),
+                                       .kind = QSIM_RECIPE_LAYER,
+                                       .name = "second",
+                                       .dtype = QSIM_INT8,
+                                       .symmetric = 1,
+                                       .rounding = QSIM_ROUNDING_GPTQ};
+    qsim_calibration *c = NULL;
+    qsim_recipe *given = NULL, *found = NULL;
+    qsim_error e = {0};
+    trace r = {0};
+    CHECK_INT(qsim_calibration_create(t->m, &co, &c, NULL), QSIM_OK);
+    for (int i = 0; i < BATCHES; i++)
+        CHECK_INT(qsim_calibration_feed(c, &t->batches[i], 1, NULL), QSIM_OK);
+    CHECK_INT(qsim_recipe_create(NULL, &given, NULL), QSIM_OK);
+    CHECK_INT(qsim_recipe_create(NULL, &found, NULL), QSIM_OK);
+    CHECK_INT(qsim_recipe_set(given, &rounded, NULL), QSIM_OK);
+    const qsim_quantize_options base = {.struct_size = sizeof(base), .recipe = given};
+    const qsim_search_options o = {.struct_size = sizeof(o),
+                                   .methods = "auto",
+                                   .inputs = t->batches,
+                                   .input_count = BATCHES,
+                                   .bits = QSIM_BITS_DYNAMIC,
+                                   .attempt = note,
+                                   .attempt_user = &r,
+                                   .cost = cost};
+    CHECK_INT(qsim_search(t->m, c, &base, &o, found, NULL, &e), QSIM_OK);
+    CHECK_STR(e.message, "");
+    CHECK(r.count > 0 && !tried(&r, QSIM_MODE_DYNAMIC) && !r.met[last_kept(&r)]);
+    free(r.file);
+    qsim_recipe_free(given);
+    qsim_recipe_free(found);
+    qsim_calibration_free(c);
+}
+
 int main(void) {
     static float data[BATCHES][ROWS * IN];
     static const int64_t dims[2] = {ROWS, IN};
@@ -179,6 +265,8 @@ int main(void) {
     }
     check_modes(&t);
     check_floats(&t);
+    check_no_weights(&t);
+    check_recipe(&t);
     const qsim_search_options unknown = {.struct_size = sizeof(unknown),
                                          .methods = "auto",
                                          .inputs = t.batches,
