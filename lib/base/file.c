@@ -13,6 +13,10 @@
 
 /* Bytes between two checks whether to go on. */
 #define PIECE ((size_t)4 << 20)
+/* The same where a disk needs longer than SLOW_NS for more; and those that a file begins with. */
+#define LEAST_PIECE ((size_t)256 << 10)
+#define FIRST_PIECE ((size_t)512 << 10)
+#define SLOW_NS     30000000
 
 static int fail_errno(qsim_error *error, const char *path, const char *what) {
     return qs_fail(error, QSIM_E_IO, "%s: %s: %s", path, what, strerror(errno));
@@ -340,6 +344,7 @@ int qs_out_open(qsim_ctx *ctx, const char *path, bool replace, qs_out *out, qsim
     memset(out, 0, sizeof(*out));
     out->ctx = ctx;
     out->fd = -1;
+    out->piece = FIRST_PIECE;
     bool old = stat(path, &st) == 0;
     if (old) {
         if (S_ISDIR(st.st_mode))
@@ -368,15 +373,22 @@ int qs_out_open(qsim_ctx *ctx, const char *path, bool replace, qs_out *out, qsim
 
 /*
  * Sends what has been written to the disk piece by piece, so that the flush at the end, which
- * nothing can cancel, finds little left to do.
+ * nothing can cancel, finds little left to do. Nothing can cancel a piece, either: its size follows
+ * the speed of the disk.
  */
 static void flush_piece(qs_out *out) {
 #if defined(SYNC_FILE_RANGE_WRITE) && defined(__linux__)
     const unsigned all =
         SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
-    if (out->written - out->flushed < PIECE)
+    if (out->written - out->flushed < out->piece)
         return;
+    const uint64_t began = qs_clock_ns();
     const int failed = sync_file_range(out->fd, 0, 0, all);
+    const uint64_t took = qs_clock_ns() - began;
+    if (took > SLOW_NS && out->piece > LEAST_PIECE)
+        out->piece /= 2;
+    else if (took < SLOW_NS / 2 && out->piece < PIECE)
+        out->piece *= 2;
     if (failed && (errno == EIO || errno == ENOSPC || errno == EDQUOT))
         out->code = errno; /* the system reports it once: the flush at the end would not */
     out->flushed = out->written;
@@ -389,7 +401,7 @@ int qs_out_write(qs_out *out, const void *data, size_t size) {
     const uint8_t *p = data;
     while (size > 0 && out->code == 0 && !out->stopped) {
         out->stopped = qs_stop_code(out->ctx);
-        ssize_t n = out->stopped ? 0 : write(out->fd, p, size < PIECE ? size : PIECE);
+        ssize_t n = out->stopped ? 0 : write(out->fd, p, size < out->piece ? size : out->piece);
         if (out->stopped)
             break;
         if (n < 0 && errno == EINTR)

@@ -61,6 +61,7 @@ typedef struct qs_out {
     bool nameless;
     bool placed;               /* by qs_out_commit, which may fail after that */
     uint64_t written, flushed; /* bytes, and those of them that are on the disk */
+    size_t piece;              /* bytes of one write, and between two flushes */
     int code;                  /* first failure: later writes do nothing */
     int stopped;               /* QSIM_E_CANCELLED or QSIM_E_TIME: as after a failure */
 } qs_out;

@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #define FOLDER "files"
@@ -82,8 +83,17 @@ int fsync(int fd) {
     return fails(SYNC) ? -1 : (int)syscall(SYS_fsync, fd);
 }
 
+static long now_ns, flush_ns; /* the time, which passes by flushes alone */
+
+int clock_gettime(clockid_t clock, struct timespec *t) {
+    (void)clock;
+    *t = (struct timespec){now_ns / 1000000000, now_ns % 1000000000};
+    return 0;
+}
+
 int sync_file_range(int fd, off_t from, off_t size, unsigned flags) {
     (void)fd, (void)from, (void)size, (void)flags;
+    now_ns += flush_ns;
     return fails(RANGE) ? -1 : 0;
 }
 
@@ -171,6 +181,25 @@ static void check_answer(qsim_ctx *ctx, size_t i, const char *data, bool replace
               folder_count(FOLDER) == replace);
     else
         CHECK(holds(ctx, data, size) && folder_count(FOLDER) == 1);
+}
+
+/* A slow disk gets smaller pieces, so that a save which is cancelled waits for less. */
+static void check_slow(qsim_ctx *ctx, const char *data) {
+    static const struct {
+        long ms, made;
+    } disks[] = {
+        {1, 3},   /* after 0.5, 1 and 2.75 MB; twice as much would be 4 MB */
+        {20, 8},  /* after 0.5 MB each, once 0.75 */
+        {40, 17}, /* after 0.25 MB each, but the first */
+    };
+    qsim_error e = {0};
+    for (size_t i = 0; i < QS_COUNT(disks); i++) {
+        flush_ns = 1000000 * disks[i].ms;
+        answers[RANGE].made = 0;
+        CHECK_INT(put(ctx, data, LARGE / 2, &e), QSIM_OK);
+        CHECK_INT(answers[RANGE].made, disks[i].made);
+    }
+    flush_ns = 0;
 }
 
 /* Where there are no files without a name. */
@@ -290,6 +319,7 @@ int main(void) {
     for (size_t i = 0; i < QS_COUNT(cases); i++)
         for (int replace = 0; replace <= 1; replace++)
             check_answer(ctx, i, data, replace);
+    check_slow(ctx, data);
     check_names(ctx);
     check_reading(ctx);
     check_tree(ctx);
