@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Where: selects x or y by a condition, all broadcast. */
+#include <assert.h>
+
 #include "op/rules.h"
 
 typedef struct where_params {
@@ -48,6 +50,7 @@ typedef struct repeated {
 static const char *repeat(const where_params *p, const char *x, size_t step, repeated *r) {
     if (step)
         return x;
+    assert(x);
     if (r->of != x)
         qs_copy_rows(x, 0, r->copies, (ptrdiff_t)p->element, p->element,
                      p->inner < BLOCK ? p->inner : BLOCK);
