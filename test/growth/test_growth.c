@@ -31,10 +31,23 @@ static void counting_free(void *user, void *p, size_t size) {
     free(p);
 }
 
-enum { LOAD, SESSION, EXECUTE, EVERY, OPTIMIZE, DYNAMIC, CALIBRATE, FEED, STATIC, SAVE, STAGES };
+enum {
+    LOAD,
+    SESSION,
+    EXECUTE,
+    EVERY,
+    OPTIMIZE,
+    DYNAMIC,
+    CALIBRATE,
+    FEED,
+    STATIC,
+    SAVE,
+    COMPARE,
+    STAGES
+};
 static const char *const stages[STAGES] = {"load",     "session", "execute",     "every tensor",
                                            "optimize", "dynamic", "calibration", "feed",
-                                           "quantize", "save"};
+                                           "quantize", "save",    "compare"};
 
 typedef struct work {
     uint64_t blocks[STAGES], bytes[STAGES];
@@ -132,6 +145,10 @@ static void quantize(const qsim_model *m, const qsim_tensor *inputs, size_t coun
     if (!code)
         CHECK_INT(qsim_model_save_memory(q, NULL, 0, &need, e), QSIM_OK);
     end(SAVE);
+    begin();
+    if (!code) /* which tensors of both belong together */
+        CHECK(qsim_model_pairs(m, q, NULL, NULL, e) >= 0);
+    end(COMPARE);
     qsim_model_free(q);
     qsim_calibration_free(c);
 }
