@@ -164,14 +164,13 @@ static int apply_window(dataset *d, const char *spec) {
     return EXIT_OK;
 }
 
-/*
- * Opens the folder of Fashion-MNIST's four files; verbs that calibrate or search take the training
- * set, so that the other one tells what they gained.
- */
+/* Opens the folder of Fashion-MNIST's four files. The test set tells what other verbs gained. */
 static bool open_idx_folder(dataset *d, const char *spec, int *code) {
-    const char *name = d->t->args.verb ? d->t->args.verb->name : "-";
-    bool training = strstr("calibrate quantize auto sensitivity sweep", name) != NULL;
+    static const char *const verbs[] = {"calibrate", "quantize", "auto", "sensitivity", "sweep"};
+    bool training = false;
     char *pair;
+    for (size_t i = 0; i < sizeof(verbs) / sizeof(*verbs) && d->t->args.verb; i++)
+        training = training || strcmp(d->t->args.verb->name, verbs[i]) == 0;
     if (!folder_is(spec, strlen(spec)) || !sample_files_idx(spec, training, &pair))
         return false;
     tool_note(d->t, "%s: takes %s", spec, pair);

@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include "heap.h"
+#include "no_threads.h"
 #include "test.h"
 
 #include "base/closer.h"
@@ -30,7 +31,7 @@
 static pthread_t test_thread;
 static atomic_int by_caller, by_others; /* large files closed */
 static atomic_bool gate_closed;         /* other threads wait before they close */
-static bool nameless_fails, threads_fail;
+static bool nameless_fails;
 
 int close(int fd) {
     struct stat st;
@@ -56,22 +57,6 @@ int open(const char *path, int flags, ...) {
         return -1;
     }
     return (int)syscall(SYS_openat, AT_FDCWD, path, flags, how);
-}
-
-/* Lets new threads ask for more stack than there is, or no more. */
-static void fail_threads(bool on) {
-    static pthread_attr_t usual;
-    pthread_attr_t huge;
-    if (on) {
-        CHECK_INT(pthread_getattr_default_np(&usual), 0);
-        CHECK_INT(pthread_attr_init(&huge), 0);
-        CHECK_INT(pthread_attr_setstacksize(&huge, SIZE_MAX / 4 * 3), 0);
-        CHECK_INT(pthread_setattr_default_np(&huge), 0);
-        pthread_attr_destroy(&huge);
-    } else if (threads_fail) {
-        CHECK_INT(pthread_setattr_default_np(&usual), 0);
-    }
-    threads_fail = on;
 }
 
 static void check_closed(int caller, int others) {
@@ -156,9 +141,9 @@ int main(void) {
     check_each(ctx, 0, 1);
     give_up(ctx, SMALL);
     check_closed(0, 0);
-    fail_threads(true);
+    refuse_threads(true);
     check_each(ctx, 1, 0);
-    fail_threads(false);
+    refuse_threads(false);
     qs_out out;
     begin(ctx, LARGE, &out);
     heap.fail_at = heap.calls + 1;

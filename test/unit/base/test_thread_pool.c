@@ -4,6 +4,7 @@
 #endif
 /* The library's own thread pool: each task runs once; workers start when needed, sleep and end. */
 #include "ptq_nets.h"
+#include "no_threads.h"
 #include "thread_count.h"
 
 #include "base/ctx.h"
@@ -156,11 +157,7 @@ static void test_first_jobs(void) {
 static void test_no_thread_to_be_had(void) {
 #if defined(__GLIBC__)
     const int before = settled(idle);
-    pthread_attr_t usual, huge;
-    CHECK_INT(pthread_getattr_default_np(&usual), 0);
-    CHECK_INT(pthread_attr_init(&huge), 0);
-    CHECK_INT(pthread_attr_setstacksize(&huge, SIZE_MAX / 4 * 3), 0);
-    CHECK_INT(pthread_setattr_default_np(&huge), 0);
+    refuse_threads(true);
     qsim_ctx *ctx = context(4);
     atomic_size_t count = 0;
     for (int i = 0; i < 3; i++)
@@ -168,9 +165,7 @@ static void test_no_thread_to_be_had(void) {
     CHECK_INT(atomic_load(&count), 300);
     CHECK_INT(settled(before), before);
     qsim_ctx_free(ctx);
-    CHECK_INT(pthread_setattr_default_np(&usual), 0);
-    pthread_attr_destroy(&usual);
-    pthread_attr_destroy(&huge);
+    refuse_threads(false);
 #endif
 }
 
