@@ -169,6 +169,11 @@ typedef struct qsim_node_info {
      */
     int32_t integer;
     int32_t graphs; /* the number of graphs inside it: If has two, Loop and Scan one */
+    /*
+     * Bit i: input i < 64 is data or weights. Others are sizes, indices, bounds, masks, tables of
+     * angles, scales or zero points. Of an unknown operator all bits are set.
+     */
+    uint64_t operands;
 } qsim_node_info;
 
 /*

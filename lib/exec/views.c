@@ -118,6 +118,14 @@ static bool find_integers(const qsim_model *m, bool *integer) {
     return !code;
 }
 
+/* See qsim_node_info. */
+static uint64_t operands_of(const qs_node *n) {
+    uint64_t bits = n->op ? 0 : UINT64_MAX;
+    for (int32_t i = 0; n->op && i < n->input_count && i < 64; i++)
+        bits |= (uint64_t)qs_op_is_operand(n->op, i) << i;
+    return bits;
+}
+
 static bool make_nodes(struct views *views, const qsim_model *m) {
     const qs_graph *g = m->graph;
     views->nodes = qs_arena_alloc(&views->arena, g->order_count, sizeof(*views->nodes));
@@ -142,7 +150,8 @@ static bool make_nodes(struct views *views, const qsim_model *m) {
                                  .input_count = n->input_count,
                                  .output_count = n->output_count,
                                  .macs = qs_op_macs(g, g->order[i]),
-                                 .integer = integer[views->node_count]};
+                                 .integer = integer[views->node_count],
+                                 .operands = operands_of(n)};
         for (int32_t k = 0; k < n->attr_count; k++)
             info->graphs += n->attrs[k].type == QS_ATTR_GRAPH;
         views->node_count++;

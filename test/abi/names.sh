@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# What the library knows of an operator is in its row (lib/op/op.h). Elsewhere only files that make or
-# rewrite this very operator may name it, and names.txt lists them with the reason. A name that a file
+# What the library knows of an operator is in its row (lib/op/op.h). Elsewhere in lib and tools only
+# files that make, read or rewrite this very operator may name it, and names.txt lists them with the reason. A name that a file
 # no longer spells has to leave the list. In lib/op, files called op_* hold rows; all others hold what
 # rows share. Usage: names.sh SOURCE_ROOT
 set -eu
@@ -18,7 +18,7 @@ sed -n 's/.*QS_OP(.*\.name = "\([A-Za-z]*\)".*/\1/p' lib/op/*/*.c | sort -u >"$w
 }
 
 # One "FILE NAME" for each operator's name that a file outside lib/op spells as a string.
-for file in $(find lib -name '*.[ch]' ! -path 'lib/op/*' | sort); do
+for file in $(find lib tools -name '*.[ch]' ! -path 'lib/op/*' | sort); do
     sed -e 's@/\*.*\*/@@' -e 's@^ *\*.*@@' -e '/^ *# *include/d' "$file" |
         grep -o '"[A-Za-z]*"' | tr -d '"' | sort -u | comm -12 - "$work/operators" |
         sed "s@^@${file#lib/} @"

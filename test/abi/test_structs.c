@@ -129,7 +129,7 @@ static void growing_model(void) {
     AT(qsim_operator_info, min_inputs, 52);
     AT(qsim_operator_info, max_inputs, 56);
     AT(qsim_operator_info, reserved, 60);
-    SIZE(qsim_node_info, 72);
+    SIZE(qsim_node_info, 80);
     AT(qsim_node_info, struct_size, 0);
     AT(qsim_node_info, name, 8);
     AT(qsim_node_info, domain, 16);
@@ -141,6 +141,7 @@ static void growing_model(void) {
     AT(qsim_node_info, macs, 56);
     AT(qsim_node_info, integer, 64);
     AT(qsim_node_info, graphs, 68);
+    AT(qsim_node_info, operands, 72);
 }
 
 static void growing_op(void) {

@@ -238,6 +238,11 @@ class Models(unittest.TestCase):
         self.assertEqual(self.model.inputs[0].shape[1:], (1, 28, 28))
         self.assertIsInstance(self.model.inputs[0].shape[0], str)
         self.assertIn("Conv", [n.op_type for n in self.model.nodes])
+        for node in self.model.nodes:
+            if node.op_type == "Conv":  # data, weights and a bias
+                self.assertEqual(node.operands, node.inputs)
+            if node.op_type == "Reshape":  # the second input is the shape
+                self.assertEqual(node.operands, node.inputs[:1])
         self.assertEqual(self.model.parameters, 20522)
 
     def test_run_in_batches(self):

@@ -15,20 +15,15 @@ static bool is_weight(const qsim_value_info *v) {
     return v->data && is_float(v->dtype) && wide >= 2;
 }
 
-/* Constants of these operators are sines and cosines of positions, not weights. */
-static bool reads_tables(const qsim_node_info *n) {
-    return strcmp(n->op_type, "RotaryEmbedding") == 0 ||
-           strcmp(n->op_type, "GroupQueryAttention") == 0;
-}
-
 /* Bytes of a node's float weights; beside codes, floats are their scales (also per block). */
 static int64_t weight_bytes(const tensor_names *all, const qsim_node_info *n) {
     int64_t bytes = 0;
-    for (int32_t i = 0; i < n->input_count && !reads_tables(n); i++) {
+    for (int32_t i = 0; i < n->input_count; i++) {
         const qsim_value_info *v = tensor_named(all, n->inputs[i]);
         if (v && is_codes(v->dtype))
             return 0;
-        bytes += v && is_weight(v) ? (int64_t)v->bytes : 0;
+        const bool operand = i >= 64 || n->operands >> i & 1;
+        bytes += v && operand && is_weight(v) ? (int64_t)v->bytes : 0;
     }
     return bytes;
 }

@@ -142,47 +142,6 @@ static void check_problems(void) {
     proto_free(&model);
 }
 
-/* Products of every rank: outputs times the length of a sum. */
-static void check_macs(void) {
-    static const struct {
-        const char *op, *a, *b;
-        int64_t transposed, macs;
-    } list[] = {{"MatMul", "float[2,3]", "float[3,4]", 0, 2 * 3 * 4},
-                {"MatMul", "float[5,2,3]", "float[3,4]", 0, 5 * 2 * 3 * 4},
-                {"MatMul", "float[2,3]", "float[3]", 0, 2 * 3},
-                {"MatMul", "float[3]", "float[3,4]", 0, 3 * 4},
-                {"MatMul", "float[3]", "float[3]", 0, 3},
-                {"Gemm", "float[2,3]", "float[3,4]", 0, 2 * 3 * 4},
-                {"Gemm", "float[2,3]", "float[4,3]", 1, 2 * 3 * 4},
-                {"MatMulInteger", "uint8[2,3]", "uint8[3,4]", 0, 2 * 3 * 4},
-                {"ConvInteger", "uint8[1,2,5,5]", "uint8[4,2,3,3]", 0, 4 * 3 * 3 * 18},
-                {"MatMul", "float[N,3]", "float[3,4]", 0, 3 * 4}, /* of one sample */
-                {"MatMul", "float[0,3]", "float[3,4]", 0, 0},
-                {"ConvTranspose", "float[1,2,5,5]", "float[2,3,4,4]", 0, 2 * 25 * 3 * 16},
-                {"LSTM", "float[7,2,5]", "float[1,12,5]", 0, 7 * 2 * 12 * (5 + 3)},
-                {"Add", "float[2,3]", "float[3]", 0, 0}};
-    for (size_t i = 0; i < sizeof(list) / sizeof(*list); i++) {
-        const int recurrent = strcmp(list[i].op, "LSTM") == 0;
-        qsim_builder *b = NULL;
-        qsim_model *m = NULL;
-        qsim_node_info n = {.struct_size = sizeof(n)};
-        CHECK_INT(qsim_builder_create(NULL, 13, "macs", &b, NULL), 0);
-        qsim_builder_input_as(b, "a", list[i].a);
-        qsim_builder_input_as(b, "b", list[i].b);
-        if (recurrent)
-            qsim_builder_input_as(b, "c", "float[1,12,3]");
-        qsim_builder_node(b, "", list[i].op, "node", recurrent ? "a,b,c" : "a,b", "y");
-        if (list[i].transposed)
-            qsim_builder_attr_int(b, "transB", 1);
-        qsim_builder_output(b, "y", list[i].a[0] == 'u' ? QSIM_INT32 : QSIM_FLOAT, -1, NULL, NULL);
-        CHECK_INT(qsim_builder_finish(b, &m, NULL), 0);
-        CHECK_INT(qsim_model_node(m, 0, &n), 0);
-        CHECK_INT(n.macs, list[i].macs);
-        qsim_model_free(m);
-        qsim_builder_free(b);
-    }
-}
-
 /* ---- attributes ---- */
 
 /* The field of each type of attribute, and whether it is a list. */
@@ -587,7 +546,6 @@ int main(void) {
     check_types();
     check_values();
     check_names();
-    check_macs();
     qsim_model *m = build_qdq();
     if (m) {
         check_qdq(m);

@@ -80,7 +80,8 @@ class _NodeInfo(_Sized):
     _c_ = "qsim_node_info"
     _fields_ = [("struct_size", _SIZE), ("name", _S), ("domain", _S), ("op_type", _S),
                 ("inputs", _TEXTS), ("outputs", _TEXTS), ("input_count", _I32),
-                ("output_count", _I32), ("macs", _I64), ("integer", _I32), ("graphs", _I32)]
+                ("output_count", _I32), ("macs", _I64), ("integer", _I32), ("graphs", _I32),
+                ("operands", C.c_uint64)]
 
 
 class _OperatorInfo(_Sized):

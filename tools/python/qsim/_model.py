@@ -60,7 +60,8 @@ class Value:
 class Node:
     """A node of the graph: name, op_type, domain ("": ai.onnx), inputs and outputs (names of
     tensors), macs (multiply-accumulates at batch 1, -1: unknown), integer (it runs in integers),
-    graphs (the number of graphs inside it, as of If)."""
+    graphs (the number of graphs inside it, as of If), operands (those inputs that are data or
+    weights, not sizes, indices, bounds, masks, tables, scales or zero points)."""
 
     def __init__(self, info: _NodeInfo, owner: object = None) -> None:
         self.name, self.op_type, self.domain = (
@@ -70,6 +71,8 @@ class Node:
         self.macs: int = info.macs
         self.integer = bool(info.integer)
         self.graphs: int = info.graphs
+        self.operands = [name for i, name in enumerate(self.inputs)
+                         if name and (i >= 64 or info.operands >> i & 1)]
 
     def __repr__(self) -> str:
         return f"<{self.op_type} '{self.name}'>"
