@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: MIT
 """Each option of the verbs that quantize is there in C, in Python and in run-config: the table of docs/PYTHON.md has a
-row for it, and each place that the row names in backquotes is tried. Usage: options.py SOURCE_ROOT QSIM (QSIM_LIBRARY set)."""
+row for it, and each place that the row names in backquotes is tried. So is each row of its table of ONNX Runtime's
+quantizer, in Python and by the command: the models have the same bytes.
+Usage: options.py SOURCE_ROOT QSIM (QSIM_LIBRARY set)."""
 
 import glob
 import inspect
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -14,6 +17,7 @@ import tempfile
 root, tool = sys.argv[1:]
 sys.path.insert(0, os.path.join(root, "tools", "python"))
 try:
+    import numpy as np
     import qsim
 except ImportError as why:
     print(f"skipped: {why}")
@@ -46,13 +50,17 @@ def options_of(verb):
     return found
 
 
+def rows_under(heading):
+    """The cells of a table's rows, without its heads."""
+    with open(os.path.join(root, "docs", "PYTHON.md"), encoding="utf-8") as f:
+        part = f.read().split(heading + "\n")[1].split("\n## ")[0]
+    return [[c.strip() for c in line.strip("|").split(" | ")] for line in part.splitlines() if line.startswith("| ")][1:]
+
+
 def table():
     """Rows of the table: option, and the cells for C, Python and run-config."""
-    with open(os.path.join(root, "docs", "PYTHON.md"), encoding="utf-8") as f:
-        part = f.read().split("## Options everywhere")[1].split("\n## ")[0]
-    rows = [[c.strip() for c in line.strip("|").split(" | ")] for line in part.splitlines() if line.startswith("| ")]
     found = {}
-    for option, *cells in rows[1:]:
+    for option, *cells in rows_under("## Options everywhere"):
         if option in found or len(cells) != 3 or not all(cells):
             wrong(f"the row of '{option}'")
         found[option] = cells
@@ -138,6 +146,49 @@ def try_config(option, cell, verbs):
             wrong(f"{option}: no pass tries {place}")
 
 
+def small_network():
+    """A convolution and two products, of names that the table uses."""
+    rng = np.random.default_rng(5)
+    b = qsim.Builder("small").input("x", "float[N,1,8,8]")
+    for name, shape in (("w", (4, 1, 3, 3)), ("f", (144, 32)), ("g", (32, 64)), ("h", (64, 5))):
+        b.constant(name, rng.normal(size=shape).astype(np.float32))
+    b.node("Conv", "x,w", "c", name="conv").node("Relu", "c", "r").node("Flatten", "r", "flat")
+    b.node("MatMul", "flat,f", "f1", name="fc1").node("Relu", "f1", "r1")
+    b.node("MatMul", "r1,g", "g1", name="fc2").node("Relu", "g1", "r2")
+    return b.node("MatMul", "r2,h", "y", name="fc3").output("y").finish(), rng.random((64, 1, 8, 8), np.float32)
+
+
+def try_elsewhere():
+    """Each row of the table of ONNX Runtime's quantizer whose options stand alone; the number of them."""
+    model, x = small_network()
+    plain, tried = model.quantize(data=x).dumps(), 0
+    with tempfile.TemporaryDirectory() as folder:
+        at = {name: os.path.join(folder, name) for name in ("m.onnx", "m.qcal", "q.onnx")}
+        model.save(at["m.onnx"])
+        calibration = qsim.Calibration(model).feed(x)
+        calibration.save(at["m.qcal"])
+        for there, python, shell in rows_under("### From ONNX Runtime's quantizer"):
+            given = re.match(r"`([a-z_]+=.*?)`(, the default)?$", python)
+            options = re.match(r"`(--.*)`$", shell)
+            if not given or not options or given[1].endswith("="):
+                continue
+            keywords = eval(f"dict({given[1]})")  # pylint: disable=eval-used
+            known = [] if keywords.get("mode") else ["--calibration", at["m.qcal"]]
+            here = model.quantize(calibration if known else None, **keywords).dumps()
+            command = [tool, "quantize", at["m.onnx"], *known, *shlex.split(options[1]), "-q", "-f", "-o", at["q.onnx"]]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            tried += 1
+            if done.returncode:
+                wrong(f"{there}: {shell}: {done.stderr.strip()}")
+                continue
+            with open(at["q.onnx"], "rb") as f:
+                if f.read() != here:
+                    wrong(f"{there}: Python and the command make different models")
+            if here == plain and "the default" not in python:
+                wrong(f"{there}: {python} changes nothing")
+    return tried
+
+
 def main():
     headers = "".join(open(path, encoding="utf-8").read() for path in glob.glob(os.path.join(root, "include/qsim/*.h")))
     options, rows = {verb: options_of(verb) for verb in VERBS}, table()
@@ -151,7 +202,10 @@ def main():
         try_c(option, c, headers)
         try_python(option, python, sorted({x for choices in verbs.values() for x in choices}))
         try_config(option, config, verbs)
-    print(f"{len(rows)} options, {len(bad)} bad")
+    elsewhere = try_elsewhere()
+    if elsewhere < 17:
+        wrong(f"only {elsewhere} rows of ONNX Runtime's quantizer are tried")
+    print(f"{len(rows)} options, {elsewhere} of ONNX Runtime's quantizer, {len(bad)} bad")
     return 1 if bad else 0
 
 

@@ -275,6 +275,72 @@ class Sessions(unittest.TestCase):
                 pickle.dumps(thing)
 
 
+    def test_pickled_error(self):
+        """What a worker of multiprocessing raises reaches its parent."""
+        with self.assertRaises(qsim.Error) as caught:
+            qsim.Session(network()).run(np.zeros((1, 8, 8), np.float32))
+        e = pickle.loads(pickle.dumps(caught.exception))
+        self.assertEqual((type(e), str(e), e.name, e.hint),
+                         (qsim.Error, str(caught.exception), "QSIM_E_SHAPE", caught.exception.hint))
+
+    def test_hints_of_arrays(self):
+        model = network()
+        session, x = qsim.Session(model), np.zeros((2, 1, 8, 8), np.float32)
+        for feed in (session.run, session.reserve, qsim.Calibration(model).feed):
+            with self.subTest(feed.__qualname__):
+                for wrong, hint in ((x.astype(np.float64), r"\(\.astype\('float32'\)\)$"),
+                                    (x.astype(np.uint8), r"astype\('float32'\), and the scaling"),
+                                    (x[0], "newaxis"), (x[..., 1:], "[^)]$")):
+                    with self.assertRaisesRegex(qsim.Error, hint):
+                        feed(wrong)
+        with self.assertRaisesRegex(qsim.Error, "newaxis"):
+            qsim.Verdict(model, model.quantize(mode="dynamic")).feed(x[0])
+
+    def test_models_in_memory(self):
+        data = network().dumps()
+
+        class Proto:
+            """What is used of onnx.ModelProto."""
+
+            def SerializeToString(self):
+                return data
+
+        for source in (data, bytearray(data), memoryview(data), Proto()):
+            with self.subTest(type(source).__name__):
+                self.assertEqual(qsim.Session(source).input_names, ["x"])
+                self.assertEqual(qsim.quantize(source, mode="dynamic").dumps(),
+                                 qsim.quantize(data, mode="dynamic").dumps())
+
+    def test_reader(self):
+        """A reader without __iter__ is read to its None."""
+        model, x = network(), RNG.random((4, 1, 8, 8), np.float32)
+
+        class Reader:
+            def __init__(self):
+                self.left = [{"x": x[:2]}, {"x": x[2:]}]
+
+            def get_next(self):
+                return self.left.pop(0) if self.left else None
+
+        self.assertEqual(model.quantize(data=Reader()).dumps(), model.quantize(data=x).dumps())
+        self.assertEqual(qsim.Calibration(model).feed_all(Reader()).samples, 4)
+
+    def test_words_and_switches(self):
+        model = network()
+        for name in ("per_row", "reduce_range", "bias_correction", "gptq", "keep_moments", "activation_symmetric"):
+            with self.assertRaisesRegex(TypeError, f"{name} is True or False, not 'False'"):
+                model.quantize(mode="dynamic", **{name: "False"})
+        model.quantize(mode="dynamic", per_row=np.bool_(True))
+        with self.assertRaisesRegex(TypeError, "QInt8 is 'int8' here"):
+            model.quantize(mode="dynamic", weight_type="QInt8")
+        for call in (lambda: qsim.Builder(13), lambda: qsim.Session(model, outputs=[1]), lambda: qsim.Session(model, isa=2)):
+            with self.assertRaisesRegex(TypeError, "a text is needed, not int"):
+                call()
+        for call in (lambda: qsim.Builder("a\0b"), lambda: qsim.Model.load("a\0b"), lambda: model.save("a\0b")):
+            with self.assertRaisesRegex(ValueError, "a NUL in 'a"):
+                call()
+
+
 class Inspecting(unittest.TestCase):
     def test_check(self):
         self.assertEqual(qsim.check(network().dumps()), [])

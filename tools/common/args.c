@@ -51,48 +51,52 @@ const char *args_nearest(const verb *v, const char *word) {
     return closest(word, names);
 }
 
-/* Options of other programs, most of them Olive's, with hints. */
+/* Options of other programs, most of them Olive's and ONNX Runtime's, with hints. '-' stands for
+ * '_', too. */
 static const struct {
     const char *word, *hint;
 } foreign[] = {
-    {"model_name_or_path", "the model is an operand: qsim VERB MODEL.onnx"},
     {"model-name-or-path", "the model is an operand: qsim VERB MODEL.onnx"},
     {"model", "the model is an operand: qsim VERB MODEL.onnx"},
     {"mode", "qsim quantize --mode makes dynamic models and smaller weights; others are static"},
     {"budget", "--limit N takes fewer samples, and less time"},
     {"config", "qsim run-config FILE runs a configuration"},
     {"run-config", "qsim run-config FILE runs a configuration"},
-    {"output_path", "-o FILE names the output"},
     {"output-path", "-o FILE names the output"},
     {"precision", "qsim quantize makes INT8 models; --weights is the type of weights"},
     {"provider", "qsim runs on the CPU: there is nothing to choose"},
     {"device", "qsim runs on the CPU: there is nothing to choose"},
     {"algorithm", "qsim quantize --method NAME chooses ranges"},
     {"per-channel", "--weight-scheme channel, which is the default"},
-    {"per_channel", "--weight-scheme channel, which is the default"},
     {"opset", "the smallest opset that works is written"},
     {"iterations", "qsim bench --runs N"},
     {"weight-type", "--weights TYPE"},
-    {"weight_type", "--weights TYPE"},
     {"activation-type", "--activations TYPE"},
-    {"activation_type", "--activations TYPE"},
     {"image", "-i FILE runs one; --data SPEC is a set"},
     {"images", "--data SPEC is a set; qsim run takes -i FILE or a folder"},
     {"dataset", "--data SPEC"},
     {"data-dir", "--data SPEC"},
-    {"data_dir", "--data SPEC"},
     {"calibration-data", "--data SPEC"},
     {"calib-data", "--data SPEC"},
     {"num-samples", "--limit N"},
-    {"num_samples", "--limit N"},
     {"samples", "--limit N"},
     {"gpu", "qsim runs on the CPU: there is nothing to choose"},
     {"cuda", "qsim runs on the CPU: there is nothing to choose"},
     {"bits", "qsim quantize --weights int4|uint4; qsim auto --bits 4,8"},
     {"exclude", "--set 'NAME=fp32' leaves a node in float"},
     {"nodes-to-exclude", "--set 'NAME=fp32' leaves a node in float"},
-    {"nodes_to_exclude", "--set 'NAME=fp32' leaves a node in float"},
-    {"op-types-to-quantize", "--set 'OPERATOR=fp32' leaves the others in float"},
+    {"op-types-to-quantize", "--set '*=fp32' --set 'OPERATOR=int8'"},
+    {"nodes-to-quantize", "--set '*=fp32' --set 'NAME=int8'"},
+    {"per-tensor", "--weight-scheme tensor"},
+    {"calibrate-method", "--method NAME"},
+    {"calibration-method", "--method NAME"},
+    {"quant-format", "--format qdq|qoperator"},
+    {"block-size", "--block N"},
+    {"accuracy-level",
+     "4-bit weights: --mode dynamic writes level 4, --mode weights --format qoperator level 0"},
+    {"use-external-data-format", "a model over 2 GB gets a second file by itself"},
+    {"external-data", "a model over 2 GB gets a second file by itself"},
+    {"extra-options", "each has an option: --symmetric, --weight-scheme, --percentile, --smooth"},
     {"labels", "class names are for qsim run, eval and package"},
     {"mean", "--preprocess mean=M[:M..],std=S[:S..]"},
     {"std", "--preprocess mean=M[:M..],std=S[:S..]"},
@@ -102,13 +106,18 @@ static const struct {
     {"repeat", "qsim bench --runs N"},
     {"loops", "qsim bench --runs N"},
     {"batch-size", "--batch N"},
-    {"batch_size", "--batch N"},
 };
+
+static bool same_word(const char *given, const char *word) {
+    while (*given && (*given == *word || (*given == '_' && *word == '-')))
+        given++, word++;
+    return !*given && !*word;
+}
 
 static void suggest_option(const verb *v, const char *word, text *hint) {
     const char *near = args_nearest(v, word);
     for (size_t i = 0; i < sizeof(foreign) / sizeof(*foreign); i++)
-        if (strcmp(word, foreign[i].word) == 0) {
+        if (same_word(word, foreign[i].word)) {
             text_puts(hint, foreign[i].hint);
             return;
         }

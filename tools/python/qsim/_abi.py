@@ -7,7 +7,8 @@ test/python/abi.py compares all of it with the headers.
 from __future__ import annotations
 
 import ctypes as C
-from typing import Any, Dict, Tuple
+import os
+from typing import Any, Dict, Tuple, Union
 
 from ._library import _ErrorStruct, _lib as _lib
 
@@ -498,6 +499,22 @@ _declare_all()
 def version() -> str:
     """Version of the library that is loaded, for instance "0.1.0"."""
     return _text(_lib.qsim_version_string())
+
+
+def _without_nul(data: bytes, what: object) -> bytes:
+    if b"\0" in data:  # C would take it for the end
+        raise ValueError(f"a NUL in {what!r}")
+    return data
+
+
+def _utf8(text: str) -> bytes:
+    if not isinstance(text, str):
+        raise TypeError(f"a text is needed, not {type(text).__name__}")
+    return _without_nul(text.encode(), text)
+
+
+def _path(path: Union[str, "os.PathLike[str]"]) -> bytes:
+    return _without_nul(os.fsencode(path), path)
 
 
 def _text(value: Any) -> str:

@@ -128,9 +128,11 @@ def _ints(values: Any) -> Tuple[Array, Any]:
 
 
 def _batches(data: Iterable[Any], inputs: Sequence[Any]) -> Iterable[Any]:
-    """The batches of `data`: its items, or itself where it is one batch for `inputs`, a dict or an
-    array of the first input's rank."""
+    """The batches of `data`: its items, those that a CalibrationDataReader gives, or itself where it is
+    one batch for `inputs`, a dict or an array of the first input's rank."""
     _no_path(data)
+    if hasattr(data, "get_next") and not hasattr(data, "__iter__"):
+        return iter(data.get_next, None)
     shape = inputs[0].shape if inputs else None
     whole = shape is not None and getattr(data, "ndim", None) == len(shape)
     return [data] if whole or isinstance(data, Mapping) else data

@@ -8,7 +8,7 @@ from typing import Any, Optional, Tuple
 
 import numpy as np
 
-from ._abi import _lib
+from ._abi import _lib, _utf8
 from ._arrays import _array, _view
 from ._context import _ctx
 from ._library import _Handle, _call
@@ -30,7 +30,7 @@ class Builder(_Handle):
 
     def __init__(self, name: str = "model", opset: int = 13) -> None:
         pointer = C.c_void_p()
-        _call("qsim_builder_create", _ctx, opset, name.encode(), C.byref(pointer))
+        _call("qsim_builder_create", _ctx, opset, _utf8(name), C.byref(pointer))
         super().__init__(pointer)
 
     def __enter__(self) -> "Builder":
@@ -38,32 +38,32 @@ class Builder(_Handle):
 
     def domain(self, name: str, version: int) -> "Builder":
         """Imports another operator domain."""
-        _lib.qsim_builder_import(self._pointer, name.encode(), version)
+        _lib.qsim_builder_import(self._pointer, _utf8(name), version)
         return self
 
     def input(self, name: str, type: str) -> "Builder":
         """An input such as ("x", "float[N,64]"): ONNX's name of the type, and the sizes; a name in
         their place is a free axis."""
-        _lib.qsim_builder_input_as(self._pointer, name.encode(), type.encode())
+        _lib.qsim_builder_input_as(self._pointer, _utf8(name), _utf8(type))
         return self
 
     def output(self, name: str, type: Optional[str] = None) -> "Builder":
         """An output; without a type it is inferred."""
-        _lib.qsim_builder_output_as(self._pointer, name.encode(), type.encode() if type else None)
+        _lib.qsim_builder_output_as(self._pointer, _utf8(name), _utf8(type) if type else None)
         return self
 
     def constant(self, name: str, array: Any) -> "Builder":
         """A constant with the array's type and shape."""
         view = _view(_array(array))
-        _lib.qsim_builder_constant(self._pointer, name.encode(), C.byref(view))
+        _lib.qsim_builder_constant(self._pointer, _utf8(name), C.byref(view))
         return self
 
     def node(self, op_type: str, inputs: str, outputs: str, name: str = "", domain: str = "",
              **attributes: Any) -> "Builder":
         """A node; `inputs` and `outputs` are comma-separated names of tensors. Keywords are its
         attributes: ints, floats, strings, arrays (a tensor), or lists of ints or of floats."""
-        _lib.qsim_builder_node(self._pointer, domain.encode(), op_type.encode(), name.encode(),
-                               inputs.encode(), outputs.encode())
+        _lib.qsim_builder_node(self._pointer, _utf8(domain), _utf8(op_type), _utf8(name),
+                               _utf8(inputs), _utf8(outputs))
         for key, value in attributes.items():
             self._attribute(key, value)
         return self
@@ -79,7 +79,7 @@ class Builder(_Handle):
         elif isinstance(value, (float, np.floating)):
             kind = "float"
         elif isinstance(value, str):
-            kind, arguments = "string", (value.encode(),)
+            kind, arguments = "string", (_utf8(value),)
         elif isinstance(value, (list, tuple)):
             whole = all(isinstance(v, (int, np.integer)) for v in value)
             kind = "ints" if whole else "floats"
@@ -87,11 +87,11 @@ class Builder(_Handle):
             arguments = ((element * len(value))(*value), len(value))
         if kind is None:
             raise TypeError(f"attribute {key!r} cannot be {type(value).__name__}")
-        getattr(_lib, f"qsim_builder_attr_{kind}")(self._pointer, key.encode(), *arguments)
+        getattr(_lib, f"qsim_builder_attr_{kind}")(self._pointer, _utf8(key), *arguments)
 
     def metadata(self, key: str, value: str) -> "Builder":
         """Adds or replaces a metadata_props entry."""
-        _lib.qsim_builder_metadata(self._pointer, key.encode(), value.encode())
+        _lib.qsim_builder_metadata(self._pointer, _utf8(key), _utf8(value))
         return self
 
     def finish(self) -> Model:

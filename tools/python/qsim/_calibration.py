@@ -9,13 +9,13 @@ import tempfile
 from collections.abc import Mapping
 from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
 
-from ._abi import _CalibrationOptions, _Outlier, _lib, _text
+from ._abi import _CalibrationOptions, _Outlier, _lib, _path, _text, _utf8
 from ._affine import _range_flags
 from ._arrays import _feed_all, _views
 from ._context import _ctx
 from ._html import _html_table
-from ._library import _Handle, _call, _check
-from ._model import Model, _given, _model
+from ._library import Error, _Handle, _call, _check
+from ._model import Model, _explained, _given, _model
 from ._observer import Observer, _LentObserver
 from ._options import _quantize_options
 from ._progress import Progress, _Watch
@@ -46,7 +46,7 @@ class Calibration(_Handle):
         names = [tensors] if isinstance(tensors, str) else list(tensors)
         struct, keep = _quantize_options(quantize or {})
         options = _CalibrationOptions(
-            tensors=(C.c_char_p * max(len(names), 1))(*[n.encode() for n in names]),
+            tensors=(C.c_char_p * max(len(names), 1))(*[_utf8(n) for n in names]),
             tensor_count=len(names), bins=bins, batch_axis=batch_axis, progress=self._watch.hook)
         if quantize is not None:
             options.quantize = C.pointer(struct)
@@ -69,7 +69,7 @@ class Calibration(_Handle):
     @classmethod
     def load(cls, path: Union[str, "os.PathLike[str]"]) -> "Calibration":
         """Reads a calibration file."""
-        return cls._loaded("qsim_calibration_load", os.fsencode(path))
+        return cls._loaded("qsim_calibration_load", _path(path))
 
     @classmethod
     def loads(cls, text: Union[str, bytes]) -> "Calibration":
@@ -82,7 +82,10 @@ class Calibration(_Handle):
         self."""
         arrays = _given(self._inputs, inputs, named)
         with self._watch:
-            _call("qsim_calibration_feed", self._pointer, _views(arrays), len(arrays))
+            try:
+                _call("qsim_calibration_feed", self._pointer, _views(arrays), len(arrays))
+            except Error as e:
+                raise _explained(e, self._inputs, arrays) from None
         return self
 
     def feed_all(self, data: Iterable[Any]) -> "Calibration":
@@ -99,7 +102,7 @@ class Calibration(_Handle):
     def save(self, path: Union[str, "os.PathLike[str]"], replace: bool = True) -> None:
         """Writes the calibration as text, atomically. Without `replace` an existing file is an
         error."""
-        _call("qsim_calibration_save", self._pointer, os.fsencode(path), 1 if replace else 0)
+        _call("qsim_calibration_save", self._pointer, _path(path), 1 if replace else 0)
 
     def dumps(self) -> str:
         """The text of the calibration; loads() reads it."""
@@ -153,7 +156,7 @@ class Calibration(_Handle):
               dtype: Any = "uint8", symmetric: bool = False) -> Tuple[float, float]:
         """The range (low, high) of a tensor by `method`, as Observer.range()."""
         low, high = C.c_float(), C.c_float()
-        _check(_lib.qsim_calibration_range(self._pointer, tensor.encode(), _METHODS[method],
+        _check(_lib.qsim_calibration_range(self._pointer, _utf8(tensor), _METHODS[method],
                                            percentile, _dtype(dtype), _range_flags(symmetric),
                                            C.byref(low), C.byref(high)),
                where=f"range of {tensor!r} by {method}")

@@ -8,7 +8,7 @@ from typing import Any, Dict
 
 import numpy as np
 
-from ._abi import _Divergence, _Metrics, _lib
+from ._abi import _Divergence, _Metrics, _lib, _utf8
 from ._arrays import _array, _view
 from ._library import _check
 from ._words import _ANSWERS
@@ -82,7 +82,7 @@ class Divergence:
     def named(cls, output: str, rank: int) -> "Divergence":
         """A Divergence for an output with this name and rank: one called "...logits" with the axes
         samples, positions and classes holds logits; of others the first pair decides."""
-        return cls(_ANSWERS.word(_lib.qsim_answer_of(output.encode(), rank)))
+        return cls(_ANSWERS.word(_lib.qsim_answer_of(_utf8(output), rank)))
 
     def __init__(self, answer: str = "unknown") -> None:
         self._sums = _Divergence(answer=_ANSWERS[answer])

@@ -11,7 +11,7 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
-from ._abi import _ArrayInfo, _lib
+from ._abi import _ArrayInfo, _lib, _utf8
 from ._arrays import Array, _array, _storage, _view
 from ._library import _call, _check
 
@@ -59,7 +59,7 @@ def _empty(info: _ArrayInfo) -> Array:
 def dump_proto(array: Any, name: Optional[str] = None) -> bytes:
     """An array as the bytes of an ONNX TensorProto, like input_0.pb of ONNX's tests."""
     view, need = _view(_array(array)), C.c_size_t()
-    text = name.encode() if name else None
+    text = _utf8(name) if name else None
     _check(_lib.qsim_proto_write(C.byref(view), text, None, 0, C.byref(need)))
     buffer = C.create_string_buffer(need.value)
     _check(_lib.qsim_proto_write(C.byref(view), text, buffer, need.value, C.byref(need)))

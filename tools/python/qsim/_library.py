@@ -45,6 +45,9 @@ class Error(Exception):
         self.hint = hint
         super().__init__(self.message + (f" ({hint})" if hint else ""))
 
+    def __reduce__(self) -> Any:  # a worker of multiprocessing gives its errors to its parent
+        return type(self), (self.code, self.message, self.hint)
+
 
 class _ErrorStruct(C.Structure):
     _c_ = "qsim_error"

@@ -7,21 +7,27 @@ import ctypes as C
 import os
 from collections import Counter
 from collections.abc import Mapping
-from typing import (Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Type,
-                    Union)
+from typing import (Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Protocol, Sequence,
+                    Tuple, Type, Union)
 
 import numpy as np
 
 from ._abi import (_LoadOptions, _NodeInfo, _OperatorInfo, _ProblemFn, _SaveOptions, _ValueInfo,
-                   _lib, _text)
+                   _lib, _path, _text, _utf8)
 from ._arrays import Array, _array, _bound, _storage
 from ._context import Context, _ctx, _of_context
 from ._html import _html_table, _size
-from ._library import _Handle, _call, _check
+from ._library import Error, _Handle, _call, _check
 from ._words import _DTYPES, _LEVELS, _RAW, _dtype_name
 
-#: A model, or the path of a model or package.
-Source = Union["Model", str, "os.PathLike[str]", bytes]
+class _Proto(Protocol):
+    """onnx.ModelProto."""
+
+    def SerializeToString(self) -> bytes: ...
+
+
+#: A model, the path of a model or package, a file's bytes, or a ModelProto of the package onnx.
+Source = Union["Model", str, "os.PathLike[str]", bytes, bytearray, memoryview, _Proto]
 
 _INSPECT, _CHECK = 2, 4
 _NOT_FOUND = -12
@@ -137,7 +143,7 @@ class Model(_Handle):
         """Loads a model from an ONNX file or a package. `inspect` accepts operators that the
         library does not know: to inspect the model, not to run it. `context` sets its limits."""
         pointer, options = C.c_void_p(), _LoadOptions(flags=_INSPECT if inspect else 0)
-        _call("qsim_model_load", _of_context(context), os.fsencode(path), C.byref(options),
+        _call("qsim_model_load", _of_context(context), _path(path), C.byref(options),
               C.byref(pointer))
         return cls(pointer)
 
@@ -147,7 +153,7 @@ class Model(_Handle):
         """Loads a model from bytes; `name` is its name in messages."""
         data, pointer = bytes(data), C.c_void_p()
         keep = C.create_string_buffer(data, len(data))
-        options = _LoadOptions(flags=_INSPECT if inspect else 0, name=name.encode() if name else None)
+        options = _LoadOptions(flags=_INSPECT if inspect else 0, name=_utf8(name) if name else None)
         _call("qsim_model_load_memory", _of_context(context), keep, len(data), C.byref(options),
               C.byref(pointer))
         return cls(pointer, keep)
@@ -158,7 +164,7 @@ class Model(_Handle):
         `external`: weights of 1 KB and more go to a second file, the path followed by ".data";
         models over 2 GB are always saved so."""
         options = _SaveOptions(flags=(1 if replace else 0) | (2 if external else 0))
-        _call("qsim_model_save", self._pointer, os.fsencode(path), C.byref(options))
+        _call("qsim_model_save", self._pointer, _path(path), C.byref(options))
 
     def dumps(self) -> bytes:
         """The model as ONNX bytes."""
@@ -351,9 +357,24 @@ def _model(source: Source) -> Model:
         return source
     if isinstance(source, (str, os.PathLike)):
         return Model.load(source)
-    if isinstance(source, bytes):
+    if isinstance(source, (bytes, bytearray, memoryview)):
         return Model.loads(source)
+    if hasattr(source, "SerializeToString"):
+        return Model.loads(source.SerializeToString())
     raise TypeError(f"a Model, the path of one or its bytes are needed, not {type(source).__name__}")
+
+
+def _explained(error: Error, values: Sequence[Value], arrays: Sequence[Array]) -> Error:
+    """The error, with what NumPy does about a type or about an axis of samples that is missing."""
+    for value, x in zip(values, arrays):
+        if error.hint or value.dtype not in _DTYPES or value.shape is None:
+            continue
+        if error.name == "QSIM_E_DTYPE" and x.dtype != np.dtype(_RAW.get(value.dtype, value.dtype)):
+            scaled = "" if x.dtype.kind == "f" else ", and the scaling that the model was trained with"
+            return Error(error.code, error.message, f".astype({value.dtype!r}){scaled}")
+        if error.name == "QSIM_E_SHAPE" and x.ndim + 1 == len(value.shape):
+            return Error(error.code, error.message, "x[numpy.newaxis] is a batch of one sample")
+    return error
 
 
 def check(source: Union[str, "os.PathLike[str]", bytes]) -> List[Problem]:
@@ -370,7 +391,7 @@ def check(source: Union[str, "os.PathLike[str]", bytes]) -> List[Problem]:
         keep = C.create_string_buffer(source, len(source))
         _call("qsim_model_load_memory", _ctx, keep, len(source), C.byref(options), C.byref(pointer))
     else:
-        _call("qsim_model_load", _ctx, os.fsencode(source), C.byref(options), C.byref(pointer))
+        _call("qsim_model_load", _ctx, _path(source), C.byref(options), C.byref(pointer))
     with Model(pointer, keep) as model:
         _check(_lib.qsim_model_check(model._pointer, _ProblemFn(note), None))
     return found

@@ -7,7 +7,7 @@ import difflib
 from collections.abc import Mapping
 from typing import Any, Dict, List, Tuple
 
-from ._abi import _QuantizeOptions, _Rule
+from ._abi import _QuantizeOptions, _Rule, _utf8
 from ._words import _ACTIONS, _FORMATS, _METHODS, _MODES, _SCHEMES, _dtype
 
 #: Options of Model.quantize and their values, the first being the default.
@@ -26,12 +26,22 @@ QUANTIZE_OPTIONS: Dict[str, Any] = {
     "keep_moments": [False, True],
     "activation_symmetric": [False, True],
     "reduce_range": [False, True],
-    "rules": "list or dict of (glob over node names, 'fp32', 'int8', 'int4' or 'int16'); the last match wins",
+    "rules": "list or dict of (glob over names of nodes, or of operators if it matches no node; "
+             "'fp32', 'int8', 'int4' or 'int16'); the last match wins",
 }
 
 # Names of options in other quantizers, and the options here.
 _ELSEWHERE = {
     "per_channel": "weight_scheme='channel' (the default) or 'tensor'",
+    "op_types_to_quantize": "rules=[('*', 'fp32'), ('Conv', 'int8')]",
+    "use_external_data_format": "Model.save(path, external=True)",
+    "block_size": "weight_block=32, for weights of 4 bits",
+    "weightsymmetric": "weight_scheme='tensor' and 'channel' (symmetric), or '-asymmetric' behind them",
+    "activationsymmetric": "activation_symmetric=True",
+    "calibtensorrangesymmetric": "activation_symmetric=True",
+    "smoothquant": "Model.search(calibration, 'smooth')",
+    "tensorquantoverrides": "recipe=, in which each tensor has a line",
+    "extra_options": "an option for each of its entries; docs/PYTHON.md has a table",
     "calibrate_method": "method='minmax', 'percentile', 'mse' or 'entropy'",
     "calibration_method": "method='minmax', 'percentile', 'mse' or 'entropy'",
     "quant_format": "format='qdq' or 'qoperator'",
@@ -59,10 +69,17 @@ def _rules(given: Any) -> List[Tuple[str, str]]:
     return [(glob, action) for glob, action in pairs]
 
 
+def _switch(options: Mapping[str, Any], name: str, default: bool) -> int:
+    value = options.get(name, default)
+    if value not in (True, False):  # also 0 and 1; the text "False" is true to Python
+        raise TypeError(f"{name} is True or False, not {value!r}")
+    return int(value)
+
+
 def _quantize_options(options: Mapping[str, Any]) -> Tuple[_QuantizeOptions, Any]:
     """The struct, and the objects that must live as long."""
     _refuse_unknown(options)
-    rules = [_Rule(pattern=glob.encode(), action=_ACTIONS[action])
+    rules = [_Rule(pattern=_utf8(glob), action=_ACTIONS[action])
              for glob, action in _rules(options.get("rules", []))]
     array = (_Rule * max(len(rules), 1))(*rules)
     struct = _QuantizeOptions(
@@ -71,13 +88,13 @@ def _quantize_options(options: Mapping[str, Any]) -> Tuple[_QuantizeOptions, Any
         activation_type=_dtype(options.get("activation_type", "uint8")),
         weight_type=_dtype(options.get("weight_type", "int8")),
         weight_scheme=_SCHEMES[options.get("weight_scheme", "channel")],
-        activation_symmetric=1 if options.get("activation_symmetric") else 0,
+        activation_symmetric=_switch(options, "activation_symmetric", False),
         method=_METHODS[options.get("method", "minmax")],
-        reduce_range=1 if options.get("reduce_range") else 0,
+        reduce_range=_switch(options, "reduce_range", False),
         mode=_MODES[options.get("mode", "static")],
-        per_row=1 if options.get("per_row") else 0,
-        no_bias_correction=0 if options.get("bias_correction", True) else 1,
+        per_row=_switch(options, "per_row", False),
+        no_bias_correction=1 - _switch(options, "bias_correction", True),
         weight_block=options.get("weight_block", 0),
-        no_gptq=0 if options.get("gptq", True) else 1,
-        keep_moments=1 if options.get("keep_moments") else 0)
+        no_gptq=1 - _switch(options, "gptq", True),
+        keep_moments=_switch(options, "keep_moments", False))
     return struct, (rules, array)

@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, List, NamedTuple, Optional, Union
 
-from ._abi import _PackageEntry, _lib, _text
+from ._abi import _PackageEntry, _lib, _path, _text, _utf8
 from ._context import _ctx
 from ._html import _html_table, _size
 from ._library import _Handle, _call, _check
@@ -28,7 +28,7 @@ class _Packer(_Handle):
 
     def add(self, role: str, name: Optional[str], content: Union[str, bytes]) -> None:
         data = content.encode() if isinstance(content, str) else bytes(content)
-        _call("qsim_packer_add", self._pointer, _ROLES[role], name.encode() if name else None, data,
+        _call("qsim_packer_add", self._pointer, _ROLES[role], _utf8(name) if name else None, data,
               len(data))
 
 
@@ -65,7 +65,7 @@ class Package(_Handle):
             keep = C.create_string_buffer(source, len(source))
             _call("qsim_package_open_memory", _ctx, keep, len(source), None, C.byref(pointer))
         else:
-            _call("qsim_package_open", _ctx, os.fsencode(source), 0, C.byref(pointer))
+            _call("qsim_package_open", _ctx, _path(source), 0, C.byref(pointer))
         return cls(pointer, keep)
 
     @staticmethod
@@ -79,7 +79,7 @@ class Package(_Handle):
         error."""
         packer = _Packer()
         for model in models:
-            _call("qsim_packer_model", packer._pointer, os.fsencode(model), None)
+            _call("qsim_packer_model", packer._pointer, _path(model), None)
         for role, text in texts.items():
             if role not in _TEXTS_OF_A_PACKAGE:
                 raise TypeError(f"a package has no {role}; it has {', '.join(_TEXTS_OF_A_PACKAGE)}")
@@ -87,8 +87,8 @@ class Package(_Handle):
         for name, content in (files or {}).items():
             packer.add("data", name, content)
         for key, value in {**(options or {}), **({} if note is None else {"note": note})}.items():
-            _call("qsim_packer_option", packer._pointer, key.encode(), value.encode())
-        _call("qsim_packer_save", packer._pointer, os.fsencode(path),
+            _call("qsim_packer_option", packer._pointer, _utf8(key), _utf8(value))
+        _call("qsim_packer_save", packer._pointer, _path(path),
               bool(replace) | 2 * bool(compress))
 
     @property
@@ -108,7 +108,7 @@ class Package(_Handle):
 
     def read(self, name: str) -> bytes:
         """The bytes of an entry, checked against its hash."""
-        index = _check(_lib.qsim_package_find(self._pointer, name.encode()), where=name)
+        index = _check(_lib.qsim_package_find(self._pointer, _utf8(name)), where=name)
         return self._read(index)
 
     def _read(self, index: int) -> bytes:
@@ -125,14 +125,14 @@ class Package(_Handle):
     def model(self, name: Optional[str] = None) -> Model:
         """The model of this name, or the one that the manifest names; nothing is unpacked."""
         pointer = C.c_void_p()
-        _call("qsim_package_model", self._pointer, name.encode() if name else None, None,
+        _call("qsim_package_model", self._pointer, _utf8(name) if name else None, None,
               C.byref(pointer))
         return Model(pointer, self._keep)
 
     def unpack(self, folder: Union[str, "os.PathLike[str]"], replace: bool = False) -> None:
         """Checks every entry, then writes all of them below `folder`. Without `replace` an existing
         file is an error."""
-        _call("qsim_package_unpack", self._pointer, os.fsencode(folder), 1 if replace else 0)
+        _call("qsim_package_unpack", self._pointer, _path(folder), 1 if replace else 0)
 
     def __repr__(self) -> str:
         return f"<Package: {', '.join(self.names)}>" if self._owned else "<Package: closed>"

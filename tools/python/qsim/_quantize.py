@@ -138,14 +138,15 @@ def quantize(x: Any, scale: Any = None, zero_point: Any = 0, dtype: Any = "uint8
              axis: Optional[int] = None, block: int = 0, **options: Any) -> Any:
     """Quantizes a model, or an array.
 
-    quantize(model, data=batches, method="mse", ...): `model` is a Model, a path or a file's bytes;
-    Model.quantize() describes the rest. Returns a Model.
+    quantize(model, data=batches, method="mse", ...): `model` is a Model, a path, a file's bytes or an
+    onnx.ModelProto; Model.quantize() describes the rest. Returns a Model.
 
     quantize(x, scale, zero_point, dtype): saturate(round_half_even(x / scale) + zero_point) of
     float32 x. `scale` and `zero_point` are numbers, or arrays with one for each channel of `axis`
     or for each block of `block` values along `axis`, as measure() returns them. Returns an array of
     `dtype` and x's shape; for "int4", "uint4", "int2" and "uint2" the packed bytes."""
-    if isinstance(x, (Model, str, os.PathLike, bytes)):
+    if (isinstance(x, (Model, str, os.PathLike, bytes)) or hasattr(x, "SerializeToString") or
+            (scale is None and isinstance(x, (bytearray, memoryview)))):
         if scale is not None:
             raise TypeError("a model is quantized with data=... or calibration=...")
         return _model(x).quantize(**options)

@@ -7,7 +7,7 @@ import ctypes as C
 import os
 from typing import Any, Iterator, NamedTuple, Optional, Tuple, Union
 
-from ._abi import _RecipeEntry, _lib, _text
+from ._abi import _RecipeEntry, _lib, _path, _text, _utf8
 from ._context import _ctx
 from ._html import _html_table
 from ._library import _Handle, _call, _check
@@ -73,13 +73,13 @@ class Recipe(_Handle):
     def load(cls, path: Union[str, "os.PathLike[str]"]) -> "Recipe":
         """Reads a recipe from a file."""
         pointer, recipe = C.c_void_p(), cls.__new__(cls)
-        _call("qsim_recipe_load", _ctx, os.fsencode(path), C.byref(pointer))
+        _call("qsim_recipe_load", _ctx, _path(path), C.byref(pointer))
         _Handle.__init__(recipe, pointer)
         return recipe
 
     def save(self, path: Union[str, "os.PathLike[str]"], replace: bool = False) -> None:
         """Writes the text to a file, atomically. Without `replace` an existing file is an error."""
-        _call("qsim_recipe_save", self._pointer, os.fsencode(path), replace)
+        _call("qsim_recipe_save", self._pointer, _path(path), replace)
 
     def merge(self, other: "Recipe") -> "Recipe":
         """Adds every entry of another recipe. Returns self."""
@@ -94,7 +94,7 @@ class Recipe(_Handle):
         flags = ((_HAS_RANGE if f.range else 0) | (_HAS_METHOD if f.method else 0) |
                  (_REDUCED if f.reduced else 0))
         entry = _RecipeEntry(
-            name=name.encode(), kind=_KINDS[kind], action=_ENTRY_ACTIONS[f.action],
+            name=_utf8(name), kind=_KINDS[kind], action=_ENTRY_ACTIONS[f.action],
             dtype=_dtype(f.dtype) if f.dtype else 0, symmetric=f.symmetric, flags=flags,
             granularity=_GRANULARITIES[f.granularity], block=f.block,
             rounding=_ROUNDINGS[f.rounding], bias_correction=_CORRECTIONS[f.bias_correction],
@@ -106,7 +106,7 @@ class Recipe(_Handle):
 
     def get(self, kind: str, name: str) -> Optional[RecipeEntry]:
         """The entry of this kind ("layer", "tensor", "equalize") and name, or None."""
-        index = _lib.qsim_recipe_find(self._pointer, _KINDS[kind], name.encode())
+        index = _lib.qsim_recipe_find(self._pointer, _KINDS[kind], _utf8(name))
         return self[index] if index >= 0 else None
 
     def __getitem__(self, index: int) -> RecipeEntry:

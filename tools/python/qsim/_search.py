@@ -8,7 +8,8 @@ from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Tu
 
 import numpy as np
 
-from ._abi import (_AttemptFn, _CostFn, _Judgement, _ScoreFn, _SearchOptions, _UnitFn, _lib, _text)
+from ._abi import (_AttemptFn, _CostFn, _Judgement, _ScoreFn, _SearchOptions, _UnitFn, _lib, _text,
+                   _utf8)
 from ._arrays import Array, _batches, _views
 from ._calibration import Calibration
 from ._html import _html_table
@@ -213,7 +214,7 @@ def search(model: Model, calibration: Calibration, methods: str = "greedy", *,
     unknown = [name for name in methods.split(",") if name and name not in search_methods()]
     if unknown:
         raise ValueError(f"{unknown[0]!r} is none of {', '.join(search_methods())}")
-    o.methods, o.goal, o.float_score, o.max_drop = methods.encode(), _GOALS[goal], float_score, max_drop
+    o.methods, o.goal, o.float_score, o.max_drop = _utf8(methods), _GOALS[goal], float_score, max_drop
     o.bits = sum(_UNIT_BITS[word] for word in set(bits))
     o.seconds, o.steps, o.seed, o.start_percentile = seconds, steps, seed, start_percentile
     if score is not None:

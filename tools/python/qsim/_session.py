@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
-from ._abi import _MAX_RANK, _ProfileFn, _SessionOptions, _StepInfo, _Tensor, _lib, _text
+from ._abi import _MAX_RANK, _ProfileFn, _SessionOptions, _StepInfo, _Tensor, _lib, _text, _utf8
 from ._arrays import Array, _address, _array_of, _asarray, _views
 from ._context import Context, _shared
 from ._html import _html_table, _size
 from ._interrupt import _interrupts
-from ._library import _Handle, _call, _check
-from ._model import Source, Value, _given, _model
+from ._library import Error, _Handle, _call, _check
+from ._model import Source, Value, _explained, _given, _model
 from ._profile import Profile
 from ._words import _LEVELS, _RAW, _dtype, _dtype_name
 
@@ -54,7 +54,7 @@ class Session(_Handle):
                  level: str = "default", threads: Optional[int] = None,
                  isa: Optional[str] = None, context: Optional[Context] = None,
                  seed: int = 0) -> None:
-        """`model`: a Model, the path of a model or package, or a model's bytes. `outputs`: names of
+        """`model`: a Model, the path of a model or package, a model's bytes or an onnx.ModelProto. `outputs`: names of
         the session's outputs, any tensors of the graph; None: the graph's outputs. `level`: of
         optimization, as Model.optimize() has it ("default": "all"); integers are the same at
         every level, floats may round differently.
@@ -69,7 +69,7 @@ class Session(_Handle):
         if isinstance(outputs, str):
             raise TypeError("outputs is a list of names, not one name")
         if outputs is not None:
-            names = (C.c_char_p * len(outputs))(*[name.encode() for name in outputs])
+            names = (C.c_char_p * len(outputs))(*[_utf8(name) for name in outputs])
             options.outputs, options.output_count = names, len(outputs)
         if threads is not None or isa is not None:
             if context is not None:
@@ -206,6 +206,8 @@ class Session(_Handle):
         try:
             _call("qsim_run_execute", run._pointer, views, len(arrays), results,
                   len(self.output_names))
+        except Error as e:
+            raise _explained(e, self._inputs, arrays) from None
         finally:
             if watched is not None:
                 watched.leave()
@@ -282,7 +284,10 @@ class Session(_Handle):
         nothing; returns the bytes of activations."""
         with self._running() as run:
             arrays = _given(self._inputs, inputs, named)
-            _call("qsim_run_reserve", run._pointer, _views(arrays), len(arrays))
+            try:
+                _call("qsim_run_reserve", run._pointer, _views(arrays), len(arrays))
+            except Error as e:
+                raise _explained(e, self._inputs, arrays) from None
             return int(_lib.qsim_run_arena_bytes(run._pointer))
 
     def profile(self, *inputs: Any, runs: int = 10, **named: Any) -> Profile:

@@ -13,8 +13,8 @@ from ._abi import (_VerdictInfo, _VerdictInputInfo, _VerdictLabelsInfo, _Verdict
 from ._arrays import _array, _asarray, _batches, _views
 from ._calibration import Calibration
 from ._html import _html_table
-from ._library import _Handle, _call, _check
-from ._model import Model, Source, _given, _model
+from ._library import Error, _Handle, _call, _check
+from ._model import Model, Source, _explained, _given, _model
 from ._words import _GRADES, _MEASURES, _METHODS
 
 
@@ -85,7 +85,10 @@ class Verdict(_Handle):
     def feed(self, *inputs: Any, **named: Any) -> "Verdict":
         """Runs one batch, given as run() takes it, through both models. Returns self."""
         arrays = _given(self._inputs, inputs, named)
-        _call("qsim_verdict_feed", self._pointer, _views(arrays), len(arrays))
+        try:
+            _call("qsim_verdict_feed", self._pointer, _views(arrays), len(arrays))
+        except Error as e:
+            raise _explained(e, self._inputs, arrays) from None
         return self
 
     def label(self, labels: Any) -> "Verdict":

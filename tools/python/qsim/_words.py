@@ -7,7 +7,7 @@ from typing import Any, Dict, Optional
 
 import numpy as np
 
-from ._abi import _lib, _text
+from ._abi import _lib, _text, _utf8
 
 
 class _Words(Dict[str, int]):
@@ -54,6 +54,11 @@ _RAW = {"bfloat16": "uint16", "float8e4m3fn": "uint8", "float8e4m3fnuz": "uint8"
         "float8e5m2": "uint8", "float8e5m2fnuz": "uint8", "float8e8m0": "uint8"}
 
 
+# Members of ONNX Runtime's QuantType.
+_QUANT_TYPES = {"QInt4": "int4", "QUInt4": "uint4", "QInt8": "int8", "QUInt8": "uint8", "QInt16": "int16",
+                "QUInt16": "uint16"}
+
+
 _KNOWN: Dict[Any, int] = {}  # numpy's types: asking one for its name takes microseconds
 
 
@@ -61,6 +66,9 @@ def _dtype(name: Any) -> int:
     """The library's number of a data type, given by name or as a numpy type."""
     number = _KNOWN.get(name)
     if number is None:
+        there = getattr(name, "name", name)
+        if isinstance(there, str) and there in _QUANT_TYPES:
+            raise TypeError(f"{there} is {_QUANT_TYPES[there]!r} here")
         text = name if isinstance(name, str) else np.dtype(name).name
         if text not in _DTYPES:
             kind = "" if isinstance(name, str) else np.dtype(name).kind
@@ -76,7 +84,7 @@ def _dtype_name(number: int) -> str:
 
 def _isa(name: Optional[str]) -> int:
     number = 0
-    while name is not None and _lib.qsim_isa_name(number) != name.encode():
+    while name is not None and _lib.qsim_isa_name(number) != _utf8(name):
         if _lib.qsim_isa_name(number) is None:
             known = [_text(_lib.qsim_isa_name(i)) for i in range(1, number)]  # 0: the best
             raise ValueError(f"'{name}' is no instruction set: known: {known}")
