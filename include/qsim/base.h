@@ -23,6 +23,7 @@
  *   valid objects. A function that makes an object stores it in `*out`, which the caller owns and
  *   frees; on failure `*out` is NULL. Where a function takes `ctx`, NULL means a default context,
  *   which lives as long as the object made with it.
+ * - Callbacks return: no exception and no longjmp may leave one.
  * - Texts are UTF-8. Paths are spelled as the system spells them. A returned text that is called
  *   static is never freed.
  * - Results do not depend on the CPU, the instruction set or the number of threads.

@@ -77,7 +77,8 @@ else
     echo "install: no cmake, find_package is not tested"
 fi
 
-# As a subproject, with C kernels alone, which compile in half the time.
+# As a subproject of a program that is built for its debugger, with C kernels alone, which compile in half the
+# time. It is static if the program is, and its loops are optimized all the same.
 mkdir -p "$work/app/subprojects"
 ln -s "$root" "$work/app/subprojects/libqsim"
 cp "$work/example.c" "$work/app/main.c"
@@ -90,6 +91,9 @@ CC=$cc meson setup -Dlibqsim:isa= "$work/app/build" "$work/app" >"$work/log" 2>&
     ninja -C "$work/app/build" app >"$work/log" 2>&1 || { tail -n 30 "$work/log"; exit 1; }
 "$work/app/build/app" "$model" >"$work/out.sub"
 cmp "$work/out.c" "$work/out.sub"
+! ldd "$work/app/build/app" | grep libqsim || { echo "install: a static subproject was linked shared"; exit 1; }
+loops=$(ninja -C "$work/app/build" -t commands app | grep -e '-Isubprojects/libqsim/lib/libqs_kernel_fast')
+! echo "$loops" | grep -v -e ' -O2 ' || { echo "install: the subproject's loops are not optimized"; exit 1; }
 
 # The Python package, where numpy is: the one that is found there loads the library that is found there.
 package=$(find "$work/root" -path '*/qsim/__init__.py')
