@@ -4,8 +4,10 @@ bilinear, 8 bits a channel) and torchvision's recipe, written again in numpy, an
 itself where it is installed. Usage: pictures.py QSIM IDENTITY_MODEL FOLDER; --golden prints the values
 that test_images.c holds."""
 import math
+import struct
 import subprocess
 import sys
+import zlib
 
 import numpy as np
 
@@ -69,6 +71,21 @@ def write_ppm(path, image):
         f.write(b"P6 %d %d 255\n" % (image.shape[1], image.shape[0]) + image.tobytes())
 
 
+def write_png(path, image, color, more=(), interlaced=False):
+    """A PNG of an array [H, W, C] of uint8 or big-endian uint16; `more`: chunks, name and bytes."""
+    def chunk(name, data):
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+    h, w = image.shape[:2]
+    parts = [image[y::dy, x::dx] for x, y, dx, dy in
+             ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))]
+    rows = [row for part in (parts if interlaced else [image]) for row in part if row.size]
+    head = struct.pack(">IIBBBBB", w, h, image.dtype.itemsize * 8, color, 0, 0, interlaced)
+    with open(path, "wb") as f:
+        f.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + b"".join(chunk(*c) for c in more) +
+                chunk(b"IDAT", zlib.compress(b"".join(b"\0" + row.tobytes() for row in rows))) + chunk(b"IEND", b""))
+
+
 def golden():
     y, x, c = np.mgrid[0:7, 0:11, 0:3]
     image = ((x * 37 + y * 91 + c * 53 + x * y * 5) % 256).astype(np.uint8)
@@ -99,6 +116,28 @@ def main():
     except ImportError:
         Image = None
         print("skipped: Pillow itself (python3-pil is not installed)")
+    def read(name):
+        done = subprocess.run([qsim, "run", model, "-i", folder + "/" + name, "--preprocess", "scale=1", "-o",
+                               folder + "/p.npy", "-f"], check=False)
+        return np.zeros(0) if done.returncode else np.load(folder + "/p.npy")[0].transpose(1, 2, 0)
+
+    image = rng.integers(0, 256, (11, 13, 3), dtype=np.uint8)
+    grey, wide, want = image[..., :1], (image * 256.0 + 200).astype(">u2"), image.astype(np.float32)
+    for what, given, color in (("RGB", image, 2), ("RGB of 16 bits: the upper 8", wide, 2), ("grey", grey, 0),
+                               ("grey of 16 bits", wide[..., :1], 0), ("RGB with alpha", np.dstack([image, grey]), 6),
+                               ("16 bits with alpha", np.dstack([wide, wide[..., :1]]).astype(">u2"), 6)):
+        for interlaced in (False, True):
+            write_png(folder + "/p.png", given, color, interlaced=interlaced)
+            same("PNG, %s%s" % (what, ", interlaced" if interlaced else ""), read("p.png"),
+                 want if color & 2 else np.repeat(want[..., :1], 3, 2))
+    for gamma in (45455, 100000):
+        write_png(folder + "/p.png", image, 2, [(b"gAMA", struct.pack(">I", gamma))])
+        same("PNG with a gamma of 1 / %g, which changes nothing" % (gamma / 1e5), read("p.png"), want)
+    if Image:
+        inks = Image.fromarray(rng.integers(0, 256, (9, 17, 4), dtype=np.uint8), "CMYK")
+        inks.save(folder + "/p.jpg", quality=95)
+        same("JPEG of inks (CMYK) as Pillow reads it", read("p.jpg"),
+             np.asarray(Image.open(folder + "/p.jpg").convert("RGB"), np.float32))
     for w, h, to in ((97, 61, (224, 224)), (640, 427, (224, 160)), (33, 50, (33, 7)), (5, 4, (9, 4)),
                      (1, 300, (17, 3))):
         image = rng.integers(0, 256, (h, w, 3), dtype=np.uint8)

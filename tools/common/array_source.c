@@ -6,6 +6,7 @@
 
 #include "common/feed.h"
 #include "common/gunzip.h"
+#include "common/other_formats.h"
 
 static bool ends_with(const char *s, const char *end) {
     size_t n = strlen(s), m = strlen(end);
@@ -95,6 +96,23 @@ static int open_proto(const tool *t, source *s) {
     return qsim_proto_parse(s->data, s->size, &s->array, &e) ? tool_error(t, s->path, &e) : EXIT_OK;
 }
 
+/* A file that is no array: what it is, or else what qsim reads. */
+static void refuse_kind(const source *s, qsim_error *e) {
+    const char *other = other_format(s->data, s->size);
+    if (other)
+        snprintf(e->message, sizeof(e->message), "is %s%s", other,
+                 s->size > 0 ? ", which qsim does not read" : "");
+    else if (((const unsigned char *)s->data)[0] != 0x93)
+        snprintf(e->message, sizeof(e->message), "no picture, sound or array that qsim reads");
+    snprintf(e->hint, sizeof(e->hint),
+             "pictures end in .jpg, .png, .bmp, .webp, .ppm or .pgm, sounds in .wav, .flac, .mp3 "
+             "or .ogg, arrays in .npy, .npz, .pb or .csv");
+    if (strcmp(s->path, "-") == 0)
+        snprintf(e->hint, sizeof(e->hint),
+                 "standard input takes an array; pictures and sounds are "
+                 "known by the ends of their names");
+}
+
 static int parse_content(const tool *t, source *s, const char *member) {
     const unsigned char *p = s->data;
     qsim_error e = {0};
@@ -106,20 +124,14 @@ static int parse_content(const tool *t, source *s, const char *member) {
         return open_proto(t, s);
     if (ends_with(s->path, ".csv"))
         return source_open_table(t, s);
-    if (idx_name || (!ends_with(s->path, ".npy") && s->size >= 4 && p[0] == 0 && p[1] == 0)) {
+    if (idx_name || (!ends_with(s->path, ".npy") && s->size >= 4 && p[0] == 0 && p[1] == 0 &&
+                     !other_format(s->data, s->size))) {
         code = qsim_idx_parse(s->data, s->size, &s->array, &e);
         s->idx = true;
     } else {
         code = qsim_npy_parse(s->data, s->size, 0, &s->array, &e);
-        if (code == QSIM_E_FORMAT && !ends_with(s->path, ".npy") && !e.hint[0]) {
-            if (s->size == 0 || p[0] != 0x93)
-                snprintf(e.message, sizeof(e.message),
-                         "no picture, sound or array that qsim reads");
-            snprintf(
-                e.hint, sizeof(e.hint),
-                "pictures end in .jpg, .png, .bmp, .webp, .ppm or .pgm, sounds in .wav, arrays "
-                "in .npy, .npz, .pb or .csv");
-        }
+        if (code == QSIM_E_FORMAT && !ends_with(s->path, ".npy") && !e.hint[0])
+            refuse_kind(s, &e);
     }
     return code ? tool_error(t, s->path, &e) : EXIT_OK;
 }

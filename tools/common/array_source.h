@@ -15,6 +15,7 @@ typedef struct source {
     int kind;
     bool idx;         /* pixels, which become 0..1 in float inputs */
     bool picture;     /* the file is a picture */
+    bool sound;       /* the file is a sound */
     bool table;       /* the file is a text table: a row has the elements of one sample */
     const char *path; /* owned by the caller */
     const void *data; /* bytes of the file, inflated */

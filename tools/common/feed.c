@@ -154,6 +154,29 @@ static int refuse_type(const tool *t, const feed *f, bool samples) {
     return tool_error(t, f->source->path, &e);
 }
 
+/* How a sound gets the model's length. */
+static void hint_at_length(const feed *f, qsim_error *e) {
+    const slot *s = &f->slot;
+    const qsim_array *a = &f->source->array;
+    const char *name = tool_base_name(f->source->path);
+    const int64_t there = (int64_t)a->elements, wanted = s->rank > 0 ? s->dims[s->rank - 1] : -1;
+    for (int32_t i = 1; i + 1 < s->rank; i++)
+        if (s->dims[i] > 1)
+            snprintf(e->hint, sizeof(e->hint),
+                     "the model takes no samples of a sound, but what is computed of them: give "
+                     "that as .npy");
+    if (e->hint[0] || wanted < 1)
+        return;
+    if (there > wanted)
+        snprintf(e->hint, sizeof(e->hint),
+                 "sox %.60s OUT.wav trim 0 %llds : newfile : restart cuts it into sounds of %lld "
+                 "samples",
+                 name, (long long)wanted, (long long)wanted);
+    else
+        snprintf(e->hint, sizeof(e->hint), "sox %.60s OUT.wav pad 0 %llds adds silence", name,
+                 (long long)(wanted - there));
+}
+
 static int refuse_shape(const tool *t, feed *f, bool samples) {
     char there[256], wanted[256];
     const qsim_array *a = &f->source->array;
@@ -168,6 +191,8 @@ static int refuse_shape(const tool *t, feed *f, bool samples) {
                  "--preprocess fit=crop, as imagenet does, or fit=stretch or fit=letterbox makes "
                  "the model's %lldx%lld (width x height)",
                  (long long)dims[1], (long long)dims[0]);
+    else if (f->source->sound)
+        hint_at_length(f, &e);
     else if (!are_labels(f, samples, &e) && !f->source->picture && plan_shape(f, samples))
         snprintf(e.hint, sizeof(e.hint), "%s",
                  f->how.channels_last ? "--preprocess layout=nhwc takes channels from the last axis"

@@ -5,9 +5,11 @@
 #include <string.h>
 #include <strings.h>
 
+#include "common/other_formats.h"
+
 bool image_is_name(const char *name) {
-    static const char *const ends[] = {".jpg",  ".jpeg", ".png", ".bmp",
-                                       ".webp", ".pgm",  ".ppm", ".pnm"};
+    static const char *const ends[] = {".jpg",  ".jpeg", ".jfif", ".png", ".bmp",
+                                       ".webp", ".pgm",  ".ppm",  ".pnm"};
     const char *dot = strrchr(name, '.');
     for (size_t i = 0; dot && i < sizeof(ends) / sizeof(*ends); i++)
         if (strcasecmp(dot, ends[i]) == 0)
@@ -67,10 +69,14 @@ int image_read(const tool *t, const char *path, int32_t channels, image *out) {
             good = formats[i].decode(data, size, out, &why);
             break;
         }
+    const char *other = other_format(data, size);
     free(data);
     if (!good) {
         free(out->pixels);
         out->pixels = NULL;
+        if (other)
+            return tool_fail(t, QSIM_E_FORMAT, "%s: is %s%s", path, other,
+                             size > 0 ? ", which qsim does not read" : "");
         return tool_fail(t, QSIM_E_FORMAT, "%s: %s", path, why);
     }
     set_channels(out, channels);

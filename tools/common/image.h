@@ -13,7 +13,7 @@ typedef struct image {
     int32_t width, height, channels;
 } image;
 
-/* Is this a picture's name: .jpg, .jpeg, .png, .bmp, .webp, .pgm, .ppm, .pnm? */
+/* Is this a picture's name: .jpg, .jpeg, .jfif, .png, .bmp, .webp, .pgm, .ppm, .pnm? */
 bool image_is_name(const char *name);
 /* Reads a picture as RGB, or as grey where `channels` is 1 (ITU-R 601-2 in PIL's integers). */
 int image_read(const tool *t, const char *path, int32_t channels, image *out);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* PNG, JPEG and WebP through the distribution's libraries. */
+#include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,24 +9,85 @@
 #ifdef TOOL_PNG
 #include <png.h>
 
-bool image_decode_png(const void *data, size_t size, image *out, const char **why) {
-    png_image png;
-    memset(&png, 0, sizeof(png));
-    png.version = PNG_IMAGE_VERSION;
-    *why = "is not a readable PNG";
-    if (!png_image_begin_read_from_memory(&png, data, size))
+typedef struct png_bytes {
+    const unsigned char *at;
+    size_t left;
+} png_bytes;
+
+static void take_bytes(png_structp png, png_bytep out, size_t size) {
+    png_bytes *b = png_get_io_ptr(png);
+    if (size > b->left)
+        png_error(png, "too short");
+    memcpy(out, b->at, size);
+    b->at += size;
+    b->left -= size;
+}
+
+static void stop(png_structp png, png_const_charp why) {
+    (void)why;
+    png_longjmp(png, 1);
+}
+
+static void go_on(png_structp png, png_const_charp why) {
+    (void)png, (void)why;
+}
+
+static png_voidp png_memory(png_structp png, png_alloc_size_t size) {
+    (void)png;
+    return tool_alloc(size, 1);
+}
+
+static void png_release(png_structp png, png_voidp memory) {
+    (void)png;
+    free(memory);
+}
+
+/*
+ * RGB of 8 bits as Pillow and OpenCV make it, on whose values models were trained: of 16 bits the
+ * upper 8, transparent pixels with their colour, and no conversion by a gamma that the file tells.
+ * Returns the number of passes over the rows.
+ */
+static int set_form(png_structp png, png_infop info) {
+    png_set_strip_16(png);
+    png_set_palette_to_rgb(png);
+    png_set_expand_gray_1_2_4_to_8(png);
+    png_set_strip_alpha(png);
+    png_set_gray_to_rgb(png);
+    const int passes = png_set_interlace_handling(png);
+    png_read_update_info(png, info);
+    return passes;
+}
+
+/* A function of its own, so that no variable lives across the longjmp. */
+static bool read_png(png_structp png, png_infop info, image *out) {
+    png_read_info(png, info);
+    const png_uint_32 width = png_get_image_width(png, info),
+                      height = png_get_image_height(png, info);
+    const int passes = set_form(png, info);
+    out->pixels = image_alloc(width, height, 3);
+    if (!out->pixels || png_get_rowbytes(png, info) != (size_t)width * 3)
         return false;
-    png.format = PNG_FORMAT_RGBA;
-    unsigned char *rgba = image_alloc(png.width, png.height, 4);
-    out->pixels = image_alloc(png.width, png.height, 3);
-    out->width = (int32_t)png.width;
-    out->height = (int32_t)png.height;
+    out->width = (int32_t)width;
+    out->height = (int32_t)height;
     out->channels = 3;
-    bool good = rgba && out->pixels && png_image_finish_read(&png, NULL, rgba, 0, NULL);
-    for (size_t i = 0; good && i < (size_t)png.width * png.height; i++)
-        memcpy(out->pixels + i * 3, rgba + i * 4, 3); /* transparent pixels keep their colour */
-    free(rgba);
-    png_image_free(&png);
+    for (int pass = 0; pass < passes; pass++)
+        for (png_uint_32 y = 0; y < height; y++)
+            png_read_row(png, out->pixels + (size_t)y * width * 3, NULL);
+    return true;
+}
+
+bool image_decode_png(const void *data, size_t size, image *out, const char **why) {
+    png_bytes bytes = {data, size};
+    *why = "is not a readable PNG";
+    png_structp png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, NULL, stop, go_on, NULL,
+                                               png_memory, png_release);
+    png_infop info = png ? png_create_info_struct(png) : NULL;
+    bool good = false;
+    if (info && setjmp(png_jmpbuf(png)) == 0) {
+        png_set_read_fn(png, &bytes, take_bytes);
+        good = read_png(png, info, out);
+    }
+    png_destroy_read_struct(&png, &info, NULL);
     return good;
 }
 #else
@@ -37,7 +99,6 @@ bool image_decode_png(const void *data, size_t size, image *out, const char **wh
 #endif
 
 #ifdef TOOL_JPEG
-#include <setjmp.h>
 #include <stdio.h>
 
 #include <jpeglib.h>
@@ -56,14 +117,33 @@ static void say_nothing(j_common_ptr info) {
     (void)info;
 }
 
+/* a * b / 255, rounded, for 0 to 255. */
+static unsigned char product(unsigned a, unsigned b) {
+    const unsigned p = a * b + 128;
+    return (unsigned char)((p + (p >> 8)) >> 8);
+}
+
+/* A row of inks, which files hold inverted, as RGB in its beginning: Pillow's integers. */
+static void mix_inks(unsigned char *row, JDIMENSION width) {
+    for (JDIMENSION x = 0; x < width; x++) {
+        const unsigned char *inks = row + (size_t)x * 4;
+        const unsigned char light = inks[3];
+        for (int c = 0; c < 3; c++)
+            row[(size_t)x * 3 + (size_t)c] =
+                (unsigned char)(light - product(255u - inks[c], light));
+    }
+}
+
 /* A function of its own, so that no variable lives across the longjmp. */
 static bool decode(struct jpeg_decompress_struct *jpeg, image *out) {
     if (jpeg_read_header(jpeg, TRUE) != JPEG_HEADER_OK)
         return false;
-    jpeg->out_color_space = JCS_RGB;
+    const bool inks = jpeg->num_components == 4;
+    jpeg->out_color_space = inks ? JCS_CMYK : JCS_RGB;
     jpeg->dct_method = JDCT_ISLOW;
-    out->pixels = image_alloc(jpeg->image_width, jpeg->image_height, 3);
-    if (!out->pixels || !jpeg_start_decompress(jpeg) || jpeg->output_components != 3)
+    /* A row of inks is longer: the last one ends behind the pixels. */
+    out->pixels = image_alloc(jpeg->image_width, (int64_t)jpeg->image_height + inks, 3);
+    if (!out->pixels || !jpeg_start_decompress(jpeg) || jpeg->output_components != 3 + inks)
         return false;
     out->width = (int32_t)jpeg->output_width;
     out->height = (int32_t)jpeg->output_height;
@@ -72,6 +152,8 @@ static bool decode(struct jpeg_decompress_struct *jpeg, image *out) {
         JSAMPROW row = out->pixels + (size_t)jpeg->output_scanline * jpeg->output_width * 3;
         if (jpeg_read_scanlines(jpeg, &row, 1) != 1)
             return false;
+        if (inks)
+            mix_inks(row, jpeg->output_width);
     }
     return true;
 }

@@ -8,6 +8,7 @@
 
 #include "common/folder.h"
 #include "common/image.h"
+#include "common/sample_source.h"
 #include "common/system.h"
 
 static bool ends_with(const char *name, const char *end) {
@@ -16,7 +17,7 @@ static bool ends_with(const char *name, const char *end) {
 }
 
 bool sample_is_single(const char *name) {
-    return image_is_name(name) || ends_with(name, ".wav");
+    return image_is_name(name) || sound_is_name(name);
 }
 
 bool sample_is_archive(const char *name) {

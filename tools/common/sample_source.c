@@ -5,9 +5,14 @@
 #include <string.h>
 #include <strings.h>
 
-static bool is_sound(const char *path) {
+bool sound_is_name(const char *path) {
+    static const char *const ends[] = {".wav", ".flac", ".ogg", ".opus", ".mp3",
+                                       ".aif", ".aiff", ".au",  ".caf",  ".w64"};
     const char *dot = strrchr(path, '.');
-    return dot && strcasecmp(dot, ".wav") == 0;
+    for (size_t i = 0; dot && i < sizeof(ends) / sizeof(*ends); i++)
+        if (strcasecmp(dot, ends[i]) == 0)
+            return true;
+    return false;
 }
 
 int sample_source(const tool *t, const char *path, const slot *s, const preprocess *given,
@@ -15,7 +20,7 @@ int sample_source(const tool *t, const char *path, const slot *s, const preproce
     *how = *given;
     if (image_is_name(path))
         return image_source(t, path, s, given, src, how);
-    if (is_sound(path))
+    if (sound_is_name(path))
         return sound_source(t, path, s, given->rate, src);
     return source_open(t, path, s->name, src);
 }

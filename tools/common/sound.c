@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Sounds through libsndfile. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,7 +55,10 @@ int sound_source(const tool *t, const char *path, const slot *s, int32_t rate, s
     const sf_count_t most = (sf_count_t)1 << 30;
     SF_INFO info = {0};
     memset(src, 0, sizeof(*src));
+    errno = 0;
     SNDFILE *file = sf_open(path, SFM_READ, &info);
+    if (!file && sf_error(NULL) == SF_ERR_SYSTEM && errno)
+        return tool_fail(t, QSIM_E_IO, "%s: cannot open: %s", path, strerror(errno));
     if (!file)
         return tool_fail(t, QSIM_E_FORMAT, "%s: not a readable sound: %s", path, sf_strerror(NULL));
     int code = check(t, path, &info, rate);
@@ -73,6 +77,7 @@ int sound_source(const tool *t, const char *path, const slot *s, int32_t rate, s
         return tool_fail(t, QSIM_E_FORMAT, "%s: %lld of its %lld samples can be read", path,
                          (long long)there, (long long)info.frames);
     src->kind = SOURCE_PROTO; /* needs no decoding */
+    src->sound = true;
     src->path = path;
     shape(t, s, info.frames, &src->array);
     return EXIT_OK;
