@@ -5,7 +5,7 @@
 
 #define MARK "\xef\xbb\xbf" /* a byte order mark */
 #define NONE "there are no numbers in it"
-#define WORD "a field is not a number"
+#define WORD "is not a number"
 #define SIZE "it has not as many fields as the lines before it"
 
 static const struct {
@@ -31,7 +31,13 @@ static const struct {
     {"1,x\n1,2\n", WORD, 1, 0, {0}}, /* a sample, no heading */
     {"1e39\n2\n", WORD, 1, 0, {0}},
     {".x\n2\n", WORD, 1, 0, {0}},
-    {" \t\"-1\"\n2\n", WORD, 1, 0, {0}},
+    {" \t\"-1\"\n2\n", WORD, 1, 0, {0}}, /* an empty field */
+    {"  \"-1\"\n2\n", NULL, 2, 1, {-1, 2}}, /* quoted */
+    {"\"a\";\"b\"\n\"1\"; \"2.5\" \r\n", NULL, 1, 2, {1, 2.5f}},
+    {"\"1\n2\n", WORD, 1, 0, {0}},
+    {"1\"\n2\n", WORD, 1, 0, {0}},
+    {"\"1\"2\n2\n", WORD, 1, 0, {0}},
+    {"\"\"\n2\n", NULL, 1, 1, {2}}, /* an empty heading */
     {"NaN,1\n2,3\n", WORD, 1, 0, {0}},
     {"\"inf\"\n2\n", WORD, 1, 0, {0}},
     {"", NONE, 1, 0, {0}},

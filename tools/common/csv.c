@@ -24,14 +24,18 @@ static char separator(const char *line) {
     return ' ';
 }
 
-/* Reads a decimal number; strtod's words and hexadecimal numbers are refused. */
+/* Reads a decimal number, perhaps in quotes; strtod's words and hexadecimal numbers are refused. */
 static bool number(const char *s, float *out) {
     char *end;
     const char *at = s + strspn(s, " \t");
+    const bool quoted = *at == '"';
+    at += quoted;
     if (!*at || !strchr("-+.0123456789", *at) || strpbrk(at, "xX"))
         return false;
     double v = strtod(at, &end);
     *out = (float)v;
+    if (quoted && *end++ != '"')
+        return false;
     return isfinite(v) && isfinite(*out) && !end[strspn(end, " \t\r")];
 }
 
@@ -41,6 +45,18 @@ static void put(reader *r, float value) {
         r->out->values = tool_grow(r->out->values, r->capacity, sizeof(float));
     }
     r->out->values[r->count++] = value;
+}
+
+/* Notes the field that is no number. */
+static void refuse(reader *r, const char *field, size_t place, char between) {
+    const char *at = field + strspn(field, " \t");
+    size_t n = strcspn(at, "\r");
+    r->out->field = place;
+    n = n < sizeof(r->out->word) ? n : sizeof(r->out->word) - 1;
+    memcpy(r->out->word, at, n);
+    r->out->word[n] = 0;
+    r->why = between == ';' && strchr(at, ',') ? "is not a number: decimals have a point, no comma"
+                                               : "is not a number";
 }
 
 /* Reads the numbers of one line; false: a field is not a number. */
@@ -55,10 +71,8 @@ static bool read_row(reader *r, char *line) {
         if (next && between == ' ')
             next += strspn(next, " ");
         if (!number(at, &value)) {
+            refuse(r, at, r->count - first + 1, between);
             r->count = first;
-            r->why = between == ';' && strchr(at, ',')
-                         ? "a field is not a number: decimals have a point, no comma"
-                         : "a field is not a number";
             return false;
         }
         put(r, value);
@@ -99,6 +113,7 @@ bool csv_parse(char *lines, csv *out, size_t *number_of_line, const char **why) 
         bool good = read_row(&r, line);
         if (!good && names && out->rows == 0 && !heading) {
             heading = true;
+            out->field = 0;
             continue;
         }
         if (good && out->rows > 0 && r.columns != out->columns) {

@@ -154,6 +154,17 @@ static int refuse_type(const tool *t, const feed *f, bool samples) {
     return tool_error(t, f->source->path, &e);
 }
 
+/* The elements of one sample; -1: any number. */
+static int64_t elements_of(const slot *s) {
+    int64_t n = 1;
+    for (int32_t i = 1; i < s->rank; i++) {
+        if (s->dims[i] < 0)
+            return -1;
+        n *= s->dims[i];
+    }
+    return n;
+}
+
 /* How a sound gets the model's length. */
 static void hint_at_length(const feed *f, qsim_error *e) {
     const slot *s = &f->slot;
@@ -193,6 +204,10 @@ static int refuse_shape(const tool *t, feed *f, bool samples) {
                  (long long)dims[1], (long long)dims[0]);
     else if (f->source->sound)
         hint_at_length(f, &e);
+    else if (f->source->table && elements_of(&f->slot) + 1 == a->dims[1])
+        snprintf(e.hint, sizeof(e.hint),
+                 "each row has one number more: an index (pandas: to_csv(..., index=False)), or a "
+                 "label, which belongs into a second file: X.csv,Y.csv");
     else if (!are_labels(f, samples, &e) && !f->source->picture && plan_shape(f, samples))
         snprintf(e.hint, sizeof(e.hint), "%s",
                  f->how.channels_last ? "--preprocess layout=nhwc takes channels from the last axis"

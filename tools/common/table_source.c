@@ -6,6 +6,27 @@
 
 #include "common/array_source.h"
 #include "common/csv.h"
+#include "common/utf8.h"
+
+static int refuse_table(const tool *t, const source *s, const csv *table, size_t line,
+                        const char *why) {
+    const unsigned char *p = s->data;
+    text word = {0};
+    utf8_printable(&word, table->word, sizeof(table->word));
+    int code;
+    if (s->size >= 2 && p[0] + p[1] == 0xff + 0xfe)
+        code = tool_fail(t, QSIM_E_FORMAT, "%s: is UTF-16 text; tables are UTF-8", s->path);
+    else if (table->field && !table->word[0])
+        code = tool_fail(t, QSIM_E_FORMAT, "%s: line %zu: field %zu is empty", s->path, line,
+                         table->field);
+    else if (table->field)
+        code = tool_fail(t, QSIM_E_FORMAT, "%s: line %zu: field %zu, '%s', %s", s->path, line,
+                         table->field, word.data, why);
+    else
+        code = tool_fail(t, QSIM_E_FORMAT, "%s: line %zu: %s", s->path, line, why);
+    text_free(&word);
+    return code;
+}
 
 int source_open_table(const tool *t, source *s) {
     csv table;
@@ -20,7 +41,7 @@ int source_open_table(const tool *t, source *s) {
     s->table = true;
     s->elements = table.values;
     if (!good)
-        return tool_fail(t, QSIM_E_FORMAT, "%s: line %zu: %s", s->path, line, why);
+        return refuse_table(t, s, &table, line, why);
     size_t n = table.rows * table.columns;
     s->array.dtype = QSIM_FLOAT;
     s->array.rank = 2;

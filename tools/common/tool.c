@@ -23,6 +23,17 @@ static void log_line(void *user, int32_t level, const char *line) {
         fprintf(stderr, "qsim: %s\n", line);
 }
 
+/* Far more threads than CPUs: allowed, as in the library, but surely a mistake. */
+static void warn_of_threads(const tool *t) {
+    qsim_ctx *all;
+    if (t->threads <= 8 || qsim_ctx_create(NULL, &all, NULL))
+        return;
+    if (t->threads / 4 >= qsim_ctx_threads(all))
+        tool_warn(t, "%d threads share %d CPUs: they take turns, which is slower than -T %d",
+                  (int)t->threads, (int)qsim_ctx_threads(all), (int)qsim_ctx_threads(all));
+    qsim_ctx_free(all);
+}
+
 int tool_start(tool *t, int32_t threads) {
     qsim_error e;
     int64_t n;
@@ -37,6 +48,7 @@ int tool_start(tool *t, int32_t threads) {
     if (!tool_int(t, "threads", 0, 1024, threads, &n))
         return EXIT_USAGE;
     t->threads = (int32_t)n;
+    warn_of_threads(t);
     const char *isa = args_value(&t->args, "isa");
     if (isa) {
         t->isa = find_isa(isa);
