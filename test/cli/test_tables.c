@@ -31,7 +31,7 @@ static const struct {
     {"1,x\n1,2\n", WORD, 1, 0, {0}}, /* a sample, no heading */
     {"1e39\n2\n", WORD, 1, 0, {0}},
     {".x\n2\n", WORD, 1, 0, {0}},
-    {" \t\"-1\"\n2\n", WORD, 1, 0, {0}}, /* an empty field */
+    {" \t\"-1\"\n2\n", WORD, 1, 0, {0}},    /* an empty field */
     {"  \"-1\"\n2\n", NULL, 2, 1, {-1, 2}}, /* quoted */
     {"\"a\";\"b\"\n\"1\"; \"2.5\" \r\n", NULL, 1, 2, {1, 2.5f}},
     {"\"1\n2\n", WORD, 1, 0, {0}},

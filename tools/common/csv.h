@@ -15,8 +15,8 @@ typedef struct csv {
 
 /*
  * Parses rows of numbers, which may be quoted, separated by commas, semicolons, tabs or blanks. The
- * first row may be a heading; empty lines and lines that begin with '#' are skipped. `lines` ends with a NUL byte and
- * is changed. On failure: false, `line` (from 1) and `why` (static text).
+ * first row may be a heading; empty lines and lines that begin with '#' are skipped. `lines` ends
+ * with a NUL byte and is changed. On failure: false, `line` (from 1) and `why` (static text).
  */
 bool csv_parse(char *lines, csv *out, size_t *line, const char **why);
 
