@@ -3,6 +3,7 @@
  * Pow: the result has the base's type. Integers to integer powers wrap; everything else is computed
  * in double. Also PRelu and Mod.
  */
+#include "op/elementwise/floats.h"
 #include "op/elementwise/pairs.h"
 
 #include "kernel/elementary.h"
@@ -118,7 +119,13 @@ QS_OP(pow, .name = "Pow", .min_in = 2, QS_ATTRS(qs_legacy_attrs), .traits = QS_E
 
 /* ---- PRelu ---- */
 
-QS_PAIR(QS_COLD, prelu_f32, float, float, float, (a) * (a < 0 ? b : 1.0f)) /* as LeakyRelu */
+QS_PAIR(QS_COLD, prelu_few, float, float, float, (a) * (a < 0 ? b : 1.0f)) /* as LeakyRelu */
+static void prelu_f32(const void *a, size_t sa, const void *b, size_t sb, void *y, size_t n) {
+    if (n < 24)
+        prelu_few(a, sa, b, sb, y, n);
+    else
+        qs_fold_floats(QS_SLOPE, a, b, sb, y, n);
+}
 QS_PAIR(QS_COLD, prelu_f64, double, double, double, a < 0 ? a * b : a)
 QS_PAIR(QS_COLD, prelu_s32, int32_t, int32_t, int32_t,
         a < 0 ? (uint32_t)a * (uint32_t)b : (uint32_t)a)

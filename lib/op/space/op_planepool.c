@@ -2,11 +2,13 @@
 /*
  * Pools executed on images [N, C, space...] with one to three spatial axes: LpPool, GlobalLpPool,
  * GlobalMaxPool, and the internal MaxPool and AveragePool over three axes. Each result is computed
- * separately: sums in double, in the order of the taps.
+ * separately: sums in double, in the order of the taps; the maximum of a whole plane of floats in
+ * lanes.
  */
 #include <math.h>
 
 #include "kernel/elementary.h"
+#include "op/elementwise/floats.h"
 #include "op/nn/window.h"
 
 #define AXES QS_WINDOW_AXES
@@ -16,7 +18,7 @@ typedef enum plane_kind { PLANE_MAX, PLANE_AVERAGE, PLANE_LP } plane_kind;
 typedef struct plane_params {
     plane_kind kind;
     int32_t dtype;
-    bool count_pads, column_major, has_indices;
+    bool count_pads, column_major, has_indices, whole; /* whole: the maximum of a plane of floats */
     double power;
     size_t planes, area, results; /* area, results: elements per plane */
     /* From the first axis to the last; missing axes have size 1. */
@@ -183,6 +185,30 @@ QS_COLD static int64_t index_of(const plane_params *p, size_t plane, size_t at) 
     return (int64_t)(plane * p->area) + (p->column_major ? (w * p->in[1] + h) * p->in[0] + d : i);
 }
 
+#define LANES ((size_t)64)
+
+/* The greatest of n floats; NaNs are passed over. */
+QS_COLD static float greatest(const qsim_ctx *ctx, const float *x, size_t n) {
+    float lanes[LANES], most = -INFINITY;
+    for (size_t k = 0; k < LANES; k++)
+        lanes[k] = most;
+    for (size_t at = 0, count; (count = qs_piece(ctx, at, n)); at += count)
+        for (size_t i = 0; i < count; i += LANES)
+            qs_fold_floats(QS_GREATEST_NUMBER, lanes, x + at + i, 1, lanes,
+                           count - i < LANES ? count - i : LANES);
+    for (size_t k = 0; k < LANES; k++)
+        most = lanes[k] > most ? lanes[k] : most;
+    return most;
+}
+
+/* GlobalMaxPool of floats, not of a few. */
+QS_COLD static void whole_range(const void *arg, size_t begin, size_t end) {
+    const plane_job *j = arg;
+    const size_t area = j->p->area;
+    for (size_t i = begin; i < end; i++)
+        ((float *)j->y)[i] = greatest(j->ctx, (const float *)j->x + i * area, area);
+}
+
 QS_COLD static void plane_range(const void *arg, size_t begin, size_t end) {
     const plane_job *j = arg;
     const plane_params *p = j->p;
@@ -203,8 +229,8 @@ QS_COLD static void run_plane(const qs_step *s, const qs_frame *f) {
     const plane_job j = {f->ctx, p, qs_step_in(s, f, 0), qs_step_out(s, f, 0),
                          p->has_indices ? qs_step_out(s, f, 1) : NULL};
     const double taps = (double)p->kernel[0] * (double)p->kernel[1] * (double)p->kernel[2];
-    qs_ranges(f->ctx, p->planes * p->results, 1 + qs_whole(QS_GRAIN / (4 * taps + 1)), plane_range,
-              &j);
+    qs_ranges(f->ctx, p->planes * p->results, 1 + qs_whole(QS_GRAIN / (4 * taps + 1)),
+              p->whole ? whole_range : plane_range, &j);
 }
 
 QS_COLD static plane_params *start(qs_lower *l, plane_kind kind) {
@@ -257,6 +283,7 @@ QS_COLD static int lower_global(qs_lower *l, plane_kind kind) {
     for (int k = 0; k < AXES; k++)
         p->in[k] = p->out[k] = p->kernel[k] = p->stride[k] = p->dilation[k] = 1;
     p->in[AXES - 1] = p->kernel[AXES - 1] = (int64_t)p->area;
+    p->whole = kind == PLANE_MAX && p->dtype == QSIM_FLOAT && p->area >= LANES / 2;
     return read_power(&x, &p->power);
 }
 

@@ -133,6 +133,34 @@ static void test_old_slopes(void) {
     }
 }
 
+/* Slopes of channels, of columns and of each element; zeros keep their sign, NaNs stay. */
+static void test_slopes(void) {
+    static float x[2 * 3 * 41], slopes[2 * 3 * 41];
+    for (int i = 0; i < 246; i++) {
+        x[i] = i % 7 == 3 ? -0.0f : i % 11 == 4 ? NAN : (float)(i % 13) - 6.5f;
+        slopes[i] = (float)(i % 5) - 1.25f;
+    }
+    for (int form = 0; form < 3; form++) {
+        op_case *c = case_new("", "PRelu", 16);
+        case_input(c, QSIM_FLOAT, SHAPE(2, 3, 41), x);
+        if (form == 0)
+            case_input(c, QSIM_FLOAT, SHAPE(3, 1), slopes);
+        else if (form == 1)
+            case_input(c, QSIM_FLOAT, SHAPE(41), slopes);
+        else
+            case_input(c, QSIM_FLOAT, SHAPE(2, 3, 41), slopes);
+        case_node(c, 1);
+        CHECK_INT(case_run(c), 0);
+        const float *y = case_data(c, 0);
+        for (int i = 0; i < 246; i++) {
+            const float slope = slopes[form == 0 ? i / 41 % 3 : form == 1 ? i % 41 : i];
+            const float want = x[i] < 0 ? x[i] * slope : x[i];
+            CHECK(want != want ? y[i] != y[i] : y[i] == want && !signbit(y[i]) == !signbit(want));
+        }
+        case_free(c);
+    }
+}
+
 /* Slopes of integers wrap; unsigned numbers are not below 0. */
 static void test_whole_slopes(void) {
     static const int64_t x[3] = {-3, 0, 5}, slope[1] = {((int64_t)1 << 62) + 1};
@@ -381,6 +409,7 @@ static void test_matrices(void) {
 int main(void) {
     test_doubles();
     test_old_slopes();
+    test_slopes();
     test_whole_slopes();
     test_matrices();
     test_trig();

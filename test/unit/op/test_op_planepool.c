@@ -43,6 +43,22 @@ static void test_global(void) {
         CHECK_NEAR(((const float *)case_data(c, 0))[i], most, 0);
     }
     case_free(c);
+    for (int64_t area = 1; area <= 200; area += area < 60 ? 7 : 1) { /* NaNs are passed over */
+        static float x[2 * 200];
+        for (int i = 0; i < 2 * area; i++)
+            x[i] = i % 5 == 2 ? NAN : ramp[i * 37 % 60] - (float)(i % 200);
+        c = case_new("", "GlobalMaxPool", 1);
+        case_input(c, QSIM_FLOAT, SHAPE(1, 2, area), x);
+        case_node(c, 1);
+        CHECK_INT(case_run(c), 0);
+        for (int i = 0; i < 2; i++) {
+            float most = -INFINITY;
+            for (int64_t k = 0; k < area; k++)
+                most = fmaxf(most, x[i * area + k]);
+            CHECK_NEAR(((const float *)case_data(c, 0))[i], most, 0);
+        }
+        case_free(c);
+    }
     c = case_new("", "GlobalMaxPool", 1); /* of no numbers: the least float */
     case_input(c, QSIM_FLOAT, SHAPE(1, 2, 3, 0), ramp);
     case_node(c, 1);
