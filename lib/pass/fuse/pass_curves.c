@@ -2,8 +2,9 @@
 /*
  * Activations that exporters write as several nodes become one: SiLU, x * Sigmoid(x); HardSwish, x
  * * HardSigmoid(x) with its slope or x * Clip(x + 3, 0, 6) / 6; Gelu, x * (Erf(x / sqrt 2) + 1) *
- * 0.5 with its factors in any order.
+ * 0.5 with its factors in any order, and the same with Tanh of a polynomial.
  */
+#include "kernel/elementary.h"
 #include "pass/pass.h"
 
 #include <math.h>
@@ -84,46 +85,84 @@ static int try_sixth(curves *c, qs_id id, bool *done) {
     return *done ? replace_node(c, id, "", "HardSwish", 14, x) : QSIM_OK;
 }
 
-/* x of Erf(x / sqrt 2) + 1; else QS_NONE. */
-static qs_id erf_input(const curves *c, qs_id v) {
-    const qs_node *add = only_producer(c, v, "Add");
-    for (int32_t i = 0; i < 2 && add; i++) {
-        const qs_node *erf =
-            is_scalar(c, add, 1 - i, 1) ? only_producer(c, add->inputs[i], "Erf") : NULL;
-        const qs_node *div = erf ? only_producer(c, erf->inputs[0], "Div") : NULL;
-        const qs_node *mul = erf ? only_producer(c, erf->inputs[0], "Mul") : NULL;
-        if (div && is_scalar(c, div, 1, 1.4142135623730951))
-            return div->inputs[0];
-        for (int32_t k = 0; k < 2 && mul; k++)
-            if (is_scalar(c, mul, 1 - k, 0.7071067811865476))
-                return mul->inputs[k];
+/* ---- Gelu ---- */
+
+/*
+ * The value of `v` for x = at, if it is computed from x and numbers by sums, products, quotients
+ * and powers that nothing else reads; else NaN.
+ */
+static double value_at(const curves *c, qs_id v, qs_id x, double at, int depth) {
+    double value = at;
+    if (v == x || qs_const_scalar(c->g, v, &value))
+        return value;
+    const qs_id id = qs_only_producer(c->g, &c->uses, v);
+    const qs_node *n = id == QS_NONE ? NULL : &c->g->nodes[id];
+    if (!n || depth == 0 || n->input_count != 2)
+        return NAN;
+    const double a = value_at(c, n->inputs[0], x, at, depth - 1);
+    const double b = value_at(c, n->inputs[1], x, at, depth - 1);
+    return qs_node_is_onnx(n, "Mul")   ? a * b
+           : qs_node_is_onnx(n, "Add") ? a + b
+           : qs_node_is_onnx(n, "Div") ? a / b
+           : qs_node_is_onnx(n, "Pow") ? qk_pow64(a, b)
+                                       : NAN;
+}
+
+/*
+ * Whether `v` is 1 + Erf(x / sqrt 2), or 1 + Tanh(sqrt(2 / pi) (x + 0.044715 x^3)): polynomials up
+ * to the fifth degree with these values in six places are these.
+ */
+static bool is_gate(const curves *c, qs_id v, qs_id x, bool *tanh) {
+    static const double places[] = {-3, -1.25, -0.5, 0.625, 1.5, 4};
+    const qs_node *add = only_producer(c, v, "Add"), *curve = NULL;
+    for (int32_t i = 0; i < 2 && add && !curve; i++)
+        if (is_scalar(c, add, 1 - i, 1)) {
+            curve = only_producer(c, add->inputs[i], "Erf");
+            *tanh = !curve;
+            curve = curve ? curve : only_producer(c, add->inputs[i], "Tanh");
+        }
+    for (size_t i = 0; i < QS_COUNT(places) && curve; i++) {
+        const double at = places[i], value = value_at(c, curve->inputs[0], x, at, 6);
+        const double want =
+            *tanh ? 0.79788456080286536 * (at + 0.044715 * at * at * at) : 0.70710678118654752 * at;
+        if (!(fabs(value - want) <= 1e-6 * fabs(want)))
+            return false;
     }
+    return curve != NULL;
+}
+
+/* x, if the three factors are x, its gate and 0.5 in any order; else QS_NONE. */
+static qs_id gelu_input(const curves *c, const qs_id factors[3], bool *tanh) {
+    for (int32_t i = 0; i < 3; i++)
+        for (int32_t k = 1; k < 3; k++) {
+            const qs_id x = factors[(i + k) % 3], rest = factors[(i + 3 - k) % 3];
+            double half;
+            if (qs_const_scalar(c->g, rest, &half) && half == 0.5 &&
+                is_gate(c, factors[i], x, tanh))
+                return x;
+        }
     return QS_NONE;
 }
 
-/* x, if the three factors are x, Erf(x / sqrt 2) + 1 and 0.5 in any order; else QS_NONE. */
-static qs_id gelu_input(const curves *c, const qs_id factors[3]) {
-    for (int32_t i = 0; i < 3; i++) {
-        const qs_id x = erf_input(c, factors[i]), a = factors[(i + 1) % 3],
-                    b = factors[(i + 2) % 3];
-        double half = 0;
-        if (x != QS_NONE && ((a == x && qs_const_scalar(c->g, b, &half)) ||
-                             (b == x && qs_const_scalar(c->g, a, &half))))
-            return half == 0.5 ? x : QS_NONE;
-    }
-    return QS_NONE;
+static int replace_gelu(curves *c, qs_id id, qs_id x, bool tanh) {
+    const qs_attr attr = {
+        .name = "approximate", .type = QS_ATTR_STRING, .u.s = {(const uint8_t *)"tanh", 4}};
+    const qs_id y = c->g->nodes[id].outputs[0];
+    const int code = replace_node(c, id, "", "Gelu", 20, x);
+    return code || !tanh ? code : qs_node_set_attr(c->g, c->g->values[y].producer, &attr);
 }
 
 static int try_gelu(curves *c, qs_id id, bool *done) {
     const qs_node *n = &c->g->nodes[id];
+    bool tanh = false;
     for (int32_t i = 0; i < 2; i++) {
         const qs_node *inner = only_producer(c, n->inputs[i], "Mul");
         const qs_id factors[3] = {n->inputs[1 - i], inner ? inner->inputs[0] : QS_NONE,
                                   inner ? inner->inputs[1] : QS_NONE};
-        const qs_id x = inner ? gelu_input(c, factors) : QS_NONE;
+        const qs_id x = inner ? gelu_input(c, factors, &tanh) : QS_NONE;
         *done = x != QS_NONE && c->g->values[x].rank == c->g->values[n->outputs[0]].rank;
         if (*done)
-            return replace_node(c, id, "", "Gelu", 20, x);
+            return replace_gelu(c, id, x, tanh);
     }
     return QSIM_OK;
 }
@@ -134,9 +173,9 @@ static int fuse_at(curves *c, qs_id id) {
     bool done = false;
     if ((!mul && !qs_node_is_onnx(n, "Div")) || c->g->values[n->outputs[0]].dtype != QSIM_FLOAT)
         return QSIM_OK;
-    int code = mul ? try_product(c, id, 0, &done) : QSIM_OK;
-    if (mul && !code && !done)
-        code = try_product(c, id, 1, &done);
+    int code = QSIM_OK;
+    for (int32_t i = 0; i < 2 && mul && !code && !done; i++)
+        code = try_product(c, id, i, &done);
     if (mul && !code && !done)
         code = try_gelu(c, id, &done);
     return code || done ? code : try_sixth(c, id, &done);
