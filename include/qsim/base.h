@@ -218,8 +218,8 @@ typedef struct qsim_ctx qsim_ctx;
 /*
  * Limits for all objects of a context together, and for files. 0 means the default. A call that
  * would exceed a limit fails with QSIM_E_LIMIT (`memory`: QSIM_E_NOMEM, `milliseconds`:
- * QSIM_E_TIME); the message has the limit's name and value and the amount needed. A rank over
- * QSIM_MAX_RANK and JSON nested over 64 deep are always refused.
+ * QSIM_E_TIME); the message, or of `memory` the hint, has the limit's name and value and the amount
+ * needed. A rank over QSIM_MAX_RANK and JSON nested over 64 deep are always refused.
  */
 typedef struct qsim_limits {
     size_t struct_size;    /* sizeof(qsim_limits) */
