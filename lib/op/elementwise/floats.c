@@ -61,7 +61,6 @@ static void fold(qs_fold how, const float *a, const float *b, float *y, size_t m
     case QS_LEAST: EACH(float, p != p ? p : p < q ? p : q)
     case QS_SUM: EACH(float, p + q)
     case QS_SLOPE: EACH(float, p *(p < 0 ? q : 1.0f))
-    case QS_GREATEST_NUMBER: EACH(float, q > p ? q : p)
     }
 }
 

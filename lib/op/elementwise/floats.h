@@ -6,7 +6,7 @@
 #include "base/base.h"
 
 typedef enum qs_comparison { QS_LESS, QS_LESS_OR_EQUAL, QS_SAME } qs_comparison;
-typedef enum qs_fold { QS_GREATEST, QS_LEAST, QS_SUM, QS_SLOPE, QS_GREATEST_NUMBER } qs_fold;
+typedef enum qs_fold { QS_GREATEST, QS_LEAST, QS_SUM, QS_SLOPE } qs_fold;
 
 /* y[i] = a[i * sa] compared with b[i * sb]; strides are 0 or 1. */
 void qs_compare_floats(qs_comparison how, const float *a, size_t sa, const float *b, size_t sb,
@@ -14,7 +14,7 @@ void qs_compare_floats(qs_comparison how, const float *a, size_t sa, const float
 
 /*
  * y[i] = a[i] joined with b[i * sb]; NaN on either side gives NaN. QS_SLOPE, PRelu, reads b only
- * where a is negative; QS_GREATEST_NUMBER keeps a where b is NaN. y may be a.
+ * where a is negative. y may be a.
  */
 void qs_fold_floats(qs_fold how, const float *a, const float *b, size_t sb, float *y, size_t n);
 

@@ -2,13 +2,15 @@
 /*
  * Pools executed on images [N, C, space...] with one to three spatial axes: LpPool, GlobalLpPool,
  * GlobalMaxPool, and the internal MaxPool and AveragePool over three axes. Each result is computed
- * separately: sums in double, in the order of the taps; the maximum of a whole plane of floats in
- * lanes.
+ * separately: sums in double, in the order of the taps; the maximum of a whole plane of floats
+ * by a kernel.
  */
 #include <math.h>
 
+#include "base/ctx.h"
 #include "kernel/elementary.h"
-#include "op/elementwise/floats.h"
+#include "kernel/ew.h"
+#include "kernel/table.h"
 #include "op/nn/window.h"
 
 #define AXES QS_WINDOW_AXES
@@ -185,30 +187,6 @@ QS_COLD static int64_t index_of(const plane_params *p, size_t plane, size_t at) 
     return (int64_t)(plane * p->area) + (p->column_major ? (w * p->in[1] + h) * p->in[0] + d : i);
 }
 
-#define LANES ((size_t)64)
-
-/* The greatest of n floats; NaNs are passed over. */
-QS_COLD static float greatest(const qsim_ctx *ctx, const float *x, size_t n) {
-    float lanes[LANES], most = -INFINITY;
-    for (size_t k = 0; k < LANES; k++)
-        lanes[k] = most;
-    for (size_t at = 0, count; (count = qs_piece(ctx, at, n)); at += count)
-        for (size_t i = 0; i < count; i += LANES)
-            qs_fold_floats(QS_GREATEST_NUMBER, lanes, x + at + i, 1, lanes,
-                           count - i < LANES ? count - i : LANES);
-    for (size_t k = 0; k < LANES; k++)
-        most = lanes[k] > most ? lanes[k] : most;
-    return most;
-}
-
-/* GlobalMaxPool of floats, not of a few. */
-QS_COLD static void whole_range(const void *arg, size_t begin, size_t end) {
-    const plane_job *j = arg;
-    const size_t area = j->p->area;
-    for (size_t i = begin; i < end; i++)
-        ((float *)j->y)[i] = greatest(j->ctx, (const float *)j->x + i * area, area);
-}
-
 QS_COLD static void plane_range(const void *arg, size_t begin, size_t end) {
     const plane_job *j = arg;
     const plane_params *p = j->p;
@@ -221,6 +199,24 @@ QS_COLD static void plane_range(const void *arg, size_t begin, size_t end) {
         put_number(p, j->y, i, finish(p, &g, first));
         if (j->indices)
             j->indices[i] = index_of(p, plane, g.at);
+    }
+}
+
+/* GlobalMaxPool of floats: the kernel's maximum, which is at least 0, or else each number's. */
+QS_COLD static void whole_range(const void *arg, size_t begin, size_t end) {
+    const plane_job *j = arg;
+    const size_t area = j->p->area;
+    for (size_t i = begin; i < end; i++) {
+        const float *x = (const float *)j->x + i * area;
+        float most = 0, low, high;
+        for (size_t at = 0, count; (count = qs_piece(j->ctx, at, area)); at += count) {
+            j->ctx->kernels->ew->range(x + at, count, &low, &high);
+            most = high > most ? high : most;
+        }
+        if (most > 0)
+            ((float *)j->y)[i] = most;
+        else
+            plane_range(j, i, i + 1);
     }
 }
 
@@ -283,7 +279,7 @@ QS_COLD static int lower_global(qs_lower *l, plane_kind kind) {
     for (int k = 0; k < AXES; k++)
         p->in[k] = p->out[k] = p->kernel[k] = p->stride[k] = p->dilation[k] = 1;
     p->in[AXES - 1] = p->kernel[AXES - 1] = (int64_t)p->area;
-    p->whole = kind == PLANE_MAX && p->dtype == QSIM_FLOAT && p->area >= LANES / 2;
+    p->whole = kind == PLANE_MAX && p->dtype == QSIM_FLOAT;
     return read_power(&x, &p->power);
 }
 

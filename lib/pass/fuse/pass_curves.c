@@ -113,7 +113,6 @@ static double value_at(const curves *c, qs_id v, qs_id x, double at, int depth) 
  * to the fifth degree with these values in six places are these.
  */
 static bool is_gate(const curves *c, qs_id v, qs_id x, bool *tanh) {
-    static const double places[] = {-3, -1.25, -0.5, 0.625, 1.5, 4};
     const qs_node *add = only_producer(c, v, "Add"), *curve = NULL;
     for (int32_t i = 0; i < 2 && add && !curve; i++)
         if (is_scalar(c, add, 1 - i, 1)) {
@@ -121,8 +120,8 @@ static bool is_gate(const curves *c, qs_id v, qs_id x, bool *tanh) {
             *tanh = !curve;
             curve = curve ? curve : only_producer(c, add->inputs[i], "Tanh");
         }
-    for (size_t i = 0; i < QS_COUNT(places) && curve; i++) {
-        const double at = places[i], value = value_at(c, curve->inputs[0], x, at, 6);
+    for (double at = -3; at < 4 && curve; at += 1.25) {
+        const double value = value_at(c, curve->inputs[0], x, at, 6);
         const double want =
             *tanh ? 0.79788456080286536 * (at + 0.044715 * at * at * at) : 0.70710678118654752 * at;
         if (!(fabs(value - want) <= 1e-6 * fabs(want)))
