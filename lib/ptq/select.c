@@ -401,14 +401,26 @@ static void find_tail(const qs_quantizer *q, bool *leads_on) {
     }
 }
 
+/*
+ * Whether only a sum in float, or the like, reads the node's result, such as the squares of a
+ * variance or of an energy: 8 bits would lose the small ones, and save nothing.
+ */
+static bool is_for_float_sum(const qs_quantizer *q, qs_id node) {
+    const qs_id reader = only_reader(q, q->g->nodes[node].outputs[0]);
+    return reader != QS_NONE && q->choices[reader].kind == QS_KIND_FLOAT &&
+           (q->g->nodes[reader].op->traits & QS_REDUCES);
+}
+
 static void decide(qs_quantizer *q, qs_id node, bool leads_on) {
     qs_choice *c = &q->choices[node];
     if (c->kind == QS_KIND_FLOAT || c->kind == QS_KIND_WEIGHTS || c->is_absorbed ||
         c->forced == QSIM_RULE_FLOAT || !ranges_known(q, node))
         return;
     bool wanted = c->forced == QSIM_RULE_INT8 || reads_integers(q, node);
-    if (c->kind == QS_KIND_ARITHMETIC && !leads_on && c->forced != QSIM_RULE_INT8)
-        wanted = false; /* heads: comparing and decoding scores needs more than 8 bits */
+    /* Heads: comparing and decoding scores needs more than 8 bits. */
+    if (c->kind == QS_KIND_ARITHMETIC && c->forced != QSIM_RULE_INT8 &&
+        (!leads_on || is_for_float_sum(q, node)))
+        wanted = false;
     c->integer = wanted;
 }
 

@@ -528,6 +528,36 @@ static void test_mask(int kind, float masked) {
     qsim_model_free(m);
 }
 
+/* Squares that a mean in float alone reads stay float, in front of layers too; others do not. */
+static void test_squares(void) {
+    qsim_builder *b = begin();
+    conv(b, "a", "x", "ca");
+    qsim_builder_node(b, "", "Mul", "squares", "ca,ca", "q");
+    qsim_builder_node(b, "", "ReduceMean", "mean", "q", "e");
+    qsim_builder_attr_ints(b, "axes", one, 1);
+    qsim_builder_node(b, "", "Div", "share", "ca,e", "d");
+    conv(b, "b", "d", "cb");
+    qsim_builder_node(b, "", "Mul", "others", "cb,cb", "o");
+    conv(b, "c", "o", "y");
+    output(b, "y", 4, 4, 8, 8);
+    qsim_model *m = net_finish(b);
+    qsim_calibration *c = calibrate(m, 99);
+    qsim_model *q = NULL;
+    CHECK_INT(qsim_quantize(m, c, NULL, &q, NULL), QSIM_OK);
+    check_input(q, "ReduceMean", "mean", 0, "q");
+    check_input(q, "Mul", "squares", 0, "ca_DequantizeLinear_Output");
+    check_input(q, "Conv", "c", 0, "o_DequantizeLinear_Output");
+    qsim_model_free(q);
+    /* By a rule they are quantized. */
+    qsim_rule rule = {.struct_size = sizeof(rule), .pattern = "squares", .action = QSIM_RULE_INT8};
+    qsim_quantize_options o = {.struct_size = sizeof(o), .rules = &rule, .rule_count = 1};
+    CHECK_INT(qsim_quantize(m, c, &o, &q, NULL), QSIM_OK);
+    check_input(q, "ReduceMean", "mean", 0, "q_DequantizeLinear_Output");
+    qsim_model_free(q);
+    qsim_calibration_free(c);
+    qsim_model_free(m);
+}
+
 int main(void) {
     for (int kind = CAUSAL; kind <= CHOSEN; kind++) {
         test_mask(kind, -INFINITY);
@@ -546,5 +576,6 @@ int main(void) {
     test_left_alone();
     test_gemm_forms();
     test_mean();
+    test_squares();
     return test_done();
 }
