@@ -245,6 +245,20 @@ static void make_free(void) {
     free(w);
 }
 
+/* A layer that takes one sample at a time, though its first axis is free. */
+static void make_single(void) {
+    float *w = values(12, 6);
+    qsim_builder *b = begin("single");
+    need(qsim_builder_input_as(b, "x", "float[N,4]"), "x");
+    need(qsim_builder_constant_as(b, "w", "float[4,3]", w), "w");
+    need(qsim_builder_constant_as(b, "shape", "int64[2]", (int64_t[]){1, 4}), "shape");
+    need(qsim_builder_node(b, "", "Reshape", "one", "x,shape", "o"), "Reshape");
+    need(qsim_builder_node(b, "", "MatMul", "fc", "o,w", "y"), "MatMul");
+    need(qsim_builder_output_as(b, "y", NULL), "y");
+    finish(b, "single.onnx");
+    free(w);
+}
+
 /* A model whose output is its input; all axes are free but one of size 3. */
 static void make_same(const char *path, int32_t dtype, int32_t rank, const int64_t *dims) {
     static const char *const names[] = {"N", "A", "B", "C"};
@@ -475,6 +489,7 @@ int main(void) {
     make_turned();
     make_rotated();
     make_free();
+    make_single();
     make_branches();
     make_choice();
     make_same("photo.onnx", QSIM_FLOAT, 4, (int64_t[]){-1, 3, -1, -1});

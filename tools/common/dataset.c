@@ -160,7 +160,7 @@ static int apply_window(dataset *d, const char *spec) {
         d->end -= n % d->step;
     }
     if (d->step == 0)
-        d->step = size;
+        d->step = d->t->state->together = size;
     return EXIT_OK;
 }
 

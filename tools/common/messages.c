@@ -121,6 +121,9 @@ int tool_error(const tool *t, const char *subject, const qsim_error *e) {
     const bool by_size = e->code == QSIM_E_SHAPE || e->code == QSIM_E_VALUE;
     if (hint.size == 0 && by_size)
         add_assumed(t, &hint);
+    if (hint.size == 0 && e->code == QSIM_E_SHAPE && t->state->together > 1 && !t->no_assumed)
+        text_printf(&hint, "runs take %lld samples at once: --batch 1 if the model takes one",
+                    (long long)t->state->together);
     if (hint.size == 0 && e->code == QSIM_E_IO && subject && strstr(subject, "://"))
         text_puts(&hint, "qsim opens no network: download the file first");
     else if (hint.size == 0 && e->code == QSIM_E_IO && subject && strncmp(subject, "~/", 2) == 0)

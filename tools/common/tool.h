@@ -38,6 +38,7 @@ typedef struct skipped_file {
 /* What a verb remembers while it runs; copies of its `tool` share it. */
 typedef struct tool_state {
     text assumed;          /* a sentence about sizes of free axes that were made up */
+    int64_t together;      /* samples that a run takes at once, of a data set; 0: none was opened */
     kept_error *error;     /* errors are kept there; NULL: they are printed */
     text *warnings;        /* each warning is added there, too; NULL: nowhere */
     skipped_file *skipped; /* each file once, however many data sets read it */
