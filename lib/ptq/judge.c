@@ -223,6 +223,8 @@ int qs_judge_open(qs_judge *j, const qsim_model *reference, const qsim_search_op
     *j = (qs_judge){.ctx = reference->ctx,
                     .name = reference->name,
                     .options = options,
+                    .doing = "float model", /* so that it can be cancelled, too */
+                    .total = 1,
                     .outputs = (size_t)qsim_model_output_count(reference)};
     j->per_batch = options->inputs_per_batch > 0 ? (size_t)options->inputs_per_batch : 1;
     j->batches = options->input_count / j->per_batch;

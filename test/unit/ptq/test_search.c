@@ -478,8 +478,37 @@ static void test_refused(void) {
     qsim_model_free(m);
 }
 
+/* Counts calls while the float model runs, and cancels at the one that is wanted. */
+static int32_t stop_float(void *user, const char *what, uint64_t done, uint64_t total) {
+    int *left = user;
+    CHECK(done < total);
+    return strcmp(what, "float model") == 0 && --*left == 0;
+}
+
+/* The float model's answers are long work, too: each of its batches can be the last. */
+static void test_stopped_at_once(void) {
+    qsim_model *m = net_lenet();
+    qsim_calibration *c = net_calibrate(m, 4);
+    for (int k = 1; k <= 2 * BATCHES; k++) {
+        int left = k;
+        qsim_recipe *found = make_recipe();
+        const qsim_search_options o = {.struct_size = sizeof(o),
+                                       .inputs = batches,
+                                       .input_count = BATCHES,
+                                       .methods = "greedy",
+                                       .progress = stop_float,
+                                       .progress_user = &left};
+        CHECK_INT(qsim_search(m, c, NULL, &o, found, NULL, NULL), QSIM_E_CANCELLED);
+        CHECK_INT(left, 0);
+        qsim_recipe_free(found);
+    }
+    qsim_calibration_free(c);
+    qsim_model_free(m);
+}
+
 int main(void) {
     make_batches();
+    test_stopped_at_once();
     test_greedy();
     test_greedy_knows();
     test_positions();
