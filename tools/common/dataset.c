@@ -268,6 +268,7 @@ size_t dataset_classes(const dataset *d) {
 }
 
 void dataset_rewind(dataset *d) {
+    d->window = 0;
     d->at = d->using_held && d->beyond ? d->end : d->first;
 }
 

@@ -62,26 +62,47 @@ bool dataset_open_files(dataset *d, const char *spec, int *code) {
 
 /* ---- reading ---- */
 
+/* Does a run take one window of this file, a sound? */
+static bool has_windows(const dataset *d) {
+    return d->inputs == 1 && d->files.files && d->slots[0].rank > 1 && d->slots[0].dims[0] == 1 &&
+           sound_is_name(d->files.files[d->at]);
+}
+
 static int open_member(dataset *d, size_t i) {
     preprocess how = d->how;
+    slot s = d->slots[i];
     int code = EXIT_OK;
+    if (has_windows(d))
+        s.dims[0] = -1;
     if (!d->files.files)
         dataset_make_up(d, i, d->seed + (uint64_t)d->at * d->inputs + i, 0);
     else
-        code = sample_source(d->t, d->files.files[(size_t)d->at * d->inputs + i], &d->slots[i],
-                             &d->how, &d->sources[i], &how);
-    return code ? code : feed_plan(d->t, &d->feeds[i], &d->slots[i], &d->sources[i], &how, false);
+        code = sample_source(d->t, d->files.files[(size_t)d->at * d->inputs + i], &s, &d->how,
+                             &d->sources[i], &how);
+    return code ? code : feed_plan(d->t, &d->feeds[i], &s, &d->sources[i], &how, false);
 }
 
 static int read_set(dataset *d) {
     int code = EXIT_OK;
-    dataset_close_sources(d);
+    const int64_t window = has_windows(d) ? d->window : 0;
+    if (window == 0)
+        dataset_close_sources(d);
     for (size_t i = 0; i < d->inputs && code == EXIT_OK; i++) {
-        code = open_member(d, i);
+        if (window == 0)
+            code = open_member(d, i);
         if (code == EXIT_OK)
-            code = feed_read(d->t, &d->feeds[i], 0, feed_positions(&d->feeds[i]), &d->tensors[i]);
+            code = feed_read(d->t, &d->feeds[i], window,
+                             has_windows(d) ? 1 : feed_positions(&d->feeds[i]), &d->tensors[i]);
     }
     return code;
+}
+
+/* Goes on to the next window of the file, or to the next file. */
+static void step_set(dataset *d) {
+    if (has_windows(d) && ++d->window < feed_positions(&d->feeds[0]))
+        return;
+    d->window = 0;
+    d->at++;
 }
 
 /* A set whose file cannot be read: an error, or skipped. */
@@ -133,6 +154,7 @@ int dataset_next_set(dataset *d, batch *b) {
         return tool_fail(d->t, QSIM_E_VALUE, "%s: no samples",
                          d->files.files[(size_t)d->at * d->inputs]);
     b->labels = d->labels && b->samples == 1 ? d->labels + d->at : NULL;
-    b->at = d->at++;
+    b->at = d->at;
+    step_set(d);
     return EXIT_OK;
 }

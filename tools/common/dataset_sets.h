@@ -22,6 +22,7 @@ struct dataset {
     bool sets;          /* each run takes one array per input, whole */
     sample_files files; /* files of the sets; none: they are made up */
     bool *skipped;      /* by set: could not be read; NULL: none is skipped so far */
+    int64_t window;     /* of a sound's windows the next one, where the model takes one a run */
     bool given;         /* a set was read */
     uint64_t seed;      /* seed of made-up sets */
     int64_t first, end, at, step;
