@@ -42,8 +42,11 @@
 #if defined(FLT_EVAL_METHOD) && FLT_EVAL_METHOD != 0 && FLT_EVAL_METHOD != 16
 #error "float arithmetic would be rounded twice: for 32-bit x86 compile with -msse2 -mfpmath=sse"
 #endif
-#if defined(__FAST_MATH__)
-#error "-ffast-math changes results, which are defined to the bit: compile without it"
+/* Also what it consists of, as far as compilers tell: without NaN checks of inputs would be gone.
+ */
+#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__) ||           \
+    defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) || defined(__NO_SIGNED_ZEROS__)
+#error "-ffast-math changes results, which are defined to the bit: compile without it and its parts"
 #endif
 
 #if defined(__GNUC__)
