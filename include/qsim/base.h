@@ -24,6 +24,8 @@
  *   frees; on failure `*out` is NULL. Where a function takes `ctx`, NULL means a default context,
  *   which lives as long as the object made with it.
  * - Callbacks return: no exception and no longjmp may leave one.
+ * - Floating point. Executing a session sets rounding to nearest and keeps denormals, in all its
+ *   threads, and restores the caller's settings. All other functions expect rounding to nearest.
  * - Texts are UTF-8. Paths are spelled as the system spells them. A returned text that is called
  *   static is never freed.
  * - Results do not depend on the CPU, the instruction set or the number of threads.
