@@ -4,6 +4,7 @@
  * ONNX Runtime's quantizer gives: t_QuantizeLinear, t_DequantizeLinear (nodes, and with _Output
  * their values), t_scale, t_zero_point, t_quantized.
  */
+#include "pass/pass.h"
 #include "ptq/quantizer.h"
 
 /* ---- activations ---- */
@@ -60,6 +61,41 @@ static int rewrite_constant(qs_quantizer *q, qs_id value) {
     return QSIM_OK;
 }
 
+/* Makes the node that writes `from` write `to`, which has no other producer then. */
+static void rename_output(qs_graph *g, qs_id from, qs_id to) {
+    const qs_id producer = g->values[from].producer;
+    qs_node *n = &g->nodes[producer];
+    for (int32_t i = 0; i < n->output_count; i++)
+        if (n->outputs[i] == from)
+            n->outputs[i] = to;
+    n->changed = true;
+    g->values[to].producer = producer;
+    g->values[from].producer = QS_NONE;
+}
+
+/*
+ * Removes the absorbed Clip that makes a value if its bounds are the first and the last of the
+ * 8-bit codes. ONNX Runtime 1.30 removes some of these late, and then refuses the model.
+ */
+static void drop_implied_clip(qs_quantizer *q, qs_id value, const qs_activation *a) {
+    const qs_id id = q->g->values[value].producer;
+    double low, high;
+    uint8_t codes[4];
+    if ((size_t)id >= q->node_count || !q->choices[id].is_absorbed)
+        return;
+    const qs_node *n = &q->g->nodes[id];
+    if (n->input_count < 3 || !qs_node_bounds(q->g, n, &low, &high))
+        return;
+    const float bounds[2] = {(float)low, (float)high};
+    const int first = a->dtype == QSIM_UINT8 ? 0 : a->dtype == QSIM_INT8 ? 128 : -1;
+    (void)qsim_values_quantize(bounds, 2, a->scale, a->zero_point, a->dtype, codes);
+    if (codes[0] != first || codes[1] != (uint8_t)(first - 1))
+        return;
+    const qs_id x = n->inputs[0];
+    qs_graph_remove_node(q->g, id);
+    rename_output(q->g, x, value);
+}
+
 /*
  * Adds a QDQ pair after a value. A graph output t keeps its name: a producer that runs in integers
  * writes t_QuantizeLinear_Input instead, and the pair makes t.
@@ -71,19 +107,13 @@ static int rewrite_activation(qs_quantizer *q, qs_id value) {
     if (!make_scale(q, &q->activations[root], q->g->values[root].name))
         return QSIM_E_NOMEM;
     const qs_activation *a = &q->activations[root];
+    drop_implied_clip(q, value, a);
     qs_id from = value, y = value;
     if (output) {
-        qs_id producer = q->g->values[value].producer;
         from = qs_write_value(q, name, "_QuantizeLinear_Input", QSIM_FLOAT, value);
         if (from < 0)
             return QSIM_E_NOMEM;
-        qs_node *n = &q->g->nodes[producer];
-        for (int32_t i = 0; i < n->output_count; i++)
-            if (n->outputs[i] == value)
-                n->outputs[i] = from;
-        n->changed = true;
-        q->g->values[from].producer = producer;
-        q->g->values[value].producer = QS_NONE;
+        rename_output(q->g, value, from);
     } else {
         y = qs_write_value(q, name, "_DequantizeLinear_Output", QSIM_FLOAT, value);
     }

@@ -29,6 +29,27 @@ static bool is_scalar(const curves *c, const qs_node *n, int32_t index, double v
            qs_const_scalar(c->g, n->inputs[index], &v) && fabs(v - value) <= 1e-6 * value;
 }
 
+/*
+ * The value of `v` for x = at, if it is computed from x and numbers by sums, products, quotients
+ * and powers that nothing else reads; else NaN.
+ */
+static double value_at(const curves *c, qs_id v, qs_id x, double at, int depth) {
+    double value = at;
+    if (v == x || qs_const_scalar(c->g, v, &value))
+        return value;
+    const qs_id id = qs_only_producer(c->g, &c->uses, v);
+    const qs_node *n = id == QS_NONE ? NULL : &c->g->nodes[id];
+    if (!n || depth == 0 || n->input_count != 2)
+        return NAN;
+    const double a = value_at(c, n->inputs[0], x, at, depth - 1);
+    const double b = value_at(c, n->inputs[1], x, at, depth - 1);
+    return n->op->traits & QS_SCALES    ? a * b
+           : n->op->traits & QS_ADDS    ? a + b
+           : n->op->traits & QS_DIVIDES ? a / b
+           : qs_node_is_onnx(n, "Pow")  ? qk_pow64(a, b)
+                                        : NAN;
+}
+
 static bool is_hard_sigmoid(const qs_node *n) {
     return fabs((double)qs_node_float(n, "alpha", 0.2f) - 1.0 / 6) < 1e-6 &&
            qs_node_float(n, "beta", 0.5f) == 0.5f;
@@ -55,27 +76,26 @@ static int try_product(curves *c, qs_id id, int32_t first, bool *done) {
     *done = sigmoid || (producer && producer->inputs[0] == x && is_hard_sigmoid(producer));
     if (!*done)
         return QSIM_OK;
-    return sigmoid ? replace_node(c, id, "qsim", "Silu", 1, x)
-                   : replace_node(c, id, "", "HardSwish", 14, x);
+    return replace_node(c, id, sigmoid ? "qsim" : "", sigmoid ? "Silu" : "HardSwish",
+                        sigmoid ? 1 : 14, x);
 }
 
 /* x of Clip(x + 3, 0, 6), if that is factor `index` of the product; else QS_NONE. */
 static qs_id clipped_input(const curves *c, const qs_node *product, int32_t index) {
     const qs_node *clip = only_producer(c, product->inputs[index], "Clip");
-    const qs_node *add = clip ? only_producer(c, clip->inputs[0], "Add") : NULL;
+    const qs_id x = product->inputs[1 - index];
     double lo, hi;
-    if (!add || !qs_node_bounds(c->g, clip, &lo, &hi) || lo != 0 || hi != 6)
-        return QS_NONE;
-    for (int32_t i = 0; i < 2; i++)
-        if (is_scalar(c, add, 1 - i, 3) && add->inputs[i] == product->inputs[1 - index])
-            return add->inputs[i];
-    return QS_NONE;
+    return clip && qs_node_bounds(c->g, clip, &lo, &hi) && lo == 0 && hi == 6 &&
+                   value_at(c, clip->inputs[0], x, 1, 1) == 4 &&
+                   value_at(c, clip->inputs[0], x, -7, 1) == -4
+               ? x
+               : QS_NONE;
 }
 
 /* Matches Div(x * Clip(x + 3, 0, 6), 6), or Mul by a sixth. */
 static int try_sixth(curves *c, qs_id id, bool *done) {
     const qs_node *n = &c->g->nodes[id];
-    const bool div = qs_node_is_onnx(n, "Div");
+    const bool div = n->op->traits & QS_DIVIDES;
     const qs_node *product =
         is_scalar(c, n, 1, div ? 6 : 1.0 / 6) ? only_producer(c, n->inputs[0], "Mul") : NULL;
     qs_id x = QS_NONE;
@@ -86,27 +106,6 @@ static int try_sixth(curves *c, qs_id id, bool *done) {
 }
 
 /* ---- Gelu ---- */
-
-/*
- * The value of `v` for x = at, if it is computed from x and numbers by sums, products, quotients
- * and powers that nothing else reads; else NaN.
- */
-static double value_at(const curves *c, qs_id v, qs_id x, double at, int depth) {
-    double value = at;
-    if (v == x || qs_const_scalar(c->g, v, &value))
-        return value;
-    const qs_id id = qs_only_producer(c->g, &c->uses, v);
-    const qs_node *n = id == QS_NONE ? NULL : &c->g->nodes[id];
-    if (!n || depth == 0 || n->input_count != 2)
-        return NAN;
-    const double a = value_at(c, n->inputs[0], x, at, depth - 1);
-    const double b = value_at(c, n->inputs[1], x, at, depth - 1);
-    return qs_node_is_onnx(n, "Mul")   ? a * b
-           : qs_node_is_onnx(n, "Add") ? a + b
-           : qs_node_is_onnx(n, "Div") ? a / b
-           : qs_node_is_onnx(n, "Pow") ? qk_pow64(a, b)
-                                       : NAN;
-}
 
 /*
  * Whether `v` is 1 + Erf(x / sqrt 2), or 1 + Tanh(sqrt(2 / pi) (x + 0.044715 x^3)): polynomials up
@@ -168,9 +167,10 @@ static int try_gelu(curves *c, qs_id id, bool *done) {
 
 static int fuse_at(curves *c, qs_id id) {
     const qs_node *n = &c->g->nodes[id];
-    const bool mul = qs_node_is_onnx(n, "Mul");
+    const bool mul = n->op->traits & QS_SCALES;
     bool done = false;
-    if ((!mul && !qs_node_is_onnx(n, "Div")) || c->g->values[n->outputs[0]].dtype != QSIM_FLOAT)
+    if (!(n->op->traits & (QS_SCALES | QS_DIVIDES)) ||
+        c->g->values[n->outputs[0]].dtype != QSIM_FLOAT)
         return QSIM_OK;
     int code = QSIM_OK;
     for (int32_t i = 0; i < 2 && mul && !code && !done; i++)

@@ -542,17 +542,34 @@ static void test_squares(void) {
     output(b, "y", 4, 4, 8, 8);
     qsim_model *m = net_finish(b);
     qsim_calibration *c = calibrate(m, 99);
-    qsim_model *q = NULL;
-    CHECK_INT(qsim_quantize(m, c, NULL, &q, NULL), QSIM_OK);
+    qsim_model *q = net_quantize(m, c, NULL);
     check_input(q, "ReduceMean", "mean", 0, "q");
     check_input(q, "Mul", "squares", 0, "ca_DequantizeLinear_Output");
     check_input(q, "Conv", "c", 0, "o_DequantizeLinear_Output");
     qsim_model_free(q);
-    /* By a rule they are quantized. */
-    qsim_rule rule = {.struct_size = sizeof(rule), .pattern = "squares", .action = QSIM_RULE_INT8};
-    qsim_quantize_options o = {.struct_size = sizeof(o), .rules = &rule, .rule_count = 1};
-    CHECK_INT(qsim_quantize(m, c, &o, &q, NULL), QSIM_OK);
-    check_input(q, "ReduceMean", "mean", 0, "q_DequantizeLinear_Output");
+    qsim_calibration_free(c);
+    qsim_model_free(m);
+}
+
+/* A Clip to the first and the last code is left out: the layer writes its result. Others stay. */
+static void test_clips(void) {
+    qsim_builder *b = begin();
+    conv(b, "a", "x", "ca");
+    qsim_builder_constant_as(b, "low", "float[]", &(float){-0.75f});
+    qsim_builder_constant_as(b, "high", "float[]", &(float){0.5f});
+    qsim_builder_node(b, "", "Clip", "clip", "ca,low,high", "c");
+    conv(b, "b", "c", "y");
+    output(b, "y", 4, 4, 8, 8);
+    qsim_model *m = net_finish(b);
+    qsim_calibration *c = calibrate(m, 99);
+    qsim_model *q = quantized(m, c, NULL);
+    CHECK_INT(net_count(q, "Clip"), 0);
+    check_input(q, "QuantizeLinear", "c_QuantizeLinear", 0, "c");
+    qsim_model_free(q);
+    qsim_quantize_options o = {.struct_size = sizeof(o), .activation_symmetric = 1};
+    q = quantized(m, c, &o);
+    CHECK_INT(net_count(q, "Clip"), 1);
+    check_input(q, "Clip", "clip", 0, "ca");
     qsim_model_free(q);
     qsim_calibration_free(c);
     qsim_model_free(m);
@@ -577,5 +594,6 @@ int main(void) {
     test_gemm_forms();
     test_mean();
     test_squares();
+    test_clips();
     return test_done();
 }
