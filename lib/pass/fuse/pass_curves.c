@@ -85,9 +85,9 @@ static qs_id clipped_input(const curves *c, const qs_node *product, int32_t inde
     const qs_node *clip = only_producer(c, product->inputs[index], "Clip");
     const qs_id x = product->inputs[1 - index];
     double lo, hi;
+    /* One step that makes 3 of 0 is the sum. */
     return clip && qs_node_bounds(c->g, clip, &lo, &hi) && lo == 0 && hi == 6 &&
-                   value_at(c, clip->inputs[0], x, 1, 1) == 4 &&
-                   value_at(c, clip->inputs[0], x, -7, 1) == -4
+                   !c->g->values[clip->inputs[0]].data && value_at(c, clip->inputs[0], x, 0, 1) == 3
                ? x
                : QS_NONE;
 }

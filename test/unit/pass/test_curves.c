@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Gelu as exporters write it, of Erf and of Tanh, in the forms of PyTorch, JAX and TensorFlow: one
- * step each, with the formula's numbers. Other polynomials, factors and readers stay as they are.
+ * Gelu as exporters write it, of Erf and of Tanh, in the forms of PyTorch, JAX and TensorFlow, and
+ * HardSwish: one step each, with the formula's numbers. Other polynomials, factors and readers stay
+ * as they are.
  */
 #include "net.h"
 
@@ -24,6 +25,10 @@ static double by_erf(double x) {
 
 static double by_tanh(double x) {
     return 0.5 * x * (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x)));
+}
+
+static double by_parts(double x) {
+    return x * fmin(fmax(x + 3, 0), 6) / 6;
 }
 
 static const form forms[] = {
@@ -112,6 +117,14 @@ static const form forms[] = {
       {"Mul", "g,2", "y"}},
      8,
      NULL},
+    {"HardSwish",
+     {{"Add", "3,x", "a"}, {"Clip", "a,0,6", "b"}, {"Mul", "b,x", "c"}, {"Div", "c,6", "y"}},
+     1,
+     by_parts},
+    {"no sum",
+     {{"Mul", "3,x", "a"}, {"Clip", "a,0,6", "b"}, {"Mul", "b,x", "c"}, {"Div", "c,6", "y"}},
+     4,
+     NULL},
     {"another x",
      {{"Neg", "x", "n"},
       {"Div", "n,root2", "a"},
@@ -157,6 +170,8 @@ static void check(const form *f) {
     net_float(&n, "1", 1);
     net_float(&n, "2", 2);
     net_float(&n, "3", 3);
+    net_float(&n, "0", 0);
+    net_float(&n, "6", 6);
     for (size_t k = 0; k < QS_COUNT(f->nodes) && f->nodes[k].op; k++)
         net_node(&n, "", f->nodes[k].op, f->nodes[k].in, f->nodes[k].out);
     net_output(&n, "y");
