@@ -162,7 +162,7 @@ static int load_stdin(const tool *t, int32_t flags, qsim_model **model) {
     return code ? tool_error(t, options.name, &e) : EXIT_OK;
 }
 
-static bool is_package(const tool *t, const char *path) {
+bool tool_is_package(const tool *t, const char *path) {
     qsim_file *file;
     if (qsim_file_open(t->ctx, path, 0, &file, NULL))
         return false;
@@ -239,7 +239,7 @@ static int load_model(const tool *t, const char *path, int32_t flags, qsim_model
     if (stat(path, &st) != 0 && colon) {
         char *package = tool_copy(path);
         package[colon - path] = 0;
-        if (is_package(t, package)) {
+        if (tool_is_package(t, package)) {
             int code = open_package(t, package, colon + 1, flags, model);
             free(package);
             return code;
@@ -250,7 +250,7 @@ static int load_model(const tool *t, const char *path, int32_t flags, qsim_model
         return refuse_folder(t, path);
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
         options.flags |= QSIM_LOAD_COPY;
-    else if (is_package(t, path))
+    else if (tool_is_package(t, path))
         return open_package(t, path, NULL, flags, model);
     if (qsim_model_load(t->ctx, path, &options, model, &e)) {
         if (e.code == QSIM_E_UNSUPPORTED && !flags && args_option(t->args.verb, "inspect"))

@@ -141,6 +141,8 @@ void tool_cancel_on_interrupt(qsim_run *run);
 
 /* ---- models ---- */
 
+/* Is this file a package? */
+bool tool_is_package(const tool *t, const char *path);
 /*
  * Loads a model, printing errors: a file, "-" for stdin, a package or one model of it (P.zip:NAME).
  * `flags` as in qsim_load_options.

@@ -53,8 +53,36 @@ static int check_labels(const tool *t) {
     return code;
 }
 
+/* Reads what the packages among the operands have beside their models, to add it again. */
+static int read_packages(const tool *t) {
+    int code = EXIT_OK;
+    for (size_t i = 0; i < t->args.operand_count && code == EXIT_OK; i++) {
+        const char *path = t->args.operands[i];
+        qsim_model *m = NULL;
+        if (!tool_is_package(t, path))
+            continue;
+        code = tool_load_model(t, path, 0, &m);
+        if (code == EXIT_OK && t->state->other_models.size)
+            tool_warn(t, "%s: only its first model is taken, not %s", path,
+                      t->state->other_models.data);
+        qsim_model_free(m);
+    }
+    return code;
+}
+
+static int add_labels(const tool *t, qsim_packer *w) {
+    const char *packaged = tool_packaged_labels(t);
+    qsim_error e;
+    if (args_has(&t->args, "labels") || !packaged)
+        return add_file(t, w, "labels", QSIM_ROLE_LABELS);
+    return qsim_packer_add(w, QSIM_ROLE_LABELS, NULL, packaged, strlen(packaged), &e)
+               ? tool_error(t, "labels of the package", &e)
+               : EXIT_OK;
+}
+
 static int add_preprocess(const tool *t, qsim_packer *w) {
-    const char *spec = args_value(&t->args, "preprocess");
+    bool packaged;
+    const char *spec = tool_preprocess(t, &packaged);
     preprocess checked;
     text line = {0};
     qsim_error e;
@@ -70,7 +98,8 @@ static int add_preprocess(const tool *t, qsim_packer *w) {
 
 /* Adds options to the manifest: how the package was made. */
 static int add_options(const tool *t, qsim_packer *w) {
-    const char *note = args_value(&t->args, "note"), *spec = args_value(&t->args, "preprocess");
+    bool packaged;
+    const char *note = args_value(&t->args, "note"), *spec = tool_preprocess(t, &packaged);
     qsim_error e;
     int code = note ? qsim_packer_option(w, "note", note, &e) : QSIM_OK;
     if (!code && spec)
@@ -90,9 +119,11 @@ static int collect(const tool *t, qsim_packer *w) {
     if (code == EXIT_OK)
         code = add_file(t, w, "calibration", QSIM_ROLE_CALIBRATION);
     if (code == EXIT_OK)
+        code = read_packages(t);
+    if (code == EXIT_OK)
         code = check_labels(t);
     if (code == EXIT_OK)
-        code = add_file(t, w, "labels", QSIM_ROLE_LABELS);
+        code = add_labels(t, w);
     if (code == EXIT_OK)
         code = add_file(t, w, "report", QSIM_ROLE_REPORT);
     if (code == EXIT_OK)
