@@ -20,10 +20,11 @@ int qs_infer_fail(const qs_infer *x, int code, const char *format, ...) {
         before = "node of";
         name = x->graph->values[n->outputs[0]].name;
     }
-    /* The domain is never ai.onnx. */
+    /* The domain is never ai.onnx; the library's own is no business of users. */
+    const char *domain = strcmp(n->domain, "qsim") == 0 ? "" : n->domain;
     return qs_fail(x->error, code, "%s: %s (%s '%s', %s%s%s: opset %d)",
-                   x->model ? x->model : "model", what, before, name, n->domain,
-                   n->domain[0] ? "." : "", n->op_type, (int)n->version);
+                   x->model ? x->model : "model", what, before, name, domain, domain[0] ? "." : "",
+                   n->op_type, (int)n->version);
 }
 
 /* Points x->in at the values of the inputs, and clears the outputs. */

@@ -414,6 +414,31 @@ static void too_many(void) {
     net_free(&n);
 }
 
+/* Operators of the layout that a session chooses are called as ONNX calls them. */
+static void names_of_operators(void) {
+    static const float w[64 * 64] = {1};
+    static const int64_t two[] = {2, 2};
+    float x[64] = {0};
+    net n;
+    qsim_tensor out = {0};
+    net_begin(&n, NULL, 13);
+    net_input(&n, "x", QSIM_FLOAT, NET_DIMS(1, 64, -1, -1));
+    net_const(&n, "w", QSIM_FLOAT, NET_DIMS(64, 64, 1, 1), w);
+    net_node(&n, "", "Conv", "x,w", "c");
+    net_ints(&n, net_node(&n, "", "MaxPool", "c", "m"), "kernel_shape", 2, two);
+    net_node(&n, "", "Conv", "m,w", "y");
+    net_output(&n, "y");
+    NET_OK(&n, net_end(&n));
+    const int64_t dims[] = {1, 64, 1, 1};
+    const qsim_tensor in = net_tensor(QSIM_FLOAT, 4, dims, x);
+    for (int32_t level = QSIM_LEVEL_DISABLE; level <= QSIM_LEVEL_ALL; level++) {
+        CHECK_INT(net_run(&n, level, false, &in, 1, &out, 1), QSIM_E_SHAPE);
+        CHECK_STR(n.error.message, "net: the window spans 2 elements of an axis that has 1 with "
+                                   "padding (node 'm', MaxPool: opset 13)");
+    }
+    net_free(&n);
+}
+
 static void gelu(void) {
     static const char *const last[3][2] = {{"x,a", "m,half"}, {"x,half", "m,a"}, {"half,a", "x,m"}};
     for (int i = 0; i < 3; i++) {
@@ -461,6 +486,7 @@ int main(void) {
     choice_by_input();
     curves();
     gelu();
+    names_of_operators();
     shape_as_input();
     too_large();
     too_many();
