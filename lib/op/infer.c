@@ -20,8 +20,9 @@ int qs_infer_fail(const qs_infer *x, int code, const char *format, ...) {
         before = "node of";
         name = x->graph->values[n->outputs[0]].name;
     }
-    /* The domain is never ai.onnx; the library's own is no business of users. */
-    const char *domain = strcmp(n->domain, "qsim") == 0 ? "" : n->domain;
+    /* The domain is never ai.onnx. The library's own, which users do not know, is the only one with
+     * a q. */
+    const char *domain = n->domain[0] == 'q' ? "" : n->domain;
     return qs_fail(x->error, code, "%s: %s (%s '%s', %s%s%s: opset %d)",
                    x->model ? x->model : "model", what, before, name, domain, domain[0] ? "." : "",
                    n->op_type, (int)n->version);
