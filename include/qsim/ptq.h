@@ -195,9 +195,13 @@ QSIM_API const char *qsim_calibration_model(const qsim_calibration *c);
 
 /* A rule: what becomes of certain nodes. */
 typedef struct qsim_rule {
-    size_t struct_size;  /* sizeof(qsim_rule), the same in each element of an array */
-    const char *pattern; /* a glob over names of nodes, or of operators if it matches no node */
-    int32_t action;      /* QSIM_RULE_* */
+    size_t struct_size; /* sizeof(qsim_rule), the same in each element of an array */
+    /*
+     * A glob over names of nodes, or of operators if it matches no node: *, ?, [a-z]; a backslash
+     * takes the next character as it is.
+     */
+    const char *pattern;
+    int32_t action; /* QSIM_RULE_* */
     int32_t reserved;
 } qsim_rule;
 

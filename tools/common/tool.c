@@ -28,9 +28,10 @@ static void warn_of_threads(const tool *t) {
     qsim_ctx *all;
     if (t->threads <= 8 || qsim_ctx_create(NULL, &all, NULL))
         return;
-    if (t->threads / 4 >= qsim_ctx_threads(all))
-        tool_warn(t, "%d threads share %d CPUs: they take turns, which is slower than -T %d",
-                  (int)t->threads, (int)qsim_ctx_threads(all), (int)qsim_ctx_threads(all));
+    const int cpus = (int)qsim_ctx_threads(all);
+    if (t->threads / 4 >= cpus)
+        tool_warn(t, "%d threads share %d CPU%s: they take turns, which is slower than -T %d",
+                  (int)t->threads, cpus, cpus == 1 ? "" : "s", cpus);
     qsim_ctx_free(all);
 }
 
