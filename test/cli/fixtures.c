@@ -490,6 +490,7 @@ int main(void) {
     make_rotated();
     make_free();
     make_single();
+    make_same("batch.onnx", QSIM_FLOAT, 2, (int64_t[]){20, 3});
     make_branches();
     make_choice();
     make_same("photo.onnx", QSIM_FLOAT, 4, (int64_t[]){-1, 3, -1, -1});

@@ -72,10 +72,10 @@ void dataset_make_up(dataset *d, size_t i, uint64_t seed, int64_t first) {
 }
 
 static int open_random(dataset *d, uint64_t seed) {
-    int64_t limit;
-    if (!tool_int(d->t, "limit", 1, INT32_MAX, 16, &limit))
-        return EXIT_USAGE;
     d->sets = d->inputs > 1 && !dataset_shares_samples(d);
+    int64_t limit, fixed = d->sets || d->slots[0].rank < 1 ? 0 : d->slots[0].dims[0];
+    if (!tool_int(d->t, "limit", 1, INT32_MAX, fixed > 16 ? fixed : 16, &limit))
+        return EXIT_USAGE;
     slots_make_up(d->t, d->slots, d->inputs, d->sets ? 1 : limit);
     if (d->sets) {
         d->step = 1;
