@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Times what calibrating costs beside running, from C: processor time on one thread, runs and feeds
- * in turns, medians.
+ * Times what calibrating for a quantization without options costs beside running, from C: processor
+ * time on one thread, runs and feeds in turns, medians.
  *
  *     feeds [BATCH[,SIZE]:]MODEL...    by default single samples; SIZE: of free axes but the batch
  *
@@ -66,10 +66,12 @@ static int make_input(subject *s, size_t i, int64_t batch, int64_t size) {
 
 static int open_subject(qsim_ctx *ctx, const char *path, int64_t batch, int64_t size, subject *s) {
     qsim_error e;
+    const qsim_quantize_options plain = {.struct_size = sizeof(plain)};
+    const qsim_calibration_options o = {.struct_size = sizeof(o), .quantize = &plain};
     if (qsim_model_load(ctx, path, NULL, &s->model, &e) ||
         qsim_session_create(s->model, NULL, &s->session, &e) ||
         qsim_run_create(s->session, &s->run, &e) ||
-        qsim_calibration_create(s->model, NULL, &s->calibration, &e))
+        qsim_calibration_create(s->model, &o, &s->calibration, &e))
         return fprintf(stderr, "%s\n", e.message), 0;
     s->input_count = (size_t)qsim_session_input_count(s->session);
     s->output_count = (size_t)qsim_session_output_count(s->session);

@@ -61,7 +61,8 @@ typedef int32_t (*qsim_pair_fn)(void *user, const char *tensor, const char *coun
  * that the quantized model has as floats of any width, too, in the order of execution. The
  * counterpart is the dequantized tensor (NAME_DequantizeLinear_Output), or that of the same name if
  * the quantized model computes it as such. A tensor that exists only inside of an integer operator
- * has none. Returns the number of pairs or a negative code. Errors: ARGUMENT, CANCELLED, NOMEM.
+ * has none, nor has one that only curves in integers read (qsim_quantize): its range may be cut.
+ * Returns the number of pairs or a negative code. Errors: ARGUMENT, CANCELLED, NOMEM.
  */
 QSIM_API int32_t qsim_model_pairs(const qsim_model *model, const qsim_model *quantized,
                                   qsim_pair_fn pair, void *user, qsim_error *error);

@@ -239,7 +239,7 @@ typedef struct qsim_quantize_options {
      * search method refine, and for recipes with `rounding gptq`.
      */
     int32_t keep_moments;
-    int32_t reserved;
+    int32_t split_curves; /* 1: also rounds between the nodes of a curve, for other runtimes */
 } qsim_quantize_options;
 
 /*
@@ -251,6 +251,12 @@ typedef struct qsim_quantize_options {
  * BatchNormalization is folded, layers absorb the ReLU or Clip after them, and operators that only
  * move values have the scale of their input. A channel whose int32 bias would overflow gets a
  * larger weight scale.
+ *
+ * Curves, of mode STATIC: several nodes that compute a function of single elements of one tensor,
+ * as x * clip(x + 3, 0, 6) / 6, are rounded before the first and behind the last one only, unless
+ * split_curves is set; a session runs them as one table of 256 results. The range of a tensor that
+ * only curves read, of one node or more, ends where they are flat: where values beyond it change
+ * the result by at most a quarter of its step.
  *
  * Bias correction. Rounding the weights shifts the mean of a layer's output; its bias is changed to
  * shift it back, unless no_bias_correction is set: bias[o] += sum (W - Q(W))[o, k] * E[x[k]] (Nagel
@@ -471,7 +477,8 @@ typedef struct qsim_unit {
     size_t struct_size; /* set by the library */
     const char *name;   /* of the operator, as rules and recipes name it */
     const char *op_type;
-    const char *takes;   /* the activation or bias that the operator absorbs; NULL: none */
+    const char
+        *takes; /* the activation or bias that it absorbs, or the curve's last node; or NULL */
     double loss_alone;   /* the loss if only this unit is in integers */
     double loss_gained;  /* the decrease of the loss if only this unit is in float */
     double agreement;    /* percent, if only this unit is in integers; NaN: no classes */

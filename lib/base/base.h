@@ -170,6 +170,14 @@ static inline size_t qs_align(size_t n, size_t power) {
  * Convert a size or count to a double and back, by way of int64_t: none reaches 2^63, and the
  * conversion takes one instruction for signed integers, ten for unsigned ones.
  */
+/* The greater and the lesser of two numbers; `b` if `a` is not a number. */
+static inline double qs_max(double a, double b) {
+    return a > b ? a : b;
+}
+static inline double qs_min(double a, double b) {
+    return a < b ? a : b;
+}
+
 static inline double qs_real(uint64_t n) {
     return (double)(int64_t)n;
 }

@@ -207,10 +207,11 @@ void qs_map_close(qsim_ctx *ctx, qs_map *map) {
 /* ---- writing ---- */
 
 char *qs_text_join(qsim_ctx *ctx, const char *a, size_t n, const char *b) {
-    char *p = qs_alloc(ctx, n + strlen(b) + 1, 1);
+    const size_t rest = strlen(b) + 1;
+    char *p = qs_alloc(ctx, n + rest, 1);
     if (p) {
         memcpy(p, a, n);
-        strcpy(p + n, b);
+        memcpy(p + n, b, rest);
     }
     return p;
 }
@@ -262,6 +263,7 @@ static const char *descriptor_path(int fd, char text[32]) {
 }
 
 static int create_nameless(qs_out *out) {
+    struct stat st;
     char text[32], *slash = strrchr(out->temporary, '/');
     const char *folder = slash == out->temporary ? "/" : slash ? out->temporary : ".";
     if (slash)
@@ -270,7 +272,7 @@ static int create_nameless(qs_out *out) {
     if (slash)
         *slash = '/';
     /* give() names the file by its path in /proc. */
-    if (fd >= 0 && access(descriptor_path(fd, text), F_OK)) {
+    if (fd >= 0 && fstatat(AT_FDCWD, descriptor_path(fd, text), &st, 0)) {
         close(fd);
         fd = -1;
     }
@@ -331,7 +333,7 @@ static int fail_create(qs_out *out, qsim_error *error) {
     char *slash = strrchr(out->temporary, '/');
     if (code == ENOENT && slash && slash != out->temporary) {
         *slash = 0;
-        if (stat(out->temporary, &st) && errno == ENOENT)
+        if (fstatat(AT_FDCWD, out->temporary, &st, 0) && errno == ENOENT)
             return qs_fail(error, QSIM_E_IO, "%s: the folder '%s' does not exist", out->shown,
                            out->temporary);
     }
@@ -345,7 +347,7 @@ int qs_out_open(qsim_ctx *ctx, const char *path, bool replace, qs_out *out, qsim
     out->ctx = ctx;
     out->fd = -1;
     out->piece = FIRST_PIECE;
-    bool old = stat(path, &st) == 0;
+    bool old = fstatat(AT_FDCWD, path, &st, 0) == 0;
     if (old) {
         if (S_ISDIR(st.st_mode))
             return qs_fail(error, QSIM_E_IO, "%s: is a directory", path);
@@ -447,7 +449,7 @@ static int hold_pages(const char *path) {
 
 void qs_file_remove(qsim_ctx *ctx, const char *path) {
     const int fd = hold_pages(path);
-    (void)unlink(path);
+    (void)!unlinkat(AT_FDCWD, path, 0);
     qs_close_apart(ctx, fd);
 }
 

@@ -32,7 +32,7 @@ static bool make_temporary(char *path) {
     uint64_t state = 0;
     for (int tries = 0; tries < 1000; tries++) {
         qs_fresh_letters(letters, &state);
-        if (mkdir(path, 0777) == 0)
+        if (mkdirat(AT_FDCWD, path, 0777) == 0)
             return true;
         if (errno != EEXIST)
             return false;
@@ -51,7 +51,7 @@ static void forget(qs_tree *t) {
 
 static int check_target(qs_tree *t, const char *path, bool replace, qsim_error *error) {
     struct stat st;
-    t->exists = stat(path, &st) == 0;
+    t->exists = fstatat(AT_FDCWD, path, &st, 0) == 0;
     if (!t->exists)
         return QSIM_OK;
     if (!S_ISDIR(st.st_mode))
@@ -151,15 +151,16 @@ static void remove_all(const qs_tree *t, const char *const *names, size_t count)
     for (size_t i = 0; i < count; i++) {
         char folder[PATH_MAX];
         char *slash;
-        if (strlen(names[i]) >= sizeof(folder))
+        const size_t n = strlen(names[i]) + 1;
+        if (n > sizeof(folder))
             continue;
-        strcpy(folder, names[i]);
+        memcpy(folder, names[i], n);
         while ((slash = strrchr(folder, '/')) != NULL) {
             *slash = 0;
             (void)!unlinkat(t->dir, folder, AT_REMOVEDIR);
         }
     }
-    rmdir(t->temporary);
+    (void)!unlinkat(AT_FDCWD, t->temporary, AT_REMOVEDIR);
 }
 
 /* Finds failures that can be foreseen, before the first file is replaced. */

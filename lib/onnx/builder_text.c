@@ -22,7 +22,7 @@ static bool parse_dim(char *word, int64_t *dim, const char **name) {
     *name = NULL;
     if (*word < '0' || *word > '9') {
         *name = word;
-        return *word != '\0' && strpbrk(word, " []") == NULL;
+        return *word != '\0' && word[strcspn(word, " []")] == 0;
     }
     for (*dim = 0; *word >= '0' && *word <= '9' && *dim <= limit; word++)
         *dim = *dim * 10 + (*word - '0');
@@ -34,7 +34,7 @@ bool qs_builder_type(const char *text, qs_text_type *t) {
     if (!text || strlen(text) >= sizeof(t->text) || !parse_dtype(text, n, &t->dtype))
         return false;
     t->rank = -1;
-    strcpy(t->text, text);
+    memcpy(t->text, text, strlen(text) + 1);
     if (!t->text[n])
         return true;
     char *p = t->text + n + 1, *end = strchr(p, ']');

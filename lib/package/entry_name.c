@@ -39,7 +39,7 @@ const char *qs_entry_name_fault(const char *name) {
         return "is not UTF-8";
     if (length > 1024)
         return "is too long";
-    if (strpbrk(name, "\"*<>?|"))
+    if (name[strcspn(name, "\"*<>?|")])
         return "has one of \"*<>?|";
     for (const char *p = name; p; p = strchr(p, '/')) {
         p += *p == '/';

@@ -21,8 +21,9 @@ void qs_activation_mark(qs_quantizer *q) {
         const qs_choice *c = &q->choices[node];
         if (!c->integer || c->is_absorbed)
             continue;
-        for (int32_t i = 0; i < qs_operand_count(q->g, n); i++)
-            mark(q, n->inputs[i]);
+        for (int32_t i = 0; i < n->input_count; i++)
+            if (qs_reads_codes(q, node, i))
+                mark(q, n->inputs[i]);
         if (c->kind != QS_KIND_MOVEMENT) {
             mark(q, qs_choice_output(q, node));
             continue;
@@ -74,8 +75,8 @@ static void choose_types(const qs_quantizer *q) {
         const qs_choice *c = &q->choices[node];
         const qs_activation *y =
             c->integer && !c->is_absorbed ? root_of(q, qs_choice_output(q, node)) : NULL;
-        for (int32_t i = 0; y && i < qs_operand_count(q->g, n); i++) {
-            qs_activation *x = root_of(q, n->inputs[i]);
+        for (int32_t i = 0; y && i < n->input_count; i++) {
+            qs_activation *x = qs_reads_codes(q, node, i) ? root_of(q, n->inputs[i]) : NULL;
             if (x && q->g->values[n->inputs[i]].data && !qs_is_wide(x->dtype))
                 x->dtype = y->dtype;
         }
@@ -178,5 +179,5 @@ int qs_activation_choose(qs_quantizer *q) {
                            q->model->name, q->g->values[i].name, (double)a->range.low,
                            (double)a->range.high);
     }
-    return QSIM_OK;
+    return qs_curves_narrow(q);
 }

@@ -21,7 +21,7 @@
 static double worth(const qs_search *s, const qs_unit *u) {
     const qsim_unit *t = &u->result;
     if (s->options.goal == QSIM_GOAL_SIZE)
-        return t->loss_gained / fmax((double)(t->float_bytes - t->bytes), LEAST_BYTES);
+        return t->loss_gained / qs_max((double)(t->float_bytes - t->bytes), LEAST_BYTES);
     if (s->options.goal == QSIM_GOAL_LATENCY) {
         const double more = t->float_us - t->us;
         return t->loss_gained / (more > LEAST_US ? more : LEAST_US); /* NaN, too */

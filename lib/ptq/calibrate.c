@@ -126,10 +126,14 @@ static int choose_tensors(const listing *l) {
         return code;
     if (o->quantize)
         code = mark_scaled(l, o->quantize);
-    /* All that get a scale in either format, with or without rules for more nodes in integers. */
+    /* All that get a scale in either format, with or without rules for more nodes in integers,
+     * which may be nodes of curves. */
     for (int i = 0; i < 4 && !o->quantize && !code; i++) {
-        const qsim_quantize_options q = {
-            .struct_size = sizeof(q), .format = i % 2, .rules = &all, .rule_count = (size_t)i / 2};
+        const qsim_quantize_options q = {.struct_size = sizeof(q),
+                                         .format = i % 2,
+                                         .rules = &all,
+                                         .rule_count = (size_t)i / 2,
+                                         .split_curves = i / 2};
         code = mark_scaled(l, &q);
     }
     if (!inside)

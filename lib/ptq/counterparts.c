@@ -31,6 +31,41 @@ static int find_fused(const qsim_model *m, bool *fused) {
     return QSIM_OK;
 }
 
+/* Whether a node's result is a function of `value` alone, with constants and what is inside. */
+static bool is_curve_of(const qs_graph *g, const qs_node *n, qs_id value, const bool *fused) {
+    if (!n->op || !(n->op->traits & QS_ELEMENTWISE) || n->output_count != 1 ||
+        !fused[n->outputs[0]])
+        return false;
+    for (int32_t i = 0; i < n->input_count; i++) {
+        const qs_id x = n->inputs[i];
+        if (x != QS_NONE && x != value && !fused[x] && !g->values[x].data)
+            return false;
+    }
+    return true;
+}
+
+/*
+ * Marks dequantized values that only curves in integers read: their ranges may end where the curves
+ * are flat, which is no loss, so that the curves' results are compared.
+ */
+static int find_sources(const qs_graph *g, bool *fused) {
+    qs_uses uses;
+    if (qs_graph_uses(g, &uses))
+        return QSIM_E_NOMEM;
+    for (size_t k = 0; k < g->order_count; k++) {
+        const qs_node *n = &g->nodes[g->order[k]];
+        if (!n->op || !(n->op->traits & QS_DEQUANTIZES) || n->outputs[0] == QS_NONE)
+            continue;
+        const qs_id y = n->outputs[0];
+        bool inside = !g->values[y].is_output && uses.start[y] < uses.start[y + 1];
+        for (qs_id u = uses.start[y]; u < uses.start[y + 1] && inside; u++)
+            inside = is_curve_of(g, &g->nodes[uses.nodes[u]], y, fused);
+        fused[y] = inside;
+    }
+    qs_uses_free(g, &uses);
+    return QSIM_OK;
+}
+
 /*
  * The float tensor of the quantized model that corresponds to `name`; NULL: it computes none.
  * `buffer` has room for every name with the suffix.
@@ -41,12 +76,9 @@ static const char *counterpart(const qs_graph *h, const bool *fused, const char 
     memcpy(buffer, name, length);
     memcpy(buffer + length, SUFFIX, sizeof(SUFFIX));
     qs_id id = qs_graph_find(h, buffer);
-    if (id == QS_NONE) {
+    if (id == QS_NONE)
         id = qs_graph_find(h, name);
-        if (id != QS_NONE && fused[id])
-            return NULL;
-    }
-    if (id == QS_NONE || h->values[id].producer == QS_NONE)
+    if (id == QS_NONE || fused[id] || h->values[id].producer == QS_NONE)
         return NULL;
     const qs_value *v = &h->values[id];
     return qs_is_real(v->dtype) ? v->name : NULL;
@@ -67,6 +99,8 @@ int qs_pairs_list(const qsim_model *model, const qsim_model *quantized, qs_pairs
     bool *fused = qs_calloc(quantized->ctx, h->value_count + 1, sizeof(*fused));
     char *buffer = qs_alloc(quantized->ctx, longest_name(g) + sizeof(SUFFIX), 1);
     int code = fused && buffer ? find_fused(quantized, fused) : QSIM_E_NOMEM;
+    if (!code)
+        code = find_sources(h, fused);
     for (size_t k = 0; k < g->order_count && !code; k++) {
         const qs_node *n = &g->nodes[g->order[k]];
         for (int32_t i = 0; i < n->output_count && !code; i++) {

@@ -98,7 +98,7 @@ static void choose_scale(const narrowing *n, qs_tried *f, size_t channel, size_t
         low = w < low ? w : low;
         high = w > high ? w : high;
     }
-    const float width = symmetric ? fmaxf(-low, high) / 7 : (high - low) / 15;
+    const float width = symmetric ? (-low > high ? -low : high) / 7 : (high - low) / 15;
     *scale = 1;
     *zero = middle;
     if (!(width * 0.5f >= FLT_MIN) || !isfinite(width))
@@ -149,7 +149,7 @@ static int make_moments(narrowing *n, float **out) {
     if (!m)
         return QSIM_E_NOMEM;
     for (size_t k = 0; k < n->l->depth; k++)
-        most = fmax(most, moment(n, gram, k));
+        most = qs_max(moment(n, gram, k), most);
     for (size_t k = 0; k < n->l->depth; k++)
         m[k] = most > 0 ? (float)(moment(n, gram, k) / most + 1e-9) : 1;
     *out = m;

@@ -23,11 +23,13 @@ static bool is_unit(const qs_quantizer *q, qs_id node) {
 /* Lists the activations with a scale that the unit reads or makes, each once. */
 static int list_activations(const qs_quantizer *q, qs_id node, qs_units *u, qs_unit *unit) {
     const qs_node *n = &q->g->nodes[node];
-    const int32_t reads = qs_operand_count(q->g, n);
+    const int32_t reads = n->input_count;
     unit->activations = qs_arena_alloc(&u->arena, (size_t)reads + 1, sizeof(*unit->activations));
     if (!unit->activations)
         return QSIM_E_NOMEM;
     for (int32_t i = 0; i <= reads; i++) {
+        if (i < reads && !qs_reads_codes(q, node, i))
+            continue;
         const qs_id value = i < reads ? n->inputs[i] : qs_choice_output(q, node);
         const qs_id root = value == QS_NONE ? QS_NONE : q->activations[value].root;
         bool listed =
@@ -54,8 +56,11 @@ static int add_unit(const qs_quantizer *q, qs_id node, qs_units *u) {
     unit->name = keep_text(u, qs_node_label(q->g, node));
     unit->op_type = keep_text(u, n->op_type);
     unit->tensor = keep_text(u, q->g->values[qs_choice_output(q, node)].name);
-    if (c->absorbs != QS_NONE)
-        unit->takes = keep_text(u, qs_node_label(q->g, c->absorbs));
+    qs_id last = c->absorbs;
+    while (last != QS_NONE && q->choices[last].absorbs != QS_NONE)
+        last = q->choices[last].absorbs;
+    if (last != QS_NONE)
+        unit->takes = keep_text(u, qs_node_label(q->g, last));
     if (!unit->name || !unit->op_type || !unit->tensor || (c->absorbs != QS_NONE && !unit->takes) ||
         list_activations(q, node, u, unit))
         return QSIM_E_NOMEM;
@@ -236,9 +241,9 @@ size_t qs_units_sort(qs_unit *items, size_t count) {
             items[k - 1] = swap;
         }
     for (size_t i = 0; i < count; i++)
-        total += fmax(items[i].result.loss_gained, 0);
+        total += qs_max(items[i].result.loss_gained, 0);
     for (size_t i = 0; i < count && total > 0; i++) {
-        sum += fmax(items[i].result.loss_gained, 0);
+        sum += qs_max(items[i].result.loss_gained, 0);
         const double above = sum / total - (double)(i + 1) / (double)count;
         if (above > furthest) {
             furthest = above;

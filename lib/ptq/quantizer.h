@@ -23,8 +23,9 @@ typedef struct qs_choice {
     int32_t forced;   /* QSIM_RULE_* of a rule or the recipe; 0: none */
     size_t rule;      /* the number of that rule, from 1; 0: the recipe, or none */
     int32_t layer;    /* index among the layers; -1: the node is none */
-    qs_id absorbs;    /* the Relu, Clip or bias after the node that it absorbs, or QS_NONE */
+    qs_id absorbs;    /* the Relu, Clip, bias or next node of a curve that it absorbs, or QS_NONE */
     bool is_absorbed; /* another node absorbs this one */
+    qs_id curve;      /* the first node of the curve that it is part of (curves.c), or QS_NONE */
     uint8_t bits;     /* bits of the weights by a rule: 8 or 4; 0: no rule */
     bool wide;        /* a rule says that inputs and outputs have 16 bits */
     bool integer;     /* the decision: inputs and outputs are quantized */
@@ -222,6 +223,8 @@ void qs_recipe_force(qs_quantizer *q);
 qs_weight_form qs_recipe_weights(const qs_quantizer *q, qs_id node);
 /* Fills a recipe's entry for weights of that form. */
 void qs_recipe_form(const qs_weight_form *form, qsim_recipe_entry *e);
+/* Whether the recipe gives the value a scale. */
+bool qs_recipe_scales(const qs_quantizer *q, qs_id value);
 /* Whether a value can be quantized: it is constant, or the recipe or calibration has its range. */
 bool qs_recipe_has_range(const qs_quantizer *q, qs_id value);
 /* The type of a value, from the recipe or else the options. */
@@ -312,16 +315,35 @@ int qs_calibration_check(const qsim_calibration *c, const qsim_model *model, qsi
 int qs_quantize_prepared(const qsim_model *prepared, const qsim_calibration *c,
                          const qsim_quantize_options *own, qsim_model **out, qsim_error *error);
 
+/* Whether a value is a float and not a constant. */
+bool qs_is_activation(const qs_graph *g, qs_id value);
 /* Number of leading inputs of a node that are activations or quantized like one. */
 int32_t qs_operand_count(const qs_graph *g, const qs_node *n);
+/* Whether curves of several nodes are rounded once. */
+static inline bool qs_has_curves(const qs_quantizer *q) {
+    return q->options.mode == QSIM_MODE_STATIC && !q->options.split_curves;
+}
+/* Makes the first node of each curve absorb its others (curves.c). */
+int qs_curves_find(qs_quantizer *q);
+/*
+ * The activation that a node, with those that it absorbs, is a function of, element by element;
+ * QS_NONE: it is no such function.
+ */
+qs_id qs_curve_source(const qs_quantizer *q, qs_id node);
+/* Narrows the ranges of activations that only curves read (curve_ranges.c). */
+int qs_curves_narrow(qs_quantizer *q);
+/* Whether a node in integers reads input `index` in them: an operand, of a curve an activation. */
+static inline bool qs_reads_codes(const qs_quantizer *q, qs_id node, int32_t index) {
+    const qs_node *n = &q->g->nodes[node];
+    return q->choices[node].curve != QS_NONE ? qs_is_activation(q->g, n->inputs[index])
+                                             : index < qs_operand_count(q->g, n);
+}
 /* Makes masks of attention, and scores with one, QS_KIND_FLOAT (masks.c). */
 int qs_masks_keep_float(qs_quantizer *q);
 /* Output 0 of a node, after what it absorbs. */
 qs_id qs_choice_output(const qs_quantizer *q, qs_id node);
 /* The equalization factor of term `k` of a layer's sums. */
 float qs_layer_factor(const qs_quantizer *q, const qs_layer *l, size_t k);
-/* Whether a value is a float and not a constant. */
-bool qs_is_activation(const qs_graph *g, qs_id value);
 /* Whether a text matches a pattern with *, ?, [a-z] and [!a-z]; \ escapes these. */
 bool qs_glob(const char *pattern, const char *text);
 /* The name of a node in messages and rules: its own, or that of its first output. */

@@ -262,6 +262,11 @@ int qs_recipe_check_weights(const qs_quantizer *q) {
     return QSIM_OK;
 }
 
+bool qs_recipe_scales(const qs_quantizer *q, qs_id value) {
+    const qsim_recipe_entry *e = tensor_entry(q, value);
+    return e && e->action == QSIM_RECIPE_QUANTIZE;
+}
+
 bool qs_recipe_has_range(const qs_quantizer *q, qs_id value) {
     const qsim_recipe_entry *e = tensor_entry(q, value);
     if (q->g->values[value].data || (e && e->flags & QSIM_RECIPE_RANGE))

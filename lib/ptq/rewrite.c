@@ -26,12 +26,18 @@ static bool is_integer_made(const qs_quantizer *q, qs_id value) {
     return from != QS_NONE && ((size_t)from >= q->node_count || q->choices[from].integer);
 }
 
+/* Whether a node reads a value in integers that not all readers read so. */
+static bool reads_codes(const qs_quantizer *q, qs_id node, qs_id value) {
+    const qs_choice *c = &q->choices[node];
+    return c->integer && (c->curve != QS_NONE ? !q->g->values[value].data : !c->is_absorbed);
+}
+
 /* Makes readers of `value` read `y`: all of them, or those in integers. */
 static void redirect(qs_quantizer *q, qs_id value, qs_id y, bool all) {
     for (qs_id u = q->uses.start[value]; u < q->uses.start[value + 1]; u++) {
         qs_id node = q->uses.nodes[u];
         const qs_node *n = &q->g->nodes[node];
-        if (!all && (!q->choices[node].integer || q->choices[node].is_absorbed))
+        if (!all && !reads_codes(q, node, value))
             continue;
         for (int32_t i = 0; i < n->input_count; i++)
             if (n->inputs[i] == value)

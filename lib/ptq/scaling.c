@@ -42,7 +42,7 @@ static float power_near(double x) {
     int n;
     const double part = frexp(x, &n); /* [0.5, 1) */
     n -= part < 0.70710678118654752;
-    return ldexpf(1, n < -MOST_LOG ? -MOST_LOG : n > MOST_LOG ? MOST_LOG : n);
+    return (float)ldexp(1, n < -MOST_LOG ? -MOST_LOG : n > MOST_LOG ? MOST_LOG : n);
 }
 
 /* ---- places ---- */
@@ -214,9 +214,9 @@ static void smooth(place *p, double a) {
         const double n =
             ((1 - a) * qs_logarithm(p->read[c]) - a * qs_logarithm(x)) * 1.4426950408889634;
         const double whole = rint(n);
-        p->factor[c] = ldexpf(1, whole < -MOST_LOG  ? -MOST_LOG
-                                 : whole > MOST_LOG ? MOST_LOG
-                                                    : (int)whole);
+        p->factor[c] = (float)ldexp(1, whole < -MOST_LOG  ? -MOST_LOG
+                                       : whole > MOST_LOG ? MOST_LOG
+                                                          : (int)whole);
     }
 }
 

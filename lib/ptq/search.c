@@ -352,7 +352,7 @@ int qs_search_open(qs_search *s, const qsim_model *model, const qsim_calibration
     s->base.progress = NULL; /* a candidate's progress would hide that of the search */
     s->base.decided = NULL;
     if (s->options.seconds > 0)
-        s->end = qs_clock_ns() + (uint64_t)(fmin(s->options.seconds, 1e9) * 1e9);
+        s->end = qs_clock_ns() + (uint64_t)(qs_min(s->options.seconds, 1e9) * 1e9);
     code = qsim_recipe_create(prepared->ctx, &s->recipe, error);
     if (!code && s->base.recipe)
         code = qsim_recipe_merge(s->recipe, s->base.recipe, error);

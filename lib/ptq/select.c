@@ -275,6 +275,12 @@ static bool is_bias_of(const qs_quantizer *q, const qs_node *matmul, const qs_no
     return w && b && b->rank == 1 && w->rank == 2 && b->elements == (size_t)w->dims[1];
 }
 
+/* Whether the node is x + c, for instance, which may be part of a curve. */
+static bool is_shift(const qs_graph *g, const qs_node *n) {
+    const qs_const *a = float_constant(g, n->inputs[0]), *b = float_constant(g, n->inputs[1]);
+    return (a && a->elements == 1) || (b && b->elements == 1);
+}
+
 /*
  * Makes a node absorb the Relu or Clip after it, or a MatMul its bias, if that is the only reader.
  */
@@ -282,7 +288,8 @@ static void absorb(qs_quantizer *q, qs_id node) {
     const qs_node *n = &q->g->nodes[node];
     qs_choice *c = &q->choices[node];
     bool takes = c->kind == QS_KIND_WEIGHTS ||
-                 ((n->op->traits & QS_ELEMENTWISE) && qs_operand_count(q->g, n) == 2);
+                 ((n->op->traits & QS_ELEMENTWISE) && qs_operand_count(q->g, n) == 2 &&
+                  !(qs_has_curves(q) && is_shift(q->g, n)));
     qs_id y = n->outputs[0], next = takes ? only_reader(q, y) : QS_NONE;
     if (next == QS_NONE)
         return;
@@ -308,8 +315,8 @@ static void absorb(qs_quantizer *q, qs_id node) {
 static qs_id without_range(const qs_quantizer *q, qs_id node) {
     const qs_node *n = &q->g->nodes[node];
     const qs_choice *c = &q->choices[node];
-    for (int32_t i = 0; i < qs_operand_count(q->g, n); i++)
-        if (!qs_recipe_has_range(q, n->inputs[i]))
+    for (int32_t i = 0; i < n->input_count; i++)
+        if (qs_reads_codes(q, node, i) && !qs_recipe_has_range(q, n->inputs[i]))
             return n->inputs[i];
     if (!qs_recipe_has_range(q, qs_choice_output(q, node)))
         return qs_choice_output(q, node);
@@ -347,7 +354,7 @@ static int check_wanted(const qs_quantizer *q, qs_id node) {
 
 static int classify(qs_quantizer *q) {
     for (size_t i = 0; i < q->node_count; i++)
-        q->choices[i] = (qs_choice){.layer = -1, .absorbs = QS_NONE};
+        q->choices[i] = (qs_choice){.layer = -1, .absorbs = QS_NONE, .curve = QS_NONE};
     for (size_t k = 0; k < q->g->order_count; k++) {
         qs_id node = q->g->order[k];
         const qs_node *n = &q->g->nodes[node];
@@ -370,7 +377,7 @@ static int classify(qs_quantizer *q) {
         q->layers[i].form = qs_recipe_weights(q, q->layers[i].node);
     for (size_t k = 0; k < q->g->order_count && !code; k++)
         absorb(q, q->g->order[k]);
-    return code;
+    return code ? code : qs_curves_find(q);
 }
 
 /* ---- decisions ---- */
@@ -406,7 +413,7 @@ static void find_tail(const qs_quantizer *q, bool *leads_on) {
  * variance or of an energy: 8 bits would lose the small ones, and save nothing.
  */
 static bool is_for_float_sum(const qs_quantizer *q, qs_id node) {
-    const qs_id reader = only_reader(q, q->g->nodes[node].outputs[0]);
+    const qs_id reader = only_reader(q, qs_choice_output(q, node));
     return reader != QS_NONE && q->choices[reader].kind == QS_KIND_FLOAT &&
            (q->g->nodes[reader].op->traits & QS_REDUCES);
 }
@@ -424,11 +431,18 @@ static void decide(qs_quantizer *q, qs_id node, bool leads_on) {
     c->integer = wanted;
 }
 
-/* Marks the activation or bias that a node in integers absorbs; releases that of others. */
+/*
+ * Marks the activation or bias that a node in integers absorbs; releases that of others. All nodes
+ * of a curve are what its first one is.
+ */
 static void set_absorbed(qs_quantizer *q, qs_id node, bool leads_on) {
     qs_id relu = q->choices[node].absorbs;
     if (relu == QS_NONE)
         return;
+    if (q->choices[node].curve != QS_NONE) {
+        q->choices[relu].integer = q->choices[node].integer;
+        return;
+    }
     if (q->choices[node].integer) {
         q->choices[relu].integer = true;
         return;

@@ -187,9 +187,9 @@ static void warn_of_stretched(qsim_verdict *v, const qsim_calibration *c) {
         float low, high;
         if (qsim_observer_range(o, QSIM_METHOD_PERCENTILE, 99.99, QSIM_UINT8, 0, &low, &high))
             continue;
-        const double kept = fmax((double)high, 0) - fmin((double)low, 0);
+        const double kept = qs_max((double)high, 0) - qs_min((double)low, 0);
         const double all =
-            fmax((double)qsim_observer_max(o), 0) - fmin((double)qsim_observer_min(o), 0);
+            qs_max((double)qsim_observer_max(o), 0) - qs_min((double)qsim_observer_min(o), 0);
         if (!(all > STRETCHED * kept) || kept <= 0)
             continue;
         count++;

@@ -183,7 +183,7 @@ static double mean_of(const qs_channel_sums *s, size_t c) {
 
 static double variance_of(const qs_channel_sums *s, size_t c) {
     const double mean = mean_of(s, c);
-    return fmax(s->square[c] / (double)s->positions - mean * mean, 0);
+    return qs_max(s->square[c] / (double)s->positions - mean * mean, 0);
 }
 
 bool qs_witness_norm(const qsim_verdict *v, double *off, double *ratio) {

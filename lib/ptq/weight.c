@@ -242,8 +242,9 @@ int qs_weight_make(qs_quantizer *q, qs_layer *l, const qs_activation *x) {
         return fail_layer(&m, QSIM_E_VALUE, "the weights hold a NaN or an infinity");
     (void)qsim_dtype_limits(x->dtype, 0, &qmin, &qmax);
     /* Products of 16 bits are added up in floats: 32 bits have to hold the bias alone. */
-    m.x_most =
-        qs_is_wide(x->dtype) ? 0 : fmax(x->zero_point - (double)qmin, (double)qmax - x->zero_point);
+    m.x_most = qs_is_wide(x->dtype)
+                   ? 0
+                   : qs_max(x->zero_point - (double)qmin, (double)qmax - x->zero_point);
     (void)qsim_dtype_limits(l->form.dtype, flags, &m.low, &m.high);
     code = choose_scales(&m);
     return code ? code : quantize_layer(&m, w);

@@ -14,7 +14,7 @@ int32_t qs_histogram_exponent(float min, float max, int32_t bits) {
         return QS_MIN_EXPONENT;
     if (word >> 23 > 0) /* a normal number, the common case */
         return (int32_t)(word >> 23) - 126 - bits;
-    (void)frexpf(magnitude, &exponent); /* magnitude < 2^exponent = 2^bits w */
+    (void)frexp((double)magnitude, &exponent); /* magnitude < 2^exponent = 2^bits w */
     return exponent - bits;
 }
 

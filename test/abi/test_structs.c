@@ -219,7 +219,7 @@ static void growing_ptq(void) {
     AT(qsim_quantize_options, weight_block, 104);
     AT(qsim_quantize_options, no_gptq, 108);
     AT(qsim_quantize_options, keep_moments, 112);
-    AT(qsim_quantize_options, reserved, 116);
+    AT(qsim_quantize_options, split_curves, 116);
 }
 
 static void growing_ptq_layers(void) {

@@ -77,6 +77,8 @@ void ladder_command(ladder *l) {
         text_printf(&l->command, " --mode %s", mode_name(l));
     } else {
         put_option(t, &l->command, "activations");
+        if (args_has(&t->args, "split-curves"))
+            text_puts(&l->command, " --split-curves");
         if (args_has(&t->args, "symmetric"))
             text_puts(&l->command, " --symmetric");
     }

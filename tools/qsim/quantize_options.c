@@ -63,7 +63,7 @@ static bool chooses(const tool *t, const char *name) {
 
 /* Options that need calibrated ranges. */
 static const char *const of_static[] = {
-    "method", "percentile", "format", "activations", "symmetric", "search",
+    "method", "percentile", "format", "activations", "symmetric", "split-curves", "search",
     "refine", "equalize",   "smooth", "seed",        "steps",     "max-drop",
 };
 
@@ -129,6 +129,7 @@ int quantize_options(const tool *t, quantizing *q) {
     if (!read_weights(t, o))
         return EXIT_USAGE;
     o->activation_symmetric = args_has(&t->args, "symmetric");
+    o->split_curves = args_has(&t->args, "split-curves");
     o->no_bias_correction = args_has(&t->args, "no-bias-correction");
     o->reduce_range = args_has(&t->args, "reduce-range");
     q->judges = o->mode == QSIM_MODE_DYNAMIC && !q->chooses && !o->no_bias_correction &&

@@ -59,6 +59,8 @@ typedef struct quantizing {
         {"block", "N", "4 bits: weights that share a scale, 16 to 256 (a channel)", 0, NULL},      \
         {"no-gptq", NULL, "4 bits: round each weight to the nearest", 0, NULL},                    \
         {"symmetric", NULL, "activation ranges symmetric around zero", 0, NULL},                   \
+        {"split-curves", NULL,                                                                     \
+         "also round between the nodes of curves as x * sigmoid(x), for other runtimes", 0, NULL}, \
         {"no-bias-correction", NULL,                                                               \
          "leave biases as they are; by default they correct means that rounding shifts", 0, NULL}, \
     {                                                                                              \

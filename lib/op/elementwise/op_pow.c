@@ -224,7 +224,7 @@ QS_PAIR(QS_COLD, mod_u8, uint8_t, uint8_t, uint8_t, MOD_U)
 QS_PAIR(QS_COLD, mod_u16, uint16_t, uint16_t, uint16_t, MOD_U)
 QS_PAIR(QS_COLD, mod_u32, uint32_t, uint32_t, uint32_t, MOD_U)
 QS_PAIR(QS_COLD, mod_u64, uint64_t, uint64_t, uint64_t, MOD_U)
-QS_PAIR(QS_COLD, fmod_f32, float, float, float, fmodf(a, b))
+QS_PAIR(QS_COLD, fmod_f32, float, float, float, (float)fmod((double)a, (double)b))
 QS_PAIR(QS_COLD, fmod_f64, double, double, double, fmod(a, b))
 
 QS_COLD static int infer_mod(qs_infer *x) {

@@ -102,8 +102,8 @@ static int set_scale(const qs_infer *x, qs_resize_axis *a, float scale) {
     a->scale = scale;
     if (a->in < 0)
         return QSIM_OK;
-    const float size = floorf((float)a->in * scale);
-    if (size >= 9.2e18f)
+    const double size = (double)((float)a->in * scale);
+    if (size >= 9.2e18)
         return qs_infer_fail(x, QSIM_E_LIMIT, "an axis of %lld is scaled by %g", (long long)a->in,
                              (double)scale);
     a->out = (int64_t)size;
@@ -133,7 +133,7 @@ static int keep_ratio(const qs_infer *x, resize_spec *s, const int64_t *sizes, b
         int code = set_scale(x, a, scale);
         if (code)
             return code;
-        a->out = (int64_t)floorf((float)a->in * scale + 0.5f);
+        a->out = (int64_t)((float)a->in * scale + 0.5f);
     }
     return QSIM_OK;
 }

@@ -75,13 +75,13 @@ QS_COLD static void find_bin(const roi_job *j, size_t roi, size_t axis, size_t b
     const roi_params *p = j->p;
     const double from = pixel(p, number_at(p, j->rois, roi * 5 + 2 - axis));
     const double to = pixel(p, number_at(p, j->rois, roi * 5 + 4 - axis));
-    const double size = fmax(to - from + 1, 1) / qs_real(p->bins[axis]);
+    const double size = qs_max(to - from + 1, 1) / qs_real(p->bins[axis]);
     const double step = p->is_double ? size : (double)(float)size;
     for (size_t i = 0; i < 2; i++) {
         const double product = qs_real(bin + i) * step;
         const double edge = p->is_double ? product : (double)(float)product;
         const double v = from + (i ? ceil(edge) : floor(edge));
-        at[i] = v > 0 ? qs_whole(fmin(v, qs_real(p->size[axis]))) : 0;
+        at[i] = v > 0 ? qs_whole(qs_min(v, qs_real(p->size[axis]))) : 0;
     }
 }
 

@@ -307,7 +307,7 @@ QS_COLD static int upgrade_power(qs_graph *g, qs_id node, int32_t to, qsim_error
     if (to < 2 || !a || a->type != QS_ATTR_FLOAT)
         return QSIM_OK;
     const double power = (double)a->u.f;
-    if (!(power >= 1 && power <= INT32_MAX) || floor(power) != power)
+    if (!(power >= 1 && power <= INT32_MAX) || (double)(int64_t)power != power)
         return qs_fail(error, QSIM_E_UNSUPPORTED, "%s: p is %g, newer versions take integers only",
                        g->nodes[node].op_type, power);
     return qs_node_set_int(g, node, "p", (int64_t)power) ? qs_op_no_memory(error) : QSIM_OK;

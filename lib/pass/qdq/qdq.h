@@ -12,6 +12,10 @@
 
 #include "pass/pass.h"
 
+/* Nodes of an element-wise expression that becomes a table, with the one that dequantizes its
+ * input. */
+#define QS_TABLE_NODES 16
+
 /* A float value that is a dequantized tensor with one scale. */
 typedef struct qs_quantized {
     qs_id x;         /* the integers */

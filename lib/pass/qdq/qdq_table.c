@@ -3,15 +3,13 @@
  * An element-wise float expression of one 8-bit tensor becomes a table of 256 bytes, computed by
  * the operators themselves on all 256 values, in a graph of its own.
  */
+#include "pass/expression.h"
 #include "pass/qdq/qdq.h"
 
 #include <stdlib.h>
 
-#define MAX_NODES  16
-#define MAX_VALUES 64
-
 typedef struct expression {
-    qs_id nodes[MAX_NODES];
+    qs_id nodes[QS_TABLE_NODES];
     int32_t count;
     qs_id leaf; /* the tensor, or QS_NONE */
 } expression;
@@ -56,7 +54,7 @@ static bool add_input(const qs_graph *g, expression *e, qs_id v, int32_t rank) {
         return g->values[v].data && add_leaf(g, e, v, rank);
     if (has_node(e, producer))
         return true;
-    if (e->count == MAX_NODES)
+    if (e->count == QS_TABLE_NODES)
         return false;
     e->nodes[e->count++] = producer;
     return true;
@@ -97,101 +95,44 @@ static bool collect(const qs_qdq *d, qs_id value, expression *e) {
 
 /* ---- computing ---- */
 
-/* The graph in which the expression is executed, and the values that were copied into it. */
-typedef struct evaluation {
-    qs_qdq *d;
-    qs_graph *g;
-    qs_id from[MAX_VALUES], to[MAX_VALUES];
-    int32_t count;
-} evaluation;
-
-/* The copy of a value, made if there is none yet; the bytes of constants are shared. */
-static qs_id copy_value(evaluation *l, qs_id v) {
-    for (int32_t i = 0; i < l->count; i++)
-        if (l->from[i] == v)
-            return l->to[i];
-    if (l->count == MAX_VALUES)
-        return QSIM_E_LIMIT;
-    const qs_const *c = l->d->g->values[v].data;
-    const bool one = c && c->elements == 1; /* as a scalar, since the table has one axis */
-    qs_id id =
-        c ? qs_graph_add_const(l->g, NULL, c->dtype, one ? 0 : c->rank, c->dims, c->data, false)
-          : qs_graph_add_value(l->g, NULL);
-    if (id < 0)
-        return id;
-    l->from[l->count] = v;
-    l->to[l->count++] = id;
-    return id;
-}
-
-static int copy_node(evaluation *l, qs_id node) {
-    const qs_node *n = &l->d->g->nodes[node];
-    qs_id in[8], out;
-    if (n->input_count > 8)
-        return QSIM_E_LIMIT;
-    for (int32_t i = 0; i < n->input_count; i++) {
-        in[i] = n->inputs[i] == QS_NONE ? QS_NONE : copy_value(l, n->inputs[i]);
-        if (in[i] < 0 && n->inputs[i] != QS_NONE)
-            return in[i];
-    }
-    out = copy_value(l, n->outputs[0]);
-    const qs_id id = out < 0 ? out : qs_graph_add_like(l->g, n, in, &out);
-    return id < 0 ? id : QSIM_OK;
-}
-
-static int evaluate(evaluation *l, const qs_id *result, const uint8_t **table) {
-    const qs_pass *p = l->d->p;
-    qs_eval e = {.ctx = p->ctx,
-                 .graph = l->g,
-                 .values = l->g->values,
-                 .address = qs_eval_addresses(&l->g->arena, l->g),
-                 .arena = &l->g->arena,
-                 .model = p->model,
-                 .error = p->error};
-    int code = e.address ? QSIM_OK : qs_pass_no_memory(p);
-    for (size_t i = 0; i < l->g->node_count && !code; i++) {
-        bool done;
-        code = qs_eval_const(&e, (qs_id)i, NULL, 1 << 20, &done);
-        if (!code && !done)
-            code =
-                qs_fail(p->error, QSIM_E_INTERNAL, "%s: a table could not be computed", p->model);
-    }
-    const qs_const *c = code ? NULL : l->g->values[*result].data;
-    if (!code && (!c || c->elements != 256 || c->dtype != QSIM_UINT8))
-        code = qs_fail(p->error, QSIM_E_INTERNAL, "%s: a table has the wrong shape", p->model);
-    *table = c ? c->data : NULL;
-    return code;
-}
-
 static int compare_positions(const void *a, const void *b) {
     const size_t *x = a, *y = b;
     return x[0] < y[0] ? -1 : x[0] > y[0];
 }
 
-/* Copies the expression's nodes in order. The copy of the leaf is a constant of all 256 bytes. */
-static int copy_expression(evaluation *l, const expression *e) {
-    size_t order[MAX_NODES][2];
-    uint8_t *all = qs_arena_alloc64(&l->g->arena, 256);
-    const int64_t dims = 256;
-    if (!all)
-        return QSIM_E_NOMEM;
-    for (int i = 0; i < 256; i++)
-        all[i] = (uint8_t)i;
-    qs_id x = qs_graph_add_const(l->g, NULL, QSIM_UINT8, 1, &dims, all, false);
-    if (x < 0)
-        return x;
-    l->from[0] = e->leaf;
-    l->to[0] = x;
-    l->count = 1;
+/* Copies the nodes in order. */
+static int copy_nodes(qs_qdq *d, const expression *e, qs_expression *copy) {
+    size_t order[QS_TABLE_NODES][2];
+    int code = QSIM_OK;
     for (int32_t i = 0; i < e->count; i++) {
-        order[i][0] = l->d->position[e->nodes[i]];
+        order[i][0] = d->position[e->nodes[i]];
         order[i][1] = (size_t)e->nodes[i];
     }
     qsort(order, (size_t)e->count, sizeof(order[0]), compare_positions);
-    int code = QSIM_OK;
     for (int32_t i = 0; i < e->count && !code; i++)
-        code = copy_node(l, (qs_id)order[i][1]);
+        code = qs_expression_add(copy, (qs_id)order[i][1]);
     return code;
+}
+
+/* Computes the results of QuantizeLinear `q` for all 256 codes of the leaf, which `copy` keeps. */
+static int compute(qs_qdq *d, const expression *e, qs_id q, qs_expression *copy,
+                   const uint8_t **table) {
+    const qs_const *c = NULL;
+    uint8_t all[256];
+    for (int i = 0; i < 256; i++)
+        all[i] = (uint8_t)i;
+    int code = qs_expression_begin(copy, e->leaf, QSIM_UINT8, sizeof(all), all);
+    if (!code)
+        code = copy_nodes(d, e, copy);
+    if (!code)
+        code = qs_expression_add(copy, q);
+    if (!code)
+        code = qs_expression_value(copy, d->g->nodes[q].outputs[0], &c);
+    if (!code && (!c || c->elements != 256 || c->dtype != QSIM_UINT8))
+        return qs_fail(d->p->error, QSIM_E_INTERNAL, "%s: a table could not be computed",
+                       d->p->model);
+    *table = code ? NULL : c->data;
+    return code == QSIM_E_NOMEM ? qs_pass_no_memory(d->p) : code;
 }
 
 static int replace_by_copy(qs_qdq *d, const qs_target *t, qs_id x) {
@@ -211,29 +152,19 @@ static int replace_by_table(qs_qdq *d, const qs_target *t, qs_id x, const uint8_
 
 int qs_qdq_table(qs_qdq *d, qs_target *t, bool *done) {
     expression e;
-    qs_id q = t->node;
-    if (d->p->standard || !collect(d, d->g->nodes[q].inputs[0], &e))
+    qs_expression copy = {
+        .ctx = d->p->ctx, .from = d->g, .model = d->p->model, .error = d->p->error};
+    const uint8_t *table;
+    if (d->p->standard || !collect(d, d->g->nodes[t->node].inputs[0], &e))
         return QSIM_OK;
-    evaluation l = {.d = d};
-    const uint8_t *table = NULL;
-    if (qs_graph_create(d->p->ctx, &l.g))
-        return qs_pass_no_memory(d->p);
-    int code = copy_expression(&l, &e);
-    if (!code)
-        code = copy_node(&l, q);
-    if (code == QSIM_E_NOMEM)
-        qs_pass_no_memory(d->p);
-    qs_id result = code ? QS_NONE : copy_value(&l, d->g->nodes[q].outputs[0]);
-    if (!code)
-        code = evaluate(&l, &result, &table);
+    int code = compute(d, &e, t->node, &copy, &table);
     if (!code) {
         bool copies = true;
         for (int i = 0; i < 256; i++)
             copies &= table[i] == i;
-        const qs_id x = e.leaf;
-        code = copies ? replace_by_copy(d, t, x) : replace_by_table(d, t, x, table);
+        code = copies ? replace_by_copy(d, t, e.leaf) : replace_by_table(d, t, e.leaf, table);
         *done = !code;
     }
-    qs_graph_free(l.g);
+    qs_expression_end(&copy);
     return code == QSIM_E_LIMIT ? QSIM_OK : code;
 }

@@ -164,7 +164,7 @@ class _QuantizeOptions(_Sized):
                 ("weight_type", _I32), ("weight_scheme", _I32), ("activation_symmetric", _I32),
                 ("method", _I32), ("reduce_range", _I32), ("mode", _I32), ("per_row", _I32),
                 ("no_bias_correction", _I32), ("weight_block", _I32), ("no_gptq", _I32),
-                ("keep_moments", _I32), ("reserved", _I32)]
+                ("keep_moments", _I32), ("split_curves", _I32)]
 
 
 class _ObserverOptions(_Sized):

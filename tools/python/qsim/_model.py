@@ -290,6 +290,7 @@ class Model(_Handle):
         format                static: QDQ pairs, or operators such as QLinearConv (qoperator)
         method, percentile    how ranges of activations are chosen; see Observer.range()
         activation_type, activation_symmetric    the type of activations, and their ranges
+        split_curves          rounds between the nodes of curves, too, for other runtimes
         weight_type, weight_scheme    the type of weights; one scale per channel or per tensor
         weight_block, gptq    of 4-bit weights: how many share a scale, and rounding by GPTQ
         keep_moments          calibrating with these options keeps what the search "refine" needs

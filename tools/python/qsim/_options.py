@@ -25,6 +25,7 @@ QUANTIZE_OPTIONS: Dict[str, Any] = {
     "gptq": [True, False],
     "keep_moments": [False, True],
     "activation_symmetric": [False, True],
+    "split_curves": [False, True],
     "reduce_range": [False, True],
     "rules": "list or dict of (glob over names of nodes, or of operators if it matches no node; "
              "'fp32', 'int8', 'int4' or 'int16'); the last match wins",
@@ -96,5 +97,6 @@ def _quantize_options(options: Mapping[str, Any]) -> Tuple[_QuantizeOptions, Any
         no_bias_correction=1 - _switch(options, "bias_correction", True),
         weight_block=options.get("weight_block", 0),
         no_gptq=1 - _switch(options, "gptq", True),
-        keep_moments=_switch(options, "keep_moments", False))
+        keep_moments=_switch(options, "keep_moments", False),
+        split_curves=_switch(options, "split_curves", False))
     return struct, (rules, array)
