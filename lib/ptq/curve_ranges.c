@@ -98,7 +98,8 @@ static int narrow(qs_quantizer *q, qs_id value) {
     }
     int code = QSIM_OK;
     for (qs_id u = q->uses.start[value]; u < q->uses.start[value + 1] && !code; u++)
-        code = add_curve(q, curve_of(q, q->uses.nodes[u], value), value, x, &s);
+        if (curve_of(q, q->uses.nodes[u], value) == q->uses.nodes[u]) /* once for each curve */
+            code = add_curve(q, q->uses.nodes[u], value, x, &s);
     if (code || s.first >= s.last)
         return code;
     a->range.low = x[s.first] < 0 ? x[s.first] : 0;

@@ -45,9 +45,11 @@ static bool is_elementwise(const qs_graph *g, const qs_node *n) {
            qs_is_activation(g, n->outputs[0]);
 }
 
-/* The activation that a node's result is a function of; QS_NONE: there are several, or none. */
-static qs_id source_of(const curves *c, const qs_node *n) {
-    const qs_graph *g = c->q->g;
+/*
+ * The activation that a node's result is a function of; QS_NONE: there are several, or none. `of`:
+ * by value, what it is itself a function of; NULL: of itself.
+ */
+static qs_id source_of(const qs_graph *g, const qs_node *n, const qs_id *of) {
     qs_id source = QS_NONE;
     if (!is_elementwise(g, n))
         return QS_NONE;
@@ -55,11 +57,16 @@ static qs_id source_of(const curves *c, const qs_node *n) {
         const qs_id x = n->inputs[i];
         if (x == QS_NONE || is_number(g, x, n->outputs[0]))
             continue;
-        if (!qs_is_activation(g, x) || (source != QS_NONE && source != c->source[x]))
+        const qs_id from = of ? of[x] : x;
+        if (!qs_is_activation(g, x) || (source != QS_NONE && source != from))
             return QS_NONE;
-        source = c->source[x];
+        source = from;
     }
     return source;
+}
+
+qs_id qs_curve_source(const qs_quantizer *q, qs_id node) {
+    return source_of(q->g, &q->g->nodes[node], NULL);
 }
 
 /* Whether a value is rounded in any case. */
@@ -168,22 +175,6 @@ static void join(curves *c, members *m) {
     }
 }
 
-qs_id qs_curve_source(const qs_quantizer *q, qs_id node) {
-    const qs_node *n = &q->g->nodes[node];
-    qs_id source = QS_NONE;
-    if (!is_elementwise(q->g, n))
-        return QS_NONE;
-    for (int32_t i = 0; i < n->input_count; i++) {
-        const qs_id x = n->inputs[i];
-        if (x == QS_NONE || x == source || is_number(q->g, x, n->outputs[0]))
-            continue;
-        if (source != QS_NONE || !qs_is_activation(q->g, x))
-            return QS_NONE;
-        source = x;
-    }
-    return source;
-}
-
 static void find(curves *c) {
     const qs_graph *g = c->q->g;
     for (size_t i = 0; i < g->value_count; i++)
@@ -191,7 +182,7 @@ static void find(curves *c) {
     for (size_t k = 0; k < g->order_count; k++) {
         const qs_id node = g->order[k];
         const qs_id source =
-            c->q->choices[node].is_absorbed ? QS_NONE : source_of(c, &g->nodes[node]);
+            c->q->choices[node].is_absorbed ? QS_NONE : source_of(g, &g->nodes[node], c->source);
         c->place[node] = k;
         if (source != QS_NONE && !is_rounded(c->q, g->nodes[node].outputs[0]))
             c->source[g->nodes[node].outputs[0]] = source;
@@ -201,7 +192,7 @@ static void find(curves *c) {
         members m;
         if (own->kind == QS_KIND_FLOAT || own->is_absorbed || own->curve != QS_NONE)
             continue;
-        const qs_id source = source_of(c, &g->nodes[g->order[k]]);
+        const qs_id source = source_of(g, &g->nodes[g->order[k]], c->source);
         if (source == QS_NONE)
             continue;
         collect(c, g->order[k], source, &m);
