@@ -252,6 +252,9 @@ typedef struct qsim_quantize_options {
  * move values have the scale of their input. A channel whose int32 bias would overflow gets a
  * larger weight scale.
  *
+ * In modes STATIC and DYNAMIC layers whose results' logarithm is taken, without an activation
+ * function between them, stay in float unless a rule or the recipe puts them into integers.
+ *
  * Curves, of mode STATIC: several nodes that compute a function of single elements of one tensor,
  * as x * clip(x + 3, 0, 6) / 6, are rounded before the first and behind the last one only, unless
  * split_curves is set; a session runs them as one table of 256 results. The range of a tensor that

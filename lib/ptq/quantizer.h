@@ -319,6 +319,8 @@ int qs_quantize_prepared(const qsim_model *prepared, const qsim_calibration *c,
 bool qs_is_activation(const qs_graph *g, qs_id value);
 /* Number of leading inputs of a node that are activations or quantized like one. */
 int32_t qs_operand_count(const qs_graph *g, const qs_node *n);
+/* Keeps layers and what else leads to a Log in float (logarithms.c). */
+int qs_logarithms_keep_float(qs_quantizer *q);
 /* Whether curves of several nodes are rounded once. */
 static inline bool qs_has_curves(const qs_quantizer *q) {
     return q->options.mode == QSIM_MODE_STATIC && !q->options.split_curves;

@@ -369,6 +369,8 @@ static int classify(qs_quantizer *q) {
             return code;
     }
     int code = qs_masks_keep_float(q);
+    if (!code && q->options.mode != QSIM_MODE_WEIGHTS)
+        code = qs_logarithms_keep_float(q);
     if (code)
         return code;
     qs_recipe_force(q);
