@@ -496,6 +496,8 @@ int main(void) {
     make_same("photo.onnx", QSIM_FLOAT, 4, (int64_t[]){-1, 3, -1, -1});
     make_same("last.onnx", QSIM_FLOAT, 4, (int64_t[]){-1, -1, -1, 3});
     make_same("sound.onnx", QSIM_FLOAT, 2, (int64_t[]){-1, -1});
+    make_same("column.onnx", QSIM_FLOAT, 3, (int64_t[]){-1, 4, 1});
+    make_same("column9.onnx", QSIM_FLOAT, 3, (int64_t[]){-1, 9, 1});
     make_same("deep.onnx", QSIM_FLOAT, 4, (int64_t[]){-1, 16, -1, -1});
     make_no_rows();
     make_same("half.onnx", QSIM_FLOAT16, 2, (int64_t[]){-1, -1});

@@ -170,9 +170,10 @@ static void hint_at_length(const feed *f, qsim_error *e) {
     const slot *s = &f->slot;
     const qsim_array *a = &f->source->array;
     const char *name = tool_base_name(f->source->path);
-    const int64_t there = (int64_t)a->elements, wanted = s->rank > 0 ? s->dims[s->rank - 1] : -1;
-    for (int32_t i = 1; i + 1 < s->rank; i++)
-        if (s->dims[i] > 1)
+    const int64_t there = (int64_t)a->elements,
+                  wanted = s->rank > 0 ? s->dims[slot_sound_axis(s)] : -1;
+    for (int32_t i = 1; i < s->rank; i++)
+        if (s->dims[i] > 1 && i != slot_sound_axis(s))
             snprintf(e->hint, sizeof(e->hint),
                      "the model takes no samples of a sound, but what is computed of them: give "
                      "that as .npy");

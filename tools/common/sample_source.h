@@ -13,8 +13,8 @@ int sample_source(const tool *t, const char *path, const slot *s, const preproce
 bool sound_is_name(const char *path);
 /*
  * Reads a sound as floats from -1 to 1: [1,..,1,frames], or windows [N,..,frames] if the input has
- * a fixed number of frames. Files with several channels or another rate than --preprocess rate=
- * (16000 Hz) are refused: nothing is resampled.
+ * a fixed number of frames; frames are along slot_sound_axis. Files with several channels or
+ * another rate than --preprocess rate= (16000 Hz) are refused: nothing is resampled.
  */
 int sound_source(const tool *t, const char *path, const slot *s, int32_t rate, source *src);
 

@@ -161,3 +161,10 @@ int slots_of_model(const tool *t, const qsim_model *model, slot **slots, size_t 
         code = slot_of_model(t, model, (int32_t)i, &(*slots)[i]);
     return code ? code : give_shapes(t, *slots, *count);
 }
+
+int32_t slot_sound_axis(const slot *s) {
+    int32_t axis = s->rank - 1;
+    while (axis > 0 && s->dims[axis] == 1)
+        axis--;
+    return axis > 0 ? axis : s->rank - 1;
+}

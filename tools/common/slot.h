@@ -27,6 +27,8 @@ typedef struct slot {
  * be left out.
  */
 const char *slot_value(const char *given, const slot *s, bool only);
+/* The axis of a sound's samples: the last one behind the first that is not 1; else the last. */
+int32_t slot_sound_axis(const slot *s);
 /* Gives free axes without a size the sizes that `from` has for their names. */
 void slots_share(slot *slots, size_t count, const slot *from);
 /*

@@ -31,7 +31,8 @@ static int check(const tool *t, const char *path, const SF_INFO *info, int32_t r
 
 /* The array's shape: the whole sound, or windows of the input's number of frames. */
 static void shape(const tool *t, const slot *s, int64_t frames, qsim_array *a) {
-    int64_t window = s->rank > 1 && s->dims[0] < 0 ? s->dims[s->rank - 1] : -1;
+    const int32_t time = slot_sound_axis(s);
+    int64_t window = time > 0 && s->dims[0] < 0 ? s->dims[time] : -1;
     bool cut = window > 0 && frames > window;
     if (!cut)
         window = frames;
@@ -43,7 +44,7 @@ static void shape(const tool *t, const slot *s, int64_t frames, qsim_array *a) {
     if (a->rank == 1)
         a->dims[0] = frames;
     else
-        a->dims[a->rank - 1] = window;
+        a->dims[time] = window;
     a->elements = (size_t)(frames / window * window);
     a->bytes = a->elements * sizeof(float);
     if (frames % window)
