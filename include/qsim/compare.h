@@ -70,7 +70,7 @@ QSIM_API int32_t qsim_model_pairs(const qsim_model *model, const qsim_model *qua
 /* The kind of a network's output, which decides how its loss is computed. */
 #define QSIM_ANSWER_UNKNOWN       0 /* the first tensor that is added decides */
 #define QSIM_ANSWER_PROBABILITIES 1 /* rows of numbers >= 0 that add up to 1 */
-#define QSIM_ANSWER_LOGITS        2 /* [samples, classes, 1, ...]; or what qsim_answer_of says */
+#define QSIM_ANSWER_LOGITS        2 /* [samples, classes], [.., 1, 1]; or by qsim_answer_of */
 #define QSIM_ANSWER_VALUES        3 /* anything else: boxes, pictures, states */
 
 /*

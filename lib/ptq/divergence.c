@@ -129,7 +129,8 @@ static int32_t find_answer(const qsim_tensor *t, size_t count, size_t row) {
         sums = is_distribution(x + i, row);
     if (sums)
         return QSIM_ANSWER_PROBABILITIES;
-    return t->rank > 1 && row_axis(t) == 1 ? QSIM_ANSWER_LOGITS : QSIM_ANSWER_VALUES;
+    const bool classes = t->rank > 1 && !qs_is_list_of_scores(t) && row_axis(t) == 1;
+    return classes ? QSIM_ANSWER_LOGITS : QSIM_ANSWER_VALUES;
 }
 
 int32_t qsim_answer_of(const char *output, int32_t rank) {

@@ -23,6 +23,10 @@ int qs_divergence_split(qsim_divergence *d, const qsim_tensor *a, const qsim_ten
 double qs_element(const qsim_tensor *t, size_t i);
 /* Elements of a row: of the last axis that is longer than 1. */
 size_t qs_row_length(const qsim_tensor *t);
+/* Whether it is [samples, boxes, 1]: a number for each of many boxes, not for each class. */
+static inline bool qs_is_list_of_scores(const qsim_tensor *t) {
+    return t->rank == 3 && t->dims[2] == 1;
+}
 /* The index of the greatest of n > 0 elements; of the first among equals. */
 size_t qs_first_largest(const float *x, size_t n);
 

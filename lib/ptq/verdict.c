@@ -23,7 +23,7 @@
  */
 static bool is_scores(const char *name, const qsim_tensor *y, int64_t samples, size_t *classes) {
     int64_t longest = 1;
-    if (!qs_is_real(y->dtype) || y->rank < 2 || y->dims[0] != samples)
+    if (!qs_is_real(y->dtype) || y->rank < 2 || y->dims[0] != samples || qs_is_list_of_scores(y))
         return false;
     if (qsim_answer_of(name, y->rank) == QSIM_ANSWER_LOGITS) {
         *classes = (size_t)y->dims[2];

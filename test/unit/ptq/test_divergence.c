@@ -55,6 +55,11 @@ static void test_logits(void) {
     CHECK_INT(d.answer, QSIM_ANSWER_LOGITS);
     CHECK(d.rows == 2 && d.agree == 2);
     CHECK_NEAR(d.kl, kl(p, q, 3), 1e-9);
+    /* In three axes a last one of 1 has one number for each of many boxes. */
+    qsim_divergence boxes = {.struct_size = sizeof(boxes)};
+    a.rank = b.rank = 3;
+    CHECK_INT(qsim_divergence_add(&boxes, &a, &b), QSIM_OK);
+    CHECK_INT(boxes.answer, QSIM_ANSWER_VALUES);
 }
 
 static void test_values(void) {
