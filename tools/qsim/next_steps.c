@@ -166,7 +166,7 @@ void next_steps_find(const tool *t, const quantizing *q, const judging *j, next_
     static const char *const for_auto[] = {"set",      "recipe",     "save-recipe",
                                            "method",   "percentile", "search",
                                            "held-out", "labels",     NULL};
-    static const char *const method[] = {"method", "percentile", NULL};
+    static const char *const method[] = {"method", "percentile", "equalize", NULL};
     const int32_t grade = qsim_verdict_grade(j->verdict);
     int32_t worst = QSIM_GRADE_NONE;
     for (int32_t i = 0; i < qsim_verdict_output_count(j->verdict); i++) {
@@ -190,8 +190,8 @@ void next_steps_find(const tool *t, const quantizing *q, const judging *j, next_
     if (args_has(&t->args, "weight-scheme") && q->options.weight_scheme)
         add(n, t, scheme, "--weight-scheme channel");
     if (q->options.mode == QSIM_MODE_STATIC && q->options.method == QSIM_METHOD_MINMAX &&
-        !args_has(&t->args, "search") && !args_has(&t->args, "calibration"))
-        add(n, t, method, "--method mse");
+        !q->chooses && !args_has(&t->args, "search") && !args_has(&t->args, "calibration"))
+        add(n, t, method, "--method auto --equalize");
     if (q->options.mode == QSIM_MODE_STATIC && !args_has(&t->args, "calibration"))
         add_of(n, t, &verb_auto, for_auto, "");
     if (!args_has(&t->args, "search"))
