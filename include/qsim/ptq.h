@@ -474,14 +474,13 @@ QSIM_API int qsim_search(const qsim_model *model, const qsim_calibration *c,
 
 /*
  * What quantizing one unit costs and gains. A unit is an operator that runs in integers, together
- * with the activation or bias after it that it absorbs.
+ * with the activation or bias after it that it absorbs, or a curve.
  */
 typedef struct qsim_unit {
     size_t struct_size; /* set by the library */
     const char *name;   /* of the operator, as rules and recipes name it */
     const char *op_type;
-    const char
-        *takes; /* the activation or bias that it absorbs, or the curve's last node; or NULL */
+    const char *takes;   /* what it absorbs: activation, bias, last node of a curve; or NULL */
     double loss_alone;   /* the loss if only this unit is in integers */
     double loss_gained;  /* the decrease of the loss if only this unit is in float */
     double agreement;    /* percent, if only this unit is in integers; NaN: no classes */

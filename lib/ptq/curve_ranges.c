@@ -114,8 +114,7 @@ int qs_curves_narrow(qs_quantizer *q) {
     for (size_t i = 0; i < q->value_count && !code; i++)
         if (q->activations[i].quantized && q->activations[i].root != (qs_id)i)
             shared[q->activations[i].root] = true;
-    /* From the end, so that the range of a curve's result, which may be another's source, is final.
-     */
+    /* From the end: the range of a curve's result, which another may read, is final then. */
     for (size_t k = q->g->order_count; k-- > 0 && !code;) {
         const qs_node *n = &q->g->nodes[q->g->order[k]];
         code = qs_go_on(q->ctx, q->model->name, q->error);

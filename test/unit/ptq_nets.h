@@ -66,6 +66,43 @@ static inline qsim_model *net_lenet(void) {
     return net_finish(b);
 }
 
+/* ---- steps between two convolutions ---- */
+
+/* A node "op inputs output"; the node is called like its output. */
+typedef struct net_step {
+    const char *op, *inputs, *output;
+} net_step;
+
+static inline void net_numbers(qsim_builder *b) {
+    static const struct {
+        const char *name;
+        float value;
+    } list[] = {{"zero", 0}, {"least", 1e-6f}, {"one", 1},      {"three", 3},
+                {"six", 6},  {"half", 0.5f},   {"root", 1.414f}};
+    for (size_t i = 0; i < sizeof(list) / sizeof(*list); i++) {
+        qsim_tensor t = {QSIM_FLOAT, 0, NULL, (void *)(uintptr_t)&list[i].value, 4};
+        CHECK_INT(qsim_builder_constant(b, list[i].name, &t), QSIM_OK);
+    }
+}
+
+/* x -> Conv -> c -> steps -> r -> Conv -> y; `output`: another output, or NULL. */
+static inline qsim_model *net_between(const net_step *steps, const char *output) {
+    qsim_builder *b = NULL;
+    CHECK_INT(qsim_builder_create(NULL, 13, "between", &b, NULL), QSIM_OK);
+    qsim_builder_input_as(b, "x", "float[N,4,8,8]");
+    qsim_builder_output(b, "y", QSIM_FLOAT, -1, NULL, NULL);
+    if (output)
+        qsim_builder_output(b, output, QSIM_FLOAT, -1, NULL, NULL);
+    net_numbers(b);
+    net_constant(b, "w", 4, (int64_t[]){4, 4, 1, 1}, 6, 1);
+    net_constant(b, "v", 4, (int64_t[]){4, 4, 1, 1}, 1, 2);
+    qsim_builder_node(b, "", "Conv", "first", "x,w", "c");
+    for (; steps->op; steps++)
+        qsim_builder_node(b, "", steps->op, steps->output, steps->inputs, steps->output);
+    qsim_builder_node(b, "", "Conv", "second", "r,v", "y");
+    return net_finish(b);
+}
+
 /* Fills one batch of `n` samples of 144 values in [0, 1). */
 static inline void net_batch(float *x, int n, uint64_t seed) {
     seed = seed * 2654435761u + 99;

@@ -6,46 +6,11 @@
 enum { CHANNELS = 4, SIDE = 8, SAMPLES = 8, VALUES = SAMPLES * CHANNELS * SIDE * SIDE };
 static const int64_t dims[4] = {SAMPLES, CHANNELS, SIDE, SIDE};
 
-/* A node "op inputs output"; the node is called like its output. */
-typedef struct step {
-    const char *op, *inputs, *output;
-} step;
-
 /* x * clip(x + 3, 0, 6) / 6, scaled and shifted: what exporters write for HardSwish. */
-static const step hard_swish[] = {{"Add", "c,three", "a"}, {"Clip", "a,zero,six", "k"},
-                                  {"Mul", "c,k", "m"},     {"Div", "m,six", "h"},
-                                  {"Mul", "half,h", "g"},  {"Add", "g,half", "r"},
-                                  {NULL, NULL, NULL}};
-
-static void constants(qsim_builder *b) {
-    static const struct {
-        const char *name;
-        float value;
-    } list[] = {{"zero", 0}, {"one", 1},     {"three", 3},
-                {"six", 6},  {"half", 0.5f}, {"root", 1.414f}};
-    for (size_t i = 0; i < sizeof(list) / sizeof(*list); i++) {
-        qsim_tensor t = {QSIM_FLOAT, 0, NULL, (void *)(uintptr_t)&list[i].value, 4};
-        CHECK_INT(qsim_builder_constant(b, list[i].name, &t), QSIM_OK);
-    }
-}
-
-/* x -> Conv -> c -> steps -> r -> Conv -> y; `output`: another output, or NULL. */
-static qsim_model *net_of(const step *steps, const char *output) {
-    qsim_builder *b = NULL;
-    CHECK_INT(qsim_builder_create(NULL, 13, "curves", &b, NULL), QSIM_OK);
-    qsim_builder_input_as(b, "x", "float[N,4,8,8]");
-    qsim_builder_output(b, "y", QSIM_FLOAT, -1, NULL, NULL);
-    if (output)
-        qsim_builder_output(b, output, QSIM_FLOAT, -1, NULL, NULL);
-    constants(b);
-    net_constant(b, "w", 4, (int64_t[]){CHANNELS, CHANNELS, 1, 1}, 6, 1);
-    net_constant(b, "v", 4, (int64_t[]){CHANNELS, CHANNELS, 1, 1}, 1, 2);
-    qsim_builder_node(b, "", "Conv", "first", "x,w", "c");
-    for (; steps->op; steps++)
-        qsim_builder_node(b, "", steps->op, steps->output, steps->inputs, steps->output);
-    qsim_builder_node(b, "", "Conv", "second", "r,v", "y");
-    return net_finish(b);
-}
+static const net_step hard_swish[] = {{"Add", "c,three", "a"}, {"Clip", "a,zero,six", "k"},
+                                      {"Mul", "c,k", "m"},     {"Div", "m,six", "h"},
+                                      {"Mul", "half,h", "g"},  {"Add", "g,half", "r"},
+                                      {NULL, NULL, NULL}};
 
 static qsim_tensor samples(void) {
     static float x[VALUES];
@@ -101,7 +66,7 @@ static double noise(const qsim_model *m, const qsim_model *q) {
 
 /* Nothing is rounded inside, constants stay floats, and a session runs one step. */
 static void test_whole(void) {
-    qsim_model *m = net_of(hard_swish, NULL);
+    qsim_model *m = net_between(hard_swish, NULL);
     qsim_model *q = quantize(m, NULL);
     CHECK_INT(net_count(q, "QuantizeLinear"), 4); /* x c r y */
     check_input(q, "a", 0, "c_DequantizeLinear_Output");
@@ -131,7 +96,7 @@ static void test_split(void) {
     const qsim_quantize_options split = {
         .struct_size = sizeof(split), .split_curves = 1, .decided = r};
     qsim_quantize_options again = {.struct_size = sizeof(again), .recipe = r};
-    qsim_model *m = net_of(hard_swish, NULL);
+    qsim_model *m = net_between(hard_swish, NULL);
     qsim_model *whole = quantize(m, NULL), *parts = quantize(m, &split);
     qsim_model *same = quantize(m, &again);
     CHECK_INT(net_count(parts, "QuantizeLinear"), 8); /* x c k m h g r y: Clip bounds a */
@@ -150,11 +115,11 @@ static void test_split(void) {
 }
 
 /* Rounded pairs of the network for these steps with these rules. */
-static int pairs(const step *steps, const char *output, qsim_rule *rules, size_t count) {
+static int pairs(const net_step *steps, const char *output, qsim_rule *rules, size_t count) {
     for (size_t i = 0; i < count; i++)
         rules[i].struct_size = sizeof(rules[i]);
     const qsim_quantize_options o = {.struct_size = sizeof(o), .rules = rules, .rule_count = count};
-    qsim_model *m = net_of(steps, output), *q = quantize(m, &o);
+    qsim_model *m = net_between(steps, output), *q = quantize(m, &o);
     const int found = net_count(q, "QuantizeLinear");
     qsim_model_free(q);
     qsim_model_free(m);
@@ -162,24 +127,25 @@ static int pairs(const step *steps, const char *output, qsim_rule *rules, size_t
 }
 
 static void test_forms(void) {
-    static const step gelu[] = {{"Div", "c,root", "d"}, {"Erf", "d", "e"},
-                                {"Add", "e,one", "a"},  {"Mul", "c,a", "m"},
-                                {"Mul", "m,half", "r"}, {NULL, NULL, NULL}};
-    static const step silu[] = {{"Sigmoid", "c", "s"}, {"Mul", "c,s", "r"}, {NULL, NULL, NULL}};
-    static const step exponent[] = {{"Exp", "c", "e"}, {"Mul", "e,half", "r"}, {NULL, NULL, NULL}};
-    static const step residual[] = {{"Mul", "x,half", "g"},
-                                    {"Sigmoid", "c", "s"},
-                                    {"Mul", "s,half", "t"},
-                                    {"Add", "t,g", "r"},
-                                    {NULL, NULL, NULL}};
-    static const step shared[] = {{"Sigmoid", "c", "a"}, {"Mul", "a,half", "m"},
-                                  {"Add", "m,one", "n"}, {"GlobalAveragePool", "a", "u"},
-                                  {"Add", "n,u", "r"},   {NULL, NULL, NULL}};
-    static const step energy[] = {{"Mul", "c,c", "s"},
-                                  {"Mul", "s,half", "t"},
-                                  {"ReduceMean", "t", "u"},
-                                  {"Add", "c,u", "r"},
-                                  {NULL, NULL, NULL}};
+    static const net_step gelu[] = {{"Div", "c,root", "d"}, {"Erf", "d", "e"},
+                                    {"Add", "e,one", "a"},  {"Mul", "c,a", "m"},
+                                    {"Mul", "m,half", "r"}, {NULL, NULL, NULL}};
+    static const net_step silu[] = {{"Sigmoid", "c", "s"}, {"Mul", "c,s", "r"}, {NULL, NULL, NULL}};
+    static const net_step exponent[] = {
+        {"Exp", "c", "e"}, {"Mul", "e,half", "r"}, {NULL, NULL, NULL}};
+    static const net_step residual[] = {{"Mul", "x,half", "g"},
+                                        {"Sigmoid", "c", "s"},
+                                        {"Mul", "s,half", "t"},
+                                        {"Add", "t,g", "r"},
+                                        {NULL, NULL, NULL}};
+    static const net_step shared[] = {{"Sigmoid", "c", "a"}, {"Mul", "a,half", "m"},
+                                      {"Add", "m,one", "n"}, {"GlobalAveragePool", "a", "u"},
+                                      {"Add", "n,u", "r"},   {NULL, NULL, NULL}};
+    static const net_step energy[] = {{"Mul", "c,c", "s"},
+                                      {"Mul", "s,half", "t"},
+                                      {"ReduceMean", "t", "u"},
+                                      {"Add", "c,u", "r"},
+                                      {NULL, NULL, NULL}};
     CHECK_INT(pairs(gelu, NULL, NULL, 0), 4); /* x c r y */
     CHECK_INT(pairs(silu, NULL, NULL, 0), 4);
     CHECK_INT(pairs(exponent, NULL, NULL, 0), 4);  /* Exp needs more than 8 bits: x c r y */
@@ -206,14 +172,14 @@ static void test_rules(void) {
 /* More nodes than a session puts into one table. */
 static void test_long(void) {
     enum { NODES = 40 };
-    static step steps[NODES + 1];
+    static net_step steps[NODES + 1];
     static char names[NODES][16], inputs[NODES][32];
     for (int i = 0; i < NODES; i++) {
         snprintf(names[i], sizeof(names[i]), i + 1 < NODES ? "t%d" : "r", i);
         snprintf(inputs[i], sizeof(inputs[i]), "%s,half", i ? names[i - 1] : "c");
-        steps[i] = (step){i % 8 == 7 ? "Mul" : "Add", inputs[i], names[i]};
+        steps[i] = (net_step){i % 8 == 7 ? "Mul" : "Add", inputs[i], names[i]};
     }
-    qsim_model *m = net_of(steps, NULL), *q = quantize(m, NULL);
+    qsim_model *m = net_between(steps, NULL), *q = quantize(m, NULL);
     CHECK_INT(net_count(q, "QuantizeLinear"), 6); /* x c, two inside, r y */
     CHECK(noise(m, q) < 1e-3);
     qsim_model_free(q);
@@ -223,7 +189,7 @@ static void test_long(void) {
 /* ---- ranges ---- */
 
 /* The range of "c" by the recipe of a quantization, with a range for it or without. */
-static qsim_recipe_entry range_of(const step *steps, const char *output, const char *given) {
+static qsim_recipe_entry range_of(const net_step *steps, const char *output, const char *given) {
     char text[256];
     qsim_recipe *r = NULL, *read = NULL;
     qsim_recipe_entry e = {.struct_size = sizeof(e)};
@@ -231,7 +197,7 @@ static qsim_recipe_entry range_of(const step *steps, const char *output, const c
     snprintf(text, sizeof(text), "qsim-recipe 1\n%s", given ? given : "");
     CHECK_INT(qsim_recipe_load_memory(NULL, text, strlen(text), NULL, &read, NULL), QSIM_OK);
     const qsim_quantize_options o = {.struct_size = sizeof(o), .recipe = read, .decided = r};
-    qsim_model *m = net_of(steps, output), *q = quantize(m, &o);
+    qsim_model *m = net_between(steps, output), *q = quantize(m, &o);
     const int32_t at = qsim_recipe_find(r, QSIM_RECIPE_TENSOR, "c");
     CHECK(at >= 0 && qsim_recipe_get(r, at, &e) == QSIM_OK);
     qsim_model_free(q);
@@ -244,15 +210,15 @@ static qsim_recipe_entry range_of(const step *steps, const char *output, const c
 
 /* Ranges end where curves are flat; the observed one is -11.5 to 11.3. */
 static void test_ranges(void) {
-    static const step sigmoid[] = {{"Sigmoid", "c", "r"}, {NULL, NULL, NULL}};
-    static const step tanhs[] = {
+    static const net_step sigmoid[] = {{"Sigmoid", "c", "r"}, {NULL, NULL, NULL}};
+    static const net_step tanhs[] = {
         {"Tanh", "c", "t"}, {"Sigmoid", "c", "s"}, {"Add", "t,s", "r"}, {NULL, NULL, NULL}};
-    static const step read_twice[] = {
+    static const net_step read_twice[] = {
         {"Sigmoid", "c", "s"}, {"Add", "s,c", "t"}, {"Mul", "t,half", "r"}, {NULL, NULL, NULL}};
-    static const step two[] = {{"Sigmoid", "c", "s"},
-                               {"GlobalAveragePool", "c", "u"},
-                               {"Add", "s,u", "r"},
-                               {NULL, NULL, NULL}};
+    static const net_step two[] = {{"Sigmoid", "c", "s"},
+                                   {"GlobalAveragePool", "c", "u"},
+                                   {"Add", "s,u", "r"},
+                                   {NULL, NULL, NULL}};
     /* Below -ln(4 * 255) a sigmoid is less than a quarter of its step, 1 / 255; above it likewise.
      */
     const float end = logf(4 * 255 - 1), grid = 23.0f / 1023;
@@ -275,12 +241,12 @@ static void test_ranges(void) {
 
 /* The finer range is worth it. */
 static void test_gain(void) {
-    static const step sigmoid[] = {{"Sigmoid", "c", "r"}, {NULL, NULL, NULL}};
+    static const net_step sigmoid[] = {{"Sigmoid", "c", "r"}, {NULL, NULL, NULL}};
     const char text[] = "qsim-recipe 1\ntensor \"c\" uint8 asymmetric range -11.5 11.3\n";
     qsim_recipe *r = NULL;
     CHECK_INT(qsim_recipe_load_memory(NULL, text, sizeof(text) - 1, NULL, &r, NULL), QSIM_OK);
     const qsim_quantize_options given = {.struct_size = sizeof(given), .recipe = r};
-    qsim_model *m = net_of(sigmoid, NULL);
+    qsim_model *m = net_between(sigmoid, NULL);
     qsim_model *narrow = quantize(m, NULL), *wide = quantize(m, &given);
     CHECK(noise(m, narrow) < 0.8 * noise(m, wide));
     qsim_model_free(wide);
@@ -300,7 +266,7 @@ static int32_t note_pair(void *user, const char *tensor, const char *counterpart
 /* A cut range is no loss: pairs have the curve's result in place of what it reads. */
 static void test_pairs(void) {
     char seen[256] = "";
-    qsim_model *m = net_of(hard_swish, NULL), *q = quantize(m, NULL);
+    qsim_model *m = net_between(hard_swish, NULL), *q = quantize(m, NULL);
     CHECK_INT(qsim_model_pairs(m, q, note_pair, seen, NULL), 2);
     CHECK_STR(seen, "r y ");
     qsim_model_free(q);
@@ -319,7 +285,7 @@ static void test_unit(void) {
     char seen[256] = "";
     const qsim_tensor x = samples();
     const qsim_search_options o = {.struct_size = sizeof(o), .inputs = &x, .input_count = 1};
-    qsim_model *m = net_of(hard_swish, NULL);
+    qsim_model *m = net_between(hard_swish, NULL);
     qsim_calibration *c = calibrate(m, NULL);
     CHECK_INT(qsim_sensitivity(m, c, NULL, &o, note_unit, seen, NULL, NULL), 3);
     CHECK(strstr(seen, "first ") && strstr(seen, "a-r ") && strstr(seen, "second "));
