@@ -14,8 +14,8 @@ import sys
 import numpy as np
 
 import qsim
+from benchlib import SHARED
 
-SHARED = os.environ.get("QSIM_SHARED", os.path.join(os.path.dirname(__file__), "..", "..", "shared"))
 CALIBRATE = 128  # samples; all others judge
 
 NETS = [

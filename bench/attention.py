@@ -3,7 +3,7 @@
 import struct
 import sys
 
-from benchlib import duel
+from benchlib import Refused, beside_ort
 from onenode import INT32, one_node, tensor
 
 
@@ -44,15 +44,13 @@ def main():
                 path = f"{out}/attention.onnx"
                 with open(path, "wb") as f:
                     f.write(make(queries, past, heads, kv_heads, width))
-                worker = f"{out}/gcc/bench/worker"
-                results = duel([[worker, "qsim", path, "threads=1"], [worker, "ort", path, "threads=1", f"library={ort}"]], 1, seconds)
-                refused = [r["refused"] for r in results if "refused" in r]
-                if refused:
-                    print(f"refused: {refused}", flush=True)
+                try:
+                    ours, theirs, ratio = beside_ort(out, ort, path, seconds)
+                except Refused as e:
+                    print(e, flush=True)
                     continue
-                ours, theirs = results
                 print(f"| {name} | {queries} | {past + queries} | {heads} | {kv_heads} | {width} | {ours['median_us']:.0f} | "
-                      f"{theirs['median_us']:.0f} | {theirs['ratio']:.2f} ({theirs['ratio_low']:.2f}-{theirs['ratio_high']:.2f}) |", flush=True)
+                      f"{theirs['median_us']:.0f} | {ratio} |", flush=True)
 
 
 main()

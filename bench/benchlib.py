@@ -6,6 +6,8 @@ import statistics
 import subprocess
 import time
 
+SHARED = os.environ.get("QSIM_SHARED", os.path.join(os.path.dirname(__file__), "..", "..", "shared"))
+
 
 class Refused(Exception):
     """An engine does not run a model; the text says why."""
@@ -109,6 +111,24 @@ def duel(commands, threads, seconds, slice_us=10000.0):
         result["ratio"], result["ratio_low"], result["ratio_high"] = quartiles(ratios)
         result["min_ratio"] = result["min_us"] / lanes[0][0]["min_us"]
     return results
+
+
+def both(out, ort, model, *options):
+    """The commands of two workers for a model: on qsim, and on ONNX Runtime."""
+    worker = f"{out}/gcc/bench/worker"
+    return [[worker, "qsim", model, *options], [worker, "ort", model, *options, f"library={ort}"]]
+
+
+def beside_ort(out, ort, model, seconds, *options):
+    """
+    One thread of each in turns. Returns our result and ONNX Runtime's, as duel() has them, and its ratio as text;
+    raises Refused, which names the engine.
+    """
+    ours, theirs = duel(both(out, ort, model, "threads=1", *options), 1, seconds)
+    for name, result in (("qsim", ours), ("ONNX Runtime", theirs)):
+        if "refused" in result:
+            raise Refused(f"refused by {name}: {result['refused']}")
+    return ours, theirs, f"{theirs['ratio']:.2f} ({theirs['ratio_low']:.2f}-{theirs['ratio_high']:.2f})"
 
 
 def turns(lanes, seconds, slice_us):

@@ -14,8 +14,8 @@ import tempfile
 import numpy as np
 
 import onenode
+from benchlib import SHARED
 
-SHARED = os.environ.get("QSIM_SHARED", os.path.join(os.path.dirname(__file__), "..", "..", "shared"))
 
 
 def decode(qsim, path, work):

@@ -15,6 +15,7 @@ import numpy as np
 
 import crops
 import qsim
+from benchlib import SHARED
 
 COUNT, DRAWS = 48, 5
 OPTIONS = [{"split_curves": True}, {}, {"method": "mse", "split_curves": True}, {"method": "mse"}]
@@ -53,14 +54,14 @@ def ratios(model, samples):
 
 
 def judge(name, draw):
-    model = qsim.Model.load(os.path.join(crops.SHARED, "models", name + ".onnx"))
+    model = qsim.Model.load(os.path.join(SHARED, "models", name + ".onnx"))
     columns = zip(*(ratios(model, draw(i)) for i in range(DRAWS)))
     cells = ["%.1f (%.1f to %.1f)" % (np.mean(c), min(c), max(c)) for c in columns]
     print("| " + name + " | " + " | ".join(cells) + " |", flush=True)
 
 
 def main():
-    images, text = (os.path.join(crops.SHARED, "data", f) for f in ("images", "ocr"))
+    images, text = (os.path.join(SHARED, "data", f) for f in ("images", "ocr"))
     photos = sorted(p for p in os.listdir(images) if p.endswith((".jpg", ".bmp")))
     with tempfile.TemporaryDirectory() as work:
         pixels = [crops.decode(sys.argv[1], os.path.join(images, p), work) for p in photos]

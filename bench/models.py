@@ -3,7 +3,7 @@
 import os
 import sys
 
-from benchlib import Report, Refused, Worker, cpus_for, duel
+from benchlib import Refused, Report, Worker, cpus_for, duel
 from variants import sources, stem, variants
 
 WANTED = ["fp32", "u8", "s8", "dynamic"]
@@ -67,7 +67,7 @@ def main():
                 "Load: until the first run can start.", "")
     report.table_head("network", "form", "threads", "min ms", "median ms", "ratio", "load ms", "peak MB")
     rows, report.data["refused"] = [], {}
-    for source in files or sources(out, os.environ.get("QSIM_SHARED", "../shared")):
+    for source in files or sources(out):
         for threads in (1, 2):
             if threads <= len(os.sched_getaffinity(0)):
                 rows += network(report, out, source, seconds, threads)

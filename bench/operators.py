@@ -3,7 +3,7 @@
 import struct
 import sys
 
-from benchlib import duel
+from benchlib import Refused, beside_ort
 from onenode import BOOL, FLOAT, INT32, INT64, floats, one_node, tensor
 
 IMAGE = [1, 64, 64, 64]
@@ -119,12 +119,11 @@ def main():
             path = f"{out}/operator.onnx"
             with open(path, "wb") as file:
                 file.write(model)
-            worker = f"{out}/gcc/bench/worker"
-            ours, theirs = duel([[worker, "qsim", path, "threads=1"], [worker, "ort", path, "threads=1", f"library={ort}"]], 1, seconds)
-            refused = ours.get("refused") or theirs.get("refused")
             name = f"{op}{', ' + note if note else ''}"
-            if refused:
-                print(f"refused: {name}: {refused}", flush=True)
+            try:
+                ours, theirs, _ = beside_ort(out, ort, path, seconds)
+            except Refused as e:
+                print(f"{name}: {e}", flush=True)
                 continue
             rows.append((theirs["ratio"], f"{name:44} {'x'.join(map(str, dims)):16} {ours['median_us']:9.1f} {theirs['median_us']:9.1f} {theirs['ratio']:7.2f}"))
     print(f"{'operator':44} {'input':16} {'qsim us':>9} {'ORT us':>9} {'times faster':>7}")

@@ -3,7 +3,7 @@
 import os
 import sys
 
-from benchlib import Report, cpus_for, duel, starts
+from benchlib import Report, both, cpus_for, duel, starts
 from variants import is_quantized, sources, stem, variants
 
 # ONNX Runtime's time / ours that the project aims at: (network, form).
@@ -37,12 +37,6 @@ OTHER_FORMS = ["fp32", "u8"]
 MB = 1024.0
 # A side whose spread is above that was slowed down by something else in a quarter of its rounds.
 DISTURBED = 1.2
-
-
-def commands(out, ort, model, threads, batch):
-    worker = f"{out}/gcc/bench/worker"
-    rest = [model, f"threads={threads}", f"batch={batch}"]
-    return [[worker, "qsim"] + rest, [worker, "ort"] + rest + [f"library={ort}"]]
 
 
 def has_amx():
@@ -83,7 +77,7 @@ def misses(row):
 
 def measure(out, ort, file, threads, batch, seconds):
     """The row's figures, or the refusal's text."""
-    pair = commands(out, ort, file, threads, batch)
+    pair = both(out, ort, file, f"threads={threads}", f"batch={batch}")
     ours, theirs = duel(pair, threads, seconds)
     for name, result in (("qsim", ours), ("ONNX Runtime", theirs)):
         if "refused" in result:
@@ -115,7 +109,7 @@ def print_row(report, row):
 
 def call_overhead(report, out, ort, seconds):
     """What a run costs on each side beside its arithmetic: one node on one number."""
-    ours, theirs = duel(commands(out, ort, f"{out}/nets/chain1.onnx", 1, 1), 1, seconds)
+    ours, theirs = duel(both(out, ort, f"{out}/nets/chain1.onnx", "threads=1"), 1, seconds)
     if "refused" in ours or "refused" in theirs:
         return
     report.data["call_us"] = [ours["min_us"], theirs["min_us"]]
@@ -171,7 +165,7 @@ def main():
     report.table_head("network", "form", "threads", "min ms", "median ms", "ratio", "of minima", "spread", "aim",
                       "load ms", "peak MB")
     rows, refused, missed = [], {}, []
-    for source in given or sources(out, os.environ.get("QSIM_SHARED", "../shared")):
+    for source in given or sources(out):
         generated = os.path.dirname(source).startswith(out)
         forms = ["fp32"] if given else GENERATED_FORMS if generated else OTHER_FORMS
         for form, (file, why) in variants(out, source, forms).items():

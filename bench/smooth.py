@@ -10,8 +10,8 @@ import sys
 import numpy as np
 
 import qsim
+from benchlib import SHARED
 
-SHARED = os.environ.get("QSIM_SHARED", os.path.join(os.path.dirname(__file__), "..", "..", "shared"))
 NETS = [("stories260k/fp32", 64), ("tinystories656k/fp32", 64), ("tinystories656k/std23", 64), ("babyllama105/fp32", 96)]
 START = 1  # the token that texts begin with
 TEXTS, BATCH = 48, 4

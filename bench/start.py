@@ -6,7 +6,7 @@ import subprocess
 import sys
 from statistics import median
 
-from benchlib import Report
+from benchlib import Report, SHARED
 
 MODELS = ("squeezenet1.1_fp32_from_fp16", "mobilenet_v1_025_224_imagenet", "dtln_model_1",
           "mlptiny_kws_dscnn_fp32", "fashion_lenetlite")
@@ -19,15 +19,14 @@ def load_ms(qsim, file, level):
 
 
 def main(out, rounds, *models):
-    shared = os.environ["QSIM_SHARED"]
-    files = models or [f"{shared}/models/{name}.onnx" for name in MODELS]
+    files = models or [f"{SHARED}/models/{name}.onnx" for name in MODELS]
     qsim = f"{out}/gcc/tools/qsim/qsim"
     report = Report(out, "start", "Start: as it is, and optimized with optimization off")
     report.table_head("model", "as it is, ms", "optimized, ms", "times faster", "of minima")
     for file in files:
         name = os.path.basename(file)
         saved = f"{out}/nets/optimized_{name}"
-        subprocess.run([qsim, "optimize", "-q", "-f", file, "-o", saved], check=True)
+        subprocess.run([qsim, "optimize", "-q", "-f", file, "-o", saved], stdout=subprocess.DEVNULL, check=True)
         pairs = [(load_ms(qsim, file, "all"), load_ms(qsim, saved, "disable")) for _ in range(int(rounds) + 1)][1:]
         before, after = zip(*pairs)
         ratio = median(b / a for b, a in pairs)

@@ -54,7 +54,7 @@ def main():
                 "minima. Paused: each run after 5 ms of sleep. Peer: ONNX Runtime with as many threads.", "")
     report.table_head("network", "form", "threads", "min ms", "median ms", "scale", "paused min", "paused median",
                       "peer min", "peer / ours")
-    every = sources(out, os.environ.get("QSIM_SHARED", "../shared"))
+    every = sources(out)
     report.data["rows"] = []
     for source in files or [s for s in every if stem(s) in LARGE + SMALL]:
         for form, (file, why) in variants(out, source, ["fp32", "u8"]).items():

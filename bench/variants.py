@@ -4,6 +4,8 @@ import json
 import os
 import subprocess
 
+from benchlib import SHARED
+
 GENERATED = ["resnet50", "mobilenetv2", "squeezenet", "bert"]
 SIDE = 320
 # With split curves ONNX Runtime runs YOLOX-nano's file 1.3 times as fast, and libqsim as fast as without.
@@ -24,10 +26,10 @@ def is_quantized(path):
     return any(word in name for word in ("int8", "qdq")) and "dequantized" not in name
 
 
-def sources(out, shared):
+def sources(out):
     """Generated networks first, then those of the shared data."""
     found = [f"{out}/nets/{name}.onnx" for name in GENERATED]
-    folder = os.path.join(shared, "models")
+    folder = os.path.join(SHARED, "models")
     if os.path.isdir(folder):
         found += sorted(os.path.join(folder, f) for f in os.listdir(folder) if f.endswith(".onnx"))
     return [f for f in found if os.path.exists(f)]
