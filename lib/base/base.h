@@ -71,6 +71,9 @@
 /* Before a loop: iterations are independent. y may equal x; partial overlap is not allowed. */
 #if defined(__GNUC__) && !defined(__clang__)
 #define QS_IVDEP _Pragma("GCC ivdep")
+#elif defined(__clang__)
+#pragma clang diagnostic ignored "-Wpass-failed" /* of loops that it makes no vectors of */
+#define QS_IVDEP _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define QS_IVDEP
 #endif

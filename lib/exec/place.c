@@ -215,10 +215,10 @@ static void take_over(placing *p, int32_t i, int32_t k) {
 }
 
 /*
- * Sums are written over an operand: they stay in the cache, and the network takes less memory. In
- * an observed session each is a step of its own, since what it adds is shown, too.
+ * Element-wise results are written over an operand: they stay in the cache, and the network takes
+ * less memory. In an observed session sums are steps of their own, since what is added is shown.
  */
-static void place_sums(placing *p) {
+static void place_over_operands(placing *p) {
     for (size_t i = 0; i < p->plan->step_count; i++)
         for (int32_t k = 0; p->plan->steps[i].in_place >> k; k++)
             if (p->plan->steps[i].in_place >> k & 1)
@@ -374,7 +374,7 @@ int qs_plan_place(const qsim_session *s, qs_plan *plan, const qs_part *part, con
     if (!code)
         code = s->observed ? place_observed(&p) : place_outputs(&p, (int32_t)plan->step_count);
     if (!code)
-        place_sums(&p);
+        place_over_operands(&p);
     if (!code)
         code = place_slots(&p, error);
     if (!code)

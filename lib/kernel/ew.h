@@ -99,7 +99,7 @@ typedef struct qk_ew {
     float (*magnitude)(const float *x, size_t n);
     /* y = clamp(a + b), or clamp(a) where b is NULL, as qk_scale clamps; y may be a or b. */
     void (*bound)(const float *a, const float *b, float lo, float hi, float *y, size_t n);
-    /* y = clamp(x * f + b), product and sum each rounded; b NULL: clamp(x * f). */
+    /* y = clamp(x * f + b), product and sum each rounded; b NULL: clamp(x * f); y may be x or b. */
     void (*muladd)(const float *x, const float *f, const float *b, float lo, float hi, float *y,
                    size_t n);
     /* The same as qk_scale; y may be x. */

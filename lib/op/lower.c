@@ -61,48 +61,6 @@ void qs_broadcast_strides(const qs_value *v, int32_t rank, size_t *strides) {
     }
 }
 
-void qs_loops_make(qs_loops *l, const qs_value *a, const qs_value *b, const qs_value *y) {
-    size_t sa[QSIM_MAX_RANK], sb[QSIM_MAX_RANK];
-    memset(l, 0, sizeof(*l));
-    qs_broadcast_strides(a, y->rank, sa);
-    qs_broadcast_strides(b, y->rank, sb);
-    int32_t n = 0; /* merged axes, outermost first */
-    for (int32_t i = 0; i < y->rank; i++) {
-        size_t d = (size_t)y->dims[i].size;
-        if (d == 1)
-            continue;
-        if (n > 0 && l->a[n - 1] == sa[i] * d && l->b[n - 1] == sb[i] * d) {
-            l->dims[n - 1] *= d;
-            l->a[n - 1] = sa[i];
-            l->b[n - 1] = sb[i];
-            continue;
-        }
-        l->dims[n] = d;
-        l->a[n] = sa[i];
-        l->b[n++] = sb[i];
-    }
-    l->inner = n ? l->dims[n - 1] : 1;
-    l->inner_a = n ? l->a[n - 1] : 1;
-    l->inner_b = n ? l->b[n - 1] : 1;
-    l->rank = n ? n - 1 : 0;
-    l->rows = 1;
-    for (int32_t i = 0; i < l->rank; i++)
-        l->rows *= l->dims[i];
-    if (l->inner == 0)
-        l->rows = 0;
-}
-
-void qs_loops_offsets(const qs_loops *l, size_t row, size_t *a, size_t *b) {
-    *a = 0;
-    *b = 0;
-    for (int32_t i = l->rank - 1; i >= 0; i--) {
-        size_t at = row % l->dims[i];
-        row /= l->dims[i];
-        *a += at * l->a[i];
-        *b += at * l->b[i];
-    }
-}
-
 /* ---- faults ---- */
 
 void qs_step_outside(const qs_frame *f, const char *what, int64_t value, int64_t low, int64_t end,

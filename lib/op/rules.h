@@ -242,18 +242,4 @@ void qs_copy_many_rows(const qsim_ctx *ctx, const void *x, ptrdiff_t x_step, voi
 /* Strides of `v` in elements over the axes of a result of rank `rank`; 0: broadcast. */
 void qs_broadcast_strides(const qs_value *v, int32_t rank, size_t *strides);
 
-/*
- * Two operands broadcast over an output, as `rows` rows of `inner` elements; axes that can be
- * merged in both are merged. Strides are in elements; inner ones are 0 or 1.
- */
-typedef struct qs_loops {
-    int32_t rank; /* of the outer loops */
-    size_t rows, inner, inner_a, inner_b;
-    size_t dims[QSIM_MAX_RANK], a[QSIM_MAX_RANK], b[QSIM_MAX_RANK];
-} qs_loops;
-
-void qs_loops_make(qs_loops *l, const qs_value *a, const qs_value *b, const qs_value *y);
-/* Offsets of row `row` in a and b, in elements. */
-void qs_loops_offsets(const qs_loops *l, size_t row, size_t *a, size_t *b);
-
 #endif

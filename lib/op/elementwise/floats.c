@@ -3,7 +3,10 @@
 
 #include "op/elementwise/floats.h"
 
-/* Blocks have a multiple of UNIT elements, so that compilers make no loop for a remainder. */
+/*
+ * Blocks have a multiple of UNIT elements, so that compilers make no loop for a remainder, and up
+ * to MOST where one number stands for all elements of an operand.
+ */
 #define MOST ((size_t)256)
 #define UNIT ((size_t)16)
 
@@ -17,8 +20,9 @@ static const float *block_of(const float *x, size_t stride, size_t n, size_t m, 
     return room;
 }
 
-static size_t block_size(size_t n) {
-    return n < MOST ? (n + UNIT - 1) & ~(UNIT - 1) : MOST;
+/* The size of the next block, of n elements that are left; UNIT if there are fewer. */
+static size_t block_size(size_t n, bool dense) {
+    return n < UNIT ? UNIT : !dense && n > MOST ? MOST : n & ~(UNIT - 1);
 }
 
 #define EACH(type, expression)                                                                     \
@@ -39,12 +43,12 @@ static void compare(qs_comparison how, const float *a, const float *b, uint8_t *
 
 void qs_compare_floats(qs_comparison how, const float *a, size_t sa, const float *b, size_t sb,
                        uint8_t *y, size_t n) {
-    const size_t m = block_size(n);
     float room_a[MOST], room_b[MOST];
-    uint8_t last[MOST];
+    uint8_t last[UNIT];
     const float *pa = a, *pb = b;
-    for (size_t i = 0; i < n; i += m) {
+    for (size_t i = 0, m; i < n; i += m) {
         const size_t left = n - i;
+        m = block_size(left, sa && sb);
         if (i == 0 || sa)
             pa = block_of(a + i * sa, sa, left, m, room_a);
         if (i == 0 || sb)
@@ -65,11 +69,11 @@ static void fold(qs_fold how, const float *a, const float *b, float *y, size_t m
 }
 
 void qs_fold_floats(qs_fold how, const float *a, const float *b, size_t sb, float *y, size_t n) {
-    const size_t m = block_size(n);
-    float room_a[MOST], room_b[MOST];
+    float room_a[UNIT], room_b[MOST];
     const float *pb = b;
-    for (size_t i = 0; i < n; i += m) {
+    for (size_t i = 0, m; i < n; i += m) {
         const size_t left = n - i;
+        m = block_size(left, sb != 0);
         const float *pa = block_of(a + i, 1, left, m, room_a);
         if (i == 0 || sb)
             pb = block_of(b + i * sb, sb, left, m, room_b);

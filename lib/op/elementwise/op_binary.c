@@ -6,6 +6,7 @@
 #include "kernel/ew.h"
 #include "kernel/table.h"
 #include "op/elementwise/muladd.h"
+#include "op/broadcast.h"
 
 #include <math.h>
 
@@ -101,64 +102,29 @@ QS_COLD static int infer_binary(qs_infer *x) {
 
 typedef struct binary_params {
     binary_fn fn;
-    qs_loops loops;
-    size_t element;
+    qs_broadcast broadcast;
     float limit[2];
     bool clamped, plain_sum; /* plain_sum: of floats */
     const qk_ew *kernels;
 } binary_params;
 
-typedef struct binary_job {
-    const qsim_ctx *ctx;
-    const binary_params *p;
-    const char *a, *b;
-    char *y;
-} binary_job;
-
-/* Computes n elements of a row, and clamps them. */
-static void binary_run(const binary_job *job, const void *a, const void *b, void *y, size_t n) {
-    const binary_params *p = job->p;
-    if (p->plain_sum && p->loops.inner_a && p->loops.inner_b) {
+/* Computes n elements and clamps them. */
+static void binary_row(const void *arg, const void *a, const void *b, void *y, size_t n) {
+    const binary_params *p = arg;
+    const qs_loops *l = &p->broadcast.loops;
+    if (p->plain_sum && l->inner_a && l->inner_b) {
         p->kernels->bound(a, b, p->limit[0], p->limit[1], y, n);
         return;
     }
-    p->fn(a, p->loops.inner_a, b, p->loops.inner_b, y, n, p->limit);
+    p->fn(a, l->inner_a, b, l->inner_b, y, n, p->limit);
     if (p->clamped)
         p->kernels->bound(y, NULL, p->limit[0], p->limit[1], y, n);
 }
 
-/* Computes rows [begin, end) of the outer loops. */
-static void binary_rows(const void *arg, size_t begin, size_t end) {
-    const binary_job *job = arg;
-    const binary_params *p = job->p;
-    const qs_loops *l = &p->loops;
-    for (size_t r = begin; r < end; r++) {
-        size_t oa, ob;
-        qs_loops_offsets(l, r, &oa, &ob);
-        for (size_t at = 0, n; (n = qs_piece(job->ctx, at, l->inner)); at += n)
-            binary_run(job, job->a + (oa + at * l->inner_a) * p->element,
-                       job->b + (ob + at * l->inner_b) * p->element,
-                       job->y + (r * l->inner + at) * p->element, n);
-    }
-}
-
-/* Computes elements [begin, end) of the only row. */
-static void binary_span(const void *arg, size_t begin, size_t end) {
-    const binary_job *job = arg;
-    const binary_params *p = job->p;
-    size_t e = p->element;
-    char *y = job->y + begin * e;
-    binary_run(job, job->a + begin * p->loops.inner_a * e, job->b + begin * p->loops.inner_b * e, y,
-               end - begin);
-}
-
 static void run_binary(const qs_step *s, const qs_frame *f) {
     const binary_params *p = s->params;
-    binary_job job = {f->ctx, p, qs_step_in(s, f, 0), qs_step_in(s, f, 1), qs_step_out(s, f, 0)};
-    if (p->loops.rows == 1)
-        qs_ranges(f->ctx, p->loops.inner, QS_GRAIN, binary_span, &job);
-    else
-        qs_ranges(f->ctx, p->loops.rows, QS_GRAIN / (p->loops.inner + 1) + 1, binary_rows, &job);
+    qs_broadcast_run(&p->broadcast, f->ctx, qs_step_in(s, f, 0), qs_step_in(s, f, 1),
+                     qs_step_out(s, f, 0), p);
 }
 
 QS_COLD static int lower_binary(qs_lower *l, int32_t which) {
@@ -171,15 +137,19 @@ QS_COLD static int lower_binary(qs_lower *l, int32_t which) {
     p->fn = functions[which][y->dtype];
     p->plain_sum = p->fn == add_f32;
     p->kernels = l->ctx->kernels->ew;
-    p->element = qs_dtype_bytes(y->dtype);
+    p->broadcast.fn = binary_row;
+    p->broadcast.size_a = p->broadcast.size_b = p->broadcast.size_y = qs_dtype_bytes(y->dtype);
+    p->broadcast.grain = QS_GRAIN;
     p->limit[0] = qs_node_float(l->node, "lo", -INFINITY);
     p->limit[1] = qs_node_float(l->node, "hi", INFINITY);
     p->clamped = qs_node_attr(l->node, "lo") || qs_node_attr(l->node, "hi");
     (void)qs_legacy_operand(l->node, a, b, &wide, dims);
-    qs_loops_make(&p->loops, a, &wide, y);
+    qs_loops_make(&p->broadcast.loops, a, &wide, y);
     l->step->run = run_binary;
-    const bool dense = p->loops.rows == 1 && p->loops.inner_a && p->loops.inner_b;
-    l->step->in_place = p->plain_sum && dense ? 3 : 0;
+    const size_t all = qs_value_elements(y);
+    if (y->dtype == QSIM_FLOAT)
+        l->step->in_place =
+            (qs_value_elements(a) == all ? 1u : 0) | (qs_value_elements(b) == all ? 2u : 0);
     return QSIM_OK;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Max, Min, Sum, Mean of any number of broadcast tensors, from left to right. */
 #include "op/elementwise/floats.h"
+#include "op/broadcast.h"
 #include "op/rules.h"
 
 /* Elements that are computed over all inputs while they are in the cache. */
@@ -86,9 +87,9 @@ typedef struct extreme_params {
     extreme_fn fn;
     size_t elements, element;
     int32_t count, dtype;
-    bool mean, flat; /* flat: all loops are one row */
-    bool whole;      /* input 0 has the elements of the output, and others follow */
-    qs_loops *loops; /* one per input, with the output */
+    bool mean, flat;         /* flat: all loops are one row */
+    bool whole;              /* input 0 has the elements of the output, and others follow */
+    qs_broadcast *broadcast; /* one per input: the output so far as a, the input as b */
 } extreme_params;
 
 typedef struct extreme_job {
@@ -98,47 +99,37 @@ typedef struct extreme_job {
     int32_t input;
 } extreme_job;
 
-/*
- * Combines elements `at` to at + n of the output so far with n of input i. A whole input 0 is read
- * where it lies.
- */
-static void combine(const extreme_job *j, const char *from, size_t at, size_t n) {
+/* Combines n elements of the output so far with those of an input. */
+static void combine(const void *arg, const void *so_far, const void *x, void *y, size_t n) {
+    const extreme_job *j = arg;
     const extreme_params *p = j->p;
-    const size_t step = p->loops[j->input].inner_b, element = p->element;
-    char *y = (char *)qs_step_out(j->s, j->f, 0) + at * element;
-    const char *first = (const char *)qs_step_in(j->s, j->f, 0) + at * element;
+    const size_t step = p->broadcast[j->input].loops.inner_b;
     if (j->input > 0)
-        p->fn(p->whole && j->input == 1 ? first : y, from, step, y, n);
+        p->fn(so_far, x, step, y, n);
     else if (step && !p->whole)
-        memcpy(y, from, n * element);
+        memcpy(y, x, n * p->element);
     else if (!step)
-        qs_copy_rows(from, 0, y, (ptrdiff_t)element, element, n);
+        qs_copy_rows(x, 0, y, (ptrdiff_t)p->element, p->element, n);
+}
+
+/* What the job's input is combined with: a whole input 0 is read where it lies. */
+static const char *output_so_far(const extreme_job *j) {
+    return j->p->whole && j->input == 1 ? qs_step_in(j->s, j->f, 0) : qs_step_out(j->s, j->f, 0);
 }
 
 /* Computes elements [begin, end) of all inputs in spans; each input has all elements or one. */
 static void combine_span(const void *arg, size_t begin, size_t end) {
     extreme_job j = *(const extreme_job *)arg;
     const extreme_params *p = j.p;
+    const size_t element = p->element;
+    char *y = qs_step_out(j.s, j.f, 0);
     for (size_t at = begin, n; at < end; at += n) {
         n = end - at < SPAN ? end - at : SPAN;
         for (j.input = 0; j.input < p->count; j.input++) {
             const char *x = qs_step_in(j.s, j.f, j.input);
-            combine(&j, x + at * p->loops[j.input].inner_b * p->element, at, n);
+            combine(&j, output_so_far(&j) + at * element,
+                    x + at * p->broadcast[j.input].loops.inner_b * element, y + at * element, n);
         }
-    }
-}
-
-/* Computes rows [begin, end) for one input. */
-static void combine_rows(const void *arg, size_t begin, size_t end) {
-    const extreme_job *j = arg;
-    const extreme_params *p = j->p;
-    const qs_loops *l = &p->loops[j->input];
-    const char *x = qs_step_in(j->s, j->f, j->input);
-    for (size_t r = begin; r < end; r++) {
-        size_t oa, ob;
-        qs_loops_offsets(l, r, &oa, &ob);
-        for (size_t at = 0, n; (n = qs_piece(j->f->ctx, at, l->inner)); at += n)
-            combine(j, x + (ob + at * l->inner_b) * p->element, r * l->inner + at, n);
     }
 }
 
@@ -148,10 +139,9 @@ static void run_extreme(const qs_step *s, const qs_frame *f) {
     extreme_job job = {p, s, f, 0};
     if (p->flat)
         qs_ranges(f->ctx, p->elements, QS_GRAIN / 4, combine_span, &job);
-    for (; !p->flat && job.input < p->count; job.input++) {
-        const qs_loops *l = &p->loops[job.input];
-        qs_ranges(f->ctx, l->rows, QS_GRAIN / 4 / (l->inner + 1) + 1, combine_rows, &job);
-    }
+    for (; !p->flat && job.input < p->count; job.input++)
+        qs_broadcast_run(&p->broadcast[job.input], f->ctx, output_so_far(&job),
+                         qs_step_in(s, f, job.input), y, &job);
     if (p->mean && p->dtype == QSIM_FLOAT)
         for (size_t i = 0; i < p->elements; i++)
             ((float *)(void *)y)[i] /= (float)p->count;
@@ -162,23 +152,27 @@ static void run_extreme(const qs_step *s, const qs_frame *f) {
 
 QS_COLD static int lower(qs_lower *l, const extreme_fn *functions, bool mean) {
     const qs_value *y = qs_lower_out(l, 0);
+    const size_t element = qs_dtype_bytes(y->dtype);
     extreme_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return QSIM_E_NOMEM;
     p->count = l->node->input_count;
-    p->loops = qs_arena_alloc(l->arena, (size_t)p->count, sizeof(*p->loops));
-    if (!p->loops)
+    p->broadcast = qs_arena_alloc(l->arena, (size_t)p->count, sizeof(*p->broadcast));
+    if (!p->broadcast)
         return qs_fail(l->error, QSIM_E_NOMEM, "out of memory");
     p->flat = true;
     for (int32_t i = 0; i < p->count; i++) {
-        qs_loops_make(&p->loops[i], y, qs_lower_in(l, i), y);
-        p->flat &= p->loops[i].rows == 1;
+        qs_broadcast *how = &p->broadcast[i];
+        *how = (qs_broadcast){{0}, combine, element, element, element, QS_GRAIN / 4};
+        qs_loops_make(&how->loops, y, qs_lower_in(l, i), y);
+        p->flat &= how->loops.rows == 1;
     }
-    p->whole = p->count > 1 && p->loops[0].rows == 1 && p->loops[0].inner_b == 1;
+    p->whole =
+        p->count > 1 && p->broadcast[0].loops.rows == 1 && p->broadcast[0].loops.inner_b == 1;
     p->fn = functions[y->dtype];
     p->dtype = y->dtype;
     p->mean = mean;
-    p->element = qs_dtype_bytes(y->dtype);
+    p->element = element;
     p->elements = qs_value_elements(y);
     l->step->run = run_extreme;
     return QSIM_OK;

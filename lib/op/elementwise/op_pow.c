@@ -175,6 +175,7 @@ QS_COLD static int lower_prelu(qs_lower *l) {
     const qs_value *x = qs_lower_in(l, 0);
     qs_dim dims[QSIM_MAX_RANK];
     const qs_value slope = slope_of(l->node, x, qs_lower_in(l, 1), dims);
+    l->step->in_place = x->dtype == QSIM_FLOAT; /* the slope broadcasts to x */
     return qs_lower_pair_of(l, functions[x->dtype], &slope);
 }
 

@@ -1,21 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "op/elementwise/pairs.h"
 
+#include "op/broadcast.h"
+
 typedef struct pair_params {
     qs_pair_fn fn;
     qs_types_fn of_types; /* in place of fn */
     int32_t types[2];
-    qs_loops loops;
-    size_t a, b, y; /* bytes of an element */
-} pair_params;
-
-typedef struct pair_job {
-    const qsim_ctx *ctx;
-    const pair_params *p;
-    const char *a, *b;
-    char *y;
     bool swapped; /* fn's a is input 1 */
-} pair_job;
+    qs_broadcast broadcast;
+} pair_params;
 
 /* ---- broadcasting before version 7 ---- */
 
@@ -83,40 +77,21 @@ QS_COLD int qs_infer_pair(qs_infer *x, int32_t dtype) {
     return qs_infer_pair_of(x, dtype, &wide);
 }
 
-static void pair_rows(const void *arg, size_t begin, size_t end) {
-    const pair_job *job = arg;
-    const pair_params *p = job->p;
-    const qs_loops *l = &p->loops;
-    for (size_t r = begin; r < end; r++) {
-        size_t oa, ob;
-        qs_loops_offsets(l, r, &oa, &ob);
-        for (size_t at = 0, n; (n = qs_piece(job->ctx, at, l->inner)); at += n) {
-            const char *a = job->a + (oa + at * l->inner_a) * p->a;
-            const char *b = job->b + (ob + at * l->inner_b) * p->b;
-            char *y = job->y + (r * l->inner + at) * p->y;
-            if (p->of_types)
-                p->of_types(p->types, a, l->inner_a, b, l->inner_b, y, n);
-            else if (job->swapped)
-                p->fn(b, l->inner_b, a, l->inner_a, y, n);
-            else
-                p->fn(a, l->inner_a, b, l->inner_b, y, n);
-        }
-    }
-}
-
-static void run(const qs_step *s, const qs_frame *f, bool swapped) {
-    const pair_params *p = s->params;
-    pair_job job = {f->ctx, p, qs_step_in(s, f, 0), qs_step_in(s, f, 1), qs_step_out(s, f, 0),
-                    swapped};
-    qs_ranges(f->ctx, p->loops.rows, QS_GRAIN / 8 / (p->loops.inner + 1) + 1, pair_rows, &job);
+static void pair_row(const void *arg, const void *a, const void *b, void *y, size_t n) {
+    const pair_params *p = arg;
+    const qs_loops *l = &p->broadcast.loops;
+    if (p->of_types)
+        p->of_types(p->types, a, l->inner_a, b, l->inner_b, y, n);
+    else if (p->swapped)
+        p->fn(b, l->inner_b, a, l->inner_a, y, n);
+    else
+        p->fn(a, l->inner_a, b, l->inner_b, y, n);
 }
 
 static void run_pair(const qs_step *s, const qs_frame *f) {
-    run(s, f, false);
-}
-
-static void run_swapped(const qs_step *s, const qs_frame *f) {
-    run(s, f, true);
+    const pair_params *p = s->params;
+    qs_broadcast_run(&p->broadcast, f->ctx, qs_step_in(s, f, 0), qs_step_in(s, f, 1),
+                     qs_step_out(s, f, 0), p);
 }
 
 /* b: input 1, maybe with another shape. */
@@ -129,10 +104,12 @@ QS_COLD static int lower_of(qs_lower *l, qs_pair_fn fn, qs_types_fn of_types, co
     p->of_types = of_types;
     p->types[0] = a->dtype;
     p->types[1] = b->dtype;
-    p->a = qs_dtype_bytes(a->dtype);
-    p->b = qs_dtype_bytes(b->dtype);
-    p->y = qs_dtype_bytes(y->dtype);
-    qs_loops_make(&p->loops, a, b, y);
+    p->broadcast.fn = pair_row;
+    p->broadcast.size_a = qs_dtype_bytes(a->dtype);
+    p->broadcast.size_b = qs_dtype_bytes(b->dtype);
+    p->broadcast.size_y = qs_dtype_bytes(y->dtype);
+    p->broadcast.grain = QS_GRAIN / 8;
+    qs_loops_make(&p->broadcast.loops, a, b, y);
     l->step->run = run_pair;
     return QSIM_OK;
 }
@@ -150,7 +127,8 @@ QS_COLD int qs_lower_pair(qs_lower *l, qs_pair_fn fn) {
 
 QS_COLD int qs_lower_swapped(qs_lower *l, qs_pair_fn fn) {
     const int code = lower(l, fn, NULL);
-    l->step->run = run_swapped;
+    if (!code)
+        ((pair_params *)l->step->params)->swapped = true;
     return code;
 }
 

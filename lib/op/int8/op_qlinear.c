@@ -8,6 +8,7 @@
  *
  * all in float. The internal forms have the attributes lo and hi, a fused activation.
  */
+#include "op/broadcast.h"
 #include "op/rules.h"
 
 #include "base/ctx.h"
@@ -40,10 +41,10 @@ typedef struct qlinear_params {
     qk_u8_fn fn;
     qk_scale_fn scale;
     size_t period; /* bytes of the tile that `scale` takes; 0: `fn` is used */
-    qs_loops loops;
+    qs_broadcast broadcast;
     int32_t lo, hi; /* of the output's own type */
     int32_t ta, tb, tc;
-    bool mul, tiled;
+    bool mul;
     int32_t inputs;
 } qlinear_params;
 
@@ -54,65 +55,27 @@ typedef struct qlinear_job {
     qk_u8_pair w;
 } qlinear_job;
 
-static void qlinear_rows(const void *arg, size_t begin, size_t end) {
+static void qlinear_row(const void *arg, const void *a, const void *b, void *c, size_t n) {
     const qlinear_job *j = arg;
-    const qs_loops *l = &j->p->loops;
-    for (size_t r = begin; r < end; r++) {
-        size_t oa, ob;
-        qs_loops_offsets(l, r, &oa, &ob);
-        j->p->fn(j->a + oa, l->inner_a, j->b + ob, l->inner_b, j->c + r * l->inner, l->inner,
-                 &j->w);
-    }
+    const qs_loops *l = &j->p->broadcast.loops;
+    j->p->fn(a, l->inner_a, b, l->inner_b, c, n, &j->w);
 }
 
-/*
- * One operand is the same for many short rows, like the factors of squeeze-and-excite: a tile of
- * its copies lets one kernel call process many rows.
- */
-#define BLOCK 4096
-
-static bool is_tiled(const qs_loops *l) {
-    if (l->rank == 0 || l->inner_a != 1 || l->inner_b != 1 || l->inner > BLOCK / 2 || !l->inner)
-        return false;
-    const size_t a = l->a[l->rank - 1], b = l->b[l->rank - 1];
-    return (a == l->inner && b == 0) || (a == 0 && b == l->inner);
-}
-
-static void fill_tile(uint8_t *tile, const uint8_t *row, size_t n, size_t rows) {
-    for (size_t i = 0; i < rows; i++)
-        memcpy(tile + i * n, row, n);
-}
-
-static void qlinear_tiles(const void *arg, size_t begin, size_t end) {
+/* Rows [begin, end); of the operand that is the same for many of them, a tile holds a period. */
+static void qlinear_scale(const void *arg, size_t begin, size_t end) {
     const qlinear_job *j = arg;
-    const qs_loops *l = &j->p->loops;
-    const size_t n = l->inner, same = l->dims[l->rank - 1];
+    const qs_loops *l = &j->p->broadcast.loops;
+    const size_t n = l->inner, same = l->dims[l->rank - 1], period = j->p->period;
     const bool second = l->b[l->rank - 1] == 0;
-    const uint8_t *have = NULL;
-    uint8_t tile[BLOCK];
-    const size_t rows = j->p->period ? j->p->period / n : BLOCK / n < same ? BLOCK / n : same;
+    uint8_t tile[QK_SCALE_MOST];
     for (size_t r = begin, k; r < end; r += k) {
         size_t oa, ob;
         qs_loops_offsets(l, r, &oa, &ob);
-        k = same - r % same < rows || j->p->period ? same - r % same : rows;
-        k = end - r < k ? end - r : k;
-        const uint8_t *a = j->a + oa, *b = j->b + ob, *row = second ? b : a;
-        uint8_t *c = j->c + r * n;
-        if (row != have)
-            fill_tile(tile, row, n, rows);
-        have = row;
-        if (j->p->period)
-            j->p->scale(second ? a : b, tile, j->p->period, c, k * n, &j->w);
-        else
-            j->p->fn(second ? a : tile, 1, second ? tile : b, 1, c, k * n, &j->w);
+        k = end - r < same - r % same ? end - r : same - r % same;
+        const uint8_t *a = j->a + oa, *b = j->b + ob;
+        qs_copy_rows(second ? b : a, 0, tile, (ptrdiff_t)n, n, period / n);
+        j->p->scale(second ? a : b, tile, period, j->c + r * n, k * n, &j->w);
     }
-}
-
-static void qlinear_span(const void *arg, size_t begin, size_t end) {
-    const qlinear_job *j = arg;
-    const qs_loops *l = &j->p->loops;
-    j->p->fn(j->a + begin * l->inner_a, l->inner_a, j->b + begin * l->inner_b, l->inner_b,
-             j->c + begin, end - begin, &j->w);
 }
 
 static void prepare(const qs_step *s, const qs_frame *f, qk_u8_pair *w) {
@@ -149,13 +112,13 @@ static void run_qlinear(const qs_step *s, const qs_frame *f) {
     job.b = qs_step_in(s, f, 3);
     job.c = qs_step_out(s, f, 0);
     prepare(s, f, &job.w);
-    if (p->period && p->loops.a[p->loops.rank - 1] == 0)
+    const qs_loops *l = &p->broadcast.loops;
+    if (p->period && l->a[l->rank - 1] == 0)
         swap_operands(&job.w);
-    if (p->loops.rows == 1)
-        qs_ranges(f->ctx, p->loops.inner, QS_GRAIN, qlinear_span, &job);
+    if (p->period)
+        qs_ranges(f->ctx, l->rows, QS_GRAIN / l->inner + 1, qlinear_scale, &job);
     else
-        qs_ranges(f->ctx, p->loops.rows, QS_GRAIN / (p->loops.inner + 1) + 1,
-                  p->tiled ? qlinear_tiles : qlinear_rows, &job);
+        qs_broadcast_run(&p->broadcast, f->ctx, job.a, job.b, job.c, &job);
 }
 
 /* The fewest bytes of whole rows that fill vectors of 64 bytes; 0: too many for a tile. */
@@ -180,10 +143,11 @@ QS_COLD static int lower_qlinear(qs_lower *l, bool mul) {
     p->tc = c->dtype;
     p->inputs = l->node->input_count;
     qs_q8_limits(l->node, c->dtype, &p->lo, &p->hi);
-    qs_loops_make(&p->loops, a, b, c);
-    p->tiled = is_tiled(&p->loops);
+    p->broadcast = (qs_broadcast){{0}, qlinear_row, 1, 1, 1, QS_GRAIN};
+    qs_loops_make(&p->broadcast.loops, a, b, c);
     p->scale = kernels->scale;
-    p->period = mul && p->tiled && p->scale ? find_period(&p->loops) : 0;
+    if (mul && p->scale && qs_loops_repeat(&p->broadcast.loops, 1, 1))
+        p->period = find_period(&p->broadcast.loops);
     l->step->run = run_qlinear;
     return QSIM_OK;
 }

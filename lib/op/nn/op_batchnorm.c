@@ -120,8 +120,12 @@ QS_COLD static int upgrade_batchnorm(qs_graph *g, qs_id node, int32_t to, qsim_e
     return QSIM_OK;
 }
 
+/* Channels of a loop that are worth copies of the parameters. */
+#define MANY ((size_t)512)
+
 typedef struct batchnorm_plan {
     size_t outer, channels, inner; /* x is [outer, channels, inner] */
+    size_t copies;                 /* of the parameters, so that few channels make a long loop */
     float epsilon;
 } batchnorm_plan;
 
@@ -140,40 +144,59 @@ static void planes(const void *arg, size_t begin, size_t end) {
         const size_t c = i % j->p->channels;
         const float mean = j->mean[c], scale = j->scale[c], shift = j->shift[c];
         const float *x = j->x + i * inner;
-        float *restrict y = j->y + i * inner;
-        for (size_t at = 0, n; (n = qs_piece(j->ctx, at, inner)); at += n)
+        float *y = j->y + i * inner;
+        for (size_t at = 0, n; (n = qs_piece(j->ctx, at, inner)); at += n) {
+            QS_IVDEP
             for (size_t k = at; k < at + n; k++)
                 y[k] = (x[k] - mean) * scale + shift;
+        }
     }
 }
 
-/* Computes pixels [begin, end), each of all channels. */
+/* Computes pixels [begin, end), each of all channels, as many at once as there are copies. */
 static void pixels(const void *arg, size_t begin, size_t end) {
     const batchnorm_job *j = arg;
     const size_t channels = j->p->channels;
     const float *mean = j->mean, *scale = j->scale, *shift = j->shift;
-    for (size_t i = begin; i < end; i++) {
+    for (size_t i = begin, many; i < end; i += many) {
         const float *x = j->x + i * channels;
-        float *restrict y = j->y + i * channels;
-        for (size_t at = 0, n; (n = qs_piece(j->ctx, at, channels)); at += n)
+        float *y = j->y + i * channels;
+        many = end - i < j->p->copies ? end - i : j->p->copies;
+        for (size_t at = 0, n; (n = qs_piece(j->ctx, at, many * channels)); at += n) {
+            QS_IVDEP
             for (size_t c = at; c < at + n; c++)
                 y[c] = (x[c] - mean[c]) * scale[c] + shift[c];
+        }
     }
+}
+
+/* Fills `to` with `all` numbers, the n of `from` again and again; they may lie at its begin. */
+static const float *copy_many(float *to, const float *from, size_t n, size_t all) {
+    for (size_t i = 0; i < all; i++)
+        to[i] = i < n ? from[i] : to[i - n];
+    return to;
 }
 
 static void run_batchnorm(const qs_step *s, const qs_frame *f) {
     const batchnorm_plan *p = s->params;
-    const float *scale = qs_step_in(s, f, 1), *var = qs_step_in(s, f, 4);
+    const float *scale = qs_step_in(s, f, 1), *shift = qs_step_in(s, f, 2);
+    const float *mean = qs_step_in(s, f, 3), *var = qs_step_in(s, f, 4);
+    const size_t channels = p->channels, copied = p->copies * channels;
     float *a = f->scratch;
-    assert(p->channels > 0); /* an output without elements is not computed */
-    for (size_t c = 0; c < p->channels && !qs_stopped_at(f->ctx, c); c++)
+    assert(channels > 0); /* an output without elements is not computed */
+    for (size_t c = 0; c < channels && !qs_stopped_at(f->ctx, c); c++)
         a[c] = scale[c] / sqrtf(var[c] + p->epsilon);
+    if (p->copies > 1) {
+        copy_many(a, a, channels, copied);
+        mean = copy_many(a + copied, mean, channels, copied);
+        shift = copy_many(a + 2 * copied, shift, channels, copied);
+    }
     const batchnorm_job j = {.ctx = f->ctx,
                              .p = p,
                              .x = qs_step_in(s, f, 0),
-                             .mean = qs_step_in(s, f, 3),
+                             .mean = mean,
                              .scale = a,
-                             .shift = qs_step_in(s, f, 2),
+                             .shift = shift,
                              .y = qs_step_out(s, f, 0)};
     if (p->inner == 1)
         qs_ranges(f->ctx, p->outer, QS_GRAIN / p->channels + 1, pixels, &j);
@@ -200,8 +223,11 @@ QS_COLD static int lower_batchnorm(qs_lower *l) {
     p->channels = (size_t)v->dims[axis].size;
     p->inner = (size_t)qs_dims_product(v->dims, axis + 1, v->rank);
     p->epsilon = qs_node_float(l->node, "epsilon", 1e-5f);
-    l->step->scratch = p->channels * sizeof(float);
+    const bool few = p->inner == 1 && p->channels < MANY && p->outer >= MANY;
+    p->copies = few ? MANY / p->channels : 1;
+    l->step->scratch = (few ? 3 * p->copies : 1) * p->channels * sizeof(float);
     l->step->run = run_batchnorm;
+    l->step->in_place = 1;
     return QSIM_OK;
 }
 

@@ -281,8 +281,48 @@ static void test_softmax_doubles(void) {
     }
 }
 
+/* BatchNormalization of [pixels, channels] or of planes; over_input: in the memory of x. */
+static void batchnorm(int64_t pixels, int64_t channels, bool last, bool over_input) {
+    static float x[40 * 1300], list[4][1300]; /* scale, shift, mean, variance */
+    const int64_t dims[4] = {1, last ? pixels : channels, 1, last ? channels : pixels};
+    const size_t n = (size_t)(pixels * channels);
+    for (size_t i = 0; i < n; i++)
+        x[i] = (float)(i * 37 % 101) / 16 - 3;
+    for (size_t k = 0; k < 4; k++)
+        for (size_t c = 0; c < (size_t)channels; c++)
+            list[k][c] = (float)((c * 5 + k * 3) % 13) / 8 + (k == 3 ? 0.5f : -0.75f);
+    op_case *c = case_new("qsim", "BatchNormalization", 1);
+    case_input(c, QSIM_FLOAT, 4, dims, x);
+    for (size_t k = 0; k < 4; k++)
+        case_input(c, QSIM_FLOAT, 1, &channels, list[k]);
+    case_node(c, 1);
+    CHECK_INT(qs_node_set_int(c->g, c->node, "channels_last", last), 0);
+    if (over_input) {
+        c->data[c->out[0]] = c->data[c->in[0]];
+        c->bytes[c->out[0]] = n * sizeof(float);
+    }
+    CHECK_INT(case_run(c), 0);
+    const float *y = case_data(c, 0);
+    for (size_t i = 0; i < n; i++) {
+        const size_t k = last ? i % (size_t)channels : i / (size_t)pixels;
+        const float factor = list[0][k] / sqrtf(list[3][k] + 1e-5f);
+        CHECK_NEAR(y[i], (x[i] - list[2][k]) * factor + list[1][k], 0);
+    }
+    if (over_input)
+        c->data[c->out[0]] = NULL; /* freed with the input */
+    case_free(c);
+}
+
+static void test_batchnorm(void) {
+    static const int64_t sizes[][2] = {{1300, 3}, {600, 24}, {512, 40}, {40, 3}, {9, 1300}};
+    for (size_t i = 0; i < QS_COUNT(sizes); i++)
+        for (int k = 0; k < 4; k++)
+            batchnorm(sizes[i][0], sizes[i][1], k % 2, k / 2);
+}
+
 int main(void) {
     test_softmax_doubles();
+    test_batchnorm();
     for (size_t i = 0; i < 24; i++)
         data[i] = (double)(i * 7 % 11) / 2 - 2.25;
     test_groups();
