@@ -23,22 +23,25 @@
 #define REP9(X)  REP8(X) X(8)
 #define REP10(X) REP9(X) X(9)
 
-/* The place of a tile in its job: its first row, its columns, and B from there on. */
+#define MOST_ROWS 8
+
+/*
+ * The place of a tile in its job: its columns, B from there on, and what run_tile() sets. Where
+ * rows go is always a table: for two cases gcc would make each tile's end twice.
+ */
 typedef struct tile {
     const qk_gemm_f32 *g;
-    size_t row;
     const float *b, *bias;
     float *c;
     size_t width; /* of the panel: floats between rows of B */
     size_t last;  /* columns of the last vector that exist */
+    size_t row;
+    float *to;            /* what the offsets of the tile's rows are added to */
+    const ptrdiff_t *out; /* these offsets */
+    ptrdiff_t line[MOST_ROWS];
 } tile;
 
 typedef void (*tile_fn)(const tile *t);
-
-#define ZERO1(r) VEC c##r##_0 = SET1(0.0f);
-#define ZERO2(r) ZERO1(r) VEC c##r##_1 = SET1(0.0f);
-#define ZERO3(r) ZERO2(r) VEC c##r##_2 = SET1(0.0f);
-#define ZERO4(r) ZERO3(r) VEC c##r##_3 = SET1(0.0f);
 
 /* Hides from gcc how a vector was computed, so that an accumulator stays in its register. */
 #if QK_ARM
@@ -52,6 +55,14 @@ typedef void (*tile_fn)(const tile *t);
 #else
 #define OPAQUE_LOAD(v) OPAQUE(v)
 #endif
+/* If gcc knew that sums are 0 it would set them twice, for no segments and for some. */
+#define ZERO(r, v)                                                                                 \
+    VEC c##r##_##v = SET1(0.0f);                                                                   \
+    OPAQUE(c##r##_##v)
+#define ZERO1(r) ZERO(r, 0)
+#define ZERO2(r) ZERO1(r) ZERO(r, 1)
+#define ZERO3(r) ZERO2(r) ZERO(r, 2)
+#define ZERO4(r) ZERO3(r) ZERO(r, 3)
 #define LOADB(v)                                                                                   \
     VEC b##v = LOAD(b + v * LANES);                                                                \
     OPAQUE_LOAD(b##v)
@@ -69,7 +80,7 @@ typedef void (*tile_fn)(const tile *t);
 #define STEP4(r) X(r) MADD(r, 0) MADD(r, 1) MADD(r, 2) MADD(r, 3)
 
 #define END(r, v)  MIN(hi, MAX(lo, ADD(c##r##_##v, bias##v)))
-#define ROW(r)     float *const o##r = c + (out ? out[r] : (ptrdiff_t)r * ldc);
+#define ROW(r)     float *const o##r = c + out[r];
 #define FULL(r, v) STORE(o##r + v * LANES, END(r, v));
 #define LAST(r, v) STORE_FIRST(o##r + v * LANES, END(r, v), last);
 #define OUT1(r)    ROW(r) LAST(r, 0)
@@ -110,18 +121,30 @@ typedef void (*tile_fn)(const tile *t);
         const qk_gemm_f32 *const g = t->g;                                                         \
         const VEC lo = SET1(g->lo), hi = SET1(g->hi);                                              \
         const size_t last = t->last;                                                               \
-        const ptrdiff_t ldc = (ptrdiff_t)g->ldc, *const out = g->out ? g->out + t->row : NULL;     \
-        float *const c = t->c + (out ? 0 : t->row * g->ldc);                                       \
+        const ptrdiff_t *const out = t->out;                                                       \
+        float *const c = t->to;                                                                    \
         BIAS##vectors REP##rows(OUT##vectors)                                                      \
     }
+
+/* Runs a tile at row r of its job; t->line is set. */
+static inline void run_tile(tile *t, size_t r, tile_fn run) {
+    const qk_gemm_f32 *const g = t->g;
+    t->row = r;
+    t->to = t->c + (g->out ? 0 : r * g->ldc);
+    t->out = g->out ? g->out + r : t->line;
+    run(t);
+}
 
 /*
  * Runs the rows of a job through tiles of one width: fn[i] takes 2^i rows, `big` takes `most`. Two
  * rows go one by one where fn[1] is NULL: that is as fast, as sums wait for each other.
  */
-static inline void run_rows(const qk_gemm_f32 *g, tile *t, const tile_fn *fn, size_t most,
-                            tile_fn big) {
+static inline void run_rows(tile *t, const tile_fn *fn, size_t most, tile_fn big) {
+    const qk_gemm_f32 *const g = t->g;
     size_t r = 0;
+    t->line[0] = 0;
+    for (size_t i = 1; i < MOST_ROWS; i++)
+        t->line[i] = t->line[i - 1] + (ptrdiff_t)g->ldc;
     while (r < g->rows) {
         const size_t rest = g->rows - r;
         size_t step = most;
@@ -131,8 +154,7 @@ static inline void run_rows(const qk_gemm_f32 *g, tile *t, const tile_fn *fn, si
             step = (size_t)1 << i;
             run = fn[i];
         }
-        t->row = r;
-        run(t);
+        run_tile(t, r, run);
         r += step;
     }
 }

@@ -102,7 +102,7 @@ static void qk_gemm_f32_neon(const qk_gemm_f32 *g) {
         tile t = {.g = g, .b = qk_gemm_column(g, col), .bias = g->bias + col, .c = g->c + col};
         t.width = g->b_row ? g->b_row : width;
         t.last = used - last * LANES;
-        run_rows(g, &t, tiles[last].few, tiles[last].most, tiles[last].many);
+        run_rows(&t, tiles[last].few, tiles[last].most, tiles[last].many);
     }
 }
 

@@ -26,17 +26,16 @@ static void qk_gemm_f32_avx2(const qk_gemm_f32 *g) {
     for (size_t col = 0; col < g->cols; col += PANEL) {
         const size_t width = qk_panel_width(PANEL, g->cols, col);
         const size_t used = g->cols - col < width ? g->cols - col : width;
-        tile t = {g,
-                  0,
-                  qk_gemm_column(g, col),
-                  g->bias + col,
-                  g->c + col,
-                  g->b_row ? g->b_row : width,
-                  used > LANES ? used - LANES : used};
+        tile t = {.g = g,
+                  .b = qk_gemm_column(g, col),
+                  .bias = g->bias + col,
+                  .c = g->c + col,
+                  .width = g->b_row ? g->b_row : width,
+                  .last = used > LANES ? used - LANES : used};
         if (used > LANES) {
-            run_rows(g, &t, wide, 6, tile_6x2);
+            run_rows(&t, wide, 6, tile_6x2);
         } else {
-            run_rows(g, &t, narrow, 8, tile_8x1);
+            run_rows(&t, narrow, 8, tile_8x1);
         }
     }
 }

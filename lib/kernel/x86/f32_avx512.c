@@ -47,13 +47,7 @@
 #define STEPH0(r)                                                                                  \
     h##r = _mm256_fmadd_ps(_mm256_set1_ps(a##r[i]), bh, h##r);                                     \
     __asm__("" : "+v"(h##r));
-/*
- * The broadcast is folded into the product: more than one broadcast instruction for two products
- * takes slots of the products (13.4 cycles for eight rows instead of 12).
- */
-#define STEPH1(r)                                                                                  \
-    STEP1(r)                                                                                       \
-    __asm__("vfmadd231ps %2%{1to8%}, %1, %0" : "+v"(h##r) : "v"(bh), "m"(a##r[i]));
+#define STEPH1(r) STEP1(r) MADD_HALF(r)
 #define STEPH2(r) STEP2(r) MADD_HALF(r)
 #define STEPH3(r) STEP3(r) MADD_HALF(r)
 #define BIASH0    BIAS_HALF(0)
@@ -81,7 +75,9 @@ TILES(H2)
 TILES(H3)
 TILE(tile_2x4, 2, 4)
 TILE(tile_8x1, 8, 1)
+TILE(tile_8x2, 8, 2)
 TILE(tile_8xH0, 8, H0)
+TILE(tile_8xH1, 8, H1)
 TILE(tile_5x4, 5, 4)
 
 #define PANEL 64
@@ -95,8 +91,8 @@ static const struct {
     tile_fn small[3], big;
     size_t rows;
 } tiles[8] = {
-    ROW_OF_TILES(H0, NULL, 8), ROW_OF_TILES(1, NULL, 8),     ROW_OF_TILES(H1, NULL, 4),
-    ROW_OF_TILES(2, NULL, 4),  ROW_OF_TILES(H2, NULL, 4),    ROW_OF_TILES(3, NULL, 4),
+    ROW_OF_TILES(H0, NULL, 8), ROW_OF_TILES(1, NULL, 8),     ROW_OF_TILES(H1, NULL, 8),
+    ROW_OF_TILES(2, NULL, 8),  ROW_OF_TILES(H2, NULL, 4),    ROW_OF_TILES(3, NULL, 4),
     ROW_OF_TILES(H3, NULL, 4), ROW_OF_TILES(4, tile_2x4, 4),
 };
 
@@ -138,7 +134,7 @@ static void gemm_narrow(const qk_gemm_f32 *g, const tile *panel, size_t cols) {
             part.out = g->out ? g->out + r : NULL;
             t.g = &part;
             t.c = panel->c + (g->out ? 0 : r * g->ldc);
-            run_rows(&part, &t, tiles[0].small, tiles[0].rows, tiles[0].big);
+            run_rows(&t, tiles[0].small, tiles[0].rows, tiles[0].big);
         }
         r += n;
     }
@@ -155,10 +151,9 @@ static void gemm_whole(const qk_gemm_f32 *g, tile *t) {
     const bool odd = g->rows > 4 && g->rows % 4 == 1;
     fours.rows -= odd ? 5 : 0;
     t->g = &fours;
-    run_rows(&fours, t, tiles[7].small, tiles[7].rows, tiles[7].big);
-    t->row = fours.rows;
+    run_rows(t, tiles[7].small, tiles[7].rows, tiles[7].big);
     if (odd)
-        tile_5x4(t);
+        run_tile(t, fours.rows, tile_5x4);
 }
 
 static void qk_gemm_f32_avx512(const qk_gemm_f32 *g) {
@@ -167,13 +162,12 @@ static void qk_gemm_f32_avx512(const qk_gemm_f32 *g) {
         const size_t width = qk_panel_width(PANEL, g->cols, col);
         const size_t used = g->cols - col < width ? g->cols - col : width;
         const size_t kind = (width - 1) / 8, vectors = (used + LANES - 1) / LANES;
-        tile t = {g,
-                  0,
-                  qk_gemm_column(g, col),
-                  g->bias + col,
-                  g->c + col,
-                  g->b_row ? g->b_row : width,
-                  used - (vectors - 1) * LANES};
+        tile t = {.g = g,
+                  .b = qk_gemm_column(g, col),
+                  .bias = g->bias + col,
+                  .c = g->c + col,
+                  .width = g->b_row ? g->b_row : width,
+                  .last = used - (vectors - 1) * LANES};
         if (width == 8 && !g->b_row && has_lines(g)) {
             gemm_narrow(g, &t, used);
             continue;
@@ -181,7 +175,7 @@ static void qk_gemm_f32_avx512(const qk_gemm_f32 *g) {
         if (width == PANEL)
             gemm_whole(g, &t);
         else
-            run_rows(g, &t, tiles[kind].small, tiles[kind].rows, tiles[kind].big);
+            run_rows(&t, tiles[kind].small, tiles[kind].rows, tiles[kind].big);
     }
 }
 

@@ -40,6 +40,8 @@ typedef struct part {
     bool begun, open;
     const char *next; /* cache lines to prefetch, one per turn */
     size_t lines;
+    float *to; /* as in a tile */
+    const ptrdiff_t *out;
 } part;
 
 typedef void (*part_fn)(const part *t);
@@ -57,9 +59,8 @@ typedef void (*part_fn)(const part *t);
 #define COMPLETE(r) ROW(r) FULL(r, 0) FULL(r, 1) FULL(r, 2) FULL(r, 3)
 
 #define OUTPUTS                                                                                    \
-    const qk_gemm_f32 *const g = t->g;                                                             \
-    const ptrdiff_t ldc = (ptrdiff_t)g->ldc, *const out = g->out ? g->out + t->row : NULL;         \
-    float *const c = t->c + (out ? 0 : t->row * g->ldc);
+    const ptrdiff_t *const out = t->out;                                                           \
+    float *const c = t->to;
 
 #define PART(name, rows)                                                                           \
     TARGET static void name(const part *t) {                                                       \
@@ -91,7 +92,7 @@ typedef void (*part_fn)(const part *t);
             REP##rows(LEAVE)                                                                       \
         }                                                                                          \
         else {                                                                                     \
-            const VEC lo = SET1(g->lo), hi = SET1(g->hi);                                          \
+            const VEC lo = SET1(t->g->lo), hi = SET1(t->g->hi);                                    \
             BIAS4 REP##rows(COMPLETE)                                                              \
         }                                                                                          \
     }
@@ -114,12 +115,18 @@ static size_t next_rows(size_t rest) {
 static void run_part(part *t) {
     static const part_fn fn[] = {NULL, part_1, part_2, NULL, part_4, part_5, part_6};
     const char *const end = t->next + 64 * t->lines;
-    const size_t rows = t->g->rows, share = (t->lines * 6 + rows - 1) / rows;
+    const qk_gemm_f32 *const g = t->g;
+    const size_t rows = g->rows, share = (t->lines * 6 + rows - 1) / rows;
+    ptrdiff_t line[6] = {0};
+    for (size_t i = 1; i < QS_COUNT(line); i++)
+        line[i] = line[i - 1] + (ptrdiff_t)g->ldc;
     t->row = 0;
     for (size_t step; t->row < rows; t->row += step, t->next += 64 * t->lines) {
         const size_t left = (size_t)(end - t->next) / 64;
         t->lines = left < share ? left : share;
         step = next_rows(rows - t->row);
+        t->to = t->c + (g->out ? 0 : t->row * g->ldc);
+        t->out = g->out ? g->out + t->row : line;
         fn[step](t);
     }
 }
