@@ -5,6 +5,7 @@
 #include "base/ctx.h"
 #include "kernel/elementary.h"
 #include "kernel/table.h"
+#include "kernel/u8.h"
 #include "op/nn/reduce_axes.h"
 
 /* ---- sums ---- */
@@ -128,12 +129,13 @@ static float finished(const qs_reduce *p, float v) {
                                           : v;
 }
 
-static void reduce_columns(const qs_reduce *p, const qsim_ctx *ctx, const float *x, float *y,
-                           size_t n) {
+static void reduce_columns(const qs_reduce *p, qs_reduce_rows r, const qsim_ctx *ctx,
+                           const float *x, float *y, size_t n) {
     float lanes[16][COLUMNS];
-    const size_t used = p->kind < QS_REDUCE_PROD ? 16 : 1; /* sums are trees */
-    const qs_reduce_rows r = p->rows;
     const float start = start_of(p->kind);
+    size_t used = 1;
+    while (p->kind < QS_REDUCE_PROD && used < 16 && used < p->count)
+        used *= 2; /* sums are trees: of the 16 lanes those that are not 0 */
     for (size_t k = 0; k < used; k++)
         for (size_t c = 0; c < n; c++)
             lanes[k][c] = start;
@@ -292,13 +294,24 @@ static float reduce_one(const qs_reduce *p, const qsim_ctx *ctx, const float *x,
     return top;
 }
 
+/* Many runs of few elements are transposed, so that they lie side by side, too. */
+#define SHORT       ((size_t)16)
+#define LEAST_SHORT ((size_t)16)
+
 size_t qs_reduce_f32(const qs_reduce *p, const qsim_ctx *ctx, const void *vx, void *vy, size_t n) {
     const bool run = qs_reduce_is_run(p);
     const float *x = vx;
     float *y = vy;
     if (n > 1 && !run && p->kind != QS_REDUCE_LOG_SUM_EXP) {
         n = n < COLUMNS ? n : COLUMNS;
-        reduce_columns(p, ctx, x, y, n);
+        reduce_columns(p, p->rows, ctx, x, y, n);
+        return n;
+    }
+    if (n >= LEAST_SHORT && run && p->count <= SHORT && p->kind != QS_REDUCE_LOG_SUM_EXP) {
+        float beside[SHORT * COLUMNS];
+        n = n < COLUMNS ? n : COLUMNS;
+        ctx->kernels->u8->transpose32(x, p->count, beside, p->count, n);
+        reduce_columns(p, (qs_reduce_rows){1, p->count, n}, ctx, beside, y, n);
         return n;
     }
     n = run ? n : 1;
