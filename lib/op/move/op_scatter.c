@@ -129,11 +129,25 @@ typedef struct scatter_params {
     size_t count, dims[QSIM_MAX_RANK], steps[QSIM_MAX_RANK];
 } scatter_params;
 
-static void scatter_one(const scatter_params *p, char *y, const char *u) {
+/* Most updates between two checks for a stop. */
+#define MOST_ALIKE ((size_t)1 << 15)
+
+static void scatter(const scatter_params *p, char *y, const char *u, size_t n) {
     if (p->update)
-        p->update(y, u, 1);
+        p->update(y, u, n);
     else
-        qs_copy_element(y, u, p->bytes);
+        qs_copy_element(y, u, n * p->bytes);
+}
+
+/*
+ * How many indices from k on are the same, in a row of the last axis: an index that was expanded
+ * along it. Their updates are done together.
+ */
+static size_t alike(const scatter_params *p, const char *indices, size_t k) {
+    const size_t n = p->dims[p->rank - 1], bytes = p->wide ? 8 : 4;
+    const bool rows = p->axis < p->rank - 1 && n <= MOST_ALIKE;
+    indices += k * bytes;
+    return rows && memcmp(indices, indices + bytes, (n - 1) * bytes) == 0 ? n : 1;
 }
 
 static void run_scatter_elements(const qs_step *s, const qs_frame *f) {
@@ -143,14 +157,19 @@ static void run_scatter_elements(const qs_step *s, const qs_frame *f) {
     char *y = qs_step_out(s, f, 0);
     size_t at[QSIM_MAX_RANK] = {0}, base = 0; /* base: offset without the axis */
     start(s, f, p->all);
-    for (size_t k = 0; k < p->count && !qs_stopped_at(f->ctx, k); k++) {
+    for (size_t k = 0, n = 1, done = 0;
+         k < p->count && !qs_stopped_after(f->ctx, &done, n * p->bytes); k += n) {
         const int64_t index = qs_index_wrap(qs_index_at(indices, p->wide, k), p->size);
+        const int32_t last = p->rank - 1;
         if (index < 0) {
             qs_index_outside(f, qs_index_at(indices, p->wide, k), p->size, p->axis);
             return;
         }
-        scatter_one(p, y + (base + (size_t)index * p->steps[p->axis]) * p->bytes,
-                    updates + k * p->bytes);
+        n = at[last] == 0 ? alike(p, indices, k) : 1;
+        scatter(p, y + (base + (size_t)index * p->steps[p->axis]) * p->bytes,
+                updates + k * p->bytes, n);
+        at[last] += n - 1;
+        base += n - 1;
         for (int32_t i = p->rank; i-- > 0;) {
             const size_t step = i == p->axis ? 0 : p->steps[i];
             base += step;

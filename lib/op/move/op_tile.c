@@ -108,9 +108,27 @@ typedef struct tile_job {
     char *y;
 } tile_job;
 
+/* Fills y with copies of an element of 1, 2, 4 or 8 bytes. */
+static void repeat_element(const char *x, char *y, size_t run, size_t total) {
+    typedef uint64_t pair __attribute__((vector_size(16)));
+    uint64_t v = 0;
+    memcpy(&v, x, run);
+    for (size_t bytes = run; bytes < sizeof(v); bytes *= 2)
+        v |= v << 8 * bytes;
+    const pair two = {v, v};
+    size_t at = 0;
+    for (; at + sizeof(two) <= total; at += sizeof(two))
+        memcpy(y + at, &two, sizeof(two));
+    memcpy(y + at, &two, total - at);
+}
+
 /* Appends a copy of the bytes written so far, doubling them each time. */
 static void repeat_run(const qsim_ctx *ctx, const char *x, char *y, size_t run, size_t times) {
     const size_t total = run * times;
+    if (run <= 8 && (run & (run - 1)) == 0 && times > 1 && total <= QS_COPY_PIECE) {
+        repeat_element(x, y, run, total);
+        return;
+    }
     if (qs_copy(ctx, y, x, run))
         return;
     for (size_t done = run; done < total;) {

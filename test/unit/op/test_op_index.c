@@ -138,6 +138,31 @@ static void test_scatter_elements(void) {
     case_refused(c, QSIM_E_DTYPE);
 }
 
+/* Rows with one index, and a row with two, along the first of two axes. */
+static op_case *scatter_rows(const char *reduction, int64_t last) {
+    op_case *c = case_new("", "ScatterElements", 18);
+    case_numbers(c, QSIM_FLOAT, SHAPE(3, 3), ramp);
+    case_input(c, QSIM_INT64, SHAPE(4, 3), DIMS(1, 1, 1, 0, 0, 2, -2, -2, -2, last, last, last));
+    case_numbers(c, QSIM_FLOAT, SHAPE(4, 3), NUMBERS(10, 20, 30, 1, 2, 3, 100, 200, 300, 7, 8, 9));
+    case_node(c, 1);
+    case_string(c, "reduction", reduction);
+    return c;
+}
+
+static void test_scatter_rows(void) {
+    case_gives(scatter_rows("none", 2), "float[3,3]", NUMBERS(1, 2, 2, 100, 200, 300, 7, 8, 9));
+    case_gives(scatter_rows("add", 0), "float[3,3]", NUMBERS(8, 11, 11, 113, 224, 335, 6, 7, 11));
+    case_gives(scatter_rows("max", -1), "float[3,3]", NUMBERS(1, 2, 2, 100, 200, 300, 7, 8, 9));
+    case_breaks(scatter_rows("add", 3));
+    op_case *c = case_new("", "ScatterElements", 18); /* three axes, the middle one, int32 */
+    case_numbers(c, QSIM_UINT8, SHAPE(2, 2, 2), ramp);
+    case_input(c, QSIM_INT32, SHAPE(2, 1, 2), (const int32_t[]){1, 1, 0, 0});
+    case_numbers(c, QSIM_UINT8, SHAPE(2, 1, 2), NUMBERS(50, 60, 70, 80));
+    case_node(c, 1);
+    case_attr_int(c, "axis", 1);
+    case_gives(c, "uint8[2,2,2]", NUMBERS(0, 1, 50, 60, 70, 80, 6, 7));
+}
+
 static op_case *scatter_nd(const char *reduction, const int64_t at[2]) {
     op_case *c = case_new("", "ScatterND", 18);
     case_numbers(c, QSIM_FLOAT, SHAPE(3, 2), ramp);
@@ -489,6 +514,7 @@ int main(void) {
     test_gather_elements();
     test_gather_nd();
     test_scatter_elements();
+    test_scatter_rows();
     test_scatter_nd();
     test_topk();
     test_topk_random();
