@@ -109,6 +109,8 @@ int qs_pass_mark_integers(qs_pass *p);
 int qs_pass_curves(qs_pass *p);
 /* Removes casts, transposes and reshapes that cancel or do nothing (pass_redundant.c). */
 int qs_pass_redundant(qs_pass *p);
+/* Element-wise nodes read what an Expand reads, if they broadcast it (pass_broadcast.c). */
+int qs_pass_broadcast(qs_pass *p);
 /* Merges a Slice of a Slice along other axes (pass_slice.c). */
 int qs_pass_slices(qs_pass *p);
 /* Slices that take every pixel of blocks, and their Concat, become space to depth (pass_slice.c).

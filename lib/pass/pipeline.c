@@ -87,6 +87,7 @@ static const stage pipeline[] = {
     {NAMED("constants") qs_pass_constants, {ALWAYS, BASIC, ALWAYS, NEVER}},
     {NAMED("half") qs_pass_half, {ALWAYS, NEVER, ALWAYS, NEVER}},
     {NAMED("shapes") qs_pass_shapes, {ALWAYS, NEVER, ALWAYS, NEVER}},
+    {NAMED("broadcast") qs_pass_broadcast, {BASIC, BASIC, ALWAYS, NEVER}},
     {NAMED("fold") fold, {NEVER, BASIC, NEVER, NEVER}},
     {NAMED("fold_quantize") fold_quantize, {ALWAYS, NEVER, NEVER, NEVER}},
     {NAMED("fold_all") fold_all, {NEVER, NEVER, ALWAYS, NEVER}}, /* dequantizes 8-bit weights */

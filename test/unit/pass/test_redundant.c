@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * qs_pass_redundant: nodes that undo each other are removed; similar nodes stay. qs_pass_shapes.
+ * qs_pass_broadcast.
  */
 #include "net.h"
 
@@ -118,7 +119,49 @@ static void known_sizes(void) {
     net_free(&n);
 }
 
+/* What node `name` reads as its input `index`. */
+static qs_id input_of(const net *n, const char *name, int32_t index) {
+    return n->g->nodes[n->g->values[qs_graph_find(n->g, name)].producer].inputs[index];
+}
+
+static void expanded_operands(void) {
+    net n;
+    net_begin(&n, NULL, 16);
+    net_input(&n, "x", QSIM_FLOAT, NET_DIMS(2, 3, 4));
+    net_input(&n, "row", QSIM_FLOAT, NET_DIMS(1, 4));
+    net_input(&n, "slope", QSIM_FLOAT, NET_DIMS(3, 1));
+    net_input(&n, "sizes", QSIM_INT64, NET_DIMS(3));
+    net_input(&n, "any", QSIM_FLOAT, NET_DIMS(-1, 3, 4));
+    ints(&n, "to", 3, (int64_t[]){2, 3, 4});
+    ints(&n, "wider", 4, (int64_t[]){5, 2, 3, 4});
+    net_node(&n, "", "Expand", "slope,to", "e");
+    net_node(&n, "", "PRelu", "x,e", "read"); /* reads the slope */
+    net_node(&n, "", "Expand", "row,to", "f");
+    net_node(&n, "", "Sub", "f,x", "left");  /* reads the row */
+    net_node(&n, "", "Add", "e,f", "stays"); /* one of the two must be expanded */
+    net_node(&n, "", "Expand", "row,wider", "w");
+    net_node(&n, "", "Add", "x,w", "grows"); /* only the Expand gives its first axis */
+    net_node(&n, "", "Expand", "row,sizes", "s");
+    net_node(&n, "", "Mul", "x,s", "computed"); /* the sizes are not constant */
+    net_node(&n, "", "Mul", "any,f", "open");   /* 1 as first size would be another result */
+    static const char *const outputs[] = {"read", "left", "stays", "grows", "computed", "open"};
+    for (size_t i = 0; i < QS_COUNT(outputs); i++)
+        net_output(&n, outputs[i]);
+    qs_pass p = net_pass(&n);
+    NET_OK(&n, net_end(&n));
+    NET_OK(&n, qs_pass_broadcast(&p));
+    CHECK_INT(input_of(&n, "read", 1), qs_graph_find(n.g, "slope"));
+    CHECK_INT(input_of(&n, "left", 0), qs_graph_find(n.g, "row"));
+    CHECK_INT(input_of(&n, "grows", 1), qs_graph_find(n.g, "w"));
+    CHECK_INT(input_of(&n, "computed", 1), qs_graph_find(n.g, "s"));
+    CHECK_INT(input_of(&n, "open", 1), qs_graph_find(n.g, "f"));
+    CHECK_INT(input_of(&n, "stays", 0), qs_graph_find(n.g, "slope"));
+    CHECK_INT(input_of(&n, "stays", 1), qs_graph_find(n.g, "f"));
+    net_free(&n);
+}
+
 int main(void) {
+    expanded_operands();
     transposes();
     reshapes();
     axes();
