@@ -3,6 +3,7 @@
  * A Flatten of [N,C,H,W] to [N,CHW] before a product with constant weights reads the twin: the rows
  * of the weights are permuted to the order of its elements.
  */
+#include "op/move/index.h"
 #include "pass/layout/layout.h"
 
 #define MAX_CONSUMERS 16
@@ -73,20 +74,19 @@ static bool find_products(const qs_layout *l, qs_id value, int64_t rows, qs_id *
 
 /* Moves row (channel, position) of the weights to (position, channel). */
 static qs_id permute_rows(qs_layout *l, const qs_const *c, int32_t axis, plane s) {
-    size_t unit = (size_t)qsim_dtype_bits(c->dtype) / 8, rows = (size_t)c->dims[axis];
-    size_t columns = (size_t)c->dims[1 - axis];
-    size_t row_step = axis ? unit : unit * columns, column_step = axis ? unit * rows : unit;
+    const size_t unit = (size_t)qsim_dtype_bits(c->dtype) / 8, columns = (size_t)c->dims[1 - axis];
+    const size_t channels = (size_t)s.channels, space = (size_t)s.space;
+    /* Where rows of the product are columns in memory, one column after the other is permuted. */
+    const size_t times = axis ? columns : 1, bytes = axis ? unit : unit * columns;
     uint8_t *to = qs_arena_alloc64(&l->g->arena, c->bytes + 1);
     const uint8_t *from = c->data;
     if (!to)
         return qs_pass_no_memory(l->p);
-    for (size_t ch = 0; ch < (size_t)s.channels; ch++)
-        for (size_t i = 0; i < (size_t)s.space; i++) {
-            size_t old = ch * (size_t)s.space + i, new = i *(size_t)s.channels + ch;
-            for (size_t k = 0; k < columns; k++)
-                memcpy(to + new *row_step + k *column_step, from + old * row_step + k * column_step,
-                       unit);
-        }
+    for (size_t k = 0; k < times; k++)
+        for (size_t ch = 0; ch < channels; ch++)
+            for (size_t i = 0; i < space; i++, from += bytes)
+                qs_copy_element((char *)to + ((k * space + i) * channels + ch) * bytes,
+                                (const char *)from, bytes);
     return qs_pass_placed_const(l->p, c->dtype, 2, c->dims, to);
 }
 
