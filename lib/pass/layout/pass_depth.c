@@ -2,7 +2,8 @@
 /*
  * Rewrites convolutions over three axes of space, the first of which is the depth, as ones over two
  * (op/space/op_depth.c): the slices that a window covers become channels, in the order of the
- * weights, which only have to be reshaped. Operators named Plane... compute in the model's layout:
+ * weights, which only have to be reshaped. Where a window is one pixel wide and high, slices become
+ * rows instead, without a copy. Operators named Plane... compute in the model's layout:
  * all pools over three axes, convolutions over three axes whose weights' sizes are unknown, and all
  * convolutions and pools of doubles.
  */
@@ -20,8 +21,10 @@ static void read_list(const qs_node *n, const char *name, int64_t fallback, int3
         out[i] = a && a->count == count ? a->u.ints[i] : fallback;
 }
 
-/* Removes the depth from the node's attributes. */
-QS_COLD static int drop_depth(qs_pass *p, qs_id node) {
+/*
+ * Leaves two of three axes in the node's attributes: with `last` the last two, else the first two.
+ */
+QS_COLD static int keep_two(qs_pass *p, qs_id node, bool last) {
     static const char *const names[] = {"strides", "dilations", "output_padding", "output_shape",
                                         "pads"};
     int code = QSIM_OK;
@@ -29,10 +32,11 @@ QS_COLD static int drop_depth(qs_pass *p, qs_id node) {
     for (size_t i = 0; i < QS_COUNT(names) && !code; i++) {
         const qs_attr *a = qs_node_attr(&p->graph->nodes[node], names[i]);
         if (a && a->count == 3) {
-            const int64_t kept[2] = {a->u.ints[1], a->u.ints[2]};
+            const int64_t kept[2] = {a->u.ints[last], a->u.ints[last + 1]};
             code = qs_node_set_ints(p->graph, node, names[i], kept, 2);
         } else if (a && a->count == 6) {
-            const int64_t kept[4] = {a->u.ints[1], a->u.ints[2], a->u.ints[4], a->u.ints[5]};
+            const int64_t kept[4] = {a->u.ints[last], a->u.ints[last + 1], a->u.ints[last + 3],
+                                     a->u.ints[last + 4]};
             code = qs_node_set_ints(p->graph, node, names[i], kept, 4);
         }
     }
@@ -57,17 +61,52 @@ QS_COLD static int set_attrs(qs_pass *p, qs_id node, const depth_attrs *a) {
                : QSIM_OK;
 }
 
-/* Joins the depth of the weights' window to their channels. */
-QS_COLD static int reshape_weights(qs_pass *p, qs_id node, int32_t index) {
+QS_COLD static int reshape_input(qs_pass *p, qs_id node, int32_t index, const int64_t shape[4]) {
     qs_graph *g = p->graph;
     const qs_id w = g->nodes[node].inputs[index], to = qs_pass_value(p, w);
     if (to < 0)
         return to;
-    const int64_t shape[4] = {0, -1, g->values[w].dims[3].size, g->values[w].dims[4].size};
     int code = qs_pass_reshape(p, w, shape, 4, to);
     if (!code)
         qs_node_set_input(g, node, index, to);
     return code;
+}
+
+/* Joins the depth of the weights' window to their channels. */
+QS_COLD static int reshape_weights(qs_pass *p, qs_id node, int32_t index) {
+    const qs_value *w = &p->graph->values[p->graph->nodes[node].inputs[index]];
+    const int64_t shape[4] = {0, -1, w->dims[3].size, w->dims[4].size};
+    return reshape_input(p, node, index, shape);
+}
+
+/*
+ * Whether windows cover one pixel of each slice that they cover, and the result has the pixels of
+ * the input, whose number is known: then a slice may be a row of an image.
+ */
+static bool is_through(const qs_node *n, const qs_value *x, const qs_value *w) {
+    int64_t strides[3], pads[6];
+    read_list(n, "strides", 1, 3, strides);
+    read_list(n, "pads", 0, 6, pads);
+    return w->dims[3].size * w->dims[4].size == 1 && strides[1] * strides[2] == 1 && !pads[1] &&
+           !pads[2] && !pads[4] && !pads[5] && x->dims[3].size > 0 && x->dims[4].size > 0;
+}
+
+QS_COLD static int rewrite_through(qs_pass *p, qs_id node, int32_t weights) {
+    static const int64_t window[4] = {0, 0, 0, 1};
+    qs_graph *g = p->graph;
+    const qs_value *x = &g->values[g->nodes[node].inputs[0]];
+    const int64_t rows[4] = {0, 0, 0, x->dims[3].size * x->dims[4].size};
+    const int64_t shape[RANK] = {0, 0, 0, x->dims[3].size, x->dims[4].size};
+    const qs_id y = g->nodes[node].outputs[0], from = qs_pass_value(p, y);
+    int code = from < 0 ? from : reshape_input(p, node, 0, rows);
+    if (!code)
+        code = reshape_input(p, node, weights, window);
+    if (!code)
+        code = keep_two(p, node, false);
+    if (code)
+        return code;
+    qs_pass_set_output(p, node, 0, from);
+    return qs_pass_reshape(p, from, shape, RANK, y);
 }
 
 QS_COLD static int add_columns(qs_pass *p, qs_id node, qs_id zero_point, const depth_attrs *a) {
@@ -122,7 +161,7 @@ QS_COLD static int rewrite_conv(qs_pass *p, qs_id node, int32_t weights) {
     if (!code)
         code = reshape_weights(p, node, weights);
     if (!code)
-        code = drop_depth(p, node);
+        code = keep_two(p, node, true);
     return code ? code : add_after(p, node, "DepthRows", &x, 1, &a);
 }
 
@@ -158,12 +197,88 @@ QS_COLD static int rewrite_transposed(qs_pass *p, qs_id node) {
     if (!code)
         code = reshape_weights(p, node, 1);
     if (!code)
-        code = drop_depth(p, node);
+        code = keep_two(p, node, true);
     if (code)
         return code;
     a.same = 0;
     g->nodes[node].input_count = 2; /* DepthSum adds the bias */
     return add_after(p, node, "DepthSum", more, more[1] == QS_NONE ? 1 : 2, &a);
+}
+
+/* ---- maxima over three axes: over the last two, then over the first ---- */
+
+/* A node's window along each axis; along a fourth one it is one pixel. */
+typedef struct pool_window {
+    int64_t kernel[4], strides[4], dilations[4], pads[8];
+} pool_window;
+
+static pool_window window_of(const qs_node *n) {
+    pool_window w = {{0, 0, 0, 1}, {0, 0, 0, 1}, {0, 0, 0, 1}, {0}};
+    int64_t pads[6];
+    read_list(n, "kernel_shape", 1, 3, w.kernel);
+    read_list(n, "strides", 1, 3, w.strides);
+    read_list(n, "dilations", 1, 3, w.dilations);
+    read_list(n, "pads", 0, 6, pads);
+    memcpy(w.pads, pads, sizeof(pads) / 2);
+    memcpy(w.pads + 4, pads + 3, sizeof(pads) / 2);
+    return w;
+}
+
+/* Makes the node a pool over two of the axes; what it does not say it still does not. */
+QS_COLD static int pool_over(qs_pass *p, qs_id node, const pool_window *w, int32_t a, int32_t b) {
+    const struct {
+        const char *name;
+        int64_t list[4];
+        int32_t count;
+    } attrs[] = {{"kernel_shape", {w->kernel[a], w->kernel[b]}, 2},
+                 {"strides", {w->strides[a], w->strides[b]}, 2},
+                 {"dilations", {w->dilations[a], w->dilations[b]}, 2},
+                 {"pads", {w->pads[a], w->pads[b], w->pads[a + 4], w->pads[b + 4]}, 4}};
+    int code = QSIM_OK;
+    for (size_t i = 0; i < QS_COUNT(attrs) && !code; i++)
+        if (qs_node_attr(&p->graph->nodes[node], attrs[i].name))
+            code = qs_node_set_ints(p->graph, node, attrs[i].name, attrs[i].list, attrs[i].count);
+    return code ? qs_pass_no_memory(p) : QSIM_OK;
+}
+
+/* Whether channels and the last two axes of input and output are known, and only maxima are read.
+ */
+static bool is_separable(const qs_graph *g, const qs_node *n, const qs_value *x) {
+    const qs_value *y = &g->values[n->outputs[0]];
+    bool known = n->output_count < 2 || n->outputs[1] == QS_NONE;
+    for (int32_t i = 1; i < RANK; i++)
+        known = known && x->dims[i].size > 0 && y->dims[i].size > 0;
+    return known;
+}
+
+/* Reads `from` as `shape` and writes `to` of four axes by a copy of the node, over axes a and b. */
+QS_COLD static int add_pool(qs_pass *p, qs_id node, qs_id from, const int64_t shape[4],
+                            const int32_t axes[2], qs_id *to) {
+    const pool_window w = window_of(&p->graph->nodes[node]);
+    const qs_id in = qs_pass_value(p, from);
+    *to = in < 0 ? in : qs_pass_value(p, from);
+    int code = *to < 0 ? *to : qs_pass_reshape(p, from, shape, 4, in);
+    const qs_id pool = code ? code : qs_pass_clone(p, node, "", &in, 1, to, 1);
+    code = pool < 0 ? pool : pool_over(p, pool, &w, axes[0], axes[1]);
+    return code ? code : qs_pass_resolve(p, pool);
+}
+
+QS_COLD static int rewrite_max(qs_pass *p, qs_id node) {
+    const qs_graph *g = p->graph;
+    const qs_node *n = &g->nodes[node];
+    const qs_id x = n->inputs[0], y = n->outputs[0];
+    const qs_dim *in = g->values[x].dims, *out = g->values[y].dims;
+    const int64_t images[4] = {0, in[1].size * in[2].size, in[3].size, in[4].size};
+    const int64_t rows[4] = {0, in[1].size, in[2].size, out[3].size * out[4].size};
+    const int64_t shape[RANK] = {0, 0, 0, out[3].size, out[4].size};
+    qs_id flat, deep;
+    int code = add_pool(p, node, x, images, (const int32_t[]){1, 2}, &flat);
+    if (!code)
+        code = add_pool(p, node, flat, rows, (const int32_t[]){0, 3}, &deep);
+    if (code)
+        return code;
+    qs_graph_remove_node(p->graph, node);
+    return qs_pass_reshape(p, deep, shape, RANK, y);
 }
 
 /* Turns the node into an operator of domain qsim with the same attributes. */
@@ -198,6 +313,8 @@ QS_COLD static int rewrite_node(qs_pass *p, qs_id node, bool *changed) {
         return QSIM_OK;
     const int32_t weights = weights_of(g, n);
     *changed = true;
+    if (qs_node_is_onnx(n, "MaxPool") && !is_double && is_separable(g, n, x))
+        return rewrite_max(p, node);
     if (qs_node_is_onnx(n, "MaxPool"))
         return rename_to(p, node, "PlaneMaxPool");
     if (qs_node_is_onnx(n, "AveragePool"))
@@ -205,7 +322,8 @@ QS_COLD static int rewrite_node(qs_pass *p, qs_id node, bool *changed) {
     if (transposed && weights > 0 && !is_double)
         return rewrite_transposed(p, node);
     if ((n->op->traits & QS_CONVOLVES) && weights > 0 && !is_double)
-        return rewrite_conv(p, node, weights);
+        return is_through(n, x, &g->values[n->inputs[weights]]) ? rewrite_through(p, node, weights)
+                                                                : rewrite_conv(p, node, weights);
     if (transposed || qs_node_is_onnx(n, "Conv"))
         return rename_to(p, node, transposed ? "PlaneConvTranspose" : "PlaneConv");
     if (n->op->traits & QS_CONVOLVES) {
