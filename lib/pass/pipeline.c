@@ -106,14 +106,17 @@ static const stage pipeline[] = {
      {BASIC, NEVER, NEVER, NEVER}}, /* the qdq pass has made some */
     {NAMED("pads") qs_pass_pads, {BASIC, BASIC, ALWAYS, NEVER}},
     {NAMED("nbits") qs_pass_nbits, {ALWAYS, NEVER, NEVER, NEVER}},
-    {NAMED("depth") qs_pass_depth,
-     {ALWAYS, NEVER, NEVER, NEVER}}, /* its Reshapes of weights are folded next */
     {NAMED("fold_all") fold_all, {ALWAYS, NEVER, NEVER, NEVER}},
     {NAMED("fold_quantize") fold_quantize, {NEVER, EXTENDED, NEVER, NEVER}},
     {NAMED("rescale") qs_pass_rescale, {NEVER, EXTENDED, NEVER, NEVER}},
     {NAMED("bias") qs_pass_bias, {EXTENDED, EXTENDED, ALWAYS, NEVER}},
     {NAMED("batchnorm") qs_pass_batchnorm,
      {BASIC, EXTENDED, ALWAYS, NEVER}}, /* again, without Adds before it */
+    {NAMED("bias") qs_pass_bias,
+     {EXTENDED, EXTENDED, ALWAYS, NEVER}}, /* again, of Adds after normalizations */
+    {NAMED("depth") qs_pass_depth,
+     {ALWAYS, NEVER, NEVER, NEVER}}, /* its Reshapes of weights are folded next */
+    {NAMED("fold_all") fold_all, {ALWAYS, NEVER, NEVER, NEVER}},
     {NAMED("gemm") qs_pass_gemm, {NEVER, NEVER, ALWAYS, NEVER}},
     {NAMED("qdq_contributed") qdq_contributed, {NEVER, EXTENDED, NEVER, NEVER}},
     {NAMED("curves") qs_pass_curves, {EXTENDED, NEVER, NEVER, NEVER}},

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A pool and a convolution over three axes, the convolution's window one pixel wide and high,
- * against plain loops: with all sizes known they are pools and a convolution over two axes.
+ * against plain loops: with all sizes known they are pools and a convolution over two axes. What
+ * multiplies and adds a number per channel behind it is folded into it.
  */
 #include "net.h"
 
@@ -15,6 +16,7 @@ typedef struct window {
 } window;
 
 static const window pool = {{3, 2, 3}, {2, 1, 2}, {1, 2, 1}, {1, 0, 1}, {0, 1, 1}, {3, 4, 3}};
+static const float more[M] = {0, 0.25f, -1, 0.5f}; /* added to each channel */
 static const window conv = {{3, 1, 1}, {2, 1, 1}, {1, 1, 1}, {1, 0, 0}, {1, 0, 0}, {2, 4, 3}};
 
 /* The pixel of tap k of the window of output o along an axis of size n; -1: padding. */
@@ -46,6 +48,7 @@ static void expect(const float *x, const float *k, const float *bias, double *y)
                 if (d >= 0)
                     sum += p[t / 3][d][i / 3 % 4][i % 3] * (double)k[i / 24 * C * 3 + t];
             }
+            sum = 2 * sum + (double)more[i / 24];
             *y++ = sum > 0 ? sum : 0;
         }
     }
@@ -86,7 +89,11 @@ static void check(bool known) {
     net_random(&n, "b", NET_DIMS(M), 2, 1);
     set_window(&n, net_node(&n, "", "MaxPool", "x", "p"), &pool, true);
     set_window(&n, net_node(&n, "", "Conv", "p,k,b", "c"), &conv, false);
-    net_node(&n, "", "Relu", "c", "y");
+    net_const(&n, "two", QSIM_FLOAT, NET_DIMS(M, 1, 1, 1), (const float[M]){2, 2, 2, 2});
+    net_const(&n, "more", QSIM_FLOAT, NET_DIMS(M, 1, 1, 1), more);
+    net_node(&n, "", "Mul", "c,two", "m");
+    net_node(&n, "", "Add", "m,more", "s");
+    net_node(&n, "", "Relu", "s", "y");
     net_output(&n, "y");
     NET_OK(&n, net_end(&n));
     for (size_t i = 0; i < QS_COUNT(x); i++)
@@ -108,6 +115,7 @@ static void check(bool known) {
             CHECK_NEAR(y[i], expected[i], 1e-6);
         CHECK_INT(steps(r, "plane pool"), !known);
         CHECK_INT(steps(r, "depth columns"), !known);
+        CHECK_INT(steps(r, "binary"), level >= QSIM_LEVEL_EXTENDED ? 0 : 3 - level);
         qsim_run_free(r);
         qsim_session_free(s);
     }

@@ -179,6 +179,8 @@ static void test_long(void) {
         snprintf(inputs[i], sizeof(inputs[i]), "%s,half", i ? names[i - 1] : "c");
         steps[i] = (net_step){i % 8 == 7 ? "Mul" : "Add", inputs[i], names[i]};
     }
+    steps[0].inputs = "c"; /* an Add would become a part of the bias */
+    steps[0].op = "Sigmoid";
     qsim_model *m = net_between(steps, NULL), *q = quantize(m, NULL);
     CHECK_INT(net_count(q, "QuantizeLinear"), 6); /* x c, two inside, r y */
     CHECK(noise(m, q) < 1e-3);
