@@ -9,6 +9,8 @@
 
 #include "base/ctx.h"
 #include "exec/run.h"
+#include "kernel/ew.h"
+#include "kernel/table.h"
 #include "op/rules.h"
 #include "pass/layout/layout.h"
 #include "ptq/equalize.h"
@@ -509,6 +511,7 @@ static int watch_inputs(feeding *f, const qsim_tensor *inputs, size_t count, qsi
 /* Allocates what adding the batch's statistics needs, then adds them, which cannot fail. */
 static int commit(feeding *f, qsim_error *error) {
     qsim_calibration *c = f->c;
+    const qs_reads *reads = &c->ctx->kernels->ew->reads;
     if (!qs_add64(c->samples, f->samples, &f->samples))
         return qs_fail(error, QSIM_E_LIMIT, "calibration: too many samples");
     for (size_t i = 0; i < c->count; i++) {
@@ -522,9 +525,9 @@ static int commit(feeding *f, qsim_error *error) {
     }
     for (size_t i = 0; i < c->count; i++) {
         qs_seen *s = &c->tensors[i];
-        qs_record_merge(&s->kept, &s->batch, c->samples);
+        qs_record_merge(&s->kept, &s->batch, c->samples, reads);
         for (size_t k = 0; k < s->part_count; k++)
-            qs_record_merge_values(&s->kept, &c->tensors[s->parts[k]].batch, c->samples);
+            qs_record_merge_values(&s->kept, &c->tensors[s->parts[k]].batch, c->samples, reads);
     }
     c->samples = f->samples;
     return QSIM_OK;
@@ -546,6 +549,7 @@ int qsim_calibration_feed(qsim_calibration *c, const qsim_tensor *inputs, size_t
         code = watch_inputs(&f, inputs, input_count, error);
     if (!code)
         code = qs_run_observe(c->run, inputs, input_count, observe, &f, error);
+    qs_watch_end(&c->watch);
     if (!code)
         code = commit(&f, error);
     qs_gram_end_batch(c, code == QSIM_OK);

@@ -5,6 +5,8 @@
 #include <math.h>
 
 #include "kernel/context.h"
+#include "kernel/ew.h"
+#include "kernel/table.h"
 #include "pass/pass.h"
 #include "graph/model.h"
 #include "op/op.h"
@@ -175,7 +177,8 @@ int qsim_calibration_merge(qsim_calibration *into, const qsim_calibration *from,
                            qsim_error_text(code));
     }
     for (size_t i = 0; i < into->count; i++)
-        qs_record_merge(&into->tensors[i].kept, &from->tensors[i].kept, into->samples);
+        qs_record_merge(&into->tensors[i].kept, &from->tensors[i].kept, into->samples,
+                        &into->ctx->kernels->ew->reads);
     qs_gram_merge(into, from);
     into->samples = samples;
     return QSIM_OK;

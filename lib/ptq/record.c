@@ -12,20 +12,20 @@ QS_COLD int qs_record_create(qsim_ctx *ctx, int32_t bits, qs_record *r) {
 
 void qs_record_free(qsim_ctx *ctx, qs_record *r) {
     qsim_observer_free(r->observer);
-    qs_free(ctx, r->means.sum);
-    qs_free(ctx, r->means.recent);
-    qs_free(ctx, r->means.block);
-    qs_free(ctx, r->means.extreme);
+    qs_means_free(ctx, &r->means);
 }
 
 void qs_record_reset(qs_record *r) {
     qs_observer_reset(r->observer);
-    if (r->means.sum && !r->means.alone)
-        memset(r->means.sum, 0, r->means.channels * sizeof(*r->means.sum));
-    r->means.alone = false;
-    if (r->means.sum)
-        qs_extremes_reset(r->means.extreme, r->means.channels);
-    r->means.positions = 0;
+    qs_means *m = &r->means;
+    if (m->sum && !m->aside)
+        memset(m->sum, 0, m->channels * sizeof(*m->sum));
+    if (m->sum) {
+        memset(m->recent, 0, 2 * m->channels * sizeof(*m->recent));
+        qs_extremes_reset(m->extreme, m->channels);
+    }
+    m->aside = m->alone = false;
+    m->positions = 0;
     r->high = r->low = NO_TOP;
 }
 
@@ -65,23 +65,30 @@ int qs_means_reserve(qsim_ctx *ctx, qs_means *m, size_t channels) {
     if (m->sum)
         return m->channels == channels ? QSIM_OK : QSIM_E_MISMATCH;
     m->sum = qs_calloc(ctx, channels + 1, sizeof(*m->sum));
+    m->recent = qs_calloc(ctx, 2 * channels + 1, sizeof(*m->recent));
     m->extreme = qs_alloc(ctx, 2 * channels + 1, sizeof(*m->extreme));
     m->channels = channels;
-    if (m->sum && m->extreme) {
+    if (m->sum && m->recent && m->extreme) {
         qs_extremes_reset(m->extreme, channels);
         return QSIM_OK;
     }
-    qs_free(ctx, m->sum);
-    qs_free(ctx, m->extreme);
+    qs_means_free(ctx, m);
     m->sum = NULL;
+    m->recent = NULL;
     m->extreme = NULL;
     return QSIM_E_NOMEM;
 }
 
+void qs_means_free(qsim_ctx *ctx, const qs_means *m) {
+    qs_free(ctx, m->sum);
+    qs_free(ctx, m->recent);
+    qs_free(ctx, m->extreme);
+}
+
 qs_exact qs_means_sum(const qs_means *m, size_t channel) {
     qs_exact s = m->sum[channel];
-    for (size_t i = channel; m->recent && i < 2 * m->channels; i += m->channels)
-        qs_exact_add(&s, m->recent[i]);
+    qs_exact_add(&s, m->recent[channel]);
+    qs_exact_add(&s, m->recent[m->channels + channel]);
     return s;
 }
 
@@ -98,35 +105,30 @@ int qs_record_reserve(qsim_ctx *ctx, qs_record *into, const qs_record *from) {
         return QSIM_E_LIMIT;
     if (into->means.axis != from->means.axis)
         return QSIM_E_MISMATCH;
-    code = qs_means_reserve(ctx, &into->means, from->means.channels);
-    if (!code && from->means.alone && !into->means.recent) {
-        into->means.recent =
-            qs_calloc(ctx, 2 * into->means.channels + 1, sizeof(*into->means.recent));
-        code = into->means.recent ? QSIM_OK : QSIM_E_NOMEM;
-    }
-    return code;
+    return qs_means_reserve(ctx, &into->means, from->means.channels);
 }
 
-void qs_record_merge_values(qs_record *into, const qs_record *from, int64_t first) {
-    (void)qsim_observer_merge(into->observer, from->observer);
+void qs_record_merge_values(qs_record *into, const qs_record *from, int64_t first,
+                            const qs_reads *reads) {
+    (void)qs_observer_merge(into->observer, from->observer, reads);
     merge_top(&into->high, &from->high, first);
     merge_top(&into->low, &from->low, first);
 }
 
-static void merge_sums(qs_means *into, const qs_means *from) {
-    if (from->alone)
-        qs_exact_add_each(into->sum, into->recent, into->recent + into->channels, from->block,
-                          from->channels);
-    for (size_t c = 0; c < from->channels && !from->alone; c++) {
-        const qs_exact s = qs_means_sum(from, c);
-        qs_exact_merge(&into->sum[c], &s, 1);
-    }
+void qs_means_merge(qs_means *into, const qs_means *from, size_t channels, const qs_reads *reads) {
+    bool aside = into->aside && from->aside;
+    for (size_t i = 0; i < (from->alone ? channels : 2 * channels); i += channels)
+        aside &=
+            qs_exact_add_each(into->sum, into->recent, from->recent + i, channels, reads->add_sums);
+    if (!from->aside)
+        qs_exact_merge(into->sum, from->sum, channels);
+    into->aside = aside;
 }
 
-void qs_record_merge(qs_record *into, const qs_record *from, int64_t first) {
-    qs_record_merge_values(into, from, first);
+void qs_record_merge(qs_record *into, const qs_record *from, int64_t first, const qs_reads *reads) {
+    qs_record_merge_values(into, from, first, reads);
     if (from->means.positions > 0) {
-        merge_sums(&into->means, &from->means);
+        qs_means_merge(&into->means, &from->means, from->means.channels, reads);
         qs_extremes_merge(into->means.extreme, from->means.extreme, from->means.channels);
         into->means.bare |= from->means.bare;
     }

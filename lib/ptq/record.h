@@ -17,9 +17,9 @@ typedef struct qs_means {
     size_t channels;
     uint64_t positions;
     qs_exact *sum;  /* by channel; NULL: no values yet; without what is in `recent` */
-    double *recent; /* 2 * channels: sums of blocks, qs_exact_add_each's high, then low; or NULL */
-    double *block;  /* sums of a batch's only block, in place of `sum` */
-    bool alone;     /* the sums are in `block` */
+    double *recent; /* 2 * channels: sums of blocks, qs_exact_add_each's high, then low */
+    bool aside;     /* all of it is in `recent` */
+    bool alone;     /* and that is a batch's only block: the second half is 0 */
     float *extreme; /* the least value of each channel, then the greatest */
     bool bare;      /* without extremes: loaded from a file that has none */
 } qs_means;
@@ -47,9 +47,13 @@ int qs_record_reserve(qsim_ctx *ctx, qs_record *into, const qs_record *from);
  * Adds the statistics of `from`, whose first sample now has number `first`; after
  * qs_record_reserve.
  */
-void qs_record_merge(qs_record *into, const qs_record *from, int64_t first);
+void qs_record_merge(qs_record *into, const qs_record *from, int64_t first, const qs_reads *reads);
 /* The same without means and extremes of channels; after qs_observer_reserve. */
-void qs_record_merge_values(qs_record *into, const qs_record *from, int64_t first);
+void qs_record_merge_values(qs_record *into, const qs_record *from, int64_t first,
+                            const qs_reads *reads);
+/* Adds the sums of `from`. The first `channels` of either are used, and 2 * channels of `recent`.
+ */
+void qs_means_merge(qs_means *into, const qs_means *from, size_t channels, const qs_reads *reads);
 /* Sets the extremes of channels to those of no values. */
 void qs_extremes_reset(float *extreme, size_t channels);
 void qs_extremes_merge(float *into, const float *from, size_t channels);
@@ -58,6 +62,7 @@ void qs_extremes_merge(float *into, const float *from, size_t channels);
  * differs.
  */
 int qs_means_reserve(qsim_ctx *ctx, qs_means *m, size_t channels);
+void qs_means_free(qsim_ctx *ctx, const qs_means *m);
 /* The sum of a channel. */
 qs_exact qs_means_sum(const qs_means *m, size_t channel);
 /* The mean of a channel, which has values. */
@@ -92,5 +97,10 @@ typedef struct qs_watched {
  * to be reset.
  */
 int qs_watch_tensor(qs_watch *w, const qs_watched *t, qs_record *r);
+/*
+ * Completes the records, before they are used or reset: the last values of a tensor may have been
+ * left to be counted during the read of the next one.
+ */
+void qs_watch_end(qs_watch *w);
 
 #endif

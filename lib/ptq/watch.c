@@ -23,11 +23,10 @@
 typedef struct qs_watch_part {
     qsim_observer *observer;
     qs_tally *tally;
-    double *row; /* sums of a block */
-    qs_exact *sum;
-    float *channel_extremes; /* extremes of each channel */
-    float *extremes;         /* the least value of each sample, then the greatest */
-    size_t row_capacity, extreme_capacity;
+    double *row;     /* sums of a block */
+    qs_means means;  /* with memory for the channels of all tensors so far */
+    float *extremes; /* the least value of each sample, then the greatest */
+    size_t extreme_capacity;
     int code;
 } qs_watch_part;
 
@@ -47,21 +46,31 @@ static qsim_observer *observer_of(const watching *g, const qs_watch_part *p) {
     return p == g->w->parts ? g->r->observer : p->observer;
 }
 
-static qs_exact *sums_of(const watching *g, const qs_watch_part *p) {
-    return p == g->w->parts ? g->r->means.sum : p->sum;
+static qs_means *means_of(const watching *g, qs_watch_part *p) {
+    return p == g->w->parts ? &g->r->means : &p->means;
 }
 
-static float *channel_extremes_of(const watching *g, const qs_watch_part *p) {
-    return p == g->w->parts ? g->r->means.extreme : p->channel_extremes;
-}
-
-/* Adds values of a sample, with these extremes, to the observer. */
-static int observe_values(const watching *g, qs_watch_part *p, size_t sample, const float *x,
-                          size_t n, float low, float high) {
+/* Adds values of a sample to the observer. */
+static int observe_values(const watching *g, qs_watch_part *p, size_t sample, const qs_values *v) {
     float *least = p->extremes + sample, *greatest = least + g->t->samples;
-    *least = low < *least ? low : *least;
-    *greatest = high > *greatest ? high : *greatest;
-    return qs_observer_add(observer_of(g, p), p->tally, g->reads, x, n, low, high);
+    *least = v->min < *least ? v->min : *least;
+    *greatest = v->max > *greatest ? v->max : *greatest;
+    return qs_observer_add(observer_of(g, p), p->tally, g->reads, v);
+}
+
+/* Reads some rows, with the bins of their values if that needs no second read. */
+static bool read_rows(const watching *g, qs_watch_part *p, double *row, size_t rows, qs_values *v) {
+    qs_row_read r = {.x = v->x,
+                     .rows = rows,
+                     .channels = g->t->channels,
+                     .sum = row,
+                     .extreme = means_of(g, p)->extreme};
+    r.at = qs_observer_place(observer_of(g, p), p->tally, v->count, &r.inverse);
+    const bool finite = g->reads->rows(&r, &p->tally->waiting);
+    v->min = r.min;
+    v->max = r.max;
+    v->found = r.found;
+    return finite;
 }
 
 /* Reads positions [first, first + count) of a sample whose channels are contiguous. */
@@ -70,25 +79,21 @@ static int watch_rows(const watching *g, qs_watch_part *p, size_t sample, size_t
     const size_t channels = g->t->channels;
     const size_t step = channels < CHUNK ? CHUNK / channels : 1;
     const float *x = g->t->x + (sample * g->t->outer + first) * channels;
+    qs_means *m = means_of(g, p);
+    double *row = m->alone ? m->recent : p->row;
     int code = QSIM_OK;
     for (size_t c = 0; g->t->means && c < channels; c++)
-        p->row[c] = 0;
+        row[c] = 0;
     for (size_t i = 0; i < count && !code; i += step) {
         const size_t rows = count - i < step ? count - i : step;
-        const float *from = x + i * channels;
-        float low, high;
+        qs_values v = {.x = x + i * channels, .count = rows * channels, .found = QS_NOT_FOUND};
         const bool finite =
-            g->t->means
-                ? g->reads->rows(from, rows, channels, p->row, channel_extremes_of(g, p), &low,
-                                 &high, &p->tally->waiting)
-                : g->reads->extremes(from, rows * channels, &low, &high, &p->tally->waiting);
-        code =
-            finite ? observe_values(g, p, sample, from, rows * channels, low, high) : QSIM_E_VALUE;
+            g->t->means ? read_rows(g, p, row, rows, &v)
+                        : g->reads->extremes(v.x, v.count, &v.min, &v.max, &p->tally->waiting);
+        code = finite ? observe_values(g, p, sample, &v) : QSIM_E_VALUE;
     }
-    if (g->t->means && g->r->means.alone)
-        memcpy(g->r->means.block, p->row, channels * sizeof(*p->row));
-    for (size_t c = 0; g->t->means && !g->r->means.alone && !code && c < channels; c++)
-        qs_exact_add(&sums_of(g, p)[c], p->row[c]);
+    if (g->t->means && !m->alone && !code)
+        m->aside &= qs_exact_add_each(m->sum, m->recent, row, channels, g->reads->add_sums);
     return code;
 }
 
@@ -101,7 +106,7 @@ typedef struct plane_chunk {
 /* The extremes of a chunk, its channels' among them; false: not all values are finite. */
 static bool find_extremes(const watching *g, qs_watch_part *p, const plane_chunk *k, float *low,
                           float *high) {
-    float *under = channel_extremes_of(g, p) + k->first, *over = under + g->t->channels;
+    float *under = means_of(g, p)->extreme + k->first, *over = under + g->t->channels;
     bool finite = true;
     *low = INFINITY;
     *high = -INFINITY;
@@ -130,11 +135,11 @@ static int watch_planes(const watching *g, qs_watch_part *p, size_t sample, size
     for (size_t i = 0; i < all && !code; i += CHUNK) {
         const size_t n = all - i < CHUNK ? all - i : CHUNK, planes = t->inner < n ? count : 1;
         const plane_chunk k = {x + i, first, planes, n / planes};
-        float low, high;
-        if (!find_extremes(g, p, &k, &low, &high))
+        qs_values v = {.x = k.x, .count = n, .found = QS_NOT_FOUND};
+        if (!find_extremes(g, p, &k, &v.min, &v.max))
             return QSIM_E_VALUE;
-        code = observe_values(g, p, sample, k.x, n, low, high);
-        qs_read_planes(k.x, planes, k.n, sums_of(g, p) + first);
+        code = observe_values(g, p, sample, &v);
+        qs_read_planes(k.x, planes, k.n, means_of(g, p)->sum + first);
     }
     return code;
 }
@@ -158,11 +163,13 @@ static void watch_slice(void *arg, size_t i) {
         p->extremes[s] = INFINITY;
         p->extremes[g->t->samples + s] = -INFINITY;
     }
-    if (g->t->means && p != g->w->parts)
-        qs_extremes_reset(p->channel_extremes, g->t->channels);
+    if (g->t->means && p != g->w->parts) {
+        qs_extremes_reset(p->means.extreme, g->t->channels);
+        p->means.aside = g->t->inner == 1;
+    }
     for (size_t u = qs_slice_begin(all, g->slices, i); u < end && !p->code; u++)
         p->code = watch_unit(g, p, u / g->units, u % g->units);
-    qs_observer_flush(observer_of(g, p), p->tally);
+    qs_observer_leave(observer_of(g, p), p->tally);
 }
 
 /* ---- all units ---- */
@@ -175,30 +182,31 @@ static int grow_scratch(const watching *g, qs_watch_part *p) {
         p->extremes = qs_calloc(ctx, 2 * g->t->samples, sizeof(*p->extremes));
         p->extreme_capacity = p->extremes ? 2 * g->t->samples : 0;
     }
-    if (p->row_capacity < channels) {
+    if (p->means.channels < channels) {
         qs_free(ctx, p->row);
-        qs_free(ctx, p->sum);
-        qs_free(ctx, p->channel_extremes);
-        p->channel_extremes = qs_alloc(ctx, 2 * channels, sizeof(*p->channel_extremes));
-        p->row = qs_calloc(ctx, channels, sizeof(*p->row));
-        p->sum = qs_calloc(ctx, channels, sizeof(*p->sum));
-        p->row_capacity = p->row && p->sum && p->channel_extremes ? channels : 0;
+        qs_means_free(ctx, &p->means);
+        p->means = (qs_means){0};
+        p->row = qs_alloc(ctx, channels, sizeof(*p->row));
+        if (!p->row || qs_means_reserve(ctx, &p->means, channels))
+            p->means.channels = 0;
     }
-    return p->extreme_capacity && p->row_capacity >= channels ? QSIM_OK : QSIM_E_NOMEM;
+    return p->extreme_capacity && p->means.channels >= channels ? QSIM_OK : QSIM_E_NOMEM;
 }
 
 /* Merges the statistics of one part into the record. */
 static int collect(const watching *g, qs_watch_part *p) {
     int code = QSIM_OK;
     if (p != g->w->parts) {
-        code = p->code ? p->code : qsim_observer_merge(g->r->observer, p->observer);
+        code = p->code ? p->code : qs_observer_merge(g->r->observer, p->observer, g->reads);
         qs_observer_reset(p->observer);
     }
     const size_t channels = g->t->means && p != g->w->parts ? g->t->channels : 0;
-    qs_exact_merge(g->r->means.sum, p->sum, channels);
-    if (channels > 0)
-        memset(p->sum, 0, channels * sizeof(*p->sum));
-    qs_extremes_merge(g->r->means.extreme, p->channel_extremes, channels);
+    if (channels > 0) {
+        qs_means_merge(&g->r->means, &p->means, channels, g->reads);
+        qs_extremes_merge(g->r->means.extreme, p->means.extreme, channels);
+        memset(p->means.sum, 0, channels * sizeof(*p->means.sum));
+        memset(p->means.recent, 0, 2 * channels * sizeof(*p->means.recent));
+    }
     float *all = g->w->parts->extremes;
     const size_t samples = g->t->samples;
     for (size_t s = 0; s < samples; s++) {
@@ -226,15 +234,6 @@ static void plan(watching *g, size_t elements) {
         qs_observer_form(g->r->observer, t->repeats ? SIZE_MAX : elements);
 }
 
-/* Takes the sums of the only block as they are. */
-static int take_block(qsim_ctx *ctx, qs_means *m) {
-    assert(!m->alone && m->positions == 0); /* a batch makes a tensor once */
-    if (!m->block)
-        m->block = qs_alloc(ctx, m->channels + 1, sizeof(*m->block));
-    m->alone = m->block != NULL;
-    return m->alone ? QSIM_OK : QSIM_E_NOMEM;
-}
-
 int qs_watch_tensor(qs_watch *w, const qs_watched *t, qs_record *r) {
     watching g = {.w = w, .t = t, .r = r, .reads = &w->ctx->kernels->ew->reads};
     const size_t positions = t->samples * t->outer * t->inner;
@@ -244,8 +243,8 @@ int qs_watch_tensor(qs_watch *w, const qs_watched *t, qs_record *r) {
     if (t->means)
         code = qs_means_reserve(w->ctx, &r->means, t->channels);
     plan(&g, positions * t->channels);
-    if (!code && t->means && !t->repeats && t->inner == 1 && g.units * t->samples == 1)
-        code = take_block(w->ctx, &r->means);
+    r->means.aside = (r->means.aside || r->means.positions == 0) && t->inner == 1;
+    r->means.alone = !t->repeats && t->inner == 1 && g.units * t->samples == 1;
     for (size_t i = 0; i < g.slices && !code; i++)
         code = grow_scratch(&g, &w->parts[i]);
     if (code)
@@ -261,6 +260,10 @@ int qs_watch_tensor(qs_watch *w, const qs_watched *t, qs_record *r) {
     }
     r->means.positions += t->means ? positions : 0;
     return code;
+}
+
+void qs_watch_end(qs_watch *w) {
+    qs_count_waiting(w->parts->tally);
 }
 
 QS_COLD int qs_watch_create(qsim_ctx *ctx, int32_t bits, qs_watch *w) {
@@ -282,8 +285,7 @@ void qs_watch_free(qs_watch *w) {
         qsim_observer_free(p->observer);
         qs_free(w->ctx, p->tally);
         qs_free(w->ctx, p->row);
-        qs_free(w->ctx, p->sum);
-        qs_free(w->ctx, p->channel_extremes);
+        qs_means_free(w->ctx, &p->means);
         qs_free(w->ctx, p->extremes);
     }
     qs_free(w->ctx, w->parts);

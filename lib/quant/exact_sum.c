@@ -5,8 +5,9 @@
 #include <math.h>
 #include <stdio.h>
 
-#define BITS     (64 * QS_EXACT_LIMBS)
-#define TOGETHER 8 /* sums that are added to at a time, by vectors */
+#include "quant/observer_loops.h"
+
+#define BITS (64 * QS_EXACT_LIMBS)
 
 /* Adds `low` and `high` at a limb, and the sign of `high` above. */
 static void add_at(qs_exact *sum, size_t at, uint64_t low, uint64_t high) {
@@ -48,18 +49,10 @@ static void settle(qs_exact *sum) {
     sum->high = sum->low = 0;
 }
 
-/* Adds x to *a, and returns the error of that sum, which is a double (Knuth's TwoSum). */
-static inline double add_exactly(double *a, double x) {
-    const double sum = *a + x, grown = sum - *a;
-    const double error = (*a - (sum - grown)) + (x - grown);
-    *a = sum;
-    return error;
-}
-
 /* Errors are added up in `low`; the limbs take over what it cannot hold. */
 void qs_exact_add(qs_exact *sum, double x) {
     double high = sum->high, low = sum->low;
-    const double lost = add_exactly(&low, add_exactly(&high, x));
+    const double lost = qs_add_exactly(&low, qs_add_exactly(&high, x));
     if (FLT_EVAL_METHOD != 0 || lost != 0) {
         settle(sum);
         add_to_limbs(sum, x);
@@ -69,37 +62,32 @@ void qs_exact_add(qs_exact *sum, double x) {
     sum->low = low;
 }
 
-/* Adds TOGETHER numbers where `high` and `low` can hold all the sums; else changes nothing. */
-static bool add_together(double *restrict high, double *restrict low, const double *restrict x) {
-    double h[TOGETHER], l[TOGETHER];
-    uint64_t lost = 0;
-    for (size_t k = 0; k < TOGETHER; k++) {
-        uint64_t bits;
-        h[k] = high[k];
-        l[k] = low[k];
-        const double error = add_exactly(&l[k], add_exactly(&h[k], x[k]));
-        memcpy(&bits, &error, sizeof(bits));
-        lost |= bits << 1; /* -0 is 0 */
+/* Adds x to *high + *low if those can hold it, else all to the sum, and returns false. */
+static bool add_aside(qs_exact *sum, double *high, double *low, double x) {
+    double h = *high, l = *low;
+    const double lost = qs_add_exactly(&l, qs_add_exactly(&h, x));
+    const bool aside = FLT_EVAL_METHOD == 0 && lost == 0;
+    if (!aside) {
+        qs_exact_add(sum, *high);
+        qs_exact_add(sum, *low);
+        qs_exact_add(sum, x);
+        h = l = 0;
     }
-    if (FLT_EVAL_METHOD != 0 || lost != 0)
-        return false;
-    memcpy(high, h, sizeof(h));
-    memcpy(low, l, sizeof(l));
-    return true;
+    *high = h;
+    *low = l;
+    return aside;
 }
 
-void qs_exact_add_each(qs_exact *sum, double *high, double *low, const double *x, size_t count) {
-    for (size_t i = 0; i < count; i += TOGETHER) {
-        const size_t end = count - i < TOGETHER ? count : i + TOGETHER;
-        if (end == i + TOGETHER && add_together(high + i, low + i, x + i))
-            continue;
-        for (size_t k = i; k < end; k++) {
-            qs_exact_add(&sum[k], high[k]);
-            qs_exact_add(&sum[k], low[k]);
-            qs_exact_add(&sum[k], x[k]);
-            high[k] = low[k] = 0;
-        }
+bool qs_exact_add_each(qs_exact *sum, double *recent, const double *x, size_t count,
+                       qs_exact_add_fn add) {
+    double *low = recent + count;
+    bool aside = true;
+    for (size_t i = 0; i < count;) {
+        i += add(recent + i, low + i, x + i, count - i);
+        for (size_t k = 0; k < QS_EXACT_TOGETHER && i < count; k++, i++)
+            aside &= add_aside(&sum[i], &recent[i], &low[i], x[i]);
     }
+    return aside;
 }
 
 void qs_exact_merge(qs_exact *into, const qs_exact *from, size_t count) {

@@ -23,10 +23,18 @@ typedef struct qs_exact {
 /* Adds x, a multiple of 2^-149 with |x| < 2^160. */
 void qs_exact_add(qs_exact *sum, double x);
 /*
- * The same for `count` sums, sum[i] + high[i] + low[i]: the caller's `high` and `low`, 0 at first,
- * take x[i] as long as they can hold it, so that the sums themselves are rarely touched.
+ * Adds x[i] to high[i] + low[i], QS_EXACT_TOGETHER elements at a time, as long as those can hold
+ * it; returns the number of elements. A kernel (quant/observer.h).
  */
-void qs_exact_add_each(qs_exact *sum, double *high, double *low, const double *x, size_t count);
+#define QS_EXACT_TOGETHER 8
+typedef size_t (*qs_exact_add_fn)(double *high, double *low, const double *x, size_t count);
+/*
+ * The same as qs_exact_add for `count` sums, sum[i] + recent[i] + recent[count + i]: the caller's
+ * `recent`, 0 at first, takes x[i] as long as it can hold it, so that the sums themselves are
+ * rarely touched. False: this time they were.
+ */
+bool qs_exact_add_each(qs_exact *sum, double *recent, const double *x, size_t count,
+                       qs_exact_add_fn add);
 /* into[i] += from[i], of `count` sums. */
 void qs_exact_merge(qs_exact *into, const qs_exact *from, size_t count);
 /* The sum over `count`, in double: the same on every machine. */

@@ -79,12 +79,10 @@ void qs_observer_reset(qsim_observer *o) {
     const size_t n = listed ? o->listed + QS_ROOM : (size_t)(below + qs_observer_above(o));
     const size_t size = o->form == QS_WIDE ? sizeof(uint64_t) : sizeof(uint16_t);
     char *table = (char *)o->bins;
-    for (int k = 0; table && k < (o->form == QS_TALLY ? QS_TALLIES : 1); k++) {
+    if (table)
         memset(table + (size_t)(QS_SIDE - below) * size, 0, n * size);
-        if (o->form == QS_TALLY)
-            memset(table + 2 * QS_SIDE * size, 0, QS_ZEROS * size);
-        table += QS_TABLE * size;
-    }
+    if (table && o->form == QS_TALLY)
+        memset(table + 2 * QS_SIDE * size, 0, QS_ZEROS * size);
     o->form = QS_WIDE;
     o->listed = 0;
     o->most = 0;
@@ -111,12 +109,9 @@ static void move(qsim_observer *o, int32_t from, int32_t to) {
         o->bins[QS_SIDE + to] += n;
         return;
     }
-    uint16_t *bins = (uint16_t *)o->bins;
-    for (int k = 0; k < QS_TALLIES; k++, bins += QS_TABLE) {
-        const uint16_t n = bins[QS_SIDE + from];
-        bins[QS_SIDE + from] = 0;
-        bins[QS_SIDE + to] = (uint16_t)(bins[QS_SIDE + to] + n);
-    }
+    uint16_t *bins = (uint16_t *)o->bins, n = bins[QS_SIDE + from];
+    bins[QS_SIDE + from] = 0;
+    bins[QS_SIDE + to] = (uint16_t)(bins[QS_SIDE + to] + n);
 }
 
 /* Widens the bins until the exponent is `exponent`. */
@@ -157,7 +152,7 @@ void qs_observer_add_widened(const qsim_observer *into, const qsim_observer *fro
         into->bins[QS_SIDE] += from->count - from->listed;
     for (size_t i = 0; i < (listed ? from->listed : wide ? 2 * QS_SIDE : QS_TABLE); i++) {
         const size_t to = qs_histogram_widened(listed ? narrow[i] : i, shift);
-        into->bins[to] += listed ? 1 : wide ? from->bins[i] : narrow[i] + narrow[QS_TABLE + i];
+        into->bins[to] += listed ? 1 : wide ? from->bins[i] : narrow[i];
     }
 }
 
@@ -165,20 +160,19 @@ static bool make_recent(qsim_observer *o) {
     if (!o->recent && qs_observer_create(o->ctx, o->bits, &o->recent, NULL))
         return false;
     if (!o->recent->bins)
-        o->recent->bins = qs_calloc(o->ctx, QS_RECENT, sizeof(uint16_t));
+        o->recent->bins = qs_calloc(o->ctx, QS_TABLE, sizeof(uint16_t));
     return o->recent->bins != NULL;
 }
 
 uint64_t qs_tally_zeros(qs_tally *t) {
     const uint64_t zeros = t->zeros;
     uint32_t n = 0;
-    _Static_assert(QS_TALLIES * QS_TABLE * sizeof(uint16_t) <= 2 * QS_SIDE * sizeof(uint64_t),
-                   "the memory of counters holds the tables of a tally");
-    for (size_t k = 0; k < QS_TALLIES; k++)
-        for (size_t i = 2 * QS_SIDE; i < QS_TABLE; i++) {
-            n += t->count[k][i];
-            t->count[k][i] = 0;
-        }
+    _Static_assert(QS_TABLE * sizeof(uint16_t) <= 2 * QS_SIDE * sizeof(uint64_t),
+                   "the memory of counters holds the table of a tally");
+    for (size_t i = 2 * QS_SIDE; i < QS_TABLE; i++) {
+        n += t->count[i];
+        t->count[i] = 0;
+    }
     t->zeros = 0;
     return zeros + n;
 }

@@ -31,26 +31,20 @@ struct qsim_observer {
     int32_t bits; /* 2^bits bins on either side of zero, QS_BITS at the most */
     int32_t form; /* what the memory of `bins` holds: QS_WIDE, except for few values */
     size_t listed;
-    uint16_t most; /* of `recent`: the greatest counter but that of bin 0 */
+    uint16_t most; /* of `recent`: no counter is greater */
     /*
      * Merged values that are not in `bins` yet, in another form than QS_WIDE and with the same
      * exponent; NULL: none. Adding to it touches less memory than adding to `bins`.
      */
     qsim_observer *recent;
 };
-/*
- * uint16_t: 2 * QS_SIDE counters, of all bins but 0, or a list that is long enough for the cache to
- * have the bins when it is counted.
- */
-#define QS_RECENT (8 * QS_SIDE)
-
 /* Counters in uint64_t. */
 #define QS_WIDE 0
-/* Counters in uint16_t, of `recent`. */
+/* Counters in uint16_t, QS_TABLE of them, of `recent`. */
 #define QS_NARROW 1
 /* No counters, but the bins of `listed` values in uint16_t; the other values are zeros. */
 #define QS_LIST 2
-/* The tables of a qs_tally, in which kernels count at once: nothing is copied before a merge. */
+/* The table of a qs_tally, in which kernels count at once: nothing is copied before a merge. */
 #define QS_TALLY 3
 
 /* The exponent for these extremes, with 2^bits bins on either side. */
@@ -97,17 +91,13 @@ int qs_observer_reserve(qsim_observer *into, const qsim_observer *from);
 
 /*
  * Counts that are not yet in an observer's bins. An increment of a counter waits for the previous
- * increment of the same counter, so neighbouring values are counted in different tables, and zeros,
- * of which a ReLU makes many, in QS_ZEROS bins of their own.
+ * increment of the same counter, so zeros, of which a ReLU makes many, are counted in QS_ZEROS bins
+ * of their own. Other neighbours are mostly of different channels.
  */
-#define QS_TALLIES 2
-#define QS_ZEROS   8
-#define QS_TABLE   (2 * QS_SIDE + QS_ZEROS)
-/*
- * Number of values whose bins are found at a time: values, bins and tables fit into the first-level
- * cache.
- */
-#define QS_PART 2048
+#define QS_ZEROS 8
+#define QS_TABLE (2 * QS_SIDE + QS_ZEROS)
+/* Number of values whose bins are found at a time: few calls, and bins stay in the caches. */
+#define QS_PART 8192
 #define QS_ROOM 32 /* bins that kernels may write beyond those that they find */
 
 /*
@@ -117,17 +107,17 @@ int qs_observer_reserve(qsim_observer *into, const qsim_observer *from);
 typedef struct qs_waiting {
     const uint16_t *at;
     size_t left;
-    uint16_t *count; /* QS_TALLIES tables */
+    uint16_t *count; /* a table */
 } qs_waiting;
 
 /* `at` is first: each vector of bins is one cache line, as long as kernels leave out none. */
 typedef struct qs_tally {
-    uint16_t at[2][QS_PART + QS_ROOM];    /* the waiting bins, and those that are being found */
-    uint16_t count[QS_TALLIES][QS_TABLE]; /* narrow: tables stay in the first-level cache */
+    uint16_t at[2][QS_PART + QS_ROOM]; /* the waiting bins, and those that are being found */
+    uint16_t count[QS_TABLE];          /* narrow: it stays in the first-level cache */
     qs_waiting waiting;
     uint64_t zeros; /* and others of bin 0 that kernels left out */
     uint32_t turn;  /* index in `at` of the waiting bins */
-    uint32_t most;  /* upper bound of a bin's count in all tables with the waiting bins; 0: none */
+    uint32_t most;  /* upper bound of a bin's count with the waiting bins; 0: none */
 } qs_tally;
 
 /* Counts 4 * groups of the waiting bins, or none if fewer wait: one branch for all of them. */
@@ -137,15 +127,28 @@ static inline __attribute__((always_inline)) void qs_count_some(qs_waiting *w, s
 #pragma GCC unroll 2
     for (size_t i = 0; i < 4 * groups; i += 4) {
         w->count[w->at[i]]++;
-        w->count[QS_TABLE + w->at[i + 1]]++;
+        w->count[w->at[i + 1]]++;
         w->count[w->at[i + 2]]++;
-        w->count[QS_TABLE + w->at[i + 3]]++;
+        w->count[w->at[i + 3]]++;
     }
     w->at += 4 * groups;
     w->left -= 4 * groups;
 }
 
-/* The loops of a read (observer_loops.h) for an instruction set (kernel/ew.h). */
+/* A read of rows >= 1 of channels side by side. */
+typedef struct qs_row_read {
+    const float *x;
+    size_t rows, channels;
+    double *sum;    /* sum[c] += x[i, c] for one row after the other */
+    float *extreme; /* grow to the extremes of a channel: extreme[c], extreme[channels + c] */
+    float min, max; /* results: the extremes of all values, -0 taken as 0 */
+    float inverse;  /* of the width of bins */
+    uint16_t *at;   /* gets the values' bins, as by `bins`; NULL: none are wanted */
+    size_t found;   /* result: their number, or QS_NOT_FOUND */
+} qs_row_read;
+#define QS_NOT_FOUND SIZE_MAX
+
+/* The loops of observers (observer_loops.h) for an instruction set (kernel/ew.h). */
 typedef struct qs_reads {
     /*
      * Finds the extremes of n >= 1 values, -0 taken as 0; false if one is not finite. Counts some
@@ -158,28 +161,37 @@ typedef struct qs_reads {
      * QS_ROOM more. Counts some of the waiting bins, which are not in `at`.
      */
     size_t (*bins)(const float *x, size_t n, float inverse, uint16_t *at, qs_waiting *w);
-    /*
-     * Reads rows >= 1 of channels side by side: sum[c] += x[i, c] for one row after the other; the
-     * extremes of a channel go to extreme[c] and extreme[channels + c], those of all to *min and
-     * *max, -0 taken as 0. False if a value is not finite. Counts some of the waiting bins, too.
-     */
-    bool (*rows)(const float *x, size_t rows, size_t channels, double *sum, float *extreme,
-                 float *min, float *max, qs_waiting *w);
+    /* False if a value is not finite. Counts some of the waiting bins, too. */
+    bool (*rows)(qs_row_read *r, qs_waiting *w);
+    qs_exact_add_fn add_sums;
+    /* into[i] += from[i]. Returns the greatest counter of `into`. */
+    uint16_t (*add_table)(uint16_t *restrict into, const uint16_t *restrict from, size_t n);
 } qs_reads;
 
+/* qsim_observer_merge; `reads`: where `from` may be in the form of a table. */
+int qs_observer_merge(qsim_observer *into, const qsim_observer *from, const qs_reads *reads);
+/* Finite values, whose extremes the caller has found. */
+typedef struct qs_values {
+    const float *x;
+    size_t count;
+    float min, max;
+    size_t found; /* number of bins at qs_observer_place, or QS_NOT_FOUND */
+} qs_values;
 /*
- * Adds finite values, whose extremes the caller has found; with qs_observer_flush at the end the
- * result is that of qsim_observer_feed. The tally is zero before the first call and after the
- * flush. Errors: LIMIT, NOMEM.
+ * Where bins of the next `count` values can be found before qs_observer_add, with which inverse, in
+ * case that these values do not widen the bins; NULL: nowhere.
  */
-int qs_observer_add(qsim_observer *o, qs_tally *t, const qs_reads *reads, const float *values,
-                    size_t count, float min, float max);
+uint16_t *qs_observer_place(const qsim_observer *o, qs_tally *t, size_t count, float *inverse);
+/*
+ * Adds values; with qs_observer_flush at the end the result is that of qsim_observer_feed. The
+ * tally is zero before the first call and after the flush. Errors: LIMIT, NOMEM.
+ */
+int qs_observer_add(qsim_observer *o, qs_tally *t, const qs_reads *reads, const qs_values *v);
 /*
  * Chooses the form of an empty observer that will be fed `most` values and then only be merged and
- * reset: a list if they fit into one part, which has fewer values than there are bins; tables, if
- * no counter of theirs can be full.
+ * reset: a list if they are fewer than there are bins; a table, if no counter of it can be full.
  */
-#define QS_LISTED ((size_t)QS_PART)
+#define QS_LISTED ((size_t)QS_SIDE)
 static inline void qs_observer_form(qsim_observer *o, size_t most) {
     if (o->count == 0)
         o->form = most <= QS_LISTED ? QS_LIST : most <= UINT16_MAX ? QS_TALLY : QS_WIDE;
@@ -187,6 +199,13 @@ static inline void qs_observer_form(qsim_observer *o, size_t most) {
 /* Takes the zeros out of a tally and returns their number. */
 uint64_t qs_tally_zeros(qs_tally *t);
 void qs_observer_flush(qsim_observer *o, qs_tally *t);
+/*
+ * The same, except that bins may still wait for an observer in the form of a table: they are
+ * counted while the tally is used for another one, or by qs_count_waiting.
+ */
+void qs_observer_leave(qsim_observer *o, qs_tally *t);
+/* Counts all waiting bins. */
+void qs_count_waiting(qs_tally *t);
 
 /*
  * Adds planes of n values each, one after the other, to a sum for each plane: each QS_READ_BLOCK

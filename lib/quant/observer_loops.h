@@ -6,9 +6,50 @@
 #ifndef QS_OBSERVER_LOOPS_H
 #define QS_OBSERVER_LOOPS_H
 
+#include <float.h>
 #include <string.h>
 
 #include "quant/observer.h"
+
+/* Adds x to *a, and returns the error of that sum, which is a double (Knuth's TwoSum). */
+QS_INLINE double qs_add_exactly(double *a, double x) {
+    const double sum = *a + x, grown = sum - *a;
+    const double error = (*a - (sum - grown)) + (x - grown);
+    *a = sum;
+    return error;
+}
+
+/* As qs_exact_add_fn. Errors of `high` go to `low`. */
+QS_INLINE size_t qs_sums_aside(double *restrict high, double *restrict low,
+                               const double *restrict x, size_t count) {
+    size_t i = 0;
+    for (; FLT_EVAL_METHOD == 0 && count - i >= QS_EXACT_TOGETHER; i += QS_EXACT_TOGETHER) {
+        double h[QS_EXACT_TOGETHER], l[QS_EXACT_TOGETHER];
+        uint64_t lost = 0;
+        for (size_t k = 0; k < QS_EXACT_TOGETHER; k++) {
+            uint64_t bits;
+            h[k] = high[i + k];
+            l[k] = low[i + k];
+            const double error = qs_add_exactly(&l[k], qs_add_exactly(&h[k], x[i + k]));
+            memcpy(&bits, &error, sizeof(bits));
+            lost |= bits << 1; /* -0 is 0 */
+        }
+        if (lost != 0)
+            break;
+        memcpy(high + i, h, sizeof(h));
+        memcpy(low + i, l, sizeof(l));
+    }
+    return i;
+}
+
+QS_INLINE uint16_t qs_table_sum(uint16_t *restrict into, const uint16_t *restrict from, size_t n) {
+    uint16_t most = 0;
+    for (size_t i = 0; i < n; i++) {
+        into[i] = (uint16_t)(into[i] + from[i]);
+        most = into[i] > most ? into[i] : most;
+    }
+    return most;
+}
 
 /* An integer that is ordered like the float. */
 static inline int32_t qs_order_of(const float *x) {
@@ -87,19 +128,22 @@ QS_INLINE bool qs_read_columns(const float *restrict x, size_t rows, size_t chan
     return finite;
 }
 
-QS_INLINE bool qs_rows(const float *x, size_t rows, size_t channels, double *sum, float *extreme,
-                       float *min, float *max) {
-    float low = x[0], high = x[0];
+QS_INLINE bool qs_rows(qs_row_read *r) {
+    float low = r->x[0], high = r->x[0];
     bool finite = true;
     size_t c = 0;
-    for (; c + 16 <= channels; c += 16)
-        finite &= qs_read_columns(x, rows, channels, c, 16, sum, extreme, &low, &high);
-    for (; c + 4 <= channels; c += 4)
-        finite &= qs_read_columns(x, rows, channels, c, 4, sum, extreme, &low, &high);
-    for (; c < channels; c++)
-        finite &= qs_read_columns(x, rows, channels, c, 1, sum, extreme, &low, &high);
-    *min = low + 0.0f;
-    *max = high + 0.0f;
+#define COLUMNS(n)                                                                                 \
+    finite &= qs_read_columns(r->x, r->rows, r->channels, c, n, r->sum, r->extreme, &low, &high)
+    for (; c + 16 <= r->channels; c += 16)
+        COLUMNS(16);
+    for (; c + 4 <= r->channels; c += 4)
+        COLUMNS(4);
+    for (; c < r->channels; c++)
+        COLUMNS(1);
+#undef COLUMNS
+    r->min = low + 0.0f;
+    r->max = high + 0.0f;
+    r->found = QS_NOT_FOUND;
     return finite;
 }
 

@@ -18,30 +18,42 @@ bool qs_all_finite(const float *x, size_t n) {
 /* ---- one read ---- */
 
 /*
- * x / w is exact in float too, unless the bins are wider than 1, when the least values would
- * underflow, or narrower than a float can invert.
+ * The inverse of a bin's width w, if x / w is exact in float too: not if bins are wider than 1,
+ * when the least values would underflow, or narrower than a float can invert.
  */
+static bool invert(int32_t exponent, float *inverse) {
+    const uint32_t word = (uint32_t)(127 - exponent) << 23; /* of 2^-exponent */
+    memcpy(inverse, &word, sizeof(word));
+    return exponent <= 0 && exponent >= -126;
+}
+
 static size_t find_bins(const qs_reads *reads, const float *x, size_t n, int32_t exponent,
                         uint16_t *at, qs_waiting *w) {
-    const uint32_t word = (uint32_t)(127 - exponent) << 23; /* of 2^-exponent */
     float inverse;
-    if (exponent <= 0 && exponent >= -126) {
-        memcpy(&inverse, &word, sizeof(inverse));
+    if (invert(exponent, &inverse))
         return reads->bins(x, n, inverse, at, w);
-    }
     for (size_t i = 0; i < n; i++)
         at[i] = (uint16_t)(QS_SIDE + qs_histogram_index(x[i], exponent));
     return n;
 }
 
-/* Counts all waiting bins. */
-static void count_waiting(qs_tally *t) {
-    qs_waiting w = t->waiting;
+uint16_t *qs_observer_place(const qsim_observer *o, qs_tally *t, size_t count, float *inverse) {
+    if (!o->bins || count > QS_PART || !invert(o->exponent, inverse))
+        return NULL;
+    return t->at[t->turn ^ 1];
+}
+
+static void count_all(qs_waiting *all) {
+    qs_waiting w = *all;
     while (w.left >= 4)
         qs_count_some(&w, 1);
     for (; w.left > 0; w.left--)
-        w.count[(w.left & 1) * QS_TABLE + *w.at++]++;
-    t->waiting = w;
+        w.count[*w.at++]++;
+    *all = w;
+}
+
+void qs_count_waiting(qs_tally *t) {
+    count_all(&t->waiting);
 }
 
 static __attribute__((noinline)) void add_narrow(uint64_t *restrict into,
@@ -50,72 +62,84 @@ static __attribute__((noinline)) void add_narrow(uint64_t *restrict into,
         into[i] += from[i];
 }
 
-_Static_assert(QS_TALLIES == 2, "both are summed");
-
-/* into[i] += a[i] + b[i]; a[i] = b[i] = 0. */
-static __attribute__((noinline)) void take_wide(uint64_t *restrict into, uint16_t *restrict a,
-                                                uint16_t *restrict b, size_t n) {
+/* into[i] += from[i]; from[i] = 0. */
+static __attribute__((noinline)) void take_wide(uint64_t *restrict into, uint16_t *restrict from,
+                                                size_t n) {
     for (size_t i = 0; i < n; i++) {
-        into[i] += (uint16_t)(a[i] + b[i]);
-        a[i] = b[i] = 0;
+        into[i] += from[i];
+        from[i] = 0;
+    }
+}
+
+void qs_observer_leave(qsim_observer *o, qs_tally *t) {
+    uint16_t *table = (uint16_t *)o->bins;
+    if (o->form != QS_TALLY) {
+        qs_observer_flush(o, t);
+    } else if (t->most > 0) {
+        table[QS_SIDE] = (uint16_t)(table[QS_SIDE] + t->zeros);
+        t->zeros = 0;
+        t->most = 0;
     }
 }
 
 void qs_observer_flush(qsim_observer *o, qs_tally *t) {
     const size_t first = (size_t)(QS_SIDE - qs_observer_below(o));
     const size_t n = (size_t)(QS_SIDE + qs_observer_above(o)) - first;
-    uint16_t *table = (uint16_t *)o->bins;
+    qs_count_waiting(t);
     if (t->most == 0)
         return;
-    count_waiting(t);
-    const uint64_t zeros = qs_tally_zeros(t);
     if (o->form == QS_TALLY) {
-        table[QS_SIDE] = (uint16_t)(table[QS_SIDE] + zeros);
+        qs_observer_leave(o, t);
     } else {
-        take_wide(o->bins + first, t->count[0] + first, t->count[1] + first, n);
-        o->bins[QS_SIDE] += zeros;
+        take_wide(o->bins + first, t->count + first, n);
+        o->bins[QS_SIDE] += qs_tally_zeros(t);
     }
     t->most = 0;
 }
 
 /* Finds the bins of a part, and counts those of the previous part meanwhile. */
-static void count_part(qsim_observer *o, qs_tally *t, const qs_reads *reads, const float *x,
-                       size_t n) {
+static void count_part(qsim_observer *o, qs_tally *t, const qs_reads *reads, const qs_values *v) {
     if (t->most > UINT16_MAX - QS_PART)
         qs_observer_flush(o, t);
     uint16_t *at = t->at[t->turn ^= 1];
-    t->waiting.count = o->form == QS_TALLY ? (uint16_t *)o->bins : t->count[0];
-    const size_t count = find_bins(reads, x, n, o->exponent, at, &t->waiting);
-    count_waiting(t);
-    t->zeros += n - count;
+    size_t found = v->found;
+    if (found == QS_NOT_FOUND)
+        found = find_bins(reads, v->x, v->count, o->exponent, at, &t->waiting);
+    qs_count_waiting(t);
+    t->zeros += v->count - found;
     t->waiting.at = at;
-    t->waiting.left = count;
-    t->most += (uint32_t)count + 1;
+    t->waiting.left = found;
+    t->waiting.count = o->form == QS_TALLY ? (uint16_t *)o->bins : t->count;
+    t->most += (uint32_t)found + 1;
 }
 
-static void list_part(qsim_observer *o, const qs_reads *reads, const float *x, size_t n) {
-    qs_waiting none = {NULL, 0, NULL};
+static void list_part(qsim_observer *o, qs_tally *t, const qs_reads *reads, const qs_values *v) {
     uint16_t *list = (uint16_t *)o->bins + o->listed;
-    assert(o->listed + n <= QS_LISTED);
-    o->listed += find_bins(reads, x, n, o->exponent, list, &none);
+    assert(o->listed + v->count <= QS_LISTED);
+    size_t found = v->found;
+    if (found == QS_NOT_FOUND)
+        found = find_bins(reads, v->x, v->count, o->exponent, list, &t->waiting);
+    else
+        memcpy(list, t->at[t->turn ^ 1], found * sizeof(*list));
+    o->listed += found;
 }
 
-int qs_observer_add(qsim_observer *o, qs_tally *t, const qs_reads *reads, const float *values,
-                    size_t count, float min, float max) {
-    if (o->count > UINT64_MAX - count)
+int qs_observer_add(qsim_observer *o, qs_tally *t, const qs_reads *reads, const qs_values *v) {
+    qs_values part = *v;
+    if (o->count > UINT64_MAX - v->count)
         return QSIM_E_LIMIT;
-    const float low = o->count > 0 && o->min < min ? o->min : min;
-    const float high = o->count > 0 && o->max > max ? o->max : max;
-    if (qs_histogram_exponent(low, high, o->bits) > o->exponent)
+    const float low = o->count > 0 && o->min < v->min ? o->min : v->min;
+    const float high = o->count > 0 && o->max > v->max ? o->max : v->max;
+    if (qs_histogram_exponent(low, high, o->bits) > o->exponent) {
         qs_observer_flush(o, t);
-    int code = qs_observer_include(o, min, max);
-    o->count += code ? 0 : count;
-    for (size_t i = 0; !code && o->bins && i < count; i += QS_PART) {
-        const size_t n = count - i < QS_PART ? count - i : QS_PART;
-        if (o->form == QS_LIST)
-            list_part(o, reads, values + i, n);
-        else
-            count_part(o, t, reads, values + i, n);
+        part.found = QS_NOT_FOUND;
+    }
+    int code = qs_observer_include(o, v->min, v->max);
+    o->count += code ? 0 : v->count;
+    for (size_t i = 0; !code && o->bins && i < v->count; i += QS_PART) {
+        part.x = v->x + i;
+        part.count = v->count - i < QS_PART ? v->count - i : QS_PART;
+        (o->form == QS_LIST ? list_part : count_part)(o, t, reads, &part);
     }
     return code;
 }
@@ -156,42 +180,6 @@ void qs_read_planes(const float *x, size_t planes, size_t n, qs_exact *sum) {
 
 /* ---- sums of histograms ---- */
 
-/*
- * Counts the bins in the list of `from`, first in narrow counters, which the first-level cache
- * holds; from four places of the list in turns, since neighbours are often in one bin, and an
- * increment waits for the previous one of the same counter.
- */
-static void add_list(uint64_t *restrict bins, const qsim_observer *from) {
-    const uint16_t *restrict list = (const uint16_t *)from->bins;
-    const size_t n = from->listed, step = n / 4;
-    uint16_t count[QS_TABLE] = {0};
-    _Static_assert(QS_RECENT <= UINT16_MAX, "a counter holds all of the longest list");
-    for (size_t i = 0; i < step; i++) {
-        count[list[i]]++;
-        count[list[i + step]]++;
-        count[list[i + 2 * step]]++;
-        count[list[i + 3 * step]]++;
-    }
-    for (size_t i = 4 * step; i < n; i++)
-        count[list[i]]++;
-    add_narrow(bins, count, 2 * QS_SIDE);
-    bins[QS_SIDE] += from->count - n;
-    for (size_t i = 2 * QS_SIDE; i < QS_TABLE; i++)
-        bins[QS_SIDE] += count[i];
-}
-
-/* into[i] += a[i] + b[i]. Returns the greatest counter of `into`. */
-static __attribute__((noinline)) uint16_t add_tables(uint16_t *restrict into,
-                                                     const uint16_t *restrict a,
-                                                     const uint16_t *restrict b, size_t n) {
-    uint16_t most = 0;
-    for (size_t i = 0; i < n; i++) {
-        into[i] = (uint16_t)(into[i] + a[i] + b[i]);
-        most = into[i] > most ? into[i] : most;
-    }
-    return most;
-}
-
 static void add_bins(uint64_t *restrict into, const uint64_t *restrict from, size_t n) {
     for (size_t i = 0; i < n; i++)
         into[i] += from[i];
@@ -201,9 +189,7 @@ static void add_bins(uint64_t *restrict into, const uint64_t *restrict from, siz
 static void add_counts(const qsim_observer *into, const qsim_observer *from) {
     const int32_t below = qs_observer_below(from), above = qs_observer_above(from);
     const size_t first = (size_t)(QS_SIDE - below), n = (size_t)(below + above);
-    if (from->form == QS_LIST)
-        add_list(into->bins, from);
-    else if (from->form == QS_NARROW)
+    if (from->form == QS_NARROW)
         add_narrow(into->bins + first, (const uint16_t *)from->bins + first, n);
     else
         add_bins(into->bins + first, from->bins + first, n);
@@ -222,40 +208,47 @@ void qs_observer_settle(const qsim_observer *o) {
 
 static void set_list_aside(const qsim_observer *into, const qsim_observer *from) {
     qsim_observer *r = into->recent;
-    if (r->form != QS_LIST || r->listed + from->listed > QS_RECENT - QS_ROOM)
+    uint16_t *count = (uint16_t *)r->bins;
+    const size_t n = from->listed;
+    qs_waiting list = {(const uint16_t *)from->bins, n, count};
+    if (r->most + n > UINT16_MAX)
         qs_observer_settle(into);
-    r->form = QS_LIST;
-    memcpy((uint16_t *)r->bins + r->listed, from->bins, from->listed * sizeof(uint16_t));
-    r->listed += from->listed;
-    r->count += from->count;
+    count_all(&list);
+    into->bins[QS_SIDE] += from->count - n;
+    for (size_t i = 2 * QS_SIDE; i < QS_TABLE; i++) {
+        into->bins[QS_SIDE] += count[i];
+        count[i] = 0;
+    }
+    r->form = QS_NARROW;
+    r->most = (uint16_t)(r->most + n);
+    r->count += n;
 }
 
 /*
- * Adds the tables of `from` to the recent counters; but bin 0, which has most values after a ReLU
+ * Adds the table of `from` to the recent counters; but bin 0, which has most values after a ReLU
  * and would soon be full, to the others.
  */
-static void set_tables_aside(const qsim_observer *into, const qsim_observer *from) {
+static void set_table_aside(const qsim_observer *into, const qsim_observer *from,
+                            const qs_reads *reads) {
     qsim_observer *r = into->recent;
     uint16_t *to = (uint16_t *)r->bins + QS_SIDE;
-    const uint16_t *a = (const uint16_t *)from->bins + QS_SIDE, *b = a + QS_TABLE;
+    const uint16_t *a = (const uint16_t *)from->bins + QS_SIDE;
     const size_t below = (size_t)qs_observer_below(from), above = (size_t)qs_observer_above(from);
-    uint64_t zeros = (uint64_t)a[0] + b[0];
+    uint64_t zeros = *a;
     for (size_t i = QS_SIDE; i < QS_SIDE + QS_ZEROS; i++)
-        zeros += (uint64_t)a[i] + b[i];
-    if (r->form != QS_NARROW || r->most + from->count - zeros > UINT16_MAX)
+        zeros += a[i];
+    if (r->most + from->count - zeros > UINT16_MAX)
         qs_observer_settle(into);
     r->form = QS_NARROW;
     r->count += from->count - zeros;
     into->bins[QS_SIDE] += zeros;
-    const uint16_t low = add_tables(to - below, a - below, b - below, below);
-    const uint16_t high = add_tables(to + 1, a + 1, b + 1, above > 0 ? above - 1 : 0);
+    const uint16_t low = reads->add_table(to - below, a - below, below);
+    const uint16_t high = reads->add_table(to + 1, a + 1, above > 0 ? above - 1 : 0);
     r->most = low > r->most ? low : r->most;
     r->most = high > r->most ? high : r->most;
 }
 
-int qsim_observer_merge(qsim_observer *into, const qsim_observer *from) {
-    if (!into || !from)
-        return QSIM_E_ARGUMENT;
+int qs_observer_merge(qsim_observer *into, const qsim_observer *from, const qs_reads *reads) {
     int code = qs_observer_reserve(into, from);
     if (code || from->count == 0)
         return code;
@@ -275,8 +268,12 @@ int qsim_observer_merge(qsim_observer *into, const qsim_observer *from) {
     else if (from->form == QS_LIST)
         set_list_aside(into, from);
     else if (from->form == QS_TALLY)
-        set_tables_aside(into, from);
+        set_table_aside(into, from, reads);
     else
         add_counts(into, from);
     return QSIM_OK;
+}
+
+int qsim_observer_merge(qsim_observer *into, const qsim_observer *from) {
+    return into && from ? qs_observer_merge(into, from, NULL) : QSIM_E_ARGUMENT;
 }

@@ -30,7 +30,7 @@ awk 'FNR == 1 { start = 0 }
 # Functions with more parameters: those of the interface (qsim_*), which stay as they are; kernels, whose
 # vectors, addresses, strides and constants are to be in registers or folded into the code:
 kernels='binaries each_row finish_24 five_half pack_run pairs pairs_tile pairs_tile_3'
-kernels="$kernels qk_u8_pair_loop qs_read_columns quad_row read_columns read_rows three_row write_pixels"
+kernels="$kernels qk_u8_pair_loop qs_read_columns quad_row three_row write_pixels"
 # and those that make a node, whose parameters are its fields, most of them constants at each call:
 makers='qs_graph_add_node qs_pass_node'
 # shellcheck disable=SC2046

@@ -319,8 +319,8 @@ typedef struct to_count {
 static to_count make_waiting(ck_state *s) {
     to_count w = {.all = (size_t)ck_between(s, 0, 99)};
     w.at = ck_output(s, (w.all + 1) * sizeof(*w.at));
-    w.count = ck_output(s, QS_TALLIES * QS_TABLE * sizeof(*w.count));
-    memset(w.count, 0, QS_TALLIES * QS_TABLE * sizeof(*w.count));
+    w.count = ck_output(s, QS_TABLE * sizeof(*w.count));
+    memset(w.count, 0, QS_TABLE * sizeof(*w.count));
     for (size_t i = 0; i < w.all; i++)
         w.at[i] = (uint16_t)ck_between(s, 0, QS_TABLE - 1);
     w.waiting = (qs_waiting){w.at, w.all, w.count};
@@ -336,7 +336,7 @@ static void check_waiting(ck_state *s, const to_count *w) {
     for (size_t i = 0; i < done; i++)
         expected[w->at[i]]++;
     for (size_t i = 0; i < QS_TABLE; i++)
-        actual[i] = w->count[i] + w->count[QS_TABLE + i];
+        actual[i] = w->count[i];
     ck_same(s, expected, actual, bytes, "counts of what waited");
     *yes = 1;
     *is = w->waiting.left <= w->all && w->waiting.at == w->at + done;
@@ -366,23 +366,29 @@ static void check_extremes(ck_state *s) {
     check_waiting(s, &w);
 }
 
-/* Compares counts of bins; zeros and others of bin 0 may be left out. */
-static void check_bins(ck_state *s) {
-    const size_t n = (size_t)ck_between(s, 1, 200), bytes = 2 * QS_SIDE * sizeof(int32_t);
-    float inverse, *x = make_read(s, n, &inverse);
+/* Compares counts of the bins found of n values; zeros and others of bin 0 may be left out. */
+static void compare_bins(ck_state *s, const float *x, size_t n, float inverse, const uint16_t *at,
+                         size_t count) {
+    const size_t bytes = 2 * QS_SIDE * sizeof(int32_t);
     int32_t *expected = ck_output(s, bytes), *actual = ck_output(s, bytes);
-    uint16_t *at = ck_output(s, (n + QS_ROOM) * sizeof(*at));
-    to_count w = make_waiting(s);
     memset(expected, 0, bytes);
     memset(actual, 0, bytes);
     for (size_t i = 0; i < n; i++)
         expected[QS_SIDE + (int32_t)floor((double)x[i] * (double)inverse)]++;
-    const size_t count = s->t->ew->reads.bins(x, n, inverse, at, &w.waiting);
     actual[QS_SIDE] = (int32_t)(n - count);
     for (size_t i = 0; i < count; i++)
         actual[at[i] < 2 * QS_SIDE ? at[i] : QS_SIDE]++;
     ck_same(s, expected, actual, bytes, "bins");
     ck_same(s, at, at, (n + QS_ROOM) * sizeof(*at), "room");
+}
+
+static void check_bins(ck_state *s) {
+    const size_t n = (size_t)ck_between(s, 1, 200);
+    float inverse, *x = make_read(s, n, &inverse);
+    uint16_t *at = ck_output(s, (n + QS_ROOM) * sizeof(*at));
+    to_count w = make_waiting(s);
+    const size_t count = s->t->ew->reads.bins(x, n, inverse, at, &w.waiting);
+    compare_bins(s, x, n, inverse, at, count);
     check_waiting(s, &w);
 }
 
@@ -390,7 +396,8 @@ static void check_rows(ck_state *s) {
     const size_t rows = (size_t)ck_between(s, 1, 9), channels = (size_t)ck_between(s, 1, 200);
     const size_t n = rows * channels, all = 2 * channels + 2;
     char shape[48];
-    float unused, low, high, *x = make_read(s, n, &unused);
+    float inverse, *x = make_read(s, n, &inverse);
+    uint16_t *at = ck_output(s, (n + QS_ROOM) * sizeof(*at));
     double *expected = ck_output(s, channels * 8), *actual = ck_output(s, channels * 8);
     float *ends = ck_output(s, all * 4), *found = ck_output(s, all * 4);
     to_count w = make_waiting(s);
@@ -411,9 +418,13 @@ static void check_rows(ck_state *s) {
         }
     }
     uint8_t *yes = ck_output(s, 2), *is = ck_output(s, 2);
-    is[0] = s->t->ew->reads.rows(x, rows, channels, actual, found, &low, &high, &w.waiting);
-    found[2 * channels] = low;
-    found[2 * channels + 1] = high;
+    qs_row_read r = {x, rows, channels, actual, found, 0, 0, inverse, NULL, 0};
+    r.at = ck_between(s, 0, 3) ? at : NULL;
+    is[0] = s->t->ew->reads.rows(&r, &w.waiting);
+    found[2 * channels] = r.min;
+    found[2 * channels + 1] = r.max;
+    if (r.found != QS_NOT_FOUND)
+        compare_bins(s, x, n, inverse, r.at, r.found);
     for (size_t i = 0; i < all; i++) { /* 0 and -0 are the same here */
         ends[i] += 0.0f;
         found[i] += 0.0f;
@@ -421,11 +432,50 @@ static void check_rows(ck_state *s) {
     ck_same(s, expected, actual, channels * 8, shape);
     ck_same(s, ends, found, all * 4, shape);
     x[ck_random(s) % n] = ck_between(s, 0, 1) ? NAN : -INFINITY;
-    is[1] = s->t->ew->reads.rows(x, rows, channels, actual, found, &low, &high, &w.waiting);
+    is[1] = s->t->ew->reads.rows(&r, &w.waiting);
     yes[0] = 1;
     yes[1] = 0;
     ck_same(s, yes, is, 2, "finite");
     check_waiting(s, &w);
+}
+
+static void check_add_table(ck_state *s) {
+    const size_t n = (size_t)ck_between(s, 0, 200), bytes = n * sizeof(uint16_t);
+    uint16_t *from = ck_input(s, bytes + 2), *expected = ck_output(s, bytes + 2);
+    uint16_t *actual = ck_output(s, bytes + 2), most = 0;
+    for (size_t i = 0; i < n; i++) {
+        from[i] = (uint16_t)ck_between(s, 0, UINT16_MAX);
+        actual[i] = (uint16_t)ck_between(s, 0, UINT16_MAX - from[i]);
+        expected[i] = (uint16_t)(actual[i] + from[i]);
+        most = expected[i] > most ? expected[i] : most;
+    }
+    expected[n] = most;
+    actual[n] = 0;
+    const uint16_t found = s->t->ew->reads.add_table(actual, from, n);
+    actual[n] = found;
+    ck_same(s, expected, actual, bytes + 2, "sums of counters, and the greatest");
+}
+
+/*
+ * Numbers of 32 bits at exponents that grow or not: two doubles can hold the sum of some. All that
+ * are said to be added are, nothing else changes, and what the C kernel adds at a time is the same.
+ */
+static void check_add_sums(ck_state *s) {
+    const size_t n = (size_t)ck_between(s, 0, 40), bytes = n * sizeof(double);
+    double *x = ck_input(s, bytes), *sum[2] = {ck_output(s, 2 * bytes), ck_output(s, 2 * bytes)};
+    uint64_t *expected = ck_output(s, 8), *actual = ck_output(s, 8);
+    const int reach = ck_between(s, 0, 1) ? 200 : 40;
+    memset(sum[0], 0, 2 * bytes);
+    memset(sum[1], 0, 2 * bytes);
+    for (int times = 0; times < 3; times++) {
+        for (size_t i = 0; i < n; i++)
+            x[i] = ldexp((double)ck_between(s, -1000000000, 1000000000),
+                         ck_between(s, 0, 30) ? 0 : ck_between(s, -reach / 2, reach / 2));
+        *expected = qk_ew_c.reads.add_sums(sum[0], sum[0] + n, x, n);
+        *actual = s->t->ew->reads.add_sums(sum[1], sum[1] + n, x, n);
+        ck_same(s, expected, actual, 8, "number of sums");
+        ck_same(s, sum[0], sum[1], 2 * bytes, "sums");
+    }
 }
 
 const ck_case ck_cases_ew[] = {
@@ -461,5 +511,7 @@ const ck_case ck_cases_ew[] = {
     {"ew read extremes", check_extremes, NULL},
     {"ew read bins", check_bins, NULL},
     {"ew read rows", check_rows, NULL},
+    {"ew add table", check_add_table, NULL},
+    {"ew add sums", check_add_sums, NULL},
 };
 const size_t ck_cases_ew_count = QS_COUNT(ck_cases_ew);

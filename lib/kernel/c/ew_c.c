@@ -231,10 +231,17 @@ static size_t bins(const float *x, size_t n, float inverse, uint16_t *at, qs_wai
     return qs_bins(x, n, inverse, at);
 }
 
-static bool read_rows(const float *x, size_t rows, size_t channels, double *sum, float *extreme,
-                      float *min, float *max, qs_waiting *w) {
+static bool read_rows(qs_row_read *r, qs_waiting *w) {
     (void)w;
-    return qs_rows(x, rows, channels, sum, extreme, min, max);
+    return qs_rows(r);
+}
+
+static size_t add_sums(double *high, double *low, const double *x, size_t count) {
+    return qs_sums_aside(high, low, x, count);
+}
+
+static uint16_t add_table(uint16_t *restrict into, const uint16_t *restrict from, size_t n) {
+    return qs_table_sum(into, from, n);
 }
 
 const qk_ew qk_ew_c = {.exp = each_exp,
@@ -260,4 +267,4 @@ const qk_ew qk_ew_c = {.exp = each_exp,
                        .bound = bound,
                        .muladd = muladd,
                        .scale = scale,
-                       .reads = {extremes, bins, read_rows}};
+                       .reads = {extremes, bins, read_rows, add_sums, add_table}};

@@ -129,10 +129,18 @@ static TARGET bool extremes(const float *x, size_t n, float *min, float *max, qs
     return qs_extremes(x, n, min, max);
 }
 
-static TARGET bool read_rows(const float *x, size_t rows, size_t channels, double *sum,
-                             float *extreme, float *min, float *max, qs_waiting *w) {
+static TARGET bool read_rows(qs_row_read *r, qs_waiting *w) {
     (void)w;
-    return qs_rows(x, rows, channels, sum, extreme, min, max);
+    return qs_rows(r);
+}
+
+TARGET size_t qk_add_sums_avx2(double *high, double *low, const double *x, size_t count) {
+    return qs_sums_aside(high, low, x, count);
+}
+
+TARGET uint16_t qk_add_table_avx2(uint16_t *restrict into, const uint16_t *restrict from,
+                                  size_t n) {
+    return qs_table_sum(into, from, n);
 }
 
 #define NORMALIZE qk_normalize_avx2

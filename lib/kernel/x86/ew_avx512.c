@@ -123,6 +123,17 @@ INLINE I index_of(V v, V inverse) {
                                                      _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC));
 }
 
+/* The words of two vectors of indices, as the halves of each lane. */
+INLINE I words_of(I low, I high) {
+    return _mm512_ternarylogic_epi32(_mm512_set1_epi32(0xffff), low, _mm512_slli_epi32(high, 16),
+                                     0xca);
+}
+
+/* a + b; fused: by a product with 1, in units that are free while others convert and compare. */
+INLINE __m512d add_to(__m512d a, __m512d b, bool fused) {
+    return fused ? _mm512_fmadd_pd(b, _mm512_set1_pd(1.0), a) : _mm512_add_pd(a, b);
+}
+
 /*
  * The same as qs_bins, in another order and without bin 0, which has zeros, often most of the
  * values. The bins of two vectors are the halves of each lane, from which words are compressed.
@@ -136,9 +147,7 @@ TARGET static size_t bins(const float *x, size_t n, float inverse, uint16_t *at,
         const float *from = x + i;
         if (n - i < 2 * W)
             from = memcpy(last, from, (n - i) * sizeof(*last));
-        const I low = index_of(load(from), f);
-        const I high = _mm512_slli_epi32(index_of(load(from + W), f), 16);
-        const I both = _mm512_ternarylogic_epi32(_mm512_set1_epi32(0xffff), low, high, 0xca);
+        const I both = words_of(index_of(load(from), f), index_of(load(from + W), f));
         const __mmask32 kept = _mm512_cmpneq_epi16_mask(both, _mm512_set1_epi16(QS_SIDE));
         _mm512_storeu_si512(to, _mm512_maskz_compress_epi16(kept, both));
         to += __builtin_popcount(kept);
@@ -148,15 +157,27 @@ TARGET static size_t bins(const float *x, size_t n, float inverse, uint16_t *at,
     return (size_t)(to - at);
 }
 
+/* What columns are read with, and what is found in them. */
+typedef struct columns {
+    size_t rows, channels;
+    V inverse, low, high; /* extremes of all */
+    __mmask32 wanted;     /* bins */
+    uint16_t *at;
+    qs_waiting waiting;
+} columns;
+
 /*
  * As qs_read_columns, of `vectors` times 16 channels, or up to 15 fewer: the last vector has the
- * lanes of `last`.
+ * lanes of `last`. Bins are found of two vectors at a time. They are stored one step later: the
+ * address of a store is known late, as it depends on the number of bins before it, and loads wait
+ * for it.
  */
-INLINE __mmask8 read_columns(const float *x, size_t rows, size_t channels, size_t vectors,
-                             __mmask16 last, double *sum, float *least, float *most, V *all,
-                             qs_waiting *w) {
+INLINE __mmask8 read_columns(columns *r, const float *x, size_t vectors, __mmask16 last,
+                             double *sum, float *least, float *most) {
     V low[4], high[4];
     __m512d part[8];
+    I held = no_bits();
+    size_t more = 0;
     __mmask8 bad = 0;
 #define LANES(k) (k + 1 < vectors ? (__mmask16)0xffff : last)
 #pragma GCC unroll 4 /* so that all stays in registers */
@@ -166,17 +187,32 @@ INLINE __mmask8 read_columns(const float *x, size_t rows, size_t channels, size_
         part[2 * k] = _mm512_maskz_loadu_pd((__mmask8)LANES(k), sum + k * W);
         part[2 * k + 1] = _mm512_maskz_loadu_pd((__mmask8)(LANES(k) >> 8), sum + k * W + 8);
     }
-    for (size_t i = 0; i < rows; i++, x += channels) {
+    for (size_t i = 0; i < r->rows; i++, x += r->channels) {
+        V v[4];
 #pragma GCC unroll 4
         for (size_t k = 0; k < vectors; k++) {
-            const V v = k + 1 < vectors ? load(x + k * W) : _mm512_maskz_loadu_ps(last, x + k * W);
-            low[k] = _mm512_min_ps(low[k], v); /* lanes outside of `last` are not stored */
-            high[k] = _mm512_max_ps(high[k], v);
-            part[2 * k] += _mm512_cvtps_pd(_mm512_castps512_ps256(v));
-            part[2 * k + 1] += _mm512_cvtps_pd(_mm512_extractf32x8_ps(v, 1));
+            v[k] = k + 1 < vectors ? load(x + k * W) : _mm512_maskz_loadu_ps(last, x + k * W);
+            const __m512d l = _mm512_cvtps_pd(_mm512_castps512_ps256(v[k]));
+            const __m512d h = _mm512_cvtps_pd(_mm512_extractf32x8_ps(v[k], 1));
+            low[k] = _mm512_min_ps(low[k], v[k]); /* lanes outside of `last` are not stored */
+            high[k] = _mm512_max_ps(high[k], v[k]);
+            part[2 * k] = add_to(part[2 * k], l, vectors > 1);
+            part[2 * k + 1] = add_to(part[2 * k + 1], h, vectors > 1);
+            if (k % 2 == 0)
+                continue;
+            const I both = words_of(index_of(v[k - 1], r->inverse), index_of(v[k], r->inverse));
+            const __mmask32 kept =
+                _mm512_mask_cmpneq_epi16_mask(r->wanted, both, _mm512_set1_epi16(QS_SIDE));
+            _mm512_storeu_si512(r->at, held);
+            r->at += more;
+            held = _mm512_maskz_compress_epi16(kept, both);
+            more = (size_t)__builtin_popcount(kept);
         }
-        qs_count_some(w, vectors);
+        qs_count_some(&r->waiting, vectors + vectors / 2);
     }
+    if (vectors > 1)
+        _mm512_storeu_si512(r->at, held);
+    r->at += more;
 #pragma GCC unroll 4
     for (size_t k = 0; k < vectors; k++) {
         const __mmask16 m = LANES(k);
@@ -186,8 +222,8 @@ INLINE __mmask8 read_columns(const float *x, size_t rows, size_t channels, size_
             bad |= _mm512_cmp_pd_mask(p - p, _mm512_setzero_pd(), _CMP_NEQ_UQ);
             _mm512_mask_storeu_pd(sum + k * W + 8 * j, (__mmask8)(m >> (8 * j)), p);
         }
-        all[0] = _mm512_mask_min_ps(all[0], m, all[0], low[k]);
-        all[1] = _mm512_mask_max_ps(all[1], m, all[1], high[k]);
+        r->low = _mm512_mask_min_ps(r->low, m, r->low, low[k]);
+        r->high = _mm512_mask_max_ps(r->high, m, r->high, high[k]);
         const V l = _mm512_maskz_loadu_ps(m, least + k * W);
         const V h = _mm512_maskz_loadu_ps(m, most + k * W);
         _mm512_mask_storeu_ps(least + k * W, m, _mm512_min_ps(l, low[k]));
@@ -197,30 +233,39 @@ INLINE __mmask8 read_columns(const float *x, size_t rows, size_t channels, size_
     return bad;
 }
 
-TARGET static bool read_rows(const float *x, size_t rows, size_t channels, double *sum,
-                             float *extreme, float *min, float *max, qs_waiting *w) {
-    qs_waiting rest = *w;
-    V all[2] = {_mm512_set1_ps(INFINITY), _mm512_set1_ps(-INFINITY)};
-    float *least = extreme, *most = extreme + channels;
+TARGET static bool read_rows(qs_row_read *r, qs_waiting *w) {
+    /* Those of all columns are found, or none. */
+    const bool wanted = r->at && (r->channels + W - 1) / W % 2 == 0;
+    uint16_t none[2 * W];
+    columns all = {.rows = r->rows,
+                   .channels = r->channels,
+                   .inverse = _mm512_set1_ps(r->inverse),
+                   .low = _mm512_set1_ps(INFINITY),
+                   .high = _mm512_set1_ps(-INFINITY),
+                   .wanted = wanted ? UINT32_MAX : 0,
+                   .at = wanted ? r->at : none,
+                   .waiting = *w};
+    float *least = r->extreme, *most = least + r->channels;
     __mmask8 bad = 0;
+    size_t c = 0;
 #define COLUMNS(n)                                                                                 \
-    bad |= read_columns(x + c, rows, channels, n, lanes(channels - c - (n - 1) * W), sum + c,      \
-                        least + c, most + c, all, &rest)
-    for (size_t c = 0; c < channels; c += 4 * W) {
-        const size_t left = channels - c;
-        if (left > 3 * W)
-            COLUMNS(4);
-        else if (left > 2 * W)
-            COLUMNS(3);
-        else if (left > W)
-            COLUMNS(2);
-        else
-            COLUMNS(1);
+    bad |= read_columns(&all, r->x + c, n, lanes(r->channels - c - (n - 1) * W), r->sum + c,       \
+                        least + c, most + c);                                                      \
+    c += n * W
+    while (r->channels > c + 3 * W) {
+        COLUMNS(4);
+    }
+    if (r->channels > c + W) {
+        COLUMNS(2);
+    }
+    if (r->channels > c) {
+        COLUMNS(1);
     }
 #undef COLUMNS
-    *w = rest;
-    *min = _mm512_reduce_min_ps(all[0]) + 0.0f;
-    *max = _mm512_reduce_max_ps(all[1]) + 0.0f;
+    *w = all.waiting;
+    r->found = wanted ? (size_t)(all.at - r->at) : QS_NOT_FOUND;
+    r->min = _mm512_reduce_min_ps(all.low) + 0.0f;
+    r->max = _mm512_reduce_max_ps(all.high) + 0.0f;
     return !bad;
 }
 

@@ -165,4 +165,4 @@ const qk_ew TABLE = {.exp = each_exp,
                      .bound = qk_bound_avx2,
                      .muladd = qk_muladd_avx2,
                      .scale = qk_scale_avx2,
-                     .reads = {extremes, bins, read_rows}};
+                     .reads = {extremes, bins, read_rows, qk_add_sums_avx2, qk_add_table_avx2}};

@@ -18,6 +18,8 @@ void qk_bound_avx2(const float *a, const float *b, float lo, float hi, float *y,
 void qk_muladd_avx2(const float *x, const float *f, const float *b, float lo, float hi, float *y,
                     size_t n);
 void qk_scale_avx2(const void *x, const qk_scale *how, float *y, size_t n);
+size_t qk_add_sums_avx2(double *high, double *low, const double *x, size_t count);
+uint16_t qk_add_table_avx2(uint16_t *restrict into, const uint16_t *restrict from, size_t n);
 float qk_sum_avx2(const float *x, float unused, size_t n);
 float qk_sum_squares_avx2(const float *x, float shift, size_t n);
 

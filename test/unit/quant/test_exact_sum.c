@@ -5,6 +5,8 @@
 #include <float.h>
 #include <math.h>
 
+#include "kernel/ew.h"
+#include "kernel/table.h"
 #include "quant/exact_sum.h"
 
 static const char *text_of(const qs_exact *s) {
@@ -67,21 +69,23 @@ static void test_against_integers(void) {
 static void test_each(void) {
     enum { COUNT = 21 };
     uint64_t seed = 3;
+    int aside = 0;
     qs_exact each[COUNT] = {{.high = 0}}, one[COUNT] = {{.high = 0}};
-    double high[COUNT] = {0}, low[COUNT] = {0}, x[COUNT];
+    double recent[2 * COUNT] = {0}, x[COUNT];
     for (int k = 0; k < 400; k++) {
         for (int i = 0; i < COUNT; i++) {
             const int far = k > 100 && i % 5 == 3 ? (int)(test_random(&seed) % 240) - 149 : -20;
             x[i] = ldexp((double)(int32_t)test_random(&seed), far);
             qs_exact_add(&one[i], x[i]);
         }
-        qs_exact_add_each(each, high, low, x, COUNT);
-        for (int i = 0; i < 16 && k == 100; i++)
+        aside += qs_exact_add_each(each, recent, x, COUNT, qk_ew_c.reads.add_sums);
+        for (int i = 0; i < COUNT && k == 100; i++)
             CHECK_STR(text_of(&each[i]), "0"); /* not touched so far */
+        CHECK(k > 100 ? aside < 400 : aside == k + 1);
     }
     for (int i = 0; i < COUNT; i++) {
-        qs_exact_add(&each[i], high[i]);
-        qs_exact_add(&each[i], low[i]);
+        qs_exact_add(&each[i], recent[i]);
+        qs_exact_add(&each[i], recent[COUNT + i]);
         CHECK(same(&each[i], &one[i]));
     }
 }
