@@ -15,8 +15,11 @@ static const float *block_of(const float *x, size_t stride, size_t n, size_t m, 
     assert(m >= UNIT);
     if (stride && n >= m)
         return x;
-    for (size_t i = 0; i < m; i++)
-        room[i] = x[i < n ? i * stride : 0];
+    const float first = *x;
+    for (size_t k = 0; k < (m & ~(UNIT - 1)); k++)
+        room[k] = first;
+    if (stride)
+        memcpy(room, x, n * sizeof(*x));
     return room;
 }
 
@@ -33,11 +36,17 @@ static size_t block_size(size_t n, bool dense) {
     }                                                                                              \
     break;
 
+typedef uint32_t __attribute__((may_alias)) bits;
+
 static void compare(qs_comparison how, const float *a, const float *b, uint8_t *y, size_t m) {
     switch (how) {
     case QS_LESS: EACH(uint8_t, p < q)
     case QS_LESS_OR_EQUAL: EACH(uint8_t, p <= q)
     case QS_SAME: EACH(uint8_t, p == q)
+    case QS_SAME_BITS:
+        QS_IVDEP
+        for (size_t k = 0; k < (m & ~(UNIT - 1)); k++)
+            y[k] = ((const bits *)a)[k] == ((const bits *)b)[k];
     }
 }
 

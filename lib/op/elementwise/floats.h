@@ -5,7 +5,12 @@
 
 #include "base/base.h"
 
-typedef enum qs_comparison { QS_LESS, QS_LESS_OR_EQUAL, QS_SAME } qs_comparison;
+typedef enum qs_comparison {
+    QS_LESS,
+    QS_LESS_OR_EQUAL,
+    QS_SAME,
+    QS_SAME_BITS /* of any numbers as long as floats */
+} qs_comparison;
 typedef enum qs_fold { QS_GREATEST, QS_LEAST, QS_SUM, QS_SLOPE } qs_fold;
 
 /* y[i] = a[i * sa] compared with b[i * sb]; strides are 0 or 1. */

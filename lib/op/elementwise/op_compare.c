@@ -30,11 +30,20 @@ TYPES(same, ==, QS_SAME)
     QS_COLD static int lower_##name(qs_lower *l) {                                                 \
         return lower(l, rule##_fns[qs_lower_in(l, 0)->dtype]);                                     \
     }
-LOWER(same, qs_lower_pair, same)
 LOWER(less, qs_lower_pair, less)
 LOWER(less_or_equal, qs_lower_pair, less_or_equal)
 LOWER(greater, qs_lower_swapped, less)
 LOWER(greater_or_equal, qs_lower_swapped, less_or_equal)
+
+static void same_bits(const void *a, size_t sa, const void *b, size_t sb, void *y, size_t n) {
+    qs_compare_floats(QS_SAME_BITS, a, sa, b, sb, y, n);
+}
+
+QS_COLD static int lower_same(qs_lower *l) {
+    const int32_t dtype = qs_lower_in(l, 0)->dtype;
+    const bool ints = dtype == QSIM_INT32 || dtype == QSIM_UINT32;
+    return qs_lower_pair(l, ints ? same_bits : same_fns[dtype]);
+}
 
 #define TRUTHS(name, op)                                                                           \
     QS_PAIR(, name##_b8, uint8_t, uint8_t, uint8_t, !!a op !!b)                                    \
