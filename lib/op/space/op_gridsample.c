@@ -92,7 +92,7 @@ QS_COLD static int infer_gridsample(qs_infer *x) {
 /* ---- positions ---- */
 
 /* Turns a coordinate in [-1, 1] into a position among `size` pixels, in the grid's arithmetic. */
-static double place_of(const sample_params *p, const void *grid, size_t i, size_t size) {
+QS_COLD static double place_of(const sample_params *p, const void *grid, size_t i, size_t size) {
     if (p->grid_double) {
         const double g = ((const double *)grid)[i], n = qs_real(size);
         return p->aligned ? (g + 1) / 2 * (n - 1) : ((g + 1) * n - 1) / 2;
@@ -172,36 +172,12 @@ QS_COLD static size_t axis_taps(const sample_params *p, double x, size_t size, i
     return count;
 }
 
-/* The four taps of a point between pixels of an image of two axes; 0: it is elsewhere. */
-static size_t four_taps(const sample_params *p, const void *grid, size_t point, size_t *to,
-                        double *by) {
-    const size_t line = p->size[1];
-    const double y = place_of(p, grid, 2 * point + 1, p->size[0]);
-    const double x = place_of(p, grid, 2 * point, line);
-    if (!(y >= 0 && x >= 0 && y < qs_real(p->size[0]) - 1 && x < qs_real(line) - 1))
-        return 0;
-    const int64_t i = (int64_t)y, k = (int64_t)x;
-    const double v = y - (double)i, u = x - (double)k;
-    to[0] = (size_t)i * line + (size_t)k;
-    to[1] = to[0] + 1;
-    to[2] = to[0] + line;
-    to[3] = to[2] + 1;
-    by[0] = (1 - v) * (1 - u);
-    by[1] = (1 - v) * u;
-    by[2] = v * (1 - u);
-    by[3] = v * u;
-    return 4;
-}
-
 /* Finds the taps of one point of the grid: those of each axis times those of the axes before. */
-static size_t find_taps(const sample_params *p, const void *grid, size_t point, size_t *to,
-                        double *by) {
-    size_t count = p->mode == LINEAR && p->axes == 2 ? four_taps(p, grid, point, to, by) : 0;
-    if (count)
-        return count;
+QS_COLD static size_t find_taps(const sample_params *p, const void *grid, size_t point, size_t *to,
+                                double *by) {
+    size_t count = 1;
     to[0] = 0;
     by[0] = 1;
-    count = 1;
     for (int32_t axis = 0; axis < p->axes; axis++) {
         const size_t i = (point + 1) * (size_t)p->axes - 1 - (size_t)axis, size = p->size[axis];
         int64_t at[4];
@@ -271,8 +247,13 @@ static void sample_range(const void *arg, size_t begin, size_t end) {
         const size_t first = point % p->points, left = p->points - first;
         t.points = left < end - point ? left : end - point;
         t.points = t.points < QS_TAPS / t.most ? t.points : QS_TAPS / t.most;
+        memset(t.count, 0, t.points * sizeof(*t.count));
+        if (p->mode == LINEAR && p->axes == 2 && !p->grid_double)
+            qs_taps_between(&t, (const float *)j->grid + 2 * point, p->size, p->aligned);
         for (size_t i = 0; i < t.points; i++)
-            t.count[i] = find_taps(p, j->grid, point + i, t.at + i * t.most, t.weight + i * t.most);
+            if (t.count[i] == 0)
+                t.count[i] =
+                    find_taps(p, j->grid, point + i, t.at + i * t.most, t.weight + i * t.most);
         put_points(j, &t, point / p->points, first);
     }
 }

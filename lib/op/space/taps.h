@@ -18,6 +18,12 @@ typedef struct qs_taps {
     double weight[QS_TAPS];
 } qs_taps;
 
+/*
+ * Finds the taps of points between four pixels of an image of two axes, by their places in a
+ * GridSample's grid. The count of other points, and of those at the last line or column, stays 0.
+ */
+void qs_taps_between(qs_taps *t, const float *grid, const size_t size[2], bool aligned);
+
 /* y[i]: the sum of point i in the channel x, in double, in the order of the taps. */
 void qs_taps_sum(const qs_taps *t, const float *x, float *y);
 
