@@ -404,16 +404,21 @@ typedef void (*qsim_cost_fn)(void *user, const char *unit, double *in_float, dou
  *            `inputs`, and a calibration with extremes of channels
  *   smooth   moves factors from a normalization to the products that read it, for activations whose
  *            channels differ in size; keeps the best of three strengths. Needs the same
+ *   fallback keeps in float the few units that lose most alone in integers, each an eighth of the
+ *            loss or more, at most one unit in eight. Halves the part of the network that loses
+ *            most until single units are left; again while the loss falls and max_drop is not met.
+ *            Needs `inputs`
  *   correction  turns bias correction off for all layers, unless corrected biases are better by one
  *            standard error; in every mode
- *   auto     does ranges, equalize, smooth and refine (only its biases if the calibration has no
- *            moments). Then, until max_drop is met, puts units in float or, if `bits` allows it,
- *            gives their activations 16 bits, those first that gain most per byte or microsecond.
- *            Does the same without refine, and keeps the better result. If max_drop is still not
- *            met, or SIZE or LATENCY have units in float, tries the other modes that `bits` allows,
- *            and then many units at once, judged by size for ACCURACY, too. For SIZE also gives
- *            weights 4 bits, if `bits` allows it. For other goals keeps units in float that 8 bits
- *            make slower. Needs `inputs`
+ *   auto     does ranges, equalize, smooth, fallback if `bits` allows float, and refine (only its
+ *            biases if the calibration has no moments) for half of the time at most. Then, until
+ *            max_drop is met, puts units in float or, if `bits` allows it, gives their activations
+ *            16 bits, those first that gain most per byte or microsecond. Does the same without
+ *            refine, and keeps the better result. If max_drop is still not met, or SIZE or LATENCY
+ *            have units in float, tries the other modes that `bits` allows, and then many units at
+ *            once, judged by size for ACCURACY, too. For SIZE also gives weights 4 bits, if `bits`
+ *            allows it. For other goals keeps units in float that 8 bits make slower. Needs
+ *            `inputs`
  *
  * Each candidate is quantized as a whole and judged by its outputs: by the score function if there
  * is one, else by the loss over `inputs`. By that measure the result is never worse than the plain

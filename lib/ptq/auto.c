@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The search `auto` tries one method after the other and keeps the result if it is judged better:
- * ranges by other methods; equalization between layers; GPTQ rounding and bias correction on the
- * network's own activations. Then it keeps units in float or 16 bits, those with the greatest gain
- * for their cost first, until max_drop is met (if it is not, once more from before refinement, then
- * in other modes, then many at once), and at last units that 8 bits make slower on this machine.
+ * ranges by other methods; equalization between layers; the few units in float that spoil the
+ * result; GPTQ rounding and bias correction on the network's own activations. Then it keeps units
+ * in float or 16 bits, those with the greatest gain for their cost first, until max_drop is met (if
+ * it is not, once more from before refinement, then in other modes, then many at once), and at last
+ * units that 8 bits make slower on this machine.
  */
 #include <math.h>
 #include <stdio.h>
@@ -129,7 +130,7 @@ static int bisect_floats(qs_search *s, qs_units *u) {
         const size_t count = (least + most) / 2;
         const double best = s->best;
         char what[80];
-        s->floats = (int32_t)(count - (last < count));
+        s->floats = u->floats + (int32_t)(count - (last < count));
         snprintf(what, sizeof(what), "%d units in float at once", (int)s->floats);
         for (size_t i = 0; i < u->count && !code; i++)
             code = qs_unit_set(s, &u->items[i], i < count && i != last);
@@ -363,21 +364,34 @@ static int refine(qs_search *s) {
     return code;
 }
 
-/* Runs the stages with all units in 8 bits; *before: the state before refinement. */
+/* Leaves half of the time for what follows: refining, or one unit after the other, may take all. */
+static void halve_time(qs_search *s) {
+    const uint64_t now = qs_clock_ns();
+    if (s->end > now)
+        s->end -= (s->end - now) / 2;
+}
+
+/* Runs the stages before units get more bits one by one; *before: the state before refinement. */
 static int improve(qs_search *s, qs_search_state *before) {
     int (*const stages[])(qs_search *) = {qs_search_ranges, qs_search_equalize, qs_search_smooth,
-                                          refine};
+                                          qs_search_fallback, refine};
+    const uint64_t end = s->end;
     int code = QSIM_OK;
     for (size_t i = 0; i < QS_COUNT(stages) && !code; i++) {
         if (i > 0 && (qs_search_is_over(s) || is_done(s, false)))
             break;
-        if (stages[i] == refine)
+        if (stages[i] == qs_search_fallback && !(bits_of(s) & QSIM_BITS_FLOAT))
+            continue;
+        if (stages[i] == refine) {
             code = qs_search_save(s, before);
+            halve_time(s);
+        }
         if (!code)
             code = stages[i](s);
         if (!code)
             code = qs_search_return(s);
     }
+    s->end = end;
     return code;
 }
 
@@ -528,8 +542,7 @@ int qs_search_auto(qs_search *s) {
     const bool more = (bits & (QSIM_BITS_FLOAT | QSIM_BITS_16)) && !is_done(s, false);
     const bool others = bits & (QSIM_BITS_DYNAMIC | QSIM_BITS_WEIGHTS) && begun == QSIM_MODE_STATIC;
     const uint64_t end = s->end;
-    if (end) /* one unit after the other may take all the time */
-        s->end = end - (end - qs_clock_ns()) / 2;
+    halve_time(s);
     code = qs_units_find(s, &u);
     if (!code && floats && s->options.goal != QSIM_GOAL_SIZE)
         code = qs_units_times(s, &u);

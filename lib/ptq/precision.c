@@ -84,7 +84,7 @@ static int add_unit(const qs_quantizer *q, qs_id node, qs_units *u) {
 int qs_units_find(qs_search *s, qs_units *u) {
     qs_quantizer q;
     qsim_ctx *ctx = s->prepared->ctx;
-    *u = (qs_units){.count = 0};
+    *u = (qs_units){.floats = s->floats};
     qs_arena_init(&u->arena, ctx);
     int code = qs_search_begin(s, &q);
     if (!code)

@@ -12,10 +12,11 @@ static const struct method {
     bool needs_inputs, chooses; /* chooses: changes are kept only if they surely lower the loss */
     int (*run)(qs_search *s);
 } methods[] = {
-    {"greedy", false, false, qs_search_greedy}, {"anneal", false, false, qs_search_anneal},
-    {"ranges", false, true, qs_search_ranges},  {"auto", true, true, qs_search_auto},
-    {"refine", true, false, qs_search_refine},  {"equalize", true, false, qs_search_equalize},
-    {"smooth", true, false, qs_search_smooth},  {"correction", false, true, qs_search_correction},
+    {"greedy", false, false, qs_search_greedy},   {"anneal", false, false, qs_search_anneal},
+    {"ranges", false, true, qs_search_ranges},    {"auto", true, true, qs_search_auto},
+    {"refine", true, false, qs_search_refine},    {"equalize", true, false, qs_search_equalize},
+    {"smooth", true, false, qs_search_smooth},    {"correction", false, true, qs_search_correction},
+    {"fallback", true, true, qs_search_fallback},
 };
 
 const char *qsim_search_method(int32_t index) {

@@ -59,6 +59,8 @@ int qs_search_refine(qs_search *s);
 /* Moves factors between layers, and from normalizations to layers (scaling.c). */
 int qs_search_equalize(qs_search *s);
 int qs_search_smooth(qs_search *s);
+/* Keeps in float the few units that spoil the result (fallback.c). */
+int qs_search_fallback(qs_search *s);
 /* Chooses between corrected biases and those of the model (correction.c). */
 int qs_search_correction(qs_search *s);
 /* Tries methods and precisions one after the other (auto.c). */
@@ -139,6 +141,7 @@ typedef struct qs_units {
     qs_arena arena; /* texts */
     qs_unit *items;
     size_t count;
+    int32_t floats; /* other units, which the recipe keeps in float */
 } qs_units;
 
 /* The units of the model that the recipe makes, in order of execution. */

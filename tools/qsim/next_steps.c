@@ -52,27 +52,6 @@ static bool has_warning(const judging *j, const char *kind) {
     return false;
 }
 
-/* Adds a line that keeps the layers with most noise in float. */
-static void add_float_layers(next_steps *n, const tool *t, const judging *j, int32_t most) {
-    text more = {0}, rule = {0};
-    for (int32_t i = 0, found = 0; found < most && i < qsim_verdict_layer_count(j->verdict); i++) {
-        qsim_verdict_info l = {.struct_size = sizeof(l)};
-        if (qsim_verdict_layer(j->verdict, i, &l) || !(l.sqnr < l.before))
-            break;
-        rule.size = 0;
-        for (const char *s = l.name; *s; s++)
-            text_printf(&rule, "%s%c", strchr("*?[\\", *s) ? "\\" : "", *s);
-        text_puts(&rule, "=fp32");
-        text_puts(&more, found++ ? " --set" : "--set");
-        text_shell_word(&more, rule.data);
-    }
-    static const char *const none[] = {NULL};
-    if (more.size)
-        add(n, t, none, more.data);
-    text_free(&more);
-    text_free(&rule);
-}
-
 /* Adds a line with another --preprocess: `more` in place of the parts `without`. */
 static void add_values(next_steps *n, const tool *t, const char *const *without, const char *more) {
     static const char *const own[] = {"preprocess", NULL};
@@ -166,7 +145,8 @@ void next_steps_find(const tool *t, const quantizing *q, const judging *j, next_
     static const char *const for_auto[] = {"set",      "recipe",     "save-recipe",
                                            "method",   "percentile", "search",
                                            "held-out", "labels",     NULL};
-    static const char *const method[] = {"method", "percentile", "equalize", NULL};
+    static const char *const method[] = {"method", "percentile", "equalize", "fallback", NULL};
+    static const char *const none[] = {NULL};
     const int32_t grade = qsim_verdict_grade(j->verdict);
     int32_t worst = QSIM_GRADE_NONE;
     for (int32_t i = 0; i < qsim_verdict_output_count(j->verdict); i++) {
@@ -189,13 +169,16 @@ void next_steps_find(const tool *t, const quantizing *q, const judging *j, next_
         add_input(n, t, q, j);
     if (args_has(&t->args, "weight-scheme") && q->options.weight_scheme)
         add(n, t, scheme, "--weight-scheme channel");
-    if (q->options.mode == QSIM_MODE_STATIC && q->options.method == QSIM_METHOD_MINMAX &&
-        !q->chooses && !args_has(&t->args, "search") && !args_has(&t->args, "calibration"))
-        add(n, t, method, "--method auto --equalize");
-    if (q->options.mode == QSIM_MODE_STATIC && !args_has(&t->args, "calibration"))
+    if (q->options.mode != QSIM_MODE_STATIC)
+        return;
+    const bool calibrated = args_has(&t->args, "calibration"),
+               searched = args_has(&t->args, "search");
+    if (q->options.method == QSIM_METHOD_MINMAX && !q->chooses && !searched && !calibrated)
+        add(n, t, method, "--method auto --equalize --fallback");
+    else if (!searched && !args_has(&t->args, "fallback"))
+        add(n, t, none, "--fallback");
+    if (!calibrated)
         add_of(n, t, &verb_auto, for_auto, "");
-    if (!args_has(&t->args, "search"))
-        add_float_layers(n, t, j, 3);
 }
 
 void next_steps_free(next_steps *n) {

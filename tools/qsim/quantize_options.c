@@ -64,7 +64,7 @@ static bool chooses(const tool *t, const char *name) {
 /* Options that need calibrated ranges. */
 static const char *const of_static[] = {
     "method", "percentile", "format", "activations", "symmetric", "split-curves", "search",
-    "refine", "equalize",   "smooth", "seed",        "steps",     "max-drop",
+    "refine", "equalize",   "smooth", "fallback",    "seed",      "steps",        "max-drop",
 };
 
 bool quantize_is_static(const char *name) {

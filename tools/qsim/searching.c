@@ -26,7 +26,7 @@ bool quantize_search_fits(const tool *t) {
 #define REFINED 128
 
 /* Options that need data, in the order of their methods. */
-static const char *const flags[] = {"equalize", "smooth", "refine"};
+static const char *const flags[] = {"equalize", "smooth", "fallback", "refine"};
 
 bool quantize_searches(const tool *t, const quantizing *q) {
     bool any = q->chooses || (q->judges && q->calibration) || args_has(&t->args, "search");
@@ -45,7 +45,9 @@ static const char *asking(const tool *t, const quantizing *q) {
     return flags[i];
 }
 
-/* Lists the methods: factors between layers, ranges or those of --search, then --refine. */
+/* Lists the methods: factors between layers, ranges or those of --search, then --fallback,
+ * --refine.
+ */
 static void list_methods(const tool *t, const quantizing *q, text *out) {
     const char *kind = args_value(&t->args, "search");
     const char *const wanted[] = {
@@ -57,6 +59,7 @@ static void list_methods(const tool *t, const quantizing *q, text *out) {
         kind && strcmp(kind, "anneal") != 0 ? "greedy" : NULL,
         kind && strcmp(kind, "greedy") != 0 ? "anneal" : NULL,
         args_has(&t->args, flags[2]) ? flags[2] : NULL,
+        args_has(&t->args, flags[3]) ? flags[3] : NULL,
     };
     for (size_t i = 0; i < sizeof(wanted) / sizeof(*wanted); i++)
         if (wanted[i])

@@ -176,6 +176,8 @@ static const option options[] = {
     {"equalize", NULL, "rescale channels between layers where that loses less", 0, NULL},
     {"smooth", NULL, "rescale channels between normalizations and layers where that loses less", 0,
      NULL},
+    {"fallback", NULL, "keep in float the few layers that spoil the result, where that loses less",
+     0, NULL},
     {"refine", NULL, "round by GPTQ and correct biases layer by layer where that loses less", 0,
      NULL},
     {"search", "NAME", "search weight schemes, activation percentiles, or both", 0,

@@ -445,13 +445,13 @@ static void test_refused(void) {
     o.steps = -1;
     CHECK_INT(qsim_search(m, c, NULL, &o, found, NULL, NULL), QSIM_E_ARGUMENT);
     CHECK_INT(qsim_search(m, c, NULL, NULL, NULL, NULL, NULL), QSIM_E_ARGUMENT);
-    static const char *const names[] = {"greedy", "anneal",   "ranges", "auto",
-                                        "refine", "equalize", "smooth", "correction"};
-    for (int32_t i = 0; i < 8; i++) {
+    static const char *const names[] = {"greedy",   "anneal", "ranges",     "auto",    "refine",
+                                        "equalize", "smooth", "correction", "fallback"};
+    for (int32_t i = 0; i < 9; i++) {
         CHECK_STR(qsim_search_method(i), names[i]);
-        CHECK_INT(qsim_search_method_needs_inputs(i), i >= 3 && i < 7);
+        CHECK_INT(qsim_search_method_needs_inputs(i), (i >= 3 && i < 7) || i == 8);
     }
-    CHECK(!qsim_search_method(8) && !qsim_search_method(-1));
+    CHECK(!qsim_search_method(9) && !qsim_search_method(-1));
     /* auto scores by inputs; labels are classes of all rows. */
     o = (qsim_search_options){.struct_size = sizeof(o), .methods = "auto", .score = score};
     CHECK_INT(qsim_search(m, c, NULL, &o, found, NULL, NULL), QSIM_E_ARGUMENT);
