@@ -4,6 +4,8 @@
 
 #include <qsim/recipe.h>
 
+#include "heap.h"
+
 enum { LAYERS = 32, WIDTH = 16, ROWS = 32 };
 
 static float data[ROWS * WIDTH];
@@ -16,11 +18,11 @@ static const qsim_tensor input = {QSIM_FLOAT, 2, (const int64_t[]){ROWS, WIDTH},
  * smaller: the network is the same, but the tensor's other channels have few of the 256 steps.
  * spoiled -1: none is.
  */
-static qsim_model *chain(const char *curve, int spoiled, float factor) {
+static qsim_model *chain(qsim_ctx *ctx, const char *curve, int spoiled, float factor) {
     qsim_builder *b = NULL;
     const int64_t square[2] = {WIDTH, WIDTH};
     uint64_t seed = 3;
-    CHECK_INT(qsim_builder_create(NULL, 13, "chain", &b, NULL), QSIM_OK);
+    CHECK_INT(qsim_builder_create(ctx, 13, "chain", &b, NULL), QSIM_OK);
     qsim_builder_input_as(b, "t0", "float[N,16]");
     qsim_builder_output(b, "y", QSIM_FLOAT, -1, NULL, NULL);
     for (int i = 0; i < LAYERS; i++) {
@@ -110,7 +112,7 @@ static void test_two_neighbours(void) {
     static const int spoiled[] = {0, 9, 15, 29};
     for (size_t i = 0; i < sizeof(spoiled) / sizeof(*spoiled); i++) {
         char wanted[2][16];
-        qsim_model *m = chain("Relu", spoiled[i], 400);
+        qsim_model *m = chain(NULL, "Relu", spoiled[i], 400);
         const seen s = search(m, "fallback", names);
         for (int k = 0; k < 2; k++)
             snprintf(wanted[k], sizeof(wanted[k]), "fc%d ", spoiled[i] + k);
@@ -128,7 +130,7 @@ static void test_two_neighbours(void) {
 /* More than max_drop is lost, but by no layer more than by others: none is kept in float. */
 static void test_no_exceptions(void) {
     char names[256];
-    qsim_model *m = chain("Relu", -1, 1);
+    qsim_model *m = chain(NULL, "Relu", -1, 1);
     const seen s = search(m, "fallback", names);
     CHECK_STR(names, "");
     CHECK_INT(s.kept, 0);
@@ -139,11 +141,48 @@ static void test_no_exceptions(void) {
 /* `auto` does it where equalization, which needs a Relu, cannot help. */
 static void test_in_auto(void) {
     char names[256];
-    qsim_model *m = chain("Elu", 9, 400);
+    qsim_model *m = chain(NULL, "Elu", 9, 400);
     const seen s = search(m, "auto", names);
     CHECK(strstr(names, "fc9 ") && strstr(names, "fc10 "));
     CHECK(s.floats >= 2 && s.best < s.plain / 4);
     qsim_model_free(m);
+}
+
+/* A refused request of memory ends the search with NOMEM; it leaves nothing. */
+static void test_memory(void) {
+    test_heap heap = {0};
+    const qsim_allocator a = test_heap_allocator(&heap);
+    const qsim_ctx_options co = {.struct_size = sizeof(co), .threads = 1, .allocator = &a};
+    qsim_ctx *ctx = NULL;
+    qsim_calibration *c = NULL;
+    CHECK_INT(qsim_ctx_create(&co, &ctx, NULL), QSIM_OK);
+    const long empty = heap.live;
+    qsim_model *m = chain(ctx, "Relu", 9, 400);
+    CHECK_INT(qsim_calibration_create(m, NULL, &c, NULL), QSIM_OK);
+    CHECK_INT(qsim_calibration_feed(c, &input, 1, NULL), QSIM_OK);
+    const qsim_quantize_options base = {.struct_size = sizeof(base)};
+    const qsim_search_options o = {
+        .struct_size = sizeof(o), .methods = "fallback", .inputs = &input, .input_count = 1};
+    int code = QSIM_E_NOMEM;
+    /* Some thousand requests; most are those of a quantization, which other tests refuse. */
+    for (long at = 1; code; at += 1 + at / 8) {
+        qsim_recipe *found = NULL;
+        qsim_error e = {0};
+        heap.fail_at = 0;
+        CHECK_INT(qsim_recipe_create(ctx, &found, NULL), QSIM_OK);
+        heap.failed = 0;
+        heap.fail_at = heap.calls + at;
+        code = qsim_search(m, c, &base, &o, found, NULL, &e);
+        CHECK_INT(code, heap.failed ? QSIM_E_NOMEM : QSIM_OK);
+        CHECK(!code || strstr(e.message, "memory"));
+        qsim_recipe_free(found);
+    }
+    heap.fail_at = 0;
+    qsim_calibration_free(c);
+    qsim_model_free(m);
+    CHECK_INT(heap.live, empty);
+    qsim_ctx_free(ctx);
+    CHECK_INT(heap.live, 0);
 }
 
 int main(void) {
@@ -153,5 +192,6 @@ int main(void) {
     test_two_neighbours();
     test_no_exceptions();
     test_in_auto();
+    test_memory();
     return test_done();
 }
