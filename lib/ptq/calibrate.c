@@ -437,7 +437,7 @@ static qs_watched watched(const feeding *f, const qsim_tensor *t, int32_t axis, 
                     .means = axis >= 0,
                     .repeats = repeats};
     for (int32_t i = 0; i < t->rank; i++) {
-        const size_t size = (size_t)t->dims[i] / (many && i == 0 ? w.samples : 1);
+        const size_t size = (size_t)(many && i == 0 ? t->dims[0] / f->samples : t->dims[i]);
         if (i == axis)
             w.channels = size;
         else if (i < axis || axis < 0)

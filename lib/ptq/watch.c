@@ -36,6 +36,7 @@ typedef struct watching {
     qs_record *r;
     const qs_reads *reads;
     size_t block;         /* positions, or channels where a channel's values lie together */
+    size_t across, each;  /* their number, and the number of blocks in it */
     size_t units, slices; /* pieces of work in a sample */
 } watching;
 
@@ -82,8 +83,8 @@ static int watch_rows(const watching *g, qs_watch_part *p, size_t sample, size_t
     qs_means *m = means_of(g, p);
     double *row = m->alone ? m->recent : p->row;
     int code = QSIM_OK;
-    for (size_t c = 0; g->t->means && c < channels; c++)
-        row[c] = 0;
+    if (g->t->means)
+        memset(row, 0, channels * sizeof(*row));
     for (size_t i = 0; i < count && !code; i += step) {
         const size_t rows = count - i < step ? count - i : step;
         qs_values v = {.x = x + i * channels, .count = rows * channels, .found = QS_NOT_FOUND};
@@ -146,12 +147,11 @@ static int watch_planes(const watching *g, qs_watch_part *p, size_t sample, size
 
 static int watch_unit(const watching *g, qs_watch_part *p, size_t sample, size_t unit) {
     const qs_watched *t = g->t;
-    const size_t across = t->inner == 1 ? t->outer : t->channels;
-    const size_t each = (across + g->block - 1) / g->block; /* units in `across` */
-    const size_t first = unit % each * g->block;
-    const size_t count = across - first < g->block ? across - first : g->block;
+    const size_t outer = t->inner == 1 ? 0 : unit / g->each;
+    const size_t first = (unit - outer * g->each) * g->block;
+    const size_t count = g->across - first < g->block ? g->across - first : g->block;
     return t->inner == 1 ? watch_rows(g, p, sample, first, count)
-                         : watch_planes(g, p, sample, unit / each, first, count);
+                         : watch_planes(g, p, sample, outer, first, count);
 }
 
 static void watch_slice(void *arg, size_t i) {
@@ -167,8 +167,12 @@ static void watch_slice(void *arg, size_t i) {
         qs_extremes_reset(p->means.extreme, g->t->channels);
         p->means.aside = g->t->inner == 1;
     }
-    for (size_t u = qs_slice_begin(all, g->slices, i); u < end && !p->code; u++)
-        p->code = watch_unit(g, p, u / g->units, u % g->units);
+    size_t u = qs_slice_begin(all, g->slices, i), sample = u / g->units;
+    for (size_t unit = u % g->units; u < end && !p->code; u++) {
+        p->code = watch_unit(g, p, sample, unit);
+        unit = unit + 1 < g->units ? unit + 1 : 0;
+        sample += unit == 0;
+    }
     qs_observer_leave(observer_of(g, p), p->tally);
 }
 
@@ -223,8 +227,9 @@ static void plan(watching *g, size_t elements) {
         g->block = t->means ? BLOCK : 16384;
     else
         g->block = t->inner < CHUNK ? CHUNK / t->inner : 1;
-    const size_t across = t->inner == 1 ? t->outer : t->channels;
-    g->units = (across + g->block - 1) / g->block * (t->inner == 1 ? 1 : t->outer);
+    g->across = t->inner == 1 ? t->outer : t->channels;
+    g->each = (g->across + g->block - 1) / g->block;
+    g->units = g->each * (t->inner == 1 ? 1 : t->outer);
     g->slices = qs_slice_count(g->w->ctx, g->units * t->samples, qs_real(elements) * VALUE_NS);
     if (g->slices > g->w->part_count)
         g->slices = g->w->part_count;
