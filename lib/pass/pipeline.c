@@ -114,9 +114,7 @@ static const stage pipeline[] = {
      {BASIC, EXTENDED, ALWAYS, NEVER}}, /* again, without Adds before it */
     {NAMED("bias") qs_pass_bias,
      {EXTENDED, EXTENDED, ALWAYS, NEVER}}, /* again, of Adds after normalizations */
-    {NAMED("depth") qs_pass_depth,
-     {ALWAYS, NEVER, NEVER, NEVER}}, /* its Reshapes of weights are folded next */
-    {NAMED("fold_all") fold_all, {ALWAYS, NEVER, NEVER, NEVER}},
+    {NAMED("depth") qs_pass_depth, {ALWAYS, NEVER, NEVER, NEVER}},
     {NAMED("gemm") qs_pass_gemm, {NEVER, NEVER, ALWAYS, NEVER}},
     {NAMED("qdq_contributed") qdq_contributed, {NEVER, EXTENDED, NEVER, NEVER}},
     {NAMED("curves") qs_pass_curves, {EXTENDED, NEVER, NEVER, NEVER}},

@@ -77,7 +77,6 @@ TILE(tile_2x4, 2, 4)
 TILE(tile_8x1, 8, 1)
 TILE(tile_8x2, 8, 2)
 TILE(tile_8xH0, 8, H0)
-TILE(tile_8xH1, 8, H1)
 TILE(tile_5x4, 5, 4)
 
 #define PANEL 64
@@ -91,7 +90,7 @@ static const struct {
     tile_fn small[3], big;
     size_t rows;
 } tiles[8] = {
-    ROW_OF_TILES(H0, NULL, 8), ROW_OF_TILES(1, NULL, 8),     ROW_OF_TILES(H1, NULL, 8),
+    ROW_OF_TILES(H0, NULL, 8), ROW_OF_TILES(1, NULL, 8),     ROW_OF_TILES(H1, NULL, 4),
     ROW_OF_TILES(2, NULL, 8),  ROW_OF_TILES(H2, NULL, 4),    ROW_OF_TILES(3, NULL, 4),
     ROW_OF_TILES(H3, NULL, 4), ROW_OF_TILES(4, tile_2x4, 4),
 };

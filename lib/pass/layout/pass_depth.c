@@ -345,5 +345,8 @@ int qs_pass_depth(qs_pass *p) {
         code = rewrite_node(p, p->graph->order[i], &changed);
         any = any || changed;
     }
-    return code || !any ? code : qs_pass_finish(p);
+    if (!code && any)
+        code = qs_pass_finish(p);
+    /* the Reshapes of weights */
+    return code || !any ? code : qs_pass_fold(p, QS_FOLD_QUANTIZE | QS_FOLD_DEQUANTIZE);
 }
