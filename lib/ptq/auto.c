@@ -371,26 +371,31 @@ static void halve_time(qs_search *s) {
         s->end -= (s->end - now) / 2;
 }
 
-/* Runs the stages before units get more bits one by one; *before: the state before refinement. */
+/* Runs a method on the best candidate so far, unless the aim is reached or the time is over. */
+static int improve_by(qs_search *s, int (*method)(qs_search *s)) {
+    if (qs_search_is_over(s) || is_done(s, false))
+        return QSIM_OK;
+    const int code = method(s);
+    return code ? code : qs_search_return(s);
+}
+
+/* What comes before units get more bits one by one; *before: the state before refinement. */
 static int improve(qs_search *s, qs_search_state *before) {
-    int (*const stages[])(qs_search *) = {qs_search_ranges, qs_search_equalize, qs_search_smooth,
-                                          qs_search_fallback, refine};
     const uint64_t end = s->end;
-    int code = QSIM_OK;
-    for (size_t i = 0; i < QS_COUNT(stages) && !code; i++) {
-        if (i > 0 && (qs_search_is_over(s) || is_done(s, false)))
-            break;
-        if (stages[i] == qs_search_fallback && !(bits_of(s) & QSIM_BITS_FLOAT))
-            continue;
-        if (stages[i] == refine) {
-            code = qs_search_save(s, before);
-            halve_time(s);
-        }
-        if (!code)
-            code = stages[i](s);
-        if (!code)
-            code = qs_search_return(s);
-    }
+    int code = qs_search_ranges(s);
+    if (!code)
+        code = qs_search_return(s);
+    if (!code)
+        code = improve_by(s, qs_search_equalize);
+    if (!code)
+        code = improve_by(s, qs_search_smooth);
+    if (!code && bits_of(s) & QSIM_BITS_FLOAT)
+        code = improve_by(s, qs_search_fallback);
+    if (!code)
+        code = qs_search_save(s, before);
+    halve_time(s);
+    if (!code)
+        code = improve_by(s, refine);
     s->end = end;
     return code;
 }
