@@ -34,6 +34,10 @@ static bool curve(rg *g) {
         const char *low = rg_scalar(g, k >= 13 ? 0.25f : -1.25f), *high = rg_scalar(g, 1.25f);
         rg_node(g, "Clip", rg_text(g, "%s,%s,%s", rg_in(g, x), low, high));
         x = rg_made(g, x, g->t[x].rank, g->t[x].dims);
+        /* As it is: a pair may round the bound to 0, the pole of Log and Reciprocal. */
+        g->t[x].used++;
+        rg_node(g, ops[k].op, g->t[x].name);
+        return rg_made(g, x, g->t[x].rank, g->t[x].dims) >= 0;
     }
     return rg_unary(g, ops[k].op, x) >= 0;
 }
