@@ -37,6 +37,7 @@ METHODS = [
     ("refined", dict(search="refine", moments=True)), ("biases refined", dict(search="refine")),
     ("per tensor, refined", dict(weight_scheme="tensor", search="refine", moments=True)),
     ("equalized", dict(search="equalize")), ("smoothed", dict(search="smooth")),
+    ("falling back", dict(search="fallback")),
     ("per tensor, equalized", dict(weight_scheme="tensor", search="equalize")),
     ("per tensor, equalized, biases refined", dict(weight_scheme="tensor", search="equalize,refine")),
     ("weights, no correction", dict(mode="weights", bias_correction=False)), ("weights", dict(mode="weights")),

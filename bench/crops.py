@@ -52,6 +52,8 @@ def main():
     count, size = int(sys.argv[3]) if len(sys.argv) > 3 else 512, int(sys.argv[4]) if len(sys.argv) > 4 else 224
     rng = random.Random(7)
     photos = sorted(p for p in glob.glob(os.path.join(SHARED, "data", "images", "*")) if p.endswith((".jpg", ".bmp")))
+    if not photos:
+        sys.exit(f"no photos in {SHARED}/data/images: set QSIM_SHARED")
     with tempfile.TemporaryDirectory() as work:
         pixels = [decode(qsim, p, work) for p in photos]
     np.save(out, np.stack([crop(pixels[i % len(pixels)], size, rng) for i in range(count)]).astype(np.float32))

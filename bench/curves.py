@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What rounding curves once brings: the loss to the float model of three networks whose activation
-functions are several nodes, as x * sigmoid(x), with and without split_curves. The data are windows of
+"""What rounding curves once brings, and falling back to float: the loss to the float model of three
+networks whose activation functions are several nodes, as x * sigmoid(x), with and without
+split_curves, and after the searches "fallback" and "ranges,fallback". The data are windows of
 the shared photos and of a shared page of text: in each of five draws 24 to calibrate and 24 others to
 judge. Prints the mean of the draws' signal-to-noise ratios in dB, least and greatest in brackets.
 
@@ -18,7 +19,9 @@ import qsim
 from benchlib import SHARED
 
 COUNT, DRAWS = 48, 5
-OPTIONS = [{"split_curves": True}, {}, {"method": "mse", "split_curves": True}, {"method": "mse"}]
+COLUMNS = [("minmax, split", {"split_curves": True}), ("minmax", {}),
+           ("mse, split", {"method": "mse", "split_curves": True}), ("mse", {"method": "mse"}),
+           ("fallback", {"search": "fallback"}), ("ranges, fallback", {"search": "ranges,fallback"})]
 
 
 def windows(draw, pictures, height, width, zoom):
@@ -40,13 +43,18 @@ def outputs(model, samples):
 
 
 def ratios(model, samples):
-    """Signal to noise in dB, for each of OPTIONS."""
+    """Signal to noise in dB, for each of COLUMNS."""
     calibration, found = qsim.Calibration(model), []
     for x in samples[:COUNT // 2]:
         calibration.feed(x[None])
     wanted = outputs(model, samples[COUNT // 2:])
     signal = sum(float((a.astype(np.float64) ** 2).sum()) for a in wanted)
-    for options in OPTIONS:
+    for _, given in COLUMNS:
+        options, searched = dict(given), given.get("search")
+        if searched:
+            del options["search"]
+            batches = [np.ascontiguousarray(x[None]) for x in samples[:COUNT // 2]]
+            options["recipe"] = model.search(calibration, searched, inputs=batches).recipe
         quantized = outputs(model.quantize(calibration, **options), samples[COUNT // 2:])
         noise = sum(float(((a - b).astype(np.float64) ** 2).sum()) for a, b in zip(wanted, quantized))
         found.append(10 * np.log10(signal / noise))
@@ -67,7 +75,7 @@ def main():
         pixels = [crops.decode(sys.argv[1], os.path.join(images, p), work) for p in photos]
         page = crops.decode(sys.argv[1], os.path.join(text, "en.jpg"), work)
         line = crops.decode(sys.argv[1], os.path.join(text, "en_rec.jpg"), work)
-    print("| dB | minmax, split | minmax | mse, split | mse |\n|---|---|---|---|---|")
+    print("| dB | " + " | ".join(title for title, _ in COLUMNS) + " |\n|---" + "|---" * len(COLUMNS) + "|")
     judge("yolox_nano", lambda i: windows(i, pixels, 416, 416, (0.5, 1)))
     judge("ppocrv3_det_ch", lambda i: windows(i, [page], 320, 320, (0.5, 1)) / 127.5 - 1)
     judge("ppocrv2_rec_en_number", lambda i: windows(i, [line, page], 32, 320, (0.3, 0.6)) / 127.5 - 1)
