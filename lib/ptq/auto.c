@@ -117,7 +117,7 @@ static int add_precision(qs_search *s, qs_units *u) {
  * too: the one with the least loss has all units in float.
  */
 static int bisect_floats(qs_search *s, qs_units *u) {
-    size_t least = 1, most = u->count, last = u->count;
+    size_t least = 1, most = u->count, last = most;
     int32_t floats = s->floats;
     const int32_t goal = s->options.goal;
     int code = QSIM_OK;

@@ -50,9 +50,10 @@ static int find_worst(qs_search *s, const qs_units *u, double least, part *parts
     parts[0] = (part){0, u->count, s->judgement.loss};
     for (part *p; !code && count < PARTS && !qs_search_is_over(s) &&
                   (p = worst_part(parts, count, least)) != NULL;) {
+        const size_t middle = (p->begin + p->end) / 2;
         part *half = &parts[count++];
-        half->end = p->end;
-        half->begin = p->end = (p->begin + p->end) / 2;
+        *half = (part){.begin = middle, .end = p->end};
+        p->end = middle;
         code = measure(s, u, p, 2 * count);
         if (!code)
             code = measure(s, u, half, 2 * count + 1);

@@ -15,9 +15,10 @@ static const float *block_of(const float *x, size_t stride, size_t n, size_t m, 
     assert(m >= UNIT);
     if (stride && n >= m)
         return x;
-    const float first = *x;
+    uint32_t first; /* not a float, whose copy may have other bits */
+    memcpy(&first, x, sizeof(first));
     for (size_t k = 0; k < (m & ~(UNIT - 1)); k++)
-        room[k] = first;
+        memcpy(room + k, &first, sizeof(first));
     if (stride)
         memcpy(room, x, n * sizeof(*x));
     return room;
@@ -36,8 +37,6 @@ static size_t block_size(size_t n, bool dense) {
     }                                                                                              \
     break;
 
-typedef uint32_t __attribute__((may_alias)) bits;
-
 static void compare(qs_comparison how, const float *a, const float *b, uint8_t *y, size_t m) {
     switch (how) {
     case QS_LESS: EACH(uint8_t, p < q)
@@ -45,8 +44,12 @@ static void compare(qs_comparison how, const float *a, const float *b, uint8_t *
     case QS_SAME: EACH(uint8_t, p == q)
     case QS_SAME_BITS:
         QS_IVDEP
-        for (size_t k = 0; k < (m & ~(UNIT - 1)); k++)
-            y[k] = ((const bits *)a)[k] == ((const bits *)b)[k];
+        for (size_t k = 0; k < (m & ~(UNIT - 1)); k++) {
+            uint32_t p, q;
+            memcpy(&p, a + k, sizeof(p));
+            memcpy(&q, b + k, sizeof(q));
+            y[k] = p == q;
+        }
     }
 }
 
