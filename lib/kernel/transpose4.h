@@ -26,7 +26,8 @@ typedef float qk_floats __attribute__((vector_size(16)));
 
 #ifdef QK_SHUFFLES
 /* Transposes four rows of four dwords. Named arguments, so that all stay in registers. */
-static inline void qk_transpose4_dwords(qk_four *a, qk_four *b, qk_four *c, qk_four *d) {
+static inline __attribute__((always_inline)) void qk_transpose4_dwords(qk_four *a, qk_four *b,
+                                                                       qk_four *c, qk_four *d) {
     const qk_four low = __builtin_shufflevector(*a, *b, 0, 4, 1, 5);
     const qk_four high = __builtin_shufflevector(*a, *b, 2, 6, 3, 7);
     const qk_four low2 = __builtin_shufflevector(*c, *d, 0, 4, 1, 5);
@@ -39,8 +40,9 @@ static inline void qk_transpose4_dwords(qk_four *a, qk_four *b, qk_four *c, qk_f
 #endif
 
 /* from[c] + at: 16 bytes of column c; row i goes to to[i]; every dword is xored with `flip`. */
-static inline void qk_transpose_dwords(const uint8_t *const from[4], size_t at, uint32_t flip,
-                                       uint8_t *const to[4]) {
+static inline __attribute__((always_inline)) void qk_transpose_dwords(const uint8_t *const from[4],
+                                                                      size_t at, uint32_t flip,
+                                                                      uint8_t *const to[4]) {
 #ifdef QK_SHUFFLES
     const qk_four flips = {flip, flip, flip, flip};
     qk_four a, b, c, d;
@@ -105,7 +107,8 @@ typedef struct qk_nine {
     qk_four first, next, last; /* of `last`, the first dword */
 } qk_nine;
 
-static inline qk_nine qk_nine_taps(const uint8_t *in, uint32_t flip) {
+static inline __attribute__((always_inline)) qk_nine qk_nine_taps(const uint8_t *in,
+                                                                  uint32_t flip) {
     const qk_four flips = {flip, flip, flip, flip};
     qk_sixteen a, b, c, d8;
     uint64_t d;
