@@ -6,6 +6,17 @@
 /* Bytes of a tile: a part of the first cache. */
 #define TILE ((size_t)4096)
 
+void qs_broadcast_strides(const qs_value *v, int32_t rank, size_t *strides) {
+    size_t step = 1;
+    for (int32_t i = rank - 1; i >= 0; i--) {
+        int32_t k = i - (rank - v->rank);
+        bool varies = k >= 0 && v->dims[k].size != 1;
+        strides[i] = varies ? step : 0;
+        if (varies)
+            step *= (size_t)v->dims[k].size;
+    }
+}
+
 QS_COLD void qs_loops_make(qs_loops *l, const qs_value *a, const qs_value *b, const qs_value *y) {
     size_t sa[QSIM_MAX_RANK], sb[QSIM_MAX_RANK];
     memset(l, 0, sizeof(*l));
@@ -49,11 +60,9 @@ void qs_loops_offsets(const qs_loops *l, size_t row, size_t *a, size_t *b) {
 }
 
 bool qs_loops_repeat(const qs_loops *l, size_t size_a, size_t size_b) {
-    if (l->rank == 0 || l->inner_a != 1 || l->inner_b != 1)
+    if (l->rows == 0 || l->rank == 0 || l->inner_a != 1 || l->inner_b != 1)
         return false;
     const size_t n = l->inner, a = l->a[l->rank - 1], b = l->b[l->rank - 1];
-    if (l->rows == 0)
-        return false;
     return (a == n && b == 0 && n <= TILE / 2 / size_b) ||
            (a == 0 && b == n && n <= TILE / 2 / size_a);
 }

@@ -5,6 +5,9 @@
 
 #include "graph/graph.h"
 
+/* Strides of `v` in elements over the axes of a result of rank `rank`; 0: broadcast. */
+void qs_broadcast_strides(const qs_value *v, int32_t rank, size_t *strides);
+
 /*
  * Two operands broadcast over an output, as `rows` rows of `inner` elements; axes that can be
  * merged in both are merged. Strides are in elements; inner ones are 0 or 1.

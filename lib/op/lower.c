@@ -50,17 +50,6 @@ void qs_lower_infer(const qs_lower *l, qs_infer *x) {
         x->in[i] = qs_lower_in(l, i);
 }
 
-void qs_broadcast_strides(const qs_value *v, int32_t rank, size_t *strides) {
-    size_t step = 1;
-    for (int32_t i = rank - 1; i >= 0; i--) {
-        int32_t k = i - (rank - v->rank);
-        bool varies = k >= 0 && v->dims[k].size != 1;
-        strides[i] = varies ? step : 0;
-        if (varies)
-            step *= (size_t)v->dims[k].size;
-    }
-}
-
 /* ---- faults ---- */
 
 void qs_step_outside(const qs_frame *f, const char *what, int64_t value, int64_t low, int64_t end,

@@ -239,7 +239,4 @@ void qs_copy_rows(const void *x, ptrdiff_t x_step, void *y, ptrdiff_t y_step, si
 void qs_copy_many_rows(const qsim_ctx *ctx, const void *x, ptrdiff_t x_step, void *y,
                        ptrdiff_t y_step, size_t n, size_t rows);
 
-/* Strides of `v` in elements over the axes of a result of rank `rank`; 0: broadcast. */
-void qs_broadcast_strides(const qs_value *v, int32_t rank, size_t *strides);
-
 #endif

@@ -28,6 +28,14 @@ int qs_pass_nodes(qs_pass *p,
     return code || !changed ? code : qs_pass_finish(p);
 }
 
+bool qs_pass_same_sizes(const qs_graph *g, qs_id a, qs_id b) {
+    const qs_value *x = &g->values[a], *y = &g->values[b];
+    bool same = x->rank >= 0 && x->rank == y->rank;
+    for (int32_t i = 0; same && i < x->rank; i++)
+        same = x->dims[i].size >= 0 && x->dims[i].size == y->dims[i].size;
+    return same;
+}
+
 qs_id qs_pass_value(qs_pass *p, qs_id like) {
     qs_id id = qs_graph_add_value(p->graph, NULL);
     if (id < 0)

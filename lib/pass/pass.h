@@ -196,6 +196,8 @@ qs_id qs_pass_node(qs_pass *p, const char *domain, const char *op_type, const ch
 qs_id qs_pass_clone(qs_pass *p, qs_id like, const char *domain, const qs_id *inputs,
                     int32_t input_count, const qs_id *outputs, int32_t output_count);
 int qs_pass_resolve(qs_pass *p, qs_id node);
+/* Whether two values have the same sizes, all known. */
+bool qs_pass_same_sizes(const qs_graph *g, qs_id a, qs_id b);
 /*
  * Adds a Reshape of `from` (size 0: unchanged, -1: the remaining elements), and a Transpose of it.
  */

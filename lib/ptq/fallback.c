@@ -5,7 +5,6 @@
  * network in integers with all else in float. It halves the part that loses most until single units
  * are left: some 20 measurements for 200 units.
  */
-#include <math.h>
 #include <stdio.h>
 
 #include "ptq/search.h"

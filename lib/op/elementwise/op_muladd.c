@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Products of images with one factor per channel, as in squeeze-and-excite: y = clamp(x * f + c) in
- * one step; c is optional. */
+/*
+ * Products of images with one factor per channel, as in squeeze-and-excite: y = clamp(x * f + c) in
+ * one step; c is optional.
+ */
 #include "op/elementwise/muladd.h"
 
 #include "base/ctx.h"

@@ -2,6 +2,7 @@
 /* Where: selects x or y by a condition, all broadcast. */
 #include <assert.h>
 
+#include "op/broadcast.h"
 #include "op/rules.h"
 
 typedef struct where_params {

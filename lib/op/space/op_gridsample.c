@@ -97,8 +97,7 @@ QS_COLD static double place_of(const sample_params *p, const void *grid, size_t 
         const double g = ((const double *)grid)[i], n = qs_real(size);
         return p->aligned ? (g + 1) / 2 * (n - 1) : ((g + 1) * n - 1) / 2;
     }
-    const float g = ((const float *)grid)[i], n = (float)qs_real(size);
-    return (double)(p->aligned ? (g + 1) / 2 * (n - 1) : ((g + 1) * n - 1) / 2);
+    return (double)qs_grid_place(((const float *)grid)[i], (float)qs_real(size), p->aligned);
 }
 
 /* Mirrors x at low and high until it lies between them. */

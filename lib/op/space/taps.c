@@ -3,18 +3,13 @@
 
 #include <assert.h>
 
-/* As place_of in op_gridsample.c; size: of the axis. */
-static double place(float g, float size, bool aligned) {
-    return (double)(aligned ? (g + 1) / 2 * (size - 1) : ((g + 1) * size - 1) / 2);
-}
-
 void qs_taps_between(qs_taps *t, const float *grid, const size_t size[2], bool aligned) {
     const float height = (float)qs_real(size[0]), width = (float)qs_real(size[1]);
     const double bottom = qs_real(size[0]) - 1, right = qs_real(size[1]) - 1;
     assert(t->most >= 4);
     for (size_t i = 0; i < t->points; i++) {
-        const double x = place(grid[2 * i], width, aligned);
-        const double y = place(grid[2 * i + 1], height, aligned);
+        const double x = (double)qs_grid_place(grid[2 * i], width, aligned);
+        const double y = (double)qs_grid_place(grid[2 * i + 1], height, aligned);
         if (!(x >= 0 && y >= 0 && x < right && y < bottom))
             continue;
         const int64_t row = (int64_t)y, column = (int64_t)x;

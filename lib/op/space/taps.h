@@ -18,6 +18,11 @@ typedef struct qs_taps {
     double weight[QS_TAPS];
 } qs_taps;
 
+/* Turns a coordinate in [-1, 1] of a GridSample's grid into a place among `size` pixels. */
+static inline float qs_grid_place(float g, float size, bool aligned) {
+    return aligned ? (g + 1) / 2 * (size - 1) : ((g + 1) * size - 1) / 2;
+}
+
 /*
  * Finds the taps of points between four pixels of an image of two axes, by their places in a
  * GridSample's grid. The count of other points, and of those at the last line or column, stays 0.

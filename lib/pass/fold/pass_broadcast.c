@@ -6,13 +6,6 @@
  */
 #include "pass/pass.h"
 
-static bool has_sizes(const qs_value *x, const qs_value *y) {
-    bool same = x->rank >= 0 && x->rank == y->rank;
-    for (int32_t i = 0; same && i < x->rank; i++)
-        same = x->dims[i].size >= 0 && x->dims[i].size == y->dims[i].size;
-    return same;
-}
-
 /* The Expand to constant sizes that makes `v`, or NULL. */
 static const qs_node *expand_of(const qs_graph *g, qs_id v) {
     const qs_id id = v == QS_NONE ? QS_NONE : g->values[v].producer;
@@ -28,11 +21,10 @@ int qs_pass_broadcast(qs_pass *p) {
         /* Before version 7 operands broadcast by attributes, if at all. */
         if (!(n->op->traits & QS_ELEMENTWISE) || n->input_count != 2 || n->version < 7)
             continue;
-        const qs_value *y = &g->values[n->outputs[0]];
         for (int32_t k = 0; k < 2; k++) {
             const qs_node *e = expand_of(g, n->inputs[k]);
             const qs_id other = n->inputs[1 - k];
-            if (e && other != QS_NONE && has_sizes(&g->values[other], y))
+            if (e && other != QS_NONE && qs_pass_same_sizes(g, other, n->outputs[0]))
                 qs_node_set_input(g, id, k, e->inputs[0]);
         }
     }

@@ -36,15 +36,6 @@ static int become_identity(qs_pass *p, qs_id node, qs_id x) {
     return qs_pass_resolve(p, node);
 }
 
-/* Whether two values have the same sizes, all known. */
-static bool same_shape(const qs_graph *g, qs_id a, qs_id b) {
-    const qs_value *x = &g->values[a], *y = &g->values[b];
-    bool same = x->rank >= 0 && x->rank == y->rank;
-    for (int32_t i = 0; same && i < x->rank; i++)
-        same = x->dims[i].size >= 0 && x->dims[i].size == y->dims[i].size;
-    return same;
-}
-
 /* ---- Transpose ---- */
 
 static int transpose(qs_pass *p, qs_id node) {
@@ -160,7 +151,7 @@ static int reshape(qs_pass *p, qs_id node) {
         qs_node_set_input(g, node, 0, g->nodes[before].inputs[0]);
         before = producer_of(g, n->inputs[0]);
     }
-    if (same_shape(g, n->inputs[0], n->outputs[0]))
+    if (qs_pass_same_sizes(g, n->inputs[0], n->outputs[0]))
         return become_identity(p, node, n->inputs[0]);
     if (before != QS_NONE && undoes(g, n, &g->nodes[before]))
         return become_identity(p, node, g->nodes[before].inputs[0]);

@@ -2,27 +2,9 @@
 /* Observers: exact merging in any order, ranges by every method. */
 #include <math.h>
 
-#include "test.h"
-
-#include "kernel/ew.h"
-#include "quant/observer.h"
+#include "observers.h"
 
 enum { N = 6000 };
-
-static bool same(const qsim_observer *a, const qsim_observer *b) {
-    qs_observer_settle(a);
-    qs_observer_settle(b);
-    return a->count == b->count && memcmp(&a->min, &b->min, sizeof(a->min)) == 0 &&
-           memcmp(&a->max, &b->max, sizeof(a->max)) == 0 && a->exponent == b->exponent &&
-           !a->bins == !b->bins &&
-           (!a->bins || memcmp(a->bins, b->bins, 2 * QS_SIDE * sizeof(*a->bins)) == 0);
-}
-
-static qsim_observer *make(void) {
-    qsim_observer *o = NULL;
-    CHECK_INT(qsim_observer_create(NULL, NULL, &o, NULL), QSIM_OK);
-    return o;
-}
 
 /* Values over 90 binary orders of magnitude, zeros of both signs and exact powers of two. */
 static void wild(float *x, uint64_t *seed) {
@@ -42,11 +24,12 @@ static void test_merge(void) {
     static float x[N];
     uint64_t seed = 3;
     for (int round = 0; round < 20; round++) {
-        qsim_observer *all = make(), *parts[7], *left = make(), *right = make(), *back = make();
+        qsim_observer *all = new_observer(), *parts[7], *left = new_observer(),
+                      *right = new_observer(), *back = new_observer();
         wild(x, &seed);
         CHECK_INT(qsim_observer_feed(all, x, N), QSIM_OK);
         for (int i = 0; i < 7; i++)
-            parts[i] = make();
+            parts[i] = new_observer();
         for (int i = 0; i < N; i++) /* one at a time, dealt at random, last value first */
             qsim_observer_feed(parts[test_random(&seed) % 7], x + N - 1 - i, 1);
         for (int i = 0; i < 7; i++) {
@@ -57,10 +40,10 @@ static void test_merge(void) {
         CHECK_INT(qsim_observer_merge(parts[4], parts[5]), QSIM_OK);
         for (int i = 0; i < 5; i++)
             CHECK_INT(qsim_observer_merge(right, parts[i]), QSIM_OK);
-        CHECK(same(all, left) && same(all, right) && same(all, back));
-        qsim_observer *empty = make();
+        CHECK(same_counts(all, left) && same_counts(all, right) && same_counts(all, back));
+        qsim_observer *empty = new_observer();
         CHECK_INT(qsim_observer_merge(all, empty), QSIM_OK);
-        CHECK(same(all, left));
+        CHECK(same_counts(all, left));
         qsim_observer_free(empty);
         for (int i = 0; i < 7; i++)
             qsim_observer_free(parts[i]);
@@ -76,7 +59,7 @@ static void test_bins(void) {
     static float x[N];
     uint64_t seed = 5, total = 0, wrong = 0;
     static uint64_t expected[2 * QS_SIDE];
-    qsim_observer *o = make();
+    qsim_observer *o = new_observer();
     wild(x, &seed);
     for (int i = 0; i < N; i += 100)
         qsim_observer_feed(o, x + i, 100);
@@ -100,7 +83,8 @@ static void test_bins(void) {
 /* A tensor of zeros takes no histogram; zeros before and after other values are counted. */
 static void test_zeros(void) {
     const float zeros[3] = {0, -0.0f, 0}, mixed[4] = {0, 1, -0.0f, 0};
-    qsim_observer *a = make(), *b = make(), *c = make(), *whole = make();
+    qsim_observer *a = new_observer(), *b = new_observer(), *c = new_observer(),
+                  *whole = new_observer();
     CHECK_INT(qsim_observer_feed(a, zeros, 3), QSIM_OK);
     CHECK(a->bins == NULL && a->count == 3 && !signbit(a->min) && !signbit(a->max));
     CHECK_INT(qsim_observer_feed(b, mixed, 4), QSIM_OK);
@@ -109,7 +93,7 @@ static void test_zeros(void) {
     CHECK_INT(qsim_observer_merge(b, a), QSIM_OK);
     CHECK_INT(qsim_observer_feed(whole, zeros, 3), QSIM_OK);
     CHECK_INT(qsim_observer_feed(whole, mixed, 4), QSIM_OK);
-    CHECK(same(b, c) && same(b, whole));
+    CHECK(same_counts(b, c) && same_counts(b, whole));
     CHECK_INT(b->bins[QS_SIDE], 6);
     qsim_observer_free(a);
     qsim_observer_free(b);
@@ -122,7 +106,7 @@ static void test_options(void) {
     static const int32_t wrong[] = {-1, 64, 100, 4096};
     const float x[3] = {0.5f, 3, -1.25f};
     qsim_observer_options options = {.struct_size = sizeof(options), .bins = 128};
-    qsim_observer *coarse = NULL, *fine = make(), *none = NULL;
+    qsim_observer *coarse = NULL, *fine = new_observer(), *none = NULL;
     CHECK_INT(qsim_observer_create(NULL, &options, &coarse, NULL), QSIM_OK);
     CHECK_INT(qsim_observer_feed(coarse, x, 3), QSIM_OK);
     CHECK_INT(qsim_observer_feed(fine, x, 3), QSIM_OK);
@@ -146,7 +130,7 @@ static void test_options(void) {
 static void test_refused(void) {
     const float good[3] = {1, 2, -3}, bad[3] = {9, NAN, 1}, worse[2] = {INFINITY, 0};
     float low, high;
-    qsim_observer *o = make(), *p = make();
+    qsim_observer *o = new_observer(), *p = new_observer();
     CHECK_INT(qsim_observer_range(o, QSIM_METHOD_MINMAX, 0, QSIM_UINT8, 0, &low, &high),
               QSIM_E_STATE);
     CHECK_INT(qsim_observer_feed(o, good, 3), QSIM_OK);
@@ -154,7 +138,7 @@ static void test_refused(void) {
     CHECK_INT(qsim_observer_feed(o, bad, 3), QSIM_E_VALUE);
     CHECK_INT(qsim_observer_feed(o, worse, 2), QSIM_E_VALUE);
     CHECK_INT(qsim_observer_feed(o, NULL, 0), QSIM_OK);
-    CHECK(same(o, p));
+    CHECK(same_counts(o, p));
     CHECK_INT(qsim_observer_range(o, 4, 0, QSIM_UINT8, 0, &low, &high), QSIM_E_ARGUMENT);
     CHECK_INT(qsim_observer_range(o, 1, 101, QSIM_UINT8, 0, &low, &high), QSIM_E_ARGUMENT);
     CHECK_INT(qsim_observer_range(o, 1, NAN, QSIM_UINT8, 0, &low, &high), QSIM_E_ARGUMENT);
@@ -169,7 +153,7 @@ static void test_refused(void) {
 static void test_percentile(void) {
     static float x[10000];
     float low, high;
-    qsim_observer *o = make();
+    qsim_observer *o = new_observer();
     for (int i = 0; i < 10000; i++)
         x[i] = (float)i - 5000; /* -5000 .. 4999, bin width 4 */
     CHECK_INT(qsim_observer_feed(o, x, 10000), QSIM_OK);
@@ -224,7 +208,7 @@ static void test_mse(void) {
         }
         x[77] = 60; /* an outlier that min/max would pay for */
         float low, high;
-        qsim_observer *o = make();
+        qsim_observer *o = new_observer();
         CHECK_INT(qsim_observer_feed(o, x, 20000), QSIM_OK);
         CHECK_INT(qsim_observer_range(o, QSIM_METHOD_MSE, 0, dtype, flags, &low, &high), QSIM_OK);
         CHECK(low <= 0 && high >= 0 && low >= o->min - 1e-6f && high <= o->max);
@@ -246,7 +230,7 @@ static void test_entropy(void) {
     static float x[20000];
     uint64_t seed = 13;
     float low, high;
-    qsim_observer *o = make(), *p = make();
+    qsim_observer *o = new_observer(), *p = new_observer();
     for (int i = 0; i < 20000; i++)
         x[i] = (float)(test_random(&seed) % 100000) / 100000;
     CHECK_INT(qsim_observer_feed(o, x, 20000), QSIM_OK);
@@ -365,7 +349,7 @@ static void test_entropy_search(void) {
                    : sign == 2 ? -fabsf(v) - 1e-6f
                                : fmaxf(v, i % 3 == 0 ? -1e-6f : 0);
         }
-        qsim_observer *o = make();
+        qsim_observer *o = new_observer();
         CHECK_INT(qsim_observer_feed(o, x, 20000), QSIM_OK);
         const int half = sign == 1 || sign == 2 ? 2 : 1;
         check_entropy(o, QSIM_UINT8, 256 / half, false);
@@ -382,7 +366,7 @@ static void test_degenerate(void) {
     for (int i = 0; i < 5; i++)
         for (int32_t method = 0; method < 4; method++) {
             float low = NAN, high = NAN;
-            qsim_observer *o = make();
+            qsim_observer *o = new_observer();
             CHECK_INT(qsim_observer_feed(o, sets[i], 3), QSIM_OK);
             CHECK_INT(qsim_observer_range(o, method, 0, QSIM_UINT8, 0, &low, &high), QSIM_OK);
             CHECK(low <= 0 && high >= 0 && low <= high);

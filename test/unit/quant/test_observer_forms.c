@@ -2,25 +2,7 @@
 /* What calibrations make of observers: each form of counts equals a feed of the same values. */
 #include <math.h>
 
-#include "test.h"
-
-#include "kernel/ew.h"
-#include "quant/observer.h"
-
-static bool same(const qsim_observer *a, const qsim_observer *b) {
-    qs_observer_settle(a);
-    qs_observer_settle(b);
-    return a->count == b->count && memcmp(&a->min, &b->min, sizeof(a->min)) == 0 &&
-           memcmp(&a->max, &b->max, sizeof(a->max)) == 0 && a->exponent == b->exponent &&
-           !a->bins == !b->bins &&
-           (!a->bins || memcmp(a->bins, b->bins, 2 * QS_SIDE * sizeof(*a->bins)) == 0);
-}
-
-static qsim_observer *make(void) {
-    qsim_observer *o = NULL;
-    CHECK_INT(qsim_observer_create(NULL, NULL, &o, NULL), QSIM_OK);
-    return o;
-}
+#include "observers.h"
 
 /*
  * Adds values, half of the times with bins that are found before it is known that they fit; those
@@ -64,7 +46,7 @@ static void test_take(void) {
             add(b, &tally, x + i, n);
         }
         qs_observer_flush(b, &tally);
-        CHECK(same(a, b));
+        CHECK(same_counts(a, b));
         qs_observer_reset(b);
         add(b, &tally, x, 1);
         qs_observer_flush(b, &tally);
@@ -92,7 +74,7 @@ static void check_form(size_t n) {
     static float x[4000];
     static const float size[] = {1e-3f, 1, 1e4f, 0};
     uint64_t seed = 9;
-    qsim_observer *a = make(), *b = make(), *few = make();
+    qsim_observer *a = new_observer(), *b = new_observer(), *few = new_observer();
     for (int k = 0; k < 8; k++) {
         for (size_t i = 0; i < n; i++) {
             const float v = (float)test_random(&seed) / 2147483648.0f - 1;
@@ -102,20 +84,20 @@ static void check_form(size_t n) {
         add_in_form(few, x, n);
         CHECK_INT(qs_observer_reserve(b, few), QSIM_OK);
         CHECK_INT(qs_observer_merge(b, few, &qk_ew_c.reads), QSIM_OK);
-        CHECK(same(a, b));
+        CHECK(same_counts(a, b));
     }
     /* The same memory serves as wide counters again. */
     qs_observer_reset(few);
     qs_observer_reset(a);
     CHECK_INT(qsim_observer_feed(few, x + n - 100, 100), QSIM_OK);
     CHECK_INT(qsim_observer_feed(a, x + n - 100, 100), QSIM_OK);
-    CHECK(same(a, few));
+    CHECK(same_counts(a, few));
     add_in_form(few, size, 4);
     qs_observer_reset(few);
     CHECK_INT(qsim_observer_feed(a, size, 4), QSIM_OK);
     CHECK_INT(qsim_observer_feed(few, x + n - 100, 100), QSIM_OK);
     CHECK_INT(qsim_observer_feed(few, size, 4), QSIM_OK);
-    CHECK(same(a, few));
+    CHECK(same_counts(a, few));
     qsim_observer_free(a);
     qsim_observer_free(b);
     qsim_observer_free(few);
@@ -130,7 +112,7 @@ static void test_full(void) {
     static const size_t size[] = {QS_LISTED, QS_LISTED + 1, UINT16_MAX, UINT16_MAX + 1, 200000};
     for (size_t k = 0; k < sizeof(size) / sizeof(*size); k++)
         for (int kind = 0; kind < 3; kind++) {
-            qsim_observer *a = make(), *b = make(), *few = make();
+            qsim_observer *a = new_observer(), *b = new_observer(), *few = new_observer();
             for (size_t i = 0; i < size[k]; i++)
                 x[i] = i == 0 || kind == 0 ? 0.75f
                        : kind == 1         ? 0
@@ -140,7 +122,7 @@ static void test_full(void) {
                 add_in_form(few, x, size[k]);
                 CHECK_INT(qs_observer_merge(b, few, &qk_ew_c.reads), QSIM_OK);
             }
-            CHECK(same(a, b));
+            CHECK(same_counts(a, b));
             qsim_observer_free(a);
             qsim_observer_free(b);
             qsim_observer_free(few);
@@ -160,8 +142,8 @@ static void test_leave(void) {
     uint64_t seed = 14;
     for (int k = 0; k < TIMES; k++) {
         const size_t n = size[test_random(&seed) % QS_COUNT(size)];
-        a[k] = make();
-        b[k] = make();
+        a[k] = new_observer();
+        b[k] = new_observer();
         for (size_t i = 0; i < n; i++)
             x[k][i] = test_random(&seed) % 3 ? (float)(test_random(&seed) % 999) - 400 : 0;
         CHECK_INT(qsim_observer_feed(a[k], x[k], n), QSIM_OK);
@@ -172,9 +154,9 @@ static void test_leave(void) {
     }
     qs_count_waiting(&tally);
     for (int k = 0; k < TIMES; k++) {
-        qsim_observer *c = make();
+        qsim_observer *c = new_observer();
         CHECK_INT(qs_observer_merge(c, b[k], &qk_ew_c.reads), QSIM_OK);
-        CHECK(same(a[k], c));
+        CHECK(same_counts(a[k], c));
         qsim_observer_free(a[k]);
         qsim_observer_free(b[k]);
         qsim_observer_free(c);
@@ -189,7 +171,8 @@ static void test_recent(void) {
     static float x[70000];
     static const size_t size[] = {3, 1000, QS_LISTED, 5000, 30000, UINT16_MAX, 70000};
     uint64_t seed = 12;
-    qsim_observer *a = make(), *b = make(), *c = make(), *few = make();
+    qsim_observer *a = new_observer(), *b = new_observer(), *c = new_observer(),
+                  *few = new_observer();
     for (int k = 0; k < 300; k++) {
         const size_t n = size[test_random(&seed) % (k < 100 ? 3 : QS_COUNT(size))];
         const int wide = k / 60;
@@ -202,8 +185,8 @@ static void test_recent(void) {
         CHECK_INT(qsim_observer_count(b), (int64_t)qsim_observer_count(a));
     }
     CHECK_INT(qsim_observer_merge(c, b), QSIM_OK); /* what is recent is merged, too */
-    CHECK(same(a, c));
-    CHECK(same(a, b));
+    CHECK(same_counts(a, c));
+    CHECK(same_counts(a, b));
     qsim_observer_free(a);
     qsim_observer_free(b);
     qsim_observer_free(c);
