@@ -70,12 +70,17 @@ QSIM_API int32_t qsim_model_pairs(const qsim_model *model, const qsim_model *qua
 /* The kind of a network's output, which decides how its loss is computed. */
 #define QSIM_ANSWER_UNKNOWN       0 /* the first tensor that is added decides */
 #define QSIM_ANSWER_PROBABILITIES 1 /* rows of numbers >= 0 that add up to 1 */
-#define QSIM_ANSWER_LOGITS        2 /* [samples, classes], [.., 1, 1]; or by qsim_answer_of */
-#define QSIM_ANSWER_VALUES        3 /* anything else: boxes, pictures, states */
+#define QSIM_ANSWER_LOGITS        2 /* scores of classes: see qsim_divergence, qsim_answer_of */
+#define QSIM_ANSWER_VALUES        3 /* anything else: boxes, points, embeddings, pictures */
 
 /*
  * Differences of a network's outputs `b` from those of the reference, `a`, summed over any number
  * of batches. Set all fields to 0, set struct_size, then call qsim_divergence_add for each batch.
+ *
+ * An output of unknown kind is LOGITS if each sample has one row, [samples, n] with any axes of 1,
+ * and n <= 16 or the greatest number stands out: in the mean over the rows of the first batch it
+ * lies at least sqrt(2 ln n) standard deviations above the row's mean. Random numbers with a normal
+ * distribution stay below.
  */
 typedef struct qsim_divergence {
     size_t struct_size;   /* sizeof(qsim_divergence), set by the caller */

@@ -460,6 +460,8 @@ typedef struct qsim_search_options {
     void *attempt_user;
     qsim_cost_fn cost; /* NULL: times are measured */
     void *cost_user;
+    int32_t no_classes; /* 1: outputs are not scores of classes: QSIM_ANSWER_VALUES */
+    int32_t reserved;
 } qsim_search_options;
 
 /*

@@ -21,8 +21,9 @@ extern "C" {
 #endif
 
 /*
- * Grades. An output of class scores (one row of at least two scores for each sample) or of integers
- * is graded by its agreement with the float model in percent, every other output by its SQNR.
+ * Grades. An output of class scores (QSIM_ANSWER_LOGITS or QSIM_ANSWER_PROBABILITIES, one row for
+ * each sample) or of integers is graded by its agreement with the float model in percent, every
+ * other output by its SQNR.
  *
  *     GOOD       agreement >= 97; SQNR >= 20 dB: the noise is at most a tenth of the signal
  *     DOUBTFUL   agreement >= 90; SQNR >= 10 dB: at most a third
@@ -48,10 +49,12 @@ typedef struct qsim_verdict_options {
     size_t struct_size; /* sizeof(qsim_verdict_options) */
     /* The calibration that the ranges are from, for warnings; used by create only. Or NULL. */
     const qsim_calibration *calibration;
-    int32_t method;    /* QSIM_METHOD_* that the ranges were chosen with */
-    int32_t seen;      /* 1: samples of the calibration will be fed; the grade is never GOOD */
-    int32_t made_up;   /* 1: random numbers will be fed; the grade is never GOOD */
-    int32_t no_layers; /* 1: compares outputs only, not layers */
+    int32_t method;     /* QSIM_METHOD_* that the ranges were chosen with */
+    int32_t seen;       /* 1: samples of the calibration will be fed; the grade is never GOOD */
+    int32_t made_up;    /* 1: random numbers will be fed; the grade is never GOOD */
+    int32_t no_layers;  /* 1: compares outputs only, not layers */
+    int32_t no_classes; /* 1: outputs are not scores of classes: points, embeddings */
+    int32_t reserved;
 } qsim_verdict_options;
 
 /*

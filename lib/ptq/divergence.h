@@ -27,6 +27,10 @@ size_t qs_row_length(const qsim_tensor *t);
 static inline bool qs_is_list_of_scores(const qsim_tensor *t) {
     return t->rank == 3 && t->dims[2] == 1;
 }
+/* Whether it has one row for each sample: one axis behind the first is longer than 1. */
+bool qs_is_row(const qsim_tensor *t);
+/* QSIM_ANSWER_* of a tensor of `count` floats, by its shape and its numbers. */
+int32_t qs_answer_kind(const qsim_tensor *t, size_t count);
 /* The index of the greatest of n > 0 elements; of the first among equals. */
 size_t qs_first_largest(const float *x, size_t n);
 

@@ -238,7 +238,9 @@ int qs_judge_open(qs_judge *j, const qsim_model *reference, const qsim_search_op
     int code = keep_answers(j, reference, error);
     for (size_t k = 0; k < j->outputs && j->batches > 0 && !code; k++) {
         const qs_graph *g = reference->graph;
-        j->kinds[k] = qsim_answer_of(g->values[g->outputs[k]].name, j->answers[k].rank);
+        const char *name = g->values[g->outputs[k]].name;
+        j->kinds[k] =
+            options->no_classes ? QSIM_ANSWER_VALUES : qsim_answer_of(name, j->answers[k].rank);
     }
     if (!code)
         code = find_first(j, error);

@@ -17,25 +17,17 @@
 
 /* ---- pairs ---- */
 
-/*
- * Whether an output has scores of classes for each sample, with no other axis longer than 1; or for
- * each position, if its name says so.
- */
+/* Whether an output has scores of classes for each sample, or each position if its name says so. */
 static bool is_scores(const char *name, const qsim_tensor *y, int64_t samples, size_t *classes) {
-    int64_t longest = 1;
-    if (!qs_is_real(y->dtype) || y->rank < 2 || y->dims[0] != samples || qs_is_list_of_scores(y))
+    if (!qs_is_real(y->dtype) || y->rank < 2 || y->dims[0] != samples)
         return false;
+    *classes = qs_row_length(y);
     if (qsim_answer_of(name, y->rank) == QSIM_ANSWER_LOGITS) {
         *classes = (size_t)y->dims[2];
         return *classes > 1 && y->dims[1] > 0;
     }
-    for (int32_t i = 1; i < y->rank; i++) {
-        if (y->dims[i] > 1 && longest > 1)
-            return false;
-        longest = y->dims[i] > 1 ? y->dims[i] : longest;
-    }
-    *classes = (size_t)longest;
-    return longest > 1;
+    return qs_is_row(y) && (y->dtype != QSIM_FLOAT ||
+                            qs_answer_kind(y, y->bytes / sizeof(float)) != QSIM_ANSWER_VALUES);
 }
 
 int qs_pair_add(qs_pair *p, const qsim_tensor *a, const qsim_tensor *b, qsim_error *error) {
@@ -109,7 +101,7 @@ static int add_output(qsim_verdict *v, size_t i, int64_t samples, qsim_error *er
     qs_pair *p = &v->outputs[i];
     const qsim_tensor *a = &v->side[0].outputs[i], *b = &v->side[1].outputs[i];
     size_t classes = 0, size;
-    const bool scores = is_scores(p->name, a, samples, &classes);
+    const bool scores = !v->options.no_classes && is_scores(p->name, a, samples, &classes);
     if (p->metrics.count == 0)
         p->classes = scores;
     if (!p->classes || !scores || qs_pair_size(a, b, &size))

@@ -234,7 +234,7 @@ static void growing_ptq_layers(void) {
 }
 
 static void growing_ptq_search(void) {
-    SIZE(qsim_search_options, 168);
+    SIZE(qsim_search_options, 176);
     AT(qsim_search_options, struct_size, 0);
     AT(qsim_search_options, methods, 8);
     AT(qsim_search_options, inputs, 16);
@@ -258,6 +258,8 @@ static void growing_ptq_search(void) {
     AT(qsim_search_options, attempt_user, 144);
     AT(qsim_search_options, cost, 152);
     AT(qsim_search_options, cost_user, 160);
+    AT(qsim_search_options, no_classes, 168);
+    AT(qsim_search_options, reserved, 172);
 }
 
 static void growing_ptq_measures(void) {
@@ -398,13 +400,15 @@ static void growing_session(void) {
 
 /* Numbers that files and other languages' bindings contain: they never change. */
 static void growing_verdict(void) {
-    SIZE(qsim_verdict_options, 32);
+    SIZE(qsim_verdict_options, 40);
     AT(qsim_verdict_options, struct_size, 0);
     AT(qsim_verdict_options, calibration, 8);
     AT(qsim_verdict_options, method, 16);
     AT(qsim_verdict_options, seen, 20);
     AT(qsim_verdict_options, made_up, 24);
     AT(qsim_verdict_options, no_layers, 28);
+    AT(qsim_verdict_options, no_classes, 32);
+    AT(qsim_verdict_options, reserved, 36);
 
     SIZE(qsim_verdict_input_info, 48);
     AT(qsim_verdict_input_info, struct_size, 0);

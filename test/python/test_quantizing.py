@@ -243,6 +243,19 @@ class Quantizing(unittest.TestCase):
             self.assertAlmostEqual(unit.loss_gained, gained, places=9)
         self.assertIn("conv", units._repr_html_())
 
+    def test_no_classes(self):
+        x = np.concatenate(self.data)
+        calibration, asked = qsim.Calibration(self.model, tensors="*").feed(x), {"classes": False}
+        plain = self.model.quantize(calibration)
+        noise = qsim.Divergence("values").add(self.model.run(x)[0], plain.run(x)[0]).loss
+        units = qsim.sensitivity(self.model, calibration, [{"x": x}], **asked)
+        self.assertAlmostEqual(units.plain.loss, noise, places=12)
+        self.assertTrue(np.isnan(units.plain.agreement))
+        found = qsim.search(self.model, calibration, "", inputs=[{"x": x}], **asked)
+        self.assertAlmostEqual(found.score, -noise, places=12)
+        judged = qsim.judge(self.model, plain, self.data, **asked).outputs[0]
+        self.assertTrue(np.isnan(judged.agreement) and judged.measure != "agreement")
+
     def test_several_inputs(self):
         model = two_inputs()
         a, b = (RNG.normal(size=(4, 3)).astype(np.float32) for _ in range(2))

@@ -262,12 +262,15 @@ static void print_layers(const comparison *c) {
         printf("no bad layer among the %zu that both models have\n", c->layers.count);
 }
 
-/* Is the first output class scores? Its name says so, or only its first and last axis are longer
- * than 1. */
+/* Is the first output class scores? Its name says so, or its shape and numbers do. */
 static bool has_classes(const comparison *c) {
     const qsim_tensor *y = &c->engine[0].outputs[0];
-    if (qsim_answer_of(c->outputs.a[0], y->rank) == QSIM_ANSWER_LOGITS)
+    qsim_divergence d = {.struct_size = sizeof(d),
+                         .answer = qsim_answer_of(c->outputs.a[0], y->rank)};
+    if (d.answer == QSIM_ANSWER_LOGITS)
         return true;
+    if (qsim_divergence_add(&d, y, y) == QSIM_OK && d.answer == QSIM_ANSWER_VALUES)
+        return false;
     for (int32_t i = 1; i + 1 < y->rank; i++)
         if (y->dims[i] > 1)
             return false;

@@ -86,7 +86,8 @@ int job_judge(const tool *t, const job *j, const job_flow *f, const qsim_model *
                              .method = method_of(f, best, i),
                              .samples = held  ? SAMPLES_HELD_OUT
                                         : fed ? SAMPLES_SEEN
-                                              : SAMPLES_OTHERS};
+                                              : SAMPLES_OTHERS,
+                             .no_classes = value_of(f, best, i, "no-classes") != NULL};
     const char *percentile = value_of(f, best, i, "percentile");
     const char *mode = value_of(f, best, i, "mode");
     best->has_ranges = !mode || strcmp(mode, "static") == 0;

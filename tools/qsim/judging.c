@@ -51,7 +51,8 @@ int judge_all(const tool *t, judging *j, dataset *d) {
                                     .calibration = j->calibration,
                                     .method = j->method,
                                     .seen = j->samples == SAMPLES_SEEN,
-                                    .made_up = j->made_up};
+                                    .made_up = j->made_up,
+                                    .no_classes = j->no_classes};
     const bool labelled = labels_are_classes(j, d);
     bool told = false;
     progress p = {0};

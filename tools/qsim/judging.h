@@ -19,6 +19,13 @@
 /* The relation of the samples to the calibration. */
 enum { SAMPLES_HELD_OUT, SAMPLES_SEEN, SAMPLES_OTHERS };
 
+/* Of all that judge by outputs. */
+#define OPTION_NO_CLASSES                                                                          \
+    {                                                                                              \
+        "no-classes", NULL, "outputs are numbers (points, embeddings), not scores of classes", 0,  \
+            NULL                                                                                   \
+    }
+
 typedef struct judging {
     const char *file, *output; /* name of the float model, and of the quantized one */
     const qsim_model *model, *result;
@@ -26,6 +33,7 @@ typedef struct judging {
     int32_t method;
     int samples; /* SAMPLES_* */
     bool made_up;
+    bool no_classes; /* --no-classes */
     char *outlier; /* the warning of an outlier, with its number in the data; NULL: the verdict's */
     qsim_verdict *verdict; /* NULL: not judged */
 } judging;

@@ -30,7 +30,8 @@ int quantize_measure(const tool *t, quantizing *q, quantize_check *c) {
                            .samples = q->held_out > 0 ? SAMPLES_HELD_OUT
                                       : fed           ? SAMPLES_SEEN
                                                       : SAMPLES_OTHERS,
-                           .made_up = source_is_random(spec, &seed)};
+                           .made_up = source_is_random(spec, &seed),
+                           .no_classes = args_has(&t->args, "no-classes")};
     dataset_use_held(q->data, q->held_out > 0);
     int code = judge_all(t, &c->judging, q->data);
     if (code == EXIT_OK)

@@ -113,8 +113,11 @@ int samples_read(const tool *t, dataset *d, const qsim_model *m, size_t most, sa
     batch b;
     tool_catch_interrupt(t->ctx);
     s->labelled = dataset_has_labels(d);
-    if (rest)
+    s->no_classes = args_has(&t->args, "no-classes");
+    if (rest) {
         rest->labelled = s->labelled;
+        rest->no_classes = s->no_classes;
+    }
     while (s->samples < most) {
         int code = dataset_next(d, &b);
         if (code == EXIT_OK && b.samples > 0 && s->count == 0)
@@ -140,6 +143,7 @@ void samples_give(const samples *s, qsim_search_options *o) {
     o->inputs_per_batch = (int32_t)s->per_batch;
     o->labels = s->labelled ? s->labels : NULL;
     o->label_count = s->labelled ? s->rows : 0;
+    o->no_classes = s->no_classes;
 }
 
 int samples_calibrate(const tool *t, quantizing *q, const samples *s) {

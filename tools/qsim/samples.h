@@ -22,6 +22,7 @@ typedef struct samples {
     size_t rows;
     size_t samples;
     bool labelled;
+    bool no_classes; /* --no-classes */
 } samples;
 
 /*

@@ -90,8 +90,10 @@ static int try_one(const tool *t, sweep *s, const qsim_model *m, const qsim_cali
                                      .weight_scheme = a->weight_scheme,
                                      .method = a->range_method,
                                      .percentile = isnan(a->percentile) ? 0 : a->percentile};
-    const qsim_verdict_options how = {
-        .struct_size = sizeof(how), .seen = s->held_out == 0, .no_layers = 1};
+    const qsim_verdict_options how = {.struct_size = sizeof(how),
+                                      .seen = s->held_out == 0,
+                                      .no_layers = 1,
+                                      .no_classes = args_has(&t->args, "no-classes")};
     qsim_model *q = NULL;
     qsim_verdict *v = NULL;
     qsim_error e;

@@ -118,7 +118,8 @@ int trial_run(const tool *t, const char *file, const qsim_model *reference,
             code = play(&p[k], s, i, &e);
         const char *name = qsim_session_output_name(p[0].session, 0);
         for (size_t k = 0; k < 2 && !code && i == 0; k++)
-            d[k].answer = qsim_answer_of(name, p[0].outputs[0].rank);
+            d[k].answer =
+                s->no_classes ? QSIM_ANSWER_VALUES : qsim_answer_of(name, p[0].outputs[0].rank);
         for (size_t k = 0; k < 2 && !code; k++)
             code = qsim_divergence_add(&d[k], &p[0].outputs[0], &p[k + 1].outputs[0]);
         if (code)

@@ -206,6 +206,7 @@ static const option options[] = {
      0, NULL},
     {"latency", "FILE", "times of units from qsim sensitivity (CSV, JSON), instead of measuring", 0,
      NULL},
+    OPTION_NO_CLASSES,
     OPTION_RANGES,
     {"set", "GLOB=int8|int4|int16|fp32", "fixed type of the nodes with this name or operator", 0,
      NULL},

@@ -189,6 +189,7 @@ static const option options[] = {
     {"config", "FILE", "read options from JSON; the command line overrides them", 0, NULL},
     {"dry-run", NULL, "write nothing; list what each layer would become", 'n', NULL},
     OPTION_JUDGE,
+    OPTION_NO_CLASSES,
     {"labels", "FILE", "class names; their order numbers the folders of --data", 0, NULL},
     OPTION_HTML,
     OPTION_OUTPUT("the quantized model; '-': stdout"),

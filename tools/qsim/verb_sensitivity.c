@@ -112,6 +112,7 @@ static const option options[] = {
     OPTION_DATA,
     {"calibration", "FILE", "use the ranges that qsim calibrate wrote, not those of --data", 0,
      NULL},
+    OPTION_NO_CLASSES,
     OPTION_RANGES,
     {"set", "GLOB=int8|int4|int16|fp32", "fixed type of the nodes with this name or operator", 0,
      NULL},

@@ -164,6 +164,7 @@ static const option options[] = {
     {"percentiles", "LIST", "for the method percentile (99,99.9,99.99,99.999)", 0, NULL},
     {"held-out", "N", "hold back at most N samples from calibration, for the verdict (128)", 0,
      NULL},
+    OPTION_NO_CLASSES,
     {"markdown", "FILE", "write the table as Markdown", 0, NULL},
     {"csv", "FILE", "write the table as CSV", 0, NULL},
     {"svg", "FILE", "draw the SQNR of each combination", 0, NULL},

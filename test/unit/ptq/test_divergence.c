@@ -77,6 +77,36 @@ static void test_values(void) {
     CHECK(asked.rows == 2 && qsim_divergence_loss(&asked) == 0);
 }
 
+static int32_t answer_of(int32_t rank, const int64_t *dims, float *x, size_t n) {
+    const qsim_tensor a = view(rank, dims, x, n);
+    qsim_divergence d = {.struct_size = sizeof(d)};
+    CHECK_INT(qsim_divergence_add(&d, &a, &a), QSIM_OK);
+    return d.answer;
+}
+
+/*
+ * 17 numbers of which none stands out are values, whatever their scale: of 0 to 16 the greatest is
+ * 8 / 4.9 standard deviations above the mean, and sqrt(2 ln 17) is 2.4. Fewer do not tell.
+ */
+static void test_no_winner(void) {
+    const int64_t rows[2] = {2, 17}, axis[3] = {2, 1, 17}, ones[4] = {2, 17, 1, 1},
+                  few[2] = {2, 16};
+    const int64_t map[3] = {1, 2, 17};
+    float x[34], same[34] = {0};
+    for (int i = 0; i < 34; i++)
+        x[i] = 0.01f * (float)(i % 17);
+    CHECK_INT(answer_of(2, rows, x, 34), QSIM_ANSWER_VALUES);
+    CHECK_INT(answer_of(3, axis, x, 34), QSIM_ANSWER_VALUES);
+    CHECK_INT(answer_of(4, ones, x, 34), QSIM_ANSWER_VALUES);
+    CHECK_INT(answer_of(2, rows, same, 34), QSIM_ANSWER_VALUES);
+    CHECK_INT(answer_of(2, few, x, 32), QSIM_ANSWER_LOGITS);
+    x[3] = x[21] = 9;
+    CHECK_INT(answer_of(2, rows, x, 34), QSIM_ANSWER_LOGITS);
+    CHECK_INT(answer_of(3, axis, x, 34), QSIM_ANSWER_LOGITS);
+    CHECK_INT(answer_of(4, ones, x, 34), QSIM_ANSWER_LOGITS);
+    CHECK_INT(answer_of(3, map, x, 34), QSIM_ANSWER_VALUES);
+}
+
 /* Only a name that ends in "logits" makes [samples, positions, classes] rows of classes. */
 static void test_answer_of(void) {
     CHECK_INT(qsim_answer_of("logits", 3), QSIM_ANSWER_LOGITS);
@@ -120,6 +150,7 @@ int main(void) {
     test_probabilities();
     test_logits();
     test_values();
+    test_no_winner();
     test_answer_of();
     test_not_finite();
     test_refusals();

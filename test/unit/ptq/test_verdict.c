@@ -147,6 +147,12 @@ static void test_options(void) {
     CHECK_INT(qsim_verdict_grade(v), QSIM_GRADE_DOUBTFUL);
     CHECK(warns(v, "made-up") && warns(v, "few-judged"));
     qsim_verdict_free(v);
+    const qsim_verdict_options points = {.struct_size = sizeof(points), .no_classes = 1};
+    v = judge_rows(40, 6, &points);
+    const qsim_verdict_info o = output(v);
+    CHECK_INT(o.measure, QSIM_MEASURE_SQNR);
+    CHECK(isnan(o.agreement) && o.rows == 40 * CLASSES);
+    qsim_verdict_free(v);
     CHECK(strcmp(qsim_grade_name(QSIM_GRADE_DOUBTFUL), "doubtful") == 0);
     CHECK(qsim_grade_name(-1) == NULL && qsim_grade_name(4) == NULL);
 }

@@ -224,7 +224,8 @@ class _SearchOptions(_Sized):
                 ("start_percentile", _F64), ("float_score", _F64), ("max_drop", _F64),
                 ("steps", _I32), ("bits", _I32), ("inputs_per_batch", _I32), ("goal", _I32),
                 ("labels", C.POINTER(C.c_int64)), ("label_count", _SIZE), ("seconds", _F64),
-                ("attempt", _AttemptFn), ("attempt_user", _P), ("cost", _CostFn), ("cost_user", _P)]
+                ("attempt", _AttemptFn), ("attempt_user", _P), ("cost", _CostFn), ("cost_user", _P),
+                ("no_classes", _I32), ("reserved", _I32)]
 
 
 class _RecipeEntry(_Sized):
@@ -247,7 +248,7 @@ class _Metrics(_Sized):
 class _VerdictOptions(_Sized):
     _c_ = "qsim_verdict_options"
     _fields_ = [("struct_size", _SIZE), ("calibration", _P), ("method", _I32), ("seen", _I32),
-                ("made_up", _I32), ("no_layers", _I32)]
+                ("made_up", _I32), ("no_layers", _I32), ("no_classes", _I32), ("reserved", _I32)]
 
 
 class _VerdictInfo(_Sized):

@@ -119,9 +119,9 @@ class _Question:
     """The options of a search for the library, and the objects that must live as long."""
 
     def __init__(self, model: Model, inputs: Iterable[Any], labels: Any,
-                 progress: Optional[Progress]) -> None:
+                 progress: Optional[Progress], classes: bool) -> None:
         self.watch = _Watch(progress)
-        self.options = _SearchOptions(progress=self.watch.hook)
+        self.options = _SearchOptions(progress=self.watch.hook, no_classes=not classes)
         values, arrays = model.inputs, []
         for batch in _batches(inputs, values):
             given = batch if isinstance(batch, tuple) else (batch,)
@@ -178,7 +178,8 @@ def _tell_attempt(attempt: Callable[[Attempt], Any], a: Any) -> Any:
 
 
 def search(model: Model, calibration: Calibration, methods: str = "greedy", *,
-           inputs: Iterable[Any] = (), labels: Any = None, goal: str = "accuracy",
+           inputs: Iterable[Any] = (), labels: Any = None, classes: bool = True,
+           goal: str = "accuracy",
            score: Optional[Callable[[Model], float]] = None, float_score: float = 0.0,
            max_drop: float = 0.0, seconds: float = 0.0, steps: int = 0, seed: int = 0,
            start_percentile: float = 0.0, bits: Iterable[str] = ("float",),
@@ -192,7 +193,8 @@ def search(model: Model, calibration: Calibration, methods: str = "greedy", *,
     them; candidates are judged by the KL divergence of their outputs from the FP32 model's, and by
     `labels` if given, one for each row of the first output. Or `score` is called with each
     candidate, a Model that is valid during the call, and returns its quality, for instance accuracy
-    in percent; `float_score` is that of the FP32 model.
+    in percent; `float_score` is that of the FP32 model. `classes` False: no output is scores of
+    classes (points, embeddings), whatever its numbers look like; candidates are judged by noise.
 
     `goal`: "accuracy", "size" or "latency", by which auto chooses among candidates that lose at
     most `max_drop` percent (0: 1 for auto; 2 for annealing, of the score); `cost` returns the times
@@ -209,7 +211,7 @@ def search(model: Model, calibration: Calibration, methods: str = "greedy", *,
     struct, keep = _quantize_options(options)
     struct.recipe = None if recipe is None else Recipe._of(recipe)
     found = Recipe() if found is None else found
-    asked = _Question(model, inputs, labels, progress)
+    asked = _Question(model, inputs, labels, progress, classes)
     o = asked.options
     unknown = [name for name in methods.split(",") if name and name not in search_methods()]
     if unknown:
@@ -254,14 +256,14 @@ class Sensitivity(List[Unit]):
 
 
 def sensitivity(model: Model, calibration: Calibration, inputs: Iterable[Any], labels: Any = None, *,
-                recipe: Optional[Recipe] = None, progress: Optional[Progress] = None,
+                classes: bool = True, recipe: Optional[Recipe] = None, progress: Optional[Progress] = None,
                 **options: Any) -> Sensitivity:
     """The sensitivity of each unit that a static quantization with quantize()'s `options` runs in
     integers, by the loss of the outputs over `inputs` (batches as quantize() takes them) and, if
-    given, `labels`, the right class of each sample; see Unit."""
+    given, `labels`, the right class of each sample; see Unit. `classes` as for search()."""
     struct, keep = _quantize_options(options)
     struct.recipe = None if recipe is None else Recipe._of(recipe)
-    asked, plain = _Question(model, inputs, labels, progress), _Judgement()
+    asked, plain = _Question(model, inputs, labels, progress, classes), _Judgement()
     found, error = Sensitivity(), _ErrorStruct()
 
     def note(_: Any, info: Any) -> int:

@@ -63,17 +63,19 @@ class Verdict(_Handle):
 
     `calibration`: the one that the ranges are from, for warnings; `method`: how they were chosen;
     `seen`: the samples were calibrated on; `made_up`: the samples are random numbers; with either
-    the grade is never "good". `layers`: rank layers, too."""
+    the grade is never "good". `layers`: rank layers, too. `classes` False: no output is scores of
+    classes (points, embeddings), whatever its numbers look like."""
 
     _free = "qsim_verdict_free"
 
     def __init__(self, model: Model, quantized: Model, calibration: Optional[Calibration] = None,
                  method: str = "minmax", seen: bool = False, made_up: bool = False,
-                 layers: bool = True) -> None:
+                 layers: bool = True, classes: bool = True) -> None:
         pointer = C.c_void_p()
         options = _VerdictOptions(
             calibration=None if calibration is None else Calibration._of(calibration),
-            method=_METHODS[method], seen=seen, made_up=made_up, no_layers=not layers)
+            method=_METHODS[method], seen=seen, made_up=made_up, no_layers=not layers,
+            no_classes=not classes)
         _call("qsim_verdict_create", Model._of(model), Model._of(quantized), C.byref(options),
               C.byref(pointer))
         super().__init__(pointer)
@@ -184,14 +186,15 @@ class Verdict(_Handle):
 
 
 def judge(model: Source, quantized: Source, data: Iterable[Any],
-          calibration: Optional[Calibration] = None, labels: Any = None,
+          calibration: Optional[Calibration] = None, labels: Any = None, classes: bool = True,
           **options: Any) -> Verdict:
     """Runs both models over `data`, batches as Session.run() takes them (an array, a tuple or a
     dict of arrays) or one of them, and returns the Verdict. Each model gets floats in its own
     type, so float16 versions can be judged, too. `labels`: the right class of each sample,
-    integers; with them a float model that is seldom right is noticed. `options` are those of
-    Verdict: method, seen, made_up, layers."""
-    verdict, done = Verdict(_model(model), _model(quantized), calibration, **options), 0
+    integers; with them a float model that is seldom right is noticed. `classes` and `options` are
+    those of Verdict: method, seen, made_up, layers."""
+    verdict, done = Verdict(_model(model), _model(quantized), calibration, classes=classes,
+                            **options), 0
     for batch in _batches(data, verdict._inputs):
         verdict.feed(*batch) if isinstance(batch, tuple) else verdict.feed(batch)
         if labels is not None:
