@@ -331,6 +331,31 @@ QSIM_API int32_t qsim_quantize_layers(const qsim_model *model, const qsim_calibr
                                       const qsim_quantize_options *options, qsim_layer_fn layer,
                                       void *user, qsim_error *error);
 
+/* ---- integer inputs and outputs ----------------------------------------------------------- */
+
+#define QSIM_INTEGER_INPUTS  1
+#define QSIM_INTEGER_OUTPUTS 2
+
+/*
+ * Makes a model whose float inputs or outputs (`which`: QSIM_INTEGER_*, added up) are the integers
+ * that `model`, a quantized model, makes of them or computes them from: QuantizeLinear behind
+ * inputs and DequantizeLinear before outputs are left out, and names stay. Given the integers that
+ * the left out operators would make, it computes the same. Errors: UNSUPPORTED (a float input or
+ * output is not quantized or dequantized by one constant scale; names the node), ARGUMENT,
+ * CANCELLED, LIMIT, NOMEM.
+ */
+QSIM_API int qsim_model_integer_io(const qsim_model *model, int32_t which, qsim_model **out,
+                                   qsim_error *error);
+
+/*
+ * The scale and the zero point of a tensor of integers, which stand for (integer - zero_point) *
+ * scale, as an operator states them that quantizes it, dequantizes it or computes with it, perhaps
+ * before or behind others that only move its elements. Errors: NOT_FOUND (no such tensor, or no
+ * operator states one constant scale), ARGUMENT.
+ */
+QSIM_API int qsim_model_scale(const qsim_model *model, const char *tensor, double *scale,
+                              int64_t *zero_point, qsim_error *error);
+
 /* ---- search ------------------------------------------------------------------------------- */
 
 /*

@@ -89,6 +89,9 @@
  */
 int qs_fail(qsim_error *error, int code, const char *format, ...) QS_PRINTF(3, 4);
 
+/* Fails with ARGUMENT, "`what`: an argument is missing". */
+int qs_fail_missing(qsim_error *error, const char *what);
+
 /* Adds the hint to an error that qs_fail has just set; `error` may be NULL. */
 void qs_hint(qsim_error *error, const char *format, ...) QS_PRINTF(2, 3);
 

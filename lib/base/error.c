@@ -112,6 +112,10 @@ int qs_fail(qsim_error *error, int code, const char *format, ...) {
     return code;
 }
 
+int qs_fail_missing(qsim_error *error, const char *what) {
+    return qs_fail(error, QSIM_E_ARGUMENT, "%s: an argument is missing", what);
+}
+
 void qs_hint(qsim_error *error, const char *format, ...) {
     va_list args;
     if (!error || error->hint[0])

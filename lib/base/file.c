@@ -312,7 +312,7 @@ static int put_in_place(qs_out *out) {
             return -1;
         out->nameless = false;
     }
-    return rename(out->temporary, out->path);
+    return renameat(AT_FDCWD, out->temporary, AT_FDCWD, out->path);
 }
 
 /* Opens a new file, which gets the permissions of the file that it will replace, `old`. */

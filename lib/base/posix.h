@@ -106,7 +106,6 @@ int qs_win_cpus(void);
 #define unlink(path)                            qs_win_unlinkat(AT_FDCWD, path, 0)
 #define rmdir(path)                             qs_win_unlinkat(AT_FDCWD, path, AT_REMOVEDIR)
 #define unlinkat                                qs_win_unlinkat
-#define rename(from, to)                        qs_win_renameat(AT_FDCWD, from, AT_FDCWD, to)
 #define renameat                                qs_win_renameat
 #define realpath                                qs_win_realpath
 #define opendir                                 qs_win_opendir

@@ -187,7 +187,7 @@ static int move_one(const qs_tree *t, int target, const char *name, qsim_error *
 int qs_tree_commit(qs_tree *t, const char *const *names, size_t count, qsim_error *error) {
     int code = QSIM_OK;
     if (!t->exists) {
-        if (rename(t->temporary, t->path) != 0) {
+        if (renameat(AT_FDCWD, t->temporary, AT_FDCWD, t->path) != 0) {
             code = fail_errno(error, t->path, "", "cannot make the folder");
             remove_all(t, names, count);
         }

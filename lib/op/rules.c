@@ -263,6 +263,7 @@ double qs_const_at(const qs_const *c, size_t i) {
     case QSIM_UINT8: ELEMENT(uint8_t)
     case QSIM_INT8: ELEMENT(int8_t)
     case QSIM_INT16: ELEMENT(int16_t)
+    case QSIM_UINT16: ELEMENT(uint16_t)
     case QSIM_INT32: ELEMENT(int32_t)
     default: ELEMENT(int64_t)
     }

@@ -178,6 +178,8 @@ static bool is_number(const qs_const *c) {
     case QSIM_DOUBLE:
     case QSIM_UINT8:
     case QSIM_INT8:
+    case QSIM_UINT16:
+    case QSIM_INT16:
     case QSIM_INT32:
     case QSIM_INT64: return true;
     default: return false;

@@ -398,7 +398,7 @@ int qsim_calibration_create(const qsim_model *model, const qsim_calibration_opti
     if (out)
         *out = NULL;
     if (!model || !out)
-        return qs_fail(error, QSIM_E_ARGUMENT, "calibration: an argument is missing");
+        return qs_fail_missing(error, "calibration");
     int code = QS_OPTIONS(own, options, error);
     if (!code)
         code = qs_ptq_refuse_quantized(model, QSIM_MODE_STATIC, error);
@@ -537,7 +537,7 @@ int qsim_calibration_feed(qsim_calibration *c, const qsim_tensor *inputs, size_t
                           qsim_error *error) {
     qs_error_clear(error);
     if (!c || (input_count > 0 && !inputs))
-        return qs_fail(error, QSIM_E_ARGUMENT, "calibration: an argument is missing");
+        return qs_fail_missing(error, "calibration");
     if (!c->run)
         return qs_fail(error, QSIM_E_STATE, "calibration: a loaded calibration takes no data");
     feeding f = {.c = c, .samples = 1, .next = c->tensors};

@@ -156,7 +156,7 @@ int qsim_calibration_merge(qsim_calibration *into, const qsim_calibration *from,
                            qsim_error *error) {
     qs_error_clear(error);
     if (!into || !from)
-        return qs_fail(error, QSIM_E_ARGUMENT, "calibration: an argument is missing");
+        return qs_fail_missing(error, "calibration");
     if (strcmp(into->model, from->model) != 0)
         return qs_fail(error, QSIM_E_MISMATCH, "calibration: the two belong to different models");
     bool same = into->count == from->count;

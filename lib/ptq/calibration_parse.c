@@ -180,7 +180,7 @@ int qsim_calibration_load_memory(qsim_ctx *ctx, const void *data, size_t size, c
     if (out)
         *out = NULL;
     if ((size > 0 && !data) || !out)
-        return qs_fail(error, QSIM_E_ARGUMENT, "calibration: an argument is missing");
+        return qs_fail_missing(error, "calibration");
     qs_lines r = qs_lines_of(data, size, name, error);
     int code = qs_calibration_new(ctx, &c, error);
     if (code)
@@ -208,7 +208,7 @@ int qsim_calibration_load(qsim_ctx *ctx, const char *path, qsim_calibration **ou
     if (out)
         *out = NULL;
     if (!path || !out)
-        return qs_fail(error, QSIM_E_ARGUMENT, "calibration: an argument is missing");
+        return qs_fail_missing(error, "calibration");
     int code = qs_ctx_hold(ctx, &held, error);
     if (code)
         return code;

@@ -212,7 +212,7 @@ int qsim_calibration_save(const qsim_calibration *c, const char *path, int32_t r
     writer s = {.file = &file};
     qs_error_clear(error);
     if (!c || !path)
-        return qs_fail(error, QSIM_E_ARGUMENT, "calibration: an argument is missing");
+        return qs_fail_missing(error, "calibration");
     int code = qs_out_open(c->ctx, path, replace != 0, &file, error);
     if (code)
         return code;

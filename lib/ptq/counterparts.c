@@ -139,7 +139,7 @@ int32_t qsim_model_pairs(const qsim_model *model, const qsim_model *quantized, q
     listing l = {.model = model, .pair = pair, .user = user, .error = error};
     qs_error_clear(error);
     if (!model || !quantized)
-        return qs_fail(error, QSIM_E_ARGUMENT, "pairs: an argument is missing");
+        return qs_fail_missing(error, "pairs");
     const int code = qs_pairs_list(model, quantized, report_pair, &l);
     return code ? qs_no_memory_in("pairs", code, error) : l.count;
 }

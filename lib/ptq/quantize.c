@@ -482,7 +482,7 @@ int qsim_quantize(const qsim_model *model, const qsim_calibration *c,
     if (out)
         *out = NULL;
     if (!model || !out)
-        return qs_fail(error, QSIM_E_ARGUMENT, "quantization: an argument is missing");
+        return qs_fail_missing(error, "quantization");
     int code = qs_quantizer_options(options, &own, error);
     if (code)
         return code;
@@ -579,7 +579,7 @@ int32_t qsim_quantize_layers(const qsim_model *model, const qsim_calibration *c,
     const walk w = {&all, list_layers, &l};
     qs_error_clear(error);
     if (!model)
-        return qs_fail(error, QSIM_E_ARGUMENT, "quantization: an argument is missing");
+        return qs_fail_missing(error, "quantization");
     int code = qs_quantizer_options(options, &own, error);
     if (!code)
         code = qs_ptq_refuse_quantized(model, own.mode, error);

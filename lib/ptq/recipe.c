@@ -176,7 +176,7 @@ int qsim_recipe_set(qsim_recipe *recipe, const qsim_recipe_entry *entry, qsim_er
     qsim_recipe_entry own;
     qs_error_clear(error);
     if (!recipe || !entry)
-        return qs_fail(error, QSIM_E_ARGUMENT, "recipe: an argument is missing");
+        return qs_fail_missing(error, "recipe");
     int code = QS_OPTIONS(own, entry, error);
     if (code)
         return code;
@@ -211,7 +211,7 @@ int qsim_recipe_merge(qsim_recipe *into, const qsim_recipe *from, qsim_error *er
     int code = QSIM_OK;
     qs_error_clear(error);
     if (!into || !from)
-        return qs_fail(error, QSIM_E_ARGUMENT, "recipe: an argument is missing");
+        return qs_fail_missing(error, "recipe");
     if (into->model[0] && from->model[0] && strcmp(into->model, from->model) != 0)
         return qs_fail(error, QSIM_E_MISMATCH, "recipe: the two belong to different models");
     if (into == from)

@@ -185,7 +185,7 @@ int qsim_recipe_load_memory(qsim_ctx *ctx, const void *data, size_t size, const 
     if (out)
         *out = NULL;
     if ((size > 0 && !data) || !out)
-        return qs_fail(error, QSIM_E_ARGUMENT, "recipe: an argument is missing");
+        return qs_fail_missing(error, "recipe");
     int code = qsim_recipe_create(ctx, &recipe, error);
     if (code)
         return code;
@@ -214,7 +214,7 @@ int qsim_recipe_load(qsim_ctx *ctx, const char *path, qsim_recipe **out, qsim_er
     if (out)
         *out = NULL;
     if (!path || !out)
-        return qs_fail(error, QSIM_E_ARGUMENT, "recipe: an argument is missing");
+        return qs_fail_missing(error, "recipe");
     int code = qs_ctx_hold(ctx, &held, error);
     if (code)
         return code;

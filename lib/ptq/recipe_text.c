@@ -181,7 +181,7 @@ int qsim_recipe_text(const qsim_recipe *recipe, void *buffer, size_t capacity, s
     writer s;
     qs_error_clear(error);
     if (!recipe || !need || (capacity > 0 && !buffer))
-        return qs_fail(error, QSIM_E_ARGUMENT, "recipe: an argument is missing");
+        return qs_fail_missing(error, "recipe");
     int code = write_text(recipe, &s);
     if (code)
         return qs_no_memory_in("recipe", code, error);
@@ -198,7 +198,7 @@ int qsim_recipe_save(const qsim_recipe *recipe, const char *path, int32_t replac
     writer s;
     qs_error_clear(error);
     if (!recipe || !path)
-        return qs_fail(error, QSIM_E_ARGUMENT, "recipe: an argument is missing");
+        return qs_fail_missing(error, "recipe");
     int code = write_text(recipe, &s);
     if (code)
         return qs_no_memory_in("recipe", code, error);

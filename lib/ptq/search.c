@@ -279,8 +279,10 @@ int qs_search_restart(qs_search *s, int32_t mode) {
 
 /* The method whose name begins the list; *list: the rest. */
 static const struct method *next_method(const char **list) {
-    const size_t length = strcspn(*list, ",");
     const char *name = *list;
+    size_t length = 0;
+    while (name[length] && name[length] != ',')
+        length++;
     *list += length + (name[length] == ',');
     for (size_t i = 0; i < QS_COUNT(methods); i++)
         if (strlen(methods[i].name) == length && memcmp(methods[i].name, name, length) == 0)
@@ -378,7 +380,7 @@ int qsim_search(const qsim_model *model, const qsim_calibration *c,
     qs_search s;
     qs_error_clear(error);
     if (!model || !c || !found)
-        return qs_fail(error, QSIM_E_ARGUMENT, "search: an argument is missing");
+        return qs_fail_missing(error, "search");
     int code = qs_search_open(&s, model, c, base, options, error);
     if (!code)
         code = run_methods(&s);

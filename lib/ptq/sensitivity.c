@@ -121,7 +121,7 @@ int32_t qsim_sensitivity(const qsim_model *model, const qsim_calibration *c,
     size_t done = 0;
     qs_error_clear(error);
     if (!model || !c)
-        return qs_fail(error, QSIM_E_ARGUMENT, "sensitivity: an argument is missing");
+        return qs_fail_missing(error, "sensitivity");
     int code = qs_search_open(&s, model, c, base, options, error);
     s.options.score = NULL;
     s.options.goal = QSIM_GOAL_ACCURACY;

@@ -118,7 +118,7 @@ int qsim_verdict_feed(qsim_verdict *v, const qsim_tensor *inputs, size_t input_c
                       qsim_error *error) {
     qs_error_clear(error);
     if (!v || (input_count > 0 && !inputs))
-        return qs_fail(error, QSIM_E_ARGUMENT, "verdict: an argument is missing");
+        return qs_fail_missing(error, "verdict");
     const bool counted = input_count > 0 && inputs[0].rank > 0 && inputs[0].dims;
     const int64_t samples = counted ? inputs[0].dims[0] : 1;
     int code = QSIM_OK;
@@ -179,7 +179,7 @@ int qsim_verdict_create(const qsim_model *model, const qsim_model *quantized,
                         qsim_error *error) {
     qs_error_clear(error);
     if (!model || !quantized || !out)
-        return qs_fail(error, QSIM_E_ARGUMENT, "verdict: an argument is missing");
+        return qs_fail_missing(error, "verdict");
     *out = NULL;
     qsim_verdict *v = qs_calloc(model->ctx, 1, sizeof(*v));
     qsim_ctx *ctx;

@@ -19,7 +19,7 @@
 int qsim_verdict_label(qsim_verdict *v, const int64_t *labels, size_t count, qsim_error *error) {
     qs_error_clear(error);
     if (!v || (count > 0 && !labels))
-        return qs_fail(error, QSIM_E_ARGUMENT, "verdict: an argument is missing");
+        return qs_fail_missing(error, "verdict");
     const qsim_tensor *const y[2] = {v->side[0].outputs, v->side[1].outputs};
     const bool fed = v->output_count > 0 && y[0]->data && y[1]->data;
     if (!fed || !v->outputs[0].classes || y[0]->dtype != QSIM_FLOAT || y[0]->dims[0] == 0)

@@ -198,7 +198,7 @@ static int check_pair(const qsim_tensor *real, const qsim_tensor *quantized, con
                       qs_qlayout *layout, qsim_error *error) {
     size_t float_bytes, bytes;
     if (!real || !quantized || !q)
-        return qs_fail(error, QSIM_E_ARGUMENT, "quantization: an argument is missing");
+        return qs_fail_missing(error, "quantization");
     int code = qs_qparams_check(q, error);
     if (code)
         return code;

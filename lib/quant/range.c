@@ -193,7 +193,7 @@ int qsim_qparams_measure(const qsim_tensor *x, int32_t dtype, int32_t axis, int6
                          qsim_error *error) {
     qs_error_clear(error);
     if (!x || !scale || !zero_point)
-        return qs_fail(error, QSIM_E_ARGUMENT, "quantization: an argument is missing");
+        return qs_fail_missing(error, "quantization");
     if (x->dtype != QSIM_FLOAT)
         return qs_fail(error, QSIM_E_DTYPE, "quantization: the tensor is %s, not float",
                        qsim_dtype_name(x->dtype));

@@ -156,6 +156,20 @@ static int job_optimize(things *t, qsim_error *e) {
     return code;
 }
 
+static int job_integer_io(things *t, qsim_error *e) {
+    qsim_model *q = NULL, *m = NULL;
+    double scale;
+    int64_t zero_point;
+    int code = qsim_quantize(t->model, t->calibration, NULL, &q, e);
+    if (!code)
+        code = qsim_model_integer_io(q, 1 + t->part, &m, e);
+    if (!code && t->part != 1)
+        code = qsim_model_scale(m, "x", &scale, &zero_point, e);
+    qsim_model_free(q);
+    qsim_model_free(m);
+    return code;
+}
+
 /* Operators whose attributes became inputs, or that several newer ones replace. */
 static int build_old(things *t, qsim_model **out, qsim_error *e) {
     const int64_t from[] = {0}, to[] = {2}, axis[] = {1};
@@ -547,6 +561,7 @@ int main(int argc, char **argv) {
                 {"operators", job_operators, 1},
                 {"save", job_save, 1},
                 {"optimize", job_optimize, 4},
+                {"integer inputs and outputs", job_integer_io, 3},
                 {"upgrade", job_upgrade, 2},
                 {"calibrate", job_calibrate, 1},
                 {"calibration file", job_calibration_file, 1},

@@ -76,11 +76,23 @@ static void execute(const qsim_model *m, int32_t level, const feed *f) {
     qsim_session_free(s);
 }
 
+/* With integers as inputs, outputs or both. */
+static void integers(const qsim_model *m, const feed *f) {
+    for (int32_t which = 1; which <= 3; which++) {
+        qsim_model *made = NULL;
+        if (fuzz_legal(qsim_model_integer_io(m, which, &made, NULL)) == 0)
+            execute(made, QSIM_LEVEL_ALL, f);
+        qsim_model_free(made);
+    }
+}
+
 static void quantize_by(const qsim_model *m, const qsim_calibration *c,
                         const qsim_quantize_options *o, const feed *f) {
     qsim_model *q = NULL;
-    if (fuzz_legal(qsim_quantize(m, c, o, &q, NULL)) == 0)
+    if (fuzz_legal(qsim_quantize(m, c, o, &q, NULL)) == 0) {
         execute(q, QSIM_LEVEL_ALL, f);
+        integers(q, f);
+    }
     qsim_model_free(q);
 }
 
@@ -114,6 +126,7 @@ static void attempt(qsim_ctx *ctx, const fuzz_heap *heap, const uint8_t *data, s
         if (feed_all(m, &f)) {
             execute(m, QSIM_LEVEL_DISABLE, &f);
             execute(m, QSIM_LEVEL_ALL, &f);
+            integers(m, &f);
             quantize(m, &f, size); /* other sizes, other options */
             if (fuzz_legal(qsim_model_optimize(m, QSIM_LEVEL_ALL, &o, NULL)) == 0)
                 execute(o, QSIM_LEVEL_ALL, &f);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Whether qsim and ONNX Runtime compute the same: random inputs, every output compared. Asked by answer.js:
-//   agree QSIM WORK MODEL [basic|disabled] [within=T] [NAME=D,D,...]... [NAME:VALUE]...
-// A size after a name makes up floats of that shape, a value after it an int64 scalar.
+//   agree QSIM WORK MODEL [basic|disabled] [within=T] [NAME=D,D,...[:uint8|:int8]]... [NAME:VALUE]...
+// A size after a name makes up floats, or bytes, of that shape, a value after it an int64 scalar.
 // basic: ONNX Runtime's optimization level; above it, products of dequantized weights quantize activations.
 // within: of the largest value (1e-4).
 'use strict';
@@ -18,10 +18,11 @@ function npy(file, descr, shape, bytes) {
   fs.writeFileSync(file, Buffer.concat([head, Buffer.from(text, 'latin1'), bytes]));
 }
 
-function npyFloats(file) {
-  const raw = fs.readFileSync(file);
-  const bytes = raw.subarray(10 + raw.readUInt16LE(8));
-  return new Float32Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length));
+function npyNumbers(file) {
+  const raw = fs.readFileSync(file), end = 10 + raw.readUInt16LE(8), bytes = raw.subarray(end);
+  const kinds = {'<f4': Float32Array, '|u1': Uint8Array, '|i1': Int8Array};
+  const Kind = kinds[/'descr': '(...)'/.exec(raw.toString('latin1', 0, end))[1]];
+  return new Kind(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length));
 }
 
 let state = 1;
@@ -30,7 +31,7 @@ function random(n, scale = 4) {
 }
 
 function makeInput(ort, work, spec) {
-  const shaped = /^([^=:]+)=([\d,]*)$/.exec(spec), valued = /^([^=:]+):(-?\d+)$/.exec(spec);
+  const shaped = /^([^=:]+)=([\d,]*)(?::(u?int8))?$/.exec(spec), valued = /^([^=:]+):(-?\d+)$/.exec(spec);
   if (!shaped && !valued) throw new Error(`what is '${spec}'?`);
   const name = (shaped || valued)[1], file = path.join(work, `in_${name.replace(/\W/g, '_')}.npy`);
   if (valued) {
@@ -39,7 +40,13 @@ function makeInput(ort, work, spec) {
     return {name, file, tensor: new ort.Tensor('int64', data, [])};
   }
   const shape = shaped[2].split(',').filter((d) => d).map(Number);
-  const data = random(shape.reduce((a, b) => a * b, 1));
+  const floats = random(shape.reduce((a, b) => a * b, 1)), type = shaped[3];
+  if (type) {
+    const data = Uint8Array.from(floats, (f) => (f + 4) * 32);
+    npy(file, type === 'int8' ? '|i1' : '|u1', shape, Buffer.from(data.buffer));
+    return {name, file, tensor: new ort.Tensor(type, type === 'int8' ? new Int8Array(data.buffer) : data, shape)};
+  }
+  const data = floats;
   npy(file, '<f4', shape, Buffer.from(data.buffer));
   return {name, file, tensor: new ort.Tensor('float32', data, shape)};
 }
@@ -57,7 +64,7 @@ async function agree(ort, [qsim, work, model, ...rest], say) {
                       ...inputs.flatMap((i) => ['--input', `${i.name}=${i.file}`])], {stdio: ['ignore', 'ignore', 'inherit']});
   let good = true;
   session.outputNames.forEach((name, i) => {
-    const want = theirs[name].data, got = npyFloats(path.join(work, 'out', `output_${i}.npy`));
+    const want = theirs[name].data, got = npyNumbers(path.join(work, 'out', `output_${i}.npy`));
     let largest = 0, apart = got.length === want.length ? 0 : Infinity;
     for (let k = 0; k < want.length; k++) {
       largest = Math.max(largest, Math.abs(want[k]));

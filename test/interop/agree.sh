@@ -50,6 +50,14 @@ for how in '--mode weights' '--mode weights --weights uint8 --weight-scheme tens
     quantized dtln_model_1 'basic input_2=1,1,257 input_3=1,2,128,2' $how
 done
 
+# Integers as inputs and outputs: a step apart here and there.
+images=$shared/data/fashion-mnist/t10k-images-idx3-ubyte.gz
+for how in 'uint8 --format qdq' 'uint8 --format qoperator' 'int8 --format qdq' 'int8 --format qoperator'; do
+    file=$work/integers.onnx
+    "$qsim" quantize -q -f "$models/fashion_lenetlite.onnx" -o "$file" --io integer --data "$images" --limit 200 --activations $how
+    agree "$file" within=0.01 "input=3,1,28,28:${how%% *}"
+done
+
 # Language models whose normalizations are smoothed; "-" in place of a figure: that did not happen.
 smoothed=$(node "$root/test/interop/models.js" "$peer" "$qsim" "$work" "$shared" smooth \
     "$shared/llm/tinystories656k/std23.onnx" "$shared/llm/tinystories656k/fp32.onnx") || { echo "$smoothed"; exit 1; }

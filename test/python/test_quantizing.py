@@ -243,6 +243,27 @@ class Quantizing(unittest.TestCase):
             self.assertAlmostEqual(unit.loss_gained, gained, places=9)
         self.assertIn("conv", units._repr_html_())
 
+    def test_integer_io(self):
+        x = np.concatenate(self.data)
+        int8 = self.model.quantize(data=[x])
+        wanted, = int8.run(x)
+        for inputs, outputs in ((True, True), (True, False), (False, True)):
+            model = int8.integer_io(inputs=inputs, outputs=outputs)
+            given, name = x, model.inputs[0].name
+            if inputs:
+                scale, zero_point = model.scale(name)
+                given = np.clip(np.rint(x / np.float32(scale)) + zero_point, 0, 255).astype(np.uint8)
+            got, = model.run(given)
+            self.assertEqual(got.dtype, np.uint8 if outputs else np.float32)
+            if outputs:
+                scale, zero_point = model.scale(model.outputs[0].name)
+                got = (got.astype(np.float32) - zero_point) * np.float32(scale)
+            np.testing.assert_array_equal(got, wanted)
+        with self.assertRaisesRegex(qsim.Error, "input 'x' cannot be integers"):
+            self.model.integer_io()
+        with self.assertRaisesRegex(qsim.Error, "no operator has one scale"):
+            self.model.scale("x")
+
     def test_no_classes(self):
         x = np.concatenate(self.data)
         calibration, asked = qsim.Calibration(self.model, tensors="*").feed(x), {"classes": False}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The same samples for a second model, whose inputs are other types of floats. */
+/* The same samples for a second model, whose inputs have other types of real numbers. */
 #include <stdlib.h>
 
 #include "common/dataset_sets.h"
@@ -11,13 +11,11 @@ int dataset_retype(dataset *d, const qsim_model *model, batch *b) {
         d->other_tensors = tool_alloc(d->inputs, sizeof(*d->other_tensors));
     }
     for (size_t i = 0; i < d->inputs && code == EXIT_OK; i++) {
-        qsim_value_info v = {.struct_size = sizeof(v)};
-        const int32_t dtype = d->slots[i].dtype;
+        slot s = d->slots[i];
         d->other_tensors[i] = d->tensors[i];
-        if (qsim_model_input(model, (int32_t)i, &v) == QSIM_OK && v.dtype != dtype &&
-            is_float(v.dtype) && is_float(dtype))
-            code =
-                feed_read_as(d->t, &d->feeds[i], v.dtype, &d->other_feeds[i], &d->other_tensors[i]);
+        if (slot_retype(model, (int32_t)i, &s) && s.dtype != d->slots[i].dtype &&
+            slot_is_real(&d->slots[i]) && slot_is_real(&s))
+            code = feed_read_as(d->t, &d->feeds[i], &s, &d->other_feeds[i], &d->other_tensors[i]);
     }
     b->inputs = d->other_tensors;
     return code;

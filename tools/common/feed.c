@@ -99,19 +99,17 @@ static bool plan_shape(feed *f, bool samples) {
 
 static bool plan_type(feed *f) {
     int32_t from = f->source->array.dtype, to = f->slot.dtype;
-    const bool floats = is_float(to);
+    /* What gives floats gives integers by their scale; other integers are given as they are. */
+    f->quantizes = f->slot.scale > 0 && (is_float(from) || f->how.given);
+    const bool floats = is_float(to) || f->quantizes;
     f->copies = from == to && !f->how.given;
-    f->pixels = false;
-    if (f->copies)
+    f->pixels = f->source->idx && from == QSIM_UINT8 && floats && !f->how.given;
+    if (f->copies || f->pixels)
         return true;
     /* With only a mean, integers are not taken for pixels. */
     if (f->how.given &&
         (f->how.scaled || f->source->picture || f->source->idx || from != QSIM_UINT8))
         return floats;
-    if (f->source->idx && from == QSIM_UINT8 && floats) {
-        f->pixels = true;
-        return true;
-    }
     /* Float inputs take floats, integer inputs integers: numbers are not taken for pixels. */
     return floats == is_float(from) && !f->how.given;
 }
@@ -222,7 +220,7 @@ int feed_plan(const tool *t, feed *f, const slot *s, source *src, const preproce
     memset(f, 0, sizeof(*f));
     f->slot = *s;
     f->source = src;
-    bool spared = how->packaged && (!is_float(s->dtype) || src->kind == SOURCE_RANDOM);
+    bool spared = how->packaged && (!slot_is_real(s) || src->kind == SOURCE_RANDOM);
     f->how = spared ? nothing : *how;
     if (src->idx && src->array.dtype == QSIM_UINT8 && f->how.given)
         preprocess_of_pixels(&f->how, &f->how);
@@ -279,14 +277,15 @@ int feed_read(const tool *t, feed *f, int64_t first, int64_t count, qsim_tensor 
     return code ? code : give(t, f, elements, f->dims, out);
 }
 
-int feed_read_as(const tool *t, const feed *f, int32_t dtype, feed *as, qsim_tensor *out) {
+int feed_read_as(const tool *t, const feed *f, const slot *s, feed *as, qsim_tensor *out) {
     const feed kept = *as;
     *as = *f;
     as->data = kept.data;
     as->data_capacity = kept.data_capacity;
-    as->slot.dtype = dtype;
-    as->copies = dtype == f->source->array.dtype && !f->how.given;
-    const int code = give(t, as, f->sample * (size_t)(f->first ? f->dims[0] : 1), f->dims, out);
+    as->slot = *s;
+    const int code =
+        !plan_type(as) ? refuse_type(t, as, f->first > 0)
+                       : give(t, as, f->sample * (size_t)(f->first ? f->dims[0] : 1), f->dims, out);
     as->raw = NULL; /* it is that of `f` */
     return code;
 }

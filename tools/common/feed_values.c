@@ -5,11 +5,6 @@
 
 #include "common/feed.h"
 
-bool is_float(int32_t dtype) {
-    return dtype == QSIM_FLOAT || dtype == QSIM_DOUBLE || dtype == QSIM_FLOAT16 ||
-           dtype == QSIM_BFLOAT16;
-}
-
 int64_t feed_channels(const feed *f) {
     int32_t rank = f->slot.rank;
     return rank < 2 ? 1 : f->dims[f->how.channels_at_end ? rank - 1 : 1];
@@ -62,6 +57,16 @@ static int make_floats(const tool *t, const feed *f, int64_t n, float *out) {
     return code;
 }
 
+/* As the QuantizeLinear that the model leaves to its caller. */
+static int quantize(const tool *t, const feed *f, const float *floats, size_t elements) {
+    const slot *s = &f->slot;
+    const int code = qsim_values_quantize(floats, elements, (float)s->scale, (int32_t)s->zero_point,
+                                          s->dtype, f->data);
+    return code ? tool_fail(t, code, "%s: cannot be quantized for input '%.100s': %s",
+                            f->source->path, s->name, qsim_error_text(code))
+                : EXIT_OK;
+}
+
 int feed_convert(const tool *t, feed *f, size_t elements) {
     const int32_t dtype = f->slot.dtype;
     const int64_t n = (int64_t)elements;
@@ -72,12 +77,14 @@ int feed_convert(const tool *t, feed *f, size_t elements) {
         return make_floats(t, f, n, f->data);
     qsim_tensor from = {f->source->array.dtype, 1, &n, f->raw, f->raw_capacity};
     const qsim_tensor to = {dtype, 1, &n, f->data, f->data_capacity};
-    if (!f->how.given && !f->pixels)
+    if (!f->how.given && !f->pixels && !f->quantizes)
         return qsim_tensor_convert(&from, &to, &e) ? tool_error(t, f->source->path, &e) : EXIT_OK;
     float *floats = tool_alloc(elements, sizeof(*floats));
     int code = make_floats(t, f, n, floats);
     from = (qsim_tensor){QSIM_FLOAT, 1, &n, floats, elements * sizeof(*floats)};
-    if (code == EXIT_OK && qsim_tensor_convert(&from, &to, &e))
+    if (code == EXIT_OK && f->quantizes)
+        code = quantize(t, f, floats, elements);
+    else if (code == EXIT_OK && qsim_tensor_convert(&from, &to, &e))
         code = tool_error(t, f->source->path, &e);
     free(floats);
     return code;

@@ -4,6 +4,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+bool is_float(int32_t dtype) {
+    return dtype == QSIM_FLOAT || dtype == QSIM_DOUBLE || dtype == QSIM_FLOAT16 ||
+           dtype == QSIM_BFLOAT16;
+}
+
+bool slot_is_real(const slot *s) {
+    return is_float(s->dtype) || s->scale > 0;
+}
+
+bool slot_retype(const qsim_model *model, int32_t index, slot *s) {
+    qsim_value_info v = {.struct_size = sizeof(v)};
+    if (qsim_model_input(model, index, &v))
+        return false;
+    s->dtype = v.dtype;
+    s->scale = 0;
+    (void)qsim_model_scale(model, v.name, &s->scale, &s->zero_point, NULL);
+    return true;
+}
+
 static int slot_of_model(const tool *t, const qsim_model *model, int32_t index, slot *s) {
     qsim_value_info v = {.struct_size = sizeof(v)};
     if (qsim_model_input(model, index, &v) != QSIM_OK)
@@ -11,12 +30,12 @@ static int slot_of_model(const tool *t, const qsim_model *model, int32_t index, 
     if (v.rank < 0 || v.rank > QSIM_MAX_RANK || v.dtype == QSIM_UNDEFINED)
         return tool_fail(t, QSIM_E_UNSUPPORTED, "input '%s' has no known type and rank", v.name);
     s->name = v.name;
-    s->dtype = v.dtype;
     s->rank = v.rank;
     for (int32_t i = 0; i < v.rank; i++) {
         s->dims[i] = v.dims[i];
         s->axes[i] = v.dims[i] < 0 ? v.dim_names[i] : NULL;
     }
+    (void)slot_retype(model, index, s);
     return EXIT_OK;
 }
 

@@ -20,8 +20,16 @@ typedef struct slot {
     int32_t dtype, rank;
     int64_t dims[QSIM_MAX_RANK];     /* -1: any */
     const char *axes[QSIM_MAX_RANK]; /* names of free axes; NULL: none */
+    double scale;                    /* of integers that stand for real numbers; 0: they do not */
+    int64_t zero_point;
 } slot;
 
+/* float, double, float16, bfloat16 */
+bool is_float(int32_t dtype);
+/* Floats, or integers with a scale. */
+bool slot_is_real(const slot *s);
+/* Gives a slot the type, scale and zero point of a model's input; false: there is no such input. */
+bool slot_retype(const qsim_model *model, int32_t index, slot *s);
 /*
  * The VALUE of an option NAME=VALUE if it is for this slot, else NULL. With only one slot NAME may
  * be left out.

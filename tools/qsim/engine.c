@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include <qsim/data.h>
+#include <qsim/ptq.h>
+#include <qsim/quant.h>
 
 int32_t level_option(const tool *t) {
     static const char *const names[] = {"", "disable", "basic", "extended", "all"};
@@ -43,11 +45,42 @@ int engine_open(const tool *t, const char *file, engine *e) {
     return code;
 }
 
+/* Of one output. */
+struct engine_floats {
+    double scale; /* 0: it stays as it is */
+    int64_t zero_point;
+    float *data;
+    size_t capacity;
+};
+
+void engine_dequantize(engine *e, const qsim_model *m) {
+    e->floats = tool_alloc(e->output_count, sizeof(*e->floats));
+    memset(e->floats, 0, e->output_count * sizeof(*e->floats));
+    for (size_t i = 0; i < e->output_count; i++)
+        (void)qsim_model_scale(m, qsim_session_output_name(e->session, (int32_t)i),
+                               &e->floats[i].scale, &e->floats[i].zero_point, NULL);
+}
+
+static int dequantize(struct engine_floats *f, qsim_tensor *y) {
+    const size_t n = elements(y);
+    if (n > f->capacity) {
+        f->data = tool_grow(f->data, n, sizeof(*f->data));
+        f->capacity = n;
+    }
+    const int code = qsim_values_dequantize(y->data, n, (float)f->scale, (int32_t)f->zero_point,
+                                            y->dtype, f->data);
+    *y = (qsim_tensor){QSIM_FLOAT, y->rank, y->dims, f->data, n * sizeof(float)};
+    return code;
+}
+
 int engine_try(engine *e, const qsim_tensor *inputs, size_t count, qsim_error *error) {
     memset(e->outputs, 0, e->output_count * sizeof(*e->outputs));
     tool_cancel_on_interrupt(e->run);
     int code = qsim_run_execute(e->run, inputs, count, e->outputs, e->output_count, error);
     tool_cancel_on_interrupt(NULL);
+    for (size_t i = 0; e->floats && i < e->output_count && code == QSIM_OK; i++)
+        if (e->floats[i].scale > 0)
+            code = dequantize(&e->floats[i], &e->outputs[i]);
     if (code == QSIM_OK && tool_interrupted()) {
         error->code = code = QSIM_E_CANCELLED;
         snprintf(error->message, sizeof(error->message), "interrupted");
@@ -63,6 +96,9 @@ int engine_execute(const tool *t, const char *file, engine *e, const qsim_tensor
 }
 
 void engine_close(engine *e) {
+    for (size_t i = 0; e->floats && i < e->output_count; i++)
+        free(e->floats[i].data);
+    free(e->floats);
     qsim_run_free(e->run);
     qsim_session_free(e->session);
     qsim_model_free(e->model);

@@ -13,6 +13,7 @@ typedef struct engine {
     qsim_run *run;
     qsim_tensor *outputs;
     size_t output_count;
+    struct engine_floats *floats; /* NULL: outputs are as the model makes them */
 } engine;
 
 /* An option of verbs that execute models. */
@@ -27,6 +28,8 @@ int engine_open(const tool *t, const char *file, engine *e);
 /* The same, at --level, for a model in memory, which stays the caller's; `names`: its outputs. */
 int engine_of_model(const tool *t, const char *file, const qsim_model *m, const char *const *names,
                     size_t count, engine *e);
+/* From now on outputs that `m` makes as integers with a scale are floats. */
+void engine_dequantize(engine *e, const qsim_model *m);
 /* Executes the run; outputs are valid until the next execution. Ctrl-C cancels. */
 int engine_execute(const tool *t, const char *file, engine *e, const qsim_tensor *inputs,
                    size_t count);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "calibrating.h"
+#include "io_option.h"
 #include "job.h"
 
 /* Index of the last quantization in a flow; the flow's count if there is none. */
@@ -63,8 +64,8 @@ static int explain_pace(const tool *t, const job *j, const qsim_model *input, jo
     return code;
 }
 
-int job_judge(const tool *t, const job *j, const job_flow *f, const qsim_model *input,
-              qsim_calibration *const *kept, job_best *best) {
+static int judge(const tool *t, const job *j, const job_flow *f, const qsim_model *input,
+                 qsim_calibration *const *kept, job_best *best) {
     const size_t i = last_quantization(f);
     const job_data *data = i < f->count && f->passes[i].data.spec ? &f->passes[i].data
                                                                   : job_data_of(j, METRIC_ACCURACY);
@@ -101,4 +102,13 @@ int job_judge(const tool *t, const job *j, const job_flow *f, const qsim_model *
     dataset_close(d);
     job_tool_close(&own);
     return code;
+}
+
+int job_judge(const tool *t, const job *j, const job_flow *f, const qsim_model *input,
+              qsim_calibration *const *kept, job_best *best) {
+    const size_t i = last_quantization(f);
+    const int code = judge(t, j, f, input, kept, best);
+    return code || i == f->count || !best->model
+               ? code
+               : io_apply(t, j->model, value_of(f, best, i, "io"), &best->model);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/utf8.h"
+#include "io_option.h"
 
 static int by_count(const void *a, const void *b) {
     const op_count *x = a, *y = b;
@@ -70,7 +71,7 @@ void value_shape(const qsim_value_info *v, text *out) {
     text_puts(out, "]");
 }
 
-void json_value(json *j, const qsim_value_info *v, bool constant) {
+void json_value(json *j, const qsim_value_info *v, const qsim_model *m, bool constant) {
     json_object(j, NULL);
     json_string(j, "name", v->name);
     json_string(j, "dtype", qsim_dtype_name(v->dtype));
@@ -87,6 +88,8 @@ void json_value(json *j, const qsim_value_info *v, bool constant) {
     }
     if (constant && v->data)
         json_int(j, "constant_bytes", (int64_t)v->bytes);
+    if (m)
+        io_json(j, m, v->name);
     json_end(j);
 }
 
@@ -99,12 +102,12 @@ void json_model(json *j, const qsim_model *m, const bool *integers) {
     json_array(j, "inputs");
     for (int32_t i = 0; i < qsim_model_input_count(m); i++)
         if (qsim_model_input(m, i, &v) == QSIM_OK)
-            json_value(j, &v, false);
+            json_value(j, &v, m, false);
     json_end(j);
     json_array(j, "outputs");
     for (int32_t i = 0; i < qsim_model_output_count(m); i++)
         if (qsim_model_output(m, i, &v) == QSIM_OK)
-            json_value(j, &v, false);
+            json_value(j, &v, m, false);
     json_end(j);
     json_object(j, "operators");
     for (size_t i = 0; i < f.op_count; i++)

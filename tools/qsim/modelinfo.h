@@ -25,7 +25,7 @@ void model_facts_free(model_facts *f);
 /* "[N,1,28,28]"; "?" for an unknown rank. */
 void value_shape(const qsim_value_info *v, text *out);
 /* {"name", "dtype", "shape"}; with `constant` also the bytes of constants. */
-void json_value(json *j, const qsim_value_info *v, bool constant);
+void json_value(json *j, const qsim_value_info *v, const qsim_model *m, bool constant);
 /* opset, ir_version, inputs, outputs, operators, parameters, macs, bytes. */
 void json_model(json *j, const qsim_model *m, const bool *integers);
 

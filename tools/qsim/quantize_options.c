@@ -63,8 +63,9 @@ static bool chooses(const tool *t, const char *name) {
 
 /* Options that need calibrated ranges. */
 static const char *const of_static[] = {
-    "method", "percentile", "format", "activations", "symmetric", "split-curves", "search",
-    "refine", "equalize",   "smooth", "fallback",    "seed",      "steps",        "max-drop",
+    "method",       "percentile", "format", "activations", "symmetric",
+    "split-curves", "io",         "search", "refine",      "equalize",
+    "smooth",       "fallback",   "seed",   "steps",       "max-drop",
 };
 
 bool quantize_is_static(const char *name) {

@@ -7,6 +7,7 @@
 #include "calibrating.h"
 #include "common/columns.h"
 #include "float_parts.h"
+#include "io_option.h"
 #include "modelinfo.h"
 #include "quantizing.h"
 
@@ -232,6 +233,7 @@ void quantize_print(const tool *t, quantizing *q, const quantize_check *c) {
     table_line("output", "%s  %s (%.2fx%s)  %s, opset %lld", tool_base_name(q->output),
                tool_bytes(after, b), before / after, constants, form_name(q),
                (long long)qsim_model_opset(q->result, NULL));
+    io_print(q->result);
     pace_print(&c->pace);
     judge_print(t, &c->judging);
     for (size_t i = 0; i < c->next.count; i++)

@@ -172,6 +172,8 @@ static int open_both(const tool *t, comparison *c) {
         code = tensor_pairs_outputs(t, m[0], m[1], &c->outputs);
     if (code == EXIT_OK)
         code = open_pair(t, c, m, c->engine, &c->outputs);
+    for (int k = 0; k < 2 && code == EXIT_OK; k++)
+        engine_dequantize(&c->engine[k], m[k]);
     if (code == EXIT_OK && (args_has(&t->args, "layers") || args_has(&t->args, "html"))) {
         code = tensor_pairs_layers(t, m[0], m[1], &c->layers);
         if (code == EXIT_OK)

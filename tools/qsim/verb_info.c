@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/columns.h"
+#include "io_option.h"
 #include "library_info.h"
 #include "modelinfo.h"
 #include "scales.h"
@@ -11,9 +12,13 @@
 
 /* ---- text ---- */
 
-static void add_value(table *lines, const char *what, const qsim_value_info *v) {
+static void add_value(table *lines, const char *what, const qsim_value_info *v,
+                      const qsim_model *m) {
     text shape = {0};
     value_shape(v, &shape);
+    text_puts(&shape, "  ");
+    if (!io_text(m, v->name, &shape))
+        shape.data[shape.size -= 2] = 0;
     table_cell(lines, "%-10s", what);
     table_cell(lines, "%s", v->name);
     table_cell(lines, "%s", qsim_dtype_name(v->dtype));
@@ -72,12 +77,12 @@ static void print_summary(const tool *t, const char *file, const qsim_model *m,
     for (int32_t i = 0; i < qsim_model_input_count(m); i++) {
         qsim_value_info v = {.struct_size = sizeof(v)};
         if (qsim_model_input(m, i, &v) == QSIM_OK)
-            add_value(&lines, i ? "" : "inputs", &v);
+            add_value(&lines, i ? "" : "inputs", &v, m);
     }
     for (int32_t i = 0; i < qsim_model_output_count(m); i++) {
         qsim_value_info v = {.struct_size = sizeof(v)};
         if (qsim_model_output(m, i, &v) == QSIM_OK)
-            add_value(&lines, i ? "" : "outputs", &v);
+            add_value(&lines, i ? "" : "outputs", &v, m);
     }
     table_print(&lines, stdout);
     text ops = {0};
@@ -192,7 +197,7 @@ static void json_tensors(json *j, const qsim_model *m) {
     for (int32_t i = 0; i < qsim_model_value_count(m); i++) {
         qsim_value_info v = {.struct_size = sizeof(v)};
         if (qsim_model_value(m, i, &v) == QSIM_OK)
-            json_value(j, &v, true);
+            json_value(j, &v, NULL, true);
     }
     json_end(j);
 }

@@ -5,6 +5,7 @@
 #include "calibrating.h"
 #include "common/preprocess.h"
 #include "common/progress.h"
+#include "io_option.h"
 #include "pages.h"
 #include "quantizing.h"
 #include "verbs.h"
@@ -113,6 +114,8 @@ static int quantize_file(tool *t, page *p, quantizing *q, quantize_check *check)
     if (code == EXIT_OK && !q->interrupted)
         code = quantize_measure(t, q, check);
     if (code == EXIT_OK)
+        code = io_apply(t, q->file, args_value(&t->args, "io"), &q->result);
+    if (code == EXIT_OK)
         code = tool_save_model(t, q->result, q->output);
     if (code == EXIT_OK)
         code = recipe_save(t, q);
@@ -168,6 +171,7 @@ static const option options[] = {
     {"per-row", NULL, "dynamic: a scale for each row or image, not for the whole tensor", 0, NULL},
     OPTION_RANGES,
     {"format", "NAME", "form of the written model (qdq)", 0, "qdq|qoperator"},
+    OPTION_IO,
     {"set", "GLOB=int8|int4|int16|fp32",
      "type of the nodes with this name, or else operator; repeatable, the last match wins", 0,
      NULL},

@@ -98,7 +98,8 @@ static QS_NOINLINE qs_id moved_axis(qs_expand *e, qs_id x, int32_t rank, int64_t
     for (int64_t i = 0; i < rank; i++)
         if (i != from)
             perm[n++] = i;
-    memmove(&perm[to + 1], &perm[to], (size_t)(rank - 1 - to) * sizeof(*perm));
+    for (int32_t i = rank - 1; i > to; i--)
+        perm[i] = perm[i - 1];
     perm[to] = from;
     return from == to ? x : qs_expand_transpose(e, x, perm, rank);
 }

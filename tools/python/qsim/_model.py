@@ -261,6 +261,21 @@ class Model(_Handle):
         _call("qsim_model_optimize", self._pointer, _LEVELS[level], C.byref(pointer))
         return self._derived(pointer)
 
+    def integer_io(self, inputs: bool = True, outputs: bool = True) -> "Model":
+        """This quantized model with the integers that it makes of float `inputs` as inputs, or with
+        those that it computes float `outputs` from as outputs; scale() says what they stand for."""
+        pointer = C.c_void_p()
+        _call("qsim_model_integer_io", self._pointer, inputs + 2 * outputs, C.byref(pointer))
+        return self._derived(pointer)
+
+    def scale(self, tensor: str) -> Tuple[float, int]:
+        """The scale and the zero point of a tensor of integers, which stand for (integer -
+        zero_point) * scale. Raises Error if no operator states one scale for it."""
+        scale, zero_point = C.c_double(), C.c_int64()
+        _call("qsim_model_scale", self._pointer, _utf8(tensor), C.byref(scale),
+              C.byref(zero_point))
+        return scale.value, zero_point.value
+
     def upgrade(self, opset: int) -> "Model":
         """The model converted to ai.onnx `opset`: at least its own, and at least 13."""
         pointer = C.c_void_p()

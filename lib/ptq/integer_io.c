@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Models whose inputs and outputs are integers: QuantizeLinear behind inputs and DequantizeLinear
+ * before outputs are left to the caller, who asks qsim_model_scale for their numbers.
+ */
+#include "base/ctx.h"
+#include "op/op.h"
+#include "pass/pass.h"
+#include "tensor/minifloat.h"
+
+#include <qsim/ptq.h>
+
+/* ---- scales ---- */
+
+typedef struct scale {
+    double scale, zero_point;
+} scale;
+
+/* Reads constants of one element; false: they are others, or `o` is no operand with a scale. */
+static bool read_scale(const qs_graph *g, const qs_node *n, qs_operand o, scale *out) {
+    const qs_id zero = qs_node_input(n, o.zero_point);
+    out->zero_point = 0;
+    return o.zero_point && o.scale != QS_NO_SCALE &&
+           qs_const_scalar(g, qs_node_input(n, o.scale), &out->scale) &&
+           (zero == QS_NONE || qs_const_scalar(g, zero, &out->zero_point));
+}
+
+/* The scale that a node states for the integers of `value`, which it reads or makes. */
+static bool find_scale(const qs_graph *g, const qs_node *n, qs_id value, scale *out) {
+    const qs_operands *o = n->op && n->op->more ? n->op->more->operands : NULL;
+    if (!o)
+        return false;
+    if (n->output_count > 0 && n->outputs[0] == value)
+        return read_scale(g, n, o->y, out);
+    for (int32_t k = 0; k < 2; k++)
+        for (qs_operand x = o->x[k]; x.zero_point && x.at < n->input_count;) {
+            if (n->inputs[x.at] == value)
+                return read_scale(g, n, x, out);
+            if (!o->step)
+                break;
+            x = (qs_operand){(int8_t)(x.at + o->step), (int8_t)(x.scale + o->step),
+                             (int8_t)(x.zero_point + o->step)};
+        }
+    return false;
+}
+
+/* Whether a node only moves the elements of its input 0, as Transpose and Reshape do. */
+static bool only_moves(const qs_graph *g, qs_id node) {
+    const qs_node *n = &g->nodes[node];
+    return (qs_node_traits(g, n) & QS_KEEPS_ONCE) && n->output_count == 1 &&
+           n->outputs[0] != QS_NONE && (n->input_count == 1 || !qs_op_is_operand(n->op, 1));
+}
+
+/* The scale that the node states which computes the elements of `value`. */
+static bool find_before(const qs_graph *g, qs_id value, scale *out) {
+    for (qs_id v = value; g->values[v].producer != QS_NONE;) {
+        const qs_id node = g->values[v].producer;
+        if (find_scale(g, &g->nodes[node], v, out))
+            return true;
+        if (!only_moves(g, node) || g->nodes[node].inputs[0] == QS_NONE)
+            return false;
+        v = g->nodes[node].inputs[0];
+    }
+    return false;
+}
+
+/* The scale that a node states which reads `value`, or what one that only moves makes of it. */
+static bool find_behind(const qs_graph *g, qs_id value, scale *out) {
+    for (size_t k = 0; k < g->order_count; k++) {
+        const qs_node *n = &g->nodes[g->order[k]];
+        if (find_scale(g, n, value, out))
+            return true;
+        if (qs_node_input(n, 0) == value && only_moves(g, g->order[k]))
+            value = n->outputs[0];
+    }
+    return false;
+}
+
+int qsim_model_scale(const qsim_model *model, const char *tensor, double *scale_out,
+                     int64_t *zero_point, qsim_error *error) {
+    qs_error_clear(error);
+    if (!model || !tensor || !scale_out || !zero_point)
+        return qs_fail_missing(error, "scale");
+    const qs_graph *g = model->graph;
+    const qs_id value = qs_graph_find(g, tensor);
+    scale found;
+    if (value == QS_NONE || qs_is_real(g->values[value].dtype) ||
+        (!find_before(g, value, &found) && !find_behind(g, value, &found)))
+        return qs_fail(error, QSIM_E_NOT_FOUND,
+                       "%s: no operator has one scale for a tensor '%.100s'", model->name, tensor);
+    *scale_out = found.scale;
+    *zero_point = (int64_t)found.zero_point;
+    return QSIM_OK;
+}
+
+/* ---- inputs ---- */
+
+static int refuse(const qs_pass *p, qs_id node, qs_id value, const char *what) {
+    const qs_graph *g = p->graph;
+    const char *name = g->values[value].name;
+    if (node == QS_NONE)
+        return qs_fail(p->error, QSIM_E_UNSUPPORTED, "%s: %s '%.100s' is computed by no node",
+                       p->model, what, name);
+    return qs_node_fail(p->error, QSIM_E_UNSUPPORTED, p->model, &g->nodes[node],
+                        "%s '%.100s' cannot be integers: it is not %s by one scale", what, name,
+                        g->values[value].is_output ? "dequantized" : "quantized");
+}
+
+/* Makes `from`, and all that nodes up to `to` move its elements to, integers. */
+static void become_integers(qs_graph *g, qs_id from, qs_id to, int32_t dtype) {
+    for (qs_id v = to;; v = g->nodes[g->values[v].producer].inputs[0]) {
+        qs_value *y = &g->values[v];
+        y->dtype = dtype;
+        y->declared = false;
+        y->source = (qs_span){NULL, 0};
+        if (v == from)
+            return;
+    }
+}
+
+/* Makes all nodes that read `from` read `to`. */
+static void redirect(qs_graph *g, const qs_uses *uses, qs_id from, qs_id to) {
+    for (qs_id k = uses->start[from]; k < uses->start[from + 1]; k++) {
+        const qs_id reader = uses->nodes[k];
+        for (int32_t i = 0; i < g->nodes[reader].input_count; i++)
+            if (g->nodes[reader].inputs[i] == from)
+                qs_node_set_input(g, reader, i, to);
+    }
+}
+
+/* The tensor that an input's elements are in when something else than moving is done to them. */
+static qs_id end_of_moves(const qs_graph *g, const qs_uses *uses, qs_id x) {
+    for (;;) {
+        const qs_id reader = qs_only_reader(g, uses, x);
+        if (reader == QS_NONE || !only_moves(g, reader))
+            return x;
+        x = g->nodes[reader].outputs[0];
+    }
+}
+
+/* An input that nodes quantize, all by the same scale, becomes what they make. */
+static int take_input(qs_pass *p, const qs_uses *uses, qs_id x) {
+    qs_graph *g = p->graph;
+    const qs_id end = end_of_moves(g, uses, x);
+    const qs_id *nodes = uses->nodes + uses->start[end];
+    const qs_id count = uses->start[end + 1] - uses->start[end];
+    scale first = {0}, other;
+    int32_t dtype = QSIM_UNDEFINED;
+    for (qs_id k = 0; k < count; k++) {
+        const qs_node *n = &g->nodes[nodes[k]];
+        const qs_id y = n->outputs[0];
+        if (!(qs_node_traits(g, n) & QS_QUANTIZES) || !find_scale(g, n, y, &other) ||
+            g->values[y].is_output || g->values[end].is_output)
+            return refuse(p, nodes[k], x, "input");
+        if (k == 0) {
+            first = other;
+            dtype = g->values[y].dtype;
+        }
+        if (other.scale != first.scale || other.zero_point != first.zero_point ||
+            g->values[y].dtype != dtype)
+            return refuse(p, nodes[k], x, "input");
+    }
+    for (qs_id k = 0; k < count; k++) {
+        redirect(g, uses, g->nodes[nodes[k]].outputs[0], end);
+        qs_graph_remove_node(g, nodes[k]);
+    }
+    if (count > 0)
+        become_integers(g, x, end, dtype);
+    return QSIM_OK;
+}
+
+/* ---- outputs ---- */
+
+static int32_t output_index(const qs_node *n, qs_id value) {
+    int32_t i = 0;
+    while (n->outputs[i] != value)
+        i++;
+    return i;
+}
+
+/* The tensor whose elements an output has, before nodes that only move them for it. */
+static qs_id begin_of_moves(const qs_graph *g, const qs_uses *uses, qs_id y) {
+    while (uses->start[y] == uses->start[y + 1] || !g->values[y].is_output) {
+        const qs_id node = g->values[y].producer;
+        if (node == QS_NONE || !only_moves(g, node) ||
+            qs_only_reader(g, uses, g->nodes[node].inputs[0]) == QS_NONE)
+            break;
+        y = g->nodes[node].inputs[0];
+    }
+    return y;
+}
+
+/* An output that a node dequantizes becomes what that node reads. */
+static int take_output(qs_pass *p, const qs_uses *uses, qs_id y) {
+    qs_graph *g = p->graph;
+    const qs_id begin = begin_of_moves(g, uses, y), node = g->values[begin].producer;
+    scale ignored;
+    if (node == QS_NONE)
+        return refuse(p, node, y, "output");
+    const qs_node *n = &g->nodes[node];
+    const qs_id x = n->inputs[0];
+    if (!(qs_node_traits(g, n) & QS_DEQUANTIZES) || !find_scale(g, n, x, &ignored) ||
+        g->values[x].is_output || g->values[x].producer == QS_NONE)
+        return refuse(p, node, y, "output");
+    const qs_id maker = g->values[x].producer;
+    if (begin == y && uses->start[y] < uses->start[y + 1]) { /* others read it as floats */
+        const qs_id floats = qs_pass_value(p, y);
+        if (floats < 0)
+            return floats;
+        redirect(g, uses, y, floats);
+        qs_pass_set_output(p, node, 0, floats);
+    } else {
+        qs_graph_remove_node(g, node);
+    }
+    become_integers(g, begin, y, g->values[x].dtype);
+    qs_pass_set_output(p, maker, output_index(&g->nodes[maker], x), begin);
+    redirect(g, uses, x, begin);
+    return QSIM_OK;
+}
+
+typedef int take_fn(qs_pass *p, const qs_uses *uses, qs_id value);
+
+static int take_all(qs_pass *p, const qs_id *values, size_t count, take_fn *take) {
+    qs_uses uses;
+    int code = QSIM_OK;
+    if (qs_graph_uses(p->graph, &uses))
+        return qs_pass_no_memory(p);
+    for (size_t i = 0; i < count && !code; i++)
+        if (qs_is_real(p->graph->values[values[i]].dtype))
+            code = take(p, &uses, values[i]);
+    qs_uses_free(p->graph, &uses);
+    return code ? code : qs_pass_finish(p);
+}
+
+int qsim_model_integer_io(const qsim_model *model, int32_t which, qsim_model **out,
+                          qsim_error *error) {
+    qsim_model *m;
+    qs_error_clear(error);
+    if (out)
+        *out = NULL;
+    if (!model || !out || which <= 0 || which > (QSIM_INTEGER_INPUTS | QSIM_INTEGER_OUTPUTS))
+        return qs_fail_missing(error, "integers");
+    if (model->inspect_only)
+        return qs_fail(error, QSIM_E_STATE, "%s: the model was loaded for inspection only",
+                       model->name);
+    int code = qs_model_derive(model, &m, error);
+    if (code)
+        return code;
+    qs_pass p = {.ctx = m->ctx, .graph = m->graph, .model = m->name, .error = error};
+    if (which & QSIM_INTEGER_INPUTS)
+        code = take_all(&p, m->graph->inputs, m->graph->input_count, take_input);
+    if (!code && which & QSIM_INTEGER_OUTPUTS)
+        code = take_all(&p, m->graph->outputs, m->graph->output_count, take_output);
+    if (!code)
+        code = qs_pass_names(&p);
+    code = qs_leave(m->ctx, code, error);
+    if (code) {
+        qsim_model_free(m);
+        return code;
+    }
+    *out = m;
+    return QSIM_OK;
+}

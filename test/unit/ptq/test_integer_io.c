@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT */
+/* Integers in place of a quantized model's float inputs and outputs. */
+#include <stdbool.h>
+
+#include "ptq_nets.h"
+
+#include <qsim/quant.h>
+
+enum { SAMPLES = 8, PIXELS = 144, MOST = 4096 };
+
+static const int64_t image_dims[4] = {SAMPLES, 1, 12, 12};
+
+/* The numbers of floats in a model's output for `x`, which is quantized if the input is integers,
+ * as are floats that the output's integers stand for. */
+static size_t run_as_floats(const qsim_model *m, const float *x, const int64_t *dims, int32_t rank,
+                            float *y) {
+    static uint16_t codes[MOST]; /* of 8 bits, too */
+    qsim_value_info in = {.struct_size = sizeof(in)}, out = {.struct_size = sizeof(out)};
+    qsim_session *s = NULL;
+    qsim_run *r = NULL;
+    qsim_error e = {0};
+    qsim_tensor result = {0};
+    double scale = 0;
+    int64_t zero = 0;
+    size_t n = 1;
+    for (int32_t i = 0; i < rank; i++)
+        n *= (size_t)dims[i];
+    CHECK_INT(qsim_model_input(m, 0, &in), QSIM_OK);
+    CHECK_INT(qsim_model_output(m, 0, &out), QSIM_OK);
+    qsim_tensor given = {QSIM_FLOAT, rank, dims, (void *)(uintptr_t)x, n * sizeof(*x)};
+    if (in.dtype != QSIM_FLOAT) {
+        CHECK_INT(qsim_model_scale(m, in.name, &scale, &zero, NULL), QSIM_OK);
+        CHECK_INT(qsim_values_quantize(x, n, (float)scale, (int32_t)zero, in.dtype, codes),
+                  QSIM_OK);
+        given =
+            (qsim_tensor){in.dtype, rank, dims, codes, n * (size_t)qsim_dtype_bits(in.dtype) / 8};
+    }
+    if (qsim_session_create(m, NULL, &s, &e) || qsim_run_create(s, &r, &e) ||
+        qsim_run_execute(r, &given, 1, &result, 1, &e))
+        fprintf(stderr, "%s\n", e.message);
+    CHECK_INT(e.code, QSIM_OK);
+    CHECK_INT(result.dtype, out.dtype);
+    n = e.code ? 0 : result.bytes * 8 / (size_t)qsim_dtype_bits(result.dtype);
+    CHECK(n <= MOST);
+    if (n > 0 && out.dtype == QSIM_FLOAT)
+        memcpy(y, result.data, result.bytes);
+    else if (n > 0) {
+        CHECK_INT(qsim_model_scale(m, out.name, &scale, &zero, NULL), QSIM_OK);
+        CHECK_INT(qsim_values_dequantize(result.data, n, (float)scale, (int32_t)zero, out.dtype, y),
+                  QSIM_OK);
+    }
+    qsim_run_free(r);
+    qsim_session_free(s);
+    return n;
+}
+
+static int32_t dtype_of(const qsim_model *m, bool output) {
+    qsim_value_info v = {.struct_size = sizeof(v)};
+    CHECK_INT((output ? qsim_model_output : qsim_model_input)(m, 0, &v), QSIM_OK);
+    CHECK(strcmp(v.name, output ? "y" : "x") == 0);
+    return v.dtype;
+}
+
+/* Makes the three forms of a quantized model, which compute the same, also when saved and loaded.
+ */
+static void check_forms(const qsim_model *q, int32_t dtype, const float *x, const int64_t *dims,
+                        int32_t rank) {
+    static float wanted[MOST], y[MOST];
+    static char bytes[1 << 17];
+    const size_t n = run_as_floats(q, x, dims, rank, wanted);
+    CHECK(n > 0);
+    for (int32_t which = 1; which <= 3; which++) {
+        qsim_model *m = NULL, *loaded = NULL;
+        qsim_error e = {0};
+        size_t size = 0;
+        if (qsim_model_integer_io(q, which, &m, &e))
+            fprintf(stderr, "%s\n", e.message);
+        CHECK(m != NULL);
+        CHECK_INT(dtype_of(m, false), which & QSIM_INTEGER_INPUTS ? dtype : QSIM_FLOAT);
+        CHECK_INT(dtype_of(m, true), which & QSIM_INTEGER_OUTPUTS ? dtype : QSIM_FLOAT);
+        CHECK_INT(run_as_floats(m, x, dims, rank, y), n);
+        CHECK(memcmp(y, wanted, n * sizeof(*y)) == 0);
+        CHECK_INT(qsim_model_save_memory(m, bytes, sizeof(bytes), &size, &e), QSIM_OK);
+        CHECK_INT(qsim_model_load_memory(NULL, bytes, size, NULL, &loaded, &e), QSIM_OK);
+        CHECK_INT(run_as_floats(loaded, x, dims, rank, y), n);
+        CHECK(memcmp(y, wanted, n * sizeof(*y)) == 0);
+        qsim_model_free(loaded);
+        qsim_model_free(m);
+    }
+    CHECK_INT(dtype_of(q, false), QSIM_FLOAT);
+}
+
+static void test_forms(void) {
+    static const int32_t types[] = {QSIM_UINT8, QSIM_INT8, QSIM_UINT16, QSIM_INT16};
+    static float x[SAMPLES * PIXELS];
+    qsim_model *m = net_lenet();
+    qsim_calibration *c = net_calibrate(m, 2);
+    net_batch(x, SAMPLES, 7);
+    for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++)
+        for (int32_t format = 0; format < (i < 2 ? 2 : 1); format++) {
+            const qsim_quantize_options o = {
+                .struct_size = sizeof(o), .activation_type = types[i], .format = format};
+            qsim_model *q = net_quantize(m, c, &o);
+            check_forms(q, types[i], x, image_dims, 4);
+            qsim_model_free(q);
+        }
+    qsim_calibration_free(c);
+    qsim_model_free(m);
+}
+
+/* ---- networks that are written quantized ---- */
+
+static void put_scale(qsim_builder *b, const char *scale, const char *zero, float s, uint8_t z) {
+    CHECK_INT(qsim_builder_constant_as(b, scale, "float[]", &s), QSIM_OK);
+    CHECK_INT(qsim_builder_constant_as(b, zero, "uint8[]", &z), QSIM_OK);
+}
+
+static qsim_builder *begin(void) {
+    qsim_builder *b = NULL;
+    CHECK_INT(qsim_builder_create(NULL, 13, "small", &b, NULL), QSIM_OK);
+    qsim_builder_input_as(b, "x", "float[2,3]");
+    put_scale(b, "s", "z", 0.5f, 10);
+    put_scale(b, "t", "u", 0.25f, 3);
+    return b;
+}
+
+static const int64_t small_dims[2] = {2, 3};
+static const float small[6] = {-4.2f, -0.3f, 0, 0.7f, 3.1f, 40};
+
+/* Transposes between the input and QuantizeLinear, a Reshape between DequantizeLinear and output.
+ */
+static void test_moves(void) {
+    qsim_builder *b = begin();
+    CHECK_INT(qsim_builder_constant_as(b, "shape", "int64[3]", (int64_t[]){1, 6, 1}), QSIM_OK);
+    qsim_builder_node(b, "", "Transpose", "turn", "x", "xt");
+    qsim_builder_node(b, "", "QuantizeLinear", "q1", "xt,s,z", "a");
+    qsim_builder_node(b, "", "DequantizeLinear", "d1", "a,s,z", "af");
+    qsim_builder_node(b, "", "Relu", "relu", "af", "r");
+    qsim_builder_node(b, "", "QuantizeLinear", "q2", "r,t,u", "c");
+    qsim_builder_node(b, "", "DequantizeLinear", "d2", "c,t,u", "cf");
+    qsim_builder_node(b, "", "Reshape", "flat", "cf,shape", "y");
+    qsim_builder_output_as(b, "y", "float[1,6,1]");
+    qsim_model *q = net_finish(b);
+    check_forms(q, QSIM_UINT8, small, small_dims, 2);
+    qsim_model_free(q);
+}
+
+/* Two nodes quantize the input by one scale; another node reads what is an output, too. */
+static void test_several_readers(void) {
+    qsim_builder *b = begin();
+    qsim_builder_node(b, "", "QuantizeLinear", "q1", "x,s,z", "a");
+    qsim_builder_node(b, "", "DequantizeLinear", "d1", "a,s,z", "af");
+    qsim_builder_node(b, "", "QuantizeLinear", "q2", "x,s,z", "c");
+    qsim_builder_node(b, "", "DequantizeLinear", "d2", "c,s,z", "cf");
+    qsim_builder_node(b, "", "Add", "add", "af,cf", "sum");
+    qsim_builder_node(b, "", "QuantizeLinear", "q3", "sum,t,u", "e");
+    qsim_builder_node(b, "", "DequantizeLinear", "d3", "e,t,u", "y");
+    qsim_builder_node(b, "", "Abs", "abs", "y", "other");
+    qsim_builder_output_as(b, "y", "float[2,3]");
+    qsim_builder_output_as(b, "other", "float[2,3]");
+    qsim_model *q = net_finish(b), *m = NULL;
+    qsim_error e = {0};
+    CHECK_INT(qsim_model_integer_io(q, QSIM_INTEGER_OUTPUTS, &m, &e), QSIM_E_UNSUPPORTED);
+    CHECK(strstr(e.message, "'other'") && strstr(e.message, "Abs"));
+    CHECK_INT(qsim_model_integer_io(q, QSIM_INTEGER_INPUTS, &m, &e), QSIM_OK);
+    CHECK_INT(dtype_of(m, false), QSIM_UINT8);
+    CHECK_INT(net_count(m, "QuantizeLinear"), 1);
+    qsim_model_free(m);
+    qsim_model_free(q);
+}
+
+static void test_output_that_is_read(void) {
+    qsim_builder *b = begin();
+    qsim_builder_node(b, "", "QuantizeLinear", "q1", "x,s,z", "a");
+    qsim_builder_node(b, "", "DequantizeLinear", "d1", "a,s,z", "y");
+    qsim_builder_node(b, "", "Neg", "neg", "y", "n");
+    qsim_builder_node(b, "", "QuantizeLinear", "q2", "n,t,u", "c");
+    qsim_builder_node(b, "", "DequantizeLinear", "d2", "c,t,u", "w");
+    qsim_builder_output_as(b, "y", "float[2,3]");
+    qsim_builder_output_as(b, "w", "float[2,3]");
+    qsim_model *q = net_finish(b), *m = NULL;
+    qsim_tensor x = {QSIM_FLOAT, 2, small_dims, (void *)(uintptr_t)small, sizeof(small)}, y[2];
+    qsim_session *s = NULL;
+    qsim_run *r = NULL;
+    CHECK_INT(qsim_model_integer_io(q, QSIM_INTEGER_OUTPUTS, &m, NULL), QSIM_OK);
+    CHECK_INT(qsim_session_create(m, NULL, &s, NULL), QSIM_OK);
+    CHECK_INT(qsim_run_create(s, &r, NULL), QSIM_OK);
+    memset(y, 0, sizeof(y));
+    CHECK_INT(qsim_run_execute(r, &x, 1, y, 2, NULL), QSIM_OK);
+    for (int i = 0; i < 6; i++) {
+        const double a = fmin(fmax(nearbyint((double)small[i] / 0.5) + 10, 0), 255);
+        const double w = fmin(fmax(nearbyint(-(a - 10) * 0.5 / 0.25) + 3, 0), 255);
+        CHECK_INT(((const uint8_t *)y[0].data)[i], (int)a);
+        CHECK_INT(((const uint8_t *)y[1].data)[i], (int)w);
+    }
+    qsim_run_free(r);
+    qsim_session_free(s);
+    qsim_model_free(m);
+    qsim_model_free(q);
+}
+
+/* ---- refusals ---- */
+
+static void refused(qsim_model *m, int32_t which, const char *what) {
+    qsim_model *made = m;
+    qsim_error e = {0};
+    CHECK_INT(qsim_model_integer_io(m, which, &made, &e), QSIM_E_UNSUPPORTED);
+    CHECK(made == NULL);
+    CHECK(strstr(e.message, what) != NULL);
+    qsim_model_free(m);
+}
+
+static void test_refusals(void) {
+    qsim_builder *b = begin();
+    qsim_builder_node(b, "", "Neg", "neg", "x", "y");
+    qsim_builder_output_as(b, "y", "float[2,3]");
+    refused(net_finish(b), QSIM_INTEGER_INPUTS, "input 'x' cannot be integers");
+    b = begin(); /* two scales */
+    qsim_builder_node(b, "", "QuantizeLinear", "q1", "x,s,z", "a");
+    qsim_builder_node(b, "", "DequantizeLinear", "d1", "a,s,z", "y");
+    qsim_builder_node(b, "", "QuantizeLinear", "q2", "x,t,u", "c");
+    qsim_builder_node(b, "", "DequantizeLinear", "d2", "c,t,u", "w");
+    qsim_builder_output_as(b, "y", "float[2,3]");
+    qsim_builder_output_as(b, "w", "float[2,3]");
+    refused(net_finish(b), QSIM_INTEGER_INPUTS, "q2");
+    b = begin(); /* what QuantizeLinear makes is an output */
+    qsim_builder_node(b, "", "QuantizeLinear", "q1", "x,s,z", "y");
+    qsim_builder_output_as(b, "y", "uint8[2,3]");
+    refused(net_finish(b), QSIM_INTEGER_INPUTS, "q1");
+    b = begin(); /* an output from an input of integers */
+    qsim_builder_input_as(b, "k", "uint8[2,3]");
+    qsim_builder_node(b, "", "Neg", "neg", "x", "n");
+    qsim_builder_node(b, "", "DequantizeLinear", "d1", "k,s,z", "y");
+    qsim_builder_output_as(b, "y", "float[2,3]");
+    qsim_builder_output_as(b, "n", "float[2,3]");
+    refused(net_finish(b), QSIM_INTEGER_OUTPUTS, "output 'y' cannot be integers");
+    qsim_model *m = net_lenet(), *made = NULL;
+    CHECK_INT(qsim_model_integer_io(m, 0, &made, NULL), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_model_integer_io(m, 4, &made, NULL), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_model_integer_io(NULL, 1, &made, NULL), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_model_integer_io(m, 1, NULL, NULL), QSIM_E_ARGUMENT);
+    qsim_model_free(m);
+}
+
+static void test_scale(void) {
+    qsim_model *m = net_lenet();
+    qsim_calibration *c = net_calibrate(m, 1);
+    qsim_model *q = net_quantize(m, c, NULL);
+    double scale = 0;
+    int64_t zero = 0;
+    qsim_error e = {0};
+    CHECK_INT(qsim_model_scale(q, "x_QuantizeLinear_Output", &scale, &zero, &e), QSIM_OK);
+    CHECK(scale > 0.0038 && scale < 0.0040 && zero == 0); /* 1 / 255 = 0.00392 */
+    CHECK_INT(qsim_model_scale(q, "x", &scale, &zero, &e), QSIM_E_NOT_FOUND);
+    CHECK_INT(qsim_model_scale(q, "w1_quantized", &scale, &zero, &e), QSIM_E_NOT_FOUND);
+    CHECK_INT(qsim_model_scale(q, "none", &scale, &zero, &e), QSIM_E_NOT_FOUND);
+    CHECK_INT(qsim_model_scale(q, NULL, &scale, &zero, &e), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_model_scale(q, "x", NULL, &zero, &e), QSIM_E_ARGUMENT);
+    qsim_model_free(q);
+    qsim_calibration_free(c);
+    qsim_model_free(m);
+}
+
+int main(void) {
+    test_forms();
+    test_moves();
+    test_several_readers();
+    test_output_that_is_read();
+    test_refusals();
+    test_scale();
+    return test_done();
+}
