@@ -43,8 +43,8 @@ int linkat(int from_dir, const char *from, int to_dir, const char *to, int flags
     return fails() ? -1 : (int)syscall(SYS_linkat, from_dir, from, to_dir, to, flags);
 }
 
-int rename(const char *from, const char *to) {
-    return fails() ? -1 : (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
+int renameat(int from_folder, const char *from, int to_folder, const char *to) {
+    return fails() ? -1 : (int)syscall(SYS_renameat2, from_folder, from, to_folder, to, 0);
 }
 
 int unlink(const char *path) {
