@@ -176,7 +176,7 @@ static void make_table(qsim_ctx *ctx, const char *path) {
 
 /* Runs in a process of its own, which has allocated nothing before. */
 static void load_and_run(const char *path, weights kind) {
-    static float x[1024]; /* zeros of any type */
+    _Alignas(8) static float x[1024]; /* zeros of any type */
     const int64_t floats[] = {1, 1024}, bytes[] = {1, 2048}, rows[] = {2};
     const qsim_ctx_options o = {.struct_size = sizeof(o), .threads = 1};
     qsim_tensor in = kind == FLOATS  ? net_tensor(QSIM_FLOAT, 2, floats, x)
