@@ -226,7 +226,7 @@ int feed_plan(const tool *t, feed *f, const slot *s, source *src, const preproce
         preprocess_of_pixels(&f->how, &f->how);
     how = &f->how;
     int code = check_parts(t, f);
-    if (code == EXIT_OK && src->table && is_float(src->array.dtype) && !is_float(s->dtype))
+    if (code == EXIT_OK && src->table && is_float(src->array.dtype) && !slot_is_real(s))
         code = source_table_as(t, src, s);
     if (code)
         return code;

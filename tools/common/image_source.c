@@ -80,7 +80,7 @@ int image_source(const tool *t, const char *path, const slot *s, const preproces
     if (!last)
         make_planes(&im);
     *how = *given;
-    if (is_float(s->dtype))
+    if (is_float(s->dtype) || (s->scale > 0 && given->given)) /* else the pixels themselves */
         preprocess_of_pixels(given, how);
     how->channels_last = false;
     how->channels_at_end = last;
