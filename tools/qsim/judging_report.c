@@ -30,9 +30,10 @@ static void print_output(const judging *j, int32_t i) {
                    "output '%s': %s, agreement %.2f %% of %llu row%s, SQNR %.2f dB, cosine %.6f%s",
                    o.name, qsim_grade_name(o.grade), o.agreement, (unsigned long long)o.rows,
                    tool_plural((int64_t)o.rows), table_number(o.sqnr), table_number(o.cosine),
-                   o.agreement >= 97 && o.grade != QSIM_GRADE_GOOD && o.sqnr < 20
-                       ? "; of so few rows SQNR decides"
-                       : "");
+                   o.grade == QSIM_GRADE_GOOD ? ""
+                   : o.sqnr >= 20      ? "; if it is numbers, not scores of classes: --no-classes"
+                   : o.agreement >= 97 ? "; of so few rows SQNR decides"
+                                       : "");
     else
         table_line("", "output '%s': %s, SQNR %.2f dB, cosine %.6f", o.name,
                    qsim_grade_name(o.grade), table_number(o.sqnr), table_number(o.cosine));
