@@ -13,13 +13,21 @@ bool slot_is_real(const slot *s) {
     return is_float(s->dtype) || s->scale > 0;
 }
 
+#define MOST_LOOKS 1e8
+
+bool slot_find_scale(const qsim_model *m, const char *tensor, double *scale, int64_t *zero_point) {
+    const double ends = qsim_model_input_count(m) + (double)qsim_model_output_count(m);
+    return ends * qsim_model_node_count(m) <= MOST_LOOKS &&
+           qsim_model_scale(m, tensor, scale, zero_point, NULL) == QSIM_OK;
+}
+
 bool slot_retype(const qsim_model *model, int32_t index, slot *s) {
     qsim_value_info v = {.struct_size = sizeof(v)};
     if (qsim_model_input(model, index, &v))
         return false;
     s->dtype = v.dtype;
     s->scale = 0;
-    (void)qsim_model_scale(model, v.name, &s->scale, &s->zero_point, NULL);
+    (void)slot_find_scale(model, v.name, &s->scale, &s->zero_point);
     return true;
 }
 

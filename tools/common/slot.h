@@ -28,6 +28,11 @@ typedef struct slot {
 bool is_float(int32_t dtype);
 /* Floats, or integers with a scale. */
 bool slot_is_real(const slot *s);
+/*
+ * qsim_model_scale for one of the inputs or outputs; false: it has none, or there are so many that
+ * looking at all nodes for each of them would take minutes.
+ */
+bool slot_find_scale(const qsim_model *m, const char *tensor, double *scale, int64_t *zero_point);
 /* Gives a slot the type, scale and zero point of a model's input; false: there is no such input. */
 bool slot_retype(const qsim_model *model, int32_t index, slot *s);
 /*

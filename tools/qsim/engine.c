@@ -9,6 +9,8 @@
 #include <qsim/ptq.h>
 #include <qsim/quant.h>
 
+#include "common/slot.h"
+
 int32_t level_option(const tool *t) {
     static const char *const names[] = {"", "disable", "basic", "extended", "all"};
     const char *level = args_value(&t->args, "level");
@@ -57,8 +59,8 @@ void engine_dequantize(engine *e, const qsim_model *m) {
     e->floats = tool_alloc(e->output_count, sizeof(*e->floats));
     memset(e->floats, 0, e->output_count * sizeof(*e->floats));
     for (size_t i = 0; i < e->output_count; i++)
-        (void)qsim_model_scale(m, qsim_session_output_name(e->session, (int32_t)i),
-                               &e->floats[i].scale, &e->floats[i].zero_point, NULL);
+        (void)slot_find_scale(m, qsim_session_output_name(e->session, (int32_t)i),
+                              &e->floats[i].scale, &e->floats[i].zero_point);
 }
 
 static int dequantize(struct engine_floats *f, qsim_tensor *y) {

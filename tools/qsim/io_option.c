@@ -5,6 +5,7 @@
 
 #include <qsim/ptq.h>
 
+#include "common/slot.h"
 #include "modelinfo.h"
 
 int io_apply(const tool *t, const char *file, const char *how, qsim_model **m) {
@@ -29,7 +30,7 @@ int io_apply(const tool *t, const char *file, const char *how, qsim_model **m) {
 bool io_text(const qsim_model *m, const char *tensor, text *out) {
     double scale;
     int64_t zero_point;
-    if (qsim_model_scale(m, tensor, &scale, &zero_point, NULL))
+    if (!slot_find_scale(m, tensor, &scale, &zero_point))
         return false;
     if (zero_point)
         text_printf(out, "(integer - %lld)", (long long)zero_point);
@@ -58,7 +59,7 @@ void io_print(const qsim_model *m) {
 void io_json(json *j, const qsim_model *m, const char *tensor) {
     double scale;
     int64_t zero_point;
-    if (qsim_model_scale(m, tensor, &scale, &zero_point, NULL))
+    if (!slot_find_scale(m, tensor, &scale, &zero_point))
         return;
     json_number(j, "scale", scale);
     json_int(j, "zero_point", zero_point);
