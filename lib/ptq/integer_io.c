@@ -16,12 +16,16 @@ typedef struct scale {
     double scale, zero_point;
 } scale;
 
-/* Reads constants of one element; false: they are others, or `o` is no operand with a scale. */
-static bool read_scale(const qs_graph *g, const qs_node *n, qs_operand o, scale *out) {
-    const qs_id zero = qs_node_input(n, o.zero_point);
+/*
+ * Reads the constants of operand `o`, or of the like operand `offset` inputs behind it; false: they
+ * have several elements or are none, or `o` is no operand with a scale.
+ */
+static bool read_scale(const qs_graph *g, const qs_node *n, const qs_operand *o, int32_t offset,
+                       scale *out) {
+    const qs_id zero = qs_node_input(n, o->zero_point + offset);
     out->zero_point = 0;
-    return o.zero_point && o.scale != QS_NO_SCALE &&
-           qs_const_scalar(g, qs_node_input(n, o.scale), &out->scale) &&
+    return o->zero_point && o->scale != QS_NO_SCALE &&
+           qs_const_scalar(g, qs_node_input(n, o->scale + offset), &out->scale) &&
            (zero == QS_NONE || qs_const_scalar(g, zero, &out->zero_point));
 }
 
@@ -31,16 +35,13 @@ static bool find_scale(const qs_graph *g, const qs_node *n, qs_id value, scale *
     if (!o)
         return false;
     if (n->output_count > 0 && n->outputs[0] == value)
-        return read_scale(g, n, o->y, out);
+        return read_scale(g, n, &o->y, 0, out);
+    for (int32_t i = 0; o->step && o->x[0].at + i < n->input_count; i += o->step)
+        if (n->inputs[o->x[0].at + i] == value)
+            return read_scale(g, n, &o->x[0], i, out);
     for (int32_t k = 0; k < 2; k++)
-        for (qs_operand x = o->x[k]; x.zero_point && x.at < n->input_count;) {
-            if (n->inputs[x.at] == value)
-                return read_scale(g, n, x, out);
-            if (!o->step)
-                break;
-            x = (qs_operand){(int8_t)(x.at + o->step), (int8_t)(x.scale + o->step),
-                             (int8_t)(x.zero_point + o->step)};
-        }
+        if (qs_node_input(n, o->x[k].at) == value && read_scale(g, n, &o->x[k], 0, out))
+            return true;
     return false;
 }
 
@@ -122,7 +123,8 @@ static void become_integers(qs_graph *g, qs_id from, qs_id to, int32_t dtype) {
 static void redirect(qs_graph *g, const qs_uses *uses, qs_id from, qs_id to) {
     for (qs_id k = uses->start[from]; k < uses->start[from + 1]; k++) {
         const qs_id reader = uses->nodes[k];
-        for (int32_t i = 0; i < g->nodes[reader].input_count; i++)
+        const bool done = k > uses->start[from] && uses->nodes[k - 1] == reader;
+        for (int32_t i = 0; i < g->nodes[reader].input_count && !done; i++)
             if (g->nodes[reader].inputs[i] == from)
                 qs_node_set_input(g, reader, i, to);
     }

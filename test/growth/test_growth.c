@@ -43,11 +43,12 @@ enum {
     STATIC,
     SAVE,
     COMPARE,
+    INTEGERS,
     STAGES
 };
 static const char *const stages[STAGES] = {"load",     "session", "execute",     "every tensor",
                                            "optimize", "dynamic", "calibration", "feed",
-                                           "quantize", "save",    "compare"};
+                                           "quantize", "save",    "compare",     "integers"};
 
 typedef struct work {
     uint64_t blocks[STAGES], bytes[STAGES];
@@ -149,6 +150,15 @@ static void quantize(const qsim_model *m, const qsim_tensor *inputs, size_t coun
     if (!code) /* which tensors of both belong together */
         CHECK(qsim_model_pairs(m, q, NULL, NULL, e) >= 0);
     end(COMPARE);
+    begin();
+    for (int32_t which = 1; !code && which <= 2; which++) {
+        qsim_model *integers = NULL;
+        code = qsim_model_integer_io(q, which, &integers, NULL);
+        CHECK(!code || code == QSIM_E_UNSUPPORTED);
+        code = QSIM_OK;
+        qsim_model_free(integers);
+    }
+    end(INTEGERS);
     qsim_model_free(q);
     qsim_calibration_free(c);
 }

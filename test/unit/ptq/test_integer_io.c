@@ -261,7 +261,31 @@ static void test_scale(void) {
     qsim_model_free(m);
 }
 
+/* The scale of the last of 60 operands of QLinearConcat, which is input 2 + 3 * 59. */
+static void test_many_operands(void) {
+    char inputs[60 * 8 + 16] = "s,z";
+    qsim_builder *b = begin();
+    double scale = 0;
+    int64_t zero = 0;
+    for (int i = 0; i < 60; i++)
+        strcat(inputs, i < 59 ? ",k,s,z" : ",l,t,u");
+    qsim_builder_input_as(b, "k", "uint8[2,1]");
+    qsim_builder_input_as(b, "l", "uint8[2,1]");
+    qsim_builder_node(b, "com.microsoft", "QLinearConcat", "join", inputs, "y");
+    qsim_builder_attr_int(b, "axis", 1);
+    qsim_builder_output_as(b, "y", "uint8[2,60]");
+    qsim_model *m = net_finish(b);
+    CHECK_INT(qsim_model_scale(m, "l", &scale, &zero, NULL), QSIM_OK);
+    CHECK(scale == 0.25 && zero == 3);
+    CHECK_INT(qsim_model_scale(m, "k", &scale, &zero, NULL), QSIM_OK);
+    CHECK(scale == 0.5 && zero == 10);
+    CHECK_INT(qsim_model_scale(m, "y", &scale, &zero, NULL), QSIM_OK);
+    CHECK(scale == 0.5 && zero == 10);
+    qsim_model_free(m);
+}
+
 int main(void) {
+    test_many_operands();
     test_forms();
     test_moves();
     test_several_readers();
