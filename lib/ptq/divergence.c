@@ -135,7 +135,7 @@ bool qs_is_row(const qsim_tensor *t) {
     for (int32_t i = 1; i < t->rank; i++)
         if (t->dims[i] > 1 && i != row)
             return false;
-    return row > 0 && !qs_is_list_of_scores(t);
+    return row > 0 && t->rank != 3;
 }
 
 /* How many standard deviations the greatest element lies above the mean. */

@@ -23,11 +23,10 @@ int qs_divergence_split(qsim_divergence *d, const qsim_tensor *a, const qsim_ten
 double qs_element(const qsim_tensor *t, size_t i);
 /* Elements of a row: of the last axis that is longer than 1. */
 size_t qs_row_length(const qsim_tensor *t);
-/* Whether it is [samples, boxes, 1]: a number for each of many boxes, not for each class. */
-static inline bool qs_is_list_of_scores(const qsim_tensor *t) {
-    return t->rank == 3 && t->dims[2] == 1;
-}
-/* Whether it has one row for each sample: one axis behind the first is longer than 1. */
+/*
+ * Whether it may have a row of classes for each sample: one axis behind the first is longer than 1.
+ * With three axes it is rather [samples, boxes, 1], or a step of states or spectra.
+ */
 bool qs_is_row(const qsim_tensor *t);
 /* QSIM_ANSWER_* of a tensor of `count` floats, by its shape and its numbers. */
 int32_t qs_answer_kind(const qsim_tensor *t, size_t count);
