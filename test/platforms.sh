@@ -41,7 +41,7 @@ wasm)
     need emscripten nodejs || exit 77
     # Debian's emscripten is older than node's fetch: it takes node for a browser, since it has that function.
     prefix=em run="'node', '--no-experimental-fetch'" system=emscripten cpu=wasm32 suffix=.js
-    links="'-sNODERAWFS', '-sALLOW_MEMORY_GROWTH', '-sEXIT_RUNTIME'"
+    links="'-sNODERAWFS', '-sALLOW_MEMORY_GROWTH', '-sINITIAL_MEMORY=67108864', '-sEXIT_RUNTIME'"
     options="-Dthreads=disabled"
     peer=clang # random graphs depend on the order in which a compiler evaluates arguments
     ;;

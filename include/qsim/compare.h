@@ -77,10 +77,10 @@ QSIM_API int32_t qsim_model_pairs(const qsim_model *model, const qsim_model *qua
  * Differences of a network's outputs `b` from those of the reference, `a`, summed over any number
  * of batches. Set all fields to 0, set struct_size, then call qsim_divergence_add for each batch.
  *
- * An output of unknown kind is LOGITS if each sample has one row, [samples, n] or with four axes
- * and more any others of 1, and n <= 16 or the greatest number stands out: in the mean over the
- * rows of the first batch it lies at least sqrt(2 ln n) standard deviations above the row's mean.
- * Random numbers with a normal distribution stay below.
+ * An output of unknown kind is LOGITS if each sample has one row of n numbers ([samples, n], or of
+ * rank 4 and more with all other sizes 1), and n <= 16 or the greatest number stands out: in the
+ * mean over the rows of the first batch it lies at least sqrt(2 ln n) standard deviations above the
+ * row's mean. The greatest of n random numbers with a normal distribution lies below that.
  */
 typedef struct qsim_divergence {
     size_t struct_size;   /* sizeof(qsim_divergence), set by the caller */

@@ -337,12 +337,12 @@ QSIM_API int32_t qsim_quantize_layers(const qsim_model *model, const qsim_calibr
 #define QSIM_INTEGER_OUTPUTS 2
 
 /*
- * Makes a model whose float inputs or outputs (`which`: QSIM_INTEGER_*, added up) are the integers
- * that `model`, a quantized model, makes of them or computes them from: QuantizeLinear behind
- * inputs and DequantizeLinear before outputs are left out, and names stay. Given the integers that
- * the left out operators would make, it computes the same. Errors: UNSUPPORTED (a float input or
- * output is not quantized or dequantized by one constant scale; names the node), ARGUMENT,
- * CANCELLED, LIMIT, NOMEM.
+ * Makes a model that takes or gives integers where `model`, a quantized model, has float inputs or
+ * outputs (`which`: QSIM_INTEGER_*, added up). QuantizeLinear behind inputs and DequantizeLinear
+ * before outputs are left out; names stay. Given the integers that QuantizeLinear would make, the
+ * result computes what `model` does. The caller frees it; `model` may be freed before. Errors:
+ * UNSUPPORTED (a float input or output is not quantized or dequantized by one constant scale; the
+ * message names the node), STATE (loaded for inspection), ARGUMENT, CANCELLED, LIMIT, NOMEM.
  */
 QSIM_API int qsim_model_integer_io(const qsim_model *model, int32_t which, qsim_model **out,
                                    qsim_error *error);
