@@ -126,6 +126,8 @@ static int pack_each(qsim_session *s, const qs_id *packed_by, const void **kept,
                      .error = error,
                      .kept = kept};
         code = qs_op_more_of(g->nodes[id].op)->pack(&p);
+        if (!code && p.no_memory)
+            code = qs_fail(error, QSIM_E_NOMEM, "%s: out of memory", s->name);
         s->packed[id] = p.result;
         for (int32_t k = 0; p.result && k < g->nodes[id].input_count; k++) {
             const qs_const *c = packed_const(s, &g->nodes[id], k);

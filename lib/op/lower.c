@@ -10,7 +10,11 @@ const void *qs_pack_bytes(const qs_pack *p, int32_t index) {
 }
 
 const void *qs_pack_const(qs_pack *p, int32_t index) {
-    return qs_pack_bytes(p, index) ? qs_graph_aligned(p->graph, p->node->inputs[index]) : NULL;
+    if (!qs_pack_bytes(p, index))
+        return NULL;
+    const void *aligned = qs_graph_aligned(p->graph, p->node->inputs[index]);
+    p->no_memory |= !aligned;
+    return aligned;
 }
 
 void qs_run_nothing(const qs_step *s, const qs_frame *f) {

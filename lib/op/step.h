@@ -27,9 +27,13 @@ typedef struct qs_pack {
     /* By value id: weights that operators of one kind have packed; NULL: they are not shared. */
     const void **kept;
     const void *result; /* set by the operator; becomes qs_lower.packed */
+    bool no_memory;     /* qs_pack_const had none: packing fails whatever the operator returns */
 } qs_pack;
 
-/* Constant input `index`, aligned for its elements; NULL if it is absent or not constant. */
+/*
+ * Constant input `index`, aligned for its elements; NULL if it is absent, not constant or could not
+ * be aligned for want of memory.
+ */
 const void *qs_pack_const(qs_pack *p, int32_t index);
 /* The same constant without alignment; nothing is copied. */
 const void *qs_pack_bytes(const qs_pack *p, int32_t index);

@@ -122,18 +122,20 @@ static int job(test_heap *h, size_t index, qsim_error *e) {
 #define EACH 64 /* of the first allocations fails, whatever the stride */
 static long stride = 1;
 
-static void exhaust(size_t index) {
+/* One allocation fails, or with `after` all from it on; one alone may be done without. */
+static void exhaust(size_t index, bool after) {
     long n = 0;
     for (;; n += n < EACH ? 1 : stride) {
-        test_heap h = {.fail_at = n + 1, .fail_after = true};
+        test_heap h = {.fail_at = n + 1, .fail_after = after};
         qsim_error e = {0};
         const int code = job(&h, index, &e);
         CHECK_INT(h.live, 0);
         CHECK_INT(h.bytes, 0);
-        if (code == QSIM_OK)
+        if (h.calls <= n)
             break;
-        CHECK_INT(code, QSIM_E_NOMEM);
-        if (code != QSIM_E_NOMEM)
+        const bool fits = code == QSIM_E_NOMEM || (!after && code == QSIM_OK);
+        CHECK(fits);
+        if (!fits)
             fprintf(stderr, "model %zu, allocation %ld: %s\n", index, n, e.message);
         if (test_failures > 5 || n > 1000000)
             break;
@@ -149,9 +151,13 @@ int main(int argc, char **argv) {
     uint8_t byte;
     for (size_t i = 0; i < 64; i++)
         numbers[i] = (float)(test_random(&seed) % 1000) / 500.0f - 1.0f;
-    exhaust(0);
     CHECK_INT(fuzz_model_bytes(FUZZ_MODELS + FUZZ_MESSAGES, &byte, 1), 0);
-    for (size_t i = FUZZ_IN_TWO_FILES; i < FUZZ_MESSAGES; i++)
-        exhaust(FUZZ_MODELS + i + 1);
+    for (int after = 0; after < 2; after++) {
+        exhaust(0, after);
+        for (size_t i = 0; i < FUZZ_MODELS; i++)
+            exhaust(i + 1, after);
+        for (size_t i = FUZZ_IN_TWO_FILES; i < FUZZ_MESSAGES; i++)
+            exhaust(FUZZ_MODELS + i + 1, after);
+    }
     return test_done();
 }
