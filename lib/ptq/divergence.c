@@ -160,7 +160,9 @@ static bool have_winners(const float *x, size_t count, size_t row) {
 int32_t qs_answer_kind(const qsim_tensor *t, size_t count) {
     const float *x = t->data;
     const size_t row = qs_row_length(t);
-    bool sums = count > 0;
+    bool sums = true;
+    if (count == 0)
+        return QSIM_ANSWER_VALUES;
     for (size_t i = 0; i < count && sums; i += row)
         sums = is_distribution(x + i, row);
     if (sums)

@@ -108,6 +108,19 @@ static void test_agreement(void) {
     }
 }
 
+/* Outputs without elements, as some models give for some inputs, are no classes. */
+static void test_empty(void) {
+    const int64_t free_dims[2] = {-1, 0}, dims[2] = {2, 0};
+    const qsim_tensor in = {QSIM_FLOAT, 2, dims, NULL, 0};
+    qsim_model *a = make("Add", 2, free_dims, (float[]){0, 0, 0});
+    qsim_verdict *v = judge(a, a, NULL, &in);
+    const qsim_verdict_info o = output(v);
+    CHECK_INT(o.grade, QSIM_GRADE_NONE);
+    CHECK(isnan(o.agreement));
+    qsim_verdict_free(v);
+    qsim_model_free(a);
+}
+
 /* 20 samples of 2 positions: classes where the name says so, else numbers. */
 static void test_positions(void) {
     const int64_t free_dims[3] = {-1, 2, CLASSES}, dims[3] = {ROWS / 2, 2, CLASSES};
@@ -384,6 +397,7 @@ int main(void) {
     test_sqnr();
     test_agreement();
     test_positions();
+    test_empty();
     test_options();
     test_data();
     test_layers();
