@@ -110,10 +110,16 @@ static void test_agreement(void) {
 
 /* Outputs without elements, as some models give for some inputs, are no classes. */
 static void test_empty(void) {
-    const int64_t free_dims[2] = {-1, 0}, dims[2] = {2, 0};
+    const int64_t dims[2] = {2, 0};
     const qsim_tensor in = {QSIM_FLOAT, 2, dims, NULL, 0};
-    qsim_model *a = make("Add", 2, free_dims, (float[]){0, 0, 0});
+    qsim_builder *b = NULL;
+    CHECK_INT(qsim_builder_create(NULL, 13, "empty", &b, NULL), QSIM_OK);
+    qsim_builder_input_as(b, "x", "float[N,0]");
+    qsim_builder_node(b, "", "Neg", "neg", "x", "y");
+    qsim_builder_output_as(b, "y", "float[N,0]");
+    qsim_model *a = net_finish(b);
     qsim_verdict *v = judge(a, a, NULL, &in);
+    CHECK_INT(qsim_verdict_samples(v), 2);
     const qsim_verdict_info o = output(v);
     CHECK_INT(o.grade, QSIM_GRADE_NONE);
     CHECK(isnan(o.agreement));
