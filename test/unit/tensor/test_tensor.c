@@ -150,10 +150,14 @@ static void test_convert_many_to_half(void) {
         CHECK(from_half(b[i], QSIM_BFLOAT16) == i - 100);
     }
     CHECK_INT(fesetround(FE_UPWARD), 0);
+    const int way = fegetround(); /* WebAssembly rounds to the nearest whatever is set */
     const uint16_t up = to_half(v, QSIM_FLOAT16);
     convert(QSIM_DOUBLE, &v, QSIM_FLOAT, &f);
-    CHECK_INT(fegetround(), FE_UPWARD);
+    CHECK_INT(fegetround(), way);
     CHECK_INT(fesetround(FE_TONEAREST), 0);
+#ifndef __EMSCRIPTEN__
+    CHECK_INT(way, FE_UPWARD);
+#endif
     CHECK_INT(up, 0x3c00);
     CHECK(f == 1);
 }
