@@ -93,6 +93,13 @@ int qs_model_derive(const qsim_model *base, qsim_model **out, qsim_error *error)
     return QSIM_OK;
 }
 
+int qs_model_derive_whole(const qsim_model *base, qsim_model **out, qsim_error *error) {
+    if (base->inspect_only)
+        return qs_fail(error, QSIM_E_STATE, "%s: the model was loaded for inspection only",
+                       base->name);
+    return qs_model_derive(base, out, error);
+}
+
 int qs_model_set_property(qsim_model *m, const char *key, const char *value) {
     char *kept = qs_arena_string(&m->graph->arena, value, strlen(value));
     if (!kept)

@@ -56,6 +56,8 @@ struct qsim_model {
 
 /* A new model over a clone of `base`'s graph, with its metadata; takes a reference to `base`. */
 int qs_model_derive(const qsim_model *base, qsim_model **out, qsim_error *error);
+/* The same; STATE for a model that was loaded for inspection, whose graph cannot be rewritten. */
+int qs_model_derive_whole(const qsim_model *base, qsim_model **out, qsim_error *error);
 int qs_model_create(qsim_ctx *ctx, qsim_model **out, qsim_error *error); /* empty graph */
 qsim_model *qs_model_hold(const qsim_model *model);
 int qs_model_set_property(qsim_model *model, const char *key, const char *value);

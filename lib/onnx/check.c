@@ -113,10 +113,7 @@ int qsim_model_upgrade(const qsim_model *model, int32_t opset, qsim_model **out,
         *out = NULL;
     if (!model || !out)
         return qs_fail(error, QSIM_E_ARGUMENT, "upgrade: no model or no place for one");
-    if (model->inspect_only)
-        return qs_fail(error, QSIM_E_STATE, "%s: the model was loaded for inspection only",
-                       model->name);
-    int code = qs_model_derive(model, &m, error);
+    int code = qs_model_derive_whole(model, &m, error);
     if (code)
         return code;
     code = qs_op_upgrade_graph(m->graph, opset, m->name, error);

@@ -66,11 +66,8 @@ int qsim_model_optimize(const qsim_model *model, int32_t level, qsim_model **out
     if (level < QSIM_LEVEL_DEFAULT || level > QSIM_LEVEL_ALL)
         return qs_fail(error, QSIM_E_ARGUMENT, "%s: level %d does not exist", model->name,
                        (int)level);
-    if (model->inspect_only)
-        return qs_fail(error, QSIM_E_STATE, "%s: the model was loaded for inspection only",
-                       model->name);
     qsim_model *m;
-    int code = qs_model_derive(model, &m, error);
+    int code = qs_model_derive_whole(model, &m, error);
     if (code)
         return code;
     qs_pass p = {.ctx = m->ctx,

@@ -40,10 +40,7 @@ static int prepare_inside(void *user, qs_graph *g, qs_node *n, qs_subgraph *sub)
 int qs_ptq_prepare(const qsim_model *model, qsim_model **out, qsim_error *error) {
     qsim_model *m;
     *out = NULL;
-    if (model->inspect_only)
-        return qs_fail(error, QSIM_E_STATE, "%s: the model was loaded for inspection only",
-                       model->name);
-    int code = qs_model_derive(model, &m, error);
+    int code = qs_model_derive_whole(model, &m, error);
     if (code)
         return code;
     if (qs_graph_import(m->graph, "") < MIN_OPSET) {

@@ -150,11 +150,12 @@ static double lead_of_greatest(const float *x, size_t n) {
 }
 
 static bool have_winners(const float *x, size_t count, size_t row) {
-    const double rows = qs_real(count / row);
     double sum = 0;
+    if (row <= FEW_CLASSES)
+        return true;
     for (size_t i = 0; i < count; i += row)
         sum += lead_of_greatest(x + i, row);
-    return row <= FEW_CLASSES || sum >= rows * sqrt(2 * qk_log64((double)row));
+    return sum >= qs_real(count / row) * sqrt(2 * qk_log64((double)row));
 }
 
 int32_t qs_answer_kind(const qsim_tensor *t, size_t count) {

@@ -182,14 +182,15 @@ static int32_t output_index(const qs_node *n, qs_id value) {
 
 /* The tensor whose elements an output has, before nodes that only move them for it. */
 static qs_id begin_of_moves(const qs_graph *g, const qs_uses *uses, qs_id y) {
-    while (uses->start[y] == uses->start[y + 1] || !g->values[y].is_output) {
+    if (uses->start[y] < uses->start[y + 1]) /* others read it as floats */
+        return y;
+    for (;;) {
         const qs_id node = g->values[y].producer;
         if (node == QS_NONE || !only_moves(g, node) ||
             qs_only_reader(g, uses, g->nodes[node].inputs[0]) == QS_NONE)
-            break;
+            return y;
         y = g->nodes[node].inputs[0];
     }
-    return y;
 }
 
 /* An output that a node dequantizes becomes what that node reads. */
@@ -205,7 +206,7 @@ static int take_output(qs_pass *p, const qs_uses *uses, qs_id y) {
         g->values[x].is_output || g->values[x].producer == QS_NONE)
         return refuse(p, node, y, "output");
     const qs_id maker = g->values[x].producer;
-    if (begin == y && uses->start[y] < uses->start[y + 1]) { /* others read it as floats */
+    if (uses->start[y] < uses->start[y + 1]) {
         const qs_id floats = qs_pass_value(p, y);
         if (floats < 0)
             return floats;
@@ -242,10 +243,7 @@ int qsim_model_integer_io(const qsim_model *model, int32_t which, qsim_model **o
         *out = NULL;
     if (!model || !out || which <= 0 || which > (QSIM_INTEGER_INPUTS | QSIM_INTEGER_OUTPUTS))
         return qs_fail_missing(error, "integers");
-    if (model->inspect_only)
-        return qs_fail(error, QSIM_E_STATE, "%s: the model was loaded for inspection only",
-                       model->name);
-    int code = qs_model_derive(model, &m, error);
+    int code = qs_model_derive_whole(model, &m, error);
     if (code)
         return code;
     qs_pass p = {.ctx = m->ctx, .graph = m->graph, .model = m->name, .error = error};

@@ -63,16 +63,16 @@ void engine_dequantize(engine *e, const qsim_model *m) {
                               &e->floats[i].scale, &e->floats[i].zero_point);
 }
 
-static int dequantize(struct engine_floats *f, qsim_tensor *y) {
+/* A type that cannot be dequantized stays as it is. */
+static void dequantize(struct engine_floats *f, qsim_tensor *y) {
     const size_t n = elements(y);
     if (n > f->capacity) {
         f->data = tool_grow(f->data, n, sizeof(*f->data));
         f->capacity = n;
     }
-    const int code = qsim_values_dequantize(y->data, n, (float)f->scale, (int32_t)f->zero_point,
-                                            y->dtype, f->data);
-    *y = (qsim_tensor){QSIM_FLOAT, y->rank, y->dims, f->data, n * sizeof(float)};
-    return code;
+    if (qsim_values_dequantize(y->data, n, (float)f->scale, (int32_t)f->zero_point, y->dtype,
+                               f->data) == QSIM_OK)
+        *y = (qsim_tensor){QSIM_FLOAT, y->rank, y->dims, f->data, n * sizeof(float)};
 }
 
 int engine_try(engine *e, const qsim_tensor *inputs, size_t count, qsim_error *error) {
@@ -82,7 +82,7 @@ int engine_try(engine *e, const qsim_tensor *inputs, size_t count, qsim_error *e
     tool_cancel_on_interrupt(NULL);
     for (size_t i = 0; e->floats && i < e->output_count && code == QSIM_OK; i++)
         if (e->floats[i].scale > 0)
-            code = dequantize(&e->floats[i], &e->outputs[i]);
+            dequantize(&e->floats[i], &e->outputs[i]);
     if (code == QSIM_OK && tool_interrupted()) {
         error->code = code = QSIM_E_CANCELLED;
         snprintf(error->message, sizeof(error->message), "interrupted");

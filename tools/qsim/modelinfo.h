@@ -24,7 +24,8 @@ void model_facts_free(model_facts *f);
 
 /* "[N,1,28,28]"; "?" for an unknown rank. */
 void value_shape(const qsim_value_info *v, text *out);
-/* {"name", "dtype", "shape"}; with `constant` also the bytes of constants. */
+/* {"name", "dtype", "shape"}; of an input or output of `m` also its scale, if it has one; with
+ * `constant` the bytes of constants. `m` may be NULL. */
 void json_value(json *j, const qsim_value_info *v, const qsim_model *m, bool constant);
 /* opset, ir_version, inputs, outputs, operators, parameters, macs, bytes. */
 void json_model(json *j, const qsim_model *m, const bool *integers);

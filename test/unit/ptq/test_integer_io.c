@@ -115,6 +115,17 @@ static void put_scale(qsim_builder *b, const char *scale, const char *zero, floa
     CHECK_INT(qsim_builder_constant_as(b, zero, "uint8[]", &z), QSIM_OK);
 }
 
+/* QuantizeLinear and DequantizeLinear by the same numbers, "scale,zero point": x to q to y. */
+static void put_pair(qsim_builder *b, const char *x, const char *by, const char *q, const char *y) {
+    char inputs[32], name[32];
+    snprintf(inputs, sizeof(inputs), "%s,%s", x, by);
+    snprintf(name, sizeof(name), "make %s", q);
+    qsim_builder_node(b, "", "QuantizeLinear", name, inputs, q);
+    snprintf(inputs, sizeof(inputs), "%s,%s", q, by);
+    snprintf(name, sizeof(name), "read %s", q);
+    qsim_builder_node(b, "", "DequantizeLinear", name, inputs, y);
+}
+
 static qsim_builder *begin(void) {
     qsim_builder *b = NULL;
     CHECK_INT(qsim_builder_create(NULL, 13, "small", &b, NULL), QSIM_OK);
@@ -133,11 +144,9 @@ static void test_moves(void) {
     qsim_builder *b = begin();
     CHECK_INT(qsim_builder_constant_as(b, "shape", "int64[3]", (int64_t[]){1, 6, 1}), QSIM_OK);
     qsim_builder_node(b, "", "Transpose", "turn", "x", "xt");
-    qsim_builder_node(b, "", "QuantizeLinear", "q1", "xt,s,z", "a");
-    qsim_builder_node(b, "", "DequantizeLinear", "d1", "a,s,z", "af");
+    put_pair(b, "xt", "s,z", "a", "af");
     qsim_builder_node(b, "", "Relu", "relu", "af", "r");
-    qsim_builder_node(b, "", "QuantizeLinear", "q2", "r,t,u", "c");
-    qsim_builder_node(b, "", "DequantizeLinear", "d2", "c,t,u", "cf");
+    put_pair(b, "r", "t,u", "c", "cf");
     qsim_builder_node(b, "", "Reshape", "flat", "cf,shape", "y");
     qsim_builder_output_as(b, "y", "float[1,6,1]");
     qsim_model *q = net_finish(b);
@@ -148,13 +157,10 @@ static void test_moves(void) {
 /* Two nodes quantize the input by one scale; another node reads what is an output, too. */
 static void test_several_readers(void) {
     qsim_builder *b = begin();
-    qsim_builder_node(b, "", "QuantizeLinear", "q1", "x,s,z", "a");
-    qsim_builder_node(b, "", "DequantizeLinear", "d1", "a,s,z", "af");
-    qsim_builder_node(b, "", "QuantizeLinear", "q2", "x,s,z", "c");
-    qsim_builder_node(b, "", "DequantizeLinear", "d2", "c,s,z", "cf");
+    put_pair(b, "x", "s,z", "a", "af");
+    put_pair(b, "x", "s,z", "c", "cf");
     qsim_builder_node(b, "", "Add", "add", "af,cf", "sum");
-    qsim_builder_node(b, "", "QuantizeLinear", "q3", "sum,t,u", "e");
-    qsim_builder_node(b, "", "DequantizeLinear", "d3", "e,t,u", "y");
+    put_pair(b, "sum", "t,u", "e", "y");
     qsim_builder_node(b, "", "Abs", "abs", "y", "other");
     qsim_builder_output_as(b, "y", "float[2,3]");
     qsim_builder_output_as(b, "other", "float[2,3]");
@@ -171,11 +177,9 @@ static void test_several_readers(void) {
 
 static void test_output_that_is_read(void) {
     qsim_builder *b = begin();
-    qsim_builder_node(b, "", "QuantizeLinear", "q1", "x,s,z", "a");
-    qsim_builder_node(b, "", "DequantizeLinear", "d1", "a,s,z", "y");
+    put_pair(b, "x", "s,z", "a", "y");
     qsim_builder_node(b, "", "Neg", "neg", "y", "n");
-    qsim_builder_node(b, "", "QuantizeLinear", "q2", "n,t,u", "c");
-    qsim_builder_node(b, "", "DequantizeLinear", "d2", "c,t,u", "w");
+    put_pair(b, "n", "t,u", "c", "w");
     qsim_builder_output_as(b, "y", "float[2,3]");
     qsim_builder_output_as(b, "w", "float[2,3]");
     qsim_model *q = net_finish(b), *m = NULL;
@@ -216,13 +220,11 @@ static void test_refusals(void) {
     qsim_builder_output_as(b, "y", "float[2,3]");
     refused(net_finish(b), QSIM_INTEGER_INPUTS, "input 'x' cannot be integers");
     b = begin(); /* two scales */
-    qsim_builder_node(b, "", "QuantizeLinear", "q1", "x,s,z", "a");
-    qsim_builder_node(b, "", "DequantizeLinear", "d1", "a,s,z", "y");
-    qsim_builder_node(b, "", "QuantizeLinear", "q2", "x,t,u", "c");
-    qsim_builder_node(b, "", "DequantizeLinear", "d2", "c,t,u", "w");
+    put_pair(b, "x", "s,z", "a", "y");
+    put_pair(b, "x", "t,u", "c", "w");
     qsim_builder_output_as(b, "y", "float[2,3]");
     qsim_builder_output_as(b, "w", "float[2,3]");
-    refused(net_finish(b), QSIM_INTEGER_INPUTS, "q2");
+    refused(net_finish(b), QSIM_INTEGER_INPUTS, "make c");
     b = begin(); /* what QuantizeLinear makes is an output */
     qsim_builder_node(b, "", "QuantizeLinear", "q1", "x,s,z", "y");
     qsim_builder_output_as(b, "y", "uint8[2,3]");
