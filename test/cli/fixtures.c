@@ -52,15 +52,18 @@ static void add_weights(qsim_builder *b, const char *name, int64_t rows, int64_t
     need(qsim_builder_constant(b, name, &t), name);
 }
 
-/* A model whose output is its input: the class is the greatest of three numbers. */
-static void make_identity(void) {
-    static const float one[] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
+/*
+ * A model whose output is its input: the class is the greatest of three numbers. `last` scales the
+ * last one.
+ */
+static void make_identity(const char *path, float last) {
+    const float one[] = {1, 0, 0, 0, 1, 0, 0, 0, last};
     qsim_builder *b = begin("identity");
     add_input(b, "x", 2, (int64_t[]){3});
     add_weights(b, "w", 3, 3, one);
     need(qsim_builder_node(b, "", "Gemm", "head", "x,w", "y"), "Gemm");
     add_output(b, "y", 3);
-    finish(b, "id.onnx");
+    finish(b, path);
 }
 
 /* half: with answers in float16. */
@@ -468,7 +471,8 @@ static void make_no_rows(void) {
 }
 
 int main(void) {
-    make_identity();
+    make_identity("id.onnx", 1);
+    make_identity("blind.onnx", 0); /* to class 2 */
     make_mlp("mlp.onnx", false);
     make_mlp("mlp_half.onnx", true);
     make_typed("relu32.onnx", QSIM_FLOAT);

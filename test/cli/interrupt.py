@@ -69,6 +69,8 @@ def main():
     cases = {
         "eval": (["eval", "id.onnx", "-d", "many.npy,labels.npy", "--batch", "1"], b"evaluating",
                  r"id\.onnx: interrupted; the figures are of \d+ of 20000000 samples"),
+        "eval against": (["eval", "id.onnx", "-d", "many.npy,labels.npy", "--batch", "1", "--against", "blind.onnx"],
+                         b"evaluating", r"id\.onnx: interrupted; the figures are of \d+ of 20000000 samples"),
         "calibrate": (["calibrate", "mlp.onnx", "-o", "m.qcal", *endless], b"calibrating",
                       r"mlp\.onnx: interrupted after \d+ samples"),
         "quantize": (["quantize", "mlp.onnx", "-o", "q.onnx", *endless], b"calibrating",
@@ -91,7 +93,7 @@ def main():
             problems.append("not told")
         if sum("interrupted" in line or "cancelled" in line for line in lines) != 1:
             problems.append("told more than once")
-        if name == "eval" and not any(re.match(r"id\.onnx: \d+ samples, top-1 ", line) for line in lines):
+        if name.startswith("eval") and not any(re.match(r"id\.onnx: \d+ samples, top-1 ", line) for line in lines):
             problems.append("no figures")
         if name == "calibrate" and not (os.path.exists("m.qcal") and "holds the first" in text and
                                          "this command with --skip " in text):

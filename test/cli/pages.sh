@@ -16,7 +16,7 @@ fail() {
 
 "$qsim" quantize -q mlp.onnx -d x4.npy -o q.onnx --html quantize.html >quantize.txt 2>/dev/null || fail quantize
 "$qsim" compare mlp.onnx q.onnx -d x4.npy --html compare.html >/dev/null || fail compare
-"$qsim" eval id.onnx -d x3.npy,y3.npy --html eval.html >/dev/null || fail eval
+"$qsim" eval id.onnx -d x3.npy,y3.npy --against blind.onnx --html eval.html >/dev/null || fail eval
 "$qsim" bench mlp.onnx q.onnx --runs 3 --html bench.html >/dev/null 2>&1 || fail bench
 "$qsim" profile mlp.onnx --runs 3 --html profile.html >/dev/null || fail profile
 "$qsim" sensitivity mlp.onnx -d x4.npy --html sensitivity.html >sensitivity.txt 2>/dev/null || fail sensitivity

@@ -43,6 +43,11 @@ VERBS = {
         ["eval", "q.onnx", "-d", "x4.npy,y4.npy", "-f", "--csv", "out.csv", "--svg", "out.svg"],
         ["out.csv", "out.svg"],
     ),
+    "eval against": (
+        ["eval", "q.onnx", "-d", "x4.npy,y4.npy", "-f", "--against", "mlp.onnx", "--csv", "out.csv", "--html",
+         "out.html"],
+        ["out.csv", "out.html"],
+    ),
     "sensitivity": (["sensitivity", "mlp.onnx", "-d", "x4.npy"], []),
     "auto": (
         ["auto", "mlp.onnx", "-d", "x4.npy", "--budget", "60s", "--max-drop", "99", "-f", "-o", "out.onnx"],
@@ -64,8 +69,8 @@ VERBS = {
 }
 SOMETIMES = {"out.onnx.qrecipe"}  # written where options cannot say what was found
 TALKS_OF_TIME = {"quantize"}  # prints it; its file is always the same
-TIMED = {"auto", "sweep", "sensitivity", "bench", "bench data", "profile", "eval", "run-config", "compare",
-         "compare files"}
+TIMED = {"auto", "sweep", "sensitivity", "bench", "bench data", "profile", "eval", "eval against", "run-config",
+         "compare", "compare files"}
 CONFIG = """{"input_model": {"type": "OnnxModel", "model_path": "mlp.onnx"},
 "passes": {"q": {"type": "OnnxDynamicQuantization"}}, "output_dir": "o"}"""
 

@@ -48,7 +48,7 @@ static bool names_output(const char *value, const char *output) {
 /* The input on the command line that this output would replace, or NULL. */
 static const char *replaced_input(const tool *t, const char *output) {
     static const char *const options[] = {"data",   "input",  "calibration", "recipe",
-                                          "config", "labels", "report"};
+                                          "config", "labels", "report",      "against"};
     const char *value;
     for (size_t i = 0; i < t->args.operand_count; i++)
         if (names_output(t->args.operands[i], output))

@@ -6,13 +6,22 @@
 #include <string.h>
 
 #include "common/chart.h"
-#include "common/columns.h"
 #include "evaluating.h"
 
 /* ---- files ---- */
 
-/* One row per actual class: its accuracy, then how often each class was predicted. */
-int eval_write_csv(const tool *t, const char *path, const scores *s, const class_names *n) {
+/* A class's accuracy, empty where it has no samples. */
+static void csv_class(text *out, const scores *s, size_t c) {
+    uint64_t samples, right;
+    const double percent = scores_class(s, c, &samples, &right);
+    text_printf(out, ",%llu,", (unsigned long long)right);
+    if (!isnan(percent))
+        text_printf(out, "%.4f", percent);
+}
+
+int eval_write_csv(const tool *t, const char *path, const evaluation *e) {
+    const scores *s = &e->scores;
+    const class_names *n = &e->names;
     text out = {0};
     char b[24];
     text_puts(&out, "class,samples,correct,accuracy_percent");
@@ -23,16 +32,19 @@ int eval_write_csv(const tool *t, const char *path, const scores *s, const class
         text_csv(&out, name.data);
         text_free(&name);
     }
+    if (e->against)
+        text_puts(&out, ",against_correct,against_accuracy_percent");
     for (size_t c = 0; c < s->classes; c++) {
         uint64_t samples, right;
-        double percent = scores_class(s, c, &samples, &right);
+        scores_class(s, c, &samples, &right);
         text_puts(&out, "\n");
         text_csv(&out, class_name(n, c, b));
-        text_printf(&out, ",%llu,%llu,", (unsigned long long)samples, (unsigned long long)right);
-        if (!isnan(percent))
-            text_printf(&out, "%.4f", percent);
+        text_printf(&out, ",%llu", (unsigned long long)samples);
+        csv_class(&out, s, c);
         for (size_t i = 0; i < s->classes; i++)
             text_printf(&out, ",%llu", (unsigned long long)s->confusion[c * s->classes + i]);
+        if (e->against)
+            csv_class(&out, &e->reference, c);
     }
     text_puts(&out, "\n");
     int code = tool_write(t, path, out.data, out.size);
@@ -40,31 +52,46 @@ int eval_write_csv(const tool *t, const char *path, const scores *s, const class
     return code;
 }
 
-int eval_write_charts(const tool *t, const char *file, const scores *s, const class_names *n) {
+/* Bars of the accuracy per class, beside the reference's. */
+static void draw_classes(text *svg, const chart *c, const evaluation *e) {
+    const scores *const models[2] = {&e->scores, &e->reference};
+    const int count = e->against ? 2 : 1;
+    chart_series series[2] = {{"top-1 accuracy, %", NULL}, {NULL, NULL}};
+    double *percent[2] = {NULL, NULL};
+    for (int k = 0; k < count; k++) {
+        uint64_t samples, right;
+        percent[k] = tool_alloc(e->scores.classes, sizeof(**percent));
+        for (size_t i = 0; i < e->scores.classes; i++)
+            percent[k][i] = scores_class(models[k], i, &samples, &right);
+        if (e->against)
+            series[k].name = eval_name(e, k ? e->against : e->file);
+        series[k].percent = percent[k];
+    }
+    chart_bars(svg, c, series, count);
+    free(percent[0]);
+    free(percent[1]);
+}
+
+int eval_write_charts(const tool *t, const evaluation *e) {
+    const scores *s = &e->scores;
     const char *matrix = args_value(&t->args, "svg"), *bars = args_value(&t->args, "svg-classes");
     text title = {0}, note = {0}, svg = {0};
     int code = EXIT_OK;
-    text_printf(&title, "Confusion matrix: %s", tool_base_name(file));
+    text_printf(&title, "Confusion matrix: %s", tool_base_name(e->file));
     text_printf(&note, "%llu sample%s, top-1 %.2f %%", (unsigned long long)s->samples,
                 tool_plural((int64_t)s->samples), scores_percent(s, s->top1));
-    chart c = {(int)s->classes, n->items, title.data, note.data};
+    chart c = {(int)s->classes, e->names.items, title.data, note.data};
     if (matrix) {
         chart_confusion(&svg, &c, s->confusion);
         code = tool_write(t, matrix, svg.data, svg.size);
         svg.size = 0;
     }
     if (bars && code == EXIT_OK) {
-        double *percent = tool_alloc(s->classes, sizeof(*percent));
-        uint64_t samples, right;
-        for (size_t i = 0; i < s->classes; i++)
-            percent[i] = scores_class(s, i, &samples, &right);
-        chart_series series = {"top-1 accuracy, %", percent};
         title.size = 0;
-        text_printf(&title, "Accuracy per class: %s", tool_base_name(file));
+        text_printf(&title, "Accuracy per class: %s", tool_base_name(e->file));
         c.title = title.data;
-        chart_bars(&svg, &c, &series, 1);
+        draw_classes(&svg, &c, e);
         code = tool_write(t, bars, svg.data, svg.size);
-        free(percent);
     }
     text_free(&title);
     text_free(&note);
@@ -72,27 +99,22 @@ int eval_write_charts(const tool *t, const char *file, const scores *s, const cl
     return code;
 }
 
-void eval_draw_page(page *p, const char *file, const scores *s, const class_names *n,
-                    const thumbs *worst) {
+void eval_draw_page(page *p, const evaluation *e) {
+    const scores *s = &e->scores;
     text title = {0}, svg = {0};
     if (!p->path)
         return;
-    text_printf(&title, "Confusion matrix: %s", tool_base_name(file));
-    chart c = {(int)s->classes, n->items, title.data, NULL};
+    text_printf(&title, "Confusion matrix: %s", tool_base_name(e->file));
+    chart c = {(int)s->classes, e->names.items, title.data, NULL};
     if (s->classes <= 100) {
-        double *percent = tool_alloc(s->classes, sizeof(*percent));
-        uint64_t samples, right;
-        for (size_t i = 0; i < s->classes; i++)
-            percent[i] = scores_class(s, i, &samples, &right);
         chart_confusion(&svg, &c, s->confusion);
         page_chart(p, &svg);
-        chart_series series = {"top-1 accuracy, %", percent};
         c.title = "Accuracy per class";
-        chart_bars(&svg, &c, &series, 1);
+        draw_classes(&svg, &c, e);
         page_chart(p, &svg);
-        free(percent);
     }
-    page_thumbs(p, "Most certain of the wrong answers", worst);
+    eval_draw_against(p, e);
+    page_thumbs(p, "Most certain of the wrong answers", &e->wrong);
     text_free(&title);
     text_free(&svg);
 }
@@ -138,16 +160,21 @@ static void json_confusion(json *j, const scores *s) {
     json_end(j);
 }
 
-void eval_print_json(const tool *t, const char *file, const scores *s, const class_names *n) {
+void eval_print_json(const tool *t, const evaluation *e) {
+    const scores *s = &e->scores;
+    const double top1 = scores_percent(s, s->top1), top5 = scores_percent(s, s->top5);
     json j = {0};
     char b[24];
     json_object(&j, NULL);
     json_int(&j, "schema", 1);
-    json_string(&j, "file", file);
+    json_string(&j, "file", e->file);
     json_int(&j, "samples", (int64_t)s->samples);
     json_bool(&j, "interrupted", s->interrupted);
-    json_number(&j, "top1", scores_percent(s, s->top1));
-    json_number(&j, "top5", scores_percent(s, s->top5));
+    json_number(&j, "top1", top1);
+    json_number(&j, "top1_standard_error", proportion_error(top1, s->samples));
+    json_number(&j, "top5", top5);
+    json_number(&j, "top5_standard_error", proportion_error(top5, s->samples));
+    eval_json_against(&j, e);
     json_row(&j, "per_class");
     for (size_t c = 0; c < s->classes; c++) {
         uint64_t samples, right;
@@ -156,31 +183,63 @@ void eval_print_json(const tool *t, const char *file, const scores *s, const cla
     json_end(&j);
     json_row(&j, "labels");
     for (size_t c = 0; c < s->classes; c++)
-        json_string(&j, NULL, class_name(n, c, b));
+        json_string(&j, NULL, class_name(&e->names, c, b));
     json_end(&j);
     json_confusion(&j, s);
     json_end(&j);
     tool_print_json(t, &j);
 }
 
-void eval_print_table(const char *file, const scores *s, const class_names *n) {
-    table rows = {.columns = "lrrr"};
+/* Accuracy of the reference in a class, and what is lost of it. */
+static void put_reference(table *rows, const evaluation *e, size_t c, double percent) {
+    uint64_t samples, right;
+    const double reference = scores_class(&e->reference, c, &samples, &right);
+    if (isnan(percent)) {
+        table_cell(rows, "no data");
+        table_cell(rows, "-");
+        return;
+    }
+    table_cell(rows, "%.2f %%", reference);
+    table_cell(rows, "%.2f", reference - percent);
+}
+
+static void put_first_line(const evaluation *e) {
+    const scores *s = &e->scores;
+    text line = {0};
+    if (e->against)
+        eval_put_scores(s, &line);
+    else
+        text_printf(&line, "top-1 %.2f %%, top-5 %.2f %%", scores_percent(s, s->top1),
+                    scores_percent(s, s->top5));
+    printf("%s: %llu sample%s, %s\n", eval_name(e, e->file), (unsigned long long)s->samples,
+           tool_plural((int64_t)s->samples), line.data);
+    text_free(&line);
+}
+
+void eval_print_table(const evaluation *e) {
+    const scores *s = &e->scores;
+    table rows = {.columns = e->against ? "lrrrrr" : "lrrr"};
     const char *const heading[] = {"class", "samples", "correct", "accuracy"};
     char b[24];
-    printf("%s: %llu sample%s, top-1 %.2f %%, top-5 %.2f %%\n", tool_base_name(file),
-           (unsigned long long)s->samples, tool_plural((int64_t)s->samples),
-           scores_percent(s, s->top1), scores_percent(s, s->top5));
+    put_first_line(e);
+    eval_print_against(e);
     if (s->classes > 100)
         return;
     for (size_t i = 0; i < 4; i++)
         table_cell(&rows, "%s", heading[i]);
+    if (e->against) {
+        table_cell(&rows, "%s", eval_name(e, e->against));
+        table_cell(&rows, "lost");
+    }
     for (size_t c = 0; c < s->classes; c++) {
         uint64_t samples, right;
         double percent = scores_class(s, c, &samples, &right);
-        table_cell(&rows, "%s", class_name(n, c, b));
+        table_cell(&rows, "%s", class_name(&e->names, c, b));
         table_cell(&rows, "%llu", (unsigned long long)samples);
         table_cell(&rows, "%llu", (unsigned long long)right);
         table_cell(&rows, isnan(percent) ? "no data" : "%.2f %%", percent);
+        if (e->against)
+            put_reference(&rows, e, c, percent);
     }
     putchar('\n');
     table_print(&rows, stdout);

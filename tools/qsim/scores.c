@@ -35,8 +35,7 @@ static size_t rank_of(const qsim_tensor *output, size_t first, size_t count, siz
     return before;
 }
 
-/* The number of classes if there is a row of scores for each sample, with no other axis; else 0. */
-static size_t count_classes(const qsim_tensor *output, int64_t samples) {
+size_t scores_count(const qsim_tensor *output, int64_t samples) {
     int64_t classes = 1;
     if (output->rank < 2 || output->dims[0] != samples)
         return 0;
@@ -75,7 +74,7 @@ bool scores_odd_label(const dataset *d, const batch *b, size_t classes, bool all
 
 int scores_add(const tool *t, scores *s, const char *file, const dataset *d,
                const qsim_tensor *output, const batch *b) {
-    const size_t classes = count_classes(output, b->samples);
+    const size_t classes = scores_count(output, b->samples);
     char shape[256];
     if (!classes)
         return tool_fail(t, QSIM_E_SHAPE,
@@ -119,4 +118,28 @@ double scores_class(const scores *s, size_t c, uint64_t *samples, uint64_t *righ
 
 double scores_percent(const scores *s, uint64_t right) {
     return s->samples ? 100.0 * (double)right / (double)s->samples : NAN;
+}
+
+double proportion_error(double percent, uint64_t n) {
+    const double p = percent / 100;
+    return n ? 100 * sqrt(p * (1 - p) / (double)n) : NAN;
+}
+
+void pairing_add(pairing *p, size_t label, size_t reference, size_t answer) {
+    p->samples++;
+    p->same += reference == answer;
+    p->lost += reference == label && answer != label;
+    p->won += reference != label && answer == label;
+}
+
+/* Of counts, not of two percentages: 64.4 - 64.1 is more than 0.3. */
+double pairing_drop(const pairing *p) {
+    const double points = 100 * ((double)p->lost - (double)p->won);
+    return p->samples ? points / (double)p->samples : NAN;
+}
+
+/* The difference of two proportions of pairs has variance (b + c - (b - c)^2 / n) / n^2. */
+double pairing_error(const pairing *p) {
+    const double n = (double)p->samples, b = (double)p->lost, c = (double)p->won;
+    return p->samples ? 100 * sqrt(b + c - (b - c) * (b - c) / n) / n : NAN;
 }

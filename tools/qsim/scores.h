@@ -16,6 +16,8 @@ typedef struct scores {
 int scores_add(const tool *t, scores *s, const char *file, const dataset *d,
                const qsim_tensor *output, const batch *b);
 void scores_free(scores *s);
+/* The number of classes if an output has a row of scores for each sample, no other axis; else 0. */
+size_t scores_count(const qsim_tensor *output, int64_t samples);
 /* The number of classes that a model's first output scores; 0: it does not tell. */
 size_t scores_classes(const qsim_model *m);
 /*
@@ -26,6 +28,24 @@ bool scores_odd_label(const dataset *d, const batch *b, size_t classes, bool all
 /* Percentage of class c that was classified right; NaN if it has no samples. */
 double scores_class(const scores *s, size_t c, uint64_t *samples, uint64_t *right);
 double scores_percent(const scores *s, uint64_t right);
+
+/*
+ * Standard error of a proportion of n samples, given and returned in percent: sqrt(p (1 - p) / n).
+ */
+double proportion_error(double percent, uint64_t n);
+
+/* Answers of a model beside those of a reference, to the same samples. */
+typedef struct pairing {
+    uint64_t samples;
+    uint64_t lost, won; /* samples that only the reference, or only the model gets right */
+    uint64_t same;      /* equal answers, right or wrong */
+} pairing;
+
+void pairing_add(pairing *p, size_t label, size_t reference, size_t answer);
+/* Points of top-1 that the model loses; exact, so that it may equal a bound. NaN: no samples. */
+double pairing_drop(const pairing *p);
+/* Its standard error: a difference of paired samples varies less than either of both. */
+double pairing_error(const pairing *p);
 
 /* Index of the largest value; the first of equals; NaN is never the largest. */
 size_t largest(const qsim_tensor *output, size_t first, size_t count);

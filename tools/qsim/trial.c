@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "scores.h"
-
 /* A model and its run, which works after Ctrl-C, too: that interrupted only the search. */
 typedef struct player {
     qsim_session *session;
@@ -56,32 +54,18 @@ static void count_batch(const samples *s, const player p[3], size_t at, trial *t
     const size_t rows = y->rank > 0 ? (size_t)y->dims[0] : 0;
     const size_t classes = rows ? y->bytes / sizeof(float) / rows : 0;
     for (size_t r = 0; s->labelled && classes > 1 && r < rows && at + r < s->rows; r++) {
-        bool good[3];
+        const size_t label = (size_t)s->labels[at + r];
+        size_t answer[3];
         if (s->labels[at + r] < 0)
             continue;
         for (size_t k = 0; k < 3; k++) {
-            good[k] = (int64_t)largest(&p[k].outputs[0], r * classes, classes) == s->labels[at + r];
-            right[k] += good[k];
+            answer[k] = largest(&p[k].outputs[0], r * classes, classes);
+            right[k] += answer[k] == label;
         }
-        for (size_t k = 0; k < 2; k++) {
-            t->of[k].lost += good[0] && !good[k + 1];
-            t->of[k].won += !good[0] && good[k + 1];
-        }
+        for (size_t k = 0; k < 2; k++)
+            pairing_add(&t->of[k].pair, label, answer[0], answer[k + 1]);
         t->labelled++;
     }
-}
-
-/*
- * The standard error of paired samples: the difference of two proportions has variance (b + c - (b
- * - c)^2 / n) / n^2, an agreement p (1 - p) / n.
- */
-static double standard_error(const trial *t, const trial_result *r) {
-    if (t->labelled) {
-        const double n = (double)t->labelled, b = (double)r->lost, c = (double)r->won;
-        return 100 * sqrt(b + c - (b - c) * (b - c) / n) / n;
-    }
-    const double p = r->agreement / 100;
-    return t->rows ? 100 * sqrt(p * (1 - p) / (double)t->rows) : NAN;
 }
 
 static void conclude(trial *t, const qsim_divergence d[2], const uint64_t right[3]) {
@@ -93,11 +77,11 @@ static void conclude(trial *t, const qsim_divergence d[2], const uint64_t right[
         r->loss = qsim_divergence_loss(&d[k]);
         r->agreement = qsim_divergence_agreement(&d[k]);
         r->top1 = t->labelled ? 100 * (double)right[k + 1] / n : NAN;
-        r->drop = t->labelled           ? t->float_top1 - r->top1
+        r->drop = t->labelled           ? pairing_drop(&r->pair)
                   : isnan(r->agreement) ? 100 * sqrt(r->loss)
                                         : 100 - r->agreement;
-        r->error = standard_error(t, r);
-        r->p = t->labelled ? qsim_mcnemar(r->lost, r->won) : NAN;
+        r->error = t->labelled ? pairing_error(&r->pair) : proportion_error(r->agreement, t->rows);
+        r->p = t->labelled ? qsim_mcnemar(r->pair.lost, r->pair.won) : NAN;
     }
 }
 

@@ -4,6 +4,7 @@
 #define QSIM_TRIAL_H
 
 #include "samples.h"
+#include "scores.h"
 
 /* Measurements of one model. */
 typedef struct trial_result {
@@ -11,7 +12,7 @@ typedef struct trial_result {
     double top1;            /* percent; NaN without labels */
     double drop, error; /* percent lost against float, and its standard error (NaN: not known) */
     double p;           /* McNemar's test against float; NaN without labels */
-    uint64_t lost, won; /* samples that only float, or only this model gets right */
+    pairing pair;       /* with float, of samples with labels */
 } trial_result;
 
 typedef struct trial {
