@@ -340,7 +340,10 @@ QSIM_API int32_t qsim_quantize_layers(const qsim_model *model, const qsim_calibr
  * Makes a model that takes or gives integers where `model`, a quantized model, has float inputs or
  * outputs (`which`: QSIM_INTEGER_*, added up). QuantizeLinear behind inputs and DequantizeLinear
  * before outputs are left out; names stay. Given the integers that QuantizeLinear would make, the
- * result computes what `model` does. The caller frees it; `model` may be freed before. Errors:
+ * result computes what `model` does. A float output of Softmax, perhaps behind operators that only
+ * move its elements, gets a QuantizeLinear, of the type that activations of `model` have: in 8 bits
+ * an integer stands for 256ths from 0 to 255/256, which is the greatest (in 16 bits for 65536ths).
+ * The caller frees the result; `model` may be freed before. Errors:
  * UNSUPPORTED (a float input or output is not quantized or dequantized by one constant scale; the
  * message names the node), STATE (loaded for inspection), ARGUMENT, CANCELLED, LIMIT, NOMEM.
  */

@@ -193,13 +193,67 @@ static qs_id begin_of_moves(const qs_graph *g, const qs_uses *uses, qs_id y) {
     }
 }
 
-/* An output that a node dequantizes becomes what that node reads. */
+/* Traits of the node that computes the elements of `value`, before others that only move them. */
+static uint32_t maker_traits(const qs_graph *g, qs_id value) {
+    qs_id node = g->values[value].producer;
+    while (node != QS_NONE && only_moves(g, node) && g->nodes[node].inputs[0] != QS_NONE)
+        node = g->values[g->nodes[node].inputs[0]].producer;
+    return node == QS_NONE ? 0 : qs_node_traits(g, &g->nodes[node]);
+}
+
+/* The first node that dequantizes an activation in 8 or 16 bits; QS_NONE: there is none. */
+static qs_id find_dequantizing(const qs_graph *g, int32_t *dtype) {
+    for (size_t k = 0; k < g->order_count; k++) {
+        const qs_id node = g->order[k];
+        const qs_node *n = &g->nodes[node];
+        if (!(qs_node_traits(g, n) & QS_DEQUANTIZES) || g->values[n->inputs[0]].data)
+            continue;
+        *dtype = g->values[n->inputs[0]].dtype;
+        if (*dtype >= QSIM_UINT8 && *dtype <= QSIM_INT16)
+            return node;
+    }
+    return QS_NONE;
+}
+
+/*
+ * Quantizes an output of Softmax, in the type of the model's activations. Its elements are from 0
+ * to 1 whatever the data: the codes stand for 0, 1 / 2^bits ... 1 - 1 / 2^bits. `like` is a node
+ * that dequantizes: it has the domain that this type needs.
+ */
+static int quantize_shares(qs_pass *p, const qs_uses *uses, qs_id y, qs_id like, int32_t dtype) {
+    qs_graph *g = p->graph;
+    const bool wide = qsim_dtype_bits(dtype) == 16;
+    const float step = wide ? 1.0f / 65536 : 1.0f / 256;
+    const bool sign = dtype == QSIM_INT8 || dtype == QSIM_INT16;
+    const int16_t lowest16 = sign ? INT16_MIN : 0;
+    const int8_t lowest8 = sign ? INT8_MIN : 0;
+    const qs_id node = g->values[y].producer;
+    const qs_id in[3] = {
+        qs_pass_value(p, y), qs_pass_const(p, QSIM_FLOAT, 0, NULL, &step),
+        qs_pass_const(p, dtype, 0, NULL, wide ? (const void *)&lowest16 : (const void *)&lowest8)};
+    if (in[0] < 0 || in[1] < 0 || in[2] < 0)
+        return QSIM_E_NOMEM;
+    redirect(g, uses, y, in[0]);
+    qs_pass_set_output(p, node, output_index(&g->nodes[node], y), in[0]);
+    become_integers(g, y, y, dtype);
+    const qs_id made =
+        qs_pass_node(p, g->nodes[like].domain, "QuantizeLinear", "", 0, in, 3, &y, 1);
+    return made < 0 ? made : QSIM_OK;
+}
+
+/* An output that a node dequantizes becomes what that node reads; one of Softmax is quantized. */
 static int take_output(qs_pass *p, const qs_uses *uses, qs_id y) {
     qs_graph *g = p->graph;
     const qs_id begin = begin_of_moves(g, uses, y), node = g->values[begin].producer;
+    int32_t dtype;
     scale ignored;
     if (node == QS_NONE)
         return refuse(p, node, y, "output");
+    const qs_id like = g->values[y].dtype == QSIM_FLOAT && maker_traits(g, y) & QS_SOFTMAX
+                           ? find_dequantizing(g, &dtype)
+                           : QS_NONE;
+    if (like != QS_NONE)
+        return quantize_shares(p, uses, y, like, dtype);
     const qs_node *n = &g->nodes[node];
     const qs_id x = n->inputs[0];
     if (!(qs_node_traits(g, n) & QS_DEQUANTIZES) || !find_scale(g, n, x, &ignored) ||

@@ -66,8 +66,8 @@ static void make_identity(const char *path, float last) {
     finish(b, path);
 }
 
-/* half: with answers in float16. */
-static void make_mlp(const char *path, bool half) {
+/* `last`: the operator that makes the answers; Cast: in float16; NULL: none. */
+static void make_mlp(const char *path, const char *last) {
     float *w1 = values(4 * 16, 1), *w2 = values(16 * 3, 2);
     qsim_builder *b = begin("mlp");
     add_input(b, "x", 2, (int64_t[]){4});
@@ -75,9 +75,10 @@ static void make_mlp(const char *path, bool half) {
     add_weights(b, "w2", 16, 3, w2);
     need(qsim_builder_node(b, "", "Gemm", "fc1", "x,w1", "h"), "Gemm");
     need(qsim_builder_node(b, "", "Relu", "relu", "h", "r"), "Relu");
-    need(qsim_builder_node(b, "", "Gemm", "fc2", "r,w2", half ? "f" : "y"), "Gemm");
-    if (half) {
-        need(qsim_builder_node(b, "", "Cast", "half", "f", "y"), "Cast");
+    need(qsim_builder_node(b, "", "Gemm", "fc2", "r,w2", last ? "f" : "y"), "Gemm");
+    if (last)
+        need(qsim_builder_node(b, "", last, "last", "f", "y"), last);
+    if (last && strcmp(last, "Cast") == 0) {
         need(qsim_builder_attr_int(b, "to", QSIM_FLOAT16), "to");
         need(qsim_builder_output(b, "y", QSIM_FLOAT16, 2, (int64_t[]){-1, 3}, NULL), "y");
     } else {
@@ -473,8 +474,9 @@ static void make_no_rows(void) {
 int main(void) {
     make_identity("id.onnx", 1);
     make_identity("blind.onnx", 0); /* to class 2 */
-    make_mlp("mlp.onnx", false);
-    make_mlp("mlp_half.onnx", true);
+    make_mlp("mlp.onnx", NULL);
+    make_mlp("mlp_half.onnx", "Cast");
+    make_mlp("mlp_soft.onnx", "Softmax");
     make_typed("relu32.onnx", QSIM_FLOAT);
     make_typed("relu16.onnx", QSIM_FLOAT16);
     make_typed("relub.onnx", QSIM_BFLOAT16);

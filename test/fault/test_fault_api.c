@@ -77,7 +77,9 @@ static int build(things *t, qsim_model **out, qsim_error *e) {
     qsim_builder_attr_ints(b, "strides", two, 2);
     qsim_builder_node(b, "", "Flatten", "flat", "p", "f");
     qsim_builder_node(b, "", "MatMul", "fc", "f,k", "y");
+    qsim_builder_node(b, "", "Softmax", "soft", "y", "q"); /* integer_io quantizes it */
     qsim_builder_output(b, "y", QSIM_FLOAT, 2, y, names);
+    qsim_builder_output(b, "q", QSIM_FLOAT, 2, y, names);
     code = qsim_builder_finish(b, out, e);
     qsim_builder_free(b);
     return code;
@@ -131,7 +133,7 @@ static int job_save(things *t, qsim_error *e) {
 
 static int execute(const qsim_model *m, int32_t level, qsim_error *e) {
     qsim_session_options o = {.struct_size = sizeof(o), .level = level};
-    qsim_tensor x = input(), y = {0};
+    qsim_tensor x = input(), y[2] = {{0}};
     qsim_session *s = NULL;
     qsim_run *r = NULL;
     int code = qsim_session_create(m, &o, &s, e);
@@ -140,7 +142,7 @@ static int execute(const qsim_model *m, int32_t level, qsim_error *e) {
     if (!code)
         code = qsim_run_reserve(r, &x, 1, e);
     if (!code)
-        code = qsim_run_execute(r, &x, 1, &y, 1, e);
+        code = qsim_run_execute(r, &x, 1, y, 2, e);
     qsim_session_free(s);
     qsim_run_free(r);
     return code;

@@ -20,7 +20,7 @@ function npy(file, descr, shape, bytes) {
 
 function npyNumbers(file) {
   const raw = fs.readFileSync(file), end = 10 + raw.readUInt16LE(8), bytes = raw.subarray(end);
-  const kinds = {'<f4': Float32Array, '|u1': Uint8Array, '|i1': Int8Array};
+  const kinds = {'<f4': Float32Array, '|u1': Uint8Array, '|i1': Int8Array, '<u2': Uint16Array, '<i2': Int16Array};
   const Kind = kinds[/'descr': '(...)'/.exec(raw.toString('latin1', 0, end))[1]];
   return new Kind(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length));
 }

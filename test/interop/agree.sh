@@ -57,6 +57,12 @@ for how in 'uint8 --format qdq' 'uint8 --format qoperator' 'int8 --format qdq' '
     "$qsim" quantize -q -f "$models/fashion_lenetlite.onnx" -o "$file" --io integer --data "$images" --limit 200 --activations $how
     agree "$file" within=0.01 "input=3,1,28,28:${how%% *}"
 done
+# Those of Softmax are quantized for it.
+for how in 'uint8 --format qdq' 'uint8 --format qoperator' 'int8 --format qdq' 'uint16 --format qdq' 'int16 --format qdq'; do
+    file=$work/shares.onnx
+    "$qsim" quantize -q -f "$models/mlptiny_kws_dscnn_fp32.onnx" -o "$file" --io integer-outputs --data random --limit 64 --activations $how
+    agree "$file" within=0.01 input=5,1,49,10
+done
 
 # Language models whose normalizations are smoothed; "-" in place of a figure: that did not happen.
 smoothed=$(node "$root/test/interop/models.js" "$peer" "$qsim" "$work" "$shared" smooth \

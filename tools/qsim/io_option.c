@@ -33,7 +33,8 @@ bool io_text(const qsim_model *m, const char *tensor, text *out) {
     if (!slot_find_scale(m, tensor, &scale, &zero_point))
         return false;
     if (zero_point)
-        text_printf(out, "(integer - %lld)", (long long)zero_point);
+        text_printf(out, "(integer %c %llu)", zero_point < 0 ? '+' : '-',
+                    (unsigned long long)(zero_point < 0 ? -zero_point : zero_point));
     else
         text_puts(out, "integer");
     text_printf(out, " * %.9g", scale);

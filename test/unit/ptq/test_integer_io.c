@@ -203,6 +203,108 @@ static void test_output_that_is_read(void) {
     qsim_model_free(q);
 }
 
+/* ---- Softmax before an output ---- */
+
+/* x, quantized and dequantized by 1/32 in a type, in front of what follows. */
+static qsim_builder *begin_typed(int32_t dtype, const char *domain) {
+    qsim_builder *b = NULL;
+    const uint16_t zero = 0; /* in any of the types */
+    const qsim_tensor z = {dtype, 0, NULL, (void *)(uintptr_t)&zero,
+                           (size_t)qsim_dtype_bits(dtype) / 8};
+    CHECK_INT(qsim_builder_create(NULL, *domain ? 13 : 21, "shares", &b, NULL), QSIM_OK);
+    CHECK_INT(qsim_builder_import(b, "com.microsoft", 1), QSIM_OK);
+    qsim_builder_input_as(b, "x", "float[2,3]");
+    CHECK_INT(qsim_builder_constant_as(b, "s", "float[]", &(float){0.03125f}), QSIM_OK);
+    CHECK_INT(qsim_builder_constant(b, "z", &z), QSIM_OK);
+    qsim_builder_node(b, domain, "QuantizeLinear", "make", "x,s,z", "k");
+    qsim_builder_node(b, domain, "DequantizeLinear", "read", "k,s,z", "f");
+    return b;
+}
+
+/*
+ * The outputs of `q`, shares from 0 to 1, become codes of `dtype`: by ONNX's formula, from the
+ * floats that `q` computes. Another reader of the first output still reads floats.
+ */
+static void check_shares(const qsim_model *q, int32_t dtype) {
+    const double steps = qsim_dtype_bits(dtype) == 8 ? 256 : 65536;
+    const bool sign = dtype == QSIM_INT8 || dtype == QSIM_INT16;
+    /* the first row is 1, 0, 0 in floats of any model here */
+    const float x[6] = {3, -3, -3.5f, 0.25f, 0.375f, -0.5f};
+    float wanted[6], y[6];
+    for (int32_t which = 2; which <= 3; which++) {
+        qsim_model *m = NULL, *loaded = NULL;
+        qsim_error e = {0};
+        static char bytes[1 << 14];
+        size_t size = 0;
+        double scale = 0;
+        int64_t zero = 1;
+        CHECK_INT(run_as_floats(q, x, small_dims, 2, wanted), 6);
+        if (qsim_model_integer_io(q, which, &m, &e))
+            fprintf(stderr, "%s\n", e.message);
+        CHECK_INT(qsim_model_save_memory(m, bytes, sizeof(bytes), &size, &e), QSIM_OK);
+        CHECK_INT(qsim_model_load_memory(NULL, bytes, size, NULL, &loaded, &e), QSIM_OK);
+        for (int k = 0; k < 2; k++) {
+            CHECK_INT(dtype_of(k ? loaded : m, true), dtype);
+            CHECK_INT(qsim_model_scale(k ? loaded : m, "y", &scale, &zero, &e), QSIM_OK);
+            CHECK(scale == 1 / steps);
+            CHECK_INT(zero, sign ? -steps / 2 : 0);
+            CHECK_INT(run_as_floats(k ? loaded : m, x, small_dims, 2, y), 6);
+            for (int i = 0; i < 6; i++)
+                CHECK_NEAR(y[i], fmin(nearbyint((double)wanted[i] * steps), steps - 1) / steps, 0);
+            CHECK(y[0] == 1 - 1 / steps);
+        }
+        qsim_model_free(loaded);
+        qsim_model_free(m);
+    }
+}
+
+static void test_softmax(void) {
+    static const int32_t types[] = {QSIM_UINT8, QSIM_INT8, QSIM_UINT16, QSIM_INT16};
+    for (int i = 0; i < 4; i++)
+        for (int moved = 0; moved < 2; moved++) {
+            qsim_builder *b = begin_typed(types[i], moved && i >= 2 ? "com.microsoft" : "");
+            CHECK_INT(qsim_builder_constant_as(b, "to", "int64[3]", (int64_t[]){1, 2, 3}), QSIM_OK);
+            CHECK_INT(qsim_builder_constant_as(b, "ten", "float[]", &(float){10}), QSIM_OK);
+            qsim_builder_node(b, "", "Mul", "sharpen", "f,ten", "g");
+            qsim_builder_node(b, "", "Softmax", "soft", "g", moved ? "p" : "y");
+            if (moved)
+                qsim_builder_node(b, "", "Reshape", "move", "p,to", "y");
+            qsim_builder_output_as(b, "y", moved ? "float[1,2,3]" : "float[2,3]");
+            qsim_model *q = net_finish(b);
+            check_shares(q, types[i]);
+            qsim_model_free(q);
+        }
+}
+
+/* What else reads the shares reads floats: the second output is -y. */
+static void test_softmax_that_is_read(void) {
+    qsim_builder *b = begin_typed(QSIM_UINT8, "");
+    qsim_builder_node(b, "", "Softmax", "soft", "f", "y");
+    qsim_builder_node(b, "", "Neg", "neg", "y", "n");
+    put_scale(b, "t", "u", 0.0078125f, 128);
+    put_pair(b, "n", "t,u", "c", "w");
+    qsim_builder_output_as(b, "y", "float[2,3]");
+    qsim_builder_output_as(b, "w", "float[2,3]");
+    qsim_model *q = net_finish(b), *m = NULL;
+    const float x[6] = {0, 0, 0, 0, 0, 0}; /* thirds: 85.33 / 256, 128 - 42.67 */
+    qsim_tensor in = {QSIM_FLOAT, 2, small_dims, (void *)(uintptr_t)x, sizeof(x)}, y[2];
+    qsim_session *s = NULL;
+    qsim_run *r = NULL;
+    CHECK_INT(qsim_model_integer_io(q, QSIM_INTEGER_OUTPUTS, &m, NULL), QSIM_OK);
+    CHECK_INT(qsim_session_create(m, NULL, &s, NULL), QSIM_OK);
+    CHECK_INT(qsim_run_create(s, &r, NULL), QSIM_OK);
+    memset(y, 0, sizeof(y));
+    CHECK_INT(qsim_run_execute(r, &in, 1, y, 2, NULL), QSIM_OK);
+    for (int i = 0; i < 6; i++) {
+        CHECK_INT(((const uint8_t *)y[0].data)[i], 85);
+        CHECK_INT(((const uint8_t *)y[1].data)[i], 85);
+    }
+    qsim_run_free(r);
+    qsim_session_free(s);
+    qsim_model_free(m);
+    qsim_model_free(q);
+}
+
 /* ---- refusals ---- */
 
 static void refused(qsim_model *m, int32_t which, const char *what) {
@@ -235,6 +337,20 @@ static void test_refusals(void) {
     qsim_builder_node(b, "", "DequantizeLinear", "d1", "k,s,z", "y");
     qsim_builder_output_as(b, "y", "float[2,3]");
     qsim_builder_output_as(b, "n", "float[2,3]");
+    refused(net_finish(b), QSIM_INTEGER_OUTPUTS, "output 'y' cannot be integers");
+    b = begin_typed(QSIM_UINT8, ""); /* no bounds are known */
+    qsim_builder_node(b, "", "LogSoftmax", "log", "f", "y");
+    qsim_builder_output_as(b, "y", "float[2,3]");
+    refused(net_finish(b), QSIM_INTEGER_OUTPUTS, "output 'y' cannot be integers");
+    b = begin(); /* not quantized: which type? */
+    qsim_builder_node(b, "", "Softmax", "soft", "x", "y");
+    qsim_builder_output_as(b, "y", "float[2,3]");
+    refused(net_finish(b), QSIM_INTEGER_OUTPUTS, "'soft', Softmax");
+    b = begin_typed(QSIM_INT8, ""); /* QuantizeLinear of doubles does not exist */
+    qsim_builder_node(b, "", "Cast", "cast", "f", "d");
+    qsim_builder_attr_int(b, "to", QSIM_DOUBLE);
+    qsim_builder_node(b, "", "Softmax", "soft", "d", "y");
+    qsim_builder_output_as(b, "y", "double[2,3]");
     refused(net_finish(b), QSIM_INTEGER_OUTPUTS, "output 'y' cannot be integers");
     qsim_model *m = net_lenet(), *made = NULL;
     CHECK_INT(qsim_model_integer_io(m, 0, &made, NULL), QSIM_E_ARGUMENT);
@@ -292,6 +408,8 @@ int main(void) {
     test_moves();
     test_several_readers();
     test_output_that_is_read();
+    test_softmax();
+    test_softmax_that_is_read();
     test_refusals();
     test_scale();
     return test_done();

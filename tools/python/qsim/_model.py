@@ -263,7 +263,8 @@ class Model(_Handle):
 
     def integer_io(self, inputs: bool = True, outputs: bool = True) -> "Model":
         """This quantized model with the integers that it makes of float `inputs` as inputs, or with
-        those that it computes float `outputs` from as outputs; scale() says what they stand for."""
+        those that it computes float `outputs` from as outputs (of Softmax: 256ths); scale() says
+        what they stand for."""
         pointer = C.c_void_p()
         _call("qsim_model_integer_io", self._pointer, inputs + 2 * outputs, C.byref(pointer))
         return self._derived(pointer)
