@@ -47,6 +47,28 @@ def expected(model, reference, labels):
     }, lost - won
 
 
+def check_auto(qsim, data):
+    """qsim auto meets a bound that its loss equals, also where the percentages differ by more."""
+    def auto(n, bound):
+        done = run(qsim, "auto", "mlp.onnx", "-d", data, "--limit", str(n), "-o", "a.onnx", "-f", "-q", "--bits", "8",
+                   "--method", "percentile", "--percentile", "80", "--budget", "0.000001s", "--max-drop", repr(bound),
+                   "--json")
+        return done.returncode, json.loads(done.stdout)
+    hard = wrong = 0
+    for samples in range(60, 400, 10):
+        trial = auto(samples, 0)[1]["trial"]
+        n, plain = trial["samples"], trial["plain"]
+        floats, share = (trial["float_top1"], plain["top1"]) if "," in data else (100, plain["agreement"])
+        before, after = round(floats * n / 100), round(share * n / 100)
+        bound = 100 * (before - after) / n
+        if bound > 0 and 100 * before / n - 100 * after / n > bound:
+            hard += 1
+            code, got = auto(samples, bound)
+            wrong += code != 0 or not got["met"]
+    print("auto with %s: %d losses that equal their bound, %d wrong" % (data, hard, wrong))
+    return wrong + (hard == 0)
+
+
 def main():
     qsim = sys.argv[1]
     rng = np.random.default_rng(5)
@@ -78,6 +100,7 @@ def main():
                 wrong.append("too few samples tell the models apart")
             print("%s against %s: %s" % (*names, ", ".join(wrong) or "ok"))
             failed += len(wrong)
+    failed += check_auto(qsim, "x.npy,l.npy") + check_auto(qsim, "x.npy")
     return failed > 0
 
 

@@ -228,7 +228,7 @@ void eval_print_table(const evaluation *e) {
     for (size_t i = 0; i < 4; i++)
         table_cell(&rows, "%s", heading[i]);
     if (e->against) {
-        table_cell(&rows, "%s", eval_name(e, e->against));
+        table_cell(&rows, "against");
         table_cell(&rows, "lost");
     }
     for (size_t c = 0; c < s->classes; c++) {

@@ -135,7 +135,8 @@ static void put_verdict(const ladder *l, text *out) {
                 l->on_unseen ? "" : ", searched with, too (too few to keep any apart)");
     if (t->labelled)
         text_printf(out, "top-1 %.2f %%, float %.2f %%, ", result->top1, t->float_top1);
-    text_printf(out, "%s lost %.2f %%", what, result->drop);
+    text_printf(out, "%s %s %.2f %%", what, result->drop < 0 ? "gained" : "lost",
+                fabs(result->drop));
     if (!isnan(result->error))
         text_printf(out, " ± %.2f", result->error);
     if (!isnan(result->p))

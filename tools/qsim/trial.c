@@ -79,7 +79,7 @@ static void conclude(trial *t, const qsim_divergence d[2], const uint64_t right[
         r->top1 = t->labelled ? 100 * (double)right[k + 1] / n : NAN;
         r->drop = t->labelled           ? pairing_drop(&r->pair)
                   : isnan(r->agreement) ? 100 * sqrt(r->loss)
-                                        : 100 - r->agreement;
+                                        : 100 * (double)(t->rows - d[k].agree) / (double)t->rows;
         r->error = t->labelled ? pairing_error(&r->pair) : proportion_error(r->agreement, t->rows);
         r->p = t->labelled ? qsim_mcnemar(r->pair.lost, r->pair.won) : NAN;
     }

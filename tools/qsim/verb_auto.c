@@ -105,7 +105,7 @@ static int finish(const tool *t, page *p, ladder *l) {
     }
     if (l->met)
         return EXIT_OK;
-    fprintf(stderr, "qsim: %s: loses %.2f %%, more than --max-drop %g; %s is the best found\n",
+    fprintf(stderr, "qsim: %s: loses %.4g %%, more than --max-drop %g; %s is the best found\n",
             q->file, ladder_result(l)->drop, l->max_drop, q->output);
     return EXIT_BOUND;
 }
