@@ -141,8 +141,9 @@ static qs_id end_of_moves(const qs_graph *g, const qs_uses *uses, qs_id x) {
 }
 
 /* An input that nodes quantize, all by the same scale, becomes what they make. */
-static int take_input(qs_pass *p, const qs_uses *uses, qs_id x) {
+static int take_input(qs_pass *p, const qs_uses *uses, qs_id x, qs_id like) {
     qs_graph *g = p->graph;
+    (void)like;
     const qs_id end = end_of_moves(g, uses, x);
     const qs_id *nodes = uses->nodes + uses->start[end];
     const qs_id count = uses->start[end + 1] - uses->start[end];
@@ -193,24 +194,15 @@ static qs_id begin_of_moves(const qs_graph *g, const qs_uses *uses, qs_id y) {
     }
 }
 
-/* Traits of the node that computes the elements of `value`, before others that only move them. */
-static uint32_t maker_traits(const qs_graph *g, qs_id value) {
-    qs_id node = g->values[value].producer;
-    while (node != QS_NONE && only_moves(g, node) && g->nodes[node].inputs[0] != QS_NONE)
-        node = g->values[g->nodes[node].inputs[0]].producer;
-    return node == QS_NONE ? 0 : qs_node_traits(g, &g->nodes[node]);
-}
-
 /* The first node that dequantizes an activation in 8 or 16 bits; QS_NONE: there is none. */
-static qs_id find_dequantizing(const qs_graph *g, int32_t *dtype) {
+static qs_id find_dequantizing(const qs_graph *g) {
     for (size_t k = 0; k < g->order_count; k++) {
-        const qs_id node = g->order[k];
-        const qs_node *n = &g->nodes[node];
-        if (!(qs_node_traits(g, n) & QS_DEQUANTIZES) || g->values[n->inputs[0]].data)
+        const qs_node *n = &g->nodes[g->order[k]];
+        if (!(qs_node_traits(g, n) & QS_DEQUANTIZES))
             continue;
-        *dtype = g->values[n->inputs[0]].dtype;
-        if (*dtype >= QSIM_UINT8 && *dtype <= QSIM_INT16)
-            return node;
+        const qs_value *x = &g->values[n->inputs[0]];
+        if (!x->data && x->dtype >= QSIM_UINT8 && x->dtype <= QSIM_INT16)
+            return g->order[k];
     }
     return QS_NONE;
 }
@@ -220,8 +212,9 @@ static qs_id find_dequantizing(const qs_graph *g, int32_t *dtype) {
  * to 1 whatever the data: the codes stand for 0, 1 / 2^bits ... 1 - 1 / 2^bits. `like` is a node
  * that dequantizes: it has the domain that this type needs.
  */
-static int quantize_shares(qs_pass *p, const qs_uses *uses, qs_id y, qs_id like, int32_t dtype) {
+static int quantize_shares(qs_pass *p, const qs_uses *uses, qs_id y, qs_id like) {
     qs_graph *g = p->graph;
+    const int32_t dtype = g->values[g->nodes[like].inputs[0]].dtype;
     const bool wide = qsim_dtype_bits(dtype) == 16;
     const float step = wide ? 1.0f / 65536 : 1.0f / 256;
     const bool sign = dtype == QSIM_INT8 || dtype == QSIM_INT16;
@@ -242,19 +235,15 @@ static int quantize_shares(qs_pass *p, const qs_uses *uses, qs_id y, qs_id like,
 }
 
 /* An output that a node dequantizes becomes what that node reads; one of Softmax is quantized. */
-static int take_output(qs_pass *p, const qs_uses *uses, qs_id y) {
+static int take_output(qs_pass *p, const qs_uses *uses, qs_id y, qs_id like) {
     qs_graph *g = p->graph;
     const qs_id begin = begin_of_moves(g, uses, y), node = g->values[begin].producer;
-    int32_t dtype;
     scale ignored;
     if (node == QS_NONE)
         return refuse(p, node, y, "output");
-    const qs_id like = g->values[y].dtype == QSIM_FLOAT && maker_traits(g, y) & QS_SOFTMAX
-                           ? find_dequantizing(g, &dtype)
-                           : QS_NONE;
-    if (like != QS_NONE)
-        return quantize_shares(p, uses, y, like, dtype);
     const qs_node *n = &g->nodes[node];
+    if (like != QS_NONE && g->values[y].dtype == QSIM_FLOAT && qs_node_traits(g, n) & QS_SOFTMAX)
+        return quantize_shares(p, uses, y, like);
     const qs_id x = n->inputs[0];
     if (!(qs_node_traits(g, n) & QS_DEQUANTIZES) || !find_scale(g, n, x, &ignored) ||
         g->values[x].is_output || g->values[x].producer == QS_NONE)
@@ -275,16 +264,18 @@ static int take_output(qs_pass *p, const qs_uses *uses, qs_id y) {
     return QSIM_OK;
 }
 
-typedef int take_fn(qs_pass *p, const qs_uses *uses, qs_id value);
+/* Makes an input or output integers; `like` as for quantize_shares, QS_NONE: there is none. */
+typedef int take_fn(qs_pass *p, const qs_uses *uses, qs_id value, qs_id like);
 
 static int take_all(qs_pass *p, const qs_id *values, size_t count, take_fn *take) {
     qs_uses uses;
     int code = QSIM_OK;
+    const qs_id like = find_dequantizing(p->graph);
     if (qs_graph_uses(p->graph, &uses))
         return qs_pass_no_memory(p);
     for (size_t i = 0; i < count && !code; i++)
         if (qs_is_real(p->graph->values[values[i]].dtype))
-            code = take(p, &uses, values[i]);
+            code = take(p, &uses, values[i], like);
     qs_uses_free(p->graph, &uses);
     return code ? code : qs_pass_finish(p);
 }
