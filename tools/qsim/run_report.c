@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/columns.h"
+#include "common/slot.h"
 #include "running.h"
 
 typedef struct range {
@@ -39,11 +40,16 @@ static size_t classes_of(const qsim_tensor *x) {
     return rows ? (size_t)x->dims[1] : 0;
 }
 
+/* The score that element i stands for. */
+static double real_score(const qsim_tensor *x, const run_report *r, size_t i) {
+    return (element(x, i) - (double)r->zero_point) * r->scale;
+}
+
 /* Are all scores of a row probabilities? */
-static bool is_distribution(const qsim_tensor *x, size_t first, size_t classes) {
+static bool is_distribution(const qsim_tensor *x, const run_report *r, size_t first) {
     double sum = 0;
-    for (size_t i = 0; i < classes; i++) {
-        double p = element(x, first + i);
+    for (size_t i = 0; i < r->classes; i++) {
+        double p = real_score(x, r, first + i);
         if (!(p >= 0 && p <= 1))
             return false;
         sum += p;
@@ -84,6 +90,11 @@ int run_report_open(const tool *t, const engine *e, bool single, run_report *r) 
         classes = 0;
     r->classes = asked || single ? classes : 0;
     r->top = (size_t)top < classes ? (size_t)top : classes;
+    r->scale = 1;
+    r->zero_point = 0;
+    if (r->classes) /* of a model without one both stay as they are */
+        (void)slot_find_scale(e->model, qsim_session_output_name(e->session, 0), &r->scale,
+                              &r->zero_point);
     if (asked && !classes && x)
         return tool_usage(t, "without --top and --labels the ranges of all outputs are printed",
                           "%s: output '%.100s', %s, is not a row of class scores",
@@ -122,7 +133,7 @@ static void print_top(const char *input, const qsim_tensor *x, const run_report 
     bool named = r->names.count > 0;
     for (size_t row = 0; row < (size_t)x->dims[0]; row++) {
         size_t first = row * r->classes;
-        bool share = is_distribution(x, first, r->classes);
+        bool share = is_distribution(x, r, first);
         table rows = {.columns = named ? "lrlr" : "lrr"};
         table_cell(&rows, "%s", tool_base_name(input));
         table_cell(&rows, "class");
@@ -138,7 +149,7 @@ static void print_top(const char *input, const qsim_tensor *x, const run_report 
             table_cell(&rows, "%zu", top[k]);
             if (named)
                 table_cell(&rows, "%s", class_name(&r->names, top[k], NULL));
-            double score = element(x, first + top[k]);
+            double score = real_score(x, r, first + top[k]);
             table_cell(&rows, share ? "%.2f %%" : "%.6g",
                        table_number(share ? 100 * score : score));
         }

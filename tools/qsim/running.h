@@ -15,6 +15,8 @@ typedef struct run_report {
     class_names names;
     size_t classes; /* 0: ranges of the outputs */
     size_t top;     /* number of classes to list */
+    double scale;   /* of scores that are integers with a scale; else 1 and 0 */
+    int64_t zero_point;
 } run_report;
 
 /* Call it after a run; `single`: its input is a picture or a sound. Prints errors. */
