@@ -126,6 +126,8 @@ int qs_qlayout_make(int32_t rank, const int64_t *dims, const qsim_qparams *q, qs
         else
             layout->axis = size;
     }
+    if (total == 0) /* whatever the other sizes are */
+        layout->outer = 0;
     if (q->block) {
         layout->block = (size_t)q->block;
         layout->blocks = layout->axis / layout->block + (layout->axis % layout->block != 0);

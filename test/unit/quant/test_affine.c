@@ -303,6 +303,22 @@ static void test_measure(void) {
     CHECK_INT(qsim_qparams_measure(&t, QSIM_INT8, 1, 0, weights, 3, s, z, NULL), QSIM_E_VALUE);
 }
 
+/* Tensors without elements take no time, whatever their other sizes are. */
+static void test_no_elements(void) {
+    const int64_t dims[3] = {(int64_t)1 << 50, 3, 0}, none[3] = {(int64_t)1 << 50, 0, 3};
+    float x[1], s[3] = {1, 1, 1};
+    int32_t z[3] = {0};
+    uint8_t y[1];
+    qsim_tensor tx = {QSIM_FLOAT, 3, dims, x, 0}, ty = {QSIM_UINT8, 3, dims, y, 0};
+    const qsim_qparams q = {QSIM_UINT8, 1, 0, 3, s, z};
+    CHECK_INT(qsim_tensor_quantize(&tx, &q, &ty, NULL), QSIM_OK);
+    CHECK_INT(qsim_tensor_dequantize(&ty, &q, &tx, NULL), QSIM_OK);
+    CHECK_INT(qsim_qparams_measure(&tx, QSIM_INT8, 1, 0, 0, 3, s, z, NULL), QSIM_OK);
+    CHECK(s[0] == 1 && s[1] == 1 && s[2] == 1 && z[2] == 0);
+    tx.dims = none;
+    CHECK_INT(qsim_qparams_measure(&tx, QSIM_INT8, 1, 0, 0, 0, s, z, NULL), QSIM_OK);
+}
+
 static void test_unknown_flags(void) {
     int32_t low, high, zp;
     float scale;
@@ -324,5 +340,6 @@ int main(void) {
     test_layouts();
     test_tensor_errors();
     test_measure();
+    test_no_elements();
     return test_done();
 }
