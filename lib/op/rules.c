@@ -111,6 +111,17 @@ int qs_infer_count(const qs_infer *x, int32_t index, int64_t count) {
                          (long long)n, (long long)count);
 }
 
+int qs_infer_each(const qs_infer *x, int32_t index, int64_t count) {
+    const qs_value *v = index < 0 ? NULL : qs_infer_in(x, index);
+    const int64_t n = v && v->rank >= 0 ? qs_dims_product(v->dims, 0, v->rank) : -1;
+    if (n < 0 || n == 1 || n == count || (n > 0 && count < 0))
+        return QSIM_OK;
+    return qs_infer_fail(x, QSIM_E_SHAPE,
+                         count == 1 ? "'%s' has %lld elements, expected 1"
+                                    : "'%s' has %lld elements, expected 1 or %lld",
+                         v->name, (long long)n, (long long)count);
+}
+
 int qs_infer_match(const qs_infer *x, int64_t *size, int64_t other, const char *what) {
     if (*size >= 0 && other >= 0 && *size != other)
         return qs_infer_fail(x, QSIM_E_SHAPE, "%s: %lld and %lld", what, (long long)*size,

@@ -68,6 +68,9 @@ int qs_infer_list(const qs_infer *x, int32_t index, int64_t count);
 /* Fails if input `index` has another number of elements; -1: unknown. */
 int qs_infer_count(const qs_infer *x, int32_t index, int64_t count);
 
+/* The same, but one element is right as well, and none is wrong. */
+int qs_infer_each(const qs_infer *x, int32_t index, int64_t count);
+
 /* Sets *size to `other` if it is -1, unknown; fails if both are known and differ. */
 int qs_infer_match(const qs_infer *x, int64_t *size, int64_t other, const char *what);
 

@@ -22,21 +22,6 @@ QS_COLD static int check_scale(const qs_infer *x, int32_t index) {
     return QSIM_OK;
 }
 
-/* Checks that a list has one element or `columns` (-1: any number). */
-QS_COLD static int check_count(const qs_infer *x, int32_t index, int64_t columns) {
-    const qs_value *v = index < 0 ? NULL : qs_infer_in(x, index);
-    if (!v || v->rank < 0)
-        return QSIM_OK;
-    int64_t n = qs_dims_product(v->dims, 0, v->rank);
-    if (n < 0 || n == 1 || n == columns || (columns < 0 && n != 0))
-        return QSIM_OK;
-    if (columns == 1)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "'%s' has %lld elements, expected 1", v->name,
-                             (long long)n);
-    return qs_infer_fail(x, QSIM_E_SHAPE, "'%s' has %lld elements, expected 1 or %lld", v->name,
-                         (long long)n, (long long)columns);
-}
-
 QS_COLD static int check_types(const qs_infer *x, const qs_i8_roles *r) {
     const struct {
         int32_t index;
@@ -67,7 +52,7 @@ QS_COLD int qs_i8_check(const qs_infer *x, const qs_i8_roles *r, int64_t columns
     };
     int code = check_types(x, r);
     for (size_t i = 0; i < QS_COUNT(lists) && !code; i++)
-        code = check_count(x, lists[i].index, lists[i].count);
+        code = qs_infer_each(x, lists[i].index, lists[i].count);
     if (!code)
         code = check_scale(x, r->x_scale);
     if (!code)

@@ -12,14 +12,10 @@ static const qs_i8_roles qlinear = QS_I8_QLINEAR, integer = QS_I8_INTEGER;
 /* Checks a list's length: 1, `each` (rows or columns of a matrix), or `each` per matrix. */
 static int check_list(const qs_infer *x, int32_t index, int64_t each, const qs_factor *f) {
     const qs_value *v = index < 0 ? NULL : qs_infer_in(x, index);
-    if (!v || v->rank < 0)
-        return QSIM_OK;
-    int64_t n = qs_dims_product(v->dims, 0, v->rank), matrices;
-    matrices = qs_dims_product(f->dims, 0, f->rank - 2);
-    if (n < 0 || each < 0 || matrices < 0 || n == 1 || n == each || n == each * matrices)
-        return QSIM_OK;
-    return qs_infer_fail(x, QSIM_E_SHAPE, "'%s' has %lld elements, expected 1 or %lld", v->name,
-                         (long long)n, (long long)each);
+    const int64_t n = v && v->rank >= 0 ? qs_dims_product(v->dims, 0, v->rank) : -1;
+    const int64_t matrices = qs_dims_product(f->dims, 0, f->rank - 2);
+    const bool fits = each < 0 || matrices < 0 || n == each * matrices;
+    return fits ? QSIM_OK : qs_infer_each(x, index, each);
 }
 
 static int check_lists(const qs_infer *x, const qs_i8_roles *r, const qs_factor *a,

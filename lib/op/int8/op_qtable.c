@@ -16,18 +16,11 @@
 /* ---- operands ---- */
 
 QS_COLD int qs_infer_q8(const qs_infer *x, int32_t scale, int32_t zero_point) {
-    int32_t which[2] = {scale, zero_point};
     int code = qs_infer_scale(x, scale);
     if (!code)
         code = qs_infer_type(x, zero_point, QS_T_8BIT);
-    for (size_t i = 0; i < 2 && !code; i++) {
-        const qs_value *v = qs_infer_in(x, which[i]);
-        int64_t n = v && v->rank >= 0 ? qs_dims_product(v->dims, 0, v->rank) : 1;
-        if (n >= 0 && n != 1)
-            code = qs_infer_fail(x, QSIM_E_SHAPE, "'%s' has %lld elements, expected 1", v->name,
-                                 (long long)n);
-    }
-    return code;
+    code = code ? code : qs_infer_each(x, scale, 1);
+    return code ? code : qs_infer_each(x, zero_point, 1);
 }
 
 static qs_q8 make_q8(const void *scale, const void *zero_point, int32_t dtype) {

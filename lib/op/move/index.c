@@ -94,23 +94,14 @@ void qs_index_gather(const qs_gathering *g, const char *x, const void *indices, 
 }
 
 QS_COLD int qs_infer_number(const qs_infer *x, int32_t index, int64_t *number, bool *known) {
-    const qs_value *v = qs_infer_in(x, index);
     qs_const c;
-    *known = false;
     int code = qs_infer_type(x, index, QS_T_ARITH);
-    if (code)
-        return code;
-    const int64_t n = v && v->rank >= 0 ? qs_dims_product(v->dims, 0, v->rank) : -1;
-    if (n >= 0 && n != 1)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "input %d has %lld elements, expected 1", (int)index,
-                             (long long)n);
-    *known = qs_infer_const(x, index, &c);
-    if (*known && c.elements != 1)
-        return qs_infer_fail(x, QSIM_E_SHAPE, "input %d has %zu elements, expected 1", (int)index,
-                             c.elements);
+    if (!code)
+        code = qs_infer_each(x, index, 1);
+    *known = !code && qs_infer_const(x, index, &c) && c.elements == 1;
     if (*known)
         *number = qs_number_at(c.data, c.dtype, 0);
-    return QSIM_OK;
+    return code;
 }
 
 QS_COLD void qs_index_outside(const qs_frame *f, int64_t index, int64_t size, int32_t axis) {

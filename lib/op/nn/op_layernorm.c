@@ -14,16 +14,6 @@
 
 #include <math.h>
 
-/* Checks that a parameter has one element, or `count`, as many as the normalized axes. */
-QS_COLD static int check_parameter(const qs_infer *x, int32_t index, int64_t count) {
-    const qs_value *v = qs_infer_in(x, index);
-    int64_t n = v && v->rank >= 0 ? qs_dims_product(v->dims, 0, v->rank) : -1;
-    if (n < 0 || count < 0 || n == count || n == 1)
-        return QSIM_OK;
-    return qs_infer_fail(x, QSIM_E_SHAPE, "input %d has %lld elements, expected %lld", (int)index,
-                         (long long)n, (long long)count);
-}
-
 /* Checks that RMSNormalization's scale broadcasts to the normalized axes. */
 QS_COLD static int check_broadcast(const qs_infer *x, int32_t axis) {
     const qs_value *v = x->in[0], *scale = x->in[1];
@@ -76,7 +66,7 @@ QS_COLD static int infer_layernorm(qs_infer *x) {
     if (v->rank >= 0)
         code = qs_infer_axis(x, qs_node_int(x->node, "axis", -1), v->rank, &axis);
     for (int32_t i = 1; i < 3 && !code && v->rank >= 0; i++)
-        code = check_parameter(x, i, qs_dims_product(v->dims, axis, v->rank));
+        code = qs_infer_each(x, i, qs_dims_product(v->dims, axis, v->rank));
     for (int32_t i = 0; i < v->rank; i++)
         dims[i] = i < axis ? v->dims[i] : (qs_dim){1, NULL};
     if (!code)
