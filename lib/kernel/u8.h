@@ -28,6 +28,20 @@ typedef void (*qk_scale_fn)(const uint8_t *a, const uint8_t *b, size_t m, uint8_
 #define QK_SCALE_MOST 1024
 
 /*
+ * A function of two lines for each channel, which meet at the zero point. With d = x - zx, in
+ * float: y = round_half_even(clamp(d * (d < 0 ? below[c] : above[c]) + offset[c], lo, hi)) + zy
+ */
+typedef struct qk_piecewise {
+    const float *below, *above, *offset; /* by channel */
+    int32_t zx, zy;
+    float lo, hi; /* bounds of y, minus zy */
+} qk_piecewise;
+
+/* For rows of n channels. */
+typedef void (*qk_piecewise_fn)(const qk_piecewise *w, const uint8_t *x, uint8_t *y, size_t n,
+                                size_t rows);
+
+/*
  * y = table[x], 256 bytes, for rows of n bytes that begin x_stride and y_stride bytes apart. x and
  * y may be the same.
  */
@@ -49,6 +63,7 @@ typedef struct qk_shuffle {
 typedef struct qk_u8 {
     qk_u8_fn add, mul;
     qk_scale_fn scale; /* NULL: mul is as fast */
+    qk_piecewise_fn piecewise;
     qk_table_fn table;
     void (*shuffle)(const qk_shuffle *s);
     void (*shuffle32)(const qk_shuffle *s); /* n and first count elements of 4 bytes; no tables */

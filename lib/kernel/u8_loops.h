@@ -3,6 +3,7 @@
  * Macros that instantiate the loops of the 8-bit family, once for each instruction set:
  *
  *   QK_U8_PAIRS(suffix, target)      defines <name>_<suffix>; target: an attribute or nothing
+ *   QK_U8_PIECEWISE(suffix, target)  defines piecewise_<suffix>
  *   QK_U8_SHUFFLE(suffix)            defines shuffle_<suffix> by table_<suffix>
  *   QK_U8_SHUFFLE32(suffix, target)  defines qk_shuffle32_<suffix> by weave32_<suffix>
  *   QK_U8_INSTANCE(suffix, target, of)   defines qk_u8_<suffix>, with the transposes of `of`
@@ -48,6 +49,24 @@ QS_INLINE void qk_u8_pair_loop(const uint8_t *a, size_t step_a, const uint8_t *b
             qk_u8_pair_loop(a, 1, b, 0, c, n, w, mul);                                             \
         else                                                                                       \
             qk_u8_pair_loop(a, 0, b, sb, c, n, w, mul);                                            \
+    }
+
+/* Result c of a row's byte x. */
+static inline uint8_t qk_u8_piece(const qk_piecewise *w, size_t c, uint8_t x) {
+    const float d = (float)((int32_t)x - w->zx);
+    const float v = d * (d < 0 ? w->below[c] : w->above[c]) + w->offset[c];
+    return (uint8_t)(qs_round_even(qs_minf(qs_maxf(v, w->lo), w->hi)) + w->zy);
+}
+
+#define QK_U8_PIECEWISE(suffix, TARGET)                                                            \
+    TARGET static void piecewise_##suffix(const qk_piecewise *w, const uint8_t *x, uint8_t *y,     \
+                                          size_t n, size_t rows) {                                 \
+        const qk_piecewise k = *w;                                                                 \
+        for (size_t r = 0; r < rows; r++, x += n, y += n) {                                        \
+            QS_IVDEP                                                                               \
+            for (size_t c = 0; c < n; c++)                                                         \
+                y[c] = qk_u8_piece(&k, c, x[c]);                                                   \
+        }                                                                                          \
     }
 
 #define QK_U8_TABLE(suffix, TARGET)                                                                \
@@ -124,10 +143,12 @@ QS_INLINE void qk_u8_pair_loop(const uint8_t *a, size_t step_a, const uint8_t *b
     QK_U8_INTERLEAVE(suffix, TARGET)                                                               \
     QK_U8_QUANTIZE(suffix, TARGET)                                                                 \
     QK_U8_DEQUANTIZE(suffix, TARGET)                                                               \
+    QK_U8_PIECEWISE(suffix, TARGET)                                                                \
     QK_U8_TABLE(suffix, TARGET)                                                                    \
     QK_U8_SHUFFLE(suffix)                                                                          \
     const qk_u8 qk_u8_##suffix = {.add = add_##suffix,                                             \
                                   .mul = mul_##suffix,                                             \
+                                  .piecewise = piecewise_##suffix,                                 \
                                   .table = table_##suffix,                                         \
                                   .shuffle = shuffle_##suffix,                                     \
                                   .shuffle32 = qk_shuffle32_##of,                                  \

@@ -60,6 +60,7 @@
     X(NON_MAX_SUPPRESSION, "non-max suppression")                                                  \
     X(NONZERO, "nonzero")                                                                          \
     X(ONE_HOT, "one hot")                                                                          \
+    X(PIECEWISE, "piecewise")                                                                      \
     X(PLANE_CONV, "plane conv")                                                                    \
     X(PLANE_POOL, "plane pool")                                                                    \
     X(POOL, "pool")                                                                                \

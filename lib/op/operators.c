@@ -302,6 +302,7 @@
     X(qsim_qlinearmatmul) \
     X(qsim_qlinear_mul) \
     X(qsim_qlinear_softmax) \
+    X(qsim_piecewise) \
     X(qsim_table) \
     X(qsim_quantize_rows) \
     X(qsim_resize) \

@@ -14,7 +14,8 @@ static qs_id copy_value(qs_expression *e, qs_id v) {
     if (e->count == QS_EXPRESSION_VALUES)
         return QSIM_E_LIMIT;
     const qs_const *c = e->from->values[v].data;
-    const bool one = c && c->elements == 1; /* as a scalar, since the leaf's copy has one axis */
+    const bool one =
+        c && c->elements == 1; /* as a scalar, since the leaf's copy may have one axis */
     const qs_id id =
         c ? qs_graph_add_const(e->g, NULL, c->dtype, one ? 0 : c->rank, c->dims, c->data, false)
           : qs_graph_add_value(e->g, NULL);
@@ -25,9 +26,11 @@ static qs_id copy_value(qs_expression *e, qs_id v) {
     return id;
 }
 
-int qs_expression_begin(qs_expression *e, qs_id leaf, int32_t dtype, size_t n, const void *data) {
-    const int64_t dims = (int64_t)n;
-    const size_t bytes = n * (size_t)qsim_dtype_bits(dtype) / 8;
+int qs_expression_begin(qs_expression *e, qs_id leaf, int32_t dtype, int32_t rank,
+                        const int64_t *dims, const void *data) {
+    size_t bytes = (size_t)qsim_dtype_bits(dtype) / 8;
+    for (int32_t i = 0; i < rank; i++)
+        bytes *= (size_t)dims[i];
     e->count = 0;
     if (qs_graph_create(e->ctx, &e->g))
         return QSIM_E_NOMEM;
@@ -35,7 +38,7 @@ int qs_expression_begin(qs_expression *e, qs_id leaf, int32_t dtype, size_t n, c
     if (!own)
         return QSIM_E_NOMEM;
     memcpy(own, data, bytes);
-    const qs_id x = qs_graph_add_const(e->g, NULL, dtype, 1, &dims, own, false);
+    const qs_id x = qs_graph_add_const(e->g, NULL, dtype, rank, dims, own, false);
     if (x < 0)
         return x;
     e->of[0] = leaf;

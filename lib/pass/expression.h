@@ -18,8 +18,12 @@ typedef struct qs_expression {
     int32_t count;
 } qs_expression;
 
-/* Begins with the tensor `leaf`, whose copy is a constant of `n` elements. Errors: NOMEM. */
-int qs_expression_begin(qs_expression *e, qs_id leaf, int32_t dtype, size_t n, const void *data);
+/*
+ * Begins with the tensor `leaf`, whose copy is a constant of `rank` axes with this data. Constants
+ * of one element become scalars, others keep their sizes. Errors: NOMEM.
+ */
+int qs_expression_begin(qs_expression *e, qs_id leaf, int32_t dtype, int32_t rank,
+                        const int64_t *dims, const void *data);
 /* Copies a node; those whose results it reads come before it. Errors: LIMIT (too many), NOMEM. */
 int qs_expression_add(qs_expression *e, qs_id node);
 /*

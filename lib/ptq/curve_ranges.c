@@ -20,7 +20,8 @@ typedef struct steep {
 static int compute(const qs_quantizer *q, qs_id node, qs_id source, const float *x,
                    qs_expression *e, const float **y) {
     const qs_const *c = NULL;
-    int code = qs_expression_begin(e, source, QSIM_FLOAT, POINTS, x);
+    const int64_t points = POINTS;
+    int code = qs_expression_begin(e, source, QSIM_FLOAT, 1, &points, x);
     for (qs_id n = node; n != QS_NONE && !code; n = q->choices[n].absorbs)
         code = qs_expression_add(e, n);
     if (!code)

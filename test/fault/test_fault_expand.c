@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Every allocation of compiling and running a session can fail: sessions of operators that expand
- * to several others, of operators with states, of 4-bit weights, and of folded sizes; and of the
+ * to several others, with states, of 4-bit weights, of pairs, and of folded sizes; and of the
  * messages that fuzz targets start from: subgraphs, sequences, losses, rare types.
  */
 #include "../fuzz/model_seeds.h"
@@ -35,6 +35,20 @@ static void add_states(qsim_builder *b) {
     qsim_builder_output(b, "r", QSIM_FLOAT, 2, rows, NULL);
 }
 
+/* Adds a PRelu with a slope per channel between pairs, on input p. */
+static void add_pairs(qsim_builder *b) {
+    const int64_t p[] = {1, 2, 9};
+    qsim_builder_input(b, "p", QSIM_FLOAT, 3, p, NULL);
+    qsim_builder_constant_as(b, "slopes", "float[2,1]", numbers);
+    qsim_builder_constant_as(b, "unit", "float[]", (const float[]){0.0137f});
+    qsim_builder_constant_as(b, "middle", "uint8[]", (const uint8_t[]){100});
+    qsim_builder_node(b, "", "QuantizeLinear", "pq", "p,unit,middle", "p_q");
+    qsim_builder_node(b, "", "DequantizeLinear", "pd", "p_q,unit,middle", "p_d");
+    qsim_builder_node(b, "", "PRelu", "prelu", "p_d,slopes", "f");
+    qsim_builder_node(b, "", "QuantizeLinear", "fq", "f,unit,middle", "f_q");
+    qsim_builder_output(b, "f_q", QSIM_UINT8, 3, p, NULL);
+}
+
 static int build(qsim_ctx *ctx, qsim_model **model, qsim_error *e) {
     const int64_t x[] = {1, 4, 6}, list[] = {6}, table[] = {6, 18}, all[] = {18};
     qsim_tensor t[] = {{QSIM_FLOAT, 1, list, numbers, 6 * sizeof(float)},
@@ -60,6 +74,7 @@ static int build(qsim_ctx *ctx, qsim_model **model, qsim_error *e) {
     qsim_builder_node(b, "", "MeanVarianceNormalization", "mvn", "s", "y");
     qsim_builder_attr_ints(b, "axes", (const int64_t[]){0, 2}, 2);
     add_states(b);
+    add_pairs(b);
     code = qsim_builder_finish(b, model, e);
     qsim_builder_free(b);
     return code;

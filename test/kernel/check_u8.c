@@ -149,6 +149,61 @@ static void bench_scale(ck_state *s) {
         ck_time(s, "n 50000 of 192", 0, (double)e.n * 2, call, &e);
 }
 
+/* ---- two lines for each channel ---- */
+
+typedef struct piecewise_case {
+    qk_piecewise_fn fn;
+    qk_piecewise w;
+    const uint8_t *x;
+    uint8_t *y;
+    size_t n, rows;
+} piecewise_case;
+
+static void call_piecewise(void *arg) {
+    const piecewise_case *e = arg;
+    e->fn(&e->w, e->x, e->y, e->n, e->rows);
+}
+
+static void make_piecewise(piecewise_case *e, ck_state *s, size_t n, size_t rows) {
+    *e = (piecewise_case){.fn = s->t->u8->piecewise, .n = n, .rows = rows};
+    e->w = (qk_piecewise){.below = ck_floats(s, n, -2, 2),
+                          .above = ck_floats(s, n, -2, 2),
+                          .offset = ck_floats(s, n, -99, 99),
+                          .zx = ck_between(s, 0, 255),
+                          .zy = ck_between(s, 0, 255)};
+    e->w.lo = (float)-e->w.zy;
+    e->w.hi = (float)(255 - e->w.zy);
+    e->x = ck_input(s, n * rows);
+    e->y = ck_output(s, n * rows);
+}
+
+static void check_piecewise(ck_state *s) {
+    piecewise_case e;
+    char shape[64];
+    make_piecewise(&e, s, (size_t)ck_between(s, 1, 100), (size_t)ck_between(s, 1, 5));
+    if (ck_between(s, 0, 1)) {
+        e.w.lo += (float)ck_between(s, 0, 9);
+        e.w.hi -= (float)ck_between(s, 0, 9);
+    }
+    uint8_t *expected = ck_output(s, e.n * e.rows);
+    for (size_t i = 0; i < e.n * e.rows; i++) {
+        const size_t c = i % e.n;
+        const int32_t d = e.x[i] - e.w.zx;
+        const float product = (float)d * (d < 0 ? e.w.below[c] : e.w.above[c]);
+        const float v = fminf(fmaxf(product + e.w.offset[c], e.w.lo), e.w.hi);
+        expected[i] = (uint8_t)((int32_t)rintf(v) + e.w.zy);
+    }
+    call_piecewise(&e);
+    snprintf(shape, sizeof(shape), "%zu rows of %zu", e.rows, e.n);
+    ck_same(s, expected, e.y, e.n * e.rows, shape);
+}
+
+static void bench_piecewise(ck_state *s) {
+    piecewise_case e;
+    make_piecewise(&e, s, 64, 1000);
+    ck_time(s, "1000 rows of 64", 0, (double)(e.n * e.rows) * 2, call_piecewise, &e);
+}
+
 /* ---- tables, planes ---- */
 
 static void check_table(ck_state *s) {
@@ -456,6 +511,7 @@ const ck_case ck_cases_u8[] = {
     {"u8 add", check_add, bench_add},
     {"u8 mul", check_mul, bench_mul},
     {"u8 scale", check_scale, bench_scale},
+    {"u8 piecewise", check_piecewise, bench_piecewise},
     {"u8 table", check_table, bench_table},
     {"u8 lookup", check_lookup, bench_lookup},
     {"u8 interleave", check_interleave, bench_interleave},

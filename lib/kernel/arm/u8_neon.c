@@ -14,6 +14,7 @@ QK_U8_PAIRS(neon, )
 QK_U8_INTERLEAVE(neon, )
 QK_U8_QUANTIZE(neon, )
 QK_U8_DEQUANTIZE(neon, )
+QK_U8_PIECEWISE(neon, )
 
 /* Indices outside a quarter of the table leave the result unchanged. */
 static inline uint8x16_t look_up(const uint8x16x4_t *quarter, uint8x16_t x) {
@@ -45,6 +46,7 @@ QK_U8_SHUFFLE(neon)
 
 const qk_u8 qk_u8_neon = {.add = add_neon,
                           .mul = mul_neon,
+                          .piecewise = piecewise_neon,
                           .table = table_neon,
                           .shuffle = shuffle_neon,
                           .shuffle32 = qk_shuffle32_c,

@@ -182,6 +182,43 @@ TARGET static void mul_avx2(const uint8_t *a, size_t sa, const uint8_t *b, size_
     pairs(a, sa, b, sb, c, n, w, true);
 }
 
+/* ---- two lines for each channel ---- */
+
+QK_U8_PIECEWISE(rest, TARGET QS_COLD)
+
+/* Eight channels from c on. */
+INLINE __m128i piecewise_8(const qk_piecewise *w, const uint8_t *x, size_t c) {
+    const __m128i bytes = _mm_loadl_epi64((const __m128i *)(const void *)(x + c));
+    const __m256i i = _mm256_sub_epi32(_mm256_cvtepu8_epi32(bytes), _mm256_set1_epi32(w->zx));
+    const __m256 d = _mm256_cvtepi32_ps(i), above = _mm256_loadu_ps(w->above + c);
+    const __m256 slope = _mm256_blendv_ps(above, _mm256_loadu_ps(w->below + c), d);
+    __m256 v = _mm256_add_ps(_mm256_mul_ps(d, slope), _mm256_loadu_ps(w->offset + c));
+    v = _mm256_min_ps(_mm256_max_ps(v, _mm256_set1_ps(w->lo)), _mm256_set1_ps(w->hi));
+    const __m256i r = _mm256_add_epi32(_mm256_cvtps_epi32(v), _mm256_set1_epi32(w->zy));
+    const __m128i words =
+        _mm_packs_epi32(_mm256_castsi256_si128(r), _mm256_extracti128_si256(r, 1));
+    return _mm_packus_epi16(words, words);
+}
+
+TARGET static void piecewise_avx2(const qk_piecewise *w, const uint8_t *x, uint8_t *y, size_t n,
+                                  size_t rows) {
+    const qk_piecewise k = *w;
+    const size_t whole = n & ~(size_t)7;
+    const qk_piecewise last = {.below = k.below + whole,
+                               .above = k.above + whole,
+                               .offset = k.offset + whole,
+                               .zx = k.zx,
+                               .zy = k.zy,
+                               .lo = k.lo,
+                               .hi = k.hi};
+    for (size_t r = 0; r < rows; r++, x += n, y += n) {
+        for (size_t c = 0; c < whole; c += 8)
+            _mm_storel_epi64((__m128i *)(void *)(y + c), piecewise_8(&k, x, c));
+        if (whole < n)
+            piecewise_rest(&last, x + whole, y + whole, n - whole, 1);
+    }
+}
+
 /* ---- quantization ---- */
 
 typedef struct division {
@@ -355,6 +392,7 @@ TARGET static void dequantize_avx2(const uint8_t *x, size_t n, float scale, int3
 
 const qk_u8 qk_u8_avx2 = {.add = add_avx2,
                           .mul = mul_avx2,
+                          .piecewise = piecewise_avx2,
                           .table = table_avx2,
                           .shuffle = shuffle_avx2,
                           .shuffle32 = qk_shuffle32_avx2,

@@ -364,6 +364,45 @@ TARGET static void scale_avx512(const uint8_t *restrict a, const uint8_t *restri
     }
 }
 
+/* ---- two lines for each channel ---- */
+
+/* Results of the 16 channels from c on that the mask has, before they are rounded. */
+INLINE __m512 piecewise_16(const qk_piecewise *w, const uint8_t *x, size_t c, __mmask16 m) {
+    const __m512i bytes = _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(m, x + c));
+    const __m512i i = _mm512_sub_epi32(bytes, _mm512_set1_epi32(w->zx));
+    const __mmask16 below = m & _mm512_movepi32_mask(i);
+    const __m512 d = FLOAT(i), above = _mm512_maskz_loadu_ps(m, w->above + c);
+    const __m512 slope = _mm512_mask_loadu_ps(above, below, w->below + c);
+    return _mm512_add_ps(_mm512_mul_ps(d, slope), _mm512_maskz_loadu_ps(m, w->offset + c));
+}
+
+/* The n channels from c on, at most 64. */
+INLINE __m512i piecewise_64(const qk_piecewise *w, const uint8_t *x, size_t c, size_t n) {
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const int32_t lo = (int32_t)w->lo + w->zy, hi = (int32_t)w->hi + w->zy;
+    const __mmask64 m = left(n);
+    __m512 v[4];
+#pragma GCC unroll 16
+    for (size_t k = 0; k < 4; k++)
+        v[k] = piecewise_16(w, x, c + 16 * k, (__mmask16)(m >> 16 * k));
+    const __m512i packed = pack(v, _mm512_set1_epi16((int16_t)w->zy));
+    const __m512i y = _mm512_permutexvar_epi32(order, packed);
+    return _mm512_min_epu8(_mm512_max_epu8(y, _mm512_set1_epi8((char)lo)),
+                           _mm512_set1_epi8((char)hi));
+}
+
+TARGET static void piecewise_avx512(const qk_piecewise *w, const uint8_t *x, uint8_t *y, size_t n,
+                                    size_t rows) {
+    const qk_piecewise k = *w;
+    for (size_t r = 0; r < rows; r++, x += n, y += n) {
+        size_t c = 0;
+        for (; c + 64 <= n; c += 64)
+            _mm512_storeu_si512(y + c, piecewise_64(&k, x, c, 64));
+        if (c < n)
+            _mm512_mask_storeu_epi8(y + c, left(n - c), piecewise_64(&k, x, c, n - c));
+    }
+}
+
 /* ---- quantization ---- */
 
 /*
@@ -483,6 +522,7 @@ TARGET static void dequantize_avx512(const uint8_t *x, size_t n, float scale, in
 const qk_u8 qk_u8_avx512 = {.add = add_avx512,
                             .mul = mul_avx512,
                             .scale = scale_avx512,
+                            .piecewise = piecewise_avx512,
                             .table = table_avx512,
                             .shuffle = shuffle_avx512,
                             .shuffle32 = qk_shuffle32_avx2,
