@@ -180,9 +180,9 @@ static void take_part(int32_t zp, bool second, int32_t count, uint8_t *run) {
 }
 
 /* Packs bytes [j, j + count) of a segment of four columns; `together`: those are contiguous. */
-static void pack_run(const qk_source_i8 *s, const qk_form_i8 *f, const int8_t *segment,
-                     const packed_panel *q, int32_t column, bool together, int32_t j, int32_t count,
-                     int8_t *to) {
+QS_COLD static void pack_run(const qk_source_i8 *s, const qk_form_i8 *f, const int8_t *segment,
+                             const packed_panel *q, int32_t column, bool together, int32_t j,
+                             int32_t count, int8_t *to) {
     const int32_t step = 4 * q->width;
     const uint8_t *from[4];
     uint8_t run[4][RUN] = {{0}}, last[4][16];
@@ -247,8 +247,8 @@ static int8_t *tap_place(const qk_source_i8 *s, const qk_form_i8 *f, bool merged
 }
 
 /* Packs all taps of 16 channels from c on, of four columns; a channel's taps are adjacent. */
-static void transpose_taps(const qk_source_i8 *s, const qk_form_i8 *f, bool merged, int32_t column,
-                           int32_t c, const packed_panel *q, int8_t *b) {
+QS_COLD static void transpose_taps(const qk_source_i8 *s, const qk_form_i8 *f, bool merged,
+                                   int32_t column, int32_t c, const packed_panel *q, int8_t *b) {
     const size_t taps = (size_t)s->kh * (size_t)s->kw;
     uint8_t transposed[4][16 * MOST_TAPS], between[16 * MOST_TAPS];
     const uint8_t *from[4];

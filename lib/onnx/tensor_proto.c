@@ -52,8 +52,10 @@ static uint32_t field_of_dtype(int32_t dtype) {
 
 /* "float[2,3]" for messages. */
 static const char *type_text(int32_t dtype, int32_t rank, const int64_t *dims, char buffer[96]) {
-    const int n = snprintf(buffer, 96, "%s", qsim_dtype_name(dtype));
-    qs_shape_text(buffer + n, 96 - (size_t)n, rank, dims);
+    const char *name = qsim_dtype_name(dtype);
+    const size_t n = strlen(name);
+    memcpy(buffer, name, n);
+    qs_shape_text(buffer + n, 96 - n, rank, dims);
     return buffer;
 }
 

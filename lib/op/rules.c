@@ -21,7 +21,15 @@ const qs_value *qs_infer_in(const qs_infer *x, int32_t index) {
 }
 
 void qs_hint_supported(qsim_error *error) {
-    qs_hint(error, "qsim info --ops lists the operators, opsets and types that are supported");
+    qs_hint(error, "qsim info --ops lists what is supported");
+}
+
+int qs_weights_too_large(qsim_error *error) {
+    return qs_fail(error, QSIM_E_LIMIT, "the packed weights are too large");
+}
+
+int qs_scratch_too_large(qsim_error *error) {
+    return qs_fail(error, QSIM_E_LIMIT, "the scratch memory is too large");
 }
 
 int qs_infer_word(const qs_infer *x, const char *attr, const char *words, int32_t *which) {

@@ -48,6 +48,9 @@ const qs_value *qs_infer_in(const qs_infer *x, int32_t index);
 int qs_infer_word(const qs_infer *x, const char *attr, const char *words, int32_t *which);
 /* Hints at the list of all that is supported. */
 void qs_hint_supported(qsim_error *error);
+/* Sizes that exceed size_t; both return LIMIT. */
+int qs_weights_too_large(qsim_error *error);
+int qs_scratch_too_large(qsim_error *error);
 
 /* Fails unless input `index` is left out, of unknown type or of one in `set`. */
 int qs_infer_type(const qs_infer *x, int32_t index, uint32_t set);

@@ -86,9 +86,15 @@ void qs_tensor_dims(const qsim_tensor *t, int64_t *to) {
 }
 
 const char *qs_shape_text(char *text, size_t capacity, int32_t rank, const int64_t *dims) {
-    size_t n = (size_t)snprintf(text, capacity, "[");
-    for (int32_t i = 0; i < rank && n + 24 < capacity; i++)
-        n += (size_t)snprintf(text + n, capacity - n, "%s%lld", i ? "," : "", (long long)dims[i]);
-    snprintf(text + n, capacity - n, "]");
+    char number[24];
+    size_t n = 0;
+    text[n++] = '[';
+    for (int32_t i = 0; i < rank && n + sizeof(number) < capacity; i++) {
+        snprintf(number, sizeof(number), "%s%lld", i ? "," : "", (long long)dims[i]);
+        memcpy(text + n, number, strlen(number));
+        n += strlen(number);
+    }
+    text[n++] = ']';
+    text[n] = 0;
     return text;
 }

@@ -209,7 +209,7 @@ QS_COLD static int lower_into(qs_lower *l, scaled_params *p) {
     size_t bytes;
     if (!qs_mul(p->scaled.rows, 4 * p->scaled.columns, &bytes) || bytes > SIZE_MAX / 4 ||
         !qs_add(p->bytes = qs_align(bytes + 64, 64), p->sums.scratch, &l->step->scratch))
-        return qs_fail(l->error, QSIM_E_LIMIT, "a convolution's scratch memory is too large");
+        return qs_scratch_too_large(l->error);
     p->sums.in = own_ids;
     p->sums.out = own_ids + QS_COUNT(own_ids) - 1;
     l->step->run = run_scaled_into;

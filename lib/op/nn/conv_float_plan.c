@@ -291,7 +291,7 @@ QS_COLD static int conv_scratch(qs_lower *l, qs_conv_plan *p) {
     if (!qs_mul(p->slice_floats, p->slices, &all) ||
         (!p->weights && !qs_add(all, qs_align(p->form.floats, 16), &all)) ||
         !qs_mul(all, sizeof(float), &l->step->scratch))
-        return qs_fail(l->error, QSIM_E_LIMIT, "a convolution's scratch memory is too large");
+        return qs_scratch_too_large(l->error);
     return QSIM_OK;
 }
 
@@ -320,7 +320,7 @@ QS_COLD int qs_conv_lower(qs_lower *l) {
     if (qs_value_elements(qs_lower_out(l, 0)) == 0)
         return QSIM_OK;
     if (!qs_conv_form_make(p->kernels, w, qs_node_int(l->node, "group", 1), &p->form))
-        return qs_fail(l->error, QSIM_E_LIMIT, "a convolution's packed weights are too large");
+        return qs_weights_too_large(l->error);
     const int64_t into = qs_node_int(l->node, "into", 0);
     p->stride = into ? (size_t)into : p->form.m;
     p->column = (size_t)qs_node_int(l->node, "column", 0);

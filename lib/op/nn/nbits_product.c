@@ -66,7 +66,7 @@ QS_COLD int qs_nbits_pack(qs_pack *p, qs_nbits *w) {
     if ((wide && !w->f.rounds) || w->real_zeros || w->groups)
         return QSIM_OK;
     if (!qs_mul(columns, wide ? k : k / 2, &bytes))
-        return qs_fail(p->error, QSIM_E_LIMIT, "the packed weights are too large");
+        return qs_weights_too_large(p->error);
     uint32_t *codes = qs_arena_alloc64(p->arena, bytes);
     float *scales = qs_arena_alloc64(p->arena, columns * blocks * sizeof(*scales));
     uint8_t *z = zeros ? qs_arena_alloc64(p->arena, columns * blocks) : NULL;

@@ -105,7 +105,7 @@ QS_COLD static int pack_conv(qs_pack *p) {
     if (!qs_conv_form_make(k, &p->graph->values[p->node->inputs[1]],
                            qs_node_int(p->node, "group", 1), &f) ||
         f.floats > SIZE_MAX / sizeof(float))
-        return qs_fail(p->error, QSIM_E_LIMIT, "the packed weights are too large");
+        return qs_weights_too_large(p->error);
     float *to = qs_arena_raw64(p->arena, f.floats * sizeof(float));
     if (!out || !to)
         return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");

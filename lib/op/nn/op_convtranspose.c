@@ -203,7 +203,7 @@ QS_COLD static int pack_convtranspose(qs_pack *p) {
     if (code || wv->data->elements == 0)
         return code;
     if (!qs_phases_make(k, &g, wv, &f))
-        return qs_fail(p->error, QSIM_E_LIMIT, "the packed weights are too large");
+        return qs_weights_too_large(p->error);
     float *to = qs_arena_alloc64(p->arena, f.floats * sizeof(float));
     float *dense = qs_alloc(p->ctx, f.dense + 1, sizeof(float));
     if (to && dense)
@@ -401,7 +401,7 @@ QS_COLD static int make_products(qs_lower *l, plan *p, const qs_transposed *g) {
         d->seg = seg + k;
         d->at = at;
         if (!qs_phase_floats(p->kernels, f, py, px, &d->group_floats))
-            return qs_fail(l->error, QSIM_E_LIMIT, "the packed weights are too large");
+            return qs_weights_too_large(l->error);
         at += d->group_floats * f->groups;
         for (size_t ky = py; ky < f->kernel[0]; ky += f->step[0])
             for (size_t kx = px; kx < f->kernel[1]; kx += f->step[1], d->segs++) {
@@ -434,7 +434,7 @@ QS_COLD static int make_plan(qs_lower *l, plan *p, const qs_transposed *g) {
     if ((!p->packed && (!qs_add(scratch, qs_align(p->form.floats, 16), &scratch) ||
                         !qs_add(scratch, p->form.dense, &scratch))) ||
         !qs_mul(scratch, sizeof(float), &l->step->scratch))
-        return qs_fail(l->error, QSIM_E_LIMIT, "the scratch memory is too large");
+        return qs_scratch_too_large(l->error);
     return make_products(l, p, g);
 }
 
@@ -471,7 +471,7 @@ QS_COLD static int lower_convtranspose(qs_lower *l) {
     p->stride[0] = (size_t)g.a[0].stride;
     p->stride[1] = (size_t)g.a[1].stride;
     if (!qs_phases_make(p->kernels, &g, w, &p->form))
-        return qs_fail(l->error, QSIM_E_LIMIT, "the packed weights are too large");
+        return qs_weights_too_large(l->error);
     const double macs = qs_real(p->n * p->h * p->w) * qs_real(qs_value_elements(w));
     p->slices = qs_slice_count(l->ctx, p->n * p->oh, macs / QS_MACS_F32);
     l->step->macs = macs < 9e18 ? (int64_t)macs : INT64_MAX;

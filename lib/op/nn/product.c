@@ -32,7 +32,7 @@ QS_COLD int qs_product_pack(qs_pack *p, const qs_right *right, const void *data)
     size_t floats, bytes;
     if (!right_floats(k, right, &floats) || !qs_mul(floats, right->count, &bytes) ||
         !qs_mul(bytes, sizeof(float), &bytes))
-        return qs_fail(p->error, QSIM_E_LIMIT, "the packed weights are too large");
+        return qs_weights_too_large(p->error);
     float *to = qs_arena_raw64(p->arena, bytes);
     if (!to)
         return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");

@@ -88,7 +88,7 @@ QS_COLD int qs_recurrent_pack(qs_pack *p, const qs_recurrent *r) {
     if (!in[1] || !in[2] || (r->integer && !in[3] && qs_node_input(p->node, 3) != QS_NONE))
         return QSIM_OK; /* packed in every run */
     if (!form_make(p->ctx, r, &f))
-        return qs_fail(p->error, QSIM_E_LIMIT, "the packed weights are too large");
+        return qs_weights_too_large(p->error);
     float *to = qs_arena_alloc64(p->arena, f.floats * (size_t)r->directions * sizeof(float));
     if (!to)
         return qs_fail(p->error, QSIM_E_NOMEM, "out of memory");
@@ -499,7 +499,7 @@ QS_COLD int qs_recurrent_lower(qs_lower *l, const qs_recurrent *r) {
     if (!p->batch || !p->hidden)
         return QSIM_OK; /* no elements */
     if (!form_make(l->ctx, r, &p->form))
-        return qs_fail(l->error, QSIM_E_LIMIT, "the packed weights are too large");
+        return qs_weights_too_large(l->error);
     p->width = p->form.w.cols;
     for (int32_t i = 0; i < 8; i++)
         p->in[i] = qs_lower_in(l, i) != NULL;
@@ -513,7 +513,7 @@ QS_COLD int qs_recurrent_lower(qs_lower *l, const qs_recurrent *r) {
     p->parts = qs_slice_count(l->ctx, p->batch, h_macs / (double)r->directions / QS_MACS_F32);
     l->step->macs = x_macs + h_macs < 9e18 ? (int64_t)(x_macs + h_macs) : INT64_MAX;
     if (!size_scratch(l, p))
-        return qs_fail(l->error, QSIM_E_LIMIT, "the scratch memory is too large");
+        return qs_scratch_too_large(l->error);
     p->gates_row = r->integer ? (size_t)r->directions * p->width : p->width;
     p->gates_direction = r->integer ? p->width : p->projected;
     if (!make_rows(l, p))

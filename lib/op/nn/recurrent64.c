@@ -220,7 +220,7 @@ QS_COLD int qs_recurrent_lower64(qs_lower *l, const qs_recurrent *r) {
         p->out[i] = qs_lower_out(l, i) != NULL;
     if (!qs_mul(n, (size_t)r->gates + 4, &p->lane) || !qs_mul(p->lane, sizeof(double), &bytes) ||
         !qs_mul(bytes, lanes, &l->step->scratch))
-        return qs_fail(l->error, QSIM_E_LIMIT, "the scratch memory is too large");
+        return qs_scratch_too_large(l->error);
     l->step->run = run_recurrent;
     return QSIM_OK;
 }

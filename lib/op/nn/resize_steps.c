@@ -277,7 +277,7 @@ QS_COLD int qs_resize_lower_filter(qs_lower *l, float outside, const qs_resize_t
         for (int32_t k = i + 1; k < x->rank; k++)
             inner *= (size_t)x->dims[k].size;
         if (!qs_mul(outer, out, &floats) || !qs_mul(floats, inner, &floats))
-            return qs_fail(l->error, QSIM_E_LIMIT, "Resize needs too much scratch memory");
+            return qs_scratch_too_large(l->error);
         if (!taps[i].identity) {
             *pass = (filter_pass){outer, in, out, inner, taps[i]};
             p->count++;
@@ -287,7 +287,7 @@ QS_COLD int qs_resize_lower_filter(qs_lower *l, float outside, const qs_resize_t
     }
     if (!qs_mul(qs_align(between, 16), qs_dtype_bytes(x->dtype), &p->half) ||
         (p->count > 1 && !qs_mul(p->half, p->count > 2 ? 2 : 1, &l->step->scratch)))
-        return qs_fail(l->error, QSIM_E_LIMIT, "Resize needs too much scratch memory");
+        return qs_scratch_too_large(l->error);
     l->step->run = run_filter;
     return QSIM_OK;
 }

@@ -80,8 +80,7 @@ static void refused(const char *op, int32_t dtype, const char *message, const ch
 }
 
 static void test_refusals(void) {
-    static const char list[] =
-        "qsim info --ops lists the operators, opsets and types that are supported";
+    static const char list[] = "qsim info --ops lists what is supported";
     refused("SwiGLU", QSIM_FLOAT, "this version of operator SwiGLU is not supported",
             "supported are its opsets 28 to 28");
     refused("Scatter", QSIM_FLOAT, "this version of operator Scatter is not supported",
