@@ -56,6 +56,28 @@ int qs_pass_names(qs_pass *p) {
     return qs_graph_name_inside(g) ? qs_pass_no_memory(p) : QSIM_OK;
 }
 
+int qs_pass_derive(const qsim_model *model, int (*work)(qs_pass *p, int32_t how), int32_t how,
+                   qsim_model **out, qsim_error *error) {
+    qsim_model *m;
+    int code = qs_model_derive_whole(model, &m, error);
+    if (code)
+        return code;
+    qs_pass p = {.ctx = m->ctx, .graph = m->graph, .model = m->name, .error = error};
+    code = work(&p, how);
+    code = qs_leave(m->ctx, code == QSIM_E_NOMEM ? qs_pass_no_memory(&p) : code, error);
+    if (code) {
+        qsim_model_free(m);
+        return code;
+    }
+    *out = m;
+    return QSIM_OK;
+}
+
+static int optimize(qs_pass *p, int32_t level) {
+    p->standard = p->contributed = true;
+    return qs_pipeline_run(p, QS_FOR_FILE, level);
+}
+
 int qsim_model_optimize(const qsim_model *model, int32_t level, qsim_model **out,
                         qsim_error *error) {
     qs_error_clear(error);
@@ -66,21 +88,5 @@ int qsim_model_optimize(const qsim_model *model, int32_t level, qsim_model **out
     if (level < QSIM_LEVEL_DEFAULT || level > QSIM_LEVEL_ALL)
         return qs_fail(error, QSIM_E_ARGUMENT, "%s: level %d does not exist", model->name,
                        (int)level);
-    qsim_model *m;
-    int code = qs_model_derive_whole(model, &m, error);
-    if (code)
-        return code;
-    qs_pass p = {.ctx = m->ctx,
-                 .graph = m->graph,
-                 .model = m->name,
-                 .error = error,
-                 .standard = true,
-                 .contributed = true};
-    code = qs_leave(m->ctx, qs_pipeline_run(&p, QS_FOR_FILE, level), error);
-    if (code) {
-        qsim_model_free(m);
-        return code;
-    }
-    *out = m;
-    return QSIM_OK;
+    return qs_pass_derive(model, optimize, level, out, error);
 }

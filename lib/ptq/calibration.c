@@ -37,28 +37,23 @@ static int prepare_inside(void *user, qs_graph *g, qs_node *n, qs_subgraph *sub)
     return code || broken ? code : prepare_graph(&p);
 }
 
-int qs_ptq_prepare(const qsim_model *model, qsim_model **out, qsim_error *error) {
-    qsim_model *m;
-    *out = NULL;
-    int code = qs_model_derive_whole(model, &m, error);
-    if (code)
-        return code;
-    if (qs_graph_import(m->graph, "") < MIN_OPSET) {
-        code = qs_op_upgrade_graph(m->graph, MIN_OPSET, m->name, error);
+static int prepare(qs_pass *p, int32_t opset) {
+    qs_graph *g = p->graph;
+    int code = QSIM_OK;
+    p->standard = true;
+    if (qs_graph_import(g, "") < opset) {
+        code = qs_op_upgrade_graph(g, opset, p->model, p->error);
         if (!code)
-            code = qs_op_infer_graph(m->graph, m->name, error);
+            code = qs_op_infer_graph(g, p->model, p->error);
     }
-    qs_pass p = {
-        .ctx = m->ctx, .graph = m->graph, .model = m->name, .error = error, .standard = true};
     if (!code)
-        code = prepare_graph(&p);
-    if (!code && qs_graph_name_inside(m->graph))
-        code = QSIM_E_NOMEM;
-    if (code)
-        qsim_model_free(m);
-    else
-        *out = m;
-    return code;
+        code = prepare_graph(p);
+    return !code && qs_graph_name_inside(g) ? QSIM_E_NOMEM : code;
+}
+
+int qs_ptq_prepare(const qsim_model *model, qsim_model **out, qsim_error *error) {
+    *out = NULL;
+    return qs_pass_derive(model, prepare, MIN_OPSET, out, error);
 }
 
 int qs_ptq_prepared(const qsim_model *model, const qsim_calibration *c, qsim_model **out,

@@ -65,13 +65,28 @@ static bool find_before(const qs_graph *g, qs_id value, scale *out) {
     return false;
 }
 
-/* The scale that a node states which reads `value`, or what one that only moves makes of it. */
+/* Whether the outputs of a node consist of elements of its operands, which it does not look at. */
+static bool moves(const qs_graph *g, const qs_node *n) {
+    const uint32_t traits = qs_node_traits(g, n);
+    return (traits & QS_KEEPS_ONCE) ||
+           ((traits & QS_MOVES) && !(traits & (QS_NEEDS_LAST | QS_TAKES_LAST)) &&
+            !n->op->setting_inputs);
+}
+
+static bool reads_operand(const qs_node *n, qs_id value) {
+    for (int32_t i = 0; i < n->input_count; i++)
+        if (n->inputs[i] == value && qs_op_is_operand(n->op, i))
+            return true;
+    return false;
+}
+
+/* The scale that a node states which reads `value`, or what others make of it that move it. */
 static bool find_behind(const qs_graph *g, qs_id value, scale *out) {
     for (size_t k = 0; k < g->order_count; k++) {
         const qs_node *n = &g->nodes[g->order[k]];
         if (find_scale(g, n, value, out))
             return true;
-        if (qs_node_input(n, 0) == value && only_moves(g, g->order[k]))
+        if (n->op && moves(g, n) && n->output_count == 1 && reads_operand(n, value))
             value = n->outputs[0];
     }
     return false;
@@ -107,16 +122,18 @@ static int refuse(const qs_pass *p, qs_id node, qs_id value, const char *what) {
                         g->values[value].is_output ? "dequantized" : "quantized");
 }
 
+static void set_integers(qs_graph *g, qs_id value, int32_t dtype) {
+    qs_value *v = &g->values[value];
+    v->dtype = dtype;
+    v->declared = false;
+    v->source = (qs_span){NULL, 0};
+}
+
 /* Makes `from`, and all that nodes up to `to` move its elements to, integers. */
 static void become_integers(qs_graph *g, qs_id from, qs_id to, int32_t dtype) {
-    for (qs_id v = to;; v = g->nodes[g->values[v].producer].inputs[0]) {
-        qs_value *y = &g->values[v];
-        y->dtype = dtype;
-        y->declared = false;
-        y->source = (qs_span){NULL, 0};
-        if (v == from)
-            return;
-    }
+    for (qs_id v = to; v != from; v = g->nodes[g->values[v].producer].inputs[0])
+        set_integers(g, v, dtype);
+    set_integers(g, from, dtype);
 }
 
 /* Makes all nodes that read `from` read `to`. */
@@ -130,46 +147,94 @@ static void redirect(qs_graph *g, const qs_uses *uses, qs_id from, qs_id to) {
     }
 }
 
-/* The tensor that an input's elements are in when something else than moving is done to them. */
-static qs_id end_of_moves(const qs_graph *g, const qs_uses *uses, qs_id x) {
-    for (;;) {
-        const qs_id reader = qs_only_reader(g, uses, x);
-        if (reader == QS_NONE || !only_moves(g, reader))
-            return x;
-        x = g->nodes[reader].outputs[0];
+/* How far the elements of inputs are followed; both by value id. */
+typedef struct flow {
+    qs_id *from;  /* the input whose elements the value holds, moved or not; or QS_NONE */
+    qs_id *first; /* of an input: the first node that quantizes its elements; or QS_NONE */
+} flow;
+
+/*
+ * The input whose elements a node reads; or QS_NONE. *alone: all its operands hold elements of this
+ * one, and it reads them as operands only.
+ */
+static qs_id source_of(const flow *f, const qs_node *n, bool *alone) {
+    qs_id source = QS_NONE;
+    *alone = true;
+    for (int32_t i = 0; i < n->input_count; i++) {
+        const qs_id from = n->inputs[i] == QS_NONE ? QS_NONE : f->from[n->inputs[i]];
+        const bool operand = n->inputs[i] != QS_NONE && qs_op_is_operand(n->op, i);
+        *alone &= operand == (from != QS_NONE) && (source == QS_NONE || from == source || !operand);
+        source = from == QS_NONE ? source : from;
+    }
+    return source;
+}
+
+/* Whether the nodes quantize by the same scale and zero point to the same type. */
+static bool quantize_alike(const qs_graph *g, const qs_node *n, const qs_node *m) {
+    scale a, b;
+    return find_scale(g, n, n->outputs[0], &a) && find_scale(g, m, m->outputs[0], &b) &&
+           a.scale == b.scale && a.zero_point == b.zero_point &&
+           g->values[n->outputs[0]].dtype == g->values[m->outputs[0]].dtype;
+}
+
+/* Follows the elements of inputs through a node; refuses one that computes with floats. */
+static int follow(const qs_pass *p, const flow *f, qs_id node) {
+    const qs_graph *g = p->graph;
+    const qs_node *n = &g->nodes[node];
+    bool alone, fits;
+    const qs_id source = source_of(f, n, &alone);
+    if (source == QS_NONE)
+        return QSIM_OK;
+    fits = alone && !g->values[source].is_output;
+    for (int32_t i = 0; i < n->output_count; i++)
+        fits = fits && n->outputs[i] != QS_NONE && !g->values[n->outputs[i]].is_output;
+    if (fits && moves(g, n)) {
+        for (int32_t i = 0; i < n->output_count; i++)
+            f->from[n->outputs[i]] = source;
+        return QSIM_OK;
+    }
+    fits = fits && (qs_node_traits(g, n) & QS_QUANTIZES);
+    if (fits && f->first[source] == QS_NONE)
+        f->first[source] = node;
+    fits = fits && quantize_alike(g, n, &g->nodes[f->first[source]]);
+    return fits ? QSIM_OK : refuse(p, node, source, "input");
+}
+
+/* Leaves out the nodes that quantize inputs; all that moves their elements moves integers. */
+static void take_followed(qs_graph *g, const qs_uses *uses, const flow *f) {
+    for (size_t k = 0; k < g->order_count; k++) {
+        const qs_node *n = &g->nodes[g->order[k]];
+        const qs_id x = n->input_count > 0 ? n->inputs[0] : QS_NONE;
+        if (x == QS_NONE || f->from[x] == QS_NONE || !(qs_node_traits(g, n) & QS_QUANTIZES))
+            continue;
+        redirect(g, uses, n->outputs[0], x);
+        qs_graph_remove_node(g, g->order[k]);
+    }
+    for (size_t v = 0; v < uses->values; v++) {
+        const qs_id first = f->from[v] == QS_NONE ? QS_NONE : f->first[f->from[v]];
+        if (first != QS_NONE)
+            set_integers(g, (qs_id)v, g->values[g->nodes[first].outputs[0]].dtype);
     }
 }
 
-/* An input that nodes quantize, all by the same scale, becomes what they make. */
-static int take_input(qs_pass *p, const qs_uses *uses, qs_id x, qs_id like) {
+/* Inputs that nodes quantize, each by one scale, become what these make. */
+static int take_inputs(qs_pass *p, const qs_uses *uses) {
     qs_graph *g = p->graph;
-    (void)like;
-    const qs_id end = end_of_moves(g, uses, x);
-    const qs_id *nodes = uses->nodes + uses->start[end];
-    const qs_id count = uses->start[end + 1] - uses->start[end];
-    scale first = {0}, other;
-    int32_t dtype = QSIM_UNDEFINED;
-    for (qs_id k = 0; k < count; k++) {
-        const qs_node *n = &g->nodes[nodes[k]];
-        const qs_id y = n->outputs[0];
-        if (!(qs_node_traits(g, n) & QS_QUANTIZES) || !find_scale(g, n, y, &other) ||
-            g->values[y].is_output || g->values[end].is_output)
-            return refuse(p, nodes[k], x, "input");
-        if (k == 0) {
-            first = other;
-            dtype = g->values[y].dtype;
-        }
-        if (other.scale != first.scale || other.zero_point != first.zero_point ||
-            g->values[y].dtype != dtype)
-            return refuse(p, nodes[k], x, "input");
-    }
-    for (qs_id k = 0; k < count; k++) {
-        redirect(g, uses, g->nodes[nodes[k]].outputs[0], end);
-        qs_graph_remove_node(g, nodes[k]);
-    }
-    if (count > 0)
-        become_integers(g, x, end, dtype);
-    return QSIM_OK;
+    const flow f = {.from = qs_alloc(p->ctx, uses->values, sizeof(qs_id)),
+                    .first = qs_alloc(p->ctx, uses->values, sizeof(qs_id))};
+    int code = f.from && f.first ? QSIM_OK : qs_pass_no_memory(p);
+    for (size_t v = 0; v < uses->values && !code; v++)
+        f.from[v] = f.first[v] = QS_NONE;
+    for (size_t i = 0; i < g->input_count && !code; i++)
+        if (qs_is_real(g->values[g->inputs[i]].dtype))
+            f.from[g->inputs[i]] = g->inputs[i];
+    for (size_t k = 0; k < g->order_count && !code; k++)
+        code = follow(p, &f, g->order[k]);
+    if (!code)
+        take_followed(g, uses, &f);
+    qs_free(p->ctx, f.from);
+    qs_free(p->ctx, f.first);
+    return code;
 }
 
 /* ---- outputs ---- */
@@ -264,45 +329,40 @@ static int take_output(qs_pass *p, const qs_uses *uses, qs_id y, qs_id like) {
     return QSIM_OK;
 }
 
-/* Makes an input or output integers; `like` as for quantize_shares, QS_NONE: there is none. */
-typedef int take_fn(qs_pass *p, const qs_uses *uses, qs_id value, qs_id like);
-
-static int take_all(qs_pass *p, const qs_id *values, size_t count, take_fn *take) {
-    qs_uses uses;
+static int take_outputs(qs_pass *p, const qs_uses *uses) {
+    const qs_graph *g = p->graph;
+    const qs_id like = find_dequantizing(g);
     int code = QSIM_OK;
-    const qs_id like = find_dequantizing(p->graph);
+    for (size_t i = 0; i < g->output_count && !code; i++)
+        if (qs_is_real(g->values[g->outputs[i]].dtype))
+            code = take_output(p, uses, g->outputs[i], like);
+    return code;
+}
+
+static int with_uses(qs_pass *p, int (*all)(qs_pass *p, const qs_uses *uses)) {
+    qs_uses uses;
     if (qs_graph_uses(p->graph, &uses))
         return qs_pass_no_memory(p);
-    for (size_t i = 0; i < count && !code; i++)
-        if (qs_is_real(p->graph->values[values[i]].dtype))
-            code = take(p, &uses, values[i], like);
+    const int code = all(p, &uses);
     qs_uses_free(p->graph, &uses);
     return code ? code : qs_pass_finish(p);
 }
 
+static int take(qs_pass *p, int32_t which) {
+    int code = QSIM_OK;
+    if (which & QSIM_INTEGER_INPUTS)
+        code = with_uses(p, take_inputs);
+    if (!code && which & QSIM_INTEGER_OUTPUTS)
+        code = with_uses(p, take_outputs);
+    return code ? code : qs_pass_names(p);
+}
+
 int qsim_model_integer_io(const qsim_model *model, int32_t which, qsim_model **out,
                           qsim_error *error) {
-    qsim_model *m;
     qs_error_clear(error);
     if (out)
         *out = NULL;
     if (!model || !out || which <= 0 || which > (QSIM_INTEGER_INPUTS | QSIM_INTEGER_OUTPUTS))
         return qs_fail_missing(error, "integers");
-    int code = qs_model_derive_whole(model, &m, error);
-    if (code)
-        return code;
-    qs_pass p = {.ctx = m->ctx, .graph = m->graph, .model = m->name, .error = error};
-    if (which & QSIM_INTEGER_INPUTS)
-        code = take_all(&p, m->graph->inputs, m->graph->input_count, take_input);
-    if (!code && which & QSIM_INTEGER_OUTPUTS)
-        code = take_all(&p, m->graph->outputs, m->graph->output_count, take_output);
-    if (!code)
-        code = qs_pass_names(&p);
-    code = qs_leave(m->ctx, code, error);
-    if (code) {
-        qsim_model_free(m);
-        return code;
-    }
-    *out = m;
-    return QSIM_OK;
+    return qs_pass_derive(model, take, which, out, error);
 }

@@ -154,6 +154,27 @@ static void test_moves(void) {
     qsim_model_free(q);
 }
 
+/* Parts of the input, cut and joined before they are quantized, as a detector's focus layer does.
+ */
+static void test_cut_and_joined(void) {
+    qsim_builder *b = begin();
+    CHECK_INT(qsim_builder_constant_as(b, "first", "int64[1]", (int64_t[]){0}), QSIM_OK);
+    CHECK_INT(qsim_builder_constant_as(b, "second", "int64[1]", (int64_t[]){1}), QSIM_OK);
+    CHECK_INT(qsim_builder_constant_as(b, "third", "int64[1]", (int64_t[]){2}), QSIM_OK);
+    CHECK_INT(qsim_builder_constant_as(b, "fourth", "int64[1]", (int64_t[]){3}), QSIM_OK);
+    qsim_builder_node(b, "", "Slice", "left", "x,first,third,second", "l");
+    qsim_builder_node(b, "", "Slice", "right", "x,third,fourth,second", "r");
+    qsim_builder_node(b, "", "Concat", "join", "r,l", "j");
+    qsim_builder_attr_int(b, "axis", 1);
+    put_pair(b, "j", "s,z", "a", "af");
+    qsim_builder_node(b, "", "Relu", "relu", "af", "p");
+    put_pair(b, "p", "t,u", "c", "y");
+    qsim_builder_output_as(b, "y", "float[2,3]");
+    qsim_model *q = net_finish(b);
+    check_forms(q, QSIM_UINT8, small, small_dims, 2);
+    qsim_model_free(q);
+}
+
 /* Two nodes quantize the input by one scale; another node reads what is an output, too. */
 static void test_several_readers(void) {
     qsim_builder *b = begin();
@@ -327,6 +348,20 @@ static void test_refusals(void) {
     qsim_builder_output_as(b, "y", "float[2,3]");
     qsim_builder_output_as(b, "w", "float[2,3]");
     refused(net_finish(b), QSIM_INTEGER_INPUTS, "make c");
+    b = begin(); /* a part of it is joined with other floats */
+    CHECK_INT(qsim_builder_constant_as(b, "ones", "float[2,1]", (float[]){1, 1}), QSIM_OK);
+    qsim_builder_node(b, "", "Concat", "join", "x,ones", "j");
+    qsim_builder_attr_int(b, "axis", 1);
+    put_pair(b, "j", "s,z", "a", "y");
+    qsim_builder_output_as(b, "y", "float[2,4]");
+    refused(net_finish(b), QSIM_INTEGER_INPUTS, "'join', Concat");
+    b = begin(); /* two inputs, which could have two scales */
+    qsim_builder_input_as(b, "k", "float[2,3]");
+    qsim_builder_node(b, "", "Concat", "join", "x,k", "j");
+    qsim_builder_attr_int(b, "axis", 1);
+    put_pair(b, "j", "s,z", "a", "y");
+    qsim_builder_output_as(b, "y", "float[2,6]");
+    refused(net_finish(b), QSIM_INTEGER_INPUTS, "'join', Concat");
     b = begin(); /* what QuantizeLinear makes is an output */
     qsim_builder_node(b, "", "QuantizeLinear", "q1", "x,s,z", "y");
     qsim_builder_output_as(b, "y", "uint8[2,3]");
@@ -406,6 +441,7 @@ int main(void) {
     test_many_operands();
     test_forms();
     test_moves();
+    test_cut_and_joined();
     test_several_readers();
     test_output_that_is_read();
     test_softmax();
