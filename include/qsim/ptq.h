@@ -162,6 +162,7 @@ QSIM_API const char *qsim_calibration_model(const qsim_calibration *c);
  */
 #define QSIM_FORMAT_QDQ       0
 #define QSIM_FORMAT_QOPERATOR 1
+#define QSIM_FORMAT_FLOAT     2 /* only of qsim_model_convert_to */
 
 /*
  * Modes of quantization. STATIC: weights, and activations with the ranges of a calibration.
@@ -348,6 +349,30 @@ QSIM_API int32_t qsim_quantize_layers(const qsim_model *model, const qsim_calibr
  * message names the node), STATE (loaded for inspection), ARGUMENT, CANCELLED, LIMIT, NOMEM.
  */
 QSIM_API int qsim_model_integer_io(const qsim_model *model, int32_t which, qsim_model **out,
+                                   qsim_error *error);
+
+/* ---- another form ------------------------------------------------------------------------- */
+
+/*
+ * Makes a quantized model in another form, QSIM_FORMAT_QDQ or QSIM_FORMAT_FLOAT; the caller frees
+ * it, and `model` may be freed before. Its opset is 13 at least.
+ *
+ * QDQ: each operator on quantized integers becomes the one on floats, between DequantizeLinear of
+ * its operands and QuantizeLinear of its result, with the same scales, zero points and integers; an
+ * int32 bias has the scale x_scale * w_scale. Operators that only move such integers move floats.
+ *
+ * FLOAT: besides, weights and other constants are dequantized, and pairs of QuantizeLinear and
+ * DequantizeLinear of activations are left out. A range of integers that ends at zero cuts off what
+ * is beyond it, as a Relu does that quantizing has absorbed: unless the tensor is never negative, a
+ * Clip to that range takes the pair's place. What other ranges, which come from calibration, cut
+ * off is not kept.
+ *
+ * Inputs and outputs keep their types: integers are dequantized behind inputs and made before
+ * outputs. A float model stays as it is. Errors: UNSUPPORTED (format QSIM_FORMAT_QOPERATOR; a node
+ * that has no such form, which the message names, as operators of dynamic quantization; graphs
+ * inside of nodes), STATE (loaded for inspection), ARGUMENT, CANCELLED, LIMIT, NOMEM.
+ */
+QSIM_API int qsim_model_convert_to(const qsim_model *model, int32_t format, qsim_model **out,
                                    qsim_error *error);
 
 /*

@@ -153,6 +153,11 @@ typedef struct qs_operands {
     qs_operand w;    /* weights */
     qs_operand y;    /* output 0; `at` is unused */
     int8_t step;     /* every `step` inputs there is another operand like x[0]; 0: there is none */
+    /*
+     * The row's name has this many letters before that of the operator of ai.onnx on floats, which
+     * it stands for (ptq/conversion.c); 0: there is none.
+     */
+    int8_t prefix;
 } qs_operands;
 
 struct qk_ew;

@@ -292,7 +292,7 @@ qs_id qs_write_constant(qs_quantizer *q, const char *base, const char *suffix, i
  */
 qs_id qs_write_zero_points(qs_quantizer *q, const char *base, const char *suffix, int32_t dtype,
                            const int32_t *zero_point, int32_t rank, const int64_t *dims);
-/* Adds a QuantizeLinear or DequantizeLinear from x to y. */
+/* Adds a QuantizeLinear or DequantizeLinear from x to y; zero QS_NONE: without a zero point. */
 qs_id qs_write_node(qs_quantizer *q, const char *op, const char *base, qs_id x, qs_id scale,
                     qs_id zero, qs_id y);
 /*

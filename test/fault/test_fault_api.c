@@ -158,14 +158,20 @@ static int job_optimize(things *t, qsim_error *e) {
     return code;
 }
 
-static int job_integer_io(things *t, qsim_error *e) {
+/* Models with integer inputs and outputs (parts 0 to 2), then in another form. */
+static int job_derive(things *t, qsim_error *e) {
+    const bool converts = t->part > 2;
+    const qsim_quantize_options o = {.struct_size = sizeof(o),
+                                     .format = converts ? QSIM_FORMAT_QOPERATOR : QSIM_FORMAT_QDQ};
     qsim_model *q = NULL, *m = NULL;
     double scale;
     int64_t zero_point;
-    int code = qsim_quantize(t->model, t->calibration, NULL, &q, e);
-    if (!code)
+    int code = qsim_quantize(t->model, t->calibration, &o, &q, e);
+    if (!code && converts)
+        code = qsim_model_convert_to(q, 2 * (t->part - 3), &m, e);
+    else if (!code)
         code = qsim_model_integer_io(q, 1 + t->part, &m, e);
-    if (!code && t->part != 1)
+    if (!code && !converts && t->part != 1)
         code = qsim_model_scale(m, "x", &scale, &zero_point, e);
     qsim_model_free(q);
     qsim_model_free(m);
@@ -563,7 +569,7 @@ int main(int argc, char **argv) {
                 {"operators", job_operators, 1},
                 {"save", job_save, 1},
                 {"optimize", job_optimize, 4},
-                {"integer inputs and outputs", job_integer_io, 3},
+                {"derive", job_derive, 5},
                 {"upgrade", job_upgrade, 2},
                 {"calibrate", job_calibrate, 1},
                 {"calibration file", job_calibration_file, 1},

@@ -35,6 +35,7 @@ VERBS = {
         ["out.npy"],
     ),
     "optimize": (["optimize", "mlp.onnx", "-f", "-o", "out.onnx"], ["out.onnx"]),
+    "convert": (["convert", "q.onnx", "--to", "float", "-f", "-o", "out.onnx"], ["out.onnx"]),
     "calibrate": (["calibrate", "mlp.onnx", "-d", "x4.npy", "-f", "-o", "out.qcal"], ["out.qcal"]),
     "quantize": (["quantize", "mlp.onnx", "-d", "x4.npy", "-f", "-o", "out.onnx"], ["out.onnx"]),
     "compare": (["compare", "mlp.onnx", "q.onnx", "-d", "x4.npy", "--layers"], []),

@@ -76,6 +76,16 @@ static void execute(const qsim_model *m, int32_t level, const feed *f) {
     qsim_session_free(s);
 }
 
+/* As pairs, and in floats. */
+static void convert(const qsim_model *m, const feed *f) {
+    for (int32_t format = 0; format <= 2; format += 2) {
+        qsim_model *made = NULL;
+        if (fuzz_legal(qsim_model_convert_to(m, format, &made, NULL)) == 0)
+            execute(made, QSIM_LEVEL_ALL, f);
+        qsim_model_free(made);
+    }
+}
+
 /* With integers as inputs, outputs or both. */
 static void integers(const qsim_model *m, const feed *f) {
     for (int32_t which = 1; which <= 3; which++) {
@@ -92,6 +102,7 @@ static void quantize_by(const qsim_model *m, const qsim_calibration *c,
     if (fuzz_legal(qsim_quantize(m, c, o, &q, NULL)) == 0) {
         execute(q, QSIM_LEVEL_ALL, f);
         integers(q, f);
+        convert(q, f);
     }
     qsim_model_free(q);
 }

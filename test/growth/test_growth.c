@@ -44,11 +44,12 @@ enum {
     SAVE,
     COMPARE,
     INTEGERS,
+    CONVERT,
     STAGES
 };
-static const char *const stages[STAGES] = {"load",     "session", "execute",     "every tensor",
-                                           "optimize", "dynamic", "calibration", "feed",
-                                           "quantize", "save",    "compare",     "integers"};
+static const char *const stages[STAGES] = {
+    "load", "session",  "execute", "every tensor", "optimize", "dynamic", "calibration",
+    "feed", "quantize", "save",    "compare",      "integers", "convert"};
 
 typedef struct work {
     uint64_t blocks[STAGES], bytes[STAGES];
@@ -159,6 +160,14 @@ static void quantize(const qsim_model *m, const qsim_tensor *inputs, size_t coun
         qsim_model_free(integers);
     }
     end(INTEGERS);
+    begin();
+    for (int32_t format = 0; !code && format <= 2; format += 2) {
+        qsim_model *made = NULL;
+        const int converted = qsim_model_convert_to(q, format, &made, NULL);
+        CHECK(!converted || converted == QSIM_E_UNSUPPORTED);
+        qsim_model_free(made);
+    }
+    end(CONVERT);
     qsim_model_free(q);
     qsim_calibration_free(c);
 }

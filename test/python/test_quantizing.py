@@ -264,6 +264,22 @@ class Quantizing(unittest.TestCase):
         with self.assertRaisesRegex(qsim.Error, "no operator has one scale"):
             self.model.scale("x")
 
+    def test_convert(self):
+        x = np.concatenate(self.data)
+        int8 = self.model.quantize(data=[x], format="qoperator")
+        pairs, floats = int8.convert("qdq"), int8.convert("float")
+        np.testing.assert_array_equal(pairs.run(x)[0], int8.run(x)[0])
+        kinds = {n.op_type for n in pairs.nodes}
+        self.assertTrue("DequantizeLinear" in kinds and not [k for k in kinds if k.startswith("QL")])
+        self.assertFalse([n for n in floats.nodes if "Linear" in n.op_type])
+        wanted = self.model.run(x)[0]  # of which the rounding of weights alone spoils less
+        self.assertLess(np.abs(floats.run(x)[0] - wanted).mean(), np.abs(int8.run(x)[0] - wanted).mean())
+        floats.quantize(data=[x])
+        with self.assertRaisesRegex(ValueError, "'onnx' is none of"):
+            int8.convert("onnx")
+        with self.assertRaisesRegex(qsim.Error, "no form to convert to"):
+            int8.convert("qoperator")
+
     def test_no_classes(self):
         x = np.concatenate(self.data)
         calibration, asked = qsim.Calibration(self.model, tensors="*").feed(x), {"classes": False}

@@ -367,7 +367,7 @@ QS_OP(ms_nhwcmaxpool, .domain = QS_DOMAIN_MICROSOFT, .name = "NhwcMaxPool", .min
       .expand = expand_nhwcmaxpool);
 QS_OP(ms_qlinearconv, .domain = QS_DOMAIN_MICROSOFT, .name = "QLinearConv", .min_in = 8,
       .max_in = 9, QS_ATTRS(qconv_attrs), .traits = QS_PLAIN,
-      QS_MORE(QS_OPERANDS(.x = {{0, 1, 2}}, .w = {3, 4, 5}, .y = {0, 6, 7})),
+      QS_MORE(QS_OPERANDS(.x = {{0, 1, 2}}, .w = {3, 4, 5}, .y = {0, 6, 7}, .prefix = 7)),
       .infer = infer_qlinearconv, .expand = expand_qlinearconv);
 QS_OP(ms_nhwcconv, .domain = QS_DOMAIN_MICROSOFT, .name = "NhwcConv", .min_in = 2, .max_in = 3,
       .attrs = qconv_attrs, .attr_count = QS_COUNT(qconv_attrs) - 1, .traits = QS_PLAIN,

@@ -151,7 +151,7 @@ static const qs_attr_rule qgemm_attrs[] = {
 QS_OP(ms_qgemm, .domain = QS_DOMAIN_MICROSOFT, .name = "QGemm", .min_in = 6, .max_in = 9,
       QS_ATTRS(qgemm_attrs), .traits = QS_PLAIN,
       QS_MORE(QS_OPERANDS(.x = {{A, A_SCALE, A_ZERO}}, .w = {B, B_SCALE, B_ZERO},
-                          .y = {0, Y_SCALE, Y_ZERO})),
+                          .y = {0, Y_SCALE, Y_ZERO}, .prefix = 1)),
       .infer = infer_qgemm, .expand = expand_qgemm);
 
 /* ---- computed in floats ---- */
@@ -191,7 +191,8 @@ static void expand_where(qs_expand *e) {
 }
 
 QS_OP(ms_qlinearwhere, .domain = QS_DOMAIN_MICROSOFT, .name = "QLinearWhere", .min_in = 9,
-      .traits = QS_PLAIN, QS_MORE(QS_OPERANDS(.x = {{1, 2, 3}, {4, 5, 6}}, .y = {0, 7, 8})),
+      .traits = QS_PLAIN,
+      QS_MORE(QS_OPERANDS(.x = {{1, 2, 3}, {4, 5, 6}}, .y = {0, 7, 8}, .prefix = 7)),
       .infer = infer_where, .expand = expand_where);
 
 /* Inputs: x, scale, zero point, scale and zero point of the result. */
@@ -223,7 +224,7 @@ static const qs_attr_rule mean_attrs[] = {{"axes", QS_ATTR_INTS, 1, 0},
 
 QS_OP(ms_qlinearreducemean, .domain = QS_DOMAIN_MICROSOFT, .name = "QLinearReduceMean", .min_in = 5,
       QS_ATTRS(mean_attrs), .traits = QS_PLAIN,
-      QS_MORE(QS_OPERANDS(.x = {{0, 1, 2}}, .y = {0, 3, 4})), .infer = infer_mean,
+      QS_MORE(QS_OPERANDS(.x = {{0, 1, 2}}, .y = {0, 3, 4}, .prefix = 7)), .infer = infer_mean,
       .expand = expand_mean);
 
 /* ---- DynamicQuantizeLSTM ---- */

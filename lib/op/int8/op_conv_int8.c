@@ -175,8 +175,8 @@ static const qs_attr_rule internal_attrs[] = {
 QS_OP(qlinearconv, .name = "QLinearConv", .since = 10, .min_in = 8, .max_in = 9,
       QS_ATTRS(conv_attrs), .traits = QS_NEEDS_LAST | QS_CONVOLVES | QS_INTEGER,
       .weight_inputs = 1 << 3,
-      QS_MORE(QS_OPERANDS(.x = {{0, 1, 2}}, .w = {3, 4, 5}, .y = {0, 6, 7})), .macs = QS_MACS_CONV,
-      .kernel = QS_KERNEL_GEMM_INT8, .infer = infer_qlinear);
+      QS_MORE(QS_OPERANDS(.x = {{0, 1, 2}}, .w = {3, 4, 5}, .y = {0, 6, 7}, .prefix = 7)),
+      .macs = QS_MACS_CONV, .kernel = QS_KERNEL_GEMM_INT8, .infer = infer_qlinear);
 
 QS_OP(qsim_qlinearconv, .domain = QS_DOMAIN_QSIM, .name = "QLinearConv", .min_in = 8,
       .max_in = QS_I8_INPUTS, QS_ATTRS(internal_attrs),

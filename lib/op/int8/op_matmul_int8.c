@@ -204,7 +204,8 @@ static const qs_attr_rule internal_attrs[] = {
 
 QS_OP(qlinearmatmul, .name = "QLinearMatMul", .since = 10, .min_in = 8,
       .traits = QS_MULTIPLIES | QS_INTEGER, .weight_inputs = 1 << 3,
-      QS_MORE(QS_OPERANDS(.x = {{0, 1, 2}}, .w = {3, 4, 5}, .y = {0, 6, 7}), .pack = pack_qlinear),
+      QS_MORE(QS_OPERANDS(.x = {{0, 1, 2}}, .w = {3, 4, 5}, .y = {0, 6, 7}, .prefix = 7),
+              .pack = pack_qlinear),
       .macs = QS_MACS_PRODUCT, .kernel = QS_KERNEL_GEMM_INT8, .infer = infer_qlinear,
       .lower = lower_qlinear);
 

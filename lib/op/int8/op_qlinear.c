@@ -163,7 +163,7 @@ static const qs_attr_rule lo_hi[] = {{"lo", QS_ATTR_INT, 0, 0}, {"hi", QS_ATTR_I
 
 QS_OP(qlinear_add, .domain = QS_DOMAIN_MICROSOFT, .name = "QLinearAdd", .until = 1, .min_in = 7,
       .max_in = 8, .traits = QS_ELEMENTWISE | QS_INTEGER,
-      QS_MORE(QS_OPERANDS(.x = {{0, 1, 2}, {3, 4, 5}}, .y = {0, 6, 7})),
+      QS_MORE(QS_OPERANDS(.x = {{0, 1, 2}, {3, 4, 5}}, .y = {0, 6, 7}, .prefix = 7)),
       .kernel = QS_KERNEL_QLINEAR_ADD, .infer = infer_qlinear, .lower = lower_qadd);
 QS_OP(qsim_qlinear_add, .domain = QS_DOMAIN_QSIM, .name = "QLinearAdd", .min_in = 7, .max_in = 8,
       QS_ATTRS(lo_hi), .traits = QS_ELEMENTWISE | QS_INTEGER,
@@ -171,7 +171,7 @@ QS_OP(qsim_qlinear_add, .domain = QS_DOMAIN_QSIM, .name = "QLinearAdd", .min_in 
       .kernel = QS_KERNEL_QLINEAR_ADD, .infer = infer_qlinear, .lower = lower_qadd);
 QS_OP(qlinear_mul, .domain = QS_DOMAIN_MICROSOFT, .name = "QLinearMul", .until = 1, .min_in = 7,
       .max_in = 8, .traits = QS_ELEMENTWISE | QS_INTEGER,
-      QS_MORE(QS_OPERANDS(.x = {{0, 1, 2}, {3, 4, 5}}, .y = {0, 6, 7})),
+      QS_MORE(QS_OPERANDS(.x = {{0, 1, 2}, {3, 4, 5}}, .y = {0, 6, 7}, .prefix = 7)),
       .kernel = QS_KERNEL_QLINEAR_MUL, .infer = infer_qlinear, .lower = lower_qmul);
 QS_OP(qsim_qlinear_mul, .domain = QS_DOMAIN_QSIM, .name = "QLinearMul", .min_in = 7, .max_in = 8,
       QS_ATTRS(lo_hi), .traits = QS_ELEMENTWISE | QS_INTEGER,

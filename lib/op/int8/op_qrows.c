@@ -149,8 +149,9 @@ static const qs_attr_rule softmax_attrs[] = {{"axis", QS_ATTR_INT, 0, 0},
 
 QS_OP(qlinear_softmax, .domain = QS_DOMAIN_MICROSOFT, .name = "QLinearSoftmax", .until = 1,
       .min_in = 4, .max_in = 5, QS_ATTRS(softmax_attrs), .traits = QS_INTEGER,
-      QS_MORE(.also = qs_also_axis, QS_OPERANDS(.x = {{0, 1, 2}}, .y = {0, 3, 4})), .axis = -1,
-      .kernel = QS_KERNEL_QLINEAR_SOFTMAX, .infer = infer_qsoftmax, .lower = lower_qsoftmax);
+      QS_MORE(.also = qs_also_axis, QS_OPERANDS(.x = {{0, 1, 2}}, .y = {0, 3, 4}, .prefix = 7)),
+      .axis = -1, .kernel = QS_KERNEL_QLINEAR_SOFTMAX, .infer = infer_qsoftmax,
+      .lower = lower_qsoftmax);
 QS_OP(qsim_qlinear_softmax, .domain = QS_DOMAIN_QSIM, .name = "QLinearSoftmax", .min_in = 4,
       .max_in = 5, QS_ATTRS(softmax_attrs), .traits = QS_INTEGER,
       QS_MORE(.also = qs_also_axis, QS_OPERANDS(.x = {{0, 1, 2}}, .y = {0, 3, 4})), .axis = -1,

@@ -209,12 +209,12 @@ static const qs_attr_rule alpha_attr[] = {{"alpha", QS_ATTR_FLOAT, 1, 0}};
 
 QS_OP(qlinear_sigmoid, .domain = QS_DOMAIN_MICROSOFT, .name = "QLinearSigmoid", .until = 1,
       .min_in = 4, .max_in = 5, .traits = QS_ELEMENTWISE | QS_INTEGER,
-      QS_MORE(QS_OPERANDS(.x = {{0, 1, 2}}, .y = {0, 3, 4}), .pack = pack_sigmoid),
+      QS_MORE(QS_OPERANDS(.x = {{0, 1, 2}}, .y = {0, 3, 4}, .prefix = 7), .pack = pack_sigmoid),
       .kernel = QS_KERNEL_TABLE, .infer = qs_infer_qunary, .lower = lower_qsigmoid);
 
 QS_OP(qlinear_leakyrelu, .domain = QS_DOMAIN_MICROSOFT, .name = "QLinearLeakyRelu", .until = 1,
       .min_in = 4, .max_in = 5, QS_ATTRS(alpha_attr), .traits = QS_ELEMENTWISE | QS_INTEGER,
-      QS_MORE(QS_OPERANDS(.x = {{0, 1, 2}}, .y = {0, 3, 4}), .pack = pack_leaky),
+      QS_MORE(QS_OPERANDS(.x = {{0, 1, 2}}, .y = {0, 3, 4}, .prefix = 7), .pack = pack_leaky),
       .kernel = QS_KERNEL_TABLE, .infer = qs_infer_qunary, .lower = lower_qleaky);
 
 /* ---- QLinearConcat: y_scale, y_zp, (x, x_scale, x_zp)… ---- */
@@ -351,7 +351,8 @@ static const qs_attr_rule axis_attr[] = {{"axis", QS_ATTR_INT, 0, 0}};
 
 QS_OP(qlinear_concat, .domain = QS_DOMAIN_MICROSOFT, .name = "QLinearConcat", .until = 1,
       .min_in = 5, .max_in = -1, QS_ATTRS(axis_attr), .traits = QS_ALONG_AXIS | QS_INTEGER,
-      QS_MORE(QS_OPERANDS(.x = {{2, 3, 4}}, .y = {0, 0, 1}, .step = 3), .pack = pack_qconcat),
+      QS_MORE(QS_OPERANDS(.x = {{2, 3, 4}}, .y = {0, 0, 1}, .step = 3, .prefix = 7),
+              .pack = pack_qconcat),
       .kernel = QS_KERNEL_QLINEAR_CONCAT, .infer = infer_qconcat, .lower = lower_qconcat);
 QS_OP(qsim_qlinear_concat, .domain = QS_DOMAIN_QSIM, .name = "QLinearConcat", .min_in = 5,
       .max_in = -1, QS_ATTRS(axis_attr), .traits = QS_ALONG_AXIS | QS_INTEGER,

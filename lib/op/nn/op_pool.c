@@ -436,8 +436,9 @@ QS_OP(qsim_globalaveragepool, .domain = QS_DOMAIN_QSIM, .name = "GlobalAveragePo
       .kernel = QS_KERNEL_POOL, .infer = infer_global_float, .lower = lower_global);
 QS_OP(ms_qlinearaveragepool, .domain = QS_DOMAIN_MICROSOFT, .name = "QLinearAveragePool",
       .until = 1, .min_in = 2, .max_in = 5, .attrs = qaverage_attrs, .attr_count = QAVERAGE_PUBLIC,
-      .traits = QS_NEEDS_LAST | QS_INTEGER, QS_MORE(QS_OPERANDS(.x = {{0, 1, 2}}, .y = {0, 3, 4})),
-      .kernel = QS_KERNEL_POOL, .infer = infer_average_quantized, .lower = lower_qaveragepool);
+      .traits = QS_NEEDS_LAST | QS_INTEGER,
+      QS_MORE(QS_OPERANDS(.x = {{0, 1, 2}}, .y = {0, 3, 4}, .prefix = 7)), .kernel = QS_KERNEL_POOL,
+      .infer = infer_average_quantized, .lower = lower_qaveragepool);
 QS_OP(qsim_qlinearaveragepool, .domain = QS_DOMAIN_QSIM, .name = "QLinearAveragePool", .min_in = 2,
       .max_in = 7, QS_ATTRS(qaverage_attrs), .traits = QS_NEEDS_LAST | QS_INTEGER,
       QS_MORE(QS_OPERANDS(.x = {{0, 1, 2}}, .y = {0, 3, 4})), .over = QS_QPOOL_OVER,
@@ -445,7 +446,7 @@ QS_OP(qsim_qlinearaveragepool, .domain = QS_DOMAIN_QSIM, .name = "QLinearAverage
 QS_OP(ms_qlinearglobalaveragepool, .domain = QS_DOMAIN_MICROSOFT,
       .name = "QLinearGlobalAveragePool", .until = 1, .min_in = 2, .max_in = 5, .attrs = last_attrs,
       .attr_count = 1, .traits = QS_NEEDS_LAST | QS_INTEGER,
-      QS_MORE(QS_OPERANDS(.x = {{0, 1, 2}}, .y = {0, 3, 4})), .kernel = QS_KERNEL_POOL,
+      QS_MORE(QS_OPERANDS(.x = {{0, 1, 2}}, .y = {0, 3, 4}, .prefix = 7)), .kernel = QS_KERNEL_POOL,
       .infer = infer_global_quantized, .lower = lower_qglobal);
 QS_OP(qsim_qlinearglobalaveragepool, .domain = QS_DOMAIN_QSIM, .name = "QLinearGlobalAveragePool",
       .min_in = 2, .max_in = 7, QS_ATTRS(last_attrs), .traits = QS_NEEDS_LAST | QS_INTEGER,

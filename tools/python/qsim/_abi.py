@@ -362,6 +362,7 @@ _FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "qsim_model_metadata_key": (_S, _P, _I32),
     "qsim_model_metadata_value": (_S, _P, _I32),
     "qsim_model_hash": (C.c_int, _P, _S),
+    "qsim_model_convert_to": (C.c_int, _P, _I32, _OUT, _ERR),
     "qsim_model_integer_io": (C.c_int, _P, _I32, _OUT, _ERR),
     "qsim_model_optimize": (C.c_int, _P, _I32, _OUT, _ERR),
     "qsim_model_scale": (C.c_int, _P, _S, C.POINTER(_F64), C.POINTER(C.c_int64), _ERR),
