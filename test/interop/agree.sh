@@ -64,6 +64,18 @@ for how in 'uint8 --format qdq' 'uint8 --format qoperator' 'int8 --format qdq' '
     agree "$file" within=0.01 input=5,1,49,10
 done
 
+# Quantized files in another form: pairs a step apart here and there, floats as any float model.
+other_form() { # MODEL INPUT
+    for form in float qdq; do
+        file=$work/form.onnx
+        "$qsim" convert -q -f "$models/$1.onnx" --to $form -o "$file"
+        agree "$file" within=$([ $form = qdq ] && echo 0.05 || echo 1e-4) "$2"
+    done
+}
+other_form shufflenet-v2-12-int8 input=1,3,224,224
+other_form mlptiny_kws_dscnn_int8 input=2,1,49,10
+other_form coral_mobilenet_v1_0.75_192_qdq input=1,3,192,192
+
 # Language models whose normalizations are smoothed; "-" in place of a figure: that did not happen.
 smoothed=$(node "$root/test/interop/models.js" "$peer" "$qsim" "$work" "$shared" smooth \
     "$shared/llm/tinystories656k/std23.onnx" "$shared/llm/tinystories656k/fp32.onnx") || { echo "$smoothed"; exit 1; }
