@@ -228,6 +228,13 @@ static inline int net_same_bytes(const qsim_model *a, const qsim_model *b) {
     return n == m && memcmp(x, y, n) == 0;
 }
 
+/* Constants of one element: a scale, and the zero point of uint8. */
+static inline void net_scale(qsim_builder *b, const char *scale, const char *zero, float s,
+                             uint8_t z) {
+    CHECK_INT(qsim_builder_constant_as(b, scale, "float[]", &s), QSIM_OK);
+    CHECK_INT(qsim_builder_constant_as(b, zero, "uint8[]", &z), QSIM_OK);
+}
+
 /* KL of two rows of 5 logits, in libm. */
 static inline double net_kl(const float *y, const float *z) {
     double sum_y = 0, sum_z = 0, result = 0;

@@ -143,19 +143,14 @@ static void test_forms(void) {
 
 /* ---- single operators ---- */
 
-static void put_scale(qsim_builder *b, const char *scale, const char *zero, float s, uint8_t z) {
-    CHECK_INT(qsim_builder_constant_as(b, scale, "float[]", &s), QSIM_OK);
-    CHECK_INT(qsim_builder_constant_as(b, zero, "uint8[]", &z), QSIM_OK);
-}
-
 /* x, floats of [2,3,4,4], is quantized to "q" by s and z; t and u are other numbers. */
 static qsim_builder *begin(void) {
     qsim_builder *b = NULL;
     CHECK_INT(qsim_builder_create(NULL, 13, "one", &b, NULL), QSIM_OK);
     CHECK_INT(qsim_builder_import(b, "com.microsoft", 1), QSIM_OK);
     qsim_builder_input_as(b, "x", "float[2,3,4,4]");
-    put_scale(b, "s", "z", 0.03125f, 100);
-    put_scale(b, "t", "u", 0.0625f, 90);
+    net_scale(b, "s", "z", 0.03125f, 100);
+    net_scale(b, "t", "u", 0.0625f, 90);
     qsim_builder_node(b, "", "QuantizeLinear", "first", "x,s,z", "q");
     return b;
 }
@@ -251,7 +246,7 @@ static qsim_model *net_sums(void) {
     CHECK_INT(qsim_builder_constant_as(b, "gs", "float[2]", gemm_s), QSIM_OK);
     CHECK_INT(qsim_builder_constant_as(b, "gz", "uint8[2]", gemm_z), QSIM_OK);
     CHECK_INT(qsim_builder_constant_as(b, "gb", "int32[2]", gemm_b), QSIM_OK);
-    put_scale(b, "cs", "cz", 0.02f, 0);
+    net_scale(b, "cs", "cz", 0.02f, 0);
     qsim_builder_node(b, "", "QLinearConv", "conv", "q,s,z,w_quantized,ws,wz,cs,cz,b", "c");
     qsim_builder_node(b, "", "MaxPool", "pool", "c", "p");
     qsim_builder_attr_ints(b, "kernel_shape", (int64_t[]){4, 4}, 2);

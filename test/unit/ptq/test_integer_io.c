@@ -110,11 +110,6 @@ static void test_forms(void) {
 
 /* ---- networks that are written quantized ---- */
 
-static void put_scale(qsim_builder *b, const char *scale, const char *zero, float s, uint8_t z) {
-    CHECK_INT(qsim_builder_constant_as(b, scale, "float[]", &s), QSIM_OK);
-    CHECK_INT(qsim_builder_constant_as(b, zero, "uint8[]", &z), QSIM_OK);
-}
-
 /* QuantizeLinear and DequantizeLinear by the same numbers, "scale,zero point": x to q to y. */
 static void put_pair(qsim_builder *b, const char *x, const char *by, const char *q, const char *y) {
     char inputs[32], name[32];
@@ -130,8 +125,8 @@ static qsim_builder *begin(void) {
     qsim_builder *b = NULL;
     CHECK_INT(qsim_builder_create(NULL, 13, "small", &b, NULL), QSIM_OK);
     qsim_builder_input_as(b, "x", "float[2,3]");
-    put_scale(b, "s", "z", 0.5f, 10);
-    put_scale(b, "t", "u", 0.25f, 3);
+    net_scale(b, "s", "z", 0.5f, 10);
+    net_scale(b, "t", "u", 0.25f, 3);
     return b;
 }
 
@@ -196,6 +191,28 @@ static void test_several_readers(void) {
     qsim_model_free(q);
 }
 
+/* Checks both outputs of the model with integer outputs that is made of `q`, for x [2, 3]. */
+static void check_two_outputs(qsim_model *q, const float *x, const uint8_t first[6],
+                              const uint8_t second[6]) {
+    qsim_tensor in = {QSIM_FLOAT, 2, small_dims, (void *)(uintptr_t)x, 6 * sizeof(*x)}, y[2];
+    qsim_model *m = NULL;
+    qsim_session *s = NULL;
+    qsim_run *r = NULL;
+    CHECK_INT(qsim_model_integer_io(q, QSIM_INTEGER_OUTPUTS, &m, NULL), QSIM_OK);
+    CHECK_INT(qsim_session_create(m, NULL, &s, NULL), QSIM_OK);
+    CHECK_INT(qsim_run_create(s, &r, NULL), QSIM_OK);
+    memset(y, 0, sizeof(y));
+    CHECK_INT(qsim_run_execute(r, &in, 1, y, 2, NULL), QSIM_OK);
+    for (int i = 0; i < 6; i++) {
+        CHECK_INT(((const uint8_t *)y[0].data)[i], first[i]);
+        CHECK_INT(((const uint8_t *)y[1].data)[i], second[i]);
+    }
+    qsim_run_free(r);
+    qsim_session_free(s);
+    qsim_model_free(m);
+    qsim_model_free(q);
+}
+
 static void test_output_that_is_read(void) {
     qsim_builder *b = begin();
     put_pair(b, "x", "s,z", "a", "y");
@@ -203,25 +220,14 @@ static void test_output_that_is_read(void) {
     put_pair(b, "n", "t,u", "c", "w");
     qsim_builder_output_as(b, "y", "float[2,3]");
     qsim_builder_output_as(b, "w", "float[2,3]");
-    qsim_model *q = net_finish(b), *m = NULL;
-    qsim_tensor x = {QSIM_FLOAT, 2, small_dims, (void *)(uintptr_t)small, sizeof(small)}, y[2];
-    qsim_session *s = NULL;
-    qsim_run *r = NULL;
-    CHECK_INT(qsim_model_integer_io(q, QSIM_INTEGER_OUTPUTS, &m, NULL), QSIM_OK);
-    CHECK_INT(qsim_session_create(m, NULL, &s, NULL), QSIM_OK);
-    CHECK_INT(qsim_run_create(s, &r, NULL), QSIM_OK);
-    memset(y, 0, sizeof(y));
-    CHECK_INT(qsim_run_execute(r, &x, 1, y, 2, NULL), QSIM_OK);
+    uint8_t first[6], second[6];
     for (int i = 0; i < 6; i++) {
-        const double a = fmin(fmax(nearbyint((double)small[i] / 0.5) + 10, 0), 255);
-        const double w = fmin(fmax(nearbyint(-(a - 10) * 0.5 / 0.25) + 3, 0), 255);
-        CHECK_INT(((const uint8_t *)y[0].data)[i], (int)a);
-        CHECK_INT(((const uint8_t *)y[1].data)[i], (int)w);
+        const double v = fmin(fmax(nearbyint((double)small[i] / 0.5) + 10, 0), 255);
+        const double w = fmin(fmax(nearbyint(-(v - 10) * 0.5 / 0.25) + 3, 0), 255);
+        first[i] = (uint8_t)v;
+        second[i] = (uint8_t)w;
     }
-    qsim_run_free(r);
-    qsim_session_free(s);
-    qsim_model_free(m);
-    qsim_model_free(q);
+    check_two_outputs(net_finish(b), small, first, second);
 }
 
 /* ---- Softmax before an output ---- */
@@ -302,28 +308,13 @@ static void test_softmax_that_is_read(void) {
     qsim_builder *b = begin_typed(QSIM_UINT8, "");
     qsim_builder_node(b, "", "Softmax", "soft", "f", "y");
     qsim_builder_node(b, "", "Neg", "neg", "y", "n");
-    put_scale(b, "t", "u", 0.0078125f, 128);
+    net_scale(b, "t", "u", 0.0078125f, 128);
     put_pair(b, "n", "t,u", "c", "w");
     qsim_builder_output_as(b, "y", "float[2,3]");
     qsim_builder_output_as(b, "w", "float[2,3]");
-    qsim_model *q = net_finish(b), *m = NULL;
     const float x[6] = {0, 0, 0, 0, 0, 0}; /* thirds: 85.33 / 256, 128 - 42.67 */
-    qsim_tensor in = {QSIM_FLOAT, 2, small_dims, (void *)(uintptr_t)x, sizeof(x)}, y[2];
-    qsim_session *s = NULL;
-    qsim_run *r = NULL;
-    CHECK_INT(qsim_model_integer_io(q, QSIM_INTEGER_OUTPUTS, &m, NULL), QSIM_OK);
-    CHECK_INT(qsim_session_create(m, NULL, &s, NULL), QSIM_OK);
-    CHECK_INT(qsim_run_create(s, &r, NULL), QSIM_OK);
-    memset(y, 0, sizeof(y));
-    CHECK_INT(qsim_run_execute(r, &in, 1, y, 2, NULL), QSIM_OK);
-    for (int i = 0; i < 6; i++) {
-        CHECK_INT(((const uint8_t *)y[0].data)[i], 85);
-        CHECK_INT(((const uint8_t *)y[1].data)[i], 85);
-    }
-    qsim_run_free(r);
-    qsim_session_free(s);
-    qsim_model_free(m);
-    qsim_model_free(q);
+    const uint8_t third[6] = {85, 85, 85, 85, 85, 85};
+    check_two_outputs(net_finish(b), x, third, third);
 }
 
 /* ---- refusals ---- */
