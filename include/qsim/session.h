@@ -137,14 +137,18 @@ QSIM_API size_t qsim_run_arena_bytes(const qsim_run *run);
 
 /* Describes one step of a run: one call of a kernel. Profiles are in qsim/profile.h. */
 typedef struct qsim_step_info {
-    size_t struct_size;    /* sizeof(qsim_step_info), set by the caller */
-    const char *node;      /* name of the (fused) node, or of its first output if it has no name */
-    const char *op_type;   /* the operator that is executed */
-    const char *kernel;    /* kernel family */
-    int64_t macs;          /* multiply-accumulates of one execution */
-    uint64_t nanoseconds;  /* duration in the last execution, if timing is on */
-    uint64_t start_ns;     /* start in the last execution, on a clock that only runs forward */
-    int64_t bytes_read;    /* of all inputs, each counted once; weights as the graph stores them */
+    size_t struct_size;   /* sizeof(qsim_step_info), set by the caller */
+    const char *node;     /* name of the (fused) node, or of its first output if it has no name */
+    const char *op_type;  /* the operator that is executed */
+    const char *kernel;   /* kernel family */
+    int64_t macs;         /* multiply-accumulates of one execution */
+    uint64_t nanoseconds; /* duration in the last execution, if timing is on */
+    uint64_t start_ns;    /* start in the last execution, on a clock that only runs forward */
+    /*
+     * Bytes of all inputs, weights as the graph stores them. An input that the node lists again
+     * counts once, unless more than 64 others stand between.
+     */
+    int64_t bytes_read;
     int64_t bytes_written; /* of all outputs */
     int32_t input_count;   /* for qsim_run_step_tensor; counts optional inputs that are left out */
     int32_t output_count;

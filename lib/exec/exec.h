@@ -121,13 +121,13 @@ typedef struct qs_plan {
     qs_arena arena;
     qs_value *values; /* by id, every size known */
     qs_step *steps;
-    size_t *scratch;       /* offset of each step's scratch memory */
-    uint64_t *nanoseconds; /* duration of each step's last timed execution */
-    size_t timed;          /* number of steps of that execution */
-    uint64_t began_ns;     /* when its first step began */
-    uint64_t began_ticks;  /* the same by the CPU's counter */
-    uint64_t clock_ticks;  /* ticks that reading the time takes: the least seen */
-    double tick_ns;        /* nanoseconds of a tick */
+    size_t *scratch;   /* offset of each step's scratch memory */
+    uint64_t *ended;   /* when each step of the last timed execution ended, in ns after began_ns */
+    size_t timed;      /* number of steps of that execution */
+    uint64_t began_ns; /* when its first step began */
+    uint64_t began_ticks; /* the same by the CPU's counter */
+    uint64_t clock_ticks; /* ticks that reading the time takes: the least seen */
+    double tick_ns;       /* nanoseconds of a tick */
     size_t step_count;
     void **address; /* by value id */
     size_t *offset; /* by value id; QS_NOWHERE: not in the arena */

@@ -360,8 +360,8 @@ static int make_steps(const qsim_session *s, const qs_eval *e, qs_plan *plan) {
     const size_t count = mark_needed(g, plan, &f, 0, true, f.wanted);
     plan->steps = qs_arena_alloc(&plan->arena, count + 1, sizeof(*plan->steps));
     plan->scratch = qs_arena_alloc(&plan->arena, count + 1, sizeof(*plan->scratch));
-    plan->nanoseconds = qs_arena_alloc(&plan->arena, count + 1, sizeof(*plan->nanoseconds));
-    if (!plan->steps || !plan->scratch || !plan->nanoseconds ||
+    plan->ended = qs_arena_alloc(&plan->arena, count + 1, sizeof(*plan->ended));
+    if (!plan->steps || !plan->scratch || !plan->ended ||
         qs_deferred_create(s, f.needed, f.deferred, &plan->deferred))
         goto done;
     if (plan->deferred)

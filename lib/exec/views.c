@@ -175,36 +175,26 @@ static const qs_const *constant(const qs_graph *g, qs_id value) {
 }
 
 /*
- * Whether a node reads the value as an operand, not as a bound, a shape, a scale or a zero point.
- */
-static bool read_as_weight(const qs_graph *g, const qs_uses *uses, qs_id value) {
-    for (qs_id u = uses->start[value]; u < uses->start[value + 1]; u++) {
-        const qs_node *n = &g->nodes[uses->nodes[u]];
-        for (int32_t k = 0; k < n->input_count; k++)
-            if (n->inputs[k] == value && (!n->op || qs_op_is_operand(n->op, k)))
-                return true;
-    }
-    return false;
-}
-
-/*
- * Counts elements and bytes of the constants that nodes read as operands, each once; those of
- * int64, bool and strings do not count. False: out of memory.
+ * Counts elements and bytes of the constants that nodes read as operands, not as bounds, shapes,
+ * scales or zero points, each once; those of int64, bool and strings do not count. False: out of
+ * memory.
  */
 static bool count_parameters(struct views *views, const qs_graph *g) {
-    qs_uses uses;
-    if (qs_graph_uses(g, &uses))
-        return false;
-    for (size_t i = 0; i < g->value_count; i++) {
-        const qs_const *c = constant(g, (qs_id)i);
-        if (!c || c->dtype == QSIM_INT64 || c->dtype == QSIM_BOOL || c->dtype == QSIM_STRING ||
-            !read_as_weight(g, &uses, (qs_id)i))
-            continue;
-        views->parameters += (int64_t)c->elements;
-        views->parameter_bytes += (int64_t)c->bytes;
+    bool *seen = qs_arena_alloc(&views->arena, g->value_count, sizeof(*seen));
+    for (size_t i = 0; i < g->order_count && seen; i++) {
+        const qs_node *n = &g->nodes[g->order[i]];
+        for (int32_t k = 0; k < n->input_count && !n->removed; k++) {
+            const qs_id x = n->inputs[k];
+            const qs_const *c = x == QS_NONE || seen[x] ? NULL : constant(g, x);
+            if (!c || c->dtype == QSIM_INT64 || c->dtype == QSIM_BOOL || c->dtype == QSIM_STRING ||
+                (n->op && !qs_op_is_operand(n->op, k)))
+                continue;
+            seen[x] = true;
+            views->parameters += (int64_t)c->elements;
+            views->parameter_bytes += (int64_t)c->bytes;
+        }
     }
-    qs_uses_free(g, &uses);
-    return true;
+    return seen;
 }
 
 static int make_views(const qsim_model *m, struct views **out) {

@@ -7,21 +7,44 @@
 #include "onnx/reader.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #define DEPTH_LIMIT 16      /* of calls inside calls */
 #define CALL_LIMIT  100000  /* nested calls of a small file can multiply */
 #define NODE_LIMIT  1000000 /* nodes that calls make */
 
-bool qs_call_alias(const qs_scope *scope, qs_span text, qs_id *out) {
-    const qs_call *call = scope->call;
-    for (size_t i = 0; call && i < call->count; i++) {
-        const qs_span own = call->aliases[i].text;
-        if (own.size != text.size || memcmp(own.data, text.data, text.size) != 0)
-            continue;
-        *out = call->aliases[i].value;
-        return true;
+/* Orders by name, a shorter one first, then by position. */
+static int by_text(const void *a, const void *b) {
+    const qs_alias *x = a, *y = b;
+    if (x->text.size != y->text.size)
+        return x->text.size < y->text.size ? -1 : 1;
+    const int order = x->text.size ? memcmp(x->text.data, y->text.data, x->text.size) : 0;
+    return order ? order : x->position - y->position;
+}
+
+/* The first alias of this name; NULL: there is none. */
+static const qs_alias *find_alias(const qs_call *call, qs_span text) {
+    const qs_alias key = {text, QS_NONE, -1};
+    size_t low = 0, high = call->count;
+    while (low < high) {
+        const size_t middle = (low + high) / 2;
+        if (by_text(&call->aliases[middle], &key) < 0)
+            low = middle + 1;
+        else
+            high = middle;
     }
-    return false;
+    if (low == call->count)
+        return NULL;
+    const qs_alias *found = &call->aliases[low];
+    const qs_alias same = {text, QS_NONE, found->position};
+    return by_text(found, &same) == 0 ? found : NULL;
+}
+
+bool qs_call_alias(const qs_scope *scope, qs_span text, qs_id *out) {
+    const qs_alias *found = scope->call ? find_alias(scope->call, text) : NULL;
+    if (found)
+        *out = found->value;
+    return found;
 }
 
 const qs_call *qs_read_caller(const qs_reader *r) {
@@ -98,7 +121,8 @@ static int bind_arguments(qs_reader *r, qs_call *call, qs_span message, uint32_t
         if (code)
             return code;
         if (formal == FUNCTION_INPUT || id != QS_NONE)
-            call->aliases[call->count++] = (qs_alias){name.data, id};
+            call->aliases[call->count] = (qs_alias){name.data, id, (int32_t)call->count};
+        call->count += formal == FUNCTION_INPUT || id != QS_NONE;
     }
 }
 
@@ -158,20 +182,18 @@ static int read_nodes(qs_reader *r, const qs_call *call) {
  * Adds an Identity for each output that is an input of the function; other outputs are made by
  * nodes.
  */
-static int check_outputs(qs_reader *r, const qs_call *call, size_t inputs) {
-    for (size_t i = inputs; i < call->count; i++) {
+static int check_outputs(qs_reader *r, const qs_call *call, int32_t inputs) {
+    for (size_t i = 0; i < call->count; i++) {
         const qs_alias *y = &call->aliases[i];
-        qs_id from;
-        if (r->graph->values[y->value].producer != QS_NONE)
+        if (y->position < inputs || r->graph->values[y->value].producer != QS_NONE)
             continue;
-        const qs_call own = {.aliases = call->aliases, .count = inputs};
-        const qs_scope scope = {.call = &own};
-        if (!qs_call_alias(&scope, y->text, &from) || from == QS_NONE)
+        const qs_alias *from = find_alias(call, y->text);
+        if (from->position >= inputs || from->value == QS_NONE)
             return qs_read_fail(r, QSIM_E_GRAPH,
                                 "output '%.*s' of the function '%s' is made by no node",
                                 QS_SPAN_TEXT(y->text), call->node->op_type);
-        if (qs_graph_add_node(r->graph, "", "Identity", call->node->name, &from, 1, &y->value, 1) <
-            0)
+        if (qs_graph_add_node(r->graph, "", "Identity", call->node->name, &from->value, 1,
+                              &y->value, 1) < 0)
             return qs_read_nomem(r);
     }
     return QSIM_OK;
@@ -192,13 +214,15 @@ int qs_read_call(qs_reader *r, qs_span message, const qs_node *head, qs_span bod
     if (!call.aliases)
         return qs_read_nomem(r);
     int code = bind_arguments(r, &call, message, FUNCTION_INPUT, NODE_INPUT);
-    const size_t inputs = call.count;
+    const int32_t inputs = (int32_t)call.count;
     if (!code)
         code = bind_arguments(r, &call, message, FUNCTION_OUTPUT, NODE_OUTPUT);
     if (!code)
         code = check_imports(r, &call);
     if (code)
         return code;
+    if (call.count)
+        qsort(call.aliases, call.count, sizeof(*call.aliases), by_text);
     snprintf(prefix, sizeof(prefix), "call%zu/", r->branches++);
     r->scope = &scope;
     code = read_nodes(r, &call);

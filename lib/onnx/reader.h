@@ -31,14 +31,15 @@ struct qs_source {
 /* An input or output of a local function, and the value that the call has for it. */
 typedef struct qs_alias {
     qs_span text;
-    qs_id value; /* QS_NONE: left out */
+    qs_id value;      /* QS_NONE: left out */
+    int32_t position; /* among the inputs and then the outputs of the function */
 } qs_alias;
 
 /* A node that calls a local function. */
 typedef struct qs_call {
     const qs_node *node;
     qs_span body;
-    qs_alias *aliases;
+    qs_alias *aliases; /* sorted; of one name, inputs come first */
     size_t count;
 } qs_call;
 

@@ -56,9 +56,14 @@ int qs_pass_names(qs_pass *p) {
     return qs_graph_name_inside(g) ? qs_pass_no_memory(p) : QSIM_OK;
 }
 
-int qs_pass_derive(const qsim_model *model, int (*work)(qs_pass *p, int32_t how), int32_t how,
-                   qsim_model **out, qsim_error *error) {
+int qs_pass_derive(const qsim_model *model, const char *what, int (*work)(qs_pass *p, int32_t how),
+                   int32_t how, qsim_model **out, qsim_error *error) {
     qsim_model *m;
+    qs_error_clear(error);
+    if (out)
+        *out = NULL;
+    if (!model || !out)
+        return qs_fail_missing(error, what);
     int code = qs_model_derive_whole(model, &m, error);
     if (code)
         return code;
@@ -74,19 +79,14 @@ int qs_pass_derive(const qsim_model *model, int (*work)(qs_pass *p, int32_t how)
 }
 
 static int optimize(qs_pass *p, int32_t level) {
+    if (level < QSIM_LEVEL_DEFAULT || level > QSIM_LEVEL_ALL)
+        return qs_fail(p->error, QSIM_E_ARGUMENT, "%s: level %d does not exist", p->model,
+                       (int)level);
     p->standard = p->contributed = true;
     return qs_pipeline_run(p, QS_FOR_FILE, level);
 }
 
 int qsim_model_optimize(const qsim_model *model, int32_t level, qsim_model **out,
                         qsim_error *error) {
-    qs_error_clear(error);
-    if (out)
-        *out = NULL;
-    if (!model || !out)
-        return qs_fail(error, QSIM_E_ARGUMENT, "optimize: no model or no place for the result");
-    if (level < QSIM_LEVEL_DEFAULT || level > QSIM_LEVEL_ALL)
-        return qs_fail(error, QSIM_E_ARGUMENT, "%s: level %d does not exist", model->name,
-                       (int)level);
-    return qs_pass_derive(model, optimize, level, out, error);
+    return qs_pass_derive(model, "optimize", optimize, level, out, error);
 }

@@ -170,10 +170,11 @@ bool qs_sizes_same(const qs_sizes *s, qs_id a, qs_id b);
 int qs_pass_no_memory(const qs_pass *p);
 /*
  * Makes a model from a copy of `model`'s graph that `work` rewrites as `how` says: what public
- * functions do that derive a model. Errors: STATE (loaded for inspection), those of `work`.
+ * functions do that derive a model. Errors: ARGUMENT (model or out is NULL; the message names
+ * `what`), STATE (loaded for inspection), those of `work`.
  */
-int qs_pass_derive(const qsim_model *model, int (*work)(qs_pass *p, int32_t how), int32_t how,
-                   qsim_model **out, qsim_error *error);
+int qs_pass_derive(const qsim_model *model, const char *what, int (*work)(qs_pass *p, int32_t how),
+                   int32_t how, qsim_model **out, qsim_error *error);
 /* Sorts, prunes and infers: the end of a pass that has changed the graph. */
 int qs_pass_finish(qs_pass *p);
 /*

@@ -13,8 +13,11 @@ static void mark(qs_quantizer *q, qs_id value) {
  */
 void qs_activation_mark(qs_quantizer *q) {
     for (size_t i = 0; i < q->value_count; i++)
-        q->activations[i] =
-            (qs_activation){.root = (qs_id)i, .scale_id = QS_NONE, .zero_id = QS_NONE};
+        q->activations[i] = (qs_activation){.root = (qs_id)i,
+                                            .scale_id = QS_NONE,
+                                            .zero_id = QS_NONE,
+                                            .read = QS_NONE,
+                                            .made = QS_NONE};
     for (size_t k = 0; k < q->g->order_count; k++) {
         qs_id node = q->g->order[k];
         const qs_node *n = &q->g->nodes[node];

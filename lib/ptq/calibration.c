@@ -52,8 +52,7 @@ static int prepare(qs_pass *p, int32_t opset) {
 }
 
 int qs_ptq_prepare(const qsim_model *model, qsim_model **out, qsim_error *error) {
-    *out = NULL;
-    return qs_pass_derive(model, prepare, MIN_OPSET, out, error);
+    return qs_pass_derive(model, "calibration", prepare, MIN_OPSET, out, error);
 }
 
 int qs_ptq_prepared(const qsim_model *model, const qsim_calibration *c, qsim_model **out,

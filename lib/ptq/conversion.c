@@ -289,6 +289,9 @@ static int convert_graph(qs_pass *p, int32_t format) {
     qs_graph *g = p->graph;
     convert c = {.p = p, .g = g, .q = {.ctx = p->ctx, .g = g, .error = p->error}};
     int code = QSIM_OK;
+    if (format == QSIM_FORMAT_QOPERATOR)
+        return qs_fail(p->error, QSIM_E_UNSUPPORTED, "%s: QOPERATOR is no form to convert to",
+                       p->model);
     if (qs_graph_import(g, "") < OPSET)
         code = qs_op_upgrade_graph(g, OPSET, p->model, p->error);
     if (!code)
@@ -306,13 +309,6 @@ static int convert_graph(qs_pass *p, int32_t format) {
 
 int qsim_model_convert_to(const qsim_model *model, int32_t format, qsim_model **out,
                           qsim_error *error) {
-    qs_error_clear(error);
-    if (out)
-        *out = NULL;
-    if (!model || !out || format < QSIM_FORMAT_QDQ || format > QSIM_FORMAT_FLOAT)
-        return qs_fail_missing(error, "conversion");
-    if (format == QSIM_FORMAT_QOPERATOR)
-        return qs_fail(error, QSIM_E_UNSUPPORTED, "%s: QOPERATOR is no form to convert to",
-                       model->name);
-    return qs_pass_derive(model, convert_graph, format, out, error);
+    const bool valid = format >= QSIM_FORMAT_QDQ && format <= QSIM_FORMAT_FLOAT;
+    return qs_pass_derive(valid ? model : NULL, "conversion", convert_graph, format, out, error);
 }

@@ -136,14 +136,30 @@ static void become_integers(qs_graph *g, qs_id from, qs_id to, int32_t dtype) {
     set_integers(g, from, dtype);
 }
 
-/* Makes all nodes that read `from` read `to`. */
-static void redirect(qs_graph *g, const qs_uses *uses, qs_id from, qs_id to) {
-    for (qs_id k = uses->start[from]; k < uses->start[from + 1]; k++) {
-        const qs_id reader = uses->nodes[k];
-        const bool done = k > uses->start[from] && uses->nodes[k - 1] == reader;
-        for (int32_t i = 0; i < g->nodes[reader].input_count && !done; i++)
-            if (g->nodes[reader].inputs[i] == from)
-                qs_node_set_input(g, reader, i, to);
+/*
+ * Values in place of others, by id of the others; QS_NONE: they stay. A pass notes them and changes
+ * nodes at its end, so that it walks over each node's inputs and outputs once.
+ */
+typedef struct rename {
+    qs_id read; /* what the readers of the value read */
+    qs_id made; /* what its producer makes */
+} rename;
+
+/* Applies renames of values 0 to `values` - 1 to nodes 0 to `nodes` - 1. */
+static void apply(qs_pass *p, const rename *renames, size_t values, size_t nodes) {
+    qs_graph *g = p->graph;
+    for (size_t k = 0; k < nodes; k++) {
+        const qs_node *n = &g->nodes[k];
+        for (int32_t i = 0; i < n->input_count && !n->removed; i++) {
+            const qs_id x = n->inputs[i];
+            if (x != QS_NONE && (size_t)x < values && renames[x].read != QS_NONE)
+                qs_node_set_input(g, (qs_id)k, i, renames[x].read);
+        }
+        for (int32_t i = 0; i < n->output_count && !n->removed; i++) {
+            const qs_id y = n->outputs[i];
+            if (y != QS_NONE && (size_t)y < values && renames[y].made != QS_NONE)
+                qs_pass_set_output(p, (qs_id)k, i, renames[y].made);
+        }
     }
 }
 
@@ -201,13 +217,13 @@ static int follow(const qs_pass *p, const flow *f, qs_id node) {
 }
 
 /* Leaves out the nodes that quantize inputs; all that moves their elements moves integers. */
-static void take_followed(qs_graph *g, const qs_uses *uses, const flow *f) {
+static void take_followed(qs_graph *g, const qs_uses *uses, const flow *f, rename *renames) {
     for (size_t k = 0; k < g->order_count; k++) {
         const qs_node *n = &g->nodes[g->order[k]];
         const qs_id x = n->input_count > 0 ? n->inputs[0] : QS_NONE;
         if (x == QS_NONE || f->from[x] == QS_NONE || !(qs_node_traits(g, n) & QS_QUANTIZES))
             continue;
-        redirect(g, uses, n->outputs[0], x);
+        renames[n->outputs[0]].read = x;
         qs_graph_remove_node(g, g->order[k]);
     }
     for (size_t v = 0; v < uses->values; v++) {
@@ -218,7 +234,7 @@ static void take_followed(qs_graph *g, const qs_uses *uses, const flow *f) {
 }
 
 /* Inputs that nodes quantize, each by one scale, become what these make. */
-static int take_inputs(qs_pass *p, const qs_uses *uses) {
+static int take_inputs(qs_pass *p, const qs_uses *uses, rename *renames) {
     qs_graph *g = p->graph;
     const flow f = {.from = qs_alloc(p->ctx, uses->values, sizeof(qs_id)),
                     .first = qs_alloc(p->ctx, uses->values, sizeof(qs_id))};
@@ -231,20 +247,13 @@ static int take_inputs(qs_pass *p, const qs_uses *uses) {
     for (size_t k = 0; k < g->order_count && !code; k++)
         code = follow(p, &f, g->order[k]);
     if (!code)
-        take_followed(g, uses, &f);
+        take_followed(g, uses, &f, renames);
     qs_free(p->ctx, f.from);
     qs_free(p->ctx, f.first);
     return code;
 }
 
 /* ---- outputs ---- */
-
-static int32_t output_index(const qs_node *n, qs_id value) {
-    int32_t i = 0;
-    while (n->outputs[i] != value)
-        i++;
-    return i;
-}
 
 /* The tensor whose elements an output has, before nodes that only move them for it. */
 static qs_id begin_of_moves(const qs_graph *g, const qs_uses *uses, qs_id y) {
@@ -277,22 +286,20 @@ static qs_id find_dequantizing(const qs_graph *g) {
  * to 1 whatever the data: the codes stand for 0, 1 / 2^bits ... 1 - 1 / 2^bits. `like` is a node
  * that dequantizes: it has the domain that this type needs.
  */
-static int quantize_shares(qs_pass *p, const qs_uses *uses, qs_id y, qs_id like) {
+static int quantize_shares(qs_pass *p, qs_id y, qs_id like, rename *renames) {
     qs_graph *g = p->graph;
     const int32_t dtype = g->values[g->nodes[like].inputs[0]].dtype;
-    const bool wide = qsim_dtype_bits(dtype) == 16;
-    const float step = wide ? 1.0f / 65536 : 1.0f / 256;
-    const bool sign = dtype == QSIM_INT8 || dtype == QSIM_INT16;
-    const int16_t lowest16 = sign ? INT16_MIN : 0;
-    const int8_t lowest8 = sign ? INT8_MIN : 0;
-    const qs_id node = g->values[y].producer;
+    int32_t low = 0, high = 0;
+    (void)qsim_dtype_limits(dtype, 0, &low, &high);
+    const float step = 1.0f / (float)(high - low + 1);
+    const int16_t low16 = (int16_t)low;
+    const int8_t low8 = (int8_t)low;
     const qs_id in[3] = {
         qs_pass_value(p, y), qs_pass_const(p, QSIM_FLOAT, 0, NULL, &step),
-        qs_pass_const(p, dtype, 0, NULL, wide ? (const void *)&lowest16 : (const void *)&lowest8)};
+        qs_pass_const(p, dtype, 0, NULL, high > 255 ? (const void *)&low16 : (const void *)&low8)};
     if (in[0] < 0 || in[1] < 0 || in[2] < 0)
         return QSIM_E_NOMEM;
-    redirect(g, uses, y, in[0]);
-    qs_pass_set_output(p, node, output_index(&g->nodes[node], y), in[0]);
+    renames[y] = (rename){in[0], in[0]};
     become_integers(g, y, y, dtype);
     const qs_id made =
         qs_pass_node(p, g->nodes[like].domain, "QuantizeLinear", "", 0, in, 3, &y, 1);
@@ -300,7 +307,7 @@ static int quantize_shares(qs_pass *p, const qs_uses *uses, qs_id y, qs_id like)
 }
 
 /* An output that a node dequantizes becomes what that node reads; one of Softmax is quantized. */
-static int take_output(qs_pass *p, const qs_uses *uses, qs_id y, qs_id like) {
+static int take_output(qs_pass *p, const qs_uses *uses, qs_id y, qs_id like, rename *renames) {
     qs_graph *g = p->graph;
     const qs_id begin = begin_of_moves(g, uses, y), node = g->values[begin].producer;
     scale ignored;
@@ -308,42 +315,46 @@ static int take_output(qs_pass *p, const qs_uses *uses, qs_id y, qs_id like) {
         return refuse(p, node, y, "output");
     const qs_node *n = &g->nodes[node];
     if (like != QS_NONE && g->values[y].dtype == QSIM_FLOAT && qs_node_traits(g, n) & QS_SOFTMAX)
-        return quantize_shares(p, uses, y, like);
+        return quantize_shares(p, y, like, renames);
     const qs_id x = n->inputs[0];
     if (!(qs_node_traits(g, n) & QS_DEQUANTIZES) || !find_scale(g, n, x, &ignored) ||
-        g->values[x].is_output || g->values[x].producer == QS_NONE)
+        g->values[x].is_output || g->values[x].producer == QS_NONE || renames[x].made != QS_NONE)
         return refuse(p, node, y, "output");
-    const qs_id maker = g->values[x].producer;
     if (uses->start[y] < uses->start[y + 1]) {
         const qs_id floats = qs_pass_value(p, y);
         if (floats < 0)
             return floats;
-        redirect(g, uses, y, floats);
-        qs_pass_set_output(p, node, 0, floats);
+        renames[y] = (rename){floats, floats};
     } else {
         qs_graph_remove_node(g, node);
     }
     become_integers(g, begin, y, g->values[x].dtype);
-    qs_pass_set_output(p, maker, output_index(&g->nodes[maker], x), begin);
-    redirect(g, uses, x, begin);
+    renames[x] = (rename){begin, begin};
     return QSIM_OK;
 }
 
-static int take_outputs(qs_pass *p, const qs_uses *uses) {
+static int take_outputs(qs_pass *p, const qs_uses *uses, rename *renames) {
     const qs_graph *g = p->graph;
     const qs_id like = find_dequantizing(g);
     int code = QSIM_OK;
     for (size_t i = 0; i < g->output_count && !code; i++)
         if (qs_is_real(g->values[g->outputs[i]].dtype))
-            code = take_output(p, uses, g->outputs[i], like);
+            code = take_output(p, uses, g->outputs[i], like, renames);
     return code;
 }
 
-static int with_uses(qs_pass *p, int (*all)(qs_pass *p, const qs_uses *uses)) {
+static int with_renames(qs_pass *p, int (*all)(qs_pass *p, const qs_uses *uses, rename *renames)) {
+    const size_t nodes = p->graph->node_count;
     qs_uses uses;
     if (qs_graph_uses(p->graph, &uses))
         return qs_pass_no_memory(p);
-    const int code = all(p, &uses);
+    rename *renames = qs_alloc(p->ctx, uses.values, sizeof(*renames));
+    for (size_t v = 0; v < uses.values && renames; v++)
+        renames[v] = (rename){QS_NONE, QS_NONE};
+    int code = renames ? all(p, &uses, renames) : qs_pass_no_memory(p);
+    if (!code)
+        apply(p, renames, uses.values, nodes);
+    qs_free(p->ctx, renames);
     qs_uses_free(p->graph, &uses);
     return code ? code : qs_pass_finish(p);
 }
@@ -351,18 +362,14 @@ static int with_uses(qs_pass *p, int (*all)(qs_pass *p, const qs_uses *uses)) {
 static int take(qs_pass *p, int32_t which) {
     int code = QSIM_OK;
     if (which & QSIM_INTEGER_INPUTS)
-        code = with_uses(p, take_inputs);
+        code = with_renames(p, take_inputs);
     if (!code && which & QSIM_INTEGER_OUTPUTS)
-        code = with_uses(p, take_outputs);
+        code = with_renames(p, take_outputs);
     return code ? code : qs_pass_names(p);
 }
 
 int qsim_model_integer_io(const qsim_model *model, int32_t which, qsim_model **out,
                           qsim_error *error) {
-    qs_error_clear(error);
-    if (out)
-        *out = NULL;
-    if (!model || !out || which <= 0 || which > (QSIM_INTEGER_INPUTS | QSIM_INTEGER_OUTPUTS))
-        return qs_fail_missing(error, "integers");
-    return qs_pass_derive(model, take, which, out, error);
+    const bool valid = which > 0 && which <= (QSIM_INTEGER_INPUTS | QSIM_INTEGER_OUTPUTS);
+    return qs_pass_derive(valid ? model : NULL, "integers", take, which, out, error);
 }

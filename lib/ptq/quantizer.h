@@ -49,6 +49,10 @@ typedef struct qs_activation {
     float scale;    /* of a root */
     int32_t zero_point;
     qs_id scale_id, zero_id; /* of a root: constants, made when first needed */
+    /* Set by qs_rewrite, which changes nodes at its end; QS_NONE: the value itself. */
+    qs_id read; /* what its readers read instead: all of them, or those in integers */
+    bool all_read;
+    qs_id made; /* what its producer makes instead */
 } qs_activation;
 
 /* How weights are written. */

@@ -34,14 +34,37 @@ static bool reads_codes(const qs_quantizer *q, qs_id node, qs_id value) {
 
 /* Makes readers of `value` read `y`: all of them, or those in integers. */
 static void redirect(qs_quantizer *q, qs_id value, qs_id y, bool all) {
-    for (qs_id u = q->uses.start[value]; u < q->uses.start[value + 1]; u++) {
-        qs_id node = q->uses.nodes[u];
-        const qs_node *n = &q->g->nodes[node];
-        if (!all && !reads_codes(q, node, value))
-            continue;
-        for (int32_t i = 0; i < n->input_count; i++)
-            if (n->inputs[i] == value)
-                qs_node_set_input(q->g, node, i, y);
+    q->activations[value].read = y;
+    q->activations[value].all_read = all;
+}
+
+/* Makes the node that writes `from` write `to`, which has no other producer then. */
+static void rename_output(qs_quantizer *q, qs_id from, qs_id to) {
+    qs_value *values = q->g->values;
+    q->activations[from].made = to;
+    values[to].producer = values[from].producer;
+    values[from].producer = QS_NONE;
+}
+
+/* Carries out what redirect and rename_output noted, in one walk over each node. */
+static void rename_values(qs_quantizer *q) {
+    qs_graph *g = q->g;
+    for (size_t id = 0; id < g->node_count; id++) {
+        qs_node *n = &g->nodes[id];
+        for (int32_t i = 0; id < q->node_count && i < n->input_count; i++) {
+            const qs_id x = n->inputs[i];
+            const qs_activation *a = (size_t)x < q->value_count ? &q->activations[x] : NULL;
+            if (a && a->read != QS_NONE && (a->all_read || reads_codes(q, (qs_id)id, x)))
+                qs_node_set_input(g, (qs_id)id, i, a->read);
+        }
+        for (int32_t i = 0; i < n->output_count && !n->removed; i++) {
+            qs_id y = n->outputs[i];
+            while ((size_t)y < q->value_count && q->activations[y].made != QS_NONE &&
+                   g->values[y].producer != (qs_id)id)
+                y = q->activations[y].made;
+            n->changed = n->changed || y != n->outputs[i];
+            n->outputs[i] = y;
+        }
     }
 }
 
@@ -67,18 +90,6 @@ static int rewrite_constant(qs_quantizer *q, qs_id value) {
     return QSIM_OK;
 }
 
-/* Makes the node that writes `from` write `to`, which has no other producer then. */
-static void rename_output(qs_graph *g, qs_id from, qs_id to) {
-    const qs_id producer = g->values[from].producer;
-    qs_node *n = &g->nodes[producer];
-    for (int32_t i = 0; i < n->output_count; i++)
-        if (n->outputs[i] == from)
-            n->outputs[i] = to;
-    n->changed = true;
-    g->values[to].producer = producer;
-    g->values[from].producer = QS_NONE;
-}
-
 /*
  * Removes the absorbed Clip that makes a value if its bounds are the first and the last of the
  * 8-bit codes. ONNX Runtime 1.30 removes some of these late, and then refuses the model.
@@ -99,7 +110,7 @@ static void drop_implied_clip(qs_quantizer *q, qs_id value, const qs_activation 
         return;
     const qs_id x = n->inputs[0];
     qs_graph_remove_node(q->g, id);
-    rename_output(q->g, x, value);
+    rename_output(q, x, value);
 }
 
 /*
@@ -119,7 +130,7 @@ static int rewrite_activation(qs_quantizer *q, qs_id value) {
         from = qs_write_value(q, name, "_QuantizeLinear_Input", QSIM_FLOAT, value);
         if (from < 0)
             return QSIM_E_NOMEM;
-        rename_output(q->g, value, from);
+        rename_output(q, value, from);
     } else {
         y = qs_write_value(q, name, "_DequantizeLinear_Output", QSIM_FLOAT, value);
     }
@@ -172,5 +183,6 @@ int qs_rewrite(qs_quantizer *q) {
         if (q->activations[i].quantized)
             code = q->g->values[i].data ? rewrite_constant(q, (qs_id)i)
                                         : rewrite_activation(q, (qs_id)i);
+    rename_values(q);
     return code ? code : qs_write_finish(q);
 }

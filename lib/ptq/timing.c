@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "exec/exec.h"
+#include "graph/names.h"
 #include "ptq/judge.h"
 #include "ptq/side.h"
 #include "tensor/shape.h"
@@ -97,19 +98,27 @@ int qs_time_model(const qs_judge *j, const qsim_model *m, double *microseconds, 
 
 /* ---- by node ---- */
 
-static bool is_same(const char *a, const char *b) {
-    return a && b && strcmp(a, b) == 0;
+/* The indices of the entries by the names of their nodes; NULL: out of memory. */
+static struct qs_names *index_names(qsim_ctx *ctx, const qs_node_time *times, size_t count) {
+    struct qs_names *index = qs_names_create(ctx);
+    for (size_t i = 0; i < 2 * count && index; i++) {
+        const char *name = i & 1 ? times[i / 2].other : times[i / 2].name;
+        if (name && qs_names_put(ctx, index, name, (qs_id)(i / 2))) {
+            qs_names_free(ctx, index);
+            index = NULL;
+        }
+    }
+    return index;
 }
 
 /* Adds the last execution's steps to the sums of the nodes that they belong to. */
-static void add_steps(const qsim_run *run, const qs_node_time *times, double *sum, size_t count) {
+static void add_steps(const qsim_run *run, const struct qs_names *index, double *sum) {
     for (int32_t i = 0; i < qsim_run_step_count(run); i++) {
         qsim_step_info s = {.struct_size = sizeof(s)};
-        if (qsim_run_step(run, i, &s))
-            continue;
-        for (size_t k = 0; k < count; k++)
-            if (is_same(s.node, times[k].name) || is_same(s.node, times[k].other))
-                sum[k] = (isnan(sum[k]) ? 0 : sum[k]) + qs_real(s.nanoseconds) / 1e3;
+        (void)qsim_run_step(run, i, &s);
+        const qs_id k = qs_names_find(index, s.node);
+        if (k != QS_NONE)
+            sum[k] = (isnan(sum[k]) ? 0 : sum[k]) + qs_real(s.nanoseconds) / 1e3;
     }
 }
 
@@ -118,7 +127,8 @@ int qs_time_nodes(const qs_judge *j, const qsim_model *m, qs_node_time *times, s
     enum { ROUNDS = 9 };
     stopwatch w = {0};
     double *sum = qs_alloc(j->ctx, count + 1, sizeof(*sum));
-    int code = sum ? start(j, m, &w, error) : QSIM_E_NOMEM;
+    struct qs_names *index = index_names(j->ctx, times, count);
+    int code = sum && index ? start(j, m, &w, error) : QSIM_E_NOMEM;
     for (size_t k = 0; k < count; k++)
         times[k].us = NAN;
     if (!code)
@@ -127,12 +137,13 @@ int qs_time_nodes(const qs_judge *j, const qsim_model *m, qs_node_time *times, s
         code = qs_side_execute(&w.side, w.inputs, j->per_batch, error);
         for (size_t k = 0; k < count; k++)
             sum[k] = NAN;
-        add_steps(w.side.run, times, sum, count);
+        add_steps(w.side.run, index, sum);
         for (size_t k = 0; k < count; k++)
             if (isnan(times[k].us) || sum[k] / w.samples < times[k].us)
                 times[k].us = sum[k] / w.samples;
     }
     stop(j, &w);
+    qs_names_free(j->ctx, index);
     qs_free(j->ctx, sum);
     return code;
 }

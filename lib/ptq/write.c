@@ -82,13 +82,10 @@ qs_id qs_write_zero_points(qs_quantizer *q, const char *base, const char *suffix
 
 qs_id qs_write_node(qs_quantizer *q, const char *op, const char *base, qs_id x, qs_id scale,
                     qs_id zero, qs_id y) {
-    size_t n = strlen(base), m = strlen(op);
-    char *name = qs_arena_alloc(&q->g->arena, n + m + 2, 1);
+    const char *start = qs_write_joined(q, base, "_");
+    const char *name = start ? qs_write_joined(q, start, op) : NULL;
     if (!name || x < 0 || scale < 0 || zero < QS_NONE || y < 0)
         return QSIM_E_NOMEM;
-    memcpy(name, base, n);
-    name[n] = '_';
-    memcpy(name + n + 1, op, m);
     const qs_id inputs[3] = {x, scale, zero};
     return qs_graph_add_node(q->g, "", op, name, inputs, zero == QS_NONE ? 2 : 3, &y, 1);
 }

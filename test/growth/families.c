@@ -218,6 +218,58 @@ static void sum_inputs(proto *m, int n) {
     joined(m, n, "Sum", "Sigmoid");
 }
 
+/* One Concat of n constants. */
+static void joined_constants(proto *m, int n) {
+    proto g = {0}, node = {0};
+    proto_text(&node, 1, "x");
+    for (int i = 0; i < n; i++) {
+        floats(&g, named("w", i), 2, row);
+        proto_text(&node, 1, named("w", i));
+    }
+    proto_text(&node, 2, "y");
+    proto_text(&node, 4, "Concat");
+    add_int(&node, "axis", 1);
+    end_node(&g, &node);
+    finish(m, &g, "y", row, 2);
+}
+
+/* n Sigmoids of one product, joined for another: in 8 bits each has a pair before the Concat. */
+static void joined_curves(proto *m, int n) {
+    const int64_t first[] = {4, 1}, second[] = {1, 1};
+    proto g = {0}, join = {0};
+    floats(&g, "v", 2, first);
+    floats(&g, "w", 2, second);
+    proto_node(&g, "MatMul", NULL, "x", "v", "h");
+    for (int i = 0; i < n; i++) {
+        unary(&g, "Sigmoid", "h", named("c", i));
+        proto_text(&join, 1, named("c", i));
+    }
+    proto_text(&join, 2, "all");
+    proto_text(&join, 4, "Concat");
+    add_int(&join, "axis", 0);
+    end_node(&g, &join);
+    proto_node(&g, "MatMul", NULL, "all", "w", "y");
+    finish(m, &g, "y", row, 2);
+}
+
+/* Pieces of the input, each an output by an Identity. */
+static void split_identities(proto *m, int n) {
+    const int64_t wide[] = {1, n}, piece[] = {1, 1};
+    proto g = {0}, cut = {0};
+    proto_text(&cut, 1, "x");
+    for (int i = 0; i < n; i++)
+        proto_text(&cut, 2, named("p", i));
+    proto_text(&cut, 4, "Split");
+    add_int(&cut, "axis", 1);
+    end_node(&g, &cut);
+    for (int i = 0; i < n; i++) {
+        unary(&g, "Identity", named("p", i), named("y", i));
+        if (i > 0)
+            proto_value(&g, 12, named("y", i), FLOAT, piece, 2);
+    }
+    finish(m, &g, "y0", wide, 2);
+}
+
 static void split_outputs(proto *m, int n) {
     const int64_t wide[] = {1, n};
     proto g = {0}, node = {0}, join = {0};
@@ -355,22 +407,93 @@ static void conditions(proto *m, int n) {
     finish(m, &g, named("v", n / 3), row, 2);
 }
 
-static void pairs(proto *m, int n) {
+static void add_scale(proto *g) {
     const float scale = 0.1f;
     const uint8_t zero = 0;
+    initializer(g, "s", FLOAT, 0, NULL, &scale, sizeof(scale));
+    initializer(g, "z", 2, 0, NULL, &zero, 1);
+}
+
+/* QuantizeLinear or DequantizeLinear by the scale of add_scale. */
+static void scaled(proto *g, const char *op, const char *x, const char *y) {
+    proto node = {0};
+    begin_node(&node, op, x, "s", "z", NULL, y, NULL);
+    end_node(g, &node);
+}
+
+static void pairs(proto *m, int n) {
     proto g = {0};
-    initializer(&g, "s", FLOAT, 0, NULL, &scale, sizeof(scale));
-    initializer(&g, "z", 2, 0, NULL, &zero, 1);
+    add_scale(&g);
     for (int i = 0; i < n / 3; i++) {
-        proto q = {0}, d = {0};
-        begin_node(&q, "QuantizeLinear", i ? named("v", i) : "x", "s", "z", NULL, named("q", i),
-                   NULL);
-        begin_node(&d, "DequantizeLinear", named("q", i), "s", "z", NULL, named("d", i), NULL);
-        end_node(&g, &q);
-        end_node(&g, &d);
+        scaled(&g, "QuantizeLinear", i ? named("v", i) : "x", named("q", i));
+        scaled(&g, "DequantizeLinear", named("q", i), named("d", i));
         unary(&g, "Relu", named("d", i), named("v", i + 1));
     }
     finish(m, &g, named("v", n / 3), row, 2);
+}
+
+/* Pieces of the input are quantized, joined and cut; each piece is dequantized for an output. */
+static void quantized_pieces(proto *m, int n) {
+    const int64_t wide[] = {1, n}, piece[] = {1, 1};
+    proto g = {0}, cut = {0}, join = {0}, again = {0};
+    add_scale(&g);
+    proto_text(&cut, 1, "x");
+    proto_text(&again, 1, "all");
+    for (int i = 0; i < n; i++) {
+        proto_text(&cut, 2, named("p", i));
+        proto_text(&join, 1, named("q", i));
+        proto_text(&again, 2, named("r", i));
+    }
+    proto_text(&join, 2, "all");
+    proto_text(&cut, 4, "Split");
+    proto_text(&join, 4, "Concat");
+    proto_text(&again, 4, "Split");
+    add_int(&cut, "axis", 1);
+    add_int(&join, "axis", 1);
+    add_int(&again, "axis", 1);
+    end_node(&g, &cut);
+    for (int i = 0; i < n; i++)
+        scaled(&g, "QuantizeLinear", named("p", i), named("q", i));
+    end_node(&g, &join);
+    end_node(&g, &again);
+    for (int i = 0; i < n; i++) {
+        scaled(&g, "DequantizeLinear", named("r", i), named("y", i));
+        if (i > 0)
+            proto_value(&g, 12, named("y", i), FLOAT, piece, 2);
+    }
+    finish(m, &g, "y0", wide, 2);
+}
+
+/* One call of a function that computes each of its n outputs from an input of its own. */
+static void call_arguments(proto *m, int n) {
+    proto g = {0}, call = {0}, function = {0}, imported = {0};
+    proto_text(&function, 1, "F");
+    for (int i = 0; i < n; i++) {
+        proto node = {0};
+        proto_text(&call, 1, "x");
+        proto_text(&call, 2, named("y", i));
+        proto_text(&function, 4, named("a", i));
+        proto_text(&function, 5, named("b", i));
+        begin_node(&node, "Relu", named("a", i), NULL, named("b", i), NULL);
+        proto_take(&function, 7, &node);
+        proto_free(&node);
+        if (i > 0)
+            proto_value(&g, 12, named("y", i), FLOAT, row, 2);
+    }
+    proto_text(&call, 4, "F");
+    proto_text(&call, 7, "f");
+    end_node(&g, &call);
+    finish(m, &g, "y0", row, 2);
+    proto_int(&imported, 2, 13);
+    proto_take(&function, 9, &imported);
+    proto_text(&function, 10, "f");
+    proto_take(m, 25, &function);
+    proto_free(&function);
+    proto_free(&imported);
+    proto_text(&imported, 1, "f");
+    proto_int(&imported, 2, 1);
+    proto_take(m, 8, &imported);
+    proto_free(&imported);
 }
 
 /* Nodes in reverse of the order of execution. */
@@ -429,7 +552,10 @@ const family families[] = {
     {"residuals", residuals},
     {"concat_inputs", concat_inputs},
     {"sum_inputs", sum_inputs},
+    {"joined_constants", joined_constants},
+    {"joined_curves", joined_curves},
     {"split_outputs", split_outputs},
+    {"split_identities", split_identities},
     {"slices", slices},
     {"long_lives", long_lives},
     {"outputs", outputs},
@@ -440,6 +566,8 @@ const family families[] = {
     {"sequences", sequences},
     {"conditions", conditions},
     {"pairs", pairs},
+    {"quantized_pieces", quantized_pieces},
+    {"call_arguments", call_arguments},
     {"backwards", backwards},
     {"properties", properties},
     {"colliding_names", colliding_names},

@@ -35,6 +35,8 @@ enum {
     LOAD,
     SESSION,
     EXECUTE,
+    STEPS,
+    INSPECT,
     EVERY,
     OPTIMIZE,
     DYNAMIC,
@@ -48,8 +50,8 @@ enum {
     STAGES
 };
 static const char *const stages[STAGES] = {
-    "load", "session",  "execute", "every tensor", "optimize", "dynamic", "calibration",
-    "feed", "quantize", "save",    "compare",      "integers", "convert"};
+    "load",        "session", "execute",  "steps", "inspect", "every tensor", "optimize", "dynamic",
+    "calibration", "feed",    "quantize", "save",  "compare", "integers",     "convert"};
 
 typedef struct work {
     uint64_t blocks[STAGES], bytes[STAGES];
@@ -81,6 +83,17 @@ static size_t make_inputs(const qsim_model *m, qsim_tensor **inputs) {
         (*inputs)[i] = t;
     }
     return count;
+}
+
+/* What qsim info asks for. */
+static void inspect(const qsim_model *m) {
+    begin();
+    CHECK(qsim_model_parameters(m) >= 0);
+    for (int32_t i = 0; i < qsim_model_node_count(m); i++) {
+        qsim_node_info n = {.struct_size = sizeof(n)};
+        CHECK_INT(qsim_model_node(m, i, &n), QSIM_OK);
+    }
+    end(INSPECT);
 }
 
 /* A session with every tensor as output, like a comparison by layers. */
@@ -116,9 +129,35 @@ static void execute(const qsim_model *m, const qsim_tensor *inputs, size_t count
     if (r)
         CHECK_INT(qsim_run_execute(r, inputs, count, outputs, given, e), QSIM_OK);
     end(EXECUTE);
+    begin();
+    for (int32_t i = 0; i < qsim_run_step_count(r); i++) {
+        qsim_step_info step = {.struct_size = sizeof(step)};
+        CHECK_INT(qsim_run_step(r, i, &step), QSIM_OK);
+    }
+    end(STEPS);
     free(outputs);
     qsim_run_free(r);
     qsim_session_free(s);
+}
+
+/* Integers in place of floats outside of a quantized model, and other forms of it. */
+static void change(const qsim_model *m) {
+    begin();
+    for (int32_t which = 1; which <= 2; which++) {
+        qsim_model *made = NULL;
+        const int code = qsim_model_integer_io(m, which, &made, NULL);
+        CHECK(!code || code == QSIM_E_UNSUPPORTED);
+        qsim_model_free(made);
+    }
+    end(INTEGERS);
+    begin();
+    for (int32_t format = 0; format <= 2; format += 2) {
+        qsim_model *made = NULL;
+        const int code = qsim_model_convert_to(m, format, &made, NULL);
+        CHECK(!code || code == QSIM_E_UNSUPPORTED);
+        qsim_model_free(made);
+    }
+    end(CONVERT);
 }
 
 static void quantize(const qsim_model *m, const qsim_tensor *inputs, size_t count, qsim_error *e) {
@@ -135,8 +174,10 @@ static void quantize(const qsim_model *m, const qsim_tensor *inputs, size_t coun
     begin();
     code = qsim_calibration_create(m, NULL, &c, e);
     end(CALIBRATE);
-    if (code) /* already quantized */
+    if (code) { /* already quantized */
+        change(m);
         return;
+    }
     begin();
     CHECK_INT(qsim_calibration_feed(c, inputs, count, e), QSIM_OK);
     end(FEED);
@@ -151,23 +192,8 @@ static void quantize(const qsim_model *m, const qsim_tensor *inputs, size_t coun
     if (!code) /* which tensors of both belong together */
         CHECK(qsim_model_pairs(m, q, NULL, NULL, e) >= 0);
     end(COMPARE);
-    begin();
-    for (int32_t which = 1; !code && which <= 2; which++) {
-        qsim_model *integers = NULL;
-        code = qsim_model_integer_io(q, which, &integers, NULL);
-        CHECK(!code || code == QSIM_E_UNSUPPORTED);
-        code = QSIM_OK;
-        qsim_model_free(integers);
-    }
-    end(INTEGERS);
-    begin();
-    for (int32_t format = 0; !code && format <= 2; format += 2) {
-        qsim_model *made = NULL;
-        const int converted = qsim_model_convert_to(q, format, &made, NULL);
-        CHECK(!converted || converted == QSIM_E_UNSUPPORTED);
-        qsim_model_free(made);
-    }
-    end(CONVERT);
+    if (q)
+        change(q);
     qsim_model_free(q);
     qsim_calibration_free(c);
 }
@@ -183,6 +209,7 @@ static void measure(const family *f, int n, qsim_ctx *ctx, work *into) {
     CHECK_INT(qsim_model_load_memory(ctx, file.data, file.size, NULL, &m, &e), QSIM_OK);
     end(LOAD);
     if (m) {
+        inspect(m); /* first of all: later calls find what it has made */
         const size_t count = make_inputs(m, &inputs);
         execute(m, inputs, count, &e);
         every_tensor(m, &e);

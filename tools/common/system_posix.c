@@ -2,6 +2,7 @@
 #include "common/system.h"
 
 #ifndef _WIN32
+#include <errno.h>
 #include <fnmatch.h>
 #include <glob.h>
 #include <signal.h>
@@ -94,9 +95,18 @@ bool system_matches(const char *pattern, const char *name) {
     return fnmatch(pattern, name, FNM_NOESCAPE) == 0;
 }
 
+/* Ends the search where memory is missing; a folder that cannot be read holds no match. */
+static int search_error(const char *path, int error) {
+    (void)path;
+    return error == ENOMEM;
+}
+
 char **system_find(const char *pattern) {
     glob_t found;
-    if (glob(pattern, 0, NULL, &found) != 0)
+    const int code = glob(pattern, 0, search_error, &found);
+    if (code == GLOB_ABORTED || code == GLOB_NOSPACE)
+        tool_no_memory(0);
+    if (code != 0)
         return NULL;
     char **paths = tool_alloc(found.gl_pathc + 1, sizeof(*paths));
     for (size_t i = 0; i < found.gl_pathc; i++)

@@ -27,16 +27,21 @@ const char *tool_is_written(void) {
     return written ? "files that were written before this are complete" : NULL;
 }
 
+void tool_no_memory(double bytes) {
+    if (bytes > 0)
+        fprintf(stderr, "qsim: out of memory: %.0f bytes are needed\n", bytes);
+    else
+        fputs("qsim: out of memory\n", stderr);
+    if (memory_limit || written)
+        fprintf(stderr, "hint: %s%s%s%s\n", memory_limit ? "the limit is --memory " : "",
+                memory_limit ? memory_limit : "", memory_limit && written ? "; " : "",
+                written ? tool_is_written() : "");
+    exit(6);
+}
+
 static void *or_die(void *p, size_t count, size_t size) {
-    if (!p) {
-        fprintf(stderr, "qsim: out of memory: %.0f bytes are needed\n",
-                (double)count * (double)size);
-        if (memory_limit || written)
-            fprintf(stderr, "hint: %s%s%s%s\n", memory_limit ? "the limit is --memory " : "",
-                    memory_limit ? memory_limit : "", memory_limit && written ? "; " : "",
-                    written ? tool_is_written() : "");
-        exit(6);
-    }
+    if (!p)
+        tool_no_memory((double)count * (double)size);
     return p;
 }
 

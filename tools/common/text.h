@@ -36,6 +36,8 @@ void text_free(text *t);
 void *tool_alloc(size_t count, size_t size);
 void *tool_grow(void *old, size_t count, size_t size);
 char *tool_copy(const char *string);
+/* Ends the program for want of this many bytes; 0: their number is not known. */
+void tool_no_memory(double bytes);
 /* The limit of --memory, which hints of errors name: noted once, kept while the program runs. */
 void tool_note_limit(const char *memory);
 const char *tool_memory_limit(void);

@@ -236,6 +236,10 @@ int job_quantize(const tool *t, const job *j, const job_pass *p, const size_t *p
 const char *job_recipe(const job_pass *p);
 /* Gives a tool the options of a pass; picks NULL: the first value of each choice. */
 int job_give(const tool *t, const job_pass *p, const size_t *picks, tool *own);
+/* Gives `own` one option, before those that it has. */
+int job_give_option(const tool *t, tool *own, const char *name, const char *value);
+/* Gives rules, before all others, that keep all nodes float except those of the pass's types. */
+int job_give_types(const tool *t, const job_pass *p, const qsim_model *m, tool *own);
 /* Finds q->recipe by the ladder of qsim auto, with the options of `own`. */
 int job_auto(const tool *t, const tool *own, const job_pass *p, quantizing *q);
 /* Writes sensitivity.csv for a model. */

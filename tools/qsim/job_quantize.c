@@ -69,7 +69,7 @@ void job_command(const job_pass *p, const size_t *picks, text *out) {
         text_printf(out, " --skip %lld", (long long)p->data.skip);
 }
 
-static int give(const tool *t, tool *own, const char *name, const char *value) {
+int job_give_option(const tool *t, tool *own, const char *name, const char *value) {
     text problem = {0};
     bool good = args_give_before(&own->args, args_option(own->args.verb, name), value, &problem);
     int code = good ? EXIT_OK : tool_usage(t, NULL, "%s", problem.data);
@@ -85,49 +85,9 @@ int job_give(const tool *t, const job_pass *p, const size_t *picks, tool *own) {
         const char *value = c->count ? c->values[picks ? picks[i] : 0] : NULL;
         if (!value || !applies(p, picks, c->option))
             continue;
-        code = give(t, own, c->option, *value ? value : NULL);
+        code = job_give_option(t, own, c->option, *value ? value : NULL);
     }
     return code;
-}
-
-/* ---- operator types ---- */
-
-static bool is_listed(const config *types, const char *op_type) {
-    for (size_t i = 0; i < types->count; i++)
-        if (strcmp(types->items[i].string, op_type) == 0)
-            return true;
-    return false;
-}
-
-/* Is this rule's name that of a node once BatchNormalization is folded? */
-static bool is_node(const qsim_model *m, const char *rule) {
-    char *pattern = tool_copy(rule);
-    qsim_rule one = {.struct_size = sizeof(one), .pattern = pattern, .action = QSIM_RULE_INT8};
-    qsim_quantize_options o = {.struct_size = sizeof(o), .rules = &one, .rule_count = 1};
-    pattern[strrchr(rule, '=') - rule] = 0;
-    bool there = qsim_quantize_layers(m, NULL, &o, NULL, NULL, NULL) > 0;
-    free(pattern);
-    return there;
-}
-
-/* Gives rules, before all others, that keep all nodes float except those of the types. */
-static int give_types(const tool *t, const job_pass *p, const qsim_model *m, tool *own) {
-    qsim_node_info n = {.struct_size = sizeof(n)};
-    int code = EXIT_OK;
-    for (int32_t i = 0; i < qsim_model_node_count(m) && code == EXIT_OK; i++) {
-        text rule = {0};
-        if (qsim_model_node(m, i, &n) ||
-            !(p->op_types ? is_listed(p->op_types, n.op_type) : strcmp(n.op_type, "MatMul") == 0))
-            continue;
-        /* A node without a name goes by its output's. */
-        for (const char *s = *n.name ? n.name : n.outputs[0]; *s; s++)
-            text_printf(&rule, "%s%c", strchr("*?[\\", *s) ? "\\" : "", *s);
-        text_puts(&rule, p->bits == 4 ? "=int4" : "=int8");
-        if (is_node(m, rule.data))
-            code = give(t, own, "set", rule.data);
-        text_free(&rule);
-    }
-    return code == EXIT_OK ? give(t, own, "set", "*=fp32") : code;
 }
 
 /* ---- the run ---- */
@@ -236,7 +196,7 @@ int job_quantize(const tool *t, const job *j, const job_pass *p, const size_t *p
     own.args.verb = job_verb(p);
     int code = job_give(t, p, picks, &own);
     if (code == EXIT_OK && (p->op_types || p->bits == 4))
-        code = give_types(t, p, m, &own);
+        code = job_give_types(t, p, m, &own);
     if (code == EXIT_OK && !p->automatic && !quantize_search_fits(&own))
         code = EXIT_USAGE;
     if (code == EXIT_OK)

@@ -12,15 +12,24 @@ static int by_count(const void *a, const void *b) {
     return x->count != y->count ? y->count - x->count : strcmp(x->name, y->name);
 }
 
-static void count_op(model_facts *f, const char *name) {
-    for (size_t i = 0; i < f->op_count; i++)
-        if (strcmp(f->ops[i].name, name) == 0) {
-            f->ops[i].count++;
-            return;
-        }
-    f->ops = tool_grow(f->ops, f->op_count + 1, sizeof(*f->ops));
-    f->ops[f->op_count].name = name;
-    f->ops[f->op_count++].count = 1;
+static int by_op_name(const void *a, const void *b) {
+    return strcmp(((const op_count *)a)->name, ((const op_count *)b)->name);
+}
+
+/* Joins operators of one name, each counted once so far, and sorts them. */
+static void count_ops(model_facts *f) {
+    size_t kept = 0;
+    if (f->op_count == 0)
+        return;
+    qsort(f->ops, f->op_count, sizeof(*f->ops), by_op_name);
+    for (size_t i = 1; i < f->op_count; i++) {
+        if (strcmp(f->ops[i].name, f->ops[kept].name) == 0)
+            f->ops[kept].count++;
+        else
+            f->ops[++kept] = f->ops[i];
+    }
+    f->op_count = kept + 1;
+    qsort(f->ops, f->op_count, sizeof(*f->ops), by_count);
 }
 
 bool *model_integers(const qsim_model *m) {
@@ -33,13 +42,22 @@ bool *model_integers(const qsim_model *m) {
     return integers;
 }
 
+bool model_has_graphs(const qsim_model *m) {
+    qsim_node_info n = {.struct_size = sizeof(n)};
+    for (int32_t i = 0; i < qsim_model_node_count(m); i++)
+        if (qsim_model_node(m, i, &n) == QSIM_OK && n.graphs > 0)
+            return true;
+    return false;
+}
+
 void model_collect(const qsim_model *m, const bool *integers, model_facts *f) {
-    memset(f, 0, sizeof(*f));
-    for (int32_t i = 0; i < qsim_model_node_count(m); i++) {
+    const int32_t count = qsim_model_node_count(m);
+    *f = (model_facts){.ops = tool_alloc((size_t)count, sizeof(*f->ops))};
+    for (int32_t i = 0; i < count; i++) {
         qsim_node_info n = {.struct_size = sizeof(n)};
         if (qsim_model_node(m, i, &n) != QSIM_OK)
             continue;
-        count_op(f, n.op_type);
+        f->ops[f->op_count++] = (op_count){n.op_type, 1};
         f->nodes++;
         f->integer_nodes += integers[i];
         if (n.macs < 0)
@@ -47,8 +65,7 @@ void model_collect(const qsim_model *m, const bool *integers, model_facts *f) {
         else
             f->macs += n.macs;
     }
-    if (f->op_count > 0)
-        qsort(f->ops, f->op_count, sizeof(*f->ops), by_count);
+    count_ops(f);
 }
 
 void model_facts_free(model_facts *f) {

@@ -19,6 +19,8 @@ typedef struct model_facts {
 
 /* For each node: does a session compute it in integers? The caller frees the array. */
 bool *model_integers(const qsim_model *m);
+/* Whether nodes have graphs of their own. */
+bool model_has_graphs(const qsim_model *m);
 void model_collect(const qsim_model *m, const bool *integers, model_facts *f);
 void model_facts_free(model_facts *f);
 

@@ -19,20 +19,11 @@ const char *not_finite(const qsim_tensor *x, size_t *at) {
     return NULL;
 }
 
-static bool has(const char *const *names, int32_t count, const char *name) {
-    for (int32_t i = 0; i < count; i++)
-        if (strcmp(names[i], name) == 0)
-            return true;
-    return false;
-}
-
-bool not_finite_reader(const qsim_model *m, const char *name, qsim_node_info *n) {
-    for (int32_t i = 0; i < qsim_model_node_count(m); i++) {
-        *n = (qsim_node_info){.struct_size = sizeof(*n)};
-        if (qsim_model_node(m, i, n) == QSIM_OK && has(n->inputs, n->input_count, name))
-            return true;
-    }
-    return false;
+bool not_finite_reader(const qsim_model *m, const name_index *readers, const char *name,
+                       qsim_node_info *n) {
+    const int32_t node = name_index_find(readers, name);
+    *n = (qsim_node_info){.struct_size = sizeof(*n)};
+    return node >= 0 && qsim_model_node(m, node, n) == QSIM_OK;
 }
 
 static int blame_sample(const tool *t, const dataset *d, const batch *b, size_t row,
@@ -91,6 +82,28 @@ static int blame_node(const tool *t, const char *file, const qsim_model *m, cons
                : tool_error(t, file, e);
 }
 
+/* Says which initializer is not finite; EXIT_OK: all are that a node reads. */
+static int blame_weights(const tool *t, const char *file, const qsim_model *m) {
+    name_index readers = {0};
+    int code = EXIT_OK;
+    name_index_readers(m, &readers);
+    for (int32_t i = 0; i < qsim_model_value_count(m) && code == EXIT_OK; i++) {
+        qsim_value_info v = {.struct_size = sizeof(v)};
+        qsim_node_info n;
+        size_t at;
+        if (qsim_model_value(m, i, &v) || !v.data)
+            continue;
+        const qsim_tensor x = {v.dtype, v.rank, v.dims, (void *)(uintptr_t)v.data, v.bytes};
+        const char *what = not_finite(&x, &at);
+        if (what && not_finite_reader(m, &readers, v.name, &n))
+            code =
+                tool_fail(t, QSIM_E_VALUE, "%s: initializer '%.100s' holds %s (node '%.100s', %s)",
+                          file, v.name, what, n.name, n.op_type);
+    }
+    name_index_free(&readers);
+    return code;
+}
+
 int not_finite_fail(const tool *t, const char *file, const qsim_model *m, const dataset *d,
                     const batch *b, const qsim_error *e) {
     const char *what;
@@ -103,16 +116,6 @@ int not_finite_fail(const tool *t, const char *file, const qsim_model *m, const 
         const size_t row = rows > 0 && all % rows == 0 ? at / (all / rows) : 0;
         return blame_sample(t, d, b, row, v.name, what);
     }
-    for (int32_t i = 0; i < qsim_model_value_count(m); i++) {
-        qsim_value_info v = {.struct_size = sizeof(v)};
-        qsim_node_info n;
-        if (qsim_model_value(m, i, &v) || !v.data)
-            continue;
-        const qsim_tensor x = {v.dtype, v.rank, v.dims, (void *)(uintptr_t)v.data, v.bytes};
-        if ((what = not_finite(&x, &at)) != NULL && not_finite_reader(m, v.name, &n))
-            return tool_fail(t, QSIM_E_VALUE,
-                             "%s: initializer '%.100s' holds %s (node '%.100s', %s)", file, v.name,
-                             what, n.name, n.op_type);
-    }
-    return blame_node(t, file, m, b, e);
+    const int code = blame_weights(t, file, m);
+    return code == EXIT_OK ? blame_node(t, file, m, b, e) : code;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "pace_reasons.h"
 
-#include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define STEP_US     0.5 /* shorter steps are mostly overhead */
@@ -24,40 +25,71 @@ static double spent(const pace_step *s, size_t n, pace_kind kind, const pace_ste
     return sum;
 }
 
-static double us_of(const pace_step *s, size_t n, const char *node) {
-    double sum = 0;
-    for (size_t i = 0; i < n && *node; i++)
-        sum += strcmp(s[i].node, node) == 0 ? s[i].us : 0;
-    return sum;
+/* The time of a node. */
+typedef struct node_time {
+    const char *node;
+    double us;
+} node_time;
+
+static int by_node(const void *a, const void *b) {
+    return strcmp(((const node_time *)a)->node, ((const node_time *)b)->node);
 }
 
-/* The time that a step of B takes more than its node in A; 0: none, or A has no such node. */
-static double lost(const pace_step *a, size_t m, const pace_step *b) {
-    const double before = b->kind == IN_INTEGERS ? us_of(a, m, b->node) : 0;
-    return before > 0 && b->us >= before * PACE_LEAST_GAIN ? b->us - before : 0;
+/* The times of the nodes of steps, sorted by name, each once; *count: their number. */
+static node_time *times_of(const pace_step *s, size_t n, size_t *count) {
+    node_time *times = tool_alloc(n, sizeof(*times));
+    *count = 0;
+    for (size_t i = 0; i < n; i++)
+        times[i] = (node_time){s[i].node, s[i].us};
+    if (n)
+        qsort(times, n, sizeof(*times), by_node);
+    for (size_t i = 0; i < n; i++) {
+        if (*count && strcmp(times[*count - 1].node, times[i].node) == 0)
+            times[*count - 1].us += times[i].us;
+        else
+            times[(*count)++] = times[i];
+    }
+    return times;
+}
+
+/* A step of B that takes longer than its node in A. */
+typedef struct slower {
+    const pace_step *step;
+    double before, lost;
+} slower;
+
+static slower compare_step(const node_time *times, size_t count, const pace_step *b) {
+    const node_time key = {.node = b->node};
+    const node_time *a = b->kind != IN_INTEGERS || !*b->node || !count
+                             ? NULL
+                             : bsearch(&key, times, count, sizeof(key), by_node);
+    const bool is_slower = a && a->us > 0 && b->us >= a->us * PACE_LEAST_GAIN;
+    return is_slower ? (slower){b, a->us, b->us - a->us} : (slower){NULL, 0, 0};
 }
 
 /* Names the layers that lose most, the worst first. */
 static void explain_slower(const pace_step *a, size_t m, const pace_step *b, size_t n, text *why) {
+    slower worst[MOST_SLOWER + 1] = {{NULL, 0, 0}};
     text line = {0};
-    double below = INFINITY;
-    for (int found = 0; found < MOST_SLOWER; found++) {
-        const pace_step *worst = NULL;
-        for (size_t i = 0; i < n; i++) {
-            const double own = lost(a, m, &b[i]);
-            if (own > 0 && own < below && (!worst || own > lost(a, m, worst)))
-                worst = &b[i];
+    size_t count;
+    node_time *times = times_of(a, m, &count);
+    for (size_t i = 0; i < n; i++) {
+        int k = MOST_SLOWER;
+        worst[k] = compare_step(times, count, &b[i]);
+        for (; k > 0 && worst[k].lost > worst[k - 1].lost; k--) {
+            const slower other = worst[k];
+            worst[k] = worst[k - 1];
+            worst[k - 1] = other;
         }
-        if (!worst)
-            break;
-        below = lost(a, m, worst);
-        text_printf(&line, "%s'%.60s' %.3g -> %.3g \xc2\xb5s",
-                    found ? ", " : "slower layers: ", worst->node, us_of(a, m, worst->node),
-                    worst->us);
     }
+    for (int k = 0; k < MOST_SLOWER && worst[k].step; k++)
+        text_printf(&line, "%s'%.60s' %.3g -> %.3g \xc2\xb5s",
+                    k ? ", " : "slower layers: ", worst[k].step->node, worst[k].before,
+                    worst[k].step->us);
     if (line.size)
         add(why, line.data);
     text_free(&line);
+    free(times);
 }
 
 void pace_reasons(const pace_step *a, size_t m, const pace_step *b, size_t n, text *why) {

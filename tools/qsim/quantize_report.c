@@ -198,15 +198,6 @@ static double constants_ratio(const quantizing *q) {
     return after ? (double)qsim_model_parameter_bytes(q->model) / (double)after : 1;
 }
 
-/* Whether nodes have graphs of their own, whose constants are not counted. */
-static bool has_graphs(const qsim_model *m) {
-    qsim_node_info n = {.struct_size = sizeof(n)};
-    for (int32_t i = 0; i < qsim_model_node_count(m); i++)
-        if (qsim_model_node(m, i, &n) == QSIM_OK && n.graphs > 0)
-            return true;
-    return false;
-}
-
 void quantize_print(const tool *t, quantizing *q, const quantize_check *c) {
     char b[32], constants[48] = "";
     double before = (double)qsim_model_bytes(q->model), after = (double)qsim_model_bytes(q->result);
@@ -228,7 +219,7 @@ void quantize_print(const tool *t, quantizing *q, const quantize_check *c) {
     else if (q->searched)
         table_line("search", "%s to float %.6f, without it %.6f",
                    q->has_classes ? "KL" : "relative error", q->found_loss, q->plain_loss);
-    if (!has_graphs(q->result))
+    if (!model_has_graphs(q->result)) /* whose constants are not counted */
         snprintf(constants, sizeof(constants), "; weights and biases %.2fx", constants_ratio(q));
     table_line("output", "%s  %s (%.2fx%s)  %s, opset %lld", tool_base_name(q->output),
                tool_bytes(after, b), before / after, constants, form_name(q),

@@ -8,6 +8,7 @@
 #include <qsim/quant.h>
 
 #include "common/columns.h"
+#include "name_index.h"
 #include "quantized.h"
 
 /* A tensor in 8 bits or another quantized type. */
@@ -20,7 +21,7 @@ typedef struct scaled {
 typedef struct listing {
     tensor_names all;
     scaled *items;
-    size_t count;
+    size_t count, capacity;
 } listing;
 
 static qsim_value_info constant(const listing *l, const qsim_node_info *n, int32_t input) {
@@ -31,12 +32,26 @@ static qsim_value_info constant(const listing *l, const qsim_node_info *n, int32
 }
 
 static void add(listing *l, const qsim_node_info *n, const quantized *q) {
-    for (size_t i = 0; i < l->count; i++)
-        if (strcmp(l->items[i].tensor, q->tensor) == 0)
-            return;
-    l->items = tool_grow(l->items, l->count + 1, sizeof(*l->items));
+    if (l->count == l->capacity) {
+        l->capacity = 2 * l->capacity + 64;
+        l->items = tool_grow(l->items, l->capacity, sizeof(*l->items));
+    }
     l->items[l->count++] = (scaled){q->tensor, tensor_named(&l->all, q->tensor)->dtype,
                                     constant(l, n, q->scale), constant(l, n, q->zero)};
+}
+
+/* Keeps the first of the items of each tensor. */
+static void drop_repeated(listing *l) {
+    name_index first = {0};
+    size_t kept = 0;
+    for (size_t i = 0; i < l->count; i++)
+        name_index_add(&first, l->items[i].tensor, (int32_t)i);
+    name_index_sort(&first);
+    for (size_t i = 0; i < l->count; i++)
+        if (name_index_find(&first, l->items[i].tensor) == (int32_t)i)
+            l->items[kept++] = l->items[i];
+    l->count = kept;
+    name_index_free(&first);
 }
 
 static void collect(const qsim_model *m, listing *l) {
@@ -49,6 +64,7 @@ static void collect(const qsim_model *m, listing *l) {
         while (qsim_model_node(m, i, &n) == QSIM_OK && quantized_next(&l->all, &n, &from, &q))
             add(l, &n, &q);
     }
+    drop_repeated(l);
 }
 
 static void discard(listing *l) {

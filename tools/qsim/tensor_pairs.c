@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "name_index.h"
+
 static void add(tensor_pairs *p, const char *a, const char *b) {
     p->a = tool_grow(p->a, p->count + 1, sizeof(*p->a));
     p->b = tool_grow(p->b, p->count + 1, sizeof(*p->b));
@@ -18,32 +20,30 @@ void tensor_pairs_free(tensor_pairs *p) {
     memset(p, 0, sizeof(*p));
 }
 
-static bool is_output(const qsim_model *m, const char *name) {
-    for (int32_t i = 0; i < qsim_model_output_count(m); i++) {
-        qsim_value_info v = {.struct_size = sizeof(v)};
-        if (qsim_model_output(m, i, &v) == QSIM_OK && strcmp(v.name, name) == 0)
-            return true;
-    }
-    return false;
-}
-
 typedef struct listing {
-    const qsim_model *a, *b;
+    name_index outputs[2]; /* of both models */
     tensor_pairs *out;
 } listing;
 
 static int32_t add_layer(void *user, const char *tensor, const char *counterpart) {
     const listing *l = user;
-    if (!is_output(l->a, tensor) && !is_output(l->b, counterpart))
+    if (name_index_find(&l->outputs[0], tensor) < 0 &&
+        name_index_find(&l->outputs[1], counterpart) < 0)
         add(l->out, tensor, counterpart);
     return 0;
 }
 
 int tensor_pairs_layers(const tool *t, const qsim_model *a, const qsim_model *b,
                         tensor_pairs *out) {
-    listing l = {a, b, out};
+    listing l = {.out = out};
     qsim_error e;
-    return qsim_model_pairs(a, b, add_layer, &l, &e) < 0 ? tool_error(t, "--layers", &e) : EXIT_OK;
+    name_index_outputs(a, &l.outputs[0]);
+    name_index_outputs(b, &l.outputs[1]);
+    const int code =
+        qsim_model_pairs(a, b, add_layer, &l, &e) < 0 ? tool_error(t, "--layers", &e) : EXIT_OK;
+    name_index_free(&l.outputs[0]);
+    name_index_free(&l.outputs[1]);
+    return code;
 }
 
 int tensor_pairs_outputs(const tool *t, const qsim_model *a, const qsim_model *b,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/utf8.h"
+#include "modelinfo.h"
 #include "not_finite.h"
 #include "odd_scales.h"
 
@@ -42,46 +43,15 @@ static void report(void *user, const qsim_error *e) {
 
 /* ---- valid, but hardly meant ---- */
 
-static int by_name(const void *a, const void *b) {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* Sorted names that nodes or outputs use; NULL if graphs in nodes may use others. */
-static const char **used_names(const qsim_model *m, size_t *count) {
-    const char **names = tool_alloc(1, sizeof(*names));
-    size_t capacity = 0;
-    *count = 0;
-    for (int32_t i = 0; i < qsim_model_node_count(m); i++) {
-        qsim_node_info n = {.struct_size = sizeof(n)};
-        if (qsim_model_node(m, i, &n) || n.graphs > 0) {
-            free(names);
-            return NULL;
-        }
-        if (*count + (size_t)n.input_count > capacity) {
-            capacity = 2 * (*count + (size_t)n.input_count) + 64;
-            names = tool_grow(names, capacity, sizeof(*names));
-        }
-        for (int32_t k = 0; k < n.input_count; k++)
-            names[(*count)++] = n.inputs[k];
-    }
-    names = tool_grow(names, *count + (size_t)qsim_model_output_count(m) + 1, sizeof(*names));
-    for (int32_t i = 0; i < qsim_model_output_count(m); i++) {
+/* Initializers that neither nodes nor outputs use; none if graphs in nodes may use them. */
+static void note_unused(findings *f, const qsim_model *m, const name_index *readers) {
+    name_index outputs = {0};
+    name_index_outputs(m, &outputs);
+    const int32_t count = model_has_graphs(m) ? 0 : qsim_model_value_count(m);
+    for (int32_t i = 0; i < count; i++) {
         qsim_value_info v = {.struct_size = sizeof(v)};
-        if (qsim_model_output(m, i, &v) == QSIM_OK)
-            names[(*count)++] = v.name;
-    }
-    if (*count > 0)
-        qsort(names, *count, sizeof(*names), by_name);
-    return names;
-}
-
-static void note_unused(findings *f, const qsim_model *m) {
-    size_t count;
-    const char **names = used_names(m, &count);
-    for (int32_t i = 0; names && i < qsim_model_value_count(m); i++) {
-        qsim_value_info v = {.struct_size = sizeof(v)};
-        if (qsim_model_value(m, i, &v) || !v.data ||
-            (count && bsearch(&v.name, names, count, sizeof(*names), by_name)))
+        if (qsim_model_value(m, i, &v) || !v.data || name_index_find(readers, v.name) >= 0 ||
+            name_index_find(&outputs, v.name) >= 0)
             continue;
         text line = {0};
         utf8_printable(&line, v.name, 200);
@@ -91,7 +61,7 @@ static void note_unused(findings *f, const qsim_model *m) {
             printf("note: no node reads the initializer '%s' (%zu bytes)\n", line.data, v.bytes);
         text_free(&line);
     }
-    free(names);
+    name_index_free(&outputs);
 }
 
 static void note_line(void *user, const char *line) {
@@ -107,7 +77,7 @@ static void note_line(void *user, const char *line) {
 
 /* Initializers with a NaN, or with an infinity in a layer: elsewhere it may be a mask or a bound.
  */
-static void note_not_finite(findings *f, const qsim_model *m) {
+static void note_not_finite(findings *f, const qsim_model *m, const name_index *readers) {
     for (int32_t i = 0; i < qsim_model_value_count(m); i++) {
         qsim_value_info v = {.struct_size = sizeof(v)};
         qsim_node_info n;
@@ -116,7 +86,8 @@ static void note_not_finite(findings *f, const qsim_model *m) {
             continue;
         const qsim_tensor x = {v.dtype, v.rank, v.dims, (void *)(uintptr_t)v.data, v.bytes};
         const char *what = not_finite(&x, &at);
-        if (!what || !not_finite_reader(m, v.name, &n) || (what != not_finite_nan && n.macs == 0))
+        if (!what || !not_finite_reader(m, readers, v.name, &n) ||
+            (what != not_finite_nan && n.macs == 0))
             continue;
         text line = {0};
         text_printf(&line, "node '%.100s' (%s): its initializer '%.100s' holds %s", n.name,
@@ -148,6 +119,23 @@ static int load_in_earnest(const tool *t, const char *file, qsim_model **m) {
     return tool_load_model(t, file, 0, m);
 }
 
+/* Lists what is valid but hardly meant; scales only if there are no problems. */
+static void note_all(findings *f, const qsim_model *m, bool scales) {
+    name_index readers = {0};
+    name_index_readers(m, &readers);
+    json_row(&f->json, "unused");
+    note_unused(f, m, &readers);
+    json_end(&f->json);
+    json_array(&f->json, "odd_scales");
+    if (scales)
+        odd_scales_find(m, note_line, f);
+    json_end(&f->json);
+    json_row(&f->json, "not_finite");
+    note_not_finite(f, m, &readers);
+    json_end(&f->json);
+    name_index_free(&readers);
+}
+
 static int run(tool *t) {
     qsim_model *m;
     if (!tool_operands(t, 1, 1))
@@ -162,16 +150,7 @@ static int run(tool *t) {
     json_array(&f.json, "problems");
     int n = qsim_model_check(m, report, &f);
     json_end(&f.json);
-    json_row(&f.json, "unused");
-    note_unused(&f, m);
-    json_end(&f.json);
-    json_array(&f.json, "odd_scales");
-    if (n == 0)
-        odd_scales_find(m, note_line, &f);
-    json_end(&f.json);
-    json_row(&f.json, "not_finite");
-    note_not_finite(&f, m);
-    json_end(&f.json);
+    note_all(&f, m, n == 0);
     json_end(&f.json);
     if (n == 0)
         code = load_in_earnest(t, f.file, &m);

@@ -198,8 +198,7 @@ static bool is_identity(const qs_graph *g, const qs_uses *uses, const qs_node *n
  * Removes the Identity `id`, y = x. If y is an output of the graph, the producer of x makes y
  * instead, so that its name is kept; if x is an output, too, the node stays.
  */
-static void drop_identity(qs_pass *p, qs_id id, qs_id *map) {
-    qs_graph *g = p->graph;
+static void drop_identity(qs_graph *g, qs_id id, qs_id *map) {
     qs_id x = g->nodes[id].inputs[0], y = g->nodes[id].outputs[0];
     if (!g->values[y].is_output) {
         qs_graph_remove_node(g, id);
@@ -212,17 +211,15 @@ static void drop_identity(qs_pass *p, qs_id id, qs_id *map) {
         return;
     }
     qs_graph_remove_node(g, id);
-    for (int32_t k = 0; k < g->nodes[producer].output_count; k++)
-        if (g->nodes[producer].outputs[k] == x)
-            qs_pass_set_output(p, producer, k, y);
-    map[x] = y;
+    map[x] = y; /* apply_map renames the output */
 }
 
 /*
  * Replaces the inputs of all live nodes by the values that they map to, following chains to their
- * ends.
+ * ends, and outputs that drop_identity renames: others that map to a value are the graph's.
  */
-static void apply_map(qs_graph *g, qs_id *map) {
+static void apply_map(qs_pass *p, qs_id *map) {
+    qs_graph *g = p->graph;
     for (size_t i = 0; i < g->node_count; i++) {
         qs_node *n = &g->nodes[i];
         for (int32_t k = 0; !n->removed && k < n->input_count; k++) {
@@ -235,6 +232,11 @@ static void apply_map(qs_graph *g, qs_id *map) {
                 n->inputs[k] = v;
                 n->changed = true;
             }
+        }
+        for (int32_t k = 0; !n->removed && k < n->output_count; k++) {
+            const qs_id v = n->outputs[k];
+            if (v != QS_NONE && map[v] != v && !g->values[v].is_output)
+                qs_pass_set_output(p, (qs_id)i, k, map[v]);
         }
     }
 }
@@ -258,9 +260,9 @@ int qs_pass_identities(qs_pass *p) {
             if (n->inputs[k] != QS_NONE && map[n->inputs[k]] != n->inputs[k])
                 qs_node_set_input(g, id, k, map[n->inputs[k]]);
         if (is_identity(g, &uses, n))
-            drop_identity(p, id, map);
+            drop_identity(g, id, map);
     }
-    apply_map(g, map);
+    apply_map(p, map);
     qs_uses_free(g, &uses);
     qs_free(p->ctx, map);
     return qs_graph_prune(g) ? qs_pass_no_memory(p) : QSIM_OK;
