@@ -188,7 +188,7 @@ static int check_outputs(qs_reader *r, const qs_call *call, int32_t inputs) {
         if (y->position < inputs || r->graph->values[y->value].producer != QS_NONE)
             continue;
         const qs_alias *from = find_alias(call, y->text);
-        if (from->position >= inputs || from->value == QS_NONE)
+        if (!from || from->position >= inputs || from->value == QS_NONE)
             return qs_read_fail(r, QSIM_E_GRAPH,
                                 "output '%.*s' of the function '%s' is made by no node",
                                 QS_SPAN_TEXT(y->text), call->node->op_type);

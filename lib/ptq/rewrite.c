@@ -53,8 +53,10 @@ static void rename_values(qs_quantizer *q) {
         qs_node *n = &g->nodes[id];
         for (int32_t i = 0; id < q->node_count && i < n->input_count; i++) {
             const qs_id x = n->inputs[i];
-            const qs_activation *a = (size_t)x < q->value_count ? &q->activations[x] : NULL;
-            if (a && a->read != QS_NONE && (a->all_read || reads_codes(q, (qs_id)id, x)))
+            if ((size_t)x >= q->value_count)
+                continue;
+            const qs_activation *a = &q->activations[x];
+            if (a->read != QS_NONE && (a->all_read || reads_codes(q, (qs_id)id, x)))
                 qs_node_set_input(g, (qs_id)id, i, a->read);
         }
         for (int32_t i = 0; i < n->output_count && !n->removed; i++) {

@@ -60,6 +60,8 @@ void ladder_heading(const ladder *l);
 int ladder_try(const tool *t, ladder *l, qsim_recipe **begun);
 /* The trial of the model that is kept. */
 const trial_result *ladder_result(const ladder *l);
+/* Of losses: points of top-1 or of agreement; % of the relative error of other outputs. */
+const char *ladder_unit(const ladder *l);
 /* Does repeating the result need a recipe? */
 bool ladder_needs_recipe(const ladder *l);
 /* Writes the command that makes the model again. */

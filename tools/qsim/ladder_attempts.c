@@ -13,10 +13,10 @@ static bool prints(const ladder *l) {
 
 static void put_heading(const ladder *l, text *out) {
     text_printf(out,
-                "%s: %zu sample%s to search with, %zu unseen; at most %g %% lost, goal %s, %g "
+                "%s: %zu sample%s to search with, %zu unseen; at most %g %s lost, goal %s, %g "
                 "s\n\n",
                 tool_base_name(l->q->file), l->seen.samples, tool_plural((int64_t)l->seen.samples),
-                l->unseen.samples, l->max_drop, ladder_goals[l->goal], l->seconds);
+                l->unseen.samples, l->max_drop, ladder_unit(l), ladder_goals[l->goal], l->seconds);
     text_printf(out, "%8s  %9s  %9s  %8s  %10s  %10s    %s\n", "time", "loss", "agreement", "top-1",
                 "size", "a sample", "attempt");
 }

@@ -13,6 +13,10 @@ static bool has_classes(const ladder *l) {
     return l->count == 0 || !isnan(l->attempts[0].judgement.agreement);
 }
 
+const char *ladder_unit(const ladder *l) {
+    return has_classes(l) ? "points" : "%";
+}
+
 /* ---- the command that repeats the result ---- */
 
 static void put_option(const tool *t, text *out, const char *name) {
@@ -135,8 +139,8 @@ static void put_verdict(const ladder *l, text *out) {
                 l->on_unseen ? "" : ", searched with, too (too few to keep any apart)");
     if (t->labelled)
         text_printf(out, "top-1 %.2f %%, float %.2f %%, ", result->top1, t->float_top1);
-    text_printf(out, "%s %s %.2f %%", what, result->drop < 0 ? "gained" : "lost",
-                fabs(result->drop));
+    text_printf(out, "%s %s %.2f %s", what, result->drop < 0 ? "gained" : "lost",
+                fabs(result->drop), ladder_unit(l));
     if (!isnan(result->error))
         text_printf(out, " ± %.2f", result->error);
     if (!isnan(result->p))
@@ -225,8 +229,8 @@ void ladder_json(const ladder *l, json *j) {
 static void put_markdown(const ladder *l, text *out) {
     char agreement[16], top1[16], bytes[32], time[32];
     text_printf(out, "# %s: chosen: %s\n\n", tool_base_name(l->q->file), chosen(l)->what);
-    text_printf(out, "Goal %s, at most %g %% lost: %s.\n\n", ladder_goals[l->goal], l->max_drop,
-                l->met ? "met" : "not met");
+    text_printf(out, "Goal %s, at most %g %s lost: %s.\n\n", ladder_goals[l->goal], l->max_drop,
+                ladder_unit(l), l->met ? "met" : "not met");
     put_verdict(l, out);
     text_puts(out, ".\n\n| attempt | loss | agreement | top-1 | size | a sample | kept |\n"
                    "|---|---|---|---|---|---|---|\n");

@@ -105,8 +105,8 @@ static int finish(const tool *t, page *p, ladder *l) {
     }
     if (l->met)
         return EXIT_OK;
-    fprintf(stderr, "qsim: %s: loses %.4g %%, more than --max-drop %g; %s is the best found\n",
-            q->file, ladder_result(l)->drop, l->max_drop, q->output);
+    fprintf(stderr, "qsim: %s: loses %.4g %s, more than --max-drop %g; %s is the best found\n",
+            q->file, ladder_result(l)->drop, ladder_unit(l), l->max_drop, q->output);
     return EXIT_BOUND;
 }
 
@@ -197,7 +197,7 @@ static int run(tool *t) {
 static const option options[] = {
     OPTION_DATA,
     {"labels", "FILE", "classes of the samples, if --data does not name them", 0, NULL},
-    {"max-drop", "P", "percent of top-1 (without labels: agreement) that may be lost (1)", 0, NULL},
+    {"max-drop", "P", "points of top-1 (without labels: agreement) that may be lost; of other outputs percent (1)", 0, NULL},
     {"budget", "TIME", "how long to search: 60s, 5m, 1h (60s)", 0, NULL},
     {"goal", "NAME", "what to improve within --max-drop (accuracy)", 0, "accuracy|size|latency"},
     {"bits", "LIST",

@@ -12,7 +12,7 @@
 
 /* A block of m elements x[i * stride], of which n >= 1 exist: at x, or else copied to `room`. */
 static const float *block_of(const float *x, size_t stride, size_t n, size_t m, float *room) {
-    assert(m >= UNIT);
+    assert(m >= UNIT && (m & ~(UNIT - 1)) > 0);
     if (stride && n >= m)
         return x;
     uint32_t first; /* not a float, whose copy may have other bits */

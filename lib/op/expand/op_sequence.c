@@ -7,6 +7,8 @@
  * those that a Loop carries, which pass_loops.c makes slices of a tensor; and those that a subgraph
  * captures, which pass_sequences.c makes inside it.
  */
+#include <assert.h>
+
 #include "op/expand/sequence.h"
 
 /* Checks that all tensors have one type. */
@@ -95,6 +97,7 @@ static bool is_computed(const qs_list *l) {
 static QS_NOINLINE qs_id moved_axis(qs_expand *e, qs_id x, int32_t rank, int64_t from, int64_t to) {
     int64_t perm[QSIM_MAX_RANK];
     int32_t n = 0;
+    assert(from >= 0 && from < rank && to >= 0 && to < rank);
     for (int64_t i = 0; i < rank; i++)
         if (i != from)
             perm[n++] = i;
