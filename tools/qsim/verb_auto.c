@@ -197,7 +197,8 @@ static int run(tool *t) {
 static const option options[] = {
     OPTION_DATA,
     {"labels", "FILE", "classes of the samples, if --data does not name them", 0, NULL},
-    {"max-drop", "P", "points of top-1 (without labels: agreement) that may be lost; of other outputs percent (1)", 0, NULL},
+    {"max-drop", "P", "points of top-1 (without labels: of agreement) that may be lost (1)", 0,
+     NULL},
     {"budget", "TIME", "how long to search: 60s, 5m, 1h (60s)", 0, NULL},
     {"goal", "NAME", "what to improve within --max-drop (accuracy)", 0, "accuracy|size|latency"},
     {"bits", "LIST",
