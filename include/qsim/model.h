@@ -130,7 +130,7 @@ QSIM_API int qsim_model_save(const qsim_model *model, const char *path,
 /*
  * Writes the same bytes to `buffer`, which has `capacity` bytes. Sets `*need` to the size. If
  * `capacity` is smaller, nothing is written and the result is still QSIM_OK: call with capacity 0
- * to learn the size. Errors: LIMIT, NOMEM, STATE, ARGUMENT.
+ * to learn the size. Errors: LIMIT, NOMEM, STATE, ARGUMENT, CANCELLED.
  */
 QSIM_API int qsim_model_save_memory(const qsim_model *model, void *buffer, size_t capacity,
                                     size_t *need, qsim_error *error);
@@ -178,8 +178,8 @@ typedef struct qsim_node_info {
 
 /*
  * All functions below that take an index count from 0. Those that fill a struct fail with ARGUMENT
- * (index, struct_size) or NOMEM. A count is a negative error code if there is no memory to compute
- * it. Pointers that are returned live as long as the model.
+ * (index, struct_size), NOMEM or CANCELLED: what is not in the file is found at the first call. A
+ * count is then a negative error code. Pointers that are returned live as long as the model.
  */
 
 /* The inputs that a caller gives (initializers are not among them), and the outputs. */

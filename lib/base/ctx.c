@@ -212,7 +212,11 @@ int qs_stop_fail(const qsim_ctx *ctx, int code, const char *name, qsim_error *er
 }
 
 int qs_go_on(const qsim_ctx *ctx, const char *name, qsim_error *error) {
-    return qs_stop_fail(ctx, qs_stop_code(ctx), name, error);
+    return qs_go_on_unless(ctx, false, name, error);
+}
+
+int qs_go_on_unless(const qsim_ctx *ctx, bool ended, const char *name, qsim_error *error) {
+    return qs_stop_fail(ctx, ended ? QSIM_E_CANCELLED : qs_stop_code(ctx), name, error);
 }
 
 int qs_leave(const qsim_ctx *ctx, int code, qsim_error *error) {

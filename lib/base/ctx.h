@@ -98,6 +98,8 @@ bool qs_stopped_after(const qsim_ctx *ctx, size_t *done, size_t bytes);
 int qs_stop_fail(const qsim_ctx *ctx, int code, const char *name, qsim_error *error);
 /* qs_stop_fail of qs_stop_code: for loops over nodes, files, candidates. */
 int qs_go_on(const qsim_ctx *ctx, const char *name, qsim_error *error);
+/* The same, or CANCELLED if a callback of the caller has `ended` the work. */
+int qs_go_on_unless(const qsim_ctx *ctx, bool ended, const char *name, qsim_error *error);
 /*
  * Called at the end of a long call: adds to an out-of-memory error a hint with the memory limit and
  * the bytes needed. Returns `code`.

@@ -7,14 +7,16 @@
 #include "exec/exec.h"
 #include "pass/pass.h"
 
+/* What counts are of. */
+enum { VALUES, NODES, PARAMETERS, PARAMETER_BYTES, COUNTS };
+
 struct views {
     qs_views head;
     qs_arena arena;
     qsim_value_info *values;
     int32_t *index_of; /* by value id: its index in `values`; -1: not listed */
     qsim_node_info *nodes;
-    int32_t value_count, node_count;
-    int64_t parameters, parameter_bytes;
+    int64_t counts[COUNTS];
 };
 
 static void free_views(qsim_ctx *ctx, qs_views *head) {
@@ -46,7 +48,7 @@ static bool fill_value(struct views *views, const qs_value *v, qsim_value_info *
 
 static void list_value(struct views *views, const qs_graph *g, qs_id id) {
     if (id != QS_NONE && views->index_of[id] < 0 && g->values[id].name && g->values[id].name[0])
-        views->index_of[id] = views->value_count++;
+        views->index_of[id] = (int32_t)views->counts[VALUES]++;
 }
 
 /* Lists the named values: inputs, values of nodes in their order, outputs, and other constants. */
@@ -77,7 +79,7 @@ static bool make_values(struct views *views, const qsim_model *m) {
         views->index_of[i] = -1;
     list_values(views, m);
     views->values =
-        qs_arena_alloc(&views->arena, (size_t)views->value_count, sizeof(*views->values));
+        qs_arena_alloc(&views->arena, (size_t)views->counts[VALUES], sizeof(*views->values));
     bool ok = views->values != NULL;
     for (size_t i = 0; ok && i < g->value_count; i++)
         if (views->index_of[i] >= 0)
@@ -96,9 +98,9 @@ static const char **name_list(struct views *views, const qs_graph *g, const qs_i
 /*
  * Finds the nodes that a session would run in integers, by live node in order: runs its passes on a
  * clone until that is known. If the model does not compile, the rows of the operators decide.
- * False: out of memory.
+ * Errors: NOMEM, and those of a stop.
  */
-static bool find_integers(const qsim_model *m, bool *integer) {
+static int find_integers(const qsim_model *m, bool *integer) {
     qs_graph *g = NULL;
     qs_pass p = {.ctx = m->ctx,
                  .model = m->name,
@@ -110,12 +112,13 @@ static bool find_integers(const qsim_model *m, bool *integer) {
         p.graph = g;
         code = qs_pipeline_run(&p, QS_FOR_SESSION, QSIM_LEVEL_ALL);
     }
-    if (code && code != QSIM_E_NOMEM) {
+    const int stopped = qs_stop_code(m->ctx);
+    if (code && code != QSIM_E_NOMEM && !stopped) {
         p.graph = m->graph;
         code = qs_pass_mark_integers(&p);
     }
     qs_graph_free(g);
-    return !code;
+    return stopped ? stopped : code;
 }
 
 /* See qsim_node_info. */
@@ -126,12 +129,15 @@ static uint64_t operands_of(const qs_node *n) {
     return bits;
 }
 
-static bool make_nodes(struct views *views, const qsim_model *m) {
+static int make_nodes(struct views *views, const qsim_model *m) {
     const qs_graph *g = m->graph;
     views->nodes = qs_arena_alloc(&views->arena, g->order_count, sizeof(*views->nodes));
     bool *integer = qs_arena_alloc(&views->arena, g->node_count + 1, sizeof(*integer));
-    if (!views->nodes || !integer || !find_integers(m, integer))
-        return false;
+    if (!views->nodes || !integer)
+        return QSIM_E_NOMEM;
+    const int code = find_integers(m, integer);
+    if (code)
+        return code;
     for (size_t i = 0; i < g->order_count; i++) {
         const qs_node *n = &g->nodes[g->order[i]];
         if (n->removed)
@@ -139,8 +145,8 @@ static bool make_nodes(struct views *views, const qsim_model *m) {
         const char **in = name_list(views, g, n->inputs, n->input_count);
         const char **out = name_list(views, g, n->outputs, n->output_count);
         if (!in || !out)
-            return false;
-        qsim_node_info *info = &views->nodes[views->node_count];
+            return QSIM_E_NOMEM;
+        qsim_node_info *info = &views->nodes[views->counts[NODES]];
         *info = (qsim_node_info){.struct_size = sizeof(*info),
                                  .name = n->name ? n->name : "",
                                  .domain = n->domain,
@@ -150,13 +156,13 @@ static bool make_nodes(struct views *views, const qsim_model *m) {
                                  .input_count = n->input_count,
                                  .output_count = n->output_count,
                                  .macs = qs_op_macs(g, g->order[i]),
-                                 .integer = integer[views->node_count],
+                                 .integer = integer[views->counts[NODES]],
                                  .operands = operands_of(n)};
         for (int32_t k = 0; k < n->attr_count; k++)
             info->graphs += n->attrs[k].type == QS_ATTR_GRAPH;
-        views->node_count++;
+        views->counts[NODES]++;
     }
-    return true;
+    return QSIM_OK;
 }
 
 /* ---- parameters ---- */
@@ -190,8 +196,8 @@ static bool count_parameters(struct views *views, const qs_graph *g) {
                 (n->op && !qs_op_is_operand(n->op, k)))
                 continue;
             seen[x] = true;
-            views->parameters += (int64_t)c->elements;
-            views->parameter_bytes += (int64_t)c->bytes;
+            views->counts[PARAMETERS] += (int64_t)c->elements;
+            views->counts[PARAMETER_BYTES] += (int64_t)c->bytes;
         }
     }
     return seen;
@@ -203,22 +209,28 @@ static int make_views(const qsim_model *m, struct views **out) {
         return QSIM_E_NOMEM;
     views->head.free = free_views;
     qs_arena_init(&views->arena, m->ctx);
-    if (!make_values(views, m) || !make_nodes(views, m) || !count_parameters(views, m->graph)) {
+    int code = make_values(views, m) ? make_nodes(views, m) : QSIM_E_NOMEM;
+    if (!code && !count_parameters(views, m->graph))
+        code = QSIM_E_NOMEM;
+    if (code)
         free_views(m->ctx, &views->head);
-        return QSIM_E_NOMEM;
-    }
-    *out = views;
-    return QSIM_OK;
+    else
+        *out = views;
+    return code;
 }
 
-/* NULL: out of memory. */
-static const struct views *views_of(const qsim_model *model) {
+/* NULL: *code says why. */
+static const struct views *views_of(const qsim_model *model, int *code) {
     qsim_model *m = (qsim_model *)(uintptr_t)model;
+    *code = QSIM_E_ARGUMENT;
+    if (!m)
+        return NULL;
     qs_views *published = atomic_load(&m->views);
     if (published)
         return (const struct views *)published;
-    struct views *made;
-    if (make_views(model, &made))
+    struct views *made = NULL;
+    *code = make_views(model, &made);
+    if (*code)
         return NULL;
     if (!atomic_compare_exchange_strong(&m->views, &published, &made->head)) {
         free_views(m->ctx, &made->head);
@@ -227,14 +239,22 @@ static const struct views *views_of(const qsim_model *model) {
     return made;
 }
 
+/* Negative: a code. */
+static int64_t count_of(const qsim_model *model, int what) {
+    int code;
+    const struct views *views = views_of(model, &code);
+    return views ? views->counts[what] : model ? code : 0;
+}
+
 /* The listed value `index`, or the value with this id if `by_id`. */
 static int get_value(const qsim_model *model, int32_t index, bool by_id, qsim_value_info *info) {
-    const struct views *views = model ? views_of(model) : NULL;
+    int code;
+    const struct views *views = views_of(model, &code);
     if (!views)
-        return model ? QSIM_E_NOMEM : QSIM_E_ARGUMENT;
+        return code;
     if (by_id)
         index = views->index_of[index];
-    if (!info || index < 0 || index >= views->value_count)
+    if (!info || index < 0 || index >= views->counts[VALUES])
         return QSIM_E_ARGUMENT;
     return qs_give(info, &views->values[index], sizeof(*info));
 }
@@ -260,8 +280,7 @@ int qsim_model_output(const qsim_model *model, int32_t index, qsim_value_info *i
 }
 
 int32_t qsim_model_value_count(const qsim_model *model) {
-    const struct views *views = model ? views_of(model) : NULL;
-    return views ? views->value_count : model ? QSIM_E_NOMEM : 0;
+    return (int32_t)count_of(model, VALUES);
 }
 
 int qsim_model_value(const qsim_model *model, int32_t index, qsim_value_info *info) {
@@ -269,15 +288,15 @@ int qsim_model_value(const qsim_model *model, int32_t index, qsim_value_info *in
 }
 
 int32_t qsim_model_node_count(const qsim_model *model) {
-    const struct views *views = model ? views_of(model) : NULL;
-    return views ? views->node_count : model ? QSIM_E_NOMEM : 0;
+    return (int32_t)count_of(model, NODES);
 }
 
 int qsim_model_node(const qsim_model *model, int32_t index, qsim_node_info *info) {
-    const struct views *views = model ? views_of(model) : NULL;
+    int code;
+    const struct views *views = views_of(model, &code);
     if (!views)
-        return model ? QSIM_E_NOMEM : QSIM_E_ARGUMENT;
-    if (!info || index < 0 || index >= views->node_count)
+        return code;
+    if (!info || index < 0 || index >= views->counts[NODES])
         return QSIM_E_ARGUMENT;
     return qs_give(info, &views->nodes[index], sizeof(*info));
 }
@@ -292,13 +311,11 @@ int64_t qsim_model_ir_version(const qsim_model *model) {
 }
 
 int64_t qsim_model_parameters(const qsim_model *model) {
-    const struct views *views = model ? views_of(model) : NULL;
-    return views ? views->parameters : model ? QSIM_E_NOMEM : 0;
+    return count_of(model, PARAMETERS);
 }
 
 int64_t qsim_model_parameter_bytes(const qsim_model *model) {
-    const struct views *views = model ? views_of(model) : NULL;
-    return views ? views->parameter_bytes : model ? QSIM_E_NOMEM : 0;
+    return count_of(model, PARAMETER_BYTES);
 }
 
 int32_t qsim_model_metadata_count(const qsim_model *model) {

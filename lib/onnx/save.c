@@ -91,6 +91,11 @@ static bool emit_values(pb_ostream_t *out, const struct job *job) {
     return ok;
 }
 
+/* False after a stop, too. */
+static bool emit_node(pb_ostream_t *out, const struct job *job, const qs_node *n) {
+    return !qs_stopped(job->model->ctx) && qs_emit_node(out, job->model->graph, n);
+}
+
 static bool graph_body(pb_ostream_t *out, const void *arg) {
     const struct job *job = arg;
     const qs_graph *g = job->model->graph;
@@ -98,7 +103,7 @@ static bool graph_body(pb_ostream_t *out, const void *arg) {
     bool ok = true;
     for (size_t i = 0; ok && i < g->order_count; i++)
         if (!g->nodes[g->order[i]].removed)
-            ok = qs_emit_node(out, g, &g->nodes[g->order[i]]);
+            ok = emit_node(out, job, &g->nodes[g->order[i]]);
     ok = ok && qs_emit_text(out, GRAPH_NAME, g->name && g->name[0] ? g->name : "graph");
     for (size_t i = 0; ok && i < g->value_count; i++)
         if (job->used[i])
@@ -198,7 +203,7 @@ static bool inlined_graph(pb_ostream_t *out, const void *arg) {
             ok = made ? emit_constant(out, in->job, (size_t)value) : qs_emit_span(out, f.whole);
             value++;
         } else if (f.number == GRAPH_NODE) {
-            ok = qs_emit_node(out, g, &g->nodes[node++]);
+            ok = emit_node(out, in->job, &g->nodes[node++]);
         } else {
             ok = qs_emit_span(out, f.whole);
         }
@@ -257,10 +262,12 @@ static int check_nodes(const qsim_model *m, qsim_error *error) {
 
 static int measure(const struct job *job, qs_emit_fn body, size_t *size, qsim_error *error) {
     pb_ostream_t counter = PB_OSTREAM_SIZING;
-    if (!body(&counter, job))
+    const bool whole = body(&counter, job);
+    const int stopped = qs_go_on(job->model->ctx, job->model->name, error);
+    if (!whole && !stopped)
         return qs_fail(error, QSIM_E_INTERNAL, "%s: the model cannot be sized", job->model->name);
     *size = counter.bytes_written;
-    return QSIM_OK;
+    return stopped;
 }
 
 static int check_size(const qsim_model *m, size_t size, qsim_error *error) {
@@ -306,14 +313,13 @@ static int choose_body(const qsim_model *m, struct job *job, bool **used, qs_emi
 struct place {
     const qsim_ctx *ctx;
     uint8_t *at;
-    int code;
 };
 
 static bool place_write(pb_ostream_t *stream, const pb_byte_t *data, size_t count) {
     struct place *p = stream->state;
-    p->code = qs_copy(p->ctx, p->at, data, count);
+    const int stopped = qs_copy(p->ctx, p->at, data, count);
     p->at += count;
-    return !p->code;
+    return !stopped;
 }
 
 int qsim_model_save_memory(const qsim_model *model, void *buffer, size_t capacity, size_t *need,
@@ -327,10 +333,10 @@ int qsim_model_save_memory(const qsim_model *model, void *buffer, size_t capacit
     int code = choose_body(model, &job, &used, &body, need, error);
     code = code ? code : check_size(model, *need, error);
     if (!code && *need <= capacity) {
-        struct place place = {model->ctx, buffer, QSIM_OK};
+        struct place place = {model->ctx, buffer};
         pb_ostream_t out = {.callback = place_write, .state = &place, .max_size = *need};
         const bool whole = body(&out, &job) && out.bytes_written == *need;
-        code = qs_stop_fail(model->ctx, place.code, model->name, error);
+        code = qs_go_on(model->ctx, model->name, error);
         if (!code && !whole)
             code = qs_fail(error, QSIM_E_INTERNAL, "%s: the model changed its size", model->name);
     }
@@ -451,8 +457,8 @@ static int write_model(const struct job *job, qs_emit_fn body, qs_out *file, con
                        qsim_error *error) {
     struct buffered buffered = {.out = file};
     pb_ostream_t out = {.callback = write_buffered, .state = &buffered, .max_size = SIZE_MAX};
-    if ((body(&out, job) && flush(&buffered)) || file->code || file->stopped)
-        return QSIM_OK; /* qs_out_commit reports a failure of the file */
+    if ((body(&out, job) && flush(&buffered)) || file->code || qs_stop_code(job->model->ctx))
+        return QSIM_OK; /* qs_out_commit reports a failure of the file, and a stop */
     return qs_fail(error, QSIM_E_INTERNAL, "%s: the model cannot be written", path);
 }
 

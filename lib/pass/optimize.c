@@ -43,6 +43,8 @@ int qs_pass_names(qs_pass *p) {
         return code;
     for (size_t k = 0; k < g->order_count; k++) {
         const qs_node *n = &g->nodes[g->order[k]];
+        if ((code = qs_go_on(p->ctx, p->model, p->error)))
+            return code;
         for (int32_t i = 0; i < n->input_count + n->output_count; i++) {
             qs_id v = i < n->input_count ? n->inputs[i] : n->outputs[i - n->input_count];
             if (v == QS_NONE || g->values[v].name[0])

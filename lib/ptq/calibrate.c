@@ -94,17 +94,19 @@ static void mark_all_if_none(const listing *l) {
  */
 static int mark_channels(const listing *l) {
     qs_uses uses;
-    int code = qs_graph_uses(l->g, &uses);
+    int code = qs_graph_uses(l->g, &uses) ? QSIM_E_NOMEM : QSIM_OK;
     for (size_t v = 0; v < l->g->value_count && !code; v++) {
         qs_site s;
-        code = qs_site_find(l->c->ctx, l->g, &uses, (qs_id)v, &s);
+        code = qs_site_find(l->c->ctx, l->g, &uses, (qs_id)v, &s)
+                   ? QSIM_E_NOMEM
+                   : qs_go_on(l->c->ctx, "calibration", l->error);
         for (size_t i = 0; i < s.tensor_count && s.reader_count > 0; i++)
             if (l->axis[s.tensors[i].value] < 0)
                 l->axis[s.tensors[i].value] = s.tensors[i].axis;
         qs_site_free(l->c->ctx, &s);
     }
     qs_uses_free(l->g, &uses);
-    return code ? QSIM_E_NOMEM : QSIM_OK;
+    return code;
 }
 
 static int choose_tensors(const listing *l) {
@@ -146,6 +148,9 @@ static int choose_tensors(const listing *l) {
 static int add_tensor(void *user, qs_id value) {
     const listing *l = user;
     qsim_calibration *c = l->c;
+    const int stopped = qs_go_on(c->ctx, "calibration", l->error);
+    if (stopped)
+        return stopped;
     if (!is_observable(l->g, value) || !l->wanted[value])
         return QSIM_OK;
     const char *name = l->g->values[value].name;
@@ -516,7 +521,10 @@ static int commit(feeding *f, qsim_error *error) {
         return qs_fail(error, QSIM_E_LIMIT, "calibration: too many samples");
     for (size_t i = 0; i < c->count; i++) {
         qs_seen *s = &c->tensors[i];
-        int code = qs_record_reserve(c->ctx, &s->kept, &s->batch);
+        int code = qs_go_on(c->ctx, "calibration", error);
+        if (code)
+            return code;
+        code = qs_record_reserve(c->ctx, &s->kept, &s->batch);
         for (size_t k = 0; k < s->part_count && !code; k++)
             code = qs_observer_reserve(s->kept.observer, c->tensors[s->parts[k]].batch.observer);
         if (code)

@@ -129,9 +129,8 @@ static int report_pair(void *user, qs_id node, qs_id value, const char *other) {
     listing *l = user;
     (void)node;
     l->count++;
-    if (!l->pair || !l->pair(l->user, l->model->graph->values[value].name, other))
-        return QSIM_OK;
-    return qs_fail(l->error, QSIM_E_CANCELLED, "%s: cancelled", l->model->name);
+    const bool ended = l->pair && l->pair(l->user, l->model->graph->values[value].name, other);
+    return qs_go_on_unless(l->model->ctx, ended, l->model->name, l->error);
 }
 
 int32_t qsim_model_pairs(const qsim_model *model, const qsim_model *quantized, qsim_pair_fn pair,

@@ -556,17 +556,18 @@ typedef struct listing {
 /* Lists every node with weights that are quantized. */
 static int list_layers(qs_quantizer *q, void *user) {
     listing *l = user;
-    for (size_t k = 0; k < q->g->order_count; k++) {
+    int code = QSIM_OK;
+    for (size_t k = 0; k < q->g->order_count && !code; k++) {
         const qs_id node = q->g->order[k];
         const int32_t own = q->choices[node].layer;
         if (own < 0 && !qs_stored_weights(q, node))
             continue;
         const qsim_layer_info info = own >= 0 ? info_of(q, &q->layers[own]) : stored_info(q, node);
         l->count++;
-        if (l->layer && l->layer(l->user, &info))
-            return qs_fail(q->error, QSIM_E_CANCELLED, "%s: cancelled", q->model->name);
+        code =
+            qs_go_on_unless(q->ctx, l->layer && l->layer(l->user, &info), q->model->name, q->error);
     }
-    return QSIM_OK;
+    return code;
 }
 
 int32_t qsim_quantize_layers(const qsim_model *model, const qsim_calibration *c,

@@ -148,15 +148,18 @@ qs_id qs_write_dequantized(qs_quantizer *q, qs_id original, int32_t dtype, const
 
 int qs_write_progress(qs_quantizer *q, qs_id node, size_t done, size_t total) {
     const qsim_quantize_options *o = &q->options;
-    if (o->progress && o->progress(o->progress_user, qs_node_label(q->g, node), done, total))
-        return qs_fail(q->error, QSIM_E_CANCELLED, "%s: cancelled", q->model->name);
-    return qs_go_on(q->ctx, q->model->name, q->error);
+    const bool ended =
+        o->progress && o->progress(o->progress_user, qs_node_label(q->g, node), done, total);
+    return qs_go_on_unless(q->ctx, ended, q->model->name, q->error);
 }
 
 int qs_write_finish(qs_quantizer *q) {
     int code = QSIM_OK;
-    for (size_t i = q->node_count; i < q->g->node_count && !code; i++)
-        code = qs_op_resolve(q->g, (qs_id)i, q->model->name, q->error);
+    for (size_t i = q->node_count; i < q->g->node_count && !code; i++) {
+        code = qs_go_on(q->ctx, q->model->name, q->error);
+        if (!code)
+            code = qs_op_resolve(q->g, (qs_id)i, q->model->name, q->error);
+    }
     if (!code)
         code = qs_graph_sort(q->g, q->error);
     return code ? code : qs_op_infer_graph(q->g, q->model->name, q->error);

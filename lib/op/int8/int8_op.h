@@ -42,6 +42,20 @@ typedef struct qs_i8_shape {
     int64_t matrices; /* contiguous weight matrices */
 } qs_i8_shape;
 
+/* What packing leaves for all plans. */
+typedef struct qs_i8_packed {
+    qs_conv_i8_weights layout;
+    qs_i8_weights weights;
+    qs_i8_epilogue epilogue;
+    bool complete, wide;    /* the epilogue is packed, too; see qs_i8_rules */
+    qs_i8_columns *columns; /* for float results, or NULL */
+    /* Source of the packed weights, and weights packed earlier from the same constant. */
+    qk_source_i8 source;
+    qs_i8_list w_zp;
+    int64_t group_stride;
+    const struct qs_i8_packed *before;
+} qs_i8_packed;
+
 /* Packs constant weights and, if all parameters are constant, too, the epilogue. */
 int qs_i8_pack(qs_pack *p, const qs_i8_roles *r, const qs_i8_shape *shape);
 
@@ -93,8 +107,17 @@ typedef struct qs_i8_plan {
 int qs_convinteger_lower(qs_lower *l, const qs_i8_floats *how);
 int qs_matmulinteger_lower(qs_lower *l, const qs_i8_floats *how);
 
+/* The steps that qs_i8_lower makes: weights and epilogue are packed, or are packed in each run. */
+void qs_i8_run_prepared(const qs_step *s, const qs_frame *f);
+void qs_i8_run_preparing(const qs_step *s, const qs_frame *f);
+
 /* Executes a step that these two have lowered. */
 void qs_i8_run(const qs_step *s, const qs_frame *f, const void *after_arg);
+
+/* The elements of a list of scales or zero points; 0: it is left out. */
+int32_t qs_i8_length(const qs_value *list);
+/* Attribute "lo" or "hi", within a byte. */
+int32_t qs_i8_bound(const qs_node *n, const char *name, int32_t fallback);
 
 /* Completes a plan allocated by qs_lower_params and sets up the step to run it. */
 int qs_i8_lower(qs_lower *l, qs_i8_plan *plan);

@@ -38,7 +38,7 @@ static void give(void *user, void *p, size_t size) {
 
 typedef struct things {
     canceller c;
-    qsim_model *model;
+    qsim_model *model, *quantized;
     qsim_session *session;
     qsim_run *run;
     qsim_calibration *calibration;
@@ -115,6 +115,35 @@ static int job_save(things *t, qsim_error *e) {
     return qsim_model_save(t->model, t->path, &o, e);
 }
 
+static int job_measure(things *t, qsim_error *e) {
+    size_t need;
+    return qsim_model_save_memory(t->model, NULL, 0, &need, e);
+}
+
+static int job_layers(things *t, qsim_error *e) {
+    const int32_t count = qsim_quantize_layers(t->model, t->calibration, NULL, NULL, NULL, e);
+    return count < 0 ? count : QSIM_OK;
+}
+
+static int job_pairs(things *t, qsim_error *e) {
+    const int32_t count = qsim_model_pairs(t->model, t->quantized, NULL, NULL, e);
+    return count < 0 ? count : QSIM_OK;
+}
+
+static int job_integers(things *t, qsim_error *e) {
+    qsim_model *m = NULL;
+    const int code = qsim_model_integer_io(t->quantized, QSIM_INTEGER_INPUTS, &m, e);
+    qsim_model_free(m);
+    return code;
+}
+
+static int job_convert(things *t, qsim_error *e) {
+    qsim_model *m = NULL;
+    const int code = qsim_model_convert_to(t->quantized, QSIM_FORMAT_FLOAT, &m, e);
+    qsim_model_free(m);
+    return code;
+}
+
 static int job_linear(things *t, qsim_error *e) {
     static const int64_t one_row[] = {1, 256}, columns[] = {4, 256}, result[] = {1, 4};
     static int8_t y[4];
@@ -131,7 +160,8 @@ static const struct {
     int (*run)(things *t, qsim_error *e);
 } jobs[] = {{"load", job_load},         {"session", job_session},   {"calibrate", job_calibrate},
             {"quantize", job_quantize}, {"optimize", job_optimize}, {"save", job_save},
-            {"linear", job_linear}};
+            {"measure", job_measure},   {"layers", job_layers},     {"pairs", job_pairs},
+            {"integers", job_integers}, {"convert", job_convert},   {"linear", job_linear}};
 
 /* Cancelled at each of its allocations; a call may succeed if its last allocation cancels it. */
 static void at_every_allocation(things *t, size_t job) {
@@ -156,6 +186,17 @@ static void at_every_allocation(things *t, size_t job) {
         fprintf(stderr, "%s: %ld of %ld\n", jobs[job].name, cancelled, calls);
         CHECK_FAIL("most cancellations are noticed");
     }
+}
+
+/* What is found about a model is kept: not what a cancelled call would find. */
+static void inspected(qsim_ctx *ctx, const qsim_model *m) {
+    qsim_node_info n = {.struct_size = sizeof(n)};
+    qsim_ctx_cancel(ctx, 1);
+    CHECK_INT(qsim_model_node_count(m), QSIM_E_CANCELLED);
+    CHECK_INT(qsim_model_node(m, 0, &n), QSIM_E_CANCELLED);
+    qsim_ctx_cancel(ctx, 0);
+    CHECK(qsim_model_node_count(m) > 0);
+    CHECK_INT(qsim_model_node(m, 0, &n), QSIM_OK);
 }
 
 /* While a context is cancelled, no call on it begins. */
@@ -305,12 +346,16 @@ int main(void) {
     CHECK_INT(qsim_run_create(t.session, &t.run, &e), QSIM_OK);
     CHECK_INT(qsim_calibration_create(t.model, NULL, &t.calibration, &e), QSIM_OK);
     CHECK_INT(qsim_calibration_feed(t.calibration, &x, 1, &e), QSIM_OK);
+    CHECK_INT(qsim_quantize(t.model, t.calibration, NULL, &t.quantized, &e), QSIM_OK);
+    inspected(t.c.ctx, t.model);
+    inspected(t.c.ctx, t.quantized);
     for (size_t i = 0; i < sizeof(jobs) / sizeof(*jobs); i++)
         at_every_allocation(&t, i);
     cancelled_before(&t);
     qsim_calibration_free(t.calibration);
     qsim_run_free(t.run);
     qsim_session_free(t.session);
+    qsim_model_free(t.quantized);
     qsim_model_free(t.model);
     qsim_ctx_free(t.c.ctx);
     CHECK_INT(t.c.live, 0);
