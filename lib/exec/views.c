@@ -7,7 +7,7 @@
 #include "exec/exec.h"
 #include "pass/pass.h"
 
-/* What counts are of. */
+/* Counts that public functions return. */
 enum { VALUES, NODES, PARAMETERS, PARAMETER_BYTES, COUNTS };
 
 struct views {
