@@ -84,7 +84,7 @@ typedef struct qsim_machine {
  * Measures the limits, which takes about 0.3 s: loops that only compute in registers, with the
  * context's instruction set, and loops that only read memory, with the best instruction set of the
  * CPU. `ctx` may be NULL: one thread for each CPU. The multiply-accumulates of instruction set C
- * and of ARM are not known (0). Errors: ARGUMENT (struct_size), NOMEM.
+ * and of ARM are not known (0). Errors: ARGUMENT (struct_size), NOMEM, CANCELLED.
  */
 QSIM_API int qsim_machine_measure(qsim_ctx *ctx, qsim_machine *out, qsim_error *error);
 

@@ -80,7 +80,7 @@ static double best_rate(const qsim_ctx *ctx, trial *t) {
         const double ns = (double)time_round(ctx, t) + 1;
         const double rate = (double)t->turns * ctx->threads / ns;
         best = rate > best ? rate : best;
-    } while (qs_clock_ns() - start < MEASURE_NS || ++rounds < 6);
+    } while (!qs_stopped(ctx) && (qs_clock_ns() - start < MEASURE_NS || ++rounds < 6));
     return best;
 }
 
@@ -132,6 +132,8 @@ int qsim_machine_measure(qsim_ctx *ctx, qsim_machine *out, qsim_error *error) {
     own.float_gmacs = measure_peak(ctx, qk_peak_float(ctx->isa));
     own.tile_gmacs = ctx->isa == QSIM_ISA_AMX ? measure_peak(ctx, qk_peak_tiles()) : 0;
     code = measure_memory(ctx, &own, error);
+    if (!code)
+        code = qs_go_on(ctx, "machine", error);
     qs_ctx_drop(ctx);
     return code ? code : qs_give(out, &own, sizeof(own));
 }

@@ -262,7 +262,9 @@ static int load_model(const tool *t, const char *path, int32_t flags, qsim_model
 }
 
 int tool_load_model(const tool *t, const char *path, int32_t flags, qsim_model **model) {
+    qsim_ctx *before = tool_begin_work(t->ctx);
     int code = load_model(t, path, flags, model);
+    tool_end_work(t->ctx, before);
     if (code == EXIT_OK)
         code = tool_list_model(t, path, *model);
     if (code != EXIT_OK) {

@@ -154,6 +154,12 @@ int tool_fail(const tool *t, int code, const char *format, ...) {
     return tool_exit_code(code);
 }
 
+int tool_go_on(const tool *t, const char *file, int code) {
+    return code == EXIT_OK && tool_interrupted()
+               ? tool_fail(t, QSIM_E_CANCELLED, "%s: interrupted", file)
+               : code;
+}
+
 int tool_usage(const tool *t, const char *hint, const char *format, ...) {
     char line[2048];
     va_list list;

@@ -216,6 +216,18 @@ bool tool_interrupted(void) {
     return interrupted != 0;
 }
 
+qsim_ctx *tool_begin_work(qsim_ctx *ctx) {
+    qsim_ctx *before = working;
+    working = ctx;
+    return before;
+}
+
+void tool_end_work(qsim_ctx *ctx, qsim_ctx *before) {
+    working = before;
+    if (!before)
+        qsim_ctx_cancel(ctx, 0);
+}
+
 void tool_cancel_on_interrupt(qsim_run *run) {
     running = run;
 }

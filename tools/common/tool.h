@@ -79,6 +79,8 @@ int tool_error(const tool *t, const char *subject, const qsim_error *e);
  * written. */
 int tool_written(const tool *t, const char *path, int code, const qsim_error *e);
 int tool_fail(const tool *t, int code, const char *format, ...) TOOL_PRINTF(3, 4);
+/* Between steps that do not notice Ctrl-C: `code`, or the failure that the work was interrupted. */
+int tool_go_on(const tool *t, const char *file, int code);
 int tool_usage(const tool *t, const char *hint, const char *format, ...) TOOL_PRINTF(3, 4);
 /* Keeps errors from now on, the last one; NULL: they are printed again. */
 void tool_keep_errors(const tool *t, kept_error *kept);
@@ -136,6 +138,12 @@ void tool_catch_interrupt(qsim_ctx *ctx);
 /* Lets the context work after Ctrl-C, to finish what was found; it is not cancelled again. */
 void tool_after_interrupt(void);
 bool tool_interrupted(void);
+/*
+ * Between these two calls Ctrl-C cancels work with the context also if tool_catch_interrupt was
+ * given none, or tool_after_interrupt was called. `before`: what tool_begin_work has returned.
+ */
+qsim_ctx *tool_begin_work(qsim_ctx *ctx);
+void tool_end_work(qsim_ctx *ctx, qsim_ctx *before);
 /* Sets the run that Ctrl-C cancels; NULL: none. */
 void tool_cancel_on_interrupt(qsim_run *run);
 

@@ -34,6 +34,7 @@ int bench_cold(tool *t, const char *file, cold *c) {
 }
 
 #else
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -45,7 +46,8 @@ static int in_child(tool *t, const char *file, int pipe_end) {
         .struct_size = sizeof(options), .threads = t->threads, .isa = t->isa, .limits = &limits};
     qsim_error e;
     qsim_ctx_limits(t->ctx, &limits);
-    t->quiet = true; /* the parent warns of the same */
+    t->quiet = true;         /* the parent warns of the same */
+    signal(SIGINT, SIG_IGN); /* the parent ends this process, and says so */
     if (qsim_ctx_create(&options, &t->ctx, &e))
         return tool_error(t, NULL, &e);
     int code = measure_cold(t, file, &c);
@@ -68,8 +70,12 @@ int bench_cold(tool *t, const char *file, cold *c) {
     close(ends[1]);
     bool complete = child > 0 && read(ends[0], c, sizeof(*c)) == (ssize_t)sizeof(*c);
     close(ends[0]);
+    if (child > 0 && tool_interrupted())
+        kill(child, SIGKILL);
     if (child < 0 || waitpid(child, &status, 0) < 0)
         return tool_fail(t, QSIM_E_INTERNAL, "%s: cannot start a process", file);
+    if (tool_interrupted())
+        return tool_go_on(t, file, EXIT_OK);
     if (WIFEXITED(status) && WEXITSTATUS(status) != 0)
         return WEXITSTATUS(status); /* the child has printed why */
     return complete ? EXIT_OK : tool_fail(t, QSIM_E_IO, "%s: the process that measures died", file);

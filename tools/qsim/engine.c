@@ -28,9 +28,12 @@ int engine_of_model(const tool *t, const char *file, const qsim_model *m, const 
                                     .output_count = count,
                                     .level = level_option(t)};
     memset(e, 0, sizeof(*e));
-    if (qsim_session_create(m, &options, &e->session, &error))
-        return tool_error(t, file, &error);
-    if (qsim_run_create(e->session, &e->run, &error))
+    qsim_ctx *before = tool_begin_work(t->ctx);
+    int code = qsim_session_create(m, &options, &e->session, &error);
+    if (code == QSIM_OK)
+        code = qsim_run_create(e->session, &e->run, &error);
+    tool_end_work(t->ctx, before);
+    if (code)
         return tool_error(t, file, &error);
     e->output_count = (size_t)qsim_session_output_count(e->session);
     e->outputs = tool_alloc(e->output_count, sizeof(*e->outputs));

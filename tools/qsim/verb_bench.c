@@ -184,7 +184,7 @@ static int bench_all(tool *t, page *p, bench *b) {
     for (size_t i = 0; i < b->models && code == EXIT_OK; i++)
         code = bench_cold(t, s[i].file, &s[i].cold);
     for (size_t i = 0; i < b->models && code == EXIT_OK; i++) {
-        code = engine_open(t, s[i].file, &s[i].engine);
+        code = tool_go_on(t, s[i].file, engine_open(t, s[i].file, &s[i].engine));
         if (code == EXIT_OK)
             code = inputs_open(t, s[i].engine.model, true, &s[i].inputs);
     }

@@ -165,13 +165,13 @@ static int open_pair(const tool *t, const comparison *c, qsim_model *const m[2],
 
 static int open_both(const tool *t, comparison *c) {
     qsim_model *m[2] = {NULL, NULL};
-    int code = tool_load_model(t, c->file[0], 0, &m[0]);
-    if (code == EXIT_OK)
-        code = tool_load_model(t, c->file[1], 0, &m[1]);
+    int code = EXIT_OK;
+    for (int k = 0; k < 2 && code == EXIT_OK; k++)
+        code = tool_go_on(t, c->file[k], tool_load_model(t, c->file[k], 0, &m[k]));
     if (code == EXIT_OK)
         code = tensor_pairs_outputs(t, m[0], m[1], &c->outputs);
     if (code == EXIT_OK)
-        code = open_pair(t, c, m, c->engine, &c->outputs);
+        code = tool_go_on(t, c->file[0], open_pair(t, c, m, c->engine, &c->outputs));
     for (int k = 0; k < 2 && code == EXIT_OK; k++)
         engine_dequantize(&c->engine[k], m[k]);
     if (code == EXIT_OK && (args_has(&t->args, "layers") || args_has(&t->args, "html"))) {

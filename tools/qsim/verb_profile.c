@@ -22,13 +22,16 @@ static int profile_open(tool *t, profiling *p) {
     qsim_model *model = NULL;
     qsim_error e;
     p->machine.struct_size = sizeof(p->machine);
-    if (qsim_machine_measure(t->ctx, &p->machine, &e))
-        return tool_error(t, NULL, &e);
+    qsim_ctx *before = tool_begin_work(t->ctx);
+    int code = qsim_machine_measure(t->ctx, &p->machine, &e);
+    tool_end_work(t->ctx, before);
+    if (code)
+        return tool_error(t, p->file, &e);
     p->origin = now_ns();
-    int code = tool_load_model(t, p->file, 0, &model);
+    code = tool_go_on(t, p->file, tool_load_model(t, p->file, 0, &model));
     p->loaded = now_ns();
     if (code == EXIT_OK)
-        code = engine_of_model(t, p->file, model, NULL, 0, &p->engine);
+        code = tool_go_on(t, p->file, engine_of_model(t, p->file, model, NULL, 0, &p->engine));
     p->engine.model = model;
     if (code == EXIT_OK)
         p->ready = now_ns();

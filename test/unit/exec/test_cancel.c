@@ -208,6 +208,8 @@ static void cancelled_before(things *t) {
         CHECK_INT(jobs[i].run(t, &e), QSIM_E_CANCELLED);
     CHECK_INT(qsim_run_execute(t->run, &x, 1, &y, 1, &e), QSIM_E_CANCELLED);
     CHECK_INT(qsim_run_execute(t->run, &x, 1, &y, 1, &e), QSIM_E_CANCELLED);
+    qsim_machine machine = {.struct_size = sizeof(machine)};
+    CHECK_INT(qsim_machine_measure(t->c.ctx, &machine, &e), QSIM_E_CANCELLED);
     qsim_ctx_cancel(t->c.ctx, 0);
     CHECK_INT(qsim_run_execute(t->run, &x, 1, &y, 1, &e), QSIM_OK);
     qsim_run_cancel(t->run);
