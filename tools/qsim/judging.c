@@ -59,12 +59,12 @@ int judge_all(const tool *t, judging *j, dataset *d) {
     qsim_error e;
     batch b;
     uint64_t done = 0;
+    progress_begin(&p, t);
     int code = qsim_verdict_create(j->model, j->result, &o, &j->verdict, &e)
                    ? tool_error(t, j->output, &e)
                    : EXIT_OK;
     if (j->calibration && j->samples != SAMPLES_OTHERS)
         j->outlier = calibration_outlier(j->calibration, d);
-    progress_begin(&p, t);
     while (code == EXIT_OK) {
         code = dataset_next(d, &b);
         if (code || b.samples == 0)

@@ -33,7 +33,9 @@ int quantize_measure(const tool *t, quantizing *q, quantize_check *c) {
                            .made_up = source_is_random(spec, &seed),
                            .no_classes = args_has(&t->args, "no-classes")};
     dataset_use_held(q->data, q->held_out > 0);
-    int code = judge_all(t, &c->judging, q->data);
+    int code = tool_go_on(t, q->output, EXIT_OK);
+    if (code == EXIT_OK)
+        code = judge_all(t, &c->judging, q->data);
     if (code == EXIT_OK)
         code = measure_pace(t, q, &c->pace);
     if (code == EXIT_OK)
