@@ -61,6 +61,13 @@ static void end_node(proto *graph, proto *node) {
     proto_free(node);
 }
 
+/* The same for Split or Concat along an axis. */
+static void end_along(proto *graph, proto *node, const char *op, int64_t axis) {
+    proto_text(node, 4, op);
+    add_int(node, "axis", axis);
+    end_node(graph, node);
+}
+
 static void unary(proto *g, const char *op, const char *x, const char *y) {
     proto_node(g, op, NULL, x, NULL, y);
 }
@@ -227,9 +234,7 @@ static void joined_constants(proto *m, int n) {
         proto_text(&node, 1, named("w", i));
     }
     proto_text(&node, 2, "y");
-    proto_text(&node, 4, "Concat");
-    add_int(&node, "axis", 1);
-    end_node(&g, &node);
+    end_along(&g, &node, "Concat", 1);
     finish(m, &g, "y", row, 2);
 }
 
@@ -245,9 +250,7 @@ static void joined_curves(proto *m, int n) {
         proto_text(&join, 1, named("c", i));
     }
     proto_text(&join, 2, "all");
-    proto_text(&join, 4, "Concat");
-    add_int(&join, "axis", 0);
-    end_node(&g, &join);
+    end_along(&g, &join, "Concat", 0);
     proto_node(&g, "MatMul", NULL, "all", "w", "y");
     finish(m, &g, "y", row, 2);
 }
@@ -259,9 +262,7 @@ static void split_identities(proto *m, int n) {
     proto_text(&cut, 1, "x");
     for (int i = 0; i < n; i++)
         proto_text(&cut, 2, named("p", i));
-    proto_text(&cut, 4, "Split");
-    add_int(&cut, "axis", 1);
-    end_node(&g, &cut);
+    end_along(&g, &cut, "Split", 1);
     for (int i = 0; i < n; i++) {
         unary(&g, "Identity", named("p", i), named("y", i));
         if (i > 0)
@@ -278,15 +279,11 @@ static void split_outputs(proto *m, int n) {
         proto_text(&node, 2, named("s", i));
         proto_text(&join, 1, named("t", i));
     }
-    proto_text(&node, 4, "Split");
-    add_int(&node, "axis", 1);
-    end_node(&g, &node);
+    end_along(&g, &node, "Split", 1);
     for (int i = 0; i < n; i++)
         unary(&g, "Sigmoid", named("s", i), named("t", i));
     proto_text(&join, 2, "y");
-    proto_text(&join, 4, "Concat");
-    add_int(&join, "axis", 1);
-    end_node(&g, &join);
+    end_along(&g, &join, "Concat", 1);
     finish(m, &g, "y", wide, 2);
 }
 
@@ -304,9 +301,7 @@ static void slices(proto *m, int n) {
         proto_text(&join, 1, named("s", i));
     }
     proto_text(&join, 2, "y");
-    proto_text(&join, 4, "Concat");
-    add_int(&join, "axis", 1);
-    end_node(&g, &join);
+    end_along(&g, &join, "Concat", 1);
     finish(m, &g, "y", wide, 2);
 }
 
@@ -445,17 +440,11 @@ static void quantized_pieces(proto *m, int n) {
         proto_text(&again, 2, named("r", i));
     }
     proto_text(&join, 2, "all");
-    proto_text(&cut, 4, "Split");
-    proto_text(&join, 4, "Concat");
-    proto_text(&again, 4, "Split");
-    add_int(&cut, "axis", 1);
-    add_int(&join, "axis", 1);
-    add_int(&again, "axis", 1);
-    end_node(&g, &cut);
+    end_along(&g, &cut, "Split", 1);
     for (int i = 0; i < n; i++)
         scaled(&g, "QuantizeLinear", named("p", i), named("q", i));
-    end_node(&g, &join);
-    end_node(&g, &again);
+    end_along(&g, &join, "Concat", 1);
+    end_along(&g, &again, "Split", 1);
     for (int i = 0; i < n; i++) {
         scaled(&g, "DequantizeLinear", named("r", i), named("y", i));
         if (i > 0)

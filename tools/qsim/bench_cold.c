@@ -74,8 +74,9 @@ int bench_cold(tool *t, const char *file, cold *c) {
         kill(child, SIGKILL);
     if (child < 0 || waitpid(child, &status, 0) < 0)
         return tool_fail(t, QSIM_E_INTERNAL, "%s: cannot start a process", file);
-    if (tool_interrupted())
-        return tool_go_on(t, file, EXIT_OK);
+    const int code = tool_go_on(t, file, EXIT_OK);
+    if (code)
+        return code;
     if (WIFEXITED(status) && WEXITSTATUS(status) != 0)
         return WEXITSTATUS(status); /* the child has printed why */
     return complete ? EXIT_OK : tool_fail(t, QSIM_E_IO, "%s: the process that measures died", file);

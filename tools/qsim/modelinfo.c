@@ -52,7 +52,7 @@ bool model_has_graphs(const qsim_model *m) {
 
 void model_collect(const qsim_model *m, const bool *integers, model_facts *f) {
     const int32_t count = qsim_model_node_count(m);
-    *f = (model_facts){.ops = tool_alloc((size_t)count, sizeof(*f->ops))};
+    *f = (model_facts){.ops = tool_alloc(count > 0 ? (size_t)count : 0, sizeof(*f->ops))};
     for (int32_t i = 0; i < count; i++) {
         qsim_node_info n = {.struct_size = sizeof(n)};
         if (qsim_model_node(m, i, &n) != QSIM_OK)

@@ -19,11 +19,21 @@ const char *not_finite(const qsim_tensor *x, size_t *at) {
     return NULL;
 }
 
-bool not_finite_reader(const qsim_model *m, const name_index *readers, const char *name,
-                       qsim_node_info *n) {
-    const int32_t node = name_index_find(readers, name);
-    *n = (qsim_node_info){.struct_size = sizeof(*n)};
-    return node >= 0 && qsim_model_node(m, node, n) == QSIM_OK;
+const char *not_finite_next(const qsim_model *m, const name_index *readers, int32_t *from,
+                            qsim_value_info *v, qsim_node_info *n) {
+    while (*from < qsim_model_value_count(m)) {
+        *v = (qsim_value_info){.struct_size = sizeof(*v)};
+        *n = (qsim_node_info){.struct_size = sizeof(*n)};
+        if (qsim_model_value(m, (*from)++, v) || !v->data)
+            continue;
+        size_t at;
+        const qsim_tensor x = {v->dtype, v->rank, v->dims, (void *)(uintptr_t)v->data, v->bytes};
+        const char *what = not_finite(&x, &at);
+        const int32_t node = what ? name_index_find(readers, v->name) : -1;
+        if (node >= 0 && qsim_model_node(m, node, n) == QSIM_OK)
+            return what;
+    }
+    return NULL;
 }
 
 static int blame_sample(const tool *t, const dataset *d, const batch *b, size_t row,
@@ -85,23 +95,16 @@ static int blame_node(const tool *t, const char *file, const qsim_model *m, cons
 /* Says which initializer is not finite; EXIT_OK: all are that a node reads. */
 static int blame_weights(const tool *t, const char *file, const qsim_model *m) {
     name_index readers = {0};
-    int code = EXIT_OK;
+    qsim_value_info v;
+    qsim_node_info n;
+    int32_t from = 0;
     name_index_readers(m, &readers);
-    for (int32_t i = 0; i < qsim_model_value_count(m) && code == EXIT_OK; i++) {
-        qsim_value_info v = {.struct_size = sizeof(v)};
-        qsim_node_info n;
-        size_t at;
-        if (qsim_model_value(m, i, &v) || !v.data)
-            continue;
-        const qsim_tensor x = {v.dtype, v.rank, v.dims, (void *)(uintptr_t)v.data, v.bytes};
-        const char *what = not_finite(&x, &at);
-        if (what && not_finite_reader(m, &readers, v.name, &n))
-            code =
-                tool_fail(t, QSIM_E_VALUE, "%s: initializer '%.100s' holds %s (node '%.100s', %s)",
-                          file, v.name, what, n.name, n.op_type);
-    }
+    const char *what = not_finite_next(m, &readers, &from, &v, &n);
     name_index_free(&readers);
-    return code;
+    return what
+               ? tool_fail(t, QSIM_E_VALUE, "%s: initializer '%.100s' holds %s (node '%.100s', %s)",
+                           file, v.name, what, n.name, n.op_type)
+               : EXIT_OK;
 }
 
 int not_finite_fail(const tool *t, const char *file, const qsim_model *m, const dataset *d,

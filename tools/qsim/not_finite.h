@@ -9,9 +9,12 @@
 extern const char *const not_finite_nan; /* "a NaN" */
 /* Words for the first number that is not finite, "an infinity" or not_finite_nan; NULL: none is. */
 const char *not_finite(const qsim_tensor *x, size_t *at);
-/* The first node that reads the constant `name`, by name_index_readers; false: no node does. */
-bool not_finite_reader(const qsim_model *m, const name_index *readers, const char *name,
-                       qsim_node_info *n);
+/*
+ * Words for the next initializer from *from on that is not finite and that a node reads; NULL:
+ * there is none. Sets `v` to it and `n` to the first such node. `readers`: by name_index_readers.
+ */
+const char *not_finite_next(const qsim_model *m, const name_index *readers, int32_t *from,
+                            qsim_value_info *v, qsim_node_info *n);
 /*
  * Prints that calibrating failed with `e` (VALUE), for what its numbers come from: a sample, an
  * initializer, else the node that computes them. `d`: the data that gave the batch. Returns the

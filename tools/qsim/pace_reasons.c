@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "name_index.h"
+
 #define STEP_US     0.5 /* shorter steps are mostly overhead */
 #define MOST_SLOWER 3
 
@@ -25,31 +27,19 @@ static double spent(const pace_step *s, size_t n, pace_kind kind, const pace_ste
     return sum;
 }
 
-/* The time of a node. */
-typedef struct node_time {
-    const char *node;
-    double us;
-} node_time;
+/* The times of the nodes of a model, by the number of their first step. */
+typedef struct node_times {
+    name_index steps;
+    double *us;
+} node_times;
 
-static int by_node(const void *a, const void *b) {
-    return strcmp(((const node_time *)a)->node, ((const node_time *)b)->node);
-}
-
-/* The times of the nodes of steps, sorted by name, each once; *count: their number. */
-static node_time *times_of(const pace_step *s, size_t n, size_t *count) {
-    node_time *times = tool_alloc(n, sizeof(*times));
-    *count = 0;
+static void sum_nodes(const pace_step *s, size_t n, node_times *times) {
+    *times = (node_times){.us = tool_alloc(n, sizeof(*times->us))};
     for (size_t i = 0; i < n; i++)
-        times[i] = (node_time){s[i].node, s[i].us};
-    if (n)
-        qsort(times, n, sizeof(*times), by_node);
-    for (size_t i = 0; i < n; i++) {
-        if (*count && strcmp(times[*count - 1].node, times[i].node) == 0)
-            times[*count - 1].us += times[i].us;
-        else
-            times[(*count)++] = times[i];
-    }
-    return times;
+        name_index_add(&times->steps, s[i].node, (int32_t)i);
+    name_index_sort(&times->steps);
+    for (size_t i = 0; i < n; i++)
+        times->us[name_index_find(&times->steps, s[i].node)] += s[i].us;
 }
 
 /* A step of B that takes longer than its node in A. */
@@ -58,24 +48,23 @@ typedef struct slower {
     double before, lost;
 } slower;
 
-static slower compare_step(const node_time *times, size_t count, const pace_step *b) {
-    const node_time key = {.node = b->node};
-    const node_time *a = b->kind != IN_INTEGERS || !*b->node || !count
-                             ? NULL
-                             : bsearch(&key, times, count, sizeof(key), by_node);
-    const bool is_slower = a && a->us > 0 && b->us >= a->us * PACE_LEAST_GAIN;
-    return is_slower ? (slower){b, a->us, b->us - a->us} : (slower){NULL, 0, 0};
+static slower compare_step(const node_times *a, const pace_step *b) {
+    const bool is_layer = b->kind == IN_INTEGERS && *b->node;
+    const int32_t at = is_layer ? name_index_find(&a->steps, b->node) : -1;
+    const double before = at < 0 ? 0 : a->us[at];
+    const bool is_slower = before > 0 && b->us >= before * PACE_LEAST_GAIN;
+    return is_slower ? (slower){b, before, b->us - before} : (slower){NULL, 0, 0};
 }
 
 /* Names the layers that lose most, the worst first. */
 static void explain_slower(const pace_step *a, size_t m, const pace_step *b, size_t n, text *why) {
     slower worst[MOST_SLOWER + 1] = {{NULL, 0, 0}};
     text line = {0};
-    size_t count;
-    node_time *times = times_of(a, m, &count);
+    node_times times;
+    sum_nodes(a, m, &times);
     for (size_t i = 0; i < n; i++) {
         int k = MOST_SLOWER;
-        worst[k] = compare_step(times, count, &b[i]);
+        worst[k] = compare_step(&times, &b[i]);
         for (; k > 0 && worst[k].lost > worst[k - 1].lost; k--) {
             const slower other = worst[k];
             worst[k] = worst[k - 1];
@@ -89,7 +78,8 @@ static void explain_slower(const pace_step *a, size_t m, const pace_step *b, siz
     if (line.size)
         add(why, line.data);
     text_free(&line);
-    free(times);
+    name_index_free(&times.steps);
+    free(times.us);
 }
 
 void pace_reasons(const pace_step *a, size_t m, const pace_step *b, size_t n, text *why) {

@@ -78,16 +78,12 @@ static void note_line(void *user, const char *line) {
 /* Initializers with a NaN, or with an infinity in a layer: elsewhere it may be a mask or a bound.
  */
 static void note_not_finite(findings *f, const qsim_model *m, const name_index *readers) {
-    for (int32_t i = 0; i < qsim_model_value_count(m); i++) {
-        qsim_value_info v = {.struct_size = sizeof(v)};
-        qsim_node_info n;
-        size_t at;
-        if (qsim_model_value(m, i, &v) || !v.data)
-            continue;
-        const qsim_tensor x = {v.dtype, v.rank, v.dims, (void *)(uintptr_t)v.data, v.bytes};
-        const char *what = not_finite(&x, &at);
-        if (!what || !not_finite_reader(m, readers, v.name, &n) ||
-            (what != not_finite_nan && n.macs == 0))
+    qsim_value_info v;
+    qsim_node_info n;
+    int32_t from = 0;
+    const char *what;
+    while ((what = not_finite_next(m, readers, &from, &v, &n)) != NULL) {
+        if (what != not_finite_nan && n.macs == 0)
             continue;
         text line = {0};
         text_printf(&line, "node '%.100s' (%s): its initializer '%.100s' holds %s", n.name,
