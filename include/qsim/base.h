@@ -319,6 +319,12 @@ typedef struct qsim_tensor {
     size_t bytes;        /* readable (or writable) bytes at data */
 } qsim_tensor;
 
+/* Bytes somewhere in memory. Frozen layout. */
+typedef struct qsim_bytes {
+    const void *data;
+    size_t size;
+} qsim_bytes;
+
 /*
  * Sets `*elements` and `*bytes` to what a tensor of this type and shape has. `dims` holds `rank`
  * sizes. Either result pointer may be NULL.

@@ -170,12 +170,6 @@ QSIM_API const void *qsim_file_data(const qsim_file *file);
 QSIM_API size_t qsim_file_size(const qsim_file *file);
 QSIM_API void qsim_file_close(qsim_file *file);
 
-/* Bytes somewhere in memory. Frozen layout. */
-typedef struct qsim_bytes {
-    const void *data;
-    size_t size;
-} qsim_bytes;
-
 /*
  * Writes the file `path`, which holds `count` pieces one after the other. `flags` is 0 or
  * QSIM_FILE_REPLACE. The bytes go to a temporary file in the same folder, which is flushed and then

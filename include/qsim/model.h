@@ -176,6 +176,31 @@ typedef struct qsim_node_info {
     uint64_t operands;
 } qsim_node_info;
 
+/* Types of attributes: the numbers of ONNX's AttributeProto.AttributeType. */
+#define QSIM_ATTR_FLOAT   1
+#define QSIM_ATTR_INT     2
+#define QSIM_ATTR_STRING  3
+#define QSIM_ATTR_TENSOR  4
+#define QSIM_ATTR_GRAPH   5 /* no value is given */
+#define QSIM_ATTR_FLOATS  6
+#define QSIM_ATTR_INTS    7
+#define QSIM_ATTR_STRINGS 8
+#define QSIM_ATTR_OTHER                                                                            \
+    9 /* sparse tensors, types, lists of tensors or graphs: no value is given                      \
+       */
+
+/* Describes one attribute that a node sets. Pointers to values of other types are NULL. */
+typedef struct qsim_attr_info {
+    size_t struct_size; /* sizeof(qsim_attr_info), set by the caller */
+    const char *name;
+    const int64_t *ints;       /* of INT and INTS */
+    const float *floats;       /* of FLOAT and FLOATS */
+    const qsim_bytes *strings; /* of STRING and STRINGS, without a NUL */
+    qsim_tensor tensor;        /* of TENSOR; read only, its data may be unaligned */
+    int32_t type;              /* QSIM_ATTR_* */
+    int32_t count;             /* of ints, floats or strings; else 1 */
+} qsim_attr_info;
+
 /*
  * All functions below that take an index count from 0. Those that fill a struct fail with ARGUMENT
  * (index, struct_size), NOMEM or CANCELLED: what is not in the file is found at the first call. A
@@ -195,6 +220,12 @@ QSIM_API int qsim_model_value(const qsim_model *model, int32_t index, qsim_value
 /* The nodes, in the order of execution. */
 QSIM_API int32_t qsim_model_node_count(const qsim_model *model);
 QSIM_API int qsim_model_node(const qsim_model *model, int32_t index, qsim_node_info *info);
+/*
+ * Attribute `index` of node `node`, in the order of the file. What a node leaves out is not listed,
+ * whatever its default. Errors: also NOT_FOUND (after the last one).
+ */
+QSIM_API int qsim_model_attr(const qsim_model *model, int32_t node, int32_t index,
+                             qsim_attr_info *info);
 
 /* The opset version of `domain` ("" or NULL: ai.onnx) that the model imports; 0: not imported. */
 QSIM_API int64_t qsim_model_opset(const qsim_model *model, const char *domain);

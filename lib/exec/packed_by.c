@@ -22,18 +22,18 @@ static bool same_attr(const qs_attr *a, const qs_attr *b) {
     if (!qs_same(a->name, b->name) || a->type != b->type || a->count != b->count)
         return false;
     switch (a->type) {
-    case QS_ATTR_FLOAT: return memcmp(&a->u.f, &b->u.f, sizeof(a->u.f)) == 0;
-    case QS_ATTR_INT: return a->u.i == b->u.i;
-    case QS_ATTR_STRING:
+    case QSIM_ATTR_FLOAT: return memcmp(&a->u.f, &b->u.f, sizeof(a->u.f)) == 0;
+    case QSIM_ATTR_INT: return a->u.i == b->u.i;
+    case QSIM_ATTR_STRING:
         return a->u.s.size == b->u.s.size &&
                (a->u.s.size == 0 || memcmp(a->u.s.data, b->u.s.data, a->u.s.size) == 0);
-    case QS_ATTR_INTS:
+    case QSIM_ATTR_INTS:
         return a->count == 0 ||
                memcmp(a->u.ints, b->u.ints, (size_t)a->count * sizeof(*a->u.ints)) == 0;
-    case QS_ATTR_FLOATS:
+    case QSIM_ATTR_FLOATS:
         return a->count == 0 ||
                memcmp(a->u.floats, b->u.floats, (size_t)a->count * sizeof(*a->u.floats)) == 0;
-    case QS_ATTR_TENSOR: return a->u.tensor == b->u.tensor;
+    case QSIM_ATTR_TENSOR: return a->u.tensor == b->u.tensor;
     default: return false;
     }
 }

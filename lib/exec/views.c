@@ -16,6 +16,7 @@ struct views {
     qsim_value_info *values;
     int32_t *index_of; /* by value id: its index in `values`; -1: not listed */
     qsim_node_info *nodes;
+    const qs_node **sources; /* of `nodes` */
     int64_t counts[COUNTS];
 };
 
@@ -132,8 +133,9 @@ static uint64_t operands_of(const qs_node *n) {
 static int make_nodes(struct views *views, const qsim_model *m) {
     const qs_graph *g = m->graph;
     views->nodes = qs_arena_alloc(&views->arena, g->order_count, sizeof(*views->nodes));
+    views->sources = qs_arena_alloc(&views->arena, g->order_count, sizeof(*views->sources));
     bool *integer = qs_arena_alloc(&views->arena, g->node_count + 1, sizeof(*integer));
-    if (!views->nodes || !integer)
+    if (!views->nodes || !views->sources || !integer)
         return QSIM_E_NOMEM;
     const int code = find_integers(m, integer);
     if (code)
@@ -159,8 +161,8 @@ static int make_nodes(struct views *views, const qsim_model *m) {
                                  .integer = integer[views->counts[NODES]],
                                  .operands = operands_of(n)};
         for (int32_t k = 0; k < n->attr_count; k++)
-            info->graphs += n->attrs[k].type == QS_ATTR_GRAPH;
-        views->counts[NODES]++;
+            info->graphs += n->attrs[k].type == QSIM_ATTR_GRAPH;
+        views->sources[views->counts[NODES]++] = n;
     }
     return QSIM_OK;
 }
@@ -177,7 +179,7 @@ static const qs_const *constant(const qs_graph *g, qs_id value) {
     if (v->producer == QS_NONE || g->nodes[v->producer].input_count > 0)
         return NULL;
     const qs_attr *a = qs_node_attr(&g->nodes[v->producer], "value");
-    return a && a->type == QS_ATTR_TENSOR ? a->u.tensor : NULL;
+    return a && a->type == QSIM_ATTR_TENSOR ? a->u.tensor : NULL;
 }
 
 /*
@@ -299,6 +301,45 @@ int qsim_model_node(const qsim_model *model, int32_t index, qsim_node_info *info
     if (!info || index < 0 || index >= views->counts[NODES])
         return QSIM_E_ARGUMENT;
     return qs_give(info, &views->nodes[index], sizeof(*info));
+}
+
+_Static_assert(sizeof(qsim_bytes) == sizeof(qs_span) &&
+                   offsetof(qsim_bytes, size) == offsetof(qs_span, size),
+               "strings are given as they are stored");
+static qsim_attr_info describe_attr(const qs_attr *a) {
+    qsim_attr_info info = {.name = a->name, .type = a->type, .count = 1};
+    switch (a->type) {
+    case QSIM_ATTR_FLOATS:
+    case QSIM_ATTR_FLOAT: info.floats = a->type == QSIM_ATTR_FLOAT ? &a->u.f : a->u.floats; break;
+    case QSIM_ATTR_INTS:
+    case QSIM_ATTR_INT: info.ints = a->type == QSIM_ATTR_INT ? &a->u.i : a->u.ints; break;
+    case QSIM_ATTR_STRINGS:
+    case QSIM_ATTR_STRING:
+        info.strings = (const qsim_bytes *)(a->type == QSIM_ATTR_STRING ? &a->u.s : a->u.strings);
+        break;
+    case QSIM_ATTR_TENSOR:
+        info.tensor = (qsim_tensor){a->u.tensor->dtype, a->u.tensor->rank, a->u.tensor->dims,
+                                    (void *)(uintptr_t)a->u.tensor->data, a->u.tensor->bytes};
+        break;
+    default: break;
+    }
+    if (a->type >= QSIM_ATTR_FLOATS && a->type <= QSIM_ATTR_STRINGS)
+        info.count = a->count;
+    return info;
+}
+
+int qsim_model_attr(const qsim_model *model, int32_t node, int32_t index, qsim_attr_info *info) {
+    int code;
+    const struct views *views = views_of(model, &code);
+    if (!views)
+        return code;
+    if (!info || !info->struct_size || node < 0 || node >= views->counts[NODES] || index < 0)
+        return QSIM_E_ARGUMENT;
+    const qs_node *n = views->sources[node];
+    if (index >= n->attr_count)
+        return QSIM_E_NOT_FOUND;
+    const qsim_attr_info own = describe_attr(&n->attrs[index]);
+    return qs_give(info, &own, sizeof(own));
 }
 
 int64_t qsim_model_opset(const qsim_model *model, const char *domain) {

@@ -11,6 +11,8 @@
 #ifndef QS_GRAPH_H
 #define QS_GRAPH_H
 
+#include <qsim/model.h>
+
 #include "base/base.h"
 
 typedef int32_t qs_id;
@@ -44,21 +46,11 @@ typedef struct qs_const {
     bool external;  /* the model keeps its bytes in another file */
 } qs_const;
 
-#define QS_ATTR_FLOAT   1
-#define QS_ATTR_INT     2
-#define QS_ATTR_STRING  3
-#define QS_ATTR_TENSOR  4
-#define QS_ATTR_GRAPH   5 /* a subgraph; only its source span in a model loaded for inspection */
-#define QS_ATTR_FLOATS  6
-#define QS_ATTR_INTS    7
-#define QS_ATTR_STRINGS 8
-#define QS_ATTR_OTHER   9 /* sparse tensors, types, lists of graphs: source span only */
-
 struct qs_subgraph;
 
 typedef struct qs_attr {
     const char *name;
-    int32_t type;  /* QS_ATTR_* */
+    int32_t type;  /* QSIM_ATTR_*; of OTHER there is only the source */
     int32_t count; /* of a list */
     union {
         int64_t i;
@@ -68,7 +60,7 @@ typedef struct qs_attr {
         const float *floats;
         const qs_span *strings;
         const qs_const *tensor;
-        struct qs_subgraph *graph; /* NULL: not read */
+        struct qs_subgraph *graph; /* NULL: not read, in a model loaded for inspection */
     } u;
     qs_span source;
 } qs_attr;

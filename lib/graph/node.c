@@ -24,12 +24,12 @@ const qs_attr *qs_node_attr(const qs_node *n, const char *name) {
 
 int64_t qs_node_int(const qs_node *n, const char *name, int64_t fallback) {
     const qs_attr *a = qs_node_attr(n, name);
-    return a && a->type == QS_ATTR_INT ? a->u.i : fallback;
+    return a && a->type == QSIM_ATTR_INT ? a->u.i : fallback;
 }
 
 float qs_node_float(const qs_node *n, const char *name, float fallback) {
     const qs_attr *a = qs_node_attr(n, name);
-    return a && a->type == QS_ATTR_FLOAT ? a->u.f : fallback;
+    return a && a->type == QSIM_ATTR_FLOAT ? a->u.f : fallback;
 }
 
 bool qs_node_is(const qs_node *n, const char *domain, const char *op_type) {
@@ -73,17 +73,17 @@ int qs_node_set_attr(qs_graph *g, qs_id node, const qs_attr *attr) {
 }
 
 int qs_node_set_int(qs_graph *g, qs_id node, const char *name, int64_t value) {
-    qs_attr a = {.name = name, .type = QS_ATTR_INT, .u.i = value};
+    qs_attr a = {.name = name, .type = QSIM_ATTR_INT, .u.i = value};
     return qs_node_set_attr(g, node, &a);
 }
 
 int qs_node_set_float(qs_graph *g, qs_id node, const char *name, float value) {
-    qs_attr a = {.name = name, .type = QS_ATTR_FLOAT, .u.f = value};
+    qs_attr a = {.name = name, .type = QSIM_ATTR_FLOAT, .u.f = value};
     return qs_node_set_attr(g, node, &a);
 }
 
 int qs_node_set_ints(qs_graph *g, qs_id node, const char *name, const int64_t *v, int32_t count) {
-    qs_attr a = {.name = name, .type = QS_ATTR_INTS, .count = count};
+    qs_attr a = {.name = name, .type = QSIM_ATTR_INTS, .count = count};
     a.u.ints = qs_arena_copy(&g->arena, v, (size_t)count * sizeof(*v));
     return a.u.ints ? qs_node_set_attr(g, node, &a) : QSIM_E_NOMEM;
 }

@@ -24,7 +24,7 @@ int qs_graph_capture(qs_graph *g, qs_id node, const qs_id *values, int32_t count
 }
 
 static bool is_subgraph(const qs_attr *a) {
-    return a->type == QS_ATTR_GRAPH && a->u.graph;
+    return a->type == QSIM_ATTR_GRAPH && a->u.graph;
 }
 
 qs_subgraph *qs_node_subgraph(const qs_node *n, const char *name) {

@@ -306,13 +306,13 @@ static int set_attr(qsim_builder *b, qs_attr *a, bool kept) {
 
 int qsim_builder_attr_int(qsim_builder *b, const char *name, int64_t value) {
     ENTER(b)
-    qs_attr a = {.name = name, .type = QS_ATTR_INT, .u.i = value};
+    qs_attr a = {.name = name, .type = QSIM_ATTR_INT, .u.i = value};
     return set_attr(b, &a, true);
 }
 
 int qsim_builder_attr_float(qsim_builder *b, const char *name, float value) {
     ENTER(b)
-    qs_attr a = {.name = name, .type = QS_ATTR_FLOAT, .u.f = value};
+    qs_attr a = {.name = name, .type = QSIM_ATTR_FLOAT, .u.f = value};
     return set_attr(b, &a, true);
 }
 
@@ -321,7 +321,7 @@ int qsim_builder_attr_string(qsim_builder *b, const char *name, const char *valu
     if (!value)
         return qs_fail(&b->error, QSIM_E_ARGUMENT, "builder: a string attribute without value");
     const char *kept = keep_text(b, value);
-    qs_attr a = {.name = name, .type = QS_ATTR_STRING};
+    qs_attr a = {.name = name, .type = QSIM_ATTR_STRING};
     a.u.s = (qs_span){(const uint8_t *)kept, strlen(value)};
     return set_attr(b, &a, kept != NULL);
 }
@@ -332,7 +332,7 @@ static int set_list(qsim_builder *b, const char *name, int32_t type, const void 
         return qs_fail(&b->error, QSIM_E_ARGUMENT, "builder: an attribute's list is too long");
     const void *kept = qs_arena_copy(&b->model->graph->arena, values, count * element);
     qs_attr a = {.name = name, .type = type, .count = (int32_t)count};
-    if (type == QS_ATTR_INTS)
+    if (type == QSIM_ATTR_INTS)
         a.u.ints = kept;
     else
         a.u.floats = kept;
@@ -341,12 +341,12 @@ static int set_list(qsim_builder *b, const char *name, int32_t type, const void 
 
 int qsim_builder_attr_ints(qsim_builder *b, const char *name, const int64_t *values, size_t count) {
     ENTER(b)
-    return set_list(b, name, QS_ATTR_INTS, values, count, sizeof(*values));
+    return set_list(b, name, QSIM_ATTR_INTS, values, count, sizeof(*values));
 }
 
 int qsim_builder_attr_floats(qsim_builder *b, const char *name, const float *values, size_t count) {
     ENTER(b)
-    return set_list(b, name, QS_ATTR_FLOATS, values, count, sizeof(*values));
+    return set_list(b, name, QSIM_ATTR_FLOATS, values, count, sizeof(*values));
 }
 
 int qsim_builder_attr_tensor(qsim_builder *b, const char *name, const qsim_tensor *value) {
@@ -355,7 +355,7 @@ int qsim_builder_attr_tensor(qsim_builder *b, const char *name, const qsim_tenso
     int code = copy_tensor(b, name ? name : "", value, &c);
     if (code)
         return code;
-    qs_attr a = {.name = name, .type = QS_ATTR_TENSOR};
+    qs_attr a = {.name = name, .type = QSIM_ATTR_TENSOR};
     a.u.tensor = qs_arena_copy(&b->model->graph->arena, &c, sizeof(c));
     return set_attr(b, &a, a.u.tensor != NULL);
 }

@@ -128,9 +128,9 @@ bool qs_emit_outside(pb_ostream_t *out, uint32_t number, const char *name, const
 static bool attr_list(pb_ostream_t *out, const qs_attr *a) {
     bool ok = true;
     for (int32_t i = 0; ok && i < a->count; i++) {
-        if (a->type == QS_ATTR_FLOATS)
+        if (a->type == QSIM_ATTR_FLOATS)
             ok = emit_float(out, ATTR_FLOATS, a->u.floats[i]);
-        else if (a->type == QS_ATTR_INTS)
+        else if (a->type == QSIM_ATTR_INTS)
             ok = qs_emit_int(out, ATTR_INTS, a->u.ints[i]);
         else
             ok = emit_bytes(out, ATTR_STRINGS, a->u.strings[i].data, a->u.strings[i].size);
@@ -162,16 +162,16 @@ static bool subgraph_body(pb_ostream_t *out, const void *arg) {
 
 static bool attr_value(pb_ostream_t *out, const qs_attr *a) {
     switch (a->type) {
-    case QS_ATTR_FLOAT: return emit_float(out, ATTR_F, a->u.f);
-    case QS_ATTR_INT: return qs_emit_int(out, ATTR_I, a->u.i);
-    case QS_ATTR_STRING: return emit_bytes(out, ATTR_S, a->u.s.data, a->u.s.size);
-    case QS_ATTR_TENSOR: {
+    case QSIM_ATTR_FLOAT: return emit_float(out, ATTR_F, a->u.f);
+    case QSIM_ATTR_INT: return qs_emit_int(out, ATTR_I, a->u.i);
+    case QSIM_ATTR_STRING: return emit_bytes(out, ATTR_S, a->u.s.data, a->u.s.size);
+    case QSIM_ATTR_TENSOR: {
         qs_span name = qs_wire_find(a->u.tensor->source, TENSOR_NAME);
         if (name.size == 0 || a->u.tensor->external)
             return qs_emit_tensor(out, ATTR_T, "", a->u.tensor);
         return emit_bytes(out, ATTR_T, a->u.tensor->source.data, a->u.tensor->source.size);
     }
-    case QS_ATTR_GRAPH: return qs_emit_message(out, ATTR_G, subgraph_body, a->u.graph);
+    case QSIM_ATTR_GRAPH: return qs_emit_message(out, ATTR_G, subgraph_body, a->u.graph);
     default: return attr_list(out, a);
     }
 }
@@ -180,7 +180,7 @@ static bool subgraph_holds(const qs_attr *a);
 
 /* Whether the message that the attribute was read from still describes it. */
 static bool attr_holds(const qs_attr *a) {
-    const bool outside = a->type == QS_ATTR_TENSOR && a->u.tensor->external;
+    const bool outside = a->type == QSIM_ATTR_TENSOR && a->u.tensor->external;
     return a->source.size > 0 && !outside && subgraph_holds(a);
 }
 
@@ -188,7 +188,7 @@ static bool attr_body(pb_ostream_t *out, const void *arg) {
     const qs_attr *a = arg;
     if (attr_holds(a))
         return qs_emit_span(out, a->source);
-    /* The numbers of QS_ATTR_* are those of AttributeProto. */
+    /* The numbers of QSIM_ATTR_* are those of AttributeProto. */
     return qs_emit_text(out, ATTR_NAME, a->name) && attr_value(out, a) &&
            qs_emit_int(out, ATTR_TYPE, a->type);
 }
@@ -235,7 +235,7 @@ static bool node_holds(const qs_graph *g, const qs_node *n) {
 }
 
 static bool subgraph_holds(const qs_attr *a) {
-    const qs_graph *g = a->type == QS_ATTR_GRAPH && a->u.graph ? a->u.graph->graph : NULL;
+    const qs_graph *g = a->type == QSIM_ATTR_GRAPH && a->u.graph ? a->u.graph->graph : NULL;
     for (size_t i = 0; g && i < g->node_count; i++)
         if (g->nodes[i].removed || !node_holds(g, &g->nodes[i]))
             return false;

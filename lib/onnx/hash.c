@@ -40,9 +40,9 @@ static void add_float(qs_sha256 *h, float value) {
 static void add_list(qs_sha256 *h, const qs_attr *a) {
     add_number(h, a->count);
     for (int32_t i = 0; i < a->count; i++) {
-        if (a->type == QS_ATTR_INTS)
+        if (a->type == QSIM_ATTR_INTS)
             add_number(h, a->u.ints[i]);
-        else if (a->type == QS_ATTR_FLOATS)
+        else if (a->type == QSIM_ATTR_FLOATS)
             add_float(h, a->u.floats[i]);
         else
             add_bytes(h, a->u.strings[i].data, a->u.strings[i].size);
@@ -53,13 +53,13 @@ static void add_attr(qs_sha256 *h, const qs_attr *a) {
     add_text(h, a->name);
     add_number(h, a->type);
     switch (a->type) {
-    case QS_ATTR_FLOAT: add_float(h, a->u.f); break;
-    case QS_ATTR_INT: add_number(h, a->u.i); break;
-    case QS_ATTR_STRING: add_bytes(h, a->u.s.data, a->u.s.size); break;
-    case QS_ATTR_TENSOR: add_const(h, a->u.tensor); break;
-    case QS_ATTR_FLOATS:
-    case QS_ATTR_INTS:
-    case QS_ATTR_STRINGS: add_list(h, a); break;
+    case QSIM_ATTR_FLOAT: add_float(h, a->u.f); break;
+    case QSIM_ATTR_INT: add_number(h, a->u.i); break;
+    case QSIM_ATTR_STRING: add_bytes(h, a->u.s.data, a->u.s.size); break;
+    case QSIM_ATTR_TENSOR: add_const(h, a->u.tensor); break;
+    case QSIM_ATTR_FLOATS:
+    case QSIM_ATTR_INTS:
+    case QSIM_ATTR_STRINGS: add_list(h, a); break;
     default: add_bytes(h, a->source.data, a->source.size); break;
     }
 }

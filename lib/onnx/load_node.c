@@ -148,7 +148,7 @@ static int read_reference(qs_reader *r, qs_span text, qs_attr *a) {
     const int code = qs_call_attr(r, call, text, &given);
     if (code)
         return code;
-    if (given && (given->type == QS_ATTR_GRAPH || given->type == QS_ATTR_OTHER))
+    if (given && (given->type == QSIM_ATTR_GRAPH || given->type == QSIM_ATTR_OTHER))
         return qs_read_fail(r, QSIM_E_UNSUPPORTED, "attribute '%s' refers to a graph", name);
     *a = given ? *given : (qs_attr){0};
     a->name = name;
@@ -174,7 +174,7 @@ int qs_read_attr(qs_reader *r, qs_span message, qs_attr *a) {
     if (p.mixed || (found && found != p.type))
         return qs_read_fail(r, QSIM_E_FORMAT, "attribute '%s' has a value of another type",
                             a->name);
-    a->type = p.type <= ATTR_IS_STRINGS ? (int32_t)p.type : QS_ATTR_OTHER;
+    a->type = p.type <= ATTR_IS_STRINGS ? (int32_t)p.type : QSIM_ATTR_OTHER;
     a->source = message;
     return read_value(r, message, &p, a);
 }

@@ -145,7 +145,7 @@ static bool model_body(pb_ostream_t *out, const void *arg) {
 static bool has_unread_graphs(const qs_graph *g) {
     for (size_t i = 0; i < g->node_count; i++)
         for (int32_t k = 0; !g->nodes[i].removed && k < g->nodes[i].attr_count; k++)
-            if (g->nodes[i].attrs[k].type == QS_ATTR_OTHER)
+            if (g->nodes[i].attrs[k].type == QSIM_ATTR_OTHER)
                 return true;
     return false;
 }

@@ -156,7 +156,7 @@ int qs_read_subgraphs(qs_reader *r, qs_node *head, int32_t own_inputs, qs_id **c
     *count = 0;
     for (int32_t i = 0; i < head->attr_count; i++) {
         qs_level level = {0};
-        if (head->attrs[i].type != QS_ATTR_GRAPH)
+        if (head->attrs[i].type != QSIM_ATTR_GRAPH)
             continue;
         int code = read_one(r, &head->attrs[i], &level);
         if (!code && level.sub)

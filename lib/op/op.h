@@ -23,7 +23,7 @@
 
 typedef struct qs_attr_rule {
     const char *name;
-    int16_t type;  /* QS_ATTR_* */
+    int16_t type;  /* QSIM_ATTR_* */
     int16_t since; /* first opset version that has it */
     int16_t until; /* last opset version that has it; 0: no last one */
 } qs_attr_rule;

@@ -37,7 +37,7 @@ int qs_infer_word(const qs_infer *x, const char *attr, const char *words, int32_
     if (*which >= 0)
         return QSIM_OK;
     const qs_attr *a = qs_node_attr(x->node, attr);
-    const qs_span word = a->type == QS_ATTR_STRING ? a->u.s : (qs_span){0};
+    const qs_span word = a->type == QSIM_ATTR_STRING ? a->u.s : (qs_span){0};
     const size_t shown = strlen(words) - 1; /* without the bar before the last, empty word */
     return qs_infer_fail(x, QSIM_E_VALUE, "attribute %s is '%.*s', none of %.*s", attr,
                          word.size < 64 ? (int)word.size : 64, (const char *)word.data,
@@ -368,7 +368,7 @@ int qs_infer_attr_ints(const qs_infer *x, const char *name, int64_t *out, int32_
 
 int64_t qs_node_entry(const qs_node *n, const char *name, int32_t index) {
     const qs_attr *a = qs_node_attr(n, name);
-    return a && a->type == QS_ATTR_INTS && index < a->count ? a->u.ints[index] : 0;
+    return a && a->type == QSIM_ATTR_INTS && index < a->count ? a->u.ints[index] : 0;
 }
 
 bool qs_node_string_is(const qs_node *n, const char *name, const char *text, bool fallback) {
@@ -376,7 +376,7 @@ bool qs_node_string_is(const qs_node *n, const char *name, const char *text, boo
     if (!a)
         return fallback;
     size_t length = strlen(text);
-    return a->type == QS_ATTR_STRING && a->u.s.size == length &&
+    return a->type == QSIM_ATTR_STRING && a->u.s.size == length &&
            (length == 0 || memcmp(a->u.s.data, text, length) == 0);
 }
 
@@ -384,7 +384,7 @@ int32_t qs_node_word(const qs_node *n, const char *attr, const char *words) {
     const qs_attr *a = qs_node_attr(n, attr);
     if (!a)
         return 0;
-    for (int32_t i = 0; a->type == QS_ATTR_STRING; i++) {
+    for (int32_t i = 0; a->type == QSIM_ATTR_STRING; i++) {
         const size_t length = strcspn(words, "|");
         if (a->u.s.size == length && (length == 0 || memcmp(a->u.s.data, words, length) == 0))
             return i;

@@ -130,7 +130,7 @@ static int widen_attrs(halves *h, qs_id id) {
     static const char *const names[] = {"dtype", "output_dtype", "output_datatype", "precision"};
     for (size_t i = 0; i < QS_COUNT(names); i++) {
         const qs_attr *a = qs_node_attr(&h->g->nodes[id], names[i]);
-        if (a && a->type == QS_ATTR_INT && (a->u.i == QSIM_FLOAT16 || a->u.i == QSIM_BFLOAT16) &&
+        if (a && a->type == QSIM_ATTR_INT && (a->u.i == QSIM_FLOAT16 || a->u.i == QSIM_BFLOAT16) &&
             qs_node_set_int(h->g, id, names[i], QSIM_FLOAT))
             return qs_pass_no_memory(h->p);
     }

@@ -142,6 +142,15 @@ static void growing_model(void) {
     AT(qsim_node_info, integer, 64);
     AT(qsim_node_info, graphs, 68);
     AT(qsim_node_info, operands, 72);
+    SIZE(qsim_attr_info, 80);
+    AT(qsim_attr_info, struct_size, 0);
+    AT(qsim_attr_info, name, 8);
+    AT(qsim_attr_info, ints, 16);
+    AT(qsim_attr_info, floats, 24);
+    AT(qsim_attr_info, strings, 32);
+    AT(qsim_attr_info, tensor, 40);
+    AT(qsim_attr_info, type, 72);
+    AT(qsim_attr_info, count, 76);
 }
 
 static void growing_op(void) {

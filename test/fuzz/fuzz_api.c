@@ -177,10 +177,13 @@ static void build_one(qsim_builder *q, fuzz_bytes *b) {
 static void look(const qsim_model *m, fuzz_bytes *b) {
     qsim_value_info v = {.struct_size = sizeof(v)};
     qsim_node_info n = {.struct_size = sizeof(n)};
+    qsim_attr_info a = {.struct_size = sizeof(a)};
     const int32_t i = (int32_t)fuzz_number(b);
     char hex[65];
     fuzz_legal(qsim_model_value(m, i, &v));
     fuzz_legal(qsim_model_node(m, i, &n));
+    fuzz_legal(qsim_model_attr(m, i, 0, &a));
+    fuzz_legal(qsim_model_attr(m, 0, i, &a));
     fuzz_legal(qsim_model_input(m, i, &v));
     fuzz_legal(qsim_model_output(m, i, &v));
     fuzz_legal(qsim_model_hash(m, hex));

@@ -12,14 +12,34 @@
 #include "fuzz_folder.h"
 #include "model_seeds.h"
 
+static void read_bytes(const void *bytes, size_t size) {
+    static volatile uint8_t sink;
+    for (size_t i = 0; bytes && i < size; i++)
+        sink = (uint8_t)(sink ^ ((const uint8_t *)bytes)[i]);
+}
+
+/* Reads every attribute of a node to its end. */
+static void look_at_attributes(const qsim_model *m, int32_t node) {
+    qsim_attr_info a = {.struct_size = sizeof(a)};
+    for (int32_t i = 0; qsim_model_attr(m, node, i, &a) == QSIM_OK; i++) {
+        read_bytes(a.ints, (size_t)a.count * sizeof(*a.ints));
+        read_bytes(a.floats, (size_t)a.count * sizeof(*a.floats));
+        for (int32_t k = 0; a.strings && k < a.count; k++)
+            read_bytes(a.strings[k].data, a.strings[k].size);
+        read_bytes(a.tensor.data, a.tensor.bytes);
+    }
+}
+
 static void look(const qsim_model *m) {
     qsim_value_info value = {.struct_size = sizeof(value)};
     qsim_node_info node = {.struct_size = sizeof(node)};
     char hash[65];
     for (int32_t i = 0; i < qsim_model_value_count(m); i++)
         qsim_model_value(m, i, &value);
-    for (int32_t i = 0; i < qsim_model_node_count(m); i++)
+    for (int32_t i = 0; i < qsim_model_node_count(m); i++) {
         qsim_model_node(m, i, &node);
+        look_at_attributes(m, i);
+    }
     qsim_model_parameters(m);
     qsim_model_hash(m, hash);
     qsim_model_check(m, NULL, NULL);

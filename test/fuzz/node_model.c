@@ -126,15 +126,15 @@ static void put_attr(proto *node, const node_form *f, const node_attr *a) {
     const float real = (float)a->real;
     proto_text(&p, 1, a->name);
     switch (a->type) {
-    case QS_ATTR_INT: proto_int(&p, 3, a->ints[0]); break;
-    case QS_ATTR_FLOAT:
+    case QSIM_ATTR_INT: proto_int(&p, 3, a->ints[0]); break;
+    case QSIM_ATTR_FLOAT:
         proto_tag(&p, 2, 5);
         proto_raw(&p, &real, sizeof(real));
         break;
-    case QS_ATTR_STRING: proto_text(&p, 4, a->text); break;
-    case QS_ATTR_STRINGS: proto_text(&p, 9, a->text); break;
-    case QS_ATTR_TENSOR: put_tensor(&p, 5, NULL, f, &number); break;
-    case QS_ATTR_FLOATS:
+    case QSIM_ATTR_STRING: proto_text(&p, 4, a->text); break;
+    case QSIM_ATTR_STRINGS: proto_text(&p, 9, a->text); break;
+    case QSIM_ATTR_TENSOR: put_tensor(&p, 5, NULL, f, &number); break;
+    case QSIM_ATTR_FLOATS:
         for (int32_t i = 0; i < a->count; i++) {
             const float x = (float)a->ints[i];
             proto_tag(&p, 7, 5);

@@ -260,13 +260,13 @@ static const char *read_input(const char *s, node_input *in) {
 
 static const char *read_attr(const char *s, const node_form *f, node_attr *a) {
     const size_t name = strcspn(s, "=");
-    *a = (node_attr){.type = QS_ATTR_INT};
+    *a = (node_attr){.type = QSIM_ATTR_INT};
     for (int32_t i = 0; i < f->op->attr_count; i++) {
         const qs_attr_rule *r = &f->op->attrs[i];
         if (strlen(r->name) == name && strncmp(r->name, s, name) == 0 &&
             (f->op->domain || !r->until || f->opset <= r->until)) {
             a->name = r->name;
-            a->type = r->type ? r->type : QS_ATTR_INT;
+            a->type = r->type ? r->type : QSIM_ATTR_INT;
         }
     }
     if (!a->name)
@@ -324,7 +324,7 @@ static bool has_line(const qs_op *op) {
 /* Rows of operators that a model may have, those with subgraphs aside: they are around others. */
 static bool is_plain(const qs_op *op) {
     for (int32_t i = 0; i < op->attr_count; i++)
-        if (op->attrs[i].type == QS_ATTR_GRAPH)
+        if (op->attrs[i].type == QSIM_ATTR_GRAPH)
             return false;
     return op->domain != QS_DOMAIN_QSIM;
 }

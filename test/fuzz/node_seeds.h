@@ -25,7 +25,7 @@ typedef struct node_input {
 
 typedef struct node_attr {
     const char *name;
-    int32_t type; /* QS_ATTR_* */
+    int32_t type; /* QSIM_ATTR_* */
     int64_t ints[NODE_LIST];
     int32_t count;
     double real;

@@ -245,6 +245,20 @@ class Models(unittest.TestCase):
                 self.assertEqual(node.operands, node.inputs[:1])
         self.assertEqual(self.model.parameters, 20522)
 
+    def test_attributes(self):
+        conv = next(n for n in self.model.nodes if n.op_type == "Conv").attributes
+        self.assertEqual((conv["kernel_shape"], conv["group"]), ([5, 5], 1))
+        gemm = next(n for n in self.model.nodes if n.op_type == "Gemm").attributes
+        self.assertEqual(gemm, {"alpha": 1.0, "beta": 1.0, "transB": 1})
+        self.assertEqual(next(n for n in self.model.nodes if n.op_type == "Relu").attributes, {})
+        b = qsim.Builder(opset=17).input("x", "float[1,2]")
+        b.node("Constant", "", "c", value=np.float32([[3, 4]]))
+        b.node("Constant", "", "p", value_ints=[0, 1, 0, 1]).node("Add", "x,c", "s")
+        model = b.node("Pad", "s,p", "y", mode="reflect").output("y").finish()
+        found = {n.outputs[0]: n.attributes for n in model.nodes}
+        self.assertEqual(found["c"]["value"].tolist(), [[3, 4]])
+        self.assertEqual((found["p"], found["y"]), ({"value_ints": [0, 1, 0, 1]}, {"mode": "reflect"}))
+
     def test_run_in_batches(self):
         session = qsim.Session(self.model)
         whole, = session.run(self.images)

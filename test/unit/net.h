@@ -124,7 +124,7 @@ static inline void net_ints(net *n, qs_id node, const char *name, int32_t count,
 
 static inline void net_string(net *n, qs_id node, const char *name, const char *v) {
     const qs_attr attr = {
-        .name = name, .type = QS_ATTR_STRING, .u.s = {(const uint8_t *)v, strlen(v)}};
+        .name = name, .type = QSIM_ATTR_STRING, .u.s = {(const uint8_t *)v, strlen(v)}};
     CHECK_INT(qs_node_set_attr(n->g, node, &attr), 0);
 }
 

@@ -117,7 +117,7 @@ static inline void case_node(op_case *c, int32_t outputs) {
 }
 
 static inline void case_string(op_case *c, const char *name, const char *text) {
-    qs_attr a = {.name = name, .type = QS_ATTR_STRING};
+    qs_attr a = {.name = name, .type = QSIM_ATTR_STRING};
     a.u.s = (qs_span){(const uint8_t *)text, strlen(text)};
     CHECK_INT(qs_node_set_attr(c->g, c->node, &a), 0);
 }

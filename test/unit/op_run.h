@@ -15,7 +15,7 @@ typedef struct or_tensor {
 
 typedef struct or_attr {
     const char *name;
-    int32_t type; /* QS_ATTR_INT, FLOAT, INTS, STRING, STRINGS */
+    int32_t type; /* QSIM_ATTR_INT, FLOAT, INTS, STRING, STRINGS */
     int64_t i;
     float f;
     const char *s, *strings[6];
@@ -41,19 +41,19 @@ typedef struct or_result {
 } or_result;
 
 static inline or_attr or_int(const char *name, int64_t i) {
-    return (or_attr){.name = name, .type = QS_ATTR_INT, .i = i};
+    return (or_attr){.name = name, .type = QSIM_ATTR_INT, .i = i};
 }
 static inline or_attr or_float(const char *name, float f) {
-    return (or_attr){.name = name, .type = QS_ATTR_FLOAT, .f = f};
+    return (or_attr){.name = name, .type = QSIM_ATTR_FLOAT, .f = f};
 }
 static inline or_attr or_string(const char *name, const char *s) {
-    return (or_attr){.name = name, .type = QS_ATTR_STRING, .s = s};
+    return (or_attr){.name = name, .type = QSIM_ATTR_STRING, .s = s};
 }
 static inline or_attr or_pair(const char *name, int64_t a, int64_t b) {
-    return (or_attr){.name = name, .type = QS_ATTR_INTS, .ints = {a, b}, .count = 2};
+    return (or_attr){.name = name, .type = QSIM_ATTR_INTS, .ints = {a, b}, .count = 2};
 }
 static inline or_attr or_four(const char *name, int64_t a, int64_t b, int64_t c, int64_t d) {
-    return (or_attr){.name = name, .type = QS_ATTR_INTS, .ints = {a, b, c, d}, .count = 4};
+    return (or_attr){.name = name, .type = QSIM_ATTR_INTS, .ints = {a, b, c, d}, .count = 4};
 }
 
 static inline size_t or_elements(const or_tensor *t) {
@@ -77,23 +77,23 @@ static inline void or_set_strings(qs_graph *g, qs_id node, const or_attr *a) {
     for (int32_t i = 0; i < a->count; i++)
         list[i] = (qs_span){(const uint8_t *)a->strings[i], strlen(a->strings[i])};
     const qs_attr attr = {
-        .name = a->name, .type = QS_ATTR_STRINGS, .count = a->count, .u.strings = list};
+        .name = a->name, .type = QSIM_ATTR_STRINGS, .count = a->count, .u.strings = list};
     qs_node_set_attr(g, node, &attr);
 }
 
 static inline void or_set_attr(qs_graph *g, qs_id node, const or_attr *a) {
-    if (a->type == QS_ATTR_INT)
+    if (a->type == QSIM_ATTR_INT)
         qs_node_set_int(g, node, a->name, a->i);
-    else if (a->type == QS_ATTR_FLOAT)
+    else if (a->type == QSIM_ATTR_FLOAT)
         qs_node_set_float(g, node, a->name, a->f);
-    else if (a->type == QS_ATTR_INTS)
+    else if (a->type == QSIM_ATTR_INTS)
         qs_node_set_ints(g, node, a->name, a->ints, a->count);
-    else if (a->type == QS_ATTR_STRINGS)
+    else if (a->type == QSIM_ATTR_STRINGS)
         or_set_strings(g, node, a);
     else
         qs_node_set_attr(g, node,
                          &(qs_attr){.name = a->name,
-                                    .type = QS_ATTR_STRING,
+                                    .type = QSIM_ATTR_STRING,
                                     .u.s = {(const uint8_t *)a->s, strlen(a->s)}});
 }
 

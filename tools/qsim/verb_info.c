@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/columns.h"
+#include "attributes.h"
 #include "io_option.h"
 #include "library_info.h"
 #include "modelinfo.h"
@@ -187,6 +188,7 @@ static void json_nodes(json *j, const qsim_model *m, const bool *integers) {
         else
             json_int(j, "macs", n.macs);
         json_bool(j, "integer", integers[i]);
+        attributes_json(j, m, i);
         json_end(j);
     }
     json_end(j);

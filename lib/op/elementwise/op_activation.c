@@ -102,15 +102,15 @@ QS_COLD static int lower_isinf(qs_lower *l) {
                         (double)qs_node_int(l->node, "detect_negative", 1));
 }
 
-static const qs_attr_rule alpha_attrs[] = {{"alpha", QS_ATTR_FLOAT, 1, 0},
-                                           {"consumed_inputs", QS_ATTR_INTS, 1, 5}};
-static const qs_attr_rule selu_attrs[] = {{"alpha", QS_ATTR_FLOAT, 1, 0},
-                                          {"gamma", QS_ATTR_FLOAT, 1, 0},
-                                          {"consumed_inputs", QS_ATTR_INTS, 1, 5}};
-static const qs_attr_rule shrink_attrs[] = {{"lambd", QS_ATTR_FLOAT, 9, 0},
-                                            {"bias", QS_ATTR_FLOAT, 9, 0}};
-static const qs_attr_rule isinf_attrs[] = {{"detect_positive", QS_ATTR_INT, 10, 0},
-                                           {"detect_negative", QS_ATTR_INT, 10, 0}};
+static const qs_attr_rule alpha_attrs[] = {{"alpha", QSIM_ATTR_FLOAT, 1, 0},
+                                           {"consumed_inputs", QSIM_ATTR_INTS, 1, 5}};
+static const qs_attr_rule selu_attrs[] = {{"alpha", QSIM_ATTR_FLOAT, 1, 0},
+                                          {"gamma", QSIM_ATTR_FLOAT, 1, 0},
+                                          {"consumed_inputs", QSIM_ATTR_INTS, 1, 5}};
+static const qs_attr_rule shrink_attrs[] = {{"lambd", QSIM_ATTR_FLOAT, 9, 0},
+                                            {"bias", QSIM_ATTR_FLOAT, 9, 0}};
+static const qs_attr_rule isinf_attrs[] = {{"detect_positive", QSIM_ATTR_INT, 10, 0},
+                                           {"detect_negative", QSIM_ATTR_INT, 10, 0}};
 
 QS_OP(celu, .name = "Celu", .since = 12, .min_in = 1, QS_ATTRS(alpha_attrs),
       .traits = QS_ELEMENTWISE | QS_COSTLY, QS_MORE(QS_CURVE(.fn = celu_curve, .alpha = 1.0f)),

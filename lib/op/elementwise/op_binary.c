@@ -171,10 +171,10 @@ QS_COLD static int lower_div(qs_lower *l) {
 }
 
 /* Fused clamp of the internal forms. */
-static const qs_attr_rule clamp_attrs[] = {{"lo", QS_ATTR_FLOAT, 0, 0},
-                                           {"hi", QS_ATTR_FLOAT, 0, 0},
-                                           {"axis", QS_ATTR_INT, 0, 0},
-                                           {"broadcast", QS_ATTR_INT, 0, 0}};
+static const qs_attr_rule clamp_attrs[] = {{"lo", QSIM_ATTR_FLOAT, 0, 0},
+                                           {"hi", QSIM_ATTR_FLOAT, 0, 0},
+                                           {"axis", QSIM_ATTR_INT, 0, 0},
+                                           {"broadcast", QSIM_ATTR_INT, 0, 0}};
 
 QS_OP(add, .name = "Add", .min_in = 2, QS_ATTRS(qs_legacy_attrs),
       .traits = QS_ELEMENTWISE | QS_TAKES_BOUNDS | QS_ADDS, .kind = QS_KIND_ARITHMETIC,

@@ -89,8 +89,8 @@ QS_COLD static int lower_bitcast(qs_lower *l) {
     return QSIM_OK;
 }
 
-static const qs_attr_rule shift_attrs[] = {{"direction", QS_ATTR_STRING, 11, 0}};
-static const qs_attr_rule bitcast_attrs[] = {{"to", QS_ATTR_INT, 26, 0}};
+static const qs_attr_rule shift_attrs[] = {{"direction", QSIM_ATTR_STRING, 11, 0}};
+static const qs_attr_rule bitcast_attrs[] = {{"to", QSIM_ATTR_INT, 26, 0}};
 
 QS_OP(bitcast, .name = "BitCast", .since = 26, .min_in = 1, QS_ATTRS(bitcast_attrs),
       .traits = QS_READS_EXACTLY, .infer = infer_bitcast, .lower = lower_bitcast);

@@ -318,8 +318,8 @@ static const cast_type types[] = {
 QS_COLD static int64_t type_of(const qs_node *n) {
     const qs_attr *a = qs_node_attr(n, "to");
     char name[16] = "";
-    if (!a || a->type == QS_ATTR_INT || a->u.s.size >= sizeof(name))
-        return a && a->type == QS_ATTR_INT ? a->u.i : 0;
+    if (!a || a->type == QSIM_ATTR_INT || a->u.s.size >= sizeof(name))
+        return a && a->type == QSIM_ATTR_INT ? a->u.i : 0;
     memcpy(name, a->u.s.data, a->u.s.size);
     for (int32_t i = QSIM_FLOAT; i < 32; i++)
         if (qs_op_compare(name, qsim_dtype_name(i)) == 0)
@@ -514,13 +514,13 @@ QS_COLD static int lower_cast(qs_lower *l) {
     return QSIM_OK;
 }
 
-static const qs_attr_rule cast_attrs[] = {{"to", QS_ATTR_INT, 6, 0},
-                                          {"to", QS_ATTR_STRING, 1, 5},
-                                          {"saturate", QS_ATTR_INT, 19, 0},
-                                          {"round_mode", QS_ATTR_STRING, 24, 0}};
+static const qs_attr_rule cast_attrs[] = {{"to", QSIM_ATTR_INT, 6, 0},
+                                          {"to", QSIM_ATTR_STRING, 1, 5},
+                                          {"saturate", QSIM_ATTR_INT, 19, 0},
+                                          {"round_mode", QSIM_ATTR_STRING, 24, 0}};
 
-static const qs_attr_rule cast_like_attrs[] = {{"saturate", QS_ATTR_INT, 19, 0},
-                                               {"round_mode", QS_ATTR_STRING, 24, 0}};
+static const qs_attr_rule cast_like_attrs[] = {{"saturate", QSIM_ATTR_INT, 19, 0},
+                                               {"round_mode", QSIM_ATTR_STRING, 24, 0}};
 
 QS_OP(cast, .name = "Cast", .min_in = 1, QS_ATTRS(cast_attrs), .traits = QS_ELEMENTWISE,
       .kernel = QS_KERNEL_CAST, .infer = infer_cast, QS_MORE(QS_HISTORY(.upgrade = upgrade_cast)),

@@ -176,9 +176,9 @@ QS_COLD static int upgrade_clip(qs_graph *g, qs_id node, int32_t to, qsim_error 
     return code ? code : attr_to_input(g, node, "max", 2, dtype, error);
 }
 
-static const qs_attr_rule clip_attrs[] = {{"min", QS_ATTR_FLOAT, 1, 10},
-                                          {"max", QS_ATTR_FLOAT, 1, 10},
-                                          {"consumed_inputs", QS_ATTR_INTS, 1, 5}};
+static const qs_attr_rule clip_attrs[] = {{"min", QSIM_ATTR_FLOAT, 1, 10},
+                                          {"max", QSIM_ATTR_FLOAT, 1, 10},
+                                          {"consumed_inputs", QSIM_ATTR_INTS, 1, 5}};
 
 QS_OP(clip, .name = "Clip", .min_in = 1,
       QS_MORE(QS_HISTORY(.later = {{11, 1, 3, 1}}, .upgrade = upgrade_clip)), QS_ATTRS(clip_attrs),

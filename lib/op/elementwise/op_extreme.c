@@ -191,7 +191,7 @@ QS_COLD static int lower_mean(qs_lower *l) {
     return lower(l, sum_fns, true);
 }
 
-static const qs_attr_rule legacy_attrs[] = {{"consumed_inputs", QS_ATTR_INTS, 1, 5}};
+static const qs_attr_rule legacy_attrs[] = {{"consumed_inputs", QSIM_ATTR_INTS, 1, 5}};
 
 QS_OP(max, .name = "Max", .min_in = 1, .max_in = -1, QS_ATTRS(legacy_attrs),
       .traits = QS_ELEMENTWISE, .kernel = QS_KERNEL_EXTREME, .infer = infer_extreme,

@@ -91,8 +91,8 @@ QS_COLD static int lower_muladd(qs_lower *l) {
                    l->model, l->node->name);
 }
 
-static const qs_attr_rule muladd_attrs[] = {{"lo", QS_ATTR_FLOAT, 0, 0},
-                                            {"hi", QS_ATTR_FLOAT, 0, 0}};
+static const qs_attr_rule muladd_attrs[] = {{"lo", QSIM_ATTR_FLOAT, 0, 0},
+                                            {"hi", QSIM_ATTR_FLOAT, 0, 0}};
 
 QS_OP(muladd, .domain = QS_DOMAIN_QSIM, .name = "MulAdd", .min_in = 3, QS_ATTRS(muladd_attrs),
       .traits = QS_ELEMENTWISE, .kernel = QS_KERNEL_MUL_ADD, .infer = infer_muladd,

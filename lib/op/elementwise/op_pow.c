@@ -197,7 +197,7 @@ QS_COLD static int upgrade_prelu(qs_graph *g, qs_id node, int32_t to, qsim_error
     return qs_upgrade_unsqueeze(g, node, to, axes, count, error);
 }
 
-static const qs_attr_rule prelu_attrs[] = {{"consumed_inputs", QS_ATTR_INTS, 1, 5}};
+static const qs_attr_rule prelu_attrs[] = {{"consumed_inputs", QSIM_ATTR_INTS, 1, 5}};
 
 QS_OP(prelu, .name = "PRelu", .min_in = 2, QS_ATTRS(prelu_attrs), .traits = QS_ELEMENTWISE,
       .kernel = QS_KERNEL_PRELU, .infer = infer_prelu,
@@ -248,7 +248,7 @@ QS_COLD static int lower_mod(qs_lower *l) {
     return qs_lower_pair(l, functions[fmod][qs_lower_in(l, 0)->dtype]);
 }
 
-static const qs_attr_rule mod_attrs[] = {{"fmod", QS_ATTR_INT, 10, 0}};
+static const qs_attr_rule mod_attrs[] = {{"fmod", QSIM_ATTR_INT, 10, 0}};
 
 QS_OP(mod, .name = "Mod", .since = 10, .min_in = 2, QS_ATTRS(mod_attrs),
       .traits = QS_ELEMENTWISE | QS_JUMPS, .kernel = QS_KERNEL_MOD, .infer = infer_mod,

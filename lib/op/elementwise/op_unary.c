@@ -209,14 +209,14 @@ QS_COLD static int infer_gelu(qs_infer *x) {
     return code ? code : qs_infer_map(x, QS_T_REAL, 0);
 }
 
-static const qs_attr_rule plain_attrs[] = {{"consumed_inputs", QS_ATTR_INTS, 1, 5}};
-static const qs_attr_rule alpha_attrs[] = {{"alpha", QS_ATTR_FLOAT, 1, 0},
-                                           {"consumed_inputs", QS_ATTR_INTS, 1, 5}};
-static const qs_attr_rule alpha_beta_attrs[] = {{"alpha", QS_ATTR_FLOAT, 1, 0},
-                                                {"beta", QS_ATTR_FLOAT, 1, 0},
-                                                {"consumed_inputs", QS_ATTR_INTS, 1, 5}};
+static const qs_attr_rule plain_attrs[] = {{"consumed_inputs", QSIM_ATTR_INTS, 1, 5}};
+static const qs_attr_rule alpha_attrs[] = {{"alpha", QSIM_ATTR_FLOAT, 1, 0},
+                                           {"consumed_inputs", QSIM_ATTR_INTS, 1, 5}};
+static const qs_attr_rule alpha_beta_attrs[] = {{"alpha", QSIM_ATTR_FLOAT, 1, 0},
+                                                {"beta", QSIM_ATTR_FLOAT, 1, 0},
+                                                {"consumed_inputs", QSIM_ATTR_INTS, 1, 5}};
 
-static const qs_attr_rule gelu_attrs[] = {{"approximate", QS_ATTR_STRING, 20, 0}};
+static const qs_attr_rule gelu_attrs[] = {{"approximate", QSIM_ATTR_STRING, 20, 0}};
 
 QS_OP(abs, .name = "Abs", .min_in = 1, QS_ATTRS(plain_attrs), .traits = QS_ELEMENTWISE,
       .kernel = QS_KERNEL_UNARY, .infer = infer_any, .lower = lower_abs);

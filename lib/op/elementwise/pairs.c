@@ -13,9 +13,9 @@ typedef struct pair_params {
 
 /* ---- broadcasting before version 7 ---- */
 
-const qs_attr_rule qs_legacy_attrs[3] = {{"axis", QS_ATTR_INT, 1, 6},
-                                         {"broadcast", QS_ATTR_INT, 1, 6},
-                                         {"consumed_inputs", QS_ATTR_INTS, 1, 5}};
+const qs_attr_rule qs_legacy_attrs[3] = {{"axis", QSIM_ATTR_INT, 1, 6},
+                                         {"broadcast", QSIM_ATTR_INT, 1, 6},
+                                         {"consumed_inputs", QSIM_ATTR_INTS, 1, 5}};
 
 QS_COLD bool qs_legacy_operand(const qs_node *n, const qs_value *a, const qs_value *b,
                                qs_value *wide, qs_dim dims[QSIM_MAX_RANK]) {

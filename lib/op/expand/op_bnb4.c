@@ -85,11 +85,11 @@ static void expand_bnb4(qs_expand *e) {
     e->out[0] = made < 0 ? qs_expand_no_memory(e) : qs_expand_two(e, "MatMul", a, made);
 }
 
-static const qs_attr_rule bnb4_attrs[] = {{"K", QS_ATTR_INT, 1, 0},
-                                          {"N", QS_ATTR_INT, 1, 0},
-                                          {"block_size", QS_ATTR_INT, 1, 0},
-                                          {"quant_type", QS_ATTR_INT, 1, 0},
-                                          {"training_mode", QS_ATTR_INT, 1, 0}};
+static const qs_attr_rule bnb4_attrs[] = {{"K", QSIM_ATTR_INT, 1, 0},
+                                          {"N", QSIM_ATTR_INT, 1, 0},
+                                          {"block_size", QSIM_ATTR_INT, 1, 0},
+                                          {"quant_type", QSIM_ATTR_INT, 1, 0},
+                                          {"training_mode", QSIM_ATTR_INT, 1, 0}};
 
 QS_OP(ms_bnb4, .domain = QS_DOMAIN_MICROSOFT, .name = "MatMulBnb4", .min_in = 3,
       QS_ATTRS(bnb4_attrs), .traits = QS_PLAIN, .infer = infer_bnb4, .expand = expand_bnb4);

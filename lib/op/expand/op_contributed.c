@@ -33,16 +33,16 @@ static void expand_contributed(qs_expand *e) {
         e->out[i] = y + i;
 }
 
-static const qs_attr_rule sample_attrs[] = {{"mode", QS_ATTR_STRING, 1, 0}, /* of Pad, too */
-                                            {"align_corners", QS_ATTR_INT, 1, 0},
-                                            {"padding_mode", QS_ATTR_STRING, 1, 0}};
-static const qs_attr_rule trilu_attrs[] = {{"upper", QS_ATTR_INT, 1, 0}};
-static const qs_attr_rule causal_attrs[] = {{"activation", QS_ATTR_STRING, 1, 0}};
-static const qs_attr_rule linear_attrs[] = {{"chunk_size", QS_ATTR_INT, 1, 0},
-                                            {"kv_num_heads", QS_ATTR_INT, 1, 0},
-                                            {"q_num_heads", QS_ATTR_INT, 1, 0},
-                                            {"scale", QS_ATTR_FLOAT, 1, 0},
-                                            {"update_rule", QS_ATTR_STRING, 1, 0}};
+static const qs_attr_rule sample_attrs[] = {{"mode", QSIM_ATTR_STRING, 1, 0}, /* of Pad, too */
+                                            {"align_corners", QSIM_ATTR_INT, 1, 0},
+                                            {"padding_mode", QSIM_ATTR_STRING, 1, 0}};
+static const qs_attr_rule trilu_attrs[] = {{"upper", QSIM_ATTR_INT, 1, 0}};
+static const qs_attr_rule causal_attrs[] = {{"activation", QSIM_ATTR_STRING, 1, 0}};
+static const qs_attr_rule linear_attrs[] = {{"chunk_size", QSIM_ATTR_INT, 1, 0},
+                                            {"kv_num_heads", QSIM_ATTR_INT, 1, 0},
+                                            {"q_num_heads", QSIM_ATTR_INT, 1, 0},
+                                            {"scale", QSIM_ATTR_FLOAT, 1, 0},
+                                            {"update_rule", QSIM_ATTR_STRING, 1, 0}};
 
 #define CONTRIBUTED(id, text, ...)                                                                 \
     QS_OP(ms_##id, .domain = QS_DOMAIN_MICROSOFT, .name = text, .traits = QS_PLAIN,                \

@@ -34,7 +34,7 @@ static void expand_swiglu(qs_expand *e) {
         qs_expand_two(e, "Mul", swish(e, x, e->graph->values[x].dtype, alpha), qs_expand_in(e, 1));
 }
 
-static const qs_attr_rule swiglu_attrs[] = {{"alpha", QS_ATTR_FLOAT, 28, 0}};
+static const qs_attr_rule swiglu_attrs[] = {{"alpha", QSIM_ATTR_FLOAT, 28, 0}};
 
 QS_OP(swiglu, .name = "SwiGLU", .since = 28, .min_in = 2, QS_ATTRS(swiglu_attrs),
       .traits = QS_PLAIN, .infer = infer_swiglu, .expand = expand_swiglu);
@@ -75,7 +75,7 @@ static void expand_mean_variance(qs_expand *e) {
     e->out[0] = qs_expand_two(e, "Div", rest, by);
 }
 
-static const qs_attr_rule mvn_attrs[] = {{"axes", QS_ATTR_INTS, 9, 0}};
+static const qs_attr_rule mvn_attrs[] = {{"axes", QSIM_ATTR_INTS, 9, 0}};
 
 QS_OP(mean_variance, .name = "MeanVarianceNormalization", .since = 9, .min_in = 1,
       QS_ATTRS(mvn_attrs), .traits = QS_PLAIN, .infer = infer_mean_variance,
@@ -134,7 +134,7 @@ static void expand_fastgelu(qs_expand *e) {
     const qs_id x = biased(e);
     if (!e->standard) {
         const qs_attr tanh = {
-            .name = "approximate", .type = QS_ATTR_STRING, .u.s = {(const uint8_t *)"tanh", 4}};
+            .name = "approximate", .type = QSIM_ATTR_STRING, .u.s = {(const uint8_t *)"tanh", 4}};
         e->out[0] = qs_expand_one(e, "Gelu", x);
         qs_expand_attr(e, e->out[0], &tanh);
         return;
@@ -178,7 +178,7 @@ static void expand_splitgelu(qs_expand *e) {
     e->out[0] = times(e, parts, gelu(e, e->code ? parts : parts + 1, dtype));
 }
 
-static const qs_attr_rule quick_attrs[] = {{"alpha", QS_ATTR_FLOAT, 1, 0}};
+static const qs_attr_rule quick_attrs[] = {{"alpha", QSIM_ATTR_FLOAT, 1, 0}};
 
 QS_OP(ms_biasgelu, .domain = QS_DOMAIN_MICROSOFT, .name = "BiasGelu", .min_in = 2,
       .traits = QS_PLAIN, .infer = infer_gelu, .expand = expand_biasgelu);

@@ -108,8 +108,8 @@ static void expand_embedding(qs_expand *e) {
     e->out[2] = sum;
 }
 
-static const qs_attr_rule embedding_attrs[] = {{"epsilon", QS_ATTR_FLOAT, 1, 0},
-                                               {"mask_index_type", QS_ATTR_INT, 1, 0}};
+static const qs_attr_rule embedding_attrs[] = {{"epsilon", QSIM_ATTR_FLOAT, 1, 0},
+                                               {"mask_index_type", QSIM_ATTR_INT, 1, 0}};
 
 QS_OP(ms_embedding, .domain = QS_DOMAIN_MICROSOFT, .name = "EmbedLayerNormalization", .min_in = 1,
       .max_in = 9, .max_out = 3, QS_ATTRS(embedding_attrs), .traits = QS_PLAIN,

@@ -37,8 +37,8 @@ static void expand_softplus(qs_expand *e) {
     expand_curve(e, "Softplus");
 }
 
-static const qs_attr_rule alpha_beta[] = {{"alpha", QS_ATTR_FLOAT, 1, 0},
-                                          {"beta", QS_ATTR_FLOAT, 1, 0}};
+static const qs_attr_rule alpha_beta[] = {{"alpha", QSIM_ATTR_FLOAT, 1, 0},
+                                          {"beta", QSIM_ATTR_FLOAT, 1, 0}};
 
 QS_OP(affine, .name = "Affine", .min_in = 1, QS_ATTRS(alpha_beta), .traits = QS_PLAIN,
       .infer = infer_activation, .expand = expand_affine);
@@ -82,8 +82,8 @@ static void expand_scaler(qs_expand *e) {
     e->out[0] = qs_expand_two(e, "Add", e->out[0], qs_expand_reshape(e, bias, channel, 3));
 }
 
-static const qs_attr_rule scaler_attrs[] = {{"bias", QS_ATTR_FLOATS, 1, 0},
-                                            {"scale", QS_ATTR_FLOAT, 1, 0}};
+static const qs_attr_rule scaler_attrs[] = {{"bias", QSIM_ATTR_FLOATS, 1, 0},
+                                            {"scale", QSIM_ATTR_FLOAT, 1, 0}};
 
 QS_OP(imagescaler, .name = "ImageScaler", .min_in = 1, QS_ATTRS(scaler_attrs), .traits = QS_PLAIN,
       .infer = infer_scaler, .expand = expand_scaler);
@@ -148,8 +148,8 @@ static void expand_crop(qs_expand *e) {
     }
 }
 
-static const qs_attr_rule crop_attrs[] = {{"border", QS_ATTR_INTS, 1, 0},
-                                          {"scale", QS_ATTR_INTS, 1, 0}};
+static const qs_attr_rule crop_attrs[] = {{"border", QSIM_ATTR_INTS, 1, 0},
+                                          {"scale", QSIM_ATTR_INTS, 1, 0}};
 
 QS_OP(crop, .name = "Crop", .min_in = 1, QS_ATTRS(crop_attrs), .traits = QS_PLAIN,
       .infer = infer_crop, .expand = expand_crop);

@@ -115,11 +115,11 @@ static void expand_fusedmatmul(qs_expand *e) {
     e->out[0] = y;
 }
 
-static const qs_attr_rule matmul_attrs[] = {{"alpha", QS_ATTR_FLOAT, 1, 0},
-                                            {"transA", QS_ATTR_INT, 1, 0},
-                                            {"transB", QS_ATTR_INT, 1, 0},
-                                            {"transBatchA", QS_ATTR_INT, 1, 0},
-                                            {"transBatchB", QS_ATTR_INT, 1, 0}};
+static const qs_attr_rule matmul_attrs[] = {{"alpha", QSIM_ATTR_FLOAT, 1, 0},
+                                            {"transA", QSIM_ATTR_INT, 1, 0},
+                                            {"transB", QSIM_ATTR_INT, 1, 0},
+                                            {"transBatchA", QSIM_ATTR_INT, 1, 0},
+                                            {"transBatchB", QSIM_ATTR_INT, 1, 0}};
 
 QS_OP(ms_fusedmatmul, .domain = QS_DOMAIN_MICROSOFT, .name = "FusedMatMul", .min_in = 2,
       QS_ATTRS(matmul_attrs), .traits = QS_PLAIN, .infer = infer_fusedmatmul,
@@ -145,14 +145,14 @@ static void expand_fusedgemm(qs_expand *e) {
     e->out[0] = add_curve(e, y);
 }
 
-static const qs_attr_rule gemm_attrs[] = {{"alpha", QS_ATTR_FLOAT, 1, 0},
-                                          {"beta", QS_ATTR_FLOAT, 1, 0},
-                                          {"transA", QS_ATTR_INT, 1, 0},
-                                          {"transB", QS_ATTR_INT, 1, 0},
-                                          {"activation", QS_ATTR_STRING, 1, 0},
-                                          {"activation_alpha", QS_ATTR_FLOAT, 1, 0},
-                                          {"activation_beta", QS_ATTR_FLOAT, 1, 0},
-                                          {"activation_gamma", QS_ATTR_FLOAT, 1, 0}};
+static const qs_attr_rule gemm_attrs[] = {{"alpha", QSIM_ATTR_FLOAT, 1, 0},
+                                          {"beta", QSIM_ATTR_FLOAT, 1, 0},
+                                          {"transA", QSIM_ATTR_INT, 1, 0},
+                                          {"transB", QSIM_ATTR_INT, 1, 0},
+                                          {"activation", QSIM_ATTR_STRING, 1, 0},
+                                          {"activation_alpha", QSIM_ATTR_FLOAT, 1, 0},
+                                          {"activation_beta", QSIM_ATTR_FLOAT, 1, 0},
+                                          {"activation_gamma", QSIM_ATTR_FLOAT, 1, 0}};
 
 QS_OP(ms_fusedgemm, .domain = QS_DOMAIN_MICROSOFT, .name = "FusedGemm", .min_in = 2, .max_in = 3,
       QS_ATTRS(gemm_attrs), .traits = QS_PLAIN, .infer = infer_fusedgemm,
@@ -183,8 +183,8 @@ static void expand_fusedconv(qs_expand *e) {
 }
 
 static const qs_attr_rule conv_attrs[] = {QS_CONV_ATTRS(1),
-                                          {"activation", QS_ATTR_STRING, 1, 0},
-                                          {"activation_params", QS_ATTR_FLOATS, 1, 0}};
+                                          {"activation", QSIM_ATTR_STRING, 1, 0},
+                                          {"activation_params", QSIM_ATTR_FLOATS, 1, 0}};
 
 QS_OP(ms_fusedconv, .domain = QS_DOMAIN_MICROSOFT, .name = "FusedConv", .min_in = 2, .max_in = 4,
       QS_ATTRS(conv_attrs), .traits = QS_PLAIN, .infer = infer_fusedconv,
@@ -251,9 +251,9 @@ static void expand_dynamicpads(qs_expand *e) {
 }
 
 static const qs_attr_rule dynamicpads_attrs[] = {
-    {"auto_pad", QS_ATTR_STRING, 1, 0},     {"dilations", QS_ATTR_INTS, 1, 0},
-    {"group", QS_ATTR_INT, 1, 0},           {"kernel_shape", QS_ATTR_INTS, 1, 0},
-    {"output_padding", QS_ATTR_INTS, 1, 0}, {"strides", QS_ATTR_INTS, 1, 0}};
+    {"auto_pad", QSIM_ATTR_STRING, 1, 0},     {"dilations", QSIM_ATTR_INTS, 1, 0},
+    {"group", QSIM_ATTR_INT, 1, 0},           {"kernel_shape", QSIM_ATTR_INTS, 1, 0},
+    {"output_padding", QSIM_ATTR_INTS, 1, 0}, {"strides", QSIM_ATTR_INTS, 1, 0}};
 
 QS_OP(ms_convtransposedynamicpads, .domain = QS_DOMAIN_MICROSOFT,
       .name = "ConvTransposeWithDynamicPads", .min_in = 2, .max_in = 4, QS_ATTRS(dynamicpads_attrs),
@@ -359,8 +359,9 @@ static void expand_nhwcfusedconv(qs_expand *e) {
 }
 
 static const qs_attr_rule pool_attrs[] = {
-    QS_WINDOW_ATTRS(1), {"ceil_mode", QS_ATTR_INT, 1, 0}, {"dilations", QS_ATTR_INTS, 1, 0}};
-static const qs_attr_rule qconv_attrs[] = {QS_CONV_ATTRS(1), {"channels_last", QS_ATTR_INT, 1, 0}};
+    QS_WINDOW_ATTRS(1), {"ceil_mode", QSIM_ATTR_INT, 1, 0}, {"dilations", QSIM_ATTR_INTS, 1, 0}};
+static const qs_attr_rule qconv_attrs[] = {QS_CONV_ATTRS(1),
+                                           {"channels_last", QSIM_ATTR_INT, 1, 0}};
 
 QS_OP(ms_nhwcmaxpool, .domain = QS_DOMAIN_MICROSOFT, .name = "NhwcMaxPool", .min_in = 1,
       QS_ATTRS(pool_attrs), .traits = QS_PLAIN, .infer = infer_nhwcmaxpool,
@@ -469,10 +470,10 @@ static void expand_groupnorm(qs_expand *e) {
     e->out[0] = last ? permuted(e, y, rank, last_of) : y;
 }
 
-static const qs_attr_rule groupnorm_attrs[] = {{"activation", QS_ATTR_INT, 1, 0},
-                                               {"channels_last", QS_ATTR_INT, 1, 0},
-                                               {"epsilon", QS_ATTR_FLOAT, 1, 0},
-                                               {"groups", QS_ATTR_INT, 1, 0}};
+static const qs_attr_rule groupnorm_attrs[] = {{"activation", QSIM_ATTR_INT, 1, 0},
+                                               {"channels_last", QSIM_ATTR_INT, 1, 0},
+                                               {"epsilon", QSIM_ATTR_FLOAT, 1, 0},
+                                               {"groups", QSIM_ATTR_INT, 1, 0}};
 
 QS_OP(ms_biasadd, .domain = QS_DOMAIN_MICROSOFT, .name = "BiasAdd", .min_in = 3, .traits = QS_PLAIN,
       .infer = infer_biasadd, .expand = expand_biasadd);

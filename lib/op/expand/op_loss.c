@@ -98,8 +98,8 @@ static void expand_entropy(qs_expand *e) {
     e->out[1] = y;
 }
 
-static const qs_attr_rule loss_attrs[] = {{"ignore_index", QS_ATTR_INT, 12, 0},
-                                          {"reduction", QS_ATTR_STRING, 12, 0}};
+static const qs_attr_rule loss_attrs[] = {{"ignore_index", QSIM_ATTR_INT, 12, 0},
+                                          {"reduction", QSIM_ATTR_STRING, 12, 0}};
 
 QS_OP(loss, .name = "NegativeLogLikelihoodLoss", .since = 12, .min_in = 2, .max_in = 3,
       QS_ATTRS(loss_attrs), .traits = QS_PLAIN, .setting_inputs = 1 << 1, .infer = infer_loss,

@@ -207,10 +207,10 @@ static void expand_multihead(qs_expand *e) {
         e->out[i] = y + i;
 }
 
-static const qs_attr_rule multihead_attrs[] = {{"num_heads", QS_ATTR_INT, 1, 0},
-                                               {"mask_filter_value", QS_ATTR_FLOAT, 1, 0},
-                                               {"scale", QS_ATTR_FLOAT, 1, 0},
-                                               {"unidirectional", QS_ATTR_INT, 1, 0}};
+static const qs_attr_rule multihead_attrs[] = {{"num_heads", QSIM_ATTR_INT, 1, 0},
+                                               {"mask_filter_value", QSIM_ATTR_FLOAT, 1, 0},
+                                               {"scale", QSIM_ATTR_FLOAT, 1, 0},
+                                               {"unidirectional", QSIM_ATTR_INT, 1, 0}};
 
 QS_OP(ms_multihead, .domain = QS_DOMAIN_MICROSOFT, .name = "MultiHeadAttention", .min_in = 1,
       .max_in = 10, .max_out = 3, QS_ATTRS(multihead_attrs), .traits = QS_PLAIN,
@@ -340,10 +340,10 @@ static void expand_qattention(qs_expand *e) {
 }
 
 static const qs_attr_rule attention_attrs[] = {
-    {"qkv_hidden_sizes", QS_ATTR_INTS, 1, 0}, /* not of QAttention */
-    {"num_heads", QS_ATTR_INT, 1, 0},         {"mask_filter_value", QS_ATTR_FLOAT, 1, 0},
-    {"scale", QS_ATTR_FLOAT, 1, 0},           {"unidirectional", QS_ATTR_INT, 1, 0},
-    {"do_rotary", QS_ATTR_INT, 1, 0},         {"past_present_share_buffer", QS_ATTR_INT, 1, 0}};
+    {"qkv_hidden_sizes", QSIM_ATTR_INTS, 1, 0}, /* not of QAttention */
+    {"num_heads", QSIM_ATTR_INT, 1, 0},         {"mask_filter_value", QSIM_ATTR_FLOAT, 1, 0},
+    {"scale", QSIM_ATTR_FLOAT, 1, 0},           {"unidirectional", QSIM_ATTR_INT, 1, 0},
+    {"do_rotary", QSIM_ATTR_INT, 1, 0},         {"past_present_share_buffer", QSIM_ATTR_INT, 1, 0}};
 
 QS_OP(ms_attention, .domain = QS_DOMAIN_MICROSOFT, .name = "Attention", .min_in = 2, .max_in = 7,
       .max_out = 2, QS_ATTRS(attention_attrs), .traits = QS_PLAIN, .setting_inputs = 1 << MASK,

@@ -19,7 +19,7 @@ static void expand_has(qs_expand *e) {
     e->out[0] = qs_expand_number(e, QSIM_BOOL, qs_expand_in(e, 0) != QS_NONE);
 }
 
-static const qs_attr_rule optional_attrs[] = {{"type", QS_ATTR_OTHER, 15, 0}};
+static const qs_attr_rule optional_attrs[] = {{"type", QSIM_ATTR_OTHER, 15, 0}};
 
 QS_OP(optional, .name = "Optional", .since = 15, .max_in = 1, QS_ATTRS(optional_attrs),
       .traits = QS_PLAIN, .infer = infer_same, .expand = expand_same);

@@ -145,8 +145,9 @@ static void expand_qgemm(qs_expand *e) {
                                   qs_expand_in(e, Y_ZERO));
 }
 
-static const qs_attr_rule qgemm_attrs[] = {
-    {"alpha", QS_ATTR_FLOAT, 1, 0}, {"transA", QS_ATTR_INT, 1, 0}, {"transB", QS_ATTR_INT, 1, 0}};
+static const qs_attr_rule qgemm_attrs[] = {{"alpha", QSIM_ATTR_FLOAT, 1, 0},
+                                           {"transA", QSIM_ATTR_INT, 1, 0},
+                                           {"transB", QSIM_ATTR_INT, 1, 0}};
 
 QS_OP(ms_qgemm, .domain = QS_DOMAIN_MICROSOFT, .name = "QGemm", .min_in = 6, .max_in = 9,
       QS_ATTRS(qgemm_attrs), .traits = QS_PLAIN,
@@ -219,8 +220,8 @@ static void expand_mean(qs_expand *e) {
     quantize_output(e, y, 3);
 }
 
-static const qs_attr_rule mean_attrs[] = {{"axes", QS_ATTR_INTS, 1, 0},
-                                          {"keepdims", QS_ATTR_INT, 1, 0}};
+static const qs_attr_rule mean_attrs[] = {{"axes", QSIM_ATTR_INTS, 1, 0},
+                                          {"keepdims", QSIM_ATTR_INT, 1, 0}};
 
 QS_OP(ms_qlinearreducemean, .domain = QS_DOMAIN_MICROSOFT, .name = "QLinearReduceMean", .min_in = 5,
       QS_ATTRS(mean_attrs), .traits = QS_PLAIN,
@@ -318,10 +319,10 @@ static void expand_dynamiclstm(qs_expand *e) {
 }
 
 static const qs_attr_rule lstm_attrs[] = {
-    {"activation_alpha", QS_ATTR_FLOATS, 1, 0}, {"activation_beta", QS_ATTR_FLOATS, 1, 0},
-    {"activations", QS_ATTR_STRINGS, 1, 0},     {"clip", QS_ATTR_FLOAT, 1, 0},
-    {"direction", QS_ATTR_STRING, 1, 0},        {"hidden_size", QS_ATTR_INT, 1, 0},
-    {"input_forget", QS_ATTR_INT, 1, 0}};
+    {"activation_alpha", QSIM_ATTR_FLOATS, 1, 0}, {"activation_beta", QSIM_ATTR_FLOATS, 1, 0},
+    {"activations", QSIM_ATTR_STRINGS, 1, 0},     {"clip", QSIM_ATTR_FLOAT, 1, 0},
+    {"direction", QSIM_ATTR_STRING, 1, 0},        {"hidden_size", QSIM_ATTR_INT, 1, 0},
+    {"input_forget", QSIM_ATTR_INT, 1, 0}};
 
 QS_OP(ms_dynamicquantizelstm, .domain = QS_DOMAIN_MICROSOFT, .name = "DynamicQuantizeLSTM",
       .min_in = 3, .max_in = 12, .max_out = 3, QS_ATTRS(lstm_attrs), .traits = QS_OMITS_OUTPUTS,

@@ -476,11 +476,11 @@ static void expand_concat(qs_expand *e) {
 
 /* ---- rows ---- */
 
-static const qs_attr_rule empty_attrs[] = {{"dtype", QS_ATTR_INT, 11, 0}};
-static const qs_attr_rule split_attrs[] = {{"axis", QS_ATTR_INT, 11, 0},
-                                           {"keepdims", QS_ATTR_INT, 11, 0}};
-static const qs_attr_rule concat_attrs[] = {{"axis", QS_ATTR_INT, 11, 0},
-                                            {"new_axis", QS_ATTR_INT, 11, 0}};
+static const qs_attr_rule empty_attrs[] = {{"dtype", QSIM_ATTR_INT, 11, 0}};
+static const qs_attr_rule split_attrs[] = {{"axis", QSIM_ATTR_INT, 11, 0},
+                                           {"keepdims", QSIM_ATTR_INT, 11, 0}};
+static const qs_attr_rule concat_attrs[] = {{"axis", QSIM_ATTR_INT, 11, 0},
+                                            {"new_axis", QSIM_ATTR_INT, 11, 0}};
 
 QS_OP(sequence_construct, .name = "SequenceConstruct", .since = 11, .min_in = 1, .max_in = -1,
       .traits = QS_MAKES_SEQUENCE, .infer = qs_sequence_infer);

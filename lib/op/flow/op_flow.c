@@ -482,14 +482,14 @@ static int infer_scan(qs_infer *x) {
 
 /* ---- rows ---- */
 
-static const qs_attr_rule if_attrs[] = {{"then_branch", QS_ATTR_GRAPH, 1, 0},
-                                        {"else_branch", QS_ATTR_GRAPH, 1, 0}};
-static const qs_attr_rule body_attrs[] = {{"body", QS_ATTR_GRAPH, 1, 0}};
+static const qs_attr_rule if_attrs[] = {{"then_branch", QSIM_ATTR_GRAPH, 1, 0},
+                                        {"else_branch", QSIM_ATTR_GRAPH, 1, 0}};
+static const qs_attr_rule body_attrs[] = {{"body", QSIM_ATTR_GRAPH, 1, 0}};
 static const qs_attr_rule scan_attrs[] = {
-    {"body", QS_ATTR_GRAPH, 1, 0},           {"num_scan_inputs", QS_ATTR_INT, 1, 0},
-    {"directions", QS_ATTR_INTS, 8, 8},      {"scan_input_directions", QS_ATTR_INTS, 9, 0},
-    {"scan_input_axes", QS_ATTR_INTS, 9, 0}, {"scan_output_directions", QS_ATTR_INTS, 9, 0},
-    {"scan_output_axes", QS_ATTR_INTS, 9, 0}};
+    {"body", QSIM_ATTR_GRAPH, 1, 0},           {"num_scan_inputs", QSIM_ATTR_INT, 1, 0},
+    {"directions", QSIM_ATTR_INTS, 8, 8},      {"scan_input_directions", QSIM_ATTR_INTS, 9, 0},
+    {"scan_input_axes", QSIM_ATTR_INTS, 9, 0}, {"scan_output_directions", QSIM_ATTR_INTS, 9, 0},
+    {"scan_output_axes", QSIM_ATTR_INTS, 9, 0}};
 
 QS_OP(if, .name = "If", .min_in = 1, .max_in = -1, .max_out = -1, QS_ATTRS(if_attrs),
       .traits = QS_OMITS_OUTPUTS, .kernel = QS_KERNEL_SUBGRAPH, .infer = infer_if);

@@ -28,8 +28,8 @@
 #define QS_I8_INPUTS   19
 
 #define QS_I8_POST_OPS_ATTRS                                                                       \
-    {"sum_lo", QS_ATTR_INT, 0, 0}, {                                                               \
-        "sum_hi", QS_ATTR_INT, 0, 0                                                                \
+    {"sum_lo", QSIM_ATTR_INT, 0, 0}, {                                                             \
+        "sum_hi", QSIM_ATTR_INT, 0, 0                                                              \
     }
 
 /* Checks the inputs of post-ops; output 0 is inferred already. */

@@ -165,9 +165,9 @@ static const qs_attr_rule conv_attrs[] = {QS_CONV_ATTRS(10)};
 
 static const qs_attr_rule internal_attrs[] = {
     QS_CONV_ATTRS(0),
-    {"channels_last", QS_ATTR_INT, 0, 0},
-    {"lo", QS_ATTR_INT, 0, 0},
-    {"hi", QS_ATTR_INT, 0, 0},
+    {"channels_last", QSIM_ATTR_INT, 0, 0},
+    {"lo", QSIM_ATTR_INT, 0, 0},
+    {"hi", QSIM_ATTR_INT, 0, 0},
     QS_INTO_ATTRS,
     QS_I8_POST_OPS_ATTRS,
 };

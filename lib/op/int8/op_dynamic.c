@@ -182,7 +182,7 @@ QS_COLD static int lower_rows(qs_lower *l) {
     return QSIM_OK;
 }
 
-static const qs_attr_rule rows_attrs[] = {{"axis", QS_ATTR_INT, 0, 0}};
+static const qs_attr_rule rows_attrs[] = {{"axis", QSIM_ATTR_INT, 0, 0}};
 
 QS_OP(qsim_quantize_rows, .domain = QS_DOMAIN_QSIM, .name = "QuantizeRows", .min_in = 1,
       .min_out = 2, QS_ATTRS(rows_attrs), .traits = QS_RANGED | QS_QUANTIZES, .axis = -1,

@@ -196,9 +196,9 @@ static int lower_integer(qs_lower *l) {
 }
 
 static const qs_attr_rule internal_attrs[] = {
-    {"lo", QS_ATTR_INT, 0, 0},
-    {"hi", QS_ATTR_INT, 0, 0},
-    {"transB", QS_ATTR_INT, 0, 0},
+    {"lo", QSIM_ATTR_INT, 0, 0},
+    {"hi", QSIM_ATTR_INT, 0, 0},
+    {"transB", QSIM_ATTR_INT, 0, 0},
     QS_I8_POST_OPS_ATTRS,
 };
 

@@ -138,7 +138,7 @@ QS_COLD static int lower_piecewise(qs_lower *l) {
 }
 
 static const qs_attr_rule piecewise_attrs[] = {
-    {"axis", QS_ATTR_INT, 0, 0}, {"lo", QS_ATTR_INT, 0, 0}, {"hi", QS_ATTR_INT, 0, 0}};
+    {"axis", QSIM_ATTR_INT, 0, 0}, {"lo", QSIM_ATTR_INT, 0, 0}, {"hi", QSIM_ATTR_INT, 0, 0}};
 
 QS_OP(qsim_piecewise, .domain = QS_DOMAIN_QSIM, .name = "QPiecewise", .min_in = 6,
       QS_ATTRS(piecewise_attrs), .traits = QS_ALONG_AXIS | QS_INTEGER | QS_READS_EXACTLY,

@@ -159,7 +159,7 @@ QS_COLD static int lower_qmul(qs_lower *l) {
     return lower_qlinear(l, true);
 }
 
-static const qs_attr_rule lo_hi[] = {{"lo", QS_ATTR_INT, 0, 0}, {"hi", QS_ATTR_INT, 0, 0}};
+static const qs_attr_rule lo_hi[] = {{"lo", QSIM_ATTR_INT, 0, 0}, {"hi", QSIM_ATTR_INT, 0, 0}};
 
 QS_OP(qlinear_add, .domain = QS_DOMAIN_MICROSOFT, .name = "QLinearAdd", .until = 1, .min_in = 7,
       .max_in = 8, .traits = QS_ELEMENTWISE | QS_INTEGER,

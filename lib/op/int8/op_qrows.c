@@ -144,8 +144,8 @@ QS_COLD static int lower_qsoftmax(qs_lower *l) {
     return QSIM_OK;
 }
 
-static const qs_attr_rule softmax_attrs[] = {{"axis", QS_ATTR_INT, 0, 0},
-                                             {"opset", QS_ATTR_INT, 0, 0}};
+static const qs_attr_rule softmax_attrs[] = {{"axis", QSIM_ATTR_INT, 0, 0},
+                                             {"opset", QSIM_ATTR_INT, 0, 0}};
 
 QS_OP(qlinear_softmax, .domain = QS_DOMAIN_MICROSOFT, .name = "QLinearSoftmax", .until = 1,
       .min_in = 4, .max_in = 5, QS_ATTRS(softmax_attrs), .traits = QS_INTEGER,
@@ -193,9 +193,9 @@ QS_COLD static int lower_qlayernorm(qs_lower *l) {
     return QSIM_OK;
 }
 
-static const qs_attr_rule layernorm_attrs[] = {{"axis", QS_ATTR_INT, 0, 0},
-                                               {"epsilon", QS_ATTR_FLOAT, 0, 0},
-                                               {"stash_type", QS_ATTR_INT, 0, 0}};
+static const qs_attr_rule layernorm_attrs[] = {{"axis", QSIM_ATTR_INT, 0, 0},
+                                               {"epsilon", QSIM_ATTR_FLOAT, 0, 0},
+                                               {"stash_type", QSIM_ATTR_INT, 0, 0}};
 
 QS_OP(qsim_qlinear_layernorm, .domain = QS_DOMAIN_QSIM, .name = "QLinearLayerNormalization",
       .min_in = 6, .max_in = 7, QS_ATTRS(layernorm_attrs), .traits = QS_INTEGER,

@@ -205,7 +205,7 @@ QS_COLD static int lower_qleaky(qs_lower *l) {
     return lower_table_of(l, leaky, qs_node_float(l->node, "alpha", 0.01f));
 }
 
-static const qs_attr_rule alpha_attr[] = {{"alpha", QS_ATTR_FLOAT, 1, 0}};
+static const qs_attr_rule alpha_attr[] = {{"alpha", QSIM_ATTR_FLOAT, 1, 0}};
 
 QS_OP(qlinear_sigmoid, .domain = QS_DOMAIN_MICROSOFT, .name = "QLinearSigmoid", .until = 1,
       .min_in = 4, .max_in = 5, .traits = QS_ELEMENTWISE | QS_INTEGER,
@@ -347,7 +347,7 @@ QS_COLD static int lower_qconcat(qs_lower *l) {
     return QSIM_OK;
 }
 
-static const qs_attr_rule axis_attr[] = {{"axis", QS_ATTR_INT, 0, 0}};
+static const qs_attr_rule axis_attr[] = {{"axis", QSIM_ATTR_INT, 0, 0}};
 
 QS_OP(qlinear_concat, .domain = QS_DOMAIN_MICROSOFT, .name = "QLinearConcat", .until = 1,
       .min_in = 5, .max_in = -1, QS_ATTRS(axis_attr), .traits = QS_ALONG_AXIS | QS_INTEGER,

@@ -405,17 +405,17 @@ QS_COLD static int lower_quantize(qs_lower *l) {
     return code;
 }
 
-static const qs_attr_rule standard_attrs[] = {{"axis", QS_ATTR_INT, 13, 0},
-                                              {"saturate", QS_ATTR_INT, 19, 0},
-                                              {"block_size", QS_ATTR_INT, 21, 0},
-                                              {"output_dtype", QS_ATTR_INT, 21, 0},
-                                              {"precision", QS_ATTR_INT, 23, 0}};
-static const qs_attr_rule back_attrs[] = {{"axis", QS_ATTR_INT, 13, 0},
-                                          {"block_size", QS_ATTR_INT, 21, 0},
-                                          {"output_dtype", QS_ATTR_INT, 23, 0}};
-static const qs_attr_rule ms_attrs[] = {{"axis", QS_ATTR_INT, 1, 0},
-                                        {"saturate", QS_ATTR_INT, 1, 0},
-                                        {"block_size", QS_ATTR_INT, 1, 0}};
+static const qs_attr_rule standard_attrs[] = {{"axis", QSIM_ATTR_INT, 13, 0},
+                                              {"saturate", QSIM_ATTR_INT, 19, 0},
+                                              {"block_size", QSIM_ATTR_INT, 21, 0},
+                                              {"output_dtype", QSIM_ATTR_INT, 21, 0},
+                                              {"precision", QSIM_ATTR_INT, 23, 0}};
+static const qs_attr_rule back_attrs[] = {{"axis", QSIM_ATTR_INT, 13, 0},
+                                          {"block_size", QSIM_ATTR_INT, 21, 0},
+                                          {"output_dtype", QSIM_ATTR_INT, 23, 0}};
+static const qs_attr_rule ms_attrs[] = {{"axis", QSIM_ATTR_INT, 1, 0},
+                                        {"saturate", QSIM_ATTR_INT, 1, 0},
+                                        {"block_size", QSIM_ATTR_INT, 1, 0}};
 
 /* One scale makes the node element-wise, a vector of scales depends on one axis, blocks on more. */
 static uint32_t scale_axis(const qs_graph *g, const qs_node *n) {

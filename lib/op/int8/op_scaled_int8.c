@@ -249,11 +249,11 @@ QS_COLD static int lower_scaled(qs_lower *l) {
 }
 
 static const qs_attr_rule scaled_attrs[] = {
-    {"rows", QS_ATTR_INT, 0, 0},
-    {"lo", QS_ATTR_FLOAT, 0, 0},
-    {"hi", QS_ATTR_FLOAT, 0, 0},
+    {"rows", QSIM_ATTR_INT, 0, 0},
+    {"lo", QSIM_ATTR_FLOAT, 0, 0},
+    {"hi", QSIM_ATTR_FLOAT, 0, 0},
     QS_FINISH_ATTRS,
-    {"channels_last", QS_ATTR_INT, 0, 0}, /* from here on only for convolutions */
+    {"channels_last", QSIM_ATTR_INT, 0, 0}, /* from here on only for convolutions */
     QS_INTO_ATTRS,
     QS_CONV_ATTRS(0),
 };

@@ -152,7 +152,7 @@ QS_COLD static int lower_concat(qs_lower *l) {
     return lower_blocks(l, qs_lower_out(l, 0), 1, true);
 }
 
-static const qs_attr_rule concat_attrs[] = {{"axis", QS_ATTR_INT, 1, 0}};
+static const qs_attr_rule concat_attrs[] = {{"axis", QSIM_ATTR_INT, 1, 0}};
 
 QS_COLD static int upgrade_concat(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
     if (g->nodes[node].version >= 4 || to < 4 || qs_node_attr(&g->nodes[node], "axis"))
@@ -257,9 +257,9 @@ QS_COLD static int upgrade_split(qs_graph *g, qs_id node, int32_t to, qsim_error
     return code;
 }
 
-static const qs_attr_rule split_attrs[] = {{"axis", QS_ATTR_INT, 1, 0},
-                                           {"split", QS_ATTR_INTS, 1, 12},
-                                           {"num_outputs", QS_ATTR_INT, 18, 0}};
+static const qs_attr_rule split_attrs[] = {{"axis", QSIM_ATTR_INT, 1, 0},
+                                           {"split", QSIM_ATTR_INTS, 1, 12},
+                                           {"num_outputs", QSIM_ATTR_INT, 18, 0}};
 
 QS_OP(split, .name = "Split", .min_in = 1, .max_in = 2, .max_out = -1,
       QS_MORE(QS_HISTORY(.later = {{2, 1, 1, -1}, {13, 1, 2, -1}}, .upgrade = upgrade_split)),

@@ -53,7 +53,8 @@ QS_COLD static int lower_eyelike(qs_lower *l) {
     return QSIM_OK;
 }
 
-static const qs_attr_rule eye_attrs[] = {{"dtype", QS_ATTR_INT, 9, 0}, {"k", QS_ATTR_INT, 9, 0}};
+static const qs_attr_rule eye_attrs[] = {{"dtype", QSIM_ATTR_INT, 9, 0},
+                                         {"k", QSIM_ATTR_INT, 9, 0}};
 
 QS_OP(eyelike, .name = "EyeLike", .since = 9, .min_in = 1, QS_ATTRS(eye_attrs),
       .traits = QS_READS_EXACTLY, .kernel = QS_KERNEL_FILL, .infer = infer_eyelike,

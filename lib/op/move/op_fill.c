@@ -77,7 +77,7 @@ static int lower_constant_of_shape(qs_lower *l) {
     return code;
 }
 
-static const qs_attr_rule fill_attrs[] = {{"value", QS_ATTR_TENSOR, 9, 0}};
+static const qs_attr_rule fill_attrs[] = {{"value", QSIM_ATTR_TENSOR, 9, 0}};
 
 QS_OP(constant_of_shape, .name = "ConstantOfShape", .since = 9, .min_in = 1, QS_ATTRS(fill_attrs),
       .traits = QS_PLAIN, .shape_inputs = 1 << 0, .kernel = QS_KERNEL_FILL,
@@ -156,7 +156,7 @@ static int lower_range(qs_lower *l) {
 }
 
 /* stash_type needs no code: half precision is always computed in float. */
-static const qs_attr_rule range_attrs[] = {{"stash_type", QS_ATTR_INT, 27, 0}};
+static const qs_attr_rule range_attrs[] = {{"stash_type", QSIM_ATTR_INT, 27, 0}};
 
 QS_OP(range, .name = "Range", .since = 11, .min_in = 3, QS_ATTRS(range_attrs), .traits = QS_PLAIN,
       .shape_inputs = 1 << 0 | 1 << 1 | 1 << 2, .kernel = QS_KERNEL_RANGE, .infer = infer_range,

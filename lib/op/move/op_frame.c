@@ -77,7 +77,7 @@ QS_COLD static int lower_trilu(qs_lower *l) {
     return QSIM_OK;
 }
 
-static const qs_attr_rule trilu_attrs[] = {{"upper", QS_ATTR_INT, 14, 0}};
+static const qs_attr_rule trilu_attrs[] = {{"upper", QSIM_ATTR_INT, 14, 0}};
 
 QS_OP(trilu, .name = "Trilu", .since = 14, .min_in = 1, .max_in = 2, QS_ATTRS(trilu_attrs),
       .traits = QS_PLAIN, .setting_inputs = 1 << 1, .kernel = QS_KERNEL_TRILU, .infer = infer_trilu,
@@ -169,7 +169,7 @@ QS_COLD static int lower_center(qs_lower *l) {
     return QSIM_OK;
 }
 
-static const qs_attr_rule center_attrs[] = {{"axes", QS_ATTR_INTS, 18, 0}};
+static const qs_attr_rule center_attrs[] = {{"axes", QSIM_ATTR_INTS, 18, 0}};
 
 QS_OP(center_crop_pad, .name = "CenterCropPad", .since = 18, .min_in = 2, QS_ATTRS(center_attrs),
       .traits = QS_PLAIN, .shape_inputs = 1 << 1, .kernel = QS_KERNEL_CROP, .infer = infer_center,
@@ -243,7 +243,7 @@ QS_COLD static int lower_onehot(qs_lower *l) {
     return QSIM_OK;
 }
 
-static const qs_attr_rule onehot_attrs[] = {{"axis", QS_ATTR_INT, 9, 0}};
+static const qs_attr_rule onehot_attrs[] = {{"axis", QSIM_ATTR_INT, 9, 0}};
 
 QS_OP(one_hot, .name = "OneHot", .since = 9, .min_in = 3, QS_ATTRS(onehot_attrs),
       .traits = QS_PLAIN, .shape_inputs = 1 << 1, .setting_inputs = 1 << 0,

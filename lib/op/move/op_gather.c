@@ -125,7 +125,7 @@ QS_COLD static int lower_gather(qs_lower *l) {
     return take_view(l, p);
 }
 
-static const qs_attr_rule gather_attrs[] = {{"axis", QS_ATTR_INT, 1, 0}};
+static const qs_attr_rule gather_attrs[] = {{"axis", QSIM_ATTR_INT, 1, 0}};
 
 QS_OP(gather, .name = "Gather", .min_in = 2, QS_ATTRS(gather_attrs),
       .traits = QS_MOVES | QS_READS_EXACTLY, .setting_inputs = 1 << 1, .weight_inputs = 1 << 0,

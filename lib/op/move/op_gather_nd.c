@@ -111,7 +111,7 @@ QS_COLD static int lower_gather_elements(qs_lower *l) {
     return QSIM_OK;
 }
 
-static const qs_attr_rule axis_attrs[] = {{"axis", QS_ATTR_INT, 11, 0}};
+static const qs_attr_rule axis_attrs[] = {{"axis", QSIM_ATTR_INT, 11, 0}};
 
 QS_OP(gather_elements, .name = "GatherElements", .since = 11, .min_in = 2, QS_ATTRS(axis_attrs),
       .traits = QS_MOVES | QS_READS_EXACTLY, .setting_inputs = 1 << 1, .kernel = QS_KERNEL_GATHER,
@@ -230,7 +230,7 @@ QS_COLD static int lower_gather_nd(qs_lower *l) {
     return QSIM_OK;
 }
 
-static const qs_attr_rule batch_attrs[] = {{"batch_dims", QS_ATTR_INT, 12, 0}};
+static const qs_attr_rule batch_attrs[] = {{"batch_dims", QSIM_ATTR_INT, 12, 0}};
 
 QS_OP(gather_nd, .name = "GatherND", .since = 11, .min_in = 2, QS_ATTRS(batch_attrs),
       .traits = QS_MOVES | QS_READS_EXACTLY, .setting_inputs = 1 << 1, .kernel = QS_KERNEL_GATHER,

@@ -162,7 +162,7 @@ static int lower_compress(qs_lower *l) {
     return QSIM_OK;
 }
 
-static const qs_attr_rule axis_attrs[] = {{"axis", QS_ATTR_INT, 1, 0}};
+static const qs_attr_rule axis_attrs[] = {{"axis", QSIM_ATTR_INT, 1, 0}};
 
 QS_OP(compress, .name = "Compress", .since = 9, .min_in = 2, QS_ATTRS(axis_attrs),
       .traits = QS_BOUNDS, .setting_inputs = 1 << 1, .kernel = QS_KERNEL_COMPRESS,

@@ -188,16 +188,16 @@ QS_COLD static int lower_uniform(qs_lower *l) {
 }
 
 /* RandomNormalLike and Bernoulli have some of RandomNormal's attributes. */
-static const qs_attr_rule normal_attrs[] = {{"shape", QS_ATTR_INTS, 1, 0},
-                                            {"mean", QS_ATTR_FLOAT, 1, 0},
-                                            {"scale", QS_ATTR_FLOAT, 1, 0},
-                                            {"dtype", QS_ATTR_INT, 1, 0},
-                                            {"seed", QS_ATTR_FLOAT, 1, 0}};
-static const qs_attr_rule uniform_attrs[] = {{"shape", QS_ATTR_INTS, 1, 0},
-                                             {"low", QS_ATTR_FLOAT, 1, 0},
-                                             {"high", QS_ATTR_FLOAT, 1, 0},
-                                             {"dtype", QS_ATTR_INT, 1, 0},
-                                             {"seed", QS_ATTR_FLOAT, 1, 0}};
+static const qs_attr_rule normal_attrs[] = {{"shape", QSIM_ATTR_INTS, 1, 0},
+                                            {"mean", QSIM_ATTR_FLOAT, 1, 0},
+                                            {"scale", QSIM_ATTR_FLOAT, 1, 0},
+                                            {"dtype", QSIM_ATTR_INT, 1, 0},
+                                            {"seed", QSIM_ATTR_FLOAT, 1, 0}};
+static const qs_attr_rule uniform_attrs[] = {{"shape", QSIM_ATTR_INTS, 1, 0},
+                                             {"low", QSIM_ATTR_FLOAT, 1, 0},
+                                             {"high", QSIM_ATTR_FLOAT, 1, 0},
+                                             {"dtype", QSIM_ATTR_INT, 1, 0},
+                                             {"seed", QSIM_ATTR_FLOAT, 1, 0}};
 
 QS_OP(random_normal, .name = "RandomNormal", .min_in = 0, QS_ATTRS(normal_attrs),
       .traits = QS_RANDOM, .kernel = QS_KERNEL_RANDOM, .infer = infer_shaped,
@@ -333,9 +333,9 @@ QS_COLD static int lower_multinomial(qs_lower *l) {
     return qs_mul(p->classes, sizeof(double), &l->step->scratch) ? QSIM_OK : QSIM_E_LIMIT;
 }
 
-static const qs_attr_rule multinomial_attrs[] = {{"sample_size", QS_ATTR_INT, 7, 0},
-                                                 {"dtype", QS_ATTR_INT, 7, 0},
-                                                 {"seed", QS_ATTR_FLOAT, 7, 0}};
+static const qs_attr_rule multinomial_attrs[] = {{"sample_size", QSIM_ATTR_INT, 7, 0},
+                                                 {"dtype", QSIM_ATTR_INT, 7, 0},
+                                                 {"seed", QSIM_ATTR_FLOAT, 7, 0}};
 
 QS_OP(multinomial, .name = "Multinomial", .since = 7, .min_in = 1, QS_ATTRS(multinomial_attrs),
       .traits = QS_RANDOM | QS_READS_EXACTLY, .kernel = QS_KERNEL_RANDOM,

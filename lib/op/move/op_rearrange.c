@@ -97,9 +97,9 @@ QS_COLD static int lower_blocks(qs_lower *l) {
     return QSIM_OK;
 }
 
-static const qs_attr_rule depth_attrs[] = {{"blocksize", QS_ATTR_INT, 1, 0},
-                                           {"mode", QS_ATTR_STRING, 11, 0}};
-static const qs_attr_rule space_attrs[] = {{"blocksize", QS_ATTR_INT, 1, 0}};
+static const qs_attr_rule depth_attrs[] = {{"blocksize", QSIM_ATTR_INT, 1, 0},
+                                           {"mode", QSIM_ATTR_STRING, 11, 0}};
+static const qs_attr_rule space_attrs[] = {{"blocksize", QSIM_ATTR_INT, 1, 0}};
 
 QS_OP(depth_to_space, .name = "DepthToSpace", .min_in = 1, QS_ATTRS(depth_attrs),
       .traits = QS_MOVES | QS_KEEPS | QS_KEEPS_ONCE | QS_READS_EXACTLY, .kernel = QS_KERNEL_BLOCKS,
@@ -171,8 +171,8 @@ QS_COLD static int lower_reverse(qs_lower *l) {
     return QSIM_OK;
 }
 
-static const qs_attr_rule reverse_attrs[] = {{"batch_axis", QS_ATTR_INT, 10, 0},
-                                             {"time_axis", QS_ATTR_INT, 10, 0}};
+static const qs_attr_rule reverse_attrs[] = {{"batch_axis", QSIM_ATTR_INT, 10, 0},
+                                             {"time_axis", QSIM_ATTR_INT, 10, 0}};
 
 QS_OP(reverse_sequence, .name = "ReverseSequence", .since = 10, .min_in = 2,
       QS_ATTRS(reverse_attrs), .traits = QS_MOVES | QS_KEEPS | QS_KEEPS_ONCE | QS_READS_EXACTLY,

@@ -223,9 +223,9 @@ QS_COLD static int upgrade_scatter(qs_graph *g, qs_id node, int32_t to, qsim_err
     return QSIM_OK;
 }
 
-static const qs_attr_rule elements_attrs[] = {{"axis", QS_ATTR_INT, 9, 0},
-                                              {"reduction", QS_ATTR_STRING, 16, 0}};
-static const qs_attr_rule scatter_attrs[] = {{"axis", QS_ATTR_INT, 9, 0}};
+static const qs_attr_rule elements_attrs[] = {{"axis", QSIM_ATTR_INT, 9, 0},
+                                              {"reduction", QSIM_ATTR_STRING, 16, 0}};
+static const qs_attr_rule scatter_attrs[] = {{"axis", QSIM_ATTR_INT, 9, 0}};
 
 QS_OP(scatter_elements, .name = "ScatterElements", .since = 11, .min_in = 3,
       QS_ATTRS(elements_attrs), .traits = QS_READS_EXACTLY, .setting_inputs = 1 << 1,
@@ -319,7 +319,7 @@ QS_COLD static int lower_scatter_nd(qs_lower *l) {
     return QSIM_OK;
 }
 
-static const qs_attr_rule nd_attrs[] = {{"reduction", QS_ATTR_STRING, 16, 0}};
+static const qs_attr_rule nd_attrs[] = {{"reduction", QSIM_ATTR_STRING, 16, 0}};
 
 QS_OP(scatter_nd, .name = "ScatterND", .since = 11, .min_in = 3, QS_ATTRS(nd_attrs),
       .traits = QS_READS_EXACTLY, .setting_inputs = 1 << 1, .kernel = QS_KERNEL_SCATTER,

@@ -423,8 +423,9 @@ QS_COLD static int upgrade_slice(qs_graph *g, qs_id node, int32_t to, qsim_error
     return code ? code : qs_upgrade_ints_to_input(g, node, "axes", 3, error);
 }
 
-static const qs_attr_rule slice_attrs[] = {
-    {"starts", QS_ATTR_INTS, 1, 9}, {"ends", QS_ATTR_INTS, 1, 9}, {"axes", QS_ATTR_INTS, 1, 9}};
+static const qs_attr_rule slice_attrs[] = {{"starts", QSIM_ATTR_INTS, 1, 9},
+                                           {"ends", QSIM_ATTR_INTS, 1, 9},
+                                           {"axes", QSIM_ATTR_INTS, 1, 9}};
 
 QS_OP(slice, .name = "Slice", .min_in = 1, QS_ATTRS(slice_attrs),
       QS_MORE(QS_HISTORY(.later = {{10, 3, 5, 1}}, .upgrade = upgrade_slice)),
@@ -557,10 +558,10 @@ QS_COLD static int upgrade_pad(qs_graph *g, qs_id node, int32_t to, qsim_error *
     return qs_upgrade_input(g, node, "value", 2, fill, error);
 }
 
-static const qs_attr_rule pad_attrs[] = {{"paddings", QS_ATTR_INTS, 1, 1},
-                                         {"pads", QS_ATTR_INTS, 2, 10},
-                                         {"value", QS_ATTR_FLOAT, 1, 10},
-                                         {"mode", QS_ATTR_STRING, 1, 0}};
+static const qs_attr_rule pad_attrs[] = {{"paddings", QSIM_ATTR_INTS, 1, 1},
+                                         {"pads", QSIM_ATTR_INTS, 2, 10},
+                                         {"value", QSIM_ATTR_FLOAT, 1, 10},
+                                         {"mode", QSIM_ATTR_STRING, 1, 0}};
 
 /* Pad has integer types from version 11 on. */
 static uint32_t pad_moves(const qs_graph *g, const qs_node *n) {

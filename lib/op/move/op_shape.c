@@ -140,9 +140,9 @@ static int upgrade_reshape(qs_graph *g, qs_id node, int32_t to, qsim_error *erro
     return qs_upgrade_ints_to_input(g, node, "shape", 1, error);
 }
 
-static const qs_attr_rule reshape_attrs[] = {{"shape", QS_ATTR_INTS, 1, 4},
-                                             {"consumed_inputs", QS_ATTR_INTS, 1, 4},
-                                             {"allowzero", QS_ATTR_INT, 14, 0}};
+static const qs_attr_rule reshape_attrs[] = {{"shape", QSIM_ATTR_INTS, 1, 4},
+                                             {"consumed_inputs", QSIM_ATTR_INTS, 1, 4},
+                                             {"allowzero", QSIM_ATTR_INT, 14, 0}};
 
 QS_OP(reshape, .name = "Reshape", .min_in = 1,
       QS_MORE(QS_HISTORY(.later = {{5, 2, 2, 1}}, .upgrade = upgrade_reshape)),
@@ -187,7 +187,7 @@ static int infer_flatten(qs_infer *x) {
     return qs_infer_out(x, 0, in->dtype, 2, dims);
 }
 
-static const qs_attr_rule axis_attr[] = {{"axis", QS_ATTR_INT, 1, 0}};
+static const qs_attr_rule axis_attr[] = {{"axis", QSIM_ATTR_INT, 1, 0}};
 
 QS_OP(flatten, .name = "Flatten", .min_in = 1, QS_ATTRS(axis_attr),
       .traits = QS_MOVES | QS_KEEPS | QS_KEEPS_ONCE | QS_RESHAPES | QS_READS_EXACTLY,
@@ -264,7 +264,7 @@ static int upgrade_axes(qs_graph *g, qs_id node, int32_t to, qsim_error *error) 
     return qs_upgrade_ints_to_input(g, node, "axes", 1, error);
 }
 
-static const qs_attr_rule axes_attr[] = {{"axes", QS_ATTR_INTS, 1, 12}};
+static const qs_attr_rule axes_attr[] = {{"axes", QSIM_ATTR_INTS, 1, 12}};
 
 QS_OP(squeeze, .name = "Squeeze", .min_in = 1,
       QS_MORE(QS_HISTORY(.later = {{13, 1, 2, 1}}, .upgrade = upgrade_axes)), QS_ATTRS(axes_attr),
@@ -337,8 +337,8 @@ static int lower_shape(qs_lower *l) {
     return QSIM_OK;
 }
 
-static const qs_attr_rule shape_attrs[] = {{"start", QS_ATTR_INT, 15, 0},
-                                           {"end", QS_ATTR_INT, 15, 0}};
+static const qs_attr_rule shape_attrs[] = {{"start", QSIM_ATTR_INT, 15, 0},
+                                           {"end", QSIM_ATTR_INT, 15, 0}};
 
 QS_OP(shape, .name = "Shape", .min_in = 1, QS_ATTRS(shape_attrs), .traits = QS_READS_SIZES,
       .kernel = QS_KERNEL_SHAPE, .infer = infer_shape, .lower = lower_shape);

@@ -101,7 +101,7 @@ QS_COLD static int lower(qs_lower *l) {
     return QSIM_OK;
 }
 
-static const qs_attr_rule attrs[] = {{"first", QS_ATTR_INT, 0, 0}};
+static const qs_attr_rule attrs[] = {{"first", QSIM_ATTR_INT, 0, 0}};
 
 QS_OP(qsim_shuffle, .domain = QS_DOMAIN_QSIM, .name = "Shuffle", .min_in = 2, .max_in = 4,
       .max_out = 2, QS_ATTRS(attrs), .traits = QS_PLAIN, .kernel = QS_KERNEL_SHUFFLE,

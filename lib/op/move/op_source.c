@@ -17,16 +17,16 @@ typedef struct constant {
 static bool read_constant(const qs_attr *a, constant *c) {
     memset(c, 0, sizeof(*c));
     switch (a->type) {
-    case QS_ATTR_TENSOR:
+    case QSIM_ATTR_TENSOR:
         *c = (constant){a->u.tensor->dtype, a->u.tensor->rank, a->u.tensor->dims, 0,
                         a->u.tensor->data,  a->u.tensor->bytes};
         return true;
-    case QS_ATTR_FLOAT: *c = (constant){QSIM_FLOAT, 0, NULL, 0, &a->u.f, 4}; return true;
-    case QS_ATTR_INT: *c = (constant){QSIM_INT64, 0, NULL, 0, &a->u.i, 8}; return true;
-    case QS_ATTR_FLOATS:
+    case QSIM_ATTR_FLOAT: *c = (constant){QSIM_FLOAT, 0, NULL, 0, &a->u.f, 4}; return true;
+    case QSIM_ATTR_INT: *c = (constant){QSIM_INT64, 0, NULL, 0, &a->u.i, 8}; return true;
+    case QSIM_ATTR_FLOATS:
         *c = (constant){QSIM_FLOAT, 1, NULL, a->count, a->u.floats, (size_t)a->count * 4};
         return true;
-    case QS_ATTR_INTS:
+    case QSIM_ATTR_INTS:
         *c = (constant){QSIM_INT64, 1, NULL, a->count, a->u.ints, (size_t)a->count * 8};
         return true;
     default: return false;
@@ -88,10 +88,10 @@ static int lower_constant(qs_lower *l) {
 }
 
 static const qs_attr_rule constant_attrs[] = {
-    {"value", QS_ATTR_TENSOR, 1, 0},          {"value_float", QS_ATTR_FLOAT, 12, 0},
-    {"value_floats", QS_ATTR_FLOATS, 12, 0},  {"value_int", QS_ATTR_INT, 12, 0},
-    {"value_ints", QS_ATTR_INTS, 12, 0},      {"value_string", QS_ATTR_STRING, 12, 0},
-    {"value_strings", QS_ATTR_STRINGS, 12, 0}};
+    {"value", QSIM_ATTR_TENSOR, 1, 0},          {"value_float", QSIM_ATTR_FLOAT, 12, 0},
+    {"value_floats", QSIM_ATTR_FLOATS, 12, 0},  {"value_int", QSIM_ATTR_INT, 12, 0},
+    {"value_ints", QSIM_ATTR_INTS, 12, 0},      {"value_string", QSIM_ATTR_STRING, 12, 0},
+    {"value_strings", QSIM_ATTR_STRINGS, 12, 0}};
 
 QS_OP(constant, .name = "Constant", QS_ATTRS(constant_attrs), .traits = QS_PLAIN,
       .kernel = QS_KERNEL_CONSTANT, .infer = infer_constant, .lower = lower_constant);
@@ -199,10 +199,10 @@ static int upgrade_dropout(qs_graph *g, qs_id node, int32_t to, qsim_error *erro
     return QSIM_OK;
 }
 
-static const qs_attr_rule dropout_attrs[] = {{"ratio", QS_ATTR_FLOAT, 1, 11},
-                                             {"is_test", QS_ATTR_INT, 1, 6},
-                                             {"consumed_inputs", QS_ATTR_INTS, 1, 5},
-                                             {"seed", QS_ATTR_INT, 12, 0}};
+static const qs_attr_rule dropout_attrs[] = {{"ratio", QSIM_ATTR_FLOAT, 1, 11},
+                                             {"is_test", QSIM_ATTR_INT, 1, 6},
+                                             {"consumed_inputs", QSIM_ATTR_INTS, 1, 5},
+                                             {"seed", QSIM_ATTR_INT, 12, 0}};
 
 QS_OP(dropout, .name = "Dropout", .min_in = 1, .max_out = 2,
       QS_MORE(QS_HISTORY(.later = {{12, 1, 3, 2}}, .upgrade = upgrade_dropout),

@@ -116,8 +116,8 @@ static int lower_tensorscatter(qs_lower *l) {
     return QSIM_OK;
 }
 
-static const qs_attr_rule scatter_attrs[] = {{"axis", QS_ATTR_INT, 24, 0},
-                                             {"mode", QS_ATTR_STRING, 24, 0}};
+static const qs_attr_rule scatter_attrs[] = {{"axis", QSIM_ATTR_INT, 24, 0},
+                                             {"mode", QSIM_ATTR_STRING, 24, 0}};
 
 QS_OP(tensorscatter, .name = "TensorScatter", .since = 24, .min_in = 2, .max_in = 3,
       QS_ATTRS(scatter_attrs), .traits = QS_READS_EXACTLY, .setting_inputs = 1 << 2,

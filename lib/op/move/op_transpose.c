@@ -319,7 +319,7 @@ QS_COLD static void expand_transpose(qs_expand *e) {
     e->out[0] = qs_expand_cast(e, qs_expand_as(e, 0, whole), dtype);
 }
 
-static const qs_attr_rule transpose_attrs[] = {{"perm", QS_ATTR_INTS, 1, 0}};
+static const qs_attr_rule transpose_attrs[] = {{"perm", QSIM_ATTR_INTS, 1, 0}};
 
 QS_OP(transpose, .name = "Transpose", .min_in = 1, QS_ATTRS(transpose_attrs),
       .traits = QS_MOVES | QS_KEEPS | QS_KEEPS_ONCE | QS_READS_EXACTLY, .kind = QS_KIND_MOVEMENT,

@@ -209,8 +209,8 @@ static int lower_unique(qs_lower *l) {
     return QSIM_OK;
 }
 
-static const qs_attr_rule unique_attrs[] = {{"axis", QS_ATTR_INT, 1, 0},
-                                            {"sorted", QS_ATTR_INT, 1, 0}};
+static const qs_attr_rule unique_attrs[] = {{"axis", QSIM_ATTR_INT, 1, 0},
+                                            {"sorted", QSIM_ATTR_INT, 1, 0}};
 
 QS_OP(unique, .name = "Unique", .since = 11, .min_in = 1, .max_out = 4, QS_ATTRS(unique_attrs),
       .traits = QS_BOUNDS, .kernel = QS_KERNEL_UNIQUE, .infer = infer_unique,

@@ -33,10 +33,10 @@ int qs_finish_then(qs_graph *g, qs_id id, const qs_node *from) {
     const qs_curve c = qs_curve_of(from);
     const float param[2] = {(float)c.param[0], (float)c.param[1]};
     const qs_attr name = {.name = "then",
-                          .type = QS_ATTR_STRING,
+                          .type = QSIM_ATTR_STRING,
                           .u.s = {(const uint8_t *)from->op_type, strlen(from->op_type)}};
     const qs_attr list = {.name = "then_param",
-                          .type = QS_ATTR_FLOATS,
+                          .type = QSIM_ATTR_FLOATS,
                           .count = 2,
                           .u.floats = qs_arena_copy(&g->arena, param, sizeof(param))};
     if (!list.u.floats || qs_node_set_attr(g, id, &name) || qs_node_set_attr(g, id, &list))

@@ -11,10 +11,10 @@
 #include "op/elementwise/curve.h"
 
 #define QS_FINISH_ATTRS                                                                            \
-    {"sum_lo", QS_ATTR_FLOAT, 0, 0}, {"sum_hi", QS_ATTR_FLOAT, 0, 0},                              \
-        {"first", QS_ATTR_STRING, 0, 0}, {"first_param", QS_ATTR_FLOATS, 0, 0},                    \
-        {"then", QS_ATTR_STRING, 0, 0}, {                                                          \
-        "then_param", QS_ATTR_FLOATS, 0, 0                                                         \
+    {"sum_lo", QSIM_ATTR_FLOAT, 0, 0}, {"sum_hi", QSIM_ATTR_FLOAT, 0, 0},                          \
+        {"first", QSIM_ATTR_STRING, 0, 0}, {"first_param", QSIM_ATTR_FLOATS, 0, 0},                \
+        {"then", QSIM_ATTR_STRING, 0, 0}, {                                                        \
+        "then_param", QSIM_ATTR_FLOATS, 0, 0                                                       \
     }
 
 typedef struct qs_finish {

@@ -230,9 +230,9 @@ QS_COLD static int lower_arg(qs_lower *l) {
     return QSIM_OK;
 }
 
-static const qs_attr_rule arg_attrs[] = {{"axis", QS_ATTR_INT, 1, 0},
-                                         {"keepdims", QS_ATTR_INT, 1, 0},
-                                         {"select_last_index", QS_ATTR_INT, 12, 0}};
+static const qs_attr_rule arg_attrs[] = {{"axis", QSIM_ATTR_INT, 1, 0},
+                                         {"keepdims", QSIM_ATTR_INT, 1, 0},
+                                         {"select_last_index", QSIM_ATTR_INT, 12, 0}};
 
 QS_OP(argmax, .name = "ArgMax", .min_in = 1, QS_ATTRS(arg_attrs), .traits = QS_READS_EXACTLY,
       .kernel = QS_KERNEL_ARG, .infer = infer_arg, .lower = lower_arg);

@@ -397,11 +397,11 @@ static int lower_attention(qs_lower *l) {
 }
 
 static const qs_attr_rule attention_attrs[] = {
-    {"is_causal", QS_ATTR_INT, 23, 0},         {"kv_num_heads", QS_ATTR_INT, 23, 0},
-    {"q_num_heads", QS_ATTR_INT, 23, 0},       {"qk_matmul_output_mode", QS_ATTR_INT, 23, 0},
-    {"scale", QS_ATTR_FLOAT, 23, 0},           {"softcap", QS_ATTR_FLOAT, 23, 0},
-    {"softmax_precision", QS_ATTR_INT, 23, 0}, {"left_window_size", QS_ATTR_INT, 25, 0},
-    {"right_window_size", QS_ATTR_INT, 25, 0},
+    {"is_causal", QSIM_ATTR_INT, 23, 0},         {"kv_num_heads", QSIM_ATTR_INT, 23, 0},
+    {"q_num_heads", QSIM_ATTR_INT, 23, 0},       {"qk_matmul_output_mode", QSIM_ATTR_INT, 23, 0},
+    {"scale", QSIM_ATTR_FLOAT, 23, 0},           {"softcap", QSIM_ATTR_FLOAT, 23, 0},
+    {"softmax_precision", QSIM_ATTR_INT, 23, 0}, {"left_window_size", QSIM_ATTR_INT, 25, 0},
+    {"right_window_size", QSIM_ATTR_INT, 25, 0},
 };
 
 QS_OP(attention, .name = "Attention", .since = 23, .min_in = 3, .max_in = 6, .max_out = 4,

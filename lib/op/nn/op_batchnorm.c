@@ -232,15 +232,15 @@ QS_COLD static int lower_batchnorm(qs_lower *l) {
 }
 
 static const qs_attr_rule batchnorm_attrs[] = {
-    {"epsilon", QS_ATTR_FLOAT, 1, 0},        {"momentum", QS_ATTR_FLOAT, 1, 0},
-    {"is_test", QS_ATTR_INT, 1, 6},          {"spatial", QS_ATTR_INT, 1, 8},
-    {"consumed_inputs", QS_ATTR_INTS, 1, 5}, {"training_mode", QS_ATTR_INT, 14, 0},
+    {"epsilon", QSIM_ATTR_FLOAT, 1, 0},        {"momentum", QSIM_ATTR_FLOAT, 1, 0},
+    {"is_test", QSIM_ATTR_INT, 1, 6},          {"spatial", QSIM_ATTR_INT, 1, 8},
+    {"consumed_inputs", QSIM_ATTR_INTS, 1, 5}, {"training_mode", QSIM_ATTR_INT, 14, 0},
 };
 static const qs_attr_rule internal_attrs[] = {
-    {"epsilon", QS_ATTR_FLOAT, 0, 0},        {"momentum", QS_ATTR_FLOAT, 0, 0},
-    {"is_test", QS_ATTR_INT, 0, 0},          {"spatial", QS_ATTR_INT, 0, 0},
-    {"consumed_inputs", QS_ATTR_INTS, 0, 0}, {"training_mode", QS_ATTR_INT, 0, 0},
-    {"channels_last", QS_ATTR_INT, 0, 0},
+    {"epsilon", QSIM_ATTR_FLOAT, 0, 0},        {"momentum", QSIM_ATTR_FLOAT, 0, 0},
+    {"is_test", QSIM_ATTR_INT, 0, 0},          {"spatial", QSIM_ATTR_INT, 0, 0},
+    {"consumed_inputs", QSIM_ATTR_INTS, 0, 0}, {"training_mode", QSIM_ATTR_INT, 0, 0},
+    {"channels_last", QSIM_ATTR_INT, 0, 0},
 };
 
 QS_OP(batchnormalization, .name = "BatchNormalization", .min_in = 5, .max_out = 5,

@@ -120,7 +120,7 @@ static int lower_causalconv(qs_lower *l) {
     return QSIM_OK;
 }
 
-static const qs_attr_rule causal_attrs[] = {{"activation", QS_ATTR_STRING, 27, 0}};
+static const qs_attr_rule causal_attrs[] = {{"activation", QSIM_ATTR_STRING, 27, 0}};
 
 QS_OP(causalconv, .name = "CausalConvWithState", .since = 27, .min_in = 2, .max_in = 4,
       .max_out = 2, QS_ATTRS(causal_attrs), .traits = QS_PLAIN,

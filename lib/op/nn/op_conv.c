@@ -121,9 +121,9 @@ static const qs_attr_rule conv_attrs[] = {QS_CONV_ATTRS(1)};
 
 static const qs_attr_rule internal_attrs[] = {
     QS_CONV_ATTRS(0),
-    {"channels_last", QS_ATTR_INT, 0, 0},
-    {"lo", QS_ATTR_FLOAT, 0, 0},
-    {"hi", QS_ATTR_FLOAT, 0, 0},
+    {"channels_last", QSIM_ATTR_INT, 0, 0},
+    {"lo", QSIM_ATTR_FLOAT, 0, 0},
+    {"hi", QSIM_ATTR_FLOAT, 0, 0},
     QS_FINISH_ATTRS,
     QS_INTO_ATTRS,
 };

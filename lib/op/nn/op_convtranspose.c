@@ -482,19 +482,19 @@ QS_COLD static int lower_convtranspose(qs_lower *l) {
 /* ---- rows ---- */
 
 #define ATTRS(since)                                                                               \
-    {"auto_pad", QS_ATTR_STRING, since, 0}, {"dilations", QS_ATTR_INTS, since, 0},                 \
-        {"group", QS_ATTR_INT, since, 0}, {"kernel_shape", QS_ATTR_INTS, since, 0},                \
-        {"output_padding", QS_ATTR_INTS, since, 0}, {"output_shape", QS_ATTR_INTS, since, 0},      \
-        {"pads", QS_ATTR_INTS, since, 0}, {                                                        \
-        "strides", QS_ATTR_INTS, since, 0                                                          \
+    {"auto_pad", QSIM_ATTR_STRING, since, 0}, {"dilations", QSIM_ATTR_INTS, since, 0},             \
+        {"group", QSIM_ATTR_INT, since, 0}, {"kernel_shape", QSIM_ATTR_INTS, since, 0},            \
+        {"output_padding", QSIM_ATTR_INTS, since, 0}, {"output_shape", QSIM_ATTR_INTS, since, 0},  \
+        {"pads", QSIM_ATTR_INTS, since, 0}, {                                                      \
+        "strides", QSIM_ATTR_INTS, since, 0                                                        \
     }
 
 static const qs_attr_rule convtranspose_attrs[] = {ATTRS(1)};
 
 static const qs_attr_rule internal_attrs[] = {ATTRS(0),
-                                              {"channels_last", QS_ATTR_INT, 0, 0},
-                                              {"lo", QS_ATTR_FLOAT, 0, 0},
-                                              {"hi", QS_ATTR_FLOAT, 0, 0}};
+                                              {"channels_last", QSIM_ATTR_INT, 0, 0},
+                                              {"lo", QSIM_ATTR_FLOAT, 0, 0},
+                                              {"hi", QSIM_ATTR_FLOAT, 0, 0}};
 
 QS_OP(convtranspose, .name = "ConvTranspose", .min_in = 2, .max_in = 3,
       QS_ATTRS(convtranspose_attrs), .traits = QS_NEEDS_LAST | QS_TAKES_BOUNDS, .weight_axis = 1,

@@ -161,8 +161,8 @@ QS_COLD static int lower_cumulative(qs_lower *l) {
     return QSIM_OK;
 }
 
-static const qs_attr_rule cumulative_attrs[] = {{"exclusive", QS_ATTR_INT, 11, 0},
-                                                {"reverse", QS_ATTR_INT, 11, 0}};
+static const qs_attr_rule cumulative_attrs[] = {{"exclusive", QSIM_ATTR_INT, 11, 0},
+                                                {"reverse", QSIM_ATTR_INT, 11, 0}};
 
 QS_OP(cum_prod, .name = "CumProd", .since = 26, .min_in = 2, QS_ATTRS(cumulative_attrs),
       .traits = QS_READS_EXACTLY, .setting_inputs = 1 << 1, .kernel = QS_KERNEL_CUMULATIVE,

@@ -548,7 +548,7 @@ QS_COLD static void expand_einsum(qs_expand *ex) {
         make_product(ex, &e, &best);
 }
 
-static const qs_attr_rule einsum_attrs[] = {{"equation", QS_ATTR_STRING, 12, 0}};
+static const qs_attr_rule einsum_attrs[] = {{"equation", QSIM_ATTR_STRING, 12, 0}};
 
 QS_OP(einsum, .name = "Einsum", .since = 12, .min_in = 1, .max_in = -1, QS_ATTRS(einsum_attrs),
       .traits = QS_PLAIN, .kernel = QS_KERNEL_EINSUM, .infer = infer_einsum, .lower = lower_einsum,

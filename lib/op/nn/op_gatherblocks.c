@@ -170,10 +170,10 @@ static int lower_gather(qs_lower *l) {
     return read_form(&x, &p->f);
 }
 
-static const qs_attr_rule gather_attrs[] = {{"bits", QS_ATTR_INT, 1, 0},
-                                            {"block_size", QS_ATTR_INT, 1, 0},
-                                            {"gather_axis", QS_ATTR_INT, 1, 0},
-                                            {"quantize_axis", QS_ATTR_INT, 1, 0}};
+static const qs_attr_rule gather_attrs[] = {{"bits", QSIM_ATTR_INT, 1, 0},
+                                            {"block_size", QSIM_ATTR_INT, 1, 0},
+                                            {"gather_axis", QSIM_ATTR_INT, 1, 0},
+                                            {"quantize_axis", QSIM_ATTR_INT, 1, 0}};
 
 QS_OP(ms_gatherblocks, .domain = QS_DOMAIN_MICROSOFT, .name = "GatherBlockQuantized", .min_in = 3,
       .max_in = 4, QS_ATTRS(gather_attrs), .traits = QS_PLAIN,

@@ -39,7 +39,7 @@ static int check_lowered(const qs_lower *l) {
 
 static qs_id einsum(qs_expand *e, const char *equation) {
     const qs_attr a = {.name = "equation",
-                       .type = QS_ATTR_STRING,
+                       .type = QSIM_ATTR_STRING,
                        .u.s = {(const uint8_t *)equation, strlen(equation)}};
     const qs_id y = qs_expand_two(e, "Einsum", qs_expand_in(e, 0), qs_expand_in(e, 1));
     qs_expand_attr(e, y, &a);
@@ -236,14 +236,15 @@ static int lower_matmul(qs_lower *l) {
 /* ---- rows ---- */
 
 static const qs_attr_rule gemm_attrs[] = {
-    {"alpha", QS_ATTR_FLOAT, 1, 0}, {"beta", QS_ATTR_FLOAT, 1, 0},    {"transA", QS_ATTR_INT, 1, 0},
-    {"transB", QS_ATTR_INT, 1, 0},  {"broadcast", QS_ATTR_INT, 1, 6},
+    {"alpha", QSIM_ATTR_FLOAT, 1, 0},   {"beta", QSIM_ATTR_FLOAT, 1, 0},
+    {"transA", QSIM_ATTR_INT, 1, 0},    {"transB", QSIM_ATTR_INT, 1, 0},
+    {"broadcast", QSIM_ATTR_INT, 1, 6},
 };
 
 static const qs_attr_rule internal_attrs[] = {
-    {"lo", QS_ATTR_FLOAT, 0, 0},    {"hi", QS_ATTR_FLOAT, 0, 0}, /* MatMul has only these */
-    {"alpha", QS_ATTR_FLOAT, 0, 0}, {"beta", QS_ATTR_FLOAT, 0, 0},
-    {"transA", QS_ATTR_INT, 0, 0},  {"transB", QS_ATTR_INT, 0, 0},
+    {"lo", QSIM_ATTR_FLOAT, 0, 0},    {"hi", QSIM_ATTR_FLOAT, 0, 0}, /* MatMul has only these */
+    {"alpha", QSIM_ATTR_FLOAT, 0, 0}, {"beta", QSIM_ATTR_FLOAT, 0, 0},
+    {"transA", QSIM_ATTR_INT, 0, 0},  {"transB", QSIM_ATTR_INT, 0, 0},
 };
 
 QS_OP(gemm, .name = "Gemm", .min_in = 3,

@@ -171,11 +171,11 @@ QS_COLD static int upgrade_group(qs_graph *g, qs_id node, int32_t to, qsim_error
     return QSIM_OK;
 }
 
-static const qs_attr_rule instance_attrs[] = {{"consumed_inputs", QS_ATTR_INTS, 1, 5},
-                                              {"epsilon", QS_ATTR_FLOAT, 1, 0}};
-static const qs_attr_rule group_attrs[] = {{"epsilon", QS_ATTR_FLOAT, 18, 0},
-                                           {"num_groups", QS_ATTR_INT, 18, 0},
-                                           {"stash_type", QS_ATTR_INT, 21, 0}};
+static const qs_attr_rule instance_attrs[] = {{"consumed_inputs", QSIM_ATTR_INTS, 1, 5},
+                                              {"epsilon", QSIM_ATTR_FLOAT, 1, 0}};
+static const qs_attr_rule group_attrs[] = {{"epsilon", QSIM_ATTR_FLOAT, 18, 0},
+                                           {"num_groups", QSIM_ATTR_INT, 18, 0},
+                                           {"stash_type", QSIM_ATTR_INT, 21, 0}};
 
 QS_OP(instance_normalization, .name = "InstanceNormalization", .min_in = 3,
       QS_ATTRS(instance_attrs), .traits = QS_READS_EXACTLY, .kernel = QS_KERNEL_GROUP_NORMALIZATION,

@@ -386,14 +386,14 @@ static int lower_groupquery(qs_lower *l) {
 }
 
 static const qs_attr_rule group_attrs[] = {
-    {"num_heads", QS_ATTR_INT, 1, 0},
-    {"kv_num_heads", QS_ATTR_INT, 1, 0},
-    {"scale", QS_ATTR_FLOAT, 1, 0},
-    {"softcap", QS_ATTR_FLOAT, 1, 0},
-    {"local_window_size", QS_ATTR_INT, 1, 0},
-    {"do_rotary", QS_ATTR_INT, 1, 0},
-    {"rotary_interleaved", QS_ATTR_INT, 1, 0},
-    {"smooth_softmax", QS_ATTR_INT, 1, 0},
+    {"num_heads", QSIM_ATTR_INT, 1, 0},
+    {"kv_num_heads", QSIM_ATTR_INT, 1, 0},
+    {"scale", QSIM_ATTR_FLOAT, 1, 0},
+    {"softcap", QSIM_ATTR_FLOAT, 1, 0},
+    {"local_window_size", QSIM_ATTR_INT, 1, 0},
+    {"do_rotary", QSIM_ATTR_INT, 1, 0},
+    {"rotary_interleaved", QSIM_ATTR_INT, 1, 0},
+    {"smooth_softmax", QSIM_ATTR_INT, 1, 0},
 };
 
 QS_OP(ms_groupquery, .domain = QS_DOMAIN_MICROSOFT, .name = "GroupQueryAttention", .min_in = 1,

@@ -255,9 +255,9 @@ static void expand_rmsnorm(qs_expand *e) {
     expand(e, false);
 }
 
-static const qs_attr_rule norm_attrs[] = {{"axis", QS_ATTR_INT, 1, 0},
-                                          {"epsilon", QS_ATTR_FLOAT, 1, 0},
-                                          {"stash_type", QS_ATTR_INT, 1, 0}};
+static const qs_attr_rule norm_attrs[] = {{"axis", QSIM_ATTR_INT, 1, 0},
+                                          {"epsilon", QSIM_ATTR_FLOAT, 1, 0},
+                                          {"stash_type", QSIM_ATTR_INT, 1, 0}};
 
 /* Since opset 17; ONNX Runtime's optimizer writes it, in ONNX's domain, for older opsets, too. */
 QS_OP(layernorm, .name = "LayerNormalization", .min_in = 2, .max_in = 3, .max_out = 3,

@@ -246,11 +246,11 @@ static int lower_linear(qs_lower *l) {
 }
 
 /* chunk_size is a hint for speed, which needs no code. */
-static const qs_attr_rule linear_attrs[] = {{"chunk_size", QS_ATTR_INT, 27, 0},
-                                            {"kv_num_heads", QS_ATTR_INT, 27, 0},
-                                            {"q_num_heads", QS_ATTR_INT, 27, 0},
-                                            {"scale", QS_ATTR_FLOAT, 27, 0},
-                                            {"update_rule", QS_ATTR_STRING, 27, 0}};
+static const qs_attr_rule linear_attrs[] = {{"chunk_size", QSIM_ATTR_INT, 27, 0},
+                                            {"kv_num_heads", QSIM_ATTR_INT, 27, 0},
+                                            {"q_num_heads", QSIM_ATTR_INT, 27, 0},
+                                            {"scale", QSIM_ATTR_FLOAT, 27, 0},
+                                            {"update_rule", QSIM_ATTR_STRING, 27, 0}};
 
 QS_OP(linearattention, .name = "LinearAttention", .since = 27, .min_in = 3, .max_in = 6,
       .max_out = 2, QS_ATTRS(linear_attrs), .traits = QS_PLAIN,

@@ -131,7 +131,7 @@ QS_COLD static int lower_lp(qs_lower *l) {
     return QSIM_OK;
 }
 
-static const qs_attr_rule lp_attrs[] = {{"axis", QS_ATTR_INT, 1, 0}, {"p", QS_ATTR_INT, 1, 0}};
+static const qs_attr_rule lp_attrs[] = {{"axis", QSIM_ATTR_INT, 1, 0}, {"p", QSIM_ATTR_INT, 1, 0}};
 
 QS_OP(lp_normalization, .name = "LpNormalization", .min_in = 1, QS_ATTRS(lp_attrs),
       .traits = QS_READS_EXACTLY, .kernel = QS_KERNEL_LP_NORMALIZATION, .infer = infer_lp,
@@ -193,10 +193,10 @@ QS_COLD static int lower_lrn(qs_lower *l) {
     return QSIM_OK;
 }
 
-static const qs_attr_rule lrn_attrs[] = {{"alpha", QS_ATTR_FLOAT, 1, 0},
-                                         {"beta", QS_ATTR_FLOAT, 1, 0},
-                                         {"bias", QS_ATTR_FLOAT, 1, 0},
-                                         {"size", QS_ATTR_INT, 1, 0}};
+static const qs_attr_rule lrn_attrs[] = {{"alpha", QSIM_ATTR_FLOAT, 1, 0},
+                                         {"beta", QSIM_ATTR_FLOAT, 1, 0},
+                                         {"bias", QSIM_ATTR_FLOAT, 1, 0},
+                                         {"size", QSIM_ATTR_INT, 1, 0}};
 
 QS_OP(lrn, .name = "LRN", .min_in = 1, QS_ATTRS(lrn_attrs), .traits = QS_READS_EXACTLY,
       .kernel = QS_KERNEL_LRN, .infer = infer_lrn, .lower = lower_lrn);

@@ -147,11 +147,11 @@ static int lower_nbits(qs_lower *l) {
 }
 
 static const qs_attr_rule nbits_attrs[] = {
-    {"K", QS_ATTR_INT, 1, 0},
-    {"N", QS_ATTR_INT, 1, 0},
-    {"bits", QS_ATTR_INT, 1, 0},
-    {"block_size", QS_ATTR_INT, 1, 0},
-    {"accuracy_level", QS_ATTR_INT, 1, 0},
+    {"K", QSIM_ATTR_INT, 1, 0},
+    {"N", QSIM_ATTR_INT, 1, 0},
+    {"bits", QSIM_ATTR_INT, 1, 0},
+    {"block_size", QSIM_ATTR_INT, 1, 0},
+    {"accuracy_level", QSIM_ATTR_INT, 1, 0},
 };
 
 QS_OP(ms_nbits, .domain = QS_DOMAIN_MICROSOFT, .name = "MatMulNBits", .min_in = 3, .max_in = 6,

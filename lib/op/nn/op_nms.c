@@ -184,7 +184,7 @@ static int lower_nms(qs_lower *l) {
     return QSIM_OK;
 }
 
-static const qs_attr_rule nms_attrs[] = {{"center_point_box", QS_ATTR_INT, 10, 0}};
+static const qs_attr_rule nms_attrs[] = {{"center_point_box", QSIM_ATTR_INT, 10, 0}};
 
 QS_OP(nms, .name = "NonMaxSuppression", .since = 10, .min_in = 2, .max_in = 5, QS_ATTRS(nms_attrs),
       .traits = QS_BOUNDS, .setting_inputs = 1 << 2 | 1 << 3 | 1 << 4,

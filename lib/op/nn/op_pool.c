@@ -369,39 +369,39 @@ static void expand_global(qs_expand *e) {
 
 static const qs_attr_rule maxpool_attrs[] = {
     QS_WINDOW_ATTRS(1),
-    {"storage_order", QS_ATTR_INT, 8, 0},
-    {"ceil_mode", QS_ATTR_INT, 10, 0},
-    {"dilations", QS_ATTR_INTS, 10, 0},
+    {"storage_order", QSIM_ATTR_INT, 8, 0},
+    {"ceil_mode", QSIM_ATTR_INT, 10, 0},
+    {"dilations", QSIM_ATTR_INTS, 10, 0},
 };
 static const qs_attr_rule average_attrs[] = {
     QS_WINDOW_ATTRS(1),
-    {"count_include_pad", QS_ATTR_INT, 7, 0},
-    {"ceil_mode", QS_ATTR_INT, 10, 0},
-    {"dilations", QS_ATTR_INTS, 19, 0},
+    {"count_include_pad", QSIM_ATTR_INT, 7, 0},
+    {"ceil_mode", QSIM_ATTR_INT, 10, 0},
+    {"dilations", QSIM_ATTR_INTS, 19, 0},
 };
 static const qs_attr_rule internal_attrs[] = {
     QS_WINDOW_ATTRS(0),
-    {"channels_last", QS_ATTR_INT, 0, 0},
-    {"ceil_mode", QS_ATTR_INT, 0, 0},
-    {"dilations", QS_ATTR_INTS, 0, 0},
-    {"storage_order", QS_ATTR_INT, 0, 0},
-    {"count_include_pad", QS_ATTR_INT, 0, 0},
+    {"channels_last", QSIM_ATTR_INT, 0, 0},
+    {"ceil_mode", QSIM_ATTR_INT, 0, 0},
+    {"dilations", QSIM_ATTR_INTS, 0, 0},
+    {"storage_order", QSIM_ATTR_INT, 0, 0},
+    {"count_include_pad", QSIM_ATTR_INT, 0, 0},
     QS_INTO_ATTRS,
 };
 static const qs_attr_rule last_attrs[] = {
-    {"channels_last", QS_ATTR_INT, 0, 0},
-    {"lo", QS_ATTR_INT, 0, 0}, /* internal from here on */
-    {"hi", QS_ATTR_INT, 0, 0},
+    {"channels_last", QSIM_ATTR_INT, 0, 0},
+    {"lo", QSIM_ATTR_INT, 0, 0}, /* internal from here on */
+    {"hi", QSIM_ATTR_INT, 0, 0},
     QS_INTO_ATTRS,
 };
 static const qs_attr_rule qaverage_attrs[] = {
     QS_WINDOW_ATTRS(0),
-    {"channels_last", QS_ATTR_INT, 0, 0},
-    {"ceil_mode", QS_ATTR_INT, 0, 0},
-    {"count_include_pad", QS_ATTR_INT, 0, 0},
-    {"dilations", QS_ATTR_INTS, 0, 0}, /* internal from here on */
-    {"lo", QS_ATTR_INT, 0, 0},
-    {"hi", QS_ATTR_INT, 0, 0},
+    {"channels_last", QSIM_ATTR_INT, 0, 0},
+    {"ceil_mode", QSIM_ATTR_INT, 0, 0},
+    {"count_include_pad", QSIM_ATTR_INT, 0, 0},
+    {"dilations", QSIM_ATTR_INTS, 0, 0}, /* internal from here on */
+    {"lo", QSIM_ATTR_INT, 0, 0},
+    {"hi", QSIM_ATTR_INT, 0, 0},
     QS_INTO_ATTRS,
 };
 #define QAVERAGE_PUBLIC 7

@@ -222,16 +222,17 @@ static int upgrade_recurrent(qs_graph *g, qs_id node, int32_t to, qsim_error *er
 /* ---- rows ---- */
 
 #define COMMON_ATTRS                                                                               \
-    {"activation_alpha", QS_ATTR_FLOATS, 1, 0}, {"activation_beta", QS_ATTR_FLOATS, 1, 0},         \
-        {"activations", QS_ATTR_STRINGS, 1, 0}, {"clip", QS_ATTR_FLOAT, 1, 0},                     \
-        {"direction", QS_ATTR_STRING, 1, 0}, {"hidden_size", QS_ATTR_INT, 1, 0},                   \
-        {"output_sequence", QS_ATTR_INT, 1, 6}, {                                                  \
-        "layout", QS_ATTR_INT, 14, 0                                                               \
+    {"activation_alpha", QSIM_ATTR_FLOATS, 1, 0}, {"activation_beta", QSIM_ATTR_FLOATS, 1, 0},     \
+        {"activations", QSIM_ATTR_STRINGS, 1, 0}, {"clip", QSIM_ATTR_FLOAT, 1, 0},                 \
+        {"direction", QSIM_ATTR_STRING, 1, 0}, {"hidden_size", QSIM_ATTR_INT, 1, 0},               \
+        {"output_sequence", QSIM_ATTR_INT, 1, 6}, {                                                \
+        "layout", QSIM_ATTR_INT, 14, 0                                                             \
     }
 
 static const qs_attr_rule rnn_attrs[] = {COMMON_ATTRS};
-static const qs_attr_rule gru_attrs[] = {COMMON_ATTRS, {"linear_before_reset", QS_ATTR_INT, 3, 0}};
-static const qs_attr_rule lstm_attrs[] = {COMMON_ATTRS, {"input_forget", QS_ATTR_INT, 1, 0}};
+static const qs_attr_rule gru_attrs[] = {COMMON_ATTRS,
+                                         {"linear_before_reset", QSIM_ATTR_INT, 3, 0}};
+static const qs_attr_rule lstm_attrs[] = {COMMON_ATTRS, {"input_forget", QSIM_ATTR_INT, 1, 0}};
 
 QS_OP(lstm, .name = "LSTM", .min_in = 3, .max_in = 8, .max_out = 3, QS_ATTRS(lstm_attrs),
       .traits = QS_OMITS_OUTPUTS, .weight_axis = 1, .weight_inputs = 1 << 1 | 1 << 2,

@@ -185,12 +185,12 @@ QS_COLD static int upgrade_reduce(qs_graph *g, qs_id node, int32_t to, qsim_erro
     return qs_upgrade_ints_to_input(g, node, "axes", 1, error);
 }
 
-static const qs_attr_rule reduce_attrs[] = {{"axes", QS_ATTR_INTS, 1, 17},
-                                            {"keepdims", QS_ATTR_INT, 1, 0},
-                                            {"noop_with_empty_axes", QS_ATTR_INT, 18, 0}};
-static const qs_attr_rule sum_attrs[] = {{"axes", QS_ATTR_INTS, 1, 12},
-                                         {"keepdims", QS_ATTR_INT, 1, 0},
-                                         {"noop_with_empty_axes", QS_ATTR_INT, 13, 0}};
+static const qs_attr_rule reduce_attrs[] = {{"axes", QSIM_ATTR_INTS, 1, 17},
+                                            {"keepdims", QSIM_ATTR_INT, 1, 0},
+                                            {"noop_with_empty_axes", QSIM_ATTR_INT, 18, 0}};
+static const qs_attr_rule sum_attrs[] = {{"axes", QSIM_ATTR_INTS, 1, 12},
+                                         {"keepdims", QSIM_ATTR_INT, 1, 0},
+                                         {"noop_with_empty_axes", QSIM_ATTR_INT, 13, 0}};
 
 static const qs_op_more reduce_more = {
     QS_HISTORY(.later = {{OTHER_AXES, 1, 2, 1}}, .upgrade = upgrade_reduce)};

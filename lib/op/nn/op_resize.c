@@ -318,7 +318,7 @@ static int lower_resize(qs_lower *l) {
 
 static int set_string(qs_graph *g, qs_id node, const char *name, const char *value) {
     const qs_attr attr = {
-        .name = name, .type = QS_ATTR_STRING, .u.s = {(const uint8_t *)value, strlen(value)}};
+        .name = name, .type = QSIM_ATTR_STRING, .u.s = {(const uint8_t *)value, strlen(value)}};
     return qs_node_set_attr(g, node, &attr);
 }
 
@@ -337,7 +337,7 @@ static int upgrade_resize(qs_graph *g, qs_id node, int32_t to, qsim_error *error
 /* Turns the scales of an image's axes into a list of four, and then into the later form. */
 QS_COLD static int upgrade_image(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
     float *scales = qs_arena_alloc(&g->arena, 4, sizeof(*scales));
-    qs_attr list = {.name = "scales", .type = QS_ATTR_FLOATS, .count = 4, .u.floats = scales};
+    qs_attr list = {.name = "scales", .type = QSIM_ATTR_FLOATS, .count = 4, .u.floats = scales};
     if (!scales || !image_scales(&g->nodes[node], scales) || qs_node_set_attr(g, node, &list) ||
         (qs_node_string_is(&g->nodes[node], "mode", "bilinear", false) &&
          set_string(g, node, "mode", "linear")))
@@ -386,26 +386,28 @@ static int upgrade_resize(qs_graph *g, qs_id node, int32_t to, qsim_error *error
 }
 
 #define RESIZE_ATTRS(since)                                                                        \
-    {"mode", QS_ATTR_STRING, since, 0}, {"coordinate_transformation_mode", QS_ATTR_STRING, 11, 0}, \
-        {"cubic_coeff_a", QS_ATTR_FLOAT, 11, 0}, {"exclude_outside", QS_ATTR_INT, 11, 0},          \
-        {"extrapolation_value", QS_ATTR_FLOAT, 11, 0}, {"nearest_mode", QS_ATTR_STRING, 11, 0},    \
-        {"antialias", QS_ATTR_INT, 18, 0}, {"axes", QS_ATTR_INTS, 18, 0}, {                        \
-        "keep_aspect_ratio_policy", QS_ATTR_STRING, 18, 0                                          \
+    {"mode", QSIM_ATTR_STRING, since, 0},                                                          \
+        {"coordinate_transformation_mode", QSIM_ATTR_STRING, 11, 0},                               \
+        {"cubic_coeff_a", QSIM_ATTR_FLOAT, 11, 0}, {"exclude_outside", QSIM_ATTR_INT, 11, 0},      \
+        {"extrapolation_value", QSIM_ATTR_FLOAT, 11, 0},                                           \
+        {"nearest_mode", QSIM_ATTR_STRING, 11, 0}, {"antialias", QSIM_ATTR_INT, 18, 0},            \
+        {"axes", QSIM_ATTR_INTS, 18, 0}, {                                                         \
+        "keep_aspect_ratio_policy", QSIM_ATTR_STRING, 18, 0                                        \
     }
 
 static const qs_attr_rule resize_attrs[] = {RESIZE_ATTRS(10)};
 
 static const qs_attr_rule internal_attrs[] = {
     RESIZE_ATTRS(0),
-    {"scales", QS_ATTR_FLOATS, 0, 0},
-    {"channels_last", QS_ATTR_INT, 0, 0},
+    {"scales", QSIM_ATTR_FLOATS, 0, 0},
+    {"channels_last", QSIM_ATTR_INT, 0, 0},
     QS_INTO_ATTRS,
 };
 
-static const qs_attr_rule upsample_attrs[] = {{"mode", QS_ATTR_STRING, 1, 0},
-                                              {"height_scale", QS_ATTR_FLOAT, 1, 6},
-                                              {"width_scale", QS_ATTR_FLOAT, 1, 6},
-                                              {"scales", QS_ATTR_FLOATS, 7, 8}};
+static const qs_attr_rule upsample_attrs[] = {{"mode", QSIM_ATTR_STRING, 1, 0},
+                                              {"height_scale", QSIM_ATTR_FLOAT, 1, 6},
+                                              {"width_scale", QSIM_ATTR_FLOAT, 1, 6},
+                                              {"scales", QSIM_ATTR_FLOATS, 7, 8}};
 
 static uint32_t nearest_moves(const qs_graph *g, const qs_node *n) {
     (void)g;

@@ -218,11 +218,11 @@ static int lower_rotary(qs_lower *l) {
 }
 
 static const qs_attr_rule rotary_attrs[] = {
-    {"interleaved", QS_ATTR_INT, 1, 0},
-    {"num_heads", QS_ATTR_INT, 1, 0},
-    {"rotary_embedding_dim", QS_ATTR_INT, 1, 0},
-    {"is_packed_batching", QS_ATTR_INT, 1, 0},
-    {"scale", QS_ATTR_FLOAT, 1, 0},
+    {"interleaved", QSIM_ATTR_INT, 1, 0},
+    {"num_heads", QSIM_ATTR_INT, 1, 0},
+    {"rotary_embedding_dim", QSIM_ATTR_INT, 1, 0},
+    {"is_packed_batching", QSIM_ATTR_INT, 1, 0},
+    {"scale", QSIM_ATTR_FLOAT, 1, 0},
 };
 
 /* The last two attributes are ONNX Runtime's. */

@@ -133,7 +133,7 @@ static int lower_skipnorm(qs_lower *l) {
     return QSIM_OK;
 }
 
-static const qs_attr_rule skip_attrs[] = {{"epsilon", QS_ATTR_FLOAT, 1, 0}};
+static const qs_attr_rule skip_attrs[] = {{"epsilon", QSIM_ATTR_FLOAT, 1, 0}};
 
 QS_OP(ms_skipnorm, .domain = QS_DOMAIN_MICROSOFT, .name = "SkipLayerNormalization", .min_in = 3,
       .max_in = 5, .max_out = 4, QS_ATTRS(skip_attrs), .traits = QS_PLAIN,

@@ -321,7 +321,7 @@ QS_COLD static int upgrade_softmax(qs_graph *g, qs_id node, int32_t to, qsim_err
     return QSIM_OK;
 }
 
-static const qs_attr_rule softmax_attrs[] = {{"axis", QS_ATTR_INT, 1, 0}};
+static const qs_attr_rule softmax_attrs[] = {{"axis", QSIM_ATTR_INT, 1, 0}};
 
 QS_OP(log_softmax, .name = "LogSoftmax", .min_in = 1, QS_ATTRS(softmax_attrs),
       .traits = QS_READS_EXACTLY,

@@ -236,10 +236,10 @@ QS_COLD static int upgrade_topk(qs_graph *g, qs_id node, int32_t to, qsim_error 
     return qs_upgrade_ints_to_input(g, node, "k", 1, error);
 }
 
-static const qs_attr_rule topk_attrs[] = {{"axis", QS_ATTR_INT, 1, 0},
-                                          {"k", QS_ATTR_INT, 1, 9},
-                                          {"largest", QS_ATTR_INT, 11, 0},
-                                          {"sorted", QS_ATTR_INT, 11, 0}};
+static const qs_attr_rule topk_attrs[] = {{"axis", QSIM_ATTR_INT, 1, 0},
+                                          {"k", QSIM_ATTR_INT, 1, 9},
+                                          {"largest", QSIM_ATTR_INT, 11, 0},
+                                          {"sorted", QSIM_ATTR_INT, 11, 0}};
 
 QS_OP(topk, .name = "TopK", .min_in = 1, .min_out = 2,
       QS_MORE(QS_HISTORY(.later = {{INPUT_K, 2, 2, 2}}, .upgrade = upgrade_topk)),

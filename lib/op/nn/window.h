@@ -66,21 +66,21 @@ int qs_window_convolve(const qs_infer *x, int32_t image, int32_t weights, int32_
 int qs_window_into(const qs_infer *x, int32_t over);
 
 #define QS_INTO_ATTRS                                                                              \
-    {"into", QS_ATTR_INT, 0, 0}, {                                                                 \
-        "column", QS_ATTR_INT, 0, 0                                                                \
+    {"into", QSIM_ATTR_INT, 0, 0}, {                                                               \
+        "column", QSIM_ATTR_INT, 0, 0                                                              \
     }
 
 /* Attributes of every operator with windows; `since`: the first version that has them. */
 #define QS_WINDOW_ATTRS(since)                                                                     \
-    {"auto_pad", QS_ATTR_STRING, since, 0}, {"kernel_shape", QS_ATTR_INTS, since, 0},              \
-        {"pads", QS_ATTR_INTS, since, 0}, {                                                        \
-        "strides", QS_ATTR_INTS, since, 0                                                          \
+    {"auto_pad", QSIM_ATTR_STRING, since, 0}, {"kernel_shape", QSIM_ATTR_INTS, since, 0},          \
+        {"pads", QSIM_ATTR_INTS, since, 0}, {                                                      \
+        "strides", QSIM_ATTR_INTS, since, 0                                                        \
     }
 
 /* Attributes of convolutions. */
 #define QS_CONV_ATTRS(since)                                                                       \
-    QS_WINDOW_ATTRS(since), {"dilations", QS_ATTR_INTS, since, 0}, {                               \
-        "group", QS_ATTR_INT, since, 0                                                             \
+    QS_WINDOW_ATTRS(since), {"dilations", QSIM_ATTR_INTS, since, 0}, {                             \
+        "group", QSIM_ATTR_INT, since, 0                                                           \
     }
 
 #endif

@@ -254,9 +254,9 @@ QS_COLD static int upgrade_dft(qs_graph *g, qs_id node, int32_t to, qsim_error *
                             qs_upgrade_const(g, "axis", QSIM_INT64, 0, NULL, &axis), error);
 }
 
-static const qs_attr_rule dft_attrs[] = {{"axis", QS_ATTR_INT, 17, DFT_AXIS_INPUT - 1},
-                                         {"inverse", QS_ATTR_INT, 17, 0},
-                                         {"onesided", QS_ATTR_INT, 17, 0}};
+static const qs_attr_rule dft_attrs[] = {{"axis", QSIM_ATTR_INT, 17, DFT_AXIS_INPUT - 1},
+                                         {"inverse", QSIM_ATTR_INT, 17, 0},
+                                         {"onesided", QSIM_ATTR_INT, 17, 0}};
 
 QS_OP(dft, .name = "DFT", .since = 17, .min_in = 1, .max_in = 2,
       QS_MORE(QS_HISTORY(.later = {{DFT_AXIS_INPUT, 1, 3, 1}}, .upgrade = upgrade_dft)),
@@ -358,7 +358,7 @@ QS_COLD static int lower_stft(qs_lower *l) {
     return finish(l, p, (size_t)s.n);
 }
 
-static const qs_attr_rule stft_attrs[] = {{"onesided", QS_ATTR_INT, 17, 0}};
+static const qs_attr_rule stft_attrs[] = {{"onesided", QSIM_ATTR_INT, 17, 0}};
 
 QS_OP(stft, .name = "STFT", .since = 17, .min_in = 2, .max_in = 4, QS_ATTRS(stft_attrs),
       .traits = QS_PLAIN, .shape_inputs = 1 << 1 | 1 << 3, .setting_inputs = 1 << 2,

@@ -106,8 +106,8 @@ QS_COLD static int lower_blackman(qs_lower *l) {
     return lower_window(l, 0.42, 0.5, 0.08);
 }
 
-static const qs_attr_rule window_attrs[] = {{"output_datatype", QS_ATTR_INT, 17, 0},
-                                            {"periodic", QS_ATTR_INT, 17, 0}};
+static const qs_attr_rule window_attrs[] = {{"output_datatype", QSIM_ATTR_INT, 17, 0},
+                                            {"periodic", QSIM_ATTR_INT, 17, 0}};
 
 QS_OP(hannwindow, .name = "HannWindow", .since = 17, .min_in = 1, QS_ATTRS(window_attrs),
       .traits = QS_PLAIN, .shape_inputs = 1 << 0, .kernel = QS_KERNEL_WINDOW, .infer = infer_window,
@@ -228,7 +228,7 @@ QS_COLD static int lower_mel(qs_lower *l) {
     return QSIM_OK;
 }
 
-static const qs_attr_rule mel_attrs[] = {{"output_datatype", QS_ATTR_INT, 17, 0}};
+static const qs_attr_rule mel_attrs[] = {{"output_datatype", QSIM_ATTR_INT, 17, 0}};
 
 QS_OP(melweightmatrix, .name = "MelWeightMatrix", .since = 17, .min_in = 5, QS_ATTRS(mel_attrs),
       .traits = QS_PLAIN, .shape_inputs = 1 << 0 | 1 << 1,

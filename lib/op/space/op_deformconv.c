@@ -201,9 +201,9 @@ QS_COLD static int lower_deform(qs_lower *l) {
 }
 
 static const qs_attr_rule deform_attrs[] = {
-    {"dilations", QS_ATTR_INTS, 19, 0},    {"group", QS_ATTR_INT, 19, 0},
-    {"kernel_shape", QS_ATTR_INTS, 19, 0}, {"offset_group", QS_ATTR_INT, 19, 0},
-    {"pads", QS_ATTR_INTS, 19, 0},         {"strides", QS_ATTR_INTS, 19, 0},
+    {"dilations", QSIM_ATTR_INTS, 19, 0},    {"group", QSIM_ATTR_INT, 19, 0},
+    {"kernel_shape", QSIM_ATTR_INTS, 19, 0}, {"offset_group", QSIM_ATTR_INT, 19, 0},
+    {"pads", QSIM_ATTR_INTS, 19, 0},         {"strides", QSIM_ATTR_INTS, 19, 0},
 };
 
 QS_OP(deformconv, .name = "DeformConv", .since = 19, .min_in = 3, .max_in = 5,

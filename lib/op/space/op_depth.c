@@ -234,8 +234,9 @@ QS_COLD static int lower_sum(qs_lower *l) {
 }
 
 static const qs_attr_rule depth_attrs[] = {
-    {"kernel", QS_ATTR_INT, 0, 0}, {"stride", QS_ATTR_INT, 0, 0}, {"dilation", QS_ATTR_INT, 0, 0},
-    {"before", QS_ATTR_INT, 0, 0}, {"after", QS_ATTR_INT, 0, 0},  {"same", QS_ATTR_INT, 0, 0},
+    {"kernel", QSIM_ATTR_INT, 0, 0},   {"stride", QSIM_ATTR_INT, 0, 0},
+    {"dilation", QSIM_ATTR_INT, 0, 0}, {"before", QSIM_ATTR_INT, 0, 0},
+    {"after", QSIM_ATTR_INT, 0, 0},    {"same", QSIM_ATTR_INT, 0, 0},
 };
 
 QS_OP(qsim_depthcolumns, .domain = QS_DOMAIN_QSIM, .name = "DepthColumns", .min_in = 1, .max_in = 2,

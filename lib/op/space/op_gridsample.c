@@ -289,7 +289,7 @@ QS_COLD static int lower_gridsample(qs_lower *l) {
 
 QS_COLD static int upgrade_gridsample(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
     const qs_node *n = &g->nodes[node];
-    qs_attr a = {.name = "mode", .type = QS_ATTR_STRING};
+    qs_attr a = {.name = "mode", .type = QSIM_ATTR_STRING};
     if (to < NAMES_SINCE || n->version >= NAMES_SINCE || !qs_node_attr(n, "mode") ||
         qs_node_string_is(n, "mode", "nearest", false))
         return QSIM_OK;
@@ -298,9 +298,9 @@ QS_COLD static int upgrade_gridsample(qs_graph *g, qs_id node, int32_t to, qsim_
     return qs_node_set_attr(g, node, &a) ? qs_op_no_memory(error) : QSIM_OK;
 }
 
-static const qs_attr_rule sample_attrs[] = {{"align_corners", QS_ATTR_INT, 16, 0},
-                                            {"mode", QS_ATTR_STRING, 16, 0},
-                                            {"padding_mode", QS_ATTR_STRING, 16, 0}};
+static const qs_attr_rule sample_attrs[] = {{"align_corners", QSIM_ATTR_INT, 16, 0},
+                                            {"mode", QSIM_ATTR_STRING, 16, 0},
+                                            {"padding_mode", QSIM_ATTR_STRING, 16, 0}};
 
 QS_OP(gridsample, .name = "GridSample", .since = 16, .min_in = 2, QS_ATTRS(sample_attrs),
       .traits = QS_READS_EXACTLY, .setting_inputs = 1 << 1, .integers_as = QSIM_DOUBLE,
@@ -408,7 +408,7 @@ QS_COLD static int lower_affinegrid(qs_lower *l) {
     return QSIM_OK;
 }
 
-static const qs_attr_rule affine_attrs[] = {{"align_corners", QS_ATTR_INT, 20, 0}};
+static const qs_attr_rule affine_attrs[] = {{"align_corners", QSIM_ATTR_INT, 20, 0}};
 
 QS_OP(affinegrid, .name = "AffineGrid", .since = 20, .min_in = 2, QS_ATTRS(affine_attrs),
       .traits = QS_READS_EXACTLY, .shape_inputs = 1 << 1, .kernel = QS_KERNEL_AFFINE_GRID,

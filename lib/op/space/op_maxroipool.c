@@ -145,8 +145,8 @@ QS_COLD static int lower_maxroipool(qs_lower *l) {
     return code;
 }
 
-static const qs_attr_rule roi_attrs[] = {{"pooled_shape", QS_ATTR_INTS, 1, 0},
-                                         {"spatial_scale", QS_ATTR_FLOAT, 1, 0}};
+static const qs_attr_rule roi_attrs[] = {{"pooled_shape", QSIM_ATTR_INTS, 1, 0},
+                                         {"spatial_scale", QSIM_ATTR_FLOAT, 1, 0}};
 
 QS_OP(maxroipool, .name = "MaxRoiPool", .min_in = 2, QS_ATTRS(roi_attrs), .traits = QS_PLAIN,
       .setting_inputs = 1 << 1, .kernel = QS_KERNEL_ROI_POOL, .infer = infer_maxroipool,

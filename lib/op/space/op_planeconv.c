@@ -150,8 +150,8 @@ static int lower_transposed(qs_lower *l) {
 
 static const qs_attr_rule attrs[] = {
     QS_CONV_ATTRS(0),
-    {"output_padding", QS_ATTR_INTS, 0, 0},
-    {"output_shape", QS_ATTR_INTS, 0, 0},
+    {"output_padding", QSIM_ATTR_INTS, 0, 0},
+    {"output_shape", QSIM_ATTR_INTS, 0, 0},
 };
 
 QS_OP(qsim_planeconv, .domain = QS_DOMAIN_QSIM, .name = "PlaneConv", .min_in = 2, .max_in = 3,

@@ -62,7 +62,7 @@ QS_COLD static int infer_plane(qs_infer *x) {
 /* Reads the exponent, a float in version 1, an integer since. */
 QS_COLD static int read_power(const qs_infer *x, double *power) {
     const qs_attr *a = qs_node_attr(x->node, "p");
-    *power = !a ? 2.0 : a->type == QS_ATTR_FLOAT ? (double)a->u.f : (double)a->u.i;
+    *power = !a ? 2.0 : a->type == QSIM_ATTR_FLOAT ? (double)a->u.f : (double)a->u.i;
     return *power > 0 && isfinite(*power)
                ? QSIM_OK
                : qs_infer_fail(x, QSIM_E_VALUE, "attribute p is %g", *power);
@@ -304,7 +304,7 @@ QS_COLD static int lower_global_lp(qs_lower *l) {
 /* From version 2 on p is an integer. */
 QS_COLD static int upgrade_power(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
     const qs_attr *a = qs_node_attr(&g->nodes[node], "p");
-    if (to < 2 || !a || a->type != QS_ATTR_FLOAT)
+    if (to < 2 || !a || a->type != QSIM_ATTR_FLOAT)
         return QSIM_OK;
     const double power = (double)a->u.f;
     if (!(power >= 1 && power <= INT32_MAX) || (double)(int64_t)power != power)
@@ -315,19 +315,19 @@ QS_COLD static int upgrade_power(qs_graph *g, qs_id node, int32_t to, qsim_error
 
 static const qs_attr_rule lppool_attrs[] = {
     QS_WINDOW_ATTRS(1),
-    {"p", QS_ATTR_FLOAT, 1, 1},
-    {"p", QS_ATTR_INT, 2, 0},
-    {"ceil_mode", QS_ATTR_INT, 18, 0},
-    {"dilations", QS_ATTR_INTS, 18, 0},
+    {"p", QSIM_ATTR_FLOAT, 1, 1},
+    {"p", QSIM_ATTR_INT, 2, 0},
+    {"ceil_mode", QSIM_ATTR_INT, 18, 0},
+    {"dilations", QSIM_ATTR_INTS, 18, 0},
 };
-static const qs_attr_rule global_lp_attrs[] = {{"p", QS_ATTR_FLOAT, 1, 1},
-                                               {"p", QS_ATTR_INT, 2, 0}};
+static const qs_attr_rule global_lp_attrs[] = {{"p", QSIM_ATTR_FLOAT, 1, 1},
+                                               {"p", QSIM_ATTR_INT, 2, 0}};
 static const qs_attr_rule plane_attrs[] = {
     QS_WINDOW_ATTRS(0),
-    {"ceil_mode", QS_ATTR_INT, 0, 0},
-    {"dilations", QS_ATTR_INTS, 0, 0},
-    {"storage_order", QS_ATTR_INT, 0, 0},
-    {"count_include_pad", QS_ATTR_INT, 0, 0},
+    {"ceil_mode", QSIM_ATTR_INT, 0, 0},
+    {"dilations", QSIM_ATTR_INTS, 0, 0},
+    {"storage_order", QSIM_ATTR_INT, 0, 0},
+    {"count_include_pad", QSIM_ATTR_INT, 0, 0},
 };
 
 QS_OP(lppool, .name = "LpPool", .min_in = 1, QS_ATTRS(lppool_attrs), .traits = QS_PLAIN,

@@ -292,7 +292,7 @@ QS_COLD static int lower_roialign(qs_lower *l) {
 /* Before version 16 there was one coordinate mode, which is not the later default. */
 QS_COLD static int upgrade_roialign(qs_graph *g, qs_id node, int32_t to, qsim_error *error) {
     static const char old[] = "output_half_pixel";
-    qs_attr a = {.name = "coordinate_transformation_mode", .type = QS_ATTR_STRING};
+    qs_attr a = {.name = "coordinate_transformation_mode", .type = QSIM_ATTR_STRING};
     if (to < HALF_PIXEL_SINCE || g->nodes[node].version >= HALF_PIXEL_SINCE)
         return QSIM_OK;
     a.u.s = (qs_span){(const uint8_t *)old, sizeof(old) - 1};
@@ -300,12 +300,12 @@ QS_COLD static int upgrade_roialign(qs_graph *g, qs_id node, int32_t to, qsim_er
 }
 
 static const qs_attr_rule roi_attrs[] = {
-    {"mode", QS_ATTR_STRING, 10, 0},
-    {"output_height", QS_ATTR_INT, 10, 0},
-    {"output_width", QS_ATTR_INT, 10, 0},
-    {"sampling_ratio", QS_ATTR_INT, 10, 0},
-    {"spatial_scale", QS_ATTR_FLOAT, 10, 0},
-    {"coordinate_transformation_mode", QS_ATTR_STRING, HALF_PIXEL_SINCE, 0},
+    {"mode", QSIM_ATTR_STRING, 10, 0},
+    {"output_height", QSIM_ATTR_INT, 10, 0},
+    {"output_width", QSIM_ATTR_INT, 10, 0},
+    {"sampling_ratio", QSIM_ATTR_INT, 10, 0},
+    {"spatial_scale", QSIM_ATTR_FLOAT, 10, 0},
+    {"coordinate_transformation_mode", QSIM_ATTR_STRING, HALF_PIXEL_SINCE, 0},
 };
 
 QS_OP(roialign, .name = "RoiAlign", .since = 10, .min_in = 3, QS_ATTRS(roi_attrs),

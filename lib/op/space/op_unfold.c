@@ -193,9 +193,9 @@ QS_COLD static int lower_col2im(qs_lower *l) {
     return code;
 }
 
-static const qs_attr_rule fold_attrs[] = {{"dilations", QS_ATTR_INTS, 18, 0},
-                                          {"pads", QS_ATTR_INTS, 18, 0},
-                                          {"strides", QS_ATTR_INTS, 18, 0}};
+static const qs_attr_rule fold_attrs[] = {{"dilations", QSIM_ATTR_INTS, 18, 0},
+                                          {"pads", QSIM_ATTR_INTS, 18, 0},
+                                          {"strides", QSIM_ATTR_INTS, 18, 0}};
 
 QS_OP(col2im, .name = "Col2Im", .since = 18, .min_in = 3, QS_ATTRS(fold_attrs), .traits = QS_PLAIN,
       .shape_inputs = 1 << 1 | 1 << 2, .kernel = QS_KERNEL_COL2IM, .infer = infer_col2im,
@@ -325,9 +325,9 @@ QS_COLD static int lower_maxunpool(qs_lower *l) {
     return code;
 }
 
-static const qs_attr_rule unpool_attrs[] = {{"kernel_shape", QS_ATTR_INTS, 9, 0},
-                                            {"pads", QS_ATTR_INTS, 9, 0},
-                                            {"strides", QS_ATTR_INTS, 9, 0}};
+static const qs_attr_rule unpool_attrs[] = {{"kernel_shape", QSIM_ATTR_INTS, 9, 0},
+                                            {"pads", QSIM_ATTR_INTS, 9, 0},
+                                            {"strides", QSIM_ATTR_INTS, 9, 0}};
 
 QS_OP(maxunpool, .name = "MaxUnpool", .since = 9, .min_in = 2, .max_in = 3, QS_ATTRS(unpool_attrs),
       .traits = QS_PLAIN, .setting_inputs = 1 << 1, .shape_inputs = 1 << 2,

@@ -132,7 +132,7 @@ static const qs_const *inner_const(const qs_graph *g, const qs_node *n, const qs
         value = inner->nodes[id].inputs[0];
     id = qs_pass_producer(inner, value, "Constant");
     const qs_attr *a = id == QS_NONE ? NULL : qs_node_attr(&inner->nodes[id], "value");
-    if (a && a->type == QS_ATTR_TENSOR)
+    if (a && a->type == QSIM_ATTR_TENSOR)
         return a->u.tensor;
     if (value == inner->inputs[1]) /* the condition, which stays that of the first iteration */
         return qs_node_const(g, n, 1);

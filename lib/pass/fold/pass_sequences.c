@@ -70,7 +70,7 @@ static void remove_capture(const capturing *s, int32_t index) {
     n->input_count--;
     n->captured--;
     for (int32_t a = 0; a < n->attr_count; a++) {
-        qs_subgraph *sub = n->attrs[a].type == QS_ATTR_GRAPH ? n->attrs[a].u.graph : NULL;
+        qs_subgraph *sub = n->attrs[a].type == QSIM_ATTR_GRAPH ? n->attrs[a].u.graph : NULL;
         for (int32_t i = 0; sub && i < sub->capture_count; i++)
             sub->captures[i].input -= sub->captures[i].input > old.input;
     }
@@ -144,7 +144,7 @@ static int convert_node(qs_pass *p, const qs_uses *uses, qs_id node, bool *chang
     (void)uses;
     for (int32_t a = 0; a < p->graph->nodes[node].attr_count && !code; a++) {
         const qs_attr *attr = &p->graph->nodes[node].attrs[a];
-        s.sub = attr->type == QS_ATTR_GRAPH ? attr->u.graph : NULL;
+        s.sub = attr->type == QSIM_ATTR_GRAPH ? attr->u.graph : NULL;
         if (s.sub)
             code = convert_subgraph(&s, changed);
     }

@@ -56,7 +56,7 @@ int qs_pass_constants(qs_pass *p) {
         qs_node *n = &g->nodes[id];
         const qs_attr *value;
         if (!qs_node_is_onnx(n, "Constant") || !(value = qs_node_attr(n, "value")) ||
-            value->type != QS_ATTR_TENSOR || !value->u.tensor->data)
+            value->type != QSIM_ATTR_TENSOR || !value->u.tensor->data)
             continue;
         qs_graph_remove_node(g, id);
         int code = set_constant(p, n->outputs[0], value->u.tensor);

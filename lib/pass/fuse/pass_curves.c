@@ -144,7 +144,7 @@ static qs_id gelu_input(const curves *c, const qs_id factors[3], bool *tanh) {
 
 static int replace_gelu(curves *c, qs_id id, qs_id x, bool tanh) {
     const qs_attr attr = {
-        .name = "approximate", .type = QS_ATTR_STRING, .u.s = {(const uint8_t *)"tanh", 4}};
+        .name = "approximate", .type = QSIM_ATTR_STRING, .u.s = {(const uint8_t *)"tanh", 4}};
     const qs_id y = c->g->nodes[id].outputs[0];
     const int code = replace_node(c, id, "", "Gelu", 20, x);
     return code || !tanh ? code : qs_node_set_attr(c->g, c->g->values[y].producer, &attr);

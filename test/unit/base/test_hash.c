@@ -82,7 +82,7 @@ static void ints(proto *node, const char *name, const int64_t *v, size_t n) {
     proto_text(&a, 1, name);
     for (size_t i = 0; i < n; i++)
         proto_int(&a, 8, v[i]);
-    proto_int(&a, 20, QS_ATTR_INTS);
+    proto_int(&a, 20, QSIM_ATTR_INTS);
     proto_take(node, 5, &a);
     proto_free(&a);
 }
@@ -98,8 +98,8 @@ static int64_t number(const char *letters) {
 /* The end of one list is not taken for the beginning of the next attribute. */
 static void check_lists(void) {
     static const int64_t dims[] = {2};
-    const int64_t one[] = {1}, rest[] = {9, 8, number("cccccccc"), QS_ATTR_INTS, 3};
-    const int64_t most[] = {1, 8, number("bbbbbbbb"), QS_ATTR_INTS, 9}, last[] = {3};
+    const int64_t one[] = {1}, rest[] = {9, 8, number("cccccccc"), QSIM_ATTR_INTS, 3};
+    const int64_t most[] = {1, 8, number("bbbbbbbb"), QSIM_ATTR_INTS, 9}, last[] = {3};
     char text[2][65];
     for (int i = 0; i < 2; i++) {
         qsim_load_options o = {.struct_size = sizeof(o), .flags = QSIM_LOAD_INSPECT};

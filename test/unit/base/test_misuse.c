@@ -36,12 +36,13 @@ static void null_objects(void) {
 }
 
 /* y = Relu(x) for rows of 4 floats. */
-static qsim_model *relu(void) {
+static qsim_model *elu(void) {
     qsim_builder *b;
     qsim_model *m = NULL;
     CHECK_INT(qsim_builder_create(NULL, 13, "g", &b, NULL), QSIM_OK);
     qsim_builder_input_as(b, "x", "float[N,4]");
-    qsim_builder_node(b, "", "Relu", "", "x", "y");
+    qsim_builder_node(b, "", "Elu", "", "x", "y");
+    qsim_builder_attr_float(b, "alpha", 1);
     qsim_builder_output_as(b, "y", NULL);
     CHECK_INT(qsim_builder_finish(b, &m, NULL), QSIM_OK);
     qsim_builder_free(b);
@@ -56,10 +57,11 @@ static void unset_sizes(void) {
         qsim_value_info info;
         uint8_t after[64];
     } guarded;
-    qsim_model *m = relu();
+    qsim_model *m = elu();
     for (size_t i = 0; m && i < QS_COUNT(wild); i++) {
         qsim_ctx_options options = {.struct_size = wild[i]};
         qsim_node_info node = {.struct_size = wild[i]};
+        qsim_attr_info attr = {.struct_size = wild[i]};
         qsim_error e;
         qsim_ctx *ctx;
         memset(&guarded, 0x5a, sizeof(guarded));
@@ -68,6 +70,7 @@ static void unset_sizes(void) {
         CHECK(!ctx && strstr(e.message, "struct_size"));
         CHECK_INT(qsim_model_input(m, 0, &guarded.info), QSIM_E_ARGUMENT);
         CHECK_INT(qsim_model_node(m, 0, &node), QSIM_E_ARGUMENT);
+        CHECK_INT(qsim_model_attr(m, 0, 0, &attr), QSIM_E_ARGUMENT);
         for (size_t k = 0; k < sizeof(guarded.after); k++)
             CHECK_INT(guarded.after[k], 0x5a);
     }
@@ -130,7 +133,7 @@ static void no_sizes_fed(void) {
     const int64_t dims[] = {1, 4}, none[] = {0, 4};
     const qsim_tensor empty = {QSIM_FLOAT, 2, none, NULL, 0};
     float values[4] = {0};
-    qsim_model *m = relu();
+    qsim_model *m = elu();
     for (int i = 0; m && i < 2; i++) {
         const qsim_tensor x = {QSIM_FLOAT, 2, i ? dims : NULL, values, sizeof(values)};
         qsim_calibration *c = NULL;

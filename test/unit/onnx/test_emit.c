@@ -98,7 +98,7 @@ static void forget(qs_graph *g) {
         for (int32_t k = 0; k < g->nodes[i].attr_count; k++) {
             qs_attr *a = &g->nodes[i].attrs[k];
             a->source = (qs_span){NULL, 0};
-            if (a->type == QS_ATTR_GRAPH && a->u.graph)
+            if (a->type == QSIM_ATTR_GRAPH && a->u.graph)
                 forget(a->u.graph->graph);
         }
     }
@@ -130,7 +130,7 @@ static void check_graph(const qs_graph *g) {
     for (size_t i = 0; i < g->node_count; i++) {
         check_message(g, i, 0);
         for (int32_t k = 0; k < g->nodes[i].attr_count; k++)
-            if (g->nodes[i].attrs[k].type == QS_ATTR_GRAPH)
+            if (g->nodes[i].attrs[k].type == QSIM_ATTR_GRAPH)
                 check_graph(g->nodes[i].attrs[k].u.graph->graph);
     }
     for (size_t i = 0; i < g->value_count; i++)
@@ -243,7 +243,7 @@ static void check_nodes_kept(void) {
     const qs_graph g = {.values = values, .value_count = 3};
     qs_id in[] = {0, 1, 2}, swapped[] = {1, 0}, left_out[] = {0, QS_NONE}, out[] = {2, 2},
           other[] = {1};
-    qs_attr alpha = {.name = "alpha", .type = QS_ATTR_INT, .u.i = 1};
+    qs_attr alpha = {.name = "alpha", .type = QSIM_ATTR_INT, .u.i = 1};
     proto m = {0};
     proto_text(&m, 4, "Add");
     proto_text(&m, 2, "c");
@@ -286,7 +286,7 @@ static void check_nodes_kept(void) {
         CHECK_INT(keeps_node(&g, &n), count == 1);
     }
     const qs_span texts[] = {{(const uint8_t *)"first", 5}, {(const uint8_t *)"second", 6}};
-    qs_attr strings = {.name = "texts", .type = QS_ATTR_STRINGS, .count = 2, .u.strings = texts};
+    qs_attr strings = {.name = "texts", .type = QSIM_ATTR_STRINGS, .count = 2, .u.strings = texts};
     uint8_t bytes[128];
     pb_ostream_t to = pb_ostream_from_buffer(bytes, sizeof(bytes));
     n = read, n.attrs = &strings, n.attr_count = 1, n.changed = true;
@@ -305,7 +305,7 @@ static void check_attributes_kept(void) {
     pb_ostream_t out = pb_ostream_from_buffer(bytes, sizeof(bytes));
     proto_text(&m, 1, "alpha");
     proto_text(&m, 13, "documentation");
-    qs_attr alpha = {.name = "alpha", .type = QS_ATTR_INT, .u.i = 1, .source = {m.data, m.size}};
+    qs_attr alpha = {.name = "alpha", .type = QSIM_ATTR_INT, .u.i = 1, .source = {m.data, m.size}};
     const qs_node n = {.name = "",
                        .domain = "",
                        .op_type = "Elu",

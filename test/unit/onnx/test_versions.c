@@ -177,7 +177,7 @@ static void test_halves(void) {
         net_input(&n, "w", QSIM_FLOAT16, NET_DIMS(1, 4, 1));
         net_const(&n, "k", QSIM_INT64, 1, &one, &one);
         const qs_id id = net_node(&n, "", nodes[i].op, nodes[i].inputs, nodes[i].outputs);
-        const qs_attr size = {.name = "hidden_size", .type = QS_ATTR_INT, .u.i = 1};
+        const qs_attr size = {.name = "hidden_size", .type = QSIM_ATTR_INT, .u.i = 1};
         if (nodes[i].inputs[0] == 'q')
             CHECK_INT(qs_node_set_attr(n.g, id, &size), 0);
         net_output(&n, "y");

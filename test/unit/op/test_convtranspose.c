@@ -95,11 +95,11 @@ static int64_t width(const char *attr, int64_t value, const char *auto_pad, int6
     float x = 0;
     c.in[0] = (or_tensor){QSIM_FLOAT, 3, {1, 2, 5}, &x, false};
     c.in[1] = (or_tensor){QSIM_FLOAT, 3, {2, 3, 3}, &x, false};
-    c.attrs[0] = (or_attr){.name = "strides", .type = QS_ATTR_INTS, .ints = {stride}, .count = 1};
+    c.attrs[0] = (or_attr){.name = "strides", .type = QSIM_ATTR_INTS, .ints = {stride}, .count = 1};
     c.attrs[1] = or_string("auto_pad", auto_pad);
     c.attr_count = 2;
     if (attr) {
-        c.attrs[2] = (or_attr){.name = attr, .type = QS_ATTR_INTS, .ints = {value}, .count = 1};
+        c.attrs[2] = (or_attr){.name = attr, .type = QSIM_ATTR_INTS, .ints = {value}, .count = 1};
         c.attr_count = 3;
     }
     or_result r = or_run(ctx, &c, true);

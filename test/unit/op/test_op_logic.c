@@ -409,7 +409,7 @@ static void test_fill(void) {
 static int fill_with(int32_t dtype, size_t elements, size_t bytes, op_case **out) {
     static const uint64_t data[4] = {0x4008000000000007, 0, 0, 0};
     qs_const value = {.dtype = dtype, .data = data, .elements = elements, .bytes = bytes};
-    qs_attr a = {.name = "value", .type = QS_ATTR_TENSOR, .u.tensor = &value};
+    qs_attr a = {.name = "value", .type = QSIM_ATTR_TENSOR, .u.tensor = &value};
     op_case *c = *out = case_new("", "ConstantOfShape", 9);
     case_ints(c, 1, (const int64_t[]){3});
     case_node(c, 1);

@@ -492,7 +492,7 @@ static void cast_to_name(void) {
         case_input(c, QSIM_FLOAT, SHAPE(3), x);
         case_node(c, 1);
         const qs_attr name = {
-            .name = "to", .type = QS_ATTR_STRING, .u.s = {(const uint8_t *)"INT64", 5}};
+            .name = "to", .type = QSIM_ATTR_STRING, .u.s = {(const uint8_t *)"INT64", 5}};
         CHECK_INT(qs_node_set_attr(c->g, c->node, &name), 0);
         if (to)
             CHECK_INT(qs_op_upgrade_graph(c->g, to, "m", &c->error), 0);
@@ -505,7 +505,8 @@ static void cast_to_name(void) {
     op_case *c = case_new("", "Cast", 1);
     case_input(c, QSIM_FLOAT, SHAPE(3), x);
     case_node(c, 1);
-    const qs_attr odd = {.name = "to", .type = QS_ATTR_STRING, .u.s = {(const uint8_t *)"INT", 3}};
+    const qs_attr odd = {
+        .name = "to", .type = QSIM_ATTR_STRING, .u.s = {(const uint8_t *)"INT", 3}};
     CHECK_INT(qs_node_set_attr(c->g, c->node, &odd), 0);
     CHECK_INT(case_infer(c), QSIM_E_UNSUPPORTED);
     case_free(c);

@@ -69,7 +69,7 @@ static void test_global(void) {
     c = case_new("", "GlobalLpPool", 1);
     case_input(c, QSIM_FLOAT, SHAPE(1, 2, 5), ramp);
     case_node(c, 1);
-    const qs_attr p = {.name = "p", .type = QS_ATTR_FLOAT, .u.f = 1.0f};
+    const qs_attr p = {.name = "p", .type = QSIM_ATTR_FLOAT, .u.f = 1.0f};
     CHECK_INT(qs_node_set_attr(c->g, c->node, &p), 0);
     CHECK_INT(case_run(c), 0);
     for (int i = 0; i < 2; i++) {

@@ -39,8 +39,8 @@ static op_case *make(const char *op, int64_t version, int32_t dtype, const char 
     case_node(c, 1);
     qs_node_set_int(c->g, c->node, "dtype", dtype);
     qs_node_set_ints(c->g, c->node, "shape", DIMS(COUNT), 1);
-    const qs_attr first = {.name = a, .type = QS_ATTR_FLOAT, .u.f = av};
-    const qs_attr second = {.name = b, .type = QS_ATTR_FLOAT, .u.f = bv};
+    const qs_attr first = {.name = a, .type = QSIM_ATTR_FLOAT, .u.f = av};
+    const qs_attr second = {.name = b, .type = QSIM_ATTR_FLOAT, .u.f = bv};
     CHECK_INT(qs_node_set_attr(c->g, c->node, &first), 0);
     CHECK_INT(qs_node_set_attr(c->g, c->node, &second), 0);
     CHECK_INT(case_run(c), 0);

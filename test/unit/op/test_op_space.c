@@ -183,7 +183,7 @@ static const float *roi_align(op_case *c, const char *mode, const char *how, int
         case_string(c, "coordinate_transformation_mode", how);
     qs_node_set_int(c->g, c->node, "output_width", 2);
     qs_node_set_int(c->g, c->node, "sampling_ratio", samples);
-    const qs_attr scale = {.name = "spatial_scale", .type = QS_ATTR_FLOAT, .u.f = 0.5f};
+    const qs_attr scale = {.name = "spatial_scale", .type = QSIM_ATTR_FLOAT, .u.f = 0.5f};
     CHECK_INT(qs_node_set_attr(c->g, c->node, &scale), 0);
     return run_ok(c);
 }
@@ -237,9 +237,9 @@ static void test_maxroipool(void) {
     case_input(c, QSIM_FLOAT, SHAPE(1, 1, 8, 8), ramp);
     case_input(c, QSIM_FLOAT, SHAPE(2, 5), regions);
     case_node(c, 1);
-    const qs_attr scale = {.name = "spatial_scale", .type = QS_ATTR_FLOAT, .u.f = 0.5f};
+    const qs_attr scale = {.name = "spatial_scale", .type = QSIM_ATTR_FLOAT, .u.f = 0.5f};
     const qs_attr bins = {
-        .name = "pooled_shape", .type = QS_ATTR_INTS, .count = 2, .u.ints = DIMS(2, 2)};
+        .name = "pooled_shape", .type = QSIM_ATTR_INTS, .count = 2, .u.ints = DIMS(2, 2)};
     CHECK_INT(qs_node_set_attr(c->g, c->node, &scale), 0);
     CHECK_INT(qs_node_set_attr(c->g, c->node, &bins), 0);
     const float *y = run_ok(c);

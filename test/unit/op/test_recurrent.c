@@ -165,7 +165,7 @@ static or_case make_case(const layer *l) {
     if (l->clip > 0)
         c.attrs[c.attr_count++] = or_float("clip", (float)l->clip);
     if (l->other) {
-        or_attr a = {.name = "activations", .type = QS_ATTR_STRINGS};
+        or_attr a = {.name = "activations", .type = QSIM_ATTR_STRINGS};
         const int each = l->cell == 'L' ? 3 : l->cell == 'G' ? 2 : 1;
         a.count = each * (int32_t)d;
         for (int32_t i = 0; i < a.count; i++)
@@ -299,7 +299,7 @@ static int refusal(qsim_ctx *ctx, const or_attr *attr, int input, int axis) {
 static void refuses(qsim_ctx *ctx) {
     const or_attr clip = or_float("clip", NAN), layout = or_int("layout", 2),
                   size = or_int("hidden_size", -3);
-    or_attr unknown = {.name = "activations", .type = QS_ATTR_STRINGS, .count = 3};
+    or_attr unknown = {.name = "activations", .type = QSIM_ATTR_STRINGS, .count = 3};
     unknown.strings[0] = unknown.strings[1] = unknown.strings[2] = "Swish";
     or_attr few = unknown;
     few.count = 2;

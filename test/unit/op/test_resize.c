@@ -234,10 +234,10 @@ static void image_scales(void) {
         op_case *c = case_new("", "Upsample", 6);
         case_input(c, QSIM_FLOAT, 4, (const int64_t[]){1, 1, 2, 2}, x);
         case_node(c, 1);
-        const qs_attr height = {.name = "height_scale", .type = QS_ATTR_FLOAT, .u.f = 2};
-        const qs_attr width = {.name = "width_scale", .type = QS_ATTR_FLOAT, .u.f = 3};
+        const qs_attr height = {.name = "height_scale", .type = QSIM_ATTR_FLOAT, .u.f = 2};
+        const qs_attr width = {.name = "width_scale", .type = QSIM_ATTR_FLOAT, .u.f = 3};
         const qs_attr mode = {
-            .name = "mode", .type = QS_ATTR_STRING, .u.s = {(const uint8_t *)"nearest", 7}};
+            .name = "mode", .type = QSIM_ATTR_STRING, .u.s = {(const uint8_t *)"nearest", 7}};
         CHECK_INT(qs_node_set_attr(c->g, c->node, &height), 0);
         CHECK_INT(qs_node_set_attr(c->g, c->node, &width), 0);
         CHECK_INT(qs_node_set_attr(c->g, c->node, &mode), 0);

@@ -77,7 +77,7 @@ static void check_sets(const qs_op *op) {
 static void check_steps(const qs_op *op) {
     bool known;
     for (int i = 0; i < op->attr_count; i++)
-        if (op->attrs[i].type == QS_ATTR_GRAPH)
+        if (op->attrs[i].type == QSIM_ATTR_GRAPH)
             return; /* a run executes its subgraphs */
     if (op->lower && !op->kernel && !(op->traits & QS_KEEPS) && !qs_same(op->name, "BitCast"))
         fail(op, "has steps, and does not say what profiles call them");
@@ -494,7 +494,7 @@ static void test_lists(void) {
         const qs_const c = {.dtype = wide ? QSIM_INT64 : QSIM_INT32, .data = data, .elements = 3};
         at.values[0].dtype = c.dtype;
         at.values[0].data = &c;
-        at.attrs[0] = (qs_attr){.name = "list", .type = QS_ATTR_INTS, .count = 3};
+        at.attrs[0] = (qs_attr){.name = "list", .type = QSIM_ATTR_INTS, .count = 3};
         at.attrs[0].u.ints = longs;
         for (int32_t room = 2; room <= 3; room++) {
             int64_t *exact = exact_copy(longs, (size_t)room * sizeof(*longs));
@@ -527,7 +527,7 @@ static void test_lists(void) {
     for (int32_t i = 0; i <= 3; i++)
         CHECK_INT(qs_node_entry(&at.node, "list", i), i < 3 ? longs[i] : 0);
     CHECK_INT(qs_node_entry(&at.node, "other", 0), 0);
-    at.attrs[0].type = QS_ATTR_FLOATS;
+    at.attrs[0].type = QSIM_ATTR_FLOATS;
     CHECK_INT(qs_node_entry(&at.node, "list", 0), 0);
 }
 
@@ -537,7 +537,7 @@ static void test_words(void) {
     at.node.attr_count = 1;
     for (size_t i = 0; i < QS_COUNT(words); i++) {
         char *data = exact_copy(words[i], strlen(words[i]));
-        at.attrs[0] = (qs_attr){.name = "word", .type = QS_ATTR_STRING};
+        at.attrs[0] = (qs_attr){.name = "word", .type = QSIM_ATTR_STRING};
         at.attrs[0].u.s = (qs_span){(const uint8_t *)data, strlen(words[i])};
         for (size_t k = 0; k < QS_COUNT(words); k++)
             CHECK_INT(qs_node_string_is(&at.node, "word", words[k], false), i == k);
@@ -548,7 +548,7 @@ static void test_words(void) {
         CHECK_INT(qs_node_word(&at.node, "word", ""), which[1][i]);
         CHECK_INT(qs_node_word(&at.node, "word", "a|ab|b"), which[2][i]);
         CHECK_INT(qs_node_word(&at.node, "other", "a|b"), 0);
-        at.attrs[0].type = QS_ATTR_INTS;
+        at.attrs[0].type = QSIM_ATTR_INTS;
         CHECK_INT(qs_node_string_is(&at.node, "word", words[i], true), false);
         CHECK_INT(qs_node_word(&at.node, "word", words[i]), -1);
         free(data);
@@ -557,7 +557,7 @@ static void test_words(void) {
         char word[65], wanted[256];
         qsim_error e = {0};
         memset(word, 'w', sizeof(word));
-        at.attrs[0].type = QS_ATTR_STRING;
+        at.attrs[0].type = QSIM_ATTR_STRING;
         at.attrs[0].u.s = (qs_span){exact_copy(word, (size_t)n), (size_t)n};
         at.x.error = &e;
         int32_t which;

@@ -38,7 +38,7 @@ static void add_node(net *n, const qs_op *op) {
     if (has_attr(op, "to"))
         qs_node_set_int(n->g, id, "to", QSIM_FLOAT);
     if (has_attr(op, "direction")) {
-        qs_attr a = {.name = "direction", .type = QS_ATTR_STRING};
+        qs_attr a = {.name = "direction", .type = QSIM_ATTR_STRING};
         a.u.s = (qs_span){(const uint8_t *)"RIGHT", 5};
         qs_node_set_attr(n->g, id, &a);
     }

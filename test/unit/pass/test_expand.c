@@ -161,7 +161,7 @@ static void test_products(qsim_ctx *ctx) {
             qs_node_set_float(n.g, node, "alpha", 0.5f);
             qs_node_set_int(n.g, node, "transA", transposed);
             const qs_attr curve = {.name = "activation",
-                                   .type = QS_ATTR_STRING,
+                                   .type = QSIM_ATTR_STRING,
                                    .u.s = {(const uint8_t *)"LeakyRelu", 9}};
             if (gemm) {
                 qs_node_set_attr(n.g, node, &curve);
@@ -191,9 +191,9 @@ static void test_fusedconv(qsim_ctx *ctx) {
     net_const(&n, "b", QSIM_FLOAT, NET_DIMS(2), b + 4);
     const qs_id node = net_node(&n, MS, "FusedConv", "x,w,b,z", "y");
     const qs_attr curve = {
-        .name = "activation", .type = QS_ATTR_STRING, .u.s = {(const uint8_t *)"Clip", 4}};
+        .name = "activation", .type = QSIM_ATTR_STRING, .u.s = {(const uint8_t *)"Clip", 4}};
     const qs_attr params = {
-        .name = "activation_params", .type = QS_ATTR_FLOATS, .count = 2, .u.floats = bounds};
+        .name = "activation_params", .type = QSIM_ATTR_FLOATS, .count = 2, .u.floats = bounds};
     qs_node_set_attr(n.g, node, &curve);
     qs_node_set_attr(n.g, node, &params);
     const qsim_tensor in[2] = {net_tensor(QSIM_FLOAT, NET_DIMS(1, 2, 2, 3), x),

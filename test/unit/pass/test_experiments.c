@@ -29,7 +29,7 @@ static void expect(net *n, const qsim_tensor *in, int32_t rank, const int64_t *d
 /* scale * x + bias of the channel, with the defaults 1 and no bias. */
 static void test_imagescaler(qsim_ctx *ctx) {
     static const float biases[] = {1, -2, 3};
-    const qs_attr bias = {.name = "bias", .type = QS_ATTR_FLOATS, .count = 3, .u.floats = biases};
+    const qs_attr bias = {.name = "bias", .type = QSIM_ATTR_FLOATS, .count = 3, .u.floats = biases};
     for (int with = 0; with < 2; with++) {
         net n;
         double y[N];
@@ -58,8 +58,9 @@ static void test_imagescaler(qsim_ctx *ctx) {
 /* An image [1,2,3,4] without a border of left, top, right, bottom, or `size` of it. */
 static void crop(qsim_ctx *ctx, const int64_t border[4], const int64_t *size, int64_t h, int64_t w,
                  const char *refusal) {
-    const qs_attr borders = {.name = "border", .type = QS_ATTR_INTS, .count = 4, .u.ints = border};
-    const qs_attr sizes = {.name = "scale", .type = QS_ATTR_INTS, .count = 2, .u.ints = size};
+    const qs_attr borders = {
+        .name = "border", .type = QSIM_ATTR_INTS, .count = 4, .u.ints = border};
+    const qs_attr sizes = {.name = "scale", .type = QSIM_ATTR_INTS, .count = 2, .u.ints = size};
     double y[N];
     net n;
     net_begin(&n, ctx, 7);
@@ -93,11 +94,12 @@ static void test_crop(qsim_ctx *ctx) {
 /* Of an image whose height only the run knows: 2 rows of 3, and 4 of 3, which is refused. */
 static void test_free_size(qsim_ctx *ctx) {
     static const int64_t border[4] = {1, 1, 0, 0}, few[2] = {2, 3}, many[2] = {4, 3};
-    const qs_attr borders = {.name = "border", .type = QS_ATTR_INTS, .count = 4, .u.ints = border};
+    const qs_attr borders = {
+        .name = "border", .type = QSIM_ATTR_INTS, .count = 4, .u.ints = border};
     const qsim_tensor in = net_tensor(QSIM_FLOAT, NET_DIMS(1, 2, 3, 4), x);
     for (int with = 0; with < 3; with++) {
         const qs_attr sizes = {
-            .name = "scale", .type = QS_ATTR_INTS, .count = 2, .u.ints = with == 1 ? few : many};
+            .name = "scale", .type = QSIM_ATTR_INTS, .count = 2, .u.ints = with == 1 ? few : many};
         qsim_tensor out = {0};
         float y[N];
         net n;

@@ -414,7 +414,7 @@ static void identities(void) {
     net_begin(&n, NULL, 13);
     net_input(&n, "x", QSIM_FLOAT, NET_DIMS(2));
     qs_const c = {.dtype = QSIM_FLOAT, .data = &two, .elements = 1, .bytes = 4};
-    qs_attr a = {.name = "value", .type = QS_ATTR_TENSOR, .u.tensor = &c};
+    qs_attr a = {.name = "value", .type = QSIM_ATTR_TENSOR, .u.tensor = &c};
     qs_node_set_attr(n.g, net_node(&n, "", "Constant", "", "c"), &a);
     net_node(&n, "", "Mul", "c,c", "four");
     net_node(&n, "", "Identity", "x", "i1");

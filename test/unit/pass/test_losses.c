@@ -56,7 +56,7 @@ static void begin(net *n, qsim_ctx *ctx, const form *f, bool unknown) {
                  f->weighted ? "x,t,w" : "x,t", f->entropy ? "y,logs" : "y");
     const qs_attr reduction = {
         .name = "reduction",
-        .type = QS_ATTR_STRING,
+        .type = QSIM_ATTR_STRING,
         .u.s = {(const uint8_t *)f->reduction, f->reduction ? strlen(f->reduction) : 0}};
     if (f->reduction)
         CHECK_INT(qs_node_set_attr(n->g, node, &reduction), 0);
@@ -165,7 +165,7 @@ static void refused(qsim_ctx *ctx, int32_t rank, const int64_t *t, int64_t class
                     const char *reduction, int code, const char *words) {
     static const float w[4];
     const qs_attr a = {.name = "reduction",
-                       .type = QS_ATTR_STRING,
+                       .type = QSIM_ATTR_STRING,
                        .u.s = {(const uint8_t *)reduction, strlen(reduction)}};
     net n;
     net_begin(&n, ctx, 13);

@@ -99,7 +99,7 @@ static void test_fill(qsim_ctx *ctx) {
         const uint8_t three = 3;
         const qs_const value = {
             .dtype = types[i], .rank = 1, .dims = &one, .data = &three, .elements = 1, .bytes = 1};
-        const qs_attr attr = {.name = "value", .type = QS_ATTR_TENSOR, .u.tensor = &value};
+        const qs_attr attr = {.name = "value", .type = QSIM_ATTR_TENSOR, .u.tensor = &value};
         net n;
         net_begin(&n, ctx, 25);
         net_input(&n, "x", QSIM_INT64, NET_DIMS(1));

@@ -275,7 +275,7 @@ static void padding(const char *mode, const float *value, int pairs, int32_t dty
     snprintf(text, sizeof(text), "%.*s", (int)strlen(in) - (value ? 0 : 6), in);
     qs_id pad = net_node(&n, "", "Pad", text, bounded ? "b" : "y");
     qs_attr attr = {
-        .name = "mode", .type = QS_ATTR_STRING, .u.s = {(const uint8_t *)mode, strlen(mode)}};
+        .name = "mode", .type = QSIM_ATTR_STRING, .u.s = {(const uint8_t *)mode, strlen(mode)}};
     qs_node_set_attr(n.g, pad, &attr);
     if (bounded)
         net_node(&n, "", "Relu", "b", "y");

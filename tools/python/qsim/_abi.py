@@ -85,6 +85,18 @@ class _NodeInfo(_Sized):
                 ("operands", C.c_uint64)]
 
 
+class _Bytes(C.Structure):
+    _c_ = "qsim_bytes"
+    _fields_ = [("data", _P), ("size", _SIZE)]
+
+
+class _AttrInfo(_Sized):
+    _c_ = "qsim_attr_info"
+    _fields_ = [("struct_size", _SIZE), ("name", _S), ("ints", _LONGS), ("floats", _FLOATS),
+                ("strings", C.POINTER(_Bytes)), ("tensor", _Tensor), ("type", _I32),
+                ("count", _I32)]
+
+
 class _OperatorInfo(_Sized):
     _c_ = "qsim_operator_info"
     _fields_ = [("struct_size", _SIZE), ("domain", _S), ("op_type", _S), ("integer_form", _S),
@@ -351,6 +363,7 @@ _FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "qsim_model_output": (C.c_int, _P, _I32, C.POINTER(_ValueInfo)),
     "qsim_model_value": (C.c_int, _P, _I32, C.POINTER(_ValueInfo)),
     "qsim_model_node": (C.c_int, _P, _I32, C.POINTER(_NodeInfo)),
+    "qsim_model_attr": (C.c_int, _P, _I32, _I32, C.POINTER(_AttrInfo)),
     "qsim_operator": (C.c_int, _P, _I32, C.POINTER(_OperatorInfo)),
     "qsim_model_opset": (_I64, _P, _S),
     "qsim_model_ir_version": (_I64, _P),

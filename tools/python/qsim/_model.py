@@ -12,9 +12,9 @@ from typing import (Any, Callable, Dict, Iterable, List, NamedTuple, Optional, P
 
 import numpy as np
 
-from ._abi import (_LoadOptions, _NodeInfo, _OperatorInfo, _ProblemFn, _SaveOptions, _ValueInfo,
+from ._abi import (_AttrInfo, _LoadOptions, _NodeInfo, _OperatorInfo, _ProblemFn, _SaveOptions, _ValueInfo,
                    _lib, _path, _text, _utf8)
-from ._arrays import Array, _array, _bound, _storage
+from ._arrays import Array, _array, _array_of, _bound, _storage
 from ._context import Context, _ctx, _of_context
 from ._html import _html_table, _size
 from ._library import Error, _Handle, _call, _check
@@ -31,6 +31,7 @@ Source = Union["Model", str, "os.PathLike[str]", bytes, bytearray, memoryview, _
 
 _INSPECT, _CHECK = 2, 4
 _NOT_FOUND = -12
+_ATTR_TENSOR, _ATTR_LISTS = 4, (6, 7, 8)  # FLOATS, INTS, STRINGS
 
 
 class Value:
@@ -69,7 +70,8 @@ class Node:
     graphs (the number of graphs inside it, as of If), operands (those inputs that are data or
     weights, not sizes, indices, bounds, masks, tables, scales or zero points)."""
 
-    def __init__(self, info: _NodeInfo, owner: object = None) -> None:
+    def __init__(self, info: _NodeInfo, owner: Optional["Model"] = None) -> None:
+        self._at = (owner, 0)
         self.name, self.op_type, self.domain = (
             _text(info.name), _text(info.op_type), _text(info.domain))
         self.inputs = [_text(info.inputs[i]) for i in range(info.input_count)]
@@ -80,8 +82,43 @@ class Node:
         self.operands = [name for i, name in enumerate(self.inputs)
                          if name and (i >= 64 or info.operands >> i & 1)]
 
+    @property
+    def attributes(self) -> Dict[str, Any]:
+        """The attributes that the node sets, by name: int, float, str (bytes that are not UTF-8
+        stay bytes), lists of these, or a copy of a tensor as an array; None for graphs and other
+        types. What the node leaves out is not listed, whatever its default."""
+        owner, index = self._at
+        found: Dict[str, Any] = {}
+        while owner is not None:
+            info = _AttrInfo()
+            code = _lib.qsim_model_attr(owner._pointer, index, len(found), C.byref(info))
+            if code == _NOT_FOUND:
+                break
+            _check(code)
+            found[_text(info.name)] = _attribute(info)
+        return found
+
     def __repr__(self) -> str:
         return f"<{self.op_type} '{self.name}'>"
+
+
+def _attribute(info: _AttrInfo) -> Any:
+    if info.type == _ATTR_TENSOR:
+        return _array_of(info.tensor)
+    if info.ints or info.floats:
+        values: List[Any] = (info.ints or info.floats)[:info.count]
+    elif info.strings:
+        values = [_readable(C.string_at(s.data, s.size)) for s in info.strings[:info.count]]
+    else:
+        return [] if info.type in _ATTR_LISTS else None
+    return values if info.type in _ATTR_LISTS else values[0]
+
+
+def _readable(data: bytes) -> Union[str, bytes]:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data
 
 
 class Problem(NamedTuple):
@@ -200,7 +237,10 @@ class Model(_Handle):
     @property
     def nodes(self) -> List[Node]:
         """Nodes in order of execution."""
-        return self._list("node", _NodeInfo, Node)
+        found: List[Node] = self._list("node", _NodeInfo, Node)
+        for i, node in enumerate(found):
+            node._at = (self, i)
+        return found
 
     @property
     def opset(self) -> int:
