@@ -52,12 +52,17 @@ QK_INLINE float qk_one_where(bool far, float x) {
     return far ? qk_from_bits((qk_bits(x) & 0x80000000u) | 0x3f800000u) : x;
 }
 
+/* c - a * b. A NaN of a stays as it is, as in vectors; -a would be another one. */
+QK_INLINE float qk_fnma(float a, float b, float c) {
+    return isnan(a) ? a + a : fmaf(-a, b, c);
+}
+
 #define QK_F                         float
 #define QK_CURVE                     QK_INLINE
 #define QK_NAME(name)                qk_##name
 #define QK_K(c)                      (c)
 #define QK_FMA(a, b, c)              fmaf(a, b, c)
-#define QK_FNMA(a, b, c)             fmaf(-(a), b, c)
+#define QK_FNMA(a, b, c)             qk_fnma(a, b, c)
 #define QK_MIN(a, b)                 ((a) < (b) ? (a) : (b))
 #define QK_MAX(a, b)                 ((a) > (b) ? (a) : (b))
 #define QK_ABS(x)                    qk_abs(x)

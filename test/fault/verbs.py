@@ -50,6 +50,7 @@ VERBS = {
         ["out.csv", "out.html"],
     ),
     "sensitivity": (["sensitivity", "mlp.onnx", "-d", "x4.npy"], []),
+    "saturation": (["saturation", "q.onnx", "-d", "x4.npy"], []),
     "auto": (
         ["auto", "mlp.onnx", "-d", "x4.npy", "--budget", "60s", "--max-drop", "99", "-f", "-o", "out.onnx"],
         ["out.onnx", "out.onnx.qrecipe"],

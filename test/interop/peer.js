@@ -179,4 +179,4 @@ async function compared(ort, args, say) {
   return good;
 }
 
-module.exports = {taps, images, cut, compared};
+module.exports = {argmax, npyRead, taps, images, cut, compared};

@@ -193,7 +193,7 @@ static void warn(const tool *t, const bench *b) {
     for (size_t i = 0; i < b->models; i++) {
         const subject *s = &b->subjects[i];
         const char *name = tool_base_name(s->file);
-        if (s->time.median < 50 * b->clock_ms)
+        if (latency_is_too_short(&s->time, b->clock_ms))
             tool_warn(
                 t,
                 "%s is too small to be timed well: of its %s the clock takes %.0f %% (--batch "

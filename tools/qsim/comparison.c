@@ -262,26 +262,11 @@ static void print_layers(const comparison *c) {
         printf("no bad layer among the %zu that both models have\n", c->layers.count);
 }
 
-/* Is the first output class scores? Its name says so, or its shape and numbers do. */
-static bool has_classes(const comparison *c) {
-    const qsim_tensor *y = &c->engine[0].outputs[0];
-    qsim_divergence d = {.struct_size = sizeof(d),
-                         .answer = qsim_answer_of(c->outputs.a[0], y->rank)};
-    if (d.answer == QSIM_ANSWER_LOGITS)
-        return true;
-    if (qsim_divergence_add(&d, y, y) == QSIM_OK && d.answer == QSIM_ANSWER_VALUES)
-        return false;
-    for (int32_t i = 1; i + 1 < y->rank; i++)
-        if (y->dims[i] > 1)
-            return false;
-    return y->rank >= 2 && y->dims[y->rank - 1] > 1;
-}
-
 void comparison_print(const tool *t, const comparison *c) {
     print_models(c);
     print_metrics(&c->outputs, &c->engine[0], "output", SIZE_MAX);
     print_pictures(c);
-    if (has_classes(c))
+    if (tensor_has_classes(c->outputs.a[0], &c->engine[0].outputs[0]))
         printf("top-1 agreement %.2f %% of %llu row%s\n", comparison_agreement(c),
                (unsigned long long)c->outputs.metrics[0].rows,
                tool_plural((int64_t)c->outputs.metrics[0].rows));

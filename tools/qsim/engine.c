@@ -146,3 +146,15 @@ double element(const qsim_tensor *t, size_t i) {
     default: return NAN;
     }
 }
+
+bool tensor_has_classes(const char *name, const qsim_tensor *y) {
+    qsim_divergence d = {.struct_size = sizeof(d), .answer = qsim_answer_of(name, y->rank)};
+    if (d.answer == QSIM_ANSWER_LOGITS)
+        return true;
+    if (qsim_divergence_add(&d, y, y) == QSIM_OK && d.answer == QSIM_ANSWER_VALUES)
+        return false;
+    for (int32_t i = 1; i + 1 < y->rank; i++)
+        if (y->dims[i] > 1)
+            return false;
+    return y->rank >= 2 && y->dims[y->rank - 1] > 1;
+}

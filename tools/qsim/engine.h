@@ -41,5 +41,7 @@ void engine_close(engine *e);
 double element(const qsim_tensor *t, size_t i);
 /* The number of elements of a tensor. */
 size_t elements(const qsim_tensor *t);
+/* Does an output hold scores of classes? Its name says so, or its shape and numbers do. */
+bool tensor_has_classes(const char *name, const qsim_tensor *y);
 
 #endif

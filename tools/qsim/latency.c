@@ -31,6 +31,10 @@ static double quantile(const double *sorted, size_t n, double q) {
     return i + 1 < n ? sorted[i] + (at - (double)i) * (sorted[i + 1] - sorted[i]) : sorted[n - 1];
 }
 
+bool latency_is_too_short(const latency *l, double clock_ms) {
+    return l->median < 50 * clock_ms;
+}
+
 double latency_median(const double *ms, size_t count) {
     if (count == 0)
         return 0;

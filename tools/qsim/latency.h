@@ -19,6 +19,8 @@ void latency_summarize(latency *l);
 double latency_quantile(const latency *l, double q);
 void latency_free(latency *l);
 double latency_median(const double *ms, size_t count);
+/* Does reading the clock, which takes `clock_ms`, make up 2 % of the median or more? */
+bool latency_is_too_short(const latency *l, double clock_ms);
 
 /* The ratio of a's time to b's, and the half-width of its 95 % interval. */
 typedef struct time_ratio {

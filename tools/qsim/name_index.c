@@ -25,16 +25,30 @@ void name_index_sort(name_index *x) {
         qsort(x->entries, x->count, sizeof(*x->entries), by_name);
 }
 
-int32_t name_index_find(const name_index *x, const char *name) {
+/* The first entry that does not come before the name. */
+static size_t lower_bound(const name_index *x, const char *name) {
     size_t low = 0, high = x->count;
-    while (low < high) { /* the first entry that does not come before the name */
+    while (low < high) {
         const size_t middle = low + (high - low) / 2;
         if (strcmp(x->entries[middle].name, name) < 0)
             low = middle + 1;
         else
             high = middle;
     }
-    return low < x->count && strcmp(x->entries[low].name, name) == 0 ? x->entries[low].value : -1;
+    return low;
+}
+
+int32_t name_index_find(const name_index *x, const char *name) {
+    const size_t at = lower_bound(x, name);
+    return at < x->count && strcmp(x->entries[at].name, name) == 0 ? x->entries[at].value : -1;
+}
+
+size_t name_index_count(const name_index *x, const char *name) {
+    const size_t from = lower_bound(x, name);
+    size_t to = from;
+    while (to < x->count && strcmp(x->entries[to].name, name) == 0)
+        to++;
+    return to - from;
 }
 
 void name_index_free(name_index *x) {

@@ -21,6 +21,8 @@ void name_index_add(name_index *x, const char *name, int32_t value);
 void name_index_sort(name_index *x);
 /* The least value of the name; -1: there is none. Values are not negative. */
 int32_t name_index_find(const name_index *x, const char *name);
+/* How many entries the name has. */
+size_t name_index_count(const name_index *x, const char *name);
 void name_index_free(name_index *x);
 
 /* Sorted: for each name that a node of the model reads, the nodes that do. */

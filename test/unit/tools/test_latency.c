@@ -63,7 +63,14 @@ static void test_words(void) {
     CHECK(says(2, (double)NAN, "2.00 times as fast as A, from too few runs to be sure"));
 }
 
+static void test_too_short(void) {
+    const latency run = {.median = 0.001};
+    CHECK(latency_is_too_short(&run, 0.00003)); /* 3 % */
+    CHECK(!latency_is_too_short(&run, 0.00001));
+}
+
 int main(void) {
+    test_too_short();
     test_interval();
     test_disturbed();
     test_few();
