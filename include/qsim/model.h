@@ -358,6 +358,8 @@ QSIM_API int qsim_builder_attr_ints(qsim_builder *b, const char *name, const int
                                     size_t count);
 QSIM_API int qsim_builder_attr_floats(qsim_builder *b, const char *name, const float *values,
                                       size_t count);
+QSIM_API int qsim_builder_attr_strings(qsim_builder *b, const char *name, const char *const *values,
+                                       size_t count);
 QSIM_API int qsim_builder_attr_tensor(qsim_builder *b, const char *name, const qsim_tensor *value);
 
 /* Adds an entry to the model's metadata_props, or replaces the one with this key. */

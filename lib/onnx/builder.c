@@ -349,6 +349,25 @@ int qsim_builder_attr_floats(qsim_builder *b, const char *name, const float *val
     return set_list(b, name, QSIM_ATTR_FLOATS, values, count, sizeof(*values));
 }
 
+int qsim_builder_attr_strings(qsim_builder *b, const char *name, const char *const *values,
+                              size_t count) {
+    ENTER(b)
+    qs_attr a = {.name = name, .type = QSIM_ATTR_STRINGS, .count = (int32_t)count};
+    bool missing = count > INT32_MAX || (count && !values);
+    for (size_t i = 0; !missing && i < count; i++)
+        missing = !values[i];
+    if (missing)
+        return qs_fail(&b->error, QSIM_E_ARGUMENT, "builder: a string attribute without value");
+    qs_span *kept = qs_arena_alloc(&b->model->graph->arena, count, sizeof(*kept));
+    bool ok = kept != NULL;
+    for (size_t i = 0; ok && i < count; i++) {
+        kept[i] = (qs_span){(const uint8_t *)keep_text(b, values[i]), strlen(values[i])};
+        ok = kept[i].data != NULL;
+    }
+    a.u.strings = kept;
+    return set_attr(b, &a, ok);
+}
+
 int qsim_builder_attr_tensor(qsim_builder *b, const char *name, const qsim_tensor *value) {
     ENTER(b)
     qs_const c;

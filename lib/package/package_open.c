@@ -112,8 +112,10 @@ static int read_sums(qsim_package *p, qsim_error *error) {
         return code;
     const uint8_t *line = data, *end = line + size;
     for (; !code && line < end; number++) {
-        const uint8_t *stop = memchr(line, '\n', (size_t)(end - line));
-        if (!stop)
+        const uint8_t *stop = line;
+        while (stop < end && *stop != '\n')
+            stop++;
+        if (stop == end)
             return bad_sums(p, number, "is cut off", error);
         code = read_sum(p, number, line, (size_t)(stop - line), error);
         line = stop + 1;

@@ -132,12 +132,16 @@ static void attribute(qsim_builder *q, fuzz_bytes *b) {
     int64_t v[5] = {0};
     const float reals[] = {0.5f, -1.0f, 1e30f};
     size_t n;
-    switch (fuzz_below(b, 6)) {
+    const char *texts[3];
+    for (size_t i = 0; i < 3; i++)
+        texts[i] = PICK(b, words);
+    switch (fuzz_below(b, 7)) {
     case 0: fuzz_legal(qsim_builder_attr_int(q, name, fuzz_number(b))); break;
     case 1: fuzz_legal(qsim_builder_attr_float(q, name, PICK(b, reals))); break;
     case 2: fuzz_legal(qsim_builder_attr_string(q, name, PICK(b, words))); break;
     case 3: fuzz_legal(qsim_builder_attr_floats(q, name, reals, fuzz_below(b, 4))); break;
     case 4: constant(q, b, name, true); break;
+    case 5: fuzz_legal(qsim_builder_attr_strings(q, name, texts, fuzz_below(b, 4))); break;
     default: n = take_sizes(b, v); fuzz_legal(qsim_builder_attr_ints(q, name, v, n));
     }
 }

@@ -258,6 +258,10 @@ class Models(unittest.TestCase):
         found = {n.outputs[0]: n.attributes for n in model.nodes}
         self.assertEqual(found["c"]["value"].tolist(), [[3, 4]])
         self.assertEqual((found["p"], found["y"]), ({"value_ints": [0, 1, 0, 1]}, {"mode": "reflect"}))
+        b = qsim.Builder(opset=17).input("x", "float[1,1,1]").constant("w", np.ones((1, 1, 1), np.float32))
+        rnn = b.node("RNN", "x,w,w", "y", hidden_size=1, activations=["Relu"]).output("y").finish()
+        self.assertEqual(rnn.nodes[0].attributes, {"hidden_size": 1, "activations": ["Relu"]})
+        self.assertEqual(rnn.run(np.float32([[[3]]]))[0].ravel().tolist(), [3])
 
     def test_run_in_batches(self):
         session = qsim.Session(self.model)

@@ -49,6 +49,7 @@ typedef struct saturation {
     bool is_signed; /* some layers have int8 codes, of which ONNX Runtime turns most into uint8 */
     text unknown;   /* names of layers on integers that are not simulated, with commas */
     tensor_names tensors;
+    bool *in_part;        /* by node: whether the part at hand has it; false between parts */
     name_index makers;    /* by tensor: the node */
     name_index results;   /* by tensor: the layer */
     tensor_pairs outputs; /* exact and simulated ones */

@@ -221,6 +221,7 @@ static void list_makers(saturation *s) {
 
 void saturation_find(saturation *s) {
     list_makers(s);
+    s->in_part = tool_alloc((size_t)qsim_model_node_count(s->model), sizeof(*s->in_part));
     tensor_names_read(s->model, &s->tensors);
     finder f = {.model = s->model, .makers = &s->makers, .tensors = &s->tensors};
     name_index_readers(s->model, &f.readers);
@@ -252,6 +253,7 @@ void saturation_close(saturation *s) {
     name_index_free(&s->results);
     text_free(&s->unknown);
     tensor_pairs_free(&s->outputs);
+    free(s->in_part);
     free(s->has_classes);
     qsim_model_free(s->model);
 }

@@ -11,21 +11,36 @@ static void join(text *out, const char *const *names, int32_t count) {
         text_printf(out, "%s%s", i ? "," : "", names[i]);
 }
 
-/* Adds an attribute to the node added last. */
-static void add_attribute(qsim_builder *b, const qsim_attr_info *a) {
-    text value = {0};
-    switch (a->type) {
-    case QSIM_ATTR_INT: qsim_builder_attr_int(b, a->name, *a->ints); break;
-    case QSIM_ATTR_FLOAT: qsim_builder_attr_float(b, a->name, *a->floats); break;
-    case QSIM_ATTR_INTS: qsim_builder_attr_ints(b, a->name, a->ints, (size_t)a->count); break;
-    case QSIM_ATTR_FLOATS: qsim_builder_attr_floats(b, a->name, a->floats, (size_t)a->count); break;
-    case QSIM_ATTR_TENSOR: qsim_builder_attr_tensor(b, a->name, &a->tensor); break;
-    default: /* of those that obstacle() lets pass */
-        text_add(&value, a->strings->data, a->strings->size);
-        qsim_builder_attr_string(b, a->name, value.data ? value.data : "");
-        break;
+static void add_strings(qsim_builder *b, const qsim_attr_info *a) {
+    char **values = tool_alloc((size_t)a->count, sizeof(*values));
+    for (int32_t i = 0; i < a->count; i++) {
+        text value = {0};
+        text_add(&value, a->strings[i].data, a->strings[i].size);
+        values[i] = value.data ? value.data : tool_copy("");
     }
-    text_free(&value);
+    if (a->type == QSIM_ATTR_STRING)
+        qsim_builder_attr_string(b, a->name, values[0]);
+    else
+        qsim_builder_attr_strings(b, a->name, (const char *const *)values, (size_t)a->count);
+    for (int32_t i = 0; i < a->count; i++)
+        free(values[i]);
+    free(values);
+}
+
+/* Adds an attribute, of a type that obstacle() lets pass, to the node added last. */
+static void add_attribute(qsim_builder *b, const qsim_attr_info *a) {
+    if (a->type == QSIM_ATTR_INT)
+        qsim_builder_attr_int(b, a->name, *a->ints);
+    else if (a->type == QSIM_ATTR_FLOAT)
+        qsim_builder_attr_float(b, a->name, *a->floats);
+    else if (a->type == QSIM_ATTR_INTS)
+        qsim_builder_attr_ints(b, a->name, a->ints, (size_t)a->count);
+    else if (a->type == QSIM_ATTR_FLOATS)
+        qsim_builder_attr_floats(b, a->name, a->floats, (size_t)a->count);
+    else if (a->type == QSIM_ATTR_TENSOR)
+        qsim_builder_attr_tensor(b, a->name, &a->tensor);
+    else
+        add_strings(b, a);
 }
 
 /* Why a node cannot be copied; NULL: it can. */
@@ -40,8 +55,8 @@ static const char *obstacle(const qsim_model *m, int32_t node, const qsim_node_i
     for (int32_t i = 0; qsim_model_attr(m, node, i, &a) == QSIM_OK; i++)
         if (a.type == QSIM_ATTR_GRAPH)
             return "it has a graph inside";
-        else if (a.type == QSIM_ATTR_STRINGS || a.type == QSIM_ATTR_OTHER)
-            return "it has an attribute that is a list of texts, a type or a sparse tensor";
+        else if (a.type == QSIM_ATTR_OTHER)
+            return "it has an attribute that is a type or a sparse tensor";
     return NULL;
 }
 
@@ -64,7 +79,6 @@ static void add_node(qsim_builder *b, const qsim_model *m, int32_t node, const q
 typedef struct part {
     const saturation *s;
     size_t layer;
-    bool *has_node;    /* by index */
     int32_t *nodes;    /* those nodes, in the order of the model at the end */
     size_t node_count; /* of which the first `done` were looked at */
     size_t done;
@@ -77,8 +91,8 @@ static void want(part *p, const char *tensor) {
                   layer = name_index_find(&p->s->results, tensor);
     if (maker < 0 || (layer >= 0 && (size_t)layer != p->layer))
         name_index_add(&p->leaves, tensor, 0);
-    else if (!p->has_node[maker]) {
-        p->has_node[maker] = true;
+    else if (!p->s->in_part[maker]) {
+        p->s->in_part[maker] = true;
         p->nodes = tool_grow(p->nodes, p->node_count + 1, sizeof(*p->nodes));
         p->nodes[p->node_count++] = maker;
     }
@@ -167,10 +181,10 @@ static int build(const tool *t, const part *p, const char *const *tensors, size_
 int saturation_make_part(const tool *t, const saturation *s, const char *const *tensors,
                          size_t count, size_t layer, qsim_model **out) {
     part p = {.s = s, .layer = layer};
-    p.has_node = tool_alloc((size_t)qsim_model_node_count(s->model), sizeof(*p.has_node));
     collect(&p, tensors, count);
     const int code = build(t, &p, tensors, count, out);
-    free(p.has_node);
+    for (size_t i = 0; i < p.node_count; i++)
+        s->in_part[p.nodes[i]] = false;
     free(p.nodes);
     name_index_free(&p.leaves);
     return code;

@@ -43,11 +43,13 @@ static int legal(qsim_builder *b, int call) {
     case 19: return qsim_builder_metadata(b, "key", "value");
     case 20: return qsim_builder_output_as(b, "g", "float[2]");
     case 21: return qsim_builder_output_as(b, "f", NULL);
+    case 22:
+        return qsim_builder_attr_strings(b, "words", (const char *const[]){"one", "", "two"}, 3);
     default: return qsim_builder_attr_string(b, "word", "value");
     }
 }
 #define CALLS 22
-#define MOST  23 /* with one that the model would not have */
+#define MOST  24 /* with two that the model would not have */
 
 /* One call for a value with wrong arguments after some legal ones; `call` counts from 0. */
 static int wrong_value(qsim_builder *b, int call) {
@@ -116,7 +118,10 @@ static int wrong_node(qsim_builder *b, int call) {
     case 50: return qsim_builder_metadata(b, NULL, "value");
     case 51: return qsim_builder_metadata(b, "key", NULL);
     case 52: return qsim_builder_metadata(b, "key", "\xff");
-    case 53: return qsim_builder_input_as(b, "x", "float[4611686018427387904]");
+    case 53: return qsim_builder_attr_strings(b, "s", NULL, 1);
+    case 54: return qsim_builder_attr_strings(b, "s", (const char *const[]){"a", NULL}, 2);
+    case 55: return qsim_builder_attr_strings(b, NULL, NULL, 0);
+    case 56: return qsim_builder_input_as(b, "x", "float[4611686018427387904]");
     default: return qsim_builder_output_as(b, "y", "int4[N,4611686018427387904,16]");
     }
 }
@@ -155,8 +160,10 @@ static const struct {
     {48, 48, QSIM_E_ARGUMENT, "g: 's' has no tensor"},
     {49, 49, QSIM_E_ARGUMENT, "g: 's' has other bytes than its shape says"},
     {50, 52, QSIM_E_ARGUMENT, "metadata is not text"},
-    {53, 53, QSIM_E_LIMIT, "g: 'x' has a shape that is too large"},
-    {54, 54, QSIM_E_LIMIT, "g: 'y' has a shape that is too large"},
+    {53, 54, QSIM_E_ARGUMENT, "a string attribute without value"},
+    {55, 55, QSIM_E_ARGUMENT, "an attribute without name"},
+    {56, 56, QSIM_E_LIMIT, "g: 'x' has a shape that is too large"},
+    {57, 57, QSIM_E_LIMIT, "g: 'y' has a shape that is too large"},
 };
 
 static qsim_builder *begin(qsim_ctx *ctx) {

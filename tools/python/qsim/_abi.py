@@ -391,6 +391,7 @@ _FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "qsim_builder_attr_string": (C.c_int, _P, _S, _S),
     "qsim_builder_attr_ints": (C.c_int, _P, _S, _LONGS, _SIZE),
     "qsim_builder_attr_floats": (C.c_int, _P, _S, _FLOATS, _SIZE),
+    "qsim_builder_attr_strings": (C.c_int, _P, _S, _TEXTS, _SIZE),
     "qsim_builder_attr_tensor": (C.c_int, _P, _S, _TENSORS),
     "qsim_builder_metadata": (C.c_int, _P, _S, _S),
     "qsim_builder_finish": (C.c_int, _P, _OUT, _ERR),

@@ -61,7 +61,7 @@ class Builder(_Handle):
     def node(self, op_type: str, inputs: str, outputs: str, name: str = "", domain: str = "",
              **attributes: Any) -> "Builder":
         """A node; `inputs` and `outputs` are comma-separated names of tensors. Keywords are its
-        attributes: ints, floats, strings, arrays (a tensor), or lists of ints or of floats."""
+        attributes: ints, floats, strings, arrays (a tensor), or lists of ints, floats or strings."""
         _lib.qsim_builder_node(self._pointer, _utf8(domain), _utf8(op_type), _utf8(name),
                                _utf8(inputs), _utf8(outputs))
         for key, value in attributes.items():
@@ -80,6 +80,9 @@ class Builder(_Handle):
             kind = "float"
         elif isinstance(value, str):
             kind, arguments = "string", (_utf8(value),)
+        elif isinstance(value, (list, tuple)) and value and isinstance(value[0], str):
+            texts = [_utf8(v) for v in value]
+            kind, arguments = "strings", ((C.c_char_p * len(texts))(*texts), len(texts))
         elif isinstance(value, (list, tuple)):
             whole = all(isinstance(v, (int, np.integer)) for v in value)
             kind = "ints" if whole else "floats"
