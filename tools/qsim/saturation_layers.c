@@ -183,6 +183,12 @@ static bool is_of_activations(const finder *f, const qsim_node_info *n) {
     return dequantized(f, input(n, 1), true, &b) && !constant(f, input(&b, 0));
 }
 
+static bool has_float_bias(const finder *f, const qsim_node_info *n) {
+    qsim_node_info bias;
+    return input(n, 2)[0] && (is(n, "Conv") || is(n, "Gemm")) &&
+           !dequantized(f, input(n, 2), false, &bias);
+}
+
 enum { SATURATES, EXACT, UNKNOWN, NO_LAYER };
 
 /* What other runtimes do with a node; a layer that saturates is described in `l`. */
@@ -194,7 +200,7 @@ static int classify(const finder *f, int32_t node, saturation_layer *l) {
     if (!conv && !integer && !is(&l->node, "MatMul") && !is(&l->node, "Gemm"))
         return l->node.integer && l->node.macs > 0 ? UNKNOWN : NO_LAYER;
     const char *result = rounded(f, l->node.outputs[0]);
-    if (conv && !result)
+    if ((conv && !result) || has_float_bias(f, &l->node))
         return NO_LAYER; /* in float */
     if (!(integer ? read_integer(f, l, &w) : read_dequantized(f, l, &w)))
         return !l->node.integer ? NO_LAYER : is_of_activations(f, &l->node) ? EXACT : UNKNOWN;

@@ -69,8 +69,25 @@ static void print_outputs(const saturation *s) {
     }
 }
 
+static void warn(const tool *t, const saturation *s) {
+    if (s->is_signed)
+        tool_warn(t,
+                  "activations are int8, of which ONNX Runtime turns some into uint8: the figures "
+                  "are estimates");
+    if (s->unknown.size)
+        tool_warn(t, "not simulated, computed exactly: %s", s->unknown.data);
+}
+
 void saturation_print(const tool *t, const saturation *s) {
     const size_t saturating = count_saturating(s);
+    if (s->count == 0) {
+        printf(
+            "%s: nothing saturates: of %zu layer%s on integers none has uint8 activations and int8 "
+            "weights\n",
+            tool_base_name(s->file), s->exact, tool_plural((int64_t)s->exact));
+        warn(t, s);
+        return;
+    }
     printf("%s, %lld sample%s: runtimes that add two products in 16 bits where a CPU has no VNNI,\n"
            "as ONNX Runtime on x86, compared with exact sums\n\n",
            tool_base_name(s->file), (long long)s->samples, tool_plural(s->samples));
@@ -82,15 +99,12 @@ void saturation_print(const tool *t, const saturation *s) {
            "there\n",
            saturating, s->count, s->exact, s->exact == 1 ? " is" : "s are");
     print_outputs(s);
-    if (s->is_signed)
-        tool_warn(t,
-                  "activations are int8, of which ONNX Runtime turns some into uint8: the figures "
-                  "are estimates");
-    if (s->unknown.size)
-        tool_warn(t, "not simulated, computed exactly: %s", s->unknown.data);
+    warn(t, s);
     if (saturating > 0 && !t->quiet)
-        fprintf(stderr, "hint: qsim quantize --weights uint8 makes weights whose sums are exact "
-                        "there, --reduce-range weights of 7 bits\n");
+        fprintf(stderr,
+                "hint: qsim quantize --reduce-range leaves 7 bits of weights, whose sums are exact "
+                "there; --weights uint8 keeps 8, but ONNX Runtime is slower with them on CPUs "
+                "with VNNI\n");
 }
 
 void saturation_print_json(const tool *t, const saturation *s) {

@@ -234,18 +234,19 @@ static int run(tool *t) {
     s.file = t->args.operands[0];
     tool_catch_interrupt(NULL);
     int code = open_model(t, &s);
-    if (code == EXIT_OK)
+    const bool any = s.count > 0; /* else outputs are as they are, and need no data */
+    if (code == EXIT_OK && any)
         code = dataset_open_spec(t, args_value(&t->args, "data"), DATASET_BATCH, s.model, &d);
-    if (code == EXIT_OK)
+    if (code == EXIT_OK && any)
         code = open_parts(t, &x);
-    if (code == EXIT_OK)
+    if (code == EXIT_OK && any)
         code = simulate_all(t, &x, d);
     if (code == EXIT_OK) {
         if (t->json)
             saturation_print_json(t, &s);
         else
             saturation_print(t, &s);
-        code = judge(&s, min_sqnr, min_agreement);
+        code = any ? judge(&s, min_sqnr, min_agreement) : EXIT_OK;
     }
     close_parts(&x);
     dataset_close(d);
