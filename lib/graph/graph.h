@@ -11,9 +11,9 @@
 #ifndef QS_GRAPH_H
 #define QS_GRAPH_H
 
-#include <qsim/model.h>
-
 #include "base/base.h"
+
+#include <qsim/model.h>
 
 typedef int32_t qs_id;
 #define QS_NONE (-1)

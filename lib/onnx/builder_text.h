@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <qsim/base.h>
+#include "base/base.h"
 
 typedef struct qs_text_type {
     int32_t dtype, rank; /* rank -1: unknown, there are no brackets */

@@ -4,7 +4,8 @@
 # and build file has its licence line, each source at most 600 lines, that of a tool 300, each function
 # 60; each macro of the library at most 12, unless docs/KERNELS.md names it; each function of library and
 # tools at most 7 parameters, but those listed below; no memcpy copies the sizes of a rank, which may be
-# none; the library's version stands in one place.
+# none; the library's version stands in one place; no file of the library includes a public header before
+# base/base.h, without which a DLL exports nothing.
 # Usage: style.sh SOURCE_ROOT
 set -eu
 cd "$1"
@@ -21,6 +22,10 @@ for file in $(find tools -name '*.c'); do
 done
 for file in $(find lib tools test bench include \( -name meson.build -o -name '*.sh' -o -name '*.py' -o -name '*.js' \) | LC_ALL=C sort) meson.build meson_options.txt; do
     head -n 2 "$file" | grep -q 'SPDX-License-Identifier: MIT' || { echo "style: $file: no SPDX line"; bad=1; }
+done
+# The first include with quotes is base/base.h, or a header that begins with it.
+for file in $(find lib \( -name '*.c' -o -name '*.h' \) ! -path lib/base/base.h | LC_ALL=C sort); do
+    awk '/^#include "/ { exit } /^#include <qsim\// { exit 1 }' "$file" || { echo "style: $file: a public header before base/base.h"; bad=1; }
 done
 # shellcheck disable=SC2086
 awk 'FNR == 1 { start = 0 }
