@@ -86,11 +86,33 @@ int qs_pass_sums(qs_pass *p) {
 /* ---- folding ---- */
 
 /*
+ * Whether `lower` may leave the node to `expand`, which runs when a session is created, not when a
+ * file is optimized: elements that share a byte, floats of 8 bits, and computations in other types
+ * than float.
+ */
+static bool is_left_to_expand(const qs_graph *g, const qs_node *n) {
+    const bool quantizes = n->op->traits & (QS_QUANTIZES | QS_DEQUANTIZES),
+               computes = !quantizes && !(n->op->traits & QS_MOVES);
+    const uint32_t small =
+        quantizes ? QS_T_FLOAT8 | QS_T(QSIM_FLOAT8E8M0) | QS_T(QSIM_FLOAT4E2M1) : QS_T_PACKED;
+    if (!n->op->expand)
+        return false;
+    for (int32_t i = 0; i < n->input_count + n->output_count; i++) {
+        const bool in = i < n->input_count;
+        const qs_id v = in ? n->inputs[i] : n->outputs[i - n->input_count];
+        const int32_t dtype = v == QS_NONE ? QSIM_FLOAT : g->values[v].dtype;
+        if ((QS_T(dtype) & small) || (computes && in && dtype != QSIM_FLOAT))
+            return true;
+    }
+    return computes && qs_node_int(n, "stash_type", QSIM_FLOAT) != QSIM_FLOAT;
+}
+
+/*
  * Whether a node may be folded: not convolutions and pools, since their layout is chosen later, and
  * not integer operators on s8 activations, since their kernels take u8.
  */
 static bool is_foldable(const qs_graph *g, const qs_node *n, int flags) {
-    if (!n->op || !n->op->lower || (n->op->traits & QS_NEEDS_LAST))
+    if (!n->op || !n->op->lower || (n->op->traits & QS_NEEDS_LAST) || is_left_to_expand(g, n))
         return false;
     if (n->op->traits & QS_INTEGER) {
         const qs_id x = qs_node_input(n, qs_op_operands(n->op)->x[0].at);
