@@ -26,8 +26,8 @@ typedef struct saturation_layer {
     float scale;        /* of activations; 1 if the result is in int32 */
     const void *scales; /* floats, of weights; NULL: 1 */
     size_t scale_count; /* 1: for all columns */
-    const int8_t
-        *weights; /* as stored: [columns, channels, taps], or if `by_row` [channels, columns] */
+    /* As stored: [columns, channels, taps], or if `by_row` [channels, columns]. */
+    const int8_t *weights;
     bool by_row;
     int64_t columns, channels, groups, taps; /* columns in all groups; channels of one */
     int32_t axes;                            /* of images; 0: a product of matrices */

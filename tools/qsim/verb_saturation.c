@@ -25,6 +25,7 @@ typedef struct simulation {
     name_index inputs; /* of the model by name */
     const char **outputs; /* that the last part computes */
     size_t output_count;
+    size_t *place; /* of each output of the model among those, where no layer makes it */
     result *exact; /* outputs of the model */
 } simulation;
 
@@ -53,9 +54,12 @@ static int open_parts(const tool *t, simulation *x) {
     }
     name_index_sort(&x->inputs);
     x->outputs = tool_alloc(s->outputs.count, sizeof(*x->outputs));
+    x->place = tool_alloc(s->outputs.count, sizeof(*x->place));
     for (size_t i = 0; i < s->outputs.count; i++)
-        if (name_index_find(&s->results, s->outputs.a[i]) < 0)
+        if (name_index_find(&s->results, s->outputs.a[i]) < 0) {
+            x->place[i] = x->output_count;
             x->outputs[x->output_count++] = s->outputs.a[i];
+        }
     for (size_t i = 0; i < s->count && code == EXIT_OK; i++) {
         const char *const names[] = {s->layers[i].codes, s->layers[i].node.outputs[0]};
         code = open_part(t, x, names, 2, i);
@@ -76,6 +80,7 @@ static void close_parts(simulation *x) {
     free(x->results);
     free(x->exact);
     free(x->outputs);
+    free(x->place);
     name_index_free(&x->inputs);
 }
 
@@ -112,12 +117,7 @@ static int run_part(const tool *t, simulation *x, engine *e, const batch *b) {
 /* Output i as the last part or a layer has computed it. */
 static const qsim_tensor *output(const simulation *x, size_t i) {
     const int32_t layer = name_index_find(&x->s->results, x->s->outputs.a[i]);
-    if (layer >= 0)
-        return &x->results[layer].tensor;
-    size_t at = 0;
-    while (strcmp(x->outputs[at], x->s->outputs.a[i]) != 0)
-        at++;
-    return &x->parts[x->s->count].outputs[at];
+    return layer >= 0 ? &x->results[layer].tensor : &x->parts[x->s->count].outputs[x->place[i]];
 }
 
 /* Runs all parts, with saturation or without. */
