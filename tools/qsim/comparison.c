@@ -8,11 +8,6 @@
 
 #define BAD_LAYER_DB 20.0 /* noise is a tenth of the signal: rounding alone seldom gets there */
 
-double comparison_agreement(const comparison *c) {
-    const qsim_metrics *m = &c->outputs.metrics[0];
-    return m->rows ? 100.0 * (double)m->agree / (double)m->rows : NAN;
-}
-
 size_t comparison_misses(const bounds *b, const qsim_metrics *m, miss found[4]) {
     const double sqnr = qsim_metrics_sqnr(m), cosine = qsim_metrics_cosine(m);
     size_t n = 0;
@@ -25,6 +20,25 @@ size_t comparison_misses(const bounds *b, const qsim_metrics *m, miss found[4]) 
     if (b->allclose && m->outside > 0)
         found[n++] = (miss){"the number of elements that are not close", (double)m->outside, 0};
     return n;
+}
+
+bool comparison_fails(const char *file, const tensor_pairs *outputs, const bounds *b) {
+    bool bad = false;
+    for (size_t i = 0; i < outputs->count; i++) {
+        miss found[4];
+        const size_t count = comparison_misses(b, &outputs->metrics[i], found);
+        for (size_t k = 0; k < count; k++)
+            fprintf(stderr, "qsim: %s: output '%.100s': %s is %g, the bound is %g\n", file,
+                    outputs->a[i], found[k].what, found[k].value, found[k].bound);
+        bad |= count > 0;
+    }
+    const double same = tensor_pairs_agreement(outputs, 0);
+    if (!isnan(b->min_agreement) && !(same >= b->min_agreement)) {
+        fprintf(stderr, "qsim: %s: top-1 agreement is %g %%, the bound is %g\n", file, same,
+                b->min_agreement);
+        bad = true;
+    }
+    return bad;
 }
 
 size_t comparison_first_bad(const comparison *c) {
@@ -161,7 +175,7 @@ void comparison_print_json(const tool *t, const comparison *c) {
     for (size_t i = 0; i < c->outputs.count; i++)
         json_metrics(&j, &c->outputs, &c->engine[0], i);
     json_end(&j);
-    json_number(&j, "agreement", comparison_agreement(c));
+    json_number(&j, "agreement", tensor_pairs_agreement(&c->outputs, 0));
     json_array(&j, "layers");
     for (size_t i = 0; i < c->layers.count; i++)
         json_metrics(&j, &c->layers, &c->layer_engine[0], i);
@@ -267,7 +281,7 @@ void comparison_print(const tool *t, const comparison *c) {
     print_metrics(&c->outputs, &c->engine[0], "output", SIZE_MAX);
     print_pictures(c);
     if (tensor_has_classes(c->outputs.a[0], &c->engine[0].outputs[0]))
-        printf("top-1 agreement %.2f %% of %llu row%s\n", comparison_agreement(c),
+        printf("top-1 agreement %.2f %% of %llu row%s\n", tensor_pairs_agreement(&c->outputs, 0),
                (unsigned long long)c->outputs.metrics[0].rows,
                tool_plural((int64_t)c->outputs.metrics[0].rows));
     if (args_has(&t->args, "layers"))

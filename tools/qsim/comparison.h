@@ -30,8 +30,6 @@ typedef struct comparison {
     thumbs worst; /* samples with the highest ratio of noise to signal in the first output */
 } comparison;
 
-/* Percentage of rows of the first output with the same greatest element. */
-double comparison_agreement(const comparison *c);
 /*
  * The first layer, in A's order, that misses a bound or, without bounds, has an SQNR under 20 dB;
  * the number of layers if there is none.
@@ -46,6 +44,9 @@ typedef struct miss {
 
 /* The bounds that a tensor misses, at most 4; the rest of `found` is empty. */
 size_t comparison_misses(const bounds *b, const qsim_metrics *m, miss found[4]);
+
+/* Whether outputs, of which the first one has the classes, miss a bound; prints each that does. */
+bool comparison_fails(const char *file, const tensor_pairs *outputs, const bounds *b);
 
 void comparison_print(const tool *t, const comparison *c);
 void comparison_print_json(const tool *t, const comparison *c);

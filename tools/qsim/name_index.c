@@ -65,6 +65,15 @@ void name_index_readers(const qsim_model *m, name_index *x) {
     name_index_sort(x);
 }
 
+void name_index_makers(const qsim_model *m, name_index *x) {
+    for (int32_t i = 0; i < qsim_model_node_count(m); i++) {
+        qsim_node_info n = {.struct_size = sizeof(n)};
+        for (int32_t k = 0; qsim_model_node(m, i, &n) == QSIM_OK && k < n.output_count; k++)
+            name_index_add(x, n.outputs[k], i);
+    }
+    name_index_sort(x);
+}
+
 void name_index_outputs(const qsim_model *m, name_index *x) {
     for (int32_t i = 0; i < qsim_model_output_count(m); i++) {
         qsim_value_info v = {.struct_size = sizeof(v)};

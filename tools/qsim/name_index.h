@@ -27,6 +27,8 @@ void name_index_free(name_index *x);
 
 /* Sorted: for each name that a node of the model reads, the nodes that do. */
 void name_index_readers(const qsim_model *m, name_index *x);
+/* Sorted: for each name that a node of the model makes, the node. */
+void name_index_makers(const qsim_model *m, name_index *x);
 /* Sorted: the model's outputs. */
 void name_index_outputs(const qsim_model *m, name_index *x);
 

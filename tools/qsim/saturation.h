@@ -75,8 +75,6 @@ void saturation_add(saturation_layer *l, const qsim_tensor *codes, qsim_tensor *
 int saturation_make_part(const tool *t, const saturation *s, const char *const *tensors,
                          size_t count, size_t layer, qsim_model **out);
 
-/* Percentage of rows of output i with the same greatest element; NaN: none. */
-double saturation_agreement(const saturation *s, size_t i);
 void saturation_print(const tool *t, const saturation *s);
 void saturation_print_json(const tool *t, const saturation *s);
 

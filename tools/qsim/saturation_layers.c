@@ -215,18 +215,8 @@ static int classify(const finder *f, int32_t node, saturation_layer *l) {
     return conv && l->channels == 1 && l->columns == l->groups ? EXACT : SATURATES;
 }
 
-static void list_makers(saturation *s) {
-    for (int32_t i = 0; i < qsim_model_node_count(s->model); i++) {
-        qsim_node_info n = {.struct_size = sizeof(n)};
-        const bool ok = qsim_model_node(s->model, i, &n) == QSIM_OK;
-        for (int32_t k = 0; ok && k < n.output_count; k++)
-            name_index_add(&s->makers, n.outputs[k], i);
-    }
-    name_index_sort(&s->makers);
-}
-
 void saturation_find(saturation *s) {
-    list_makers(s);
+    name_index_makers(s->model, &s->makers);
     s->in_part = tool_alloc((size_t)qsim_model_node_count(s->model), sizeof(*s->in_part));
     tensor_names_read(s->model, &s->tensors);
     finder f = {.model = s->model, .makers = &s->makers, .tensors = &s->tensors};

@@ -7,11 +7,6 @@
 
 #define MOST_ROWS 10
 
-double saturation_agreement(const saturation *s, size_t i) {
-    const qsim_metrics *m = &s->outputs.metrics[i];
-    return m->rows ? 100.0 * (double)m->agree / (double)m->rows : NAN;
-}
-
 static double sqnr(const saturation_layer *l) {
     return 10 * log10(l->signal / l->noise);
 }
@@ -63,8 +58,9 @@ static void print_outputs(const saturation *s) {
         const qsim_metrics *m = &s->outputs.metrics[i];
         printf("output '%s': SQNR %.2f dB", s->outputs.a[i], table_number(qsim_metrics_sqnr(m)));
         if (s->has_classes[i])
-            printf(", top-1 agreement %.2f %% of %llu row%s", saturation_agreement(s, i),
-                   (unsigned long long)m->rows, tool_plural((int64_t)m->rows));
+            printf(", top-1 agreement %.2f %% of %llu row%s",
+                   tensor_pairs_agreement(&s->outputs, i), (unsigned long long)m->rows,
+                   tool_plural((int64_t)m->rows));
         putchar('\n');
     }
 }
@@ -132,7 +128,7 @@ void saturation_print_json(const tool *t, const saturation *s) {
         json_object(&j, NULL);
         json_string(&j, "name", s->outputs.a[i]);
         json_number(&j, "sqnr_db", qsim_metrics_sqnr(&s->outputs.metrics[i]));
-        json_number(&j, "agreement", saturation_agreement(s, i));
+        json_number(&j, "agreement", tensor_pairs_agreement(&s->outputs, i));
         json_end(&j);
     }
     json_end(&j);

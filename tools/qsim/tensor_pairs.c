@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tensor_pairs.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,11 @@ static void add(tensor_pairs *p, const char *a, const char *b) {
     p->b = tool_grow(p->b, p->count + 1, sizeof(*p->b));
     p->a[p->count] = a;
     p->b[p->count++] = b;
+}
+
+double tensor_pairs_agreement(const tensor_pairs *p, size_t i) {
+    const qsim_metrics *m = &p->metrics[i];
+    return m->rows ? 100.0 * (double)m->agree / (double)m->rows : (double)NAN;
 }
 
 void tensor_pairs_free(tensor_pairs *p) {

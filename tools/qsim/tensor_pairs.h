@@ -18,6 +18,8 @@ int tensor_pairs_outputs(const tool *t, const qsim_model *a, const qsim_model *b
                          tensor_pairs *out);
 /* Pairs of inner tensors, by qsim_model_pairs. */
 int tensor_pairs_layers(const tool *t, const qsim_model *a, const qsim_model *b, tensor_pairs *out);
+/* Percentage of rows of pair i with the same greatest element; NaN: there are none. */
+double tensor_pairs_agreement(const tensor_pairs *p, size_t i);
 void tensor_pairs_free(tensor_pairs *p);
 
 #endif

@@ -129,28 +129,6 @@ static int compare_all(const tool *t, comparison *c, dataset *d) {
     return code;
 }
 
-/* ---- bounds ---- */
-
-static int judge(const comparison *c) {
-    const bounds *b = &c->bounds;
-    bool bad = false;
-    for (size_t i = 0; i < c->outputs.count; i++) {
-        miss found[4];
-        size_t count = comparison_misses(b, &c->outputs.metrics[i], found);
-        for (size_t k = 0; k < count; k++)
-            fprintf(stderr, "qsim: %s: output '%.100s': %s is %g, the bound is %g\n", c->file[1],
-                    c->outputs.a[i], found[k].what, found[k].value, found[k].bound);
-        bad |= count > 0;
-    }
-    double same = comparison_agreement(c);
-    if (!isnan(b->min_agreement) && !(same >= b->min_agreement)) {
-        fprintf(stderr, "qsim: %s: top-1 agreement is %g %%, the bound is %g\n", c->file[1], same,
-                b->min_agreement);
-        bad = true;
-    }
-    return bad ? EXIT_BOUND : EXIT_OK;
-}
-
 static int open_pair(const tool *t, const comparison *c, qsim_model *const m[2], engine e[2],
                      tensor_pairs *pairs) {
     int code = EXIT_OK;
@@ -243,7 +221,7 @@ static int run(tool *t) {
         code = compare_all(t, &c, d);
     if (code == EXIT_OK) {
         report(t, &p, &c);
-        code = judge(&c);
+        code = comparison_fails(c.file[1], &c.outputs, &c.bounds) ? EXIT_BOUND : EXIT_OK;
     }
     code = page_close(t, &p, "qsim compare", code);
     thumbs_free(&c.worst);

@@ -7,6 +7,7 @@
 
 #include "common/dataset.h"
 #include "common/progress.h"
+#include "comparison.h"
 #include "name_index.h"
 #include "saturation.h"
 #include "verbs.h"
@@ -201,32 +202,13 @@ static int open_model(const tool *t, saturation *s) {
     return code;
 }
 
-static int judge(const saturation *s, double min_sqnr, double min_agreement) {
-    bool bad = false;
-    for (size_t i = 0; i < s->outputs.count; i++) {
-        const double sqnr = qsim_metrics_sqnr(&s->outputs.metrics[i]);
-        if (!isnan(min_sqnr) && !(sqnr >= min_sqnr)) {
-            fprintf(stderr, "qsim: %s: output '%.100s': SQNR is %g, the bound is %g\n", s->file,
-                    s->outputs.a[i], sqnr, min_sqnr);
-            bad = true;
-        }
-    }
-    const double same = saturation_agreement(s, 0);
-    if (!isnan(min_agreement) && !(same >= min_agreement)) {
-        fprintf(stderr, "qsim: %s: top-1 agreement is %g %%, the bound is %g\n", s->file, same,
-                min_agreement);
-        bad = true;
-    }
-    return bad ? EXIT_BOUND : EXIT_OK;
-}
-
 static int run(tool *t) {
-    double min_sqnr, min_agreement;
+    bounds b = {.max_abs = NAN, .min_cosine = NAN};
     saturation s = {.file = NULL};
     simulation x = {.s = &s};
     dataset *d = NULL;
-    if (!tool_operands(t, 1, 1) || !tool_number(t, "min-sqnr", -1e3, 1e3, NAN, &min_sqnr) ||
-        !tool_percent(t, "min-agreement", NAN, &min_agreement))
+    if (!tool_operands(t, 1, 1) || !tool_number(t, "min-sqnr", -1e3, 1e3, NAN, &b.min_sqnr) ||
+        !tool_percent(t, "min-agreement", NAN, &b.min_agreement))
         return EXIT_USAGE;
     if (!args_has(&t->args, "data"))
         return tool_usage(t, "--data random makes some up, which saturate less or more",
@@ -246,7 +228,7 @@ static int run(tool *t) {
             saturation_print_json(t, &s);
         else
             saturation_print(t, &s);
-        code = any ? judge(&s, min_sqnr, min_agreement) : EXIT_OK;
+        code = any && comparison_fails(s.file, &s.outputs, &b) ? EXIT_BOUND : EXIT_OK;
     }
     close_parts(&x);
     dataset_close(d);
