@@ -206,6 +206,17 @@ typedef struct qsim_rule {
     int32_t reserved;
 } qsim_rule;
 
+/*
+ * Ranges of 8-bit weights. Runtimes that add two products of a uint8 activation and an int8 weight
+ * in 16 bits, as ONNX Runtime does on x86 CPUs without VNNI, saturate with all 8 bits. PAIRS, of
+ * symmetric int8 weights, raises a scale only as far as no sum of the two that ONNX Runtime adds
+ * can saturate: neighbours in the order kernel positions, then input channels, except in depthwise
+ * convolutions, ConvInteger and mode WEIGHTS, where it adds none. libqsim's sums never saturate.
+ */
+#define QSIM_REDUCE_NONE  0
+#define QSIM_REDUCE_RANGE 1 /* 7 bits: exact whichever two products are added */
+#define QSIM_REDUCE_PAIRS 2
+
 typedef struct qsim_quantize_options {
     size_t struct_size;     /* sizeof(qsim_quantize_options) */
     const qsim_rule *rules; /* the last match wins; a pattern that matches nothing: NOT_FOUND */
@@ -225,7 +236,7 @@ typedef struct qsim_quantize_options {
     int32_t weight_scheme;        /* QSIM_WEIGHT_* */
     int32_t activation_symmetric; /* 1: symmetric ranges of activations */
     int32_t method;               /* QSIM_METHOD_* of quant.h; 0: MINMAX */
-    int32_t reduce_range;         /* 1: 7-bit weights, for other runtimes on CPUs without VNNI */
+    int32_t reduce_range;         /* QSIM_REDUCE_*, for other runtimes on CPUs without VNNI */
     int32_t mode;                 /* QSIM_MODE_* */
     int32_t per_row;              /* 1: in mode DYNAMIC each row has its own symmetric scale */
     int32_t no_bias_correction;   /* 1: biases are not corrected, whatever the recipe says */

@@ -28,7 +28,7 @@
  *     weights TYPE                  int8, uint8, int4, uint4
  *     channel | tensor | block N    which weights share a scale [channel]
  *     symmetric | asymmetric        [symmetric]
- *     reduced                       weights use 7 of 8 bits
+ *     reduced | paired              7 of 8 bits; scales as with QSIM_REDUCE_PAIRS (int8, symmetric)
  *     rounding nearest | gptq       [nearest]; gptq needs the data of the calibration
  *     bias-correction on | off      by the means of a calibration [as the options say]
  *     bias-correction given N ...   by these N numbers, one for each output channel
@@ -94,6 +94,7 @@ typedef struct qsim_recipe qsim_recipe;
 #define QSIM_RECIPE_RANGE   1 /* low and high are given */
 #define QSIM_RECIPE_METHOD  2 /* method is given */
 #define QSIM_RECIPE_REDUCED 4 /* weights in 7 bits */
+#define QSIM_RECIPE_PAIRED  8 /* scales of weights by QSIM_REDUCE_PAIRS of ptq.h */
 
 /*
  * One line of a recipe. Fields that its kind and action do not use are 0: with the actions FLOAT
@@ -106,7 +107,7 @@ typedef struct qsim_recipe_entry {
     int32_t action;          /* QSIM_RECIPE_QUANTIZE, _FLOAT, _INTEGER */
     int32_t dtype;           /* of a layer's weights or of a tensor */
     int32_t symmetric;       /* 1: symmetric, 0: asymmetric */
-    int32_t flags;           /* QSIM_RECIPE_RANGE, _METHOD, _REDUCED, added up */
+    int32_t flags;           /* QSIM_RECIPE_RANGE, _METHOD, _REDUCED, _PAIRED, added up */
     int32_t granularity;     /* of a layer: QSIM_GRANULARITY_* */
     int64_t block;           /* with QSIM_GRANULARITY_BLOCK: neighbours that share a scale */
     int32_t rounding;        /* of a layer: QSIM_ROUNDING_* */

@@ -159,7 +159,7 @@ static int make_weights(dynamic *d, const qs_layer *l, bool conv, weights *out) 
     qs_codes codes;
     qs_weight_form form = l->form;
     form.dtype = dtype;
-    int code = qs_initializer_quantize(q, v, l->axis, form, &codes);
+    int code = qs_initializer_quantize(q, v, l->axis, form, conv ? NULL : l, &codes);
     if (code)
         return code;
     float *moved = NULL;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/ctx.h"
+#include "ptq/weight_pairs.h"
 
 #define DAMPING 0.01
 /* Number of channels that are rounded together, with the sums of their errors side by side. */
@@ -107,14 +108,28 @@ size_t qs_gptq_scratch(const qs_gptq *g) {
     return g->n * TOGETHER;
 }
 
+typedef struct bounds {
+    int32_t low, high;
+} bounds;
+
 /* The code nearest to v; *stands: the real value that it represents. */
-static int32_t nearest(const qs_grid *grid, size_t at, double v, double *stands) {
+static int32_t nearest(const qs_grid *grid, bounds b, size_t at, double v, double *stands) {
     const int32_t zero = grid->zero ? grid->zero[at] : 0;
     const float scale = grid->scale[at];
     double q = rint(v / (double)scale) + zero;
-    q = q < grid->low ? grid->low : q > grid->high ? grid->high : q == q ? q : zero;
+    q = q < b.low ? b.low : q > b.high ? b.high : q == q ? q : zero;
     *stands = (double)((float)(q - zero) * scale);
     return (int32_t)q;
+}
+
+/* The codes that weight k may have beside the one it is paired with, whose code is 0 until it is
+ * rounded. */
+static bounds bounds_beside(const qs_grid *grid, const qs_rows *r, const uint8_t *channel,
+                            size_t k) {
+    const size_t other = grid->taps ? qs_pair_of(k, r->depth, grid->taps) : k;
+    const int32_t code = other != k ? (int8_t)channel[other * r->step] : 0;
+    const int32_t low = -QS_PAIR_MOST - code, high = QS_PAIR_MOST - code;
+    return (bounds){low > grid->low ? low : grid->low, high < grid->high ? high : grid->high};
 }
 
 /* Rounds channels [first, first + count), with their errors at scratch[j * TOGETHER + channel]. */
@@ -132,7 +147,8 @@ static void round_channels(const qs_gptq *g, const qs_rows *r, const qs_grid *gr
         for (size_t c = 0; c < count; c++) {
             const size_t at = (first + c) * r->stride + k * r->step;
             double stands;
-            codes[at] = (uint8_t)nearest(grid, qs_grid_at(grid, first + c, k),
+            const bounds b = bounds_beside(grid, r, codes + (first + c) * r->stride, k);
+            codes[at] = (uint8_t)nearest(grid, b, qs_grid_at(grid, first + c, k),
                                          (double)r->w[at] + carried[c], &stands);
             error[c] = (double)r->w[at] - stands;
         }
@@ -150,7 +166,8 @@ void qs_gptq_round(const qs_gptq *g, const qs_rows *rows, const qs_grid *grid, v
             const size_t at = c * rows->stride + k * rows->step;
             double stands;
             ((uint8_t *)codes)[at] =
-                (uint8_t)nearest(grid, qs_grid_at(grid, c, k), (double)rows->w[at], &stands);
+                (uint8_t)nearest(grid, (bounds){grid->low, grid->high}, qs_grid_at(grid, c, k),
+                                 (double)rows->w[at], &stands);
         }
 }
 

@@ -27,6 +27,7 @@ typedef struct qs_grid {
     const int32_t *zero; /* likewise; NULL: 0 */
     size_t blocks, block;
     int32_t low, high;
+    size_t taps; /* 0, or as for qs_pair_of: no two weights of one sign exceed QS_PAIR_MOST */
 } qs_grid;
 
 /* The weights: weight k of channel c is at c * stride + k * step. */
@@ -46,7 +47,7 @@ void qs_gptq_free(qs_gptq *g);
 size_t qs_gptq_scratch(const qs_gptq *g);
 /*
  * Rounds all channels; codes are in the order of the weights, one byte each, as int8 or, if low is
- * 0, uint8. NULL for `g`: each to the nearest.
+ * 0, uint8; with grid->taps they are 0 before. NULL for `g`: each to the nearest.
  */
 void qs_gptq_round(const qs_gptq *g, const qs_rows *rows, const qs_grid *grid, void *codes,
                    double *scratch);

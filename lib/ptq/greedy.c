@@ -15,20 +15,23 @@ typedef struct layer_choice {
 
 /* Sets a layer's scheme in the recipe. */
 static int set_scheme(qs_search *s, const layer_choice *l, int32_t scheme) {
-    const bool channel =
-        scheme == QSIM_WEIGHT_CHANNEL_SYMMETRIC || scheme == QSIM_WEIGHT_CHANNEL_ASYMMETRIC;
     const qsim_recipe_entry *old = qs_recipe_find(s->recipe, QSIM_RECIPE_LAYER, l->name);
-    const qsim_recipe_entry e = {.kind = QSIM_RECIPE_LAYER,
-                                 .dtype = l->form.dtype,
-                                 .symmetric = scheme != QSIM_WEIGHT_TENSOR_ASYMMETRIC &&
-                                              scheme != QSIM_WEIGHT_CHANNEL_ASYMMETRIC,
-                                 .flags = s->base.reduce_range ? QSIM_RECIPE_REDUCED : 0,
-                                 .bias_correction = old ? old->bias_correction : 0,
-                                 .shift = old ? old->shift : NULL,
-                                 .shift_count = old ? old->shift_count : 0,
-                                 .granularity =
-                                     channel ? QSIM_GRANULARITY_CHANNEL : QSIM_GRANULARITY_TENSOR};
+    const qs_weight_form form = {
+        .dtype = l->form.dtype, .scheme = scheme, .flags = l->form.flags, .paired = l->form.paired};
+    qsim_recipe_entry e = {.kind = QSIM_RECIPE_LAYER,
+                           .bias_correction = old ? old->bias_correction : 0,
+                           .shift = old ? old->shift : NULL,
+                           .shift_count = old ? old->shift_count : 0};
+    qs_recipe_form(&form, &e);
     return qs_recipe_put(s->recipe, &e, l->name);
+}
+
+/* ConvInteger has one zero point; pairs of weights have none. */
+static bool is_candidate(const qs_search *s, const layer_choice *l, int32_t scheme) {
+    const qs_weight_form form = {.scheme = scheme};
+    if (l->form.paired)
+        return qs_is_symmetric(&form);
+    return scheme != QSIM_WEIGHT_CHANNEL_ASYMMETRIC || s->base.mode == QSIM_MODE_STATIC;
 }
 
 static int choose_scheme(qs_search *s, const layer_choice *l) {
@@ -39,9 +42,8 @@ static int choose_scheme(qs_search *s, const layer_choice *l) {
     for (int32_t k = 0; k <= QSIM_WEIGHT_CHANNEL_ASYMMETRIC && !code; k++) {
         char change[QS_CHANGE];
         const double before = s->best;
-        if (k == l->form.scheme ||
-            (k == QSIM_WEIGHT_CHANNEL_ASYMMETRIC && s->base.mode != QSIM_MODE_STATIC))
-            continue; /* ConvInteger has one zero point */
+        if (k == l->form.scheme || !is_candidate(s, l, k))
+            continue;
         snprintf(change, sizeof(change), "%.100s: %s", l->name, schemes[k]);
         code = set_scheme(s, l, k);
         if (!code)

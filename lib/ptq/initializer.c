@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Quantizes a float constant to 8 bits by itself, without regard to accumulators and biases. */
+#include "ptq/weight_pairs.h"
 #include "ptq/quantizer.h"
 
 typedef struct channels {
@@ -28,7 +29,7 @@ int qs_weight_params(const qs_weight_form *f, float low, float high, float *scal
 }
 
 static int choose(qs_quantizer *q, const float *x, size_t elements, const channels *w,
-                  const qs_weight_form *form, qs_codes *out) {
+                  const qs_weight_form *form, const qs_layer *layer, qs_codes *out) {
     float *low = qs_arena_alloc(&q->g->arena, 2 * out->count, sizeof(*low));
     if (!low)
         return QSIM_E_NOMEM;
@@ -39,6 +40,8 @@ static int choose(qs_quantizer *q, const float *x, size_t elements, const channe
         low[c] = x[i] < low[c] ? x[i] : low[c];
         high[c] = x[i] > high[c] ? x[i] : high[c];
     }
+    for (size_t c = 0; layer && form->paired && c < layer->channels; c++)
+        qs_pairs_widen(q, layer, x, c, &low[c % out->count], &high[c % out->count]);
     int code = QSIM_OK;
     for (size_t c = 0; c < out->count && !code; c++)
         code = qs_weight_params(form, low[c], high[c], &out->scale[c], &out->zero_point[c]);
@@ -46,7 +49,7 @@ static int choose(qs_quantizer *q, const float *x, size_t elements, const channe
 }
 
 int qs_initializer_quantize(qs_quantizer *q, qs_id value, int32_t axis, qs_weight_form form,
-                            qs_codes *out) {
+                            const qs_layer *layer, qs_codes *out) {
     const qs_const *c = q->g->values[value].data;
     const float *x = qs_graph_aligned(q->g, value);
     qs_arena *a = &q->g->arena;
@@ -63,7 +66,7 @@ int qs_initializer_quantize(qs_quantizer *q, qs_id value, int32_t axis, qs_weigh
     if (!qs_all_finite(x, c->elements))
         return qs_fail(q->error, QSIM_E_VALUE, "%s: the weights '%s' hold a NaN or an infinity",
                        q->model->name, q->g->values[value].name);
-    int code = choose(q, x, c->elements, &w, &form, out);
+    int code = choose(q, x, c->elements, &w, &form, layer, out);
     if (code)
         return code == QSIM_E_NOMEM
                    ? code

@@ -5,6 +5,7 @@
  */
 #include "ptq/gram.h"
 #include "ptq/gptq.h"
+#include "ptq/weight_pairs.h"
 #include "ptq/quantizer.h"
 #include "ptq/recipe.h"
 
@@ -236,7 +237,8 @@ int qs_narrow_round(qs_quantizer *q, const qs_layer *l, qs_codes *codes) {
                           .blocks = codes->count == 1 ? 0 : codes->blocks + !codes->blocks,
                           .block = codes->blocks ? codes->block : l->depth,
                           .low = low,
-                          .high = high};
+                          .high = high,
+                          .taps = narrow ? 0 : qs_pairs_taps(q, l)};
     const qs_gram *gram = qs_gram_find(q, l);
     const bool by_gptq = gram && l->form.rounding == QSIM_ROUNDING_GPTQ;
     qs_gptq g = {0};

@@ -11,64 +11,6 @@
 #include "ptq/equalize.h"
 #include "ptq/recipe.h"
 
-int qs_rule_get(const qsim_quantize_options *o, size_t index, qsim_rule *rule, qsim_error *error) {
-    if (!o->rules)
-        return qs_fail(error, QSIM_E_ARGUMENT, "quantization: rule %zu is missing", index);
-    const size_t stride = o->rules[0].struct_size;
-    const void *at = (const char *)o->rules + index * stride;
-    int code = QS_OPTIONS(*rule, at, error);
-    if (code)
-        return code;
-    if (rule->struct_size != stride)
-        return qs_fail(error, QSIM_E_ARGUMENT, "quantization: rules 0 and %zu differ in size",
-                       index);
-    if (rule->reserved)
-        return qs_fail(error, QSIM_E_VERSION, "quantization: rule %zu is of another version",
-                       index);
-    if (!rule->pattern || rule->action < QSIM_RULE_FLOAT || rule->action > QSIM_RULE_INT16)
-        return qs_fail(error, QSIM_E_ARGUMENT, "quantization: rule %zu is not valid", index);
-    return QSIM_OK;
-}
-
-int qs_quantizer_options(const qsim_quantize_options *options, qsim_quantize_options *own,
-                         qsim_error *error) {
-    int code = QS_OPTIONS(*own, options, error);
-    if (code)
-        return code;
-    if (!own->activation_type)
-        own->activation_type = QSIM_UINT8;
-    if (!own->weight_type)
-        own->weight_type = QSIM_INT8;
-    if (own->percentile == 0)
-        own->percentile = 99.999;
-    const int32_t a = own->activation_type, w = own->weight_type;
-    if ((a != QSIM_UINT8 && a != QSIM_INT8 && !qs_is_wide(a)) ||
-        (w != QSIM_UINT8 && w != QSIM_INT8 && !qs_is_narrow(w)))
-        return qs_fail(error, QSIM_E_UNSUPPORTED,
-                       "quantization: activations of %s with weights of %s: uint8 or int8, "
-                       "activations also uint16 or int16, weights also int4 or uint4",
-                       qsim_dtype_name(a), qsim_dtype_name(w));
-    if (own->mode < QSIM_MODE_STATIC || own->mode > QSIM_MODE_WEIGHTS)
-        return qs_fail(error, QSIM_E_ARGUMENT, "quantization: mode %d is not known", own->mode);
-    if (own->per_row && own->mode != QSIM_MODE_DYNAMIC)
-        return qs_fail(error, QSIM_E_ARGUMENT, "quantization: per_row goes with the dynamic mode");
-    if (own->format < QSIM_FORMAT_QDQ || own->format > QSIM_FORMAT_QOPERATOR)
-        return qs_fail(error, QSIM_E_ARGUMENT, "quantization: format %d is not known", own->format);
-    if (own->weight_scheme < 0 || own->weight_scheme > QSIM_WEIGHT_CHANNEL_ASYMMETRIC)
-        return qs_fail(error, QSIM_E_ARGUMENT, "quantization: weight scheme %d is not known",
-                       own->weight_scheme);
-    if (own->method < QSIM_METHOD_MINMAX || own->method > QSIM_METHOD_ENTROPY)
-        return qs_fail(error, QSIM_E_ARGUMENT, "quantization: method %d is not known", own->method);
-    if (!(own->percentile > 0 && own->percentile <= 100))
-        return qs_fail(error, QSIM_E_ARGUMENT, "quantization: percentile %g is not in (0, 100]",
-                       own->percentile);
-    for (size_t i = 0; i < own->rule_count && !code; i++) {
-        qsim_rule rule;
-        code = qs_rule_get(own, i, &rule, error);
-    }
-    return code ? code : qs_narrow_options(own, error);
-}
-
 /* Fills in and checks what holds for all graphs of the model, before any of them is rewritten. */
 static int set_up(qs_quantizer *q, qsim_model *prepared, const qsim_calibration *c,
                   const qsim_quantize_options *options, qsim_error *error) {
@@ -80,7 +22,7 @@ static int set_up(qs_quantizer *q, qsim_model *prepared, const qsim_calibration 
                         .error = error};
     if (options->activation_symmetric)
         q->activation_flags = QSIM_RANGE_SYMMETRIC | QSIM_RANGE_NARROW;
-    if (options->reduce_range)
+    if (options->reduce_range == QSIM_REDUCE_RANGE)
         q->weight_flags = QSIM_RANGE_REDUCED;
     const int code = qs_recipe_check_names(q);
     return code ? code : qs_rules_check(q);
@@ -232,7 +174,8 @@ static void describe_weights(const qs_quantizer *q, note *n) {
     _Static_assert(QSIM_WEIGHT_CHANNEL_ASYMMETRIC + 1 == QS_COUNT(schemes), "a text for each");
     qs_weight_form form = {.dtype = q->options.weight_type,
                            .scheme = q->options.weight_scheme,
-                           .flags = q->weight_flags};
+                           .flags = q->weight_flags,
+                           .paired = q->options.reduce_range == QSIM_REDUCE_PAIRS};
     bool any = false, mixed = false;
     for (size_t i = 0; i < q->node_count; i++) {
         if (!q->decided[i])
@@ -244,7 +187,7 @@ static void describe_weights(const qs_quantizer *q, note *n) {
     }
     add(n, mixed ? "mixed" : qsim_dtype_name(form.dtype));
     add(n, mixed ? "" : schemes[form.scheme]);
-    add(n, !mixed && form.flags ? ",reduced" : "");
+    add(n, mixed ? "" : form.flags ? ",reduced" : form.paired ? ",paired" : "");
 }
 
 /* Hashes the statistics of the calibration that were used. */

@@ -62,6 +62,7 @@ typedef struct qs_weight_form {
     int32_t flags;    /* 0, QSIM_RANGE_REDUCED */
     int32_t block;    /* of 4 bits: how many weights share a scale; 0: all of a channel */
     int32_t rounding; /* of 4 bits: QSIM_ROUNDING_* */
+    int32_t paired;   /* 1: scales as with QSIM_REDUCE_PAIRS */
 } qs_weight_form;
 
 /* Whether zero points are 0 (of unsigned weights: the middle); whether each channel has a scale. */
@@ -141,7 +142,7 @@ typedef struct qs_quantizer {
     qsim_error *error;
 } qs_quantizer;
 
-/* Copies and checks options, with defaults filled in. */
+/* Copies and checks options, with defaults filled in (quantizer_options.c). */
 int qs_quantizer_options(const qsim_quantize_options *options, qsim_quantize_options *own,
                          qsim_error *error);
 /* Initializes q: arrays over a prepared model's graph, choices and layers. */
@@ -171,9 +172,12 @@ int qs_rewrite_weights(qs_quantizer *q);                                  /* wei
 /* Scale and zero point of 8-bit weights in a range. */
 int qs_weight_params(const qs_weight_form *f, float low, float high, float *scale,
                      int32_t *zero_point);
-/* Quantizes a constant in that form; axis: of the channels, -1: none (initializer.c). */
+/*
+ * Quantizes a constant in that form; axis: of the channels, -1: none; layer: whose weights it is,
+ * if sums of its products count, else NULL (initializer.c).
+ */
 int qs_initializer_quantize(qs_quantizer *q, qs_id value, int32_t axis, qs_weight_form form,
-                            qs_codes *out);
+                            const qs_layer *layer, qs_codes *out);
 
 static inline bool qs_is_wide(int32_t dtype) {
     return dtype == QSIM_INT16 || dtype == QSIM_UINT16;

@@ -77,8 +77,8 @@ static const char *layer_fault(const qsim_recipe_entry *e) {
         return "there is no such rounding";
     if (e->bias_correction && !qs_word_text(qs_recipe_switches, e->bias_correction))
         return "bias correction is neither on nor off nor given";
-    if ((e->flags & ~QSIM_RECIPE_REDUCED) || e->method || e->low != 0 || e->high != 0 ||
-        e->percentile != 0)
+    if ((e->flags && e->flags != QSIM_RECIPE_REDUCED && e->flags != QSIM_RECIPE_PAIRED) ||
+        e->method || e->low != 0 || e->high != 0 || e->percentile != 0)
         return "a layer has no range";
     return shift_fault(e);
 }

@@ -22,8 +22,8 @@ static bool is_block(int64_t block) {
 static const char *unsupported_narrow(const qsim_recipe_entry *e, int32_t mode) {
     if (e->granularity == QSIM_GRANULARITY_TENSOR)
         return "int4 tensor";
-    if (e->flags & QSIM_RECIPE_REDUCED)
-        return "int4 reduced";
+    if (e->flags)
+        return e->flags & QSIM_RECIPE_REDUCED ? "int4 reduced" : "int4 paired";
     if (e->granularity == QSIM_GRANULARITY_BLOCK && mode == QSIM_MODE_STATIC)
         return "block";
     return e->granularity == QSIM_GRANULARITY_BLOCK && !is_block(e->block) ? "this size of blocks"
@@ -37,6 +37,8 @@ static const char *unsupported(const qsim_recipe_entry *e, int32_t mode) {
         return NULL;
     if (layer && qs_is_narrow(e->dtype))
         return unsupported_narrow(e, mode);
+    if (layer && e->flags & QSIM_RECIPE_PAIRED && (e->dtype != QSIM_INT8 || !e->symmetric))
+        return "paired";
     if (layer && e->dtype != QSIM_UINT8 && e->dtype != QSIM_INT8)
         return qsim_dtype_name(e->dtype);
     if (layer && e->granularity == QSIM_GRANULARITY_BLOCK)
@@ -183,7 +185,8 @@ static qs_weight_form wide_form(const qs_quantizer *q, qs_id node) {
                             .scheme = zeros && takes_one_zero_point(q, node)
                                           ? QSIM_WEIGHT_CHANNEL_SYMMETRIC
                                           : o->weight_scheme,
-                            .flags = q->weight_flags};
+                            .flags = q->weight_flags,
+                            .paired = o->reduce_range == QSIM_REDUCE_PAIRS};
 }
 
 /* The form of 4-bit weights by the options. */
@@ -208,7 +211,8 @@ static qs_weight_form entry_form(const qsim_recipe_entry *e) {
                                                      : QSIM_WEIGHT_CHANNEL_ASYMMETRIC,
                             .flags = e->flags & QSIM_RECIPE_REDUCED ? QSIM_RANGE_REDUCED : 0,
                             .block = (int32_t)e->block,
-                            .rounding = e->rounding};
+                            .rounding = e->rounding,
+                            .paired = (e->flags & QSIM_RECIPE_PAIRED) != 0};
 }
 
 qs_weight_form qs_recipe_weights(const qs_quantizer *q, qs_id node) {
@@ -318,7 +322,9 @@ void qs_recipe_form(const qs_weight_form *form, qsim_recipe_entry *e) {
     e->block = form->block;
     e->symmetric = form->scheme == QSIM_WEIGHT_TENSOR_SYMMETRIC ||
                    form->scheme == QSIM_WEIGHT_CHANNEL_SYMMETRIC;
-    e->flags = form->flags & QSIM_RANGE_REDUCED ? QSIM_RECIPE_REDUCED : 0;
+    e->flags = form->flags & QSIM_RANGE_REDUCED ? QSIM_RECIPE_REDUCED
+               : form->paired                   ? QSIM_RECIPE_PAIRED
+                                                : 0;
     e->rounding = form->rounding;
 }
 

@@ -79,7 +79,7 @@ static uint32_t setting_of(const qs_lines *r) {
     if (qs_word_number(qs_recipe_granularities, r->word, r->length, &number))
         return 1;
     return qs_lines_is(r, "symmetric") || qs_lines_is(r, "asymmetric") ? 2
-           : qs_lines_is(r, "reduced")                                 ? 4
+           : qs_lines_is(r, "reduced") || qs_lines_is(r, "paired")     ? 4
            : qs_lines_is(r, "rounding")                                ? 8
            : qs_lines_is(r, "bias-correction")                         ? 16
            : qs_lines_is(r, "range")                                   ? 32
@@ -96,8 +96,8 @@ static int read_setting(qs_lines *r, qsim_recipe *recipe, qsim_recipe_entry *e) 
     }
     if (layer && qs_word_number(qs_recipe_granularities, r->word, r->length, &e->granularity))
         return read_block(r, e);
-    if (layer && qs_lines_is(r, "reduced")) {
-        e->flags |= QSIM_RECIPE_REDUCED;
+    if (layer && (qs_lines_is(r, "reduced") || qs_lines_is(r, "paired"))) {
+        e->flags |= qs_lines_is(r, "paired") ? QSIM_RECIPE_PAIRED : QSIM_RECIPE_REDUCED;
         return QSIM_OK;
     }
     if (layer && qs_lines_is(r, "rounding"))

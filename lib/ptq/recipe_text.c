@@ -106,6 +106,8 @@ static void put_layer(writer *s, const qsim_recipe_entry *e) {
     put_text(s, e->symmetric ? " symmetric" : " asymmetric");
     if (e->flags & QSIM_RECIPE_REDUCED)
         put_text(s, " reduced");
+    if (e->flags & QSIM_RECIPE_PAIRED)
+        put_text(s, " paired");
     if (e->rounding != QSIM_ROUNDING_NEAREST)
         put_words(s, " rounding ", qs_word_text(qs_recipe_roundings, e->rounding));
     if (e->bias_correction)

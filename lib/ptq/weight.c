@@ -7,6 +7,7 @@
  *
  * is made true by raising the channel's weight scale until it is.
  */
+#include "ptq/weight_pairs.h"
 #include "ptq/quantizer.h"
 
 #include <float.h>
@@ -87,6 +88,8 @@ static int choose(const quantizing *m, size_t first, size_t count, float *s, int
             low = w < low ? w : low;
             high = w > high ? w : high;
         }
+    for (size_t c = first; c < first + count && m->l->form.paired; c++)
+        qs_pairs_widen(m->q, m->l, m->weights, c, &low, &high);
     int code = qs_weight_params(&m->l->form, low, high, s, zp);
     return code ? fail_layer(m, code, "the weights have no usable range") : QSIM_OK;
 }

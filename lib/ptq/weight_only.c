@@ -45,7 +45,7 @@ static int make(qs_quantizer *q, qs_id node, qs_id v, int32_t axis, bool bare, d
     if (made->y != QS_NONE && made->axis == axis && !memcmp(&made->form, &form, sizeof(form)))
         return QSIM_OK;
     int code = narrow ? qs_narrow_make(q, narrow, &made->codes)
-                      : qs_initializer_quantize(q, v, axis, form, &made->codes);
+                      : qs_initializer_quantize(q, v, axis, form, NULL, &made->codes);
     made->axis = axis;
     made->form = form;
     if (!code && !bare)

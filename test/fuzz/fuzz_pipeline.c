@@ -114,6 +114,7 @@ static void quantize(const qsim_model *m, const feed *f, size_t choice) {
         .struct_size = sizeof(other),
         .mode = choice & 1 ? QSIM_MODE_WEIGHTS : QSIM_MODE_DYNAMIC,
         .per_row = (choice & 3) == 2,
+        .reduce_range = choice & 32 ? QSIM_REDUCE_PAIRS : QSIM_REDUCE_NONE,
         .rules = &narrow,
         .rule_count = (choice & 12) == 12,
     };
@@ -121,8 +122,11 @@ static void quantize(const qsim_model *m, const feed *f, size_t choice) {
     if (fuzz_legal(qsim_calibration_create(m, NULL, &c, NULL)) == 0 &&
         fuzz_legal(qsim_calibration_feed(c, f->x, f->count, NULL)) == 0)
         for (int32_t format = 0; format < 2; format++) {
-            const qsim_quantize_options o = {
-                .struct_size = sizeof(o), .format = format, .method = format * QSIM_METHOD_MSE};
+            const qsim_quantize_options o = {.struct_size = sizeof(o),
+                                             .format = format,
+                                             .method = format * QSIM_METHOD_MSE,
+                                             .reduce_range = choice & 32 ? QSIM_REDUCE_PAIRS
+                                                                         : QSIM_REDUCE_NONE};
             quantize_by(m, c, &o, f);
         }
     quantize_by(m, choice & 16 ? c : NULL, &other, f);

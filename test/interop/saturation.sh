@@ -29,4 +29,6 @@ check fashion_resnet8 --format qoperator
 check fashion_mobilenetv2_tiny --activations int8
 check fashion_lenetlite --mode dynamic
 check fashion_mobilenetv2_tiny --weights uint8
+check fashion_mobilenetv2_tiny --reduce-pairs
+check fashion_resnet8 --format qoperator --reduce-pairs
 exit $status

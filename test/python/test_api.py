@@ -327,7 +327,9 @@ class Sessions(unittest.TestCase):
 
     def test_words_and_switches(self):
         model = network()
-        for name in ("per_row", "reduce_range", "bias_correction", "gptq", "keep_moments", "activation_symmetric"):
+        with self.assertRaisesRegex(TypeError, "reduce_pairs does not go with reduce_range"):
+            model.quantize(mode="dynamic", reduce_range=True, reduce_pairs=True)
+        for name in ("per_row", "reduce_range", "reduce_pairs", "bias_correction", "gptq", "keep_moments", "activation_symmetric"):
             with self.assertRaisesRegex(TypeError, f"{name} is True or False, not 'False'"):
                 model.quantize(mode="dynamic", **{name: "False"})
         model.quantize(mode="dynamic", per_row=np.bool_(True))

@@ -106,6 +106,17 @@ class Quantizing(unittest.TestCase):
         self.assertEqual(constants["x_zero_point"].item(), 102)  # 2 / (5 / 255)
         self.assertEqual([n.op_type for n in int8.nodes].count("MatMul"), 1)
 
+    def test_pairs(self):
+        decided, recipe = qsim.Recipe(), qsim.Recipe().set("layer", "conv", dtype="int8", symmetric=True, paired=True)
+        by_option = qsim.quantize(self.model, data=self.data, reduce_pairs=True, decided=decided)
+        self.assertTrue(decided.get("layer", "conv").paired)
+        by_recipe = qsim.quantize(self.model, data=self.data, recipe=recipe)
+        plain = qsim.quantize(self.model, data=self.data)
+        weights = [next(v.constant for v in m.values if v.constant is not None and v.constant.dtype == np.int8 and v.constant.ndim == 4)
+                   for m in (by_option, by_recipe, plain)]
+        np.testing.assert_array_equal(weights[0], weights[1])
+        self.assertTrue((weights[0] != weights[2]).any())
+
     def test_calibration(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "net.onnx")

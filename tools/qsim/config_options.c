@@ -27,6 +27,7 @@ static const struct {
     {"weights", "type", "weights"},
     {"weights", "scheme", "weight-scheme"},
     {"weights", "reduce_range", "reduce-range"},
+    {"weights", "reduce_pairs", "reduce-pairs"},
     {"weights", "bits", NULL},
     {"weights", "per_channel", NULL},
     {"activations", "type", "activations"},

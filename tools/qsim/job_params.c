@@ -27,6 +27,7 @@ static const struct {
     {"CalibPercentile", "percentile", ANY},
     {"per_channel", "weight-scheme", "true=channel|false=tensor"},
     {"reduce_range", "reduce-range", "true=!|false="},
+    {"reduce_pairs", "reduce-pairs", "true=!|false="},
     {"ActivationSymmetric", "symmetric", "true=!|false="},
     {"activation_symmetric", "symmetric", "true=!|false="},
     {"WeightSymmetric", ASYMMETRIC, "true=|false=!"},

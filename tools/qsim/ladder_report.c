@@ -64,7 +64,8 @@ bool ladder_needs_recipe(const ladder *l) {
 void ladder_command(ladder *l) {
     static const char *const kept[] = {"data",   "skip", "batch",   "shape",        "preprocess",
                                        "recipe", "set",  "weights", "weight-scheme"};
-    static const char *const flags[] = {"no-bias-correction", "reduce-range", "skip-unreadable"};
+    static const char *const flags[] = {"no-bias-correction", "reduce-range", "reduce-pairs",
+                                        "skip-unreadable"};
     const tool *t = l->tool;
     const qsim_recipe *found = l->q->recipe;
     int32_t method = l->q->options.method;

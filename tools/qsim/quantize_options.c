@@ -132,7 +132,10 @@ int quantize_options(const tool *t, quantizing *q) {
     o->activation_symmetric = args_has(&t->args, "symmetric");
     o->split_curves = args_has(&t->args, "split-curves");
     o->no_bias_correction = args_has(&t->args, "no-bias-correction");
-    o->reduce_range = args_has(&t->args, "reduce-range");
+    const bool pairs = args_has(&t->args, "reduce-pairs");
+    o->reduce_range = pairs ? QSIM_REDUCE_PAIRS : args_has(&t->args, "reduce-range");
+    if (pairs && args_has(&t->args, "reduce-range"))
+        return tool_usage(t, NULL, "--reduce-pairs does not go with --reduce-range");
     q->judges = o->mode == QSIM_MODE_DYNAMIC && !q->chooses && !o->no_bias_correction &&
                 !args_has(&t->args, "recipe");
     if (!tool_number(t, "percentile", 50, 100, 0, &o->percentile))

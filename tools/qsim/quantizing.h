@@ -63,8 +63,10 @@ typedef struct quantizing {
          "also round between the nodes of curves as x * sigmoid(x), for other runtimes", 0, NULL}, \
         {"no-bias-correction", NULL,                                                               \
          "leave biases as they are; by default they correct means that rounding shifts", 0, NULL}, \
+        {"reduce-range", NULL, "7-bit weights, for other runtimes on CPUs without VNNI", 0, NULL}, \
     {                                                                                              \
-        "reduce-range", NULL, "7-bit weights, for other runtimes on CPUs without VNNI", 0, NULL    \
+        "reduce-pairs", NULL,                                                                      \
+            "larger weight scales where ONNX Runtime would saturate on CPUs without VNNI", 0, NULL \
     }
 
 /* Reads the options of the command line into q->options. */

@@ -103,6 +103,7 @@ static void put_layer(json *j, const qsim_recipe_entry *e) {
         json_int(j, "block", e->block);
     json_bool(j, "symmetric", e->symmetric);
     json_bool(j, "reduced", (e->flags & QSIM_RECIPE_REDUCED) != 0);
+    json_bool(j, "paired", (e->flags & QSIM_RECIPE_PAIRED) != 0);
     json_string(j, "rounding", roundings[e->rounding]);
     if (e->bias_correction)
         json_bool(j, "bias_correction", e->bias_correction == QSIM_BIAS_CORRECTION_ON);

@@ -98,9 +98,8 @@ void saturation_print(const tool *t, const saturation *s) {
     warn(t, s);
     if (saturating > 0 && !t->quiet)
         fprintf(stderr,
-                "hint: qsim quantize --reduce-range leaves 7 bits of weights, whose sums are exact "
-                "there; --weights uint8 keeps 8, but ONNX Runtime is slower with them on CPUs "
-                "with VNNI\n");
+                "hint: qsim quantize --reduce-pairs scales weights so that ONNX Runtime's sums are "
+                "exact there, --reduce-range so that those of any runtime are\n");
 }
 
 void saturation_print_json(const tool *t, const saturation *s) {

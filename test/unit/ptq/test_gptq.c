@@ -92,7 +92,7 @@ static void check_round(uint64_t seed) {
     for (int i = 0; i < CHANNELS * 2; i++) /* blocks of 4 and 3 weights */
         scale[i] = 0.12f + 0.03f * (float)uniform(&seed);
     const qs_rows rows = {w, CHANNELS, N, 1, CHANNELS}; /* weight k of c at k * CHANNELS + c */
-    const qs_grid grid = {scale, NULL, 2, 4, -8, 7};
+    const qs_grid grid = {scale, NULL, 2, 4, -8, 7, 0};
     qs_gptq g;
     CHECK_INT(qs_gptq_create(ctx, h, N, &g), QSIM_OK);
     double *scratch = malloc(qs_gptq_scratch(&g) * sizeof(*scratch));
@@ -125,7 +125,7 @@ static void check_unsigned(void) {
     const float w[2] = {0.26f, -0.9f}, scale[1] = {0.1f};
     const int32_t zero[1] = {5};
     const qs_rows rows = {w, 1, 2, 2, 1};
-    const qs_grid grid = {scale, zero, 1, 2, 0, 15};
+    const qs_grid grid = {scale, zero, 1, 2, 0, 15, 0};
     uint8_t codes[2];
     double scratch[32];
     qs_gptq g;

@@ -17,6 +17,7 @@ static const char all[] =
     "layer \"conv\" weights int8 channel symmetric\n"
     "layer \"a \\\"b\\\" \\\\ \\x01\" weights uint8 tensor asymmetric reduced\n"
     "layer \"four\" weights int4 block 32 symmetric rounding gptq bias-correction off\n"
+    "layer \"pairs\" weights int8 channel symmetric paired\n"
     "layer \"add\" integer\n"
     "layer \"head\" float\n"
     "tensor \"x\" uint8 asymmetric range -0x1.000000p+0 0x1.800000p+2 method mse # -1 6\n"
@@ -54,7 +55,7 @@ static qsim_recipe_entry entry(const qsim_recipe *r, int32_t kind, const char *n
 static void test_read(void) {
     qsim_recipe *r = load(all);
     check_text(r, all);
-    CHECK_INT(qsim_recipe_count(r), 8);
+    CHECK_INT(qsim_recipe_count(r), 9);
     CHECK_STR(qsim_recipe_model(r), HASH);
     CHECK_STR(qsim_recipe_calibration(r), HASH);
     qsim_recipe_entry e = entry(r, QSIM_RECIPE_LAYER, "four");
@@ -73,7 +74,7 @@ static void test_read(void) {
     CHECK_INT(entry(r, QSIM_RECIPE_TENSOR, "z").action, QSIM_RECIPE_FLOAT);
     CHECK_INT(qsim_recipe_find(r, QSIM_RECIPE_TENSOR, "four"), QSIM_E_NOT_FOUND);
     CHECK_INT(qsim_recipe_find(r, 3, "four"), QSIM_E_NOT_FOUND);
-    CHECK_INT(qsim_recipe_get(r, 8, &e), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_recipe_get(r, 9, &e), QSIM_E_ARGUMENT);
     qsim_recipe_free(r);
 }
 
@@ -129,10 +130,6 @@ static const struct {
      "line 2: a bias correction is not finite", QSIM_E_FORMAT},
     {"qsim-recipe 1\nlayer \"x\" float 1\n", "line 2: expected the end of the line, not '1'",
      QSIM_E_FORMAT},
-    {"qsim-recipe 1\nlayer \"x\" weights int8 channel symmetric tensor\n",
-     "line 2: expected a setting that the line does not have yet, not 'tensor'", QSIM_E_FORMAT},
-    {"qsim-recipe 1\ntensor \"x\" uint8 symmetric asymmetric\n",
-     "line 2: expected a setting that the line does not have yet, not 'asymmetric'", QSIM_E_FORMAT},
     {"qsim-recipe 1\nlayer \"x\" float\nlayer \"x\" float\n", "line 3: the name appears twice",
      QSIM_E_FORMAT},
     {"qsim-recipe 1\ntensor \"x\" integer\n", "line 2: expected a type or float", QSIM_E_FORMAT},
@@ -155,6 +152,9 @@ static const struct {
     {"equalize \"x\" 2 1", "", "a number for each channel"},
     {"layer \"x\" weights int8 block", "0", "the size of blocks"},
     {"layer \"x\" weights int8 block", "2147483648", "the size of blocks"},
+    {"layer \"x\" weights int8 channel", "tensor", "a setting that the line does not have yet"},
+    {"tensor \"x\" uint8 symmetric", "asymmetric", "a setting that the line does not have yet"},
+    {"layer \"x\" weights int8 reduced", "paired", "a setting that the line does not have yet"},
     {"layer \"x\" weights int8 rounding", "up", "a rounding"},
     {"layer \"x\" weights int8 bias-correction given", "", "the number of channels"},
     {"layer \"x\" weights int8 bias-correction given 2 1", "", "a number for each channel"},
@@ -269,7 +269,7 @@ static void test_set(void) {
         .struct_size = sizeof(e), .name = "conv", .kind = QSIM_RECIPE_LAYER, .action = 1};
     CHECK_INT(qsim_recipe_set(r, &e, NULL), QSIM_OK);
     CHECK_INT(qsim_recipe_merge(r, other, NULL), QSIM_OK);
-    CHECK_INT(qsim_recipe_count(r), 9);
+    CHECK_INT(qsim_recipe_count(r), 10);
     CHECK_INT(entry(r, QSIM_RECIPE_LAYER, "conv").action, QSIM_RECIPE_QUANTIZE);
     CHECK_STR(qsim_recipe_model(r), HASH);
     qsim_recipe *foreign = load("qsim-recipe 1\nmodel 1123456789abcdef0123456789abcdef01234567"

@@ -359,6 +359,7 @@ class Model(_Handle):
         weight_block, gptq    of 4-bit weights: how many share a scale, and rounding by GPTQ
         keep_moments          calibrating with these options keeps what the search "refine" needs
         reduce_range          weights of 7 bits, for other runtimes on CPUs without VNNI
+        reduce_pairs          larger weight scales where ONNX Runtime would saturate there
         rules                 types of single nodes: [("conv*", "fp32")]
         """
         from ._quantize import _quantize_model

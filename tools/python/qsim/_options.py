@@ -27,6 +27,7 @@ QUANTIZE_OPTIONS: Dict[str, Any] = {
     "activation_symmetric": [False, True],
     "split_curves": [False, True],
     "reduce_range": [False, True],
+    "reduce_pairs": [False, True],
     "rules": "list or dict of (glob over names of nodes, or of operators if it matches no node; "
              "'fp32', 'int8', 'int4' or 'int16'); the last match wins",
 }
@@ -77,6 +78,14 @@ def _switch(options: Mapping[str, Any], name: str, default: bool) -> int:
     return int(value)
 
 
+def _reduction(options: Mapping[str, Any]) -> int:
+    """QSIM_REDUCE_*."""
+    by_range, pairs = (_switch(options, name, False) for name in ("reduce_range", "reduce_pairs"))
+    if by_range and pairs:
+        raise TypeError("reduce_pairs does not go with reduce_range")
+    return 2 if pairs else by_range
+
+
 def _quantize_options(options: Mapping[str, Any]) -> Tuple[_QuantizeOptions, Any]:
     """The struct, and the objects that must live as long."""
     _refuse_unknown(options)
@@ -91,7 +100,7 @@ def _quantize_options(options: Mapping[str, Any]) -> Tuple[_QuantizeOptions, Any
         weight_scheme=_SCHEMES[options.get("weight_scheme", "channel")],
         activation_symmetric=_switch(options, "activation_symmetric", False),
         method=_METHODS[options.get("method", "minmax")],
-        reduce_range=_switch(options, "reduce_range", False),
+        reduce_range=_reduction(options),
         mode=_MODES[options.get("mode", "static")],
         per_row=_switch(options, "per_row", False),
         no_bias_correction=1 - _switch(options, "bias_correction", True),

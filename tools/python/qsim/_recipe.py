@@ -14,13 +14,13 @@ from ._library import _Handle, _call, _check
 from ._words import (_CORRECTIONS, _ENTRY_ACTIONS, _GRANULARITIES, _KINDS, _METHODS, _ROUNDINGS,
                      _dtype, _dtype_name)
 
-_HAS_RANGE, _HAS_METHOD, _REDUCED = 1, 2, 4
+_HAS_RANGE, _HAS_METHOD, _REDUCED, _PAIRED = 1, 2, 4, 8
 
 
 class RecipeEntry(NamedTuple):
     """One entry of a recipe. For a layer: dtype of the weights, granularity ("channel", "tensor",
-    "block"), block, symmetric, reduced, rounding, bias_correction ("default", "on", "off", "given"
-    with the numbers in `shift`). For a tensor: dtype, symmetric, range (low, high), method,
+    "block"), block, symmetric, reduced, paired, rounding, bias_correction ("default", "on", "off",
+    "given" with the numbers in `shift`). For a tensor: dtype, symmetric, range (low, high), method,
     percentile. For a tensor of kind "equalize": the factors of its channels in `shift`."""
 
     kind: str  # "layer", "tensor", "equalize"
@@ -37,6 +37,7 @@ class RecipeEntry(NamedTuple):
     method: Optional[str] = None
     percentile: float = 0.0
     shift: Tuple[float, ...] = ()
+    paired: bool = False
 
 
 def _entry(e: _RecipeEntry) -> RecipeEntry:
@@ -47,7 +48,7 @@ def _entry(e: _RecipeEntry) -> RecipeEntry:
         _ROUNDINGS.word(e.rounding), _CORRECTIONS.word(e.bias_correction),
         (e.low, e.high) if e.flags & _HAS_RANGE else None,
         _METHODS.word(e.method) if e.flags & _HAS_METHOD else None, e.percentile,
-        tuple(e.shift[:e.shift_count]))
+        tuple(e.shift[:e.shift_count]), bool(e.flags & _PAIRED))
 
 
 class Recipe(_Handle):
@@ -92,7 +93,7 @@ class Recipe(_Handle):
         f = RecipeEntry(kind, name, **fields)
         low, high = f.range if f.range else (0.0, 0.0)
         flags = ((_HAS_RANGE if f.range else 0) | (_HAS_METHOD if f.method else 0) |
-                 (_REDUCED if f.reduced else 0))
+                 (_REDUCED if f.reduced else 0) | (_PAIRED if f.paired else 0))
         entry = _RecipeEntry(
             name=_utf8(name), kind=_KINDS[kind], action=_ENTRY_ACTIONS[f.action],
             dtype=_dtype(f.dtype) if f.dtype else 0, symmetric=f.symmetric, flags=flags,
