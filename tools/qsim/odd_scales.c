@@ -5,37 +5,30 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "name_index.h"
 #include "quantized.h"
-
-typedef struct made {
-    const char *name; /* the first output of the node */
-    qsim_node_info node;
-    bool seen; /* was checked for one of the nodes that read it: a model may have many */
-} made;
 
 typedef struct search {
     tensor_names tensors;
-    made *nodes; /* sorted by name */
-    size_t node_count;
+    qsim_node_info *nodes;
+    bool *seen; /* by node: it was checked for one of those that read it, which may be many */
+    name_index makers;
     odd_scale_fn note;
     void *user;
 } search;
 
-static int by_output(const void *a, const void *b) {
-    return strcmp(((const made *)a)->name, ((const made *)b)->name);
-}
-
 static void collect(const qsim_model *m, search *s) {
     const int32_t nodes = qsim_model_node_count(m);
+    const size_t count = nodes > 0 ? (size_t)nodes : 0;
     tensor_names_read(m, &s->tensors);
-    s->nodes = tool_alloc(nodes > 0 ? (size_t)nodes : 0, sizeof(*s->nodes));
+    name_index_makers(m, &s->makers);
+    s->nodes = tool_alloc(count, sizeof(*s->nodes));
+    s->seen = tool_alloc(count, sizeof(*s->seen));
     for (int32_t i = 0; i < nodes; i++) {
-        qsim_node_info n = {.struct_size = sizeof(n)};
-        if (qsim_model_node(m, i, &n) == QSIM_OK && n.output_count > 0)
-            s->nodes[s->node_count++] = (made){n.outputs[0], n, false};
+        s->nodes[i].struct_size = sizeof(s->nodes[i]);
+        if (qsim_model_node(m, i, &s->nodes[i]) != QSIM_OK)
+            s->nodes[i].output_count = 0;
     }
-    if (s->node_count > 0)
-        qsort(s->nodes, s->node_count, sizeof(*s->nodes), by_output);
 }
 
 /* Input `index` of a node, if it is a constant of this type; NULL: it is not. */
@@ -46,22 +39,22 @@ static const qsim_value_info *constant(const search *s, const qsim_node_info *n,
     return v && v->data && v->dtype == dtype ? v : NULL;
 }
 
-/* The node that makes input `index`, of this operator if it is not NULL; NULL: there is none. */
+/* The node whose output 0 is input `index`, of this operator if it is not NULL; NULL: none. */
 static const qsim_node_info *maker(const search *s, const qsim_node_info *n, int32_t index,
                                    const char *op_type) {
-    if (index >= n->input_count || s->node_count == 0)
-        return NULL;
-    const made key = {.name = n->inputs[index]};
-    const made *hit = bsearch(&key, s->nodes, s->node_count, sizeof(key), by_output);
-    return hit && (!op_type || strcmp(hit->node.op_type, op_type) == 0) ? &hit->node : NULL;
+    const int32_t at = index < n->input_count ? name_index_find(&s->makers, n->inputs[index]) : -1;
+    const qsim_node_info *found = at >= 0 ? &s->nodes[at] : NULL;
+    return found && strcmp(found->outputs[0], n->inputs[index]) == 0 &&
+                   (!op_type || strcmp(found->op_type, op_type) == 0)
+               ? found
+               : NULL;
 }
 
 /* Whether this is the first node that asks for what `maker` found. */
 static bool is_first(const search *s, const qsim_node_info *found) {
-    const made key = {.name = found->outputs[0]};
-    made *hit = bsearch(&key, s->nodes, s->node_count, sizeof(key), by_output);
-    const bool first = !hit->seen;
-    hit->seen = true;
+    bool *seen = &s->seen[found - s->nodes];
+    const bool first = !*seen;
+    *seen = true;
     return first;
 }
 
@@ -206,16 +199,18 @@ void odd_scales_find(const qsim_model *m, odd_scale_fn note, void *user) {
     search s = {.note = note, .user = user};
     collect(m, &s);
     for (int32_t i = 0; i < qsim_model_node_count(m); i++) {
-        qsim_node_info n = {.struct_size = sizeof(n)};
+        const qsim_node_info *n = &s.nodes[i];
         quantized q;
         int32_t from = 0;
-        if (qsim_model_node(m, i, &n) || n.output_count < 1)
+        if (n->output_count < 1)
             continue;
-        while (quantized_next(&s.tensors, &n, &from, &q))
-            check_pair(&s, &n, &q);
-        check_bias(&s, &n);
-        check_weights(&s, &n);
+        while (quantized_next(&s.tensors, n, &from, &q))
+            check_pair(&s, n, &q);
+        check_bias(&s, n);
+        check_weights(&s, n);
     }
     tensor_names_free(&s.tensors);
+    name_index_free(&s.makers);
     free(s.nodes);
+    free(s.seen);
 }
