@@ -163,6 +163,7 @@ QSIM_API const char *qsim_calibration_model(const qsim_calibration *c);
 #define QSIM_FORMAT_QDQ       0
 #define QSIM_FORMAT_QOPERATOR 1
 #define QSIM_FORMAT_FLOAT     2 /* only of qsim_model_convert_to */
+#define QSIM_FORMAT_ONNX      3 /* only of qsim_model_convert_to */
 
 /*
  * Modes of quantization. STATIC: weights, and activations with the ranges of a calibration.
@@ -365,8 +366,8 @@ QSIM_API int qsim_model_integer_io(const qsim_model *model, int32_t which, qsim_
 /* ---- another form ------------------------------------------------------------------------- */
 
 /*
- * Makes a quantized model in another form, QSIM_FORMAT_QDQ or QSIM_FORMAT_FLOAT; the caller frees
- * it, and `model` may be freed before. Its opset is 13 at least.
+ * Makes a model in another form, QSIM_FORMAT_QDQ, QSIM_FORMAT_FLOAT or QSIM_FORMAT_ONNX; the caller
+ * frees it, and `model` may be freed before. Its opset is 13 at least.
  *
  * QDQ: each operator on quantized integers becomes the one on floats, between DequantizeLinear of
  * its operands and QuantizeLinear of its result, with the same scales, zero points and integers; an
@@ -378,10 +379,18 @@ QSIM_API int qsim_model_integer_io(const qsim_model *model, int32_t which, qsim_
  * Clip to that range takes the pair's place. What other ranges, which come from calibration, cut
  * off is not kept.
  *
+ * ONNX: operators of com.microsoft become operators of ai.onnx that compute the same, those on
+ * quantized integers as with QDQ; operators of ai.onnx stay as they are. The opset rises as far as
+ * the new operators need: LayerNormalization 17, blocks of weights 21, Attention 23. Results are
+ * the same up to rounding; MatMulNBits' accuracy_level, which lets a runtime round activations, is
+ * lost. UNSUPPORTED: GroupQueryAttention, DynamicQuantizeLSTM, and others that no operators
+ * replace.
+ *
  * Inputs and outputs keep their types: integers are dequantized behind inputs and made before
  * outputs. A float model stays as it is. Errors: UNSUPPORTED (format QSIM_FORMAT_QOPERATOR; a node
  * that has no such form, which the message names, as operators of dynamic quantization; graphs
- * inside of nodes), STATE (loaded for inspection), ARGUMENT, CANCELLED, LIMIT, NOMEM.
+ * inside of nodes, with ONNX only if they have such operators), STATE (loaded for inspection),
+ * ARGUMENT, CANCELLED, LIMIT, NOMEM.
  */
 QSIM_API int qsim_model_convert_to(const qsim_model *model, int32_t format, qsim_model **out,
                                    qsim_error *error);

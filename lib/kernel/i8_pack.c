@@ -198,8 +198,9 @@ QS_COLD static void pack_run(const qk_source_i8 *s, const qk_form_i8 *f, const i
             gather_run(s, segment + (column + c) * s->sn, j + whole, count - whole, run[c]);
         if (column + c < s->n && s->split)
             take_part(s->zp[column + c], q->second, count, run[c]);
-        else if (column + c >= s->n && column + c < f->n)
-            memset(run[c], 1, (size_t)(count - whole));
+        const bool ones = column + c >= s->n && column + c < f->n;
+        for (int32_t i = 0; i < count - whole && ones; i++)
+            run[c][i] = 1;
         from[c] = run[c];
     }
     to += whole / 4 * step;

@@ -13,12 +13,18 @@ typedef struct qs_expand {
     qs_id node_id;
     const qs_node *node;         /* a copy of the pointer is valid until nodes are added */
     bool standard;               /* add only operators of the imported opset, at least 13 */
+    bool only_onnx;              /* with `standard`: no other operator is to be left */
     qs_id out[QS_BOUND_OUTPUTS]; /* value that replaces each output; none set: the node stays */
     bool changed;                /* the node itself has become another one */
     int code;                    /* the first failure */
     const char *model;
     qsim_error *error;
 } qs_expand;
+
+/* Whether a file keeps the node: its expansion takes operators of newer opsets than most files. */
+static inline bool qs_expand_stays(const qs_expand *e) {
+    return e->standard && !e->only_onnx;
+}
 
 /* Input `index` of the node, or QS_NONE if it is left out; its value, or NULL. */
 qs_id qs_expand_in(const qs_expand *e, int32_t index);
@@ -59,6 +65,12 @@ qs_id qs_expand_list(qs_expand *e, const int64_t *v, int32_t n);
 
 /* The mean of x over axes. */
 qs_id qs_expand_mean(qs_expand *e, qs_id x, const int64_t *axes, int32_t n, bool keep);
+
+/* The operator of ai.onnx with the same name, inputs and attributes (expand/op_contributed.c). */
+void qs_expand_contributed(qs_expand *e);
+/* Weights in blocks, dequantized by ai.onnx, for files with operators of ONNX alone (blocks.c). */
+void qs_expand_nbits(qs_expand *e);
+void qs_expand_gather_blocks(qs_expand *e);
 
 /* Sets the failure that memory is missing; returns QS_NONE. */
 qs_id qs_expand_no_memory(qs_expand *e);

@@ -221,6 +221,9 @@ typedef struct qs_op_more {
     int (*pack)(struct qs_pack *p);
     const qs_operands *operands; /* QS_OPERANDS: of operators on quantized integers */
     const qs_op_curve *curve;    /* QS_CURVE */
+    /* The first version of ai.onnx that has it, if ONNX Runtime writes it into files of older ones,
+     * too; INT8_MAX: none has it. */
+    int8_t in_onnx;
 } qs_op_more;
 
 /*
@@ -296,6 +299,8 @@ typedef struct qs_op {
         __VA_ARGS__                                                                                \
     }
 
+/* Whether ai.onnx has a node's operator in its version. */
+bool qs_node_in_onnx(const qs_node *n);
 /* The name of a row's domain: "", "com.microsoft" or "qsim". */
 const char *qs_op_domain(const qs_op *op);
 /* The number of rows, and row `index`: by domain, then by name. */

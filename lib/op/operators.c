@@ -540,6 +540,10 @@ const qs_op_more *qs_op_more_of(const qs_op *op) {
     return op->more ? op->more : &none;
 }
 
+bool qs_node_in_onnx(const qs_node *n) {
+    return !n->domain[0] && n->version >= qs_op_more_of(n->op)->in_onnx;
+}
+
 const qs_operands *qs_op_operands(const qs_op *op) {
     static const qs_operands none;
     return op->more && op->more->operands ? op->more->operands : &none;

@@ -17,6 +17,7 @@ typedef struct qs_pass {
     qsim_error *error;
     bool standard;    /* make only operators that ONNX files may contain */
     bool contributed; /* with `standard`: also operators of com.microsoft */
+    bool only_onnx;   /* with `standard`: qs_pass_expand is to leave no other operators */
     bool literal;     /* leave quantize/dequantize pairs as they are written */
     int32_t level;    /* QSIM_LEVEL_*, set by the pipeline */
     /* For qs_pass_mark_integers; NULL: no marks are wanted. */

@@ -27,6 +27,7 @@ static int expand(qs_pass *p, qs_id id, bool *changed) {
                    .node_id = id,
                    .node = &p->graph->nodes[id],
                    .standard = p->standard,
+                   .only_onnx = p->only_onnx,
                    .model = p->model,
                    .error = p->error};
     for (size_t i = 0; i < QS_COUNT(e.out); i++)
@@ -39,15 +40,18 @@ static int expand(qs_pass *p, qs_id id, bool *changed) {
     return replace(p, &e);
 }
 
+/* With only_onnx, operators of ONNX stay as they are. */
+static bool is_wanted(const qs_pass *p, const qs_node *n) {
+    return !n->removed && n->op && n->op->expand && (!p->only_onnx || !qs_node_in_onnx(n));
+}
+
 int qs_pass_expand(qs_pass *p) {
     bool changed = true;
     while (changed) {
         changed = false;
         for (size_t k = 0; k < p->graph->order_count; k++) {
             const qs_node *n = &p->graph->nodes[p->graph->order[k]];
-            const int code = n->removed || !n->op || !n->op->expand
-                                 ? QSIM_OK
-                                 : expand(p, p->graph->order[k], &changed);
+            const int code = is_wanted(p, n) ? expand(p, p->graph->order[k], &changed) : QSIM_OK;
             if (code)
                 return code;
         }

@@ -11,7 +11,8 @@
 #include "op/rules.h"
 #include "ptq/quantizer.h"
 
-#define OPSET 13 /* the first with scales per channel */
+#define OPSET       13  /* the first with scales per channel */
+#define TIMES_OPSET 256 /* in what qs_pass_derive hands on */
 
 /* Scale and zero point of a quantized tensor; scale QS_NONE: not known. */
 typedef struct scaled_by {
@@ -32,6 +33,7 @@ typedef struct convert {
     qs_quantizer q; /* what write.c takes */
     known *known;
     bool contributed; /* a node is of com.microsoft */
+    bool stays;       /* operators of ONNX stay as they are */
 } convert;
 
 int qs_convert_refuse(const qs_pass *p, qs_id node, const char *why) {
@@ -151,7 +153,7 @@ static int convert_node(convert *c, qs_id id) {
     qs_id y = n.outputs[0], x = QS_NONE, w = QS_NONE;
     int32_t count = 0;
     if (!to)
-        return qs_convert_refuse(c->p, id, "it has no form on floats here");
+        return c->stays ? QSIM_OK : qs_convert_refuse(c->p, id, "it has no form on floats here");
     g->nodes[id].op = to;
     for (int32_t i = 0; i < n.input_count; i++) {
         qs_id v = n.inputs[i];
@@ -256,9 +258,9 @@ static int visit(convert *c, qs_id id) {
         return code;
     if (traits & QS_QUANTIZES && n->outputs[0] != QS_NONE && n->output_count == 1)
         c->known[n->outputs[0]].by = (scaled_by){n->inputs[1], qs_node_input(n, 2)};
-    else if (qs_node_has_subgraph(n))
+    else if (qs_node_has_subgraph(n) && !c->stays)
         code = qs_convert_refuse(c->p, id, "graphs inside of a node stay as they are");
-    else if (!(traits & QS_DEQUANTIZES))
+    else if (!(traits & QS_DEQUANTIZES) && !(c->stays && qs_node_in_onnx(n)))
         code = is_quantized(c->g, n) ? convert_node(c, id) : move_floats(c, id);
     c->contributed |= qs_same(c->g->nodes[id].domain, "com.microsoft");
     return code;
@@ -285,21 +287,50 @@ static void drop_import(qs_graph *g) {
     g->import_count = kept;
 }
 
-static int convert_graph(qs_pass *p, int32_t format) {
+/* Refuses a node that is left of com.microsoft, or that ONNX does not have so in this version. */
+static int check_onnx(void *user, qs_graph *g) {
+    convert *c = user;
+    qs_pass own = *c->p;
+    own.graph = g;
+    int code = QSIM_OK;
+    for (size_t k = 0; k < g->order_count && !code; k++) {
+        code = qs_go_on(own.ctx, own.model, own.error);
+        if (!code && !qs_node_in_onnx(&g->nodes[g->order[k]]))
+            code = qs_convert_refuse(&own, g->order[k], "no operators of ONNX replace it");
+        if (!code) /* its attributes, which expansion sets after it has added a node */
+            code = qs_op_resolve(g, g->order[k], own.model, own.error);
+    }
+    return code;
+}
+
+/* Operators of com.microsoft become others, those on integers pairs; the rest stays. */
+static int to_onnx(convert *c) {
+    c->p->standard = c->p->only_onnx = c->stays = true;
+    int code = qs_pass_expand(c->p);
+    if (!code)
+        code = to_pairs(c);
+    if (!code)
+        code = qs_graphs_visit(c->g, check_onnx, c);
+    return code ? code : qs_pass_identities(c->p);
+}
+
+/* What to convert to: a format, and an opset if it is newer than the model's. */
+static int convert_graph(qs_pass *p, int32_t how) {
     qs_graph *g = p->graph;
+    const int32_t format = how % TIMES_OPSET, opset = how / TIMES_OPSET;
     convert c = {.p = p, .g = g, .q = {.ctx = p->ctx, .g = g, .error = p->error}};
     int code = QSIM_OK;
     if (format == QSIM_FORMAT_QOPERATOR)
         return qs_fail(p->error, QSIM_E_UNSUPPORTED, "%s: QOPERATOR is no form to convert to",
                        p->model);
-    if (qs_graph_import(g, "") < OPSET)
-        code = qs_op_upgrade_graph(g, OPSET, p->model, p->error);
+    if (qs_graph_import(g, "") < opset)
+        code = qs_op_upgrade_graph(g, opset, p->model, p->error);
     if (!code)
         code = qs_pass_constants(p);
     if (!code)
         code = qs_pass_finish(p);
     if (!code)
-        code = to_pairs(&c);
+        code = format == QSIM_FORMAT_ONNX ? to_onnx(&c) : to_pairs(&c);
     if (!code && format == QSIM_FORMAT_FLOAT)
         code = qs_convert_floats(p);
     if (!code && !c.contributed)
@@ -309,6 +340,18 @@ static int convert_graph(qs_pass *p, int32_t format) {
 
 int qsim_model_convert_to(const qsim_model *model, int32_t format, qsim_model **out,
                           qsim_error *error) {
-    const bool valid = format >= QSIM_FORMAT_QDQ && format <= QSIM_FORMAT_FLOAT;
-    return qs_pass_derive(valid ? model : NULL, "conversion", convert_graph, format, out, error);
+    /* Those with LayerNormalization, blocks, Attention, 2 bits, and all others. */
+    static const int8_t opsets[] = {OPSET, 17, 21, 23, 25, QS_OPSET_NEWEST};
+    const bool valid = model && format >= QSIM_FORMAT_QDQ && format <= QSIM_FORMAT_ONNX;
+    size_t i = 0;
+    int code;
+    do { /* until an opset has all operators that are wanted */
+        code = qs_pass_derive(valid ? model : NULL, "conversion", convert_graph,
+                              format + opsets[i] * TIMES_OPSET, out, error);
+        do
+            i++;
+        while (valid && i < QS_COUNT(opsets) && opsets[i] <= qs_graph_import(model->graph, ""));
+    } while (valid && format == QSIM_FORMAT_ONNX && i < QS_COUNT(opsets) && code != QSIM_OK &&
+             code != QSIM_E_NOMEM && code != QSIM_E_CANCELLED && code != QSIM_E_LIMIT);
+    return code;
 }

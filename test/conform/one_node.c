@@ -2,14 +2,19 @@
 /*
  * Models of one node with recorded inputs and outputs: NAME.onnx and NAME.npz, whose members are
  * in_INPUT and out_OUTPUT. A result differs from the record by at most 2e-6 of the record's largest
- * value (conform.h).
+ * value (conform.h). With a fourth argument models are converted to operators of ONNX at first.
  */
 #include "conform.h"
 
 #include <math.h>
+#include <stdbool.h>
+
+#include <qsim/ptq.h>
 
 #define MAX_SLOTS 32
 #define TOLERANCE 2e-6
+
+static bool converts;
 
 /* Reads the member PREFIX_NAME as a tensor, whose dims are those of `a`. */
 static int take(qsim_npz *npz, const char *prefix, const char *name, qsim_array *a,
@@ -68,6 +73,15 @@ static enum verdict judge(qsim_session *s, qsim_npz *npz, qsim_error *e) {
     return v;
 }
 
+static int load(qsim_ctx *ctx, const char *path, qsim_model **m, qsim_error *e) {
+    qsim_model *read = NULL;
+    int code = qsim_model_load(ctx, path, NULL, converts ? &read : m, e);
+    if (!code && converts)
+        code = qsim_model_convert_to(read, QSIM_FORMAT_ONNX, m, e);
+    qsim_model_free(read);
+    return code;
+}
+
 static enum verdict try_model(qsim_ctx *ctx, const char *folder, const char *name, qsim_error *e) {
     char path[1200];
     size_t size = 0;
@@ -79,7 +93,7 @@ static enum verdict try_model(qsim_ctx *ctx, const char *folder, const char *nam
     void *data = read_file(path, &size);
     snprintf(path, sizeof(path), "%s/%s.onnx", folder, name);
     CHECK(data && qsim_npz_open(ctx, data, size, &npz, e) == 0);
-    if (npz && !qsim_model_load(ctx, path, NULL, &m, e) && !qsim_session_create(m, NULL, &s, e))
+    if (npz && !load(ctx, path, &m, e) && !qsim_session_create(m, NULL, &s, e))
         v = judge(s, npz, e);
     qsim_session_free(s);
     qsim_model_free(m);
@@ -89,5 +103,6 @@ static enum verdict try_model(qsim_ctx *ctx, const char *folder, const char *nam
 }
 
 int main(int argc, char **argv) {
-    return judge_list(argc, argv, try_model);
+    converts = argc > 4;
+    return judge_list(argc - converts, argv, try_model);
 }

@@ -110,12 +110,13 @@ static int execute(const qsim_model *m, qsim_run *r, qsim_error *e) {
     return qsim_run_execute(r, in, (size_t)inputs, out, (size_t)outputs, e);
 }
 
-/* Compiles and runs the model of `build`, or message `index` - 1. */
+/* Compiles and runs the model of `build`, and converts it to ONNX's operators, or message `index`
+ * - 1. */
 static int job(test_heap *h, size_t index, qsim_error *e) {
     qsim_allocator a = test_heap_allocator(h);
     qsim_ctx_options o = {.struct_size = sizeof(o), .allocator = &a, .threads = 1};
     qsim_ctx *ctx = NULL;
-    qsim_model *m = NULL;
+    qsim_model *m = NULL, *made = NULL;
     qsim_session *s = NULL;
     qsim_run *r = NULL;
     int code = qsim_ctx_create(&o, &ctx, e);
@@ -127,9 +128,12 @@ static int job(test_heap *h, size_t index, qsim_error *e) {
         code = qsim_run_create(s, &r, e);
     if (!code)
         code = execute(m, r, e);
+    if (!code && !index)
+        code = qsim_model_convert_to(m, QSIM_FORMAT_ONNX, &made, e);
     qsim_run_free(r);
     qsim_session_free(s);
     qsim_model_free(m);
+    qsim_model_free(made);
     qsim_ctx_free(ctx);
     return code;
 }

@@ -250,7 +250,7 @@ static void use(qsim_ctx *ctx, const fuzz_heap *heap, qsim_model *m, fuzz_bytes 
         execute(made, QSIM_LEVEL_ALL);
     }
     qsim_model_free(made);
-    if (fuzz_legal(qsim_model_convert_to(m, (int32_t)fuzz_below(b, 4), &made, NULL)) == QSIM_OK)
+    if (fuzz_legal(qsim_model_convert_to(m, (int32_t)fuzz_below(b, 5), &made, NULL)) == QSIM_OK)
         execute(made, QSIM_LEVEL_ALL);
     qsim_model_free(made);
     if (fuzz_legal(qsim_model_upgrade(m, 13 + (int32_t)fuzz_below(b, 16), &made, NULL)) == QSIM_OK)

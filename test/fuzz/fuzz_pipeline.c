@@ -76,11 +76,12 @@ static void execute(const qsim_model *m, int32_t level, const feed *f) {
     qsim_session_free(s);
 }
 
-/* As pairs, and in floats. */
+/* As pairs, in floats, and in operators of ONNX. */
 static void convert(const qsim_model *m, const feed *f) {
-    for (int32_t format = 0; format <= 2; format += 2) {
+    static const int32_t formats[] = {QSIM_FORMAT_QDQ, QSIM_FORMAT_FLOAT, QSIM_FORMAT_ONNX};
+    for (int i = 0; i < 3; i++) {
         qsim_model *made = NULL;
-        if (fuzz_legal(qsim_model_convert_to(m, format, &made, NULL)) == 0)
+        if (fuzz_legal(qsim_model_convert_to(m, formats[i], &made, NULL)) == 0)
             execute(made, QSIM_LEVEL_ALL, f);
         qsim_model_free(made);
     }
@@ -142,6 +143,7 @@ static void attempt(qsim_ctx *ctx, const fuzz_heap *heap, const uint8_t *data, s
             execute(m, QSIM_LEVEL_DISABLE, &f);
             execute(m, QSIM_LEVEL_ALL, &f);
             integers(m, &f);
+            convert(m, &f);
             quantize(m, &f, size); /* other sizes, other options */
             if (fuzz_legal(qsim_model_optimize(m, QSIM_LEVEL_ALL, &o, NULL)) == 0)
                 execute(o, QSIM_LEVEL_ALL, &f);

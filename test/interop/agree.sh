@@ -76,6 +76,21 @@ other_form shufflenet-v2-12-int8 input=1,3,224,224
 other_form mlptiny_kws_dscnn_int8 input=2,1,49,10
 other_form coral_mobilenet_v1_0.75_192_qdq input=1,3,192,192
 
+# What ONNX Runtime has optimized and saved, with operators of com.microsoft, as operators of ONNX: the same bits.
+only_onnx() { # MODEL [WITHIN] INPUT
+    model=$models/$1.onnx
+    shift
+    ask optimize "$model" "$work/optimized.onnx"
+    "$qsim" convert -f "$work/optimized.onnx" --to onnx -o "$work/onnx.onnx" >"$work/said"
+    grep -q '^operators of other domains: [1-9][0-9]* before, 0 now' "$work/said" || { cat "$work/said"; exit 1; }
+    "$qsim" compare -q "$work/optimized.onnx" "$work/onnx.onnx" --data random --limit 2 --max-abs 0 >"$work/said" || { cat "$work/said"; exit 1; }
+    agree "$work/onnx.onnx" "$@"
+}
+only_onnx fashion_lenetlite input=3,1,28,28
+only_onnx yolox_nano images=1,3,416,416
+only_onnx shufflenet-v2-12-int8 within=0.05 input=1,3,224,224
+only_onnx mlptiny_kws_dscnn_int8 within=0.05 input=2,1,49,10
+
 # Language models whose normalizations are smoothed; "-" in place of a figure: that did not happen.
 smoothed=$(node "$root/test/interop/models.js" "$peer" "$qsim" "$work" "$shared" smooth \
     "$shared/llm/tinystories656k/std23.onnx" "$shared/llm/tinystories656k/fp32.onnx") || { echo "$smoothed"; exit 1; }

@@ -12,6 +12,11 @@ const ort = require(path.resolve(process.argv[2], 'node_modules', 'onnxruntime-n
 const VERBS = {
   agree: (args, say) => agree(ort, args, say),
   compare: (args, say) => compared(ort, args, say),
+  optimize: async ([model, out]) => {
+    const session = await ort.InferenceSession.create(model, {graphOptimizationLevel: 'extended', optimizedModelFilePath: out});
+    await session.release();
+    return true;
+  },
   taps: ([model, out]) => (taps(model, out), true),
   images: ([idx, count, out]) => (images(idx, Number(count), out), true),
   cut: ([idx, first, count, out]) => (cut(idx, Number(first), Number(count), out), true),

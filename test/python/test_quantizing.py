@@ -286,10 +286,14 @@ class Quantizing(unittest.TestCase):
         wanted = self.model.run(x)[0]  # of which the rounding of weights alone spoils less
         self.assertLess(np.abs(floats.run(x)[0] - wanted).mean(), np.abs(int8.run(x)[0] - wanted).mean())
         floats.quantize(data=[x])
-        with self.assertRaisesRegex(ValueError, "'onnx' is none of"):
-            int8.convert("onnx")
-        with self.assertRaisesRegex(qsim.Error, "no form to convert to"):
-            int8.convert("qoperator")
+        for form in ("standard", "qoperator"):
+            with self.assertRaisesRegex(ValueError, f"'{form}' is none of"):
+                int8.convert(form)
+        fused = (qsim.Builder().input("x", "float[2,8]").node("QuickGelu", "x", "y", domain="com.microsoft")
+                 .output("y").finish())
+        sample = np.linspace(-2, 2, 16, dtype=np.float32).reshape(2, 8)
+        self.assertEqual({n.op_type for n in fused.convert("onnx").nodes}, {"Mul", "Sigmoid"})
+        np.testing.assert_allclose(fused.convert("onnx").run(sample)[0], fused.run(sample)[0], rtol=1e-6)
 
     def test_no_classes(self):
         x = np.concatenate(self.data)

@@ -9,11 +9,13 @@ QS_COLD static int infer_contributed(qs_infer *x) {
     return qs_expand_infer(x, x->node->op_type, NULL, 0);
 }
 
-/* GridSample's modes are called bilinear and bicubic here, linear and cubic in newer opsets. */
+#define LINEAR_SINCE 20 /* GridSample's modes are linear and cubic; before: bilinear, bicubic */
+
 static void rename_mode(qs_expand *e, qs_id y) {
     const qs_attr *a = qs_node_attr(&e->graph->nodes[e->node_id], "mode");
     qs_attr mode = a ? *a : (qs_attr){0};
-    if (!a || mode.u.s.size < 2 || memcmp(mode.u.s.data, "bi", 2) != 0)
+    if (!a || e->code || e->graph->nodes[e->graph->values[y].producer].version < LINEAR_SINCE ||
+        mode.u.s.size < 2 || memcmp(mode.u.s.data, "bi", 2) != 0)
         return;
     mode.u.s.data += 2;
     mode.u.s.size -= 2;
@@ -21,9 +23,9 @@ static void rename_mode(qs_expand *e, qs_id y) {
     qs_expand_attr(e, y, &mode);
 }
 
-static void expand_contributed(qs_expand *e) {
+void qs_expand_contributed(qs_expand *e) {
     const qs_node n = *e->node;
-    if (e->standard)
+    if (qs_expand_stays(e) || (n.op->lower && !e->only_onnx))
         return;
     const qs_id y = qs_expand_many(e, n.op_type, n.inputs, n.input_count, n.output_count);
     for (int32_t i = 0; i < n.attr_count; i++)
@@ -46,7 +48,7 @@ static const qs_attr_rule linear_attrs[] = {{"chunk_size", QSIM_ATTR_INT, 1, 0},
 
 #define CONTRIBUTED(id, text, ...)                                                                 \
     QS_OP(ms_##id, .domain = QS_DOMAIN_MICROSOFT, .name = text, .traits = QS_PLAIN,                \
-          .infer = infer_contributed, .expand = expand_contributed, __VA_ARGS__)
+          .infer = infer_contributed, .expand = qs_expand_contributed, __VA_ARGS__)
 
 CONTRIBUTED(causalconv, "CausalConvWithState", .min_in = 2, .max_in = 4, .max_out = 2,
             QS_ATTRS(causal_attrs));

@@ -92,7 +92,7 @@ static void expand_embedding(qs_expand *e) {
     const qs_id given = is_quantized(&n) ? QS_NONE : qs_expand_in(e, POSITIONS);
     const qs_id segments = qs_expand_in(e, SEGMENTS);
     const float epsilon = qs_node_float(&n, "epsilon", 1e-12f);
-    if (e->standard)
+    if (qs_expand_stays(e))
         return;
     qs_id sum = qs_expand_two(e, "Add", rows(e, WORD_TABLE, qs_expand_in(e, WORDS)),
                               rows(e, POSITION_TABLE, given == QS_NONE ? counted(e) : given));

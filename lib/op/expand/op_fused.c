@@ -319,7 +319,7 @@ QS_COLD static int infer_nhwcmaxpool(qs_infer *x) {
 }
 
 static void expand_nhwcmaxpool(qs_expand *e) {
-    if (!e->standard)
+    if (!qs_expand_stays(e))
         expand_last(e, "MaxPool", 1, 1);
 }
 
@@ -329,7 +329,7 @@ QS_COLD static int infer_qlinearconv(qs_infer *x) {
 }
 
 static void expand_qlinearconv(qs_expand *e) {
-    if (!e->standard)
+    if (!qs_expand_stays(e))
         expand_last(e, "QLinearConv", qs_node_int(e->node, "channels_last", 0) != 0, 9);
 }
 
@@ -448,7 +448,7 @@ static void expand_groupnorm(qs_expand *e) {
     const bool curved = qs_node_int(&n, "activation", 0) != 0;
     const int32_t rank = qs_expand_value(e, 0)->rank;
     qs_id x = qs_expand_in(e, 0), skip = qs_expand_in(e, SKIP);
-    if (e->standard || rank < 0)
+    if (qs_expand_stays(e) || rank < 0)
         return;
     if (skip != QS_NONE) {
         const int64_t axes[] = {1, 2, 3, 4, 5, 6};

@@ -185,7 +185,7 @@ static void expand_multihead(qs_expand *e) {
     const qs_node *n = e->node;
     form f;
     qs_id in[6];
-    if (e->standard || read_form(&x, &f))
+    if (qs_expand_stays(e) || read_form(&x, &f))
         return;
     const bool biased = qs_expand_in(e, BIAS) != QS_NONE;
     if (biased && (f.width < 0 || f.v_width < 0))

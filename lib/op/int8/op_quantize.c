@@ -138,10 +138,12 @@ QS_COLD static int quantized_type(const qs_infer *x, int32_t *dtype) {
 QS_COLD static int check_common(const qs_infer *x, uint32_t types) {
     int code = qs_infer_type(x, 0, types);
     const bool power = x->in[1]->dtype == QSIM_FLOAT8E8M0 && x->node->version >= 24;
-    /* Scales of 4-bit weights may be negative: block quantizers map the largest magnitude to -8. */
+    /* Scales of weights in 4 bits or blocks may be negative: block quantizers map the largest
+     * magnitude to the lowest code. */
     const bool few = x->in[0]->dtype && qsim_dtype_bits(x->in[0]->dtype) <= 4;
     if (!code && !power)
-        code = few ? qs_infer_any_scale(x, 1) : qs_infer_scale(x, 1);
+        code = few || qs_node_int(x->node, "block_size", 0) > 0 ? qs_infer_any_scale(x, 1)
+                                                                : qs_infer_scale(x, 1);
     if (!code)
         code = check_zero_point(x);
     if (code || x->in[0]->rank < 0 || x->in[1]->rank < 0)
@@ -440,8 +442,10 @@ QS_OP(dequantize, .name = "DequantizeLinear", .since = 10, .min_in = 2, .max_in 
 QS_OP(ms_quantize, .domain = QS_DOMAIN_MICROSOFT, .name = "QuantizeLinear", .until = 1, .min_in = 2,
       .max_in = 3, QS_ATTRS(ms_attrs), .traits = QS_QUANTIZES | QS_READS_EXACTLY,
       QS_MORE(.also = scale_axis, QS_OPERANDS(.y = {0, 1, 2}), .pack = pack_params), .axis = 1,
-      .kernel = QS_KERNEL_QUANTIZE, .infer = infer_quantize, .lower = lower_quantize);
+      .kernel = QS_KERNEL_QUANTIZE, .infer = infer_quantize, .lower = lower_quantize,
+      .expand = qs_expand_contributed);
 QS_OP(ms_dequantize, .domain = QS_DOMAIN_MICROSOFT, .name = "DequantizeLinear", .until = 1,
       .min_in = 2, .max_in = 3, QS_ATTRS(ms_attrs), .traits = QS_DEQUANTIZES | QS_READS_EXACTLY,
       QS_MORE(.also = scale_axis, QS_OPERANDS(.x = {{0, 1, 2}}), .pack = pack_params), .axis = 1,
-      .kernel = QS_KERNEL_DEQUANTIZE, .infer = infer_dequantize, .lower = lower_quantize);
+      .kernel = QS_KERNEL_DEQUANTIZE, .infer = infer_dequantize, .lower = lower_quantize,
+      .expand = qs_expand_contributed);

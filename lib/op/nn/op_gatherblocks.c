@@ -7,6 +7,7 @@
  */
 #include <assert.h>
 
+#include "op/expand.h"
 #include "op/move/index.h"
 #include "op/nn/codes.h"
 
@@ -178,4 +179,5 @@ static const qs_attr_rule gather_attrs[] = {{"bits", QSIM_ATTR_INT, 1, 0},
 QS_OP(ms_gatherblocks, .domain = QS_DOMAIN_MICROSOFT, .name = "GatherBlockQuantized", .min_in = 3,
       .max_in = 4, QS_ATTRS(gather_attrs), .traits = QS_PLAIN,
       .setting_inputs = 1 << DATA | 1 << INDICES | 1 << SCALES | 1 << ZEROS,
-      .kernel = QS_KERNEL_GATHER, .infer = infer_gather, .lower = lower_gather);
+      .kernel = QS_KERNEL_GATHER, .infer = infer_gather, .lower = lower_gather,
+      .expand = qs_expand_gather_blocks);

@@ -213,9 +213,13 @@ QS_COLD static int lower_rmsnorm(qs_lower *l) {
 
 /* ---- expansion into other operators ---- */
 
+static qs_id as_type(qs_expand *e, qs_id x, int32_t from, int32_t to) {
+    return from == to ? x : qs_expand_cast(e, x, to);
+}
+
 /*
- * Expands normalizations of doubles as ONNX defines them by other operators: statistics in
- * stash_type, scale and bias in the type of x.
+ * Expands normalizations of doubles, and those that a file of ONNX's operators cannot have, as ONNX
+ * defines them by other operators: statistics in stash_type, scale and bias in the type of x.
  */
 QS_COLD static void expand(qs_expand *e, bool centred) {
     const qs_value *v = qs_expand_value(e, 0);
@@ -226,11 +230,11 @@ QS_COLD static void expand(qs_expand *e, bool centred) {
     const qs_id scale = qs_expand_in(e, 1), bias = centred ? qs_expand_in(e, 2) : QS_NONE;
     int64_t axes[QSIM_MAX_RANK];
     int32_t n = 0;
-    if (!in_double(e->node, v) || rank < 0 || dtype == QSIM_UNDEFINED)
+    if (!(in_double(e->node, v) || e->only_onnx) || rank < 0 || dtype == QSIM_UNDEFINED)
         return;
     for (int64_t i = axis < 0 ? axis + rank : axis; i < rank; i++)
         axes[n++] = i;
-    qs_id x = qs_expand_cast(e, qs_expand_in(e, 0), stash), mean = QS_NONE;
+    qs_id x = as_type(e, qs_expand_in(e, 0), dtype, stash), mean = QS_NONE;
     if (centred) {
         mean = qs_expand_mean(e, x, axes, n, true);
         x = qs_expand_two(e, "Sub", x, mean);
@@ -239,7 +243,7 @@ QS_COLD static void expand(qs_expand *e, bool centred) {
     const qs_id sum = qs_expand_two(e, "Add", qs_expand_mean(e, squares, axes, n, true),
                                     qs_expand_number(e, stash, epsilon));
     const qs_id deviation = qs_expand_one(e, "Sqrt", sum);
-    const qs_id normal = qs_expand_cast(e, qs_expand_two(e, "Div", x, deviation), dtype);
+    const qs_id normal = as_type(e, qs_expand_two(e, "Div", x, deviation), stash, dtype);
     const qs_id inverse = qs_expand_one(e, "Reciprocal", deviation);
     e->out[0] = qs_expand_two(e, "Mul", normal, scale);
     if (bias != QS_NONE)
@@ -262,8 +266,8 @@ static const qs_attr_rule norm_attrs[] = {{"axis", QSIM_ATTR_INT, 1, 0},
 /* Since opset 17; ONNX Runtime's optimizer writes it, in ONNX's domain, for older opsets, too. */
 QS_OP(layernorm, .name = "LayerNormalization", .min_in = 2, .max_in = 3, .max_out = 3,
       QS_ATTRS(norm_attrs), .traits = QS_READS_EXACTLY, .gain_inputs = 1 << 1 | 1 << 2,
-      .kernel = QS_KERNEL_LAYER_NORMALIZATION, .infer = infer_layernorm, .lower = lower_layernorm,
-      .expand = expand_layernorm);
+      QS_MORE(.in_onnx = 17), .kernel = QS_KERNEL_LAYER_NORMALIZATION, .infer = infer_layernorm,
+      .lower = lower_layernorm, .expand = expand_layernorm);
 
 QS_OP(rmsnorm, .name = "RMSNormalization", .since = 23, .min_in = 2, QS_ATTRS(norm_attrs),
       .traits = QS_READS_EXACTLY, .gain_inputs = 1 << 1, .kernel = QS_KERNEL_RMS_NORMALIZATION,
@@ -271,5 +275,5 @@ QS_OP(rmsnorm, .name = "RMSNormalization", .since = 23, .min_in = 2, QS_ATTRS(no
 /* ONNX Runtime's name of RMSNormalization, though in ONNX's domain. */
 QS_OP(simplified_layernorm, .name = "SimplifiedLayerNormalization", .min_in = 2, .max_out = 2,
       QS_ATTRS(norm_attrs), .traits = QS_READS_EXACTLY, .gain_inputs = 1 << 1,
-      .kernel = QS_KERNEL_RMS_NORMALIZATION, .infer = infer_rmsnorm, .lower = lower_rmsnorm,
-      .expand = expand_rmsnorm);
+      QS_MORE(.in_onnx = INT8_MAX), .kernel = QS_KERNEL_RMS_NORMALIZATION, .infer = infer_rmsnorm,
+      .lower = lower_rmsnorm, .expand = expand_rmsnorm);

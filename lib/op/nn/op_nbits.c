@@ -9,6 +9,7 @@
  * where the inner sum is exact and the outer one in order, each product and sum rounded. Other
  * levels, float zero points and blocks in another order multiply floats.
  */
+#include "op/expand.h"
 #include "op/nn/nbits_product.h"
 
 enum { A, B, SCALES, ZEROS, GROUPS, BIAS };
@@ -157,4 +158,4 @@ static const qs_attr_rule nbits_attrs[] = {
 QS_OP(ms_nbits, .domain = QS_DOMAIN_MICROSOFT, .name = "MatMulNBits", .min_in = 3, .max_in = 6,
       QS_ATTRS(nbits_attrs), .traits = QS_PLAIN, .setting_inputs = 0xf << 2,
       .kernel = QS_KERNEL_NBITS, .infer = infer_nbits, QS_MORE(.pack = pack_nbits),
-      .lower = lower_nbits);
+      .lower = lower_nbits, .expand = qs_expand_nbits);

@@ -6,7 +6,7 @@
  */
 #include "op/nn/rotary.h"
 
-#include "op/rules.h"
+#include "op/expand.h"
 
 void qs_rotate(const float *x, const float *cosine, const float *sine, float *y, size_t size,
                size_t half, bool interleaved) {
@@ -217,6 +217,28 @@ static int lower_rotary(qs_lower *l) {
     return QSIM_OK;
 }
 
+/*
+ * Of files that are to have operators of ONNX alone: its operator, which wants the number of heads
+ * of packed ones, and a position for each entry.
+ */
+static void expand_rotary(qs_expand *e) {
+    static const char *const names[] = {"interleaved", "rotary_embedding_dim"};
+    const qs_infer x = qs_expand_view(e);
+    const qs_value *v = x.in[0], *ids = qs_expand_value(e, 1);
+    form f;
+    if (!e->only_onnx || !ids || ids->rank != 2 || v->rank < 0 || read_form(&x, &f) || f.heads < 0)
+        return;
+    const bool packed = v->rank == 3;
+    const qs_id in[4] = {qs_expand_in(e, 0), qs_expand_in(e, 2), qs_expand_in(e, 3),
+                         qs_expand_in(e, 1)};
+    const qs_id y = qs_expand_many(e, "RotaryEmbedding", in, 4, 1);
+    for (size_t i = 0; i < QS_COUNT(names); i++)
+        qs_expand_copy(e, y, names[i], names[i]);
+    if (packed)
+        qs_expand_int(e, y, "num_heads", f.heads);
+    e->out[0] = y;
+}
+
 static const qs_attr_rule rotary_attrs[] = {
     {"interleaved", QSIM_ATTR_INT, 1, 0},
     {"num_heads", QSIM_ATTR_INT, 1, 0},
@@ -231,4 +253,5 @@ QS_OP(rotary, .name = "RotaryEmbedding", .since = 23, .min_in = 3, .max_in = 4,
       .kernel = QS_KERNEL_ROTARY, .infer = infer_rotary, .lower = lower_rotary);
 QS_OP(ms_rotary, .domain = QS_DOMAIN_MICROSOFT, .name = "RotaryEmbedding", .min_in = 4,
       QS_ATTRS(rotary_attrs), .traits = QS_PLAIN, .setting_inputs = 7 << 1,
-      .kernel = QS_KERNEL_ROTARY, .infer = infer_rotary, .lower = lower_rotary);
+      .kernel = QS_KERNEL_ROTARY, .infer = infer_rotary, .lower = lower_rotary,
+      .expand = expand_rotary);

@@ -4,7 +4,7 @@
  * skip and possibly a bias, in this order, normalized over its last axis; output 3 is the sum.
  * Inputs: input, skip, gamma, (with LayerNormalization) beta, bias.
  */
-#include "op/rules.h"
+#include "op/expand.h"
 
 #include "base/ctx.h"
 #include "kernel/ew.h"
@@ -133,13 +133,37 @@ static int lower_skipnorm(qs_lower *l) {
     return QSIM_OK;
 }
 
+/* Of files that are to have operators of ONNX alone: sums and a normalization. */
+static void expand_skipnorm(qs_expand *e) {
+    const qs_node n = *e->node;
+    const bool centred = is_centred(&n), statistics = n.output_count > MEAN && !centred;
+    const qs_id bias = qs_expand_in(e, NEXT + centred);
+    qs_id in[3] = {QS_NONE, qs_expand_in(e, GAMMA), centred ? qs_expand_in(e, NEXT) : QS_NONE};
+    if (!e->only_onnx || (statistics && n.outputs[MEAN] != QS_NONE))
+        return;
+    in[0] = qs_expand_two(e, "Add", qs_expand_in(e, X), qs_expand_in(e, SKIP));
+    if (bias != QS_NONE)
+        in[0] = qs_expand_two(e, "Add", in[0], bias);
+    e->out[SUM] = in[0];
+    const qs_id y =
+        qs_expand_many(e, centred ? "LayerNormalization" : "SimplifiedLayerNormalization", in,
+                       in[2] == QS_NONE ? 2 : 3, centred ? 3 : 2);
+    qs_expand_float(e, y, "epsilon", qs_node_float(&n, "epsilon", 1e-12f));
+    qs_expand_int(e, y, "axis", -1);
+    for (int32_t i = 0; i < (centred ? 3 : 1) && !e->code; i++)
+        e->out[i] = y + i;
+    if (!centred && !e->code)
+        e->out[INVERSE] = y + 1;
+}
+
 static const qs_attr_rule skip_attrs[] = {{"epsilon", QSIM_ATTR_FLOAT, 1, 0}};
 
 QS_OP(ms_skipnorm, .domain = QS_DOMAIN_MICROSOFT, .name = "SkipLayerNormalization", .min_in = 3,
       .max_in = 5, .max_out = 4, QS_ATTRS(skip_attrs), .traits = QS_PLAIN,
       .gain_inputs = 1 << 2 | 1 << 3, .kernel = QS_KERNEL_LAYER_NORMALIZATION,
-      .infer = infer_skipnorm, .lower = lower_skipnorm);
+      .infer = infer_skipnorm, .lower = lower_skipnorm, .expand = expand_skipnorm);
 QS_OP(ms_simplified_skipnorm, .domain = QS_DOMAIN_MICROSOFT,
       .name = "SkipSimplifiedLayerNormalization", .min_in = 3, .max_in = 4, .max_out = 4,
       QS_ATTRS(skip_attrs), .traits = QS_PLAIN, .gain_inputs = 1 << 2,
-      .kernel = QS_KERNEL_LAYER_NORMALIZATION, .infer = infer_skipnorm, .lower = lower_skipnorm);
+      .kernel = QS_KERNEL_LAYER_NORMALIZATION, .infer = infer_skipnorm, .lower = lower_skipnorm,
+      .expand = expand_skipnorm);

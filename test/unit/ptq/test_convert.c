@@ -407,7 +407,7 @@ static void test_refusals(void) {
     refused(net_sums(), QSIM_FORMAT_QOPERATOR, "QOPERATOR", "no form to convert to");
     qsim_model *m = net_lenet(), *made = NULL;
     CHECK_INT(qsim_model_convert_to(m, -1, &made, NULL), QSIM_E_ARGUMENT);
-    CHECK_INT(qsim_model_convert_to(m, 3, &made, NULL), QSIM_E_ARGUMENT);
+    CHECK_INT(qsim_model_convert_to(m, 4, &made, NULL), QSIM_E_ARGUMENT);
     CHECK_INT(qsim_model_convert_to(NULL, 0, &made, NULL), QSIM_E_ARGUMENT);
     CHECK_INT(qsim_model_convert_to(m, 0, NULL, NULL), QSIM_E_ARGUMENT);
     qsim_model_free(m);

@@ -18,7 +18,7 @@ from ._arrays import Array, _array, _array_of, _bound, _storage
 from ._context import Context, _ctx, _of_context
 from ._html import _html_table, _size
 from ._library import Error, _Handle, _call, _check
-from ._words import _DTYPES, _FORMATS, _LEVELS, _RAW, _dtype_name
+from ._words import _DTYPES, _FORMS, _LEVELS, _RAW, _dtype_name
 
 class _Proto(Protocol):
     """onnx.ModelProto."""
@@ -302,11 +302,11 @@ class Model(_Handle):
         return self._derived(pointer)
 
     def convert(self, to: str) -> "Model":
-        """This quantized model in another form: "qdq", pairs of QuantizeLinear and DequantizeLinear
-        around float operators, or "float", a model that can be quantized again
-        (qsim_model_convert_to in include/qsim/ptq.h)."""
+        """This model in another form: "qdq", pairs of QuantizeLinear and DequantizeLinear around
+        float operators; "float", a model that can be quantized again; "onnx", a model of ONNX's
+        operators, without com.microsoft (qsim_model_convert_to in include/qsim/ptq.h)."""
         pointer = C.c_void_p()
-        _call("qsim_model_convert_to", self._pointer, _FORMATS[to], C.byref(pointer))
+        _call("qsim_model_convert_to", self._pointer, _FORMS[to], C.byref(pointer))
         return self._derived(pointer)
 
     def integer_io(self, inputs: bool = True, outputs: bool = True) -> "Model":

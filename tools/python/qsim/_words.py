@@ -24,7 +24,8 @@ _METHODS = _Words({"minmax": 0, "percentile": 1, "mse": 2, "entropy": 3})
 _LEVELS = _Words({"default": 0, "disable": 1, "basic": 2, "extended": 3, "all": 4})
 _SCHEMES = _Words({"channel": 0, "tensor": 1, "tensor-asymmetric": 2,
                    "channel-asymmetric": 3})
-_FORMATS = _Words({"qdq": 0, "qoperator": 1, "float": 2})
+_FORMATS = _Words({"qdq": 0, "qoperator": 1})
+_FORMS = _Words({"qdq": 0, "float": 2, "onnx": 3})
 _MODES = _Words({"static": 0, "dynamic": 1, "weights": 2})
 _ACTIONS = _Words({"fp32": 1, "int8": 2, "int4": 3, "int16": 4})
 _ROLES = _Words({"data": 0, "model": 1, "calibration": 2, "preprocess": 3, "labels": 4, "report": 5,
