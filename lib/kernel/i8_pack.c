@@ -302,7 +302,7 @@ static void pack_taps(const qk_source_i8 *s, const qk_form_i8 *f, bool merged,
         for (int32_t p = 0; p < q->width; p += 4) {
             const int32_t count = s->c - c < 16 ? s->c - c : 16;
 #ifdef QK_SHUFFLES
-            if (together && taps == 9 && count == 16 && q->columns[p] + 4 <= s->n) {
+            if (together && s->kh == 3 && s->kw == 3 && count == 16 && q->columns[p] + 4 <= s->n) {
                 transpose_nine(s, f, merged, q->columns[p], c, q, b + 4 * p);
                 continue;
             }

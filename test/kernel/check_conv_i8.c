@@ -260,6 +260,28 @@ static image wide_image(ck_state *s) {
     return finish(s, p);
 }
 
+/* Windows along one axis of many channels, as convolutions of signals have them. */
+static image line_image(ck_state *s) {
+    image p = random_outputs(s);
+    qs_conv_i8 *c = &p.conv;
+    const int32_t length = ck_between(s, 1, 16);
+    const bool wide = ck_random(s) % 2;
+    random_window(s, c);
+    c->w.kh = wide ? 1 : length;
+    c->w.kw = wide ? length : 1;
+    c->g.dilation_h = c->g.dilation_w = 1;
+    c->g.pad_top = wide ? 0 : length / 2;
+    c->g.pad_left = wide ? length / 2 : 0;
+    c->g.h = ck_between(s, c->w.kh, 2 * c->w.kh + 8);
+    c->g.wd = ck_between(s, c->w.kw, 2 * c->w.kw + 8);
+    c->g.ho = out_size(c->g.h, 2 * c->g.pad_top, c->w.kh, c->g.stride_h, 1);
+    c->g.wo = out_size(c->g.wd, 2 * c->g.pad_left, c->w.kw, c->g.stride_w, 1);
+    c->w.groups = 1;
+    c->w.c = 4 * ck_between(s, 1, 12);
+    c->w.n = ck_between(s, 1, 40);
+    return finish(s, p);
+}
+
 /* More weights than caches hold, which are prefetched during products, and few pixels. */
 static image far_image(ck_state *s) {
     image p = random_outputs(s);
@@ -326,6 +348,10 @@ static void check_conv(ck_state *s) {
 
 static void check_wide(ck_state *s) {
     check_image(s, wide_image(s));
+}
+
+static void check_line(ck_state *s) {
+    check_image(s, line_image(s));
 }
 
 /* Checks kernels that prefetch; seldom, as it takes as long as many other checks. */
@@ -413,6 +439,7 @@ static void bench_conv(ck_state *s) {
 const ck_case ck_cases_conv_i8[] = {
     {"conv_u8s8", check_conv, bench_conv},
     {"conv_wide", check_wide, NULL},
+    {"conv_line", check_line, NULL},
     {"conv_far", check_far, NULL},
 };
 const size_t ck_cases_conv_i8_count = QS_COUNT(ck_cases_conv_i8);
