@@ -86,12 +86,12 @@ static quantized_input by_tensor(dynamic *d, qs_id x) {
 }
 
 /*
- * Adds a ReduceMax of x's magnitudes over all axes from `first` on; since version 18 the axes are
- * an input.
+ * Adds a ReduceMax of x's magnitudes over `count` axes from `first` on; since version 18 the axes
+ * are an input.
  */
-static qs_id reduce(dynamic *d, qs_id x, qs_id magnitudes, int32_t first) {
+static qs_id reduce(dynamic *d, qs_id x, qs_id magnitudes, int32_t first, int64_t count) {
     const char *base = d->g->values[x].name;
-    int64_t axes[QSIM_MAX_RANK], count = d->g->values[x].rank - first;
+    int64_t axes[QSIM_MAX_RANK];
     for (int64_t i = 0; i < count; i++)
         axes[i] = first + i;
     if (qs_graph_import(d->g, "") >= 18)
@@ -105,12 +105,13 @@ static qs_id reduce(dynamic *d, qs_id x, qs_id magnitudes, int32_t first) {
     return y;
 }
 
-/* Quantizes every row of the axes from `first` on: s = max(|x|) / 127, q = round(x / s) + 128. */
-static quantized_input by_row(dynamic *d, qs_id x, int32_t first) {
+/* Quantizes every row of `count` axes from `first` on: s = max(|x|) / 127, q = round(x / s) + 128.
+ */
+static quantized_input by_row(dynamic *d, qs_id x, int32_t first, int32_t count) {
     const char *base = d->g->values[x].name;
     const uint8_t middle = 128;
     qs_id a = add_step(d, x, "_abs", "Abs", x, QS_NONE, QSIM_FLOAT);
-    qs_id m = d->failed ? QS_NONE : reduce(d, x, a, first);
+    qs_id m = d->failed ? QS_NONE : reduce(d, x, a, first, count);
     qs_id t = add_step(d, x, "_top", "Max", m, add_number(d, base, "_least", 1e-30f), QSIM_FLOAT);
     qs_id s = add_step(d, x, "_scale", "Div", t, add_number(d, base, "_steps", 127), QSIM_FLOAT);
     qs_id v = add_step(d, x, "_in_steps", "Div", x, s, QSIM_FLOAT);
@@ -123,11 +124,14 @@ static quantized_input by_row(dynamic *d, qs_id x, int32_t first) {
     return (quantized_input){y, s, z};
 }
 
-static const quantized_input *quantize_input(dynamic *d, qs_id x, bool conv) {
-    bool rows = d->q->options.per_row != 0;
+/* `rank`: of weights. An image has it, too; the last axis of rows is -1 if their rank is unknown.
+ */
+static const quantized_input *quantize_input(dynamic *d, qs_id x, bool conv, int32_t rank) {
+    const bool rows = d->q->options.per_row != 0;
+    const int32_t last = d->g->values[x].rank < 0 ? -1 : d->g->values[x].rank - 1;
     quantized_input *in = &d->inputs[rows && conv ? d->q->value_count + (size_t)x : (size_t)x];
     if (in->x == QS_NONE)
-        *in = rows ? by_row(d, x, conv ? 1 : d->g->values[x].rank - 1) : by_tensor(d, x);
+        *in = !rows ? by_tensor(d, x) : conv ? by_row(d, x, 1, rank - 1) : by_row(d, x, last, 1);
     return in;
 }
 
@@ -245,7 +249,7 @@ static int rewrite_layer(dynamic *d, const qs_layer *l) {
     qs_id y = old.outputs[0], bias = qs_node_input(&old, 2);
     int32_t rank = g->values[old.inputs[1]].data->rank;
     const char *base = qs_node_label(g, l->node), *name = g->values[y].name;
-    const quantized_input x = *quantize_input(d, old.inputs[0], conv);
+    const quantized_input x = *quantize_input(d, old.inputs[0], conv, rank);
     const qs_id in[4] = {x.x, w.w, x.zero_point, w.zero_point};
     qs_id sums = qs_write_value(d->q, name, "_sums", QSIM_INT32, y);
     qs_graph_remove_node(g, l->node);

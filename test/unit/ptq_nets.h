@@ -187,6 +187,15 @@ static inline int net_find(const qsim_model *m, const char *op, const char *name
     return 0;
 }
 
+/* The index of the node with this name; -1 if there is none. */
+static inline int32_t net_index(const qsim_model *m, const char *name) {
+    qsim_node_info info = {.struct_size = sizeof(info)};
+    for (int32_t i = 0; qsim_model_node(m, i, &info) == QSIM_OK; i++)
+        if (strcmp(info.name, name) == 0)
+            return i;
+    return -1;
+}
+
 static inline int net_count(const qsim_model *m, const char *op) {
     int n = 0;
     for (int32_t i = 0; i < qsim_model_node_count(m); i++) {

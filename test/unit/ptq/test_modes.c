@@ -425,7 +425,63 @@ static void test_refusals(void) {
     qsim_model_free(m);
 }
 
+/* x, reshaped to sizes that are an input, as their number is: a product or convolution reads it. */
+static qsim_model *net_any_rank(bool conv) {
+    qsim_builder *b = NULL;
+    CHECK_INT(qsim_builder_create(NULL, 13, "any", &b, NULL), QSIM_OK);
+    qsim_builder_input_as(b, "x", "float[2,4,8]");
+    qsim_builder_input_as(b, "sizes", "int64[n]");
+    qsim_builder_output_as(b, "y", NULL);
+    net_constant(b, "w", conv ? 3 : 2, conv ? (int64_t[]){6, 4, 3} : (int64_t[]){8, 12}, 1, 5);
+    qsim_builder_node(b, "", "Reshape", "", "x,sizes", "r");
+    qsim_builder_node(b, "", conv ? "Conv" : "MatMul", "layer", "r,w", "y");
+    return net_finish(b);
+}
+
+static size_t run_any_rank(const qsim_model *m, float *x, float *y) {
+    static const int64_t sizes[] = {2, 4, 8}, count[] = {3};
+    const qsim_tensor in[] = {{QSIM_FLOAT, 3, sizes, x, 64 * sizeof(float)},
+                              {QSIM_INT64, 1, count, (void *)(uintptr_t)sizes, sizeof(sizes)}};
+    qsim_session *s = NULL;
+    qsim_run *r = NULL;
+    qsim_tensor out = {0};
+    CHECK_INT(qsim_session_create(m, NULL, &s, NULL), QSIM_OK);
+    CHECK_INT(qsim_run_create(s, &r, NULL), QSIM_OK);
+    CHECK_INT(qsim_run_execute(r, in, 2, &out, 1, NULL), QSIM_OK);
+    CHECK(out.bytes == 96 * sizeof(float));
+    memcpy(y, out.data, 96 * sizeof(float));
+    qsim_run_free(r);
+    qsim_session_free(s);
+    return 96;
+}
+
+/* Rows of a tensor of unknown rank: one has numbers a hundred times as large as the other. */
+static void test_any_rank(void) {
+    float x[64], y[96], z[96];
+    uint64_t seed = 4;
+    qsim_model *m = net_any_rank(false);
+    qsim_model *q = quantize(m, QSIM_MODE_DYNAMIC, 1, QSIM_WEIGHT_CHANNEL_SYMMETRIC, QSIM_INT8);
+    for (int i = 0; i < 64; i++)
+        x[i] = ((float)test_random(&seed) / 2147483648.0f - 1) * (i < 32 ? 100 : 1);
+    const size_t n = run_any_rank(m, x, y) / 2;
+    run_any_rank(q, x, z);
+    check_like(y + n, z + n, n, 30); /* the small numbers */
+    qsim_model_free(m);
+    qsim_model_free(q);
+    /* An image has the rank of the weights. */
+    qsim_node_info node;
+    qsim_attr_info axes = {.struct_size = sizeof(axes)};
+    m = net_any_rank(true);
+    q = quantize(m, QSIM_MODE_DYNAMIC, 1, QSIM_WEIGHT_CHANNEL_SYMMETRIC, QSIM_INT8);
+    CHECK(net_find(q, "ReduceMax", NULL, &node));
+    CHECK_INT(qsim_model_attr(q, net_index(q, node.name), 0, &axes), QSIM_OK);
+    CHECK(axes.count == 2 && axes.ints[0] == 1 && axes.ints[1] == 2);
+    qsim_model_free(m);
+    qsim_model_free(q);
+}
+
 int main(void) {
+    test_any_rank();
     test_form();
     test_fused();
     test_steps();
