@@ -19,7 +19,7 @@ sed -n 's/.*QS_OP(.*\.name = "\([A-Za-z]*\)".*/\1/p' lib/op/*/*.c | sort -u >"$w
 
 # One "FILE NAME" for each operator's name that a file outside lib/op spells as a string.
 for file in $(find lib tools -name '*.[ch]' ! -path 'lib/op/*' | sort); do
-    sed -e 's@/\*.*\*/@@' -e 's@^ *\*.*@@' -e '/^ *# *include/d' "$file" |
+    sed -e 's@/\*.*\*/@@' -e 's@^ *\*[ /].*@@' -e '/^ *# *include/d' "$file" |
         grep -o '"[A-Za-z]*"' | tr -d '"' | sort -u | comm -12 - "$work/operators" |
         sed "s@^@${file#lib/} @"
 done >"$work/spelled"
