@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The operator table: one line per operator. */
+#include "op/listed.h"
 #include "op/rules.h"
 
 #include <stdio.h>
@@ -317,14 +318,16 @@
 #define DECLARE(name) extern const qs_op qs_op_##name;
 OPERATORS(DECLARE)
 
-#define ROW(name) &qs_op_##name,
-static const qs_op *const table[] = {OPERATORS(ROW)};
+#define ROW(name)        &qs_op_##name,
+#define LISTED_ROW(name) QS_IF_LISTED(ROW, name)
+static const qs_op *const table[] = {OPERATORS(LISTED_ROW)};
 
-#define ONE(name) +1
+#define ONE(name)        +1
+#define LISTED_ONE(name) QS_IF_LISTED(ONE, name)
 enum {
-    ONNX_END = OPERATORS_ONNX(ONE),
-    MICROSOFT_END = ONNX_END OPERATORS_MICROSOFT(ONE),
-    QSIM_END = MICROSOFT_END OPERATORS_QSIM(ONE),
+    ONNX_END = OPERATORS_ONNX(LISTED_ONE),
+    MICROSOFT_END = ONNX_END OPERATORS_MICROSOFT(LISTED_ONE),
+    QSIM_END = MICROSOFT_END OPERATORS_QSIM(LISTED_ONE),
 };
 _Static_assert(QSIM_END == QS_COUNT(table), "each row is of one domain");
 
@@ -473,10 +476,27 @@ static int check_attrs(const qs_infer *x, const qs_op *op) {
     return QSIM_OK;
 }
 
+/* Whether the operator is one that -Doperators leaves out. */
+static bool is_left_out(const char *domain, const char *name) {
+    bool is = false;
+    for (const char *left = QS_LEFT_OUT; *left && !is; left += strlen(left) + 1) {
+        const size_t length = strlen(domain), skip = length ? length + 1 : 0;
+        is =
+            strncmp(left, domain, length) == 0 && strlen(left) > skip && qs_same(left + skip, name);
+    }
+    return is;
+}
+
 /* Refuses a node whose operator has no row for it, and says which there are. */
 QS_COLD static int refuse_operator(const qs_infer *x, bool known) {
     const qs_node *n = x->node;
     const char *domain = plain_domain(n->domain);
+    if (is_left_out(domain, n->op_type)) {
+        qs_infer_fail(x, QSIM_E_UNSUPPORTED, "this build of libqsim has no operator %s",
+                      n->op_type);
+        qs_hint(x->error, "build it with this operator in -Doperators");
+        return QSIM_E_UNSUPPORTED;
+    }
     char opsets[64] = "";
     size_t size = 0;
     for (size_t d = 0; known && d < QS_COUNT(domains); d++)

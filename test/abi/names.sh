@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # What the library knows of an operator is in its row (lib/op/op.h). Elsewhere in lib and tools only
-# files that make, read or rewrite this very operator may name it, and names.txt lists them with the reason. A name that a file
-# no longer spells has to leave the list. In lib/op, files called op_* hold rows; all others hold what
+# files that make, read or rewrite this very operator may name it, and lib/op/names.txt and names.txt list them with the
+# reason. A name that a file no longer spells has to leave the list. In lib/op, files called op_* hold rows; all others hold what
 # rows share. Usage: names.sh SOURCE_ROOT
 set -eu
 LC_ALL=C
@@ -11,7 +11,7 @@ cd "$1"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-sed -n 's/.*QS_OP(.*\.name = "\([A-Za-z]*\)".*/\1/p' lib/op/*/*.c | sort -u >"$work/operators"
+sed -n 's/.*\.name = "\([A-Z][A-Za-z0-9]*\)".*/\1/p' lib/op/*/*.c | sort -u >"$work/operators"
 [ "$(wc -l <"$work/operators")" -gt 80 ] || {
     echo "names: the rows' names were not found"
     exit 1
@@ -24,13 +24,21 @@ for file in $(find lib tools -name '*.[ch]' ! -path 'lib/op/*' | sort); do
         sed "s@^@${file#lib/} @"
 done >"$work/spelled"
 
-sed -e 's/#.*//' test/abi/names.txt | while read -r file names; do
+# What follows " of " is a condition of builds with -Doperators, and so are lines of lib/op.
+sed -e 's/#.*//' -e 's/ of .*//' -e '/^op\//d' lib/op/names.txt test/abi/names.txt | while read -r file names; do
     for name in $names; do echo "$file $name"; done
 done | sort >"$work/allowed"
 
 sort "$work/spelled" >"$work/found"
 comm -23 "$work/found" "$work/allowed" | sed 's/^/names: make it a trait of the row: /' >"$work/bad"
 comm -13 "$work/found" "$work/allowed" | sed 's/^/names: not spelled any more: /' >>"$work/bad"
+sed -e 's/#.*//' -n -e 's/.* of //p' lib/op/names.txt | tr -s ' +' '\n' | sed '/^nothing$/d' | sort -u |
+    comm -23 - "$work/operators" | sed 's/^/names: lib\/op\/names.txt: no operator: /' >>"$work/bad"
+sed -e 's/#.*//' -n -e 's/^\(op\/.*\) of .*/\1/p' lib/op/names.txt | while read -r file names; do
+    for name in $names; do
+        grep -q "\"$name\"" "lib/$file" || echo "names: lib/op/names.txt: not spelled: $file $name"
+    done
+done >>"$work/bad"
 for file in $(find lib/op -name '*.c' | sort); do
     case $(basename "$file"),$(grep -c 'QS_OP(' "$file" || true) in
     op_*,0) echo "names: $file: no row: op_ is for files with rows" ;;

@@ -47,16 +47,16 @@ static const qs_attr_rule linear_attrs[] = {{"chunk_size", QSIM_ATTR_INT, 1, 0},
                                             {"update_rule", QSIM_ATTR_STRING, 1, 0}};
 
 #define CONTRIBUTED(id, text, ...)                                                                 \
-    QS_OP(ms_##id, .domain = QS_DOMAIN_MICROSOFT, .name = text, .traits = QS_PLAIN,                \
+    QS_OP(id, .domain = QS_DOMAIN_MICROSOFT, .name = text, .traits = QS_PLAIN,                     \
           .infer = infer_contributed, .expand = qs_expand_contributed, __VA_ARGS__)
 
-CONTRIBUTED(causalconv, "CausalConvWithState", .min_in = 2, .max_in = 4, .max_out = 2,
+CONTRIBUTED(ms_causalconv, "CausalConvWithState", .min_in = 2, .max_in = 4, .max_out = 2,
             QS_ATTRS(causal_attrs));
-CONTRIBUTED(gridsample, "GridSample", .min_in = 2, .setting_inputs = 1 << 1,
+CONTRIBUTED(ms_gridsample, "GridSample", .min_in = 2, .setting_inputs = 1 << 1,
             QS_ATTRS(sample_attrs));
-CONTRIBUTED(linearattention, "LinearAttention", .min_in = 3, .max_in = 6, .max_out = 2,
+CONTRIBUTED(ms_linearattention, "LinearAttention", .min_in = 3, .max_in = 6, .max_out = 2,
             QS_ATTRS(linear_attrs));
-CONTRIBUTED(pad, "Pad", .min_in = 2, .max_in = 3, .shape_inputs = 1 << 1, .setting_inputs = 1 << 2,
-            .attrs = sample_attrs, .attr_count = 1);
-CONTRIBUTED(trilu, "Trilu", .min_in = 1, .max_in = 2, .setting_inputs = 1 << 1,
+CONTRIBUTED(ms_pad, "Pad", .min_in = 2, .max_in = 3, .shape_inputs = 1 << 1,
+            .setting_inputs = 1 << 2, .attrs = sample_attrs, .attr_count = 1);
+CONTRIBUTED(ms_trilu, "Trilu", .min_in = 1, .max_in = 2, .setting_inputs = 1 << 1,
             QS_ATTRS(trilu_attrs));
