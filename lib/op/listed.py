@@ -123,8 +123,15 @@ class Library:
     def kept_rows(self, kept):
         return [row for row, (domain, name) in self.rows.items() if (domain != "com.microsoft", name) in kept]
 
-    def closure(self, listed):
-        kept = set(listed)
+    def public(self):
+        """The operators that files may have, by row."""
+        rows = {row: key for row, key in self.rows.items() if key[0] != "qsim"}
+        return {row: f"{domain}.{name}" if domain else name for row, (domain, name) in rows.items()}
+
+    def build(self, operators):
+        """The rows of a build for files with these operators."""
+        listed = [row for row, name in self.public().items() if name in operators]
+        kept = {(self.rows[row][0] != "com.microsoft", self.rows[row][1]) for row in listed}
         while not (brought := self.brought_by(kept)) <= kept:
             kept |= brought
         return self.kept_rows(kept)
@@ -133,11 +140,10 @@ class Library:
 def main():
     header, quantizer, *operators = sys.argv[1:]
     library = Library(pathlib.Path(__file__).resolve().parents[1], quantizer != "0")
-    public = {row: (f"{domain}.{name}" if domain else name) for row, (domain, name) in library.rows.items() if domain != "qsim"}
+    public = library.public()
     if unknown := set(operators) - set(public.values()):
         sys.exit("-Doperators: libqsim has no " + ", ".join(sorted(unknown)))
-    listed = [library.rows[row] for row, name in public.items() if name in operators]
-    kept = library.closure((domain != "com.microsoft", name) for domain, name in listed)
+    kept = library.build(operators)
     left = sorted({name for row, name in public.items() if row not in kept})
     lines = [f"#define QS_LISTED_{row} , 1" for row in kept]
     lines += ["#define QS_LEFT_OUT \\"] + [f'    "{name}\\0" \\' for name in left] + ['    ""']
