@@ -169,7 +169,7 @@ QSIM_API const char *qsim_calibration_model(const qsim_calibration *c);
  * Modes of quantization. STATIC: weights, and activations with the ranges of a calibration.
  * DYNAMIC: weights; activations are quantized while the model runs, each with its own range, so no
  * calibration is needed. WEIGHTS: weights only, which are converted back to float when the model
- * runs: the file is smaller, the model not faster.
+ * runs: the file is smaller, the model not faster. Weights of type FLOAT16 go with it alone.
  */
 #define QSIM_MODE_STATIC  0
 #define QSIM_MODE_DYNAMIC 1
@@ -233,7 +233,7 @@ typedef struct qsim_quantize_options {
     double percentile;            /* of QSIM_METHOD_PERCENTILE; 0: 99.999 */
     int32_t format;               /* QSIM_FORMAT_* */
     int32_t activation_type;      /* QSIM_UINT8, QSIM_INT8, QSIM_UINT16, QSIM_INT16; 0: UINT8 */
-    int32_t weight_type;          /* QSIM_INT8, QSIM_UINT8, QSIM_INT4, QSIM_UINT4; 0: INT8 */
+    int32_t weight_type;          /* QSIM_INT8, _UINT8, _INT4, _UINT4, _FLOAT16; 0: INT8 */
     int32_t weight_scheme;        /* QSIM_WEIGHT_* */
     int32_t activation_symmetric; /* 1: symmetric ranges of activations */
     int32_t method;               /* QSIM_METHOD_* of quant.h; 0: MINMAX */

@@ -25,7 +25,7 @@
  * stands `float` (the node stays float), `integer` (a node without weights is computed in
  * integers), or these words, of which those in brackets are the defaults:
  *
- *     weights TYPE                  int8, uint8, int4, uint4
+ *     weights TYPE                  int8, uint8, int4, uint4, float16
  *     channel | tensor | block N    which weights share a scale [channel]
  *     symmetric | asymmetric        [symmetric]
  *     reduced | paired              7 of 8 bits; scales as with QSIM_REDUCE_PAIRS (int8, symmetric)

@@ -186,7 +186,7 @@ static void describe_weights(const qs_quantizer *q, note *n) {
         any = true;
     }
     add(n, mixed ? "mixed" : qsim_dtype_name(form.dtype));
-    add(n, mixed ? "" : schemes[form.scheme]);
+    add(n, mixed || form.dtype == QSIM_FLOAT16 ? "" : schemes[form.scheme]);
     add(n, mixed ? "" : form.flags ? ",reduced" : form.paired ? ",paired" : "");
 }
 
@@ -458,36 +458,40 @@ static size_t written(const qs_layer *l) {
     const size_t block = l->form.block ? (size_t)l->form.block : l->depth;
     return qs_is_narrow(l->form.dtype)
                ? weights / 2 + 4 * l->channels * ((l->depth + block - 1) / block)
-               : weights;
+               : weights * (l->form.dtype == QSIM_FLOAT16 ? 2 : 1);
 }
 
 static qsim_layer_info info_of(const qs_quantizer *q, const qs_layer *l) {
     const qs_node *n = &q->g->nodes[l->node];
-    const bool integer = q->choices[l->node].integer;
+    const bool integer = q->choices[l->node].integer, half = l->form.dtype == QSIM_FLOAT16;
     const size_t weights = l->channels * l->depth;
     const size_t bias = qs_node_input(n, 2) != QS_NONE ? l->channels : 0;
     return (qsim_layer_info){.struct_size = sizeof(qsim_layer_info),
                              .name = qs_node_label(q->g, l->node),
                              .op_type = n->op->name,
-                             .scheme = integer ? l->form.scheme : -1,
+                             .scheme = integer && !half ? l->form.scheme : -1,
                              .dtype = integer ? l->form.dtype : QSIM_FLOAT,
                              .float_bytes = (int64_t)(4 * (weights + bias)),
                              .bytes = (int64_t)((integer ? written(l) : 4 * weights) + 4 * bias)};
 }
 
-/* Layer information of a node whose weights are stored in 8 bits and computed in floats. */
+/* Layer information of a node whose weights are stored in fewer bits and computed in floats. */
 static qsim_layer_info stored_info(const qs_quantizer *q, qs_id node) {
     const qs_node *n = &q->g->nodes[node];
     const bool integer = q->choices[node].forced != QSIM_RULE_FLOAT;
     const qs_weight_form form = qs_recipe_weights(q, node);
     const int64_t weights = (int64_t)qs_stored_weights(q, node);
+    const bool half = integer && form.dtype == QSIM_FLOAT16;
     return (qsim_layer_info){.struct_size = sizeof(qsim_layer_info),
                              .name = qs_node_label(q->g, node),
                              .op_type = n->op->name,
-                             .scheme = integer ? form.scheme : -1,
+                             .scheme = integer && !half ? form.scheme : -1,
                              .dtype = integer ? form.dtype : QSIM_FLOAT,
                              .float_bytes = 4 * weights,
-                             .bytes = (integer ? 1 : 4) * weights};
+                             .bytes = (half      ? 2
+                                       : integer ? 1
+                                                 : 4) *
+                                      weights};
 }
 
 typedef struct listing {

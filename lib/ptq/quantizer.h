@@ -57,7 +57,7 @@ typedef struct qs_activation {
 
 /* How weights are written. */
 typedef struct qs_weight_form {
-    int32_t dtype;    /* QSIM_INT8, QSIM_UINT8, QSIM_INT4, QSIM_UINT4 */
+    int32_t dtype;    /* QSIM_INT8, QSIM_UINT8, QSIM_INT4, QSIM_UINT4, QSIM_FLOAT16 */
     int32_t scheme;   /* QSIM_WEIGHT_* */
     int32_t flags;    /* 0, QSIM_RANGE_REDUCED */
     int32_t block;    /* of 4 bits: how many weights share a scale; 0: all of a channel */

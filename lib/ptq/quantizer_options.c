@@ -42,13 +42,16 @@ int qs_quantizer_options(const qsim_quantize_options *options, qsim_quantize_opt
         own->percentile = 99.999;
     const int32_t a = own->activation_type, w = own->weight_type;
     if ((a != QSIM_UINT8 && a != QSIM_INT8 && !qs_is_wide(a)) ||
-        (w != QSIM_UINT8 && w != QSIM_INT8 && !qs_is_narrow(w)))
+        (w != QSIM_UINT8 && w != QSIM_INT8 && w != QSIM_FLOAT16 && !qs_is_narrow(w)))
         return qs_fail(error, QSIM_E_UNSUPPORTED,
                        "quantization: activations of %s with weights of %s: uint8 or int8, "
-                       "activations also uint16 or int16, weights also int4 or uint4",
+                       "activations also uint16 or int16, weights also int4, uint4 or float16",
                        qsim_dtype_name(a), qsim_dtype_name(w));
     if (own->mode < QSIM_MODE_STATIC || own->mode > QSIM_MODE_WEIGHTS)
         return qs_fail(error, QSIM_E_ARGUMENT, "quantization: mode %d is not known", own->mode);
+    if (w == QSIM_FLOAT16 && own->mode != QSIM_MODE_WEIGHTS)
+        return qs_fail(error, QSIM_E_UNSUPPORTED,
+                       "quantization: weights of float16 go with the mode weights");
     if (own->per_row && own->mode != QSIM_MODE_DYNAMIC)
         return qs_fail(error, QSIM_E_ARGUMENT, "quantization: per_row goes with the dynamic mode");
     if (own->format < QSIM_FORMAT_QDQ || own->format > QSIM_FORMAT_QOPERATOR)

@@ -39,6 +39,8 @@ static const char *unsupported(const qsim_recipe_entry *e, int32_t mode) {
         return unsupported_narrow(e, mode);
     if (layer && e->flags & QSIM_RECIPE_PAIRED && (e->dtype != QSIM_INT8 || !e->symmetric))
         return "paired";
+    if (layer && e->dtype == QSIM_FLOAT16 && mode == QSIM_MODE_WEIGHTS)
+        return NULL;
     if (layer && e->dtype != QSIM_UINT8 && e->dtype != QSIM_INT8)
         return qsim_dtype_name(e->dtype);
     if (layer && e->granularity == QSIM_GRANULARITY_BLOCK)
@@ -176,10 +178,12 @@ static bool takes_one_zero_point(const qs_quantizer *q, qs_id node) {
            (qs_node_traits(q->g, &q->g->nodes[node]) & QS_CONVOLVES);
 }
 
-/* The form of 8-bit weights by the options. */
+/* The form of weights that have not 4 bits by the options. */
 static qs_weight_form wide_form(const qs_quantizer *q, qs_id node) {
     const qsim_quantize_options *o = &q->options;
-    const bool plain = o->weight_type == QSIM_INT8 || o->weight_type == QSIM_INT4;
+    if (o->weight_type == QSIM_FLOAT16 && !q->choices[node].bits)
+        return (qs_weight_form){.dtype = QSIM_FLOAT16};
+    const bool plain = o->weight_type != QSIM_UINT8 && o->weight_type != QSIM_UINT4;
     const bool zeros = o->weight_scheme == QSIM_WEIGHT_CHANNEL_ASYMMETRIC;
     return (qs_weight_form){.dtype = plain ? QSIM_INT8 : QSIM_UINT8,
                             .scheme = zeros && takes_one_zero_point(q, node)
@@ -192,7 +196,7 @@ static qs_weight_form wide_form(const qs_quantizer *q, qs_id node) {
 /* The form of 4-bit weights by the options. */
 static qs_weight_form narrow_form(const qs_quantizer *q, const qs_layer *l) {
     const qsim_quantize_options *o = &q->options;
-    const bool plain = o->weight_type == QSIM_INT8 || o->weight_type == QSIM_INT4;
+    const bool plain = o->weight_type != QSIM_UINT8 && o->weight_type != QSIM_UINT4;
     const bool zeros = o->weight_scheme == QSIM_WEIGHT_CHANNEL_ASYMMETRIC;
     return (qs_weight_form){.dtype = plain ? QSIM_INT4 : QSIM_UINT4,
                             .scheme = zeros ? QSIM_WEIGHT_CHANNEL_ASYMMETRIC
@@ -335,7 +339,8 @@ static int put_layer(const qs_quantizer *q, qs_id node, qsim_recipe *to) {
     if (qs_recipe_quantized(q, node)) {
         const qs_weight_form form = qs_recipe_weights(q, node);
         qs_recipe_form(&form, &e);
-        e.bias_correction = qs_bias_decide(q, node);
+        if (form.dtype != QSIM_FLOAT16) /* whose biases stay as they are */
+            e.bias_correction = qs_bias_decide(q, node);
         if (e.rounding == QSIM_ROUNDING_GPTQ && !qs_gram_find(q, &q->layers[c->layer]))
             e.rounding = QSIM_ROUNDING_NEAREST;
         if (e.bias_correction == QSIM_BIAS_CORRECTION_GIVEN) {

@@ -98,6 +98,8 @@ static void put_numbers(writer *s, const qsim_recipe_entry *e) {
 
 static void put_layer(writer *s, const qsim_recipe_entry *e) {
     put_words(s, " weights ", qs_word_text(qs_recipe_weight_types, e->dtype));
+    if (e->dtype == QSIM_FLOAT16)
+        return;
     put_words(s, " ", qs_word_text(qs_recipe_granularities, e->granularity));
     if (e->granularity == QSIM_GRANULARITY_BLOCK) {
         put_text(s, " ");

@@ -4,11 +4,9 @@
 
 #include <qsim/quant.h>
 
-const qs_word qs_recipe_weight_types[] = {{"int8", QSIM_INT8},
-                                          {"uint8", QSIM_UINT8},
-                                          {"int4", QSIM_INT4},
-                                          {"uint4", QSIM_UINT4},
-                                          {NULL, 0}};
+const qs_word qs_recipe_weight_types[] = {{"int8", QSIM_INT8},       {"uint8", QSIM_UINT8},
+                                          {"int4", QSIM_INT4},       {"uint4", QSIM_UINT4},
+                                          {"float16", QSIM_FLOAT16}, {NULL, 0}};
 const qs_word qs_recipe_tensor_types[] = {{"uint8", QSIM_UINT8},
                                           {"int8", QSIM_INT8},
                                           {"uint16", QSIM_UINT16},

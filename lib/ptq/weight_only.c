@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stores weights as integers before a DequantizeLinear; the model computes in floats. In mode
+ * Stores weights as integers before a DequantizeLinear, or in float16 before a Cast; the model
+ * computes in floats. In mode
  * WEIGHTS these are all weights, in other modes those of recurrent layers and tables, which no
  * integer operator takes.
  */
 #include "op/op.h"
 #include "ptq/quantizer.h"
+
+#include <qsim/data.h>
 
 typedef struct dequantized {
     qs_id y; /* QS_NONE: not made yet */
@@ -38,12 +41,48 @@ static const qs_layer *narrow_layer(const qs_quantizer *q, qs_id node, const qs_
     return qs_is_narrow(form->dtype) ? &q->layers[q->choices[node].layer] : NULL;
 }
 
+/* Adds a weight in float16, and the Cast that reads it. */
+static int write_half(qs_quantizer *q, qs_id node, qs_id v, qs_id *y) {
+    const qs_const *c = q->g->values[v].data;
+    const char *base = q->g->values[v].name;
+    const size_t n = c->elements;
+    uint16_t *half = qs_arena_alloc(&q->g->arena, n, sizeof(*half));
+    const qsim_tensor from = {QSIM_FLOAT, 1, (int64_t[]){(int64_t)n}, (void *)(uintptr_t)c->data,
+                              4 * n},
+                      to = {QSIM_FLOAT16, 1, from.dims, half, 2 * n};
+    if (!half)
+        return QSIM_E_NOMEM;
+    int code = qsim_tensor_convert(&from, &to, q->error);
+    for (size_t i = 0; i < n && !code; i++)
+        if ((half[i] & 0x7c00) == 0x7c00) {
+            code =
+                qs_fail(q->error, QSIM_E_VALUE,
+                        "%s: the weights '%s' hold a number that float16 has not (node '%s', %s)",
+                        q->model->name, base, qs_node_label(q->g, node), q->g->nodes[node].op_type);
+            qs_hint(q->error, "leave the node in floats");
+        }
+    if (code)
+        return code;
+    const qs_id x = qs_write_constant(q, base, "_float16", QSIM_FLOAT16, c->rank, c->dims, half);
+    *y = qs_write_value(q, base, "_Cast_Output", QSIM_FLOAT, v);
+    const char *name = qs_write_joined(q, base, "_Cast");
+    if (!name || x < 0 || *y < 0)
+        return QSIM_E_NOMEM;
+    const qs_id made = qs_graph_add_node(q->g, "", "Cast", name, &x, 1, y, 1);
+    return made < 0 || qs_node_set_int(q->g, made, "to", QSIM_FLOAT) ? QSIM_E_NOMEM : QSIM_OK;
+}
+
 /* Quantizes a weight and, unless `bare`, adds its DequantizeLinear; kept for other readers. */
 static int make(qs_quantizer *q, qs_id node, qs_id v, int32_t axis, bool bare, dequantized *made) {
     const qs_weight_form form = qs_recipe_weights(q, node);
     const qs_layer *narrow = narrow_layer(q, node, &form);
     if (made->y != QS_NONE && made->axis == axis && !memcmp(&made->form, &form, sizeof(form)))
         return QSIM_OK;
+    if (form.dtype == QSIM_FLOAT16) {
+        made->axis = axis;
+        made->form = form;
+        return write_half(q, node, v, &made->y);
+    }
     int code = narrow ? qs_narrow_make(q, narrow, &made->codes)
                       : qs_initializer_quantize(q, v, axis, form, NULL, &made->codes);
     made->axis = axis;
@@ -70,7 +109,7 @@ static int rewrite(qs_quantizer *q, qs_id node, int32_t index, dequantized *all)
     const bool bare = narrow && q->options.mode == QSIM_MODE_WEIGHTS &&
                       q->options.format == QSIM_FORMAT_QOPERATOR && !(n->op->traits & QS_CONVOLVES);
     int code = make(q, node, v, qs_op_weight_axis(n, q->g->values[v].data->rank), bare, &all[v]);
-    if (!code)
+    if (!code && form.dtype != QSIM_FLOAT16)
         code = correct_bias(q, node, &all[v].codes, form.dtype);
     if (code)
         return code;

@@ -116,6 +116,7 @@ static void quantize(const qsim_model *m, const feed *f, size_t choice) {
         .mode = choice & 1 ? QSIM_MODE_WEIGHTS : QSIM_MODE_DYNAMIC,
         .per_row = (choice & 3) == 2,
         .reduce_range = choice & 32 ? QSIM_REDUCE_PAIRS : QSIM_REDUCE_NONE,
+        .weight_type = (choice & 97) == 65 ? QSIM_FLOAT16 : QSIM_INT8,
         .rules = &narrow,
         .rule_count = (choice & 12) == 12,
     };

@@ -42,7 +42,7 @@ for how in '--mode dynamic' '--mode dynamic --per-row' '--mode dynamic --weight-
     quantized mlptiny_kws_dscnn_fp32 input=2,1,49,10 $how
     quantized dtln_model_1 'input_2=1,1,257 input_3=1,2,128,2' $how
 done
-for how in '--mode weights' '--mode weights --weights uint8 --weight-scheme tensor-asymmetric' \
+for how in '--mode weights' '--mode weights --weights float16' '--mode weights --weights uint8 --weight-scheme tensor-asymmetric' \
     '--mode weights --weight-scheme channel-asymmetric'; do
     quantized fashion_lenetlite input=3,1,28,28 $how
     quantized squeezenet1.1_fp32_from_fp16 data_0=1,3,224,224 $how

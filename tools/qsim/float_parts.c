@@ -23,6 +23,8 @@ static int64_t weight_bytes(const tensor_names *all, const qsim_node_info *n) {
         if (v && is_codes(v->dtype))
             return 0;
         const bool operand = i >= 64 || n->operands >> i & 1;
+        if (v && v->dtype == QSIM_FLOAT16 && strcmp(n->op_type, "Cast") == 0)
+            return 0; /* stored in fewer bits, as codes are */
         bytes += v && operand && is_weight(v) ? (int64_t)v->bytes : 0;
     }
     return bytes;

@@ -90,8 +90,8 @@ static bool only_static(const tool *t, const char *mode) {
 }
 
 static bool read_weights(const tool *t, qsim_quantize_options *o) {
-    static const char *const names[] = {"int8", "uint8", "int4", "uint4", NULL};
-    static const int32_t types[] = {QSIM_INT8, QSIM_UINT8, QSIM_INT4, QSIM_UINT4};
+    static const char *const names[] = {"int8", "uint8", "int4", "uint4", "float16", NULL};
+    static const int32_t types[] = {QSIM_INT8, QSIM_UINT8, QSIM_INT4, QSIM_UINT4, QSIM_FLOAT16};
     int64_t block = 0;
     o->weight_type = types[choice(t, "weights", names)];
     o->weight_scheme = choice(t, "weight-scheme", weight_schemes);
@@ -99,7 +99,7 @@ static bool read_weights(const tool *t, qsim_quantize_options *o) {
     if (!tool_int(t, "block", 0, 256, 0, &block))
         return false;
     o->weight_block = (int32_t)block;
-    const bool wide = o->weight_type == QSIM_INT8 || o->weight_type == QSIM_UINT8;
+    const bool wide = o->weight_type != QSIM_INT4 && o->weight_type != QSIM_UINT4;
     const bool named = args_has(&t->args, "set") || args_has(&t->args, "recipe");
     return !block || !wide || named ||
            !tool_usage(t, "for instance --mode weights --weights int4 --block 32",

@@ -21,11 +21,12 @@ static const char *scheme_name(int32_t scheme) {
     }
 }
 
-/* Text of a layer's scheme, with the type of weights under 8 bits. */
+/* Text of a layer's scheme, with the type of weights that have not 8 bits. */
 static const char *weights_text(const qsim_layer_info *info, char out[64]) {
-    const bool narrow = info->dtype == QSIM_INT4 || info->dtype == QSIM_UINT4;
-    snprintf(out, 64, "%s%s%s", narrow ? qsim_dtype_name(info->dtype) : "", narrow ? ", " : "",
-             scheme_name(info->scheme));
+    const bool narrow = info->dtype == QSIM_INT4 || info->dtype == QSIM_UINT4,
+               half = info->dtype == QSIM_FLOAT16;
+    snprintf(out, 64, "%s%s%s", narrow || half ? qsim_dtype_name(info->dtype) : "",
+             narrow ? ", " : "", half ? "" : scheme_name(info->scheme));
     return out;
 }
 
@@ -156,16 +157,16 @@ int quantize_print_layers(const tool *t, quantizing *q) {
     return tool_print_json(t, &j);
 }
 
-static int count_narrow(const quantizing *q) {
+static int count_bits(const quantizing *q, int32_t bits) {
     int found = 0;
     for (size_t i = 0; i < q->layer_count; i++)
-        found += q->layers[i].scheme >= 0 && qsim_dtype_bits(q->layers[i].dtype) < 8;
+        found += qsim_dtype_bits(q->layers[i].dtype) == bits;
     return found;
 }
 
-/* Prints "2 int8, 2 fp32: LSTM 2 (1.22 MB)", before it "3 int4, " if there are such. */
+/* Prints "2 int8, 2 fp32: LSTM 2 (1.22 MB)", before it "3 int4, " or "4 float16, ". */
 static void print_counts(quantizing *q) {
-    const int narrow = count_narrow(q);
+    const int narrow = count_bits(q, 4), half = count_bits(q, 16);
     int integer, floats;
     float_parts f;
     text what = {0};
@@ -173,8 +174,8 @@ static void print_counts(quantizing *q) {
     count_layers(q, &integer, &floats);
     find_floats(q, &f);
     float_parts_text(&f, &what);
-    if (narrow > 0)
-        snprintf(first, sizeof(first), "%d int4, ", narrow);
+    if (narrow + half > 0)
+        snprintf(first, sizeof(first), "%d %s, ", narrow + half, half ? "float16" : "int4");
     table_line("layers", "%s%d int8, %d fp32%s%s", first, integer - narrow, f.nodes,
                what.size ? ": " : "", what.data ? what.data : "");
     text_free(&what);

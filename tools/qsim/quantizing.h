@@ -43,30 +43,31 @@ typedef struct quantizing {
 } quantizing;
 
 /* Options for ranges and weights, of all verbs that quantize. */
-#define OPTION_RANGES                                                                              \
-    {"method", "NAME",                                                                             \
-     "how activation ranges are chosen (minmax); auto: tries several; entropy may cut large "      \
-     "values that a network needs",                                                                \
-     0, "minmax|percentile|mse|entropy|auto"},                                                     \
-        {"percentile", "P",                                                                        \
-         "percent of values within the range; implies --method percentile (99.999)", 0, NULL},     \
-        {"activations", "TYPE", "type of activations (uint8)", 0, "uint8|int8|uint16|int16"},      \
-        {"weights", "TYPE", "type of weights (int8); 4 bits: all but the first and last layer", 0, \
-         "int8|uint8|int4|uint4"},                                                                 \
-        {"weight-scheme", "NAME",                                                                  \
-         "one weight scale per channel or per tensor, symmetric or not (channel)", 0,              \
-         "channel|tensor|tensor-asymmetric|channel-asymmetric"},                                   \
-        {"block", "N", "4 bits: weights that share a scale, 16 to 256 (a channel)", 0, NULL},      \
-        {"no-gptq", NULL, "4 bits: round each weight to the nearest", 0, NULL},                    \
-        {"symmetric", NULL, "activation ranges symmetric around zero", 0, NULL},                   \
-        {"split-curves", NULL,                                                                     \
-         "also round between the nodes of curves as x * sigmoid(x), for other runtimes", 0, NULL}, \
-        {"no-bias-correction", NULL,                                                               \
-         "leave biases as they are; by default they correct means that rounding shifts", 0, NULL}, \
-        {"reduce-range", NULL, "7-bit weights, for other runtimes on CPUs without VNNI", 0, NULL}, \
-    {                                                                                              \
-        "reduce-pairs", NULL,                                                                      \
-            "larger weight scales where ONNX Runtime would saturate on CPUs without VNNI", 0, NULL \
+#define OPTION_RANGES                                                                                  \
+    {"method", "NAME",                                                                                 \
+     "how activation ranges are chosen (minmax); auto: tries several; entropy may cut large "          \
+     "values that a network needs",                                                                    \
+     0, "minmax|percentile|mse|entropy|auto"},                                                         \
+        {"percentile", "P",                                                                            \
+         "percent of values within the range; implies --method percentile (99.999)", 0, NULL},         \
+        {"activations", "TYPE", "type of activations (uint8)", 0, "uint8|int8|uint16|int16"},          \
+        {"weights", "TYPE",                                                                            \
+         "type of weights (int8); 4 bits: all but the first and last layer; float16: of mode weights", \
+         0, "int8|uint8|int4|uint4|float16"},                                                          \
+        {"weight-scheme", "NAME",                                                                      \
+         "one weight scale per channel or per tensor, symmetric or not (channel)", 0,                  \
+         "channel|tensor|tensor-asymmetric|channel-asymmetric"},                                       \
+        {"block", "N", "4 bits: weights that share a scale, 16 to 256 (a channel)", 0, NULL},          \
+        {"no-gptq", NULL, "4 bits: round each weight to the nearest", 0, NULL},                        \
+        {"symmetric", NULL, "activation ranges symmetric around zero", 0, NULL},                       \
+        {"split-curves", NULL,                                                                         \
+         "also round between the nodes of curves as x * sigmoid(x), for other runtimes", 0, NULL},     \
+        {"no-bias-correction", NULL,                                                                   \
+         "leave biases as they are; by default they correct means that rounding shifts", 0, NULL},     \
+        {"reduce-range", NULL, "7-bit weights, for other runtimes on CPUs without VNNI", 0, NULL},     \
+    {                                                                                                  \
+        "reduce-pairs", NULL,                                                                          \
+            "larger weight scales where ONNX Runtime would saturate on CPUs without VNNI", 0, NULL     \
     }
 
 /* Reads the options of the command line into q->options. */

@@ -19,7 +19,7 @@ QUANTIZE_OPTIONS: Dict[str, Any] = {
     "method": list(_METHODS),
     "percentile": "in (0, 100], for method='percentile'",
     "activation_type": ["uint8", "int8", "uint16", "int16"],
-    "weight_type": ["int8", "uint8", "int4", "uint4"],
+    "weight_type": ["int8", "uint8", "int4", "uint4", "float16"],
     "weight_scheme": list(_SCHEMES),
     "weight_block": "4-bit weights that share a scale: 16, 32, 64, 128, 256; 0: all of a channel",
     "gptq": [True, False],
