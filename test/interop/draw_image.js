@@ -8,6 +8,7 @@ const families = {};
 // Windows over `space` axes: {attrs, kernel, extent}; every axis holds at least one window.
 function windows(g, space, dilates, groups) {
   const kernel = Array.from({length: space}, () => g.int(1, 4)), attrs = {};
+  if (g.chance(20)) kernel.fill(1)[g.int(0, space - 1)] = g.int(4, 17); // as convolutions of signals have it
   const strides = kernel.map(() => g.int(1, 3)), dilations = kernel.map(() => (dilates ? g.int(1, 2) : 1));
   const pads = [...kernel, ...kernel].map((k) => g.int(0, k - 1)), auto = g.chance(25) ? g.pick(['SAME_UPPER', 'SAME_LOWER', 'VALID']) : null;
   if (g.chance(70)) attrs.strides = strides;
@@ -18,8 +19,8 @@ function windows(g, space, dilates, groups) {
   return {attrs, kernel, dims: kernel.map((k, i) => (k - 1) * dilations[i] + g.int(1, 9))};
 }
 function conv(g, space) {
-  const group = g.pick([1, 1, 1, 2, 3]), w = windows(g, space, true, group === 1 && g.chance(60) ? 0 : group), depth = group === 1 ? g.size() : g.pick([1, 1, 2]);
-  const out = group * g.int(1, 5), attrs = {...w.attrs, ...(g.chance(60) ? {kernel_shape: w.kernel} : {})};
+  const group = g.pick([1, 1, 1, 2, 3]), w = windows(g, space, true, group === 1 && g.chance(60) ? 0 : group), depth = group === 1 ? g.pick([g.size(), g.size(), g.size(), 4 * g.int(1, 8)]) : g.pick([1, 1, 2]);
+  const out = group * g.pick([g.int(1, 5), g.int(1, 5), g.int(1, 40)]), attrs = {...w.attrs, ...(g.chance(60) ? {kernel_shape: w.kernel} : {})};
   return {attrs, x: [g.int(1, 3), depth * group, ...w.dims], w: [out, depth, ...w.kernel], out};
 }
 families.Conv = (g) => {
