@@ -114,6 +114,22 @@ static void make_not_finite(const char *path, float weight) {
     free(w);
 }
 
+/* A mask of -infinity, which is legal, on every score: Softmax makes NaNs of them. */
+static void make_masked(void) {
+    const float mask = -INFINITY;
+    float *w = values(4 * 3, 1);
+    qsim_builder *b = begin("masked");
+    add_input(b, "x", 2, (int64_t[]){4});
+    need(qsim_builder_constant_as(b, "mask", "float[]", &mask), "mask");
+    need(qsim_builder_node(b, "", "Add", "hide", "x,mask", "scores"), "Add");
+    need(qsim_builder_node(b, "", "Softmax", "weigh", "scores", "p"), "Softmax");
+    add_weights(b, "w", 4, 3, w);
+    need(qsim_builder_node(b, "", "Gemm", "fc", "p,w", "y"), "Gemm");
+    add_output(b, "y", 3);
+    finish(b, "masked.onnx");
+    free(w);
+}
+
 /* Picks from three numbers; made-up indices are 0 or 1. */
 static void make_pick(void) {
     qsim_builder *b = begin("pick");
@@ -482,6 +498,7 @@ int main(void) {
     make_typed("relub.onnx", QSIM_BFLOAT16);
     make_not_finite("nan_weight.onnx", NAN);
     make_not_finite("inf_weight.onnx", -INFINITY);
+    make_masked();
     make_pick();
     make_dimmer();
     make_sum();

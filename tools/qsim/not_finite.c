@@ -7,14 +7,14 @@
 
 #include "engine.h"
 
-const char *const not_finite_nan = "a NaN";
+static const char *const a_nan = "a NaN";
 
 const char *not_finite(const qsim_tensor *x, size_t *at) {
     const size_t n = is_float(x->dtype) ? elements(x) : 0;
     for (*at = 0; *at < n; ++*at) {
         const double v = element(x, *at);
         if (!isfinite(v))
-            return isnan(v) ? not_finite_nan : "an infinity";
+            return isnan(v) ? a_nan : "an infinity";
     }
     return NULL;
 }
@@ -30,7 +30,7 @@ const char *not_finite_next(const qsim_model *m, const name_index *readers, int3
         const qsim_tensor x = {v->dtype, v->rank, v->dims, (void *)(uintptr_t)v->data, v->bytes};
         const char *what = not_finite(&x, &at);
         const int32_t node = what ? name_index_find(readers, v->name) : -1;
-        if (node >= 0 && qsim_model_node(m, node, n) == QSIM_OK)
+        if (node >= 0 && qsim_model_node(m, node, n) == QSIM_OK && (what == a_nan || n->macs > 0))
             return what;
     }
     return NULL;
@@ -45,7 +45,7 @@ static int blame_sample(const tool *t, const dataset *d, const batch *b, size_t 
                      (long long)b->at + (long long)row, what, input);
 }
 
-/* The first node with a result that is not finite, in a run that keeps all; false: not found. */
+/* The first node with a NaN, or else an infinity, in a run that keeps all; false: not found. */
 static bool find_maker(const tool *t, const char *file, const qsim_model *m, const batch *b,
                        const char **name, qsim_node_info *n) {
     const char **names = NULL;
@@ -69,9 +69,11 @@ static bool find_maker(const tool *t, const char *file, const qsim_model *m, con
     const int code = engine_of_model(t, file, m, names, count, &e);
     tool_keep_errors(t, NULL);
     if (code == EXIT_OK && engine_try(&e, b->inputs, b->input_count, &error) == QSIM_OK)
-        for (size_t i = 0; i < count && !found; i++) {
-            *name = names[i];
-            found = not_finite(&e.outputs[i], &at) && qsim_model_node(m, makers[i], n) == QSIM_OK;
+        for (size_t i = 0; i < 2 * count && !found; i++) { /* infinities, as of masks, come last */
+            const char *what = not_finite(&e.outputs[i % count], &at);
+            *name = names[i % count];
+            found = (what == a_nan || (what && i >= count)) &&
+                    qsim_model_node(m, makers[i % count], n) == QSIM_OK;
         }
     kept_error_free(&unused);
     engine_close(&e);

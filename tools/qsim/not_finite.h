@@ -6,12 +6,12 @@
 #include "common/dataset.h"
 #include "name_index.h"
 
-extern const char *const not_finite_nan; /* "a NaN" */
-/* Words for the first number that is not finite, "an infinity" or not_finite_nan; NULL: none is. */
+/* Words for the first number that is not finite, "an infinity" or "a NaN"; NULL: none is. */
 const char *not_finite(const qsim_tensor *x, size_t *at);
 /*
- * Words for the next initializer from *from on that is not finite and that a node reads; NULL:
- * there is none. Sets `v` to it and `n` to the first such node. `readers`: by name_index_readers.
+ * Words for the next initializer from *from on with a NaN that a node reads, or with an infinity
+ * that a layer reads: elsewhere it may be a mask or a bound. NULL: there is none. Sets `v` to it
+ * and `n` to the first such node. `readers`: by name_index_readers.
  */
 const char *not_finite_next(const qsim_model *m, const name_index *readers, int32_t *from,
                             qsim_value_info *v, qsim_node_info *n);

@@ -75,16 +75,12 @@ static void note_line(void *user, const char *line) {
     text_free(&printable);
 }
 
-/* Initializers with a NaN, or with an infinity in a layer: elsewhere it may be a mask or a bound.
- */
 static void note_not_finite(findings *f, const qsim_model *m, const name_index *readers) {
     qsim_value_info v;
     qsim_node_info n;
     int32_t from = 0;
     const char *what;
     while ((what = not_finite_next(m, readers, &from, &v, &n)) != NULL) {
-        if (what != not_finite_nan && n.macs == 0)
-            continue;
         text line = {0};
         text_printf(&line, "node '%.100s' (%s): its initializer '%.100s' holds %s", n.name,
                     n.op_type, v.name, what);
