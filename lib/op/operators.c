@@ -235,6 +235,7 @@
     X(ms_gridsample) \
     X(ms_groupnorm) \
     X(ms_groupquery) \
+    X(ms_inverse) \
     X(ms_linearattention) \
     X(ms_bnb4) \
     X(ms_matmulintegertofloat) \

@@ -23,6 +23,11 @@ for (const name of ['FusedMatMul', 'TransposeMatMul']) add(name, (g) => {
   if (batchedB) attrs.transBatchB = 1;
   return {attrs, inputs: [f(g, turn([...batch, m, k], transA, batchedA)), f(g, turn([...batch, k, n], transB, batchedB))]};
 });
+add('Inverse', (g) => { // diagonals are large, so that no matrix is near to one without an inverse
+  const n = g.int(1, 5), t = g.tensor('float', [...g.dims(g.int(0, 2)), n, n]);
+  for (let i = 0; i < t.data.length; i++) if (i % (n * n) % (n + 1) === 0) t.data[i] += 8 * Math.sign(t.data[i] || 1);
+  return {within: 1e-3, inputs: [t]};
+});
 add('FusedGemm', (g) => {
   const [m, k, n] = g.dims(3), activation = g.pick(['Relu', 'Sigmoid', 'Tanh', 'LeakyRelu', 'HardSigmoid', 'Elu', 'Softplus', 'Softsign', 'ThresholdedRelu']), attrs = {activation};
   if (/LeakyRelu|HardSigmoid|Elu|Thresh/.test(activation) && g.chance(50)) attrs.activation_alpha = {f: 0.3};

@@ -406,7 +406,35 @@ static void test_matrices(void) {
     case_free(c);
 }
 
+/* Of matrices whose first pivot is 0, whose determinant is below any double, and which have none.
+ */
+static void test_inverse(void) {
+    static const float x[] = {0, 2, 4, 6, 1, 2, 2, 4}, wanted[] = {-0.75f, 0.25f, 0.5f, 0};
+    op_case *c = case_new("com.microsoft", "Inverse", 1);
+    case_input(c, QSIM_FLOAT, SHAPE(2, 2, 2), x);
+    case_node(c, 1);
+    CHECK_INT(case_run(c), 0);
+    CHECK_STR(case_shape(c, 0), "float[2,2,2]");
+    const float *y = case_data(c, 0);
+    for (int i = 0; i < 4; i++)
+        CHECK(y[i] == wanted[i] && isnan(y[4 + i]));
+    case_free(c);
+    enum { SIDE = 12 };
+    double small[SIDE * SIDE] = {0};
+    for (int i = 0; i < SIDE; i++)
+        small[i * (SIDE + 1)] = 0x1p-100;
+    c = case_new("com.microsoft", "Inverse", 1);
+    case_input(c, QSIM_DOUBLE, SHAPE(SIDE, SIDE), small);
+    case_node(c, 1);
+    CHECK_INT(case_run(c), 0);
+    const double *z = case_data(c, 0);
+    for (int i = 0; i < SIDE * SIDE; i++)
+        CHECK(z[i] == (i % (SIDE + 1) ? 0 : 0x1p100));
+    case_free(c);
+}
+
 int main(void) {
+    test_inverse();
     test_doubles();
     test_old_slopes();
     test_slopes();
