@@ -106,8 +106,8 @@ static bool conv(rg *g) {
     const int64_t in = g->t[x].dims[1];
     int64_t group = 1, channels = some_channels(g);
     window w = {.stride = {1, 1}, .dilation = {1, 1}};
-    w.kernel[0] = RG_ONE_OF(g, 1, 1, 3, 3, 3, 5, 2, 7);
-    w.kernel[1] = rg_chance(g, 85) ? w.kernel[0] : RG_ONE_OF(g, 1, 3, 5, 7);
+    w.kernel[0] = RG_ONE_OF(g, 1, 1, 3, 3, 3, 5, 2, 7, 9);
+    w.kernel[1] = rg_chance(g, 85) ? w.kernel[0] : RG_ONE_OF(g, 1, 1, 3, 5, 7, 9);
     if (rg_chance(g, 30))
         w.stride[0] = w.stride[1] = rg_chance(g, 85) ? 2 : 3;
     if (rg_chance(g, 5))
