@@ -221,8 +221,10 @@ typedef struct qs_op_more {
     int (*pack)(struct qs_pack *p);
     const qs_operands *operands; /* QS_OPERANDS: of operators on quantized integers */
     const qs_op_curve *curve;    /* QS_CURVE */
-    /* The first version of ai.onnx that has it, if ONNX Runtime writes it into files of older ones,
-     * too; INT8_MAX: none has it. */
+    /*
+     * The first version of ai.onnx that has it, if ONNX Runtime writes it into files of older ones,
+     * too; INT8_MAX: none has it.
+     */
     int8_t in_onnx;
 } qs_op_more;
 

@@ -122,8 +122,10 @@ static int32_t nearest(const qs_grid *grid, bounds b, size_t at, double v, doubl
     return (int32_t)q;
 }
 
-/* The codes that weight k may have beside the one it is paired with, whose code is 0 until it is
- * rounded. */
+/*
+ * The codes that weight k may have beside the one it is paired with, whose code is 0 until it is
+ * rounded.
+ */
 static bounds bounds_beside(const qs_grid *grid, const qs_rows *r, const uint8_t *channel,
                             size_t k) {
     const size_t other = grid->taps ? qs_pair_of(k, r->depth, grid->taps) : k;

@@ -46,11 +46,11 @@ static int write_half(qs_quantizer *q, qs_id node, qs_id v, qs_id *y) {
     const qs_const *c = q->g->values[v].data;
     const char *base = q->g->values[v].name;
     const size_t n = c->elements;
+    const float *w = qs_graph_aligned(q->g, v);
     uint16_t *half = qs_arena_alloc(&q->g->arena, n, sizeof(*half));
-    const qsim_tensor from = {QSIM_FLOAT, 1, (int64_t[]){(int64_t)n}, (void *)(uintptr_t)c->data,
-                              4 * n},
+    const qsim_tensor from = {QSIM_FLOAT, 1, (int64_t[]){(int64_t)n}, (void *)(uintptr_t)w, 4 * n},
                       to = {QSIM_FLOAT16, 1, from.dims, half, 2 * n};
-    if (!half)
+    if (!w || !half)
         return QSIM_E_NOMEM;
     int code = qsim_tensor_convert(&from, &to, q->error);
     for (size_t i = 0; i < n && !code; i++)

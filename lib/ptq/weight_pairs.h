@@ -21,8 +21,10 @@ static inline size_t qs_pair_of(size_t k, size_t depth, size_t taps) {
     return other < depth ? other % inputs * taps + other / inputs : k;
 }
 
-/* Widens the range of a channel's weights to that of the sums of pairs: with a scale for this range
- * no pair exceeds 127 before rounding, and 128 after it. */
+/*
+ * Widens the range of a channel's weights to that of the sums of pairs: with a scale for this range
+ * no pair exceeds 127 before rounding, and 128 after it.
+ */
 void qs_pairs_widen(const qs_quantizer *q, const qs_layer *l, const float *weights, size_t channel,
                     float *low, float *high);
 

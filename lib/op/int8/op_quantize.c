@@ -138,8 +138,10 @@ QS_COLD static int quantized_type(const qs_infer *x, int32_t *dtype) {
 QS_COLD static int check_common(const qs_infer *x, uint32_t types) {
     int code = qs_infer_type(x, 0, types);
     const bool power = x->in[1]->dtype == QSIM_FLOAT8E8M0 && x->node->version >= 24;
-    /* Scales of weights in 4 bits or blocks may be negative: block quantizers map the largest
-     * magnitude to the lowest code. */
+    /*
+     * Scales of weights in 4 bits or blocks may be negative: block quantizers map the largest
+     * magnitude to the lowest code.
+     */
     const bool few = x->in[0]->dtype && qsim_dtype_bits(x->in[0]->dtype) <= 4;
     if (!code && !power)
         code = few || qs_node_int(x->node, "block_size", 0) > 0 ? qs_infer_any_scale(x, 1)
