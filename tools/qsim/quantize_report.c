@@ -48,6 +48,13 @@ static void count_layers(const quantizing *q, int *integer, int *floats) {
     }
 }
 
+static int count_bits(const quantizing *q, int32_t bits) {
+    int found = 0;
+    for (size_t i = 0; i < q->layer_count; i++)
+        found += qsim_dtype_bits(q->layers[i].dtype) == bits;
+    return found;
+}
+
 void quantize_warn_unchanged(const tool *t, const quantizing *q) {
     int integer, floats;
     count_layers(q, &integer, &floats);
@@ -55,11 +62,12 @@ void quantize_warn_unchanged(const tool *t, const quantizing *q) {
         tool_warn(t, "no layer was quantized: none has constant weights that could be");
 }
 
-/* Is this node a layer that is quantized? */
-static bool becomes_integer(void *user, const char *name) {
+/* Is this node a layer whose weights are stored in fewer bits? */
+static bool becomes_smaller(void *user, const char *name) {
     const quantizing *q = user;
     for (size_t i = 0; i < q->layer_count; i++) {
-        if (q->layers[i].scheme >= 0 && strcmp(q->layers[i].name, name) == 0)
+        if ((q->layers[i].scheme >= 0 || q->layers[i].dtype == QSIM_FLOAT16) &&
+            strcmp(q->layers[i].name, name) == 0)
             return true;
     }
     return false;
@@ -70,7 +78,7 @@ static void find_floats(quantizing *q, float_parts *f) {
     if (!q->result && !q->folded) /* folds Constant nodes to constants of the graph */
         (void)qsim_model_optimize(q->model, QSIM_LEVEL_EXTENDED, &q->folded, NULL);
     const qsim_model *m = q->result ? q->result : q->folded ? q->folded : q->model;
-    float_parts_find(m, becomes_integer, q, f);
+    float_parts_find(m, becomes_smaller, q, f);
 }
 
 /* All layers with weights: int8 ones, and float ones, whether or not they could be int8. */
@@ -82,6 +90,7 @@ static void json_layers(json *j, quantizing *q) {
     find_floats(q, &f);
     json_object(j, "layers");
     json_int(j, "int8", integer);
+    json_int(j, "float16", count_bits(q, 16));
     json_int(j, "float", f.nodes);
     json_end(j);
     json_int(j, "float_bytes", f.bytes);
@@ -155,13 +164,6 @@ int quantize_print_layers(const tool *t, quantizing *q) {
     json_layers(&j, q);
     json_end(&j);
     return tool_print_json(t, &j);
-}
-
-static int count_bits(const quantizing *q, int32_t bits) {
-    int found = 0;
-    for (size_t i = 0; i < q->layer_count; i++)
-        found += qsim_dtype_bits(q->layers[i].dtype) == bits;
-    return found;
 }
 
 /* Prints "2 int8, 2 fp32: LSTM 2 (1.22 MB)", before it "3 int4, " or "4 float16, ". */
