@@ -17,7 +17,7 @@ typedef struct layer_choice {
 static int set_scheme(qs_search *s, const layer_choice *l, int32_t scheme) {
     const qsim_recipe_entry *old = qs_recipe_find(s->recipe, QSIM_RECIPE_LAYER, l->name);
     const qs_weight_form form = {
-        .dtype = l->form.dtype, .scheme = scheme, .flags = l->form.flags, .paired = l->form.paired};
+        .dtype = l->form.dtype, .scheme = scheme, .reduce = l->form.reduce};
     qsim_recipe_entry e = {.kind = QSIM_RECIPE_LAYER,
                            .bias_correction = old ? old->bias_correction : 0,
                            .shift = old ? old->shift : NULL,
@@ -29,7 +29,7 @@ static int set_scheme(qs_search *s, const layer_choice *l, int32_t scheme) {
 /* ConvInteger has one zero point; pairs of weights have none. */
 static bool is_candidate(const qs_search *s, const layer_choice *l, int32_t scheme) {
     const qs_weight_form form = {.scheme = scheme};
-    if (l->form.paired)
+    if (l->form.reduce == QSIM_REDUCE_PAIRS)
         return qs_is_symmetric(&form);
     return scheme != QSIM_WEIGHT_CHANNEL_ASYMMETRIC || s->base.mode == QSIM_MODE_STATIC;
 }

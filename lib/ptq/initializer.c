@@ -21,7 +21,7 @@ int qs_weight_params(const qs_weight_form *f, float low, float high, float *scal
                      int32_t *zero_point) {
     /* Unsigned codes have no narrow range: they are signed ones moved up. */
     const bool moved = f->dtype == QSIM_UINT8 && f->scheme == QSIM_WEIGHT_CHANNEL_ASYMMETRIC &&
-                       !(f->flags & QSIM_RANGE_REDUCED);
+                       f->reduce != QSIM_REDUCE_RANGE;
     int code = qsim_qparams_choose(low, high, moved ? QSIM_INT8 : f->dtype, qs_weight_range(f),
                                    scale, zero_point);
     *zero_point += moved ? 128 : 0;
@@ -40,7 +40,7 @@ static int choose(qs_quantizer *q, const float *x, size_t elements, const channe
         low[c] = x[i] < low[c] ? x[i] : low[c];
         high[c] = x[i] > high[c] ? x[i] : high[c];
     }
-    for (size_t c = 0; layer && form->paired && c < layer->channels; c++)
+    for (size_t c = 0; layer && form->reduce == QSIM_REDUCE_PAIRS && c < layer->channels; c++)
         qs_pairs_widen(q, layer, x, c, &low[c % out->count], &high[c % out->count]);
     int code = QSIM_OK;
     for (size_t c = 0; c < out->count && !code; c++)

@@ -22,8 +22,6 @@ static int set_up(qs_quantizer *q, qsim_model *prepared, const qsim_calibration 
                         .error = error};
     if (options->activation_symmetric)
         q->activation_flags = QSIM_RANGE_SYMMETRIC | QSIM_RANGE_NARROW;
-    if (options->reduce_range == QSIM_REDUCE_RANGE)
-        q->weight_flags = QSIM_RANGE_REDUCED;
     const int code = qs_recipe_check_names(q);
     return code ? code : qs_rules_check(q);
 }
@@ -171,11 +169,12 @@ static void describe_ranges(const qs_quantizer *q, note *n) {
 static void describe_weights(const qs_quantizer *q, note *n) {
     static const char *const schemes[] = {",channel-symmetric", ",tensor-symmetric",
                                           ",tensor-asymmetric", ",channel-asymmetric"};
+    static const char *const reductions[] = {"", ",reduced", ",paired"};
     _Static_assert(QSIM_WEIGHT_CHANNEL_ASYMMETRIC + 1 == QS_COUNT(schemes), "a text for each");
+    _Static_assert(QSIM_REDUCE_PAIRS + 1 == QS_COUNT(reductions), "a text for each");
     qs_weight_form form = {.dtype = q->options.weight_type,
                            .scheme = q->options.weight_scheme,
-                           .flags = q->weight_flags,
-                           .paired = q->options.reduce_range == QSIM_REDUCE_PAIRS};
+                           .reduce = q->options.reduce_range};
     bool any = false, mixed = false;
     for (size_t i = 0; i < q->node_count; i++) {
         if (!q->decided[i])
@@ -187,7 +186,7 @@ static void describe_weights(const qs_quantizer *q, note *n) {
     }
     add(n, mixed ? "mixed" : qsim_dtype_name(form.dtype));
     add(n, mixed || form.dtype == QSIM_FLOAT16 ? "" : schemes[form.scheme]);
-    add(n, mixed ? "" : form.flags ? ",reduced" : form.paired ? ",paired" : "");
+    add(n, mixed ? "" : reductions[form.reduce]);
 }
 
 /* Hashes the statistics of the calibration that were used. */

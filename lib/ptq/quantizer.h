@@ -59,10 +59,9 @@ typedef struct qs_activation {
 typedef struct qs_weight_form {
     int32_t dtype;    /* QSIM_INT8, QSIM_UINT8, QSIM_INT4, QSIM_UINT4, QSIM_FLOAT16 */
     int32_t scheme;   /* QSIM_WEIGHT_* */
-    int32_t flags;    /* 0, QSIM_RANGE_REDUCED */
+    int32_t reduce;   /* QSIM_REDUCE_* */
     int32_t block;    /* of 4 bits: how many weights share a scale; 0: all of a channel */
     int32_t rounding; /* of 4 bits: QSIM_ROUNDING_* */
-    int32_t paired;   /* 1: scales as with QSIM_REDUCE_PAIRS */
 } qs_weight_form;
 
 /* Whether zero points are 0 (of unsigned weights: the middle); whether each channel has a scale. */
@@ -79,9 +78,10 @@ static inline bool qs_has_channels(const qs_weight_form *f) {
  * w - zp is then within +-254, which kernels hold as a sum of two s8 weights.
  */
 static inline int32_t qs_weight_range(const qs_weight_form *f) {
-    return f->flags | (qs_is_symmetric(f)   ? QSIM_RANGE_SYMMETRIC | QSIM_RANGE_NARROW
-                       : qs_has_channels(f) ? QSIM_RANGE_NARROW
-                                            : 0);
+    return (f->reduce == QSIM_REDUCE_RANGE ? QSIM_RANGE_REDUCED : 0) |
+           (qs_is_symmetric(f)   ? QSIM_RANGE_SYMMETRIC | QSIM_RANGE_NARROW
+            : qs_has_channels(f) ? QSIM_RANGE_NARROW
+                                 : 0);
 }
 
 /* A layer (a node with weights); layers are in the order of execution. */
@@ -125,7 +125,7 @@ typedef struct qs_quantizer {
     qs_graph *g;
     const qsim_calibration *c;     /* NULL in a dry run: every range counts as known */
     qsim_quantize_options options; /* with defaults filled in */
-    int32_t activation_flags, weight_flags;
+    int32_t activation_flags;
     qs_uses uses; /* of the graph before it is rewritten */
     qs_choice *choices;
     qs_activation *activations;

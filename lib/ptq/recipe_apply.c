@@ -189,8 +189,7 @@ static qs_weight_form wide_form(const qs_quantizer *q, qs_id node) {
                             .scheme = zeros && takes_one_zero_point(q, node)
                                           ? QSIM_WEIGHT_CHANNEL_SYMMETRIC
                                           : o->weight_scheme,
-                            .flags = q->weight_flags,
-                            .paired = o->reduce_range == QSIM_REDUCE_PAIRS};
+                            .reduce = o->reduce_range};
 }
 
 /* The form of 4-bit weights by the options. */
@@ -213,10 +212,11 @@ static qs_weight_form entry_form(const qsim_recipe_entry *e) {
                                                                      : QSIM_WEIGHT_TENSOR_ASYMMETRIC)
                                       : e->symmetric ? QSIM_WEIGHT_CHANNEL_SYMMETRIC
                                                      : QSIM_WEIGHT_CHANNEL_ASYMMETRIC,
-                            .flags = e->flags & QSIM_RECIPE_REDUCED ? QSIM_RANGE_REDUCED : 0,
+                            .reduce = e->flags & QSIM_RECIPE_REDUCED  ? QSIM_REDUCE_RANGE
+                                      : e->flags & QSIM_RECIPE_PAIRED ? QSIM_REDUCE_PAIRS
+                                                                      : QSIM_REDUCE_NONE,
                             .block = (int32_t)e->block,
-                            .rounding = e->rounding,
-                            .paired = (e->flags & QSIM_RECIPE_PAIRED) != 0};
+                            .rounding = e->rounding};
 }
 
 qs_weight_form qs_recipe_weights(const qs_quantizer *q, qs_id node) {
@@ -326,9 +326,9 @@ void qs_recipe_form(const qs_weight_form *form, qsim_recipe_entry *e) {
     e->block = form->block;
     e->symmetric = form->scheme == QSIM_WEIGHT_TENSOR_SYMMETRIC ||
                    form->scheme == QSIM_WEIGHT_CHANNEL_SYMMETRIC;
-    e->flags = form->flags & QSIM_RANGE_REDUCED ? QSIM_RECIPE_REDUCED
-               : form->paired                   ? QSIM_RECIPE_PAIRED
-                                                : 0;
+    e->flags = form->reduce == QSIM_REDUCE_RANGE   ? QSIM_RECIPE_REDUCED
+               : form->reduce == QSIM_REDUCE_PAIRS ? QSIM_RECIPE_PAIRED
+                                                   : 0;
     e->rounding = form->rounding;
 }
 

@@ -88,7 +88,7 @@ static int choose(const quantizing *m, size_t first, size_t count, float *s, int
             low = w < low ? w : low;
             high = w > high ? w : high;
         }
-    for (size_t c = first; c < first + count && m->l->form.paired; c++)
+    for (size_t c = first; c < first + count && m->l->form.reduce == QSIM_REDUCE_PAIRS; c++)
         qs_pairs_widen(m->q, m->l, m->weights, c, &low, &high);
     int code = qs_weight_params(&m->l->form, low, high, s, zp);
     return code ? fail_layer(m, code, "the weights have no usable range") : QSIM_OK;
@@ -231,7 +231,7 @@ static bool alloc_weights(const quantizing *m, size_t weights) {
 int qs_weight_make(qs_quantizer *q, qs_layer *l, const qs_activation *x) {
     const qs_node *n = &q->g->nodes[l->node];
     int32_t qmin, qmax;
-    const int32_t flags = qs_is_narrow(l->form.dtype) ? l->form.flags : qs_weight_range(&l->form);
+    const int32_t flags = qs_is_narrow(l->form.dtype) ? 0 : qs_weight_range(&l->form);
     quantizing m = {.q = q, .l = l, .x_scale = x->scale};
     m.weights = qs_graph_aligned(q->g, n->inputs[1]);
     l->scale_count = qs_has_channels(&l->form) ? l->channels : 1;

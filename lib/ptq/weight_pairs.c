@@ -4,8 +4,9 @@
 size_t qs_pairs_taps(const qs_quantizer *q, const qs_layer *l) {
     const qs_node *n = &q->g->nodes[l->node];
     const int64_t *dims = q->g->values[n->inputs[1]].data->dims;
-    if (!l->form.paired || !(n->op->traits & QS_CONVOLVES))
-        return l->form.paired != 0;
+    const bool paired = l->form.reduce == QSIM_REDUCE_PAIRS;
+    if (!paired || !(n->op->traits & QS_CONVOLVES))
+        return paired;
     const bool depthwise = dims[1] == 1 && qs_node_int(n, "group", 1) == dims[0];
     return depthwise ? 0 : l->depth / (size_t)dims[1];
 }

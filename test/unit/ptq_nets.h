@@ -227,6 +227,26 @@ static inline qsim_model *net_quantize(const qsim_model *m, const qsim_calibrati
     return q;
 }
 
+/* qsim_quantize refuses with this code and a message that has `text` in it. */
+static inline void net_refused(const qsim_model *m, const qsim_calibration *c,
+                               const qsim_quantize_options *o, int code, const char *text) {
+    qsim_model *q = NULL;
+    qsim_error e = {0};
+    CHECK_INT(qsim_quantize(m, c, o, &q, &e), code);
+    CHECK(q == NULL && strstr(e.message, text) != NULL);
+    qsim_model_free(q);
+}
+
+/* qsim_model_convert_to, which must succeed. */
+static inline qsim_model *net_convert(const qsim_model *m, int32_t format) {
+    qsim_model *made = NULL;
+    qsim_error e = {0};
+    if (qsim_model_convert_to(m, format, &made, &e))
+        fprintf(stderr, "%s\n", e.message);
+    CHECK(made != NULL);
+    return made;
+}
+
 /* Are two small models saved as the same bytes? */
 static inline int net_same_bytes(const qsim_model *a, const qsim_model *b) {
     static char x[1 << 16], y[1 << 16];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "name_index.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,22 +57,21 @@ void name_index_free(name_index *x) {
     *x = (name_index){NULL, 0, 0};
 }
 
-void name_index_readers(const qsim_model *m, name_index *x) {
-    for (int32_t i = 0; i < qsim_model_node_count(m); i++) {
-        qsim_node_info n = {.struct_size = sizeof(n)};
-        for (int32_t k = 0; qsim_model_node(m, i, &n) == QSIM_OK && k < n.input_count; k++)
-            name_index_add(x, n.inputs[k], i);
-    }
+/* Adds the names that each node reads, or those that it makes. */
+static void add_nodes(const qsim_model *m, bool made, name_index *x) {
+    qsim_node_info n = {.struct_size = sizeof(n)};
+    for (int32_t i = 0; qsim_model_node(m, i, &n) == QSIM_OK; i++)
+        for (int32_t k = 0; k < (made ? n.output_count : n.input_count); k++)
+            name_index_add(x, made ? n.outputs[k] : n.inputs[k], i);
     name_index_sort(x);
 }
 
+void name_index_readers(const qsim_model *m, name_index *x) {
+    add_nodes(m, false, x);
+}
+
 void name_index_makers(const qsim_model *m, name_index *x) {
-    for (int32_t i = 0; i < qsim_model_node_count(m); i++) {
-        qsim_node_info n = {.struct_size = sizeof(n)};
-        for (int32_t k = 0; qsim_model_node(m, i, &n) == QSIM_OK && k < n.output_count; k++)
-            name_index_add(x, n.outputs[k], i);
-    }
-    name_index_sort(x);
+    add_nodes(m, true, x);
 }
 
 void name_index_outputs(const qsim_model *m, name_index *x) {

@@ -75,6 +75,8 @@ static int32_t type_of(int64_t bits) {
 
 void qs_expand_nbits(qs_expand *e) {
     const qs_node *n = e->node;
+    if (!e->only_onnx || qs_expand_in(e, GROUPS) != QS_NONE)
+        return;
     const int64_t k = qs_node_int(n, "K", 0), block = qs_node_int(n, "block_size", 0),
                   from[1] = {0}, to[1] = {k}, axis[1] = {1};
     table t = {.rows = qs_node_int(n, "N", 0),
@@ -84,8 +86,6 @@ void qs_expand_nbits(qs_expand *e) {
                .packed = true};
     t.width = t.blocks * block;
     t.dtype = type_of(t.bits);
-    if (!e->only_onnx || qs_expand_in(e, GROUPS) != QS_NONE)
-        return;
     qs_id w = dequantized(e, 1, &t);
     if (w == QS_NONE)
         return;

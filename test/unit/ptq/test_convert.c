@@ -8,15 +8,6 @@ enum { SAMPLES = 8, PIXELS = 144, MOST = 4096 };
 
 static const int64_t image_dims[4] = {SAMPLES, 1, 12, 12};
 
-static qsim_model *convert(const qsim_model *m, int32_t format) {
-    qsim_model *made = NULL;
-    qsim_error e = {0};
-    if (qsim_model_convert_to(m, format, &made, &e))
-        fprintf(stderr, "%s\n", e.message);
-    CHECK(made != NULL);
-    return made;
-}
-
 /* Saved and loaded again. */
 static qsim_model *reload(const qsim_model *m) {
     static char bytes[1 << 18];
@@ -90,13 +81,14 @@ static void check_forms(const qsim_model *q, const qsim_model *plain, const floa
     qsim_tensor given = {QSIM_FLOAT, 4, image_dims, (void *)(uintptr_t)x,
                          SAMPLES * PIXELS * sizeof(*x)};
     const size_t n = net_run(q, &given, wanted, MOST);
-    qsim_model *pairs = convert(q, QSIM_FORMAT_QDQ), *again = reload(pairs);
+    qsim_model *pairs = net_convert(q, QSIM_FORMAT_QDQ), *again = reload(pairs);
     CHECK_INT(count_integer(pairs), 0);
     CHECK_INT(net_run(pairs, &given, y, MOST), n);
     CHECK(memcmp(y, wanted, n * sizeof(*y)) == 0); /* a session makes integer operators of pairs */
     CHECK_INT(net_run(again, &given, y, MOST), n);
     CHECK(memcmp(y, wanted, n * sizeof(*y)) == 0);
-    qsim_model *floats = convert(q, QSIM_FORMAT_FLOAT), *others = convert(again, QSIM_FORMAT_FLOAT);
+    qsim_model *floats = net_convert(q, QSIM_FORMAT_FLOAT),
+               *others = net_convert(again, QSIM_FORMAT_FLOAT);
     CHECK_INT(count_integer(floats) + count_pairs(floats), 0);
     CHECK_INT(net_run(floats, &given, y, MOST), n);
     CHECK_INT(net_run(others, &given, z, MOST), n);
@@ -173,7 +165,8 @@ static void check_one(qsim_model *m, const char *float_op) {
     const int64_t dims[4] = {2, 3, 4, 4};
     fill(x, 96);
     qsim_tensor given = {QSIM_FLOAT, 4, dims, x, sizeof(x)};
-    qsim_model *pairs = convert(m, QSIM_FORMAT_QDQ), *floats = convert(m, QSIM_FORMAT_FLOAT);
+    qsim_model *pairs = net_convert(m, QSIM_FORMAT_QDQ),
+               *floats = net_convert(m, QSIM_FORMAT_FLOAT);
     const size_t n = net_run(m, &given, wanted, 192);
     CHECK(n > 0);
     CHECK_INT(count_integer(pairs), 0);
@@ -282,7 +275,8 @@ static void sums_of(const float *x, double *y) {
 static void test_sums(void) {
     const int64_t dims[4] = {2, 3, 4, 4};
     qsim_model *m = net_sums();
-    qsim_model *pairs = convert(m, QSIM_FORMAT_QDQ), *floats = convert(m, QSIM_FORMAT_FLOAT);
+    qsim_model *pairs = net_convert(m, QSIM_FORMAT_QDQ),
+               *floats = net_convert(m, QSIM_FORMAT_FLOAT);
     qsim_value_info v;
     float x[96], wanted[4], y[4];
     double by_hand[4];
@@ -331,7 +325,7 @@ static void test_constants(void) {
     qsim_builder_node(b, "", "Add", "a1", "wf,vf", "a");
     qsim_builder_node(b, "", "Add", "a2", "a,x", "y");
     qsim_builder_output_as(b, "y", "float[2,4]");
-    qsim_model *m = net_finish(b), *floats = convert(m, QSIM_FORMAT_FLOAT);
+    qsim_model *m = net_finish(b), *floats = net_convert(m, QSIM_FORMAT_FLOAT);
     qsim_tensor given = {QSIM_FLOAT, 2, dims, (void *)(uintptr_t)x, sizeof(x)};
     float y[8];
     CHECK_INT(net_run(floats, &given, y, 8), 8);
@@ -350,7 +344,7 @@ static void test_integers(void) {
     CHECK_INT(qsim_model_integer_io(q, QSIM_INTEGER_INPUTS | QSIM_INTEGER_OUTPUTS, &m, NULL),
               QSIM_OK);
     for (int32_t format = 0; format <= 2; format += 2) {
-        qsim_model *made = convert(m, format);
+        qsim_model *made = net_convert(m, format);
         CHECK_INT(qsim_model_input(made, 0, &v), QSIM_OK);
         CHECK(v.dtype == QSIM_UINT8 && strcmp(v.name, "x") == 0);
         CHECK_INT(qsim_model_output(made, 0, &v), QSIM_OK);

@@ -38,6 +38,14 @@ static void scales(qsim_builder *b, const char *name, const char *type, uint64_t
     CHECK_INT(qsim_builder_constant_as(b, name, type, data), QSIM_OK);
 }
 
+/* Sizes of MatMulNBits, of three columns. */
+static void blocks(qsim_builder *b, int64_t inputs, int64_t bits, int64_t block) {
+    qsim_builder_attr_int(b, "K", inputs);
+    qsim_builder_attr_int(b, "N", 3);
+    qsim_builder_attr_int(b, "bits", bits);
+    qsim_builder_attr_int(b, "block_size", block);
+}
+
 static void no_more(qsim_builder *b) {
     (void)b;
 }
@@ -70,9 +78,7 @@ static void four_bits(qsim_builder *b) {
     scales(b, "s", "float[6]", 2);
     bytes(b, "z", "uint8[3]", 3);
     floats(b, "k", 0, 3, 4);
-    qsim_builder_attr_int(b, "K", 40);
-    qsim_builder_attr_int(b, "N", 3);
-    qsim_builder_attr_int(b, "block_size", 32);
+    blocks(b, 40, 4, 32);
 }
 
 /* Three blocks: with 4 bits, rows of zero points end within a byte. */
@@ -80,37 +86,26 @@ static void odd_blocks(qsim_builder *b) {
     bytes(b, "w", "uint8[3,3,8]", 1);
     scales(b, "s", "float[9]", 2);
     bytes(b, "z", "uint8[3,2]", 3);
-    qsim_builder_attr_int(b, "K", 48);
-    qsim_builder_attr_int(b, "N", 3);
-    qsim_builder_attr_int(b, "block_size", 16);
+    blocks(b, 48, 4, 16);
 }
 
 static void eight_bits(qsim_builder *b) {
     bytes(b, "w", "uint8[3,2,32]", 1);
     scales(b, "s", "float[6]", 2);
-    qsim_builder_attr_int(b, "K", 64);
-    qsim_builder_attr_int(b, "N", 3);
-    qsim_builder_attr_int(b, "bits", 8);
-    qsim_builder_attr_int(b, "block_size", 32);
+    blocks(b, 64, 8, 32);
 }
 
 static void two_bits(qsim_builder *b) {
     bytes(b, "w", "uint8[3,1,8]", 1);
     scales(b, "s", "float[3]", 2);
-    qsim_builder_attr_int(b, "K", 32);
-    qsim_builder_attr_int(b, "N", 3);
-    qsim_builder_attr_int(b, "bits", 2);
-    qsim_builder_attr_int(b, "block_size", 32);
+    blocks(b, 32, 2, 32);
 }
 
 static void negative(qsim_builder *b) {
     static const float scale[3] = {0.1f, -0.1f, 0.2f};
     bytes(b, "w", "uint8[3,1,32]", 1);
     CHECK_INT(qsim_builder_constant_as(b, "s", "float[3]", scale), QSIM_OK);
-    qsim_builder_attr_int(b, "bits", 8);
-    qsim_builder_attr_int(b, "K", 32);
-    qsim_builder_attr_int(b, "N", 3);
-    qsim_builder_attr_int(b, "block_size", 32);
+    blocks(b, 32, 8, 32);
 }
 
 static void table(qsim_builder *b) {
@@ -303,18 +298,9 @@ static bool near(const results *a, const results *b, int32_t i, double within) {
 
 /* ---- tests ---- */
 
-static qsim_model *convert(const qsim_model *m) {
-    qsim_model *made = NULL;
-    qsim_error e = {0};
-    if (qsim_model_convert_to(m, QSIM_FORMAT_ONNX, &made, &e))
-        fprintf(stderr, "%s\n", e.message);
-    CHECK(made != NULL);
-    return made;
-}
-
 static void check_case(const one *c) {
     static results before, after;
-    qsim_model *m = build(c), *made = convert(m);
+    qsim_model *m = build(c), *made = net_convert(m, QSIM_FORMAT_ONNX);
     qsim_node_info n;
     const long failed = test_failures;
     for (int32_t i = 0; made && i < qsim_model_node_count(made); i++) {
@@ -339,7 +325,7 @@ static void check_case(const one *c) {
 
 /* What needs no conversion stays as it is, of any opset from 13 on. */
 static void test_kept(void) {
-    qsim_model *m = net_lenet(), *made = convert(m);
+    qsim_model *m = net_lenet(), *made = net_convert(m, QSIM_FORMAT_ONNX);
     CHECK(net_same_bytes(m, made));
     qsim_model_free(m);
     qsim_model_free(made);
@@ -351,9 +337,7 @@ static void groups_of_inputs(qsim_builder *b) {
     bytes(b, "w", "uint8[3,1,16]", 1);
     CHECK_INT(qsim_builder_constant_as(b, "s", "float[3]", scale), QSIM_OK);
     CHECK_INT(qsim_builder_constant_as(b, "i", "int32[32]", order), QSIM_OK);
-    qsim_builder_attr_int(b, "K", 32);
-    qsim_builder_attr_int(b, "N", 3);
-    qsim_builder_attr_int(b, "block_size", 32);
+    blocks(b, 32, 4, 32);
 }
 
 static void test_refused(void) {

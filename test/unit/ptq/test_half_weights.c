@@ -87,14 +87,6 @@ static void test_layers(void) {
     qsim_recipe_free(read);
 }
 
-static void refuse(const qsim_model *m, const qsim_quantize_options *o, int code,
-                   const char *message) {
-    qsim_model *q = NULL;
-    qsim_error e = {0};
-    CHECK_INT(qsim_quantize(m, NULL, o, &q, &e), code);
-    CHECK(strstr(e.message, message) != NULL);
-}
-
 static void test_refused(void) {
     static const float w[4] = {1, 65519, -2, 3};
     for (int i = 0; i < 2; i++) { /* 65520 is halfway to what would be the next number */
@@ -107,8 +99,9 @@ static void test_refused(void) {
         qsim_builder_output_as(b, "y", NULL);
         qsim_model *m = net_finish(b);
         if (i)
-            refuse(m, &half, QSIM_E_VALUE,
-                   "large: the weights 'w' hold a number that float16 has not (node 'fc', MatMul)");
+            net_refused(
+                m, NULL, &half, QSIM_E_VALUE,
+                "large: the weights 'w' hold a number that float16 has not (node 'fc', MatMul)");
         else
             qsim_model_free(net_quantize(m, NULL, &half));
         qsim_model_free(m);
@@ -119,10 +112,11 @@ static void test_refused(void) {
     CHECK_INT(qsim_recipe_load_memory(NULL, text, strlen(text), "t", &r, NULL), QSIM_OK);
     qsim_quantize_options o = half;
     o.mode = QSIM_MODE_DYNAMIC;
-    refuse(m, &o, QSIM_E_UNSUPPORTED, "weights of float16 go with the mode weights");
+    net_refused(m, NULL, &o, QSIM_E_UNSUPPORTED, "weights of float16 go with the mode weights");
     o.weight_type = QSIM_INT8;
     o.recipe = r;
-    refuse(m, &o, QSIM_E_UNSUPPORTED, "the recipe's layer 'conv1': 'float16' is not supported");
+    net_refused(m, NULL, &o, QSIM_E_UNSUPPORTED,
+                "the recipe's layer 'conv1': 'float16' is not supported");
     qsim_recipe_free(r);
     qsim_model_free(m);
 }

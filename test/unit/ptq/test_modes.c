@@ -378,34 +378,25 @@ static void test_stored(void) {
     qsim_model_free(m);
 }
 
-static void refused(const qsim_model *m, const qsim_quantize_options *o, int code,
-                    const char *text) {
-    qsim_model *q = NULL;
-    qsim_error e = {0};
-    CHECK_INT(qsim_quantize(m, NULL, o, &q, &e), code);
-    CHECK(q == NULL && strstr(e.message, text) != NULL);
-    qsim_model_free(q);
-}
-
 static void test_refusals(void) {
     qsim_model *m = net_lenet();
     qsim_quantize_options o = {.struct_size = sizeof(o), .mode = 3};
     qsim_rule rule = {sizeof(rule), "fc*", QSIM_RULE_FLOAT, 0};
-    refused(m, NULL, QSIM_E_ARGUMENT, "static quantization needs a calibration");
-    refused(m, &o, QSIM_E_ARGUMENT, "mode 3");
+    net_refused(m, NULL, NULL, QSIM_E_ARGUMENT, "static quantization needs a calibration");
+    net_refused(m, NULL, &o, QSIM_E_ARGUMENT, "mode 3");
     o.mode = QSIM_MODE_WEIGHTS;
     o.per_row = 1;
-    refused(m, &o, QSIM_E_ARGUMENT, "per_row");
+    net_refused(m, NULL, &o, QSIM_E_ARGUMENT, "per_row");
     qsim_model *q = quantize(m, QSIM_MODE_DYNAMIC, 0, 0, 0);
     o = (qsim_quantize_options){.struct_size = sizeof(o), .mode = QSIM_MODE_DYNAMIC};
-    refused(q, &o, QSIM_E_UNSUPPORTED, "already quantized");
+    net_refused(q, NULL, &o, QSIM_E_UNSUPPORTED, "already quantized");
     qsim_calibration *c = NULL; /* nothing could be done with it */
     CHECK_INT(qsim_calibration_create(q, NULL, &c, NULL), QSIM_E_UNSUPPORTED);
     CHECK(c == NULL);
     qsim_model_free(q);
     q = quantize(m, QSIM_MODE_WEIGHTS, 0, 0, 0);
     o.mode = QSIM_MODE_WEIGHTS;
-    refused(q, &o, QSIM_E_UNSUPPORTED, "already quantized");
+    net_refused(q, NULL, &o, QSIM_E_UNSUPPORTED, "already quantized");
     qsim_model_free(q);
     o.rules = &rule; /* some weights stay floats: they can be stored later */
     o.rule_count = 1;

@@ -299,14 +299,6 @@ static void test_search(void) {
     qsim_recipe_free(found);
 }
 
-static void refuse(const qsim_model *m, const qsim_calibration *c, const qsim_quantize_options *o,
-                   int code, const char *message) {
-    qsim_model *q = NULL;
-    qsim_error e = {0};
-    CHECK_INT(qsim_quantize(m, c, o, &q, &e), code);
-    CHECK(strstr(e.message, message) != NULL);
-}
-
 static void test_refused(void) {
     static const char *const lines[] = {"weights uint8 paired", "weights int8 asymmetric paired",
                                         "weights int4 paired"};
@@ -316,21 +308,21 @@ static void test_refused(void) {
     qsim_model *m = build(&layers[0], w);
     qsim_calibration *c = calibrate(m, NULL);
     qsim_quantize_options o = {.struct_size = sizeof(o), .reduce_range = 3};
-    refuse(m, c, &o, QSIM_E_ARGUMENT, "reduce_range 3 is not known");
+    net_refused(m, c, &o, QSIM_E_ARGUMENT, "reduce_range 3 is not known");
     o.reduce_range = -1;
-    refuse(m, c, &o, QSIM_E_ARGUMENT, "reduce_range -1 is not known");
+    net_refused(m, c, &o, QSIM_E_ARGUMENT, "reduce_range -1 is not known");
     o.reduce_range = QSIM_REDUCE_PAIRS;
     o.weight_type = QSIM_UINT8;
-    refuse(m, c, &o, QSIM_E_UNSUPPORTED, wrong);
+    net_refused(m, c, &o, QSIM_E_UNSUPPORTED, wrong);
     o.weight_type = QSIM_INT8;
     o.weight_scheme = QSIM_WEIGHT_CHANNEL_ASYMMETRIC;
-    refuse(m, c, &o, QSIM_E_UNSUPPORTED, wrong);
+    net_refused(m, c, &o, QSIM_E_UNSUPPORTED, wrong);
     o.weight_scheme = QSIM_WEIGHT_TENSOR_ASYMMETRIC;
-    refuse(m, c, &o, QSIM_E_UNSUPPORTED, wrong);
+    net_refused(m, c, &o, QSIM_E_UNSUPPORTED, wrong);
     for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
         qsim_recipe *r = load(lines[i]);
         o = (qsim_quantize_options){.struct_size = sizeof(o), .recipe = r};
-        refuse(m, c, &o, QSIM_E_UNSUPPORTED, "paired' is not supported");
+        net_refused(m, c, &o, QSIM_E_UNSUPPORTED, "paired' is not supported");
         qsim_recipe_free(r);
     }
     qsim_model_free(m);
