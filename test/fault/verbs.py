@@ -56,6 +56,8 @@ VERBS = {
     ),
     "sensitivity": (["sensitivity", "mlp.onnx", "-d", "x4.npy"], []),
     "saturation": (["saturation", "q.onnx", "-d", "x4.npy"], []),
+    "selftest": (["selftest", "q.onnx"], []),
+    "selftest networks": (["selftest", "--networks", "1"], []),
     "auto": (
         ["auto", "mlp.onnx", "-d", "x4.npy", "--budget", "60s", "--max-drop", "99", "-f", "-o", "out.onnx"],
         ["out.onnx", "out.onnx.qrecipe"],

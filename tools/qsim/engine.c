@@ -26,6 +26,7 @@ int engine_of_model(const tool *t, const char *file, const qsim_model *m, const 
     qsim_session_options options = {.struct_size = sizeof(options),
                                     .outputs = names,
                                     .output_count = count,
+                                    .ctx = t->ctx,
                                     .level = level_option(t)};
     memset(e, 0, sizeof(*e));
     qsim_ctx *before = tool_begin_work(t->ctx);

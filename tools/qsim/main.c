@@ -8,10 +8,10 @@
 #include "verbs.h"
 
 const verb *const all_verbs[] = {
-    &verb_info,     &verb_check,       &verb_run,        &verb_bench,   &verb_profile,
-    &verb_optimize, &verb_calibrate,   &verb_quantize,   &verb_convert, &verb_compare,
-    &verb_eval,     &verb_sensitivity, &verb_saturation, &verb_auto,    &verb_sweep,
-    &verb_package,  &verb_unpack,      &verb_run_config, NULL,
+    &verb_info,     &verb_check,       &verb_run,        &verb_bench,    &verb_profile,
+    &verb_optimize, &verb_calibrate,   &verb_quantize,   &verb_convert,  &verb_compare,
+    &verb_eval,     &verb_sensitivity, &verb_saturation, &verb_auto,     &verb_sweep,
+    &verb_package,  &verb_unpack,      &verb_run_config, &verb_selftest, NULL,
 };
 
 static const verb *find_verb(const char *name) {

@@ -7,7 +7,8 @@
 
 extern const verb verb_info, verb_check, verb_run, verb_bench, verb_calibrate, verb_quantize,
     verb_compare, verb_eval, verb_profile, verb_optimize, verb_package, verb_unpack,
-    verb_run_config, verb_sweep, verb_sensitivity, verb_auto, verb_convert, verb_saturation;
+    verb_run_config, verb_sweep, verb_sensitivity, verb_auto, verb_convert, verb_saturation,
+    verb_selftest;
 
 struct qsim_package;
 /* Lists the entries, as JSON or as a table. */
