@@ -317,6 +317,8 @@ QS_COLD static int lower_average_float(qs_lower *l, bool global) {
     int code = lower_pool(l, global, QS_POOL_OVER, &p);
     if (code)
         return code;
+    if (l->step->run == qs_run_pool && qs_pool_is_long(p))
+        return qs_lower_long_average(l, p);
     p->kernel = l->ctx->kernels->f32->average_f32;
     p->row.count_pads = qs_node_int(l->node, "count_include_pad", 0) != 0;
     return QSIM_OK;

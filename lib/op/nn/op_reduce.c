@@ -91,32 +91,41 @@ typedef struct reduce_job {
     const qsim_ctx *ctx;
     const char *x;
     char *y;
+    size_t inner, groups; /* outputs side by side; groups of them */
 } reduce_job;
 
-/* Of outputs [o, end), how many have their elements side by side in the input, or run by run. */
-static size_t together(const qs_reduce *p, size_t o, size_t end) {
+/* Whether neighbouring outputs have their elements side by side in the input, or run by run. */
+static bool together(const qs_reduce *p) {
     const size_t step = qs_reduce_is_run(p) ? p->count : 1;
-    if (p->kept == 0 || p->kept_strides[p->kept - 1] != step)
-        return 1;
-    const size_t inner = p->kept_dims[p->kept - 1], left = inner - o % inner;
-    return left < end - o ? left : end - o;
+    return p->kept > 0 && p->kept_strides[p->kept - 1] == step;
 }
 
-static void reduce_range(const void *arg, size_t begin, size_t end) {
+/* Outputs that are computed at once: their elements lie in the same lines of the cache. */
+#define GROUP ((size_t)64)
+
+static void reduce_groups(const void *arg, size_t begin, size_t end) {
     const reduce_job *job = arg;
     const qs_reduce *p = job->p;
-    for (size_t o = begin, n; o < end; o += n) {
-        const char *x =
-            job->x + qs_reduce_offset(o, p->kept, p->kept_dims, p->kept_strides) * p->bytes;
-        n = p->fn(p, job->ctx, x, job->y + o * p->bytes, together(p, o, end));
+    for (size_t g = begin; g < end; g++) {
+        const size_t at = g % job->groups * GROUP, left = job->inner - at;
+        size_t o = g / job->groups * job->inner + at;
+        for (size_t n = left < GROUP ? left : GROUP, done; n > 0; n -= done, o += done) {
+            const char *x =
+                job->x + qs_reduce_offset(o, p->kept, p->kept_dims, p->kept_strides) * p->bytes;
+            done = p->fn(p, job->ctx, x, job->y + o * p->bytes, n);
+        }
     }
 }
 
 static void run_reduce(const qs_step *s, const qs_frame *f) {
     const qs_reduce *p = s->params;
-    reduce_job job = {p, f->ctx, qs_step_in(s, f, 0), qs_step_out(s, f, 0)};
+    const size_t inner = together(p) ? p->kept_dims[p->kept - 1] : 1;
+    const reduce_job job = {
+        p, f->ctx, qs_step_in(s, f, 0), qs_step_out(s, f, 0), inner, (inner + GROUP - 1) / GROUP};
     const size_t each = p->kind == QS_REDUCE_LOG_SUM_EXP ? 8 * p->count : p->count;
-    qs_ranges(f->ctx, p->outputs, QS_GRAIN / (each + 1) + 1, reduce_range, &job);
+    const size_t grain = QS_GRAIN / (each + 1) / (inner < GROUP ? inner + !inner : GROUP) + 1;
+    if (p->outputs > 0)
+        qs_ranges(f->ctx, p->outputs / inner * job.groups, grain, reduce_groups, &job);
 }
 
 static void push_axis(int32_t *n, size_t *dims, size_t *strides, size_t d, size_t stride) {

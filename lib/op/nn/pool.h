@@ -39,4 +39,9 @@ typedef struct qs_pool_plan {
 void qs_run_pool(const qs_step *s, const qs_frame *f);
 void qs_run_pool_indices(const qs_step *s, const qs_frame *f);
 
+/* Whether an average of floats has the whole of a large image as its window. */
+bool qs_pool_is_long(const qs_pool_plan *p);
+/* Lowers such an average, of this plan, which it replaces. */
+int qs_lower_long_average(qs_lower *l, const qs_pool_plan *plan);
+
 #endif

@@ -42,39 +42,41 @@ void qs_tree_add(const float *x, size_t n, float lanes[16]) {
         lanes[i % 16] += x[i];
 }
 
-/* Longer rows are summed in pieces, with checks for a stop; shorter ones by one kernel call. */
-#define LONG_ROW ((size_t)1 << 21)
+static float in_blocks(const qsim_ctx *ctx, float (*sum)(const float *, float, size_t),
+                       const float *x, float shift, size_t n) {
+    float total = sum(x, shift, n < QS_SUM_BLOCK ? n : QS_SUM_BLOCK);
+    for (size_t at = QS_SUM_BLOCK; at < n && !qs_stopped(ctx); at += QS_SUM_BLOCK)
+        total += sum(x + at, shift, n - at < QS_SUM_BLOCK ? n - at : QS_SUM_BLOCK);
+    return total;
+}
 
 float qs_row_sum(const qsim_ctx *ctx, const float *x, size_t n) {
-    float lanes[16] = {0};
-    if (n <= LONG_ROW)
-        return ctx->kernels->ew->sum(x, 0, n);
-    for (size_t at = 0, count; (count = qs_piece(ctx, at, n)); at += count)
-        qs_tree_add(x + at, count, lanes);
-    return qs_reduce_fold(lanes);
+    return in_blocks(ctx, ctx->kernels->ew->sum, x, 0, n);
 }
 
-QS_COLD float qs_row_squares(const qsim_ctx *ctx, const float *x, float mean, size_t n) {
-    float lanes[16] = {0};
-    if (n <= LONG_ROW)
-        return ctx->kernels->ew->sum_squares(x, mean, n);
-    for (size_t i = 0; i < n && !qs_stopped_at(ctx, i); i++) {
-        const float d = x[i] - mean;
-        lanes[i % 16] += d * d;
+float qs_row_squares(const qsim_ctx *ctx, const float *x, float mean, size_t n) {
+    return in_blocks(ctx, ctx->kernels->ew->sum_squares, x, mean, n);
+}
+
+/* y = (x - mean) * inverse * scale + bias */
+static void normalize_piece(const float *x, float mean, float inverse, const float *scale,
+                            const float *bias, float *y, size_t n) {
+    QS_IVDEP
+    for (size_t i = 0; i < n; i++) {
+        const float v = (x[i] - mean) * inverse * scale[i];
+        y[i] = bias ? v + bias[i] : v;
     }
-    return qs_reduce_fold(lanes);
 }
 
-QS_COLD static void normalize_long(const qsim_ctx *ctx, const qk_norm *how, const float *x,
-                                   float *y, size_t n, size_t rows) {
+static void normalize_long(const qsim_ctx *ctx, const qk_norm *how, const float *x, float *y,
+                           size_t n, size_t rows) {
     for (size_t r = 0; r < rows; r++, x += n, y += n) {
         const float mean = how->centred ? qs_row_sum(ctx, x, n) / (float)qs_real(n) : 0.0f;
         const float squares = qs_row_squares(ctx, x, mean, n);
         const float inverse = 1.0f / sqrtf(squares / (float)qs_real(n) + how->epsilon);
-        for (size_t i = 0; i < n && !qs_stopped_at(ctx, i); i++) {
-            const float v = (x[i] - mean) * inverse * how->scale[i];
-            y[i] = how->bias ? v + how->bias[i] : v;
-        }
+        for (size_t at = 0, count; (count = qs_piece(ctx, at, n)); at += count)
+            normalize_piece(x + at, mean, inverse, how->scale + at,
+                            how->bias ? how->bias + at : NULL, y + at, count);
         if (how->mean)
             how->mean[r] = mean;
         if (how->inverse)
@@ -84,7 +86,7 @@ QS_COLD static void normalize_long(const qsim_ctx *ctx, const qk_norm *how, cons
 
 void qs_normalize(const qsim_ctx *ctx, const qk_norm *how, const float *x, float *y, size_t n,
                   size_t rows) {
-    if (n <= LONG_ROW)
+    if (n <= QS_SUM_BLOCK)
         ctx->kernels->ew->normalize(how, x, y, n, rows);
     else
         normalize_long(ctx, how, x, y, n, rows);
@@ -129,26 +131,50 @@ static float finished(const qs_reduce *p, float v) {
                                           : v;
 }
 
+static void start_lanes(float lanes[16][COLUMNS], size_t used, float start, size_t n) {
+    for (size_t k = 0; k < used; k++)
+        for (size_t c = 0; c < n; c++)
+            lanes[k][c] = start;
+}
+
+/* Folds the lanes of a block, and adds them to those of earlier blocks. */
+static void fold_lanes(float lanes[16][COLUMNS], size_t used, bool first, float *y, size_t n) {
+    for (size_t half = used / 2; half; half /= 2)
+        for (size_t i = 0; i < half; i++)
+            take_row(QS_REDUCE_SUM, lanes[i + half], lanes[i], n);
+    if (first)
+        memcpy(y, lanes[0], n * sizeof(*y));
+    else
+        take_row(QS_REDUCE_SUM, lanes[0], y, n);
+}
+
 static void reduce_columns(const qs_reduce *p, qs_reduce_rows r, const qsim_ctx *ctx,
                            const float *x, float *y, size_t n) {
     float lanes[16][COLUMNS];
     const float start = start_of(p->kind);
-    size_t used = 1;
-    while (p->kind < QS_REDUCE_PROD && used < 16 && used < p->count)
+    const bool sums = p->kind < QS_REDUCE_PROD;
+    size_t used = 1, terms = 0, blocks = 0;
+    while (sums && used < 16 && used < p->count)
         used *= 2; /* sums are trees: of the 16 lanes those that are not 0 */
-    for (size_t k = 0; k < used; k++)
-        for (size_t c = 0; c < n; c++)
-            lanes[k][c] = start;
-    for (size_t o = 0, lane = 0; o < r.count; o++) {
+    start_lanes(lanes, used, start, n);
+    for (size_t o = 0; o < r.count; o++) {
         const float *row = x + qs_reduce_row_at(p, o);
-        for (size_t i = 0; i < r.inner && !qs_stopped_at(ctx, lane); i++, lane++)
-            take_row(p->kind, row + i * r.step, lanes[lane % used], n);
+        for (size_t i = 0; i < r.inner; i++, terms++) {
+            if (terms == QS_SUM_BLOCK) {
+                if (qs_stopped(ctx))
+                    return;
+                if (sums) {
+                    fold_lanes(lanes, used, !blocks++, y, n);
+                    start_lanes(lanes, used, start, n);
+                }
+                terms = 0;
+            }
+            take_row(p->kind, row + i * r.step, lanes[terms % used], n);
+        }
     }
-    for (size_t half = used / 2; half; half /= 2)
-        for (size_t i = 0; i < half; i++)
-            take_row(QS_REDUCE_SUM, lanes[i + half], lanes[i], n);
+    fold_lanes(lanes, used, !blocks, y, n);
     for (size_t c = 0; c < n; c++)
-        y[c] = finished(p, lanes[0][c]);
+        y[c] = finished(p, y[c]);
 }
 
 /* ---- an output by itself ---- */
@@ -236,11 +262,16 @@ static const float *next_terms(reader *e, float top) {
 
 static float sum_of(const qs_reduce *p, const qsim_ctx *ctx, const float *x, float top) {
     reader e;
-    float lanes[16] = {0};
+    float lanes[16] = {0}, total = 0;
     start_reading(&e, p, ctx, x);
-    for (const float *terms; (terms = next_terms(&e, top));)
+    for (const float *terms; (terms = next_terms(&e, top));) {
         qs_tree_add(terms, e.n, lanes);
-    return qs_reduce_fold(lanes);
+        if (e.parts % (QS_SUM_BLOCK / PART) == 0) {
+            total += qs_reduce_fold(lanes);
+            memset(lanes, 0, sizeof(lanes));
+        }
+    }
+    return total + qs_reduce_fold(lanes);
 }
 
 static float product_of(const qs_reduce *p, const qsim_ctx *ctx, const float *x) {

@@ -247,24 +247,37 @@ static void test_special(void) {
 
 /* ---- floats, bit by bit ---- */
 
-/* The reduction in its defined order: sums over 16 lanes, products and extremes one by one. */
+static float fold(float lanes[16]) {
+    for (size_t half = 8; half; half /= 2)
+        for (size_t i = 0; i < half; i++)
+            lanes[i] += lanes[i + half];
+    return lanes[0];
+}
+
+/*
+ * The reduction in its defined order: sums over 16 lanes, of longer sums those of 16384 terms in
+ * order, products and extremes one by one.
+ */
 static float defined(const char *kind, const float *v, size_t n) {
-    float lanes[16] = {0}, product = 1, best = is(kind, "Max") ? -INFINITY : INFINITY;
+    enum { BLOCK = 16384 };
+    float lanes[16] = {0}, product = 1, best = is(kind, "Max") ? -INFINITY : INFINITY, total = 0;
     for (size_t i = 0; i < n; i++) {
+        if (i > 0 && i % BLOCK == 0) {
+            total += fold(lanes);
+            memset(lanes, 0, sizeof(lanes));
+        }
         const bool square = is(kind, "L2") || is(kind, "SumSquare");
         lanes[i % 16] += square ? v[i] * v[i] : is(kind, "L1") ? fabsf(v[i]) : v[i];
         product *= v[i];
         if (best == best && !(is(kind, "Max") ? v[i] <= best : v[i] >= best))
             best = v[i];
     }
-    for (size_t half = 8; half; half /= 2)
-        for (size_t i = 0; i < half; i++)
-            lanes[i] += lanes[i + half];
-    return is(kind, "Mean")                     ? lanes[0] / (float)n
-           : is(kind, "L2")                     ? sqrtf(lanes[0])
+    total = n > BLOCK ? total + fold(lanes) : fold(lanes);
+    return is(kind, "Mean")                     ? total / (float)n
+           : is(kind, "L2")                     ? sqrtf(total)
            : is(kind, "Prod")                   ? product
            : is(kind, "Max") || is(kind, "Min") ? best
-                                                : lanes[0];
+                                                : total;
 }
 
 /* Numbers, of which some are zeros of either sign, and with `nans` NaNs. */
@@ -273,7 +286,7 @@ static float number(uint64_t *seed, bool nans) {
     const uint64_t r = test_random(seed) >> 8;
     if (nans && r % 61 == 0)
         return NAN;
-    return r % 3 == 0 ? few[r / 3 % 4] : ((float)(r % 4001) - 2000.0f) / 1024.0f;
+    return r % 3 == 0 ? few[r / 3 % 4] : ((float)(r % 4001) - 2000.0f) / 999.0f;
 }
 
 static void same_bits(const char *kind, const int64_t dims[4], uint32_t mask, uint64_t *seed) {
@@ -337,6 +350,12 @@ static void test_bits(void) {
         same_bits(exact[k], DIMS(3, 2, 2, 411), 5, &seed);  /* and of several rows */
         same_bits(exact[k], DIMS(2, 37, 1, 150), 2, &seed); /* several blocks of columns */
         same_bits(exact[k], DIMS(5, 2, 7, 70), 5, &seed);
+        same_bits(exact[k], DIMS(1, 1, 2, 40000), 8, &seed); /* several blocks of a sum */
+        same_bits(exact[k], DIMS(2, 211, 157, 3), 6, &seed);
+        same_bits(exact[k], DIMS(3, 8192, 2, 2), 7,
+                  &seed); /* also of elements that are collected */
+        same_bits(exact[k], DIMS(1, 32768, 1, 67), 2, &seed);
+        same_bits(exact[k], DIMS(17, 1500, 1, 2), 11, &seed);
     }
 }
 
