@@ -379,6 +379,11 @@ QSIM_API int qsim_model_integer_io(const qsim_model *model, int32_t which, qsim_
  * Clip to that range takes the pair's place. What other ranges, which come from calibration, cut
  * off is not kept.
  *
+ * Both: the products of dynamic quantization become products of floats, with dequantized weights;
+ * ranges that the model finds while it runs are not kept. If operators of com.microsoft on integers
+ * have no form on floats (MatMulNBits, DynamicQuantizeMatMul), all operators of com.microsoft
+ * become those of ai.onnx, as with ONNX, and the opset rises as far as they need.
+ *
  * ONNX: operators of com.microsoft become operators of ai.onnx that compute the same, those on
  * quantized integers as with QDQ; operators of ai.onnx stay as they are. The opset rises as far as
  * the new operators need: LayerNormalization 17, blocks of weights 21, Attention 23. Results are
@@ -388,9 +393,8 @@ QSIM_API int qsim_model_integer_io(const qsim_model *model, int32_t which, qsim_
  *
  * Inputs and outputs keep their types: integers are dequantized behind inputs and made before
  * outputs. A float model stays as it is. Errors: UNSUPPORTED (format QSIM_FORMAT_QOPERATOR; a node
- * that has no such form, which the message names, as operators of dynamic quantization; graphs
- * inside of nodes, with ONNX only if they have such operators), STATE (loaded for inspection),
- * ARGUMENT, CANCELLED, LIMIT, NOMEM.
+ * that has no such form, which the message names, or that is quantized in a graph inside of a
+ * node), STATE (loaded for inspection), ARGUMENT, CANCELLED, LIMIT, NOMEM.
  */
 QSIM_API int qsim_model_convert_to(const qsim_model *model, int32_t format, qsim_model **out,
                                    qsim_error *error);

@@ -11,8 +11,15 @@
 #include "op/rules.h"
 #include "ptq/quantizer.h"
 
-#define OPSET       13  /* the first with scales per channel */
-#define TIMES_OPSET 256 /* in what qs_pass_derive hands on */
+#define OPSET 13 /* the first with scales per channel */
+
+/*
+ * Conversions are tried one after the other until one succeeds. All but the first replace operators
+ * of com.microsoft by those of ONNX, whose opsets have more and more: LayerNormalization, blocks,
+ * Attention, 2 bits.
+ */
+static const int8_t opsets[] = {OPSET, OPSET, 17, 21, 23, 25, QS_OPSET_NEWEST};
+#define TIMES_FORMATS 4 /* in what qs_pass_derive hands on: the number of a try, and a format */
 
 /* Scale and zero point of a quantized tensor; scale QS_NONE: not known. */
 typedef struct scaled_by {
@@ -34,6 +41,7 @@ typedef struct convert {
     known *known;
     bool contributed; /* a node is of com.microsoft */
     bool stays;       /* operators of ONNX stay as they are */
+    bool floats;      /* no pairs are to be left */
 } convert;
 
 int qs_convert_refuse(const qs_pass *p, qs_id node, const char *why) {
@@ -258,17 +266,29 @@ static int visit(convert *c, qs_id id) {
         return code;
     if (traits & QS_QUANTIZES && n->outputs[0] != QS_NONE && n->output_count == 1)
         c->known[n->outputs[0]].by = (scaled_by){n->inputs[1], qs_node_input(n, 2)};
-    else if (qs_node_has_subgraph(n) && !c->stays)
-        code = qs_convert_refuse(c->p, id, "graphs inside of a node stay as they are");
     else if (!(traits & QS_DEQUANTIZES) && !(c->stays && qs_node_in_onnx(n)))
         code = is_quantized(c->g, n) ? convert_node(c, id) : move_floats(c, id);
     c->contributed |= qs_same(c->g->nodes[id].domain, "com.microsoft");
     return code;
 }
 
+/* Refuses quantized operators in graphs inside of nodes, which stay as they are. */
+static int check_inside(void *user, qs_graph *g) {
+    const convert *c = user;
+    qs_pass own = *c->p;
+    own.graph = g;
+    for (size_t k = 0; k < g->order_count && g != c->g; k++) {
+        const qs_node *n = &g->nodes[g->order[k]];
+        const bool pair = qs_node_traits(g, n) & (QS_QUANTIZES | QS_DEQUANTIZES);
+        if (pair ? c->floats : is_quantized(g, n))
+            return qs_convert_refuse(&own, g->order[k], "it is inside of another node");
+    }
+    return QSIM_OK;
+}
+
 static int to_pairs(convert *c) {
     const size_t count = c->g->order_count, values = c->g->value_count;
-    int code = QSIM_OK;
+    int code = c->stays ? QSIM_OK : qs_graphs_visit(c->g, check_inside, c);
     c->known = qs_arena_alloc(&c->g->arena, values + 1, sizeof(*c->known));
     if (!c->known)
         return QSIM_E_NOMEM;
@@ -305,30 +325,35 @@ static int check_onnx(void *user, qs_graph *g) {
 
 /* Operators of com.microsoft become others, those on integers pairs; the rest stays. */
 static int to_onnx(convert *c) {
-    c->p->standard = c->p->only_onnx = c->stays = true;
-    int code = qs_pass_expand(c->p);
-    if (!code)
-        code = to_pairs(c);
+    c->stays = true;
+    int code = to_pairs(c);
     if (!code)
         code = qs_graphs_visit(c->g, check_onnx, c);
     return code ? code : qs_pass_identities(c->p);
 }
 
-/* What to convert to: a format, and an opset if it is newer than the model's. */
 static int convert_graph(qs_pass *p, int32_t how) {
     qs_graph *g = p->graph;
-    const int32_t format = how % TIMES_OPSET, opset = how / TIMES_OPSET;
-    convert c = {.p = p, .g = g, .q = {.ctx = p->ctx, .g = g, .error = p->error}};
+    const int32_t format = how % TIMES_FORMATS, try = how / TIMES_FORMATS;
+    convert c = {.p = p,
+                 .g = g,
+                 .q = {.ctx = p->ctx, .g = g, .error = p->error},
+                 .floats = format == QSIM_FORMAT_FLOAT};
     int code = QSIM_OK;
     if (format == QSIM_FORMAT_QOPERATOR)
         return qs_fail(p->error, QSIM_E_UNSUPPORTED, "%s: QOPERATOR is no form to convert to",
                        p->model);
-    if (qs_graph_import(g, "") < opset)
-        code = qs_op_upgrade_graph(g, opset, p->model, p->error);
+    if (qs_graph_import(g, "") < opsets[try])
+        code = qs_op_upgrade_graph(g, opsets[try], p->model, p->error);
     if (!code)
         code = qs_pass_constants(p);
     if (!code)
         code = qs_pass_finish(p);
+    p->standard = p->only_onnx = try > 0;
+    if (!code && try > 0)
+        code = qs_pass_expand(p);
+    if (!code && format != QSIM_FORMAT_ONNX)
+        code = qs_convert_dynamic(p);
     if (!code)
         code = format == QSIM_FORMAT_ONNX ? to_onnx(&c) : to_pairs(&c);
     if (!code && format == QSIM_FORMAT_FLOAT)
@@ -340,18 +365,18 @@ static int convert_graph(qs_pass *p, int32_t how) {
 
 int qsim_model_convert_to(const qsim_model *model, int32_t format, qsim_model **out,
                           qsim_error *error) {
-    /* Those with LayerNormalization, blocks, Attention, 2 bits, and all others. */
-    static const int8_t opsets[] = {OPSET, 17, 21, 23, 25, QS_OPSET_NEWEST};
     const bool valid = model && format >= QSIM_FORMAT_QDQ && format <= QSIM_FORMAT_ONNX;
-    size_t i = 0;
+    const bool contributed = valid && qs_graph_import(model->graph, "com.microsoft") > 0;
+    size_t i = valid && format == QSIM_FORMAT_ONNX; /* this one always replaces operators */
     int code;
-    do { /* until an opset has all operators that are wanted */
+    do {
         code = qs_pass_derive(valid ? model : NULL, "conversion", convert_graph,
-                              format + opsets[i] * TIMES_OPSET, out, error);
+                              format + (int32_t)i * TIMES_FORMATS, out, error);
         do
             i++;
-        while (valid && i < QS_COUNT(opsets) && opsets[i] <= qs_graph_import(model->graph, ""));
-    } while (valid && format == QSIM_FORMAT_ONNX && i < QS_COUNT(opsets) && code != QSIM_OK &&
-             code != QSIM_E_NOMEM && code != QSIM_E_CANCELLED && code != QSIM_E_LIMIT);
+        while (valid && i > 1 && i < QS_COUNT(opsets) &&
+               opsets[i] <= qs_graph_import(model->graph, ""));
+    } while (contributed && i < QS_COUNT(opsets) && code != QSIM_OK && code != QSIM_E_NOMEM &&
+             code != QSIM_E_CANCELLED && code != QSIM_E_LIMIT);
     return code;
 }

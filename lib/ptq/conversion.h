@@ -12,6 +12,8 @@ bool qs_convert_same(const qs_graph *g, qs_id a, qs_id b);
 /* `name` without its ending, or all of it; NULL: out of memory. */
 const char *qs_convert_cut(qs_graph *g, const char *name, const char *ending);
 
+/* Products of dynamic quantization become those of floats (conversion_dynamic.c). */
+int qs_convert_dynamic(qs_pass *p);
 /*
  * Of a graph whose quantized operators are pairs (conversion.c): leaves out those of activations,
  * and dequantizes constants (conversion_floats.c).

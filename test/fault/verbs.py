@@ -36,6 +36,7 @@ VERBS = {
     ),
     "optimize": (["optimize", "mlp.onnx", "-f", "-o", "out.onnx"], ["out.onnx"]),
     "convert": (["convert", "q.onnx", "--to", "float", "-f", "-o", "out.onnx"], ["out.onnx"]),
+    "convert dynamic": (["convert", "d.onnx", "--to", "float", "-f", "-o", "out.onnx"], ["out.onnx"]),
     "convert onnx": (["convert", "n.onnx", "--to", "onnx", "-f", "-o", "out.onnx"], ["out.onnx"]),
     "calibrate": (["calibrate", "mlp.onnx", "-d", "x4.npy", "-f", "-o", "out.qcal"], ["out.qcal"]),
     "quantize": (["quantize", "mlp.onnx", "-d", "x4.npy", "-f", "-o", "out.onnx"], ["out.onnx"]),
@@ -106,8 +107,9 @@ def prepare(folder, tool, fixtures):
     qsim("quantize", "-q", "mlp.onnx", "-d", "x4.npy", "-o", "q.onnx")
     qsim("quantize", "-q", "mlp.onnx", "--mode", "weights", "--weights", "int4", "--set", "*=int4", "--format", "qoperator",
          "-o", "n.onnx")
+    qsim("quantize", "-q", "mlp.onnx", "--mode", "dynamic", "-o", "d.onnx")
     qsim("package", "-q", "q.onnx", "-o", "p.zip")
-    used = set("mlp.onnx q.onnx n.onnx p.zip m.qcal x1.npy x4.npy y4.npy rc.json img.onnx "
+    used = set("mlp.onnx q.onnx n.onnx d.onnx p.zip m.qcal x1.npy x4.npy y4.npy rc.json img.onnx "
                "picture0.pgm picture1.pgm".split())
     for name in os.listdir(folder):
         if name not in used:

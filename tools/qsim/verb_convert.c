@@ -10,16 +10,15 @@ static bool is_to_onnx(const deriving *d) {
     return strcmp(d->how, "onnx") == 0;
 }
 
-/* The number of QuantizeLinear and DequantizeLinear, or of operators that ONNX lacks. */
+/* The number of QuantizeLinear, also of dynamic ones, and DequantizeLinear, or of operators that
+ * ONNX lacks. */
 static int32_t count_nodes(const deriving *d, const qsim_model *m) {
     int32_t count = 0;
     for (int32_t i = 0; i < qsim_model_node_count(m); i++) {
         qsim_node_info n = {.struct_size = sizeof(n)};
         if (qsim_model_node(m, i, &n) != QSIM_OK)
             continue;
-        count += is_to_onnx(d) ? n.domain[0] != 0
-                               : !strcmp(n.op_type, "QuantizeLinear") ||
-                                     !strcmp(n.op_type, "DequantizeLinear");
+        count += is_to_onnx(d) ? n.domain[0] != 0 : strstr(n.op_type, "uantizeLinear") != NULL;
     }
     return count;
 }

@@ -358,6 +358,88 @@ static void test_integers(void) {
     qsim_model_free(q);
 }
 
+/* ---- dynamic quantization ---- */
+
+/* The quantized model computes with weights of 8 bits; both forms of it do, without rounding more.
+ */
+static void check_dynamic(const qsim_model *q, const qsim_model *plain, const float *x) {
+    static float wanted[MOST], y[MOST], z[MOST];
+    qsim_tensor given = {QSIM_FLOAT, 4, image_dims, (void *)(uintptr_t)x,
+                         SAMPLES * PIXELS * sizeof(*x)};
+    const size_t n = net_run(plain, &given, wanted, MOST);
+    qsim_model *pairs = net_convert(q, QSIM_FORMAT_QDQ), *again = reload(pairs);
+    qsim_model *floats = net_convert(q, QSIM_FORMAT_FLOAT);
+    CHECK(count_integer(q) > 0);
+    CHECK_INT(count_integer(again) + net_count(again, "DynamicQuantizeLinear"), 0);
+    CHECK(net_count(again, "DequantizeLinear") > 0);
+    CHECK_INT(net_count(again, "QuantizeLinear"), 0);
+    CHECK_INT(count_integer(floats) + count_pairs(floats), 0);
+    CHECK_INT(net_count(floats, "DynamicQuantizeLinear"), 0);
+    CHECK_INT(net_run(again, &given, y, MOST), n);
+    CHECK_INT(net_run(floats, &given, z, MOST), n);
+    CHECK(differ(y, z, n) < 1e-5);
+    CHECK(differ(z, wanted, n) < 0.02);
+    CHECK_INT(net_run(q, &given, y, MOST), n);
+    CHECK(differ(y, z, n) > 1e-4); /* it is rounded */
+    qsim_model_free(floats);
+    qsim_model_free(again);
+    qsim_model_free(pairs);
+}
+
+static void test_dynamic(void) {
+    static const int32_t schemes[] = {QSIM_WEIGHT_CHANNEL_SYMMETRIC, QSIM_WEIGHT_TENSOR_ASYMMETRIC,
+                                      QSIM_WEIGHT_CHANNEL_ASYMMETRIC};
+    static float x[SAMPLES * PIXELS];
+    net_batch(x, SAMPLES, 100);
+    for (int net = 0; net < 2; net++) {
+        qsim_model *m = net ? net_branches() : net_lenet();
+        for (int i = 0; i < 6; i++) {
+            const qsim_quantize_options o = {.struct_size = sizeof(o),
+                                             .mode = QSIM_MODE_DYNAMIC,
+                                             .weight_type = i == 1 ? QSIM_UINT8 : QSIM_INT8,
+                                             .weight_scheme = schemes[i / 2],
+                                             .per_row = i % 2};
+            qsim_model *q = net_quantize(m, NULL, &o);
+            check_dynamic(q, m, x);
+            qsim_model_free(q);
+        }
+        qsim_model_free(m);
+    }
+}
+
+/* Operators of com.microsoft that no form on floats replaces become those of ONNX first. */
+static void test_contributed(void) {
+    const uint8_t codes[12] = {128, 130, 120, 0, 255, 128, 128, 1, 90, 100, 110, 127};
+    const float scale[3] = {0.5f, 0.25f, 1}, bias[3] = {1, 2, 3}, x[8] = {1, 0, 0, 0, 0, 1, 0, -1};
+    const uint8_t zero[3] = {128, 120, 128};
+    const float wanted[6] = {1, 4.5f, -5, -64 + 14 + 1, 33.75f + 2.5f + 2, 1 + 3};
+    const int64_t dims[2] = {2, 4};
+    qsim_builder *b = NULL;
+    CHECK_INT(qsim_builder_create(NULL, 13, "dynamic", &b, NULL), QSIM_OK);
+    CHECK_INT(qsim_builder_import(b, "com.microsoft", 1), QSIM_OK);
+    qsim_builder_input_as(b, "x", "float[2,4]");
+    CHECK_INT(qsim_builder_constant_as(b, "w_quantized", "uint8[4,3]", codes), QSIM_OK);
+    CHECK_INT(qsim_builder_constant_as(b, "s", "float[3]", scale), QSIM_OK);
+    CHECK_INT(qsim_builder_constant_as(b, "z", "uint8[3]", zero), QSIM_OK);
+    CHECK_INT(qsim_builder_constant_as(b, "b", "float[3]", bias), QSIM_OK);
+    qsim_builder_node(b, "com.microsoft", "DynamicQuantizeMatMul", "fc", "x,w_quantized,s,z,b",
+                      "y");
+    qsim_builder_output_as(b, "y", "float[2,3]");
+    qsim_model *m = net_finish(b);
+    qsim_tensor given = {QSIM_FLOAT, 2, dims, (void *)(uintptr_t)x, sizeof(x)};
+    for (int32_t format = 0; format <= 2; format += 2) {
+        qsim_model *made = net_convert(m, format);
+        float y[6];
+        CHECK_INT(count_integer(made), 0);
+        CHECK_INT(net_count(made, "DequantizeLinear"), format == 0);
+        CHECK_INT(net_run(made, &given, y, 6), 6);
+        for (int i = 0; i < 6; i++)
+            CHECK_NEAR((double)y[i], (double)wanted[i], 1e-5);
+        qsim_model_free(made);
+    }
+    qsim_model_free(m);
+}
+
 /* ---- refusals ---- */
 
 static void refused(qsim_model *m, int32_t format, const char *node, const char *why) {
@@ -379,16 +461,18 @@ static void test_refusals(void) {
         qsim_builder_node(b, "", "MatMulInteger", "product", "q,w,z", "i");
         qsim_builder_output_as(b, "i", "int32[2,3,4,4]");
         refused(net_finish(b), format, "node 'product', MatMulInteger", "no form on floats");
-        b = begin();
-        CHECK_INT(qsim_builder_constant_as(b, "w", "uint8[1,1,16]", weights), QSIM_OK);
-        qsim_builder_node(b, "com.microsoft", "MatMulNBits", "narrow", "x,w,s1", "n");
-        CHECK_INT(qsim_builder_constant_as(b, "s1", "float[1]", (float[]){1}), QSIM_OK);
-        qsim_builder_attr_int(b, "K", 4);
-        qsim_builder_attr_int(b, "N", 1);
-        qsim_builder_attr_int(b, "bits", 4);
-        qsim_builder_attr_int(b, "block_size", 32);
-        qsim_builder_output_as(b, "n", "float[2,3,4,1]");
-        refused(net_finish(b), format, "node 'narrow', MatMulNBits", "no form on floats");
+        b = begin(); /* integers and a scale that the caller gives */
+        CHECK_INT(qsim_builder_constant_as(b, "w", "int8[4,4]", weights), QSIM_OK);
+        CHECK_INT(qsim_builder_constant_as(b, "ws", "float[]", (float[]){0.5f}), QSIM_OK);
+        qsim_builder_input_as(b, "given", "uint8[2,4]");
+        qsim_builder_input_as(b, "xs", "float[]");
+        qsim_builder_node(b, "", "MatMulInteger", "product", "given,w,z", "i");
+        qsim_builder_node(b, "", "Cast", "", "i", "f");
+        qsim_builder_attr_int(b, "to", QSIM_FLOAT);
+        qsim_builder_node(b, "", "Mul", "", "xs,ws", "scale");
+        qsim_builder_node(b, "", "Mul", "", "f,scale", "y");
+        qsim_builder_output_as(b, "y", "float[2,4]");
+        refused(net_finish(b), format, "node 'product', MatMulInteger", "quantized while it runs");
         b = begin();
         qsim_builder_node(b, "com.microsoft", "QLinearGlobalAveragePool", "last", "q,s,z,t,u", "r");
         qsim_builder_attr_int(b, "channels_last", 1);
@@ -413,6 +497,8 @@ int main(void) {
     test_sums();
     test_constants();
     test_integers();
+    test_dynamic();
+    test_contributed();
     test_refusals();
     return test_done();
 }

@@ -287,6 +287,34 @@ static void check_narrow(const qsim_model *m) {
     qsim_model_free(again);
 }
 
+/* Other forms of a layer of the main graph; graphs inside that are quantized are refused. */
+static void check_converted(const qsim_model *m) {
+    const qsim_rule rules[] = {{sizeof(*rules), "*", QSIM_RULE_FLOAT, 0},
+                               {sizeof(*rules), "outer", QSIM_RULE_INT8, 0}};
+    qsim_quantize_options o = {.struct_size = sizeof(o), .mode = QSIM_MODE_DYNAMIC};
+    qsim_model *all = quantize(m, NULL, &o), *made = NULL;
+    qsim_error e = {0};
+    o.rules = rules;
+    o.rule_count = 2;
+    qsim_model *q = quantize(m, NULL, &o);
+    for (int32_t format = QSIM_FORMAT_QDQ; format <= QSIM_FORMAT_FLOAT; format += 2) {
+        CHECK_INT(qsim_model_convert_to(all, format, &made, &e), QSIM_E_UNSUPPORTED);
+        CHECK(strstr(e.message, "it is inside of another node"));
+        CHECK_INT(qsim_model_convert_to(q, format, &made, &e), QSIM_OK);
+        for (int c = 0; c < 2; c++) {
+            results a, b;
+            run(m, c, &a);
+            run(made, c, &b);
+            CHECK_INT(b.count, a.count);
+            CHECK(apart(a.y, b.y, a.count) > 0 && apart(a.y, b.y, a.count) < 0.01f);
+            CHECK(memcmp(a.z, b.z, sizeof(a.z)) == 0);
+        }
+        qsim_model_free(made);
+    }
+    qsim_model_free(all);
+    qsim_model_free(q);
+}
+
 /* ---- static ---- */
 
 /* How the file says that it was quantized. */
@@ -456,6 +484,7 @@ int main(void) {
         check_corrected(m);
         check_modes(m);
         check_settings(m);
+        check_converted(m);
         check_narrow(m);
     }
     qsim_model_free(m);
