@@ -1,71 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* Whole integer convolutions: borders, strides, dilation, groups, depthwise, odd channels. */
+/*
+ * Whole integer convolutions beside a plain loop over the definition, in every table: choice of the
+ * layout, packing, driver and kernels.
+ */
 #include "checkkernel.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
-#include "op/int8/conv_i8.h"
-
-typedef struct image {
-    qs_conv_i8 conv; /* geometry and weights' shape */
-    const uint8_t *x;
-    const int8_t *w;
-    int32_t *bias, *w_zp;
-    float *mult, *add;
-    size_t y_bytes;
-    bool int32_out;
-    bool floats;           /* with int32_out */
-    bool handed, in_place; /* a callback gets results block by block; it works in place */
-    char text[128];
-} image;
+#include "draw_conv_i8.h"
 
 typedef struct call {
     qs_conv_i8 conv;
+    qs_conv_i8_post post;
     const uint8_t *x;
     uint8_t *y, *scratch;
 } call;
-
-static int32_t out_size(int32_t in, int32_t pads, int32_t k, int32_t stride, int32_t dilation) {
-    return (in + pads - (k - 1) * dilation - 1) / stride + 1;
-}
-
-/* The largest value of a column before rounding. */
-static float reach(const image *p, size_t column, size_t terms) {
-    int64_t sum = abs(p->bias[column]);
-    for (size_t i = 0; i < terms; i++)
-        sum += 255 * abs(p->w[column * terms + i] - p->w_zp[column]);
-    return (float)sum * p->mult[column];
-}
-
-static void fill(ck_state *s, image *p) {
-    qs_conv_i8 *c = &p->conv;
-    size_t columns = (size_t)c->w.groups * (size_t)c->w.n;
-    size_t terms = (size_t)c->w.c * (size_t)c->w.kh * (size_t)c->w.kw;
-    p->x = ck_input(s, (size_t)c->g.batch * (size_t)c->g.h * (size_t)c->g.wd * (size_t)c->w.groups *
-                           (size_t)c->w.c);
-    p->w = ck_input(s, columns * terms);
-    p->bias = ck_input(s, 4 * columns);
-    p->w_zp = ck_input(s, 4 * columns);
-    for (size_t i = 0; i < columns; i++) {
-        p->bias[i] = ck_between(s, -3000, 3000);
-        /* Some channels have a zero point, small or large. */
-        bool any = c->w.zero_points == QS_ZP_SPLIT && ck_random(s) % 8 == 0;
-        p->w_zp[i] = c->w.zero_points == QS_ZP_SAME ? c->w_zp : any ? ck_between(s, -127, 127) : 0;
-    }
-    p->mult = ck_floats(s, columns, 1e-4f, 2e-3f);
-    p->add = ck_floats(s, columns, -1.0f, 1.0f);
-    c->o.fits16 = true;
-    for (size_t i = 0; i < columns; i++)
-        if (c->o.fits16 && reach(p, i, terms) >= QK_I8_FITS16)
-            c->o.fits16 = false;
-    p->y_bytes = (size_t)c->g.batch * (size_t)c->g.ho * (size_t)c->g.wo;
-    p->y_bytes *= c->g.y_channels ? (size_t)c->g.y_channels : columns;
-    p->y_bytes *= p->int32_out ? 4 : 1;
-    c->w.contiguous = c->g.dilation_w == 1;
-    c->w.stride_h = c->g.stride_h;
-    c->w.stride_w = c->g.stride_w;
-}
 
 /* Bounds of float outputs. */
 #define LOW  (-20.0f)
@@ -96,302 +45,185 @@ static void copy_block(const void *arg, const qs_conv_i8_block *b) {
                 (uint8_t)(b->x[r * b->x_stride + i] + mark(b->at + r * b->stride + i));
 }
 
-static call prepare(ck_state *s, const qk_i8 *t, const image *p, uint8_t *y) {
-    call k = {p->conv, p->x, y, NULL};
-    qs_conv_i8_weights *w = &k.conv.w;
-    int64_t terms = (int64_t)w->c * w->kh * w->kw;
-    qk_source_i8 source = {.w = p->w,
-                           .n = w->n,
-                           .kh = w->kh,
-                           .kw = w->kw,
-                           .c = w->c,
-                           .sn = terms,
-                           .sc = (int64_t)w->kh * w->kw,
-                           .sy = w->kw,
-                           .sx = 1,
-                           .zp = w->zero_points == QS_ZP_SPLIT ? p->w_zp : NULL};
+/* Biases, multipliers and addends in the order of positions. */
+static void spread_columns(ck_state *s, const ck_image *p, qs_conv_i8 *c) {
+    const size_t positions = (size_t)c->w.positions;
+    int32_t *bias = ck_input(s, 4 * positions);
+    float *mult = ck_input(s, 4 * positions), *add = ck_input(s, 4 * positions);
+    qs_conv_i8_weights_spread(&c->w, p->bias, bias);
+    qs_conv_i8_weights_spread(&c->w, p->mult, mult);
+    qs_conv_i8_weights_spread(&c->w, p->add, add);
+    if (p->wide)
+        memset(bias, 0, 4 * positions);
+    c->o.bias = bias;
+    c->o.mult = p->int32_out ? NULL : mult;
+    if (p->floats) {
+        c->o.scale = mult;
+        c->o.add = add;
+        c->o.low = LOW;
+        c->o.high = HIGH;
+    }
+}
+
+static qs_conv_i8_post post_of(const ck_image *p, const int32_t *colsum) {
+    const qs_conv_i8 *c = &p->conv;
+    const bool by_row = p->row_scale && !p->int32_out;
+    return (qs_conv_i8_post){.colsum = colsum,
+                             .w_zp = c->w.zero_points == QS_ZP_COLUMN ? p->w_zp : NULL,
+                             .row_zp = p->row_zp,
+                             .wide_bias = p->wide ? p->bias : NULL,
+                             .zp = c->x_zp,
+                             .k = c->w.kh * c->w.kw * c->w.c,
+                             .mult = p->int32_out || by_row ? NULL : p->mult,
+                             .row_scale = by_row ? p->row_scale : NULL,
+                             .col_scale = p->col_scale,
+                             .y_scale = p->y_scale};
+}
+
+static call *prepare(ck_state *s, const qk_i8 *t, const ck_image *p, uint8_t *y) {
+    call *k = ck_input(s, sizeof(*k));
+    *k = (call){.conv = p->conv, .x = p->x, .y = y};
+    qs_conv_i8_weights *w = &k->conv.w;
+    qk_source_i8 source = p->source;
     size_t scratch = 0;
-    if (!p->int32_out)
+    source.zp = w->zero_points == QS_ZP_SPLIT ? p->w_zp : NULL;
+    if (!p->int32_out && !p->post && !p->clamp)
         w->result = QS_RESULT_BYTES;
     else if (p->floats && p->conv.g.dilation_h == 1 && p->conv.g.dilation_w == 1)
         w->result = QS_RESULT_FLOATS;
     qs_conv_i8_weights_layout(t, w);
-    int8_t *b = ck_input(s, w->bytes);
+    uint8_t *b = ck_output(s, w->bytes);
     int32_t *colsum = ck_input(s, 4 * (size_t)w->groups * (size_t)w->n);
-    qs_conv_i8_weights_pack(w, &source, terms * w->n, b, colsum);
-    int32_t *bias = ck_input(s, 4 * (size_t)w->positions);
-    float *mult = ck_input(s, 4 * (size_t)w->positions);
-    qs_conv_i8_weights_spread(w, p->bias, bias);
-    qs_conv_i8_weights_spread(w, p->mult, mult);
-    k.conv.b = b;
-    k.conv.o.bias = bias;
-    k.conv.o.mult = p->int32_out ? NULL : mult;
-    if (p->floats) {
-        float *add = ck_input(s, 4 * (size_t)w->positions);
-        qs_conv_i8_weights_spread(w, p->add, add);
-        k.conv.o.scale = mult;
-        k.conv.o.add = add;
-        k.conv.o.low = LOW;
-        k.conv.o.high = HIGH;
-    }
-    k.conv.after = p->handed ? copy_block : NULL;
-    k.conv.after_in_place = p->in_place;
-    qs_conv_i8_make_plan(&k.conv, 1, ck_input(s, 4 * qs_conv_i8_offsets(w)), &scratch);
-    k.scratch = ck_input(s, scratch);
+    qs_conv_i8_weights_pack(w, &source, p->group_stride, (int8_t *)b, colsum);
+    ck_same(s, b, b, w->bytes, p->text); /* the guards */
+    k->conv.b = (const int8_t *)b;
+    spread_columns(s, p, &k->conv);
+    k->post = post_of(p, colsum);
+    k->conv.post = p->post ? &k->post : NULL;
+    k->conv.after = p->handed ? copy_block : NULL;
+    k->conv.after_in_place = p->in_place;
+    qs_conv_i8_make_plan(&k->conv, p->threads, ck_input(s, 4 * qs_conv_i8_offsets(w)), &scratch);
+    k->scratch = ck_input(s, scratch);
     return k;
 }
 
 static void run(void *arg) {
-    static const qsim_ctx alone = {.threads = 1}; /* never cancelled */
+    static const qsim_ctx alone = {.threads = 1}; /* never cancelled; runs tasks in turn */
     const call *k = arg;
     qs_conv_i8_run(&alone, &k->conv, k->x, k->y, k->scratch, false);
 }
 
-/* Draws the image, its batch, and the window. */
-static void random_window(ck_state *s, qs_conv_i8 *c) {
-    bool square = ck_random(s) % 2; /* 3 x 3 has kernels of its own */
-    c->g.batch = ck_between(s, 1, 2);
-    c->w.kh = square ? 3 : ck_between(s, 1, 8);
-    c->w.kw = square ? 3 : ck_between(s, 1, 8);
-    c->g.stride_h = c->g.stride_w = ck_between(s, 1, 2);
-    if (ck_random(s) % 8 == 0) {
-        c->g.stride_h = ck_between(s, 1, 7);
-        c->g.stride_w = ck_between(s, 1, 7);
-    }
-    c->g.dilation_h = square ? 1 : ck_between(s, 1, 2);
-    c->g.dilation_w = square ? 1 : ck_between(s, 1, ck_random(s) % 4 ? 2 : 20);
-    c->g.pad_top = ck_between(s, 0, c->w.kh - 1);
-    c->g.pad_left = ck_between(s, 0, c->w.kw - 1);
-    c->g.h = ck_between(s, 1, 20) + (c->w.kh - 1) * c->g.dilation_h;
-    c->g.wd = ck_between(s, 1, 20) + (c->w.kw - 1) * c->g.dilation_w;
-    c->g.ho = out_size(c->g.h, c->g.pad_top + ck_between(s, 0, c->w.kh - 1), c->w.kh, c->g.stride_h,
-                       c->g.dilation_h);
-    c->g.wo = out_size(c->g.wd, c->g.pad_left + ck_between(s, 0, c->w.kw - 1), c->w.kw,
-                       c->g.stride_w, c->g.dilation_w);
+/* ---- the definition ---- */
+
+/* The sum of products of an output, less the zero points that its epilogue subtracts. */
+static int64_t sum_at(const ck_image *p, int64_t pixel, int32_t n) {
+    const qs_conv_i8 *c = &p->conv;
+    const qk_source_i8 w = ck_column(p, n);
+    const int64_t channels = (int64_t)c->w.groups * c->w.c, image = pixel / c->g.wo / c->g.ho;
+    const int64_t top = pixel / c->g.wo % c->g.ho * c->g.stride_h - c->g.pad_top;
+    const int64_t left = pixel % c->g.wo * c->g.stride_w - c->g.pad_left;
+    const int32_t x_zp = !p->post ? 0 : p->row_zp ? p->row_zp[pixel] : c->x_zp, w_zp = p->w_zp[n];
+    int64_t sum = 0;
+    for (int32_t ky = 0; ky < c->w.kh; ky++)
+        for (int32_t kx = 0; kx < c->w.kw; kx++) {
+            const int64_t y = top + ky * c->g.dilation_h, x = left + kx * c->g.dilation_w;
+            const bool inside = y >= 0 && y < c->g.h && x >= 0 && x < c->g.wd;
+            const int64_t at = inside ? ((image * c->g.h + y) * c->g.wd + x) * channels : 0;
+            const uint8_t *v = p->x + at + n / c->w.n * c->w.c;
+            for (int32_t i = 0; i < c->w.c; i++)
+                sum += ((inside ? v[i] : c->x_zp) - x_zp) * (ck_weight(&w, ky, kx, i) - w_zp);
+        }
+    return sum;
 }
 
-/* Draws groups of channels, a few or many. */
-static void random_channels(ck_state *s, qs_conv_i8 *c) {
-    c->w.groups = c->w.n = c->w.c = 1;
-    if (ck_random(s) % 8 == 0)
-        c->w.groups = ck_random(s) % 2 ? 32 : 16; /* several pixels share a vector */
-    else if (ck_random(s) % 2)
-        c->w.groups = ck_between(s, 2, ck_random(s) % 2 ? 200 : 40);
-    else {
-        bool few = ck_random(s) % 2; /* several pixels make a row of the product */
-        c->w.n = ck_between(s, 1, few ? 12 : 90);
-        c->w.c = ck_between(s, 1, few ? 4 : 20);
+static void store(const ck_image *p, int64_t pixel, int32_t n, int64_t sum, uint8_t *y) {
+    const qs_conv_i8 *c = &p->conv;
+    const int64_t columns = (int64_t)c->w.groups * c->w.n, i = pixel * columns + n;
+    const int64_t at = c->g.y_channels ? pixel * c->g.y_channels + c->g.y_column + n : i;
+    int32_t acc = (int32_t)(sum + (p->wide ? 0 : p->bias[n]));
+    if (p->floats)
+        acc = float_of(acc, p->mult[n], p->add[n]);
+    for (int32_t b = 0; b < 4 && p->floats && p->handed; b++)
+        acc = (int32_t)marked((uint32_t)acc, b, (size_t)(4 * i + b));
+    if (p->int32_out) {
+        memcpy(y + 4 * at, &acc, 4);
+        return;
     }
-}
-
-static image random_outputs(ck_state *s) {
-    image p = {.int32_out = ck_random(s) % 3 == 0};
-    p.floats = p.int32_out && ck_random(s) % 2;
-    p.handed = (!p.int32_out || p.floats) && ck_random(s) % 3 == 0;
-    return p;
-}
-
-/* Draws everything but the sizes. */
-static image finish(ck_state *s, image p) {
-    qs_conv_i8 *c = &p.conv;
-    if (ck_random(s) % 4 == 0) { /* one zero point for all weights */
-        c->w.zero_points = QS_ZP_SAME;
-        c->w_zp = ck_between(s, -128, 127);
-        c->w.n = c->w.groups > 1 ? ck_between(s, 1, 3) : c->w.n;
-    }
-    if (c->w.zero_points == QS_ZP_NONE && c->w.groups > 1 && ck_random(s) % 2)
-        c->w.zero_points = QS_ZP_SPLIT;
-    c->x_zp = (uint8_t)ck_random(s);
-    c->o = (qk_out_i8){.zp = ck_random(s) % 3 ? ck_between(s, 0, 255) : 0, .hi = 255};
-    if (ck_random(s) % 2) {
-        c->o.lo = ck_between(s, 0, 50);
-        c->o.hi = ck_between(s, c->o.lo, 255);
-    }
-    const bool elsewhere = p.handed && !p.floats; /* not in place */
-    c->w.strided_out =
-        (c->w.groups == 1 || c->w.zero_points == QS_ZP_SAME || elsewhere) && ck_random(s) % 3 == 0;
-    if (c->w.strided_out) { /* channels of a larger tensor, whose other channels stay unchanged */
-        c->g.y_column = ck_between(s, 0, 70);
-        c->g.y_channels = c->g.y_column + c->w.groups * c->w.n + ck_between(s, 0, 70);
-    }
-    p.in_place = p.handed && (p.floats || (!c->w.strided_out && ck_random(s) % 2));
-    fill(s, &p);
-    c->o.fits16 = c->o.fits16 && ck_random(s) % 4 > 0;
-    snprintf(p.text, sizeof(p.text), "%lldx%dx%d groups %d c %d n %d kernel %dx%d stride %d",
-             (long long)c->g.batch, c->g.h, c->g.wd, c->w.groups, c->w.c, c->w.n, c->w.kh, c->w.kw,
-             c->g.stride_h);
-    return p;
-}
-
-static image random_image(ck_state *s) {
-    image p = random_outputs(s);
-    qs_conv_i8 *c = &p.conv;
-    random_window(s, c);
-    random_channels(s, c);
-    if (c->w.groups == 1 && ck_random(s) % 4 == 0) { /* a first layer, with im2row */
-        c->w.n = ck_between(s, 1, 70);
-        c->w.c = ck_between(s, 1, 4);
-        c->g.wd = ck_between(s, 1, 150) + (c->w.kw - 1) * c->g.dilation_w;
-        c->g.wo = out_size(c->g.wd, c->g.pad_left, c->w.kw, c->g.stride_w, c->g.dilation_w);
-    }
-    return finish(s, p);
-}
-
-/*
- * Depthwise windows of 5 x 5 and 7 x 7 (and 4 to 8) over rows several times as wide: vectors read
- * for one pixel serve the next ones, and their buffer is reused.
- */
-static image wide_image(ck_state *s) {
-    static const int32_t sizes[] = {5, 7, 5, 7, 4, 6, 8};
-    const int32_t k = sizes[ck_random(s) % QS_COUNT(sizes)];
-    image p = random_outputs(s);
-    qs_conv_i8 *c = &p.conv;
-    c->g.batch = 1;
-    c->w.kh = c->w.kw = k;
-    c->g.stride_h = c->g.stride_w = ck_random(s) % 3 ? 1 : 2;
-    c->g.dilation_h = c->g.dilation_w = 1;
-    c->g.pad_top = c->g.pad_left = ck_random(s) % 2 ? k / 2 : 0;
-    c->g.h = ck_between(s, k, 2 * k + 3);
-    c->g.wd = ck_between(s, 3 * k, 8 * k);
-    c->g.ho = out_size(c->g.h, 2 * c->g.pad_top, k, c->g.stride_h, 1);
-    c->g.wo = out_size(c->g.wd, 2 * c->g.pad_left, k, c->g.stride_w, 1);
-    c->w.groups = ck_between(s, 8, 100);
-    c->w.n = c->w.c = 1;
-    return finish(s, p);
-}
-
-/* Windows along one axis of many channels, as convolutions of signals have them. */
-static image line_image(ck_state *s) {
-    image p = random_outputs(s);
-    qs_conv_i8 *c = &p.conv;
-    const int32_t length = ck_between(s, 1, 16);
-    const bool wide = ck_random(s) % 2;
-    random_window(s, c);
-    c->w.kh = wide ? 1 : length;
-    c->w.kw = wide ? length : 1;
-    c->g.dilation_h = c->g.dilation_w = 1;
-    c->g.pad_top = wide ? 0 : length / 2;
-    c->g.pad_left = wide ? length / 2 : 0;
-    c->g.h = ck_between(s, c->w.kh, 2 * c->w.kh + 8);
-    c->g.wd = ck_between(s, c->w.kw, 2 * c->w.kw + 8);
-    c->g.ho = out_size(c->g.h, 2 * c->g.pad_top, c->w.kh, c->g.stride_h, 1);
-    c->g.wo = out_size(c->g.wd, 2 * c->g.pad_left, c->w.kw, c->g.stride_w, 1);
-    c->w.groups = 1;
-    c->w.c = 4 * ck_between(s, 1, 12);
-    c->w.n = ck_between(s, 1, 40);
-    return finish(s, p);
-}
-
-/* More weights than caches hold, which are prefetched during products, and few pixels. */
-static image far_image(ck_state *s) {
-    image p = random_outputs(s);
-    qs_conv_i8 *c = &p.conv;
-    random_window(s, c);
-    c->w.groups = 1;
-    c->w.c = ck_between(s, 20, 40);
-    c->w.n = (1 << 19) / (c->w.c * c->w.kh * c->w.kw);
-    if (c->w.n > 400) { /* one tap, or a few */
-        c->w.n = ck_between(s, 200, 400);
-        c->w.c = (1 << 19) / (c->w.n * c->w.kh * c->w.kw) + 1;
-    }
-    return finish(s, p);
+    const float m =
+        p->row_scale ? (p->row_scale[pixel] * p->col_scale[n]) / p->y_scale : p->mult[n];
+    const int64_t value = p->wide ? sum + p->bias[n] : acc;
+    y[at] = (uint8_t)(ck_requantize(value, m, c->o.zp, c->o.lo, c->o.hi) +
+                      (p->handed ? mark((size_t)i) : 0));
 }
 
 /* Computes output by output, from the definition. */
-static void plain(const image *p, uint8_t *y) {
+static void plain(const ck_image *p, uint8_t *y) {
     const qs_conv_i8 *c = &p->conv;
-    int64_t pixels = c->g.batch * c->g.ho * c->g.wo, columns = (int64_t)c->w.groups * c->w.n;
-    int64_t cin = (int64_t)c->w.groups * c->w.c, taps = (int64_t)c->w.kh * c->w.kw;
-    for (int64_t i = 0; i < pixels * columns; i++) {
-        int64_t n = i % columns, px = i / columns % c->g.wo, py = i / columns / c->g.wo % c->g.ho;
-        int64_t image_at = i / columns / c->g.wo / c->g.ho, first = n / c->w.n * c->w.c;
-        int64_t sum = p->bias[n];
-        for (int64_t t = 0; t < taps * c->w.c; t++) {
-            int64_t tap = t / c->w.c, ch = t % c->w.c;
-            int64_t iy = py * c->g.stride_h - c->g.pad_top + tap / c->w.kw * c->g.dilation_h;
-            int64_t ix = px * c->g.stride_w - c->g.pad_left + tap % c->w.kw * c->g.dilation_w;
-            bool inside = iy >= 0 && iy < c->g.h && ix >= 0 && ix < c->g.wd;
-            int32_t v = inside ? p->x[((image_at * c->g.h + iy) * c->g.wd + ix) * cin + first + ch]
-                               : c->x_zp;
-            sum += v * (p->w[(n * c->w.c + ch) * taps + tap] - p->w_zp[n]);
-        }
-        int32_t acc = (int32_t)sum;
-        const int64_t at = c->g.y_channels ? i / columns * c->g.y_channels + c->g.y_column + n : i;
-        if (p->floats)
-            acc = float_of(acc, p->mult[n], p->add[n]);
-        for (int32_t b = 0; b < 4 && p->floats && p->handed; b++)
-            acc = (int32_t)marked((uint32_t)acc, b, (size_t)(4 * i + b));
-        if (p->int32_out)
-            memcpy(y + 4 * at, &acc, 4);
-        else
-            y[at] = (uint8_t)(ck_requantize(acc, p->mult[n], c->o.zp, c->o.lo, c->o.hi) +
-                              (p->handed ? mark((size_t)i) : 0));
-    }
+    for (int64_t pixel = 0; pixel < c->g.batch * c->g.ho * c->g.wo; pixel++)
+        for (int32_t n = 0; n < c->w.groups * c->w.n; n++)
+            store(p, pixel, n, sum_at(p, pixel, n), y);
 }
 
-static void check_image(ck_state *s, image p) {
+static void check_image(ck_state *s, ck_image p) {
     uint8_t *expected = ck_output(s, p.y_bytes), *actual = ck_output(s, p.y_bytes);
-    call k = prepare(s, s->t->i8, &p, actual);
-    run(&k);
-    if (s->t == s->c) {
-        plain(&p, expected);
-    } else {
-        call c = prepare(s, s->c->i8, &p, expected);
-        run(&c);
-    }
+    run(prepare(s, s->t->i8, &p, actual));
+    plain(&p, expected);
     ck_same(s, expected, actual, p.y_bytes, p.text);
 }
 
 static void check_conv(ck_state *s) {
-    check_image(s, random_image(s));
+    check_image(s, ck_draw_image(s));
+}
+
+static void check_packed(ck_state *s) {
+    check_image(s, ck_draw_packed(s));
 }
 
 static void check_wide(ck_state *s) {
-    check_image(s, wide_image(s));
-}
-
-static void check_line(ck_state *s) {
-    check_image(s, line_image(s));
+    check_image(s, ck_draw_wide(s));
 }
 
 /* Checks kernels that prefetch; seldom, as it takes as long as many other checks. */
 static void check_far(ck_state *s) {
     if (s->t->i8->fetches && ck_random(s) % 8 == 0)
-        check_image(s, far_image(s));
+        check_image(s, ck_draw_far(s));
 }
 
+/* ---- timing ---- */
+
 /* The caller sets p.int32_out and p.floats. */
-static void bench_image(ck_state *s, image p, int32_t size, int32_t groups, int32_t c, int32_t n,
+static void bench_image(ck_state *s, ck_image p, int32_t size, int32_t groups, int32_t c, int32_t n,
                         int32_t kernel, int32_t stride, int32_t zp, bool split) {
     p.conv = (qs_conv_i8){.g = {.batch = 1, .h = size, .wd = size}};
     p.conv.g.stride_h = p.conv.g.stride_w = stride;
     qs_conv_i8 *v = &p.conv;
     v->g.dilation_h = v->g.dilation_w = 1;
     v->g.pad_top = v->g.pad_left = kernel / 2;
-    v->g.ho = v->g.wo = out_size(size, 2 * (kernel / 2), kernel, stride, 1);
+    v->g.ho = v->g.wo = ck_out_size(size, 2 * (kernel / 2), kernel, stride, 1);
     v->w = (qs_conv_i8_weights){.groups = groups, .c = c, .n = n, .kh = kernel, .kw = kernel};
     v->w.zero_points = split ? QS_ZP_SPLIT : QS_ZP_NONE;
     v->o = (qk_out_i8){.zp = zp, .hi = 255};
-    fill(s, &p);
-    call k = prepare(s, s->t->i8, &p, ck_output(s, p.y_bytes));
+    p.threads = 1;
+    ck_fill_image(s, &p);
+    call *k = prepare(s, s->t->i8, &p, ck_output(s, p.y_bytes));
     if (groups > 1)
         snprintf(p.text, sizeof(p.text), "depthwise %dx%d s%d %d @%d%s%s", kernel, kernel, stride,
                  groups, size, split ? " weight zp" : "", p.floats ? " floats" : "");
     else
         snprintf(p.text, sizeof(p.text), "%dx%d s%d %d->%d @%d%s", kernel, kernel, stride, c, n,
                  size, zp ? "" : " zp 0");
-    ck_time(s, p.text, (double)qs_conv_i8_macs(&k.conv), 0, run, &k);
+    ck_time(s, p.text, (double)qs_conv_i8_macs(&k->conv), 0, run, k);
 }
 
 static void bench_zp(ck_state *s, int32_t size, int32_t groups, int32_t c, int32_t n,
                      int32_t kernel, int32_t stride, int32_t zp, bool split) {
-    bench_image(s, (image){0}, size, groups, c, n, kernel, stride, zp, split);
+    bench_image(s, (ck_image){0}, size, groups, c, n, kernel, stride, zp, split);
 }
 
 /* Depthwise with float outputs, as in dynamic quantization. */
 static void bench_floats(ck_state *s, int32_t size, int32_t groups, int32_t kernel,
                          int32_t stride) {
-    const image p = {.int32_out = true, .floats = true};
+    const ck_image p = {.int32_out = true, .floats = true};
     bench_image(s, p, size, groups, 1, 1, kernel, stride, 0, false);
 }
 
@@ -438,8 +270,8 @@ static void bench_conv(ck_state *s) {
 
 const ck_case ck_cases_conv_i8[] = {
     {"conv_u8s8", check_conv, bench_conv},
+    {"conv_packed", check_packed, NULL},
     {"conv_wide", check_wide, NULL},
-    {"conv_line", check_line, NULL},
     {"conv_far", check_far, NULL},
 };
 const size_t ck_cases_conv_i8_count = QS_COUNT(ck_cases_conv_i8);

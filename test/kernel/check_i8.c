@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Integer products: packing, every epilogue, every remainder, against the C kernels. */
+/* Integer products beside a plain loop: packing, every epilogue, every remainder, every table. */
 #include "checkkernel.h"
 
 #include <stdio.h>
@@ -18,7 +18,9 @@ typedef struct product {
     ptrdiff_t a_stride;
     int32_t line; /* with use_rows: rows per line, a_stride apart, lines line_stride apart; or 0 */
     ptrdiff_t line_stride;
-    const int8_t *w; /* [segs][k][n] */
+    const int8_t *w;
+    int64_t sn, ss, sk; /* strides of columns, segments, terms */
+    uint8_t flip;
     const int32_t *bias;
     const int32_t *init; /* per row, or NULL */
     float *mult, *add;
@@ -39,13 +41,19 @@ static int32_t float_of(int32_t acc, float scale, float add) {
 
 static qk_source_i8 product_source(const product *p) {
     return (qk_source_i8){.w = p->w,
+                          .flip = p->flip,
                           .n = p->n,
                           .kh = p->segs,
                           .kw = 1,
                           .c = p->k,
-                          .sn = 1,
-                          .sc = p->n,
-                          .sy = (int64_t)p->k * p->n};
+                          .sn = p->sn,
+                          .sc = p->sk,
+                          .sy = p->ss};
+}
+
+static int32_t weight_at(const product *p, int32_t n, int32_t segment, int32_t term) {
+    const int8_t w = p->w[n * p->sn + segment * p->ss + term * p->sk];
+    return (int8_t)((uint8_t)w ^ p->flip);
 }
 
 static void plain_product(const product *p, uint8_t *out) {
@@ -55,7 +63,7 @@ static void plain_product(const product *p, uint8_t *out) {
             for (int32_t s = 0; s < p->segs; s++)
                 for (int32_t j = 0; j < p->k; j++) {
                     const uint8_t *a = p->use_rows ? p->rows[r] : p->a + r * p->a_stride;
-                    sum += a[p->offset[s] + j] * p->w[((int64_t)s * p->k + j) * p->n + n];
+                    sum += a[p->offset[s] + j] * weight_at(p, n, s, j);
                 }
             int32_t acc = (int32_t)sum;
             uint8_t *to = out + (size_t)r * p->out_stride;
@@ -113,8 +121,9 @@ static packed pack_product(ck_state *s, const qk_i8 *t, const product *p, uint8_
     qk_source_i8 source = product_source(p);
     qk_form_i8 form;
     qk_i8_form(t, &source, false, false, &form);
-    int8_t *b = ck_input(s, form.bytes);
+    int8_t *b = ck_output(s, form.bytes);
     qk_i8_pack(t, &source, false, false, b, NULL);
+    ck_same(s, b, b, form.bytes, p->text); /* the guards */
     int32_t *bias = ck_input(s, 4 * (size_t)form.positions);
     float *mult = ck_input(s, 4 * (size_t)form.positions);
     qk_i8_spread(t, p->n, p->n, p->n, p->bias, bias);
@@ -192,11 +201,24 @@ static void fit_scales(product *p) {
     p->fits16 = true;
     for (int32_t n = 0; n < p->n; n++) {
         int32_t sum = 60000; /* bias and init */
-        for (int32_t i = n; i < p->segs * p->k * p->n; i += p->n)
-            sum += 255 * abs(p->w[i]);
+        for (int32_t i = 0; i < p->segs * p->k; i++)
+            sum += 255 * abs(weight_at(p, n, i / p->k, i % p->k));
         const float most = 0.999f * QK_I8_FITS16 / (float)sum;
         p->mult[n] = p->mult[n] < most ? p->mult[n] : most;
     }
+}
+
+/* Columns are adjacent in a matrix on the right, terms in a transposed one, else any order. */
+static void random_order(ck_state *s, product *p) {
+    const int64_t n = p->n, k = p->k, segs = p->segs;
+    const int64_t orders[][3] = {/* of columns, segments, terms */
+                                 {1, k * n, n},       {1, k * n, n}, {segs * k, k, 1},
+                                 {segs * k, 1, segs}, {k, k * n, 1}, {segs, 1, segs * n}};
+    const int64_t *order = orders[ck_random(s) % QS_COUNT(orders)];
+    p->sn = order[0];
+    p->ss = order[1];
+    p->sk = order[2];
+    p->flip = ck_random(s) % 3 ? 0 : 0x80;
 }
 
 /* A matrix of given sizes, with rows in `size` bytes. */
@@ -207,6 +229,7 @@ static product product_of(ck_state *s, product p, size_t size) {
     p.a = ck_input(s, size);
     random_addresses(s, &p, size);
     p.w = ck_input(s, (size_t)p.segs * (size_t)p.k * (size_t)p.n);
+    random_order(s, &p);
     random_range(s, &p.zp, &p.lo, &p.hi);
     p.clamp = ck_random(s) % 3 == 0;
     random_scales(s, p.n, p.clamp, &p.bias, &p.mult);
@@ -272,12 +295,7 @@ static void check_product(ck_state *s, product p) {
     uint8_t *expected = ck_output(s, p.out_bytes), *actual = ck_output(s, p.out_bytes);
     packed k = pack_product(s, s->t->i8, &p, actual);
     run_packed(&k);
-    if (s->t == s->c) {
-        plain_product(&p, expected);
-    } else {
-        packed c = pack_product(s, s->c->i8, &p, expected);
-        run_packed(&c);
-    }
+    plain_product(&p, expected);
     ck_same(s, expected, actual, p.out_bytes, p.text);
 }
 
@@ -323,6 +341,8 @@ static void bench_gemm(ck_state *s) {
         p.a_stride = p.k;
         p.a = ck_input(s, (size_t)p.m * (size_t)p.k);
         p.w = ck_input(s, (size_t)p.k * (size_t)p.n);
+        p.sn = 1;
+        p.sk = p.n;
         p.offset = memset(ck_input(s, 4), 0, 4);
         p.out_stride = (size_t)p.n;
         p.out_bytes = p.out_stride * (size_t)p.m;
@@ -342,7 +362,9 @@ typedef struct channels {
     const uint8_t *a;
     ptrdiff_t a_stride;
     int32_t *offset;
-    const int8_t *w; /* [n][taps] */
+    const int8_t *w;
+    int64_t sn, st; /* strides of channels, taps */
+    uint8_t flip;
     const int32_t *bias;
     float *mult, *add;
     int32_t zp, lo, hi;
@@ -355,7 +377,8 @@ static void plain_depthwise(const channels *p, uint8_t *out) {
         for (int32_t n = 0; n < p->n; n++) {
             int64_t sum = p->bias[n];
             for (int32_t t = 0; t < p->taps; t++)
-                sum += p->a[r * p->a_stride + p->offset[t] + n] * p->w[n * p->taps + t];
+                sum += p->a[r * p->a_stride + p->offset[t] + n] *
+                       (int8_t)((uint8_t)p->w[n * p->sn + t * p->st] ^ p->flip);
             int32_t acc = (int32_t)sum;
             uint8_t *to = out + (size_t)r * p->out_stride;
             if (p->floats)
@@ -373,11 +396,14 @@ typedef struct depthwise_call {
 } depthwise_call;
 
 static depthwise_call pack_depthwise(ck_state *s, const qk_i8 *t, const channels *p, void *out) {
-    qk_source_i8 source = {.w = p->w, .n = p->n, .kh = 1, .kw = p->taps, .c = 1, .sx = 1};
-    source.sn = p->taps;
+    qk_source_i8 source = {.w = p->w, .n = p->n, .kh = 1, .kw = p->taps, .c = 1, .flip = p->flip};
+    source.sn = p->sn;
+    source.sx = p->st;
     size_t positions = (size_t)qk_i8_depthwise_positions(t, p->n);
-    int8_t *w = ck_input(s, positions * 4 * (size_t)((p->taps + 3) / 4));
+    const size_t bytes = positions * 4 * (size_t)((p->taps + 3) / 4);
+    int8_t *w = ck_output(s, bytes);
     qk_i8_pack_depthwise(t, &source, p->n, w, NULL);
+    ck_same(s, w, w, bytes, p->text); /* the guards */
     int32_t *bias = ck_input(s, 4 * positions);
     float *mult = ck_input(s, 4 * positions);
     qk_i8_spread_depthwise(t, p->n, p->n, p->bias, bias);
@@ -423,6 +449,9 @@ static channels random_channels(ck_state *s) {
     for (int32_t t = 0; t < p.taps; t++)
         p.offset[t] = ck_between(s, 0, 1000);
     p.w = ck_input(s, (size_t)p.taps * (size_t)p.n);
+    p.flip = ck_random(s) % 3 ? 0 : 0x80;
+    p.sn = ck_random(s) % 2 ? p.taps : 1;
+    p.st = p.sn == 1 ? p.n : 1;
     random_range(s, &p.zp, &p.lo, &p.hi);
     random_scales(s, p.n, p.clamp, &p.bias, &p.mult);
     p.add = ck_floats(s, (size_t)p.n, -3.0f, 3.0f);
@@ -439,12 +468,7 @@ static void check_depthwise(ck_state *s) {
     uint8_t *expected = ck_output(s, p.out_bytes), *actual = ck_output(s, p.out_bytes);
     depthwise_call k = pack_depthwise(s, s->t->i8, &p, actual);
     run_depthwise(&k);
-    if (s->t == s->c) {
-        plain_depthwise(&p, expected);
-    } else {
-        depthwise_call c = pack_depthwise(s, s->c->i8, &p, expected);
-        run_depthwise(&c);
-    }
+    plain_depthwise(&p, expected);
     ck_same(s, expected, actual, p.out_bytes, p.text);
 }
 
@@ -458,6 +482,8 @@ static void bench_depthwise(ck_state *s) {
         for (int32_t t = 0; t < 9; t++)
             p.offset[t] = (t / 3 * (width + 2) + t % 3) * n;
         p.w = ck_input(s, (size_t)(9 * n));
+        p.sn = 9;
+        p.st = 1;
         p.bias = memset(ck_input(s, 4 * (size_t)n), 0, 4 * (size_t)n);
         p.mult = ck_floats(s, (size_t)n, 1e-3f, 2e-3f);
         p.out_stride = (size_t)n;

@@ -103,7 +103,7 @@ void ck_same(ck_state *s, const void *expected, const void *actual, size_t bytes
     fprintf(stderr, "%s\n", intact ? "" : " wrote outside the output");
 }
 
-uint8_t ck_requantize(int32_t acc, float m, int32_t zp, int32_t lo, int32_t hi) {
+uint8_t ck_requantize(int64_t acc, float m, int32_t zp, int32_t lo, int32_t hi) {
     float v = (float)acc * m;
     v = fminf(fmaxf(v, (float)(lo - zp)), (float)(hi - zp));
     return (uint8_t)((int32_t)nearbyintf(v) + zp);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * checkkernel: every kernel of an instruction set against the C kernel, byte for byte, on random
- * shapes with guarded, poisoned outputs; the same cases are also timed.
+ * checkkernel: every kernel of every table, the C kernels among them, byte for byte against a plain
+ * loop over its definition, on random shapes with guarded, poisoned outputs. Where the definition
+ * has a tolerance (elementary functions, sums in trees), the C kernel is compared with it and the
+ * others with the C kernel. The same cases are also timed.
  *
  * To add a family: write check_<family>.c with an array of ck_case, declare it at the end of this
  * file, add it to `families` in checkkernel.c and the file to meson.build.
@@ -14,7 +16,7 @@
 
 typedef struct ck_state {
     const qk_table *c; /* the specification */
-    const qk_table *t; /* the table under test; if it is c: compare with a plain loop */
+    const qk_table *t; /* the table under test; c, too */
     uint64_t random;
     const uint8_t *choices; /* results of ck_random before `random`, 4 bytes each */
     size_t left;            /* bytes left of choices */
@@ -52,7 +54,7 @@ void ck_same(ck_state *s, const void *expected, const void *actual, size_t bytes
              const char *shape);
 
 /* Requantization by the design's definition, independent of the library's. */
-uint8_t ck_requantize(int32_t acc, float m, int32_t zp, int32_t lo, int32_t hi);
+uint8_t ck_requantize(int64_t acc, float m, int32_t zp, int32_t lo, int32_t hi);
 
 /* Prints the best time of many calls, and the rates of macs and bytes that are not 0. */
 void ck_time(ck_state *s, const char *shape, double macs, double bytes, void (*call)(void *arg),

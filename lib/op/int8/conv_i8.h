@@ -77,8 +77,9 @@ void qs_conv_i8_weights_spread(const qs_conv_i8_weights *w, const void *in, void
 
 /*
  * The general epilogue handles cases that the micro-kernels' own does not: weight zero points, zero
- * points or scales per row of a matrix product, and biases with which a sum leaves int32. Arrays in
- * natural order; sums begin with the plain bias, or with 0 if wide_bias is set.
+ * points or scales per row of a matrix product, and biases with which a sum leaves int32. It needs
+ * QS_ZP_COLUMN, except for matrix products with QS_ZP_NONE. Arrays in natural order; sums begin
+ * with the plain bias, or with 0 if wide_bias is set.
  *
  *     acc - zp[r] * colsum[n] - w_zp[n] * (rowsum - k * zp[r]) + wide_bias[n]
  */
