@@ -11,8 +11,8 @@ typedef struct ew_case {
     const qk_ew *k;
     const void *a, *b;
     void *c;
-    size_t n;
-    int which; /* number of the kernel, see `call` */
+    size_t n, rows; /* elements of all rows; rows of softmax and normalize */
+    int which;      /* number of the kernel, see `call` */
     qk_scale how;
 } ew_case;
 
@@ -20,19 +20,13 @@ static bool is_softmax(int which) {
     return which == 25 || which == 26;
 }
 
+static bool is_norm(int which) {
+    return which == 10 || which == 11;
+}
+
 /* Kernels with one result. */
 static bool only_reads(int which) {
     return (which >= 12 && which <= 16) || which == 27;
-}
-
-/* Runs one row, or three; or nine where these are normalized. */
-static void softmax(const ew_case *e) {
-    const size_t n = e->n % 3 ? e->n : e->n / 3;
-    e->k->softmax(e->a, e->c, n, e->n / n, e->which == 26);
-}
-
-static size_t norm_rows(const ew_case *e) {
-    return e->n % 3 ? 1 : e->n % 9 ? 3 : 9;
 }
 
 static qk_norm norm_of(const ew_case *e) {
@@ -44,15 +38,14 @@ static qk_norm norm_of(const ew_case *e) {
 
 /* After the rows the output holds their means and inverse deviations. */
 static void normalize(const ew_case *e) {
-    const size_t rows = norm_rows(e);
     qk_norm how = norm_of(e);
     how.mean = (float *)e->c + e->n;
-    how.inverse = how.mean + rows;
-    e->k->normalize(&how, e->a, e->c, e->n / rows, rows);
+    how.inverse = how.mean + e->rows;
+    e->k->normalize(&how, e->a, e->c, e->n / e->rows, e->rows);
 }
 
 static bool is_normal(const ew_case *e, const float *y) {
-    const size_t rows = norm_rows(e), n = e->n / rows;
+    const size_t rows = e->rows, n = e->n / rows;
     const qk_norm how = norm_of(e);
     bool right = true;
     for (size_t r = 0; r < rows; r++) {
@@ -97,7 +90,7 @@ static void call(void *arg) {
     case 15: *(float *)e->c = e->k->magnitude(e->a, e->n); break;
     case 16: e->k->range(e->a, e->n, e->c, (float *)e->c + 1); break;
     case 25:
-    case 26: softmax(e); break;
+    case 26: e->k->softmax(e->a, e->c, e->n / e->rows, e->rows, e->which == 26); break;
     case 21: e->k->bound(e->a, NULL, e->how.lo, e->how.hi, e->c, e->n); break;
     case 22: e->k->bound(e->a, e->b, e->how.lo, e->how.hi, e->c, e->n); break;
     case 23:
@@ -109,9 +102,9 @@ static void call(void *arg) {
 }
 
 static void make(ew_case *e, ck_state *s, int which, size_t n, float reach) {
-    *e = (ew_case){.which = which, .n = n};
+    *e = (ew_case){.which = which, .n = n, .rows = 1};
     e->a = ck_floats(s, n, -reach, reach);
-    e->b = which == 10 || which == 11 || which >= 17 ? ck_floats(s, n, -2, 2) : NULL;
+    e->b = is_norm(which) || which >= 17 ? ck_floats(s, n, -2, 2) : NULL;
     e->how = (qk_scale){.factor = 0.37f,
                         .lo = ck_between(s, 0, 2) ? -INFINITY : -1.5f,
                         .hi = ck_between(s, 0, 2) ? INFINITY : 6.0f,
@@ -176,6 +169,27 @@ static float scaled(const ew_case *e, size_t i) {
     return v > e->how.hi ? e->how.hi : v;
 }
 
+static bool is_softmax_right(const ew_case *e, const float *y) {
+    const size_t n = e->n / e->rows;
+    bool right = true;
+    for (size_t r = 0; r < e->rows; r++) {
+        const float *a = (const float *)e->a + r * n;
+        double top = -INFINITY, sum = 0;
+        for (size_t i = 0; i < n; i++)
+            top = fmax(top, (double)a[i]);
+        for (size_t i = 0; i < n; i++)
+            sum += exp((double)a[i] - top);
+        for (size_t i = 0; i < n; i++, y++) {
+            const double less = (double)a[i] - top, share = exp(less) / sum;
+            const double near =
+                e->which == 25 ? (2e-6 - 6e-8 * less) * share + 1e-40 : 1e-5 - 1.5e-7 * less;
+            const double wanted = e->which == 25 ? share : less - log(sum);
+            right = right && fabs((double)*y - wanted) <= near;
+        }
+    }
+    return right;
+}
+
 /* Compares with double arithmetic: sums within 1e-5 of their terms. */
 static void check_value(ck_state *s, const ew_case *e, const float *y, const char *shape) {
     const float *a = e->a;
@@ -196,16 +210,11 @@ static void check_value(ck_state *s, const ew_case *e, const float *y, const cha
         if (e->which == 28)
             right = right && y[i] == (a[i] - 1.25f) - 30.1f;
     }
-    for (size_t i = 0; is_softmax(e->which) && i < e->n; i++)
-        size = i == 0 ? exp((double)a[0] - top) : size + exp((double)a[i] - top);
-    for (size_t i = 0; is_softmax(e->which) && i < e->n; i++) {
-        const double log_share = (double)a[i] - top - log(size), share = exp(log_share);
-        right = right && (e->which == 25 ? fabs((double)y[i] - share) <= 2e-6 * share + 1e-40
-                                         : fabs((double)y[i] - log_share) <= 1e-5 + 1e-7 * top);
-    }
+    if (is_softmax(e->which))
+        right = is_softmax_right(e, y);
     if (e->which == 27)
         right = (double)y[0] == -least;
-    if (e->which == 10 || e->which == 11)
+    if (is_norm(e->which))
         right = is_normal(e, y);
     if (e->which == 15)
         right = (double)y[0] == fmax(-low, high);
@@ -219,25 +228,56 @@ static void check_value(ck_state *s, const ew_case *e, const float *y, const cha
     ck_same(s, yes, is, 1, shape);
 }
 
+/* Signs of NaNs are not defined. */
+static void even_nans(float *y, size_t bytes) {
+    for (size_t i = 0; i < bytes / sizeof(*y); i++)
+        y[i] = y[i] != y[i] ? NAN : y[i];
+}
+
+/* Kernels whose output may be their first input. */
+static bool works_in_place(int which) {
+    return which == 9 || is_norm(which) || (which >= 17 && which <= 25) || which == 28;
+}
+
+/* Special values for kernels that promise a result; rows of some in which each has a number. */
+static bool draw_special(ck_state *s, ew_case *e) {
+    const int which = e->which;
+    const bool takes =
+        which <= 8 || which == 12 || which == 15 || which == 16 || (which > 20 && which != 28);
+    float *a = (float *)(uintptr_t)e->a;
+    if (!takes || ck_random(s) % 3)
+        return false;
+    add_special(s, a, e->n);
+    for (size_t i = 0, some = ck_random(s) % 2; is_softmax(which) && some && i < e->n; i++)
+        a[i] = i % (e->n / e->rows) == 0 || !(a[i] < INFINITY) ? 0.5f : a[i];
+    return true;
+}
+
+/* Rows that vectors take together, and some beside them. */
+static size_t draw_rows(ck_state *s, int which) {
+    const bool several = (is_softmax(which) || is_norm(which)) && ck_between(s, 0, 1);
+    return several ? (size_t)ck_between(s, 2, 40) : 1;
+}
+
+static size_t bytes_of(const ew_case *e) {
+    return is_norm(e->which)      ? 4 * (e->n + 2 * e->rows)
+           : e->which == 16       ? 8
+           : only_reads(e->which) ? 4
+                                  : 4 * e->n;
+}
+
 static void check(ck_state *s, int which) {
     ew_case e;
     char shape[64];
-    size_t n = (size_t)ck_between(s, 1, 200);
-    const bool mixed =
-        (which <= 8 || which == 12 || which == 15 || which == 16 || (which > 20 && which != 28)) &&
-        n % 3 == 0;
-    make(&e, s, which, n, n % 2 ? 100.0f : 6.0f);
-    float *a = (float *)(uintptr_t)e.a;
-    if (mixed)
-        add_special(s, a, n);
-    for (size_t i = 0; is_softmax(which) && i < n; i++) /* signs of NaNs are not defined */
-        a[i] = (n % 3 == 0 && i % (n / 3) == 0) || !(a[i] < INFINITY) ? 0.5f : a[i];
-    snprintf(shape, sizeof(shape), "n %zu%s", n, mixed ? " with special values" : "");
-    size_t bytes = which == 10 || which == 11 ? 4 * (n + 2 * norm_rows(&e))
-                   : which == 16              ? 8
-                   : only_reads(which)        ? 4
-                                              : 4 * n;
-    void *expected = ck_output(s, bytes), *actual = ck_output(s, bytes);
+    const size_t n = (size_t)ck_between(s, 1, 200), rows = draw_rows(s, which);
+    make(&e, s, which, n * rows, n % 2 ? 100.0f : 6.0f);
+    e.rows = rows;
+    const bool mixed = draw_special(s, &e);
+    snprintf(shape, sizeof(shape), "%zu rows of %zu%s", rows, n,
+             mixed ? " with special values" : "");
+    const size_t bytes = bytes_of(&e);
+    float *expected = ck_output(s, bytes), *actual = ck_output(s, bytes);
+    float *same = ck_output(s, bytes);
     e.k = s->c->ew;
     e.c = expected;
     call(&e);
@@ -246,14 +286,25 @@ static void check(ck_state *s, int which) {
     e.k = s->t->ew;
     e.c = actual;
     call(&e);
+    if (is_softmax(which)) {
+        even_nans(expected, bytes);
+        even_nans(actual, bytes);
+    }
     ck_same(s, expected, actual, bytes, shape);
+    if (!works_in_place(which) || which == 11) /* whose bias is the input here */
+        return;
+    e.a = e.c = memcpy(same, e.a, 4 * e.n);
+    call(&e);
+    if (is_softmax(which))
+        even_nans(same, bytes);
+    ck_same(s, expected, same, bytes, shape);
 }
 
 static void bench(ck_state *s, int which) {
     ew_case e;
     make(&e, s, which, 50000, 10);
     e.k = s->t->ew;
-    e.c = ck_output(s, 4 * (e.n + 2 * norm_rows(&e)));
+    e.c = ck_output(s, 4 * (e.n + 2));
     /* Kernels with a scale read an array more. */
     const size_t streams = only_reads(which) ? 1 : e.b && which != 21 ? 3 : 2;
     ck_time(s, "n 50000", 0, 4.0 * (double)(e.n * streams), call, &e);

@@ -293,11 +293,12 @@ static void cut_depthwise(ck_state *s, qk_depthwise_f32 *d) {
 static void check_depthwise(ck_state *s) {
     depthwise p;
     const size_t line = size_between(s, 1, 25), lines = size_between(s, 1, 6);
+    const int32_t most = ck_between(s, 0, 3) ? 5 : 17; /* kernels are made for 3 and 5 */
     const dw_shape shape = {line,
                             line * lines,
                             size_between(s, 1, 90),
-                            size_between(s, 1, 5),
-                            size_between(s, 1, 5),
+                            size_between(s, 1, most),
+                            size_between(s, 1, ck_between(s, 0, 1) ? 5 : most),
                             size_between(s, 1, 3)};
     make_depthwise(s, &p, &shape);
     qk_depthwise_f32 *d = &p.d;

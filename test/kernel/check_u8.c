@@ -71,8 +71,10 @@ static void check(ck_state *s, int which) {
     make(&e, s, which, n);
     e.sa = form != 1;
     e.sb = form != 2;
-    if (ck_between(s, 0, 9) == 0) /* results beyond int32 */
-        e.w.ma *= 1e8f;
+    if (ck_between(s, 0, 3) == 0) /* results near the end of int32, and beyond */
+        e.w.ma = ldexpf(e.w.ma, ck_between(s, 8, 32));
+    if (ck_between(s, 0, 3) == 0)
+        e.w.mb = ldexpf(e.w.mb, ck_between(s, 8, 32));
     if (ck_between(s, 0, 9) == 0) { /* infinite terms, whose sum is NaN */
         e.w.ma = 3e38f;
         e.w.mb = -3e38f;
@@ -123,8 +125,8 @@ static void check_scale(ck_state *s) {
         return;
     make(&e, s, 1, n > m ? n : m);
     e.n = n;
-    if (ck_between(s, 0, 9) == 0) /* results beyond int32 */
-        e.w.ma *= 1e8f;
+    if (ck_between(s, 0, 3) == 0) /* results near the end of int32, and beyond */
+        e.w.ma = ldexpf(e.w.ma, ck_between(s, 8, 32));
     if (ck_between(s, 0, 3)) /* the usual case: uint8 without bounds */
         e.w.flip_a = e.w.flip_c = 0;
     else
