@@ -20,4 +20,17 @@ static inline float *random_floats(size_t n, double largest) {
     return p;
 }
 
+/* Sizes of a window: of up to `most` taps along each axis, or long, or wide, as signals have them.
+ */
+static inline void random_window(int64_t most, int64_t *kh, int64_t *kw) {
+    const bool odd = between(0, 4) == 0, down = between(0, 1);
+    *kh = odd ? (down ? between(1, 20) : between(1, 2)) : between(1, most);
+    *kw = odd ? (down ? between(1, 2) : between(1, 20)) : between(1, most);
+}
+
+/* Padding of up to `most`, or sometimes of more than a window's extent. */
+static inline int64_t random_pad(int64_t most, int64_t k, int64_t dilation) {
+    return between(0, 7) ? between(0, most) : between(0, k * dilation + 2);
+}
+
 #endif

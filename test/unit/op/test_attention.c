@@ -240,6 +240,15 @@ static void test_random_settings(void) {
                      .width = 1 + test_random(&seed) % 9,
                      .v_width = 1 + test_random(&seed) % 18,
                      .packed = i % 2};
+        if (i % 4 == 3) { /* one head or two, of more than a block of queries has */
+            s.batches = s.kv_heads = 1;
+            s.group = 1 + test_random(&seed) % 2;
+            s.queries = 1 + test_random(&seed) % 60;
+            s.past %= 8;
+            s.fresh = 1 + test_random(&seed) % 60;
+            s.width = 1 + test_random(&seed) % 34;
+            s.v_width = 1 + test_random(&seed) % 34;
+        }
         s.causal = test_random(&seed) % 2;
         s.left = (int64_t)(test_random(&seed) % 6) - 1;
         s.right = (int64_t)(test_random(&seed) % 6) - 1;

@@ -50,26 +50,27 @@ static void check_shape(qsim_ctx **ctx, int contexts, const conv_shape *s) {
 static void random_shapes(qsim_ctx **ctx, int contexts) {
     for (int i = 0; i < 120; i++) {
         conv_shape s = {.n = between(1, 3), .h = between(1, 14), .w = between(1, 14)};
-        s.kh = between(1, 5);
-        s.kw = between(1, 5);
+        random_window(5, &s.kh, &s.kw);
         s.dh = i % 3 == 0 ? between(1, 3) : 1;
         s.dw = i % 3 == 1 ? between(1, 3) : 1;
         s.sh = between(1, 3);
         s.sw = between(1, 3);
         bool pads = i % 4 != 0;
-        s.top = pads ? between(0, 3) : 0;
-        s.left = pads ? between(0, 3) : 0;
-        s.bottom = pads ? between(0, 3) : 0;
-        s.right = pads ? between(0, 3) : 0;
+        s.top = pads ? random_pad(3, s.kh, s.dh) : 0;
+        s.left = pads ? random_pad(3, s.kw, s.dw) : 0;
+        s.bottom = pads ? random_pad(3, s.kh, s.dh) : 0;
+        s.right = pads ? random_pad(3, s.kw, s.dw) : 0;
         while (s.h + s.top + s.bottom <= (s.kh - 1) * s.dh)
             s.h++;
         while (s.w + s.left + s.right <= (s.kw - 1) * s.dw)
             s.w++;
         s.group = i % 5 == 0 ? between(2, 4) : 1;
-        s.c = s.group * between(1, 9);
+        s.c = s.group * between(1, i % 8 == 0 ? 70 : 9);
         s.m = s.group * between(1, i % 7 == 0 ? 150 : 40);
-        if (i % 6 == 1)
-            s.group = s.m = s.c = between(2, 40);
+        if (i % 6 == 1) { /* depthwise, sometimes with several filters for a channel */
+            s.group = s.c = between(2, i % 4 == 1 ? 120 : 40);
+            s.m = s.c * (between(0, 3) ? 1 : between(2, 3));
+        }
         s.bias = i % 2 == 0;
         s.lo = i % 3 == 0 ? 0.0f : -INFINITY;
         s.hi = i % 9 == 0 ? 1.5f : INFINITY;
@@ -114,6 +115,22 @@ static void far_weights(qsim_ctx **ctx, int contexts) {
     };
     for (size_t i = 0; i < QS_COUNT(list); i++)
         check_shape(ctx, contexts, &list[i]);
+    for (int i = 0; i < 6; i++) { /* any window, and padding that some taps never leave */
+        conv_shape s = {.n = 1, .h = between(1, 4), .w = between(1, 4), .group = 1};
+        random_window(5, &s.kh, &s.kw);
+        s.dh = between(1, 2);
+        s.dw = between(1, 2);
+        s.sh = between(1, 2);
+        s.sw = between(1, 2);
+        s.top = random_pad(s.kh, s.kh, s.dh);
+        s.left = random_pad(s.kw, s.kw, s.dw);
+        s.bottom = (s.kh - 1) * s.dh;
+        s.right = (s.kw - 1) * s.dw;
+        s.c = between(64, 80);
+        s.m = 64 * ((131072 / (s.c * s.kh * s.kw) + 64) / 64);
+        s.hi = INFINITY;
+        check_shape(ctx, contexts, &s);
+    }
 }
 
 static void check_size(qsim_ctx *ctx, or_attr attr, int64_t h, int64_t expected) {

@@ -51,8 +51,7 @@ static void check_shape(qsim_ctx **ctx, int contexts, const conv_shape *s) {
 static void random_shapes(qsim_ctx **ctx, int contexts) {
     for (int i = 0; i < 150; i++) {
         conv_shape s = {.n = between(1, 3), .h = between(1, 9), .w = between(1, 9)};
-        s.kh = between(1, 5);
-        s.kw = between(1, 5);
+        random_window(5, &s.kh, &s.kw);
         s.sh = between(1, 4);
         s.sw = i % 4 == 3 ? s.kw : between(1, 4);
         s.dh = i % 3 == 0 ? between(1, 3) : 1;
@@ -60,10 +59,11 @@ static void random_shapes(qsim_ctx **ctx, int contexts) {
         const int64_t high = (s.h - 1) * s.sh + (s.kh - 1) * s.dh;
         const int64_t wide = (s.w - 1) * s.sw + (s.kw - 1) * s.dw;
         bool pads = i % 4 < 2;
-        s.top = pads ? between(0, high < 3 ? high : 3) : 0;
-        s.left = pads ? between(0, wide < 3 ? wide : 3) : 0;
-        s.bottom = pads ? between(0, high - s.top < 2 ? high - s.top : 2) : 0;
-        s.right = pads ? between(0, wide - s.left < 2 ? wide - s.left : 2) : 0;
+        const int64_t most = between(0, 3) ? 3 : 40; /* sometimes all but one row or column */
+        s.top = pads ? between(0, high < most ? high : most) : 0;
+        s.left = pads ? between(0, wide < most ? wide : most) : 0;
+        s.bottom = pads ? between(0, high - s.top < most ? high - s.top : most) : 0;
+        s.right = pads ? between(0, wide - s.left < most ? wide - s.left : most) : 0;
         s.eh = i % 5 == 0 ? between(0, 4) : 0;
         s.ew = i % 5 == 1 ? between(0, 4) : 0;
         s.group = i % 5 == 2 ? between(2, 4) : 1;

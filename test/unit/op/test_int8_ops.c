@@ -204,26 +204,28 @@ static void check_conv(qsim_ctx **ctx, int contexts, const shape *s, bool quanti
 
 static shape random_shape(void) {
     shape s = {.n = between(1, 3), .h = between(1, 12), .w = between(1, 12), .group = 1};
-    s.kh = between(1, 4);
-    s.kw = between(1, 4);
+    random_window(4, &s.kh, &s.kw);
     s.sh = between(1, 3);
     s.sw = between(1, 3);
     s.dh = between(1, 2);
     s.dw = between(1, 2);
-    s.top = between(0, 2);
-    s.left = between(0, 2);
-    s.bottom = between(0, 2);
-    s.right = between(0, 2);
-    s.h += (s.kh - 1) * s.dh;
-    s.w += (s.kw - 1) * s.dw;
-    s.c = between(1, 9);
+    s.top = random_pad(2, s.kh, s.dh);
+    s.left = random_pad(2, s.kw, s.dw);
+    s.bottom = random_pad(2, s.kh, s.dh);
+    s.right = random_pad(2, s.kw, s.dw);
+    const bool whole = between(0, 1); /* the image holds a window */
+    while (s.h + (whole ? 0 : s.top + s.bottom) <= (s.kh - 1) * s.dh)
+        s.h++;
+    while (s.w + (whole ? 0 : s.left + s.right) <= (s.kw - 1) * s.dw)
+        s.w++;
+    s.c = between(1, between(0, 2) ? 9 : 48);
     s.m = between(1, 40);
     int64_t kind = between(0, 3);
     if (kind == 0) { /* depthwise */
         s.group = s.c = s.m = between(2, 70);
     } else if (kind == 1) { /* groups */
         s.group = between(2, 4);
-        s.c = s.group * between(1, 5);
+        s.c = s.group * between(1, between(0, 1) ? 5 : 20);
         s.m = s.group * between(1, 20);
     }
     return s;

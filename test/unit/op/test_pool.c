@@ -171,17 +171,16 @@ static void check_u8(qsim_ctx *ctx, const char *op, const shape *s, const uint8_
 static shape random_shape(int i) {
     shape s = {.n = between(1, 2), .h = between(1, 12), .w = between(1, 12)};
     s.c = between(1, i % 4 == 0 ? 150 : 20);
-    s.kh = between(1, 4);
-    s.kw = between(1, 4);
+    random_window(4, &s.kh, &s.kw);
     s.sh = between(1, 3);
     s.sw = between(1, 3);
     s.dh = i % 3 == 0 ? between(1, 3) : 1;
     s.dw = i % 3 == 1 ? between(1, 3) : 1;
     if (i % 2) {
-        s.top = between(0, 3);
-        s.left = between(0, 3);
-        s.bottom = between(0, 3);
-        s.right = between(0, 3);
+        s.top = random_pad(3, s.kh, s.dh);
+        s.left = random_pad(3, s.kw, s.dw);
+        s.bottom = random_pad(3, s.kh, s.dh);
+        s.right = random_pad(3, s.kw, s.dw);
     }
     s.ceil = i % 5 < 2;
     s.pads = i % 7 < 3;

@@ -205,6 +205,59 @@ static void lines(qsim_ctx *ctx, uint64_t *seed) {
     free(scales);
 }
 
+/* The element of the input that position i of n comes from: asymmetric, rounded down. */
+static int64_t nearest_of(int64_t i, int64_t in, int64_t out) {
+    const float scale = (float)out / (float)in, x = (float)i / scale;
+    const int64_t from = (int64_t)floorf(x);
+    return from < in ? from : in - 1;
+}
+
+/* Nearest, any sizes: pixels of one to many bytes, equal neighbours and rows, both layouts. */
+static void nearest(qsim_ctx *ctx, uint64_t *seed) {
+    const int32_t types[] = {QSIM_UINT8, QSIM_FLOAT, QSIM_DOUBLE};
+    const int32_t type = types[test_random(seed) % 3];
+    const size_t size = type == QSIM_UINT8 ? 1 : type == QSIM_FLOAT ? 4 : 8;
+    const bool last = test_random(seed) % 2;
+    int64_t from[4], to[4], *list = or_memory(sizeof(to));
+    for (int i = 0; i < 4; i++) {
+        from[i] = to[i] = 1 + (int64_t)(test_random(seed) % (i == (last ? 3 : 1) ? 40 : 9));
+        if (i > 0 && i != (last ? 3 : 1))
+            to[i] = test_random(seed) % 2 ? from[i] * (1 + (int64_t)(test_random(seed) % 3))
+                                          : 1 + (int64_t)(test_random(seed) % 20);
+    }
+    or_tensor x = {type, 4, {from[0], from[1], from[2], from[3]}, NULL, false};
+    const size_t bytes = or_elements(&x) * size;
+    uint8_t *data = x.data = or_memory(bytes);
+    for (size_t i = 0; i < bytes; i++)
+        data[i] = (uint8_t)test_random(seed);
+    const int64_t sizes[4] = {to[0], to[last ? 3 : 1], to[last ? 1 : 2], to[last ? 2 : 3]};
+    memcpy(list, sizes, sizeof(sizes));
+    or_case c = {.domain = "qsim", .op = "Resize", .version = 13, .inputs = 4, .outputs = 1};
+    c.in[0] = x;
+    c.in[3] = (or_tensor){QSIM_INT64, 1, {4}, list, true};
+    c.attrs[0] = or_string("mode", "nearest");
+    c.attrs[1] = or_string("coordinate_transformation_mode", "asymmetric");
+    c.attrs[2] = or_string("nearest_mode", "floor");
+    c.attrs[3] = or_int("channels_last", last);
+    c.attr_count = 4;
+    or_result r = or_run(ctx, &c, false);
+    CHECK_STR(r.error.message, "");
+    size_t wrong = 0;
+    for (int64_t i = 0; !r.code && i < to[0] * to[1] * to[2] * to[3]; i++) {
+        const int64_t at[4] = {i / to[3] / to[2] / to[1], i / to[3] / to[2] % to[1],
+                               i / to[3] % to[2], i % to[3]};
+        int64_t k = 0;
+        for (int a = 0; a < 4; a++)
+            k = k * from[a] + nearest_of(at[a], from[a], to[a]);
+        wrong +=
+            memcmp((uint8_t *)r.out[0].data + (size_t)i * size, data + (size_t)k * size, size) != 0;
+    }
+    CHECK_INT(wrong, 0);
+    or_free(&r);
+    free(data);
+    free(list);
+}
+
 /* Upsample and its later form give the same; each axis' rounding has to survive. */
 static void upgrades(void) {
     float x[4] = {1, 2, 3, 4};
@@ -319,6 +372,8 @@ int main(void) {
     uint64_t seed = 9;
     for (int i = 0; i < 200; i++)
         lines(ctx[i % contexts], &seed);
+    for (int i = 0; i < 300; i++)
+        nearest(ctx[i % contexts], &seed);
     upgrades();
     image_scales();
     tiles(ctx[0]);

@@ -79,13 +79,53 @@ static void all(qsim_ctx *ctx) {
     }
 }
 
-int main(void) {
-    for (int32_t threads = 1; threads <= 3; threads += 2) {
-        const qsim_ctx_options o = {.struct_size = sizeof(o), .threads = threads};
-        qsim_ctx *ctx = NULL;
-        CHECK_INT(qsim_ctx_create(&o, &ctx, NULL), 0);
-        all(ctx);
-        qsim_ctx_free(ctx);
+static int64_t product(const int64_t *dims, int32_t rank) {
+    int64_t all = 1;
+    for (int32_t i = 0; i < rank; i++)
+        all *= dims[i];
+    return all;
+}
+
+/* Axes of any order and size: some have one element, one may have hundreds. */
+static void some(qsim_ctx *ctx, uint64_t *seed) {
+    const int32_t rank = 2 + (int32_t)(test_random(seed) % 5);
+    int64_t dims[QSIM_MAX_RANK], perm[QSIM_MAX_RANK];
+    for (int32_t i = 0; i < rank; i++) {
+        const uint64_t kind = test_random(seed) % 8, r = test_random(seed) >> 8;
+        dims[i] = 1 + (int64_t)(kind == 0 ? 0 : r % (kind == 1 ? 70 : kind == 2 ? 20 : 6));
+        perm[i] = i;
     }
+    if (test_random(seed) % 4 == 0 && product(dims, rank) < MOST / 1100)
+        dims[test_random(seed) % (uint64_t)rank] = 900 + (int64_t)(test_random(seed) % 200);
+    for (int32_t i = 0; i < rank; i++) {
+        const int32_t k = i + (int32_t)(test_random(seed) % (uint64_t)(rank - i));
+        const int64_t moved = perm[i];
+        perm[i] = perm[k];
+        perm[k] = moved;
+    }
+    while (product(dims, rank) > MOST)
+        for (int32_t i = 0; i < rank; i++)
+            dims[i] = (dims[i] + 1) / 2;
+    one(ctx, types[test_random(seed) % QS_COUNT(types)], rank, dims, perm);
+}
+
+static void on(int32_t isa, int32_t threads, bool listed) {
+    const qsim_ctx_options o = {.struct_size = sizeof(o), .threads = threads, .isa = isa};
+    qsim_ctx *ctx = NULL;
+    uint64_t seed = (uint64_t)(10 * isa + threads + 1);
+    CHECK_INT(qsim_ctx_create(&o, &ctx, NULL), 0);
+    if (listed)
+        all(ctx);
+    for (int i = 0; i < 400; i++)
+        some(ctx, &seed);
+    qsim_ctx_free(ctx);
+}
+
+int main(void) {
+    on(QSIM_ISA_AUTO, 1, true);
+    on(QSIM_ISA_AUTO, 3, true);
+    for (int32_t isa = QSIM_ISA_C; isa < QS_ISA_COUNT; isa++)
+        if (qsim_isa_available(isa))
+            on(isa, 1, false);
     return test_done();
 }
