@@ -49,8 +49,13 @@ class Draw {
     return all;
   }
   some(list, least = 0) { return this.shuffle(list).slice(0, this.int(least, list.length)); }
-  size() { return this.pick(SIZES); }
-  dims(rank) { return Array.from({length: rank}, () => this.size()); }
+  // A size: small as a rule, sometimes of more elements than a vector or a tile has.
+  size(most = 70) { return this.chance(8) ? this.int(8, most) : this.pick(SIZES); }
+  dims(rank) { // at most one axis is long
+    const all = Array.from({length: rank}, () => this.pick(SIZES));
+    if (rank && this.chance(12)) all[this.int(0, rank - 1)] = this.int(8, 100);
+    return all;
+  }
   axis(rank) { return this.int(-rank, rank - 1); }
   fill(type, dims, make) {
     const data = new TYPES[type][1](product(dims));

@@ -6,21 +6,21 @@ const opset = (g, since = 13) => g.pick([13, 14, 17, 18, 21, 22].filter((v) => v
 const families = {};
 
 // Windows over `space` axes: {attrs, kernel, extent}; every axis holds at least one window.
-function windows(g, space, dilates, groups) {
-  const kernel = Array.from({length: space}, () => g.int(1, 4)), attrs = {};
+function windows(g, space, dilates, groups, padded) {
+  const kernel = Array.from({length: space}, () => g.int(1, g.chance(10) ? 7 : 4)), attrs = {};
   if (g.chance(20)) kernel.fill(1)[g.int(0, space - 1)] = g.int(4, 17); // as convolutions of signals have it
-  const strides = kernel.map(() => g.int(1, 3)), dilations = kernel.map(() => (dilates ? g.int(1, 2) : 1));
-  const pads = [...kernel, ...kernel].map((k) => g.int(0, k - 1)), auto = g.chance(25) ? g.pick(['SAME_UPPER', 'SAME_LOWER', 'VALID']) : null;
+  const strides = kernel.map(() => g.int(1, 3)), dilations = kernel.map(() => (dilates ? g.int(1, g.chance(15) ? 4 : 2) : 1));
+  const pads = [...kernel, ...kernel].map((k) => g.int(0, padded && g.chance(10) ? 2 * k + 1 : k - 1)), auto = g.chance(25) ? g.pick(['SAME_UPPER', 'SAME_LOWER', 'VALID']) : null;
   if (g.chance(70)) attrs.strides = strides;
   if (g.chance(60) && dilates) attrs.dilations = dilations;
   if (auto) attrs.auto_pad = auto;
   else if (g.chance(60)) attrs.pads = pads;
   if (groups) attrs.group = groups;
-  return {attrs, kernel, dims: kernel.map((k, i) => (k - 1) * dilations[i] + g.int(1, 9))};
+  return {attrs, kernel, dims: kernel.map((k, i) => (k - 1) * dilations[i] + (space < 3 && g.chance(10) ? g.int(10, 30) : g.int(1, 9)))};
 }
 function conv(g, space) {
-  const group = g.pick([1, 1, 1, 2, 3]), w = windows(g, space, true, group === 1 && g.chance(60) ? 0 : group), depth = group === 1 ? g.pick([g.size(), g.size(), g.size(), 4 * g.int(1, 8)]) : g.pick([1, 1, 2]);
-  const out = group * g.pick([g.int(1, 5), g.int(1, 5), g.int(1, 40)]), attrs = {...w.attrs, ...(g.chance(60) ? {kernel_shape: w.kernel} : {})};
+  const group = g.pick([1, 1, 1, 2, 3, g.int(2, 40)]), w = windows(g, space, true, group === 1 && g.chance(60) ? 0 : group, true), depth = group === 1 ? g.pick([g.size(), g.size(), g.size(), 4 * g.int(1, 12)]) : g.pick([1, 1, 2, g.int(3, 20)]);
+  const out = group * g.pick([g.int(1, 5), g.int(1, 5), g.int(1, 70)]), attrs = {...w.attrs, ...(g.chance(60) ? {kernel_shape: w.kernel} : {})};
   return {attrs, x: [g.int(1, 3), depth * group, ...w.dims], w: [out, depth, ...w.kernel], out};
 }
 families.Conv = (g) => {
@@ -28,7 +28,7 @@ families.Conv = (g) => {
   return {opset: opset(g), half: true, constants: 50, attrs: c.attrs, inputs: [g.tensor('float', c.x), g.tensor('float', c.w), ...(g.chance(60) ? [g.tensor('float', [c.out])] : [])]};
 };
 families.ConvTranspose = (g) => {
-  const space = g.int(1, 3), group = g.pick([1, 1, 2]), depth = g.int(1, 4), out = g.int(1, 4), w = windows(g, space, true, group === 1 ? 0 : group), attrs = {...w.attrs};
+  const space = g.int(1, 3), group = g.pick([1, 1, 2]), depth = g.int(1, g.chance(20) ? 40 : 4), out = g.int(1, g.chance(20) ? 40 : 4), w = windows(g, space, true, group === 1 ? 0 : group), attrs = {...w.attrs};
   if (g.chance(60)) attrs.kernel_shape = w.kernel;
   const strides = attrs.strides || w.kernel.map(() => 1);
   if (g.chance(40)) attrs.output_padding = strides.map((s) => g.int(0, s - 1));
@@ -60,7 +60,7 @@ families.QLinearConv = (g) => {
 const pool = (g, dilates) => {
   const w = windows(g, g.int(1, 3), dilates, 0);
   w.attrs.kernel_shape = w.kernel;
-  return {w, x: [g.int(1, 2), g.int(1, 5), ...w.dims]};
+  return {w, x: [g.int(1, 2), g.int(1, g.chance(20) ? 70 : 5), ...w.dims]};
 };
 families.MaxPool = (g) => {
   const {w, x} = pool(g, true), type = g.pick(['float', 'float', 'double', 'int8', 'uint8']), outputs = /8/.test(type) || g.chance(70) ? 1 : 2;

@@ -163,7 +163,7 @@ add('RotaryEmbedding', (g) => {
   return {attrs, inputs: [f(g, flat ? [b, s, heads * size] : [b, heads, s, size]), g.chance(50) ? g.ints('int64', [b, s], 0, 8) : g.list([g.int(0, 4)]), f(g, [9, half], 1), f(g, [9, half], 1)]};
 });
 add('MatMulNBits', (g) => {
-  const bits = g.pick([4, 4, 8, 2]), block = g.pick([16, 32, 64]), k = g.pick([block, 2 * block, block + 9, 40, 3 * block]), n = g.int(1, 9), blocks = Math.ceil(k / block), attrs = {K: k, N: n, bits, block_size: block};
+  const bits = g.pick([4, 4, 8, 2]), block = g.pick([16, 32, 64]), k = g.pick([block, 2 * block, block + 9, 40, 3 * block]), n = g.int(1, g.chance(30) ? 70 : 9), blocks = Math.ceil(k / block), attrs = {K: k, N: n, bits, block_size: block};
   if (g.chance(60)) attrs.accuracy_level = g.pick([0, 1, 4]);
   const rows = g.fill('float', [...g.dims(g.int(0, 2)), g.size(), k], () => g.next() * 3 - 1.5); // level 4: no ties of rounding
   const inputs = [rows, g.tensor('uint8', [n, blocks, block * bits / 8]), g.fill('float', [n, blocks], () => (g.next() - 0.5) * 0.2)];

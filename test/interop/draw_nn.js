@@ -49,7 +49,7 @@ families.SoftmaxCrossEntropyLoss = (g) => loss(g, g.int(1, 2));
 
 // X, W, R, B, sequence lengths, initial states
 function recurrent(g, gates, curves, hidden) {
-  const direction = g.pick(['forward', 'reverse', 'bidirectional']), d = direction === 'bidirectional' ? 2 : 1, [time, batch, input] = [g.int(1, 5), g.int(1, 3), g.int(1, 5)], version = opset(g);
+  const direction = g.pick(['forward', 'reverse', 'bidirectional']), d = direction === 'bidirectional' ? 2 : 1, [time, batch, input] = [g.int(1, 5), g.int(1, g.chance(15) ? 17 : 3), g.int(1, g.chance(25) ? 40 : 5)], version = opset(g);
   const attrs = {hidden_size: hidden, ...(direction !== 'forward' || g.chance(30) ? {direction} : {})};
   if (g.chance(30)) attrs.activations = {strings: Array.from({length: curves * d}, () => g.pick(['Tanh', 'Sigmoid', 'Relu', 'Softsign', 'Softplus']))};
   if (g.chance(20)) attrs.clip = {f: 0.7};
@@ -60,24 +60,25 @@ function recurrent(g, gates, curves, hidden) {
   if (given > 2) inputs.push(t([d, batch, hidden]));
   return {d, batch, given, c: {opset: version, constants: 50, within: 5e-4, attrs, inputs}};
 }
+const units = (g) => g.int(1, g.chance(25) ? 40 : 5);
 families.RNN = (g) => {
-  const {c} = recurrent(g, 1, 1, g.int(1, 5));
+  const {c} = recurrent(g, 1, 1, units(g));
   return {...c, outputs: 2};
 };
 families.GRU = (g) => {
-  const {c} = recurrent(g, 3, 2, g.int(1, 5));
+  const {c} = recurrent(g, 3, 2, units(g));
   if (g.chance(50)) c.attrs.linear_before_reset = g.int(0, 1);
   return {...c, outputs: 2};
 };
 families.LSTM = (g) => {
-  const hidden = g.int(1, 5), {c, d, batch, given} = recurrent(g, 4, 3, hidden);
+  const hidden = units(g), {c, d, batch, given} = recurrent(g, 4, 3, hidden);
   if (given > 2 && g.chance(70)) c.inputs.push(g.tensor('float', [d, batch, hidden]), ...(g.chance(40) ? [g.tensor('float', [d, 3 * hidden])] : []));
   if (g.chance(15)) c.attrs.input_forget = 1;
   return {...c, outputs: 3};
 };
 
 families.Attention = (g) => {
-  const b = g.int(1, 2), kv = g.int(1, 2), q = kv * g.int(1, 3), s = g.int(1, 4), t = g.int(1, 5), d = g.int(1, 4), dv = g.chance(70) ? d : g.int(1, 4), flat = g.chance(40), past = !flat && g.chance(30) ? g.int(1, 3) : 0, attrs = {};
+  const b = g.int(1, 2), kv = g.int(1, 2), q = kv * g.int(1, 3), s = g.int(1, g.chance(20) ? 60 : 4), t = g.int(1, g.chance(20) ? 60 : 5), d = g.int(1, g.chance(20) ? 40 : 4), dv = g.chance(70) ? d : g.int(1, g.chance(20) ? 40 : 4), flat = g.chance(40), past = !flat && g.chance(30) ? g.int(1, 3) : 0, attrs = {};
   const dims = (h, n, size) => (flat ? [b, n, h * size] : [b, h, n, size]);
   if (flat) Object.assign(attrs, {q_num_heads: q, kv_num_heads: kv});
   if (g.chance(40)) attrs.is_causal = 1;
