@@ -277,17 +277,21 @@ ck_image ck_draw_image(ck_state *s) {
 ck_image ck_draw_packed(ck_state *s) {
     ck_image p = draw_outputs(s);
     qs_conv_i8 *c = &p.conv;
-    const int32_t more = ck_between(s, 0, 1) ? 0 : ck_between(s, 0, 2);
+    const bool line = ck_random(s) % 4 == 0; /* one row of few channels, several pixels at a time */
+    const int32_t down = line || ck_between(s, 0, 1) ? 0 : ck_between(s, 0, 2);
+    const int32_t across = line ? ck_between(s, 0, 20) : down;
     draw_listed(s, c);
     c->g = (qs_conv_i8_geometry){.batch = 1, .stride_h = 1, .stride_w = 1, .dilation_h = 1};
-    c->g.dilation_w = ck_random(s) % 4 ? 1 : 2;
-    c->g.pad_left = ck_between(s, 0, 3) ? 0 : c->w.kw / 2;
-    c->g.ho = c->g.wo = 1 + more;
-    c->g.h = c->w.kh + more;
-    c->g.wd = (c->w.kw - 1) * c->g.dilation_w + 1 + more - c->g.pad_left;
-    c->w.groups = ck_random(s) % 4 ? 1 : ck_between(s, 2, 3);
-    c->w.n = ck_between(s, 1, ck_random(s) % 4 ? 150 : 12);
+    c->g.dilation_w = line || ck_random(s) % 4 ? 1 : 2;
+    c->g.pad_left = line || ck_between(s, 0, 3) ? 0 : c->w.kw / 2;
+    c->g.ho = 1 + down;
+    c->g.wo = 1 + across;
+    c->g.h = c->w.kh + down;
+    c->g.wd = (c->w.kw - 1) * c->g.dilation_w + 1 + across - c->g.pad_left;
+    c->w.groups = line || ck_random(s) % 4 ? 1 : ck_between(s, 2, 3);
+    c->w.n = ck_between(s, 1, !line && ck_random(s) % 4 ? 150 : 12);
     c->w.c = ck_between(s, 0, 2) ? 4 * ck_between(s, 1, 12) : ck_between(s, 1, 70);
+    c->w.c = line ? ck_between(s, 1, 4) : c->w.c;
     limit(c);
     return finish(s, p);
 }

@@ -36,7 +36,10 @@ int32_t ck_out_size(int32_t in, int32_t pads, int32_t k, int32_t stride, int32_t
  * than windows and padding wider than them; channels, groups, epilogues and threads.
  */
 ck_image ck_draw_image(ck_state *s);
-/* Many weights and few pixels: all windows of a list by channels that packing takes together. */
+/*
+ * All windows of a list, on images that they just fill: many weights and few pixels, by channels
+ * that packing takes together; or a row of pixels of few channels, which ends where the image does.
+ */
 ck_image ck_draw_packed(ck_state *s);
 /* Depthwise windows over rows several times as wide. */
 ck_image ck_draw_wide(ck_state *s);

@@ -150,11 +150,14 @@ TARGET QS_NOINLINE static void finish_any_24(const qk_gemm_u8s8 *g, uint8_t *out
     }                                                                                              \
     ADD_##W
 
-/* 16 dwords of the row per load: loads from the first-level cache are the limit. */
+/*
+ * 16 dwords of the row per load: loads from the first-level cache are the limit. The last load ends
+ * with the row: where several pixels are a row, it may lie beyond the image already.
+ */
 #define BY_SIXTEEN(W)                                                                              \
     for (int32_t left = g->k4; left > 0; left -= 16, p += 64) {                                    \
-        __m512i y = _mm512_loadu_si512(p);                                                         \
         int32_t n = left < 16 ? left : 16;                                                         \
+        __m512i y = n == 16 ? _mm512_loadu_si512(p) : _mm512_maskz_loadu_epi32(mask16(n), p);      \
         OPAQUE_POINTER(n)                                                                          \
         OPAQUE(y)                                                                                  \
         for (; n >= 4; n -= 4, b += 16 * W) {                                                      \
