@@ -25,9 +25,11 @@ static bool is_softmax(const shape *s, const float *x, const float *y, bool logs
     bool right = true;
     for (int64_t o = 0; o < s->outer; o++)
         for (int64_t k = 0; k < s->inner; k++) {
-            double top = -INFINITY, sum = 0;
-            for (int64_t i = 0; i < s->count; i++)
-                top = fmax(top, value(x, s, o, i, k));
+            double top = value(x, s, o, 0, k), sum = 0;
+            for (int64_t i = 1; i < s->count; i++) { /* gcc 12 cannot compile fmax for aarch64 */
+                const double v = value(x, s, o, i, k);
+                top = v > top ? v : top;
+            }
             for (int64_t i = 0; i < s->count; i++)
                 sum += exp(value(x, s, o, i, k) - top);
             for (int64_t i = 0; i < s->count; i++) {
