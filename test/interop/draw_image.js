@@ -5,11 +5,12 @@
 const opset = (g, since = 13) => g.pick([13, 14, 17, 18, 21, 22].filter((v) => v >= since));
 const families = {};
 
-// Windows over `space` axes: {attrs, kernel, extent}; every axis holds at least one window.
+// Windows over `space` axes: {attrs, kernel, dims}; every axis holds at least one window. `padded`: pads may exceed the
+// kernel, which ONNX Runtime refuses for pools (also where SAME with long dilations makes them).
 function windows(g, space, dilates, groups, padded) {
   const kernel = Array.from({length: space}, () => g.int(1, g.chance(10) ? 7 : 4)), attrs = {};
   if (g.chance(20)) kernel.fill(1)[g.int(0, space - 1)] = g.int(4, 17); // as convolutions of signals have it
-  const strides = kernel.map(() => g.int(1, 3)), dilations = kernel.map(() => (dilates ? g.int(1, g.chance(15) ? 4 : 2) : 1));
+  const strides = kernel.map(() => g.int(1, 3)), dilations = kernel.map(() => (dilates ? g.int(1, padded && g.chance(15) ? 4 : 2) : 1));
   const pads = [...kernel, ...kernel].map((k) => g.int(0, padded && g.chance(10) ? 2 * k + 1 : k - 1)), auto = g.chance(25) ? g.pick(['SAME_UPPER', 'SAME_LOWER', 'VALID']) : null;
   if (g.chance(70)) attrs.strides = strides;
   if (g.chance(60) && dilates) attrs.dilations = dilations;
