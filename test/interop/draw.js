@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Random tensors, and models of one node, or of a few, as ONNX files. A case is
-//   {op, domain, opset, attrs, inputs, outputs, left, fixed, constants, last, half, integers, within, steps, nodes, means}
+//   {op, domain, opset, attrs, inputs, outputs, left, fixed, constants, last, half, within, steps, nodes, means}
 // attrs: {name: number (float: {f: number})|string|list|{floats: list}|{strings: list}|tensor}; inputs: tensors, null where left
 // out; left: the outputs left out; fixed: the inputs that are constants in the file whatever is drawn, constants: how many in
-// a hundred others are; last: last axes are known; half: may be computed in float16, but for the outputs in integers;
+// a hundred others are; last: last axes are known; half: may be computed in float16;
 // nodes: [[op, inputs, outputs, attrs, domain]] in place of one node, from x0, x1, ... to y0, y1, ...; means: what is
 // different in the case that ONNX Runtime is given, for an operator that it does not have.
 // A subgraph is an attribute {graph: {nodes, inputs: [[name, type, dims]], outputs}}; type and dims may be left out.
@@ -160,7 +160,7 @@ function model(g, c) {
     }
   });
   const outputs = Array.from({length: c.outputs || 1}, (_, i) => (c.left && c.left.includes(i) ? '' : `y${i}`));
-  const made = outputs.map((o) => (half && o && !(c.integers || []).includes(Number(o.slice(1))) ? `${o}_half` : o));
+  const made = outputs.map((o) => (half && o ? `${o}_half` : o));
   nodes.push(...(c.nodes ? c.nodes.map(several) : [node(c.op, c.domain || '', names, made, c.attrs || {})]));
   outputs.forEach((o, i) => { if (made[i] !== o) nodes.push(node('Cast', '', [made[i]], [o], {to: 1})); });
   const named = outputs.filter((o) => o);
