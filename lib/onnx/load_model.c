@@ -127,6 +127,10 @@ int qs_read_resolve(qs_reader *r) {
         int code = qs_op_resolve(g, (qs_id)i, r->name, r->error);
         if (code)
             return code;
+        /* Not every exporter imports com.microsoft; a file that is written has to. */
+        const qs_node *n = &g->nodes[i];
+        if (!qs_graph_import(g, n->domain) && qs_graph_set_import(g, n->domain, n->version))
+            return qs_read_nomem(r);
     }
     int code = qs_graph_sort(g, &why);
     if (code)

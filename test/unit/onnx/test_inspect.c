@@ -477,6 +477,34 @@ static void check_versions(void) {
     }
 }
 
+/* A domain whose operator a model uses without importing it: files written of the model import it.
+ */
+static void check_not_imported(void) {
+    proto g = {0}, node = {0}, model = {0};
+    qsim_model *m = NULL, *made = NULL;
+    qsim_error e = {0};
+    size_t need = 0;
+    proto_text(&node, 1, "x");
+    proto_text(&node, 2, "y");
+    proto_text(&node, 4, "QuickGelu");
+    proto_text(&node, 7, "com.microsoft");
+    proto_take(&g, 1, &node);
+    proto_text(&g, 2, "g");
+    proto_value(&g, 11, "x", QSIM_FLOAT, rows, 2);
+    proto_value(&g, 12, "y", QSIM_FLOAT, rows, 2);
+    proto_model(&model, &g);
+    CHECK_INT(qsim_model_load_memory(NULL, model.data, model.size, NULL, &m, &e), QSIM_OK);
+    CHECK_INT(qsim_model_opset(m, "com.microsoft"), 1);
+    CHECK_INT(qsim_model_optimize(m, QSIM_LEVEL_BASIC, &made, &e), QSIM_OK);
+    CHECK_INT(qsim_model_save_memory(made, NULL, 0, &need, &e), QSIM_OK);
+    CHECK(need > 0 && qsim_model_bytes(made) == (int64_t)need);
+    qsim_model_free(made);
+    qsim_model_free(m);
+    proto_free(&node);
+    proto_free(&model);
+    proto_free(&g);
+}
+
 /* Tensors stored in ways that are not read, and one whose only list is an empty one of another
  * type. */
 static void check_stored(void) {
@@ -541,6 +569,7 @@ static void check_options(void) {
 int main(void) {
     check_parts();
     check_versions();
+    check_not_imported();
     check_stored();
     check_options();
     check_types();
