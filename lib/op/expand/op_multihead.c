@@ -160,8 +160,18 @@ static qs_id mask_of_lengths(qs_expand *e, qs_id lengths) {
     return qs_expand_two(e, "Less", keys, unsqueezed(e, lengths, (const int64_t[]){1}, 1));
 }
 
+/* Repeats a mask (batch, 1, 1, keys) for each row of the query, as ONNX Runtime wants it. */
+static qs_id for_each_row(qs_expand *e, qs_id mask, qs_id query) {
+    const qs_id one = qs_expand_list(e, (const int64_t[]){1}, 1);
+    const qs_id rows = qs_expand_one(e, "Shape", query);
+    qs_expand_int(e, rows, "start", 1);
+    qs_expand_int(e, rows, "end", 2);
+    const qs_id shape = qs_expand_concat(e, (const qs_id[]){rows, one}, 2, 0);
+    return qs_expand_two(e, "Expand", mask, shape);
+}
+
 /* Makes the tensor added to scores: the bias, and a large negative number for masked keys. */
-static qs_id mask_of(qs_expand *e) {
+static qs_id mask_of(qs_expand *e, qs_id query) {
     static const int64_t axes[] = {1, 2};
     const float far = qs_node_float(&e->graph->nodes[e->node_id], "mask_filter_value", -10000.0f);
     const qs_id given = qs_expand_in(e, PADDING), bias = qs_expand_in(e, SCORES_BIAS);
@@ -176,7 +186,9 @@ static qs_id mask_of(qs_expand *e) {
     kept = unsqueezed(e, kept, axes, rank == 3 ? 1 : 2);
     const qs_id mask = qs_expand_add(e, "Where", kept, qs_expand_number(e, QSIM_FLOAT, 0),
                                      qs_expand_number(e, QSIM_FLOAT, (double)far));
-    return bias == QS_NONE ? mask : qs_expand_two(e, "Add", mask, bias);
+    if (bias != QS_NONE)
+        return qs_expand_two(e, "Add", mask, bias);
+    return e->standard && rank < 3 ? for_each_row(e, mask, query) : mask;
 }
 
 static void expand_multihead(qs_expand *e) {
@@ -193,7 +205,7 @@ static void expand_multihead(qs_expand *e) {
     const bool causal = qs_node_int(n, "unidirectional", 0) != 0;
     split_inputs(e, in);
     add_biases(e, &f, in);
-    in[3] = mask_of(e);
+    in[3] = mask_of(e, in[0]);
     in[4] = qs_expand_in(e, PAST_KEY);
     in[5] = qs_expand_in(e, PAST_VALUE);
     const qs_id y = qs_expand_many(e, "Attention", in, 6, outputs);

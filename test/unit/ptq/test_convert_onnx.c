@@ -127,6 +127,12 @@ static void heads(qsim_builder *b) {
     qsim_builder_attr_int(b, "unidirectional", 1);
 }
 
+static void padded(qsim_builder *b) {
+    static const int32_t lengths[2] = {2, 3};
+    CHECK_INT(qsim_builder_constant_as(b, "m", "int32[2]", lengths), QSIM_OK);
+    qsim_builder_attr_int(b, "num_heads", 2);
+}
+
 static void attention(qsim_builder *b) {
     floats(b, "w", 8, 24, 1);
     floats(b, "k", 0, 24, 2);
@@ -198,6 +204,7 @@ static const one cases[] = {
     {"GatherBlockQuantized", "w,x,s,z", "y", "int64[4]", table, 13, 21, "Gather", 0},
     {"GatherBlockQuantized", "w,x,s", "y", "int64[4]", table_of_4_bits, 13, 21, "Reshape", 0},
     {"MultiHeadAttention", "x,v,u", "y", "float[2,3,8]", heads, 17, 23, "Attention", 0},
+    {"MultiHeadAttention", "x,v,u,,m", "y", "float[2,3,8]", padded, 17, 23, "Expand", 0},
     {"Attention", "x,w,k", "y", "float[2,3,8]", attention, 13, 23, "Attention", 0},
     {"RotaryEmbedding", "x,p,c,s", "y", "float[1,2,3,4]", rotary, 13, 23, "RotaryEmbedding", 0},
     {"EmbedLayerNormalization", "i,,w,p,,g,h", "y,", "", words, 13, 13, "Gather", 1e-6},
