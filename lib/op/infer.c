@@ -76,12 +76,10 @@ bool qs_op_takes_integers(const qs_op *op, int32_t dtype) {
     return op->integers_as && (op->integers_of ? dtype == op->integers_of : QS_T_INT >> dtype & 1);
 }
 
-/* Whether outputs from 1 on are statistics, which stay floats: the operator has "stash_type". */
-static bool has_stash(const qs_op *op) {
-    for (int32_t i = 0; i < op->attr_count; i++)
-        if (qs_same(op->attrs[i].name, "stash_type"))
-            return true;
-    return false;
+/* Whether an output is a statistic of a normalization, which stays float; output 3 is a sum. */
+static bool is_statistic(const qs_op *op, int32_t index) {
+    return (index == 1 || index == 2) && (op->kernel == QS_KERNEL_LAYER_NORMALIZATION ||
+                                          op->kernel == QS_KERNEL_RMS_NORMALIZATION);
 }
 
 /* Whether outputs stay floats: the first operand is a float or, without operands, input 0 is not of
@@ -115,7 +113,7 @@ QS_NOINLINE static int apply_as(qs_infer *x, int32_t from, int32_t to) {
     }
     const int code = n->op->infer(x);
     for (int32_t i = 0; i < n->output_count && !code && !kept; i++)
-        if (x->out[i].dtype == to && !(i && has_stash(n->op)))
+        if (x->out[i].dtype == to && !is_statistic(n->op, i))
             x->out[i].dtype = from;
     return code;
 }

@@ -133,7 +133,37 @@ static void test_other_inputs(void) {
     net_free(&n);
 }
 
+/* Statistics of a normalization are floats whatever its inputs are; the sum has the inputs' type.
+ */
+static void test_statistics(void) {
+    const uint16_t x[] = {0x3c00, 0x3c00}, v[] = {0, 0x4000}, ones[] = {0x3c00, 0x3c00};
+    float mean, inverse;
+    uint16_t sum[2];
+    net n;
+    net_begin(&n, NULL, 13);
+    net_input(&n, "x", QSIM_FLOAT16, NET_DIMS(1, 2));
+    net_input(&n, "v", QSIM_FLOAT16, NET_DIMS(1, 2));
+    net_const(&n, "g", QSIM_FLOAT16, NET_DIMS(2), ones);
+    net_node(&n, "com.microsoft", "SkipLayerNormalization", "x,v,g", "y,m,i,s");
+    net_output(&n, "m");
+    net_output(&n, "i");
+    net_output(&n, "s");
+    NET_OK(&n, net_end(&n));
+    const qsim_tensor in[] = {
+        net_tensor(QSIM_FLOAT16, 2, (const int64_t[]){1, 2}, (void *)(uintptr_t)x),
+        net_tensor(QSIM_FLOAT16, 2, (const int64_t[]){1, 2}, (void *)(uintptr_t)v)};
+    qsim_tensor out[] = {{.data = &mean, .bytes = sizeof(mean)},
+                         {.data = &inverse, .bytes = sizeof(inverse)},
+                         {.data = sum, .bytes = sizeof(sum)}};
+    NET_OK(&n, net_run(&n, QSIM_LEVEL_ALL, false, in, 2, out, 3));
+    CHECK(out[0].dtype == QSIM_FLOAT && mean == 2);
+    CHECK(out[1].dtype == QSIM_FLOAT && inverse > 0.999f && inverse <= 1);
+    CHECK(out[2].dtype == QSIM_FLOAT16 && sum[0] == 0x3c00 && sum[1] == 0x4200);
+    net_free(&n);
+}
+
 int main(void) {
+    test_statistics();
     test_island(QSIM_LEVEL_DISABLE);
     test_island(QSIM_LEVEL_ALL);
     test_compared();
