@@ -364,8 +364,10 @@ static int upgrade_resize(qs_graph *g, qs_id node, int32_t to, qsim_error *error
         memcpy(scales, c->data, (size_t)(count = (int64_t)c->elements) * sizeof(float));
     if (a && count <= QSIM_MAX_RANK)
         memcpy(scales, a->u.floats, (size_t)count * sizeof(float));
-    const char *rounding = old_rounding(scales, (size_t)count);
-    if (to >= 11 && (!count || count > QSIM_MAX_RANK || !rounding))
+    /* Scales of Upsample are 1 or more, also where a model computes them. */
+    const char *rounding =
+        count <= QSIM_MAX_RANK && (count || upsample) ? old_rounding(scales, (size_t)count) : NULL;
+    if (to >= 11 && !rounding)
         return qs_fail(error, QSIM_E_UNSUPPORTED, "%s '%s': scales that opset %d has no form for",
                        n->op_type, n->name, (int)to);
     qs_id list = qs_node_input(n, 1);

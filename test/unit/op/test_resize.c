@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Resize, Upsample and Tile: values worked out by hand, both layouts, refusals. */
+#include "op/rules.h"
 #include "op_run.h"
 
 #include <math.h>
@@ -280,6 +281,26 @@ static void upgrades(void) {
     }
 }
 
+/* Scales that a model computes: those of Upsample do not shrink, those of Resize might. */
+static void computed_scales(void) {
+    const float x[4] = {1, 2, 3, 4}, scales[2] = {1, 2};
+    for (int i = 0; i < 2; i++) {
+        op_case *c = case_new("", i ? "Resize" : "Upsample", i ? 10 : 9);
+        case_input(c, QSIM_FLOAT, 2, (const int64_t[]){2, 2}, x);
+        case_input(c, QSIM_FLOAT, 1, (const int64_t[]){2}, scales);
+        case_node(c, 1);
+        const int code = qs_op_upgrade_graph(c->g, 13, "m", &c->error);
+        CHECK_INT(code, i ? QSIM_E_UNSUPPORTED : 0);
+        if (!i) {
+            const qs_node *n = &c->g->nodes[c->node];
+            CHECK_STR(n->op_type, "Resize");
+            CHECK(qs_node_string_is(n, "nearest_mode", "floor", false));
+            CHECK(n->input_count == 3 && n->inputs[1] == QS_NONE && n->inputs[2] != QS_NONE);
+        }
+        case_free(c);
+    }
+}
+
 /* Before opset 7 there are two attributes; upgraded, they are a list, then an input. */
 static void image_scales(void) {
     const float x[4] = {1, 2, 3, 4};
@@ -375,6 +396,7 @@ int main(void) {
     for (int i = 0; i < 300; i++)
         nearest(ctx[i % contexts], &seed);
     upgrades();
+    computed_scales();
     image_scales();
     tiles(ctx[0]);
     tiles_along_axis();
