@@ -89,7 +89,7 @@ static int size_axis(const qs_infer *x, qs_window *w, int32_t i, bool same, bool
         return QSIM_OK;
     }
     int64_t last = in + w->before[i] + w->after[i] - span;
-    if (last < 0)
+    if (last < 0 && !(w->ceil_mode && last + s > 0)) /* up to -1 + 1 windows */
         return qs_infer_fail(x, QSIM_E_SHAPE,
                              "the window spans %lld elements of an axis that has %lld with padding",
                              (long long)span, (long long)(last + span));

@@ -11,7 +11,7 @@ typedef struct shape {
 static int64_t out_size(int64_t in, int64_t k, int64_t s, int64_t d, int64_t before, int64_t after,
                         bool ceil_mode) {
     int64_t last = in + before + after - (k - 1) * d - 1, out = last / s + 1;
-    if (ceil_mode && last % s != 0)
+    if (ceil_mode && last > 0 && last % s != 0)
         out++;
     if (ceil_mode && (out - 1) * s >= in + before) /* would begin in the padding after it */
         out--;
@@ -184,9 +184,10 @@ static shape random_shape(int i) {
     }
     s.ceil = i % 5 < 2;
     s.pads = i % 7 < 3;
-    while (s.h + s.top + s.bottom <= (s.kh - 1) * s.dh)
+    /* With ceil_mode the first window, too, may end behind the padding. */
+    while (s.h + s.top + s.bottom + (s.ceil ? s.sh - 1 : 0) <= (s.kh - 1) * s.dh)
         s.h++;
-    while (s.w + s.left + s.right <= (s.kw - 1) * s.dw)
+    while (s.w + s.left + s.right + (s.ceil ? s.sw - 1 : 0) <= (s.kw - 1) * s.dw)
         s.w++;
     return s;
 }
