@@ -46,6 +46,10 @@ static int check_types(const qs_infer *x) {
 }
 
 static int check_attributes(const qs_infer *x, form *f) {
+    static const struct {
+        const char *name;
+        int8_t value; /* the only one that is supported */
+    } fixed[] = {{"causal", 1}, {"qk_output", 0}, {"sliding_window_cache", 0}};
     const qs_node *n = x->node;
     const float cap = qs_node_float(n, "softcap", 0), scale = qs_node_float(n, "scale", 0);
     const int64_t window = qs_node_int(n, "local_window_size", -1);
@@ -63,6 +67,13 @@ static int check_attributes(const qs_infer *x, form *f) {
                              (double)scale);
     if (f->turns && (!qs_infer_in(x, COSINE) || !qs_infer_in(x, SINE)))
         return qs_infer_fail(x, QSIM_E_VALUE, "do_rotary without cosines and sines");
+    for (size_t i = 0; i < QS_COUNT(fixed); i++)
+        if (qs_node_int(n, fixed[i].name, fixed[i].value) != fixed[i].value)
+            return qs_infer_fail(x, QSIM_E_UNSUPPORTED, "%s is not %d", fixed[i].name,
+                                 (int)fixed[i].value);
+    if (!qs_node_string_is(n, "k_quant_type", "NONE", true) ||
+        !qs_node_string_is(n, "v_quant_type", "NONE", true))
+        return qs_infer_fail(x, QSIM_E_UNSUPPORTED, "quantized caches are not supported");
     return QSIM_OK;
 }
 
@@ -394,6 +405,13 @@ static const qs_attr_rule group_attrs[] = {
     {"do_rotary", QSIM_ATTR_INT, 1, 0},
     {"rotary_interleaved", QSIM_ATTR_INT, 1, 0},
     {"smooth_softmax", QSIM_ATTR_INT, 1, 0},
+    /* ONNX Runtime's optimizer writes those of quantized caches and norms, too. */
+    {"causal", QSIM_ATTR_INT, 1, 0},
+    {"qk_output", QSIM_ATTR_INT, 1, 0},
+    {"sliding_window_cache", QSIM_ATTR_INT, 1, 0},
+    {"qk_norm_epsilon", QSIM_ATTR_FLOAT, 1, 0},
+    {"k_quant_type", QSIM_ATTR_STRING, 1, 0},
+    {"v_quant_type", QSIM_ATTR_STRING, 1, 0},
 };
 
 QS_OP(ms_groupquery, .domain = QS_DOMAIN_MICROSOFT, .name = "GroupQueryAttention", .min_in = 1,

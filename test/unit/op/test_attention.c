@@ -487,6 +487,25 @@ static void test_group(void) {
     }
 }
 
+/* What ONNX Runtime writes of quantized caches and others is accepted where it asks for none. */
+static void test_group_extras(void) {
+    static const char *const names[] = {"causal", "qk_output", "sliding_window_cache"};
+    for (int i = 0; i < 8; i++) {
+        op_case *c = group(1, 0, 1, -1);
+        const bool other = i & 1;
+        const qs_attr kind = {
+            .name = "v_quant_type",
+            .type = QSIM_ATTR_STRING,
+            .u.s = {(const uint8_t *)(other ? "PER_TENSOR" : "NONE"), other ? 10 : 4}};
+        if (i < 6)
+            qs_node_set_int(c->g, c->node, names[i / 2], (i < 2) != other);
+        else
+            CHECK_INT(qs_node_set_attr(c->g, c->node, &kind), QSIM_OK);
+        CHECK_INT(case_infer(c), other ? QSIM_E_UNSUPPORTED : QSIM_OK);
+        case_free(c);
+    }
+}
+
 /* The total that only the run knows is one number. */
 static void test_group_total(void) {
     static const int32_t three[2] = {3, 3}, last = 2;
@@ -528,6 +547,7 @@ static void test_group_sizes(void) {
 
 int main(void) {
     test_group();
+    test_group_extras();
     test_group_total();
     test_group_sizes();
     test_random_settings();
