@@ -40,12 +40,16 @@ static void expand_softplus(qs_expand *e) {
 static const qs_attr_rule alpha_beta[] = {{"alpha", QSIM_ATTR_FLOAT, 1, 0},
                                           {"beta", QSIM_ATTR_FLOAT, 1, 0}};
 
+/* None of them is in an operator set that files are written in. */
+static const qs_op_more in_no_opset = {.in_onnx = INT8_MAX};
+
 QS_OP(affine, .name = "Affine", .min_in = 1, QS_ATTRS(alpha_beta), .traits = QS_PLAIN,
-      .infer = infer_activation, .expand = expand_affine);
+      .more = &in_no_opset, .infer = infer_activation, .expand = expand_affine);
 QS_OP(scaledtanh, .name = "ScaledTanh", .min_in = 1, QS_ATTRS(alpha_beta), .traits = QS_PLAIN,
-      .infer = infer_activation, .expand = expand_scaledtanh);
+      .more = &in_no_opset, .infer = infer_activation, .expand = expand_scaledtanh);
 QS_OP(parametricsoftplus, .name = "ParametricSoftplus", .min_in = 1, QS_ATTRS(alpha_beta),
-      .traits = QS_PLAIN, .infer = infer_activation, .expand = expand_softplus);
+      .traits = QS_PLAIN, .more = &in_no_opset, .infer = infer_activation,
+      .expand = expand_softplus);
 
 /* ---- images ---- */
 
@@ -86,7 +90,7 @@ static const qs_attr_rule scaler_attrs[] = {{"bias", QSIM_ATTR_FLOATS, 1, 0},
                                             {"scale", QSIM_ATTR_FLOAT, 1, 0}};
 
 QS_OP(imagescaler, .name = "ImageScaler", .min_in = 1, QS_ATTRS(scaler_attrs), .traits = QS_PLAIN,
-      .infer = infer_scaler, .expand = expand_scaler);
+      .more = &in_no_opset, .infer = infer_scaler, .expand = expand_scaler);
 
 /* ---- Crop ---- */
 
@@ -152,4 +156,4 @@ static const qs_attr_rule crop_attrs[] = {{"border", QSIM_ATTR_INTS, 1, 0},
                                           {"scale", QSIM_ATTR_INTS, 1, 0}};
 
 QS_OP(crop, .name = "Crop", .min_in = 1, QS_ATTRS(crop_attrs), .traits = QS_PLAIN,
-      .infer = infer_crop, .expand = expand_crop);
+      .more = &in_no_opset, .infer = infer_crop, .expand = expand_crop);

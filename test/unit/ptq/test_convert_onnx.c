@@ -330,6 +330,26 @@ static void check_case(const one *c) {
     qsim_model_free(made);
 }
 
+/* Experimental operators of early opsets are in none that files are written in. */
+static void test_experiment(void) {
+    static results before, after;
+    qsim_node_info n;
+    qsim_builder *b = NULL;
+    CHECK_INT(qsim_builder_create(NULL, 7, "one", &b, NULL), QSIM_OK);
+    qsim_builder_input_as(b, "x", "float[2,3]");
+    qsim_builder_node(b, "", "ScaledTanh", "node", "x", "y");
+    qsim_builder_attr_float(b, "alpha", 2);
+    qsim_builder_attr_float(b, "beta", 0.5f);
+    qsim_builder_output_as(b, "y", NULL);
+    qsim_model *m = net_finish(b), *made = net_convert(m, QSIM_FORMAT_ONNX);
+    CHECK(made && !net_find(made, "ScaledTanh", NULL, &n) && net_find(made, "Tanh", NULL, &n));
+    run(m, &before);
+    run(made, &after);
+    CHECK(near(&before, &after, 0, 0));
+    qsim_model_free(m);
+    qsim_model_free(made);
+}
+
 /* What needs no conversion stays as it is, of any opset from 13 on. */
 static void test_kept(void) {
     qsim_model *m = net_lenet(), *made = net_convert(m, QSIM_FORMAT_ONNX);
@@ -361,6 +381,7 @@ static void test_refused(void) {
 int main(void) {
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
         check_case(&cases[i]);
+    test_experiment();
     test_kept();
     test_refused();
     return test_done();
