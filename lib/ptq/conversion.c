@@ -162,6 +162,12 @@ static int convert_node(convert *c, qs_id id) {
     int32_t count = 0;
     if (!to)
         return c->stays ? QSIM_OK : qs_convert_refuse(c->p, id, "it has no form on floats here");
+    if (qs_node_int(&n, "channels_last", 0))
+        return qs_convert_refuse(c->p, id, "channels_last is 1");
+    const int64_t axis = qs_node_int(&n, "axis", 1); /* of QLinearSoftmax */
+    if (qs_node_int(&n, "opset", OPSET) < OPSET && axis != -1 &&
+        axis != g->values[n.inputs[0]].rank - 1)
+        return qs_convert_refuse(c->p, id, "before opset 13 its axis has to be the last");
     g->nodes[id].op = to;
     for (int32_t i = 0; i < n.input_count; i++) {
         qs_id v = n.inputs[i];
@@ -196,11 +202,8 @@ static int convert_node(convert *c, qs_id id) {
     made->domain = "";
     made->op_type = to->name;
     made->version = (int32_t)qs_graph_import(g, "");
-    /* What remains of these is no attribute of the float operator, which is refused then. */
-    if (!qs_node_int(made, "channels_last", 0))
-        qs_node_drop_attr(g, id, "channels_last");
-    if (qs_node_int(made, "opset", OPSET) >= OPSET || qs_node_int(made, "axis", 1) == -1)
-        qs_node_drop_attr(g, id, "opset");
+    qs_node_drop_attr(g, id, "channels_last");
+    qs_node_drop_attr(g, id, "opset");
     return qs_pass_resolve(c->p, id);
 }
 

@@ -199,12 +199,14 @@ static void test_operators(void) {
         qsim_builder_node(b, "com.microsoft", list[i].op, "op", list[i].inputs, "r");
         check_one(end(b, "float[2,3,4,4]"), list[i].float_op);
     }
+    for (int i = 0; i < 3; i++) { /* before opset 13 the last axis alone, by both of its numbers */
+        qsim_builder *b = begin();
+        qsim_builder_node(b, "com.microsoft", "QLinearSoftmax", "op", "q,s,z,t,u", "r");
+        qsim_builder_attr_int(b, "axis", i == 1 ? 3 : -1);
+        qsim_builder_attr_int(b, "opset", i == 0 ? 13 : 12);
+        check_one(end(b, "float[2,3,4,4]"), "Softmax");
+    }
     qsim_builder *b = begin();
-    qsim_builder_node(b, "com.microsoft", "QLinearSoftmax", "op", "q,s,z,t,u", "r");
-    qsim_builder_attr_int(b, "axis", -1);
-    qsim_builder_attr_int(b, "opset", 13);
-    check_one(end(b, "float[2,3,4,4]"), "Softmax");
-    b = begin();
     qsim_builder_node(b, "com.microsoft", "QLinearGlobalAveragePool", "op", "q,s,z,t,u", "r");
     qsim_builder_attr_int(b, "channels_last", 0);
     check_one(end(b, "float[2,3,1,1]"), "GlobalAveragePool");
@@ -476,7 +478,12 @@ static void test_refusals(void) {
         b = begin();
         qsim_builder_node(b, "com.microsoft", "QLinearGlobalAveragePool", "last", "q,s,z,t,u", "r");
         qsim_builder_attr_int(b, "channels_last", 1);
-        refused(end(b, "float[2,1,1,4]"), format, "'last'", "channels_last");
+        refused(end(b, "float[2,1,1,4]"), format, "'last'", "channels_last is 1");
+        b = begin();
+        qsim_builder_node(b, "com.microsoft", "QLinearSoftmax", "soft", "q,s,z,t,u", "r");
+        qsim_builder_attr_int(b, "axis", 2);
+        qsim_builder_attr_int(b, "opset", 12);
+        refused(end(b, "float[2,3,4,4]"), format, "'soft'", "its axis has to be the last");
     }
     qsim_builder *b = begin(); /* integers that are read by another scale than theirs */
     qsim_builder_node(b, "", "DequantizeLinear", "other", "q,t,u", "y");
