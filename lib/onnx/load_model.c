@@ -120,17 +120,24 @@ static int inspect_operators(qs_reader *r) {
     return QSIM_OK;
 }
 
+/* Not every exporter imports com.microsoft; a file that is written has to. */
+static int import_domain(qs_reader *r, qs_graph *g, const qs_node *n) {
+    return !qs_graph_import(g, n->domain) && qs_graph_set_import(g, n->domain, n->version)
+               ? qs_read_nomem(r)
+               : QSIM_OK;
+}
+
 int qs_read_resolve(qs_reader *r) {
     qs_graph *g = r->graph;
     qsim_error why = {0};
     for (size_t i = 0; i < g->node_count && !r->inspect; i++) {
         int code = qs_op_resolve(g, (qs_id)i, r->name, r->error);
+        if (!code)
+            code = import_domain(r, g, &g->nodes[i]);
+        if (!code && r->model) /* of a node's graph */
+            code = import_domain(r, r->model->graph, &g->nodes[i]);
         if (code)
             return code;
-        /* Not every exporter imports com.microsoft; a file that is written has to. */
-        const qs_node *n = &g->nodes[i];
-        if (!qs_graph_import(g, n->domain) && qs_graph_set_import(g, n->domain, n->version))
-            return qs_read_nomem(r);
     }
     int code = qs_graph_sort(g, &why);
     if (code)

@@ -326,6 +326,15 @@ static int check_onnx(void *user, qs_graph *g) {
     return code;
 }
 
+/* Expands operators of the main graph, or of one inside of a node, whose new values get names. */
+static int expand(void *user, qs_graph *g) {
+    const qs_pass *p = user;
+    qs_pass own = *p;
+    own.graph = g;
+    const int code = qs_pass_expand(&own);
+    return code || g == p->graph ? code : qs_pass_names(&own);
+}
+
 /* Operators of com.microsoft become others, those on integers pairs; the rest stays. */
 static int to_onnx(convert *c) {
     c->stays = true;
@@ -354,7 +363,7 @@ static int convert_graph(qs_pass *p, int32_t how) {
         code = qs_pass_finish(p);
     p->standard = p->only_onnx = try > 0;
     if (!code && try > 0)
-        code = qs_pass_expand(p);
+        code = qs_graphs_visit(g, expand, p);
     if (!code && format != QSIM_FORMAT_ONNX)
         code = qs_convert_dynamic(p);
     if (!code)

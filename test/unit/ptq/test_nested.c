@@ -33,12 +33,30 @@ static void weights(proto *graph, const char *name, int64_t columns, uint64_t se
     proto_free(&t);
 }
 
-/* y = If(c) { Relu(h w) } else { h v }, with h = x w. */
-static void add_if(proto *g) {
+/* Adds a node of com.microsoft. */
+static void contributed(proto *graph, const char *op, const char *a, const char *b, const char *y) {
+    proto node = {0};
+    proto_text(&node, 1, a);
+    proto_text(&node, 1, b);
+    proto_text(&node, 2, y);
+    proto_text(&node, 4, op);
+    proto_text(&node, 7, "com.microsoft");
+    proto_take(graph, 1, &node);
+    proto_free(&node);
+}
+
+/* y = If(c) { Relu(h w) } else { h v }, with h = x w; or with com.microsoft's FusedMatMul and
+ * FastGelu. */
+static void add_if(proto *g, bool foreign) {
     proto then = {0}, other = {0}, node = {0};
     proto_node(g, "MatMul", "outer", "x", "w", "h");
-    proto_node(&then, "MatMul", "same", "h", "w", "t");
-    proto_node(&then, "Relu", "relu", "t", NULL, "r");
+    if (foreign) {
+        contributed(&then, "FusedMatMul", "h", "w", "t");
+        contributed(&then, "FastGelu", "t", "", "r");
+    } else {
+        proto_node(&then, "MatMul", "same", "h", "w", "t");
+        proto_node(&then, "Relu", "relu", "t", NULL, "r");
+    }
     proto_name(&then, 12, "r");
     weights(&other, "v", 5, 2);
     proto_node(&other, "MatMul", "other", "h", "v", "t");
@@ -93,7 +111,7 @@ static qsim_model *load(qsim_ctx *ctx, const void *data, size_t size) {
     return m;
 }
 
-static qsim_model *nested(qsim_ctx *ctx) {
+static qsim_model *nested(qsim_ctx *ctx, bool foreign) {
     const int64_t rows[] = {-1, WIDTH}, any[] = {-1, -1};
     proto g = {0}, model = {0};
     proto_text(&g, 2, "nested");
@@ -101,7 +119,7 @@ static qsim_model *nested(qsim_ctx *ctx) {
     weights(&g, "u", WIDTH, 3);
     proto_value(&g, 11, "c", QSIM_BOOL, NULL, 0);
     proto_value(&g, 11, "x", QSIM_FLOAT, rows, 2);
-    add_if(&g);
+    add_if(&g, foreign);
     add_loop(&g);
     proto_value(&g, 12, "y", QSIM_FLOAT, any, 2);
     proto_value(&g, 12, "z", QSIM_FLOAT, rows, 2);
@@ -315,6 +333,26 @@ static void check_converted(const qsim_model *m) {
     qsim_model_free(q);
 }
 
+/* Operators of com.microsoft inside of a node are replaced, too; new values have names. */
+static void check_foreign(void) {
+    qsim_model *m = nested(NULL, true), *made = NULL;
+    qsim_error e = {0};
+    size_t size;
+    CHECK_INT(qsim_model_convert_to(m, QSIM_FORMAT_ONNX, &made, &e), QSIM_OK);
+    qsim_model *again = reloaded(made, &size);
+    CHECK_INT(qsim_model_opset(m, "com.microsoft"), 1);
+    CHECK_INT(qsim_model_opset(again, "com.microsoft"), 0);
+    for (int c = 0; c < 2; c++) {
+        results a, b;
+        run(m, c, &a);
+        run(again, c, &b);
+        CHECK(memcmp(&a, &b, sizeof(a)) == 0);
+    }
+    qsim_model_free(again);
+    qsim_model_free(made);
+    qsim_model_free(m);
+}
+
 /* ---- static ---- */
 
 /* How the file says that it was quantized. */
@@ -449,7 +487,7 @@ static void check_memory(void) {
     qsim_ctx *ctx = NULL;
     qsim_error e = {0};
     CHECK_INT(qsim_ctx_create(&o, &ctx, &e), QSIM_OK);
-    qsim_model *m = nested(ctx);
+    qsim_model *m = nested(ctx, false);
     h.calls = 0;
     CHECK_INT(all_modes(m, &e), QSIM_OK);
     const long calls = h.calls;
@@ -477,7 +515,7 @@ static void check_memory(void) {
 }
 
 int main(void) {
-    qsim_model *m = nested(NULL);
+    qsim_model *m = nested(NULL, false);
     if (m) {
         check_seen(m);
         check_static(m);
@@ -488,6 +526,7 @@ int main(void) {
         check_narrow(m);
     }
     qsim_model_free(m);
+    check_foreign();
     check_memory();
     return test_done();
 }
