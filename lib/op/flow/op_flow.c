@@ -403,6 +403,16 @@ typedef struct scan_form {
     int32_t batch;   /* 1 in opset 8, whose tensors begin with a batch axis; else 0 */
 } scan_form;
 
+/* 0: forward, 1: in reverse. */
+static int check_directions(const qs_infer *x, const char *name) {
+    const qs_attr *a = qs_node_attr(x->node, name);
+    for (int32_t i = 0; a && i < a->count; i++)
+        if (a->u.ints[i] != 0 && a->u.ints[i] != 1)
+            return qs_infer_fail(x, QSIM_E_VALUE, "%s has %lld, not 0 or 1", name,
+                                 (long long)a->u.ints[i]);
+    return QSIM_OK;
+}
+
 static int scan_form_of(const qs_infer *x, scan_form *s) {
     const qs_node *n = x->node;
     *s = (scan_form){.body = qs_node_subgraph(n, "body"), .batch = n->version < 9};
@@ -414,7 +424,11 @@ static int scan_form_of(const qs_infer *x, scan_form *s) {
                              (long long)scanned, (int)own_inputs(n) - s->first);
     s->scanned = (int32_t)scanned;
     s->states = (int32_t)states;
-    const int code = check_given(x, s->first);
+    int code = check_given(x, s->first);
+    if (!code)
+        code = check_directions(x, s->batch ? "directions" : "scan_input_directions");
+    if (!code)
+        code = check_directions(x, "scan_output_directions");
     return code ? code : check_counts(x, s->body, s->states + s->scanned, n->output_count);
 }
 

@@ -280,16 +280,20 @@ static void check_endless(void) {
     end(&l);
 }
 
-/* A Loop or Scan without an input that its body needs is refused; with it, accepted. */
-static void check_left_out(void) {
+/* A Loop or Scan without an input that its body needs is refused; with it, accepted. So are
+ * directions. */
+static void check_inputs(void) {
     static const struct {
         const char *op, *inputs[3], *message;
+        int64_t from, to; /* the directions of a Scan */
     } cases[] = {
-        {"Loop", {"", "", ""}, "input 2 is left out"},
-        {"Loop", {"", "", "x"}, NULL},
-        {"Scan", {"", "x", NULL}, "input 0 is left out"},
-        {"Scan", {"x", "", NULL}, "input 1 is left out"},
-        {"Scan", {"x", "x", NULL}, NULL},
+        {"Loop", {"", "", ""}, "input 2 is left out", 0, 0},
+        {"Loop", {"", "", "x"}, NULL, 0, 0},
+        {"Scan", {"", "x", NULL}, "input 0 is left out", 0, 0},
+        {"Scan", {"x", "", NULL}, "input 1 is left out", 0, 0},
+        {"Scan", {"x", "x", NULL}, NULL, 0, 1},
+        {"Scan", {"x", "x", NULL}, "scan_input_directions has 2, not 0 or 1", 2, 0},
+        {"Scan", {"x", "x", NULL}, "scan_output_directions has -1, not 0 or 1", 1, -1},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const bool loop = cases[i].op[0] == 'L';
@@ -311,18 +315,23 @@ static void check_left_out(void) {
             proto_text(&node, 2, "z");
         proto_text(&node, 4, cases[i].op);
         proto_graph(&node, "body", &b);
-        proto_text(&a, 1, "num_scan_inputs");
-        proto_int(&a, 3, 1);
-        proto_int(&a, 20, 2);
-        if (!loop)
+        for (int k = 0; k < 3 && !loop; k++) {
+            static const char *const names[] = {"num_scan_inputs", "scan_input_directions",
+                                                "scan_output_directions"};
+            const int64_t numbers[] = {1, cases[i].from, cases[i].to};
+            proto_text(&a, 1, names[k]);
+            proto_int(&a, k ? 8 : 3, numbers[k]);
+            proto_int(&a, 20, k ? QSIM_ATTR_INTS : QSIM_ATTR_INT);
             proto_take(&node, 5, &a);
+        }
         proto_value(&g, 11, "x", QSIM_FLOAT, any, 1);
         proto_take(&g, 1, &node);
         proto_name(&g, 12, "y");
         proto_text(&g, 2, "g");
         proto_model(&model, &g);
         const int code = qsim_model_load_memory(NULL, model.data, model.size, NULL, &m, &e);
-        CHECK_INT(code, cases[i].message ? QSIM_E_GRAPH : QSIM_OK);
+        const bool direction = cases[i].message && strstr(cases[i].message, "directions");
+        CHECK_INT(code, direction ? QSIM_E_VALUE : cases[i].message ? QSIM_E_GRAPH : QSIM_OK);
         CHECK(!cases[i].message || strstr(e.message, cases[i].message) != NULL);
         qsim_model_free(m);
         proto_free(&g);
@@ -449,7 +458,7 @@ int main(void) {
     check_endless();
     check_condition(float_condition, "the body's condition is float, not bool");
     check_condition(list_condition, "the body's condition is a sequence");
-    check_left_out();
+    check_inputs();
     check_picked();
     check_buffers();
     check_saving();
