@@ -29,6 +29,7 @@ need python3-onnx || say "no python3-onnx: the ONNX checker will not be asked"
 need libonnx-testdata || say "no libonnx-testdata: types will not be compared with ONNX's schemas"
 command -v npm >/dev/null 2>&1 || need nodejs npm ||
     say "no npm: the tests against ONNX Runtime will be skipped"
+need qemu-user || say "no qemu-user: ONNX Runtime will not be tried on a CPU without VNNI"
 
 # The GNU linker takes two to three times as long as lld for a hundred programs; the gcc build keeps it, because sizes are
 # measured there.

@@ -388,8 +388,8 @@ QSIM_API int qsim_model_integer_io(const qsim_model *model, int32_t which, qsim_
  * quantized integers as with QDQ; operators of ai.onnx stay as they are. The opset rises as far as
  * the new operators need: LayerNormalization 17, blocks of weights 21, Attention 23. Results are
  * the same up to rounding; MatMulNBits' accuracy_level, which lets a runtime round activations, is
- * lost. UNSUPPORTED: GroupQueryAttention, DynamicQuantizeLSTM, and others that no operators
- * replace.
+ * lost, and DynamicQuantizeLSTM does not round its inputs and states. UNSUPPORTED:
+ * GroupQueryAttention, and others that no operators replace.
  *
  * Inputs and outputs keep their types: integers are dequantized behind inputs and made before
  * outputs. A float model stays as it is. Errors: UNSUPPORTED (format QSIM_FORMAT_QOPERATOR; a node

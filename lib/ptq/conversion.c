@@ -364,12 +364,16 @@ static int convert_graph(qs_pass *p, int32_t how) {
     p->standard = p->only_onnx = try > 0;
     if (!code && try > 0)
         code = qs_graphs_visit(g, expand, p);
+    if (!code && try > 0 && format != QSIM_FORMAT_ONNX)
+        code = qs_pass_fold(p, 0); /* what expansion makes of constants */
     if (!code && format != QSIM_FORMAT_ONNX)
         code = qs_convert_dynamic(p);
     if (!code)
         code = format == QSIM_FORMAT_ONNX ? to_onnx(&c) : to_pairs(&c);
     if (!code && format == QSIM_FORMAT_FLOAT)
         code = qs_convert_floats(p);
+    if (!code && try > 0 && format == QSIM_FORMAT_FLOAT)
+        code = qs_pass_fold(p, 0);
     if (!code && !c.contributed)
         drop_import(g);
     return code ? code : qs_pass_names(p);

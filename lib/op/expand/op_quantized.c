@@ -296,6 +296,25 @@ static qs_id lstm_gates(qs_expand *e) {
     return product(e, in, scale, bias);
 }
 
+/* The floats of weights for LSTM; their scales have one axis, or the second of two. */
+static qs_id lstm_weights(qs_expand *e, int32_t index, int32_t scale) {
+    const bool columns = qs_expand_value(e, scale)->rank == 2;
+    const int64_t all = -1;
+    qs_id in[3] = {qs_expand_in(e, index), qs_expand_in(e, scale), qs_expand_in(e, scale + 1)};
+    for (int32_t i = 1; i < 3 && columns; i++)
+        if (in[i] != QS_NONE)
+            in[i] = qs_expand_reshape(e, in[i], &all, 1);
+    const qs_id y = qs_expand_add(e, "DequantizeLinear", in[0], in[1], in[2]);
+    qs_expand_int(e, y, "axis", columns ? 2 : 0);
+    return qs_expand_transpose(e, y, (const int64_t[]){0, 2, 1}, 3);
+}
+
+/* Whether DequantizeLinear has a form for these scales. */
+static bool has_axis(const qs_expand *e, int32_t scale) {
+    const qs_value *v = qs_expand_value(e, scale);
+    return v->rank == 1 || (v->rank == 2 && v->dims[0].size == 1);
+}
+
 static void expand_dynamiclstm(qs_expand *e) {
     static const char *const names[] = {
         "activation_alpha", "activation_beta", "activations", "clip",
@@ -303,15 +322,21 @@ static void expand_dynamiclstm(qs_expand *e) {
     const int32_t outputs = e->node->output_count;
     const qs_value *w = qs_expand_value(e, LSTM_W);
     qs_id in[LSTM_INPUTS];
-    if (e->standard || w->rank != 3 || w->dims[2].size < 0)
+    const bool floats = e->only_onnx && has_axis(e, W_SCALE) && has_axis(e, R_SCALE);
+    if ((e->standard && !floats) || w->rank != 3 || w->dims[2].size < 0)
         return;
-    in[0] = lstm_gates(e);
-    in[1] = qs_expand_in(e, R_SCALE);
-    in[2] = qs_expand_in(e, LSTM_R);
-    in[3] = qs_expand_in(e, R_SCALE + 1);
-    for (int32_t i = 4; i < LSTM_INPUTS; i++)
+    for (int32_t i = 0; i < LSTM_INPUTS; i++)
         in[i] = qs_expand_in(e, i);
-    const qs_id y = qs_expand_own(e, "LSTM", in, LSTM_INPUTS, outputs);
+    if (floats) {
+        in[1] = lstm_weights(e, LSTM_W, W_SCALE);
+        in[2] = lstm_weights(e, LSTM_R, R_SCALE);
+    } else {
+        in[0] = lstm_gates(e);
+        in[1] = qs_expand_in(e, R_SCALE);
+        in[3] = qs_expand_in(e, R_SCALE + 1);
+    }
+    const qs_id y = floats ? qs_expand_many(e, "LSTM", in, LSTM_INPUTS, outputs)
+                           : qs_expand_own(e, "LSTM", in, LSTM_INPUTS, outputs);
     for (size_t i = 0; i < QS_COUNT(names); i++)
         qs_expand_copy(e, y, names[i], names[i]);
     for (int32_t i = 0; i < outputs && !e->code; i++)

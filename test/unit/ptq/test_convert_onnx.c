@@ -185,6 +185,31 @@ static void dynamic(qsim_builder *b) {
     floats(b, "k", 0, 5, 4);
 }
 
+static void lstm(qsim_builder *b) {
+    bytes(b, "w", "int8[1,6,12]", 1);
+    bytes(b, "r", "int8[1,3,12]", 2);
+    scales(b, "s", "float[1]", 3);
+    floats(b, "k", 1, 24, 4);
+    qsim_builder_attr_int(b, "hidden_size", 3);
+}
+
+static void lstm_both(qsim_builder *b) {
+    bytes(b, "w", "int8[2,6,12]", 1);
+    bytes(b, "r", "int8[2,3,12]", 2);
+    scales(b, "s", "float[2]", 3);
+    bytes(b, "z", "int8[2]", 4);
+    qsim_builder_attr_int(b, "hidden_size", 3);
+    qsim_builder_attr_string(b, "direction", "bidirectional");
+}
+
+static void lstm_columns(qsim_builder *b) {
+    bytes(b, "w", "uint8[1,6,12]", 1);
+    bytes(b, "r", "uint8[1,3,12]", 2);
+    scales(b, "s", "float[1,12]", 3);
+    bytes(b, "z", "uint8[1,12]", 4);
+    qsim_builder_attr_int(b, "hidden_size", 3);
+}
+
 static const one cases[] = {
     {"SkipLayerNormalization", "x,v,g,h,k", "y,,,s", "float[2,3,8]", skip, 17, 17,
      "LayerNormalization", 0},
@@ -215,6 +240,11 @@ static const one cases[] = {
     {"NhwcMaxPool", "x", "y", "uint8[1,3,4,2]", pool, 13, 13, "MaxPool", 0},
     {"QuantizeLinear", "x,s,z", "y", "float[3,4]", wide, 13, 21, "QuantizeLinear", 0},
     {"DynamicQuantizeMatMul", "x,w,s,z,k", "y", "float[3,8]", dynamic, 13, 13, "MatMulInteger", 0},
+    {"DynamicQuantizeLSTM", "x,w,r,k,,,,,s,,s", "y", "float[4,2,6]", lstm, 13, 13, "LSTM", 0.03},
+    {"DynamicQuantizeLSTM", "x,w,r,,,,,,s,z,s,z", "y", "float[4,2,6]", lstm_both, 13, 13, "LSTM",
+     0.03},
+    {"DynamicQuantizeLSTM", "x,w,r,,,,,,s,z,s,z", "y", "float[4,2,6]", lstm_columns, 13, 13, "LSTM",
+     0.03},
 };
 
 static qsim_model *build(const one *c) {
