@@ -201,7 +201,11 @@ static int guard_external(const tool *t, const char *path, const qsim_model *m) 
 }
 
 int tool_list_model(const tool *t, const char *path, const qsim_model *model) {
-    if (qsim_model_node_count(model) >= 0 && qsim_model_bytes(model) >= 0)
+    const int64_t nodes = qsim_model_node_count(model),
+                  bytes = nodes < 0 ? 0 : qsim_model_bytes(model);
+    if (nodes == QSIM_E_CANCELLED || bytes == QSIM_E_CANCELLED)
+        return tool_fail(t, QSIM_E_CANCELLED, "%s: interrupted", path);
+    if (nodes >= 0 && bytes >= 0)
         return EXIT_OK;
     return tool_fail(t, QSIM_E_NOMEM, "%s: out of memory for a list of what is in it", path);
 }
@@ -264,29 +268,12 @@ static int load_model(const tool *t, const char *path, int32_t flags, qsim_model
 int tool_load_model(const tool *t, const char *path, int32_t flags, qsim_model **model) {
     qsim_ctx *before = tool_begin_work(t->ctx);
     int code = load_model(t, path, flags, model);
-    tool_end_work(t->ctx, before);
     if (code == EXIT_OK)
         code = tool_list_model(t, path, *model);
+    tool_end_work(t->ctx, before);
     if (code != EXIT_OK) {
         qsim_model_free(*model);
         *model = NULL;
     }
-    return code;
-}
-
-int tool_save_model(const tool *t, const qsim_model *model, const char *path) {
-    qsim_save_options options = {.struct_size = sizeof(options),
-                                 .flags = t->force ? QSIM_SAVE_REPLACE : 0};
-    qsim_error e;
-    size_t size = 0;
-    if (strcmp(path, "-") != 0)
-        return tool_written(t, path, qsim_model_save(model, path, &options, &e), &e);
-    if (qsim_model_save_memory(model, NULL, 0, &size, &e))
-        return tool_error(t, path, &e);
-    void *bytes = tool_alloc(size, 1);
-    int code = qsim_model_save_memory(model, bytes, size, &size, &e)
-                   ? tool_error(t, path, &e)
-                   : tool_write(t, path, bytes, size);
-    free(bytes);
     return code;
 }

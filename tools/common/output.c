@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Checks, before any work, whether an output may be written. */
+/* Checks, before any work, whether an output may be written, and saves models. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,4 +144,28 @@ bool tool_may_write_model(const tool *t, const char *path, int *code) {
             return false;
         }
     return tool_may_write(t, path, code);
+}
+
+static int save_model(const tool *t, const qsim_model *model, const char *path) {
+    qsim_save_options options = {.struct_size = sizeof(options),
+                                 .flags = t->force ? QSIM_SAVE_REPLACE : 0};
+    qsim_error e;
+    size_t size = 0;
+    if (strcmp(path, "-") != 0)
+        return tool_written(t, path, qsim_model_save(model, path, &options, &e), &e);
+    if (qsim_model_save_memory(model, NULL, 0, &size, &e))
+        return tool_error(t, path, &e);
+    void *bytes = tool_alloc(size, 1);
+    int code = qsim_model_save_memory(model, bytes, size, &size, &e)
+                   ? tool_error(t, path, &e)
+                   : tool_write(t, path, bytes, size);
+    free(bytes);
+    return code;
+}
+
+int tool_save_model(const tool *t, const qsim_model *model, const char *path) {
+    qsim_ctx *before = tool_begin_work(t->ctx);
+    const int code = save_model(t, model, path);
+    tool_end_work(t->ctx, before);
+    return code;
 }

@@ -10,6 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Of the whole program, because a handler of signals is told nothing else. */
+static volatile sig_atomic_t interrupted;
+static qsim_run *volatile running;
+static qsim_ctx *volatile working;
+
 static int find_isa(const char *name) {
     for (int32_t i = QSIM_ISA_C; qsim_isa_name(i); i++)
         if (strcmp(qsim_isa_name(i), name) == 0)
@@ -69,6 +74,7 @@ int tool_start(tool *t, int32_t threads) {
 }
 
 void tool_stop(tool *t) {
+    working = NULL;
     qsim_ctx_free(t->ctx);
     args_free(&t->args);
     text_free(&t->state->assumed);
@@ -187,11 +193,6 @@ bool tool_operands(const tool *t, size_t low, size_t high) {
 }
 
 /* ---- interruption ---- */
-
-/* Of the whole program, because a handler of signals is told nothing else. */
-static volatile sig_atomic_t interrupted;
-static qsim_run *volatile running;
-static qsim_ctx *volatile working;
 
 static void on_interrupt(int signal_number) {
     (void)signal_number;

@@ -56,8 +56,12 @@ static int quantize(const tool *t, quantizing *q) {
     progress_end(&p);
     if (code)
         return quantize_error(t, q, &e);
+    qsim_ctx *before = tool_begin_work(t->ctx);
     code = tool_list_model(t, q->file, q->result);
-    return code ? code : quantize_layers_read(t, q);
+    if (code == EXIT_OK)
+        code = quantize_layers_read(t, q);
+    tool_end_work(t->ctx, before);
+    return code;
 }
 
 static void draw_page(page *p, const quantizing *q, const quantize_check *check) {
@@ -115,6 +119,8 @@ static int quantize_file(tool *t, page *p, quantizing *q, quantize_check *check)
         code = quantize_measure(t, q, check);
     if (code == EXIT_OK)
         code = io_apply(t, q->file, args_value(&t->args, "io"), &q->result);
+    if (!q->interrupted)
+        code = tool_go_on(t, q->file, code);
     if (code == EXIT_OK)
         code = tool_save_model(t, q->result, q->output);
     if (code == EXIT_OK)
