@@ -18,8 +18,8 @@ static qs_id floats_of(const qs_graph *g, const qs_node *n) {
     double zero;
     const bool rows = qs_node_is(f, "qsim", "QuantizeRows") &&
                       qs_const_scalar(g, n->inputs[X_ZERO], &zero) && zero == 128;
-    const bool whole =
-        qs_node_is_onnx(f, "DynamicQuantizeLinear") && f->outputs[2] == n->inputs[X_ZERO];
+    const bool whole = qs_node_is_onnx(f, "DynamicQuantizeLinear") && f->output_count == 3 &&
+                       f->outputs[2] == n->inputs[X_ZERO];
     return (rows || whole) && f->outputs[1] == n->inputs[X_SCALE] ? f->inputs[0] : QS_NONE;
 }
 

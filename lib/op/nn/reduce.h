@@ -18,7 +18,7 @@ float qs_reduce_fold(const float lanes[16]);
 /*
  * Longer sums are those of the trees of blocks of so many terms, added in order. In one tree a lane
  * would add thousands of terms to a sum far greater than they are: of 1920 x 1080 equal numbers the
- * mean would be off by up to 1 %.
+ * mean would be off by up to 0.1 %.
  */
 #define QS_SUM_BLOCK ((size_t)1 << 14)
 
