@@ -70,12 +70,12 @@ static void test_layers(void) {
     o.decided = decided;
     qsim_model *q = net_quantize(m, NULL, &o);
     CHECK(net_count(q, "Cast") == 3 && net_count(q, "DequantizeLinear") == 1);
-    char text[1024];
+    char text[1024] = "";
     size_t need = 0;
     CHECK_INT(qsim_recipe_text(decided, text, sizeof(text), &need, NULL), QSIM_OK);
     CHECK(strstr(text, "layer \"conv1\" weights float16\n") != NULL);
     qsim_recipe *read = NULL;
-    CHECK_INT(qsim_recipe_load_memory(NULL, text, strlen(text), "t", &read, NULL), QSIM_OK);
+    CHECK_INT(qsim_recipe_load_memory(NULL, text, need, "t", &read, NULL), QSIM_OK);
     const qsim_quantize_options by = {
         .struct_size = sizeof(by), .mode = QSIM_MODE_WEIGHTS, .recipe = read};
     qsim_model *again = net_quantize(m, NULL, &by);
