@@ -174,8 +174,7 @@ static int64_t positions(const source *s) {
     return s->array.rank > 0 ? s->array.dims[0] : 1;
 }
 
-/* The finalizer of SplitMix64. */
-static uint64_t scramble(uint64_t z) {
+uint64_t source_scramble(uint64_t z) {
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
     return z ^ (z >> 31);
@@ -185,7 +184,7 @@ static void fill_random(const source *s, size_t first, size_t count, void *out) 
     size_t size = (size_t)qsim_dtype_bits(s->array.dtype) / 8;
     memset(out, 0, count * size);
     for (size_t i = 0; i < count; i++) {
-        uint64_t r = scramble(s->seed * UINT64_C(0x9e3779b97f4a7c15) + first + i + 1);
+        uint64_t r = source_scramble(s->seed * UINT64_C(0x9e3779b97f4a7c15) + first + i + 1);
         unsigned char *at = (unsigned char *)out + i * size;
         float f = (float)(r >> 40) * 0x1p-24f;
         int64_t bit = s->ones ? 1 : (int64_t)(r >> 63);

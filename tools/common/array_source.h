@@ -50,6 +50,8 @@ int source_open_beside(const tool *t, const source *archive, const char *member,
  * integers is all 1, since a text without any token is none.
  */
 void source_random(source *s, uint64_t seed, const slot *of, const int64_t *dims);
+/* The finalizer of SplitMix64 (Steele, Lea, Flood, 2014). */
+uint64_t source_scramble(uint64_t z);
 /* "random" or "random:SEED". */
 bool source_is_random(const char *spec, uint64_t *seed);
 /* Copies positions of the first axis, row-major. */

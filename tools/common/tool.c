@@ -73,6 +73,19 @@ int tool_start(tool *t, int32_t threads) {
     return qsim_ctx_create(&options, &t->ctx, &e) ? tool_error(t, NULL, &e) : EXIT_OK;
 }
 
+int tool_context(const tool *t, int32_t isa, int32_t threads, qsim_ctx **ctx) {
+    qsim_limits limits = {.struct_size = sizeof(limits)};
+    const qsim_ctx_options options = {
+        .struct_size = sizeof(options), .threads = threads, .isa = isa, .limits = &limits};
+    qsim_error e;
+    qsim_ctx_limits(t->ctx, &limits);
+    return qsim_ctx_create(&options, ctx, &e) ? tool_error(t, NULL, &e) : EXIT_OK;
+}
+
+bool tool_takes_isa(const tool *t, int32_t isa) {
+    return qsim_isa_available(isa) && (t->isa == QSIM_ISA_AUTO || t->isa == isa);
+}
+
 void tool_stop(tool *t) {
     working = NULL;
     qsim_ctx_free(t->ctx);

@@ -66,6 +66,11 @@ void tool_stop(tool *t);
 /* Limits of the context from --memory and --time; false after a usage error. For tool_start. */
 bool tool_limits(const tool *t, qsim_limits *limits);
 
+/* Makes another context with the command's limits; the caller frees it. */
+int tool_context(const tool *t, int32_t isa, int32_t threads, qsim_ctx **ctx);
+/* Is it an instruction set of this CPU, and the one of --isa if that is given? */
+bool tool_takes_isa(const tool *t, int32_t isa);
+
 /* The exit code of a QSIM_E_* code. */
 int tool_exit_code(int code);
 

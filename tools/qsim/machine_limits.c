@@ -48,26 +48,15 @@ void limits_json(const qsim_machine *m, json *j) {
 
 /* With a context of its own, which has the command's threads and limits. */
 static int measure(const tool *t, int32_t isa, qsim_machine *m) {
-    qsim_limits limits = {.struct_size = sizeof(limits)};
-    const qsim_ctx_options options = {.struct_size = sizeof(options),
-                                      .threads = qsim_ctx_threads(t->ctx),
-                                      .isa = isa,
-                                      .limits = &limits};
-    qsim_ctx *ctx;
+    qsim_ctx *ctx = NULL;
     qsim_error e;
     *m = (qsim_machine){.struct_size = sizeof(*m)};
-    qsim_ctx_limits(t->ctx, &limits);
-    int code = qsim_ctx_create(&options, &ctx, &e);
+    int code = tool_context(t, isa, qsim_ctx_threads(t->ctx), &ctx);
     if (code)
-        return tool_error(t, NULL, &e);
+        return code;
     code = qsim_machine_measure(ctx, m, &e);
     qsim_ctx_free(ctx);
     return code ? tool_error(t, NULL, &e) : EXIT_OK;
-}
-
-/* Is it one of this CPU, and the one of --isa if that is given? */
-static bool wanted(const tool *t, int32_t isa) {
-    return qsim_isa_available(isa) && (t->isa == QSIM_ISA_AUTO || t->isa == isa);
 }
 
 static void rate_cell(table *rows, double rate) {
@@ -86,7 +75,7 @@ int limits_print_all(const tool *t) {
         table_cell(&rows, "%s", heading[i]);
     for (int32_t isa = QSIM_ISA_C; qsim_isa_name(isa) && code == EXIT_OK; isa++) {
         qsim_machine m;
-        if (!wanted(t, isa))
+        if (!tool_takes_isa(t, isa))
             continue;
         code = measure(t, isa, &m);
         table_cell(&rows, "%s", qsim_isa_name(isa));
@@ -107,7 +96,7 @@ int limits_json_all(const tool *t, json *j) {
     json_array(j, "limits");
     for (int32_t isa = QSIM_ISA_C; qsim_isa_name(isa) && code == EXIT_OK; isa++) {
         qsim_machine m;
-        if (!wanted(t, isa))
+        if (!tool_takes_isa(t, isa))
             continue;
         code = measure(t, isa, &m);
         json_object(j, NULL);

@@ -11,20 +11,11 @@
 
 /* ---- ways ---- */
 
-static int make_context(const tool *t, int32_t isa, int32_t threads, qsim_ctx **ctx) {
-    qsim_limits limits = {.struct_size = sizeof(limits)};
-    const qsim_ctx_options options = {
-        .struct_size = sizeof(options), .threads = threads, .isa = isa, .limits = &limits};
-    qsim_error e;
-    qsim_ctx_limits(t->ctx, &limits);
-    return qsim_ctx_create(&options, ctx, &e) ? tool_error(t, NULL, &e) : EXIT_OK;
-}
-
 static int add_way(selftest *s, int32_t isa, int32_t threads) {
     s->ways = tool_grow(s->ways, s->way_count + 1, sizeof(*s->ways));
     selftest_way *w = &s->ways[s->way_count];
     *w = (selftest_way){.isa = isa, .threads = threads};
-    const int code = make_context(s->t, isa, threads, &w->ctx);
+    const int code = tool_context(s->t, isa, threads, &w->ctx);
     s->way_count += code == EXIT_OK;
     return code;
 }
@@ -33,9 +24,9 @@ int selftest_open(const tool *t, selftest *s) {
     memset(s, 0, sizeof(*s));
     s->t = t;
     const int32_t all = qsim_ctx_threads(t->ctx), many = t->threads == 1 ? 1 : all < 2 ? 2 : all;
-    int code = make_context(t, QSIM_ISA_C, 1, &s->plain);
+    int code = tool_context(t, QSIM_ISA_C, 1, &s->plain);
     for (int32_t isa = QSIM_ISA_C; qsim_isa_name(isa) && code == EXIT_OK; isa++) {
-        if (!qsim_isa_available(isa) || (t->isa != QSIM_ISA_AUTO && t->isa != isa))
+        if (!tool_takes_isa(t, isa))
             continue;
         if (isa != QSIM_ISA_C)
             code = add_way(s, isa, 1);
@@ -104,7 +95,11 @@ static int open_form(const tool *t, const subject *x, int form, engine *e) {
     return engine_of_model(t, x->name, x->model, NULL, 0, e);
 }
 
-size_t selftest_difference(const qsim_tensor *a, const qsim_tensor *b) {
+/*
+ * The first element whose bits differ, or as many as `a` has elements: there is none. All NaNs are
+ * the same, since IEEE 754 leaves open which one an operation makes. Types and sizes are the same.
+ */
+static size_t first_difference(const qsim_tensor *a, const qsim_tensor *b) {
     const size_t n = elements(a), bits = (size_t)qsim_dtype_bits(a->dtype);
     if (a->bytes == 0 || memcmp(a->data, b->data, a->bytes) == 0)
         return n;
@@ -137,7 +132,7 @@ static void tell_fault(selftest *s, const selftest_way *w, const subject *x, int
         text_puts(&s->fault, " has other sizes than in plain C on one thread");
         return;
     }
-    const size_t at = selftest_difference(got, plain);
+    const size_t at = first_difference(got, plain);
     text_printf(&s->fault, ": element %zu is %.9g, in plain C on one thread %.9g", at,
                 element(got, at), element(plain, at));
 }
@@ -147,7 +142,7 @@ static void compare_outputs(selftest *s, selftest_way *w, const subject *x, int 
     for (size_t i = 0; i < e->output_count; i++) {
         const qsim_tensor *got = &e->outputs[i], *plain = &x->plain[form].outputs[i];
         w->tensors++;
-        if (same_sizes(got, plain) && selftest_difference(got, plain) == elements(got))
+        if (same_sizes(got, plain) && first_difference(got, plain) == elements(got))
             continue;
         w->different++;
         tell_fault(s, w, x, form, i, got, plain);

@@ -35,12 +35,6 @@ void selftest_close(selftest *s);
 int selftest_model(selftest *s, const char *name, const qsim_model *m, const qsim_tensor *inputs,
                    size_t count);
 
-/*
- * The first element whose bits differ, or as many as `a` has elements: there is none. All NaNs are
- * the same, since IEEE 754 leaves open which one an operation makes. Types and sizes are the same.
- */
-size_t selftest_difference(const qsim_tensor *a, const qsim_tensor *b);
-
 /* The network that a seed draws. */
 typedef struct selftest_network {
     qsim_model *model;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/text.h"
+#include "common/array_source.h"
 
 #define MOST_WEIGHTS 65536
 
@@ -14,10 +14,7 @@
 
 /* SplitMix64 (Steele, Lea, Flood, 2014). */
 static uint64_t next(drawing *d) {
-    uint64_t z = d->state += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
+    return source_scramble(d->state += UINT64_C(0x9e3779b97f4a7c15));
 }
 
 int64_t draw_between(drawing *d, int64_t low, int64_t high) {

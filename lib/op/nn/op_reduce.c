@@ -117,15 +117,17 @@ static void reduce_groups(const void *arg, size_t begin, size_t end) {
     }
 }
 
-static void run_reduce(const qs_step *s, const qs_frame *f) {
-    const qs_reduce *p = s->params;
+void qs_reduce_run(const qs_reduce *p, const qsim_ctx *ctx, const void *x, void *y) {
     const size_t inner = together(p) ? p->kept_dims[p->kept - 1] : 1;
-    const reduce_job job = {
-        p, f->ctx, qs_step_in(s, f, 0), qs_step_out(s, f, 0), inner, (inner + GROUP - 1) / GROUP};
+    const reduce_job job = {p, ctx, x, y, inner, (inner + GROUP - 1) / GROUP};
     const size_t each = p->kind == QS_REDUCE_LOG_SUM_EXP ? 8 * p->count : p->count;
     const size_t grain = QS_GRAIN / (each + 1) / (inner < GROUP ? inner + !inner : GROUP) + 1;
     if (p->outputs > 0)
-        qs_ranges(f->ctx, p->outputs / inner * job.groups, grain, reduce_groups, &job);
+        qs_ranges(ctx, p->outputs / inner * job.groups, grain, reduce_groups, &job);
+}
+
+static void run_reduce(const qs_step *s, const qs_frame *f) {
+    qs_reduce_run(s->params, f->ctx, qs_step_in(s, f, 0), qs_step_out(s, f, 0));
 }
 
 static void push_axis(int32_t *n, size_t *dims, size_t *strides, size_t d, size_t stride) {

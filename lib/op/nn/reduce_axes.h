@@ -46,6 +46,9 @@ typedef struct qs_reduce {
     qs_reduce_rows rows;
 } qs_reduce;
 
+/* Computes all outputs of x, with the context's threads (op_reduce.c). */
+void qs_reduce_run(const qs_reduce *p, const qsim_ctx *ctx, const void *x, void *y);
+
 /* Offset of element i, by dims and strides. */
 static inline size_t qs_reduce_offset(size_t i, int32_t n, const size_t *dims,
                                       const size_t *strides) {
