@@ -136,6 +136,22 @@ static inline void proto_name(proto *graph, uint32_t field, const char *name) {
     proto_free(&value);
 }
 
+/* A SparseTensorProto: the first of two floats. */
+static inline void proto_sparse(proto *sparse, float value) {
+    static const uint8_t first[8] = {0};
+    proto t = {0};
+    proto_int(&t, 1, 1);
+    proto_int(&t, 2, 1);
+    proto_bytes(&t, 9, &value, sizeof(value));
+    proto_take(sparse, 1, &t);
+    proto_int(&t, 1, 1);
+    proto_int(&t, 2, 7);
+    proto_bytes(&t, 9, first, sizeof(first));
+    proto_take(sparse, 2, &t);
+    proto_int(sparse, 3, 2);
+    proto_free(&t);
+}
+
 /* A constant of n elements; n < 0: of one, without axes. */
 static inline void proto_constant(proto *graph, const char *name, int dtype, int64_t n,
                                   const void *data, size_t size) {

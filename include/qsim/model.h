@@ -61,9 +61,10 @@ typedef struct qsim_load_options {
  *
  * Supported are ir_version 1 to 13 and ai.onnx opsets 1 to 28. An initializer that is also listed
  * as an input is a constant. A call of one of the model's local functions is replaced by the nodes
- * of the function. Not supported are sparse initializers, tensors in segments, inputs that are no
- * tensors, recursive functions, and the domain "qsim", which is the library's own. Texts must be
- * UTF-8 without NUL; doc strings may hold any bytes.
+ * of the function. Sparse initializers and attributes become tensors with all elements. Not
+ * supported are tensors in segments, inputs that are no tensors, recursive functions, and the
+ * domain "qsim", which is the library's own. Texts must be UTF-8 without NUL; doc strings may hold
+ * any bytes.
  *
  * If the file declares the shape of a node's output and the node's operator implies another one,
  * the operator's shape counts and the context's log gets a warning. If the types differ, the model
@@ -185,9 +186,7 @@ typedef struct qsim_node_info {
 #define QSIM_ATTR_FLOATS  6
 #define QSIM_ATTR_INTS    7
 #define QSIM_ATTR_STRINGS 8
-#define QSIM_ATTR_OTHER                                                                            \
-    9 /* sparse tensors, types, lists of tensors or graphs: no value is given                      \
-       */
+#define QSIM_ATTR_OTHER   9 /* types, lists of tensors or graphs: no value is given */
 
 /* Describes one attribute that a node sets. Pointers to values of other types are NULL. */
 typedef struct qsim_attr_info {

@@ -100,9 +100,10 @@ static int read_parts(qs_reader *r, const struct branch *b, uint32_t part, size_
     int code = QSIM_OK;
     qs_wire_begin(&wire, b->graph);
     while (!code && qs_wire_next(&wire, &f) == 1) {
-        if (f.number == GRAPH_INPUT || f.number == GRAPH_SPARSE)
-            return qs_read_fail(r, QSIM_E_UNSUPPORTED,
-                                "a branch with inputs or sparse initializers");
+        if (f.number == GRAPH_INPUT)
+            return qs_read_fail(r, QSIM_E_UNSUPPORTED, "a branch with inputs");
+        if (f.number == GRAPH_SPARSE && part == GRAPH_INITIALIZER)
+            code = qs_read_sparse_initializer(r, f.data);
         if (f.number != part)
             continue;
         if (part == GRAPH_INITIALIZER)

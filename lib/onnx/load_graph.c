@@ -19,6 +19,8 @@ static int skip_part(qs_reader *r, int code, uint32_t number, qs_span message) {
     code = qs_read_collect(r, code);
     if (!code && number == GRAPH_INITIALIZER)
         return qs_read_break(r, qs_wire_find(message, TENSOR_NAME));
+    if (!code && number == GRAPH_SPARSE)
+        return qs_read_break(r, qs_wire_find(qs_wire_find(message, SPARSE_VALUES), TENSOR_NAME));
     if (!code && number == GRAPH_INPUT)
         return qs_read_break(r, qs_wire_find(message, VALUE_NAME));
     qs_wire_begin(&wire, message);
@@ -66,8 +68,12 @@ static int set_shape(qs_reader *r, qs_id id, const qs_type *type) {
                                                                                  : QSIM_OK;
 }
 
-int qs_read_initializer(qs_reader *r, qs_span message) {
-    qs_span text = qs_wire_find(message, TENSOR_NAME);
+typedef int (*tensor_fn)(qs_reader *r, qs_span message, const char *what, const char *name,
+                         qs_const *out);
+
+/* Adds a constant, which a TensorProto in `named` names. */
+static int add_constant(qs_reader *r, qs_span named, qs_span message, tensor_fn read) {
+    qs_span text = qs_wire_find(named, TENSOR_NAME);
     if (text.size == 0)
         return qs_read_fail(r, QSIM_E_GRAPH, "an initializer has no name");
     const char *name = qs_read_local(r, text);
@@ -79,7 +85,7 @@ int qs_read_initializer(qs_reader *r, qs_span message) {
     qs_const *c = qs_arena_alloc(r->arena, 1, sizeof(*c));
     if (id < 0 || !c)
         return qs_read_nomem(r);
-    int code = qs_read_tensor(r, message, "initializer", r->graph->values[id].name, c);
+    int code = read(r, message, "initializer", r->graph->values[id].name, c);
     if (code)
         return code;
     qs_type type = {.dtype = c->dtype, .rank = c->rank};
@@ -87,6 +93,14 @@ int qs_read_initializer(qs_reader *r, qs_span message) {
         type.dims[i].size = c->dims[i];
     r->graph->values[id].data = c;
     return set_shape(r, id, &type);
+}
+
+int qs_read_initializer(qs_reader *r, qs_span message) {
+    return add_constant(r, message, message, qs_read_tensor);
+}
+
+int qs_read_sparse_initializer(qs_reader *r, qs_span message) {
+    return add_constant(r, qs_wire_find(message, SPARSE_VALUES), message, qs_read_sparse);
 }
 
 /* Checks that the declared number of elements can be counted. */
@@ -199,11 +213,6 @@ static int read_value_info(qs_reader *r, qs_span message) {
     return id == QS_NONE ? QSIM_OK : declare(r, message, id);
 }
 
-static int refuse_sparse(qs_reader *r, qs_span message) {
-    (void)message;
-    return qs_read_fail(r, QSIM_E_UNSUPPORTED, "sparse initializers are not supported");
-}
-
 static int read_node_names(qs_reader *r, const qs_node *n) {
     const qs_graph *g = r->graph;
     bool any = false;
@@ -243,6 +252,7 @@ static int read_rest(qs_reader *r, qs_span graph) {
         switch (f.number) {
         case GRAPH_NODE:
         case GRAPH_INITIALIZER:
+        case GRAPH_SPARSE:
         case GRAPH_INPUT:
         case GRAPH_OUTPUT:
         case GRAPH_VALUE: break;
@@ -265,9 +275,13 @@ static int read_parts(qs_reader *r, const qs_span *graphs, size_t count) {
         uint32_t field;
         field_fn read;
     } parts[] = {
-        {GRAPH_SPARSE, refuse_sparse}, {GRAPH_INITIALIZER, qs_read_initializer},
-        {GRAPH_INPUT, read_input},     {GRAPH_NODE, qs_read_node},
-        {GRAPH_OUTPUT, read_output},   {GRAPH_VALUE, read_value_info},
+        /* saving counts on it that initializers in full come first */
+        {GRAPH_INITIALIZER, qs_read_initializer},
+        {GRAPH_SPARSE, qs_read_sparse_initializer},
+        {GRAPH_INPUT, read_input},
+        {GRAPH_NODE, qs_read_node},
+        {GRAPH_OUTPUT, read_output},
+        {GRAPH_VALUE, read_value_info},
     };
     for (size_t i = 0; i < QS_COUNT(parts); i++) {
         int code = read_fields(r, graphs, count, parts[i].field, parts[i].read);

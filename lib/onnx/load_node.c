@@ -4,7 +4,7 @@
 #include "onnx/reader.h"
 
 struct attr_parts {
-    qs_span name, s, t, reference;
+    qs_span name, s, t, sparse, reference;
     uint64_t type, i, f;
     uint32_t value_field; /* the field that has a value; 0: none */
     uint32_t empty_field; /* one that is empty or 0 */
@@ -53,6 +53,10 @@ static void collect_attr(qs_span message, struct attr_parts *p) {
         case ATTR_T:
             p->mixed = p->mixed || p->t.data;
             p->t = f.data;
+            break;
+        case ATTR_SPARSE:
+            p->mixed = p->mixed || (p->sparse.size && f.data.size);
+            p->sparse = f.data.size ? f.data : p->sparse;
             break;
         case ATTR_STRINGS: p->strings++; break;
         default: break;
@@ -113,12 +117,16 @@ static int read_strings(qs_reader *r, qs_span message, size_t count, qs_attr *a)
     return QSIM_OK;
 }
 
-static int read_tensor_attr(qs_reader *r, qs_span message, qs_attr *a) {
+static int read_tensor_attr(qs_reader *r, const struct attr_parts *p, qs_attr *a) {
+    const bool sparse = p->type == ATTR_IS_SPARSE;
+    const qs_span message = sparse ? p->sparse : p->t;
     qs_const *c = qs_arena_alloc(r->arena, 1, sizeof(*c));
     if (!c)
         return qs_read_nomem(r);
+    if (!message.data)
+        return qs_read_fail(r, QSIM_E_FORMAT, "attribute '%s' has no tensor", a->name);
     a->u.tensor = c;
-    return qs_read_tensor(r, message, "attribute", a->name, c);
+    return (sparse ? qs_read_sparse : qs_read_tensor)(r, message, "attribute", a->name, c);
 }
 
 static int read_value(qs_reader *r, qs_span message, const struct attr_parts *p, qs_attr *a) {
@@ -126,10 +134,7 @@ static int read_value(qs_reader *r, qs_span message, const struct attr_parts *p,
     case ATTR_IS_FLOAT: a->u.f = qs_bits_float(p->f); return QSIM_OK;
     case ATTR_IS_INT: a->u.i = (int64_t)p->i; return QSIM_OK;
     case ATTR_IS_STRING: a->u.s = p->s; return QSIM_OK;
-    case ATTR_IS_TENSOR:
-        if (!p->t.data)
-            return qs_read_fail(r, QSIM_E_FORMAT, "attribute '%s' has no tensor", a->name);
-        return read_tensor_attr(r, p->t, a);
+    case ATTR_IS_TENSOR: return read_tensor_attr(r, p, a);
     case ATTR_IS_FLOATS: return read_numbers(r, message, ATTR_FLOATS, PB_WT_32BIT, a);
     case ATTR_IS_INTS: return read_numbers(r, message, ATTR_INTS, PB_WT_VARINT, a);
     case ATTR_IS_STRINGS: return read_strings(r, message, p->strings, a);
@@ -174,7 +179,9 @@ int qs_read_attr(qs_reader *r, qs_span message, qs_attr *a) {
     if (p.mixed || (found && found != p.type))
         return qs_read_fail(r, QSIM_E_FORMAT, "attribute '%s' has a value of another type",
                             a->name);
-    a->type = p.type <= ATTR_IS_STRINGS ? (int32_t)p.type : QSIM_ATTR_OTHER;
+    a->type = p.type <= ATTR_IS_STRINGS  ? (int32_t)p.type
+              : p.type == ATTR_IS_SPARSE ? QSIM_ATTR_TENSOR
+                                         : QSIM_ATTR_OTHER;
     a->source = message;
     return read_value(r, message, &p, a);
 }

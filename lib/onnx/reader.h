@@ -135,6 +135,15 @@ const char *qs_read_scratch(qs_reader *r, qs_span text);
 int qs_read_tensor(qs_reader *r, qs_span message, const char *what, const char *name,
                    qs_const *out);
 
+/* The same for a SparseTensorProto; `out` has all elements. Its parts must be inside the file. */
+int qs_read_sparse(qs_reader *r, qs_span message, const char *what, const char *name,
+                   qs_const *out);
+/* Reads the sizes of axes that a message has in `field`, at most QSIM_MAX_RANK. */
+int qs_read_dims(qs_reader *r, qs_span message, uint32_t field, const char *what, const char *name,
+                 int64_t *dims, int32_t *rank);
+/* Sets the number of elements and bytes of a constant with type and shape, within the limits. */
+int qs_read_size(qs_reader *r, const char *what, const char *name, qs_const *c);
+
 /* Finds the bytes of a tensor whose data is in another file; their number is `bytes`. */
 int qs_read_external(qs_reader *r, qs_span tensor, const char *what, const char *name, size_t bytes,
                      const void **out);
@@ -157,6 +166,7 @@ int qs_read_node_rules(qs_graph *g, qs_id id, const char *name, qsim_error *erro
 void qs_read_warn(qs_graph *g, const char *name);
 /* Reads an initializer. */
 int qs_read_initializer(qs_reader *r, qs_span message);
+int qs_read_sparse_initializer(qs_reader *r, qs_span message);
 /* The name that `text` has in the present scope, in scratch memory. */
 const char *qs_read_local(qs_reader *r, qs_span text);
 /* Finds the value that `text` names in the present scope; QS_NONE: there is none yet. */

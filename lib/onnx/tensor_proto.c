@@ -59,19 +59,21 @@ static const char *type_text(int32_t dtype, int32_t rank, const int64_t *dims, c
     return buffer;
 }
 
-static int read_dims(qs_reader *r, struct parts *p) {
+int qs_read_dims(qs_reader *r, qs_span message, uint32_t field, const char *what, const char *name,
+                 int64_t *dims, int32_t *rank) {
     qs_numbers numbers;
     uint64_t value;
     int code;
-    qs_numbers_begin(&numbers, p->message, TENSOR_DIMS, PB_WT_VARINT);
+    *rank = 0;
+    qs_numbers_begin(&numbers, message, field, PB_WT_VARINT);
     while ((code = qs_numbers_next(&numbers, &value)) == 1) {
-        if (p->rank == QSIM_MAX_RANK)
-            return qs_read_fail(r, QSIM_E_LIMIT, "%s '%s' has more than %d axes", p->what, p->name,
+        if (*rank == QSIM_MAX_RANK)
+            return qs_read_fail(r, QSIM_E_LIMIT, "%s '%s' has more than %d axes", what, name,
                                 QSIM_MAX_RANK);
         if (value > INT64_MAX)
-            return qs_read_fail(r, QSIM_E_SHAPE, "%s '%s': size of axis %d is negative: %lld",
-                                p->what, p->name, (int)p->rank, (long long)value);
-        p->dims[p->rank++] = (int64_t)value;
+            return qs_read_fail(r, QSIM_E_SHAPE, "%s '%s': size of axis %d is negative: %lld", what,
+                                name, (int)*rank, (long long)value);
+        dims[(*rank)++] = (int64_t)value;
     }
     return code;
 }
@@ -105,7 +107,7 @@ static int collect(qs_reader *r, struct parts *p) {
         default: break;
         }
     }
-    return read_dims(r, p);
+    return qs_read_dims(r, p->message, TENSOR_DIMS, p->what, p->name, p->dims, &p->rank);
 }
 
 /*
@@ -248,12 +250,12 @@ static int read_raw(qs_reader *r, const struct parts *p, qs_const *c) {
     return QSIM_OK;
 }
 
-static int read_size(qs_reader *r, const struct parts *p, qs_const *c) {
+int qs_read_size(qs_reader *r, const char *what, const char *name, qs_const *c) {
     char text[96];
-    int code = qsim_tensor_size(c->dtype, p->rank, p->dims, &c->elements, &c->bytes);
+    int code = qsim_tensor_size(c->dtype, c->rank, c->dims, &c->elements, &c->bytes);
     if (code)
-        return qs_read_fail(r, code, "%s '%s' is too large: %s", p->what, p->name,
-                            type_text(c->dtype, p->rank, p->dims, text));
+        return qs_read_fail(r, code, "%s '%s' is too large: %s", what, name,
+                            type_text(c->dtype, c->rank, c->dims, text));
     return r->ctx ? QS_LIMIT(r->ctx, elements, c->elements, r->error, r->name) : QSIM_OK;
 }
 
@@ -301,7 +303,7 @@ static int measure(qs_reader *r, struct parts *p, qs_const *c) {
                             p->name, (unsigned long long)p->dtype);
     *c = (qs_const){.dtype = (int32_t)p->dtype, .rank = p->rank, .source = p->message};
     c->dims = p->dims;
-    return c->dtype == QSIM_STRING ? read_strings(r, p, c) : read_size(r, p, c);
+    return c->dtype == QSIM_STRING ? read_strings(r, p, c) : qs_read_size(r, p->what, p->name, c);
 }
 
 int qs_read_tensor(qs_reader *r, qs_span message, const char *what, const char *name,

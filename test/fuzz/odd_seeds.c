@@ -3,6 +3,7 @@
  * Models with one odd field each: attributes of every type, tensors with their bytes in the wrong
  * field or of the wrong type, wrong shapes, names and imports.
  */
+#include <stdbool.h>
 #include <string.h>
 
 #include "model_seeds.h"
@@ -12,8 +13,8 @@
 
 #include "fuzz.h"
 
-/* A model y = op(x, w) with the given fields of the node and of tensor w. */
-static void small(proto *model, const char *op, proto *node, proto *tensor) {
+/* A model y = op(x, w) with the given fields of the node and, in `field` of the graph, of w. */
+static void with_tensor(proto *model, const char *op, proto *node, uint32_t field, proto *tensor) {
     proto graph = {0};
     proto_text(node, 1, "x");
     if (tensor->size)
@@ -23,11 +24,15 @@ static void small(proto *model, const char *op, proto *node, proto *tensor) {
     proto_take(&graph, 1, node);
     proto_text(&graph, 2, "g");
     if (tensor->size)
-        proto_take(&graph, 5, tensor);
+        proto_take(&graph, field, tensor);
     proto_value(&graph, 11, "x", QSIM_FLOAT, (const int64_t[]){2}, 1);
     proto_value(&graph, 12, "y", QSIM_FLOAT, (const int64_t[]){2}, 1);
     proto_model(model, &graph);
     proto_free(&graph);
+}
+
+static void small(proto *model, const char *op, proto *node, proto *tensor) {
+    with_tensor(model, op, node, 5, tensor);
 }
 
 /* A field of an attribute: wire type 0, 2 or 5, its value a small number or text. */
@@ -156,6 +161,31 @@ static void odd_place(proto *model, size_t index) {
 }
 #define PLACES 5
 
+/* A sparse initializer; in some, an index or the sizes are wrong. */
+static void odd_sparse(proto *model, size_t index) {
+    static const char indices[][16] = {{1}, {1, [8] = 1}, {5}, {1, 1, 1, 1, 1, 1, 1, 1}};
+    proto node = {0}, sparse = {0}, t = {0};
+    const bool axes = index % 2;
+    proto_int(&t, 1, 1);
+    proto_int(&t, 2, index == 6 ? QSIM_STRING : QSIM_FLOAT);
+    proto_text(&t, 8, "w");
+    proto_bytes(&t, 9, "\0\0\0\x3f", 4);
+    proto_take(&sparse, 1, &t);
+    proto_int(&t, 1, 1);
+    if (axes)
+        proto_int(&t, 1, 2);
+    proto_int(&t, 2, index == 7 ? QSIM_INT32 : QSIM_INT64);
+    proto_bytes(&t, 9, indices[index / 2], axes ? 16 : 8);
+    proto_take(&sparse, 2, &t);
+    proto_int(&sparse, 3, index == 4 ? -1 : 2);
+    proto_int(&sparse, 3, 2);
+    with_tensor(model, "Add", &node, 15, &sparse);
+    proto_free(&node);
+    proto_free(&sparse);
+    proto_free(&t);
+}
+#define SPARSES 8
+
 /* A function that calls another, with an attribute that refers to its own; one field is wrong. */
 static void odd_function(proto *model, size_t index) {
     proto node = {0}, none = {0}, f = {0}, part = {0}, a = {0};
@@ -230,6 +260,7 @@ size_t fuzz_odd_bytes(size_t index, uint8_t *buffer, size_t capacity) {
     } kinds[] = {{odd_attribute, ATTRIBUTES},
                  {odd_tensor, TENSORS},
                  {odd_place, PLACES},
+                 {odd_sparse, SPARSES},
                  {odd_function, FUNCTIONS}};
     proto p = {0};
     for (size_t k = 0; k < sizeof(kinds) / sizeof(*kinds); k++) {

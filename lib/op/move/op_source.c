@@ -88,10 +88,10 @@ static int lower_constant(qs_lower *l) {
 }
 
 static const qs_attr_rule constant_attrs[] = {
-    {"value", QSIM_ATTR_TENSOR, 1, 0},          {"value_float", QSIM_ATTR_FLOAT, 12, 0},
-    {"value_floats", QSIM_ATTR_FLOATS, 12, 0},  {"value_int", QSIM_ATTR_INT, 12, 0},
-    {"value_ints", QSIM_ATTR_INTS, 12, 0},      {"value_string", QSIM_ATTR_STRING, 12, 0},
-    {"value_strings", QSIM_ATTR_STRINGS, 12, 0}};
+    {"value", QSIM_ATTR_TENSOR, 1, 0},         {"sparse_value", QSIM_ATTR_TENSOR, 11, 0},
+    {"value_float", QSIM_ATTR_FLOAT, 12, 0},   {"value_floats", QSIM_ATTR_FLOATS, 12, 0},
+    {"value_int", QSIM_ATTR_INT, 12, 0},       {"value_ints", QSIM_ATTR_INTS, 12, 0},
+    {"value_string", QSIM_ATTR_STRING, 12, 0}, {"value_strings", QSIM_ATTR_STRINGS, 12, 0}};
 
 QS_OP(constant, .name = "Constant", QS_ATTRS(constant_attrs), .traits = QS_PLAIN,
       .kernel = QS_KERNEL_CONSTANT, .infer = infer_constant, .lower = lower_constant);

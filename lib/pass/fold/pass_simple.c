@@ -54,12 +54,12 @@ int qs_pass_constants(qs_pass *p) {
     for (size_t i = 0; i < g->order_count; i++) {
         qs_id id = g->order[i];
         qs_node *n = &g->nodes[id];
-        const qs_attr *value;
-        if (!qs_node_is_onnx(n, "Constant") || !(value = qs_node_attr(n, "value")) ||
-            value->type != QSIM_ATTR_TENSOR || !value->u.tensor->data)
+        if (!qs_node_is_onnx(n, "Constant") || n->attr_count != 1 ||
+            n->attrs[0].type != QSIM_ATTR_TENSOR || !n->attrs[0].u.tensor->data)
             continue;
+        const qs_const *value = n->attrs[0].u.tensor;
         qs_graph_remove_node(g, id);
-        int code = set_constant(p, n->outputs[0], value->u.tensor);
+        int code = set_constant(p, n->outputs[0], value);
         if (code)
             return code;
     }

@@ -253,7 +253,7 @@ static void check_refusals(void) {
     small(&b, "x", "t", "u");
     proto_bytes(&b, 15, NULL, 0);
     choice(&g, "if", "c", &a, &b, "y", "z");
-    refused(&g, QSIM_E_UNSUPPORTED, "a branch with inputs or sparse initializers");
+    refused(&g, QSIM_E_GRAPH, "an initializer has no name");
     small(&a, "x", "t", "u");
     proto_name(&a, 12, "x");
     small(&b, "x", "t", "u");

@@ -168,7 +168,9 @@ static void put_value(proto *a, uint32_t field, bool empty) {
         if ((field == 5 || field == 10) && !empty) { /* a tensor */
             proto_int(&part, 2, QSIM_FLOAT);
             proto_bytes(&part, 9, &one, 4);
-        } else if (field == 7 && !empty)
+        } else if (field == 22 && !empty)
+            proto_sparse(&part, 1);
+        else if (field == 7 && !empty)
             proto_raw(&part, &one, 4);
         else if (field == 8 && !empty)
             proto_varint(&part, 1);
@@ -231,12 +233,12 @@ static void check_values(void) {
         for (size_t k = 0; k < VALUES;
              k++) { /* two values; one that is empty and one that is not */
             const uint32_t two[] = {field, values[k].field};
-            const bool legal = i == k && (values[i].list || field != 5);
+            const bool legal = i == k && field != 5 && field != 22;
             CHECK_INT(attribute(two, 2, false, 0, &e), legal ? QSIM_OK : QSIM_E_FORMAT);
             if (field != 5)
                 CHECK_INT(attribute(two, 2, true, 0, &e), QSIM_OK);
         }
-        if (field != 5 && field != 10) /* a tensor has a type */
+        if (field != 5 && field != 10 && field != 22) /* a tensor has a type */
             CHECK_INT(attribute(&field, 1, true, 0, &e), QSIM_OK);
     }
     CHECK_INT(attribute(NULL, 0, false, 0, &e), QSIM_E_FORMAT);
@@ -416,7 +418,7 @@ static void check_parts(void) {
     loads(&g, QSIM_E_LIMIT, "the shape of tensor 'o' is too large");
     small_graph(&g);
     proto_text(&g, 15, "");
-    loads(&g, QSIM_E_UNSUPPORTED, "sparse initializers are not supported");
+    loads(&g, QSIM_E_GRAPH, "an initializer has no name");
     small_graph(&g);
     proto_text(&g, 11, "");
     loads(&g, QSIM_E_GRAPH, "input");
