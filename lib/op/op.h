@@ -189,7 +189,8 @@ enum {
     QS_MOMENTS_UNKNOWN = 0,
     QS_MOMENTS_NORM, /* mean input 2, deviation |input 1| (BatchNormalization) */
     QS_MOMENTS_SAME, /* those of input 0 */
-    QS_MOMENTS_MEAN  /* the mean of input 0; the deviation is unknown */
+    QS_MOMENTS_MEAN, /* the mean of input 0; the deviation is unknown */
+    QS_MOMENTS_OWN   /* unknown, but k times input 0 gives the same as input 0 */
 };
 
 /*

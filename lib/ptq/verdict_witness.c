@@ -38,14 +38,26 @@ static bool is_biased(const qs_graph *g, const qs_node *n) {
     return bias && bias->dtype == QSIM_FLOAT && y->dtype == QSIM_FLOAT && y->name[0];
 }
 
-/* The first convolutions with biases; none if the first convolution has no bias. */
+/* Whether a normalization by the values' own statistics reads it: any scale of them is right then.
+ */
+static bool is_normalized(const qs_graph *g, qs_id value) {
+    for (size_t i = 0; i < g->node_count; i++) {
+        const qs_node *n = &g->nodes[i];
+        if (!n->removed && n->op && n->op->moments == QS_MOMENTS_OWN &&
+            qs_node_input(n, 0) == value)
+            return true;
+    }
+    return false;
+}
+
+/* The first convolutions whose biases tell of their inputs; none if the first's bias does not. */
 static size_t find_biased(const qs_graph *g, const qs_node *found[QS_WITNESSES]) {
     size_t count = 0;
     for (size_t k = 0; k < g->order_count && count < QS_WITNESSES; k++) {
         const qs_node *n = &g->nodes[g->order[k]];
         if (!(qs_node_traits(g, n) & QS_CONVOLVES))
             continue;
-        if (is_biased(g, n))
+        if (is_biased(g, n) && !is_normalized(g, n->outputs[0]))
             found[count++] = n;
         else if (count == 0)
             break;

@@ -178,8 +178,9 @@ static const qs_attr_rule group_attrs[] = {{"epsilon", QSIM_ATTR_FLOAT, 18, 0},
                                            {"stash_type", QSIM_ATTR_INT, 21, 0}};
 
 QS_OP(instance_normalization, .name = "InstanceNormalization", .min_in = 3,
-      QS_ATTRS(instance_attrs), .traits = QS_READS_EXACTLY, .kernel = QS_KERNEL_GROUP_NORMALIZATION,
-      .infer = infer_instance, .lower = lower_group);
+      QS_ATTRS(instance_attrs), .traits = QS_READS_EXACTLY, .moments = QS_MOMENTS_OWN,
+      .kernel = QS_KERNEL_GROUP_NORMALIZATION, .infer = infer_instance, .lower = lower_group);
 QS_OP(group_normalization, .name = "GroupNormalization", .since = 18, .min_in = 3,
-      QS_ATTRS(group_attrs), .traits = QS_READS_EXACTLY, .kernel = QS_KERNEL_GROUP_NORMALIZATION,
-      .infer = infer_groups, QS_MORE(QS_HISTORY(.upgrade = upgrade_group)), .lower = lower_group);
+      QS_ATTRS(group_attrs), .traits = QS_READS_EXACTLY, .moments = QS_MOMENTS_OWN,
+      .kernel = QS_KERNEL_GROUP_NORMALIZATION, .infer = infer_groups,
+      QS_MORE(QS_HISTORY(.upgrade = upgrade_group)), .lower = lower_group);

@@ -265,15 +265,17 @@ static const qs_attr_rule norm_attrs[] = {{"axis", QSIM_ATTR_INT, 1, 0},
 
 /* Since opset 17; ONNX Runtime's optimizer writes it, in ONNX's domain, for older opsets, too. */
 QS_OP(layernorm, .name = "LayerNormalization", .min_in = 2, .max_in = 3, .max_out = 3,
-      QS_ATTRS(norm_attrs), .traits = QS_READS_EXACTLY, .gain_inputs = 1 << 1 | 1 << 2,
-      QS_MORE(.in_onnx = 17), .kernel = QS_KERNEL_LAYER_NORMALIZATION, .infer = infer_layernorm,
-      .lower = lower_layernorm, .expand = expand_layernorm);
+      QS_ATTRS(norm_attrs), .traits = QS_READS_EXACTLY, .moments = QS_MOMENTS_OWN,
+      .gain_inputs = 1 << 1 | 1 << 2, QS_MORE(.in_onnx = 17),
+      .kernel = QS_KERNEL_LAYER_NORMALIZATION, .infer = infer_layernorm, .lower = lower_layernorm,
+      .expand = expand_layernorm);
 
 QS_OP(rmsnorm, .name = "RMSNormalization", .since = 23, .min_in = 2, QS_ATTRS(norm_attrs),
-      .traits = QS_READS_EXACTLY, .gain_inputs = 1 << 1, .kernel = QS_KERNEL_RMS_NORMALIZATION,
-      .infer = infer_rmsnorm, .lower = lower_rmsnorm, .expand = expand_rmsnorm);
+      .traits = QS_READS_EXACTLY, .moments = QS_MOMENTS_OWN, .gain_inputs = 1 << 1,
+      .kernel = QS_KERNEL_RMS_NORMALIZATION, .infer = infer_rmsnorm, .lower = lower_rmsnorm,
+      .expand = expand_rmsnorm);
 /* ONNX Runtime's name of RMSNormalization, though in ONNX's domain. */
 QS_OP(simplified_layernorm, .name = "SimplifiedLayerNormalization", .min_in = 2, .max_out = 2,
-      QS_ATTRS(norm_attrs), .traits = QS_READS_EXACTLY, .gain_inputs = 1 << 1,
-      QS_MORE(.in_onnx = INT8_MAX), .kernel = QS_KERNEL_RMS_NORMALIZATION, .infer = infer_rmsnorm,
-      .lower = lower_rmsnorm, .expand = expand_rmsnorm);
+      QS_ATTRS(norm_attrs), .traits = QS_READS_EXACTLY, .moments = QS_MOMENTS_OWN,
+      .gain_inputs = 1 << 1, QS_MORE(.in_onnx = INT8_MAX), .kernel = QS_KERNEL_RMS_NORMALIZATION,
+      .infer = infer_rmsnorm, .lower = lower_rmsnorm, .expand = expand_rmsnorm);

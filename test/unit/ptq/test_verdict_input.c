@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The verdict on the input's values. Expected values are worked out by hand. */
+#include <stdbool.h>
+
 #include "verdicts.h"
 
 /* x * 1, then BatchNormalization of mean 0 and variance 1 on two channels. */
@@ -56,8 +58,11 @@ static void test_norm(void) {
     CHECK(!norm_says("not-a-number", 1, 0));
 }
 
-/* A convolution of one tap of weight 1 to four channels, with this bias. */
-static qsim_model *make_biased(const float bias[4]) {
+/*
+ * A convolution of one tap of weight 1 to four channels, with this bias; then InstanceNormalization
+ * or nothing.
+ */
+static qsim_model *make_biased(const float bias[4], bool normalized) {
     qsim_builder *b = NULL;
     const char *symbol[3] = {"N", NULL, NULL};
     const int64_t in[3] = {-1, 1, 4}, out[3] = {-1, 4, 4}, four = 4;
@@ -69,19 +74,21 @@ static qsim_model *make_biased(const float bias[4]) {
     qsim_builder_output(b, "y", QSIM_FLOAT, 3, out, symbol);
     CHECK_INT(qsim_builder_constant(b, "w", &w), QSIM_OK);
     CHECK_INT(qsim_builder_constant(b, "c", &c), QSIM_OK);
-    qsim_builder_node(b, "", "Conv", "conv", "x,w,c", "y");
+    qsim_builder_node(b, "", "Conv", "conv", "x,w,c", normalized ? "h" : "y");
+    if (normalized)
+        qsim_builder_node(b, "", "InstanceNormalization", "norm", "h,c,c", "y");
     return net_finish(b);
 }
 
 /* Values size * (1, -1, 1, -1): the deviation is size times that of a bias of 1. */
-static const char *biased_warns(float size, const float bias[4]) {
+static const char *biased_warns(float size, const float bias[4], bool normalized) {
     float x[8 * 4];
     const int64_t dims[3] = {8, 1, 4};
     const qsim_tensor in = {QSIM_FLOAT, 3, dims, x, sizeof(x)};
     qsim_verdict_input_info i = {.struct_size = sizeof(i)};
     for (int k = 0; k < 32; k++)
         x[k] = (k % 2 ? -size : size) * (1 + 1e-4f * (float)(k / 4));
-    qsim_model *m = make_biased(bias);
+    qsim_model *m = make_biased(bias, normalized);
     qsim_verdict *v = judge(m, m, NULL, &in);
     const char *found = warns(v, "input-range")  ? "input-range"
                         : warns(v, "raw-pixels") ? "raw-pixels"
@@ -100,12 +107,13 @@ static const char *biased_warns(float size, const float bias[4]) {
 
 static void test_biased(void) {
     const float ones[4] = {1, -1, 1, -1}, few[4] = {0, 0, 0, 1};
-    CHECK(strcmp(biased_warns(0.02f, ones), "input-range") == 0);
-    CHECK(strcmp(biased_warns(0.05f, ones), "") == 0);
-    CHECK(strcmp(biased_warns(1, ones), "") == 0);
-    CHECK(strcmp(biased_warns(25, ones), "") == 0);
-    CHECK(strcmp(biased_warns(40, ones), "raw-pixels") == 0);
-    CHECK(strcmp(biased_warns(0.02f, few), "") == 0); /* too few biases for a warning */
+    CHECK(strcmp(biased_warns(0.02f, ones, false), "input-range") == 0);
+    CHECK(strcmp(biased_warns(0.05f, ones, false), "") == 0);
+    CHECK(strcmp(biased_warns(1, ones, false), "") == 0);
+    CHECK(strcmp(biased_warns(25, ones, false), "") == 0);
+    CHECK(strcmp(biased_warns(40, ones, false), "raw-pixels") == 0);
+    CHECK(strcmp(biased_warns(40, ones, true), "") == 0);    /* any scale is right */
+    CHECK(strcmp(biased_warns(0.02f, few, false), "") == 0); /* too few biases for a warning */
 }
 
 /* ---- folded BatchNormalization ---- */
