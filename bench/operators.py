@@ -56,6 +56,14 @@ def windows():
     yield case("Conv", [1, 64, 4096], {"pads": [2, 2]}, [("w", weights("w", 64, 64, 5))], note="of lines")
     yield case("Conv", [1, 16, 16, 32, 32], {"pads": [1] * 6}, [("w", weights("w", 16, 16, 3, 3, 3))], note="of volumes")
     yield case("ConvTranspose", [1, 64, 32, 32], {"strides": [2, 2], "pads": [1] * 4}, [("w", weights("w", 64, 32, 4, 4))], note="4x4, stride 2")
+    for note, dims, m, kernel, stride, pad in (("9x9, stride 3, to 1 channel", [1, 56, 64, 64], 1, 9, 3, 3), ("5x5, stride 2, to 1 channel", IMAGE, 1, 5, 2, 2),
+                                               ("4x4, stride 2, to 3 channels", IMAGE, 3, 4, 2, 1), ("16x16, stride 8", [1, 21, 32, 32], 21, 16, 8, 4)):
+        yield case("ConvTranspose", dims, {"strides": [stride] * 2, "pads": [pad] * 4}, [("w", weights("w", dims[1], m, kernel, kernel))], note=note)
+    yield case("ConvTranspose", attributes={"strides": [2, 2], "pads": [1] * 4, "group": 64}, constants=[("w", weights("w", 64, 1, 4, 4))], note="4x4, stride 2, depthwise")
+    yield case("ConvTranspose", [1, 64, 32, 32], {"strides": [2, 2]}, [("w", weights("w", 64, 32, 2, 2))], note="2x2, stride 2")
+    yield case("ConvTranspose", attributes={"strides": [2, 2]}, constants=[("w", weights("w", 64, 1, 2, 2))], note="2x2, stride 2, to 1 channel")
+    for m in (1, 3):
+        yield case("Conv", attributes={"pads": [2] * 4}, constants=[("w", weights("w", m, 64, 5, 5))], note=f"5x5, to {m} channels")
     for op in ("AveragePool", "MaxPool"):
         yield case(op, attributes={"kernel_shape": [3, 3], "pads": [1] * 4})
     yield case("GlobalAveragePool")
@@ -106,16 +114,20 @@ def moves():
 
 def products():
     yield case("MatMul", [8, 128, 64], constants=[("w", weights("w", 8, 64, 128))], note="8 matrices")
+    yield case("MatMul", [64, 100, 100], constants=[("w", weights("w", 64, 100, 1))], note="64 matrices by vectors")
+    yield case("MatMul", [512, 512], constants=[("w", weights("w", 512, 1))], note="by a vector")
     yield case("Einsum", [8, 128, 64], {"equation": "bik,bjk->bij"}, inputs=["x", "x"], note="bik,bjk->bij")
     yield case("LSTM", [64, 1, 128], {"hidden_size": 256}, [("w", weights("w", 1, 1024, 128)), ("r", weights("r", 1, 1024, 256))])
     yield case("GRU", [64, 1, 128], {"hidden_size": 256, "linear_before_reset": 1}, [("w", weights("w", 1, 768, 128)), ("r", weights("r", 1, 768, 256))])
 
 
 def main():
-    out, ort, seconds = sys.argv[1], sys.argv[2], float(sys.argv[3])
+    out, ort, seconds, wanted = sys.argv[1], sys.argv[2], float(sys.argv[3]), sys.argv[4:]
     rows = []
     for group in (unary, windows, norms, moves, products):
         for op, note, dims, model in group():
+            if wanted and op not in wanted:
+                continue
             path = f"{out}/operator.onnx"
             with open(path, "wb") as file:
                 file.write(model)

@@ -4,14 +4,15 @@
  * remainder by the stride use the same taps of the kernel, neighbours among them neighbouring
  * pixels. So a row of the output is, for each remainder, a matrix product that writes every
  * stride-th pixel; its terms run over (kernel row, kernel column, channel). If the kernel is as
- * wide as the stride, all remainders are columns of one product.
+ * wide as the stride, all remainders are columns of one product. Few channels of output are made in
+ * another way (overlap.h).
  */
 #include <assert.h>
 #include <math.h>
 
 #include "base/slices.h"
 #include "op/nn/float_jobs.h"
-#include "op/nn/phases.h"
+#include "op/nn/overlap.h"
 #include "op/nn/window.h"
 
 /* ---- attributes and sizes ---- */
@@ -202,6 +203,8 @@ QS_COLD static int pack_convtranspose(qs_pack *p) {
     int code = qs_transposed_read(&x, &g);
     if (code || wv->data->elements == 0)
         return code;
+    if (qs_overlap_pays(&g, wv))
+        return qs_overlap_pack(p, w);
     if (!qs_phases_make(k, &g, wv, &f))
         return qs_weights_too_large(p->error);
     float *to = qs_arena_alloc64(p->arena, f.floats * sizeof(float));
@@ -264,6 +267,33 @@ static void border_image(const plan *p, const float *x, float *to) {
                    x + (i * p->h + y) * row, n * sizeof(float));
 }
 
+/* make_series of depthwise weights. */
+static void make_depthwise(const job *j, const float *x, float *y, size_t py, size_t px,
+                           size_t pixels) {
+    const plan *p = j->p;
+    const qs_phases *f = &p->form;
+    const product *d = &p->products[py * f->phases[1] + px];
+    const size_t across = qs_phase_taps(f, 1, px), down = qs_phase_taps(f, 0, py);
+    const qk_depthwise_f32 row = {.a = x + d->seg[0],
+                                  .lines = 1,
+                                  .pixels = pixels,
+                                  .pixel_step = (ptrdiff_t)p->c,
+                                  .down = down,
+                                  .across = across,
+                                  .tap_down = down > 1 ? d->seg[across] - d->seg[0] : 0,
+                                  .tap_across = across > 1 ? d->seg[1] - d->seg[0] : 0,
+                                  .channels = f->cols,
+                                  .stride = f->stride,
+                                  .w_down = across * f->stride,
+                                  .w = j->weights + d->at,
+                                  .bias = j->weights,
+                                  .lo = p->lo,
+                                  .hi = p->hi,
+                                  .c = y,
+                                  .out_pixel = (ptrdiff_t)(p->stride[1] * p->m)};
+    qs_depthwise_f32(j->ctx, p->kernels->depthwise, &row);
+}
+
 /* Computes the positions of one output row that have the same remainder, or those without a tap. */
 static void make_series(const job *j, const float *image, float *y, const series *sy,
                         const series *sx, size_t down) {
@@ -272,6 +302,11 @@ static void make_series(const job *j, const float *image, float *y, const series
     const bool reached = sy->phase >= 0 && sx->phase >= 0;
     const size_t phase = reached ? (size_t)sy->phase * f->phases[1] + (size_t)sx->phase : 0;
     const product *d = &p->products[phase];
+    const float *x = image + (sy->from + down) * p->line + sx->from * p->c;
+    if (reached && f->depthwise) {
+        make_depthwise(j, x, y, (size_t)sy->phase, (size_t)sx->phase, sx->count);
+        return;
+    }
     qk_gemm_f32 g = {.row = p->row,
                      .seg = d->seg,
                      .segs = reached ? d->segs : 0,
@@ -281,7 +316,7 @@ static void make_series(const job *j, const float *image, float *y, const series
                      .hi = p->hi,
                      .ldc = reached ? p->stride[1] * p->m : p->m};
     for (size_t i = 0; i < f->groups; i++) {
-        g.a = image + (sy->from + down) * p->line + sx->from * p->c + i * f->cg;
+        g.a = x + i * f->cg;
         g.b = j->weights + d->at + i * d->group_floats;
         g.bias = j->weights + i * f->bias_stride;
         g.c = y + i * f->mg;
@@ -448,14 +483,16 @@ QS_COLD static int lower_convtranspose(qs_lower *l) {
         return code;
     if (!g.channels_last)
         return qs_infer_fail(&x, QSIM_E_UNSUPPORTED, QS_UNRANKED);
-    plan *p = qs_lower_params(l, sizeof(*p));
-    if (!p)
-        return QSIM_E_NOMEM;
     l->step->run = qs_run_nothing;
     if (qs_value_elements(qs_lower_out(l, 0)) == 0)
         return QSIM_OK;
     if (w->dims[0].size == 0)
         return qs_infer_fail(&x, QSIM_E_SHAPE, "the input has no channels");
+    if (qs_overlap_pays(&g, w))
+        return qs_overlap_lower(l, &g);
+    plan *p = qs_lower_params(l, sizeof(*p));
+    if (!p)
+        return QSIM_E_NOMEM;
     p->kernels = l->ctx->kernels->f32;
     p->packed = l->packed;
     p->has_bias = qs_lower_in(l, 2) != NULL;
@@ -473,7 +510,8 @@ QS_COLD static int lower_convtranspose(qs_lower *l) {
     if (!qs_phases_make(p->kernels, &g, w, &p->form))
         return qs_weights_too_large(l->error);
     const double macs = qs_real(p->n * p->h * p->w) * qs_real(qs_value_elements(w));
-    p->slices = qs_slice_count(l->ctx, p->n * p->oh, macs / QS_MACS_F32);
+    p->slices = qs_slice_count(l->ctx, p->n * p->oh,
+                               macs / (p->form.depthwise ? QS_DEPTHWISE_F32 : QS_MACS_F32));
     l->step->macs = macs < 9e18 ? (int64_t)macs : INT64_MAX;
     l->step->run = run_convtranspose;
     return make_plan(l, p, &g);

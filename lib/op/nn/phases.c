@@ -15,12 +15,14 @@ static size_t common_divisor(size_t a, size_t b) {
 /*
  * Taps of phase p: p, p + step, p + 2 step, ... of axis i; their remainder by the stride is equal.
  */
-static size_t taps_of(const qs_phases *f, int32_t i, size_t phase) {
+size_t qs_phase_taps(const qs_phases *f, int32_t i, size_t phase) {
     return (f->kernel[i] - phase + f->step[i] - 1) / f->step[i];
 }
 
 bool qs_phase_floats(const qk_f32 *k, const qs_phases *f, size_t py, size_t px, size_t *floats) {
-    const size_t taps = taps_of(f, 0, py) * (f->phases[1] ? taps_of(f, 1, px) : 1);
+    const size_t taps = qs_phase_taps(f, 0, py) * (f->phases[1] ? qs_phase_taps(f, 1, px) : 1);
+    if (f->depthwise)
+        return qs_mul(taps, f->stride, floats);
     if (!qk_pack_f32_size(k->panel, taps * f->cg, f->cols, floats))
         return false;
     *floats = qs_align(*floats, 16);
@@ -39,7 +41,13 @@ bool qs_phases_make(const qk_f32 *k, const qs_transposed *g, const qs_value *w, 
         assert(f->step[i] > 0);
         f->phases[i] = f->step[i] < f->kernel[i] ? f->step[i] : f->kernel[i];
     }
+    f->depthwise = f->groups > 1 && f->cg == 1 && f->mg == 1;
+    if (f->depthwise) {
+        f->mg = f->groups;
+        f->groups = 1;
+    }
     f->cols = f->mg;
+    f->stride = qs_align(f->cols, 16);
     if (g->merged) { /* along the width one phase of one tap, with columns (kernel column, channel)
                       */
         f->cols *= f->kernel[1];
@@ -55,7 +63,7 @@ bool qs_phases_make(const qk_f32 *k, const qs_transposed *g, const qs_value *w, 
                 !qs_add(total, one, &total))
                 return false;
     f->floats = total;
-    return qs_mul(taps_of(f, 0, 0) * taps_of(f, 1, 0) * f->cg, f->cols, &f->dense) &&
+    return qs_mul(qs_phase_taps(f, 0, 0) * qs_phase_taps(f, 1, 0) * f->cg, f->cols, &f->dense) &&
            f->floats < SIZE_MAX / 8 && f->dense < SIZE_MAX / 8;
 }
 
@@ -72,6 +80,14 @@ static void gather_phase(const qs_phases *f, const float *w, size_t group, size_
                 }
 }
 
+/* Rows of a channel's weight for each tap of a phase. */
+static void pack_depthwise(const qs_phases *f, const float *w, size_t py, size_t px, float *to) {
+    for (size_t ky = py; ky < f->kernel[0]; ky += f->step[0])
+        for (size_t kx = px; kx < f->kernel[1]; kx += f->step[1])
+            for (size_t c = 0; c < f->stride; c++)
+                *to++ = c < f->cols ? w[(c * f->kernel[0] + ky) * f->kernel[1] + kx] : 0.0f;
+}
+
 static void pack_bias(const qs_phases *f, const float *bias, float *to) {
     for (size_t g = 0; g < f->groups; g++)
         for (size_t j = 0; j < f->bias_stride; j++)
@@ -86,10 +102,14 @@ void qs_phases_pack(const qk_f32 *k, const qs_phases *f, const float *w, const f
     for (size_t py = 0; py < f->phases[0]; py++)
         for (size_t px = 0; px < f->phases[1]; px++)
             for (size_t g = 0; g < f->groups && qs_phase_floats(k, f, py, px, &floats); g++) {
-                const qk_pack_source source = {dense, 1, (ptrdiff_t)f->cols, 0, 1};
-                gather_phase(f, w, g, py, px, dense);
-                qk_pack_f32(to, k->panel, taps_of(f, 0, py) * taps_of(f, 1, px) * f->cg, f->cols,
-                            &source);
+                if (f->depthwise) {
+                    pack_depthwise(f, w, py, px, to);
+                } else {
+                    const qk_pack_source source = {dense, 1, (ptrdiff_t)f->cols, 0, 1};
+                    const size_t taps = qs_phase_taps(f, 0, py) * qs_phase_taps(f, 1, px);
+                    gather_phase(f, w, g, py, px, dense);
+                    qk_pack_f32(to, k->panel, taps * f->cg, f->cols, &source);
+                }
                 to += floats;
             }
 }

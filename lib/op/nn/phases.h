@@ -24,12 +24,18 @@ int qs_transposed_read(const qs_infer *x, qs_transposed *g);
 /* The rule of ConvTranspose, of floats or doubles. */
 int qs_convtranspose_infer(qs_infer *x);
 
-/* Sizes of the weights, independent of the image; phases: remainders that have taps. */
+/*
+ * Sizes of the weights, independent of the image; phases: remainders that have taps. Depthwise
+ * weights, with one channel in and out per group, count as one group with these columns.
+ */
 typedef struct qs_phases {
-    size_t groups, cg, mg, cols, kernel[2], step[2], phases[2];
+    bool depthwise; /* packed as qk_depthwise_f32 has them: rows of `stride` floats for each tap */
+    size_t groups, cg, mg, cols, stride, kernel[2], step[2], phases[2];
     size_t bias_stride, floats, dense; /* dense: floats of the largest phase, unpacked */
 } qs_phases;
 
+/* Taps of a phase along axis i. */
+size_t qs_phase_taps(const qs_phases *f, int32_t i, size_t phase);
 /* Floats of one group's packed phase; false on overflow. */
 bool qs_phase_floats(const qk_f32 *k, const qs_phases *f, size_t py, size_t px, size_t *floats);
 

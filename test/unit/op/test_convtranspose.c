@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* ConvTranspose on floats against a plain loop: the same order of sums, so the same bits. */
+/* ConvTranspose on floats against plain loops: the same order of sums, so the same bits. */
 #include "op_conv.h"
+
+#include "op/nn/overlap.h"
 
 /* The input position under tap k of output position o; -1: none. */
 static int64_t under(int64_t o, int64_t before, int64_t k, int64_t dilation, int64_t stride,
@@ -9,11 +11,24 @@ static int64_t under(int64_t o, int64_t before, int64_t k, int64_t dilation, int
     return at >= 0 && at % stride == 0 && at / stride < size ? at / stride : -1;
 }
 
-/* NHWC in and out, weights [C, M / group, kh, kw]; taps in order, then channels. */
+/* Whether windows are computed and then added, tap by tap. */
+static bool overlaps(const conv_shape *s) {
+    const bool merged = s->kw == s->sw && s->dw == 1 && !s->left && !s->right && !s->ew;
+    const qs_transposed g = {.group = s->group, .merged = s->group == 1 && merged};
+    qs_dim dims[4] = {{s->c, NULL}, {s->m / s->group, NULL}, {s->kh, NULL}, {s->kw, NULL}};
+    const qs_value w = {.rank = 4, .dims = dims};
+    return qs_overlap_pays(&g, &w);
+}
+
+/*
+ * NHWC in and out, weights [C, M / group, kh, kw]; taps in order, then channels: one sum, or with
+ * `overlaps` a sum of each tap's.
+ */
 static float output_at(const conv_shape *s, const float *x, const float *w, const float *b,
                        int64_t n, int64_t oy, int64_t ox, int64_t o) {
     const int64_t cg = s->c / s->group, mg = s->m / s->group, first = o / mg * cg;
-    float acc = 0.0f;
+    const bool split = overlaps(s);
+    float acc = 0.0f, total = 0.0f;
     for (int64_t ky = 0; ky < s->kh; ky++)
         for (int64_t kx = 0; kx < s->kw; kx++) {
             const int64_t y = under(oy, s->top, ky, s->dh, s->sh, s->h);
@@ -21,7 +36,10 @@ static float output_at(const conv_shape *s, const float *x, const float *w, cons
             for (int64_t i = first; i < first + cg && y >= 0 && z >= 0; i++)
                 acc = fmaf(x[((n * s->h + y) * s->w + z) * s->c + i],
                            w[((i * mg + o % mg) * s->kh + ky) * s->kw + kx], acc);
+            total += acc;
+            acc = split ? 0.0f : acc;
         }
+    acc = split ? total : acc;
     if (b)
         acc += b[o];
     acc = acc < s->lo ? s->lo : acc;
@@ -76,11 +94,62 @@ static void random_shapes(qsim_ctx **ctx, int contexts) {
     }
 }
 
+/* Few channels: windows that overlap. Lines of images, and rows that are made in pieces. */
+static void few_channels(qsim_ctx **ctx, int contexts) {
+    int seen = 0;
+    for (int i = 0; i < 60; i++) {
+        conv_shape s = {.n = between(1, 3), .h = between(1, 9), .w = between(1, 9), .group = 1};
+        s.kh = i % 4 == 0 ? 1 : between(2, 9);
+        s.kw = between(2, 9);
+        s.sh = between(1, 4);
+        s.sw = between(1, 4);
+        s.dh = i % 5 == 0 ? between(1, 3) : 1;
+        s.dw = i % 5 == 1 ? between(1, 3) : 1;
+        s.w = i % 10 == 0 ? between(1000, 3000) : s.w;
+        s.h = i % 10 == 0 ? 2 : s.h;
+        s.top = between(0, s.kh - 1);
+        s.left = between(0, s.kw - 1);
+        s.bottom = between(0, s.kh - 1 - s.top);
+        s.right = between(0, s.kw - 1 - s.left);
+        s.eh = i % 5 == 2 ? between(0, 4) : 0;
+        s.ew = i % 5 == 3 ? between(0, 4) : 0;
+        s.c = between(8, 20);
+        s.m = between(1, 4);
+        s.bias = i % 2 == 0;
+        s.lo = i % 3 == 0 ? 0.0f : -INFINITY;
+        s.hi = i % 9 == 0 ? 1.5f : INFINITY;
+        seen += overlaps(&s);
+        check_shape(ctx, contexts, &s);
+    }
+    CHECK(seen > 30 && seen < 60);
+}
+
+/* Depthwise, with more channels than a vector has lanes. */
+static void depthwise(qsim_ctx **ctx, int contexts) {
+    for (int i = 0; i < 40; i++) {
+        conv_shape s = {.n = between(1, 2), .h = between(1, 9), .w = between(1, 9)};
+        random_window(5, &s.kh, &s.kw);
+        s.sh = between(1, 4);
+        s.sw = between(1, 4);
+        s.dh = i % 3 == 0 ? between(1, 3) : 1;
+        s.dw = i % 3 == 1 ? between(1, 3) : 1;
+        s.top = i % 2 ? between(0, (s.kh - 1) * s.dh) : 0;
+        s.left = i % 2 ? between(0, (s.kw - 1) * s.dw) : 0;
+        s.c = s.m = s.group = between(2, 70);
+        s.bias = i % 4 < 2;
+        s.lo = i % 3 == 0 ? 0.0f : -INFINITY;
+        s.hi = i % 9 == 0 ? 1.5f : INFINITY;
+        check_shape(ctx, contexts, &s);
+    }
+}
+
 /* Large enough to be cut for threads. */
 static void large_shapes(qsim_ctx **ctx, int contexts) {
     const conv_shape list[] = {
         {1, 40, 41, 24, 24, 1, 2, 2, 2, 2, 1, 1, 0, 0, 0, 0, 0.0f, INFINITY, true, USUAL, 0, 0},
         {2, 30, 20, 32, 40, 1, 4, 4, 2, 2, 1, 1, 1, 1, 1, 1, 0.0f, INFINITY, true, USUAL, 0, 0},
+        {2, 40, 41, 32, 1, 1, 5, 5, 2, 2, 1, 1, 2, 2, 2, 2, 0.0f, INFINITY, true, USUAL, 0, 0},
+        {2, 40, 41, 64, 64, 64, 4, 4, 2, 2, 1, 1, 1, 1, 1, 1, 0.0f, INFINITY, true, USUAL, 0, 0},
     };
     for (size_t i = 0; i < QS_COUNT(list); i++)
         check_shape(ctx, contexts, &list[i]);
@@ -131,6 +200,8 @@ int main(void) {
     qsim_ctx *ctx[QS_ISA_COUNT];
     const int contexts = or_contexts(ctx, 3);
     random_shapes(ctx, contexts);
+    few_channels(ctx, contexts);
+    depthwise(ctx, contexts);
     large_shapes(ctx, contexts);
     sizes();
     for (int i = 0; i < contexts; i++)
