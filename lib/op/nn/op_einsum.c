@@ -4,7 +4,7 @@
  * lacks are summed over, the last one innermost. A letter that an operand has twice follows its
  * diagonal; an axis of size 1 is broadcast. Floats are summed in double, integers wrap. Equations
  * of two operands of floats that are products of matrices become MatMul, which is faster and which
- * quantization knows.
+ * quantization knows; those without a sum become Mul.
  */
 #include "op/expand.h"
 
@@ -527,6 +527,39 @@ QS_COLD static void make_product(qs_expand *ex, const equation *e, const product
     ex->out[0] = reordered(ex, reshaped(ex, y, &p->shape[2]), &p->axes[2], &e->out);
 }
 
+/* Whether nothing is summed over and no operand has a letter twice: the result is Mul. */
+QS_COLD static bool is_broadcast(const equation *e) {
+    for (int32_t k = 0; k < 2; k++)
+        for (int32_t i = 0; i < e->in[k].rank; i++)
+            if (place_of(&e->in[k], e->in[k].letters[i]) != i ||
+                place_of(&e->out, e->in[k].letters[i]) < 0)
+                return false;
+    return true;
+}
+
+/* Multiplies the operands, whose axes are put in the order of the result; others get size 1. */
+QS_COLD static void make_broadcast(qs_expand *ex, const equation *e) {
+    qs_id factor[2];
+    for (int32_t k = 0; k < 2; k++) {
+        term own = {0};
+        int64_t others[QSIM_MAX_RANK];
+        int32_t count = 0;
+        for (int32_t i = 0; i < e->out.rank; i++) {
+            if (place_of(&e->in[k], e->out.letters[i]) >= 0)
+                append(&own, &(term){1, {e->out.letters[i]}});
+            else if (own.rank > 0) {
+                others[count] = own.rank + count;
+                count++;
+            }
+        }
+        factor[k] = reordered(ex, qs_expand_in(ex, k), &e->in[k], &own);
+        if (count)
+            factor[k] =
+                qs_expand_two(ex, "Unsqueeze", factor[k], qs_expand_list(ex, others, count));
+    }
+    ex->out[0] = qs_expand_two(ex, "Mul", factor[0], factor[1]);
+}
+
 /* Takes the first one, of the four ways to write a product, with the fewest transposes. */
 QS_COLD static void expand_einsum(qs_expand *ex) {
     const qs_infer x = qs_expand_view(ex);
@@ -538,7 +571,13 @@ QS_COLD static void expand_einsum(qs_expand *ex) {
     ex->code = read_equation(&x, &e);
     if (!ex->code && e.operands == 1 && e.out.rank == e.in[0].rank)
         ex->out[0] = reordered(ex, qs_expand_in(ex, 0), &e.in[0], &e.out);
-    if (ex->code || e.operands != 2 || x.in[0]->dtype != QSIM_FLOAT || !is_product(&e, &x))
+    if (ex->code || e.operands != 2 || x.in[0]->dtype != QSIM_FLOAT)
+        return;
+    if (is_broadcast(&e)) {
+        make_broadcast(ex, &e);
+        return;
+    }
+    if (!is_product(&e, &x))
         return;
     for (int32_t way = 0; way < 4; way++) {
         const product p = plan_product(&e, &x, way / 2, way % 2 == 0);

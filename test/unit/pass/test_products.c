@@ -163,6 +163,11 @@ static const expected table[] = {
     {"bnd,hdk->bhnk", F, {3, 3}, {{-1, -1, 4}, {2, 4, 3}}, 1, "MatMul Reshape Transpose "},
     {"bhnk,hkd->bnd", F, {4, 3}, {{-1, 2, -1, 3}, {2, 3, 4}}, 1, "Transpose Reshape MatMul "},
     {"oc,bcn->bon", F, {2, 3}, {{5, 4}, {-1, 4, -1}}, 0, "Transpose MatMul Transpose "},
+    /* no sum: rotary positions, and axes that one operand lacks */
+    {"i,j->ij", F, {1, 1}, {{-1}, {-1}}, -1, "Unsqueeze Mul "},
+    {"bij,b->bij", F, {3, 1}, {{-1, 3, 4}, {-1}}, -1, "Unsqueeze Mul "},
+    {"bic,c->bic", F, {3, 1}, {{-1, 3, -1}, {4}}, -1, "Mul "},
+    {"ij,jb->bij", F, {2, 2}, {{3, -1}, {-1, -1}}, -1, "Transpose Unsqueeze Mul "},
     /* one operand */
     {"abc->cab", QSIM_INT8, {3, 0}, {{2, 3, 4}}, -1, "Transpose "},
     /* sizes that only a run tells: one axis of each operand can be left as it is */
@@ -175,7 +180,7 @@ static const expected table[] = {
     {"bqxc,bchw->bqxhw", F, {4, 4}, {{1, -1, -1, 4}, {1, 4, -1, -1}}, -1, "Einsum "},
     /* no product of matrices */
     {"ij,ij->", F, {2, 2}, {{3, 4}, {3, 4}}, -1, "Einsum "},
-    {"i,j->ij", F, {1, 1}, {{3}, {4}}, -1, "Einsum "},
+    {"i,j->ij", QSIM_INT32, {1, 1}, {{3}, {4}}, -1, "Einsum "},
     {"iij,jk->ik", F, {3, 2}, {{3, 3, 4}, {4, 5}}, -1, "Einsum "},
     {"ij,jk->k", F, {2, 2}, {{3, 4}, {4, 5}}, -1, "Einsum "},
     {"ij,jk->ik", F, {2, 2}, {{3, 1}, {4, 5}}, -1, "Einsum "},
