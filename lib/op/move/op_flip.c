@@ -19,11 +19,17 @@ QS_COLD static int infer_flip(qs_infer *x) {
 
 static void flip_range(const void *arg, size_t begin, size_t end) {
     const flip_task *t = arg;
-    const uint8_t *x = t->x;
-    uint8_t *y = t->y;
-    QS_IVDEP
-    for (size_t i = begin; i < end; i++)
-        y[i] = x[i] ^ 0x80;
+    typedef uint64_t pair __attribute__((vector_size(16)));
+    const uint64_t signs = 0x8080808080808080u;
+    const pair both = {signs, signs};
+    pair v;
+    for (; end - begin >= sizeof(v); begin += sizeof(v)) {
+        memcpy(&v, t->x + begin, sizeof(v));
+        v ^= both;
+        memcpy(t->y + begin, &v, sizeof(v));
+    }
+    for (; begin < end; begin++)
+        t->y[begin] = t->x[begin] ^ 0x80;
 }
 
 static void run_flip(const qs_step *step, const qs_frame *f) {
