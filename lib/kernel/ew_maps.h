@@ -110,16 +110,22 @@ QK_INLINE float qk_log(float x) {
     return qk_select(ordinary, y, qk_select(x == 0.0f, -INFINITY, other));
 }
 
-/* y = f(x); param: a, b, c. */
+/*
+ * y = f(x); param: a, b, c. The loops test at their end: compilers vectorize no others without
+ * -ftree-ch, which lib/meson.build takes from kernels.
+ */
 QK_INLINE void qk_map(qk_curve f, const float *param, const float *x, float *y, size_t n) {
     const float a = param[0], b = param[1], c = param[2];
     const uint32_t sign = f == QK_CEIL || f == QK_SIN ? 0x80000000u : 0;
+    size_t i = 0;
+    if (n == 0)
+        return;
 #define LOOP(value)                                                                                \
     QS_IVDEP                                                                                       \
-    for (size_t i = 0; i < n; i++) {                                                               \
+    do {                                                                                           \
         const float v = x[i];                                                                      \
         y[i] = value;                                                                              \
-    }                                                                                              \
+    } while (++i < n);                                                                             \
     break;
 
     switch (f) {

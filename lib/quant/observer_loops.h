@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The loops that read the values of an observer, inlined into a kernel of each instruction set. The
- * compiler vectorizes them; the results do not depend on the width of vectors.
+ * compiler vectorizes them; the results do not depend on the width of vectors. They test at their
+ * end, as in kernel/ew_maps.h.
  */
 #ifndef QS_OBSERVER_LOOPS_H
 #define QS_OBSERVER_LOOPS_H
@@ -26,14 +27,15 @@ QS_INLINE size_t qs_sums_aside(double *restrict high, double *restrict low,
     for (; FLT_EVAL_METHOD == 0 && count - i >= QS_EXACT_TOGETHER; i += QS_EXACT_TOGETHER) {
         double h[QS_EXACT_TOGETHER], l[QS_EXACT_TOGETHER];
         uint64_t lost = 0;
-        for (size_t k = 0; k < QS_EXACT_TOGETHER; k++) {
+        size_t k = 0;
+        do {
             uint64_t bits;
             h[k] = high[i + k];
             l[k] = low[i + k];
             const double error = qs_add_exactly(&l[k], qs_add_exactly(&h[k], x[i + k]));
             memcpy(&bits, &error, sizeof(bits));
             lost |= bits << 1; /* -0 is 0 */
-        }
+        } while (++k < QS_EXACT_TOGETHER);
         if (lost != 0)
             break;
         memcpy(high + i, h, sizeof(h));
@@ -44,10 +46,13 @@ QS_INLINE size_t qs_sums_aside(double *restrict high, double *restrict low,
 
 QS_INLINE uint16_t qs_table_sum(uint16_t *restrict into, const uint16_t *restrict from, size_t n) {
     uint16_t most = 0;
-    for (size_t i = 0; i < n; i++) {
+    size_t i = 0;
+    if (n == 0)
+        return 0;
+    do {
         into[i] = (uint16_t)(into[i] + from[i]);
         most = into[i] > most ? into[i] : most;
-    }
+    } while (++i < n);
     return most;
 }
 
@@ -74,11 +79,13 @@ static inline __attribute__((always_inline)) bool qs_extremes(const float *x, si
                                                               float *max) {
     const int32_t infinity = 0x7f800000;
     int32_t low = INT32_MAX, high = INT32_MIN;
-    for (size_t i = 0; i < n; i++) {
-        const int32_t v = qs_order_of(x + i);
-        low = v < low ? v : low;
-        high = v > high ? v : high;
-    }
+    size_t i = 0;
+    if (n > 0)
+        do {
+            const int32_t v = qs_order_of(x + i);
+            low = v < low ? v : low;
+            high = v > high ? v : high;
+        } while (++i < n);
     *min = qs_from_order(low);
     *max = qs_from_order(high);
     return high < infinity && low > -1 - infinity;
@@ -109,13 +116,15 @@ QS_INLINE bool qs_read_columns(const float *restrict x, size_t rows, size_t chan
         part[k] = sum[c + k];
         low[k] = high[k] = x[c + k];
     }
-    for (size_t i = 0; i < rows; i++)
-        for (size_t k = 0; k < width; k++) {
+    for (size_t i = 0; i < rows; i++) {
+        size_t k = 0;
+        do {
             const float v = x[i * channels + c + k];
             part[k] += (double)v;
             low[k] = v < low[k] ? v : low[k];
             high[k] = v > high[k] ? v : high[k];
-        }
+        } while (++k < width);
+    }
     for (size_t k = 0; k < width; k++) {
         float *least = &extreme[c + k], *most = &extreme[channels + c + k];
         finite &= part[k] - part[k] == 0;
