@@ -244,21 +244,26 @@ static int watch_inside(void *user, qs_graph *g, qs_node *n, qs_subgraph *sub) {
     return code ? QSIM_E_NOMEM : qs_subgraphs_visit(sub->graph, watch_inside, user);
 }
 
-/* ---- tensors that are not read ---- */
+/* ---- tensors whose values are those of others ---- */
 
-static bool is_read(const qs_seen *s) {
+/* Whether the values of a tensor are counted: else its histogram is the sum of others'. */
+static bool is_counted(const qs_seen *s) {
     return s->part_count == 0;
 }
 
+static bool is_read(const qs_seen *s) {
+    return is_counted(s) || s->batch.means.axis >= 0;
+}
+
 /*
- * The index in the calibration of the tensor that a node makes by moving elements, if only its
- * values are observed; or QS_NONE.
+ * The index in the calibration of the tensor that a node makes by moving elements, if no products
+ * of its rows are wanted; or QS_NONE.
  */
 static qs_id moved_tensor(const qsim_calibration *c, const qs_graph *g, const qs_node *n) {
     if (!(n->op->traits & QS_KEEPS_ONCE) || !is_observable(g, n->outputs[0]))
         return QS_NONE;
     const qs_id at = qs_names_find(c->names, g->values[n->outputs[0]].name);
-    bool plain = at != QS_NONE && c->tensors[at].batch.means.axis < 0;
+    bool plain = at != QS_NONE;
     for (size_t i = 0; i < c->gram_count && plain; i++)
         plain = c->grams[i].tensor != (size_t)at;
     return plain ? at : QS_NONE;
@@ -275,16 +280,16 @@ static size_t add_parts(const qsim_calibration *c, const qs_graph *g, qs_id oper
     const qs_id at = made ? qs_names_find(c->names, g->values[operand].name) : QS_NONE;
     const qs_seen *s = at == QS_NONE ? NULL : &c->tensors[at];
     assert(!parts || s); /* the caller has counted the parts, and there are some */
-    if (parts && is_read(s))
+    if (parts && is_counted(s))
         *parts = at;
     else if (parts)
         memcpy(parts, s->parts, s->part_count * sizeof(*parts));
-    return !s ? 0 : is_read(s) ? 1 : s->part_count;
+    return !s ? 0 : is_counted(s) ? 1 : s->part_count;
 }
 
 /*
- * Finds tensors that need not be read: the values of a tensor of moved elements are those of the
- * operands together, and its histogram is the sum of theirs.
+ * Finds tensors that need not be counted, or not even read: the values of a tensor of moved
+ * elements are those of the operands together, and its histogram is the sum of theirs.
  */
 static int find_parts(qsim_calibration *c, const qs_graph *g) {
     for (size_t k = 0; k < g->order_count; k++) {
@@ -430,8 +435,8 @@ typedef struct feeding {
     qs_seen *next; /* probably shown next, as tensors are listed in order; or their end */
 } feeding;
 
-/* The layout of a tensor in memory, by samples and channels. */
-static qs_watched watched(const feeding *f, const qsim_tensor *t, int32_t axis, bool repeats) {
+/* The layout of a tensor in memory, by samples and channels, and what is wanted of it. */
+static qs_watched watched(const feeding *f, const qs_seen *s, const qsim_tensor *t, int32_t axis) {
     const bool many = t->rank > 0 && axis != 0 && f->c->batch_axis == 0 && f->samples > 0 &&
                       t->dims[0] % f->samples == 0;
     qs_watched w = {.x = t->data,
@@ -440,7 +445,8 @@ static qs_watched watched(const feeding *f, const qsim_tensor *t, int32_t axis, 
                     .channels = 1,
                     .inner = 1,
                     .means = axis >= 0,
-                    .repeats = repeats};
+                    .counted = is_counted(s),
+                    .repeats = s < f->c->tensors + f->c->inside};
     for (int32_t i = 0; i < t->rank; i++) {
         const size_t size = (size_t)(many && i == 0 ? t->dims[0] / f->samples : t->dims[i]);
         if (i == axis)
@@ -458,7 +464,7 @@ static int watch(feeding *f, qs_seen *s, const qsim_tensor *t, bool last, qsim_e
     int32_t axis = s->batch.means.axis;
     if (last && axis >= 0)
         axis = qs_layout_axis(axis, t->rank);
-    const qs_watched w = watched(f, t, axis, s < c->tensors + c->inside);
+    const qs_watched w = watched(f, s, t, axis);
     qs_observer_expect(s->batch.observer, s->kept.observer->exponent);
     int code = qs_watch_tensor(&c->watch, &w, &s->batch);
     if (!code && c->gram_count > 0)
@@ -534,8 +540,13 @@ static int commit(feeding *f, qsim_error *error) {
     for (size_t i = 0; i < c->count; i++) {
         qs_seen *s = &c->tensors[i];
         qs_record_merge(&s->kept, &s->batch, c->samples, reads);
-        for (size_t k = 0; k < s->part_count; k++)
-            qs_record_merge_values(&s->kept, &c->tensors[s->parts[k]].batch, c->samples, reads);
+        for (size_t k = 0; k < s->part_count; k++) {
+            const qs_record *part = &c->tensors[s->parts[k]].batch;
+            if (is_read(s)) /* its own extremes are known */
+                (void)qs_observer_merge(s->kept.observer, part->observer, reads);
+            else
+                qs_record_merge_values(&s->kept, part, c->samples, reads);
+        }
     }
     c->samples = f->samples;
     return QSIM_OK;

@@ -88,6 +88,7 @@ typedef struct qs_watched {
     const float *x;
     size_t samples, outer, channels, inner;
     bool means;   /* of the channels, too */
+    bool counted; /* in a histogram */
     bool repeats; /* a batch may make the tensor several times */
 } qs_watched;
 

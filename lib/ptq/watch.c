@@ -51,12 +51,12 @@ static qs_means *means_of(const watching *g, qs_watch_part *p) {
     return p == g->w->parts ? &g->r->means : &p->means;
 }
 
-/* Adds values of a sample to the observer. */
+/* Adds values of a sample to its extremes and to the observer. */
 static int observe_values(const watching *g, qs_watch_part *p, size_t sample, const qs_values *v) {
     float *least = p->extremes + sample, *greatest = least + g->t->samples;
     *least = v->min < *least ? v->min : *least;
     *greatest = v->max > *greatest ? v->max : *greatest;
-    return qs_observer_add(observer_of(g, p), p->tally, g->reads, v);
+    return g->t->counted ? qs_observer_add(observer_of(g, p), p->tally, g->reads, v) : QSIM_OK;
 }
 
 /* Reads some rows, with the bins of their values if that needs no second read. */
@@ -66,7 +66,8 @@ static bool read_rows(const watching *g, qs_watch_part *p, double *row, size_t r
                      .channels = g->t->channels,
                      .sum = row,
                      .extreme = means_of(g, p)->extreme};
-    r.at = qs_observer_place(observer_of(g, p), p->tally, v->count, &r.inverse);
+    if (g->t->counted)
+        r.at = qs_observer_place(observer_of(g, p), p->tally, v->count, &r.inverse);
     const bool finite = g->reads->rows(&r, &p->tally->waiting);
     v->min = r.min;
     v->max = r.max;
