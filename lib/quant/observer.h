@@ -164,7 +164,10 @@ typedef struct qs_reads {
     /* False if a value is not finite. Counts some of the waiting bins, too. */
     bool (*rows)(qs_row_read *r, qs_waiting *w);
     qs_exact_add_fn add_sums;
-    /* into[i] += from[i]. Returns the greatest counter of `into`. */
+    /*
+     * into[i] += from[i], modulo 2^16. Returns the greatest sum, or UINT16_MAX if a greater one
+     * does not fit.
+     */
     uint16_t (*add_table)(uint16_t *restrict into, const uint16_t *restrict from, size_t n);
 } qs_reads;
 

@@ -51,7 +51,8 @@ QS_INLINE uint16_t qs_table_sum(uint16_t *restrict into, const uint16_t *restric
         return 0;
     do {
         into[i] = (uint16_t)(into[i] + from[i]);
-        most = into[i] > most ? into[i] : most;
+        const uint16_t sum = into[i] < from[i] ? UINT16_MAX : into[i];
+        most = sum > most ? sum : most;
     } while (++i < n);
     return most;
 }

@@ -224,28 +224,41 @@ static void set_list_aside(const qsim_observer *into, const qsim_observer *from)
     r->count += n;
 }
 
+static void subtract(uint16_t *restrict from, const uint16_t *restrict x, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        from[i] = (uint16_t)(from[i] - x[i]);
+}
+
 /*
  * Adds the table of `from` to the recent counters; but bin 0, which has most values after a ReLU
- * and would soon be full, to the others.
+ * and would soon be full, to the others. If a counter may be full, takes the table back to add it
+ * to none.
  */
 static void set_table_aside(const qsim_observer *into, const qsim_observer *from,
                             const qs_reads *reads) {
     qsim_observer *r = into->recent;
     uint16_t *to = (uint16_t *)r->bins + QS_SIDE;
     const uint16_t *a = (const uint16_t *)from->bins + QS_SIDE;
-    const size_t below = (size_t)qs_observer_below(from), above = (size_t)qs_observer_above(from);
+    const size_t below = (size_t)qs_observer_below(from), end = (size_t)qs_observer_above(from);
+    const size_t above = end > 0 ? end - 1 : 0;
     uint64_t zeros = *a;
     for (size_t i = QS_SIDE; i < QS_SIDE + QS_ZEROS; i++)
         zeros += a[i];
-    if (r->most + from->count - zeros > UINT16_MAX)
+    into->bins[QS_SIDE] += zeros;
+    uint16_t most;
+    for (;;) {
+        const uint16_t low = reads->add_table(to - below, a - below, below);
+        const uint16_t high = reads->add_table(to + 1, a + 1, above);
+        most = low > high ? low : high;
+        if (most < UINT16_MAX || r->count == 0)
+            break;
+        subtract(to - below, a - below, below);
+        subtract(to + 1, a + 1, above);
         qs_observer_settle(into);
+    }
+    r->most = most > r->most ? most : r->most;
     r->form = QS_NARROW;
     r->count += from->count - zeros;
-    into->bins[QS_SIDE] += zeros;
-    const uint16_t low = reads->add_table(to - below, a - below, below);
-    const uint16_t high = reads->add_table(to + 1, a + 1, above > 0 ? above - 1 : 0);
-    r->most = low > r->most ? low : r->most;
-    r->most = high > r->most ? high : r->most;
 }
 
 int qs_observer_merge(qsim_observer *into, const qsim_observer *from, const qs_reads *reads) {

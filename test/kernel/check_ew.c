@@ -497,11 +497,14 @@ static void check_add_table(ck_state *s) {
     const size_t n = (size_t)ck_between(s, 0, 200), bytes = n * sizeof(uint16_t);
     uint16_t *from = ck_input(s, bytes + 2), *expected = ck_output(s, bytes + 2);
     uint16_t *actual = ck_output(s, bytes + 2), most = 0;
+    const int32_t full = ck_between(s, 0, 3) ? 0 : 9; /* some sums may not fit, then */
     for (size_t i = 0; i < n; i++) {
-        from[i] = (uint16_t)ck_between(s, 0, UINT16_MAX);
-        actual[i] = (uint16_t)ck_between(s, 0, UINT16_MAX - from[i]);
-        expected[i] = (uint16_t)(actual[i] + from[i]);
-        most = expected[i] > most ? expected[i] : most;
+        from[i] = (uint16_t)ck_between(s, 0, UINT16_MAX - full);
+        actual[i] =
+            (uint16_t)ck_between(s, 0, UINT16_MAX - from[i] + (full && from[i] > full ? full : 0));
+        const uint32_t sum = (uint32_t)actual[i] + from[i];
+        expected[i] = (uint16_t)sum;
+        most = sum > UINT16_MAX ? UINT16_MAX : sum > most ? (uint16_t)sum : most;
     }
     expected[n] = most;
     actual[n] = 0;
