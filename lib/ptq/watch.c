@@ -236,8 +236,8 @@ static void plan(watching *g, size_t elements) {
         g->slices = g->w->part_count;
     if (elements <= FEW)
         g->slices = 1;
-    if (g->slices == 1)
-        qs_observer_form(g->r->observer, t->repeats ? SIZE_MAX : elements);
+    if (g->slices == 1 && !t->repeats)
+        qs_observer_form(g->r->observer, elements);
 }
 
 int qs_watch_tensor(qs_watch *w, const qs_watched *t, qs_record *r) {

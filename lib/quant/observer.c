@@ -85,6 +85,7 @@ void qs_observer_reset(qsim_observer *o) {
         memset(table + 2 * QS_SIDE * size, 0, QS_ZEROS * size);
     o->form = QS_WIDE;
     o->listed = 0;
+    o->zeros = 0;
     o->most = 0;
     o->count = 0;
     o->min = o->max = 0;
@@ -102,16 +103,10 @@ void qsim_observer_free(qsim_observer *o) {
 }
 
 /* Moves the counts of a bin to another one. */
-static void move(qsim_observer *o, int32_t from, int32_t to) {
-    if (o->form == QS_WIDE) {
-        uint64_t n = o->bins[QS_SIDE + from];
-        o->bins[QS_SIDE + from] = 0;
-        o->bins[QS_SIDE + to] += n;
-        return;
-    }
-    uint16_t *bins = (uint16_t *)o->bins, n = bins[QS_SIDE + from];
-    bins[QS_SIDE + from] = 0;
-    bins[QS_SIDE + to] = (uint16_t)(bins[QS_SIDE + to] + n);
+static void move(const qsim_observer *o, int32_t from, int32_t to) {
+    uint64_t n = o->bins[QS_SIDE + from];
+    o->bins[QS_SIDE + from] = 0;
+    o->bins[QS_SIDE + to] += n;
 }
 
 /* Widens the bins until the exponent is `exponent`. */
@@ -126,8 +121,8 @@ static void widen(qsim_observer *o, int32_t exponent) {
     uint16_t *list = (uint16_t *)o->bins;
     for (size_t i = 0; i < o->listed; i++)
         list[i] = (uint16_t)qs_histogram_widened(list[i], shift);
-    if (o->form == QS_LIST)
-        return;
+    if (o->form != QS_WIDE)
+        return; /* a table has nothing but zeros yet (qs_observer_add) */
     /* Bins move towards zero, so each is read before it is written. */
     for (int32_t i = 0; i < QS_SIDE; i++) {
         move(o, i, i >> shift);
@@ -139,7 +134,7 @@ static void widen(qsim_observer *o, int32_t exponent) {
 static bool make_bins(qsim_observer *o) {
     o->bins = qs_calloc(o->ctx, 2 * QS_SIDE, sizeof(*o->bins));
     if (o->bins && o->form == QS_TALLY)
-        ((uint16_t *)o->bins)[QS_SIDE] = (uint16_t)o->count;
+        o->zeros = o->count;
     else if (o->bins && o->form == QS_WIDE)
         o->bins[QS_SIDE] = o->count;
     return o->bins != NULL;
@@ -148,12 +143,15 @@ static bool make_bins(qsim_observer *o) {
 void qs_observer_add_widened(const qsim_observer *into, const qsim_observer *from, int32_t shift) {
     const uint16_t *narrow = (const uint16_t *)from->bins;
     const bool listed = from->form == QS_LIST, wide = from->form == QS_WIDE;
-    if (listed)
-        into->bins[QS_SIDE] += from->count - from->listed;
-    for (size_t i = 0; i < (listed ? from->listed : wide ? 2 * QS_SIDE : QS_TABLE); i++) {
-        const size_t to = qs_histogram_widened(listed ? narrow[i] : i, shift);
-        into->bins[to] += listed ? 1 : wide ? from->bins[i] : narrow[i];
+    const size_t first = listed ? 0 : (size_t)(QS_SIDE - qs_observer_below(from));
+    const size_t end = listed ? from->listed : (size_t)(QS_SIDE + qs_observer_above(from));
+    into->bins[QS_SIDE] += listed ? from->count - from->listed : from->zeros;
+    for (size_t i = first; i < end; i++) {
+        const uint64_t n = listed ? 1 : wide ? from->bins[i] : narrow[i];
+        into->bins[qs_histogram_widened(listed ? narrow[i] : i, shift)] += n;
     }
+    for (size_t i = 2 * QS_SIDE; i < QS_TABLE && from->form == QS_TALLY; i++)
+        into->bins[QS_SIDE] += narrow[i];
 }
 
 static bool make_recent(qsim_observer *o) {
@@ -164,17 +162,16 @@ static bool make_recent(qsim_observer *o) {
     return o->recent->bins != NULL;
 }
 
-uint64_t qs_tally_zeros(qs_tally *t) {
-    const uint64_t zeros = t->zeros;
-    uint32_t n = 0;
+uint64_t qs_table_zeros(uint16_t *count) {
+    uint64_t zeros = count[QS_SIDE];
     _Static_assert(QS_TABLE * sizeof(uint16_t) <= 2 * QS_SIDE * sizeof(uint64_t),
                    "the memory of counters holds the table of a tally");
+    count[QS_SIDE] = 0;
     for (size_t i = 2 * QS_SIDE; i < QS_TABLE; i++) {
-        n += t->count[i];
-        t->count[i] = 0;
+        zeros += count[i];
+        count[i] = 0;
     }
-    t->zeros = 0;
-    return zeros + n;
+    return zeros;
 }
 
 int qs_observer_include(qsim_observer *o, float min, float max) {

@@ -29,9 +29,10 @@ struct qsim_observer {
     float min, max;
     int32_t exponent;
     int32_t bits; /* 2^bits bins on either side of zero, QS_BITS at the most */
-    int32_t form; /* what the memory of `bins` holds: QS_WIDE, except for few values */
+    int32_t form; /* what the memory of `bins` holds: QS_WIDE, except in a batch */
     size_t listed;
-    uint16_t most; /* of `recent`: no counter is greater */
+    uint64_t zeros; /* in a table: values of bin 0 that none of its counters has */
+    uint32_t most;  /* no counter is greater of the table that is counted in; 0: none was */
     /*
      * Merged values that are not in `bins` yet, in another form than QS_WIDE and with the same
      * exponent; NULL: none. Adding to it touches less memory than adding to `bins`.
@@ -44,7 +45,10 @@ struct qsim_observer {
 #define QS_NARROW 1
 /* No counters, but the bins of `listed` values in uint16_t; the other values are zeros. */
 #define QS_LIST 2
-/* The table of a qs_tally, in which kernels count at once: nothing is copied before a merge. */
+/*
+ * The table of a qs_tally, in which kernels count at once: nothing is copied before a merge. It
+ * becomes QS_WIDE before a counter is full.
+ */
 #define QS_TALLY 3
 
 /* The exponent for these extremes, with 2^bits bins on either side. */
@@ -117,7 +121,6 @@ typedef struct qs_tally {
     qs_waiting waiting;
     uint64_t zeros; /* and others of bin 0 that kernels left out */
     uint32_t turn;  /* index in `at` of the waiting bins */
-    uint32_t most;  /* upper bound of a bin's count with the waiting bins; 0: none */
 } qs_tally;
 
 /* Counts 4 * groups of the waiting bins, or none if fewer wait: one branch for all of them. */
@@ -192,15 +195,15 @@ uint16_t *qs_observer_place(const qsim_observer *o, qs_tally *t, size_t count, f
 int qs_observer_add(qsim_observer *o, qs_tally *t, const qs_reads *reads, const qs_values *v);
 /*
  * Chooses the form of an empty observer that will be fed `most` values and then only be merged and
- * reset: a list if they are fewer than there are bins; a table, if no counter of it can be full.
+ * reset: a list if they are fewer than there are bins, else a table.
  */
 #define QS_LISTED ((size_t)QS_SIDE)
 static inline void qs_observer_form(qsim_observer *o, size_t most) {
     if (o->count == 0)
-        o->form = most <= QS_LISTED ? QS_LIST : most <= UINT16_MAX ? QS_TALLY : QS_WIDE;
+        o->form = most <= QS_LISTED ? QS_LIST : QS_TALLY;
 }
-/* Takes the zeros out of a tally and returns their number. */
-uint64_t qs_tally_zeros(qs_tally *t);
+/* Takes bin 0 and the zeros out of a table, and returns their number. */
+uint64_t qs_table_zeros(uint16_t *count);
 void qs_observer_flush(qsim_observer *o, qs_tally *t);
 /*
  * The same, except that bins may still wait for an observer in the form of a table: they are

@@ -72,13 +72,11 @@ static __attribute__((noinline)) void take_wide(uint64_t *restrict into, uint16_
 }
 
 void qs_observer_leave(qsim_observer *o, qs_tally *t) {
-    uint16_t *table = (uint16_t *)o->bins;
     if (o->form != QS_TALLY) {
         qs_observer_flush(o, t);
-    } else if (t->most > 0) {
-        table[QS_SIDE] = (uint16_t)(table[QS_SIDE] + t->zeros);
+    } else {
+        o->zeros += t->zeros;
         t->zeros = 0;
-        t->most = 0;
     }
 }
 
@@ -86,21 +84,46 @@ void qs_observer_flush(qsim_observer *o, qs_tally *t) {
     const size_t first = (size_t)(QS_SIDE - qs_observer_below(o));
     const size_t n = (size_t)(QS_SIDE + qs_observer_above(o)) - first;
     qs_count_waiting(t);
-    if (t->most == 0)
-        return;
     if (o->form == QS_TALLY) {
         qs_observer_leave(o, t);
-    } else {
+    } else if (o->most > 0) {
+        o->bins[QS_SIDE] += t->zeros + qs_table_zeros(t->count);
         take_wide(o->bins + first, t->count + first, n);
-        o->bins[QS_SIDE] += qs_tally_zeros(t);
+        t->zeros = 0;
+        o->most = 0;
     }
-    t->most = 0;
+}
+
+/* Moves the table of an observer to the tally, from which a flush adds it to wide counters. */
+static void make_wide(qsim_observer *o, qs_tally *t) {
+    qs_count_waiting(t);
+    memcpy(t->count, o->bins, sizeof(t->count));
+    memset(o->bins, 0, sizeof(t->count));
+    o->form = QS_WIDE;
+    o->bins[QS_SIDE] = o->zeros;
+    o->zeros = 0;
+}
+
+/* Finds how full the table is that is counted in, and empties it if some counter is half full. */
+static void make_room(qsim_observer *o, qs_tally *t) {
+    uint16_t *table = o->form == QS_TALLY ? (uint16_t *)o->bins : t->count, most = 0;
+    const size_t end = (size_t)(QS_SIDE + qs_observer_above(o));
+    qs_count_waiting(t);
+    t->zeros += qs_table_zeros(table);
+    for (size_t i = (size_t)(QS_SIDE - qs_observer_below(o)); i < end; i++)
+        most = table[i] > most ? table[i] : most;
+    o->most = most + 1U;
+    if (most <= UINT16_MAX / 2)
+        return;
+    if (o->form == QS_TALLY)
+        make_wide(o, t);
+    qs_observer_flush(o, t);
 }
 
 /* Finds the bins of a part, and counts those of the previous part meanwhile. */
 static void count_part(qsim_observer *o, qs_tally *t, const qs_reads *reads, const qs_values *v) {
-    if (t->most > UINT16_MAX - QS_PART)
-        qs_observer_flush(o, t);
+    if (o->most > UINT16_MAX - QS_PART)
+        make_room(o, t);
     uint16_t *at = t->at[t->turn ^= 1];
     size_t found = v->found;
     if (found == QS_NOT_FOUND)
@@ -110,7 +133,7 @@ static void count_part(qsim_observer *o, qs_tally *t, const qs_reads *reads, con
     t->waiting.at = at;
     t->waiting.left = found;
     t->waiting.count = o->form == QS_TALLY ? (uint16_t *)o->bins : t->count;
-    t->most += (uint32_t)found + 1;
+    o->most += (uint32_t)found + 1;
 }
 
 static void list_part(qsim_observer *o, qs_tally *t, const qs_reads *reads, const qs_values *v) {
@@ -131,6 +154,8 @@ int qs_observer_add(qsim_observer *o, qs_tally *t, const qs_reads *reads, const 
     const float low = o->count > 0 && o->min < v->min ? o->min : v->min;
     const float high = o->count > 0 && o->max > v->max ? o->max : v->max;
     if (qs_histogram_exponent(low, high, o->bits) > o->exponent) {
+        if (o->form == QS_TALLY && o->count > 0 && o->bins)
+            make_wide(o, t);
         qs_observer_flush(o, t);
         part.found = QS_NOT_FOUND;
     }
@@ -220,7 +245,7 @@ static void set_list_aside(const qsim_observer *into, const qsim_observer *from)
         count[i] = 0;
     }
     r->form = QS_NARROW;
-    r->most = (uint16_t)(r->most + n);
+    r->most += (uint32_t)n;
     r->count += n;
 }
 
@@ -241,7 +266,7 @@ static void set_table_aside(const qsim_observer *into, const qsim_observer *from
     const uint16_t *a = (const uint16_t *)from->bins + QS_SIDE;
     const size_t below = (size_t)qs_observer_below(from), end = (size_t)qs_observer_above(from);
     const size_t above = end > 0 ? end - 1 : 0;
-    uint64_t zeros = *a;
+    uint64_t zeros = from->zeros + *a;
     for (size_t i = QS_SIDE; i < QS_SIDE + QS_ZEROS; i++)
         zeros += a[i];
     into->bins[QS_SIDE] += zeros;
