@@ -59,13 +59,16 @@ static int observe_values(const watching *g, qs_watch_part *p, size_t sample, co
     return g->t->counted ? qs_observer_add(observer_of(g, p), p->tally, g->reads, v) : QSIM_OK;
 }
 
-/* Reads some rows, with the bins of their values if that needs no second read. */
+/*
+ * Reads some rows, or values of no channels if `row` is NULL, with the bins of their values if that
+ * needs no second read.
+ */
 static bool read_rows(const watching *g, qs_watch_part *p, double *row, size_t rows, qs_values *v) {
     qs_row_read r = {.x = v->x,
                      .rows = rows,
                      .channels = g->t->channels,
                      .sum = row,
-                     .extreme = means_of(g, p)->extreme};
+                     .extreme = row ? means_of(g, p)->extreme : NULL};
     if (g->t->counted)
         r.at = qs_observer_place(observer_of(g, p), p->tally, v->count, &r.inverse);
     const bool finite = g->reads->rows(&r, &p->tally->waiting);
@@ -82,19 +85,16 @@ static int watch_rows(const watching *g, qs_watch_part *p, size_t sample, size_t
     const size_t step = channels < CHUNK ? CHUNK / channels : 1;
     const float *x = g->t->x + (sample * g->t->outer + first) * channels;
     qs_means *m = means_of(g, p);
-    double *row = m->alone ? m->recent : p->row;
+    double *row = !g->t->means ? NULL : m->alone ? m->recent : p->row;
     int code = QSIM_OK;
-    if (g->t->means)
+    if (row)
         memset(row, 0, channels * sizeof(*row));
     for (size_t i = 0; i < count && !code; i += step) {
         const size_t rows = count - i < step ? count - i : step;
         qs_values v = {.x = x + i * channels, .count = rows * channels, .found = QS_NOT_FOUND};
-        const bool finite =
-            g->t->means ? read_rows(g, p, row, rows, &v)
-                        : g->reads->extremes(v.x, v.count, &v.min, &v.max, &p->tally->waiting);
-        code = finite ? observe_values(g, p, sample, &v) : QSIM_E_VALUE;
+        code = read_rows(g, p, row, rows, &v) ? observe_values(g, p, sample, &v) : QSIM_E_VALUE;
     }
-    if (g->t->means && !m->alone && !code)
+    if (row && !m->alone && !code)
         m->aside &= qs_exact_add_each(m->sum, m->recent, row, channels, g->reads->add_sums);
     return code;
 }

@@ -138,7 +138,10 @@ static inline __attribute__((always_inline)) void qs_count_some(qs_waiting *w, s
     w->left -= 4 * groups;
 }
 
-/* A read of rows >= 1 of channels side by side. */
+/*
+ * A read of rows >= 1 of channels side by side. `sum` NULL: of values that are of no channels,
+ * whose sums and extremes are not wanted.
+ */
 typedef struct qs_row_read {
     const float *x;
     size_t rows, channels;

@@ -153,7 +153,6 @@ QS_INLINE bool qs_rows(qs_row_read *r) {
 #undef COLUMNS
     r->min = low + 0.0f;
     r->max = high + 0.0f;
-    r->found = QS_NOT_FOUND;
     return finite;
 }
 

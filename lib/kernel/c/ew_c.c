@@ -232,7 +232,9 @@ static size_t bins(const float *x, size_t n, float inverse, uint16_t *at, qs_wai
 }
 
 static bool read_rows(qs_row_read *r, qs_waiting *w) {
-    (void)w;
+    r->found = QS_NOT_FOUND;
+    if (!r->sum)
+        return extremes(r->x, r->rows * r->channels, &r->min, &r->max, w);
     return qs_rows(r);
 }
 

@@ -130,7 +130,9 @@ static TARGET bool extremes(const float *x, size_t n, float *min, float *max, qs
 }
 
 static TARGET bool read_rows(qs_row_read *r, qs_waiting *w) {
-    (void)w;
+    r->found = QS_NOT_FOUND;
+    if (!r->sum)
+        return extremes(r->x, r->rows * r->channels, &r->min, &r->max, w);
     return qs_rows(r);
 }
 

@@ -135,26 +135,63 @@ INLINE __m512d add_to(__m512d a, __m512d b, bool fused) {
 }
 
 /*
- * The same as qs_bins, in another order and without bin 0, which has zeros, often most of the
- * values. The bins of two vectors are the halves of each lane, from which words are compressed.
+ * Stores the bins of a step, `held`, and finds those of the next two vectors, without bin 0, which
+ * has zeros, often most of the values. They are stored one step later: the address of a store is
+ * known late, as it depends on the number of bins before it, and loads wait for it.
  */
-TARGET static size_t bins(const float *x, size_t n, float inverse, uint16_t *at, qs_waiting *w) {
-    const V f = _mm512_set1_ps(inverse);
-    float last[2 * W] = {0};
+INLINE I next_bins(V low, V high, V inverse, __mmask32 wanted, I held, uint16_t **at,
+                   size_t *more) {
+    const I both = words_of(index_of(low, inverse), index_of(high, inverse));
+    const __mmask32 kept = _mm512_mask_cmpneq_epi16_mask(wanted, both, _mm512_set1_epi16(QS_SIDE));
+    _mm512_storeu_si512(*at, held);
+    *at += *more;
+    *more = (size_t)__builtin_popcount(kept);
+    return _mm512_maskz_compress_epi16(kept, both);
+}
+
+/* The extremes and bins of values of no channels. */
+TARGET static bool read_values(qs_row_read *r, qs_waiting *w) {
+    const V f = _mm512_set1_ps(r->inverse);
+    V low = _mm512_set1_ps(INFINITY), high = _mm512_set1_ps(-INFINITY);
+    I top = no_bits(), held = no_bits();
     qs_waiting rest = *w;
-    uint16_t *to = at;
-    for (size_t i = 0; i < n; i += 2 * W) {
-        const float *from = x + i;
-        if (n - i < 2 * W)
-            from = memcpy(last, from, (n - i) * sizeof(*last));
-        const I both = words_of(index_of(load(from), f), index_of(load(from + W), f));
-        const __mmask32 kept = _mm512_cmpneq_epi16_mask(both, _mm512_set1_epi16(QS_SIDE));
-        _mm512_storeu_si512(to, _mm512_maskz_compress_epi16(kept, both));
-        to += __builtin_popcount(kept);
+    const float *x = r->x;
+    uint16_t *at = r->at;
+    size_t more = 0, left = r->rows * r->channels;
+    for (; left >= 2 * W; left -= 2 * W, x += 2 * W) {
+        const V a = load(x), b = load(x + W);
+        low = _mm512_min_ps(low, _mm512_min_ps(a, b));
+        high = _mm512_max_ps(high, _mm512_max_ps(a, b));
+        top = greater_bits(greater_bits(top, a), b);
+        /*
+         * Neighbours are of lanes far apart: both vectors may be of the same channels, whose values
+         * are alike, and an increment of a counter waits for the previous one of the same counter.
+         */
+        const V far = _mm512_shuffle_f32x4(b, b, 0x4e);
+        held = next_bins(a, far, f, UINT32_MAX, held, &at, &more);
         qs_count_some(&rest, 6);
     }
+    for (; left > 0; left -= left < W ? left : W, x += W) {
+        const __mmask16 m = lanes(left);
+        const V v = _mm512_maskz_loadu_ps(m, x);
+        low = _mm512_mask_min_ps(low, m, low, v);
+        high = _mm512_mask_max_ps(high, m, high, v);
+        top = greater_bits(top, v);
+        held = next_bins(v, _mm512_setzero_ps(), f, UINT32_MAX, held, &at, &more);
+    }
+    _mm512_storeu_si512(at, held);
     *w = rest;
-    return (size_t)(to - at);
+    r->found = (size_t)(at - r->at) + more;
+    r->min = _mm512_reduce_min_ps(low) + 0.0f;
+    r->max = _mm512_reduce_max_ps(high) + 0.0f;
+    return _mm512_reduce_max_epi32(top) < 0x7f800000;
+}
+
+/* The same as qs_bins, in another order and without bin 0. */
+TARGET static size_t bins(const float *x, size_t n, float inverse, uint16_t *at, qs_waiting *w) {
+    qs_row_read r = {.x = x, .rows = 1, .channels = n, .inverse = inverse, .at = at};
+    (void)read_values(&r, w);
+    return r.found;
 }
 
 /* What columns are read with, and what is found in them. */
@@ -168,9 +205,7 @@ typedef struct columns {
 
 /*
  * As qs_read_columns, of `vectors` times 16 channels, or up to 15 fewer: the last vector has the
- * lanes of `last`. Bins are found of two vectors at a time. They are stored one step later: the
- * address of a store is known late, as it depends on the number of bins before it, and loads wait
- * for it.
+ * lanes of `last`. Bins are found of two vectors at a time.
  */
 INLINE __mmask8 read_columns(columns *r, const float *x, size_t vectors, __mmask16 last,
                              double *sum, float *least, float *most) {
@@ -198,15 +233,8 @@ INLINE __mmask8 read_columns(columns *r, const float *x, size_t vectors, __mmask
             high[k] = _mm512_max_ps(high[k], v[k]);
             part[2 * k] = add_to(part[2 * k], l, vectors > 1);
             part[2 * k + 1] = add_to(part[2 * k + 1], h, vectors > 1);
-            if (k % 2 == 0)
-                continue;
-            const I both = words_of(index_of(v[k - 1], r->inverse), index_of(v[k], r->inverse));
-            const __mmask32 kept =
-                _mm512_mask_cmpneq_epi16_mask(r->wanted, both, _mm512_set1_epi16(QS_SIDE));
-            _mm512_storeu_si512(r->at, held);
-            r->at += more;
-            held = _mm512_maskz_compress_epi16(kept, both);
-            more = (size_t)__builtin_popcount(kept);
+            if (k % 2 == 1)
+                held = next_bins(v[k - 1], v[k], r->inverse, r->wanted, held, &r->at, &more);
         }
         qs_count_some(&r->waiting, vectors + vectors / 2);
     }
@@ -234,7 +262,12 @@ INLINE __mmask8 read_columns(columns *r, const float *x, size_t vectors, __mmask
 }
 
 TARGET static bool read_rows(qs_row_read *r, qs_waiting *w) {
-    /* Those of all columns are found, or none. */
+    if (!r->sum && r->at)
+        return read_values(r, w);
+    r->found = QS_NOT_FOUND;
+    if (!r->sum)
+        return extremes(r->x, r->rows * r->channels, &r->min, &r->max, w);
+    /* Bins of all columns are found, or none. */
     const bool wanted = r->at && (r->channels + W - 1) / W % 2 == 0;
     uint16_t none[2 * W];
     columns all = {.rows = r->rows,
@@ -263,7 +296,8 @@ TARGET static bool read_rows(qs_row_read *r, qs_waiting *w) {
     }
 #undef COLUMNS
     *w = all.waiting;
-    r->found = wanted ? (size_t)(all.at - r->at) : QS_NOT_FOUND;
+    if (wanted)
+        r->found = (size_t)(all.at - r->at);
     r->min = _mm512_reduce_min_ps(all.low) + 0.0f;
     r->max = _mm512_reduce_max_ps(all.high) + 0.0f;
     return !bad;
