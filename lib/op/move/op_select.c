@@ -62,33 +62,6 @@ QS_NOINLINE static void fill_row(const qsim_ctx *ctx, char *y, size_t n, const c
                 put(y + i * element, fill, element);
 }
 
-#define STRIDED(T)                                                                                 \
-    static void strided_##T(const T *restrict x, T *restrict y, ptrdiff_t step, size_t n) {        \
-        for (size_t i = 0; i < n; i++)                                                             \
-            y[i] = x[(ptrdiff_t)i * step];                                                         \
-    }
-STRIDED(uint8_t)
-STRIDED(uint16_t)
-STRIDED(uint32_t)
-STRIDED(uint64_t)
-
-/* Copies a row of elements that are `step` apart. */
-static void strided_row(const char *x, char *y, ptrdiff_t step, size_t n, size_t element) {
-    switch (element) {
-    case 1: strided_uint8_t((const void *)x, (void *)y, step, n); break;
-    case 2: strided_uint16_t((const void *)x, (void *)y, step, n); break;
-    case 4: strided_uint32_t((const void *)x, (void *)y, step, n); break;
-    default: strided_uint64_t((const void *)x, (void *)y, step, n); break;
-    }
-}
-
-/* The same for rows of any length. */
-static void strided_part(const qsim_ctx *ctx, const char *x, char *y, int64_t step, size_t n,
-                         size_t e) {
-    for (size_t at = 0, count; (count = qs_piece(ctx, at, n)); at += count)
-        strided_row(x + (int64_t)at * step * (int64_t)e, y + at * e, (ptrdiff_t)step, count, e);
-}
-
 /* Computes one row of the last axis; x NULL: the whole row is filled. */
 static void select_row(const qsim_ctx *ctx, const select_params *p, const char *x, char *y,
                        const char *fill) {
@@ -99,7 +72,8 @@ static void select_row(const qsim_ctx *ctx, const select_params *p, const char *
         return;
     }
     if (w->mode == AXIS_STEP && w->step != 1) {
-        strided_part(ctx, x + w->start * (int64_t)e, y, w->step, n, e);
+        qs_copy_many_rows(ctx, x + w->start * (int64_t)e, (ptrdiff_t)w->step * (ptrdiff_t)e, y,
+                          (ptrdiff_t)e, e, n);
         return;
     }
     if (p->filled) { /* fill values around the run */
