@@ -140,18 +140,27 @@ static bool make_bins(qsim_observer *o) {
     return o->bins != NULL;
 }
 
+uint64_t qs_table_zeros(const uint16_t *count) {
+    uint64_t zeros = 0;
+    _Static_assert(QS_TABLE * sizeof(uint16_t) <= 2 * QS_SIDE * sizeof(uint64_t),
+                   "the memory of counters holds the table of a tally");
+    for (size_t i = 2 * QS_SIDE; i < QS_TABLE; i++)
+        zeros += count[i];
+    return zeros;
+}
+
 void qs_observer_add_widened(const qsim_observer *into, const qsim_observer *from, int32_t shift) {
     const uint16_t *narrow = (const uint16_t *)from->bins;
     const bool listed = from->form == QS_LIST, wide = from->form == QS_WIDE;
     const size_t first = listed ? 0 : (size_t)(QS_SIDE - qs_observer_below(from));
     const size_t end = listed ? from->listed : (size_t)(QS_SIDE + qs_observer_above(from));
-    into->bins[QS_SIDE] += listed ? from->count - from->listed : from->zeros;
+    if (!wide)
+        into->bins[QS_SIDE] +=
+            listed ? from->count - from->listed : from->zeros + qs_table_zeros(narrow);
     for (size_t i = first; i < end; i++) {
         const uint64_t n = listed ? 1 : wide ? from->bins[i] : narrow[i];
         into->bins[qs_histogram_widened(listed ? narrow[i] : i, shift)] += n;
     }
-    for (size_t i = 2 * QS_SIDE; i < QS_TABLE && from->form == QS_TALLY; i++)
-        into->bins[QS_SIDE] += narrow[i];
 }
 
 static bool make_recent(qsim_observer *o) {
@@ -160,18 +169,6 @@ static bool make_recent(qsim_observer *o) {
     if (!o->recent->bins)
         o->recent->bins = qs_calloc(o->ctx, QS_TABLE, sizeof(uint16_t));
     return o->recent->bins != NULL;
-}
-
-uint64_t qs_table_zeros(uint16_t *count) {
-    uint64_t zeros = count[QS_SIDE];
-    _Static_assert(QS_TABLE * sizeof(uint16_t) <= 2 * QS_SIDE * sizeof(uint64_t),
-                   "the memory of counters holds the table of a tally");
-    count[QS_SIDE] = 0;
-    for (size_t i = 2 * QS_SIDE; i < QS_TABLE; i++) {
-        zeros += count[i];
-        count[i] = 0;
-    }
-    return zeros;
 }
 
 int qs_observer_include(qsim_observer *o, float min, float max) {

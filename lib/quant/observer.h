@@ -205,8 +205,8 @@ static inline void qs_observer_form(qsim_observer *o, size_t most) {
     if (o->count == 0)
         o->form = most <= QS_LISTED ? QS_LIST : QS_TALLY;
 }
-/* Takes bin 0 and the zeros out of a table, and returns their number. */
-uint64_t qs_table_zeros(uint16_t *count);
+/* The number of zeros in a table. */
+uint64_t qs_table_zeros(const uint16_t *count);
 void qs_observer_flush(qsim_observer *o, qs_tally *t);
 /*
  * The same, except that bins may still wait for an observer in the form of a table: they are

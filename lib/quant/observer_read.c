@@ -80,6 +80,14 @@ void qs_observer_leave(qsim_observer *o, qs_tally *t) {
     }
 }
 
+/* Takes the zeros out of a table and a tally. */
+static uint64_t take_zeros(uint16_t *count, qs_tally *t) {
+    const uint64_t zeros = t->zeros + qs_table_zeros(count);
+    memset(count + 2 * QS_SIDE, 0, QS_ZEROS * sizeof(*count));
+    t->zeros = 0;
+    return zeros;
+}
+
 void qs_observer_flush(qsim_observer *o, qs_tally *t) {
     const size_t first = (size_t)(QS_SIDE - qs_observer_below(o));
     const size_t n = (size_t)(QS_SIDE + qs_observer_above(o)) - first;
@@ -87,9 +95,8 @@ void qs_observer_flush(qsim_observer *o, qs_tally *t) {
     if (o->form == QS_TALLY) {
         qs_observer_leave(o, t);
     } else if (o->most > 0) {
-        o->bins[QS_SIDE] += t->zeros + qs_table_zeros(t->count);
+        o->bins[QS_SIDE] += take_zeros(t->count, t);
         take_wide(o->bins + first, t->count + first, n);
-        t->zeros = 0;
         o->most = 0;
     }
 }
@@ -104,26 +111,27 @@ static void make_wide(qsim_observer *o, qs_tally *t) {
     o->zeros = 0;
 }
 
-/* Finds how full the table is that is counted in, and empties it if some counter is half full. */
-static void make_room(qsim_observer *o, qs_tally *t) {
-    uint16_t *table = o->form == QS_TALLY ? (uint16_t *)o->bins : t->count, most = 0;
-    const size_t end = (size_t)(QS_SIDE + qs_observer_above(o));
-    qs_count_waiting(t);
-    t->zeros += qs_table_zeros(table);
-    for (size_t i = (size_t)(QS_SIDE - qs_observer_below(o)); i < end; i++)
-        most = table[i] > most ? table[i] : most;
-    o->most = most + 1U;
-    if (most <= UINT16_MAX / 2)
-        return;
-    if (o->form == QS_TALLY)
+/*
+ * Empties the table that is counted in, unless it is the observer's and no counter is half full.
+ * The tally's has nothing then.
+ */
+static void make_room(qsim_observer *o, qs_tally *t, const qs_reads *reads) {
+    if (o->form == QS_TALLY) {
+        uint16_t *table = (uint16_t *)o->bins;
+        qs_count_waiting(t);
+        t->zeros = take_zeros(table, t);
+        o->most = reads->add_table(table, t->count, 2 * QS_SIDE) + 1U;
+        if (o->most <= UINT16_MAX / 2)
+            return;
         make_wide(o, t);
+    }
     qs_observer_flush(o, t);
 }
 
 /* Finds the bins of a part, and counts those of the previous part meanwhile. */
 static void count_part(qsim_observer *o, qs_tally *t, const qs_reads *reads, const qs_values *v) {
     if (o->most > UINT16_MAX - QS_PART)
-        make_room(o, t);
+        make_room(o, t, reads);
     uint16_t *at = t->at[t->turn ^= 1];
     size_t found = v->found;
     if (found == QS_NOT_FOUND)
@@ -255,31 +263,23 @@ static void subtract(uint16_t *restrict from, const uint16_t *restrict x, size_t
 }
 
 /*
- * Adds the table of `from` to the recent counters; but bin 0, which has most values after a ReLU
- * and would soon be full, to the others. If a counter may be full, takes the table back to add it
- * to none.
+ * Adds the table of `from` to the recent counters; but zeros, of which there are many after a ReLU,
+ * to the others. If a counter may be full, takes the table back to add it to none.
  */
 static void set_table_aside(const qsim_observer *into, const qsim_observer *from,
                             const qs_reads *reads) {
     qsim_observer *r = into->recent;
-    uint16_t *to = (uint16_t *)r->bins + QS_SIDE;
-    const uint16_t *a = (const uint16_t *)from->bins + QS_SIDE;
-    const size_t below = (size_t)qs_observer_below(from), end = (size_t)qs_observer_above(from);
-    const size_t above = end > 0 ? end - 1 : 0;
-    uint64_t zeros = from->zeros + *a;
-    for (size_t i = QS_SIDE; i < QS_SIDE + QS_ZEROS; i++)
-        zeros += a[i];
+    const uint16_t *a = (const uint16_t *)from->bins;
+    const int32_t below = qs_observer_below(from);
+    const size_t first = (size_t)(QS_SIDE - below), n = (size_t)(below + qs_observer_above(from));
+    uint16_t *to = (uint16_t *)r->bins + first;
+    const uint64_t zeros = from->zeros + qs_table_zeros(a);
     into->bins[QS_SIDE] += zeros;
-    uint16_t most;
-    for (;;) {
-        const uint16_t low = reads->add_table(to - below, a - below, below);
-        const uint16_t high = reads->add_table(to + 1, a + 1, above);
-        most = low > high ? low : high;
-        if (most < UINT16_MAX || r->count == 0)
-            break;
-        subtract(to - below, a - below, below);
-        subtract(to + 1, a + 1, above);
+    uint16_t most = reads->add_table(to, a + first, n);
+    if (most == UINT16_MAX && r->count > 0) {
+        subtract(to, a + first, n);
         qs_observer_settle(into);
+        most = reads->add_table(to, a + first, n);
     }
     r->most = most > r->most ? most : r->most;
     r->form = QS_NARROW;

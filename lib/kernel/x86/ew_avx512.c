@@ -92,25 +92,6 @@ INLINE V one_where(__mmask16 far, V x) {
 
 /* ---- reads of observers ---- */
 
-TARGET static bool extremes(const float *x, size_t n, float *min, float *max, qs_waiting *w) {
-    qs_waiting rest = *w;
-    V low = _mm512_set1_ps(INFINITY), high = _mm512_set1_ps(-INFINITY);
-    I top = no_bits();
-    for (size_t i = 0; i < n; i += W) {
-        const V v = n - i >= W ? load(x + i)
-                               : _mm512_mask_loadu_ps(_mm512_set1_ps(x[0]),
-                                                      (__mmask16)((1u << (n - i)) - 1), x + i);
-        low = _mm512_min_ps(low, v);
-        high = _mm512_max_ps(high, v);
-        top = greater_bits(top, v);
-        qs_count_some(&rest, 1);
-    }
-    *w = rest;
-    *min = _mm512_reduce_min_ps(low) + 0.0f;
-    *max = _mm512_reduce_max_ps(high) + 0.0f;
-    return _mm512_reduce_max_epi32(top) < 0x7f800000;
-}
-
 /* The first `left` of 16 lanes. */
 INLINE __mmask16 lanes(size_t left) {
     return (__mmask16)(left < W ? (1u << left) - 1 : 0xffff);
@@ -149,14 +130,15 @@ INLINE I next_bins(V low, V high, V inverse, __mmask32 wanted, I held, uint16_t 
     return _mm512_maskz_compress_epi16(kept, both);
 }
 
-/* The extremes and bins of values of no channels. */
+/* The extremes of values of no channels, and their bins if these are wanted. */
 TARGET static bool read_values(qs_row_read *r, qs_waiting *w) {
     const V f = _mm512_set1_ps(r->inverse);
     V low = _mm512_set1_ps(INFINITY), high = _mm512_set1_ps(-INFINITY);
     I top = no_bits(), held = no_bits();
     qs_waiting rest = *w;
     const float *x = r->x;
-    uint16_t *at = r->at;
+    const __mmask32 wanted = r->at ? UINT32_MAX : 0;
+    uint16_t none[2 * W], *at = r->at ? r->at : none;
     size_t more = 0, left = r->rows * r->channels;
     for (; left >= 2 * W; left -= 2 * W, x += 2 * W) {
         const V a = load(x), b = load(x + W);
@@ -168,7 +150,7 @@ TARGET static bool read_values(qs_row_read *r, qs_waiting *w) {
          * are alike, and an increment of a counter waits for the previous one of the same counter.
          */
         const V far = _mm512_shuffle_f32x4(b, b, 0x4e);
-        held = next_bins(a, far, f, UINT32_MAX, held, &at, &more);
+        held = next_bins(a, far, f, wanted, held, &at, &more);
         qs_count_some(&rest, 6);
     }
     for (; left > 0; left -= left < W ? left : W, x += W) {
@@ -177,14 +159,22 @@ TARGET static bool read_values(qs_row_read *r, qs_waiting *w) {
         low = _mm512_mask_min_ps(low, m, low, v);
         high = _mm512_mask_max_ps(high, m, high, v);
         top = greater_bits(top, v);
-        held = next_bins(v, _mm512_setzero_ps(), f, UINT32_MAX, held, &at, &more);
+        held = next_bins(v, _mm512_setzero_ps(), f, wanted, held, &at, &more);
     }
     _mm512_storeu_si512(at, held);
     *w = rest;
-    r->found = (size_t)(at - r->at) + more;
+    r->found = r->at ? (size_t)(at - r->at) + more : QS_NOT_FOUND;
     r->min = _mm512_reduce_min_ps(low) + 0.0f;
     r->max = _mm512_reduce_max_ps(high) + 0.0f;
     return _mm512_reduce_max_epi32(top) < 0x7f800000;
+}
+
+TARGET static bool extremes(const float *x, size_t n, float *min, float *max, qs_waiting *w) {
+    qs_row_read r = {.x = x, .rows = 1, .channels = n};
+    const bool finite = read_values(&r, w);
+    *min = r.min;
+    *max = r.max;
+    return finite;
 }
 
 /* The same as qs_bins, in another order and without bin 0. */
@@ -262,11 +252,8 @@ INLINE __mmask8 read_columns(columns *r, const float *x, size_t vectors, __mmask
 }
 
 TARGET static bool read_rows(qs_row_read *r, qs_waiting *w) {
-    if (!r->sum && r->at)
-        return read_values(r, w);
-    r->found = QS_NOT_FOUND;
     if (!r->sum)
-        return extremes(r->x, r->rows * r->channels, &r->min, &r->max, w);
+        return read_values(r, w);
     /* Bins of all columns are found, or none. */
     const bool wanted = r->at && (r->channels + W - 1) / W % 2 == 0;
     uint16_t none[2 * W];
@@ -296,8 +283,7 @@ TARGET static bool read_rows(qs_row_read *r, qs_waiting *w) {
     }
 #undef COLUMNS
     *w = all.waiting;
-    if (wanted)
-        r->found = (size_t)(all.at - r->at);
+    r->found = wanted ? (size_t)(all.at - r->at) : QS_NOT_FOUND;
     r->min = _mm512_reduce_min_ps(all.low) + 0.0f;
     r->max = _mm512_reduce_max_ps(all.high) + 0.0f;
     return !bad;
