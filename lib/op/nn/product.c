@@ -11,6 +11,8 @@
 #define BLOCK_FLOATS ((size_t)128 * 1024)
 /* Terms that kernels with `parts` read of a row at a time. */
 #define PART_TERMS ((size_t)1024)
+/* Rows that read a matrix once each: so few are multiplied sooner than it is packed. */
+#define PACKED_ROWS ((size_t)64)
 /* A multiple of the rows of every kernel's tile. */
 #define ROW_UNIT ((size_t)24)
 
@@ -98,7 +100,8 @@ static void product_block(const job *j, const float *a, const float *b, float *y
                            .rows = p->m - first < p->rows ? p->m - first : p->rows,
                            .segs = 1,
                            .k = p->right.k,
-                           .b = b + col * p->right.k,
+                           .b = b + (p->in_place ? col : col * p->right.k),
+                           .b_row = p->in_place ? p->right.n : 0,
                            .bias = j->bias + col,
                            .cols = rest < p->columns ? rest : p->columns,
                            .lo = in_kernel ? p->lo : -INFINITY,
@@ -148,8 +151,10 @@ static void run_product(const qs_step *s, const qs_frame *f) {
     make_bias(f->ctx, p, j.addend, scratch);
     j.bias = scratch;
     scratch += p->bias_floats;
-    if (!p->packed) {
-        const float *data = qs_step_in(s, f, 1);
+    const float *data = p->packed ? NULL : qs_step_in(s, f, 1);
+    if (p->in_place) {
+        j.b = data;
+    } else if (!p->packed) {
         j.b = scratch;
         for (size_t i = 0; i < p->right.count; i++, scratch += p->floats)
             pack_right(f->ctx, &p->right, data + i * p->right.k * p->right.n, false, scratch);
@@ -194,7 +199,7 @@ static void split_product(const qsim_ctx *ctx, qs_product *p, double ns) {
 QS_COLD static int product_scratch(qs_lower *l, qs_product *p) {
     size_t packed = 0, transposed_a = 0, all;
     p->bias_floats = qs_align(p->right.n, 64);
-    if (!p->packed && !qs_mul(p->floats, p->right.count, &packed))
+    if (!p->packed && !p->in_place && !qs_mul(p->floats, p->right.count, &packed))
         return qs_fail(l->error, QSIM_E_LIMIT, "a matrix product is too large");
     if (p->transposed && !qs_mul(p->rows, p->right.k, &p->slice_floats))
         return qs_fail(l->error, QSIM_E_LIMIT, "a matrix product is too large");
@@ -203,6 +208,13 @@ QS_COLD static int product_scratch(qs_lower *l, qs_product *p) {
         !qs_add(all, p->bias_floats, &all) || !qs_mul(all, sizeof(float), &l->step->scratch))
         return qs_fail(l->error, QSIM_E_LIMIT, "a matrix product is too large");
     return QSIM_OK;
+}
+
+/* Whether few rows read each matrix, which is one that kernels take without packing. */
+static bool reads_in_place(const qs_product *p) {
+    const qs_right *r = &p->right;
+    return !p->packed && r->step_n == 1 && r->step_k == (ptrdiff_t)r->n && r->n % 8 == 0 &&
+           qs_real(p->batches) * qs_real(p->m) <= qs_real(PACKED_ROWS * r->count);
 }
 
 QS_COLD int qs_product_lower(qs_lower *l, qs_product *p) {
@@ -216,6 +228,8 @@ QS_COLD int qs_product_lower(qs_lower *l, qs_product *p) {
     p->hi = qs_node_float(l->node, "hi", INFINITY);
     if (!right_floats(p->kernels, &p->right, &p->floats))
         return qs_fail(l->error, QSIM_E_LIMIT, "a matrix product is too large");
+    p->in_place = reads_in_place(p);
+    p->floats = p->in_place ? p->right.k * p->right.n : p->floats;
     const double macs =
         qs_real(p->batches) * qs_real(p->m) * qs_real(p->right.n) * qs_real(p->right.k);
     split_product(l->ctx, p, macs / QS_MACS_F32);

@@ -20,8 +20,9 @@ typedef struct qs_right {
 typedef struct qs_product {
     const qk_f32 *kernels;
     qs_right right;
-    size_t floats;       /* of one packed matrix, a multiple of 16 */
-    const float *packed; /* all matrices; NULL: packed in every run */
+    size_t floats;       /* of one packed matrix, a multiple of 16; in place: of one */
+    const float *packed; /* all matrices; NULL: packed in every run, or */
+    bool in_place;       /* read as they are */
     size_t batches, m;
     bool transposed;      /* a is k x m: transposed into scratch memory first */
     const size_t *a, *b;  /* per batch: offset of a in elements, index of the matrix of b */
