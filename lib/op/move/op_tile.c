@@ -92,13 +92,19 @@ QS_COLD static int infer_expand(qs_infer *x) {
 }
 
 /*
- * A row of the result is `run` bytes of the input `times` times; the other axes, the innermost one
- * first, select the run.
+ * A row of the result is `run` bytes of the input `times` times. The other axes, the outermost one
+ * first, select the run: an axis of `size` in the input is there dim / size times. Threads get
+ * blocks: the rows of the axes from `inner` on.
  */
+typedef struct tile_axis {
+    size_t dim, size, stride; /* stride: bytes of the input */
+    size_t block;             /* bytes of the result that one index selects */
+} tile_axis;
+
 typedef struct tile_params {
-    int32_t rank;
-    size_t rows, run, times;
-    size_t dims[QSIM_MAX_RANK], sizes[QSIM_MAX_RANK], strides[QSIM_MAX_RANK];
+    int32_t rank, inner;
+    size_t blocks, run, times;
+    tile_axis axes[QSIM_MAX_RANK];
 } tile_params;
 
 typedef struct tile_job {
@@ -122,16 +128,9 @@ static void repeat_element(const char *x, char *y, size_t run, size_t total) {
     memcpy(y + at, &two, total - at);
 }
 
-/* Appends a copy of the bytes written so far, doubling them each time. */
-static void repeat_run(const qsim_ctx *ctx, const char *x, char *y, size_t run, size_t times) {
-    const size_t total = run * times;
-    if (run <= 8 && (run & (run - 1)) == 0 && times > 1 && total <= QS_COPY_PIECE) {
-        repeat_element(x, y, run, total);
-        return;
-    }
-    if (qs_copy(ctx, y, x, run))
-        return;
-    for (size_t done = run; done < total;) {
+/* Appends copies of the bytes written so far to y's first `done`, doubling them each time. */
+static void repeat_bytes(const qsim_ctx *ctx, char *y, size_t done, size_t total) {
+    while (done < total) {
         const size_t n = done < total - done ? done : total - done;
         if (qs_copy(ctx, y + done, y, n))
             return;
@@ -139,22 +138,66 @@ static void repeat_run(const qsim_ctx *ctx, const char *x, char *y, size_t run, 
     }
 }
 
+static void repeat_run(const qsim_ctx *ctx, const char *x, char *y, size_t run, size_t times) {
+    const size_t total = run * times;
+    if (run <= 8 && (run & (run - 1)) == 0 && total <= QS_COPY_PIECE)
+        repeat_element(x, y, run, total);
+    else if (!qs_copy(ctx, y, x, run))
+        repeat_bytes(ctx, y, run, total);
+}
+
+#define FEW 64 /* bytes of a row: rows are filled an element of each at a time */
+
+/* Fills `count` rows of the innermost axis. */
+static void fill_rows(const tile_params *p, const char *x, char *y, size_t count) {
+    const tile_axis *a = &p->axes[p->rank - 1];
+    for (size_t t = 0; t < p->times; t++)
+        qs_copy_rows(x, (ptrdiff_t)a->stride, y + t * p->run, (ptrdiff_t)a->block, p->run, count);
+}
+
+/* Fills what the axes from `axis` on select; what an axis repeats is copied in the result. */
+static void fill(const tile_job *job, int32_t axis, const char *x, char *y) {
+    const tile_params *p = job->p;
+    const tile_axis *a = &p->axes[axis];
+    if (axis == p->rank) {
+        repeat_run(job->ctx, x, y, p->run, p->times);
+        return;
+    }
+    if (axis + 1 == p->rank && a->block <= FEW)
+        fill_rows(p, x, y, a->size);
+    else
+        for (size_t i = 0; i < a->size; i++)
+            fill(job, axis + 1, x + i * a->stride, y + i * a->block);
+    repeat_bytes(job->ctx, y, a->size * a->block, a->dim * a->block);
+}
+
 static void tile_range(const void *arg, size_t begin, size_t end) {
     const tile_job *job = arg;
     const tile_params *p = job->p;
-    for (size_t row = begin; row < end; row++) {
-        size_t at = 0, rest = row;
-        for (int32_t i = 0; i < p->rank; rest /= p->dims[i], i++)
-            at += rest % p->dims[i] % p->sizes[i] * p->strides[i];
-        repeat_run(job->ctx, job->x + at, job->y + row * p->run * p->times, p->run, p->times);
+    const tile_axis *last = p->inner ? &p->axes[p->inner - 1] : NULL;
+    for (size_t i = begin, n = 1; i < end && !qs_stopped(job->ctx); i += n) {
+        size_t at = 0, rest = i;
+        for (int32_t k = p->inner; k-- > 0; rest /= p->axes[k].dim)
+            at += rest % p->axes[k].dim % p->axes[k].size * p->axes[k].stride;
+        char *y = job->y + (last ? i * last->block : 0);
+        if (last && p->inner == p->rank && last->block <= FEW) {
+            n = last->size - i % last->dim % last->size;
+            n = n < end - i ? n : end - i;
+            fill_rows(p, job->x + at, y, n);
+        } else {
+            fill(job, p->inner, job->x + at, y);
+        }
     }
 }
 
 static void run_tile(const qs_step *s, const qs_frame *f) {
     const tile_params *p = s->params;
     tile_job job = {f->ctx, p, qs_step_in(s, f, 0), qs_step_out(s, f, 0)};
-    qs_ranges(f->ctx, p->rows, QS_GRAIN * 4 / (p->run * p->times + 1) + 1, tile_range, &job);
+    const size_t block = p->inner ? p->axes[p->inner - 1].block : SIZE_MAX;
+    qs_ranges(f->ctx, p->blocks, QS_GRAIN * 4 / (block / 2 + 1) + 1, tile_range, &job);
 }
+
+#define BLOCK ((size_t)32768) /* half of a first-level cache */
 
 /* Size of x along axis i of y; x may have fewer axes. */
 static size_t size_along(const qs_value *x, const qs_value *y, int32_t i) {
@@ -162,17 +205,27 @@ static size_t size_along(const qs_value *x, const qs_value *y, int32_t i) {
     return k < 0 ? 1 : (size_t)x->dims[k].size;
 }
 
-/* Adds an axis that selects runs; two adjacent axes that are not repeated are merged. */
-static void push_axis(tile_params *p, size_t dim, size_t size, size_t stride) {
-    const int32_t last = p->rank - 1;
-    p->rows *= dim;
-    if (last >= 0 && dim == size && p->dims[last] == p->sizes[last]) {
-        p->dims[last] = p->sizes[last] = dim * p->dims[last];
-        return;
+/* Adds an axis within those of before; two adjacent axes that are not repeated are merged. */
+static void push_axis(tile_params *p, size_t dim, size_t size) {
+    tile_axis *last = &p->axes[p->rank - 1];
+    if (p->rank > 0 && dim == size && last->dim == last->size)
+        last->dim = last->size *= dim;
+    else
+        p->axes[p->rank++] = (tile_axis){.dim = dim, .size = size};
+}
+
+/* Sets strides, and cuts blocks of at most BLOCK bytes, as far as axes allow. */
+static void cut_blocks(tile_params *p) {
+    size_t stride = p->run, block = p->run * p->times;
+    p->inner = p->rank;
+    for (int32_t i = p->rank; i-- > 0; stride *= p->axes[i].size, block *= p->axes[i].dim) {
+        p->axes[i].stride = stride;
+        p->axes[i].block = block;
+        p->inner = block * p->axes[i].dim <= BLOCK ? i : p->inner;
     }
-    p->dims[p->rank] = dim;
-    p->sizes[p->rank] = size;
-    p->strides[p->rank++] = stride;
+    p->blocks = 1;
+    for (int32_t i = 0; i < p->inner; i++)
+        p->blocks *= p->axes[i].dim;
 }
 
 static int lower_tile(qs_lower *l) {
@@ -182,18 +235,18 @@ static int lower_tile(qs_lower *l) {
         return QSIM_E_NOMEM;
     l->step->run = run_tile;
     if (qs_value_elements(y) == 0)
-        return QSIM_OK; /* no rows */
+        return QSIM_OK; /* no blocks */
     p->run = qs_dtype_bytes(x->dtype);
-    p->times = p->rows = 1;
+    p->times = 1;
     int32_t axis = y->rank;
     while (axis > 0 && (p->times == 1 || size_along(x, y, axis - 1) == 1)) {
         const size_t size = size_along(x, y, --axis);
         p->run *= size;
         p->times *= (size_t)y->dims[axis].size / size;
     }
-    size_t stride = p->run;
-    for (int32_t i = axis; i-- > 0; stride *= size_along(x, y, i))
-        push_axis(p, (size_t)y->dims[i].size, size_along(x, y, i), stride);
+    for (int32_t i = 0; i < axis; i++)
+        push_axis(p, (size_t)y->dims[i].size, size_along(x, y, i));
+    cut_blocks(p);
     l->alias = p->times == 1;
     return QSIM_OK;
 }

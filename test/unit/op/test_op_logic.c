@@ -175,11 +175,13 @@ static void repeat_random(uint64_t *seed) {
     const int32_t dtype = types[test_random(seed) % 4], rank = (int32_t)(test_random(seed) % 5);
     const bool expand = test_random(seed) % 2;
     const int32_t lead = expand ? (int32_t)(test_random(seed) % 3) : 0, all = rank + lead;
+    const int32_t large = rank < 4 ? (int32_t)(test_random(seed) % 8) : all; /* the axis */
     int64_t dims[6], given[6], out[6];
     size_t bytes = (size_t)qsim_dtype_bits(dtype) / 8, elements = 1, results = 1, wrong = 0;
     for (int32_t i = 0; i < all; i++) {
-        const int64_t size =
-            1 + (int64_t)(test_random(seed) % 5) * (int64_t)(test_random(seed) % 2);
+        const int64_t size = 1 +
+                             (int64_t)(test_random(seed) % 5) * (int64_t)(test_random(seed) % 2) +
+                             (i == large ? (int64_t)(test_random(seed) % 900) : 0);
         const int64_t times =
             1 + (int64_t)(test_random(seed) % 4) * (int64_t)(test_random(seed) % 2);
         if (i >= lead)
