@@ -110,9 +110,10 @@ static void add_tap(const plan *p, const float *from, size_t begin, size_t end, 
     const size_t first = least > begin ? least : begin, last = past < end ? past : end;
     if (first >= last)
         return;
-    from += (first - begin) * p->columns;
+    const size_t columns = p->columns, step = stride * p->m;
+    from += (first - begin) * columns;
     y += (first * stride + at - before) * p->m;
-    for (size_t i = first; i < last; i++, from += p->columns, y += stride * p->m)
+    for (size_t i = first; i < last; i++, from += columns, y += step)
         *y += *from;
 }
 
