@@ -208,11 +208,17 @@ int qs_stop_fail(const qsim_ctx *ctx, int code, const char *name, qsim_error *er
     if (code == QSIM_E_TIME)
         return qs_fail(error, code, "%s: the limit 'milliseconds' is %llu: the time is up", name,
                        (unsigned long long)ctx->limits.milliseconds);
-    return code ? qs_fail(error, code, "%s: cancelled", name) : QSIM_OK;
+    if (!code)
+        return QSIM_OK;
+    return qs_fail(error, code, code == QSIM_E_NOMEM ? "%s: out of memory" : "%s: cancelled", name);
 }
 
 int qs_go_on(const qsim_ctx *ctx, const char *name, qsim_error *error) {
     return qs_go_on_unless(ctx, false, name, error);
+}
+
+int qs_go_on_at(const qsim_ctx *ctx, size_t i, const char *name, qsim_error *error) {
+    return i % 1024 == 1023 ? qs_go_on(ctx, name, error) : QSIM_OK;
 }
 
 int qs_go_on_unless(const qsim_ctx *ctx, bool ended, const char *name, qsim_error *error) {

@@ -94,10 +94,13 @@ int qs_copy(const qsim_ctx *ctx, void *to, const void *from, size_t bytes);
 int qs_clear(const qsim_ctx *ctx, void *to, size_t bytes);
 /* qs_stopped_at for a loop that handles `bytes` each time; `done` counts them between checks. */
 bool qs_stopped_after(const qsim_ctx *ctx, size_t *done, size_t bytes);
-/* Returns `code`, which is that of a stop, with `error` set, or QSIM_OK. */
+/* Returns `code`, which is that of a stop or NOMEM, with `error` set, or QSIM_OK. */
 int qs_stop_fail(const qsim_ctx *ctx, int code, const char *name, qsim_error *error);
 /* qs_stop_fail of qs_stop_code: for loops over nodes, files, candidates. */
 int qs_go_on(const qsim_ctx *ctx, const char *name, qsim_error *error);
+/* The same at every 1024th item `i`: for walks over all nodes or values that take little of each.
+ */
+int qs_go_on_at(const qsim_ctx *ctx, size_t i, const char *name, qsim_error *error);
 /* The same, or CANCELLED if a callback of the caller has `ended` the work. */
 int qs_go_on_unless(const qsim_ctx *ctx, bool ended, const char *name, qsim_error *error);
 /*

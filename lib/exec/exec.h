@@ -156,8 +156,8 @@ void qs_plan_rebase(const qsim_session *s, qs_plan *plan, uint8_t *base);
  * value that v is a part of. kept[v]: v is read after all steps. deferred_values[v]: a deferred
  * node computes v, which has memory of its own.
  */
-int qs_plan_place(const qsim_session *s, qs_plan *plan, const qs_part *part, const bool *kept,
-                  const bool *deferred_values, qsim_error *error);
+int qs_plan_place(const qsim_session *s, const qs_eval *e, qs_plan *plan, const qs_part *part,
+                  const bool *kept, const bool *deferred_values);
 /*
  * If the step only copies contiguous bytes: makes its operands (or results) parts of the larger
  * tensor and returns true; the step is then left out (share.c).

@@ -33,9 +33,11 @@ static int compile_one(qsim_session *s, const qs_node *n, const qs_subgraph *sub
     body->watched = sub->watched;
     m->graph = NULL;
     m->name = s->name;
-    if (qs_graph_clone(sub->graph, s->ctx, &m->graph) ||
-        qs_subgraph_bind(s->graph, n, sub, m->graph) || find_sources(s, sub, m->graph, body))
-        code = no_memory(s, n, error);
+    code = qs_graph_clone(sub->graph, s->ctx, &m->graph);
+    if (!code &&
+        (qs_subgraph_bind(s->graph, n, sub, m->graph) || find_sources(s, sub, m->graph, body)))
+        code = QSIM_E_NOMEM;
+    code = qs_stop_fail(s->ctx, code, s->name, error);
     if (!code)
         code = qs_op_infer_graph(m->graph, s->name, error);
     if (!code)

@@ -348,8 +348,8 @@ static void store_places(placing *p) {
     }
 }
 
-int qs_plan_place(const qsim_session *s, qs_plan *plan, const qs_part *part, const bool *kept,
-                  const bool *deferred_values, qsim_error *error) {
+int qs_plan_place(const qsim_session *s, const qs_eval *e, qs_plan *plan, const qs_part *part,
+                  const bool *kept, const bool *deferred_values) {
     const qs_graph *g = s->graph;
     placing p = {
         .s = s, .plan = plan, .part = part, .kept = kept, .deferred_values = deferred_values};
@@ -367,6 +367,9 @@ int qs_plan_place(const qsim_session *s, qs_plan *plan, const qs_part *part, con
         !plan->outputs)
         goto done;
     init_buffers(&p);
+    code = qs_go_on(e->ctx, s->name, e->error);
+    if (code)
+        goto done;
     find_roots(&p);
     find_lifetimes(&p);
     keep_until_end(&p);
@@ -376,7 +379,7 @@ int qs_plan_place(const qsim_session *s, qs_plan *plan, const qs_part *part, con
     if (!code)
         place_over_operands(&p);
     if (!code)
-        code = place_slots(&p, error);
+        code = place_slots(&p, e->error);
     if (!code)
         store_places(&p);
 done:

@@ -370,7 +370,7 @@ static int make_steps(const qsim_session *s, const qs_eval *e, qs_plan *plan) {
     if (!code && s->observed)
         code = qs_plan_find_ready(s, plan, f.deferred_values);
     if (!code)
-        code = qs_plan_place(s, plan, f.part, f.kept, f.deferred_values, e->error);
+        code = qs_plan_place(s, e, plan, f.part, f.kept, f.deferred_values);
 done:
     qs_arena_free(&temporary);
     return code == QSIM_E_NOMEM ? no_memory(s, e->error) : code;
@@ -384,11 +384,10 @@ int qs_plan_create(const qsim_session *s, qsim_ctx *ctx, const qsim_tensor *inpu
         return no_memory(s, error);
     qs_arena_init(&plan->arena, s->ctx);
     int code = QSIM_E_NOMEM;
-    plan->values = qs_arena_alloc(&plan->arena, g->value_count + 1, sizeof(*plan->values));
+    plan->values = qs_arena_copy(&plan->arena, g->values, g->value_count * sizeof(*plan->values));
     plan->address = qs_eval_addresses(&plan->arena, g);
     if (!plan->values || !plan->address)
         goto fail;
-    memcpy(plan->values, g->values, g->value_count * sizeof(*plan->values));
     for (size_t i = 0; i < g->value_count; i++)
         plan->address[i] = (void *)(uintptr_t)s->constants[i];
     code = QSIM_OK;

@@ -249,10 +249,11 @@ static int compile(qsim_session *s, const qsim_session_options *o, int flags, qs
     if (!o->outputs && o->output_count > 0)
         return qs_fail(error, QSIM_E_ARGUMENT, "%s: %zu outputs are asked for without their names",
                        s->name, o->output_count);
-    if (qs_graph_clone(s->model->graph, s->ctx, &s->graph))
-        return no_memory(s, error);
+    int code = qs_graph_clone(s->model->graph, s->ctx, &s->graph);
+    if (code)
+        return qs_stop_fail(s->ctx, code, s->name, error);
     qs_pass p = {.ctx = s->ctx, .graph = s->graph, .model = s->name, .error = error};
-    int code = name_outputs(s, o, error);
+    code = name_outputs(s, o, error);
     if (!code)
         code = qs_pass_outputs(&p, o->outputs, o->output_count);
     if (!code)

@@ -71,21 +71,26 @@ static void list_values(struct views *views, const qsim_model *m) {
             list_value(views, g, (qs_id)i);
 }
 
-static bool make_values(struct views *views, const qsim_model *m) {
+static int make_values(struct views *views, const qsim_model *m) {
     const qs_graph *g = m->graph;
+    int code = QSIM_OK;
     views->index_of = qs_arena_alloc(&views->arena, g->value_count, sizeof(*views->index_of));
     if (!views->index_of)
-        return false;
+        return QSIM_E_NOMEM;
     for (size_t i = 0; i < g->value_count; i++)
         views->index_of[i] = -1;
     list_values(views, m);
     views->values =
         qs_arena_alloc(&views->arena, (size_t)views->counts[VALUES], sizeof(*views->values));
-    bool ok = views->values != NULL;
-    for (size_t i = 0; ok && i < g->value_count; i++)
-        if (views->index_of[i] >= 0)
-            ok = fill_value(views, &g->values[i], &views->values[views->index_of[i]]);
-    return ok;
+    if (!views->values)
+        return QSIM_E_NOMEM;
+    for (size_t i = 0; i < g->value_count && !code; i++) {
+        code = qs_go_on_at(m->ctx, i, "", NULL);
+        if (!code && views->index_of[i] >= 0 &&
+            !fill_value(views, &g->values[i], &views->values[views->index_of[i]]))
+            code = QSIM_E_NOMEM;
+    }
+    return code;
 }
 
 static const char **name_list(struct views *views, const qs_graph *g, const qs_id *ids,
@@ -211,7 +216,9 @@ static int make_views(const qsim_model *m, struct views **out) {
         return QSIM_E_NOMEM;
     views->head.free = free_views;
     qs_arena_init(&views->arena, m->ctx);
-    int code = make_values(views, m) ? make_nodes(views, m) : QSIM_E_NOMEM;
+    int code = make_values(views, m);
+    if (!code)
+        code = make_nodes(views, m);
     if (!code && !count_parameters(views, m->graph))
         code = QSIM_E_NOMEM;
     if (code)

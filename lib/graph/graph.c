@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Creation, values, nodes and edits of a graph; order.c sorts, node.c knows attributes. */
 #include "graph/graph.h"
+#include "base/ctx.h"
 #include "graph/names.h"
 #include "graph/subgraph.h"
+
+#include <stddef.h>
 
 static qsim_ctx *ctx_of(const qs_graph *g) {
     return g->arena.ctx;
@@ -23,17 +26,32 @@ int qs_graph_create(qsim_ctx *ctx, qs_graph **out) {
     return QSIM_OK;
 }
 
+/* The arrays of a graph: where it keeps their address, number and capacity. */
+static const struct array {
+    uint16_t at, count, capacity, element;
+} arrays[] = {
+#define ARRAY(list, one)                                                                           \
+    {                                                                                              \
+        offsetof(qs_graph, list), offsetof(qs_graph, one##_count),                                 \
+            offsetof(qs_graph, one##_capacity), sizeof(*((qs_graph *)NULL)->list)                  \
+    }
+    ARRAY(values, value),   ARRAY(nodes, node),  ARRAY(inputs, input),
+    ARRAY(outputs, output), ARRAY(order, order), ARRAY(imports, import),
+#undef ARRAY
+};
+
+/* The field of a graph at this offset. */
+static void *field(const qs_graph *g, size_t offset) {
+    return (char *)(uintptr_t)g + offset;
+}
+
 void qs_graph_free(qs_graph *g) {
     if (!g)
         return;
     qsim_ctx *ctx = ctx_of(g);
     qs_names_free(ctx, g->names);
-    qs_free(ctx, g->values);
-    qs_free(ctx, g->nodes);
-    qs_free(ctx, g->inputs);
-    qs_free(ctx, g->outputs);
-    qs_free(ctx, g->order);
-    qs_free(ctx, g->imports);
+    for (size_t i = 0; i < QS_COUNT(arrays); i++)
+        qs_free(ctx, *(void **)field(g, arrays[i].at));
     for (size_t i = 0; i < g->owned_count; i++)
         qs_graph_free(g->owned[i]);
     qs_free(ctx, g->owned);
@@ -41,15 +59,16 @@ void qs_graph_free(qs_graph *g) {
     qs_free(ctx, g);
 }
 
-/* Copies an array of the graph; an empty one stays NULL. False: out of memory. */
-static bool copy_array(qsim_ctx *ctx, void **to, size_t *capacity, const void *from, size_t count,
-                       size_t element) {
+/* Copies an array of a graph; an empty one stays NULL. Errors: NOMEM, those of a stop. */
+static int copy_array(const struct array *a, const qs_graph *from, qs_graph *g) {
+    const size_t count = *(size_t *)field(from, a->count);
+    void **to = field(g, a->at);
     if (count == 0)
-        return true;
-    if (!qs_grow(ctx, to, capacity, count, element))
-        return false;
-    memcpy(*to, from, count * element);
-    return true;
+        return QSIM_OK;
+    if (!qs_grow(ctx_of(g), to, field(g, a->capacity), count, a->element))
+        return QSIM_E_NOMEM;
+    *(size_t *)field(g, a->count) = count;
+    return qs_copy(ctx_of(g), *to, *(void **)field(from, a->at), count * a->element);
 }
 
 /* Nodes own their input, output and attribute lists, because passes change them in place. */
@@ -62,33 +81,25 @@ static bool copy_lists(qs_graph *g, qs_node *n) {
 
 int qs_graph_clone(const qs_graph *from, qsim_ctx *ctx, qs_graph **out) {
     qs_graph *g;
-    int code = qs_graph_create(ctx, &g);
+    int code = qs_stop_code(ctx);
+    if (!code)
+        code = qs_graph_create(ctx, &g);
     if (code)
         return code;
     qs_names_free(ctx, g->names);
     g->names = qs_names_clone(ctx, from->names);
     g->name = from->name;
-#define COPY(field, count, capacity)                                                               \
-    copy_array(ctx, (void **)&g->field, &g->capacity, from->field, from->count, sizeof(*g->field))
-    bool ok = g->names && COPY(values, value_count, value_capacity) &&
-              COPY(nodes, node_count, node_capacity) && COPY(inputs, input_count, input_capacity) &&
-              COPY(outputs, output_count, output_capacity) &&
-              COPY(order, order_count, order_capacity) &&
-              COPY(imports, import_count, import_capacity);
-#undef COPY
-    if (ok) {
-        g->value_count = from->value_count;
-        g->node_count = from->node_count;
-        g->input_count = from->input_count;
-        g->output_count = from->output_count;
-        g->order_count = from->order_count;
-        g->import_count = from->import_count;
+    code = g->names ? QSIM_OK : QSIM_E_NOMEM;
+    for (size_t i = 0; i < QS_COUNT(arrays) && !code; i++)
+        code = copy_array(&arrays[i], from, g);
+    for (size_t i = 0; !code && i < g->node_count; i++) {
+        code = qs_go_on_at(ctx, i, "", NULL);
+        if (!code)
+            code = copy_lists(g, &g->nodes[i]) ? qs_subgraphs_clone(g, &g->nodes[i]) : QSIM_E_NOMEM;
     }
-    for (size_t i = 0; ok && i < g->node_count; i++)
-        ok = copy_lists(g, &g->nodes[i]) && qs_subgraphs_clone(g, &g->nodes[i]);
-    if (!ok) {
+    if (code) {
         qs_graph_free(g);
-        return QSIM_E_NOMEM;
+        return code;
     }
     *out = g;
     return QSIM_OK;

@@ -151,7 +151,7 @@ void qs_graph_free(qs_graph *graph);
 /*
  * A copy in a context's memory that can be changed without touching the original. Names, dims,
  * attributes and constants are shared, not copied: the original (its model) must outlive the copy.
- * Subgraphs are copied.
+ * Subgraphs are copied. Errors: NOMEM, and those of a stop, without a message.
  */
 int qs_graph_clone(const qs_graph *graph, qsim_ctx *ctx, qs_graph **out);
 

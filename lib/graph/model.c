@@ -75,16 +75,17 @@ int qs_model_derive(const qsim_model *base, qsim_model **out, qsim_error *error)
     m->producer_name = base->producer_name;
     m->producer_version = base->producer_version;
     m->inspect_only = base->inspect_only;
-    bool ok = qs_graph_clone(base->graph, m->ctx, &m->graph) == QSIM_OK &&
-              copy_spans(m->ctx, &m->kept, &m->kept_capacity, &m->kept_count, base->kept,
-                         base->kept_count) &&
-              copy_spans(m->ctx, &m->kept_graph, &m->kept_graph_capacity, &m->kept_graph_count,
-                         base->kept_graph, base->kept_graph_count) &&
-              qs_grow(m->ctx, (void **)&m->properties, &m->property_capacity, base->property_count,
-                      sizeof(*m->properties));
-    if (!ok) {
+    code = qs_graph_clone(base->graph, m->ctx, &m->graph);
+    if (!code && !(copy_spans(m->ctx, &m->kept, &m->kept_capacity, &m->kept_count, base->kept,
+                              base->kept_count) &&
+                   copy_spans(m->ctx, &m->kept_graph, &m->kept_graph_capacity, &m->kept_graph_count,
+                              base->kept_graph, base->kept_graph_count) &&
+                   qs_grow(m->ctx, (void **)&m->properties, &m->property_capacity,
+                           base->property_count, sizeof(*m->properties))))
+        code = QSIM_E_NOMEM;
+    if (code) {
         qsim_model_free(m);
-        return qs_fail(error, QSIM_E_NOMEM, "model: out of memory");
+        return qs_stop_fail(base->ctx, code, base->name, error);
     }
     /* Their text is the base's, which lives as long. */
     for (; m->property_count < base->property_count; m->property_count++)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Order of execution, readers of values, dead nodes. All linear in the number of edges. */
+#include "base/ctx.h"
 #include "graph/graph.h"
 
 static qsim_ctx *ctx_of(const qs_graph *g) {
@@ -120,6 +121,9 @@ int qs_graph_sort(qs_graph *g, qsim_error *error) {
         for (int32_t k = 0; !g->nodes[i].removed && k < g->nodes[i].input_count; k++)
             waiting[i] += has_producer(g, g->nodes[i].inputs[k]);
     }
+    code = qs_go_on(ctx, g->name, error);
+    if (code)
+        goto done;
     g->order_count = 0;
     sort_nodes(g, &uses, waiting, heap);
     code = g->order_count == live ? QSIM_OK : fail_cycle(g, waiting, error);

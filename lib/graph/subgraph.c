@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Graphs inside nodes: branches of If, bodies of Loop and Scan. */
 #include "graph/subgraph.h"
+#include "base/ctx.h"
 #include "graph/names.h"
 
 int qs_graph_own(qs_graph *g, qs_graph *inner) {
@@ -39,22 +40,23 @@ bool qs_node_has_subgraph(const qs_node *n) {
     return false;
 }
 
-bool qs_subgraphs_clone(qs_graph *g, qs_node *n) {
-    for (int32_t i = 0; i < n->attr_count; i++) {
+int qs_subgraphs_clone(qs_graph *g, qs_node *n) {
+    int code = QSIM_OK;
+    for (int32_t i = 0; i < n->attr_count && !code; i++) {
         if (!is_subgraph(&n->attrs[i]))
             continue;
         const qs_subgraph *from = n->attrs[i].u.graph;
         qs_subgraph *to = qs_arena_copy(&g->arena, from, sizeof(*from));
         if (!to)
-            return false;
+            return QSIM_E_NOMEM;
         to->captures = qs_arena_copy(&g->arena, from->captures,
                                      (size_t)from->capture_count * sizeof(*from->captures));
-        if (!to->captures || qs_graph_clone(from->graph, g->arena.ctx, &to->graph) ||
-            qs_graph_own(g, to->graph))
-            return false;
+        code = to->captures ? qs_graph_clone(from->graph, g->arena.ctx, &to->graph) : QSIM_E_NOMEM;
+        if (!code)
+            code = qs_graph_own(g, to->graph);
         n->attrs[i].u.graph = to;
     }
-    return true;
+    return code;
 }
 
 int qs_subgraphs_visit(qs_graph *g, qs_subgraph_fn visit, void *user) {
@@ -89,6 +91,9 @@ int qs_graphs_visit(qs_graph *g, qs_graph_fn visit, void *user) {
 static int take_names(struct qs_names *taken, qs_graph *g) {
     for (size_t v = 0; v < g->value_count; v++) {
         const char *name = g->values[v].name;
+        const int code = qs_go_on_at(g->arena.ctx, v, "", NULL);
+        if (code)
+            return code;
         if (!name[0] || !qs_value_exists(&g->values[v]))
             continue;
         while (name && (qs_names_find(taken, name) != QS_NONE ||

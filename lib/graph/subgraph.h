@@ -5,7 +5,7 @@
 
 #include "graph/graph.h"
 
-/* The node, just copied into `g`, gets copies of its subgraphs; false: out of memory. */
-bool qs_subgraphs_clone(qs_graph *g, qs_node *n);
+/* The node, just copied into `g`, gets copies of its subgraphs. Errors: those of qs_graph_clone. */
+int qs_subgraphs_clone(qs_graph *g, qs_node *n);
 
 #endif

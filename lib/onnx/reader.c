@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Functions that the files of loading share: messages, names, kept fields, types. */
+#include "base/ctx.h"
 #include "onnx/reader.h"
 
 #include <stdarg.h>
@@ -34,7 +35,8 @@ int qs_read_nomem(qs_reader *r) {
 int qs_read_collect(qs_reader *r, int code) {
     enum { MOST = 1000 };
     qsim_model *m = r->model;
-    if (!code || !r->collects || code == QSIM_E_NOMEM || m->problem_count >= MOST)
+    if (!code || !r->collects || code == QSIM_E_NOMEM || m->problem_count >= MOST ||
+        qs_stopped(r->ctx))
         return code;
     if (!qs_grow(r->ctx, (void **)&m->problems, &m->problem_capacity, m->problem_count,
                  sizeof(*m->problems)))

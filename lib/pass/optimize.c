@@ -21,7 +21,8 @@ static int node_names(qs_pass *p) {
     int code = names ? QSIM_OK : qs_pass_no_memory(p);
     for (size_t k = 0; k < g->order_count && !code; k++) {
         const char *name = g->nodes[g->order[k]].name;
-        if (name[0] && qs_names_find(names, name) == QS_NONE &&
+        code = qs_go_on_at(p->ctx, k, p->model, p->error);
+        if (!code && name[0] && qs_names_find(names, name) == QS_NONE &&
             qs_names_put(p->ctx, names, name, g->order[k]))
             code = qs_pass_no_memory(p);
     }
@@ -55,7 +56,7 @@ int qs_pass_names(qs_pass *p) {
             g->values[v].name = name;
         }
     }
-    return qs_graph_name_inside(g) ? qs_pass_no_memory(p) : QSIM_OK;
+    return qs_stop_fail(p->ctx, qs_graph_name_inside(g), p->model, p->error);
 }
 
 int qs_pass_derive(const qsim_model *model, const char *what, int (*work)(qs_pass *p, int32_t how),

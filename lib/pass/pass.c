@@ -22,8 +22,11 @@ int qs_pass_nodes(qs_pass *p,
     qs_uses uses;
     if (qs_graph_uses(p->graph, &uses))
         return qs_pass_no_memory(p);
-    for (size_t i = 0; i < count && !code; i++)
-        code = rewrite(p, &uses, p->graph->order[i], &changed);
+    for (size_t i = 0; i < count && !code; i++) {
+        code = qs_go_on_at(p->ctx, i, p->model, p->error);
+        if (!code)
+            code = rewrite(p, &uses, p->graph->order[i], &changed);
+    }
     qs_uses_free(p->graph, &uses);
     return code || !changed ? code : qs_pass_finish(p);
 }

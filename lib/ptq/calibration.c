@@ -48,7 +48,7 @@ static int prepare(qs_pass *p, int32_t opset) {
     }
     if (!code)
         code = prepare_graph(p);
-    return !code && qs_graph_name_inside(g) ? QSIM_E_NOMEM : code;
+    return code ? code : qs_stop_fail(p->ctx, qs_graph_name_inside(g), p->model, p->error);
 }
 
 int qs_ptq_prepare(const qsim_model *model, qsim_model **out, qsim_error *error) {
@@ -160,9 +160,12 @@ int qsim_calibration_merge(qsim_calibration *into, const qsim_calibration *from,
         return qs_fail(error, QSIM_E_LIMIT, "calibration: too many samples");
     for (size_t i = 0; i < into->count; i++) {
         qs_record *r = &into->tensors[i].kept;
+        int code = qs_go_on(into->ctx, "calibration", error);
+        if (code)
+            return code;
         if (r->means.positions == 0)
             r->means.axis = from->tensors[i].kept.means.axis;
-        int code = qs_record_reserve(into->ctx, r, &from->tensors[i].kept);
+        code = qs_record_reserve(into->ctx, r, &from->tensors[i].kept);
         if (code)
             return qs_fail(error, code, "calibration: tensor '%s': %s", into->tensors[i].name,
                            qsim_error_text(code));

@@ -189,7 +189,9 @@ int qsim_calibration_load_memory(qsim_ctx *ctx, const void *data, size_t size, c
         c->label = qs_arena_string(&c->arena, name, strlen(name));
     code = c->label ? read_header(&r, c) : QSIM_E_NOMEM;
     while (!code && qs_lines_find(&r)) {
-        code = read_line(&r, c);
+        code = qs_go_on(c->ctx, r.name, error);
+        if (!code)
+            code = read_line(&r, c);
         qs_lines_next(&r);
     }
     if (code) {

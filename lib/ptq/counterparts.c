@@ -3,7 +3,6 @@
 
 #include "base/ctx.h"
 #include "op/rules.h"
-#include "ptq/no_memory.h"
 #include "tensor/minifloat.h"
 
 #include <qsim/ptq.h>
@@ -22,8 +21,9 @@ static int find_fused(const qsim_model *m, bool *fused) {
             fused[n->inputs[0]] = true;
         if (traits & (QS_QUANTIZES | QS_DEQUANTIZES))
             continue;
-        if (qsim_model_node(m, (int32_t)k, &info))
-            return QSIM_E_NOMEM;
+        const int code = qsim_model_node(m, (int32_t)k, &info);
+        if (code)
+            return code;
         for (int32_t i = 0; info.integer && i < n->output_count; i++)
             if (n->outputs[i] != QS_NONE)
                 fused[n->outputs[i]] = true;
@@ -50,6 +50,9 @@ static bool is_curve_of(const qs_graph *g, const qs_node *n, qs_id value, const 
  */
 static int find_sources(const qs_graph *g, bool *fused) {
     qs_uses uses;
+    const int stopped = qs_stop_code(g->arena.ctx);
+    if (stopped)
+        return stopped;
     if (qs_graph_uses(g, &uses))
         return QSIM_E_NOMEM;
     for (size_t k = 0; k < g->order_count; k++) {
@@ -140,5 +143,5 @@ int32_t qsim_model_pairs(const qsim_model *model, const qsim_model *quantized, q
     if (!model || !quantized)
         return qs_fail_missing(error, "pairs");
     const int code = qs_pairs_list(model, quantized, report_pair, &l);
-    return code ? qs_no_memory_in("pairs", code, error) : l.count;
+    return code ? qs_stop_fail(model->ctx, code, "pairs", error) : l.count;
 }

@@ -38,6 +38,8 @@ static int begin(qs_quantizer *q, qs_graph *g) {
     int code = qs_recipe_begin(q);
     if (!code)
         code = qs_equalize_find(q);
+    if (!code)
+        code = qs_go_on(q->ctx, q->model->name, q->error);
     return code ? code : qs_select(q);
 }
 

@@ -192,6 +192,8 @@ int qsim_recipe_load_memory(qsim_ctx *ctx, const void *data, size_t size, const 
     qs_lines r = qs_lines_of(data, size, name, error);
     code = read_header(&r);
     while (!code && qs_lines_find(&r)) {
+        if ((code = qs_go_on(recipe->ctx, r.name, error)))
+            break;
         if (qs_lines_is(&r, "model"))
             code = qs_lines_hash(&r, recipe->model);
         else if (qs_lines_is(&r, "calibration"))

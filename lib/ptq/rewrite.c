@@ -181,10 +181,12 @@ int qs_rewrite(qs_quantizer *q) {
         if (!code)
             code = rewrite_layer(q, l);
     }
-    for (size_t i = 0; i < q->value_count && !code; i++)
-        if (q->activations[i].quantized)
+    for (size_t i = 0; i < q->value_count && !code; i++) {
+        code = qs_go_on_at(q->ctx, i, q->model->name, q->error);
+        if (!code && q->activations[i].quantized)
             code = q->g->values[i].data ? rewrite_constant(q, (qs_id)i)
                                         : rewrite_activation(q, (qs_id)i);
+    }
     rename_values(q);
     return code ? code : qs_write_finish(q);
 }

@@ -494,6 +494,7 @@ int qs_select(qs_quantizer *q) {
     }
     find_tail(q, leads_on);
     for (size_t k = 0; k < q->g->order_count && !code; k++) {
+        code = qs_go_on_at(q->ctx, k, q->model->name, q->error);
         decide(q, q->g->order[k], leads_on[q->g->order[k]]);
         set_absorbed(q, q->g->order[k], leads_on[q->g->order[k]]);
     }

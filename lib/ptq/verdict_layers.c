@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/ctx.h"
 #include "graph/model.h"
 #include "op/op.h"
 #include "ptq/counterparts.h"
@@ -175,7 +176,7 @@ int qs_verdict_layers(qsim_verdict *v, const qsim_tensor *inputs, size_t count, 
         return QSIM_OK;
     }
     const size_t shortened = shorten(v, inputs, count, few, dims);
-    int code = list_pairs(v);
+    int code = qs_stop_fail(v->ctx, list_pairs(v), "verdict", error);
     if (!code && v->layer_count > 0)
         code = run_pairs(v, shortened ? few : inputs, count, error);
     if (!code)

@@ -4,7 +4,8 @@
  * counted, and every 16 bytes copied or set, from one check to the next, in steps over millions of
  * elements, in the creation of sessions that pack or fold as many, and in layers on plain buffers:
  * their number may not depend on how long a row, a sum of products or a window of a pool is. The
- * channels of one pixel are not divided: half a million of them is within the bound. Each execution
+ * channels of one pixel are not divided: half a million of them is within the bound. In graphs of
+ * many layers it is the work of walks over all nodes and values, as sorting them. Each execution
  * is repeated and stopped at half of its checks: no more work than that may follow, however often
  * it is begun again. Nothing is timed. With an argument: the cases whose operator it is, and their
  * figures; "all": every one.
@@ -210,13 +211,18 @@ static uint64_t begin_counting(void) {
     return work;
 }
 
-static void judge(const char *op, const char *inputs, const char *more, uint64_t before) {
+static void judge_by(uint64_t most, const char *op, const char *inputs, const char *more,
+                     uint64_t before) {
     gap = work - last > gap ? work - last : gap;
-    if (gap > MOST || tells)
+    if (gap > most || tells)
         fprintf(stderr, "%s %s %s: %llu of work between two of %llu checks, %llu in all\n", op,
                 inputs, more, (unsigned long long)gap, (unsigned long long)checks,
                 (unsigned long long)(work - before));
-    CHECK(gap <= MOST);
+    CHECK(gap <= most);
+}
+
+static void judge(const char *op, const char *inputs, const char *more, uint64_t before) {
+    judge_by(MOST, op, inputs, more, before);
 }
 
 /* Executes once more, stopped at half of the checks that it made. */
@@ -356,6 +362,111 @@ static void quantize(void) {
     qsim_model_free(m);
 }
 
+/* ---- graphs of many layers ---- */
+
+#define MANY          20000
+#define SIDE          4
+#define MOST_OF_WALKS 15000000 /* of some walks over 120,000 nodes and 180,000 values */
+
+typedef struct deep {
+    qsim_model *model, *quantized;
+    qsim_calibration *calibration;
+} deep;
+
+static int deep_session(deep *d) {
+    qsim_session *s = NULL;
+    const int code = qsim_session_create(d->model, NULL, &s, NULL);
+    qsim_session_free(s);
+    return code;
+}
+
+static int deep_integers(deep *d) {
+    qsim_session *s = NULL;
+    const int code = qsim_session_create(d->quantized, NULL, &s, NULL);
+    qsim_session_free(s);
+    return code;
+}
+
+static int deep_calibration(deep *d) {
+    qsim_calibration *c = NULL;
+    const int code = qsim_calibration_create(d->model, NULL, &c, NULL);
+    qsim_calibration_free(c);
+    return code;
+}
+
+static int deep_quantize(deep *d) {
+    const qsim_quantize_options o = {.struct_size = sizeof(o), .format = QSIM_FORMAT_QOPERATOR};
+    qsim_model *q = NULL;
+    const int code = qsim_quantize(d->model, d->calibration, &o, &q, NULL);
+    qsim_model_free(q);
+    return code;
+}
+
+static int deep_convert(deep *d) {
+    qsim_model *m = NULL;
+    const int code = qsim_model_convert_to(d->quantized, QSIM_FORMAT_FLOAT, &m, NULL);
+    qsim_model_free(m);
+    return code;
+}
+
+static int deep_optimize(deep *d) {
+    qsim_model *m = NULL;
+    const int code = qsim_model_optimize(d->quantized, QSIM_LEVEL_ALL, &m, NULL);
+    qsim_model_free(m);
+    return code;
+}
+
+static int deep_pairs(deep *d) {
+    const int32_t count = qsim_model_pairs(d->model, d->quantized, NULL, NULL, NULL);
+    return count < 0 ? count : QSIM_OK;
+}
+
+/* A chain of products by one, so that what counts is the number of nodes and values. */
+static void build_deep(deep *d) {
+    static const int64_t dims[] = {1, SIDE};
+    static const float one[SIDE * SIDE] = {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1};
+    static float values[SIDE] = {1, -1, 2, -2};
+    const qsim_tensor x = {QSIM_FLOAT, 2, dims, values, sizeof(values)};
+    qsim_builder *b = NULL;
+    char name[16], inputs[40];
+    CHECK_INT(qsim_builder_create(shared, 17, "deep", &b, NULL), QSIM_OK);
+    qsim_builder_input_as(b, "y0", "float[N,4]");
+    for (int i = 0; i < MANY; i++) {
+        sprintf(name, "w%d", i), qsim_builder_constant_as(b, name, "float[4,4]", one);
+        sprintf(inputs, "y%d,w%d", i, i), sprintf(name, "y%d", i + 1);
+        qsim_builder_node(b, "", "MatMul", "", inputs, name);
+    }
+    qsim_builder_output_as(b, name, NULL);
+    CHECK_INT(qsim_builder_finish(b, &d->model, NULL), QSIM_OK);
+    qsim_builder_free(b);
+    CHECK_INT(qsim_calibration_create(d->model, NULL, &d->calibration, NULL), QSIM_OK);
+    CHECK_INT(qsim_calibration_feed(d->calibration, &x, 1, NULL), QSIM_OK);
+    CHECK_INT(qsim_quantize(d->model, d->calibration, NULL, &d->quantized, NULL), QSIM_OK);
+}
+
+static void walk_deep(void) {
+    static const struct {
+        const char *name;
+        int (*run)(deep *d);
+    } jobs[] = {{"session", deep_session},
+                {"session of integers", deep_integers},
+                {"calibration", deep_calibration},
+                {"quantize", deep_quantize},
+                {"convert", deep_convert},
+                {"optimize", deep_optimize},
+                {"pairs", deep_pairs}};
+    deep d = {NULL, NULL, NULL};
+    build_deep(&d);
+    for (size_t i = 0; i < sizeof(jobs) / sizeof(*jobs); i++) {
+        const uint64_t before = begin_counting();
+        CHECK_INT(jobs[i].run(&d), QSIM_OK);
+        judge_by(MOST_OF_WALKS, "layers", jobs[i].name, "", before);
+    }
+    qsim_calibration_free(d.calibration);
+    qsim_model_free(d.quantized);
+    qsim_model_free(d.model);
+}
+
 int main(int argc, char **argv) {
     qsim_ctx_options o = {.struct_size = sizeof(o), .threads = 1, .isa = QSIM_ISA_C};
     const qsim_limits limits = {.struct_size = sizeof(limits), .milliseconds = 1u << 30};
@@ -372,6 +483,8 @@ int main(int argc, char **argv) {
     }
     if (argc < 2 || !strcmp(argv[1], "all") || !strcmp(argv[1], "quantize"))
         quantize();
+    if (argc < 2 || !strcmp(argv[1], "all") || !strcmp(argv[1], "layers"))
+        walk_deep();
     for (int i = 0; i < stop_case_count; i++) {
         int64_t below[INPUTS];
         if (argc > 1 && strcmp(argv[1], "all") && strcmp(argv[1], stop_cases[i].op))

@@ -72,7 +72,8 @@ static int copy_node(const copying *c, const qs_node *from) {
     if (!qs_node_has_subgraph(n))
         return QSIM_OK;
     n->attrs = qs_arena_copy(&g->arena, n->attrs, (size_t)n->attr_count * sizeof(*n->attrs));
-    return n->attrs && qs_subgraphs_clone(g, n) ? QSIM_OK : qs_pass_no_memory(c->p);
+    const int code = n->attrs ? qs_subgraphs_clone(g, n) : QSIM_E_NOMEM;
+    return qs_stop_fail(c->p->ctx, code, c->p->model, c->p->error);
 }
 
 static int copy_nodes(const copying *c, const qs_id *fed) {

@@ -169,6 +169,9 @@ static int match(qs_qdq *d, qs_target *t) {
 
 static int match_node(qs_qdq *d, qs_id node) {
     qs_target t;
+    const int code = qs_go_on(d->p->ctx, d->p->model, d->p->error);
+    if (code)
+        return code;
     return read_target(d, node, &t) ? match(d, &t) : QSIM_OK;
 }
 

@@ -42,7 +42,7 @@ typedef struct things {
     qsim_session *session;
     qsim_run *run;
     qsim_calibration *calibration;
-    char path[32];
+    char path[32], statistics[40];
 } things;
 
 static float values[64 * 64];
@@ -130,6 +130,34 @@ static int job_pairs(things *t, qsim_error *e) {
     return count < 0 ? count : QSIM_OK;
 }
 
+/* What is known about nodes of the new model is found while it is compared. */
+static int job_new_pairs(things *t, qsim_error *e) {
+    qsim_model *q = NULL;
+    int32_t count = qsim_quantize(t->model, t->calibration, NULL, &q, e);
+    if (!count)
+        count = qsim_model_pairs(t->model, q, NULL, NULL, e);
+    qsim_model_free(q);
+    return count < 0 ? count : QSIM_OK;
+}
+
+static int job_read(things *t, qsim_error *e) {
+    qsim_calibration *c = NULL;
+    int code = qsim_calibration_load(t->c.ctx, t->statistics, &c, e);
+    if (!code)
+        code = qsim_calibration_merge(c, t->calibration, e);
+    qsim_calibration_free(c);
+    return code;
+}
+
+static int job_recipe(things *t, qsim_error *e) {
+    static const char text[] = "qsim-recipe 1\nlayer \"a\" float\nlayer \"b\" float\n"
+                               "layer \"c\" float\nlayer \"d\" float\n";
+    qsim_recipe *r = NULL;
+    const int code = qsim_recipe_load_memory(t->c.ctx, text, sizeof(text) - 1, "text", &r, e);
+    qsim_recipe_free(r);
+    return code;
+}
+
 static int job_integers(things *t, qsim_error *e) {
     qsim_model *m = NULL;
     const int code = qsim_model_integer_io(t->quantized, QSIM_INTEGER_INPUTS, &m, e);
@@ -158,10 +186,11 @@ static int job_linear(things *t, qsim_error *e) {
 static const struct {
     const char *name;
     int (*run)(things *t, qsim_error *e);
-} jobs[] = {{"load", job_load},         {"session", job_session},   {"calibrate", job_calibrate},
-            {"quantize", job_quantize}, {"optimize", job_optimize}, {"save", job_save},
-            {"measure", job_measure},   {"layers", job_layers},     {"pairs", job_pairs},
-            {"integers", job_integers}, {"convert", job_convert},   {"linear", job_linear}};
+} jobs[] = {{"load", job_load},           {"session", job_session},   {"calibrate", job_calibrate},
+            {"quantize", job_quantize},   {"optimize", job_optimize}, {"save", job_save},
+            {"measure", job_measure},     {"layers", job_layers},     {"pairs", job_pairs},
+            {"integers", job_integers},   {"convert", job_convert},   {"linear", job_linear},
+            {"new pairs", job_new_pairs}, {"read", job_read},         {"recipe", job_recipe}};
 
 /* Cancelled at each of its allocations; a call may succeed if its last allocation cancels it. */
 static void at_every_allocation(things *t, size_t job) {
@@ -349,6 +378,8 @@ int main(void) {
     CHECK_INT(qsim_calibration_create(t.model, NULL, &t.calibration, &e), QSIM_OK);
     CHECK_INT(qsim_calibration_feed(t.calibration, &x, 1, &e), QSIM_OK);
     CHECK_INT(qsim_quantize(t.model, t.calibration, NULL, &t.quantized, &e), QSIM_OK);
+    snprintf(t.statistics, sizeof(t.statistics), "%s.txt", t.path);
+    CHECK_INT(qsim_calibration_save(t.calibration, t.statistics, 0, &e), QSIM_OK);
     inspected(t.c.ctx, t.model);
     inspected(t.c.ctx, t.quantized);
     for (size_t i = 0; i < sizeof(jobs) / sizeof(*jobs); i++)
@@ -362,6 +393,7 @@ int main(void) {
     qsim_ctx_free(t.c.ctx);
     CHECK_INT(t.c.live, 0);
     unlink(t.path);
+    unlink(t.statistics);
     while_planned(false);
     while_planned(true);
     inside("float[1200,1200]", false, 1);
