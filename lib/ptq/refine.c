@@ -173,14 +173,17 @@ static int round_weights(qs_search *s) {
 /* ---- the method ---- */
 
 /* Calibrates the means of all layers' inputs in the float network, on the inputs of the search. */
-static int watch_float(const qs_search *s, qsim_calibration **out) {
+static int watch_float(qs_search *s, qsim_calibration **out) {
     const qsim_quantize_options layers = {.struct_size = sizeof(layers), .mode = QSIM_MODE_WEIGHTS};
     const qsim_calibration_options o = {
         .struct_size = sizeof(o), .quantize = &layers, .bins = 1 << QS_LEAST_BITS};
     const size_t per = s->judge.per_batch;
     int code = qsim_calibration_create(s->prepared, &o, out, s->error);
-    for (size_t b = 0; b < s->judge.batches && !code; b++)
-        code = qsim_calibration_feed(*out, s->options.inputs + b * per, per, s->error);
+    for (size_t b = 0; b < s->judge.batches && !code; b++) {
+        code = qs_search_progress(s, "float model", b, s->judge.batches);
+        if (!code)
+            code = qsim_calibration_feed(*out, s->options.inputs + b * per, per, s->error);
+    }
     return code;
 }
 

@@ -25,10 +25,11 @@ typedef struct ladder {
     attempt *attempts;
     size_t count;
     double begun, max_drop, seconds;
-    int32_t goal; /* QSIM_GOAL_* */
-    int32_t bits; /* QSIM_BITS_* */
-    int32_t mode; /* QSIM_MODE_*, of what is kept */
-    costs costs;  /* from --latency */
+    double searching, reserve; /* when the search began; ms for the trial, once known */
+    int32_t goal;              /* QSIM_GOAL_* */
+    int32_t bits;              /* QSIM_BITS_* */
+    int32_t mode;              /* QSIM_MODE_*, of what is kept */
+    costs costs;               /* from --latency */
     trial trial;
     bool on_unseen;  /* the trial has samples of its own */
     bool kept_plain; /* what was found loses more there than plain quantization, which is kept */
@@ -41,6 +42,10 @@ typedef struct ladder {
 
 /* Reads --max-drop, --budget, --goal, --bits, --latency. */
 int ladder_options(const tool *t, ladder *l);
+/* The ms to leave for a trial, given those of the first attempt and the numbers of samples. */
+double ladder_trial_ms(double first, size_t searched, size_t tried);
+/* Whether the search has to end at this time, so that the trial ends within the budget. */
+bool ladder_ends(const ladder *l, double now);
 /* Does the calibration keep the moments that GPTQ needs? */
 int32_t ladder_keeps_moments(const ladder *l);
 /* Sets the options of the search, except its callbacks. */

@@ -72,6 +72,9 @@ int32_t ladder_add(void *user, const qsim_attempt *a) {
                    .floats = a->floats,
                    .kept = a->kept != 0,
                    .met = a->met != 0};
+    if (l->count == 1)
+        l->reserve = ladder_trial_ms(tool_now() - l->searching, l->seen.samples,
+                                     l->on_unseen ? l->unseen.samples : l->seen.samples);
     if (a->kept)
         l->mode = a->mode;
     if (prints(l)) {

@@ -91,7 +91,8 @@ void ladder_give(ladder *l, qsim_search_options *o) {
     o->methods = "auto";
     o->goal = l->goal;
     o->max_drop = fmax(l->max_drop, LEAST_DROP);
-    o->seconds = l->seconds;
+    /* What is left; > 0, since 0 would be no limit. */
+    o->seconds = fmax(l->seconds - (l->searching - l->begun) / 1e3, 1e-9);
     o->bits = l->bits;
     o->cost = l->costs.count ? costs_say : NULL;
     o->cost_user = &l->costs;

@@ -34,28 +34,47 @@ static int read_samples(const tool *t, ladder *l) {
 
 /* ---- the search ---- */
 
+typedef struct searching {
+    progress p;
+    const ladder *l;
+    bool late; /* the search was ended so that the trial is in time */
+} searching;
+
+/*
+ * A qsim_progress_fn. It is called before each run of a candidate, so that a candidate is given up
+ * that cannot be judged in time.
+ */
+static int32_t step(void *user, const char *what, uint64_t done, uint64_t total) {
+    searching *s = user;
+    s->late = ladder_ends(s->l, tool_now());
+    return progress_step(&s->p, what, done, total) || s->late;
+}
+
 static int search(const tool *t, ladder *l) {
     quantizing *q = l->q;
-    progress p;
+    searching s = {.l = l};
     qsim_error e;
     qsim_recipe *found = NULL;
     qsim_search_options o = {.struct_size = sizeof(o), .attempt = ladder_add, .attempt_user = l};
     if (qsim_recipe_create(t->ctx, &found, &e))
         return tool_error(t, q->file, &e);
+    l->searching = tool_now();
     ladder_give(l, &o);
     ladder_heading(l);
-    progress_begin(&p, t);
-    if (!p.terminal)
-        p.silent = true; /* attempts are lines of their own */
-    o.progress = progress_step;
-    o.progress_user = &p;
+    progress_begin(&s.p, t);
+    if (!s.p.terminal)
+        s.p.silent = true; /* attempts are lines of their own */
+    o.progress = step;
+    o.progress_user = &s;
     int code = qsim_search(q->model, q->calibration, &q->options, &o, found, NULL, &e);
-    progress_end(&p);
+    progress_end(&s.p);
     if (l->costs.unknown)
         tool_warn(t, "%s does not have all units: those count as 0",
                   args_value(&t->args, "latency"));
-    l->over = (tool_now() - l->begun) / 1e3 >= l->seconds;
+    l->over = ladder_ends(l, tool_now());
     l->interrupted = code == QSIM_E_CANCELLED && tool_interrupted() && l->count > 0;
+    if (code == QSIM_E_CANCELLED && s.late && !l->interrupted)
+        code = QSIM_OK;
     qsim_recipe_free(q->recipe);
     q->recipe = found;
     if (l->saved && !l->interrupted) /* after an interrupt the end saves once more */
@@ -199,7 +218,7 @@ static const option options[] = {
     {"labels", "FILE", "classes of the samples, if --data does not name them", 0, NULL},
     {"max-drop", "P", "points of top-1 (without labels: of agreement) that may be lost (1)", 0,
      NULL},
-    {"budget", "TIME", "how long to search: 60s, 5m, 1h (60s)", 0, NULL},
+    {"budget", "TIME", "how long all may take: 60s, 5m, 1h (60s)", 0, NULL},
     {"goal", "NAME", "what to improve within --max-drop (accuracy)", 0, "accuracy|size|latency"},
     {"bits", "LIST",
      "types to try: 4 (with --goal size), 8, 16 (activations), float; for all: dynamic, weights "
