@@ -190,9 +190,11 @@ typedef void (*plain_fn)(const void *x, void *y, size_t n);
     static void name(const void *vx, void *vy, size_t n) {                                         \
         const From *x = vx;                                                                        \
         To *y = vy;                                                                                \
-        QS_IVDEP                                                                                   \
-        for (size_t i = 0; i < WHOLE; i++)                                                         \
-            y[i] = value;                                                                          \
+        for (size_t units = n / UNIT; units > 0; units--, x += UNIT, y += UNIT) {                  \
+            QS_IVDEP                                                                               \
+            for (size_t i = 0; i < UNIT; i++)                                                      \
+                y[i] = value;                                                                      \
+        }                                                                                          \
     }
 PLAIN(s32_to_s64, int32_t, int64_t, x[i])
 PLAIN(s64_to_s32, uint64_t, uint32_t, (uint32_t)x[i])
