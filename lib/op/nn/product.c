@@ -5,6 +5,8 @@
 #include <math.h>
 
 #include "base/slices.h"
+#include "kernel/table.h"
+#include "kernel/u8.h"
 #include "op/nn/float_jobs.h"
 
 /* Floats of a block of rows of a: they stay in the second-level cache while b is read. */
@@ -53,15 +55,6 @@ typedef struct job {
     const float *a, *b, *addend, *bias;
     float *y, *scratch;
 } job;
-
-/* Copies rows [first, first + rows) of the transpose of a k x m matrix. */
-static void transpose_rows(const qs_product *p, const float *a, size_t first, size_t rows,
-                           float *to) {
-    const size_t k = p->right.k;
-    for (size_t i = 0; i < k; i++)
-        for (size_t r = 0; r < rows; r++)
-            to[r * k + i] = a[i * p->m + first + r];
-}
 
 /* Computes alpha * y + beta * addend and the clamp if the kernel did not. */
 static void finish_block(const job *j, float *y, size_t first, size_t rows, size_t col,
@@ -128,7 +121,7 @@ static void product_slice(void *arg, size_t slice) {
         const float *b = j->b + (p->b ? p->b[batch] * p->floats : 0);
         const size_t rows = p->m - first < p->rows ? p->m - first : p->rows;
         if (p->transposed && held != at)
-            transpose_rows(p, a, first, rows, transposed_a);
+            j->ctx->kernels->u8->transpose32(a + first, p->m, transposed_a, rows, k);
         held = at;
         a = p->transposed ? transposed_a : a + first * k;
         product_block(j, a, b, j->y + (batch * p->m + first) * p->right.n, first, i / blocks);
