@@ -45,19 +45,47 @@ QS_COLD static int lower_same(qs_lower *l) {
     return qs_lower_pair(l, ints ? same_bits : same_fns[dtype]);
 }
 
+/* Eight truths, of which each byte but 0 becomes 1, from x or, if step is 0, one for all. */
+static uint64_t truths_at(const uint8_t *x, size_t step, size_t i) {
+    const uint64_t ones = UINT64_MAX / 255;
+    uint64_t v = *x * ones;
+    if (step)
+        memcpy(&v, x + i, sizeof(v));
+    return (((v & ones * 0x7f) + ones * 0x7f) | v) >> 7 & ones;
+}
+
+typedef enum logic { LOGIC_AND, LOGIC_OR, LOGIC_XOR } logic;
+
+static uint64_t combine(logic op, uint64_t a, uint64_t b) {
+    return op == LOGIC_AND ? a & b : op == LOGIC_OR ? a | b : a ^ b;
+}
+
+/* A qs_pair_fn for each operator. */
+static void truths(logic op, const uint8_t *a, size_t sa, const uint8_t *b, size_t sb, uint8_t *y,
+                   size_t n) {
+    size_t i = 0;
+    for (; n - i >= 8; i += 8) {
+        const uint64_t v = combine(op, truths_at(a, sa, i), truths_at(b, sb, i));
+        memcpy(y + i, &v, sizeof(v));
+    }
+    for (; i < n; i++)
+        y[i] = (uint8_t)combine(op, !!a[i * sa], !!b[i * sb]);
+}
+
 #define TRUTHS(name, op)                                                                           \
-    QS_PAIR(, name##_b8, uint8_t, uint8_t, uint8_t, !!a op !!b)                                    \
+    static void name##_b8(const void *a, size_t sa, const void *b, size_t sb, void *y, size_t n) { \
+        truths(op, a, sa, b, sb, y, n);                                                            \
+    }                                                                                              \
     static int lower_##name(qs_lower *l) {                                                         \
         return qs_lower_pair(l, name##_b8);                                                        \
     }
-
-TRUTHS(and, &)
-TRUTHS(or, |)
-TRUTHS(xor, ^)
-TRUTHS(iff, ==)
+TRUTHS(and, LOGIC_AND)
+TRUTHS(or, LOGIC_OR)
+TRUTHS(xor, LOGIC_XOR)
+QS_PAIR(, iff_b8, uint8_t, uint8_t, uint8_t, !a == !b)
 
 QS_COLD static int lower_equal(qs_lower *l) {
-    return qs_lower_in(l, 0)->dtype == QSIM_BOOL ? lower_iff(l) : lower_same(l);
+    return qs_lower_in(l, 0)->dtype == QSIM_BOOL ? qs_lower_pair(l, iff_b8) : lower_same(l);
 }
 
 QS_COLD static int infer(qs_infer *x, uint32_t types) {

@@ -65,6 +65,38 @@ static void compare_long(const char *op, int64_t n, int64_t first, int64_t secon
     case_free(c);
 }
 
+/* Rows of n truths, any byte but 0 being one, of which either operand may have one a row. */
+static void truths_long(int op, int64_t n, int64_t first, int64_t second) {
+    static const char *const names[] = {"And", "Or", "Xor"};
+    static const uint8_t values[] = {0, 1, 2, 0x80, 0xff, 0};
+    static uint8_t a[3 * 70], b[3 * 70];
+    uint64_t seed = (uint64_t)(n * 4 + first * 2 + second);
+    long wrong = 0;
+    for (size_t i = 0; i < sizeof(a); i++) {
+        a[i] = values[test_random(&seed) % sizeof(values)];
+        b[i] = values[test_random(&seed) % sizeof(values)];
+    }
+    op_case *c = case_new("", names[op], 7);
+    case_input(c, QSIM_BOOL, SHAPE(3, first ? n : 1), a);
+    case_input(c, QSIM_BOOL, SHAPE(3, second ? n : 1), b);
+    case_node(c, 1);
+    CHECK_INT(case_run(c), 0);
+    const uint8_t *y = case_data(c, 0);
+    for (int64_t i = 0; i < 3 * (first || second ? n : 1); i++) {
+        const bool s = a[first ? i : i / n] != 0, t = b[second ? i : i / n] != 0;
+        wrong += y[i] != (op == 0 ? s && t : op == 1 ? s || t : s != t);
+    }
+    CHECK_INT(wrong, 0);
+    case_free(c);
+}
+
+static void test_long_truths(void) {
+    for (int op = 0; op < 3; op++)
+        for (int64_t n = 1; n <= 70; n += 1 + n / 8)
+            for (int which = n == 1 ? 3 : 1; which < 4; which++)
+                truths_long(op, n, which & 1, which >> 1);
+}
+
 static void test_long_compare(void) {
     static const char *const ops[] = {"Greater", "Less", "GreaterOrEqual", "LessOrEqual", "Equal"};
     static const int64_t lengths[] = {1, 7, 16, 63, 256, 257, 700};
@@ -528,6 +560,7 @@ static void test_single(void) {
 int main(void) {
     test_compare();
     test_long_compare();
+    test_long_truths();
     test_where();
     test_expand();
     uint64_t seed = 3;
