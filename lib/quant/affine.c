@@ -1,45 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* Quantize and dequantize. */
 #include "quant/affine.h"
+#include "quant/affine_loops.h"
 
 #include "base/ctx.h"
 
 #include <assert.h>
 #include <math.h>
 
-/*
- * One loop for each type that compilers vectorize: a division, two selects that become maxps and
- * minps (NaN becomes the lower bound), rounding by addition. The bounds are exact, since |zero
- * point| is at most 2^20.
- */
-#define QUANTIZE(result, name, type, low, high)                                                    \
-    result name(const float *x, size_t n, float scale, int32_t zero_point, type *y) {              \
-        float lo = (float)((low)-zero_point), hi = (float)((high)-zero_point);                     \
-        QS_IVDEP                                                                                   \
-        for (size_t i = 0; i < n; i++) {                                                           \
-            float v = qs_minf(qs_maxf(x[i] / scale, lo), hi);                                      \
-            y[i] = (type)(qs_round_even(v) + zero_point);                                          \
-        }                                                                                          \
-    }
+QS_QUANTIZE(static void, quantize_u16, uint16_t, 0, 65535)
+QS_QUANTIZE(static void, quantize_s16, int16_t, -32768, 32767)
+QS_DEQUANTIZE(static void, dequantize_u16, uint16_t)
+QS_DEQUANTIZE(static void, dequantize_s16, int16_t)
 
-#define DEQUANTIZE(result, name, type)                                                             \
-    result name(const type *x, size_t n, float scale, int32_t zero_point, float *y) {              \
-        QS_IVDEP                                                                                   \
-        for (size_t i = 0; i < n; i++)                                                             \
-            y[i] = (float)((int32_t)x[i] - zero_point) * scale;                                    \
-    }
-
-QUANTIZE(QS_NOINLINE void, qs_quantize_u8, uint8_t, 0, 255)
-QUANTIZE(QS_NOINLINE void, qs_quantize_s8, int8_t, -128, 127)
-QUANTIZE(QS_COLD static void, quantize_u16, uint16_t, 0, 65535)
-QUANTIZE(QS_COLD static void, quantize_s16, int16_t, -32768, 32767)
-
-DEQUANTIZE(QS_NOINLINE static void, dequantize_u8, uint8_t)
-DEQUANTIZE(QS_NOINLINE static void, dequantize_s8, int8_t)
-DEQUANTIZE(QS_COLD static void, dequantize_u16, uint16_t)
-DEQUANTIZE(QS_COLD static void, dequantize_s16, int16_t)
-
-QS_COLD static int32_t quantize_s32(float x, float scale) {
+static int32_t quantize_s32(float x, float scale) {
     float v = x / scale;
     if (!(v > -2147483648.0f))
         return INT32_MIN;
@@ -65,15 +39,15 @@ static void put_packed(uint8_t *y, size_t index, int32_t bits, int32_t value) {
     y[index / per] = (uint8_t)((old & ~(mask << shift)) | ((value & mask) << shift));
 }
 
-QS_COLD static int32_t get_packed(const uint8_t *x, size_t index, int32_t bits, bool is_signed) {
+static int32_t get_packed(const uint8_t *x, size_t index, int32_t bits, bool is_signed) {
     assert(bits > 0);
     size_t per = (size_t)(8 / bits);
     int32_t v = (x[index / per] >> (int32_t)(index % per) * bits) & ((1 << bits) - 1);
     return is_signed && v >> (bits - 1) ? v - (1 << bits) : v;
 }
 
-QS_COLD static void quantize_packed(const float *x, size_t first, size_t n, float scale,
-                                    int32_t zero_point, int32_t dtype, uint8_t *y) {
+static void quantize_packed(const float *x, size_t first, size_t n, float scale, int32_t zero_point,
+                            int32_t dtype, uint8_t *y) {
     int32_t low = 0, high = 0, bits = packed_bits(dtype);
     (void)qsim_dtype_limits(dtype, 0, &low, &high);
     float lo = (float)(low - zero_point), hi = (float)(high - zero_point);
@@ -105,8 +79,8 @@ static void dequantize_part(const void *x, size_t first, size_t n, float scale, 
     float *y = real;
     bool is_signed = dtype == QSIM_INT4 || dtype == QSIM_INT2;
     switch (dtype) {
-    case QSIM_UINT8: dequantize_u8((const uint8_t *)x + first, n, scale, zp, y + first); break;
-    case QSIM_INT8: dequantize_s8((const int8_t *)x + first, n, scale, zp, y + first); break;
+    case QSIM_UINT8: qs_dequantize_u8((const uint8_t *)x + first, n, scale, zp, y + first); break;
+    case QSIM_INT8: qs_dequantize_s8((const int8_t *)x + first, n, scale, zp, y + first); break;
     case QSIM_UINT16: dequantize_u16((const uint16_t *)x + first, n, scale, zp, y + first); break;
     case QSIM_INT16: dequantize_s16((const int16_t *)x + first, n, scale, zp, y + first); break;
     case QSIM_INT32:

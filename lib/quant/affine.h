@@ -35,8 +35,10 @@ void qs_quantize(const qsim_ctx *ctx, const float *x, const qs_qlayout *layout,
 void qs_dequantize(const qsim_ctx *ctx, const void *x, const qs_qlayout *layout,
                    const qsim_qparams *q, float *y);
 
-/* Quantize n elements with one scale. */
+/* Quantize or dequantize n elements with one scale. */
 void qs_quantize_u8(const float *x, size_t n, float scale, int32_t zero_point, uint8_t *y);
 void qs_quantize_s8(const float *x, size_t n, float scale, int32_t zero_point, int8_t *y);
+void qs_dequantize_u8(const uint8_t *x, size_t n, float scale, int32_t zero_point, float *y);
+void qs_dequantize_s8(const int8_t *x, size_t n, float scale, int32_t zero_point, float *y);
 
 #endif
