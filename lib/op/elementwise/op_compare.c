@@ -45,31 +45,33 @@ QS_COLD static int lower_same(qs_lower *l) {
     return qs_lower_pair(l, ints ? same_bits : same_fns[dtype]);
 }
 
-/* Eight truths, of which each byte but 0 becomes 1, from x or, if step is 0, one for all. */
-static uint64_t truths_at(const uint8_t *x, size_t step, size_t i) {
-    const uint64_t ones = UINT64_MAX / 255;
-    uint64_t v = *x * ones;
+typedef uint8_t truth_lanes __attribute__((vector_size(16)));
+
+/* 16 truths, of which each byte but 0 becomes 1, from x + i or, if step is 0, one for all. */
+static truth_lanes truths_at(const uint8_t *x, size_t step, size_t i) {
+    truth_lanes v = {0};
     if (step)
         memcpy(&v, x + i, sizeof(v));
-    return (((v & ones * 0x7f) + ones * 0x7f) | v) >> 7 & ones;
+    else
+        v += *x;
+    return (truth_lanes)(v != 0) & 1;
 }
 
 typedef enum logic { LOGIC_AND, LOGIC_OR, LOGIC_XOR } logic;
-
-static uint64_t combine(logic op, uint64_t a, uint64_t b) {
-    return op == LOGIC_AND ? a & b : op == LOGIC_OR ? a | b : a ^ b;
-}
 
 /* A qs_pair_fn for each operator. */
 static void truths(logic op, const uint8_t *a, size_t sa, const uint8_t *b, size_t sb, uint8_t *y,
                    size_t n) {
     size_t i = 0;
-    for (; n - i >= 8; i += 8) {
-        const uint64_t v = combine(op, truths_at(a, sa, i), truths_at(b, sb, i));
-        memcpy(y + i, &v, sizeof(v));
+    for (; n - i >= sizeof(truth_lanes); i += sizeof(truth_lanes)) {
+        const truth_lanes u = truths_at(a, sa, i), v = truths_at(b, sb, i);
+        const truth_lanes w = op == LOGIC_AND ? u & v : op == LOGIC_OR ? u | v : u ^ v;
+        memcpy(y + i, &w, sizeof(w));
     }
-    for (; i < n; i++)
-        y[i] = (uint8_t)combine(op, !!a[i * sa], !!b[i * sb]);
+    for (; i < n; i++) {
+        const int u = a[i * sa] != 0, v = b[i * sb] != 0;
+        y[i] = (uint8_t)(op == LOGIC_AND ? u & v : op == LOGIC_OR ? u | v : u ^ v);
+    }
 }
 
 #define TRUTHS(name, op)                                                                           \
