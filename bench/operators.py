@@ -4,7 +4,7 @@ import struct
 import sys
 
 from benchlib import Refused, beside_ort
-from onenode import BOOL, FLOAT, INT32, INT64, floats, one_node, tensor
+from onenode import BOOL, FLOAT, INT8, INT32, INT64, UINT8, floats, one_node, tensor
 
 IMAGE = [1, 64, 64, 64]
 
@@ -20,12 +20,16 @@ def whole(name, *numbers):
     return tensor(name, INT64, [len(numbers)], struct.pack(f"<{len(numbers)}q", *numbers))
 
 
-def case(op, dims=None, attributes=None, constants=(), inputs=None, out=FLOAT, outputs=1, opset=17, note="", of=FLOAT):
-    """`inputs`: names in order, of x, which has the type `of`, and of constants (name, bytes); a second output is int64."""
-    names = inputs or ["x"] + [name for name, _ in constants]
+def case(op, dims=None, attributes=None, constants=(), inputs=None, out=FLOAT, outputs=1, opset=17, note="", of=FLOAT, more=None):
+    """
+    `inputs`: names in order, of x, which has the type `of`, of z, which has that type and the sizes `more`, and of
+    constants (name, bytes); a second output is int64.
+    """
+    names = inputs or ["x"] + ["z"] * bool(more) + [name for name, _ in constants]
     results = [("y", None, out)] + [("z", None, INT64)] * (outputs - 1)
     dims = dims or IMAGE
-    model = one_node(op, "", names, attributes or {}, [c for _, c in constants], [("x", dims, of)], results, opset)
+    model = one_node(op, "", names, attributes or {}, [c for _, c in constants], [("x", dims, of)] + ([("z", more, of)] if more else []),
+                     results, opset)
     return op, note, dims, model
 
 
@@ -41,6 +45,11 @@ def unary():
     for op in ("Add", "Mul", "Div", "Max"):
         yield case(op, constants=[("c", weights("c", 64, 1, 1))], note="a number for each channel")
     yield case("Less", constants=[("c", weights("c", 1))], out=BOOL)
+    yield case("And", [100, 100, 16], more=[100, 100, 16], of=BOOL, out=BOOL)
+    scale, zeros = ("s", tensor("s", FLOAT, [], struct.pack("<f", 0.02))), ("z", tensor("z", INT8, [], b"\0"))
+    yield case("QuantizeLinear", constants=[scale, zeros], out=INT8, note="to int8")
+    yield case("DequantizeLinear", [256, 256], {"axis": 0}, [("s", weights("s", 256)), ("z", tensor("z", UINT8, [256], bytes(256)))], of=UINT8,
+               note="256 scales")
     for name, of, to in (("float to int32", FLOAT, INT32), ("float to int64", FLOAT, INT64), ("int32 to float", INT32, FLOAT),
                          ("int64 to float", INT64, FLOAT), ("int32 to int64", INT32, INT64), ("int64 to int32", INT64, INT32),
                          ("bool to int64", BOOL, INT64), ("int64 to bool", INT64, BOOL)):
@@ -107,6 +116,8 @@ def moves():
                    note=f"axis {axis}")
     rows = ("k", tensor("k", INT64, [1024, 1], struct.pack("<1024q", *((n * 37) % 4096 for n in range(1024)))))
     yield case("ScatterND", [4096, 64], constants=[rows, ("u", weights("u", 1024, 64))], note="rows")
+    yield case("Tile", [100, 4, 32, 2], constants=[("r", whole("r", 1, 1, 2, 2))], note="pairs and rows twice")
+    yield case("Expand", [1, 3, 1, 256, 1], constants=[("s", whole("s", 4, 3, 2, 256, 8))], note="8 of each")
     yield case("Expand", [1, 64, 1, 64], constants=[("s", whole("s", *IMAGE))])
     yield case("Concat", attributes={"axis": 1}, inputs=["x", "x"])
     yield case("GridSample", constants=[("g", weights("g", 1, 64, 64, 2))])
@@ -116,6 +127,10 @@ def products():
     yield case("MatMul", [8, 128, 64], constants=[("w", weights("w", 8, 64, 128))], note="8 matrices")
     yield case("MatMul", [64, 100, 100], constants=[("w", weights("w", 64, 100, 1))], note="64 matrices by vectors")
     yield case("MatMul", [512, 512], constants=[("w", weights("w", 512, 1))], note="by a vector")
+    for rows in (1, 64):
+        yield case("MatMul", [8, rows, 768], more=[8, 768, 64], note=f"{rows} rows by a matrix that is no constant")
+    yield case("Gemm", [1024, 100], {"transA": 1}, [("w", weights("w", 1024, 10))], note="transA")
+    yield case("Einsum", [300], {"equation": "i,j->ij"}, more=[400], note="i,j->ij")
     yield case("Einsum", [8, 128, 64], {"equation": "bik,bjk->bij"}, inputs=["x", "x"], note="bik,bjk->bij")
     yield case("LSTM", [64, 1, 128], {"hidden_size": 256}, [("w", weights("w", 1, 1024, 128)), ("r", weights("r", 1, 1024, 256))])
     yield case("GRU", [64, 1, 128], {"hidden_size": 256, "linear_before_reset": 1}, [("w", weights("w", 1, 768, 128)), ("r", weights("r", 1, 768, 256))])
