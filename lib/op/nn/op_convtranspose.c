@@ -488,8 +488,11 @@ QS_COLD static int lower_convtranspose(qs_lower *l) {
         return QSIM_OK;
     if (w->dims[0].size == 0)
         return qs_infer_fail(&x, QSIM_E_SHAPE, "the input has no channels");
+    const double pixels = qs_real((uint64_t)(v->dims[0].size * g.a[0].in * g.a[1].in));
+    const double macs = pixels * qs_real(qs_value_elements(w));
+    l->step->macs = macs < 9e18 ? (int64_t)macs : INT64_MAX;
     if (qs_overlap_pays(&g, w))
-        return qs_overlap_lower(l, &g);
+        return qs_overlap_lower(l, &g, macs);
     plan *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return QSIM_E_NOMEM;
@@ -509,10 +512,8 @@ QS_COLD static int lower_convtranspose(qs_lower *l) {
     p->stride[1] = (size_t)g.a[1].stride;
     if (!qs_phases_make(p->kernels, &g, w, &p->form))
         return qs_weights_too_large(l->error);
-    const double macs = qs_real(p->n * p->h * p->w) * qs_real(qs_value_elements(w));
     p->slices = qs_slice_count(l->ctx, p->n * p->oh,
                                macs / (p->form.depthwise ? QS_DEPTHWISE_F32 : QS_MACS_F32));
-    l->step->macs = macs < 9e18 ? (int64_t)macs : INT64_MAX;
     l->step->run = run_convtranspose;
     return make_plan(l, p, &g);
 }

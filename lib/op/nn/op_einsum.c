@@ -545,9 +545,9 @@ QS_COLD static void make_broadcast(qs_expand *ex, const equation *e) {
         int64_t others[QSIM_MAX_RANK];
         int32_t count = 0;
         for (int32_t i = 0; i < e->out.rank; i++) {
-            if (place_of(&e->in[k], e->out.letters[i]) >= 0)
+            if (place_of(&e->in[k], e->out.letters[i]) >= 0) {
                 append(&own, &(term){1, {e->out.letters[i]}});
-            else if (own.rank > 0) {
+            } else if (own.rank > 0) {
                 others[count] = own.rank + count;
                 count++;
             }

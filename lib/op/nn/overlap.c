@@ -218,7 +218,8 @@ QS_COLD static int size_scratch(qs_lower *l, plan *p) {
     return QSIM_OK;
 }
 
-/* The kernels' input without bias: -0.0f for each column. */
+/* Makes the products' lists: offsets of pixels, and -0.0f for each column, since there is no bias.
+ */
 QS_COLD static int make_lists(qs_lower *l, plan *p) {
     const size_t width = qs_align(p->columns, 64);
     float *none = qs_arena_alloc(l->arena, width, sizeof(*none));
@@ -233,7 +234,7 @@ QS_COLD static int make_lists(qs_lower *l, plan *p) {
     return QSIM_OK;
 }
 
-QS_COLD int qs_overlap_lower(qs_lower *l, const qs_transposed *g) {
+QS_COLD int qs_overlap_lower(qs_lower *l, const qs_transposed *g, double macs) {
     const qs_value *v = qs_lower_in(l, 0), *w = qs_lower_in(l, 1);
     plan *p = qs_lower_params(l, sizeof(*p));
     if (!p)
@@ -259,11 +260,9 @@ QS_COLD int qs_overlap_lower(qs_lower *l, const qs_transposed *g) {
     assert(p->stride[0] > 0);
     p->ring = (p->kernel[0] - 1) * p->dilation[0] / p->stride[0] + 1;
     p->ring = p->ring < p->in[0] ? p->ring : p->in[0];
-    const double macs = qs_real(p->n * p->in[0] * p->in[1]) * qs_real(p->c * p->columns);
     /* A slice computes again the windows that reach into its first row. */
     const size_t rows = p->n * p->out[0] / (p->ring * p->stride[0]);
     p->slices = qs_slice_count(l->ctx, rows > 0 ? rows : 1, macs / QS_MACS_F32);
-    l->step->macs = macs < 9e18 ? (int64_t)macs : INT64_MAX;
     l->step->run = run_overlap;
     const int code = size_scratch(l, p);
     return code ? code : make_lists(l, p);

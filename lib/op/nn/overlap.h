@@ -13,7 +13,10 @@
 bool qs_overlap_pays(const qs_transposed *g, const qs_value *w);
 /* Packs constant weights for qs_overlap_lower. */
 int qs_overlap_pack(qs_pack *p, const float *w);
-/* Makes the step of a node whose output has elements and whose input has channels. */
-int qs_overlap_lower(struct qs_lower *l, const qs_transposed *g);
+/*
+ * Makes the step of a node whose output has elements and whose input has channels, of `macs`
+ * multiply-accumulates.
+ */
+int qs_overlap_lower(struct qs_lower *l, const qs_transposed *g, double macs);
 
 #endif
