@@ -89,7 +89,7 @@ int qs_graph_clone(const qs_graph *from, qsim_ctx *ctx, qs_graph **out) {
     qs_names_free(ctx, g->names);
     g->names = qs_names_clone(ctx, from->names);
     g->name = from->name;
-    code = g->names ? QSIM_OK : QSIM_E_NOMEM;
+    code = g->names ? qs_stop_code(ctx) : QSIM_E_NOMEM; /* a stop ends the copy early */
     for (size_t i = 0; i < QS_COUNT(arrays) && !code; i++)
         code = copy_array(&arrays[i], from, g);
     for (size_t i = 0; !code && i < g->node_count; i++) {
@@ -321,13 +321,16 @@ int qs_graph_push_output(qs_graph *g, qs_id value) {
     return QSIM_OK;
 }
 
-int qs_graph_set_output(qs_graph *g, size_t index, qs_id value) {
-    qs_id old = g->outputs[index];
+void qs_graph_set_output(qs_graph *g, size_t index, qs_id value) {
     g->outputs[index] = value;
-    g->values[old].is_output = false;
+    g->values[value].is_output = true;
+}
+
+void qs_graph_mark_outputs(qs_graph *g) {
+    for (size_t i = 0; i < g->value_count; i++)
+        g->values[i].is_output = false;
     for (size_t i = 0; i < g->output_count; i++)
         g->values[g->outputs[i]].is_output = true;
-    return QSIM_OK;
 }
 
 int64_t qs_graph_import(const qs_graph *g, const char *domain) {

@@ -226,7 +226,10 @@ qs_id qs_node_input(const qs_node *n, int32_t index); /* QS_NONE: left out */
 /* An input that is a constant; NULL: it is left out or computed. */
 const qs_const *qs_node_const(const qs_graph *g, const qs_node *n, int32_t index);
 
-int qs_graph_set_output(qs_graph *g, size_t index, qs_id value);
+/* The value that was this output stays marked as one until qs_graph_mark_outputs. */
+void qs_graph_set_output(qs_graph *g, size_t index, qs_id value);
+/* Marks the outputs, and no other value, as such: once for all that were set. */
+void qs_graph_mark_outputs(qs_graph *g);
 int qs_graph_push_output(qs_graph *g, qs_id value);
 int qs_graph_push_input(qs_graph *g, qs_id value);
 int qs_graph_set_import(qs_graph *g, const char *domain, int64_t version);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "graph/names.h"
 
+#include "base/ctx.h"
+
 #include <stdio.h>
 
 struct entry {
@@ -103,7 +105,7 @@ struct qs_names *qs_names_clone(qsim_ctx *ctx, const struct qs_names *names) {
         qs_names_free(ctx, copy);
         return NULL;
     }
-    memcpy(copy->entries, names->entries, names->capacity * sizeof(*copy->entries));
+    (void)qs_copy(ctx, copy->entries, names->entries, names->capacity * sizeof(*copy->entries));
     copy->secret = names->secret;
     copy->capacity = names->capacity;
     copy->count = names->count;

@@ -19,6 +19,7 @@ uint32_t *qs_names_counter(const struct qs_names *names, const char *key);
  * is among them. It is in the arena, not put, and not given again. */
 const char *qs_names_unused(const struct qs_names *names, qs_arena *arena, const char *base,
                             uint32_t first);
+/* NULL: out of memory. After a stop the copy may be incomplete. */
 struct qs_names *qs_names_clone(qsim_ctx *ctx, const struct qs_names *names);
 
 #endif

@@ -421,20 +421,20 @@ static int deep_pairs(deep *d) {
     return count < 0 ? count : QSIM_OK;
 }
 
-/* A chain of products by one, so that what counts is the number of nodes and values. */
+/* A chain of convolutions by one, so that what counts is the number of nodes and values. */
 static void build_deep(deep *d) {
-    static const int64_t dims[] = {1, SIDE};
+    static const int64_t dims[] = {1, SIDE, 1, 1};
     static const float one[SIDE * SIDE] = {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1};
     static float values[SIDE] = {1, -1, 2, -2};
-    const qsim_tensor x = {QSIM_FLOAT, 2, dims, values, sizeof(values)};
+    const qsim_tensor x = {QSIM_FLOAT, 4, dims, values, sizeof(values)};
     qsim_builder *b = NULL;
     char name[16], inputs[40];
     CHECK_INT(qsim_builder_create(shared, 17, "deep", &b, NULL), QSIM_OK);
-    qsim_builder_input_as(b, "y0", "float[N,4]");
+    qsim_builder_input_as(b, "y0", "float[N,4,1,1]");
     for (int i = 0; i < MANY; i++) {
-        sprintf(name, "w%d", i), qsim_builder_constant_as(b, name, "float[4,4]", one);
+        sprintf(name, "w%d", i), qsim_builder_constant_as(b, name, "float[4,4,1,1]", one);
         sprintf(inputs, "y%d,w%d", i, i), sprintf(name, "y%d", i + 1);
-        qsim_builder_node(b, "", "MatMul", "", inputs, name);
+        qsim_builder_node(b, "", "Conv", "", inputs, name);
     }
     qsim_builder_output_as(b, name, NULL);
     CHECK_INT(qsim_builder_finish(b, &d->model, NULL), QSIM_OK);

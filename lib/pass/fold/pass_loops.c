@@ -112,9 +112,10 @@ static int hold_sequence(loop *l, qs_id node, int32_t state) {
     for (size_t i = 0; i < body->node_count; i++)
         if ((qs_id)i != body->values[slices].producer)
             redirect(body, (qs_id)i, in, slices);
-    if (qs_value_set_shape(body, in, like.dtype, like.rank + 1, dims) ||
-        qs_graph_set_output(body, (size_t)state + 1, joined))
+    if (qs_value_set_shape(body, in, like.dtype, like.rank + 1, dims))
         return qs_pass_no_memory(p);
+    qs_graph_set_output(body, (size_t)state + 1, joined);
+    qs_graph_mark_outputs(body);
     return qs_graph_sort(body, p->error);
 }
 

@@ -287,5 +287,5 @@ int qs_pass_identities(qs_pass *p) {
     apply_map(p, map);
     qs_uses_free(g, &uses);
     qs_free(p->ctx, map);
-    return qs_graph_prune(g) ? qs_pass_no_memory(p) : QSIM_OK;
+    return qs_graph_prune(g) ? qs_pass_no_memory(p) : qs_go_on(p->ctx, p->model, p->error);
 }

@@ -123,6 +123,7 @@ static int convert_outputs(qs_layout *l) {
             code = qs_twins_restore(&l->twins, v);
         }
     }
+    qs_graph_mark_outputs(l->g);
     return code;
 }
 
@@ -142,8 +143,11 @@ int qs_pass_layout(qs_pass *p, bool propagate) {
         goto done;
     for (size_t v = 0; v < l.twins.count; v++)
         l.same[v] = (qs_id)v;
-    for (size_t i = 0; i < g->order_count && !code; i++)
-        code = convert_node(&l, g->order[i], propagate);
+    for (size_t i = 0; i < g->order_count && !code; i++) {
+        code = qs_go_on_at(p->ctx, i, p->model, p->error);
+        if (!code)
+            code = convert_node(&l, g->order[i], propagate);
+    }
     if (!code)
         code = convert_outputs(&l);
     if (!code)

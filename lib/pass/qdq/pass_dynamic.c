@@ -18,8 +18,7 @@
 typedef struct dynamic {
     qs_pass *p;
     qs_graph *g;
-    qs_uses uses;
-    size_t made;
+    const qs_uses *uses;
 } dynamic;
 
 /* The other one of two inputs. */
@@ -102,7 +101,7 @@ static bool match_by_row(const dynamic *d, qs_id mul, qs_id sums, product *m, in
     if (!is_float_const(d, m->w_scale) || !is_per_column(m, g->values[m->w_scale].data, rank))
         return false;
     qs_id half = g->nodes[mul].outputs[0];
-    m->last = qs_pass_reader(d->g, &d->uses, half, "Mul");
+    m->last = qs_pass_reader(d->g, d->uses, half, "Mul");
     if (m->last == QS_NONE)
         return false;
     m->x_scale = other_input(&g->nodes[m->last], half);
@@ -126,21 +125,21 @@ static bool match_product(const dynamic *d, qs_id node, product *m) {
         (w->dtype != QSIM_INT8 && w->dtype != QSIM_UINT8))
         return false;
     m->columns = w->dims[m->conv ? 0 : 1];
-    qs_id whole = n->outputs[0], integers = qs_pass_reader(d->g, &d->uses, whole, "Add");
+    qs_id whole = n->outputs[0], integers = qs_pass_reader(d->g, d->uses, whole, "Add");
     if (integers != QS_NONE) {
         m->bias = read_integers(d, integers, whole, m, rank);
         whole = g->nodes[integers].outputs[0];
     }
-    qs_id cast = qs_pass_reader(d->g, &d->uses, whole, "Cast");
+    qs_id cast = qs_pass_reader(d->g, d->uses, whole, "Cast");
     if ((integers != QS_NONE && m->bias == QS_NONE) || cast == QS_NONE ||
         g->values[g->nodes[cast].outputs[0]].dtype != QSIM_FLOAT)
         return false;
     qs_id sums = g->nodes[cast].outputs[0];
-    qs_id mul = qs_pass_reader(d->g, &d->uses, sums, "Mul");
+    qs_id mul = qs_pass_reader(d->g, d->uses, sums, "Mul");
     if (mul == QS_NONE ||
         (!match_tensor(d, mul, sums, m, rank) && !match_by_row(d, mul, sums, m, rank)))
         return false;
-    qs_id y = g->nodes[m->last].outputs[0], add = qs_pass_reader(d->g, &d->uses, y, "Add");
+    qs_id y = g->nodes[m->last].outputs[0], add = qs_pass_reader(d->g, d->uses, y, "Add");
     qs_id bias = add == QS_NONE || m->bias != QS_NONE ? QS_NONE : other_input(&g->nodes[add], y);
     if (is_float_const(d, bias) && is_per_column(m, g->values[bias].data, rank)) {
         m->last = add;
@@ -185,7 +184,6 @@ static int replace_product(dynamic *d, const product *m) {
     if (made < 0)
         return made;
     g->nodes[made].op_type = m->conv ? "ConvIntegerScaled" : "MatMulIntegerScaled";
-    d->made++;
     if (m->rows && qs_node_set_int(g, made, "rows", 1))
         return qs_pass_no_memory(d->p);
     return qs_pass_resolve(d->p, made);
@@ -253,30 +251,25 @@ static int replace_rows(dynamic *d, qs_id node, qs_id x, qs_id scale, int32_t ax
     qs_id made = qs_graph_add_node(g, "qsim", "QuantizeRows", name, &x, 1, out, 2);
     if (made < 0 || qs_node_set_int(g, made, "axis", axis))
         return qs_pass_no_memory(d->p);
-    d->made++;
     return qs_pass_resolve(d->p, made);
 }
 
 /* ---- the pass ---- */
 
-static int match_node(dynamic *d, qs_id node) {
+static int match_node(qs_pass *p, const qs_uses *uses, qs_id node, bool *changed) {
+    dynamic d = {.p = p, .g = p->graph, .uses = uses};
     qs_id x, scale;
     int32_t axis;
     product m;
-    if (d->g->nodes[node].removed)
+    if (d.g->nodes[node].removed)
         return QSIM_OK;
-    if (match_rows(d, node, &x, &scale, &axis))
-        return replace_rows(d, node, x, scale, axis);
-    return match_product(d, node, &m) ? replace_product(d, &m) : QSIM_OK;
+    const bool rows = match_rows(&d, node, &x, &scale, &axis);
+    if (!rows && !match_product(&d, node, &m))
+        return QSIM_OK;
+    *changed = true;
+    return rows ? replace_rows(&d, node, x, scale, axis) : replace_product(&d, &m);
 }
 
 int qs_pass_dynamic(qs_pass *p) {
-    dynamic d = {.p = p, .g = p->graph};
-    int code = QSIM_OK;
-    if (qs_graph_uses(d.g, &d.uses))
-        return qs_pass_no_memory(p);
-    for (size_t i = 0; i < d.g->order_count && !code; i++)
-        code = match_node(&d, d.g->order[i]);
-    qs_uses_free(d.g, &d.uses);
-    return code || !d.made ? code : qs_pass_finish(p);
+    return qs_pass_nodes(p, match_node);
 }
