@@ -270,6 +270,7 @@ static void set_table_aside(const qsim_observer *into, const qsim_observer *from
                             const qs_reads *reads) {
     qsim_observer *r = into->recent;
     const uint16_t *a = (const uint16_t *)from->bins;
+    assert(reads); /* no observer of a caller of qsim_observer_merge has that form */
     const int32_t below = qs_observer_below(from);
     const size_t first = (size_t)(QS_SIDE - below), n = (size_t)(below + qs_observer_above(from));
     uint16_t *to = (uint16_t *)r->bins + first;
