@@ -9,6 +9,9 @@
 #include "base/file.h"
 #include "base/posix.h"
 
+#ifdef __linux__
+#include <sys/file.h> /* flock */
+#endif
 #include <time.h>
 
 /* Bytes between two checks whether to go on. */
@@ -206,6 +209,9 @@ void qs_map_close(qsim_ctx *ctx, qs_map *map) {
 
 /* ---- writing ---- */
 
+/* Ends the name of a file that is about to replace another one; or six letters end it. */
+#define REPLACES ".qs-new"
+
 char *qs_text_join(qsim_ctx *ctx, const char *a, size_t n, const char *b) {
     const size_t rest = strlen(b) + 1;
     char *p = qs_alloc(ctx, n + rest, 1);
@@ -281,7 +287,22 @@ static int create_nameless(qs_out *out) {
 
 static int give(const qs_out *out, const char *name) {
     char text[32];
+    (void)flock(out->fd, LOCK_EX | LOCK_NB); /* as long as the process lives: see remove_left */
     return linkat(AT_FDCWD, descriptor_path(out->fd, text), AT_FDCWD, name, AT_SYMLINK_FOLLOW);
+}
+
+/*
+ * Removes what a process has left that was killed while it replaced a file. One that lives has its
+ * file locked. Only who holds the lock removes the file, so that its name stays that file's.
+ */
+static void remove_left(const char *name) {
+    struct stat locked, named;
+    const int fd = open(name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB) && !fstat(fd, &locked) &&
+        !fstatat(AT_FDCWD, name, &named, AT_SYMLINK_NOFOLLOW) && locked.st_ino == named.st_ino)
+        (void)!unlinkat(AT_FDCWD, name, 0);
+    if (fd >= 0)
+        close(fd);
 }
 #else
 static int create_nameless(qs_out *out) {
@@ -294,10 +315,29 @@ static int give(const qs_out *out, const char *name) {
     (void)name;
     return -1;
 }
+
+static void remove_left(const char *name) {
+    (void)name;
+}
 #endif
 
 static int give_name(qs_out *out) {
     return give(out, out->temporary);
+}
+
+/*
+ * Names a file that is to replace another one: always alike, so that the next process to replace
+ * that one finds what a killed process has left. A fresh name if a living process has the other.
+ */
+static int name_to_replace(qs_out *out) {
+    for (int tries = 0; tries < 2; tries++) {
+        if (give_name(out) == 0)
+            return 0;
+        if (errno != EEXIST)
+            return -1;
+        remove_left(out->temporary);
+    }
+    return under_fresh_name(out, give_name);
 }
 
 /*
@@ -308,7 +348,7 @@ static int put_in_place(qs_out *out) {
     if (out->nameless) {
         if (give(out, out->path) == 0)
             return 0;
-        if (errno != EEXIST || under_fresh_name(out, give_name))
+        if (errno != EEXIST || name_to_replace(out))
             return -1;
         out->nameless = false;
     }
@@ -361,7 +401,7 @@ int qs_out_open(qsim_ctx *ctx, const char *path, bool replace, qs_out *out, qsim
     const char *name = old && realpath(path, target) ? target : path;
     out->path = qs_text_join(ctx, name, strlen(name), "");
     out->shown = qs_text_join(ctx, path, strlen(path), "");
-    out->temporary = qs_text_join(ctx, name, strlen(name), ".XXXXXX");
+    out->temporary = qs_text_join(ctx, name, strlen(name), REPLACES);
     int code = QSIM_OK;
     if (!out->path || !out->shown || !out->temporary)
         code = qs_fail(error, QSIM_E_NOMEM, "%s: out of memory", path);

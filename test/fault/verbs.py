@@ -196,7 +196,7 @@ def moving(verb, name, data, reference, old):
     folder, _, file = name.rpartition("/")
     for output in verb.outputs:
         to, _, base = output.rpartition("/")
-        if folder == to and re.fullmatch(re.escape(base) + r"\.[a-z]{6}", file):
+        if folder == to and re.fullmatch(re.escape(base) + r"\.([a-z]{6}|qs-new)", file):
             replaced = old or not verb.nameless or os.path.exists(os.path.join(verb.work, output))
             return replaced and (verb.name in TIMED or data == reference[1].get(output))
         if to and re.fullmatch(re.escape(to) + r"(/\.)?\.[a-z]{6}", folder) and file == base:

@@ -303,6 +303,43 @@ static void test_files(void) {
     CHECK_INT(rmdir(folder), 0); /* no temporary file is left */
 }
 
+/*
+ * What a process leaves that is killed between the two calls that replace a file goes when the file
+ * is replaced again. Processes that replace a file at once do not fail, and the file is whole.
+ */
+static void test_replaced_again(void) {
+    char folder[] = "qs_again_XXXXXX", path[64], left[80], text[2][32] = {"short", "a longer text"};
+    int status = 0;
+    if (!mkdtemp(folder)) {
+        CHECK_FAIL("mkdtemp");
+        return;
+    }
+    snprintf(path, sizeof(path), "%s/a", folder);
+    snprintf(left, sizeof(left), "%s.qs-new", path);
+    write_file(path, "old", false, QSIM_OK);
+    write_file(left, "what was left", false, QSIM_OK);
+    write_file(path, "new", true, QSIM_OK);
+    check_file(path, "new");
+#ifdef O_TMPFILE
+    int probe = open(folder, O_TMPFILE | O_RDWR, 0600);
+    CHECK(probe < 0 || access(left, F_OK) != 0);
+    close(probe);
+#endif
+    unlink(left);
+    pid_t child = fork();
+    for (int i = 0; i < 200; i++)
+        write_file(path, text[child == 0], true, QSIM_OK);
+    if (child == 0)
+        _exit(test_failures > 0);
+    CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+    qs_map m;
+    CHECK_INT(qs_map_open(ctx, path, true, &m, NULL), QSIM_OK);
+    CHECK(m.size == strlen(text[0]) || m.size == strlen(text[1]));
+    qs_map_close(ctx, &m);
+    unlink(path);
+    CHECK_INT(rmdir(folder), 0);
+}
+
 /* A process killed in the middle of writing leaves the old file, and nothing beside it where the
  * file system has nameless files. */
 static void test_killed_writer(void) {
@@ -552,6 +589,7 @@ int main(void) {
     test_long_names();
     test_refusals();
     test_trees();
+    test_replaced_again();
     test_killed_writer();
     qsim_ctx_free(ctx);
     return test_done();
