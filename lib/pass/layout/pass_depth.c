@@ -4,8 +4,8 @@
  * (op/space/op_depth.c): the slices that a window covers become channels, in the order of the
  * weights, which only have to be reshaped. Where a window is one pixel wide and high, slices become
  * rows instead, without a copy. Operators named Plane... compute in the model's layout:
- * all pools over three axes, convolutions over three axes whose weights' sizes are unknown, and all
- * convolutions and pools of doubles.
+ * pools over three axes whose sizes are unknown or whose indices are read, convolutions over three
+ * axes whose weights' sizes are unknown, and all convolutions and pools of doubles.
  */
 #include "pass/pass.h"
 
@@ -205,7 +205,14 @@ QS_COLD static int rewrite_transposed(qs_pass *p, qs_id node) {
     return add_after(p, node, "DepthSum", more, more[1] == QS_NONE ? 1 : 2, &a);
 }
 
-/* ---- maxima over three axes: over the last two, then over the first ---- */
+/*
+ * ---- pools over three axes: over the first, then over the last two ----
+ *
+ * The first reads slices where they are, as pixels of a column whose channels are the elements of a
+ * slice; so it computes in the model's layout and leaves less for the second to bring into its own.
+ * A window's taps inside the image, and those that an average counts, are a product of numbers for
+ * each axis, so the average of averages is the average, also at the borders.
+ */
 
 /* A node's window along each axis; along a fourth one it is one pixel. */
 typedef struct pool_window {
@@ -234,15 +241,14 @@ QS_COLD static int pool_over(qs_pass *p, qs_id node, const pool_window *w, int32
                  {"strides", {w->strides[a], w->strides[b]}, 2},
                  {"dilations", {w->dilations[a], w->dilations[b]}, 2},
                  {"pads", {w->pads[a], w->pads[b], w->pads[a + 4], w->pads[b + 4]}, 4}};
-    int code = QSIM_OK;
+    int code = a ? QSIM_OK : qs_node_set_int(p->graph, node, "channels_last", 1);
     for (size_t i = 0; i < QS_COUNT(attrs) && !code; i++)
         if (qs_node_attr(&p->graph->nodes[node], attrs[i].name))
             code = qs_node_set_ints(p->graph, node, attrs[i].name, attrs[i].list, attrs[i].count);
     return code ? qs_pass_no_memory(p) : QSIM_OK;
 }
 
-/* Whether channels and the last two axes of input and output are known, and only maxima are read.
- */
+/* Whether sizes of input and output are known, and only the pool's values are read. */
 static bool is_separable(const qs_graph *g, const qs_node *n, const qs_value *x) {
     const qs_value *y = &g->values[n->outputs[0]];
     bool known = n->output_count < 2 || n->outputs[1] == QS_NONE;
@@ -251,34 +257,40 @@ static bool is_separable(const qs_graph *g, const qs_node *n, const qs_value *x)
     return known;
 }
 
-/* Reads `from` as `shape` and writes `to` of four axes by a copy of the node, over axes a and b. */
-QS_COLD static int add_pool(qs_pass *p, qs_id node, qs_id from, const int64_t shape[4],
-                            const int32_t axes[2], qs_id *to) {
+/*
+ * Reads `from` as `shape` and writes `to` of four axes by a copy of the node, over axes a and b;
+ * over the first and the fourth with channels last.
+ */
+QS_COLD static int add_pool(qs_pass *p, qs_id node, qs_id from, const int64_t shape[4], int32_t a,
+                            int32_t b, qs_id *to) {
     const pool_window w = window_of(&p->graph->nodes[node]);
     const qs_id in = qs_pass_value(p, from);
     *to = in < 0 ? in : qs_pass_value(p, from);
     int code = *to < 0 ? *to : qs_pass_reshape(p, from, shape, 4, in);
-    const qs_id pool = code ? code : qs_pass_clone(p, node, "", &in, 1, to, 1);
-    code = pool < 0 ? pool : pool_over(p, pool, &w, axes[0], axes[1]);
+    const qs_id pool = code ? code : qs_pass_clone(p, node, a ? "" : "qsim", &in, 1, to, 1);
+    code = pool < 0 ? pool : pool_over(p, pool, &w, a, b);
     return code ? code : qs_pass_resolve(p, pool);
 }
 
-QS_COLD static int rewrite_max(qs_pass *p, qs_id node) {
+QS_COLD static int rewrite_pool(qs_pass *p, qs_id node) {
     const qs_graph *g = p->graph;
     const qs_node *n = &g->nodes[node];
     const qs_id x = n->inputs[0], y = n->outputs[0];
     const qs_dim *in = g->values[x].dims, *out = g->values[y].dims;
-    const int64_t images[4] = {0, in[1].size * in[2].size, in[3].size, in[4].size};
-    const int64_t rows[4] = {0, in[1].size, in[2].size, out[3].size * out[4].size};
-    const int64_t shape[RANK] = {0, 0, 0, out[3].size, out[4].size};
-    qs_id flat, deep;
-    int code = add_pool(p, node, x, images, (const int32_t[]){1, 2}, &flat);
+    const int64_t columns[4] = {-1, in[2].size, 1, in[3].size * in[4].size};
+    const int64_t images[4] = {-1, in[1].size * out[2].size, in[3].size, in[4].size};
+    const int64_t shape[RANK] = {-1, in[1].size, out[2].size, out[3].size, out[4].size};
+    const pool_window w = window_of(n);
+    qs_id deep = x, flat;
+    int code = QSIM_OK;
+    if (w.kernel[0] * w.strides[0] > 1 || w.pads[0] || w.pads[4])
+        code = add_pool(p, node, x, columns, 0, 3, &deep);
     if (!code)
-        code = add_pool(p, node, flat, rows, (const int32_t[]){0, 3}, &deep);
+        code = add_pool(p, node, deep, images, 1, 2, &flat);
     if (code)
         return code;
     qs_graph_remove_node(p->graph, node);
-    return qs_pass_reshape(p, deep, shape, RANK, y);
+    return qs_pass_reshape(p, flat, shape, RANK, y);
 }
 
 /* Turns the node into an operator of domain qsim with the same attributes. */
@@ -313,12 +325,11 @@ QS_COLD static int rewrite_node(qs_pass *p, qs_id node, bool *changed) {
         return QSIM_OK;
     const int32_t weights = weights_of(g, n);
     *changed = true;
-    if (qs_node_is_onnx(n, "MaxPool") && !is_double && is_separable(g, n, x))
-        return rewrite_max(p, node);
-    if (qs_node_is_onnx(n, "MaxPool"))
-        return rename_to(p, node, "PlaneMaxPool");
-    if (qs_node_is_onnx(n, "AveragePool"))
-        return rename_to(p, node, "PlaneAveragePool");
+    const bool maxima = qs_node_is_onnx(n, "MaxPool");
+    if ((maxima || qs_node_is_onnx(n, "AveragePool")) && !is_double && is_separable(g, n, x))
+        return rewrite_pool(p, node);
+    if (maxima || qs_node_is_onnx(n, "AveragePool"))
+        return rename_to(p, node, maxima ? "PlaneMaxPool" : "PlaneAveragePool");
     if (transposed && weights > 0 && !is_double)
         return rewrite_transposed(p, node);
     if ((n->op->traits & QS_CONVOLVES) && weights > 0 && !is_double)

@@ -25,22 +25,38 @@ static int64_t pixel(const window *w, int axis, int64_t o, int64_t k, int64_t n)
     return at < n ? at : -1;
 }
 
-static double greatest(const float *x, int64_t d, int64_t h, int64_t w) {
-    double top = -INFINITY;
+typedef enum kind { GREATEST, MEAN, MEAN_WITH_PADS } kind;
+
+/* The taps of a window that do not lie beyond the padding behind the image. */
+static int64_t padded(int axis, int64_t o, int64_t n) {
+    int64_t count = 0;
+    for (int64_t k = 0; k < pool.kernel[axis]; k++)
+        count += o * pool.stride[axis] + k * pool.dilation[axis] - pool.before[axis] <
+                 n + pool.after[axis];
+    return count;
+}
+
+static double pooled(kind of, const float *x, int64_t d, int64_t h, int64_t w) {
+    double top = -INFINITY, sum = 0, count = 0;
     for (int64_t t = 0; t < 18; t++) {
         const int64_t a = pixel(&pool, 0, d, t / 6, D), b = pixel(&pool, 1, h, t / 3 % 2, H),
                       c = pixel(&pool, 2, w, t % 3, W);
-        if (a >= 0 && b >= 0 && c >= 0)
-            top = fmax(top, (double)x[(a * H + b) * W + c]);
+        if (a < 0 || b < 0 || c < 0)
+            continue;
+        top = fmax(top, (double)x[(a * H + b) * W + c]);
+        sum += (double)x[(a * H + b) * W + c];
+        count++;
     }
-    return top;
+    if (of == MEAN_WITH_PADS)
+        count = (double)(padded(0, d, D) * padded(1, h, H) * padded(2, w, W));
+    return of == GREATEST ? top : sum / count;
 }
 
-static void expect(const float *x, const float *k, const float *bias, double *y) {
+static void expect(kind of, const float *x, const float *k, const float *bias, double *y) {
     static double p[C][3][4][3];
     for (size_t n = 0; n < N; n++, x += (size_t)C * D * H * W) {
         for (int64_t i = 0; i < C * 36; i++)
-            (&p[0][0][0][0])[i] = greatest(x + i / 36 * D * H * W, i / 12 % 3, i / 3 % 4, i % 3);
+            (&p[0][0][0][0])[i] = pooled(of, x + i / 36 * D * H * W, i / 12 % 3, i / 3 % 4, i % 3);
         for (int64_t i = 0; i < M * 24; i++) {
             double sum = (double)bias[i / 24];
             for (int64_t t = 0; t < C * 3; t++) {
@@ -77,17 +93,20 @@ static int steps(const qsim_run *r, const char *kernel) {
 }
 
 /* known: the model says the sizes of the input. */
-static void check(bool known) {
+static void check(kind of, bool known) {
     static float x[N * C * D * H * W], y[N * M * 24];
     static double expected[N * M * 24];
     const int64_t dims[] = {N, C, D, H, W};
     uint64_t seed = 3;
     net n;
-    net_begin(&n, NULL, 13);
+    net_begin(&n, NULL, 19);
     net_input(&n, "x", QSIM_FLOAT, 5, known ? dims : (const int64_t[]){-1, C, -1, -1, -1});
     net_random(&n, "k", NET_DIMS(M, C, 3, 1, 1), 1, 1);
     net_random(&n, "b", NET_DIMS(M), 2, 1);
-    set_window(&n, net_node(&n, "", "MaxPool", "x", "p"), &pool, true);
+    const qs_id node = net_node(&n, "", of ? "AveragePool" : "MaxPool", "x", "p");
+    set_window(&n, node, &pool, true);
+    if (of == MEAN_WITH_PADS)
+        CHECK_INT(qs_node_set_int(n.g, node, "count_include_pad", 1), 0);
     set_window(&n, net_node(&n, "", "Conv", "p,k,b", "c"), &conv, false);
     net_const(&n, "two", QSIM_FLOAT, NET_DIMS(M, 1, 1, 1), (const float[M]){2, 2, 2, 2});
     net_const(&n, "more", QSIM_FLOAT, NET_DIMS(M, 1, 1, 1), more);
@@ -98,7 +117,7 @@ static void check(bool known) {
     NET_OK(&n, net_end(&n));
     for (size_t i = 0; i < QS_COUNT(x); i++)
         x[i] = (float)(test_random(&seed) % 2001) / 1000.0f - 1.0f;
-    expect(x, n.g->values[qs_graph_find(n.g, "k")].data->data,
+    expect(of, x, n.g->values[qs_graph_find(n.g, "k")].data->data,
            n.g->values[qs_graph_find(n.g, "b")].data->data, expected);
     for (int32_t level = QSIM_LEVEL_DISABLE; level <= QSIM_LEVEL_ALL; level++) {
         qsim_session_options o = {.struct_size = sizeof(o), .level = level};
@@ -123,7 +142,9 @@ static void check(bool known) {
 }
 
 int main(void) {
-    check(true);
-    check(false);
+    for (kind of = GREATEST; of <= MEAN_WITH_PADS; of++) {
+        check(of, true);
+        check(of, false);
+    }
     return test_done();
 }
