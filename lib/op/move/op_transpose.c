@@ -49,9 +49,13 @@ QS_COLD static int infer_transpose(qs_infer *x) {
     return qs_infer_out(x, 0, in->dtype, in->rank, dims);
 }
 
+/* Rows that a kernel takes; of fewer, elements are copied one by one. */
+#define FEW ((size_t)8)
 /* Bytes of lines that transpose_lines gathers: a part of the first-level cache. */
 #define LINES      ((size_t)16384)
 #define MOST_LINES ((size_t)64)
+/* Columns of two bytes that transpose_pairs takes at once. */
+#define PAIR_COLUMNS ((size_t)32)
 
 /*
  * Axes of the result, merged; the last two, (rows, columns), are copied as a tile. Columns are
@@ -65,43 +69,20 @@ typedef struct transpose_params {
     size_t dims[QSIM_MAX_RANK], strides[QSIM_MAX_RANK];
 } transpose_params;
 
-/* For elements of other sizes than 1 and 4 bytes, and for columns of elements that lie apart. */
+/* For elements of 8 bytes, few rows, and columns of elements that lie apart. */
 #define GATHER(T)                                                                                  \
     static void gather_##T(const T *restrict x, T *restrict y, const transpose_params *p,          \
                            size_t rows) {                                                          \
+        const size_t columns = p->columns, column = p->column;                                     \
         for (size_t r = 0; r < rows; r++)                                                          \
-            for (size_t c = 0; c < p->columns; c++)                                                \
-                y[r * p->columns + c] = x[r * p->row + c * p->column];                             \
+            for (size_t c = 0; c < columns; c++, y++)                                              \
+                *y = x[r * p->row + c * column];                                                   \
     }
 
 GATHER(uint8_t)
 GATHER(uint16_t)
 GATHER(uint32_t)
 GATHER(uint64_t)
-
-static void copy_rows(const char *restrict x, char *restrict y, size_t step, size_t bytes,
-                      size_t rows) {
-    for (size_t r = 0; r < rows; r++)
-        memcpy(y + r * bytes, x + r * step, bytes);
-}
-
-/* Copies short rows of common sizes, such as those of attention heads, without a call for each. */
-static void copy_short_rows(const char *restrict x, char *restrict y, size_t step, size_t bytes,
-                            size_t rows) {
-    switch (bytes) {
-    case 2: copy_rows(x, y, step, 2, rows); break;
-    case 3: copy_rows(x, y, step, 3, rows); break;
-    case 4: copy_rows(x, y, step, 4, rows); break;
-    case 6: copy_rows(x, y, step, 6, rows); break;
-    case 8: copy_rows(x, y, step, 8, rows); break;
-    case 12: copy_rows(x, y, step, 12, rows); break;
-    case 16: copy_rows(x, y, step, 16, rows); break;
-    case 32: copy_rows(x, y, step, 32, rows); break;
-    case 64: copy_rows(x, y, step, 64, rows); break;
-    case 128: copy_rows(x, y, step, 128, rows); break;
-    default: copy_rows(x, y, step, bytes, rows); break;
-    }
-}
 
 static void gather(const void *x, void *y, const transpose_params *p, size_t rows) {
     switch (p->element) {
@@ -120,8 +101,7 @@ typedef struct transpose_job {
     char *y;
 } transpose_job;
 
-static void transpose_pairs(const uint8_t *restrict x, size_t line, uint8_t *restrict y,
-                            size_t rows) {
+static void weave_bytes(const uint8_t *restrict x, size_t line, uint8_t *restrict y, size_t rows) {
     for (size_t r = 0; r < rows; r++) {
         y[2 * r] = x[r];
         y[2 * r + 1] = x[line + r];
@@ -135,8 +115,8 @@ static void transpose_tiles(const transpose_job *job, size_t begin, size_t end) 
     const size_t bytes = p->rows * p->columns * p->element;
     if (p->element == 1 && p->columns == 2) {
         for (size_t o = begin; o < end; o++)
-            transpose_pairs((const uint8_t *)job->x + o * step, p->column,
-                            (uint8_t *)job->y + o * bytes, p->rows);
+            weave_bytes((const uint8_t *)job->x + o * step, p->column,
+                        (uint8_t *)job->y + o * bytes, p->rows);
         return;
     }
     for (size_t o = begin; o < end; o++)
@@ -157,13 +137,47 @@ static void transpose_lines(const transpose_job *job, const char *x, char *y, si
     }
 }
 
+static void weave(const uint16_t *restrict a, const uint16_t *restrict b, uint16_t *restrict y,
+                  size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        y[2 * i] = a[i];
+        y[2 * i + 1] = b[i];
+    }
+}
+
+/* Elements of two bytes: the kernel moves pairs, each of two neighbouring columns of a row. */
+static void transpose_pairs(const transpose_job *job, const uint16_t *x, uint16_t *y, size_t rows) {
+    const transpose_params *p = job->p;
+    uint64_t near[LINES / 8], turned[LINES / 8];
+    for (size_t c = 0, wide; c < p->columns; c += wide) {
+        wide = p->columns - c < PAIR_COLUMNS ? p->columns - c : PAIR_COLUMNS;
+        const size_t pairs = (wide + 1) / 2, tall = LINES / 4 / pairs / 16 * 16;
+        for (size_t r = 0, n; r < rows; r += n) {
+            n = rows - r < tall ? rows - r : tall;
+            for (size_t i = 0; i < wide; i += 2) {
+                const size_t a = c + i, b = i + 1 < wide ? a + 1 : a;
+                weave(x + r + (p->lines ? p->lines[a] : a * p->column),
+                      x + r + (p->lines ? p->lines[b] : b * p->column),
+                      (uint16_t *)(void *)near + i * n, n);
+            }
+            job->kernel(near, n, turned, n, pairs);
+            qs_copy_rows((const void *)turned, (ptrdiff_t)(4 * pairs),
+                         (char *)(y + r * p->columns + c), (ptrdiff_t)(2 * p->columns), 2 * wide,
+                         n);
+        }
+    }
+}
+
 /* Transposes `rows` rows of a tile. */
 static void transpose_rows(const transpose_job *job, const void *x, void *y, size_t rows) {
     const transpose_params *p = job->p;
-    if (p->lines)
+    if (job->kernel && p->element == 2)
+        transpose_pairs(job, x, y, rows);
+    else if (p->lines)
         transpose_lines(job, x, y, rows);
     else if (p->column == 1)
-        copy_short_rows(x, y, p->row * p->element, p->columns * p->element, rows);
+        qs_copy_rows(x, (ptrdiff_t)(p->row * p->element), y, (ptrdiff_t)(p->columns * p->element),
+                     p->columns * p->element, rows);
     else if (p->row != 1)
         gather(x, y, p, rows);
     else if (p->element == 1 && p->columns <= 4 && rows >= 1024)
@@ -178,7 +192,8 @@ static void transpose_rows(const transpose_job *job, const void *x, void *y, siz
 static void transpose_range(const void *arg, size_t begin, size_t end) {
     const transpose_job *job = arg;
     const transpose_params *p = job->p;
-    if (job->kernel && !p->lines && p->rank <= 1 && p->blocks == 1 && p->rows < 1024) {
+    if (job->kernel && !p->lines && p->element != 2 && p->rank <= 1 && p->blocks == 1 &&
+        p->rows < 1024) {
         transpose_tiles(job, begin, end);
         return;
     }
@@ -202,8 +217,8 @@ static void run_transpose(const qs_step *s, const qs_frame *f) {
     const transpose_params *p = s->params;
     const qk_u8 *k = f->ctx->kernels->u8;
     transpose_job job = {.p = p, .k = k, .x = qs_step_in(s, f, 0), .y = qs_step_out(s, f, 0)};
-    if (p->row == 1 && p->column != 1)
-        job.kernel = p->element == 1 ? k->transpose8 : p->element == 4 ? k->transpose32 : NULL;
+    if (p->row == 1 && p->column != 1 && p->element < 8 && p->rows >= FEW)
+        job.kernel = p->element == 1 ? k->transpose8 : k->transpose32;
     qs_ranges(f->ctx, p->outer * p->blocks, QS_GRAIN / (p->block * p->columns + 1) + 1,
               transpose_range, &job);
 }
@@ -237,7 +252,7 @@ static int32_t merge_axes(const qs_value *x, const int32_t *perm, size_t *dims, 
  */
 static int32_t column_axes(const size_t *dims, const size_t *strides, int32_t n, size_t element) {
     size_t columns = dims[n - 1];
-    if ((element != 1 && element != 4) || strides[n - 1] == 1 || strides[n - 2] == 1)
+    if (element == 8 || strides[n - 1] == 1 || strides[n - 2] == 1)
         return 1;
     for (int32_t i = n - 2; i > 0 && columns * dims[i] <= MOST_LINES; i--) {
         columns *= dims[i];

@@ -28,7 +28,7 @@ bool qs_pool_is_long(const qs_pool_plan *p) {
            p->bottom == 0 && p->row.left == 0 && p->row.right == 0 && p->kh * p->row.kw >= LEAST;
 }
 
-int qs_lower_long_average(qs_lower *l, const qs_pool_plan *plan) {
+QS_COLD int qs_lower_long_average(qs_lower *l, const qs_pool_plan *plan) {
     const size_t pixels = plan->h * plan->w;
     const long_average made = {.mean = {.kind = QS_REDUCE_MEAN,
                                         .bytes = sizeof(float),
