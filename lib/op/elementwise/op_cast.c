@@ -199,10 +199,16 @@ typedef void (*plain_fn)(const void *x, void *y, size_t n);
 PLAIN(s32_to_s64, int32_t, int64_t, x[i])
 PLAIN(s64_to_s32, uint64_t, uint32_t, (uint32_t)x[i])
 PLAIN(s64_to_f32, int64_t, float, (float)x[i])
+PLAIN(f32_to_f64, float, double, x[i])
+PLAIN(f64_to_f32, double, float, (float)x[i])
 PLAIN(b8_to_s32, uint8_t, int32_t, x[i] != 0)
 PLAIN(b8_to_s64, uint8_t, int64_t, x[i] != 0)
 PLAIN(s32_to_b8, uint32_t, uint8_t, x[i] != 0)
 PLAIN(s64_to_b8, uint64_t, uint8_t, ((uint32_t)x[i] | (uint32_t)(x[i] >> 32)) != 0)
+
+/* The upper half of a float, rounded to the nearest, of two to the even one. */
+#define BRAIN(u) (((u)&INT32_MAX) > 0x7f800000 ? 0x7fc0 : ((u) + 0x7fff + ((u) >> 16 & 1)) >> 16)
+PLAIN(f32_to_brain, uint32_t, uint16_t, (uint16_t)BRAIN(x[i]))
 
 /* Casts at most CHUNK numbers: through int32 if it can hold them all, else through double. */
 static void f32_to_s64(const void *vx, void *vy, size_t n) {
@@ -239,6 +245,9 @@ static const struct direct {
     {QSIM_FLOAT, QSIM_UINT8, QK_TO_U8, NULL},
     {QSIM_FLOAT, QSIM_INT8, QK_TO_S8, NULL},
     {QSIM_FLOAT, QSIM_BOOL, QK_TO_BOOL, NULL},
+    {QSIM_FLOAT, QSIM_BFLOAT16, 0, f32_to_brain},
+    {QSIM_FLOAT, QSIM_DOUBLE, 0, f32_to_f64},
+    {QSIM_DOUBLE, QSIM_FLOAT, 0, f64_to_f32},
     {QSIM_FLOAT, QSIM_INT64, 0, f32_to_s64},
     {QSIM_INT32, QSIM_INT64, 0, s32_to_s64},
     {QSIM_INT64, QSIM_INT32, 0, s64_to_s32},

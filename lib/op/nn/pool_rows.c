@@ -252,7 +252,7 @@ static void write_indices(const qsim_ctx *ctx, const qs_pool_plan *p, const char
     }
 }
 
-void qs_run_pool(const qs_step *s, const qs_frame *f) {
+QS_COLD void qs_run_pool(const qs_step *s, const qs_frame *f) {
     const qs_pool_plan *p = s->params;
     pool_job j = {.ctx = f->ctx,
                   .p = p,

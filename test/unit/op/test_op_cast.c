@@ -126,8 +126,51 @@ static void cast_row(int32_t from, int32_t to, int64_t n, bool near) {
     case_free(c);
 }
 
+static double float_of(uint32_t bits) {
+    float f;
+    memcpy(&f, &bits, sizeof(f));
+    return isinf(f) ? copysign(0x1p128, (double)f) : (double)f;
+}
+
+/* The upper half of a float or its neighbour, whichever is nearer; of two as near the even one. */
+static uint16_t nearest_brain(uint32_t bits) {
+    const uint32_t low = bits & 0xffff0000, high = low + 0x10000;
+    const double v = float_of(bits);
+    if (isnan(v))
+        return 0x7fc0;
+    if (low == bits)
+        return (uint16_t)(bits >> 16);
+    const double below = fabs(v - float_of(low)), above = fabs(float_of(high) - v);
+    const bool up = above < below || (above == below && (high >> 16 & 1) == 0);
+    return (uint16_t)((up ? high : low) >> 16);
+}
+
+static void cast_to_brain(int64_t n) {
+    static const uint32_t ends[] = {0,          0x8000,     0x18000,    0x7f7fffff, 0x7f7f8000,
+                                    0x7f7f7fff, 0x7f800000, 0x7f800001, 0x7fffffff, 0x007fffff};
+    static uint32_t x[MOST];
+    static uint16_t y[MOST];
+    uint64_t seed = (uint64_t)n;
+    for (size_t i = 0; i < (size_t)n; i++) {
+        const uint32_t r = (uint32_t)(test_random(&seed) >> 16);
+        x[i] = i % 3 == 0   ? ends[r % QS_COUNT(ends)] ^ (r & 1u << 31)
+               : i % 3 == 1 ? r
+                            : (r & 0xffff0000) + 0x7fff + r % 3; /* about half way */
+        y[i] = nearest_brain(x[i]);
+    }
+    op_case *c = case_new("", "Cast", 13);
+    case_input(c, QSIM_FLOAT, SHAPE(n), x);
+    case_node(c, 1);
+    CHECK_INT(qs_node_set_int(c->g, c->node, "to", QSIM_BFLOAT16), 0);
+    CHECK_INT(case_run(c), 0);
+    CHECK(memcmp(case_data(c, 0), y, (size_t)n * sizeof(*y)) == 0);
+    case_free(c);
+}
+
 int main(void) {
     static const int64_t lengths[] = {1, 15, 16, 31, 255, 256, 257, 512, MOST};
+    for (size_t i = 0; i < QS_COUNT(lengths); i++)
+        cast_to_brain(lengths[i]);
     for (size_t i = 0; i < QS_COUNT(types) * QS_COUNT(types); i++)
         for (size_t k = 0; k < 2 * QS_COUNT(lengths); k++)
             cast_row(types[i % QS_COUNT(types)], types[i / QS_COUNT(types)], lengths[k / 2], k % 2);
