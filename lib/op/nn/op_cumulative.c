@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* CumSum and CumProd: running sums and products along one axis, in order. */
+#include "op/elementwise/floats.h"
 #include "op/move/index.h"
 
 /*
@@ -21,7 +22,7 @@ typedef void (*cumulate_fn)(const void *x, void *y, size_t n, size_t inner, ptrd
     }
 
 /* Unsigned arithmetic serves signed types, too. */
-CUMULATE(sum_f32, float, +)
+CUMULATE(sum_few, float, +)
 CUMULATE(sum_f64, double, +)
 CUMULATE(sum_u32, uint32_t, +)
 CUMULATE(sum_u64, uint64_t, +)
@@ -29,6 +30,17 @@ CUMULATE(prod_f32, float, *)
 CUMULATE(prod_f64, double, *)
 CUMULATE(prod_u32, uint32_t, *)
 CUMULATE(prod_u64, uint64_t, *)
+
+/* In vectors, except for the last elements of a row. */
+QS_COLD static void sum_f32(const void *vx, void *vy, size_t n, size_t inner, ptrdiff_t step,
+                            bool exclusive) {
+    const size_t whole = inner & ~(size_t)15;
+    const float *x = vx, *added = x + (exclusive ? 0 : step);
+    float *y = vy, *to = y;
+    sum_few(x + whole, y + whole, n, inner - whole, step, exclusive);
+    for (size_t t = 1; whole && t < n; t++, added += step, to += step)
+        qs_fold_floats(QS_SUM, to, added, 1, to + step, whole);
+}
 
 #define QS_T_CUMULATED                                                                             \
     (QS_T_REAL | QS_T(QSIM_INT32) | QS_T(QSIM_INT64) | QS_T(QSIM_UINT32) | QS_T(QSIM_UINT64))

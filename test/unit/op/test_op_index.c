@@ -426,6 +426,36 @@ static void test_cumulative(void) {
     case_refused(c, QSIM_E_VALUE);
 }
 
+/* Rows of every length up to three vectors of 16 numbers, against sums in order. */
+static void test_cumulative_rows(void) {
+    static float x[2 * 5 * 48], y[2 * 5 * 48];
+    const int32_t axis = 1;
+    for (int64_t i = 0; i < (int64_t)QS_COUNT(x); i++)
+        x[i] = 1.0f / (float)(3 * i % 101 + 1);
+    for (int64_t n = 1; n <= 48; n++)
+        for (int64_t form = 0; form < 4; form++) {
+            const bool exclusive = form % 2, reverse = form / 2;
+            for (int64_t i = 0; i < 2 * n; i++) {
+                float sum = 0;
+                for (int64_t t = 0; t < 5; t++) {
+                    const int64_t at = (i / n * 5 + (reverse ? 4 - t : t)) * n + i % n;
+                    y[at] = sum;
+                    sum = t == 0 ? x[at] : sum + x[at];
+                    y[at] = exclusive ? y[at] : sum;
+                }
+            }
+            op_case *c = case_new("", "CumSum", 14);
+            case_input(c, QSIM_FLOAT, SHAPE(2, 5, n), x);
+            case_input(c, QSIM_INT32, 0, NULL, &axis);
+            case_node(c, 1);
+            case_attr_int(c, "exclusive", exclusive);
+            case_attr_int(c, "reverse", reverse);
+            CHECK_INT(case_run(c), 0);
+            CHECK(memcmp(case_data(c, 0), y, (size_t)(10 * n) * sizeof(*y)) == 0);
+            case_free(c);
+        }
+}
+
 /* ---- blocks, sequences, frames ---- */
 
 static op_case *depth_to_space(int32_t dtype, const char *mode) {
@@ -522,6 +552,7 @@ int main(void) {
     test_onehot();
     test_trilu();
     test_cumulative();
+    test_cumulative_rows();
     test_blocks();
     test_reverse();
     test_center();
