@@ -238,6 +238,12 @@ void qs_ranges(const qsim_ctx *ctx, size_t n, size_t grain, qs_range_fn fn, cons
 #define QS_PIECE ((size_t)1 << 16)
 size_t qs_piece(const qsim_ctx *ctx, size_t at, size_t n);
 
+/*
+ * Lowers a node to the transpose of its first input, read as one of `rank` axes of these sizes; the
+ * result's axis i is the input's axis perm[i].
+ */
+int qs_lower_transpose(qs_lower *l, const int64_t *sizes, const int32_t *perm, int32_t rank);
+
 /* Copies rows of n bytes, x_step bytes apart in x and y_step in y. */
 void qs_copy_rows(const void *x, ptrdiff_t x_step, void *y, ptrdiff_t y_step, size_t n,
                   size_t rows);

@@ -37,64 +37,18 @@ QS_COLD static int infer_blocks(qs_infer *x) {
     return qs_infer_out(x, 0, in->dtype, 4, dims);
 }
 
-/* The deep side is (N, channels · block², H, W), the wide one (N, channels, H · block, W · block).
+/*
+ * Transposes: the deep side is (N, channels and the block's two axes, H, W), the wide one (N,
+ * channels, H, block, W, block). Channels come first in mode CRD.
  */
-typedef struct blocks_params {
-    bool space, channels_first; /* space: to the wide side; channels_first: mode CRD */
-    size_t block, images, channels, height, width, bytes;
-} blocks_params;
-
-typedef struct blocks_job {
-    const qsim_ctx *ctx;
-    const blocks_params *p;
-    const char *x;
-    char *y;
-} blocks_job;
-
-/* Moves rows of the wide side; each comes from, or goes to, `block` rows of the deep side. */
-static void move_blocks(const void *arg, size_t begin, size_t end) {
-    const blocks_job *j = arg;
-    const blocks_params *p = j->p;
-    const size_t b = p->block, row = p->width * p->bytes, all = p->channels * b * b;
-    for (size_t r = begin; r < end; r++) {
-        const size_t h = r % (p->height * b), nc = r / (p->height * b), c = nc % p->channels;
-        for (size_t q = 0; q < b; q++) {
-            const size_t part = h % b * b + q;
-            const size_t channel = p->channels_first ? c * b * b + part : part * p->channels + c;
-            const size_t deep = ((nc / p->channels * all + channel) * p->height + h / b) * row;
-            const size_t wide = r * b * row + q * p->bytes;
-            const ptrdiff_t near = (ptrdiff_t)p->bytes, far = (ptrdiff_t)(b * p->bytes);
-            if (p->space)
-                qs_copy_many_rows(j->ctx, j->x + deep, near, j->y + wide, far, p->bytes, p->width);
-            else
-                qs_copy_many_rows(j->ctx, j->x + wide, far, j->y + deep, near, p->bytes, p->width);
-        }
-    }
-}
-
-static void run_blocks(const qs_step *s, const qs_frame *f) {
-    const blocks_params *p = s->params;
-    const blocks_job j = {f->ctx, p, qs_step_in(s, f, 0), qs_step_out(s, f, 0)};
-    const size_t rows = p->images * p->channels * p->height * p->block;
-    qs_ranges(f->ctx, rows, QS_GRAIN / 4 / (p->width * p->block + 1) + 1, move_blocks, &j);
-}
-
 QS_COLD static int lower_blocks(qs_lower *l) {
-    blocks_params *p = qs_lower_params(l, sizeof(*p));
-    if (!p)
-        return QSIM_E_NOMEM;
-    p->space = to_space(l->node);
-    const qs_value *deep = p->space ? qs_lower_in(l, 0) : qs_lower_out(l, 0);
-    const qs_value *wide = p->space ? qs_lower_out(l, 0) : qs_lower_in(l, 0);
-    p->channels_first = qs_node_string_is(l->node, "mode", "CRD", false);
-    p->block = (size_t)qs_node_int(l->node, "blocksize", 1);
-    p->images = (size_t)deep->dims[0].size;
-    p->channels = (size_t)wide->dims[1].size;
-    p->height = (size_t)deep->dims[2].size;
-    p->width = (size_t)deep->dims[3].size;
-    p->bytes = qs_dtype_bytes(deep->dtype);
-    l->step->run = run_blocks;
-    return QSIM_OK;
+    static const int32_t perms[3][6] = {{0, 3, 5, 1, 2, 4}, {0, 3, 4, 1, 5, 2}, {0, 1, 4, 2, 5, 3}};
+    const bool space = to_space(l->node), first = qs_node_string_is(l->node, "mode", "CRD", false);
+    const qs_dim *x = qs_lower_in(l, 0)->dims;
+    const int64_t b = qs_node_int(l->node, "blocksize", 1), n = x[0].size, c = x[1].size;
+    const int64_t wide[6] = {n, c, x[2].size / b, b, x[3].size / b, b}, few = c / b / b;
+    const int64_t deep[6] = {n, first ? few : b, b, first ? b : few, x[2].size, x[3].size};
+    return qs_lower_transpose(l, space ? deep : wide, perms[space + (space && first)], 6);
 }
 
 static const qs_attr_rule depth_attrs[] = {{"blocksize", QSIM_ATTR_INT, 1, 0},

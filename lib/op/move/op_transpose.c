@@ -224,15 +224,16 @@ static void run_transpose(const qs_step *s, const qs_frame *f) {
 }
 
 /* Merges axes of the result; sets their sizes and strides in the input, returns their number. */
-static int32_t merge_axes(const qs_value *x, const int32_t *perm, size_t *dims, size_t *strides) {
+static int32_t merge_axes(const int64_t *sizes, const int32_t *perm, int32_t rank, size_t *dims,
+                          size_t *strides) {
     size_t own[QSIM_MAX_RANK], step = 1;
     int32_t n = 0;
-    for (int32_t i = x->rank - 1; i >= 0; i--) {
+    for (int32_t i = rank - 1; i >= 0; i--) {
         own[i] = step;
-        step *= (size_t)x->dims[i].size;
+        step *= (size_t)sizes[i];
     }
-    for (int32_t i = 0; i < x->rank; i++) {
-        size_t d = (size_t)x->dims[perm[i]].size, s = own[perm[i]];
+    for (int32_t i = 0; i < rank; i++) {
+        size_t d = (size_t)sizes[perm[i]], s = own[perm[i]];
         if (d == 1)
             continue;
         if (n > 0 && strides[n - 1] == s * d) {
@@ -284,16 +285,11 @@ QS_COLD static int lower_tile(qs_lower *l, transpose_params *p, const size_t *di
     return lines ? QSIM_OK : qs_fail(l->error, QSIM_E_NOMEM, "out of memory");
 }
 
-QS_COLD static int lower_transpose(qs_lower *l) {
+QS_COLD int qs_lower_transpose(qs_lower *l, const int64_t *sizes, const int32_t *perm,
+                               int32_t rank) {
     const qs_value *x = qs_lower_in(l, 0);
-    int32_t perm[QSIM_MAX_RANK];
     size_t dims[QSIM_MAX_RANK], strides[QSIM_MAX_RANK];
-    qs_infer rules;
-    qs_lower_infer(l, &rules);
-    int code = read_perm(&rules, x->rank, perm);
-    if (code)
-        return code;
-    int32_t n = merge_axes(x, perm, dims, strides);
+    const int32_t n = merge_axes(sizes, perm, rank, dims, strides);
     if (n <= 1 || qs_value_elements(x) == 0) { /* only axes of size 1 move, or no elements */
         l->alias = true;
         return QSIM_OK;
@@ -312,7 +308,7 @@ QS_COLD static int lower_transpose(qs_lower *l) {
         p->strides[i] = strides[i];
         p->outer *= dims[i];
     }
-    code = lower_tile(l, p, dims, strides, n, across);
+    const int code = lower_tile(l, p, dims, strides, n, across);
     if (code)
         return code;
     p->block = (l->ctx->threads == 1 ? ALONE_ELEMENTS : BLOCK_ELEMENTS) / p->columns / 64 * 64;
@@ -321,6 +317,18 @@ QS_COLD static int lower_transpose(qs_lower *l) {
     p->blocks = (p->rows + p->block - 1) / p->block;
     l->step->run = run_transpose;
     return QSIM_OK;
+}
+
+QS_COLD static int lower_transpose(qs_lower *l) {
+    const qs_value *x = qs_lower_in(l, 0);
+    int32_t perm[QSIM_MAX_RANK];
+    int64_t sizes[QSIM_MAX_RANK];
+    qs_infer rules;
+    qs_lower_infer(l, &rules);
+    const int code = read_perm(&rules, x->rank, perm);
+    for (int32_t i = 0; i < x->rank; i++)
+        sizes[i] = x->dims[i].size;
+    return code ? code : qs_lower_transpose(l, sizes, perm, x->rank);
 }
 
 /* Types with several elements in a byte are moved as wider types with the same values. */
