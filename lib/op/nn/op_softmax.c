@@ -222,12 +222,24 @@ static void softmax_range(const void *arg, size_t begin, size_t end) {
     const size_t n = job->p->shape.count, inner = job->p->shape.inner;
     const float *x = job->x;
     side_rows s = {job->ctx, n, inner, job->p->logs, 0, 0};
+    void (*const turn)(const void *, size_t, void *, size_t, size_t) =
+        job->ctx->kernels->u8->transpose32;
+    float turned[8 * PART]; /* few columns, as rows: side by side they would fill few lanes */
     if (inner == 1) {
         softmax_rows(job->ctx, x + begin * n, job->y + begin * n, n, end - begin, job->p->logs);
         return;
     }
     for (size_t r = begin; r < end; r += s.rows) {
         const size_t at = r / inner * n * inner + r % inner, left = inner - r % inner;
+        const size_t size = n * inner, again = s.logs ? size : 0; /* logs read x once more */
+        if (inner < BESIDE && left == inner && left <= end - r &&
+            size + again <= QS_COUNT(turned)) {
+            turn(x + at, inner, turned, inner, n);
+            softmax_rows(job->ctx, turned, turned + again, n, inner, s.logs);
+            turn(turned + again, n, job->y + at, n, inner);
+            s.rows = inner;
+            continue;
+        }
         softmax_beside(&s, x + at, job->y + at, left < end - r ? left : end - r);
     }
 }
