@@ -3,7 +3,7 @@
 inside is an operator of its own, which no other tool writes."""
 import struct
 
-FLOAT, UINT8, INT8, INT32, INT64, BOOL = 1, 2, 3, 6, 7, 9
+FLOAT, UINT8, INT8, INT32, INT64, BOOL, HALF, DOUBLE, BRAIN = 1, 2, 3, 6, 7, 9, 10, 11, 16
 
 
 def varint(n):

@@ -4,7 +4,7 @@ import struct
 import sys
 
 from benchlib import Refused, beside_ort
-from onenode import BOOL, FLOAT, INT8, INT32, INT64, UINT8, floats, one_node, tensor
+from onenode import BOOL, BRAIN, DOUBLE, FLOAT, HALF, INT8, INT32, INT64, UINT8, floats, one_node, tensor
 
 IMAGE = [1, 64, 64, 64]
 
@@ -52,7 +52,8 @@ def unary():
                note="256 scales")
     for name, of, to in (("float to int32", FLOAT, INT32), ("float to int64", FLOAT, INT64), ("int32 to float", INT32, FLOAT),
                          ("int64 to float", INT64, FLOAT), ("int32 to int64", INT32, INT64), ("int64 to int32", INT64, INT32),
-                         ("bool to int64", BOOL, INT64), ("int64 to bool", INT64, BOOL)):
+                         ("bool to int64", BOOL, INT64), ("int64 to bool", INT64, BOOL), ("float to bfloat16", FLOAT, BRAIN),
+                         ("float to double", FLOAT, DOUBLE), ("double to float", DOUBLE, FLOAT)):
         yield case("Cast", attributes={"to": to}, of=of, out=to, note=name)
     for note, dims in (("", IMAGE), (", condition of a row", [1, 1, 1, 64]), (", condition of columns", [1, 64, 64, 1])):
         yield case("Where", dims, constants=[("a", weights("a", *IMAGE)), ("b", weights("b", 1))], of=BOOL, note="a number elsewhere" + note)
@@ -75,6 +76,9 @@ def windows():
         yield case("Conv", attributes={"pads": [2] * 4}, constants=[("w", weights("w", m, 64, 5, 5))], note=f"5x5, to {m} channels")
     for op in ("AveragePool", "MaxPool"):
         yield case(op, attributes={"kernel_shape": [3, 3], "pads": [1] * 4})
+        for size, stride in ((3, 1), (2, 2)):
+            yield case(op, [1, 64, 8, 28, 28], {"kernel_shape": [size] * 3, "strides": [stride] * 3, "pads": [size % 2] * 6},
+                       note=f"of volumes, {size}x{size}x{size}, stride {stride}")
     yield case("GlobalAveragePool")
     yield case("LRN", attributes={"size": 5})
 
@@ -89,12 +93,16 @@ def norms():
     yield case("Softmax", [256, 1000], {"axis": 1})
     for dims in ([4096, 64], [256, 1000]):
         yield case("LogSoftmax", dims, {"axis": 1})
+    for op in ("Softmax", "LogSoftmax"):
+        for dims in ([100, 50, 4], [16, 100, 24]):
+            yield case(op, dims, {"axis": 1}, note=f"{dims[2]} columns")
     for op in ("ReduceMean", "ReduceMax", "ReduceMin", "ReduceSumSquare"):
         for axes in ([1], [2, 3], [3]):
             yield case(op, attributes={"axes": axes}, note=f"axes {axes}")
     for axis in (1, 3):
         yield case("ArgMax", [1, 21, 256, 256], {"axis": axis}, out=INT64, note=f"axis {axis}")
-    yield case("CumSum", [64, 4096], constants=[("a", tensor("a", INT64, [], struct.pack("<q", 1)))])
+    for axis in (0, 1):
+        yield case("CumSum", [64, 4096], constants=[("a", tensor("a", INT64, [], struct.pack("<q", axis)))], note=f"axis {axis}")
     yield case("TopK", [64, 4096], constants=[("k", whole("k", 10))], outputs=2)
 
 
@@ -106,7 +114,12 @@ def moves():
                inputs=["x", "", "s"], note="linear, corners aligned")
     for perm in ([0, 2, 3, 1], [0, 2, 1, 3]):
         yield case("Transpose", attributes={"perm": perm}, note=f"to {perm}")
-    yield case("DepthToSpace", attributes={"blocksize": 2})
+    yield case("Transpose", [64, 12, 128, 2], {"perm": [0, 2, 1, 3]}, note="of pairs")
+    for dims, perm in (([8, 128, 256], [0, 2, 1]), (IMAGE, [0, 2, 3, 1])):
+        yield case("Transpose", dims, {"perm": perm}, of=HALF, out=HALF, note=f"of float16 to {perm}")
+    for block in (2, 3):
+        yield case("DepthToSpace", [1, 16 * block * block, 32, 32], {"blocksize": block}, note=f"blocks of {block}")
+        yield case("SpaceToDepth", [1, 16, 32 * block, 32 * block], {"blocksize": block}, note=f"blocks of {block}")
     yield case("Pad", attributes={"mode": "reflect"}, constants=[("p", whole("p", 0, 0, 1, 1, 0, 0, 1, 1))])
     yield case("Slice", constants=[("b", whole("b", 0)), ("e", whole("e", 64)), ("a", whole("a", 3)), ("s", whole("s", 2))], note="every second")
     yield case("Gather", [4096, 64], constants=[("k", whole("k", *((n * 37) % 4096 for n in range(4096))))])
