@@ -142,6 +142,8 @@ def products():
     yield case("MatMul", [512, 512], constants=[("w", weights("w", 512, 1))], note="by a vector")
     for rows in (1, 64):
         yield case("MatMul", [8, rows, 768], more=[8, 768, 64], note=f"{rows} rows by a matrix that is no constant")
+    for dims, columns in (([32, 5, 64], 100), ([64, 49, 32], 49)):
+        yield case("MatMul", dims, more=[dims[0], dims[2], columns], note=f"{dims[1]} rows by {columns} columns that are no constants")
     yield case("Gemm", [1024, 100], {"transA": 1}, [("w", weights("w", 1024, 10))], note="transA")
     yield case("Einsum", [300], {"equation": "i,j->ij"}, more=[400], note="i,j->ij")
     yield case("Einsum", [8, 128, 64], {"equation": "bik,bjk->bij"}, inputs=["x", "x"], note="bik,bjk->bij")
