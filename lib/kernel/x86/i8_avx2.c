@@ -42,7 +42,7 @@ INLINE __m256i window_dot(__m256i acc, __m256i x, __m256i w) {
 }
 
 #include "kernel/x86/i8_dw_rows_avx2.h"
-#include "kernel/x86/i8_dw_split.h"
+#include "kernel/x86/i8_dw_window.h"
 
 /* ---- products of several rows ---- */
 

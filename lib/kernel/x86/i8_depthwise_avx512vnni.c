@@ -86,7 +86,7 @@ INLINE __m512i window_dot(__m512i acc, __m512i x, __m512i w) {
 }
 
 #include "kernel/x86/i8_dw3x3_avx512.h"
-#include "kernel/x86/i8_dw_split.h"
+#include "kernel/x86/i8_dw_window.h"
 
 TARGET void qk_window_u8s8_avx512vnni(const qk_window_u8s8 *d) {
     assert(qk_window_u8s8_valid(&qk_i8_avx512vnni, d));

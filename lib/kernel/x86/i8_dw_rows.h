@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Depthwise convolution of u8 by s8 on the image itself, x86: the arguments of its kernels, and
- * functions that load rows of the image and store results. A template for vectors of 128 * W_LANES
+ * Depthwise convolution of u8 by s8 on the image itself, x86: functions of its kernels that load
+ * rows of the image and store results. A template for vectors of 128 * W_LANES
  * bits; before including it, define TARGET, INLINE, epilogue_of, scale, pack_words (i8_zmm.h,
  * i8_requant_avx2.h) and
  *
@@ -9,13 +9,12 @@
  *   W_GROUP           rows of the image in a dword: 4 bytes or 2 words
  *
  * The kernels stand in i8_dw_any.h (any size) and in i8_dw3x3_avx512.h, i8_dw5x5_avx512.h,
- * i8_dw_rows_avx2.h and i8_dw_rows_avxvnni.h (the usual sizes); i8_dw_split.h, included last,
- * divides the work and chooses among them.
+ * i8_dw_rows_avx2.h and i8_dw_rows_avxvnni.h (the usual sizes); i8_dw_window.h is included last.
  */
 #ifndef QK_I8_DW_ROWS_H
 #define QK_I8_DW_ROWS_H
 
-#include "kernel/i8.h"
+#include "kernel/x86/i8_dw_split.h"
 
 #if W_LANES == 4
 #define W(f)   _mm512_##f
@@ -67,62 +66,7 @@ INLINE void w_store_n(uint8_t *p, w_vec v, int32_t n) {
 enum {
     W_BYTES = 16 * W_LANES, /* bytes of a vector; channels of a block */
     W_DWORDS = 4 * W_LANES,
-    W_STORED = W_BYTES + W_BYTES / 4, /* what halves of a vector write that begin at quarters */
-    W_ALL = 4 * W_BYTES,              /* bytes of a block's weights for one dword of each channel */
-};
-
-/* A pair of rows of output: weights, requantization, addresses of results. */
-typedef struct dw_job {
-    const int8_t *w, *v; /* weights for the first and the second row of output */
-    ptrdiff_t more;      /* bytes from there to the second set, or 0 */
-    ptrdiff_t moved;     /* bytes from w to v */
-    const int32_t *bias;
-    const float *mult;
-    const float *scale, *add; /* for results in floats */
-    uint8_t *first, *second;
-    int32_t n, wo;   /* columns of output: of a range, of the whole row */
-    int32_t whole;   /* columns that every range has */
-    ptrdiff_t pixel; /* bytes of an output pixel */
-    int32_t cols;
-    bool limits;
-    int32_t stride, dilation, kw;         /* along the width */
-    int32_t groups, stored, second_group; /* groups of W_GROUP rows: of the kernel, of both rows of
-                                             output; first of the second row */
-    int32_t rows;                         /* rows of output at a time */
-} dw_job;
-
-/* The rows that are read for a column that is outside of the image in all or some ranges. */
-typedef struct dw_outside {
-    const uint8_t *zeros[8], *some[8]; /* rows of zero points; those of `bytes` */
-    uint8_t bytes[8][W_STORED];
-} dw_outside;
-
-/* Rows of the image that a kernel reads, and the row of zero points that stands for the outside. */
-typedef struct dw_rows {
-    const uint8_t *row[8], *zeros;
-    dw_outside *outside;
-    /* In bytes: the step from column to column, a row, the step from range to range. */
-    ptrdiff_t across;
-    size_t end;
-    ptrdiff_t q;
-} dw_rows;
-
-/* A kernel: one or two rows of output, one block of channels; `at`: offset of the first column. */
-typedef void (*dw_fn)(const dw_rows *s, const dw_job *o, ptrdiff_t at, const epilogue *e);
-
-/* A row of the table of kernels: the windows that it suits; 0 is any. The first fit is taken. */
-typedef struct dw_choice {
-    int32_t kernel;            /* rows and columns of the kernel */
-    int32_t stride;            /* along both axes */
-    int32_t ranges;            /* ranges of columns side by side in a vector */
-    uint32_t needs, wants_not; /* bits of enum dw_trait */
-    dw_fn run;
-} dw_choice;
-
-enum dw_trait {
-    DW_FLOATS = 1,  /* results are floats */
-    DW_SETS = 2,    /* the block has a second set of weights */
-    DW_DILATED = 4, /* along either axis */
+    W_ALL = 4 * W_BYTES, /* bytes of a block's weights for one dword of each channel */
 };
 
 /* Keeps a vector in its register: gcc otherwise moves sums through memory. */
@@ -228,7 +172,7 @@ TARGET QS_NOINLINE static void copy_column(const dw_rows *s, ptrdiff_t at, ptrdi
         const bool inside = (size_t)at < s->end;
 #pragma GCC unroll 1
         for (int32_t k = 0; k < 8; k++)
-            memcpy(to + i + k * W_STORED, inside ? s->row[k] + at : s->zeros, W_BYTES / 2);
+            memcpy(to + i + k * DW_STORED, inside ? s->row[k] + at : s->zeros, W_BYTES / 2);
     }
 }
 

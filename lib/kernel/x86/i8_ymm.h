@@ -210,7 +210,7 @@ TARGET static void depthwise_u8s8(const qk_depthwise_u8s8 *d) {
     }
 }
 
-/* Defined in i8_dw_split.h, which the including file includes last. */
+/* Defined in i8_dw_window.h, which the including file includes last. */
 static void window_u8s8(const qk_window_u8s8 *d);
 
 /* ---- the product ---- */
