@@ -171,14 +171,18 @@ static const char *name_choice(qs_graph *g, const char *head, size_t index, cons
 static int add_choice(qs_reader *r, const qs_node *head, size_t index, qs_span text,
                       const qs_id in[3]) {
     qs_graph *g = r->graph;
-    const char *name = qs_read_local(r, text);
-    if (!name)
-        return qs_read_nomem(r);
-    qs_id y = qs_graph_find(g, name);
-    if (y == QS_NONE)
-        y = qs_graph_add_value(g, name);
-    if (y < 0)
-        return qs_read_nomem(r);
+    qs_id y;
+    /* An output of a function is that of its call. */
+    if (!r->scope || !qs_call_alias(r->scope, text, &y)) {
+        const char *name = qs_read_local(r, text);
+        if (!name)
+            return qs_read_nomem(r);
+        y = qs_graph_find(g, name);
+        if (y == QS_NONE)
+            y = qs_graph_add_value(g, name);
+        if (y < 0)
+            return qs_read_nomem(r);
+    }
     const qs_value *v = &g->values[y];
     if (qs_value_exists(v))
         return qs_read_fail(r, QSIM_E_GRAPH, "tensor '%s' is written twice", v->name);

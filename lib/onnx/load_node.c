@@ -300,12 +300,13 @@ static const char *same_or_new(qs_reader *r, qs_span text, const char *last) {
 static int read_head(qs_reader *r, qs_span message, const struct node_parts *p, qs_node *head) {
     const qs_graph *g = r->graph;
     const qs_node *last = g->node_count ? &g->nodes[g->node_count - 1] : NULL;
-    const bool called = p->name.size && qs_read_caller(r);
-    const char *local = called ? qs_read_local(r, p->name) : NULL;
+    /* Branches and calls repeat names, which are unique in a graph. */
+    const bool inner = p->name.size && r->scope;
+    const char *local = inner ? qs_read_local(r, p->name) : NULL;
     *head = (qs_node){.source = message,
-                      .name = local    ? qs_arena_string(r->arena, local, strlen(local))
-                              : called ? NULL
-                                       : qs_read_text(r, p->name),
+                      .name = local   ? qs_arena_string(r->arena, local, strlen(local))
+                              : inner ? NULL
+                                      : qs_read_text(r, p->name),
                       .op_type = same_or_new(r, p->op_type, last ? last->op_type : NULL),
                       .domain = qs_span_is(p->domain, "ai.onnx")
                                     ? ""
@@ -352,7 +353,7 @@ int qs_read_node(qs_reader *r, qs_span message) {
     collect_node(message, &p);
     int code = read_head(r, message, &p, &head);
     const qs_span body = qs_find_function(r, p.domain, p.op_type);
-    if (!code && body.data && !r->inspect)
+    if (!code && body.data && (r->collects || !r->inspect))
         code = qs_read_call(r, message, &head, body);
     else if (!code && qs_read_is_choice(&head) && !r->inspect && !r->keep_ifs)
         code = qs_read_if(r, message, &head, p.inputs, p.outputs);

@@ -478,6 +478,61 @@ static void check_results(void) {
     }
 }
 
+/* A model whose output `a` is -t: has no problems, runs, and is emptied. */
+static void check_negates(proto *model) {
+    qsim_model *m = NULL;
+    qsim_session *s = NULL;
+    qsim_run *run = NULL;
+    qsim_error e = {0};
+    float x[2] = {3, -4};
+    const qsim_tensor in = {QSIM_FLOAT, 1, two, x, sizeof(x)};
+    qsim_tensor out[3] = {{0}};
+    const qsim_load_options o = {.struct_size = sizeof(o), .flags = QSIM_LOAD_CHECK};
+    CHECK_INT(qsim_model_load_memory(NULL, model->data, model->size, &o, &m, NULL), QSIM_OK);
+    CHECK_INT(qsim_model_check(m, NULL, NULL), 0);
+    qsim_model_free(m);
+    CHECK_INT(qsim_model_load_memory(NULL, model->data, model->size, NULL, &m, &e), QSIM_OK);
+    CHECK_STR(e.message, "");
+    CHECK_INT(qsim_session_create(m, NULL, &s, NULL), QSIM_OK);
+    CHECK_INT(qsim_run_create(s, &run, NULL), QSIM_OK);
+    CHECK_INT(qsim_run_execute(run, &in, 1, out, 3, NULL), QSIM_OK);
+    for (int i = 0; i < 2 && out[0].data; i++)
+        CHECK(((const float *)out[0].data)[i] == -x[i]);
+    qsim_run_free(run);
+    qsim_session_free(s);
+    qsim_model_free(m);
+    proto_free(model);
+}
+
+/* An output of a function that an If in it makes; both branches use the same names. */
+static void check_choice(void) {
+    static const char *const ops[] = {"Identity", "Neg"};
+    static const uint8_t minus = 1;
+    proto model = {0}, node = {0}, body = {0}, branch = {0}, t = {0};
+    calling(&model, "Chosen");
+    proto_int(&t, 2, QSIM_BOOL);
+    proto_bytes(&t, 9, &minus, 1);
+    begin(&node, "", "Constant", "", "c");
+    proto_text(&body, 1, "value");
+    proto_take(&body, 5, &t);
+    proto_int(&body, 20, 4);
+    proto_take(&node, 5, &body);
+    proto_take(&body, 7, &node);
+    begin(&node, "", "If", "c", "q");
+    for (int then = 0; then < 2; then++) {
+        proto_node(&branch, ops[then], "same", "p", NULL, "chosen");
+        proto_name(&branch, 12, "chosen");
+        proto_graph(&node, then ? "then_branch" : "else_branch", &branch);
+    }
+    proto_take(&body, 7, &node);
+    function(&model, "Chosen", "p", "q", 13, &body);
+    check_negates(&model);
+    proto_free(&node);
+    proto_free(&body);
+    proto_free(&branch);
+    proto_free(&t);
+}
+
 /* Operator sets of a function: in the model's version, and one that the model does not import. */
 static void check_imports(void) {
     static const struct {
@@ -520,6 +575,7 @@ int main(void) {
     check_attributes();
     check_references();
     check_results();
+    check_choice();
     check_imports();
     check_values();
     check_memory();
