@@ -219,7 +219,8 @@ static int move_floats(convert *c, qs_id id) {
     const qs_id x = qs_node_input(n, 0);
     if (x == QS_NONE || !(qs_node_traits(g, n) & QS_MOVES) || c->known[x].by.scale == QS_NONE ||
         g->values[c->known[x].by.scale].rank > 0 ||
-        (qs_node_is_onnx(n, "Pad") && qs_node_input(n, 2) == QS_NONE))
+        (qs_node_is_onnx(n, "Pad") && qs_node_input(n, 2) == QS_NONE &&
+         qs_node_string_is(n, "mode", "constant", true)))
         return QSIM_OK;
     const scaled_by by = c->known[x].by;
     const int32_t dtype = g->values[x].dtype, inputs = n->input_count, outputs = n->output_count;

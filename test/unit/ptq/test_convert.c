@@ -218,6 +218,13 @@ static void test_operators(void) {
     qsim_builder_node(b, "com.microsoft", "QLinearConcat", "op", "t,u,q,s,z,q,s,z", "r");
     qsim_builder_attr_int(b, "axis", 2);
     check_one(end(b, "float[2,3,8,4]"), "Concat");
+    b = begin(); /* repeats integers, and fills with none */
+    CHECK_INT(qsim_builder_constant_as(b, "pads", "int64[8]", (int64_t[8]){[3] = 1, [7] = 1}),
+              QSIM_OK);
+    qsim_builder_node(b, "", "Pad", "pad", "q,pads", "p");
+    qsim_builder_attr_string(b, "mode", "reflect");
+    qsim_builder_node(b, "com.microsoft", "QLinearSigmoid", "op", "p,s,z,t,u", "r");
+    check_one(end(b, "float[2,3,4,6]"), "Pad");
 }
 
 /* ---- sums with weights ---- */
