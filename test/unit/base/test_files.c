@@ -26,7 +26,7 @@
 #define LARGE                                                                                      \
     ((size_t)9 << 20) /* over the pieces that are sent to the disk while it is written             \
                        */
-#define NAMES 1000    /* most temporary names that are tried */
+#define NAMES 1000    /* most fresh names that are tried */
 
 /* ---- calls that fail ---- */
 
@@ -139,8 +139,9 @@ static const struct {
     {NOTHING, EINTR, 1, QSIM_E_IO, QSIM_E_IO, 1},
     {NAMELESS, EOPNOTSUPP, 1, QSIM_OK, QSIM_OK, 0},
     {PROC, ENOENT, 1, QSIM_OK, QSIM_OK, 0},
-    {LINK, EEXIST, NAMES, QSIM_OK, QSIM_OK, 0}, /* the first is the name of the file itself */
-    {LINK, EEXIST, NAMES + 1, QSIM_E_IO, QSIM_E_IO, NAMES + 1},
+    /* The first is the name of the file itself, the next two are that of what replaces it. */
+    {LINK, EEXIST, NAMES + 2, QSIM_OK, QSIM_OK, 0},
+    {LINK, EEXIST, NAMES + 3, QSIM_E_IO, QSIM_E_IO, NAMES + 3},
     {LINK, EPERM, 1, QSIM_E_IO, QSIM_E_IO, 1},
     {SYNC, EINVAL, 1, QSIM_OK, QSIM_OK, 0},
     {SYNC, EROFS, 1, QSIM_OK, QSIM_OK, 0},
