@@ -36,6 +36,15 @@ static int node_names(qs_pass *p) {
     return code;
 }
 
+int qs_pass_name(qs_pass *p, qs_id value, const char *base) {
+    qs_graph *g = p->graph;
+    const char *name = qs_graph_fresh_name(g, base);
+    if (!name || qs_names_put(p->ctx, g->names, name, value))
+        return qs_pass_no_memory(p);
+    g->values[value].name = name;
+    return QSIM_OK;
+}
+
 /* Names the unnamed values that passes have made, since values in files need names. */
 int qs_pass_names(qs_pass *p) {
     qs_graph *g = p->graph;
@@ -50,10 +59,8 @@ int qs_pass_names(qs_pass *p) {
             qs_id v = i < n->input_count ? n->inputs[i] : n->outputs[i - n->input_count];
             if (v == QS_NONE || g->values[v].name[0])
                 continue;
-            const char *name = qs_graph_fresh_name(g, n->name[0] ? n->name : n->op_type);
-            if (!name || qs_names_put(p->ctx, g->names, name, v))
-                return qs_pass_no_memory(p);
-            g->values[v].name = name;
+            if ((code = qs_pass_name(p, v, n->name[0] ? n->name : n->op_type)))
+                return code;
         }
     }
     return qs_stop_fail(p->ctx, qs_graph_name_inside(g), p->model, p->error);

@@ -70,6 +70,8 @@ int qs_pass_sequences(qs_pass *p);
 int qs_pass_expand(qs_pass *p);
 /* Folds values that depend on known sizes alone (pass_shapes.c). */
 int qs_pass_shapes(qs_pass *p);
+/* For files: Where, as If becomes, chooses bytes in place of bools (pass_choices.c). */
+int qs_pass_choices(qs_pass *p);
 /* An If whose condition is constant becomes its branch (pass_branch.c). */
 int qs_pass_branches(qs_pass *p, bool *changed);
 /* Nodes that compute in float16 or bfloat16 compute in float (pass_half.c). */
@@ -203,6 +205,11 @@ qs_id qs_pass_node(qs_pass *p, const char *domain, const char *op_type, const ch
 /* Adds a node of `like`'s operator and attributes in `domain`, its row not looked up yet. */
 qs_id qs_pass_clone(qs_pass *p, qs_id like, const char *domain, const qs_id *inputs,
                     int32_t input_count, const qs_id *outputs, int32_t output_count);
+/* Names a value after `base`: qs_pass_names names all that have no name, but not inside of nodes.
+ */
+int qs_pass_name(qs_pass *p, qs_id value, const char *base);
+/* Makes value y the Cast of `from` to a type, and returns y or a negative code. */
+qs_id qs_pass_cast(qs_pass *p, qs_id from, int32_t to, qs_id y);
 int qs_pass_resolve(qs_pass *p, qs_id node);
 /* Whether two values have the same sizes, all known. */
 bool qs_pass_same_sizes(const qs_graph *g, qs_id a, qs_id b);

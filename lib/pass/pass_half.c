@@ -25,7 +25,7 @@ typedef struct halves {
 
 /* ---- twins ---- */
 
-static qs_id add_cast(qs_pass *p, qs_id from, int32_t to, qs_id y) {
+qs_id qs_pass_cast(qs_pass *p, qs_id from, int32_t to, qs_id y) {
     qs_graph *g = p->graph;
     const int32_t version = qs_graph_import(g, "") >= 6 ? 0 : 13;
     g->values[y].dtype = to;
@@ -37,7 +37,7 @@ static qs_id add_cast(qs_pass *p, qs_id from, int32_t to, qs_id y) {
 
 static qs_id new_cast(qs_pass *p, qs_id from, int32_t to) {
     const qs_id y = qs_pass_value(p, from);
-    return y < 0 ? y : add_cast(p, from, to, y);
+    return y < 0 ? y : qs_pass_cast(p, from, to, y);
 }
 
 /* Converts a constant in half precision to floats. */
@@ -64,7 +64,7 @@ static qs_id wide(halves *h, qs_id v) {
 
 static qs_id narrow(halves *h, qs_id v) {
     if (h->narrow[v] == QS_NONE && h->wide[v] != v)
-        h->narrow[v] = add_cast(h->p, h->wide[v], h->type[v], v);
+        h->narrow[v] = qs_pass_cast(h->p, h->wide[v], h->type[v], v);
     else if (h->narrow[v] == QS_NONE)
         h->narrow[v] = new_cast(h->p, v, h->type[v]);
     return h->narrow[v];
@@ -231,7 +231,7 @@ static int convert_integers(qs_pass *p, qs_id id) {
         return made;
     g->values[made].dtype = to;
     qs_pass_set_output(p, id, 0, made);
-    return add_cast(p, made, g->values[y].dtype, y) < 0 ? QSIM_E_NOMEM : QSIM_OK;
+    return qs_pass_cast(p, made, g->values[y].dtype, y) < 0 ? QSIM_E_NOMEM : QSIM_OK;
 }
 
 static int convert_all_integers(qs_pass *p) {

@@ -127,6 +127,7 @@ static const stage pipeline[] = {
      {EXTENDED, NEVER, NEVER, NEVER}}, /* this and the next two need the layout */
     {NAMED("shuffle") qs_pass_shuffle, {EXTENDED, NEVER, NEVER, NEVER}},
     {NAMED("concat") qs_pass_concat, {EXTENDED, NEVER, NEVER, NEVER}},
+    {NAMED("choices") qs_pass_choices, {NEVER, ALWAYS, ALWAYS, NEVER}},
     {NAMED("finish") qs_pass_finish, {NEVER, BASIC, ALWAYS, NEVER}},
     {NAMED("names") qs_pass_names, {NEVER, ALWAYS, ALWAYS, ALWAYS}},
 };
