@@ -251,6 +251,17 @@ static void make_turned(void) {
     finish(b, "turned.onnx");
 }
 
+/* A product by rows, whose free axes all have one name. */
+static void make_alike(void) {
+    qsim_builder *b = begin("alike");
+    need(qsim_builder_input_as(b, "a", "float[None,None]"), "a");
+    need(qsim_builder_input_as(b, "b", "float[None,None]"), "b");
+    need(qsim_builder_node(b, "", "Gemm", "gemm", "a,b", "y"), "Gemm");
+    need(qsim_builder_attr_int(b, "transB", 1), "transB");
+    need(qsim_builder_output_as(b, "y", NULL), "y");
+    finish(b, "alike.onnx");
+}
+
 /* A Conv, times a number, of any number of pictures of any size from 3 x 3 on. */
 static void make_free(void) {
     float *w = values(9, 4);
@@ -510,6 +521,7 @@ int main(void) {
     make_text("text_mask.onnx", "mask_length");
     make_text("text_plain.onnx", NULL);
     make_turned();
+    make_alike();
     make_rotated();
     make_free();
     make_single();

@@ -106,7 +106,7 @@ static int take(const tool *t, inputs *in, size_t i, const slot *s, const prepro
                 : feed_read(t, &in->feeds[i], 0, feed_positions(&in->feeds[i]), &in->tensors[i]);
 }
 
-/* Reads a file, and gives the sizes of its axes to those of the same name. */
+/* Reads a file, whose sizes become those of the input. */
 static int fill_from(const tool *t, inputs *in, size_t i, slot *slots, const char *spec,
                      bool shared) {
     preprocess how = in->how;
@@ -116,8 +116,6 @@ static int fill_from(const tool *t, inputs *in, size_t i, slot *slots, const cha
         code = take(t, in, i, s, &how);
     for (int32_t k = 0; code == EXIT_OK && k < s->rank && k < in->tensors[i].rank; k++)
         s->dims[k] = in->tensors[i].dims[k];
-    if (code == EXIT_OK)
-        slots_share(slots, in->count, s);
     return code;
 }
 
@@ -188,7 +186,10 @@ static int refuse_missing(const tool *t, const slot *s, size_t count) {
                       shape_text(s->dims, s->rank, shape));
 }
 
-/* Files first: they tell sizes of what is made up. */
+/*
+ * Files first: they tell sizes of what is made up, by the names of axes, but not of each other:
+ * some exporters give one name to all free axes.
+ */
 static int fill_all(const tool *t, inputs *in, slot *slots, bool invent, const char *file) {
     bool shared = false, any = false;
     int64_t first;
@@ -207,6 +208,9 @@ static int fill_all(const tool *t, inputs *in, slot *slots, bool invent, const c
             feed_positions(&in->feeds[i]) == 0)
             code = tool_fail(t, QSIM_E_VALUE, "%s: no samples", spec);
     }
+    for (size_t i = 0; i < in->count && any && code == EXIT_OK; i++)
+        if (in->tensors[i].dtype)
+            slots_share(slots, in->count, &slots[i]);
     if (any && code == EXIT_OK)
         slots_make_up(t, slots, in->count, first);
     for (size_t i = 0; i < in->count && any && code == EXIT_OK; i++) {
