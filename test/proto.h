@@ -185,6 +185,19 @@ static inline void proto_graph(proto *node, const char *name, proto *graph) {
     proto_free(&a);
 }
 
+/* An If, whose outputs are a list with commas; both branches are emptied. `name` may be NULL. */
+static inline void proto_if(proto *graph, const char *name, const char *condition, proto *then,
+                            proto *otherwise, const char *outputs) {
+    proto node = {0};
+    proto_begin(&node, "If", condition, outputs);
+    if (name)
+        proto_text(&node, 3, name);
+    proto_graph(&node, "then_branch", then);
+    proto_graph(&node, "else_branch", otherwise);
+    proto_take(graph, 1, &node);
+    proto_free(&node);
+}
+
 /*
  * z = Loop(three, initial): z = z + step in each iteration, where the body has the constant "step",
  * which is emptied. The caller adds "three".

@@ -6,7 +6,6 @@
 #include "kernel/x86/i8_dw_split.h"
 
 #ifdef QK_YMM
-
 #define MOST_PAIRS 4
 
 typedef struct plan {
@@ -33,19 +32,24 @@ typedef struct part {
     dw_job o;
 } part;
 
+/* Whether blocks have two sets of weights. */
+static bool has_sets(const plan *p) {
+    return p->d->split && p->kernels->group == 4;
+}
+
 static plan plan_of(const qk_window_u8s8 *d, const dw_kernels *kernels, const struct epilogue *e) {
     plan p = {.d = d, .kernels = kernels, .e = e};
     const int32_t group = kernels->group;
     int32_t both = (d->kh + d->stride_h + group - 1) / group, sets;
     p.groups = p.stored = (d->kh + group - 1) / group;
-    sets = (both == p.groups ? 2 : 1) * (d->split && group == 4 ? 2 : 1);
+    sets = (both == p.groups ? 2 : 1) * (has_sets(&p) ? 2 : 1);
     p.shared = both == p.groups && d->dilation_h == 1;
     if (!p.shared) {
         bool step = d->dilation_h == 1 && d->stride_h % group == 0 && d->stride_h < d->kh;
         p.second = step ? d->stride_h / group : p.groups;
         p.stored = p.groups + p.second;
     }
-    p.set_bytes = 4 * (size_t)(d->kw * p.groups * kernels->bytes);
+    p.set_bytes = (size_t)(d->kw * p.groups) * 4 * (size_t)kernels->bytes;
     p.block_bytes = (size_t)sets * p.set_bytes;
     p.row_bytes = (ptrdiff_t)d->wd * d->channels;
     return p;
@@ -193,10 +197,6 @@ static void choose(const plan *p, part *t, bool more) {
     t->o.second_group = one ? p->groups : p->second;
 }
 
-static bool has_sets(const plan *p) {
-    return p->d->split && p->kernels->group == 4;
-}
-
 QS_COLD static void start_part(const plan *p, part *t) {
     const qk_window_u8s8 *d = p->d;
     t->o = (dw_job){.n = t->q,
@@ -218,9 +218,8 @@ static void run_pairs(const plan *p, part *t, const part *last, int32_t y, int32
     const bool sets = has_sets(p);
     const int32_t step = sets ? p->kernels->bytes : t->end - t->begin;
     for (int32_t c = t->begin; c < t->end; c += step) {
-        if (sets) {
+        if (sets)
             choose(p, t, any_weight(weights_at(p, c) + p->set_bytes, p->set_bytes));
-        }
         const int32_t left = p->d->rows - y, rows = 2 * pairs < left ? 2 * pairs : left;
         const int32_t count = t->o.rows == 1 ? rows : pairs;
         for (int32_t i = 0; i < count; i += MOST_PAIRS)

@@ -24,21 +24,6 @@ static void constant(proto *graph, const char *name, int dtype, const int64_t *n
     proto_free(&t);
 }
 
-/* If with two outputs; both branches are emptied. */
-static void choice(proto *graph, const char *name, const char *condition, proto *then,
-                   proto *otherwise, const char *y, const char *z) {
-    proto node = {0};
-    proto_text(&node, 1, condition);
-    proto_text(&node, 2, y);
-    proto_text(&node, 2, z);
-    proto_text(&node, 3, name);
-    proto_text(&node, 4, "If");
-    proto_graph(&node, "then_branch", then);
-    proto_graph(&node, "else_branch", otherwise);
-    proto_take(graph, 1, &node);
-    proto_free(&node);
-}
-
 /* t = x + (10, 20), u = -t */
 static void adding(proto *g) {
     static const float k[] = {10, 20};
@@ -70,11 +55,11 @@ static void nested(proto *model, bool known) {
     static const uint8_t yes = 1;
     squaring(&a);
     outside(&b);
-    choice(&otherwise, "inner", "d", &a, &b, "t", "u");
+    proto_if(&otherwise, "inner", "d", &a, &b, "t,u");
     proto_name(&otherwise, 12, "t");
     proto_name(&otherwise, 12, "u");
     adding(&then);
-    choice(&g, "outer", "c", &then, &otherwise, "y", "z");
+    proto_if(&g, "outer", "c", &then, &otherwise, "y,z");
     proto_text(&g, 2, "g");
     if (known)
         constant(&g, "c", QSIM_BOOL, NULL, &yes, 1);
@@ -220,7 +205,7 @@ static void check_differences(void) {
         proto_name(&a, 12, "u");
         small(&b, "x", "t", "u");
         proto_value(&g, 11, "f", QSIM_FLOAT, NULL, 0);
-        choice(&g, cases[i].name, cases[i].condition, &a, &b, "y", "z");
+        proto_if(&g, cases[i].name, cases[i].condition, &a, &b, "y,z");
         refused(&g, cases[i].code, cases[i].part);
         proto_free(&g);
         proto_free(&a);
@@ -245,28 +230,28 @@ static void check_refusals(void) {
         for (int side = 0; side < 2; side++) {
             small(side ? &b : &a, cases[i].input, cases[i].first, cases[i].second);
             small(side ? &a : &b, "x", "t", "u");
-            choice(&g, "if", cases[i].condition, &a, &b, "y", "z");
+            proto_if(&g, "if", cases[i].condition, &a, &b, "y,z");
             refused(&g, cases[i].code, cases[i].part);
         }
     check_differences();
     small(&a, "x", "t", "u");
     small(&b, "x", "t", "u");
     proto_value(&b, 11, "p", QSIM_FLOAT, two, 1);
-    choice(&g, "if", "c", &a, &b, "y", "z");
+    proto_if(&g, "if", "c", &a, &b, "y,z");
     refused(&g, QSIM_E_UNSUPPORTED, "a branch with inputs");
     small(&a, "x", "t", "u");
     small(&b, "x", "t", "u");
     proto_bytes(&b, 15, NULL, 0);
-    choice(&g, "if", "c", &a, &b, "y", "z");
+    proto_if(&g, "if", "c", &a, &b, "y,z");
     refused(&g, QSIM_E_GRAPH, "an initializer has no name");
     small(&a, "x", "t", "u");
     proto_name(&a, 12, "x");
     small(&b, "x", "t", "u");
-    choice(&g, "if", "c", &a, &b, "y", "z");
+    proto_if(&g, "if", "c", &a, &b, "y,z");
     refused(&g, QSIM_E_GRAPH, "a branch has 3 outputs, the node 2");
     small(&a, "x", "t", "u");
     small(&b, "x", "t", "u");
-    choice(&g, "if", "c", &a, &b, "y", "y");
+    proto_if(&g, "if", "c", &a, &b, "y,y");
     refused(&g, QSIM_E_GRAPH, "tensor 'y' is written twice");
     proto_free(&g);
     proto_free(&a);
@@ -323,7 +308,7 @@ static qsim_model *load_choice(proto *g, const char *name) {
     proto a = {0}, b = {0}, model = {0};
     small(&a, "v", "t", "u");
     small(&b, "w", "t", "u");
-    choice(g, name, "c", &a, &b, "y", "z");
+    proto_if(g, name, "c", &a, &b, "y,z");
     proto_text(g, 2, "g");
     proto_name(g, 12, "y");
     proto_name(g, 12, "z");
@@ -439,7 +424,7 @@ static void check_depth(void) {
         for (int i = 0; i < depth; i++) {
             const bool last = i == depth - 1;
             small(&other, "x", "t", "u");
-            choice(&around, "if", "c", &inner, &other, last ? "y" : "t", last ? "z" : "u");
+            proto_if(&around, "if", "c", &inner, &other, last ? "y,z" : "t,u");
             if (!last) {
                 proto_name(&around, 12, "t");
                 proto_name(&around, 12, "u");
@@ -526,12 +511,7 @@ static void check_untaken_inside(void) {
     proto_name(&then, 12, "sum");
     proto_node(&otherwise, "Neg", "neg", "v", NULL, "minus");
     proto_name(&otherwise, 12, "minus");
-    proto_text(&node, 1, "c");
-    proto_text(&node, 2, "next");
-    proto_text(&node, 4, "If");
-    proto_graph(&node, "then_branch", &then);
-    proto_graph(&node, "else_branch", &otherwise);
-    proto_take(&body, 1, &node);
+    proto_if(&body, NULL, "c", &then, &otherwise, "next");
     proto_node(&body, "Identity", NULL, "on", NULL, "still");
     proto_value(&body, 11, "i", QSIM_INT64, NULL, 0);
     proto_value(&body, 11, "on", QSIM_BOOL, NULL, 0);

@@ -69,20 +69,14 @@ static void add_loop(proto *graph, bool far) {
 
 /* z = c ? -w : |w| + w; the graph has the nodes of both. */
 static void add_if(proto *graph, bool far) {
-    proto node = {0}, then = {0}, otherwise = {0}, t = tensor("more", far);
+    proto then = {0}, otherwise = {0}, t = tensor("more", far);
     proto_node(&then, "Neg", NULL, "w", NULL, "t");
     proto_name(&then, 12, "t");
     proto_take(&otherwise, 5, &t);
     proto_node(&otherwise, "Abs", NULL, "w", NULL, "t");
     proto_node(&otherwise, "Add", NULL, "t", "more", "u");
     proto_name(&otherwise, 12, "u");
-    proto_text(&node, 1, "flag");
-    proto_text(&node, 2, "z");
-    proto_text(&node, 4, "If");
-    proto_graph(&node, "then_branch", &then);
-    proto_graph(&node, "else_branch", &otherwise);
-    proto_take(graph, 1, &node);
-    proto_free(&node);
+    proto_if(graph, NULL, "flag", &then, &otherwise, "z");
     proto_free(&then);
     proto_free(&otherwise);
     proto_free(&t);

@@ -15,16 +15,12 @@ static const int64_t pair[] = {2};
 
 /* y = condition ? not x : x and x */
 static void choose(proto *g, const char *condition, const char *x, const char *y) {
-    proto node = {0}, then = {0}, otherwise = {0};
+    proto then = {0}, otherwise = {0};
     proto_node(&then, "Not", "not", x, NULL, "turned");
     proto_name(&then, 12, "turned");
     proto_node(&otherwise, "And", "and", x, x, "kept");
     proto_name(&otherwise, 12, "kept");
-    proto_begin(&node, "If", condition, y);
-    proto_graph(&node, "then_branch", &then);
-    proto_graph(&node, "else_branch", &otherwise);
-    proto_take(g, 1, &node);
-    proto_free(&node);
+    proto_if(g, NULL, condition, &then, &otherwise, y);
     proto_free(&then);
     proto_free(&otherwise);
 }

@@ -48,7 +48,7 @@ static void contributed(proto *graph, const char *op, const char *a, const char 
 /* y = If(c) { Relu(h w) } else { h v }, with h = x w; or with com.microsoft's FusedMatMul and
  * FastGelu. */
 static void add_if(proto *g, bool foreign) {
-    proto then = {0}, other = {0}, node = {0};
+    proto then = {0}, other = {0};
     proto_node(g, "MatMul", "outer", "x", "w", "h");
     if (foreign) {
         contributed(&then, "FusedMatMul", "h", "w", "t");
@@ -61,16 +61,9 @@ static void add_if(proto *g, bool foreign) {
     weights(&other, "v", 5, 2);
     proto_node(&other, "MatMul", "other", "h", "v", "t");
     proto_name(&other, 12, "t");
-    proto_text(&node, 1, "c");
-    proto_text(&node, 2, "y");
-    proto_text(&node, 3, "choice");
-    proto_text(&node, 4, "If");
-    proto_graph(&node, "then_branch", &then);
-    proto_graph(&node, "else_branch", &other);
-    proto_take(g, 1, &node);
+    proto_if(g, "choice", "c", &then, &other, "y");
     proto_free(&then);
     proto_free(&other);
-    proto_free(&node);
 }
 
 /* z: three times s = Tanh(s u), from x; the weight is the main graph's. */
