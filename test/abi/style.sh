@@ -5,7 +5,7 @@
 # 60; each macro of the library at most 12, unless docs/KERNELS.md names it; each function of library and
 # tools at most 7 parameters, but those listed below; no memcpy copies the sizes of a rank, which may be
 # none; the library's version stands in one place; no file of the library includes a public header before
-# base/base.h, without which a DLL exports nothing.
+# base/base.h, without which a DLL exports nothing; the top level holds what docs/ARCHITECTURE.md lists.
 # Usage: style.sh SOURCE_ROOT
 set -eu
 cd "$1"
@@ -22,6 +22,14 @@ for file in $(find tools -name '*.c'); do
 done
 for file in $(find lib tools test bench include \( -name meson.build -o -name '*.sh' -o -name '*.py' -o -name '*.js' \) | LC_ALL=C sort) meson.build meson_options.txt; do
     head -n 2 "$file" | grep -q 'SPDX-License-Identifier: MIT' || { echo "style: $file: no SPDX line"; bad=1; }
+done
+# A test program that runs in the source tree leaves its files there, and `git add -A` takes them along.
+for name in $(git ls-files 2>/dev/null | sed 's,/.*,,' | LC_ALL=C sort -u); do
+    case $name in
+    .*|LICENSE|README.md|README.es.md|meson.build|meson_options.txt) ;;
+    bench|docs|include|lib|subprojects|test|tools) ;;
+    *) echo "style: $name: no file or folder of the top level"; bad=1 ;;
+    esac
 done
 # The first include with quotes is base/base.h, or a header that begins with it.
 for file in $(find lib \( -name '*.c' -o -name '*.h' \) ! -path lib/base/base.h | LC_ALL=C sort); do
