@@ -6,6 +6,7 @@
 # wrap, from the network or subprojects/packagecache. Without libzip; but on Windows without the tools.
 #   sh test/platforms.sh windows [MESON TEST ARGS]   mingw-w64, x86-64, run by Wine; with the command
 #   sh test/platforms.sh i686                        32-bit x86 with SSE2, run by this machine
+#   sh test/platforms.sh musl                        x86-64 with musl, the C library of Alpine Linux
 #   sh test/platforms.sh armhf | riscv64             under qemu-user
 #   sh test/platforms.sh wasm                        emscripten, without threads, run by node
 #   sh test/platforms.sh s390x                       must be refused: its bytes are in the other order
@@ -16,7 +17,7 @@ cd "$(dirname "$0")/.."
 name=${1:-}
 [ $# -eq 0 ] || shift
 folder=$PWD/build-test/$name
-options="" tools=-Dtools=disabled system=linux endian=little cpu=$name suffix="" links="" peer=gcc
+prefix="" options="" tools=-Dtools=disabled system=linux endian=little cpu=$name suffix="" links="" peer=gcc
 case "$name" in
 windows)
     need gcc-mingw-w64-x86-64-posix wine wine64 || exit 77
@@ -27,6 +28,10 @@ windows)
 i686)
     need gcc-i686-linux-gnu libc6-dev-i386-cross qemu-user || exit 77
     prefix=i686-linux-gnu- run="'qemu-i386', '-L', '/usr/i686-linux-gnu'" cpu=x86
+    ;;
+musl)
+    need musl-tools || exit 77
+    run="'env'" cpu=x86_64
     ;;
 armhf)
     need gcc-arm-linux-gnueabihf libc6-dev-armhf-cross qemu-user || exit 77
@@ -54,6 +59,7 @@ esac
 mkdir -p "$folder"
 compiler=${prefix}gcc strip=${prefix}strip
 [ "$name" != wasm ] || compiler=emcc strip=emstrip
+[ "$name" != musl ] || compiler=musl-gcc
 cat >"$folder/cross.ini" <<END
 [binaries]
 c = '$compiler'
