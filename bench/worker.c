@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * worker ENGINE MODEL [threads=N] [batch=N] [side=N] [past=N] [isa=NAME] [library=FILE] [pause=US]
+ * worker ENGINE MODEL [threads=N] [batch=N] [side=N] [past=N] [grow=N] [isa=NAME] [library=FILE]
+ *        [pause=US]
  *
  * Opens the model, runs it once, prints `ready LOAD_US FIRST_RUN_US PEAK_KB` or `refused TEXT`.
  * Then each line `run N` on its standard input is answered by one line of N times in microseconds;
@@ -78,19 +79,40 @@ static int64_t size_of(const worker_job *job, const char *name, int32_t rank, in
     return rank == 4 ? job->past : strstr(name, "mask") ? job->past + job->side : job->side;
 }
 
+static size_t count_of(const worker_tensor *t) {
+    size_t count = 1;
+    for (int32_t i = 0; i < t->rank; i++)
+        count *= (size_t)t->dims[i];
+    return count;
+}
+
+void worker_grow(worker_job *job, worker_tensor *t, size_t count) {
+    const int64_t next = job->grown + 1 < job->grow ? job->grown + 1 : 0;
+    for (size_t i = 0; i < count; i++) {
+        if (t[i].growing < 0)
+            continue;
+        t[i].dims[t[i].growing] += next - job->grown;
+        t[i].bytes = count_of(&t[i]) * element_bytes(t[i].dtype);
+    }
+    job->grown = next;
+}
+
 int worker_make_up(const worker_job *job, const char *name, worker_tensor *t) {
     const double start = clock_us(clock_of(job));
-    size_t count = 1;
-    for (int32_t i = 0; i < t->rank; i++) {
-        if (t->dims[i] < 0)
+    t->growing = -1;
+    for (int32_t i = 0; i < t->rank; i++)
+        if (t->dims[i] < 0) {
             t->dims[i] = size_of(job, name, t->rank, i);
-        count *= (size_t)t->dims[i];
-    }
+            if (i > 0 && job->past >= 0 && (t->rank == 4 || strstr(name, "mask")))
+                t->growing = i;
+        }
+    const size_t count = count_of(t);
+    const size_t more = t->growing < 0 || !job->grow ? 0 : count / (size_t)t->dims[t->growing];
     t->bytes = count * element_bytes(t->dtype);
-    t->data = malloc(t->bytes + 64);
+    t->data = malloc(t->bytes + more * (size_t)job->grow * element_bytes(t->dtype) + 64);
     if (!t->data || element_bytes(t->dtype) == 0)
         return -1;
-    fill(job, t, count);
+    fill(job, t, count + more * (size_t)job->grow);
     made_us += clock_us(clock_of(job)) - start;
     return 0;
 }
@@ -115,6 +137,8 @@ static int parse(int argc, char **argv, worker_job *job) {
             job->side = number(value, 1, 1 << 20);
         else if (strcmp(argv[i], "past") == 0)
             job->past = number(value, 0, 1 << 20);
+        else if (strcmp(argv[i], "grow") == 0)
+            job->grow = number(value, 0, 1 << 20);
         else if (strcmp(argv[i], "pause") == 0)
             job->pause_us = number(value, 0, 1000000);
         else if (strcmp(argv[i], "isa") == 0)
@@ -124,7 +148,10 @@ static int parse(int argc, char **argv, worker_job *job) {
         else
             return -1;
     }
-    return job->threads < 1 || job->batch < 1 || job->side < 1 || job->pause_us < 0 ? -1 : 0;
+    return job->threads < 1 || job->batch < 1 || job->side < 1 || job->pause_us < 0 ||
+                   job->grow < 0 || (job->grow && job->past < 1)
+               ? -1
+               : 0;
 }
 
 static int refused(worker_job *job) {
@@ -215,7 +242,7 @@ int main(int argc, char **argv) {
             engine = engines[i];
     if (!engine || parse(argc, argv, &job)) {
         fprintf(stderr, "usage: worker ENGINE MODEL [threads=N] [batch=N] [side=N] [past=N] "
-                        "[isa=NAME] [library=FILE] [pause=US]\n");
+                        "[grow=N] [isa=NAME] [library=FILE] [pause=US]\n");
         return 2;
     }
     job.model = argv[2];

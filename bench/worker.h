@@ -19,6 +19,8 @@ typedef struct worker_job {
     int64_t batch;       /* in place of an unknown first size, or second of three (states) */
     int64_t side;        /* in place of the other unknown sizes */
     int64_t past;  /* tokens in a language model's caches, `side` new ones; -1: no such model */
+    int64_t grow;  /* so many runs have one token more in their caches each, then again; or 0 */
+    int64_t grown; /* tokens that the caches have more than `past` now */
     long pause_us; /* before each run */
     int32_t threads;
     char refusal[512]; /* why opening or running failed */
@@ -31,6 +33,7 @@ typedef struct worker_tensor {
     size_t bytes;
     int32_t dtype; /* ONNX TensorProto number, which is ONNX Runtime's too */
     int32_t rank;
+    int32_t growing; /* the axis of the tokens in the caches; -1: none */
 } worker_tensor;
 
 typedef struct worker_engine {
@@ -49,5 +52,7 @@ extern const worker_engine worker_qsim, worker_ort, worker_onednn;
  * cannot make up numbers of this type.
  */
 int worker_make_up(const worker_job *job, const char *name, worker_tensor *t);
+/* Before a run: the caches have one token more, or `past` of them again. */
+void worker_grow(worker_job *job, worker_tensor *t, size_t count);
 
 #endif

@@ -99,9 +99,15 @@ static int create_session(worker_job *job) {
            CALL(take2, SESSION_OUTPUT_COUNT, state.session, &state.output_count);
 }
 
+static int make_value(worker_job *job, size_t i) {
+    typedef void *(*with_data)(void *, void *, size_t, const int64_t *, size_t, int, void **);
+    worker_tensor *t = &state.made[i];
+    return CALL(with_data, CREATE_TENSOR_WITH_DATA, state.memory, t->data, t->bytes, t->dims,
+                (size_t)t->rank, (int)t->dtype, &state.values[i]);
+}
+
 static int make_input(worker_job *job, size_t i, void *allocator) {
     typedef void *(*get_dims)(const void *, int64_t *, size_t);
-    typedef void *(*with_data)(void *, void *, size_t, const int64_t *, size_t, int, void **);
     worker_tensor *t = &state.made[i];
     void *type = NULL;
     const void *info = NULL;
@@ -121,8 +127,7 @@ static int make_input(worker_job *job, size_t i, void *allocator) {
     t->rank = (int32_t)rank;
     if (worker_make_up(job, state.input_names[i], t))
         return failed(job, "an input's type cannot be made up");
-    return CALL(with_data, CREATE_TENSOR_WITH_DATA, state.memory, t->data, t->bytes, t->dims, rank,
-                dtype, &state.values[i]);
+    return make_value(job, i);
 }
 
 static int open_model(worker_job *job) {
@@ -141,10 +146,25 @@ static int open_model(worker_job *job) {
     return 0;
 }
 
+/* A tensor of ONNX Runtime has its sizes for life. */
+static int grow_inputs(worker_job *job) {
+    worker_grow(job, state.made, state.input_count);
+    for (size_t i = 0; i < state.input_count; i++) {
+        if (state.made[i].growing < 0)
+            continue;
+        ((void (*)(void *))state.api[RELEASE_VALUE])(state.values[i]);
+        if (make_value(job, i))
+            return -1;
+    }
+    return 0;
+}
+
 static int run_model(worker_job *job) {
     typedef void *(*run)(void *, void *, const char *const *, void *const *, size_t,
                          const char *const *, size_t, void **);
     void *results[WORKER_INPUTS] = {NULL};
+    if (job->grow && grow_inputs(job))
+        return -1;
     if (CALL(run, RUN, state.session, NULL, state.input_names, state.values, state.input_count,
              state.output_names, state.output_count, results))
         return -1;

@@ -75,6 +75,10 @@ static int open_model(worker_job *job) {
 
 static int run_model(worker_job *job) {
     qsim_error error = {0};
+    if (job->grow)
+        worker_grow(job, state.made, state.input_count);
+    for (size_t i = 0; i < state.input_count; i++)
+        state.inputs[i].bytes = state.made[i].bytes;
     for (size_t i = 0; i < state.output_count; i++)
         state.outputs[i] = (qsim_tensor){0};
     if (qsim_run_execute(state.run, state.inputs, state.input_count, state.outputs,

@@ -83,9 +83,11 @@ bool qs_memory_overlaps(const qs_slot *slot);
 
 /*
  * Chooses offsets such that slots in use at the same time do not overlap, except a slot and its
- * successor. *least: the peak of bytes in use, a lower bound of *total.
+ * successor. *least: the peak of bytes in use, a lower bound of *total. A total of at most `enough`
+ * bytes, which are there anyway, is not improved.
  */
-int qs_memory_plan(qsim_ctx *ctx, qs_slot *slots, size_t count, size_t *total, size_t *least);
+int qs_memory_plan(qsim_ctx *ctx, qs_slot *slots, size_t count, size_t enough, size_t *total,
+                   size_t *least);
 
 /* ---- plans (plan.c, place.c) ---- */
 
@@ -116,9 +118,20 @@ typedef struct qs_port {
 
 #define QS_NOWHERE SIZE_MAX
 
+/*
+ * What plans of a run share: sizes, constants, parameters of steps. A plan for other sizes keeps
+ * what these do not change of the plan before it.
+ */
+typedef struct qs_plan_parts {
+    qs_arena arena;
+    size_t first; /* bytes of the first plan's */
+    int32_t holds;
+} qs_plan_parts;
+
 /* What a run computes for one combination of input sizes. */
 typedef struct qs_plan {
     qs_arena arena;
+    qs_plan_parts *parts;
     qs_value *values; /* by id, every size known */
     qs_step *steps;
     size_t *scratch;   /* offset of each step's scratch memory */
@@ -136,15 +149,21 @@ typedef struct qs_plan {
     int32_t *shown, *ready;
     bool *untaken; /* by output: it belongs to a branch that is not taken; NULL: none does */
     size_t arena_bytes;
+    size_t capacity;   /* bytes of the run's arena before the plan was made */
     size_t live_bytes; /* peak of bytes in use */
     uint64_t used;     /* when it was last used: the plan unused longest is replaced */
     qs_team team;
     struct qs_deferred *deferred; /* nodes that execute after the steps; NULL: none */
+    bool any_deferred;            /* a node is, even if no output depends on it */
 } qs_plan;
 
-/* Makes a plan. `ctx`: the session's context, or a view of it whose stop also ends planning. */
-int qs_plan_create(const qsim_session *s, qsim_ctx *ctx, const qsim_tensor *inputs, qs_plan **out,
-                   qsim_error *error);
+/*
+ * Makes a plan. `ctx`: the session's context, or a view of it whose stop also ends planning.
+ * `capacity`: bytes that the run's arena has already. `last`: the plan that the run used last, or
+ * NULL.
+ */
+int qs_plan_create(const qsim_session *s, qsim_ctx *ctx, const qsim_tensor *inputs, size_t capacity,
+                   const qs_plan *last, qs_plan **out, qsim_error *error);
 void qs_plan_free(qsim_ctx *ctx, qs_plan *plan);
 /* Whether all sizes of the outputs of a node are known. */
 bool qs_plan_knows_sizes(const qs_plan *plan, const qs_node *n);

@@ -161,9 +161,9 @@ static void store_offsets(struct entry *entries, size_t count) {
         entries[i].slot->offset = entries[i].offset;
 }
 
-/* Whether the total exceeds the least possible by more than 1 / `fraction`. */
-static bool wastes(size_t total, size_t least, size_t fraction) {
-    return total - least > least / fraction;
+/* Whether the total exceeds `enough`, and the least possible by more than 1 / `fraction`. */
+static bool wastes(size_t total, size_t least, size_t enough, size_t fraction) {
+    return total > enough && total - least > least / fraction;
 }
 
 /* Places the entries in their order; stores the offsets if the total is the least so far. */
@@ -182,9 +182,9 @@ static size_t try_placing(struct entry *entries, size_t count, struct entry **pl
  * to the front.
  */
 static void reorder(struct entry *entries, size_t count, struct entry **placed, size_t least,
-                    size_t *total) {
+                    size_t enough, size_t *total) {
     const size_t trials = REORDER_PAIRS / (count * count);
-    for (size_t trial = 0; trial < trials && wastes(*total, least, 16); trial++) {
+    for (size_t trial = 0; trial < trials && wastes(*total, least, enough, 16); trial++) {
         const size_t needed = try_placing(entries, count, placed, false, total);
         size_t top = 0;
         while (top < count && entries[top].offset + entries[top].slot->bytes < needed)
@@ -198,7 +198,8 @@ static void reorder(struct entry *entries, size_t count, struct entry **placed, 
     }
 }
 
-int qs_memory_plan(qsim_ctx *ctx, qs_slot *slots, size_t count, size_t *total, size_t *least) {
+int qs_memory_plan(qsim_ctx *ctx, qs_slot *slots, size_t count, size_t enough, size_t *total,
+                   size_t *least) {
     *total = *least = 0;
     if (!count)
         return QSIM_OK;
@@ -222,15 +223,15 @@ int qs_memory_plan(qsim_ctx *ctx, qs_slot *slots, size_t count, size_t *total, s
         *least = qs_memory_choose_overlaps(slots, count, begin, steps, live);
     qsort(entries, count, sizeof(*entries), earlier_first);
     try_placing(entries, count, placed, true, total);
-    if (count <= PAIRWISE_MAX && wastes(*total, *least, 64)) {
+    if (count <= PAIRWISE_MAX && wastes(*total, *least, enough, 64)) {
         qsort(entries, count, sizeof(*entries), larger_first);
         try_placing(entries, count, placed, false, total);
     }
-    if (count <= PAIRWISE_MAX && wastes(*total, *least, 64)) {
+    if (count <= PAIRWISE_MAX && wastes(*total, *least, enough, 64)) {
         find_peaks(entries, count, begin, live);
         qsort(entries, count, sizeof(*entries), higher_peak_first);
         try_placing(entries, count, placed, false, total);
-        reorder(entries, count, placed, *least, total);
+        reorder(entries, count, placed, *least, enough, total);
     }
     code = *total == SIZE_MAX ? QSIM_E_LIMIT : QSIM_OK;
     for (size_t i = 0; i < count && !code; i++)

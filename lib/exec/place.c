@@ -289,7 +289,8 @@ static int plan_slots(placing *p, size_t *total) {
         slot->min_lead = qs_align(plan->steps[i].min_lead, 64);
         slot->min_lag = qs_align(plan->steps[i].min_lag, 64);
     }
-    int code = qs_memory_plan(p->s->ctx, p->slots, (size_t)p->slot_count, total, &plan->live_bytes);
+    int code = qs_memory_plan(p->s->ctx, p->slots, (size_t)p->slot_count, plan->capacity, total,
+                              &plan->live_bytes);
     for (size_t i = 0; i < plan->step_count; i++) {
         const buffer *x = overlapped_input(p, i);
         plan->steps[i].overlaps = x && qs_memory_overlaps(&p->slots[x->slot]);

@@ -21,14 +21,52 @@ void qs_plan_free(qsim_ctx *ctx, qs_plan *plan) {
         return;
     qs_deferred_free(plan->deferred);
     qs_arena_free(&plan->arena);
+    if (plan->parts && --plan->parts->holds == 0) {
+        qs_arena_free(&plan->parts->arena);
+        qs_free(ctx, plan->parts);
+    }
     qs_free(ctx, plan);
+}
+
+/*
+ * Parts of plans may grow to so many times those of the first plan. Then a plan starts anew, and
+ * they are freed with the last plan that has them.
+ */
+#define PARTS_GROW 4
+
+/* The plan that a new one keeps parts of; NULL: none. */
+static const qs_plan *plan_to_follow(const qsim_session *s, const qs_plan *last) {
+    const bool simple = last && !last->any_deferred && !s->observed;
+    return simple && last->parts->arena.bytes / PARTS_GROW < last->parts->first ? last : NULL;
+}
+
+/* Gives the plan the parts of the plan that it follows, or new ones; false: out of memory. */
+static bool take_parts(const qsim_session *s, qs_plan *plan, const qs_plan *last) {
+    plan->parts = last ? last->parts : qs_calloc(s->ctx, 1, sizeof(*plan->parts));
+    if (!plan->parts)
+        return false;
+    if (!last)
+        qs_arena_init(&plan->parts->arena, s->ctx);
+    plan->parts->holds++;
+    return true;
 }
 
 /* ---- inputs ---- */
 
+static bool input_fits(const qs_value *v, const qsim_tensor *t) {
+    if (v->dtype != t->dtype || v->rank != t->rank || (t->rank > 0 && !t->dims))
+        return false;
+    for (int32_t i = 0; i < t->rank; i++)
+        if (t->dims[i] < 0 || (v->dims[i].size >= 0 && t->dims[i] != v->dims[i].size))
+            return false;
+    return true;
+}
+
 static int check_input(const qsim_session *s, const qs_value *v, const qsim_tensor *t,
                        qsim_error *error) {
     char given[128];
+    if (input_fits(v, t))
+        return QSIM_OK;
     if (t->rank < 0 || t->rank > QSIM_MAX_RANK || (t->rank > 0 && !t->dims))
         return qs_fail(error, QSIM_E_ARGUMENT, "%s: input '%s' has rank %d; 0 to %d are possible",
                        s->name, v->name, (int)t->rank, QSIM_MAX_RANK);
@@ -56,10 +94,11 @@ static int check_input(const qsim_session *s, const qs_value *v, const qsim_tens
 static int set_input(const qsim_session *s, qs_plan *plan, qs_id id, const qsim_tensor *t,
                      qsim_error *error) {
     qs_value *v = &plan->values[id];
+    *v = s->graph->values[id];
     int code = check_input(s, v, t, error);
     if (code)
         return code;
-    qs_dim *dims = qs_arena_alloc(&plan->arena, (size_t)t->rank + 1, sizeof(*dims));
+    qs_dim *dims = qs_arena_alloc(&plan->parts->arena, (size_t)t->rank + 1, sizeof(*dims));
     if (!dims)
         return no_memory(s, error);
     for (int32_t i = 0; i < t->rank; i++)
@@ -76,8 +115,8 @@ static int set_input(const qsim_session *s, qs_plan *plan, qs_id id, const qsim_
 static int fix_input(const qsim_session *s, const qsim_ctx *ctx, qs_plan *plan, qs_id id,
                      const qsim_tensor *t, qsim_error *error) {
     qs_value *v = &plan->values[id];
-    qs_const *c = qs_arena_alloc(&plan->arena, 1, sizeof(*c));
-    int64_t *dims = qs_arena_alloc(&plan->arena, (size_t)t->rank + 1, sizeof(*dims));
+    qs_const *c = qs_arena_alloc(&plan->parts->arena, 1, sizeof(*c));
+    int64_t *dims = qs_arena_alloc(&plan->parts->arena, (size_t)t->rank + 1, sizeof(*dims));
     size_t elements, bytes;
     if (!c || !dims)
         return no_memory(s, error);
@@ -86,7 +125,7 @@ static int fix_input(const qsim_session *s, const qsim_ctx *ctx, qs_plan *plan, 
         return qs_fail(error, QSIM_E_ARGUMENT,
                        "%s: sizes depend on the value of input '%s', which has no data", s->name,
                        v->name);
-    void *data = qs_arena_alloc64(&plan->arena, bytes + QS_SLACK);
+    void *data = qs_arena_alloc64(&plan->parts->arena, bytes + QS_SLACK);
     if (!data)
         return no_memory(s, error);
     int code = qs_stop_fail(ctx, qs_copy(ctx, data, t->data, bytes), s->name, error);
@@ -136,6 +175,10 @@ typedef struct found {
     bool *wanted;          /* by value: outputs depend on it */
     bool *kept;            /* by value: read by a deferred node */
     qs_part *part;         /* by value: the value that it is part of */
+    const qs_plan *last;   /* the plan that this one follows; NULL: none */
+    bool *same;            /* by value: as in that plan */
+    bool *follows;         /* by node: all of its inputs are, and so its outputs */
+    size_t *step_of;       /* by node: its step in that plan, from 1; 0: none */
 } found;
 
 static bool reads_deferred(const qs_node *n, const bool *deferred_values) {
@@ -162,11 +205,82 @@ static int infer_one(const qsim_session *s, const qs_eval *e, const qs_plan *pla
     return qs_eval_infer(e, id);
 }
 
+/* ---- what a plan keeps of the one before ---- */
+
+static bool same_sizes(const qs_value *a, const qs_value *b) {
+    bool same = a->dtype == b->dtype && a->rank == b->rank;
+    for (int32_t i = 0; i < a->rank && same; i++)
+        same = a->dims[i].size == b->dims[i].size;
+    return same;
+}
+
+static bool same_data(const qs_const *a, const qs_const *b) {
+    return a == b || (a && b && a->bytes == b->bytes && memcmp(a->data, b->data, a->bytes) == 0);
+}
+
+/* Notes which constants and inputs are as in the plan before. */
+static void begin_following(const qsim_session *s, const qs_plan *plan, found *f) {
+    const qs_graph *g = s->graph;
+    for (size_t v = 0; v < g->value_count; v++)
+        f->same[v] = g->values[v].data != NULL;
+    for (size_t i = 0; i < g->input_count; i++) {
+        const qs_value *now = &plan->values[g->inputs[i]], *then = &f->last->values[g->inputs[i]];
+        f->same[g->inputs[i]] = same_sizes(now, then) && same_data(now->data, then->data);
+    }
+    for (size_t i = 0; i < f->last->step_count; i++)
+        f->step_of[f->last->steps[i].node] = i + 1;
+}
+
+/* Whether sizes and constants that a node makes are those of the plan before. */
+static bool node_follows(const found *f, const qs_node *n) {
+    bool follows = f->last != NULL;
+    for (int32_t i = 0; i < n->input_count && follows; i++)
+        follows = n->inputs[i] == QS_NONE || f->same[n->inputs[i]];
+    return follows;
+}
+
+static void follow_node(const qs_plan *plan, const qs_node *n, qs_id id, found *f) {
+    f->follows[id] = true;
+    for (int32_t k = 0; k < n->output_count; k++)
+        if (n->outputs[k] != QS_NONE) {
+            f->same[n->outputs[k]] = true;
+            f->constant[id] = plan->values[n->outputs[k]].data != NULL;
+        }
+}
+
+/* Before a node is inferred anew: its outputs are as in the model. */
+static void forget_outputs(const qsim_session *s, qs_plan *plan, const qs_node *n) {
+    for (int32_t k = 0; k < n->output_count; k++)
+        if (n->outputs[k] != QS_NONE) {
+            plan->values[n->outputs[k]] = s->graph->values[n->outputs[k]];
+            plan->address[n->outputs[k]] = (void *)(uintptr_t)s->constants[n->outputs[k]];
+        }
+}
+
+/* Constants differ, and other nodes may take sizes from whole numbers: these are not compared. */
+static void compare_outputs(const qs_plan *plan, const qs_node *n, found *f) {
+    for (int32_t k = 0; k < n->output_count; k++) {
+        if (n->outputs[k] == QS_NONE)
+            continue;
+        const qs_value *now = &plan->values[n->outputs[k]], *then = &f->last->values[n->outputs[k]];
+        f->same[n->outputs[k]] = !now->data && !then->data && now->dtype != QSIM_INT64 &&
+                                 now->dtype != QSIM_INT32 && same_sizes(now, then);
+    }
+}
+
+/* ---- sizes of all values ---- */
+
 static int infer_all(const qsim_session *s, const qs_eval *e, qs_plan *plan, found *f) {
     const qs_graph *g = s->graph;
     for (size_t i = 0; i < g->order_count; i++) {
         qs_id id = g->order[i];
         const qs_node *n = &g->nodes[id];
+        if (node_follows(f, n)) {
+            follow_node(plan, n, id, f);
+            continue;
+        }
+        if (f->last)
+            forget_outputs(s, plan, n);
         f->deferred[id] = reads_deferred(n, f->deferred_values) || qs_node_has_subgraph(n);
         int code = qs_go_on(e->ctx, s->name, e->error);
         if (!code && !f->deferred[id])
@@ -174,9 +288,12 @@ static int infer_all(const qsim_session *s, const qs_eval *e, qs_plan *plan, fou
         if (code)
             return code;
         f->deferred[id] = f->deferred[id] || !qs_plan_knows_sizes(plan, n);
+        plan->any_deferred |= f->deferred[id];
         for (int32_t k = 0; k < n->output_count; k++)
             if (n->outputs[k] != QS_NONE)
                 f->deferred_values[n->outputs[k]] = f->deferred[id];
+        if (f->last)
+            compare_outputs(plan, n, f);
     }
     return QSIM_OK;
 }
@@ -313,8 +430,12 @@ static int lower_all(const qsim_session *s, const qs_eval *e, qs_plan *plan, con
         int code = qs_go_on(e->ctx, s->name, e->error);
         if (!code)
             code = check_output(s, e, plan, &g->nodes[id]);
-        if (!code)
+        if (!code && f->follows[id] && f->step_of[id]) {
+            *step = f->last->steps[f->step_of[id] - 1];
+            shared = false;
+        } else if (!code) {
             code = qs_eval_lower(e, id, s->packed[id], step, &shared);
+        }
         if (code)
             return code;
         if (shared)
@@ -329,9 +450,10 @@ static int lower_all(const qsim_session *s, const qs_eval *e, qs_plan *plan, con
 }
 
 static bool make_found(qs_arena *a, const qs_graph *g, found *f) {
-    bool **const by_node[] = {&f->constant, &f->deferred, &f->needed};
-    bool **const by_value[] = {&f->deferred_values, &f->wanted, &f->kept};
+    bool **const by_node[] = {&f->constant, &f->deferred, &f->needed, &f->follows};
+    bool **const by_value[] = {&f->deferred_values, &f->wanted, &f->kept, &f->same};
     bool ok = true;
+    f->step_of = qs_arena_alloc(a, g->node_count + 1, sizeof(*f->step_of));
     for (size_t i = 0; i < QS_COUNT(by_node); i++) {
         *by_node[i] = qs_arena_alloc(a, g->node_count + 1, sizeof(bool));
         *by_value[i] = qs_arena_alloc(a, g->value_count + 1, sizeof(bool));
@@ -340,17 +462,19 @@ static bool make_found(qs_arena *a, const qs_graph *g, found *f) {
     f->part = qs_arena_alloc(a, g->value_count + 1, sizeof(*f->part));
     for (size_t i = 0; f->part && i < g->value_count; i++)
         f->part[i].value = QS_NONE;
-    return ok && f->part;
+    return ok && f->part && f->step_of;
 }
 
-static int make_steps(const qsim_session *s, const qs_eval *e, qs_plan *plan) {
+static int make_steps(const qsim_session *s, const qs_eval *e, const qs_plan *last, qs_plan *plan) {
     const qs_graph *g = s->graph;
-    found f;
+    found f = {.last = last};
     qs_arena temporary;
     qs_arena_init(&temporary, s->ctx);
     int code = QSIM_E_NOMEM;
     if (!make_found(&temporary, g, &f))
         goto done;
+    if (last)
+        begin_following(s, plan, &f);
     code = infer_all(s, e, plan, &f);
     if (code)
         goto done;
@@ -376,20 +500,25 @@ done:
     return code == QSIM_E_NOMEM ? no_memory(s, e->error) : code;
 }
 
-int qs_plan_create(const qsim_session *s, qsim_ctx *ctx, const qsim_tensor *inputs, qs_plan **out,
-                   qsim_error *error) {
+int qs_plan_create(const qsim_session *s, qsim_ctx *ctx, const qsim_tensor *inputs, size_t capacity,
+                   const qs_plan *last, qs_plan **out, qsim_error *error) {
     qs_graph *g = s->graph;
+    const qs_plan *before = plan_to_follow(s, last);
     qs_plan *plan = qs_calloc(s->ctx, 1, sizeof(*plan));
     if (!plan)
         return no_memory(s, error);
     qs_arena_init(&plan->arena, s->ctx);
+    plan->capacity = capacity;
     int code = QSIM_E_NOMEM;
-    plan->values = qs_arena_copy(&plan->arena, g->values, g->value_count * sizeof(*plan->values));
+    plan->values = qs_arena_copy(&plan->arena, before ? before->values : g->values,
+                                 g->value_count * sizeof(*plan->values));
     plan->address = qs_eval_addresses(&plan->arena, g);
-    if (!plan->values || !plan->address)
+    if (!plan->values || !plan->address || !take_parts(s, plan, before))
         goto fail;
-    for (size_t i = 0; i < g->value_count; i++)
-        plan->address[i] = (void *)(uintptr_t)s->constants[i];
+    for (size_t i = 0; i < g->value_count; i++) {
+        const bool made = plan->values[i].data && !g->values[i].data; /* by the plan before */
+        plan->address[i] = made ? before->address[i] : (void *)(uintptr_t)s->constants[i];
+    }
     code = QSIM_OK;
     for (size_t i = 0; i < g->input_count && !code; i++) {
         code = set_input(s, plan, g->inputs[i], &inputs[i], error);
@@ -400,13 +529,15 @@ int qs_plan_create(const qsim_session *s, qsim_ctx *ctx, const qsim_tensor *inpu
                  .graph = g,
                  .values = plan->values,
                  .address = plan->address,
-                 .arena = &plan->arena,
+                 .arena = &plan->parts->arena,
                  .model = s->name,
                  .error = error};
     if (!code)
-        code = make_steps(s, &e, plan);
+        code = make_steps(s, &e, before, plan);
     if (code)
         goto fail;
+    if (!before)
+        plan->parts->first = plan->parts->arena.bytes;
     *out = plan;
     return QSIM_OK;
 fail:

@@ -95,7 +95,7 @@ int qsim_run_step(const qsim_run *run, int32_t index, qsim_step_info *info) {
     const qs_node *n = step_node(run, step);
     own.node = n->name;
     own.op_type = n->op_type;
-    own.kernel = step->kernel ? step->kernel : "";
+    own.kernel = step->kernel ? step->kernel : qs_op_kernel(n->op);
     own.macs = step->macs;
     own.start_ns = plan->began_ns + began_of(plan, (size_t)index);
     own.nanoseconds = plan->began_ns + began_of(plan, (size_t)index + 1) - own.start_ns;

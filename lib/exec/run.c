@@ -33,11 +33,18 @@ QS_COLD static size_t choose_slot(const qsim_run *r) {
     return best;
 }
 
-/* Grows the arena, which all plans share: only one executes at a time. */
+/*
+ * Grows the arena, which all plans share: only one executes at a time. An arena that grows again
+ * gets more than is needed, if there is more: sizes that grow step by step, as those of a cache of
+ * keys and values, then need new memory seldom.
+ */
 QS_COLD static int grow_arena(qsim_run *r, size_t bytes, qsim_error *error) {
     if (bytes <= r->capacity)
         return QSIM_OK;
-    uint8_t *p = qs_alloc(r->session->ctx, bytes, 1);
+    size_t size = r->capacity ? bytes + bytes / 4 : bytes;
+    uint8_t *p = qs_alloc(r->session->ctx, size, 1);
+    if (!p && size > bytes)
+        p = qs_alloc(r->session->ctx, size = bytes, 1);
     if (!p)
         return qs_fail(error, QSIM_E_NOMEM, "%s: out of memory for %zu bytes of activations",
                        r->session->name, bytes);
@@ -46,20 +53,21 @@ QS_COLD static int grow_arena(qsim_run *r, size_t bytes, qsim_error *error) {
      * For tools that track uninitialized memory: kernels read past the end of tensors and discard
      * the elements or multiply them by zero, which these tools report.
      */
-    memset(p, 0, bytes);
+    memset(p, 0, size);
 #endif
     qs_free(r->session->ctx, r->arena);
     r->arena = p;
-    r->capacity = bytes;
+    r->capacity = size;
     for (size_t i = 0; i < QS_PLANS; i++)
         if (r->plans[i])
             qs_plan_rebase(r->session, r->plans[i], p);
     return QSIM_OK;
 }
 
-QS_COLD static int add_plan(qsim_run *r, const qsim_tensor *inputs, qsim_error *error) {
+QS_COLD static int add_plan(qsim_run *r, const qsim_tensor *inputs, const qs_plan *last,
+                            qsim_error *error) {
     qs_plan *plan;
-    int code = qs_plan_create(r->session, &r->view, inputs, &plan, error);
+    int code = qs_plan_create(r->session, &r->view, inputs, r->capacity, last, &plan, error);
     if (code)
         return code;
     code = grow_arena(r, plan->arena_bytes, error);
@@ -96,11 +104,12 @@ static int choose_plan(qsim_run *r, const qsim_tensor *inputs, size_t count, qsi
     if (code)
         return code;
     if (!r->plan || !plan_fits(r->plan, inputs, count)) {
+        const qs_plan *last = r->plan;
         r->plan = NULL;
         for (size_t i = 0; i < QS_PLANS && !r->plan; i++)
             if (r->plans[i] && plan_fits(r->plans[i], inputs, count))
                 r->plan = r->plans[i];
-        if (!r->plan && (code = add_plan(r, inputs, error)))
+        if (!r->plan && (code = add_plan(r, inputs, last, error)))
             return code;
     }
     r->plan->used = ++r->clock;

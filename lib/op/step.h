@@ -83,7 +83,7 @@ typedef struct qs_step {
     const qs_id *out; /* node->outputs */
     size_t scratch;   /* bytes */
     qs_id node;
-    const char *kernel; /* kernel family, for profiles */
+    const char *kernel; /* kernel family, for profiles; NULL: that of the operator */
     int64_t macs;
     bool tiles; /* computes with AMX tiles */
     /* Output 0 is in the memory of this input, and keeps its elements; 0: in memory of its own. */

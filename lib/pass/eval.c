@@ -58,21 +58,32 @@ static int store_output(const qs_eval *e, const qs_node *n, qs_id id, const qs_v
 typedef int (*rule_fn)(const qs_graph *g, const qs_value *values, qs_id node, qs_value *out,
                        qs_dim (*dims)[QSIM_MAX_RANK], const char *model, qsim_error *error);
 
+/* Nodes of so many outputs, which are nearly all, are inferred on the stack. */
+#define FEW 4
+
 static int apply(const qs_eval *e, qs_id node, rule_fn rule) {
     const qs_node *n = &e->graph->nodes[node];
     size_t outputs = (size_t)n->output_count;
     if (!n->op || !n->op->infer)
         return qs_fail(e->error, QSIM_E_UNSUPPORTED, "%s: operator %s has no rule (node '%s')",
                        e->model, n->op_type, n->name);
-    qs_value *out = qs_calloc(e->ctx, outputs ? outputs : 1, sizeof(qs_value));
-    qs_dim(*dims)[QSIM_MAX_RANK] = qs_calloc(e->ctx, outputs ? outputs : 1, sizeof(*dims));
-    int code = out && dims ? rule(e->graph, e->values, node, out, dims, e->model, e->error)
-                           : no_memory(e, n);
+    qs_value few[FEW], *out = outputs <= FEW ? few : qs_alloc(e->ctx, outputs, sizeof(*out));
+    qs_dim few_dims[FEW][QSIM_MAX_RANK],
+        (*dims)[QSIM_MAX_RANK] =
+            outputs <= FEW ? few_dims : qs_alloc(e->ctx, outputs, sizeof(*dims));
+    int code = out && dims ? QSIM_OK : no_memory(e, n);
+    if (!code) {
+        memset(out, 0, outputs * sizeof(*out));
+        memset(dims, 0, outputs * sizeof(*dims));
+        code = rule(e->graph, e->values, node, out, dims, e->model, e->error);
+    }
     for (size_t i = 0; i < outputs && !code; i++)
         if (n->outputs[i] != QS_NONE)
             code = store_output(e, n, n->outputs[i], &out[i]);
-    qs_free(e->ctx, out);
-    qs_free(e->ctx, dims);
+    if (outputs > FEW) {
+        qs_free(e->ctx, out);
+        qs_free(e->ctx, dims);
+    }
     return code;
 }
 
@@ -91,8 +102,7 @@ int qs_eval_bound(const qs_eval *e, qs_id node) {
 
 int qs_eval_lower(const qs_eval *e, qs_id node, const void *packed, qs_step *step, bool *alias) {
     const qs_node *n = &e->graph->nodes[node];
-    *step =
-        (qs_step){.in = n->inputs, .out = n->outputs, .node = node, .kernel = qs_op_kernel(n->op)};
+    *step = (qs_step){.in = n->inputs, .out = n->outputs, .node = node};
     *alias = false;
     if (!n->op->lower) {
         const qs_infer x = {

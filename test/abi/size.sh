@@ -3,7 +3,7 @@
 # The release library, stripped, stays small: a program that embeds it carries all of it.
 # Usage: size.sh SHARED_LIBRARY [BYTES]
 set -eu
-bound=${2:-1197976}
+bound=${2:-1202072}
 command -v strip >/dev/null 2>&1 || exit 77
 small=$(mktemp)
 trap 'rm -f "$small"' EXIT

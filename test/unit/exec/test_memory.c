@@ -25,6 +25,7 @@ static size_t least(const qs_slot *s, size_t n, int32_t steps) {
 static void random_plans(qsim_ctx *ctx) {
     uint64_t state = 5;
     double wasted = 0;
+    int unsaved = 0;
     for (int round = 0; round < 200; round++) {
         qs_slot s[60];
         size_t n = 1 + test_random(&state) % 60, total, live;
@@ -34,7 +35,7 @@ static void random_plans(qsim_ctx *ctx) {
                              .first = first,
                              .last = first + (int32_t)(test_random(&state) % 6)};
         }
-        CHECK_INT(qs_memory_plan(ctx, s, n, &total, &live), 0);
+        CHECK_INT(qs_memory_plan(ctx, s, n, 0, &total, &live), 0);
         int bad = 0;
         for (size_t i = 0; i < n; i++) {
             bad += s[i].offset + s[i].bytes > total;
@@ -45,8 +46,17 @@ static void random_plans(qsim_ctx *ctx) {
         CHECK(live == least(s, n, 60));
         CHECK(total <= live + live / 4);
         wasted += (double)total / (double)live - 1;
+        /* What is enough is not improved, what is less than the first order takes is. */
+        size_t first, again;
+        CHECK_INT(qs_memory_plan(ctx, s, n, SIZE_MAX, &first, &live), 0);
+        CHECK_INT(qs_memory_plan(ctx, s, n, first, &again, &live), 0);
+        CHECK(again == first);
+        CHECK_INT(qs_memory_plan(ctx, s, n, first - 1, &again, &live), 0);
+        CHECK(first >= total && again <= first);
+        unsaved += first > total;
     }
     CHECK(wasted / 200 < 0.05);
+    CHECK(unsaved > 20);
 }
 
 /* A chain needs two buffers at a time, however long it is. */
@@ -55,7 +65,7 @@ static void chain(qsim_ctx *ctx, size_t n) {
     size_t total, live;
     for (size_t i = 0; i < n; i++)
         s[i] = (qs_slot){.bytes = 640, .first = (int32_t)i, .last = (int32_t)i + 1};
-    CHECK_INT(qs_memory_plan(ctx, s, n, &total, &live), 0);
+    CHECK_INT(qs_memory_plan(ctx, s, n, 0, &total, &live), 0);
     CHECK_INT(total, n > 1 ? 1280 : 640);
     free(s);
 }
@@ -79,9 +89,9 @@ static void successors(qsim_ctx *ctx) {
                 s[i - 1].min_lag = 8192 * (size_t)(1 + test_random(&state) % 100);
             }
         }
-        CHECK_INT(qs_memory_plan(ctx, plain, n, &total, &live), 0);
+        CHECK_INT(qs_memory_plan(ctx, plain, n, 0, &total, &live), 0);
         without += total;
-        CHECK_INT(qs_memory_plan(ctx, s, n, &total, &live), 0);
+        CHECK_INT(qs_memory_plan(ctx, s, n, 0, &total, &live), 0);
         CHECK(live <= total);
         with += total;
         for (size_t i = 0; i < n; i++) {
@@ -109,7 +119,7 @@ static void slides(qsim_ctx *ctx, size_t n) {
                          .successor = i + 1 < n ? &s[i + 1] : NULL,
                          .min_lead = 192,
                          .min_lag = 256};
-    CHECK_INT(qs_memory_plan(ctx, s, n, &total, &live), 0);
+    CHECK_INT(qs_memory_plan(ctx, s, n, 0, &total, &live), 0);
     if (n < SIZE_MAX / 640000) /* the sum of all blocks is a size */
         CHECK_INT(live, 640000 + 192);
     CHECK_INT(total, 640000 + 256);
@@ -119,7 +129,7 @@ static void slides(qsim_ctx *ctx, size_t n) {
         s[i].bytes = 6400;
         s[i].successor = i + 1 < n ? &s[i + 1] : NULL;
     }
-    CHECK_INT(qs_memory_plan(ctx, s, n, &total, &live), 0);
+    CHECK_INT(qs_memory_plan(ctx, s, n, 0, &total, &live), 0);
     CHECK_INT(total, 12800);
     free(s);
 }
@@ -130,7 +140,7 @@ static void crowd(qsim_ctx *ctx, size_t n) {
     size_t total, live, bad = 0;
     for (size_t i = 0; i < n; i++)
         s[i] = (qs_slot){.bytes = 64, .first = (int32_t)i, .last = (int32_t)n};
-    CHECK_INT(qs_memory_plan(ctx, s, n, &total, &live), 0);
+    CHECK_INT(qs_memory_plan(ctx, s, n, 0, &total, &live), 0);
     CHECK_INT(total, 64 * n);
     uint8_t *taken = calloc(n, 1);
     for (size_t i = 0; i < n; i++)
@@ -204,7 +214,7 @@ int main(void) {
     growing_chunks(ctx);
     qs_slot huge[2] = {{.bytes = SIZE_MAX - 100, .last = 1}, {.bytes = 200, .last = 1}};
     size_t total, live;
-    CHECK_INT(qs_memory_plan(ctx, huge, 2, &total, &live), QSIM_E_LIMIT);
+    CHECK_INT(qs_memory_plan(ctx, huge, 2, 0, &total, &live), QSIM_E_LIMIT);
     qsim_ctx_free(ctx);
     return test_done();
 }
