@@ -207,8 +207,8 @@ static size_t size_along(const qs_value *x, const qs_value *y, int32_t i) {
 
 /* Adds an axis within those of before; two adjacent axes that are not repeated are merged. */
 static void push_axis(tile_params *p, size_t dim, size_t size) {
-    tile_axis *last = &p->axes[p->rank - 1];
-    if (p->rank > 0 && dim == size && last->dim == last->size)
+    tile_axis *last = p->rank ? &p->axes[p->rank - 1] : NULL;
+    if (last && dim == size && last->dim == last->size)
         last->dim = last->size *= dim;
     else
         p->axes[p->rank++] = (tile_axis){.dim = dim, .size = size};
