@@ -31,35 +31,67 @@ static int infer_nonzero(qs_infer *x) {
 
 typedef struct nonzero_params {
     int32_t rank;
-    size_t elements, element;
+    size_t rows, row, element; /* a row runs along the last axis */
     bool is_float;
     int64_t dims[QSIM_MAX_RANK];
 } nonzero_params;
 
-/* Row `axis` of the result gets the index along that axis of every element that is not zero. */
+/* Elements between two checks for a stop. */
+#define PIECE ((size_t)32768)
+
+static bool is_set_at(const nonzero_params *p, const uint8_t *x, size_t i) {
+    return p->element == 1 ? x[i] != 0 : is_set(x + i * p->element, p->element, p->is_float);
+}
+
+static size_t count_set(const nonzero_params *p, const uint8_t *x, size_t n) {
+    size_t count = 0;
+    for (size_t i = 0; i < n; i++)
+        count += is_set_at(p, x, i);
+    return count;
+}
+
+/*
+ * Writes the indices of the elements from..to of a row that are not zero, and returns the column of
+ * y after them. at: index of the row along each axis but the last; y has rows of `count`.
+ */
+static int64_t *write_row(const nonzero_params *p, const uint8_t *x, size_t from, size_t to,
+                          const int64_t *at, int64_t *y, size_t count) {
+    for (size_t i = from; i < to; i++) {
+        if (!is_set_at(p, x, i))
+            continue;
+        int64_t *column = y++;
+        for (int32_t axis = 0; axis + 1 < p->rank; axis++, column += count)
+            *column = at[axis];
+        *column = (int64_t)i;
+    }
+    return y;
+}
+
 static void write_indices(const qs_frame *f, const nonzero_params *p, const uint8_t *x, int64_t *y,
                           size_t count) {
-    size_t at = 0;
-    for (size_t i = 0; i < p->elements && !qs_stopped_at(f->ctx, i); i++) {
-        size_t rest = i;
-        if (!is_set(x + i * p->element, p->element, p->is_float))
-            continue;
-        for (int32_t axis = p->rank; axis-- > 0; rest /= (size_t)p->dims[axis])
-            y[(size_t)axis * count + at] = (int64_t)(rest % (size_t)p->dims[axis]);
-        if (p->rank == 0)
-            y[at] = 0;
-        at++;
+    int64_t at[QSIM_MAX_RANK] = {0};
+    size_t done = 0;
+    for (size_t row = 0; row < p->rows; row++, x += p->row * p->element) {
+        for (size_t i = 0; i < p->row; i += PIECE) {
+            const size_t n = p->row - i < PIECE ? p->row - i : PIECE;
+            if (qs_stopped_after(f->ctx, &done, n * p->element))
+                return;
+            y = write_row(p, x, i, i + n, at, y, count);
+        }
+        for (int32_t axis = p->rank - 1; axis-- > 0 && ++at[axis] == p->dims[axis];)
+            at[axis] = 0;
     }
 }
 
 static void run_nonzero(const qs_step *s, const qs_frame *f) {
     const nonzero_params *p = s->params;
     const uint8_t *x = qs_step_in(s, f, 0);
+    const size_t elements = p->rows * p->row;
     size_t count = 0;
-    for (size_t i = 0; i < p->elements; i++) {
-        if (qs_stopped_at(f->ctx, i))
+    for (size_t i = 0; i < elements; i += PIECE) {
+        if (qs_stopped(f->ctx))
             return;
-        count += is_set(x + i * p->element, p->element, p->is_float);
+        count += count_set(p, x + i * p->element, elements - i < PIECE ? elements - i : PIECE);
     }
     write_indices(f, p, x, qs_step_out(s, f, 0), count);
     f->sizes[0][1] = (int64_t)count;
@@ -71,7 +103,8 @@ static int lower_nonzero(qs_lower *l) {
     if (!p)
         return QSIM_E_NOMEM;
     p->rank = x->rank;
-    p->elements = qs_value_elements(x);
+    p->row = x->rank ? (size_t)x->dims[x->rank - 1].size : 1;
+    p->rows = p->row ? qs_value_elements(x) / p->row : 0;
     p->element = qs_dtype_bytes(x->dtype);
     p->is_float = (FLOATS & QS_T(x->dtype)) != 0;
     for (int32_t i = 0; i < x->rank; i++)

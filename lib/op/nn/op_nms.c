@@ -78,30 +78,18 @@ static bool overlaps(corners a, corners b, float limit) {
     return area_a > 0 && area_b > 0 && either > 0 && both / either > limit;
 }
 
-/* Sifts entry `root` of a heap down: the least score is on top, of equal ones the last index. */
+/* Sifts entry `root` of a heap down: the best score is on top, of equal ones the first index. */
 static void sift(size_t *list, size_t root, size_t count, const float *score) {
     for (size_t child; (child = 2 * root + 1) < count; root = child) {
         const size_t right = child + 1;
-#define WORSE(i, j) (score[i] < score[j] || (score[i] == score[j] && (i) > (j)))
-        if (right < count && WORSE(list[right], list[child]))
+#define BETTER(i, j) (score[i] > score[j] || (score[i] == score[j] && (i) < (j)))
+        if (right < count && BETTER(list[right], list[child]))
             child = right;
-        if (!WORSE(list[child], list[root]))
+        if (!BETTER(list[child], list[root]))
             break;
         const size_t swap = list[root];
         list[root] = list[child];
         list[child] = swap;
-    }
-}
-
-/* Heap sort, best first. */
-static void sort_by_score(const qsim_ctx *ctx, size_t *list, size_t count, const float *score) {
-    for (size_t i = count / 2; i-- > 0 && !qs_stopped_at(ctx, i);)
-        sift(list, i, count, score);
-    for (size_t end = count; end > 1 && !qs_stopped_at(ctx, end);) {
-        const size_t worst = list[0];
-        list[0] = list[--end];
-        list[end] = worst;
-        sift(list, 0, end, score);
     }
 }
 
@@ -114,30 +102,41 @@ typedef struct nms_limits {
     bool scored; /* a threshold of the score is given */
 } nms_limits;
 
-/* Selects boxes of one batch and class into `list`; returns their number. taken: one per box. */
+/*
+ * Selects boxes of one batch and class into the end of `list`, the best one last; returns their
+ * number. `list` and `taken` have an entry for each box. Only as many scores are sorted as are
+ * looked at: the heap shrinks from the end of its entries, where the selected boxes are put.
+ */
 static size_t pick(const qsim_ctx *ctx, const nms_params *p, const nms_limits *limits,
                    const float *boxes, const float *score, size_t *list, corners *taken) {
     size_t count = 0, kept = 0;
     for (size_t i = 0; i < p->boxes && !qs_stopped_at(ctx, i); i++)
         if (!limits->scored || score[i] > limits->score)
             list[count++] = i;
-    sort_by_score(ctx, list, count, score);
+    size_t *const end = list + p->boxes;
+    memmove(end - count, list, count * sizeof(*list));
+    list = end - count;
+    for (size_t i = count / 2; i-- > 0 && !qs_stopped_at(ctx, i);)
+        sift(list, i, count, score);
     size_t compared = 0;
-    for (size_t i = 0; i < count && (int64_t)kept < limits->most; i++) {
+    for (size_t left = count; left > 0 && (int64_t)kept < limits->most;) {
+        const size_t best = list[0];
+        list[0] = list[--left];
+        sift(list, 0, left, score);
         compared += kept + 1;
         if (compared > CANCEL_INTERVAL) {
             compared = 0;
             if (qs_stopped(ctx))
                 break;
         }
-        const corners c = corners_of(boxes + list[i] * 4, p->center);
+        const corners c = corners_of(boxes + best * 4, p->center);
         bool free = true;
         for (size_t k = 0; k < kept && free; k++)
             free = !overlaps(c, taken[k], limits->overlap);
         if (!free)
             continue;
-        taken[kept] = c;
-        list[kept++] = list[i];
+        taken[kept++] = c;
+        *(end - kept) = best;
     }
     return kept;
 }
@@ -162,7 +161,7 @@ static void run_nms(const qs_step *s, const qs_frame *f) {
             for (size_t i = 0; i < kept; i++, y += COLUMNS) {
                 y[0] = (int64_t)b;
                 y[1] = (int64_t)c;
-                y[2] = (int64_t)list[i];
+                y[2] = (int64_t)list[p->boxes - 1 - i];
             }
         }
     f->sizes[0][0] = (y - begin) / COLUMNS;

@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * DeformConv over two spatial axes: a convolution whose taps are moved by offsets, interpolated
- * between four pixels (0 outside the image), and weighted by a mask. Sums in double, in the order
- * channel, kernel row, kernel column.
+ * between four pixels (0 outside the image), and weighted by a mask. Sums in the order channel,
+ * kernel row, kernel column: of doubles, or by fused multiply-adds of floats.
  */
+#include <assert.h>
 #include <math.h>
 
 #include "base/slices.h"
+#include "op/nn/float_jobs.h"
 #include "op/nn/window.h"
+#include "op/space/taps.h"
 
 typedef struct deform_params {
     qs_window window;
     size_t n, c, m, h, w, oh, ow, kh, kw, groups, offset_groups, slices;
-    bool is_double, has_bias, has_mask;
+    bool is_double, has_bias, has_mask, in_panels;
+    /* In panels: the kernels, where rows of the weights begin, and a bias that adds nothing. */
+    const qk_f32 *kernels;
+    ptrdiff_t *row;
+    const float *no_bias;
 } deform_params;
 
 typedef struct deform_job {
@@ -155,6 +162,110 @@ QS_COLD static void deform_pixels(void *arg, size_t slice) {
     }
 }
 
+/* ---- of floats: a panel of samples, and a product by the weights ---- */
+
+/* Lists the pixels around a moved tap, and their weights. */
+QS_COLD static void find_pixels(const deform_params *p, double y, double x, double mask, qs_taps *t,
+                                size_t i) {
+    const double y0 = floor(y), x0 = floor(x);
+    size_t count = 0;
+    if (y > -1 && x > -1 && y < qs_real(p->h) && x < qs_real(p->w))
+        for (int k = 0; k < 4; k++) {
+            const double row = y0 + k / 2, column = x0 + k % 2;
+            const double down = k / 2 ? y - y0 : 1 - (y - y0),
+                         right = k % 2 ? x - x0 : 1 - (x - x0);
+            if (row < 0 || column < 0 || row >= qs_real(p->h) || column >= qs_real(p->w))
+                continue;
+            t->at[i * t->most + count] = qs_whole(row) * p->w + qs_whole(column);
+            t->weight[i * t->most + count++] = down * right * mask;
+        }
+    t->count[i] = count;
+}
+
+/* Finds tap k of an offset group for the results from `first` on; points after the last one are 0.
+ */
+QS_COLD static void find_tap(const deform_job *j, size_t n, size_t group, size_t k, size_t first,
+                             qs_taps *t) {
+    const deform_params *p = j->p;
+    const qs_window *w = &p->window;
+    const size_t area = p->oh * p->ow, tap = (n * p->offset_groups + group) * p->kh * p->kw + k;
+    const float *dy = (const float *)j->offset + tap * 2 * area, *dx = dy + area;
+    const float *mask = p->has_mask ? (const float *)j->mask + tap * area : NULL;
+    for (size_t i = 0; i < t->points && first + i < area; i++) {
+        const size_t at = first + i;
+        const int64_t y = (int64_t)(at / p->ow) * w->stride[0] - w->before[0] +
+                          (int64_t)(k / p->kw) * w->dilation[0];
+        const int64_t x = (int64_t)(at % p->ow) * w->stride[1] - w->before[1] +
+                          (int64_t)(k % p->kw) * w->dilation[1];
+        find_pixels(p, (double)y + (double)dy[at], (double)x + (double)dx[at],
+                    mask ? (double)mask[at] : 1, t, i);
+    }
+}
+
+/* Gathers the samples of `width` results into a panel: a row for each channel and tap. */
+QS_COLD static void fill_panel(const deform_job *j, size_t n, size_t first, size_t width,
+                               float *panel) {
+    const deform_params *p = j->p;
+    const size_t taps = p->kh * p->kw, share = p->c / p->offset_groups;
+    qs_taps t = {.points = width, .most = 4};
+    assert(width * t.most <= QS_TAPS);
+    for (size_t group = 0; group < p->offset_groups; group++)
+        for (size_t k = 0; k < taps && !qs_stopped(j->ctx); k++) {
+            find_tap(j, n, group, k, first, &t);
+            for (size_t c = group * share; c < (group + 1) * share; c++)
+                qs_taps_sum(&t, (const float *)j->x + (n * p->c + c) * p->h * p->w,
+                            panel + (c * taps + k) * width);
+        }
+}
+
+/* Computes up to a panel of results of one image, for all channels. */
+QS_COLD static void deform_panel(const deform_job *j, size_t n, size_t first, size_t count,
+                                 float *panel) {
+    static const ptrdiff_t zero = 0;
+    const deform_params *p = j->p;
+    const size_t area = p->oh * p->ow, column = p->c / p->groups * p->kh * p->kw;
+    const size_t mg = p->m / p->groups, width = qk_panel_width(p->kernels->panel, count, 0);
+    float *y = (float *)j->y + n * p->m * area + first;
+    fill_panel(j, n, first, width, panel);
+    for (size_t g = 0; g < p->groups; g++) {
+        const qk_gemm_f32 product = {.a = (const float *)j->w + g * mg * column,
+                                     .row = p->row,
+                                     .seg = &zero,
+                                     .rows = mg,
+                                     .segs = 1,
+                                     .k = column,
+                                     .b = panel + g * column * width,
+                                     .bias = p->no_bias,
+                                     .cols = count,
+                                     .lo = -INFINITY,
+                                     .hi = INFINITY,
+                                     .c = y + g * mg * area,
+                                     .ldc = area};
+        qs_gemm_f32(j->ctx, p->kernels, &product);
+    }
+    for (size_t m = 0; m < p->m && p->has_bias; m++)
+        for (size_t i = 0; i < count; i++)
+            y[m * area + i] += ((const float *)j->bias)[m];
+}
+
+static size_t panel_floats(const deform_params *p) {
+    return p->c * p->kh * p->kw * p->kernels->panel + QK_PACK_SLACK;
+}
+
+QS_COLD static void deform_panels(void *arg, size_t slice) {
+    const deform_job *j = arg;
+    const deform_params *p = j->p;
+    const size_t area = p->oh * p->ow, width = p->kernels->panel;
+    const size_t panels = (area + width - 1) / width;
+    float *panel = (float *)(void *)j->scratch + slice * panel_floats(p);
+    const size_t end = qs_slice_begin(p->n * panels, p->slices, slice + 1);
+    for (size_t i = qs_slice_begin(p->n * panels, p->slices, slice); i < end && !qs_stopped(j->ctx);
+         i++) {
+        const size_t first = i % panels * width;
+        deform_panel(j, i / panels, first, area - first < width ? area - first : width, panel);
+    }
+}
+
 QS_COLD static void run_deform(const qs_step *s, const qs_frame *f) {
     const deform_params *p = s->params;
     deform_job j = {p,
@@ -166,8 +277,23 @@ QS_COLD static void run_deform(const qs_step *s, const qs_frame *f) {
                     qs_step_out(s, f, 0),
                     f->scratch,
                     f->ctx};
-    if (p->n * p->oh * p->ow > 0)
-        qs_parallel(f->ctx, p->slices, deform_pixels, &j);
+    if (p->n * p->m * p->oh * p->ow > 0)
+        qs_parallel(f->ctx, p->slices, p->in_panels ? deform_panels : deform_pixels, &j);
+}
+
+/* Lists the rows of a group's weights, and makes a bias of a panel. */
+QS_COLD static int make_lists(qs_lower *l, deform_params *p) {
+    const size_t width = p->kernels->panel, rows = p->m / p->groups;
+    float *none = qs_arena_alloc(l->arena, width, sizeof(*none));
+    p->row = qs_arena_alloc(l->arena, rows + 1, sizeof(*p->row));
+    if (!none || !p->row)
+        return qs_fail(l->error, QSIM_E_NOMEM, "out of memory");
+    for (size_t i = 0; i < width; i++)
+        none[i] = -0.0f;
+    for (size_t i = 0; i < rows; i++)
+        p->row[i] = (ptrdiff_t)(i * (p->c / p->groups * p->kh * p->kw));
+    p->no_bias = none;
+    return QSIM_OK;
 }
 
 QS_COLD static int lower_deform(qs_lower *l) {
@@ -192,12 +318,17 @@ QS_COLD static int lower_deform(qs_lower *l) {
     p->is_double = v->dtype == QSIM_DOUBLE;
     p->has_bias = qs_node_input(l->node, 3) != QS_NONE;
     p->has_mask = qs_node_input(l->node, 4) != QS_NONE;
+    p->kernels = l->ctx->kernels->f32;
+    p->in_panels = !p->is_double && p->c > 0;
     const size_t pixels = p->n * p->oh * p->ow, samples = p->c * p->kh * p->kw;
+    const size_t scratch =
+        p->in_panels ? panel_floats(p) * sizeof(float) : samples * sizeof(double);
     p->slices =
         qs_slice_count(l->ctx, pixels, qs_real(pixels) * qs_real(samples) * qs_real(20 + p->m));
-    l->step->scratch = p->slices * samples * sizeof(double);
+    if (!qs_mul(scratch, p->slices, &l->step->scratch))
+        return qs_scratch_too_large(l->error);
     l->step->run = run_deform;
-    return code;
+    return code ? code : make_lists(l, p);
 }
 
 static const qs_attr_rule deform_attrs[] = {

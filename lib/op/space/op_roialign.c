@@ -17,12 +17,16 @@ typedef struct roi_params {
     size_t rois, batch, channels, h, w, oh, ow;
 } roi_params;
 
-/* Four pixels around a position, and their weights; outside: the sample is 0. */
-typedef struct corners {
-    bool outside;
-    size_t at[4];
-    double weight[4];
-} corners;
+/*
+ * A sample: four pixels of a channel around its position, their weights, and the result that it is
+ * a part of; outside of the image it is 0.
+ */
+typedef struct roi_sample {
+    bool outside, first; /* first: of its result */
+    size_t at[4], to;
+    float weight[4];
+    double weight64[4]; /* the same; for images of doubles */
+} roi_sample;
 
 /* A region: its image, corner, size of bins, and samples of a bin. */
 typedef struct region {
@@ -168,81 +172,126 @@ QS_COLD static bool find_neighbours(const roi_params *p, double v, size_t size, 
     return true;
 }
 
-QS_COLD static corners corners_of(const roi_params *p, double y, double x) {
+QS_COLD static void find_pixels(const roi_params *p, double y, double x, roi_sample *s) {
     size_t row[2], column[2];
     double ly = 0, lx = 0;
-    corners c = {.outside = !find_neighbours(p, y, p->h, row, &ly) ||
-                            !find_neighbours(p, x, p->w, column, &lx)};
+    s->outside =
+        !find_neighbours(p, y, p->h, row, &ly) || !find_neighbours(p, x, p->w, column, &lx);
     const double hy = as_type(p, 1 - ly), hx = as_type(p, 1 - lx);
-    for (size_t i = 0; i < 4 && !c.outside; i++) {
-        c.at[i] = row[i / 2] * p->w + column[i % 2];
-        c.weight[i] = as_type(p, (i / 2 ? ly : hy) * (i % 2 ? lx : hx));
+    for (size_t i = 0; i < 4; i++) {
+        s->at[i] = s->outside ? 0 : row[i / 2] * p->w + column[i % 2];
+        s->weight64[i] = as_type(p, (i / 2 ? ly : hy) * (i % 2 ? lx : hx));
+        s->weight[i] = (float)s->weight64[i];
     }
-    return c;
 }
 
-/* Adds a sample to a result, or keeps the greater of both. */
-QS_COLD static double add_sample(const roi_params *p, const corners *c, const void *x, size_t plane,
-                                 double y, bool first) {
-    double v[4] = {0};
-    for (size_t i = 0; i < 4 && !c->outside; i++)
-        v[i] = as_type(p, c->weight[i] * number_at(p, x, plane + c->at[i]));
-    if (!p->max) {
-        const double two = as_type(p, v[0] + v[1]);
-        return as_type(p, y + as_type(p, as_type(p, two + v[2]) + v[3]));
+/* The greatest of a result so far and the weighted pixels of a sample. */
+#define GREATEST(name, T)                                                                          \
+    QS_COLD static T name(const roi_sample *s, const T v[4], T y) {                                \
+        y = s->first || v[0] > y ? v[0] : y;                                                       \
+        y = v[1] > y ? v[1] : y;                                                                   \
+        y = v[2] > y ? v[2] : y;                                                                   \
+        return v[3] > y ? v[3] : y;                                                                \
     }
-    for (size_t i = 0; i < 4; i++)
-        y = (first && i == 0) || v[i] > y ? v[i] : y;
-    return y;
-}
 
-QS_COLD static void put(const roi_params *p, void *y, size_t i, double v) {
-    if (p->is_double)
-        ((double *)y)[i] = v;
-    else
-        ((float *)y)[i] = (float)v;
-}
+/* Adds samples to the results of one channel, or keeps the greatest. */
+#define ADD_SAMPLES(name, T, weight, greatest)                                                     \
+    static void name(bool max, const roi_sample *s, size_t n, const T *x, T *y) {                  \
+        for (; n > 0; n--, s++) {                                                                  \
+            const T *w = s->weight, a = w[0] * x[s->at[0]], b = w[1] * x[s->at[1]];                \
+            const T c = w[2] * x[s->at[2]], d = w[3] * x[s->at[3]], none[4] = {0};                 \
+            T *to = y + s->to;                                                                     \
+            if (max)                                                                               \
+                *to = greatest(s, s->outside ? none : (const T[]){a, b, c, d}, *to);               \
+            else                                                                                   \
+                *to += s->outside ? 0 : a + b + c + d;                                             \
+        }                                                                                          \
+    }
+GREATEST(greatest_f32, float)
+GREATEST(greatest_f64, double)
+ADD_SAMPLES(add_f32, float, weight, greatest_f32)
+ADD_SAMPLES(add_f64, double, weight64, greatest_f64)
 
-/*
- * Computes one bin of one region for all channels; false: stopped. *done: work since the last check
- * for that.
- */
-QS_COLD static bool fill_bin(const roi_job *j, const region *r, size_t roi, size_t oy, size_t ox,
-                             size_t *done) {
-    const roi_params *p = j->p;
-    const size_t area = p->oh * p->ow, to = roi * p->channels * area + oy * p->ow + ox;
-    const size_t from = r->image * p->channels * p->h * p->w;
-    for (size_t c = 0; c < p->channels; c++)
-        put(p, j->y, to + c * area, 0);
-    for (int64_t iy = 0; iy < r->grid_h; iy++)
-        for (int64_t ix = 0; ix < r->grid_w; ix++) {
-            if (qs_stopped_after(j->ctx, done, 64 + 64 * p->channels))
-                return false;
-            const corners k = corners_of(p, sample_position(p, r->y, r->bin_h, oy, iy, r->grid_h),
-                                         sample_position(p, r->x, r->bin_w, ox, ix, r->grid_w));
-            for (size_t c = 0; c < p->channels && !qs_stopped_at(j->ctx, c); c++) {
-                const size_t at = to + c * area;
-                put(p, j->y, at,
-                    add_sample(p, &k, j->x, from + c * p->h * p->w, number_at(p, j->y, at),
-                               iy == 0 && ix == 0));
-            }
-        }
-    const double count = (double)r->grid_h * (double)r->grid_w;
-    for (size_t c = 0; c < p->channels && !p->max && count > 1; c++)
-        put(p, j->y, to + c * area, number_at(p, j->y, to + c * area) / count);
+/* Samples that are found before they are added for one channel after another. */
+#define SAMPLES 128
+
+/* Channels `begin` to `end` - 1 of one region. */
+typedef struct roi_part {
+    const roi_job *j;
+    const region *r;
+    size_t roi, begin, end;
+    size_t done; /* work since the last check for a stop */
+} roi_part;
+
+/* Adds the samples for all channels of the part; false: stopped. */
+QS_COLD static bool flush(roi_part *t, const roi_sample *s, size_t n) {
+    const roi_params *p = t->j->p;
+    const size_t area = p->oh * p->ow, plane = p->h * p->w;
+    for (size_t c = t->begin; c < t->end && plane > 0; c++) {
+        const size_t from = (t->r->image * p->channels + c) * plane;
+        const size_t to = (t->roi * p->channels + c) * area;
+        if (qs_stopped_after(t->j->ctx, &t->done, n * 16))
+            return false;
+        if (p->is_double)
+            add_f64(p->max, s, n, (const double *)t->j->x + from, (double *)t->j->y + to);
+        else
+            add_f32(p->max, s, n, (const float *)t->j->x + from, (float *)t->j->y + to);
+    }
     return true;
 }
 
+/* Finds the samples of all bins and adds them, some at a time; false: stopped. */
+QS_COLD static bool add_region(roi_part *t) {
+    const roi_params *p = t->j->p;
+    const region *r = t->r;
+    roi_sample list[SAMPLES];
+    size_t n = 0;
+    for (size_t bin = 0; bin < p->oh * p->ow; bin++)
+        for (int64_t iy = 0; iy < r->grid_h; iy++)
+            for (int64_t ix = 0; ix < r->grid_w; ix++) {
+                roi_sample *s = &list[n++];
+                s->to = bin;
+                s->first = iy == 0 && ix == 0;
+                find_pixels(p, sample_position(p, r->y, r->bin_h, bin / p->ow, iy, r->grid_h),
+                            sample_position(p, r->x, r->bin_w, bin % p->ow, ix, r->grid_w), s);
+                if (n == SAMPLES && !flush(t, list, n))
+                    return false;
+                n %= SAMPLES;
+            }
+    return flush(t, list, n);
+}
+
+/* Divides the sums of a part by the number of samples. */
+QS_COLD static void divide(const roi_part *t) {
+    const roi_params *p = t->j->p;
+    const double count = (double)t->r->grid_h * (double)t->r->grid_w;
+    const size_t area = p->oh * p->ow, first = (t->roi * p->channels + t->begin) * area;
+    const size_t n = (t->end - t->begin) * area;
+    for (size_t i = 0; i < n && !p->max && count > 1; i++)
+        if (p->is_double)
+            ((double *)t->j->y)[first + i] /= count;
+        else
+            ((float *)t->j->y)[first + i] = (float)((double)((float *)t->j->y)[first + i] / count);
+}
+
+/* Computes channels of regions: item i is channel i % channels of region i / channels. */
 QS_COLD static void roi_range(const void *arg, size_t begin, size_t end) {
     const roi_job *j = arg;
     const roi_params *p = j->p;
-    const size_t area = p->oh * p->ow;
-    size_t done = 0;
-    for (size_t i = begin; i < end; i++) {
+    const size_t bytes = (p->is_double ? sizeof(double) : sizeof(float)) * p->oh * p->ow;
+    roi_part t = {.j = j};
+    memset((uint8_t *)j->y + begin * bytes, 0, (end - begin) * bytes);
+    for (size_t i = begin; i < end; i += t.end - t.begin) {
         region r = {0};
-        if (find_region(j, i / area, &r) &&
-            !fill_bin(j, &r, i / area, i % area / p->ow, i % p->ow, &done))
+        t.r = &r;
+        t.roi = i / p->channels;
+        t.begin = i % p->channels;
+        t.end = end - i < p->channels - t.begin ? t.begin + end - i : p->channels;
+        if (!find_region(j, t.roi, &r))
+            continue;
+        if (!add_region(&t))
             return;
+        divide(&t);
     }
 }
 
@@ -263,11 +312,7 @@ QS_COLD static void run_roialign(const qs_step *s, const qs_frame *f) {
     }
     if (!right)
         qs_step_fails(f);
-    if (!right && j.y)
-        memset(j.y, 0,
-               p->rois * p->channels * p->oh * p->ow *
-                   (p->is_double ? sizeof(double) : sizeof(float)));
-    qs_ranges(f->ctx, p->rois * p->oh * p->ow, 1 + QS_GRAIN / (64 + 64 * p->channels), roi_range,
+    qs_ranges(f->ctx, p->rois * p->channels, 1 + QS_GRAIN / (16 * p->oh * p->ow + 1), roi_range,
               &j);
 }
 
