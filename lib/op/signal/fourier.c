@@ -57,6 +57,19 @@ typedef struct job {
     bool inverse;
 } job;
 
+/* Combines two: half a turn more is the factor's negative, to the bit. */
+static void join_two(const job *j, qs_complex *y, size_t m) {
+    const qs_complex *w = j->f->turns;
+    const size_t stride = j->f->n / (2 * m);
+    for (size_t k = 0; k < m; k++, w += stride) {
+        const qs_complex a = y[k], b = y[m + k];
+        const double im = j->inverse ? w->im : -w->im;
+        const qs_complex t = {b.re * w->re - b.im * im, b.re * im + b.im * w->re};
+        y[k] = (qs_complex){a.re + t.re, a.im + t.im};
+        y[m + k] = (qs_complex){a.re - t.re, a.im - t.im};
+    }
+}
+
 /* Combines `factor` consecutive transforms of length m in y into one. */
 static void join(const job *j, qs_complex *y, size_t factor, size_t m) {
     const qs_fourier *f = j->f;
@@ -91,7 +104,10 @@ static void transform(const job *j, const qs_complex *x, size_t step, size_t n, 
     const size_t factor = least_factor(n), m = n / factor;
     for (size_t r = 0; r < factor; r++)
         transform(j, x + r * step, step * factor, m, y + r * m);
-    join(j, y, factor, m);
+    if (factor == 2)
+        join_two(j, y, m);
+    else
+        join(j, y, factor, m);
 }
 
 void qs_fourier_run(const qsim_ctx *ctx, const qs_fourier *f, const qs_complex *x, qs_complex *y,
