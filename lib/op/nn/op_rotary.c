@@ -8,18 +8,6 @@
 
 #include "op/expand.h"
 
-void qs_rotate(const float *x, const float *cosine, const float *sine, float *y, size_t size,
-               size_t half, bool interleaved) {
-    const size_t step = interleaved ? 2 : 1, other = interleaved ? 1 : half;
-    for (size_t i = 0; i < half; i++) {
-        const float a = x[i * step], b = x[i * step + other];
-        y[i * step] = cosine[i] * a - sine[i] * b;
-        y[i * step + other] = sine[i] * a + cosine[i] * b;
-    }
-    if (size > 2 * half)
-        memcpy(y + 2 * half, x + 2 * half, (size - 2 * half) * sizeof(*y));
-}
-
 /* Indices of inputs. */
 typedef struct places {
     int32_t positions, cosine, sine;

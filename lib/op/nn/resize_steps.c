@@ -14,7 +14,7 @@
 typedef struct nearest_params {
     int32_t rank;
     size_t rows, count, block, step, column, element;
-    bool table;
+    bool table, beyond; /* beyond: an entry of `last` is outside of the image */
     size_t dims[QSIM_MAX_RANK], strides[QSIM_MAX_RANK];
     const int64_t *index[QSIM_MAX_RANK]; /* of the outer axes; NULL: not resized */
     const int64_t *last;
@@ -76,7 +76,7 @@ QS_COLD static void nearest_piece(const resize_job *job, const char *x, char *y,
     case 8: pick_uint64_t((const void *)x, (void *)y, last, n); break;
     default: nearest_blocks(job, x, y, last, n);
     }
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n && p->beyond; i++)
         if (last[i] < 0)
             fill_outside(y + i * p->step, p->block / p->element, p->element == 8, p->outside);
 }
@@ -151,6 +151,8 @@ QS_COLD int qs_resize_lower_nearest(qs_lower *l, float outside, const qs_resize_
         l->step->reuses = QS_RESIZE_OVER;
     p->last = taps[axis].index;
     p->count = (size_t)y->dims[axis].size;
+    for (size_t i = 0; i < p->count; i++)
+        p->beyond |= p->last[i] < 0;
     p->rank = axis;
     p->rows = 1;
     p->outside = outside;

@@ -111,7 +111,8 @@ typedef struct fold_params {
     fold_form f;
     int32_t dtype;
     size_t planes;
-    void (*add)(void *y, size_t to, const void *x, size_t from);
+    /* y[i * step] += x[i] for i < n; step in elements */
+    void (*add)(void *y, size_t step, const void *x, size_t n);
 } fold_params;
 
 typedef struct fold_job {
@@ -122,8 +123,11 @@ typedef struct fold_job {
 } fold_job;
 
 #define ADD(name, T, U)                                                                            \
-    static void add_##name(void *y, size_t to, const void *x, size_t from) {                       \
-        ((T *)y)[to] = (T)((U)((T *)y)[to] + (U)((const T *)x)[from]);                             \
+    static void add_##name(void *vy, size_t step, const void *vx, size_t n) {                      \
+        const T *x = vx;                                                                           \
+        T *y = vy;                                                                                 \
+        for (size_t i = 0; i < n; i++, y += step)                                                  \
+            *y = (T)((U)*y + (U)x[i]);                                                             \
     }
 ADD(f32, float, float)
 ADD(f64, double, double)
@@ -132,20 +136,53 @@ ADD(u16, uint16_t, uint32_t)
 ADD(u32, uint32_t, uint32_t)
 ADD(u64, uint64_t, uint64_t)
 
-/* Index in the image of entry `block` of the window of column `step`; -1: outside. */
-QS_COLD static int64_t place_of(const fold_form *f, int64_t block, int64_t step) {
-    int64_t at = 0, unit = 1;
-    for (int32_t i = f->axes; i-- > 0;) {
+/* Place of entry `block` of a window at `step` along an axis; negative or from a->size on: outside.
+ */
+QS_COLD static int64_t place_along(const fold_axis *a, int64_t block, int64_t step) {
+    return step * a->stride + block * a->dilation - a->before;
+}
+
+/*
+ * Index in the image where row `row` of the steps begins for entry `block` of the window, the last
+ * axis left out; -1: outside. A row runs along the last axis.
+ */
+QS_COLD static int64_t place_of(const fold_form *f, int64_t block, int64_t row) {
+    const int32_t last = f->axes - 1;
+    int64_t at = 0, unit = f->a[last].size;
+    block /= f->a[last].block;
+    for (int32_t i = last; i-- > 0;) {
         const fold_axis *a = &f->a[i];
-        const int64_t k = step % a->steps * a->stride + block % a->block * a->dilation - a->before;
+        const int64_t k = place_along(a, block % a->block, row % a->steps);
         if (k < 0 || k >= a->size)
             return -1;
         at += k * unit;
         unit *= a->size;
-        step /= a->steps;
+        row /= a->steps;
         block /= a->block;
     }
     return at;
+}
+
+/* Adds entry `block` of all windows of one plane. */
+QS_COLD static void fold_block(const fold_job *j, int64_t block, const uint8_t *x, uint8_t *y) {
+    const fold_form *f = &j->p->f;
+    const fold_axis *a = &f->a[f->axes - 1];
+    const int64_t bytes = (int64_t)qs_dtype_bytes(j->p->dtype);
+    int64_t begin = 0, end = a->steps; /* the steps whose entry is in the image */
+    while (begin < end && place_along(a, block % a->block, begin) < 0)
+        begin++;
+    while (begin < end && place_along(a, block % a->block, end - 1) >= a->size)
+        end--;
+    const int64_t first = place_along(a, block % a->block, begin);
+    size_t done = 0;
+    for (int64_t row = 0; row < f->steps / a->steps; row++) {
+        const int64_t at = place_of(f, block, row);
+        if (qs_stopped_after(j->ctx, &done, (size_t)((end - begin) * bytes)))
+            return;
+        if (at >= 0 && begin < end)
+            j->p->add(y + (at + first) * bytes, (size_t)a->stride,
+                      x + (row * a->steps + begin) * bytes, (size_t)(end - begin));
+    }
 }
 
 QS_COLD static void fold_range(const void *arg, size_t begin, size_t end) {
@@ -156,12 +193,8 @@ QS_COLD static void fold_range(const void *arg, size_t begin, size_t end) {
         uint8_t *y = j->y + plane * (size_t)f->area * bytes;
         const uint8_t *x = j->x + plane * (size_t)(f->blocks * f->steps) * bytes;
         memset(y, 0, (size_t)f->area * bytes);
-        for (int64_t b = 0; b < f->blocks; b++)
-            for (int64_t s = 0; s < f->steps && !qs_stopped_at(j->ctx, (size_t)s); s++) {
-                const int64_t at = place_of(f, b, s);
-                if (at >= 0)
-                    j->p->add(y, (size_t)at, x, (size_t)(b * f->steps + s));
-            }
+        for (int64_t b = 0; b < f->blocks && !qs_stopped(j->ctx); b++)
+            fold_block(j, b, x + (size_t)(b * f->steps) * bytes, y);
     }
 }
 
