@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "base/ctx.h"
+#include "base/slices.h"
 #include "kernel/elementary.h"
 #include "kernel/ew.h"
 #include "kernel/table.h"
@@ -31,17 +32,20 @@ QS_COLD static int infer_softmax(qs_infer *x) {
     return code ? code : qs_infer_like(x, 0, 0);
 }
 
-extern const qs_op qs_op_log_softmax;
+typedef enum softmax_kind { SOFTMAX, LOGARITHMS, HARDMAX } softmax_kind;
 
 typedef struct softmax_params {
     qs_softmax_shape shape;
-    bool logs, doubles;
+    softmax_kind kind;
+    bool doubles;
+    size_t rows, slices; /* rows of a block */
+    size_t floats;       /* of scratch memory of a slice */
 } softmax_params;
 
 typedef struct softmax_job {
     const softmax_params *p;
     const float *x;
-    float *y;
+    float *y, *scratch;
     const qsim_ctx *ctx;
 } softmax_job;
 
@@ -87,15 +91,15 @@ static void softmax_long(const qsim_ctx *ctx, const float *x, float *y, size_t n
     }
 }
 
-/* ---- short rows, and rows whose elements lie apart: up to BESIDE rows side by side ---- */
+/* ---- short rows: up to BESIDE of them side by side ---- */
 
 #define BESIDE ((size_t)64)
 #define UNIT   ((size_t)16)
-#define PART   ((size_t)1024) /* elements that are handled together */
+#define SHORT  ((size_t)15) /* elements of a row */
 
 /*
- * Rows of n elements that are `step` apart. If `step` is 1, the rows lie end to end; else they
- * begin one element apart.
+ * Rows of n <= SHORT elements that are `step` apart. If `step` is 1, the rows lie end to end; else
+ * they begin one element apart.
  */
 typedef struct side_rows {
     const qsim_ctx *ctx;
@@ -105,13 +109,13 @@ typedef struct side_rows {
 } side_rows;
 
 /* part[k * width + r] = element k of row r. */
-QS_NOINLINE static void get(const side_rows *s, const float *x, size_t n, float *part) {
+QS_NOINLINE static void get(const side_rows *s, const float *x, float *part) {
     const size_t step = s->step, rows = s->rows, width = s->width;
     if (step == 1 && rows == width) {
-        s->ctx->kernels->u8->transpose32(x, s->n, part, n, rows);
+        s->ctx->kernels->u8->transpose32(x, s->n, part, s->n, rows);
         return;
     }
-    for (size_t k = 0; k < n; k++, x += step, part += width)
+    for (size_t k = 0; k < s->n; k++, x += step, part += width)
         if (step == 1)
             for (size_t r = 0; r < rows; r++)
                 part[r] = x[r * s->n];
@@ -119,12 +123,12 @@ QS_NOINLINE static void get(const side_rows *s, const float *x, size_t n, float 
             memcpy(part, x, rows * sizeof(*x));
 }
 
-QS_NOINLINE static void put(const side_rows *s, const float *part, size_t n, float *y) {
+QS_NOINLINE static void put(const side_rows *s, const float *part, float *y) {
     if (s->step == 1) {
-        s->ctx->kernels->u8->transpose32(part, s->width, y, s->rows, n);
+        s->ctx->kernels->u8->transpose32(part, s->width, y, s->rows, s->n);
         return;
     }
-    for (size_t k = 0; k < n; k++, y += s->step, part += s->width)
+    for (size_t k = 0; k < s->n; k++, y += s->step, part += s->width)
         memcpy(y, part, s->rows * sizeof(*y));
 }
 
@@ -159,88 +163,123 @@ static void fold(const side_rows *s, float *lanes) {
         lanes[r] = log_of(lanes[r]);
 }
 
-/*
- * Computes the first of `left` rows, at most BESIDE, in the passes of softmax_long: greatest
- * elements; sums of exponentials; quotients. Rows that fit stay in `part` from pass to pass. For
- * longer ones, y holds the exponentials from one pass to the next; for LogSoftmax it holds
- * x - greatest, for short rows, too.
- */
+/* Computes the first of `left` rows, at most BESIDE. Each element has a lane of its own. */
 static void softmax_beside(side_rows *s, const float *x, float *y, size_t left) {
-    float part[PART] = {0}, lanes[16 * BESIDE] = {0}, top[BESIDE];
+    float part[SHORT * BESIDE] = {0}, lanes[16 * BESIDE] = {0}, top[BESIDE];
     s->rows = left < BESIDE ? left : BESIDE;
-    const size_t n = s->n, w = s->width = (s->rows + UNIT - 1) & ~(UNIT - 1), most = PART / w;
-    for (size_t pass = 0; pass < 3; pass++)
-        for (size_t at = 0, count; at < n && (at % PIECE >= most || !qs_stopped(s->ctx));
-             at += count) {
-            float *to = y + at * s->step;
-            count = n - at < most ? n - at : most;
-            if (pass == 0 || n > most || (pass == 2 && s->logs))
-                get(s, pass < 2 ? x + at * s->step : to, count, part);
-            if (pass == 0) {
-                if (at == 0)
-                    memcpy(top, part, sizeof(top));
-                raise(top, 0, part, w, count, w);
-                continue;
-            }
-            subtract(part, w, pass == 1 ? top : lanes, 0, pass == 1 || s->logs ? count : 0, w);
-            if (pass == 2 && !s->logs)
-                divide(part, w, lanes, 0, count, w);
-            if (pass == 2 || s->logs)
-                put(s, part, count, to);
-            if (pass == 2)
-                continue;
-            s->ctx->kernels->ew->exp(part, part, count * w);
-            for (size_t k = 0; k < count; k++)
-                add(lanes + (at + k) % 16 * w, 0, part + k * w, 0, 1, w);
-            if (!s->logs && n > most)
-                put(s, part, count, to);
-            if (at + count == n)
-                fold(s, lanes);
+    const size_t n = s->n, w = s->width = (s->rows + UNIT - 1) & ~(UNIT - 1);
+    get(s, x, part);
+    memcpy(top, part, sizeof(top));
+    raise(top, 0, part, w, n, w);
+    subtract(part, w, top, 0, n, w);
+    s->ctx->kernels->ew->exp(part, lanes, n * w);
+    if (!s->logs)
+        memcpy(part, lanes, n * w * sizeof(*part));
+    fold(s, lanes);
+    (s->logs ? subtract : divide)(part, w, lanes, 0, n, w);
+    put(s, part, y);
+}
+
+/* 1 for the first of the greatest elements, 0 for the others; no NaN is greater than another. */
+static void hardmax_row(const qsim_ctx *ctx, const float *x, float *y, size_t n) {
+    size_t top = 0;
+    for (size_t at = 0, count; (count = qs_piece(ctx, at, n)); at += count) {
+        /* A call takes longer than to look at a few, as where there is a NaN. */
+        const float here = count > SHORT ? ctx->kernels->ew->greatest(x + at, count, 0) : NAN;
+        size_t i = at;
+        memset(y + at, 0, count * sizeof(*y));
+        if (here != here)
+            for (; i < at + count; i++)
+                top = x[i] > x[top] ? i : top;
+        if (here > x[top]) {
+            while (x[i] != here)
+                i++;
+            top = i;
         }
+    }
+    y[top] = 1.0f;
 }
 
 static void softmax_rows(const qsim_ctx *ctx, const float *x, float *y, size_t n, size_t rows,
-                         bool logs) {
+                         softmax_kind kind) {
+    const bool logs = kind == LOGARITHMS;
     side_rows s = {ctx, n, 1, logs, 1, 0};
-    if (n >= 16 && n <= (logs ? PIECE : LONG_ROW)) {
+    if (kind != HARDMAX && n > SHORT && n <= (logs ? PIECE : LONG_ROW)) {
         ctx->kernels->ew->softmax(x, y, n, rows, logs);
         return;
     }
     for (size_t r = 0; r < rows; r += s.rows)
-        if (n < 16)
+        if (kind == HARDMAX)
+            hardmax_row(ctx, x + r * n, y + r * n, n);
+        else if (n <= SHORT)
             softmax_beside(&s, x + r * n, y + r * n, rows - r);
         else
             softmax_long(ctx, x + r * n, y + r * n, n, logs);
 }
 
 void qs_softmax_rows(const qsim_ctx *ctx, const float *x, float *y, size_t n, size_t rows) {
-    softmax_rows(ctx, x, y, n, rows, false);
+    softmax_rows(ctx, x, y, n, rows, SOFTMAX);
 }
 
-static void softmax_range(const void *arg, size_t begin, size_t end) {
-    const softmax_job *job = arg;
-    const size_t n = job->p->shape.count, inner = job->p->shape.inner;
-    const float *x = job->x;
-    side_rows s = {job->ctx, n, inner, job->p->logs, 0, 0};
-    void (*const turn)(const void *, size_t, void *, size_t, size_t) =
-        job->ctx->kernels->u8->transpose32;
-    float turned[8 * PART]; /* few columns, as rows: side by side they would fill few lanes */
-    if (inner == 1) {
-        softmax_rows(job->ctx, x + begin * n, job->y + begin * n, n, end - begin, job->p->logs);
+/* ---- rows whose elements lie apart: blocks of them are transposed ---- */
+
+#define BLOCK_FLOATS ((size_t)1 << 15)
+
+/* y[r * columns + c] = x[c * line + r] for r < rows; y has `y_line` elements in a line. */
+static void turn(const qsim_ctx *ctx, const float *x, size_t line, float *y, size_t y_line,
+                 size_t rows, size_t columns) {
+    if (columns == y_line && rows <= PIECE && columns <= PIECE) {
+        ctx->kernels->u8->transpose32(x, line, y, rows, columns);
         return;
     }
-    for (size_t r = begin; r < end; r += s.rows) {
-        const size_t at = r / inner * n * inner + r % inner, left = inner - r % inner;
-        const size_t size = n * inner, again = s.logs ? size : 0; /* logs read x once more */
-        if (inner < BESIDE && left == inner && left <= end - r &&
-            size + again <= QS_COUNT(turned)) {
-            turn(x + at, inner, turned, inner, n);
-            softmax_rows(job->ctx, turned, turned + again, n, inner, s.logs);
-            turn(turned + again, n, job->y + at, n, inner);
-            s.rows = inner;
-            continue;
+    for (size_t r = 0; r < rows && !qs_stopped_at(ctx, r); r++)
+        for (size_t c = 0; c < columns; c++) {
+            if (qs_stopped_at(ctx, c))
+                return;
+            y[r * y_line + c] = x[c * line + r];
         }
-        softmax_beside(&s, x + at, job->y + at, left < end - r ? left : end - r);
+}
+
+/* Computes rows [first, first + rows), each with the bits of a row without gaps. */
+static void apart(const softmax_job *job, float *scratch, size_t first, size_t rows) {
+    const softmax_params *p = job->p;
+    const size_t n = p->shape.count, inner = p->shape.inner;
+    float *ends = scratch + n * p->rows, *from = scratch, *to = ends;
+    for (size_t pass = 0; pass < 2; pass++) {
+        for (size_t done = 0, w; done < rows; done += w) {
+            const size_t r = first + done, i = r % inner, at = (r - i) * n + i;
+            w = rows - done < inner - i ? rows - done : inner - i;
+            if (pass == 0) {
+                turn(job->ctx, job->x + at, inner, from + done * n, n, w, n);
+            } else if (w == inner || n > PIECE) {
+                turn(job->ctx, to + done * n, n, job->y + at, inner, n, w);
+            } else {
+                turn(job->ctx, to + done * n, n, from, w, n, w);
+                qs_copy_rows(from, (ptrdiff_t)(w * sizeof(float)), job->y + at,
+                             (ptrdiff_t)(inner * sizeof(float)), w * sizeof(float), n);
+            }
+        }
+        if (pass == 0)
+            softmax_rows(job->ctx, from, to, n, rows, p->kind);
+    }
+}
+
+static void softmax_slice(void *arg, size_t slice) {
+    const softmax_job *job = arg;
+    const softmax_params *p = job->p;
+    const size_t n = p->shape.count, inner = p->shape.inner, all = p->shape.outer * inner;
+    const size_t end = qs_slice_begin(all, p->slices, slice + 1);
+    side_rows s = {job->ctx, n, inner, p->kind == LOGARITHMS, 0, 0};
+    for (size_t r = qs_slice_begin(all, p->slices, slice); r < end && !qs_stopped(job->ctx);
+         r += s.rows) {
+        const size_t i = r % inner, at = (r - i) * n + i;
+        s.rows = end - r < p->rows ? end - r : p->rows;
+        if (inner == 1)
+            softmax_rows(job->ctx, job->x + at, job->y + at, n, s.rows, p->kind);
+        else if (!p->floats)
+            softmax_beside(&s, job->x + at, job->y + at, s.rows < inner - i ? s.rows : inner - i);
+        else
+            apart(job, job->scratch + slice * p->floats, r, s.rows);
     }
 }
 
@@ -256,23 +295,52 @@ QS_COLD static void softmax_f64(const softmax_job *job, const double *x, double 
         for (size_t k = 0, i = at; k < p->count && !qs_stopped_at(ctx, r + k); k++, i += p->inner)
             sum += qk_exp64(x[i] - top);
         for (size_t k = 0, i = at; k < p->count && !qs_stopped_at(ctx, r + k); k++, i += p->inner)
-            y[i] = job->p->logs ? x[i] - top - qk_log64(sum) : qk_exp64(x[i] - top) / sum;
+            y[i] = job->p->kind == LOGARITHMS ? x[i] - top - qk_log64(sum)
+                                              : qk_exp64(x[i] - top) / sum;
+    }
+}
+
+/* Of doubles. */
+QS_COLD static void hardmax_f64(const softmax_job *job, const double *x, double *y) {
+    const qs_softmax_shape *p = &job->p->shape;
+    for (size_t r = 0; r < p->outer * p->inner; r++) {
+        size_t at = r / p->inner * p->count * p->inner + r % p->inner, top = at;
+        for (size_t i = 0; i < p->count && !qs_stopped_at(job->ctx, r + i); i++, at += p->inner) {
+            top = x[at] > x[top] ? at : top;
+            y[at] = 0;
+        }
+        y[top] = 1;
     }
 }
 
 static void run_softmax(const qs_step *s, const qs_frame *f) {
     const softmax_params *p = s->params;
-    const softmax_job job = {p, qs_step_in(s, f, 0), qs_step_out(s, f, 0), f->ctx};
-    if (!p->shape.count)
-        return;
-    if (p->doubles)
-        softmax_f64(&job, (const void *)job.x, (void *)job.y);
+    softmax_job job = {p, qs_step_in(s, f, 0), qs_step_out(s, f, 0), f->scratch, f->ctx};
+    if (!p->doubles)
+        qs_parallel(f->ctx, p->slices, softmax_slice, &job);
     else
-        qs_ranges(f->ctx, p->shape.outer * p->shape.inner, QS_GRAIN / 8 / p->shape.count + 1,
-                  softmax_range, &job);
+        (p->kind == HARDMAX ? hardmax_f64 : softmax_f64)(&job, (const void *)job.x, (void *)job.y);
 }
 
-QS_COLD static int lower_softmax(qs_lower *l) {
+/* Sets the blocks of rows, and the scratch memory of those whose elements lie apart. */
+QS_COLD static int softmax_blocks(qs_lower *l, softmax_params *p) {
+    const qs_softmax_shape *shape = &p->shape;
+    const size_t all = shape->outer * shape->inner, n = shape->count;
+    const size_t fit = BLOCK_FLOATS / n & ~(UNIT - 1);
+    size_t bytes = 0;
+    p->rows = fit < UNIT ? UNIT : fit < BESIDE ? fit : BESIDE;
+    p->rows = p->rows < all ? p->rows : all;
+    p->slices = qs_slice_count(l->ctx, all, qs_real(all) * qs_real(n) / 2);
+    if (shape->inner == 1 || (n <= SHORT && shape->inner >= UNIT && p->kind != HARDMAX))
+        return QSIM_OK;
+    p->floats = qs_align(2 * n * p->rows, UNIT);
+    if (!qs_mul(p->floats, sizeof(float), &bytes) || !qs_mul(bytes, p->slices, &bytes))
+        return qs_fail(l->error, QSIM_E_LIMIT, "a softmax is too large");
+    l->step->scratch = bytes;
+    return QSIM_OK;
+}
+
+QS_COLD static int lower_kind(qs_lower *l, softmax_kind kind) {
     const qs_value *x = qs_lower_in(l, 0);
     int32_t axis;
     qs_infer rules;
@@ -284,10 +352,23 @@ QS_COLD static int lower_softmax(qs_lower *l) {
     if (!p)
         return QSIM_E_NOMEM;
     p->shape = qs_softmax_split(x, axis, l->node->version < 13 ? x->rank - 1 : axis);
-    p->logs = l->node->op == &qs_op_log_softmax;
+    p->kind = kind;
     p->doubles = x->dtype == QSIM_DOUBLE;
+    l->step->run = qs_run_nothing;
+    if (qs_value_elements(x) == 0)
+        return QSIM_OK;
     l->step->run = run_softmax;
-    return QSIM_OK;
+    return softmax_blocks(l, p);
+}
+
+QS_COLD static int lower_softmax(qs_lower *l) {
+    return lower_kind(l, SOFTMAX);
+}
+QS_COLD static int lower_logarithms(qs_lower *l) {
+    return lower_kind(l, LOGARITHMS);
+}
+QS_COLD static int lower_hardmax(qs_lower *l) {
+    return lower_kind(l, HARDMAX);
 }
 
 /*
@@ -338,41 +419,11 @@ static const qs_attr_rule softmax_attrs[] = {{"axis", QSIM_ATTR_INT, 1, 0}};
 QS_OP(log_softmax, .name = "LogSoftmax", .min_in = 1, QS_ATTRS(softmax_attrs),
       .traits = QS_READS_EXACTLY,
       QS_MORE(QS_HISTORY(.upgrade = upgrade_softmax), .also = qs_also_axis), .axis = -1,
-      .kernel = QS_KERNEL_SOFTMAX, .infer = infer_softmax, .lower = lower_softmax);
+      .kernel = QS_KERNEL_SOFTMAX, .infer = infer_softmax, .lower = lower_logarithms);
 QS_OP(softmax, .name = "Softmax", .min_in = 1, QS_ATTRS(softmax_attrs),
       .traits = QS_SOFTMAX | QS_READS_EXACTLY,
       QS_MORE(QS_HISTORY(.upgrade = upgrade_softmax), .also = qs_also_axis), .axis = -1,
       .kernel = QS_KERNEL_SOFTMAX, .infer = infer_softmax, .lower = lower_softmax);
-
-/* ---- Hardmax ---- */
-
-/* 1 for the first of the greatest elements, 0 for the others. */
-static void run_hardmax(const qs_step *s, const qs_frame *f) {
-    const softmax_params *p = s->params;
-    const size_t n = p->shape.count, inner = p->shape.inner;
-    const void *x = qs_step_in(s, f, 0);
-    const double one = 1;
-    const float single = 1;
-    const size_t bytes = p->doubles ? sizeof(one) : sizeof(single);
-    char *y = qs_step_out(s, f, 0);
-    for (size_t r = 0; n && r < p->shape.outer * inner; r++) {
-        size_t at = r / inner * n * inner + r % inner, top = at;
-        double most = 0;
-        for (size_t i = 0; i < n && !qs_stopped_at(f->ctx, at); i++, at += inner) {
-            const double v = p->doubles ? ((const double *)x)[at] : (double)((const float *)x)[at];
-            top = i == 0 || v > most ? at : top;
-            most = top == at ? v : most;
-            memset(y + at * bytes, 0, bytes);
-        }
-        memcpy(y + top * bytes, p->doubles ? (const void *)&one : &single, bytes);
-    }
-}
-
-QS_COLD static int lower_hardmax(qs_lower *l) {
-    const int code = lower_softmax(l);
-    l->step->run = run_hardmax;
-    return code;
-}
 
 QS_OP(hardmax, .name = "Hardmax", .min_in = 1, QS_ATTRS(softmax_attrs), .traits = QS_JUMPS,
       QS_MORE(QS_HISTORY(.upgrade = upgrade_softmax), .also = qs_also_axis), .axis = -1,

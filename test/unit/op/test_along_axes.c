@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Softmax, LogSoftmax, LayerNormalization and InstanceNormalization of random sizes, with one
- * thread and three: within their definition in double, and of the same bits in every table of
+ * Softmax, LogSoftmax, Hardmax, LayerNormalization and InstanceNormalization of random sizes, with
+ * one thread and three: within their definition in double, and of the same bits in every table of
  * kernels.
  */
 #include "op_random.h"
@@ -113,6 +113,31 @@ static void softmax(qsim_ctx **ctx, int contexts, const shape *s, bool logs) {
     free(x);
 }
 
+/* Numbers that occur several times, zeros of both signs, and NaNs in one of two cases. */
+static void hardmax(qsim_ctx **ctx, int contexts, const shape *s) {
+    const size_t all = (size_t)(s->outer * s->count * s->inner);
+    float *x = random_floats(all, 1), *wanted = calloc(all, sizeof(*wanted));
+    const bool nans = between(0, 1);
+    for (size_t i = 0; i < all; i++)
+        x[i] = nans && between(0, 40) == 0 ? NAN : between(0, 9) ? rintf(9 * x[i]) / 4 : -0.0f;
+    for (int64_t o = 0; o < s->outer; o++)
+        for (int64_t k = 0; k < s->inner; k++) {
+            int64_t top = 0;
+            for (int64_t i = 1; i < s->count; i++)
+                top = value(x, s, o, i, k) > value(x, s, o, top, k) ? i : top;
+            wanted[(o * s->count + top) * s->inner + k] = 1;
+        }
+    or_case c = {.domain = "", .op = "Hardmax", .version = 13, .inputs = 1, .outputs = 1};
+    c.attrs[0] = or_int("axis", 1);
+    c.attr_count = 1;
+    c.in[0] = (or_tensor){QSIM_FLOAT, 3, {s->outer, s->count, s->inner}, x, false};
+    or_result r = run_everywhere(ctx, contexts, &c);
+    CHECK(!r.code && memcmp(r.out[0].data, wanted, all * sizeof(*wanted)) == 0);
+    or_free(&r);
+    free(wanted);
+    free(x);
+}
+
 /* `instances`: (outer, count) are batch and channels, each of them a row of `inner`. */
 static void normalize(qsim_ctx **ctx, int contexts, const shape *s, bool instances) {
     const int64_t n = instances ? s->inner : s->count * s->inner;
@@ -160,8 +185,13 @@ int main(void) {
     for (int i = 0; i < 120; i++) {
         const shape s = random_shape();
         softmax(ctx, contexts, &s, i % 2);
+        hardmax(ctx, contexts, &s);
         normalize(ctx, contexts, &s, i % 2);
     }
+    const shape longs[] = {{1, 33000, 3}, {2, 40000, 18}}; /* longer than a piece */
+    for (int i = 0; i < 4; i++)
+        softmax(ctx, contexts, &longs[i % 2], i / 2);
+    hardmax(ctx, contexts, &longs[0]);
     for (int i = 0; i < contexts; i++)
         qsim_ctx_free(ctx[i]);
     return test_done();
