@@ -258,6 +258,24 @@ static const struct direct {
     {QSIM_INT64, QSIM_BOOL, 0, s64_to_b8},
 };
 
+static void cast_directly(const struct direct *d, const qk_ew *ew, const void *x, void *y,
+                          size_t n) {
+    if (d->plain)
+        d->plain(x, y, n);
+    else
+        ew->cast((qk_cast)d->how, x, y, n);
+}
+
+/*
+ * Whether a cast by way of float rounds once. Integers that float cannot hold are infinite as
+ * float16.
+ */
+QS_COLD static bool by_floats(int32_t from, int32_t to) {
+    return (QS_T(from) & (QS_T(QSIM_FLOAT16) | QS_T(QSIM_BFLOAT16))) ||
+           (to == QSIM_FLOAT16 && from != QSIM_DOUBLE) ||
+           (to == QSIM_BFLOAT16 && (from == QSIM_BOOL || (QS_T_8BIT & QS_T(from))));
+}
+
 /* The row of `directs` for two types; NULL: there is none. */
 QS_COLD static const struct direct *direct_of(int32_t from, int32_t to) {
     for (size_t i = 0; i < QS_COUNT(directs); i++)
@@ -372,7 +390,8 @@ QS_COLD static int infer_cast_like(qs_infer *x) {
 }
 
 typedef struct cast_params {
-    const struct direct *direct;   /* in place of load and store; NULL: none */
+    /* In place of load and store; NULL: none. `then` casts the floats that `direct` makes. */
+    const struct direct *direct, *then;
     load_fn load;                  /* NULL: load_minifloat */
     store_fn store;                /* NULL: store_minifloat */
     const qs_minifloat *source;    /* format of the input */
@@ -449,12 +468,10 @@ typedef struct cast_job {
 static void cast_some(const cast_job *job, const void *x, void *y, size_t n) {
     const cast_params *p = job->p;
     _Alignas(32) wide w;
-    if (p->direct && p->direct->plain) {
-        p->direct->plain(x, y, n);
-        return;
-    }
     if (p->direct) {
-        job->ew->cast((qk_cast)p->direct->how, x, y, n);
+        cast_directly(p->direct, job->ew, x, p->then ? w.f : y, n);
+        if (p->then)
+            cast_directly(p->then, job->ew, w.f, y, n);
         return;
     }
     if (p->load)
@@ -509,7 +526,11 @@ QS_COLD static int lower_cast(qs_lower *l) {
     if (!p)
         return QSIM_E_NOMEM;
     p->direct = direct_of(x->dtype, y->dtype);
-    p->chunk = p->direct && p->direct->plain != f32_to_s64 ? 16 * CHUNK : CHUNK;
+    if (!p->direct && by_floats(x->dtype, y->dtype)) {
+        p->then = direct_of(QSIM_FLOAT, y->dtype);
+        p->direct = p->then ? direct_of(x->dtype, QSIM_FLOAT) : p->direct;
+    }
+    p->chunk = p->direct && !p->then && p->direct->plain != f32_to_s64 ? 16 * CHUNK : CHUNK;
     p->load = types[x->dtype].load;
     p->kind = types[x->dtype].kind;
     p->store = types[y->dtype].store[p->kind];

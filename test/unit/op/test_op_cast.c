@@ -167,10 +167,96 @@ static void cast_to_brain(int64_t n) {
     case_free(c);
 }
 
+/* The value of 16 bits of float16 or bfloat16. */
+static double narrow_value(int32_t type, uint32_t bits) {
+    const int e = bits >> 10 & 31, m = (int)(bits & 1023);
+    if (type == QSIM_BFLOAT16) {
+        float f;
+        bits <<= 16;
+        memcpy(&f, &bits, sizeof(f));
+        return (double)f;
+    }
+    const double v = e == 31 ? (m ? (double)NAN : (double)INFINITY)
+                     : e     ? ldexp(1024 + m, e - 25)
+                             : ldexp(m, -24);
+    return bits & 0x8000 ? -v : v;
+}
+
+/* The nearest float16; of two as near the even one. */
+static uint16_t nearest_half(double v) {
+    const unsigned sign = signbit(v) ? 0x8000 : 0;
+    const double a = fabs(v);
+    if (isnan(v))
+        return 0x7e00;
+    if (a >= 65520)
+        return (uint16_t)(sign | 0x7c00);
+    const int e = a < 0x1p-14 ? -14 : ilogb(a);
+    const unsigned steps = (unsigned)rint(ldexp(a, 10 - e));
+    return (uint16_t)(sign | (((unsigned)(e + 14) << 10) + steps));
+}
+
+static void put_narrow(int32_t type, void *p, size_t i, double v) {
+    const float f = (float)v; /* of integers of 8 bits, and of narrow floats, exact */
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof(bits));
+    if (type == QSIM_FLOAT16)
+        ((uint16_t *)p)[i] = nearest_half(v);
+    else if (type == QSIM_BFLOAT16)
+        ((uint16_t *)p)[i] = nearest_brain(bits);
+    else
+        put_real(type, p, i, v);
+}
+
+/* From or to float16 and bfloat16: rounded once. */
+static void cast_narrow(int32_t from, int32_t to, int64_t n) {
+    static uint64_t x[MOST], y[MOST];
+    uint64_t seed = (uint64_t)n + 1;
+    const bool narrow = from == QSIM_FLOAT16 || from == QSIM_BFLOAT16;
+    for (size_t i = 0; i < (size_t)n; i++) {
+        const uint64_t r = test_random(&seed), few = r >> (r >> 8 & 63);
+        const uint64_t u = from == QSIM_BOOL ? r & 1 : narrow ? r & 0xffff : few;
+        memcpy((char *)x + i * bytes_of(from), &u, bytes_of(from));
+        const double v = narrow              ? narrow_value(from, (uint32_t)u)
+                         : is_unsigned(from) ? (double)whole_at(from, x, i)
+                                             : (double)(int64_t)whole_at(from, x, i);
+        put_narrow(to, y, i, v);
+    }
+    op_case *c = case_new("", "Cast", 13);
+    case_input(c, from, SHAPE(n), x);
+    case_node(c, 1);
+    CHECK_INT(qs_node_set_int(c->g, c->node, "to", to), 0);
+    CHECK_INT(case_run(c), 0);
+    const bool right =
+        to == QSIM_DOUBLE || memcmp(case_data(c, 0), y, (size_t)n * bytes_of(to)) == 0;
+    size_t wrong = 0; /* a NaN has any bits as a double */
+    for (size_t i = 0; i < (size_t)n && to == QSIM_DOUBLE; i++) {
+        const double v = ((const double *)case_data(c, 0))[i], w = ((double *)y)[i];
+        wrong += !(v == w || (isnan(v) && isnan(w)));
+    }
+    if (!right || wrong)
+        CHECK_FAIL(qsim_dtype_name(to));
+    test_checks++;
+    case_free(c);
+}
+
+static void test_narrow(int64_t n) {
+    static const int32_t narrow[] = {QSIM_FLOAT16, QSIM_BFLOAT16};
+    for (size_t i = 0; i < 2; i++) {
+        cast_narrow(narrow[i], narrow[1 - i], n);
+        for (size_t k = 1; k < QS_COUNT(types); k++) {
+            cast_narrow(narrow[i], types[k], n);
+            if (!is_real(types[k]) && (i == 0 || bytes_of(types[k]) == 1))
+                cast_narrow(types[k], narrow[i], n);
+        }
+    }
+}
+
 int main(void) {
     static const int64_t lengths[] = {1, 15, 16, 31, 255, 256, 257, 512, MOST};
     for (size_t i = 0; i < QS_COUNT(lengths); i++)
         cast_to_brain(lengths[i]);
+    for (size_t i = 0; i < QS_COUNT(lengths); i++)
+        test_narrow(lengths[i]);
     for (size_t i = 0; i < QS_COUNT(types) * QS_COUNT(types); i++)
         for (size_t k = 0; k < 2 * QS_COUNT(lengths); k++)
             cast_row(types[i % QS_COUNT(types)], types[i / QS_COUNT(types)], lengths[k / 2], k % 2);
