@@ -26,7 +26,40 @@ static int64_t to_integer(double v, double low, double high) {
 }
 
 #define REAL qk_pow64((double)a, (double)b)
-QS_PAIR(QS_COLD, power_f32, float, float, float, REAL)
+QS_PAIR(QS_COLD, power_any, float, float, float, REAL)
+
+/* A root of -0 is +0, of minus infinity plus infinity. */
+static double root_of(float x) {
+    return sqrt(x == -INFINITY ? (double)INFINITY : (double)x + 0.0);
+}
+
+#define EACH(value)                                                                                \
+    QS_IVDEP                                                                                       \
+    for (size_t i = 0; i < n; i++)                                                                 \
+        y[i] = value;
+
+/*
+ * Exponents that networks have get the rounded double result, too: a square is exact in double, and
+ * a float quotient of 1 is what the double one is rounded to.
+ */
+static void power_f32(const void *va, size_t sa, const void *vb, size_t sb, void *vy, size_t n) {
+    const float *a = va, e = sb ? NAN : *(const float *)vb;
+    float *y = vy;
+    if (!sa)
+        power_any(va, sa, vb, sb, vy, n);
+    else if (e == 2.0f)
+        EACH(a[i] * a[i])
+    else if (e == 3.0f)
+        EACH((float)((double)a[i] * a[i] * a[i]))
+    else if (e == -1.0f)
+        EACH(1.0f / a[i])
+    else if (e == 0.5f)
+        EACH((float)root_of(a[i]))
+    else if (e == -0.5f)
+        EACH((float)(1.0 / root_of(a[i])))
+    else
+        power_any(va, sa, vb, sb, vy, n);
+}
 
 static bool is_real(int32_t type) {
     return type == QSIM_FLOAT || type == QSIM_DOUBLE;
@@ -87,16 +120,6 @@ QS_COLD static void power(const int32_t types[2], const void *a, size_t sa, cons
     }
 }
 
-/* Squares, the usual case: the float product has the bits of the rounded double result. */
-static void square(const void *va, size_t sa, const void *vb, size_t sb, void *vy, size_t n) {
-    const float *a = va;
-    float *y = vy;
-    (void)vb;
-    (void)sb;
-    for (size_t i = 0; i < n; i++)
-        y[i] = a[i * sa] * a[i * sa];
-}
-
 QS_COLD static int infer_pow(qs_infer *x) {
     int code = qs_infer_type(x, 0, QS_T_REAL | QS_T(QSIM_INT32) | QS_T(QSIM_INT64));
     if (!code)
@@ -106,12 +129,8 @@ QS_COLD static int infer_pow(qs_infer *x) {
 
 QS_COLD static int lower_pow(qs_lower *l) {
     const qs_value *a = qs_lower_in(l, 0), *b = qs_lower_in(l, 1);
-    float two = 0;
-    if (a->dtype != QSIM_FLOAT || b->dtype != QSIM_FLOAT)
-        return qs_lower_types(l, power);
-    if (b->data && b->data->elements == 1)
-        memcpy(&two, b->data->data, sizeof(two));
-    return qs_lower_pair(l, two == 2.0f ? square : power_f32);
+    return a->dtype != QSIM_FLOAT || b->dtype != QSIM_FLOAT ? qs_lower_types(l, power)
+                                                            : qs_lower_pair(l, power_f32);
 }
 
 QS_OP(pow, .name = "Pow", .min_in = 2, QS_ATTRS(qs_legacy_attrs), .traits = QS_ELEMENTWISE,

@@ -433,7 +433,41 @@ static void test_inverse(void) {
     case_free(c);
 }
 
+/* Exponents that are computed by themselves have the value and the sign of pow, within a rounding.
+ */
+static void test_usual_powers(void) {
+    static const float ends[] = {0.0f,   -0.0f,   INFINITY, -INFINITY, NAN,
+                                 1e-40f, -1e-40f, 3e38f,    1e-30f,    -2e13f};
+    static const float exponents[] = {2, 3, -1, 0.5f, -0.5f, 1.5f};
+    float x[70];
+    for (int64_t n = 1; n <= 70; n += 23)
+        for (size_t e = 0; e < 6; e++) {
+            uint64_t seed = (uint64_t)n;
+            for (int64_t i = 0; i < n; i++)
+                x[i] = i % 3 ? (float)(test_random(&seed) % 4000) / 64 - 9 : ends[i / 3 % 10];
+            op_case *c = case_new("", "Pow", 15);
+            case_input(c, QSIM_FLOAT, SHAPE(n), x);
+            case_input(c, QSIM_FLOAT, SHAPE(1), &exponents[e]);
+            case_node(c, 1);
+            CHECK_INT(case_run(c), 0);
+            const float *y = case_data(c, 0);
+            size_t wrong = 0;
+            for (int64_t i = 0; i < n; i++) {
+                const float wanted = (float)pow((double)x[i], (double)exponents[e]);
+                const double off = fabs((double)y[i] - (double)wanted);
+                const bool right =
+                    isnan(wanted) ? isnan(y[i])
+                                  : signbit(y[i]) == signbit(wanted) &&
+                                        (y[i] == wanted || off <= 1.2e-7 * fabs((double)wanted));
+                wrong += !right;
+            }
+            CHECK_INT(wrong, 0);
+            case_free(c);
+        }
+}
+
 int main(void) {
+    test_usual_powers();
     test_inverse();
     test_doubles();
     test_old_slopes();
