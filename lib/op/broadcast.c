@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "op/broadcast.h"
 
+#include "op/elementwise/dense.h"
 #include "op/rules.h"
 
 /* Bytes of a tile: a part of the first cache. */
@@ -67,6 +68,18 @@ bool qs_loops_repeat(const qs_loops *l, size_t size_a, size_t size_b) {
            (a == 0 && b == n && n <= TILE / 2 / size_a);
 }
 
+/* Bytes of a row up to which copies cost less than a call. */
+#define SHORT ((size_t)1024)
+
+QS_COLD void qs_broadcast_spread(qs_broadcast *how) {
+    qs_loops *l = &how->loops;
+    const size_t size = how->size_a > how->size_b ? how->size_a : how->size_b;
+    if (l->rows <= 1 || l->inner > SHORT / size || l->inner_a == l->inner_b)
+        return;
+    how->spread = l->inner_a ? l->b : l->a;
+    l->inner_a = l->inner_b = 1;
+}
+
 typedef struct job {
     const qs_broadcast *how;
     const qsim_ctx *ctx;
@@ -82,19 +95,22 @@ static void in_rows(const void *arg, size_t begin, size_t end) {
     const qs_broadcast *s = j->how;
     const qs_loops *l = &s->loops;
     const size_t n = l->inner, same = l->rank ? l->dims[l->rank - 1] : 1;
-    const bool second = l->rank && l->b[l->rank - 1] == 0;
-    const size_t size = n * (second ? s->size_b : s->size_a);
+    const bool second = s->spread ? s->spread == l->b : l->rank && l->b[l->rank - 1] == 0;
+    const size_t element = second ? s->size_b : s->size_a, size = n * element;
     const char *have = NULL;
-    _Alignas(64) char tile[TILE];
+    _Alignas(64) char tile[TILE + 16];
     for (size_t r = begin, k; r < end; r += k) {
         size_t oa, ob;
         qs_loops_offsets(l, r, &oa, &ob);
         const char *a = j->a + oa * s->size_a, *b = j->b + ob * s->size_b;
         k = same - r % same < j->most ? same - r % same : j->most;
         k = end - r < k ? end - r : k;
-        if (j->most > 1) {
+        if (j->most > 1 || s->spread) {
             const char **row = second ? &b : &a;
-            if (*row != have)
+            for (size_t i = 0; s->spread && i < k; i++)
+                qs_spread(*row + i * s->spread[l->rank - 1] * element, element, tile + i * size,
+                          size);
+            if (!s->spread && *row != have)
                 qs_copy_rows(have = *row, 0, tile, (ptrdiff_t)size, size, j->most);
             *row = tile;
         }
@@ -121,9 +137,11 @@ void qs_broadcast_run(const qs_broadcast *s, const qsim_ctx *ctx, const void *a,
         qs_ranges(ctx, l->inner, s->grain, in_span, &j);
         return;
     }
-    if (qs_loops_repeat(l, s->size_a, s->size_b)) {
+    const size_t *dense = s->spread == l->a ? l->b : l->a;
+    if (s->spread ? dense[l->rank - 1] == l->inner : qs_loops_repeat(l, s->size_a, s->size_b)) {
         const size_t same = l->dims[l->rank - 1];
-        const size_t fits = TILE / (l->inner * (l->b[l->rank - 1] ? s->size_a : s->size_b));
+        const bool first = s->spread ? s->spread == l->a : l->b[l->rank - 1] != 0;
+        const size_t fits = TILE / (l->inner * (first ? s->size_a : s->size_b));
         j.most = fits < same ? fits : same;
     }
     qs_ranges(ctx, l->rows, s->grain / (l->inner + 1) + 1, in_rows, &j);

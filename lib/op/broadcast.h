@@ -31,7 +31,14 @@ typedef struct qs_broadcast {
     qs_broadcast_fn fn;
     size_t size_a, size_b, size_y; /* bytes of an element */
     size_t grain;                  /* elements that take about QS_SLICE_NS */
+    const size_t *spread; /* strides of an operand with one number for a row; NULL: none has */
 } qs_broadcast;
+
+/*
+ * If an operand has one number for each of many short rows, lets `fn` have copies of it: fn's inner
+ * strides, those of `loops`, become 1.
+ */
+void qs_broadcast_spread(qs_broadcast *how);
 
 /* Whether one operand, the same for several rows, is short enough to be repeated in a tile. */
 bool qs_loops_repeat(const qs_loops *l, size_t size_a, size_t size_b);

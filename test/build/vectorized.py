@@ -16,6 +16,7 @@ LOOPS = (
     ("lib/kernel/x86/ew_avx2.c", "lib/quant/observer_loops.h", r"\bdo \{$"),
     # Vectors without AVX-512 have no conversion of int64 to float.
     ("lib/quant/affine_loops.c", "lib/quant/affine_loops.c", r"^QS_(DE)?QUANTIZE\("),
+    ("lib/op/elementwise/dense.c", "lib/op/elementwise/dense.c", r"^QS_DENSE\((?!times_64)"),  # nor a product of int64
     ("lib/op/elementwise/op_cast.c", "lib/op/elementwise/op_cast.c", r"^PLAIN\((?!s64_to_f32)"),
 )
 LONGEST = 8  # lines of a loop; gcc may name any of them

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Add, Sub, Mul, Div with broadcasting. Integers wrap; an integer divided by zero gives zero. */
+#include "op/elementwise/dense.h"
 #include "op/elementwise/pairs.h"
 
 #include "base/ctx.h"
@@ -10,84 +11,42 @@
 
 #include <math.h>
 
-/* y[i] = a[i * sa] op b[i * sb], strides 0 or 1, clamped to [limit[0], limit[1]] (f32 only). */
-typedef void (*binary_fn)(const void *a, size_t sa, const void *b, size_t sb, void *y, size_t n,
-                          const float *limit);
+/* Of floats: y[i] = a[i * sa] op b[i * sb], strides 0 or 1. */
+typedef void (*binary_fn)(const float *a, size_t sa, const float *b, size_t sb, float *y, size_t n);
 
-#define ADD(T, U, a, b)   (T)((U)(a) + (U)(b))
-#define SUB(T, U, a, b)   (T)((U)(a) - (U)(b))
-#define MUL(T, U, a, b)   (T)((U)(a) * (U)(b))
-#define DIV_U(T, U, a, b) (T)((b) == 0 ? 0 : (a) / ((b) == 0 ? 1 : (b)))
-#define DIV_S(T, U, a, b)                                                                          \
-    (T)((b) == -1 ? (T)((U)0 - (U)(a)) : (T)((b) == 0 ? 0 : (a) / ((b) == 0 ? 1 : (b))))
-#define DIV_F(T, U, a, b) ((a) / (b))
-
-#define LOOPS(T, U, OP)                                                                            \
-    if (sa && sb) {                                                                                \
-        QS_IVDEP                                                                                   \
-        for (size_t i = 0; i < n; i++)                                                             \
-            y[i] = OP(T, U, a[i], b[i]);                                                           \
-    } else if (sa) {                                                                               \
-        const T c = b[0];                                                                          \
-        QS_IVDEP                                                                                   \
-        for (size_t i = 0; i < n; i++)                                                             \
-            y[i] = OP(T, U, a[i], c);                                                              \
-    } else {                                                                                       \
-        const T c = a[0];                                                                          \
-        QS_IVDEP                                                                                   \
-        for (size_t i = 0; i < n; i++)                                                             \
-            y[i] = OP(T, U, c, b[i * sb]);                                                         \
+#define FLOATS(name, op)                                                                           \
+    static void name(const float *a, size_t sa, const float *b, size_t sb, float *y, size_t n) {   \
+        const float first = a[0], second = b[0];                                                   \
+        if (sa && sb)                                                                              \
+            EACH(a[i] op b[i])                                                                     \
+        else if (sa)                                                                               \
+            EACH(a[i] op second)                                                                   \
+        else                                                                                       \
+            EACH(first op b[i * sb])                                                               \
     }
-
-/* For rare types: one loop for all strides. */
-#define LOOP(T, U, OP)                                                                             \
+#define EACH(value)                                                                                \
+    QS_IVDEP                                                                                       \
     for (size_t i = 0; i < n; i++)                                                                 \
-        y[i] = OP(T, U, a[i * sa], b[i * sb]);
+        y[i] = value;
 
-#define BINARY(RARE, name, suffix, T, U, OP, LOOPS)                                                \
-    RARE static void name##_##suffix(const void *va, size_t sa, const void *vb, size_t sb,         \
-                                     void *vy, size_t n, const float *limit) {                     \
-        const T *a = va, *b = vb;                                                                  \
-        T *y = vy;                                                                                 \
-        (void)limit;                                                                               \
-        LOOPS(T, U, OP)                                                                            \
-    }
+FLOATS(sum, +)
+FLOATS(difference, -)
+FLOATS(product, *)
+FLOATS(quotient, /)
 
-#define SIGNED(name, OP)                                                                           \
-    BINARY(QS_COLD, name, s8, int8_t, uint32_t, OP, LOOP)                                          \
-    BINARY(QS_COLD, name, s16, int16_t, uint32_t, OP, LOOP)                                        \
-    BINARY(QS_COLD, name, s32, int32_t, uint32_t, OP, LOOP)                                        \
-    BINARY(QS_COLD, name, s64, int64_t, uint64_t, OP, LOOP)
-#define UNSIGNED(name, OP)                                                                         \
-    BINARY(QS_COLD, name, u8, uint8_t, uint32_t, OP, LOOP)                                         \
-    BINARY(QS_COLD, name, u16, uint16_t, uint32_t, OP, LOOP)                                       \
-    BINARY(QS_COLD, name, u32, uint32_t, uint32_t, OP, LOOP)                                       \
-    BINARY(QS_COLD, name, u64, uint64_t, uint64_t, OP, LOOP)
-#define FLOATS(name, OP)                                                                           \
-    BINARY(, name, f32, float, float, OP, LOOPS)                                                   \
-    BINARY(QS_COLD, name, f64, double, double, OP, LOOP)
+#define DIV_S(U) b == -1 ? (U)0 - (U)a : (U)(b == 0 ? 0 : a / (b == 0 || b == -1 ? 1 : b))
+QS_DENSE_RARE(div_f64, double, double, a / b)
+QS_DENSE_RARE(div_s32, int32_t, int32_t, DIV_S(uint32_t))
+QS_DENSE_RARE(div_s64, int64_t, int64_t, DIV_S(uint64_t))
+QS_DENSE_RARE(div_u64, uint64_t, uint64_t, b == 0 ? 0 : a / (b == 0 ? 1 : b))
+static const qs_dense_fns divisions = {NULL, div_f64, div_s32, div_s64, div_u64, NULL, false};
 
-/* Except for quotients, unsigned functions give the bits of signed ones. */
-FLOATS(add, ADD)
-UNSIGNED(add, ADD)
-FLOATS(sub, SUB)
-UNSIGNED(sub, SUB)
-FLOATS(mul, MUL)
-UNSIGNED(mul, MUL)
-FLOATS(div, DIV_F)
-SIGNED(div, DIV_S)
-UNSIGNED(div, DIV_U)
-
-#define FUNCTIONS(name, s)                                                                         \
-    {                                                                                              \
-        [QSIM_FLOAT] = name##_f32, [QSIM_DOUBLE] = name##_f64, [QSIM_INT8] = name##_##s##8,        \
-        [QSIM_INT16] = name##_##s##16, [QSIM_INT32] = name##_##s##32,                              \
-        [QSIM_INT64] = name##_##s##64, [QSIM_UINT8] = name##_u8, [QSIM_UINT16] = name##_u16,       \
-        [QSIM_UINT32] = name##_u32, [QSIM_UINT64] = name##_u64,                                    \
-    }
-
-static const binary_fn functions[4][QS_TYPES] = {FUNCTIONS(add, u), FUNCTIONS(sub, u),
-                                                 FUNCTIONS(mul, u), FUNCTIONS(div, s)};
+typedef struct kind {
+    binary_fn floats;
+    const qs_dense_fns *others;
+} kind;
+static const kind add_kind = {sum, &qs_dense_plus}, sub_kind = {difference, &qs_dense_minus},
+                  mul_kind = {product, &qs_dense_times}, div_kind = {quotient, &divisions};
 
 QS_COLD static int infer_binary(qs_infer *x) {
     int code = qs_infer_type(x, 0, QS_T_ARITH);
@@ -101,7 +60,8 @@ QS_COLD static int infer_binary(qs_infer *x) {
 }
 
 typedef struct binary_params {
-    binary_fn fn;
+    binary_fn fn; /* NULL: other */
+    qs_dense other;
     qs_broadcast broadcast;
     float limit[2];
     bool clamped, plain_sum; /* plain_sum: of floats */
@@ -116,7 +76,10 @@ static void binary_row(const void *arg, const void *a, const void *b, void *y, s
         p->kernels->bound(a, b, p->limit[0], p->limit[1], y, n);
         return;
     }
-    p->fn(a, l->inner_a, b, l->inner_b, y, n, p->limit);
+    if (p->fn)
+        p->fn(a, l->inner_a, b, l->inner_b, y, n);
+    else
+        qs_dense_run(&p->other, a, l->inner_a, b, l->inner_b, y, n);
     if (p->clamped)
         p->kernels->bound(y, NULL, p->limit[0], p->limit[1], y, n);
 }
@@ -127,15 +90,16 @@ static void run_binary(const qs_step *s, const qs_frame *f) {
                      qs_step_out(s, f, 0), p);
 }
 
-QS_COLD static int lower_binary(qs_lower *l, int32_t which) {
+QS_COLD static int lower_binary(qs_lower *l, const kind *how) {
     const qs_value *a = qs_lower_in(l, 0), *b = qs_lower_in(l, 1), *y = qs_lower_out(l, 0);
     qs_value wide;
     qs_dim dims[QSIM_MAX_RANK];
     binary_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return QSIM_E_NOMEM;
-    p->fn = functions[which][y->dtype];
-    p->plain_sum = p->fn == add_f32;
+    p->fn = y->dtype == QSIM_FLOAT ? how->floats : NULL;
+    p->other = qs_dense_of(how->others, y->dtype);
+    p->plain_sum = p->fn == sum;
     p->kernels = l->ctx->kernels->ew;
     p->broadcast.fn = binary_row;
     p->broadcast.size_a = p->broadcast.size_b = p->broadcast.size_y = qs_dtype_bytes(y->dtype);
@@ -145,6 +109,7 @@ QS_COLD static int lower_binary(qs_lower *l, int32_t which) {
     p->clamped = qs_node_attr(l->node, "lo") || qs_node_attr(l->node, "hi");
     (void)qs_legacy_operand(l->node, a, b, &wide, dims);
     qs_loops_make(&p->broadcast.loops, a, &wide, y);
+    qs_broadcast_spread(&p->broadcast);
     l->step->run = run_binary;
     const size_t all = qs_value_elements(y);
     if (y->dtype == QSIM_FLOAT)
@@ -154,20 +119,20 @@ QS_COLD static int lower_binary(qs_lower *l, int32_t which) {
 }
 
 QS_COLD static int lower_add(qs_lower *l) {
-    return lower_binary(l, 0);
+    return lower_binary(l, &add_kind);
 }
 QS_COLD static int lower_sub(qs_lower *l) {
-    return lower_binary(l, 1);
+    return lower_binary(l, &sub_kind);
 }
 QS_COLD static int lower_mul(qs_lower *l) {
     bool done = qs_node_int(l->node, "broadcast", 0) || qs_node_attr(l->node, "lo");
     int code = QSIM_OK;
     for (int32_t x = 0; x < 2 && !done && !code; x++)
         code = qs_muladd_lower(l, x, 1 - x, 0, &done);
-    return code || l->step->run ? code : lower_binary(l, 2);
+    return code || l->step->run ? code : lower_binary(l, &mul_kind);
 }
 QS_COLD static int lower_div(qs_lower *l) {
-    return lower_binary(l, 3);
+    return lower_binary(l, &div_kind);
 }
 
 /* Fused clamp of the internal forms. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* BitShift, BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot and BitCast. */
+#include "op/elementwise/dense.h"
 #include "op/elementwise/maps.h"
 #include "op/elementwise/pairs.h"
 
@@ -12,24 +13,20 @@ QS_COLD static int infer_bits(qs_infer *x, uint32_t types) {
     return code ? code : qs_infer_pair(x, x->in[0]->dtype);
 }
 
-/* Results do not depend on the sign of the type: functions by bytes of an element. */
-#define WIDTHS(name, expression)                                                                   \
-    QS_PAIR(QS_COLD, name##_8, uint8_t, uint8_t, uint8_t, expression)                              \
-    QS_PAIR(QS_COLD, name##_16, uint16_t, uint16_t, uint16_t, expression)                          \
-    QS_PAIR(QS_COLD, name##_32, uint32_t, uint32_t, uint32_t, expression)                          \
-    QS_PAIR(QS_COLD, name##_64, uint64_t, uint64_t, uint64_t, expression)                          \
-    static const qs_pair_fn name##_fns[9] = {                                                      \
-        [1] = name##_8, [2] = name##_16, [4] = name##_32, [8] = name##_64};                        \
+/* Results do not depend on the type: the low bits of one of 64 bits. */
+#define BITS(name, expression)                                                                     \
+    QS_DENSE_RARE(name, uint64_t, uint64_t, expression)                                            \
     QS_COLD static int lower_##name(qs_lower *l) {                                                 \
-        return qs_lower_pair(l, name##_fns[qs_dtype_bytes(qs_lower_in(l, 0)->dtype)]);             \
+        static const qs_dense_fns fns = {.s64 = name, .u64 = name};                                \
+        return qs_lower_pair(l, &fns);                                                             \
     }
 
-WIDTHS(bitwise_and, a &b)
-WIDTHS(bitwise_or, a | b)
-WIDTHS(bitwise_xor, a ^ b)
+BITS(bitwise_and, a &b)
+BITS(bitwise_or, a | b)
+BITS(bitwise_xor, a ^ b)
 /* Shifts by the width or more give 0. */
-WIDTHS(shift_left, b >= 8 * sizeof(a) ? 0 : (uint64_t)a << b)
-WIDTHS(shift_right, b >= 8 * sizeof(a) ? 0 : (uint64_t)a >> b)
+BITS(shift_left, b >= 64 ? 0 : a << b)
+BITS(shift_right, b >= 64 ? 0 : a >> b)
 
 QS_COLD static int infer_integers(qs_infer *x) {
     return infer_bits(x, QS_T_INT);

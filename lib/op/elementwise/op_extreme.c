@@ -1,61 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Max, Min, Sum, Mean of any number of broadcast tensors, from left to right. */
-#include "op/elementwise/floats.h"
+#include "op/elementwise/dense.h"
 #include "op/broadcast.h"
 #include "op/rules.h"
 
 /* Elements that are computed over all inputs while they are in the cache. */
 #define SPAN ((size_t)2048)
-
-/* y[i] = a[i] op b[i * sb]; sb: 0 or 1. y may be a. */
-typedef void (*extreme_fn)(const void *a, const void *b, size_t sb, void *y, size_t n);
-
-#define FOLD(name, T, expression)                                                                  \
-    QS_COLD static void name(const void *va, const void *vb, size_t sb, void *vy, size_t n) {      \
-        T *py = vy;                                                                                \
-        const T *pa = va, *pb = vb;                                                                \
-        for (size_t i = 0; i < n; i++) {                                                           \
-            const T a = pa[i], b = pb[i * sb];                                                     \
-            py[i] = (expression);                                                                  \
-        }                                                                                          \
-    }
-
-/* NaN on either side gives NaN. */
-#define GREATER a != a || a > b ? a : b
-#define LESS    a != a || a < b ? a : b
-#define EXTREMES(suffix, T)                                                                        \
-    FOLD(max_##suffix, T, GREATER)                                                                 \
-    FOLD(min_##suffix, T, LESS)
-#define ROWS(name)                                                                                 \
-    {                                                                                              \
-        [QSIM_FLOAT] = name##_f32, [QSIM_DOUBLE] = name##_f64, [QSIM_INT8] = name##_s8,            \
-        [QSIM_INT16] = name##_s16, [QSIM_INT32] = name##_s32, [QSIM_INT64] = name##_s64,           \
-        [QSIM_UINT8] = name##_u8, [QSIM_UINT16] = name##_u16, [QSIM_UINT32] = name##_u32,          \
-        [QSIM_UINT64] = name##_u64                                                                 \
-    }
-
-static void max_f32(const void *a, const void *b, size_t sb, void *y, size_t n) {
-    qs_fold_floats(QS_GREATEST, a, b, sb, y, n);
-}
-static void min_f32(const void *a, const void *b, size_t sb, void *y, size_t n) {
-    qs_fold_floats(QS_LEAST, a, b, sb, y, n);
-}
-static void sum_f32(const void *a, const void *b, size_t sb, void *y, size_t n) {
-    qs_fold_floats(QS_SUM, a, b, sb, y, n);
-}
-FOLD(sum_f64, double, a + b)
-EXTREMES(f64, double)
-EXTREMES(s8, int8_t)
-EXTREMES(s16, int16_t)
-EXTREMES(s32, int32_t)
-EXTREMES(s64, int64_t)
-EXTREMES(u8, uint8_t)
-EXTREMES(u16, uint16_t)
-EXTREMES(u32, uint32_t)
-EXTREMES(u64, uint64_t)
-
-static const extreme_fn max_fns[16] = ROWS(max), min_fns[16] = ROWS(min),
-                        sum_fns[16] = {[QSIM_FLOAT] = sum_f32, [QSIM_DOUBLE] = sum_f64};
 
 QS_COLD static int infer(qs_infer *x, uint32_t types) {
     qs_dim dims[2][QSIM_MAX_RANK];
@@ -84,7 +34,7 @@ QS_COLD static int infer_sum(qs_infer *x) {
 }
 
 typedef struct extreme_params {
-    extreme_fn fn;
+    qs_dense dense;
     size_t elements, element;
     int32_t count, dtype;
     bool mean, flat;         /* flat: all loops are one row */
@@ -105,7 +55,7 @@ static void combine(const void *arg, const void *so_far, const void *x, void *y,
     const extreme_params *p = j->p;
     const size_t step = p->broadcast[j->input].loops.inner_b;
     if (j->input > 0)
-        p->fn(so_far, x, step, y, n);
+        qs_dense_run(&p->dense, so_far, 1, x, step, y, n);
     else if (step && !p->whole)
         memcpy(y, x, n * p->element);
     else if (!step)
@@ -150,7 +100,7 @@ static void run_extreme(const qs_step *s, const qs_frame *f) {
             ((double *)(void *)y)[i] /= (double)p->count;
 }
 
-QS_COLD static int lower(qs_lower *l, const extreme_fn *functions, bool mean) {
+QS_COLD static int lower(qs_lower *l, const qs_dense_fns *functions, bool mean) {
     const qs_value *y = qs_lower_out(l, 0);
     const size_t element = qs_dtype_bytes(y->dtype);
     extreme_params *p = qs_lower_params(l, sizeof(*p));
@@ -163,13 +113,14 @@ QS_COLD static int lower(qs_lower *l, const extreme_fn *functions, bool mean) {
     p->flat = true;
     for (int32_t i = 0; i < p->count; i++) {
         qs_broadcast *how = &p->broadcast[i];
-        *how = (qs_broadcast){{0}, combine, element, element, element, QS_GRAIN / 4};
+        *how = (qs_broadcast){{0}, combine, element, element, element, QS_GRAIN / 4, NULL};
         qs_loops_make(&how->loops, y, qs_lower_in(l, i), y);
+        qs_broadcast_spread(how);
         p->flat &= how->loops.rows == 1;
     }
     p->whole =
         p->count > 1 && p->broadcast[0].loops.rows == 1 && p->broadcast[0].loops.inner_b == 1;
-    p->fn = functions[y->dtype];
+    p->dense = qs_dense_of(functions, y->dtype);
     p->dtype = y->dtype;
     p->mean = mean;
     p->element = element;
@@ -179,16 +130,16 @@ QS_COLD static int lower(qs_lower *l, const extreme_fn *functions, bool mean) {
 }
 
 QS_COLD static int lower_max(qs_lower *l) {
-    return lower(l, max_fns, false);
+    return lower(l, &qs_dense_greatest, false);
 }
 QS_COLD static int lower_min(qs_lower *l) {
-    return lower(l, min_fns, false);
+    return lower(l, &qs_dense_least, false);
 }
 QS_COLD static int lower_sum(qs_lower *l) {
-    return lower(l, sum_fns, false);
+    return lower(l, &qs_dense_plus, false);
 }
 QS_COLD static int lower_mean(qs_lower *l) {
-    return lower(l, sum_fns, true);
+    return lower(l, &qs_dense_plus, true);
 }
 
 static const qs_attr_rule legacy_attrs[] = {{"consumed_inputs", QSIM_ATTR_INTS, 1, 5}};

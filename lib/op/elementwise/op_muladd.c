@@ -57,8 +57,8 @@ QS_COLD int qs_muladd_lower(qs_lower *l, int32_t x, int32_t f, int32_t c, bool *
     muladd_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return QSIM_E_NOMEM;
-    p->broadcast =
-        (qs_broadcast){loops, muladd_row, sizeof(float), sizeof(float), sizeof(float), QS_GRAIN};
+    p->broadcast = (qs_broadcast){loops,         muladd_row, sizeof(float), sizeof(float),
+                                  sizeof(float), QS_GRAIN,   NULL};
     p->x = x;
     p->f = f;
     p->c = c;

@@ -3,7 +3,7 @@
  * Pow: the result has the base's type. Integers to integer powers wrap; everything else is computed
  * in double. Also PRelu and Mod.
  */
-#include "op/elementwise/floats.h"
+#include "op/elementwise/dense.h"
 #include "op/elementwise/pairs.h"
 
 #include "kernel/elementary.h"
@@ -23,42 +23,6 @@ static uint64_t integer_power(uint64_t a, uint64_t b, bool negative, bool negati
 /* The result of a real power, converted to an integer type as Cast does. */
 static int64_t to_integer(double v, double low, double high) {
     return v != v ? 0 : v <= low ? (int64_t)low : v >= high ? (int64_t)high : (int64_t)v;
-}
-
-#define REAL qk_pow64((double)a, (double)b)
-QS_PAIR(QS_COLD, power_any, float, float, float, REAL)
-
-/* A root of -0 is +0, of minus infinity plus infinity. */
-static double root_of(float x) {
-    return sqrt(x == -INFINITY ? (double)INFINITY : (double)x + 0.0);
-}
-
-#define EACH(value)                                                                                \
-    QS_IVDEP                                                                                       \
-    for (size_t i = 0; i < n; i++)                                                                 \
-        y[i] = value;
-
-/*
- * Exponents that networks have get the rounded double result, too: a square is exact in double, and
- * a float quotient of 1 is what the double one is rounded to.
- */
-static void power_f32(const void *va, size_t sa, const void *vb, size_t sb, void *vy, size_t n) {
-    const float *a = va, e = sb ? NAN : *(const float *)vb;
-    float *y = vy;
-    if (!sa)
-        power_any(va, sa, vb, sb, vy, n);
-    else if (e == 2.0f)
-        EACH(a[i] * a[i])
-    else if (e == 3.0f)
-        EACH((float)((double)a[i] * a[i] * a[i]))
-    else if (e == -1.0f)
-        EACH(1.0f / a[i])
-    else if (e == 0.5f)
-        EACH((float)root_of(a[i]))
-    else if (e == -0.5f)
-        EACH((float)(1.0 / root_of(a[i])))
-    else
-        power_any(va, sa, vb, sb, vy, n);
 }
 
 static bool is_real(int32_t type) {
@@ -120,6 +84,40 @@ QS_COLD static void power(const int32_t types[2], const void *a, size_t sa, cons
     }
 }
 
+/* A root of -0 is +0, of minus infinity plus infinity. */
+static double root_of(float x) {
+    return sqrt(x == -INFINITY ? (double)INFINITY : (double)x + 0.0);
+}
+
+#define EACH(value)                                                                                \
+    QS_IVDEP                                                                                       \
+    for (size_t i = 0; i < n; i++)                                                                 \
+        y[i] = value;
+
+/*
+ * Exponents that networks have get the rounded double result, too: a square is exact in double, and
+ * a float quotient of 1 is what the double one is rounded to.
+ */
+static void power_f32(const int32_t types[2], const void *va, size_t sa, const void *vb, size_t sb,
+                      void *vy, size_t n) {
+    const float *a = va, e = sb ? NAN : *(const float *)vb;
+    float *y = vy;
+    if (!sa)
+        power(types, va, sa, vb, sb, vy, n);
+    else if (e == 2.0f)
+        EACH(a[i] * a[i])
+    else if (e == 3.0f)
+        EACH((float)((double)a[i] * a[i] * a[i]))
+    else if (e == -1.0f)
+        EACH(1.0f / a[i])
+    else if (e == 0.5f)
+        EACH((float)root_of(a[i]))
+    else if (e == -0.5f)
+        EACH((float)(1.0 / root_of(a[i])))
+    else
+        power(types, va, sa, vb, sb, vy, n);
+}
+
 QS_COLD static int infer_pow(qs_infer *x) {
     int code = qs_infer_type(x, 0, QS_T_REAL | QS_T(QSIM_INT32) | QS_T(QSIM_INT64));
     if (!code)
@@ -129,29 +127,14 @@ QS_COLD static int infer_pow(qs_infer *x) {
 
 QS_COLD static int lower_pow(qs_lower *l) {
     const qs_value *a = qs_lower_in(l, 0), *b = qs_lower_in(l, 1);
-    return a->dtype != QSIM_FLOAT || b->dtype != QSIM_FLOAT ? qs_lower_types(l, power)
-                                                            : qs_lower_pair(l, power_f32);
+    const bool floats = a->dtype == QSIM_FLOAT && b->dtype == QSIM_FLOAT;
+    return qs_lower_types(l, floats ? power_f32 : power);
 }
 
 QS_OP(pow, .name = "Pow", .min_in = 2, QS_ATTRS(qs_legacy_attrs), .traits = QS_ELEMENTWISE,
       .kernel = QS_KERNEL_POW, .infer = infer_pow, .more = &qs_legacy_more, .lower = lower_pow);
 
 /* ---- PRelu ---- */
-
-QS_PAIR(QS_COLD, prelu_few, float, float, float, (a) * (a < 0 ? b : 1.0f)) /* as LeakyRelu */
-static void prelu_f32(const void *a, size_t sa, const void *b, size_t sb, void *y, size_t n) {
-    if (n < 24)
-        prelu_few(a, sa, b, sb, y, n);
-    else
-        qs_fold_floats(QS_SLOPE, a, b, sb, y, n);
-}
-QS_PAIR(QS_COLD, prelu_f64, double, double, double, a < 0 ? a * b : a)
-QS_PAIR(QS_COLD, prelu_s32, int32_t, int32_t, int32_t,
-        a < 0 ? (uint32_t)a * (uint32_t)b : (uint32_t)a)
-QS_PAIR(QS_COLD, prelu_s64, int64_t, int64_t, int64_t,
-        a < 0 ? (uint64_t)a * (uint64_t)b : (uint64_t)a)
-QS_PAIR(QS_COLD, prelu_u32, uint32_t, uint32_t, uint32_t, a + 0 * b)
-QS_PAIR(QS_COLD, prelu_u64, uint64_t, uint64_t, uint64_t, a + 0 * b)
 
 #define QS_T_PRELU                                                                                 \
     (QS_T_REAL | QS_T(QSIM_INT32) | QS_T(QSIM_INT64) | QS_T(QSIM_UINT32) | QS_T(QSIM_UINT64))
@@ -188,14 +171,11 @@ QS_COLD static int infer_prelu(qs_infer *x) {
 }
 
 QS_COLD static int lower_prelu(qs_lower *l) {
-    static const qs_pair_fn functions[QS_TYPES] = {
-        [QSIM_FLOAT] = prelu_f32, [QSIM_DOUBLE] = prelu_f64, [QSIM_INT32] = prelu_s32,
-        [QSIM_INT64] = prelu_s64, [QSIM_UINT32] = prelu_u32, [QSIM_UINT64] = prelu_u64};
     const qs_value *x = qs_lower_in(l, 0);
     qs_dim dims[QSIM_MAX_RANK];
     const qs_value slope = slope_of(l->node, x, qs_lower_in(l, 1), dims);
     l->step->in_place = x->dtype == QSIM_FLOAT; /* the slope broadcasts to x */
-    return qs_lower_pair_of(l, functions[x->dtype], &slope);
+    return qs_lower_pair_of(l, &qs_dense_slope, &slope);
 }
 
 /* To version 7: the axes of size 1 after the channels become an Unsqueeze. */
@@ -233,19 +213,11 @@ QS_OP(prelu, .name = "PRelu", .min_in = 2, QS_ATTRS(prelu_attrs), .traits = QS_E
     (b == 0 || b == -1 ? 0 : (a % b) + ((a % b) != 0 && ((a % b) < 0) != (b < 0) ? (b) : (T)0))
 #define FMOD_S (b == 0 || b == -1 ? 0 : a % b)
 
-#define MODS(suffix, T)                                                                            \
-    QS_PAIR(QS_COLD, mod_##suffix, T, T, T, MOD_S(T))                                              \
-    QS_PAIR(QS_COLD, fmod_##suffix, T, T, T, FMOD_S)
-MODS(s8, int8_t)
-MODS(s16, int16_t)
-MODS(s32, int32_t)
-MODS(s64, int64_t)
-QS_PAIR(QS_COLD, mod_u8, uint8_t, uint8_t, uint8_t, MOD_U)
-QS_PAIR(QS_COLD, mod_u16, uint16_t, uint16_t, uint16_t, MOD_U)
-QS_PAIR(QS_COLD, mod_u32, uint32_t, uint32_t, uint32_t, MOD_U)
-QS_PAIR(QS_COLD, mod_u64, uint64_t, uint64_t, uint64_t, MOD_U)
-QS_PAIR(QS_COLD, fmod_f32, float, float, float, (float)fmod((double)a, (double)b))
-QS_PAIR(QS_COLD, fmod_f64, double, double, double, fmod(a, b))
+QS_DENSE_RARE(mod_s64, int64_t, int64_t, MOD_S(int64_t))
+QS_DENSE_RARE(mod_u64, uint64_t, uint64_t, MOD_U)
+QS_DENSE_RARE(fmod_f32, float, float, (float)fmod((double)a, (double)b))
+QS_DENSE_RARE(fmod_f64, double, double, fmod(a, b))
+QS_DENSE_RARE(fmod_s64, int64_t, int64_t, FMOD_S)
 
 QS_COLD static int infer_mod(qs_infer *x) {
     bool fmod = qs_node_int(x->node, "fmod", 0) != 0;
@@ -256,15 +228,11 @@ QS_COLD static int infer_mod(qs_infer *x) {
 }
 
 QS_COLD static int lower_mod(qs_lower *l) {
-#define UNSIGNED_MODS                                                                              \
-    [QSIM_UINT8] = mod_u8, [QSIM_UINT16] = mod_u16, [QSIM_UINT32] = mod_u32, [QSIM_UINT64] = mod_u64
-    static const qs_pair_fn functions[2][QS_TYPES] = {
-        {UNSIGNED_MODS, [QSIM_INT8] = mod_s8, [QSIM_INT16] = mod_s16, [QSIM_INT32] = mod_s32,
-         [QSIM_INT64] = mod_s64},
-        {UNSIGNED_MODS, [QSIM_INT8] = fmod_s8, [QSIM_INT16] = fmod_s16, [QSIM_INT32] = fmod_s32,
-         [QSIM_INT64] = fmod_s64, [QSIM_FLOAT] = fmod_f32, [QSIM_DOUBLE] = fmod_f64}};
+    static const qs_dense_fns fns[2] = {
+        {.s64 = mod_s64, .u64 = mod_u64},
+        {.f32 = fmod_f32, .f64 = fmod_f64, .s64 = fmod_s64, .u64 = mod_u64}};
     bool fmod = qs_node_int(l->node, "fmod", 0) != 0;
-    return qs_lower_pair(l, functions[fmod][qs_lower_in(l, 0)->dtype]);
+    return qs_lower_pair(l, &fns[fmod]);
 }
 
 static const qs_attr_rule mod_attrs[] = {{"fmod", QSIM_ATTR_INT, 10, 0}};

@@ -4,10 +4,10 @@
 #include "op/broadcast.h"
 
 typedef struct pair_params {
-    qs_pair_fn fn;
-    qs_types_fn of_types; /* in place of fn */
+    qs_dense dense;
+    qs_types_fn of_types; /* in place of dense */
     int32_t types[2];
-    bool swapped; /* fn's a is input 1 */
+    bool swapped; /* a of `dense` is input 1 */
     qs_broadcast broadcast;
 } pair_params;
 
@@ -83,9 +83,9 @@ static void pair_row(const void *arg, const void *a, const void *b, void *y, siz
     if (p->of_types)
         p->of_types(p->types, a, l->inner_a, b, l->inner_b, y, n);
     else if (p->swapped)
-        p->fn(b, l->inner_b, a, l->inner_a, y, n);
+        qs_dense_run(&p->dense, b, l->inner_b, a, l->inner_a, y, n);
     else
-        p->fn(a, l->inner_a, b, l->inner_b, y, n);
+        qs_dense_run(&p->dense, a, l->inner_a, b, l->inner_b, y, n);
 }
 
 static void run_pair(const qs_step *s, const qs_frame *f) {
@@ -95,12 +95,14 @@ static void run_pair(const qs_step *s, const qs_frame *f) {
 }
 
 /* b: input 1, maybe with another shape. */
-QS_COLD static int lower_of(qs_lower *l, qs_pair_fn fn, qs_types_fn of_types, const qs_value *b) {
+QS_COLD static int lower_of(qs_lower *l, const qs_dense_fns *fns, qs_types_fn of_types,
+                            const qs_value *b) {
     const qs_value *a = qs_lower_in(l, 0), *y = qs_lower_out(l, 0);
     pair_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return QSIM_E_NOMEM;
-    p->fn = fn;
+    if (fns)
+        p->dense = qs_dense_of(fns, a->dtype);
     p->of_types = of_types;
     p->types[0] = a->dtype;
     p->types[1] = b->dtype;
@@ -110,23 +112,24 @@ QS_COLD static int lower_of(qs_lower *l, qs_pair_fn fn, qs_types_fn of_types, co
     p->broadcast.size_y = qs_dtype_bytes(y->dtype);
     p->broadcast.grain = QS_GRAIN / 8;
     qs_loops_make(&p->broadcast.loops, a, b, y);
+    qs_broadcast_spread(&p->broadcast);
     l->step->run = run_pair;
     return QSIM_OK;
 }
 
-QS_COLD static int lower(qs_lower *l, qs_pair_fn fn, qs_types_fn of_types) {
+QS_COLD static int lower(qs_lower *l, const qs_dense_fns *fns, qs_types_fn of_types) {
     qs_value wide;
     qs_dim dims[QSIM_MAX_RANK];
     (void)qs_legacy_operand(l->node, qs_lower_in(l, 0), qs_lower_in(l, 1), &wide, dims);
-    return lower_of(l, fn, of_types, &wide);
+    return lower_of(l, fns, of_types, &wide);
 }
 
-QS_COLD int qs_lower_pair(qs_lower *l, qs_pair_fn fn) {
-    return lower(l, fn, NULL);
+QS_COLD int qs_lower_pair(qs_lower *l, const qs_dense_fns *fns) {
+    return lower(l, fns, NULL);
 }
 
-QS_COLD int qs_lower_swapped(qs_lower *l, qs_pair_fn fn) {
-    const int code = lower(l, fn, NULL);
+QS_COLD int qs_lower_swapped(qs_lower *l, const qs_dense_fns *fns) {
+    const int code = lower(l, fns, NULL);
     if (!code)
         ((pair_params *)l->step->params)->swapped = true;
     return code;
@@ -136,6 +139,6 @@ QS_COLD int qs_lower_types(qs_lower *l, qs_types_fn of_types) {
     return lower(l, NULL, of_types);
 }
 
-QS_COLD int qs_lower_pair_of(qs_lower *l, qs_pair_fn fn, const qs_value *b) {
-    return lower_of(l, fn, NULL, b);
+QS_COLD int qs_lower_pair_of(qs_lower *l, const qs_dense_fns *fns, const qs_value *b) {
+    return lower_of(l, fns, NULL, b);
 }

@@ -3,40 +3,24 @@
 #ifndef QS_PAIRS_H
 #define QS_PAIRS_H
 
+#include "op/elementwise/dense.h"
 #include "op/rules.h"
 
-/* y[i] = f(a[i * sa], b[i * sb]); strides are 0 or 1. */
-typedef void (*qs_pair_fn)(const void *a, size_t sa, const void *b, size_t sb, void *y, size_t n);
-
-/* The same for any types of a and b. */
+/* y[i] = f(a[i * sa], b[i * sb]), of any types of a and b; strides are 0 or 1. */
 typedef void (*qs_types_fn)(const int32_t types[2], const void *a, size_t sa, const void *b,
                             size_t sb, void *y, size_t n);
-
-/* Defines a qs_pair_fn. RARE: QS_COLD, or empty if it must be fast. */
-#define QS_PAIR(RARE, name, TA, TB, TY, expression)                                                \
-    RARE static void name(const void *va, size_t sa, const void *vb, size_t sb, void *vy,          \
-                          size_t n) {                                                              \
-        const TA *pa = va;                                                                         \
-        const TB *pb = vb;                                                                         \
-        TY *py = vy;                                                                               \
-        for (size_t i = 0; i < n; i++) {                                                           \
-            const TA a = pa[i * sa];                                                               \
-            const TB b = pb[i * sb];                                                               \
-            py[i] = (TY)(expression);                                                              \
-        }                                                                                          \
-    }
 
 /* Gives output 0 the type `dtype` and the shape of both inputs broadcast. */
 int qs_infer_pair(qs_infer *x, int32_t dtype);
 
-/* Lower to a step that applies fn to inputs 0 and 1; swapped: to 1 and 0. */
-int qs_lower_pair(qs_lower *l, qs_pair_fn fn);
-int qs_lower_swapped(qs_lower *l, qs_pair_fn fn);
+/* Lower to a step that applies the function of its type to inputs 0 and 1; swapped: to 1 and 0. */
+int qs_lower_pair(qs_lower *l, const qs_dense_fns *fns);
+int qs_lower_swapped(qs_lower *l, const qs_dense_fns *fns);
 int qs_lower_types(qs_lower *l, qs_types_fn fn);
 
 /* The same with the shape of b for input 1. */
 int qs_infer_pair_of(qs_infer *x, int32_t dtype, const qs_value *b);
-int qs_lower_pair_of(qs_lower *l, qs_pair_fn fn, const qs_value *b);
+int qs_lower_pair_of(qs_lower *l, const qs_dense_fns *fns, const qs_value *b);
 
 /*
  * Before version 7: with attribute `broadcast`, b broadcasts over axes [axis, axis + its rank) of

@@ -143,7 +143,7 @@ QS_COLD static int lower_qlinear(qs_lower *l, bool mul) {
     p->tc = c->dtype;
     p->inputs = l->node->input_count;
     qs_q8_limits(l->node, c->dtype, &p->lo, &p->hi);
-    p->broadcast = (qs_broadcast){{0}, qlinear_row, 1, 1, 1, QS_GRAIN};
+    p->broadcast = (qs_broadcast){{0}, qlinear_row, 1, 1, 1, QS_GRAIN, NULL};
     qs_loops_make(&p->broadcast.loops, a, b, c);
     p->scale = kernels->scale;
     if (mul && p->scale && qs_loops_repeat(&p->broadcast.loops, 1, 1))

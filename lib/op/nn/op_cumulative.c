@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* CumSum and CumProd: running sums and products along one axis, in order. */
-#include "op/elementwise/floats.h"
+#include "op/elementwise/dense.h"
 #include "op/move/index.h"
 
 /*
@@ -39,7 +39,7 @@ QS_COLD static void sum_f32(const void *vx, void *vy, size_t n, size_t inner, pt
     float *y = vy, *to = y;
     sum_few(x + whole, y + whole, n, inner - whole, step, exclusive);
     for (size_t t = 1; whole && t < n; t++, added += step, to += step)
-        qs_fold_floats(QS_SUM, to, added, 1, to + step, whole);
+        qs_dense_plus.f32(to, added, to + step, whole);
 }
 
 #define QS_T_CUMULATED                                                                             \

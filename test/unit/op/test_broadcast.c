@@ -27,6 +27,9 @@ static const shapes all[] = {
     {1, 1, {1201}, {1}},
     {1, 1, {1}, {1201}},
     {3, 3, {4, 100, 5}, {4, 100, 1}},
+    {3, 3, {4, 1, 100}, {4, 9, 1}},
+    {3, 3, {2, 9, 1}, {2, 9, 300}},
+    {2, 2, {9, 1}, {9, 1100}},
     {3, 3, {5, 30, 12}, {1, 30, 12}},
     {2, 2, {9, 111}, {9, 111}},
     {3, 3, {2, 0, 7}, {1, 1, 7}},
@@ -79,9 +82,8 @@ static size_t place(int32_t own, const int64_t *dims, int32_t rank, const int64_
     return offset;
 }
 
-/* The wanted result; returns its elements. */
-static size_t expect(const shapes *s, const float *a, const float *b, float (*of)(float, float),
-                     float *y) {
+/* Where the elements of both operands lie for each element of the result; returns how many. */
+static size_t find(const shapes *s, size_t *in_a, size_t *in_b) {
     const int32_t rank = s->rank_a > s->rank_b ? s->rank_a : s->rank_b;
     int64_t dims[3], at[3] = {0};
     for (int32_t i = 0; i < rank; i++) {
@@ -91,12 +93,15 @@ static size_t expect(const shapes *s, const float *a, const float *b, float (*of
     }
     const size_t n = elements(rank, dims);
     for (size_t k = 0; k < n; k++) {
-        y[k] = of(a[place(s->rank_a, s->a, rank, at)], b[place(s->rank_b, s->b, rank, at)]);
+        in_a[k] = place(s->rank_a, s->a, rank, at);
+        in_b[k] = place(s->rank_b, s->b, rank, at);
         for (int32_t i = rank - 1; i >= 0 && ++at[i] == dims[i]; i--)
             at[i] = 0;
     }
     return n;
 }
+
+static size_t in_a[MOST], in_b[MOST];
 
 static void fill(float *x, size_t n, uint32_t seed) {
     for (size_t i = 0; i < n; i++) {
@@ -110,7 +115,9 @@ static void one(const operation *o, const shapes *s, int32_t over) {
     static float a[MOST], b[MOST], want[MOST];
     fill(a, elements(s->rank_a, s->a), 1);
     fill(b, elements(s->rank_b, s->b), 2);
-    const size_t n = expect(s, a, b, o->of, want);
+    const size_t n = find(s, in_a, in_b);
+    for (size_t k = 0; k < n; k++)
+        want[k] = o->of(a[in_a[k]], b[in_b[k]]);
     const size_t own[2] = {elements(s->rank_a, s->a), elements(s->rank_b, s->b)};
     if ((over >= 0 && own[over] != n) || (o->one_way && own[0] != n))
         return;
@@ -143,8 +150,135 @@ static void test_over_an_operand(void) {
                 one(&operations[k], &all[i], over);
 }
 
+/* ---- integers and bool ---- */
+
+static const char *const whole_names[] = {"Add",
+                                          "Sub",
+                                          "Mul",
+                                          "Div",
+                                          "Max",
+                                          "Min",
+                                          "Mod",
+                                          "Less",
+                                          "LessOrEqual",
+                                          "Greater",
+                                          "GreaterOrEqual",
+                                          "Equal",
+                                          "BitwiseAnd",
+                                          "BitwiseXor",
+                                          "BitShift",
+                                          "PRelu"};
+static const int32_t whole_types[] = {QSIM_INT8,  QSIM_INT16,  QSIM_INT32,  QSIM_INT64,
+                                      QSIM_UINT8, QSIM_UINT16, QSIM_UINT32, QSIM_UINT64};
+
+/* The low bits of the result of two integers, sign- or zero-extended; the 64th bit has no sign. */
+static uint64_t whole_of(const char *op, bool is_signed, uint64_t a, uint64_t b) {
+    const int64_t p = (int64_t)a, q = (int64_t)b;
+    const bool less = is_signed ? p < q : a < b;
+    if (op[0] == 'A' || op[0] == 'S')
+        return op[0] == 'A' ? a + b : a - b;
+    if (strcmp(op, "Mul") == 0)
+        return a * b;
+    if (strcmp(op, "Div") == 0)
+        return b == 0 ? 0 : !is_signed ? a / b : q == -1 ? 0 - a : (uint64_t)(p / q);
+    if (strcmp(op, "Mod") == 0) {
+        if (b == 0 || (is_signed && q == -1))
+            return 0;
+        const int64_t r = is_signed ? p % q : (int64_t)(a % b);
+        return (uint64_t)(is_signed && r != 0 && (r < 0) != (q < 0) ? r + q : r);
+    }
+    if (strcmp(op, "Max") == 0)
+        return less ? b : a;
+    if (strcmp(op, "Min") == 0)
+        return less ? a : b;
+    if (op[0] == 'L')
+        return less || (op[4] && a == b);
+    if (op[0] == 'G')
+        return (!less && a != b) || (op[7] && a == b);
+    if (op[0] == 'E')
+        return a == b;
+    if (op[0] == 'P')
+        return is_signed && p < 0 ? a * b : a;
+    return op[7] == 'A' ? a & b : op[7] == 'X' ? a ^ b : b < 64 ? a << b : 0;
+}
+
+static uint64_t extended(const char *x, size_t i, size_t bytes, bool is_signed) {
+    uint64_t v = 0;
+    memcpy(&v, x + i * bytes, bytes);
+    return is_signed ? (uint64_t)((int64_t)(v << (64 - 8 * bytes)) >> (64 - 8 * bytes)) : v;
+}
+
+/* Few different numbers in one of two operands, so that some are equal. */
+static void whole(const char *op, int32_t type, const shapes *s) {
+    static char x[2][MOST * 8], want[MOST * 8];
+    const size_t bytes = (size_t)qsim_dtype_bits(type) / 8;
+    const bool is_signed =
+        type == QSIM_INT8 || type == QSIM_INT16 || type == QSIM_INT32 || type == QSIM_INT64;
+    const bool truth = op[0] == 'L' || op[0] == 'G' || op[0] == 'E', slope = op[0] == 'P';
+    const bool shift = strcmp(op, "BitShift") == 0;
+    const size_t own[2] = {elements(s->rank_a, s->a), elements(s->rank_b, s->b)};
+    const size_t n = find(s, in_a, in_b), y_bytes = truth ? 1 : bytes;
+    uint64_t seed = n + bytes;
+    if ((shift && is_signed) || (slope && (bytes < 4 || own[0] != n)))
+        return;
+    for (size_t k = 0; k < 2; k++)
+        for (size_t i = 0; i < own[k]; i++) {
+            const uint64_t r = test_random(&seed), few = r % 5 - (is_signed ? 2 : 0);
+            const uint64_t v = shift && k == 1 ? r % (8 * bytes + 3) : r >> 20 & 1 ? few : r;
+            memcpy(x[k] + i * bytes, &v, bytes);
+        }
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t v = whole_of(op, is_signed, extended(x[0], in_a[i], bytes, is_signed),
+                                    extended(x[1], in_b[i], bytes, is_signed));
+        memcpy(want + i * y_bytes, &v, y_bytes);
+    }
+    op_case *c = case_new("", op, 18);
+    case_input(c, type, s->rank_a, s->a, x[0]);
+    case_input(c, type, s->rank_b, s->b, x[1]);
+    case_node(c, 1);
+    if (shift)
+        case_string(c, "direction", "LEFT");
+    CHECK_INT(case_run(c), 0);
+    if (n && memcmp(case_data(c, 0), want, n * y_bytes) != 0)
+        CHECK_FAIL(op);
+    test_checks++;
+    case_free(c);
+}
+
+static void logic(const char *op, const shapes *s) {
+    static uint8_t a[MOST], b[MOST], want[MOST];
+    const size_t n = find(s, in_a, in_b);
+    uint64_t seed = n;
+    for (size_t i = 0; i < MOST; i++) {
+        a[i] = (uint8_t)(test_random(&seed) % 3);
+        b[i] = (uint8_t)(test_random(&seed) % 3);
+    }
+    for (size_t i = 0; i < n; i++) {
+        const bool p = a[in_a[i]] != 0, q = b[in_b[i]] != 0;
+        want[i] = op[0] == 'A' ? p && q : op[0] == 'O' ? p || q : op[0] == 'X' ? p != q : p == q;
+    }
+    op_case *c = case_new("", op, 13);
+    case_input(c, QSIM_BOOL, s->rank_a, s->a, a);
+    case_input(c, QSIM_BOOL, s->rank_b, s->b, b);
+    case_node(c, 1);
+    CHECK_INT(case_run(c), 0);
+    CHECK(n == 0 || memcmp(case_data(c, 0), want, n) == 0);
+    case_free(c);
+}
+
+static void test_whole_numbers(void) {
+    static const char *const logics[] = {"And", "Or", "Xor", "Equal"};
+    for (size_t i = 0; i < QS_COUNT(all); i++) {
+        for (size_t k = 0; k < QS_COUNT(whole_names) * QS_COUNT(whole_types); k++)
+            whole(whole_names[k / 8], whole_types[k % 8], &all[i]);
+        for (size_t k = 0; k < QS_COUNT(logics); k++)
+            logic(logics[k], &all[i]);
+    }
+}
+
 int main(void) {
     test_broadcast();
+    test_whole_numbers();
     test_over_an_operand();
     return test_done();
 }
