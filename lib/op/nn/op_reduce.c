@@ -101,7 +101,7 @@ static bool together(const qs_reduce *p) {
 }
 
 /* Outputs that are computed at once: their elements lie in the same lines of the cache. */
-#define GROUP ((size_t)64)
+#define GROUP ((size_t)256)
 
 static void reduce_groups(const void *arg, size_t begin, size_t end) {
     const reduce_job *job = arg;

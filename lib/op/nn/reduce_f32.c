@@ -95,7 +95,7 @@ void qs_normalize(const qsim_ctx *ctx, const qk_norm *how, const float *x, float
 /* ---- outputs side by side ---- */
 
 /* Outputs that are computed together: a row of them is in a few lines of the cache. */
-#define COLUMNS ((size_t)128)
+#define COLUMNS ((size_t)256)
 
 /* Adds n elements of a row to y: to sums, products or extremes. */
 static void take_row(qs_reduce_kind kind, const float *restrict x, float *restrict y, size_t n) {
@@ -131,50 +131,78 @@ static float finished(const qs_reduce *p, float v) {
                                           : v;
 }
 
-static void start_lanes(float lanes[16][COLUMNS], size_t used, float start, size_t n) {
-    for (size_t k = 0; k < used; k++)
-        for (size_t c = 0; c < n; c++)
-            lanes[k][c] = start;
+/* Adds n elements of rows to y, as take_row. */
+static void take_rows(qs_reduce_kind kind, const qk_ew *k, const float *x, float *y, size_t n) {
+    if (kind == QS_REDUCE_SUM || kind == QS_REDUCE_MEAN || kind == QS_REDUCE_LOG_SUM)
+        k->bound(y, x, -INFINITY, INFINITY, y, n);
+    else if (kind == QS_REDUCE_SUM_SQUARE || kind == QS_REDUCE_L2)
+        k->muladd(x, x, y, -INFINITY, INFINITY, y, n);
+    else
+        take_row(kind, x, y, n);
+}
+
+static void start_lanes(float *lanes, float start, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        lanes[i] = start;
 }
 
 /* Folds the lanes of a block, and adds them to those of earlier blocks. */
-static void fold_lanes(float lanes[16][COLUMNS], size_t used, bool first, float *y, size_t n) {
+static void fold_lanes(qs_reduce_kind kind, const qk_ew *k, float *lanes, size_t used, bool first,
+                       float *y, size_t n) {
+    kind = kind < QS_REDUCE_PROD ? QS_REDUCE_SUM : kind;
     for (size_t half = used / 2; half; half /= 2)
-        for (size_t i = 0; i < half; i++)
-            take_row(QS_REDUCE_SUM, lanes[i + half], lanes[i], n);
+        take_rows(kind, k, lanes + half * n, lanes, half * n);
     if (first)
-        memcpy(y, lanes[0], n * sizeof(*y));
+        memcpy(y, lanes, n * sizeof(*y));
     else
-        take_row(QS_REDUCE_SUM, lanes[0], y, n);
+        take_rows(kind, k, lanes, y, n);
 }
+
+/* The first zero of an output's elements, -0 or +0. */
+QS_COLD static float first_zero(const qs_reduce *p, qs_reduce_rows r, const float *x) {
+    for (size_t o = 0; o < r.count; o++) {
+        const float *row = x + qs_reduce_row_at(p, o);
+        for (size_t i = 0; i < r.inner; i++)
+            if (row[i * r.step] == 0)
+                return row[i * r.step];
+    }
+    return 0;
+}
+
+/* Outputs up to which extremes have lanes, too, if their elements lie end to end. */
+#define FEW ((size_t)32)
 
 static void reduce_columns(const qs_reduce *p, qs_reduce_rows r, const qsim_ctx *ctx,
                            const float *x, float *y, size_t n) {
-    float lanes[16][COLUMNS];
+    _Alignas(64) float lanes[16 * COLUMNS]; /* loaded soon after they are stored */
     const float start = start_of(p->kind);
-    const bool sums = p->kind < QS_REDUCE_PROD;
+    const qk_ew *k = ctx->kernels->ew;
+    const bool sums = p->kind < QS_REDUCE_PROD, dense = r.step == n;
+    const bool lanes_of_extremes = p->kind > QS_REDUCE_PROD && dense && n <= FEW;
     size_t used = 1, terms = 0, blocks = 0;
-    while (sums && used < 16 && used < p->count)
+    while ((sums || lanes_of_extremes) && used < 16 && used < p->count)
         used *= 2; /* sums are trees: of the 16 lanes those that are not 0 */
-    start_lanes(lanes, used, start, n);
+    start_lanes(lanes, start, used * n);
     for (size_t o = 0; o < r.count; o++) {
         const float *row = x + qs_reduce_row_at(p, o);
-        for (size_t i = 0; i < r.inner; i++, terms++) {
+        for (size_t i = 0, lane, count; i < r.inner; i += count, terms += count) {
             if (terms == QS_SUM_BLOCK) {
                 if (qs_stopped(ctx))
                     return;
                 if (sums) {
-                    fold_lanes(lanes, used, !blocks++, y, n);
-                    start_lanes(lanes, used, start, n);
+                    fold_lanes(p->kind, k, lanes, used, !blocks++, y, n);
+                    start_lanes(lanes, start, used * n);
                 }
                 terms = 0;
             }
-            take_row(p->kind, row + i * r.step, lanes[terms % used], n);
+            lane = terms & (used - 1);
+            count = !dense ? 1 : used - lane < r.inner - i ? used - lane : r.inner - i;
+            take_rows(p->kind, k, row + i * r.step, lanes + lane * n, count * n);
         }
     }
-    fold_lanes(lanes, used, !blocks, y, n);
+    fold_lanes(p->kind, k, lanes, used, !blocks, y, n);
     for (size_t c = 0; c < n; c++)
-        y[c] = finished(p, y[c]);
+        y[c] = y[c] == 0 && lanes_of_extremes ? first_zero(p, r, x + c) : finished(p, y[c]);
 }
 
 /* ---- an output by itself ---- */

@@ -356,6 +356,9 @@ static void test_bits(void) {
                   &seed); /* also of elements that are collected */
         same_bits(exact[k], DIMS(1, 32768, 1, 67), 2, &seed);
         same_bits(exact[k], DIMS(17, 1500, 1, 2), 11, &seed);
+        for (int64_t last = 2; last < 40; last += 6) /* few columns, of rows end to end */
+            same_bits(exact[k], DIMS(3, 2, 90, last), 5, &seed);
+        same_bits(exact[k], DIMS(2, 37, 1, 600), 2, &seed);
     }
 }
 
