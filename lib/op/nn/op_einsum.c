@@ -7,9 +7,10 @@
  * quantization knows; those without a sum become Mul.
  */
 #include "op/expand.h"
+#include "op/nn/einsum.h"
 
-#define OPERANDS 16
-#define LETTERS  (52 + QSIM_MAX_RANK) /* a to z, A to Z, and the axes of the ellipsis */
+#define OPERANDS QS_EINSUM_OPERANDS
+#define LETTERS  QS_EINSUM_LETTERS
 
 /* The axes of a term as letters; those of the ellipsis count from 52. */
 typedef struct term {
@@ -219,54 +220,7 @@ QS_COLD static int infer_einsum(qs_infer *x) {
 
 /* ---- steps ---- */
 
-typedef union total {
-    double real;
-    uint64_t whole;
-} total;
-
-struct einsum_params;
-typedef void (*row_fn)(const struct einsum_params *p, const void *const *x, const size_t *at,
-                       size_t from, size_t count, total *sum);
-
-/* Loops: first the result's axes, then those summed over, the last of which is `inner`. */
-typedef struct einsum_params {
-    int32_t operands, kept, loops, dtype;
-    size_t outputs, sums, inner;
-    row_fn row;
-    size_t dims[LETTERS];
-    size_t steps[LETTERS][OPERANDS]; /* strides of each operand along each loop, in elements */
-    size_t inner_steps[OPERANDS];
-} einsum_params;
-
-#define ROW(name, T, A, field)                                                                     \
-    static void row_##name(const einsum_params *p, const void *const *x, const size_t *at,         \
-                           size_t from, size_t count, total *sum) {                                \
-        for (size_t i = from; i < from + count; i++) {                                             \
-            A product = (A)((const T *)x[0])[at[0] + i * p->inner_steps[0]];                       \
-            for (int32_t k = 1; k < p->operands; k++)                                              \
-                product *= (A)((const T *)x[k])[at[k] + i * p->inner_steps[k]];                    \
-            sum->field += product;                                                                 \
-        }                                                                                          \
-    }
-ROW(f32, float, double, real)
-ROW(f64, double, double, real)
-ROW(u8, uint8_t, uint64_t, whole) /* integers wrap, signed ones to the same bits */
-ROW(u16, uint16_t, uint64_t, whole)
-ROW(u32, uint32_t, uint64_t, whole)
-ROW(u64, uint64_t, uint64_t, whole)
-
-QS_COLD static row_fn row_of(int32_t dtype) {
-    if (dtype == QSIM_FLOAT || dtype == QSIM_DOUBLE)
-        return dtype == QSIM_FLOAT ? row_f32 : row_f64;
-    switch (qs_dtype_bytes(dtype)) {
-    case 1: return row_u8;
-    case 2: return row_u16;
-    case 4: return row_u32;
-    default: return row_u64;
-    }
-}
-
-QS_COLD static void put_total(int32_t dtype, void *y, size_t i, total sum) {
+QS_COLD static void put_total(int32_t dtype, void *y, size_t i, qs_total sum) {
     switch (qs_dtype_bytes(dtype)) {
     case 1: ((uint8_t *)y)[i] = (uint8_t)sum.whole; break;
     case 2: ((uint16_t *)y)[i] = (uint16_t)sum.whole; break;
@@ -276,13 +230,12 @@ QS_COLD static void put_total(int32_t dtype, void *y, size_t i, total sum) {
         else
             ((uint32_t *)y)[i] = (uint32_t)sum.whole;
         break;
-    default: ((total *)y)[i] = sum; break;
+    default: ((qs_total *)y)[i] = sum; break;
     }
 }
 
 /* Adds the operands' offsets at iteration `i` of loops [from, to) to `at`. */
-QS_COLD static void move_to(const einsum_params *p, size_t i, int32_t from, int32_t to,
-                            size_t *at) {
+QS_COLD static void move_to(const qs_einsum *p, size_t i, int32_t from, int32_t to, size_t *at) {
     for (int32_t loop = to; loop-- > from; i /= p->dims[loop])
         for (int32_t k = 0; k < p->operands; k++)
             at[k] += i % p->dims[loop] * p->steps[loop][k];
@@ -290,31 +243,42 @@ QS_COLD static void move_to(const einsum_params *p, size_t i, int32_t from, int3
 
 typedef struct einsum_job {
     const qsim_ctx *ctx;
-    const einsum_params *p;
+    const qs_einsum *p;
     const void *x[OPERANDS];
     void *y;
 } einsum_job;
 
 QS_COLD static void einsum_range(const void *arg, size_t begin, size_t end) {
     const einsum_job *j = arg;
-    const einsum_params *p = j->p;
-    for (size_t o = begin; o < end; o++) {
+    const qs_einsum *p = j->p;
+    const size_t line = p->kept ? p->dims[p->kept - 1] : 1;
+    for (size_t o = begin, beside; o < end; o += beside) {
         size_t base[OPERANDS] = {0}, at[OPERANDS];
-        total sum = p->dtype == QSIM_FLOAT || p->dtype == QSIM_DOUBLE ? (total){.real = 0}
-                                                                      : (total){.whole = 0};
+        qs_total sums[QS_EINSUM_BESIDE] = {{0}}; /* 0 as an integer, too */
+        beside = !p->columns ? 1 : line - o % line < end - o ? line - o % line : end - o;
+        beside = beside < QS_EINSUM_BESIDE ? beside : QS_EINSUM_BESIDE;
         move_to(p, o, 0, p->kept, base);
-        for (size_t i = 0; i < p->sums && !qs_stopped_at(j->ctx, i); i++) {
+        for (size_t i = 0; i < p->sums && !qs_stopped_at(j->ctx, i * beside); i++) {
             memcpy(at, base, sizeof(at));
             move_to(p, i, p->kept, p->loops, at);
-            for (size_t k = 0, n; (n = qs_piece(j->ctx, k, p->inner)); k += n)
-                p->row(p, j->x, at, k, n, &sum);
+            for (size_t k = 0, n; (n = qs_piece(j->ctx, k, p->inner)); k += n) {
+                const size_t whole = p->columns ? n & ~(size_t)3 : 0;
+                if (whole)
+                    p->columns(p, j->x, at, k, whole, beside, sums);
+                for (size_t c = 0; whole < n && c < beside; c++) {
+                    at[p->dense] += c;
+                    p->row(p, j->x, at, k + whole, n - whole, sums + c);
+                    at[p->dense] -= c;
+                }
+            }
         }
-        put_total(p->dtype, j->y, o, sum);
+        for (size_t i = 0; i < beside; i++)
+            put_total(p->dtype, j->y, o + i, sums[i]);
     }
 }
 
 QS_COLD static void run_einsum(const qs_step *s, const qs_frame *f) {
-    const einsum_params *p = s->params;
+    const qs_einsum *p = s->params;
     einsum_job j = {.ctx = f->ctx, .p = p, .y = qs_step_out(s, f, 0)};
     for (int32_t i = 0; i < p->operands; i++)
         j.x[i] = qs_step_in(s, f, i);
@@ -323,8 +287,7 @@ QS_COLD static void run_einsum(const qs_step *s, const qs_frame *f) {
 }
 
 /* Adds the loop over a letter. Axes of size 1 have stride 0; equal letters add their strides. */
-QS_COLD static void add_loop(einsum_params *p, const qs_infer *x, const equation *e,
-                             int32_t letter) {
+QS_COLD static void add_loop(qs_einsum *p, const qs_infer *x, const equation *e, int32_t letter) {
     const int32_t loop = p->loops++;
     p->dims[loop] = (size_t)e->dims[letter].size;
     for (int32_t k = 0; k < e->operands; k++) {
@@ -341,7 +304,7 @@ QS_COLD static void add_loop(einsum_params *p, const qs_infer *x, const equation
 QS_COLD static int lower_einsum(qs_lower *l) {
     qs_infer x;
     equation e;
-    einsum_params *p = qs_lower_params(l, sizeof(*p));
+    qs_einsum *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return QSIM_E_NOMEM;
     qs_lower_infer(l, &x);
@@ -358,7 +321,7 @@ QS_COLD static int lower_einsum(qs_lower *l) {
             add_loop(p, &x, &e, letter);
     p->operands = e.operands;
     p->dtype = x.in[0]->dtype;
-    p->row = row_of(p->dtype);
+    qs_einsum_loops(p);
     p->inner = p->sums = 1;
     if (p->loops > p->kept) {
         p->inner = p->dims[--p->loops];

@@ -103,7 +103,63 @@ static void test_refused(void) {
     }
 }
 
+/* Products of matrices that are no floats, in order: int32 and int64 wrap. */
+static void product_of(int32_t type, int64_t m, int64_t k, int64_t n) {
+    const size_t bytes = type == QSIM_INT32 ? 4 : 8;
+    char *left = malloc((size_t)(2 * m * k) * bytes), *right = malloc((size_t)(2 * k * n) * bytes);
+    uint64_t seed = (uint64_t)(m + k + n);
+    size_t wrong = 0;
+    CHECK(left && right);
+    for (int64_t i = 0; i < 2 * m * k + 2 * k * n; i++) {
+        const uint64_t r = test_random(&seed);
+        const double v = (double)(int64_t)r / 3e15;
+        char *to =
+            i < 2 * m * k ? left + (size_t)i * bytes : right + (size_t)(i - 2 * m * k) * bytes;
+        memcpy(to, type == QSIM_DOUBLE ? (const void *)&v : &r, bytes);
+    }
+    op_case *c = case_new("", "Einsum", 12);
+    case_input(c, type, SHAPE(2, m, k), left);
+    case_input(c, type, SHAPE(2, k, n), right);
+    case_node(c, 1);
+    case_string(c, "equation", "bmk,bkn->bmn");
+    CHECK_INT(case_run(c), 0);
+    const char *y = case_data(c, 0);
+    for (int64_t i = 0; i < 2 * m * n; i++) {
+        double sum = 0;
+        uint64_t whole = 0;
+        for (int64_t t = 0; t < k; t++) {
+            const int64_t at = i / n * k + t, bt = (i / (m * n) * k + t) * n + i % n;
+            if (type == QSIM_DOUBLE)
+                sum += ((const double *)(void *)left)[at] * ((const double *)(void *)right)[bt];
+            else if (type == QSIM_INT64)
+                whole +=
+                    ((const uint64_t *)(void *)left)[at] * ((const uint64_t *)(void *)right)[bt];
+            else
+                whole += (uint64_t)((const uint32_t *)(void *)left)[at] *
+                         ((const uint32_t *)(void *)right)[bt];
+        }
+        const void *want = type == QSIM_DOUBLE ? (const void *)&sum : &whole;
+        wrong += memcmp(y + (size_t)i * bytes, want, bytes) != 0;
+    }
+    CHECK_INT(wrong, 0);
+    case_free(c);
+    free(left);
+    free(right);
+}
+
+static void test_products_of_other_types(void) {
+    static const int32_t types[] = {QSIM_INT32, QSIM_INT64, QSIM_DOUBLE};
+    for (size_t t = 0; t < QS_COUNT(types); t++) {
+        for (int64_t k = 1; k < 12; k += 3)
+            for (int64_t n = 1; n < 140; n = 2 * n + 5)
+                product_of(types[t], 3, k, n);
+        product_of(types[t], 1, 65539, 1); /* more than a piece */
+        product_of(types[t], 1, 65539, 3);
+    }
+}
+
 int main(void) {
+    test_products_of_other_types();
     for (int i = 0; i < 200; i++) {
         a[i] = (float)(i * 7 % 23) / 4 - 2;
         b[i] = (float)(i * 5 % 17) / 8 - 1;
