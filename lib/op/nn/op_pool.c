@@ -312,6 +312,29 @@ QS_COLD static int lower_maxpool(qs_lower *l) {
     return QSIM_OK;
 }
 
+/*
+ * Windows of few channels that are no neighbours would be computed one by one: computes all windows
+ * of a row, in vectors, and copies those that are wanted.
+ */
+#define FEW_BYTES  ((size_t)32)
+#define MOST_PICK  ((size_t)4)
+#define SHORT_TAPS qs_real(1 << 19) /* of a row, which is not divided then */
+
+QS_COLD static void pick_columns(qs_lower *l, qs_pool_plan *p) {
+    const size_t pixel = p->c * p->element, all = (p->ow - 1) * p->row.sw + 1;
+    if (p->row.sw == 1 || p->row.sw > MOST_PICK || pixel > FEW_BYTES || p->line ||
+        qs_real(all) * qs_real(p->c) * qs_real(p->kh + 1) * qs_real(p->row.kw + 1) > SHORT_TAPS)
+        return;
+    p->pick = p->row.sw;
+    p->row.sw = 1;
+    p->row.ow = all;
+    p->row.y_step = p->c;
+    p->row.out_line = (ptrdiff_t)(all * p->c);
+    p->line = (all * pixel + 127) / 64 * 64;
+    l->step->scratch = p->slices * p->line;
+    qk_pool_set_inside(&p->row);
+}
+
 QS_COLD static int lower_average_float(qs_lower *l, bool global) {
     qs_pool_plan *p = NULL;
     int code = lower_pool(l, global, QS_POOL_OVER, &p);
@@ -321,6 +344,8 @@ QS_COLD static int lower_average_float(qs_lower *l, bool global) {
         return qs_lower_long_average(l, p);
     p->kernel = l->ctx->kernels->f32->average_f32;
     p->row.count_pads = qs_node_int(l->node, "count_include_pad", 0) != 0;
+    if (l->step->run == qs_run_pool)
+        pick_columns(l, p);
     return QSIM_OK;
 }
 

@@ -31,6 +31,9 @@ typedef struct qs_pool_plan {
      */
     size_t band, band_bytes;
     qk_pool along;
+    /* Averages of few channels: `row` computes every column, of which each pick-th is kept; or 0.
+     */
+    size_t pick;
     bool quantized, has_y_zero, column_major;
     int32_t table; /* index of the input; 0: none */
 } qs_pool_plan;

@@ -128,7 +128,8 @@ QS_NOINLINE static void make_columns(const pool_job *j, qk_pool *r, char *scratc
     if (j->table)
         j->bytes->table(j->table, r->y, n, (uint8_t *)y, step, n, r->ow);
     else if (scratch)
-        qs_copy_rows(r->y, (ptrdiff_t)n, y, (ptrdiff_t)step, n, r->ow);
+        qs_copy_rows(r->y, (ptrdiff_t)(p->pick ? n * p->pick : n), y, (ptrdiff_t)step, n,
+                     p->pick ? p->ow : r->ow);
 }
 
 /* Computes output rows; a long one in pieces. */

@@ -216,6 +216,36 @@ static void random_shapes(qsim_ctx **ctx, int contexts) {
     }
 }
 
+/* Averages of few channels whose windows are no neighbours. */
+static void few_channels(qsim_ctx **ctx, int contexts) {
+    for (int64_t i = 0; i < 40; i++) {
+        const int64_t kw = between(1, 4), sw = between(2, 5), dw = between(1, 2);
+        const shape s = {between(1, 2),
+                         between(4, 7),
+                         between(9, i % 4 ? 60 : 300),
+                         i % 9 + 1,
+                         between(1, 3),
+                         kw,
+                         between(1, 2),
+                         sw,
+                         1,
+                         dw,
+                         between(0, 1),
+                         between(0, 1),
+                         between(0, 1),
+                         between(0, 1),
+                         between(0, 1),
+                         between(0, 1)};
+        const size_t n = (size_t)(s.n * s.h * s.w * s.c);
+        float *x = or_memory(n * sizeof(float));
+        for (size_t k = 0; k < n; k++)
+            x[k] = (float)between(-4000, 4000) / 1000.0f;
+        for (int k = 0; k < contexts && s.kw * s.kh > 1; k++)
+            check_float(ctx[k], "AveragePool", &s, x);
+        free(x);
+    }
+}
+
 /* Maxima of windows that are taken apart: in several bands, of zeros of both signs and of NaNs. */
 static void large_windows(qsim_ctx **ctx, int contexts) {
     static const float values[] = {0.0f, -0.0f, NAN, -INFINITY, -1.0f, -2.0f};
@@ -380,6 +410,7 @@ int main(void) {
     int n = or_contexts(ctx, 2);
     CHECK(n >= 1);
     random_shapes(ctx, n);
+    few_channels(ctx, n);
     large_windows(ctx, n);
     longest_windows(ctx[0]);
     for (int i = 0; i < n; i++)
