@@ -266,14 +266,28 @@ static void cast_directly(const struct direct *d, const qk_ew *ew, const void *x
         ew->cast((qk_cast)d->how, x, y, n);
 }
 
+static bool is_long(int32_t from) {
+    return from == QSIM_INT32 || from == QSIM_INT64;
+}
+
+/* Whether float holds n integers of int32 or int64: at least -2^24, less than 2^24. */
+QS_COLD static bool fit_floats(size_t bits, const void *x, size_t n) {
+    uint64_t all = 0;
+    for (size_t i = 0; i < n; i++)
+        all |= bits == 32 ? ((const uint32_t *)x)[i] + (1u << 24)
+                          : ((const uint64_t *)x)[i] + (1u << 24);
+    return all >> 25 == 0;
+}
+
 /*
- * Whether a cast by way of float rounds once. Integers that float cannot hold are infinite as
- * float16.
+ * Whether a cast by way of float rounds once, of long integers to bfloat16 if they fit. Integers
+ * that float cannot hold are infinite as float16.
  */
 QS_COLD static bool by_floats(int32_t from, int32_t to) {
     return (QS_T(from) & (QS_T(QSIM_FLOAT16) | QS_T(QSIM_BFLOAT16))) ||
            (to == QSIM_FLOAT16 && from != QSIM_DOUBLE) ||
-           (to == QSIM_BFLOAT16 && (from == QSIM_BOOL || (QS_T_8BIT & QS_T(from))));
+           (to == QSIM_BFLOAT16 &&
+            (from == QSIM_BOOL || (QS_T_8BIT & QS_T(from)) || is_long(from)));
 }
 
 /* The row of `directs` for two types; NULL: there is none. */
@@ -397,6 +411,7 @@ typedef struct cast_params {
     const qs_minifloat *source;    /* format of the input */
     const qs_minifloat *minifloat; /* of the result; NULL: float8e8m0 */
     wide_kind kind;
+    bool fitting; /* `then` only if floats hold the integers */
     bool saturate;
     int rounding; /* to float8e8m0: 0 away from zero, 1 towards it, 2 to the nearest */
     size_t elements, chunk, from, to; /* from, to: bits of an element */
@@ -468,7 +483,7 @@ typedef struct cast_job {
 static void cast_some(const cast_job *job, const void *x, void *y, size_t n) {
     const cast_params *p = job->p;
     _Alignas(32) wide w;
-    if (p->direct) {
+    if (p->direct && (!p->fitting || fit_floats(p->from, x, n))) {
         cast_directly(p->direct, job->ew, x, p->then ? w.f : y, n);
         if (p->then)
             cast_directly(p->then, job->ew, w.f, y, n);
@@ -527,6 +542,7 @@ QS_COLD static int lower_cast(qs_lower *l) {
         return QSIM_E_NOMEM;
     p->direct = direct_of(x->dtype, y->dtype);
     if (!p->direct && by_floats(x->dtype, y->dtype)) {
+        p->fitting = is_long(x->dtype) && y->dtype == QSIM_BFLOAT16;
         p->then = direct_of(QSIM_FLOAT, y->dtype);
         p->direct = p->then ? direct_of(x->dtype, QSIM_FLOAT) : p->direct;
     }
