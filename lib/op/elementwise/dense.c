@@ -123,8 +123,7 @@ const qs_dense_fns qs_dense_less_or_equal = {most_f32, most_f64, most_s32, most_
 QS_DENSE(same_f32, float, uint8_t, a == b)
 QS_DENSE_RARE(same_f64, double, uint8_t, a == b)
 QS_DENSE(same_s32, int32_t, uint8_t, a == b)
-/* Of the halves: SSE2 compares no longer integers. */
-QS_DENSE(same_s64, uint64_t, uint8_t, ((uint32_t)(a ^ b) | (uint32_t)((a ^ b) >> 32)) == 0)
+QS_DENSE_RARE(same_s64, uint64_t, uint8_t, a == b) /* in vectors of SSE2 eight times the code */
 QS_DENSE_RARE(same_b8, uint8_t, uint8_t, !a == !b)
 const qs_dense_fns qs_dense_same = {same_f32, same_f64, same_s32, same_s64,
                                     same_s64, same_b8,  true};

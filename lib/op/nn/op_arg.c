@@ -6,6 +6,7 @@
 #include "kernel/elementary.h"
 #include "kernel/ew.h"
 #include "kernel/table.h"
+#include "kernel/u8.h"
 #include "op/rules.h"
 
 QS_COLD static int arg_axis(const qs_infer *x, int32_t *axis) {
@@ -146,6 +147,8 @@ static size_t arg_floats(const qsim_ctx *ctx, const arg_params *p, const float *
 /* ---- floats, several rows at a time ---- */
 
 #define COLUMNS ((size_t)256)
+#define SHORT   ((size_t)32) /* elements of a row up to which rows are transposed to columns */
+#define TURNED  ((size_t)4096)
 
 /*
  * n <= COLUMNS adjacent results: the extremes of x + c, x + inner + c, … for each c. Of negated
@@ -179,19 +182,33 @@ typedef struct arg_job {
     int64_t *y;
 } arg_job;
 
+/* Computes n results of short rows that lie end to end; n <= COLUMNS, and they fit. */
+static void arg_short(const arg_job *j, size_t first, size_t n) {
+    float turned[TURNED];
+    arg_params p = *j->p;
+    p.inner = n;
+    j->ctx->kernels->u8->transpose32(j->x + first * p.count, p.count, turned, p.count, n);
+    arg_columns(j->ctx, &p, turned, j->y + first, n);
+}
+
 /* Computes results [begin, end). */
 static void column_range(const void *arg, size_t begin, size_t end) {
     const arg_job *j = arg;
     const size_t inner = j->p->inner;
     for (size_t i = begin, n; i < end; i += n) {
         const size_t left = inner - i % inner;
-        if (inner == 1) {
+        if (inner == 1 && j->p->count > SHORT) {
             j->y[i] = (int64_t)arg_floats(j->ctx, j->p, j->x + i * j->p->count);
             n = 1;
             continue;
         }
-        n = left < end - i ? left : end - i;
+        n = left < end - i && inner > 1 ? left : end - i;
         n = n < COLUMNS ? n : COLUMNS;
+        if (inner == 1) {
+            n = n * j->p->count > TURNED ? TURNED / j->p->count : n;
+            arg_short(j, i, n);
+            continue;
+        }
         const float *x = j->x + i / inner * j->p->count * inner + i % inner;
         arg_columns(j->ctx, j->p, x, j->y + i, n);
     }
