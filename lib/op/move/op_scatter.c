@@ -3,61 +3,35 @@
  * ScatterElements, Scatter and ScatterND: copy the data, then apply updates at the indices in
  * order; without a reduction, the last of several updates at one index remains.
  */
+#include "op/elementwise/dense.h"
 #include "op/move/index.h"
 
-/* y[i] = y[i] op u[i] */
-typedef void (*update_fn)(void *y, const void *u, size_t n);
+/* y[i] = y[i] op u[i]. Of floats, which are often updated one by one; other types are dense. */
+typedef void (*update_fn)(float *y, const float *u, size_t n);
 
-#define UPDATE(name, T, expression)                                                                \
-    QS_COLD static void name(void *vy, const void *vu, size_t n) {                                 \
-        T *y = vy;                                                                                 \
-        const T *u = vu;                                                                           \
+#define UPDATE(name, expression)                                                                   \
+    static void name(float *y, const float *u, size_t n) {                                         \
         for (size_t i = 0; i < n; i++) {                                                           \
-            const T a = y[i], b = u[i];                                                            \
-            y[i] = (T)(expression);                                                                \
+            const float a = y[i], b = u[i];                                                        \
+            y[i] = expression;                                                                     \
         }                                                                                          \
     }
 /* NaN on either side gives NaN. */
-#define EXTREMES(suffix, T)                                                                        \
-    UPDATE(max_##suffix, T, a != a || a > b ? a : b)                                               \
-    UPDATE(min_##suffix, T, a != a || a < b ? a : b)
-/* Unsigned arithmetic serves signed types, too: sums and products wrap around alike. */
-#define ARITHMETIC(suffix, T, wide)                                                                \
-    UPDATE(add_##suffix, T, (wide)a + (wide)b)                                                     \
-    UPDATE(mul_##suffix, T, (wide)a *(wide)b)
+UPDATE(add, a + b)
+UPDATE(multiply, (a)*b)
+UPDATE(greatest, a != a || a > b ? a : b)
+UPDATE(least, a != a || a < b ? a : b)
 
-EXTREMES(f32, float)
-EXTREMES(f64, double)
-EXTREMES(s8, int8_t)
-EXTREMES(s16, int16_t)
-EXTREMES(s32, int32_t)
-EXTREMES(s64, int64_t)
-EXTREMES(u8, uint8_t)
-EXTREMES(u16, uint16_t)
-EXTREMES(u32, uint32_t)
-EXTREMES(u64, uint64_t)
-ARITHMETIC(f32, float, float)
-ARITHMETIC(f64, double, double)
-ARITHMETIC(u8, uint8_t, uint32_t)
-ARITHMETIC(u16, uint16_t, uint32_t)
-ARITHMETIC(u32, uint32_t, uint32_t)
-ARITHMETIC(u64, uint64_t, uint64_t)
+typedef struct by_type {
+    update_fn floats;
+    const qs_dense_fns *others;
+} by_type;
 
-#define ROWS(name, s8, s16, s32, s64)                                                              \
-    {                                                                                              \
-        [QSIM_FLOAT] = name##_f32, [QSIM_DOUBLE] = name##_f64, [QSIM_INT8] = name##_##s8,          \
-        [QSIM_INT16] = name##_##s16, [QSIM_INT32] = name##_##s32, [QSIM_INT64] = name##_##s64,     \
-        [QSIM_UINT8] = name##_u8, [QSIM_UINT16] = name##_u16, [QSIM_UINT32] = name##_u32,          \
-        [QSIM_UINT64] = name##_u64                                                                 \
-    }
-
-static const update_fn by_reduction[][16] = {
-    {NULL},
-    ROWS(add, u8, u16, u32, u64),
-    ROWS(mul, u8, u16, u32, u64),
-    ROWS(max, s8, s16, s32, s64),
-    ROWS(min, s8, s16, s32, s64),
-};
+/* As the words of the attribute, without the first one, "none". */
+static const by_type by_word[] = {{add, &qs_dense_plus},
+                                  {multiply, &qs_dense_times},
+                                  {greatest, &qs_dense_greatest},
+                                  {least, &qs_dense_least}};
 
 /* ONNX has max and min since 18; torch writes them into files of 16, and ONNX Runtime takes them.
  */
@@ -122,7 +96,9 @@ QS_COLD static int infer_scatter_elements(qs_infer *x) {
 }
 
 typedef struct scatter_params {
-    update_fn update;  /* NULL: updates replace elements */
+    bool updates; /* by `floats` or else `other`; false: updates replace elements */
+    update_fn floats;
+    qs_dense other;
     size_t bytes, all; /* bytes of an element, of the data */
     /* for ScatterElements */
     int32_t rank, axis;
@@ -134,9 +110,16 @@ typedef struct scatter_params {
 /* Most updates between two checks for a stop. */
 #define MOST_ALIKE ((size_t)1 << 15)
 
+static void update(const scatter_params *p, char *y, const char *u, size_t n) {
+    if (p->floats)
+        p->floats((float *)(void *)y, (const float *)(const void *)u, n);
+    else
+        qs_dense_run(&p->other, y, 1, u, 1, y, n);
+}
+
 static void scatter(const scatter_params *p, char *y, const char *u, size_t n) {
-    if (p->update)
-        p->update(y, u, n);
+    if (p->updates)
+        update(p, y, u, n);
     else
         qs_copy_element(y, u, n * p->bytes);
 }
@@ -188,8 +171,12 @@ QS_COLD static scatter_params *scatter_params_of(qs_lower *l, qs_step_fn run) {
     scatter_params *p = qs_lower_params(l, sizeof(*p));
     if (!p)
         return NULL;
-    p->update = by_reduction[qs_node_word(l->node, "reduction", reductions(l->node))]
-                            [x->dtype < 16 ? x->dtype : 0];
+    const int32_t word = qs_node_word(l->node, "reduction", reductions(l->node));
+    p->updates = word > 0;
+    if (p->updates && x->dtype == QSIM_FLOAT)
+        p->floats = by_word[word - 1].floats;
+    else if (p->updates)
+        p->other = qs_dense_of(by_word[word - 1].others, x->dtype);
     p->bytes = qs_dtype_bytes(x->dtype);
     p->all = qs_value_elements(x) * p->bytes;
     l->step->run = run;
@@ -269,8 +256,8 @@ QS_COLD static int infer_scatter_nd(qs_infer *x) {
 static void write_long(const qsim_ctx *ctx, const scatter_params *p, char *y, const char *u,
                        size_t block) {
     for (size_t at = 0, n; (n = qs_piece(ctx, at, block)); at += n)
-        if (p->update)
-            p->update(y + at * p->bytes, u + at * p->bytes, n);
+        if (p->updates)
+            update(p, y + at * p->bytes, u + at * p->bytes, n);
         else
             memcpy(y + at * p->bytes, u + at * p->bytes, n * p->bytes);
 }
@@ -301,8 +288,8 @@ static void run_scatter_nd(const qs_step *s, const qs_frame *f) {
         }
         if (bytes > QS_COPY_PIECE)
             write_long(f->ctx, p, y + at * bytes, u, block);
-        else if (p->update)
-            p->update(y + at * bytes, u, block);
+        else if (p->updates)
+            update(p, y + at * bytes, u, block);
         else
             qs_copy_element(y + at * bytes, u, bytes);
     }

@@ -3,6 +3,7 @@
  * Col2Im, which adds the columns of windows up to an image, and MaxUnpool, which puts maxima back
  * at MaxPool's indices.
  */
+#include "op/elementwise/dense.h"
 #include "op/rules.h"
 
 #define LIST (2 * QSIM_MAX_RANK)
@@ -111,8 +112,7 @@ typedef struct fold_params {
     fold_form f;
     int32_t dtype;
     size_t planes;
-    /* y[i * step] += x[i] for i < n; step in elements */
-    void (*add)(void *y, size_t step, const void *x, size_t n);
+    qs_dense add;
 } fold_params;
 
 typedef struct fold_job {
@@ -121,20 +121,6 @@ typedef struct fold_job {
     const uint8_t *x;
     uint8_t *y;
 } fold_job;
-
-#define ADD(name, T, U)                                                                            \
-    static void add_##name(void *vy, size_t step, const void *vx, size_t n) {                      \
-        const T *x = vx;                                                                           \
-        T *y = vy;                                                                                 \
-        for (size_t i = 0; i < n; i++, y += step)                                                  \
-            *y = (T)((U)*y + (U)x[i]);                                                             \
-    }
-ADD(f32, float, float)
-ADD(f64, double, double)
-ADD(u8, uint8_t, uint32_t)
-ADD(u16, uint16_t, uint32_t)
-ADD(u32, uint32_t, uint32_t)
-ADD(u64, uint64_t, uint64_t)
 
 /* Place of entry `block` of a window at `step` along an axis; negative or from a->size on: outside.
  */
@@ -163,6 +149,16 @@ QS_COLD static int64_t place_of(const fold_form *f, int64_t block, int64_t row) 
     return at;
 }
 
+/* Adds n numbers to places of the image that are a stride of the last axis apart. */
+QS_COLD static void add_row(const fold_params *p, uint8_t *y, const uint8_t *x, size_t n) {
+    const size_t stride = (size_t)p->f.a[p->f.axes - 1].stride, bytes = p->add.from;
+    const size_t together = stride == 1 ? n : 1;
+    for (size_t i = 0; i < n; i += together) {
+        uint8_t *at = y + i * stride * bytes;
+        qs_dense_run(&p->add, at, 1, x + i * bytes, 1, at, together);
+    }
+}
+
 /* Adds entry `block` of all windows of one plane. */
 QS_COLD static void fold_block(const fold_job *j, int64_t block, const uint8_t *x, uint8_t *y) {
     const fold_form *f = &j->p->f;
@@ -180,8 +176,8 @@ QS_COLD static void fold_block(const fold_job *j, int64_t block, const uint8_t *
         if (qs_stopped_after(j->ctx, &done, (size_t)((end - begin) * bytes)))
             return;
         if (at >= 0 && begin < end)
-            j->p->add(y + (at + first) * bytes, (size_t)a->stride,
-                      x + (row * a->steps + begin) * bytes, (size_t)(end - begin));
+            add_row(j->p, y + (at + first) * bytes, x + (row * a->steps + begin) * bytes,
+                    (size_t)(end - begin));
     }
 }
 
@@ -216,12 +212,7 @@ QS_COLD static int lower_col2im(qs_lower *l) {
     int code = read_fold(&x, &p->f, &known);
     p->dtype = v->dtype;
     p->planes = (size_t)qs_dims_product(y->dims, 0, 2);
-    switch (qs_dtype_bytes(v->dtype)) {
-    case 1: p->add = add_u8; break;
-    case 2: p->add = add_u16; break;
-    case 4: p->add = v->dtype == QSIM_FLOAT ? add_f32 : add_u32; break;
-    default: p->add = v->dtype == QSIM_DOUBLE ? add_f64 : add_u64; break;
-    }
+    p->add = qs_dense_of(&qs_dense_plus, v->dtype);
     l->step->run = run_col2im;
     return code;
 }
