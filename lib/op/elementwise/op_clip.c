@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Clip: bounds are attributes up to version 10, inputs from 11. */
+#include "op/elementwise/dense.h"
 #include "op/rules.h"
 
 #include "base/ctx.h"
@@ -10,29 +11,13 @@
 #include <float.h>
 #include <math.h>
 
-typedef void (*clip_fn)(const void *x, void *y, size_t n, const void *lo, const void *hi);
-
-/* min(max(x, lo), hi) in this order: hi wins if lo > hi. NaN in x stays NaN. */
-#define CLIP(RARE, suffix, T)                                                                      \
-    RARE static void clip_##suffix(const void *vx, void *vy, size_t n, const void *vlo,            \
-                                   const void *vhi) {                                              \
-        const T *x = vx, lo = *(const T *)vlo, hi = *(const T *)vhi;                               \
-        T *y = vy;                                                                                 \
-        for (size_t i = 0; i < n; i++) {                                                           \
-            T v = x[i] < lo ? lo : x[i];                                                           \
-            y[i] = v > hi ? hi : v;                                                                \
-        }                                                                                          \
+/* Of doubles: min(max(x, lo), hi) in this order, so hi wins if lo > hi. NaN in x stays NaN. */
+QS_COLD static void clip_doubles(const double *x, double *y, size_t n, double lo, double hi) {
+    for (size_t i = 0; i < n; i++) {
+        const double v = x[i] < lo ? lo : x[i];
+        y[i] = v > hi ? hi : v;
     }
-
-CLIP(QS_COLD, f64, double)
-CLIP(QS_COLD, s8, int8_t)
-CLIP(QS_COLD, s16, int16_t)
-CLIP(QS_COLD, s32, int32_t)
-CLIP(QS_COLD, s64, int64_t)
-CLIP(QS_COLD, u8, uint8_t)
-CLIP(QS_COLD, u16, uint16_t)
-CLIP(QS_COLD, u32, uint32_t)
-CLIP(QS_COLD, u64, uint64_t)
+}
 
 typedef union clip_bound {
     float f;
@@ -42,22 +27,21 @@ typedef union clip_bound {
     uint8_t bytes[8];
 } clip_bound;
 
-typedef struct clip_type {
-    clip_fn fn;
-    clip_bound lo, hi; /* defaults */
-} clip_type;
+typedef struct clip_bounds {
+    clip_bound lo, hi;
+} clip_bounds;
 
-static const clip_type types[QS_TYPES] = {
-    [QSIM_FLOAT] = {NULL, {.f = -INFINITY}, {.f = INFINITY}},
-    [QSIM_DOUBLE] = {clip_f64, {.d = -INFINITY}, {.d = INFINITY}},
-    [QSIM_INT8] = {clip_s8, {.bytes = {0x80}}, {.bytes = {0x7f}}},
-    [QSIM_INT16] = {clip_s16, {.bytes = {0, 0x80}}, {.bytes = {0xff, 0x7f}}},
-    [QSIM_INT32] = {clip_s32, {.bytes = {0, 0, 0, 0x80}}, {.bytes = {0xff, 0xff, 0xff, 0x7f}}},
-    [QSIM_INT64] = {clip_s64, {.i = INT64_MIN}, {.i = INT64_MAX}},
-    [QSIM_UINT8] = {clip_u8, {.u = 0}, {.u = UINT64_MAX}},
-    [QSIM_UINT16] = {clip_u16, {.u = 0}, {.u = UINT64_MAX}},
-    [QSIM_UINT32] = {clip_u32, {.u = 0}, {.u = UINT64_MAX}},
-    [QSIM_UINT64] = {clip_u64, {.u = 0}, {.u = UINT64_MAX}},
+static const clip_bounds defaults[QS_TYPES] = {
+    [QSIM_FLOAT] = {{.f = -INFINITY}, {.f = INFINITY}},
+    [QSIM_DOUBLE] = {{.d = -INFINITY}, {.d = INFINITY}},
+    [QSIM_INT8] = {{.bytes = {0x80}}, {.bytes = {0x7f}}},
+    [QSIM_INT16] = {{.bytes = {0, 0x80}}, {.bytes = {0xff, 0x7f}}},
+    [QSIM_INT32] = {{.bytes = {0, 0, 0, 0x80}}, {.bytes = {0xff, 0xff, 0xff, 0x7f}}},
+    [QSIM_INT64] = {{.i = INT64_MIN}, {.i = INT64_MAX}},
+    [QSIM_UINT8] = {{.u = 0}, {.u = UINT64_MAX}},
+    [QSIM_UINT16] = {{.u = 0}, {.u = UINT64_MAX}},
+    [QSIM_UINT32] = {{.u = 0}, {.u = UINT64_MAX}},
+    [QSIM_UINT64] = {{.u = 0}, {.u = UINT64_MAX}},
 };
 
 QS_COLD static int infer_clip(qs_infer *x) {
@@ -76,8 +60,9 @@ QS_COLD static int infer_clip(qs_infer *x) {
 
 typedef struct clip_params {
     const qk_ew *kernels;
-    clip_fn fn; /* NULL: floats, by a kernel */
-    clip_bound lo, hi;
+    int32_t dtype;
+    qs_dense greatest, least; /* of integers */
+    clip_bounds bounds;
     size_t elements, element;
 } clip_params;
 
@@ -93,11 +78,16 @@ static void clip_range(const void *arg, size_t begin, size_t end) {
     size_t at = begin * job->p->element;
     const void *x = job->x + at;
     void *y = job->y + at;
-    if (job->p->fn)
-        job->p->fn(x, y, end - begin, job->lo, job->hi);
-    else
-        job->p->kernels->bound(x, NULL, *(const float *)job->lo, *(const float *)job->hi, y,
-                               end - begin);
+    const clip_params *p = job->p;
+    const size_t n = end - begin;
+    if (p->dtype == QSIM_FLOAT) {
+        p->kernels->bound(x, NULL, *(const float *)job->lo, *(const float *)job->hi, y, n);
+    } else if (p->dtype == QSIM_DOUBLE) {
+        clip_doubles(x, y, n, *(const double *)job->lo, *(const double *)job->hi);
+    } else {
+        qs_dense_run(&p->greatest, x, 1, job->lo, 0, y, n);
+        qs_dense_run(&p->least, y, 1, job->hi, 0, y, n);
+    }
 }
 
 static const void *bound(const qs_step *s, const qs_frame *f, int32_t index, const void *fallback) {
@@ -107,21 +97,22 @@ static const void *bound(const qs_step *s, const qs_frame *f, int32_t index, con
 
 static void run_clip(const qs_step *s, const qs_frame *f) {
     const clip_params *p = s->params;
-    clip_job job = {p, qs_step_in(s, f, 0), qs_step_out(s, f, 0), &p->lo, &p->hi};
+    clip_job job = {p, qs_step_in(s, f, 0), qs_step_out(s, f, 0), &p->bounds.lo, &p->bounds.hi};
     qs_ranges(f->ctx, p->elements, QS_GRAIN, clip_range, &job);
 }
 
 /* The same with one or two bounds that are inputs. */
 static void run_clip_min(const qs_step *s, const qs_frame *f) {
     const clip_params *p = s->params;
-    clip_job job = {p, qs_step_in(s, f, 0), qs_step_out(s, f, 0), bound(s, f, 1, &p->lo), &p->hi};
+    clip_job job = {p, qs_step_in(s, f, 0), qs_step_out(s, f, 0), bound(s, f, 1, &p->bounds.lo),
+                    &p->bounds.hi};
     qs_ranges(f->ctx, p->elements, QS_GRAIN, clip_range, &job);
 }
 
 static void run_clip_both(const qs_step *s, const qs_frame *f) {
     const clip_params *p = s->params;
-    clip_job job = {p, qs_step_in(s, f, 0), qs_step_out(s, f, 0), bound(s, f, 1, &p->lo),
-                    bound(s, f, 2, &p->hi)};
+    clip_job job = {p, qs_step_in(s, f, 0), qs_step_out(s, f, 0), bound(s, f, 1, &p->bounds.lo),
+                    bound(s, f, 2, &p->bounds.hi)};
     qs_ranges(f->ctx, p->elements, QS_GRAIN, clip_range, &job);
 }
 
@@ -132,20 +123,21 @@ QS_COLD static int lower_clip(qs_lower *l) {
     if (!p)
         return QSIM_E_NOMEM;
     p->kernels = l->ctx->kernels->ew;
-    p->fn = types[x->dtype].fn;
-    p->lo = types[x->dtype].lo;
-    p->hi = types[x->dtype].hi;
+    p->dtype = x->dtype;
+    p->bounds = defaults[x->dtype];
+    p->greatest = qs_dense_of(&qs_dense_greatest, x->dtype);
+    p->least = qs_dense_of(&qs_dense_least, x->dtype);
     p->elements = qs_value_elements(x);
     p->element = qs_dtype_bytes(x->dtype);
     if (l->node->version < 11) {
         float lo = qs_node_float(l->node, "min", -INFINITY);
         float hi = qs_node_float(l->node, "max", INFINITY);
         if (x->dtype == QSIM_FLOAT) {
-            p->lo.f = lo;
-            p->hi.f = hi;
+            p->bounds.lo.f = lo;
+            p->bounds.hi.f = hi;
         } else {
-            p->lo.d = (double)lo;
-            p->hi.d = (double)hi;
+            p->bounds.lo.d = (double)lo;
+            p->bounds.hi.d = (double)hi;
         }
     }
     l->step->run = runs[l->node->input_count];

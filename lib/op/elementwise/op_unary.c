@@ -48,12 +48,6 @@ QS_COLD static int infer_any(qs_infer *x) {
     UNARY(QS_COLD, name, s32, int32_t, uint32_t, RULE(uint32_t))                                   \
     UNARY(QS_COLD, name, s64, int64_t, uint64_t, RULE(uint64_t))
 
-#define UNSIGNED(name)                                                                             \
-    UNARY(QS_COLD, name, u8, uint8_t, uint32_t, x)                                                 \
-    UNARY(QS_COLD, name, u16, uint16_t, uint32_t, x)                                               \
-    UNARY(QS_COLD, name, u32, uint32_t, uint32_t, x)                                               \
-    UNARY(QS_COLD, name, u64, uint64_t, uint64_t, x)
-
 #define SIGNED_ROWS(name)                                                                          \
     [QSIM_INT8] = name##_s8, [QSIM_INT16] = name##_s16, [QSIM_INT32] = name##_s32,                 \
     [QSIM_INT64] = name##_s64
@@ -97,9 +91,11 @@ LOWER(neg, neg_fns[DTYPE])
 UNARY(, abs, f32, float, float, fabsf(x))
 UNARY(QS_COLD, abs, f64, double, double, fabs(x))
 SIGNED(abs, ABS)
-UNSIGNED(abs)
-static const qs_map_fn abs_fns[] = {REAL_ROWS(abs), SIGNED_ROWS(abs), UNSIGNED_ROWS(abs)};
-LOWER(abs, abs_fns[DTYPE])
+static const qs_map_fn abs_fns[QS_TYPES] = {REAL_ROWS(abs), SIGNED_ROWS(abs)};
+QS_COLD static int lower_abs(qs_lower *l) {
+    l->alias = !abs_fns[DTYPE]; /* an unsigned number is its own */
+    return l->alias ? QSIM_OK : qs_lower_map(l, abs_fns[DTYPE], 0, 0);
+}
 
 UNARY(, sqrt, f32, float, float, sqrtf(x))
 UNARY(QS_COLD, sqrt, f64, double, double, sqrt(x))

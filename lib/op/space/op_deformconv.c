@@ -103,67 +103,6 @@ QS_COLD static double number_at(const deform_params *p, const void *x, size_t i)
     return p->is_double ? ((const double *)x)[i] : (double)((const float *)x)[i];
 }
 
-/* A pixel of a plane; 0 outside it. */
-QS_COLD static double pixel(const deform_job *j, size_t plane, double y, double x) {
-    const deform_params *p = j->p;
-    if (y < 0 || x < 0 || y >= qs_real(p->h) || x >= qs_real(p->w))
-        return 0;
-    return number_at(p, j->x, (plane * p->h + qs_whole(y)) * p->w + qs_whole(x));
-}
-
-QS_COLD static double sample(const deform_job *j, size_t plane, double y, double x) {
-    const double y0 = floor(y), x0 = floor(x), ly = y - y0, lx = x - x0;
-    if (!(y > -1 && x > -1 && y < qs_real(j->p->h) && x < qs_real(j->p->w)))
-        return 0;
-    return (1 - ly) * (1 - lx) * pixel(j, plane, y0, x0) +
-           (1 - ly) * lx * pixel(j, plane, y0, x0 + 1) +
-           ly * (1 - lx) * pixel(j, plane, y0 + 1, x0) + ly * lx * pixel(j, plane, y0 + 1, x0 + 1);
-}
-
-/* Gathers the samples of all channels and taps of one result. */
-QS_COLD static void gather(const deform_job *j, size_t n, size_t oy, size_t ox, double *to) {
-    const deform_params *p = j->p;
-    const qs_window *w = &p->window;
-    const size_t taps = p->kh * p->kw, area = p->oh * p->ow, at = oy * p->ow + ox;
-    for (size_t c = 0; c < p->c; c++)
-        for (size_t k = 0; k < taps; k++) {
-            const size_t group = c / (p->c / p->offset_groups);
-            const size_t tap = (n * p->offset_groups + group) * taps + k;
-            const int64_t y =
-                (int64_t)oy * w->stride[0] - w->before[0] + (int64_t)(k / p->kw) * w->dilation[0];
-            const int64_t x =
-                (int64_t)ox * w->stride[1] - w->before[1] + (int64_t)(k % p->kw) * w->dilation[1];
-            const double dy = number_at(p, j->offset, tap * 2 * area + at);
-            const double dx = number_at(p, j->offset, (tap * 2 + 1) * area + at);
-            const double v = sample(j, n * p->c + c, (double)y + dy, (double)x + dx);
-            *to++ = p->has_mask ? v * number_at(p, j->mask, tap * area + at) : v;
-        }
-}
-
-QS_COLD static void deform_pixels(void *arg, size_t slice) {
-    const deform_job *j = arg;
-    const deform_params *p = j->p;
-    const size_t pixels = p->n * p->oh * p->ow, area = p->oh * p->ow;
-    const size_t column = p->c / p->groups * p->kh * p->kw, mg = p->m / p->groups;
-    double *samples = j->scratch + slice * p->c * p->kh * p->kw;
-    const size_t end = qs_slice_begin(pixels, p->slices, slice + 1);
-    for (size_t i = qs_slice_begin(pixels, p->slices, slice); i < end && !qs_stopped(j->ctx); i++) {
-        gather(j, i / area, i % area / p->ow, i % p->ow, samples);
-        for (size_t m = 0; m < p->m; m++) {
-            const size_t to = (i / area * p->m + m) * area + i % area;
-            double sum = p->has_bias ? number_at(p, j->bias, m) : 0;
-            for (size_t k = 0; k < column; k++)
-                sum += samples[m / mg * column + k] * number_at(p, j->w, m * column + k);
-            if (p->is_double)
-                ((double *)j->y)[to] = sum;
-            else
-                ((float *)j->y)[to] = (float)sum;
-        }
-    }
-}
-
-/* ---- of floats: a panel of samples, and a product by the weights ---- */
-
 /* Lists the pixels around a moved tap, and their weights. */
 QS_COLD static void find_pixels(const deform_params *p, double y, double x, double mask, qs_taps *t,
                                 size_t i) {
@@ -189,18 +128,60 @@ QS_COLD static void find_tap(const deform_job *j, size_t n, size_t group, size_t
     const deform_params *p = j->p;
     const qs_window *w = &p->window;
     const size_t area = p->oh * p->ow, tap = (n * p->offset_groups + group) * p->kh * p->kw + k;
-    const float *dy = (const float *)j->offset + tap * 2 * area, *dx = dy + area;
-    const float *mask = p->has_mask ? (const float *)j->mask + tap * area : NULL;
     for (size_t i = 0; i < t->points && first + i < area; i++) {
         const size_t at = first + i;
         const int64_t y = (int64_t)(at / p->ow) * w->stride[0] - w->before[0] +
                           (int64_t)(k / p->kw) * w->dilation[0];
         const int64_t x = (int64_t)(at % p->ow) * w->stride[1] - w->before[1] +
                           (int64_t)(k % p->kw) * w->dilation[1];
-        find_pixels(p, (double)y + (double)dy[at], (double)x + (double)dx[at],
-                    mask ? (double)mask[at] : 1, t, i);
+        find_pixels(p, (double)y + number_at(p, j->offset, tap * 2 * area + at),
+                    (double)x + number_at(p, j->offset, (tap * 2 + 1) * area + at),
+                    p->has_mask ? number_at(p, j->mask, tap * area + at) : 1, t, i);
     }
 }
+
+/* Gathers the samples of all channels and taps of one result. */
+QS_COLD static void gather(const deform_job *j, size_t n, size_t at, double *to) {
+    const deform_params *p = j->p;
+    const size_t taps = p->kh * p->kw, share = p->c / p->offset_groups;
+    qs_taps t;
+    t.points = 1;
+    t.most = 4;
+    for (size_t c = 0; c < p->c; c += share)
+        for (size_t k = 0; k < taps; k++) {
+            find_tap(j, n, c / share, k, at, &t);
+            for (size_t i = c; i < c + share; i++) {
+                double sum = 0;
+                for (size_t m = 0; m < t.count[0]; m++)
+                    sum += t.weight[m] * number_at(p, j->x, (n * p->c + i) * p->h * p->w + t.at[m]);
+                to[i * taps + k] = sum;
+            }
+        }
+}
+
+QS_COLD static void deform_pixels(void *arg, size_t slice) {
+    const deform_job *j = arg;
+    const deform_params *p = j->p;
+    const size_t pixels = p->n * p->oh * p->ow, area = p->oh * p->ow;
+    const size_t column = p->c / p->groups * p->kh * p->kw, mg = p->m / p->groups;
+    double *samples = j->scratch + slice * p->c * p->kh * p->kw;
+    const size_t end = qs_slice_begin(pixels, p->slices, slice + 1);
+    for (size_t i = qs_slice_begin(pixels, p->slices, slice); i < end && !qs_stopped(j->ctx); i++) {
+        gather(j, i / area, i % area, samples);
+        for (size_t m = 0; m < p->m; m++) {
+            const size_t to = (i / area * p->m + m) * area + i % area;
+            double sum = p->has_bias ? number_at(p, j->bias, m) : 0;
+            for (size_t k = 0; k < column; k++)
+                sum += samples[m / mg * column + k] * number_at(p, j->w, m * column + k);
+            if (p->is_double)
+                ((double *)j->y)[to] = sum;
+            else
+                ((float *)j->y)[to] = (float)sum;
+        }
+    }
+}
+
+/* ---- of floats: a panel of samples, and a product by the weights ---- */
 
 /* Gathers the samples of `width` results into a panel: a row for each channel and tap. */
 QS_COLD static void fill_panel(const deform_job *j, size_t n, size_t first, size_t width,
