@@ -2,7 +2,8 @@
 /*
  * Attention written as several nodes becomes one, which computes head by head in the cache:
  * queries, keys and values are split into heads and transposed, Softmax(scale * q k) v is
- * transposed back and the heads are joined. The result has the same bits, since the operations and
+ * transposed back and the heads are joined. Or they have heads, as a decoder's cache has them, and
+ * so has the result. The result has the same bits, since the operations and
  * their order are the same. A division by another number than a power of two would be rounded
  * differently as a product, so it is left alone.
  */
@@ -15,7 +16,7 @@ typedef struct search {
     const qs_uses *uses;
 } search;
 
-/* An attention: its inputs, output and attributes. */
+/* An attention: its inputs, output and attributes. heads: 0 if the tensors have an axis of them. */
 typedef struct pattern {
     qs_id q, k, v, y;
     int64_t heads;
@@ -79,21 +80,13 @@ static bool is_last_axis(const search *s, const qs_node *softmax) {
     return s->g->values[softmax->inputs[0]].rank == 4 && (axis == -1 || axis == 3);
 }
 
-/* Matches the attention around a Softmax; false: another pattern. */
-static bool match(const search *s, const qs_node *softmax, pattern *f) {
+/* Rows that are split into heads before, and joined after the product with the values. */
+static bool match_rows(const search *s, const qs_node *product, const qs_node *mixed, pattern *f) {
     static const int64_t rows[] = {0, 2, 1, 3}, columns[] = {0, 2, 3, 1};
-    const qs_id x = softmax->inputs[0];
-    *f = (pattern){.scale = 1.0f};
-    const qs_node *product = producer_of(s, x, "MatMul");
-    if (!product)
-        product = scaled_product(s, producer_of(s, x, "Div"), &f->scale);
-    if (!product)
-        product = scaled_product(s, producer_of(s, x, "Mul"), &f->scale);
-    const qs_node *mixed = only_reader(s, softmax, "MatMul");
-    const qs_node *back = mixed ? only_reader(s, mixed, "Transpose") : NULL;
+    const qs_node *back = only_reader(s, mixed, "Transpose");
     const qs_node *joined =
         back && qs_node_perm_is(back, rows, 4) ? only_reader(s, back, "Reshape") : NULL;
-    if (!product || !joined || mixed->inputs[0] != softmax->outputs[0])
+    if (!joined)
         return false;
     f->q = rows_of(s, product->inputs[0], rows, &f->heads);
     f->k = rows_of(s, product->inputs[1], columns, &f->heads);
@@ -103,14 +96,49 @@ static bool match(const search *s, const qs_node *softmax, pattern *f) {
            are_heads(s, f->y, back->outputs[0], &f->heads);
 }
 
+/* Tensors (batch, head, row, size), none of which is broadcast. */
+static bool match_heads(const search *s, const qs_node *product, const qs_node *mixed, pattern *f) {
+    static const int64_t columns[] = {0, 1, 3, 2};
+    const qs_node *t = producer_of(s, product->inputs[1], "Transpose");
+    if (!t || !qs_node_perm_is(t, columns, 4))
+        return false;
+    *f = (pattern){
+        product->inputs[0], t->inputs[0], mixed->inputs[1], mixed->outputs[0], 0, f->scale};
+    const qs_value *q = &s->g->values[f->q];
+    const qs_id others[] = {f->k, f->v};
+    bool fits = q->rank == 4 && q->dtype == QSIM_FLOAT;
+    for (size_t i = 0; i < QS_COUNT(others) && fits; i++) {
+        const qs_value *v = &s->g->values[others[i]];
+        fits = v->rank == 4 && qs_dim_same(&q->dims[0], &v->dims[0]) &&
+               qs_dim_same(&q->dims[1], &v->dims[1]);
+    }
+    return fits;
+}
+
+/* Matches the attention around a Softmax; false: another pattern. */
+static bool match(const search *s, const qs_node *softmax, pattern *f) {
+    const qs_id x = softmax->inputs[0];
+    *f = (pattern){.scale = 1.0f};
+    const qs_node *product = producer_of(s, x, "MatMul");
+    if (!product)
+        product = scaled_product(s, producer_of(s, x, "Div"), &f->scale);
+    if (!product)
+        product = scaled_product(s, producer_of(s, x, "Mul"), &f->scale);
+    const qs_node *mixed = only_reader(s, softmax, "MatMul");
+    if (!product || !mixed || mixed->inputs[0] != softmax->outputs[0])
+        return false;
+    return match_rows(s, product, mixed, f) || match_heads(s, product, mixed, f);
+}
+
 static int replace(qs_pass *p, const pattern *f, qs_id joined) {
     const qs_id in[] = {f->q, f->k, f->v};
     qs_graph_remove_node(p->graph, joined);
     const qs_id made = qs_pass_node(p, "", "Attention", "", 23, in, 3, &f->y, 1);
     if (made < 0)
         return made;
-    return qs_node_set_int(p->graph, made, "q_num_heads", f->heads) ||
-                   qs_node_set_int(p->graph, made, "kv_num_heads", f->heads) ||
+    const bool rows = f->heads > 0;
+    return (rows && qs_node_set_int(p->graph, made, "q_num_heads", f->heads)) ||
+                   (rows && qs_node_set_int(p->graph, made, "kv_num_heads", f->heads)) ||
                    qs_node_set_float(p->graph, made, "scale", f->scale)
                ? qs_pass_no_memory(p)
                : QSIM_OK;

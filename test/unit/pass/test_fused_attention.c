@@ -58,22 +58,15 @@ static void build(net *n, qsim_ctx *ctx, const variant *v) {
     NET_OK(n, net_end(n));
 }
 
-/* Runs at a level; returns how many steps are attentions. */
-static int run(net *n, const variant *v, int32_t level, float *x, float *a, float *y) {
+/* Executes at a level; returns how many steps are attentions. */
+static int execute(net *n, int32_t level, const qsim_tensor in[3], qsim_tensor *out, size_t count) {
     const qsim_session_options o = {.struct_size = sizeof(o), .level = level};
     qsim_session *s = NULL;
     qsim_run *r = NULL;
     int found = 0;
-    const size_t count = (size_t)(v->dims[0] * v->dims[1] * v->dims[2]);
-    qsim_tensor in[3], out[2];
-    CHECK(count <= MOST);
-    for (size_t i = 0; i < 3; i++)
-        in[i] = net_tensor(QSIM_FLOAT, 3, v->dims, x + i * MOST);
-    out[0] = (qsim_tensor){.data = v->given ? a : y, .bytes = MOST * sizeof(float)};
-    out[1] = (qsim_tensor){.data = y, .bytes = MOST * sizeof(float)};
     NET_OK(n, qs_session_compile(n->model, &o, 0, &s, &n->error));
     NET_OK(n, qsim_run_create(s, &r, &n->error));
-    NET_OK(n, qsim_run_execute(r, in, 3, out, 1 + v->given, &n->error));
+    NET_OK(n, qsim_run_execute(r, in, 3, out, count, &n->error));
     for (int32_t i = 0; i < qsim_run_step_count(r); i++) {
         qsim_step_info info = {.struct_size = sizeof(info)};
         CHECK_INT(qsim_run_step(r, i, &info), 0);
@@ -82,6 +75,56 @@ static int run(net *n, const variant *v, int32_t level, float *x, float *a, floa
     qsim_run_free(r);
     qsim_session_free(s);
     return found;
+}
+
+static int run(net *n, const variant *v, int32_t level, float *x, float *a, float *y) {
+    qsim_tensor in[3], out[2];
+    CHECK((size_t)(v->dims[0] * v->dims[1] * v->dims[2]) <= MOST);
+    for (size_t i = 0; i < 3; i++)
+        in[i] = net_tensor(QSIM_FLOAT, 3, v->dims, x + i * MOST);
+    out[0] = (qsim_tensor){.data = v->given ? a : y, .bytes = MOST * sizeof(float)};
+    out[1] = (qsim_tensor){.data = y, .bytes = MOST * sizeof(float)};
+    return execute(n, level, in, out, 1 + v->given);
+}
+
+/*
+ * Tensors that have an axis of heads, as a decoder's cache: 4 sizes are batches, heads, queries and
+ * keys. `shared`: one head of keys for all, which MatMul broadcasts.
+ */
+static void check_heads(qsim_ctx *ctx, const int64_t sizes[4], const char *factor, bool shared,
+                        float *x) {
+    enum { WIDTH = 24, V_WIDTH = 17 };
+    static float y[2][MOST];
+    const int64_t q[] = {sizes[0], sizes[1], sizes[2], WIDTH};
+    const int64_t k[] = {sizes[0], shared ? 1 : sizes[1], sizes[3], WIDTH};
+    const int64_t v[] = {sizes[0], sizes[1], sizes[3], V_WIDTH};
+    const int64_t last_two[] = {0, 1, 3, 2};
+    const size_t bytes = (size_t)(sizes[0] * sizes[1] * sizes[2] * V_WIDTH) * sizeof(float);
+    const qsim_tensor in[3] = {net_tensor(QSIM_FLOAT, 4, q, x),
+                               net_tensor(QSIM_FLOAT, 4, k, x + MOST),
+                               net_tensor(QSIM_FLOAT, 4, v, x + 2 * MOST)};
+    net n;
+    net_begin(&n, ctx, 14);
+    net_input(&n, "q", QSIM_FLOAT, 4, q);
+    net_input(&n, "k", QSIM_FLOAT, 4, k);
+    net_input(&n, "v", QSIM_FLOAT, 4, v);
+    net_float(&n, "factor", 0.25f);
+    net_ints(&n, net_node(&n, "", "Transpose", "k", "kt"), "perm", 4, last_two);
+    net_node(&n, "", "MatMul", "q,kt", factor ? "p" : "s");
+    if (factor)
+        net_node(&n, "", factor, "p,factor", "s");
+    CHECK_INT(qs_node_set_int(n.g, net_node(&n, "", "Softmax", "s", "a"), "axis", -1), 0);
+    net_node(&n, "", "MatMul", "a,v", "y");
+    net_output(&n, "y");
+    NET_OK(&n, net_end(&n));
+    for (int i = 0; i < 2; i++) {
+        qsim_tensor out = {.data = y[i], .bytes = sizeof(y[i])};
+        const int found = execute(&n, i ? QSIM_LEVEL_ALL : QSIM_LEVEL_DISABLE, in, &out, 1);
+        CHECK_INT(found, i && !shared);
+        CHECK_INT(out.bytes, bytes);
+    }
+    CHECK(memcmp(y[0], y[1], bytes) == 0);
+    net_free(&n);
 }
 
 int main(void) {
@@ -113,6 +156,11 @@ int main(void) {
         CHECK(memcmp(plain, best, sizeof(best)) == 0);
         net_free(&n);
     }
+    check_heads(ctx, (const int64_t[]){1, 3, 1, 200}, NULL, false, x);
+    check_heads(ctx, (const int64_t[]){2, 2, 1, 1}, "Mul", false, x);
+    check_heads(ctx, (const int64_t[]){2, 4, 5, 33}, "Div", false, x);
+    check_heads(ctx, (const int64_t[]){1, 2, 70, 130}, NULL, false, x);
+    check_heads(ctx, (const int64_t[]){1, 3, 4, 40}, NULL, true, x);
     qsim_ctx_free(ctx);
     return test_done();
 }
