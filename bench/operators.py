@@ -151,10 +151,30 @@ def products():
     yield case("GRU", [64, 1, 128], {"hidden_size": 256, "linear_before_reset": 1}, [("w", weights("w", 1, 768, 128)), ("r", weights("r", 1, 768, 256))])
 
 
+def regions():
+    """What detectors and readers of sound have after or before their convolutions. Inputs are between -1 and 1."""
+    offsets = ("o", weights("o", 1, 18, 32, 32))
+    yield case("DeformConv", [1, 32, 32, 32], {"pads": [1] * 4}, [("w", weights("w", 32, 32, 3, 3)), offsets], opset=19, note="3x3")
+    boxes = ("r", tensor("r", FLOAT, [100, 4], struct.pack("<400f", *(v for n in range(100) for v in (n % 10 * 40, n // 10 * 40, n % 10 * 40 + 160, n // 10 * 40 + 240)))))
+    yield case("RoiAlign", [1, 256, 50, 50], {"output_height": 7, "output_width": 7, "sampling_ratio": 2, "spatial_scale": 0.0625},
+               [boxes, ("i", whole("i", *[0] * 100))], note="100 regions, 7x7")
+    limits = [("m", whole("m", 100))] + [(n, tensor(n, FLOAT, [1], struct.pack("<f", v))) for n, v in (("o", 0.45), ("t", 0.25))]
+    for count, classes in ((25200, 1), (3000, 20)):
+        corners = ("b", tensor("b", FLOAT, [1, count, 4], floats(count * 4, lambda i: i * 7919 % 997 / (997 if i % 4 < 2 else 9970) + 0.01)))
+        yield case("NonMaxSuppression", [1, classes, count], {"center_point_box": 1}, [corners] + limits,
+                   inputs=["b", "x", "m", "o", "t"], out=INT64, note=f"{classes} of {count} boxes")
+    yield case("NonZero", [100, 64, 64], of=BOOL, out=INT64)
+    yield case("DFT", [100, 512, 1], {"axis": 1, "onesided": 1}, note="of 512")
+    yield case("STFT", [1, 16000, 1], {"onesided": 1}, [("s", tensor("s", INT64, [], struct.pack("<q", 160))), ("w", weights("w", 400))], note="400 each 160")
+    yield case("Col2Im", [1, 576, 900], {}, [("s", whole("s", 32, 32)), ("b", whole("b", 3, 3))], opset=18)
+    yield case("TopK", [1, 25200], constants=[("k", whole("k", 300))], outputs=2, note="300 of 25200")
+    yield case("OneHot", [256], constants=[("d", whole("d", 1000)), ("v", tensor("v", FLOAT, [2], struct.pack("<2f", 0, 1)))], of=INT64)
+
+
 def main():
     out, ort, seconds, wanted = sys.argv[1], sys.argv[2], float(sys.argv[3]), sys.argv[4:]
     rows = []
-    for group in (unary, windows, norms, moves, products):
+    for group in (unary, windows, norms, moves, products, regions):
         for op, note, dims, model in group():
             if wanted and op not in wanted:
                 continue
