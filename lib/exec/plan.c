@@ -309,11 +309,7 @@ static qs_id chosen_input(const qs_plan *plan, const qs_node *n) {
     if (!c || c->elements != 1)
         return QS_NONE;
     const qs_id id = n->inputs[*(const uint8_t *)c->data ? 1 : 2];
-    const qs_value *x = &plan->values[id], *y = &plan->values[n->outputs[0]];
-    bool same = x->rank == y->rank;
-    for (int32_t i = 0; i < x->rank && same; i++)
-        same = x->dims[i].size == y->dims[i].size;
-    return same ? id : QS_NONE;
+    return same_sizes(&plan->values[id], &plan->values[n->outputs[0]]) ? id : QS_NONE;
 }
 
 /*
