@@ -107,8 +107,21 @@ static qs_id joined(qs_expand *e, qs_id x) {
     return side_by_side(e, qs_expand_transpose(e, x, (const int64_t[]){0, 2, 1, 3}, 4));
 }
 
-/* Makes query, key and value, each (batch, rows, heads * size). */
-static void split_inputs(qs_expand *e, qs_id in[3]) {
+/* Brings (batch, rows, heads * size) into (batch, heads, rows, size). */
+static qs_id by_heads(qs_expand *e, qs_id x, int64_t heads) {
+    const qs_id cut = qs_expand_reshape(e, x, (const int64_t[]){0, 0, heads, -1}, 4);
+    return qs_expand_transpose(e, cut, (const int64_t[]){0, 2, 1, 3}, 4);
+}
+
+/* Whether keys and values are (batch, heads, rows, size), as a cache has them, and stay so. */
+static bool keeps_heads(qs_expand *e) {
+    const qs_value *k = qs_expand_value(e, K);
+    return k && k->rank == 4 && qs_expand_in(e, BIAS) == QS_NONE;
+}
+
+/* Makes query, key and value, each (batch, rows, heads * size); heads > 0: with an axis of these.
+ */
+static void split_inputs(qs_expand *e, int64_t heads, qs_id in[3]) {
     static const int64_t ones[3] = {1, 1, 1};
     const int32_t q_rank = qs_expand_value(e, Q)->rank;
     const int32_t k_rank = qs_expand_value(e, K) ? qs_expand_value(e, K)->rank : 0;
@@ -120,7 +133,9 @@ static void split_inputs(qs_expand *e, qs_id in[3]) {
         for (int32_t i = 0; i < n && !e->code; i++)
             in[first + i] = side_by_side(e, parts + i);
     }
-    for (int32_t i = 1; i < 3 && k_rank == 4; i++)
+    if (heads)
+        in[Q] = by_heads(e, in[Q], heads);
+    for (int32_t i = 1; i < 3 && k_rank == 4 && !heads; i++)
         in[i] = joined(e, in[i]);
 }
 
@@ -203,20 +218,23 @@ static void expand_multihead(qs_expand *e) {
     if (biased && (f.width < 0 || f.v_width < 0))
         return; /* the sizes of the bias's pieces are unknown */
     const bool causal = qs_node_int(n, "unidirectional", 0) != 0;
-    split_inputs(e, in);
+    const bool by_head = keeps_heads(e);
+    split_inputs(e, by_head ? f.heads : 0, in);
     add_biases(e, &f, in);
-    in[3] = mask_of(e, in[0]);
+    in[3] = mask_of(e, by_head ? qs_expand_in(e, Q) : in[Q]);
     in[4] = qs_expand_in(e, PAST_KEY);
     in[5] = qs_expand_in(e, PAST_VALUE);
     const qs_id y = qs_expand_many(e, "Attention", in, 6, outputs);
-    qs_expand_int(e, y, "q_num_heads", f.heads);
-    qs_expand_int(e, y, "kv_num_heads", f.heads);
+    if (!by_head) {
+        qs_expand_int(e, y, "q_num_heads", f.heads);
+        qs_expand_int(e, y, "kv_num_heads", f.heads);
+    }
     qs_expand_int(e, y, "is_causal", causal);
     const float scale = qs_node_float(&e->graph->nodes[e->node_id], "scale", 0);
     if (scale != 0)
         qs_expand_float(e, y, "scale", scale);
     for (int32_t i = 0; i < outputs && !e->code; i++)
-        e->out[i] = y + i;
+        e->out[i] = i == 0 && by_head ? joined(e, y) : y + i;
 }
 
 static const qs_attr_rule multihead_attrs[] = {{"num_heads", QSIM_ATTR_INT, 1, 0},
