@@ -33,13 +33,20 @@ static int infer_constant_of_shape(qs_infer *x) {
     int code = fill_value(x, &dtype, &bits);
     if (!code)
         code = qs_infer_ints(x, 0, shape, QSIM_MAX_RANK, &count);
-    if (code || count == QS_DYNAMIC)
-        return code ? code : qs_infer_unknown(x, dtype);
+    if (code)
+        return code;
+    const bool computed = count == QS_DYNAMIC;
+    if (computed) /* but its length may be known, and so the rank */
+        count = qs_known_sizes(x->graph, x->values, x->node->inputs[0], dims);
     for (int32_t i = 0; i < count; i++) {
-        if (shape[i] < 0)
+        if (!computed)
+            dims[i] = (qs_dim){shape[i], NULL};
+        if (dims[i].size >= 0)
+            continue;
+        dims[i].size = -1;
+        if (!computed)
             return qs_infer_fail(x, QSIM_E_VALUE, "axis %d of the shape is %lld", (int)i,
                                  (long long)shape[i]);
-        dims[i] = (qs_dim){shape[i], NULL};
     }
     return qs_infer_out(x, 0, dtype, count, dims);
 }

@@ -36,9 +36,6 @@ typedef struct nonzero_params {
     int64_t dims[QSIM_MAX_RANK];
 } nonzero_params;
 
-/* Elements between two checks for a stop. */
-#define PIECE ((size_t)32768)
-
 static bool is_set_at(const nonzero_params *p, const uint8_t *x, size_t i) {
     return p->element == 1 ? x[i] != 0 : is_set(x + i * p->element, p->element, p->is_float);
 }
@@ -72,8 +69,8 @@ static void write_indices(const qs_frame *f, const nonzero_params *p, const uint
     int64_t at[QSIM_MAX_RANK] = {0};
     size_t done = 0;
     for (size_t row = 0; row < p->rows; row++, x += p->row * p->element) {
-        for (size_t i = 0; i < p->row; i += PIECE) {
-            const size_t n = p->row - i < PIECE ? p->row - i : PIECE;
+        for (size_t i = 0; i < p->row; i += QS_PIECE) {
+            const size_t n = p->row - i < QS_PIECE ? p->row - i : QS_PIECE;
             if (qs_stopped_after(f->ctx, &done, n * p->element))
                 return;
             y = write_row(p, x, i, i + n, at, y, count);
@@ -88,11 +85,10 @@ static void run_nonzero(const qs_step *s, const qs_frame *f) {
     const uint8_t *x = qs_step_in(s, f, 0);
     const size_t elements = p->rows * p->row;
     size_t count = 0;
-    for (size_t i = 0; i < elements; i += PIECE) {
-        if (qs_stopped(f->ctx))
-            return;
-        count += count_set(p, x + i * p->element, elements - i < PIECE ? elements - i : PIECE);
-    }
+    for (size_t i = 0, n; (n = qs_piece(f->ctx, i, elements)); i += n)
+        count += count_set(p, x + i * p->element, n);
+    if (qs_stopped(f->ctx))
+        return;
     write_indices(f, p, x, qs_step_out(s, f, 0), count);
     f->sizes[0][1] = (int64_t)count;
 }

@@ -119,6 +119,28 @@ static void known_sizes(void) {
     net_free(&n);
 }
 
+/*
+ * The rank of a fill is known by the length of its computed shape, as exporters write the tokens
+ * before an image's patches: ConstantOfShape(Concat(batch of x, 1, 4)).
+ */
+static void filled_rank(void) {
+    net n;
+    net_begin(&n, NULL, 15);
+    net_input(&n, "x", QSIM_FLOAT, NET_DIMS(-1, 3));
+    net_const(&n, "sizes", QSIM_INT64, NET_DIMS(2), (const int64_t[]){1, 4});
+    qs_node_set_int(n.g, net_node(&n, "", "Shape", "x", "batch"), "end", 1);
+    qs_node_set_int(n.g, net_node(&n, "", "Concat", "batch,sizes", "shape"), "axis", 0);
+    net_node(&n, "", "ConstantOfShape", "shape", "y");
+    net_output(&n, "y");
+    NET_OK(&n, net_end(&n));
+    const qs_value *y = &n.g->values[n.g->outputs[0]];
+    CHECK_INT(y->rank, 3);
+    static const int64_t sizes[] = {-1, 1, 4};
+    for (int i = 0; i < 3 && y->rank == 3; i++)
+        CHECK_INT(y->dims[i].size, sizes[i]);
+    net_free(&n);
+}
+
 /* What node `name` reads as its input `index`. */
 static qs_id input_of(const net *n, const char *name, int32_t index) {
     return n->g->nodes[n->g->values[qs_graph_find(n->g, name)].producer].inputs[index];
@@ -167,5 +189,6 @@ int main(void) {
     axes();
     nothing_to_do();
     known_sizes();
+    filled_rank();
     return test_done();
 }
