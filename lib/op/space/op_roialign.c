@@ -230,7 +230,7 @@ QS_COLD static bool flush(roi_part *t, const roi_sample *s, size_t n) {
     for (size_t c = t->begin; c < t->end && plane > 0; c++) {
         const size_t from = (t->r->image * p->channels + c) * plane;
         const size_t to = (t->roi * p->channels + c) * area;
-        if (qs_stopped_after(t->j->ctx, &t->done, n * 16))
+        if (qs_stopped_after(t->j->ctx, &t->done, n * 64))
             return false;
         if (p->is_double)
             add_f64(p->max, s, n, (const double *)t->j->x + from, (double *)t->j->y + to);
