@@ -2,7 +2,8 @@
 /*
  * Makes a plan: infers all sizes and lowers all nodes. Shape is folded, and with it the arithmetic
  * that models do on sizes; nodes that only this arithmetic reads are left out. Nodes whose sizes
- * depend on data, and nodes that read their results, are deferred (deferred.h).
+ * depend on data, and nodes that read their results, are deferred (deferred.h). Sizes, constants
+ * and steps that new sizes of inputs do not change are kept from the plan that the run used last.
  */
 #include "exec/deferred.h"
 #include "tensor/shape.h"

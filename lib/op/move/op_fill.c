@@ -39,14 +39,13 @@ static int infer_constant_of_shape(qs_infer *x) {
     if (computed) /* but its length may be known, and so the rank */
         count = qs_known_sizes(x->graph, x->values, x->node->inputs[0], dims);
     for (int32_t i = 0; i < count; i++) {
-        if (!computed)
-            dims[i] = (qs_dim){shape[i], NULL};
-        if (dims[i].size >= 0)
-            continue;
-        dims[i].size = -1;
-        if (!computed)
+        if (!computed && shape[i] < 0)
             return qs_infer_fail(x, QSIM_E_VALUE, "axis %d of the shape is %lld", (int)i,
                                  (long long)shape[i]);
+        if (!computed)
+            dims[i] = (qs_dim){shape[i], NULL};
+        else if (dims[i].size < 0)
+            dims[i].size = -1;
     }
     return qs_infer_out(x, 0, dtype, count, dims);
 }

@@ -110,7 +110,6 @@ QS_COLD static int infer_col2im(qs_infer *x) {
 
 typedef struct fold_params {
     fold_form f;
-    int32_t dtype;
     size_t planes;
     qs_dense add;
 } fold_params;
@@ -163,7 +162,7 @@ QS_COLD static void add_row(const fold_params *p, uint8_t *y, const uint8_t *x, 
 QS_COLD static void fold_block(const fold_job *j, int64_t block, const uint8_t *x, uint8_t *y) {
     const fold_form *f = &j->p->f;
     const fold_axis *a = &f->a[f->axes - 1];
-    const int64_t bytes = (int64_t)qs_dtype_bytes(j->p->dtype);
+    const int64_t bytes = (int64_t)j->p->add.from;
     int64_t begin = 0, end = a->steps; /* the steps whose entry is in the image */
     while (begin < end && place_along(a, block % a->block, begin) < 0)
         begin++;
@@ -184,7 +183,7 @@ QS_COLD static void fold_block(const fold_job *j, int64_t block, const uint8_t *
 QS_COLD static void fold_range(const void *arg, size_t begin, size_t end) {
     const fold_job *j = arg;
     const fold_form *f = &j->p->f;
-    const size_t bytes = qs_dtype_bytes(j->p->dtype);
+    const size_t bytes = j->p->add.from;
     for (size_t plane = begin; plane < end; plane++) {
         uint8_t *y = j->y + plane * (size_t)f->area * bytes;
         const uint8_t *x = j->x + plane * (size_t)(f->blocks * f->steps) * bytes;
@@ -210,7 +209,6 @@ QS_COLD static int lower_col2im(qs_lower *l) {
         return QSIM_E_NOMEM;
     qs_lower_infer(l, &x);
     int code = read_fold(&x, &p->f, &known);
-    p->dtype = v->dtype;
     p->planes = (size_t)qs_dims_product(y->dims, 0, 2);
     p->add = qs_dense_of(&qs_dense_plus, v->dtype);
     l->step->run = run_col2im;
